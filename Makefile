@@ -1,0 +1,68 @@
+# Bezel. `make` prints what there is to do; README says the rest.
+
+CC      ?= cc
+BUILD   ?= build
+OPT     ?= -O3
+WARN     = -Wall -Wextra -Werror -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes \
+           -Wmissing-prototypes -Wimplicit-fallthrough -Wvla
+# -ffp-contract=off: a block decodes to the same bits with every compiler.
+CFLAGS   = -std=c11 $(OPT) -g -D_GNU_SOURCE -ffp-contract=off $(WARN) -Iinclude -Isrc $(EXTRA)
+LDLIBS   = -lm -lpthread
+# Sums of the fast CPU path may use fused multiply-add; gcc's note on vector arguments is not for us.
+$(BUILD)/src/ops/ops_cpu_fast.o: CFLAGS += -ffp-contract=fast $(if $(filter gcc cc,$(notdir $(CC))),-Wno-psabi)
+
+LIB_SRC  = $(sort $(wildcard src/*.c src/base/*.c src/io/*.c src/text/*.c src/quant/*.c src/ops/*.c \
+           src/model/*.c))
+CLI_SRC  = $(sort $(wildcard src/cli/*.c))
+TEST_SRC = $(sort $(wildcard tests/test_*.c))
+FUZZ_SRC = $(sort $(wildcard tests/fuzz/fuzz_*.c))
+LIB_OBJ  = $(LIB_SRC:%.c=$(BUILD)/%.o)
+CLI_OBJ  = $(CLI_SRC:%.c=$(BUILD)/%.o)
+TOOL_OBJ = $(filter-out $(BUILD)/src/cli/main.o,$(CLI_OBJ))
+TESTS    = $(TEST_SRC:tests/%.c=$(BUILD)/tests/%)
+C_FILES  = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h' 2>/dev/null)
+FUZZ_SECONDS ?= 60
+
+.PHONY: help all run test check lint format asan fuzz bench clean setup
+.SECONDARY:
+
+help:
+	@echo "make run      install what is missing, build, and chat in the terminal"
+	@echo "make test     install what is missing, build, and run every test"
+	@echo "make all      build only: $(BUILD)/bezel and $(BUILD)/libbezel.a"
+	@echo "make lint     formatting, include directions, warnings with gcc and clang"
+	@echo "make format   let clang-format rewrite the C files"
+	@echo "make asan     every test under AddressSanitizer and UBSan"
+	@echo "make fuzz     each fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS)"
+	@echo "make bench    the measurements of docs/SPEED.md that run on this machine"
+	@echo "make clean    remove $(BUILD)/"
+
+all: $(BUILD)/bezel
+
+setup:
+	@tools/setup.sh
+
+$(BUILD)/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -MMD -MP -c $< -o $@
+
+$(BUILD)/libbezel.a: $(LIB_OBJ)
+	@rm -f $@
+	$(AR) rcs $@ $^
+
+$(BUILD)/bezel: $(CLI_OBJ) $(BUILD)/libbezel.a
+	$(CC) $(CFLAGS) $^ $(LDLIBS) -o $@
+
+$(BUILD)/tests/%: tests/%.c tests/check.h $(TOOL_OBJ) $(BUILD)/libbezel.a
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -Itests -MMD -MP $< $(TOOL_OBJ) $(BUILD)/libbezel.a $(LDLIBS) -o $@
+
+$(BUILD)/bench/%: bench/%.c $(TOOL_OBJ) $(BUILD)/libbezel.a
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -MMD -MP $< $(TOOL_OBJ) $(BUILD)/libbezel.a $(LDLIBS) -o $@
+
+# The tests alone, without setup: what `make asan` and a second `make test` repeat.
+check: $(TESTS) $(BUILD)/bezel
+	@tests/run.sh $(BUILD)
+
+-include $(wildcard $(BUILD)/src/*/*.d $(BUILD)/src/*.d $(BUILD)/tests/*.d)

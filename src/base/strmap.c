@@ -1,0 +1,84 @@
+/* strmap.c - the flat hash table of strmap.h. It owns its slots and never the keys. */
+#include "base/strmap.h"
+
+#include <assert.h>
+
+#include "base/mem.h"
+
+/* Eight bytes a step: xor, multiply by an odd constant, fold the high half down (the low bits of a
+ * product know only the low bits of its factors). Not keyed: the tables hold a file that the user
+ * chose to open. */
+#define HASH_MUL 0x9e3779b97f4a7c15u
+
+static inline uint64_t fold(uint64_t h, uint64_t word)
+{
+    h = (h ^ word) * HASH_MUL;
+    return h ^ h >> 32;
+}
+
+uint64_t str_hash(struct str s)
+{
+    uint64_t h = s.n * HASH_MUL;
+    const char *p = s.p;
+    size_t n = s.n;
+    for (; n >= 8; p += 8, n -= 8) {
+        uint64_t word;
+        memcpy(&word, p, 8);
+        h = fold(h, word);
+    }
+    uint64_t tail = 0;
+    for (size_t i = 0; i < n; i++) tail = tail << 8 | (unsigned char)p[i];
+    return fold(fold(h, tail), s.n);
+}
+
+bool strmap_init(struct strmap *m, size_t n)
+{
+    /* At most two slots in three are ever full, so a search ends soon. */
+    uint64_t n_slots = 16;
+    while (n_slots / 3 * 2 < n) {
+        if (n_slots > SIZE_MAX / 4 / sizeof *m->slots) return false;
+        n_slots *= 2;
+    }
+    struct strmap_slot *slots = mem_alloc((size_t)n_slots, sizeof *slots);
+    if (!slots) return false;
+    *m = (struct strmap) { .slots = slots, .mask = n_slots - 1 };
+    return true;
+}
+
+/* The slot that holds the key, or the empty one where it belongs. */
+static struct strmap_slot *seek(const struct strmap *m, struct str key)
+{
+    for (uint64_t i = str_hash(key) & m->mask;; i = (i + 1) & m->mask) {
+        struct strmap_slot *s = &m->slots[i];
+        if (!s->p) return s;
+        if (s->n == key.n && memcmp(s->p, key.p, key.n) == 0) return s;
+    }
+}
+
+bool strmap_add(struct strmap *m, struct str key, uint32_t value)
+{
+    assert(key.n <= UINT32_MAX);
+    if (!key.p) key = (struct str) { "", 0 }; /* NULL marks an empty slot */
+    struct strmap_slot *s = seek(m, key);
+    if (s->p) return false;
+    assert(m->used < m->mask); /* one slot stays empty, or a search would not end */
+    *s = (struct strmap_slot) { .p = key.p, .n = (uint32_t)key.n, .value = value };
+    m->used++;
+    return true;
+}
+
+bool strmap_find(const struct strmap *m, struct str key, uint32_t *value)
+{
+    if (!m->slots) return false;
+    if (!key.p) key = (struct str) { "", 0 };
+    const struct strmap_slot *s = seek(m, key);
+    if (!s->p) return false;
+    *value = s->value;
+    return true;
+}
+
+void strmap_free(struct strmap *m)
+{
+    mem_free(m->slots);
+    *m = (struct strmap) { 0 };
+}

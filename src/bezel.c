@@ -1,0 +1,238 @@
+/* bezel.c - the public interface: argument checks, choice of backend, lifetimes.
+ *
+ * Here are engines, text and adapters; sessions are in session.c.
+ */
+#include "engine.h"
+
+#include <stdio.h>
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "ops/ops_cpu.h"
+#include "text/chat.h"
+
+/* ---- engines ---- */
+
+/* The store's config knows the renderer; a plain file is judged by its name and size. */
+static enum bz_chat_variant choose_variant(const struct bz_engine *e, const char *model)
+{
+    char renderer[64] = "";
+    struct str name = str_of(model);
+    if (e->file.from_store)
+        snprintf(renderer, sizeof renderer, "%.*s", STR_ARG(e->file.store.config.renderer));
+    gguf_get_str(&e->file.gguf, "general.name", &name);
+    return chat_variant_for(renderer, name, e->model.n_params) == CHAT_LARGE ? BZ_CHAT_LARGE
+                                                                             : BZ_CHAT_SMALL;
+}
+
+/* Adapter layers of the manifest, with scale 1. */
+static enum bz_status add_store_adapters(struct bz_engine *e, struct bz_err *err)
+{
+    if (!e->file.from_store) return BZ_OK;
+    for (size_t i = 0;; i++) {
+        const struct ollama_layer *l =
+            ollama_layer_at(&e->file.store.manifest, OLLAMA_LAYER_ADAPTER, i);
+        int id;
+        if (!l) return BZ_OK;
+        enum bz_status st = bz_adapter_add(e, l->path, 1, &id, err);
+        if (st) return st;
+    }
+}
+
+static enum bz_status open_engine(struct bz_engine *e, const char *model,
+                                  const struct bz_engine_options *o, struct bz_err *err)
+{
+    enum bz_status st = locate_open(&e->file, model, o->store, err);
+    if (st == BZ_OK) st = tokenizer_open(&e->tokenizer, &e->file.gguf, err);
+    if (st || o->vocab_only) return st;
+    st = cpu_open(&e->backend, o->backend == BZ_BACKEND_CPU, o->n_threads, err);
+    if (st) return st;
+    st = model_load(&e->model, &e->file.gguf, &e->backend, err);
+    if (st) return st;
+    e->has_model = true;
+    e->variant = choose_variant(e, model);
+    if (e->file.from_store && e->file.store.system.p) {
+        e->system = mem_copy_str(e->file.store.system.p, e->file.store.system.n);
+        if (!e->system) return fail_memory(err, e->file.store.system.n);
+    }
+    return add_store_adapters(e, err);
+}
+
+enum bz_status bz_engine_open(bz_engine **out, const char *model,
+                              const struct bz_engine_options *options, struct bz_err *err)
+{
+    const struct bz_engine_options defaults = { 0 };
+    if (!options) options = &defaults;
+    if (!out || !model || !*model) return fail(err, BZ_ERR_ARGUMENT, "no model was named");
+    struct bz_engine *e = mem_alloc(1, sizeof *e);
+    if (!e) return fail_memory(err, sizeof *e);
+    enum bz_status st = open_engine(e, model, options, err);
+    if (st) {
+        bz_engine_close(e);
+        return st;
+    }
+    *out = e;
+    return BZ_OK;
+}
+
+void bz_engine_close(bz_engine *e)
+{
+    if (!e) return;
+    for (size_t i = 0; i < e->n_adapters; i++)
+        if (e->adapters[i].used) lora_detach(&e->adapters[i].attached, &e->backend);
+    mem_free(e->adapters);
+    if (e->has_model) model_free(&e->model, &e->backend);
+    if (e->backend.ctx) cpu_close(&e->backend);
+    tokenizer_close(e->tokenizer);
+    locate_close(&e->file);
+    mem_free(e->system);
+    mem_free(e);
+}
+
+struct bz_info bz_engine_info(const bz_engine *e)
+{
+    const struct config *c = &e->model.config;
+    return (struct bz_info) {
+        .n_layer = c->n_layer,
+        .n_embd = c->n_embd,
+        .n_vocab = tokenizer_size(e->tokenizer),
+        .n_context = c->n_ctx,
+        .n_params = e->model.n_params,
+        .weight_bytes = e->model.n_bytes,
+        .bytes_a_token = e->model.bytes_a_token,
+        .chat_variant = e->variant,
+        .system = e->system,
+    };
+}
+
+/* ---- text ---- */
+
+void bz_free(void *p)
+{
+    mem_free(p);
+}
+
+enum bz_status bz_tokenize(const bz_engine *e, const char *text, size_t n_bytes, bool bos,
+                           bool plain, int32_t **ids, size_t *n_ids, struct bz_err *err)
+{
+    struct ids list = { 0 };
+    struct tokenize_options o = { .no_bos = !bos, .plain = plain };
+    enum bz_status st =
+        tokenizer_encode(e->tokenizer, (struct str) { text, n_bytes }, o, &list, err);
+    if (st) {
+        ids_free(&list);
+        return st;
+    }
+    *ids = list.data;
+    *n_ids = list.n;
+    return BZ_OK;
+}
+
+/* Hand a finished buffer to the caller. */
+static enum bz_status give_text(struct buf *b, char **text, size_t *n_bytes, struct bz_err *err)
+{
+    buf_put(b, "", 0); /* an empty text is still a NUL-ended one */
+    if (b->failed) {
+        buf_free(b);
+        return fail_memory(err, b->n);
+    }
+    *text = b->data;
+    *n_bytes = b->n;
+    return BZ_OK;
+}
+
+enum bz_status bz_detokenize(const bz_engine *e, const int32_t *ids, size_t n_ids, bool specials,
+                             char **text, size_t *n_bytes, struct bz_err *err)
+{
+    struct buf out = { 0 };
+    struct detok d = { 0 };
+    for (size_t i = 0; i < n_ids; i++) {
+        if (ids[i] < 0 || (uint32_t)ids[i] >= tokenizer_size(e->tokenizer)) {
+            buf_free(&out);
+            return fail(err, BZ_ERR_ARGUMENT, "token id %d; this vocabulary ends at %u", ids[i],
+                        tokenizer_size(e->tokenizer) - 1);
+        }
+        detok_feed(&d, e->tokenizer, ids[i], specials, &out);
+    }
+    detok_end(&d, &out);
+    return give_text(&out, text, n_bytes, err);
+}
+
+enum bz_status bz_chat_render(const char *json, size_t n_bytes,
+                              const struct bz_chat_options *options, char **prompt, size_t *n_out,
+                              struct bz_err *err)
+{
+    const struct bz_chat_options defaults = { 0 };
+    if (!options) options = &defaults;
+    struct arena arena = { 0 };
+    struct buf out = { 0 };
+    struct json *root = NULL;
+    enum bz_status st = json_parse(&root, (struct str) { json, n_bytes }, &arena, err);
+    struct chat_options o = {
+        .variant = options->variant == BZ_CHAT_LARGE ? CHAT_LARGE : CHAT_SMALL,
+        .thinking = options->thinking,
+        .no_generation_prompt = options->no_generation_prompt,
+    };
+    if (st == BZ_OK && !json_get(root, "messages"))
+        st = fail(err, BZ_ERR_FORMAT, "the conversation has no \"messages\"");
+    if (st == BZ_OK)
+        st = chat_render(&out, json_get(root, "messages"), json_get(root, "tools"), o, err);
+    arena_free(&arena);
+    if (st) {
+        buf_free(&out);
+        return st;
+    }
+    return give_text(&out, prompt, n_out, err);
+}
+
+/* ---- adapters ---- */
+
+enum bz_status bz_adapter_add(bz_engine *e, const char *path, float scale, int *id,
+                              struct bz_err *err)
+{
+    if (!e->has_model) return fail(err, BZ_ERR_ARGUMENT, "a vocabulary alone takes no adapters");
+    struct adapter adapter;
+    enum bz_status st = adapter_open_file(&adapter, path, err);
+    if (st) return st;
+    size_t at = 0;
+    while (at < e->n_adapters && e->adapters[at].used) at++;
+    if (at == e->n_adapters) {
+        struct engine_adapter *grown = mem_grow(e->adapters, at + 1, sizeof *grown);
+        if (!grown) {
+            adapter_close(&adapter);
+            return fail_memory(err, (at + 1) * sizeof *grown);
+        }
+        e->adapters = grown;
+        e->adapters[at] = (struct engine_adapter) { 0 };
+        e->n_adapters++;
+    }
+    st = lora_attach(&e->adapters[at].attached, &adapter, scale, &e->model, &e->backend, err);
+    if (st) return fail_prefix(err, st, "%s", path);
+    e->adapters[at].used = true;
+    *id = (int)at;
+    return BZ_OK;
+}
+
+static struct engine_adapter *find_adapter(bz_engine *e, int id, struct bz_err *err)
+{
+    if (id >= 0 && (size_t)id < e->n_adapters && e->adapters[id].used) return &e->adapters[id];
+    fail(err, BZ_ERR_NOT_FOUND, "there is no adapter number %d", id);
+    return NULL;
+}
+
+enum bz_status bz_adapter_scale(bz_engine *e, int id, float scale, struct bz_err *err)
+{
+    struct engine_adapter *a = find_adapter(e, id, err);
+    if (!a) return BZ_ERR_NOT_FOUND;
+    lora_set_scale(&a->attached, scale);
+    return BZ_OK;
+}
+
+enum bz_status bz_adapter_remove(bz_engine *e, int id, struct bz_err *err)
+{
+    struct engine_adapter *a = find_adapter(e, id, err);
+    if (!a) return BZ_ERR_NOT_FOUND;
+    lora_detach(&a->attached, &e->backend);
+    a->used = false;
+    return BZ_OK;
+}

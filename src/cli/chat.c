@@ -1,0 +1,260 @@
+/* chat.c - a conversation in the terminal.
+ *
+ * The whole conversation is rendered again for every turn and the session keeps what is unchanged, so
+ * a long talk costs only its new tokens.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "cli/cli_model.h"
+#include "text/chat.h"
+
+struct chat {
+    bz_engine *e;
+    bz_session *s;
+    struct bz_sampling sampling;
+    uint64_t n_max;
+    bool thinking, color, stats;
+    const char *system;
+    struct buf messages; /* "{...},{...}": user and assistant turns so far */
+    struct buf answer, reasoning;
+    bool in_thought;
+};
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int signal_number)
+{
+    (void)signal_number;
+    interrupted = 1;
+}
+
+static void put_message(struct buf *b, const char *role, struct str content)
+{
+    if (b->n) buf_putc(b, ',');
+    buf_printf(b, "{\"role\":\"%s\",\"content\":", role);
+    json_put_string(b, content);
+    buf_putc(b, '}');
+}
+
+/* ---- the model's text ---- */
+
+static void set_dim(struct chat *c, bool dim)
+{
+    if (c->in_thought == dim) return;
+    c->in_thought = dim;
+    if (c->color) fputs(dim ? "\033[2m" : "\033[0m", stdout);
+    if (!dim) fputs("\n\n", stdout);
+}
+
+static void on_event(void *ctx, enum chat_event event, struct str name, struct str text)
+{
+    struct chat *c = ctx;
+    set_dim(c, event == CHAT_REASONING);
+    if (event == CHAT_TOOL_CALL) {
+        printf("[calls %.*s(%.*s), but this terminal has no tools]", STR_ARG(name), STR_ARG(text));
+    } else {
+        buf_put_str(event == CHAT_REASONING ? &c->reasoning : &c->answer, text);
+        fwrite(text.p, 1, text.n, stdout);
+    }
+    fflush(stdout);
+}
+
+struct stream {
+    struct chat_parser *parser;
+    enum bz_status status;
+    struct bz_err err;
+};
+
+static bool on_text(void *ctx, const char *text, size_t n)
+{
+    struct stream *st = ctx;
+    st->status = chat_parser_feed(st->parser, (struct str) { text, n }, &st->err);
+    return st->status == BZ_OK && !interrupted;
+}
+
+/* The conversation so far as tokens in the session. */
+static enum bz_status set_prompt(struct chat *c, struct bz_err *err)
+{
+    struct buf json = { 0 }, all = { 0 };
+    if (c->system && *c->system) put_message(&all, "system", str_of(c->system));
+    if (all.n && c->messages.n) buf_putc(&all, ',');
+    buf_put_str(&all, buf_str(&c->messages));
+    buf_puts(&json, "{\"messages\":[");
+    buf_put_str(&json, buf_str(&all));
+    buf_puts(&json, "]}");
+    struct bz_chat_options o = { .variant = bz_engine_info(c->e).chat_variant,
+                                 .thinking = c->thinking };
+    char *prompt = NULL;
+    int32_t *ids = NULL;
+    size_t n_prompt, n_ids;
+    enum bz_status st = json.failed || all.failed
+                            ? fail_memory(err, json.n)
+                            : bz_chat_render(json.data, json.n, &o, &prompt, &n_prompt, err);
+    if (st == BZ_OK) st = bz_tokenize(c->e, prompt, n_prompt, true, false, &ids, &n_ids, err);
+    if (st == BZ_OK) st = bz_session_set(c->s, ids, n_ids, err);
+    bz_free(ids);
+    bz_free(prompt);
+    buf_free(&all);
+    buf_free(&json);
+    return st;
+}
+
+static enum bz_status answer(struct chat *c, struct bz_err *err)
+{
+    double start = cli_now();
+    enum bz_status st = set_prompt(c, err);
+    if (st) return st;
+    double first = cli_now();
+    struct stream stream = { 0 };
+    struct chat_parser_options po = { .thinking = c->thinking };
+    st = chat_parser_open(&stream.parser, po, (struct chat_sink) { c, on_event }, err);
+    if (st) return st;
+    struct bz_generate_options o = { .sampling = c->sampling, .n_max = (uint32_t)c->n_max,
+                                     .specials = true, .on_text = on_text, .ctx = &stream };
+    struct bz_generated g = { 0 };
+    interrupted = 0;
+    c->answer.n = c->reasoning.n = 0;
+    c->in_thought = false;
+    st = bz_generate(c->s, &o, &g, err);
+    if (st == BZ_OK && stream.status) st = fail(err, stream.status, "%s", stream.err.text);
+    if (st == BZ_OK) st = chat_parser_end(stream.parser, err);
+    chat_parser_close(stream.parser);
+    set_dim(c, false);
+    printf("\n");
+    if (g.stop == BZ_STOP_CONTEXT)
+        fprintf(stderr, "(the context is full; /clear starts anew, --ctx N makes it larger)\n");
+    size_t n_all;
+    bz_session_tokens(c->s, &n_all);
+    if (c->stats)
+        fprintf(stderr, "(%zu tokens, %.1f tok/s, first after %.2f s, %zu in context)\n", g.n,
+                (double)g.n / (cli_now() - first), first - start, n_all);
+    return st;
+}
+
+/* ---- the person's lines ---- */
+
+static void print_commands(void)
+{
+    printf("/clear          start a new conversation\n"
+           "/system TEXT    set the system prompt (empty: none)\n"
+           "/think on|off   let the model think first\n"
+           "/exit           leave (or Ctrl-D); Ctrl-C stops an answer\n");
+}
+
+/* A line that begins with '/'. Returns false to leave. */
+static bool command(struct chat *c, char *line, char **system_copy)
+{
+    if (strcmp(line, "/exit") == 0 || strcmp(line, "/quit") == 0 || strcmp(line, "/bye") == 0)
+        return false;
+    if (strcmp(line, "/clear") == 0) {
+        c->messages.n = 0;
+    } else if (strncmp(line, "/system", 7) == 0) {
+        free(*system_copy);
+        *system_copy = strdup(line[7] ? line + 8 : "");
+        c->system = *system_copy;
+    } else if (strcmp(line, "/think on") == 0 || strcmp(line, "/think off") == 0) {
+        c->thinking = line[7] == 'o' && line[8] == 'n';
+    } else {
+        print_commands();
+    }
+    return true;
+}
+
+static enum bz_status talk(struct chat *c, bool interactive, struct bz_err *err)
+{
+    char *line = NULL, *system_copy = NULL;
+    size_t cap = 0;
+    enum bz_status st = BZ_OK;
+    for (;;) {
+        if (interactive) {
+            printf("%s> %s", c->color ? "\033[1m" : "", c->color ? "\033[0m" : "");
+            fflush(stdout);
+        }
+        ssize_t n = getline(&line, &cap, stdin);
+        if (n < 0 && interrupted && interactive) { /* Ctrl-C at the prompt: a fresh line */
+            interrupted = 0;
+            clearerr(stdin);
+            printf("\n");
+            continue;
+        }
+        if (n < 0) break;
+        while (n > 0 && (line[n - 1] == '\n' || line[n - 1] == '\r')) line[--n] = 0;
+        if (n == 0) continue;
+        if (line[0] == '/') {
+            if (!command(c, line, &system_copy)) break;
+            continue;
+        }
+        size_t before = c->messages.n;
+        put_message(&c->messages, "user", (struct str) { line, (size_t)n });
+        st = answer(c, err);
+        if (st == BZ_OK) put_message(&c->messages, "assistant", buf_str(&c->answer));
+        if (st == BZ_ERR_LIMIT && interactive) { /* too long for the context: the turn is undone */
+            fprintf(stderr, "%s; /clear starts anew\n", err->text);
+            c->messages.n = before;
+            st = BZ_OK;
+        }
+        if (st) break;
+    }
+    if (interactive) printf("\n");
+    free(line);
+    free(system_copy);
+    return st;
+}
+
+/* Ctrl-C stops the answer, and getline too. */
+static void catch_interrupt(void)
+{
+    struct sigaction action = { .sa_handler = on_interrupt };
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+}
+
+int cmd_chat(int argc, char **argv)
+{
+    struct cli_model m = CLI_MODEL_DEFAULTS;
+    struct cli_sampling sampling = { 0 };
+    struct chat c = { 0 };
+    const char *model;
+    const struct cli_option options[] = {
+        { "--system", "TEXT", "system prompt", CLI_STR, &c.system, NULL },
+        { "--thinking", NULL, "let the model think first", CLI_FLAG, &c.thinking, NULL },
+        { "--n", "N", "tokens an answer at most; default no limit", CLI_U64, &c.n_max, NULL },
+        { "--stats", NULL, "speed after each answer", CLI_FLAG, &c.stats, NULL },
+        CLI_SAMPLING_OPTIONS(sampling),
+        CLI_MODEL_OPTIONS(m),
+    };
+    const struct cli_command cmd = {
+        "chat", "MODEL", "Talk to a model: one line a turn, /help for commands. Lines may be piped in.",
+        options, sizeof options / sizeof *options, 1, 1
+    };
+    int code;
+    if (cli_parse(&cmd, argc, argv, &model, &code) < 0) return code;
+    if (c.n_max > UINT32_MAX) return cli_misuse(&cmd, "--n is too large");
+    struct bz_err err;
+    struct bz_bias bias[CLI_MAX_BIAS];
+    bool interactive = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+    c.color = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
+    enum bz_status st = cli_open(&m, model, &c.e, &c.s, &err);
+    if (st == BZ_OK) st = cli_sampling(&sampling, c.e, bias, &c.sampling, &err);
+    if (st == BZ_OK) {
+        struct bz_info info = bz_engine_info(c.e);
+        if (!c.system) c.system = info.system;
+        if (interactive)
+            printf("%s: %.1f M parameters, %u layers, %u tokens of vocabulary. /help for commands.\n",
+                   model, (double)info.n_params / 1e6, info.n_layer, info.n_vocab);
+        catch_interrupt();
+        st = talk(&c, interactive, &err);
+    }
+    buf_free(&c.messages);
+    buf_free(&c.answer);
+    buf_free(&c.reasoning);
+    bz_session_close(c.s);
+    bz_engine_close(c.e);
+    return st ? cli_fail(&cmd, &err) : CLI_OK;
+}

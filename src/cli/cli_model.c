@@ -1,0 +1,102 @@
+#include "cli/cli_model.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/mem.h"
+
+double cli_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* "PATH" or "PATH:SCALE"; a colon not followed by a number belongs to the path. */
+static enum bz_status add_adapter(bz_engine *e, const char *spec, struct bz_err *err)
+{
+    float scale = 1;
+    size_t n = strlen(spec);
+    const char *colon = strrchr(spec, ':');
+    if (colon && colon[1]) {
+        char *end;
+        float v = strtof(colon + 1, &end);
+        if (!*end) {
+            scale = v;
+            n = (size_t)(colon - spec);
+        }
+    }
+    char *path = mem_copy_str(spec, n);
+    int id;
+    enum bz_status st = path ? bz_adapter_add(e, path, scale, &id, err) : fail_memory(err, n);
+    mem_free(path);
+    return st;
+}
+
+enum bz_status cli_open(const struct cli_model *m, const char *model, bz_engine **engine,
+                        bz_session **session, struct bz_err *err)
+{
+    struct bz_engine_options o = { .store = m->store, .n_threads = (unsigned)m->n_threads };
+    if (strcmp(m->backend, "reference") == 0)
+        o.backend = BZ_BACKEND_REFERENCE;
+    else if (strcmp(m->backend, "cpu") != 0)
+        return fail(err, BZ_ERR_ARGUMENT, "no backend \"%s\"; there are cpu and reference",
+                    m->backend);
+    if (m->n_context > UINT32_MAX || m->n_batch > UINT32_MAX || m->n_threads > 4096)
+        return fail(err, BZ_ERR_ARGUMENT, "that number of tokens or threads is out of range");
+    enum bz_status st = bz_engine_open(engine, model, &o, err);
+    if (st) return st;
+    for (size_t i = 0; st == BZ_OK && i < m->adapters.n; i++)
+        st = add_adapter(*engine, m->adapters.v[i], err);
+    struct bz_session_options so = { .n_context = (uint32_t)m->n_context,
+                                     .n_batch = (uint32_t)m->n_batch };
+    if (st == BZ_OK && session) st = bz_session_open(session, *engine, &so, err);
+    if (st) {
+        bz_engine_close(*engine);
+        *engine = NULL;
+    }
+    return st;
+}
+
+static enum bz_status read_bias(const struct cli_strs *list, struct bz_bias bias[CLI_MAX_BIAS],
+                                struct bz_err *err)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        char *end, *last;
+        long id = strtol(list->v[i], &end, 10);
+        float add = *end == ':' ? strtof(end + 1, &last) : 0;
+        if (end == list->v[i] || *end != ':' || *last || last == end + 1 || id < 0 ||
+            id > INT32_MAX || isnan(add))
+            return fail(err, BZ_ERR_ARGUMENT, "logit bias \"%s\"; it is ID:ADD, such as 107:-inf",
+                        list->v[i]);
+        bias[i] = (struct bz_bias) { (int32_t)id, add };
+    }
+    return BZ_OK;
+}
+
+enum bz_status cli_sampling(const struct cli_sampling *s, const bz_engine *e,
+                            struct bz_bias bias[CLI_MAX_BIAS], struct bz_sampling *out,
+                            struct bz_err *err)
+{
+    struct bz_sampling p = bz_sampling_defaults(e);
+    if (s->set_temp) p.temperature = (float)s->temp;
+    if (s->greedy) p.temperature = 0;
+    if (s->set_top_k) p.top_k = s->top_k > UINT32_MAX ? UINT32_MAX : (uint32_t)s->top_k;
+    if (s->set_top_p) p.top_p = (float)s->top_p;
+    if (s->set_min_p) p.min_p = (float)s->min_p;
+    if (s->set_repeat) p.repeat_penalty = (float)s->repeat;
+    if (s->set_presence) p.presence_penalty = (float)s->presence;
+    if (s->set_frequency) p.frequency_penalty = (float)s->frequency;
+    if (s->set_window) p.penalty_window = s->window > UINT32_MAX ? UINT32_MAX : (uint32_t)s->window;
+    if (s->set_seed)
+        p.seed = s->seed;
+    else if (!p.seed)
+        p.seed = (uint64_t)time(NULL) * 1000003u + (uint64_t)clock();
+    enum bz_status st = read_bias(&s->bias, bias, err);
+    p.bias = bias;
+    p.n_bias = s->bias.n;
+    if (st == BZ_OK) *out = p;
+    return st;
+}

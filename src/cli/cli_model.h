@@ -1,0 +1,71 @@
+/* cli_model.h - options and steps that every command with a model shares. */
+#ifndef BEZEL_CLI_CLI_MODEL_H
+#define BEZEL_CLI_CLI_MODEL_H
+
+#include "bezel.h"
+#include "cli/cli.h"
+
+struct cli_model {
+    const char *backend; /* "cpu" or "reference" */
+    const char *store;
+    uint64_t n_threads, n_context, n_batch;
+    struct cli_strs adapters; /* PATH or PATH:SCALE */
+};
+
+#define CLI_MODEL_DEFAULTS { .backend = "cpu" }
+
+#define CLI_MODEL_OPTIONS(m)                                                                       \
+    { "--threads", "N", "threads; default one per core", CLI_U64, &(m).n_threads, NULL },          \
+        { "--ctx", "N", "tokens of context; default 4096", CLI_U64, &(m).n_context, NULL },        \
+        { "--batch", "N", "prompt tokens computed together; default 256", CLI_U64, &(m).n_batch,   \
+          NULL },                                                                                  \
+        { "--adapter", "PATH[:S]", "LoRA adapter with scale S; may be repeated", CLI_STRS,         \
+          &(m).adapters, NULL },                                                                   \
+        { "--backend", "NAME", "cpu (default) or reference, the slow oracle", CLI_STR,             \
+          &(m).backend, NULL },                                                                    \
+    { "--store", "DIR", "Ollama store; default where Ollama keeps it", CLI_STR, &(m).store, NULL }
+
+struct cli_sampling {
+    bool greedy;
+    bool set_temp, set_top_k, set_top_p, set_min_p, set_seed, set_repeat, set_presence,
+        set_frequency, set_window;
+    double temp, top_p, min_p, repeat, presence, frequency;
+    uint64_t top_k, seed, window;
+    struct cli_strs bias; /* ID:ADD */
+};
+
+#define CLI_SAMPLING_OPTIONS(s)                                                                    \
+    { "--greedy", NULL, "always the most likely token", CLI_FLAG, &(s).greedy, NULL },             \
+        { "--temp", "T", "temperature", CLI_F64, &(s).temp, &(s).set_temp },                       \
+        { "--top-k", "K", "keep the K most likely tokens", CLI_U64, &(s).top_k, &(s).set_top_k },  \
+        { "--top-p", "P", "keep the most likely tokens up to P", CLI_F64, &(s).top_p,              \
+          &(s).set_top_p },                                                                        \
+        { "--min-p", "P", "drop tokens below P times the best", CLI_F64, &(s).min_p,               \
+          &(s).set_min_p },                                                                        \
+        { "--repeat-penalty", "R", "divide the logits of recent tokens", CLI_F64, &(s).repeat,     \
+          &(s).set_repeat },                                                                       \
+        { "--presence-penalty", "R", "subtract once from recent tokens", CLI_F64, &(s).presence,   \
+          &(s).set_presence },                                                                     \
+        { "--frequency-penalty", "R", "subtract for every occurrence", CLI_F64, &(s).frequency,    \
+          &(s).set_frequency },                                                                    \
+        { "--repeat-last-n", "N", "tokens that the penalties look at; default 64", CLI_U64,        \
+          &(s).window, &(s).set_window },                                                          \
+        { "--logit-bias", "ID:ADD", "add to a token's logit; may be repeated", CLI_STRS,           \
+          &(s).bias, NULL },                                                                       \
+    { "--seed", "N", "same seed, same text", CLI_U64, &(s).seed, &(s).set_seed }
+
+enum { CLI_MAX_BIAS = 64 };
+
+/* Open the engine with its adapters, and (session != NULL) a session. */
+enum bz_status cli_open(const struct cli_model *m, const char *model, bz_engine **engine,
+                        bz_session **session, struct bz_err *err);
+
+/* The model's defaults overridden by what was asked for. `bias` is room for CLI_MAX_BIAS. */
+enum bz_status cli_sampling(const struct cli_sampling *s, const bz_engine *e,
+                            struct bz_bias bias[CLI_MAX_BIAS], struct bz_sampling *out,
+                            struct bz_err *err);
+
+/* Seconds of a monotonic clock. */
+double cli_now(void);
+
+#endif

@@ -1,0 +1,55 @@
+/* main.c - the native tool: finds the command. Each command is in its own file. */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+
+static const struct {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *about;
+} commands[] = {
+    { "chat", cmd_chat, "talk to a model in the terminal" },
+    { "generate", cmd_generate, "continue a text" },
+    { "list", cmd_list, "the models in the Ollama store" },
+    { "inspect", cmd_inspect, "what is in a file, and whether it runs" },
+    { "tokenize", cmd_tokenize, "text to token ids" },
+    { "detokenize", cmd_detokenize, "token ids to text" },
+    { "render", cmd_render, "a conversation to the prompt" },
+    { "logits", cmd_logits, "the best next tokens at every position" },
+    { "bench", cmd_bench, "prompt and generation speed" },
+    { "synth", cmd_synth, "write a model of real shape with random weights" },
+    { "quantize", cmd_quantize, "rewrite a model in another format" },
+};
+
+static void print_help(FILE *to)
+{
+    fprintf(to, "Bezel %s: Gemma 4 on this machine.\n\nusage: bezel COMMAND [ARGUMENTS]\n\n",
+            BZ_VERSION);
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        fprintf(to, "  %-12s %s\n", commands[i].name, commands[i].about);
+    fprintf(to, "\nbezel COMMAND --help says more. MODEL is a GGUF file or a name such as gemma4:e2b.\n");
+}
+
+int main(int argc, char **argv)
+{
+    signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of fwrite, not a death */
+    if (argc < 2) {
+        print_help(stderr);
+        return CLI_USAGE;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+        strcmp(argv[1], "help") == 0) {
+        print_help(stdout);
+        return CLI_OK;
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        printf("bezel %s\n", BZ_VERSION);
+        return CLI_OK;
+    }
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        if (strcmp(argv[1], commands[i].name) == 0) return commands[i].run(argc - 1, argv + 1);
+    fprintf(stderr, "bezel: no command \"%s\" (see: bezel --help)\n", argv[1]);
+    return CLI_USAGE;
+}

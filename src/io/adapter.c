@@ -1,0 +1,248 @@
+/* adapter.c - owns the pairing of LoRA halves, their checks and their decoding to f32. Where the
+ * tensors come from and how their names are spelt is known by adapter_gguf.c and adapter_peft.c.
+ */
+#include "io/adapter.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "io/adapter_plan.h"
+#include "io/quote.h"
+#include "quant/quant.h"
+
+#define MAX_DIM  (1u << 24) /* of any side of a matrix */
+#define MAX_RANK (1u << 16)
+
+enum bz_status adapter_plan_init(struct adapter_plan *p, const char *file, uint64_t n_tensors,
+                                 struct bz_err *err)
+{
+    *p = (struct adapter_plan) { .file = file, .out = { .arch = "" } };
+    if (n_tensors > UINT32_MAX)
+        return fail(err, BZ_ERR_FORMAT, "%s: %" PRIu64 " tensors in an adapter", file, n_tensors);
+    p->items = mem_alloc((size_t)n_tensors, sizeof *p->items);
+    if (!p->items || !strmap_init(&p->by_name, (size_t)n_tensors))
+        return fail_memory(err, n_tensors * sizeof *p->items);
+    return BZ_OK;
+}
+
+void adapter_half_plain(struct adapter_half *h)
+{
+    h->by_expert = h->rows * h->cols;
+    h->by_row = h->cols;
+    h->by_col = 1;
+}
+
+enum bz_status adapter_plan_half(struct adapter_plan *p, struct str target, bool is_b,
+                                 const struct adapter_half *h, float scale, struct bz_err *err)
+{
+    uint32_t i;
+    if (str_is(target, "token_embd.weight") || str_is(target, "output.weight"))
+        return fail(err, BZ_ERR_UNSUPPORTED,
+                    "%s adapts %s: the embedding and the output head are one table here, and Bezel "
+                    "does not adapt it; train without embed_tokens and lm_head",
+                    p->file, quote(target).z);
+    if (target.n == 0 || memchr(target.p, 0, target.n))
+        return fail(err, BZ_ERR_FORMAT, "%s: a tensor without a proper name", p->file);
+    if (!strmap_find(&p->by_name, target, &i)) {
+        i = (uint32_t)p->n_items;
+        const char *name = arena_copy_str(&p->out.arena, target.p, target.n);
+        if (!name) return fail_memory(err, target.n);
+        p->items[i].name = name;
+        strmap_add(&p->by_name, (struct str) { name, target.n }, i);
+        p->n_items++;
+    }
+    struct adapter_half *to = is_b ? &p->items[i].b : &p->items[i].a;
+    if (to->src)
+        return fail(err, BZ_ERR_FORMAT, "%s: %s has two lora_%c tensors", p->file, quote(target).z,
+                    is_b ? 'b' : 'a');
+    *to = *h;
+    p->items[i].scale = scale;
+    return BZ_OK;
+}
+
+enum bz_status adapter_plan_warn(struct adapter_plan *p, struct bz_err *err, const char *fmt, ...)
+{
+    char text[256];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    struct adapter *o = &p->out;
+    /* Grown when the count reaches a power of two. */
+    if ((o->n_warnings & (o->n_warnings - 1)) == 0) {
+        size_t cap = o->n_warnings ? 2 * o->n_warnings : 1;
+        const char **list = mem_grow(o->warnings, cap, sizeof *list);
+        if (!list) return fail_memory(err, cap * sizeof *list);
+        o->warnings = list;
+    }
+    const char *copy = arena_copy_str(&o->arena, text, strlen(text));
+    if (!copy) return fail_memory(err, sizeof text);
+    o->warnings[o->n_warnings++] = copy;
+    return BZ_OK;
+}
+
+/* A format we decode, and bytes that are exactly the shape's. */
+static enum bz_status check_half(const struct adapter_plan *p, const struct adapter_item *it,
+                                 const struct adapter_half *h, uint64_t *n_total,
+                                 struct bz_err *err)
+{
+    struct quoted name = quote(str_of(it->name));
+    const struct quant_format *f = quant_find(h->format);
+    bool known = h->format == QUANT_F32 || h->format == QUANT_F16 || h->format == QUANT_BF16 ||
+                 h->format == QUANT_Q8_0;
+    uint64_t n;
+    if (!f || !known)
+        return fail(err, BZ_ERR_UNSUPPORTED,
+                    "%s: %s is stored as %s; adapters are read in F32, F16, BF16 and Q8_0", p->file,
+                    name.z, quant_type_name(h->format));
+    if (h->rows < 1 || h->rows > MAX_DIM || h->cols < 1 || h->cols > MAX_DIM || h->n_expert < 1 ||
+        h->n_expert > MAX_DIM || h->cols % f->block ||
+        !size_mul(h->rows * (h->cols / f->block), h->n_expert, &n) || !size_mul(n, f->bytes, &n) ||
+        n != h->n_bytes)
+        return fail(err, BZ_ERR_FORMAT, "%s: %s has a tensor of an impossible size", p->file,
+                    name.z);
+    if (!size_add(*n_total, n, n_total))
+        return fail(err, BZ_ERR_FORMAT, "%s: impossible sizes", p->file);
+    return BZ_OK;
+}
+
+static enum bz_status check_item(const struct adapter_plan *p, const struct adapter_item *it,
+                                 uint64_t *n_total, struct bz_err *err)
+{
+    struct quoted name = quote(str_of(it->name));
+    if (!it->a.src || !it->b.src)
+        return fail(err, BZ_ERR_FORMAT, "%s: %s has no lora_%c", p->file, name.z,
+                    it->a.src ? 'b' : 'a');
+    enum bz_status st = check_half(p, it, &it->a, n_total, err);
+    if (!st) st = check_half(p, it, &it->b, n_total, err);
+    if (st) return st;
+    if (it->a.rows != it->b.cols || it->a.rows > MAX_RANK)
+        return fail(err, BZ_ERR_FORMAT, "%s: the halves of %s have ranks %" PRIu64 " and %" PRIu64,
+                    p->file, name.z, it->a.rows, it->b.cols);
+    if (it->a.n_expert != it->b.n_expert)
+        return fail(err, BZ_ERR_FORMAT,
+                    "%s: the halves of %s have %" PRIu64 " and %" PRIu64 " experts", p->file,
+                    name.z, it->a.n_expert, it->b.n_expert);
+    if (it->a.n_expert > 1 && !str_ends(str_of(it->name), "_exps.weight"))
+        return fail(err, BZ_ERR_FORMAT,
+                    "%s: %s has %" PRIu64 " matrices, but it is no expert stack", p->file, name.z,
+                    it->a.n_expert);
+    return BZ_OK;
+}
+
+enum bz_status adapter_plan_check(const struct adapter_plan *p, uint64_t n_available,
+                                  struct bz_err *err)
+{
+    uint64_t n_total = 0;
+    if (p->n_items == 0)
+        return fail(err, BZ_ERR_FORMAT, "%s: an adapter that adapts nothing", p->file);
+    for (size_t i = 0; i < p->n_items; i++) {
+        enum bz_status st = check_item(p, &p->items[i], &n_total, err);
+        if (st) return st;
+    }
+    /* Tensors that overlap could make a small file ask for any amount of memory. */
+    if (n_total > n_available)
+        return fail(err, BZ_ERR_FORMAT, "%s: its tensors claim more bytes than the file has",
+                    p->file);
+    return BZ_OK;
+}
+
+#define STAGE ((size_t)1 << 16) /* bytes read at a time */
+
+/* n weights in file order; every one must be a number. */
+static enum bz_status decode(float *dst, const struct adapter_half *h, uint64_t n, void *stage,
+                             struct bz_err *err)
+{
+    const struct quant_format *f = quant_find(h->format);
+    size_t n_blocks = STAGE / f->bytes;
+    uint64_t at = h->offset;
+    for (uint64_t left = n / f->block; left;) {
+        size_t k = left < n_blocks ? (size_t)left : n_blocks;
+        enum bz_status st = source_read(h->src, at, stage, k * f->bytes, err);
+        if (st) return st;
+        f->decode(stage, dst, k * f->block);
+        for (size_t i = 0; i < k * f->block; i++)
+            if (!isfinite(dst[i]))
+                return fail(err, BZ_ERR_FORMAT, "%s: a weight is not a finite number",
+                            h->src->name);
+        dst += k * f->block;
+        at += k * f->bytes;
+        left -= k;
+    }
+    return BZ_OK;
+}
+
+static void reorder(float *dst, const float *src, const struct adapter_half *h)
+{
+    for (uint64_t e = 0; e < h->n_expert; e++)
+        for (uint64_t r = 0; r < h->rows; r++)
+            for (uint64_t c = 0; c < h->cols; c++)
+                *dst++ = src[e * h->by_expert + r * h->by_row + c * h->by_col];
+}
+
+static enum bz_status load_half(float **out, const struct adapter_half *h, void *stage,
+                                struct bz_err *err)
+{
+    uint64_t n = h->n_expert * h->rows * h->cols; /* fits: check_half multiplied it */
+    bool plain = h->by_col == 1 && h->by_row == h->cols && h->by_expert == h->rows * h->cols;
+    float *w = n > SIZE_MAX / sizeof *w ? NULL : mem_alloc((size_t)n, sizeof *w);
+    if (!w) return fail_memory(err, n * sizeof *w);
+    *out = w; /* owned by the target from here on */
+    if (plain) return decode(w, h, n, stage, err);
+    float *raw = mem_alloc((size_t)n, sizeof *raw);
+    if (!raw) return fail_memory(err, n * sizeof *raw);
+    enum bz_status st = decode(raw, h, n, stage, err);
+    if (!st) reorder(w, raw, h);
+    mem_free(raw);
+    return st;
+}
+
+enum bz_status adapter_plan_load(struct adapter_plan *p, struct adapter *out, struct bz_err *err)
+{
+    struct adapter *o = &p->out;
+    void *stage = mem_alloc(STAGE, 1);
+    o->targets = mem_alloc(p->n_items, sizeof *o->targets);
+    enum bz_status st =
+        stage && o->targets ? BZ_OK : fail_memory(err, STAGE + p->n_items * sizeof *o->targets);
+    for (size_t i = 0; !st && i < p->n_items; i++) {
+        const struct adapter_item *it = &p->items[i];
+        struct adapter_target *t = &o->targets[o->n_targets++];
+        *t = (struct adapter_target) {
+            .name = it->name,
+            .rank = (uint32_t)it->a.rows,
+            .n_in = (uint32_t)it->a.cols,
+            .n_out = (uint32_t)it->b.rows,
+            .n_expert = (uint32_t)it->a.n_expert,
+            .scale = it->scale,
+        };
+        st = load_half(&t->a, &it->a, stage, err);
+        if (!st) st = load_half(&t->b, &it->b, stage, err);
+        if (st) fail_prefix(err, st, "%s", quote(str_of(it->name)).z);
+    }
+    mem_free(stage);
+    if (st) return st;
+    *out = *o;
+    *o = (struct adapter) { 0 };
+    return BZ_OK;
+}
+
+void adapter_plan_free(struct adapter_plan *p)
+{
+    adapter_close(&p->out);
+    mem_free(p->items);
+    strmap_free(&p->by_name);
+}
+
+void adapter_close(struct adapter *a)
+{
+    for (size_t i = 0; i < a->n_targets; i++) {
+        mem_free(a->targets[i].a);
+        mem_free(a->targets[i].b);
+    }
+    mem_free(a->targets);
+    mem_free(a->warnings);
+    arena_free(&a->arena);
+    *a = (struct adapter) { 0 };
+}

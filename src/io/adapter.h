@@ -1,0 +1,53 @@
+/* adapter.h - LoRA adapters, from GGUF or from PEFT, in one neutral form.
+ *
+ *     y = W x + scale * user_scale * B (A x)
+ *
+ * All weights are f32 in memory (an adapter is small). The two halves of every target are checked
+ * against each other here; whether they fit the base model is checked by who knows its shapes.
+ */
+#ifndef BEZEL_IO_ADAPTER_H
+#define BEZEL_IO_ADAPTER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "io/gguf.h"
+#include "io/source.h"
+
+struct adapter_target {
+    const char *name; /* the base tensor: "blk.0.attn_q.weight" */
+    uint32_t rank, n_in, n_out;
+    uint32_t n_expert; /* 1 unless the base tensor is a stack of experts */
+    float scale;       /* alpha / rank, or alpha / sqrt(rank) */
+    float *a;          /* n_expert x rank x n_in */
+    float *b;          /* n_expert x n_out x rank */
+};
+
+struct adapter {
+    const char *arch; /* general.architecture; "" from PEFT, which does not say */
+    float alpha;      /* of the whole adapter; a target may have had its own */
+    struct adapter_target *targets;
+    size_t n_targets;
+    const char **warnings; /* sentences about what was left out */
+    size_t n_warnings;
+    struct arena arena; /* the texts above */
+};
+
+/* A directory or a .safetensors file is PEFT's (its adapter_config.json lies beside the weights),
+ * everything else is taken for GGUF. On failure *out is untouched; so for all below. */
+enum bz_status adapter_open_file(struct adapter *out, const char *path, struct bz_err *err);
+
+/* g stays the caller's and is not needed afterwards. */
+enum bz_status adapter_open_gguf(struct adapter *out, const struct gguf *g, struct bz_err *err);
+
+/* `weights` is a safetensors file, taken over in every case; `config` the text of
+ * adapter_config.json. */
+enum bz_status adapter_open_peft(struct adapter *out, const struct source *weights,
+                                 struct str config, struct bz_err *err);
+
+void adapter_close(struct adapter *a);
+
+#endif

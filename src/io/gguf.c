@@ -1,0 +1,574 @@
+/* gguf.c - the parser of GGUF headers.
+ *
+ *   "GGUF"  u32 version = 3  u64 n_tensors  u64 n_kv
+ *   n_kv      x { string key; u32 type; value }
+ *   n_tensors x { string name; u32 n_dims; u64 ne[n_dims]; u32 type; u64 offset }
+ *   padding to general.alignment, then the data section that the offsets count from
+ *
+ *   string = u64 length, bytes        array = u32 element type, u64 count, elements
+ *
+ * Nothing says how long the header is, so it is walked twice. The first walk reads the source in
+ * windows that double, checks every length and keeps nothing but the bytes. Then the header is in
+ * memory and of known size, and the second walk fills the tables, whose pointers into it stay
+ * valid. A count is believed only as far as the source has bytes to back it.
+ *
+ * This file owns the rules of the container. It does not know what any key means to a model, except
+ * those that describe the file itself (general.alignment, split.*).
+ */
+#include "io/gguf.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/le.h"
+#include "base/mem.h"
+#include "quant/quant.h"
+
+#define N_FIXED       24u /* magic, version, two counts */
+#define MIN_KV        13u /* an empty key, its type, one byte of value */
+#define MIN_TENSOR    24u /* an empty name, n_dims, type, offset */
+#define MAX_NAME      65535u
+#define MAX_DEPTH     8 /* arrays inside arrays */
+#define MAX_HEADER    ((uint64_t)512 << 20)
+#define FIRST_WINDOW  ((uint64_t)256 << 10)
+#define DEFAULT_ALIGN 32u
+
+/* The header of one source while it is walked. */
+struct head {
+    const struct source *src;
+    uint8_t *data;        /* its bytes so far */
+    uint64_t n_have, pos; /* how many; where the walk stands */
+    uint64_t n_kv, n_tensors;
+    const char *kind; /* "key" or "tensor": what the walk is at, for sentences */
+    uint64_t index;   /* which one */
+    uint64_t name_at; /* where its name starts in data */
+    size_t n_name;
+};
+
+/* One shard, parsed. */
+struct part {
+    struct source src;
+    struct gguf meta; /* kvs, n_kv, by_key, header_bytes: so that gguf_get_* work on it */
+    uint8_t *head;
+    struct gguf_tensor *tensors;
+    uint64_t n_tensors;
+    uint64_t no; /* its place in the split model */
+};
+
+/* A name from the file, made fit for a sentence. */
+struct quoted {
+    char z[72];
+};
+
+static struct quoted quote(struct str s)
+{
+    struct quoted q = { "" };
+    size_t n = 0;
+    for (; n < s.n && n < 64; n++) q.z[n] = s.p[n] >= ' ' && s.p[n] <= '~' ? s.p[n] : '?';
+    if (n < s.n) memcpy(q.z + n, "...", 4);
+    return q;
+}
+
+/* What the walk is at: its name where that is known already, and its number where it is not. */
+static struct quoted here(const struct head *h)
+{
+    struct quoted q;
+    if (h->n_name)
+        snprintf(q.z, sizeof q.z, "'%.67s'",
+                 quote((struct str) { (const char *)h->data + h->name_at, h->n_name }).z);
+    else snprintf(q.z, sizeof q.z, "number %" PRIu64, h->index + 1);
+    return q;
+}
+
+static uint64_t n_left(const struct head *h)
+{
+    return h->src->size - h->pos;
+}
+
+/* Make the n bytes at pos part of data. */
+static enum bz_status widen(struct head *h, uint64_t n, struct bz_err *err)
+{
+    if (n > n_left(h))
+        return fail(err, BZ_ERR_FORMAT,
+                    "%s: %s %s reaches past the end of the file at byte %" PRIu64
+                    ": it is cut off or damaged",
+                    h->src->name, h->kind, here(h).z, h->src->size);
+    uint64_t end = h->pos + n;
+    if (end > MAX_HEADER)
+        return fail(err, BZ_ERR_LIMIT, "%s: %s %s makes the header larger than %" PRIu64 " MiB",
+                    h->src->name, h->kind, here(h).z, MAX_HEADER >> 20);
+    uint64_t want = h->n_have ? 2 * h->n_have : FIRST_WINDOW;
+    if (want < end) want = end;
+    if (want > MAX_HEADER) want = MAX_HEADER;
+    if (want > h->src->size) want = h->src->size;
+    uint8_t *data = mem_grow(h->data, (size_t)want, 1);
+    if (!data) return fail_memory(err, want);
+    h->data = data;
+    enum bz_status st =
+        source_read(h->src, h->n_have, data + h->n_have, (size_t)(want - h->n_have), err);
+    if (st == BZ_OK) h->n_have = want;
+    return st;
+}
+
+/* Step over n bytes; they are at data + pos - n afterwards. */
+static inline enum bz_status take(struct head *h, uint64_t n, struct bz_err *err)
+{
+    if (n > h->n_have - h->pos) {
+        enum bz_status st = widen(h, n, err);
+        if (st) return st;
+    }
+    h->pos += n;
+    return BZ_OK;
+}
+
+static enum bz_status take_u32(struct head *h, uint32_t *v, struct bz_err *err)
+{
+    enum bz_status st = take(h, 4, err);
+    if (st == BZ_OK) *v = le_get32(h->data + h->pos - 4);
+    return st;
+}
+
+static inline enum bz_status take_u64(struct head *h, uint64_t *v, struct bz_err *err)
+{
+    enum bz_status st = take(h, 8, err);
+    if (st == BZ_OK) *v = le_get64(h->data + h->pos - 8);
+    return st;
+}
+
+static inline enum bz_status take_string(struct head *h, struct bz_err *err)
+{
+    uint64_t n;
+    enum bz_status st = take_u64(h, &n, err);
+    return st ? st : take(h, n, err);
+}
+
+/* The key or name that starts an entry; from here on sentences can say it. */
+static enum bz_status take_name(struct head *h, const char *kind, uint64_t index,
+                                struct bz_err *err)
+{
+    h->kind = kind;
+    h->index = index;
+    h->n_name = 0;
+    uint64_t n;
+    enum bz_status st = take_u64(h, &n, err);
+    if (st) return st;
+    if (n > MAX_NAME)
+        return fail(err, BZ_ERR_FORMAT,
+                    "%s: %s number %" PRIu64 " has a name of %" PRIu64 " bytes; %u are allowed",
+                    h->src->name, kind, index + 1, n, MAX_NAME);
+    st = take(h, n, err);
+    if (st) return st;
+    h->name_at = h->pos - n;
+    h->n_name = (size_t)n;
+    return BZ_OK;
+}
+
+static struct str name_taken(const struct head *h)
+{
+    return (struct str) { (const char *)h->data + h->name_at, h->n_name };
+}
+
+static enum bz_status take_type(struct head *h, enum gguf_type *t, struct bz_err *err)
+{
+    uint32_t v;
+    enum bz_status st = take_u32(h, &v, err);
+    if (st) return st;
+    if (v > GGUF_F64)
+        return fail(err, BZ_ERR_FORMAT,
+                    "%s: key %s has a value of type %" PRIu32 ", which GGUF does not have",
+                    h->src->name, here(h).z, v);
+    *t = (enum gguf_type)v;
+    return BZ_OK;
+}
+
+static enum bz_status take_array_start(struct head *h, enum gguf_type *elem, uint64_t *n,
+                                       struct bz_err *err)
+{
+    enum bz_status st = take_type(h, elem, err);
+    if (st == BZ_OK) st = take_u64(h, n, err);
+    if (st) return st;
+    uint32_t least = *elem == GGUF_STRING ? 8 : *elem == GGUF_ARRAY ? 12 : gguf_type_size(*elem);
+    if (*n > n_left(h) / least)
+        return fail(err, BZ_ERR_FORMAT,
+                    "%s: key %s claims %" PRIu64
+                    " elements, more than the rest of the file can hold",
+                    h->src->name, here(h).z, *n);
+    return BZ_OK;
+}
+
+/* Step over n values of one type. */
+static enum bz_status take_values(struct head *h, enum gguf_type t, uint64_t n, int depth,
+                                  struct bz_err *err)
+{
+    enum bz_status st = BZ_OK;
+    if (t == GGUF_STRING) {
+        for (uint64_t i = 0; i < n && st == BZ_OK; i++) st = take_string(h, err);
+        return st;
+    }
+    if (t != GGUF_ARRAY) return take(h, n * gguf_type_size(t), err);
+    if (depth == MAX_DEPTH)
+        return fail(err, BZ_ERR_FORMAT, "%s: key %s has arrays nested more than %d deep",
+                    h->src->name, here(h).z, MAX_DEPTH);
+    for (uint64_t i = 0; i < n && st == BZ_OK; i++) {
+        enum gguf_type elem;
+        uint64_t n_elem;
+        st = take_array_start(h, &elem, &n_elem, err);
+        if (st == BZ_OK) st = take_values(h, elem, n_elem, depth + 1, err);
+    }
+    return st;
+}
+
+static enum bz_status take_kv(struct head *h, uint64_t index, struct gguf_kv *out,
+                              struct bz_err *err)
+{
+    struct gguf_kv kv = { .n = 1 };
+    enum bz_status st = take_name(h, "key", index, err);
+    if (st == BZ_OK) st = take_type(h, &kv.type, err);
+    if (st) return st;
+    kv.elem = kv.type;
+    if (kv.type == GGUF_ARRAY) st = take_array_start(h, &kv.elem, &kv.n, err);
+    if (st) return st;
+    uint64_t start = h->pos;
+    st = take_values(h, kv.elem, kv.n, 1, err);
+    if (st) return st;
+    kv.key = name_taken(h);
+    kv.value = h->data + start;
+    kv.n_bytes = h->pos - start;
+    *out = kv;
+    return BZ_OK;
+}
+
+/* The offset stays relative to the data section until place_tensor. */
+static enum bz_status take_tensor(struct head *h, uint64_t index, struct gguf_tensor *out,
+                                  struct bz_err *err)
+{
+    struct gguf_tensor t = { .ne = { 1, 1, 1, 1 } };
+    enum bz_status st = take_name(h, "tensor", index, err);
+    if (st == BZ_OK) st = take_u32(h, &t.n_dims, err);
+    if (st) return st;
+    if (t.n_dims > 4)
+        return fail(err, BZ_ERR_FORMAT, "%s: tensor %s has %" PRIu32 " dimensions; 4 are allowed",
+                    h->src->name, here(h).z, t.n_dims);
+    for (uint32_t i = 0; i < t.n_dims && st == BZ_OK; i++) st = take_u64(h, &t.ne[i], err);
+    if (st == BZ_OK) st = take_u32(h, &t.type, err);
+    if (st == BZ_OK) st = take_u64(h, &t.offset, err);
+    if (st) return st;
+    t.name = name_taken(h);
+    *out = t;
+    return BZ_OK;
+}
+
+/* Magic, version and counts. */
+static enum bz_status take_start(struct head *h, struct bz_err *err)
+{
+    const char *name = h->src->name;
+    if (h->src->size < N_FIXED)
+        return fail(err, BZ_ERR_FORMAT, "%s: not a GGUF file: it has only %" PRIu64 " bytes", name,
+                    h->src->size);
+    enum bz_status st = take(h, N_FIXED, err);
+    if (st) return st;
+    const uint8_t *p = h->data;
+    if (memcmp(p, "GGUF", 4) != 0)
+        return fail(err, BZ_ERR_FORMAT,
+                    "%s: not a GGUF file: it starts with the bytes %02x %02x %02x %02x", name, p[0],
+                    p[1], p[2], p[3]);
+    uint32_t version = le_get32(p + 4);
+    if (version && (version & 0xffff) == 0)
+        return fail(err, BZ_ERR_UNSUPPORTED,
+                    "%s: a big-endian GGUF file; this build reads little-endian ones", name);
+    if (version == 1 || version == 2)
+        return fail(err, BZ_ERR_UNSUPPORTED,
+                    "%s: GGUF version %" PRIu32
+                    " is from 2023; convert the model again to get version 3",
+                    name, version);
+    if (version != 3)
+        return fail(err, BZ_ERR_UNSUPPORTED,
+                    "%s: GGUF version %" PRIu32 "; this build reads version 3", name, version);
+    h->n_tensors = le_get64(p + 8);
+    h->n_kv = le_get64(p + 16);
+    if (h->n_kv > n_left(h) / MIN_KV || h->n_tensors > n_left(h) / MIN_TENSOR)
+        return fail(err, BZ_ERR_FORMAT,
+                    "%s: claims %" PRIu64 " keys and %" PRIu64 " tensors, more than its %" PRIu64
+                    " bytes can hold",
+                    name, h->n_kv, h->n_tensors, h->src->size);
+    return BZ_OK;
+}
+
+/* Keys and tensors, from pos on. Without tables (both NULL) only the lengths are checked. */
+static enum bz_status walk(struct head *h, struct gguf_kv *kvs, struct gguf_tensor *tensors,
+                           struct bz_err *err)
+{
+    struct gguf_kv kv;
+    struct gguf_tensor t;
+    enum bz_status st = BZ_OK;
+    for (uint64_t i = 0; i < h->n_kv && st == BZ_OK; i++)
+        st = take_kv(h, i, kvs ? &kvs[i] : &kv, err);
+    for (uint64_t i = 0; i < h->n_tensors && st == BZ_OK; i++)
+        st = take_tensor(h, i, tensors ? &tensors[i] : &t, err);
+    return st;
+}
+
+/* Both walks. On success the header block and the tables belong to p. */
+static enum bz_status read_tables(struct part *p, struct bz_err *err)
+{
+    struct head h = { .src = &p->src };
+    enum bz_status st = take_start(&h, err);
+    if (st == BZ_OK) st = walk(&h, NULL, NULL, err);
+    p->head = h.data;
+    if (st) return st;
+    uint64_t n = h.pos;
+    h.data = mem_grow(h.data, (size_t)n, 1);
+    if (!h.data) return fail_memory(err, n);
+    p->head = h.data;
+    p->meta.kvs = mem_alloc((size_t)h.n_kv, sizeof *p->meta.kvs);
+    p->tensors = mem_alloc((size_t)h.n_tensors, sizeof *p->tensors);
+    if (!p->meta.kvs || !p->tensors)
+        return fail_memory(err, h.n_kv * sizeof *p->meta.kvs + h.n_tensors * sizeof *p->tensors);
+    p->meta.n_kv = h.n_kv;
+    p->meta.header_bytes = n;
+    p->n_tensors = h.n_tensors;
+    h.n_have = n;
+    h.pos = N_FIXED;
+    return walk(&h, p->meta.kvs, p->tensors, err);
+}
+
+static enum bz_status index_keys(struct part *p, struct bz_err *err)
+{
+    struct gguf *m = &p->meta;
+    if (!strmap_init(&m->by_key, (size_t)m->n_kv))
+        return fail_memory(err, m->n_kv * sizeof(struct strmap_slot));
+    for (uint64_t i = 0; i < m->n_kv; i++)
+        if (!strmap_add(&m->by_key, m->kvs[i].key, (uint32_t)i))
+            return fail(err, BZ_ERR_FORMAT, "%s: key '%s' appears twice", p->src.name,
+                        quote(m->kvs[i].key).z);
+    return BZ_OK;
+}
+
+/* Where the data section starts becomes meta.header_bytes. */
+static enum bz_status find_data(struct part *p, uint64_t *align, struct bz_err *err)
+{
+    *align = DEFAULT_ALIGN;
+    if (gguf_find(&p->meta, "general.alignment") &&
+        !gguf_get_u64(&p->meta, "general.alignment", align))
+        return fail(err, BZ_ERR_FORMAT, "%s: key 'general.alignment' is not a whole number",
+                    p->src.name);
+    if (*align == 0 || (*align & (*align - 1)))
+        return fail(err, BZ_ERR_FORMAT,
+                    "%s: key 'general.alignment' is %" PRIu64 ", which is not a power of two",
+                    p->src.name, *align);
+    uint64_t n;
+    if (!size_add(p->meta.header_bytes, *align - 1, &n))
+        return fail(err, BZ_ERR_FORMAT,
+                    "%s: key 'general.alignment' is %" PRIu64 ", larger than any file", p->src.name,
+                    *align);
+    p->meta.header_bytes = n & ~(*align - 1);
+    return BZ_OK;
+}
+
+/* Bytes of the tensor from its shape and type; 0 when the type is unknown. */
+static enum bz_status measure_tensor(struct gguf_tensor *t, const char *file, struct bz_err *err)
+{
+    uint64_t n = 1;
+    for (uint32_t i = 0; i < 4; i++) {
+        if (t->ne[i] == 0)
+            return fail(err, BZ_ERR_FORMAT,
+                        "%s: tensor '%s' is empty: its dimension %" PRIu32 " is 0", file,
+                        quote(t->name).z, i);
+        if (!size_mul(n, t->ne[i], &n) || n > INT64_MAX)
+            return fail(err, BZ_ERR_FORMAT, "%s: tensor '%s' has more weights than 64 bits count",
+                        file, quote(t->name).z);
+    }
+    uint32_t block, bytes;
+    if (!quant_type_size(t->type, &block, &bytes)) return BZ_OK;
+    if (t->ne[0] % block)
+        return fail(err, BZ_ERR_FORMAT,
+                    "%s: tensor '%s' has rows of %" PRIu64
+                    " weights, but %s comes in blocks of %" PRIu32,
+                    file, quote(t->name).z, t->ne[0], quant_type_name(t->type), block);
+    if (!size_mul(n / block, bytes, &t->n_bytes))
+        return fail(err, BZ_ERR_FORMAT, "%s: tensor '%s' has more bytes than 64 bits count", file,
+                    quote(t->name).z);
+    return BZ_OK;
+}
+
+static enum bz_status place_tensor(const struct part *p, struct gguf_tensor *t, uint64_t align,
+                                   struct bz_err *err)
+{
+    const char *file = p->src.name;
+    enum bz_status st = measure_tensor(t, file, err);
+    if (st) return st;
+    if (t->offset & (align - 1))
+        return fail(err, BZ_ERR_FORMAT,
+                    "%s: tensor '%s' starts at offset %" PRIu64
+                    ", which is not a multiple of %" PRIu64,
+                    file, quote(t->name).z, t->offset, align);
+    uint64_t end;
+    if (!size_add(t->offset, p->meta.header_bytes, &t->offset) ||
+        !size_add(t->offset, t->n_bytes, &end) || end > p->src.size)
+        return fail(err, BZ_ERR_FORMAT,
+                    "%s: tensor '%s' (%" PRIu64
+                    " bytes) reaches past the end of the file at byte %" PRIu64
+                    ": it is cut off or damaged",
+                    file, quote(t->name).z, t->n_bytes, p->src.size);
+    return BZ_OK;
+}
+
+static enum bz_status parse_part(struct part *p, struct bz_err *err)
+{
+    enum bz_status st = read_tables(p, err);
+    if (st == BZ_OK) st = index_keys(p, err);
+    uint64_t align = 0;
+    if (st == BZ_OK) st = find_data(p, &align, err);
+    for (uint64_t i = 0; i < p->n_tensors && st == BZ_OK; i++)
+        st = place_tensor(p, &p->tensors[i], align, err);
+    return st;
+}
+
+static void free_part(struct part *p)
+{
+    source_close(&p->src);
+    mem_free(p->head);
+    mem_free(p->meta.kvs);
+    mem_free(p->tensors);
+    strmap_free(&p->meta.by_key);
+}
+
+/* Does the part say that it is one of n? A file that says nothing is whole. */
+static enum bz_status check_split(struct part *p, uint32_t n, struct bz_err *err)
+{
+    uint64_t count = 1;
+    gguf_get_u64(&p->meta, "split.count", &count);
+    gguf_get_u64(&p->meta, "split.no", &p->no);
+    if (count == n || (count == 0 && n == 1)) return BZ_OK;
+    if (count <= 1)
+        return fail(err, BZ_ERR_FORMAT, "%s: is a whole model and not one of %" PRIu32 " parts",
+                    p->src.name, n);
+    return fail(err, BZ_ERR_FORMAT,
+                "%s: is part %" PRIu64 " of %" PRIu64 " of a split model, but %" PRIu32 " %s given",
+                p->src.name, p->no + 1, count, n, n == 1 ? "file was" : "files were");
+}
+
+static enum bz_status sort_parts(struct part *parts, uint32_t n, struct bz_err *err)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        enum bz_status st = check_split(&parts[i], n, err);
+        if (st) return st;
+    }
+    for (uint32_t i = 0; i < n && n > 1; i++) {
+        uint32_t j = i;
+        while (j < n && parts[j].no != i) j++;
+        if (j == n)
+            return fail(err, BZ_ERR_FORMAT,
+                        "%s: part %" PRIu32 " of %" PRIu32 " of this split model is missing",
+                        parts[0].src.name, i + 1, n);
+        struct part swap = parts[i];
+        parts[i] = parts[j];
+        parts[j] = swap;
+    }
+    return BZ_OK;
+}
+
+/* Shard after shard into one list of tensors with unique names. */
+static enum bz_status merge_tensors(struct gguf *g, const struct part *parts, uint32_t n,
+                                    struct bz_err *err)
+{
+    uint64_t total = 0, want;
+    for (uint32_t i = 0; i < n; i++) total += parts[i].n_tensors;
+    if (total > UINT32_MAX)
+        return fail(err, BZ_ERR_LIMIT, "%s: %" PRIu64 " tensors are more than this build can index",
+                    parts[0].src.name, total);
+    if (n > 1 && gguf_get_u64(&parts[0].meta, "split.tensors.count", &want) && want != total)
+        return fail(err, BZ_ERR_FORMAT,
+                    "%s: the split model should have %" PRIu64
+                    " tensors, but its parts hold %" PRIu64,
+                    parts[0].src.name, want, total);
+    g->tensors = mem_alloc((size_t)total, sizeof *g->tensors);
+    if (!g->tensors || !strmap_init(&g->by_name, (size_t)total))
+        return fail_memory(err, total * (sizeof *g->tensors + sizeof(struct strmap_slot)));
+    for (uint32_t i = 0; i < n; i++) {
+        for (uint64_t k = 0; k < parts[i].n_tensors; k++) {
+            struct gguf_tensor *t = &g->tensors[g->n_tensors];
+            *t = parts[i].tensors[k];
+            t->shard = i;
+            if (!strmap_add(&g->by_name, t->name, (uint32_t)g->n_tensors))
+                return fail(err, BZ_ERR_FORMAT, "%s: tensor '%s' appears twice", parts[i].src.name,
+                            quote(t->name).z);
+            g->n_tensors++;
+        }
+    }
+    return BZ_OK;
+}
+
+/* The last step, which cannot fail once its arrays are there: what g keeps of the parts. */
+static enum bz_status adopt(struct gguf *g, struct part *parts, uint32_t n, struct bz_err *err)
+{
+    g->sources = mem_alloc(n, sizeof *g->sources);
+    g->heads = mem_alloc(n, sizeof *g->heads);
+    if (!g->sources || !g->heads)
+        return fail_memory(err, n * (sizeof *g->sources + sizeof *g->heads));
+    g->n_sources = n;
+    for (uint32_t i = 0; i < n; i++) {
+        g->sources[i] = parts[i].src;
+        g->heads[i] = parts[i].head;
+        parts[i].src = (struct source) { 0 };
+        parts[i].head = NULL;
+    }
+    g->kvs = parts[0].meta.kvs;
+    g->n_kv = parts[0].meta.n_kv;
+    g->by_key = parts[0].meta.by_key;
+    g->header_bytes = parts[0].meta.header_bytes;
+    parts[0].meta = (struct gguf) { 0 };
+    return BZ_OK;
+}
+
+static enum bz_status open_parts(struct gguf *g, struct part *parts, uint32_t n, struct bz_err *err)
+{
+    enum bz_status st = BZ_OK;
+    for (uint32_t i = 0; i < n && st == BZ_OK; i++) st = parse_part(&parts[i], err);
+    if (st == BZ_OK) st = sort_parts(parts, n, err);
+    if (st == BZ_OK) st = merge_tensors(g, parts, n, err);
+    if (st == BZ_OK) st = adopt(g, parts, n, err);
+    return st;
+}
+
+enum bz_status gguf_open(struct gguf *out, const struct source *sources, uint32_t n_sources,
+                         struct bz_err *err)
+{
+    struct gguf g = { 0 };
+    struct part *parts = mem_alloc(n_sources, sizeof *parts);
+    enum bz_status st = BZ_OK;
+    if (!parts) st = fail_memory(err, n_sources * sizeof *parts);
+    else if (n_sources == 0 || n_sources > GGUF_MAX_SHARDS)
+        st =
+            fail(err, BZ_ERR_ARGUMENT, "a model cannot have %" PRIu32 " files; 1 to %d can be read",
+                 n_sources, GGUF_MAX_SHARDS);
+    for (uint32_t i = 0; i < n_sources; i++) {
+        struct source s = sources[i];
+        if (parts) parts[i].src = s;
+        else source_close(&s);
+    }
+    if (st == BZ_OK) st = open_parts(&g, parts, n_sources, err);
+    for (uint32_t i = 0; parts && i < n_sources; i++) free_part(&parts[i]);
+    mem_free(parts);
+    if (st) {
+        gguf_close(&g);
+        return st;
+    }
+    *out = g;
+    return BZ_OK;
+}
+
+void gguf_close(struct gguf *g)
+{
+    for (uint32_t i = 0; i < g->n_sources; i++) {
+        source_close(&g->sources[i]);
+        mem_free(g->heads[i]);
+    }
+    mem_free(g->sources);
+    mem_free(g->heads);
+    mem_free(g->kvs);
+    mem_free(g->tensors);
+    strmap_free(&g->by_key);
+    strmap_free(&g->by_name);
+    *g = (struct gguf) { 0 };
+}

@@ -1,0 +1,50 @@
+/* gguf_write.h - GGUF version 3 files written in one pass.
+ *
+ * Say the metadata, then name every tensor, then hand over each tensor's bytes in the order named.
+ * The file appears under its final name only when it is whole (written beside it as NAME.part and
+ * renamed by gguf_writer_finish). Errors are sticky: check the result of finish.
+ */
+#ifndef BEZEL_IO_GGUF_WRITE_H
+#define BEZEL_IO_GGUF_WRITE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/str.h"
+#include "io/gguf.h"
+
+struct gguf_writer; /* opaque */
+
+/* On failure *out is untouched and no file was made. */
+enum bz_status gguf_writer_open(struct gguf_writer **out, const char *path, struct bz_err *err);
+
+void gguf_put_u32(struct gguf_writer *w, const char *key, uint32_t v);
+void gguf_put_u64(struct gguf_writer *w, const char *key, uint64_t v);
+void gguf_put_f32(struct gguf_writer *w, const char *key, float v);
+void gguf_put_bool(struct gguf_writer *w, const char *key, bool v);
+void gguf_put_str(struct gguf_writer *w, const char *key, struct str v);
+/* Arrays of numbers: `type` says what v points to (GGUF_I32, GGUF_F32, GGUF_BOOL, ...). */
+void gguf_put_array(struct gguf_writer *w, const char *key, enum gguf_type type, const void *v,
+                    uint64_t n);
+void gguf_put_strs(struct gguf_writer *w, const char *key, const struct str *v, uint64_t n);
+/* A pair of another file, unchanged. Keys that describe that file and not the model
+ * (general.alignment, split.*) are left out: this file is whole and aligned to 32. */
+void gguf_put_kv(struct gguf_writer *w, const struct gguf_kv *kv);
+
+/* Name the next tensor. type: any GGUF type whose size is known; ne: fastest first. */
+void gguf_put_tensor(struct gguf_writer *w, const char *name, uint32_t type, uint32_t n_dims,
+                     const uint64_t *ne);
+
+/* Tensor data, in the order the tensors were named; a tensor may come in several pieces, but a piece
+ * belongs to one tensor. Padding after tensors is written here. */
+void gguf_put_data(struct gguf_writer *w, const void *p, size_t n);
+
+/* Checks that every byte promised was given, flushes and renames. Frees w in every case; on failure
+ * nothing is left behind. */
+enum bz_status gguf_writer_finish(struct gguf_writer *w, struct bz_err *err);
+
+/* Give up: removes the partial file and frees w. w may be NULL. */
+void gguf_writer_abort(struct gguf_writer *w);
+
+#endif

@@ -1,0 +1,255 @@
+#include "model/kv.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/half.h"
+#include "base/mem.h"
+#include "base/sha256.h"
+
+static uint32_t rows_of(const struct layer_config *l, const struct config *c, uint32_t n_ctx,
+                        uint32_t n_batch)
+{
+    uint64_t ring = (uint64_t)c->n_swa + n_batch + KV_SLACK;
+    return l->swa && ring < n_ctx ? (uint32_t)ring : n_ctx;
+}
+
+uint64_t kv_bytes(const struct config *c, uint32_t n_ctx, uint32_t n_batch)
+{
+    uint64_t n = 0;
+    for (uint32_t il = 0; il < c->n_own; il++) {
+        const struct layer_config *l = &c->layers[il];
+        n += 2 * sizeof(float) * rows_of(l, c, n_ctx, n_batch) * l->n_kv_head * l->head_dim;
+    }
+    return n;
+}
+
+enum bz_status kv_open(struct kv_cache *out, const struct config *c, const struct backend *be,
+                       uint32_t n_ctx, uint32_t n_batch, struct bz_err *err)
+{
+    struct kv_cache kv = { .be = be, .config = c, .n_ctx = n_ctx };
+    kv.layers = mem_alloc(c->n_own, sizeof *kv.layers);
+    bool ok = kv.layers != NULL;
+    for (uint32_t il = 0; ok && il < c->n_own; il++) {
+        const struct layer_config *l = &c->layers[il];
+        struct kv *one = &kv.layers[il];
+        one->n_kv_head = l->n_kv_head;
+        one->head_dim = l->head_dim;
+        uint32_t rows = rows_of(l, c, n_ctx, n_batch), cols = l->n_kv_head * l->head_dim;
+        ok = tensor_alloc(be, &one->k, rows, cols) && tensor_alloc(be, &one->v, rows, cols);
+        one->k.rows = one->v.rows = rows;
+    }
+    if (!ok) {
+        kv_close(&kv);
+        return fail(err, BZ_ERR_MEMORY,
+                    "not enough memory for a context of %u tokens (%" PRIu64
+                    " MiB of keys and values); ask for a smaller one",
+                    n_ctx, kv_bytes(c, n_ctx, n_batch) >> 20);
+    }
+    *out = kv;
+    return BZ_OK;
+}
+
+void kv_close(struct kv_cache *kv)
+{
+    for (uint32_t il = 0; kv->layers && il < kv->config->n_own; il++) {
+        tensor_free(kv->be, &kv->layers[il].k);
+        tensor_free(kv->be, &kv->layers[il].v);
+    }
+    mem_free(kv->layers);
+    *kv = (struct kv_cache) { 0 };
+}
+
+struct kv *kv_of(const struct kv_cache *kv, uint32_t il)
+{
+    return &kv->layers[kv->config->layers[il].donor];
+}
+
+void kv_advance(struct kv_cache *kv, uint32_t n)
+{
+    kv->n_past += n;
+    if (kv->n_past > kv->n_high) kv->n_high = kv->n_past;
+}
+
+/* First position whose row has not been overwritten by a later one. */
+static uint32_t oldest(const struct kv_cache *kv, const struct kv *l)
+{
+    return kv->n_high > l->k.rows ? kv->n_high - l->k.rows : 0;
+}
+
+uint32_t kv_truncate(struct kv_cache *kv, uint32_t n)
+{
+    if (n > kv->n_past) n = kv->n_past;
+    for (uint32_t il = 0; il < kv->config->n_own; il++) {
+        /* The next token, at position n, looks back to n - n_swa + 1. */
+        uint32_t first = n + 1 > kv->config->n_swa ? n + 1 - kv->config->n_swa : 0;
+        if (kv->config->layers[il].swa && oldest(kv, &kv->layers[il]) > first && n > 0) n = 0;
+    }
+    kv->n_past = n;
+    if (n == 0) kv->n_high = 0;
+    return n;
+}
+
+/* ---- snapshots ----
+ *
+ *     "BZKV"  u32 version = 1  fingerprint[64]  u32 n_past  u32 n_own
+ *     i32 tokens[n_past]
+ *     per owning layer:  u32 first  u32 cols  f32 k[n_past - first][cols]  f32 v[same]
+ *     sha256 of everything before it
+ *
+ * All little-endian. `first` is the oldest position that the layer's ring still held.
+ */
+enum { SNAPSHOT_VERSION = 1, HEAD_BYTES = 4 + 4 + 64 + 4 + 4 };
+
+static void put_u32(struct buf *b, uint32_t v)
+{
+    buf_put(b, &v, 4);
+}
+
+/* Rows [first, end) of positions, in order, to or from a flat buffer: at most two runs of the ring. */
+typedef void (*move_fn)(struct run *r, struct tensor *t, uint32_t row, void *flat, uint32_t n);
+
+static void move_rows(struct run *r, struct tensor *t, uint32_t first, uint32_t end, float *flat,
+                      move_fn move)
+{
+    while (first < end) {
+        uint32_t row = first % t->rows;
+        uint32_t n = t->rows - row < end - first ? t->rows - row : end - first;
+        move(r, t, row, flat, n);
+        flat += (size_t)n * t->cols;
+        first += n;
+    }
+}
+
+static void move_out(struct run *r, struct tensor *t, uint32_t row, void *flat, uint32_t n)
+{
+    op_read(r, t, row, flat, n);
+}
+
+static void move_in(struct run *r, struct tensor *t, uint32_t row, void *flat, uint32_t n)
+{
+    op_write(r, t, row, flat, n);
+}
+
+/* Append the live rows of one tensor. */
+static void put_rows(struct run *r, struct buf *out, struct tensor *t, uint32_t first, uint32_t end)
+{
+    size_t n_bytes = (size_t)(end - first) * t->cols * sizeof(float);
+    float *flat = mem_alloc(n_bytes, 1);
+    if (!flat) {
+        out->failed = true;
+        return;
+    }
+    move_rows(r, t, first, end, flat, move_out);
+    buf_put(out, flat, n_bytes);
+    mem_free(flat);
+}
+
+void kv_save(struct run *r, const struct kv_cache *kv, const char *fingerprint,
+             const int32_t *tokens, struct buf *out)
+{
+    size_t start = out->n;
+    buf_puts(out, "BZKV");
+    put_u32(out, SNAPSHOT_VERSION);
+    buf_put(out, fingerprint, 64);
+    put_u32(out, kv->n_past);
+    put_u32(out, kv->config->n_own);
+    buf_put(out, tokens, (size_t)kv->n_past * sizeof *tokens);
+    for (uint32_t il = 0; il < kv->config->n_own; il++) {
+        struct kv *l = &kv->layers[il];
+        uint32_t first = oldest(kv, l) < kv->n_past ? oldest(kv, l) : kv->n_past;
+        put_u32(out, first);
+        put_u32(out, l->k.cols);
+        put_rows(r, out, &l->k, first, kv->n_past);
+        put_rows(r, out, &l->v, first, kv->n_past);
+    }
+    struct sha256 s;
+    uint8_t digest[32];
+    if (out->failed) return;
+    sha256_init(&s);
+    sha256_feed(&s, out->data + start, out->n - start);
+    sha256_end(&s, digest);
+    buf_put(out, digest, sizeof digest);
+}
+
+/* Everything but the layers' rows. Returns the bytes used in *at. */
+static enum bz_status check_head(const struct kv_cache *kv, const char *fingerprint,
+                                 struct str snap, uint32_t *n_past, size_t *at, struct bz_err *err)
+{
+    if (snap.n < HEAD_BYTES + 32 || memcmp(snap.p, "BZKV", 4) != 0)
+        return fail(err, BZ_ERR_FORMAT, "this is not a Bezel session snapshot");
+    uint32_t version = load_u32(snap.p + 4), n_own = load_u32(snap.p + 76);
+    if (version != SNAPSHOT_VERSION)
+        return fail(err, BZ_ERR_UNSUPPORTED, "session snapshot version %u; this build reads version %d",
+                    version, SNAPSHOT_VERSION);
+    struct sha256 s;
+    uint8_t digest[32];
+    sha256_init(&s);
+    sha256_feed(&s, snap.p, snap.n - 32);
+    sha256_end(&s, digest);
+    if (memcmp(digest, snap.p + snap.n - 32, 32) != 0)
+        return fail(err, BZ_ERR_FORMAT, "the session snapshot is damaged: its checksum does not match");
+    if (memcmp(snap.p + 8, fingerprint, 64) != 0 || n_own != kv->config->n_own)
+        return fail(err, BZ_ERR_FORMAT, "the session snapshot belongs to another model");
+    *n_past = load_u32(snap.p + 72);
+    if (*n_past > kv->n_ctx)
+        return fail(err, BZ_ERR_LIMIT, "the session snapshot holds %u tokens; this session has room for %u",
+                    *n_past, kv->n_ctx);
+    *at = HEAD_BYTES + (size_t)*n_past * sizeof(int32_t);
+    if (*at > snap.n - 32) return fail(err, BZ_ERR_FORMAT, "the session snapshot is cut short");
+    return BZ_OK;
+}
+
+/* One tensor's rows; those that no longer fit its ring are skipped. */
+static void get_rows(struct run *r, struct tensor *t, const char *bytes, uint32_t first,
+                     uint32_t end)
+{
+    uint32_t keep = end - first > t->rows ? end - t->rows : first;
+    size_t row_bytes = (size_t)t->cols * sizeof(float);
+    float *flat = mem_alloc(end - keep, row_bytes);
+    if (!flat) {
+        run_fail(r, BZ_ERR_MEMORY, "not enough memory to restore a session");
+        return;
+    }
+    memcpy(flat, bytes + (keep - first) * row_bytes, (end - keep) * row_bytes);
+    move_rows(r, t, keep, end, flat, move_in);
+    mem_free(flat);
+}
+
+static enum bz_status get_layer(struct run *r, struct kv_cache *kv, uint32_t il, struct str snap,
+                                uint32_t n_past, size_t *at, struct bz_err *err)
+{
+    struct kv *l = &kv->layers[il];
+    size_t left = snap.n - 32 - *at;
+    if (left < 8) return fail(err, BZ_ERR_FORMAT, "the session snapshot is cut short");
+    uint32_t first = load_u32(snap.p + *at), cols = load_u32(snap.p + *at + 4);
+    left -= 8;
+    *at += 8;
+    uint32_t need = kv->config->n_swa - 1 < n_past ? n_past - (kv->config->n_swa - 1) : 0;
+    if (cols != l->k.cols || first > (kv->config->layers[il].swa ? need : 0))
+        return fail(err, BZ_ERR_FORMAT, "the session snapshot's layer %u does not fit this model", il);
+    uint64_t n_bytes = (uint64_t)(n_past - first) * cols * sizeof(float);
+    if (n_bytes * 2 > left) return fail(err, BZ_ERR_FORMAT, "the session snapshot is cut short");
+    get_rows(r, &l->k, snap.p + *at, first, n_past);
+    get_rows(r, &l->v, snap.p + *at + n_bytes, first, n_past);
+    *at += (size_t)n_bytes * 2;
+    return r->status ? fail(err, r->status, "%s", r->err.text) : BZ_OK;
+}
+
+enum bz_status kv_restore(struct run *r, struct kv_cache *kv, const char *fingerprint,
+                          struct str snap, int32_t *tokens, struct bz_err *err)
+{
+    uint32_t n_past = 0;
+    size_t at = 0;
+    kv_truncate(kv, 0);
+    enum bz_status st = check_head(kv, fingerprint, snap, &n_past, &at, err);
+    for (uint32_t il = 0; st == BZ_OK && il < kv->config->n_own; il++)
+        st = get_layer(r, kv, il, snap, n_past, &at, err);
+    if (st == BZ_OK && at != snap.n - 32)
+        st = fail(err, BZ_ERR_FORMAT, "the session snapshot has bytes to spare");
+    if (st) return st;
+    memcpy(tokens, snap.p + HEAD_BYTES, (size_t)n_past * sizeof *tokens);
+    /* Rows below a layer's `first` are absent; n_high makes kv_truncate treat the rings as full. */
+    kv->n_past = kv->n_high = n_past;
+    return BZ_OK;
+}

@@ -1,0 +1,53 @@
+/* kv.h - the keys and values of a session.
+ *
+ * Every layer that owns keys and values has two tensors of a fixed number of rows, chosen at the start;
+ * position p is row p % rows. A global layer has a row for every position of the context. A sliding
+ * layer is a ring with room for its window, one batch, and some slack that lets a conversation step
+ * back. Layers that share read their donor's.
+ */
+#ifndef BEZEL_MODEL_KV_H
+#define BEZEL_MODEL_KV_H
+
+#include "base/str.h"
+#include "model/config.h"
+#include "ops/ops.h"
+
+struct kv_cache {
+    const struct backend *be;
+    const struct config *config;
+    struct kv *layers; /* config->n_own of them */
+    uint32_t n_ctx;    /* positions in all */
+    uint32_t n_past;   /* positions written */
+    uint32_t n_high;   /* the most ever written since the ring was whole: rows below it may be gone */
+};
+
+enum { KV_SLACK = 256 }; /* positions a sliding layer remembers beyond its window and batch */
+
+enum bz_status kv_open(struct kv_cache *out, const struct config *c, const struct backend *be,
+                       uint32_t n_ctx, uint32_t n_batch, struct bz_err *err);
+void kv_close(struct kv_cache *kv);
+
+/* Bytes that kv_open would take. */
+uint64_t kv_bytes(const struct config *c, uint32_t n_ctx, uint32_t n_batch);
+
+/* The cache that layer il reads (and, when it owns it, writes). */
+struct kv *kv_of(const struct kv_cache *kv, uint32_t il);
+
+/* n more positions were written. */
+void kv_advance(struct kv_cache *kv, uint32_t n);
+
+/* Forget positions >= n. Returns how many remain usable: n, or 0 when a ring no longer holds the
+ * window before n (then everything must be computed again). */
+uint32_t kv_truncate(struct kv_cache *kv, uint32_t n);
+
+/* A snapshot: rows in order of position, with the model's fingerprint and a checksum. `tokens` are the
+ * ids of the n_past positions. */
+void kv_save(struct run *r, const struct kv_cache *kv, const char *fingerprint,
+             const int32_t *tokens, struct buf *out);
+
+/* The reverse. The snapshot may come from a session of another context size, if it fits. Fills the
+ * cache and tokens (room for n_ctx). On failure the cache is empty. */
+enum bz_status kv_restore(struct run *r, struct kv_cache *kv, const char *fingerprint,
+                          struct str snapshot, int32_t *tokens, struct bz_err *err);
+
+#endif

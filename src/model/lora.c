@@ -1,0 +1,116 @@
+#include "model/lora.h"
+
+#include "base/mem.h"
+
+struct lora_node {
+    struct lora lora; /* what the ops see */
+    struct source a_bytes, b_bytes;
+    struct weight *where; /* NULL: not hung on yet, or inert */
+    float own_scale;
+};
+
+static enum bz_status check_fit(const struct adapter_target *t, const struct weight *w,
+                                struct bz_err *err)
+{
+    if (t->n_in != w->cols || t->n_out != w->rows || t->n_expert != w->n_mat)
+        return fail(err, BZ_ERR_FORMAT,
+                    "the adapter's %s is %u -> %u (%u experts); this model's is %u -> %u (%u)",
+                    t->name, t->n_in, t->n_out, t->n_expert, w->cols, w->rows, w->n_mat);
+    if (t->rank > LORA_MAX_RANK)
+        return fail(err, BZ_ERR_UNSUPPORTED, "the adapter's %s has rank %u; the most is %d",
+                    t->name, t->rank, LORA_MAX_RANK);
+    return BZ_OK;
+}
+
+/* One factor as a weight of the backend: n_mat matrices of rows x cols floats. */
+static enum bz_status make_weight(struct weight *w, struct source *bytes, const char *name,
+                                  const float *data, uint32_t rows, uint32_t cols, uint32_t n_mat,
+                                  const struct backend *be, struct bz_err *err)
+{
+    size_t n_bytes = (size_t)rows * cols * n_mat * sizeof *data;
+    enum bz_status st = source_open_memory(bytes, name, data, n_bytes, err);
+    if (st) return st;
+    struct weight made = { .fmt = quant_find(QUANT_F32), .cols = cols, .rows = rows,
+                           .n_mat = n_mat, .src = bytes };
+    st = be->load(be->ctx, &made, err);
+    if (st == BZ_OK) *w = made;
+    return st;
+}
+
+static enum bz_status prepare(struct lora_node *node, const struct adapter_target *t,
+                              struct model *m, const struct backend *be, struct bz_err *err)
+{
+    enum bz_status st = model_find_adaptable(m, str_of(t->name), &node->where, err);
+    if (st || !node->where) return st;
+    st = check_fit(t, node->where, err);
+    node->own_scale = t->scale;
+    if (st == BZ_OK)
+        st = make_weight(&node->lora.a, &node->a_bytes, t->name, t->a, t->rank, t->n_in,
+                         t->n_expert, be, err);
+    if (st == BZ_OK)
+        st = make_weight(&node->lora.b, &node->b_bytes, t->name, t->b, t->n_out, t->rank,
+                         t->n_expert, be, err);
+    return st;
+}
+
+static void release(struct attached *a, const struct backend *be)
+{
+    for (size_t i = 0; i < a->n_nodes; i++) {
+        struct lora_node *node = &a->nodes[i];
+        if (weight_exists(&node->lora.a)) be->unload(be->ctx, &node->lora.a);
+        if (weight_exists(&node->lora.b)) be->unload(be->ctx, &node->lora.b);
+        source_close(&node->a_bytes);
+        source_close(&node->b_bytes);
+    }
+    mem_free(a->nodes);
+    adapter_close(&a->adapter);
+    *a = (struct attached) { 0 };
+}
+
+enum bz_status lora_attach(struct attached *out, struct adapter *adapter, float user_scale,
+                           struct model *m, const struct backend *be, struct bz_err *err)
+{
+    struct attached a = { .adapter = *adapter, .n_nodes = adapter->n_targets };
+    *adapter = (struct adapter) { 0 };
+    a.nodes = mem_alloc(a.n_nodes, sizeof *a.nodes);
+    enum bz_status st = a.nodes ? BZ_OK : fail_memory(err, a.n_nodes * sizeof *a.nodes);
+    if (!a.nodes) a.n_nodes = 0;
+    if (st == BZ_OK && a.adapter.arch[0] && !str_is(str_of(a.adapter.arch), "gemma4"))
+        st = fail(err, BZ_ERR_FORMAT, "the adapter is for %s; the model is gemma4", a.adapter.arch);
+    for (size_t i = 0; st == BZ_OK && i < a.n_nodes; i++)
+        st = prepare(&a.nodes[i], &a.adapter.targets[i], m, be, err);
+    if (st) {
+        release(&a, be);
+        return st;
+    }
+    for (size_t i = 0; i < a.n_nodes; i++) {
+        struct lora_node *node = &a.nodes[i];
+        if (!node->where) {
+            a.n_inert++;
+            continue;
+        }
+        node->lora.next = node->where->lora;
+        node->where->lora = &node->lora;
+    }
+    lora_set_scale(&a, user_scale);
+    *out = a;
+    return BZ_OK;
+}
+
+void lora_set_scale(struct attached *a, float user_scale)
+{
+    for (size_t i = 0; i < a->n_nodes; i++)
+        a->nodes[i].lora.scale = a->nodes[i].own_scale * user_scale;
+}
+
+void lora_detach(struct attached *a, const struct backend *be)
+{
+    for (size_t i = 0; i < a->n_nodes; i++) {
+        struct lora_node *node = &a->nodes[i];
+        if (!node->where) continue;
+        const struct lora **link = &node->where->lora;
+        while (*link != &node->lora) link = (const struct lora **)&(*link)->next;
+        *link = node->lora.next;
+    }
+    release(a, be);
+}

@@ -1,0 +1,54 @@
+/* weights.h - a model's tensors, bound to their places in the file.
+ *
+ * The fields come from weights.def. Binding checks names, shapes and formats; it reads no tensor data
+ * beyond the small vectors that the backend keeps.
+ */
+#ifndef BEZEL_MODEL_WEIGHTS_H
+#define BEZEL_MODEL_WEIGHTS_H
+
+#include "io/gguf.h"
+#include "model/config.h"
+#include "ops/ops.h"
+
+struct layer {
+#define GLOBAL(...)
+#define LAYER(field, name, in, out, n, need, adapt) struct weight field;
+#include "model/weights.def"
+#undef GLOBAL
+#undef LAYER
+};
+
+struct model {
+    struct config config;
+#define GLOBAL(field, name, in, out, n, need, adapt) struct weight field;
+#define LAYER(...)
+#include "model/weights.def"
+#undef GLOBAL
+#undef LAYER
+    struct layer *layers;    /* config.n_layer */
+    struct rope rope_global; /* its div points into rope_div */
+    struct rope rope_swa;
+    float *rope_div;
+    uint64_t n_params;     /* of the text model, dead tensors not counted */
+    uint64_t n_bytes;      /* of the same */
+    uint64_t bytes_a_token; /* weights that one decoded token reads */
+    char fingerprint[65];  /* hex SHA-256 over shapes, types, offsets and the small vectors */
+};
+
+/* Read the configuration and bind every tensor; g and its sources must outlive the model. */
+enum bz_status model_load(struct model *out, const struct gguf *g, const struct backend *be,
+                          struct bz_err *err);
+void model_free(struct model *m, const struct backend *be);
+
+/* The weight that an adapter named e.g. "blk.3.attn_q.weight" goes to. BZ_OK with *out NULL: a key or
+ * value projection of a layer that reads its donor's cache, where an adapter has no effect. */
+enum bz_status model_find_adaptable(struct model *m, struct str name, struct weight **out,
+                                    struct bz_err *err);
+
+/* The head: output.weight where the file has one, else the embedding table. */
+static inline const struct weight *model_head(const struct model *m)
+{
+    return weight_exists(&m->output) ? &m->output : &m->token_embd;
+}
+
+#endif

@@ -1,0 +1,219 @@
+/* ops.h - the contract between the model and whatever computes it.
+ *
+ * The model (src/model/forward.c) is a list of calls of the op_* functions below. ops.c checks shapes
+ * once for all backends and then hands the op to a backend: the CPU executes it, a GPU records it.
+ * Errors are sticky: after the first one every op of the run does nothing, and the caller looks at
+ * run.status at the end.
+ *
+ * Rows are positions, columns are features; everything is row-major f32 unless it says i32. An op
+ * never reads and writes the same tensor, except the one argument that its comment marks "in place".
+ */
+#ifndef BEZEL_OPS_OPS_H
+#define BEZEL_OPS_OPS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "io/source.h"
+#include "quant/quant.h"
+
+/* An activation: `rows` rows of `cols` numbers, in memory for `size` numbers. */
+struct tensor {
+    uint32_t rows, cols;
+    uint64_t size;
+    void *mem; /* the backend's own */
+};
+
+/* How many rows there is room for. */
+static inline uint32_t tensor_cap(const struct tensor *t)
+{
+    return (uint32_t)(t->size / t->cols);
+}
+
+/* The same memory with rows of another length: layers differ in head size and width. */
+static inline struct tensor tensor_shape(const struct tensor *t, uint32_t cols)
+{
+    return (struct tensor) { .cols = cols, .size = t->size, .mem = t->mem };
+}
+
+/* A frozen matrix (rows x cols: y = W x has `rows` outputs), or n_mat of them (experts), or a vector
+ * (rows == 1). Its bytes stay where they are; a backend decides in `load` what it keeps. */
+struct weight {
+    const struct quant_format *fmt; /* NULL: this model has no such tensor */
+    uint32_t cols, rows, n_mat;
+    const struct source *src;
+    uint64_t offset;         /* of the first byte in src */
+    void *mem;               /* the backend's own; NULL until loaded, or when nothing is kept */
+    const struct lora *lora; /* adapters on this linear: y += scale * B (A x), for each */
+};
+
+struct lora {
+    struct weight a; /* rank x cols, n_mat of them */
+    struct weight b; /* rows x rank */
+    float scale;
+    const struct lora *next;
+};
+
+/* One layer's keys and values: position p lives in row p % rows of both. */
+struct kv {
+    struct tensor k, v; /* rows x (n_kv_head * head_dim) */
+    uint32_t n_kv_head, head_dim;
+};
+
+/* Rotary embedding of one layer type: pair i of n_pair turns by pos * base^(-2i/head_dim) / div[i].
+ * Pairs past n_pair stay as they are. */
+struct rope {
+    float base;
+    uint32_t head_dim, n_pair;
+    const float *div; /* n_pair, or NULL for all ones */
+};
+
+/* Which experts each row uses. */
+struct routing {
+    struct tensor ids;     /* i32, rows x n_used, best first */
+    struct tensor weights; /* rows x n_used, sum 1 */
+};
+
+/* The feed-forward experts of a layer: gate and up in one tensor (gate rows first), or apart. */
+struct experts {
+    const struct weight *gate_up, *gate, *up, *down;
+    const struct weight *scale; /* n_mat, or absent: multiplies an expert's output */
+};
+
+struct run;
+
+/* What a backend implements: one function an op. The comments are with the op_* functions. */
+struct backend {
+    const char *name;
+    void *ctx;
+
+    bool (*alloc)(void *ctx, struct tensor *t); /* size is set; fills mem */
+    void (*free)(void *ctx, struct tensor *t);
+    void (*write)(struct run *r, struct tensor *t, uint32_t row, const void *src, uint32_t n_rows);
+    void (*read)(struct run *r, const struct tensor *t, uint32_t row, void *dst, uint32_t n_rows);
+    enum bz_status (*load)(void *ctx, struct weight *w, struct bz_err *err);
+    void (*unload)(void *ctx, struct weight *w);
+
+    void (*embed)(struct run *r, struct tensor *y, const struct weight *table,
+                  const struct tensor *ids, float scale);
+    void (*rms_norm)(struct run *r, struct tensor *y, const struct tensor *x,
+                     const struct weight *w, float eps);
+    void (*linear)(struct run *r, struct tensor *y, const struct tensor *x, const struct weight *w);
+    void (*rope_table)(struct run *r, struct tensor *table, const struct rope *rope, uint32_t pos);
+    void (*head_norm_rope)(struct run *r, struct tensor *x, const struct weight *w,
+                           const struct tensor *table, uint32_t n_head, float eps);
+    void (*kv_write)(struct run *r, struct kv *kv, const struct tensor *k, const struct tensor *v,
+                     uint32_t pos);
+    void (*attention)(struct run *r, struct tensor *y, const struct tensor *q, const struct kv *kv,
+                      uint32_t n_head, uint32_t window, uint32_t pos);
+    void (*add_norm)(struct run *r, struct tensor *x, const struct tensor *branch,
+                     const struct weight *w, float eps);
+    void (*gelu_mul)(struct run *r, struct tensor *x, const struct tensor *b, uint32_t col);
+    void (*ple_mix)(struct run *r, struct tensor *ple, const struct tensor *proj,
+                    const struct weight *w, float proj_scale, float eps);
+    void (*router)(struct run *r, struct routing *out, const struct tensor *x,
+                   const struct weight *w, const struct weight *scale, float eps);
+    void (*experts)(struct run *r, struct tensor *y, const struct tensor *x,
+                    const struct routing *routing, const struct experts *e);
+    void (*add)(struct run *r, struct tensor *x, const struct tensor *b);
+    void (*scale)(struct run *r, struct tensor *x, const struct weight *w);
+    void (*softcap)(struct run *r, struct tensor *x, float cap);
+    void (*copy_rows)(struct run *r, struct tensor *y, const struct tensor *x, uint32_t first);
+};
+
+/* Sees every named intermediate of a run. `layer` is -1 outside of layers. */
+typedef void (*tap_fn)(void *ctx, const char *name, int layer, const struct tensor *x);
+
+struct run {
+    const struct backend *be;
+    enum bz_status status; /* the first error; ops after it do nothing */
+    struct bz_err err;
+    tap_fn tap; /* may be NULL */
+    void *tap_ctx;
+};
+
+/* Record the first error of a run. */
+__attribute__((format(printf, 3, 4))) void run_fail(struct run *r, enum bz_status st,
+                                                    const char *fmt, ...);
+
+static inline bool weight_exists(const struct weight *w)
+{
+    return w->fmt != NULL;
+}
+
+/* A tensor with room for cap rows. False when memory is short. tensor_free accepts a zeroed one. */
+bool tensor_alloc(const struct backend *be, struct tensor *t, uint32_t cap, uint32_t cols);
+void tensor_free(const struct backend *be, struct tensor *t);
+
+/* Rows between the host and a tensor; n_rows * cols numbers. */
+void op_write(struct run *r, struct tensor *t, uint32_t row, const void *src, uint32_t n_rows);
+void op_read(struct run *r, const struct tensor *t, uint32_t row, void *dst, uint32_t n_rows);
+
+/* y[i] = table[ids[i]] * scale. Sets y.rows. */
+void op_embed(struct run *r, struct tensor *y, const struct weight *table, const struct tensor *ids,
+              float scale);
+
+/* y = x / sqrt(mean(x^2) + eps) * w, each row; w absent: no weight. Sets y.rows. */
+void op_rms_norm(struct run *r, struct tensor *y, const struct tensor *x, const struct weight *w,
+                 float eps);
+
+/* y = W x, each row, plus the adapters of w. Sets y.rows. */
+void op_linear(struct run *r, struct tensor *y, const struct tensor *x, const struct weight *w);
+
+/* table[t] = cos then sin of the n_pair angles of position pos + t; table.rows is set by the caller,
+ * table.cols = 2 * n_pair. */
+void op_rope_table(struct run *r, struct tensor *table, const struct rope *rope, uint32_t pos);
+
+/* In place on x (rows x n_head * head_dim): each head is normalised (times w where present), then its
+ * pairs (i, i + head_dim/2) are rotated by the table; table NULL: no rotation. */
+void op_head_norm_rope(struct run *r, struct tensor *x, const struct weight *w,
+                       const struct tensor *table, uint32_t n_head, float eps);
+
+/* Rows of k and v become positions pos, pos + 1, ... of the cache. */
+void op_kv_write(struct run *r, struct kv *kv, const struct tensor *k, const struct tensor *v,
+                 uint32_t pos);
+
+/* Row t is at position p = pos + t and sees the positions s with s <= p and p - s < window (window 0:
+ * all). y = sum softmax(q . k_s) v_s, scale 1; query head h reads kv head h / (n_head / n_kv_head).
+ * Sets y.rows. */
+void op_attention(struct run *r, struct tensor *y, const struct tensor *q, const struct kv *kv,
+                  uint32_t n_head, uint32_t window, uint32_t pos);
+
+/* In place on x: x += rms_norm(branch) * w. */
+void op_add_norm(struct run *r, struct tensor *x, const struct tensor *branch,
+                 const struct weight *w, float eps);
+
+/* In place on x: x = gelu_tanh(x) * b[:, col ...]. */
+void op_gelu_mul(struct run *r, struct tensor *x, const struct tensor *b, uint32_t col);
+
+/* In place on ple (rows x n_layer * P), w a vector of P: each P-slice becomes
+ * (rms_norm(proj * proj_scale) * w + ple) / sqrt(2). */
+void op_ple_mix(struct run *r, struct tensor *ple, const struct tensor *proj,
+                const struct weight *w, float proj_scale, float eps);
+
+/* u = rms_norm(x) / sqrt(cols) * scale; p = softmax(W u) over all experts; the out.ids.cols largest
+ * (ties to the lower index), their p renormalised to sum 1. Sets rows. */
+void op_router(struct run *r, struct routing *out, const struct tensor *x, const struct weight *w,
+               const struct weight *scale, float eps);
+
+/* y = sum over a row's experts e of weight_e * scale_e * down_e(gelu(gate_e x) * up_e x). Sets rows. */
+void op_experts(struct run *r, struct tensor *y, const struct tensor *x,
+                const struct routing *routing, const struct experts *e);
+
+/* In place on x: x += b. */
+void op_add(struct run *r, struct tensor *x, const struct tensor *b);
+
+/* In place on x: x *= w[0]; an absent w changes nothing. */
+void op_scale(struct run *r, struct tensor *x, const struct weight *w);
+
+/* In place on x: x = cap * tanh(x / cap); cap 0 changes nothing. */
+void op_softcap(struct run *r, struct tensor *x, float cap);
+
+/* y = rows [first, first + y.rows) of x; y.rows is set by the caller. */
+void op_copy_rows(struct run *r, struct tensor *y, const struct tensor *x, uint32_t first);
+
+/* Show x to the run's tap. */
+void op_tap(struct run *r, const char *name, int layer, const struct tensor *x);
+
+#endif

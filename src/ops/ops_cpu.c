@@ -1,0 +1,503 @@
+/* ops_cpu.c - the reference: one obvious loop per op.
+ *
+ * This file is the definition that every kernel is tested against, so nothing here is clever: one
+ * thread, sums in double, weights decoded a row at a time. Faster versions of the same functions are
+ * in ops_cpu_fast.c.
+ */
+#include "ops/ops_cpu.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+/* ---- memory ---- */
+
+void *scratch_need(struct cpu_worker *worker, struct scratch *s, size_t n)
+{
+    if (s->n >= n) return s->p;
+    void *p = mem_grow(s->p, n, 1);
+    if (!p) {
+        worker->status = fail_memory(&worker->err, n);
+        return NULL;
+    }
+    s->p = p;
+    s->n = n;
+    return p;
+}
+
+const void *weight_bytes(struct cpu_worker *worker, const struct weight *w, uint64_t first,
+                         uint32_t n)
+{
+    uint64_t row_bytes = quant_row_bytes(w->fmt, w->cols);
+    uint64_t offset = w->offset + first * row_bytes;
+    const void *here = source_map(w->src, offset, n * row_bytes);
+    if (here) return here;
+    void *copy = scratch_need(worker, &worker->scratch[SCRATCH_RAW], n * row_bytes);
+    if (!copy) return NULL;
+    enum bz_status st = source_read(w->src, offset, copy, n * row_bytes, &worker->err);
+    if (st == BZ_OK) return copy;
+    worker->status = st;
+    return NULL;
+}
+
+void cpu_collect(struct run *r)
+{
+    struct cpu *c = r->be->ctx;
+    for (unsigned i = 0; i < c->n_workers; i++) {
+        struct cpu_worker *worker = &c->workers[i];
+        if (worker->status) run_fail(r, worker->status, "%s", worker->err.text);
+        worker->status = BZ_OK;
+    }
+}
+
+/* Scratch of the reference's one worker, or NULL with the run failed. */
+static void *need(struct run *r, struct scratch *s, size_t n)
+{
+    struct cpu *c = r->be->ctx;
+    void *p = scratch_need(c->workers, s, n);
+    if (!p) cpu_collect(r);
+    return p;
+}
+
+/* Row `row` of a weight as floats, or NULL with the run failed. */
+static const float *weight_row(struct run *r, const struct weight *w, uint64_t row)
+{
+    struct cpu *c = r->be->ctx;
+    float *out = need(r, &c->workers->scratch[SCRATCH_DECODED], w->cols * sizeof *out);
+    const void *bytes = out ? weight_bytes(c->workers, w, row, 1) : NULL;
+    if (!bytes) {
+        cpu_collect(r);
+        return NULL;
+    }
+    w->fmt->decode(bytes, out, w->cols);
+    return out;
+}
+
+static bool cpu_alloc(void *ctx, struct tensor *t)
+{
+    (void)ctx;
+    t->mem = mem_alloc(t->size, sizeof(float));
+    return t->mem != NULL;
+}
+
+static void cpu_free(void *ctx, struct tensor *t)
+{
+    (void)ctx;
+    mem_free(t->mem);
+}
+
+static void cpu_write(struct run *r, struct tensor *t, uint32_t row, const void *src, uint32_t n)
+{
+    (void)r;
+    memcpy(row_f32(t, row), src, (size_t)n * t->cols * 4);
+}
+
+static void cpu_read(struct run *r, const struct tensor *t, uint32_t row, void *dst, uint32_t n)
+{
+    (void)r;
+    memcpy(dst, row_f32(t, row), (size_t)n * t->cols * 4);
+}
+
+/* Vectors (norms, scales) are kept decoded; matrices stay in their source. */
+static enum bz_status cpu_load(void *ctx, struct weight *w, struct bz_err *err)
+{
+    (void)ctx;
+    if (w->rows != 1 || w->n_mat != 1) return BZ_OK;
+    size_t n_bytes = quant_row_bytes(w->fmt, w->cols);
+    void *bytes = mem_alloc(n_bytes, 1);
+    float *out = mem_alloc(w->cols, sizeof *out);
+    enum bz_status st = !bytes || !out ? fail_memory(err, n_bytes)
+                                       : source_read(w->src, w->offset, bytes, n_bytes, err);
+    if (st == BZ_OK) {
+        w->fmt->decode(bytes, out, w->cols);
+        w->mem = out;
+    } else {
+        mem_free(out);
+    }
+    mem_free(bytes);
+    return st;
+}
+
+static void cpu_unload(void *ctx, struct weight *w)
+{
+    (void)ctx;
+    mem_free(w->mem);
+    w->mem = NULL;
+}
+
+/* ---- ops ---- */
+
+static void embed(struct run *r, struct tensor *y, const struct weight *table,
+                  const struct tensor *ids, float scale)
+{
+    const int32_t *id = ids->mem;
+    for (uint32_t t = 0; t < y->rows; t++) {
+        assert(id[t] >= 0 && (uint32_t)id[t] < table->rows);
+        const float *row = weight_row(r, table, (uint64_t)id[t]);
+        if (!row) return;
+        float *out = row_f32(y, t);
+        for (uint32_t i = 0; i < y->cols; i++) out[i] = row[i] * scale;
+    }
+}
+
+/* 1 / sqrt(mean(x^2) + eps) */
+static float rms_inverse(const float *x, uint32_t n, float eps)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < n; i++) sum += (double)x[i] * (double)x[i];
+    return (float)(1.0 / sqrt(sum / n + (double)eps));
+}
+
+/* y = norm(x) * w; y may be x. */
+static void norm_vec(float *y, const float *x, const float *w, uint32_t n, float eps)
+{
+    float inverse = rms_inverse(x, n, eps);
+    for (uint32_t i = 0; i < n; i++) y[i] = x[i] * inverse * (w ? w[i] : 1.0f);
+}
+
+static void rms_norm(struct run *r, struct tensor *y, const struct tensor *x,
+                     const struct weight *w, float eps)
+{
+    (void)r;
+    for (uint32_t t = 0; t < x->rows; t++)
+        norm_vec(row_f32(y, t), row_f32(x, t), vec(w), x->cols, eps);
+}
+
+/* y[i] = scale * (W_mat x)[i], added to y where `add`. */
+static void matvec(struct run *r, float *y, const float *x, const struct weight *w, uint64_t mat,
+                   float scale, bool add)
+{
+    for (uint32_t i = 0; i < w->rows; i++) {
+        const float *row = weight_row(r, w, mat * w->rows + i);
+        if (!row) return;
+        double sum = 0;
+        for (uint32_t j = 0; j < w->cols; j++) sum += (double)row[j] * (double)x[j];
+        y[i] = (add ? y[i] : 0) + scale * (float)sum;
+    }
+}
+
+/* y = W_mat x, and for each adapter y += scale * B_mat (A_mat x). */
+static void adapted_matvec(struct run *r, float *y, const float *x, const struct weight *w,
+                           uint64_t mat)
+{
+    struct cpu *c = r->be->ctx;
+    matvec(r, y, x, w, mat, 1, false);
+    for (const struct lora *l = w->lora; l; l = l->next) {
+        float *z = need(r, &c->lora, l->a.rows * sizeof *z);
+        if (!z) return;
+        matvec(r, z, x, &l->a, mat, 1, false);
+        matvec(r, y, z, &l->b, mat, l->scale, true);
+    }
+}
+
+static void linear(struct run *r, struct tensor *y, const struct tensor *x, const struct weight *w)
+{
+    for (uint32_t t = 0; t < x->rows; t++) adapted_matvec(r, row_f32(y, t), row_f32(x, t), w, 0);
+}
+
+/* The angle of pair i is pos * base^(-2i/head_dim), stepped by multiplication in f32: the drift of
+ * that recurrence is part of what the reference implementations compute. */
+static void rope_table(struct run *r, struct tensor *table, const struct rope *rope, uint32_t pos)
+{
+    (void)r;
+    float step = powf(rope->base, -2.0f / (float)rope->head_dim);
+    for (uint32_t t = 0; t < table->rows; t++) {
+        float *cosine = row_f32(table, t), *sine = cosine + rope->n_pair;
+        float angle = (float)(pos + t);
+        for (uint32_t i = 0; i < rope->n_pair; i++) {
+            float turned = rope->div ? angle / rope->div[i] : angle;
+            cosine[i] = cosf(turned);
+            sine[i] = sinf(turned);
+            angle *= step;
+        }
+    }
+}
+
+static void head_norm_rope(struct run *r, struct tensor *x, const struct weight *w,
+                           const struct tensor *table, uint32_t n_head, float eps)
+{
+    (void)r;
+    uint32_t head_dim = x->cols / n_head, half = head_dim / 2;
+    uint32_t n_pair = table ? table->cols / 2 : 0;
+    for (uint32_t t = 0; t < x->rows; t++) {
+        const float *cosine = table ? row_f32(table, t) : NULL, *sine = cosine + n_pair;
+        for (uint32_t h = 0; h < n_head; h++) {
+            float *u = row_f32(x, t) + (size_t)h * head_dim;
+            norm_vec(u, u, vec(w), head_dim, eps);
+            for (uint32_t i = 0; i < n_pair; i++) {
+                float a = u[i], b = u[i + half];
+                u[i] = a * cosine[i] - b * sine[i];
+                u[i + half] = a * sine[i] + b * cosine[i];
+            }
+        }
+    }
+}
+
+static void kv_write(struct run *r, struct kv *kv, const struct tensor *k, const struct tensor *v,
+                     uint32_t pos)
+{
+    (void)r;
+    for (uint32_t t = 0; t < k->rows; t++) {
+        uint32_t slot = (pos + t) % kv->k.rows;
+        memcpy(row_f32(&kv->k, slot), row_f32(k, t), k->cols * sizeof(float));
+        memcpy(row_f32(&kv->v, slot), row_f32(v, t), v->cols * sizeof(float));
+    }
+}
+
+static double dot_f64(const float *a, const float *b, uint32_t n)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < n; i++) sum += (double)a[i] * (double)b[i];
+    return sum;
+}
+
+/* One query head over the positions [first, last] of one kv head. */
+static void attend(double *out, const float *q, const struct kv *kv, uint32_t kv_head,
+                   uint32_t first, uint32_t last)
+{
+    uint32_t hd = kv->head_dim, n_slot = kv->k.rows;
+    size_t at = (size_t)kv_head * hd;
+    double top = -INFINITY, total = 0;
+    for (uint32_t s = first; s <= last; s++)
+        top = fmax(top, dot_f64(q, row_f32(&kv->k, s % n_slot) + at, hd));
+    for (uint32_t i = 0; i < hd; i++) out[i] = 0;
+    for (uint32_t s = first; s <= last; s++) {
+        double p = exp(dot_f64(q, row_f32(&kv->k, s % n_slot) + at, hd) - top);
+        const float *v = row_f32(&kv->v, s % n_slot) + at;
+        for (uint32_t i = 0; i < hd; i++) out[i] += p * (double)v[i];
+        total += p;
+    }
+    for (uint32_t i = 0; i < hd; i++) out[i] /= total;
+}
+
+static void attention(struct run *r, struct tensor *y, const struct tensor *q, const struct kv *kv,
+                      uint32_t n_head, uint32_t window, uint32_t pos)
+{
+    struct cpu *c = r->be->ctx;
+    uint32_t hd = kv->head_dim, group = n_head / kv->n_kv_head;
+    double *out = need(r, &c->workers->scratch[SCRATCH_SCORES], hd * sizeof *out);
+    if (!out) return;
+    for (uint32_t t = 0; t < q->rows; t++) {
+        uint32_t last = pos + t;
+        uint32_t first = window && last >= window ? last - window + 1 : 0;
+        for (uint32_t h = 0; h < n_head; h++) {
+            attend(out, row_f32(q, t) + (size_t)h * hd, kv, h / group, first, last);
+            float *dst = row_f32(y, t) + (size_t)h * hd;
+            for (uint32_t i = 0; i < hd; i++) dst[i] = (float)out[i];
+        }
+    }
+}
+
+static void add_norm(struct run *r, struct tensor *x, const struct tensor *branch,
+                     const struct weight *w, float eps)
+{
+    (void)r;
+    for (uint32_t t = 0; t < x->rows; t++) {
+        float *out = row_f32(x, t);
+        const float *b = row_f32(branch, t);
+        float inverse = rms_inverse(b, x->cols, eps);
+        for (uint32_t i = 0; i < x->cols; i++) out[i] += b[i] * inverse * vec(w)[i];
+    }
+}
+
+float gelu_tanh(float x)
+{
+    return 0.5f * x * (1.0f + tanhf(0.79788456080286536f * (x + 0.044715f * x * x * x)));
+}
+
+static void gelu_mul(struct run *r, struct tensor *x, const struct tensor *b, uint32_t col)
+{
+    (void)r;
+    for (uint32_t t = 0; t < x->rows; t++) {
+        float *a = row_f32(x, t);
+        const float *by = row_f32(b, t) + col;
+        for (uint32_t i = 0; i < x->cols; i++) a[i] = gelu_tanh(a[i]) * by[i];
+    }
+}
+
+static void ple_mix(struct run *r, struct tensor *ple, const struct tensor *proj,
+                    const struct weight *w, float proj_scale, float eps)
+{
+    (void)r;
+    uint32_t n = w->cols;
+    for (uint32_t t = 0; t < ple->rows; t++)
+        for (uint32_t at = 0; at < ple->cols; at += n) {
+            float *a = row_f32(ple, t) + at;
+            float *b = row_f32(proj, t) + at;
+            /* rms_norm(b * s) = b * s / sqrt(s^2 mean(b^2) + eps) */
+            double sum = 0;
+            for (uint32_t i = 0; i < n; i++) sum += pow((double)(b[i] * proj_scale), 2);
+            float inverse = (float)(1.0 / sqrt(sum / n + (double)eps));
+            for (uint32_t i = 0; i < n; i++)
+                a[i] = (b[i] * proj_scale * inverse * vec(w)[i] + a[i]) * 0.70710678118654752f;
+        }
+}
+
+/* The k largest of p, best first; of equals the lower index. p is used up. */
+static void take_largest(double *p, uint32_t n, int32_t *ids, float *weights, uint32_t k)
+{
+    double total = 0;
+    for (uint32_t j = 0; j < k; j++) {
+        uint32_t best = 0;
+        for (uint32_t e = 1; e < n; e++)
+            if (p[e] > p[best]) best = e;
+        ids[j] = (int32_t)best;
+        weights[j] = (float)p[best];
+        total += p[best];
+        p[best] = -1;
+    }
+    /* The floor is the smallest normal half, as in the reference; it never matters in practice. */
+    for (uint32_t j = 0; j < k; j++) weights[j] /= (float)fmax(total, 6.103515625e-5);
+}
+
+static void router(struct run *r, struct routing *out, const struct tensor *x,
+                   const struct weight *w, const struct weight *scale, float eps)
+{
+    struct cpu *c = r->be->ctx;
+    size_t n_bytes = w->rows * sizeof(double) + (w->rows + x->cols) * sizeof(float);
+    double *p = need(r, &c->hidden, n_bytes);
+    if (!p) return;
+    float *z = (float *)(p + w->rows), *u = z + w->rows;
+    float inverse_width = 1.0f / sqrtf((float)x->cols);
+    for (uint32_t t = 0; t < x->rows; t++) {
+        norm_vec(u, row_f32(x, t), NULL, x->cols, eps);
+        for (uint32_t i = 0; i < x->cols; i++) u[i] *= inverse_width * vec(scale)[i];
+        adapted_matvec(r, z, u, w, 0);
+        double top = -INFINITY, total = 0;
+        for (uint32_t e = 0; e < w->rows; e++) top = fmax(top, (double)z[e]);
+        for (uint32_t e = 0; e < w->rows; e++) total += p[e] = exp((double)z[e] - top);
+        for (uint32_t e = 0; e < w->rows; e++) p[e] /= total;
+        int32_t *ids = (int32_t *)out->ids.mem + (size_t)t * out->ids.cols;
+        take_largest(p, w->rows, ids, row_f32(&out->weights, t), out->ids.cols);
+    }
+}
+
+/* h = gate_e x then up_e x, whichever way the file stores them. */
+static void gate_and_up(struct run *r, float *h, const float *x, const struct experts *e,
+                        uint64_t expert, uint32_t n_ff)
+{
+    if (weight_exists(e->gate_up)) {
+        adapted_matvec(r, h, x, e->gate_up, expert);
+    } else {
+        adapted_matvec(r, h, x, e->gate, expert);
+        adapted_matvec(r, h + n_ff, x, e->up, expert);
+    }
+}
+
+static void experts(struct run *r, struct tensor *y, const struct tensor *x,
+                    const struct routing *routing, const struct experts *e)
+{
+    struct cpu *c = r->be->ctx;
+    uint32_t n_ff = e->down->cols, n_used = routing->ids.cols;
+    float *h = need(r, &c->hidden, (2 * n_ff + y->cols) * sizeof *h);
+    if (!h) return;
+    float *one = h + 2 * n_ff;
+    for (uint32_t t = 0; t < x->rows; t++) {
+        const int32_t *ids = (const int32_t *)routing->ids.mem + (size_t)t * n_used;
+        float *out = row_f32(y, t);
+        memset(out, 0, y->cols * sizeof *out);
+        for (uint32_t j = 0; j < n_used; j++) {
+            uint64_t expert = (uint64_t)ids[j];
+            gate_and_up(r, h, row_f32(x, t), e, expert, n_ff);
+            for (uint32_t i = 0; i < n_ff; i++) h[i] = gelu_tanh(h[i]) * h[n_ff + i];
+            adapted_matvec(r, one, h, e->down, expert);
+            float weight = row_f32(&routing->weights, t)[j];
+            if (weight_exists(e->scale)) weight *= vec(e->scale)[expert];
+            for (uint32_t i = 0; i < y->cols; i++) out[i] += weight * one[i];
+        }
+    }
+}
+
+static void add(struct run *r, struct tensor *x, const struct tensor *b)
+{
+    (void)r;
+    float *out = x->mem;
+    const float *in = b->mem;
+    for (uint64_t i = 0; i < (uint64_t)x->rows * x->cols; i++) out[i] += in[i];
+}
+
+static void scale(struct run *r, struct tensor *x, const struct weight *w)
+{
+    (void)r;
+    float *out = x->mem;
+    for (uint64_t i = 0; i < (uint64_t)x->rows * x->cols; i++) out[i] *= vec(w)[0];
+}
+
+static void softcap(struct run *r, struct tensor *x, float cap)
+{
+    (void)r;
+    float *out = x->mem;
+    for (uint64_t i = 0; i < (uint64_t)x->rows * x->cols; i++) out[i] = cap * tanhf(out[i] / cap);
+}
+
+static void copy_rows(struct run *r, struct tensor *y, const struct tensor *x, uint32_t first)
+{
+    (void)r;
+    memcpy(y->mem, row_f32(x, first), (size_t)y->rows * y->cols * sizeof(float));
+}
+
+/* ---- open and close ---- */
+
+static const struct backend reference = {
+    .name = "cpu-reference",
+    .alloc = cpu_alloc,
+    .free = cpu_free,
+    .write = cpu_write,
+    .read = cpu_read,
+    .load = cpu_load,
+    .unload = cpu_unload,
+    .embed = embed,
+    .rms_norm = rms_norm,
+    .linear = linear,
+    .rope_table = rope_table,
+    .head_norm_rope = head_norm_rope,
+    .kv_write = kv_write,
+    .attention = attention,
+    .add_norm = add_norm,
+    .gelu_mul = gelu_mul,
+    .ple_mix = ple_mix,
+    .router = router,
+    .experts = experts,
+    .add = add,
+    .scale = scale,
+    .softcap = softcap,
+    .copy_rows = copy_rows,
+};
+
+static void free_cpu(struct cpu *c)
+{
+    if (!c) return;
+    pool_close(c->pool);
+    for (unsigned i = 0; c->workers && i < c->n_workers; i++)
+        for (int k = 0; k < N_SCRATCH; k++) mem_free(c->workers[i].scratch[k].p);
+    mem_free(c->workers);
+    struct scratch *shared[] = { &c->lora, &c->gathered, &c->hidden, &c->expert_out, &c->order };
+    for (size_t i = 0; i < sizeof shared / sizeof *shared; i++) mem_free(shared[i]->p);
+    mem_free(c);
+}
+
+enum bz_status cpu_open(struct backend *out, bool fast, unsigned n_threads, struct bz_err *err)
+{
+    struct cpu *c = mem_alloc(1, sizeof *c);
+    if (!c) return fail_memory(err, sizeof *c);
+    c->n_workers = 1;
+    if (fast && pool_open(&c->pool, n_threads)) c->n_workers = pool_size(c->pool);
+    bool no_pool = fast && !c->pool;
+    c->workers = no_pool ? NULL : mem_alloc(c->n_workers, sizeof *c->workers);
+    if (!c->workers) {
+        free_cpu(c);
+        return fail_memory(err, sizeof *c->workers);
+    }
+    *out = reference;
+    out->ctx = c;
+    if (fast) cpu_use_fast(out);
+    return BZ_OK;
+}
+
+void cpu_close(struct backend *be)
+{
+    free_cpu(be->ctx);
+    *be = (struct backend) { 0 };
+}

@@ -1,0 +1,324 @@
+/* ops_cpu_fast.c - the CPU ops where time goes, with threads and SIMD.
+ *
+ * Nearly all time is in matrix products, and nearly all of that in reading quantised weights. A row of
+ * weights is decoded once into a small buffer and then meets every activation row while it is warm:
+ *
+ *     one row   (decode)    weights stream through a 4 KiB buffer, one dot product behind
+ *     many rows (prefill)   4 weight rows are decoded whole, then tiles of 4 x 3 dot products
+ *
+ * Sums are f32 in 8 or 16 independent lanes. The vectors are the compiler's own (vector_size), so one
+ * source serves AVX2, SSE2, NEON and wasm SIMD128. This file is compiled with -ffp-contract=fast.
+ */
+#include "ops/ops_cpu.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/simd.h"
+
+enum {
+    ROWS_PER_TASK = 32, /* output rows a worker takes at a time */
+    TILE_ROWS = 4,      /* weight rows decoded together in prefill */
+    TILE_TOKS = 3,      /* activation rows that share them in registers: 12 sums fill AVX2 */
+    STREAM = 1024,      /* weights decoded at a time in decode; a multiple of every block size */
+};
+
+typedef float v8 __attribute__((vector_size(32), aligned(4)));
+
+static inline float sum8(v8 v)
+{
+    return ((v[0] + v[4]) + (v[1] + v[5])) + ((v[2] + v[6]) + (v[3] + v[7]));
+}
+
+/* ---- dot products ---- */
+
+BZ_CLONES static float dot(const float *a, const float *b, size_t n)
+{
+    v8 s0 = { 0 }, s1 = { 0 }, s2 = { 0 }, s3 = { 0 };
+    size_t i = 0;
+    for (; i + 32 <= n; i += 32) {
+        s0 += *(const v8 *)(a + i) * *(const v8 *)(b + i);
+        s1 += *(const v8 *)(a + i + 8) * *(const v8 *)(b + i + 8);
+        s2 += *(const v8 *)(a + i + 16) * *(const v8 *)(b + i + 16);
+        s3 += *(const v8 *)(a + i + 24) * *(const v8 *)(b + i + 24);
+    }
+    float tail = 0;
+    for (; i < n; i++) tail += a[i] * b[i];
+    return sum8((s0 + s1) + (s2 + s3)) + tail;
+}
+
+/* out[r][t] = w_r . x_t for 4 weight rows and 3 activation rows, each `stride` floats apart. */
+BZ_CLONES static void dot_tile(float out[TILE_ROWS][TILE_TOKS], const float *w, const float *x,
+                               size_t stride, size_t n)
+{
+    v8 sum[TILE_ROWS][TILE_TOKS] = { 0 };
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        v8 x0 = *(const v8 *)(x + i), x1 = *(const v8 *)(x + stride + i),
+           x2 = *(const v8 *)(x + 2 * stride + i);
+        for (int r = 0; r < TILE_ROWS; r++) {
+            v8 wr = *(const v8 *)(w + (size_t)r * stride + i);
+            sum[r][0] += wr * x0;
+            sum[r][1] += wr * x1;
+            sum[r][2] += wr * x2;
+        }
+    }
+    for (int r = 0; r < TILE_ROWS; r++)
+        for (int t = 0; t < TILE_TOKS; t++) {
+            float tail = 0;
+            for (size_t j = i; j < n; j++)
+                tail += w[(size_t)r * stride + j] * x[(size_t)t * stride + j];
+            out[r][t] = sum8(sum[r][t]) + tail;
+        }
+}
+
+/* y += scale * x */
+BZ_CLONES static void axpy(float *y, const float *x, float scale, size_t n)
+{
+    for (size_t i = 0; i < n; i++) y[i] += scale * x[i];
+}
+
+/* ---- matrix products ---- */
+
+struct matmul {
+    struct cpu *cpu;
+    float *y; /* n_tok rows, y_stride apart */
+    const float *x; /* n_tok rows of w->cols */
+    const struct weight *w;
+    uint64_t first_row; /* of the expert within w */
+    uint32_t n_tok, y_stride;
+    float scale;
+    bool add;
+};
+
+static void store(const struct matmul *m, uint32_t row, uint32_t tok, float value)
+{
+    float *y = m->y + (size_t)tok * m->y_stride + row;
+    *y = (m->add ? *y : 0) + m->scale * value;
+}
+
+/* One activation row: decode and multiply in pieces that stay in the first-level cache. */
+static void matvec_rows(const struct matmul *m, const uint8_t *bytes, uint32_t row, uint32_t end)
+{
+    const struct quant_format *f = m->w->fmt;
+    _Alignas(64) float piece[STREAM];
+    for (; row < end; row++) {
+        float sum = 0;
+        for (uint32_t at = 0; at < m->w->cols; at += STREAM) {
+            uint32_t n = m->w->cols - at < STREAM ? m->w->cols - at : STREAM;
+            f->decode(bytes, piece, n);
+            sum += dot(piece, m->x + at, n);
+            bytes += quant_row_bytes(f, n);
+        }
+        store(m, row, 0, sum);
+    }
+}
+
+/* Many activation rows: TILE_ROWS weight rows at a time. */
+static void matmul_rows(const struct matmul *m, const uint8_t *bytes, uint32_t row, uint32_t end,
+                        float *decoded)
+{
+    const struct quant_format *f = m->w->fmt;
+    uint32_t cols = m->w->cols;
+    size_t row_bytes = quant_row_bytes(f, cols);
+    for (; row < end; row += TILE_ROWS) {
+        uint32_t n_row = end - row < TILE_ROWS ? end - row : TILE_ROWS;
+        f->decode(bytes, decoded, (size_t)n_row * cols);
+        bytes += n_row * row_bytes;
+        uint32_t t = 0;
+        for (; n_row == TILE_ROWS && t + TILE_TOKS <= m->n_tok; t += TILE_TOKS) {
+            float out[TILE_ROWS][TILE_TOKS];
+            dot_tile(out, decoded, m->x + (size_t)t * cols, cols, cols);
+            for (uint32_t i = 0; i < TILE_ROWS; i++)
+                for (uint32_t j = 0; j < TILE_TOKS; j++) store(m, row + i, t + j, out[i][j]);
+        }
+        for (; t < m->n_tok; t++)
+            for (uint32_t i = 0; i < n_row; i++)
+                store(m, row + i, t, dot(decoded + (size_t)i * cols, m->x + (size_t)t * cols, cols));
+    }
+}
+
+static void matmul_task(void *ctx, uint32_t task, uint32_t worker_index)
+{
+    const struct matmul *m = ctx;
+    struct cpu_worker *worker = &m->cpu->workers[worker_index];
+    uint32_t row = task * ROWS_PER_TASK;
+    uint32_t end = m->w->rows - row < ROWS_PER_TASK ? m->w->rows : row + ROWS_PER_TASK;
+    const void *bytes = weight_bytes(worker, m->w, m->first_row + row, end - row);
+    if (!bytes) return;
+    if (m->n_tok == 1) {
+        matvec_rows(m, bytes, row, end);
+        return;
+    }
+    float *decoded = scratch_need(worker, &worker->scratch[SCRATCH_DECODED],
+                                  (size_t)TILE_ROWS * m->w->cols * sizeof *decoded);
+    if (decoded) matmul_rows(m, bytes, row, end, decoded);
+}
+
+static void matmul(struct run *r, struct matmul *m)
+{
+    m->cpu = r->be->ctx;
+    pool_run(m->cpu->pool, matmul_task, m, (m->w->rows + ROWS_PER_TASK - 1) / ROWS_PER_TASK);
+    cpu_collect(r);
+}
+
+/* Matrix `mat` of w on n_tok rows, plus its adapters. */
+static void adapted_matmul(struct run *r, float *y, uint32_t y_stride, const float *x,
+                           const struct weight *w, uint64_t mat, uint32_t n_tok)
+{
+    struct cpu *c = r->be->ctx;
+    struct matmul m = { .y = y, .x = x, .w = w, .first_row = mat * w->rows, .n_tok = n_tok,
+                        .y_stride = y_stride, .scale = 1 };
+    matmul(r, &m);
+    for (const struct lora *l = w->lora; l && !r->status; l = l->next) {
+        uint32_t rank = l->a.rows;
+        float *z = scratch_need(c->workers, &c->lora, (size_t)n_tok * rank * sizeof *z);
+        if (!z) break;
+        struct matmul down = { .y = z, .x = x, .w = &l->a, .first_row = mat * rank,
+                               .n_tok = n_tok, .y_stride = rank, .scale = 1 };
+        matmul(r, &down);
+        struct matmul up = { .y = y, .x = z, .w = &l->b, .first_row = mat * w->rows,
+                             .n_tok = n_tok, .y_stride = y_stride, .scale = l->scale, .add = true };
+        matmul(r, &up);
+    }
+    cpu_collect(r);
+}
+
+static void linear(struct run *r, struct tensor *y, const struct tensor *x, const struct weight *w)
+{
+    adapted_matmul(r, y->mem, y->cols, x->mem, w, 0, x->rows);
+}
+
+/* ---- attention: a task is one query head of one row ---- */
+
+struct attention {
+    struct cpu *cpu;
+    struct tensor *y;
+    const struct tensor *q;
+    const struct kv *kv;
+    uint32_t n_head, window, pos;
+};
+
+static void attention_task(void *ctx, uint32_t task, uint32_t worker_index)
+{
+    const struct attention *a = ctx;
+    struct cpu_worker *worker = &a->cpu->workers[worker_index];
+    uint32_t t = task / a->n_head, h = task % a->n_head;
+    uint32_t hd = a->kv->head_dim, n_slot = a->kv->k.rows;
+    size_t at = (size_t)(h / (a->n_head / a->kv->n_kv_head)) * hd;
+    uint32_t last = a->pos + t;
+    uint32_t first = a->window && last >= a->window ? last - a->window + 1 : 0;
+    uint32_t n = last - first + 1;
+    float *score = scratch_need(worker, &worker->scratch[SCRATCH_SCORES], n * sizeof *score);
+    if (!score) return;
+
+    const float *q = row_f32(a->q, t) + (size_t)h * hd;
+    float top = -INFINITY, total = 0;
+    for (uint32_t s = 0; s < n; s++) {
+        score[s] = dot(q, row_f32(&a->kv->k, (first + s) % n_slot) + at, hd);
+        if (score[s] > top) top = score[s];
+    }
+    float *out = row_f32(a->y, t) + (size_t)h * hd;
+    memset(out, 0, hd * sizeof *out);
+    for (uint32_t s = 0; s < n; s++) {
+        float p = expf(score[s] - top);
+        axpy(out, row_f32(&a->kv->v, (first + s) % n_slot) + at, p, hd);
+        total += p;
+    }
+    for (uint32_t i = 0; i < hd; i++) out[i] /= total;
+}
+
+static void attention(struct run *r, struct tensor *y, const struct tensor *q, const struct kv *kv,
+                      uint32_t n_head, uint32_t window, uint32_t pos)
+{
+    struct attention a = { r->be->ctx, y, q, kv, n_head, window, pos };
+    pool_run(a.cpu->pool, attention_task, &a, q->rows * n_head);
+    cpu_collect(r);
+}
+
+/* ---- gated GELU: a task is one row ---- */
+
+struct gelu {
+    struct tensor *x;
+    const struct tensor *b;
+    uint32_t col;
+};
+
+static void gelu_task(void *ctx, uint32_t t, uint32_t worker)
+{
+    (void)worker;
+    const struct gelu *g = ctx;
+    float *a = row_f32(g->x, t);
+    const float *by = row_f32(g->b, t) + g->col;
+    for (uint32_t i = 0; i < g->x->cols; i++) a[i] = gelu_tanh(a[i]) * by[i];
+}
+
+static void gelu_mul(struct run *r, struct tensor *x, const struct tensor *b, uint32_t col)
+{
+    struct cpu *c = r->be->ctx;
+    struct gelu g = { x, b, col };
+    pool_run(c->pool, gelu_task, &g, x->rows);
+}
+
+/* ---- experts: rows grouped by expert, so that each expert's weights are read once ---- */
+
+/* Rows of one expert: gather, gate and up, GELU, down, scatter with weight. */
+static void expert_group(struct run *r, struct tensor *y, const struct tensor *x,
+                         const struct routing *routing, const struct experts *e, uint64_t expert,
+                         const uint32_t *slots, uint32_t n)
+{
+    struct cpu *c = r->be->ctx;
+    uint32_t n_used = routing->ids.cols, n_ff = e->down->cols;
+    float *in = scratch_need(c->workers, &c->gathered, (size_t)n * x->cols * sizeof *in);
+    float *h = scratch_need(c->workers, &c->hidden, (size_t)n * 3 * n_ff * sizeof *h);
+    float *out = scratch_need(c->workers, &c->expert_out, (size_t)n * y->cols * sizeof *out);
+    if (!in || !h || !out) return;
+    for (uint32_t i = 0; i < n; i++)
+        memcpy(in + (size_t)i * x->cols, row_f32(x, slots[i] / n_used), x->cols * sizeof *in);
+
+    if (weight_exists(e->gate_up)) {
+        adapted_matmul(r, h, 2 * n_ff, in, e->gate_up, expert, n);
+    } else {
+        adapted_matmul(r, h, 2 * n_ff, in, e->gate, expert, n);
+        adapted_matmul(r, h + n_ff, 2 * n_ff, in, e->up, expert, n);
+    }
+    float *act = h + (size_t)n * 2 * n_ff; /* packed rows for the down projection */
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t j = 0; j < n_ff; j++) {
+            const float *row = h + (size_t)i * 2 * n_ff;
+            act[(size_t)i * n_ff + j] = gelu_tanh(row[j]) * row[n_ff + j];
+        }
+    adapted_matmul(r, out, y->cols, act, e->down, expert, n);
+    float scale = weight_exists(e->scale) ? vec(e->scale)[expert] : 1;
+    for (uint32_t i = 0; i < n; i++) {
+        float weight = ((const float *)routing->weights.mem)[slots[i]];
+        axpy(row_f32(y, slots[i] / n_used), out + (size_t)i * y->cols, weight * scale, y->cols);
+    }
+}
+
+static void experts(struct run *r, struct tensor *y, const struct tensor *x,
+                    const struct routing *routing, const struct experts *e)
+{
+    struct cpu *c = r->be->ctx;
+    uint32_t n_slot = x->rows * routing->ids.cols;
+    const int32_t *ids = routing->ids.mem;
+    memset(y->mem, 0, (size_t)y->rows * y->cols * sizeof(float));
+    uint32_t *slots = scratch_need(c->workers, &c->order, n_slot * sizeof *slots);
+    for (uint32_t expert = 0; slots && expert < e->down->n_mat && !r->status; expert++) {
+        uint32_t n = 0;
+        for (uint32_t s = 0; s < n_slot; s++)
+            if ((uint32_t)ids[s] == expert) slots[n++] = s;
+        if (n) expert_group(r, y, x, routing, e, expert, slots, n);
+    }
+    cpu_collect(r);
+}
+
+void cpu_use_fast(struct backend *be)
+{
+    be->name = "cpu";
+    be->linear = linear;
+    be->attention = attention;
+    be->gelu_mul = gelu_mul;
+    be->experts = experts;
+}

@@ -1,0 +1,99 @@
+/* tokenizer.h - text to token ids and back (Gemma 4's SentencePiece-flavoured BPE).
+ *
+ * Special tokens are found by their text and type in the file; no id is assumed.
+ */
+#ifndef BEZEL_TEXT_TOKENIZER_H
+#define BEZEL_TEXT_TOKENIZER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/str.h"
+#include "io/gguf.h"
+
+enum token_type {
+    TOKEN_NORMAL = 1,
+    TOKEN_UNKNOWN = 2,
+    TOKEN_CONTROL = 3,
+    TOKEN_USER_DEFINED = 4,
+    TOKEN_UNUSED = 5,
+    TOKEN_BYTE = 6,
+};
+
+/* Tokens that code has to know, by their text. -1 when the vocabulary has none. */
+enum special {
+    SPECIAL_PAD,          /* <pad> */
+    SPECIAL_EOS,          /* <eos> */
+    SPECIAL_BOS,          /* <bos> */
+    SPECIAL_UNK,          /* <unk> */
+    SPECIAL_MASK,         /* <mask> */
+    SPECIAL_THINK,        /* <|think|> */
+    SPECIAL_CHANNEL,      /* <|channel> */
+    SPECIAL_CHANNEL_END,  /* <channel|> */
+    SPECIAL_TURN,         /* <|turn> */
+    SPECIAL_TURN_END,     /* <turn|> */
+    SPECIAL_TOOL,         /* <|tool> */
+    SPECIAL_TOOL_END,     /* <tool|> */
+    SPECIAL_CALL,         /* <|tool_call> */
+    SPECIAL_CALL_END,     /* <tool_call|> */
+    SPECIAL_RESPONSE,     /* <|tool_response> */
+    SPECIAL_RESPONSE_END, /* <tool_response|> */
+    SPECIAL_QUOTE,        /* <|"|> */
+    SPECIAL_IMAGE_BEGIN,  /* <|image> */
+    SPECIAL_IMAGE,        /* <|image|> */
+    SPECIAL_IMAGE_END,    /* <image|> */
+    SPECIAL_AUDIO_BEGIN,  /* <|audio> */
+    SPECIAL_AUDIO,        /* <|audio|> */
+    SPECIAL_AUDIO_END,    /* <audio|> */
+    SPECIAL_VIDEO,        /* <|video|> */
+    N_SPECIAL,
+};
+
+struct tokenizer; /* opaque */
+
+/* Read the vocabulary of a GGUF (a vocabulary-only file is enough). Copies what it keeps. */
+enum bz_status tokenizer_open(struct tokenizer **out, const struct gguf *g, struct bz_err *err);
+void tokenizer_close(struct tokenizer *t);
+
+uint32_t tokenizer_size(const struct tokenizer *t);
+int32_t tokenizer_special(const struct tokenizer *t, enum special which);
+bool tokenizer_is_end(const struct tokenizer *t, int32_t id); /* end of generation */
+enum token_type tokenizer_type(const struct tokenizer *t, int32_t id);
+struct str tokenizer_text(const struct tokenizer *t, int32_t id);   /* as in the file */
+int32_t tokenizer_find(const struct tokenizer *t, struct str text); /* -1 when absent */
+
+/* Ids that must never be drawn (tokenizer.ggml.suppress_tokens). */
+const int32_t *tokenizer_suppressed(const struct tokenizer *t, size_t *n);
+
+/* A growing list of ids; zero is empty. */
+struct ids {
+    int32_t *data;
+    size_t n, cap;
+};
+bool ids_push(struct ids *v, int32_t id);
+void ids_free(struct ids *v);
+
+struct tokenize_options {
+    bool no_bos; /* do not put <bos> in front (it is never doubled in any case) */
+    bool plain;  /* control tokens' text is ordinary text; user-defined tokens are still matched */
+};
+
+/* Append the ids of text to out. */
+enum bz_status tokenizer_encode(const struct tokenizer *t, struct str text,
+                                struct tokenize_options opt, struct ids *out, struct bz_err *err);
+
+/* Streaming decode: feed ids one by one, get whole code points only. Zero is the start. */
+struct detok {
+    unsigned char held[4]; /* an unfinished code point from byte tokens */
+    unsigned n_held;
+};
+
+/* Append the text of one id to out. `specials`: control tokens show their text. Bytes that cannot
+ * become a code point turn into U+FFFD. */
+void detok_feed(struct detok *d, const struct tokenizer *t, int32_t id, bool specials,
+                struct buf *out);
+/* What is held back at the end of the stream comes out as U+FFFD. */
+void detok_end(struct detok *d, struct buf *out);
+
+#endif

@@ -1,0 +1,137 @@
+/* tokenizer_impl.h - the vocabulary as the files of this module see it. Private to src/text.
+ *
+ * BPE works on symbols, not on strings. A symbol is a number:
+ *     below n_tok            that token's text
+ *     n_tok + k              extra k: text that merges speak of but that is no token
+ *     SYMBOL_CHAR | c        code point c that neither tokens nor merges know; it never merges
+ */
+#ifndef BEZEL_TEXT_TOKENIZER_IMPL_H
+#define BEZEL_TEXT_TOKENIZER_IMPL_H
+
+#include "base/mem.h"
+#include "base/strmap.h"
+#include "base/utf8.h"
+#include "text/tokenizer.h"
+
+#define SYMBOL_CHAR 0x80000000u
+#define SYMBOL_NONE 0xffffffffu
+#define SPACE_CHAR  0x2581u /* in the vocabulary a space is written as this character */
+#define N_BMP       0x10000u
+
+/* One row of the merge table: symbols left, right -> result. left == SYMBOL_NONE: an empty row. */
+struct merge {
+    uint32_t left, right, rank, result;
+};
+
+/* A token that is matched as a whole in the text before any BPE. */
+struct special_text {
+    struct str text;
+    int32_t id;
+};
+
+#define KIND_TYPE 0x07 /* enum token_type */
+#define KIND_END  0x80 /* generation stops here */
+
+struct tokenizer {
+    uint32_t n_tok;
+    char *text;      /* every token's bytes, one after the other */
+    uint32_t *start; /* n_tok + 1: where each begins in text */
+    uint8_t *kind;   /* n_tok: type and KIND_END */
+    struct strmap by_text;
+    int32_t special[N_SPECIAL];
+    int32_t byte_id[256]; /* <0x00> .. <0xFF> */
+    int32_t *suppressed;
+    size_t n_suppressed;
+
+    struct special_text *specials; /* sorted by their bytes, so a prefix comes first */
+    uint32_t n_specials;
+    uint32_t special_from[257]; /* those that begin with byte b: [special_from[b], [b + 1]) */
+    bool starts[2][256];        /* [plain]: a matched token begins with this byte */
+
+    struct merge *merges; /* open addressing, a power of two of rows */
+    uint32_t merge_mask;
+    unsigned merge_shift;
+    uint8_t joins[256][32]; /* bit [a][b]: some merge joins a symbol ending in class a to one
+                             * beginning in class b (char_class) */
+    uint32_t *chars;        /* N_BMP: symbol of each code point; a space's is SPACE_CHAR's */
+
+    struct str *extras; /* text in extra_text */
+    uint32_t n_extras, extra_cap;
+    struct strmap by_extra;
+    struct arena extra_text;
+};
+
+static inline struct str token_text(const struct tokenizer *t, uint32_t id)
+{
+    return (struct str) { t->text + t->start[id], t->start[id + 1] - t->start[id] };
+}
+
+static inline enum token_type token_kind(const struct tokenizer *t, uint32_t id)
+{
+    return (enum token_type)(t->kind[id] & KIND_TYPE);
+}
+
+/* Text reaches these only through the special-token partition or byte by byte. A merge that built
+ * one would let ordinary text speak with the voice of a control token, so it does not count. */
+static inline bool token_is_apart(const struct tokenizer *t, uint32_t id)
+{
+    enum token_type type = token_kind(t, id);
+    return type == TOKEN_CONTROL || type == TOKEN_UNKNOWN || type == TOKEN_BYTE;
+}
+
+/* The value of "<0x2F>" (upper-case hex), or -1. */
+int tokenizer_byte_value(struct str s);
+
+/* Symbol for a code point past the BMP, or for any that `chars` is still being filled with. */
+uint32_t tokenizer_char_symbol(const struct tokenizer *t, uint32_t cp);
+
+/* Merges, extras, joins and chars. Tokens and their types must be final. */
+enum bz_status tokenizer_read_merges(struct tokenizer *t, const struct gguf *g, struct bz_err *err);
+
+/* Decode as the reference does: surrogates pass, overlong forms decode, anything else malformed is
+ * U+FFFD and one byte. (utf8_decode is strict; this one decides only what text means to BPE.) */
+static inline uint32_t text_char(const char *p, size_t n, size_t *used)
+{
+    const unsigned char *b = (const unsigned char *)p;
+    *used = 1;
+    if (b[0] < 0x80) return b[0];
+    size_t len = b[0] < 0xc0 ? 0 : b[0] < 0xe0 ? 2 : b[0] < 0xf0 ? 3 : b[0] < 0xf8 ? 4 : 0;
+    if (len == 0 || len > n) return 0xfffd;
+    uint32_t cp = b[0] & (0xffu >> (len + 1));
+    for (size_t i = 1; i < len; i++) {
+        if ((b[i] & 0xc0) != 0x80) return 0xfffd;
+        cp = cp << 6 | (b[i] & 0x3fu);
+    }
+    if (cp > 0x10ffff) return 0xfffd;
+    *used = len;
+    return cp;
+}
+
+/* 256 classes of characters: ASCII by itself, the rest by the first byte of its UTF-8. The space's
+ * stand-in counts as the space, since that is where words end. */
+static inline unsigned char_class(uint32_t cp)
+{
+    if (cp < 0x80) return cp;
+    if (cp == SPACE_CHAR) return ' ';
+    if (cp < 0x800) return 0xc0 | cp >> 6;
+    if (cp < 0x10000) return 0xe0 | cp >> 12;
+    return 0xf0 | cp >> 18;
+}
+
+static inline uint32_t merge_row(const struct tokenizer *t, uint32_t left, uint32_t right)
+{
+    uint64_t key = (uint64_t)left << 32 | right;
+    return (uint32_t)((key * 0x9e3779b97f4a7c15u) >> t->merge_shift);
+}
+
+/* The merge of two neighbours, or an empty row (whose rank and result are SYMBOL_NONE). */
+static inline const struct merge *merge_find(const struct tokenizer *t, uint32_t left,
+                                             uint32_t right)
+{
+    for (uint32_t i = merge_row(t, left, right);; i = (i + 1) & t->merge_mask) {
+        const struct merge *m = &t->merges[i];
+        if ((m->left == left && m->right == right) || m->left == SYMBOL_NONE) return m;
+    }
+}
+
+#endif

@@ -1,0 +1,178 @@
+/* tokenizer_merges.c - the merges of a GGUF, turned into tables over symbols.
+ *
+ * It owns the merge table, the texts that merges speak of but that are no tokens (extras), the table
+ * of classes that some merge joins, and the table from code points to symbols.
+ */
+#include <inttypes.h>
+
+#include "text/tokenizer_impl.h"
+
+#define MIN_EXTRAS 64u
+
+/* SYMBOL_NONE: unknown, or a token that BPE never makes (*apart). */
+static uint32_t find_symbol(const struct tokenizer *t, struct str s, bool *apart)
+{
+    uint32_t i;
+    *apart = false;
+    if (strmap_find(&t->by_text, s, &i)) {
+        *apart = token_is_apart(t, i);
+        return *apart ? SYMBOL_NONE : i;
+    }
+    return strmap_find(&t->by_extra, s, &i) ? t->n_tok + i : SYMBOL_NONE;
+}
+
+uint32_t tokenizer_char_symbol(const struct tokenizer *t, uint32_t cp)
+{
+    char z[4];
+    bool apart;
+    struct str s = { z, utf8_encode(cp, z) };
+    uint32_t symbol = find_symbol(t, s, &apart);
+    return symbol == SYMBOL_NONE ? SYMBOL_CHAR | cp : symbol;
+}
+
+static bool grow_extras(struct tokenizer *t)
+{
+    uint32_t cap = t->extra_cap ? t->extra_cap * 2 : MIN_EXTRAS;
+    struct str *extras = mem_grow(t->extras, cap, sizeof *extras);
+    if (!extras) return false;
+    t->extras = extras;
+    struct strmap map;
+    if (!strmap_init(&map, cap)) return false;
+    for (uint32_t i = 0; i < t->n_extras; i++) strmap_add(&map, extras[i], i);
+    strmap_free(&t->by_extra);
+    t->by_extra = map;
+    t->extra_cap = cap;
+    return true;
+}
+
+/* The symbol of a text, made if need be. SYMBOL_NONE: a token apart, or (*st) no memory. */
+static uint32_t intern(struct tokenizer *t, struct str s, enum bz_status *st)
+{
+    bool apart;
+    uint32_t symbol = find_symbol(t, s, &apart);
+    if (symbol != SYMBOL_NONE || apart) return symbol;
+
+    char *p = NULL;
+    bool room = t->n_extras < t->extra_cap || (t->n_extras < SYMBOL_CHAR / 4 && grow_extras(t));
+    if (room) p = arena_copy_str(&t->extra_text, s.p, s.n);
+    if (!p) {
+        *st = BZ_ERR_MEMORY;
+        return SYMBOL_NONE;
+    }
+    t->extras[t->n_extras] = (struct str) { p, s.n };
+    strmap_add(&t->by_extra, t->extras[t->n_extras], t->n_extras);
+    return t->n_tok + t->n_extras++;
+}
+
+static unsigned first_class(struct str s)
+{
+    size_t used;
+    return char_class(text_char(s.p, s.n, &used));
+}
+
+static unsigned last_class(struct str s)
+{
+    size_t at = s.n - 1;
+    while (at > 0 && s.n - at < 4 && ((unsigned char)s.p[at] & 0xc0) == 0x80) at--;
+    return first_class((struct str) { s.p + at, s.n - at });
+}
+
+static void add_merge(struct tokenizer *t, struct merge new)
+{
+    uint32_t i = merge_row(t, new.left, new.right);
+    for (; t->merges[i].left != SYMBOL_NONE; i = (i + 1) & t->merge_mask)
+        if (t->merges[i].left == new.left && t->merges[i].right == new.right) return;
+    t->merges[i] = new;
+}
+
+/* "left right", cut at the first space after the first byte. `joined` is room for one text. */
+static enum bz_status read_merge(struct tokenizer *t, struct str s, uint32_t rank,
+                                 struct buf *joined, struct bz_err *err)
+{
+    const char *space = s.n > 1 ? memchr(s.p + 1, ' ', s.n - 1) : NULL;
+    if (!space || space + 1 == s.p + s.n)
+        return fail(err, BZ_ERR_FORMAT,
+                    "merge %" PRIu32 " of tokenizer.ggml.merges is not two pieces with a space "
+                    "between them",
+                    rank);
+    struct str left = { s.p, (size_t)(space - s.p) };
+    struct str right = { space + 1, s.n - left.n - 1 };
+    joined->n = 0;
+    buf_put_str(joined, left);
+    buf_put_str(joined, right);
+    if (joined->failed) return fail_memory(err, s.n);
+
+    enum bz_status st = BZ_OK;
+    struct merge m = { .rank = rank };
+    m.left = intern(t, left, &st);
+    m.right = intern(t, right, &st);
+    m.result = intern(t, buf_str(joined), &st);
+    if (st) return fail_memory(err, s.n);
+    if (m.left == SYMBOL_NONE || m.right == SYMBOL_NONE || m.result == SYMBOL_NONE) return BZ_OK;
+    add_merge(t, m);
+    unsigned a = last_class(left), b = first_class(right);
+    t->joins[a][b >> 3] |= (uint8_t)(1u << (b & 7));
+    return BZ_OK;
+}
+
+static bool alloc_merges(struct tokenizer *t, uint64_t n)
+{
+    unsigned bits = 4;
+    while (((uint64_t)1 << bits) / 3 * 2 < n) bits++;
+    if (bits > 31) return false;
+    uint32_t n_rows = 1u << bits;
+    t->merges = mem_alloc(n_rows, sizeof *t->merges);
+    if (!t->merges) return false;
+    t->merge_mask = n_rows - 1;
+    t->merge_shift = 64 - bits;
+    memset(t->merges, 0xff, n_rows * sizeof *t->merges); /* SYMBOL_NONE in every field */
+    return true;
+}
+
+/* A token of exactly one character, in its shortest form, is that character's symbol. */
+static void note_char(struct tokenizer *t, struct str s, uint32_t symbol)
+{
+    size_t used;
+    char z[4];
+    if (s.n == 0 || s.n > 3) return;
+    uint32_t cp = text_char(s.p, s.n, &used);
+    if (used != s.n || utf8_encode(cp, z) != s.n || memcmp(z, s.p, s.n) != 0) return;
+    if (t->chars[cp] & SYMBOL_CHAR) t->chars[cp] = symbol;
+}
+
+static enum bz_status fill_chars(struct tokenizer *t, struct bz_err *err)
+{
+    t->chars = mem_alloc(N_BMP, sizeof *t->chars);
+    if (!t->chars) return fail_memory(err, N_BMP * sizeof *t->chars);
+    for (uint32_t cp = 0; cp < N_BMP; cp++) t->chars[cp] = SYMBOL_CHAR | cp;
+    for (uint32_t i = 0; i < t->n_tok; i++)
+        if (!token_is_apart(t, i)) note_char(t, token_text(t, i), i);
+    for (uint32_t i = 0; i < t->n_extras; i++) note_char(t, t->extras[i], t->n_tok + i);
+    t->chars[' '] = t->chars[SPACE_CHAR];
+    return BZ_OK;
+}
+
+enum bz_status tokenizer_read_merges(struct tokenizer *t, const struct gguf *g, struct bz_err *err)
+{
+    const struct gguf_kv *kv = gguf_find(g, "tokenizer.ggml.merges");
+    if (!kv) return fail(err, BZ_ERR_FORMAT, "the file has no tokenizer.ggml.merges");
+    if (kv->type != GGUF_ARRAY || kv->elem != GGUF_STRING)
+        return fail(err, BZ_ERR_FORMAT, "tokenizer.ggml.merges is not an array of strings");
+    if (kv->n > INT32_MAX || kv->n > kv->n_bytes / 8)
+        return fail(err, BZ_ERR_FORMAT,
+                    "tokenizer.ggml.merges claims %" PRIu64 " entries in %" PRIu64 " bytes", kv->n,
+                    kv->n_bytes);
+    if (!alloc_merges(t, kv->n)) return fail_memory(err, kv->n * 2 * sizeof *t->merges);
+
+    struct buf joined = { 0 };
+    enum bz_status st = BZ_OK;
+    uint64_t cursor = 0;
+    for (uint32_t i = 0; i < kv->n && !st; i++) {
+        struct str s;
+        st = gguf_next_str(kv, &cursor, &s)
+                 ? read_merge(t, s, i, &joined, err)
+                 : fail(err, BZ_ERR_FORMAT, "tokenizer.ggml.merges ends at merge %" PRIu32, i);
+    }
+    buf_free(&joined);
+    return st ? st : fill_chars(t, err);
+}

@@ -1,0 +1,745 @@
+/* Ollama's store: names in every form, models found and checked, and no way out of the root. */
+#include "io/ollama.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/sha256.h"
+#include "check.h"
+
+static char root[400], base[300]; /* the store; a directory around it */
+
+/* --- building a store --- */
+
+static void make_dirs(const char *path)
+{
+    char part[1024];
+    for (size_t i = 1; path[i - 1]; i++) {
+        if (path[i] != '/' && path[i]) continue;
+        snprintf(part, sizeof part, "%.*s", (int)i, path);
+        if (mkdir(part, 0777) != 0 && errno != EEXIST) perror(part);
+    }
+}
+
+static void write_file(const char *path, const void *p, size_t n)
+{
+    char dir[1024];
+    snprintf(dir, sizeof dir, "%s", path);
+    *strrchr(dir, '/') = 0;
+    make_dirs(dir);
+    FILE *f = fopen(path, "wb");
+    if (!f || fwrite(p, 1, n, f) != n) perror(path);
+    if (f) fclose(f);
+}
+
+static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *where)
+{
+    (void)info, (void)kind, (void)where;
+    return remove(path);
+}
+
+static void remove_all(const char *path)
+{
+    nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static void blob_path(char out[600], const char *hex)
+{
+    snprintf(out, 600, "%s/blobs/sha256-%s", root, hex);
+}
+
+/* Store text as a blob and append its layer to the manifest under construction. */
+static void add_layer(struct buf *layers, const char *kind, const char *text)
+{
+    struct sha256 h;
+    uint8_t digest[32];
+    char hex[65], path[600];
+    sha256_init(&h);
+    sha256_feed(&h, text, strlen(text));
+    sha256_end(&h, digest);
+    sha256_hex(digest, hex);
+    blob_path(path, hex);
+    write_file(path, text, strlen(text));
+    buf_printf(layers,
+               "%s{\"mediaType\":\"application/vnd.ollama.image.%s\",\"digest\":\"sha256:%s\","
+               "\"size\":%zu}",
+               layers->n ? "," : "", kind, hex, strlen(text));
+}
+
+static void manifest_at(const char *where, const char *json)
+{
+    char path[1024];
+    snprintf(path, sizeof path, "%s/manifests/%s", root, where);
+    write_file(path, json, strlen(json));
+}
+
+/* `layers` ends with the config's layer, which moves to its own member. */
+static void put_manifest(const char *where, struct buf *layers, struct buf *config)
+{
+    struct buf all = { 0 };
+    buf_puts(&all, "{\"schemaVersion\":2,\"mediaType\":"
+                   "\"application/vnd.docker.distribution.manifest.v2+json\"");
+    if (config && config->n) buf_printf(&all, ",\"config\":%s", config->data);
+    buf_printf(&all, ",\"layers\":[%s]}", layers->n ? layers->data : "");
+    manifest_at(where, all.data);
+    buf_free(&all);
+    buf_free(layers);
+    if (config) buf_free(config);
+}
+
+static const char gemma_config[] =
+    "{\"model_format\":\"gguf\",\"model_family\":\"gemma4\",\"model_families\":[\"gemma4\"],"
+    "\"model_type\":\"8.0B\",\"file_type\":\"Q4_K_M\",\"renderer\":\"gemma4\",\"parser\":"
+    "\"gemma4\","
+    "\"architecture\":\"amd64\",\"os\":\"linux\",\"rootfs\":{\"type\":\"layers\",\"diff_ids\":[]}}";
+
+/* A model with every kind of layer. */
+static void put_full(const char *where)
+{
+    struct buf l = { 0 }, c = { 0 };
+    add_layer(&l, "model", "first shard");
+    add_layer(&l, "model", "second shard, longer");
+    add_layer(&l, "projector", "projector bytes");
+    add_layer(&l, "adapter", "adapter bytes");
+    add_layer(&l, "draft", "draft bytes");
+    add_layer(&l, "template", "{{ .Prompt }}");
+    add_layer(&l, "system", "Be brief.");
+    add_layer(&l, "params",
+              "{\"temperature\":1,\"top_k\":64,\"top_p\":0.95,\"num_ctx\":8192.0,\"seed\":-1,"
+              "\"stop\":[\"<turn|>\",\"x\"],\"num_gpu\":99,\"min_p\":null}");
+    add_layer(&l, "messages",
+              "[{\"role\":\"user\",\"content\":\"hi\"},"
+              "{\"role\":\"assistant\",\"content\":\"\"}]");
+    add_layer(&l, "license", "Apache");
+    add_layer(&l, "embed", "obsolete");
+    add_layer(&c, "config", gemma_config);
+    put_manifest(where, &l, &c);
+}
+
+static void put_plain(const char *where, const char *weights)
+{
+    struct buf l = { 0 };
+    add_layer(&l, "model", weights);
+    put_manifest(where, &l, NULL);
+}
+
+/* --- names --- */
+
+struct name_case {
+    const char *text, *host, *space, *model, *tag, *short_name;
+};
+
+static void test_names(void)
+{
+    static const struct name_case good[] = {
+        { "gemma4", "registry.ollama.ai", "library", "gemma4", "latest", "gemma4:latest" },
+        { "gemma4:e4b", "registry.ollama.ai", "library", "gemma4", "e4b", "gemma4:e4b" },
+        { "user/m:t", "registry.ollama.ai", "user", "m", "t", "user/m:t" },
+        { "hf.co/Org/Repo:Q4_K_M", "hf.co", "Org", "Repo", "Q4_K_M", "hf.co/Org/Repo:Q4_K_M" },
+        { "hf.co/Org/Repo-1.2_x", "hf.co", "Org", "Repo-1.2_x", "latest",
+          "hf.co/Org/Repo-1.2_x:latest" },
+        { "host:5000/n/m", "host:5000", "n", "m", "latest", "host:5000/n/m:latest" },
+        { "host:5000/n/m:t", "host:5000", "n", "m", "t", "host:5000/n/m:t" },
+        { "http://host:5000/n/m:t", "host:5000", "n", "m", "t", "host:5000/n/m:t" },
+        { "https://registry.ollama.ai/library/gemma4:12b", "registry.ollama.ai", "library",
+          "gemma4", "12b", "gemma4:12b" },
+        { "Registry.Ollama.AI/Library/Gemma4", "Registry.Ollama.AI", "Library", "Gemma4", "latest",
+          "Gemma4:latest" },
+        { "_why/_the/_lucky:_stiff", "_why", "_the", "_lucky", "_stiff",
+          "_why/_the/_lucky:_stiff" },
+        { "a..b/c/d..e:f..g", "a..b", "c", "d..e", "f..g", "a..b/c/d..e:f..g" },
+    };
+    static const char *const bad[] = {
+        "",          ":",         "/",          "m:",          ":t",          "a/",
+        "/m",        "a//m",      "a/b/",       "..",          ".",           "../m",
+        "m:..",      "../../m:t", "a/../m:t",   "../a/m:t",    "/etc/passwd", "//a/m",
+        "h/n/m:t/u", "h/h/n/m:t", "a/b/c/d:e",  "m:t:u",       "m t",         "m:t ",
+        " m",        "m\n",       "n.s/m",      "h/n.s/m:t",   "-m",          "m:-t",
+        ".m",        "m:.t",      "n:p/m",      "m@sha256:ab", "m:t@x",       "m\\n:t",
+        "h/n/m%2e",  "http://m",  "http://n/m", "\xc3\xa9:t",  "m:\xff",      "h\\..\\m",
+    };
+    struct ollama_name n;
+    struct bz_err err;
+    TEST("names are read in every form")
+    {
+        for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+            char text[OLLAMA_MAX_NAME];
+            err.text[0] = 0;
+            CHECK_MSG(ollama_parse_name(&n, str_of(good[i].text), &err) == BZ_OK, "%s", err.text);
+            CHECK_STR(n.host, good[i].host);
+            CHECK_STR(n.space, good[i].space);
+            CHECK_STR(n.model, good[i].model);
+            CHECK_STR(n.tag, good[i].tag);
+            ollama_short_name(&n, text);
+            CHECK_STR(text, good[i].short_name);
+        }
+    }
+    TEST("whatever is no name is refused with a sentence")
+    {
+        for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+            err.text[0] = 0;
+            CHECK_MSG(ollama_parse_name(&n, str_of(bad[i]), &err) == BZ_ERR_ARGUMENT, "\"%s\"",
+                      bad[i]);
+            CHECK(strstr(err.text, "not a model name"));
+            CHECK(!strchr(err.text, '\n'));
+        }
+        CHECK(ollama_parse_name(&n, (struct str) { "m\0x", 3 }, &err) == BZ_ERR_ARGUMENT);
+        CHECK(ollama_parse_name(&n, (struct str) { "m:t\0", 4 }, &err) == BZ_ERR_ARGUMENT);
+    }
+    TEST("parts are as long as allowed and not longer")
+    {
+        static const size_t max[OLLAMA_N_PARTS] = { 350, 80, 80, 80 };
+        for (int part = 0; part < OLLAMA_N_PARTS; part++) {
+            for (size_t extra = 0; extra < 2; extra++) {
+                struct buf b = { 0 };
+                for (int i = 0; i < OLLAMA_N_PARTS; i++) {
+                    if (i) buf_putc(&b, i == OLLAMA_TAG ? ':' : '/');
+                    size_t k = i == part ? max[i] + extra : max[i];
+                    for (size_t j = 0; j < k; j++) buf_putc(&b, 'x');
+                }
+                enum bz_status st = ollama_parse_name(&n, buf_str(&b), &err);
+                CHECK(st == (extra ? BZ_ERR_ARGUMENT : BZ_OK));
+                if (!extra) {
+                    char text[OLLAMA_MAX_NAME];
+                    ollama_short_name(&n, text);
+                    CHECK_STR(text, b.data);
+                }
+                buf_free(&b);
+            }
+        }
+    }
+}
+
+/* --- JSON --- */
+
+#define HEX64 "0123456789abcdef0123456789ABCDEF0123456789abcdef0123456789abcdef"
+#define LAYER(kind, digest, size)                                                                  \
+    "{\"mediaType\":\"application/vnd.ollama.image." kind "\",\"digest\":\"" digest                \
+    "\",\"size\":" size "}"
+
+static enum bz_status parse_manifest(struct ollama_manifest *m, const char *json, struct arena *a,
+                                     struct bz_err *err)
+{
+    arena_free(a);
+    return ollama_parse_manifest(m, str_of(json), a, err);
+}
+
+/* The same layer three times. */
+static void check_bad_layer(const char *digest, const char *size)
+{
+    struct ollama_manifest m;
+    struct arena a = { 0 };
+    struct bz_err err;
+    struct buf b = { 0 };
+    for (int i = 0; i < 3; i++)
+        buf_printf(&b,
+                   "%s{\"mediaType\":\"application/vnd.ollama.image.model\",\"digest\":\"%s\","
+                   "\"size\":%s}",
+                   i ? "," : "{\"layers\":[", digest, size);
+    buf_puts(&b, "]}");
+    CHECK_MSG(parse_manifest(&m, b.data, &a, &err) == BZ_ERR_FORMAT, "%s", b.data);
+    arena_free(&a);
+    buf_free(&b);
+}
+
+static void test_manifests(void)
+{
+    struct ollama_manifest m = { 0 };
+    struct arena a = { 0 };
+    struct bz_err err = { "" };
+    TEST("layers are known by kind, others only count towards the size")
+    {
+        static const char *const pieces[] = {
+            "{\"layers\":[",
+            LAYER("license", "sha256:" HEX64, "1"),
+            ",",
+            LAYER("model", "sha256-" HEX64, "20"),
+            ",",
+            LAYER("embed", "?", "300"),
+            ",{\"mediaType\":7},4000,",
+            LAYER("prompt", "sha256:" HEX64, "5000"),
+            "],\"config\":",
+            LAYER("anything", "sha256:" HEX64, "60000"),
+            "}",
+        };
+        struct buf text = { 0 };
+        for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) buf_puts(&text, pieces[i]);
+        CHECK_MSG(parse_manifest(&m, text.data, &a, &err) == BZ_OK, "%s", err.text);
+        buf_free(&text);
+        CHECK(m.n_layers == 4 && m.total_size == 65321 && !m.has_tensors);
+        CHECK(ollama_layer_at(&m, OLLAMA_LAYER_MODEL, 0)->size == 20);
+        CHECK_STR(ollama_layer_at(&m, OLLAMA_LAYER_MODEL, 0)->digest, HEX64);
+        CHECK(!ollama_layer_at(&m, OLLAMA_LAYER_MODEL, 1));
+        CHECK(ollama_layer_at(&m, OLLAMA_LAYER_TEMPLATE, 0)->size == 5000);
+        CHECK(ollama_layer_at(&m, OLLAMA_LAYER_CONFIG, 0)->size == 60000);
+    }
+    TEST("tensor layers mark an MLX model")
+    {
+        CHECK(parse_manifest(&m, "{\"layers\":[" LAYER("tensor", "x", "1") "]}", &a, &err) ==
+              BZ_OK);
+        CHECK(m.has_tensors && m.n_layers == 0);
+        CHECK(parse_manifest(&m, "{\"layers\":[" LAYER("json", "x", "1") "]}", &a, &err) == BZ_OK);
+        CHECK(m.has_tensors);
+    }
+    TEST("manifests of the wrong form are errors")
+    {
+        static const char *const bad[] = {
+            "",
+            "[]",
+            "{}",
+            "{\"layers\":{}}",
+            "{\"layers\":[",
+            "{\"layers\":[],\"config\":{\"digest\":\"sha256:1\",\"size\":1}}",
+        };
+        for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+            CHECK_MSG(parse_manifest(&m, bad[i], &a, &err) == BZ_ERR_FORMAT, "%s", bad[i]);
+    }
+    TEST("layers of the wrong form are errors")
+    {
+        check_bad_layer("md5:" HEX64, "1");
+        check_bad_layer("sha256:" HEX64 "0", "1");
+        check_bad_layer("sha256/" HEX64, "1");
+        check_bad_layer("sha256:../../../../../../../../../../../../../../../../../../../../../x",
+                        "1");
+        check_bad_layer("", "1");
+        check_bad_layer("sha256:" HEX64, "-1");
+        check_bad_layer("sha256:" HEX64, "1.5");
+        check_bad_layer("sha256:" HEX64, "\"1\"");
+        check_bad_layer("sha256:" HEX64, "18446744073709551616");
+        check_bad_layer("sha256:" HEX64, "9223372036854775807"); /* its sum overflows, see there */
+    }
+    arena_free(&a);
+}
+
+static void test_params(void)
+{
+    struct ollama_params p = { 0 };
+    struct arena a = { 0 };
+    struct bz_err err = { "" };
+    TEST("params keep what is said apart from what is not")
+    {
+        CHECK(ollama_parse_params(&p, str_of("{}"), &a, &err) == BZ_OK);
+        CHECK(!p.top_k.set && !p.temperature.set && !p.num_ctx.set && p.n_stop == 0);
+        CHECK(ollama_parse_params(&p,
+                                  str_of("{\"num_ctx\":4096,\"num_predict\":-2,\"temperature\":0,"
+                                         "\"top_k\":40,\"top_p\":0.5,\"min_p\":0.25,"
+                                         "\"repeat_last_n\":64.9,\"repeat_penalty\":1.5,"
+                                         "\"presence_penalty\":-1,\"frequency_penalty\":0.125,"
+                                         "\"seed\":9223372036854775807,\"stop\":\"one\"}"),
+                                  &a, &err) == BZ_OK);
+        CHECK(p.num_ctx.set && p.num_ctx.v == 4096);
+        CHECK(p.num_predict.set && p.num_predict.v == -2);
+        CHECK(p.temperature.set && p.temperature.v == 0);
+        CHECK(p.top_k.v == 40 && p.top_p.v == 0.5 && p.min_p.v == 0.25);
+        CHECK(p.repeat_last_n.v == 64 && p.repeat_penalty.v == 1.5);
+        CHECK(p.presence_penalty.v == -1 && p.frequency_penalty.v == 0.125);
+        CHECK(p.seed.v == INT64_MAX);
+        CHECK(p.n_stop == 1 && str_is(p.stop[0], "one"));
+    }
+    TEST("params of the wrong type are errors that name the key")
+    {
+        static const char *const bad[][2] = {
+            { "{\"top_k\":\"40\"}", "top_k" },
+            { "{\"top_k\":1e30}", "top_k" },
+            { "{\"temperature\":[]}", "temperature" },
+            { "{\"min_p\":true}", "min_p" },
+            { "{\"top_p\":1e300}", "top_p" },
+            { "{\"stop\":3}", "stop" },
+            { "{\"stop\":[\"a\",3]}", "stop" },
+            { "[]", "params" },
+            { "{", "params" },
+        };
+        for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+            CHECK(ollama_parse_params(&p, str_of(bad[i][0]), &a, &err) == BZ_ERR_FORMAT);
+            CHECK_MSG(strstr(err.text, bad[i][1]) != NULL, "%s", err.text);
+        }
+    }
+    TEST("messages need a role and a content")
+    {
+        struct ollama_message *m = NULL;
+        size_t n = 0;
+        CHECK(ollama_parse_messages(&m, &n, str_of("[]"), &a, &err) == BZ_OK && n == 0);
+        CHECK(ollama_parse_messages(&m, &n, str_of("[{\"role\":\"user\"}]"), &a, &err) ==
+              BZ_ERR_FORMAT);
+        CHECK(ollama_parse_messages(&m, &n, str_of("[3]"), &a, &err) == BZ_ERR_FORMAT);
+        CHECK(ollama_parse_messages(&m, &n, str_of("{}"), &a, &err) == BZ_ERR_FORMAT);
+    }
+    arena_free(&a);
+}
+
+/* --- the store --- */
+
+static void test_roots(void)
+{
+    char *found = NULL, home[500], link[400], want[2000];
+    struct bz_err err = { "" };
+    CHECK(realpath(root, want) != NULL);
+    TEST("the root is what is asked for, then the environment, then the home directory")
+    {
+        setenv("HOME", "/nonexistent", 1);
+        setenv("OLLAMA_MODELS", "/nonexistent", 1);
+        CHECK_MSG(ollama_find_root(&found, root, &err) == BZ_OK, "%s", err.text);
+        CHECK_STR(found, want);
+        mem_free(found);
+        CHECK(ollama_find_root(&found, NULL, &err) == BZ_ERR_NOT_FOUND);
+        CHECK(strstr(err.text, "/nonexistent"));
+        snprintf(home, sizeof home, " \"%s\" ", root); /* as people write it in unit files */
+        setenv("OLLAMA_MODELS", home, 1);
+        CHECK(ollama_find_root(&found, NULL, &err) == BZ_OK);
+        CHECK_STR(found, want);
+        mem_free(found);
+        unsetenv("OLLAMA_MODELS");
+        snprintf(home, sizeof home, "%s/home", base);
+        setenv("HOME", home, 1);
+        snprintf(home, sizeof home, "%s/home/.ollama", base);
+        make_dirs(home);
+        snprintf(home, sizeof home, "%s/home/.ollama/models", base);
+        CHECK(symlink(want, home) == 0); /* the root itself may be a link */
+        CHECK(ollama_find_root(&found, NULL, &err) == BZ_OK);
+        CHECK_STR(found, want);
+        mem_free(found);
+    }
+    TEST("a directory without manifests is no store")
+    {
+        snprintf(link, sizeof link, "%s/home", base);
+        CHECK(ollama_find_root(&found, link, &err) == BZ_ERR_NOT_FOUND);
+        CHECK(strstr(err.text, "manifests"));
+        CHECK(ollama_find_root(&found, "", &err) == BZ_ERR_NOT_FOUND);
+    }
+}
+
+static void test_open(void)
+{
+    struct ollama_model m = { 0 };
+    struct bz_err err = { "" };
+    TEST("a model comes with all that its manifest names")
+    {
+        CHECK_MSG(ollama_open(&m, root, "gemma4:e4b", &err) == BZ_OK, "%s", err.text);
+        CHECK(m.manifest.n_layers == 11);
+        const struct ollama_layer *second = ollama_layer_at(&m.manifest, OLLAMA_LAYER_MODEL, 1);
+        CHECK(second && second->size == 20 && second->path && access(second->path, R_OK) == 0);
+        CHECK(!ollama_layer_at(&m.manifest, OLLAMA_LAYER_MODEL, 2));
+        CHECK(ollama_layer_at(&m.manifest, OLLAMA_LAYER_PROJECTOR, 0) != NULL);
+        CHECK(ollama_layer_at(&m.manifest, OLLAMA_LAYER_ADAPTER, 0) != NULL);
+        CHECK(ollama_layer_at(&m.manifest, OLLAMA_LAYER_DRAFT, 0) != NULL);
+        CHECK(ollama_layer_at(&m.manifest, OLLAMA_LAYER_LICENSE, 0) != NULL);
+        CHECK(str_is(m.config.model_format, "gguf") && str_is(m.config.model_family, "gemma4"));
+        CHECK(str_is(m.config.model_type, "8.0B") && str_is(m.config.file_type, "Q4_K_M"));
+        CHECK(str_is(m.config.renderer, "gemma4") && str_is(m.config.parser, "gemma4"));
+        CHECK(m.params.top_k.set && m.params.top_k.v == 64 && m.params.num_ctx.v == 8192);
+        CHECK(m.params.seed.v == -1 && !m.params.min_p.set);
+        CHECK(m.params.n_stop == 2 && str_is(m.params.stop[0], "<turn|>"));
+        CHECK(str_is(m.system, "Be brief.") && str_is(m.template, "{{ .Prompt }}"));
+        CHECK(m.n_messages == 2 && str_is(m.messages[0].content, "hi"));
+        CHECK(str_is(m.messages[1].role, "assistant") && m.messages[1].content.n == 0);
+        ollama_close(&m);
+        ollama_close(&m);
+    }
+    TEST("defaults, other hosts and ports lead to their manifests")
+    {
+        static const char *const names[] = { "gemma4", "library/gemma4:latest",
+                                             "hf.co/Org/Repo:Q4_K_M", "localhost:5000/me/mine",
+                                             "http://localhost:5000/me/mine:latest" };
+        for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+            CHECK_MSG(ollama_open(&m, root, names[i], &err) == BZ_OK, "%s", err.text);
+            CHECK(m.system.p == NULL && m.n_messages == 0 && m.config.renderer.p == NULL);
+            ollama_close(&m);
+        }
+    }
+    TEST("the case of letters does not matter, but an exact match comes first")
+    {
+        char text[OLLAMA_MAX_NAME];
+        CHECK_MSG(ollama_open(&m, root, "HF.co/org/REPO:q4_k_m", &err) == BZ_OK, "%s", err.text);
+        ollama_short_name(&m.name, text);
+        CHECK_STR(text, "hf.co/Org/Repo:Q4_K_M");
+        ollama_close(&m);
+        CHECK(ollama_open(&m, root, "twin:X", &err) == BZ_OK);
+        CHECK_STR(m.name.tag, "X");
+        ollama_close(&m);
+        CHECK(ollama_open(&m, root, "twin:x", &err) == BZ_OK);
+        CHECK_STR(m.name.tag, "x");
+        ollama_close(&m);
+        CHECK(ollama_open(&m, root, "TWIN:x", &err) == BZ_OK); /* the first in order */
+        CHECK_STR(m.name.tag, "X");
+        ollama_close(&m);
+    }
+    TEST("a missing model is answered with those that are near")
+    {
+        CHECK(ollama_open(&m, root, "gema4:e4", &err) == BZ_ERR_NOT_FOUND);
+        CHECK_MSG(strstr(err.text, "no model named gema4:e4 in ") != NULL, "%s", err.text);
+        CHECK_MSG(strstr(err.text, "it has: gemma4:e4b, ") != NULL, "%s", err.text);
+        CHECK(strstr(err.text, "/store; "));
+        CHECK(ollama_open(&m, root, "gemma4:e4b/x", &err) == BZ_ERR_ARGUMENT);
+        CHECK(ollama_open(&m, "/nonexistent", "gemma4", &err) == BZ_ERR_NOT_FOUND);
+    }
+}
+
+static void test_list(void)
+{
+    struct ollama_list l;
+    struct bz_err err = { "" };
+    TEST("all models are listed in order, by their short names")
+    {
+        static const char *const want[] = {
+            "gemma4:e4b", "gemma4:latest", "hf.co/Org/Repo:Q4_K_M", "localhost:5000/me/mine:latest",
+            "twin:X",     "twin:x"
+        };
+        CHECK_MSG(ollama_list(&l, root, &err) == BZ_OK, "%s", err.text);
+        CHECK_MSG(l.n == sizeof want / sizeof *want, "%zu models", l.n);
+        for (size_t i = 0; i < l.n && i < sizeof want / sizeof *want; i++)
+            CHECK_STR(l.entries[i].short_name, want[i]);
+        CHECK(l.n_unreadable == 1);
+        CHECK(l.entries[1].size == strlen("weights"));
+        /* printf %s weights | sha256sum */
+        CHECK_STR(l.entries[1].digest,
+                  "9a129038d9a00aed0cf6a7ea059ca50a813449061ab87848cf1a13eafdf33b2c");
+        ollama_list_free(&l);
+        ollama_list_free(&l);
+    }
+}
+
+/* One bad model in its own manifest; the sentence must hold `word`. */
+static void check_bad_model(const char *name, enum bz_status want, const char *word)
+{
+    struct ollama_model m = { .n_messages = 77 };
+    struct bz_err err = { "" };
+    enum bz_status st = ollama_open(&m, root, name, &err);
+    CHECK_MSG(st == want, "%s: status %d, %s", name, (int)st, err.text);
+    CHECK_MSG(strstr(err.text, word) != NULL, "%s: %s", name, err.text);
+    CHECK(m.n_messages == 77);
+}
+
+static void test_broken(void)
+{
+    char path[600], other[700];
+    struct buf l = { 0 }, c = { 0 };
+    TEST("a missing blob is an error, also while a partial one lies there")
+    {
+        put_manifest("registry.ollama.ai/library/bad/missing",
+                     (buf_puts(&l, LAYER("model", "sha256:" HEX64, "5")), &l), NULL);
+        blob_path(path, HEX64);
+        snprintf(other, sizeof other, "%s-partial", path);
+        write_file(other, "12345", 5);
+        snprintf(other, sizeof other, "%s-partial-0", path);
+        write_file(other, "{}", 2);
+        check_bad_model("bad:missing", BZ_ERR_NOT_FOUND, "missing");
+        make_dirs(path); /* a directory is no blob either */
+        check_bad_model("bad:missing", BZ_ERR_NOT_FOUND, "missing");
+        rmdir(path);
+    }
+    TEST("a blob of another size is an error")
+    {
+        write_file(path, "1234", 4);
+        check_bad_model("bad:missing", BZ_ERR_FORMAT, "4 bytes and the manifest says 5");
+        remove(path);
+    }
+    TEST("a pipe in place of a blob or a manifest does not hold us up")
+    {
+        CHECK(mkfifo(path, 0666) == 0);
+        check_bad_model("bad:missing", BZ_ERR_NOT_FOUND, "missing");
+        remove(path);
+        snprintf(other, sizeof other, "%s/manifests/registry.ollama.ai/library/bad/pipe", root);
+        CHECK(mkfifo(other, 0666) == 0);
+        check_bad_model("bad:pipe", BZ_ERR_NOT_FOUND, "no model named");
+        remove(other);
+    }
+    TEST("unreadable JSON in any place is an error that names the model and the place")
+    {
+        manifest_at("registry.ollama.ai/library/bad/json", "{\"layers\":[}");
+        check_bad_model("bad:json", BZ_ERR_FORMAT, "manifest");
+        check_bad_model("bad:json", BZ_ERR_FORMAT, "bad:json: ");
+        add_layer(&l, "model", "w");
+        add_layer(&l, "params", "{");
+        put_manifest("registry.ollama.ai/library/bad/params", &l, NULL);
+        check_bad_model("bad:params", BZ_ERR_FORMAT, "bad:params: params");
+        add_layer(&l, "model", "w");
+        add_layer(&l, "messages", "{}");
+        put_manifest("registry.ollama.ai/library/bad/messages", &l, NULL);
+        check_bad_model("bad:messages", BZ_ERR_FORMAT, "messages");
+        add_layer(&l, "model", "w");
+        add_layer(&c, "config", "no");
+        put_manifest("registry.ollama.ai/library/bad/config", &l, &c);
+        check_bad_model("bad:config", BZ_ERR_FORMAT, "config");
+    }
+    TEST("models that are not GGUF say what they are")
+    {
+        add_layer(&l, "tensor", "t");
+        put_manifest("registry.ollama.ai/library/bad/mlx", &l, NULL);
+        check_bad_model("bad:mlx", BZ_ERR_UNSUPPORTED,
+                        "this is an MLX/safetensors model, not GGUF");
+        add_layer(&l, "model", "w");
+        add_layer(&c, "config", "{\"model_format\":\"safetensors\"}");
+        put_manifest("registry.ollama.ai/library/bad/format", &l, &c);
+        check_bad_model("bad:format", BZ_ERR_UNSUPPORTED, "not GGUF");
+        add_layer(&c, "config", "{\"remote_host\":\"https://far.example\"}");
+        put_manifest("registry.ollama.ai/library/bad/cloud", &l, &c);
+        check_bad_model("bad:cloud", BZ_ERR_UNSUPPORTED, "far.example");
+        add_layer(&l, "license", "only");
+        put_manifest("registry.ollama.ai/library/bad/empty", &l, NULL);
+        check_bad_model("bad:empty", BZ_ERR_FORMAT, "no model weights");
+    }
+}
+
+static void test_escapes(void)
+{
+    char outside[500], path[700], blob[600];
+    TEST("a link cannot lead out of the store, and one that stays inside may")
+    {
+        snprintf(outside, sizeof outside, "%s/outside", base);
+        struct buf l = { 0 };
+        add_layer(&l, "model", "weights");
+        snprintf(path, sizeof path, "%s/manifest", outside);
+        struct buf text = { 0 };
+        buf_printf(&text, "{\"layers\":[%s]}", l.data);
+        write_file(path, text.data, text.n);
+        buf_free(&l);
+        buf_free(&text);
+
+        char where[700];
+        snprintf(where, sizeof where, "%s/manifests/registry.ollama.ai/library/bad/link", root);
+        CHECK(symlink("../../../../../outside/manifest", where) == 0);
+        check_bad_model("bad:link", BZ_ERR_FORMAT, "out of the store");
+        check_bad_model("BAD:Link", BZ_ERR_NOT_FOUND, "no model named");
+        remove(where);
+        CHECK(symlink("../gemma4/latest", where) == 0);
+        struct ollama_model m;
+        CHECK(ollama_open(&m, root, "bad:link", NULL) == BZ_OK);
+        ollama_close(&m);
+        remove(where);
+        snprintf(where, sizeof where, "%s/manifests/registry.ollama.ai/library/loop", root);
+        CHECK(symlink("..", where) == 0);
+        check_bad_model("loop:library", BZ_ERR_NOT_FOUND, "no model named");
+        remove(where);
+        CHECK(symlink("../../../../outside", where) == 0);
+        check_bad_model("loop:manifest", BZ_ERR_FORMAT, "out of the store");
+        remove(where);
+    }
+    TEST("a blob that is a link out of the store is refused")
+    {
+        struct buf l = { 0 };
+        buf_puts(&l, LAYER("model", "sha256:" HEX64, "5"));
+        put_manifest("registry.ollama.ai/library/bad/blob", &l, NULL);
+        snprintf(path, sizeof path, "%s/secret", outside);
+        write_file(path, "12345", 5);
+        blob_path(blob, HEX64);
+        CHECK(symlink("../../outside/secret", blob) == 0);
+        check_bad_model("bad:blob", BZ_ERR_FORMAT, "out of the store");
+        remove(blob);
+        CHECK(symlink("/etc/passwd", blob) == 0);
+        check_bad_model("bad:blob", BZ_ERR_FORMAT, "out of the store");
+        remove(blob);
+        CHECK(symlink("nothing", blob) == 0); /* dangling */
+        check_bad_model("bad:blob", BZ_ERR_NOT_FOUND, "missing");
+        remove(blob);
+    }
+    TEST("a neighbour whose name starts like the root's is outside")
+    {
+        char near[500];
+        snprintf(near, sizeof near, "%s-too", root);
+        snprintf(path, sizeof path, "%s/secret", near);
+        write_file(path, "12345", 5);
+        blob_path(blob, HEX64);
+        CHECK(symlink("../../store-too/secret", blob) == 0);
+        CHECK(access(blob, R_OK) == 0);
+        check_bad_model("bad:blob", BZ_ERR_FORMAT, "out of the store");
+        remove(blob);
+    }
+}
+
+static uint64_t seen_done, seen_calls;
+
+static bool see(void *ctx, uint64_t done, uint64_t total)
+{
+    seen_calls++;
+    CHECK(done > seen_done && done <= total);
+    seen_done = done;
+    return ctx == NULL;
+}
+
+static void test_verify(void)
+{
+    struct ollama_model m;
+    struct bz_err err = { "" };
+    char path[600];
+    TEST("a blob that hashes to its name is whole, a changed one is not")
+    {
+        CHECK(ollama_open(&m, root, "gemma4:e4b", &err) == BZ_OK);
+        for (size_t i = 0; i < m.manifest.n_layers; i++) {
+            seen_done = seen_calls = 0;
+            CHECK(ollama_verify(&m.manifest.layers[i], see, NULL, &err) == BZ_OK);
+            CHECK(seen_calls == 1 && seen_done == m.manifest.layers[i].size);
+        }
+        seen_done = 0;
+        CHECK(ollama_verify(&m.manifest.layers[0], see, &m, &err) == BZ_ERR_CANCELLED);
+        blob_path(path, m.manifest.layers[0].digest);
+        write_file(path, "First shard", 11); /* the same size */
+        CHECK(ollama_verify(&m.manifest.layers[0], NULL, NULL, &err) == BZ_ERR_FORMAT);
+        CHECK(strstr(err.text, "damaged"));
+        write_file(path, "first shard", 11);
+        ollama_close(&m);
+    }
+}
+
+static void test_memory(void)
+{
+    TEST("any failed allocation is reported and nothing leaks")
+    {
+        int64_t live = mem_live();
+        for (int what = 0; what < 4; what++) {
+            for (uint64_t k = 1;; k++) {
+                struct ollama_model m;
+                struct ollama_list l;
+                char *found;
+                mem_fail_at(k);
+                enum bz_status st = what == 0   ? ollama_open(&m, root, "gemma4:e4b", NULL)
+                                    : what == 1 ? ollama_list(&l, root, NULL)
+                                    : what == 2 ? ollama_open(&m, root, "none:such", NULL)
+                                                : ollama_find_root(&found, root, NULL);
+                mem_fail_at(0);
+                if (st == BZ_ERR_MEMORY) {
+                    CHECK(mem_live() == live);
+                    continue;
+                }
+                CHECK(st == (what == 2 ? BZ_ERR_NOT_FOUND : BZ_OK));
+                CHECK(k > 1);
+                if (what == 0) ollama_close(&m);
+                if (what == 1) ollama_list_free(&l);
+                if (what == 3) mem_free(found);
+                CHECK(mem_live() == live);
+                break;
+            }
+        }
+    }
+}
+
+int main(void)
+{
+    snprintf(base, sizeof base, "build/tmp/ollama-%ld", (long)getpid());
+    snprintf(root, sizeof root, "%s/store", base);
+    put_full("registry.ollama.ai/library/gemma4/e4b");
+    put_plain("registry.ollama.ai/library/gemma4/latest", "weights");
+    put_plain("hf.co/Org/Repo/Q4_K_M", "weights of another host");
+    put_plain("localhost:5000/me/mine/latest", "mine");
+    put_plain("registry.ollama.ai/library/twin/X", "upper");
+    put_plain("registry.ollama.ai/library/twin/x", "lower");
+    manifest_at("registry.ollama.ai/library/broken/latest", "{");
+    manifest_at("registry.ollama.ai/library/twin/.hidden", "{}");
+    manifest_at("registry.ollama.ai/library/stray", "{}");
+
+    test_names();
+    test_manifests();
+    test_params();
+    test_roots();
+    test_open();
+    test_list();
+    test_broken();
+    test_escapes();
+    test_verify();
+    test_memory();
+    remove_all(base);
+    CHECK(mem_live() == 0);
+    return check_done();
+}

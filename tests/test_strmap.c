@@ -1,0 +1,77 @@
+/* test_strmap.c - the string table against a plain list. */
+#include "base/strmap.h"
+
+#include <stdio.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "check.h"
+
+#define N 5000
+
+static char keys[N][12];
+
+int main(void)
+{
+    struct strmap m = { 0 };
+    uint32_t value;
+
+    TEST("an empty map finds nothing and can be freed")
+    {
+        CHECK(!strmap_find(&m, str_of("x"), &value));
+        strmap_free(&m);
+    }
+
+    TEST("every key is found with its own value, and no other")
+    {
+        struct rng rng = { 1 };
+        CHECK(strmap_init(&m, N));
+        for (uint32_t i = 0; i < N; i++) { /* lengths 1 to 11, bytes of every kind, no two alike */
+            snprintf(keys[i], sizeof keys[i], "%x", (unsigned)i);
+            size_t n = strlen(keys[i]), extra = rng_below(&rng, (uint32_t)(11 - n));
+            for (size_t k = 0; k < extra; k++) keys[i][n + k] = (char)(128 + rng_below(&rng, 128));
+            CHECK(strmap_add(&m, (struct str) { keys[i], n + extra }, i * 3));
+        }
+        for (uint32_t i = 0; i < N; i++) {
+            CHECK(strmap_find(&m, str_of(keys[i]), &value) && value == i * 3);
+            struct str longer = { keys[i], strlen(keys[i]) + 1 }; /* with its NUL */
+            CHECK(!strmap_find(&m, longer, &value));
+        }
+    }
+
+    TEST("the first value of a key stays")
+    {
+        CHECK(!strmap_add(&m, str_of(keys[7]), 99));
+        CHECK(strmap_find(&m, str_of(keys[7]), &value) && value == 21);
+        strmap_free(&m);
+    }
+
+    TEST("the empty string is a key like any other")
+    {
+        CHECK(strmap_init(&m, 1));
+        CHECK(!strmap_find(&m, (struct str) { 0 }, &value));
+        CHECK(strmap_add(&m, (struct str) { 0 }, 5));
+        CHECK(strmap_find(&m, str_of(""), &value) && value == 5);
+        strmap_free(&m);
+    }
+
+    TEST("room for n keys is room for n keys, at every n")
+    {
+        for (uint32_t n = 0; n < 200; n++) {
+            CHECK(strmap_init(&m, n));
+            for (uint32_t i = 0; i < n; i++) strmap_add(&m, str_of(keys[i]), i);
+            CHECK(m.used == n && !strmap_find(&m, str_of("no such key"), &value));
+            strmap_free(&m);
+        }
+    }
+
+    TEST("memory that cannot be had is reported")
+    {
+        mem_fail_at(1);
+        CHECK(!strmap_init(&m, 10));
+        mem_fail_at(0);
+        CHECK(!strmap_init(&m, SIZE_MAX / 8));
+        CHECK(mem_live() == 0);
+    }
+    return check_done();
+}

@@ -1,0 +1,483 @@
+"""Questions about the facts of tables.py, each relation in many phrasings.
+
+Every relation is a list of training templates and a shorter list of held-out ones; evaluation asks
+known facts in the held-out forms only.
+"""
+
+from sample import Turn, a, join_and, keep_capitals, the, type_like_a_person
+from tables import (ANIMALS, COLOURS, COUNTRIES, DAYS, ELEMENTS, LANDMARKS, MIXES, MONTH_DAYS, MONTHS,
+                    OPPOSITES, ORDINALS, PLANETS, SEASONS, SHAPES, SYNONYMS, TRANSLATIONS, UNITS,
+                    WORKS)
+from trivia import TRIVIA
+
+keep_capitals([c["name"].split()[0] for c in COUNTRIES if c["name"][:3] != "the"] + DAYS + MONTHS +
+              PLANETS + [c["capital"].split()[0] for c in COUNTRIES])
+
+
+class Relation:
+    """Facts of one kind: templates with {x}, an answer form, and rows of (x, y)."""
+
+    def __init__(self, name, rows, train, held, answer, thought="", follow=(), weight=1.0):
+        self.name, self.rows, self.train, self.held = name, rows, train, held
+        self.answer, self.thought, self.follow, self.weight = answer, thought, follow, weight
+
+    def turn(self, rng, held=False, row=None):
+        x, y = row or rng.choice(self.rows)
+        template = rng.choice(self.held if held else self.train)
+        question = the(template.format(x=x))
+        return self.about(x, y, type_like_a_person(rng, question, held))
+
+    def about(self, x, y, question):
+        answer = the(self.answer.format(x=x, y=y))
+        thought = self.thought.format(x=x, y=y) or f"The user asks a question that I know. {answer}"
+        return Turn(question, answer, short=str(y), thought=thought, kind=self.name)
+
+    def chain(self, rng):
+        """A question and follow-ups such as 'And Japan?' about other rows."""
+        rows = rng.sample(self.rows, min(len(self.rows), rng.randint(2, 4)))
+        turns = [self.turn(rng, row=rows[0])]
+        for x, y in rows[1:]:
+            form = rng.choice(self.follow)
+            turns.append(self.about(x, y, type_like_a_person(rng, the(form.format(x=x)))))
+        return turns
+
+
+AND = ["And {x}?", "What about {x}?", "And for {x}?", "How about {x}?", "And what about {x}?",
+       "Now {x}.", "And {x}", "what about {x}", "The same for {x}?", "{x}?"]
+
+
+def _country(field):
+    return [(c["name"], c[field]) for c in COUNTRIES]
+
+
+def _unique_capital():
+    return [(c["capital"], c["name"]) for c in COUNTRIES]
+
+
+_CAPITAL = Relation(
+    "capital", _country("capital"),
+    ["What is the capital of {x}?", "What's the capital of {x}?", "Which city is the capital of {x}?",
+     "Name the capital of {x}.", "Tell me the capital of {x}.", "Capital of {x}?",
+     "Do you know the capital of {x}?", "Can you tell me the capital of {x}?",
+     "What is the capital city of {x}?", "What city is the capital of {x}?", "{x}: capital?",
+     "Could you name the capital of {x}?", "I want to know the capital of {x}.",
+     "Which city is {x}'s capital?", "What is {x}'s capital?", "The capital of {x} is which city?",
+     "Can you tell me what the capital of {x} is?", "Give me the capital of {x}.",
+     "What is the name of the capital of {x}?", "The capital of {x} is", "capital city of {x}",
+     "I forgot the capital of {x}.", "Which is the capital of {x}?", "What is the main city of {x}?"],
+    ["Please name {x}'s capital city.", "Which capital does {x} have?",
+     "Do you happen to know what the capital of {x} is?",
+     "I would like to learn the capital of {x}.", "What is the capital city in {x}?"],
+    "The capital of {x} is {y}.",
+    "The user asks for the capital of {x}. The capital of {x} is {y}.", AND, 3.0)
+
+_CAPITAL_OF = Relation(
+    "capital_of", _unique_capital(),
+    ["{x} is the capital of which country?", "Which country has {x} as its capital?",
+     "What country is {x} the capital of?", "Of which country is {x} the capital?",
+     "{x} is the capital of what country?", "Which country's capital is {x}?",
+     "What country has the capital {x}?", "Name the country whose capital is {x}.",
+     "In which country is {x}?", "Where is {x}?", "Which country is {x} in?", "In what country is {x}?",
+     "In which country is the city of {x}?", "Where is the city of {x}?", "What country is {x} in?"],
+    ["Tell me the country whose capital is {x}.", "For which country is {x} the capital city?",
+     "In what country can I find {x}?"],
+    "{x} is the capital of {y}.",
+    "The user asks about the city of {x}. {x} is the capital of {y}.", AND, 1.5)
+
+_CONTINENT = Relation(
+    "continent", _country("continent"),
+    ["On which continent is {x}?", "Which continent is {x} in?", "What continent is {x} in?",
+     "In which continent is {x}?", "Where is {x}?", "Where in the world is {x}?",
+     "What continent does {x} belong to?", "Which continent does {x} belong to?", "Where is {x} located?",
+     "Name the continent of {x}.", "On what continent is {x}?", "In which part of the world is {x}?",
+     "{x}: which continent?", "Tell me the continent of {x}."],
+    ["On which continent can I find {x}?", "What continent is {x} on?",
+     "To which continent does {x} belong?"],
+    "{x} is in {y}.", "The user asks where {x} is. {x} is in {y}.", AND, 1.2)
+
+_CURRENCY = Relation(
+    "currency", _country("currency"),
+    ["What is the currency of {x}?", "What currency does {x} use?", "Which currency is used in {x}?",
+     "What money do people use in {x}?", "What is the money of {x} called?", "Currency of {x}?",
+     "What's the currency of {x}?", "How do people pay in {x}?", "What currency is used in {x}?",
+     "Which currency does {x} have?", "What is the currency in {x}?", "Name the currency of {x}.",
+     "Tell me the currency of {x}.", "What money is used in {x}?"],
+    ["What kind of money do they use in {x}?", "Please name the currency that {x} uses.",
+     "What is {x}'s currency?"],
+    "The currency of {x} is the {y}.",
+    "The user asks for the currency of {x}. People there use the {y}.", AND, 1.5)
+
+_LANGUAGE = Relation(
+    "language", _country("language"),
+    ["What language is spoken in {x}?", "Which language do people speak in {x}?",
+     "What do people speak in {x}?", "What is the language of {x}?", "Language of {x}?",
+     "Which languages are spoken in {x}?", "What languages do they speak in {x}?",
+     "What language do they speak in {x}?", "What is the official language of {x}?",
+     "Name the language of {x}.", "Tell me the language of {x}.", "Which language is spoken in {x}?",
+     "What language do people in {x} speak?", "What's the language of {x}?"],
+    ["Which language would I hear in {x}?", "What is the main language in {x}?",
+     "Please tell me what people speak in {x}."],
+    "People in {x} speak {y}.",
+    "The user asks for the language of {x}. People there speak {y}.", AND, 1.5)
+
+_SYMBOL = Relation(
+    "symbol", [(n, s) for n, s, _ in ELEMENTS],
+    ["What is the chemical symbol of {x}?", "What is the chemical symbol for {x}?",
+     "What is the symbol of {x}?", "What is the symbol for {x}?", "Chemical symbol of {x}?",
+     "Which symbol does {x} have?", "What's the symbol for {x}?", "How is {x} written in chemistry?",
+     "Give me the chemical symbol of {x}.", "Tell me the symbol of {x}.",
+     "What is the element symbol of {x}?", "What letters stand for {x} in the periodic table?"],
+    ["Which chemical symbol stands for {x}?", "What symbol does {x} have in the periodic table?"],
+    "The chemical symbol of {x} is {y}.",
+    "The user asks for the symbol of {x}. The symbol of {x} is {y}.", AND, 1.5)
+
+_ELEMENT = Relation(
+    "element", [(s, n) for n, s, _ in ELEMENTS],
+    ["Which element has the symbol {x}?", "What element is {x}?", "What does the symbol {x} stand for?",
+     "Which chemical element is {x}?", "What element has the symbol {x}?",
+     "{x} is the symbol of which element?", "Name the element with the symbol {x}.",
+     "The chemical symbol {x} means what?", "What is the element {x}?"],
+    ["Tell me which element {x} is.", "For which element does {x} stand?"],
+    "{x} is the chemical symbol of {y}.",
+    "The user asks for the element {x}. {x} stands for {y}.", AND)
+
+_ATOMIC = Relation(
+    "atomic_number", [(n, z) for n, _, z in ELEMENTS],
+    ["What is the atomic number of {x}?", "Atomic number of {x}?", "Which atomic number does {x} have?",
+     "What's the atomic number of {x}?", "What number is {x} in the periodic table?",
+     "How many protons does {x} have?", "How many protons are in an atom of {x}?",
+     "Tell me the atomic number of {x}."],
+    ["What is the number of {x} in the periodic table?", "Give the atomic number of {x}, please."],
+    "The atomic number of {x} is {y}.",
+    "The user asks for the atomic number of {x}. It is {y}.", AND)
+
+_BOTH_WAYS = {y: x for x, y in reversed(OPPOSITES)} | dict(reversed(OPPOSITES))
+_OPPOSITE = Relation(
+    "opposite", sorted(_BOTH_WAYS.items()),
+    ["What is the opposite of {x}?", "What's the opposite of {x}?", "Opposite of {x}?",
+     "Tell me the opposite of {x}.", "Name the opposite of {x}.", "What is the opposite of \"{x}\"?",
+     "Which word is the opposite of {x}?", "Give me the opposite of {x}.", "The opposite of {x} is",
+     "What word means the opposite of {x}?", "opposite of \"{x}\"", "What is the antonym of {x}?"],
+    ["Which word means the contrary of {x}?", "I need the opposite of the word {x}."],
+    "The opposite of {x} is {y}.", "The user wants the opposite of {x}. It is {y}.", AND, 1.5)
+
+_SYNONYM = Relation(
+    "synonym", SYNONYMS,
+    ["What is another word for {x}?", "Give me a synonym of {x}.", "What is a synonym for {x}?",
+     "Which word means the same as {x}?", "Another word for {x}?", "Tell me another word for {x}.",
+     "What word is similar to {x}?"],
+    ["I need a different word for {x}.", "Can you name a synonym of {x}?"],
+    "Another word for {x} is {y}.", "The user wants a synonym of {x}. A good one is {y}.", AND)
+
+_COLOUR = Relation(
+    "colour", COLOURS,
+    ["What colour is {x}?", "What color is {x}?", "Which colour does {x} have?", "What is the colour of {x}?",
+     "Tell me the colour of {x}.", "Colour of {x}?", "What's the color of {x}?",
+     "Which color is {x}?"],
+    ["In what colour do we see {x}?", "Name the colour of {x}."],
+    "{x} is {y}.", "The user asks for the colour of {x}. It is {y}.", AND)
+
+_SHAPE = Relation(
+    "sides", SHAPES,
+    ["How many sides does {x} have?", "How many sides has {x}?", "How many corners does {x} have?",
+     "Number of sides of {x}?", "Tell me how many sides {x} has.", "How many edges does {x} have?"],
+    ["What is the number of sides of {x}?", "Do you know how many sides {x} has?"],
+    "{x} has {y} sides.", "The user asks about {x}. It has {y} sides.", AND)
+
+
+def _animal_rows(field):
+    return [(r["name"], r[field]) for r in ANIMALS if r[field] != "-"]
+
+
+_KIND = Relation(
+    "animal_kind", [(a(n), a(y)) for n, y in _animal_rows("kind")],
+    ["What kind of animal is {x}?", "Is {x} a mammal, a bird, a reptile, a fish or an insect?",
+     "What type of animal is {x}?", "Which class of animals does {x} belong to?", "What is {x}?",
+     "To which group of animals does {x} belong?", "What sort of animal is {x}?"],
+    ["Tell me what kind of animal {x} is.", "Which kind of animal is {x}?"],
+    "{x} is {y}.", "The user asks about {x}. {x} is {y}.", AND)
+
+_LEGS = Relation(
+    "legs", [(a(n), y) for n, y in _animal_rows("legs")],
+    ["How many legs does {x} have?", "How many legs has {x}?", "How many legs are there on {x}?",
+     "Number of legs of {x}?", "Tell me how many legs {x} has.", "how many legs has {x} got?"],
+    ["What is the number of legs of {x}?", "Do you know how many legs {x} has?"],
+    "{x} has {y} legs.", "The user asks how many legs {x} has. {x} has {y} legs.", AND)
+
+_SOUND = Relation(
+    "sound", [(a(n), y) for n, y in _animal_rows("sound") if "no sound" not in y],
+    ["What sound does {x} make?", "What noise does {x} make?", "Which sound does {x} make?",
+     "How does {x} sound?", "What does {x} say?", "Tell me the sound of {x}."],
+    ["What kind of noise does {x} make?", "Which noise comes from {x}?"],
+    "{x} {y}.", "The user asks for the sound of {x}. {x} {y}.", AND)
+
+_YOUNG = Relation(
+    "young", [(a(n), y) for n, y in _animal_rows("young")],
+    ["What is a baby of {x} called?", "What do you call the young of {x}?", "What is a young of {x} called?",
+     "What is the baby of {x} called?", "How do you call the baby of {x}?",
+     "What is the name for the young of {x}?"],
+    ["Tell me what the baby of {x} is called.", "Which name has the young of {x}?"],
+    "The young of {x} is called a {y}.", "The user asks for the young of {x}. It is called a {y}.", AND)
+
+_FOOD = Relation(
+    "food", [(r["plural"], r["food"]) for r in ANIMALS],
+    ["What do {x} eat?", "What is the food of {x}?", "What do {x} like to eat?", "What do {x} live on?",
+     "Which food do {x} eat?", "Tell me what {x} eat."],
+    ["What kind of food do {x} eat?", "On what do {x} feed?"],
+    "{x} eat {y}.", "The user asks what {x} eat. They eat {y}.", AND)
+
+_PLANET = Relation(
+    "planet_order", [(ORDINALS[i], p) for i, p in enumerate(PLANETS)],
+    ["Which planet is the {x} from the Sun?", "What is the {x} planet from the Sun?",
+     "Name the {x} planet of the solar system.", "What is the {x} planet?", "Which planet is the {x} one?",
+     "Tell me the {x} planet."],
+    ["Which is the {x} planet of the solar system?", "Counting from the Sun, which planet is the {x}?"],
+    "The {x} planet from the Sun is {y}.",
+    "The user asks for the {x} planet. Counting from the Sun, it is {y}.", ["And the {x}?", "The {x}?"])
+
+_PLANET_PLACE = Relation(
+    "planet_place", [(p, ORDINALS[i]) for i, p in enumerate(PLANETS)],
+    ["Which place has {x} in the solar system?", "What number is {x} from the Sun?",
+     "Which position does {x} have from the Sun?", "Where is {x} in the solar system?",
+     "Is {x} the first planet from the Sun?", "What is {x}?"],
+    ["At which place from the Sun is {x}?", "Tell me the position of {x} among the planets."],
+    "{x} is the {y} planet from the Sun.",
+    "The user asks about the planet {x}. It is the {y} planet from the Sun.", AND)
+
+
+def _around(items):
+    """(item, next) and (item, previous) around a circle."""
+    n = len(items)
+    return [(x, items[(i + 1) % n]) for i, x in enumerate(items)]
+
+
+_CALENDAR = _around(DAYS) + _around(MONTHS) + _around(SEASONS)
+_AFTER = Relation(
+    "after", _CALENDAR,
+    ["What comes after {x}?", "Which one comes after {x}?", "What follows {x}?", "After {x} comes what?",
+     "What is next after {x}?", "{x} is followed by what?", "What comes right after {x}?"],
+    ["Tell me what comes directly after {x}.", "Which one follows {x}?"],
+    "After {x} comes {y}.", "The user asks what follows {x}. It is {y}.", AND)
+_BEFORE = Relation(
+    "before", [(y, x) for x, y in _CALENDAR],
+    ["What comes before {x}?", "Which one comes before {x}?", "What is just before {x}?",
+     "Before {x} comes what?", "What comes right before {x}?"],
+    ["Tell me what comes directly before {x}.", "Which one is just before {x}?"],
+    "Before {x} comes {y}.", "The user asks what comes before {x}. It is {y}.", AND)
+_DAY_AFTER = Relation(
+    "day_after", _around(DAYS),
+    ["What day comes after {x}?", "Which day comes after {x}?", "Which day follows {x}?",
+     "If today is {x}, what day is tomorrow?", "Today is {x}. What day is it tomorrow?",
+     "What day is the day after {x}?", "It is {x} today. Which day is tomorrow?"],
+    ["What is the next day after {x}?", "When today is {x}, which day will tomorrow be?"],
+    "The day after {x} is {y}.", "The user asks for the day after {x}. It is {y}.", AND)
+_DAY_BEFORE = Relation(
+    "day_before", [(y, x) for x, y in _around(DAYS)],
+    ["What day comes before {x}?", "Which day comes before {x}?", "What day was it before {x}?",
+     "If today is {x}, what day was yesterday?", "Today is {x}. What day was it yesterday?"],
+    ["What is the previous day of {x}?", "When today is {x}, which day was yesterday?"],
+    "The day before {x} is {y}.", "The user asks for the day before {x}. It is {y}.", AND)
+_MONTH_DAYS = Relation(
+    "month_days", list(zip(MONTHS, MONTH_DAYS)),
+    ["How many days does {x} have?", "How many days are in {x}?", "How many days are there in {x}?",
+     "How long is {x}?", "Number of days in {x}?", "Tell me how many days {x} has."],
+    ["What is the number of days in {x}?", "How many days has the month of {x}?"],
+    "{x} has {y} days.", "The user asks for the length of {x}. It has {y} days.", AND)
+_MONTH_NUMBER = Relation(
+    "month_number", list(zip(ORDINALS, MONTHS)),
+    ["What is the {x} month of the year?", "Which month is the {x}?", "Name the {x} month.",
+     "Which is the {x} month of the year?", "What's the {x} month?"],
+    ["Tell me the {x} month of the year.", "Which month comes {x} in the year?"],
+    "The {x} month of the year is {y}.", "The user asks for the {x} month. It is {y}.",
+    ["And the {x}?", "The {x}?"])
+_LANDMARK = Relation(
+    "landmark", [(r["name"], r["place"] + " in " + r["country"]) for r in LANDMARKS],
+    ["Where is {x}?", "In which city is {x}?", "Where can I see {x}?", "Where can I find {x}?",
+     "In which country is {x}?", "Where is {x} located?", "In which place is {x}?",
+     "What city is {x} in?", "Which city is home to {x}?"],
+    ["In what place does {x} stand?", "Where do I have to go to see {x}?"],
+    "{x} is in {y}.", "The user asks where {x} is. It is in {y}.", AND)
+_DICTIONARY = []
+for _language in ("French", "Spanish", "German", "Italian"):
+    _DICTIONARY += [(r["English"] + "|" + _language, r[_language]) for r in TRANSLATIONS]
+
+RELATIONS = [_CAPITAL, _CAPITAL_OF, _CONTINENT, _CURRENCY, _LANGUAGE, _SYMBOL, _ELEMENT, _ATOMIC,
+             _OPPOSITE, _SYNONYM, _COLOUR, _SHAPE, _KIND, _LEGS, _SOUND, _YOUNG, _FOOD, _PLANET,
+             _PLANET_PLACE, _AFTER, _BEFORE, _DAY_AFTER, _DAY_BEFORE, _MONTH_DAYS, _MONTH_NUMBER,
+             _LANDMARK]
+
+# 'Where is X?' must have one answer per X; the templates are shared by cities, countries and places.
+_WEIGHTS = [r.weight for r in RELATIONS]
+
+
+def relation_turn(rng, held=False):
+    """One question from one relation."""
+    return rng.choices(RELATIONS, _WEIGHTS)[0].turn(rng, held)
+
+
+def relation_chain(rng):
+    """A question and its elliptical follow-ups."""
+    return rng.choices(RELATIONS, _WEIGHTS)[0].chain(rng)
+
+
+def unit_turn(rng, held=False):
+    """How many minutes are in an hour?"""
+    u = rng.choice(UNITS)
+    forms = (["What is the number of {of} in {x}?", "Tell me how many {of} make {x}."] if held else
+             ["How many {of} are in {x}?", "How many {of} does {x} have?", "How many {of} are there in {x}?",
+              "How many {of} make {x}?", "{x} has how many {of}?", "How many {of} in {x}?",
+              "Number of {of} in {x}?", "How many {of} are {x}?"])
+    question = the(rng.choice(forms).format(x=u["unit"], of=u["of"]))
+    answer = f"There are {u['count']} {u['of']} in {u['unit']}."
+    return Turn(type_like_a_person(rng, question, held), answer, u["count"],
+                f"The user asks about {u['unit']}. {answer}", "unit")
+
+
+def mix_turn(rng, held=False):
+    """Red and yellow make orange."""
+    x, y, z = rng.choice(MIXES)
+    if rng.random() < 0.5:
+        x, y = y, x
+    forms = (["Which colour do I get from {x} and {y} paint?"] if held else
+             ["What colour do {x} and {y} make?", "What do you get if you mix {x} and {y}?",
+              "Mix {x} and {y}. What colour is it?", "What color do {x} and {y} give?",
+              "Which colour is a mix of {x} and {y}?", "{x} plus {y} gives which colour?"])
+    answer = f"{the(x)} and {y} make {z}."
+    return Turn(type_like_a_person(rng, the(rng.choice(forms).format(x=x, y=y)), held), answer, z,
+                f"The user mixes {x} and {y}. That makes {z}.", "mix")
+
+
+def work_turn(rng, held=False):
+    """Who wrote, painted, composed, invented or discovered it?"""
+    w = rng.choice(WORKS)
+    verb, work, who = w["verb"], w["work"], w["who"]
+    forms = (["Who was it that {v} {x}?", "Tell me the person who {v} {x}."] if held else
+             ["Who {v} {x}?", "Who {v} {x}?", "By whom was {x} made?", "Do you know who {v} {x}?",
+              "Can you tell me who {v} {x}?", "{x}: who {v} it?", "Name the person who {v} {x}.",
+              "Which person {v} {x}?"])
+    answer = f"{who} {verb} {work}."
+    return Turn(type_like_a_person(rng, the(rng.choice(forms).format(v=verb, x=work)), held), answer, who,
+                f"The user asks who {verb} {work}. It was {who}.", "work")
+
+
+def work_of_turn(rng, held=False):
+    """Who was Shakespeare?"""
+    w = rng.choice([w for w in WORKS if w["who"] != "William Shakespeare"])
+    verb, work, who = w["verb"], w["work"], w["who"]
+    forms = (["What is {x} famous for?"] if held else
+             ["Who was {x}?", "Who is {x}?", "What did {x} do?", "What is {x} known for?",
+              "Tell me about {x}.", "Why is {x} famous?"])
+    answer = f"{who} {verb} {work}."
+    return Turn(type_like_a_person(rng, rng.choice(forms).format(x=who), held), answer, work,
+                f"The user asks about {who}, who {verb} {work}.", "work_of")
+
+
+def translation_turn(rng, held=False):
+    """How do you say 'water' in French?"""
+    pair, word = rng.choice(_DICTIONARY)
+    english, language = pair.split("|")
+    forms = (["What do people say for {x} in {l}?", "Which {l} word means {x}?"] if held else
+             ["How do you say {x} in {l}?", "What is {x} in {l}?", "Translate {x} into {l}.",
+              "What is the {l} word for {x}?", "Translate \"{x}\" to {l}.", "How do I say \"{x}\" in {l}?",
+              "Say {x} in {l}.", "{x} in {l}?", "What does {x} mean in {l}?", "The {l} for {x}?"])
+    question = the(rng.choice(forms).format(x=english, l=language))
+    answer = f"In {language}, {english} is \"{word}\"."
+    return Turn(type_like_a_person(rng, question, held), answer, word,
+                f"The user wants the {language} word for {english}. It is {word}.", "translation")
+
+
+def country_turn(rng, held=False):
+    """A small portrait of a country."""
+    c = rng.choice(COUNTRIES)
+    forms = (["Please describe {x} in a few words."] if held else
+             ["Tell me about {x}.", "What do you know about {x}?", "Describe {x}.",
+              "Tell me something about {x}.", "Give me some facts about {x}.", "What is {x}?",
+              "Say something about {x}.", "Can you tell me about {x}?", "{x}"])
+    name = c["name"]
+    answer = (f"{the(name)} is a country in {c['continent']}. Its capital is {c['capital']}. "
+              f"People there speak {c['language']}, and the currency is the {c['currency']}.")
+    return Turn(type_like_a_person(rng, the(rng.choice(forms).format(x=name)), held), answer, "",
+                f"The user wants to know about {name}. I list continent, capital, language and currency.",
+                "country")
+
+
+def country_chain(rng):
+    """Several questions about one country, with 'it' and 'there' in the later ones."""
+    c = rng.choice(COUNTRIES)
+    name = c["name"]
+    first = rng.choice([_CAPITAL, _CONTINENT, _CURRENCY, _LANGUAGE])
+    turns = [first.turn(rng, row=(name, c[first.name]))]
+    later = {
+        "capital": (_CAPITAL, ["And its capital?", "What is its capital?", "And the capital?",
+                               "What is the capital there?", "What is the capital?"]),
+        "continent": (_CONTINENT, ["And on which continent is it?", "Which continent is it in?",
+                                   "And the continent?", "Where is it?"]),
+        "currency": (_CURRENCY, ["And its currency?", "What currency do they use there?",
+                                 "And the currency?", "What money do they use?"]),
+        "language": (_LANGUAGE, ["And the language?", "What language do they speak there?",
+                                 "What do people speak there?", "And what do they speak?"]),
+    }
+    del later[first.name]
+    for field in rng.sample(sorted(later), rng.randint(1, 3)):
+        relation, forms = later[field]
+        turns.append(relation.about(name, c[field], type_like_a_person(rng, rng.choice(forms))))
+    return turns
+
+
+def yes_no_turn(rng, held=False):
+    """Is Paris the capital of France? - half of them wrong, with the right fact in the answer."""
+    c = rng.choice(COUNTRIES)
+    right = rng.random() < 0.5
+    other = rng.choice([k for k in COUNTRIES if k["capital"] != c["capital"]])
+    city = c["capital"] if right else other["capital"]
+    forms = (["Is it true that {y} is the capital of {x}?"] if held else
+             ["Is {y} the capital of {x}?", "Is the capital of {x} {y}?", "{y} is the capital of {x}, right?",
+              "{y} is the capital of {x}. True or false?", "Am I right that {y} is the capital of {x}?"])
+    question = the(rng.choice(forms).format(x=c["name"], y=city))
+    fact = f"the capital of {c['name']} is {c['capital']}."
+    answer = ("Yes, " if right else "No, ") + fact
+    return Turn(type_like_a_person(rng, question, held), answer, "Yes" if right else "No",
+                f"The user asks if {city} is the capital of {c['name']}. T{fact[1:]}", "yes_no")
+
+
+def animal_yes_no_turn(rng, held=False):
+    """Is a whale a fish?"""
+    r = rng.choice(ANIMALS)
+    kinds = ["mammal", "bird", "reptile", "fish", "insect"]
+    asked = r["kind"] if rng.random() < 0.5 else rng.choice(kinds)
+    forms = (["Would you say that {x} is {y}?"] if held else
+             ["Is {x} {y}?", "Is {x} really {y}?", "{x} is {y}, right?", "Can you say that {x} is {y}?"])
+    question = the(rng.choice(forms).format(x=a(r["name"]), y=a(asked)))
+    yes = asked == r["kind"]
+    answer = f"{'Yes' if yes else 'No'}, {a(r['name'])} is {a(r['kind'])}."
+    return Turn(type_like_a_person(rng, question, held), answer, "Yes" if yes else "No",
+                f"{the(a(r['name']))} is {a(r['kind'])}.", "animal_yes_no")
+
+
+def trivia_turn(rng, held=False):
+    """A question of the hand-written list; its last phrasing is kept for evaluation."""
+    questions, answer, short = rng.choice(TRIVIA)
+    question = questions[-1] if held else rng.choice(questions[:-1])
+    thought = f"The user asks: {question} {answer}" if short else f"I can explain this. {answer}"
+    return Turn(type_like_a_person(rng, question, held), answer, short, thought, "trivia")
+
+
+def same_continent_turn(rng, held=False):
+    """Name a country in Africa: the list is short and always the same."""
+    continent = rng.choice(["Europe", "Asia", "Africa", "North America", "South America", "Oceania"])
+    names = [c["name"] for c in COUNTRIES if c["continent"] == continent]
+    n = rng.randint(2, min(4, len(names)))
+    forms = (["I need the names of {n} countries from {x}."] if held else
+             ["Name {n} countries in {x}.", "Tell me {n} countries in {x}.",
+              "Which {n} countries are in {x}?", "Give me {n} countries in {x}.",
+              "List {n} countries in {x}."])
+    count = ["", "", "two", "three", "four"][n]
+    answer = f"{the(join_and(names[:n]))} are in {continent}."
+    return Turn(type_like_a_person(rng, rng.choice(forms).format(n=count, x=continent), held), answer, "",
+                f"The user wants {count} countries in {continent}.", "continent_list")
+
+
+TURNS = [(relation_turn, 10), (unit_turn, 1), (mix_turn, 0.4), (work_turn, 1.2), (work_of_turn, 0.6),
+         (translation_turn, 1.6), (country_turn, 1.5), (yes_no_turn, 1.2), (animal_yes_no_turn, 0.6),
+         (trivia_turn, 4), (same_continent_turn, 0.5)]
+CHAINS = [(relation_chain, 3), (country_chain, 2)]
