@@ -23,7 +23,7 @@ TESTS    = $(TEST_SRC:tests/%.c=$(BUILD)/tests/%)
 C_FILES  = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h' 2>/dev/null)
 FUZZ_SECONDS ?= 60
 
-.PHONY: help all run test check lint format asan fuzz bench clean setup
+.PHONY: help all run test check check-again lint format asan fuzz fuzzers bench clean setup
 .SECONDARY:
 
 help:
@@ -61,8 +61,57 @@ $(BUILD)/bench/%: bench/%.c $(TOOL_OBJ) $(BUILD)/libbezel.a
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -MMD -MP $< $(TOOL_OBJ) $(BUILD)/libbezel.a $(LDLIBS) -o $@
 
-# The tests alone, without setup: what `make asan` and a second `make test` repeat.
+# Talk to the model that ships with the repository.
+run: setup
+	@$(MAKE) --no-print-directory all
+	@$(BUILD)/bezel chat $(or $(MODEL),models/tiny.gguf)
+
+# Everything that CI checks, in the order in which a mistake is cheapest to find.
+test: setup
+	@$(MAKE) --no-print-directory lint
+	@$(MAKE) --no-print-directory check
+	@$(MAKE) --no-print-directory asan
+	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=$(if $(filter command line,$(origin FUZZ_SECONDS)),$(FUZZ_SECONDS),5)
+	@$(MAKE) --no-print-directory check-again
+
+# The tests alone, without setup, lint and sanitizers: the quick round while working.
 check: $(TESTS) $(BUILD)/bezel
 	@tests/run.sh $(BUILD)
+
+# The tests' own count comes last, where a reader of the log looks for it.
+check-again:
+	@tail -n 1 $(BUILD)/tmp/summary
+
+lint:
+	@tools/lint.py
+	@clang-format-19 --dry-run --Werror $(C_FILES) && echo "clang-format: clean"
+	@$(MAKE) --no-print-directory -s CC=clang-19 BUILD=$(BUILD)/clang all && echo "clang-19: no warnings"
+
+format:
+	clang-format-19 -i $(C_FILES)
+
+SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+asan:
+	@echo "every test under AddressSanitizer and UBSan:"
+	@$(MAKE) --no-print-directory -s CC=clang-19 BUILD=$(BUILD)/asan OPT=-O1 EXTRA="$(SANITIZE)" check
+
+# Fuzz targets link an instrumented library of their own. New findings land in build/fuzz/.
+FUZZERS = $(FUZZ_SRC:tests/fuzz/%.c=$(BUILD)/fuzz/%)
+$(BUILD)/fuzz/fuzz_%: tests/fuzz/fuzz_%.c $(LIB_OBJ) $(TOOL_OBJ)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -Itests -fsanitize=fuzzer $< $(LIB_OBJ) $(TOOL_OBJ) $(LDLIBS) -o $@
+
+fuzzers: $(FUZZERS)
+
+fuzz:
+	@$(MAKE) --no-print-directory -s CC=clang-19 BUILD=$(BUILD)/fuzzing OPT=-O1 \
+	    EXTRA="$(SANITIZE) -fsanitize=fuzzer-no-link" fuzzers
+	@tests/fuzz/run.sh $(BUILD)/fuzzing/fuzz $(FUZZ_SECONDS)
+
+bench: all $(BUILD)/bench/tokenizer
+	@bench/run.sh $(BUILD)
+
+clean:
+	rm -rf $(BUILD)
 
 -include $(wildcard $(BUILD)/src/*/*.d $(BUILD)/src/*.d $(BUILD)/tests/*.d)

@@ -1,6 +1,7 @@
 /* Tests of io/gguf.h: single files, whole, cut, damaged and hostile. */
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "base/rng.h"
@@ -143,6 +144,7 @@ static void test_values(void)
             CHECK(memcmp(g.kvs[i].value, h.kvs[i].value, g.kvs[i].n_bytes) == 0);
         }
         CHECK(h.header_bytes == g.header_bytes && h.sources[0].size == b.n);
+        unlink("build/tmp/test_gguf.gguf");
         gguf_close(&g);
         gguf_close(&h);
         buf_free(&b);

@@ -472,6 +472,8 @@ static void test_open(void)
         CHECK_MSG(strstr(err.text, "no model named gema4:e4 in ") != NULL, "%s", err.text);
         CHECK_MSG(strstr(err.text, "it has: gemma4:e4b, ") != NULL, "%s", err.text);
         CHECK(strstr(err.text, "/store; "));
+        CHECK(ollama_open(&m, root, "twin:y", &err) == BZ_ERR_NOT_FOUND);
+        CHECK_MSG(strstr(err.text, "it has: twin:X, twin:x, ") != NULL, "%s", err.text);
         CHECK(ollama_open(&m, root, "gemma4:e4b/x", &err) == BZ_ERR_ARGUMENT);
         CHECK(ollama_open(&m, "/nonexistent", "gemma4", &err) == BZ_ERR_NOT_FOUND);
     }
@@ -534,6 +536,8 @@ static void test_broken(void)
     {
         write_file(path, "1234", 4);
         check_bad_model("bad:missing", BZ_ERR_FORMAT, "4 bytes and the manifest says 5");
+        write_file(path, "123456", 6);
+        check_bad_model("bad:missing", BZ_ERR_FORMAT, "6 bytes and the manifest says 5");
         remove(path);
     }
     TEST("a pipe in place of a blob or a manifest does not hold us up")

@@ -125,7 +125,7 @@ uint32_t mix_type(const struct mix *m, struct str name, uint32_t n_dims, const u
     bool is_float = type == QUANT_F32 || type == QUANT_F16 || type == QUANT_BF16;
     int il = layer_of(name);
     if (!is_text(name)) return now;
-    if (is_kept(name, n_dims)) return QUANT_F32;
+    if (is_kept(name, n_dims)) return quant_find(now) ? QUANT_F32 : now;
     if (is_float) return type;
 
     if (str_is(name, "per_layer_model_proj.weight") && !m->ollama) return QUANT_BF16;

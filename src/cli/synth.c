@@ -3,11 +3,11 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/mem.h"
 #include "cli/cli.h"
+#include "cli/cli_model.h"
 #include "cli/synth_vocab.h"
 
 /* Enough for tools that want a template; the real conversation format is src/text/chat.h's. */
@@ -197,17 +197,10 @@ enum bz_status synth_write(const struct synth_plan *p, const char *path, synth_p
 
 /* ---- the command ---- */
 
-static double seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* On a terminal, about ten times a second. */
 static void show_progress(void *ctx, uint64_t done, uint64_t total)
 {
-    double *last = ctx, now = seconds();
+    double *last = ctx, now = cli_now();
     if (now - *last < 0.1) return;
     *last = now;
     fprintf(stderr, "\r%" PRIu64 " of %" PRIu64 " MB", done / 1000000, total / 1000000);
@@ -217,13 +210,13 @@ static int make_file(const struct cli_command *c, const struct synth_options *o,
 {
     struct bz_err err = { "" };
     struct synth_plan plan = { 0 };
-    double start = seconds(), last = start;
+    double start = cli_now(), last = start;
     bool terminal = isatty(STDERR_FILENO);
     enum bz_status st = synth_plan_make(&plan, o, &err);
     if (st == BZ_OK) st = synth_write(&plan, path, terminal ? show_progress : NULL, &last, &err);
     if (terminal) fprintf(stderr, "\r%40s\r", "");
     if (st == BZ_OK) {
-        double s = seconds() - start;
+        double s = cli_now() - start;
         printf("%s: %s %s, %zu tensors, %" PRIu64 " parameters, %.1f MB in %.2f s (%.0f MB/s)\n",
                path, o->size->name, mix_name(o->mix), plan.n, plan.n_params,
                (double)plan.n_bytes / 1e6, s, (double)plan.n_bytes / 1e6 / s);

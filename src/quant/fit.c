@@ -79,7 +79,7 @@ float fit_unit(const float *v, int n, int k_max)
     float top = largest_of(v, n), best = 0, best_error = INFINITY;
     if (!(top > 0)) return 0;
     for (int k = k_max; k > k_max - 16; k--) {
-        float d = fit_half(top / (float)k), inv = 1 / d, e = 0;
+        float d = fit_half(top / (float)k), inv = fit_inverse(d), e = 0;
         for (int i = 0; i < n; i++) {
             float r = v[i] - d * fit_level(v[i] * inv, (float)-k_max, (float)k_max);
             e += r * r;

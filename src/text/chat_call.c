@@ -65,21 +65,12 @@ static bool is_before(const struct reader *r, const char *stops)
  * from pos on is a string that lacked its end. The brackets then close by may_end. */
 static void cut_closers(struct reader *r)
 {
-    for (size_t take = r->depth; take > 0; take--) {
-        struct str s = rest(r);
-        size_t left = take;
-        for (size_t k = 0; k < take; k++) {
-            struct str t = chat_trim_right(s);
-            if (!t.n || t.p[t.n - 1] != r->closers[k]) break;
-            s = (struct str) { t.p, t.n - 1 };
-            left--;
-        }
-        if (!left) {
-            r->s.n = r->pos + s.n;
-            return;
-        }
+    struct str s = chat_trim_right(rest(r)), t = s;
+    for (size_t k = 0; k < r->depth && t.n && t.p[t.n - 1] == r->closers[k]; k++) {
+        s = (struct str) { t.p, t.n - 1 };
+        t = chat_trim_right(s);
     }
-    r->s.n = r->pos + chat_trim_right(rest(r)).n;
+    r->s.n = r->pos + s.n;
 }
 
 static bool read_quoted(struct reader *r) /* after the opening <|"|> */

@@ -100,14 +100,10 @@ static bool put_content(struct chat_out *o, const struct json *content, bool is_
         else buf_put_str(o->text, chat_trim(content->text));
     } else if (content->type == JSON_ARRAY) {
         for (const struct json *part = content->child; part; part = part->next) {
-            if (!str_is(json_get_str(part, "type"), "text")) {
-                if (part->type != JSON_OBJECT) part_text(o, part);
+            if (part->type == JSON_OBJECT && !str_is(json_get_str(part, "type"), "text"))
                 put_media(o->text, part);
-            } else if (is_model) {
-                put_without_thinking(o->text, part_text(o, part));
-            } else {
-                buf_put_str(o->text, chat_trim(part_text(o, part)));
-            }
+            else if (is_model) put_without_thinking(o->text, part_text(o, part));
+            else buf_put_str(o->text, chat_trim(part_text(o, part)));
         }
     } else {
         chat_fail(o, "\"content\" must be a string or an array of parts");

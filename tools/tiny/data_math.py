@@ -1,7 +1,7 @@
 """Arithmetic: worked digit by digit in the thinking channel, answered directly when it is off."""
 
 from sample import Turn, number_word, the, type_like_a_person
-from tables import NAMES_F, NAMES_M, NUMBERS
+from tables import NAMES_F, NAMES_M
 
 _ADD = ["What is {a} + {b}?", "{a} + {b}", "{a}+{b}", "What is {a} plus {b}?", "Calculate {a} + {b}.",
         "How much is {a} + {b}?", "Add {a} and {b}.", "{a} plus {b}?", "What's {a} + {b}?",
@@ -240,4 +240,3 @@ TURNS = [(add_turn, 4), (add_small_turn, 2), (add_large_turn, 1), (sub_turn, 3),
          (mul_large_turn, 1.2), (div_turn, 1.2), (three_turn, 0.8), (compare_turn, 0.8),
          (parity_turn, 0.5), (sequence_turn, 0.8), (word_turn, 0.8), (story_turn, 1.5),
          (double_turn, 0.8)]
-assert len(NUMBERS) == 21

@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""lint.py - the rules that no compiler checks.
+
+Include directions: a module may include only the modules below it (the table here is the one place
+that says so). Sizes: files and functions that grow past what a reader likes are named. Words: no
+tracked file may hold a conflict marker or trailing white space.
+"""
+import pathlib
+import re
+import subprocess
+import sys
+
+# module -> modules whose headers it may include (its own always; "." is include/bezel.h)
+ALLOWED = {
+    "base": {"."},
+    "quant": {"base", "."},
+    "io": {"base", "quant", "."},
+    "text": {"base", "io", "."},
+    "ops": {"base", "quant", "io", "."},
+    "model": {"base", "quant", "io", "ops", "."},
+    "": {"base", "quant", "io", "text", "ops", "model", "."},  # src/*.c: the public interface
+    "cli": {"base", "quant", "io", "text", "ops", "model", "", "."},
+}
+# Only bezel.c chooses a backend (and the tool, which shows what would run).
+BACKEND_HEADERS = {"ops/ops_cpu.h": {"src/bezel.c", "src/ops", "src/cli"}}
+MAX_FILE, MAX_FUNCTION = 600, 60
+
+
+def tracked(*patterns):
+    out = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard", *patterns],
+                         capture_output=True, text=True, check=True).stdout
+    return [pathlib.Path(p) for p in out.splitlines() if pathlib.Path(p).is_file()]
+
+
+def check_includes(path, text, problems):
+    parts = path.parts
+    module = parts[1] if len(parts) > 2 else ""
+    for n, line in enumerate(text.splitlines(), 1):
+        m = re.match(r'\s*#\s*include\s+"([^"]+)"', line)
+        if not m:
+            continue
+        target = m.group(1)
+        other = target.split("/")[0] if "/" in target else ("." if target == "bezel.h" else "")
+        if other != module and other not in ALLOWED[module]:
+            problems.append(f"{path}:{n}: {module or 'src'}/ must not include {target}")
+        for header, users in BACKEND_HEADERS.items():
+            if target == header and not any(str(path).startswith(u) for u in users):
+                problems.append(f"{path}:{n}: only src/bezel.c names a backend")
+
+
+def check_sizes(path, text, problems):
+    lines = text.splitlines()
+    if len(lines) > MAX_FILE:
+        problems.append(f"{path}: {len(lines)} lines; split it (limit {MAX_FILE})")
+    start = None
+    for n, line in enumerate(lines, 1):
+        if line == "{":
+            start = n
+        elif line == "}" and start:
+            if n - start > MAX_FUNCTION:
+                problems.append(f"{path}:{start}: a function of {n - start} lines (limit {MAX_FUNCTION})")
+            start = None
+
+
+def main():
+    problems = []
+    for path in tracked("src/*.c", "src/*.h", "src/*.def", "include/*.h"):
+        text = path.read_text()
+        if path.parts[0] == "src":
+            check_includes(path, text, problems)
+        check_sizes(path, text, problems)
+    for path in tracked("*.c", "*.h", "*.py", "*.sh", "*.md", "Makefile", "*.wgsl", "*.ts"):
+        for n, line in enumerate(path.read_text().splitlines(), 1):
+            if line != line.rstrip() and path.suffix != ".md":
+                problems.append(f"{path}:{n}: white space at the end of the line")
+            if line.startswith(("<<<<<<< ", ">>>>>>> ")):
+                problems.append(f"{path}:{n}: a conflict marker")
+    if len(pathlib.Path("include/bezel.h").read_text().splitlines()) > 250:
+        problems.append("include/bezel.h: more than 250 lines")
+    print("\n".join(problems) if problems else "lint: clean")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
