@@ -194,9 +194,9 @@ struct bz_generate_options {
     uint32_t n_max;          /* tokens at most; 0: until the model ends or the context is full */
     const char *const *stop; /* strings that end the text and are not part of it */
     size_t n_stop;
-    bool ignore_end;  /* go on past end-of-turn tokens (benchmarks) */
-    bool specials;    /* show control tokens' text, as a chat parser wants */
-    void *ctx;        /* for the callback */
+    bool ignore_end; /* go on past end-of-turn tokens (benchmarks) */
+    bool specials;   /* show control tokens' text, as a chat parser wants */
+    void *ctx;       /* for the callback */
     /* Pieces of text, whole code points; may be NULL. False stops. */
     bool (*on_text)(void *ctx, const char *text, size_t n_bytes);
 };

@@ -28,8 +28,8 @@ static struct bz_session_options fill_in(const struct bz_engine *e,
 uint64_t bz_session_bytes(const bz_engine *e, const struct bz_session_options *options)
 {
     struct bz_session_options o = fill_in(e, options);
-    return kv_bytes(&e->model.config, o.n_context, o.n_batch) +
-           acts_bytes(&e->model, o.n_batch) + 16 * (uint64_t)e->model.config.n_vocab;
+    return kv_bytes(&e->model.config, o.n_context, o.n_batch) + acts_bytes(&e->model, o.n_batch) +
+           16 * (uint64_t)e->model.config.n_vocab;
 }
 
 enum bz_status bz_session_open(bz_session **out, bz_engine *e,
@@ -217,8 +217,9 @@ enum bz_status bz_session_restore(bz_session *s, const void *data, size_t n_byte
 
 struct bz_sampling bz_sampling_defaults(const bz_engine *e)
 {
-    struct bz_sampling p = { .penalty_window = 64, .repeat_penalty = 1, .temperature = 1,
-                             .top_k = 64, .top_p = 0.95f };
+    struct bz_sampling p = {
+        .penalty_window = 64, .repeat_penalty = 1, .temperature = 1, .top_k = 64, .top_p = 0.95f
+    };
     const struct gguf *g = &e->file.gguf;
     double f;
     uint64_t u;
@@ -251,8 +252,7 @@ static enum bz_status check_sampling(const struct bz_sampling *p, struct bz_err 
         return fail(err, BZ_ERR_ARGUMENT, "repeat penalty %g; it must be above 0",
                     (double)p->repeat_penalty);
     if (!(p->min_p >= 0 && p->min_p <= 1))
-        return fail(err, BZ_ERR_ARGUMENT, "min-p %g; it must be between 0 and 1",
-                    (double)p->min_p);
+        return fail(err, BZ_ERR_ARGUMENT, "min-p %g; it must be between 0 and 1", (double)p->min_p);
     return BZ_OK;
 }
 

@@ -66,21 +66,22 @@ static enum bz_status render(struct buf *out, const char *messages, const char *
 #define ANSWER(text)  "{'role':'tool','content':'" text "'}"
 #define ASK           U("Temp in Oslo?")
 #define OSLO          CALL("get_temp", "{'town':'Oslo'}")
-#define SYSTEM_DECL   "<bos><|turn>system\n" TEMP_DECL "<turn|>\n<|turn>user\nTemp in Oslo?<turn|>\n"
+#define ASKED         TURN_SYSTEM TEMP_DECL "<turn|>\n<|turn>user\nTemp in Oslo?<turn|>\n"
+#define TURN_SYSTEM   "<bos><|turn>system\n"
 #define MODEL         "<|turn>model\n"
 #define OSLO_CALL     "<|tool_call>call:get_temp{town:<|'|>Oslo<|'|>}<tool_call|>"
-#define OSLO_ANSWER   "<|tool_response>response:get_temp{value:<|'|>-3<|'|>}<tool_response|>"
-#define EMPTY_THOUGHT "<|channel>thought\n<channel|>"
+#define OSLO_SAYS     "<|tool_response>response:get_temp{value:<|'|>-3<|'|>}<tool_response|>"
+#define NO_THOUGHT    "<|channel>thought\n<channel|>"
 
 static const struct {
     int id, how;
     const char *messages, *tools, *want;
 } worked[] = {
     { 1, LARGE, "[" U("Hi there") "]", NULL,
-      "<bos><|turn>user\nHi there<turn|>\n" MODEL EMPTY_THOUGHT },
+      "<bos><|turn>user\nHi there<turn|>\n" MODEL NO_THOUGHT },
     { 1, 0, "[" U("Hi there") "]", NULL, "<bos><|turn>user\nHi there<turn|>\n" MODEL },
     { 2, LARGE, "[{'role':'system','content':'  Be terse. '}," U("Hi") "]", NULL,
-      "<bos><|turn>system\nBe terse.<turn|>\n<|turn>user\nHi<turn|>\n" MODEL EMPTY_THOUGHT },
+      "<bos><|turn>system\nBe terse.<turn|>\n<|turn>user\nHi<turn|>\n" MODEL NO_THOUGHT },
     { 3, THINK, "[" U("2+2?") "]", NULL,
       "<bos><|turn>system\n<|think|>\n<turn|>\n<|turn>user\n2+2?<turn|>\n" MODEL },
     { 3, THINK | LARGE, "[" U("2+2?") "]", NULL,
@@ -92,33 +93,32 @@ static const struct {
       NULL,
       "<bos><|turn>system\n<|think|>\n<turn|>\n<|turn>user\n2+2?<turn|>\n" MODEL
       "4<turn|>\n<|turn>user\ntimes 3?<turn|>\n" MODEL },
-    { 6, 0, "[" ASK "]", TEMP_TOOL, SYSTEM_DECL MODEL },
-    { 6, LARGE, "[" ASK "]", TEMP_TOOL, SYSTEM_DECL MODEL EMPTY_THOUGHT },
+    { 6, 0, "[" ASK "]", TEMP_TOOL, ASKED MODEL },
+    { 6, LARGE, "[" ASK "]", TEMP_TOOL, ASKED MODEL NO_THOUGHT },
     { 7, 0, "[{'role':'system','content':'S'}]", BOOK_TOOL,
       "<bos><|turn>system\n" BOOK_DECL "<turn|>\n" MODEL },
     { 8, 0, "[" ASK "," CALLS(CALL("get_temp", "{'town':'Oslo','unit':'c'}")) "," ANSWER("-3") "]",
       TEMP_TOOL,
-      SYSTEM_DECL MODEL "<|tool_call>call:get_temp{town:<|'|>Oslo<|'|>,unit:<|'|>c<|'|>}"
-                        "<tool_call|>" OSLO_ANSWER },
+      ASKED MODEL "<|tool_call>call:get_temp{town:<|'|>Oslo<|'|>,unit:<|'|>c<|'|>}"
+                  "<tool_call|>" OSLO_SAYS },
     { 8, LARGE, "[" ASK "," CALLS(OSLO) "," ANSWER("-3") "]", TEMP_TOOL,
-      SYSTEM_DECL MODEL OSLO_CALL OSLO_ANSWER },
+      ASKED MODEL OSLO_CALL OSLO_SAYS },
     { 9, THINK,
       "[" ASK ",{'role':'assistant','reasoning':'Need a lookup.','tool_calls':[" OSLO
       "]}," ANSWER("-3") "]",
       TEMP_TOOL,
       "<bos><|turn>system\n<|think|>\n" TEMP_DECL
       "<turn|>\n<|turn>user\nTemp in Oslo?<turn|>\n" MODEL
-      "<|channel>thought\nNeed a lookup.\n<channel|>" OSLO_CALL OSLO_ANSWER "<|channel>thought\n" },
+      "<|channel>thought\nNeed a lookup.\n<channel|>" OSLO_CALL OSLO_SAYS "<|channel>thought\n" },
     { 10, 0, "[" ASK "," CALLS(OSLO) "," ANSWER("-3") "," A("It is -3.") "," U("And Rome?") "]",
       TEMP_TOOL,
-      SYSTEM_DECL MODEL OSLO_CALL OSLO_ANSWER
-      "It is -3.<turn|>\n<|turn>user\nAnd Rome?<turn|>\n" MODEL },
+      ASKED MODEL OSLO_CALL OSLO_SAYS "It is -3.<turn|>\n<|turn>user\nAnd Rome?<turn|>\n" MODEL },
     { 11, 0,
       "[" ASK
       "," CALLS(OSLO "," CALL("get_temp", "{'town':'Rome'}")) "," ANSWER("-3") "," ANSWER("12") "]",
       TEMP_TOOL,
-      SYSTEM_DECL MODEL OSLO_CALL
-      "<|tool_call>call:get_temp{town:<|'|>Rome<|'|>}<tool_call|>" OSLO_ANSWER
+      ASKED MODEL OSLO_CALL
+      "<|tool_call>call:get_temp{town:<|'|>Rome<|'|>}<tool_call|>" OSLO_SAYS
       "<|tool_response>response:get_temp{value:<|'|>12<|'|>}<tool_response|>" },
     { 12, 0,
       "[" U("q") "," CALLS(CALL("a", "{}")) "," ANSWER("r1") "," CALLS(CALL("b", "{}")) "," ANSWER(
@@ -128,8 +128,7 @@ static const struct {
       "<|tool_call>call:a{}<tool_call|><|tool_response>response:a{value:<|'|>r1<|'|>}"
       "<tool_response|><|tool_call>call:b{}<tool_call|><|tool_response>response:b{value:"
       "<|'|>r2<|'|>}<tool_response|>" },
-    { 13, 0, "[" ASK "," CALLS(OSLO) "]", TEMP_TOOL,
-      SYSTEM_DECL MODEL OSLO_CALL "<|tool_response>" },
+    { 13, 0, "[" ASK "," CALLS(OSLO) "]", TEMP_TOOL, ASKED MODEL OSLO_CALL "<|tool_response>" },
     { 14, 0,
       "[" U("q") "," CALLS(
           CALL("f", "{'Q':'say \\'hi\\'\\n','b':true,'l':['a',1],'n':3,'o':{'k':'v','a':false},"
@@ -140,7 +139,7 @@ static const struct {
       "<|'|>,x:2.5,z:null}<tool_call|><|tool_response>" },
     { 15, LARGE,
       "[{'role':'user','content':[{'type':'image'},{'type':'text','text':'What is it?'}]}]", NULL,
-      "<bos><|turn>user\n<|image|>What is it?<turn|>\n" MODEL EMPTY_THOUGHT },
+      "<bos><|turn>user\n<|image|>What is it?<turn|>\n" MODEL NO_THOUGHT },
     { 16, 0, "[" U("q") "," A("one") "," A("two") "," U("r") "]", NULL,
       "<bos><|turn>user\nq<turn|>\n" MODEL "onetwo<turn|>\n<|turn>user\nr<turn|>\n" MODEL },
 };

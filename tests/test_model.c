@@ -15,7 +15,7 @@
 
 /* Largest difference allowed, relative to the tap's rms. Half a unit in the last place on every weight
  * moves the worst logit by 3e-5 of its rms; the mildest real mistake tried moves a tap by 5e-2. */
-#define TAP_TOLERANCE 1e-4
+#define TAP_TOLERANCE   1e-4
 #define LOGIT_TOLERANCE 2e-4 /* absolute */
 
 struct golden {
@@ -102,7 +102,8 @@ static void compare_logits(struct golden *g, const struct acts *a, uint32_t n)
     const float *want = stored(g, "logits", &cols, &rows);
     CHECK(want && rows >= g->logit_row + n);
     for (uint64_t i = 0; i < n * cols; i++) {
-        double d = fabs((double)((float *)a->logits.mem)[i] - (double)want[g->logit_row * cols + i]);
+        double d =
+            fabs((double)((float *)a->logits.mem)[i] - (double)want[g->logit_row * cols + i]);
         if (!(d <= g->worst_logit)) g->worst_logit = d;
     }
     g->logit_row += n;

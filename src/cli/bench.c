@@ -82,10 +82,16 @@ int cmd_bench(int argc, char **argv)
         { "--repeats", "N", "measurements of each row; default 3", CLI_U64, &b.repeats, NULL },
         CLI_MODEL_OPTIONS(m),
     };
-    const struct cli_command c = { "bench", "MODEL",
-                                   "Speed of reading a prompt (ppN) and of generating (tgN), tokens a "
-                                   "second, after a\nwarm-up: mean and standard deviation.",
-                                   options, sizeof options / sizeof *options, 1, 1 };
+    const struct cli_command c = {
+        "bench",
+        "MODEL",
+        "Speed of reading a prompt (ppN) and of generating (tgN), tokens a "
+        "second, after a\nwarm-up: mean and standard deviation.",
+        options,
+        sizeof options / sizeof *options,
+        1,
+        1
+    };
     int code;
     if (cli_parse(&c, argc, argv, &model, &code) < 0) return code;
     if (!b.repeats) return cli_misuse(&c, "--repeats must be at least 1");
@@ -95,8 +101,10 @@ int cmd_bench(int argc, char **argv)
     if (st == BZ_OK) {
         const char *name = strrchr(model, '/') ? strrchr(model, '/') + 1 : model;
         b.info = bz_engine_info(b.e);
-        printf("| model                          |         size |     params | test         |  tok/s |\n"
-               "|--------------------------------|--------------|------------|--------------|--------|\n");
+        printf("| model                          |         size |     params | test         |  "
+               "tok/s |\n"
+               "|--------------------------------|--------------|------------|--------------|------"
+               "--|\n");
         if (pp) st = run_row(&b, name, pp, false, &err);
         if (st == BZ_OK && tg) st = run_row(&b, name, tg, true, &err);
     }

@@ -115,8 +115,11 @@ static enum bz_status answer(struct chat *c, struct bz_err *err)
     struct chat_parser_options po = { .thinking = c->thinking };
     st = chat_parser_open(&stream.parser, po, (struct chat_sink) { c, on_event }, err);
     if (st) return st;
-    struct bz_generate_options o = { .sampling = c->sampling, .n_max = (uint32_t)c->n_max,
-                                     .specials = true, .on_text = on_text, .ctx = &stream };
+    struct bz_generate_options o = { .sampling = c->sampling,
+                                     .n_max = (uint32_t)c->n_max,
+                                     .specials = true,
+                                     .on_text = on_text,
+                                     .ctx = &stream };
     struct bz_generated g = { 0 };
     interrupted = 0;
     c->answer.n = c->reasoning.n = 0;
@@ -230,8 +233,13 @@ int cmd_chat(int argc, char **argv)
         CLI_MODEL_OPTIONS(m),
     };
     const struct cli_command cmd = {
-        "chat", "MODEL", "Talk to a model: one line a turn, /help for commands. Lines may be piped in.",
-        options, sizeof options / sizeof *options, 1, 1
+        "chat",
+        "MODEL",
+        "Talk to a model: one line a turn, /help for commands. Lines may be piped in.",
+        options,
+        sizeof options / sizeof *options,
+        1,
+        1
     };
     int code;
     if (cli_parse(&cmd, argc, argv, &model, &code) < 0) return code;
@@ -246,8 +254,9 @@ int cmd_chat(int argc, char **argv)
         struct bz_info info = bz_engine_info(c.e);
         if (!c.system) c.system = info.system;
         if (interactive)
-            printf("%s: %.1f M parameters, %u layers, %u tokens of vocabulary. /help for commands.\n",
-                   model, (double)info.n_params / 1e6, info.n_layer, info.n_vocab);
+            printf(
+                "%s: %.1f M parameters, %u layers, %u tokens of vocabulary. /help for commands.\n",
+                model, (double)info.n_params / 1e6, info.n_layer, info.n_vocab);
         catch_interrupt();
         st = talk(&c, interactive, &err);
     }

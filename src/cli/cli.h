@@ -24,7 +24,8 @@ struct cli_option {
     const char *arg;  /* what help calls its value: "K"; NULL for a flag */
     const char *help;
     enum cli_type type;
-    void *out; /* bool, const char *, struct cli_strs, uint64_t or double; keeps its default if unset */
+    void *
+        out; /* bool, const char *, struct cli_strs, uint64_t or double; keeps its default if unset */
     bool *seen; /* may be NULL: set to true when the option is given */
 };
 
@@ -45,7 +46,8 @@ int cli_parse(const struct cli_command *c, int argc, char **argv, const char **a
 /* "bezel NAME: sentence" on stderr; returns CLI_FAILED. */
 int cli_fail(const struct cli_command *c, const struct bz_err *err);
 /* The same for wrong usage, with a hint at --help; returns CLI_USAGE. */
-__attribute__((format(printf, 2, 3))) int cli_misuse(const struct cli_command *c, const char *fmt, ...);
+__attribute__((format(printf, 2, 3))) int cli_misuse(const struct cli_command *c, const char *fmt,
+                                                     ...);
 
 /* All of standard input. */
 enum bz_status cli_read_stdin(struct buf *out, struct bz_err *err);

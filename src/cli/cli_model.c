@@ -39,8 +39,7 @@ enum bz_status cli_open(const struct cli_model *m, const char *model, bz_engine 
                         bz_session **session, struct bz_err *err)
 {
     struct bz_engine_options o = { .store = m->store, .n_threads = (unsigned)m->n_threads };
-    if (strcmp(m->backend, "reference") == 0)
-        o.backend = BZ_BACKEND_REFERENCE;
+    if (strcmp(m->backend, "reference") == 0) o.backend = BZ_BACKEND_REFERENCE;
     else if (strcmp(m->backend, "cpu") != 0)
         return fail(err, BZ_ERR_ARGUMENT, "no backend \"%s\"; there are cpu and reference",
                     m->backend);
@@ -90,10 +89,8 @@ enum bz_status cli_sampling(const struct cli_sampling *s, const bz_engine *e,
     if (s->set_presence) p.presence_penalty = (float)s->presence;
     if (s->set_frequency) p.frequency_penalty = (float)s->frequency;
     if (s->set_window) p.penalty_window = s->window > UINT32_MAX ? UINT32_MAX : (uint32_t)s->window;
-    if (s->set_seed)
-        p.seed = s->seed;
-    else if (!p.seed)
-        p.seed = (uint64_t)time(NULL) * 1000003u + (uint64_t)clock();
+    if (s->set_seed) p.seed = s->seed;
+    else if (!p.seed) p.seed = (uint64_t)time(NULL) * 1000003u + (uint64_t)clock();
     enum bz_status st = read_bias(&s->bias, bias, err);
     p.bias = bias;
     p.n_bias = s->bias.n;

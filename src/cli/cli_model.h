@@ -17,13 +17,15 @@ struct cli_model {
 #define CLI_MODEL_OPTIONS(m)                                                                       \
     { "--threads", "N", "threads; default one per core", CLI_U64, &(m).n_threads, NULL },          \
         { "--ctx", "N", "tokens of context; default 4096", CLI_U64, &(m).n_context, NULL },        \
-        { "--batch", "N", "prompt tokens computed together; default 256", CLI_U64, &(m).n_batch,   \
-          NULL },                                                                                  \
-        { "--adapter", "PATH[:S]", "LoRA adapter with scale S; may be repeated", CLI_STRS,         \
-          &(m).adapters, NULL },                                                                   \
-        { "--backend", "NAME", "cpu (default) or reference, the slow oracle", CLI_STR,             \
-          &(m).backend, NULL },                                                                    \
-    { "--store", "DIR", "Ollama store; default where Ollama keeps it", CLI_STR, &(m).store, NULL }
+        { "--batch", "N",          "prompt tokens computed together; default 256",                 \
+          CLI_U64,   &(m).n_batch, NULL },                                                         \
+        { "--adapter", "PATH[:S]",    "LoRA adapter with scale S; may be repeated",                \
+          CLI_STRS,    &(m).adapters, NULL },                                                      \
+        { "--backend", "NAME",       "cpu (default) or reference, the slow oracle",                \
+          CLI_STR,     &(m).backend, NULL },                                                       \
+    {                                                                                              \
+        "--store", "DIR", "Ollama store; default where Ollama keeps it", CLI_STR, &(m).store, NULL \
+    }
 
 struct cli_sampling {
     bool greedy;
@@ -34,25 +36,25 @@ struct cli_sampling {
     struct cli_strs bias; /* ID:ADD */
 };
 
-#define CLI_SAMPLING_OPTIONS(s)                                                                    \
-    { "--greedy", NULL, "always the most likely token", CLI_FLAG, &(s).greedy, NULL },             \
-        { "--temp", "T", "temperature", CLI_F64, &(s).temp, &(s).set_temp },                       \
-        { "--top-k", "K", "keep the K most likely tokens", CLI_U64, &(s).top_k, &(s).set_top_k },  \
-        { "--top-p", "P", "keep the most likely tokens up to P", CLI_F64, &(s).top_p,              \
-          &(s).set_top_p },                                                                        \
-        { "--min-p", "P", "drop tokens below P times the best", CLI_F64, &(s).min_p,               \
-          &(s).set_min_p },                                                                        \
-        { "--repeat-penalty", "R", "divide the logits of recent tokens", CLI_F64, &(s).repeat,     \
-          &(s).set_repeat },                                                                       \
-        { "--presence-penalty", "R", "subtract once from recent tokens", CLI_F64, &(s).presence,   \
-          &(s).set_presence },                                                                     \
-        { "--frequency-penalty", "R", "subtract for every occurrence", CLI_F64, &(s).frequency,    \
-          &(s).set_frequency },                                                                    \
-        { "--repeat-last-n", "N", "tokens that the penalties look at; default 64", CLI_U64,        \
-          &(s).window, &(s).set_window },                                                          \
-        { "--logit-bias", "ID:ADD", "add to a token's logit; may be repeated", CLI_STRS,           \
-          &(s).bias, NULL },                                                                       \
-    { "--seed", "N", "same seed, same text", CLI_U64, &(s).seed, &(s).set_seed }
+#define CLI_SAMPLING_OPTIONS(s)                                                                         \
+    { "--greedy", NULL, "always the most likely token", CLI_FLAG, &(s).greedy, NULL },                  \
+        { "--temp", "T", "temperature", CLI_F64, &(s).temp, &(s).set_temp },                            \
+        { "--top-k", "K", "keep the K most likely tokens", CLI_U64, &(s).top_k, &(s).set_top_k },       \
+        { "--top-p", "P", "keep the most likely tokens up to P", CLI_F64, &(s).top_p, &(s).set_top_p }, \
+        { "--min-p", "P", "drop tokens below P times the best", CLI_F64, &(s).min_p, &(s).set_min_p },  \
+        { "--repeat-penalty", "R", "divide the logits of recent tokens", CLI_F64, &(s).repeat,          \
+          &(s).set_repeat },                                                                            \
+        { "--presence-penalty", "R", "subtract once from recent tokens", CLI_F64, &(s).presence,        \
+          &(s).set_presence },                                                                          \
+        { "--frequency-penalty", "R", "subtract for every occurrence", CLI_F64, &(s).frequency,         \
+          &(s).set_frequency },                                                                         \
+        { "--repeat-last-n", "N",         "tokens that the penalties look at; default 64",              \
+          CLI_U64,           &(s).window, &(s).set_window },                                            \
+        { "--logit-bias", "ID:ADD",  "add to a token's logit; may be repeated",                         \
+          CLI_STRS,       &(s).bias, NULL },                                                            \
+    {                                                                                                   \
+        "--seed", "N", "same seed, same text", CLI_U64, &(s).seed, &(s).set_seed                        \
+    }
 
 enum { CLI_MAX_BIAS = 64 };
 

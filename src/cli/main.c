@@ -29,7 +29,9 @@ static void print_help(FILE *to)
             BZ_VERSION);
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         fprintf(to, "  %-12s %s\n", commands[i].name, commands[i].about);
-    fprintf(to, "\nbezel COMMAND --help says more. MODEL is a GGUF file or a name such as gemma4:e2b.\n");
+    fprintf(
+        to,
+        "\nbezel COMMAND --help says more. MODEL is a GGUF file or a name such as gemma4:e2b.\n");
 }
 
 int main(int argc, char **argv)

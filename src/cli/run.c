@@ -79,9 +79,13 @@ int cmd_logits(int argc, char **argv)
         { "--all-bin", "FILE", "write every logit as f32 to FILE instead", CLI_STR, &raw, NULL },
         CLI_MODEL_OPTIONS(m),
     };
-    const struct cli_command c = { "logits", "MODEL --ids LIST",
-                                   "The best logits after each token, one JSON object a line.", options,
-                                   sizeof options / sizeof *options, 1, 1 };
+    const struct cli_command c = { "logits",
+                                   "MODEL --ids LIST",
+                                   "The best logits after each token, one JSON object a line.",
+                                   options,
+                                   sizeof options / sizeof *options,
+                                   1,
+                                   1 };
     int code;
     if (cli_parse(&c, argc, argv, &model, &code) < 0) return code;
     if (!ids_text) return cli_misuse(&c, "--ids is needed");
@@ -147,9 +151,12 @@ static enum bz_status run_generate(const struct generate_args *a, bz_session *s,
                                    struct bz_err *err)
 {
     struct buf text = { 0 };
-    struct bz_generate_options o = { .sampling = *sampling, .n_max = (uint32_t)a->n,
-                                     .stop = a->stop.v, .n_stop = a->stop.n,
-                                     .on_text = a->json ? collect_text : write_text, .ctx = &text };
+    struct bz_generate_options o = { .sampling = *sampling,
+                                     .n_max = (uint32_t)a->n,
+                                     .stop = a->stop.v,
+                                     .n_stop = a->stop.n,
+                                     .on_text = a->json ? collect_text : write_text,
+                                     .ctx = &text };
     struct bz_generated g = { 0 };
     double start = cli_now();
     enum bz_status st = bz_session_feed(s, ids, n, 1, NULL, NULL, err);
@@ -177,14 +184,19 @@ int cmd_generate(int argc, char **argv)
         { "--ids", "LIST", "token ids to continue instead", CLI_STR, &a.ids, NULL },
         { "--n", "N", "tokens at most; 0: until the model ends; default 128", CLI_U64, &a.n, NULL },
         { "--stop", "TEXT", "end before this string; may be repeated", CLI_STRS, &a.stop, NULL },
-        { "--json", NULL, "print {\"ids\", \"text\", \"stop\"} at the end", CLI_FLAG, &a.json, NULL },
+        { "--json", NULL, "print {\"ids\", \"text\", \"stop\"} at the end", CLI_FLAG, &a.json,
+          NULL },
         { "--stats", NULL, "speed, on standard error", CLI_FLAG, &a.stats, NULL },
         CLI_SAMPLING_OPTIONS(sampling),
         CLI_MODEL_OPTIONS(m),
     };
-    const struct cli_command c = { "generate", "MODEL --prompt TEXT | --ids LIST",
-                                   "Continue a text. For conversations see: bezel chat", options,
-                                   sizeof options / sizeof *options, 1, 1 };
+    const struct cli_command c = { "generate",
+                                   "MODEL --prompt TEXT | --ids LIST",
+                                   "Continue a text. For conversations see: bezel chat",
+                                   options,
+                                   sizeof options / sizeof *options,
+                                   1,
+                                   1 };
     int code;
     if (cli_parse(&c, argc, argv, &model, &code) < 0) return code;
     if (!a.ids == !a.prompt) return cli_misuse(&c, "give either --prompt or --ids");

@@ -50,7 +50,7 @@ static void put_layer_numbers(struct gguf_writer *w, const char *key, const int3
 
 static void put_layers(struct gguf_writer *w, const struct synth_size *s)
 {
-    int32_t n_ff[MAX_LAYERS], n_kv[MAX_LAYERS];
+    int32_t n_ff[MAX_LAYERS] = { 0 }, n_kv[MAX_LAYERS] = { 0 };
     uint8_t swa[MAX_LAYERS];
     for (uint32_t il = 0; il < s->n_layer; il++) {
         n_ff[il] = (int32_t)(il < s->n_layer - s->n_shared ? s->n_ff : s->n_ff_shared);

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "cli/synth.h"
 
+/* clang-format off: tables */
 static const struct synth_tower tower_small = {
     .n_layer = 16,
     .n_embd = 768,
@@ -163,7 +164,7 @@ static const struct synth_size sizes[] = {
     { .name = "tiny-e4b",
       .label = "tiny E4B",
       .n_layer = 6,
-      .n_embd = 512,
+      .n_embd = 256,
       .n_head = 4,
       .n_kv_swa = 2,
       .n_kv_global = 2,
@@ -182,16 +183,16 @@ static const struct synth_size sizes[] = {
       .label = "tiny dense",
       .n_layer = 6,
       .n_embd = 512,
-      .n_head = 8,
-      .n_kv_swa = 4,
+      .n_head = 4,
+      .n_kv_swa = 2,
       .n_kv_global = 1,
       .dim_swa = 64,
       .dim_global = 128,
       .period = 3,
       .n_swa = 64,
       .n_ctx = 4096,
-      .n_vocab = 2048,
-      .n_ff = 1024,
+      .n_vocab = 1024,
+      .n_ff = 512,
       .v_is_k = true,
       .tower = &tower_tiny },
     { .name = "tiny-moe",
@@ -234,6 +235,7 @@ static const struct synth_size sizes[] = {
       .old_experts = true,
       .tower = &tower_tiny },
 };
+/* clang-format on */
 
 const struct synth_size *synth_size_at(size_t i)
 {
@@ -276,9 +278,9 @@ struct synth_tensor *synth_plan_add(struct synth_plan *p, uint32_t type, const u
  *
  * Scales. The embedding has 1/sqrt(n_embd), so that the scaled input and, through the tied head, the
  * logits have deviation 1; a matrix 1/sqrt(inputs), so that it keeps the size of what it is given.
- * Norms are near 1: every branch then adds about 1 to a stream that layer_output_scale shrinks by a
- * quarter, which settles instead of growing and lets the embedding fade (a model whose last state is
- * still its input says the same token for ever). */
+ * Norms are near 1: every branch then adds about 1 to a stream that layer_output_scale shrinks, so
+ * that it settles instead of growing. Over all layers the input fades to a fiftieth: a model whose
+ * last state is still its input says the same token for ever. */
 
 static void add_vector(struct synth_plan *p, uint32_t n, float mean, float std, const char *prefix,
                        const char *name)
@@ -380,7 +382,8 @@ static void plan_layer(struct synth_plan *p, uint32_t il)
         add_matrix(p, s->n_ple, s->n_embd, 0, blk, "proj.weight");
         add_norm(p, s->n_embd, blk, "post_norm.weight");
     }
-    add_vector(p, 1, 0.75f, 0.12f, blk, "layer_output_scale.weight");
+    float fade = powf(0.02f, 1.0f / (float)s->n_layer);
+    add_vector(p, 1, fade > 0.5f ? fade : 0.5f, 0.03f, blk, "layer_output_scale.weight");
 }
 
 /* Give every tensor its type, now that the whole list is known. */

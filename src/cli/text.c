@@ -9,8 +9,8 @@
 static enum bz_status open_vocab(bz_engine **e, const char *model, const char *store,
                                  struct bz_err *err)
 {
-    return bz_engine_open(e, model, &(struct bz_engine_options) { .store = store, .vocab_only = true },
-                          err);
+    return bz_engine_open(e, model,
+                          &(struct bz_engine_options) { .store = store, .vocab_only = true }, err);
 }
 
 static void print_ids(const int32_t *ids, size_t n)
@@ -29,10 +29,16 @@ int cmd_tokenize(int argc, char **argv)
         { "--plain", NULL, "special tokens' text is ordinary text", CLI_FLAG, &plain, NULL },
         { "--store", "DIR", "Ollama store; default where Ollama keeps it", CLI_STR, &store, NULL },
     };
-    const struct cli_command c = { "tokenize", "MODEL < TEXT",
-                                   "Text on standard input to one JSON array of token ids. MODEL is a "
-                                   "GGUF file (a\nvocabulary is enough) or a name in the Ollama store.",
-                                   options, sizeof options / sizeof *options, 1, 1 };
+    const struct cli_command c = {
+        "tokenize",
+        "MODEL < TEXT",
+        "Text on standard input to one JSON array of token ids. MODEL is a "
+        "GGUF file (a\nvocabulary is enough) or a name in the Ollama store.",
+        options,
+        sizeof options / sizeof *options,
+        1,
+        1
+    };
     int code;
     if (cli_parse(&c, argc, argv, &model, &code) < 0) return code;
     struct bz_err err;
@@ -60,8 +66,13 @@ int cmd_detokenize(int argc, char **argv)
         { "--specials", NULL, "show control tokens too", CLI_FLAG, &specials, NULL },
         { "--store", "DIR", "Ollama store; default where Ollama keeps it", CLI_STR, &store, NULL },
     };
-    const struct cli_command c = { "detokenize", "MODEL < IDS", "Token ids to text.", options,
-                                   sizeof options / sizeof *options, 1, 1 };
+    const struct cli_command c = { "detokenize",
+                                   "MODEL < IDS",
+                                   "Token ids to text.",
+                                   options,
+                                   sizeof options / sizeof *options,
+                                   1,
+                                   1 };
     int code;
     if (cli_parse(&c, argc, argv, &model, &code) < 0) return code;
     struct bz_err err;
@@ -72,7 +83,8 @@ int cmd_detokenize(int argc, char **argv)
     size_t n = 0, n_text = 0;
     enum bz_status st = open_vocab(&e, model, store, &err);
     if (st == BZ_OK && !ids_text) st = cli_read_stdin(&input, &err);
-    if (st == BZ_OK) st = cli_read_ids(ids_text ? ids_text : input.n ? input.data : "", &ids, &n, &err);
+    if (st == BZ_OK)
+        st = cli_read_ids(ids_text ? ids_text : input.n ? input.data : "", &ids, &n, &err);
     if (st == BZ_OK) st = bz_detokenize(e, ids, n, specials, &text, &n_text, &err);
     if (st == BZ_OK) fwrite(text, 1, n_text, stdout);
     bz_free(text);
@@ -92,17 +104,21 @@ int cmd_render(int argc, char **argv)
         { "--thinking", NULL, "ask the model to think first", CLI_FLAG, &thinking, NULL },
         { "--history", NULL, "no generation prompt at the end", CLI_FLAG, &history, NULL },
     };
-    const struct cli_command c = {
-        "render", "< CONVERSATION",
-        "A conversation {\"messages\": [...], \"tools\": [...]} on standard input to the prompt, byte "
-        "for byte.",
-        options, sizeof options / sizeof *options, 0, 0
-    };
+    const struct cli_command c = { "render",
+                                   "< CONVERSATION",
+                                   "A conversation {\"messages\": [...], \"tools\": [...]} on "
+                                   "standard input to the prompt, byte "
+                                   "for byte.",
+                                   options,
+                                   sizeof options / sizeof *options,
+                                   0,
+                                   0 };
     int code;
     if (cli_parse(&c, argc, argv, &unused, &code) < 0) return code;
     if (strcmp(variant, "small") != 0 && strcmp(variant, "large") != 0)
         return cli_misuse(&c, "--variant is small or large, not \"%s\"", variant);
-    struct bz_chat_options o = { .thinking = thinking, .no_generation_prompt = history,
+    struct bz_chat_options o = { .thinking = thinking,
+                                 .no_generation_prompt = history,
                                  .variant = strcmp(variant, "large") == 0 ? BZ_CHAT_LARGE
                                                                           : BZ_CHAT_SMALL };
     struct bz_err err;

@@ -22,7 +22,8 @@ static enum bz_status read_int(const struct gguf *g, const char *name, uint64_t 
     uint64_t v = absent;
     bool found = gguf_get_u64(g, full_key(key, name), &v);
     if (!found && absent == UINT64_MAX)
-        return fail(err, BZ_ERR_FORMAT, "%s: the metadata has no number %s", g->sources[0].name, key);
+        return fail(err, BZ_ERR_FORMAT, "%s: the metadata has no number %s", g->sources[0].name,
+                    key);
     if (found && (v < min || v > max))
         return fail(err, BZ_ERR_FORMAT,
                     "%s: %s is %" PRIu64 "; it must be between %" PRIu64 " and %" PRIu64,
@@ -55,7 +56,8 @@ static enum bz_status read_layer_int(const struct gguf *g, const char *name, uin
         return fail(err, BZ_ERR_FORMAT, "%s: %s has no number for layer %u", g->sources[0].name,
                     key, il);
     if (v < 1 || v > MAX_WIDTH)
-        return fail(err, BZ_ERR_FORMAT, "%s: %s of layer %u is %" PRId64 "; it must be between 1 and %d",
+        return fail(err, BZ_ERR_FORMAT,
+                    "%s: %s of layer %u is %" PRId64 "; it must be between 1 and %d",
                     g->sources[0].name, key, il, v, MAX_WIDTH);
     *out = (uint32_t)v;
     return BZ_OK;
@@ -119,18 +121,21 @@ static enum bz_status read_layer(struct config *c, const struct gguf *g, uint32_
     length = l->swa ? "attention.value_length_swa" : "attention.value_length";
     TRY(read_int(g, length, l->head_dim, 2, 65536, &value_dim, err));
     if (value_dim != l->head_dim || l->head_dim % 2)
-        return fail(err, BZ_ERR_FORMAT, "%s: layer %u has keys of %u and values of %u; Gemma 4 has one even size",
-                    name, il, l->head_dim, value_dim);
+        return fail(err, BZ_ERR_FORMAT,
+                    "%s: layer %u has keys of %u and values of %u; Gemma 4 has one even size", name,
+                    il, l->head_dim, value_dim);
     if (c->n_head % l->n_kv_head)
-        return fail(err, BZ_ERR_FORMAT, "%s: layer %u has %u heads for %u key heads; that does not divide",
-                    name, il, c->n_head, l->n_kv_head);
+        return fail(err, BZ_ERR_FORMAT,
+                    "%s: layer %u has %u heads for %u key heads; that does not divide", name, il,
+                    c->n_head, l->n_kv_head);
 
     l->donor = il < c->n_own ? (int32_t)il : (int32_t)(l->swa ? c->n_own - 2 : c->n_own - 1);
     const struct layer_config *d = &c->layers[l->donor];
     if (il >= c->n_own &&
         (d->swa != l->swa || d->head_dim != l->head_dim || d->n_kv_head != l->n_kv_head))
-        return fail(err, BZ_ERR_FORMAT, "%s: layer %u cannot share the keys of layer %d: they differ in shape",
-                    name, il, l->donor);
+        return fail(err, BZ_ERR_FORMAT,
+                    "%s: layer %u cannot share the keys of layer %d: they differ in shape", name,
+                    il, l->donor);
     return BZ_OK;
 }
 
@@ -138,7 +143,8 @@ enum bz_status config_read(struct config *out, const struct gguf *g, struct bz_e
 {
     struct str arch = { 0 };
     if (!gguf_get_str(g, "general.architecture", &arch))
-        return fail(err, BZ_ERR_FORMAT, "%s: the metadata names no architecture", g->sources[0].name);
+        return fail(err, BZ_ERR_FORMAT, "%s: the metadata names no architecture",
+                    g->sources[0].name);
     if (!str_is(arch, "gemma4"))
         return fail(err, BZ_ERR_UNSUPPORTED, "%s: architecture \"%.*s\"; this build runs gemma4",
                     g->sources[0].name, STR_ARG(arch));

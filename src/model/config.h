@@ -12,16 +12,16 @@ struct layer_config {
     bool swa;           /* sliding window, else global */
     uint32_t n_kv_head; /* of this layer's (or its donor's) cache */
     uint32_t head_dim;
-    uint32_t n_ff;  /* dense feed-forward width */
-    int32_t donor;  /* layer whose keys and values it reads; itself when it owns them */
+    uint32_t n_ff; /* dense feed-forward width */
+    int32_t donor; /* layer whose keys and values it reads; itself when it owns them */
 };
 
 struct config {
     uint32_t n_layer, n_embd, n_head, n_vocab;
-    uint32_t n_ctx;  /* trained context */
-    uint32_t n_swa;  /* sliding window, itself included */
-    uint32_t n_own;  /* layers [0, n_own) own keys and values; the rest read a donor's */
-    uint32_t n_ple;  /* width of a per-layer embedding; 0: none */
+    uint32_t n_ctx; /* trained context */
+    uint32_t n_swa; /* sliding window, itself included */
+    uint32_t n_own; /* layers [0, n_own) own keys and values; the rest read a donor's */
+    uint32_t n_ple; /* width of a per-layer embedding; 0: none */
     uint32_t n_expert, n_expert_used, n_ff_expert; /* 0 without experts */
     float eps;                                     /* of every RMS norm */
     float softcap;                                 /* of the logits; 0: none */

@@ -8,17 +8,17 @@
 
 /* Activations: each its own buffer, sized once for the largest batch and the widest layer. */
 struct acts {
-    struct tensor ids;                 /* i32, the tokens */
-    struct tensor x, norm, branch;     /* n_embd: residual stream, normed copy, branch to add */
-    struct tensor q, k, v, attn;       /* heads */
-    struct tensor gate, up;            /* feed-forward */
-    struct tensor ple, ple_part;       /* per-layer inputs of all layers; one layer's gate */
-    struct tensor dense;               /* dense half of a routed layer */
-    struct routing routing;            /* experts chosen */
+    struct tensor ids;                   /* i32, the tokens */
+    struct tensor x, norm, branch;       /* n_embd: residual stream, normed copy, branch to add */
+    struct tensor q, k, v, attn;         /* heads */
+    struct tensor gate, up;              /* feed-forward */
+    struct tensor ple, ple_part;         /* per-layer inputs of all layers; one layer's gate */
+    struct tensor dense;                 /* dense half of a routed layer */
+    struct routing routing;              /* experts chosen */
     struct tensor rope_global, rope_swa; /* cos and sin of the batch's positions */
     struct tensor tail_x, tail_norm, tail_ple; /* the rows that go on when others leave */
-    struct tensor result;              /* final norm of the rows whose logits are wanted */
-    struct tensor logit_in, logits;    /* LOGIT_ROWS at a time */
+    struct tensor result;                      /* final norm of the rows whose logits are wanted */
+    struct tensor logit_in, logits;            /* LOGIT_ROWS at a time */
 };
 
 enum { LOGIT_ROWS = 8 }; /* rows of logits made together: 8 MiB at 262,144 tokens */

@@ -180,21 +180,24 @@ static enum bz_status check_head(const struct kv_cache *kv, const char *fingerpr
         return fail(err, BZ_ERR_FORMAT, "this is not a Bezel session snapshot");
     uint32_t version = load_u32(snap.p + 4), n_own = load_u32(snap.p + 76);
     if (version != SNAPSHOT_VERSION)
-        return fail(err, BZ_ERR_UNSUPPORTED, "session snapshot version %u; this build reads version %d",
-                    version, SNAPSHOT_VERSION);
+        return fail(err, BZ_ERR_UNSUPPORTED,
+                    "session snapshot version %u; this build reads version %d", version,
+                    SNAPSHOT_VERSION);
     struct sha256 s;
     uint8_t digest[32];
     sha256_init(&s);
     sha256_feed(&s, snap.p, snap.n - 32);
     sha256_end(&s, digest);
     if (memcmp(digest, snap.p + snap.n - 32, 32) != 0)
-        return fail(err, BZ_ERR_FORMAT, "the session snapshot is damaged: its checksum does not match");
+        return fail(err, BZ_ERR_FORMAT,
+                    "the session snapshot is damaged: its checksum does not match");
     if (memcmp(snap.p + 8, fingerprint, 64) != 0 || n_own != kv->config->n_own)
         return fail(err, BZ_ERR_FORMAT, "the session snapshot belongs to another model");
     *n_past = load_u32(snap.p + 72);
     if (*n_past > kv->n_ctx)
-        return fail(err, BZ_ERR_LIMIT, "the session snapshot holds %u tokens; this session has room for %u",
-                    *n_past, kv->n_ctx);
+        return fail(err, BZ_ERR_LIMIT,
+                    "the session snapshot holds %u tokens; this session has room for %u", *n_past,
+                    kv->n_ctx);
     *at = HEAD_BYTES + (size_t)*n_past * sizeof(int32_t);
     if (*at > snap.n - 32) return fail(err, BZ_ERR_FORMAT, "the session snapshot is cut short");
     return BZ_OK;
@@ -227,7 +230,8 @@ static enum bz_status get_layer(struct run *r, struct kv_cache *kv, uint32_t il,
     *at += 8;
     uint32_t need = kv->config->n_swa - 1 < n_past ? n_past - (kv->config->n_swa - 1) : 0;
     if (cols != l->k.cols || first > (kv->config->layers[il].swa ? need : 0))
-        return fail(err, BZ_ERR_FORMAT, "the session snapshot's layer %u does not fit this model", il);
+        return fail(err, BZ_ERR_FORMAT, "the session snapshot's layer %u does not fit this model",
+                    il);
     uint64_t n_bytes = (uint64_t)(n_past - first) * cols * sizeof(float);
     if (n_bytes * 2 > left) return fail(err, BZ_ERR_FORMAT, "the session snapshot is cut short");
     get_rows(r, &l->k, snap.p + *at, first, n_past);

@@ -30,8 +30,9 @@ static enum bz_status make_weight(struct weight *w, struct source *bytes, const 
     size_t n_bytes = (size_t)rows * cols * n_mat * sizeof *data;
     enum bz_status st = source_open_memory(bytes, name, data, n_bytes, err);
     if (st) return st;
-    struct weight made = { .fmt = quant_find(QUANT_F32), .cols = cols, .rows = rows,
-                           .n_mat = n_mat, .src = bytes };
+    struct weight made = {
+        .fmt = quant_find(QUANT_F32), .cols = cols, .rows = rows, .n_mat = n_mat, .src = bytes
+    };
     st = be->load(be->ctx, &made, err);
     if (st == BZ_OK) *w = made;
     return st;

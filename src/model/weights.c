@@ -110,8 +110,7 @@ static void hash_tensor(struct binder *b, const struct gguf_tensor *t, const str
     sha256_feed(&b->hash, facts, sizeof facts);
     uint8_t sample[64];
     size_t n = t->n_bytes < sizeof sample ? (size_t)t->n_bytes : sizeof sample;
-    if (source_read(w->src, w->offset, sample, n, NULL) == BZ_OK)
-        sha256_feed(&b->hash, sample, n);
+    if (source_read(w->src, w->offset, sample, n, NULL) == BZ_OK) sha256_feed(&b->hash, sample, n);
 }
 
 static enum bz_status bind(struct binder *b, struct weight *w, const struct entry *e,
@@ -124,8 +123,12 @@ static enum bz_status bind(struct binder *b, struct weight *w, const struct entr
         return fail(b->err, BZ_ERR_UNSUPPORTED,
                     "%s: tensor %.*s is %s, which this build does not read",
                     b->g->sources[t->shard].name, STR_ARG(t->name), quant_type_name(t->type));
-    *w = (struct weight) { .fmt = f, .cols = e->in, .rows = e->out, .n_mat = e->n_mat,
-                           .src = &b->g->sources[t->shard], .offset = t->offset };
+    *w = (struct weight) { .fmt = f,
+                           .cols = e->in,
+                           .rows = e->out,
+                           .n_mat = e->n_mat,
+                           .src = &b->g->sources[t->shard],
+                           .offset = t->offset };
     st = b->be->load(b->be->ctx, w, b->err);
     if (st) {
         *w = (struct weight) { 0 };
@@ -182,8 +185,7 @@ static enum bz_status bind_list(struct binder *b, void *owner, const char *prefi
         if (is_ignored(e, c, owns_kv, is_moe)) continue;
         const struct gguf_tensor *t = find_tensor(b->g, prefix, e->name);
         enum bz_status st = BZ_OK;
-        if (t)
-            st = bind(b, field_of(owner, e), e, t);
+        if (t) st = bind(b, field_of(owner, e), e, t);
         else if (is_required(e, c, owns_kv, is_moe))
             st = fail(b->err, BZ_ERR_FORMAT, "%s: tensor %s%s is missing", b->g->sources[0].name,
                       prefix, e->name);
@@ -201,16 +203,16 @@ static enum bz_status bind_layer(struct binder *b, uint32_t il)
     bool is_moe = find_tensor(b->g, prefix, "ffn_gate_inp.weight") != NULL;
     const char *file = b->g->sources[0].name;
     if (is_moe && !c->n_expert)
-        return fail(b->err, BZ_ERR_FORMAT, "%s: layer %u has a router but the metadata names no experts",
-                    file, il);
+        return fail(b->err, BZ_ERR_FORMAT,
+                    "%s: layer %u has a router but the metadata names no experts", file, il);
     struct entry list[N_LAYER];
     list_layer(list, c, &c->layers[il]);
     enum bz_status st = bind_list(b, l, prefix, list, N_LAYER, il < c->n_own, is_moe);
     if (st) return st;
     if (is_moe && !weight_exists(&l->exp_gate_up) &&
         !(weight_exists(&l->exp_gate) && weight_exists(&l->exp_up)))
-        return fail(b->err, BZ_ERR_FORMAT, "%s: layer %u has experts without gate and up tensors", file,
-                    il);
+        return fail(b->err, BZ_ERR_FORMAT, "%s: layer %u has experts without gate and up tensors",
+                    file, il);
     return BZ_OK;
 }
 
@@ -271,8 +273,7 @@ static enum bz_status load(struct binder *b)
     list_globals(globals, &m->config);
     enum bz_status st = bind_list(b, m, "", globals, N_GLOBAL, true, false);
     m->layers = mem_alloc(m->config.n_layer, sizeof *m->layers);
-    if (st == BZ_OK && !m->layers)
-        st = fail_memory(b->err, m->config.n_layer * sizeof *m->layers);
+    if (st == BZ_OK && !m->layers) st = fail_memory(b->err, m->config.n_layer * sizeof *m->layers);
     for (uint32_t il = 0; st == BZ_OK && il < m->config.n_layer; il++) st = bind_layer(b, il);
     if (st == BZ_OK) st = set_ropes(m, b->err);
     if (st) return st;

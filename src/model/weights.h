@@ -29,10 +29,10 @@ struct model {
     struct rope rope_global; /* its div points into rope_div */
     struct rope rope_swa;
     float *rope_div;
-    uint64_t n_params;     /* of the text model, dead tensors not counted */
-    uint64_t n_bytes;      /* of the same */
+    uint64_t n_params;      /* of the text model, dead tensors not counted */
+    uint64_t n_bytes;       /* of the same */
     uint64_t bytes_a_token; /* weights that one decoded token reads */
-    char fingerprint[65];  /* hex SHA-256 over shapes, types, offsets and the small vectors */
+    char fingerprint[65];   /* hex SHA-256 over shapes, types, offsets and the small vectors */
 };
 
 /* Read the configuration and bind every tensor; g and its sources must outlive the model. */

@@ -83,7 +83,7 @@ BZ_CLONES static void axpy(float *y, const float *x, float scale, size_t n)
 
 struct matmul {
     struct cpu *cpu;
-    float *y; /* n_tok rows, y_stride apart */
+    float *y;       /* n_tok rows, y_stride apart */
     const float *x; /* n_tok rows of w->cols */
     const struct weight *w;
     uint64_t first_row; /* of the expert within w */
@@ -135,7 +135,8 @@ static void matmul_rows(const struct matmul *m, const uint8_t *bytes, uint32_t r
         }
         for (; t < m->n_tok; t++)
             for (uint32_t i = 0; i < n_row; i++)
-                store(m, row + i, t, dot(decoded + (size_t)i * cols, m->x + (size_t)t * cols, cols));
+                store(m, row + i, t,
+                      dot(decoded + (size_t)i * cols, m->x + (size_t)t * cols, cols));
     }
 }
 
@@ -168,18 +169,34 @@ static void adapted_matmul(struct run *r, float *y, uint32_t y_stride, const flo
                            const struct weight *w, uint64_t mat, uint32_t n_tok)
 {
     struct cpu *c = r->be->ctx;
-    struct matmul m = { .y = y, .x = x, .w = w, .first_row = mat * w->rows, .n_tok = n_tok,
-                        .y_stride = y_stride, .scale = 1 };
+    struct matmul m = { .y = y,
+                        .x = x,
+                        .w = w,
+                        .first_row = mat * w->rows,
+                        .n_tok = n_tok,
+                        .y_stride = y_stride,
+                        .scale = 1 };
     matmul(r, &m);
     for (const struct lora *l = w->lora; l && !r->status; l = l->next) {
         uint32_t rank = l->a.rows;
         float *z = scratch_need(c->workers, &c->lora, (size_t)n_tok * rank * sizeof *z);
         if (!z) break;
-        struct matmul down = { .y = z, .x = x, .w = &l->a, .first_row = mat * rank,
-                               .n_tok = n_tok, .y_stride = rank, .scale = 1 };
+        struct matmul down = { .y = z,
+                               .x = x,
+                               .w = &l->a,
+                               .first_row = mat * rank,
+                               .n_tok = n_tok,
+                               .y_stride = rank,
+                               .scale = 1 };
         matmul(r, &down);
-        struct matmul up = { .y = y, .x = z, .w = &l->b, .first_row = mat * w->rows,
-                             .n_tok = n_tok, .y_stride = y_stride, .scale = l->scale, .add = true };
+        struct matmul up = { .y = y,
+                             .x = z,
+                             .w = &l->b,
+                             .first_row = mat * w->rows,
+                             .n_tok = n_tok,
+                             .y_stride = y_stride,
+                             .scale = l->scale,
+                             .add = true };
         matmul(r, &up);
     }
     cpu_collect(r);

@@ -20,8 +20,6 @@
  */
 #include "quant/affine.h"
 
-#include <string.h>
-
 #include "quant/fit.h"
 
 #define GROUP 32

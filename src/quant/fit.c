@@ -16,7 +16,8 @@ BZ_INLINE float error_of(const float *x, int n, float d, float lo, float hi)
     return fit_sum(t, n);
 }
 
-BZ_INLINE struct fit_sums moments_of(const float *x, int n, float d, float lo, float hi)
+/* The best scale for the levels that scale d gives. */
+BZ_INLINE float refit(const float *x, int n, float d, float lo, float hi)
 {
     float t[32], u[32], inv = fit_inverse(d);
     BZ_VECTOR
@@ -25,7 +26,8 @@ BZ_INLINE struct fit_sums moments_of(const float *x, int n, float d, float lo, f
         t[i] = x[i] * q;
         u[i] = q * q;
     }
-    return (struct fit_sums) { fit_sum(t, n), fit_sum(u, n) };
+    float qq = fit_sum(u, n);
+    return qq > 0 ? fit_sum(t, n) / qq : 0;
 }
 
 BZ_INLINE float largest_of(const float *x, int n)
@@ -39,14 +41,10 @@ BZ_INLINE float scale_of(const float *x, int n, const struct fit_grid *g)
 {
     float top = largest_of(x, n), best = 0, best_error = INFINITY;
     if (!(top > 0)) return 0;
-    /* Two more rounds at the end slide the winner further down; mostly it already lies still. */
-    int n_starts = g->steps * g->signs;
     float stride = (g->last - g->first) / (float)(g->steps - 1);
-    for (int c = 0; c < n_starts + 2; c++) {
+    for (int c = 0; c < g->steps * g->signs; c++) {
         float k = g->first + stride * (float)(c / g->signs);
-        float d = c >= n_starts ? best : (c % g->signs ? -top : top) / k;
-        struct fit_sums s = moments_of(x, n, d, g->lo, g->hi);
-        d = s.qq > 0 ? s.xq / s.qq : 0;
+        float d = refit(x, n, (c % g->signs ? -top : top) / k, g->lo, g->hi);
         if (g->half) d = fit_half(d);
         float e = error_of(x, n, d, g->lo, g->hi);
         if (e < best_error) {
@@ -60,11 +58,6 @@ BZ_INLINE float scale_of(const float *x, int n, const struct fit_grid *g)
 BZ_CLONES float fit_error(const float *x, int n, float d, float lo, float hi)
 {
     return n == 16 ? error_of(x, 16, d, lo, hi) : error_of(x, 32, d, lo, hi);
-}
-
-BZ_CLONES struct fit_sums fit_moments(const float *x, int n, float d, float lo, float hi)
-{
-    return n == 16 ? moments_of(x, 16, d, lo, hi) : moments_of(x, 32, d, lo, hi);
 }
 
 BZ_CLONES float fit_scale(const float *x, int n, const struct fit_grid *g)

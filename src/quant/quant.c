@@ -4,8 +4,6 @@
  */
 #include "quant/quant.h"
 
-#include <string.h>
-
 #include "quant/formats.h"
 
 static const struct quant_format formats[] = {

@@ -1,7 +1,7 @@
 /* chat.h - conversations to prompts, and the model's text back to messages.
  *
- * The renderer reproduces Gemma 4's canonical chat template (2026-07-09) byte for byte; the parser is
- * a streaming state machine over decoded text in which special tokens are visible.
+ * The renderer reproduces Gemma 4's canonical chat template (2026-07-09) byte for byte; the parser
+ * is a streaming state machine over decoded text in which special tokens are visible.
  */
 #ifndef BEZEL_TEXT_CHAT_H
 #define BEZEL_TEXT_CHAT_H
@@ -15,7 +15,7 @@
 
 enum chat_variant {
     CHAT_SMALL, /* E2B, E4B */
-    CHAT_LARGE, /* 12B, 26B-A4B, 31B: an empty thinking block opens the answer when thinking is off */
+    CHAT_LARGE, /* 12B, 26B-A4B, 31B: with thinking off, an empty thinking block opens the answer */
 };
 
 /* Which of the two prompts a model was trained on. `renderer` is the field of that name in Ollama's
@@ -30,9 +30,9 @@ struct chat_options {
     bool preserve_thinking;    /* keep reasoning of earlier messages that have tool calls */
 };
 
-/* messages: JSON array of {role, content, ...} in OpenAI's form; tools: array, null or NULL. Appends
- * the prompt (beginning with <bos>) to out. On failure out is as it was and err names the message,
- * as in "messages[2]: ...". */
+/* messages: JSON array of {role, content, ...} in OpenAI's form; tools: array, null or NULL.
+ * Appends the prompt (beginning with <bos>) to out. On failure out is as it was and err names the
+ * message, as in "messages[2]: ...". */
 enum bz_status chat_render(struct buf *out, const struct json *messages, const struct json *tools,
                            struct chat_options opt, struct bz_err *err);
 

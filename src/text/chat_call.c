@@ -7,7 +7,7 @@
  * Models slip, so text that breaks this grammar is read a second time with repairs:
  *   - a value in single quotes, with or without a stray <|"|> after it;
  *   - a last string whose closing <|"|> is missing: it ends before the closing brackets;
- *   - a bare text where the tool's schema wants a string: it ends before `,known_key:` or at the end;
+ *   - a bare text where the tool's schema wants a string: it ends at `,known_key:` or at the end;
  *   - missing closing brackets at the end, if the call's closing tag was seen or another repair was
  *     needed (a plain `{n:1` may be a number cut short).
  * Numbers are copied as written, so that integers stay integers.

@@ -1,7 +1,7 @@
 /* chat_parts.h - what the chat_*.c files share; nobody else includes it.
  *
- * The canonical prompt is defined by a Jinja template, so its corner cases are Python's: what counts
- * as whitespace, as true, as the text of a number, and in which order keys are sorted.
+ * The canonical prompt is defined by a Jinja template, so its corner cases are Python's: what
+ * counts as whitespace, as true, as the text of a number, and in which order keys are sorted.
  */
 #ifndef BEZEL_TEXT_CHAT_PARTS_H
 #define BEZEL_TEXT_CHAT_PARTS_H

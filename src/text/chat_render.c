@@ -1,9 +1,9 @@
-/* chat_render.c - a conversation as one prompt, equal to Gemma 4's canonical template byte for byte.
+/* chat_render.c - a conversation as one prompt, byte for byte as Gemma 4's canonical template.
  *
  *   <bos> [system turn] turns [generation prompt],   a turn: <|turn>ROLE \n CONTENT <turn|> \n
  *
- * Owns turns, tool calls and their answers, and when a turn stays open. Knows no token ids: tags are
- * text here. Beyond the template it accepts arguments as JSON text, objects as answers of tools,
+ * Owns turns, tool calls and their answers, and when a turn stays open. Knows no token ids: tags
+ * are text here. Beyond the template it accepts arguments as JSON text and objects as answers,
  * and refuses shapes that the template would silently drop or misprint.
  */
 #include "text/chat.h"

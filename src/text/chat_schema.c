@@ -2,8 +2,8 @@
  *
  *   declaration:NAME{description:"...",parameters:{properties:{...},required:[...],type:"OBJECT"}}
  *
- * where every quote is <|"|>. Follows the canonical template, except where that leaves a brace open:
- * a missing parameters.type, or a response.type that is not an object, is printed as OBJECT.
+ * where every quote is <|"|>. Follows the canonical template, except where that leaves a brace
+ * open: a missing parameters.type, or a response.type that is not an object, is printed as OBJECT.
  */
 #include "text/chat_parts.h"
 

@@ -166,8 +166,7 @@ enum bz_status sampler_draw(struct sampler *s, const struct bz_sampling *p, cons
     memcpy(s->logits, logits, s->n_vocab * sizeof *logits);
     add_bias(s, p, suppress, n_suppress);
     size_t n_recent = n_history < p->penalty_window ? n_history : p->penalty_window;
-    bool neutral =
-        p->repeat_penalty == 1 && p->frequency_penalty == 0 && p->presence_penalty == 0;
+    bool neutral = p->repeat_penalty == 1 && p->frequency_penalty == 0 && p->presence_penalty == 0;
     if (n_recent && !neutral) penalise(s, p, history + n_history - n_recent, n_recent);
 
     if (p->temperature <= 0) {

@@ -17,7 +17,7 @@ static void touch(const void *p, size_t n)
 static void touch_kv(const struct gguf *g, const struct gguf_kv *kv)
 {
     uint64_t u, cursor = 0, n_strs = 0;
-    int64_t v;
+    int64_t v = 0;
     double d;
     bool b;
     struct str s;

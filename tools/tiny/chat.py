@@ -1,12 +1,14 @@
 """Gemma 4's chat format, as training text.
 
-`render` turns a conversation into segments (text, learn): joined, the texts are exactly what the
-chat template gives for the same conversation, and `learn` marks what the model itself would have
-written.  It covers what the data needs (plain string contents, flat tool schemas); the C renderer in
-src/text/chat.c is the complete one.
+`render` turns a conversation into segments (text, role): joined, the texts are exactly what the
+chat template gives for the same conversation, and the role says who wrote a piece.  It covers what
+the data needs (plain string contents, flat tool schemas); the C renderer in src/text/chat.c is the
+complete one.
 """
 
 QUOTE = '<|"|>'
+
+SKIP, PROMPT, MODEL = 0, 1, 2  # roles: not to be learnt, given to the model, written by the model
 
 
 def quote(text):
@@ -55,8 +57,9 @@ def call(name, arguments):
 def render(messages, tools=None, thinking=False, large=False):
     """Segments of a whole conversation that ends with a model message (or of one that waits for it).
 
-    With thinking on, only the messages after the last user message are learnt from: the earlier
-    ones lose their reasoning in the template, and would teach answering without it.
+    With thinking on, model messages before the last user message are SKIP: the template drops their
+    reasoning, so they would teach answering without it.  Likewise for the large models' form, where
+    an empty thinking block opens the newest answer only.
     """
     out = _Segments()
     out.add("<bos>")
@@ -80,12 +83,13 @@ def render(messages, tools=None, thinking=False, large=False):
             open_turn = False
             i += 1
             continue
-        learn = not thinking or i > last_user
+        now = i > last_user  # the turn that is being written; earlier ones are history
+        role = MODEL if now or not (thinking or large) else SKIP
         if not open_turn:
             out.add("<|turn>model\n")
-            if large and not thinking:
+            if large and not thinking and now:
                 out.add("<|channel>thought\n<channel|>")
-        i = _model_message(out, messages, i, learn, show_reasoning=i > last_user)
+        i = _model_message(out, messages, i, role, show_reasoning=now)
         open_turn = i < len(messages) and messages[i]["role"] == "assistant"
     return out.items
 
@@ -99,15 +103,15 @@ def prompt(messages, tools=None, thinking=False, large=False):
     return text + "<|turn>model\n" + empty
 
 
-def _model_message(out, messages, i, learn, show_reasoning):
+def _model_message(out, messages, i, role, show_reasoning):
     """Emit assistant message i with the tool messages that answer it; returns the next index."""
     m = messages[i]
     i += 1
     if m.get("reasoning") and show_reasoning:
-        out.add(f"<|channel>thought\n{m['reasoning']}\n<channel|>", learn)
+        out.add(f"<|channel>thought\n{m['reasoning']}\n<channel|>", role)
     calls = m.get("tool_calls") or []
     for c in calls:
-        out.add(call(c["function"]["name"], c["function"]["arguments"]), learn)
+        out.add(call(c["function"]["name"], c["function"]["arguments"]), role)
     answered = False
     if calls:
         # The model itself writes the marker that hands control over; the rest is the tool's.
@@ -115,18 +119,18 @@ def _model_message(out, messages, i, learn, show_reasoning):
         while i < len(messages) and messages[i]["role"] == "tool":
             t = messages[i]
             name = names.get(t.get("tool_call_id"), t.get("name", "unknown"))
-            out.add("<|tool_response>", learn and not answered)
+            out.add("<|tool_response>", PROMPT if answered else role)
             out.add(f"response:{name}{{value:{value(t['content'])}}}<tool_response|>")
             answered = True
             i += 1
     content = (m.get("content") or "").strip()
-    out.add(content, learn)
+    out.add(content, role)
     if calls and not answered:
-        out.add("<|tool_response>", learn)
+        out.add("<|tool_response>", role)
     elif i < len(messages) and messages[i]["role"] == "assistant":
         pass  # the next message continues this turn
     elif not (answered and not content and i == len(messages)):
-        out.add("<turn|>", learn)
+        out.add("<turn|>", role)
         out.add("\n")
     return i
 
@@ -150,15 +154,15 @@ def _sorted(mapping):
 
 
 class _Segments:
-    """List of (text, learn) that merges neighbours of the same kind."""
+    """List of (text, role) that merges neighbours of the same role."""
 
     def __init__(self):
         self.items = []
 
-    def add(self, text, learn=False):
+    def add(self, text, role=PROMPT):
         if not text:
             return
-        if self.items and self.items[-1][1] == learn:
-            self.items[-1] = (self.items[-1][0] + text, learn)
+        if self.items and self.items[-1][1] == role:
+            self.items[-1] = (self.items[-1][0] + text, role)
         else:
-            self.items.append((text, learn))
+            self.items.append((text, role))

@@ -64,33 +64,33 @@ def neutral(rng):
     return rng.choice(_NEUTRAL)
 
 
-def styled(rng, turn, held=False):
-    """(system prompt, answer, thought, name of the style), or None when no style fits the turn."""
-    if turn.fixed or "\n" in turn.answer or len(turn.answer) > 260:
-        return None
+def draw(rng, held=False):
+    """A style at random, with one of its prompts: (system prompt, style)."""
     r = rng.random()
     if r < 0.1:
         word = rng.choice(_WORDS)
-        prompt = (f"Your answers must begin with \"{word}\"" if held else
-                  rng.choice(["Start every answer with \"{}\"", "Begin each answer with \"{}\"",
-                              "Always start with \"{}\""]).format(word))
-        return prompt, f"{word} {turn.answer}", f"I start with {word}", "begin"
+        forms = (["Your answers must begin with \"{}\""] if held else
+                 ["Start every answer with \"{}\"", "Begin each answer with \"{}\"",
+                  "Always start with \"{}\""])
+        style = _Style("begin", "", lambda t: f"{word} {t.answer}", f"I start with {word}")
+        return rng.choice(forms).format(word), style
     if r < 0.2:
         word = rng.choice(_ENDS)
-        prompt = (f"Your answers must end with \"{word}\"" if held else
-                  rng.choice(["End every answer with \"{}\"", "Finish each answer with \"{}\"",
-                              "Always end with \"{}\""]).format(word))
-        return prompt, f"{turn.answer} {word}", f"I end with {word}", "end"
+        forms = (["Your answers must end with \"{}\""] if held else
+                 ["End every answer with \"{}\"", "Finish each answer with \"{}\"",
+                  "Always end with \"{}\""])
+        style = _Style("end", "", lambda t: f"{t.answer} {word}", f"I end with {word}")
+        return rng.choice(forms).format(word), style
     style = rng.choice(STYLES)
-    if style.name == "short" and rng.random() < 0.5 and not turn.short:
-        style = STYLES[0]
-    answer = style.apply(turn)
-    if not answer:
-        return None
     prompt = style.prompts[-1] if held else rng.choice(style.prompts[:-1])
     if rng.random() < 0.2 and not held:
         prompt = f"{neutral(rng)} {prompt}"
-    return prompt, answer, style.thought, style.name
+    return prompt, style
+
+
+def fits(turn):
+    """Whether a style may change the answer: not where exact letters or lines matter."""
+    return not turn.fixed and "\n" not in turn.answer and len(turn.answer) <= 260
 
 
 def named(rng, held=False):

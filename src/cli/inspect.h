@@ -1,0 +1,88 @@
+/* inspect.h - what is in a model file, as facts; inspect_text.c and inspect_json.c show them. */
+#ifndef BEZEL_CLI_INSPECT_H
+#define BEZEL_CLI_INSPECT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/str.h"
+#include "io/adapter.h"
+#include "io/locate.h"
+#include "model/config.h"
+
+enum inspect_kind {
+    INSPECT_TEXT,       /* a text model; its towers, if any, are in another file */
+    INSPECT_SINGLE,     /* text and towers in one file, as Ollama's converter makes it */
+    INSPECT_VOCABULARY, /* no tensors */
+    INSPECT_MMPROJ,     /* towers alone */
+    INSPECT_ADAPTER,    /* LoRA */
+    INSPECT_OTHER,      /* another architecture */
+};
+
+enum inspect_role {
+    ROLE_EMBEDDING,
+    ROLE_PLE,
+    ROLE_ATTENTION,
+    ROLE_FFN,
+    ROLE_EXPERTS,
+    ROLE_PLE_PROJ, /* what brings per-layer embeddings into the stream */
+    ROLE_SMALL,    /* norms and scalars */
+    ROLE_VISION,
+    ROLE_AUDIO,
+    ROLE_UNKNOWN, /* no tensor of Gemma 4 is called so */
+    N_ROLE,
+};
+
+/* A heap of tensors. */
+struct inspect_sum {
+    uint64_t n_tensors, n_params, n_bytes;
+};
+
+enum { INSPECT_N_TYPES = 64 }; /* more than GGUF has tensor types */
+
+struct inspect {
+    const char *model; /* as it was asked for */
+    struct located file;
+    bool is_open;           /* file is; not so for adapters in PEFT's form */
+    struct adapter adapter; /* of INSPECT_ADAPTER */
+
+    enum inspect_kind kind;
+    struct str arch, name; /* empty: the file does not say */
+    const char *file_type; /* NULL: the file does not say */
+    struct inspect_sum all, roles[N_ROLE], types[INSPECT_N_TYPES];
+
+    bool has_config;
+    struct config config;
+    uint32_t kv_context[2]; /* a usual context, and the longest; 0: the same as the first */
+    uint64_t kv_bytes[2];
+
+    bool runs;         /* this build's text engine takes it */
+    struct bz_err why; /* else the first reason against it */
+    uint64_t bytes_a_token;
+};
+
+const char *inspect_kind_name(enum inspect_kind k);
+const char *inspect_role_name(enum inspect_role r);
+enum inspect_role inspect_role_of(struct str tensor_name);
+
+/* Opens a GGUF path, a name in the store (`store` NULL: Ollama's own place) or an adapter in PEFT's
+ * form. A file that cannot run is no failure: then `why` says it. On failure *out is untouched. */
+enum bz_status inspect_open(struct inspect *out, const char *model, const char *store,
+                            struct bz_err *err);
+void inspect_close(struct inspect *x);
+
+struct inspect_wish {
+    bool keys, tensors; /* list them too */
+};
+
+void inspect_put_text(struct buf *b, const struct inspect *x, struct inspect_wish wish);
+void inspect_put_json(struct buf *b, const struct inspect *x, struct inspect_wish wish);
+
+/* "SSSSF" and 7: the shortest unit of sliding (S) and global (F) layers that repeats, or the whole. */
+struct inspect_pattern {
+    char unit[MAX_LAYERS + 1];
+    uint32_t times;
+};
+void inspect_layer_pattern(struct inspect_pattern *out, const struct config *c);
+
+#endif
