@@ -436,10 +436,10 @@ static const struct op_case cases[] = {
     { "ple_mix",         5,   256, F32,        1e-12, .why = "many layers", .out = 35 },
     { "ple_mix",        65,     3, QUANT_BF16, 1e-12, .why = "narrow slices", .out = 2 },
 
-    { "router",          1,    64, F32,        1e-11, .why = "decode", .n_expert = 8, .n_used = 3 },
-    { "router",         65,    96, F32,        1e-11, .why = "many rows, all used", .n_expert = 5, .n_used = 5 },
-    { "router",          5,   256, QUANT_Q8_0, 1e-11, .why = "128 experts", .n_expert = 128, .n_used = 8 },
-    { "router",          4,    64, F32,        1e-11, .why = "adapted", .n_expert = 16, .n_used = 2, .rank = 8, .n_lora = 2 },
+    { "router",          1,    64, F32,        1e-15, .why = "decode", .n_expert = 8, .n_used = 3 },
+    { "router",         65,    96, F32,        1e-15, .why = "many rows, all used", .n_expert = 5, .n_used = 5 },
+    { "router",          5,   256, QUANT_Q8_0, 1e-15, .why = "128 experts", .n_expert = 128, .n_used = 8 },
+    { "router",          4,    64, F32,        1e-15, .why = "adapted", .n_expert = 16, .n_used = 2, .rank = 8, .n_lora = 2 },
 
     { "experts",         1,    64, QUANT_BF16, 1e-12, .why = "decode, fused", .out = 64, .n_expert = 8, .n_used = 3, .n_ff = 32 },
     { "experts",        65,    64, QUANT_Q8_0, 1e-12, .why = "rows grouped by expert", .out = 96, .n_expert = 8, .n_used = 3, .n_ff = 32 },

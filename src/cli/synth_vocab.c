@@ -157,8 +157,15 @@ static uint32_t bpe(const struct build *b, struct str s, uint32_t *cuts)
     }
 }
 
+/* Whether both parts of s are pieces: a character that is none stays a symbol, but merges nothing. */
+static bool are_pieces(const struct build *b, struct str s, uint32_t cut)
+{
+    return rank_of(b, (struct str) { s.p, cut }) != NO_PIECE &&
+           rank_of(b, (struct str) { s.p + cut, s.n - cut }) != NO_PIECE;
+}
+
 /* Make a word a piece, and on the way there what it is built from: two neighbours at a time, now
- * here, now there. A join that BPE would not reach is given up with the word. */
+ * here, now there. A join that merges cannot make is given up with the word. */
 static void add_word(struct build *b, struct str word, uint32_t limit)
 {
     uint32_t cuts[MAX_SYMBOLS + 1], inner[MAX_SYMBOLS + 1];
@@ -167,7 +174,7 @@ static void add_word(struct build *b, struct str word, uint32_t limit)
         if (n < 2 || words_full(b, limit)) return;
         uint32_t i = (uint32_t)word.n % (n - 1);
         struct str join = { word.p + cuts[i], cuts[i + 2] - cuts[i] };
-        if (bpe(b, join, inner) != 2) return;
+        if (bpe(b, join, inner) != 2 || !are_pieces(b, join, inner[1])) return;
         add_made(b, join);
     }
 }
@@ -248,8 +255,7 @@ static uint32_t list_merges(struct build *b, uint32_t i, struct str *out)
     struct str s = b->made[i];
     uint32_t n = 0;
     for (size_t at = 1; at < s.n; at++) {
-        struct str left = { s.p, at }, right = { s.p + at, s.n - at };
-        if (rank_of(b, left) == NO_PIECE || rank_of(b, right) == NO_PIECE) continue;
+        if (!are_pieces(b, s, (uint32_t)at)) continue;
         if (out) {
             char *p = arena_alloc(&b->v->text, s.n + 1, 1);
             if (!p) {
@@ -258,7 +264,7 @@ static uint32_t list_merges(struct build *b, uint32_t i, struct str *out)
             }
             memcpy(p, s.p, at);
             p[at] = ' ';
-            memcpy(p + at + 1, right.p, right.n);
+            memcpy(p + at + 1, s.p + at, s.n - at);
             out[n] = (struct str) { p, s.n + 1 };
         }
         n++;
@@ -331,7 +337,7 @@ static void put_token(struct build *b, uint32_t id, const char *text, enum token
     char *p = arena_copy_str(&b->v->text, text, n);
     if (!p) b->failed = true;
     b->v->tokens[id] = (struct str) { p, p ? n : 0 };
-    b->v->types[id] = type;
+    b->v->types[id] = (int32_t)type;
 }
 
 static void put_tokens(struct build *b)

@@ -395,7 +395,7 @@ enum bz_status gguf_writer_open(struct gguf_writer **out, const char *path, stru
     return BZ_OK;
 }
 
-/* The file must be whole on the disk before it takes its name, or a crash could leave a torn one. */
+/* Whole on the disk before it takes its name: a crash must not leave a torn file under it. */
 static void settle(struct gguf_writer *w)
 {
     if (fsync(w->fd) != 0 && errno != EINVAL && errno != ENOSYS) {

@@ -36,7 +36,7 @@ void gguf_put_kv(struct gguf_writer *w, const struct gguf_kv *kv);
 void gguf_put_tensor(struct gguf_writer *w, const char *name, uint32_t type, uint32_t n_dims,
                      const uint64_t *ne);
 
-/* Tensor data, in the order the tensors were named; a tensor may come in several pieces, but a piece
+/* Tensor data, in the order the tensors were named. A tensor may come in several pieces; a piece
  * belongs to one tensor. Padding after tensors is written here. */
 void gguf_put_data(struct gguf_writer *w, const void *p, size_t n);
 

@@ -222,7 +222,8 @@ static void head_norm_rope(struct run *r, struct tensor *x, const struct weight 
     uint32_t head_dim = x->cols / n_head, half = head_dim / 2;
     uint32_t n_pair = table ? table->cols / 2 : 0;
     for (uint32_t t = 0; t < x->rows; t++) {
-        const float *cosine = table ? row_f32(table, t) : NULL, *sine = cosine + n_pair;
+        const float *cosine = table ? row_f32(table, t) : NULL;
+        const float *sine = table ? cosine + n_pair : NULL;
         for (uint32_t h = 0; h < n_head; h++) {
             float *u = row_f32(x, t) + (size_t)h * head_dim;
             norm_vec(u, u, vec(w), head_dim, eps);

@@ -26,8 +26,10 @@ enum {
 
 typedef float v8 __attribute__((vector_size(32), aligned(4)));
 
-static inline float sum8(v8 v)
+/* By address: how a wide vector is passed by value depends on the instruction set. */
+BZ_INLINE float sum8(const v8 *p)
 {
+    v8 v = *p;
     return ((v[0] + v[4]) + (v[1] + v[5])) + ((v[2] + v[6]) + (v[3] + v[7]));
 }
 
@@ -45,7 +47,8 @@ BZ_CLONES static float dot(const float *a, const float *b, size_t n)
     }
     float tail = 0;
     for (; i < n; i++) tail += a[i] * b[i];
-    return sum8((s0 + s1) + (s2 + s3)) + tail;
+    s0 = (s0 + s1) + (s2 + s3);
+    return sum8(&s0) + tail;
 }
 
 /* out[r][t] = w_r . x_t for 4 weight rows and 3 activation rows, each `stride` floats apart. */
@@ -69,7 +72,7 @@ BZ_CLONES static void dot_tile(float out[TILE_ROWS][TILE_TOKS], const float *w, 
             float tail = 0;
             for (size_t j = i; j < n; j++)
                 tail += w[(size_t)r * stride + j] * x[(size_t)t * stride + j];
-            out[r][t] = sum8(sum[r][t]) + tail;
+            out[r][t] = sum8(&sum[r][t]) + tail;
         }
 }
 

@@ -327,7 +327,7 @@ enum bz_status tokenizer_encode(const struct tokenizer *t, struct str text,
     struct work w = { .t = t, .out = out };
     size_t n_before = out->n;
     if (!opt.no_bos && t->special[SPECIAL_BOS] >= 0) put_special(&w, t->special[SPECIAL_BOS]);
-    encode_text(&w, text, opt.plain);
+    if (text.n) encode_text(&w, text, opt.plain); /* an empty text may have no address */
     mem_free(w.symbols);
     mem_free(w.heap);
     if (!w.failed) return BZ_OK;

@@ -1,0 +1,101 @@
+"""Training: data in parallel processes, then a fixed number of steps over the packed stream."""
+
+import multiprocessing
+import time
+
+import numpy as np
+import torch
+
+import corpus
+from model import Trainee, build, initialise, MEMBERS
+from optim import make_optimizer
+
+PROMPT_WEIGHT = 0.1  # of tokens that the model only reads
+MAX_DOCUMENTS = 4096  # in one batch
+
+
+class Stream:
+    """All shards in a row, on the device: ids, roles, positions, and where documents begin."""
+
+    def __init__(self, shards, device):
+        ids, roles, positions = (np.concatenate([s[i] for s in shards]) for i in range(3))
+        self.starts = np.flatnonzero(positions == 0)
+        self.n = len(ids)
+        self.ids = torch.from_numpy(ids.astype(np.int16)).to(device)
+        self.roles = torch.from_numpy(roles).to(device)
+        self.positions = torch.from_numpy(positions.astype(np.int16)).to(device)
+        self.device = device
+
+    def batch(self, begin, size):
+        """ids, positions, bounds, targets, weights of the tokens begin .. begin+size."""
+        ids = self.ids[begin:begin + size + 1].long()
+        roles = self.roles[begin + 1:begin + size + 1]
+        positions = self.positions[begin:begin + size + 1].long()
+        weights = (roles == 2).float() + (roles == 1).float() * PROMPT_WEIGHT
+        weights = weights * (positions[1:] != 0)  # nothing predicts the next document
+        lo, hi = np.searchsorted(self.starts, [begin + 1, begin + size])
+        bounds = np.full(MAX_DOCUMENTS + 1, size, np.int32)
+        bounds[0] = 0
+        bounds[1:hi - lo + 1] = self.starts[lo:hi] - begin
+        bounds = torch.from_numpy(bounds).pin_memory() if self.device != "cpu" else torch.from_numpy(bounds)
+        return ids[:-1], positions[:-1], bounds.to(self.device, non_blocking=True), ids[1:], weights
+
+
+def _make_shard(job):
+    tokenizer, seed, n_tokens = job
+    ids, roles, positions = corpus.shard(tokenizer, seed, n_tokens)
+    return np.array(ids, np.uint16), np.array(roles, np.uint8), np.array(positions, np.uint16)
+
+
+def make_shards(tokenizer, n_tokens, seed, processes):
+    """Shards of about a million tokens each, made by a pool of processes, in a fixed order."""
+    count = max(1, round(n_tokens / 1e6))
+    jobs = [(tokenizer, seed + i, n_tokens // count) for i in range(count)]
+    if processes == 1:
+        return [_make_shard(j) for j in jobs]
+    with multiprocessing.get_context("spawn").Pool(processes) as pool:
+        return pool.map(_make_shard, jobs, chunksize=1)
+
+
+def learning_rate(step, steps, peak, warmup=200):
+    """A short warm-up, then half a cosine down to one hundredth."""
+    if step < warmup:
+        return peak * (step + 1) / warmup
+    x = (step - warmup) / max(1, steps - warmup)
+    return peak * (0.01 + 0.99 * 0.5 * (1 + np.cos(np.pi * x)))
+
+
+def train(name, vocab_size, stream, steps, batch, peak, device, compiled=True, log=None, budget_s=None):
+    """Returns the trained model (float32) and the curve [(step, tokens, loss, seconds)].
+
+    `budget_s` stops early (with a note in the curve): a guard, not part of a normal run.
+    """
+    model = build(name, vocab_size)
+    initialise(model, MEMBERS[name]["seed"])
+    model.to(device)
+    trainee = Trainee(model, packed=device != "cpu")
+    run = torch.compile(trainee) if compiled else trainee
+    optimizer = make_optimizer(model)
+    order = np.random.RandomState(MEMBERS[name]["seed"])
+    starts = (stream.n - 1) // batch
+    plan, curve, began = [], [], time.time()
+    for step in range(steps):
+        if not plan:  # each pass over the data takes the chunks in a new order
+            plan = list(order.permutation(starts))
+        inputs = stream.batch(int(plan.pop()) * batch, batch)
+        with torch.autocast(device, dtype=torch.bfloat16, enabled=device != "cpu"):
+            loss, report = run(*inputs)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step(learning_rate(step, steps, peak))
+        for p in model.parameters():
+            p.grad = None
+        if step % 50 == 0 or step == steps - 1:
+            seconds = time.time() - began
+            curve.append((step, (step + 1) * batch, report.item(), seconds))
+            if log and (step % 250 == 0 or step == steps - 1):
+                log(f"{name} step {step} loss {curve[-1][2]:.4f} {seconds:.1f} s")
+            if budget_s and seconds > budget_s:
+                log(f"{name}: stopped at step {step} of {steps}: out of time")
+                break
+    return model, curve
