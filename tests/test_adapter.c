@@ -512,7 +512,7 @@ static void check_bad_peft(struct st_file *f, const char *config, enum bz_status
     CHECK(a.n_targets == 77);
 }
 
-static void test_bad_peft(void)
+static void test_bad_modules(void)
 {
     struct st_file f = { 0 };
     TEST("unknown modules are named, embedding and head are explained")
@@ -537,6 +537,11 @@ static void test_bad_peft(void)
         mem_free(put_random(&f, "model.layers.0.mlp.up_proj.lora_magnitude_vector", 1, 3));
         check_bad_peft(&f, CONFIG(""), BZ_ERR_UNSUPPORTED, "lora_magnitude_vector");
     }
+}
+
+static void test_bad_configs(void)
+{
+    struct st_file f = { 0 };
     TEST("configs of another kind are refused")
     {
         static const char *const bad[][2] = {
@@ -565,12 +570,19 @@ static void test_bad_peft(void)
             { "{\"peft_type\":\"LORA\",\"r\":-4,\"lora_alpha\":6}", "the rank -4" },
             { "{\"peft_type\":\"LORA\",\"r\":4.5,\"lora_alpha\":6}", "the rank 4.5" },
             { CONFIG(",\"rank_pattern\":{\"q_proj\":\"x\"}"), "q_proj" },
+            { CONFIG(",\"rank_pattern\":[4]"), "must be objects" },
+            { CONFIG(",\"alpha_pattern\":\"q_proj\""), "must be objects" },
         };
         for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
             put_pair(&f, "model.layers.0.self_attn.q_proj", 4, 3, 2);
             check_bad_peft(&f, bad[i][0], BZ_ERR_FORMAT, bad[i][1]);
         }
     }
+}
+
+static void test_bad_weights(void)
+{
+    struct st_file f = { 0 };
     TEST("weights that do not pair, or are not numbers, are errors")
     {
         float w[12] = { 0, 1, 2, (float)INFINITY };
@@ -727,7 +739,9 @@ int main(void)
     test_peft();
     test_scales();
     test_experts();
-    test_bad_peft();
+    test_bad_modules();
+    test_bad_configs();
+    test_bad_weights();
     test_hostile();
     remove(gguf_path);
     remove(config_path);

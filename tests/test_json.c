@@ -154,6 +154,7 @@ static void test_strings(void)
     {
         CHECK_STR(again("\"\\ud83d\""), "\"\xef\xbf\xbd\"");
         CHECK_STR(again("\"\\ude00x\""), "\"\xef\xbf\xbdx\"");
+        CHECK_STR(again("\"\\ude00\\ude00\""), "\"\xef\xbf\xbd\xef\xbf\xbd\"");
         CHECK_STR(again("\"\\ud83d\\n\""), "\"\xef\xbf\xbd\\n\"");
         CHECK_STR(again("\"\\ud83d\\u0041\""), "\"\xef\xbf\xbd"
                                                "A\"");

@@ -132,57 +132,57 @@ struct name_case {
     const char *text, *host, *space, *model, *tag, *short_name;
 };
 
+static const struct name_case good_names[] = {
+    { "gemma4", "registry.ollama.ai", "library", "gemma4", "latest", "gemma4:latest" },
+    { "gemma4:e4b", "registry.ollama.ai", "library", "gemma4", "e4b", "gemma4:e4b" },
+    { "user/m:t", "registry.ollama.ai", "user", "m", "t", "user/m:t" },
+    { "hf.co/Org/Repo:Q4_K_M", "hf.co", "Org", "Repo", "Q4_K_M", "hf.co/Org/Repo:Q4_K_M" },
+    { "hf.co/Org/Repo-1.2_x", "hf.co", "Org", "Repo-1.2_x", "latest",
+      "hf.co/Org/Repo-1.2_x:latest" },
+    { "host:5000/n/m", "host:5000", "n", "m", "latest", "host:5000/n/m:latest" },
+    { "host:5000/n/m:t", "host:5000", "n", "m", "t", "host:5000/n/m:t" },
+    { "http://host:5000/n/m:t", "host:5000", "n", "m", "t", "host:5000/n/m:t" },
+    { "https://registry.ollama.ai/library/gemma4:12b", "registry.ollama.ai", "library", "gemma4",
+      "12b", "gemma4:12b" },
+    { "Registry.Ollama.AI/Library/Gemma4", "Registry.Ollama.AI", "Library", "Gemma4", "latest",
+      "Gemma4:latest" },
+    { "_why/_the/_lucky:_stiff", "_why", "_the", "_lucky", "_stiff", "_why/_the/_lucky:_stiff" },
+    { "a..b/c/d..e:f..g", "a..b", "c", "d..e", "f..g", "a..b/c/d..e:f..g" },
+};
+static const char *const bad_names[] = {
+    "",         ":",        "/",           "m:",         ":t",         "a/",          "/m",
+    "a//m",     "a/b/",     "..",          ".",          "../m",       "m:..",        "../../m:t",
+    "a/../m:t", "../a/m:t", "/etc/passwd", "//a/m",      "h/n/m:t/u",  "h/h/n/m:t",   "a/b/c/d:e",
+    "m:t:u",    "m t",      "m:t ",        " m",         "m\n",        "n.s/m",       "h/n.s/m:t",
+    "-m",       "m:-t",     ".m",          "m:.t",       "n:p/m",      "m@sha256:ab", "m:t@x",
+    "m\\n:t",   "h/n/m%2e", "http://m",    "http://n/m", "\xc3\xa9:t", "m:\xff",      "h\\..\\m",
+};
+
 static void test_names(void)
 {
-    static const struct name_case good[] = {
-        { "gemma4", "registry.ollama.ai", "library", "gemma4", "latest", "gemma4:latest" },
-        { "gemma4:e4b", "registry.ollama.ai", "library", "gemma4", "e4b", "gemma4:e4b" },
-        { "user/m:t", "registry.ollama.ai", "user", "m", "t", "user/m:t" },
-        { "hf.co/Org/Repo:Q4_K_M", "hf.co", "Org", "Repo", "Q4_K_M", "hf.co/Org/Repo:Q4_K_M" },
-        { "hf.co/Org/Repo-1.2_x", "hf.co", "Org", "Repo-1.2_x", "latest",
-          "hf.co/Org/Repo-1.2_x:latest" },
-        { "host:5000/n/m", "host:5000", "n", "m", "latest", "host:5000/n/m:latest" },
-        { "host:5000/n/m:t", "host:5000", "n", "m", "t", "host:5000/n/m:t" },
-        { "http://host:5000/n/m:t", "host:5000", "n", "m", "t", "host:5000/n/m:t" },
-        { "https://registry.ollama.ai/library/gemma4:12b", "registry.ollama.ai", "library",
-          "gemma4", "12b", "gemma4:12b" },
-        { "Registry.Ollama.AI/Library/Gemma4", "Registry.Ollama.AI", "Library", "Gemma4", "latest",
-          "Gemma4:latest" },
-        { "_why/_the/_lucky:_stiff", "_why", "_the", "_lucky", "_stiff",
-          "_why/_the/_lucky:_stiff" },
-        { "a..b/c/d..e:f..g", "a..b", "c", "d..e", "f..g", "a..b/c/d..e:f..g" },
-    };
-    static const char *const bad[] = {
-        "",          ":",         "/",          "m:",          ":t",          "a/",
-        "/m",        "a//m",      "a/b/",       "..",          ".",           "../m",
-        "m:..",      "../../m:t", "a/../m:t",   "../a/m:t",    "/etc/passwd", "//a/m",
-        "h/n/m:t/u", "h/h/n/m:t", "a/b/c/d:e",  "m:t:u",       "m t",         "m:t ",
-        " m",        "m\n",       "n.s/m",      "h/n.s/m:t",   "-m",          "m:-t",
-        ".m",        "m:.t",      "n:p/m",      "m@sha256:ab", "m:t@x",       "m\\n:t",
-        "h/n/m%2e",  "http://m",  "http://n/m", "\xc3\xa9:t",  "m:\xff",      "h\\..\\m",
-    };
     struct ollama_name n;
     struct bz_err err;
     TEST("names are read in every form")
     {
-        for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        for (size_t i = 0; i < sizeof good_names / sizeof *good_names; i++) {
             char text[OLLAMA_MAX_NAME];
             err.text[0] = 0;
-            CHECK_MSG(ollama_parse_name(&n, str_of(good[i].text), &err) == BZ_OK, "%s", err.text);
-            CHECK_STR(n.host, good[i].host);
-            CHECK_STR(n.space, good[i].space);
-            CHECK_STR(n.model, good[i].model);
-            CHECK_STR(n.tag, good[i].tag);
+            CHECK_MSG(ollama_parse_name(&n, str_of(good_names[i].text), &err) == BZ_OK, "%s",
+                      err.text);
+            CHECK_STR(n.host, good_names[i].host);
+            CHECK_STR(n.space, good_names[i].space);
+            CHECK_STR(n.model, good_names[i].model);
+            CHECK_STR(n.tag, good_names[i].tag);
             ollama_short_name(&n, text);
-            CHECK_STR(text, good[i].short_name);
+            CHECK_STR(text, good_names[i].short_name);
         }
     }
     TEST("whatever is no name is refused with a sentence")
     {
-        for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        for (size_t i = 0; i < sizeof bad_names / sizeof *bad_names; i++) {
             err.text[0] = 0;
-            CHECK_MSG(ollama_parse_name(&n, str_of(bad[i]), &err) == BZ_ERR_ARGUMENT, "\"%s\"",
-                      bad[i]);
+            CHECK_MSG(ollama_parse_name(&n, str_of(bad_names[i]), &err) == BZ_ERR_ARGUMENT,
+                      "\"%s\"", bad_names[i]);
             CHECK(strstr(err.text, "not a model name"));
             CHECK(!strchr(err.text, '\n'));
         }

@@ -11,6 +11,7 @@
 struct job {
     uint32_t n_tasks, n_workers;
     atomic_uint bad; /* calls with a task or worker out of range, or a shared worker */
+    atomic_bool begun;
     atomic_uint busy[POOL_MAX_THREADS];
     uint8_t count[MAX_TASKS]; /* plain bytes: each must be written by one task only */
     uint64_t sum[MAX_TASKS];
@@ -55,12 +56,16 @@ static void rest(long ns)
     nanosleep(&t, NULL);
 }
 
-/* The first task takes long; the others must not wait behind it. */
-static void uneven(void *ctx, uint32_t task, uint32_t worker)
+/* A worker takes long over its task, and the caller does not leave before one has begun: so the
+ * caller ends up waiting. */
+static void slow_workers(void *ctx, uint32_t task, uint32_t worker)
 {
-    (void)worker;
     struct job *j = ctx;
-    if (task == 0) rest(3000000);
+    if (worker != 0) {
+        j->begun = true;
+        rest(3000000);
+    }
+    while (j->n_workers > 1 && !j->begun) rest(1000);
     j->count[task]++;
 }
 
@@ -148,7 +153,8 @@ int main(void)
         CHECK(pool_open(&p, 3));
         for (int i = 0; i < 5; i++) {
             memset(&job, 0, sizeof job);
-            pool_run(p, uneven, &job, 200);
+            job.n_workers = pool_size(p);
+            pool_run(p, slow_workers, &job, 200);
             int once = 0;
             for (uint32_t t = 0; t < 200; t++) once += job.count[t] == 1;
             CHECK(once == 200);
@@ -162,7 +168,7 @@ int main(void)
         for (int i = 0; i < 100; i++) {
             struct pool *p = NULL;
             CHECK(pool_open(&p, 3));
-            if (i % 3 == 1) pool_run(p, uneven, &job, 0);
+            if (i % 3 == 1) pool_run(p, note, &job, 0);
             if (i % 3 == 2) CHECK(run_is_right(p, 10));
             if (i % 10 == 9) rest(100000);
             pool_close(p);

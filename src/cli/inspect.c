@@ -7,6 +7,7 @@
 
 #include "cli/cli.h"
 #include "cli/quant_mix.h"
+#include "io/quote.h"
 #include "model/kv.h"
 #include "model/weights.h"
 #include "ops/ops_cpu.h"
@@ -187,8 +188,8 @@ static enum bz_status collect(struct inspect *x, struct bz_err *err)
         fail(&x->why, BZ_ERR_UNSUPPORTED, "it has towers but no text model");
         return BZ_OK;
     case INSPECT_OTHER:
-        fail(&x->why, BZ_ERR_UNSUPPORTED, "its architecture is \"%.*s\"; this build runs gemma4",
-             x->arch.n < 64 ? (int)x->arch.n : 64, x->arch.p ? x->arch.p : "");
+        fail(&x->why, BZ_ERR_UNSUPPORTED, "its architecture is \"%s\"; this build runs gemma4",
+             quote(x->arch).z);
         return BZ_OK;
     }
     return BZ_OK;

@@ -114,6 +114,10 @@ static enum bz_status read_config(struct config *c, const struct json *root, con
         .alpha_pattern = get_as(root, "alpha_pattern", JSON_OBJECT),
         .parameters = get_as(root, "target_parameters", JSON_ARRAY),
     };
+    if ((!c->rank_pattern && !is_off(json_get(root, "rank_pattern"))) ||
+        (!c->alpha_pattern && !is_off(json_get(root, "alpha_pattern"))))
+        return fail(err, BZ_ERR_FORMAT,
+                    "%s: rank_pattern and alpha_pattern in its config must be objects", file);
     return BZ_OK;
 }
 

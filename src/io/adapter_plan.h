@@ -9,8 +9,9 @@
 #include "base/strmap.h"
 #include "io/adapter.h"
 
-/* One tensor, meant as dst[expert][row][col] = src[expert * by_expert + row * by_row + col * by_col]
- * in weights. A is rank x in, B is out x rank. */
+/* One tensor of weights, meant as
+ *     dst[expert][row][col] = src[expert * by_expert + row * by_row + col * by_col]
+ * where A has rank x in of them, and B out x rank. */
 struct adapter_half {
     const struct source *src; /* NULL: this half is missing */
     uint64_t offset, n_bytes;

@@ -3,9 +3,9 @@
  *     <root>/manifests/<host>/<namespace>/<model>/<tag>    JSON: which blobs make up a model
  *     <root>/blobs/sha256-<64 hex>                         their bytes
  *
- * Three files: ollama_name.c (names) and ollama_manifest.c (JSON) know no files at all, so a browser
- * that was handed a directory can use them; ollama.c walks the disk. Nothing that a name, a manifest
- * or a symbolic link says can reach a file outside the root.
+ * Three parts: ollama_name.c (names) and ollama_manifest.c (JSON) know no files at all, so a
+ * browser that was handed a directory can use them; ollama.c walks the disk. Nothing that a name, a
+ * manifest or a symbolic link says can reach a file outside the root.
  */
 #ifndef BEZEL_IO_OLLAMA_H
 #define BEZEL_IO_OLLAMA_H
@@ -122,8 +122,8 @@ enum bz_status ollama_parse_messages(struct ollama_message **out, size_t *n, str
 
 /* --- the store on disk --- */
 
-/* Where the store is: `wish` if not NULL, else $OLLAMA_MODELS, else ~/.ollama/models, else the Linux
- * service's place. The path is resolved; the caller frees *out with mem_free. */
+/* Where the store is: `wish` if not NULL, else $OLLAMA_MODELS, else ~/.ollama/models, else the
+ * place of the Linux service. The path is resolved; the caller frees *out with mem_free. */
 enum bz_status ollama_find_root(char **out, const char *wish, struct bz_err *err);
 
 struct ollama_entry {
@@ -139,7 +139,7 @@ struct ollama_list {
     size_t n_unreadable; /* manifests left out because they make no sense */
 };
 
-/* `root` is a result of ollama_find_root. */
+/* `root` is a store's directory, here and below. */
 enum bz_status ollama_list(struct ollama_list *out, const char *root, struct bz_err *err);
 void ollama_list_free(struct ollama_list *l);
 
@@ -155,7 +155,8 @@ struct ollama_model {
 };
 
 /* Find a model (exact name first, then whatever the case of its letters), read its manifest and its
- * small blobs, and check that every blob is there in its stated size. On failure *out is untouched. */
+ * small blobs, and check that every blob is there in its stated size. On failure *out is
+ * untouched. */
 enum bz_status ollama_open(struct ollama_model *out, const char *root, const char *name,
                            struct bz_err *err);
 void ollama_close(struct ollama_model *m);

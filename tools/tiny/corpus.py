@@ -39,6 +39,10 @@ class _Choice:
 
 _group = _Choice([(_Choice(turns), weight) for turns, weight in _GROUPS])
 _chain = _Choice(data_facts.CHAINS)
+# Turns that no declared tool could serve better.
+_no_tool_turn = _Choice([(data_facts.relation_turn, 5), (data_facts.trivia_turn, 2), (data_facts.work_turn, 1),
+                         (data_talk.intent_turn, 4), (data_text.list_turn, 1), (data_text.past_turn, 1),
+                         (data_text.reading_turn, 1), (data_story.story_turn, 0.5)])
 
 
 def any_turn(rng, held=False):
@@ -101,7 +105,7 @@ def tool_sample(rng):
     if r < 0.74:
         return data_tools.parallel_sample(rng)
     if r < 0.88:
-        return data_tools.no_call_sample(rng, any_turn(rng))
+        return data_tools.no_call_sample(rng, _no_tool_turn(rng)(rng))
     return data_tools.missing_tool_sample(rng)
 
 

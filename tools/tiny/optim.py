@@ -20,7 +20,7 @@ def make_optimizer(model, decay=0.1):
             rest.append(p)
     fused = all(p.is_cuda for p in rest)
     adam = torch.optim.AdamW([{"params": tables, "weight_decay": 0.0}, {"params": rest, "weight_decay": 0.0}],
-                             lr=1e-3, betas=(0.9, 0.95), eps=1e-10, fused=fused)
+                             lr=1e-3, betas=(0.9, 0.95), eps=1e-10, **({"fused": True} if fused else {}))
     return _Pair(Muon(matrices, decay=decay), adam)
 
 

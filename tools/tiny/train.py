@@ -1,13 +1,11 @@
-"""Training: data in parallel processes, then a fixed number of steps over the packed stream."""
+"""Training: a fixed number of steps over the packed stream of documents."""
 
-import multiprocessing
 import time
 
 import numpy as np
 import torch
 
-import corpus
-from model import Trainee, build, initialise, MEMBERS
+from model import MEMBERS, Trainee, build, initialise
 from optim import make_optimizer
 
 PROMPT_WEIGHT = 0.1  # of tokens that the model only reads
@@ -41,22 +39,6 @@ class Stream:
         return ids[:-1], positions[:-1], bounds.to(self.device, non_blocking=True), ids[1:], weights
 
 
-def _make_shard(job):
-    tokenizer, seed, n_tokens = job
-    ids, roles, positions = corpus.shard(tokenizer, seed, n_tokens)
-    return np.array(ids, np.uint16), np.array(roles, np.uint8), np.array(positions, np.uint16)
-
-
-def make_shards(tokenizer, n_tokens, seed, processes):
-    """Shards of about a million tokens each, made by a pool of processes, in a fixed order."""
-    count = max(1, round(n_tokens / 1e6))
-    jobs = [(tokenizer, seed + i, n_tokens // count) for i in range(count)]
-    if processes == 1:
-        return [_make_shard(j) for j in jobs]
-    with multiprocessing.get_context("spawn").Pool(processes) as pool:
-        return pool.map(_make_shard, jobs, chunksize=1)
-
-
 def learning_rate(step, steps, peak, warmup=200):
     """A short warm-up, then half a cosine down to one hundredth."""
     if step < warmup:
@@ -73,7 +55,7 @@ def train(name, vocab_size, stream, steps, batch, peak, device, compiled=True, l
     model = build(name, vocab_size)
     initialise(model, MEMBERS[name]["seed"])
     model.to(device)
-    trainee = Trainee(model, packed=device != "cpu")
+    trainee = Trainee(model)
     run = torch.compile(trainee) if compiled else trainee
     optimizer = make_optimizer(model)
     order = np.random.RandomState(MEMBERS[name]["seed"])

@@ -1,0 +1,303 @@
+/* `bezel inspect`: what it says about files of every kind, good and bad. */
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "check.h"
+#include "cli/inspect.h"
+#include "cli/synth.h"
+#include "io/gguf_write.h"
+
+#define DIR "build/tmp/inspect_"
+
+static struct bz_err err;
+
+static void make_model(const char *size, enum mix_id mix, bool ollama, const char *path)
+{
+    struct synth_plan p = { 0 };
+    struct synth_options o = { .size = synth_size_find(size), .mix = mix, .ollama = ollama };
+    CHECK(synth_plan_make(&p, &o, &err) == BZ_OK);
+    CHECK_MSG(synth_write(&p, path, NULL, NULL, &err) == BZ_OK, "%s", err.text);
+    synth_plan_free(&p);
+}
+
+/* A copy of a file with one tensor left out or renamed (to NULL: left out). */
+static void copy_without(const char *from, const char *to, const char *name, const char *other)
+{
+    struct gguf g;
+    struct gguf_writer *w = NULL;
+    CHECK(gguf_open_file(&g, from, &err) == BZ_OK);
+    CHECK(gguf_writer_open(&w, to, &err) == BZ_OK);
+    for (uint64_t i = 0; i < g.n_kv; i++) gguf_put_kv(w, &g.kvs[i]);
+    for (int data = 0; data < 2; data++)
+        for (uint64_t i = 0; i < g.n_tensors; i++) {
+            const struct gguf_tensor *t = &g.tensors[i];
+            bool it = str_is(t->name, name);
+            if (it && !other) continue;
+            char z[64];
+            snprintf(z, sizeof z, "%.*s", STR_ARG(t->name));
+            if (!data) gguf_put_tensor(w, it ? other : z, t->type, t->n_dims, t->ne);
+            else
+                gguf_put_data(w, source_map(&g.sources[0], t->offset, t->n_bytes),
+                              (size_t)t->n_bytes);
+        }
+    CHECK_MSG(gguf_writer_finish(w, &err) == BZ_OK, "%s", err.text);
+    gguf_close(&g);
+}
+
+static struct inspect look_at(const char *path)
+{
+    struct inspect x = { 0 };
+    CHECK_MSG(inspect_open(&x, path, NULL, &err) == BZ_OK, "%s", err.text);
+    return x;
+}
+
+/* The text for people, which must contain `part`. */
+static void check_text(const struct inspect *x, const char *part)
+{
+    struct buf b = { 0 };
+    inspect_put_text(&b, x, (struct inspect_wish) { .keys = true, .tensors = true });
+    CHECK_MSG(b.data && strstr(b.data, part), "no \"%s\" in\n%s", part, b.data ? b.data : "");
+    buf_free(&b);
+}
+
+static const struct json *json_of(const struct inspect *x, struct arena *a, struct buf *b)
+{
+    struct json *j = NULL;
+    inspect_put_json(b, x, (struct inspect_wish) { .keys = true, .tensors = true });
+    CHECK_MSG(json_parse(&j, buf_str(b), a, &err) == BZ_OK, "%s", err.text);
+    return j;
+}
+
+static void test_models(void)
+{
+    TEST("a split text model is described and runs")
+    {
+        make_model("tiny-e2b", MIX_Q4_K_M, false, DIR "a.gguf");
+        struct inspect x = look_at(DIR "a.gguf");
+        struct inspect_pattern pattern;
+        CHECK(x.kind == INSPECT_TEXT && x.runs && x.has_config);
+        CHECK(strcmp(x.file_type, "Q4_K_M") == 0);
+        CHECK(x.roles[ROLE_PLE].n_params == 1024 * 8 * 256);
+        CHECK(x.roles[ROLE_ATTENTION].n_tensors == 8 * 4 && x.roles[ROLE_FFN].n_tensors == 8 * 3);
+        CHECK(x.roles[ROLE_UNKNOWN].n_tensors == 0 && x.roles[ROLE_VISION].n_tensors == 0);
+        /* Four owning layers: three rings and one global, F32, two heads of 64 and 128. */
+        CHECK(x.kv_context[0] == 4096 && x.kv_context[1] == 0 && x.kv_bytes[0] > 4096 * 128 * 8);
+        inspect_layer_pattern(&pattern, &x.config);
+        CHECK_STR(pattern.unit, "SSSF");
+        CHECK(pattern.times == 2);
+        check_text(&x, "layers 4-7 read those of layer 2 (sliding) or 3 (global)");
+        check_text(&x, "256 (layers 0-3), 512 (layers 4-7) wide");
+        check_text(&x, "runs             yes");
+        inspect_close(&x);
+    }
+    TEST("the sums by role and by format are each the whole")
+    {
+        struct inspect x = look_at(DIR "a.gguf");
+        struct inspect_sum roles = { 0 }, types = { 0 };
+        for (int i = 0; i < N_ROLE; i++) roles.n_bytes += x.roles[i].n_bytes;
+        for (int i = 0; i < INSPECT_N_TYPES; i++) types.n_bytes += x.types[i].n_bytes;
+        CHECK(roles.n_bytes == x.all.n_bytes && types.n_bytes == x.all.n_bytes);
+        inspect_close(&x);
+    }
+    TEST("experts are counted, also under their old names")
+    {
+        make_model("tiny-moe-split", MIX_Q8_0, false, DIR "b.gguf");
+        struct inspect x = look_at(DIR "b.gguf");
+        CHECK(x.runs && x.roles[ROLE_EXPERTS].n_tensors == 4 * 6);
+        CHECK(x.roles[ROLE_UNKNOWN].n_tensors == 0);
+        check_text(&x, "12, 3 used, 160 wide");
+        inspect_close(&x);
+    }
+    TEST("a single file's towers are recognised and do not stop it")
+    {
+        make_model("tiny-e4b", MIX_Q4_0, true, DIR "b.gguf");
+        struct inspect x = look_at(DIR "b.gguf");
+        CHECK(x.kind == INSPECT_SINGLE && x.runs);
+        CHECK(x.roles[ROLE_VISION].n_tensors == 2 + 2 * 41 + 1);
+        CHECK(x.roles[ROLE_AUDIO].n_tensors == 5 + 2 * 62 + 3);
+        CHECK(x.roles[ROLE_UNKNOWN].n_tensors == 0);
+        inspect_close(&x);
+    }
+}
+
+static void test_reasons(void)
+{
+    TEST("a missing tensor is the reason that is given")
+    {
+        copy_without(DIR "a.gguf", DIR "b.gguf", "blk.2.attn_k.weight", NULL);
+        struct inspect x = look_at(DIR "b.gguf");
+        CHECK(!x.runs && strstr(x.why.text, "blk.2.attn_k.weight"));
+        check_text(&x, "no: ");
+        inspect_close(&x);
+    }
+    TEST("a key of a layer that shares keys may be missing")
+    {
+        copy_without(DIR "a.gguf", DIR "b.gguf", "blk.5.attn_k.weight", NULL);
+        struct inspect x = look_at(DIR "b.gguf");
+        CHECK(x.runs);
+        inspect_close(&x);
+    }
+    TEST("an unknown tensor is listed as such")
+    {
+        copy_without(DIR "a.gguf", DIR "b.gguf", "blk.5.attn_k.weight", "blk.5.surprise.weight");
+        struct inspect x = look_at(DIR "b.gguf");
+        CHECK(x.roles[ROLE_UNKNOWN].n_tensors == 1);
+        check_text(&x, "unknown tensors\n  blk.5.surprise.weight");
+        inspect_close(&x);
+        CHECK(inspect_role_of(str_of("blk.attn_q.weight")) == ROLE_UNKNOWN);
+        CHECK(inspect_role_of(str_of("blk.1.")) == ROLE_UNKNOWN);
+        CHECK(inspect_role_of(str_of("")) == ROLE_UNKNOWN);
+    }
+    TEST("vocabularies, towers and other architectures are told apart")
+    {
+        static const struct {
+            const char *arch, *type;
+            bool tokens;
+            enum inspect_kind kind;
+        } cases[] = {
+            { "gemma4", "model", true, INSPECT_VOCABULARY },
+            { "clip", "mmproj", false, INSPECT_MMPROJ },
+            { "llama", "model", false, INSPECT_OTHER },
+            { NULL, NULL, false, INSPECT_OTHER },
+        };
+        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+            struct gguf_writer *w = NULL;
+            struct str token = str_of("x");
+            CHECK(gguf_writer_open(&w, DIR "b.gguf", &err) == BZ_OK);
+            if (cases[i].arch) gguf_put_str(w, "general.architecture", str_of(cases[i].arch));
+            if (cases[i].type) gguf_put_str(w, "general.type", str_of(cases[i].type));
+            if (cases[i].tokens) gguf_put_strs(w, "tokenizer.ggml.tokens", &token, 1);
+            CHECK(gguf_writer_finish(w, &err) == BZ_OK);
+            struct inspect x = look_at(DIR "b.gguf");
+            CHECK(x.kind == cases[i].kind && !x.runs && x.why.text[0]);
+            check_text(&x, "no: ");
+            inspect_close(&x);
+        }
+    }
+    TEST("what is not there, or no model, is an error")
+    {
+        struct inspect x;
+        CHECK(inspect_open(&x, DIR "none.gguf", NULL, &err) == BZ_ERR_NOT_FOUND);
+        CHECK(inspect_open(&x, "Makefile", NULL, &err) == BZ_ERR_FORMAT);
+        CHECK(inspect_open(&x, "no-such-model:tag", "build/tmp", &err) != BZ_OK);
+    }
+}
+
+static void test_adapters(void)
+{
+    TEST("an adapter shows rank, alpha and targets")
+    {
+        static const float zeros[512];
+        struct gguf_writer *w = NULL;
+        CHECK(gguf_writer_open(&w, DIR "b.gguf", &err) == BZ_OK);
+        gguf_put_str(w, "general.architecture", str_of("gemma4"));
+        gguf_put_str(w, "general.type", str_of("adapter"));
+        gguf_put_str(w, "adapter.type", str_of("lora"));
+        gguf_put_f32(w, "adapter.lora.alpha", 8);
+        gguf_put_tensor(w, "blk.1.attn_q.weight.lora_a", QUANT_F32, 2, (uint64_t[]) { 64, 4 });
+        gguf_put_tensor(w, "blk.1.attn_q.weight.lora_b", QUANT_F32, 2, (uint64_t[]) { 4, 128 });
+        gguf_put_data(w, zeros, 64 * 4 * 4);
+        gguf_put_data(w, zeros, 4 * 128 * 4);
+        CHECK_MSG(gguf_writer_finish(w, &err) == BZ_OK, "%s", err.text);
+        struct inspect x = look_at(DIR "b.gguf");
+        CHECK(x.kind == INSPECT_ADAPTER && x.adapter.n_targets == 1);
+        check_text(&x, "rank             4\n");
+        check_text(&x, "alpha            8\n");
+        check_text(&x, "64 -> 128, rank 4, scale 2\n");
+        struct arena a = { 0 };
+        struct buf b = { 0 };
+        const struct json *j = json_of(&x, &a, &b);
+        CHECK(json_get(j, "alpha")->number == 8 && json_get(j, "targets")->n == 1);
+        buf_free(&b);
+        arena_free(&a);
+        inspect_close(&x);
+    }
+}
+
+static void test_json(void)
+{
+    TEST("the JSON is valid and says the same")
+    {
+        struct arena a = { 0 };
+        struct buf b = { 0 };
+        struct inspect x = look_at(DIR "a.gguf");
+        const struct json *j = json_of(&x, &a, &b);
+        CHECK(str_is(json_get_str(j, "kind"), "text"));
+        CHECK((uint64_t)json_get(j, "parameters")->integer == x.all.n_params);
+        CHECK(json_get(j, "runs")->boolean);
+        CHECK(json_get(j, "tensor_list")->n == x.all.n_tensors);
+        const struct json *keys = json_get(j, "keys"), *shape = json_get(j, "shape");
+        CHECK(keys->n == x.file.gguf.n_kv);
+        CHECK(json_get(keys, "gemma4.attention.sliding_window_pattern")->n == 8);
+        CHECK(json_get(json_get(keys, "tokenizer.ggml.merges"), "n")->integer > 1100);
+        CHECK(json_get(shape, "layers")->n == 8);
+        CHECK(json_get(json_at(json_get(shape, "layers"), 7), "donor")->integer == 3);
+        uint64_t sum = 0;
+        const struct json *formats = json_get(j, "formats");
+        for (const struct json *f = formats->child; f; f = f->next)
+            sum += (uint64_t)json_get(f, "bytes")->integer;
+        CHECK(sum == x.all.n_bytes);
+        buf_free(&b);
+        arena_free(&a);
+        inspect_close(&x);
+    }
+    TEST("names with quotes and control bytes do not break the output")
+    {
+        struct gguf_writer *w = NULL;
+        struct arena a = { 0 };
+        struct buf b = { 0 };
+        CHECK(gguf_writer_open(&w, DIR "b.gguf", &err) == BZ_OK);
+        gguf_put_str(w, "general.architecture", str_of("ge\"m\x1b[31m\xff"));
+        gguf_put_str(w, "k\"ey\n", str_of("\\\""));
+        gguf_put_tensor(w, "t\"\x1b", QUANT_F32, 1, (uint64_t[]) { 1 });
+        gguf_put_data(w, "\0\0\0\0", 4);
+        CHECK(gguf_writer_finish(w, &err) == BZ_OK);
+        struct inspect x = look_at(DIR "b.gguf");
+        const struct json *j = json_of(&x, &a, &b);
+        CHECK(str_is(json_get_str(json_get(j, "keys"), "k\"ey\n"), "\\\""));
+        struct buf text = { 0 };
+        inspect_put_text(&text, &x, (struct inspect_wish) { .keys = true, .tensors = true });
+        CHECK(text.data && !strchr(text.data, '\x1b'));
+        buf_free(&text);
+        buf_free(&b);
+        arena_free(&a);
+        inspect_close(&x);
+    }
+}
+
+static void test_memory(void)
+{
+    TEST("no memory is lost when any allocation fails")
+    {
+        int64_t live = mem_live();
+        bool done = false;
+        int n_failed = 0;
+        for (uint64_t k = 1; !done && k < 5000; k += k < 60 ? 1 : 7) {
+            struct inspect x = { 0 };
+            mem_fail_at(k);
+            enum bz_status st = inspect_open(&x, DIR "a.gguf", NULL, &err);
+            mem_fail_at(0);
+            done = st == BZ_OK && x.runs;
+            n_failed += !done;
+            CHECK(st == BZ_OK || st == BZ_ERR_MEMORY);
+            inspect_close(&x);
+            CHECK(mem_live() == live);
+        }
+        CHECK(done && n_failed > 10);
+    }
+}
+
+int main(void)
+{
+    mkdir("build", 0777);
+    mkdir("build/tmp", 0777);
+    test_models();
+    test_reasons();
+    test_adapters();
+    test_json();
+    test_memory();
+    CHECK(mem_live() == 0);
+    return check_done();
+}
