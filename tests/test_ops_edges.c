@@ -322,7 +322,7 @@ static void check_short_source(int backend)
 {
     for (int mapped = 0; mapped < 2; mapped++) {
         begin(backend, mapped != 0);
-        struct act *x = bench_random(&bench, 2, 32), *y = bench_blank(&bench, 2, 70);
+        struct act *x = bench_random(&bench, 2, 32), *y = bench_blank(&bench, 2, 40);
         struct mat *w = bench_weight(&bench, QUANT_Q8_0, 32, 40, 1);
         w->src.size -= 1;
         op_linear(&bench.run, &y->t, &x->t, &w->w);

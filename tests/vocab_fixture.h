@@ -1,4 +1,5 @@
-/* vocab_fixture.h - a vocabulary-only GGUF built in memory, for tests and fuzz targets.
+/* vocab_fixture.h - vocabulary-only GGUFs built in memory, and one small vocabulary made by hand
+ * (make_lists, put_file), for tests and fuzz targets.
  *
  *     struct vocab_file f;
  *     vocab_file_begin(&f);

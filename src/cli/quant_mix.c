@@ -96,6 +96,11 @@ static bool more_bits(uint32_t i, uint32_t n)
     return i < n / 8 || i >= 7 * n / 8 || (i - n / 8) % 3 == 2;
 }
 
+static bool is_plain(uint32_t type)
+{
+    return type == QUANT_F32 || type == QUANT_F16 || type == QUANT_BF16;
+}
+
 static bool is_text(struct str name)
 {
     return !str_starts(name, "v.") && !str_starts(name, "a.") && !str_starts(name, "mm.");
@@ -122,13 +127,13 @@ uint32_t mix_type(const struct mix *m, struct str name, uint32_t n_dims, const u
                   uint32_t now)
 {
     enum quant_id type = mixes[m->id].main;
-    bool is_float = type == QUANT_F32 || type == QUANT_F16 || type == QUANT_BF16;
     int il = layer_of(name);
     if (!is_text(name)) return now;
     if (is_kept(name, n_dims)) return quant_find(now) ? QUANT_F32 : now;
-    if (is_float) return type;
+    if (is_plain(type)) return type;
 
-    if (str_is(name, "per_layer_model_proj.weight") && !m->ollama) return QUANT_BF16;
+    if (str_is(name, "per_layer_model_proj.weight") && !m->ollama)
+        return is_plain(now) ? now : QUANT_BF16;
     if (str_is(name, "per_layer_token_embd.weight") && m->ollama) return QUANT_BF16;
     if (str_is(name, "token_embd.weight") || str_is(name, "output.weight") ||
         str_is(name, "per_layer_token_embd.weight")) {

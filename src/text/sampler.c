@@ -54,12 +54,17 @@ static void penalise(struct sampler *s, const struct bz_sampling *p, const int32
     }
 }
 
+/* The largest logit's index, the lowest of equals; -1 when all are forbidden or not numbers. */
 static int32_t best_of(const float *z, uint32_t n)
 {
-    uint32_t best = 0;
-    for (uint32_t i = 1; i < n; i++)
-        if (z[i] > z[best]) best = i;
-    return (int32_t)best;
+    int32_t best = -1;
+    float top = -INFINITY;
+    for (uint32_t i = 0; i < n; i++)
+        if (z[i] > top) {
+            top = z[i];
+            best = (int32_t)i;
+        }
+    return best;
 }
 
 /* ---- step 3: the k best, sorted ---- */
@@ -124,6 +129,13 @@ static uint32_t take_best(struct sampler *s, uint32_t k)
     return n;
 }
 
+/* How likely c is, as a fraction of the best. (Equal logits first: infinity - infinity is no number.) */
+static double likelihood(struct sampler_candidate c, struct sampler_candidate best,
+                         float temperature)
+{
+    return c.logit == best.logit ? 1 : exp((double)((c.logit - best.logit) / temperature));
+}
+
 /* ---- steps 4 and 5: top-p and min-p, both on the distribution at temperature 1 ---- */
 
 static uint32_t cut_unlikely(const struct sampler_candidate *c, uint32_t n, float top_p,
@@ -131,15 +143,15 @@ static uint32_t cut_unlikely(const struct sampler_candidate *c, uint32_t n, floa
 {
     if (top_p < 1) {
         double total = 0, sum = 0;
-        for (uint32_t i = 0; i < n; i++) total += exp((double)(c[i].logit - c[0].logit));
+        for (uint32_t i = 0; i < n; i++) total += likelihood(c[i], c[0], 1);
         uint32_t kept = 0;
         while (kept < n && (kept == 0 || sum < (double)top_p * total))
-            sum += exp((double)(c[kept++].logit - c[0].logit));
+            sum += likelihood(c[kept++], c[0], 1);
         n = kept;
     }
     if (min_p > 0) {
         uint32_t kept = 1;
-        while (kept < n && exp((double)(c[kept].logit - c[0].logit)) >= (double)min_p) kept++;
+        while (kept < n && likelihood(c[kept], c[0], 1) >= (double)min_p) kept++;
         n = kept;
     }
     return n;
@@ -150,10 +162,9 @@ static uint32_t cut_unlikely(const struct sampler_candidate *c, uint32_t n, floa
 static int32_t draw_one(const struct sampler_candidate *c, uint32_t n, float temperature, float u)
 {
     double total = 0, sum = 0;
-    for (uint32_t i = 0; i < n; i++)
-        total += exp((double)((c[i].logit - c[0].logit) / temperature));
+    for (uint32_t i = 0; i < n; i++) total += likelihood(c[i], c[0], temperature);
     for (uint32_t i = 0; i < n; i++) {
-        sum += exp((double)((c[i].logit - c[0].logit) / temperature));
+        sum += likelihood(c[i], c[0], temperature);
         if ((double)u * total < sum) return c[i].id;
     }
     return c[n - 1].id; /* rounding only */
@@ -170,9 +181,10 @@ enum bz_status sampler_draw(struct sampler *s, const struct bz_sampling *p, cons
     if (n_recent && !neutral) penalise(s, p, history + n_history - n_recent, n_recent);
 
     if (p->temperature <= 0) {
-        *id = best_of(s->logits, s->n_vocab);
-        if (s->logits[*id] > -INFINITY) return BZ_OK;
-        return fail(err, BZ_ERR_ARGUMENT, "every token is forbidden");
+        int32_t best = best_of(s->logits, s->n_vocab);
+        if (best < 0) return fail(err, BZ_ERR_ARGUMENT, "every token is forbidden");
+        *id = best;
+        return BZ_OK;
     }
     uint32_t k = p->top_k && p->top_k < s->n_vocab ? p->top_k : s->n_vocab;
     uint32_t n = take_best(s, k);

@@ -10,15 +10,19 @@ static size_t overlap(struct str held, const char *z)
     return 0;
 }
 
-/* Where the earliest stop string begins; SIZE_MAX when there is none. */
+/* Where the stop string begins that is complete first; of several that end together, the longest.
+ * (So the cut does not depend on how the text arrives.) SIZE_MAX when there is none. */
 static size_t first_match(const struct stop_filter *f)
 {
-    size_t best = SIZE_MAX;
+    size_t best = SIZE_MAX, best_end = SIZE_MAX;
     for (size_t i = 0; i < f->n_strings; i++) {
-        size_t n = strlen(f->strings[i]);
-        if (n == 0 || n > f->held.n) continue;
-        for (size_t at = 0; at + n <= f->held.n && at < best; at++)
-            if (memcmp(f->held.data + at, f->strings[i], n) == 0) best = at;
+        size_t n = strlen(f->strings[i]), at = 0;
+        if (n == 0) continue;
+        while (at + n <= f->held.n && memcmp(f->held.data + at, f->strings[i], n) != 0) at++;
+        size_t end = at + n;
+        if (end > f->held.n || end > best_end || (end == best_end && at > best)) continue;
+        best = at;
+        best_end = end;
     }
     return best;
 }

@@ -52,12 +52,16 @@ enum special {
 
 struct tokenizer; /* opaque */
 
-/* Read the vocabulary of a GGUF (a vocabulary-only file is enough). Copies what it keeps. */
+/* Read the vocabulary of a GGUF (a vocabulary-only file is enough). Copies what it keeps. The known
+ * special tokens and the byte tokens have the type that their text says, whatever the file says. On
+ * failure *out is untouched. */
 enum bz_status tokenizer_open(struct tokenizer **out, const struct gguf *g, struct bz_err *err);
 void tokenizer_close(struct tokenizer *t);
 
 uint32_t tokenizer_size(const struct tokenizer *t);
 int32_t tokenizer_special(const struct tokenizer *t, enum special which);
+
+/* An id outside the vocabulary is no end, is unused, and has no text. */
 bool tokenizer_is_end(const struct tokenizer *t, int32_t id); /* end of generation */
 enum token_type tokenizer_type(const struct tokenizer *t, int32_t id);
 struct str tokenizer_text(const struct tokenizer *t, int32_t id);   /* as in the file */
@@ -79,7 +83,8 @@ struct tokenize_options {
     bool plain;  /* control tokens' text is ordinary text; user-defined tokens are still matched */
 };
 
-/* Append the ids of text to out. */
+/* Append the ids of text to out. On failure out holds what it held. May be called from several
+ * threads at once. */
 enum bz_status tokenizer_encode(const struct tokenizer *t, struct str text,
                                 struct tokenize_options opt, struct ids *out, struct bz_err *err);
 

@@ -53,8 +53,9 @@ static uint32_t intern(struct tokenizer *t, struct str s, enum bz_status *st)
     if (symbol != SYMBOL_NONE || apart) return symbol;
 
     char *p = NULL;
-    bool room = t->n_extras < t->extra_cap || (t->n_extras < SYMBOL_CHAR / 4 && grow_extras(t));
-    if (room) p = arena_copy_str(&t->extra_text, s.p, s.n);
+    bool room = t->n_tok + t->n_extras < SYMBOL_CHAR - 1;
+    if (room && (t->n_extras < t->extra_cap || grow_extras(t)))
+        p = arena_copy_str(&t->extra_text, s.p, s.n);
     if (!p) {
         *st = BZ_ERR_MEMORY;
         return SYMBOL_NONE;

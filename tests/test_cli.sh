@@ -1,0 +1,93 @@
+#!/usr/bin/env bash
+# The tool as a person or a script meets it: help, exit codes, JSON, one-sentence errors.
+set -uo pipefail
+bezel=${1:?usage: tests/test_cli.sh BEZEL}
+cd "$(dirname "$0")/.."
+tmp=build/tmp/cli; rm -rf "$tmp"; mkdir -p "$tmp"
+passed=0 failed=0
+check() { # sentence, command...
+    local what=$1; shift
+    if "$@"; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "FAILED: $what"; fi
+}
+# expect CODE COMMAND...: the exit code, with the outputs kept in $tmp/out and $tmp/err
+expect() { local code=$1; shift; "$@" > "$tmp/out" 2> "$tmp/err" < "${stdin:-/dev/null}"; [[ $? -eq $code ]]; }
+one_sentence() { [[ $(wc -l < "$tmp/err") -eq 1 ]] && grep -q "^bezel" "$tmp/err"; }
+json() { python3 -c "import json,sys; d=[json.loads(l) for l in open('$tmp/out')]; assert $1, d"; }
+model=tests/golden/model_e2b.gguf
+
+check "no command is wrong usage" expect 2 "$bezel"
+check "--help is not" expect 0 "$bezel" --help
+check "--version names a version" grep -q '^bezel [0-9]' <("$bezel" --version)
+check "an unknown command is wrong usage" expect 2 "$bezel" frobnicate
+for c in chat generate list inspect tokenize detokenize render logits bench synth quantize; do
+    check "bezel $c --help" expect 0 "$bezel" $c --help
+    check "bezel $c --help shows usage" grep -q "^usage: bezel $c" "$tmp/out"
+    check "bezel $c with an unknown option is wrong usage" expect 2 "$bezel" $c --frobnicate
+done
+
+check "a missing file is a failure" expect 1 "$bezel" inspect "$tmp/no-such.gguf"
+check "in one sentence" one_sentence
+echo "this is no model" > "$tmp/bad.gguf"
+check "a file that is no GGUF is a failure" expect 1 "$bezel" logits "$tmp/bad.gguf" --ids 1
+check "in one sentence" one_sentence
+head -c 5000 "$model" > "$tmp/cut.gguf"
+check "a truncated file is a failure" expect 1 "$bezel" logits "$tmp/cut.gguf" --ids 1
+check "in one sentence" one_sentence
+check "a token past the vocabulary is a failure" expect 1 "$bezel" logits $model --ids 2,999999
+check "in one sentence" one_sentence
+check "a name without a store is a failure" expect 1 "$bezel" logits nowhere:latest --ids 2 --store "$tmp/none"
+check "in one sentence" one_sentence
+
+printf 'Hello <turn|>\n' > "$tmp/text"
+stdin=$tmp/text check "tokenize" expect 0 "$bezel" tokenize $model
+check "gives one JSON array that begins with <bos>" json "len(d) == 1 and len(d[0]) > 3"
+ids=$(cat "$tmp/out")
+stdin=$tmp/text check "tokenize --no-bos" expect 0 "$bezel" tokenize $model --no-bos
+check "is one token shorter" json "len(d[0]) == len(json.loads('$ids')) - 1"
+stdin=$tmp/text check "tokenize --plain" expect 0 "$bezel" tokenize $model --plain
+check "spells <turn|> out" json "len(d[0]) > len(json.loads('$ids'))"
+check "detokenize" expect 0 "$bezel" detokenize $model --specials --ids "$ids"
+check "gives the text back" grep -q 'Hello <turn|>' "$tmp/out"
+
+echo '{"messages":[{"role":"user","content":"Hi there"}]}' > "$tmp/chat.json"
+stdin=$tmp/chat.json check "render" expect 0 "$bezel" render
+check "is byte for byte the small template" cmp -s "$tmp/out" <(printf '<bos><|turn>user\nHi there<turn|>\n<|turn>model\n')
+stdin=$tmp/chat.json check "render --variant large" expect 0 "$bezel" render --variant large
+check "opens an empty thought" cmp -s "$tmp/out" <(printf '<bos><|turn>user\nHi there<turn|>\n<|turn>model\n<|channel>thought\n<channel|>')
+echo '{"messages":[{"role":"user"' > "$tmp/half.json"
+stdin=$tmp/half.json check "half a conversation is a failure" expect 1 "$bezel" render
+check "in one sentence" one_sentence
+
+check "logits" expect 0 "$bezel" logits $model --ids 2,30,31 --top 3
+check "one object a position, best first" json \
+    "[x['pos'] for x in d] == [0,1,2] and all(len(x['top']) == 3 and x['top'][0][1] >= x['top'][1][1] for x in d)"
+cp "$tmp/out" "$tmp/fast"
+check "the reference backend" expect 0 "$bezel" logits $model --ids 2,30,31 --top 3 --backend reference
+check "agrees" python3 -c "
+import json
+a, b = ([json.loads(l)['top'] for l in open('$tmp/' + f)] for f in ('out', 'fast'))
+assert all(p[0] == q[0] and abs(p[1] - q[1]) < 1e-3 for x, y in zip(a, b) for p, q in zip(x, y))"
+check "generate" expect 0 "$bezel" generate $model --ids 2,30,31 --n 12 --greedy --json
+check "gives ids and text" json "len(d[0]['ids']) <= 12 and isinstance(d[0]['text'], str) and d[0]['stop']"
+check "the same seed" expect 0 "$bezel" generate $model --ids 2,30,31 --n 12 --seed 7 --json
+cp "$tmp/out" "$tmp/first"
+check "again" expect 0 "$bezel" generate $model --ids 2,30,31 --n 12 --seed 7 --json
+check "draws the same text" cmp -s "$tmp/out" "$tmp/first"
+check "a full context is no crash" expect 0 "$bezel" generate $model --ids 2,30,31 --n 50 --ctx 8 --greedy --json
+check "and says so" json "d[0]['stop'] in ('context', 'end')"
+check "inspect" expect 0 "$bezel" inspect $model
+check "says that it runs" grep -q '^runs  *yes' "$tmp/out"
+check "inspect --json" expect 0 "$bezel" inspect $model --json
+check "is JSON" python3 -c "import json; json.load(open('$tmp/out'))"
+check "bench" expect 0 "$bezel" bench $model --pp 8 --tg 4 --repeats 1
+check "prints two rows" test "$(grep -c 'pp8\|tg4' "$tmp/out")" -eq 2
+check "synth" expect 0 "$bezel" synth tiny-moe "$tmp/moe.gguf" --quant q4_k_m --seed 5
+check "is not overwritten" expect 2 "$bezel" synth tiny-moe "$tmp/moe.gguf" --quant q4_k_m
+check "in one sentence" one_sentence
+check "quantize" expect 0 "$bezel" quantize "$tmp/moe.gguf" "$tmp/moe8.gguf" q8_0
+check "and the result runs" expect 0 "$bezel" logits "$tmp/moe8.gguf" --ids 2,5 --top 1
+printf 'hello\n/think on\nagain\n/exit\n' > "$tmp/lines"
+stdin=$tmp/lines check "chat with piped lines" expect 0 "$bezel" chat $model --n 4 --greedy --ctx 200
+
+echo "$passed passed, $failed failed"
+exit "$failed"
