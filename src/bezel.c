@@ -1,6 +1,7 @@
 /* bezel.c - the public interface: argument checks, choice of backend, lifetimes.
  *
- * Here are engines, text and adapters; sessions are in session.c.
+ * Here are engines, text and adapters, and no paths: what is opened by name is in bezel_file.c.
+ * Sessions are in session.c, the texts they make in generate.c.
  */
 #include "engine.h"
 
@@ -14,10 +15,10 @@
 /* ---- engines ---- */
 
 /* The store's config knows the renderer; a plain file is judged by its name and size. */
-static enum bz_chat_variant choose_variant(const struct bz_engine *e, const char *model)
+static enum bz_chat_variant choose_variant(const struct bz_engine *e, const char *fallback)
 {
     char renderer[64] = "";
-    struct str name = str_of(model);
+    struct str name = str_of(fallback);
     if (e->file.from_store)
         snprintf(renderer, sizeof renderer, "%.*s", STR_ARG(e->file.store.config.renderer));
     gguf_get_str(&e->file.gguf, "general.name", &name);
@@ -25,48 +26,33 @@ static enum bz_chat_variant choose_variant(const struct bz_engine *e, const char
                                                                              : BZ_CHAT_SMALL;
 }
 
-/* Adapter layers of the manifest, with scale 1. */
-static enum bz_status add_store_adapters(struct bz_engine *e, struct bz_err *err)
-{
-    if (!e->file.from_store) return BZ_OK;
-    for (size_t i = 0;; i++) {
-        const struct ollama_layer *l =
-            ollama_layer_at(&e->file.store.manifest, OLLAMA_LAYER_ADAPTER, i);
-        int id;
-        if (!l) return BZ_OK;
-        enum bz_status st = bz_adapter_add(e, l->path, 1, &id, err);
-        if (st) return st;
-    }
-}
-
-static enum bz_status open_engine(struct bz_engine *e, const char *model,
+static enum bz_status fill_engine(struct bz_engine *e, const char *name,
                                   const struct bz_engine_options *o, struct bz_err *err)
 {
-    enum bz_status st = locate_open(&e->file, model, o->store, err);
-    if (st == BZ_OK) st = tokenizer_open(&e->tokenizer, &e->file.gguf, err);
+    enum bz_status st = tokenizer_open(&e->tokenizer, &e->file.gguf, err);
     if (st || o->vocab_only) return st;
     st = cpu_open(&e->backend, o->backend == BZ_BACKEND_CPU, o->n_threads, err);
     if (st) return st;
     st = model_load(&e->model, &e->file.gguf, &e->backend, err);
     if (st) return st;
     e->has_model = true;
-    e->variant = choose_variant(e, model);
-    if (e->file.from_store && e->file.store.system.p) {
-        e->system = mem_copy_str(e->file.store.system.p, e->file.store.system.n);
-        if (!e->system) return fail_memory(err, e->file.store.system.n);
-    }
-    return add_store_adapters(e, err);
+    e->variant = choose_variant(e, name);
+    struct str system = e->file.store.system;
+    if (system.p && !(e->system = mem_copy_str(system.p, system.n)))
+        return fail_memory(err, system.n);
+    return BZ_OK;
 }
 
-enum bz_status bz_engine_open(bz_engine **out, const char *model,
-                              const struct bz_engine_options *options, struct bz_err *err)
+enum bz_status engine_open(bz_engine **out, struct located *file, const char *name,
+                           const struct bz_engine_options *options, struct bz_err *err)
 {
-    const struct bz_engine_options defaults = { 0 };
-    if (!options) options = &defaults;
-    if (!out || !model || !*model) return fail(err, BZ_ERR_ARGUMENT, "no model was named");
     struct bz_engine *e = mem_alloc(1, sizeof *e);
-    if (!e) return fail_memory(err, sizeof *e);
-    enum bz_status st = open_engine(e, model, options, err);
+    if (!e) {
+        locate_close(file);
+        return fail_memory(err, sizeof *e);
+    }
+    e->file = *file;
+    enum bz_status st = fill_engine(e, name, options, err);
     if (st) {
         bz_engine_close(e);
         return st;
@@ -187,27 +173,24 @@ enum bz_status bz_chat_render(const char *json, size_t n_bytes,
 
 /* ---- adapters ---- */
 
-enum bz_status bz_adapter_add(bz_engine *e, const char *path, float scale, int *id,
-                              struct bz_err *err)
+enum bz_status engine_add_adapter(bz_engine *e, struct adapter *adapter, float scale, int *id,
+                                  struct bz_err *err)
 {
-    if (!e->has_model) return fail(err, BZ_ERR_ARGUMENT, "a vocabulary alone takes no adapters");
-    struct adapter adapter;
-    enum bz_status st = adapter_open_file(&adapter, path, err);
-    if (st) return st;
     size_t at = 0;
     while (at < e->n_adapters && e->adapters[at].used) at++;
     if (at == e->n_adapters) {
         struct engine_adapter *grown = mem_grow(e->adapters, at + 1, sizeof *grown);
         if (!grown) {
-            adapter_close(&adapter);
+            adapter_close(adapter);
             return fail_memory(err, (at + 1) * sizeof *grown);
         }
         e->adapters = grown;
         e->adapters[at] = (struct engine_adapter) { 0 };
         e->n_adapters++;
     }
-    st = lora_attach(&e->adapters[at].attached, &adapter, scale, &e->model, &e->backend, err);
-    if (st) return fail_prefix(err, st, "%s", path);
+    enum bz_status st =
+        lora_attach(&e->adapters[at].attached, adapter, scale, &e->model, &e->backend, err);
+    if (st) return st;
     e->adapters[at].used = true;
     *id = (int)at;
     return BZ_OK;

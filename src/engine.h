@@ -1,4 +1,4 @@
-/* engine.h - what an engine and a session are made of; private to bezel.c and session.c. */
+/* engine.h - what an engine, a session and a generation are made of; private to src/ and src/wasm/. */
 #ifndef BEZEL_ENGINE_H
 #define BEZEL_ENGINE_H
 
@@ -8,6 +8,7 @@
 #include "model/forward.h"
 #include "model/lora.h"
 #include "text/sampler.h"
+#include "text/stop.h"
 #include "text/tokenizer.h"
 
 struct engine_adapter {
@@ -27,6 +28,15 @@ struct bz_engine {
     char *system; /* NUL-ended copy of the store's, or NULL */
 };
 
+/* Build an engine on an opened file, which it takes over in every case. `name` is what a person calls
+ * the model, where the file itself does not say. On failure *out is untouched. */
+enum bz_status engine_open(bz_engine **out, struct located *file, const char *name,
+                           const struct bz_engine_options *options, struct bz_err *err);
+
+/* Hang an adapter onto the model; it is taken over in every case. */
+enum bz_status engine_add_adapter(bz_engine *e, struct adapter *adapter, float scale, int *id,
+                                  struct bz_err *err);
+
 struct bz_session {
     struct bz_engine *engine;
     struct kv_cache kv;
@@ -37,5 +47,29 @@ struct bz_session {
     bool has_logits;
     uint32_t n_batch;
 };
+
+/* A text being generated. Between steps `ready` holds the piece that became certain. */
+struct generation {
+    const struct bz_generate_options *options; /* outlive it */
+    struct detok detok;
+    struct stop_filter stop;
+    struct buf text, ready;
+    struct bz_generated result;
+    bool done; /* then result.stop says why, and `ready` has the last piece */
+};
+
+void generation_begin(struct generation *g, const struct bz_session *s,
+                      const struct bz_generate_options *options);
+
+/* Draw a token, feed it, and take it in. */
+enum bz_status generation_step(struct generation *g, struct bz_session *s, struct bz_err *err);
+
+/* The two halves of a step for a backend that draws tokens itself: is there room for another token
+ * (empties `ready`), and: this one was drawn and fed. */
+bool generation_goes_on(struct generation *g, const struct bz_session *s);
+enum bz_status generation_take(struct generation *g, const struct bz_session *s, int32_t id,
+                               struct bz_err *err);
+
+void generation_close(struct generation *g);
 
 #endif

@@ -1,4 +1,5 @@
-/* session.c - conversations: feeding tokens, drawing the next one, generating text.
+/* session.c - conversations: feeding tokens, stepping back, snapshots. Drawing the next token and
+ * generating text are in generate.c.
  *
  * A session never holds half a step: when feeding fails, the cache is cut back to where it was.
  */
@@ -7,7 +8,6 @@
 
 #include "base/mem.h"
 #include "engine.h"
-#include "text/stop.h"
 
 enum { DEFAULT_CONTEXT = 4096, DEFAULT_BATCH = 256 };
 
@@ -112,6 +112,7 @@ static enum bz_status feed(struct bz_session *s, const int32_t *ids, size_t n, s
         if (wanted > rows) wanted = rows;
         s->acts.ids.rows = rows;
         op_write(r, &s->acts.ids, 0, ids + at, rows);
+        kv_begin(&s->kv, rows);
         model_forward(r, &s->engine->model, &s->kv, &s->acts, wanted);
         bool go_on = hand_out_logits(s, r, s->kv.n_past + rows - wanted, wanted, on_logits, ctx);
         if (r->status) return fail(err, r->status, "%s", r->err.text);
@@ -210,152 +211,5 @@ enum bz_status bz_session_restore(bz_session *s, const void *data, size_t n_byte
     s->has_logits = false;
     enum bz_status st = kv_restore(&r, &s->kv, s->engine->model.fingerprint,
                                    (struct str) { data, n_bytes }, s->tokens, err);
-    return st;
-}
-
-/* ---- choosing and generating ---- */
-
-struct bz_sampling bz_sampling_defaults(const bz_engine *e)
-{
-    struct bz_sampling p = {
-        .penalty_window = 64, .repeat_penalty = 1, .temperature = 1, .top_k = 64, .top_p = 0.95f
-    };
-    const struct gguf *g = &e->file.gguf;
-    double f;
-    uint64_t u;
-    if (gguf_get_f64(g, "general.sampling.temp", &f)) p.temperature = (float)f;
-    if (gguf_get_f64(g, "general.sampling.top_p", &f)) p.top_p = (float)f;
-    if (gguf_get_u64(g, "general.sampling.top_k", &u) && u <= UINT32_MAX) p.top_k = (uint32_t)u;
-    if (!e->file.from_store) return p;
-    const struct ollama_params *o = &e->file.store.params;
-    if (o->temperature.set) p.temperature = (float)o->temperature.v;
-    if (o->top_p.set) p.top_p = (float)o->top_p.v;
-    if (o->min_p.set) p.min_p = (float)o->min_p.v;
-    if (o->top_k.set) p.top_k = o->top_k.v > 0 ? (uint32_t)o->top_k.v : 0;
-    if (o->repeat_penalty.set) p.repeat_penalty = (float)o->repeat_penalty.v;
-    if (o->presence_penalty.set) p.presence_penalty = (float)o->presence_penalty.v;
-    if (o->frequency_penalty.set) p.frequency_penalty = (float)o->frequency_penalty.v;
-    if (o->repeat_last_n.set) /* Ollama's -1 means the whole context */
-        p.penalty_window = o->repeat_last_n.v < 0 ? UINT32_MAX : (uint32_t)o->repeat_last_n.v;
-    if (o->seed.set && o->seed.v >= 0) p.seed = (uint64_t)o->seed.v;
-    return p;
-}
-
-static enum bz_status check_sampling(const struct bz_sampling *p, struct bz_err *err)
-{
-    if (!(p->temperature >= 0))
-        return fail(err, BZ_ERR_ARGUMENT, "temperature %g; it must be 0 or more",
-                    (double)p->temperature);
-    if (!(p->top_p > 0))
-        return fail(err, BZ_ERR_ARGUMENT, "top-p %g; it must be above 0", (double)p->top_p);
-    if (!(p->repeat_penalty > 0))
-        return fail(err, BZ_ERR_ARGUMENT, "repeat penalty %g; it must be above 0",
-                    (double)p->repeat_penalty);
-    if (!(p->min_p >= 0 && p->min_p <= 1))
-        return fail(err, BZ_ERR_ARGUMENT, "min-p %g; it must be between 0 and 1", (double)p->min_p);
-    return BZ_OK;
-}
-
-enum bz_status bz_session_sample(bz_session *s, const struct bz_sampling *sampling, int32_t *id,
-                                 struct bz_err *err)
-{
-    if (!s->has_logits)
-        return fail(err, BZ_ERR_ARGUMENT, "feed at least one token before drawing the next");
-    enum bz_status st = check_sampling(sampling, err);
-    if (st) return st;
-    size_t n_suppress;
-    const int32_t *suppress = tokenizer_suppressed(s->engine->tokenizer, &n_suppress);
-    /* The position numbers the draw: a branch of a conversation draws like the original. */
-    return sampler_draw(&s->sampler, sampling, s->logits, s->tokens, s->kv.n_past, suppress,
-                        n_suppress, s->kv.n_past, id, err);
-}
-
-struct bz_generate_options bz_generate_defaults(const bz_engine *e)
-{
-    return (struct bz_generate_options) { .sampling = bz_sampling_defaults(e) };
-}
-
-/* The text side of a generation: ids become pieces for the caller. */
-struct writer {
-    const struct bz_generate_options *o;
-    const struct tokenizer *tokenizer;
-    struct detok detok;
-    struct stop_filter stop;
-    struct buf text, ready;
-};
-
-/* Deliver what is ready. False when the caller wants to stop. */
-static bool deliver(struct writer *w)
-{
-    bool go_on = true;
-    if (w->o->on_text && w->ready.n) go_on = w->o->on_text(w->o->ctx, w->ready.data, w->ready.n);
-    w->ready.n = 0;
-    return go_on;
-}
-
-/* One more token. Returns whether to go on; *why says why not. */
-static bool write_token(struct writer *w, int32_t id, enum bz_stop *why)
-{
-    w->text.n = 0;
-    detok_feed(&w->detok, w->tokenizer, id, w->o->specials, &w->text);
-    bool met = stop_feed(&w->stop, buf_str(&w->text), &w->ready);
-    if (met) *why = BZ_STOP_STRING;
-    bool go_on = deliver(w);
-    if (!go_on) *why = BZ_STOP_CANCELLED;
-    return go_on && !met;
-}
-
-/* The end of the stream: what was held back comes out. */
-static void write_end(struct writer *w)
-{
-    w->text.n = 0;
-    detok_end(&w->detok, &w->text);
-    stop_feed(&w->stop, buf_str(&w->text), &w->ready);
-    stop_end(&w->stop, &w->ready);
-    deliver(w);
-}
-
-static enum bz_status generate(struct bz_session *s, struct writer *w, struct bz_generated *g,
-                               struct bz_err *err)
-{
-    const struct bz_generate_options *o = w->o;
-    bool go_on = true;
-    while (go_on) {
-        int32_t id;
-        g->stop = BZ_STOP_LENGTH;
-        if (o->n_max && g->n == o->n_max) break;
-        g->stop = BZ_STOP_CONTEXT;
-        if (s->kv.n_past == s->kv.n_ctx) break;
-        enum bz_status st = bz_session_sample(s, &o->sampling, &id, err);
-        if (st) return st;
-        bool end = !o->ignore_end && tokenizer_is_end(w->tokenizer, id);
-        st = bz_session_feed(s, &id, 1, end ? 0 : 1, NULL, NULL, err);
-        if (st) return st;
-        g->n++;
-        if (end) {
-            g->stop = BZ_STOP_END;
-            break;
-        }
-        go_on = write_token(w, id, &g->stop);
-        if (w->ready.failed || w->text.failed) return fail_memory(err, w->text.n);
-    }
-    if (g->stop != BZ_STOP_CANCELLED) write_end(w);
-    return BZ_OK;
-}
-
-enum bz_status bz_generate(bz_session *s, const struct bz_generate_options *options,
-                           struct bz_generated *result, struct bz_err *err)
-{
-    struct bz_generate_options defaults = bz_generate_defaults(s->engine);
-    if (!options) options = &defaults;
-    struct writer w = { .o = options, .tokenizer = s->engine->tokenizer };
-    w.stop.strings = options->stop;
-    w.stop.n_strings = options->n_stop;
-    struct bz_generated g = { .first = s->kv.n_past };
-    enum bz_status st = generate(s, &w, &g, err);
-    stop_free(&w.stop);
-    buf_free(&w.text);
-    buf_free(&w.ready);
-    if (result) *result = g;
     return st;
 }

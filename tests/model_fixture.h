@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "base/rng.h"
@@ -16,8 +17,6 @@
 #include "io/gguf.h"
 #include "io/gguf_write.h"
 #include "quant/quant.h"
-
-#define TMP "build/tmp/"
 
 /* Their shapes: e2b and e4b share keys and have per-layer embeddings, kv has layers without V, moe has
  * experts. Windows of 12 to 20 tokens. */
@@ -33,21 +32,36 @@ static const char *const golden[N_GOLDEN] = {
 #define KV  golden[2]
 #define MOE golden[3]
 
-static inline void make_tmp(void)
+/* A path below build/tmp that no other process uses. */
+struct tmp_path {
+    char z[96];
+};
+
+static inline struct tmp_path tmp_path(const char *name)
 {
+    struct tmp_path p;
     mkdir("build", 0777);
     mkdir("build/tmp", 0777);
+    snprintf(p.z, sizeof p.z, "build/tmp/%ld_%s", (long)getpid(), name);
+    return p;
 }
 
-static inline bz_engine *open_engine(const char *path, enum bz_backend backend)
+static inline bz_engine *open_engine_with(const char *path, enum bz_backend backend,
+                                          unsigned n_threads)
 {
-    struct bz_engine_options o = { .backend = backend, .n_threads = 2 };
+    struct bz_engine_options o = { .backend = backend, .n_threads = n_threads };
     struct bz_err err = { "" };
     bz_engine *e = NULL;
     enum bz_status st = bz_engine_open(&e, path, &o, &err);
     CHECK_MSG(st == BZ_OK, "%s: %s", path, err.text);
     if (st) exit(1);
     return e;
+}
+
+/* One thread: these models are so small that more only wait for each other. */
+static inline bz_engine *open_engine(const char *path, enum bz_backend backend)
+{
+    return open_engine_with(path, backend, 1);
 }
 
 static inline bz_session *open_session(bz_engine *e, uint32_t n_context, uint32_t n_batch)
@@ -138,7 +152,6 @@ static inline void copy_model(const char *from, const char *to, const struct mod
     struct gguf g = { 0 };
     struct gguf_writer *w = NULL;
     struct bz_err err = { "" };
-    make_tmp();
     CHECK(gguf_open_file(&g, from, &err) == BZ_OK && gguf_writer_open(&w, to, &err) == BZ_OK);
     if (!w) exit(1);
     for (uint64_t i = 0; i < g.n_kv; i++) {
@@ -211,7 +224,6 @@ static inline void write_adapter(const char *path, float alpha, const struct lor
     struct gguf_writer *w = NULL;
     struct bz_err err = { "" };
     char name[128];
-    make_tmp();
     CHECK(gguf_writer_open(&w, path, &err) == BZ_OK);
     if (!w) exit(1);
     gguf_put_str(w, "general.architecture", str_of("gemma4"));

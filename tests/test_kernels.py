@@ -168,7 +168,7 @@ class Generator(unittest.TestCase):
         self.assertEqual(kernels.main(["", str(self.root), str(out)]), 0)
         self.assertEqual(dates, [(out / f).stat().st_mtime_ns for f in ("kernels.h", "kernels.c")])
         (self.dir / "use.c").write_text("""
-            #include "gen/kernels.h"
+            #include "kernels.h"
             #include <stdio.h>
             int main(void)
             {
@@ -180,7 +180,7 @@ class Generator(unittest.TestCase):
                 return 0;
             }""")
         flags = "-std=c11 -Wall -Wextra -Werror -Wpedantic".split()
-        subprocess.run(["cc", *flags, f"-I{self.dir}", str(self.dir / "use.c"), str(out / "kernels.c"), "-o",
+        subprocess.run(["cc", *flags, f"-I{out}", str(self.dir / "use.c"), str(out / "kernels.c"), "-o",
                         str(self.dir / "use")], check=True)
         said = subprocess.run([str(self.dir / "use")], capture_output=True, text=True, check=True).stdout
         self.assertEqual(said, "2 16 mul mul.subgroup uurw 4 2 16 1 0 1 FAST 0 1")

@@ -6,12 +6,10 @@
  */
 #include "model_fixture.h"
 
-enum { LONG_CONTEXT = 1400 }; /* several turns of a ring: window + batch + 256 of slack */
+enum { LONG_CONTEXT = 1000 }; /* several turns of a ring: window + batch + 256 of slack */
 
 #define CLOSE                                                                                      \
     2e-4 /* 5 times the largest difference seen; a wrong mask or position gives 0.1 and more */
-
-static char long_path[N_GOLDEN][64];
 
 /* All logits of a run, a row per position. */
 struct log {
@@ -55,7 +53,7 @@ static void check_close(const float *a, const float *b, size_t n, bool exact, co
 /* n at once, one by one, in odd pieces, through batches of odd sizes. */
 static void check_pieces(bz_engine *e, bool exact)
 {
-    enum { N = 61 };
+    enum { N = 47 };
     uint32_t n_vocab = bz_engine_info(e).n_vocab;
     int32_t *ids = random_ids(e, N, 5);
     bz_session *s = open_session(e, N, N);
@@ -63,7 +61,7 @@ static void check_pieces(bz_engine *e, bool exact)
     bz_session_close(s);
     static const struct {
         uint32_t batch, piece;
-    } ways[] = { { N, 1 }, { 1, N }, { 3, N }, { 7, 23 }, { 32, N }, { N, 2 }, { 64, 60 } };
+    } ways[] = { { N, 1 }, { 1, N }, { 3, N }, { 7, 23 }, { 32, N }, { N, 2 } };
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         s = open_session(e, N + 3, ways[i].batch);
         struct log got = feed_logged(s, n_vocab, ids, N, ways[i].piece);
@@ -84,15 +82,16 @@ static void check_n_logits(bz_engine *e, bool exact)
     bz_session *s = open_session(e, 64, 17);
     struct log want = feed_logged(s, n_vocab, ids, N + AFTER, N + AFTER);
     bz_session_close(s);
-    static const size_t wishes[] = { 0, 1, 2, 9, 17, 18, 39, 40, 1000 };
+    static const size_t wishes[] = { 0, 1, 9, 18, 39, 1000 };
     for (size_t i = 0; i < sizeof wishes / sizeof *wishes; i++) {
         size_t n = wishes[i] < N ? wishes[i] : N;
         struct log got = { .n_vocab = n_vocab };
         s = open_session(e, 64, 17);
         CHECK(bz_session_feed(s, ids, N, wishes[i], on_logits, &got, NULL) == BZ_OK);
         CHECK(got.n == n && (n == 0 || got.first == N - n));
-        check_close(got.rows, want.rows + (N - n) * n_vocab, n * n_vocab, exact, "asked for few");
         CHECK((bz_session_logits(s) != NULL) == (n > 0));
+        if (n)
+            check_close(got.rows, want.rows + (N - n) * n_vocab, n * n_vocab, exact, "few logits");
         if (n) CHECK(same_floats(bz_session_logits(s), got.rows + (n - 1) * n_vocab, n_vocab));
         free(got.rows);
         got = feed_logged(s, n_vocab, ids + N, AFTER, 1);
@@ -114,7 +113,7 @@ static void check_truncate(bz_engine *e, bool exact)
     uint32_t n_vocab = bz_engine_info(e).n_vocab, kept;
     int32_t *ids = random_ids(e, N, 7), *other = random_ids(e, N, 8);
     bz_session *s = open_session(e, 64, 8), *fresh = open_session(e, 64, 8);
-    for (uint32_t keep = 0; keep < N; keep++) {
+    for (uint32_t keep = 0; keep < N; keep += 1 + keep / 4) {
         memcpy(other, ids, keep * sizeof *ids);
         CHECK(bz_session_truncate(s, 0, &kept, NULL) == BZ_OK && kept == 0);
         CHECK(bz_session_truncate(fresh, 0, NULL, NULL) == BZ_OK);
@@ -139,18 +138,18 @@ static void check_truncate(bz_engine *e, bool exact)
 /* The same pieces of 100 as a session that never went back give the same bits, on any backend. */
 static void check_far_back(bz_engine *e)
 {
-    enum { N = 1200, PIECE = 100 };
+    enum { N = 900, PIECE = 100 };
     uint32_t n_vocab = bz_engine_info(e).n_vocab, kept;
     int32_t *ids = random_ids(e, N, 9);
     bz_session *s = open_session(e, LONG_CONTEXT, PIECE);
     feed_pieces(s, ids, N, PIECE);
     float *want = keep_logits(s, n_vocab);
-    /* Inside the slack: a ring of window + 100 + 256 rows still holds the window before 900. */
-    CHECK(bz_session_truncate(s, 900, &kept, NULL) == BZ_OK && kept == 900);
-    feed_pieces(s, ids + 900, N - 900, PIECE);
+    /* Inside the slack: a ring of window + 100 + 256 rows still holds the window before 700. */
+    CHECK(bz_session_truncate(s, 700, &kept, NULL) == BZ_OK && kept == 700);
+    feed_pieces(s, ids + 700, N - 700, PIECE);
     CHECK(same_floats(bz_session_logits(s), want, n_vocab));
     /* Outside: everything must be fed again. */
-    CHECK(bz_session_truncate(s, 700, &kept, NULL) == BZ_OK && kept == 0);
+    CHECK(bz_session_truncate(s, 500, &kept, NULL) == BZ_OK && kept == 0);
     size_t n;
     bz_session_tokens(s, &n);
     CHECK(n == 0 && bz_session_logits(s) == NULL);
@@ -165,11 +164,11 @@ static void check_far_back(bz_engine *e)
  * is as long as its context. */
 static void check_ring_border(bz_engine *e)
 {
-    enum { N = 700, PIECE = 10, AFTER = 10 };
+    enum { N = 320, PIECE = 10, AFTER = 10 };
     uint32_t n_vocab = bz_engine_info(e).n_vocab, n_lost = 0, n_kept = 0;
     int32_t *ids = random_ids(e, N, 10);
-    bz_session *whole = open_session(e, 720, 720), *ring = open_session(e, 720, PIECE);
-    for (uint32_t keep = 390; keep < 450; keep += PIECE) {
+    bz_session *whole = open_session(e, 330, 330), *ring = open_session(e, 330, PIECE);
+    for (uint32_t keep = 30; keep < 90; keep += PIECE) {
         uint32_t kept;
         bz_session_truncate(ring, 0, NULL, NULL);
         feed_pieces(ring, ids, N, PIECE);
@@ -192,11 +191,11 @@ static void check_ring_border(bz_engine *e)
 /* A feed that fails inside the network has overwritten rows of the rings. */
 static void check_failed_feed(const char *path)
 {
-    enum { N = 700, PIECE = 64 };
+    enum { N = 400, PIECE = 64 };
     bz_engine *e = open_engine(path, BZ_BACKEND_CPU);
     uint32_t n_vocab = bz_engine_info(e).n_vocab, kept;
     int32_t *ids = random_ids(e, N + PIECE, 11);
-    bz_session *s = open_session(e, LONG_CONTEXT, PIECE), *fresh = open_session(e, LONG_CONTEXT, N);
+    bz_session *s = open_session(e, 500, PIECE), *fresh = open_session(e, 500, 500);
     struct bz_err err = { "" };
     feed_pieces(s, ids, N, PIECE);
     /* Attention over more positions than ever before needs more scratch. */
@@ -205,7 +204,7 @@ static void check_failed_feed(const char *path)
     mem_fail_at(0);
     size_t n;
     CHECK(memcmp(bz_session_tokens(s, &n), ids, N * sizeof *ids) == 0 && n == N);
-    for (uint32_t keep = N - 1; keep > 300; keep -= 13) {
+    for (uint32_t keep = 200; keep > 60; keep -= 13) {
         CHECK(bz_session_truncate(s, keep, &kept, NULL) == BZ_OK);
         if (kept == 0) break;
         bz_session_truncate(fresh, 0, NULL, NULL);
@@ -284,7 +283,7 @@ static void check_cancel(bz_engine *e, bool exact)
 /* Any list of tokens after any other gives what a fresh session gives. */
 static void check_set(bz_engine *e, bool exact)
 {
-    enum { N = 40, ROUNDS = 25 };
+    enum { N = 40, ROUNDS = 12 };
     uint32_t n_vocab = bz_engine_info(e).n_vocab;
     int32_t *ids = random_ids(e, N, 14);
     struct rng rng = { 4 };
@@ -350,6 +349,27 @@ static void check_backends(bz_engine *reference, bz_engine *fast)
     free(ids);
 }
 
+/* Threads share the work and change no bit of it. */
+static void check_threads(const char *path)
+{
+    enum { N = 40 };
+    float *want = NULL;
+    for (unsigned n_threads = 1; n_threads <= 3; n_threads++) {
+        bz_engine *e = open_engine_with(path, BZ_BACKEND_CPU, n_threads);
+        uint32_t n_vocab = bz_engine_info(e).n_vocab;
+        int32_t *ids = random_ids(e, N, 31);
+        bz_session *s = open_session(e, N, 16);
+        struct log got = feed_logged(s, n_vocab, ids, N, 13);
+        if (want) CHECK(same_floats(got.rows, want, (size_t)N * n_vocab));
+        free(want);
+        want = got.rows;
+        free(ids);
+        bz_session_close(s);
+        bz_engine_close(e);
+    }
+    free(want);
+}
+
 /* A batch larger than the context is the context; zeroed options are the defaults. */
 static void check_options(bz_engine *e)
 {
@@ -374,13 +394,16 @@ int main(void)
 {
     int64_t live = mem_live();
     bz_engine *reference[N_GOLDEN], *fast[N_GOLDEN], *deep[N_GOLDEN];
+    struct tmp_path long_path[N_GOLDEN];
     struct model_edit longer = { .n_context = LONG_CONTEXT };
     for (int i = 0; i < N_GOLDEN; i++) {
-        snprintf(long_path[i], sizeof long_path[i], TMP "session_long_%d.gguf", i);
-        copy_model(golden[i], long_path[i], &longer);
+        char name[32];
+        snprintf(name, sizeof name, "long_%d.gguf", i);
+        long_path[i] = tmp_path(name);
+        copy_model(golden[i], long_path[i].z, &longer);
         reference[i] = open_engine(golden[i], BZ_BACKEND_REFERENCE);
         fast[i] = open_engine(golden[i], BZ_BACKEND_CPU);
-        deep[i] = open_engine(long_path[i], BZ_BACKEND_CPU);
+        deep[i] = open_engine(long_path[i].z, BZ_BACKEND_CPU);
     }
 #define FOR_EACH_MODEL for (int m = 0; m < N_GOLDEN; m++)
 #define ON_BOTH(check)                                                                             \
@@ -397,7 +420,7 @@ int main(void)
     FOR_EACH_MODEL check_far_back(deep[m]);
     TEST("what truncate says is kept is whole") FOR_EACH_MODEL check_ring_border(deep[m]);
     TEST("a feed that failed half-way leaves a session that knows what it still holds")
-    FOR_EACH_MODEL check_failed_feed(long_path[m]);
+    FOR_EACH_MODEL check_failed_feed(long_path[m].z);
     TEST("a full context and bad tokens are errors, and the session goes on")
     FOR_EACH_MODEL check_limits(fast[m]);
     TEST("a feed that was cancelled leaves the session as it was") ON_BOTH(check_cancel);
@@ -405,13 +428,14 @@ int main(void)
     TEST("sessions of one engine are independent") FOR_EACH_MODEL check_several(fast[m]);
     TEST("the fast backend's logits are the reference's")
     FOR_EACH_MODEL check_backends(reference[m], fast[m]);
+    TEST("the number of threads changes no bit") FOR_EACH_MODEL check_threads(golden[m]);
     TEST("options have defaults and limits") FOR_EACH_MODEL check_options(fast[m]);
     FOR_EACH_MODEL
     {
         bz_engine_close(reference[m]);
         bz_engine_close(fast[m]);
         bz_engine_close(deep[m]);
-        remove(long_path[m]);
+        remove(long_path[m].z);
     }
     TEST("nothing is left allocated") CHECK(mem_live() == live);
     return check_done();

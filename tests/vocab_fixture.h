@@ -136,9 +136,9 @@ static const char tokens[] =
 static const char merges[] =
     "\n+\n \n\n+\n\n _+_ __+__ __+_ h+e l+l l+o he+ll hell+o _+h b+c a+b ab+c a+bc c+d a+a "
     "aa+a a+aa aa+aa d+e de+a z+z q+q qq+q _h+ello _+hello <+e o+s os+> <e+os> "
-    "\xf0\x9f\x98\x80+\xf0\x9f\x98\x80 3+_ 3_+a \xe6\xbc\xa2+\xc3\xa9 a+a";
+    "\xf0\x9f\x98\x80+\xf0\x9f\x98\x80 3+_ 3_+a \xe6\xbc\xa2+\xc3\xa9 a+a e+c s+o c+so o+d";
 
-#define N_MERGES 36u
+#define N_MERGES 40u
 
 static struct str texts[N_TOKENS], merge_texts[N_MERGES];
 static int32_t types[N_TOKENS];

@@ -292,7 +292,7 @@ def c_string(text):
 
 
 def write_source(kernels):
-    out = ["/* Made by tools/kernels.py from kernels/; do not edit. */", '#include "gen/kernels.h"', "",
+    out = ["/* Made by tools/kernels.py from kernels/; do not edit. */", '#include "kernels.h"', "",
            "#include <stddef.h>", "",
            "/* ISO C promises only 4095 characters a literal; every compiler here takes more. */",
            '#pragma GCC diagnostic ignored "-Woverlength-strings"', ""]

@@ -81,10 +81,3 @@ enum bz_status locate_open(struct located *out, const char *model, const char *r
     *out = l;
     return BZ_OK;
 }
-
-void locate_close(struct located *l)
-{
-    gguf_close(&l->gguf);
-    if (l->from_store) ollama_close(&l->store);
-    *l = (struct located) { 0 };
-}

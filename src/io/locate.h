@@ -15,6 +15,12 @@ struct located {
  * place). On failure *out is untouched. */
 enum bz_status locate_open(struct located *out, const char *model, const char *root,
                            struct bz_err *err);
-void locate_close(struct located *l);
+
+static inline void locate_close(struct located *l)
+{
+    gguf_close(&l->gguf);
+    if (l->from_store) ollama_close(&l->store);
+    *l = (struct located) { 0 };
+}
 
 #endif

@@ -467,12 +467,6 @@ enum bz_status ollama_open(struct ollama_model *out, const char *root, const cha
     return BZ_OK;
 }
 
-void ollama_close(struct ollama_model *m)
-{
-    arena_free(&m->arena);
-    *m = (struct ollama_model) { 0 };
-}
-
 /* --- verifying --- */
 
 #define CHUNK (1u << 20)

@@ -236,3 +236,9 @@ enum bz_status ollama_parse_messages(struct ollama_message **out, size_t *n, str
     *n = root->n;
     return BZ_OK;
 }
+
+void ollama_close(struct ollama_model *m)
+{
+    arena_free(&m->arena);
+    *m = (struct ollama_model) { 0 };
+}

@@ -65,10 +65,14 @@ struct kv *kv_of(const struct kv_cache *kv, uint32_t il)
     return &kv->layers[kv->config->layers[il].donor];
 }
 
+void kv_begin(struct kv_cache *kv, uint32_t n)
+{
+    if (kv->n_past + n > kv->n_high) kv->n_high = kv->n_past + n;
+}
+
 void kv_advance(struct kv_cache *kv, uint32_t n)
 {
     kv->n_past += n;
-    if (kv->n_past > kv->n_high) kv->n_high = kv->n_past;
 }
 
 /* First position whose row has not been overwritten by a later one. */

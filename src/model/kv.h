@@ -33,7 +33,11 @@ uint64_t kv_bytes(const struct config *c, uint32_t n_ctx, uint32_t n_batch);
 /* The cache that layer il reads (and, when it owns it, writes). */
 struct kv *kv_of(const struct kv_cache *kv, uint32_t il);
 
-/* n more positions were written. */
+/* The next n positions are about to be written: their rows' old contents count as gone, even if the
+ * step fails half-way. */
+void kv_begin(struct kv_cache *kv, uint32_t n);
+
+/* They were written. */
 void kv_advance(struct kv_cache *kv, uint32_t n);
 
 /* Forget positions >= n. Returns how many remain usable: n, or 0 when a ring no longer holds the

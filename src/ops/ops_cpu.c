@@ -31,12 +31,16 @@ const void *weight_bytes(struct cpu_worker *worker, const struct weight *w, uint
                          uint32_t n)
 {
     uint64_t row_bytes = quant_row_bytes(w->fmt, w->cols);
-    uint64_t offset = w->offset + first * row_bytes;
-    const void *here = source_map(w->src, offset, n * row_bytes);
+    uint64_t offset = w->offset + first * row_bytes, n_bytes = n * row_bytes;
+    const void *here = source_map(w->src, offset, n_bytes);
     if (here) return here;
-    void *copy = scratch_need(worker, &worker->scratch[SCRATCH_RAW], n * row_bytes);
+    if (n_bytes > SIZE_MAX) {
+        worker->status = fail_memory(&worker->err, n_bytes);
+        return NULL;
+    }
+    void *copy = scratch_need(worker, &worker->scratch[SCRATCH_RAW], (size_t)n_bytes);
     if (!copy) return NULL;
-    enum bz_status st = source_read(w->src, offset, copy, n * row_bytes, &worker->err);
+    enum bz_status st = source_read(w->src, offset, copy, (size_t)n_bytes, &worker->err);
     if (st == BZ_OK) return copy;
     worker->status = st;
     return NULL;
@@ -78,7 +82,7 @@ static const float *weight_row(struct run *r, const struct weight *w, uint64_t r
 static bool cpu_alloc(void *ctx, struct tensor *t)
 {
     (void)ctx;
-    t->mem = mem_alloc(t->size, sizeof(float));
+    t->mem = t->size <= SIZE_MAX ? mem_alloc((size_t)t->size, sizeof(float)) : NULL;
     return t->mem != NULL;
 }
 

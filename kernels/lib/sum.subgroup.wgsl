@@ -1,0 +1,17 @@
+// sum.subgroup - one number from each thread; every thread learns their sum. Needs const WG.
+// Lanes add first, then one number a subgroup goes through workgroup memory. Called once a kernel: a
+// second call would need a barrier before it.
+var<workgroup> sum_part : array<f32, WG / 4u>; // subgroups have 4 lanes or more
+
+fn workgroup_sum(v : f32, lid : u32, lane : u32, lanes : u32) -> f32 {
+    let s = subgroupAdd(v);
+    if (lane == 0u) {
+        sum_part[lid / lanes] = s;
+    }
+    workgroupBarrier();
+    var total = 0.0;
+    for (var i = 0u; i < WG / lanes; i++) {
+        total += sum_part[i];
+    }
+    return total;
+}

@@ -1,0 +1,152 @@
+/* generate.c - choosing the next token, and texts made of such tokens, one step at a time.
+ *
+ * A generation is a state and not a loop, so that a host which must not block can take its steps one
+ * by one, and so that the same rules end a text whoever drew the token.
+ */
+#include "base/mem.h"
+#include "engine.h"
+
+/* ---- choosing ---- */
+
+struct bz_sampling bz_sampling_defaults(const bz_engine *e)
+{
+    struct bz_sampling p = {
+        .penalty_window = 64, .repeat_penalty = 1, .temperature = 1, .top_k = 64, .top_p = 0.95f
+    };
+    const struct gguf *g = &e->file.gguf;
+    double f;
+    uint64_t u;
+    if (gguf_get_f64(g, "general.sampling.temp", &f)) p.temperature = (float)f;
+    if (gguf_get_f64(g, "general.sampling.top_p", &f)) p.top_p = (float)f;
+    if (gguf_get_u64(g, "general.sampling.top_k", &u) && u <= UINT32_MAX) p.top_k = (uint32_t)u;
+    if (!e->file.from_store) return p;
+    const struct ollama_params *o = &e->file.store.params;
+    if (o->temperature.set) p.temperature = (float)o->temperature.v;
+    if (o->top_p.set) p.top_p = (float)o->top_p.v;
+    if (o->min_p.set) p.min_p = (float)o->min_p.v;
+    if (o->top_k.set) p.top_k = o->top_k.v > 0 ? (uint32_t)o->top_k.v : 0;
+    if (o->repeat_penalty.set) p.repeat_penalty = (float)o->repeat_penalty.v;
+    if (o->presence_penalty.set) p.presence_penalty = (float)o->presence_penalty.v;
+    if (o->frequency_penalty.set) p.frequency_penalty = (float)o->frequency_penalty.v;
+    if (o->repeat_last_n.set) /* Ollama's -1 means the whole context */
+        p.penalty_window = o->repeat_last_n.v < 0 ? UINT32_MAX : (uint32_t)o->repeat_last_n.v;
+    if (o->seed.set && o->seed.v >= 0) p.seed = (uint64_t)o->seed.v;
+    return p;
+}
+
+static enum bz_status check_sampling(const struct bz_sampling *p, struct bz_err *err)
+{
+    if (!(p->temperature >= 0))
+        return fail(err, BZ_ERR_ARGUMENT, "temperature %g; it must be 0 or more",
+                    (double)p->temperature);
+    if (!(p->top_p > 0))
+        return fail(err, BZ_ERR_ARGUMENT, "top-p %g; it must be above 0", (double)p->top_p);
+    if (!(p->repeat_penalty > 0))
+        return fail(err, BZ_ERR_ARGUMENT, "repeat penalty %g; it must be above 0",
+                    (double)p->repeat_penalty);
+    if (!(p->min_p >= 0 && p->min_p <= 1))
+        return fail(err, BZ_ERR_ARGUMENT, "min-p %g; it must be between 0 and 1", (double)p->min_p);
+    return BZ_OK;
+}
+
+enum bz_status bz_session_sample(bz_session *s, const struct bz_sampling *sampling, int32_t *id,
+                                 struct bz_err *err)
+{
+    if (!s->has_logits)
+        return fail(err, BZ_ERR_ARGUMENT, "feed at least one token before drawing the next");
+    enum bz_status st = check_sampling(sampling, err);
+    if (st) return st;
+    size_t n_suppress;
+    const int32_t *suppress = tokenizer_suppressed(s->engine->tokenizer, &n_suppress);
+    /* The position numbers the draw: a branch of a conversation draws like the original. */
+    return sampler_draw(&s->sampler, sampling, s->logits, s->tokens, s->kv.n_past, suppress,
+                        n_suppress, s->kv.n_past, id, err);
+}
+
+/* ---- generating ---- */
+
+struct bz_generate_options bz_generate_defaults(const bz_engine *e)
+{
+    return (struct bz_generate_options) { .sampling = bz_sampling_defaults(e) };
+}
+
+void generation_begin(struct generation *g, const struct bz_session *s,
+                      const struct bz_generate_options *options)
+{
+    *g = (struct generation) { .options = options, .result.first = s->kv.n_past };
+    g->stop.strings = options->stop;
+    g->stop.n_strings = options->n_stop;
+}
+
+void generation_close(struct generation *g)
+{
+    stop_free(&g->stop);
+    buf_free(&g->text);
+    buf_free(&g->ready);
+    *g = (struct generation) { 0 };
+}
+
+/* The end of the stream: what was held back comes out. */
+static void finish(struct generation *g, enum bz_stop why)
+{
+    g->result.stop = why;
+    g->done = true;
+    g->text.n = 0;
+    detok_end(&g->detok, &g->text);
+    stop_feed(&g->stop, buf_str(&g->text), &g->ready);
+    stop_end(&g->stop, &g->ready);
+}
+
+bool generation_goes_on(struct generation *g, const struct bz_session *s)
+{
+    g->ready.n = 0;
+    if (g->options->n_max && g->result.n == g->options->n_max) finish(g, BZ_STOP_LENGTH);
+    else if (s->kv.n_past == s->kv.n_ctx) finish(g, BZ_STOP_CONTEXT);
+    return !g->done;
+}
+
+enum bz_status generation_take(struct generation *g, const struct bz_session *s, int32_t id,
+                               struct bz_err *err)
+{
+    const struct tokenizer *t = s->engine->tokenizer;
+    g->result.n++;
+    if (!g->options->ignore_end && tokenizer_is_end(t, id)) {
+        finish(g, BZ_STOP_END);
+    } else {
+        g->text.n = 0;
+        detok_feed(&g->detok, t, id, g->options->specials, &g->text);
+        if (stop_feed(&g->stop, buf_str(&g->text), &g->ready)) finish(g, BZ_STOP_STRING);
+    }
+    return g->ready.failed || g->text.failed ? fail_memory(err, g->text.n) : BZ_OK;
+}
+
+enum bz_status generation_step(struct generation *g, struct bz_session *s, struct bz_err *err)
+{
+    int32_t id;
+    if (!generation_goes_on(g, s)) return BZ_OK;
+    enum bz_status st = bz_session_sample(s, &g->options->sampling, &id, err);
+    if (st) return st;
+    bool end = !g->options->ignore_end && tokenizer_is_end(s->engine->tokenizer, id);
+    st = bz_session_feed(s, &id, 1, end ? 0 : 1, NULL, NULL, err);
+    return st ? st : generation_take(g, s, id, err);
+}
+
+enum bz_status bz_generate(bz_session *s, const struct bz_generate_options *options,
+                           struct bz_generated *result, struct bz_err *err)
+{
+    struct bz_generate_options defaults = bz_generate_defaults(s->engine);
+    if (!options) options = &defaults;
+    struct generation g;
+    enum bz_status st = BZ_OK;
+    generation_begin(&g, s, options);
+    while (!g.done && st == BZ_OK) {
+        st = generation_step(&g, s, err);
+        if (st || !g.ready.n || !options->on_text) continue;
+        if (options->on_text(options->ctx, g.ready.data, g.ready.n)) continue;
+        if (!g.done) g.result.stop = BZ_STOP_CANCELLED;
+        break;
+    }
+    if (result) *result = g.result;
+    generation_close(&g);
+    return st;
+}

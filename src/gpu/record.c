@@ -1,0 +1,143 @@
+#include "gpu/record.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+enum { STEP_BYTES = 64 };
+
+enum bz_status recorder_open(struct recorder *r, struct bz_err *err)
+{
+    *r = (struct recorder) { 0 };
+    gpu_get_limits(&r->limits);
+    r->slices = mem_alloc(RECORD_CHUNK, 1);
+    if (!r->slices) return fail_memory(err, RECORD_CHUNK);
+    r->step = gpu_buffer_new(STEP_BYTES, GPU_UNIFORM | GPU_STORAGE);
+    return BZ_OK;
+}
+
+void recorder_close(struct recorder *r)
+{
+    recorded_free(&r->now);
+    if (r->step) gpu_buffer_free(r->step);
+    mem_free(r->slices);
+    mem_free(r->pipelines);
+    *r = (struct recorder) { 0 };
+}
+
+/* Room for one more in a list; false when memory is short. */
+static bool grow(void **list, uint32_t n, uint32_t *cap, size_t size)
+{
+    if (n < *cap) return true;
+    uint32_t wanted = *cap ? 2 * *cap : 64;
+    void *p = mem_grow(*list, wanted, size);
+    if (!p) return false;
+    *list = p;
+    *cap = wanted;
+    return true;
+}
+
+static gpu_pipeline find_pipeline(struct recorder *r, enum kernel kernel,
+                                  const struct gpu_constant *c, uint32_t n)
+{
+    assert(n <= 4);
+    for (uint32_t i = 0; i < r->n_pipelines; i++) {
+        struct pipeline_slot *s = &r->pipelines[i];
+        if (s->kernel == (uint32_t)kernel && s->n_constants == n &&
+            (n == 0 || memcmp(s->constants, c, n * sizeof *c) == 0))
+            return s->pipeline;
+    }
+    if (!grow((void **)&r->pipelines, r->n_pipelines, &r->cap_pipelines, sizeof *r->pipelines))
+        return 0;
+    struct pipeline_slot *s = &r->pipelines[r->n_pipelines++];
+    *s = (struct pipeline_slot) { .kernel = (uint32_t)kernel, .n_constants = n };
+    if (n) memcpy(s->constants, c, n * sizeof *c);
+    s->pipeline = gpu_pipeline_new((uint32_t)kernel, c, n);
+    return s->pipeline;
+}
+
+/* The shadow of the last chunk goes to its buffer. */
+static void flush_slices(struct recorder *r)
+{
+    if (r->n_slices)
+        gpu_buffer_write(r->now.chunks[r->now.n_chunks - 1], 0, r->slices,
+                         r->n_slices * RECORD_SLICE);
+    r->n_slices = 0;
+}
+
+/* The next slice, filled with a kernel's parameters. */
+static bool put_params(struct recorder *r, const void *params, uint32_t n, struct gpu_binding *out)
+{
+    assert(n <= RECORD_SLICE);
+    if (r->now.n_chunks == 0 || r->n_slices == RECORD_CHUNK / RECORD_SLICE) {
+        flush_slices(r);
+        if (!grow((void **)&r->now.chunks, r->now.n_chunks, &r->now.cap_chunks,
+                  sizeof *r->now.chunks))
+            return false;
+        r->now.chunks[r->now.n_chunks++] = gpu_buffer_new(RECORD_CHUNK, GPU_UNIFORM);
+    }
+    uint32_t offset = r->n_slices++ * RECORD_SLICE;
+    memcpy(r->slices + offset, params, n);
+    *out = (struct gpu_binding) { r->now.chunks[r->now.n_chunks - 1], offset, n };
+    return true;
+}
+
+void record_begin(struct recorder *r)
+{
+    recorded_free(&r->now);
+    r->n_slices = r->n_dispatches = 0;
+    r->status = BZ_OK;
+    gpu_program_begin();
+}
+
+void record_dispatch(struct recorder *r, enum kernel kernel, const struct gpu_constant *constants,
+                     uint32_t n_constants, const void *params, const struct gpu_binding *bindings,
+                     uint32_t n_bindings, uint32_t n_groups)
+{
+    const struct kernel_info *k = &kernel_table[kernel];
+    struct gpu_binding all[RECORD_MAX_BINDINGS];
+    uint32_t n = 0;
+    if (r->status || n_groups == 0) return;
+    gpu_pipeline pipeline = find_pipeline(r, kernel, constants, n_constants);
+    bool ok =
+        pipeline && put_params(r, params, k->params_bytes, &all[n++]) &&
+        grow((void **)&r->now.groups, r->now.n_groups, &r->now.cap_groups, sizeof *r->now.groups);
+    if (!ok) {
+        r->status = BZ_ERR_MEMORY;
+        return;
+    }
+    if (k->uses_step) all[n++] = (struct gpu_binding) { r->step, 0, STEP_BYTES };
+    assert(n + n_bindings == k->n_bindings && k->n_bindings <= RECORD_MAX_BINDINGS);
+    memcpy(all + n, bindings, n_bindings * sizeof *bindings);
+    gpu_group group = gpu_group_new(pipeline, all, n + n_bindings);
+    r->now.groups[r->now.n_groups++] = group;
+    /* Past the limit of one dimension the workgroups spread over two: lib/grid.wgsl. */
+    uint32_t x = n_groups, y = 1, most = r->limits.max_workgroups;
+    if (x > most) {
+        y = (n_groups + most - 1) / most;
+        x = (n_groups + y - 1) / y;
+    }
+    gpu_dispatch(pipeline, group, x, y, 1);
+    r->n_dispatches++;
+}
+
+struct recorded record_end(struct recorder *r)
+{
+    flush_slices(r);
+    r->now.program = gpu_program_end();
+    struct recorded done = r->now;
+    r->now = (struct recorded) { 0 };
+    if (r->status) recorded_free(&done);
+    return done;
+}
+
+void recorded_free(struct recorded *p)
+{
+    if (p->program) gpu_program_free(p->program);
+    for (uint32_t i = 0; i < p->n_groups; i++) gpu_group_free(p->groups[i]);
+    for (uint32_t i = 0; i < p->n_chunks; i++) gpu_buffer_free(p->chunks[i]);
+    mem_free(p->groups);
+    mem_free(p->chunks);
+    *p = (struct recorded) { 0 };
+}

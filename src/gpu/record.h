@@ -1,0 +1,63 @@
+/* record.h - recording dispatches: pipelines, parameter slices, bind groups.
+ *
+ * One recorder per engine. Between record_begin and record_end each record_dispatch adds one kernel to
+ * the program: its parameter block goes into the next 256-byte slice of a uniform buffer, its bindings
+ * become a bind group. Nothing is freed until the program is.
+ */
+#ifndef BEZEL_GPU_RECORD_H
+#define BEZEL_GPU_RECORD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "gpu/gpu.h"
+#include "kernels.h"
+
+enum {
+    RECORD_SLICE = 256,      /* the largest uniform alignment that devices ask for */
+    RECORD_CHUNK = 64 << 10, /* bytes of one parameter buffer */
+    RECORD_MAX_BINDINGS = 12,
+};
+
+/* A program with what belongs to it. Zero is none. */
+struct recorded {
+    gpu_program program;
+    gpu_buffer *chunks;
+    uint32_t n_chunks, cap_chunks;
+    gpu_group *groups;
+    uint32_t n_groups, cap_groups;
+};
+
+struct pipeline_slot {
+    uint32_t kernel, n_constants;
+    struct gpu_constant constants[4];
+    gpu_pipeline pipeline;
+};
+
+struct recorder {
+    struct gpu_limits limits;
+    gpu_buffer step; /* struct Step of kernels/lib/step.wgsl */
+    struct pipeline_slot *pipelines;
+    uint32_t n_pipelines, cap_pipelines;
+    struct recorded now; /* being recorded */
+    uint8_t *slices;     /* shadow of the current chunk */
+    uint32_t n_slices;   /* used in it */
+    uint32_t n_dispatches;
+    enum bz_status status; /* sticky: memory */
+};
+
+enum bz_status recorder_open(struct recorder *r, struct bz_err *err);
+void recorder_close(struct recorder *r);
+
+void record_begin(struct recorder *r);
+/* The bindings of storage buffers in the kernel's order; params and step are added here. */
+void record_dispatch(struct recorder *r, enum kernel kernel, const struct gpu_constant *constants,
+                     uint32_t n_constants, const void *params, const struct gpu_binding *bindings,
+                     uint32_t n_bindings, uint32_t n_groups);
+/* The finished program; zero with r->status set when something failed. */
+struct recorded record_end(struct recorder *r);
+void recorded_free(struct recorded *p);
+
+#endif
