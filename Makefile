@@ -34,6 +34,7 @@ help:
 	@echo "make format   let clang-format rewrite the C files"
 	@echo "make asan     every test under AddressSanitizer and UBSan"
 	@echo "make fuzz     each fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS)"
+	@echo "make wasm     the engine for the browser: $(BUILD)/wasm/bezel.wasm"
 	@echo "make bench    the measurements of docs/SPEED.md that run on this machine"
 	@echo "make clean    remove $(BUILD)/"
 
@@ -110,6 +111,45 @@ fuzz:
 
 bench: all $(BUILD)/bench/tokenizer
 	@bench/run.sh $(BUILD)
+
+# ---- wasm ----
+# The core as one WebAssembly module for every host, and the npm package around it. No system calls:
+# what needs files stays out, and the C library's few wishes are answered by src/wasm/libc_stubs.c.
+
+WASM_CC  ?= clang-19
+WASM_OUT  = $(BUILD)/wasm
+WASM_NO   = src/bezel_file.c src/io/source_file.c src/io/ollama.c src/io/locate.c src/io/gguf_write.c \
+            src/io/gguf_file.c src/io/adapter_file.c
+WASM_SRC  = $(sort $(filter-out $(WASM_NO),$(LIB_SRC)) $(wildcard src/gpu/*.c src/wasm/*.c))
+WASM_OBJ  = $(WASM_SRC:%.c=$(WASM_OUT)/obj/%.o) $(WASM_OUT)/obj/gen/kernels.o
+# SIMD, bulk memory, sign extension and saturating conversions are in every browser that has WebGPU.
+WASM_CFLAGS = --target=wasm32-wasi -std=c11 -O3 -msimd128 -mbulk-memory -msign-ext -mnontrapping-fptoint \
+            -DBZ_NO_THREADS -DNDEBUG -D_GNU_SOURCE -ffp-contract=off $(WARN) -Iinclude -Isrc -I$(BUILD)/gen
+# The stack lies below everything else, so that an overflow traps instead of overwriting.
+WASM_LDFLAGS = --target=wasm32-wasi -mexec-model=reactor -fuse-ld=lld -Wl,--strip-all -Wl,--stack-first \
+            -Wl,-z,stack-size=262144
+
+.PHONY: wasm
+
+wasm: $(WASM_OUT)/bezel.wasm
+
+KERNEL_FILES = $(wildcard kernels/*.wgsl kernels/lib/*.wgsl)
+$(BUILD)/gen/kernels.h $(BUILD)/gen/kernels.c &: tools/kernels.py $(KERNEL_FILES)
+	@tools/kernels.py kernels $(BUILD)/gen
+
+$(WASM_OUT)/obj/gen/kernels.o: $(BUILD)/gen/kernels.c
+	@mkdir -p $(@D)
+	$(WASM_CC) $(WASM_CFLAGS) -c $< -o $@
+
+$(WASM_OUT)/obj/%.o: %.c | $(BUILD)/gen/kernels.h
+	@mkdir -p $(@D)
+	$(WASM_CC) $(WASM_CFLAGS) -MMD -MP -c $< -o $@
+
+$(WASM_OUT)/bezel.wasm: $(WASM_OBJ) tools/check_wasm.py
+	$(WASM_CC) $(WASM_LDFLAGS) $(WASM_OBJ) -o $@
+	@tools/check_wasm.py $@
+
+-include $(WASM_OBJ:.o=.d)
 
 clean:
 	rm -rf $(BUILD)

@@ -1,48 +1,12 @@
-// add_norm - x[t] = (x[t] + branch[t] / sqrt(mean(branch[t]^2) + eps) * w) * scale[0]     (each row t)
+// add_norm - x[t] = (x[t] + branch[t] / sqrt(mean(branch[t]^2) + eps) * w) * scale[0]
 //
-//   branch  read        rows x cols f32   grid   one workgroup a row
-//   w       read        cols f32          bytes  3 reads + 1 write an element
-//   scale   read        1 f32             needs  cols % 4 == 0; has_scale 0: factor 1, any buffer
-//   x       read_write  rows x cols f32
+//   branch  read    rows x cols f32   grid   one workgroup a row
+//   w       read    cols f32          bytes  3 reads + 1 write an element
+//   scale   read    1 f32             needs  cols % 4 == 0; has_scale 0: factor 1, any buffer
+//   x       update  rows x cols f32
 //
 // Reference: add_norm() in src/ops/ops_cpu.c, then scale() where has_scale. Tolerance 1e-10 nmse: f32
 // sum here, f64 there.
-//!include lib/grid.wgsl
+
 //!include lib/sum.wgsl
-struct Params {
-    rows : u32,
-    cols : u32,
-    has_scale : u32,
-    eps : f32,
-}
-@group(0) @binding(0) var<uniform> p : Params;
-@group(0) @binding(1) var<storage, read> branch : array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read> w : array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read> scale : array<f32>;
-@group(0) @binding(4) var<storage, read_write> x : array<vec4<f32>>;
-
-const WG : u32 = 256u;
-
-@compute @workgroup_size(WG)
-fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
-        @builtin(local_invocation_index) lid : u32) {
-    let row = flat_group(wid, num);
-    if (row >= p.rows) {
-        return;
-    }
-    let n = p.cols / 4u;
-    let at = row * n;
-    var squares = 0.0;
-    for (var i = lid; i < n; i += WG) {
-        let v = branch[at + i];
-        squares += dot(v, v);
-    }
-    let inverse = inverseSqrt(workgroup_sum(squares, lid) / f32(p.cols) + p.eps);
-    var factor = 1.0;
-    if (p.has_scale != 0u) {
-        factor = scale[0];
-    }
-    for (var i = lid; i < n; i += WG) {
-        x[at + i] = (x[at + i] + branch[at + i] * inverse * w[i]) * factor;
-    }
-}
+//!include lib/add_norm.wgsl

@@ -5,41 +5,6 @@
 //   y  write  rows x cols f32        needs  cols % 4 == 0; has_w 0: w is any buffer, unread
 //
 // Reference: rms_norm() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sum here, f64 there.
-//!include lib/grid.wgsl
+
 //!include lib/sum.wgsl
-struct Params {
-    rows : u32,
-    cols : u32,
-    has_w : u32,
-    eps : f32,
-}
-@group(0) @binding(0) var<uniform> p : Params;
-@group(0) @binding(1) var<storage, read> x : array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read> w : array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read_write> y : array<vec4<f32>>;
-
-const WG : u32 = 256u;
-
-@compute @workgroup_size(WG)
-fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
-        @builtin(local_invocation_index) lid : u32) {
-    let row = flat_group(wid, num);
-    if (row >= p.rows) {
-        return;
-    }
-    let n = p.cols / 4u;
-    let at = row * n;
-    var squares = 0.0;
-    for (var i = lid; i < n; i += WG) {
-        let v = x[at + i];
-        squares += dot(v, v);
-    }
-    let inverse = inverseSqrt(workgroup_sum(squares, lid) / f32(p.cols) + p.eps);
-    for (var i = lid; i < n; i += WG) {
-        var v = x[at + i] * inverse;
-        if (p.has_w != 0u) {
-            v *= w[i];
-        }
-        y[at + i] = v;
-    }
-}
+//!include lib/rms_norm.wgsl

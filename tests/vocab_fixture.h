@@ -132,7 +132,8 @@ static const char tokens[] =
 #define N_TOKENS (N_HAND + 256)
 
 /* Ties and rivals; de and qq are no tokens but are built all the same, z and q are none either;
- * "_h ello" is never reached; "<e os>" would build <eos> out of ordinary text; "a a" comes twice. */
+ * "_h ello" is never reached; "<e os>" would build <eos> out of ordinary text; "a a" comes twice.
+ * The last four make a pair whose left half was merged away still matter to what comes after it. */
 static const char merges[] =
     "\n+\n \n\n+\n\n _+_ __+__ __+_ h+e l+l l+o he+ll hell+o _+h b+c a+b ab+c a+bc c+d a+a "
     "aa+a a+aa aa+aa d+e de+a z+z q+q qq+q _h+ello _+hello <+e o+s os+> <e+os> "

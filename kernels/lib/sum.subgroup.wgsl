@@ -1,11 +1,13 @@
 // sum.subgroup - one number from each thread; every thread learns their sum. Needs const WG.
-// Lanes add first, then one number a subgroup goes through workgroup memory. Called once a kernel: a
-// second call would need a barrier before it.
+// Lanes add first, then one number a subgroup goes through workgroup memory. The number of lanes is
+// counted, not assumed. Called once a kernel: a second call would need a barrier before it.
 var<workgroup> sum_part : array<f32, WG / 4u>; // subgroups have 4 lanes or more
 
-fn workgroup_sum(v : f32, lid : u32, lane : u32, lanes : u32) -> f32 {
+fn workgroup_sum(v : f32, lid : u32) -> f32 {
+    let ones = countOneBits(subgroupBallot(true));
+    let lanes = ones.x + ones.y + ones.z + ones.w;
     let s = subgroupAdd(v);
-    if (lane == 0u) {
+    if (subgroupElect()) {
         sum_part[lid / lanes] = s;
     }
     workgroupBarrier();

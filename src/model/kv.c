@@ -7,11 +7,16 @@
 #include "base/mem.h"
 #include "base/sha256.h"
 
+static uint32_t ring_rows(const struct config *c, uint32_t n_ctx, uint32_t n_batch)
+{
+    uint64_t ring = (uint64_t)c->n_swa + n_batch + KV_SLACK;
+    return ring < n_ctx ? (uint32_t)ring : n_ctx;
+}
+
 static uint32_t rows_of(const struct layer_config *l, const struct config *c, uint32_t n_ctx,
                         uint32_t n_batch)
 {
-    uint64_t ring = (uint64_t)c->n_swa + n_batch + KV_SLACK;
-    return l->swa && ring < n_ctx ? (uint32_t)ring : n_ctx;
+    return l->swa ? ring_rows(c, n_ctx, n_batch) : n_ctx;
 }
 
 uint64_t kv_bytes(const struct config *c, uint32_t n_ctx, uint32_t n_batch)
@@ -28,6 +33,7 @@ enum bz_status kv_open(struct kv_cache *out, const struct config *c, const struc
                        uint32_t n_ctx, uint32_t n_batch, struct bz_err *err)
 {
     struct kv_cache kv = { .be = be, .config = c, .n_ctx = n_ctx };
+    kv.n_ring = ring_rows(c, n_ctx, n_batch);
     kv.layers = mem_alloc(c->n_own, sizeof *kv.layers);
     bool ok = kv.layers != NULL;
     for (uint32_t il = 0; ok && il < c->n_own; il++) {
@@ -67,7 +73,8 @@ struct kv *kv_of(const struct kv_cache *kv, uint32_t il)
 
 void kv_begin(struct kv_cache *kv, uint32_t n)
 {
-    if (kv->n_past + n > kv->n_high) kv->n_high = kv->n_past + n;
+    uint32_t end = kv->n_past + n, first = end > kv->n_ring ? end - kv->n_ring : 0;
+    if (first > kv->oldest) kv->oldest = first;
 }
 
 void kv_advance(struct kv_cache *kv, uint32_t n)
@@ -75,22 +82,25 @@ void kv_advance(struct kv_cache *kv, uint32_t n)
     kv->n_past += n;
 }
 
-/* First position whose row has not been overwritten by a later one. */
-static uint32_t oldest(const struct kv_cache *kv, const struct kv *l)
+/* The first position that the token at position n sees in a sliding layer. */
+static uint32_t window_start(const struct config *c, uint32_t n)
 {
-    return kv->n_high > l->k.rows ? kv->n_high - l->k.rows : 0;
+    return n + 1 > c->n_swa ? n + 1 - c->n_swa : 0;
+}
+
+static bool has_sliding_layers(const struct config *c)
+{
+    for (uint32_t il = 0; il < c->n_own; il++)
+        if (c->layers[il].swa) return true;
+    return false;
 }
 
 uint32_t kv_truncate(struct kv_cache *kv, uint32_t n)
 {
     if (n > kv->n_past) n = kv->n_past;
-    for (uint32_t il = 0; il < kv->config->n_own; il++) {
-        /* The next token, at position n, looks back to n - n_swa + 1. */
-        uint32_t first = n + 1 > kv->config->n_swa ? n + 1 - kv->config->n_swa : 0;
-        if (kv->config->layers[il].swa && oldest(kv, &kv->layers[il]) > first && n > 0) n = 0;
-    }
+    if (kv->oldest > window_start(kv->config, n) && has_sliding_layers(kv->config)) n = 0;
     kv->n_past = n;
-    if (n == 0) kv->n_high = 0;
+    if (n == 0) kv->oldest = 0;
     return n;
 }
 
@@ -161,7 +171,7 @@ void kv_save(struct run *r, const struct kv_cache *kv, const char *fingerprint,
     buf_put(out, tokens, (size_t)kv->n_past * sizeof *tokens);
     for (uint32_t il = 0; il < kv->config->n_own; il++) {
         struct kv *l = &kv->layers[il];
-        uint32_t first = oldest(kv, l) < kv->n_past ? oldest(kv, l) : kv->n_past;
+        uint32_t first = kv->config->layers[il].swa ? kv->oldest : 0;
         put_u32(out, first);
         put_u32(out, l->k.cols);
         put_rows(r, out, &l->k, first, kv->n_past);
@@ -204,14 +214,19 @@ static enum bz_status check_head(const struct kv_cache *kv, const char *fingerpr
                     kv->n_ctx);
     *at = HEAD_BYTES + (size_t)*n_past * sizeof(int32_t);
     if (*at > snap.n - 32) return fail(err, BZ_ERR_FORMAT, "the session snapshot is cut short");
+    for (uint32_t i = 0; i < *n_past; i++) {
+        uint32_t id = load_u32(snap.p + HEAD_BYTES + (size_t)i * 4);
+        if (id >= kv->config->n_vocab)
+            return fail(err, BZ_ERR_FORMAT, "the session snapshot holds token %u; this vocabulary ends at %u",
+                        id, kv->config->n_vocab - 1);
+    }
     return BZ_OK;
 }
 
-/* One tensor's rows; those that no longer fit its ring are skipped. */
+/* One tensor's rows of positions [first, end); those before `keep` do not fit its ring. */
 static void get_rows(struct run *r, struct tensor *t, const char *bytes, uint32_t first,
-                     uint32_t end)
+                     uint32_t keep, uint32_t end)
 {
-    uint32_t keep = end - first > t->rows ? end - t->rows : first;
     size_t row_bytes = (size_t)t->cols * sizeof(float);
     float *flat = mem_alloc(end - keep, row_bytes);
     if (!flat) {
@@ -232,14 +247,16 @@ static enum bz_status get_layer(struct run *r, struct kv_cache *kv, uint32_t il,
     uint32_t first = load_u32(snap.p + *at), cols = load_u32(snap.p + *at + 4);
     left -= 8;
     *at += 8;
-    uint32_t need = kv->config->n_swa - 1 < n_past ? n_past - (kv->config->n_swa - 1) : 0;
-    if (cols != l->k.cols || first > (kv->config->layers[il].swa ? need : 0))
+    bool swa = kv->config->layers[il].swa;
+    if (cols != l->k.cols || first > (swa ? window_start(kv->config, n_past) : 0))
         return fail(err, BZ_ERR_FORMAT, "the session snapshot's layer %u does not fit this model",
                     il);
     uint64_t n_bytes = (uint64_t)(n_past - first) * cols * sizeof(float);
     if (n_bytes * 2 > left) return fail(err, BZ_ERR_FORMAT, "the session snapshot is cut short");
-    get_rows(r, &l->k, snap.p + *at, first, n_past);
-    get_rows(r, &l->v, snap.p + *at + n_bytes, first, n_past);
+    uint32_t keep = n_past - first > l->k.rows ? n_past - l->k.rows : first;
+    get_rows(r, &l->k, snap.p + *at, first, keep, n_past);
+    get_rows(r, &l->v, snap.p + *at + n_bytes, first, keep, n_past);
+    if (swa && keep > kv->oldest) kv->oldest = keep;
     *at += (size_t)n_bytes * 2;
     return r->status ? fail(err, r->status, "%s", r->err.text) : BZ_OK;
 }
@@ -255,9 +272,11 @@ enum bz_status kv_restore(struct run *r, struct kv_cache *kv, const char *finger
         st = get_layer(r, kv, il, snap, n_past, &at, err);
     if (st == BZ_OK && at != snap.n - 32)
         st = fail(err, BZ_ERR_FORMAT, "the session snapshot has bytes to spare");
-    if (st) return st;
+    if (st) {
+        kv->oldest = 0;
+        return st;
+    }
     memcpy(tokens, snap.p + HEAD_BYTES, (size_t)n_past * sizeof *tokens);
-    /* Rows below a layer's `first` are absent; n_high makes kv_truncate treat the rings as full. */
-    kv->n_past = kv->n_high = n_past;
+    kv->n_past = n_past;
     return BZ_OK;
 }

@@ -18,7 +18,8 @@ struct kv_cache {
     struct kv *layers; /* config->n_own of them */
     uint32_t n_ctx;    /* positions in all */
     uint32_t n_past;   /* positions written */
-    uint32_t n_high; /* the most ever written since the ring was whole: rows below it may be gone */
+    uint32_t n_ring;   /* rows of a sliding layer */
+    uint32_t oldest;   /* sliding layers hold the positions [oldest, n_past) */
 };
 
 enum { KV_SLACK = 256 }; /* positions a sliding layer remembers beyond its window and batch */

@@ -1,0 +1,38 @@
+/* wasm.h - shared by the files that export functions to the host.
+ *
+ * The host (web/engine/src/wasm.ts) calls these functions and no others. Pointers are numbers to it.
+ * Options travel as JSON, so that no layout of a struct is known twice. A function that fails returns
+ * 0 (pointers) or -1 (numbers), and bz_wasm_error has the sentence.
+ */
+#ifndef BEZEL_WASM_WASM_H
+#define BEZEL_WASM_WASM_H
+
+#include "base/json.h"
+#include "engine.h"
+
+/* EXPORT(type, name, arguments) { ... } defines a function that the host can call. */
+#define EXPORT(type, name, ...)                                                                    \
+    type name(__VA_ARGS__);                                                                        \
+    __attribute__((export_name(#name))) type name(__VA_ARGS__)
+
+/* The last failure: one thread, one sentence. */
+extern struct bz_err wasm_err;
+extern enum bz_status wasm_status;
+
+/* Bytes that a function hands over, for the host to read before the next call. The last ones are
+ * freed by the next wasm_give; what wasm_show names stays its owner's. */
+void wasm_give(void *data, size_t n);
+void wasm_show(const void *data, size_t n);
+
+/* Hand over a finished text; -1 when it ran out of memory. */
+int32_t wasm_give_text(struct buf *b);
+
+/* Remember st; true when it is a failure. */
+bool wasm_failed(enum bz_status st);
+
+/* Options: members of a JSON object that may be absent. False: it is not there or not a number. */
+bool json_f32(const struct json *j, const char *key, float *out);
+bool json_u32(const struct json *j, const char *key, uint32_t *out);
+bool json_flag(const struct json *j, const char *key);
+
+#endif

@@ -1,0 +1,223 @@
+/* wasm_session.c - exports: conversations on the CPU, and texts generated step by step. */
+#include "wasm/wasm.h"
+
+#include <math.h>
+
+#include "base/mem.h"
+#include "wasm/host.h"
+
+/* ---- sessions ---- */
+
+EXPORT(bz_session *, bz_wasm_session_open, bz_engine *e, uint32_t n_context, uint32_t n_batch)
+{
+    struct bz_session_options o = { .n_context = n_context, .n_batch = n_batch };
+    bz_session *s;
+    return wasm_failed(bz_session_open(&s, e, &o, &wasm_err)) ? NULL : s;
+}
+
+EXPORT(void, bz_wasm_session_close, bz_session *s)
+{
+    bz_session_close(s);
+}
+
+/* Memory that such a session would take. */
+EXPORT(double, bz_wasm_session_bytes, const bz_engine *e, uint32_t n_context, uint32_t n_batch)
+{
+    struct bz_session_options o = { .n_context = n_context, .n_batch = n_batch };
+    return (double)bz_session_bytes(e, &o);
+}
+
+static bool show_logits(void *ctx, uint32_t position, const float *logits)
+{
+    (void)ctx;
+    return host_logits(position, logits) != 0;
+}
+
+/* The logits of the last n_logits tokens go to the host where `show`. */
+EXPORT(int32_t, bz_wasm_session_feed, bz_session *s, const int32_t *ids, uint32_t n,
+       uint32_t n_logits, uint32_t show)
+{
+    return wasm_failed(
+               bz_session_feed(s, ids, n, n_logits, show ? show_logits : NULL, NULL, &wasm_err))
+               ? -1
+               : 0;
+}
+
+EXPORT(int32_t, bz_wasm_session_set, bz_session *s, const int32_t *ids, uint32_t n)
+{
+    return wasm_failed(bz_session_set(s, ids, n, &wasm_err)) ? -1 : 0;
+}
+
+/* How many tokens remain, or -1. */
+EXPORT(int32_t, bz_wasm_session_truncate, bz_session *s, uint32_t n)
+{
+    uint32_t kept = 0;
+    return wasm_failed(bz_session_truncate(s, n, &kept, &wasm_err)) ? -1 : (int32_t)kept;
+}
+
+/* The result is the tokens so far as i32; it stays the session's. */
+EXPORT(void, bz_wasm_session_tokens, const bz_session *s)
+{
+    size_t n;
+    const int32_t *tokens = bz_session_tokens(s, &n);
+    wasm_show(tokens, n * sizeof *tokens);
+}
+
+/* n_vocab floats of the last token fed, or NULL. */
+EXPORT(const float *, bz_wasm_session_logits, const bz_session *s)
+{
+    return bz_session_logits(s);
+}
+
+EXPORT(int32_t, bz_wasm_session_save, bz_session *s)
+{
+    void *data;
+    size_t n;
+    if (wasm_failed(bz_session_save(s, &data, &n, &wasm_err))) return -1;
+    wasm_give(data, n);
+    return 0;
+}
+
+EXPORT(int32_t, bz_wasm_session_restore, bz_session *s, const void *data, uint32_t n)
+{
+    return wasm_failed(bz_session_restore(s, data, n, &wasm_err)) ? -1 : 0;
+}
+
+/* ---- generating ---- */
+
+/* A generation with the options that it points to. */
+struct wasm_generation {
+    struct generation g;
+    struct bz_generate_options options;
+    bz_session *session;
+    struct arena arena; /* stop strings, biases */
+};
+
+/* "bias": [[id, number], ...], where null forbids the token. */
+static enum bz_status read_bias(struct bz_sampling *p, const struct json *list, struct arena *a)
+{
+    if (!list) return BZ_OK;
+    struct bz_bias *bias = arena_alloc(a, list->n, sizeof *bias);
+    if (!bias) return fail_memory(&wasm_err, list->n * sizeof *bias);
+    for (const struct json *j = list->child; j; j = j->next) {
+        const struct json *id = json_at(j, 0), *add = json_at(j, 1);
+        bool number = add && (add->type == JSON_INT || add->type == JSON_FLOAT);
+        if (!id || id->type != JSON_INT || id->integer < 0 || id->integer > INT32_MAX ||
+            !(number || (add && add->type == JSON_NULL)))
+            return fail(&wasm_err, BZ_ERR_ARGUMENT, "a bias is [token id, number or null]");
+        bias[p->n_bias++] =
+            (struct bz_bias) { (int32_t)id->integer, number ? (float)add->number : -INFINITY };
+    }
+    p->bias = bias;
+    return BZ_OK;
+}
+
+/* What `j` says replaces the engine's defaults. */
+static enum bz_status read_sampling(struct bz_sampling *p, const struct json *j, struct arena *a)
+{
+    const struct json *seed = json_get(j, "seed");
+    json_f32(j, "temperature", &p->temperature);
+    json_f32(j, "top_p", &p->top_p);
+    json_f32(j, "min_p", &p->min_p);
+    json_f32(j, "repeat_penalty", &p->repeat_penalty);
+    json_f32(j, "presence_penalty", &p->presence_penalty);
+    json_f32(j, "frequency_penalty", &p->frequency_penalty);
+    json_u32(j, "top_k", &p->top_k);
+    json_u32(j, "penalty_window", &p->penalty_window);
+    if (seed && seed->type == JSON_INT) p->seed = (uint64_t)seed->integer;
+    return read_bias(p, json_get(j, "bias"), a);
+}
+
+static enum bz_status read_stops(struct bz_generate_options *o, const struct json *list,
+                                 struct arena *a)
+{
+    if (!list || !list->n) return BZ_OK;
+    const char **stop = arena_alloc(a, list->n, sizeof *stop);
+    if (!stop) return fail_memory(&wasm_err, list->n * sizeof *stop);
+    for (const struct json *j = list->child; j; j = j->next) {
+        if (j->type != JSON_STRING)
+            return fail(&wasm_err, BZ_ERR_ARGUMENT, "\"stop\" is a list of strings");
+        stop[o->n_stop] = arena_copy_str(a, j->text.p, j->text.n);
+        if (!stop[o->n_stop++]) return fail_memory(&wasm_err, j->text.n);
+    }
+    o->stop = stop;
+    return BZ_OK;
+}
+
+static enum bz_status read_options(struct bz_generate_options *o, struct str text, struct arena *a)
+{
+    struct json *j;
+    enum bz_status st = json_parse(&j, text, a, &wasm_err);
+    if (st) return st;
+    json_u32(j, "n_max", &o->n_max);
+    o->ignore_end = json_flag(j, "ignore_end");
+    o->specials = json_flag(j, "specials");
+    st = read_stops(o, json_get(j, "stop"), a);
+    return st ? st : read_sampling(&o->sampling, j, a);
+}
+
+EXPORT(void, bz_wasm_generation_close, struct wasm_generation *w)
+{
+    if (!w) return;
+    generation_close(&w->g);
+    arena_free(&w->arena);
+    mem_free(w);
+}
+
+/* Options: the sampling fields of bz_wasm_engine_info, "bias", "n_max", "stop": [...], "ignore_end",
+ * "specials". The session must outlive it. */
+EXPORT(struct wasm_generation *, bz_wasm_generation_open, bz_session *s, const char *text,
+       uint32_t n)
+{
+    struct wasm_generation *w = mem_alloc(1, sizeof *w);
+    if (!w) {
+        wasm_failed(fail_memory(&wasm_err, sizeof *w));
+        return NULL;
+    }
+    w->session = s;
+    w->options = bz_generate_defaults(s->engine);
+    enum bz_status st = read_options(&w->options, (struct str) { text, n }, &w->arena);
+    generation_begin(&w->g, s, &w->options);
+    if (!wasm_failed(st)) return w;
+    bz_wasm_generation_close(w);
+    return NULL;
+}
+
+/* One token: 0 there may be more, 1 that was the end, -1 it failed. The result is the piece of text
+ * that became certain, perhaps empty. */
+EXPORT(int32_t, bz_wasm_generation_step, struct wasm_generation *w)
+{
+    if (w->g.done) return 1;
+    if (wasm_failed(generation_step(&w->g, w->session, &wasm_err))) return -1;
+    wasm_show(w->g.ready.data, w->g.ready.n);
+    return w->g.done ? 1 : 0;
+}
+
+/* enum bz_stop, once the end was reached. */
+EXPORT(uint32_t, bz_wasm_generation_stop, const struct wasm_generation *w)
+{
+    return (uint32_t)w->g.result.stop;
+}
+
+/* Where the new tokens begin among the session's, and how many they are so far. */
+EXPORT(uint32_t, bz_wasm_generation_first, const struct wasm_generation *w)
+{
+    return (uint32_t)w->g.result.first;
+}
+
+EXPORT(uint32_t, bz_wasm_generation_count, const struct wasm_generation *w)
+{
+    return (uint32_t)w->g.result.n;
+}
+
+/* One draw without a generation: a token id, or -1. Options as above. */
+EXPORT(int32_t, bz_wasm_session_sample, bz_session *s, const char *text, uint32_t n)
+{
+    struct arena arena = { 0 };
+    struct bz_generate_options o = bz_generate_defaults(s->engine);
+    int32_t id = -1;
+    enum bz_status st = read_options(&o, (struct str) { text, n }, &arena);
+    if (st == BZ_OK) st = bz_session_sample(s, &o.sampling, &id, &wasm_err);
+    arena_free(&arena);
+    return wasm_failed(st) ? -1 : id;
+}
