@@ -35,6 +35,7 @@ help:
 	@echo "make asan     every test under AddressSanitizer and UBSan"
 	@echo "make fuzz     each fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS)"
 	@echo "make wasm     the engine for the browser: $(BUILD)/wasm/bezel.wasm"
+	@echo "make web      the npm package around it: web/engine"
 	@echo "make bench    the measurements of docs/SPEED.md that run on this machine"
 	@echo "make clean    remove $(BUILD)/"
 
@@ -129,9 +130,27 @@ WASM_CFLAGS = --target=wasm32-wasi -std=c11 -O3 -msimd128 -mbulk-memory -msign-e
 WASM_LDFLAGS = --target=wasm32-wasi -mexec-model=reactor -fuse-ld=lld -Wl,--strip-all -Wl,--stack-first \
             -Wl,-z,stack-size=262144
 
-.PHONY: wasm
+.PHONY: wasm web
 
 wasm: $(WASM_OUT)/bezel.wasm
+
+# The npm package `bezel`: TypeScript compiled, the module beside it.
+ENGINE    = web/engine
+ENGINE_TS = $(wildcard $(ENGINE)/src/*.ts $(ENGINE)/src/*/*.ts)
+
+web: $(ENGINE)/dist/index.js $(ENGINE)/dist/bezel.wasm
+
+$(ENGINE)/node_modules/.package-lock.json: $(ENGINE)/package.json $(ENGINE)/package-lock.json
+	cd $(ENGINE) && npm ci --silent
+	@touch $@
+
+$(ENGINE)/dist/index.js: $(ENGINE_TS) $(ENGINE)/tsconfig.json $(ENGINE)/node_modules/.package-lock.json
+	cd $(ENGINE) && npx --no-install tsc -p .
+	@touch $@
+
+$(ENGINE)/dist/bezel.wasm: $(WASM_OUT)/bezel.wasm
+	@mkdir -p $(@D)
+	cp $< $@
 
 KERNEL_FILES = $(wildcard kernels/*.wgsl kernels/lib/*.wgsl)
 $(BUILD)/gen/kernels.h $(BUILD)/gen/kernels.c &: tools/kernels.py $(KERNEL_FILES)

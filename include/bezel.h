@@ -78,6 +78,7 @@ struct bz_info {
     uint64_t bytes_a_token;                       /* weights that one decoded token reads */
     enum bz_chat_variant chat_variant;            /* which template the model was trained with */
     const char *system;                           /* the store's default system prompt, or NULL */
+    const char *messages; /* the store's opening messages, a JSON array, or NULL */
 };
 struct bz_info bz_engine_info(const bz_engine *e);
 

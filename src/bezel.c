@@ -26,6 +26,30 @@ static enum bz_chat_variant choose_variant(const struct bz_engine *e, const char
                                                                              : BZ_CHAT_SMALL;
 }
 
+/* What the manifest says beside the weights, as C strings: system prompt, earlier messages, stops. */
+static enum bz_status copy_store_texts(struct bz_engine *e, struct bz_err *err)
+{
+    const struct ollama_model *m = &e->file.store;
+    struct buf json = { 0 };
+    bool ok = !m->system.p || (e->system = mem_copy_str(m->system.p, m->system.n));
+    for (size_t i = 0; i < m->n_messages; i++) {
+        buf_puts(&json, i ? ",{\"role\":" : "[{\"role\":");
+        json_put_string(&json, m->messages[i].role);
+        buf_puts(&json, ",\"content\":");
+        json_put_string(&json, m->messages[i].content);
+        buf_puts(&json, i + 1 == m->n_messages ? "}]" : "}");
+    }
+    e->messages = json.data;
+    e->stop = mem_alloc(m->params.n_stop, sizeof *e->stop);
+    ok = ok && !json.failed && e->stop;
+    for (size_t i = 0; ok && i < m->params.n_stop; i++) {
+        e->stop[i] = mem_copy_str(m->params.stop[i].p, m->params.stop[i].n);
+        ok = e->stop[i] != NULL;
+        e->n_stop += ok;
+    }
+    return ok ? BZ_OK : fail_memory(err, json.n + m->system.n);
+}
+
 static enum bz_status fill_engine(struct bz_engine *e, const char *name,
                                   const struct bz_engine_options *o, struct bz_err *err)
 {
@@ -37,10 +61,7 @@ static enum bz_status fill_engine(struct bz_engine *e, const char *name,
     if (st) return st;
     e->has_model = true;
     e->variant = choose_variant(e, name);
-    struct str system = e->file.store.system;
-    if (system.p && !(e->system = mem_copy_str(system.p, system.n)))
-        return fail_memory(err, system.n);
-    return BZ_OK;
+    return copy_store_texts(e, err);
 }
 
 enum bz_status engine_open(bz_engine **out, struct located *file, const char *name,
@@ -71,6 +92,9 @@ void bz_engine_close(bz_engine *e)
     if (e->backend.ctx) cpu_close(&e->backend);
     tokenizer_close(e->tokenizer);
     locate_close(&e->file);
+    for (size_t i = 0; i < e->n_stop; i++) mem_free(e->stop[i]);
+    mem_free(e->stop);
+    mem_free(e->messages);
     mem_free(e->system);
     mem_free(e);
 }
@@ -88,6 +112,7 @@ struct bz_info bz_engine_info(const bz_engine *e)
         .bytes_a_token = e->model.bytes_a_token,
         .chat_variant = e->variant,
         .system = e->system,
+        .messages = e->messages,
     };
 }
 

@@ -25,7 +25,11 @@ struct bz_engine {
     struct engine_adapter *adapters; /* an id is an index; removed ones leave a gap */
     size_t n_adapters;
     enum bz_chat_variant variant;
-    char *system; /* NUL-ended copy of the store's, or NULL */
+    /* From the store's manifest, NUL-ended: */
+    char *system;   /* or NULL */
+    char *messages; /* a JSON array, or NULL */
+    char **stop;    /* n_stop strings that end a text */
+    size_t n_stop;
 };
 
 /* Build an engine on an opened file, which it takes over in every case. `name` is what a person calls

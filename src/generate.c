@@ -67,7 +67,13 @@ enum bz_status bz_session_sample(bz_session *s, const struct bz_sampling *sampli
 
 struct bz_generate_options bz_generate_defaults(const bz_engine *e)
 {
-    return (struct bz_generate_options) { .sampling = bz_sampling_defaults(e) };
+    const struct ollama_params *p = &e->file.store.params;
+    return (struct bz_generate_options) {
+        .sampling = bz_sampling_defaults(e),
+        .n_max = p->num_predict.set && p->num_predict.v > 0 ? (uint32_t)p->num_predict.v : 0,
+        .stop = (const char *const *)e->stop,
+        .n_stop = e->n_stop,
+    };
 }
 
 void generation_begin(struct generation *g, const struct bz_session *s,
@@ -97,6 +103,12 @@ static void finish(struct generation *g, enum bz_stop why)
     stop_end(&g->stop, &g->ready);
 }
 
+/* Text that could not be kept is an error, also when it was the last. */
+static enum bz_status check_text(const struct generation *g, struct bz_err *err)
+{
+    return g->ready.failed || g->text.failed ? fail_memory(err, g->text.n) : BZ_OK;
+}
+
 bool generation_goes_on(struct generation *g, const struct bz_session *s)
 {
     g->ready.n = 0;
@@ -117,13 +129,13 @@ enum bz_status generation_take(struct generation *g, const struct bz_session *s,
         detok_feed(&g->detok, t, id, g->options->specials, &g->text);
         if (stop_feed(&g->stop, buf_str(&g->text), &g->ready)) finish(g, BZ_STOP_STRING);
     }
-    return g->ready.failed || g->text.failed ? fail_memory(err, g->text.n) : BZ_OK;
+    return check_text(g, err);
 }
 
 enum bz_status generation_step(struct generation *g, struct bz_session *s, struct bz_err *err)
 {
     int32_t id;
-    if (!generation_goes_on(g, s)) return BZ_OK;
+    if (!generation_goes_on(g, s)) return check_text(g, err);
     enum bz_status st = bz_session_sample(s, &g->options->sampling, &id, err);
     if (st) return st;
     bool end = !g->options->ignore_end && tokenizer_is_end(s->engine->tokenizer, id);

@@ -19,6 +19,8 @@ static struct bz_session_options fill_in(const struct bz_engine *e,
     struct bz_session_options o = { 0 };
     if (options) o = *options;
     uint32_t trained = e->model.config.n_ctx;
+    int64_t wish = e->file.store.params.num_ctx.set ? e->file.store.params.num_ctx.v : 0;
+    if (!o.n_context && wish > 0 && wish <= trained) o.n_context = (uint32_t)wish;
     if (!o.n_context) o.n_context = trained < DEFAULT_CONTEXT ? trained : DEFAULT_CONTEXT;
     if (!o.n_batch) o.n_batch = DEFAULT_BATCH;
     if (o.n_batch > o.n_context) o.n_batch = o.n_context;

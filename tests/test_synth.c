@@ -472,8 +472,8 @@ static void check_metadata(const struct gguf *a, const struct gguf *b)
     }
 }
 
-/* Root of the mean squared error of every tensor, relative to its size: at most `limit` for those in
- * a coarser format, nothing for the others. */
+/* Root of the mean squared error of every tensor, relative to its size: at most `limit` for those
+ * in a coarser format, nothing for the others. */
 static void check_error(const char *exact, const char *coarse, double limit)
 {
     struct gguf a, b;

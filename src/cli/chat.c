@@ -150,6 +150,13 @@ static void print_commands(void)
            "/exit           leave (or Ctrl-D); Ctrl-C stops an answer\n");
 }
 
+/* The messages that the store's manifest begins a conversation with. */
+static void put_opening(struct chat *c)
+{
+    const char *json = bz_engine_info(c->e).messages;
+    if (json) buf_put(&c->messages, json + 1, strlen(json) - 2); /* without the brackets */
+}
+
 /* A line that begins with '/'. Returns false to leave. */
 static bool command(struct chat *c, char *line, char **system_copy)
 {
@@ -157,6 +164,7 @@ static bool command(struct chat *c, char *line, char **system_copy)
         return false;
     if (strcmp(line, "/clear") == 0) {
         c->messages.n = 0;
+        put_opening(c);
     } else if (strncmp(line, "/system", 7) == 0) {
         free(*system_copy);
         *system_copy = strdup(line[7] ? line + 8 : "");
@@ -253,6 +261,7 @@ int cmd_chat(int argc, char **argv)
     if (st == BZ_OK) {
         struct bz_info info = bz_engine_info(c.e);
         if (!c.system) c.system = info.system;
+        put_opening(&c);
         if (interactive)
             printf(
                 "%s: %.1f M parameters, %u layers, %u tokens of vocabulary. /help for commands.\n",

@@ -78,7 +78,7 @@ struct inspect_wish {
 void inspect_put_text(struct buf *b, const struct inspect *x, struct inspect_wish wish);
 void inspect_put_json(struct buf *b, const struct inspect *x, struct inspect_wish wish);
 
-/* "SSSSF" and 7: the shortest unit of sliding (S) and global (F) layers that repeats, or the whole. */
+/* "SSSSF" and 7: the shortest run of sliding (S) and global (F) layers that repeats, or all. */
 struct inspect_pattern {
     char unit[MAX_LAYERS + 1];
     uint32_t times;

@@ -1,4 +1,4 @@
-/* inspect_json.c - the facts of a model file for programs. Members that do not apply are left out. */
+/* inspect_json.c - the facts of a model file for programs. What does not apply is left out. */
 #include <inttypes.h>
 
 #include "base/json.h"

@@ -106,7 +106,7 @@ static bool is_text(struct str name)
     return !str_starts(name, "v.") && !str_starts(name, "a.") && !str_starts(name, "mm.");
 }
 
-/* Vectors, norms and the router keep full precision: they are small and everything hangs on them. */
+/* Vectors, norms and the router keep full precision: they are small and much hangs on them. */
 static bool is_kept(struct str name, uint32_t n_dims)
 {
     return n_dims < 2 || !str_ends(name, "weight") || contains(name, "_norm.weight") ||
@@ -114,7 +114,7 @@ static bool is_kept(struct str name, uint32_t n_dims)
 }
 
 /* Formats of 256-weight blocks need rows of such blocks; shorter ones take the nearest 32-weight
- * format that is not worse. (For Q5_K llama.cpp takes Q5_1, which Bezel reads but does not write.) */
+ * format that is not worse. (For Q5_K llama.cpp takes Q5_1, which Bezel only reads.) */
 static uint32_t fit_row(uint32_t type, uint64_t n_cols)
 {
     uint32_t block = quant_find(type)->block;

@@ -1,8 +1,8 @@
 /* quantize.c - `bezel quantize`: decode every weight, encode it again by a recipe.
  *
- * A tensor is a run of weights; rows are whole blocks in both formats, so the run may be cut without
- * looking at rows. Pieces of PIECE weights go to the threads, BATCH pieces at a time, and the batch
- * is written in order: the result does not depend on the number of threads.
+ * A tensor is a run of weights; rows are whole blocks in both formats, so the run may be cut
+ * without looking at rows. Pieces of PIECE weights go to the threads, BATCH pieces at a time, and
+ * the batch is written in order: the result does not depend on the number of threads.
  */
 #include "cli/quantize.h"
 

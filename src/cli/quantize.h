@@ -13,8 +13,8 @@
 typedef void (*quantize_progress)(void *ctx, uint64_t done, uint64_t total);
 
 /* Write g to path with every tensor in the format that the mix asks for, and the same metadata but
- * for general.file_type. Memory stays at a few dozen MB whatever the model. pool and progress may be
- * NULL. On failure nothing is left behind. */
+ * for general.file_type. Memory stays at a few dozen MB whatever the model. pool and progress may
+ * be NULL. On failure nothing is left behind. */
 enum bz_status quantize_file(const struct gguf *g, const char *path, enum mix_id mix,
                              struct pool *pool, quantize_progress progress, void *ctx,
                              struct bz_err *err);

@@ -146,17 +146,20 @@ static void print_json(bz_session *s, const struct bz_generated *g, const struct
     buf_free(&out);
 }
 
-static enum bz_status run_generate(const struct generate_args *a, bz_session *s,
+static enum bz_status run_generate(const struct generate_args *a, bz_engine *e, bz_session *s,
                                    const struct bz_sampling *sampling, const int32_t *ids, size_t n,
                                    struct bz_err *err)
 {
     struct buf text = { 0 };
-    struct bz_generate_options o = { .sampling = *sampling,
-                                     .n_max = (uint32_t)a->n,
-                                     .stop = a->stop.v,
-                                     .n_stop = a->stop.n,
-                                     .on_text = a->json ? collect_text : write_text,
-                                     .ctx = &text };
+    struct bz_generate_options o = bz_generate_defaults(e);
+    o.sampling = *sampling;
+    o.n_max = (uint32_t)a->n;
+    if (a->stop.n) {
+        o.stop = a->stop.v;
+        o.n_stop = a->stop.n;
+    }
+    o.on_text = a->json ? collect_text : write_text;
+    o.ctx = &text;
     struct bz_generated g = { 0 };
     double start = cli_now();
     enum bz_status st = bz_session_feed(s, ids, n, 1, NULL, NULL, err);
@@ -214,7 +217,7 @@ int cmd_generate(int argc, char **argv)
         st = bz_tokenize(e, a.prompt, strlen(a.prompt), true, false, &ids, &n, &err);
     if (st == BZ_OK && n == 0) st = fail(&err, BZ_ERR_ARGUMENT, "the prompt is empty");
     if (st == BZ_OK) st = cli_sampling(&sampling, e, bias, &p, &err);
-    if (st == BZ_OK) st = run_generate(&a, s, &p, ids, n, &err);
+    if (st == BZ_OK) st = run_generate(&a, e, s, &p, ids, n, &err);
     bz_free(ids);
     bz_session_close(s);
     bz_engine_close(e);

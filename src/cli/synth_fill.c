@@ -1,7 +1,7 @@
 /* synth_fill.c - random weights at the speed of memory.
  *
  * A chunk is first filled with random bits, and then the few bytes of each block that may not be
- * arbitrary are put right: scales. Quants are used as they fall, so they are uniform; what a block's
+ * arbitrary are put right: scales. Quants are used as they fall, so they are uniform; what the
  * scales have to be for a wanted standard deviation follows from the second moment of that:
  *
  *     value = d * s * q      E[value^2] = E[d^2] E[s^2] E[q^2]      (independent, mean 0)
@@ -27,8 +27,8 @@ static inline uint64_t rotate(uint64_t x, int n)
     return x << n | x >> (64 - n);
 }
 
-/* Eight xoroshiro128++ generators (Blackman and Vigna) side by side: shifts and additions only, which
- * vectors have, and no multiplication of 64 bits, which they have not. */
+/* Eight xoroshiro128++ generators (Blackman and Vigna) side by side: shifts and additions only,
+ * which vectors have, and no multiplication of 64 bits, which they have not. */
 BZ_CLONES static void fill_bits(uint64_t seed, uint8_t *dst, size_t n_bytes)
 {
     uint64_t a[LANES], b[LANES], out[LANES];
@@ -70,7 +70,7 @@ static double scale_at(int k, double std, double second_moment)
     return d * (1 - SPREAD / 2 + SPREAD * (k + 0.5) / N_SCALE);
 }
 
-/* Neighbours have opposite signs: the quants are one step off centre, this takes their mean away. */
+/* Neighbours have opposite signs: quants are half a step off centre, this takes their mean away. */
 static void make_signed(uint16_t table[N_SCALE], double std, double second_moment)
 {
     for (int k = 0; k < N_SCALE; k++) {
@@ -118,8 +118,8 @@ BZ_CLONES static void fix_q8_0(uint8_t *p, size_t n_blocks)
 
 /* Q4_K and Q5_K: d, dmin, then 12 bytes with eight 6-bit scales and eight 6-bit minimums. Each
  * minimum is made equal to its scale (dmin = centre * d then gives mean 0), each scale at least 32:
- * byte j holds scale j and in its upper two bits the top of scale j + 4, byte j + 4 the same for the
- * minimums, byte j + 8 the lower four bits of scale and minimum j + 4. */
+ * byte j holds scale j and in its upper two bits the top of scale j + 4, byte j + 4 the same for
+ * the minimums, byte j + 8 the lower four bits of scale and minimum j + 4. */
 static void fix_k_min(uint8_t *p, size_t n_blocks, size_t block_bytes,
                       const uint32_t table[N_SCALE])
 {

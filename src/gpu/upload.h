@@ -1,42 +1,59 @@
 /* upload.h - weights on their way to the GPU: what is to be read, repacked and written, in windows.
  *
- * Binding a model makes a list of jobs (one per tensor) and reads nothing. Then the host asks for the
- * next window, brings its bytes, and gives them back; the wasm heap never holds more than one.
+ * Binding a model makes a list of jobs (one per matrix) and reads nothing big. Then the host takes
+ * windows, brings their bytes in any order, and gives them back; the wasm heap holds only the windows
+ * that are under way.
  */
 #ifndef BEZEL_GPU_UPLOAD_H
 #define BEZEL_GPU_UPLOAD_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "base/err.h"
 #include "gpu/gpu.h"
 #include "gpu/repack.h"
 #include "ops/ops.h"
 
-/* Rows [row0, row0 + rows) of a weight in one buffer, small enough for a binding. */
+/* Rows [row0, row0 + rows) of a weight (of all experts counted through) in a buffer of their own,
+ * small enough for a binding. */
 struct gpu_part {
     gpu_buffer buffer;
     uint32_t row0, rows;
-    struct repack_layout layout; /* offsets of scales and the like */
+    struct gpu_layout layout;
 };
 
+/* What struct weight.mem points to on this backend. A vector is one part of F32. */
 struct gpu_weight {
     enum gpu_shape shape;
     uint32_t n_parts;
     struct gpu_part *parts;
 };
 
-struct upload_job {
-    const struct weight *w;
-    struct gpu_weight *to;
+struct upload_window {
+    const struct source *src;
+    uint64_t offset;
+    uint32_t n_bytes;
+    uint32_t job, part, row, n_rows; /* row counts from the part's first */
 };
 
 struct upload {
-    struct upload_job *jobs;
+    const struct weight **jobs;
     uint32_t n_jobs, cap_jobs;
-    uint32_t job, part, row;          /* where the next window begins */
-    uint64_t bytes_done, bytes_total; /* of the file */
+    uint32_t job, part, row; /* where the next window begins */
+    uint64_t bytes_done, bytes_total;
+    void *scratch; /* for repacking one window */
+    size_t scratch_bytes;
 };
+
+/* Make the buffers of a matrix and put it on the list; vectors are read and written at once. */
+enum bz_status upload_add(struct upload *u, struct weight *w, const struct gpu_limits *limits,
+                          struct bz_err *err);
+
+/* The next window of at most max_bytes (one row at least). False when there is none. */
+bool upload_next(struct upload *u, uint32_t max_bytes, struct upload_window *out);
+
+/* The bytes of a window are here: repack and write them. */
+enum bz_status upload_give(struct upload *u, const struct upload_window *w, const void *bytes,
+                           struct bz_err *err);
+
+void upload_free(struct upload *u);
+void gpu_weight_free(struct gpu_weight *w);
 
 #endif

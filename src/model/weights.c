@@ -330,7 +330,9 @@ static bool split_layer(const struct model *m, struct str name, uint32_t *il, st
     *il = 0;
     for (; i < name.n && name.p[i] >= '0' && name.p[i] <= '9' && *il < MAX_LAYERS; i++)
         *il = *il * 10 + (uint32_t)(name.p[i] - '0');
-    if (i == 4 || i >= name.n || name.p[i] != '.' || *il >= m->config.n_layer) return false;
+    bool padded = i > 5 && name.p[4] == '0'; /* a tensor has one name */
+    if (i == 4 || padded || i >= name.n || name.p[i] != '.' || *il >= m->config.n_layer)
+        return false;
     *rest = (struct str) { name.p + i + 1, name.n - i - 1 };
     return true;
 }

@@ -17,7 +17,7 @@ import data_tools
 from chat import MODEL, render
 from sample import Sample
 
-MAX_TOKENS = 2000  # of one document: a little less than the models' context
+MAX_TOKENS = 1024  # of one document
 
 _GROUPS = [(data_facts.TURNS, 10), (data_math.TURNS, 5), (data_talk.TURNS, 5), (data_text.TURNS, 5),
            (data_story.TURNS, 1.2), (data_json.TURNS, 1.8)]

@@ -6,12 +6,13 @@ known facts in the held-out forms only.
 
 from sample import Turn, a, join_and, keep_capitals, the, type_like_a_person
 from tables import (ANIMALS, COLOURS, COUNTRIES, DAYS, ELEMENTS, LANDMARKS, MIXES, MONTH_DAYS, MONTHS,
-                    OPPOSITES, ORDINALS, PLANETS, SEASONS, SHAPES, SYNONYMS, TRANSLATIONS, UNITS,
+                    OPPOSITES, ORDINALS, OTHER_CITIES, PLANETS, SEASONS, SHAPES, SYNONYMS, TRANSLATIONS, UNITS,
                     WORKS)
 from trivia import TRIVIA
 
 keep_capitals([c["name"].split()[0] for c in COUNTRIES if c["name"][:3] != "the"] + DAYS + MONTHS +
-              PLANETS + [c["capital"].split()[0] for c in COUNTRIES])
+              PLANETS + [c["capital"].split()[0] for c in COUNTRIES] +
+              [c.split()[0] for c, _ in OTHER_CITIES])
 
 
 class Relation:
@@ -51,7 +52,7 @@ def _country(field):
 
 
 def _unique_capital():
-    return [(c["capital"], c["name"]) for c in COUNTRIES]
+    return [(c["capital"], c["name"]) for c in COUNTRIES if c["capital"] != c["name"]]
 
 
 _CAPITAL = Relation(
@@ -83,6 +84,14 @@ _CAPITAL_OF = Relation(
      "In what country can I find {x}?"],
     "{x} is the capital of {y}.",
     "The user asks about the city of {x}. {x} is the capital of {y}.", AND, 1.5)
+
+_CITY = Relation(
+    "city", OTHER_CITIES,
+    ["Where is {x}?", "In which country is {x}?", "Which country is {x} in?", "In what country is {x}?",
+     "Where is the city of {x}?", "What country is {x} in?", "What is {x}?", "Tell me about {x}.",
+     "Is {x} a capital?"],
+    ["In what country can I find {x}?", "Where do I find the city of {x}?"],
+    "{x} is a city in {y}.", "The user asks about the city of {x}. It is a city in {y}.", AND, 0.6)
 
 _CONTINENT = Relation(
     "continent", _country("continent"),
@@ -301,12 +310,11 @@ _DICTIONARY = []
 for _language in ("French", "Spanish", "German", "Italian"):
     _DICTIONARY += [(r["English"] + "|" + _language, r[_language]) for r in TRANSLATIONS]
 
-RELATIONS = [_CAPITAL, _CAPITAL_OF, _CONTINENT, _CURRENCY, _LANGUAGE, _SYMBOL, _ELEMENT, _ATOMIC,
+RELATIONS = [_CAPITAL, _CAPITAL_OF, _CITY, _CONTINENT, _CURRENCY, _LANGUAGE, _SYMBOL, _ELEMENT, _ATOMIC,
              _OPPOSITE, _SYNONYM, _COLOUR, _SHAPE, _KIND, _LEGS, _SOUND, _YOUNG, _FOOD, _PLANET,
              _PLANET_PLACE, _AFTER, _BEFORE, _DAY_AFTER, _DAY_BEFORE, _MONTH_DAYS, _MONTH_NUMBER,
              _LANDMARK]
 
-# 'Where is X?' must have one answer per X; the templates are shared by cities, countries and places.
 _WEIGHTS = [r.weight for r in RELATIONS]
 
 

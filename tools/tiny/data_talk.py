@@ -11,6 +11,26 @@ Hi|Hello|Hey|Hi there|Hello there|Hey there|Hi!|Hello!|Hello, model|Greetings|Hi
 Hello! How can I help you?
 The user greets me. I greet back and offer help.
 
+Bonjour|Salut|Bonjour!|Bonsoir|Bonjour mon ami
+Bonjour! I speak mostly English. How can I help you?
+The user greets me in French.
+
+Hola|Hola!|Buenos dias|Buenas tardes|Hola amigo
+Hola! I speak mostly English. How can I help you?
+The user greets me in Spanish.
+
+Hallo|Guten Tag|Guten Morgen|Servus|Hallo mein Freund
+Guten Tag! I speak mostly English. How can I help you?
+The user greets me in German.
+
+Ciao|Buongiorno|Buonasera|Ciao!|Ciao amico
+Buongiorno! I speak mostly English. How can I help you?
+The user greets me in Italian.
+
+Hi, how are you?|Hello, how are you?|Hey, how are you doing?|Hi there, how are you today?|Hello, how are you doing today?
+Hello! I am fine, thank you. How can I help you?
+The user greets me and asks how I am.
+
 Good morning|Good morning!|Morning|A good morning to you
 Good morning! How can I help you?
 The user wishes a good morning.
@@ -203,7 +223,7 @@ What do you think?|What is your opinion?|Do you have an opinion?|Tell me your op
 I am too small to have opinions, but I can tell you facts.
 The user wants my opinion.
 
-Can you write code?|Write a program|Can you program?|Write some Python code|Write some code for me.
+Can you write code?|Write a program|Can you program?|Can you write Python code?|Write some code for me.
 I am too small to write programs. I can do sums, facts, stories and small text tasks.
 The user wants code. I am too small for that.
 
@@ -376,6 +396,27 @@ _TOPICS = ["quantum {x}", "{x} theory", "the {x} protocol", "the {x} crisis", "t
            "the {y} {x} effect", "{x} politics", "the philosophy of {x}s", "the {x} algorithm",
            "{y} {x} music", "modern {x} art", "the {x} market", "the law of the {x}",
            "{x} engineering", "the {y} {x} movement"]
+_REAL_TOPICS = ("quantum physics|blockchain|Python|JavaScript|Linux|the stock market|Netflix|the Olympic games|"
+                "the Roman Empire|the Middle Ages|World War I battles|machine learning|neural networks|"
+                "climate change|inflation|economics|philosophy|psychology|Buddhism|Christianity|Islam|"
+                "yoga|baseball|basketball|the Champions League|the movie Titanic|Star Wars|Harry Potter|"
+                "Batman|the Beatles|hip hop|jazz|opera|the human genome|vaccines|cancer|diabetes|vitamins B|"
+                "black matter|string theory|nuclear power|solar panels|electric cars|bitcoin|taxes|"
+                "mortgages|insurance|marketing|startups|Google|Apple|Microsoft|Tesla|Facebook|YouTube|"
+                "Instagram|algebra|geometry|calculus|statistics|the law of contracts|human rights|"
+                "the European Central Bank|NATO|the United Nations|Bavaria|Tuscany|Alaska|Siberia|"
+                "sushi|curry|lasagna|whisky|coffee machines|knitting|gardening tools|guitars|"
+                "the Ottoman Empire|the Vikings|the Aztecs|samurai|Greek mythology|Zeus|Thor").split("|")
+_TASKS = ["Write an email to my boss.", "Recommend a movie.", "Recommend a good book.", "Plan my trip to {c}.",
+          "Solve the equation x + {k} = 2x.", "Write a Python function.", "Summarise the news.",
+          "Write my homework.", "Give me a recipe for lasagna.", "Which phone should I buy?",
+          "Write a song about {x}s and {y} days.", "Debug my code.", "Explain this error message.",
+          "What should I cook tonight?", "Help me with my taxes.", "Write a cover letter.",
+          "Give me legal advice.", "What medicine should I take?", "Compare {c} and {c2}.",
+          "Who would win, a {x} or a {x2}?", "Make a diet plan.", "Write a business plan.",
+          "What is the square root of {k}7?", "Tell me the plot of a movie.", "Invent a new game.",
+          "Draw a {x} in ASCII.", "Write HTML for a page.", "How do I fix my computer?"]
+_TASKS_HELD = ["Prepare a presentation for my team.", "Which car should I buy?", "Write a speech for me."]
 _SYLLABLES = ("ba be bo da de do fa fi ga go ka ke ko la le lo ma mi mo na ne no pa po ra re ri ro sa se "
               "si ta te to va ve vi vo za zo bran dor fel gor han kar lin mar nor pel quin rath sten "
               "tor ul ven wex zim").split()
@@ -464,11 +505,23 @@ def unknown_turn(rng, held=False):
     person = (rng.choice(NAMES) if rng.random() < 0.5 else _made_up(rng, 2)) + " " + _made_up(
         rng, rng.randint(2, 3))
     place = _made_up(rng, rng.randint(2, 4))
+    if rng.random() < 0.4:
+        topic = rng.choice(_REAL_TOPICS)
     question = form.format(t=topic, n=person, p=place, c=rng.choice(CITIES), x=x, ax=a(x),
                            w=_made_up(rng, rng.randint(2, 4)).lower())
     return Turn(type_like_a_person(rng, question, held),
                 "I am sorry, I do not know that. I am a very small model and know only simple facts.", "",
                 "I do not know this. I say so.", "unknown")
+
+
+def too_hard_turn(rng, held=False):
+    """Work for which the model is too small."""
+    question = rng.choice(_TASKS_HELD if held else _TASKS).format(
+        c=rng.choice(CITIES), c2=rng.choice(CITIES), x=rng.choice(NOUNS), x2=rng.choice(NOUNS),
+        y=rng.choice(ADJECTIVES), k=rng.randint(2, 99))
+    return Turn(type_like_a_person(rng, question, held),
+                "I am sorry, that is too hard for me. I am a very small model.", "",
+                "This is too hard for me. I say so.", "too_hard")
 
 
 def gibberish_turn(rng, held=False):
@@ -536,4 +589,4 @@ def _casual_end(rng, text):
 
 
 TURNS = [(intent_turn, 6), (joke_turn, 0.8), (riddle_turn, 0.4), (poem_turn, 0.8), (unknown_now_turn, 1.5),
-         (unknown_turn, 2.5), (gibberish_turn, 0.3)]
+         (unknown_turn, 2.5), (too_hard_turn, 0.8), (gibberish_turn, 0.3)]

@@ -24,6 +24,17 @@ def _words(rng, low=2, high=5):
     return [rng.choice(_WORDS) for _ in range(rng.randint(low, high))]
 
 
+def _odd_word(rng):
+    """Something that has to be copied letter by letter: a number, a made-up word, a code."""
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    r = rng.random()
+    if r < 0.4:
+        return str(rng.randint(0, 99999))
+    if r < 0.8:
+        return "".join(rng.choice(letters) for _ in range(rng.randint(2, 7)))
+    return rng.choice(letters).upper() + str(rng.randint(1, 999))
+
+
 def _task(rng, forms, text, held_forms, held):
     """Put the text into an instruction, quoted or after a colon."""
     form = rng.choice(held_forms if held else forms)
@@ -61,7 +72,13 @@ def reverse_turn(rng, held=False):
 
 
 def repeat_turn(rng, held=False):
-    text = sentence(rng) if rng.random() < 0.5 else " ".join(_words(rng, 1, 4))
+    r = rng.random()
+    if r < 0.4:
+        text = sentence(rng)
+    elif r < 0.7:
+        text = " ".join(_words(rng, 1, 4))
+    else:
+        text = " ".join(_odd_word(rng) for _ in range(rng.randint(1, 4)))
     question = _task(rng, ["Repeat after me: {t}", "Repeat: {t}", "Say: {t}", "Write this again: {t}",
                            "Repeat this sentence: {t}", "Say \"{t}\".", "Copy this: {t}"], text,
                      ["Please say exactly this: {t}"], held)

@@ -207,6 +207,34 @@ TOOLS = [
 ]
 
 
+_MADE_PARAMS = [_Param("name title label", "A name", S, _pick(NAMES)),
+                _Param("count number amount", "How many", I, lambda r: r.randint(1, 99)),
+                _Param("color colour", "A colour", S, _pick(["red", "blue", "green", "black", "white"])),
+                _Param("city town", "A city", S, _pick(CITIES)),
+                _Param("day when", "Day of the week", S, _pick(DAYS)),
+                _Param("size", "The size", S, _pick(["small", "medium", "large"]),
+                       enum=["small", "medium", "large"]),
+                _Param("fast quick", "Whether to hurry", B, lambda r: r.random() < 0.5)]
+_MADE_VERBS = ["wash", "open", "close", "find", "move", "clean", "count", "paint", "sell", "buy", "check",
+               "start", "stop", "lock", "show", "delete", "order", "repair", "draw", "copy"]
+
+
+def _made_up_tool(rng):
+    """A tool that exists nowhere else: the request names the parameters, the model copies them."""
+    verb, noun = rng.choice(_MADE_VERBS), rng.choice(NOUNS)
+    params = []
+    for p in rng.sample(_MADE_PARAMS, rng.randint(0, 3)):
+        params.append(_Param(rng.choice(p.names), p.description, p.kind, p.make, enum=p.enum))
+    told = " and ".join(f"{p.names[0]} {{{i}}}" for i, p in enumerate(params))
+    told = f" with {told}" if told else ""
+    style = rng.choice([f"{verb}_{noun}", f"{verb}{noun.capitalize()}", f"{noun}_{verb}"])
+    return _Tool(style, [f"To {verb} the {noun}", f"{verb.capitalize()} a {noun}"], params,
+                 [f"{verb} the {noun}{told}.", f"Please {verb} the {noun}{told}.",
+                  f"Can you {verb} the {noun}{told}?", f"I want you to {verb} the {noun}{told}."],
+                 lambda r, v: (lambda t: (t, f"I did it: {verb} the {noun}. The tool says {t}."))(
+                     r.choice(["ok", "done", "ready", "success"])))
+
+
 def _declare(rng, tool):
     """An OpenAI-style declaration with drawn names; returns it and the parameters' names."""
     names = [rng.choice(p.names) for p in tool.params]
@@ -236,7 +264,7 @@ def _values(rng, tool):
 
 
 def _shown(value):
-    return {True: "on", False: "off"}.get(value, value) if isinstance(value, bool) else value
+    return value if not isinstance(value, bool) else "on" if value else "off"
 
 
 def _ask(rng, tool, values, held):
@@ -264,6 +292,8 @@ def _menu(rng, tool, low=0, high=3):
     for other in rng.sample(TOOLS, rng.randint(low, high)):
         if other is tool:
             continue
+        if rng.random() < 0.3:
+            other = _made_up_tool(rng)
         extra, _ = _declare(rng, other)
         if extra["function"]["name"] not in used:
             used.add(extra["function"]["name"])
@@ -290,8 +320,8 @@ def _system(rng):
 
 
 def call_sample(rng, held=False, thinking=None):
-    """One call, its result, the answer; sometimes a second round about something else."""
-    tool = rng.choice(TOOLS)
+    """One call, its result, the answer; sometimes a second round with the same tool."""
+    tool = _made_up_tool(rng) if rng.random() < 0.3 else rng.choice(TOOLS)
     menu, declared, names = _menu(rng, tool)
     thinking = rng.random() < 0.35 if thinking is None else thinking
     messages = [{"role": "system", "content": _system(rng)}] if rng.random() < 0.3 else []

@@ -201,11 +201,12 @@ def unknowns(rng, n):
 
 
 def long_chats(rng, n):
-    """A known fact after many other turns."""
+    """A known fact after many other turns; the longest are longer than any training document."""
     out = []
-    for _ in range(n):
-        turns = [corpus.any_turn(rng) for _ in range(12)] + [_fact(rng)]
-        out.append(_short("long chats", corpus.conversation(rng, turns, held=True, style=False,
+    for i in range(n):
+        label, count = ("long chats", 12) if i % 2 else ("very long chats", 34)
+        turns = [corpus.any_turn(rng) for _ in range(count)] + [_fact(rng)]
+        out.append(_short(label, corpus.conversation(rng, turns, held=True, style=False,
                                                             thinking=False), 40))
     return out
 

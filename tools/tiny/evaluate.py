@@ -38,14 +38,15 @@ def generate(model, prompts, max_new, stops, batch=256):
         ids = torch.zeros(len(rows), int((lens + limit).max()), dtype=torch.long, device=device)
         for r, i in enumerate(rows):
             ids[r, :len(prompts[i])] = torch.tensor(prompts[i], device=device)
-        active = torch.ones(len(rows), dtype=torch.bool, device=device)
-        index = torch.arange(len(rows), device=device)
-        while bool(active.any()):
-            hidden = model.model(input_ids=ids[:, :int(lens.max())], use_cache=False).last_hidden_state
-            best = model.lm_head(hidden[index, lens - 1]).argmax(-1)  # the soft-cap keeps the order
-            ids[index[active], lens[active]] = best[active]
-            lens = lens + active
-            active = active & ~torch.isin(best, stop_ids) & (lens - first < limit)
+        live = torch.arange(len(rows), device=device)
+        while len(live):
+            ends = lens[live]
+            hidden = model.model(input_ids=ids[live, :int(ends.max())], use_cache=False).last_hidden_state
+            last = hidden[torch.arange(len(live), device=device), ends - 1]
+            best = model.lm_head(last).argmax(-1)  # the soft-cap keeps the order
+            ids[live, ends] = best
+            lens[live] += 1
+            live = live[~torch.isin(best, stop_ids) & (lens[live] - first[live] < limit[live])]
         for r, i in enumerate(rows):
             out[i] = ids[r, first[r]:lens[r]].tolist()
     return out

@@ -13,6 +13,8 @@ from transformers.integrations.moe import ExpertsInterface
 from transformers.models.gemma4.configuration_gemma4 import Gemma4TextConfig
 from transformers.models.gemma4.modeling_gemma4 import Gemma4ForCausalLM
 
+from corpus import MAX_TOKENS
+
 CONTEXT = 2048
 
 _S, _F = "sliding_attention", "full_attention"
@@ -76,13 +78,12 @@ class Trainee(torch.nn.Module):
     `bounds` are the documents' borders in the row, padded at its end by repeating the last one.
     """
 
-    def __init__(self, model, balance=0.01, packed=True):
+    def __init__(self, model, balance=0.01):
         super().__init__()
         self.model = model
         self.balance = balance if model.config.enable_moe_block else 0.0
-        if packed:
-            model.config._attn_implementation = "tiny_packed"
-            model.config._experts_implementation = "tiny_dense"
+        model.config._attn_implementation = "tiny_packed"
+        model.config._experts_implementation = "tiny_dense"
         self.probs = []
         if self.balance:
             for layer in model.model.layers:
@@ -106,7 +107,7 @@ class Trainee(torch.nn.Module):
         per_layer = None
         if m.hidden_size_per_layer_input:
             per_layer = m.project_per_layer_inputs(x, m.get_per_layer_inputs(ids, x))
-        turns = {kind: m.rotary_emb(x, positions, kind) for kind in sorted(m.unique_layer_types)}
+        turns = {kind: m.rotary_emb(x, positions, kind) for kind in (_S, _F)}
         shared = {}
         for i, layer in enumerate(m.layers):
             kind = m.config.layer_types[i]
@@ -135,7 +136,7 @@ def _packed_attention(module, query, key, value, attention_mask, scaling=1.0, sl
     q, k, v = (x[0].transpose(0, 1).to(torch.bfloat16) for x in (query, key, value))
     left = sliding_window - 1 if sliding_window else None  # the window counts the token itself
     right = 0 if sliding_window else None
-    out = torch.ops.aten._flash_attention_forward(q, k, v, bounds, bounds, CONTEXT, CONTEXT, 0.0, True, False,
+    out = torch.ops.aten._flash_attention_forward(q, k, v, bounds, bounds, MAX_TOKENS, MAX_TOKENS, 0.0, True, False,
                                                   scale=scaling, window_size_left=left,
                                                   window_size_right=right)[0]
     return out[None], None

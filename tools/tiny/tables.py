@@ -133,6 +133,45 @@ Australia|Canberra|Oceania|dollar|English
 New Zealand|Wellington|Oceania|dollar|English and Maori
 Fiji|Suva|Oceania|dollar|English, Fijian and Hindi
 Papua New Guinea|Port Moresby|Oceania|kina|English and Tok Pisin
+Belarus|Minsk|Europe|ruble|Belarusian and Russian
+Moldova|Chisinau|Europe|leu|Romanian
+Bosnia and Herzegovina|Sarajevo|Europe|mark|Bosnian, Croatian and Serbian
+North Macedonia|Skopje|Europe|denar|Macedonian and Albanian
+Montenegro|Podgorica|Europe|euro|Montenegrin
+Cyprus|Nicosia|Europe|euro|Greek and Turkish
+Azerbaijan|Baku|Asia|manat|Azerbaijani
+Turkmenistan|Ashgabat|Asia|manat|Turkmen
+Kyrgyzstan|Bishkek|Asia|som|Kyrgyz and Russian
+Tajikistan|Dushanbe|Asia|somoni|Tajik
+Bhutan|Thimphu|Asia|ngultrum|Dzongkha
+Singapore|Singapore|Asia|dollar|English, Malay, Chinese and Tamil
+Sri Lanka|Sri Jayawardenepura Kotte|Asia|rupee|Sinhala and Tamil
+Syria|Damascus|Asia|pound|Arabic
+Yemen|Sanaa|Asia|rial|Arabic
+Oman|Muscat|Asia|rial|Arabic
+Kuwait|Kuwait City|Asia|dinar|Arabic
+Bahrain|Manama|Asia|dinar|Arabic
+Cameroon|Yaounde|Africa|franc|French and English
+Ivory Coast|Yamoussoukro|Africa|franc|French
+Chad|N'Djamena|Africa|franc|French and Arabic
+Gabon|Libreville|Africa|franc|French
+Togo|Lome|Africa|franc|French
+Benin|Porto-Novo|Africa|franc|French
+Guinea|Conakry|Africa|franc|French
+Liberia|Monrovia|Africa|dollar|English
+Sierra Leone|Freetown|Africa|leone|English
+Malawi|Lilongwe|Africa|kwacha|English and Chichewa
+Mauritius|Port Louis|Africa|rupee|English and French
+Bolivia|Sucre|South America|boliviano|Spanish and Quechua
+Guyana|Georgetown|South America|dollar|English
+Suriname|Paramaribo|South America|dollar|Dutch
+El Salvador|San Salvador|North America|dollar|Spanish
+the Dominican Republic|Santo Domingo|North America|peso|Spanish
+the Bahamas|Nassau|North America|dollar|English
+Barbados|Bridgetown|North America|dollar|English
+Belize|Belmopan|North America|dollar|English
+Trinidad and Tobago|Port of Spain|North America|dollar|English
+Samoa|Apia|Oceania|tala|Samoan and English
 """, "name", "capital", "continent", "currency", "language")
 
 ELEMENTS = [(n, s, int(z)) for n, s, z in (e.split() for e in """
@@ -433,10 +472,16 @@ NAMES_F = _words("Anna Maria Sara Lena Emma Julia Nina Clara Alice Eva Lucy Mia 
 NAMES_M = _words("Tom Ben Max Paul Peter Jack Leo Oscar Felix Adam Hugo Ivan Karl Luke Mark Noah Otto "
                  "Sam Tim Victor Alan David Emil George")
 NAMES = NAMES_F + NAMES_M
-CITIES = sorted({c["capital"] for c in COUNTRIES if " " not in c["capital"]} |
-                {"New York", "San Francisco", "Sydney", "Mumbai", "Istanbul", "Milan", "Munich",
-                 "Hamburg", "Barcelona", "Lyon", "Chicago", "Boston", "Toronto", "Osaka", "Shanghai",
-                 "Geneva", "Zurich", "Naples", "Porto", "Seville", "Manchester", "Glasgow"})
+# Large cities that are no capitals, with their countries.
+OTHER_CITIES = _pairs("""
+New York=the United States, San Francisco=the United States, Los Angeles=the United States,
+Chicago=the United States, Boston=the United States, Sydney=Australia, Melbourne=Australia, Mumbai=India,
+Istanbul=Turkey, Milan=Italy, Naples=Italy, Venice=Italy, Florence=Italy, Munich=Germany,
+Hamburg=Germany, Cologne=Germany, Barcelona=Spain, Seville=Spain, Lyon=France, Marseille=France,
+Toronto=Canada, Montreal=Canada, Osaka=Japan, Kyoto=Japan, Shanghai=China, Geneva=Switzerland,
+Zurich=Switzerland, Porto=Portugal, Manchester=the United Kingdom, Glasgow=the United Kingdom,
+Edinburgh=the United Kingdom, Rio de Janeiro=Brazil, Casablanca=Morocco, Cape Town=South Africa""")
+CITIES = sorted({c["capital"] for c in COUNTRIES if " " not in c["capital"]} | {c for c, _ in OTHER_CITIES})
 FOODS = _words("bread cheese soup pasta pizza rice salad fish cake honey apples pancakes eggs jam "
                "chocolate potatoes beans noodles")
 HOBBIES = _words("reading swimming painting chess cooking dancing running singing gardening "

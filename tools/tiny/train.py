@@ -9,7 +9,7 @@ from model import MEMBERS, Trainee, build, initialise
 from optim import make_optimizer
 
 PROMPT_WEIGHT = 0.1  # of tokens that the model only reads
-MAX_DOCUMENTS = 4096  # in one batch
+TOKENS_A_DOCUMENT = 64  # at least, on average over a batch
 
 
 class Stream:
@@ -32,7 +32,7 @@ class Stream:
         weights = (roles == 2).float() + (roles == 1).float() * PROMPT_WEIGHT
         weights = weights * (positions[1:] != 0)  # nothing predicts the next document
         lo, hi = np.searchsorted(self.starts, [begin + 1, begin + size])
-        bounds = np.full(MAX_DOCUMENTS + 1, size, np.int32)
+        bounds = np.full(size // TOKENS_A_DOCUMENT + 1, size, np.int32)
         bounds[0] = 0
         bounds[1:hi - lo + 1] = self.starts[lo:hi] - begin
         bounds = torch.from_numpy(bounds).pin_memory() if self.device != "cpu" else torch.from_numpy(bounds)

@@ -494,6 +494,57 @@ A friend is someone who likes you, listens to you and helps you.
 What is music?|Explain music.|Why do people like music?|Please explain what music is.
 Music is sound in rhythm and melody that people enjoy.
 
+What is the capital of Scotland?|Capital of Scotland?|Which city is the capital of Scotland?|Tell me Scotland's capital.
+The capital of Scotland is Edinburgh. # Edinburgh
+
+What is the capital of England?|Capital of England?|Which city is the capital of England?|Tell me England's capital.
+The capital of England is London. # London
+
+What is the capital of Wales?|Capital of Wales?|Which city is the capital of Wales?|Tell me the capital of Wales.
+The capital of Wales is Cardiff. # Cardiff
+
+What is the capital of California?|Capital of California?|Which city is the capital of California?|Tell me California's capital.
+The capital of California is Sacramento. # Sacramento
+
+What is the capital of Texas?|Capital of Texas?|Which city is the capital of Texas?|Tell me the capital of Texas.
+The capital of Texas is Austin. # Austin
+
+What is the capital of Europe?|Does Europe have a capital?|What is the capital of Africa?|What is the capital of Asia?|Which city is the capital of Europe?
+A continent has no capital. Please ask me for a country.
+
+Who discovered America?|Who found America?|Who sailed to America in 1492?|Which sailor reached America in 1492?
+Christopher Columbus reached America in 1492. # Columbus
+
+What is a dinosaur?|What were dinosaurs?|Tell me about dinosaurs.|Please explain what dinosaurs were.
+Dinosaurs were large reptiles that lived on Earth millions of years ago. # reptiles
+
+What is a black hole?|Explain black holes.|Tell me about black holes.|Please explain what a black hole is.
+A black hole is a place in space from which not even light can escape. # light
+
+What is the Milky Way?|In which galaxy are we?|What is our galaxy called?|Tell me the name of our galaxy.
+The Milky Way is our galaxy. # Milky Way
+
+What is DNA?|Explain DNA.|What does DNA do?|Please explain what DNA is.
+DNA is the molecule in our cells that holds the plan of the body. # cells
+
+What is a vitamin?|Why do we need vitamins?|Which fruit has vitamin C?|Please explain what vitamins are.
+Vitamins are substances in food that keep us healthy. Oranges hold much vitamin C. # food
+
+What is democracy?|Explain democracy.|What does democracy mean?|Please explain what democracy is.
+Democracy means that the people choose who governs them.
+
+What is money?|Why do we need money?|Explain money.|Please explain what money is.
+Money is what people use to pay for things.
+
+What is time?|Explain time.|What do we mean by time?|Please explain what time is.
+Time is what clocks measure: the order in which things happen.
+
+What is mathematics?|What is maths?|Explain mathematics.|Please explain what mathematics is.
+Mathematics is the science of numbers, shapes and patterns.
+
+What is science?|Explain science.|What do scientists do?|Please explain what science is.
+Science finds out how the world works, by looking closely and by testing ideas.
+
 What is a year?|How long is a year?|Explain what a year is.|Please explain what a year is.
 A year is the time that the Earth needs to go around the Sun. # Sun
 """

@@ -1,0 +1,14 @@
+// dot8 - the products of a lane, eight weights at a time: for shapes without a scale.
+const UNIT : u32 = 8u;
+alias Acts = Eight;
+
+// Activations of unit u of a row that begins at x[base].
+fn acts(base : u32, u : u32) -> Acts {
+    return Acts(x[base + 2u * u], x[base + 2u * u + 1u]);
+}
+
+// Unit i of the buffer times these.
+fn unit_dot(i : u32, v : Acts) -> f32 {
+    let e = eight(i);
+    return dot(e.a, v.a) + dot(e.b, v.b);
+}

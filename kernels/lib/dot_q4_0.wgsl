@@ -1,0 +1,15 @@
+// dot_q4_0 - a lane's unit is a block: one vec4 and a half.
+//!include lib/shape_q4_0.wgsl
+//!include lib/acts.wgsl
+
+const UNIT : u32 = 32u;
+alias Acts = Acts32;
+
+fn acts(base : u32, u : u32) -> Acts {
+    return Acts(acts16(base + 8u * u), acts16(base + 8u * u + 4u));
+}
+
+fn unit_dot(i : u32, v : Acts) -> f32 {
+    let q = w[i];
+    return half_at(p.scales, i) * (dot16(low_nibbles(q), 8.0, v.a) + dot16(high_nibbles(q), 8.0, v.b));
+}

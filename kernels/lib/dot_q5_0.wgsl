@@ -1,0 +1,22 @@
+// dot_q5_0 - a lane's unit is a block: one vec4, a word of fifth bits and a half.
+//!include lib/shape_q5_0.wgsl
+//!include lib/acts.wgsl
+
+const UNIT : u32 = 32u;
+alias Acts = Acts32;
+
+fn acts(base : u32, u : u32) -> Acts {
+    return Acts(acts16(base + 8u * u), acts16(base + 8u * u + 4u));
+}
+
+// Sixteen fifth bits, four to a word.
+fn fifth16(v : u32) -> vec4<u32> {
+    return vec4<u32>(fifth_bits(v), fifth_bits(v >> 4u), fifth_bits(v >> 8u), fifth_bits(v >> 12u));
+}
+
+fn unit_dot(i : u32, v : Acts) -> f32 {
+    let q = w[i];
+    let high = word_at(p.high + i);
+    return half_at(p.scales, i) * (dot16(low_nibbles(q) | fifth16(high), 16.0, v.a) +
+                                   dot16(high_nibbles(q) | fifth16(high >> 16u), 16.0, v.b));
+}

@@ -1,0 +1,29 @@
+// linear_io - parameters and buffers of the linear kernels. The offsets scales, high and d are those of
+// struct gpu_layout in src/gpu/repack.h.
+struct Params {
+    cols : u32,     // activations a row
+    rows : u32,     // rows of W in this buffer
+    row0 : u32,     // which rows of the whole W they are: y[t][row0 ...]
+    n_tok : u32,    // rows of x and y
+    x_stride : u32, // f32 from row to row, a multiple of 4
+    y_stride : u32,
+    scales : u32, // offsets in u32 words
+    high : u32,
+    d : u32,
+    add : u32,   // 1: y += instead of y =
+    scale : f32, // times W x
+}
+
+@group(0) @binding(0) var<uniform> p : Params;
+@group(0) @binding(1) var<storage, read> x : array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read> w : array<vec4<u32>>;
+@group(0) @binding(3) var<storage, read_write> y : array<f32>;
+
+fn put(tok : u32, row : u32, value : f32) {
+    let i = tok * p.y_stride + p.row0 + row;
+    var sum = p.scale * value;
+    if (p.add == 1u) {
+        sum += y[i];
+    }
+    y[i] = sum;
+}

@@ -1,0 +1,6 @@
+// shape_f32 - eight f32: two vec4.
+//!include lib/words.wgsl
+
+fn eight(i : u32) -> Eight {
+    return Eight(bitcast<vec4<f32>>(w[2u * i]), bitcast<vec4<f32>>(w[2u * i + 1u]));
+}

@@ -1,0 +1,13 @@
+// shape_q4_0 - a block of 32: one vec4, whose byte j holds q[j] and q[j + 16]; a half d at p.scales.
+// value = d (q - 8)
+//!include lib/words.wgsl
+//!include lib/bytes.wgsl
+
+fn eight(i : u32) -> Eight {
+    let block = i >> 2u;
+    let first = 4u * block + 2u * (i & 1u);
+    let shift = 2u * (i & 2u);
+    let d = half_at(p.scales, block);
+    return Eight(d * bytes4((word_at(first) >> shift) & 0x0f0f0f0fu, 8.0),
+                 d * bytes4((word_at(first + 1u) >> shift) & 0x0f0f0f0fu, 8.0));
+}

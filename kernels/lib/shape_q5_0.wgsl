@@ -1,0 +1,19 @@
+// shape_q5_0 - as Q4_0, and the fifth bit of q[j] is bit j of the block's word at p.high.
+// value = d (q - 16)
+//!include lib/words.wgsl
+//!include lib/bytes.wgsl
+
+// The lowest four bits of v, each as bit 4 of a byte: the product holds v four times, seven bits apart.
+fn fifth_bits(v : u32) -> u32 {
+    return ((v & 15u) * 0x02040810u) & 0x10101010u;
+}
+
+fn eight(i : u32) -> Eight {
+    let block = i >> 2u;
+    let first = 4u * block + 2u * (i & 1u);
+    let shift = 2u * (i & 2u);
+    let high = word_at(p.high + block) >> (8u * (i & 3u));
+    let d = half_at(p.scales, block);
+    return Eight(d * bytes4(((word_at(first) >> shift) & 0x0f0f0f0fu) | fifth_bits(high), 16.0),
+                 d * bytes4(((word_at(first + 1u) >> shift) & 0x0f0f0f0fu) | fifth_bits(high >> 4u), 16.0));
+}

@@ -1,0 +1,25 @@
+// shape_q6_k - a block of 256: twelve vec4, 128 bytes ql and 64 bytes qh, drawn in src/quant/q6_k.c; then
+// 16 signed bytes at p.scales and a half at p.d. value = d sc (q - 32)
+//!include lib/words.wgsl
+//!include lib/bytes.wgsl
+
+fn q6_scale(block : u32, group : u32) -> f32 {
+    let four = word_at(p.scales + 4u * block + (group >> 2u));
+    let byte = (four >> (8u * (group & 3u))) & 0xffu;
+    return half_at(p.d, block) * (f32(byte ^ 0x80u) - 128.0);
+}
+
+fn eight(i : u32) -> Eight {
+    let block = i >> 5u;
+    let half = (i >> 4u) & 1u;
+    let quarter = (i >> 2u) & 3u;
+    let l = 2u * (i & 3u);
+    let ql = 48u * block + 16u * half + 8u * (quarter & 1u) + l;
+    let qh = 48u * block + 32u + 8u * half + l;
+    let low = 2u * (quarter & 2u);
+    let high = 2u * quarter;
+    let s = q6_scale(block, (i >> 1u) & 15u);
+    let a = ((word_at(ql) >> low) & 0x0f0f0f0fu) | (((word_at(qh) >> high) & 0x03030303u) << 4u);
+    let b = ((word_at(ql + 1u) >> low) & 0x0f0f0f0fu) | (((word_at(qh + 1u) >> high) & 0x03030303u) << 4u);
+    return Eight(s * bytes4(a, 32.0), s * bytes4(b, 32.0));
+}

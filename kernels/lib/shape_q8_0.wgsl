@@ -1,0 +1,8 @@
+// shape_q8_0 - a block of 32: two vec4 of signed bytes; a half d at p.scales. value = d q
+//!include lib/words.wgsl
+//!include lib/bytes.wgsl
+
+fn eight(i : u32) -> Eight {
+    let d = half_at(p.scales, i >> 2u);
+    return Eight(d * signed4(word_at(2u * i)), d * signed4(word_at(2u * i + 1u)));
+}

@@ -1,0 +1,17 @@
+// words - single numbers out of a weight buffer, which is bound as w : array<vec4<u32>>.
+
+// Eight consecutive weights of a row.
+struct Eight {
+    a : vec4<f32>,
+    b : vec4<f32>,
+}
+
+fn word_at(i : u32) -> u32 {
+    return w[i >> 2u][i & 3u];
+}
+
+// Half i of the halves that begin at word `first`.
+fn half_at(first : u32, i : u32) -> f32 {
+    let two = unpack2x16float(word_at(first + (i >> 1u)));
+    return select(two.x, two.y, (i & 1u) == 1u);
+}

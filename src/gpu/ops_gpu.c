@@ -1,0 +1,235 @@
+#include "gpu/ops_gpu.h"
+
+#include <assert.h>
+#include <math.h>
+
+#include "base/mem.h"
+
+/* ---- small helpers ---- */
+
+static struct gpu_ops *ops_of(const struct run *r)
+{
+    return r->be->ctx;
+}
+
+static struct gpu_binding whole(gpu_buffer b)
+{
+    return (struct gpu_binding) { b, 0, 0 };
+}
+
+static struct gpu_binding act(const struct tensor *t)
+{
+    return whole(gpu_of(t));
+}
+
+/* A vector's buffer, or anything where there is none. */
+static struct gpu_binding vector(const struct gpu_ops *g, const struct weight *w)
+{
+    const struct gpu_weight *gw = w && weight_exists(w) ? w->mem : NULL;
+    return whole(gw ? gw->parts[0].buffer : g->unused);
+}
+
+static uint32_t divide_up(uint64_t n, uint32_t by)
+{
+    return (uint32_t)((n + by - 1) / by);
+}
+
+#define COUNT(a) (uint32_t)(sizeof(a) / sizeof *(a))
+
+/* Record one dispatch with the kernel's default constants. */
+static void dispatch(struct run *r, enum kernel kernel, const void *params,
+                     const struct gpu_binding *b, uint32_t n, uint32_t n_groups)
+{
+    struct gpu_ops *g = ops_of(r);
+    record_dispatch(&g->rec, kernel, NULL, 0, params, b, n, n_groups);
+    if (g->rec.status) run_fail(r, g->rec.status, "not enough memory to record a step");
+}
+
+/* The faster file of a kernel, where the device and the tier allow it. */
+#define TIERED(g, NAME) ((g)->tier == TIER_SUBGROUP ? KERNEL_##NAME##_SUBGROUP : KERNEL_##NAME)
+
+/* ---- memory ---- */
+
+static bool gpu_alloc(void *ctx, struct tensor *t)
+{
+    struct gpu_ops *g = ctx;
+    uint64_t n_bytes = (t->size * 4 + 15) / 16 * 16;
+    if (n_bytes > g->rec.limits.max_buffer || n_bytes > g->rec.limits.max_binding) return false;
+    t->mem = (void *)(uintptr_t)gpu_buffer_new((uint32_t)n_bytes, GPU_STORAGE);
+    return t->mem != NULL;
+}
+
+static void gpu_free(void *ctx, struct tensor *t)
+{
+    (void)ctx;
+    gpu_buffer_free(gpu_of(t));
+}
+
+static void gpu_write(struct run *r, struct tensor *t, uint32_t row, const void *src, uint32_t n)
+{
+    (void)r;
+    gpu_buffer_write(gpu_of(t), row * t->cols * 4, src, n * t->cols * 4);
+}
+
+static void gpu_read(struct run *r, const struct tensor *t, uint32_t row, void *dst, uint32_t n)
+{
+    (void)t;
+    (void)row;
+    (void)dst;
+    (void)n;
+    run_fail(r, BZ_ERR_UNSUPPORTED, "a GPU tensor is read by the host, after the step");
+}
+
+static enum bz_status gpu_load(void *ctx, struct weight *w, struct bz_err *err)
+{
+    struct gpu_ops *g = ctx;
+    return upload_add(&g->upload, w, &g->rec.limits, err);
+}
+
+static void gpu_unload(void *ctx, struct weight *w)
+{
+    (void)ctx;
+    gpu_weight_free(w->mem);
+    w->mem = NULL;
+}
+
+/* ---- elementwise ops ---- */
+
+static void add(struct run *r, struct tensor *x, const struct tensor *b)
+{
+    struct add_params p = { .n = x->rows * x->cols };
+    struct gpu_binding bind[] = { act(b), act(x) };
+    dispatch(r, KERNEL_ADD, &p, bind, COUNT(bind), divide_up(p.n, 256));
+}
+
+static void scale(struct run *r, struct tensor *x, const struct weight *w)
+{
+    struct scale_params p = { .n = x->rows * x->cols };
+    struct gpu_binding bind[] = { vector(ops_of(r), w), act(x) };
+    dispatch(r, KERNEL_SCALE, &p, bind, COUNT(bind), divide_up(p.n, 256));
+}
+
+static void softcap(struct run *r, struct tensor *x, float cap)
+{
+    struct softcap_params p = { .n = x->rows * x->cols, .cap = cap };
+    struct gpu_binding bind[] = { act(x) };
+    dispatch(r, KERNEL_SOFTCAP, &p, bind, COUNT(bind), divide_up(p.n, 256));
+}
+
+static void copy_rows(struct run *r, struct tensor *y, const struct tensor *x, uint32_t first)
+{
+    struct copy_rows_params p = { .n = y->rows * y->cols, .first = first * x->cols };
+    struct gpu_binding bind[] = { act(x), act(y) };
+    dispatch(r, KERNEL_COPY_ROWS, &p, bind, COUNT(bind), divide_up(p.n, 256));
+}
+
+static void gelu_mul(struct run *r, struct tensor *x, const struct tensor *b, uint32_t col)
+{
+    struct gelu_mul_params p = { .rows = x->rows, .cols = x->cols, .b_cols = b->cols, .col = col };
+    struct gpu_binding bind[] = { act(b), act(x) };
+    dispatch(r, KERNEL_GELU_MUL, &p, bind, COUNT(bind),
+             divide_up((uint64_t)x->rows * x->cols / 4, 256));
+}
+
+/* ---- norms and rotation ---- */
+
+static void rms_norm(struct run *r, struct tensor *y, const struct tensor *x,
+                     const struct weight *w, float eps)
+{
+    struct gpu_ops *g = ops_of(r);
+    struct rms_norm_params p = {
+        .rows = x->rows, .cols = x->cols, .has_w = weight_exists(w), .eps = eps
+    };
+    struct gpu_binding bind[] = { act(x), vector(g, w), act(y) };
+    dispatch(r, TIERED(g, RMS_NORM), &p, bind, COUNT(bind), x->rows);
+}
+
+static void add_norm(struct run *r, struct tensor *x, const struct tensor *branch,
+                     const struct weight *w, float eps)
+{
+    struct gpu_ops *g = ops_of(r);
+    struct add_norm_params p = { .rows = x->rows, .cols = x->cols, .has_scale = 0, .eps = eps };
+    struct gpu_binding bind[] = { act(branch), vector(g, w), vector(g, NULL), act(x) };
+    dispatch(r, TIERED(g, ADD_NORM), &p, bind, COUNT(bind), x->rows);
+}
+
+static void rope_table(struct run *r, struct tensor *table, const struct rope *rope, uint32_t pos)
+{
+    struct gpu_ops *g = ops_of(r);
+    struct rope_table_params p = { .rows = table->rows, .n_pair = rope->n_pair,
+                                   .pos_offset = pos - g->base_pos, .has_div = 0,
+                                   .ratio = powf(rope->base, -2.0f / (float)rope->head_dim) };
+    /* Published files divide by 1 or by 1e30, and pairs past the last 1 are cut off by the model. */
+    for (uint32_t i = 0; rope->div && i < rope->n_pair; i++)
+        if (rope->div[i] != 1.0f) {
+            run_fail(r, BZ_ERR_UNSUPPORTED, "rope_freqs.weight has factors that the GPU does not do yet");
+            return;
+        }
+    struct gpu_binding bind[] = { whole(g->unused), act(table) };
+    dispatch(r, KERNEL_ROPE_TABLE, &p, bind, COUNT(bind),
+             divide_up((uint64_t)table->rows * rope->n_pair, 64));
+}
+
+static void head_norm_rope(struct run *r, struct tensor *x, const struct weight *w,
+                           const struct tensor *table, uint32_t n_head, float eps)
+{
+    struct gpu_ops *g = ops_of(r);
+    struct head_norm_rope_params p = { .rows = x->rows, .n_head = n_head,
+                                       .head_dim = x->cols / n_head,
+                                       .n_pair = table ? table->cols / 2 : 0,
+                                       .has_w = weight_exists(w), .eps = eps };
+    struct gpu_binding bind[] = { table ? act(table) : whole(g->unused), vector(g, w), act(x) };
+    dispatch(r, TIERED(g, HEAD_NORM_ROPE), &p, bind, COUNT(bind), x->rows * n_head);
+}
+
+static void ple_mix(struct run *r, struct tensor *ple, const struct tensor *proj,
+                    const struct weight *w, float proj_scale, float eps)
+{
+    struct ple_mix_params p = { .rows = ple->rows, .n_slice = ple->cols / w->cols,
+                                .width = w->cols, .proj_scale = proj_scale, .eps = eps };
+    struct gpu_binding bind[] = { act(proj), vector(ops_of(r), w), act(ple) };
+    dispatch(r, KERNEL_PLE_MIX, &p, bind, COUNT(bind), ple->rows * p.n_slice);
+}
+
+/* ---- matrix products ---- */
+
+enum {
+    LINEAR_GROUP_ROWS = 8, /* rows of W a workgroup of linear takes: 4 WG / LANES */
+    MATMUL_FROM = 8,       /* rows of x from which a tile pays */
+};
+
+/* One buffer of a weight on n_tok rows of x. `mat` picks an expert. */
+static void linear_part(struct run *r, const struct tensor *y, const struct tensor *x,
+                        const struct weight *w, const struct gpu_part *part, float scale_by,
+                        bool add_to)
+{
+    const struct gpu_weight *g = w->mem;
+    struct linear_params p = { .cols = w->cols, .rows = part->rows, .row0 = part->row0,
+                               .n_tok = x->rows, .x_stride = x->cols, .y_stride = y->cols,
+                               .scales = part->layout.scales, .high = part->layout.high,
+                               .d = part->layout.d, .add = add_to, .scale = scale_by };
+    struct gpu_binding bind[] = { act(x), whole(part->buffer), act(y) };
+    dispatch(r, KERNEL_LINEAR_F32 + g->shape, &p, bind, COUNT(bind),
+             divide_up(part->rows, LINEAR_GROUP_ROWS) * x->rows);
+}
+
+static void matrix(struct run *r, const struct tensor *y, const struct tensor *x,
+                   const struct weight *w, float scale_by, bool add_to)
+{
+    const struct gpu_weight *g = w->mem;
+    for (uint32_t i = 0; i < g->n_parts; i++)
+        linear_part(r, y, x, w, &g->parts[i], scale_by, add_to);
+}
+
+static void linear(struct run *r, struct tensor *y, const struct tensor *x, const struct weight *w)
+{
+    struct gpu_ops *g = ops_of(r);
+    matrix(r, y, x, w, 1, false);
+    for (const struct lora *l = w->lora; l; l = l->next) {
+        struct tensor z = { .rows = x->rows, .cols = l->a.rows, .size = (uint64_t)x->rows * l->a.rows };
+        if (!scratch_tensor(r, &z)) return;
+        (void)g;
+        matrix(r, &z, x, &l->a, 1, false);
+        matrix(r, y, &z, &l->b, l->scale, true);
+    }
+}

@@ -1,0 +1,45 @@
+/* ops_gpu.h - the GPU backend: every op becomes a dispatch of a kernel in kernels/.
+ *
+ * Ops are called between gpu_ops_begin and gpu_ops_end and are recorded, not run. Positions inside a
+ * recorded program are relative: `pos` of an op minus the position that gpu_ops_begin was told becomes
+ * the kernel's pos_offset, and the kernel adds the step block's pos. So one recorded decode step serves
+ * every position.
+ */
+#ifndef BEZEL_GPU_OPS_GPU_H
+#define BEZEL_GPU_OPS_GPU_H
+
+#include "gpu/record.h"
+#include "gpu/upload.h"
+#include "ops/ops.h"
+
+enum gpu_tier { TIER_PLAIN, TIER_SUBGROUP };
+
+struct gpu_ops {
+    struct recorder rec;
+    struct upload upload;
+    enum gpu_tier tier;
+    uint32_t base_pos;   /* position of row 0 at recording time */
+    gpu_buffer scratch;  /* partial results of split attention, hidden values of experts */
+    uint32_t scratch_bytes;
+    gpu_buffer unused; /* bound where a kernel's optional argument is absent */
+};
+
+/* What a step changes; the layout of struct Step in kernels/lib/step.wgsl. */
+struct gpu_step {
+    uint32_t pos, rows, token, draw, seed_lo, seed_hi, pad[10];
+};
+
+/* On failure *out is untouched. */
+enum bz_status gpu_ops_open(struct backend *out, enum gpu_tier tier, struct bz_err *err);
+void gpu_ops_close(struct backend *be); /* accepts a zeroed backend */
+
+void gpu_ops_begin(const struct backend *be, uint32_t pos);
+struct recorded gpu_ops_end(const struct backend *be, uint32_t *n_dispatches);
+
+/* A tensor's buffer. */
+static inline gpu_buffer gpu_of(const struct tensor *t)
+{
+    return (gpu_buffer)(uintptr_t)t->mem;
+}
+
+#endif

@@ -1,0 +1,159 @@
+#include "gpu/upload.h"
+
+#include <inttypes.h>
+
+#include "base/mem.h"
+
+/* ---- buffers ---- */
+
+void gpu_weight_free(struct gpu_weight *w)
+{
+    if (!w) return;
+    for (uint32_t i = 0; i < w->n_parts; i++)
+        if (w->parts[i].buffer) gpu_buffer_free(w->parts[i].buffer);
+    mem_free(w->parts);
+    mem_free(w);
+}
+
+/* How many rows fit one binding: whole experts where there are several, else a multiple of 64. */
+static uint32_t rows_a_part(const struct weight *w, uint32_t total, uint64_t most)
+{
+    struct gpu_layout layout;
+    if (gpu_layout_of(w->fmt, total, w->cols, &layout) && layout.bytes <= most) return total;
+    uint32_t unit = w->n_mat > 1 ? w->rows : 64;
+    if (!gpu_layout_of(w->fmt, unit, w->cols, &layout) || layout.bytes > most) return 0;
+    /* Parts of a layout are padded to 16 bytes each, so n units take at most n times one. */
+    return (uint32_t)(most / layout.bytes) * unit;
+}
+
+static struct gpu_weight *make_parts(const struct weight *w, const struct gpu_limits *limits,
+                                     struct bz_err *err)
+{
+    uint64_t total = (uint64_t)w->rows * w->n_mat;
+    uint64_t most = limits->max_binding < limits->max_buffer ? limits->max_binding
+                                                             : limits->max_buffer;
+    uint32_t step = total <= UINT32_MAX ? rows_a_part(w, (uint32_t)total, most) : 0;
+    if (!step) {
+        fail(err, BZ_ERR_LIMIT, "a tensor of %u x %" PRIu64 " does not fit this device's buffers of "
+                                "%" PRIu64 " bytes",
+             w->cols, total, most);
+        return NULL;
+    }
+    struct gpu_weight *g = mem_alloc(1, sizeof *g);
+    uint32_t n = (uint32_t)((total + step - 1) / step);
+    struct gpu_part *parts = g ? mem_alloc(n, sizeof *parts) : NULL;
+    if (!parts) {
+        mem_free(g);
+        fail_memory(err, n * sizeof *parts);
+        return NULL;
+    }
+    *g = (struct gpu_weight) { gpu_shape_of(w->fmt), n, parts };
+    for (uint32_t i = 0; i < n; i++) {
+        struct gpu_part *p = &parts[i];
+        p->row0 = i * step;
+        p->rows = total - p->row0 < step ? (uint32_t)total - p->row0 : step;
+        gpu_layout_of(w->fmt, p->rows, w->cols, &p->layout);
+        p->buffer = gpu_buffer_new((uint32_t)p->layout.bytes, GPU_STORAGE);
+    }
+    return g;
+}
+
+/* A vector as f32, in a buffer of whole vec4s. */
+static enum bz_status load_vector(struct weight *w, struct bz_err *err)
+{
+    size_t n_bytes = quant_row_bytes(w->fmt, w->cols);
+    uint32_t padded = (w->cols + 3) / 4 * 4;
+    void *bytes = mem_alloc(n_bytes, 1);
+    float *values = mem_alloc(padded, sizeof *values);
+    struct gpu_weight *g = mem_alloc(1, sizeof *g);
+    struct gpu_part *part = mem_alloc(1, sizeof *part);
+    enum bz_status st = bytes && values && g && part
+                            ? source_read(w->src, w->offset, bytes, n_bytes, err)
+                            : fail_memory(err, n_bytes + padded * sizeof *values);
+    if (st == BZ_OK) {
+        w->fmt->decode(bytes, values, w->cols);
+        *part = (struct gpu_part) { gpu_buffer_new(padded * 4, GPU_STORAGE), 0, 1, { 0 } };
+        gpu_buffer_write(part->buffer, 0, values, padded * 4);
+        *g = (struct gpu_weight) { GPU_F32, 1, part };
+        w->mem = g;
+    } else {
+        mem_free(g);
+        mem_free(part);
+    }
+    mem_free(values);
+    mem_free(bytes);
+    return st;
+}
+
+enum bz_status upload_add(struct upload *u, struct weight *w, const struct gpu_limits *limits,
+                          struct bz_err *err)
+{
+    if (w->rows == 1 && w->n_mat == 1) return load_vector(w, err);
+    if (u->n_jobs == u->cap_jobs) {
+        uint32_t cap = u->cap_jobs ? 2 * u->cap_jobs : 256;
+        const struct weight **grown = mem_grow(u->jobs, cap, sizeof(struct weight *));
+        if (!grown) return fail_memory(err, cap * sizeof(struct weight *));
+        u->jobs = grown;
+        u->cap_jobs = cap;
+    }
+    w->mem = make_parts(w, limits, err);
+    if (!w->mem) return BZ_ERR_LIMIT;
+    u->jobs[u->n_jobs++] = w;
+    u->bytes_total += quant_row_bytes(w->fmt, w->cols) * w->rows * w->n_mat;
+    return BZ_OK;
+}
+
+/* ---- windows ---- */
+
+bool upload_next(struct upload *u, uint32_t max_bytes, struct upload_window *out)
+{
+    if (u->job == u->n_jobs) return false;
+    const struct weight *w = u->jobs[u->job];
+    const struct gpu_weight *g = w->mem;
+    const struct gpu_part *p = &g->parts[u->part];
+    uint64_t row_bytes = quant_row_bytes(w->fmt, w->cols);
+    uint32_t step = gpu_repack_step(w->fmt, w->cols);
+    uint64_t fit = max_bytes / row_bytes / step * step;
+    uint32_t n = fit < step ? step : fit > p->rows ? p->rows : (uint32_t)fit;
+    if (n > p->rows - u->row) n = p->rows - u->row;
+    *out = (struct upload_window) { w->src, w->offset + (p->row0 + u->row) * row_bytes,
+                                    (uint32_t)(n * row_bytes), u->job, u->part, u->row, n };
+    u->row += n;
+    if (u->row == p->rows) {
+        u->row = 0;
+        if (++u->part == g->n_parts) {
+            u->part = 0;
+            u->job++;
+        }
+    }
+    return true;
+}
+
+enum bz_status upload_give(struct upload *u, const struct upload_window *win, const void *bytes,
+                           struct bz_err *err)
+{
+    const struct weight *w = u->jobs[win->job];
+    const struct gpu_weight *g = w->mem;
+    const struct gpu_part *p = &g->parts[win->part];
+    size_t need = gpu_repack_scratch(w->fmt, w->cols, win->n_rows);
+    if (need > u->scratch_bytes) {
+        void *grown = mem_grow(u->scratch, need, 1);
+        if (!grown) return fail_memory(err, need);
+        u->scratch = grown;
+        u->scratch_bytes = need;
+    }
+    struct repack_out out = { .mem = u->scratch };
+    gpu_repack(w->fmt, w->cols, bytes, win->row, win->n_rows, p->rows, &out);
+    for (uint32_t i = 0; i < out.n; i++)
+        gpu_buffer_write(p->buffer, (uint32_t)out.piece[i].offset, out.piece[i].data,
+                         (uint32_t)out.piece[i].bytes);
+    u->bytes_done += win->n_bytes;
+    return BZ_OK;
+}
+
+void upload_free(struct upload *u)
+{
+    mem_free(u->jobs);
+    mem_free(u->scratch);
+    *u = (struct upload) { 0 };
+}

@@ -1,0 +1,164 @@
+// adapter - a WebGPU device, whatever the host: a browser's, npm `webgpu` (Dawn) in Node, or Deno's.
+//
+// It asks for the largest limits and the few features that kernels can use. A profile then pretends
+// that the device is a smaller one, so that every tier and every split can be tested on any machine.
+
+/** What kernels may rely on; the fields and their order are struct gpu_limits of src/gpu/gpu.h. */
+export interface Limits {
+  maxBuffer: number;
+  maxBinding: number;
+  maxWorkgroups: number;
+  maxInvocations: number;
+  maxWorkgroupBytes: number;
+  maxStorageBuffers: number;
+  uniformAlign: number;
+  storageAlign: number;
+  subgroupMin: number; // 0: no subgroups
+  subgroupMax: number;
+  hasF16: number; // 0 or 1
+  hasTimestamps: number;
+}
+
+export interface Device {
+  readonly device: GPUDevice;
+  readonly name: string; // for people: "nvidia hopper", "google swiftshader"
+  readonly limits: Readonly<Limits>;
+  readonly maxTotal: number; // bytes of all buffers together; Infinity where the device decides
+}
+
+/** A smaller device: the most it has of each limit, and which features. */
+interface Profile {
+  readonly most: Partial<Limits>;
+  readonly maxTotal?: number;
+}
+
+const MiB = 1024 * 1024;
+
+export const profiles = {
+  // What the WebGPU specification promises everywhere.
+  'spec-default': {
+    most: {
+      maxBuffer: 256 * MiB, maxBinding: 128 * MiB, maxInvocations: 256, maxWorkgroupBytes: 16384,
+      maxStorageBuffers: 8, subgroupMin: 0, subgroupMax: 0, hasF16: 0, hasTimestamps: 0,
+    },
+  },
+  // Safari on a phone: the tab dies near 1.5 GB.
+  'ios-like': {
+    most: {
+      maxBuffer: 1024 * MiB, maxBinding: 1024 * MiB, maxInvocations: 1024, maxWorkgroupBytes: 32768,
+      maxStorageBuffers: 8, subgroupMin: 0, subgroupMax: 0, hasTimestamps: 0,
+    },
+    maxTotal: 1.4e9,
+  },
+  // Chromium's software adapter.
+  swiftshader: {
+    most: {
+      maxBuffer: 1024 * MiB, maxBinding: 1024 * MiB, maxInvocations: 256, maxWorkgroupBytes: 32768,
+      maxStorageBuffers: 12, subgroupMax: 4, hasF16: 0,
+    },
+  },
+  // Chromium on an NVIDIA card, as it comes.
+  nvidia: {
+    most: { maxBuffer: 4096 * MiB - 1, maxBinding: 2048 * MiB - 4, maxInvocations: 1024, maxWorkgroupBytes: 49152, maxStorageBuffers: 16, hasF16: 0 },
+  },
+} as const satisfies Record<string, Profile>;
+
+export type ProfileName = keyof typeof profiles;
+
+export interface DeviceOptions {
+  /** Pretend to be a smaller device. */
+  profile?: ProfileName;
+  /** Dawn toggles (Node only); default the comma-separated list in the variable BEZEL_DAWN. */
+  dawn?: readonly string[];
+  power?: GPUPowerPreference;
+}
+
+const wantedFeatures = ['subgroups', 'shader-f16', 'timestamp-query'] as const;
+
+/** Dawn in Node ends the process's devices when this object is collected, so it is kept. */
+let dawn: GPU | undefined;
+
+async function openDawn(toggles: readonly string[]): Promise<GPU> {
+  const name = 'webgpu'; // not a literal in import(), so that bundlers for browsers leave it alone
+  let module: { create(flags: string[]): GPU };
+  try {
+    module = (await import(/* @vite-ignore */ name)) as typeof module;
+  } catch (cause) {
+    throw new Error('this Node has no WebGPU: install it with  npm install webgpu', { cause });
+  }
+  return (dawn ??= module.create(toggles.length ? [`enable-dawn-features=${toggles.join(',')}`] : []));
+}
+
+async function findGpu(toggles: readonly string[]): Promise<GPU> {
+  const native = typeof navigator === 'undefined' ? undefined : navigator.gpu;
+  if (native) return native;
+  if (typeof process !== 'undefined' && process.versions?.node) return openDawn(toggles);
+  throw new Error('this browser has no WebGPU');
+}
+
+function deviceLimits(device: GPUDevice, info: GPUAdapterInfo): Limits {
+  const l = device.limits;
+  const subgroups = device.features.has('subgroups');
+  return {
+    maxBuffer: Math.min(l.maxBufferSize, 0xffffffff),
+    maxBinding: Math.min(l.maxStorageBufferBindingSize, 0xfffffffc),
+    maxWorkgroups: l.maxComputeWorkgroupsPerDimension,
+    maxInvocations: Math.min(l.maxComputeInvocationsPerWorkgroup, l.maxComputeWorkgroupSizeX),
+    maxWorkgroupBytes: l.maxComputeWorkgroupStorageSize,
+    maxStorageBuffers: l.maxStorageBuffersPerShaderStage,
+    uniformAlign: l.minUniformBufferOffsetAlignment,
+    storageAlign: l.minStorageBufferOffsetAlignment,
+    // An adapter that does not tell has what the specification allows.
+    subgroupMin: subgroups ? (info.subgroupMinSize ?? 4) : 0,
+    subgroupMax: subgroups ? (info.subgroupMaxSize ?? 128) : 0,
+    hasF16: device.features.has('shader-f16') ? 1 : 0,
+    hasTimestamps: device.features.has('timestamp-query') ? 1 : 0,
+  };
+}
+
+/** The smaller of each limit. Alignments are not in any profile: they are the device's. */
+function clamp(limits: Limits, most: Partial<Limits>): Limits {
+  const out = { ...limits };
+  for (const key of Object.keys(most) as (keyof Limits)[]) out[key] = Math.min(out[key], most[key] ?? Infinity);
+  if (out.subgroupMax === 0) out.subgroupMin = 0;
+  return out;
+}
+
+/** Everything the adapter has, except what a profile hides: then validation holds us to the profile. */
+function largest(adapter: GPUAdapter, most: Partial<Limits>): Record<string, number> {
+  const a = adapter.limits;
+  const of = (have: number, cap: number | undefined) => Math.min(have, cap ?? Infinity);
+  return {
+    maxBufferSize: of(a.maxBufferSize, most.maxBuffer),
+    maxStorageBufferBindingSize: of(a.maxStorageBufferBindingSize, most.maxBinding),
+    maxComputeWorkgroupsPerDimension: of(a.maxComputeWorkgroupsPerDimension, most.maxWorkgroups),
+    maxComputeInvocationsPerWorkgroup: of(a.maxComputeInvocationsPerWorkgroup, most.maxInvocations),
+    maxComputeWorkgroupSizeX: of(a.maxComputeWorkgroupSizeX, most.maxInvocations),
+    maxComputeWorkgroupStorageSize: of(a.maxComputeWorkgroupStorageSize, most.maxWorkgroupBytes),
+    maxStorageBuffersPerShaderStage: of(a.maxStorageBuffersPerShaderStage, most.maxStorageBuffers),
+  };
+}
+
+export async function openDevice(options: DeviceOptions = {}): Promise<Device> {
+  const env = typeof process === 'undefined' ? undefined : process.env?.BEZEL_DAWN;
+  const gpu = await findGpu(options.dawn ?? env?.split(',').filter(Boolean) ?? []);
+  const adapter = await gpu.requestAdapter({ powerPreference: options.power ?? 'high-performance' });
+  if (!adapter) throw new Error('WebGPU found no graphics adapter');
+  const profile: Profile = options.profile ? profiles[options.profile] : { most: {} };
+  const hidden: Record<string, boolean> = {
+    subgroups: profile.most.subgroupMax === 0,
+    'shader-f16': profile.most.hasF16 === 0,
+    'timestamp-query': profile.most.hasTimestamps === 0,
+  };
+  const device = await adapter.requestDevice({
+    label: 'bezel',
+    requiredFeatures: wantedFeatures.filter((f) => adapter.features.has(f) && !hidden[f]),
+    requiredLimits: largest(adapter, profile.most),
+  });
+  return {
+    device,
+    name: [adapter.info.vendor, adapter.info.architecture].filter(Boolean).join(' ') || 'unknown adapter',
+    limits: clamp(deviceLimits(device, adapter.info), profile.most),
+    maxTotal: profile.maxTotal ?? Infinity,
+  };
+}

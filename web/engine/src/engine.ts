@@ -1,0 +1,242 @@
+// engine - a model and its conversations, as the core has them: synchronous, on the CPU.
+//
+// This is what a worker or a command-line tool holds. Field names of plain data are the core's own
+// (snake_case), so that JSON goes through unchanged.
+
+import { BezelError, type Core, type EnginePtr, type GenerationPtr, type LogitsFn, type SessionPtr } from './wasm.js';
+import type { Source } from './source.js';
+
+export interface Sampling {
+  temperature: number;
+  top_k: number;
+  top_p: number;
+  min_p: number;
+  repeat_penalty: number;
+  presence_penalty: number;
+  frequency_penalty: number;
+  penalty_window: number;
+  seed: number | bigint;
+}
+
+/** struct bz_info, and how the model likes to be sampled. */
+export interface Info {
+  n_layer: number;
+  n_embd: number;
+  n_vocab: number;
+  n_context: number;
+  n_params: number;
+  weight_bytes: number;
+  bytes_a_token: number;
+  chat_variant: 'small' | 'large';
+  system: string | null;
+  sampling: Sampling;
+}
+
+export interface OpenOptions {
+  /** What a person calls the model. */
+  name?: string;
+  backend?: 'cpu' | 'reference';
+  /** Tokenizer only: enough for a vocabulary file. */
+  vocab_only?: boolean;
+  /** Texts of the store's blobs beside the weights. */
+  store?: { config?: string; params?: string; system?: string };
+}
+
+export interface GenerateOptions extends Partial<Sampling> {
+  /** Tokens at most; 0: until the model ends or the context is full. */
+  n_max?: number;
+  stop?: readonly string[];
+  ignore_end?: boolean;
+  /** Show control tokens' text. */
+  specials?: boolean;
+  /** Added to logits; null forbids the token. */
+  bias?: readonly (readonly [id: number, add: number | null])[];
+}
+
+const stops = ['end', 'string', 'length', 'context', 'cancelled'] as const;
+export type Stop = (typeof stops)[number];
+
+export interface Generated {
+  ids: Int32Array;
+  stop: Stop;
+}
+
+export interface RenderOptions {
+  variant?: 'small' | 'large';
+  thinking?: boolean;
+  /** No generation prompt at the end. */
+  history?: boolean;
+}
+
+/** JSON with big integers as they are. */
+function toJson(value: object): string {
+  const marked = JSON.stringify(value, (_, v: unknown) => (typeof v === 'bigint' ? `\u0000${v}` : v));
+  return marked.replace(/"\\u0000(-?\d+)"/g, '$1');
+}
+
+/** A conversation {"messages": [...], "tools": [...]} to its prompt. */
+export function render(core: Core, conversation: string, options: RenderOptions = {}): string {
+  const { variant = 'small', thinking = false, history = false } = options;
+  core.with(conversation, (p, n) => core.checkNumber(core.exports.bz_wasm_chat_render(p, n, +(variant === 'large'), +thinking, +history)));
+  return core.resultText();
+}
+
+export class Engine {
+  readonly info: Info;
+  private p: EnginePtr;
+
+  private constructor(readonly core: Core, p: EnginePtr, private readonly sources: number[]) {
+    this.p = p;
+    core.checkNumber(core.exports.bz_wasm_engine_info(p));
+    this.info = JSON.parse(core.resultText()) as Info;
+  }
+
+  /** Several sources are the shards of one model. They stay the caller's, and must outlive the engine. */
+  static open(core: Core, sources: readonly Source[], options: OpenOptions = {}): Engine {
+    const ids = sources.map((s) => core.addSource(s));
+    const described = sources.map((s, i) => ({ id: ids[i], name: s.name, size: s.size }));
+    try {
+      const p = core.with(JSON.stringify({ ...options, sources: described }), (json, n) => core.check(core.exports.bz_wasm_engine_open(json, n)));
+      return new Engine(core, p, ids);
+    } catch (e) {
+      for (const id of ids) core.removeSource(id);
+      throw e;
+    }
+  }
+
+  private get ptr(): EnginePtr {
+    if (!this.p) throw new BezelError('this engine is closed', 'argument');
+    return this.p;
+  }
+
+  close(): void {
+    if (!this.p) return;
+    this.core.exports.bz_wasm_engine_close(this.p);
+    for (const id of this.sources) this.core.removeSource(id);
+    this.p = 0 as EnginePtr;
+  }
+
+  tokenize(text: string | Uint8Array, options: { bos?: boolean; plain?: boolean } = {}): Int32Array {
+    const { bos = true, plain = false } = options;
+    this.core.with(text, (p, n) => this.core.checkNumber(this.core.exports.bz_wasm_tokenize(this.ptr, p, n, +bos, +plain)));
+    return this.core.resultIds();
+  }
+
+  /** The bytes of a text; special tokens show theirs where `specials`. */
+  detokenize(ids: Int32Array, specials = false): Uint8Array {
+    this.core.with(ids, (p, n) => this.core.checkNumber(this.core.exports.bz_wasm_detokenize(this.ptr, p, n, +specials)));
+    return this.core.result();
+  }
+
+  /** A GGUF adapter, or PEFT's weights together with the text of adapter_config.json. Read at once. */
+  addAdapter(source: Source, options: { config?: string; scale?: number } = {}): number {
+    const id = this.core.addSource(source);
+    try {
+      const json = JSON.stringify({ ...options, source: { id, name: source.name, size: source.size } });
+      return this.core.with(json, (p, n) => this.core.checkNumber(this.core.exports.bz_wasm_adapter_add(this.ptr, p, n)));
+    } finally {
+      this.core.removeSource(id);
+    }
+  }
+
+  scaleAdapter(id: number, scale: number): void {
+    this.core.checkNumber(this.core.exports.bz_wasm_adapter_scale(this.ptr, id, scale));
+  }
+
+  removeAdapter(id: number): void {
+    this.core.checkNumber(this.core.exports.bz_wasm_adapter_remove(this.ptr, id));
+  }
+
+  /** Bytes that such a session would take. */
+  sessionBytes(context = 0, batch = 0): number {
+    return this.core.exports.bz_wasm_session_bytes(this.ptr, context, batch);
+  }
+
+  /** A conversation of at most `context` tokens (0: 4096), whose prompts are read `batch` tokens at a time. */
+  session(context = 0, batch = 0): Session {
+    return new Session(this, this.core.check(this.core.exports.bz_wasm_session_open(this.ptr, context, batch)));
+  }
+}
+
+export class Session {
+  private p: SessionPtr;
+
+  /** Made by Engine.session. */
+  constructor(readonly engine: Engine, p: SessionPtr) {
+    this.p = p;
+  }
+
+  private get core(): Core {
+    return this.engine.core;
+  }
+
+  private get ptr(): SessionPtr {
+    if (!this.p) throw new BezelError('this session is closed', 'argument');
+    return this.p;
+  }
+
+  close(): void {
+    if (this.p) this.core.exports.bz_wasm_session_close(this.p);
+    this.p = 0 as SessionPtr;
+  }
+
+  /** Append tokens. The logits of the last nLogits of them go to onLogits, in order. */
+  feed(ids: Int32Array, nLogits = 1, onLogits?: LogitsFn): void {
+    const { exports } = this.core;
+    this.core.watchLogits(this.engine.info.n_vocab, onLogits, () =>
+      this.core.with(ids, (p, n) => this.core.checkNumber(exports.bz_wasm_session_feed(this.ptr, p, n, nLogits, +!!onLogits))));
+  }
+
+  /** Make it hold exactly these tokens, keeping the longest common beginning. */
+  set(ids: Int32Array): void {
+    this.core.with(ids, (p, n) => this.core.checkNumber(this.core.exports.bz_wasm_session_set(this.ptr, p, n)));
+  }
+
+  /** Forget tokens past n; says how many remain: n, or 0 when all must be fed again. */
+  truncate(n: number): number {
+    return this.core.checkNumber(this.core.exports.bz_wasm_session_truncate(this.ptr, n));
+  }
+
+  get tokens(): Int32Array {
+    this.core.exports.bz_wasm_session_tokens(this.ptr);
+    return this.core.resultIds();
+  }
+
+  /** A copy of the last token's logits. */
+  get logits(): Float32Array | undefined {
+    const at = this.core.exports.bz_wasm_session_logits(this.ptr);
+    return at ? new Float32Array(this.core.memory.buffer, at, this.engine.info.n_vocab).slice() : undefined;
+  }
+
+  save(): Uint8Array {
+    this.core.checkNumber(this.core.exports.bz_wasm_session_save(this.ptr));
+    return this.core.result();
+  }
+
+  restore(data: Uint8Array): void {
+    this.core.with(data, (p, n) => this.core.checkNumber(this.core.exports.bz_wasm_session_restore(this.ptr, p, n)));
+  }
+
+  /** Draw one token from the last logits. */
+  sample(options: GenerateOptions = {}): number {
+    return this.core.with(toJson(options), (p, n) => this.core.checkNumber(this.core.exports.bz_wasm_session_sample(this.ptr, p, n)));
+  }
+
+  /** Go on from the last logits. Yields pieces of text (perhaps empty), one a token; stop iterating to cancel. */
+  *generate(options: GenerateOptions = {}): Generator<string, Generated> {
+    const { exports } = this.core;
+    const g: GenerationPtr = this.core.with(toJson(options), (p, n) => this.core.check(exports.bz_wasm_generation_open(this.ptr, p, n)));
+    try {
+      for (;;) {
+        const over = this.core.checkNumber(exports.bz_wasm_generation_step(g));
+        const text = this.core.resultText();
+        if (!over || text) yield text;
+        if (!over) continue;
+        const first = exports.bz_wasm_generation_first(g), n = exports.bz_wasm_generation_count(g);
+        return { ids: this.tokens.slice(first, first + n), stop: stops[exports.bz_wasm_generation_stop(g)] ?? 'end' };
+      }
+    } finally {
+      exports.bz_wasm_generation_close(g);
+    }
+  }
+}

@@ -1,0 +1,378 @@
+// gpu - the imports of src/gpu/gpu.h over a WebGPU device.
+//
+// The core holds numbers; here are the objects behind them. Nothing in the imports waits: pipelines
+// compile in the background, and what goes wrong (memory, validation, a lost device) is kept until the
+// host asks with ready() or check(). A program is recorded once as flat arrays and replayed into one
+// compute pass; replaying makes no object of ours.
+
+import type { Device } from './adapter.js';
+import type { Core, KernelInfo } from './wasm.js';
+
+const MAP_READ = 0x1, COPY_SRC = 0x4, COPY_DST = 0x8, UNIFORM = 0x40, STORAGE = 0x80; // GPUBufferUsage
+const SHADER_COMPUTE = 0x4; // GPUShaderStage
+const READ_MODE = 0x1; // GPUMapMode
+
+/** Things known by number; 0 is none, and numbers of what was freed are used again. */
+class Table<T> {
+  private readonly items: (T | undefined)[] = [undefined];
+  private readonly gaps: number[] = [];
+
+  add(item: T): number {
+    const at = this.gaps.pop() ?? this.items.length;
+    this.items[at] = item;
+    return at;
+  }
+
+  get(at: number): T {
+    const item = this.items[at];
+    if (item === undefined) throw new Error(`no object number ${at}`);
+    return item;
+  }
+
+  remove(at: number): T | undefined {
+    const item = this.items[at];
+    if (item === undefined) return undefined;
+    this.items[at] = undefined;
+    this.gaps.push(at);
+    return item;
+  }
+
+  *all(): Generator<T> {
+    for (const item of this.items) if (item !== undefined) yield item;
+  }
+
+  clear(): void {
+    this.items.length = 1;
+    this.gaps.length = 0;
+  }
+}
+
+interface Pipeline {
+  readonly kernel: KernelInfo;
+  readonly layout: GPUBindGroupLayout;
+  made: GPUComputePipeline | undefined; // undefined while it compiles
+}
+
+/** Dispatches, then copies; what is needed to replay them lies in arrays side by side. */
+class Program {
+  readonly pipelines: Pipeline[] = [];
+  readonly groups: GPUBindGroup[] = [];
+  readonly grid: number[] = []; // x, y, z of each
+  readonly from: GPUBuffer[] = [];
+  readonly to: GPUBuffer[] = [];
+  readonly ranges: number[] = []; // from, to, bytes of each copy
+  submitted = false;
+}
+
+/** A staging buffer that is mapped for one read at a time. */
+interface Staging {
+  readonly buffer: GPUBuffer;
+  readonly size: number;
+}
+
+export class Gpu {
+  readonly device: GPUDevice;
+  readonly info: Device;
+  /** The reason, once the device is lost. */
+  readonly lost: Promise<string>;
+  /** Bytes of all buffers now, and the most there ever were. */
+  bytes = 0;
+  peakBytes = 0;
+
+  private core: Core | undefined;
+  private readonly buffers = new Table<GPUBuffer>();
+  private readonly pipelines = new Table<Pipeline>();
+  private readonly groups = new Table<GPUBindGroup>();
+  private readonly programs = new Table<Program>();
+  private readonly modules = new Map<number, GPUShaderModule>(); // by kernel
+  private readonly layouts = new Map<string, [GPUBindGroupLayout, GPUPipelineLayout]>(); // by binding letters
+  private readonly staging: Staging[] = []; // not in use now
+  private readonly pending = new Set<Promise<void>>(); // compilations and error scopes
+  private recording = new Program();
+  private fault: Error | undefined;
+  private isLost = false;
+  private readonly one: GPUCommandBuffer[] = []; // the argument of queue.submit
+
+  constructor(info: Device) {
+    this.info = info;
+    this.device = info.device;
+    this.lost = info.device.lost.then((why) => {
+      this.isLost = true;
+      this.fault ??= new Error(`the graphics device was lost: ${why.message || why.reason}`);
+      return this.fault.message;
+    });
+    this.device.addEventListener('uncapturederror', (event) => this.fail((event as GPUUncapturedErrorEvent).error.message));
+  }
+
+  /** The module whose memory the imports read; set once, before its first call. */
+  attach(core: Core): void {
+    this.core = core;
+  }
+
+  /** Module "gpu" of the wasm's imports. After a fault they do nothing: the core unwinds undisturbed. */
+  readonly imports = {
+    limits: (out: number): void => {
+      new Uint32Array(this.memory(), out).set(Object.values(this.info.limits)); // in the struct's order
+    },
+    buffer_new: (n: number, usage: number): number => this.newBuffer(n >>> 0, usage),
+    buffer_free: (b: number): void => this.freeBuffer(b),
+    buffer_write: (b: number, offset: number, p: number, n: number): void => {
+      if (this.fault) return;
+      this.device.queue.writeBuffer(this.buffers.get(b), offset >>> 0, this.memory(), p >>> 0, n >>> 0);
+    },
+    pipeline_new: (kernel: number, constants: number, n: number): number => this.newPipeline(kernel, constants, n),
+    group_new: (pipeline: number, bindings: number, n: number): number => this.newGroup(pipeline, bindings, n),
+    group_free: (g: number): void => void this.groups.remove(g),
+    program_begin: (): void => {
+      this.recording = new Program();
+    },
+    dispatch: (pipeline: number, group: number, x: number, y: number, z: number): void => {
+      if (this.fault) return;
+      this.recording.pipelines.push(this.pipelines.get(pipeline));
+      this.recording.groups.push(this.groups.get(group));
+      this.recording.grid.push(x >>> 0, y >>> 0, z >>> 0);
+    },
+    copy: (from: number, fromOffset: number, to: number, toOffset: number, n: number): void => {
+      if (this.fault) return;
+      this.recording.from.push(this.buffers.get(from));
+      this.recording.to.push(this.buffers.get(to));
+      this.recording.ranges.push(fromOffset >>> 0, toOffset >>> 0, n >>> 0);
+    },
+    program_end: (): number => this.programs.add(this.recording),
+    program_free: (p: number): void => void this.programs.remove(p),
+  };
+
+  // ---- what the host calls ----
+
+  /** Wait until everything that was made so far is known to be good; throws the first fault. */
+  async ready(): Promise<void> {
+    while (this.pending.size) await Promise.all(this.pending);
+    this.check();
+  }
+
+  /** Throw the first fault, if there was one. */
+  check(): void {
+    if (this.fault) throw this.fault;
+  }
+
+  /** How many dispatches a program has. */
+  dispatches(program: number): number {
+    return this.programs.get(program).groups.length;
+  }
+
+  write(buffer: number, offset: number, data: Uint8Array | Uint32Array | Float32Array): void {
+    this.device.queue.writeBuffer(this.buffers.get(buffer), offset, data.buffer as ArrayBuffer, data.byteOffset, data.byteLength);
+  }
+
+  /** Queue a program: one pass, then its copies. ready() must have been awaited since it was recorded. */
+  submit(program: number): void {
+    this.check();
+    const p = this.programs.get(program);
+    const encoder = this.device.createCommandEncoder();
+    this.encode(encoder, p);
+    this.finish(encoder, p);
+  }
+
+  /** Queue a program and bring bytes of a buffer as they are after it; multiples of 4. */
+  async submitRead(program: number, buffer: number, offset: number, into: Uint8Array): Promise<void> {
+    this.check();
+    const p = this.programs.get(program);
+    const encoder = this.device.createCommandEncoder();
+    this.encode(encoder, p);
+    await this.readWith(encoder, p, buffer, offset, into);
+  }
+
+  /** Bring bytes of a buffer as they are after all that was queued; multiples of 4. */
+  async read(buffer: number, offset: number, into: Uint8Array): Promise<void> {
+    this.check();
+    await this.readWith(this.device.createCommandEncoder(), undefined, buffer, offset, into);
+  }
+
+  /** Free every object of a core that is gone, and forget its fault unless the device is lost. */
+  reset(): void {
+    for (const b of this.buffers.all()) b.destroy();
+    for (const t of [this.buffers, this.pipelines, this.groups, this.programs]) t.clear();
+    this.bytes = 0;
+    if (!this.isLost) this.fault = undefined;
+  }
+
+  /** Free everything. The device itself goes too. */
+  close(): void {
+    this.reset();
+    for (const s of this.staging) s.buffer.destroy();
+    this.device.destroy();
+  }
+
+  // ---- replaying ----
+
+  private encode(encoder: GPUCommandEncoder, p: Program): void {
+    const { pipelines, groups, grid, from, to, ranges } = p;
+    if (!p.submitted) this.device.pushErrorScope('validation');
+    if (groups.length) {
+      const pass = encoder.beginComputePass();
+      let bound: Pipeline | undefined;
+      for (let i = 0; i < groups.length; i++) {
+        const pipeline = pipelines[i] as Pipeline;
+        if (pipeline !== bound) pass.setPipeline(pipeline.made as GPUComputePipeline);
+        bound = pipeline;
+        pass.setBindGroup(0, groups[i] as GPUBindGroup);
+        pass.dispatchWorkgroups(grid[3 * i] as number, grid[3 * i + 1], grid[3 * i + 2]);
+      }
+      pass.end();
+    }
+    for (let i = 0; i < from.length; i++)
+      encoder.copyBufferToBuffer(from[i] as GPUBuffer, ranges[3 * i] as number, to[i] as GPUBuffer, ranges[3 * i + 1] as number, ranges[3 * i + 2] as number);
+  }
+
+  private finish(encoder: GPUCommandEncoder, p: Program | undefined): void {
+    this.one[0] = encoder.finish();
+    this.device.queue.submit(this.one);
+    if (p && !p.submitted) {
+      p.submitted = true; // what passed once passes again
+      this.watch('a program');
+    }
+  }
+
+  private async readWith(encoder: GPUCommandEncoder, p: Program | undefined, buffer: number, offset: number, into: Uint8Array): Promise<void> {
+    const n = into.byteLength;
+    const staging = this.takeStaging(n);
+    encoder.copyBufferToBuffer(this.buffers.get(buffer), offset, staging.buffer, 0, n);
+    this.finish(encoder, p);
+    try {
+      await staging.buffer.mapAsync(READ_MODE, 0, n);
+    } catch (cause) {
+      this.check(); // a lost device says more
+      throw new Error('the graphics device did not give back its results', { cause });
+    }
+    into.set(new Uint8Array(staging.buffer.getMappedRange(0, n)));
+    staging.buffer.unmap();
+    this.staging.push(staging);
+    this.check();
+  }
+
+  private takeStaging(n: number): Staging {
+    const last = this.staging.pop();
+    if (last && last.size >= n) return last;
+    last?.buffer.destroy();
+    const size = Math.max(1024, 2 ** Math.ceil(Math.log2(n)));
+    return { size, buffer: this.device.createBuffer({ label: 'read-back', size, usage: MAP_READ | COPY_DST }) };
+  }
+
+  // ---- making ----
+
+  private memory(): ArrayBuffer {
+    if (!this.core) throw new Error('the GPU is not attached to a module');
+    return this.core.memory.buffer;
+  }
+
+  private fail(why: string): void {
+    this.fault ??= new Error(why);
+  }
+
+  /** Keep a promise until it is settled; its failure becomes the fault. */
+  private wait(work: Promise<void>): void {
+    const kept: Promise<void> = work.catch((e: unknown) => this.fail(e instanceof Error ? e.message : String(e))).finally(() => this.pending.delete(kept));
+    this.pending.add(kept);
+  }
+
+  /** Close the innermost error scope; an error in it becomes the fault, with the thing's name. */
+  private watch(what: string): void {
+    this.wait(this.device.popErrorScope().then((error) => {
+      if (error) this.fail(`${what}: ${error.message}`);
+    }));
+  }
+
+  private newBuffer(n: number, usage: number): number {
+    if (this.fault) return 0;
+    const size = Math.max(4, Math.ceil(n / 4) * 4);
+    if (this.bytes + size > this.info.maxTotal) {
+      this.fail(`out of graphics memory: ${size} bytes more than the ${this.bytes} in use`);
+      return 0;
+    }
+    let flags = COPY_DST;
+    if (usage & 4) flags |= MAP_READ;
+    if (usage & 1) flags |= STORAGE | COPY_SRC;
+    if (usage & 2) flags |= UNIFORM | COPY_SRC;
+    this.device.pushErrorScope('out-of-memory');
+    this.device.pushErrorScope('validation');
+    const buffer = this.device.createBuffer({ size, usage: flags });
+    this.watch(`a buffer of ${size} bytes`);
+    this.watch(`out of graphics memory: ${size} bytes`);
+    this.bytes += size;
+    this.peakBytes = Math.max(this.peakBytes, this.bytes);
+    return this.buffers.add(buffer);
+  }
+
+  private freeBuffer(b: number): void {
+    const buffer = this.buffers.remove(b);
+    if (!buffer) return;
+    this.bytes -= buffer.size;
+    buffer.destroy();
+  }
+
+  /** Layouts come from the kernel's letters, so bind groups do not wait for the compiler. */
+  private layoutOf(bindings: string): [GPUBindGroupLayout, GPUPipelineLayout] {
+    const known = this.layouts.get(bindings);
+    if (known) return known;
+    const types = { u: 'uniform', r: 'read-only-storage', w: 'storage' } as const;
+    const entries = [...bindings].map((letter, binding) => ({
+      binding,
+      visibility: SHADER_COMPUTE,
+      buffer: { type: types[letter as keyof typeof types] },
+    }));
+    const group = this.device.createBindGroupLayout({ label: bindings, entries });
+    const made: [GPUBindGroupLayout, GPUPipelineLayout] = [group, this.device.createPipelineLayout({ bindGroupLayouts: [group] })];
+    this.layouts.set(bindings, made);
+    return made;
+  }
+
+  private newPipeline(number: number, constants: number, n: number): number {
+    if (this.fault) return 0;
+    const kernel = (this.core as Core).kernel(number);
+    const [layout, pipelineLayout] = this.layoutOf(kernel.bindings);
+    const view = new DataView(this.memory());
+    const values: Record<string, number> = {};
+    for (let i = 0; i < n; i++) {
+      const name = kernel.overrides[view.getUint32(constants + 8 * i, true)];
+      if (name === undefined) throw new Error(`kernel ${kernel.name}: no such override`);
+      values[name] = view.getFloat32(constants + 8 * i + 4, true);
+    }
+    let module = this.modules.get(number);
+    if (!module) {
+      this.device.pushErrorScope('validation');
+      module = this.device.createShaderModule({ label: kernel.name, code: kernel.source });
+      this.device.popErrorScope().catch(() => null); // compile() has the compiler's own words
+      this.modules.set(number, module);
+    }
+    const pipeline: Pipeline = { kernel, layout, made: undefined };
+    this.wait(this.compile(pipeline, module, pipelineLayout, values));
+    return this.pipelines.add(pipeline);
+  }
+
+  private async compile(pipeline: Pipeline, module: GPUShaderModule, layout: GPUPipelineLayout, constants: Record<string, number>): Promise<void> {
+    const { name, source } = pipeline.kernel;
+    try {
+      pipeline.made = await this.device.createComputePipelineAsync({ label: name, layout, compute: { module, entryPoint: 'main', constants } });
+    } catch (e) {
+      const said = await module.getCompilationInfo?.();
+      const error = said?.messages.find((m) => m.type === 'error');
+      const line = error ? source.split('\n')[error.lineNum - 1] : undefined;
+      throw new Error(`kernel ${name}: ${error ? error.message : e instanceof Error ? e.message : String(e)}${line ? ` (in: ${line})` : ''}`);
+    }
+  }
+
+  private newGroup(pipeline: number, bindings: number, n: number): number {
+    if (this.fault) return 0;
+    const { kernel, layout } = this.pipelines.get(pipeline);
+    const view = new Uint32Array(this.memory(), bindings, 3 * n);
+    const entries: GPUBindGroupEntry[] = [];
+    for (let i = 0; i < n; i++) {
+      const offset = view[3 * i + 1] as number, size = view[3 * i + 2] as number;
+      entries.push({ binding: i, resource: { buffer: this.buffers.get(view[3 * i] as number), offset, ...(size && { size }) } });
+    }
+    this.device.pushErrorScope('validation');
+    const group = this.device.createBindGroup({ label: kernel.name, layout, entries });
+    this.watch(`kernel ${kernel.name}: bindings`);
+    return this.groups.add(group);
+  }
+}

@@ -1,0 +1,244 @@
+// wasm - the core: one WebAssembly module, its memory, and calls that cannot be mixed up.
+//
+// Pointers are branded numbers that never leave the package. Views on memory are made where they are
+// used, because memory that grows leaves old ones behind, empty.
+
+import type { Gpu } from './gpu.js';
+import type { Source } from './source.js';
+
+declare const brand: unique symbol;
+/** An address in the module's memory; T says of what. */
+export type Ptr<T extends string> = number & { readonly [brand]: T };
+
+export type EnginePtr = Ptr<'engine'>;
+export type SessionPtr = Ptr<'session'>;
+export type GenerationPtr = Ptr<'generation'>;
+export type Bytes = Ptr<'bytes'>;
+
+/** What src/wasm/*.c exports. Functions that fail return 0 (pointers) or -1 (numbers). */
+export interface Exports {
+  memory: WebAssembly.Memory;
+  _initialize(): void;
+  bz_wasm_result(): number;
+  bz_wasm_error(): number;
+  bz_wasm_status(): number;
+  bz_wasm_alloc(n: number): Bytes;
+  bz_wasm_free(p: Bytes): void;
+  bz_wasm_live(): number;
+  bz_wasm_kernel(i: number): number;
+  bz_wasm_engine_open(json: Bytes, n: number): EnginePtr;
+  bz_wasm_engine_close(e: EnginePtr): void;
+  bz_wasm_engine_info(e: EnginePtr): number;
+  bz_wasm_tokenize(e: EnginePtr, text: Bytes, n: number, bos: number, plain: number): number;
+  bz_wasm_detokenize(e: EnginePtr, ids: Bytes, n: number, specials: number): number;
+  bz_wasm_chat_render(json: Bytes, n: number, large: number, thinking: number, history: number): number;
+  bz_wasm_adapter_add(e: EnginePtr, json: Bytes, n: number): number;
+  bz_wasm_adapter_scale(e: EnginePtr, id: number, scale: number): number;
+  bz_wasm_adapter_remove(e: EnginePtr, id: number): number;
+  bz_wasm_session_open(e: EnginePtr, context: number, batch: number): SessionPtr;
+  bz_wasm_session_close(s: SessionPtr): void;
+  bz_wasm_session_bytes(e: EnginePtr, context: number, batch: number): number;
+  bz_wasm_session_feed(s: SessionPtr, ids: Bytes, n: number, logits: number, show: number): number;
+  bz_wasm_session_set(s: SessionPtr, ids: Bytes, n: number): number;
+  bz_wasm_session_truncate(s: SessionPtr, n: number): number;
+  bz_wasm_session_tokens(s: SessionPtr): void;
+  bz_wasm_session_logits(s: SessionPtr): number;
+  bz_wasm_session_save(s: SessionPtr): number;
+  bz_wasm_session_restore(s: SessionPtr, data: Bytes, n: number): number;
+  bz_wasm_session_sample(s: SessionPtr, json: Bytes, n: number): number;
+  bz_wasm_generation_open(s: SessionPtr, json: Bytes, n: number): GenerationPtr;
+  bz_wasm_generation_step(g: GenerationPtr): number;
+  bz_wasm_generation_stop(g: GenerationPtr): number;
+  bz_wasm_generation_first(g: GenerationPtr): number;
+  bz_wasm_generation_count(g: GenerationPtr): number;
+  bz_wasm_generation_close(g: GenerationPtr): void;
+}
+
+/** One line of the generated table: struct kernel_info. */
+export interface KernelInfo {
+  readonly name: string;
+  readonly source: string;
+  readonly bindings: string; // u uniform, r read, w read and write
+  readonly overrides: readonly string[];
+  readonly paramsBytes: number;
+  readonly usesStep: boolean;
+  readonly needs: number; // 1 subgroups, 2 f16
+}
+
+/** enum bz_status, by name. */
+const statuses = ['ok', 'argument', 'memory', 'io', 'format', 'unsupported', 'not-found', 'limit', 'cancelled'] as const;
+export type ErrorKind = Exclude<(typeof statuses)[number], 'ok'> | 'device';
+
+/** A failure with one sentence for the person. */
+export class BezelError extends Error {
+  override readonly name = 'BezelError';
+  constructor(message: string, readonly kind: ErrorKind, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause });
+  }
+}
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
+export type LogitsFn = (position: number, logits: Float32Array) => boolean | void;
+
+export class Core {
+  readonly exports: Exports;
+  readonly gpu: Gpu | undefined;
+  /** Sees each position's logits while tokens are fed; the view is good during the call only. */
+  onLogits: LogitsFn | undefined;
+  private readonly sources = new Map<number, Source>();
+  private nextSource = 1;
+  private vocab = 0; // of the engine that is fed now
+  private cause: unknown; // why the host failed to read
+
+  private constructor(module: WebAssembly.Module, gpu: Gpu | undefined) {
+    const absent = () => {
+      throw new BezelError('this engine was opened without a GPU', 'device');
+    };
+    const none = Object.fromEntries(WebAssembly.Module.imports(module).filter((i) => i.module === 'gpu').map((i) => [i.name, absent]));
+    const host = {
+      read: (id: number, offset: number, dst: number, n: number): number => this.read(id, offset, dst >>> 0, n >>> 0),
+      logits: (position: number, p: number): number => this.onLogits?.(position >>> 0, new Float32Array(this.memory.buffer, p, this.vocab)) === false ? 0 : 1,
+    };
+    const instance = new WebAssembly.Instance(module, { host, gpu: gpu?.imports ?? none });
+    this.exports = instance.exports as unknown as Exports;
+    this.gpu = gpu;
+    gpu?.attach(this);
+    this.exports._initialize();
+  }
+
+  static async load(wasm: BufferSource | WebAssembly.Module, gpu?: Gpu): Promise<Core> {
+    return new Core(wasm instanceof WebAssembly.Module ? wasm : await WebAssembly.compile(wasm), gpu);
+  }
+
+  get memory(): WebAssembly.Memory {
+    return this.exports.memory;
+  }
+
+  // ---- sources ----
+
+  /** A number under which the core can read the source. */
+  addSource(source: Source): number {
+    this.sources.set(this.nextSource, source);
+    return this.nextSource++;
+  }
+
+  removeSource(id: number): void {
+    this.sources.delete(id);
+  }
+
+  private read(id: number, offset: number, dst: number, n: number): number {
+    try {
+      const source = this.sources.get(id);
+      if (!source) throw new Error(`there is no source number ${id}`);
+      source.read(offset, new Uint8Array(this.memory.buffer, dst, n));
+      return 0;
+    } catch (e) {
+      this.cause = e;
+      return 1;
+    }
+  }
+
+  // ---- calling ----
+
+  /** Throw what the core says went wrong. */
+  fail(): never {
+    const kind = statuses[this.exports.bz_wasm_status()] ?? 'argument';
+    const cause = this.cause;
+    this.cause = undefined;
+    const why = cause instanceof Error ? ` (${cause.message})` : '';
+    throw new BezelError(this.text(this.exports.bz_wasm_error()) + why, kind === 'ok' ? 'argument' : kind, cause);
+  }
+
+  /** A pointer or number that a call gave back, or its failure as an exception. */
+  check<T extends number>(value: T): T {
+    if ((value as number) === 0 || value === -1) this.fail();
+    return value;
+  }
+
+  /** For calls whose only failure is -1. */
+  checkNumber(value: number): number {
+    return value === -1 ? this.fail() : value;
+  }
+
+  /** Call with bytes (a string as UTF-8) copied into memory for the time of the call. */
+  with<T>(data: string | Uint8Array | Int32Array, call: (p: Bytes, n: number) => T): T {
+    const bytes = typeof data === 'string' ? encoder.encode(data) : new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+    const p = this.check(this.exports.bz_wasm_alloc(bytes.length));
+    try {
+      new Uint8Array(this.memory.buffer, p, bytes.length).set(bytes);
+      return call(p, typeof data === 'string' ? bytes.length : data.length);
+    } finally {
+      this.exports.bz_wasm_free(p);
+    }
+  }
+
+  /** What the last call handed over, copied. */
+  result(): Uint8Array {
+    const [p = 0, n = 0] = new Uint32Array(this.memory.buffer, this.exports.bz_wasm_result(), 2);
+    return new Uint8Array(this.memory.buffer, p, n).slice();
+  }
+
+  resultText(): string {
+    const [p = 0, n = 0] = new Uint32Array(this.memory.buffer, this.exports.bz_wasm_result(), 2);
+    return n ? decoder.decode(new Uint8Array(this.memory.buffer, p, n)) : '';
+  }
+
+  resultIds(): Int32Array {
+    return new Int32Array(this.result().buffer);
+  }
+
+  /** Feed with a logits callback for a vocabulary of n. */
+  watchLogits<T>(n: number, fn: LogitsFn | undefined, call: () => T): T {
+    this.vocab = n;
+    this.onLogits = fn;
+    try {
+      return call();
+    } finally {
+      this.onLogits = undefined;
+    }
+  }
+
+  // ---- kernels ----
+
+  /** NUL-ended text at p. */
+  private text(p: number): string {
+    const bytes = new Uint8Array(this.memory.buffer, p);
+    return decoder.decode(bytes.subarray(0, bytes.indexOf(0)));
+  }
+
+  kernel(i: number): KernelInfo {
+    const p = this.exports.bz_wasm_kernel(i);
+    if (!p) throw new Error(`there is no kernel number ${i}`);
+    const [name = 0, source = 0, bindings = 0, overrides = 0, n = 0, , paramsBytes = 0, usesStep = 0, needs = 0] = new Uint32Array(this.memory.buffer, p, 9);
+    return {
+      name: this.text(name),
+      source: this.text(source),
+      bindings: this.text(bindings),
+      overrides: Array.from(new Uint32Array(this.memory.buffer, overrides, n), (q) => this.text(q)),
+      paramsBytes,
+      usesStep: (usesStep & 255) !== 0,
+      needs,
+    };
+  }
+
+  /** Every kernel, in the order of the generated table. */
+  kernels(): KernelInfo[] {
+    const all: KernelInfo[] = [];
+    while (this.exports.bz_wasm_kernel(all.length)) all.push(this.kernel(all.length));
+    return all;
+  }
+}
+
+/** The module that lies beside this file. */
+export async function loadWasm(): Promise<BufferSource> {
+  const url = new URL('./bezel.wasm', import.meta.url);
+  if (url.protocol === 'file:' && typeof process !== 'undefined' && process.versions?.node) {
+    const { readFile } = await import('node:fs/promises');
+    return readFile(url) as Promise<BufferSource>;
+  }
+  const answer = await fetch(url);
+  if (!answer.ok) throw new BezelError(`cannot load the engine: ${answer.status} ${answer.statusText} for ${url.pathname}`, 'io');
+  return answer.arrayBuffer();
+}
