@@ -55,6 +55,7 @@ typedef struct bz_engine bz_engine;
 enum bz_backend {
     BZ_BACKEND_CPU,       /* threads and SIMD */
     BZ_BACKEND_REFERENCE, /* one obvious loop per op, sums in double: slow, the oracle */
+    BZ_BACKEND_GPU,       /* WebGPU, in the wasm build only */
 };
 
 struct bz_engine_options {
@@ -62,6 +63,7 @@ struct bz_engine_options {
     unsigned n_threads; /* 0: one per core */
     const char *store;  /* root of the Ollama store; NULL: where Ollama keeps it */
     bool vocab_only;    /* tokenizer only: enough for a vocabulary file */
+    bool plain_kernels; /* GPU: no subgroups, even where the device has them */
 };
 
 /* `model`: a path to a GGUF file, or a name in the Ollama store such as "gemma4:e2b". The store's

@@ -9,6 +9,9 @@
 
 #include "base/json.h"
 #include "base/mem.h"
+#ifdef __wasm__
+#include "gpu/ops_gpu.h"
+#endif
 #include "ops/ops_cpu.h"
 #include "text/chat.h"
 
@@ -24,6 +27,23 @@ static enum bz_chat_variant choose_variant(const struct bz_engine *e, const char
     gguf_get_str(&e->file.gguf, "general.name", &name);
     return chat_variant_for(renderer, name, e->model.n_params) == CHAT_LARGE ? BZ_CHAT_LARGE
                                                                              : BZ_CHAT_SMALL;
+}
+
+static enum bz_status open_backend(struct backend *out, const struct bz_engine_options *o,
+                                   struct bz_err *err)
+{
+    switch (o->backend) {
+    case BZ_BACKEND_CPU: return cpu_open(out, true, o->n_threads, err);
+    case BZ_BACKEND_REFERENCE: return cpu_open(out, false, 1, err);
+    case BZ_BACKEND_GPU:
+#ifdef __wasm__
+        return gpu_ops_open(out, o->plain_kernels ? TIER_PLAIN : TIER_SUBGROUP, err);
+#else
+        return fail(err, BZ_ERR_UNSUPPORTED,
+                    "the GPU is driven by a WebGPU host; this is a native build");
+#endif
+    }
+    return fail(err, BZ_ERR_ARGUMENT, "there is no backend number %d", (int)o->backend);
 }
 
 /* What the manifest says beside the weights, as C strings: system prompt, earlier messages, stops. */
@@ -55,7 +75,7 @@ static enum bz_status fill_engine(struct bz_engine *e, const char *name,
 {
     enum bz_status st = tokenizer_open(&e->tokenizer, &e->file.gguf, err);
     if (st || o->vocab_only) return st;
-    st = cpu_open(&e->backend, o->backend == BZ_BACKEND_CPU, o->n_threads, err);
+    st = open_backend(&e->backend, o, err);
     if (st) return st;
     st = model_load(&e->model, &e->file.gguf, &e->backend, err);
     if (st) return st;
@@ -89,7 +109,7 @@ void bz_engine_close(bz_engine *e)
         if (e->adapters[i].used) lora_detach(&e->adapters[i].attached, &e->backend);
     mem_free(e->adapters);
     if (e->has_model) model_free(&e->model, &e->backend);
-    if (e->backend.ctx) cpu_close(&e->backend);
+    if (e->backend.close) e->backend.close(&e->backend);
     tokenizer_close(e->tokenizer);
     locate_close(&e->file);
     for (size_t i = 0; i < e->n_stop; i++) mem_free(e->stop[i]);

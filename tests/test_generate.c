@@ -115,6 +115,29 @@ static void check_resume(bz_engine *e)
     bz_session_close(s);
 }
 
+/* The draw is numbered by the position: at a temperature that makes all tokens alike, the rank of the
+ * token drawn is the random number itself. */
+static void check_positions(bz_engine *e)
+{
+    enum { STEPS = 20 };
+    uint32_t n_vocab = bz_engine_info(e).n_vocab, ranks[STEPS] = { 0 }, n_new = 0;
+    bz_session *s = open_session(e, CONTEXT, 16);
+    struct bz_sampling p = { .repeat_penalty = 1, .top_p = 1, .temperature = 1e30f, .seed = 2 };
+    restart(s);
+    for (int i = 0; i < STEPS; i++) {
+        int32_t id = 0;
+        const float *z = bz_session_logits(s);
+        CHECK(bz_session_sample(s, &p, &id, NULL) == BZ_OK);
+        for (uint32_t v = 0; v < n_vocab; v++) ranks[i] += z[v] > z[id];
+        bool is_new = true;
+        for (int k = 0; k < i; k++) is_new &= ranks[k] != ranks[i];
+        n_new += is_new;
+        feed_pieces(s, &id, 1, 1);
+    }
+    CHECK_MSG(n_new >= STEPS - 5, "%u different random numbers in %d draws", n_new, STEPS);
+    bz_session_close(s);
+}
+
 static void check_greedy(bz_engine *e)
 {
     enum { STEPS = 20 };
@@ -395,6 +418,8 @@ int main(void)
 #define FOR_EACH_MODEL for (int m = 0; m < N_GOLDEN; m++)
     TEST("the same seed gives the same text, another seed another") FOR_EACH_MODEL check_seed(e[m]);
     TEST("stopping and going on gives the tokens of one run") FOR_EACH_MODEL check_resume(e[m]);
+    TEST("every position draws with another random number")
+    FOR_EACH_MODEL check_positions(e[m]);
     TEST("temperature 0 follows the largest logit") FOR_EACH_MODEL check_greedy(e[m]);
     TEST("a full context ends the text") FOR_EACH_MODEL check_context(e[m]);
     TEST("an end token ends the text, is fed, and shows only on request")

@@ -141,9 +141,37 @@ class Generator(unittest.TestCase):
         at = self.line_of("//!include")
         self.refuses(self.changed("lib/step.wgsl", "lib/none.wgsl"), at, "no such piece")
         self.refuses(self.changed("lib/step.wgsl", "../mul.wgsl"), at, "no such piece")
-        self.refuses(self.changed("//!include lib/step.wgsl", "//!pragma x"), at, "the only //! line")
+        self.refuses(self.changed("//!include lib/step.wgsl", "//!pragma x"), at, "the only //! lines")
         self.refuses(self.changed("struct Params", "enable dual_source_blending;\nstruct Params"), 11, "no tier")
         self.refuses(self.changed("struct Params", "enable subgroups;\nstruct Params"), 1, "enables nothing")
+
+    def test_a_for_line_makes_a_kernel_per_word_in_that_order(self):
+        (self.root / "lib" / "by_two.wgsl").write_text("const BY : f32 = 2.0;\n")
+        (self.root / "lib" / "by_one.wgsl").write_text("const BY : f32 = 1.0;\n")
+        many = GOOD.replace("//!include", "//!for HOW in two one\n//!include lib/by_$HOW.wgsl\n//!include")
+        many = many.replace("* p.s", "* BY * p.s")
+        self.put(many)
+        found = kernels.read_all(self.root)
+        self.assertEqual([k.name for k in found], ["mul_two", "mul_one"])
+        self.assertIn("BY:f32 = 2.0", found[0].text)
+        self.assertEqual(len(found[0].pieces), 3)
+        self.assertEqual(found[0].pieces[1:], found[1].pieces[1:])
+        out = self.dir / "gen"
+        self.assertEqual(kernels.main(["", str(self.root), str(out)]), 0)
+        header = (out / "kernels.h").read_text()
+        self.assertEqual(header.count("struct mul_params {"), 1)
+        self.assertEqual(header.count("enum { MUL_WG, MUL_FAST }"), 1)
+        self.assertEqual((out / "kernels.c").read_text().count("struct Step"), 1)
+        at = self.line_of("//!include")
+        self.refuses(many.replace("in two one", "in two two"), at, "each once")
+        self.refuses(many.replace("in two one", "over two"), at, "//!for SHAPE in")
+        self.refuses(many.replace("in two one", "in three"), at + 1, "no such piece: lib/by_three.wgsl")
+        self.refuses(GOOD.replace("//!include", "//!include lib/by_$HOW.wgsl\n//!include"), at, "without a //!for")
+        self.refuses(many.replace("s : f32", "$HOW : f32"), 1, "not those of two")
+        self.put(many)
+        self.put(GOOD.replace("// mul", "// mul_one"), "mul_one.wgsl")
+        with self.assertRaisesRegex(kernels.Bad, "mul_one is made twice"):
+            kernels.read_all(self.root)
 
     def test_a_comment_must_be_closed(self):
         self.refuses(GOOD + "/* open\n", len(GOOD.splitlines()) + 1, "not closed")

@@ -8,6 +8,8 @@ compiled: what this page does not know stops the build with file:line. The rules
 
 - NAME.wgsl is the plain tier; NAME.TIER.wgsl (see TIERS) is a faster one with the same Params and the
   same storage bindings. `//!include lib/x.wgsl` pulls in a shared piece, once.
+- `//!for SHAPE in f32 q4_k` makes one kernel per word, NAME_f32 and NAME_q4_k, with $SHAPE replaced by the
+  word in the lines that follow. Their numbers follow each other; Params and overrides are shared.
 - The file opens with a comment: `// NAME - formula`, one row `//   x  read  what` for each storage
   binding in order (read, write, or update for what is read and written), the words grid, bytes and
   needs, then `Reference:` and `Tolerance`.
@@ -36,19 +38,15 @@ class Bad(Exception):
 
 
 class Kernel:
-    """One file, read and checked."""
+    """One file (for one word of its //!for line), read and checked."""
 
-    def __init__(self, path, root):
-        self.path = path
-        parts = path.name[: -len(".wgsl")].split(".")
-        self.name, self.tier = parts[0], ".".join(parts[1:])
-        if self.tier not in TIERS:
-            raise Bad((path, 1), f"unknown tier .{self.tier}; there are {', '.join(t for t in TIERS if t)}")
-        if not re.fullmatch(r"[a-z][a-z0-9_]*", self.name):
-            raise Bad((path, 1), "a kernel's name is lower case letters, digits and _")
+    def __init__(self, path, root, word=""):
+        self.path, self.word = path, word
+        self.stem, self.tier = split_name(path)
+        self.name = self.stem + ("_" + word if word else "")
         self.included = []
-        raw = expand(path, root, self.included)
-        self.table = read_header(path, self.name)
+        raw = expand(path, root, self.included, word)
+        self.table = read_header(path, self.stem)
         # (file, line) and text without comments, line by line
         self.lines = strip_comments(raw)
         self.text = "\n".join(text for _, text in self.lines)
@@ -61,6 +59,22 @@ class Kernel:
     @property
     def c_name(self):
         return self.name + ("_" + self.tier if self.tier else "")
+
+    @property
+    def c_stem(self):
+        """The name of what all words of a file share."""
+        return self.stem + ("_" + self.tier if self.tier else "")
+
+    @property
+    def pieces(self):
+        """The text cut where the files change, so that kernels can share what they include."""
+        out, last = [], None
+        for (file, _), text in self.lines:
+            if file != last:
+                out.append([])
+            out[-1].append(text)
+            last = file
+        return ["\n".join(lines) for lines in out]
 
     def where(self, at):
         """(file, line) of a character of self.text."""
@@ -164,14 +178,46 @@ class Kernel:
             raise Bad((self.path, 1), f"one entry point, main; found {', '.join(entries) or 'none'}")
 
 
-def expand(path, root, included):
-    """[((file, line), text)] with the includes in place."""
-    out = []
+def split_name(path):
+    parts = path.name[: -len(".wgsl")].split(".")
+    stem, tier = parts[0], ".".join(parts[1:])
+    if tier not in TIERS:
+        raise Bad((path, 1), f"unknown tier .{tier}; there are {', '.join(t for t in TIERS if t)}")
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", stem):
+        raise Bad((path, 1), "a kernel's name is lower case letters, digits and _")
+    return stem, tier
+
+
+FOR = re.compile(r"//!for ([A-Z]\w*) in ((?: ?[a-z]\w*)+)$")
+
+
+def words_of(path):
+    """The words of the file's //!for line; one empty word without it."""
     for n, line in enumerate(path.read_text().splitlines(), 1):
+        if line.startswith("//!for"):
+            m = FOR.match(line)
+            if not m or len(set(m[2].split())) != len(m[2].split()):
+                raise Bad((path, n), "it reads: //!for SHAPE in word word, each once")
+            return m[2].split()
+    return [""]
+
+
+def expand(path, root, included, word=""):
+    """[((file, line), text)] with the includes and the word in place."""
+    out, variable = [], None
+    for n, line in enumerate(path.read_text().splitlines(), 1):
+        code = line.split("//")[0] if not line.lstrip().startswith("//!") else line
+        if variable:
+            line, code = line.replace("$" + variable, word), code.replace("$" + variable, word)
         m = re.match(r"\s*//!\s*include\s+(\S+)\s*$", line)
-        if not m:
+        loop = FOR.match(line) if path.parent == root else None
+        if "$" in code:
+            raise Bad((path, n), "a $ without a //!for line above it")
+        if loop and not variable:
+            variable = loop[1]
+        elif not m:
             if line.lstrip().startswith("//!"):
-                raise Bad((path, n), "the only //! line is //!include lib/x.wgsl")
+                raise Bad((path, n), "the only //! lines are //!include lib/x.wgsl and, once, //!for X in ...")
             out.append(((path, n), line))
         elif m[1] not in included:
             piece = root / m[1]
@@ -232,7 +278,7 @@ def read_header(path, name):
 
 
 def read_all(root):
-    kernels = [Kernel(p, root) for p in sorted(root.glob("*.wgsl"))]
+    kernels = [Kernel(p, root, word) for p in sorted(root.glob("*.wgsl")) for word in words_of(p)]
     if not kernels:
         raise Bad((root, 0), "no kernels")
     plain = {k.name: k for k in kernels if not k.tier}
@@ -244,7 +290,19 @@ def read_all(root):
             raise Bad((k.path, 1), f"Params differ from {base.path.name}'s")
         if (k.bindings, k.storage) != (base.bindings, base.storage):
             raise Bad((k.path, 1), f"bindings differ from {base.path.name}'s")
+        first = next(f for f in kernels if f.path == k.path)
+        if (k.params, k.overrides, k.bindings) != (first.params, first.overrides, first.bindings):
+            raise Bad((k.path, 1), f"Params, overrides or bindings of {k.word} are not those of {first.word}")
+    if len({k.c_name for k in kernels}) != len(kernels):
+        names = [k.c_name for k in kernels]
+        twin = next(k for i, k in enumerate(kernels) if k.c_name in names[:i])
+        raise Bad((twin.path, 1), f"{twin.c_name} is made twice")
     return kernels
+
+
+def firsts(kernels):
+    """One kernel of each file."""
+    return [k for i, k in enumerate(kernels) if i == 0 or kernels[i - 1].path != k.path]
 
 
 def params_bytes(k):
@@ -261,7 +319,8 @@ def write_header(kernels):
             "enum { " + ", ".join(f"{c} = {bit}" for bit, c in FEATURES.values()) + " };", "",
             "struct kernel_info {",
             "    const char *name; /* of the file, without .wgsl */",
-            "    const char *source;",
+            "    const char *const *pieces; /* of the source, to be joined */",
+            "    uint32_t n_pieces;",
             "    const char *bindings; /* a letter each: u uniform, r read, w read and write */",
             "    const char *const *overrides;",
             "    uint32_t n_overrides;",
@@ -271,16 +330,16 @@ def write_header(kernels):
             "    uint32_t needs;        /* KERNEL_NEEDS_ bits */",
             "};", "",
             "extern const struct kernel_info kernel_table[N_KERNELS];", ""]
-    for k in kernels:
+    for k in firsts(kernels):
         if not k.tier:
-            out.append(f"struct {k.name}_params {{")
+            out.append(f"struct {k.stem}_params {{")
             out += [f"    {C_TYPES[t]} {n};" for n, t in k.params]
             size, pad = params_bytes(k), params_bytes(k) // 4 - len(k.params)
             if pad:
                 out.append(f"    uint32_t pad_[{pad}];")
-            out += ["};", f'_Static_assert(sizeof(struct {k.name}_params) == {size}, "{k.name}: Params");']
+            out += ["};", f'_Static_assert(sizeof(struct {k.stem}_params) == {size}, "{k.stem}: Params");']
         if k.overrides:
-            out.append("enum { " + ", ".join(f"{k.c_name}_{o}".upper() for o in k.overrides) + " };")
+            out.append("enum { " + ", ".join(f"{k.c_stem}_{o}".upper() for o in k.overrides) + " };")
         out.append("")
     return "\n".join(out + ["#endif", ""])
 
@@ -293,21 +352,31 @@ def c_string(text):
 
 def write_source(kernels):
     out = ["/* Made by tools/kernels.py from kernels/; do not edit. */", '#include "kernels.h"', "",
-           "#include <stddef.h>", "",
            "/* ISO C promises only 4095 characters a literal; every compiler here takes more. */",
            '#pragma GCC diagnostic ignored "-Woverlength-strings"', ""]
+    number = {}  # of each distinct piece
     for k in kernels:
+        for text in k.pieces:
+            if text not in number:
+                number[text] = len(number)
+                out += [f"static const char piece_{number[text]}[] =\n{c_string(text)};", ""]
+    for k in kernels:
+        list_ = ", ".join(f"piece_{number[text]}" for text in k.pieces)
+        out.append(f"static const char *const {k.c_name}_pieces[] = {{ {list_} }};")
+    out.append("")
+    for k in firsts(kernels):
         if k.overrides:
             names = ", ".join(f'"{o}"' for o in k.overrides)
-            out += [f"static const char *const {k.c_name}_overrides[] = {{ {names} }};", ""]
+            out += [f"static const char *const {k.c_stem}_overrides[] = {{ {names} }};", ""]
     out.append("const struct kernel_info kernel_table[N_KERNELS] = {")
     for k in kernels:
         needs = " | ".join(FEATURES[f][1] for f in sorted(k.features)) or "0"
-        file_name = k.path.name[: -len(".wgsl")]
-        out += [f"    [KERNEL_{k.c_name.upper()}] = {{", f'        .name = "{file_name}",',
-                f"        .source =\n{c_string(k.text)},", f'        .bindings = "{k.bindings}",']
+        out += [f"    [KERNEL_{k.c_name.upper()}] = {{",
+                f'        .name = "{k.name}{"." + k.tier if k.tier else ""}",',
+                f"        .pieces = {k.c_name}_pieces,", f"        .n_pieces = {len(k.pieces)},",
+                f'        .bindings = "{k.bindings}",']
         if k.overrides:
-            out += [f"        .overrides = {k.c_name}_overrides,", f"        .n_overrides = {len(k.overrides)},"]
+            out += [f"        .overrides = {k.c_stem}_overrides,", f"        .n_overrides = {len(k.overrides)},"]
         out += [f"        .n_bindings = {len(k.bindings)},", f"        .params_bytes = {params_bytes(k)},",
                 f"        .uses_step = {'true' if STEP in k.included else 'false'},",
                 f"        .needs = {needs},", "    },"]

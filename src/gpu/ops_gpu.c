@@ -5,6 +5,8 @@
 
 #include "base/mem.h"
 
+#define COUNT(a) (uint32_t)(sizeof(a) / sizeof *(a))
+
 /* ---- small helpers ---- */
 
 static struct gpu_ops *ops_of(const struct run *r)
@@ -33,8 +35,6 @@ static uint32_t divide_up(uint64_t n, uint32_t by)
 {
     return (uint32_t)((n + by - 1) / by);
 }
-
-#define COUNT(a) (uint32_t)(sizeof(a) / sizeof *(a))
 
 /* Record one dispatch with the kernel's default constants. */
 static void dispatch(struct run *r, enum kernel kernel, const void *params,
@@ -91,6 +91,24 @@ static void gpu_unload(void *ctx, struct weight *w)
     (void)ctx;
     gpu_weight_free(w->mem);
     w->mem = NULL;
+}
+
+/* A buffer for values that live within one op. It grows between recordings; a program that was recorded
+ * with a smaller one keeps that one. */
+static void *scratch(struct run *r, uint64_t n_bytes)
+{
+    struct gpu_ops *g = ops_of(r);
+    if (n_bytes > g->scratch_bytes) {
+        if (n_bytes > g->rec.limits.max_binding || g->n_scratch == COUNT(g->scratch)) {
+            run_fail(r, BZ_ERR_LIMIT, "a step needs more scratch than this device can bind");
+            return NULL;
+        }
+        uint32_t size = g->scratch_bytes ? g->scratch_bytes : 1 << 20;
+        while (size < n_bytes) size *= 2;
+        g->scratch[g->n_scratch++] = gpu_buffer_new(size, GPU_STORAGE);
+        g->scratch_bytes = size;
+    }
+    return (void *)(uintptr_t)g->scratch[g->n_scratch - 1];
 }
 
 /* ---- elementwise ops ---- */
@@ -156,13 +174,16 @@ static void add_norm(struct run *r, struct tensor *x, const struct tensor *branc
 static void rope_table(struct run *r, struct tensor *table, const struct rope *rope, uint32_t pos)
 {
     struct gpu_ops *g = ops_of(r);
-    struct rope_table_params p = { .rows = table->rows, .n_pair = rope->n_pair,
-                                   .pos_offset = pos - g->base_pos, .has_div = 0,
+    struct rope_table_params p = { .rows = table->rows,
+                                   .n_pair = rope->n_pair,
+                                   .pos_offset = pos - g->base_pos,
+                                   .has_div = 0,
                                    .ratio = powf(rope->base, -2.0f / (float)rope->head_dim) };
     /* Published files divide by 1 or by 1e30, and pairs past the last 1 are cut off by the model. */
     for (uint32_t i = 0; rope->div && i < rope->n_pair; i++)
         if (rope->div[i] != 1.0f) {
-            run_fail(r, BZ_ERR_UNSUPPORTED, "rope_freqs.weight has factors that the GPU does not do yet");
+            run_fail(r, BZ_ERR_UNSUPPORTED,
+                     "rope_freqs.weight has factors that the GPU does not do yet");
             return;
         }
     struct gpu_binding bind[] = { whole(g->unused), act(table) };
@@ -174,10 +195,12 @@ static void head_norm_rope(struct run *r, struct tensor *x, const struct weight 
                            const struct tensor *table, uint32_t n_head, float eps)
 {
     struct gpu_ops *g = ops_of(r);
-    struct head_norm_rope_params p = { .rows = x->rows, .n_head = n_head,
+    struct head_norm_rope_params p = { .rows = x->rows,
+                                       .n_head = n_head,
                                        .head_dim = x->cols / n_head,
                                        .n_pair = table ? table->cols / 2 : 0,
-                                       .has_w = weight_exists(w), .eps = eps };
+                                       .has_w = weight_exists(w),
+                                       .eps = eps };
     struct gpu_binding bind[] = { table ? act(table) : whole(g->unused), vector(g, w), act(x) };
     dispatch(r, TIERED(g, HEAD_NORM_ROPE), &p, bind, COUNT(bind), x->rows * n_head);
 }
@@ -185,8 +208,11 @@ static void head_norm_rope(struct run *r, struct tensor *x, const struct weight 
 static void ple_mix(struct run *r, struct tensor *ple, const struct tensor *proj,
                     const struct weight *w, float proj_scale, float eps)
 {
-    struct ple_mix_params p = { .rows = ple->rows, .n_slice = ple->cols / w->cols,
-                                .width = w->cols, .proj_scale = proj_scale, .eps = eps };
+    struct ple_mix_params p = { .rows = ple->rows,
+                                .n_slice = ple->cols / w->cols,
+                                .width = w->cols,
+                                .proj_scale = proj_scale,
+                                .eps = eps };
     struct gpu_binding bind[] = { act(proj), vector(ops_of(r), w), act(ple) };
     dispatch(r, KERNEL_PLE_MIX, &p, bind, COUNT(bind), ple->rows * p.n_slice);
 }
@@ -204,10 +230,17 @@ static void linear_part(struct run *r, const struct tensor *y, const struct tens
                         bool add_to)
 {
     const struct gpu_weight *g = w->mem;
-    struct linear_params p = { .cols = w->cols, .rows = part->rows, .row0 = part->row0,
-                               .n_tok = x->rows, .x_stride = x->cols, .y_stride = y->cols,
-                               .scales = part->layout.scales, .high = part->layout.high,
-                               .d = part->layout.d, .add = add_to, .scale = scale_by };
+    struct linear_params p = { .cols = w->cols,
+                               .rows = part->rows,
+                               .row0 = part->row0,
+                               .n_tok = x->rows,
+                               .x_stride = x->cols,
+                               .y_stride = y->cols,
+                               .scales = part->layout.scales,
+                               .high = part->layout.high,
+                               .d = part->layout.d,
+                               .add = add_to,
+                               .scale = scale_by };
     struct gpu_binding bind[] = { act(x), whole(part->buffer), act(y) };
     dispatch(r, KERNEL_LINEAR_F32 + g->shape, &p, bind, COUNT(bind),
              divide_up(part->rows, LINEAR_GROUP_ROWS) * x->rows);
@@ -223,13 +256,75 @@ static void matrix(struct run *r, const struct tensor *y, const struct tensor *x
 
 static void linear(struct run *r, struct tensor *y, const struct tensor *x, const struct weight *w)
 {
-    struct gpu_ops *g = ops_of(r);
     matrix(r, y, x, w, 1, false);
     for (const struct lora *l = w->lora; l; l = l->next) {
-        struct tensor z = { .rows = x->rows, .cols = l->a.rows, .size = (uint64_t)x->rows * l->a.rows };
-        if (!scratch_tensor(r, &z)) return;
-        (void)g;
+        struct tensor z = { .rows = x->rows, .cols = l->a.rows };
+        z.mem = scratch(r, (uint64_t)z.rows * z.cols * sizeof(float));
         matrix(r, &z, x, &l->a, 1, false);
         matrix(r, y, &z, &l->b, l->scale, true);
     }
+}
+
+/* ---- keys, values, attention ---- */
+
+static void kv_write(struct run *r, struct kv *kv, const struct tensor *k, const struct tensor *v,
+                     uint32_t pos)
+{
+    struct kv_write_params p = { .rows = k->rows,
+                                 .cols = k->cols,
+                                 .n_slots = kv->k.rows,
+                                 .pos_offset = pos - ops_of(r)->base_pos };
+    struct gpu_binding bind[] = { act(k), act(v), act(&kv->k), act(&kv->v) };
+    dispatch(r, KERNEL_KV_WRITE, &p, bind, COUNT(bind),
+             divide_up((uint64_t)k->rows * k->cols / 4, 64));
+}
+
+enum {
+    SPLIT_ROWS = 4,   /* up to this many rows the history is split over workgroups */
+    SPLIT_PARTS = 32, /* shares of it */
+    SPLIT_HEADS = 8,  /* query heads that one workgroup of attention_split takes */
+};
+
+static void attention_over_parts(struct run *r, struct tensor *y, const struct tensor *q,
+                                 const struct kv *kv, uint32_t n_head, uint32_t window,
+                                 uint32_t pos_offset)
+{
+    uint32_t chunks = divide_up(n_head / kv->n_kv_head, SPLIT_HEADS);
+    struct attention_split_params p = { .rows = q->rows,
+                                        .n_head = n_head,
+                                        .n_kv_head = kv->n_kv_head,
+                                        .head_dim = kv->head_dim,
+                                        .n_slots = kv->k.rows,
+                                        .window = window,
+                                        .pos_offset = pos_offset,
+                                        .n_split = SPLIT_PARTS };
+    struct tensor partial = { 0 };
+    partial.mem = scratch(r, (uint64_t)q->rows * n_head * SPLIT_PARTS * (kv->head_dim + 4) * 4);
+    struct gpu_binding bind[] = { act(q), act(&kv->k), act(&kv->v), act(&partial) };
+    dispatch(r, KERNEL_ATTENTION_SPLIT, &p, bind, COUNT(bind),
+             q->rows * kv->n_kv_head * chunks * SPLIT_PARTS);
+    struct attention_merge_params m = {
+        .rows = q->rows, .n_head = n_head, .head_dim = kv->head_dim, .n_split = SPLIT_PARTS
+    };
+    struct gpu_binding merge[] = { act(&partial), act(y) };
+    dispatch(r, KERNEL_ATTENTION_MERGE, &m, merge, COUNT(merge), q->rows * n_head);
+}
+
+static void attention(struct run *r, struct tensor *y, const struct tensor *q, const struct kv *kv,
+                      uint32_t n_head, uint32_t window, uint32_t pos)
+{
+    uint32_t pos_offset = pos - ops_of(r)->base_pos;
+    if (q->rows <= SPLIT_ROWS) {
+        attention_over_parts(r, y, q, kv, n_head, window, pos_offset);
+        return;
+    }
+    struct attention_params p = { .rows = q->rows,
+                                  .n_head = n_head,
+                                  .n_kv_head = kv->n_kv_head,
+                                  .head_dim = kv->head_dim,
+                                  .n_slots = kv->k.rows,
+                                  .window = window,
+                                  .pos_offset = pos_offset };
+    struct gpu_binding bind[] = { act(q), act(&kv->k), act(&kv->v), act(y) };
+    dispatch(r, KERNEL_ATTENTION, &p, bind, COUNT(bind), q->rows * n_head);
 }

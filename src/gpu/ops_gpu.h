@@ -18,9 +18,9 @@ struct gpu_ops {
     struct recorder rec;
     struct upload upload;
     enum gpu_tier tier;
-    uint32_t base_pos;   /* position of row 0 at recording time */
-    gpu_buffer scratch;  /* partial results of split attention, hidden values of experts */
-    uint32_t scratch_bytes;
+    uint32_t base_pos;      /* position of row 0 at recording time */
+    gpu_buffer scratch[12]; /* the last is the largest; programs may still bind the others */
+    uint32_t n_scratch, scratch_bytes;
     gpu_buffer unused; /* bound where a kernel's optional argument is absent */
 };
 

@@ -30,12 +30,13 @@ static struct gpu_weight *make_parts(const struct weight *w, const struct gpu_li
                                      struct bz_err *err)
 {
     uint64_t total = (uint64_t)w->rows * w->n_mat;
-    uint64_t most = limits->max_binding < limits->max_buffer ? limits->max_binding
-                                                             : limits->max_buffer;
+    uint64_t most =
+        limits->max_binding < limits->max_buffer ? limits->max_binding : limits->max_buffer;
     uint32_t step = total <= UINT32_MAX ? rows_a_part(w, (uint32_t)total, most) : 0;
     if (!step) {
-        fail(err, BZ_ERR_LIMIT, "a tensor of %u x %" PRIu64 " does not fit this device's buffers of "
-                                "%" PRIu64 " bytes",
+        fail(err, BZ_ERR_LIMIT,
+             "a tensor of %u x %" PRIu64 " does not fit this device's buffers of "
+             "%" PRIu64 " bytes",
              w->cols, total, most);
         return NULL;
     }
@@ -116,8 +117,13 @@ bool upload_next(struct upload *u, uint32_t max_bytes, struct upload_window *out
     uint64_t fit = max_bytes / row_bytes / step * step;
     uint32_t n = fit < step ? step : fit > p->rows ? p->rows : (uint32_t)fit;
     if (n > p->rows - u->row) n = p->rows - u->row;
-    *out = (struct upload_window) { w->src, w->offset + (p->row0 + u->row) * row_bytes,
-                                    (uint32_t)(n * row_bytes), u->job, u->part, u->row, n };
+    *out = (struct upload_window) { w->src,
+                                    w->offset + (p->row0 + u->row) * row_bytes,
+                                    (uint32_t)(n * row_bytes),
+                                    u->job,
+                                    u->part,
+                                    u->row,
+                                    n };
     u->row += n;
     if (u->row == p->rows) {
         u->row = 0;

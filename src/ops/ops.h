@@ -87,6 +87,7 @@ struct run;
 struct backend {
     const char *name;
     void *ctx;
+    void (*close)(struct backend *be); /* frees ctx and zeroes *be */
 
     bool (*alloc)(void *ctx, struct tensor *t); /* size is set; fills mem */
     void (*free)(void *ctx, struct tensor *t);

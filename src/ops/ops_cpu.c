@@ -447,6 +447,7 @@ static void copy_rows(struct run *r, struct tensor *y, const struct tensor *x, u
 
 static const struct backend reference = {
     .name = "cpu-reference",
+    .close = cpu_close,
     .alloc = cpu_alloc,
     .free = cpu_free,
     .write = cpu_write,

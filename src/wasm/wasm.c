@@ -141,10 +141,12 @@ static enum bz_status open_gguf(struct gguf *out, const struct json *list)
 static enum bz_status read_store(struct ollama_model *m, const struct json *j)
 {
     struct str config = json_get_str(j, "config"), params = json_get_str(j, "params");
-    struct str system = json_get_str(j, "system");
+    struct str system = json_get_str(j, "system"), messages = json_get_str(j, "messages");
     enum bz_status st = BZ_OK;
     if (config.p) st = ollama_parse_config(&m->config, config, &m->arena, &wasm_err);
     if (st == BZ_OK && params.p) st = ollama_parse_params(&m->params, params, &m->arena, &wasm_err);
+    if (st == BZ_OK && messages.p)
+        st = ollama_parse_messages(&m->messages, &m->n_messages, messages, &m->arena, &wasm_err);
     if (st == BZ_OK && system.p) {
         m->system = (struct str) { arena_copy_str(&m->arena, system.p, system.n), system.n };
         if (!m->system.p) st = fail_memory(&wasm_err, system.n);
@@ -174,7 +176,7 @@ static enum bz_status open_engine(bz_engine **out, const struct json *j)
 }
 
 /* {"name", "sources": [...], "backend": "cpu" | "reference", "vocab_only", "store": {"config",
- * "params", "system"}}; all but sources may be absent. */
+ * "params", "system", "messages"}}; all but sources may be absent. */
 EXPORT(bz_engine *, bz_wasm_engine_open, const char *text, uint32_t n)
 {
     struct arena arena = { 0 };
@@ -228,7 +230,7 @@ EXPORT(int32_t, bz_wasm_engine_info, const bz_engine *e)
                i.chat_variant == BZ_CHAT_LARGE ? "large" : "small");
     if (i.system) json_put_string(&b, str_of(i.system));
     else buf_puts(&b, "null");
-    buf_puts(&b, ",\"sampling\":");
+    buf_printf(&b, ",\"messages\":%s,\"sampling\":", i.messages ? i.messages : "[]");
     put_sampling(&b, &p);
     buf_putc(&b, '}');
     return wasm_give_text(&b);

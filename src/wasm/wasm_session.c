@@ -124,16 +124,17 @@ static enum bz_status read_sampling(struct bz_sampling *p, const struct json *j,
     json_f32(j, "frequency_penalty", &p->frequency_penalty);
     json_u32(j, "top_k", &p->top_k);
     json_u32(j, "penalty_window", &p->penalty_window);
-    if (seed && seed->type == JSON_INT) p->seed = (uint64_t)seed->integer;
+    if (seed && seed->type == JSON_INT) p->seed = (uint64_t)seed->integer; /* past 2^63: negative */
     return read_bias(p, json_get(j, "bias"), a);
 }
 
 static enum bz_status read_stops(struct bz_generate_options *o, const struct json *list,
                                  struct arena *a)
 {
-    if (!list || !list->n) return BZ_OK;
+    if (!list) return BZ_OK;
     const char **stop = arena_alloc(a, list->n, sizeof *stop);
     if (!stop) return fail_memory(&wasm_err, list->n * sizeof *stop);
+    o->n_stop = 0; /* they replace the store's */
     for (const struct json *j = list->child; j; j = j->next) {
         if (j->type != JSON_STRING)
             return fail(&wasm_err, BZ_ERR_ARGUMENT, "\"stop\" is a list of strings");
@@ -165,7 +166,7 @@ EXPORT(void, bz_wasm_generation_close, struct wasm_generation *w)
 }
 
 /* Options: the sampling fields of bz_wasm_engine_info, "bias", "n_max", "stop": [...], "ignore_end",
- * "specials". The session must outlive it. */
+ * "specials"; what is absent is as the model likes it. The session must outlive it. */
 EXPORT(struct wasm_generation *, bz_wasm_generation_open, bz_session *s, const char *text,
        uint32_t n)
 {

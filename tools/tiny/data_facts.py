@@ -88,8 +88,7 @@ _CAPITAL_OF = Relation(
 _CITY = Relation(
     "city", OTHER_CITIES,
     ["Where is {x}?", "In which country is {x}?", "Which country is {x} in?", "In what country is {x}?",
-     "Where is the city of {x}?", "What country is {x} in?", "What is {x}?", "Tell me about {x}.",
-     "Is {x} a capital?"],
+     "Where is the city of {x}?", "What country is {x} in?", "What is {x}?", "Tell me about {x}."],
     ["In what country can I find {x}?", "Where do I find the city of {x}?"],
     "{x} is a city in {y}.", "The user asks about the city of {x}. It is a city in {y}.", AND, 0.6)
 

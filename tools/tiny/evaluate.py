@@ -9,6 +9,10 @@ from chat import MODEL
 from model import build
 
 
+# The groups with a required score; the others are for information.
+MAIN_GROUPS = ("facts", "addition, thinking", "tool calls", "json")
+
+
 def reference(name, vocab_size, state, device):
     """The transformers model with given weights (name -> array), its own attention and experts."""
     model = build(name, vocab_size)

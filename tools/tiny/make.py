@@ -58,7 +58,8 @@ def make(name, tok, stream, args):
         export.write(f"{path}.{label}.gguf", name, state, config, tok, file_format)
         rounded = export.rounded(state, config, file_format)
         reference = evaluate.reference(name, len(tok.tokens), rounded, args.device)
-        report[label] = evaluate.report(reference, tok, args.eval_scale)
+        only = None if label == "q8_0" else evaluate.MAIN_GROUPS
+        report[label] = evaluate.report(reference, tok, args.eval_scale, only)
         for group, (right, formed, total) in report[label]["groups"].items():
             extra = f", well formed {100 * formed / total:.1f}%" if formed is not None else ""
             log(f"{name} {label} {group}: {100 * right / total:.1f}% of {total}{extra}")

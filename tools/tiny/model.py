@@ -13,8 +13,6 @@ from transformers.integrations.moe import ExpertsInterface
 from transformers.models.gemma4.configuration_gemma4 import Gemma4TextConfig
 from transformers.models.gemma4.modeling_gemma4 import Gemma4ForCausalLM
 
-from corpus import MAX_TOKENS
-
 CONTEXT = 2048
 
 _S, _F = "sliding_attention", "full_attention"
@@ -75,12 +73,14 @@ def initialise(model, seed):
 class Trainee(torch.nn.Module):
     """Loss of one batch of packed documents: ids, positions and weights of one long row.
 
-    `bounds` are the documents' borders in the row, padded at its end by repeating the last one.
+    `bounds` are the documents' borders in the row, padded at its end by repeating the last one;
+    no document is longer than `longest`.
     """
 
-    def __init__(self, model, balance=0.01):
+    def __init__(self, model, longest, balance=0.01):
         super().__init__()
         self.model = model
+        self.longest = longest
         self.balance = balance if model.config.enable_moe_block else 0.0
         model.config._attn_implementation = "tiny_packed"
         model.config._experts_implementation = "tiny_dense"
@@ -113,7 +113,7 @@ class Trainee(torch.nn.Module):
             kind = m.config.layer_types[i]
             x = layer(x, per_layer[:, :, i, :] if per_layer is not None else None, shared_kv_states=shared,
                       position_embeddings=turns[kind], attention_mask=None, position_ids=positions,
-                      past_key_values=None, bounds=bounds)
+                      past_key_values=None, bounds=bounds, longest=self.longest)
         return m.norm(x)
 
     def _balance_loss(self):
@@ -131,12 +131,12 @@ class Trainee(torch.nn.Module):
 
 
 def _packed_attention(module, query, key, value, attention_mask, scaling=1.0, sliding_window=None, bounds=None,
-                      **_):
+                      longest=None, **_):
     """Causal attention inside documents: flash attention with variable lengths and a window."""
     q, k, v = (x[0].transpose(0, 1).to(torch.bfloat16) for x in (query, key, value))
     left = sliding_window - 1 if sliding_window else None  # the window counts the token itself
     right = 0 if sliding_window else None
-    out = torch.ops.aten._flash_attention_forward(q, k, v, bounds, bounds, MAX_TOKENS, MAX_TOKENS, 0.0, True, False,
+    out = torch.ops.aten._flash_attention_forward(q, k, v, bounds, bounds, longest, longest, 0.0, True, False,
                                                   scale=scaling, window_size_left=left,
                                                   window_size_right=right)[0]
     return out[None], None

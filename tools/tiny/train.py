@@ -5,6 +5,7 @@ import time
 import numpy as np
 import torch
 
+from corpus import MAX_TOKENS
 from model import MEMBERS, Trainee, build, initialise
 from optim import make_optimizer
 
@@ -55,7 +56,7 @@ def train(name, vocab_size, stream, steps, batch, peak, device, compiled=True, l
     model = build(name, vocab_size)
     initialise(model, MEMBERS[name]["seed"])
     model.to(device)
-    trainee = Trainee(model)
+    trainee = Trainee(model, MAX_TOKENS)
     run = torch.compile(trainee) if compiled else trainee
     optimizer = make_optimizer(model)
     order = np.random.RandomState(MEMBERS[name]["seed"])

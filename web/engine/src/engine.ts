@@ -28,7 +28,9 @@ export interface Info {
   weight_bytes: number;
   bytes_a_token: number;
   chat_variant: 'small' | 'large';
+  /** The store's default system prompt and opening messages. */
   system: string | null;
+  messages: { role: string; content: string }[];
   sampling: Sampling;
 }
 
@@ -39,7 +41,7 @@ export interface OpenOptions {
   /** Tokenizer only: enough for a vocabulary file. */
   vocab_only?: boolean;
   /** Texts of the store's blobs beside the weights. */
-  store?: { config?: string; params?: string; system?: string };
+  store?: { config?: string; params?: string; system?: string; messages?: string };
 }
 
 export interface GenerateOptions extends Partial<Sampling> {
@@ -68,14 +70,15 @@ export interface RenderOptions {
   history?: boolean;
 }
 
-/** JSON with big integers as they are. */
-function toJson(value: object): string {
-  const marked = JSON.stringify(value, (_, v: unknown) => (typeof v === 'bigint' ? `\u0000${v}` : v));
-  return marked.replace(/"\\u0000(-?\d+)"/g, '$1');
+/** JSON of the options. A seed has 64 bits, which the core reads as a signed number. */
+function toJson({ seed, ...rest }: GenerateOptions): string {
+  const text = JSON.stringify(rest);
+  if (seed === undefined) return text;
+  return `${text.slice(0, -1)}${text === '{}' ? '' : ','}"seed":${BigInt.asIntN(64, BigInt(seed))}}`;
 }
 
 /** A conversation {"messages": [...], "tools": [...]} to its prompt. */
-export function render(core: Core, conversation: string, options: RenderOptions = {}): string {
+export function render(core: Core, conversation: string | Uint8Array, options: RenderOptions = {}): string {
   const { variant = 'small', thinking = false, history = false } = options;
   core.with(conversation, (p, n) => core.checkNumber(core.exports.bz_wasm_chat_render(p, n, +(variant === 'large'), +thinking, +history)));
   return core.resultText();

@@ -35,6 +35,8 @@ export interface Exports {
   bz_wasm_adapter_add(e: EnginePtr, json: Bytes, n: number): number;
   bz_wasm_adapter_scale(e: EnginePtr, id: number, scale: number): number;
   bz_wasm_adapter_remove(e: EnginePtr, id: number): number;
+  bz_wasm_store_name(text: Bytes, n: number): number;
+  bz_wasm_store_manifest(json: Bytes, n: number): number;
   bz_wasm_session_open(e: EnginePtr, context: number, batch: number): SessionPtr;
   bz_wasm_session_close(s: SessionPtr): void;
   bz_wasm_session_bytes(e: EnginePtr, context: number, batch: number): number;
@@ -211,12 +213,13 @@ export class Core {
   kernel(i: number): KernelInfo {
     const p = this.exports.bz_wasm_kernel(i);
     if (!p) throw new Error(`there is no kernel number ${i}`);
-    const [name = 0, source = 0, bindings = 0, overrides = 0, n = 0, , paramsBytes = 0, usesStep = 0, needs = 0] = new Uint32Array(this.memory.buffer, p, 9);
+    const [name = 0, pieces = 0, nPieces = 0, bindings = 0, overrides = 0, nOverrides = 0, , paramsBytes = 0, usesStep = 0, needs = 0] = new Uint32Array(this.memory.buffer, p, 10);
+    const texts = (at: number, n: number): string[] => Array.from(new Uint32Array(this.memory.buffer, at, n), (q) => this.text(q));
     return {
       name: this.text(name),
-      source: this.text(source),
+      source: texts(pieces, nPieces).join(''),
       bindings: this.text(bindings),
-      overrides: Array.from(new Uint32Array(this.memory.buffer, overrides, n), (q) => this.text(q)),
+      overrides: texts(overrides, nOverrides),
       paramsBytes,
       usesStep: (usesStep & 255) !== 0,
       needs,

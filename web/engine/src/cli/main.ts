@@ -1,0 +1,50 @@
+// main - the tool `bezel` for Node: finds the command.
+
+import { FAILED, help, Misuse, OK, parse, USAGE, type Command } from './args.js';
+import { generate, logits } from './run.js';
+import { detokenize, renderCommand, tokenize } from './text.js';
+
+const commands: readonly (readonly [Command, string])[] = [
+  [generate, 'continue a text'],
+  [tokenize, 'text to token ids'],
+  [detokenize, 'token ids to text'],
+  [renderCommand, 'a conversation to the prompt'],
+  [logits, 'the best next tokens at every position'],
+];
+
+function overview(): string {
+  const rows = commands.map(([c, about]) => `  ${c.name.padEnd(12)} ${about}\n`);
+  return `Bezel: Gemma 4 on this machine.\n\nusage: bezel COMMAND [ARGUMENTS]\n\n${rows.join('')}\nbezel COMMAND --help says more. MODEL is a GGUF file or a name such as gemma4:e2b.\n`;
+}
+
+async function runCommand(command: Command, words: readonly string[]): Promise<number> {
+  try {
+    const given = parse(command, words);
+    if (given) return await command.run(given);
+    process.stdout.write(help(command));
+    return OK;
+  } catch (e) {
+    const misuse = e instanceof Misuse;
+    const why = e instanceof Error ? e.message : String(e);
+    process.stderr.write(`bezel ${command.name}: ${why}${misuse ? ` (see: bezel ${command.name} --help)` : ''}\n`);
+    return misuse ? USAGE : FAILED;
+  }
+}
+
+/** The exit code. */
+export async function main(words: readonly string[]): Promise<number> {
+  process.stdout.on('error', () => process.exit(FAILED)); // a closed pipe
+  const [name, ...rest] = words;
+  if (name === undefined) {
+    process.stderr.write(overview());
+    return USAGE;
+  }
+  if (['--help', '-h', 'help'].includes(name)) {
+    process.stdout.write(overview());
+    return OK;
+  }
+  const found = commands.find(([c]) => c.name === name);
+  if (found) return runCommand(found[0], rest);
+  process.stderr.write(`bezel: no command "${name}" (see: bezel --help)\n`);
+  return USAGE;
+}

@@ -1,0 +1,97 @@
+// model - options and steps that every command with a model shares.
+
+import * as fs from 'node:fs';
+import * as path from 'node:path';
+
+import { Engine, type GenerateOptions, type Sampling } from '../engine.js';
+import { fileSource } from '../source.js';
+import { BezelError, Core, loadWasm } from '../wasm.js';
+import type { Given, Option } from './args.js';
+import { locate } from './locate.js';
+
+export const storeOption: Option = { name: '--store', arg: 'DIR', help: 'Ollama store; default where Ollama keeps it', kind: 'text' };
+
+export const modelOptions: readonly Option[] = [
+  { name: '--threads', arg: 'N', help: 'accepted for the sake of scripts; this build has one thread', kind: 'whole' },
+  { name: '--ctx', arg: 'N', help: 'tokens of context; default 4096', kind: 'whole' },
+  { name: '--batch', arg: 'N', help: 'prompt tokens computed together; default 256', kind: 'whole' },
+  { name: '--adapter', arg: 'PATH[:S]', help: 'LoRA adapter with scale S; may be repeated', kind: 'texts' },
+  { name: '--backend', arg: 'NAME', help: 'cpu (default) or reference, the slow oracle', kind: 'text' },
+  storeOption,
+];
+
+export const samplingOptions: readonly Option[] = [
+  { name: '--greedy', help: 'always the most likely token', kind: 'flag' },
+  { name: '--temp', arg: 'T', help: 'temperature', kind: 'number' },
+  { name: '--top-k', arg: 'K', help: 'keep the K most likely tokens', kind: 'whole' },
+  { name: '--top-p', arg: 'P', help: 'keep the most likely tokens up to P', kind: 'number' },
+  { name: '--min-p', arg: 'P', help: 'drop tokens below P times the best', kind: 'number' },
+  { name: '--repeat-penalty', arg: 'R', help: 'divide the logits of recent tokens', kind: 'number' },
+  { name: '--presence-penalty', arg: 'R', help: 'subtract once from recent tokens', kind: 'number' },
+  { name: '--frequency-penalty', arg: 'R', help: 'subtract for every occurrence', kind: 'number' },
+  { name: '--repeat-last-n', arg: 'N', help: 'tokens that the penalties look at; default 64', kind: 'whole' },
+  { name: '--logit-bias', arg: 'ID:ADD', help: "add to a token's logit; may be repeated", kind: 'texts' },
+  { name: '--seed', arg: 'N', help: 'same seed, same text', kind: 'whole' },
+];
+
+/** "PATH" or "PATH:SCALE"; a colon not followed by a number belongs to the path. */
+async function addAdapter(engine: Engine, spec: string): Promise<void> {
+  const [, before, after] = /^(.*):([^:]+)$/s.exec(spec) ?? [];
+  const scaled = before !== undefined && !Number.isNaN(Number(after));
+  const [place, scale] = scaled ? [before, Number(after)] : [spec, 1];
+  const isFolder = fs.existsSync(path.join(place, 'adapter_config.json'));
+  const peft = isFolder || place.endsWith('.safetensors');
+  const weights = isFolder ? path.join(place, 'adapter_model.safetensors') : place;
+  const config = peft ? { config: fs.readFileSync(path.join(path.dirname(weights), 'adapter_config.json'), 'utf8') } : {};
+  const source = await fileSource(weights);
+  try {
+    engine.addAdapter(source, { scale, ...config });
+  } finally {
+    source.close();
+  }
+}
+
+/** The engine without weights: a vocabulary is enough. */
+export async function openVocabulary(model: string, given: Given): Promise<Engine> {
+  const core = await Core.load(await loadWasm());
+  const { sources } = await locate(core, model, given.text('--store'));
+  return Engine.open(core, sources, { name: model, vocab_only: true });
+}
+
+export async function openModel(model: string, given: Given): Promise<Engine> {
+  const backend = given.text('--backend') ?? 'cpu';
+  if (backend !== 'cpu' && backend !== 'reference') throw new BezelError(`no backend "${backend}"; there are cpu and reference`, 'argument');
+  const core = await Core.load(await loadWasm());
+  const { sources, store, adapters } = await locate(core, model, given.text('--store'));
+  const engine = Engine.open(core, sources, { name: model, backend, ...(store && { store }) });
+  for (const adapter of [...adapters, ...given.texts('--adapter')]) await addAdapter(engine, adapter);
+  return engine;
+}
+
+/** 107:-inf */
+function parseBias(text: string): [number, number | null] {
+  const [, id = '', add = ''] = /^(\d+):(.+)$/.exec(text) ?? [];
+  const infinite = /^([+-]?)inf(inity)?$/i.exec(add);
+  const value = infinite ? (infinite[1] === '-' ? -Infinity : Infinity) : Number(add);
+  if (!id || Number(id) > 0x7fffffff || Number.isNaN(value) || value === Infinity)
+    throw new BezelError(`logit bias "${text}"; it is ID:ADD, such as 107:-inf`, 'argument');
+  return [Number(id), value === -Infinity ? null : value];
+}
+
+/** What was asked for, over the model's own defaults. */
+export function sampling(given: Given, defaults: Sampling): GenerateOptions {
+  const number = (option: string, otherwise: number): number => given.number(option) ?? otherwise;
+  const d = defaults;
+  return {
+    temperature: given.has('--greedy') ? 0 : number('--temp', d.temperature),
+    top_k: number('--top-k', d.top_k),
+    top_p: number('--top-p', d.top_p),
+    min_p: number('--min-p', d.min_p),
+    repeat_penalty: number('--repeat-penalty', d.repeat_penalty),
+    presence_penalty: number('--presence-penalty', d.presence_penalty),
+    frequency_penalty: number('--frequency-penalty', d.frequency_penalty),
+    penalty_window: number('--repeat-last-n', d.penalty_window),
+    seed: given.big('--seed') ?? (d.seed || BigInt(Date.now()) * 1000003n),
+    ...(given.has('--logit-bias') && { bias: given.texts('--logit-bias').map(parseBias) }),
+  };
+}
