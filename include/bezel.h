@@ -137,7 +137,8 @@ typedef bool (*bz_logits_fn)(void *ctx, uint32_t position, const float *logits);
 
 /* Append tokens. The logits of the last n_logits of them go to on_logits, in order; the last one's
  * are kept for bz_session_sample when n_logits > 0. Rows whose logits nobody wants leave the network
- * early, so ask for few. On failure the session is as it was before. */
+ * early, so ask for few. On failure the session is as it was before, without its
+ * last logits; or empty, when the sliding layers no longer hold what was there. */
 enum bz_status bz_session_feed(bz_session *s, const int32_t *ids, size_t n, size_t n_logits,
                                bz_logits_fn on_logits, void *ctx, struct bz_err *err);
 

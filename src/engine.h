@@ -52,6 +52,13 @@ struct bz_session {
     uint32_t n_batch;
 };
 
+/* Are these tokens of the vocabulary, and is there room for them? */
+enum bz_status session_check_ids(const struct bz_session *s, const int32_t *ids, size_t n,
+                                 struct bz_err *err);
+
+/* The cache holds n more positions, and these are their tokens. */
+void session_took(struct bz_session *s, const int32_t *ids, uint32_t n);
+
 /* A text being generated. Between steps `ready` holds the piece that became certain. */
 struct generation {
     const struct bz_generate_options *options; /* outlive it */

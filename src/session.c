@@ -74,8 +74,8 @@ void bz_session_close(bz_session *s)
 
 /* ---- feeding tokens ---- */
 
-static enum bz_status check_ids(const struct bz_session *s, const int32_t *ids, size_t n,
-                                struct bz_err *err)
+enum bz_status session_check_ids(const struct bz_session *s, const int32_t *ids, size_t n,
+                                 struct bz_err *err)
 {
     uint32_t n_vocab = s->engine->model.config.n_vocab;
     for (size_t i = 0; i < n; i++)
@@ -86,6 +86,12 @@ static enum bz_status check_ids(const struct bz_session *s, const int32_t *ids, 
         return fail(err, BZ_ERR_LIMIT, "%zu tokens do not fit: %u of the context's %u are used", n,
                     s->kv.n_past, s->kv.n_ctx);
     return BZ_OK;
+}
+
+void session_took(struct bz_session *s, const int32_t *ids, uint32_t n)
+{
+    memcpy(s->tokens + s->kv.n_past, ids, n * sizeof *ids);
+    kv_advance(&s->kv, n);
 }
 
 /* Logits of the n rows in acts.result, a few at a time; `pos` is the first one's position. */
@@ -118,8 +124,7 @@ static enum bz_status feed(struct bz_session *s, const int32_t *ids, size_t n, s
         model_forward(r, &s->engine->model, &s->kv, &s->acts, wanted);
         bool go_on = hand_out_logits(s, r, s->kv.n_past + rows - wanted, wanted, on_logits, ctx);
         if (r->status) return fail(err, r->status, "%s", r->err.text);
-        memcpy(s->tokens + s->kv.n_past, ids + at, rows * sizeof *ids);
-        kv_advance(&s->kv, rows);
+        session_took(s, ids + at, rows);
         if (!go_on) return fail(err, BZ_ERR_CANCELLED, "stopped on request");
         at += rows;
     }
@@ -132,7 +137,7 @@ enum bz_status bz_session_feed(bz_session *s, const int32_t *ids, size_t n, size
 {
     if (n == 0) return BZ_OK;
     if (n_logits > n) n_logits = n;
-    enum bz_status st = check_ids(s, ids, n, err);
+    enum bz_status st = session_check_ids(s, ids, n, err);
     if (st) return st;
     struct run r = { .be = &s->engine->backend };
     uint32_t before = s->kv.n_past;

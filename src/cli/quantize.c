@@ -26,7 +26,7 @@ enum {
 /* One thread's own memory and failure. */
 struct worker {
     float *values;  /* PIECE */
-    uint8_t *bytes; /* PIECE weights as stored, for sources that cannot show theirs in place */
+    uint8_t *bytes; /* PIECE weights as stored; read, not mapped, so that memory stays bounded */
     enum bz_status status;
     struct bz_err err;
 };
@@ -57,14 +57,10 @@ static void convert_piece(void *ctx, uint32_t task, uint32_t worker)
     size_t n = j->n_weights - begin < PIECE ? (size_t)(j->n_weights - begin) : PIECE;
     uint64_t offset = j->tensor->offset + begin / j->from->block * j->from->bytes;
     size_t n_bytes = quant_row_bytes(j->from, n);
-    const void *bytes = source_map(src, offset, n_bytes);
-    if (!bytes) {
-        w->status = source_read(src, offset, w->bytes, n_bytes, &w->err);
-        bytes = w->bytes;
-    }
+    w->status = source_read(src, offset, w->bytes, n_bytes, &w->err);
     if (w->status) return;
     uint8_t *dst = j->out + task * quant_row_bytes(j->to, PIECE);
-    j->from->decode(bytes, w->values, n);
+    j->from->decode(w->bytes, w->values, n);
     j->to->encode(w->values, dst, n);
 }
 

@@ -37,7 +37,7 @@ static uint32_t divide_up(uint64_t n, uint32_t by)
 }
 
 /* Record one dispatch with the kernel's default constants. */
-static void dispatch(struct run *r, enum kernel kernel, const void *params,
+static void dispatch(struct run *r, uint32_t kernel, const void *params,
                      const struct gpu_binding *b, uint32_t n, uint32_t n_groups)
 {
     struct gpu_ops *g = ops_of(r);
@@ -46,7 +46,8 @@ static void dispatch(struct run *r, enum kernel kernel, const void *params,
 }
 
 /* The faster file of a kernel, where the device and the tier allow it. */
-#define TIERED(g, NAME) ((g)->tier == TIER_SUBGROUP ? KERNEL_##NAME##_SUBGROUP : KERNEL_##NAME)
+#define TIERED(g, NAME)                                                                            \
+    ((uint32_t)((g)->tier == TIER_SUBGROUP ? KERNEL_##NAME##_SUBGROUP : KERNEL_##NAME))
 
 /* ---- memory ---- */
 
@@ -220,16 +221,39 @@ static void ple_mix(struct run *r, struct tensor *ple, const struct tensor *proj
 /* ---- matrix products ---- */
 
 enum {
-    LINEAR_GROUP_ROWS = 8, /* rows of W a workgroup of linear takes: 4 WG / LANES */
+    LINEAR_GROUP_ROWS = 8, /* rows of W that a workgroup of linear takes: 4 WG / LANES */
+    MATMUL_TILE = 64,      /* rows of W, and of x, that a workgroup of matmul takes */
     MATMUL_FROM = 8,       /* rows of x from which a tile pays */
 };
 
-/* One buffer of a weight on n_tok rows of x. `mat` picks an expert. */
-static void linear_part(struct run *r, const struct tensor *y, const struct tensor *x,
+static void embed(struct run *r, struct tensor *y, const struct weight *table,
+                  const struct tensor *ids, float scale_by)
+{
+    const struct gpu_weight *g = table->mem;
+    for (uint32_t i = 0; i < g->n_parts; i++) {
+        const struct gpu_part *part = &g->parts[i];
+        struct embed_params p = { .cols = table->cols,
+                                  .rows = part->rows,
+                                  .row0 = part->row0,
+                                  .n_tok = ids->rows,
+                                  .y_stride = y->cols,
+                                  .scales = part->layout.scales,
+                                  .high = part->layout.high,
+                                  .d = part->layout.d,
+                                  .scale = scale_by };
+        struct gpu_binding bind[] = { whole(part->buffer), act(ids), act(y) };
+        dispatch(r, (uint32_t)KERNEL_EMBED_F32 + g->shape, &p, bind, COUNT(bind),
+                 divide_up((uint64_t)ids->rows * divide_up(table->cols, 8), 64));
+    }
+}
+
+/* One buffer of a weight on all rows of x. */
+static void matrix_part(struct run *r, const struct tensor *y, const struct tensor *x,
                         const struct weight *w, const struct gpu_part *part, float scale_by,
                         bool add_to)
 {
-    const struct gpu_weight *g = w->mem;
+    struct gpu_ops *g = ops_of(r);
+    uint32_t shape = ((const struct gpu_weight *)w->mem)->shape;
     struct linear_params p = { .cols = w->cols,
                                .rows = part->rows,
                                .row0 = part->row0,
@@ -241,9 +265,15 @@ static void linear_part(struct run *r, const struct tensor *y, const struct tens
                                .d = part->layout.d,
                                .add = add_to,
                                .scale = scale_by };
+    _Static_assert(sizeof(struct linear_params) == sizeof(struct matmul_params),
+                   "one piece makes both");
     struct gpu_binding bind[] = { act(x), whole(part->buffer), act(y) };
-    dispatch(r, KERNEL_LINEAR_F32 + g->shape, &p, bind, COUNT(bind),
-             divide_up(part->rows, LINEAR_GROUP_ROWS) * x->rows);
+    if (x->rows >= MATMUL_FROM)
+        dispatch(r, (uint32_t)KERNEL_MATMUL_F32 + shape, &p, bind, COUNT(bind),
+                 divide_up(part->rows, MATMUL_TILE) * divide_up(x->rows, MATMUL_TILE));
+    else
+        dispatch(r, TIERED(g, LINEAR_F32) + shape, &p, bind, COUNT(bind),
+                 divide_up(part->rows, LINEAR_GROUP_ROWS) * x->rows);
 }
 
 static void matrix(struct run *r, const struct tensor *y, const struct tensor *x,
@@ -251,7 +281,7 @@ static void matrix(struct run *r, const struct tensor *y, const struct tensor *x
 {
     const struct gpu_weight *g = w->mem;
     for (uint32_t i = 0; i < g->n_parts; i++)
-        linear_part(r, y, x, w, &g->parts[i], scale_by, add_to);
+        matrix_part(r, y, x, w, &g->parts[i], scale_by, add_to);
 }
 
 static void linear(struct run *r, struct tensor *y, const struct tensor *x, const struct weight *w)
@@ -303,9 +333,9 @@ static void attention_over_parts(struct run *r, struct tensor *y, const struct t
     struct gpu_binding bind[] = { act(q), act(&kv->k), act(&kv->v), act(&partial) };
     dispatch(r, KERNEL_ATTENTION_SPLIT, &p, bind, COUNT(bind),
              q->rows * kv->n_kv_head * chunks * SPLIT_PARTS);
-    struct attention_merge_params m = {
-        .rows = q->rows, .n_head = n_head, .head_dim = kv->head_dim, .n_split = SPLIT_PARTS
-    };
+    struct attention_merge_params m = { .n_vec = q->rows * n_head,
+                                        .head_dim = kv->head_dim,
+                                        .n_split = SPLIT_PARTS };
     struct gpu_binding merge[] = { act(&partial), act(y) };
     dispatch(r, KERNEL_ATTENTION_MERGE, &m, merge, COUNT(merge), q->rows * n_head);
 }
@@ -318,13 +348,122 @@ static void attention(struct run *r, struct tensor *y, const struct tensor *q, c
         attention_over_parts(r, y, q, kv, n_head, window, pos_offset);
         return;
     }
-    struct attention_params p = { .rows = q->rows,
-                                  .n_head = n_head,
-                                  .n_kv_head = kv->n_kv_head,
-                                  .head_dim = kv->head_dim,
-                                  .n_slots = kv->k.rows,
-                                  .window = window,
-                                  .pos_offset = pos_offset };
+    struct attention_tile_params p = { .rows = q->rows,
+                                       .n_head = n_head,
+                                       .n_kv_head = kv->n_kv_head,
+                                       .head_dim = kv->head_dim,
+                                       .n_slots = kv->k.rows,
+                                       .window = window,
+                                       .pos_offset = pos_offset };
     struct gpu_binding bind[] = { act(q), act(&kv->k), act(&kv->v), act(y) };
-    dispatch(r, KERNEL_ATTENTION, &p, bind, COUNT(bind), q->rows * n_head);
+    struct gpu_constant cols = { ATTENTION_TILE_COLS, (float)divide_up(kv->head_dim, 128) };
+    uint32_t group = n_head / kv->n_kv_head;
+    record_dispatch(&ops_of(r)->rec, KERNEL_ATTENTION_TILE, &cols, 1, &p, bind, COUNT(bind),
+                    divide_up((uint64_t)q->rows * group, 32) * kv->n_kv_head);
+}
+
+/* ---- experts ---- */
+
+static void router(struct run *r, struct routing *out, const struct tensor *x,
+                   const struct weight *w, const struct weight *scale_by, float eps)
+{
+    (void)out;
+    (void)x;
+    (void)w;
+    (void)scale_by;
+    (void)eps;
+    run_fail(r, BZ_ERR_UNSUPPORTED, "experts do not run on the GPU yet");
+}
+
+static void experts(struct run *r, struct tensor *y, const struct tensor *x,
+                    const struct routing *routing, const struct experts *e)
+{
+    (void)y;
+    (void)x;
+    (void)routing;
+    (void)e;
+    run_fail(r, BZ_ERR_UNSUPPORTED, "experts do not run on the GPU yet");
+}
+
+void gpu_draw_best(struct run *r, struct tensor *ids, const struct tensor *logits)
+{
+    (void)ids;
+    (void)logits;
+    run_fail(r, BZ_ERR_UNSUPPORTED, "drawing does not run on the GPU yet");
+}
+
+/* ---- open and close ---- */
+
+static void gpu_close(struct backend *be)
+{
+    struct gpu_ops *g = be->ctx;
+    for (uint32_t i = 0; i < g->n_scratch; i++) gpu_buffer_free(g->scratch[i]);
+    gpu_buffer_free(g->unused);
+    upload_free(&g->upload);
+    recorder_close(&g->rec);
+    mem_free(g);
+    *be = (struct backend) { 0 };
+}
+
+static const struct backend gpu_backend = {
+    .name = "gpu",
+    .close = gpu_close,
+    .alloc = gpu_alloc,
+    .free = gpu_free,
+    .write = gpu_write,
+    .read = gpu_read,
+    .load = gpu_load,
+    .unload = gpu_unload,
+    .embed = embed,
+    .rms_norm = rms_norm,
+    .linear = linear,
+    .rope_table = rope_table,
+    .head_norm_rope = head_norm_rope,
+    .kv_write = kv_write,
+    .attention = attention,
+    .add_norm = add_norm,
+    .gelu_mul = gelu_mul,
+    .ple_mix = ple_mix,
+    .router = router,
+    .experts = experts,
+    .add = add,
+    .scale = scale,
+    .softcap = softcap,
+    .copy_rows = copy_rows,
+};
+
+enum bz_status gpu_ops_open(struct backend *out, enum gpu_tier tier, struct bz_err *err)
+{
+    struct gpu_ops *g = mem_alloc(1, sizeof *g);
+    if (!g) return fail_memory(err, sizeof *g);
+    enum bz_status st = recorder_open(&g->rec, err);
+    if (st) {
+        mem_free(g);
+        return st;
+    }
+    g->tier = g->rec.limits.subgroup_max ? tier : TIER_PLAIN;
+    g->unused = gpu_buffer_new(16, GPU_STORAGE);
+    *out = gpu_backend;
+    out->ctx = g;
+    return BZ_OK;
+}
+
+void gpu_ops_begin(const struct backend *be, uint32_t pos)
+{
+    struct gpu_ops *g = be->ctx;
+    g->base_pos = pos;
+    record_begin(&g->rec);
+}
+
+struct recorded gpu_ops_end(const struct backend *be)
+{
+    struct gpu_ops *g = be->ctx;
+    return record_end(&g->rec);
+}
+
+void gpu_write_step(const struct backend *be, uint32_t pos, uint32_t rows)
+{
+    struct gpu_ops *g = be->ctx;
+    struct gpu_step step = { .pos = pos, .rows = rows };
+    gpu_buffer_write(g->rec.step, 0, &step, sizeof step);
 }

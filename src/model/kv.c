@@ -217,8 +217,9 @@ static enum bz_status check_head(const struct kv_cache *kv, const char *fingerpr
     for (uint32_t i = 0; i < *n_past; i++) {
         uint32_t id = load_u32(snap.p + HEAD_BYTES + (size_t)i * 4);
         if (id >= kv->config->n_vocab)
-            return fail(err, BZ_ERR_FORMAT, "the session snapshot holds token %u; this vocabulary ends at %u",
-                        id, kv->config->n_vocab - 1);
+            return fail(err, BZ_ERR_FORMAT,
+                        "the session snapshot holds token %u; this vocabulary ends at %u", id,
+                        kv->config->n_vocab - 1);
     }
     return BZ_OK;
 }

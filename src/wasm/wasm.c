@@ -163,6 +163,8 @@ static enum bz_status open_engine(bz_engine **out, const struct json *j)
     struct str name = json_get_str(j, "name");
     struct bz_engine_options o = { .vocab_only = json_flag(j, "vocab_only") };
     if (str_eq(json_get_str(j, "backend"), str_of("reference"))) o.backend = BZ_BACKEND_REFERENCE;
+    if (str_eq(json_get_str(j, "backend"), str_of("gpu"))) o.backend = BZ_BACKEND_GPU;
+    o.plain_kernels = json_flag(j, "plain_kernels");
     enum bz_status st = open_gguf(&file.gguf, json_get(j, "sources"));
     if (st) return st;
     file.from_store = store != NULL;
@@ -175,7 +177,7 @@ static enum bz_status open_engine(bz_engine **out, const struct json *j)
     return st;
 }
 
-/* {"name", "sources": [...], "backend": "cpu" | "reference", "vocab_only", "store": {"config",
+/* {"name", "sources": [...], "backend": "cpu" | "reference" | "gpu", "vocab_only", "store": {"config",
  * "params", "system", "messages"}}; all but sources may be absent. */
 EXPORT(bz_engine *, bz_wasm_engine_open, const char *text, uint32_t n)
 {

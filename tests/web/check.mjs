@@ -1,0 +1,25 @@
+// check - tests as sentences: test('it does so', () => {...}), then await done(). Exit code = failures.
+export { deepStrictEqual as same, ok, rejects, strictEqual as equal, throws } from 'node:assert';
+
+const tests = [];
+
+export function test(sentence, fn) {
+  tests.push([sentence, fn]);
+}
+
+/** Runs the tests in order; a name on the command line (--only WORDS) picks some. */
+export async function done(only) {
+  let failed = 0, passed = 0;
+  for (const [sentence, fn] of tests) {
+    if (only && !sentence.includes(only)) continue;
+    try {
+      await fn();
+      passed++;
+    } catch (e) {
+      failed++;
+      console.log(`FAILED "${sentence}"\n  ${(e?.stack ?? String(e)).split('\n').slice(0, 12).join('\n  ')}`);
+    }
+  }
+  console.log(`${passed + failed} tests: ${passed} passed, ${failed} failed, 0 skipped`);
+  process.exitCode = Math.min(failed, 100);
+}

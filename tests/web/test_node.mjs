@@ -1,0 +1,215 @@
+// The Node tool against the native one: the same commands, the same output. And what only the module can
+// show: its memory, its faults.
+//
+//   node tests/web/test_node.mjs build/bezel
+import { spawnSync } from 'node:child_process';
+import crypto from 'node:crypto';
+import fs from 'node:fs';
+import path from 'node:path';
+
+import { Core, Engine, fileSource, loadWasm, memorySource } from '../../web/engine/dist/index.js';
+import { done, equal, ok, same, test, throws } from './check.mjs';
+
+const native = process.argv[2] ?? 'build/bezel';
+const models = ['e2b', 'e4b', 'kv', 'moe'].map((m) => `tests/golden/model_${m}.gguf`);
+const temp = 'build/tmp/node';
+fs.rmSync(temp, { recursive: true, force: true });
+fs.mkdirSync(temp, { recursive: true });
+
+function call(program, args, input) {
+  const r = spawnSync(program, args, { input, maxBuffer: 1 << 28 });
+  return { code: r.status, out: r.stdout, err: String(r.stderr) };
+}
+const both = (args, input = '') => [call(process.execPath, ['web/engine/bin/bezel.mjs', ...args], input), call(native, args, input)];
+
+/** Byte for byte, with the exit code and the sentence. */
+function alike(args, input) {
+  const [node, c] = both(args, input);
+  same({ ...node, out: String(node.out) }, { ...c, out: String(c.out) }, args.join(' '));
+  return c;
+}
+
+/** The same ids; numbers within tolerance, since the two math libraries round differently. */
+function alikeLogits(args, tolerance) {
+  const [node, c] = both(args);
+  equal(node.code, 0, node.err);
+  const lines = (r) => String(r.out).trim().split('\n').map((l) => JSON.parse(l));
+  const a = lines(node), b = lines(c);
+  equal(a.length, b.length);
+  a.forEach((line, i) => {
+    equal(line.pos, b[i].pos);
+    same(line.top.map((t) => t[0]), b[i].top.map((t) => t[0]), `position ${line.pos}`);
+    line.top.forEach(([id, z], k) => ok(Math.abs(z - b[i].top[k][1]) <= tolerance, `token ${id}: ${z}, not ${b[i].top[k][1]}`));
+  });
+}
+
+const ids = Array.from({ length: 40 }, (_, i) => 2 + ((i * 37) % 290)).join(',');
+
+for (const model of models) {
+  test(`logits of ${path.basename(model)} are the native tool's`, () => {
+    alikeLogits(['logits', model, '--ids', '2,30,31', '--top', '3'], 1e-4);
+    alikeLogits(['logits', model, '--ids', ids, '--top', '5', '--batch', '7'], 1e-4);
+    alikeLogits(['logits', model, '--ids', ids, '--backend', 'reference'], 1e-4);
+  });
+  test(`greedy and seeded texts of ${path.basename(model)} are the native tool's`, () => {
+    alike(['generate', model, '--ids', ids, '--n', '40', '--greedy', '--json']);
+    alike(['generate', model, '--prompt', 'Once upon a time', '--n', '24', '--seed', '18446744073709551615', '--json']);
+    alike(['generate', model, '--prompt', 'ab', '--n', '20', '--seed', '3', '--temp', '1.5', '--top-k', '9', '--min-p', '0.01', '--repeat-penalty', '1.3', '--presence-penalty', '0.5', '--frequency-penalty', '0.25', '--repeat-last-n', '8', '--logit-bias', '30:2', '--logit-bias', '31:-inf']);
+  });
+}
+
+test('a stop string ends both texts at the same place', () => {
+  const all = JSON.parse(String(alike(['generate', models[0], '--ids', ids, '--n', '40', '--greedy', '--json']).out));
+  const stop = all.text.slice(9, 11);
+  const cut = JSON.parse(String(alike(['generate', models[0], '--ids', ids, '--n', '40', '--greedy', '--json', '--stop', stop]).out));
+  equal(cut.stop, 'string');
+  equal(cut.text, all.text.slice(0, all.text.indexOf(stop)));
+});
+
+test('text to ids and back is the same for any text', () => {
+  const texts = ['', ' ', 'hello world', '\u00e4\u20ac\u{1f600}\u0000x\r\n\t', '<bos><|turn>user\nhi<turn|>', 'a'.repeat(3000), '\ufeffx'];
+  for (const text of texts)
+    for (const flags of [[], ['--no-bos'], ['--plain'], ['--plain', '--no-bos']]) {
+      const made = alike(['tokenize', models[0], ...flags], text);
+      alike(['detokenize', models[0], '--specials'], made.out);
+      alike(['detokenize', models[0]], made.out);
+    }
+});
+
+test('bytes that are not UTF-8 are the same ids', () => {
+  alike(['tokenize', models[0]], Buffer.from([0x61, 0xff, 0xfe, 0xc3, 0x28, 0x80]));
+});
+
+test('conversations render to the same prompt', () => {
+  const cases = JSON.parse(fs.readFileSync('tests/golden/chat_cases.json', 'utf8'));
+  const list = Array.isArray(cases) ? cases : cases.cases;
+  ok(list.length > 10);
+  for (let i = 0; i < list.length; i += 7) {
+    const { messages, tools } = list[i].input ?? list[i];
+    for (const flags of [[], ['--variant', 'large'], ['--thinking', '--history']]) alike(['render', ...flags], JSON.stringify({ messages, tools }));
+  }
+  alike(['render'], '{"messages": 3}');
+  alike(['render'], '{');
+  alike(['render', '--variant', 'middle'], '{}');
+});
+
+test('mistakes have the same sentence and exit code', () => {
+  for (const args of [
+    ['nothing'], ['logits'], ['logits', models[0]], ['logits', models[0], '--ids', 'x'], ['logits', models[0], '--ids', ''],
+    ['logits', models[0], '--ids', '5000'], ['logits', models[0], '--ids', '2', '--top', '0'], ['logits', models[0], '--ids', '2', '--top', '-1'],
+    ['logits', models[0], models[1]], ['logits', models[0], '--ids'], ['logits', models[0], '--ids', '2', '--greedy'],
+    ['generate', models[0]], ['generate', models[0], '--ids', '2', '--prompt', 'x'], ['generate', models[0], '--ids', '2', '--temp', '-1'],
+    ['generate', models[0], '--ids', '2', '--temp', 'hot'], ['generate', models[0], '--ids', '2', '--logit-bias', 'x'], ['generate', models[0], '--ids', '2', '--ctx', '99999'],
+    ['logits', 'no/such/file.gguf', '--ids', '2'], ['logits', 'tests/check.h', '--ids', '2'], ['logits', models[0], '--ids', ids, '--ctx', '3'],
+    ['tokenize', models[0], '--', '--plain'], ['logits', models[0], '--ids=2', '--backend', 'none'],
+  ]) alike(args);
+});
+
+test('--all-bin writes the same number of floats', () => {
+  for (const [program, args, file] of [[process.execPath, ['web/engine/bin/bezel.mjs'], `${temp}/a.bin`], [native, [], `${temp}/b.bin`]])
+    equal(call(program, [...args, 'logits', models[2], '--ids', ids, '--all-bin', file]).code, 0);
+  const read = (f) => new Float32Array(new Uint8Array(fs.readFileSync(f)).buffer);
+  const a = read(`${temp}/a.bin`), b = read(`${temp}/b.bin`);
+  equal(a.length, b.length);
+  ok(a.every((z, i) => Math.abs(z - b[i]) <= 1e-4));
+});
+
+test('a name in an Ollama store brings its parameters along', () => {
+  const root = `${temp}/store`, place = `${root}/manifests/registry.ollama.ai/library/Small`;
+  fs.mkdirSync(`${root}/blobs`, { recursive: true });
+  fs.mkdirSync(place, { recursive: true });
+  const blob = (kind, data) => {
+    const digest = crypto.createHash('sha256').update(data).digest('hex');
+    fs.writeFileSync(`${root}/blobs/sha256-${digest}`, data);
+    return { mediaType: `application/vnd.ollama.image.${kind}`, digest: `sha256:${digest}`, size: data.length };
+  };
+  const config = blob('config', Buffer.from('{"model_format":"gguf","model_family":"gemma4"}'));
+  config.mediaType = 'application/vnd.docker.container.image.v1+json';
+  const layers = [blob('model', fs.readFileSync(models[0])), blob('params', Buffer.from('{"temperature":0.5,"top_k":5,"seed":11,"stop":["Q@"]}')), blob('system', Buffer.from('be brief'))];
+  fs.writeFileSync(`${place}/latest`, JSON.stringify({ schemaVersion: 2, mediaType: 'application/vnd.docker.distribution.manifest.v2+json', config, layers }));
+  alike(['generate', 'small', '--store', root, '--ids', '2,30,31', '--n', '20', '--json']);
+  alike(['generate', 'small', '--store', root, '--ids', '2,30,31', '--n', '20', '--greedy', '--json']);
+  const [node, c] = both(['generate', 'large', '--store', root, '--ids', '2']);
+  equal(node.code, c.code);
+});
+
+/** The module itself. */
+const core = await Core.load(await loadWasm());
+const open = async (model, options) => Engine.open(core, [await fileSource(model)], options);
+
+test('what is closed leaves nothing behind, and little memory was needed', async () => {
+  const before = core.exports.bz_wasm_live();
+  for (const model of models) {
+    const engine = await open(model), session = engine.session(128, 32);
+    session.feed(Int32Array.of(2, 30, 31));
+    for (const _ of session.generate({ n_max: 9, seed: 1 }));
+    session.close();
+    engine.close();
+  }
+  ok(core.exports.bz_wasm_live() - before <= 1); // the last result is kept until the next
+  ok(core.memory.buffer.byteLength <= 64 << 20);
+});
+
+test('a snapshot continues as the session does; stepping back draws the same again', async () => {
+  const engine = await open(models[0]), a = engine.session(128), b = engine.session(128);
+  const run = (s) => {
+    const g = s.generate({ n_max: 12, seed: 5n });
+    let step = g.next();
+    while (!step.done) step = g.next();
+    return [...step.value.ids];
+  };
+  a.feed(Int32Array.of(2, 30, 31, 40));
+  b.restore(a.save());
+  throws(() => b.sample(), /feed at least one token/);
+  b.set(a.tokens);
+  const text = run(a);
+  same(run(b), text);
+  equal(a.truncate(4), 4);
+  a.set(Int32Array.of(2, 30, 31, 40));
+  same(run(a), text);
+  for (const s of [a, b]) s.close();
+  engine.close();
+});
+
+test('a generation that nobody reads on leaves the session usable', async () => {
+  const engine = await open(models[1]), session = engine.session(64);
+  session.feed(Int32Array.of(2, 30));
+  for (const _ of session.generate({ temperature: 0 })) break;
+  equal(session.tokens.length, 3);
+  ok(session.sample({ temperature: 0 }) >= 0);
+  session.close();
+  throws(() => session.feed(Int32Array.of(2)), /closed/);
+  engine.close();
+  throws(() => engine.tokenize('x'), /closed/);
+});
+
+test('logits can be watched and the feeding stopped, which leaves the session as it was', async () => {
+  const engine = await open(models[3]), session = engine.session(64);
+  session.feed(Int32Array.of(2, 30));
+  const seen = [];
+  throws(() => session.feed(Int32Array.of(31, 32, 33), 3, (position) => {
+    seen.push(position);
+    return position < 3;
+  }), /stopped on request/);
+  same(seen, [2, 3]);
+  equal(session.tokens.length, 2);
+  session.close();
+  engine.close();
+});
+
+test('a source that fails while the model is read is one clear sentence', () => {
+  const bytes = fs.readFileSync(models[0]);
+  const broken = { ...memorySource('x', bytes), name: 'disk.gguf', size: bytes.length, read: () => { throw new Error('the disk is gone'); } };
+  throws(() => Engine.open(core, [broken]), /cannot read .* bytes at byte 0 \(the disk is gone\)/);
+  throws(() => Engine.open(core, [memorySource('short.gguf', bytes.subarray(0, 5000))]), /short\.gguf/);
+  throws(() => Engine.open(core, []), /1 to 256 sources/);
+});
+
+test('a model opened from memory is the model opened from its file', async () => {
+  const file = await open(models[0]), memory = Engine.open(core, [memorySource('m', new Uint8Array(fs.readFileSync(models[0])))], { name: 'm' });
+  same(file.info, memory.info);
+  file.close();
+  memory.close();
+});
+
+await done(process.argv[3]);
