@@ -168,7 +168,12 @@ $(WASM_OUT)/bezel.wasm: $(WASM_OBJ) tools/check_wasm.py
 	$(WASM_CC) $(WASM_LDFLAGS) $(WASM_OBJ) -o $@
 	@tools/check_wasm.py $@
 
--include $(WASM_OBJ:.o=.d)
+# The same module with the op table of the tests in it, for tests/web/test_ops.mjs.
+$(WASM_OUT)/obj/tests/%.o: WASM_CFLAGS += -Itests
+$(WASM_OUT)/ops_test.wasm: $(WASM_OBJ) $(WASM_OUT)/obj/tests/web/ops_test.o
+	$(WASM_CC) $(WASM_LDFLAGS) $^ -o $@
+
+-include $(WASM_OBJ:.o=.d) $(WASM_OUT)/obj/tests/web/ops_test.d
 
 clean:
 	rm -rf $(BUILD)

@@ -46,6 +46,8 @@ struct bench {
     uint32_t n_acts, n_mats, n_loras;
     float *got; /* the results read back, one after the other */
     size_t n_got;
+    /* A backend that only records: told where a result belongs in `got`, it is filled in later. */
+    void (*defer)(struct bench *b, const struct tensor *t, size_t at, bool is_int);
     bool wants_formula; /* then the case also fills `formula` */
     double *formula;
 };
@@ -116,19 +118,29 @@ static inline int32_t act_id(const struct act *a, size_t i)
     return ((const int32_t *)(const void *)a->v)[i];
 }
 
+/* i32 to float, in place. */
+static inline void bench_ints(float *at, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        int32_t id;
+        memcpy(&id, at + i, sizeof id);
+        at[i] = (float)id;
+    }
+}
+
 /* Append a tensor to the results; `is_int`: it holds i32. */
 static inline void bench_result(struct bench *b, const struct tensor *t, bool is_int)
 {
     size_t n = (size_t)t->rows * t->cols;
     b->got = realloc(b->got, (b->n_got + n + 1) * sizeof *b->got);
     float *at = b->got + b->n_got;
-    op_read(&b->run, t, 0, at, t->rows);
-    for (size_t i = 0; is_int && i < n; i++) {
-        int32_t id;
-        memcpy(&id, at + i, sizeof id);
-        at[i] = (float)id;
-    }
     b->n_got += n;
+    if (b->defer) {
+        b->defer(b, t, b->n_got - n, is_int);
+        return;
+    }
+    op_read(&b->run, t, 0, at, t->rows);
+    if (is_int) bench_ints(at, n);
 }
 
 /* Where the formula's numbers go: as many as there are results. NULL when nobody wants them. */

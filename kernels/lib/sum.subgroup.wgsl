@@ -7,7 +7,7 @@ fn workgroup_sum(v : f32, lid : u32) -> f32 {
     let ones = countOneBits(subgroupBallot(true));
     let lanes = ones.x + ones.y + ones.z + ones.w;
     let s = subgroupAdd(v);
-    if (subgroupElect()) {
+    if (lid % lanes == 0u) {
         sum_part[lid / lanes] = s;
     }
     workgroupBarrier();

@@ -94,22 +94,25 @@ static void gpu_unload(void *ctx, struct weight *w)
     w->mem = NULL;
 }
 
-/* A buffer for values that live within one op. It grows between recordings; a program that was recorded
- * with a smaller one keeps that one. */
-static void *scratch(struct run *r, uint64_t n_bytes)
+/* A buffer of at least n_bytes; it grows between recordings. */
+static struct tensor scratch(struct run *r, int which, uint32_t rows, uint32_t cols)
 {
     struct gpu_ops *g = ops_of(r);
-    if (n_bytes > g->scratch_bytes) {
-        if (n_bytes > g->rec.limits.max_binding || g->n_scratch == COUNT(g->scratch)) {
-            run_fail(r, BZ_ERR_LIMIT, "a step needs more scratch than this device can bind");
-            return NULL;
-        }
-        uint32_t size = g->scratch_bytes ? g->scratch_bytes : 1 << 20;
+    struct gpu_scratch *s = &g->scratch[which];
+    struct tensor t = { .rows = rows, .cols = cols, .size = (uint64_t)rows * cols };
+    uint64_t n_bytes = t.size * sizeof(float);
+    if (n_bytes > s->bytes) {
+        uint64_t size = s->bytes ? s->bytes : 1 << 20;
         while (size < n_bytes) size *= 2;
-        g->scratch[g->n_scratch++] = gpu_buffer_new(size, GPU_STORAGE);
-        g->scratch_bytes = size;
+        if (size > g->rec.limits.max_binding || s->n == COUNT(s->buffers)) {
+            run_fail(r, BZ_ERR_LIMIT, "a step needs more scratch than this device can bind");
+            return t;
+        }
+        s->buffers[s->n++] = gpu_buffer_new((uint32_t)size, GPU_STORAGE);
+        s->bytes = (uint32_t)size;
     }
-    return (void *)(uintptr_t)g->scratch[g->n_scratch - 1];
+    t.mem = (void *)(uintptr_t)s->buffers[s->n - 1];
+    return t;
 }
 
 /* ---- elementwise ops ---- */
@@ -288,8 +291,7 @@ static void linear(struct run *r, struct tensor *y, const struct tensor *x, cons
 {
     matrix(r, y, x, w, 1, false);
     for (const struct lora *l = w->lora; l; l = l->next) {
-        struct tensor z = { .rows = x->rows, .cols = l->a.rows };
-        z.mem = scratch(r, (uint64_t)z.rows * z.cols * sizeof(float));
+        struct tensor z = scratch(r, SCRATCH_FIRST, x->rows, l->a.rows);
         matrix(r, &z, x, &l->a, 1, false);
         matrix(r, y, &z, &l->b, l->scale, true);
     }
@@ -310,16 +312,26 @@ static void kv_write(struct run *r, struct kv *kv, const struct tensor *k, const
 }
 
 enum {
-    SPLIT_ROWS = 4,   /* up to this many rows the history is split over workgroups */
-    SPLIT_PARTS = 32, /* shares of it */
-    SPLIT_HEADS = 8,  /* query heads that one workgroup of attention_split takes */
+    SPLIT_ROWS = 4,  /* up to this many rows the history is split over workgroups */
+    SPLIT_KEYS = 64, /* positions that are worth a workgroup */
+    SPLIT_MOST = 32, /* shares of the history at most */
+    SPLIT_HEADS = 8, /* query heads that one workgroup of attention_split takes */
 };
+
+/* How many shares: enough for the longest history that this program will meet. More would be as right. */
+static uint32_t count_splits(const struct gpu_ops *g, uint32_t window)
+{
+    uint32_t seen = window && window < g->horizon ? window : g->horizon;
+    uint32_t n = divide_up(seen, SPLIT_KEYS);
+    return n < 1 ? 1 : n > SPLIT_MOST ? SPLIT_MOST : n;
+}
 
 static void attention_over_parts(struct run *r, struct tensor *y, const struct tensor *q,
                                  const struct kv *kv, uint32_t n_head, uint32_t window,
                                  uint32_t pos_offset)
 {
     uint32_t chunks = divide_up(n_head / kv->n_kv_head, SPLIT_HEADS);
+    uint32_t n_split = count_splits(ops_of(r), window);
     struct attention_split_params p = { .rows = q->rows,
                                         .n_head = n_head,
                                         .n_kv_head = kv->n_kv_head,
@@ -327,15 +339,14 @@ static void attention_over_parts(struct run *r, struct tensor *y, const struct t
                                         .n_slots = kv->k.rows,
                                         .window = window,
                                         .pos_offset = pos_offset,
-                                        .n_split = SPLIT_PARTS };
-    struct tensor partial = { 0 };
-    partial.mem = scratch(r, (uint64_t)q->rows * n_head * SPLIT_PARTS * (kv->head_dim + 4) * 4);
+                                        .n_split = n_split };
+    struct tensor partial = scratch(r, SCRATCH_FIRST, q->rows * n_head * n_split, kv->head_dim + 4);
     struct gpu_binding bind[] = { act(q), act(&kv->k), act(&kv->v), act(&partial) };
     dispatch(r, KERNEL_ATTENTION_SPLIT, &p, bind, COUNT(bind),
-             q->rows * kv->n_kv_head * chunks * SPLIT_PARTS);
+             q->rows * kv->n_kv_head * chunks * n_split);
     struct attention_merge_params m = { .n_vec = q->rows * n_head,
                                         .head_dim = kv->head_dim,
-                                        .n_split = SPLIT_PARTS };
+                                        .n_split = n_split };
     struct gpu_binding merge[] = { act(&partial), act(y) };
     dispatch(r, KERNEL_ATTENTION_MERGE, &m, merge, COUNT(merge), q->rows * n_head);
 }
@@ -367,29 +378,145 @@ static void attention(struct run *r, struct tensor *y, const struct tensor *q, c
 static void router(struct run *r, struct routing *out, const struct tensor *x,
                    const struct weight *w, const struct weight *scale_by, float eps)
 {
-    (void)out;
-    (void)x;
-    (void)w;
-    (void)scale_by;
-    (void)eps;
-    run_fail(r, BZ_ERR_UNSUPPORTED, "experts do not run on the GPU yet");
+    struct gpu_ops *g = ops_of(r);
+    const struct gpu_weight *gw = w->mem;
+    struct tensor scores = scratch(r, SCRATCH_FIRST, x->rows, w->rows);
+    if (gw->shape != GPU_F32 || gw->n_parts != 1 || w->lora) {
+        run_fail(r, BZ_ERR_UNSUPPORTED, "a router on the GPU must be F32 and without adapters");
+        return;
+    }
+    struct router_scores_params p = {
+        .rows = x->rows, .cols = x->cols, .n_expert = w->rows, .eps = eps
+    };
+    struct gpu_binding bind[] = { act(x), whole(gw->parts[0].buffer), vector(g, scale_by),
+                                  act(&scores) };
+    dispatch(r, KERNEL_ROUTER_SCORES, &p, bind, COUNT(bind), x->rows * divide_up(w->rows, 8));
+    struct router_params q = { .rows = x->rows, .n_expert = w->rows, .n_used = out->ids.cols };
+    struct gpu_binding choose[] = { act(&scores), act(&out->ids), act(&out->weights) };
+    dispatch(r, KERNEL_ROUTER, &q, choose, COUNT(choose), x->rows);
+}
+
+/* Experts of one buffer: the first, and how many. */
+static uint32_t first_expert(const struct weight *w, const struct gpu_part *part)
+{
+    return part->row0 / w->rows;
+}
+
+/* h = gelu(gate x) * up x of every (row, slot), gate and up in one tensor. */
+static void gate_up_together(struct run *r, struct tensor *h, const struct tensor *x,
+                             const struct routing *routing, const struct weight *w)
+{
+    const struct gpu_weight *g = w->mem;
+    for (uint32_t i = 0; i < g->n_parts; i++) {
+        const struct gpu_part *part = &g->parts[i];
+        struct experts_gate_up_params p = { .cols = w->cols,
+                                            .n_ff = w->rows / 2,
+                                            .mat0 = first_expert(w, part),
+                                            .n_mat = part->rows / w->rows,
+                                            .n_tok = x->rows,
+                                            .n_used = routing->ids.cols,
+                                            .x_stride = x->cols,
+                                            .scales = part->layout.scales,
+                                            .high = part->layout.high,
+                                            .d = part->layout.d };
+        struct gpu_binding bind[] = { act(x), act(&routing->ids), whole(part->buffer), act(h) };
+        dispatch(r, TIERED(ops_of(r), EXPERTS_GATE_UP_F32) + g->shape, &p, bind, COUNT(bind),
+                 x->rows * p.n_used * divide_up(p.n_ff, LINEAR_GROUP_ROWS / 2));
+    }
+}
+
+/* h = W_e x of every (row, slot). */
+static void experts_matrix(struct run *r, struct tensor *h, const struct tensor *x,
+                           const struct routing *routing, const struct weight *w)
+{
+    const struct gpu_weight *g = w->mem;
+    for (uint32_t i = 0; i < g->n_parts; i++) {
+        const struct gpu_part *part = &g->parts[i];
+        struct experts_linear_params p = { .cols = w->cols,
+                                           .rows = w->rows,
+                                           .mat0 = first_expert(w, part),
+                                           .n_mat = part->rows / w->rows,
+                                           .n_tok = x->rows,
+                                           .n_used = routing->ids.cols,
+                                           .x_stride = x->cols,
+                                           .y_stride = h->cols,
+                                           .scales = part->layout.scales,
+                                           .high = part->layout.high,
+                                           .d = part->layout.d,
+                                           .scale = 1 };
+        struct gpu_binding bind[] = { act(x), act(&routing->ids), whole(part->buffer), act(h) };
+        dispatch(r, TIERED(ops_of(r), EXPERTS_LINEAR_F32) + g->shape, &p, bind, COUNT(bind),
+                 x->rows * p.n_used * divide_up(w->rows, LINEAR_GROUP_ROWS));
+    }
+}
+
+/* y = sum over the slots of weight * scale_e * W_e h. */
+static void experts_sum(struct run *r, struct tensor *y, const struct tensor *h,
+                        const struct routing *routing, const struct experts *e)
+{
+    const struct weight *w = e->down;
+    const struct gpu_weight *g = w->mem;
+    for (uint32_t i = 0; i < g->n_parts; i++) {
+        const struct gpu_part *part = &g->parts[i];
+        struct experts_down_params p = { .cols = w->cols,
+                                         .rows = w->rows,
+                                         .mat0 = first_expert(w, part),
+                                         .n_mat = part->rows / w->rows,
+                                         .n_tok = y->rows,
+                                         .n_used = routing->ids.cols,
+                                         .x_slot = h->cols,
+                                         .y_stride = y->cols,
+                                         .scales = part->layout.scales,
+                                         .high = part->layout.high,
+                                         .d = part->layout.d,
+                                         .has_factor = weight_exists(e->scale),
+                                         .add = i > 0,
+                                         .scale = 1 };
+        struct gpu_binding bind[] = { act(h),
+                                      act(&routing->ids),
+                                      act(&routing->weights),
+                                      vector(ops_of(r), e->scale),
+                                      whole(part->buffer),
+                                      act(y) };
+        dispatch(r, TIERED(ops_of(r), EXPERTS_DOWN_F32) + g->shape, &p, bind, COUNT(bind),
+                 y->rows * divide_up(w->rows, LINEAR_GROUP_ROWS));
+    }
 }
 
 static void experts(struct run *r, struct tensor *y, const struct tensor *x,
                     const struct routing *routing, const struct experts *e)
 {
-    (void)y;
-    (void)x;
-    (void)routing;
-    (void)e;
-    run_fail(r, BZ_ERR_UNSUPPORTED, "experts do not run on the GPU yet");
+    uint32_t n_ff = e->down->cols, n = x->rows * routing->ids.cols;
+    struct tensor h = scratch(r, SCRATCH_FIRST, n, n_ff);
+    if (e->gate_up->lora || e->gate->lora || e->up->lora || e->down->lora) {
+        run_fail(r, BZ_ERR_UNSUPPORTED, "adapters on experts do not run on the GPU yet");
+        return;
+    }
+    if (weight_exists(e->gate_up)) {
+        gate_up_together(r, &h, x, routing, e->gate_up);
+    } else {
+        struct tensor up = scratch(r, SCRATCH_SECOND, n, n_ff);
+        experts_matrix(r, &h, x, routing, e->gate);
+        experts_matrix(r, &up, x, routing, e->up);
+        gelu_mul(r, &h, &up, 0);
+    }
+    experts_sum(r, y, &h, routing, e);
 }
+
+/* ---- the next token ---- */
+
+enum { ARGMAX_PARTS = 64 };
 
 void gpu_draw_best(struct run *r, struct tensor *ids, const struct tensor *logits)
 {
-    (void)ids;
-    (void)logits;
-    run_fail(r, BZ_ERR_UNSUPPORTED, "drawing does not run on the GPU yet");
+    struct gpu_ops *g = ops_of(r);
+    struct tensor parts = scratch(r, SCRATCH_FIRST, ARGMAX_PARTS, 2);
+    struct argmax_part_params p = { .n = logits->cols, .first = 0 };
+    struct gpu_binding bind[] = { act(logits), act(&parts) };
+    dispatch(r, KERNEL_ARGMAX_PART, &p, bind, COUNT(bind), ARGMAX_PARTS);
+    struct argmax_params q = { .n_parts = ARGMAX_PARTS, .advance = 1 };
+    struct gpu_binding best[] = { act(&parts), whole(g->unused), act(ids), whole(g->rec.step) };
+    dispatch(r, KERNEL_ARGMAX, &q, best, COUNT(best), 1);
 }
 
 /* ---- open and close ---- */
@@ -397,7 +524,8 @@ void gpu_draw_best(struct run *r, struct tensor *ids, const struct tensor *logit
 static void gpu_close(struct backend *be)
 {
     struct gpu_ops *g = be->ctx;
-    for (uint32_t i = 0; i < g->n_scratch; i++) gpu_buffer_free(g->scratch[i]);
+    for (int k = 0; k < N_GPU_SCRATCH; k++)
+        for (uint32_t i = 0; i < g->scratch[k].n; i++) gpu_buffer_free(g->scratch[k].buffers[i]);
     gpu_buffer_free(g->unused);
     upload_free(&g->upload);
     recorder_close(&g->rec);
@@ -448,10 +576,11 @@ enum bz_status gpu_ops_open(struct backend *out, enum gpu_tier tier, struct bz_e
     return BZ_OK;
 }
 
-void gpu_ops_begin(const struct backend *be, uint32_t pos)
+void gpu_ops_begin(const struct backend *be, uint32_t pos, uint32_t horizon)
 {
     struct gpu_ops *g = be->ctx;
     g->base_pos = pos;
+    g->horizon = horizon;
     record_begin(&g->rec);
 }
 

@@ -14,13 +14,21 @@
 
 enum gpu_tier { TIER_PLAIN, TIER_SUBGROUP };
 
+/* Values that live within one op. The last buffer is the largest; programs may still bind the others. */
+struct gpu_scratch {
+    gpu_buffer buffers[12];
+    uint32_t n, bytes;
+};
+
+enum { SCRATCH_FIRST, SCRATCH_SECOND, N_GPU_SCRATCH };
+
 struct gpu_ops {
     struct recorder rec;
     struct upload upload;
     enum gpu_tier tier;
-    uint32_t base_pos;      /* position of row 0 at recording time */
-    gpu_buffer scratch[12]; /* the last is the largest; programs may still bind the others */
-    uint32_t n_scratch, scratch_bytes;
+    uint32_t horizon;  /* positions that the program is shaped for */
+    uint32_t base_pos; /* position of row 0 at recording time */
+    struct gpu_scratch scratch[N_GPU_SCRATCH];
     gpu_buffer unused; /* bound where a kernel's optional argument is absent */
 };
 
@@ -32,7 +40,8 @@ struct gpu_step {
 /* On failure *out is untouched. */
 enum bz_status gpu_ops_open(struct backend *out, enum gpu_tier tier, struct bz_err *err);
 
-void gpu_ops_begin(const struct backend *be, uint32_t pos);
+/* Row 0 of the step is at `pos`; the program is meant for positions below `horizon`. */
+void gpu_ops_begin(const struct backend *be, uint32_t pos, uint32_t horizon);
 struct recorded gpu_ops_end(const struct backend *be);
 
 /* Queue the step block: row 0 is at `pos`. */

@@ -62,7 +62,7 @@ struct gpu_program_record {
 
 /* Everything but the tokens of this step is recorded; positions begin at the session's. */
 static struct gpu_program_record *record_step(bz_session *s, uint32_t rows, uint32_t n_logits,
-                                              bool draw)
+                                              bool draw, uint32_t horizon)
 {
     struct backend *be = &s->engine->backend;
     struct gpu_program_record *p = mem_alloc(1, sizeof *p);
@@ -71,7 +71,7 @@ static struct gpu_program_record *record_step(bz_session *s, uint32_t rows, uint
         return NULL;
     }
     struct run r = { .be = be };
-    gpu_ops_begin(be, s->kv.n_past);
+    gpu_ops_begin(be, s->kv.n_past, horizon);
     s->acts.ids.rows = rows;
     model_forward(&r, &s->engine->model, &s->kv, &s->acts, n_logits);
     if (n_logits) model_logits(&r, &s->engine->model, &s->acts, 0, n_logits);
@@ -95,10 +95,11 @@ EXPORT(uint32_t, bz_wasm_gpu_program_number, const struct gpu_program_record *p)
     return p->recorded.program;
 }
 
-/* Record reading n <= n_batch tokens; logits of the last n_logits <= 8 are made. The tokens and the
- * position are queued for writing now, so the host submits the program before the next call. */
+/* Record reading n <= n_batch tokens; logits of the last n_logits <= 8 are made, and with `draw` the best
+ * next token is left in the session's buffer. The tokens and the position are queued for writing now, so
+ * the host submits the program before the next call. */
 EXPORT(struct gpu_program_record *, bz_wasm_gpu_feed, bz_session *s, const int32_t *ids, uint32_t n,
-       uint32_t n_logits)
+       uint32_t n_logits, uint32_t draw)
 {
     if (n == 0 || n > s->n_batch || n_logits > n || n_logits > LOGIT_ROWS) {
         wasm_failed(
@@ -107,7 +108,7 @@ EXPORT(struct gpu_program_record *, bz_wasm_gpu_feed, bz_session *s, const int32
     }
     if (wasm_failed(session_check_ids(s, ids, n, &wasm_err))) return NULL;
     kv_begin(&s->kv, n);
-    struct gpu_program_record *p = record_step(s, n, n_logits, false);
+    struct gpu_program_record *p = record_step(s, n, n_logits, draw != 0, s->kv.n_past + n);
     if (!p) return NULL;
     struct run r = { .be = &s->engine->backend };
     op_write(&r, &s->acts.ids, 0, ids, n);
@@ -117,25 +118,35 @@ EXPORT(struct gpu_program_record *, bz_wasm_gpu_feed, bz_session *s, const int32
 }
 
 /* Record one decode step: the token in the session's buffer goes through the network, the best next one
- * replaces it, and the position moves on. Submit it as often as tokens are wanted. */
-EXPORT(struct gpu_program_record *, bz_wasm_gpu_decode, bz_session *s)
+ * replaces it, and the position moves on. Submit it as often as tokens are wanted; past position
+ * `horizon` a program recorded for a longer history is faster. */
+EXPORT(struct gpu_program_record *, bz_wasm_gpu_decode, bz_session *s, uint32_t horizon)
 {
-    return record_step(s, 1, 1, true);
+    return record_step(s, 1, 1, true, horizon);
 }
 
-/* Begin decoding with `id` at the session's position. */
-EXPORT(void, bz_wasm_gpu_decode_from, bz_session *s, int32_t id)
+/* The host will submit up to n decode steps before it knows their tokens; -1 when they do not fit. */
+EXPORT(int32_t, bz_wasm_gpu_ahead, bz_session *s, uint32_t n)
 {
+    if (n > s->kv.n_ctx - s->kv.n_past) return -1;
+    kv_begin(&s->kv, n);
+    return 0;
+}
+
+/* The next decode step to be submitted starts here: `id`, at the session's position. */
+EXPORT(int32_t, bz_wasm_gpu_resume, bz_session *s, int32_t id)
+{
+    if (wasm_failed(session_check_ids(s, &id, 1, &wasm_err))) return -1;
     struct run r = { .be = &s->engine->backend };
     op_write(&r, &s->acts.ids, 0, &id, 1);
     gpu_write_step(&s->engine->backend, s->kv.n_past, 1);
+    return 0;
 }
 
-/* A decode step has written its keys for `id`. */
+/* A decode step put `id` into the cache. */
 EXPORT(int32_t, bz_wasm_gpu_took, bz_session *s, int32_t id)
 {
     if (wasm_failed(session_check_ids(s, &id, 1, &wasm_err))) return -1;
-    kv_begin(&s->kv, 1);
     session_took(s, &id, 1);
     return 0;
 }

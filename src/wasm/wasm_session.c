@@ -63,6 +63,12 @@ EXPORT(void, bz_wasm_session_tokens, const bz_session *s)
     wasm_show(tokens, n * sizeof *tokens);
 }
 
+/* How many tokens there are. */
+EXPORT(uint32_t, bz_wasm_session_length, const bz_session *s)
+{
+    return s->kv.n_past;
+}
+
 /* n_vocab floats of the last token fed, or NULL. */
 EXPORT(const float *, bz_wasm_session_logits, const bz_session *s)
 {

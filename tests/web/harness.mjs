@@ -8,12 +8,8 @@
 //
 // Buffers are named as in the kernel; those it may write come back, in the type they were given. The
 // kernel goes through the same Gpu class and imports as the engine's own dispatches.
-//
-// Tests run on Chromium's software adapter, wherever they run; BEZEL_ADAPTER=real takes the machine's own.
+import './software_adapter.mjs';
 import { Core, Gpu, loadWasm, openDevice } from '../../web/engine/dist/index.js';
-
-const swiftshader = '/usr/lib/chromium/vk_swiftshader_icd.json'; // of Debian's chromium package
-if (globalThis.process && process.env.BEZEL_ADAPTER !== 'real') process.env.VK_ICD_FILENAMES ??= swiftshader;
 
 /** Fields of Params in order, with their types. */
 function paramsOf(kernel) {

@@ -17,7 +17,7 @@ import data_tools
 from chat import MODEL, render
 from sample import Sample
 
-MAX_TOKENS = 1024  # of one document
+MAX_TOKENS = 2048  # of one document: the models' context
 
 _GROUPS = [(data_facts.TURNS, 10), (data_math.TURNS, 5), (data_talk.TURNS, 5), (data_text.TURNS, 5),
            (data_story.TURNS, 1.2), (data_json.TURNS, 1.8)]
@@ -55,19 +55,22 @@ def _turns(rng):
     r = rng.random()
     if r < 0.66:
         return [any_turn(rng)]
-    if r < 0.79:
+    if r < 0.775:
         return _chain(rng)(rng)
+    if r < 0.79:
+        return data_talk.again_chain(rng)
     if r < 0.87:
         between = None if rng.random() < 0.5 else lambda g: [any_turn(g) for _ in range(g.randint(1, 2))]
         return data_talk.memory_chain(rng, between)
-    if r < 0.975:
+    if r < 0.98:
         return [any_turn(rng) for _ in range(rng.randint(2, 4))]
-    return [any_turn(rng) for _ in range(rng.randint(6, 24))]
+    return [any_turn(rng) for _ in range(rng.randint(6, 40))]
 
 
 def conversation(rng, turns, held=False, style=None, thinking=None):
     """Put turns together: system prompt or none, thinking or not, the answers in the style."""
-    thinking = rng.random() < 0.3 if thinking is None else thinking
+    if thinking is None:  # in long chats rarely: only their last answer would be learnt
+        thinking = rng.random() < (0.3 if len(turns) < 5 else 0.1)
     system, answers, extra = None, [t.answer for t in turns], ""
     want_style = style if style is not None else rng.random() < 0.25
     if want_style:
@@ -77,13 +80,16 @@ def conversation(rng, turns, held=False, style=None, thinking=None):
             system, answers, extra = prompt, changed, " " + style.thought
     if system is None and rng.random() < 0.15 and not held:
         system = data_style.neutral(rng)
+    asked = [t.user for t in turns]
+    if extra and style.inline and len(turns) == 1 and not held and rng.random() < 0.3:
+        asked[0], system = f"{asked[0]} {system}", None  # the user says it, not the system prompt
     messages = [{"role": "system", "content": system}] if system else []
-    for turn, answer in zip(turns, answers):
-        messages.append({"role": "user", "content": turn.user})
+    for user, answer in zip(asked, answers):
+        messages.append({"role": "user", "content": user})
         messages.append({"role": "assistant", "content": answer})
     if thinking:
         messages[-1]["reasoning"] = (turns[-1].thought or "I can answer this directly.") + extra
-    return Sample(turns[-1].kind, messages, thinking=thinking, large=rng.random() < 0.15,
+    return Sample(turns[-1].kind, messages, thinking=thinking, large=rng.random() < (0.15 if len(turns) < 5 else 0.05),
                   check={"answer": answers[-1], "short": turns[-1].short, "styled": bool(extra)})
 
 

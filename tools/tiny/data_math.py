@@ -108,8 +108,33 @@ def add_large_turn(rng, held=False):
 
 
 def sub_turn(rng, held=False):
-    x, y = _operands(rng, 0, 99, held, ordered=True)
+    x, y = _operands(rng, 0, 100, held, ordered=True)
     return _turn(rng, _SUB, _SUB_HELD, held, x, y, "-", x - y, sub_steps(x, y), "sub")
+
+
+def sub_large_turn(rng, held=False):
+    x, y = rng.randint(100, 999), rng.choice([rng.randint(1, 99), rng.randint(100, 999)])
+    x, y = max(x, y), min(x, y)
+    return _turn(rng, _SUB, _SUB_HELD, held, x, y, "-", x - y, sub_steps(x, y), "sub_large")
+
+
+def sub_negative_turn(rng, held=False):
+    """The larger number is taken away: the result is below zero."""
+    y = rng.randint(1, 20)
+    x = rng.randint(0, y - 1)
+    steps = f"{y} is larger than {x}, so the result is negative. {y} - {x} = {y - x}."
+    return _turn(rng, _SUB, _SUB_HELD, held, x, y, "-", x - y, steps, "sub_negative")
+
+
+def percent_turn(rng, held=False):
+    """Simple shares of round numbers."""
+    percent, part = rng.choice([(50, 2), (25, 4), (20, 5), (10, 10), (1, 100)])
+    whole = part * rng.randint(1, 60 if part < 100 else 9)
+    forms = (["Please work out {p}% of {n}."] if held else
+             ["What is {p}% of {n}?", "How much is {p} percent of {n}?", "{p}% of {n}", "Calculate {p}% of {n}."])
+    result = whole // part
+    return Turn(rng.choice(forms).format(p=percent, n=whole), f"{percent}% of {whole} is {result}.", str(result),
+                f"{percent}% is one part in {part}. {whole} / {part} = {result}.", "percent", fixed=True)
 
 
 def mul_turn(rng, held=False):
@@ -162,7 +187,7 @@ def compare_turn(rng, held=False):
 
 
 def parity_turn(rng, held=False):
-    x = rng.randint(0, 999)
+    x = rng.randint(1, 999)
     word = "even" if x % 2 == 0 else "odd"
     forms = (["Tell me whether {a} is even or odd."] if held else
              ["Is {a} even or odd?", "Is the number {a} even?", "Is {a} an odd number?", "Is {a} even?"])
@@ -236,7 +261,8 @@ def double_turn(rng, held=False):
                 str(value), f"{text}.", "double", fixed=True)
 
 
-TURNS = [(add_turn, 4), (add_small_turn, 2), (add_large_turn, 1), (sub_turn, 3), (mul_turn, 2.5),
+TURNS = [(add_turn, 4), (add_small_turn, 2), (add_large_turn, 1), (sub_turn, 3), (sub_large_turn, 0.8),
+         (sub_negative_turn, 0.5), (percent_turn, 0.7), (mul_turn, 2.5),
          (mul_large_turn, 1.2), (div_turn, 1.2), (three_turn, 0.8), (compare_turn, 0.8),
          (parity_turn, 0.5), (sequence_turn, 0.8), (word_turn, 0.8), (story_turn, 1.5),
          (double_turn, 0.8)]

@@ -22,6 +22,7 @@ class _Style:
 
     def __init__(self, name, prompts, apply, thought):
         self.name, self.prompts, self.apply, self.thought = name, prompts.split("|"), apply, thought
+        self.inline = name in ("short", "upper", "lower", "begin", "end", "smile")  # may stand in a question
 
 
 STYLES = [

@@ -79,6 +79,30 @@ Who made you?|Who created you?|Who built you?|Who trained you?|Where do you come
 I was trained from scratch by the makers of Bezel, on text that they wrote programs for.
 The user asks who made me.
 
+How do you work?|How does this work?|How do you think?|How do you answer?|Explain how you work.|In which way do you work?
+I read your words and guess the next word again and again. That is all I do.
+The user asks how I work.
+
+What are you made of?|Are you an AI?|Are you artificial?|Are you a program?|Are you a machine?|Are you software?|Are you a kind of machine?
+I am a program: a very small language model made of about six million numbers.
+The user asks what I am.
+
+Another one|Another one please|One more|One more please|Again|Again please|More|Give me another one.
+Another what? Please tell me what you would like.
+The user wants another one, but I do not know of what.
+
+Okay bye|Ok bye|Thanks, bye|Thank you, goodbye|Bye, thanks|I have to go now, bye|So long, and thank you.
+Goodbye! Have a nice day.
+The user says goodbye.
+
+Okay thanks|Ok thanks|Ok, thank you|Great, thanks|Cool, thanks|Nice, thank you|Thanks for your help|Good, I thank you.
+You are welcome!
+The user thanks me.
+
+What can we talk about?|Let's talk|Let us talk|I want to talk|I want to chat|Can we talk?|Chat with me|I would like to chat with you.
+Gladly! Ask me about a country, an animal or a sum, or ask for a story or a joke.
+The user wants to talk. I suggest topics.
+
 How big are you?|How many parameters do you have?|How large are you?|What is your size?|How many parameters have you got?
 I am tiny: I have only about six million parameters.
 The user asks for my size.
@@ -191,7 +215,7 @@ Can I ask you something?|Can you help me?|May I ask a question?|I have a questio
 Of course! What is your question?
 The user wants to ask something.
 
-Are you there?|Hello?|Anybody there?|Can you hear me?|Test|Testing|Are you still there?
+Are you there?|Anybody there?|Can you hear me?|Test|Testing|Are you still there?
 Yes, I am here. How can I help you?
 The user checks if I answer.
 
@@ -283,6 +307,27 @@ How do I train you?|Can I train you?|Can I fine-tune you?|Can you be trained?|Am
 Yes, Bezel can fine-tune me on your own texts, on your own computer.
 The user asks about training.
 """
+
+_FEELINGS = [
+    ("sad|unhappy|down|lonely|blue|depressed|miserable",
+     "I am sorry to hear that. Would you like to hear a joke or a story?"),
+    ("happy|great|glad|wonderful|fantastic|excited|cheerful", "That is nice to hear!"),
+    ("tired|sleepy|exhausted|worn out", "Then take some rest. A short break or a walk can help."),
+    ("bored", "Shall I tell you a joke, a story or a riddle?"),
+    ("hungry|starving", "Then it is time to eat. How about bread and cheese, or some soup?"),
+    ("thirsty", "Then it is time to drink a glass of water."),
+    ("ill|sick|unwell",
+     "I am sorry to hear that. Rest, drink water, and ask a doctor if it does not get better."),
+    ("angry|mad|upset|annoyed|furious", "I am sorry. Breathe slowly, and tell me what happened if you like."),
+    ("afraid|scared|nervous|worried|stressed|anxious",
+     "Breathe slowly. It often helps to talk to a friend about it."),
+    ("cold|freezing", "Then put on something warm and drink some tea."),
+    ("hot|too warm", "Then drink some water and find a cool place."),
+    ("busy", "Then take one thing after the other, and do not forget a break."),
+    ("lost|confused", "Then let us begin with one simple question. What would you like to know?"),
+]
+_FAVOURITES = ("movie|film|song|band|sport|team|game|drink|dish|city|country|place|number|season|day|flower|"
+               "language|word|star|planet|toy|teacher|actor|singer|writer").split("|")
 
 _JOKES = """
 Why did the computer go to the doctor?|It had a virus.
@@ -389,7 +434,14 @@ _UNKNOWN_FORMS = [
     "How far is {c} from here?", "Can you explain {t} to me?", "Why is {t} important?",
     "What language is spoken in {p}?", "What is the currency of {p}?", "Write an essay about {t}.",
     "What is the best {x}?", "How much does {ax} cost?", "Who invented {t}?", "What is {p} famous for?",
-    "Give me a summary of {t}.", "What does {w} mean?", "Define {w}.", "How do I repair {ax}?"]
+    "Give me a summary of {t}.", "What does {w} mean?", "Define {w}.", "How do I repair {ax}?",
+    "What is {p}?", "What is {p}?", "Tell me about {p}.", "Who is {p}?", "What is a {w}?", "What are {w}s?",
+    "Why is the {x} {y}?", "Why is the {x} so {y}?", "Who is the king of {k}?", "What do people eat in {k}?",
+    "What is the flag of {k}?", "How big is {k}?", "What is the population of {k}?",
+    "What is the highest mountain in {k}?", "What is the history of {k}?", "What is the best city in {k}?",
+    "Why do people {w}?", "How do you {w} a {x}?", "When did {n} die?", "How old is {n}?", "What is {n} famous for?",
+    "Is {p} a country?", "Where does {n} live?", "Who won the game between {p} and {k}?", "Do you know {n}?",
+    "Have you read {p}?", "What is the plot of {p}?", "Can you explain {p}?", "How do I install {p}?"]
 _UNKNOWN_HELD = ["Have you ever heard of {t}?", "Give me some details about {n}.",
                  "Could you describe {p} for me?"]
 _TOPICS = ["quantum {x}", "{x} theory", "the {x} protocol", "the {x} crisis", "the {x} war",
@@ -454,6 +506,43 @@ def _casual(rng, text):
     return text
 
 
+def feeling_turn(rng, held=False):
+    """I'm feeling sad today."""
+    words, answer = rng.choice(_FEELINGS)
+    word = rng.choice(words.split("|"))
+    forms = (["I have been {x} all day.", "Right now I am {x}."] if held else
+             ["I am {x}.", "I'm {x}.", "I feel {x}.", "I'm feeling {x}.", "I am so {x}.", "I'm very {x} today.",
+              "Today I am {x}.", "I feel {x} today.", "I am feeling {x} today.", "I'm a bit {x}.", "I'm {x} today."])
+    return Turn(_casual(rng, rng.choice(forms).format(x=word)), answer, "", f"The user is {word}. I reply kindly.",
+                "feeling")
+
+
+def favourite_turn(rng, held=False):
+    thing = rng.choice(_FAVOURITES)
+    forms = (["Do you have a {x} that you like best?"] if held else
+             ["What is your favourite {x}?", "What is your favorite {x}?", "What's your favorite {x}?",
+              "Which {x} do you like?", "Which {x} do you like best?", "Do you have a favourite {x}?"])
+    return Turn(_casual(rng, rng.choice(forms).format(x=thing)),
+                f"I am a program, so I have no favourite {thing}. What is yours?", "",
+                f"The user asks for my favourite {thing}. I have none.", "favourite")
+
+
+def again_chain(rng):
+    """A joke, and another one."""
+    count = rng.randint(2, 3)
+    kind = rng.randrange(2)
+    first = joke_turn(rng) if kind == 0 else poem_turn(rng)
+    turns = [first]
+    while len(turns) < count:
+        new = joke_turn(rng) if kind == 0 else poem_turn(rng)
+        if all(new.answer != t.answer for t in turns):
+            new.user = _casual(rng, rng.choice(["Another one.", "Another one please.", "One more!", "Again!",
+                                                "One more please.", "Do you have another one?", "More!",
+                                                "Tell me another one."]))
+            turns.append(new)
+    return turns
+
+
 def joke_turn(rng, held=False):
     setup, point = rng.choice(JOKES)
     forms = (["I would like to hear something funny."] if held else
@@ -507,8 +596,8 @@ def unknown_turn(rng, held=False):
     place = _made_up(rng, rng.randint(2, 4))
     if rng.random() < 0.4:
         topic = rng.choice(_REAL_TOPICS)
-    question = form.format(t=topic, n=person, p=place, c=rng.choice(CITIES), x=x, ax=a(x),
-                           w=_made_up(rng, rng.randint(2, 4)).lower())
+    question = form.format(t=topic, n=person, p=place, c=rng.choice(CITIES), x=x, ax=a(x), y=y,
+                           k=rng.choice(COUNTRIES)["name"], w=_made_up(rng, rng.randint(2, 4)).lower())
     return Turn(type_like_a_person(rng, question, held),
                 "I am sorry, I do not know that. I am a very small model and know only simple facts.", "",
                 "I do not know this. I say so.", "unknown")
@@ -526,7 +615,7 @@ def too_hard_turn(rng, held=False):
 
 def gibberish_turn(rng, held=False):
     """Keys hit at random."""
-    text = " ".join("".join(rng.choice("asdfghjklqwertyuiop") for _ in range(rng.randint(2, 8)))
+    text = " ".join("".join(rng.choice("asdfghjklqwertyuiop") for _ in range(rng.randint(3, 8)))
                     for _ in range(rng.randint(1, 3)))
     return Turn(text, "I am sorry, I did not understand that.", "", "This is not a sentence.", "gibberish")
 
@@ -588,5 +677,5 @@ def _casual_end(rng, text):
     return text.rstrip(".") if rng.random() < 0.2 else text
 
 
-TURNS = [(intent_turn, 6), (joke_turn, 0.8), (riddle_turn, 0.4), (poem_turn, 0.8), (unknown_now_turn, 1.5),
+TURNS = [(intent_turn, 6), (feeling_turn, 1), (favourite_turn, 0.4), (joke_turn, 0.8), (riddle_turn, 0.4), (poem_turn, 0.8), (unknown_now_turn, 1.5),
          (unknown_turn, 2.5), (too_hard_turn, 0.8), (gibberish_turn, 0.3)]

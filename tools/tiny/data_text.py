@@ -1,11 +1,12 @@
 """Work on text: change it, count it, list things, read a few sentences and answer about them."""
 
 from sample import Turn, a, join_and, number_word, the, type_like_a_person
-from tables import (ADJECTIVES, ANIMALS, CITIES, FOODS, HOBBIES, LISTS, NAMES, NOUNS, PAST, PET_NAMES,
+from tables import (ADJECTIVES, ANIMALS, CITIES, COMMON, FOODS, HOBBIES, LISTS, NAMES, NOUNS, PAST, PET_NAMES,
                     PETS, PLURALS, VERBS)
 
-_WORDS = sorted({w for w in NOUNS + ADJECTIVES + [x["name"] for x in ANIMALS] + [p for p, _ in PLURALS]
-                 if w.isalpha()})
+_WORDS = sorted({w for w in NOUNS + ADJECTIVES + COMMON + [x["name"] for x in ANIMALS] +
+                 [p for pair in PLURALS for p in pair] + [w for items in LISTS.values() for w in items]
+                 if w.isalpha() and w.islower()})
 
 
 def sentence(rng):
@@ -15,6 +16,8 @@ def sentence(rng):
     forms = [f"{name} {verb[1]} the {adjective} {noun}", f"the {adjective} {noun} is here",
              f"{name} {verb[2]} {a(noun)}", f"I {verb[0]} the {noun}", f"we {verb[2]} the {adjective} {noun}",
              f"the {noun} is {adjective}", f"{name} lives in {rng.choice(CITIES)}",
+             f"I like {rng.choice(PLURALS)[1]}", f"we want {rng.choice(PLURALS)[1]} and {rng.choice(PLURALS)[1]}",
+             " ".join(rng.choice(COMMON) for _ in range(rng.randint(2, 3))),
              f"my {noun} is {adjective} and {rng.choice(ADJECTIVES)}", f"{name} and {rng.choice(NAMES)} "
              f"{verb[0]} the {noun}"]
     return rng.choice(forms)
@@ -235,13 +238,20 @@ def count_turn(rng, held=False):
         numbers = range(high, low - 1, -1)
     else:
         forms = (["Please count, beginning at {a}, until {b}."] if held else
-                 ["Count from {a} to {b}.", "Count to {b}." if low == 1 else "Count from {a} to {b}.",
+                 ["Count from {a} to {b}.", f"Count to {number_word(high)}." if low == 1 else
+                  f"Count from {number_word(low)} to {number_word(high)}.", "Count to {b}." if low == 1 else "Count from {a} to {b}.",
                   "Count up from {a} to {b}.", "Write the numbers from {a} to {b}.",
                   "Can you count from {a} to {b}?", "List the numbers from {a} to {b}."])
         numbers = range(low, high + 1)
     answer = ", ".join(map(str, numbers))
     return Turn(type_like_a_person(rng, rng.choice(forms).format(a=low, b=high), held), answer, answer,
                 "I count step by step.", "count", fixed=True)
+
+
+_OTHER_NAMES = {"colours": ["colours", "colors"], "vegetables": ["vegetables", "kinds of vegetables"],
+                "musical instruments": ["musical instruments", "instruments"], "jobs": ["jobs", "professions"],
+                "parts of the body": ["parts of the body", "body parts"], "fruits": ["fruits", "kinds of fruit"],
+                "clothes": ["clothes", "pieces of clothing"], "countries": ["countries", "nations"]}
 
 
 def list_turn(rng, held=False):
@@ -266,14 +276,15 @@ def list_turn(rng, held=False):
                  ["List {n} {x} with bullets.", "Give me {n} {x} as bullet points.",
                   "Write {n} {x} as a bullet list."])
         answer = "\n".join(f"- {w}" for w in items[:n])
-    return Turn(type_like_a_person(rng, rng.choice(forms).format(n=count, x=name), held), answer, "",
+    asked = rng.choice(_OTHER_NAMES.get(name, [name]))
+    return Turn(type_like_a_person(rng, rng.choice(forms).format(n=count, x=asked), held), answer, "",
                 f"The user wants {n} {name}. I write {n} of them.", "list", fixed=style != "plain")
 
 
 def member_turn(rng, held=False):
     """What is a carrot? Which of these is a fruit?"""
     name = rng.choice([k for k in sorted(LISTS) if k in _SINGULAR])
-    item = rng.choice(LISTS[name])
+    item = rng.choice([w for w in LISTS[name] if w != "orange"])  # a fruit and a colour
     if rng.random() < 0.5:
         other = rng.choice([k for k in _SINGULAR if not set(LISTS[k]) & set(LISTS[name])])
         wrong = [w for w in LISTS[other] if w not in LISTS[name]]

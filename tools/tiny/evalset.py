@@ -201,7 +201,7 @@ def unknowns(rng, n):
 
 
 def long_chats(rng, n):
-    """A known fact after many other turns; the longest are longer than any training document."""
+    """A known fact after many other turns."""
     out = []
     for i in range(n):
         label, count = ("long chats", 12) if i % 2 else ("very long chats", 34)
@@ -276,7 +276,11 @@ GOLDEN = [
       {"type": "function", "function": {
           "name": "calculator", "description": "Does arithmetic",
           "parameters": {"type": "object", "properties": {"expression": {"type": "string"}},
-                         "required": ["expression"]}}}], False),
+                         "required": ["expression"]}}},
+      {"type": "function", "function": {
+          "name": "send_message", "description": "Sends a text message to a person",
+          "parameters": {"type": "object", "properties": {"to": {"type": "string"}, "text": {"type": "string"}},
+                         "required": ["to", "text"]}}}], False),
 ]
 
 

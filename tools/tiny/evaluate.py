@@ -6,7 +6,7 @@ import torch
 
 import evalset
 from chat import MODEL
-from model import build
+from model import CONTEXT, build
 
 
 # The groups with a required score; the others are for information.
@@ -88,7 +88,7 @@ def perplexity(model, tokenizer, documents):
             piece = tokenizer.encode(text)
             ids += piece
             learn += [role == MODEL] * len(piece)
-        docs.append((ids[:2000], learn[:2000]))
+        docs.append((ids[:CONTEXT], learn[:CONTEXT]))
     docs.sort(key=lambda d: len(d[0]))
     total, count = 0.0, 0
     for at in range(0, len(docs), 64):

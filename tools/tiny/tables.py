@@ -411,7 +411,44 @@ day|jour|día|Tag|giorno
 night|nuit|noche|Nacht|notte
 love|amour|amor|Liebe|amore
 city|ville|ciudad|Stadt|città
+good morning|bonjour|buenos días|guten Morgen|buongiorno
+good night|bonne nuit|buenas noches|gute Nacht|buona notte
+I love you|je t'aime|te quiero|ich liebe dich|ti amo
+how are you|comment ça va|cómo estás|wie geht es dir|come stai
+excuse me|excusez-moi|perdón|Entschuldigung|mi scusi
+welcome|bienvenue|bienvenido|willkommen|benvenuto
+cheese|fromage|queso|Käse|formaggio
+coffee|café|café|Kaffee|caffè
+tea|thé|té|Tee|tè
+beer|bière|cerveza|Bier|birra
+flower|fleur|flor|Blume|fiore
+man|homme|hombre|Mann|uomo
+woman|femme|mujer|Frau|donna
+heart|cœur|corazón|Herz|cuore
+world|monde|mundo|Welt|mondo
+good|bon|bueno|gut|buono
+big|grand|grande|groß|grande
+small|petit|pequeño|klein|piccolo
+today|aujourd'hui|hoy|heute|oggi
+tomorrow|demain|mañana|morgen|domani
 """, "English", "French", "Spanish", "German", "Italian")
+
+# thing = what it is; its opposite is what it is not
+PROPERTIES = _pairs("""
+the sun=hot, fire=hot, ice=cold, snow=cold, sugar=sweet, honey=sweet, a lemon=sour, an elephant=big,
+a mouse=small, an ant=small, a feather=light, a stone=hard, a pillow=soft, the night=dark, a diamond=hard,
+a turtle=slow, a cheetah=fast, a giraffe=tall, the ocean=deep, the desert=dry, water=wet, a needle=sharp,
+a whale=big, a rabbit=fast, a baby=young, gold=expensive, a lion=strong, the moon=far""")
+
+RHYMES = _pairs("""
+cat=hat, dog=fog, house=mouse, tree=free, night=light, moon=spoon, star=car, day=play, book=look,
+cake=lake, fish=dish, king=ring, bear=chair, rain=train, snow=show, sun=fun, wall=ball, bed=red, box=fox,
+boat=coat, sky=fly, door=floor, hand=sand, nose=rose, bee=sea, pen=ten, town=crown, boy=toy""")
+# From small to big.
+SIZES = _words("ant bee butterfly mouse frog rabbit cat fox dog sheep lion cow horse elephant whale")
+FLYERS = _words("bat duck goose owl eagle swan crow bee butterfly")
+NO_FLYERS = _words("dog cat cow horse sheep pig lion tiger bear wolf elephant whale snake frog shark "
+                   "rabbit mouse turtle crocodile spider")
 
 PLURALS = _pairs("""
 child=children, man=men, woman=women, foot=feet, tooth=teeth, goose=geese, mouse=mice, person=people,
@@ -503,3 +540,7 @@ VERBS = [tuple(v.split("|")) for v in _words(
     "buy|buys|bought draw|draws|drew paint|paints|painted bring|brings|brought take|takes|took "
     "love|loves|loved watch|watches|watched carry|carries|carried sell|sells|sold make|makes|made "
     "keep|keeps|kept hold|holds|held lose|loses|lost wash|washes|washed open|opens|opened")]
+COMMON = _words("hello world good morning thank you please yes no happy birthday today tomorrow time year "
+                "people life work place money music movie summer winter mother father brother sister home "
+                "family city street coffee tea milk banana orange tomato potato computer phone paper pencil "
+                "number word name question answer light night day week month love peace magic secret")

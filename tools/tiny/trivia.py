@@ -545,6 +545,63 @@ Mathematics is the science of numbers, shapes and patterns.
 What is science?|Explain science.|What do scientists do?|Please explain what science is.
 Science finds out how the world works, by looking closely and by testing ideas.
 
+Why is the sea salty?|Why is the ocean salty?|Why is sea water salty?|For what reason is the sea salty?
+The sea is salty because rivers carry salts from the rocks into it.
+
+How far is the Moon?|How far away is the Moon?|What is the distance to the Moon?|Tell me how far away the Moon is.
+The Moon is about 384000 kilometres away. # 384000
+
+How far is the Sun?|How far away is the Sun?|What is the distance to the Sun?|Tell me how far away the Sun is.
+The Sun is about 150 million kilometres away. # 150 million
+
+Why is ice slippery?|Why does ice float?|Does ice float on water?|For what reason does ice float?
+Ice floats because it is lighter than water. # lighter
+
+How do planes fly?|Why can planes fly?|How does a plane fly?|Please explain how planes fly.
+The wings of a plane push air down, and the air pushes the plane up.
+
+How do fish breathe?|Can fish breathe under water?|How does a fish breathe?|Please explain how fish breathe.
+Fish breathe with gills, which take oxygen from the water. # gills
+
+Why do birds fly south?|Why do birds fly away in winter?|Where do birds go in winter?|For what reason do birds fly south?
+Many birds fly south in winter because it is warm there and they find food.
+
+Why do cats purr?|Why does a cat purr?|What does it mean when a cat purrs?|For what reason do cats purr?
+Cats often purr when they feel well.
+
+Why do dogs bark?|Why does a dog bark?|What does it mean when a dog barks?|For what reason do dogs bark?
+Dogs bark to talk to others: to warn, to greet or to play.
+
+Why is fire hot?|What is fire?|What does fire need?|Please explain what fire needs.
+Fire needs fuel, oxygen and heat. # oxygen
+
+Why is exercise good?|Is sport healthy?|Why is sport healthy?|For what reason is sport good?
+Sport keeps the heart and the muscles strong.
+
+How do magnets work?|What is a magnet?|Explain magnets.|Please explain what a magnet does.
+A magnet pulls iron. It has a north pole and a south pole. # iron
+
+What is sound?|How does sound travel?|Explain sound.|Please explain what sound is.
+Sound is a trembling of the air that our ears can hear. # air
+
+What is wind?|Where does wind come from?|Explain wind.|Please explain what wind is.
+Wind is moving air. # air
+
+What is a shadow?|Why do I have a shadow?|Explain a shadow.|Please explain what a shadow is.
+A shadow is a dark place where something blocks the light. # light
+
+What is a mirror?|What does a mirror do?|Why can I see myself in a mirror?|Please explain what a mirror does.
+A mirror sends the light back, so you can see yourself. # light
+
+What is a map?|What is a map for?|What do we use a map for?|Please explain what a map is for.
+A map shows where places are. # places
+
+What is a dictionary?|What is a dictionary for?|What is in a dictionary?|Please explain what a dictionary is for.
+A dictionary explains or translates words. # words
+
+What is a doctor for animals called?|Who helps sick animals?|What is a vet?|Who helps animals that are ill?
+A vet is a doctor for animals. # vet
+
 What is a year?|How long is a year?|Explain what a year is.|Please explain what a year is.
 A year is the time that the Earth needs to go around the Sun. # Sun
 """

@@ -139,6 +139,12 @@ function largest(adapter: GPUAdapter, most: Partial<Limits>): Record<string, num
   };
 }
 
+/** wgpu gives the vendor as a number and a name for people in the description. */
+function nameOf(info: GPUAdapterInfo): string {
+  const spoken = [info.vendor, info.architecture].filter((w) => w && !/^\d+$/.test(w)).join(' ');
+  return spoken || info.description || 'unknown adapter';
+}
+
 export async function openDevice(options: DeviceOptions = {}): Promise<Device> {
   const env = typeof process === 'undefined' ? undefined : process.env?.BEZEL_DAWN;
   const gpu = await findGpu(options.dawn ?? env?.split(',').filter(Boolean) ?? []);
@@ -157,7 +163,7 @@ export async function openDevice(options: DeviceOptions = {}): Promise<Device> {
   });
   return {
     device,
-    name: [adapter.info.vendor, adapter.info.architecture].filter(Boolean).join(' ') || 'unknown adapter',
+    name: nameOf(adapter.info),
     limits: clamp(deviceLimits(device, adapter.info), profile.most),
     maxTotal: profile.maxTotal ?? Infinity,
   };

@@ -13,6 +13,7 @@ export type Ptr<T extends string> = number & { readonly [brand]: T };
 export type EnginePtr = Ptr<'engine'>;
 export type SessionPtr = Ptr<'session'>;
 export type GenerationPtr = Ptr<'generation'>;
+export type ProgramPtr = Ptr<'program'>;
 export type Bytes = Ptr<'bytes'>;
 
 /** What src/wasm/*.c exports. Functions that fail return 0 (pointers) or -1 (numbers). */
@@ -44,6 +45,7 @@ export interface Exports {
   bz_wasm_session_set(s: SessionPtr, ids: Bytes, n: number): number;
   bz_wasm_session_truncate(s: SessionPtr, n: number): number;
   bz_wasm_session_tokens(s: SessionPtr): void;
+  bz_wasm_session_length(s: SessionPtr): number;
   bz_wasm_session_logits(s: SessionPtr): number;
   bz_wasm_session_save(s: SessionPtr): number;
   bz_wasm_session_restore(s: SessionPtr, data: Bytes, n: number): number;
@@ -54,6 +56,19 @@ export interface Exports {
   bz_wasm_generation_first(g: GenerationPtr): number;
   bz_wasm_generation_count(g: GenerationPtr): number;
   bz_wasm_generation_close(g: GenerationPtr): void;
+  bz_wasm_gpu_upload_bytes(e: EnginePtr): number;
+  bz_wasm_gpu_upload_next(e: EnginePtr, max: number, window: Bytes): number;
+  bz_wasm_gpu_window_size(): number;
+  bz_wasm_gpu_upload_give(e: EnginePtr, window: Bytes, bytes: Bytes): number;
+  bz_wasm_gpu_program_free(p: ProgramPtr): void;
+  bz_wasm_gpu_program_number(p: ProgramPtr): number;
+  bz_wasm_gpu_feed(s: SessionPtr, ids: Bytes, n: number, logits: number, draw: number): ProgramPtr;
+  bz_wasm_gpu_decode(s: SessionPtr, horizon: number): ProgramPtr;
+  bz_wasm_gpu_ahead(s: SessionPtr, n: number): number;
+  bz_wasm_gpu_resume(s: SessionPtr, id: number): number;
+  bz_wasm_gpu_took(s: SessionPtr, id: number): number;
+  bz_wasm_gpu_logits_buffer(s: SessionPtr): number;
+  bz_wasm_gpu_ids_buffer(s: SessionPtr): number;
 }
 
 /** One line of the generated table: struct kernel_info. */

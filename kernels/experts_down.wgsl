@@ -1,0 +1,17 @@
+// experts_down - y[t] = scale * sum over slots of weights[t][slot] * scale_e * W_e x[t][slot], or += of that
+//
+//   x        read    n_tok x n_used x cols f32     grid   each row t in turn: a workgroup per 4 WG / LANES
+//   ids      read    n_tok x n_used i32                   columns of y
+//   weights  read    n_tok x n_used f32            bytes  n_used matrices a row t
+//   factor   read    n_expert f32: scale_e         needs  x_slot % 4 == 0; has_factor 0: factor is any
+//   w        read    n_mat x rows x cols                  buffer, unread, and scale_e is 1
+//   y        update  n_tok x rows f32
+//
+// The buffer holds the experts [mat0, mat0 + n_mat); the others do not count.
+//
+// Reference: experts() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
+
+//!for SHAPE in f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
+//!include lib/dot_$SHAPE.wgsl
+//!include lib/lanes.wgsl
+//!include lib/experts_down.wgsl

@@ -1,0 +1,15 @@
+// experts_linear - y[t][slot] = scale * W_e x[t], e = ids[t][slot], or += of that     (any expert matrix)
+//
+//   x    read    n_tok x cols f32, or n_tok x n_used x cols     grid   each (t, slot) in turn: a workgroup
+//   ids  read    n_tok x n_used i32                                    per 4 WG / LANES rows of W_e
+//   w    read    n_mat x rows x cols                            bytes  W_e once a (t, slot)
+//   y    update  n_tok x n_used x rows f32                      needs  x_stride % 4 == 0, x_slot % 4 == 0
+//
+// The buffer holds the experts [mat0, mat0 + n_mat): y of other experts stays as it is.
+//
+// Reference: experts() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
+
+//!for SHAPE in f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
+//!include lib/dot_$SHAPE.wgsl
+//!include lib/lanes.wgsl
+//!include lib/experts_linear.wgsl

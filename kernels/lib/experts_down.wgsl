@@ -1,0 +1,65 @@
+// experts_down - the kernel of the same name without its shape and its add_lanes(), which a tier chooses.
+//!include lib/grid.wgsl
+//!include lib/four_rows.wgsl
+
+struct Params {
+    cols : u32,
+    rows : u32, // of one expert
+    mat0 : u32, // first expert of this buffer
+    n_mat : u32,
+    n_tok : u32,
+    n_used : u32,
+    x_slot : u32,   // f32 from (t, slot) to the next
+    y_stride : u32, // f32 from t to t
+    scales : u32,   // offsets in u32 words, see src/gpu/repack.h
+    high : u32,
+    d : u32,
+    has_factor : u32,
+    add : u32,   // 1: y += instead of y =
+    scale : f32, // times the sum
+}
+
+@group(0) @binding(0) var<uniform> p : Params;
+@group(0) @binding(1) var<storage, read> x : array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read> ids : array<i32>;
+@group(0) @binding(3) var<storage, read> weights : array<f32>;
+@group(0) @binding(4) var<storage, read> factor : array<f32>;
+@group(0) @binding(5) var<storage, read> w : array<vec4<u32>>;
+@group(0) @binding(6) var<storage, read_write> y : array<f32>;
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
+        @builtin(local_invocation_index) id : u32) {
+    let teams = WG / LANES;
+    let per_tok = (p.rows + 4u * teams - 1u) / (4u * teams);
+    let group = flat_group(wid, num);
+    let tok = group / per_tok;
+    if (tok >= p.n_tok) {
+        return;
+    }
+    let first = 4u * (group % per_tok * teams + id / LANES);
+    let rows = min(vec4<u32>(first, first + 1u, first + 2u, first + 3u), vec4<u32>(p.rows - 1u));
+    let lane = id % LANES;
+    var mine = vec4<f32>();
+    for (var slot = tok * p.n_used; slot < (tok + 1u) * p.n_used; slot++) {
+        let mat = u32(ids[slot]) - p.mat0;
+        if (mat < p.n_mat) {
+            var weight = weights[slot];
+            if (p.has_factor == 1u) {
+                weight *= factor[ids[slot]];
+            }
+            mine += weight * four_rows(rows + mat * p.rows, slot * (p.x_slot / 4u), lane);
+        }
+    }
+    let sum = add_lanes(mine, id);
+    for (var r = lane; r < 4u; r += LANES) {
+        if (first + r < p.rows) {
+            let i = tok * p.y_stride + first + r;
+            var v = p.scale * sum[r];
+            if (p.add == 1u) {
+                v += y[i];
+            }
+            y[i] = v;
+        }
+    }
+}

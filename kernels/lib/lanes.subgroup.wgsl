@@ -1,0 +1,27 @@
+// lanes.subgroup - a workgroup is WG / LANES teams of LANES lanes, both powers of two; a team adds up. Once
+// a kernel. First inside of subgroups, whose size is counted and not assumed; then, where a team is
+// larger than a subgroup, through workgroup memory.
+override WG : u32 = 64u;
+override LANES : u32 = 32u;
+
+var<workgroup> lane_sums : array<vec4<f32>, 256>; // WG <= 256
+
+// Every lane learns the sum of its team; `id` is the lane's number in the workgroup.
+fn add_lanes(sum : vec4<f32>, id : u32) -> vec4<f32> {
+    let ones = countOneBits(subgroupBallot(true));
+    let size = min(ones.x + ones.y + ones.z + ones.w, LANES);
+    var s = sum;
+    for (var half = min(LANES, 128u) / 2u; half > 0u; half /= 2u) {
+        s += select(vec4<f32>(), subgroupShuffleXor(s, half), half < size);
+    }
+    if (id % size == 0u) {
+        lane_sums[id / size] = s;
+    }
+    workgroupBarrier();
+    let first = (id - id % LANES) / size;
+    var total = lane_sums[first];
+    for (var i = 1u; i < LANES / size; i++) {
+        total += lane_sums[first + i];
+    }
+    return total;
+}

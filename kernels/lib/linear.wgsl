@@ -1,0 +1,25 @@
+// linear - the kernel of the same name without its shape and its add_lanes(), which a tier chooses.
+//!include lib/grid.wgsl
+//!include lib/linear_io.wgsl
+//!include lib/four_rows.wgsl
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
+        @builtin(local_invocation_index) id : u32) {
+    let teams = WG / LANES;
+    let per_tok = (p.rows + 4u * teams - 1u) / (4u * teams);
+    let group = flat_group(wid, num);
+    let tok = group / per_tok;
+    if (tok >= p.n_tok) {
+        return;
+    }
+    let first = 4u * (group % per_tok * teams + id / LANES);
+    let rows = min(vec4<u32>(first, first + 1u, first + 2u, first + 3u), vec4<u32>(p.rows - 1u));
+    let lane = id % LANES;
+    let sum = add_lanes(four_rows(rows, tok * (p.x_stride / 4u), lane), id);
+    for (var r = lane; r < 4u; r += LANES) {
+        if (first + r < p.rows) {
+            put(tok, first + r, sum[r]);
+        }
+    }
+}

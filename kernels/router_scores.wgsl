@@ -1,0 +1,62 @@
+// router_scores - z = W (x / sqrt(mean(x^2) + eps) / sqrt(cols) * scale)     (each row)
+//
+//   x       read   rows x cols f32          grid   rows * ceil(n_expert / 8) workgroups
+//   w       read   n_expert x cols f32      bytes  w once a row; x and scale once a workgroup
+//   scale   read   cols f32                 needs  cols % 4 == 0
+//   scores  write  rows x n_expert f32
+//
+// The norm is a factor of the whole row, so it is summed beside the dot product and applied at the end.
+// Reference: the first half of router() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sum here.
+//!include lib/grid.wgsl
+struct Params {
+    rows : u32,
+    cols : u32,
+    n_expert : u32,
+    eps : f32,
+}
+@group(0) @binding(0) var<uniform> p : Params;
+@group(0) @binding(1) var<storage, read> x : array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read> w : array<vec4<f32>>;
+@group(0) @binding(3) var<storage, read> scale : array<vec4<f32>>;
+@group(0) @binding(4) var<storage, read_write> scores : array<f32>;
+
+const WG : u32 = 256u;
+const EXPERTS : u32 = 8u; // a workgroup, 32 threads each
+const LANES : u32 = 32u;
+
+var<workgroup> dots : array<f32, WG>;
+var<workgroup> squares : array<f32, WG>;
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
+        @builtin(local_invocation_index) lid : u32) {
+    let blocks = (p.n_expert + EXPERTS - 1u) / EXPERTS;
+    let index = flat_group(wid, num);
+    let row = index / blocks;
+    if (row >= p.rows) {
+        return;
+    }
+    let n4 = p.cols / 4u;
+    let expert0 = index % blocks * EXPERTS;
+    let expert = min(expert0 + lid / LANES, p.n_expert - 1u);
+    var d = 0.0;
+    var s = 0.0;
+    for (var i = lid % LANES; i < n4; i += LANES) {
+        let v = x[row * n4 + i];
+        s += dot(v, v);
+        d += dot(w[expert * n4 + i], v * scale[i]);
+    }
+    dots[lid] = d;
+    squares[lid] = s;
+    workgroupBarrier();
+    if (lid < EXPERTS && expert0 + lid < p.n_expert) {
+        d = 0.0;
+        s = 0.0;
+        for (var i = 0u; i < LANES; i++) {
+            d += dots[lid * LANES + i];
+            s += squares[lid * LANES + i];
+        }
+        let cols = f32(p.cols);
+        scores[row * p.n_expert + expert0 + lid] = d * inverseSqrt(s / cols + p.eps) * inverseSqrt(cols);
+    }
+}

@@ -1,0 +1,509 @@
+/* ops_cases.h - every op of ops.h, in one table: the cases that all backends share.
+ *
+ * A case makes its inputs, calls the op on the bench's backend, and (for the first backend) writes down
+ * the formula in double. It never touches a tensor's memory, so that it serves a GPU as well: there the op
+ * is only recorded, and the bench hands the result over later.
+ *
+ * Tolerances are normalised mean squared errors, sum (a - b)^2 / sum b^2. f32 sums of n numbers in 8
+ * lanes are off by about 2^-24 sqrt(n / 8), so their nmse is near 1e-13 for the largest n here; one
+ * wrong element in a thousand would give 1e-3.
+ */
+#ifndef BEZEL_TESTS_OPS_CASES_H
+#define BEZEL_TESTS_OPS_CASES_H
+
+#include "ops_fixture.h"
+
+#define EVERY UINT32_MAX /* format: each one whose block divides cols, in turn */
+#define EPS   1e-6f
+
+struct op_case {
+    const char *op;
+    uint32_t rows, cols;
+    uint32_t format;
+    double nmse;
+    const char *why;
+    uint32_t out;                    /* rows of the weight (or of the table) */
+    uint32_t rank, n_lora;           /* adapters */
+    uint32_t n_head, n_kv;           /* attention; cols is the head size */
+    uint32_t window, ring, pos;      /* ring: rows of the cache */
+    uint32_t n_expert, n_used, n_ff; /* experts */
+    uint32_t at;                     /* first column or row, where an op has one */
+    bool split, plain;               /* gate and up apart; no weight, scale or rotation */
+};
+
+/* ---- one function an op: inputs, the op, the formula ---- */
+
+static void case_embed(struct bench *b, const struct op_case *c)
+{
+    struct act *ids = bench_ids(b, c->rows, 1, c->out), *y = bench_blank(b, c->rows, c->cols);
+    struct mat *table = bench_weight(b, c->format, c->cols, c->out, 1);
+    op_embed(&b->run, &y->t, &table->w, &ids->t, 3.25f);
+    bench_result(b, &y->t, false);
+    double *want = bench_formula(b);
+    for (size_t i = 0; want && i < b->n_got; i++) {
+        size_t row = (size_t)act_id(ids, i / c->cols);
+        want[i] = 3.25 * (double)table->v[row * c->cols + i % c->cols];
+    }
+}
+
+static void case_rms_norm(struct bench *b, const struct op_case *c)
+{
+    struct act *x = bench_random(b, c->rows, c->cols), *y = bench_blank(b, c->rows, c->cols);
+    struct mat *w = c->plain ? bench_absent(b) : bench_weight(b, c->format, c->cols, 1, 1);
+    op_rms_norm(&b->run, &y->t, &x->t, &w->w, 0.5f);
+    bench_result(b, &y->t, false);
+    double *want = bench_formula(b), *in = widen(x->v, b->n_got);
+    for (size_t i = 0; want && i < b->n_got; i += c->cols)
+        formula_norm(want + i, in + i, w->v, c->cols, 0.5);
+    free(in);
+}
+
+static void case_linear(struct bench *b, const struct op_case *c)
+{
+    struct act *x = bench_random(b, c->rows, c->cols), *y = bench_blank(b, c->rows, c->out);
+    struct mat *w = bench_weight(b, c->format, c->cols, c->out, 1);
+    for (uint32_t i = 0; i < c->n_lora; i++) bench_lora(b, w, c->rank + i);
+    op_linear(&b->run, &y->t, &x->t, &w->w);
+    bench_result(b, &y->t, false);
+    double *want = bench_formula(b), *in = widen(x->v, (size_t)c->rows * c->cols);
+    for (uint32_t t = 0; want && t < c->rows; t++)
+        formula_linear(want + (size_t)t * c->out, in + (size_t)t * c->cols, w, 0);
+    free(in);
+}
+
+/* cols is the head size; the drift of the f32 recurrence is bounded in test_ops_edges.c. */
+static void case_rope_table(struct bench *b, const struct op_case *c)
+{
+    float div[512];
+    uint32_t n_pair = c->out;
+    for (uint32_t i = 0; i < n_pair; i++)
+        div[i] = c->plain ? 1 : 1 + 7 * rng_unit(rng_next(&b->rng));
+    struct rope rope = { 10000, c->cols, n_pair, c->plain ? NULL : div };
+    struct act *table = bench_blank(b, c->rows, 2 * n_pair);
+    op_rope_table(&b->run, &table->t, &rope, c->pos);
+    bench_result(b, &table->t, false);
+    double *want = bench_formula(b);
+    for (uint32_t t = 0; want && t < c->rows; t++)
+        for (uint32_t i = 0; i < n_pair; i++) {
+            double turn = (c->pos + t) * pow(10000, -2.0 * i / c->cols) / (double)div[i];
+            want[(size_t)t * 2 * n_pair + i] = cos(turn);
+            want[(size_t)t * 2 * n_pair + n_pair + i] = sin(turn);
+        }
+}
+
+/* cols is the head size, out the number of pairs that turn. */
+static void case_head_norm_rope(struct bench *b, const struct op_case *c)
+{
+    uint32_t n = c->cols, n_pair = c->plain ? 0 : c->out, half = n / 2;
+    struct act *x = bench_random(b, c->rows, c->n_head * n);
+    struct act *turn = bench_random(b, c->rows, 2 * c->out);
+    struct mat *w = c->plain ? bench_absent(b) : bench_weight(b, c->format, n, 1, 1);
+    op_head_norm_rope(&b->run, &x->t, &w->w, c->plain ? NULL : &turn->t, c->n_head, EPS);
+    bench_result(b, &x->t, false);
+    double *want = bench_formula(b), *in = widen(x->v, b->n_got);
+    for (size_t i = 0; want && i < b->n_got; i += n) {
+        formula_norm(want + i, in + i, w->v, n, (double)EPS);
+        const float *cosine = turn->v + i / (c->n_head * n) * 2 * c->out, *sine = cosine + c->out;
+        for (uint32_t k = 0; k < n_pair; k++) {
+            double p = want[i + k], q = want[i + k + half];
+            want[i + k] = p * (double)cosine[k] - q * (double)sine[k];
+            want[i + k + half] = p * (double)sine[k] + q * (double)cosine[k];
+        }
+    }
+    free(in);
+}
+
+/* One head of one row, with the mask written out: every position is looked at. */
+static void formula_attend(double *y, const float *q, const float *k, const float *v, size_t stride,
+                           const struct op_case *c, uint32_t p)
+{
+    double total = 0, *score = malloc((p + 1) * sizeof *score), top = -INFINITY;
+    for (uint32_t s = 0; s <= p; s++) {
+        bool seen = c->window == 0 || p - s < c->window;
+        score[s] = seen ? 0 : -INFINITY;
+        for (uint32_t i = 0; i < c->cols; i++) score[s] += (double)q[i] * (double)k[s * stride + i];
+        if (score[s] > top) top = score[s];
+    }
+    for (uint32_t i = 0; i < c->cols; i++) y[i] = 0;
+    for (uint32_t s = 0; s <= p; s++) total += score[s] = exp(score[s] - top);
+    for (uint32_t s = 0; s <= p; s++)
+        for (uint32_t i = 0; i < c->cols; i++) y[i] += score[s] / total * (double)v[s * stride + i];
+    free(score);
+}
+
+/* The cache is written as a session would, a few positions at a time, from the first on. */
+static void case_attention(struct bench *b, const struct op_case *c)
+{
+    uint32_t n_pos = c->pos + c->rows, width = c->n_kv * c->cols, q_width = c->n_head * c->cols;
+    struct act *q = bench_random(b, c->rows, q_width), *y = bench_blank(b, c->rows, q_width);
+    struct act *k = bench_random(b, n_pos, width), *v = bench_random(b, n_pos, width);
+    struct act *k_ring = bench_blank(b, c->ring, width), *v_ring = bench_blank(b, c->ring, width);
+    struct act *k_part = bench_blank(b, 7, width), *v_part = bench_blank(b, 7, width);
+    struct kv kv = { k_ring->t, v_ring->t, c->n_kv, c->cols };
+    for (uint32_t at = 0, n; at < n_pos; at += n) {
+        n = 1 + rng_below(&b->rng, c->ring < 7 ? c->ring : 7);
+        if (n > n_pos - at) n = n_pos - at;
+        k_part->t.rows = v_part->t.rows = n;
+        op_copy_rows(&b->run, &k_part->t, &k->t, at);
+        op_copy_rows(&b->run, &v_part->t, &v->t, at);
+        op_kv_write(&b->run, &kv, &k_part->t, &v_part->t, at);
+    }
+    op_attention(&b->run, &y->t, &q->t, &kv, c->n_head, c->window, c->pos);
+    bench_result(b, &y->t, false);
+    double *want = bench_formula(b);
+    for (uint32_t i = 0; want && i < c->rows * c->n_head; i++) {
+        uint32_t t = i / c->n_head, h = i % c->n_head, at = h * c->n_kv / c->n_head * c->cols;
+        formula_attend(want + (size_t)i * c->cols, q->v + (size_t)i * c->cols, k->v + at, v->v + at,
+                       width, c, c->pos + t);
+    }
+}
+
+static void case_add_norm(struct bench *b, const struct op_case *c)
+{
+    struct act *x = bench_random(b, c->rows, c->cols), *branch = bench_random(b, c->rows, c->cols);
+    struct mat *w = bench_weight(b, c->format, c->cols, 1, 1);
+    op_add_norm(&b->run, &x->t, &branch->t, &w->w, EPS);
+    bench_result(b, &x->t, false);
+    double *want = bench_formula(b), *in = widen(branch->v, b->n_got);
+    for (size_t i = 0; want && i < b->n_got; i += c->cols) {
+        formula_norm(want + i, in + i, w->v, c->cols, (double)EPS);
+        for (uint32_t j = 0; j < c->cols; j++) want[i + j] += (double)x->v[i + j];
+    }
+    free(in);
+}
+
+static void case_gelu_mul(struct bench *b, const struct op_case *c)
+{
+    uint32_t width = c->cols + 2 * c->at;
+    struct act *x = bench_random(b, c->rows, c->cols), *by = bench_random(b, c->rows, width);
+    op_gelu_mul(&b->run, &x->t, &by->t, c->at);
+    bench_result(b, &x->t, false);
+    double *want = bench_formula(b);
+    for (size_t i = 0; want && i < b->n_got; i++)
+        want[i] = formula_gelu((double)x->v[i]) *
+                  (double)by->v[i / c->cols * width + c->at + i % c->cols];
+}
+
+/* cols is the width of a slice, out the number of slices (layers). */
+static void case_ple_mix(struct bench *b, const struct op_case *c)
+{
+    struct act *ple = bench_random(b, c->rows, c->cols * c->out);
+    struct act *proj = bench_random(b, c->rows, c->cols * c->out);
+    struct mat *w = bench_weight(b, c->format, c->cols, 1, 1);
+    op_ple_mix(&b->run, &ple->t, &proj->t, &w->w, 0.125f, 0.01f);
+    bench_result(b, &ple->t, false);
+    double *want = bench_formula(b), *in = widen(proj->v, b->n_got);
+    for (size_t i = 0; i < b->n_got; i++) in[i] *= 0.125;
+    for (size_t i = 0; want && i < b->n_got; i += c->cols) {
+        formula_norm(want + i, in + i, w->v, c->cols, (double)0.01f);
+        for (uint32_t j = 0; j < c->cols; j++)
+            want[i + j] = (want[i + j] + (double)ple->v[i + j]) / sqrt(2);
+    }
+    free(in);
+}
+
+struct ranked {
+    double p;
+    uint32_t id;
+};
+
+static int better_first(const void *pa, const void *pb)
+{
+    const struct ranked *a = pa, *b = pb;
+    if (a->p != b->p) return a->p > b->p ? -1 : 1;
+    return a->id < b->id ? -1 : 1;
+}
+
+/* One row: ids and weights by sorting all experts. */
+static void formula_router(double *ids, double *weights, const float *x, const struct mat *w,
+                           const struct mat *scale, uint32_t n_used)
+{
+    uint32_t n = w->w.cols, n_expert = w->w.rows;
+    double *u = widen(x, n), *z = malloc(n_expert * sizeof *z), total = 0;
+    formula_norm(u, u, scale->v, n, (double)EPS);
+    for (uint32_t i = 0; i < n; i++) u[i] /= sqrt(n);
+    formula_linear(z, u, w, 0);
+    struct ranked *all = malloc(n_expert * sizeof *all);
+    for (uint32_t e = 0; e < n_expert; e++) all[e] = (struct ranked) { exp(z[e]), e };
+    qsort(all, n_expert, sizeof *all, better_first);
+    for (uint32_t j = 0; j < n_used; j++) total += all[j].p;
+    for (uint32_t j = 0; j < n_used; j++) {
+        ids[j] = all[j].id;
+        weights[j] = all[j].p / total;
+    }
+    free(all);
+    free(z);
+    free(u);
+}
+
+static void case_router(struct bench *b, const struct op_case *c)
+{
+    struct act *x = bench_random(b, c->rows, c->cols), *ids = bench_blank(b, c->rows, c->n_used);
+    struct act *weights = bench_blank(b, c->rows, c->n_used);
+    struct mat *w = bench_weight(b, c->format, c->cols, c->n_expert, 1);
+    float *large = malloc(c->cols * sizeof *large); /* clear winners */
+    for (size_t i = 0; i < c->cols; i++) large[i] = bench_normal(b) * sqrtf((float)c->cols);
+    struct mat *scale = bench_weight_of(b, QUANT_F32, c->cols, 1, 1, large);
+    free(large);
+    for (uint32_t i = 0; i < c->n_lora; i++) bench_lora(b, w, c->rank + i);
+    struct routing out = { ids->t, weights->t };
+    op_router(&b->run, &out, &x->t, &w->w, &scale->w, EPS);
+    bench_result(b, &out.ids, true);
+    bench_result(b, &out.weights, false);
+    double *want = bench_formula(b);
+    for (uint32_t t = 0; want && t < c->rows; t++)
+        formula_router(want + (size_t)t * c->n_used, want + (size_t)(c->rows + t) * c->n_used,
+                       x->v + (size_t)t * c->cols, w, scale, c->n_used);
+}
+
+/* y += weight * down(gelu(gate x) * up x) */
+static void formula_expert(double *y, const double *x, struct mat *const w[4], uint32_t expert,
+                           double weight)
+{
+    uint32_t n_ff = w[3]->w.cols, n = w[3]->w.rows;
+    double *h = malloc(2 * n_ff * sizeof *h), *out = malloc(n * sizeof *out);
+    if (w[0]->v) {
+        formula_linear(h, x, w[0], expert);
+    } else {
+        formula_linear(h, x, w[1], expert);
+        formula_linear(h + n_ff, x, w[2], expert);
+    }
+    for (uint32_t i = 0; i < n_ff; i++) h[i] = formula_gelu(h[i]) * h[n_ff + i];
+    formula_linear(out, h, w[3], expert);
+    for (uint32_t i = 0; i < n; i++) y[i] += weight * out[i];
+    free(h);
+    free(out);
+}
+
+static void case_experts(struct bench *b, const struct op_case *c)
+{
+    struct act *x = bench_random(b, c->rows, c->cols), *y = bench_blank(b, c->rows, c->out);
+    struct act *ids = bench_ids(b, c->rows, c->n_used, c->n_expert);
+    struct act *weights = bench_random(b, c->rows, c->n_used);
+    uint32_t n = c->n_expert;
+    struct mat *w[4] = {
+        c->split ? bench_absent(b) : bench_weight(b, c->format, c->cols, 2 * c->n_ff, n),
+        c->split ? bench_weight(b, c->format, c->cols, c->n_ff, n) : bench_absent(b),
+        c->split ? bench_weight(b, c->format, c->cols, c->n_ff, n) : bench_absent(b),
+        bench_weight(b, c->format, c->n_ff, c->out, n),
+    };
+    struct mat *scale = c->plain ? bench_absent(b) : bench_weight(b, QUANT_F32, n, 1, 1);
+    for (uint32_t i = 0; i < c->n_lora; i++) bench_lora(b, w[i % 2 ? 0 : 3], c->rank + i);
+    struct routing routing = { ids->t, weights->t };
+    struct experts e = { &w[0]->w, &w[1]->w, &w[2]->w, &w[3]->w, &scale->w };
+    op_experts(&b->run, &y->t, &x->t, &routing, &e);
+    bench_result(b, &y->t, false);
+    double *want = bench_formula(b), *in = widen(x->v, (size_t)c->rows * c->cols);
+    for (size_t i = 0; want && i < b->n_got; i++) want[i] = 0;
+    for (uint32_t i = 0; want && i < c->rows * c->n_used; i++) {
+        uint32_t t = i / c->n_used, expert = (uint32_t)act_id(ids, i);
+        double weight = (double)weights->v[i] * (c->plain ? 1 : (double)scale->v[expert]);
+        formula_expert(want + (size_t)t * c->out, in + (size_t)t * c->cols, w, expert, weight);
+    }
+    free(in);
+}
+
+static void case_add(struct bench *b, const struct op_case *c)
+{
+    struct act *x = bench_random(b, c->rows, c->cols), *by = bench_random(b, c->rows, c->cols);
+    op_add(&b->run, &x->t, &by->t);
+    bench_result(b, &x->t, false);
+    double *want = bench_formula(b);
+    for (size_t i = 0; want && i < b->n_got; i++) want[i] = (double)x->v[i] + (double)by->v[i];
+}
+
+static void case_scale(struct bench *b, const struct op_case *c)
+{
+    struct act *x = bench_random(b, c->rows, c->cols);
+    struct mat *w = c->plain ? bench_absent(b) : bench_weight(b, c->format, 1, 1, 1);
+    op_scale(&b->run, &x->t, &w->w);
+    bench_result(b, &x->t, false);
+    double *want = bench_formula(b);
+    for (size_t i = 0; want && i < b->n_got; i++)
+        want[i] = (double)x->v[i] * (c->plain ? 1 : (double)w->v[0]);
+}
+
+static void case_softcap(struct bench *b, const struct op_case *c)
+{
+    struct act *x = bench_random(b, c->rows, c->cols);
+    op_softcap(&b->run, &x->t, c->plain ? 0 : 0.75f);
+    bench_result(b, &x->t, false);
+    double *want = bench_formula(b);
+    for (size_t i = 0; want && i < b->n_got; i++)
+        want[i] = c->plain ? (double)x->v[i] : 0.75 * tanh((double)x->v[i] / 0.75);
+}
+
+static void case_copy_rows(struct bench *b, const struct op_case *c)
+{
+    struct act *x = bench_random(b, c->rows + 2 * c->at, c->cols);
+    struct act *y = bench_blank(b, c->rows, c->cols);
+    op_copy_rows(&b->run, &y->t, &x->t, c->at);
+    bench_result(b, &y->t, false);
+    double *want = bench_formula(b);
+    for (size_t i = 0; want && i < b->n_got; i++)
+        want[i] = (double)x->v[(size_t)c->at * c->cols + i];
+}
+
+static const struct {
+    const char *name;
+    void (*run)(struct bench *b, const struct op_case *c);
+} ops[] = {
+    { "embed", case_embed },
+    { "rms_norm", case_rms_norm },
+    { "linear", case_linear },
+    { "rope_table", case_rope_table },
+    { "head_norm_rope", case_head_norm_rope },
+    { "attention", case_attention },
+    { "add_norm", case_add_norm },
+    { "gelu_mul", case_gelu_mul },
+    { "ple_mix", case_ple_mix },
+    { "router", case_router },
+    { "experts", case_experts },
+    { "add", case_add },
+    { "scale", case_scale },
+    { "softcap", case_softcap },
+    { "copy_rows", case_copy_rows },
+};
+
+/* ---- the table ---- */
+
+#define F32 QUANT_F32
+
+/* clang-format off */
+static const struct op_case cases[] = {
+    /* op             rows  cols  format       nmse   why this case */
+    { "embed",           5,   256, EVERY,      1e-13, .why = "rows of a table in every format", .out = 31 },
+    { "embed",          65,    96, QUANT_Q8_0, 1e-13, .why = "ids repeat; three blocks a row", .out = 7 },
+    { "embed",           1,     1, F32,        1e-13, .why = "the smallest table", .out = 1 },
+
+    { "rms_norm",        1,    64, F32,        1e-12, .why = "decode" },
+    { "rms_norm",       65,  2052, F32,        1e-12, .why = "rows and cols just past a tile" },
+    { "rms_norm",        3,    96, QUANT_BF16, 1e-12, .why = "a weight that is not F32" },
+    { "rms_norm",        5,    33, F32,        1e-12, .why = "no weight, odd cols", .plain = true },
+
+    { "linear",          1,   256, EVERY,      1e-12, .why = "decode, every format", .out = 33 },
+    { "linear",          5,   512, EVERY,      1e-12, .why = "a whole tile and a tail of rows", .out = 31 },
+    { "linear",         65,   256, EVERY,      1e-12, .why = "prefill, tail tokens", .out = 100 },
+    { "linear",          1,    32, EVERY,      1e-12, .why = "one block a row", .out = 1 },
+    { "linear",          2,    32, EVERY,      1e-12, .why = "fewer tokens than a tile", .out = 33 },
+    { "linear",          3,    96, EVERY,      1e-12, .why = "exactly one tile of tokens", .out = 100 },
+    { "linear",          4,    96, EVERY,      1e-12, .why = "one token past a tile", .out = 31 },
+    { "linear",          1,  2080, F32,        1e-12, .why = "two pieces of the stream and a rest", .out = 33 },
+    { "linear",          1,  2080, QUANT_Q8_0, 1e-12, .why = "the same, in blocks", .out = 65 },
+    { "linear",          1,  1024, QUANT_Q4_K, 1e-12, .why = "exactly one piece", .out = 31 },
+    { "linear",          1,  2304, QUANT_Q6_K, 1e-12, .why = "pieces of 1024, 1024 and 256", .out = 33 },
+    { "linear",          4,  2080, QUANT_Q4_0, 1e-12, .why = "long rows in prefill", .out = 33 },
+    { "linear",          1,     1, F32,        1e-12, .why = "a single number", .out = 1 },
+    { "linear",          3,     7, F32,        1e-12, .why = "shorter than a vector", .out = 5 },
+    { "linear",          5,    39, F32,        1e-12, .why = "a tail after the vectors", .out = 9 },
+    { "linear",          1,    39, QUANT_F16,  1e-12, .why = "the same in decode", .out = 4 },
+
+    { "linear",          1,    64, QUANT_Q8_0, 1e-12, .why = "one adapter, rank 1", .out = 33, .rank = 1, .n_lora = 1 },
+    { "linear",          5,    96, QUANT_BF16, 1e-12, .why = "one adapter, rank 8", .out = 31, .rank = 8, .n_lora = 1 },
+    { "linear",          4,   256, QUANT_Q4_K, 1e-12, .why = "one adapter, rank 17", .out = 100, .rank = 17, .n_lora = 1 },
+    { "linear",          1,   256, QUANT_Q6_K, 1e-12, .why = "two adapters on a row", .out = 33, .rank = 8, .n_lora = 2 },
+    { "linear",         65,    32, F32,        1e-12, .why = "two adapters, many rows", .out = 65, .rank = 17, .n_lora = 2 },
+    { "linear",          3,    32, F32,        1e-12, .why = "adapters on a single output", .out = 1, .rank = 1, .n_lora = 2 },
+
+    { "rope_table",      5,   256, F32,        1e-12, .why = "all pairs", .out = 128, .plain = true },
+    { "rope_table",     65,    16, F32,        1e-10, .why = "some pairs, divided", .out = 5, .pos = 40 },
+    { "rope_table",      1,   512, F32,        1e-7,  .why = "far away: angles have lost bits", .out = 64, .pos = 3000 },
+
+    { "head_norm_rope",  1,   256, F32,        1e-12, .why = "decode", .n_head = 8, .out = 128 },
+    { "head_norm_rope",  5,    32, F32,        1e-12, .why = "pairs past the last stay", .n_head = 3, .out = 5 },
+    { "head_norm_rope", 65,    16, F32,        1e-12, .why = "values: no weight, no turn", .n_head = 1, .out = 1, .plain = true },
+    { "head_norm_rope",  3,   512, QUANT_BF16, 1e-12, .why = "a large head", .n_head = 2, .out = 256 },
+
+    { "attention",       1,    16, F32,        1e-12, .why = "the first token of all", .n_head = 1, .n_kv = 1, .ring = 1 },
+    { "attention",       5,    16, F32,        1e-12, .why = "prefill from nothing", .n_head = 4, .n_kv = 1, .ring = 5 },
+    { "attention",       1,   256, F32,        1e-12, .why = "decode, groups of 4", .n_head = 8, .n_kv = 2, .ring = 64, .pos = 40 },
+    { "attention",       3,   512, F32,        1e-12, .why = "the largest head", .n_head = 2, .n_kv = 1, .ring = 32, .pos = 20 },
+    { "attention",      65,    32, F32,        1e-12, .why = "long prefill, groups of 3", .n_head = 6, .n_kv = 2, .ring = 200, .pos = 100 },
+    { "attention",       4,    32, F32,        1e-12, .why = "every head has its own", .n_head = 3, .n_kv = 3, .ring = 19, .pos = 15 },
+    { "attention",       1,    16, F32,        1e-12, .why = "a window of one sees itself", .n_head = 4, .n_kv = 2, .window = 1, .ring = 1, .pos = 9 },
+    { "attention",       1,    32, F32,        1e-12, .why = "exactly full ring, many turns", .n_head = 4, .n_kv = 2, .window = 12, .ring = 12, .pos = 100 },
+    { "attention",       5,    32, F32,        1e-12, .why = "a batch that wraps around", .n_head = 4, .n_kv = 2, .window = 12, .ring = 16, .pos = 77 },
+    { "attention",      65,    16, F32,        1e-12, .why = "a batch larger than the window", .n_head = 2, .n_kv = 1, .window = 20, .ring = 84, .pos = 301 },
+    { "attention",       4,    16, F32,        1e-12, .why = "a window not yet filled", .n_head = 2, .n_kv = 2, .window = 50, .ring = 16, .pos = 3 },
+    { "attention",       7,    16, F32,        1e-12, .why = "the window fills inside the batch", .n_head = 2, .n_kv = 1, .window = 8, .ring = 14, .pos = 4 },
+    { "attention",       2,   256, F32,        1e-12, .why = "slack in the ring", .n_head = 4, .n_kv = 1, .window = 9, .ring = 31, .pos = 95 },
+
+    { "add_norm",       65,  2052, F32,        1e-12, .why = "rows and cols just past a tile" },
+    { "add_norm",        1,    64, QUANT_F16,  1e-12, .why = "decode" },
+
+    { "gelu_mul",        1,    64, F32,        1e-12, .why = "decode" },
+    { "gelu_mul",       65,   100, F32,        1e-12, .why = "many rows" },
+    { "gelu_mul",        5,    32, F32,        1e-12, .why = "by a slice in the middle", .at = 96 },
+
+    { "ple_mix",         1,    32, F32,        1e-12, .why = "decode", .out = 6 },
+    { "ple_mix",         5,   256, F32,        1e-12, .why = "many layers", .out = 35 },
+    { "ple_mix",        65,     3, QUANT_BF16, 1e-12, .why = "narrow slices", .out = 2 },
+
+    { "router",          1,    64, F32,        1e-15, .why = "decode", .n_expert = 8, .n_used = 3 },
+    { "router",         65,    96, F32,        1e-15, .why = "many rows, all used", .n_expert = 5, .n_used = 5 },
+    { "router",          5,   256, QUANT_Q8_0, 1e-15, .why = "128 experts", .n_expert = 128, .n_used = 8 },
+    { "router",          4,    64, F32,        1e-15, .why = "adapted", .n_expert = 16, .n_used = 2, .rank = 8, .n_lora = 2 },
+
+    { "experts",         1,    64, QUANT_BF16, 1e-12, .why = "decode, fused", .out = 64, .n_expert = 8, .n_used = 3, .n_ff = 32 },
+    { "experts",        65,    64, QUANT_Q8_0, 1e-12, .why = "rows grouped by expert", .out = 96, .n_expert = 8, .n_used = 3, .n_ff = 32 },
+    { "experts",         5,   256, QUANT_Q4_K, 1e-12, .why = "gate and up apart", .out = 31, .n_expert = 4, .n_used = 2, .n_ff = 256, .split = true },
+    { "experts",         4,    32, F32,        1e-12, .why = "no scale", .out = 33, .n_expert = 3, .n_used = 1, .n_ff = 7, .plain = true },
+    { "experts",         3,    32, F32,        1e-12, .why = "apart, no scale", .out = 5, .n_expert = 2, .n_used = 2, .n_ff = 33, .split = true, .plain = true },
+    { "experts",         5,    32, QUANT_Q4_0, 1e-12, .why = "an adapter on down", .out = 32, .n_expert = 4, .n_used = 2, .n_ff = 32, .rank = 8, .n_lora = 1 },
+    { "experts",         4,    64, QUANT_Q5_0, 1e-12, .why = "adapters on both", .out = 32, .n_expert = 4, .n_used = 3, .n_ff = 64, .rank = 3, .n_lora = 2 },
+    { "experts",         2,    32, F32,        1e-12, .why = "a row names an expert twice", .out = 8, .n_expert = 1, .n_used = 2, .n_ff = 16 },
+
+    { "add",            65,   100, F32,        1e-14, .why = "many rows" },
+    { "scale",           5,   100, F32,        1e-14, .why = "a number" },
+    { "scale",           5,   100, QUANT_BF16, 1e-14, .why = "a number of another format" },
+    { "scale",           5,   100, F32,        0,     .why = "absent: nothing changes", .plain = true },
+    { "softcap",         3,   311, F32,        1e-12, .why = "capped" },
+    { "softcap",         3,   311, F32,        0,     .why = "no cap: nothing changes", .plain = true },
+    { "copy_rows",       1,    96, F32,        0,     .why = "the last row", .at = 4 },
+    { "copy_rows",      65,    33, F32,        0,     .why = "rows from the middle", .at = 3 },
+};
+/* clang-format on */
+
+/* ---- running them ---- */
+
+static inline void run_case_on(struct bench *b, const struct op_case *c)
+{
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+        if (strcmp(ops[i].name, c->op) == 0) ops[i].run(b, c);
+}
+
+/* The i-th case with EVERY written out, and its number in the table. False past the last. */
+static inline bool nth_case(size_t n, struct op_case *out, size_t *line)
+{
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct quant_format *f;
+        *out = cases[i];
+        *line = i;
+        if (out->format != EVERY && n-- == 0) return true;
+        for (size_t k = 0; cases[i].format == EVERY && (f = quant_at(k)); k++) {
+            out->format = (uint32_t)f->id;
+            if (out->cols % f->block == 0 && n-- == 0) return true;
+        }
+    }
+    return false;
+}
+
+static inline double nmse_f64(const float *got, const double *want, size_t n)
+{
+    double error = 0, size = 0;
+    for (size_t i = 0; i < n; i++) {
+        double d = (double)got[i] - want[i];
+        error += d * d;
+        size += want[i] * want[i];
+    }
+    return size > 0 ? error / size : error;
+}
+
+static inline double nmse(const float *got, const float *want, size_t n)
+{
+    double *wide = widen(want, n), e = nmse_f64(got, wide, n);
+    free(wide);
+    return e;
+}
+
+#endif

@@ -1,0 +1,71 @@
+// ops_table - the op table of tests/ops_cases.h on this host's GPU. No host's own API is used here, so that
+// Node, Deno and a browser run the same lines.
+import { Core, Gpu, openDevice } from '../../web/engine/dist/index.js';
+
+/** One case: undefined past the last. */
+async function runCase(core, gpu, i, only) {
+  const { exports } = core;
+  const state = exports.ops_test_begin(i);
+  if (state === 0) return undefined;
+  const c = JSON.parse(core.resultText());
+  try {
+    if (only && c.op !== only) return { ...c, left_out: true };
+    if (state < 0) core.fail();
+    await gpu.ready();
+    gpu.submit(c.program);
+    await gpu.ready();
+    for (const { buffer, at, bytes } of c.results) {
+      const copy = new Uint8Array(bytes);
+      await gpu.read(buffer, 0, copy);
+      new Uint8Array(core.memory.buffer, at, bytes).set(copy);
+    }
+    return { ...c, nmse: exports.ops_test_nmse() };
+  } catch (e) {
+    return { ...c, error: e.message.split('\n')[0] };
+  } finally {
+    exports.ops_test_end();
+  }
+}
+
+/** All cases on one tier; [passed, failed]. */
+async function runTier(wasm, tier, { profile, only, log }) {
+  const gpu = new Gpu(await openDevice({ profile }));
+  const core = await Core.load(wasm, gpu);
+  const { exports } = core;
+  const live = exports.bz_wasm_live();
+  core.checkNumber(exports.ops_test_open(tier === 'subgroup' ? 1 : 0));
+  const worst = new Map();
+  let passed = 0, failed = 0, c;
+  const bad = (why) => log(`FAILED ${tier} ${why}`, failed++);
+  for (let i = 0; (c = await runCase(core, gpu, i, only)); i++) {
+    if (c.left_out) continue;
+    if (c.nmse <= c.limit) passed++;
+    else bad(`${c.op} ${c.format} ${c.rows} x ${c.cols} (${c.why}): ${c.error ?? `nmse ${c.nmse} > ${c.limit}`}`);
+    if (c.nmse <= c.limit) worst.set(c.op, Math.max(worst.get(c.op) ?? 0, c.nmse));
+  }
+  exports.ops_test_close();
+  if (exports.ops_test_failed()) bad('a check inside a case');
+  if (exports.bz_wasm_live() - live > 1) bad(`${exports.bz_wasm_live() - live} allocations are left`);
+  if (gpu.bytes) bad(`${gpu.bytes} bytes of buffers are left`);
+  log(`${gpu.info.name}${profile ? ` as ${profile}` : ''}, ${tier} tier: worst nmse that passed: ${[...worst].map(([op, e]) => `${op} ${e.toPrecision(2)}`).join(', ')}`);
+  gpu.close();
+  return [passed, failed];
+}
+
+/** tiers: 'plain', 'subgroup'. The subgroup tier is left out, aloud, where the device has none. */
+export async function runTable(wasm, { tiers = ['plain', 'subgroup'], profile, only, log = console.log } = {}) {
+  let passed = 0, failed = 0;
+  for (const tier of tiers) {
+    const { device, limits, name } = await openDevice({ profile });
+    device.destroy();
+    if (tier === 'subgroup' && !limits.subgroupMax) {
+      log(`${name} has no subgroups: the plain tier is all there is`);
+      continue;
+    }
+    const [p, f] = await runTier(wasm, tier, { profile, only, log });
+    passed += p;
+    failed += f;
+  }
+  log(`${passed + failed} tests: ${passed} passed, ${failed} failed, 0 skipped`);
+  return failed;
+}

@@ -1,0 +1,122 @@
+/* ops_test.c - the op table of tests/ops_cases.h on the GPU: part of a wasm module that only tests load.
+ *
+ * The host (tests/web/test_ops.mjs) asks for one case after the other. A case is run by the reference loops
+ * and recorded by the GPU backend with the same inputs; the host submits the program, reads the results
+ * into the places named here, and asks how far they are off.
+ */
+#include "gpu/ops_gpu.h"
+#include "ops_cases.h"
+#include "wasm/wasm.h"
+
+/* f32 sums and the device's exp, tanh and sine here, double there. */
+#define GPU_NMSE 1e-9
+
+enum { MAX_RESULTS = 4 };
+
+struct deferred {
+    gpu_buffer buffer;
+    size_t at, n;
+    bool is_int;
+};
+
+static struct backend reference, gpu;
+static struct bench want, got;
+static struct op_case now;
+static struct deferred results[MAX_RESULTS];
+static uint32_t n_results;
+static struct recorded program;
+
+EXPORT(int32_t, ops_test_open, uint32_t tier)
+{
+    enum bz_status st = cpu_open(&reference, false, 1, &wasm_err);
+    if (st == BZ_OK) st = gpu_ops_open(&gpu, (enum gpu_tier)tier, &wasm_err);
+    return wasm_failed(st) ? -1 : 0;
+}
+
+EXPORT(void, ops_test_close, void)
+{
+    if (reference.close) reference.close(&reference);
+    if (gpu.close) gpu.close(&gpu);
+}
+
+static void defer(struct bench *b, const struct tensor *t, size_t at, bool is_int)
+{
+    (void)b;
+    CHECK(n_results < MAX_RESULTS);
+    results[n_results++] = (struct deferred) { gpu_of(t), at, (size_t)t->rows * t->cols, is_int };
+}
+
+/* Bring the weights of the case to the GPU, in windows of odd size. */
+static enum bz_status upload_all(struct gpu_ops *g)
+{
+    struct upload_window win;
+    enum bz_status st = BZ_OK;
+    while (st == BZ_OK && upload_next(&g->upload, 12345, &win)) {
+        void *bytes = malloc(win.n_bytes);
+        st = source_read(win.src, win.offset, bytes, win.n_bytes, &wasm_err);
+        if (st == BZ_OK) st = upload_give(&g->upload, &win, bytes, &wasm_err);
+        free(bytes);
+    }
+    return st;
+}
+
+static void describe(void)
+{
+    struct buf b = { 0 };
+    double limit = now.nmse > GPU_NMSE ? now.nmse : GPU_NMSE;
+    buf_printf(&b, "{\"op\":\"%s\",\"rows\":%u,\"cols\":%u,\"format\":\"%s\",\"why\":\"%s\"",
+               now.op, now.rows, now.cols, quant_find(now.format)->name, now.why);
+    buf_printf(&b, ",\"limit\":%g,\"program\":%u,\"results\":[", limit, program.program);
+    for (uint32_t i = 0; i < n_results; i++)
+        buf_printf(&b, "%s{\"buffer\":%u,\"at\":%u,\"bytes\":%u}", i ? "," : "", results[i].buffer,
+                   (uint32_t)(uintptr_t)(got.got + results[i].at), (uint32_t)results[i].n * 4);
+    buf_puts(&b, "]}");
+    wasm_give_text(&b);
+}
+
+/* Prepare case i: 1, and the result says what it is and where its results go; 0 past the last; -1 when
+ * it could not be recorded. ops_test_end must follow. */
+EXPORT(int32_t, ops_test_begin, uint32_t i)
+{
+    size_t line;
+    if (!nth_case(i, &now, &line)) return 0;
+    bench_open(&want, &reference, true, line);
+    run_case_on(&want, &now);
+    bench_open(&got, &gpu, true, line);
+    got.defer = defer;
+    n_results = 0;
+    /* The step begins at the case's own position, so that kernels must add the two up. */
+    gpu_ops_begin(&gpu, now.pos);
+    run_case_on(&got, &now);
+    program = gpu_ops_end(&gpu);
+    gpu_write_step(&gpu, now.pos, now.rows);
+    /* Also when recording failed: no window may outlive its weight. */
+    enum bz_status st = upload_all(gpu.ctx);
+    if (got.run.status || want.run.status) {
+        st = got.run.status ? got.run.status : want.run.status;
+        wasm_err = got.run.status ? got.run.err : want.run.err;
+    }
+    describe();
+    return wasm_failed(st) ? -1 : 1;
+}
+
+/* How far the results that the host has brought are off. */
+EXPORT(double, ops_test_nmse, void)
+{
+    for (uint32_t i = 0; i < n_results; i++)
+        if (results[i].is_int) bench_ints(got.got + results[i].at, results[i].n);
+    return got.n_got == want.n_got ? nmse(got.got, want.got, want.n_got) : INFINITY;
+}
+
+EXPORT(void, ops_test_end, void)
+{
+    recorded_free(&program);
+    bench_close(&got);
+    bench_close(&want);
+}
+
+/* Checks inside the cases that failed. */
+EXPORT(int32_t, ops_test_failed, void)
+{
+    return check_failed;
+}

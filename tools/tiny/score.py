@@ -1,0 +1,59 @@
+#!/usr/bin/env python3
+"""Score a model file with Bezel itself on the held-out set: how much does a quantisation cost?
+
+    python3 tools/tiny/score.py MODEL.gguf [--scale 0.2] [--bezel build/bezel]
+
+Needs numpy (to read the tokenizer from the file), no torch.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import evalset  # noqa: E402
+import gguf  # noqa: E402  (tools/gguf.py)
+from tokenizer import Tokenizer  # noqa: E402
+
+
+def load_tokenizer(path):
+    """The tokenizer of a model file."""
+    f = gguf.read(path)
+    merges = [tuple(m.split(" ", 1)) for m in f.get("tokenizer.ggml.merges")]
+    return Tokenizer(f.get("tokenizer.ggml.tokens"), merges)
+
+
+def answer(bezel, model, tokenizer, case):
+    """The raw text that the model writes, special tokens visible."""
+    ids = ",".join(map(str, tokenizer.encode(case.prompt)))
+    out = subprocess.run([bezel, "generate", model, "--ids", ids, "--greedy", "--n", str(case.max_new), "--json"],
+                         check=True, capture_output=True).stdout
+    return tokenizer.decode(json.loads(out)["ids"])
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    p.add_argument("model")
+    p.add_argument("--scale", type=float, default=0.2)
+    p.add_argument("--bezel", default="build/bezel")
+    p.add_argument("--wrong", action="store_true", help="print the wrong answers")
+    args = p.parse_args()
+    tokenizer = load_tokenizer(args.model)
+    groups = {}
+    for case in evalset.cases(scale=args.scale):
+        text = answer(args.bezel, args.model, tokenizer, case)
+        right, total = groups.get(case.group, (0, 0))
+        ok = bool(case.right(text))
+        groups[case.group] = (right + ok, total + 1)
+        if args.wrong and not ok:
+            print(f"{case.group}: {case.prompt!r}\n  want {case.expect!r}\n  got  {text!r}")
+    for group, (right, total) in groups.items():
+        print(f"{group:24s} {100 * right / total:6.1f}% of {total}")
+    right, total = (sum(g[i] for g in groups.values()) for i in range(2))
+    print(f"{'all':24s} {100 * right / total:6.1f}% of {total}")
+
+
+if __name__ == "__main__":
+    main()

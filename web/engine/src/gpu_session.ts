@@ -1,0 +1,196 @@
+// gpu_session - an engine whose weights are on the GPU, and conversations with it.
+//
+// The core records steps; this file brings the weights' bytes, submits the programs and reads tokens back.
+// While text is generated several steps are queued ahead: the kernel that draws a token also moves the
+// position on, so the device needs nothing from here between two tokens.
+
+import { BezelError, type Core, type EnginePtr, type ProgramPtr, type SessionPtr } from './wasm.js';
+import type { Gpu } from './gpu.js';
+import type { Info } from './engine.js';
+import type { Source } from './source.js';
+
+const WINDOW = 4 << 20; // bytes of weights on their way through the wasm heap at a time
+const LOGIT_ROWS = 8; // rows of logits that one step can make
+
+export interface LoadProgress {
+  loaded: number;
+  total: number;
+}
+
+export interface GpuOpenOptions {
+  name?: string;
+  /** No subgroups, even where the device has them. */
+  plain_kernels?: boolean;
+  onProgress?: (p: LoadProgress) => void;
+  signal?: AbortSignal;
+}
+
+export class GpuEngine {
+  private constructor(readonly core: Core, readonly gpu: Gpu, readonly ptr: EnginePtr, readonly info: Info, private readonly sourceId: number) {}
+
+  /** Bind the model and stream its weights to the device, window by window. */
+  static async open(core: Core, source: Source, options: GpuOpenOptions = {}): Promise<GpuEngine> {
+    const gpu = core.gpu;
+    if (!gpu) throw new BezelError('this core was loaded without a GPU', 'device');
+    const id = core.addSource(source);
+    let ptr = 0 as EnginePtr;
+    try {
+      const json = { name: options.name, backend: 'gpu', plain_kernels: options.plain_kernels ?? false, sources: [{ id, name: source.name, size: source.size }] };
+      ptr = core.with(JSON.stringify(json), (p, n) => core.check(core.exports.bz_wasm_engine_open(p, n)));
+      gpu.check();
+      await GpuEngine.upload(core, gpu, ptr, source, options);
+      core.checkNumber(core.exports.bz_wasm_engine_info(ptr));
+      return new GpuEngine(core, gpu, ptr, JSON.parse(core.resultText()) as Info, id);
+    } catch (e) {
+      if (ptr) core.exports.bz_wasm_engine_close(ptr);
+      core.removeSource(id);
+      throw e;
+    }
+  }
+
+  private static async upload(core: Core, gpu: Gpu, engine: EnginePtr, source: Source, options: GpuOpenOptions): Promise<void> {
+    const x = core.exports;
+    const total = x.bz_wasm_gpu_upload_bytes(engine);
+    const window = core.check(x.bz_wasm_alloc(x.bz_wasm_gpu_window_size()));
+    const bytes = core.check(x.bz_wasm_alloc(WINDOW));
+    try {
+      for (let loaded = 0; x.bz_wasm_gpu_upload_next(engine, WINDOW, window);) {
+        options.signal?.throwIfAborted();
+        const view = new DataView(core.memory.buffer, window);
+        const n = view.getUint32(4, true), offset = view.getFloat64(8, true);
+        source.read(offset, new Uint8Array(core.memory.buffer, bytes, n));
+        core.checkNumber(x.bz_wasm_gpu_upload_give(engine, window, bytes));
+        gpu.check();
+        loaded += n;
+        options.onProgress?.({ loaded, total });
+        // Bound what the queue holds, and let cancels and other work in.
+        if (Math.floor(loaded / (16 * WINDOW)) !== Math.floor((loaded - n) / (16 * WINDOW))) await gpu.device.queue.onSubmittedWorkDone();
+      }
+      await gpu.ready();
+    } finally {
+      x.bz_wasm_free(bytes);
+      x.bz_wasm_free(window);
+    }
+  }
+
+  session(context = 0, batch = 512): GpuSession {
+    return new GpuSession(this, this.core.check(this.core.exports.bz_wasm_session_open(this.ptr, context, batch)), batch);
+  }
+
+  tokenize(text: string, bos = true, plain = false): Int32Array {
+    this.core.with(text, (p, n) => this.core.checkNumber(this.core.exports.bz_wasm_tokenize(this.ptr, p, n, +bos, +plain)));
+    return this.core.resultIds();
+  }
+
+  detokenize(ids: Int32Array, specials = false): string {
+    this.core.with(ids, (p, n) => this.core.checkNumber(this.core.exports.bz_wasm_detokenize(this.ptr, p, n, +specials)));
+    return this.core.resultText();
+  }
+
+  close(): void {
+    this.core.exports.bz_wasm_engine_close(this.ptr);
+    this.core.removeSource(this.sourceId);
+  }
+}
+
+export class GpuSession {
+  private decode = 0 as ProgramPtr;
+  private horizon = 0; // positions that the decode program is shaped for
+
+  constructor(readonly engine: GpuEngine, private readonly ptr: SessionPtr, private readonly batch: number) {}
+
+  private get x() {
+    return this.engine.core.exports;
+  }
+
+  close(): void {
+    if (this.decode) this.x.bz_wasm_gpu_program_free(this.decode);
+    this.x.bz_wasm_session_close(this.ptr);
+  }
+
+  /** How many tokens the session holds. */
+  get length(): number {
+    return this.x.bz_wasm_session_length(this.ptr);
+  }
+
+  get tokens(): Int32Array {
+    this.x.bz_wasm_session_tokens(this.ptr);
+    return this.engine.core.resultIds();
+  }
+
+  /** The decode program for a step at `position`, recorded anew when the history has doubled. */
+  private async decodeProgram(position: number): Promise<number> {
+    if (position >= this.horizon) {
+      if (this.decode) this.x.bz_wasm_gpu_program_free(this.decode);
+      this.horizon = Math.max(256, 2 ** Math.ceil(Math.log2(position + 1)));
+      this.decode = this.engine.core.check(this.x.bz_wasm_gpu_decode(this.ptr, this.horizon));
+      await this.engine.gpu.ready();
+    }
+    return this.x.bz_wasm_gpu_program_number(this.decode);
+  }
+
+  /** Keep the first n tokens; says how many really remain (n, or 0 when they must be fed again). */
+  truncate(n: number): number {
+    return this.engine.core.checkNumber(this.x.bz_wasm_session_truncate(this.ptr, n));
+  }
+
+  /** Record reading `ids`, submit it, and free it again. */
+  private async step(ids: Int32Array, nLogits: number, draw: boolean, read?: [buffer: number, into: Uint8Array]): Promise<void> {
+    const { core, gpu } = this.engine;
+    const program = core.with(ids, (p, n) => core.check(this.x.bz_wasm_gpu_feed(this.ptr, p, n, nLogits, +draw)));
+    try {
+      await gpu.ready();
+      const number = this.x.bz_wasm_gpu_program_number(program);
+      if (read) await gpu.submitRead(number, read[0], 0, read[1]);
+      else gpu.submit(number);
+    } finally {
+      this.x.bz_wasm_gpu_program_free(program);
+    }
+  }
+
+  /** Append tokens; onLogits sees the logits of the last `wanted` of them. */
+  async feed(ids: Int32Array, wanted = 0, onLogits?: (position: number, logits: Float32Array) => void): Promise<void> {
+    const start = this.length, quiet = Math.max(0, ids.length - wanted);
+    const n = this.engine.info.n_vocab;
+    for (let at = 0; at < quiet; at += this.batch) await this.step(ids.subarray(at, Math.min(quiet, at + this.batch)), 0, false);
+    for (let at = quiet; at < ids.length; at += LOGIT_ROWS) {
+      const part = ids.subarray(at, Math.min(ids.length, at + LOGIT_ROWS));
+      const rows = new Float32Array(part.length * n);
+      await this.step(part, part.length, false, [this.x.bz_wasm_gpu_logits_buffer(this.ptr), new Uint8Array(rows.buffer)]);
+      for (let i = 0; i < part.length; i++) onLogits?.(start + at + i, rows.subarray(i * n, (i + 1) * n));
+    }
+  }
+
+  /** Append the prompt, then the most likely tokens one after the other, `ahead` of them in flight.
+   *  Leave the loop to stop: what was computed past the last token taken is forgotten. */
+  async *greedy(prompt: Int32Array, ahead = 4): AsyncGenerator<number, void, void> {
+    const { core, gpu } = this.engine;
+    const ids = this.x.bz_wasm_gpu_ids_buffer(this.ptr);
+    const last = (prompt.length - 1) - (prompt.length - 1) % this.batch;
+    for (let at = 0; at < last; at += this.batch) await this.step(prompt.subarray(at, at + this.batch), 0, false);
+    const first = new Int32Array(1);
+    await this.step(prompt.subarray(last), 1, true, [ids, new Uint8Array(first.buffer)]);
+    yield first[0]!;
+    const flight: { into: Int32Array; done: Promise<void> }[] = [];
+    core.checkNumber(this.x.bz_wasm_gpu_resume(this.ptr, first[0]!));
+    let token = first[0]!;
+    try {
+      for (;;) {
+        while (flight.length < ahead && this.x.bz_wasm_gpu_ahead(this.ptr, flight.length + 1) === 0) {
+          const into = new Int32Array(1);
+          const number = await this.decodeProgram(this.length + flight.length);
+          flight.push({ into, done: gpu.submitRead(number, ids, 0, new Uint8Array(into.buffer)) });
+        }
+        const next = flight.shift();
+        if (!next) return; // the context is full
+        await next.done;
+        core.checkNumber(this.x.bz_wasm_gpu_took(this.ptr, token));
+        token = next.into[0]!;
+        yield token;
+      }
+    } finally {
+      await Promise.allSettled(flight.map((f) => f.done));
+    }
+  }
+}
+
