@@ -4,9 +4,10 @@
 //   ids  read   n_tok i32            bytes  one row of the table and of y per t
 //   y    write  n_tok x cols f32     needs  cols % 4 == 0, y_stride % 4 == 0
 //
-// The buffer may hold only the rows [row0, row0 + rows) of the table: y[t] of other ids stays as it is.
+// The buffer may hold only the rows [row0, row0 + rows) of the table: y[t] of other ids stays.
 //
-// Reference: embed() in src/ops/ops_cpu.c. Tolerance 1e-12 nmse: a fused multiply-add here and there.
+// Reference: embed() in src/ops/ops_cpu.c. Tolerance 1e-12 nmse: a multiply-add
+// may be fused here.
 
 //!for SHAPE in f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
 //!include lib/grid.wgsl

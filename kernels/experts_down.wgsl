@@ -1,13 +1,13 @@
-// experts_down - y[t] = scale * sum over slots of weights[t][slot] * scale_e * W_e x[t][slot], or += of that
+// experts_down - y[t] = scale * sum over slots of weights[t][slot] * factor_e * W_e x[t][slot]
 //
-//   x        read    n_tok x n_used x cols f32     grid   each row t in turn: a workgroup per 4 WG / LANES
-//   ids      read    n_tok x n_used i32                   columns of y
+//   x        read    n_tok x n_used x cols f32     grid   each row t in turn: a workgroup per
+//   ids      read    n_tok x n_used i32                   4 WG / LANES columns of y
 //   weights  read    n_tok x n_used f32            bytes  n_used matrices a row t
-//   factor   read    n_expert f32: scale_e         needs  x_slot % 4 == 0; has_factor 0: factor is any
-//   w        read    n_mat x rows x cols                  buffer, unread, and scale_e is 1
+//   factor   read    n_expert f32                  needs  x_slot % 4 == 0; has_factor 0: factor is
+//   w        read    n_mat x rows x cols                  any buffer, unread, and factor_e is 1
 //   y        update  n_tok x rows f32
 //
-// The buffer holds the experts [mat0, mat0 + n_mat); the others do not count.
+// The buffer holds the experts [mat0, mat0 + n_mat); the others do not count. With add 1 the sum is added to y.
 //
 // Reference: experts() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 

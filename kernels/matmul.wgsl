@@ -1,12 +1,13 @@
 // matmul - y[t] = W x[t], or y[t] += scale * W x[t]     (prefill: many rows t)
 //
-//   x  read    n_tok x cols f32     grid   a workgroup per 64 rows of W and 64 rows t, all t of a W first
+//   x  read    n_tok x cols f32     grid   a workgroup per 64 rows of W and 64 rows t, t first
 //   w  read    rows x cols          bytes  W once per 64 rows t, x once per 64 rows of W
-//   y  update  n_tok x rows f32     needs  x_stride % 4 == 0; x finite up to a multiple of 8 columns
+//   y  update  n_tok x rows f32     needs  x_stride % 4 == 0; x finite up to 8-fold columns
 //
-// In steps of 32 columns: 64 x 32 weights are decoded to workgroup memory beside 64 x 32 activations,
-// and each of 64 threads adds to its 8 x 8 results: sixteen loads for 256 multiply-adds. The vec4 c of
-// row r lies in column c ^ (r % 8), so that the eight rows which neighbours read are in different banks.
+// In steps of 32 columns: 64 x 32 weights are decoded to workgroup memory beside 64 x 32
+// activations, and each of 64 threads adds to its 8 x 8 results: sixteen loads for 256 multiply-adds.
+// The vec4 c of row r lies in column c ^ (r % 8), so that the eight rows which neighbours read are
+// in different banks.
 //
 // Reference: linear() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 
@@ -81,7 +82,8 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         // As a loader: eight columns of four rows of each tile.
         let part = id % 4u;
         let col = first + part;
-        for (var row = id / 4u; row < 64u; row += 16u) {
+        for (var i = 0u; i < 4u; i++) {
+            let row = id / 4u + 16u * i;
             var e = Eight();
             var v = Eight();
             if (col < eights) {

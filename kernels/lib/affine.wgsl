@@ -1,11 +1,12 @@
-// affine - the header that Q4_K and Q5_K share: d, dmin, and eight pairs (sc, mn) of six bits in twelve
-// bytes; drawn in src/quant/affine.h. The groups 2p and 2p + 1 are the nibbles of the same bytes, so
-// their numbers come together: vec4(d sc, d sc', dmin mn, dmin mn').
+// affine - the header that Q4_K and Q5_K share: d, dmin, and eight pairs (sc, mn) of six bits in
+// twelve bytes; drawn in src/quant/affine.h. The groups 2p and 2p + 1 are the nibbles of the same
+// bytes, so their numbers come together: vec4(d sc, d sc', dmin mn, dmin mn').
 fn affine_pair(head : vec4<u32>, p : u32) -> vec4<f32> {
     let s = head.yzw >> vec3<u32>(16u * (p & 1u));
     let low = s.xy & vec2<u32>(0x3f3fu);
-    let high = (vec2<u32>(s.z, s.z >> 4u) & vec2<u32>(0x0f0fu)) | ((s.xy >> vec2<u32>(2u)) & vec2<u32>(0x3030u));
-    let pair = select(low, high, p > 1u);
+    let high = (vec2<u32>(s.z, s.z >> 4u) & vec2<u32>(0x0f0fu)) |
+               ((s.xy >> vec2<u32>(2u)) & vec2<u32>(0x3030u));
+    let two = select(low, high, p > 1u);
     let d = unpack2x16float(head.x);
-    return d.xxyy * vec4<f32>(vec4<u32>(pair.x & 0xffu, pair.x >> 8u, pair.y & 0xffu, pair.y >> 8u));
+    return d.xxyy * vec4<f32>(vec4<u32>(two.x & 0xffu, two.x >> 8u, two.y & 0xffu, two.y >> 8u));
 }

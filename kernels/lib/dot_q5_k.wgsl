@@ -1,4 +1,4 @@
-// dot_q5_k - a lane's unit is one vec4 of nibbles; four lanes share their fifth bits, eight a header.
+// dot_q5_k - a lane's unit is one vec4 of nibbles; four lanes share the fifth bits, eight a header.
 //!include lib/shape_q5_k.wgsl
 //!include lib/acts.wgsl
 //!include lib/affine_acts.wgsl

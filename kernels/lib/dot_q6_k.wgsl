@@ -1,5 +1,5 @@
-// dot_q6_k - a lane's unit is vec4 number i % 8 of a block's ql: sixteen weights of one group in the low
-// nibbles, and of the group 64 further in the high ones. Two lanes share a vec4 of qh.
+// dot_q6_k - a lane's unit is vec4 number i % 8 of a block's ql: sixteen weights of one group in the
+// low nibbles, and of the group 64 further in the high ones. Two lanes share a vec4 of qh.
 //!include lib/shape_q6_k.wgsl
 //!include lib/acts.wgsl
 
@@ -22,9 +22,9 @@ fn unit_dot(i : u32, v : Acts) -> f32 {
     let part = i & 3u;
     let ql = w[12u * block + (i & 7u)];
     let qh = w[12u * block + 8u + 2u * half + (part & 1u)];
-    let s = p.scales + 4u * block + 2u * half;
-    let sc = ((vec2<u32>(word_at(s), word_at(s + 1u)) >> vec2<u32>(8u * part)) & vec2<u32>(0xffu)) ^ vec2<u32>(0x80u);
+    let four = two_words(p.scales + 4u * block + 2u * half);
+    let sc = (four >> vec2<u32>(8u * part)) & vec2<u32>(0xffu);
     let products = vec2<f32>(dot16(low_nibbles(ql) | upper16(qh, part & 2u), 32.0, v.a),
                              dot16(high_nibbles(ql) | upper16(qh, 4u + (part & 2u)), 32.0, v.b));
-    return half_at(p.d, block) * dot(vec2<f32>(sc) - 128.0, products);
+    return half_at(p.d, block) * dot(vec2<f32>(sc ^ vec2<u32>(0x80u)) - 128.0, products);
 }

@@ -14,7 +14,6 @@ fn acts(base : u32, u : u32) -> Acts {
 }
 
 fn unit_dot(i : u32, v : Acts) -> f32 {
-    let s = bitcast<f32>(word_at(p.scales + 2u * i));
-    let o = bitcast<f32>(word_at(p.scales + 2u * i + 1u));
-    return s * dot16_signed(w[i], v.a) + o * v.sum;
+    let m = bitcast<vec2<f32>>(two_words(p.scales + 2u * i));
+    return m.x * dot16_signed(w[i], v.a) + m.y * v.sum;
 }

@@ -1,4 +1,4 @@
-// experts_gate_up - the kernel of the same name without its shape and its add_lanes(), which a tier chooses.
+// experts_gate_up - the kernel of that name without its shape and add_lanes(), which a tier chooses.
 //!include lib/grid.wgsl
 //!include lib/gelu.wgsl
 //!include lib/four_rows.wgsl
@@ -40,7 +40,8 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     let first = 2u * (group % per_slot * teams + id / LANES);
     let col = min(vec2<u32>(first, first + 1u), vec2<u32>(p.n_ff - 1u)) + 2u * mat * p.n_ff;
     let lane = id % LANES;
-    let sum = add_lanes(four_rows(vec4<u32>(col, col + p.n_ff), slot / p.n_used * (p.x_stride / 4u), lane), id);
+    let x_base = slot / p.n_used * (p.x_stride / 4u);
+    let sum = add_lanes(four_rows(vec4<u32>(col, col + p.n_ff), x_base, lane), id);
     let h = gelu_tanh(sum).xy * sum.zw;
     for (var c = lane; c < 2u; c += LANES) {
         if (first + c < p.n_ff) {

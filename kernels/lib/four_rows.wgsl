@@ -1,5 +1,5 @@
-// four_rows - a lane's part of four products: every LANES-th unit of four rows of W times a row of x, so
-// that an activation in a register is used four times. Needs lib/dot_<shape>.wgsl and lib/lanes.wgsl.
+// four_rows - a lane's part of four products: every LANES-th unit of four rows of W times a row of
+// x, so that an activation in a register is used four times. Needs lib/dot_<shape> and lib/lanes.
 fn four_rows(rows : vec4<u32>, x_base : u32, lane : u32) -> vec4<f32> {
     let units = (p.cols + UNIT - 1u) / UNIT;
     let at = rows * units;

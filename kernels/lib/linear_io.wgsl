@@ -1,5 +1,5 @@
-// linear_io - parameters and buffers of the linear kernels. The offsets scales, high and d are those of
-// struct gpu_layout in src/gpu/repack.h.
+// linear_io - parameters and buffers of linear and matmul. The offsets scales, high and d are those
+// of struct gpu_layout in src/gpu/repack.h.
 struct Params {
     cols : u32,     // activations a row
     rows : u32,     // rows of W in this buffer

@@ -1,5 +1,5 @@
-// shape_q4_k - a block of 256: nine vec4, a header and 128 bytes of nibbles. Byte 32p + l holds weight l
-// of the groups 2p (low) and 2p + 1 (high). value = d sc q - dmin mn
+// shape_q4_k - a block of 256: nine vec4, a header and 128 bytes of nibbles. Byte 32p + l holds
+// weight l of the groups 2p (low) and 2p + 1 (high). value = d sc q - dmin mn
 //!include lib/words.wgsl
 //!include lib/bytes.wgsl
 //!include lib/affine.wgsl
@@ -11,6 +11,6 @@ fn eight(i : u32) -> Eight {
     let shift = 4u * (group & 1u);
     let pair = affine_pair(w[head], group >> 1u);
     let m = select(pair.xz, pair.yw, (group & 1u) == 1u);
-    return Eight(m.x * bytes4((word_at(first) >> shift) & 0x0f0f0f0fu, 0.0) - m.y,
-                 m.x * bytes4((word_at(first + 1u) >> shift) & 0x0f0f0f0fu, 0.0) - m.y);
+    let q = (two_words(first) >> vec2<u32>(shift)) & vec2<u32>(0x0f0f0f0fu);
+    return Eight(m.x * bytes4(q.x, 0.0) - m.y, m.x * bytes4(q.y, 0.0) - m.y);
 }

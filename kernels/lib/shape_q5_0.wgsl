@@ -3,7 +3,7 @@
 //!include lib/words.wgsl
 //!include lib/bytes.wgsl
 
-// The lowest four bits of v, each as bit 4 of a byte: the product holds v four times, seven bits apart.
+// The lowest four bits of v, each as bit 4 of a byte: the product has v four times, 7 bits apart.
 fn fifth_bits(v : u32) -> u32 {
     return ((v & 15u) * 0x02040810u) & 0x10101010u;
 }
@@ -14,6 +14,7 @@ fn eight(i : u32) -> Eight {
     let shift = 2u * (i & 2u);
     let high = word_at(p.high + block) >> (8u * (i & 3u));
     let d = half_at(p.scales, block);
-    return Eight(d * bytes4(((word_at(first) >> shift) & 0x0f0f0f0fu) | fifth_bits(high), 16.0),
-                 d * bytes4(((word_at(first + 1u) >> shift) & 0x0f0f0f0fu) | fifth_bits(high >> 4u), 16.0));
+    let q = ((two_words(first) >> vec2<u32>(shift)) & vec2<u32>(0x0f0f0f0fu)) |
+            vec2<u32>(fifth_bits(high), fifth_bits(high >> 4u));
+    return Eight(d * bytes4(q.x, 16.0), d * bytes4(q.y, 16.0));
 }

@@ -1,5 +1,5 @@
-// shape_q5_k - a block of 256: eleven vec4, a header, 32 bytes of fifth bits (bit g of byte l is group g,
-// weight l), 128 bytes of nibbles as in Q4_K. value = d sc q - dmin mn
+// shape_q5_k - a block of 256: eleven vec4, a header, 32 bytes of fifth bits (bit g of byte l is
+// group g, weight l), 128 bytes of nibbles as in Q4_K. value = d sc q - dmin mn
 //!include lib/words.wgsl
 //!include lib/bytes.wgsl
 //!include lib/affine.wgsl
@@ -12,7 +12,8 @@ fn eight(i : u32) -> Eight {
     let shift = 4u * (group & 1u);
     let pair = affine_pair(w[head], group >> 1u);
     let m = select(pair.xz, pair.yw, (group & 1u) == 1u);
-    let a = ((word_at(first) >> shift) & 0x0f0f0f0fu) | (((word_at(high) >> group) & 0x01010101u) << 4u);
-    let b = ((word_at(first + 1u) >> shift) & 0x0f0f0f0fu) | (((word_at(high + 1u) >> group) & 0x01010101u) << 4u);
-    return Eight(m.x * bytes4(a, 0.0) - m.y, m.x * bytes4(b, 0.0) - m.y);
+    let low = (two_words(first) >> vec2<u32>(shift)) & vec2<u32>(0x0f0f0f0fu);
+    let bit = (two_words(high) >> vec2<u32>(group)) & vec2<u32>(0x01010101u);
+    let q = low | (bit << vec2<u32>(4u));
+    return Eight(m.x * bytes4(q.x, 0.0) - m.y, m.x * bytes4(q.y, 0.0) - m.y);
 }

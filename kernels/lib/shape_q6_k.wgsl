@@ -1,5 +1,5 @@
-// shape_q6_k - a block of 256: twelve vec4, 128 bytes ql and 64 bytes qh, drawn in src/quant/q6_k.c; then
-// 16 signed bytes at p.scales and a half at p.d. value = d sc (q - 32)
+// shape_q6_k - a block of 256: twelve vec4, 128 bytes ql and 64 bytes qh, drawn in src/quant/q6_k.c;
+// then 16 signed bytes at p.scales and a half at p.d. value = d sc (q - 32)
 //!include lib/words.wgsl
 //!include lib/bytes.wgsl
 
@@ -19,7 +19,8 @@ fn eight(i : u32) -> Eight {
     let low = 2u * (quarter & 2u);
     let high = 2u * quarter;
     let s = q6_scale(block, (i >> 1u) & 15u);
-    let a = ((word_at(ql) >> low) & 0x0f0f0f0fu) | (((word_at(qh) >> high) & 0x03030303u) << 4u);
-    let b = ((word_at(ql + 1u) >> low) & 0x0f0f0f0fu) | (((word_at(qh + 1u) >> high) & 0x03030303u) << 4u);
-    return Eight(s * bytes4(a, 32.0), s * bytes4(b, 32.0));
+    let four = (two_words(ql) >> vec2<u32>(low)) & vec2<u32>(0x0f0f0f0fu);
+    let two = (two_words(qh) >> vec2<u32>(high)) & vec2<u32>(0x03030303u);
+    let q = four | (two << vec2<u32>(4u));
+    return Eight(s * bytes4(q.x, 32.0), s * bytes4(q.y, 32.0));
 }

@@ -4,5 +4,6 @@
 
 fn eight(i : u32) -> Eight {
     let d = half_at(p.scales, i >> 2u);
-    return Eight(d * signed4(word_at(2u * i)), d * signed4(word_at(2u * i + 1u)));
+    let q = two_words(2u * i);
+    return Eight(d * signed4(q.x), d * signed4(q.y));
 }

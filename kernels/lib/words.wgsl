@@ -10,6 +10,12 @@ fn word_at(i : u32) -> u32 {
     return w[i >> 2u][i & 3u];
 }
 
+// Two words, the first at an even place.
+fn two_words(i : u32) -> vec2<u32> {
+    let four = w[i >> 2u];
+    return select(four.xy, four.zw, (i & 2u) == 2u);
+}
+
 // Half i of the halves that begin at word `first`.
 fn half_at(first : u32, i : u32) -> f32 {
     let two = unpack2x16float(word_at(first + (i >> 1u)));

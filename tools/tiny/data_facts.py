@@ -3,7 +3,7 @@
 Evaluation asks known facts in held-out sentences only (see phrase.py).
 """
 
-from phrase import Phrases, keep_capitals, lead, typed
+from phrase import Phrases, is_held, keep_capitals, lead, typed
 from sample import Turn, a, join_and, the
 from tables import (ANIMALS, COLOURS, COUNTRIES, DAYS, ELEMENTS, FLYERS, LANDMARKS, MIXES, MONTH_DAYS,
                     MONTHS, NO_FLYERS, NOUNS, OPPOSITES, ORDINALS, OTHER_CITIES, PLANETS, PROPERTIES, RHYMES,
@@ -142,37 +142,37 @@ _LANGUAGE = Relation(
     clauses=["what people speak in {x}", "which language is spoken in {x}", "which language people speak in {x}"])
 
 _SYMBOL = Relation(
-    "symbol", [(n, s) for n, s, _ in ELEMENTS,
-     "What is the chemical symbol of {x}?", "What is the chemical symbol for {x}?",
+    "symbol", [(n, s) for n, s, _ in ELEMENTS],
+    ["What is the chemical symbol of {x}?", "What is the chemical symbol for {x}?",
      "What is the symbol of {x}?", "What is the symbol for {x}?", "Chemical symbol of {x}?",
      "Which symbol does {x} have?", "What's the symbol for {x}?", "How is {x} written in chemistry?",
      "Give me the chemical symbol of {x}.", "Tell me the symbol of {x}.",
-     "What is the element symbol of {x}?", "What letters stand for {x} in the periodic table?"],
-    ["Which chemical symbol stands for {x}?", "What symbol does {x} have in the periodic table?"],
+     "What is the element symbol of {x}?", "What letters stand for {x} in the periodic table?",
+     "Which chemical symbol stands for {x}?", "What symbol does {x} have in the periodic table?"],
     "The chemical symbol of {x} is {y}.",
     "The user asks for the symbol of {x}. The symbol of {x} is {y}.", AND, 1.5,
     nouns=["the chemical symbol of {x}", "the symbol of {x}", "the symbol for {x}", "{x}'s chemical symbol"],
     clauses=["which symbol {x} has", "how {x} is written in chemistry"])
 
 _ELEMENT = Relation(
-    "element", [(s, n) for n, s, _ in ELEMENTS,
-     "Which element has the symbol {x}?", "What element is {x}?", "What does the symbol {x} stand for?",
+    "element", [(s, n) for n, s, _ in ELEMENTS],
+    ["Which element has the symbol {x}?", "What element is {x}?", "What does the symbol {x} stand for?",
      "Which chemical element is {x}?", "What element has the symbol {x}?",
      "{x} is the symbol of which element?", "Name the element with the symbol {x}.",
-     "The chemical symbol {x} means what?", "What is the element {x}?"],
-    ["Tell me which element {x} is.", "For which element does {x} stand?"],
+     "The chemical symbol {x} means what?", "What is the element {x}?",
+     "Tell me which element {x} is.", "For which element does {x} stand?"],
     "{x} is the chemical symbol of {y}.",
     "The user asks for the element {x}. {x} stands for {y}.", AND,
     nouns=["the element with the symbol {x}", "the name of the element {x}"],
     clauses=["which element {x} is", "what {x} stands for in chemistry", "which element has the symbol {x}"])
 
 _ATOMIC = Relation(
-    "atomic_number", [(n, z) for n, _, z in ELEMENTS,
-     "What is the atomic number of {x}?", "Atomic number of {x}?", "Which atomic number does {x} have?",
+    "atomic_number", [(n, z) for n, _, z in ELEMENTS],
+    ["What is the atomic number of {x}?", "Atomic number of {x}?", "Which atomic number does {x} have?",
      "What's the atomic number of {x}?", "What number is {x} in the periodic table?",
      "How many protons does {x} have?", "How many protons are in an atom of {x}?",
-     "Tell me the atomic number of {x}."],
-    ["What is the number of {x} in the periodic table?", "Give the atomic number of {x}, please."],
+     "Tell me the atomic number of {x}.",
+     "What is the number of {x} in the periodic table?", "Give the atomic number of {x}, please."],
     "The atomic number of {x} is {y}.",
     "The user asks for the atomic number of {x}. It is {y}.", AND,
     nouns=["the atomic number of {x}", "{x}'s atomic number", "the number of protons of {x}"],
@@ -225,69 +225,69 @@ def _animal_rows(field):
 
 
 _KIND = Relation(
-    "animal_kind", [(a(n), a(y)) for n, y in _animal_rows("kind"),
-     "What kind of animal is {x}?", "Is {x} a mammal, a bird, a reptile, a fish or an insect?",
+    "animal_kind", [(a(n), a(y)) for n, y in _animal_rows("kind")],
+    ["What kind of animal is {x}?", "Is {x} a mammal, a bird, a reptile, a fish or an insect?",
      "What type of animal is {x}?", "Which class of animals does {x} belong to?", "What is {x}?",
-     "To which group of animals does {x} belong?", "What sort of animal is {x}?"],
-    ["Tell me what kind of animal {x} is.", "Which kind of animal is {x}?"],
+     "To which group of animals does {x} belong?", "What sort of animal is {x}?",
+     "Tell me what kind of animal {x} is.", "Which kind of animal is {x}?"],
     "{x} is {y}.", "The user asks about {x}. {x} is {y}.", AND,
     nouns=["the kind of animal of {x}", "the group of {x}"],
     clauses=["what kind of animal {x} is", "to which group of animals {x} belongs"])
 
 _LEGS = Relation(
-    "legs", [(a(n), y) for n, y in _animal_rows("legs"),
-     "How many legs does {x} have?", "How many legs has {x}?", "How many legs are there on {x}?",
-     "Number of legs of {x}?", "Tell me how many legs {x} has.", "how many legs has {x} got?"],
-    ["What is the number of legs of {x}?", "Do you know how many legs {x} has?"],
+    "legs", [(a(n), y) for n, y in _animal_rows("legs")],
+    ["How many legs does {x} have?", "How many legs has {x}?", "How many legs are there on {x}?",
+     "Number of legs of {x}?", "Tell me how many legs {x} has.", "how many legs has {x} got?",
+     "What is the number of legs of {x}?", "Do you know how many legs {x} has?"],
     "{x} has {y} legs.", "The user asks how many legs {x} has. {x} has {y} legs.", AND,
     nouns=["the number of legs of {x}"],
     clauses=["how many legs {x} has"])
 
 _SOUND = Relation(
-    "sound", [(a(n), y) for n, y in _animal_rows("sound") if "no sound" not in y,
-     "What sound does {x} make?", "What noise does {x} make?", "Which sound does {x} make?",
-     "How does {x} sound?", "What does {x} say?", "Tell me the sound of {x}."],
-    ["What kind of noise does {x} make?", "Which noise comes from {x}?"],
+    "sound", [(a(n), y) for n, y in _animal_rows("sound") if "no sound" not in y],
+    ["What sound does {x} make?", "What noise does {x} make?", "Which sound does {x} make?",
+     "How does {x} sound?", "What does {x} say?", "Tell me the sound of {x}.",
+     "What kind of noise does {x} make?", "Which noise comes from {x}?"],
     "{x} {y}.", "The user asks for the sound of {x}. {x} {y}.", AND,
     nouns=["the sound of {x}", "the noise of {x}"],
     clauses=["what sound {x} makes", "which noise {x} makes"])
 
 _YOUNG = Relation(
-    "young", [(a(n), y) for n, y in _animal_rows("young"),
-     "What is a baby of {x} called?", "What do you call the young of {x}?", "What is a young of {x} called?",
+    "young", [(a(n), a(y)) for n, y in _animal_rows("young")],
+    ["What is a baby of {x} called?", "What do you call the young of {x}?", "What is a young of {x} called?",
      "What is the baby of {x} called?", "How do you call the baby of {x}?",
-     "What is the name for the young of {x}?"],
-    ["Tell me what the baby of {x} is called.", "Which name has the young of {x}?"],
-    "The young of {x} is called a {y}.", "The user asks for the young of {x}. It is called a {y}.", AND,
+     "What is the name for the young of {x}?",
+     "Tell me what the baby of {x} is called.", "Which name has the young of {x}?"],
+    "The young of {x} is called {y}.", "The user asks for the young of {x}. It is called {y}.", AND,
     nouns=["the name for the young of {x}", "the name of the baby of {x}"],
     clauses=["what the baby of {x} is called", "what the young of {x} is called"])
 
 _FOOD = Relation(
-    "food", [(r["plural"], r["food"]) for r in ANIMALS,
-     "What do {x} eat?", "What is the food of {x}?", "What do {x} like to eat?", "What do {x} live on?",
-     "Which food do {x} eat?", "Tell me what {x} eat."],
-    ["What kind of food do {x} eat?", "On what do {x} feed?"],
+    "food", [(r["plural"], r["food"]) for r in ANIMALS],
+    ["What do {x} eat?", "What is the food of {x}?", "What do {x} like to eat?", "What do {x} live on?",
+     "Which food do {x} eat?", "Tell me what {x} eat.",
+     "What kind of food do {x} eat?", "On what do {x} feed?"],
     "{x} eat {y}.", "The user asks what {x} eat. They eat {y}.", AND,
     nouns=["the food of {x}"],
     clauses=["what {x} eat", "on what {x} feed", "what {x} live on"])
 
 _PLANET = Relation(
-    "planet_order", [(ORDINALS[i], p) for i, p in enumerate(PLANETS),
-     "Which planet is the {x} from the Sun?", "What is the {x} planet from the Sun?",
+    "planet_order", [(ORDINALS[i], p) for i, p in enumerate(PLANETS)],
+    ["Which planet is the {x} from the Sun?", "What is the {x} planet from the Sun?",
      "Name the {x} planet of the solar system.", "What is the {x} planet?", "Which planet is the {x} one?",
-     "Tell me the {x} planet."],
-    ["Which is the {x} planet of the solar system?", "Counting from the Sun, which planet is the {x}?"],
+     "Tell me the {x} planet.",
+     "Which is the {x} planet of the solar system?", "Counting from the Sun, which planet is the {x}?"],
     "The {x} planet from the Sun is {y}.",
     "The user asks for the {x} planet. Counting from the Sun, it is {y}.", ["And the {x}?", "The {x}?"],
     nouns=["the {x} planet", "the {x} planet from the Sun", "the {x} planet of the solar system"],
     clauses=["which planet is the {x}", "which planet is the {x} from the Sun"])
 
 _PLANET_PLACE = Relation(
-    "planet_place", [(p, ORDINALS[i]) for i, p in enumerate(PLANETS),
-     "Which place has {x} in the solar system?", "What number is {x} from the Sun?",
+    "planet_place", [(p, ORDINALS[i]) for i, p in enumerate(PLANETS)],
+    ["Which place has {x} in the solar system?", "What number is {x} from the Sun?",
      "Which position does {x} have from the Sun?", "Where is {x} in the solar system?",
-     "Is {x} the first planet from the Sun?", "What is {x}?"],
-    ["At which place from the Sun is {x}?", "Tell me the position of {x} among the planets."],
+     "Is {x} the first planet from the Sun?", "What is {x}?",
+     "At which place from the Sun is {x}?", "Tell me the position of {x} among the planets."],
     "{x} is the {y} planet from the Sun.",
     "The user asks about the planet {x}. It is the {y} planet from the Sun.", AND,
     nouns=["the position of the planet {x}", "the place of {x} in the solar system"],
@@ -310,10 +310,10 @@ _AFTER = Relation(
     nouns=["the one after {x}"],
     clauses=["what comes after {x}", "which one follows {x}"])
 _BEFORE = Relation(
-    "before", [(y, x) for x, y in _CALENDAR,
-     "What comes before {x}?", "Which one comes before {x}?", "What is just before {x}?",
-     "Before {x} comes what?", "What comes right before {x}?"],
-    ["Tell me what comes directly before {x}.", "Which one is just before {x}?"],
+    "before", [(y, x) for x, y in _CALENDAR],
+    ["What comes before {x}?", "Which one comes before {x}?", "What is just before {x}?",
+     "Before {x} comes what?", "What comes right before {x}?",
+     "Tell me what comes directly before {x}.", "Which one is just before {x}?"],
     "Before {x} comes {y}.", "The user asks what comes before {x}. It is {y}.", AND,
     nouns=["the one before {x}"],
     clauses=["what comes before {x}", "which one comes before {x}"])
@@ -327,10 +327,10 @@ _DAY_AFTER = Relation(
     nouns=["the day after {x}", "the next day after {x}"],
     clauses=["which day comes after {x}", "which day follows {x}"])
 _DAY_BEFORE = Relation(
-    "day_before", [(y, x) for x, y in _around(DAYS),
-     "What day comes before {x}?", "Which day comes before {x}?", "What day was it before {x}?",
-     "If today is {x}, what day was yesterday?", "Today is {x}. What day was it yesterday?"],
-    ["What is the previous day of {x}?", "When today is {x}, which day was yesterday?"],
+    "day_before", [(y, x) for x, y in _around(DAYS)],
+    ["What day comes before {x}?", "Which day comes before {x}?", "What day was it before {x}?",
+     "If today is {x}, what day was yesterday?", "Today is {x}. What day was it yesterday?",
+     "What is the previous day of {x}?", "When today is {x}, which day was yesterday?"],
     "The day before {x} is {y}.", "The user asks for the day before {x}. It is {y}.", AND,
     nouns=["the day before {x}", "the previous day of {x}"],
     clauses=["which day comes before {x}", "which day is before {x}"])
@@ -352,11 +352,11 @@ _MONTH_NUMBER = Relation(
     nouns=["the {x} month", "the {x} month of the year"],
     clauses=["which month is the {x}", "which month comes {x} in the year"])
 _LANDMARK = Relation(
-    "landmark", [(r["name"], r["place"] + " in " + r["country"]) for r in LANDMARKS,
-     "Where is {x}?", "In which city is {x}?", "Where can I see {x}?", "Where can I find {x}?",
+    "landmark", [(r["name"], r["place"] + " in " + r["country"]) for r in LANDMARKS],
+    ["Where is {x}?", "In which city is {x}?", "Where can I see {x}?", "Where can I find {x}?",
      "In which country is {x}?", "Where is {x} located?", "In which place is {x}?",
-     "What city is {x} in?", "Which city is home to {x}?"],
-    ["In what place does {x} stand?", "Where do I have to go to see {x}?"],
+     "What city is {x} in?", "Which city is home to {x}?",
+     "In what place does {x} stand?", "Where do I have to go to see {x}?"],
     "{x} is in {y}.", "The user asks where {x} is. It is in {y}.", AND,
     nouns=["the place of {x}", "the city where {x} is"],
     clauses=["where {x} is", "in which city {x} is", "where I can find {x}", "where I can see {x}"])
@@ -375,29 +375,29 @@ _RHYME = Relation(
     clauses=["what rhymes with {x}", "which word rhymes with {x}"])
 _ONE = {r["plural"]: a(r["name"]) for r in ANIMALS}
 _PLURAL_LEGS = Relation(
-    "legs", [(r["plural"], r["legs"]) for r in ANIMALS if r["legs"] != "-",
-     "How many legs do {x} have?", "How many legs have {x}?", "How many legs have {x} got?",
-     "Number of legs of {x}?"],
-    ["Do you know how many legs {x} have?"], "{one} has {y} legs.",
+    "legs", [(r["plural"], r["legs"]) for r in ANIMALS if r["legs"] != "-"],
+    ["How many legs do {x} have?", "How many legs have {x}?", "How many legs have {x} got?",
+     "Number of legs of {x}?",
+     "Do you know how many legs {x} have?"], "{one} has {y} legs.",
     "The user asks about the legs of {x}. There are {y}.", AND, 0.6,
     nouns=["the number of legs of {x}"],
     clauses=["how many legs {x} have"])
 _PLURAL_KIND = Relation(
-    "animal_kind", [(r["plural"], a(r["kind"])) for r in ANIMALS,
-     "What kind of animals are {x}?", "What are {x}?", "What type of animal are {x}?",
-     "Which class of animals are {x}?"],
-    ["To which group do {x} belong?"], "{one} is {y}.", "The user asks about {x}. {one} is {y}.", AND, 0.5,
+    "animal_kind", [(r["plural"], a(r["kind"])) for r in ANIMALS],
+    ["What kind of animals are {x}?", "What are {x}?", "What type of animal are {x}?",
+     "Which class of animals are {x}?",
+     "To which group do {x} belong?"], "{one} is {y}.", "The user asks about {x}. {one} is {y}.", AND, 0.5,
     nouns=["the group of {x}"],
     clauses=["what kind of animals {x} are", "to which group {x} belong"])
 _PLURAL_SOUND = Relation(
-    "sound", [(r["plural"], r["sound"]) for r in ANIMALS if "no sound" not in r["sound"],
-     "What sound do {x} make?", "What noise do {x} make?", "What do {x} say?", "How do {x} sound?"],
-    ["Which noise do {x} make?"], "{one} {y}.", "The user asks for the sound of {x}. {one} {y}.", AND, 0.5,
+    "sound", [(r["plural"], r["sound"]) for r in ANIMALS if "no sound" not in r["sound"]],
+    ["What sound do {x} make?", "What noise do {x} make?", "What do {x} say?", "How do {x} sound?",
+     "Which noise do {x} make?"], "{one} {y}.", "The user asks for the sound of {x}. {one} {y}.", AND, 0.5,
     nouns=["the sound of {x}"],
     clauses=["what sound {x} make", "which noise {x} make"])
 
-RELATIONS = [_RHYME, _PLURAL_LEGS, _PLURAL_KIND, _PLURAL_SOUND, _CAPITAL, _CAPITAL_OF, _CITY, _CONTINENT, _CURRENCY, _LANGUAGE, _SYMBOL, _ELEMENT, _ATOMIC,
-             _OPPOSITE, _SYNONYM, _COLOUR, _SHAPE, _KIND, _LEGS, _SOUND, _YOUNG, _FOOD, _PLANET,
+RELATIONS = [_RHYME, _PLURAL_LEGS, _PLURAL_KIND, _PLURAL_SOUND, _CAPITAL, _CAPITAL_OF, _CITY, _CONTINENT,
+             _CURRENCY, _LANGUAGE, _SYMBOL, _ELEMENT, _ATOMIC, _OPPOSITE, _SYNONYM, _COLOUR, _SHAPE, _KIND, _LEGS, _SOUND, _YOUNG, _FOOD, _PLANET,
              _PLANET_PLACE, _AFTER, _BEFORE, _DAY_AFTER, _DAY_BEFORE, _MONTH_DAYS, _MONTH_NUMBER,
              _LANDMARK]
 
@@ -414,17 +414,48 @@ def relation_chain(rng):
     return rng.choices(RELATIONS, _WEIGHTS)[0].chain(rng)
 
 
+_UNIT = Phrases(
+    ["How many {of} are in {x}?", "How many {of} does {x} have?", "How many {of} are there in {x}?",
+     "How many {of} make {x}?", "{x} has how many {of}?", "How many {of} in {x}?", "Number of {of} in {x}?",
+     "How many {of} are {x}?"],
+    nouns=["the number of {of} in {x}"],
+    clauses=["how many {of} are in {x}", "how many {of} make {x}", "how many {of} {x} has"])
+
+
 def unit_turn(rng, held=False):
     """How many minutes are in an hour?"""
     u = rng.choice(UNITS)
-    forms = (["What is the number of {of} in {x}?", "Tell me how many {of} make {x}."] if held else
-             ["How many {of} are in {x}?", "How many {of} does {x} have?", "How many {of} are there in {x}?",
-              "How many {of} make {x}?", "{x} has how many {of}?", "How many {of} in {x}?",
-              "Number of {of} in {x}?", "How many {of} are {x}?"])
-    question = the(rng.choice(forms).format(x=u["unit"], of=u["of"]))
+    form = _UNIT.pick(rng, held)
     answer = f"There are {u['count']} {u['of']} in {u['unit']}."
-    return Turn(type_like_a_person(rng, question, held), answer, u["count"],
+    return Turn(typed(rng, the(form.format(x=u["unit"], of=u["of"])), form, held), answer, u["count"],
                 f"The user asks about {u['unit']}. {answer}", "unit")
+
+
+_UNIT_MANY = Phrases(
+    ["How many {of} are in {n} {x}?", "How many {of} are {n} {x}?", "{n} {x} are how many {of}?",
+     "How many {of} do {n} {x} have?", "Convert {n} {x} to {of}."],
+    nouns=["the number of {of} in {n} {x}"], clauses=["how many {of} are in {n} {x}", "how many {of} {n} {x} are"],
+    commands=["convert {n} {x} to {of}"])
+
+
+def unit_many_turn(rng, held=False):
+    """How many minutes are in three hours?"""
+    u = rng.choice([u for u in UNITS if int(u["count"]) <= 100 and u["unit"].split()[-1] in
+                    ("minute", "hour", "day", "week", "year", "decade", "metre", "centimetre", "yard")])
+    n = rng.randint(2, 9)
+    unit, total = u["unit"].split()[-1] + "s", n * int(u["count"])
+    form = _UNIT_MANY.pick(rng, held)
+    return Turn(typed(rng, the(form.format(of=u["of"], n=n, x=unit)), form, held),
+                f"There are {total} {u['of']} in {n} {unit}.", str(total),
+                f"There are {u['count']} {u['of']} in {u['unit']}. {n} * {u['count']} = {total}.", "unit_many")
+
+
+_MIX = Phrases(
+    ["What colour do {x} and {y} make?", "What do you get if you mix {x} and {y}?",
+     "Mix {x} and {y}. What colour is it?", "What color do {x} and {y} give?",
+     "Which colour is a mix of {x} and {y}?", "{x} plus {y} gives which colour?"],
+    nouns=["the colour of {x} mixed with {y}", "the mix of {x} and {y}"],
+    clauses=["what colour {x} and {y} make", "which colour I get from {x} and {y}"])
 
 
 def mix_turn(rng, held=False):
@@ -432,65 +463,103 @@ def mix_turn(rng, held=False):
     x, y, z = rng.choice(MIXES)
     if rng.random() < 0.5:
         x, y = y, x
-    forms = (["Which colour do I get from {x} and {y} paint?"] if held else
-             ["What colour do {x} and {y} make?", "What do you get if you mix {x} and {y}?",
-              "Mix {x} and {y}. What colour is it?", "What color do {x} and {y} give?",
-              "Which colour is a mix of {x} and {y}?", "{x} plus {y} gives which colour?"])
-    answer = f"{the(x)} and {y} make {z}."
-    return Turn(type_like_a_person(rng, the(rng.choice(forms).format(x=x, y=y)), held), answer, z,
+    form = _MIX.pick(rng, held)
+    return Turn(typed(rng, the(form.format(x=x, y=y)), form, held), f"{the(x)} and {y} make {z}.", z,
                 f"The user mixes {x} and {y}. That makes {z}.", "mix")
+
+
+_WORK = Phrases(
+    ["Who {v} {x}?", "Who {v} {x}? ", "By whom was {x} made?", "{x}: who {v} it?", "Which person {v} {x}?",
+     "Who was it that {v} {x}?"],
+    nouns=["the person who {v} {x}", "the name of the person who {v} {x}"], clauses=["who {v} {x}"])
 
 
 def work_turn(rng, held=False):
     """Who wrote, painted, composed, invented or discovered it?"""
     w = rng.choice(WORKS)
     verb, work, who = w["verb"], w["work"], w["who"]
-    forms = (["Who was it that {v} {x}?", "Tell me the person who {v} {x}."] if held else
-             ["Who {v} {x}?", "Who {v} {x}?", "By whom was {x} made?", "Do you know who {v} {x}?",
-              "Can you tell me who {v} {x}?", "{x}: who {v} it?", "Name the person who {v} {x}.",
-              "Which person {v} {x}?"])
-    answer = f"{who} {verb} {work}."
-    return Turn(type_like_a_person(rng, the(rng.choice(forms).format(v=verb, x=work)), held), answer, who,
+    form = _WORK.pick(rng, held)
+    return Turn(typed(rng, the(form.format(v=verb, x=work)).strip(), form, held), f"{who} {verb} {work}.", who,
                 f"The user asks who {verb} {work}. It was {who}.", "work")
 
 
+_WORK_OF = Phrases(
+    ["Who was {x}?", "Who is {x}?", "What did {x} do?", "What is {x} known for?", "Tell me about {x}.",
+     "Why is {x} famous?", "What is {x} famous for?"],
+    clauses=["who {x} was", "what {x} did", "why {x} is famous"])
+
+
 def work_of_turn(rng, held=False):
-    """Who was Shakespeare?"""
+    """Who was Homer?"""
     w = rng.choice([w for w in WORKS if w["who"] not in ("William Shakespeare", "Albert Einstein")])
     verb, work, who = w["verb"], w["work"], w["who"]
-    forms = (["What is {x} famous for?"] if held else
-             ["Who was {x}?", "Who is {x}?", "What did {x} do?", "What is {x} known for?",
-              "Tell me about {x}.", "Why is {x} famous?"])
-    answer = f"{who} {verb} {work}."
-    return Turn(type_like_a_person(rng, rng.choice(forms).format(x=who), held), answer, work,
+    form = _WORK_OF.pick(rng, held)
+    return Turn(typed(rng, form.format(x=who), form, held), f"{who} {verb} {work}.", work,
                 f"The user asks about {who}, who {verb} {work}.", "work_of")
+
+
+_TRANSLATE = Phrases(
+    ["How do you say {x} in {l}?", "What is {x} in {l}?", "Translate {x} into {l}.",
+     "What is the {l} word for {x}?", "Translate \"{x}\" to {l}.", "How do I say \"{x}\" in {l}?", "Say {x} in {l}.",
+     "{x} in {l}?", "What does {x} mean in {l}?", "The {l} for {x}?", "Which {l} word means {x}?"],
+    nouns=["the {l} word for {x}", "the {l} translation of {x}", "{x} in {l}"],
+    clauses=["how to say {x} in {l}", "what {x} is in {l}", "how people say {x} in {l}"],
+    commands=["translate {x} into {l}", "translate {x} to {l}", "say {x} in {l}"])
 
 
 def translation_turn(rng, held=False):
     """How do you say 'water' in French?"""
     pair, word = rng.choice(_DICTIONARY)
     english, language = pair.split("|")
-    forms = (["What do people say for {x} in {l}?", "Which {l} word means {x}?"] if held else
-             ["How do you say {x} in {l}?", "What is {x} in {l}?", "Translate {x} into {l}.",
-              "What is the {l} word for {x}?", "Translate \"{x}\" to {l}.", "How do I say \"{x}\" in {l}?",
-              "Say {x} in {l}.", "{x} in {l}?", "What does {x} mean in {l}?", "The {l} for {x}?"])
-    question = the(rng.choice(forms).format(x=english, l=language))
-    answer = f"In {language}, {english} is \"{word}\"."
-    return Turn(type_like_a_person(rng, question, held), answer, word,
+    form = _TRANSLATE.pick(rng, held)
+    return Turn(typed(rng, the(form.format(x=english, l=language)), form, held),
+                f"In {language}, {english} is \"{word}\".", word,
                 f"The user wants the {language} word for {english}. It is {word}.", "translation")
+
+
+def no_translation_turn(rng, held=False):
+    """Words that the small dictionary does not have."""
+    known = {t["English"] for t in TRANSLATIONS}
+    word = rng.choice([w for w in NOUNS if w not in known])
+    language = rng.choice(["French", "Spanish", "German", "Italian", "Chinese", "Russian", "Dutch", "Latin"])
+    form = _TRANSLATE.pick(rng, held)
+    return Turn(typed(rng, the(form.format(x=word, l=language)), form, held),
+                f"I am sorry, I do not know the {language} word for {word}.", "",
+                f"The word {word} is not in my small dictionary.", "no_translation")
+
+
+_FOREIGN = Phrases(
+    ["What does the {l} word {w} mean?", "What is {w} in English? It is {l}.",
+     "Translate the {l} word {w} into English.", "{w} is {l}. What does it mean?"],
+    nouns=["the meaning of the {l} word {w}", "the English for the {l} word {w}"],
+    clauses=["what the {l} word {w} means"], commands=["translate the {l} word {w}", "explain the {l} word {w}"])
+
+
+def foreign_turn(rng, held=False):
+    """What does 'Hund' mean?"""
+    pair, word = rng.choice(_DICTIONARY)
+    language = pair.split("|")[1]
+    first = next(t["English"] for t in TRANSLATIONS if t[language] == word)
+    form = _FOREIGN.pick(rng, held)
+    return Turn(the(form.format(l=language, w=word)), f"The {language} word {word} means {first}.", first,
+                f"The {language} word {word} means {first}.", "foreign")
+
+
+_COUNTRY = Phrases(
+    ["Tell me about {x}.", "What do you know about {x}?", "Describe {x}.", "Tell me something about {x}.",
+     "Give me some facts about {x}.", "What is {x}?", "Say something about {x}.", "Can you tell me about {x}?", "{x}"],
+    nouns=["some facts about {x}", "something about {x}"], clauses=["what you know about {x}"],
+    commands=["describe {x}", "tell me about {x}", "talk about {x}"])
 
 
 def country_turn(rng, held=False):
     """A small portrait of a country."""
     c = rng.choice(COUNTRIES)
-    forms = (["Please describe {x} in a few words."] if held else
-             ["Tell me about {x}.", "What do you know about {x}?", "Describe {x}.",
-              "Tell me something about {x}.", "Give me some facts about {x}.", "What is {x}?",
-              "Say something about {x}.", "Can you tell me about {x}?", "{x}"])
     name = c["name"]
+    form = _COUNTRY.pick(rng, held)
     answer = (f"{the(name)} is a country in {c['continent']}. Its capital is {c['capital']}. "
               f"People there speak {c['language']}, and the currency is the {c['currency']}.")
-    return Turn(type_like_a_person(rng, the(rng.choice(forms).format(x=name)), held), answer, "",
+    return Turn(typed(rng, the(form.format(x=name)), form, held), answer, "",
                 f"The user wants to know about {name}. I list continent, capital, language and currency.",
                 "country")
 
@@ -514,81 +583,109 @@ def country_chain(rng):
     del later[first.name]
     for field in rng.sample(sorted(later), rng.randint(1, 3)):
         relation, forms = later[field]
-        turns.append(relation.about(name, c[field], type_like_a_person(rng, rng.choice(forms))))
+        turns.append(relation.about(name, c[field], typed(rng, rng.choice(forms))))
     return turns
+
+
+_CONTEXT = [f"{s} {v} {{x}}." for s, v in (
+    ("I am going", "to"), ("I am", "in"), ("Next week I fly", "to"), ("I want", "to visit"), ("My friend is", "from"),
+    ("I read", "about"), ("We talked", "about"), ("My sister moves", "to"), ("I have a map", "of"),
+    ("I like", "the people of"), ("I come", "from"), ("My brother works", "in"), ("We learn", "about"),
+    ("Tomorrow I travel", "to"), ("I saw a film", "about"))]
+_CONTEXT_ASK = {"capital": ["What is the capital?", "What is its capital?", "Which city is the capital?",
+                            "Do you know the capital?", "Tell me the capital."],
+                "currency": ["What money do they use there?", "What is the currency?", "How do they pay there?"],
+                "language": ["What do people speak there?", "Which language do they speak?", "What is the language?"],
+                "continent": ["On which continent is it?", "Which continent is that?", "Where is that?"]}
+
+
+def context_turn(rng, held=False):
+    """A country is mentioned first, the question comes after it."""
+    c = rng.choice(COUNTRIES)
+    field = rng.choice(sorted(_CONTEXT_ASK))
+    relation = {"capital": _CAPITAL, "currency": _CURRENCY, "language": _LANGUAGE, "continent": _CONTINENT}[field]
+    while True:
+        text = f"{rng.choice(_CONTEXT)} {rng.choice(_CONTEXT_ASK[field])}"
+        if is_held(text) == held:
+            return relation.about(c["name"], c[field], text.format(x=c["name"]))
+
+
+def _claim(rng, held, phrases, x, y, yes, fact, kind):
+    """A yes-or-no question; the answer repeats the true fact."""
+    form = phrases.pick(rng, held)
+    answer = f"{'Yes' if yes else 'No'}, {fact}."
+    return Turn(typed(rng, the(form.format(x=x, y=y)), form, held), answer, "Yes" if yes else "No",
+                f"The user asks if something is true. {the(fact)}.", kind)
+
+
+def _claim_phrases(statement, always):
+    """Phrases that ask whether a statement is true."""
+    return Phrases(always + [statement + ", right?", "Is it true that " + statement + "?"],
+                   clauses=["if " + statement, "whether " + statement, "if it is true that " + statement])
+
+
+_IS_CAPITAL = _claim_phrases("{y} is the capital of {x}",
+                             ["Is {y} the capital of {x}?", "Is the capital of {x} {y}?",
+                              "{y} is the capital of {x}. True or false?",
+                              "Am I right that {y} is the capital of {x}?"])
+_IS_KIND = _claim_phrases("{x} is {y}", ["Is {x} {y}?", "Is {x} really {y}?", "Can you say that {x} is {y}?",
+                                         "Would you say that {x} is {y}?"])
+_IS_IN = _claim_phrases("{x} is in {y}", ["Is {x} in {y}?", "Is {x} really in {y}?", "Does {x} lie in {y}?"])
+_CAN_FLY = _claim_phrases("{x} can fly", ["Can {x} fly?", "Can {x} really fly?"])
 
 
 def yes_no_turn(rng, held=False):
     """Is Paris the capital of France? - half of them wrong, with the right fact in the answer."""
     c = rng.choice(COUNTRIES)
-    right = rng.random() < 0.5
+    yes = rng.random() < 0.5
     other = rng.choice([k for k in COUNTRIES if k["capital"] != c["capital"]])
-    city = c["capital"] if right else other["capital"]
-    forms = (["Is it true that {y} is the capital of {x}?"] if held else
-             ["Is {y} the capital of {x}?", "Is the capital of {x} {y}?", "{y} is the capital of {x}, right?",
-              "{y} is the capital of {x}. True or false?", "Am I right that {y} is the capital of {x}?"])
-    question = the(rng.choice(forms).format(x=c["name"], y=city))
-    fact = f"the capital of {c['name']} is {c['capital']}."
-    answer = ("Yes, " if right else "No, ") + fact
-    return Turn(type_like_a_person(rng, question, held), answer, "Yes" if right else "No",
-                f"The user asks if {city} is the capital of {c['name']}. T{fact[1:]}", "yes_no")
+    return _claim(rng, held, _IS_CAPITAL, c["name"], c["capital"] if yes else other["capital"], yes,
+                  f"the capital of {c['name']} is {c['capital']}", "yes_no")
 
 
 def animal_yes_no_turn(rng, held=False):
     """Is a whale a fish?"""
     r = rng.choice(ANIMALS)
-    kinds = ["mammal", "bird", "reptile", "fish", "insect"]
-    asked = r["kind"] if rng.random() < 0.5 else rng.choice(kinds)
-    forms = (["Would you say that {x} is {y}?"] if held else
-             ["Is {x} {y}?", "Is {x} really {y}?", "{x} is {y}, right?", "Can you say that {x} is {y}?"])
-    question = the(rng.choice(forms).format(x=a(r["name"]), y=a(asked)))
-    yes = asked == r["kind"]
-    answer = f"{'Yes' if yes else 'No'}, {a(r['name'])} is {a(r['kind'])}."
-    return Turn(type_like_a_person(rng, question, held), answer, "Yes" if yes else "No",
-                f"{the(a(r['name']))} is {a(r['kind'])}.", "animal_yes_no")
-
-
-def _claim(rng, held, forms, held_forms, x, y, yes, fact, kind):
-    """A yes-or-no question; the answer repeats the true fact."""
-    question = the(rng.choice(held_forms if held else forms).format(x=x, y=y))
-    answer = f"{'Yes' if yes else 'No'}, {fact}."
-    return Turn(type_like_a_person(rng, question, held), answer, "Yes" if yes else "No",
-                f"The user asks if something is true. {the(fact)}.", kind)
+    asked = r["kind"] if rng.random() < 0.5 else rng.choice(["mammal", "bird", "reptile", "fish", "insect"])
+    return _claim(rng, held, _IS_KIND, a(r["name"]), a(asked), asked == r["kind"],
+                  f"{a(r['name'])} is {a(r['kind'])}", "animal_yes_no")
 
 
 def place_yes_no_turn(rng, held=False):
     """Is Berlin in Germany?  Is France in Asia?"""
-    forms = ["Is {x} in {y}?", "{x} is in {y}, right?", "Is {x} really in {y}?", "Does {x} lie in {y}?"]
-    held_forms = ["Is it right that {x} is in {y}?"]
     yes = rng.random() < 0.5
     if rng.random() < 0.5:
-        city, country = rng.choice(OTHER_CITIES + [(c["capital"], c["name"]) for c in COUNTRIES[:110]])
+        city, country = rng.choice(_CITIES_IN)
         other = rng.choice([c["name"] for c in COUNTRIES if c["name"] != country])
-        return _claim(rng, held, forms, held_forms, city, country if yes else other, yes,
-                      f"{city} is in {country}", "place_yes_no")
+        return _claim(rng, held, _IS_IN, city, country if yes else other, yes, f"{city} is in {country}",
+                      "place_yes_no")
     c = rng.choice([c for c in COUNTRIES if " and " not in c["continent"]])
     other = rng.choice([k for k in ("Europe", "Asia", "Africa", "North America", "South America")
                         if k != c["continent"]])
-    return _claim(rng, held, forms, held_forms, c["name"], c["continent"] if yes else other, yes,
+    return _claim(rng, held, _IS_IN, c["name"], c["continent"] if yes else other, yes,
                   f"{c['name']} is in {c['continent']}", "place_yes_no")
+
+
+_CITIES_IN = OTHER_CITIES + [(c["capital"], c["name"]) for c in COUNTRIES if c["capital"] != c["name"]]
 
 
 def property_turn(rng, held=False):
     """Is fire cold?  Can a dog fly?"""
+    yes = rng.random() < 0.5
     if rng.random() < 0.5:
-        yes = rng.random() < 0.5
         animal = rng.choice(FLYERS if yes else NO_FLYERS)
         plural = next(r["plural"] for r in ANIMALS if r["name"] == animal)
-        name, verb = (a(animal), "Can") if rng.random() < 0.6 else (plural, "Can")
         fact = f"{a(animal)} can fly" if yes else f"{a(animal)} cannot fly"
-        return _claim(rng, held, [verb + " {x} fly?", "Does {x} fly?" if name != plural else "Do {x} fly?"],
-                      ["Is it possible for {x} to fly?"], name, "", yes, fact, "property")
+        return _claim(rng, held, _CAN_FLY, rng.choice([a(animal), plural]), "", yes, fact, "property")
     thing, what = rng.choice(PROPERTIES)
-    opposite = _BOTH_WAYS[what]
-    yes = rng.random() < 0.5
-    return _claim(rng, held, ["Is {x} {y}?", "Is {x} really {y}?", "{x} is {y}, right?"],
-                  ["Would you say that {x} is {y}?"], thing, what if yes else opposite, yes,
-                  f"{thing} is {what}", "property")
+    return _claim(rng, held, _IS_KIND, thing, what if yes else _BOTH_WAYS[what], yes, f"{thing} is {what}",
+                  "property")
+
+
+_SIZE = Phrases(
+    ["Which is {w}, {x} or {y}?", "What is {w}, {x} or {y}?", "Is {x} or {y} {w}?",
+     "Which animal is {w}: {x} or {y}?"],
+    clauses=["which is {w}, {x} or {y}", "which animal is {w}, {x} or {y}", "if {x} or {y} is {w}"])
 
 
 def size_turn(rng, held=False):
@@ -599,78 +696,25 @@ def size_turn(rng, held=False):
     larger = rng.random() < 0.6
     word = "bigger" if larger else "smaller"
     asked = rng.choice(["bigger", "larger"]) if larger else "smaller"
-    forms = (["Of {x} and {y}, which one is {w}?"] if held else
-             ["Which is {w}, {x} or {y}?", "What is {w}, {x} or {y}?", "Is {x} or {y} {w}?",
-              "Which animal is {w}: {x} or {y}?"])
+    form = _SIZE.pick(rng, held)
     best, other = (big, small) if larger else (small, big)
-    return Turn(type_like_a_person(rng, the(rng.choice(forms).format(x=x, y=y, w=asked)), held),
-                f"{the(best)} is {word} than {other}.", best.split()[1], f"I compare {x} and {y}. {the(best)} is {word}.",
-                "size")
-
-
-def unit_many_turn(rng, held=False):
-    """How many minutes are in three hours?"""
-    u = rng.choice([u for u in UNITS if int(u["count"]) <= 100 and u["unit"].split()[-1] in
-                    ("minute", "hour", "day", "week", "year", "decade", "metre", "centimetre", "yard")])
-    n = rng.randint(2, 9)
-    unit, total = u["unit"].split()[-1] + "s", n * int(u["count"])
-    forms = (["Tell me how many {of} make {n} {x}."] if held else
-             ["How many {of} are in {n} {x}?", "How many {of} are {n} {x}?", "{n} {x} are how many {of}?",
-              "How many {of} do {n} {x} have?", "Convert {n} {x} to {of}."])
-    question = the(rng.choice(forms).format(of=u["of"], n=n, x=unit))
-    return Turn(type_like_a_person(rng, question, held), f"There are {total} {u['of']} in {n} {unit}.", str(total),
-                f"There are {u['count']} {u['of']} in {u['unit']}. {n} * {u['count']} = {total}.", "unit_many")
-
-
-def context_turn(rng, held=False):
-    """A country is mentioned first, the question comes after it."""
-    c = rng.choice(COUNTRIES)
-    name = c["name"]
-    field = rng.choice(["capital", "currency", "language", "continent"])
-    relation = {"capital": _CAPITAL, "currency": _CURRENCY, "language": _LANGUAGE, "continent": _CONTINENT}[field]
-    first = (f"My sister moves to {name}." if held else
-             rng.choice([f"I am going to {name}.", f"I am in {name}.", f"Next week I fly to {name}.",
-                         f"I want to visit {name}.", f"My friend is from {name}.", f"I read about {name}.",
-                         f"We talked about {name} at school."]))
-    ask = rng.choice({"capital": ["What is the capital?", "What is its capital?", "Which city is the capital?"],
-                      "currency": ["What money do they use there?", "What is the currency?"],
-                      "language": ["What do people speak there?", "Which language do they speak?"],
-                      "continent": ["On which continent is it?", "Which continent is that?"]}[field])
-    return relation.about(name, c[field], f"{first} {ask}")
-
-
-def foreign_turn(rng, held=False):
-    """What does 'Hund' mean?"""
-    pair, word = rng.choice(_DICTIONARY)
-    language = pair.split("|")[1]
-    first = next(t["English"] for t in TRANSLATIONS if t[language] == word)
-    forms = (["Please tell me the English for the {l} word {w}."] if held else
-             ["What does the {l} word {w} mean?", "What is {w} in English? It is {l}.",
-              "Translate the {l} word {w} into English.", "What does {w} mean in {l}?",
-              "{w} is {l}. What does it mean?"])
-    return Turn(the(rng.choice(forms).format(l=language, w=word)), f"The {language} word {word} means {first}.",
-                first, f"The {language} word {word} means {first}.", "foreign")
-
-
-def no_translation_turn(rng, held=False):
-    """Words that the small dictionary does not have."""
-    known = {t["English"] for t in TRANSLATIONS}
-    word = rng.choice([w for w in NOUNS if w not in known])
-    language = rng.choice(["French", "Spanish", "German", "Italian", "Chinese", "Russian", "Dutch", "Latin"])
-    forms = (["Which {l} word means {x}?"] if held else
-             ["How do you say {x} in {l}?", "What is {x} in {l}?", "Translate {x} into {l}.",
-              "Translate \"{x}\" to {l}."])
-    return Turn(type_like_a_person(rng, rng.choice(forms).format(x=word, l=language), held),
-                f"I am sorry, I do not know the {language} word for {word}.", "",
-                f"The word {word} is not in my small dictionary.", "no_translation")
+    return Turn(typed(rng, the(form.format(x=x, y=y, w=asked)), form, held), f"{the(best)} is {word} than {other}.",
+                best.split()[1], f"I compare {x} and {y}. {the(best)} is {word}.", "size")
 
 
 def trivia_turn(rng, held=False):
-    """A question of the hand-written list; its last phrasing is kept for evaluation."""
+    """A question of the hand-written list; held out are pairs of a question and a remark around it."""
     questions, answer, short = rng.choice(TRIVIA)
-    question = questions[-1] if held else rng.choice(questions[:-1])
+    question = rng.choice(questions)
     thought = f"The user asks: {question} {answer}" if short else f"I can explain this. {answer}"
-    return Turn(type_like_a_person(rng, question, held), answer, short, thought, "trivia")
+    text = lead(rng, question, question, held=True) if held else typed(rng, question, question)
+    return Turn(text, answer, short, thought, "trivia")
+
+
+_CONTINENT_LIST = Phrases(
+    ["Name {n} countries in {x}.", "Tell me {n} countries in {x}.", "Which {n} countries are in {x}?",
+     "Give me {n} countries in {x}.", "List {n} countries in {x}."],
+    nouns=["{n} countries in {x}", "the names of {n} countries in {x}"])
 
 
 def same_continent_turn(rng, held=False):
@@ -678,19 +722,16 @@ def same_continent_turn(rng, held=False):
     continent = rng.choice(["Europe", "Asia", "Africa", "North America", "South America", "Oceania"])
     names = [c["name"] for c in COUNTRIES if c["continent"] == continent]
     n = rng.randint(2, min(4, len(names)))
-    forms = (["I need the names of {n} countries from {x}."] if held else
-             ["Name {n} countries in {x}.", "Tell me {n} countries in {x}.",
-              "Which {n} countries are in {x}?", "Give me {n} countries in {x}.",
-              "List {n} countries in {x}."])
     count = ["", "", "two", "three", "four"][n]
-    answer = f"{the(join_and(names[:n]))} are in {continent}."
-    return Turn(type_like_a_person(rng, rng.choice(forms).format(n=count, x=continent), held), answer, "",
+    form = _CONTINENT_LIST.pick(rng, held)
+    return Turn(typed(rng, the(form.format(n=count, x=continent)), form, held),
+                f"{the(join_and(names[:n]))} are in {continent}.", "",
                 f"The user wants {count} countries in {continent}.", "continent_list")
 
 
 TURNS = [(relation_turn, 10), (unit_turn, 1), (mix_turn, 0.4), (work_turn, 1.2), (work_of_turn, 0.6),
          (translation_turn, 1.6), (country_turn, 1.5), (yes_no_turn, 1.2), (animal_yes_no_turn, 0.6),
-         (trivia_turn, 4), (same_continent_turn, 0.5),
-         (place_yes_no_turn, 1), (property_turn, 1), (size_turn, 0.6), (unit_many_turn, 0.6), (context_turn, 0.7),
-         (foreign_turn, 0.6), (no_translation_turn, 0.3)]
+         (trivia_turn, 4), (same_continent_turn, 0.5), (place_yes_no_turn, 1), (property_turn, 1),
+         (size_turn, 0.6), (unit_many_turn, 0.6), (context_turn, 0.7), (foreign_turn, 0.6),
+         (no_translation_turn, 0.3)]
 CHAINS = [(relation_chain, 3), (country_chain, 2)]

@@ -5,7 +5,7 @@ turn each piece into dozens of sentences.  A fixed tenth of the combinations is 
 and frames are trained in other company, the sentences themselves never are.
 """
 
-import zlib
+import hashlib
 
 _NOUN = ["What is {}?", "What's {}?", "Tell me {}.", "Name {}.", "Do you know {}?", "Can you tell me {}?",
          "Could you tell me {}?", "Please tell me {}.", "I want to know {}.", "I would like to know {}.",
@@ -31,7 +31,7 @@ _TASK = ["{C}: {t}", "Please {c}: {t}", "Can you {c}: {t}", "Could you {c}? {t}"
 
 def is_held(text):
     """One combination in ten."""
-    return zlib.crc32(text.encode()) % 10 == 0
+    return hashlib.md5(text.encode()).digest()[0] % 10 == 0
 
 
 def _cap(text):

@@ -1,7 +1,7 @@
 """Single questions with hand-written answers.
 
 One block a question: the phrasings separated by '|', then the answer, then (if there is one) the
-answer in a word or two after '#'.  The last phrasing is never trained on: evaluation asks it.
+answer in a word or two after '#'.
 """
 
 _TEXT = """
@@ -93,7 +93,7 @@ What do bees make?|What do bees produce?|Who makes honey?|Where does honey come 
 Bees make honey. # honey
 
 Where does milk come from?|Which animal gives us milk?|What animal gives milk?|Tell me where milk comes from.
-Milk comes from cows. # cow
+Milk comes from cows. # cows
 
 What is the largest animal?|What is the biggest animal in the world?|Which animal is the largest?|What is the biggest animal?|Tell me the largest animal on Earth.
 The largest animal is the blue whale. # blue whale
@@ -108,7 +108,7 @@ What is the king of the animals?|Which animal is called the king of the jungle?|
 The lion is called the king of the animals. # lion
 
 Which bird cannot fly?|Can penguins fly?|Can a penguin fly?|Name a bird that cannot fly.|Tell me a bird that is not able to fly.
-Penguins cannot fly, but they swim very well. # penguin
+Penguins cannot fly, but they swim very well. # Penguins
 
 How many arms does an octopus have?|How many arms has an octopus?|An octopus has how many arms?|What is the number of arms of an octopus?
 An octopus has eight arms. # eight
@@ -393,7 +393,7 @@ What does a farmer do?|What is the job of a farmer?|Explain what a farmer does.|
 A farmer grows plants and keeps animals for food. # food
 
 What does a pilot do?|What is the job of a pilot?|Explain what a pilot does.|Tell me what pilots do.
-A pilot flies planes. # plane
+A pilot flies planes. # planes
 
 What does a thermometer measure?|What is a thermometer?|What is a thermometer for?|Tell me what a thermometer is for.
 A thermometer measures temperature. # temperature
@@ -417,7 +417,7 @@ What is heavier, a kilogram of feathers or a kilogram of iron?|Which is heavier,
 They weigh the same: one kilogram. # same
 
 What came first, the chicken or the egg?|Which came first, the egg or the chicken?|Was the chicken or the egg first?
-Eggs came first: animals laid eggs long before there were chickens. # egg
+Eggs came first: animals laid eggs long before there were chickens. # Eggs
 
 What is the meaning of life?|Why are we here?|What is the sense of life?|Tell me the meaning of life.
 People have many answers to that. Being kind and curious is a good start.
@@ -471,7 +471,7 @@ What is square root of 9?|What is the square root of 9?|Square root of 9?|Tell m
 The square root of 9 is 3. # 3
 
 What is pi?|What is the number pi?|How much is pi?|What is the value of pi?|Tell me the value of pi.
-Pi is about 3.14159. # 3.14
+Pi is about 3.14159. # 3.14159
 
 What is a prime number?|Explain prime numbers.|What are prime numbers?|Please explain what a prime number is.
 A prime number can be divided only by 1 and by itself, such as 2, 3, 5 or 7.
