@@ -130,7 +130,7 @@ WASM_CFLAGS = --target=wasm32-wasi -std=c11 -O3 -msimd128 -mbulk-memory -msign-e
 WASM_LDFLAGS = --target=wasm32-wasi -mexec-model=reactor -fuse-ld=lld -Wl,--strip-all -Wl,--stack-first \
             -Wl,-z,stack-size=262144
 
-.PHONY: wasm web
+.PHONY: wasm web check-web
 
 wasm: $(WASM_OUT)/bezel.wasm
 
@@ -172,6 +172,10 @@ $(WASM_OUT)/bezel.wasm: $(WASM_OBJ) tools/check_wasm.py
 $(WASM_OUT)/obj/tests/%.o: WASM_CFLAGS += -Itests
 $(WASM_OUT)/ops_test.wasm: $(WASM_OBJ) $(WASM_OUT)/obj/tests/web/ops_test.o
 	$(WASM_CC) $(WASM_LDFLAGS) $^ -o $@
+
+# Everything that needs the module: the Node tool, and the GPU in Node, Deno and Chromium.
+check-web: all web $(WASM_OUT)/ops_test.wasm
+	@tests/web/run.sh $(BUILD)
 
 -include $(WASM_OBJ:.o=.d) $(WASM_OUT)/obj/tests/web/ops_test.d
 

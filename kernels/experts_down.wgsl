@@ -1,4 +1,4 @@
-// experts_down - y[t] = scale * sum over slots of weights[t][slot] * factor_e * W_e x[t][slot]
+// experts_down - y[t] = scale * sum over slots s of weights[t][s] factor_e W_e x[t][s]
 //
 //   x        read    n_tok x n_used x cols f32     grid   each row t in turn: a workgroup per
 //   ids      read    n_tok x n_used i32                   4 WG / LANES columns of y
@@ -7,7 +7,8 @@
 //   w        read    n_mat x rows x cols                  any buffer, unread, and factor_e is 1
 //   y        update  n_tok x rows f32
 //
-// The buffer holds the experts [mat0, mat0 + n_mat); the others do not count. With add 1 the sum is added to y.
+// The buffer holds the experts [mat0, mat0 + n_mat); the others do not count. With add 1 the sum
+// is added to y.
 //
 // Reference: experts() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 

@@ -5,7 +5,7 @@
 //   y  update  n_tok x rows f32     needs  x_stride % 4 == 0; x finite up to 8-fold columns
 //
 // In steps of 32 columns: 64 x 32 weights are decoded to workgroup memory beside 64 x 32
-// activations, and each of 64 threads adds to its 8 x 8 results: sixteen loads for 256 multiply-adds.
+// activations, and each of 64 threads adds to its 8 x 8 results: 16 loads for 256 multiply-adds.
 // The vec4 c of row r lies in column c ^ (r % 8), so that the eight rows which neighbours read are
 // in different banks.
 //

@@ -1,5 +1,5 @@
-// dot_q6_k - a lane's unit is vec4 number i % 8 of a block's ql: sixteen weights of one group in the
-// low nibbles, and of the group 64 further in the high ones. Two lanes share a vec4 of qh.
+// dot_q6_k - a lane's unit is vec4 number i % 8 of a block's ql: sixteen weights of one group in
+// the low nibbles, and of the group 64 further in the high ones. Two lanes share a vec4 of qh.
 //!include lib/shape_q6_k.wgsl
 //!include lib/acts.wgsl
 

@@ -1,4 +1,4 @@
-// experts_gate_up - the kernel of that name without its shape and add_lanes(), which a tier chooses.
+// experts_gate_up - the kernel of that name without its shape and add_lanes(): a tier chooses.
 //!include lib/grid.wgsl
 //!include lib/gelu.wgsl
 //!include lib/four_rows.wgsl

@@ -1,5 +1,5 @@
-// lanes - a workgroup is WG / LANES teams of LANES lanes, both powers of two, WG <= 256; a team adds
-// up, once a kernel.
+// lanes - a workgroup is WG / LANES teams of LANES lanes, both powers of two, WG <= 256; a team
+// adds up, once a kernel.
 override WG : u32 = 64u;
 override LANES : u32 = 32u;
 

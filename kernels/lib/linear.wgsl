@@ -1,4 +1,4 @@
-// linear - the kernel of that name without its shape and add_lanes(), which a tier chooses.
+// linear - the kernel of that name without its shape and add_lanes(): a tier chooses.
 //!include lib/grid.wgsl
 //!include lib/linear_io.wgsl
 //!include lib/four_rows.wgsl

@@ -1,5 +1,5 @@
-// shape_q6_k - a block of 256: twelve vec4, 128 bytes ql and 64 bytes qh, drawn in src/quant/q6_k.c;
-// then 16 signed bytes at p.scales and a half at p.d. value = d sc (q - 32)
+// shape_q6_k - a block of 256: twelve vec4, 128 bytes ql and 64 bytes qh, drawn in
+// src/quant/q6_k.c; then 16 signed bytes at p.scales and a half at p.d. value = d sc (q - 32)
 //!include lib/words.wgsl
 //!include lib/bytes.wgsl
 

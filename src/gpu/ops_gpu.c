@@ -1,53 +1,16 @@
-#include "gpu/ops_gpu.h"
+#include "gpu/ops_gpu_impl.h"
 
-#include <assert.h>
 #include <math.h>
 
 #include "base/mem.h"
 
-#define COUNT(a) (uint32_t)(sizeof(a) / sizeof *(a))
-
-/* ---- small helpers ---- */
-
-static struct gpu_ops *ops_of(const struct run *r)
-{
-    return r->be->ctx;
-}
-
-static struct gpu_binding whole(gpu_buffer b)
-{
-    return (struct gpu_binding) { b, 0, 0 };
-}
-
-static struct gpu_binding act(const struct tensor *t)
-{
-    return whole(gpu_of(t));
-}
-
-/* A vector's buffer, or anything where there is none. */
-static struct gpu_binding vector(const struct gpu_ops *g, const struct weight *w)
-{
-    const struct gpu_weight *gw = w && weight_exists(w) ? w->mem : NULL;
-    return whole(gw ? gw->parts[0].buffer : g->unused);
-}
-
-static uint32_t divide_up(uint64_t n, uint32_t by)
-{
-    return (uint32_t)((n + by - 1) / by);
-}
-
-/* Record one dispatch with the kernel's default constants. */
-static void dispatch(struct run *r, uint32_t kernel, const void *params,
+void gpu_dispatch_op(struct run *r, uint32_t kernel, const void *params,
                      const struct gpu_binding *b, uint32_t n, uint32_t n_groups)
 {
     struct gpu_ops *g = ops_of(r);
     record_dispatch(&g->rec, kernel, NULL, 0, params, b, n, n_groups);
     if (g->rec.status) run_fail(r, g->rec.status, "not enough memory to record a step");
 }
-
-/* The faster file of a kernel, where the device and the tier allow it. */
-#define TIERED(g, NAME)                                                                            \
-    ((uint32_t)((g)->tier == TIER_SUBGROUP ? KERNEL_##NAME##_SUBGROUP : KERNEL_##NAME))
 
 /* ---- memory ---- */
 
@@ -94,8 +57,7 @@ static void gpu_unload(void *ctx, struct weight *w)
     w->mem = NULL;
 }
 
-/* A buffer of at least n_bytes; it grows between recordings. */
-static struct tensor scratch(struct run *r, int which, uint32_t rows, uint32_t cols)
+struct tensor gpu_scratch(struct run *r, int which, uint32_t rows, uint32_t cols)
 {
     struct gpu_ops *g = ops_of(r);
     struct gpu_scratch *s = &g->scratch[which];
@@ -121,36 +83,36 @@ static void add(struct run *r, struct tensor *x, const struct tensor *b)
 {
     struct add_params p = { .n = x->rows * x->cols };
     struct gpu_binding bind[] = { act(b), act(x) };
-    dispatch(r, KERNEL_ADD, &p, bind, COUNT(bind), divide_up(p.n, 256));
+    gpu_dispatch_op(r, KERNEL_ADD, &p, bind, COUNT(bind), divide_up(p.n, 256));
 }
 
 static void scale(struct run *r, struct tensor *x, const struct weight *w)
 {
     struct scale_params p = { .n = x->rows * x->cols };
     struct gpu_binding bind[] = { vector(ops_of(r), w), act(x) };
-    dispatch(r, KERNEL_SCALE, &p, bind, COUNT(bind), divide_up(p.n, 256));
+    gpu_dispatch_op(r, KERNEL_SCALE, &p, bind, COUNT(bind), divide_up(p.n, 256));
 }
 
 static void softcap(struct run *r, struct tensor *x, float cap)
 {
     struct softcap_params p = { .n = x->rows * x->cols, .cap = cap };
     struct gpu_binding bind[] = { act(x) };
-    dispatch(r, KERNEL_SOFTCAP, &p, bind, COUNT(bind), divide_up(p.n, 256));
+    gpu_dispatch_op(r, KERNEL_SOFTCAP, &p, bind, COUNT(bind), divide_up(p.n, 256));
 }
 
 static void copy_rows(struct run *r, struct tensor *y, const struct tensor *x, uint32_t first)
 {
     struct copy_rows_params p = { .n = y->rows * y->cols, .first = first * x->cols };
     struct gpu_binding bind[] = { act(x), act(y) };
-    dispatch(r, KERNEL_COPY_ROWS, &p, bind, COUNT(bind), divide_up(p.n, 256));
+    gpu_dispatch_op(r, KERNEL_COPY_ROWS, &p, bind, COUNT(bind), divide_up(p.n, 256));
 }
 
-static void gelu_mul(struct run *r, struct tensor *x, const struct tensor *b, uint32_t col)
+void gpu_gelu_mul(struct run *r, struct tensor *x, const struct tensor *b, uint32_t col)
 {
     struct gelu_mul_params p = { .rows = x->rows, .cols = x->cols, .b_cols = b->cols, .col = col };
     struct gpu_binding bind[] = { act(b), act(x) };
-    dispatch(r, KERNEL_GELU_MUL, &p, bind, COUNT(bind),
-             divide_up((uint64_t)x->rows * x->cols / 4, 256));
+    gpu_dispatch_op(r, KERNEL_GELU_MUL, &p, bind, COUNT(bind),
+                    divide_up((uint64_t)x->rows * x->cols / 4, 256));
 }
 
 /* ---- norms and rotation ---- */
@@ -163,7 +125,7 @@ static void rms_norm(struct run *r, struct tensor *y, const struct tensor *x,
         .rows = x->rows, .cols = x->cols, .has_w = weight_exists(w), .eps = eps
     };
     struct gpu_binding bind[] = { act(x), vector(g, w), act(y) };
-    dispatch(r, TIERED(g, RMS_NORM), &p, bind, COUNT(bind), x->rows);
+    gpu_dispatch_op(r, TIERED(g, RMS_NORM), &p, bind, COUNT(bind), x->rows);
 }
 
 static void add_norm(struct run *r, struct tensor *x, const struct tensor *branch,
@@ -172,27 +134,34 @@ static void add_norm(struct run *r, struct tensor *x, const struct tensor *branc
     struct gpu_ops *g = ops_of(r);
     struct add_norm_params p = { .rows = x->rows, .cols = x->cols, .has_scale = 0, .eps = eps };
     struct gpu_binding bind[] = { act(branch), vector(g, w), vector(g, NULL), act(x) };
-    dispatch(r, TIERED(g, ADD_NORM), &p, bind, COUNT(bind), x->rows);
+    gpu_dispatch_op(r, TIERED(g, ADD_NORM), &p, bind, COUNT(bind), x->rows);
+}
+
+/* The frequencies' divisors on the device. A model has one such table; it is written when first used. */
+static gpu_buffer divisors(struct gpu_ops *g, const struct rope *rope)
+{
+    if (!rope->div) return 0;
+    if (g->div_of != rope->div) {
+        if (g->div) gpu_buffer_free(g->div);
+        g->div = gpu_buffer_new(divide_up(rope->n_pair, 4) * 16, GPU_STORAGE);
+        gpu_buffer_write(g->div, 0, rope->div, rope->n_pair * 4);
+        g->div_of = rope->div;
+    }
+    return g->div;
 }
 
 static void rope_table(struct run *r, struct tensor *table, const struct rope *rope, uint32_t pos)
 {
     struct gpu_ops *g = ops_of(r);
+    gpu_buffer div = divisors(g, rope);
     struct rope_table_params p = { .rows = table->rows,
                                    .n_pair = rope->n_pair,
                                    .pos_offset = pos - g->base_pos,
-                                   .has_div = 0,
+                                   .has_div = div != 0,
                                    .ratio = powf(rope->base, -2.0f / (float)rope->head_dim) };
-    /* Published files divide by 1 or by 1e30, and pairs past the last 1 are cut off by the model. */
-    for (uint32_t i = 0; rope->div && i < rope->n_pair; i++)
-        if (rope->div[i] != 1.0f) {
-            run_fail(r, BZ_ERR_UNSUPPORTED,
-                     "rope_freqs.weight has factors that the GPU does not do yet");
-            return;
-        }
-    struct gpu_binding bind[] = { whole(g->unused), act(table) };
-    dispatch(r, KERNEL_ROPE_TABLE, &p, bind, COUNT(bind),
-             divide_up((uint64_t)table->rows * rope->n_pair, 64));
+    struct gpu_binding bind[] = { whole(div ? div : g->unused), act(table) };
+    gpu_dispatch_op(r, KERNEL_ROPE_TABLE, &p, bind, COUNT(bind),
+                    divide_up((uint64_t)table->rows * rope->n_pair, 64));
 }
 
 static void head_norm_rope(struct run *r, struct tensor *x, const struct weight *w,
@@ -206,7 +175,7 @@ static void head_norm_rope(struct run *r, struct tensor *x, const struct weight 
                                        .has_w = weight_exists(w),
                                        .eps = eps };
     struct gpu_binding bind[] = { table ? act(table) : whole(g->unused), vector(g, w), act(x) };
-    dispatch(r, TIERED(g, HEAD_NORM_ROPE), &p, bind, COUNT(bind), x->rows * n_head);
+    gpu_dispatch_op(r, TIERED(g, HEAD_NORM_ROPE), &p, bind, COUNT(bind), x->rows * n_head);
 }
 
 static void ple_mix(struct run *r, struct tensor *ple, const struct tensor *proj,
@@ -218,15 +187,14 @@ static void ple_mix(struct run *r, struct tensor *ple, const struct tensor *proj
                                 .proj_scale = proj_scale,
                                 .eps = eps };
     struct gpu_binding bind[] = { act(proj), vector(ops_of(r), w), act(ple) };
-    dispatch(r, KERNEL_PLE_MIX, &p, bind, COUNT(bind), ple->rows * p.n_slice);
+    gpu_dispatch_op(r, KERNEL_PLE_MIX, &p, bind, COUNT(bind), ple->rows * p.n_slice);
 }
 
 /* ---- matrix products ---- */
 
 enum {
-    LINEAR_GROUP_ROWS = 8, /* rows of W that a workgroup of linear takes: 4 WG / LANES */
-    MATMUL_TILE = 64,      /* rows of W, and of x, that a workgroup of matmul takes */
-    MATMUL_FROM = 8,       /* rows of x from which a tile pays */
+    MATMUL_TILE = 64, /* rows of W, and of x, that a workgroup of matmul takes */
+    MATMUL_FROM = 8,  /* rows of x from which a tile pays */
 };
 
 static void embed(struct run *r, struct tensor *y, const struct weight *table,
@@ -245,8 +213,8 @@ static void embed(struct run *r, struct tensor *y, const struct weight *table,
                                   .d = part->layout.d,
                                   .scale = scale_by };
         struct gpu_binding bind[] = { whole(part->buffer), act(ids), act(y) };
-        dispatch(r, (uint32_t)KERNEL_EMBED_F32 + g->shape, &p, bind, COUNT(bind),
-                 divide_up((uint64_t)ids->rows * divide_up(table->cols, 8), 64));
+        gpu_dispatch_op(r, (uint32_t)KERNEL_EMBED_F32 + g->shape, &p, bind, COUNT(bind),
+                        divide_up((uint64_t)ids->rows * divide_up(table->cols, 8), 64));
     }
 }
 
@@ -272,11 +240,11 @@ static void matrix_part(struct run *r, const struct tensor *y, const struct tens
                    "one piece makes both");
     struct gpu_binding bind[] = { act(x), whole(part->buffer), act(y) };
     if (x->rows >= MATMUL_FROM)
-        dispatch(r, (uint32_t)KERNEL_MATMUL_F32 + shape, &p, bind, COUNT(bind),
-                 divide_up(part->rows, MATMUL_TILE) * divide_up(x->rows, MATMUL_TILE));
+        gpu_dispatch_op(r, (uint32_t)KERNEL_MATMUL_F32 + shape, &p, bind, COUNT(bind),
+                        divide_up(part->rows, MATMUL_TILE) * divide_up(x->rows, MATMUL_TILE));
     else
-        dispatch(r, TIERED(g, LINEAR_F32) + shape, &p, bind, COUNT(bind),
-                 divide_up(part->rows, LINEAR_GROUP_ROWS) * x->rows);
+        gpu_dispatch_op(r, TIERED(g, LINEAR_F32) + shape, &p, bind, COUNT(bind),
+                        divide_up(part->rows, LINEAR_GROUP_ROWS) * x->rows);
 }
 
 static void matrix(struct run *r, const struct tensor *y, const struct tensor *x,
@@ -291,7 +259,9 @@ static void linear(struct run *r, struct tensor *y, const struct tensor *x, cons
 {
     matrix(r, y, x, w, 1, false);
     for (const struct lora *l = w->lora; l; l = l->next) {
-        struct tensor z = scratch(r, SCRATCH_FIRST, x->rows, l->a.rows);
+        /* Rows of z are padded to whole loads: what B multiplies there is zero, so it only has to be
+         * finite, as everything in the second scratch is. */
+        struct tensor z = gpu_scratch(r, SCRATCH_SECOND, x->rows, divide_up(l->a.rows, 8) * 8);
         matrix(r, &z, x, &l->a, 1, false);
         matrix(r, y, &z, &l->b, l->scale, true);
     }
@@ -307,8 +277,8 @@ static void kv_write(struct run *r, struct kv *kv, const struct tensor *k, const
                                  .n_slots = kv->k.rows,
                                  .pos_offset = pos - ops_of(r)->base_pos };
     struct gpu_binding bind[] = { act(k), act(v), act(&kv->k), act(&kv->v) };
-    dispatch(r, KERNEL_KV_WRITE, &p, bind, COUNT(bind),
-             divide_up((uint64_t)k->rows * k->cols / 4, 64));
+    gpu_dispatch_op(r, KERNEL_KV_WRITE, &p, bind, COUNT(bind),
+                    divide_up((uint64_t)k->rows * k->cols / 4, 64));
 }
 
 enum {
@@ -340,15 +310,16 @@ static void attention_over_parts(struct run *r, struct tensor *y, const struct t
                                         .window = window,
                                         .pos_offset = pos_offset,
                                         .n_split = n_split };
-    struct tensor partial = scratch(r, SCRATCH_FIRST, q->rows * n_head * n_split, kv->head_dim + 4);
+    struct tensor partial =
+        gpu_scratch(r, SCRATCH_FIRST, q->rows * n_head * n_split, kv->head_dim + 4);
     struct gpu_binding bind[] = { act(q), act(&kv->k), act(&kv->v), act(&partial) };
-    dispatch(r, KERNEL_ATTENTION_SPLIT, &p, bind, COUNT(bind),
-             q->rows * kv->n_kv_head * chunks * n_split);
+    gpu_dispatch_op(r, KERNEL_ATTENTION_SPLIT, &p, bind, COUNT(bind),
+                    q->rows * kv->n_kv_head * chunks * n_split);
     struct attention_merge_params m = { .n_vec = q->rows * n_head,
                                         .head_dim = kv->head_dim,
                                         .n_split = n_split };
     struct gpu_binding merge[] = { act(&partial), act(y) };
-    dispatch(r, KERNEL_ATTENTION_MERGE, &m, merge, COUNT(merge), q->rows * n_head);
+    gpu_dispatch_op(r, KERNEL_ATTENTION_MERGE, &m, merge, COUNT(merge), q->rows * n_head);
 }
 
 static void attention(struct run *r, struct tensor *y, const struct tensor *q, const struct kv *kv,
@@ -373,136 +344,6 @@ static void attention(struct run *r, struct tensor *y, const struct tensor *q, c
                     divide_up((uint64_t)q->rows * group, 32) * kv->n_kv_head);
 }
 
-/* ---- experts ---- */
-
-static void router(struct run *r, struct routing *out, const struct tensor *x,
-                   const struct weight *w, const struct weight *scale_by, float eps)
-{
-    struct gpu_ops *g = ops_of(r);
-    const struct gpu_weight *gw = w->mem;
-    struct tensor scores = scratch(r, SCRATCH_FIRST, x->rows, w->rows);
-    if (gw->shape != GPU_F32 || gw->n_parts != 1 || w->lora) {
-        run_fail(r, BZ_ERR_UNSUPPORTED, "a router on the GPU must be F32 and without adapters");
-        return;
-    }
-    struct router_scores_params p = {
-        .rows = x->rows, .cols = x->cols, .n_expert = w->rows, .eps = eps
-    };
-    struct gpu_binding bind[] = { act(x), whole(gw->parts[0].buffer), vector(g, scale_by),
-                                  act(&scores) };
-    dispatch(r, KERNEL_ROUTER_SCORES, &p, bind, COUNT(bind), x->rows * divide_up(w->rows, 8));
-    struct router_params q = { .rows = x->rows, .n_expert = w->rows, .n_used = out->ids.cols };
-    struct gpu_binding choose[] = { act(&scores), act(&out->ids), act(&out->weights) };
-    dispatch(r, KERNEL_ROUTER, &q, choose, COUNT(choose), x->rows);
-}
-
-/* Experts of one buffer: the first, and how many. */
-static uint32_t first_expert(const struct weight *w, const struct gpu_part *part)
-{
-    return part->row0 / w->rows;
-}
-
-/* h = gelu(gate x) * up x of every (row, slot), gate and up in one tensor. */
-static void gate_up_together(struct run *r, struct tensor *h, const struct tensor *x,
-                             const struct routing *routing, const struct weight *w)
-{
-    const struct gpu_weight *g = w->mem;
-    for (uint32_t i = 0; i < g->n_parts; i++) {
-        const struct gpu_part *part = &g->parts[i];
-        struct experts_gate_up_params p = { .cols = w->cols,
-                                            .n_ff = w->rows / 2,
-                                            .mat0 = first_expert(w, part),
-                                            .n_mat = part->rows / w->rows,
-                                            .n_tok = x->rows,
-                                            .n_used = routing->ids.cols,
-                                            .x_stride = x->cols,
-                                            .scales = part->layout.scales,
-                                            .high = part->layout.high,
-                                            .d = part->layout.d };
-        struct gpu_binding bind[] = { act(x), act(&routing->ids), whole(part->buffer), act(h) };
-        dispatch(r, TIERED(ops_of(r), EXPERTS_GATE_UP_F32) + g->shape, &p, bind, COUNT(bind),
-                 x->rows * p.n_used * divide_up(p.n_ff, LINEAR_GROUP_ROWS / 2));
-    }
-}
-
-/* h = W_e x of every (row, slot). */
-static void experts_matrix(struct run *r, struct tensor *h, const struct tensor *x,
-                           const struct routing *routing, const struct weight *w)
-{
-    const struct gpu_weight *g = w->mem;
-    for (uint32_t i = 0; i < g->n_parts; i++) {
-        const struct gpu_part *part = &g->parts[i];
-        struct experts_linear_params p = { .cols = w->cols,
-                                           .rows = w->rows,
-                                           .mat0 = first_expert(w, part),
-                                           .n_mat = part->rows / w->rows,
-                                           .n_tok = x->rows,
-                                           .n_used = routing->ids.cols,
-                                           .x_stride = x->cols,
-                                           .y_stride = h->cols,
-                                           .scales = part->layout.scales,
-                                           .high = part->layout.high,
-                                           .d = part->layout.d,
-                                           .scale = 1 };
-        struct gpu_binding bind[] = { act(x), act(&routing->ids), whole(part->buffer), act(h) };
-        dispatch(r, TIERED(ops_of(r), EXPERTS_LINEAR_F32) + g->shape, &p, bind, COUNT(bind),
-                 x->rows * p.n_used * divide_up(w->rows, LINEAR_GROUP_ROWS));
-    }
-}
-
-/* y = sum over the slots of weight * scale_e * W_e h. */
-static void experts_sum(struct run *r, struct tensor *y, const struct tensor *h,
-                        const struct routing *routing, const struct experts *e)
-{
-    const struct weight *w = e->down;
-    const struct gpu_weight *g = w->mem;
-    for (uint32_t i = 0; i < g->n_parts; i++) {
-        const struct gpu_part *part = &g->parts[i];
-        struct experts_down_params p = { .cols = w->cols,
-                                         .rows = w->rows,
-                                         .mat0 = first_expert(w, part),
-                                         .n_mat = part->rows / w->rows,
-                                         .n_tok = y->rows,
-                                         .n_used = routing->ids.cols,
-                                         .x_slot = h->cols,
-                                         .y_stride = y->cols,
-                                         .scales = part->layout.scales,
-                                         .high = part->layout.high,
-                                         .d = part->layout.d,
-                                         .has_factor = weight_exists(e->scale),
-                                         .add = i > 0,
-                                         .scale = 1 };
-        struct gpu_binding bind[] = { act(h),
-                                      act(&routing->ids),
-                                      act(&routing->weights),
-                                      vector(ops_of(r), e->scale),
-                                      whole(part->buffer),
-                                      act(y) };
-        dispatch(r, TIERED(ops_of(r), EXPERTS_DOWN_F32) + g->shape, &p, bind, COUNT(bind),
-                 y->rows * divide_up(w->rows, LINEAR_GROUP_ROWS));
-    }
-}
-
-static void experts(struct run *r, struct tensor *y, const struct tensor *x,
-                    const struct routing *routing, const struct experts *e)
-{
-    uint32_t n_ff = e->down->cols, n = x->rows * routing->ids.cols;
-    struct tensor h = scratch(r, SCRATCH_FIRST, n, n_ff);
-    if (e->gate_up->lora || e->gate->lora || e->up->lora || e->down->lora) {
-        run_fail(r, BZ_ERR_UNSUPPORTED, "adapters on experts do not run on the GPU yet");
-        return;
-    }
-    if (weight_exists(e->gate_up)) {
-        gate_up_together(r, &h, x, routing, e->gate_up);
-    } else {
-        struct tensor up = scratch(r, SCRATCH_SECOND, n, n_ff);
-        experts_matrix(r, &h, x, routing, e->gate);
-        experts_matrix(r, &up, x, routing, e->up);
-        gelu_mul(r, &h, &up, 0);
-    }
-    experts_sum(r, y, &h, routing, e);
-}
-
 /* ---- the next token ---- */
 
 enum { ARGMAX_PARTS = 64 };
@@ -510,13 +351,13 @@ enum { ARGMAX_PARTS = 64 };
 void gpu_draw_best(struct run *r, struct tensor *ids, const struct tensor *logits)
 {
     struct gpu_ops *g = ops_of(r);
-    struct tensor parts = scratch(r, SCRATCH_FIRST, ARGMAX_PARTS, 2);
+    struct tensor parts = gpu_scratch(r, SCRATCH_FIRST, ARGMAX_PARTS, 2);
     struct argmax_part_params p = { .n = logits->cols, .first = 0 };
     struct gpu_binding bind[] = { act(logits), act(&parts) };
-    dispatch(r, KERNEL_ARGMAX_PART, &p, bind, COUNT(bind), ARGMAX_PARTS);
+    gpu_dispatch_op(r, KERNEL_ARGMAX_PART, &p, bind, COUNT(bind), ARGMAX_PARTS);
     struct argmax_params q = { .n_parts = ARGMAX_PARTS, .advance = 1 };
     struct gpu_binding best[] = { act(&parts), whole(g->unused), act(ids), whole(g->rec.step) };
-    dispatch(r, KERNEL_ARGMAX, &q, best, COUNT(best), 1);
+    gpu_dispatch_op(r, KERNEL_ARGMAX, &q, best, COUNT(best), 1);
 }
 
 /* ---- open and close ---- */
@@ -526,6 +367,7 @@ static void gpu_close(struct backend *be)
     struct gpu_ops *g = be->ctx;
     for (int k = 0; k < N_GPU_SCRATCH; k++)
         for (uint32_t i = 0; i < g->scratch[k].n; i++) gpu_buffer_free(g->scratch[k].buffers[i]);
+    if (g->div) gpu_buffer_free(g->div);
     gpu_buffer_free(g->unused);
     upload_free(&g->upload);
     recorder_close(&g->rec);
@@ -550,10 +392,10 @@ static const struct backend gpu_backend = {
     .kv_write = kv_write,
     .attention = attention,
     .add_norm = add_norm,
-    .gelu_mul = gelu_mul,
+    .gelu_mul = gpu_gelu_mul,
     .ple_mix = ple_mix,
-    .router = router,
-    .experts = experts,
+    .router = gpu_router,
+    .experts = gpu_experts,
     .add = add,
     .scale = scale,
     .softcap = softcap,

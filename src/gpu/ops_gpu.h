@@ -29,6 +29,8 @@ struct gpu_ops {
     uint32_t horizon;  /* positions that the program is shaped for */
     uint32_t base_pos; /* position of row 0 at recording time */
     struct gpu_scratch scratch[N_GPU_SCRATCH];
+    const float *div_of; /* which table of rotary divisors `div` holds */
+    gpu_buffer div;
     gpu_buffer unused; /* bound where a kernel's optional argument is absent */
 };
 

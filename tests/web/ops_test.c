@@ -74,19 +74,29 @@ static void describe(void)
     wasm_give_text(&b);
 }
 
-/* Prepare case i: 1, and the result says what it is and where its results go; 0 past the last; -1 when
- * it could not be recorded. ops_test_end must follow. */
+/* The op of case i is the result; 0 past the last. */
+EXPORT(int32_t, ops_test_op, uint32_t i)
+{
+    struct op_case c;
+    size_t line;
+    if (!nth_case(i, &c, &line)) return 0;
+    wasm_show(c.op, strlen(c.op));
+    return 1;
+}
+
+/* Prepare case i: 0, and the result says what it is and where its results go; -1 when it could not be
+ * recorded. ops_test_end must follow. */
 EXPORT(int32_t, ops_test_begin, uint32_t i)
 {
     size_t line;
-    if (!nth_case(i, &now, &line)) return 0;
+    nth_case(i, &now, &line);
     bench_open(&want, &reference, true, line);
     run_case_on(&want, &now);
     bench_open(&got, &gpu, true, line);
     got.defer = defer;
     n_results = 0;
     /* The step begins at the case's own position, so that kernels must add the two up. */
-    gpu_ops_begin(&gpu, now.pos);
+    gpu_ops_begin(&gpu, now.pos, now.pos + now.rows);
     run_case_on(&got, &now);
     program = gpu_ops_end(&gpu);
     gpu_write_step(&gpu, now.pos, now.rows);
@@ -97,7 +107,7 @@ EXPORT(int32_t, ops_test_begin, uint32_t i)
         wasm_err = got.run.status ? got.run.err : want.run.err;
     }
     describe();
-    return wasm_failed(st) ? -1 : 1;
+    return wasm_failed(st) ? -1 : 0;
 }
 
 /* How far the results that the host has brought are off. */

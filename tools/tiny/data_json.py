@@ -2,94 +2,119 @@
 
 import json
 
-from sample import Turn
-from tables import CITIES, COUNTRIES, ELEMENTS, FOODS, HOBBIES, LISTS, NAMES, PET_NAMES, PETS
+from phrase import Phrases, is_held
+from sample import Turn, number_word, the
+from tables import CITIES, COUNTRIES, DAYS, ELEMENTS, FOODS, HOBBIES, LISTS, NAMES, PET_NAMES, PETS
 
 _AS_JSON = ["Answer in JSON.", "Reply in JSON.", "As JSON.", "Give the answer as JSON.", "Use JSON.",
-            "Return JSON only.", "Write it as JSON."]
-_AS_JSON_HELD = ["The answer should be JSON.", "I need it in JSON format."]
+            "Return JSON only.", "Write it as JSON.", "The answer should be JSON.", "I need it in JSON format.",
+            "Please answer in JSON.", "Output JSON.", "JSON please.", "In JSON format.", "Only JSON, please.",
+            "Format it as JSON.", "Respond with JSON."]
 
 
-def _json_turn(rng, held, question, data, thought, indent=False):
-    """The model's JSON is the compact-with-spaces form of Python, or indented when asked for."""
-    ask = rng.choice(_AS_JSON_HELD if held else _AS_JSON)
+def _json_turn(rng, held, question, key, data, thought, indent=False):
+    """The model's JSON is the compact-with-spaces form of Python, or indented when asked for.
+
+    Held out are pairs of a question's form (`key`) and a way to ask for JSON.
+    """
+    while True:
+        ask, first = rng.choice(_AS_JSON), rng.random() < 0.3
+        if is_held(f"{key}|{ask}|{first}") == held:
+            break
     if indent:
         ask = ask[:-1] + ", indented."
     text = json.dumps(data, ensure_ascii=False, indent=2 if indent else None)
-    order = rng.random()
-    full = f"{question} {ask}" if order < 0.7 else f"{ask} {question}"
-    return Turn(full, text, text, thought, "json", fixed=True)
+    return Turn(f"{ask} {question}" if first else f"{question} {ask}", text, text, thought, "json", fixed=True)
+
+
+def _listed(words):
+    return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " and " + words[-1]
+
+
+_FIELDS = Phrases(["Give me the {f} of {x}.", "What is the {f} of {x}?", "Show the {f} of {x}.",
+                   "Tell me the {f} of {x}."], nouns=["the {f} of {x}"])
 
 
 def country_json_turn(rng, held=False):
     """The fields asked for, in the order asked for."""
     c = rng.choice(COUNTRIES)
     fields = rng.sample(["capital", "continent", "currency", "language"], rng.randint(1, 4))
-    names = fields[0] if len(fields) == 1 else ", ".join(fields[:-1]) + " and " + fields[-1]
     data = {"country": c["name"].removeprefix("the ")} | {f: c[f] for f in fields}
-    forms = (["I would like the {f} of {x}."] if held else
-             ["Give me the {f} of {x}.", "What is the {f} of {x}?", "Show the {f} of {x}.",
-              "Tell me the {f} of {x}."])
-    return _json_turn(rng, held, rng.choice(forms).format(f=names, x=c["name"]), data,
-                      f"The user wants {names} of {c['name']} as JSON.", indent=rng.random() < 0.15)
+    form = _FIELDS.pick(rng)
+    return _json_turn(rng, held, the(form.format(f=_listed(fields), x=c["name"])), form, data,
+                      f"The user wants {_listed(fields)} of {c['name']} as JSON.", indent=rng.random() < 0.15)
 
 
 def countries_json_turn(rng, held=False):
     """An array of two or three objects."""
     rows = rng.sample(COUNTRIES, rng.randint(2, 3))
     field = rng.choice(["capital", "continent", "currency"])
-    names = ", ".join(c["name"] for c in rows[:-1]) + " and " + rows[-1]["name"]
+    names = _listed([c["name"] for c in rows])
     data = [{"country": c["name"].removeprefix("the "), field: c[field]} for c in rows]
-    return _json_turn(rng, held, f"What is the {field} of {names}?", data,
+    form = _FIELDS.pick(rng)
+    return _json_turn(rng, held, the(form.format(f=field, x=names)), form, data,
                       f"The user wants a JSON array with one object for each of {names}.")
+
+
+_ELEMENT = Phrases(["Give me symbol and number of {x}.", "What are symbol and atomic number of {x}?"],
+                   nouns=["symbol and number of {x}", "symbol and atomic number of {x}"])
 
 
 def element_json_turn(rng, held=False):
     name, symbol, number = rng.choice(ELEMENTS)
-    data = {"element": name, "symbol": symbol, "number": number}
-    forms = (["I would like symbol and atomic number of {x}."] if held else
-             ["Give me symbol and number of {x}.", "What are symbol and atomic number of {x}?"])
-    return _json_turn(rng, held, rng.choice(forms).format(x=name), data,
+    form = _ELEMENT.pick(rng)
+    return _json_turn(rng, held, the(form.format(x=name)), form,
+                      {"element": name, "symbol": symbol, "number": number},
                       f"The user wants symbol and number of {name} as JSON.")
+
+
+_LIST = Phrases(["List {n} {x}.", "Name {n} {x}.", "Give me {n} {x}.", "Show {n} {x}."], nouns=["{n} {x}"],
+                commands=["list {n} {x}", "name {n} {x}"])
 
 
 def list_json_turn(rng, held=False):
     name = rng.choice(sorted(LISTS))
     n = rng.randint(2, min(6, len(LISTS[name])))
-    forms = (["I would like {n} {x}."] if held else
-             ["List {n} {x}.", "Name {n} {x}.", "Give me {n} {x}.", "Show {n} {x}."])
-    return _json_turn(rng, held, rng.choice(forms).format(n=n, x=name), LISTS[name][:n],
+    form = _LIST.pick(rng)
+    return _json_turn(rng, held, the(form.format(n=rng.choice([n, number_word(n)]), x=name)), form, LISTS[name][:n],
                       f"The user wants {n} {name} as a JSON array.")
+
+
+_EXTRACT = Phrases(["Extract {k}: {t}", "Find {k} in: {t}", "Get {k} from: {t}"],
+                   tasks=["extract {k}", "extract {k} from this text", "find {k}", "get {k} from this text"])
 
 
 def extract_turn(rng, held=False):
     """Name, age, city, hobby or pet out of a sentence."""
     name = rng.choice(NAMES)
-    facts = [("age", rng.randint(4, 95)), ("city", rng.choice(CITIES)), ("hobby", rng.choice(HOBBIES)),
-             ("food", rng.choice(FOODS))]
-    facts = rng.sample(facts, rng.randint(1, 3))
+    facts = rng.sample([("age", rng.randint(4, 95)), ("city", rng.choice(CITIES)), ("hobby", rng.choice(HOBBIES)),
+                        ("food", rng.choice(FOODS))], rng.randint(1, 3))
     says = {"age": "is {} years old", "city": "lives in {}", "hobby": "likes {}", "food": "eats {}"}
     text = name + " " + " and ".join(says[k].format(v) for k, v in facts) + "."
-    keys = ["name"] + [k for k, _ in facts]
-    names = ", ".join(keys[:-1]) + " and " + keys[-1]
-    forms = (["Please find {k} in this text: {t}"] if held else
-             ["Extract {k}: {t}", "Extract {k} from this text: {t}", "Find {k} in: {t}",
-              "Get {k} from: {t}"])
-    return _json_turn(rng, held, rng.choice(forms).format(k=names, t=text), {"name": name} | dict(facts),
-                      f"In the text I find {names}.")
+    keys = _listed(["name"] + [k for k, _ in facts])
+    form = _EXTRACT.pick(rng)
+    return _json_turn(rng, held, the(form.format(k=keys, t=text)), form, {"name": name} | dict(facts),
+                      f"In the text I find {keys}.")
+
+
+_OBJECT = Phrases(["Make an object with {t}.", "Write an object with {t}.", "Create an object: {t}."],
+                  nouns=["an object with {t}"],
+                  commands=["make an object with {t}", "build an object from {t}", "create an object with {t}"])
 
 
 def object_turn(rng, held=False):
     """An object from keys and values that the user gives."""
     pairs = {"name": rng.choice(NAMES), "age": rng.randint(4, 95), "city": rng.choice(CITIES),
              "pet": rng.choice(PETS), "pet_name": rng.choice(PET_NAMES), "count": rng.randint(0, 99),
-             "ok": rng.random() < 0.5, "food": rng.choice(FOODS)}
-    keys = rng.sample(sorted(pairs), rng.randint(1, 4))
-    data = {k: pairs[k] for k in keys}
+             "ok": rng.random() < 0.5, "food": rng.choice(FOODS), "day": rng.choice(DAYS), "id": rng.randint(1, 9999)}
+    data = {k: pairs[k] for k in rng.sample(sorted(pairs), rng.randint(1, 4))}
     shown = ", ".join(f"{k} {json.dumps(v) if isinstance(v, bool) else v}" for k, v in data.items())
-    forms = (["Please build an object from: {t}."] if held else
-             ["Make an object with {t}.", "Write an object with {t}.", "Create an object: {t}."])
-    return _json_turn(rng, held, rng.choice(forms).format(t=shown), data, "I write the given keys and values.")
+    form = _OBJECT.pick(rng)
+    return _json_turn(rng, held, the(form.format(t=shown)), form, data, "I write the given keys and values.")
+
+
+_READ = Phrases(["What is the {k} in {t}?", "Read the {k}: {t}", "Which {k} is in this JSON: {t}"],
+                tasks=["read the {k}", "find the {k}", "read the value under {k}", "tell me the {k}"])
 
 
 def read_json_turn(rng, held=False):
@@ -99,9 +124,7 @@ def read_json_turn(rng, held=False):
     keys = rng.sample(sorted(data), rng.randint(2, 4))
     key = rng.choice(keys)
     text = json.dumps({k: data[k] for k in keys})
-    forms = (["Please read the value under {k}: {t}"] if held else
-             ["What is the {k} in {t}?", "Read the {k}: {t}", "Which {k} is in this JSON: {t}"])
-    return Turn(rng.choice(forms).format(k=key, t=text), f"The {key} is {data[key]}.", str(data[key]),
+    return Turn(the(_READ.pick(rng, held).format(k=key, t=text)), f"The {key} is {data[key]}.", str(data[key]),
                 f"The object has the key {key} with the value {data[key]}.", "json_read", fixed=True)
 
 

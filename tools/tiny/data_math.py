@@ -119,7 +119,7 @@ def add_turn(rng, held=False, low=10, high=99):
 
 
 def add_small_turn(rng, held=False):
-    x, y = _operands(rng, 0, 12, None)
+    x, y = _operands(rng, 0, 12, False)
     return _turn(rng, _ADD, held, x, y, "+", x + y, f"{x} + {y} = {x + y}.", "add_small")
 
 

@@ -1,6 +1,7 @@
 """Short stories from a grammar, dialogues, and plain texts without any chat format."""
 
-from sample import Turn, a, the, type_like_a_person
+from phrase import Phrases, typed
+from sample import Turn, a, the
 from tables import CITIES, COUNTRIES, FOODS, HOBBIES, NAMES_F, NAMES_M, SEASONS
 
 _HEROES = ["fox", "cat", "dog", "bear", "mouse", "rabbit", "owl", "horse", "dragon", "robot", "frog",
@@ -45,11 +46,11 @@ _ENDS = ["In the end all was well, and {name} was very happy.",
          "That night {name} slept well and dreamed of the {place}."]
 
 
-def story(rng, hero=None, name=None, place=None):
+def story(rng, hero=None, name=None, place=None, quality=None):
     """About eight sentences with one hero, one friend and one little problem."""
     hero = hero or rng.choice(_HEROES)
     place = place or rng.choice(sorted(_PLACES))
-    words = {"hero": hero, "ah": a(f"{rng.choice(_QUALITIES)} {hero}"),
+    words = {"hero": hero, "ah": a(f"{quality or rng.choice(_QUALITIES)} {hero}"),
              "name": name or rng.choice(NAMES_F + NAMES_M), "place": place, "where": _PLACES[place],
              "friend": rng.choice(_FRIENDS), "thing": rng.choice(_THINGS), "food": rng.choice(FOODS),
              "season": rng.choice(SEASONS)}
@@ -62,28 +63,37 @@ def story(rng, hero=None, name=None, place=None):
     return " ".join(text)
 
 
+_STORY = Phrases(["Tell me a story about {x}.", "Write a short story about {x}.", "A story about {x}.",
+                  "Tell me a short story about {x}.", "Can you tell me a story about {x}?", "story about {x}"],
+                 nouns=["a story about {x}", "a short story about {x}", "a little tale about {x}"],
+                 commands=["tell me a story about {x}", "write a story about {x}", "write a short story about {x}",
+                           "make up a story about {x}", "invent a story about {x}"])
+_ANY_STORY = Phrases(["Tell me a story.", "Write a story.", "Tell me a short story.", "A story please.",
+                      "I want to hear a story."], nouns=["a story", "a short story"],
+                     commands=["tell me a story", "write a story", "make up a story"])
+_CONTINUE = Phrases(["Continue this story: {t}", "Continue: {t}", "What happens next? {t}", "Go on: {t}"],
+                    tasks=["continue this story", "continue the text", "go on with this story", "write what happens next"])
+
+
 def story_turn(rng, held=False):
     """Tell me a story about a fox (in a castle, named Tom)."""
     hero, name = rng.choice(_HEROES), rng.choice(NAMES_F + NAMES_M)
     place = rng.choice(sorted(_PLACES))
     r = rng.random()
-    ask = rng.choice(["Please make up a little tale about {x}."] if held else
-                     ["Tell me a story about {x}.", "Write a short story about {x}.", "A story about {x}.",
-                      "Tell me a short story about {x}.", "Can you tell me a story about {x}?",
-                      "I want a story about {x}.", "Please tell me a story about {x}.",
-                      "Write a story about {x}.", "story about {x}"])
-    if r < 0.1 and not held:
-        question, text = rng.choice(["Tell me a story.", "Write a story.", "Tell me a short story.",
-                                     "A story please.", "I want to hear a story."]), story(rng)
+    if r < 0.1:
+        form, x, text = _ANY_STORY.pick(rng, held), "", story(rng, hero)
     elif r < 0.5:
-        question, text = ask.format(x=a(hero)), story(rng, hero)
-    elif r < 0.7:
-        question, text = ask.format(x=f"{a(hero)} named {name}"), story(rng, hero, name)
-    elif r < 0.85:
-        question, text = ask.format(x=f"{a(hero)} {_PLACES[place]}"), story(rng, hero, place=place)
+        form, x, text = _STORY.pick(rng, held), a(hero), story(rng, hero)
+    elif r < 0.6:
+        form, x = _STORY.pick(rng, held), a(f"{rng.choice(_QUALITIES)} {hero}")
+        text = story(rng, hero, quality=x.split()[1])
+    elif r < 0.8:
+        form, text = _STORY.pick(rng, held), story(rng, hero, name)
+        x = f"{a(hero)} {rng.choice(['named', 'called'])} {name}"
     else:
-        question, text = ask.format(x=f"{a(hero)} called {name}"), story(rng, hero, name)
-    return Turn(type_like_a_person(rng, question), text, hero,
+        form, text = _STORY.pick(rng, held), story(rng, hero, place=place)
+        x = f"{a(hero)} {_PLACES[place]}"
+    return Turn(typed(rng, the(form.format(x=x)), form, held), text, hero,
                 f"The user wants a story about {a(hero)}. I give it a name, a problem, a friend and a good end.",
                 "story")
 
@@ -92,9 +102,8 @@ def continue_turn(rng, held=False):
     """Continue a story that the user begins."""
     text = story(rng)
     cut = text.index(". ", len(text) // 5) + 1
-    ask = ("Please go on with this: " if held else
-           rng.choice(["Continue this story: ", "Continue: ", "What happens next? ", "Go on: "]))
-    return Turn(ask + text[:cut], text[cut + 1:], "", "I continue the story with the same hero.", "continue")
+    return Turn(_CONTINUE.pick(rng, held).format(t=text[:cut]), text[cut + 1:], "",
+                "I continue the story with the same hero.", "continue")
 
 
 def dialogue(rng):

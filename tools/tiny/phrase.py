@@ -86,8 +86,8 @@ def lead(rng, text, key, held=False):
         form = rng.choice(LEADS)
         if is_held(f"{key}|{form}") == held:
             break
-    first = form.split(" ")[0]
-    low = text if first[-1:] in ".!?" else lower_first(text)
+    before = form.split("{l}")[0].rstrip()
+    low = text if before[-1:] in ".!?" else lower_first(text)
     return form.replace("{q}", text).replace("{l}", low)
 
 

@@ -1,0 +1,55 @@
+/* ops_gpu_impl.h - what the files of the GPU backend share. */
+#ifndef BEZEL_GPU_OPS_GPU_IMPL_H
+#define BEZEL_GPU_OPS_GPU_IMPL_H
+
+#include "gpu/ops_gpu.h"
+
+#define COUNT(a) (uint32_t)(sizeof(a) / sizeof *(a))
+
+/* The faster file of a kernel, where the device and the tier allow it. */
+#define TIERED(g, NAME)                                                                            \
+    ((uint32_t)((g)->tier == TIER_SUBGROUP ? KERNEL_##NAME##_SUBGROUP : KERNEL_##NAME))
+
+enum { LINEAR_GROUP_ROWS = 8 }; /* rows of W that a workgroup of linear takes: 4 WG / LANES */
+
+static inline struct gpu_ops *ops_of(const struct run *r)
+{
+    return r->be->ctx;
+}
+
+static inline struct gpu_binding whole(gpu_buffer b)
+{
+    return (struct gpu_binding) { b, 0, 0 };
+}
+
+static inline struct gpu_binding act(const struct tensor *t)
+{
+    return whole(gpu_of(t));
+}
+
+/* A vector's buffer, or anything where there is none. */
+static inline struct gpu_binding vector(const struct gpu_ops *g, const struct weight *w)
+{
+    const struct gpu_weight *gw = w && weight_exists(w) ? w->mem : NULL;
+    return whole(gw ? gw->parts[0].buffer : g->unused);
+}
+
+static inline uint32_t divide_up(uint64_t n, uint32_t by)
+{
+    return (uint32_t)((n + by - 1) / by);
+}
+
+/* Record one dispatch with the kernel's default constants. */
+void gpu_dispatch_op(struct run *r, uint32_t kernel, const void *params,
+                     const struct gpu_binding *b, uint32_t n, uint32_t n_groups);
+
+/* A tensor for values that live within one op; its buffer grows between recordings. */
+struct tensor gpu_scratch(struct run *r, int which, uint32_t rows, uint32_t cols);
+
+void gpu_gelu_mul(struct run *r, struct tensor *x, const struct tensor *b, uint32_t col);
+void gpu_router(struct run *r, struct routing *out, const struct tensor *x, const struct weight *w,
+                const struct weight *scale_by, float eps);
+void gpu_experts(struct run *r, struct tensor *y, const struct tensor *x,
+                 const struct routing *routing, const struct experts *e);
+
+#endif
