@@ -23,7 +23,7 @@ TESTS    = $(TEST_SRC:tests/%.c=$(BUILD)/tests/%)
 C_FILES  = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h' 2>/dev/null)
 FUZZ_SECONDS ?= 60
 
-.PHONY: help all run test check check-again lint format asan fuzz fuzzers bench clean setup
+.PHONY: help all run test check lint format asan fuzz fuzzers bench clean
 .SECONDARY:
 
 help:
@@ -41,8 +41,6 @@ help:
 
 all: $(BUILD)/bezel
 
-setup:
-	@tools/setup.sh
 
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
@@ -64,25 +62,23 @@ $(BUILD)/bench/%: bench/%.c $(TOOL_OBJ) $(BUILD)/libbezel.a
 	$(CC) $(CFLAGS) -MMD -MP $< $(TOOL_OBJ) $(BUILD)/libbezel.a $(LDLIBS) -o $@
 
 # Talk to the model that ships with the repository.
-run: setup
+run:
+	@tools/setup.sh run
 	@$(MAKE) --no-print-directory all
 	@$(BUILD)/bezel chat $(or $(MODEL),models/tiny.gguf)
 
 # Everything that CI checks, in the order in which a mistake is cheapest to find.
-test: setup
+test:
+	@tools/setup.sh test
 	@$(MAKE) --no-print-directory lint
 	@$(MAKE) --no-print-directory check
 	@$(MAKE) --no-print-directory asan
 	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=$(if $(filter command line,$(origin FUZZ_SECONDS)),$(FUZZ_SECONDS),5)
-	@$(MAKE) --no-print-directory check-again
+	@tail -n 1 $(BUILD)/tmp/summary # the tests' own count, where a reader of the log looks for it
 
 # The tests alone, without setup, lint and sanitizers: the quick round while working.
 check: $(TESTS) $(BUILD)/bezel
 	@tests/run.sh $(BUILD)
-
-# The tests' own count comes last, where a reader of the log looks for it.
-check-again:
-	@tail -n 1 $(BUILD)/tmp/summary
 
 lint:
 	@tools/lint.py

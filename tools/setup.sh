@@ -1,21 +1,36 @@
 #!/usr/bin/env bash
 # setup.sh - install what Bezel is built and tested with, and nothing that is already there.
 #
-#   tools/setup.sh          check and, on Debian or Ubuntu, install what is missing
-#   tools/setup.sh --check  only say what is missing (exit 1 when something is)
+#   tools/setup.sh run      what `make run` needs: a compiler and make
+#   tools/setup.sh test     what `make test` needs: also LLVM, Node, a browser, software GPUs
+#   ... --check             only say what is missing (exit 1 when something is)
 #
-# Called by `make run` and `make test`. It may be run as often as you like.
+# On Debian and Ubuntu it installs with apt-get; elsewhere it says what to install by hand. It may be run as
+# often as you like.
 set -euo pipefail
+goal=${1:-test} mode=${2:-}
+[[ $goal == run || $goal == test ]] || { sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 2; }
+
+clang_rt=/usr/lib/llvm-19/lib/clang/19/lib/linux
 
 # command (or file) that shows it is there : Debian package : what it is for
 needs=(
     "make:make:the build"
-    "gcc:gcc:the first compiler"
+    "gcc:gcc:the compiler"
+)
+[[ $goal == test ]] && needs+=(
     "git:git:listing the files to check"
-    "clang-19:clang-19:the second compiler, sanitizers and fuzzing"
-    "clang-format-19:clang-format-19:the style check"
-    "/usr/lib/llvm-19/lib/clang/19/lib/linux/libclang_rt.fuzzer-x86_64.a|/usr/lib/llvm-19/lib/clang/19/lib/linux/libclang_rt.fuzzer-aarch64.a:libclang-rt-19-dev:the sanitizers' run-time"
     "python3:python3:checks and tools (standard library only)"
+    "clang-19:clang-19:the second compiler, WebAssembly, sanitizers and fuzzing"
+    "clang-format-19:clang-format-19:the style check"
+    "$clang_rt/libclang_rt.fuzzer-x86_64.a|$clang_rt/libclang_rt.fuzzer-aarch64.a:libclang-rt-19-dev:the sanitizers' run-time"
+    "wasm-ld-19:lld-19:the WebAssembly linker"
+    "/usr/lib/wasm32-wasi/libc.a:wasi-libc:the C library of the WebAssembly module"
+    "/usr/lib/llvm-19/lib/clang/19/lib/wasi/libclang_rt.builtins-wasm32.a:libclang-rt-19-dev-wasm32:the same, arithmetic"
+    "node:nodejs:the Node host and the tests of the module"
+    "npm:npm:the packages that web/engine/package-lock.json pins"
+    "/usr/lib/chromium/vk_swiftshader_icd.json:chromium:the browser tests, and a GPU in software"
+    "/usr/share/vulkan/icd.d/lvp_icd.x86_64.json|/usr/share/vulkan/icd.d/lvp_icd.aarch64.json:mesa-vulkan-drivers:a second GPU in software, for Deno"
 )
 
 is_there() {
@@ -31,24 +46,25 @@ missing=()
 for need in "${needs[@]}"; do
     IFS=: read -r what package reason <<< "$need"
     is_there "$what" || missing+=("$package")
-    if [[ ${1:-} == --check ]] && ! is_there "$what"; then echo "missing: $package ($reason)"; fi
+    if [[ $mode == --check ]] && ! is_there "$what"; then echo "missing: $package ($reason)"; fi
 done
 
 if [[ ${#missing[@]} -eq 0 ]]; then
-    [[ ${1:-} == --check ]] && echo "everything is there"
+    [[ $mode == --check ]] && echo "everything is there"
     exit 0
 fi
-[[ ${1:-} == --check ]] && exit 1
+[[ $mode == --check ]] && exit 1
 
 if ! command -v apt-get > /dev/null; then
     cat >&2 <<TEXT
 setup: this system has no apt-get, so please install by hand what is missing:
     ${missing[*]}
-  These are Debian's names. Elsewhere: a C11 compiler (gcc 12 or newer), clang, clang-format and
-  compiler-rt of LLVM 19, GNU make, git and Python 3.
-    Fedora:  sudo dnf install gcc make git clang clang-tools-extra compiler-rt python3
-    macOS:   xcode-select --install; brew install llvm@19 make
-  Only gcc (or clang) and make are needed to build: make all
+  These are Debian's names. Elsewhere: a C11 compiler (gcc 12 or newer), GNU make, git, Python 3; clang,
+  clang-format, lld and compiler-rt of LLVM 19 with wasi-libc; Node 20 with npm; Chromium and a software
+  Vulkan driver for the browser tests.
+    Fedora:  sudo dnf install gcc make git python3 clang clang-tools-extra compiler-rt lld wasi-libc-devel nodejs chromium mesa-vulkan-drivers
+    macOS:   xcode-select --install; brew install llvm@19 lld@19 wasi-libc node
+  A C compiler and make are enough for the native tool: make all
 TEXT
     exit 1
 fi

@@ -88,7 +88,7 @@ def render(messages, tools=None, thinking=False, large=False):
         if not open_turn:
             out.add("<|turn>model\n")
             if large and not thinking and now:
-                out.add("<|channel>thought\n<channel|>")
+                out.add("<|channel>thought\n<channel|>", SKIP)  # or small models would learn to write it
         i = _model_message(out, messages, i, role, show_reasoning=now)
         open_turn = i < len(messages) and messages[i]["role"] == "assistant"
     return out.items

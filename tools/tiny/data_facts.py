@@ -3,7 +3,7 @@
 Evaluation asks known facts in held-out sentences only (see phrase.py).
 """
 
-from phrase import Phrases, is_held, keep_capitals, lead, typed
+from phrase import Phrases, draw_pair, keep_capitals, lead, typed
 from sample import Turn, a, join_and, the
 from tables import (ANIMALS, COLOURS, COUNTRIES, DAYS, ELEMENTS, FLYERS, LANDMARKS, MIXES, MONTH_DAYS,
                     MONTHS, NO_FLYERS, NOUNS, OPPOSITES, ORDINALS, OTHER_CITIES, PLANETS, PROPERTIES, RHYMES,
@@ -604,10 +604,8 @@ def context_turn(rng, held=False):
     c = rng.choice(COUNTRIES)
     field = rng.choice(sorted(_CONTEXT_ASK))
     relation = {"capital": _CAPITAL, "currency": _CURRENCY, "language": _LANGUAGE, "continent": _CONTINENT}[field]
-    while True:
-        text = f"{rng.choice(_CONTEXT)} {rng.choice(_CONTEXT_ASK[field])}"
-        if is_held(text) == held:
-            return relation.about(c["name"], c[field], text.format(x=c["name"]))
+    text = " ".join(draw_pair(rng, _CONTEXT, _CONTEXT_ASK[field], held))
+    return relation.about(c["name"], c[field], text.format(x=c["name"]))
 
 
 def _claim(rng, held, phrases, x, y, yes, fact, kind):

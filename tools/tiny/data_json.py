@@ -2,7 +2,7 @@
 
 import json
 
-from phrase import Phrases, is_held
+from phrase import Phrases, draw_pair
 from sample import Turn, number_word, the
 from tables import CITIES, COUNTRIES, DAYS, ELEMENTS, FOODS, HOBBIES, LISTS, NAMES, PET_NAMES, PETS
 
@@ -17,14 +17,24 @@ def _json_turn(rng, held, question, key, data, thought, indent=False):
 
     Held out are pairs of a question's form (`key`) and a way to ask for JSON.
     """
-    while True:
-        ask, first = rng.choice(_AS_JSON), rng.random() < 0.3
-        if is_held(f"{key}|{ask}|{first}") == held:
-            break
+    pair = draw_pair(rng, [key + " "], _AS_JSON, held)
+    if not pair:
+        return None
+    ask, first = pair[1], rng.random() < 0.3
     if indent:
         ask = ask[:-1] + ", indented."
     text = json.dumps(data, ensure_ascii=False, indent=2 if indent else None)
     return Turn(f"{ask} {question}" if first else f"{question} {ask}", text, text, thought, "json", fixed=True)
+
+
+def _again(make):
+    """Call a generator until it finds a pair."""
+    def turn(rng, held=False):
+        found = None
+        while found is None:
+            found = make(rng, held)
+        return found
+    return turn
 
 
 def _listed(words):
@@ -35,6 +45,7 @@ _FIELDS = Phrases(["Give me the {f} of {x}.", "What is the {f} of {x}?", "Show t
                    "Tell me the {f} of {x}."], nouns=["the {f} of {x}"])
 
 
+@_again
 def country_json_turn(rng, held=False):
     """The fields asked for, in the order asked for."""
     c = rng.choice(COUNTRIES)
@@ -45,6 +56,7 @@ def country_json_turn(rng, held=False):
                       f"The user wants {_listed(fields)} of {c['name']} as JSON.", indent=rng.random() < 0.15)
 
 
+@_again
 def countries_json_turn(rng, held=False):
     """An array of two or three objects."""
     rows = rng.sample(COUNTRIES, rng.randint(2, 3))
@@ -60,6 +72,7 @@ _ELEMENT = Phrases(["Give me symbol and number of {x}.", "What are symbol and at
                    nouns=["symbol and number of {x}", "symbol and atomic number of {x}"])
 
 
+@_again
 def element_json_turn(rng, held=False):
     name, symbol, number = rng.choice(ELEMENTS)
     form = _ELEMENT.pick(rng)
@@ -72,6 +85,7 @@ _LIST = Phrases(["List {n} {x}.", "Name {n} {x}.", "Give me {n} {x}.", "Show {n}
                 commands=["list {n} {x}", "name {n} {x}"])
 
 
+@_again
 def list_json_turn(rng, held=False):
     name = rng.choice(sorted(LISTS))
     n = rng.randint(2, min(6, len(LISTS[name])))
@@ -84,6 +98,7 @@ _EXTRACT = Phrases(["Extract {k}: {t}", "Find {k} in: {t}", "Get {k} from: {t}"]
                    tasks=["extract {k}", "extract {k} from this text", "find {k}", "get {k} from this text"])
 
 
+@_again
 def extract_turn(rng, held=False):
     """Name, age, city, hobby or pet out of a sentence."""
     name = rng.choice(NAMES)
@@ -102,6 +117,7 @@ _OBJECT = Phrases(["Make an object with {t}.", "Write an object with {t}.", "Cre
                   commands=["make an object with {t}", "build an object from {t}", "create an object with {t}"])
 
 
+@_again
 def object_turn(rng, held=False):
     """An object from keys and values that the user gives."""
     pairs = {"name": rng.choice(NAMES), "age": rng.randint(4, 95), "city": rng.choice(CITIES),

@@ -1,6 +1,6 @@
 """Arithmetic: worked digit by digit in the thinking channel, answered directly when it is off."""
 
-from phrase import Phrases, is_held, typed
+from phrase import Phrases, draw_pair, typed
 from sample import Turn, number_word, the
 from tables import NAMES_F, NAMES_M
 
@@ -271,10 +271,7 @@ def story_turn(rng, held=False):
     gain = rng.random() < 0.5 or y >= x
     verb = rng.choice(["buys", "finds", "wins", "gets"] if gain else ["loses", "sells", "gives away", "drops"])
     result = x + y if gain else x - y
-    while True:
-        form = rng.choice(_GAIN if gain else _LOSS) + " " + rng.choice(_HOW_MANY)
-        if is_held(form) == held:
-            break
+    form = " ".join(draw_pair(rng, _GAIN if gain else _LOSS, _HOW_MANY, held))
     return Turn(form.format(n=name, x=x, y=y, t=thing, v=verb), f"{name} has {result} {thing}.", str(result),
                 f"{name} starts with {x} {thing}. {x} {'+' if gain else '-'} {y} = {result}.", "word_problem",
                 fixed=True)

@@ -1,11 +1,12 @@
 """Small talk, who the model is, what it cannot know, memory of what the user said, jokes, poems."""
 
-from sample import Turn, a, the, type_like_a_person
+from phrase import Phrases, is_held, lead, typed
+from sample import Turn, a, the
 from tables import (ADJECTIVES, CITIES, COUNTRIES, FOODS, HOBBIES, NAMES, NOUNS, PET_NAMES, PETS)
 
 NAME = "Bezel's tiny model"
 
-# phrasings (the last one is held out) / answers (one is chosen) / thought
+# phrasings / answer / thought
 _INTENTS = """
 Hi|Hello|Hey|Hi there|Hello there|Hey there|Hi!|Hello!|Hello, model|Greetings|Hi bot|Hiya|Yo|Howdy|Hello again
 Hello! How can I help you?
@@ -442,8 +443,6 @@ _UNKNOWN_FORMS = [
     "Why do people {w}?", "How do you {w} a {x}?", "When did {n} die?", "How old is {n}?", "What is {n} famous for?",
     "Is {p} a country?", "Where does {n} live?", "Who won the game between {p} and {k}?", "Do you know {n}?",
     "Have you read {p}?", "What is the plot of {p}?", "Can you explain {p}?", "How do I install {p}?"]
-_UNKNOWN_HELD = ["Have you ever heard of {t}?", "Give me some details about {n}.",
-                 "Could you describe {p} for me?"]
 _TOPICS = ["quantum {x}", "{x} theory", "the {x} protocol", "the {x} crisis", "the {x} war",
            "the {y} {x} effect", "{x} politics", "the philosophy of {x}s", "the {x} algorithm",
            "{y} {x} music", "modern {x} art", "the {x} market", "the law of the {x}",
@@ -467,8 +466,9 @@ _TASKS = ["Write an email to my boss.", "Recommend a movie.", "Recommend a good 
           "Give me legal advice.", "What medicine should I take?", "Compare {c} and {c2}.",
           "Who would win, a {x} or a {x2}?", "Make a diet plan.", "Write a business plan.",
           "What is the square root of {k}7?", "Tell me the plot of a movie.", "Invent a new game.",
-          "Draw a {x} in ASCII.", "Write HTML for a page.", "How do I fix my computer?"]
-_TASKS_HELD = ["Prepare a presentation for my team.", "Which car should I buy?", "Write a speech for me."]
+          "Draw a {x} in ASCII.", "Write HTML for a page.", "How do I fix my computer?", "Prepare a presentation for my team.",
+          "Which car should I buy?", "Write a speech for me.", "Write a report about my week.",
+          "Design a logo.", "Choose a gift for my mother.", "Plan a party for {k} people."]
 _SYLLABLES = ("ba be bo da de do fa fi ga go ka ke ko la le lo ma mi mo na ne no pa po ra re ri ro sa se "
               "si ta te to va ve vi vo za zo bran dor fel gor han kar lin mar nor pel quin rath sten "
               "tor ul ven wex zim").split()
@@ -487,11 +487,26 @@ UNKNOWN_NOW = _blocks(_UNKNOWN_NOW)
 JOKES = [tuple(line.split("|")) for line in _JOKES.strip().splitlines()]
 
 
+_REMARKS = ["Well, {l}", "So, {l}", "Oh, {l}", "Hmm, {l}", "Hey, {l}", "Okay, {l}", "By the way, {l}", "Ah, {l}",
+            "Now, {l}", "{q} my friend", "{q} then", "{q} now", "{q} please", "Bezel, {l}", "{q} Bezel", "And {l}",
+            "But {l}", "Hello, {l}", "Hi, {l}", "Right, {l}", "{q} really", "{q} again"]
+
+
 def intent_turn(rng, held=False):
-    """Small talk from the table."""
-    questions, answer, thought = rng.choice(INTENTS)
-    question = questions[-1] if held else rng.choice(questions[:-1])
-    if rng.random() < 0.3 and question[-1].isalpha():
+    """Small talk from the table, sometimes with a small word around it (a tenth of the pairs held out)."""
+    while True:
+        questions, answer, thought = rng.choice(INTENTS)
+        question, form = rng.choice(questions), rng.choice(_REMARKS)
+        if is_held(f"{question}|{form}") == held:
+            break
+    if held or rng.random() < 0.3:
+        mark = question[-1] if question[-1] in "?!." else ""
+        text = question.rstrip("?!.")
+        low = text if text.split(" ")[0] in ("I", "I'm") else text[:1].lower() + text[1:]
+        question = form.format(q=text, l=low) + mark
+    if held:
+        return Turn(question, answer, "", thought, "talk")
+    if rng.random() < 0.2 and question[-1].isalpha():
         question += rng.choice(".!")
     return Turn(_casual(rng, question), answer, "", thought, "talk")
 
@@ -506,23 +521,29 @@ def _casual(rng, text):
     return text
 
 
+_FEEL = ["I am {x}.", "I'm {x}.", "I feel {x}.", "I'm feeling {x}.", "I am so {x}.", "I'm very {x} today.",
+         "Today I am {x}.", "I feel {x} today.", "I am feeling {x} today.", "I'm a bit {x}.", "I'm {x} today.",
+         "I have been {x} all day.", "Right now I am {x}.", "I feel so {x}.", "I am really {x}."]
+
+
 def feeling_turn(rng, held=False):
     """I'm feeling sad today."""
-    words, answer = rng.choice(_FEELINGS)
-    word = rng.choice(words.split("|"))
-    forms = (["I have been {x} all day.", "Right now I am {x}."] if held else
-             ["I am {x}.", "I'm {x}.", "I feel {x}.", "I'm feeling {x}.", "I am so {x}.", "I'm very {x} today.",
-              "Today I am {x}.", "I feel {x} today.", "I am feeling {x} today.", "I'm a bit {x}.", "I'm {x} today."])
-    return Turn(_casual(rng, rng.choice(forms).format(x=word)), answer, "", f"The user is {word}. I reply kindly.",
-                "feeling")
+    while True:
+        words, answer = rng.choice(_FEELINGS)
+        word, form = rng.choice(words.split("|")), rng.choice(_FEEL)
+        if is_held(f"{word}|{form}") == held:
+            break
+    return Turn(_casual(rng, form.format(x=word)), answer, "", f"The user is {word}. I reply kindly.", "feeling")
+
+
+_FAVOURITE = Phrases(["What is your favourite {x}?", "What is your favorite {x}?", "What's your favorite {x}?",
+                      "Which {x} do you like?", "Which {x} do you like best?", "Do you have a favourite {x}?"],
+                     nouns=["your favourite {x}", "your favorite {x}"], clauses=["which {x} you like"])
 
 
 def favourite_turn(rng, held=False):
     thing = rng.choice(_FAVOURITES)
-    forms = (["Do you have a {x} that you like best?"] if held else
-             ["What is your favourite {x}?", "What is your favorite {x}?", "What's your favorite {x}?",
-              "Which {x} do you like?", "Which {x} do you like best?", "Do you have a favourite {x}?"])
-    return Turn(_casual(rng, rng.choice(forms).format(x=thing)),
+    return Turn(_casual(rng, the(_FAVOURITE.pick(rng, held).format(x=thing))),
                 f"I am a program, so I have no favourite {thing}. What is yours?", "",
                 f"The user asks for my favourite {thing}. I have none.", "favourite")
 
@@ -543,72 +564,89 @@ def again_chain(rng):
     return turns
 
 
+_JOKE = Phrases(["Tell me a joke.", "Tell me a joke", "Do you know a joke?", "A joke please.", "Make me laugh.",
+                 "Say something funny.", "Another joke!", "Joke!", "Tell me something funny."],
+                nouns=["a joke", "a funny joke", "another joke", "something funny", "a good joke"],
+                commands=["tell me a joke", "tell me a funny joke", "make me laugh", "tell me another joke",
+                          "say something funny"])
+
+
 def joke_turn(rng, held=False):
     setup, point = rng.choice(JOKES)
-    forms = (["I would like to hear something funny."] if held else
-             ["Tell me a joke.", "Tell me a joke", "Do you know a joke?", "A joke please.",
-              "Make me laugh.", "Can you tell me a joke?", "Say something funny.", "Another joke!",
-              "Tell me another joke.", "Joke!", "I want to hear a joke.", "Tell me a funny joke."])
-    return Turn(_casual(rng, rng.choice(forms)), f"{setup} {point}", "",
+    return Turn(_casual(rng, the(_JOKE.pick(rng, held))), f"{setup} {point}", "",
                 "The user wants a joke. I choose a short one.", "joke")
 
 
 def riddle_turn(rng, held=False):
     """Someone tells the first half of a joke."""
     setup, point = rng.choice(JOKES)
-    question = ("Do you know this one? " if held else rng.choice(["", "", "Riddle: "])) + setup
+    question = lead(rng, setup, setup, held) if held or rng.random() < 0.4 else setup
     return Turn(_casual(rng, question), point, "", f"I know this one. {point}", "riddle")
+
+
+_POEM = Phrases(["Write a poem about {x}.", "Write a short poem about {x}.", "A poem about {x} please.",
+                 "Can you write a poem about {x}?", "poem about {x}", "Write a haiku about {x}."],
+                nouns=["a poem about {x}", "a short poem about {x}", "a rhyme about {x}", "a few verses about {x}"],
+                commands=["write a poem about {x}", "write a short poem about {x}", "make a rhyme about {x}",
+                          "tell me a poem about {x}", "write me a poem about {x}"])
+_ANY_POEM = Phrases(["Write a poem.", "Write me a poem.", "A poem please."], nouns=["a poem", "a short poem"],
+                    commands=["write a poem", "write me a poem"])
 
 
 def poem_turn(rng, held=False):
     word, one, two = rng.choice(_RHYMES)
     end = rng.choice(_ENDINGS)
-    forms = (["I would like a few verses about {x}."] if held else
-             ["Write a poem about {x}.", "Write a short poem about {x}.", "A poem about {x} please.",
-              "Can you write a poem about {x}?", "Tell me a poem about {x}.", "Make a rhyme about {x}.",
-              "Please write me a poem about {x}.", "poem about {x}", "Write a poem."])
     thing = word if word in ("love", "rain", "snow", "bread", "spring", "summer", "winter") else (
         rng.choice(["the ", a(word)[:-len(word)], "my "]) + word)
-    return Turn(type_like_a_person(rng, rng.choice(forms).format(x=thing)),
-                f"{one}\n{two}\n{end[0]}\n{end[1]}", "",
+    form = (_ANY_POEM if rng.random() < 0.1 else _POEM).pick(rng, held)
+    return Turn(typed(rng, the(form.format(x=thing)), form, held), f"{one}\n{two}\n{end[0]}\n{end[1]}", "",
                 f"The user wants a poem. I write four short lines about {word}.", "poem")
 
 
 def unknown_now_turn(rng, held=False):
     """What a program without senses cannot know."""
     questions, answer, thought = rng.choice(UNKNOWN_NOW)
-    question = questions[-1] if held else rng.choice(questions[:-1])
-    question = question.format(city=rng.choice(CITIES), country=rng.choice(COUNTRIES)["name"])
-    return Turn(type_like_a_person(rng, question, held), answer, "", thought, "unknown_now")
+    form = rng.choice(questions)
+    question = form.format(city=rng.choice(CITIES), country=rng.choice(COUNTRIES)["name"])
+    text = lead(rng, question, form, True) if held else typed(rng, question, form)
+    return Turn(text, answer, "", thought, "unknown_now")
 
 
 def _made_up(rng, parts):
     return "".join(rng.choice(_SYLLABLES) for _ in range(parts)).capitalize()
 
 
+_UNKNOWN = Phrases(
+    _UNKNOWN_FORMS,
+    nouns=["{t}", "the history of {t}", "the meaning of {w}", "the age of {n}", "the population of {k}",
+           "the king of {k}", "the job of {n}", "the reason for {t}"],
+    clauses=["what {t} is", "how {t} works", "who {n} is", "what {p} is", "where {n} lives", "what {n} did",
+             "how much {ax} costs", "why the {x} is {y}", "who won in {p}", "what people eat in {k}"],
+    commands=["explain {t}", "tell me about {t}", "describe {p}", "tell me about {n}", "write about {t}",
+              "define {w}", "talk about {t}"])
+
+
 def unknown_turn(rng, held=False):
     """Things that are not in the tables: the model says that it does not know them."""
-    form = rng.choice(_UNKNOWN_HELD if held else _UNKNOWN_FORMS)
+    form = _UNKNOWN.pick(rng, held)
     x, y = rng.choice(NOUNS), rng.choice(ADJECTIVES)
-    topic = rng.choice(_TOPICS).format(x=x, y=y)
+    topic = rng.choice(_REAL_TOPICS) if rng.random() < 0.4 else rng.choice(_TOPICS).format(x=x, y=y)
     person = (rng.choice(NAMES) if rng.random() < 0.5 else _made_up(rng, 2)) + " " + _made_up(
         rng, rng.randint(2, 3))
-    place = _made_up(rng, rng.randint(2, 4))
-    if rng.random() < 0.4:
-        topic = rng.choice(_REAL_TOPICS)
-    question = form.format(t=topic, n=person, p=place, c=rng.choice(CITIES), x=x, ax=a(x), y=y,
-                           k=rng.choice(COUNTRIES)["name"], w=_made_up(rng, rng.randint(2, 4)).lower())
-    return Turn(type_like_a_person(rng, question, held),
+    question = form.format(t=topic, n=person, p=_made_up(rng, rng.randint(2, 4)), c=rng.choice(CITIES), x=x,
+                           ax=a(x), y=y, k=rng.choice(COUNTRIES)["name"],
+                           w=_made_up(rng, rng.randint(2, 4)).lower())
+    return Turn(typed(rng, the(question), form, held),
                 "I am sorry, I do not know that. I am a very small model and know only simple facts.", "",
                 "I do not know this. I say so.", "unknown")
 
 
 def too_hard_turn(rng, held=False):
     """Work for which the model is too small."""
-    question = rng.choice(_TASKS_HELD if held else _TASKS).format(
-        c=rng.choice(CITIES), c2=rng.choice(CITIES), x=rng.choice(NOUNS), x2=rng.choice(NOUNS),
-        y=rng.choice(ADJECTIVES), k=rng.randint(2, 99))
-    return Turn(type_like_a_person(rng, question, held),
+    form = rng.choice(_TASKS)
+    question = form.format(c=rng.choice(CITIES), c2=rng.choice(CITIES), x=rng.choice(NOUNS), x2=rng.choice(NOUNS),
+                           y=rng.choice(ADJECTIVES), k=rng.randint(2, 99))
+    return Turn(lead(rng, question, form, True) if held else typed(rng, question, form),
                 "I am sorry, that is too hard for me. I am a very small model.", "",
                 "This is too hard for me. I say so.", "too_hard")
 
@@ -639,7 +677,7 @@ _MEMORY = [
     ("My favourite food is {f}.|I like to eat {f}.|I love {f}.|I often eat {f}.", "{F} is a good choice!",
      "What is my favourite food?|What do I like to eat?|Which food do I like?",
      "You like {f}.", "f"),
-    ("My favourite colour is {o}.|I like the colour {o}.|I like {o} best.", "{O} is a beautiful colour!",
+    ("My favourite colour is {o}.|I like the colour {o}.|I like {o} best.|The colour I like is {o}.", "{O} is a beautiful colour!",
      "What is my favourite colour?|Which colour do I like?|What colour do I like best?",
      "Your favourite colour is {o}.", "o"),
     ("My friend is called {n}.|I have a friend called {n}.|My best friend is {n}.",
@@ -654,15 +692,16 @@ def memory_chain(rng, between=None, held=False):
 
     `between` makes the turns in the middle; without it the question follows at once.
     """
-    told, reply, ask, answer, key = rng.choice(_MEMORY)
+    while True:
+        told, reply, ask, answer, key = rng.choice(_MEMORY)
+        told, ask = rng.choice(told.split("|")), rng.choice(ask.split("|"))
+        if is_held(told + ask) == held:
+            break
     words = {"n": rng.choice(NAMES), "c": rng.choice(CITIES), "p": rng.choice(PETS),
              "q": rng.choice(PET_NAMES), "h": rng.choice(HOBBIES), "k": rng.randint(5, 95),
              "f": rng.choice(FOODS), "o": rng.choice(["red", "blue", "green", "yellow", "pink", "brown"])}
     words["H"], words["F"], words["O"] = the(words["h"]), the(words["f"]), the(words["o"])
-    told = rng.choice(told.split("|")).format(**words)
-    asks = ask.split("|")
-    ask = asks[-1] if held else rng.choice(asks[:-1])
-    ask = ask.format(**words)
+    told, ask = told.format(**words), ask.format(**words)
     first = Turn(_casual_end(rng, told), reply.format(**words), "", "The user tells me something. I reply.",
                  "memory_tell")
     last = Turn(_casual(rng, ask), answer.format(**words), str(words[key]),

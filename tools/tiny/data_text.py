@@ -1,6 +1,6 @@
 """Work on text: change it, count it, list things, read a few sentences and answer about them."""
 
-from phrase import Phrases, is_held, typed
+from phrase import Phrases, draw_pair, is_held, typed
 from sample import Turn, a, join_and, number_word, the
 from tables import (ADJECTIVES, ANIMALS, CITIES, COMMON, FOODS, HOBBIES, LISTS, NAMES, NOUNS, PAST, PET_NAMES,
                     PETS, PLURALS, VERBS)
@@ -356,15 +356,15 @@ _LAYOUTS = ["{t} {q}", "{t}\n{q}", "{q} {t}", "Text: {t}\nQuestion: {q}", "Read 
 
 def reading_turn(rng, held=False):
     """Two to four facts about people, and a question about one of them."""
-    values, says, asks, back = rng.choice(_READING)
+    while True:
+        values, says, asks, back = rng.choice(_READING)
+        ask, layout = rng.choice(asks + ([back] if back else [])), rng.choice(_LAYOUTS)
+        if is_held(ask + layout) == held:
+            break
     people = rng.sample(NAMES, rng.randint(2, 4))
     values = rng.sample(values, len(people))
     text = " ".join(says.format(n=n, v=v) for n, v in zip(people, values))
     i = rng.randrange(len(people))
-    while True:
-        ask, layout = rng.choice(asks + ([back] if back else [])), rng.choice(_LAYOUTS)
-        if is_held(ask + layout) == held:
-            break
     final = says.format(n=people[i], v=values[i])
     return Turn(layout.format(t=text, q=ask.format(n=people[i], v=values[i])), final,
                 people[i] if ask == back else values[i], f"In the text I find: {final}", "reading")
@@ -380,10 +380,7 @@ def where_turn(rng, held=False):
     """Follow an object that moves; the last place counts."""
     name, thing = rng.choice(NAMES), rng.choice(["ball", "key", "book", "hat", "cup", "bag", "lamp"])
     places = rng.sample(["kitchen", "garden", "bedroom", "garage", "office", "hall", "cellar"], rng.randint(1, 3))
-    while True:
-        ask, move = rng.choice(_WHERE), rng.choice(_MOVES)
-        if is_held(ask + move) == held:
-            break
+    ask, move = draw_pair(rng, _WHERE, _MOVES, held)
     text = [f"{name} puts the {thing} in the {places[0]}."] + [move.format(n=name, p=p) for p in places[1:]]
     return Turn(" ".join(text + [ask.format(x=thing)]), f"The {thing} is in the {places[-1]}.", places[-1],
                 f"The last place of the {thing} is the {places[-1]}.", "where")

@@ -1,7 +1,7 @@
 """Held-out questions and what counts as right: pure Python, no model.
 
-Facts are asked in phrasings that training never shows, sums use pairs of numbers that training never
-shows, system prompts and tool requests use held-out wordings.
+Questions are sentences that training never shows (see phrase.py), sums use pairs of numbers that
+training never shows.
 """
 
 import json

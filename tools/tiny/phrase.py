@@ -38,6 +38,12 @@ def _cap(text):
     return text[:1].upper() + text[1:]
 
 
+def draw_pair(rng, firsts, seconds, held):
+    """One of each such that the pair is held out, or is not."""
+    pairs = [(x, y) for x in firsts for y in seconds if is_held(f"{x}|{y}") == held]
+    return rng.choice(pairs) if pairs else None
+
+
 class Phrases:
     """All sentences of one question.  `always` are trained as they stand (common forms must be)."""
 
@@ -50,7 +56,8 @@ class Phrases:
         self.always = list(always)
         self.train = [f for f in framed if not is_held(f)]
         self.held = [f for f in framed if is_held(f)]
-        assert self.held or not framed, framed[:1]
+        if framed and not self.held:
+            self.held = [self.train.pop()]
 
     def pick(self, rng, held=False):
         """A template; in training half of the time a common form."""

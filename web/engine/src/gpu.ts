@@ -160,6 +160,15 @@ export class Gpu {
     return this.programs.get(program).groups.length;
   }
 
+  /** A program's dispatches one by one, for whoever wants to time them. */
+  listing(program: number): { kernel: string; pipeline: GPUComputePipeline; group: GPUBindGroup; grid: [number, number, number] }[] {
+    const { pipelines, groups, grid } = this.programs.get(program);
+    return groups.map((group, i) => {
+      const { kernel, made } = pipelines[i] as Pipeline;
+      return { kernel: kernel.name, pipeline: made as GPUComputePipeline, group, grid: [grid[3 * i] as number, grid[3 * i + 1] as number, grid[3 * i + 2] as number] };
+    });
+  }
+
   write(buffer: number, offset: number, data: Uint8Array | Uint32Array | Float32Array): void {
     this.device.queue.writeBuffer(this.buffers.get(buffer), offset, data.buffer as ArrayBuffer, data.byteOffset, data.byteLength);
   }

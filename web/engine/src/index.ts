@@ -5,3 +5,4 @@ export { BezelError, Core, loadWasm, type ErrorKind, type KernelInfo, type Logit
 export { blobSource, fileSource, memorySource, type Source } from './source.js';
 export { Engine, Session, render, type Generated, type GenerateOptions, type Info, type OpenOptions, type RenderOptions, type Sampling, type Stop } from './engine.js';
 export { GpuEngine, GpuSession, type GpuOpenOptions, type LoadProgress } from './gpu_session.js';
+export { profile, type KernelTime } from './profile.js';

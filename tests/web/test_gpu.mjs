@@ -1,0 +1,143 @@
+// The host of the GPU (web/engine/src/gpu.ts, adapter.ts): what it promises the core, and what it says when
+// something goes wrong. node tests/web/test_gpu.mjs
+import fs from 'node:fs';
+
+import { openDevice, profile, profiles } from '../../web/engine/dist/index.js';
+import { done, equal, ok, rejects, same, test, throws } from './check.mjs';
+import { openHarness } from './harness.mjs';
+
+const scale = (x, extra = {}) => ({ params: { n: x.length }, groups: 1, buffers: { w: Float32Array.of(2), x: Float32Array.from(x) }, ...extra });
+
+/** A harness for one test. */
+async function on(options, fn) {
+  const h = await openHarness(options);
+  try {
+    return await fn(h, h.gpu.imports);
+  } finally {
+    h.close();
+  }
+}
+
+/** x += 1 as a recorded program. */
+async function counter(h, imports) {
+  const ones = imports.buffer_new(16, 1), x = imports.buffer_new(16, 1), params = imports.buffer_new(16, 2);
+  h.gpu.write(ones, 0, Float32Array.of(1, 1, 1, 1));
+  h.gpu.write(params, 0, Uint32Array.of(4, 0, 0, 0));
+  const pipeline = imports.pipeline_new(h.kernel('add'), 0, 0);
+  const bindings = Uint32Array.of(params, 0, 0, ones, 0, 0, x, 0, 0);
+  const group = h.core.with(new Uint8Array(bindings.buffer), (p) => imports.group_new(pipeline, p, 3));
+  imports.program_begin();
+  imports.dispatch(pipeline, group, 1, 1, 1);
+  return { x, program: imports.program_end() };
+}
+
+test('every function of gpu.h is there, and the limits have its order', () => on({}, (h, imports) => {
+  const header = fs.readFileSync('src/gpu/gpu.h', 'utf8');
+  same(Object.keys(imports).sort(), [...header.matchAll(/GPU_IMPORT\("(\w+)"\)/g)].map((m) => m[1]).sort());
+  const body = /struct gpu_limits \{([^}]*)\}/.exec(header)[1].replace(/\/\*[^]*?\*\//g, '');
+  const fields = [...body.matchAll(/uint32_t ([^;]*);/g)].flatMap((m) => m[1].split(',').map((f) => f.trim()));
+  const alike = { max_buffer: 'maxBuffer', max_binding: 'maxBinding' };
+  same(Object.keys(h.device.limits), fields.map((f) => alike[f] ?? f.replace(/_(\w)/g, (_, c) => c.toUpperCase())));
+}));
+
+test('a program can be replayed, and reads in flight come back in order', () => on({}, async (h, imports) => {
+  const { x, program } = await counter(h, imports);
+  await h.gpu.ready();
+  equal(h.gpu.dispatches(program), 1);
+  h.gpu.submit(program);
+  const results = Array.from({ length: 6 }, () => new Uint8Array(4));
+  await Promise.all(results.map((r) => h.gpu.submitRead(program, x, 4, r)));
+  same(results.map((r) => new Float32Array(r.buffer)[0]), [2, 3, 4, 5, 6, 7]);
+}));
+
+test('copies of a program run after its dispatches', () => on({}, async (h, imports) => {
+  const { x, program } = await counter(h, imports);
+  const to = imports.buffer_new(16, 1);
+  imports.program_begin();
+  imports.copy(x, 0, to, 8, 4);
+  const copy = imports.program_end();
+  await h.gpu.ready();
+  h.gpu.submit(program);
+  h.gpu.submit(copy);
+  const got = new Float32Array(4);
+  await h.gpu.read(to, 0, new Uint8Array(got.buffer));
+  same([...got], [0, 0, 1, 0]);
+}));
+
+test('an override changes the kernel; a wrong one is refused with its name', () => on({}, async (h) => {
+  same([...(await h.run('scale', scale([1, 2, 3], { constants: { WG: 32 } }))).x], [2, 4, 6]);
+  await rejects(h.run('scale', scale([1], { constants: { WG: 1 << 20 } })), /kernel scale: /);
+}));
+
+test('a kernel that does not compile is named, with the line', () => on({}, async (h) => {
+  const real = h.core.kernel.bind(h.core);
+  h.core.kernel = (i) => ({ ...real(i), source: real(i).source.replace('w[0]', 'nothing[0]') });
+  await rejects(h.run('scale', scale([1])), /kernel scale: .*nothing.*\(in: x\[i\]\*= nothing\[0\];\)/s);
+}));
+
+test('bindings that do not fit are named by their kernel', () => on({}, async (h, imports) => {
+  const uniform = imports.buffer_new(16, 2), pipeline = imports.pipeline_new(h.kernel('softcap'), 0, 0);
+  const bindings = Uint32Array.of(uniform, 0, 0, uniform, 0, 0); // a uniform as storage
+  h.core.with(new Uint8Array(bindings.buffer), (p) => imports.group_new(pipeline, p, 2));
+  await rejects(h.gpu.ready(), /kernel softcap: bindings: /);
+}));
+
+test('a dispatch past the limit is found at the first submit', () => on({}, async (h) => {
+  await rejects(h.run('scale', scale([1], { groups: [1 << 20, 1, 1] })), /dispatch|workgroup/i);
+}));
+
+test('a buffer too large is an error that a reset forgets, and so is memory that is used up', () => on({ profile: 'ios-like' }, async (h, imports) => {
+  ok(imports.buffer_new(1.2e9, 1) > 0); // more than a buffer can have, less than there is in all
+  await rejects(h.gpu.ready(), /a buffer of 1200000000 bytes/);
+  equal(imports.buffer_new(16, 1), 0); // nothing is made after a fault
+  h.gpu.reset();
+  equal(h.gpu.bytes, 0);
+  ok(imports.buffer_new(1000 << 20, 1) > 0);
+  equal(imports.buffer_new(1000 << 20, 1), 0);
+  await rejects(h.gpu.ready(), /out of graphics memory/);
+  h.gpu.reset();
+  same([...(await h.run('scale', scale([1, 2])))['x']], [2, 4]);
+}));
+
+test('what is freed can be made again and the count of bytes is right', () => on({}, async (h, imports) => {
+  const a = imports.buffer_new(100, 1), b = imports.buffer_new(7, 2);
+  equal(h.gpu.bytes, 108);
+  imports.buffer_free(a);
+  imports.buffer_free(a);
+  equal(h.gpu.bytes, 8);
+  equal(imports.buffer_new(4, 1), a);
+  imports.buffer_free(b);
+  equal(h.gpu.peakBytes, 108);
+  await h.gpu.ready();
+}));
+
+test('a lost device is one sentence, and a reset does not hide it', () => on({}, async (h, imports) => {
+  const { x, program } = await counter(h, imports);
+  await h.gpu.ready();
+  h.gpu.device.destroy();
+  ok(/lost/.test(await h.gpu.lost));
+  throws(() => h.gpu.submit(program), /the graphics device was lost/);
+  await rejects(h.gpu.read(x, 0, new Uint8Array(16)), /the graphics device was lost/);
+  h.gpu.reset();
+  throws(() => h.gpu.check(), /lost/);
+}));
+
+test('a profile hides what the smaller device does not have', async () => {
+  for (const name of Object.keys(profiles)) {
+    const { device, limits, maxTotal } = await openDevice({ profile: name });
+    for (const [key, most] of Object.entries(profiles[name].most)) ok(limits[key] <= most, `${name} ${key}`);
+    equal(device.features.has('subgroups'), limits.subgroupMax > 0);
+    ok(device.limits.maxStorageBufferBindingSize <= limits.maxBinding);
+    equal(maxTotal, name === 'ios-like' ? 1.4e9 : Infinity);
+    device.destroy();
+  }
+});
+
+test('timestamps say which kernel took how long', () => on({}, async (h, imports) => {
+  const { program } = await counter(h, imports);
+  const [one, ...more] = await profile(h.gpu, program);
+  same([one.kernel, one.count, more.length], ['add', 1, 0]);
+  ok(one.ns > 0 && one.ns < 1e9);
+}));
+
+await done(process.argv[2]);
