@@ -19,13 +19,16 @@ def _excited(text):
     return text[:-1] + "!!!" if text[-1] in ".!" else text + "!!!"
 
 
+_COMMON = ("Answer in", "Answer with", "You are ", "Talk like ")  # never held out
+
+
 class _Style:
     """prompts: (trained, held out).  apply(turn) -> text, or None where it does not fit."""
 
     def __init__(self, name, prompts, apply, thought, weight=1.0):
         self.name, self.apply, self.thought, self.weight = name, apply, thought, weight
-        self.train = [p for p in prompts if not is_held(p)]
-        self.held = [p for p in prompts if is_held(p)]
+        self.held = [p for p in prompts if is_held(p) and not p.startswith(_COMMON)]
+        self.train = [p for p in prompts if p not in self.held]
         self.inline = name in ("short", "upper", "lower", "begin", "end", "smile")  # may stand in a question
 
 

@@ -502,7 +502,7 @@ def intent_turn(rng, held=False):
     if held or rng.random() < 0.3:
         mark = question[-1] if question[-1] in "?!." else ""
         text = question.rstrip("?!.")
-        low = text if text.split(" ")[0] in ("I", "I'm") else text[:1].lower() + text[1:]
+        low = text if text.split(" ")[0] in ("I", "I'm", "OK") else text[:1].lower() + text[1:]
         question = form.format(q=text, l=low) + mark
     if held:
         return Turn(question, answer, "", thought, "talk")

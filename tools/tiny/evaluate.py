@@ -9,10 +9,6 @@ from chat import MODEL
 from model import CONTEXT, build
 
 
-# The groups with a required score; the others are for information.
-MAIN_GROUPS = ("facts", "addition, thinking", "tool calls", "json")
-
-
 def reference(name, vocab_size, state, device):
     """The transformers model with given weights (name -> array), its own attention and experts."""
     model = build(name, vocab_size)
@@ -107,10 +103,9 @@ def perplexity(model, tokenizer, documents):
     return math.exp(total / count)
 
 
-def report(model, tokenizer, scale=1.0, only=None):
-    """All figures of a model: {"groups": ..., "perplexity": ..., "wrong": ...}."""
-    cases = [c for c in evalset.cases(scale=scale) if only is None or c.group in only]
-    groups, wrong = score(model, tokenizer, cases)
+def report(model, tokenizer, scale=1.0, skip=False):
+    """All figures of a model: {"groups": ..., "perplexity": ..., "wrong": ...}; `skip`: no answers."""
+    groups, wrong = ({}, []) if skip else score(model, tokenizer, evalset.cases(scale=scale))
     ppl = {k: perplexity(model, tokenizer, d) for k, d in evalset.documents(n=max(8, int(600 * scale))).items()}
     return {"groups": groups, "perplexity": ppl,
             "wrong": [{"group": c.group, "prompt": c.prompt, "want": c.expect, "got": t} for c, t in wrong]}

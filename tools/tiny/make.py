@@ -47,19 +47,20 @@ def make(name, tok, stream, args):
                          compiled=not args.eager, log=log, budget_s=args.budget)
     state = {k: v.detach().float().cpu().numpy() for k, v in model.state_dict().items()}
     del model
+    state = export.rounded(state, config, "F16")  # from here on the F16 file is the model
     path = os.path.join(args.out, name)
     with open(path + ".loss.csv", "w") as f:
         f.write("step,tokens,loss,seconds\n")
         f.writelines(f"{s},{t},{loss:.5f},{sec:.1f}\n" for s, t, loss, sec in curve)
     report = {"name": name, "parameters": sum(v.size for k, v in state.items() if k != "lm_head.weight"),
-              "steps": args.steps, "batch": args.batch, "lr": args.lr, "train_seconds": round(curve[-1][3], 1)}
+              "steps": curve[-1][0] + 1, "tokens": curve[-1][1], "lr": args.lr,
+              "train_seconds": round(curve[-1][3], 1)}
     transcripts, tensors = {}, []
     for label, file_format in (("f16", "F16"), ("q8_0", "Q8_0")):
         export.write(f"{path}.{label}.gguf", name, state, config, tok, file_format)
         rounded = export.rounded(state, config, file_format)
         reference = evaluate.reference(name, len(tok.tokens), rounded, args.device)
-        only = None if label == "q8_0" else evaluate.MAIN_GROUPS
-        report[label] = evaluate.report(reference, tok, args.eval_scale, only)
+        report[label] = evaluate.report(reference, tok, args.eval_scale, args.skip_eval)
         for group, (right, formed, total) in report[label]["groups"].items():
             extra = f", well formed {100 * formed / total:.1f}%" if formed is not None else ""
             log(f"{name} {label} {group}: {100 * right / total:.1f}% of {total}{extra}")
@@ -70,7 +71,7 @@ def make(name, tok, stream, args):
         if args.device == "cuda":
             torch.cuda.empty_cache()
     for t in transcripts["q8_0"]:
-        log(f"{name}: {t['prompt']!r} -> {t['text']!r}")
+        log(f"{name}: {t['prompt'][-80:]!r} -> {t['text'][:120]!r}")
     with open(path + ".golden.json", "w") as f:
         json.dump({"name": name, **transcripts}, f, ensure_ascii=False)
     golden.write(path + ".golden.gguf", name, tensors)
@@ -84,13 +85,14 @@ def main():
     p.add_argument("names", nargs="+")
     p.add_argument("--out", required=True)
     p.add_argument("--device", default="cuda")
-    p.add_argument("--tokens", type=int, default=200_000_000, help="training tokens to generate")
-    p.add_argument("--steps", type=int, default=6000)
+    p.add_argument("--tokens", type=int, default=100_000_000, help="training tokens to generate")
+    p.add_argument("--steps", type=int, default=3000)
     p.add_argument("--batch", type=int, default=65536, help="tokens a step")
     p.add_argument("--lr", type=float, default=8e-3)
     p.add_argument("--processes", type=int, default=os.cpu_count())
     p.add_argument("--eager", action="store_true", help="without torch.compile")
-    p.add_argument("--budget", type=float, help="seconds after which a training stops early")
+    p.add_argument("--budget", type=float, help="seconds after which a training must end")
+    p.add_argument("--skip-eval", action="store_true", help="perplexity and golden values only")
     p.add_argument("--eval-scale", type=float, default=1.0)
     p.add_argument("--smoke", action="store_true", help="few tokens, few steps")
     args = p.parse_args()

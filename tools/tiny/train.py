@@ -40,18 +40,19 @@ class Stream:
         return ids[:-1], positions[:-1], bounds.to(self.device, non_blocking=True), ids[1:], weights
 
 
-def learning_rate(step, steps, peak, warmup=200):
-    """A short warm-up, then half a cosine down to one hundredth."""
-    if step < warmup:
-        return peak * (step + 1) / warmup
-    x = (step - warmup) / max(1, steps - warmup)
+def learning_rate(done, peak, warmup=0.05):
+    """By the share of training that is done: a short warm-up, then half a cosine down to one hundredth."""
+    if done < warmup:
+        return peak * (done + 1e-3) / warmup
+    x = (done - warmup) / (1 - warmup)
     return peak * (0.01 + 0.99 * 0.5 * (1 + np.cos(np.pi * x)))
 
 
-def train(name, vocab_size, stream, steps, batch, peak, device, compiled=True, log=None, budget_s=None):
+def train(name, vocab_size, stream, steps, batch, peak, device, compiled=True, log=print, budget_s=None):
     """Returns the trained model (float32) and the curve [(step, tokens, loss, seconds)].
 
-    `budget_s` stops early (with a note in the curve): a guard, not part of a normal run.
+    `budget_s` is a guard against slow machines: training then ends at that time, with the learning
+    rate brought down in time.  A normal run takes all its steps.
     """
     model = build(name, vocab_size)
     initialise(model, MEMBERS[name]["seed"])
@@ -60,25 +61,27 @@ def train(name, vocab_size, stream, steps, batch, peak, device, compiled=True, l
     run = torch.compile(trainee) if compiled else trainee
     optimizer = make_optimizer(model)
     order = np.random.RandomState(MEMBERS[name]["seed"])
-    starts = (stream.n - 1) // batch
-    plan, curve, began = [], [], time.time()
+    plan, curve, began, first = [], [], time.time(), None
     for step in range(steps):
+        done = step / steps
+        if budget_s and first:
+            done = max(done, (time.time() - first) / budget_s)
+            if done >= 1:
+                log(f"{name}: out of time at step {step} of {steps}")
+                break
         if not plan:  # each pass over the data takes the chunks in a new order
-            plan = list(order.permutation(starts))
+            plan = list(order.permutation((stream.n - 1) // batch))
         inputs = stream.batch(int(plan.pop()) * batch, batch)
         with torch.autocast(device, dtype=torch.bfloat16, enabled=device != "cpu"):
             loss, report = run(*inputs)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step(learning_rate(step, steps, peak))
+        optimizer.step(learning_rate(done, peak))
         for p in model.parameters():
             p.grad = None
         if step % 50 == 0 or step == steps - 1:
-            seconds = time.time() - began
-            curve.append((step, (step + 1) * batch, report.item(), seconds))
-            if log and (step % 250 == 0 or step == steps - 1):
-                log(f"{name} step {step} loss {curve[-1][2]:.4f} {seconds:.1f} s")
-            if budget_s and seconds > budget_s:
-                log(f"{name}: stopped at step {step} of {steps}: out of time")
-                break
+            curve.append((step, (step + 1) * batch, report.item(), time.time() - began))
+            if step % 250 == 0 or step == steps - 1:
+                log(f"{name} step {step} loss {curve[-1][2]:.4f} {curve[-1][3]:.1f} s")
+        first = first or time.time()
     return model, curve
