@@ -46,9 +46,9 @@ $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -MMD -MP -c $< -o $@
 
-$(BUILD)/libbezel.a: $(LIB_OBJ)
+$(BUILD)/libbezel.a: $(LIB_OBJ) Makefile
 	@rm -f $@
-	$(AR) rcs $@ $^
+	$(AR) rcs $@ $(LIB_OBJ)
 
 $(BUILD)/bezel: $(CLI_OBJ) $(BUILD)/libbezel.a
 	$(CC) $(CFLAGS) $^ $(LDLIBS) -o $@
