@@ -218,13 +218,24 @@ static void embed(struct run *r, struct tensor *y, const struct weight *table,
     }
 }
 
+/* How many lanes share four rows of W in `linear`: no more than a row has units of work, and more where
+ * the rows are few and long, so that the device has enough to do. */
+static uint32_t choose_lanes(enum gpu_shape shape, uint32_t rows, uint32_t cols)
+{
+    uint32_t unit = shape <= GPU_BF16 ? 8 : shape == GPU_Q8_0 || shape == GPU_Q8_A ? 16 : 32;
+    uint32_t units = divide_up(cols, unit), lanes = 1;
+    uint32_t most = rows > 2048 ? 32 : units >= 192 ? 256 : 64;
+    while (lanes < units && lanes < most) lanes *= 2;
+    return lanes;
+}
+
 /* One buffer of a weight on all rows of x. */
 static void matrix_part(struct run *r, const struct tensor *y, const struct tensor *x,
                         const struct weight *w, const struct gpu_part *part, float scale_by,
                         bool add_to)
 {
     struct gpu_ops *g = ops_of(r);
-    uint32_t shape = ((const struct gpu_weight *)w->mem)->shape;
+    enum gpu_shape shape = ((const struct gpu_weight *)w->mem)->shape;
     struct linear_params p = { .cols = w->cols,
                                .rows = part->rows,
                                .row0 = part->row0,
@@ -236,15 +247,17 @@ static void matrix_part(struct run *r, const struct tensor *y, const struct tens
                                .d = part->layout.d,
                                .add = add_to,
                                .scale = scale_by };
-    _Static_assert(sizeof(struct linear_params) == sizeof(struct matmul_params),
-                   "one piece makes both");
+    _Static_assert(sizeof(struct linear_params) == sizeof(struct matmul_params), "one piece");
     struct gpu_binding bind[] = { act(x), whole(part->buffer), act(y) };
-    if (x->rows >= MATMUL_FROM)
+    if (x->rows >= MATMUL_FROM) {
         gpu_dispatch_op(r, (uint32_t)KERNEL_MATMUL_F32 + shape, &p, bind, COUNT(bind),
                         divide_up(part->rows, MATMUL_TILE) * divide_up(x->rows, MATMUL_TILE));
-    else
-        gpu_dispatch_op(r, TIERED(g, LINEAR_F32) + shape, &p, bind, COUNT(bind),
-                        divide_up(part->rows, LINEAR_GROUP_ROWS) * x->rows);
+        return;
+    }
+    uint32_t lanes = choose_lanes(shape, part->rows, w->cols), wg = lanes < 64 ? 64 : lanes;
+    struct gpu_constant constants[] = { { LINEAR_WG, (float)wg }, { LINEAR_LANES, (float)lanes } };
+    record_dispatch(&g->rec, TIERED(g, LINEAR_F32) + shape, constants, COUNT(constants), &p, bind,
+                    COUNT(bind), divide_up(part->rows, 4 * wg / lanes) * x->rows);
 }
 
 static void matrix(struct run *r, const struct tensor *y, const struct tensor *x,

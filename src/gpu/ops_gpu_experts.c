@@ -50,7 +50,7 @@ static void gate_up_together(struct run *r, struct tensor *h, const struct tenso
                                             .d = part->layout.d };
         struct gpu_binding bind[] = { act(x), act(&routing->ids), whole(part->buffer), act(h) };
         gpu_dispatch_op(r, TIERED(ops_of(r), EXPERTS_GATE_UP_F32) + g->shape, &p, bind, COUNT(bind),
-                        x->rows * p.n_used * divide_up(p.n_ff, LINEAR_GROUP_ROWS / 2));
+                        x->rows * p.n_used * divide_up(p.n_ff, EXPERT_GROUP_ROWS / 2));
     }
 }
 
@@ -75,7 +75,7 @@ static void experts_matrix(struct run *r, struct tensor *h, const struct tensor 
                                            .scale = 1 };
         struct gpu_binding bind[] = { act(x), act(&routing->ids), whole(part->buffer), act(h) };
         gpu_dispatch_op(r, TIERED(ops_of(r), EXPERTS_LINEAR_F32) + g->shape, &p, bind, COUNT(bind),
-                        x->rows * p.n_used * divide_up(w->rows, LINEAR_GROUP_ROWS));
+                        x->rows * p.n_used * divide_up(w->rows, EXPERT_GROUP_ROWS));
     }
 }
 
@@ -108,7 +108,7 @@ static void experts_sum(struct run *r, struct tensor *y, const struct tensor *h,
                                       whole(part->buffer),
                                       act(y) };
         gpu_dispatch_op(r, TIERED(ops_of(r), EXPERTS_DOWN_F32) + g->shape, &p, bind, COUNT(bind),
-                        y->rows * divide_up(w->rows, LINEAR_GROUP_ROWS));
+                        y->rows * divide_up(w->rows, EXPERT_GROUP_ROWS));
     }
 }
 

@@ -10,7 +10,7 @@
 #define TIERED(g, NAME)                                                                            \
     ((uint32_t)((g)->tier == TIER_SUBGROUP ? KERNEL_##NAME##_SUBGROUP : KERNEL_##NAME))
 
-enum { LINEAR_GROUP_ROWS = 8 }; /* rows of W that a workgroup of linear takes: 4 WG / LANES */
+enum { EXPERT_GROUP_ROWS = 8 }; /* rows of W that a workgroup of the experts takes: 4 WG / LANES */
 
 static inline struct gpu_ops *ops_of(const struct run *r)
 {

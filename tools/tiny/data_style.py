@@ -66,7 +66,7 @@ STYLES = [
     _Style("butler", _role("a butler", "a polite butler") + ["Be very polite.", "Always be polite."],
            lambda t: f"Certainly, sir. {t.answer}", "I answer like a butler."),
     _Style("robot", _role("a robot", "an old robot"), lambda t: f"BEEP. {t.answer} BOOP.", "I talk like a robot."),
-    _Style("cowboy", _role("a cowboy"), lambda t: f"Howdy, partner! {t.answer}", "I talk like a cowboy."),
+    _Style("cowboy", _role("a cowboy", "a real cowboy"), lambda t: f"Howdy, partner! {t.answer}", "I talk like a cowboy."),
     _Style("excited", _ways("with excitement", "very excitedly", "with enthusiasm") +
            ["Be very excited.", "Be enthusiastic.", "Sound very happy.", "Show excitement."],
            lambda t: f"Wow! {_excited(t.answer)}", "I am excited."),
