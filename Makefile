@@ -30,7 +30,7 @@ help:
 	@echo "make run      install what is missing, build, and chat in the terminal"
 	@echo "make test     install what is missing, build, and run every test"
 	@echo "make all      build only: $(BUILD)/bezel and $(BUILD)/libbezel.a"
-	@echo "make lint     formatting, include directions, warnings with gcc and clang"
+	@echo "make lint     formatting, include directions, warnings with clang (gcc builds the rest)"
 	@echo "make format   let clang-format rewrite the C files"
 	@echo "make asan     every test under AddressSanitizer and UBSan"
 	@echo "make fuzz     each fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS)"
@@ -117,7 +117,8 @@ WASM_CC  ?= clang-19
 WASM_OUT  = $(BUILD)/wasm
 WASM_NO   = src/bezel_file.c src/io/source_file.c src/io/ollama.c src/io/locate.c src/io/gguf_write.c \
             src/io/gguf_file.c src/io/adapter_file.c
-WASM_SRC  = $(sort $(filter-out $(WASM_NO),$(LIB_SRC)) $(wildcard src/gpu/*.c src/wasm/*.c))
+WASM_CLI  = src/cli/inspect.c src/cli/inspect_json.c src/cli/inspect_text.c src/cli/quant_mix.c
+WASM_SRC  = $(sort $(filter-out $(WASM_NO),$(LIB_SRC)) $(wildcard src/gpu/*.c src/wasm/*.c) $(WASM_CLI))
 WASM_OBJ  = $(WASM_SRC:%.c=$(WASM_OUT)/obj/%.o) $(WASM_OUT)/obj/gen/kernels.o
 # SIMD, bulk memory, sign extension and saturating conversions are in every browser that has WebGPU.
 WASM_CFLAGS = --target=wasm32-wasi -std=c11 -O3 -msimd128 -mbulk-memory -msign-ext -mnontrapping-fptoint \

@@ -121,8 +121,12 @@ enum bz_status bz_adapter_remove(bz_engine *e, int id, struct bz_err *err);
 typedef struct bz_session bz_session;
 
 struct bz_session_options {
-    uint32_t n_context; /* tokens it can hold; 0: 4096, or what the model was trained for if less */
-    uint32_t n_batch;   /* tokens computed together while reading a prompt; 0: 256 */
+    uint32_t
+        n_context; /* tokens it can hold; 0: the store's wish, else 4096, or as trained if less */
+    uint32_t n_batch; /* tokens computed together while reading a prompt; 0: 256 */
+    /* Called after each batch of a feed; false stops it with BZ_ERR_CANCELLED. May be NULL. */
+    bool (*on_batch)(void *ctx, uint32_t done, uint32_t total);
+    void *ctx;
 };
 
 enum bz_status bz_session_open(bz_session **out, bz_engine *e,
@@ -155,7 +159,8 @@ enum bz_status bz_session_truncate(bz_session *s, uint32_t n, uint32_t *kept, st
 const int32_t *bz_session_tokens(const bz_session *s, size_t *n);
 const float *bz_session_logits(const bz_session *s); /* of the last token fed, or NULL */
 
-/* A snapshot to be freed with bz_free, and back. It fits only the same model file. */
+/* A snapshot to be freed with bz_free, and back. It fits only the same model file. A
+ * restored session has no logits; one whose restore failed is empty. */
 enum bz_status bz_session_save(bz_session *s, void **data, size_t *n_bytes, struct bz_err *err);
 enum bz_status bz_session_restore(bz_session *s, const void *data, size_t n_bytes,
                                   struct bz_err *err);
@@ -167,16 +172,16 @@ struct bz_bias {
     float add; /* to the logit; -INFINITY forbids the token */
 };
 
-/* Applied in this order. Every field's neutral value switches its step off. */
+/* Applied in this order. A zeroed struct is neutral throughout: always the best token. */
 struct bz_sampling {
     const struct bz_bias *bias; /* n_bias of them; the file's suppressed tokens are always added */
     size_t n_bias;
     uint32_t penalty_window; /* how many of the last tokens the penalties look at; 0: none */
-    float repeat_penalty;    /* logits of seen tokens: > 0 divided, <= 0 multiplied. Neutral 1 */
+    float repeat_penalty; /* logits of seen tokens: > 0 divided, <= 0 multiplied. Neutral 1 or 0 */
     float frequency_penalty; /* subtracted once per occurrence. Neutral 0 */
     float presence_penalty;  /* subtracted once if seen. Neutral 0 */
     uint32_t top_k;          /* keep the k best. Neutral 0 */
-    float top_p;             /* keep the best until their probability reaches p. Neutral 1 */
+    float top_p;             /* keep the best until their probability reaches p. Neutral 1 or 0 */
     float min_p;             /* drop what is less likely than min_p times the best. Neutral 0 */
     float temperature;       /* 0: always the best token */
     uint64_t seed;           /* same seed, same text */
@@ -185,7 +190,7 @@ struct bz_sampling {
 /* From the store's parameters or the file's metadata, else Gemma's own (1.0, top-k 64, top-p 0.95). */
 struct bz_sampling bz_sampling_defaults(const bz_engine *e);
 
-/* Draw from the kept logits. */
+/* Draw from the kept logits; sampling NULL: the defaults. */
 enum bz_status bz_session_sample(bz_session *s, const struct bz_sampling *sampling, int32_t *id,
                                  struct bz_err *err);
 

@@ -19,7 +19,7 @@ struct Params {
 @group(0) @binding(3) var<storage, read_write> ids : array<u32>;
 @group(0) @binding(4) var<storage, read_write> state : array<u32>;
 
-const WG : u32 = 256u;
+override WG : u32 = 256u;
 
 @compute @workgroup_size(WG)
 fn main(@builtin(local_invocation_index) lid : u32) {

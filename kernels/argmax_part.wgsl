@@ -15,7 +15,7 @@ struct Params {
 @group(0) @binding(1) var<storage, read> logits : array<f32>;
 @group(0) @binding(2) var<storage, read_write> parts : array<vec2<u32>>;
 
-const WG : u32 = 256u;
+override WG : u32 = 256u;
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,

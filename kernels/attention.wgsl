@@ -2,11 +2,12 @@
 //
 //   q        read   rows x n_head x head_dim f32       grid   rows * n_head workgroups
 //   k_cache  read   n_slots x n_kv_head x head_dim     bytes  the history once a head
-//   v_cache  read   as k_cache                         needs  head_dim % 4 == 0 and <= 512
-//   y        write  rows x n_head x head_dim f32
+//   v_cache  read   as k_cache                         needs  head_dim % 4 == 0 and <= 512,
+//   y        write  rows x n_head x head_dim f32              WG <= 64
 //
-// The simple version: one head of one row a workgroup, 64 keys at a time, no sharing of loads between
-// heads or rows. attention_split and attention_tile are the fast ones; this is what they fall back to.
+// The simple version: one head of one row a workgroup, WG keys at a time, no sharing of loads between
+// heads or rows. attention_split and attention_tile are for GPUs; this is for devices that run on a CPU,
+// where a small WG is best, and what the others fall back to.
 // Row t is at pos + pos_offset + t. Query head h reads kv head h / (n_head / n_kv_head).
 // Reference: attention() in src/ops/ops_cpu.c. Tolerance 1e-9 nmse: f32 here.
 //!include lib/grid.wgsl
@@ -28,42 +29,44 @@ struct Params {
 @group(0) @binding(5) var<storage, read_write> y : array<vec4<f32>>;
 //!include lib/kv.wgsl
 
-const WG : u32 = 64u; // threads, and keys of a tile
+override WG : u32 = 64u; // threads, and keys of a tile
+
 const LOWEST : f32 = -3.0e38;
 
 var<workgroup> query : array<vec4<f32>, 128>;
-var<workgroup> score : array<f32, WG>;
-var<workgroup> prob : array<f32, WG>;
+var<workgroup> out : array<vec4<f32>, 128>; // column d belongs to thread d % WG
+var<workgroup> place : array<u32, 64>;      // a key's vectors in the cache
+var<workgroup> score : array<f32, 64>;
+var<workgroup> prob : array<f32, 64>;
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
         @builtin(local_invocation_index) lid : u32) {
-    let vec = flat_group(wid, num);
-    if (vec >= p.rows * p.n_head) {
+    let index = flat_group(wid, num);
+    if (index >= p.rows * p.n_head) {
         return;
     }
     let n4 = p.head_dim / 4u;
-    let kv_head = (vec % p.n_head) / (p.n_head / p.n_kv_head);
-    let last = step.pos + p.pos_offset + vec / p.n_head;
+    let kv_head = (index % p.n_head) / (p.n_head / p.n_kv_head);
+    let last = step.pos + p.pos_offset + index / p.n_head;
     for (var d = lid; d < n4; d += WG) {
-        query[d] = q[vec * n4 + d];
+        query[d] = q[index * n4 + d];
     }
     workgroupBarrier();
 
     var top = LOWEST;
     var total = 0.0;
-    var a = vec4<f32>(); // columns 4 lid .. of the result
-    var b = vec4<f32>(); // columns 4 (lid + 64) ..
     for (var base = first_seen(last, p.window); base <= last; base += WG) {
         let n_keys = min(WG, last + 1u - base);
+        let src = (((base + lid) % p.n_slots) * p.n_kv_head + kv_head) * n4;
         var s = LOWEST;
         if (lid < n_keys) {
-            let src = (((base + lid) % p.n_slots) * p.n_kv_head + kv_head) * n4;
             s = 0.0;
             for (var d = 0u; d < n4; d++) {
                 s += dot(query[d], kv_four(k_cache[(src + d) >> KV_F16], src + d));
             }
         }
+        place[lid] = src;
         score[lid] = s;
         workgroupBarrier();
         var new_top = top;
@@ -75,24 +78,20 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         let older = exp(top - new_top);
         top = new_top;
         total *= older;
-        a *= older;
-        b *= older;
         for (var j = 0u; j < n_keys; j++) {
-            let e = prob[j];
-            let i = (((base + j) % p.n_slots) * p.n_kv_head + kv_head) * n4 + lid;
-            total += e;
-            if (lid < n4) {
-                a += e * kv_four(v_cache[i >> KV_F16], i);
-            }
-            if (lid + WG < n4) {
-                b += e * kv_four(v_cache[(i + WG) >> KV_F16], i + WG);
-            }
+            total += prob[j];
         }
+        for (var d = lid; d < n4; d += WG) {
+            var sum = out[d] * older;
+            for (var j = 0u; j < n_keys; j++) {
+                let i = place[j] + d;
+                sum += prob[j] * kv_four(v_cache[i >> KV_F16], i);
+            }
+            out[d] = sum;
+        }
+        workgroupBarrier(); // before the next tile's keys
     }
-    if (lid < n4) {
-        y[vec * n4 + lid] = a / total;
-    }
-    if (lid + WG < n4) {
-        y[vec * n4 + lid + WG] = b / total;
+    for (var d = lid; d < n4; d += WG) {
+        y[index * n4 + d] = out[d] / total;
     }
 }

@@ -22,10 +22,10 @@ struct Params {
 @group(0) @binding(2) var<storage, read_write> ids : array<u32>;
 @group(0) @binding(3) var<storage, read_write> weights : array<f32>;
 
-const WG : u32 = 256u;
-const SLOTS : u32 = 4u; // experts a thread
+override WG : u32 = 256u;
 
 var<workgroup> keys : array<u32, 1024>;
+var<workgroup> ranks : array<u32, 1024>; // an expert's own thread writes and reads it
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
@@ -46,31 +46,25 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
 
     var all = 0.0;
     var used = 0.0;
-    var rank = vec4<u32>();
-    var share = vec4<f32>();
-    for (var c = 0u; c < SLOTS; c++) {
-        let e = c * WG + lid;
-        if (e < p.n_expert) {
-            let key = keys[e];
-            var r = 0u;
-            for (var j = 0u; j < p.n_expert; j++) {
-                r += select(0u, 1u, keys[j] > key || (keys[j] == key && j < e));
-            }
-            rank[c] = r;
-            share[c] = exp(value_of(key) - top);
-            all += share[c];
-            used += select(0.0, share[c], r < p.n_used);
+    for (var e = lid; e < p.n_expert; e += WG) {
+        let key = keys[e];
+        var rank = 0u;
+        for (var j = 0u; j < p.n_expert; j++) {
+            rank += select(0u, 1u, keys[j] > key || (keys[j] == key && j < e));
         }
+        ranks[e] = rank;
+        let share = exp(value_of(key) - top);
+        all += share;
+        used += select(0.0, share, rank < p.n_used);
     }
     all = workgroup_sum(all, lid);
     used = workgroup_sum(used, lid);
     // The floor is the smallest normal half, as in the reference.
     let whole = all * max(used / all, 6.103515625e-5);
-    for (var c = 0u; c < SLOTS; c++) {
-        let e = c * WG + lid;
-        if (e < p.n_expert && rank[c] < p.n_used) {
-            ids[row * p.n_used + rank[c]] = e;
-            weights[row * p.n_used + rank[c]] = share[c] / whole;
+    for (var e = lid; e < p.n_expert; e += WG) {
+        if (ranks[e] < p.n_used) {
+            ids[row * p.n_used + ranks[e]] = e;
+            weights[row * p.n_used + ranks[e]] = exp(value_of(keys[e]) - top) / whole;
         }
     }
 }

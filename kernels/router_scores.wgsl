@@ -1,6 +1,6 @@
 // router_scores - z = W (x / sqrt(mean(x^2) + eps) / sqrt(cols) * scale)     (each row)
 //
-//   x       read   rows x cols f32          grid   rows * ceil(n_expert / 8) workgroups
+//   x       read   rows x cols f32          grid   rows * ceil(n_expert / (WG / LANES))
 //   w       read   n_expert x cols f32      bytes  w once a row; x and scale once a workgroup
 //   scale   read   cols f32                 needs  cols % 4 == 0
 //   scores  write  rows x n_expert f32
@@ -20,24 +20,24 @@ struct Params {
 @group(0) @binding(3) var<storage, read> scale : array<vec4<f32>>;
 @group(0) @binding(4) var<storage, read_write> scores : array<f32>;
 
-const WG : u32 = 256u;
-const EXPERTS : u32 = 8u; // a workgroup, 32 threads each
-const LANES : u32 = 32u;
+override WG : u32 = 256u;   // at most 256
+override LANES : u32 = 32u; // threads an expert
 
-var<workgroup> dots : array<f32, WG>;
-var<workgroup> squares : array<f32, WG>;
+var<workgroup> dots : array<f32, 256>;
+var<workgroup> squares : array<f32, 256>;
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
         @builtin(local_invocation_index) lid : u32) {
-    let blocks = (p.n_expert + EXPERTS - 1u) / EXPERTS;
+    let experts = WG / LANES; // of a workgroup
+    let blocks = (p.n_expert + experts - 1u) / experts;
     let index = flat_group(wid, num);
     let row = index / blocks;
     if (row >= p.rows) {
         return;
     }
     let n4 = p.cols / 4u;
-    let expert0 = index % blocks * EXPERTS;
+    let expert0 = index % blocks * experts;
     let expert = min(expert0 + lid / LANES, p.n_expert - 1u);
     var d = 0.0;
     var s = 0.0;
@@ -49,7 +49,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     dots[lid] = d;
     squares[lid] = s;
     workgroupBarrier();
-    if (lid < EXPERTS && expert0 + lid < p.n_expert) {
+    if (lid < experts && expert0 + lid < p.n_expert) {
         d = 0.0;
         s = 0.0;
         for (var i = 0u; i < LANES; i++) {

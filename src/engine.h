@@ -50,6 +50,8 @@ struct bz_session {
     float *logits;   /* n_vocab: of the last token fed */
     bool has_logits;
     uint32_t n_batch;
+    bool (*on_batch)(void *ctx, uint32_t done, uint32_t total);
+    void *on_batch_ctx;
 };
 
 /* Are these tokens of the vocabulary, and is there room for them? */

@@ -3,6 +3,8 @@
  * A generation is a state and not a loop, so that a host which must not block can take its steps one
  * by one, and so that the same rules end a text whoever drew the token.
  */
+#include <math.h>
+
 #include "base/mem.h"
 #include "engine.h"
 
@@ -40,10 +42,12 @@ static enum bz_status check_sampling(const struct bz_sampling *p, struct bz_err 
         return fail(err, BZ_ERR_ARGUMENT, "temperature %g; it must be 0 or more",
                     (double)p->temperature);
     if (!(p->top_p > 0))
-        return fail(err, BZ_ERR_ARGUMENT, "top-p %g; it must be above 0", (double)p->top_p);
+        return fail(err, BZ_ERR_ARGUMENT, "top-p %g; it must not be negative", (double)p->top_p);
     if (!(p->repeat_penalty > 0))
-        return fail(err, BZ_ERR_ARGUMENT, "repeat penalty %g; it must be above 0",
+        return fail(err, BZ_ERR_ARGUMENT, "repeat penalty %g; it must not be negative",
                     (double)p->repeat_penalty);
+    if (!isfinite(p->presence_penalty) || !isfinite(p->frequency_penalty))
+        return fail(err, BZ_ERR_ARGUMENT, "presence and frequency penalties must be finite");
     if (!(p->min_p >= 0 && p->min_p <= 1))
         return fail(err, BZ_ERR_ARGUMENT, "min-p %g; it must be between 0 and 1", (double)p->min_p);
     return BZ_OK;
@@ -54,13 +58,16 @@ enum bz_status bz_session_sample(bz_session *s, const struct bz_sampling *sampli
 {
     if (!s->has_logits)
         return fail(err, BZ_ERR_ARGUMENT, "feed at least one token before drawing the next");
-    enum bz_status st = check_sampling(sampling, err);
+    struct bz_sampling p = sampling ? *sampling : bz_sampling_defaults(s->engine);
+    if (p.top_p == 0) p.top_p = 1; /* zero is neutral */
+    if (p.repeat_penalty == 0) p.repeat_penalty = 1;
+    enum bz_status st = check_sampling(&p, err);
     if (st) return st;
     size_t n_suppress;
     const int32_t *suppress = tokenizer_suppressed(s->engine->tokenizer, &n_suppress);
     /* The position numbers the draw: a branch of a conversation draws like the original. */
-    return sampler_draw(&s->sampler, sampling, s->logits, s->tokens, s->kv.n_past, suppress,
-                        n_suppress, s->kv.n_past, id, err);
+    return sampler_draw(&s->sampler, &p, s->logits, s->tokens, s->kv.n_past, suppress, n_suppress,
+                        s->kv.n_past, id, err);
 }
 
 /* ---- generating ---- */

@@ -46,6 +46,8 @@ enum bz_status bz_session_open(bz_session **out, bz_engine *e,
     if (!s) return fail_memory(err, sizeof *s);
     s->engine = e;
     s->n_batch = o.n_batch;
+    s->on_batch = o.on_batch;
+    s->on_batch_ctx = o.ctx;
     s->tokens = mem_alloc(o.n_context, sizeof *s->tokens);
     s->logits = mem_alloc(e->model.config.n_vocab, sizeof *s->logits);
     enum bz_status st = s->tokens && s->logits ? BZ_OK : fail_memory(err, o.n_context * 4ull);
@@ -125,8 +127,9 @@ static enum bz_status feed(struct bz_session *s, const int32_t *ids, size_t n, s
         bool go_on = hand_out_logits(s, r, s->kv.n_past + rows - wanted, wanted, on_logits, ctx);
         if (r->status) return fail(err, r->status, "%s", r->err.text);
         session_took(s, ids + at, rows);
-        if (!go_on) return fail(err, BZ_ERR_CANCELLED, "stopped on request");
         at += rows;
+        if (s->on_batch && !s->on_batch(s->on_batch_ctx, (uint32_t)at, (uint32_t)n)) go_on = false;
+        if (!go_on) return fail(err, BZ_ERR_CANCELLED, "stopped on request");
     }
     s->has_logits = n_logits > 0;
     return BZ_OK;

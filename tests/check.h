@@ -63,8 +63,6 @@ static inline int check_str(const char *got, const char *want, const char *file,
 
 static inline int check_done(void)
 {
-    const char *file = __FILE__;
-    (void)file;
     printf("%d tests, %d checks: %d passed, %d failed, %d skipped\n", check_tests,
            check_passed + check_failed, check_passed, check_failed, check_skipped);
     return check_failed > 99 ? 99 : check_failed;

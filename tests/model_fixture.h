@@ -66,7 +66,7 @@ static inline bz_engine *open_engine(const char *path, enum bz_backend backend)
 
 static inline bz_session *open_session(bz_engine *e, uint32_t n_context, uint32_t n_batch)
 {
-    struct bz_session_options o = { n_context, n_batch };
+    struct bz_session_options o = { .n_context = n_context, .n_batch = n_batch };
     struct bz_err err = { "" };
     bz_session *s = NULL;
     enum bz_status st = bz_session_open(&s, e, &o, &err);

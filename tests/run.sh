@@ -30,6 +30,10 @@ for t in tests/test_*.sh; do
     name=$(basename "$t" .sh)
     one "${name#test_}" "$t" "$build/bezel"
 done
+for t in tests/test_*.py; do
+    name=$(basename "$t" .py)
+    one "${name#test_}" python3 "$t"
+done
 [[ -n $names ]] && echo "failed:$names"
 echo "$passed passed, $failed failed" | tee "$build/tmp/summary"
 exit "$failed"

@@ -89,5 +89,33 @@ check "and the result runs" expect 0 "$bezel" logits "$tmp/moe8.gguf" --ids 2,5 
 printf 'hello\n/think on\nagain\n/exit\n' > "$tmp/lines"
 stdin=$tmp/lines check "chat with piped lines" expect 0 "$bezel" chat $model --n 4 --greedy --ctx 200
 
+# A store: name, system prompt, stop strings and limits come along.
+store=$tmp/store; mkdir -p "$store/blobs" "$store/manifests/registry.ollama.ai/library/small"
+blob() { local hex; hex=$(sha256sum "$1" | cut -d' ' -f1); cp "$1" "$store/blobs/sha256-$hex"; echo "\"digest\":\"sha256:$hex\",\"size\":$(stat -c %s "$1")"; }
+echo '{"model_format":"gguf","model_family":"gemma4"}' > "$tmp/config"
+echo '{"num_predict":3,"temperature":0,"stop":["never seen"]}' > "$tmp/params"
+type=application/vnd.ollama.image
+echo "{\"schemaVersion\":2,\"config\":{\"mediaType\":\"x\",$(blob "$tmp/config")},\"layers\":[{\"mediaType\":\"$type.model\",$(blob $model)},{\"mediaType\":\"$type.params\",$(blob "$tmp/params")}]}" \
+    > "$store/manifests/registry.ollama.ai/library/small/latest"
+check "list" expect 0 "$bezel" list --store "$store"
+check "names the model" grep -q '^small:latest' "$tmp/out"
+check "a name from the store" expect 0 "$bezel" generate small --store "$store" --ids 2,30 --json
+check "brings its limit along" json "len(d[0]['ids']) <= 3"
+echo 'hello' > "$tmp/lines"
+stdin=$tmp/lines check "chat from the store" expect 0 "$bezel" chat small --store "$store" --stats
+check "keeps to the limit too" grep -q '^([123] tokens' "$tmp/err"
+mkdir -p "$tmp/here/small"
+check "a folder of that name is not in the way" expect 0 env -C "$tmp/here" "$(realpath "$bezel")" logits small --store "$(realpath "$store")" --ids 2
+if [[ -e /dev/full ]]; then
+    full() { "$@" > /dev/full 2> "$tmp/err"; [[ $? -eq 1 ]]; }
+    for c in "--help" "inspect $model" "logits $model --ids 2" "generate $model --ids 2 --n 2"; do
+        check "bezel $c into a full disk fails" full "$bezel" $c
+        check "in one sentence" one_sentence
+    done
+fi
+check "a penalty that is no number is refused" expect 1 "$bezel" generate $model --ids 2 --presence-penalty nan
+check "in one sentence" one_sentence
+check "a bias past the vocabulary is refused" expect 1 "$bezel" generate $model --ids 2 --logit-bias 99999:1
+
 echo "$passed passed, $failed failed"
 exit "$failed"

@@ -9,7 +9,7 @@ enum { N_FED = 3 };
 static enum bz_status use_model(const char *path, enum bz_backend backend, struct bz_err *err)
 {
     const struct bz_engine_options o = { .backend = backend, .n_threads = 1 };
-    const struct bz_session_options so = { 32, 8 };
+    const struct bz_session_options so = { .n_context = 32, .n_batch = 8 };
     const int32_t ids[N_FED] = { 7, 1, 12 };
     bz_engine *e = NULL;
     bz_session *s = NULL;

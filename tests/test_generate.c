@@ -353,16 +353,25 @@ static void check_arguments(bz_engine *e)
     for (int i = 0; i < 7; i++) bad[i] = good;
     bad[0].temperature = -1;
     bad[1].temperature = NAN;
-    bad[2].top_p = 0;
+    bad[2].top_p = -0.1f;
     bad[3].top_p = NAN;
-    bad[4].repeat_penalty = 0;
+    bad[4].repeat_penalty = -1;
     bad[5].min_p = 1.5f;
     bad[6].min_p = NAN;
     for (int i = 0; i < 7; i++) {
         err.text[0] = 0;
         CHECK(bz_session_sample(s, &bad[i], &id, &err) == BZ_ERR_ARGUMENT && err.text[0]);
     }
+    bad[0] = good;
+    bad[0].presence_penalty = INFINITY;
+    CHECK(bz_session_sample(s, &bad[0], &id, &err) == BZ_ERR_ARGUMENT);
     CHECK(id == -5 && bz_session_sample(s, &good, &id, &err) == BZ_OK && id >= 0);
+    /* Zeroed is greedy; NULL is the defaults. */
+    struct bz_sampling zero = { 0 };
+    const float *z = bz_session_logits(s);
+    CHECK(bz_session_sample(s, &zero, &id, &err) == BZ_OK);
+    for (uint32_t i = 0; i < bz_engine_info(e).n_vocab; i++) CHECK(z[i] <= z[id]);
+    CHECK(bz_session_sample(s, NULL, &id, &err) == BZ_OK);
     struct bz_generate_options o = bz_generate_defaults(e);
     o.n_max = 2; /* no callback, no result */
     CHECK(bz_generate(s, &o, NULL, &err) == BZ_OK);

@@ -38,8 +38,7 @@ static const float *stored(const struct golden *g, const char *name, uint64_t *c
     return source_map(&g->taps.sources[t->shard], t->offset, t->n_bytes);
 }
 
-static void compare(struct golden *g, const char *name, const float *got, uint64_t got_stride,
-                    bool all_rows)
+static void compare(struct golden *g, const char *name, const float *got, uint64_t got_stride)
 {
     uint64_t cols = 0, rows = 0;
     const float *want = stored(g, name, &cols, &rows);
@@ -47,7 +46,7 @@ static void compare(struct golden *g, const char *name, const float *got, uint64
     double sum = 0, worst = 0;
     for (uint64_t i = 0; i < rows; i++) {
         int64_t row = (int64_t)i;
-        if (!all_rows) gguf_at_i64(g->rows, i, &row);
+        gguf_at_i64(g->rows, i, &row);
         for (uint64_t j = 0; j < cols; j++) {
             double w = (double)want[i * cols + j];
             double d = fabs((double)got[(uint64_t)row * got_stride + j] - w);
@@ -73,7 +72,7 @@ static void compare_routing(struct golden *g, const char *prefix, const struct r
     for (size_t i = 0; i < (size_t)r->ids.rows * r->ids.cols; i++)
         dense[i / r->ids.cols * n_expert + (size_t)ids[i]] = weights[i];
     snprintf(name, sizeof name, "%srouter", prefix);
-    compare(g, name, dense, n_expert, false);
+    compare(g, name, dense, n_expert);
     mem_free(dense);
 }
 
@@ -92,7 +91,7 @@ static void on_tap(void *ctx, const char *name, int layer, const struct tensor *
         compare_routing(c->g, prefix, &c->acts->routing, c->n_expert);
     } else if (strcmp(name, "logits") != 0 && strcmp(name, "router_ids") != 0) {
         snprintf(full, sizeof full, "%s%s", prefix, name);
-        compare(c->g, full, x->mem, x->cols, false);
+        compare(c->g, full, x->mem, x->cols);
     }
 }
 

@@ -247,7 +247,7 @@ static void check_limits(bz_engine *e)
     feed_pieces(fresh, ids, 15, 15);
     feed_pieces(fresh, ids + 15, 5, 5);
     CHECK(same_floats(bz_session_logits(s), bz_session_logits(fresh), n_vocab));
-    struct bz_session_options o = { bz_engine_info(e).n_context + 1, 0 };
+    struct bz_session_options o = { .n_context = bz_engine_info(e).n_context + 1 };
     CHECK(bz_session_open(&none, e, &o, &err) == BZ_ERR_LIMIT && !none);
     free(before);
     free(ids);
@@ -373,7 +373,7 @@ static void check_threads(const char *path)
 /* A batch larger than the context is the context; zeroed options are the defaults. */
 static void check_options(bz_engine *e)
 {
-    struct bz_session_options o = { 16, 0 };
+    struct bz_session_options o = { .n_context = 16 };
     CHECK(bz_session_bytes(e, &o) < bz_session_bytes(e, NULL));
     bz_session *s = NULL;
     CHECK(bz_session_open(&s, e, NULL, NULL) == BZ_OK);

@@ -13,7 +13,7 @@ struct Params {
 @group(0) @binding(3) var<storage, read> scale : array<f32>;
 @group(0) @binding(4) var<storage, read_write> x : array<vec4<f32>>;
 
-const WG : u32 = 256u;
+override WG : u32 = 256u;
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,

@@ -1,6 +1,6 @@
-// best - the best (key, id) of a workgroup: the largest key, of equals the lowest id. Needs const WG, a
-// multiple of 16. Every thread learns it.
-var<workgroup> best_all : array<vec2<u32>, WG>;
+// best - the best (key, id) of a workgroup: the largest key, of equals the lowest id. Needs WG,
+// at most 256. Every thread learns it.
+var<workgroup> best_all : array<vec2<u32>, 256>;
 var<workgroup> best_some : array<vec2<u32>, 16>;
 
 fn better(a : vec2<u32>, b : vec2<u32>) -> bool {

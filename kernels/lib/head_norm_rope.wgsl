@@ -14,7 +14,7 @@ struct Params {
 @group(0) @binding(2) var<storage, read> w : array<f32>;
 @group(0) @binding(3) var<storage, read_write> x : array<f32>;
 
-const WG : u32 = 64u;
+override WG : u32 = 64u;
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,

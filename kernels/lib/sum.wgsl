@@ -1,11 +1,20 @@
-// sum - one number from each thread; every thread learns their sum. Needs const WG, a multiple of 16.
-// Two short rounds instead of a tree of log2(WG): barriers cost more than the adds.
-var<workgroup> sum_all : array<f32, WG>;
+// sum - one number from each thread; every thread learns their sum. Needs WG, at most 256.
+// Two short rounds instead of a tree of log2(WG): barriers cost more than the adds. A device that runs
+// on a CPU pays for threads that meet at all: there WG is small, and one round is enough.
+var<workgroup> sum_all : array<f32, 256>;
 var<workgroup> sum_some : array<f32, 16>;
 
 fn workgroup_sum(v : f32, lid : u32) -> f32 {
     sum_all[lid] = v;
     workgroupBarrier();
+    var total = 0.0;
+    if (WG <= 16u) {
+        for (var i = 0u; i < WG; i++) {
+            total += sum_all[i];
+        }
+        workgroupBarrier(); // before the next call
+        return total;
+    }
     if (lid < 16u) {
         var s = 0.0;
         for (var i = lid; i < WG; i += 16u) {
@@ -14,7 +23,6 @@ fn workgroup_sum(v : f32, lid : u32) -> f32 {
         sum_some[lid] = s;
     }
     workgroupBarrier();
-    var total = 0.0;
     for (var i = 0u; i < 16u; i++) {
         total += sum_some[i];
     }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Threads of the CPU backend do not allocate, but a host may own several engines. */
+/* Workers grow their scratch, and a host may own several engines: the counts are atomic. */
 static atomic_uint_fast64_t n_made;
 static atomic_int_fast64_t n_live;
 static atomic_uint_fast64_t fail_index; /* 0 = never */

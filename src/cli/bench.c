@@ -8,6 +8,8 @@
 #include "base/rng.h"
 #include "cli/cli_model.h"
 
+#define DASHES "--------------------------------"
+
 struct bench {
     bz_engine *e;
     bz_session *s;
@@ -57,14 +59,16 @@ static enum bz_status run_row(struct bench *b, const char *model, uint64_t n, bo
     if (st) return st;
     double mean = sum / (double)b->repeats;
     double spread = sqrt(fmax(0, squares / (double)b->repeats - mean * mean));
-    char test[48];
-    snprintf(test, sizeof test, "%s%llu%s", one_by_one ? "tg" : "pp", (unsigned long long)n,
-             b->depth ? " @ depth" : "");
-    printf("| %-30.30s | %8.2f GiB | %8.2f B | %-12s | %10.2f ± %.2f |", model,
-           (double)b->info.weight_bytes / 0x1p30, (double)b->info.n_params / 1e9, test, mean,
-           spread);
-    if (one_by_one) printf(" %.2f GB/s", mean * (double)b->info.bytes_a_token / 1e9);
-    printf("\n");
+    char test[64], depth[32] = "", rate[40], bandwidth[24] = "";
+    if (b->depth) snprintf(depth, sizeof depth, " @ d%llu", (unsigned long long)b->depth);
+    snprintf(test, sizeof test, "%s%llu%s", one_by_one ? "tg" : "pp", (unsigned long long)n, depth);
+    snprintf(rate, sizeof rate, "%.2f ± %.2f", mean, spread);
+    if (one_by_one)
+        snprintf(bandwidth, sizeof bandwidth, "%.2f GB/s",
+                 mean * (double)b->info.bytes_a_token / 1e9);
+    printf("| %-30.30s | %8.2f GiB | %8.2f B | %-14s | %18s | %12s |\n", model,
+           (double)b->info.weight_bytes / 0x1p30, (double)b->info.n_params / 1e9, test, rate,
+           bandwidth);
     fflush(stdout);
     return BZ_OK;
 }
@@ -101,10 +105,10 @@ int cmd_bench(int argc, char **argv)
     if (st == BZ_OK) {
         const char *name = strrchr(model, '/') ? strrchr(model, '/') + 1 : model;
         b.info = bz_engine_info(b.e);
-        printf("| model                          |         size |     params | test         |  "
-               "tok/s |\n"
-               "|--------------------------------|--------------|------------|--------------|------"
-               "--|\n");
+        printf("| %-30s | %12s | %10s | %-14s | %17s | %12s |\n", "model", "size", "params", "test",
+               "tok/s", "weights read");
+        printf("|%.32s|%.14s|%.12s|%.16s|%.19s|%.14s|\n", DASHES, DASHES, DASHES, DASHES, DASHES,
+               DASHES);
         if (pp) st = run_row(&b, name, pp, false, &err);
         if (st == BZ_OK && tg) st = run_row(&b, name, tg, true, &err);
     }

@@ -23,7 +23,7 @@ struct chat {
     const char *system;
     struct buf messages; /* "{...},{...}": user and assistant turns so far */
     struct buf answer, reasoning;
-    bool in_thought;
+    bool in_thought, shows_progress;
 };
 
 static volatile sig_atomic_t interrupted;
@@ -62,7 +62,16 @@ static void on_event(void *ctx, enum chat_event event, struct str name, struct s
         buf_put_str(event == CHAT_REASONING ? &c->reasoning : &c->answer, text);
         fwrite(text.p, 1, text.n, stdout);
     }
-    fflush(stdout);
+    if (fflush(stdout)) interrupted = 1; /* nobody is reading any more */
+}
+
+/* Long prompts say how far they are, and Ctrl-C ends them. */
+static bool on_batch(void *ctx, uint32_t done, uint32_t total)
+{
+    struct chat *c = ctx;
+    if (c->shows_progress && total > done)
+        fprintf(stderr, "\rreading %u of %u tokens", done, total);
+    return !interrupted;
 }
 
 struct stream {
@@ -108,21 +117,23 @@ static enum bz_status set_prompt(struct chat *c, struct bz_err *err)
 static enum bz_status answer(struct chat *c, struct bz_err *err)
 {
     double start = cli_now();
+    interrupted = 0;
+    c->answer.n = c->reasoning.n = 0;
     enum bz_status st = set_prompt(c, err);
+    if (c->shows_progress) fprintf(stderr, "\r\033[K");
     if (st) return st;
     double first = cli_now();
     struct stream stream = { 0 };
     struct chat_parser_options po = { .thinking = c->thinking };
     st = chat_parser_open(&stream.parser, po, (struct chat_sink) { c, on_event }, err);
     if (st) return st;
-    struct bz_generate_options o = { .sampling = c->sampling,
-                                     .n_max = (uint32_t)c->n_max,
-                                     .specials = true,
-                                     .on_text = on_text,
-                                     .ctx = &stream };
+    struct bz_generate_options o = bz_generate_defaults(c->e);
+    o.sampling = c->sampling;
+    if (c->n_max) o.n_max = (uint32_t)c->n_max;
+    o.specials = true;
+    o.on_text = on_text;
+    o.ctx = &stream;
     struct bz_generated g = { 0 };
-    interrupted = 0;
-    c->answer.n = c->reasoning.n = 0;
     c->in_thought = false;
     st = bz_generate(c->s, &o, &g, err);
     if (st == BZ_OK && stream.status) st = fail(err, stream.status, "%s", stream.err.text);
@@ -165,9 +176,10 @@ static bool command(struct chat *c, char *line, char **system_copy)
     if (strcmp(line, "/clear") == 0) {
         c->messages.n = 0;
         put_opening(c);
-    } else if (strncmp(line, "/system", 7) == 0) {
-        free(*system_copy);
-        *system_copy = strdup(line[7] ? line + 8 : "");
+    } else if (strncmp(line, "/system", 7) == 0 && (!line[7] || line[7] == ' ')) {
+        const char *text = line[7] ? line + 8 : "";
+        mem_free(*system_copy);
+        *system_copy = mem_copy_str(text, strlen(text));
         c->system = *system_copy;
     } else if (strcmp(line, "/think on") == 0 || strcmp(line, "/think off") == 0) {
         c->thinking = line[7] == 'o' && line[8] == 'n';
@@ -205,8 +217,9 @@ static enum bz_status talk(struct chat *c, bool interactive, struct bz_err *err)
         put_message(&c->messages, "user", (struct str) { line, (size_t)n });
         st = answer(c, err);
         if (st == BZ_OK) put_message(&c->messages, "assistant", buf_str(&c->answer));
-        if (st == BZ_ERR_LIMIT && interactive) { /* too long for the context: the turn is undone */
-            fprintf(stderr, "%s; /clear starts anew\n", err->text);
+        if ((st == BZ_ERR_LIMIT || st == BZ_ERR_CANCELLED) &&
+            interactive) { /* the turn is undone */
+            fprintf(stderr, "%s%s\n", err->text, st == BZ_ERR_LIMIT ? "; /clear starts anew" : "");
             c->messages.n = before;
             st = BZ_OK;
         }
@@ -214,7 +227,7 @@ static enum bz_status talk(struct chat *c, bool interactive, struct bz_err *err)
     }
     if (interactive) printf("\n");
     free(line);
-    free(system_copy);
+    mem_free(system_copy);
     return st;
 }
 
@@ -256,6 +269,9 @@ int cmd_chat(int argc, char **argv)
     struct bz_bias bias[CLI_MAX_BIAS];
     bool interactive = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
     c.color = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
+    c.shows_progress = interactive && isatty(STDERR_FILENO);
+    m.on_batch = on_batch;
+    m.on_batch_ctx = &c;
     enum bz_status st = cli_open(&m, model, &c.e, &c.s, &err);
     if (st == BZ_OK) st = cli_sampling(&sampling, c.e, bias, &c.sampling, &err);
     if (st == BZ_OK) {

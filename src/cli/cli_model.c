@@ -50,7 +50,9 @@ enum bz_status cli_open(const struct cli_model *m, const char *model, bz_engine 
     for (size_t i = 0; st == BZ_OK && i < m->adapters.n; i++)
         st = add_adapter(*engine, m->adapters.v[i], err);
     struct bz_session_options so = { .n_context = (uint32_t)m->n_context,
-                                     .n_batch = (uint32_t)m->n_batch };
+                                     .n_batch = (uint32_t)m->n_batch,
+                                     .on_batch = m->on_batch,
+                                     .ctx = m->on_batch_ctx };
     if (st == BZ_OK && session) st = bz_session_open(session, *engine, &so, err);
     if (st) {
         bz_engine_close(*engine);
@@ -59,17 +61,18 @@ enum bz_status cli_open(const struct cli_model *m, const char *model, bz_engine 
     return st;
 }
 
-static enum bz_status read_bias(const struct cli_strs *list, struct bz_bias bias[CLI_MAX_BIAS],
-                                struct bz_err *err)
+static enum bz_status read_bias(const struct cli_strs *list, uint32_t n_vocab,
+                                struct bz_bias bias[CLI_MAX_BIAS], struct bz_err *err)
 {
     for (size_t i = 0; i < list->n; i++) {
         char *end, *last;
         long id = strtol(list->v[i], &end, 10);
         float add = *end == ':' ? strtof(end + 1, &last) : 0;
         if (end == list->v[i] || *end != ':' || *last || last == end + 1 || id < 0 ||
-            id > INT32_MAX || isnan(add))
-            return fail(err, BZ_ERR_ARGUMENT, "logit bias \"%s\"; it is ID:ADD, such as 107:-inf",
-                        list->v[i]);
+            id >= (long)n_vocab || isnan(add))
+            return fail(err, BZ_ERR_ARGUMENT,
+                        "logit bias \"%s\"; it is ID:ADD, such as 107:-inf, with an id below %u",
+                        list->v[i], n_vocab);
         bias[i] = (struct bz_bias) { (int32_t)id, add };
     }
     return BZ_OK;
@@ -91,7 +94,7 @@ enum bz_status cli_sampling(const struct cli_sampling *s, const bz_engine *e,
     if (s->set_window) p.penalty_window = s->window > UINT32_MAX ? UINT32_MAX : (uint32_t)s->window;
     if (s->set_seed) p.seed = s->seed;
     else if (!p.seed) p.seed = (uint64_t)time(NULL) * 1000003u + (uint64_t)clock();
-    enum bz_status st = read_bias(&s->bias, bias, err);
+    enum bz_status st = read_bias(&s->bias, bz_engine_info(e).n_vocab, bias, err);
     p.bias = bias;
     p.n_bias = s->bias.n;
     if (st == BZ_OK) *out = p;

@@ -9,7 +9,9 @@ struct cli_model {
     const char *backend; /* "cpu" or "reference" */
     const char *store;
     uint64_t n_threads, n_context, n_batch;
-    struct cli_strs adapters; /* PATH or PATH:SCALE */
+    struct cli_strs adapters;                                   /* PATH or PATH:SCALE */
+    bool (*on_batch)(void *ctx, uint32_t done, uint32_t total); /* of the session, or NULL */
+    void *on_batch_ctx;
 };
 
 #define CLI_MODEL_DEFAULTS { .backend = "cpu" }

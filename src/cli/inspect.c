@@ -1,11 +1,7 @@
-/* inspect.c - `bezel inspect`: opens whatever it is given, sorts its tensors, and asks the engine
- * whether it would run. Nothing is read but headers and the small vectors that loading reads. */
+/* inspect.c - what is in an opened file: sorts its tensors, and asks the engine whether it would run.
+ * Nothing is read but headers and the small vectors that loading reads. Opening is in inspect_cmd.c. */
 #include "cli/inspect.h"
 
-#include <stdio.h>
-#include <sys/stat.h>
-
-#include "cli/cli.h"
 #include "cli/quant_mix.h"
 #include "io/quote.h"
 #include "model/kv.h"
@@ -195,33 +191,22 @@ static enum bz_status collect(struct inspect *x, struct bz_err *err)
     return BZ_OK;
 }
 
-/* PEFT keeps adapters as a directory, or as the .safetensors file in it. */
-static bool is_peft(const char *path)
-{
-    struct stat info;
-    if (stat(path, &info) != 0) return false;
-    return S_ISDIR(info.st_mode) || str_ends(str_of(path), ".safetensors");
-}
-
-enum bz_status inspect_open(struct inspect *out, const char *model, const char *store,
+enum bz_status inspect_file(struct inspect *out, struct located *file, const char *model,
                             struct bz_err *err)
 {
-    struct inspect x = { .model = model };
-    enum bz_status st;
-    if (is_peft(model)) {
-        x.kind = INSPECT_ADAPTER;
-        st = adapter_open_file(&x.adapter, model, err);
-    } else {
-        st = locate_open(&x.file, model, store, err);
-        x.is_open = st == BZ_OK;
-        if (st == BZ_OK) st = collect(&x, err);
-    }
+    struct inspect x = { .model = model, .file = *file, .is_open = true };
+    enum bz_status st = collect(&x, err);
     if (st) {
         inspect_close(&x);
         return st;
     }
     *out = x;
     return BZ_OK;
+}
+
+void inspect_peft(struct inspect *out, struct adapter *adapter, const char *model)
+{
+    *out = (struct inspect) { .model = model, .kind = INSPECT_ADAPTER, .adapter = *adapter };
 }
 
 void inspect_close(struct inspect *x)
@@ -244,45 +229,4 @@ void inspect_layer_pattern(struct inspect_pattern *out, const struct config *c)
     }
     unit[period] = '\0';
     out->times = n / period;
-}
-
-/* ---- the command ---- */
-
-int cmd_inspect(int argc, char **argv)
-{
-    const char *model, *store = NULL;
-    bool json = false;
-    struct inspect_wish wish = { 0 };
-    const struct cli_option options[] = {
-        { "--json", NULL, "machine-readable", CLI_FLAG, &json, NULL },
-        { "--tensors", NULL, "list every tensor", CLI_FLAG, &wish.tensors, NULL },
-        { "--keys", NULL, "list the metadata", CLI_FLAG, &wish.keys, NULL },
-        { "--store", "DIR", "Ollama store; default where Ollama keeps it", CLI_STR, &store, NULL },
-    };
-    const struct cli_command c = {
-        "inspect",
-        "FILE|NAME [options]",
-        "What a model file is made of, and whether this build runs it.\n"
-        "Takes a GGUF file, a name in the Ollama store (gemma4:e2b), or\n"
-        "a LoRA adapter (GGUF, or PEFT's directory).",
-        options,
-        sizeof options / sizeof *options,
-        1,
-        1
-    };
-    int code;
-    if (cli_parse(&c, argc, argv, &model, &code) < 0) return code;
-    struct bz_err err = { "" };
-    struct inspect x = { 0 };
-    struct buf b = { 0 };
-    enum bz_status st = inspect_open(&x, model, store, &err);
-    if (st == BZ_OK) {
-        if (json) inspect_put_json(&b, &x, wish);
-        else inspect_put_text(&b, &x, wish);
-        if (b.failed) st = fail_memory(&err, b.n);
-    }
-    if (st == BZ_OK) fwrite(b.data, 1, b.n, stdout);
-    buf_free(&b);
-    inspect_close(&x);
-    return st ? cli_fail(&c, &err) : CLI_OK;
 }

@@ -65,6 +65,15 @@ const char *inspect_kind_name(enum inspect_kind k);
 const char *inspect_role_name(enum inspect_role r);
 enum inspect_role inspect_role_of(struct str tensor_name);
 
+/* Facts about an opened file; `model` is what it was asked for as, and outlives the facts. A file that
+ * cannot run is no failure: then `why` says it. Takes the file over in every case. On failure *out is
+ * untouched. */
+enum bz_status inspect_file(struct inspect *out, struct located *file, const char *model,
+                            struct bz_err *err);
+
+/* The same for an adapter in PEFT's form, which is taken over. */
+void inspect_peft(struct inspect *out, struct adapter *adapter, const char *model);
+
 /* Opens a GGUF path, a name in the store (`store` NULL: Ollama's own place) or an adapter in PEFT's
  * form. A file that cannot run is no failure: then `why` says it. On failure *out is untouched. */
 enum bz_status inspect_open(struct inspect *out, const char *model, const char *store,

@@ -1,4 +1,5 @@
 /* main.c - the native tool: finds the command. Each command is in its own file. */
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,14 +30,22 @@ static void print_help(FILE *to)
             BZ_VERSION);
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         fprintf(to, "  %-12s %s\n", commands[i].name, commands[i].about);
-    fprintf(
-        to,
-        "\nbezel COMMAND --help says more. MODEL is a GGUF file or a name such as gemma4:e2b.\n");
+    fprintf(to,
+            "\nbezel COMMAND --help says more. MODEL is a GGUF file or a name such as gemma4:e2b.\n"
+            "Exit codes: 0 done, 1 failed (one sentence says why), 2 wrong usage.\n");
+}
+
+/* Output that did not arrive (a full disk, a closed pipe) is a failure, whatever the command said. */
+static int check_output(int code)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout)) return code;
+    fprintf(stderr, "bezel: cannot write the output: %s\n", strerror(errno));
+    return code ? code : CLI_FAILED;
 }
 
 int main(int argc, char **argv)
 {
-    signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of fwrite, not a death */
+    signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of writing, not a death */
     if (argc < 2) {
         print_help(stderr);
         return CLI_USAGE;
@@ -44,14 +53,15 @@ int main(int argc, char **argv)
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
         strcmp(argv[1], "help") == 0) {
         print_help(stdout);
-        return CLI_OK;
+        return check_output(CLI_OK);
     }
     if (strcmp(argv[1], "--version") == 0) {
         printf("bezel %s\n", BZ_VERSION);
         return CLI_OK;
     }
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
-        if (strcmp(argv[1], commands[i].name) == 0) return commands[i].run(argc - 1, argv + 1);
+        if (strcmp(argv[1], commands[i].name) == 0)
+            return check_output(commands[i].run(argc - 1, argv + 1));
     fprintf(stderr, "bezel: no command \"%s\" (see: bezel --help)\n", argv[1]);
     return CLI_USAGE;
 }

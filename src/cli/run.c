@@ -112,7 +112,7 @@ int cmd_logits(int argc, char **argv)
 
 struct generate_args {
     const char *ids, *prompt;
-    bool json, stats;
+    bool json, stats, set_n;
     uint64_t n;
     struct cli_strs stop;
 };
@@ -120,9 +120,7 @@ struct generate_args {
 static bool write_text(void *ctx, const char *text, size_t n)
 {
     (void)ctx;
-    bool ok = fwrite(text, 1, n, stdout) == n;
-    fflush(stdout);
-    return ok;
+    return fwrite(text, 1, n, stdout) == n && fflush(stdout) == 0;
 }
 
 static bool collect_text(void *ctx, const char *text, size_t n)
@@ -153,7 +151,7 @@ static enum bz_status run_generate(const struct generate_args *a, bz_engine *e, 
     struct buf text = { 0 };
     struct bz_generate_options o = bz_generate_defaults(e);
     o.sampling = *sampling;
-    o.n_max = (uint32_t)a->n;
+    if (a->set_n || !o.n_max) o.n_max = (uint32_t)a->n; /* else the store says */
     if (a->stop.n) {
         o.stop = a->stop.v;
         o.n_stop = a->stop.n;
@@ -185,7 +183,8 @@ int cmd_generate(int argc, char **argv)
         { "--prompt", "TEXT", "text to continue (special tokens are parsed)", CLI_STR, &a.prompt,
           NULL },
         { "--ids", "LIST", "token ids to continue instead", CLI_STR, &a.ids, NULL },
-        { "--n", "N", "tokens at most; 0: until the model ends; default 128", CLI_U64, &a.n, NULL },
+        { "--n", "N", "tokens at most; 0: until the model ends; default 128", CLI_U64, &a.n,
+          &a.set_n },
         { "--stop", "TEXT", "end before this string; may be repeated", CLI_STRS, &a.stop, NULL },
         { "--json", NULL, "print {\"ids\", \"text\", \"stop\"} at the end", CLI_FLAG, &a.json,
           NULL },

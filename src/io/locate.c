@@ -70,8 +70,8 @@ enum bz_status locate_open(struct located *out, const char *model, const char *r
     struct stat info;
     /* With a slash, a dot in front or the usual ending it is meant as a path: the file's own error is
      * then the helpful one. */
-    bool is_path = stat(model, &info) == 0 || model[0] == '/' || model[0] == '.' ||
-                   str_ends(str_of(model), ".gguf");
+    bool is_path = (stat(model, &info) == 0 && S_ISREG(info.st_mode)) || model[0] == '/' ||
+                   model[0] == '.' || str_ends(str_of(model), ".gguf");
     enum bz_status st =
         is_path ? gguf_open_file(&l.gguf, model, err) : open_from_store(&l, model, root, err);
     if (st) {

@@ -103,14 +103,17 @@ static enum bz_status check_shape(const struct binder *b, const struct gguf_tens
 }
 
 /* What the snapshot's fingerprint covers: where each tensor is and how it looks. */
-static void hash_tensor(struct binder *b, const struct gguf_tensor *t, const struct weight *w)
+static enum bz_status hash_tensor(struct binder *b, const struct gguf_tensor *t,
+                                  const struct weight *w)
 {
     uint64_t facts[] = { t->type, t->ne[0], t->ne[1], t->ne[2], t->shard, t->offset, t->n_bytes };
     sha256_feed(&b->hash, t->name.p, t->name.n);
     sha256_feed(&b->hash, facts, sizeof facts);
     uint8_t sample[64];
     size_t n = t->n_bytes < sizeof sample ? (size_t)t->n_bytes : sizeof sample;
-    if (source_read(w->src, w->offset, sample, n, NULL) == BZ_OK) sha256_feed(&b->hash, sample, n);
+    enum bz_status st = source_read(w->src, w->offset, sample, n, b->err);
+    if (st == BZ_OK) sha256_feed(&b->hash, sample, n);
+    return st;
 }
 
 static enum bz_status bind(struct binder *b, struct weight *w, const struct entry *e,
@@ -134,10 +137,9 @@ static enum bz_status bind(struct binder *b, struct weight *w, const struct entr
         *w = (struct weight) { 0 };
         return st;
     }
-    hash_tensor(b, t, w);
     b->m->n_params += (uint64_t)e->in * e->out * e->n_mat;
     b->m->n_bytes += t->n_bytes;
-    return BZ_OK;
+    return hash_tensor(b, t, w);
 }
 
 /* ---- binding all ---- */

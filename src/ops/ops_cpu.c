@@ -17,6 +17,8 @@
 void *scratch_need(struct cpu_worker *worker, struct scratch *s, size_t n)
 {
     if (s->n >= n) return s->p;
+    /* A quarter more at least, so that a growing history does not allocate at every token. */
+    if (n < s->n + s->n / 4) n = s->n + s->n / 4;
     void *p = mem_grow(s->p, n, 1);
     if (!p) {
         worker->status = fail_memory(&worker->err, n);

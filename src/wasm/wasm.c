@@ -6,7 +6,6 @@
 
 #include "base/mem.h"
 #include "kernels.h"
-#include "wasm/host.h"
 
 /* ---- errors and results ---- */
 
@@ -86,89 +85,18 @@ EXPORT(int32_t, bz_wasm_live, void)
     return (int32_t)mem_live();
 }
 
-/* ---- options ---- */
-
-bool json_f32(const struct json *j, const char *key, float *out)
-{
-    const struct json *m = json_get(j, key);
-    if (!m || (m->type != JSON_INT && m->type != JSON_FLOAT)) return false;
-    *out = (float)m->number;
-    return true;
-}
-
-bool json_u32(const struct json *j, const char *key, uint32_t *out)
-{
-    const struct json *m = json_get(j, key);
-    if (!m || m->type != JSON_INT) return false;
-    *out = m->integer < 0 ? 0 : m->integer > UINT32_MAX ? UINT32_MAX : (uint32_t)m->integer;
-    return true;
-}
-
-bool json_flag(const struct json *j, const char *key)
-{
-    const struct json *m = json_get(j, key);
-    return m && m->type == JSON_BOOL && m->boolean;
-}
-
-/* {"id": 1, "name": "model.gguf", "size": 123} */
-static enum bz_status open_source(struct source *out, const struct json *j)
-{
-    const struct json *size = json_get(j, "size");
-    struct str name = json_get_str(j, "name");
-    uint32_t id;
-    if (!json_u32(j, "id", &id) || !name.p || !size || size->type != JSON_INT || size->integer < 0)
-        return fail(&wasm_err, BZ_ERR_ARGUMENT, "a source needs an id, a name and a size");
-    return host_source_open(out, id, name.p, name.n, (uint64_t)size->integer, &wasm_err);
-}
-
-static enum bz_status open_gguf(struct gguf *out, const struct json *list)
-{
-    struct source sources[GGUF_MAX_SHARDS];
-    uint32_t n = 0;
-    enum bz_status st = BZ_OK;
-    if (!list || !list->n || list->n > GGUF_MAX_SHARDS)
-        return fail(&wasm_err, BZ_ERR_ARGUMENT, "a model is 1 to %d sources", GGUF_MAX_SHARDS);
-    for (const struct json *j = list->child; j && st == BZ_OK; j = j->next) {
-        st = open_source(&sources[n], j);
-        if (st == BZ_OK) n++;
-    }
-    if (st == BZ_OK) return gguf_open(out, sources, n, &wasm_err);
-    while (n > 0) source_close(&sources[--n]);
-    return st;
-}
-
-/* What the store says besides the weights: its texts, as they are in the blobs. */
-static enum bz_status read_store(struct ollama_model *m, const struct json *j)
-{
-    struct str config = json_get_str(j, "config"), params = json_get_str(j, "params");
-    struct str system = json_get_str(j, "system"), messages = json_get_str(j, "messages");
-    enum bz_status st = BZ_OK;
-    if (config.p) st = ollama_parse_config(&m->config, config, &m->arena, &wasm_err);
-    if (st == BZ_OK && params.p) st = ollama_parse_params(&m->params, params, &m->arena, &wasm_err);
-    if (st == BZ_OK && messages.p)
-        st = ollama_parse_messages(&m->messages, &m->n_messages, messages, &m->arena, &wasm_err);
-    if (st == BZ_OK && system.p) {
-        m->system = (struct str) { arena_copy_str(&m->arena, system.p, system.n), system.n };
-        if (!m->system.p) st = fail_memory(&wasm_err, system.n);
-    }
-    return st;
-}
-
 /* ---- engines ---- */
 
 static enum bz_status open_engine(bz_engine **out, const struct json *j)
 {
-    struct located file = { 0 };
-    const struct json *store = json_get(j, "store");
+    struct located file;
     struct str name = json_get_str(j, "name");
     struct bz_engine_options o = { .vocab_only = json_flag(j, "vocab_only") };
     if (str_eq(json_get_str(j, "backend"), str_of("reference"))) o.backend = BZ_BACKEND_REFERENCE;
     if (str_eq(json_get_str(j, "backend"), str_of("gpu"))) o.backend = BZ_BACKEND_GPU;
     o.plain_kernels = json_flag(j, "plain_kernels");
-    enum bz_status st = open_gguf(&file.gguf, json_get(j, "sources"));
+    enum bz_status st = wasm_open_file(&file, j);
     if (st) return st;
-    file.from_store = store != NULL;
-    if (store) st = read_store(&file.store, store);
     char *copy = mem_copy_str(name.p, name.n);
     if (st == BZ_OK && !copy) st = fail_memory(&wasm_err, name.n);
     if (st == BZ_OK) st = engine_open(out, &file, copy, &o, &wasm_err);
@@ -177,8 +105,8 @@ static enum bz_status open_engine(bz_engine **out, const struct json *j)
     return st;
 }
 
-/* {"name", "sources": [...], "backend": "cpu" | "reference" | "gpu", "vocab_only", "store": {"config",
- * "params", "system", "messages"}}; all but sources may be absent. */
+/* {"name", "sources": [...], "backend": "cpu" | "reference" | "gpu", "vocab_only", "store"}; see
+ * wasm_open_file. All but sources may be absent. */
 EXPORT(bz_engine *, bz_wasm_engine_open, const char *text, uint32_t n)
 {
     struct arena arena = { 0 };
@@ -278,23 +206,7 @@ EXPORT(int32_t, bz_wasm_chat_render, const char *json, uint32_t n, uint32_t larg
 
 /* ---- adapters ---- */
 
-static enum bz_status open_adapter(struct adapter *out, const struct json *j)
-{
-    struct source src;
-    struct gguf g;
-    struct str config = json_get_str(j, "config"); /* PEFT's adapter_config.json */
-    enum bz_status st = open_source(&src, json_get(j, "source"));
-    if (st) return st;
-    if (config.p) return adapter_open_peft(out, &src, config, &wasm_err);
-    st = gguf_open(&g, &src, 1, &wasm_err);
-    if (st) return st;
-    st = adapter_open_gguf(out, &g, &wasm_err);
-    gguf_close(&g);
-    return st;
-}
-
-/* {"source": {...}, "config": text of adapter_config.json or absent for GGUF, "scale": 1}. The
- * adapter's number, or -1. */
+/* What wasm_open_adapter takes, and "scale". The adapter's number, or -1. */
 EXPORT(int32_t, bz_wasm_adapter_add, bz_engine *e, const char *text, uint32_t n)
 {
     struct arena arena = { 0 };
@@ -305,7 +217,7 @@ EXPORT(int32_t, bz_wasm_adapter_add, bz_engine *e, const char *text, uint32_t n)
     enum bz_status st = json_parse(&j, (struct str) { text, n }, &arena, &wasm_err);
     if (st == BZ_OK && !e->has_model)
         st = fail(&wasm_err, BZ_ERR_ARGUMENT, "a vocabulary alone takes no adapters");
-    if (st == BZ_OK) st = open_adapter(&adapter, j);
+    if (st == BZ_OK) st = wasm_open_adapter(&adapter, j);
     if (st == BZ_OK) {
         json_f32(j, "scale", &scale);
         st = engine_add_adapter(e, &adapter, scale, &id, &wasm_err);

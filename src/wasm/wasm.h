@@ -35,4 +35,12 @@ bool json_f32(const struct json *j, const char *key, float *out);
 bool json_u32(const struct json *j, const char *key, uint32_t *out);
 bool json_flag(const struct json *j, const char *key);
 
+/* {"sources": [{"id", "name", "size"}, ...], "store"}: several sources are the shards of one model. The
+ * store is texts as they lie there, each of which may be absent: {"name", "root", "manifest", "config",
+ * "params", "system", "messages"}. On failure *out is untouched, here and below. */
+enum bz_status wasm_open_file(struct located *out, const struct json *j);
+
+/* {"source": {...}, "config"}: a GGUF adapter, or PEFT's with the text of adapter_config.json. */
+enum bz_status wasm_open_adapter(struct adapter *out, const struct json *j);
+
 #endif

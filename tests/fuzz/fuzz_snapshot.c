@@ -24,7 +24,7 @@ static uint8_t head[TRUE_BYTES];
 static void start(void)
 {
     const struct bz_engine_options o = { .n_threads = 1 };
-    const struct bz_session_options so = { 24, 4 };
+    const struct bz_session_options so = { .n_context = 24, .n_batch = 4 };
     void *snapshot;
     size_t n;
     if (bz_engine_open(&engine, "tests/golden/model_kv.gguf", &o, NULL)) abort();

@@ -34,9 +34,13 @@ async function runTier(wasm, tier, { profile, only, log }) {
   core.checkNumber(exports.ops_test_open(tier === 'subgroup' ? 1 : 0));
   const worst = new Map();
   let passed = 0, failed = 0;
-  const bad = (why) => log(`FAILED ${tier} ${why}`, failed++);
+  const bad = (why) => {
+    failed++;
+    log(`FAILED ${tier} ${why}`);
+  };
   for (let i = 0; exports.ops_test_op(i); i++) {
-    if (only && core.resultText() !== only) continue;
+    const op = core.resultText();
+    if (!op || (only && op !== only)) continue;
     const c = await runCase(core, gpu, i);
     if (c.nmse <= c.limit) passed++;
     else bad(`${c.op} ${c.format} ${c.rows} x ${c.cols} (${c.why}): ${c.error ?? `nmse ${c.nmse} > ${c.limit}`}`);

@@ -93,6 +93,12 @@ test('conversations render to the same prompt', () => {
   alike(['render', '--variant', 'middle'], '{}');
 });
 
+test('what is in a file is told in the same words', () => {
+  for (const model of [...models, 'tests/golden/taps_e2b.gguf'])
+    for (const flags of [[], ['--json'], ['--tensors', '--keys'], ['--json', '--tensors', '--keys']]) alike(['inspect', model, ...flags]);
+  alike(['inspect', 'tests/check.h']);
+});
+
 test('mistakes have the same sentence and exit code', () => {
   for (const args of [
     ['nothing'], ['logits'], ['logits', models[0]], ['logits', models[0], '--ids', 'x'], ['logits', models[0], '--ids', ''],
@@ -129,6 +135,8 @@ test('a name in an Ollama store brings its parameters along', () => {
   fs.writeFileSync(`${place}/latest`, JSON.stringify({ schemaVersion: 2, mediaType: 'application/vnd.docker.distribution.manifest.v2+json', config, layers }));
   alike(['generate', 'small', '--store', root, '--ids', '2,30,31', '--n', '20', '--json']);
   alike(['generate', 'small', '--store', root, '--ids', '2,30,31', '--n', '20', '--greedy', '--json']);
+  alike(['inspect', 'SMALL:latest', '--store', root]);
+  alike(['inspect', 'small', '--store', root, '--json']);
   const [node, c] = both(['generate', 'large', '--store', root, '--ids', '2']);
   equal(node.code, c.code);
 });

@@ -28,8 +28,8 @@ def load_tokenizer(path):
 def answer(bezel, model, tokenizer, case):
     """The raw text that the model writes, special tokens visible."""
     ids = ",".join(map(str, tokenizer.encode(case.prompt)))
-    out = subprocess.run([bezel, "generate", model, "--ids", ids, "--greedy", "--n", str(case.max_new), "--json"],
-                         check=True, capture_output=True).stdout
+    out = subprocess.run([bezel, "generate", model, "--ids", ids, "--greedy", "--n", str(case.max_new), "--json",
+                          "--threads", "1"], check=True, capture_output=True).stdout
     return tokenizer.decode(json.loads(out)["ids"])
 
 
@@ -44,14 +44,16 @@ def main():
     groups = {}
     for case in evalset.cases(scale=args.scale):
         text = answer(args.bezel, args.model, tokenizer, case)
-        right, total = groups.get(case.group, (0, 0))
+        right, formed, total = groups.get(case.group, (0, 0, 0))
         ok = bool(case.right(text))
-        groups[case.group] = (right + ok, total + 1)
+        formed += bool(case.well_formed(text)) if case.well_formed else 0
+        groups[case.group] = (right + ok, formed, total + 1)
         if args.wrong and not ok:
             print(f"{case.group}: {case.prompt!r}\n  want {case.expect!r}\n  got  {text!r}")
-    for group, (right, total) in groups.items():
-        print(f"{group:24s} {100 * right / total:6.1f}% of {total}")
-    right, total = (sum(g[i] for g in groups.values()) for i in range(2))
+    for group, (right, formed, total) in groups.items():
+        extra = f", well formed {100 * formed / total:.1f}%" if formed else ""
+        print(f"{group:24s} {100 * right / total:6.1f}% of {total}{extra}")
+    right, total = (sum(g[i] for g in groups.values()) for i in (0, 2))
     print(f"{'all':24s} {100 * right / total:6.1f}% of {total}")
 
 

@@ -34,14 +34,25 @@ export interface Info {
   sampling: Sampling;
 }
 
+/** What an Ollama store says about a model beside its weights: texts as they lie there. */
+export interface StoreTexts {
+  name?: string;
+  /** Folder of the store; blobs are named below it. */
+  root?: string;
+  manifest?: string;
+  config?: string;
+  params?: string;
+  system?: string;
+  messages?: string;
+}
+
 export interface OpenOptions {
   /** What a person calls the model. */
   name?: string;
   backend?: 'cpu' | 'reference';
   /** Tokenizer only: enough for a vocabulary file. */
   vocab_only?: boolean;
-  /** Texts of the store's blobs beside the weights. */
-  store?: { config?: string; params?: string; system?: string; messages?: string };
+  store?: StoreTexts;
 }
 
 export interface GenerateOptions extends Partial<Sampling> {
@@ -82,6 +93,30 @@ export function render(core: Core, conversation: string | Uint8Array, options: R
   const { variant = 'small', thinking = false, history = false } = options;
   core.with(conversation, (p, n) => core.checkNumber(core.exports.bz_wasm_chat_render(p, n, +(variant === 'large'), +thinking, +history)));
   return core.resultText();
+}
+
+export interface InspectOptions {
+  /** Machine-readable. */
+  json?: boolean;
+  keys?: boolean;
+  tensors?: boolean;
+  name?: string;
+  store?: StoreTexts;
+  /** PEFT's adapter_config.json: then the source is an adapter's weights. */
+  config?: string;
+}
+
+/** What is in a file, and whether this build runs it. */
+export function inspect(core: Core, sources: readonly Source[], options: InspectOptions = {}): string {
+  const ids = sources.map((s) => core.addSource(s));
+  const described = sources.map((s, i) => ({ id: ids[i], name: s.name, size: s.size }));
+  const what = options.config === undefined ? { sources: described } : { source: described[0] };
+  try {
+    core.with(JSON.stringify({ ...options, ...what }), (p, n) => core.checkNumber(core.exports.bz_wasm_inspect(p, n)));
+    return core.resultText();
+  } finally {
+    for (const id of ids) core.removeSource(id);
+  }
 }
 
 export class Engine {

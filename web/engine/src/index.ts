@@ -3,6 +3,6 @@ export { openDevice, profiles, type Device, type DeviceOptions, type Limits, typ
 export { Gpu } from './gpu.js';
 export { BezelError, Core, loadWasm, type ErrorKind, type KernelInfo, type LogitsFn } from './wasm.js';
 export { blobSource, fileSource, memorySource, type Source } from './source.js';
-export { Engine, Session, render, type Generated, type GenerateOptions, type Info, type OpenOptions, type RenderOptions, type Sampling, type Stop } from './engine.js';
+export { Engine, Session, inspect, render, type Generated, type GenerateOptions, type InspectOptions, type StoreTexts, type Info, type OpenOptions, type RenderOptions, type Sampling, type Stop } from './engine.js';
 export { GpuEngine, GpuSession, type GpuOpenOptions, type LoadProgress } from './gpu_session.js';
 export { profile, type KernelTime } from './profile.js';

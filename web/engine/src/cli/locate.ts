@@ -7,13 +7,13 @@ import * as fs from 'node:fs';
 import * as os from 'node:os';
 import * as path from 'node:path';
 
-import type { OpenOptions } from '../engine.js';
+import type { StoreTexts } from '../engine.js';
 import { fileSource, type Source } from '../source.js';
 import { BezelError, type Core } from '../wasm.js';
 
 export interface Located {
   readonly sources: Source[];
-  readonly store: OpenOptions['store'];
+  readonly store: StoreTexts | undefined;
   readonly adapters: string[]; // paths
 }
 
@@ -57,30 +57,30 @@ function entry(folder: string, name: string): string | undefined {
   return found && path.join(folder, found);
 }
 
-function readManifest(core: Core, root: string, model: string): Layer[] {
+/** The manifest's path below the root, and the name in the case that the store has it. */
+function findManifest(core: Core, root: string, model: string): { file: string; name: string } {
   core.with(model, (p, n) => core.checkNumber(core.exports.bz_wasm_store_name(p, n)));
   const name = JSON.parse(core.resultText()) as Record<'host' | 'namespace' | 'model' | 'tag' | 'short', string>;
   let at: string | undefined = path.join(root, 'manifests');
   for (const part of [name.host, name.namespace, name.model, name.tag]) at = at && entry(at, part);
   if (!at) throw new BezelError(`${name.short} is not in the store ${root}`, 'not-found');
-  core.with(fs.readFileSync(at), (p, n) => core.checkNumber(core.exports.bz_wasm_store_manifest(p, n)));
-  return JSON.parse(core.resultText()) as Layer[];
+  const parts = at.split(path.sep).slice(-4);
+  return { file: at, name: `${parts.slice(0, 3).join('/')}:${parts[3]}` };
 }
 
 async function openStore(core: Core, model: string, wish: string | undefined): Promise<Located> {
-  const root = findRoot(wish);
-  const layers = readManifest(core, root, model);
-  const blob = (l: Layer): string => path.join(root, 'blobs', `sha256-${l.digest.toLowerCase()}`);
-  const text = (kind: string): string | undefined => {
-    const layer = layers.find((l) => l.kind === kind);
-    return layer && fs.readFileSync(blob(layer), 'utf8');
-  };
+  const root = fs.realpathSync(findRoot(wish));
+  const { file, name } = findManifest(core, root, model);
+  const manifest = fs.readFileSync(file, 'utf8');
+  core.with(manifest, (p, n) => core.checkNumber(core.exports.bz_wasm_store_manifest(p, n)));
+  const layers = JSON.parse(core.resultText()) as Layer[];
+  const blob = (l: Layer): string => path.join(root, 'blobs', `sha256-${l.digest}`);
   const models = layers.filter((l) => l.kind === 'model');
   if (!models.length) throw new BezelError("the model's manifest names no weights", 'format');
-  const store: Record<string, string> = {};
-  for (const kind of ['config', 'params', 'system', 'messages']) {
-    const t = text(kind);
-    if (t !== undefined) store[kind] = t;
+  const store: StoreTexts = { name, root, manifest };
+  for (const kind of ['config', 'params', 'system', 'messages'] as const) {
+    const layer = layers.find((l) => l.kind === kind);
+    if (layer) store[kind] = fs.readFileSync(blob(layer), 'utf8');
   }
   return {
     sources: await Promise.all(models.map((l) => openFile(blob(l)))),

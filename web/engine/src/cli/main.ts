@@ -2,10 +2,11 @@
 
 import { FAILED, help, Misuse, OK, parse, USAGE, type Command } from './args.js';
 import { generate, logits } from './run.js';
-import { detokenize, renderCommand, tokenize } from './text.js';
+import { detokenize, inspectCommand, renderCommand, tokenize } from './text.js';
 
 const commands: readonly (readonly [Command, string])[] = [
   [generate, 'continue a text'],
+  [inspectCommand, 'what is in a file, and whether it runs'],
   [tokenize, 'text to token ids'],
   [detokenize, 'token ids to text'],
   [renderCommand, 'a conversation to the prompt'],

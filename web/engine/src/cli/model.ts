@@ -34,18 +34,23 @@ export const samplingOptions: readonly Option[] = [
   { name: '--seed', arg: 'N', help: 'same seed, same text', kind: 'whole' },
 ];
 
+/** PEFT keeps adapters as a folder, or as the .safetensors file in it; undefined for anything else. */
+export function peftParts(place: string): { weights: string; config: string } | undefined {
+  const isFolder = fs.statSync(place, { throwIfNoEntry: false })?.isDirectory() ?? false;
+  if (!isFolder && !place.endsWith('.safetensors')) return undefined;
+  const weights = isFolder ? path.join(place, 'adapter_model.safetensors') : place;
+  return { weights, config: fs.readFileSync(path.join(path.dirname(weights), 'adapter_config.json'), 'utf8') };
+}
+
 /** "PATH" or "PATH:SCALE"; a colon not followed by a number belongs to the path. */
 async function addAdapter(engine: Engine, spec: string): Promise<void> {
   const [, before, after] = /^(.*):([^:]+)$/s.exec(spec) ?? [];
   const scaled = before !== undefined && !Number.isNaN(Number(after));
   const [place, scale] = scaled ? [before, Number(after)] : [spec, 1];
-  const isFolder = fs.existsSync(path.join(place, 'adapter_config.json'));
-  const peft = isFolder || place.endsWith('.safetensors');
-  const weights = isFolder ? path.join(place, 'adapter_model.safetensors') : place;
-  const config = peft ? { config: fs.readFileSync(path.join(path.dirname(weights), 'adapter_config.json'), 'utf8') } : {};
-  const source = await fileSource(weights);
+  const peft = peftParts(place);
+  const source = await fileSource(peft?.weights ?? place);
   try {
-    engine.addAdapter(source, { scale, ...config });
+    engine.addAdapter(source, { scale, ...(peft && { config: peft.config }) });
   } finally {
     source.close();
   }

@@ -1,11 +1,13 @@
-// text - the commands that need no weights: tokenize, detokenize, render.
+// text - the commands that need no weights: tokenize, detokenize, render, inspect.
 
 import * as fs from 'node:fs';
 
-import { render } from '../engine.js';
+import { inspect, render } from '../engine.js';
+import { fileSource } from '../source.js';
 import { Core, loadWasm } from '../wasm.js';
 import { Misuse, OK, parseIds, type Command } from './args.js';
-import { openVocabulary, storeOption } from './model.js';
+import { locate } from './locate.js';
+import { openVocabulary, peftParts, storeOption } from './model.js';
 
 const readInput = (): Buffer => fs.readFileSync(0);
 
@@ -60,6 +62,31 @@ export const renderCommand: Command = {
     if (variant !== 'small' && variant !== 'large') throw new Misuse(`--variant is small or large, not "${variant}"`);
     const core = await Core.load(await loadWasm());
     process.stdout.write(render(core, readInput(), { variant, thinking: given.has('--thinking'), history: given.has('--history') }));
+    return OK;
+  },
+};
+
+export const inspectCommand: Command = {
+  name: 'inspect',
+  usage: 'FILE|NAME [options]',
+  about: "What a model file is made of, and whether this build runs it.\nTakes a GGUF file, a name in the Ollama store (gemma4:e2b), or\na LoRA adapter (GGUF, or PEFT's directory).",
+  args: 1,
+  options: [
+    { name: '--json', help: 'machine-readable', kind: 'flag' },
+    { name: '--tensors', help: 'list every tensor', kind: 'flag' },
+    { name: '--keys', help: 'list the metadata', kind: 'flag' },
+    storeOption,
+  ],
+  async run(given) {
+    const core = await Core.load(await loadWasm());
+    const name = given.args[0] as string, peft = peftParts(name);
+    const wish = { name, json: given.has('--json'), keys: given.has('--keys'), tensors: given.has('--tensors') };
+    if (peft) {
+      process.stdout.write(inspect(core, [await fileSource(peft.weights)], { ...wish, config: peft.config }));
+    } else {
+      const { sources, store } = await locate(core, name, given.text('--store'));
+      process.stdout.write(inspect(core, sources, { ...wish, ...(store && { store }) }));
+    }
     return OK;
   },
 };
