@@ -29,6 +29,7 @@ FUZZ_SECONDS ?= 60
 help:
 	@echo "make run      install what is missing, build, and chat in the terminal"
 	@echo "make test     install what is missing, build, and run every test"
+	@echo "make check    the native tests alone; make check-web: the wasm module and the GPU"
 	@echo "make all      build only: $(BUILD)/bezel and $(BUILD)/libbezel.a"
 	@echo "make lint     formatting, include directions, warnings with clang (gcc builds the rest)"
 	@echo "make format   let clang-format rewrite the C files"
@@ -72,6 +73,7 @@ test:
 	@tools/setup.sh test
 	@$(MAKE) --no-print-directory lint
 	@$(MAKE) --no-print-directory check
+	@$(MAKE) --no-print-directory check-web
 	@$(MAKE) --no-print-directory asan
 	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=$(if $(filter command line,$(origin FUZZ_SECONDS)),$(FUZZ_SECONDS),5)
 	@tail -n 1 $(BUILD)/tmp/summary # the tests' own count, where a reader of the log looks for it

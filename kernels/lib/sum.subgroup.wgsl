@@ -1,6 +1,6 @@
 // sum.subgroup - one number from each thread; every thread learns their sum. Needs WG, at most 256.
 // Lanes add first, then one number a subgroup goes through workgroup memory. The number of lanes is
-// counted, not assumed. Called once a kernel: a second call would need a barrier before it.
+// counted, not assumed. Two calls need a barrier between them.
 var<workgroup> sum_part : array<f32, 64>; // subgroups have 4 lanes or more
 
 fn workgroup_sum(v : f32, lid : u32) -> f32 {

@@ -117,8 +117,8 @@ void gpu_gelu_mul(struct run *r, struct tensor *x, const struct tensor *b, uint3
 
 /* ---- norms and rotation ---- */
 
-static void rms_norm(struct run *r, struct tensor *y, const struct tensor *x,
-                     const struct weight *w, float eps)
+void gpu_rms_norm(struct run *r, struct tensor *y, const struct tensor *x, const struct weight *w,
+                  float eps)
 {
     struct gpu_ops *g = ops_of(r);
     struct rms_norm_params p = {
@@ -137,16 +137,16 @@ static void add_norm(struct run *r, struct tensor *x, const struct tensor *branc
     gpu_dispatch_op(r, TIERED(g, ADD_NORM), &p, bind, COUNT(bind), x->rows);
 }
 
-/* The frequencies' divisors on the device. A model has one such table; it is written when first used. */
+/* The frequencies' divisors on the device; written with every recording, since they are few. */
 static gpu_buffer divisors(struct gpu_ops *g, const struct rope *rope)
 {
     if (!rope->div) return 0;
-    if (g->div_of != rope->div) {
+    if (rope->n_pair > g->n_div) {
         if (g->div) gpu_buffer_free(g->div);
         g->div = gpu_buffer_new(divide_up(rope->n_pair, 4) * 16, GPU_STORAGE);
-        gpu_buffer_write(g->div, 0, rope->div, rope->n_pair * 4);
-        g->div_of = rope->div;
+        g->n_div = rope->n_pair;
     }
+    gpu_buffer_write(g->div, 0, rope->div, rope->n_pair * 4);
     return g->div;
 }
 
@@ -268,16 +268,22 @@ static void matrix(struct run *r, const struct tensor *y, const struct tensor *x
         matrix_part(r, y, x, w, &g->parts[i], scale_by, add_to);
 }
 
-static void linear(struct run *r, struct tensor *y, const struct tensor *x, const struct weight *w)
+void gpu_adapted_matrix(struct run *r, const struct tensor *y, const struct tensor *x,
+                        const struct weight *w, float scale_by)
 {
-    matrix(r, y, x, w, 1, false);
+    matrix(r, y, x, w, scale_by, false);
     for (const struct lora *l = w->lora; l; l = l->next) {
         /* Rows of z are padded to whole loads: what B multiplies there is zero, so it only has to be
-         * finite, as everything in the second scratch is. */
-        struct tensor z = gpu_scratch(r, SCRATCH_SECOND, x->rows, divide_up(l->a.rows, 8) * 8);
+         * finite, as everything in the third scratch is. */
+        struct tensor z = gpu_scratch(r, SCRATCH_THIRD, x->rows, divide_up(l->a.rows, 8) * 8);
         matrix(r, &z, x, &l->a, 1, false);
-        matrix(r, y, &z, &l->b, l->scale, true);
+        matrix(r, y, &z, &l->b, l->scale * scale_by, true);
     }
+}
+
+static void linear(struct run *r, struct tensor *y, const struct tensor *x, const struct weight *w)
+{
+    gpu_adapted_matrix(r, y, x, w, 1);
 }
 
 /* ---- keys, values, attention ---- */
@@ -398,7 +404,7 @@ static const struct backend gpu_backend = {
     .load = gpu_load,
     .unload = gpu_unload,
     .embed = embed,
-    .rms_norm = rms_norm,
+    .rms_norm = gpu_rms_norm,
     .linear = linear,
     .rope_table = rope_table,
     .head_norm_rope = head_norm_rope,

@@ -20,7 +20,7 @@ struct gpu_scratch {
     uint32_t n, bytes;
 };
 
-enum { SCRATCH_FIRST, SCRATCH_SECOND, N_GPU_SCRATCH };
+enum { SCRATCH_FIRST, SCRATCH_SECOND, SCRATCH_THIRD, N_GPU_SCRATCH };
 
 struct gpu_ops {
     struct recorder rec;
@@ -29,8 +29,8 @@ struct gpu_ops {
     uint32_t horizon;  /* positions that the program is shaped for */
     uint32_t base_pos; /* position of row 0 at recording time */
     struct gpu_scratch scratch[N_GPU_SCRATCH];
-    const float *div_of; /* which table of rotary divisors `div` holds */
-    gpu_buffer div;
+    gpu_buffer div; /* rotary divisors */
+    uint32_t n_div;
     gpu_buffer unused; /* bound where a kernel's optional argument is absent */
 };
 

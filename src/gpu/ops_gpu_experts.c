@@ -1,28 +1,40 @@
 /* ops_gpu_experts.c - the router and the experts as dispatches. Rows of x are not grouped by expert yet:
  * each (row, slot) reads its expert's weights.
  */
+#include <math.h>
+
 #include "gpu/ops_gpu_impl.h"
 
-void gpu_router(struct run *r, struct routing *out, const struct tensor *x, const struct weight *w,
-                const struct weight *scale_by, float eps)
+/* scores = W (rms_norm(x) * scale) / sqrt(cols). A plain F32 router, as published files have it, is one
+ * kernel; others go through the general product. */
+static void router_scores(struct run *r, struct tensor *scores, const struct tensor *x,
+                          const struct weight *w, const struct weight *scale_by, float eps)
 {
     struct gpu_ops *g = ops_of(r);
     const struct gpu_weight *gw = w->mem;
-    struct tensor scores = gpu_scratch(r, SCRATCH_FIRST, x->rows, w->rows);
     if (gw->shape != GPU_F32 || gw->n_parts != 1 || w->lora) {
-        run_fail(r, BZ_ERR_UNSUPPORTED, "a router on the GPU must be F32 and without adapters");
+        struct tensor u = gpu_scratch(r, SCRATCH_SECOND, x->rows, x->cols);
+        gpu_rms_norm(r, &u, x, scale_by, eps);
+        gpu_adapted_matrix(r, scores, &u, w, 1.0f / sqrtf((float)x->cols));
         return;
     }
     struct router_scores_params p = {
         .rows = x->rows, .cols = x->cols, .n_expert = w->rows, .eps = eps
     };
     struct gpu_binding bind[] = { act(x), whole(gw->parts[0].buffer), vector(g, scale_by),
-                                  act(&scores) };
+                                  act(scores) };
     gpu_dispatch_op(r, KERNEL_ROUTER_SCORES, &p, bind, COUNT(bind),
                     x->rows * divide_up(w->rows, 8));
-    struct router_params q = { .rows = x->rows, .n_expert = w->rows, .n_used = out->ids.cols };
-    struct gpu_binding choose[] = { act(&scores), act(&out->ids), act(&out->weights) };
-    gpu_dispatch_op(r, KERNEL_ROUTER, &q, choose, COUNT(choose), x->rows);
+}
+
+void gpu_router(struct run *r, struct routing *out, const struct tensor *x, const struct weight *w,
+                const struct weight *scale_by, float eps)
+{
+    struct tensor scores = gpu_scratch(r, SCRATCH_FIRST, x->rows, w->rows);
+    router_scores(r, &scores, x, w, scale_by, eps);
+    struct router_params p = { .rows = x->rows, .n_expert = w->rows, .n_used = out->ids.cols };
+    struct gpu_binding bind[] = { act(&scores), act(&out->ids), act(&out->weights) };
+    gpu_dispatch_op(r, KERNEL_ROUTER, &p, bind, COUNT(bind), x->rows);
 }
 
 /* Experts of one buffer: the first, and how many. */

@@ -46,6 +46,12 @@ void gpu_dispatch_op(struct run *r, uint32_t kernel, const void *params,
 /* A tensor for values that live within one op; its buffer grows between recordings. */
 struct tensor gpu_scratch(struct run *r, int which, uint32_t rows, uint32_t cols);
 
+/* y = scale_by * (W x + adapters). */
+void gpu_adapted_matrix(struct run *r, const struct tensor *y, const struct tensor *x,
+                        const struct weight *w, float scale_by);
+
+void gpu_rms_norm(struct run *r, struct tensor *y, const struct tensor *x, const struct weight *w,
+                  float eps);
 void gpu_gelu_mul(struct run *r, struct tensor *x, const struct tensor *b, uint32_t col);
 void gpu_router(struct run *r, struct routing *out, const struct tensor *x, const struct weight *w,
                 const struct weight *scale_by, float eps);
