@@ -38,7 +38,7 @@ for (const ahead of [...new Set([+o.ahead, 1])]) {
   for (let i = 0; i <= +o.repeats; i++) {
     session.truncate(0);
     let k = 0, t = 0;
-    for await (const _ of session.greedy(ids.subarray(0, 16), ahead)) {
+    for await (const _ of session.generate(ids.subarray(0, 16), { temperature: 0 }, ahead)) {
       if (k === 8) t = performance.now();
       if (++k === tg + 9) break;
     }

@@ -1,5 +1,5 @@
-// head_norm_rope.subgroup - each head u of x: u = u / sqrt(mean(u^2) + eps) * w, then for the pairs i < n_pair
-//   (u[i], u[i + half]) turns by the angle whose cosine and sine the row's table holds
+// head_norm_rope.subgroup - each head u of x: u = u / sqrt(mean(u^2) + eps) * w, then for the pairs
+//   i < n_pair (u[i], u[i + half]) turns by the angle whose cosine and sine the row's table holds
 //
 //   table  read    rows x 2 n_pair f32: cosines, sines   grid   one workgroup a (row, head)
 //   w      read    head_dim f32                          bytes  2 reads + 1 write an element

@@ -1,5 +1,5 @@
-// qkv_norm_rope.subgroup - each head of q and k: norm, weight, rotation; each head of v: norm; q stays in place,
-//   k and v of row t become position pos + pos_offset + t of the cache, in slot position % n_slots
+// qkv_norm_rope.subgroup - each head of q and k: norm, weight, rotation; each head of v: norm; q stays
+//   in place, k and v of row t become position pos + pos_offset + t of the cache, in slot position % n_slots
 //
 //   table    read    rows x 2 n_pair f32: cosines, sines   grid   rows * (n_head + 2 n_kv_head)
 //   q_w      read    head_dim f32                          bytes  2 reads + 1 write an element

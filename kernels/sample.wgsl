@@ -6,8 +6,8 @@
 //   ids      update  ids[0], u32                  needs  0 < k <= 1024, temperature > 0,
 //   state    update  the step, 16 u32                    step.rows as the step had them
 //
-// Reference: sampler_draw() in src/text/sampler.c. Tolerance: the same token but where a sum in f32 and one
-// in f64 fall on different sides of the draw, about 1 in 10^6.
+// Reference: sampler_draw() in src/text/sampler.c. Tolerance: the same token but where a sum in f32 and
+// one in f64 fall on different sides of a limit or the draw.
 //!include lib/key.wgsl
 //!include lib/u64.wgsl
 //!include lib/rng.wgsl

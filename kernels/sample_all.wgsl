@@ -9,7 +9,7 @@
 // For any top_k; sample_part and sample are faster where it is 1 to 1024. Nothing is sorted: each limit is
 // a bar that the items reach or not, found by radix descent over sums of 31-bit weights.
 // Reference: sampler_draw() in src/text/sampler.c. Tolerance: the same token but where the weights'
-// rounding moves it over the draw, about 1 in 10^5.
+// rounding moves it over a limit or the draw.
 //!include lib/key.wgsl
 //!include lib/u64.wgsl
 //!include lib/rng.wgsl

@@ -61,6 +61,9 @@ enum bz_status session_check_ids(const struct bz_session *s, const int32_t *ids,
 /* The cache holds n more positions, and these are their tokens. */
 void session_took(struct bz_session *s, const int32_t *ids, uint32_t n);
 
+/* Zeros become neutral values; what makes no sense is an error. */
+enum bz_status sampling_check(struct bz_sampling *p, struct bz_err *err);
+
 /* A text being generated. Between steps `ready` holds the piece that became certain. */
 struct generation {
     const struct bz_generate_options *options; /* outlive it */

@@ -36,8 +36,10 @@ struct bz_sampling bz_sampling_defaults(const bz_engine *e)
     return p;
 }
 
-static enum bz_status check_sampling(const struct bz_sampling *p, struct bz_err *err)
+enum bz_status sampling_check(struct bz_sampling *p, struct bz_err *err)
 {
+    if (p->top_p == 0) p->top_p = 1; /* zero is neutral */
+    if (p->repeat_penalty == 0) p->repeat_penalty = 1;
     if (!(p->temperature >= 0))
         return fail(err, BZ_ERR_ARGUMENT, "temperature %g; it must be 0 or more",
                     (double)p->temperature);
@@ -59,9 +61,7 @@ enum bz_status bz_session_sample(bz_session *s, const struct bz_sampling *sampli
     if (!s->has_logits)
         return fail(err, BZ_ERR_ARGUMENT, "feed at least one token before drawing the next");
     struct bz_sampling p = sampling ? *sampling : bz_sampling_defaults(s->engine);
-    if (p.top_p == 0) p.top_p = 1; /* zero is neutral */
-    if (p.repeat_penalty == 0) p.repeat_penalty = 1;
-    enum bz_status st = check_sampling(&p, err);
+    enum bz_status st = sampling_check(&p, err);
     if (st) return st;
     size_t n_suppress;
     const int32_t *suppress = tokenizer_suppressed(s->engine->tokenizer, &n_suppress);

@@ -43,7 +43,8 @@ fn byte_of(it : vec2<u32>, round : u32) -> u32 {
     return (word >> shift) & 255u;
 }
 
-// The weights of the items that are at least `bar` and share `found`'s bytes before `round`, by the next byte.
+// The weights of the items that are at least `bar` and share `found`'s bytes before `round`, by their
+// next byte.
 fn weigh(bar : vec2<u32>, found : vec2<u32>, round : u32, kind : u32, lid : u32) {
     atomicStore(&weight_low[lid], 0u);
     atomicStore(&weight_high[lid], 0u);

@@ -363,22 +363,6 @@ static void attention(struct run *r, struct tensor *y, const struct tensor *q, c
                     divide_up((uint64_t)q->rows * group, 32) * kv->n_kv_head);
 }
 
-/* ---- the next token ---- */
-
-enum { ARGMAX_PARTS = 64 };
-
-void gpu_draw_best(struct run *r, struct tensor *ids, const struct tensor *logits)
-{
-    struct gpu_ops *g = ops_of(r);
-    struct tensor parts = gpu_scratch(r, SCRATCH_FIRST, ARGMAX_PARTS, 2);
-    struct argmax_part_params p = { .n = logits->cols, .first = 0 };
-    struct gpu_binding bind[] = { act(logits), act(&parts) };
-    gpu_dispatch_op(r, KERNEL_ARGMAX_PART, &p, bind, COUNT(bind), ARGMAX_PARTS);
-    struct argmax_params q = { .n_parts = ARGMAX_PARTS, .advance = 1 };
-    struct gpu_binding best[] = { act(&parts), whole(g->unused), act(ids), whole(g->rec.step) };
-    gpu_dispatch_op(r, KERNEL_ARGMAX, &q, best, COUNT(best), 1);
-}
-
 /* ---- open and close ---- */
 
 static void gpu_close(struct backend *be)
@@ -451,9 +435,14 @@ struct recorded gpu_ops_end(const struct backend *be)
     return record_end(&g->rec);
 }
 
-void gpu_write_step(const struct backend *be, uint32_t pos, uint32_t rows)
+void gpu_write_step(const struct backend *be, uint32_t pos, uint32_t rows, uint64_t seed)
 {
     struct gpu_ops *g = be->ctx;
-    struct gpu_step step = { .pos = pos, .rows = rows };
+    /* The next draw has the number of the position that its token takes, as in bz_session_sample. */
+    struct gpu_step step = { .pos = pos,
+                             .rows = rows,
+                             .draw = pos + rows,
+                             .seed_lo = (uint32_t)seed,
+                             .seed_hi = (uint32_t)(seed >> 32) };
     gpu_buffer_write(g->rec.step, 0, &step, sizeof step);
 }

@@ -46,12 +46,8 @@ enum bz_status gpu_ops_open(struct backend *out, enum gpu_tier tier, struct bz_e
 void gpu_ops_begin(const struct backend *be, uint32_t pos, uint32_t horizon);
 struct recorded gpu_ops_end(const struct backend *be);
 
-/* Queue the step block: row 0 is at `pos`. */
-void gpu_write_step(const struct backend *be, uint32_t pos, uint32_t rows);
-
-/* Record: the best of row 0 of the logits (ties to the lower id) becomes ids[0], and the step moves on
- * by one position. */
-void gpu_draw_best(struct run *r, struct tensor *ids, const struct tensor *logits);
+/* Queue the step block: row 0 is at `pos`; tokens are drawn from the seed's stream. */
+void gpu_write_step(const struct backend *be, uint32_t pos, uint32_t rows, uint64_t seed);
 
 /* A tensor's buffer. */
 static inline gpu_buffer gpu_of(const struct tensor *t)

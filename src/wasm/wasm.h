@@ -30,6 +30,9 @@ int32_t wasm_give_text(struct buf *b);
 /* Remember st; true when it is a failure. */
 bool wasm_failed(enum bz_status st);
 
+/* JSON of generation options over the defaults in *o; texts live in `a`. */
+enum bz_status wasm_read_options(struct bz_generate_options *o, struct str text, struct arena *a);
+
 /* Options: members of a JSON object that may be absent. False: it is not there or not a number. */
 bool json_f32(const struct json *j, const char *key, float *out);
 bool json_u32(const struct json *j, const char *key, uint32_t *out);

@@ -151,7 +151,7 @@ static enum bz_status read_stops(struct bz_generate_options *o, const struct jso
     return BZ_OK;
 }
 
-static enum bz_status read_options(struct bz_generate_options *o, struct str text, struct arena *a)
+enum bz_status wasm_read_options(struct bz_generate_options *o, struct str text, struct arena *a)
 {
     struct json *j;
     enum bz_status st = json_parse(&j, text, a, &wasm_err);
@@ -183,7 +183,7 @@ EXPORT(struct wasm_generation *, bz_wasm_generation_open, bz_session *s, const c
     }
     w->session = s;
     w->options = bz_generate_defaults(s->engine);
-    enum bz_status st = read_options(&w->options, (struct str) { text, n }, &w->arena);
+    enum bz_status st = wasm_read_options(&w->options, (struct str) { text, n }, &w->arena);
     generation_begin(&w->g, s, &w->options);
     if (!wasm_failed(st)) return w;
     bz_wasm_generation_close(w);
@@ -223,7 +223,7 @@ EXPORT(int32_t, bz_wasm_session_sample, bz_session *s, const char *text, uint32_
     struct arena arena = { 0 };
     struct bz_generate_options o = bz_generate_defaults(s->engine);
     int32_t id = -1;
-    enum bz_status st = read_options(&o, (struct str) { text, n }, &arena);
+    enum bz_status st = wasm_read_options(&o, (struct str) { text, n }, &arena);
     if (st == BZ_OK) st = bz_session_sample(s, &o.sampling, &id, &wasm_err);
     arena_free(&arena);
     return wasm_failed(st) ? -1 : id;

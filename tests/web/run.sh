@@ -23,6 +23,7 @@ deno=web/engine/node_modules/.bin/deno
 one wasm tools/check_wasm.py "$build/wasm/bezel.wasm"
 one node node tests/web/test_node.mjs "$build/bezel"
 one gpu node tests/web/test_gpu.mjs
+one gpu_model node tests/web/test_gpu_model.mjs "$build/bezel"
 one ops_deno "$deno" run -A tests/web/test_ops.mjs "$ops"
 one ops_node node tests/web/test_ops.mjs "$ops"
 one ops_spec_default node tests/web/test_ops.mjs "$ops" --profile spec-default

@@ -82,7 +82,7 @@ export interface RenderOptions {
 }
 
 /** JSON of the options. A seed has 64 bits, which the core reads as a signed number. */
-function toJson({ seed, ...rest }: GenerateOptions): string {
+export function optionsJson({ seed, ...rest }: GenerateOptions): string {
   const text = JSON.stringify(rest);
   if (seed === undefined) return text;
   return `${text.slice(0, -1)}${text === '{}' ? '' : ','}"seed":${BigInt.asIntN(64, BigInt(seed))}}`;
@@ -257,13 +257,13 @@ export class Session {
 
   /** Draw one token from the last logits. */
   sample(options: GenerateOptions = {}): number {
-    return this.core.with(toJson(options), (p, n) => this.core.checkNumber(this.core.exports.bz_wasm_session_sample(this.ptr, p, n)));
+    return this.core.with(optionsJson(options), (p, n) => this.core.checkNumber(this.core.exports.bz_wasm_session_sample(this.ptr, p, n)));
   }
 
   /** Go on from the last logits. Yields pieces of text (perhaps empty), one a token; stop iterating to cancel. */
   *generate(options: GenerateOptions = {}): Generator<string, Generated> {
     const { exports } = this.core;
-    const g: GenerationPtr = this.core.with(toJson(options), (p, n) => this.core.check(exports.bz_wasm_generation_open(this.ptr, p, n)));
+    const g: GenerationPtr = this.core.with(optionsJson(options), (p, n) => this.core.check(exports.bz_wasm_generation_open(this.ptr, p, n)));
     try {
       for (;;) {
         const over = this.core.checkNumber(exports.bz_wasm_generation_step(g));

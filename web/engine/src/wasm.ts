@@ -14,6 +14,7 @@ export type EnginePtr = Ptr<'engine'>;
 export type SessionPtr = Ptr<'session'>;
 export type GenerationPtr = Ptr<'generation'>;
 export type ProgramPtr = Ptr<'program'>;
+export type DrawPtr = Ptr<'draw'>;
 export type Bytes = Ptr<'bytes'>;
 
 /** What src/wasm/*.c exports. Functions that fail return 0 (pointers) or -1 (numbers). */
@@ -63,10 +64,12 @@ export interface Exports {
   bz_wasm_gpu_upload_give(e: EnginePtr, window: Bytes, bytes: Bytes): number;
   bz_wasm_gpu_program_free(p: ProgramPtr): void;
   bz_wasm_gpu_program_number(p: ProgramPtr): number;
-  bz_wasm_gpu_feed(s: SessionPtr, ids: Bytes, n: number, logits: number, draw: number): ProgramPtr;
-  bz_wasm_gpu_decode(s: SessionPtr, horizon: number): ProgramPtr;
+  bz_wasm_gpu_feed(s: SessionPtr, ids: Bytes, n: number, logits: number, draw: DrawPtr): ProgramPtr;
+  bz_wasm_gpu_decode(s: SessionPtr, horizon: number, draw: DrawPtr): ProgramPtr;
   bz_wasm_gpu_ahead(s: SessionPtr, n: number): number;
-  bz_wasm_gpu_resume(s: SessionPtr, id: number): number;
+  bz_wasm_gpu_resume(s: SessionPtr, id: number, draw: DrawPtr): number;
+  bz_wasm_gpu_draw_open(s: SessionPtr, json: Bytes, n: number): DrawPtr;
+  bz_wasm_gpu_draw_close(d: DrawPtr): void;
   bz_wasm_gpu_took(s: SessionPtr, id: number): number;
   bz_wasm_gpu_logits_buffer(s: SessionPtr): number;
   bz_wasm_gpu_ids_buffer(s: SessionPtr): number;

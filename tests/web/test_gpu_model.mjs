@@ -1,0 +1,73 @@
+// Whole models on the GPU against the native CPU engine: logits, prefill against single steps, and drawn
+// tokens, which are the same for the same seed.
+//
+//   node tests/web/test_gpu_model.mjs build/bezel
+import { execFileSync } from 'node:child_process';
+
+import { Core, Gpu, GpuEngine, fileSource, loadWasm, openDevice } from '../../web/engine/dist/index.js';
+import { done, equal, ok, same, test } from './check.mjs';
+import './software_adapter.mjs';
+
+const native = process.argv[2] ?? 'build/bezel';
+const run = (...args) => execFileSync(native, args, { encoding: 'utf8', maxBuffer: 1 << 28 });
+const N = 40; // more than the windows of these models
+const ids = Int32Array.from({ length: N }, (_, i) => (i === 0 ? 2 : 5 + (i * 7919) % 290));
+
+/** Logits of all positions, fed `piece` at a time. */
+async function logitsOf(session, piece) {
+  const rows = [];
+  session.truncate(0);
+  for (let at = 0; at < N; at += piece) await session.feed(ids.subarray(at, at + piece), piece, (_, row) => rows.push(row.slice()));
+  return rows;
+}
+
+const worst = (a, b) => a.reduce((w, row, i) => Math.max(w, row.reduce((v, x, j) => Math.max(v, Math.abs(x - b[i][j])), 0)), 0);
+
+const device = await openDevice({});
+for (const [name, plain] of [['e2b', false], ['kv', true], ['moe', true]]) {
+  const model = `tests/golden/model_${name}.gguf`;
+  const tier = plain ? 'plain' : 'subgroup';
+  let gpu, engine, session, batched;
+
+  test(`${name}: the weights go to the device`, async () => {
+    let last;
+    gpu = new Gpu(device);
+    const core = await Core.load(await loadWasm(), gpu);
+    engine = await GpuEngine.open(core, await fileSource(model), { plain_kernels: plain, onProgress: (p) => (last = p) });
+    session = engine.session(200, 32);
+    equal(last.loaded, last.total);
+  });
+  test(`${name}, ${tier} tier: every position's best token and its logit are the CPU's`, async () => {
+    const want = run('logits', model, '--ids', ids.join(','), '--top', '1').trim().split('\n').map((l) => JSON.parse(l).top[0]);
+    batched = await logitsOf(session, 8);
+    equal(batched.length, N);
+    want.forEach(([id, value], i) => {
+      equal(batched[i].indexOf(Math.max(...batched[i])), id, `position ${i}`);
+      ok(Math.abs(batched[i][id] - value) < 5e-4, `position ${i}: ${batched[i][id]} for ${value}`); // f32 sums in another order
+    });
+  });
+  test(`${name}: a prompt in pieces of 3 gives the same logits`, async () => {
+    ok(worst(await logitsOf(session, 3), batched) < 5e-4);
+  });
+  for (const [options, args] of [
+    [{ temperature: 0 }, ['--greedy']],
+    [{ seed: 7 }, ['--seed', '7']],
+    [{ seed: 9, top_k: 0, min_p: 0.05, repeat_penalty: 1.4, bias: [[100, null]] }, ['--seed', '9', '--top-k', '0', '--min-p', '0.05', '--repeat-penalty', '1.4', '--logit-bias', '100:-inf']],
+  ]) {
+    test(`${name}: tokens drawn with ${JSON.stringify(options)} are the CPU's`, async () => {
+      const want = JSON.parse(run('generate', model, '--ids', ids.join(','), '--n', '10', '--json', ...args)).ids;
+      const got = [];
+      session.truncate(0);
+      for await (const token of session.generate(ids, options)) if (got.push(token) === want.length) break;
+      same(got, want);
+      equal(session.length, N + want.length - 1, 'what was queued ahead is forgotten');
+    });
+  }
+  test(`${name}: closing leaves nothing on the device`, () => {
+    session.close();
+    engine.close();
+    equal(gpu.bytes, 0);
+  });
+}
+await done();
+process.exit(); // Dawn's threads do not end by themselves
