@@ -117,6 +117,17 @@ void gpu_gelu_mul(struct run *r, struct tensor *x, const struct tensor *b, uint3
 
 /* ---- norms and rotation ---- */
 
+/* A kernel whose workgroup shares one sum: on a software device a small one, since each barrier costs it
+ * some microseconds for every four lanes. */
+static void dispatch_sum(struct run *r, uint32_t kernel, uint32_t wg_index, uint32_t usual,
+                         const void *params, const struct gpu_binding *b, uint32_t n,
+                         uint32_t n_groups)
+{
+    struct gpu_ops *g = ops_of(r);
+    struct gpu_constant wg = { wg_index, (float)(g->narrow ? 16 : usual) };
+    record_dispatch(&g->rec, kernel, &wg, 1, params, b, n, n_groups);
+}
+
 void gpu_rms_norm(struct run *r, struct tensor *y, const struct tensor *x, const struct weight *w,
                   float eps)
 {
@@ -125,7 +136,7 @@ void gpu_rms_norm(struct run *r, struct tensor *y, const struct tensor *x, const
         .rows = x->rows, .cols = x->cols, .has_w = weight_exists(w), .eps = eps
     };
     struct gpu_binding bind[] = { act(x), vector(g, w), act(y) };
-    gpu_dispatch_op(r, TIERED(g, RMS_NORM), &p, bind, COUNT(bind), x->rows);
+    dispatch_sum(r, TIERED(g, RMS_NORM), RMS_NORM_WG, 256, &p, bind, COUNT(bind), x->rows);
 }
 
 static void add_norm(struct run *r, struct tensor *x, const struct tensor *branch,
@@ -134,7 +145,21 @@ static void add_norm(struct run *r, struct tensor *x, const struct tensor *branc
     struct gpu_ops *g = ops_of(r);
     struct add_norm_params p = { .rows = x->rows, .cols = x->cols, .has_scale = 0, .eps = eps };
     struct gpu_binding bind[] = { act(branch), vector(g, w), vector(g, NULL), act(x) };
-    gpu_dispatch_op(r, TIERED(g, ADD_NORM), &p, bind, COUNT(bind), x->rows);
+    dispatch_sum(r, TIERED(g, ADD_NORM), ADD_NORM_WG, 256, &p, bind, COUNT(bind), x->rows);
+}
+
+static void add_norm_norm(struct run *r, struct tensor *x, struct tensor *y,
+                          const struct tensor *branch, const struct weight *w,
+                          const struct weight *next_w, float eps)
+{
+    struct gpu_ops *g = ops_of(r);
+    struct add_norm_norm_params p = {
+        .rows = x->rows, .cols = x->cols, .has_scale = 0, .eps = eps
+    };
+    struct gpu_binding bind[] = { act(branch),       vector(g, w), vector(g, NULL),
+                                  vector(g, next_w), act(x),       act(y) };
+    dispatch_sum(r, TIERED(g, ADD_NORM_NORM), ADD_NORM_NORM_WG, 256, &p, bind, COUNT(bind),
+                 x->rows);
 }
 
 /* The frequencies' divisors on the device; written with every recording, since they are few. */
@@ -175,7 +200,8 @@ static void head_norm_rope(struct run *r, struct tensor *x, const struct weight 
                                        .has_w = weight_exists(w),
                                        .eps = eps };
     struct gpu_binding bind[] = { table ? act(table) : whole(g->unused), vector(g, w), act(x) };
-    gpu_dispatch_op(r, TIERED(g, HEAD_NORM_ROPE), &p, bind, COUNT(bind), x->rows * n_head);
+    dispatch_sum(r, TIERED(g, HEAD_NORM_ROPE), HEAD_NORM_ROPE_WG, 64, &p, bind, COUNT(bind),
+                 x->rows * n_head);
 }
 
 static void ple_mix(struct run *r, struct tensor *ple, const struct tensor *proj,
@@ -187,7 +213,7 @@ static void ple_mix(struct run *r, struct tensor *ple, const struct tensor *proj
                                 .proj_scale = proj_scale,
                                 .eps = eps };
     struct gpu_binding bind[] = { act(proj), vector(ops_of(r), w), act(ple) };
-    gpu_dispatch_op(r, KERNEL_PLE_MIX, &p, bind, COUNT(bind), ple->rows * p.n_slice);
+    dispatch_sum(r, KERNEL_PLE_MIX, PLE_MIX_WG, 64, &p, bind, COUNT(bind), ple->rows * p.n_slice);
 }
 
 /* ---- matrix products ---- */
@@ -304,7 +330,7 @@ enum {
     SPLIT_ROWS = 4,  /* up to this many rows the history is split over workgroups */
     SPLIT_KEYS = 64, /* positions that are worth a workgroup */
     SPLIT_MOST = 32, /* shares of the history at most */
-    SPLIT_HEADS = 8, /* query heads that one workgroup of attention_split takes */
+    SPLIT_HEADS = 8, /* query heads that one workgroup of attention_split takes at most */
 };
 
 /* How many shares: enough for the longest history that this program will meet. More would be as right. */
@@ -319,7 +345,8 @@ static void attention_over_parts(struct run *r, struct tensor *y, const struct t
                                  const struct kv *kv, uint32_t n_head, uint32_t window,
                                  uint32_t pos_offset)
 {
-    uint32_t chunks = divide_up(n_head / kv->n_kv_head, SPLIT_HEADS);
+    uint32_t group = n_head / kv->n_kv_head, heads = 1;
+    while (heads < group && heads < SPLIT_HEADS) heads *= 2;
     uint32_t n_split = count_splits(ops_of(r), window);
     struct attention_split_params p = { .rows = q->rows,
                                         .n_head = n_head,
@@ -332,8 +359,9 @@ static void attention_over_parts(struct run *r, struct tensor *y, const struct t
     struct tensor partial =
         gpu_scratch(r, SCRATCH_FIRST, q->rows * n_head * n_split, kv->head_dim + 4);
     struct gpu_binding bind[] = { act(q), act(&kv->k), act(&kv->v), act(&partial) };
-    gpu_dispatch_op(r, KERNEL_ATTENTION_SPLIT, &p, bind, COUNT(bind),
-                    q->rows * kv->n_kv_head * chunks * n_split);
+    struct gpu_constant constant = { ATTENTION_SPLIT_HEADS, (float)heads };
+    record_dispatch(&ops_of(r)->rec, KERNEL_ATTENTION_SPLIT, &constant, 1, &p, bind, COUNT(bind),
+                    q->rows * kv->n_kv_head * divide_up(group, heads) * n_split);
     struct attention_merge_params m = { .n_vec = q->rows * n_head,
                                         .head_dim = kv->head_dim,
                                         .n_split = n_split };
@@ -341,10 +369,32 @@ static void attention_over_parts(struct run *r, struct tensor *y, const struct t
     gpu_dispatch_op(r, KERNEL_ATTENTION_MERGE, &m, merge, COUNT(merge), q->rows * n_head);
 }
 
+/* On a software device: a workgroup is one subgroup of four lanes, so nobody waits. */
+static void attention_of_fours(struct run *r, struct tensor *y, const struct tensor *q,
+                               const struct kv *kv, uint32_t n_head, uint32_t window,
+                               uint32_t pos_offset)
+{
+    uint32_t group = n_head / kv->n_kv_head;
+    struct attention_params p = { .rows = q->rows,
+                                  .n_head = n_head,
+                                  .n_kv_head = kv->n_kv_head,
+                                  .head_dim = kv->head_dim,
+                                  .n_slots = kv->k.rows,
+                                  .window = window,
+                                  .pos_offset = pos_offset };
+    struct gpu_binding bind[] = { act(q), act(&kv->k), act(&kv->v), act(y) };
+    gpu_dispatch_op(r, KERNEL_ATTENTION_SUBGROUP, &p, bind, COUNT(bind),
+                    divide_up((uint64_t)q->rows * group, 4) * kv->n_kv_head);
+}
+
 static void attention(struct run *r, struct tensor *y, const struct tensor *q, const struct kv *kv,
                       uint32_t n_head, uint32_t window, uint32_t pos)
 {
     uint32_t pos_offset = pos - ops_of(r)->base_pos;
+    if (ops_of(r)->narrow && ops_of(r)->tier == TIER_SUBGROUP) {
+        attention_of_fours(r, y, q, kv, n_head, window, pos_offset);
+        return;
+    }
     if (q->rows <= SPLIT_ROWS) {
         attention_over_parts(r, y, q, kv, n_head, window, pos_offset);
         return;
@@ -395,6 +445,7 @@ static const struct backend gpu_backend = {
     .kv_write = kv_write,
     .attention = attention,
     .add_norm = add_norm,
+    .add_norm_norm = add_norm_norm,
     .gelu_mul = gpu_gelu_mul,
     .ple_mix = ple_mix,
     .router = gpu_router,
@@ -415,6 +466,7 @@ enum bz_status gpu_ops_open(struct backend *out, enum gpu_tier tier, struct bz_e
         return st;
     }
     g->tier = g->rec.limits.subgroup_max ? tier : TIER_PLAIN;
+    g->narrow = g->rec.limits.subgroup_min == 4 && g->rec.limits.subgroup_max == 4;
     g->unused = gpu_buffer_new(16, GPU_STORAGE);
     *out = gpu_backend;
     out->ctx = g;

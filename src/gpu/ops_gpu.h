@@ -26,6 +26,7 @@ struct gpu_ops {
     struct recorder rec;
     struct upload upload;
     enum gpu_tier tier;
+    bool narrow;       /* subgroups of 4 lanes only: a CPU, where wide workgroups cost */
     uint32_t horizon;  /* positions that the program is shaped for */
     uint32_t base_pos; /* position of row 0 at recording time */
     struct gpu_scratch scratch[N_GPU_SCRATCH];

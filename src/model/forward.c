@@ -236,12 +236,11 @@ static void experts(struct step *s, const struct layer *l, uint32_t il)
     op_add(r, &a->dense, &a->norm);
 }
 
-/* 6. Feed-forward of the state after attention. */
+/* 6. Feed-forward of the state after attention, whose norm is in a->norm. */
 static void feed_forward(struct step *s, const struct layer *l, uint32_t il)
 {
     struct run *r = s->r;
     struct acts *a = s->a;
-    op_rms_norm(r, &a->norm, &a->x, &l->ffn_norm, s->eps);
     gated_mlp(s, &a->branch, l, s->m->config.layers[il].n_ff);
     struct tensor *f = &a->branch;
     if (weight_exists(&l->router)) {
@@ -279,7 +278,7 @@ static bool layer(struct step *s, uint32_t il)
     if (il + 1 == s->m->config.n_own) drop_finished_rows(s);
     if (a->x.rows == 0) return false;
     attention(s, l, il);
-    op_add_norm(r, &a->x, &a->branch, &l->attn_post_norm, s->eps);
+    op_add_norm_norm(r, &a->x, &a->norm, &a->branch, &l->attn_post_norm, &l->ffn_norm, s->eps);
     op_tap(r, "attn_out", (int)il, &a->x);
     feed_forward(s, l, il);
     if (s->m->config.n_ple) per_layer_input(s, l, il);

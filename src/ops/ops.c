@@ -121,6 +121,16 @@ void op_add_norm(struct run *r, struct tensor *x, const struct tensor *branch,
     if (!idle(r, x)) r->be->add_norm(r, x, branch, w, eps);
 }
 
+void op_add_norm_norm(struct run *r, struct tensor *x, struct tensor *y,
+                      const struct tensor *branch, const struct weight *w,
+                      const struct weight *next_w, float eps)
+{
+    follow(y, x);
+    assert(x->rows == branch->rows && x->cols == branch->cols && y->cols == x->cols);
+    assert(w->cols == x->cols && next_w->cols == x->cols);
+    if (!idle(r, x)) r->be->add_norm_norm(r, x, y, branch, w, next_w, eps);
+}
+
 void op_gelu_mul(struct run *r, struct tensor *x, const struct tensor *b, uint32_t col)
 {
     assert(x->rows == b->rows && col + x->cols <= b->cols);

@@ -110,6 +110,9 @@ struct backend {
                       uint32_t n_head, uint32_t window, uint32_t pos);
     void (*add_norm)(struct run *r, struct tensor *x, const struct tensor *branch,
                      const struct weight *w, float eps);
+    void (*add_norm_norm)(struct run *r, struct tensor *x, struct tensor *y,
+                          const struct tensor *branch, const struct weight *w,
+                          const struct weight *next_w, float eps);
     void (*gelu_mul)(struct run *r, struct tensor *x, const struct tensor *b, uint32_t col);
     void (*ple_mix)(struct run *r, struct tensor *ple, const struct tensor *proj,
                     const struct weight *w, float proj_scale, float eps);
@@ -184,6 +187,12 @@ void op_attention(struct run *r, struct tensor *y, const struct tensor *q, const
 /* In place on x: x += rms_norm(branch) * w. */
 void op_add_norm(struct run *r, struct tensor *x, const struct tensor *branch,
                  const struct weight *w, float eps);
+
+/* In place on x: x += rms_norm(branch) * w, then y = rms_norm(x) * next_w: the end of one block and the
+ * start of the next. Sets y.rows. */
+void op_add_norm_norm(struct run *r, struct tensor *x, struct tensor *y,
+                      const struct tensor *branch, const struct weight *w,
+                      const struct weight *next_w, float eps);
 
 /* In place on x: x = gelu_tanh(x) * b[:, col ...]. */
 void op_gelu_mul(struct run *r, struct tensor *x, const struct tensor *b, uint32_t col);

@@ -309,6 +309,14 @@ static void add_norm(struct run *r, struct tensor *x, const struct tensor *branc
     }
 }
 
+static void add_norm_norm(struct run *r, struct tensor *x, struct tensor *y,
+                          const struct tensor *branch, const struct weight *w,
+                          const struct weight *next_w, float eps)
+{
+    add_norm(r, x, branch, w, eps);
+    rms_norm(r, y, x, next_w, eps);
+}
+
 float gelu_tanh(float x)
 {
     return 0.5f * x * (1.0f + tanhf(0.79788456080286536f * (x + 0.044715f * x * x * x)));
@@ -464,6 +472,7 @@ static const struct backend reference = {
     .kv_write = kv_write,
     .attention = attention,
     .add_norm = add_norm,
+    .add_norm_norm = add_norm_norm,
     .gelu_mul = gelu_mul,
     .ple_mix = ple_mix,
     .router = router,

@@ -99,7 +99,7 @@ EXPORT(int32_t, ops_test_begin, uint32_t i)
     gpu_ops_begin(&gpu, now.pos, now.pos + now.rows);
     run_case_on(&got, &now);
     program = gpu_ops_end(&gpu);
-    gpu_write_step(&gpu, now.pos, now.rows);
+    gpu_write_step(&gpu, now.pos, now.rows, 0);
     /* Also when recording failed: no window may outlive its weight. */
     enum bz_status st = upload_all(gpu.ctx);
     if (got.run.status || want.run.status) {

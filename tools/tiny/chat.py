@@ -55,7 +55,7 @@ def call(name, arguments):
 
 
 def render(messages, tools=None, thinking=False, large=False):
-    """Segments of a whole conversation that ends with a model message (or of one that waits for it).
+    """Segments of a conversation that ends with a model message (or waits for one).
 
     With thinking on, model messages before the last user message are SKIP: the template drops their
     reasoning, so they would teach answering without it.  Likewise for the large models' form, where
@@ -88,7 +88,8 @@ def render(messages, tools=None, thinking=False, large=False):
         if not open_turn:
             out.add("<|turn>model\n")
             if large and not thinking and now:
-                out.add("<|channel>thought\n<channel|>", SKIP)  # or small models would learn to write it
+                out.add("<|channel>thought\n<channel|>",
+                        SKIP)  # or small models would learn to write it
         i = _model_message(out, messages, i, role, show_reasoning=now)
         open_turn = i < len(messages) and messages[i]["role"] == "assistant"
     return out.items

@@ -23,15 +23,23 @@ def logits(bezel, model, ids, backend):
     """All logits of a prompt: positions x vocabulary."""
     with tempfile.TemporaryDirectory() as d:
         path = os.path.join(d, "logits")
-        subprocess.run([bezel, "logits", model, "--ids", ",".join(map(str, ids)), "--all-bin", path,
-                        "--backend", backend], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([
+            bezel, "logits", model, "--ids", ",".join(map(str, ids)), "--all-bin", path,
+            "--backend", backend
+        ],
+                       check=True,
+                       stdout=subprocess.DEVNULL)
         return np.fromfile(path, "<f4").reshape(len(ids), -1)
 
 
 def generate(bezel, model, ids, n, backend):
     """Greedy continuation: ids without the ending token."""
-    out = subprocess.run([bezel, "generate", model, "--ids", ",".join(map(str, ids)), "--greedy", "--n", str(n),
-                          "--json", "--backend", backend], check=True, capture_output=True).stdout
+    out = subprocess.run([
+        bezel, "generate", model, "--ids", ",".join(map(str, ids)), "--greedy", "--n",
+        str(n), "--json", "--backend", backend
+    ],
+                         check=True,
+                         capture_output=True).stdout
     return json.loads(out)["ids"]
 
 
@@ -62,7 +70,10 @@ def main():
         ok = got in (t["ids"], t["ids"][:-1])
         same += ok
         if not ok:
-            print(f"differs: {t['prompt']!r}\n  want {t['ids']}\n  got  {got}\n  smallest margin {t['min_margin']}")
+            print(
+                f"differs: {t['prompt']!r}\n  want {t['ids']}\n  got  {got}\n"
+                f"  smallest margin {t['min_margin']}"
+            )
     print(f"transcripts: {same} of {len(transcripts)} the same")
     return 0 if worst <= 2e-4 and same == len(transcripts) else 1
 

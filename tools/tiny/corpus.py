@@ -1,7 +1,7 @@
 """The mixture: which generators, how often, with which history, system prompt and thinking.
 
-`make_sample(rng)` draws one training sample.  `shard(seed, n_tokens)` tokenizes many of them into one
-long stream of documents; shards with different seeds are made in parallel.
+`make_sample(rng)` draws one training sample.  `shard(seed, n_tokens)` tokenizes many of them into
+one long stream of documents; shards with different seeds are made in parallel.
 """
 
 import random
@@ -40,8 +40,9 @@ class _Choice:
 _group = _Choice([(_Choice(turns), weight) for turns, weight in _GROUPS])
 _chain = _Choice(data_facts.CHAINS)
 # Turns that no declared tool could serve better.
-_no_tool_turn = _Choice([(data_facts.relation_turn, 5), (data_facts.trivia_turn, 2), (data_facts.work_turn, 1),
-                         (data_talk.intent_turn, 4), (data_text.list_turn, 1), (data_text.past_turn, 1),
+_no_tool_turn = _Choice([(data_facts.relation_turn, 5), (data_facts.trivia_turn, 2),
+                         (data_facts.work_turn, 1), (data_talk.intent_turn, 4),
+                         (data_text.list_turn, 1), (data_text.past_turn, 1),
                          (data_text.reading_turn, 1), (data_story.story_turn, 0.5)])
 
 
@@ -50,17 +51,23 @@ def any_turn(rng, held=False):
     return _group(rng)(rng)(rng, held)
 
 
+def any_chain(rng):
+    """Questions of which the later ones lean on the first."""
+    return _chain(rng)(rng)
+
+
 def _turns(rng):
     """The turns of one conversation."""
     r = rng.random()
     if r < 0.66:
         return [any_turn(rng)]
     if r < 0.775:
-        return _chain(rng)(rng)
+        return any_chain(rng)
     if r < 0.79:
         return data_talk.again_chain(rng)
     if r < 0.87:
-        between = None if rng.random() < 0.5 else lambda g: [any_turn(g) for _ in range(g.randint(1, 2))]
+        between = None if rng.random(
+        ) < 0.5 else lambda g: [any_turn(g) for _ in range(g.randint(1, 2))]
         return data_talk.memory_chain(rng, between)
     if r < 0.98:
         return [any_turn(rng) for _ in range(rng.randint(2, 4))]
@@ -89,15 +96,30 @@ def conversation(rng, turns, held=False, style=None, thinking=None):
         messages.append({"role": "assistant", "content": answer})
     if thinking:
         messages[-1]["reasoning"] = (turns[-1].thought or "I can answer this directly.") + extra
-    return Sample(turns[-1].kind, messages, thinking=thinking, large=rng.random() < (0.15 if len(turns) < 5 else 0.05),
-                  check={"answer": answers[-1], "short": turns[-1].short, "styled": bool(extra)})
+    return Sample(turns[-1].kind,
+                  messages,
+                  thinking=thinking,
+                  large=rng.random() < (0.15 if len(turns) < 5 else 0.05),
+                  check={
+                      "answer": answers[-1],
+                      "short": turns[-1].short,
+                      "styled": bool(extra)
+                  })
 
 
 def named_sample(rng, held=False):
     """The system prompt gives the model another name."""
     prompt, question, answer, name = data_style.named(rng, held)
-    messages = [{"role": "system", "content": prompt}, {"role": "user", "content": question},
-                {"role": "assistant", "content": answer}]
+    messages = [{
+        "role": "system",
+        "content": prompt
+    }, {
+        "role": "user",
+        "content": question
+    }, {
+        "role": "assistant",
+        "content": answer
+    }]
     thinking = rng.random() < 0.3
     if thinking:
         messages[-1]["reasoning"] = f"The user asks for my name. I am {name}."

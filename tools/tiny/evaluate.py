@@ -13,8 +13,9 @@ def reference(name, vocab_size, state, device):
     """The transformers model with given weights (name -> array), its own attention and experts."""
     model = build(name, vocab_size)
     model.config._experts_implementation = "eager"
-    missing, unexpected = model.load_state_dict({k: torch.from_numpy(v.copy()) for k, v in state.items()},
-                                                strict=False)
+    missing, unexpected = model.load_state_dict(
+        {k: torch.from_numpy(v.copy())
+         for k, v in state.items()}, strict=False)
     assert set(missing) <= {"lm_head.weight"} and not unexpected, (missing, unexpected)
     model.tie_weights()
     return model.to(device).eval()
@@ -24,7 +25,7 @@ def reference(name, vocab_size, state, device):
 def generate(model, prompts, max_new, stops, batch=256):
     """Greedy continuations (lists of ids) of lists of ids.
 
-    There is no cache: every step runs the whole rows again, padded on the right, which no token sees.
+    There is no cache: every step runs the whole rows again; no token sees the padding on the right.
     """
     device = model.lm_head.weight.device
     stop_ids = torch.tensor(sorted(stops), device=device)
@@ -41,7 +42,8 @@ def generate(model, prompts, max_new, stops, batch=256):
         live = torch.arange(len(rows), device=device)
         while len(live):
             ends = lens[live]
-            hidden = model.model(input_ids=ids[live, :int(ends.max())], use_cache=False).last_hidden_state
+            hidden = model.model(input_ids=ids[live, :int(ends.max())],
+                                 use_cache=False).last_hidden_state
             last = hidden[torch.arange(len(live), device=device), ends - 1]
             best = model.lm_head(last).argmax(-1)  # the soft-cap keeps the order
             ids[live, ends] = best
@@ -60,7 +62,10 @@ def stops(tokenizer):
 def score(model, tokenizer, cases):
     """{group: (right, well formed or None, total)} and the wrong answers [(case, text)]."""
     ids = [tokenizer.encode(c.prompt) for c in cases]
-    texts = [tokenizer.decode(t) for t in generate(model, ids, [c.max_new for c in cases], stops(tokenizer))]
+    texts = [
+        tokenizer.decode(t)
+        for t in generate(model, ids, [c.max_new for c in cases], stops(tokenizer))
+    ]
     groups, wrong = {}, []
     for case, text in zip(cases, texts):
         right, formed, total = groups.get(case.group, (0, 0, 0))
@@ -97,15 +102,28 @@ def perplexity(model, tokenizer, documents):
             learn[r, :len(i)] = torch.tensor(m)
         ids, learn = ids.to(device), learn.to(device)
         logits = model(input_ids=ids, use_cache=False).logits[:, :-1].float()
-        losses = torch.nn.functional.cross_entropy(logits.transpose(1, 2), ids[:, 1:], reduction="none")
+        losses = torch.nn.functional.cross_entropy(logits.transpose(1, 2),
+                                                   ids[:, 1:],
+                                                   reduction="none")
         total += float(losses[learn[:, 1:]].double().sum())
         count += int(learn[:, 1:].sum())
     return math.exp(total / count)
 
 
 def report(model, tokenizer, scale=1.0, skip=False):
-    """All figures of a model: {"groups": ..., "perplexity": ..., "wrong": ...}; `skip`: no answers."""
+    """All figures of a model; with `skip` the perplexities only."""
     groups, wrong = ({}, []) if skip else score(model, tokenizer, evalset.cases(scale=scale))
-    ppl = {k: perplexity(model, tokenizer, d) for k, d in evalset.documents(n=max(8, int(600 * scale))).items()}
-    return {"groups": groups, "perplexity": ppl,
-            "wrong": [{"group": c.group, "prompt": c.prompt, "want": c.expect, "got": t} for c, t in wrong]}
+    ppl = {
+        k: perplexity(model, tokenizer, d)
+        for k, d in evalset.documents(n=max(8, int(600 * scale))).items()
+    }
+    return {
+        "groups": groups,
+        "perplexity": ppl,
+        "wrong": [{
+            "group": c.group,
+            "prompt": c.prompt,
+            "want": c.expect,
+            "got": t
+        } for c, t in wrong]
+    }

@@ -1,4 +1,4 @@
-"""A trained model as GGUF (names and metadata of Gemma 4 files), and back as rounded float weights."""
+"""A trained model as GGUF with the names and metadata of Gemma 4 files, and the rounded weights."""
 
 import os
 import sys
@@ -10,27 +10,40 @@ import gguf  # noqa: E402  (tools/gguf.py)
 
 _FILE_TYPES = {"F32": 0, "F16": 1, "Q8_0": 7, "BF16": 32}
 
-_GLOBAL = {"model.embed_tokens.weight": "token_embd.weight",
-           "model.embed_tokens_per_layer.weight": "per_layer_token_embd.weight",
-           "model.per_layer_model_projection.weight": "per_layer_model_proj.weight",
-           "model.per_layer_projection_norm.weight": "per_layer_proj_norm.weight",
-           "model.norm.weight": "output_norm.weight"}
-_LAYER = {"input_layernorm.weight": "attn_norm.weight", "self_attn.q_proj.weight": "attn_q.weight",
-          "self_attn.k_proj.weight": "attn_k.weight", "self_attn.v_proj.weight": "attn_v.weight",
-          "self_attn.o_proj.weight": "attn_output.weight", "self_attn.q_norm.weight": "attn_q_norm.weight",
-          "self_attn.k_norm.weight": "attn_k_norm.weight",
-          "post_attention_layernorm.weight": "post_attention_norm.weight",
-          "pre_feedforward_layernorm.weight": "ffn_norm.weight", "mlp.gate_proj.weight": "ffn_gate.weight",
-          "mlp.up_proj.weight": "ffn_up.weight", "mlp.down_proj.weight": "ffn_down.weight",
-          "post_feedforward_layernorm.weight": "post_ffw_norm.weight",
-          "per_layer_input_gate.weight": "inp_gate.weight", "per_layer_projection.weight": "proj.weight",
-          "post_per_layer_input_norm.weight": "post_norm.weight", "layer_scalar": "layer_output_scale.weight",
-          "router.proj.weight": "ffn_gate_inp.weight", "router.scale": "ffn_gate_inp.scale",
-          "router.per_expert_scale": "ffn_down_exps.scale",
-          "experts.gate_up_proj": "ffn_gate_up_exps.weight", "experts.down_proj": "ffn_down_exps.weight",
-          "pre_feedforward_layernorm_2.weight": "pre_ffw_norm_2.weight",
-          "post_feedforward_layernorm_1.weight": "post_ffw_norm_1.weight",
-          "post_feedforward_layernorm_2.weight": "post_ffw_norm_2.weight"}
+_GLOBAL = {
+    "model.embed_tokens.weight": "token_embd.weight",
+    "model.embed_tokens_per_layer.weight": "per_layer_token_embd.weight",
+    "model.per_layer_model_projection.weight": "per_layer_model_proj.weight",
+    "model.per_layer_projection_norm.weight": "per_layer_proj_norm.weight",
+    "model.norm.weight": "output_norm.weight"
+}
+_LAYER = {
+    "input_layernorm.weight": "attn_norm.weight",
+    "self_attn.q_proj.weight": "attn_q.weight",
+    "self_attn.k_proj.weight": "attn_k.weight",
+    "self_attn.v_proj.weight": "attn_v.weight",
+    "self_attn.o_proj.weight": "attn_output.weight",
+    "self_attn.q_norm.weight": "attn_q_norm.weight",
+    "self_attn.k_norm.weight": "attn_k_norm.weight",
+    "post_attention_layernorm.weight": "post_attention_norm.weight",
+    "pre_feedforward_layernorm.weight": "ffn_norm.weight",
+    "mlp.gate_proj.weight": "ffn_gate.weight",
+    "mlp.up_proj.weight": "ffn_up.weight",
+    "mlp.down_proj.weight": "ffn_down.weight",
+    "post_feedforward_layernorm.weight": "post_ffw_norm.weight",
+    "per_layer_input_gate.weight": "inp_gate.weight",
+    "per_layer_projection.weight": "proj.weight",
+    "post_per_layer_input_norm.weight": "post_norm.weight",
+    "layer_scalar": "layer_output_scale.weight",
+    "router.proj.weight": "ffn_gate_inp.weight",
+    "router.scale": "ffn_gate_inp.scale",
+    "router.per_expert_scale": "ffn_down_exps.scale",
+    "experts.gate_up_proj": "ffn_gate_up_exps.weight",
+    "experts.down_proj": "ffn_down_exps.weight",
+    "pre_feedforward_layernorm_2.weight": "pre_ffw_norm_2.weight",
+    "post_feedforward_layernorm_1.weight": "post_ffw_norm_1.weight",
+    "post_feedforward_layernorm_2.weight": "post_ffw_norm_2.weight"
+}
 
 # A short template of our own for other programs: text turns and thinking, no tools.
 _TEMPLATE = (
@@ -69,7 +82,8 @@ def encode(state, config, file_format):
         if name == "lm_head.weight":
             continue
         target = gguf_name(name)
-        tensors.append(gguf.Tensor.encode(target, array, tensor_format(target, array.shape, file_format)))
+        tensors.append(
+            gguf.Tensor.encode(target, array, tensor_format(target, array.shape, file_format)))
     pairs = config["global_head_dim"] // 2
     freqs = np.full(pairs, 1e30, np.float32)
     freqs[:pairs // 4] = 1.0  # a quarter of the pairs turn
@@ -95,15 +109,19 @@ def metadata(name, config, tokenizer, file_format, n_params):
     own = layers - config.get("num_kv_shared_layers", 0)
     if config.get("use_double_wide_mlp"):
         ff = [f * 2 if i >= own else f for i, f in enumerate(ff)]
-    kv = [config["num_key_value_heads"] if s else
-          config.get("num_global_key_value_heads", config["num_key_value_heads"]) for s in swa]
+    kv = [
+        config["num_key_value_heads"]
+        if s else config.get("num_global_key_value_heads", config["num_key_value_heads"])
+        for s in swa
+    ]
     a = "gemma4."
     out = [("general.architecture", "str", "gemma4"), ("general.type", "str", "model"),
            ("general.name", "str", f"Bezel {name}"),
            ("general.description", "str", "A tiny model trained from scratch on generated text"),
            ("general.file_type", "u32", _FILE_TYPES[file_format]),
            ("general.quantization_version", "u32", 2), ("general.parameter_count", "u64", n_params),
-           (a + "block_count", "u32", layers), (a + "context_length", "u32", config["max_position_embeddings"]),
+           (a + "block_count", "u32", layers),
+           (a + "context_length", "u32", config["max_position_embeddings"]),
            (a + "embedding_length", "u32", config["hidden_size"]),
            _per_layer(a + "feed_forward_length", ff),
            (a + "attention.head_count", "u32", config["num_attention_heads"]),
@@ -138,9 +156,11 @@ def _tokenizer_metadata(tokenizer):
     ids = tokenizer.ids
     return [(t + "model", "str", "gemma4"), (t + "tokens", "str[]", tokenizer.tokens),
             (t + "scores", "f32[]", [-1000.0] * len(tokenizer.tokens)),
-            (t + "token_type", "i32[]", tokenizer.types()), (t + "merges", "str[]", tokenizer.merge_lines()),
+            (t + "token_type", "i32[]", tokenizer.types()),
+            (t + "merges", "str[]", tokenizer.merge_lines()),
             (t + "bos_token_id", "u32", ids["<bos>"]), (t + "eos_token_id", "u32", ids["<eos>"]),
-            (t + "unknown_token_id", "u32", ids["<unk>"]), (t + "padding_token_id", "u32", ids["<pad>"]),
+            (t + "unknown_token_id", "u32", ids["<unk>"]),
+            (t + "padding_token_id", "u32", ids["<pad>"]),
             (t + "mask_token_id", "u32", ids["<mask>"]), (t + "add_bos_token", "bool", True),
             (t + "add_space_prefix", "bool", False), ("tokenizer.chat_template", "str", _TEMPLATE)]
 

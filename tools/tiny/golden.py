@@ -27,9 +27,13 @@ def transcripts(model, tokenizer):
     texts = evalset.golden_prompts()
     prompts = [tokenizer.encode(t) for t in texts]
     answers = generate(model, prompts, [MAX_NEW] * len(prompts), stops(tokenizer))
-    return [{"prompt": t, "prompt_ids": p, "ids": a, "text": tokenizer.decode(a),
-             "min_margin": round(min(margins(model, p, a)), 6)}
-            for t, p, a in zip(texts, prompts, answers)]
+    return [{
+        "prompt": t,
+        "prompt_ids": p,
+        "ids": a,
+        "text": tokenizer.decode(a),
+        "min_margin": round(min(margins(model, p, a)), 6)
+    } for t, p, a in zip(texts, prompts, answers)]
 
 
 @torch.no_grad()
@@ -39,7 +43,8 @@ def logit_tensors(model, tokenizer, label):
     out = []
     for i in LOGIT_PROMPTS:
         ids = tokenizer.encode(evalset.golden_prompts()[i])
-        logits = model(input_ids=torch.tensor([ids]), use_cache=False).logits[0, -LOGIT_POSITIONS:].float()
+        logits = model(input_ids=torch.tensor([ids]),
+                       use_cache=False).logits[0, -LOGIT_POSITIONS:].float()
         if label == "f16":
             out.append(gguf.Tensor.encode(f"prompt.{i}.ids", np.array(ids, np.int32), "I32"))
         out.append(gguf.Tensor.encode(f"prompt.{i}.logits.{label}", logits.numpy(), "F32"))

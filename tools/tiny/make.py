@@ -43,8 +43,16 @@ def make(name, tok, stream, args):
     from model import MEMBERS
     from train import train
     config = MEMBERS[name]["config"]
-    model, curve = train(name, len(tok.tokens), stream, args.steps, args.batch, args.lr, args.device,
-                         compiled=not args.eager, log=log, budget_s=args.budget)
+    model, curve = train(name,
+                         len(tok.tokens),
+                         stream,
+                         args.steps,
+                         args.batch,
+                         args.lr,
+                         args.device,
+                         compiled=not args.eager,
+                         log=log,
+                         budget_s=args.budget)
     state = {k: v.detach().float().cpu().numpy() for k, v in model.state_dict().items()}
     del model
     state = export.rounded(state, config, "F16")  # from here on the F16 file is the model
@@ -52,9 +60,14 @@ def make(name, tok, stream, args):
     with open(path + ".loss.csv", "w") as f:
         f.write("step,tokens,loss,seconds\n")
         f.writelines(f"{s},{t},{loss:.5f},{sec:.1f}\n" for s, t, loss, sec in curve)
-    report = {"name": name, "parameters": sum(v.size for k, v in state.items() if k != "lm_head.weight"),
-              "steps": curve[-1][0] + 1, "tokens": curve[-1][1], "lr": args.lr,
-              "train_seconds": round(curve[-1][3], 1)}
+    report = {
+        "name": name,
+        "parameters": sum(v.size for k, v in state.items() if k != "lm_head.weight"),
+        "steps": curve[-1][0] + 1,
+        "tokens": curve[-1][1],
+        "lr": args.lr,
+        "train_seconds": round(curve[-1][3], 1)
+    }
     transcripts, tensors = {}, []
     for label, file_format in (("f16", "F16"), ("q8_0", "Q8_0")):
         export.write(f"{path}.{label}.gguf", name, state, config, tok, file_format)

@@ -1,8 +1,8 @@
 """Muon for the matrices inside the layers, AdamW for the rest.
 
 Muon steps along the nearest orthogonal matrix of the momentum, found by a Newton-Schulz iteration;
-matrices of the same shape are done as one batch.  The step is scaled to the size of an AdamW step, so
-that one learning rate serves both.
+matrices of the same shape are done as one batch.  The step is scaled to the size of an AdamW step,
+so that one learning rate serves both.
 """
 
 import torch
@@ -19,8 +19,19 @@ def make_optimizer(model, decay=0.1):
         else:
             rest.append(p)
     fused = all(p.is_cuda for p in rest)
-    adam = torch.optim.AdamW([{"params": tables, "weight_decay": 0.0}, {"params": rest, "weight_decay": 0.0}],
-                             lr=1e-3, betas=(0.9, 0.95), eps=1e-10, **({"fused": True} if fused else {}))
+    adam = torch.optim.AdamW([{
+        "params": tables,
+        "weight_decay": 0.0
+    }, {
+        "params": rest,
+        "weight_decay": 0.0
+    }],
+                             lr=1e-3,
+                             betas=(0.9, 0.95),
+                             eps=1e-10,
+                             **({
+                                 "fused": True
+                             } if fused else {}))
     return _Pair(Muon(matrices, decay=decay), adam)
 
 
@@ -57,10 +68,11 @@ class Muon:
             g = torch.cat([p.grad.reshape(-1, rows, cols) for p in params])
             buffer.lerp_(g, 1 - self.momentum)
             update = orthogonalise(g.lerp(buffer, self.momentum))
-            update = update.float() * (0.2 * max(rows, cols) ** 0.5)
+            update = update.float() * (0.2 * max(rows, cols)**0.5)
             counts = [p.numel() // (rows * cols) for p in params]
             torch._foreach_mul_(params, 1 - lr * self.decay)
-            torch._foreach_add_(params, [u.reshape(p.shape) for u, p in zip(update.split(counts), params)],
+            torch._foreach_add_(params,
+                                [u.reshape(p.shape) for u, p in zip(update.split(counts), params)],
                                 alpha=-lr)
 
 

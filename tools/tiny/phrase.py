@@ -1,32 +1,43 @@
 """Many ways to ask the same thing.
 
-A question is given in small pieces (a noun phrase, an indirect clause, a command, a task), and frames
-turn each piece into dozens of sentences.  A fixed tenth of the combinations is held out: their pieces
-and frames are trained in other company, the sentences themselves never are.
+A question is given in small pieces (a noun phrase, an indirect clause, a command, a task), and
+frames turn each piece into dozens of sentences.  A fixed tenth of the combinations is held out:
+their pieces and frames are trained in other company, the sentences themselves never are.
 """
 
 import hashlib
 
-_NOUN = ["What is {}?", "What's {}?", "Tell me {}.", "Name {}.", "Do you know {}?", "Can you tell me {}?",
-         "Could you tell me {}?", "Please tell me {}.", "I want to know {}.", "I would like to know {}.",
-         "I need {}.", "Give me {}.", "Say {}.", "Please name {}.", "{}?", "{}", "Which is {}?",
-         "Do you remember {}?", "I forgot {}.", "Help me find {}.", "I am looking for {}.", "Could you name {}?",
-         "Can I ask for {}?", "What would be {}?", "Let me know {}.", "Can you name {}?", "Please give me {}.",
-         "My question is: what is {}?", "I wonder what is {}.", "Would you tell me {}?", "What exactly is {}?",
-         "Write {}.", "Just tell me {}.", "I have to learn {}.", "You surely know {}.", "Do you happen to know {}?"]
-_CLAUSE = ["Tell me {}.", "Do you know {}?", "Can you tell me {}?", "Could you tell me {}?", "Please tell me {}.",
-           "I want to know {}.", "I would like to know {}.", "I wonder {}.", "Please say {}.", "Let me know {}.",
-           "I forgot {}.", "Do you remember {}?", "Would you tell me {}?", "I have to learn {}.", "Say {}.",
-           "Can you say {}?", "Just tell me {}.", "Do you happen to know {}?", "I am not sure {}.",
-           "Help me find out {}.", "My question is {}.", "You surely know {}."]
-_COMMAND = ["{}.", "Please {}.", "Can you {}?", "Could you {}?", "I want you to {}.", "Would you {}?",
-            "Please {} for me.", "Now {}.", "I need you to {}.", "I would like you to {}.", "Help me to {}.",
-            "You should {}.", "Can you please {}?", "Try to {}.", "Just {}.", "{}, please.", "Go on and {}.",
-            "{} now.", "Would you please {}?", "Your task is to {}."]
-_TASK = ["{C}: {t}", "Please {c}: {t}", "Can you {c}: {t}", "Could you {c}? {t}", "I want you to {c}: {t}",
-         "Task: {c}. {t}", "{C}, please: {t}", "{C}:\n{t}", "Now {c}: {t}", "Would you {c}: {t}",
-         "{C}: \"{t}\"", "Please {c}: \"{t}\"", "Here is a text: {t}\n{C}.", "I need you to {c}: {t}",
-         "Your task is to {c}: {t}", "{C}. The text is: {t}", "Just {c}: {t}", "\"{t}\"\n{C}."]
+_NOUN = [
+    "What is {}?", "What's {}?", "Tell me {}.", "Name {}.", "Do you know {}?",
+    "Can you tell me {}?", "Could you tell me {}?", "Please tell me {}.", "I want to know {}.",
+    "I would like to know {}.", "I need {}.", "Give me {}.", "Say {}.", "Please name {}.", "{}?",
+    "{}", "Which is {}?", "Do you remember {}?", "I forgot {}.", "Help me find {}.",
+    "I am looking for {}.", "Could you name {}?", "Can I ask for {}?", "What would be {}?",
+    "Let me know {}.", "Can you name {}?", "Please give me {}.", "My question is: what is {}?",
+    "I wonder what is {}.", "Would you tell me {}?", "What exactly is {}?", "Write {}.",
+    "Just tell me {}.", "I have to learn {}.", "You surely know {}.", "Do you happen to know {}?"
+]
+_CLAUSE = [
+    "Tell me {}.", "Do you know {}?", "Can you tell me {}?", "Could you tell me {}?",
+    "Please tell me {}.", "I want to know {}.", "I would like to know {}.", "I wonder {}.",
+    "Please say {}.", "Let me know {}.", "I forgot {}.", "Do you remember {}?",
+    "Would you tell me {}?", "I have to learn {}.", "Say {}.", "Can you say {}?",
+    "Just tell me {}.", "Do you happen to know {}?", "I am not sure {}.", "Help me find out {}.",
+    "My question is {}.", "You surely know {}."
+]
+_COMMAND = [
+    "{}.", "Please {}.", "Can you {}?", "Could you {}?", "I want you to {}.", "Would you {}?",
+    "Please {} for me.", "Now {}.", "I need you to {}.", "I would like you to {}.",
+    "Help me to {}.", "You should {}.", "Can you please {}?", "Try to {}.", "Just {}.",
+    "{}, please.", "Go on and {}.", "{} now.", "Would you please {}?", "Your task is to {}."
+]
+_TASK = [
+    "{C}: {t}", "Please {c}: {t}", "Can you {c}: {t}", "Could you {c}? {t}",
+    "I want you to {c}: {t}", "Task: {c}. {t}", "{C}, please: {t}", "{C}:\n{t}", "Now {c}: {t}",
+    "Would you {c}: {t}", "{C}: \"{t}\"", "Please {c}: \"{t}\"", "Here is a text: {t}\n{C}.",
+    "I need you to {c}: {t}", "Your task is to {c}: {t}", "{C}. The text is: {t}", "Just {c}: {t}",
+    "\"{t}\"\n{C}."
+]
 
 
 def is_held(text):
@@ -68,19 +79,24 @@ class Phrases:
         return rng.choice(self.train)
 
 
-_BEFORE = ["Hi!", "Hello.", "Hey,", "Good morning.", "Okay,", "So,", "Well,", "Quick question:", "Question:",
-           "Please tell me:", "I have a question.", "Tell me,", "I am curious:", "Help me:", "One more:",
-           "Next question:", "My friend asks:", "My teacher asks:", "My son asks:", "For school:",
-           "For a quiz:", "I am not sure:", "Just wondering:", "By the way,", "Good day.", "Thanks. Now:",
-           "Let me ask:", "Here is my question:", "Can you help me?", "Do you know this?", "I need help.",
-           "Sorry,", "Excuse me,", "First:", "And now:", "Please,", "Listen:", "Dear model,", "Hi Bezel,",
-           "Hello Bezel!", "I am learning.", "We play a quiz.", "Hmm,", "Oh,", "Right.", "Good.", "Thank you.",
-           "Cool.", "Hello there.", "Hi there!", "Now,", "Also,", "And", "But"]
-_AFTER = ["Please answer.", "Thanks!", "I forgot.", "Thank you.", "I would like to know.", "I want to know.",
-          "Please help me.", "I am curious.", "It is for school.", "I am not sure.", "Do you know?",
-          "Can you tell me?", "Please.", "My friend wants to know.", "It is important.", "Just tell me.",
-          "I have no idea.", "Any idea?", "Can you help?", "That is my question.", "My teacher asked me.",
-          "I always forget it.", "Tell me.", "I need it for a quiz."]
+_BEFORE = [
+    "Hi!", "Hello.", "Hey,", "Good morning.", "Okay,", "So,", "Well,", "Quick question:",
+    "Question:", "Please tell me:", "I have a question.", "Tell me,", "I am curious:", "Help me:",
+    "One more:", "Next question:", "My friend asks:", "My teacher asks:", "My son asks:",
+    "For school:", "For a quiz:", "I am not sure:", "Just wondering:", "By the way,", "Good day.",
+    "Thanks. Now:", "Let me ask:", "Here is my question:", "Can you help me?", "Do you know this?",
+    "I need help.", "Sorry,", "Excuse me,", "First:", "And now:", "Please,", "Listen:",
+    "Dear model,", "Hi Bezel,", "Hello Bezel!", "I am learning.", "We play a quiz.", "Hmm,", "Oh,",
+    "Right.", "Good.", "Thank you.", "Cool.", "Hello there.", "Hi there!", "Now,", "Also,", "And",
+    "But"
+]
+_AFTER = [
+    "Please answer.", "Thanks!", "I forgot.", "Thank you.", "I would like to know.",
+    "I want to know.", "Please help me.", "I am curious.", "It is for school.", "I am not sure.",
+    "Do you know?", "Can you tell me?", "Please.", "My friend wants to know.", "It is important.",
+    "Just tell me.", "I have no idea.", "Any idea?", "Can you help?", "That is my question.",
+    "My teacher asked me.", "I always forget it.", "Tell me.", "I need it for a quiz."
+]
 LEADS = [b + " {l}" for b in _BEFORE] + ["{q} " + s for s in _AFTER]
 
 
@@ -141,7 +157,9 @@ def slip(rng, text):
     """One slip: two letters swapped, one lost or doubled, or a small word forgotten."""
     if rng.random() < 0.3:
         words = text.split(" ")
-        small = [i for i, w in enumerate(words) if w in ("the", "a", "an", "of", "is", "do", "does")]
+        small = [
+            i for i, w in enumerate(words) if w in ("the", "a", "an", "of", "is", "do", "does")
+        ]
         if small:
             del words[rng.choice(small)]
             return " ".join(words)

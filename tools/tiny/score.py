@@ -28,8 +28,12 @@ def load_tokenizer(path):
 def answer(bezel, model, tokenizer, case):
     """The raw text that the model writes, special tokens visible."""
     ids = ",".join(map(str, tokenizer.encode(case.prompt)))
-    out = subprocess.run([bezel, "generate", model, "--ids", ids, "--greedy", "--n", str(case.max_new), "--json",
-                          "--threads", "1"], check=True, capture_output=True).stdout
+    out = subprocess.run([
+        bezel, "generate", model, "--ids", ids, "--greedy", "--n",
+        str(case.max_new), "--json", "--threads", "1"
+    ],
+                         check=True,
+                         capture_output=True).stdout
     return tokenizer.decode(json.loads(out)["ids"])
 
 

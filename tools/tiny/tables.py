@@ -21,7 +21,8 @@ def _words(text):
     return [w.replace("_", " ") for w in text.split()]
 
 
-COUNTRIES = _rows("""
+COUNTRIES = _rows(
+    """
 France|Paris|Europe|euro|French
 Germany|Berlin|Europe|euro|German
 Italy|Rome|Europe|euro|Italian
@@ -185,10 +186,12 @@ uranium U 92""".replace("\n", " ").split(";"))]
 
 PLANETS = _words("Mercury Venus Earth Mars Jupiter Saturn Uranus Neptune")
 
-ORDINALS = _words("first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth")
+ORDINALS = _words(
+    "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth")
 
 # name | plural | kind | legs | sound (verb) | young | food
-ANIMALS = _rows("""
+ANIMALS = _rows(
+    """
 dog|dogs|mammal|four|barks|puppy|meat
 cat|cats|mammal|four|meows|kitten|meat
 cow|cows|mammal|four|moos|calf|grass
@@ -257,9 +260,8 @@ COLOURS = _pairs("""
 the sky=blue, grass=green, snow=white, blood=red, a banana=yellow, a lemon=yellow, coal=black,
 a ripe tomato=red, a carrot=orange, the sun=yellow, milk=white, a raven=black, an emerald=green,
 a ruby=red, chocolate=brown, a frog=green, a flamingo=pink, a strawberry=red, salt=white,
-a polar bear=white, a pumpkin=orange, an elephant=grey, a plum=purple, a leaf=green, the sea=blue""")
-
-CAPITAL_COLOURS = _words("red orange yellow green blue purple pink brown black white grey")
+a polar bear=white, a pumpkin=orange, an elephant=grey, a plum=purple, a leaf=green, the sea=blue"""
+                 )
 
 MIXES = [("red", "yellow", "orange"), ("blue", "yellow", "green"), ("red", "blue", "purple"),
          ("red", "white", "pink"), ("black", "white", "grey")]
@@ -274,7 +276,8 @@ NUMBERS = _words("zero one two three four five six seven eight nine ten eleven t
 TENS = _words("zero ten twenty thirty forty fifty sixty seventy eighty ninety")
 
 # unit | how many | of what
-UNITS = _rows("""
+UNITS = _rows(
+    """
 a minute|60|seconds
 an hour|60|minutes
 a day|24|hours
@@ -306,7 +309,8 @@ SHAPES = _pairs("a triangle=3, a square=4, a rectangle=4, a pentagon=5, a hexago
                 "an octagon=8")
 
 # work | who | what was done
-WORKS = _rows("""
+WORKS = _rows(
+    """
 Romeo and Juliet|William Shakespeare|wrote
 Hamlet|William Shakespeare|wrote
 Don Quixote|Miguel de Cervantes|wrote
@@ -346,7 +350,8 @@ the World Wide Web|Tim Berners-Lee|invented
 """, "work", "who", "verb")
 
 # landmark | city or region | country
-LANDMARKS = _rows("""
+LANDMARKS = _rows(
+    """
 the Eiffel Tower|Paris|France
 the Colosseum|Rome|Italy
 Big Ben|London|the United Kingdom
@@ -370,7 +375,8 @@ Petra|the desert|Jordan
 """, "name", "place", "country")
 
 # English | French | Spanish | German | Italian
-TRANSLATIONS = _rows("""
+TRANSLATIONS = _rows(
+    """
 hello|bonjour|hola|hallo|ciao
 goodbye|au revoir|adiós|auf Wiedersehen|arrivederci
 thank you|merci|gracias|danke|grazie
@@ -445,10 +451,12 @@ cat=hat, dog=fog, house=mouse, tree=free, night=light, moon=spoon, star=car, day
 cake=lake, fish=dish, king=ring, bear=chair, rain=train, snow=show, sun=fun, wall=ball, bed=red, box=fox,
 boat=coat, sky=fly, door=floor, hand=sand, nose=rose, bee=sea, pen=ten, town=crown, boy=toy""")
 # From small to big.
-SIZES = _words("ant bee butterfly mouse frog rabbit cat fox dog sheep lion cow horse elephant whale")
+SIZES = _words(
+    "ant bee butterfly mouse frog rabbit cat fox dog sheep lion cow horse elephant whale")
 FLYERS = _words("bat duck goose owl eagle swan crow bee butterfly")
-NO_FLYERS = _words("dog cat cow horse sheep pig lion tiger bear wolf elephant whale snake frog shark "
-                   "rabbit mouse turtle crocodile spider")
+NO_FLYERS = _words(
+    "dog cat cow horse sheep pig lion tiger bear wolf elephant whale snake frog shark "
+    "rabbit mouse turtle crocodile spider")
 
 PLURALS = _pairs("""
 child=children, man=men, woman=women, foot=feet, tooth=teeth, goose=geese, mouse=mice, person=people,
@@ -484,7 +492,8 @@ LISTS = {
     "cities": _words("Paris London Rome Berlin Tokyo Madrid Cairo Vienna Oslo Athens"),
     "planets": PLANETS,
     "metals": _words("gold silver iron copper zinc tin lead nickel platinum aluminium"),
-    "musical instruments": _words("piano guitar violin drum flute trumpet cello harp clarinet organ"),
+    "musical instruments": _words(
+        "piano guitar violin drum flute trumpet cello harp clarinet organ"),
     "sports": _words("football tennis swimming running boxing hockey golf rowing cycling skiing"),
     "jobs": _words("doctor teacher farmer baker driver nurse cook pilot painter builder"),
     "drinks": _words("water milk tea coffee juice lemonade wine beer cocoa cider"),
@@ -494,20 +503,26 @@ LISTS = {
     "flowers": _words("rose tulip daisy lily violet sunflower poppy orchid iris daffodil"),
     "insects": _words("bee ant fly butterfly beetle wasp mosquito moth grasshopper ladybird"),
     "continents": _words("Africa Antarctica Asia Europe North_America Oceania South_America"),
-    "oceans": ["the Pacific Ocean", "the Atlantic Ocean", "the Indian Ocean", "the Southern Ocean",
-               "the Arctic Ocean"],
+    "oceans": [
+        "the Pacific Ocean", "the Atlantic Ocean", "the Indian Ocean", "the Southern Ocean",
+        "the Arctic Ocean"
+    ],
     "seasons": SEASONS,
-    "languages": _words("English French German Spanish Italian Chinese Japanese Arabic Russian Hindi"),
+    "languages": _words(
+        "English French German Spanish Italian Chinese Japanese Arabic Russian Hindi"),
     "vehicles": _words("car bus train bicycle ship plane tram truck motorcycle boat"),
-    "rooms": _words("kitchen bedroom bathroom living_room dining_room office hall cellar attic garage"),
+    "rooms": _words(
+        "kitchen bedroom bathroom living_room dining_room office hall cellar attic garage"),
     "shapes": _words("circle square triangle rectangle pentagon hexagon oval star cube sphere"),
     "parts of the body": _words("head arm leg hand foot eye ear nose mouth knee"),
 }
 
-NAMES_F = _words("Anna Maria Sara Lena Emma Julia Nina Clara Alice Eva Lucy Mia Olga Rosa Ida Hanna "
-                 "Laura Kate Ella Zoe Ruth Vera Marta Iris")
-NAMES_M = _words("Tom Ben Max Paul Peter Jack Leo Oscar Felix Adam Hugo Ivan Karl Luke Mark Noah Otto "
-                 "Sam Tim Victor Alan David Emil George")
+NAMES_F = _words(
+    "Anna Maria Sara Lena Emma Julia Nina Clara Alice Eva Lucy Mia Olga Rosa Ida Hanna "
+    "Laura Kate Ella Zoe Ruth Vera Marta Iris")
+NAMES_M = _words(
+    "Tom Ben Max Paul Peter Jack Leo Oscar Felix Adam Hugo Ivan Karl Luke Mark Noah Otto "
+    "Sam Tim Victor Alan David Emil George")
 NAMES = NAMES_F + NAMES_M
 # Large cities that are no capitals, with their countries.
 OTHER_CITIES = _pairs("""
@@ -518,29 +533,37 @@ Hamburg=Germany, Cologne=Germany, Barcelona=Spain, Seville=Spain, Lyon=France, M
 Toronto=Canada, Montreal=Canada, Osaka=Japan, Kyoto=Japan, Shanghai=China, Geneva=Switzerland,
 Zurich=Switzerland, Porto=Portugal, Manchester=the United Kingdom, Glasgow=the United Kingdom,
 Edinburgh=the United Kingdom, Rio de Janeiro=Brazil, Casablanca=Morocco, Cape Town=South Africa""")
-CITIES = sorted({c["capital"] for c in COUNTRIES if " " not in c["capital"]} | {c for c, _ in OTHER_CITIES})
+CITIES = sorted({c["capital"]
+                 for c in COUNTRIES if " " not in c["capital"]} | {c
+                                                                   for c, _ in OTHER_CITIES})
 FOODS = _words("bread cheese soup pasta pizza rice salad fish cake honey apples pancakes eggs jam "
                "chocolate potatoes beans noodles")
 HOBBIES = _words("reading swimming painting chess cooking dancing running singing gardening "
                  "photography football cycling climbing fishing hiking skiing")
 PETS = _words("dog cat horse rabbit parrot hamster turtle goldfish")
-PET_NAMES = _words("Rex Bella Coco Milo Luna Rocky Daisy Charlie Nero Fluffy Pepper Ginger Simba Momo "
-                   "Bruno Lady")
-NOUNS = _words("book chair table lamp door window garden river mountain forest road bridge boat car "
-               "train house castle tower school market shop kitchen bed cup plate spoon knife bag "
-               "box key letter picture song story dream game ball hat coat shoe ring clock stone leaf "
-               "flower tree cloud star moon sun rain snow wind fire water bread apple egg cake fish "
-               "bird cat dog horse mouse king queen farmer doctor teacher baker child friend")
-ADJECTIVES = _words("red blue green yellow black white big small old new good bad happy sad warm cold "
-                    "soft hard quiet loud fast slow bright dark clean dirty sweet round tall long "
-                    "short heavy light strange lovely tiny huge")
+PET_NAMES = _words(
+    "Rex Bella Coco Milo Luna Rocky Daisy Charlie Nero Fluffy Pepper Ginger Simba Momo "
+    "Bruno Lady")
+NOUNS = _words(
+    "book chair table lamp door window garden river mountain forest road bridge boat car "
+    "train house castle tower school market shop kitchen bed cup plate spoon knife bag "
+    "box key letter picture song story dream game ball hat coat shoe ring clock stone leaf "
+    "flower tree cloud star moon sun rain snow wind fire water bread apple egg cake fish "
+    "bird cat dog horse mouse king queen farmer doctor teacher baker child friend")
+ADJECTIVES = _words(
+    "red blue green yellow black white big small old new good bad happy sad warm cold "
+    "soft hard quiet loud fast slow bright dark clean dirty sweet round tall long "
+    "short heavy light strange lovely tiny huge")
 # verb | third person | past: simple intransitive or transitive verbs for sentences
-VERBS = [tuple(v.split("|")) for v in _words(
-    "like|likes|liked see|sees|saw want|wants|wanted find|finds|found need|needs|needed "
-    "buy|buys|bought draw|draws|drew paint|paints|painted bring|brings|brought take|takes|took "
-    "love|loves|loved watch|watches|watched carry|carries|carried sell|sells|sold make|makes|made "
-    "keep|keeps|kept hold|holds|held lose|loses|lost wash|washes|washed open|opens|opened")]
-COMMON = _words("hello world good morning thank you please yes no happy birthday today tomorrow time year "
-                "people life work place money music movie summer winter mother father brother sister home "
-                "family city street coffee tea milk banana orange tomato potato computer phone paper pencil "
-                "number word name question answer light night day week month love peace magic secret")
+VERBS = [
+    tuple(v.split("|")) for v in _words(
+        "like|likes|liked see|sees|saw want|wants|wanted find|finds|found need|needs|needed "
+        "buy|buys|bought draw|draws|drew paint|paints|painted bring|brings|brought take|takes|took "
+        "love|loves|loved watch|watches|watched carry|carries|carried sell|sells|sold make|makes|made "
+        "keep|keeps|kept hold|holds|held lose|loses|lost wash|washes|washed open|opens|opened")
+]
+COMMON = _words(
+    "hello world good morning thank you please yes no happy birthday today tomorrow time year "
+    "people life work place money music movie summer winter mother father brother sister home "
+    "family city street coffee tea milk banana orange tomato potato computer phone paper pencil "
+    "number word name question answer light night day week month love peace magic secret")

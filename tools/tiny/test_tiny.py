@@ -1,4 +1,4 @@
-"""Tests of everything here that needs no torch: run with `python3 -m unittest` in this directory."""
+"""Tests of all that needs no torch: run `python3 -m unittest` in this directory."""
 
 import json
 import random
@@ -12,14 +12,31 @@ import phrase
 import tokenizer
 from trivia import TRIVIA
 
-_DECL = ('<|tool>declaration:get_temp{description:<|"|>Current temperature of a town<|"|>,parameters:{properties:{'
-         'town:{description:<|"|>Town name<|"|>,type:<|"|>STRING<|"|>},unit:{enum:[<|"|>c<|"|>,<|"|>f<|"|>],'
-         'type:<|"|>STRING<|"|>}},required:[<|"|>town<|"|>],type:<|"|>OBJECT<|"|>}}<tool|>')
-_TOOL = {"type": "function", "function": {
-    "name": "get_temp", "description": "Current temperature of a town", "parameters": {
-        "type": "object", "required": ["town"], "properties": {
-            "town": {"type": "string", "description": "Town name"},
-            "unit": {"type": "string", "enum": ["c", "f"]}}}}}
+_DECL = (
+    '<|tool>declaration:get_temp{description:<|"|>Current temperature of a town<|"|>,parameters:{properties:{'
+    'town:{description:<|"|>Town name<|"|>,type:<|"|>STRING<|"|>},unit:{enum:[<|"|>c<|"|>,<|"|>f<|"|>],'
+    'type:<|"|>STRING<|"|>}},required:[<|"|>town<|"|>],type:<|"|>OBJECT<|"|>}}<tool|>')
+_TOOL = {
+    "type": "function",
+    "function": {
+        "name": "get_temp",
+        "description": "Current temperature of a town",
+        "parameters": {
+            "type": "object",
+            "required": ["town"],
+            "properties": {
+                "town": {
+                    "type": "string",
+                    "description": "Town name"
+                },
+                "unit": {
+                    "type": "string",
+                    "enum": ["c", "f"]
+                }
+            }
+        }
+    }
+}
 
 
 def _user(text):
@@ -34,13 +51,18 @@ class ChatTest(unittest.TestCase):
     """Prompts of the published chat template."""
 
     def test_a_plain_question_small_and_large(self):
-        self.assertEqual(chat.prompt([_user("Hi there")]), "<bos><|turn>user\nHi there<turn|>\n<|turn>model\n")
-        self.assertTrue(chat.prompt([_user("Hi")], large=True).endswith("<|turn>model\n<|channel>thought\n<channel|>"))
+        self.assertEqual(chat.prompt([_user("Hi there")]),
+                         "<bos><|turn>user\nHi there<turn|>\n<|turn>model\n")
+        self.assertTrue(
+            chat.prompt([_user("Hi")],
+                        large=True).endswith("<|turn>model\n<|channel>thought\n<channel|>"))
 
     def test_system_text_is_trimmed_and_thinking_comes_first(self):
         messages = [{"role": "system", "content": "  Be terse. "}, _user("2+2?")]
-        self.assertEqual(chat.prompt(messages, thinking=True),
-                         "<bos><|turn>system\n<|think|>\nBe terse.<turn|>\n<|turn>user\n2+2?<turn|>\n<|turn>model\n")
+        self.assertEqual(
+            chat.prompt(messages, thinking=True),
+            "<bos><|turn>system\n<|think|>\nBe terse.<turn|>\n<|turn>user\n2+2?<turn|>\n<|turn>model\n"
+        )
 
     def test_earlier_reasoning_is_dropped(self):
         messages = [_user("2+2?"), _model("4", reasoning="add"), _user("times 3?")]
@@ -48,13 +70,19 @@ class ChatTest(unittest.TestCase):
 
     def test_a_tool_round_with_thinking(self):
         call = {"function": {"name": "get_temp", "arguments": {"town": "Oslo"}}}
-        messages = [_user("Temp in Oslo?"), _model("", tool_calls=[call], reasoning="Need a lookup."),
-                    {"role": "tool", "content": "-3"}]
+        messages = [
+            _user("Temp in Oslo?"),
+            _model("", tool_calls=[call], reasoning="Need a lookup."), {
+                "role": "tool",
+                "content": "-3"
+            }
+        ]
         self.assertEqual(
-            chat.prompt(messages, [_TOOL], thinking=True),
-            "<bos><|turn>system\n<|think|>\n" + _DECL + "<turn|>\n<|turn>user\nTemp in Oslo?<turn|>\n<|turn>model\n"
+            chat.prompt(messages, [_TOOL], thinking=True), "<bos><|turn>system\n<|think|>\n" +
+            _DECL + "<turn|>\n<|turn>user\nTemp in Oslo?<turn|>\n<|turn>model\n"
             '<|channel>thought\nNeed a lookup.\n<channel|><|tool_call>call:get_temp{town:<|"|>Oslo<|"|>}<tool_call|>'
-            '<|tool_response>response:get_temp{value:<|"|>-3<|"|>}<tool_response|><|channel>thought\n')
+            '<|tool_response>response:get_temp{value:<|"|>-3<|"|>}<tool_response|><|channel>thought\n'
+        )
 
     def test_a_pending_call_hands_over(self):
         call = {"function": {"name": "f", "arguments": {}}}
@@ -62,10 +90,22 @@ class ChatTest(unittest.TestCase):
         self.assertTrue(text.endswith("<|tool_call>call:f{}<tool_call|><|tool_response>"))
 
     def test_argument_values(self):
-        args = {"b": True, "l": ["a", 1], "n": 3, "o": {"k": "v", "a": False}, "Q": 'say "hi"\n', "x": 2.5, "z": None}
-        self.assertEqual(chat.call("f", args),
-                         '<|tool_call>call:f{b:true,l:[<|"|>a<|"|>,1],n:3,o:{a:false,k:<|"|>v<|"|>},'
-                         'Q:<|"|>say "hi"\n<|"|>,x:2.5,z:null}<tool_call|>')
+        args = {
+            "b": True,
+            "l": ["a", 1],
+            "n": 3,
+            "o": {
+                "k": "v",
+                "a": False
+            },
+            "Q": 'say "hi"\n',
+            "x": 2.5,
+            "z": None
+        }
+        self.assertEqual(
+            chat.call("f", args),
+            '<|tool_call>call:f{b:true,l:[<|"|>a<|"|>,1],n:3,o:{a:false,k:<|"|>v<|"|>},'
+            'Q:<|"|>say "hi"\n<|"|>,x:2.5,z:null}<tool_call|>')
 
     def test_the_model_learns_what_follows_each_prompt_and_nothing_else(self):
         rng = random.Random(1)
@@ -84,13 +124,17 @@ class ChatTest(unittest.TestCase):
 
 
 class TokenizerTest(unittest.TestCase):
+
     @classmethod
     def setUpClass(cls):
         cls.texts = list(corpus.texts(3, 1500))
         cls.tokenizer = tokenizer.train(cls.texts, 1500)
 
     def test_words_and_whole_lines_give_the_same_ids(self):
-        odd = ["  two  spaces   three     five Hello\n\n\nx\t\ty", "é漢字🦙 naïve", "a<|turn>b\n", "\n" * 40, "", " "]
+        odd = [
+            "  two  spaces   three     five Hello\n\n\nx\t\ty", "é漢字🦙 naïve", "a<|turn>b\n",
+            "\n" * 40, "", " "
+        ]
         for text in self.texts[:200] + odd:
             self.assertEqual(self.tokenizer.encode(text), self.tokenizer.encode_slowly(text))
 
@@ -113,13 +157,18 @@ class TokenizerTest(unittest.TestCase):
 
 
 class DataTest(unittest.TestCase):
+
     def test_worked_sums_are_right(self):
         for x in range(0, 130, 7):
             for y in range(0, 130, 11):
-                digits = [step.split("= ")[1] for step in data_math.add_steps(x, y).split(". ") if "= " in step]
-                value = sum(int(d.split(",")[0].rstrip(".")) % (10 if "carry" in d else 1000) * 10 ** i
-                            for i, d in enumerate(digits))
-                carry = 10 ** len(digits) if "Then the carry" in data_math.add_steps(x, y) else 0
+                digits = [
+                    step.split("= ")[1] for step in data_math.add_steps(x, y).split(". ")
+                    if "= " in step
+                ]
+                value = sum(
+                    int(d.split(",")[0].rstrip(".")) % (10 if "carry" in d else 1000) * 10**i
+                    for i, d in enumerate(digits))
+                carry = 10**len(digits) if "Then the carry" in data_math.add_steps(x, y) else 0
                 self.assertEqual(value + carry, x + y, data_math.add_steps(x, y))
 
     def test_held_out_sums_are_not_trained(self):
@@ -167,9 +216,15 @@ class DataTest(unittest.TestCase):
 
 
 class EvaluationTest(unittest.TestCase):
+
     def test_calls_are_parsed(self):
-        self.assertEqual(evalset.parse_calls('<|tool_call>call:f{a:<|"|>x, y<|"|>,b:3,c:true}<tool_call|>'),
-                         [("f", {"a": "x, y", "b": 3, "c": True})])
+        self.assertEqual(
+            evalset.parse_calls('<|tool_call>call:f{a:<|"|>x, y<|"|>,b:3,c:true}<tool_call|>'),
+            [("f", {
+                "a": "x, y",
+                "b": 3,
+                "c": True
+            })])
         self.assertIsNone(evalset.parse_calls('<|tool_call>call:f{a:<|"|>x}<tool_call|>'))
         self.assertEqual(evalset.parse_calls("Hello<turn|>"), [])
 
@@ -179,7 +234,8 @@ class EvaluationTest(unittest.TestCase):
                 self.assertTrue(case.right(f"{case.expect}<turn|>"), (case.group, case.expect))
 
     def test_frames_hold_out_about_a_tenth(self):
-        p = phrase.Phrases(nouns=[f"the {w} of {{x}}" for w in ("head", "tail", "foot", "ear", "nose")])
+        p = phrase.Phrases(
+            nouns=[f"the {w} of {{x}}" for w in ("head", "tail", "foot", "ear", "nose")])
         self.assertTrue(0.03 < len(p.held) / (len(p.held) + len(p.train)) < 0.2)
         self.assertFalse(set(p.held) & set(p.train))
 

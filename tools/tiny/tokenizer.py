@@ -3,9 +3,10 @@
 Spaces become U+2581, text is split at special tokens and at runs of newlines only, then byte-pair
 merges are applied in rank order; characters outside the vocabulary become bytes <0xXX>.
 
-Training splits words first (the space sticks to the front; letters, digits and marks stay apart), so
-that no merge ever joins across a word: `encode` may then work word by word, which makes it fast, and
-gives the same ids as merging whole lines (`encode_slowly`, the definition; a test compares both).
+Training splits words first (the space sticks to the front; letters, digits and marks stay apart),
+so that no merge ever joins across a word: `encode` may then work word by word, which makes it fast,
+and gives the same ids as merging whole lines (`encode_slowly`, the definition; a test compares
+both).
 """
 
 import heapq
@@ -15,13 +16,17 @@ from collections import Counter, defaultdict
 SPACE = "\u2581"
 
 # In the order of the ids 0..23.  The published ids differ: nothing may depend on them.
-SPECIALS = ["<pad>", "<eos>", "<bos>", "<unk>", "<mask>", "<|tool>", "<tool|>", "<|tool_call>",
-            "<tool_call|>", "<|tool_response>", "<tool_response|>", '<|"|>', "<|think|>", "<|channel>",
-            "<channel|>", "<|turn>", "<turn|>", "<|image>", "<|audio>", "<|image|>", "<|audio|>",
-            "<image|>", "<audio|>", "<|video|>"]
+SPECIALS = [
+    "<pad>", "<eos>", "<bos>", "<unk>", "<mask>", "<|tool>", "<tool|>", "<|tool_call>",
+    "<tool_call|>", "<|tool_response>", "<tool_response|>", '<|"|>', "<|think|>", "<|channel>",
+    "<channel|>", "<|turn>", "<turn|>", "<|image>", "<|audio>", "<|image|>", "<|audio|>",
+    "<image|>", "<audio|>", "<|video|>"
+]
 # Types as in published files: parsers must see these, the others are control tokens.
-USER_DEFINED = {"<|tool_call>", "<tool_call|>", "<|tool_response>", "<tool_response|>", '<|"|>',
-                "<|channel>", "<channel|>"}
+USER_DEFINED = {
+    "<|tool_call>", "<tool_call|>", "<|tool_response>", "<tool_response|>", '<|"|>', "<|channel>",
+    "<channel|>"
+}
 NEWLINE_RUNS = 16
 _NORMAL, _UNKNOWN, _CONTROL, _USER, _BYTE = 1, 2, 3, 4, 6
 
@@ -77,8 +82,8 @@ class Tokenizer:
             return [self.ids[run]]
         parts = list(run)
         while len(parts) > 1:
-            rank, i = min((self.ranks.get(pair, 1 << 30), i)
-                          for i, pair in enumerate(zip(parts, parts[1:])))
+            rank, i = min(
+                (self.ranks.get(pair, 1 << 30), i) for i, pair in enumerate(zip(parts, parts[1:])))
             if rank == 1 << 30:
                 break
             parts[i:i + 2] = [parts[i] + parts[i + 1]]
@@ -126,7 +131,9 @@ def train(texts, size=4096, extra_characters=""):
                 part = part.replace(" ", SPACE)
                 words.update(_WORD.findall(part))
                 characters.update(part)
-    alphabet = {c for c in characters if c != "\n"} | {chr(c) for c in range(33, 127)} | {SPACE, "\t"}
+    alphabet = {c
+                for c in characters if c != "\n"} | {chr(c)
+                                                     for c in range(33, 127)} | {SPACE, "\t"}
     alphabet |= set(extra_characters)
     tokens = (SPECIALS + ["\n" * n for n in range(1, NEWLINE_RUNS + 1)] +
               [f"<0x{b:02X}>" for b in range(256)] + sorted(alphabet))

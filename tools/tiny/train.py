@@ -36,19 +36,29 @@ class Stream:
         bounds = np.full(size // TOKENS_A_DOCUMENT + 1, size, np.int32)
         bounds[0] = 0
         bounds[1:hi - lo + 1] = self.starts[lo:hi] - begin
-        bounds = torch.from_numpy(bounds).pin_memory() if self.device != "cpu" else torch.from_numpy(bounds)
+        bounds = torch.from_numpy(
+            bounds).pin_memory() if self.device != "cpu" else torch.from_numpy(bounds)
         return ids[:-1], positions[:-1], bounds.to(self.device, non_blocking=True), ids[1:], weights
 
 
 def learning_rate(done, peak, warmup=0.05):
-    """By the share of training that is done: a short warm-up, then half a cosine down to one hundredth."""
+    """By the share of training that is done: a short warm-up, then half a cosine down to 1%."""
     if done < warmup:
         return peak * (done + 1e-3) / warmup
     x = (done - warmup) / (1 - warmup)
     return peak * (0.01 + 0.99 * 0.5 * (1 + np.cos(np.pi * x)))
 
 
-def train(name, vocab_size, stream, steps, batch, peak, device, compiled=True, log=print, budget_s=None):
+def train(name,
+          vocab_size,
+          stream,
+          steps,
+          batch,
+          peak,
+          device,
+          compiled=True,
+          log=print,
+          budget_s=None):
     """Returns the trained model (float32) and the curve [(step, tokens, loss, seconds)].
 
     `budget_s` is a guard against slow machines: training then ends at that time, with the learning
