@@ -66,7 +66,7 @@ $(BUILD)/bench/%: bench/%.c $(TOOL_OBJ) $(BUILD)/libbezel.a
 run:
 	@tools/setup.sh run
 	@$(MAKE) --no-print-directory all
-	@$(BUILD)/bezel chat $(or $(MODEL),models/tiny.gguf)
+	@$(BUILD)/bezel chat $(or $(MODEL),models/tiny.q8_0.gguf)
 
 # Everything that CI checks, in the order in which a mistake is cheapest to find.
 test:

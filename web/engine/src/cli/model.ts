@@ -3,7 +3,7 @@
 import * as fs from 'node:fs';
 import * as path from 'node:path';
 
-import { Engine, type GenerateOptions, type Sampling } from '../engine.js';
+import { Engine, type GenerateOptions, type Info } from '../engine.js';
 import { fileSource } from '../source.js';
 import { BezelError, Core, loadWasm } from '../wasm.js';
 import type { Given, Option } from './args.js';
@@ -74,19 +74,19 @@ export async function openModel(model: string, given: Given): Promise<Engine> {
 }
 
 /** 107:-inf */
-function parseBias(text: string): [number, number | null] {
+function parseBias(text: string, nVocab: number): [number, number | null] {
   const [, id = '', add = ''] = /^(\d+):(.+)$/.exec(text) ?? [];
   const infinite = /^([+-]?)inf(inity)?$/i.exec(add);
   const value = infinite ? (infinite[1] === '-' ? -Infinity : Infinity) : Number(add);
-  if (!id || Number(id) > 0x7fffffff || Number.isNaN(value) || value === Infinity)
-    throw new BezelError(`logit bias "${text}"; it is ID:ADD, such as 107:-inf`, 'argument');
+  if (!id || Number(id) >= nVocab || Number.isNaN(value) || value === Infinity)
+    throw new BezelError(`logit bias "${text}"; it is ID:ADD, such as 107:-inf, with an id below ${nVocab}`, 'argument');
   return [Number(id), value === -Infinity ? null : value];
 }
 
 /** What was asked for, over the model's own defaults. */
-export function sampling(given: Given, defaults: Sampling): GenerateOptions {
+export function sampling(given: Given, info: Info): GenerateOptions {
   const number = (option: string, otherwise: number): number => given.number(option) ?? otherwise;
-  const d = defaults;
+  const d = info.sampling;
   return {
     temperature: given.has('--greedy') ? 0 : number('--temp', d.temperature),
     top_k: number('--top-k', d.top_k),
@@ -97,6 +97,6 @@ export function sampling(given: Given, defaults: Sampling): GenerateOptions {
     frequency_penalty: number('--frequency-penalty', d.frequency_penalty),
     penalty_window: number('--repeat-last-n', d.penalty_window),
     seed: given.big('--seed') ?? (d.seed || BigInt(Date.now()) * 1000003n),
-    ...(given.has('--logit-bias') && { bias: given.texts('--logit-bias').map(parseBias) }),
+    ...(given.has('--logit-bias') && { bias: given.texts('--logit-bias').map((b) => parseBias(b, info.n_vocab)) }),
   };
 }

@@ -86,7 +86,7 @@ export const generate: Command = {
     session.feed(ids);
     const promptEnd = performance.now();
     const steps = session.generate({
-      ...sampling(given, engine.info.sampling),
+      ...sampling(given, engine.info),
       n_max: given.number('--n') ?? 128,
       ...(given.has('--stop') && { stop: given.texts('--stop') }),
     });
