@@ -34,6 +34,7 @@ for t in tests/test_*.py; do
     name=$(basename "$t" .py)
     one "${name#test_}" python3 "$t"
 done
+one tiny_data python3 -m unittest discover -s tools/tiny -p 'test_*.py'
 [[ -n $names ]] && echo "failed:$names"
 echo "$passed passed, $failed failed" | tee "$build/tmp/summary"
 exit "$failed"

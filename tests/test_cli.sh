@@ -104,6 +104,14 @@ check "brings its limit along" json "len(d[0]['ids']) <= 3"
 echo 'hello' > "$tmp/lines"
 stdin=$tmp/lines check "chat from the store" expect 0 "$bezel" chat small --store "$store" --stats
 check "keeps to the limit too" grep -q '^([123] tokens' "$tmp/err"
+check "the shipped models as a store" expect 0 python3 tools/tiny/store.py "$tmp/tiny" tiny=models/tiny.q8_0.gguf moe=models/tiny-moe.q8_0.gguf
+check "are listed" expect 0 "$bezel" list --store "$tmp/tiny"
+check "both" test "$(grep -c ':latest' "$tmp/out")" -eq 2
+echo 'What is the capital of France?' > "$tmp/lines"
+for name in tiny moe:latest library/tiny registry.ollama.ai/library/Tiny:Latest; do
+    stdin=$tmp/lines check "$name answers" expect 0 "$bezel" chat $name --store "$tmp/tiny" --greedy
+    check "Paris" grep -q Paris "$tmp/out"
+done
 mkdir -p "$tmp/here/small"
 check "a folder of that name is not in the way" expect 0 env -C "$tmp/here" "$(realpath "$bezel")" logits small --store "$(realpath "$store")" --ids 2
 if [[ -e /dev/full ]]; then

@@ -4,7 +4,7 @@
 //   node tests/web/test_gpu_model.mjs build/bezel
 import { execFileSync } from 'node:child_process';
 
-import { Core, Gpu, GpuEngine, fileSource, loadWasm, openDevice } from '../../web/engine/dist/index.js';
+import { Core, Engine, Gpu, GpuEngine, fileSource, loadWasm, openDevice } from '../../web/engine/dist/index.js';
 import { done, equal, ok, same, test } from './check.mjs';
 import './software_adapter.mjs';
 
@@ -69,5 +69,21 @@ for (const [name, plain] of [['e2b', false], ['kv', true], ['moe', true]]) {
     equal(gpu.bytes, 0);
   });
 }
-await done();
+const question = '<bos><|turn>user\nWhat is the capital of France?<turn|>\n<|turn>model\n';
+test('the shipped model answers on the GPU', async () => {
+  const core = await Core.load(await loadWasm(), new Gpu(device));
+  const engine = await GpuEngine.open(core, await fileSource('models/tiny.q8_0.gguf'));
+  const session = engine.session(), answer = [];
+  for await (const token of session.generate(engine.tokenize(question), { temperature: 0 })) if (answer.push(token) === 8) break;
+  ok(engine.detokenize(Int32Array.from(answer)).includes('Paris'), engine.detokenize(Int32Array.from(answer)));
+});
+test('and in wasm on the CPU', async () => {
+  const core = await Core.load(await loadWasm());
+  const engine = Engine.open(core, [await fileSource('models/tiny.q8_0.gguf')]);
+  const session = engine.session();
+  session.set(engine.tokenize(question));
+  const text = [...session.generate({ temperature: 0, n_max: 20 })].join('');
+  ok(text.includes('Paris'), text);
+});
+await done(process.argv[3]);
 process.exit(); // Dawn's threads do not end by themselves
