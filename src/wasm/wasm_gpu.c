@@ -107,7 +107,8 @@ static struct gpu_program_record *record_step(bz_session *s, uint32_t rows, uint
     if (draw) gpu_draw_record(&r, draw, &s->acts.ids, &s->acts.logits);
     p->recorded = gpu_ops_end(be);
     if (r.status == BZ_OK && p->recorded.program) return p;
-    wasm_failed(fail(&wasm_err, r.status ? r.status : BZ_ERR_MEMORY, "%s", r.err.text));
+    wasm_failed(fail(&wasm_err, r.status ? r.status : BZ_ERR_MEMORY, "%s",
+                     r.status ? r.err.text : "not enough memory to record a step"));
     recorded_free(&p->recorded);
     mem_free(p);
     return NULL;
