@@ -5,7 +5,7 @@
 // --check N compares the best token of N positions with build/bezel on the same file.
 import { execFileSync } from 'node:child_process';
 import { parseArgs } from 'node:util';
-import { Core, Gpu, GpuEngine, fileSource, loadWasm, openDevice } from '../web/engine/dist/index.js';
+import { Core, Gpu, GpuEngine, fileSource, loadWasm, openDevice } from '../web/engine/dist/core.js';
 
 const { values: o, positionals: [model] } = parseArgs({
   allowPositionals: true,

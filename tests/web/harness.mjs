@@ -9,7 +9,7 @@
 // Buffers are named as in the kernel; those it may write come back, in the type they were given. The
 // kernel goes through the same Gpu class and imports as the engine's own dispatches.
 import './software_adapter.mjs';
-import { Core, Gpu, loadWasm, openDevice } from '../../web/engine/dist/index.js';
+import { Core, Gpu, loadWasm, openDevice } from '../../web/engine/dist/core.js';
 
 /** Fields of Params in order, with their types. */
 function paramsOf(kernel) {

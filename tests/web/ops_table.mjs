@@ -1,6 +1,6 @@
 // ops_table - the op table of tests/ops_cases.h on this host's GPU. No host's own API is used here, so that
 // Node, Deno and a browser run the same lines.
-import { Core, Gpu, openDevice } from '../../web/engine/dist/index.js';
+import { Core, Gpu, openDevice } from '../../web/engine/dist/core.js';
 
 /** One case. */
 async function runCase(core, gpu, i) {

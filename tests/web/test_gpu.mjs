@@ -2,7 +2,7 @@
 // something goes wrong. node tests/web/test_gpu.mjs
 import fs from 'node:fs';
 
-import { openDevice, profile, profiles } from '../../web/engine/dist/index.js';
+import { openDevice, profile, profiles } from '../../web/engine/dist/core.js';
 import { done, equal, ok, rejects, same, test, throws } from './check.mjs';
 import { openHarness } from './harness.mjs';
 

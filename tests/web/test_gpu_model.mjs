@@ -4,7 +4,7 @@
 //   node tests/web/test_gpu_model.mjs build/bezel
 import { execFileSync } from 'node:child_process';
 
-import { Core, Engine, Gpu, GpuEngine, fileSource, loadWasm, openDevice } from '../../web/engine/dist/index.js';
+import { Core, CpuEngine, Gpu, GpuEngine, fileSource, loadWasm, openDevice } from '../../web/engine/dist/core.js';
 import { done, equal, ok, same, test } from './check.mjs';
 import './software_adapter.mjs';
 
@@ -79,7 +79,7 @@ test('the shipped model answers on the GPU', async () => {
 });
 test('and in wasm on the CPU', async () => {
   const core = await Core.load(await loadWasm());
-  const engine = Engine.open(core, [await fileSource('models/tiny.q8_0.gguf')]);
+  const engine = CpuEngine.open(core, [await fileSource('models/tiny.q8_0.gguf')]);
   const session = engine.session();
   session.set(engine.tokenize(question));
   const text = [...session.generate({ temperature: 0, n_max: 20 })].join('');

@@ -7,7 +7,7 @@ import crypto from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
 
-import { Core, Engine, fileSource, loadWasm, memorySource } from '../../web/engine/dist/index.js';
+import { Core, CpuEngine, fileSource, loadWasm, memorySource } from '../../web/engine/dist/core.js';
 import { done, equal, ok, same, test, throws } from './check.mjs';
 
 const native = process.argv[2] ?? 'build/bezel';
@@ -143,7 +143,7 @@ test('a name in an Ollama store brings its parameters along', () => {
 
 /** The module itself. */
 const core = await Core.load(await loadWasm());
-const open = async (model, options) => Engine.open(core, [await fileSource(model)], options);
+const open = async (model, options) => CpuEngine.open(core, [await fileSource(model)], options);
 
 test('what is closed leaves nothing behind, and little memory was needed', async () => {
   const before = core.exports.bz_wasm_live();
@@ -208,13 +208,13 @@ test('logits can be watched and the feeding stopped, which leaves the session as
 test('a source that fails while the model is read is one clear sentence', () => {
   const bytes = fs.readFileSync(models[0]);
   const broken = { ...memorySource('x', bytes), name: 'disk.gguf', size: bytes.length, read: () => { throw new Error('the disk is gone'); } };
-  throws(() => Engine.open(core, [broken]), /cannot read .* bytes at byte 0 \(the disk is gone\)/);
-  throws(() => Engine.open(core, [memorySource('short.gguf', bytes.subarray(0, 5000))]), /short\.gguf/);
-  throws(() => Engine.open(core, []), /1 to 256 sources/);
+  throws(() => CpuEngine.open(core, [broken]), /cannot read .* bytes at byte 0 \(the disk is gone\)/);
+  throws(() => CpuEngine.open(core, [memorySource('short.gguf', bytes.subarray(0, 5000))]), /short\.gguf/);
+  throws(() => CpuEngine.open(core, []), /1 to 256 sources/);
 });
 
 test('a model opened from memory is the model opened from its file', async () => {
-  const file = await open(models[0]), memory = Engine.open(core, [memorySource('m', new Uint8Array(fs.readFileSync(models[0])))], { name: 'm' });
+  const file = await open(models[0]), memory = CpuEngine.open(core, [memorySource('m', new Uint8Array(fs.readFileSync(models[0])))], { name: 'm' });
   same(file.info, memory.info);
   file.close();
   memory.close();

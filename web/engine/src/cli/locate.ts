@@ -7,7 +7,7 @@ import * as fs from 'node:fs';
 import * as os from 'node:os';
 import * as path from 'node:path';
 
-import type { StoreTexts } from '../engine.js';
+import type { StoreTexts } from '../cpu_engine.js';
 import { fileSource, type Source } from '../source.js';
 import { BezelError, type Core } from '../wasm.js';
 

@@ -3,7 +3,7 @@
 import * as fs from 'node:fs';
 import * as path from 'node:path';
 
-import { Engine, type GenerateOptions, type Info } from '../engine.js';
+import { CpuEngine, type GenerateOptions, type Info } from '../cpu_engine.js';
 import { fileSource } from '../source.js';
 import { BezelError, Core, loadWasm } from '../wasm.js';
 import type { Given, Option } from './args.js';
@@ -43,7 +43,7 @@ export function peftParts(place: string): { weights: string; config: string } | 
 }
 
 /** "PATH" or "PATH:SCALE"; a colon not followed by a number belongs to the path. */
-async function addAdapter(engine: Engine, spec: string): Promise<void> {
+async function addAdapter(engine: CpuEngine, spec: string): Promise<void> {
   const [, before, after] = /^(.*):([^:]+)$/s.exec(spec) ?? [];
   const scaled = before !== undefined && !Number.isNaN(Number(after));
   const [place, scale] = scaled ? [before, Number(after)] : [spec, 1];
@@ -57,18 +57,18 @@ async function addAdapter(engine: Engine, spec: string): Promise<void> {
 }
 
 /** The engine without weights: a vocabulary is enough. */
-export async function openVocabulary(model: string, given: Given): Promise<Engine> {
+export async function openVocabulary(model: string, given: Given): Promise<CpuEngine> {
   const core = await Core.load(await loadWasm());
   const { sources } = await locate(core, model, given.text('--store'));
-  return Engine.open(core, sources, { name: model, vocab_only: true });
+  return CpuEngine.open(core, sources, { name: model, vocab_only: true });
 }
 
-export async function openModel(model: string, given: Given): Promise<Engine> {
+export async function openModel(model: string, given: Given): Promise<CpuEngine> {
   const backend = given.text('--backend') ?? 'cpu';
   if (backend !== 'cpu' && backend !== 'reference') throw new BezelError(`no backend "${backend}"; there are cpu and reference`, 'argument');
   const core = await Core.load(await loadWasm());
   const { sources, store, adapters } = await locate(core, model, given.text('--store'));
-  const engine = Engine.open(core, sources, { name: model, backend, ...(store && { store }) });
+  const engine = CpuEngine.open(core, sources, { name: model, backend, ...(store && { store }) });
   for (const adapter of [...adapters, ...given.texts('--adapter')]) await addAdapter(engine, adapter);
   return engine;
 }

@@ -2,7 +2,7 @@
 
 import * as fs from 'node:fs';
 
-import { inspect, render } from '../engine.js';
+import { inspect, render } from '../cpu_engine.js';
 import { fileSource } from '../source.js';
 import { Core, loadWasm } from '../wasm.js';
 import { Misuse, OK, parseIds, type Command } from './args.js';

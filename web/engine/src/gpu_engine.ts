@@ -1,4 +1,4 @@
-// gpu_session - an engine whose weights are on the GPU, and conversations with it.
+// gpu_engine - an engine whose weights are on the GPU, and conversations with it.
 //
 // The core records steps; this file brings the weights' bytes, submits the programs and reads tokens back.
 // While text is generated several steps are queued ahead: the kernel that draws a token also moves the
@@ -6,7 +6,7 @@
 
 import { BezelError, type Core, type DrawPtr, type EnginePtr, type ProgramPtr, type SessionPtr } from './wasm.js';
 import type { Gpu } from './gpu.js';
-import { optionsJson, type GenerateOptions, type Info } from './engine.js';
+import { optionsJson, type GenerateOptions, type Info } from './cpu_engine.js';
 import type { Source } from './source.js';
 
 const WINDOW = 4 << 20; // bytes of weights on their way through the wasm heap at a time

@@ -1,4 +1,4 @@
-// engine - a model and its conversations, as the core has them: synchronous, on the CPU.
+// cpu_engine - a model and its conversations, as the core has them: synchronous, on the CPU.
 //
 // This is what a worker or a command-line tool holds. Field names of plain data are the core's own
 // (snake_case), so that JSON goes through unchanged.
@@ -119,7 +119,7 @@ export function inspect(core: Core, sources: readonly Source[], options: Inspect
   }
 }
 
-export class Engine {
+export class CpuEngine {
   readonly info: Info;
   private p: EnginePtr;
 
@@ -130,12 +130,12 @@ export class Engine {
   }
 
   /** Several sources are the shards of one model. They stay the caller's, and must outlive the engine. */
-  static open(core: Core, sources: readonly Source[], options: OpenOptions = {}): Engine {
+  static open(core: Core, sources: readonly Source[], options: OpenOptions = {}): CpuEngine {
     const ids = sources.map((s) => core.addSource(s));
     const described = sources.map((s, i) => ({ id: ids[i], name: s.name, size: s.size }));
     try {
       const p = core.with(JSON.stringify({ ...options, sources: described }), (json, n) => core.check(core.exports.bz_wasm_engine_open(json, n)));
-      return new Engine(core, p, ids);
+      return new CpuEngine(core, p, ids);
     } catch (e) {
       for (const id of ids) core.removeSource(id);
       throw e;
@@ -191,16 +191,16 @@ export class Engine {
   }
 
   /** A conversation of at most `context` tokens (0: 4096), whose prompts are read `batch` tokens at a time. */
-  session(context = 0, batch = 0): Session {
-    return new Session(this, this.core.check(this.core.exports.bz_wasm_session_open(this.ptr, context, batch)));
+  session(context = 0, batch = 0): CpuSession {
+    return new CpuSession(this, this.core.check(this.core.exports.bz_wasm_session_open(this.ptr, context, batch)));
   }
 }
 
-export class Session {
+export class CpuSession {
   private p: SessionPtr;
 
-  /** Made by Engine.session. */
-  constructor(readonly engine: Engine, p: SessionPtr) {
+  /** Made by CpuEngine.session. */
+  constructor(readonly engine: CpuEngine, p: SessionPtr) {
     this.p = p;
   }
 

@@ -1,0 +1,8 @@
+// core - the layers below the public interface: the module, its devices, and engines on each backend.
+export { openDevice, profiles, type Device, type DeviceOptions, type Limits, type ProfileName } from './adapter.js';
+export { Gpu } from './gpu.js';
+export { BezelError, Core, loadWasm, type ErrorKind, type KernelInfo, type LogitsFn } from './wasm.js';
+export { blobSource, fileSource, memorySource, type Source } from './source.js';
+export { CpuEngine, CpuSession, inspect, render, type Generated, type GenerateOptions, type InspectOptions, type StoreTexts, type Info, type OpenOptions, type RenderOptions, type Sampling, type Stop } from './cpu_engine.js';
+export { GpuEngine, GpuSession, type GpuOpenOptions, type LoadProgress } from './gpu_engine.js';
+export { profile, type KernelTime } from './profile.js';

@@ -1,0 +1,98 @@
+// model - what an engine needs of a backend: one model on one device, and conversations with it.
+//
+// Implemented by cpu_model.ts and gpu_model.ts. Everything above (completions, sessions, the server, the
+// command-line tool) sees only this.
+
+import type { GenerateOptions, Info, Stop } from './cpu_engine.js';
+import type { Source } from './source.js';
+
+/** What a load is doing; `loaded` of `total` counts bytes for weights and pieces for the rest. */
+export interface Progress {
+  phase: 'open' | 'weights' | 'kernels' | 'selftest' | 'ready';
+  loaded: number;
+  total: number;
+}
+
+/** Bytes by what they are for. */
+export interface Memory {
+  weights: number;
+  cache: number;
+  scratch: number;
+}
+
+/** One kernel's self-test: against the C loop, on this device. */
+export interface SelfTest {
+  kernel: string;
+  ok: boolean;
+  /** Why it was demoted, where it was. */
+  reason?: string;
+}
+
+/** Where a model runs. */
+export interface DeviceReport {
+  backend: 'gpu' | 'cpu';
+  /** For people: "nvidia hopper", "google swiftshader", "CPU (WebAssembly)". */
+  name: string;
+  tier: 'subgroup' | 'plain' | 'cpu';
+  limits: Record<string, number>;
+  selfTest: SelfTest[];
+}
+
+export interface TokenLogprob {
+  id: number;
+  logprob: number;
+}
+
+/** One drawn token and the text that became certain with it (whole code points, perhaps none). */
+export interface Piece {
+  id: number;
+  text: string;
+  /** Where asked for: this token's, then the best `top_logprobs` ones. */
+  logprob?: number;
+  top?: TokenLogprob[];
+}
+
+export interface ConversationOptions extends GenerateOptions {
+  signal?: AbortSignal;
+  /** Report log-probabilities with this many alternatives (0: the token's own only). */
+  logprobs?: number;
+}
+
+export interface Conversation {
+  /** Tokens at most. */
+  readonly context: number;
+  /** What it holds, as a copy. */
+  readonly tokens: Int32Array;
+  readonly length: number;
+  /** Hold exactly these tokens, keeping the longest common beginning; says how many were kept. A signal
+   *  leaves a valid, shorter conversation behind. */
+  set(ids: Int32Array, options?: { signal?: AbortSignal; onProgress?: (done: number, total: number) => void }): Promise<number>;
+  /** Go on from where `set` ended. Leave the loop, or use the signal, to stop: tokens computed past the last
+   *  piece taken are forgotten. A piece comes for every token, the one that ends the text included. */
+  generate(options?: ConversationOptions): AsyncGenerator<Piece, { stop: Stop }, void>;
+  /** Forget tokens past n; says how many remain: n, or 0 when all must be fed again. */
+  truncate(n: number): number;
+  /** A snapshot that fits the same model file on any backend, and back. */
+  save(): Promise<Uint8Array>;
+  restore(snapshot: Uint8Array): Promise<void>;
+  close(): void;
+}
+
+export interface AdapterOptions {
+  /** PEFT's adapter_config.json, where the source is PEFT's weights. */
+  config?: string;
+  scale?: number;
+}
+
+export interface Model {
+  readonly info: Info;
+  readonly device: DeviceReport;
+  readonly memory: Memory;
+  tokenize(text: string, options?: { bos?: boolean; plain?: boolean }): Int32Array;
+  detokenize(ids: Int32Array, specials?: boolean): string;
+  addAdapter(source: Source, options?: AdapterOptions): Promise<number>;
+  scaleAdapter(id: number, scale: number): void;
+  removeAdapter(id: number): void;
+  conversation(context?: number): Promise<Conversation>;
+  close(): void;
+}
