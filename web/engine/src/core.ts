@@ -4,5 +4,6 @@ export { Gpu } from './gpu.js';
 export { BezelError, Core, loadWasm, type ErrorKind, type KernelInfo, type LogitsFn } from './wasm.js';
 export { blobSource, fileSource, memorySource, type Source } from './source.js';
 export { CpuEngine, CpuSession, inspect, render, type Generated, type GenerateOptions, type InspectOptions, type StoreTexts, type Info, type OpenOptions, type RenderOptions, type Sampling, type Stop } from './cpu_engine.js';
-export { GpuEngine, GpuSession, type GpuOpenOptions, type LoadProgress } from './gpu_engine.js';
+export { GpuEngine, type GpuOpenOptions, type LoadProgress } from './gpu_engine.js';
+export { GpuSession } from './gpu_session.js';
 export { profile, type KernelTime } from './profile.js';
