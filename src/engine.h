@@ -58,6 +58,12 @@ struct bz_session {
 enum bz_status session_check_ids(const struct bz_session *s, const int32_t *ids, size_t n,
                                  struct bz_err *err);
 
+/* The first half of bz_session_set: keep the longest beginning of `ids` that is in the cache, so that what
+ * remains to be fed, ids[*kept] to the end, leaves logits. Nothing remains where they are there already.
+ * Ids that cannot be held change nothing. */
+enum bz_status session_keep(struct bz_session *s, const int32_t *ids, size_t n, uint32_t *kept,
+                            struct bz_err *err);
+
 /* The cache holds n more positions, and these are their tokens. */
 void session_took(struct bz_session *s, const int32_t *ids, uint32_t n);
 
@@ -81,7 +87,7 @@ void generation_begin(struct generation *g, const struct bz_session *s,
 enum bz_status generation_step(struct generation *g, struct bz_session *s, struct bz_err *err);
 
 /* The two halves of a step for a backend that draws tokens itself: is there room for another token
- * (empties `ready`), and: this one was drawn and fed. */
+ * (empties `ready`), and: this one was drawn and fed, and may be the last. */
 bool generation_goes_on(struct generation *g, const struct bz_session *s);
 enum bz_status generation_take(struct generation *g, const struct bz_session *s, int32_t id,
                                struct bz_err *err);

@@ -116,11 +116,17 @@ static enum bz_status check_text(const struct generation *g, struct bz_err *err)
     return g->ready.failed || g->text.failed ? fail_memory(err, g->text.n) : BZ_OK;
 }
 
+/* No token after this one where it was the last that is wanted, or that fits. */
+static void check_room(struct generation *g, const struct bz_session *s)
+{
+    if (g->options->n_max && g->result.n == g->options->n_max) finish(g, BZ_STOP_LENGTH);
+    else if (s->kv.n_past == s->kv.n_ctx) finish(g, BZ_STOP_CONTEXT);
+}
+
 bool generation_goes_on(struct generation *g, const struct bz_session *s)
 {
     g->ready.n = 0;
-    if (g->options->n_max && g->result.n == g->options->n_max) finish(g, BZ_STOP_LENGTH);
-    else if (s->kv.n_past == s->kv.n_ctx) finish(g, BZ_STOP_CONTEXT);
+    if (!g->done) check_room(g, s);
     return !g->done;
 }
 
@@ -135,6 +141,7 @@ enum bz_status generation_take(struct generation *g, const struct bz_session *s,
         g->text.n = 0;
         detok_feed(&g->detok, t, id, g->options->specials, &g->text);
         if (stop_feed(&g->stop, buf_str(&g->text), &g->ready)) finish(g, BZ_STOP_STRING);
+        else check_room(g, s);
     }
     return check_text(g, err);
 }

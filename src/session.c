@@ -76,18 +76,25 @@ void bz_session_close(bz_session *s)
 
 /* ---- feeding tokens ---- */
 
-enum bz_status session_check_ids(const struct bz_session *s, const int32_t *ids, size_t n,
-                                 struct bz_err *err)
+/* Are n tokens of the vocabulary, and is there room for them past the first n_used? */
+static enum bz_status check_ids(const struct bz_session *s, const int32_t *ids, size_t n,
+                                uint32_t n_used, struct bz_err *err)
 {
     uint32_t n_vocab = s->engine->model.config.n_vocab;
     for (size_t i = 0; i < n; i++)
         if (ids[i] < 0 || (uint32_t)ids[i] >= n_vocab)
             return fail(err, BZ_ERR_ARGUMENT, "token id %d; this vocabulary ends at %u", ids[i],
                         n_vocab - 1);
-    if (n > s->kv.n_ctx - s->kv.n_past)
+    if (n > s->kv.n_ctx - n_used)
         return fail(err, BZ_ERR_LIMIT, "%zu tokens do not fit: %u of the context's %u are used", n,
-                    s->kv.n_past, s->kv.n_ctx);
+                    n_used, s->kv.n_ctx);
     return BZ_OK;
+}
+
+enum bz_status session_check_ids(const struct bz_session *s, const int32_t *ids, size_t n,
+                                 struct bz_err *err)
+{
+    return check_ids(s, ids, n, s->kv.n_past, err);
 }
 
 void session_took(struct bz_session *s, const int32_t *ids, uint32_t n)
@@ -164,15 +171,29 @@ enum bz_status bz_session_feed_text(bz_session *s, const char *text, struct bz_e
     return st;
 }
 
-enum bz_status bz_session_set(bz_session *s, const int32_t *ids, size_t n, struct bz_err *err)
+enum bz_status session_keep(struct bz_session *s, const int32_t *ids, size_t n, uint32_t *kept,
+                            struct bz_err *err)
 {
     if (n == 0) return fail(err, BZ_ERR_ARGUMENT, "a session needs at least one token");
+    enum bz_status st = check_ids(s, ids, n, 0, err);
+    if (st) return st;
     size_t same = 0;
     while (same < n && same < s->kv.n_past && ids[same] == s->tokens[same]) same++;
-    if (same == n && same == s->kv.n_past && s->has_logits) return BZ_OK;
+    if (same == n && same == s->kv.n_past && s->has_logits) {
+        *kept = (uint32_t)n;
+        return BZ_OK;
+    }
     if (same == n) same--; /* its last token is fed again, for the logits */
-    uint32_t kept = kv_truncate(&s->kv, (uint32_t)same);
+    *kept = kv_truncate(&s->kv, (uint32_t)same);
     s->has_logits = false;
+    return BZ_OK;
+}
+
+enum bz_status bz_session_set(bz_session *s, const int32_t *ids, size_t n, struct bz_err *err)
+{
+    uint32_t kept = 0;
+    enum bz_status st = session_keep(s, ids, n, &kept, err);
+    if (st || kept == n) return st;
     return bz_session_feed(s, ids + kept, n - kept, 1, NULL, NULL, err);
 }
 

@@ -48,6 +48,13 @@ EXPORT(int32_t, bz_wasm_session_set, bz_session *s, const int32_t *ids, uint32_t
     return wasm_failed(bz_session_set(s, ids, n, &wasm_err)) ? -1 : 0;
 }
 
+/* The first half of a set: how many tokens were kept, or -1; the others are fed next. */
+EXPORT(int32_t, bz_wasm_session_keep, bz_session *s, const int32_t *ids, uint32_t n)
+{
+    uint32_t kept = 0;
+    return wasm_failed(session_keep(s, ids, n, &kept, &wasm_err)) ? -1 : (int32_t)kept;
+}
+
 /* How many tokens remain, or -1. */
 EXPORT(int32_t, bz_wasm_session_truncate, bz_session *s, uint32_t n)
 {
@@ -61,6 +68,18 @@ EXPORT(void, bz_wasm_session_tokens, const bz_session *s)
     size_t n;
     const int32_t *tokens = bz_session_tokens(s, &n);
     wasm_show(tokens, n * sizeof *tokens);
+}
+
+/* Bytes of its keys and values. */
+EXPORT(double, bz_wasm_session_cache_bytes, const bz_session *s)
+{
+    return (double)kv_bytes(&s->engine->model.config, s->kv.n_ctx, s->n_batch);
+}
+
+/* Tokens at most. */
+EXPORT(uint32_t, bz_wasm_session_context, const bz_session *s)
+{
+    return s->kv.n_ctx;
 }
 
 /* How many tokens there are. */
@@ -190,12 +209,30 @@ EXPORT(struct wasm_generation *, bz_wasm_generation_open, bz_session *s, const c
     return NULL;
 }
 
-/* One token: 0 there may be more, 1 that was the end, -1 it failed. The result is the piece of text
- * that became certain, perhaps empty. */
+/* One token: 0 there may be more, 1 that was the end (or there was no room for one: the count stays), -1 it
+ * failed. The result is the piece of text that became certain, perhaps empty. */
 EXPORT(int32_t, bz_wasm_generation_step, struct wasm_generation *w)
 {
     if (w->g.done) return 1;
     if (wasm_failed(generation_step(&w->g, w->session, &wasm_err))) return -1;
+    wasm_show(w->g.ready.data, w->g.ready.n);
+    return w->g.done ? 1 : 0;
+}
+
+/* For a backend that draws tokens itself: may another be drawn? As bz_wasm_generation_step, but without
+ * the token. */
+EXPORT(int32_t, bz_wasm_generation_room, struct wasm_generation *w)
+{
+    generation_goes_on(&w->g, w->session);
+    wasm_show(w->g.ready.data, w->g.ready.n);
+    return w->g.done ? 1 : 0;
+}
+
+/* This token was drawn, and the session has it; returns and results as for a step. */
+EXPORT(int32_t, bz_wasm_generation_take, struct wasm_generation *w, int32_t id)
+{
+    w->g.ready.n = 0;
+    if (wasm_failed(generation_take(&w->g, w->session, id, &wasm_err))) return -1;
     wasm_show(w->g.ready.data, w->g.ready.n);
     return w->g.done ? 1 : 0;
 }

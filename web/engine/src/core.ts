@@ -7,3 +7,7 @@ export { CpuEngine, CpuSession, inspect, render, type Generated, type GenerateOp
 export { GpuEngine, type GpuOpenOptions, type LoadProgress } from './gpu_engine.js';
 export { GpuSession } from './gpu_session.js';
 export { profile, type KernelTime } from './profile.js';
+export { CpuModel, type CpuModelOptions } from './cpu_model.js';
+export { GpuModel, type GpuModelOptions } from './gpu_model.js';
+export { openModel, type OpenModelOptions } from './open_model.js';
+export type { AdapterOptions, Conversation, ConversationOptions, DeviceReport, Memory, Model, Piece, Progress, SelfTest, TokenLogprob } from './model.js';

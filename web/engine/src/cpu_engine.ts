@@ -66,8 +66,9 @@ export interface GenerateOptions extends Partial<Sampling> {
   bias?: readonly (readonly [id: number, add: number | null])[];
 }
 
-const stops = ['end', 'string', 'length', 'context', 'cancelled'] as const;
-export type Stop = (typeof stops)[number];
+/** enum bz_stop, by name. */
+export const stopNames = ['end', 'string', 'length', 'context', 'cancelled'] as const;
+export type Stop = (typeof stopNames)[number];
 
 export interface Generated {
   ids: Int32Array;
@@ -240,6 +241,11 @@ export class CpuSession {
     return this.core.resultIds();
   }
 
+  /** Are there logits of the last token to draw from? */
+  get hasLogits(): boolean {
+    return this.core.exports.bz_wasm_session_logits(this.ptr) !== 0;
+  }
+
   /** A copy of the last token's logits. */
   get logits(): Float32Array | undefined {
     const at = this.core.exports.bz_wasm_session_logits(this.ptr);
@@ -260,21 +266,65 @@ export class CpuSession {
     return this.core.with(optionsJson(options), (p, n) => this.core.checkNumber(this.core.exports.bz_wasm_session_sample(this.ptr, p, n)));
   }
 
-  /** Go on from the last logits. Yields pieces of text (perhaps empty), one a token; stop iterating to cancel. */
-  *generate(options: GenerateOptions = {}): Generator<string, Generated> {
+  /** How many tokens it holds. */
+  get length(): number {
+    return this.core.exports.bz_wasm_session_length(this.ptr);
+  }
+
+  /** How many it can hold. */
+  get context(): number {
+    return this.core.exports.bz_wasm_session_context(this.ptr);
+  }
+
+  get cacheBytes(): number {
+    return this.core.exports.bz_wasm_session_cache_bytes(this.ptr);
+  }
+
+  /** The first half of `set`: how many of these tokens were kept. The others must be fed, with logits of the last. */
+  keep(ids: Int32Array): number {
+    return this.core.with(ids, (p, n) => this.core.checkNumber(this.core.exports.bz_wasm_session_keep(this.ptr, p, n)));
+  }
+
+  /** Go on from the last logits: each token with the text that became certain with it (perhaps none). Leave the loop
+   *  to cancel. */
+  *pieces(options: GenerateOptions = {}): Generator<{ id: number; text: string }, { first: number; count: number; stop: Stop }> {
     const { exports } = this.core;
     const g: GenerationPtr = this.core.with(optionsJson(options), (p, n) => this.core.check(exports.bz_wasm_generation_open(this.ptr, p, n)));
     try {
       for (;;) {
+        const before = exports.bz_wasm_generation_count(g);
         const over = this.core.checkNumber(exports.bz_wasm_generation_step(g));
-        const text = this.core.resultText();
-        if (!over || text) yield text;
-        if (!over) continue;
-        const first = exports.bz_wasm_generation_first(g), n = exports.bz_wasm_generation_count(g);
-        return { ids: this.tokens.slice(first, first + n), stop: stops[exports.bz_wasm_generation_stop(g)] ?? 'end' };
+        const text = this.core.resultText(), first = exports.bz_wasm_generation_first(g), count = exports.bz_wasm_generation_count(g);
+        if (count > before) yield { id: this.tokenAt(first + before), text };
+        if (over) return { first, count, stop: stopNames[exports.bz_wasm_generation_stop(g)] ?? 'end' };
       }
     } finally {
       exports.bz_wasm_generation_close(g);
     }
+  }
+
+  /** The same as pieces of text alone. */
+  *generate(options: GenerateOptions = {}): Generator<string, Generated> {
+    const pieces = this.pieces(options);
+    try {
+      for (;;) {
+        const next = pieces.next();
+        if (!next.done) {
+          yield next.value.text;
+          continue;
+        }
+        const { first, count, stop } = next.value;
+        return { ids: this.tokens.slice(first, first + count), stop };
+      }
+    } finally {
+      pieces.return({ first: 0, count: 0, stop: 'cancelled' });
+    }
+  }
+
+  private tokenAt(position: number): number {
+    const { exports } = this.core;
+    exports.bz_wasm_session_tokens(this.ptr);
+    const [at = 0] = new Uint32Array(this.core.memory.buffer, exports.bz_wasm_result(), 1);
+    return new Int32Array(this.core.memory.buffer, at + 4 * position, 1)[0] as number;
   }
 }

@@ -15,7 +15,7 @@ export class GpuSession {
   private decode = 0 as ProgramPtr;
   private horizon = 0; // positions that the decode program is shaped for
 
-  constructor(readonly engine: GpuEngine, private readonly ptr: SessionPtr, private readonly batch: number) {}
+  constructor(readonly engine: GpuEngine, readonly ptr: SessionPtr, private readonly batch: number) {}
 
   private get x() {
     return this.engine.core.exports;

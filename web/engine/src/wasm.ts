@@ -45,8 +45,11 @@ export interface Exports {
   bz_wasm_session_bytes(e: EnginePtr, context: number, batch: number): number;
   bz_wasm_session_feed(s: SessionPtr, ids: Bytes, n: number, logits: number, show: number): number;
   bz_wasm_session_set(s: SessionPtr, ids: Bytes, n: number): number;
+  bz_wasm_session_keep(s: SessionPtr, ids: Bytes, n: number): number;
   bz_wasm_session_truncate(s: SessionPtr, n: number): number;
   bz_wasm_session_tokens(s: SessionPtr): void;
+  bz_wasm_session_cache_bytes(s: SessionPtr): number;
+  bz_wasm_session_context(s: SessionPtr): number;
   bz_wasm_session_length(s: SessionPtr): number;
   bz_wasm_session_logits(s: SessionPtr): number;
   bz_wasm_session_save(s: SessionPtr): number;
@@ -54,6 +57,8 @@ export interface Exports {
   bz_wasm_session_sample(s: SessionPtr, json: Bytes, n: number): number;
   bz_wasm_generation_open(s: SessionPtr, json: Bytes, n: number): GenerationPtr;
   bz_wasm_generation_step(g: GenerationPtr): number;
+  bz_wasm_generation_room(g: GenerationPtr): number;
+  bz_wasm_generation_take(g: GenerationPtr, id: number): number;
   bz_wasm_generation_stop(g: GenerationPtr): number;
   bz_wasm_generation_first(g: GenerationPtr): number;
   bz_wasm_generation_count(g: GenerationPtr): number;
@@ -99,7 +104,7 @@ export class BezelError extends Error {
 }
 
 const encoder = new TextEncoder();
-const decoder = new TextDecoder();
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true }); // a piece of text may begin with that character
 
 export type LogitsFn = (position: number, logits: Float32Array) => boolean | void;
 

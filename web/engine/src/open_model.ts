@@ -1,0 +1,43 @@
+// open_model - a model on the backend that was asked for: module, device, weights.
+
+import { openDevice, type ProfileName } from './adapter.js';
+import type { StoreTexts } from './cpu_engine.js';
+import { CpuModel } from './cpu_model.js';
+import { GpuModel } from './gpu_model.js';
+import type { Model, Progress } from './model.js';
+import type { Source } from './source.js';
+import { stopped } from './turns.js';
+import { BezelError, Core, loadWasm } from './wasm.js';
+
+export interface OpenModelOptions {
+  /** Never replaced by the other: no WebGPU is an error of kind 'device'. */
+  backend: 'gpu' | 'cpu';
+  /** Several are the shards of one model. They stay the caller's, and must outlive the model. */
+  sources: readonly Source[];
+  /** What a person calls the model. */
+  name?: string;
+  store?: StoreTexts;
+  /** Tokens of a conversation that does not say; 0 or absent: the core's choice. */
+  context?: number;
+  /** 'plain': no subgroups, even where the device has them. */
+  tier?: 'subgroup' | 'plain';
+  /** How keys and values are kept on the GPU. */
+  cache?: 'f32' | 'f16';
+  /** Pretend to be a smaller device. */
+  profile?: ProfileName;
+  onProgress?: (progress: Progress) => void;
+  signal?: AbortSignal;
+}
+
+export async function openModel({ backend, sources, signal, ...options }: OpenModelOptions): Promise<Model> {
+  const { name, store, context, onProgress } = options;
+  if (!sources.length) throw new BezelError('a model needs at least one file', 'argument');
+  if (signal?.aborted) throw stopped(signal);
+  onProgress?.({ phase: 'open', loaded: 0, total: 1 });
+  const wasm = await WebAssembly.compile(await loadWasm());
+  const described = { ...(name !== undefined && { name }), ...(store && { store }), ...(context && { context }) };
+  if (backend === 'gpu') return GpuModel.open(wasm, () => openDevice(options.profile ? { profile: options.profile } : {}), sources, { ...described, ...options, ...(signal && { signal }) });
+  const model = await CpuModel.open(await Core.load(wasm), sources, described);
+  onProgress?.({ phase: 'ready', loaded: 1, total: 1 });
+  return model;
+}

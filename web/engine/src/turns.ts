@@ -1,0 +1,33 @@
+// turns - giving other work of the thread its turn, and being told to stop.
+
+import { BezelError } from './wasm.js';
+
+const HOLD = 8; // milliseconds that the thread is held at most, roughly
+
+let last = 0; // when others last had their turn
+
+/** Let timers, messages and input through, if they have waited long enough to matter. */
+export function breathe(): Promise<void> | undefined {
+  if (performance.now() - last < HOLD) return undefined;
+  return new Promise((done) => {
+    const turn = (): void => {
+      last = performance.now();
+      done();
+    };
+    // setTimeout would wait for milliseconds in a browser.
+    if (typeof setImmediate === 'function') setImmediate(turn);
+    else {
+      const { port1, port2 } = new MessageChannel();
+      port1.onmessage = () => {
+        port1.close();
+        turn();
+      };
+      port2.postMessage(0);
+    }
+  });
+}
+
+/** What a call that was stopped by its signal throws. */
+export function stopped(signal: AbortSignal): BezelError {
+  return new BezelError('stopped on request', 'cancelled', signal.reason);
+}
