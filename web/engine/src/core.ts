@@ -2,7 +2,8 @@
 export { openDevice, profiles, type Device, type DeviceOptions, type Limits, type ProfileName } from './adapter.js';
 export { Gpu } from './gpu.js';
 export { BezelError, Core, loadWasm, type ErrorKind, type KernelInfo, type LogitsFn } from './wasm.js';
-export { blobSource, fileSource, memorySource, type Source } from './source.js';
+export { blobSource, fileSource, memorySource, openWithFetches, type Source } from './source.js';
+export { openSource, type ModelStore, type OpenSourceOptions, type ResolvedModel, type SourceRef, type StoredModel } from './store/source_ref.js';
 export { CpuEngine, CpuSession, inspect, render, type Generated, type GenerateOptions, type InspectOptions, type StoreTexts, type Info, type OpenOptions, type RenderOptions, type Sampling, type Stop } from './cpu_engine.js';
 export { GpuEngine, type GpuOpenOptions, type LoadProgress } from './gpu_engine.js';
 export { GpuSession } from './gpu_session.js';

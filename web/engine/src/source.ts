@@ -1,7 +1,11 @@
-// source - where a model's bytes come from: a file in Node, a Blob or File in a browser's worker, memory.
+// source - where a model's bytes come from: a file in Node, a Blob or File in a browser's worker, memory, or
+// anything that gives ranges of bytes only after a while.
 //
 // The core reads synchronously and in pieces, so that no file passes through memory as a whole. In a
-// browser only a worker can do that (FileReaderSync); pages hand their File to the worker.
+// browser only a worker can do that (FileReaderSync); pages hand their File to the worker. Bytes that come
+// later (a network's) are read by trying: `read` throws NeedBytes, openWithFetches gets them and tries again.
+
+import { BezelError } from './wasm.js';
 
 /** Bytes that the core can read. */
 export interface Source {
@@ -43,32 +47,143 @@ class MemorySource implements Source {
 
 class BlobSource implements Source {
   readonly size: number;
-  private readonly reader: FileReaderSyncLike | undefined;
 
-  constructor(readonly name: string, private readonly blob: Blob) {
+  constructor(readonly name: string, private readonly blob: Blob, private readonly reader: FileReaderSyncLike) {
     this.size = blob.size;
-    const make = (globalThis as { FileReaderSync?: typeof FileReaderSyncLike }).FileReaderSync;
-    this.reader = make && new make();
+  }
+
+  private put(bytes: ArrayBuffer, dst: Uint8Array): void {
+    if (bytes.byteLength !== dst.length) throw tooShort(this.name);
+    dst.set(new Uint8Array(bytes));
   }
 
   read(offset: number, dst: Uint8Array): void {
-    if (!this.reader) throw new Error('files can be read only in a worker');
-    dst.set(new Uint8Array(this.reader.readAsArrayBuffer(this.blob.slice(offset, offset + dst.length))));
+    this.put(this.reader.readAsArrayBuffer(this.blob.slice(offset, offset + dst.length)), dst);
   }
 
   async readAsync(offset: number, dst: Uint8Array): Promise<void> {
-    dst.set(new Uint8Array(await this.blob.slice(offset, offset + dst.length).arrayBuffer()));
+    this.put(await this.blob.slice(offset, offset + dst.length).arrayBuffer(), dst);
   }
 
   close(): void {}
+}
+
+/** Thrown by `read` where bytes must be fetched first. */
+export class NeedBytes extends Error {
+  override readonly name = 'NeedBytes';
+  constructor(readonly source: BlockSource, readonly block: number, readonly blocks: number) {
+    super(`${source.name} has bytes that are not here yet`);
+  }
+}
+
+/** Fill dst from offset on, some time later. */
+export type FetchRange = (offset: number, dst: Uint8Array, signal?: AbortSignal) => Promise<void>;
+
+const BLOCK = 1 << 20;
+const MAX_AHEAD = 8; // blocks fetched together, at most, while reads go on where the last one ended
+const MAX_BLOCKS = 96; // kept
+
+/** Bytes that come in ranges, later. Blocks that `read` had need of are kept for a while. */
+export class BlockSource implements Source {
+  private readonly blocks = new Map<number, Uint8Array>(); // least recently used first
+  private ahead = 1;
+  private next = 0; // the block after the last one fetched
+
+  constructor(readonly name: string, readonly size: number, private readonly range: FetchRange, private readonly release: () => void = () => {}) {}
+
+  /** Bytes already at hand, so that they need not be fetched again; offset is a multiple of a block. */
+  give(offset: number, bytes: Uint8Array): void {
+    for (let at = 0; at < bytes.length; at += BLOCK) {
+      const whole = Math.min(BLOCK, this.size - offset - at);
+      if (bytes.length - at >= whole) this.keep((offset + at) / BLOCK, bytes.slice(at, at + whole));
+    }
+  }
+
+  private keep(block: number, bytes: Uint8Array): void {
+    this.blocks.delete(block);
+    this.blocks.set(block, bytes);
+    for (const old of this.blocks.keys()) {
+      if (this.blocks.size <= MAX_BLOCKS) break;
+      this.blocks.delete(old);
+    }
+  }
+
+  read(offset: number, dst: Uint8Array): void {
+    if (offset + dst.length > this.size) throw tooShort(this.name);
+    const first = Math.floor(offset / BLOCK), last = Math.floor((offset + dst.length - 1) / BLOCK);
+    for (let b = first; b <= last; b++) if (!this.blocks.has(b)) throw new NeedBytes(this, b, last - b + 1);
+    for (let b = first; b <= last; b++) {
+      const bytes = this.blocks.get(b);
+      if (!bytes) continue;
+      this.keep(b, bytes);
+      const from = Math.max(0, offset - b * BLOCK), to = Math.min(bytes.length, offset + dst.length - b * BLOCK);
+      dst.set(bytes.subarray(from, to), b * BLOCK + from - offset);
+    }
+  }
+
+  async readAsync(offset: number, dst: Uint8Array, signal?: AbortSignal): Promise<void> {
+    try {
+      this.read(offset, dst);
+    } catch (e) {
+      if (!(e instanceof NeedBytes)) throw e;
+      await this.range(offset, dst, signal);
+    }
+  }
+
+  /** Fetch what NeedBytes asked for, and more with every call that goes on from the last. */
+  async fetch(block: number, blocks: number, signal?: AbortSignal): Promise<void> {
+    this.ahead = block === this.next ? Math.min(MAX_AHEAD, 2 * this.ahead) : 1;
+    const n = Math.min(MAX_BLOCKS, Math.max(blocks, this.ahead));
+    const bytes = new Uint8Array(Math.min(n * BLOCK, this.size - block * BLOCK));
+    await this.range(block * BLOCK, bytes, signal);
+    this.give(block * BLOCK, bytes);
+    this.next = block + n;
+  }
+
+  close(): void {
+    this.blocks.clear();
+    this.release();
+  }
+}
+
+/** The wish for bytes behind an error, which the core may have wrapped. */
+function needOf(e: unknown): NeedBytes | undefined {
+  for (let at = e; at instanceof Error; at = at.cause) if (at instanceof NeedBytes) return at;
+  return undefined;
+}
+
+/** Run `fn`, which reads sources synchronously, again and again until all it needs has been fetched. It must
+ *  leave nothing behind when it throws. */
+export async function openWithFetches<T>(fn: () => T | Promise<T>, signal?: AbortSignal): Promise<T> {
+  const fetched = new Map<BlockSource, Set<number>>();
+  for (;;) {
+    signal?.throwIfAborted();
+    try {
+      return await fn();
+    } catch (e) {
+      const need = needOf(e);
+      if (!need) throw e;
+      const seen = fetched.get(need.source) ?? new Set<number>();
+      if (seen.has(need.block)) throw new BezelError(`${need.source.name} is read in more places at once than can be kept; put it into the store first`, 'limit');
+      fetched.set(need.source, seen.add(need.block));
+      await need.source.fetch(need.block, need.blocks, signal);
+    }
+  }
 }
 
 export function memorySource(name: string, data: Uint8Array): Source {
   return new MemorySource(name, data);
 }
 
+/** In a worker, reads are synchronous; elsewhere through NeedBytes. */
 export function blobSource(blob: Blob, name = blob instanceof File ? blob.name : 'blob'): Source {
-  return new BlobSource(name, blob);
+  const Reader = (globalThis as { FileReaderSync?: typeof FileReaderSyncLike }).FileReaderSync;
+  if (Reader) return new BlobSource(name, blob, new Reader());
+  return new BlockSource(name, blob.size, async (offset, dst) => {
+    const bytes = await blob.slice(offset, offset + dst.length).arrayBuffer();
+    if (bytes.byteLength !== dst.length) throw tooShort(name);
+    dst.set(new Uint8Array(bytes));
+  });
 }
 
 /** A file by its path, in Node. */

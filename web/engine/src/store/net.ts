@@ -1,0 +1,276 @@
+// net - bytes of one address, from an offset on, through lost connections. Knows nothing of files or models.
+//
+// A body that ends early, a refused or stalled connection and a busy server are waited out with growing
+// pauses; the count of tries starts again whenever bytes have come. An address whose content is no longer
+// the same (ETag, or failing that the date, or the size) is never mixed with what came before.
+
+import { BezelError } from '../wasm.js';
+
+export interface Patience {
+  /** Tries in a row that bring no byte. */
+  tries: number;
+  /** Milliseconds before the second try; doubled from then on, up to `longest`. */
+  first: number;
+  longest: number;
+  /** Milliseconds without a byte after which a connection counts as lost. */
+  idle: number;
+}
+
+const defaults: Patience = { tries: 8, first: 500, longest: 30_000, idle: 30_000 };
+
+/** What is known of an address: how long it is and which version of it. */
+export interface Remote {
+  size: number;
+  /** ETag, or the date where there is none; undefined: versions cannot be told apart. */
+  version: string | undefined;
+}
+
+export interface RangeOptions {
+  /** First byte past the wanted ones; absent: to the end. */
+  end?: number;
+  /** What the address must still be. */
+  known?: Partial<Remote>;
+  /** Told once, before the first byte. */
+  onRemote?: (remote: Remote) => void;
+  /** Servers that send all of a file instead of a range: take what is wanted out of it. */
+  whole?: boolean;
+  signal?: AbortSignal | undefined;
+  patience?: Partial<Patience> | undefined;
+}
+
+/** The address has other content than before. */
+export class RemoteChanged extends BezelError {
+  constructor(url: string) {
+    super(`${shortUrl(url)} changed on the server while it was read`, 'io');
+  }
+}
+
+/** For sentences: no query, which may hold secrets. */
+export function shortUrl(url: string): string {
+  const { host, pathname } = new URL(url);
+  return host + pathname;
+}
+
+/** A failure that may pass. */
+class Passing extends Error {
+  constructor(message: string, readonly pause = 0, cause?: unknown) {
+    super(message, { cause });
+  }
+}
+
+function wait(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((done, failed) => {
+    const end = (): void => {
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', stop);
+      globalThis.removeEventListener?.('online', end);
+      done();
+    };
+    const stop = (): void => {
+      end();
+      failed(signal?.reason);
+    };
+    const timer = setTimeout(end, ms);
+    signal?.addEventListener('abort', stop);
+    globalThis.addEventListener?.('online', end); // the network is back: no need to wait on
+    if (signal?.aborted) stop();
+  });
+}
+
+/** Is the status one that another try may not see? */
+const isPassing = (status: number): boolean => status === 408 || status === 425 || status === 429 || status >= 500;
+
+function refuse(url: string, answer: Response): never {
+  const said = `${answer.status}${answer.statusText && ` ${answer.statusText}`}`;
+  if (isPassing(answer.status)) throw new Passing(`the server says ${said}`, 1000 * Number(answer.headers.get('retry-after') ?? 0) || 0);
+  if (answer.status === 404 || answer.status === 410) throw new BezelError(`there is nothing at ${shortUrl(url)} (${said})`, 'not-found');
+  throw new BezelError(`cannot read ${shortUrl(url)}: the server says ${said}`, 'io');
+}
+
+/** Size and version, and the offset at which the body starts. */
+function readHead(url: string, answer: Response): Remote & { start: number } {
+  const weak = answer.headers.get('etag') ?? answer.headers.get('last-modified') ?? undefined;
+  const version = weak?.replace(/^W\//, '');
+  if (answer.status === 206) {
+    const [, start, size] = /^bytes (\d+)-\d+\/(\d+)$/.exec(answer.headers.get('content-range') ?? '') ?? [];
+    if (start === undefined) throw new BezelError(`${shortUrl(url)} answers with part of a file and does not say which (is Content-Range exposed to this page?)`, 'io');
+    return { start: Number(start), size: Number(size), version };
+  }
+  const length = answer.headers.get('content-length');
+  if (length === null || answer.headers.has('content-encoding')) throw new BezelError(`${shortUrl(url)} does not say how long it is`, 'io');
+  return { start: 0, size: Number(length), version };
+}
+
+/** One connection, whose silence ends it. */
+class Connection {
+  private readonly ended = new AbortController();
+  private timer: ReturnType<typeof setTimeout> | undefined;
+  private readonly stop = (): void => this.ended.abort(this.signal?.reason);
+
+  constructor(private readonly idle: number, private readonly signal: AbortSignal | undefined) {
+    signal?.throwIfAborted();
+    signal?.addEventListener('abort', this.stop);
+  }
+
+  /** A step of the network: its failure is passing unless the caller's signal made it. */
+  private async step<T>(work: () => Promise<T>): Promise<T> {
+    this.timer = setTimeout(() => this.ended.abort(new Error(`nothing came for ${this.idle / 1000} s`)), this.idle);
+    try {
+      return await work();
+    } catch (e) {
+      this.signal?.throwIfAborted();
+      throw new Passing(e instanceof Error ? e.message : String(e), 0, e);
+    } finally {
+      clearTimeout(this.timer);
+    }
+  }
+
+  open(url: string, range?: string): Promise<Response> {
+    return this.step(() => fetch(url, { ...(range && { headers: { range } }), cache: 'no-store', signal: this.ended.signal }));
+  }
+
+  async *body(answer: Response): AsyncGenerator<Uint8Array, void, void> {
+    const reader = answer.body?.getReader();
+    if (!reader) return;
+    for (;;) {
+      const { done, value } = await this.step(() => reader.read());
+      if (done) return;
+      yield value;
+    }
+  }
+
+  close(): void {
+    this.signal?.removeEventListener('abort', this.stop);
+    this.ended.abort();
+  }
+}
+
+/** State of one fetchRange: where it is, and what the address was like. */
+class Reading {
+  remote: Remote | undefined;
+
+  constructor(private readonly url: string, public at: number, private readonly options: RangeOptions) {}
+
+  get end(): number {
+    return Math.min(this.options.end ?? Infinity, this.remote?.size ?? Infinity);
+  }
+
+  private check(remote: Remote): void {
+    const known = { ...this.options.known, ...this.remote };
+    const same = (known.size === undefined || known.size === remote.size) &&
+      (known.version === undefined || remote.version === undefined || known.version === remote.version);
+    if (!same) throw new RemoteChanged(this.url);
+    if (!this.remote) this.options.onRemote?.(remote);
+    this.remote = { size: remote.size, version: remote.version };
+  }
+
+  /** As far as one connection goes. */
+  async *connect(idle: number): AsyncGenerator<Uint8Array, void, void> {
+    const connection = new Connection(idle, this.options.signal);
+    try {
+      const last = this.options.end === undefined ? '' : this.options.end - 1;
+      const answer = await connection.open(this.url, `bytes=${this.at}-${last}`);
+      if (answer.status === 416) {
+        const [, size] = /^bytes \*\/(\d+)$/.exec(answer.headers.get('content-range') ?? '') ?? [];
+        if (Number(size) !== this.at) throw new RemoteChanged(this.url); // shorter than what we have of it
+        this.check({ size: this.at, version: undefined });
+        return;
+      }
+      if (answer.status !== 200 && answer.status !== 206) refuse(this.url, answer);
+      const head = readHead(this.url, answer);
+      if (answer.status === 200 && !this.options.whole) throw new BezelError(`the server of ${shortUrl(this.url)} does not give parts of files (Range); put the file into the store first`, 'unsupported');
+      if (head.start > this.at) throw new BezelError(`${shortUrl(this.url)} answers with another part of the file than was asked for`, 'io');
+      this.check(head);
+      yield* this.take(connection.body(answer), head.start);
+    } finally {
+      connection.close();
+    }
+  }
+
+  /** The wanted part of a body that starts at `from`. */
+  private async *take(body: AsyncIterable<Uint8Array>, from: number): AsyncGenerator<Uint8Array, void, void> {
+    for await (const bytes of body) {
+      const piece = bytes.subarray(Math.max(0, this.at - from), this.end - from);
+      from += bytes.length;
+      if (piece.length) {
+        this.at += piece.length;
+        yield piece;
+      }
+      if (this.at >= this.end) return;
+    }
+    if (this.at < this.end) throw new Passing('the connection ended early');
+  }
+}
+
+/** Pauses between tries that bring nothing; `work` says through `progress` that it has brought something. */
+class Tries {
+  private failed = 0;
+  private readonly patience: Patience;
+
+  constructor(private readonly url: string, private readonly signal: AbortSignal | undefined, patience: Partial<Patience> | undefined) {
+    this.patience = { ...defaults, ...patience };
+  }
+
+  get idle(): number {
+    return this.patience.idle;
+  }
+
+  /** Wait before the next try, or throw what cannot be waited out. */
+  async after(e: unknown, progress: boolean): Promise<void> {
+    if (!(e instanceof Passing)) throw e;
+    const { tries, first, longest } = this.patience;
+    this.failed = progress ? 1 : this.failed + 1;
+    if (this.failed >= tries) throw new BezelError(`the connection to ${shortUrl(this.url)} was lost and ${tries} tries did not bring it back: ${e.message}`, 'io', e);
+    const pause = Math.min(longest, first * 2 ** (this.failed - 1)) * (0.5 + Math.random() / 2);
+    await wait(Math.max(pause, Math.min(e.pause, longest)), this.signal);
+  }
+}
+
+/** Pieces of an address from `from` on, in order and without gaps. */
+export async function* fetchRange(url: string, from: number, options: RangeOptions = {}): AsyncGenerator<Uint8Array, void, void> {
+  const tries = new Tries(url, options.signal, options.patience);
+  const reading = new Reading(url, from, options);
+  for (;;) {
+    const before = reading.at;
+    try {
+      yield* reading.connect(tries.idle);
+      return;
+    } catch (e) {
+      await tries.after(e, reading.at > before);
+    }
+  }
+}
+
+/** A small answer as a whole, at most max bytes. */
+export async function fetchSmall(url: string, max: number, options: Pick<RangeOptions, 'signal' | 'patience'> = {}): Promise<Uint8Array> {
+  const tries = new Tries(url, options.signal, options.patience);
+  for (;;) {
+    const connection = new Connection(tries.idle, options.signal);
+    try {
+      const answer = await connection.open(url);
+      if (!answer.ok) refuse(url, answer);
+      const pieces: Uint8Array[] = [];
+      let n = 0;
+      for await (const piece of connection.body(answer)) {
+        pieces.push(piece);
+        n += piece.length;
+        if (n > max) throw new BezelError(`${shortUrl(url)} is larger than ${max} bytes`, 'format');
+      }
+      return join(pieces, n);
+    } catch (e) {
+      await tries.after(e, false);
+    } finally {
+      connection.close();
+    }
+  }
+}
+
+function join(pieces: readonly Uint8Array[], n: number): Uint8Array {
+  const all = new Uint8Array(n);
+  let at = 0;
+  for (const piece of pieces) {
+    all.set(piece, at);
+    at += piece.length;
+  }
+  return all;
+}
