@@ -7,8 +7,8 @@ export { openSource, type ModelStore, type OpenSourceOptions, type ResolvedModel
 export { CpuEngine, CpuSession, inspect, render, type Generated, type GenerateOptions, type InspectOptions, type StoreTexts, type Info, type OpenOptions, type RenderOptions, type Sampling, type Stop } from './cpu_engine.js';
 export { GpuEngine, type GpuOpenOptions, type LoadProgress } from './gpu_engine.js';
 export { GpuSession } from './gpu_session.js';
-export { profile, type KernelTime } from './profile.js';
+export { bandwidth, profile, type KernelTime } from './profile.js';
 export { CpuModel, type CpuModelOptions } from './cpu_model.js';
 export { GpuModel, type GpuModelOptions } from './gpu_model.js';
 export { openModel, type OpenModelOptions } from './open_model.js';
-export type { AdapterOptions, Conversation, ConversationOptions, DeviceReport, Memory, Model, Piece, Progress, SelfTest, TokenLogprob } from './model.js';
+export type { AdapterOptions, Conversation, ConversationOptions, DeviceReport, Memory, Model, Piece, Progress, SelfTest, StepProfile, TokenLogprob } from './model.js';

@@ -115,7 +115,16 @@ class CpuConversation implements Conversation {
     }
   }
 
-  async *generate({ signal, logprobs, ...options }: ConversationOptions = {}): AsyncGenerator<Piece, { stop: Stop }, void> {
+  async logits(ids: Int32Array, each: (position: number, row: Float32Array) => void): Promise<void> {
+    this.begin();
+    try {
+      this.session.feed(ids, ids.length, (position, row) => each(position, row));
+    } finally {
+      this.busy = false;
+    }
+  }
+
+  async *generate({ signal, logprobs, ahead: _, ...options }: ConversationOptions = {}): AsyncGenerator<Piece, { stop: Stop }, void> {
     this.begin();
     const pieces = this.session.pieces(options);
     try {

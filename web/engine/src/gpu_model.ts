@@ -5,7 +5,8 @@ import { optionsJson, stopNames, type Info, type Stop, type StoreTexts } from '.
 import { Gpu } from './gpu.js';
 import { GpuEngine } from './gpu_engine.js';
 import type { GpuSession } from './gpu_session.js';
-import type { AdapterOptions, Conversation, ConversationOptions, DeviceReport, Memory, Model, Piece, Progress } from './model.js';
+import type { AdapterOptions, Conversation, ConversationOptions, DeviceReport, Memory, Model, Piece, Progress, StepProfile } from './model.js';
+import { bandwidth } from './profile.js';
 import type { Source } from './source.js';
 import { stopped } from './turns.js';
 import { BezelError, Core } from './wasm.js';
@@ -90,6 +91,10 @@ export class GpuModel implements Model {
     return made;
   }
 
+  async bandwidth(): Promise<number> {
+    return bandwidth(this.engine.core);
+  }
+
   close(): void {
     for (const one of [...this.open]) one.close();
     this.engine.close();
@@ -125,7 +130,15 @@ class GpuConversation implements Conversation {
     return kept;
   }
 
-  async *generate({ signal, logprobs, ...options }: ConversationOptions = {}): AsyncGenerator<Piece, { stop: Stop }, void> {
+  async logits(ids: Int32Array, each: (position: number, row: Float32Array) => void): Promise<void> {
+    await this.session.feed(ids, ids.length, each);
+  }
+
+  async profile(ids: Int32Array, timed: boolean): Promise<StepProfile> {
+    return this.session.profile(ids, timed);
+  }
+
+  async *generate({ signal, logprobs, ahead, ...options }: ConversationOptions = {}): AsyncGenerator<Piece, { stop: Stop }, void> {
     if (logprobs !== undefined) throw new BezelError('log-probabilities on the GPU are not there yet', 'unsupported');
     const { core } = this.engine, x = core.exports;
     const last = this.tokens.slice(-1);
@@ -134,7 +147,7 @@ class GpuConversation implements Conversation {
       if (core.checkNumber(x.bz_wasm_generation_room(g))) return { stop: stopNames[x.bz_wasm_generation_stop(g)] ?? 'end' };
       const kept = this.session.truncate(this.length - 1);
       if (kept !== this.length) throw new BezelError('feed the conversation again before going on', 'argument');
-      for await (const id of this.session.generate(last, options)) {
+      for await (const id of this.session.generate(last, options, ahead)) {
         const over = core.checkNumber(x.bz_wasm_generation_take(g, id));
         yield { id, text: core.resultText() };
         if (over) return { stop: stopNames[x.bz_wasm_generation_stop(g)] ?? 'end' };

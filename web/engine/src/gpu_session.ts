@@ -7,6 +7,8 @@
 import type { DrawPtr, ProgramPtr, SessionPtr } from './wasm.js';
 import { optionsJson, type GenerateOptions } from './cpu_engine.js';
 import type { GpuEngine } from './gpu_engine.js';
+import type { StepProfile } from './model.js';
+import { profile } from './profile.js';
 
 const NO_DRAW = 0 as DrawPtr;
 const LOGIT_ROWS = 8; // rows of logits that one step can make
@@ -82,6 +84,22 @@ export class GpuSession {
       const rows = new Float32Array(part.length * n);
       await this.step(part, part.length, NO_DRAW, [this.x.bz_wasm_gpu_logits_buffer(this.ptr), new Uint8Array(rows.buffer)]);
       for (let i = 0; i < part.length; i++) onLogits?.(start + at + i, rows.subarray(i * n, (i + 1) * n));
+    }
+  }
+
+  /** Append tokens and draw one, dispatch by dispatch where `timed`. Truncate to 0 afterwards. */
+  async profile(ids: Int32Array, timed: boolean): Promise<StepProfile> {
+    const { core, gpu } = this.engine;
+    const draw = core.with('{"temperature":0}', (p, n) => core.check(this.x.bz_wasm_gpu_draw_open(this.ptr, p, n)));
+    let program = 0 as ProgramPtr;
+    try {
+      program = core.with(ids, (p, n) => core.check(this.x.bz_wasm_gpu_feed(this.ptr, p, n, 1, draw)));
+      await gpu.ready();
+      const number = this.x.bz_wasm_gpu_program_number(program);
+      return { dispatches: gpu.dispatches(number), kernels: timed ? await profile(gpu, number) : [] };
+    } finally {
+      if (program) this.x.bz_wasm_gpu_program_free(program);
+      this.x.bz_wasm_gpu_draw_close(draw);
     }
   }
 

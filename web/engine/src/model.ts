@@ -4,6 +4,7 @@
 // command-line tool) sees only this.
 
 import type { GenerateOptions, Info, Stop } from './cpu_engine.js';
+import type { KernelTime } from './profile.js';
 import type { Source } from './source.js';
 
 /** What a load is doing; `loaded` of `total` counts bytes for weights and pieces for the rest. */
@@ -56,6 +57,15 @@ export interface ConversationOptions extends GenerateOptions {
   signal?: AbortSignal;
   /** Report log-probabilities with this many alternatives (0: the token's own only). */
   logprobs?: number;
+  /** Tokens on their way on the GPU at most; 1: each is read before the next is begun. */
+  ahead?: number;
+}
+
+/** A step of the GPU, dispatch by dispatch. */
+export interface StepProfile {
+  dispatches: number;
+  /** Where its time went, the slowest kernel first; none where nobody asked for it. */
+  kernels: KernelTime[];
 }
 
 export interface Conversation {
@@ -70,6 +80,11 @@ export interface Conversation {
   /** Go on from where `set` ended. Leave the loop, or use the signal, to stop: tokens computed past the last
    *  piece taken are forgotten. A piece comes for every token, the one that ends the text included. */
   generate(options?: ConversationOptions): AsyncGenerator<Piece, { stop: Stop }, void>;
+  /** Append tokens and see the logits after each of them; a row is good during the call only. */
+  logits(ids: Int32Array, each: (position: number, row: Float32Array) => void): Promise<void>;
+  /** GPU only: append tokens and draw one, to see how many dispatches that is and, where `timed`, how long each takes
+   *  alone. Truncate to 0 afterwards. */
+  profile?(ids: Int32Array, timed: boolean): Promise<StepProfile>;
   /** Forget tokens past n; says how many remain: n, or 0 when all must be fed again. */
   truncate(n: number): number;
   /** A snapshot that fits the same model file on any backend, and back. */
@@ -94,5 +109,7 @@ export interface Model {
   scaleAdapter(id: number, scale: number): void;
   removeAdapter(id: number): void;
   conversation(context?: number): Promise<Conversation>;
+  /** GPU only: bytes a second that a kernel which does nothing else reads. */
+  bandwidth?(): Promise<number>;
   close(): void;
 }

@@ -1,11 +1,13 @@
-// profile - where a program's time goes: each dispatch in a pass of its own, between two timestamps.
+// profile - where a program's time goes, and how fast the device's memory is.
 //
-// Passes of their own keep dispatches from overlapping, so the sum is more than the program takes. It says
-// which kernel to look at, not how fast the program is.
+// Each dispatch runs in a pass of its own, between two timestamps. Passes of their own keep dispatches from
+// overlapping, so the sum is more than the program takes. It says which kernel to look at, not how fast the
+// program is.
 
 import type { Gpu } from './gpu.js';
+import { BezelError, type Core } from './wasm.js';
 
-const COPY_SRC = 0x4, QUERY_RESOLVE = 0x200, COPY_DST = 0x8, MAP_READ = 0x1; // GPUBufferUsage
+const COPY_SRC = 0x4, QUERY_RESOLVE = 0x200, COPY_DST = 0x8, MAP_READ = 0x1, UNIFORM = 0x40, STORAGE = 0x80; // GPUBufferUsage
 const MAX_QUERIES = 4096; // in a set, by the specification
 
 export interface KernelTime {
@@ -16,7 +18,7 @@ export interface KernelTime {
 
 /** Time every dispatch of a program, which is run once; the slowest kernel first. */
 export async function profile(gpu: Gpu, program: number): Promise<KernelTime[]> {
-  if (!gpu.info.limits.hasTimestamps) throw new Error('this device has no timestamp queries');
+  if (!gpu.info.limits.hasTimestamps) throw new BezelError('this device has no timestamp queries', 'device');
   await gpu.ready();
   const steps = gpu.listing(program), times = new Map<string, KernelTime>();
   for (let first = 0; first < steps.length; first += MAX_QUERIES / 2) {
@@ -54,4 +56,46 @@ async function time(device: GPUDevice, steps: ReturnType<Gpu['listing']>): Promi
   } finally {
     for (const thing of [mapped, resolved, querySet]) thing.destroy();
   }
+}
+
+const MiB = 1024 * 1024;
+const LANES = 256, VECTORS = 16; // of kernels/bandwidth.wgsl: lanes of a workgroup, vectors that each reads
+
+/** Bytes a second that a kernel which does nothing else reads: what decoding can reach at most. */
+export async function bandwidth(core: Core): Promise<number> {
+  const gpu = core.gpu, kernel = core.kernels().find((k) => k.name === 'bandwidth');
+  if (!gpu || !kernel) throw new BezelError('this core was loaded without a GPU', 'device');
+  const { device, info } = gpu;
+  const module = device.createShaderModule({ label: kernel.name, code: kernel.source });
+  const pipeline = await device.createComputePipelineAsync({ label: kernel.name, layout: 'auto', compute: { module, entryPoint: 'main' } });
+  const rate = async (bytes: number, reads: number): Promise<number> => {
+    const x = device.createBuffer({ size: bytes, usage: STORAGE }), y = device.createBuffer({ size: 4, usage: STORAGE });
+    const params = device.createBuffer({ size: 16, usage: UNIFORM | COPY_DST });
+    device.queue.writeBuffer(params, 0, new Uint32Array([bytes / 16]));
+    const group = device.createBindGroup({ layout: pipeline.getBindGroupLayout(0), entries: [params, x, y].map((buffer, binding) => ({ binding, resource: { buffer } })) });
+    const groups = bytes / 16 / (LANES * VECTORS), wide = Math.min(groups, info.limits.maxWorkgroups);
+    const read = async (n: number): Promise<number> => {
+      const encoder = device.createCommandEncoder(), pass = encoder.beginComputePass();
+      pass.setPipeline(pipeline);
+      pass.setBindGroup(0, group);
+      for (let i = 0; i < n; i++) pass.dispatchWorkgroups(wide, Math.ceil(groups / wide));
+      pass.end();
+      const start = performance.now();
+      device.queue.submit([encoder.finish()]);
+      await device.queue.onSubmittedWorkDone();
+      return performance.now() - start;
+    };
+    await read(1);
+    // Many reads less few of them: what submitting and waiting cost is in both.
+    let best = Infinity;
+    for (let i = 0; i < 3; i++) {
+      const few = await read(reads / 4), many = await read(reads);
+      best = Math.min(best, many - few);
+    }
+    for (const thing of [x, y, params]) thing.destroy();
+    return best > 0 ? (0.75 * reads * bytes * 1000) / best : Infinity;
+  };
+  const first = await rate(16 * MiB, 4);
+  // Past what caches hold, unless the device is so slow that it does not matter.
+  return first < 20e9 ? first : rate(Math.min(256 * MiB, 2 ** Math.floor(Math.log2(Math.min(info.limits.maxBinding, info.limits.maxBuffer)))), 64);
 }
