@@ -1,6 +1,8 @@
-/* wasm_store.c - exports: Ollama's names and manifests, for hosts that hold a store's directory. The host
- * walks its files; what their bytes mean is said here.
+/* wasm_store.c - exports: Ollama's names and manifests and the digests of blobs, for hosts that hold a
+ * store's directory. The host walks its files; what their bytes mean is said here.
  */
+#include "base/mem.h"
+#include "base/sha256.h"
 #include "wasm/wasm.h"
 
 static void put_member(struct buf *b, const char *name, const char *value)
@@ -54,4 +56,28 @@ EXPORT(int32_t, bz_wasm_store_manifest, const char *text, uint32_t n)
     }
     arena_free(&arena);
     return wasm_failed(st) ? -1 : wasm_give_text(&b);
+}
+
+/* A digest in the making; bz_wasm_sha256_end hands over its 64 hex digits and frees it. */
+EXPORT(struct sha256 *, bz_wasm_sha256_open, void)
+{
+    struct sha256 *s = mem_alloc(1, sizeof *s);
+    if (s) sha256_init(s);
+    else wasm_failed(fail_memory(&wasm_err, sizeof *s));
+    return s;
+}
+
+EXPORT(void, bz_wasm_sha256_feed, struct sha256 *s, const void *bytes, uint32_t n)
+{
+    sha256_feed(s, bytes, n);
+}
+
+EXPORT(void, bz_wasm_sha256_end, struct sha256 *s)
+{
+    static char hex[65];
+    uint8_t digest[32];
+    sha256_end(s, digest);
+    sha256_hex(digest, hex);
+    mem_free(s);
+    wasm_show(hex, 64);
 }

@@ -79,15 +79,17 @@ export class NeedBytes extends Error {
 /** Fill dst from offset on, some time later. */
 export type FetchRange = (offset: number, dst: Uint8Array, signal?: AbortSignal) => Promise<void>;
 
-const BLOCK = 1 << 20;
-const MAX_AHEAD = 8; // blocks fetched together, at most, while reads go on where the last one ended
-const MAX_BLOCKS = 96; // kept
+const BLOCK = 64 << 10; // opening a model reads a few bytes of every tensor
+const MAX_AHEAD = 64; // blocks fetched together, at most, while reads go on where the last one ended
+const MAX_BLOCKS = 4096; // kept
+const AT_ONCE = 6; // requests
 
 /** Bytes that come in ranges, later. Blocks that `read` had need of are kept for a while. */
 export class BlockSource implements Source {
   private readonly blocks = new Map<number, Uint8Array>(); // least recently used first
   private ahead = 1;
   private next = 0; // the block after the last one fetched
+  private wanted: Set<number> | undefined; // while guessing
 
   constructor(readonly name: string, readonly size: number, private readonly range: FetchRange, private readonly release: () => void = () => {}) {}
 
@@ -111,14 +113,39 @@ export class BlockSource implements Source {
   read(offset: number, dst: Uint8Array): void {
     if (offset + dst.length > this.size) throw tooShort(this.name);
     const first = Math.floor(offset / BLOCK), last = Math.floor((offset + dst.length - 1) / BLOCK);
-    for (let b = first; b <= last; b++) if (!this.blocks.has(b)) throw new NeedBytes(this, b, last - b + 1);
+    if (this.wanted) dst.fill(0);
+    for (let b = first; b <= last; b++) {
+      if (this.blocks.has(b)) continue;
+      if (!this.wanted) throw new NeedBytes(this, b, last - b + 1);
+      this.wanted.add(b);
+    }
     for (let b = first; b <= last; b++) {
       const bytes = this.blocks.get(b);
-      if (!bytes) continue;
+      if (!bytes) continue; // a guess
       this.keep(b, bytes);
       const from = Math.max(0, offset - b * BLOCK), to = Math.min(bytes.length, offset + dst.length - b * BLOCK);
       dst.set(bytes.subarray(from, to), b * BLOCK + from - offset);
     }
+  }
+
+  /** Run `fn` with zeros for bytes that are not here; says which blocks it would have read. */
+  guess(fn: () => void): Set<number> {
+    const wanted = (this.wanted = new Set<number>());
+    try {
+      fn();
+    } finally {
+      this.wanted = undefined;
+    }
+    return wanted;
+  }
+
+  /** Fetch blocks that lie anywhere, several at a time. */
+  async prefetch(blocks: Iterable<number>, signal?: AbortSignal): Promise<void> {
+    const left = [...blocks].sort((a, b) => a - b);
+    const work = async (): Promise<void> => {
+      for (let b = left.shift(); b !== undefined; b = left.shift()) await this.fetch(b, 1, signal);
+    };
+    await Promise.all(Array.from({ length: AT_ONCE }, work));
   }
 
   async readAsync(offset: number, dst: Uint8Array, signal?: AbortSignal): Promise<void> {
@@ -130,13 +157,17 @@ export class BlockSource implements Source {
     }
   }
 
-  /** Fetch what NeedBytes asked for, and more with every call that goes on from the last. */
-  async fetch(block: number, blocks: number, signal?: AbortSignal): Promise<void> {
-    this.ahead = block === this.next ? Math.min(MAX_AHEAD, 2 * this.ahead) : 1;
-    const n = Math.min(MAX_BLOCKS, Math.max(blocks, this.ahead));
-    const bytes = new Uint8Array(Math.min(n * BLOCK, this.size - block * BLOCK));
+  private async fetch(block: number, blocks: number, signal?: AbortSignal): Promise<void> {
+    const bytes = new Uint8Array(Math.min(blocks * BLOCK, this.size - block * BLOCK));
     await this.range(block * BLOCK, bytes, signal);
     this.give(block * BLOCK, bytes);
+  }
+
+  /** Fetch what NeedBytes asked for, and more with every call that goes on from the last. */
+  async fetchNeeded(block: number, blocks: number, signal?: AbortSignal): Promise<void> {
+    this.ahead = block === this.next ? Math.min(MAX_AHEAD, 2 * this.ahead) : 1;
+    const n = Math.min(MAX_BLOCKS, Math.max(blocks, this.ahead));
+    await this.fetch(block, n, signal);
     this.next = block + n;
   }
 
@@ -166,7 +197,7 @@ export async function openWithFetches<T>(fn: () => T | Promise<T>, signal?: Abor
       const seen = fetched.get(need.source) ?? new Set<number>();
       if (seen.has(need.block)) throw new BezelError(`${need.source.name} is read in more places at once than can be kept; put it into the store first`, 'limit');
       fetched.set(need.source, seen.add(need.block));
-      await need.source.fetch(need.block, need.blocks, signal);
+      await need.source.fetchNeeded(need.block, need.blocks, signal);
     }
   }
 }

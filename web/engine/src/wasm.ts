@@ -15,6 +15,7 @@ export type SessionPtr = Ptr<'session'>;
 export type GenerationPtr = Ptr<'generation'>;
 export type ProgramPtr = Ptr<'program'>;
 export type DrawPtr = Ptr<'draw'>;
+export type DigestPtr = Ptr<'digest'>;
 export type Bytes = Ptr<'bytes'>;
 
 /** What src/wasm/*.c exports. Functions that fail return 0 (pointers) or -1 (numbers). */
@@ -40,6 +41,9 @@ export interface Exports {
   bz_wasm_inspect(json: Bytes, n: number): number;
   bz_wasm_store_name(text: Bytes, n: number): number;
   bz_wasm_store_manifest(json: Bytes, n: number): number;
+  bz_wasm_sha256_open(): DigestPtr;
+  bz_wasm_sha256_feed(d: DigestPtr, bytes: Bytes, n: number): void;
+  bz_wasm_sha256_end(d: DigestPtr): void;
   bz_wasm_session_open(e: EnginePtr, context: number, batch: number): SessionPtr;
   bz_wasm_session_close(s: SessionPtr): void;
   bz_wasm_session_bytes(e: EnginePtr, context: number, batch: number): number;
@@ -192,6 +196,7 @@ export class Core {
   with<T>(data: string | Uint8Array | Int32Array, call: (p: Bytes, n: number) => T): T {
     const bytes = typeof data === 'string' ? encoder.encode(data) : new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
     const p = this.check(this.exports.bz_wasm_alloc(bytes.length));
+    this.cause = undefined; // of an earlier call, that the core made its own sense of
     try {
       new Uint8Array(this.memory.buffer, p, bytes.length).set(bytes);
       return call(p, typeof data === 'string' ? bytes.length : data.length);

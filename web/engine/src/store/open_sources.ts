@@ -1,0 +1,37 @@
+// open_sources - the sources of one model, ready for the core to open.
+
+import { CpuEngine, inspect } from '../cpu_engine.js';
+import { BlockSource, openWithFetches, type Source } from '../source.js';
+import type { Core } from '../wasm.js';
+import { openSource, type OpenSourceOptions, type SourceRef } from './source_ref.js';
+
+/** Bring what opening will read: the header first, then the few bytes of each tensor that are looked at, all
+ *  together. Without this each of them would cost an attempt of openWithFetches. */
+async function prefetch(core: Core, sources: readonly Source[], signal: AbortSignal | undefined): Promise<void> {
+  await openWithFetches(() => CpuEngine.open(core, sources, { vocab_only: true }).close(), signal);
+  const wanted = new Map<BlockSource, Set<number>>();
+  let look = (): void => void inspect(core, sources, { json: true });
+  for (const source of sources) {
+    const inner = look;
+    if (source instanceof BlockSource) look = () => void wanted.set(source, source.guess(inner));
+  }
+  try {
+    look();
+  } catch {
+    return; // of zeros nothing can be said: the real attempt says what is wrong
+  }
+  for (const [source, blocks] of wanted) await source.prefetch(blocks, signal);
+}
+
+/** Open all shards of a model. Use openWithFetches around what opens the model itself. */
+export async function openSources(core: Core, refs: readonly SourceRef[], options: OpenSourceOptions = {}): Promise<Source[]> {
+  const sources: Source[] = [];
+  try {
+    for (const ref of refs) sources.push(await openSource(ref, options));
+    if (sources.some((s) => s instanceof BlockSource)) await prefetch(core, sources, options.signal);
+    return sources;
+  } catch (e) {
+    for (const source of sources) source.close();
+    throw e;
+  }
+}
