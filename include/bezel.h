@@ -120,10 +120,14 @@ enum bz_status bz_adapter_remove(bz_engine *e, int id, struct bz_err *err);
 
 typedef struct bz_session bz_session;
 
+/* What keys and values are kept as. Halves take half the memory and are off by up to 1 in 2,048. */
+enum bz_cache { BZ_CACHE_F32, BZ_CACHE_F16 };
+
 struct bz_session_options {
     uint32_t
         n_context; /* tokens it can hold; 0: the store's wish, else 4096, or as trained if less */
     uint32_t n_batch; /* tokens computed together while reading a prompt; 0: 256 */
+    enum bz_cache cache;
     /* Called after each batch of a feed; false stops it with BZ_ERR_CANCELLED. May be NULL. */
     bool (*on_batch)(void *ctx, uint32_t done, uint32_t total);
     void *ctx;
@@ -159,7 +163,8 @@ enum bz_status bz_session_truncate(bz_session *s, uint32_t n, uint32_t *kept, st
 const int32_t *bz_session_tokens(const bz_session *s, size_t *n);
 const float *bz_session_logits(const bz_session *s); /* of the last token fed, or NULL */
 
-/* A snapshot to be freed with bz_free, and back. It fits only the same model file. A
+/* A snapshot to be freed with bz_free, and back. It fits only the same model file; it keeps the numbers as
+ * the session's cache has them, and a session with the other kind of cache converts them. A
  * restored session has no logits; one whose restore failed is empty. */
 enum bz_status bz_session_save(bz_session *s, void **data, size_t *n_bytes, struct bz_err *err);
 enum bz_status bz_session_restore(bz_session *s, const void *data, size_t n_bytes,

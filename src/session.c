@@ -30,8 +30,8 @@ static struct bz_session_options fill_in(const struct bz_engine *e,
 uint64_t bz_session_bytes(const bz_engine *e, const struct bz_session_options *options)
 {
     struct bz_session_options o = fill_in(e, options);
-    return kv_bytes(&e->model.config, o.n_context, o.n_batch) + acts_bytes(&e->model, o.n_batch) +
-           16 * (uint64_t)e->model.config.n_vocab;
+    return kv_bytes(&e->model.config, o.n_context, o.n_batch, o.cache == BZ_CACHE_F16) +
+           acts_bytes(&e->model, o.n_batch) + 16 * (uint64_t)e->model.config.n_vocab;
 }
 
 enum bz_status bz_session_open(bz_session **out, bz_engine *e,
@@ -52,7 +52,8 @@ enum bz_status bz_session_open(bz_session **out, bz_engine *e,
     s->logits = mem_alloc(e->model.config.n_vocab, sizeof *s->logits);
     enum bz_status st = s->tokens && s->logits ? BZ_OK : fail_memory(err, o.n_context * 4ull);
     if (st == BZ_OK)
-        st = kv_open(&s->kv, &e->model.config, &e->backend, o.n_context, o.n_batch, err);
+        st = kv_open(&s->kv, &e->model.config, &e->backend, o.n_context, o.n_batch,
+                     o.cache == BZ_CACHE_F16, err);
     if (st == BZ_OK) st = acts_open(&s->acts, &e->model, &e->backend, o.n_batch, err);
     if (st == BZ_OK) st = sampler_open(&s->sampler, e->model.config.n_vocab, err);
     if (st) {

@@ -64,15 +64,21 @@ static inline bz_engine *open_engine(const char *path, enum bz_backend backend)
     return open_engine_with(path, backend, 1);
 }
 
-static inline bz_session *open_session(bz_engine *e, uint32_t n_context, uint32_t n_batch)
+static inline bz_session *open_session_of(bz_engine *e, uint32_t n_context, uint32_t n_batch,
+                                          enum bz_cache cache)
 {
-    struct bz_session_options o = { .n_context = n_context, .n_batch = n_batch };
+    struct bz_session_options o = { .n_context = n_context, .n_batch = n_batch, .cache = cache };
     struct bz_err err = { "" };
     bz_session *s = NULL;
     enum bz_status st = bz_session_open(&s, e, &o, &err);
     CHECK_MSG(st == BZ_OK, "%s", err.text);
     if (st) exit(1);
     return s;
+}
+
+static inline bz_session *open_session(bz_engine *e, uint32_t n_context, uint32_t n_batch)
+{
+    return open_session_of(e, n_context, n_batch, BZ_CACHE_F32);
 }
 
 /* n random tokens of the engine's vocabulary, to be freed. */

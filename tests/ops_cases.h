@@ -29,6 +29,7 @@ struct op_case {
     uint32_t n_expert, n_used, n_ff; /* experts */
     uint32_t at;                     /* first column or row, where an op has one */
     bool split, plain;               /* gate and up apart; no weight, scale or rotation */
+    bool half;                       /* a cache of halves */
     bool
         cpu_only; /* what the GPU backend refuses: rows that are not whole vec4s (no Gemma has them), and adapters
                    * on experts, which it says do not run there yet */
@@ -143,7 +144,8 @@ static void case_attention(struct bench *b, const struct op_case *c)
     uint32_t n_pos = c->pos + c->rows, width = c->n_kv * c->cols, q_width = c->n_head * c->cols;
     struct act *q = bench_random(b, c->rows, q_width), *y = bench_blank(b, c->rows, q_width);
     struct act *k = bench_random(b, n_pos, width), *v = bench_random(b, n_pos, width);
-    struct act *k_ring = bench_blank(b, c->ring, width), *v_ring = bench_blank(b, c->ring, width);
+    struct act *(*blank)(struct bench *, uint32_t, uint32_t) = c->half ? bench_halves : bench_blank;
+    struct act *k_ring = blank(b, c->ring, width), *v_ring = blank(b, c->ring, width);
     struct act *k_part = bench_blank(b, 7, width), *v_part = bench_blank(b, 7, width);
     struct kv kv = { k_ring->t, v_ring->t, c->n_kv, c->cols };
     for (uint32_t at = 0, n; at < n_pos; at += n) {
@@ -157,6 +159,10 @@ static void case_attention(struct bench *b, const struct op_case *c)
     op_attention(&b->run, &y->t, &q->t, &kv, c->n_head, c->window, c->pos);
     bench_result(b, &y->t, false);
     double *want = bench_formula(b);
+    for (size_t i = 0; want && c->half && i < (size_t)n_pos * width; i++) {
+        k->v[i] = f16_to_f32(f32_to_f16(k->v[i]));
+        v->v[i] = f16_to_f32(f32_to_f16(v->v[i]));
+    }
     for (uint32_t i = 0; want && i < c->rows * c->n_head; i++) {
         uint32_t t = i / c->n_head, h = i % c->n_head, at = h * c->n_kv / c->n_head * c->cols;
         formula_attend(want + (size_t)i * c->cols, q->v + (size_t)i * c->cols, k->v + at, v->v + at,
@@ -433,6 +439,12 @@ static const struct op_case cases[] = {
     { "attention",       4,    16, F32,        1e-12, .why = "a window not yet filled", .n_head = 2, .n_kv = 2, .window = 50, .ring = 16, .pos = 3 },
     { "attention",       7,    16, F32,        1e-12, .why = "the window fills inside the batch", .n_head = 2, .n_kv = 1, .window = 8, .ring = 14, .pos = 4 },
     { "attention",       2,   256, F32,        1e-12, .why = "slack in the ring", .n_head = 4, .n_kv = 1, .window = 9, .ring = 31, .pos = 95 },
+
+    { "attention",       1,   256, F32,        1e-12, .why = "halves: decode, groups of 8", .n_head = 8, .n_kv = 1, .ring = 80, .pos = 70, .half = true },
+    { "attention",       3,    32, F32,        1e-12, .why = "halves: a ring that wraps, two heads", .n_head = 4, .n_kv = 2, .window = 12, .ring = 16, .pos = 77, .half = true },
+    { "attention",      65,    32, F32,        1e-12, .why = "halves: prefill, groups of 3", .n_head = 6, .n_kv = 2, .ring = 200, .pos = 100, .half = true },
+    { "attention",       9,   512, F32,        1e-12, .why = "halves: the largest head", .n_head = 2, .n_kv = 1, .ring = 32, .pos = 20, .half = true },
+    { "attention",       5,    24, F32,        1e-12, .why = "halves: an odd number of eights", .n_head = 3, .n_kv = 1, .window = 7, .ring = 11, .pos = 31, .half = true },
 
     { "add_norm",       65,  2052, F32,        1e-12, .why = "rows and cols just past a tile" },
     { "add_norm",        1,    64, QUANT_F16,  1e-12, .why = "decode" },

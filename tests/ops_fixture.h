@@ -96,6 +96,19 @@ static inline struct act *bench_blank(struct bench *b, uint32_t rows, uint32_t c
     return a;
 }
 
+/* A cache of halves, holding NaN as well. */
+static inline struct act *bench_halves(struct bench *b, uint32_t rows, uint32_t cols)
+{
+    struct act *a = &b->acts[b->n_acts++];
+    size_t n = (size_t)rows * cols;
+    a->v = malloc(n * sizeof *a->v);
+    memset(a->v, 0xff, n * sizeof *a->v);
+    CHECK(b->n_acts <= BENCH_ACTS && tensor_alloc_half(b->be, &a->t, rows, cols));
+    op_write(&b->run, &a->t, 0, a->v, rows);
+    a->t.rows = rows;
+    return a;
+}
+
 static inline struct act *bench_random(struct bench *b, uint32_t rows, uint32_t cols)
 {
     struct act *a = bench_blank(b, rows, cols);

@@ -137,7 +137,7 @@ static bool open_fixture(struct fixture *f, struct golden *g, const char *name, 
     ok = ok && gguf_open_file(&g->taps, path, &err) == BZ_OK;
     ok = ok && cpu_open(&f->be, fast, 2, &err) == BZ_OK;
     ok = ok && model_load(&f->m, &f->file, &f->be, &err) == BZ_OK;
-    ok = ok && kv_open(&f->kv, &f->m.config, &f->be, 256, 128, &err) == BZ_OK;
+    ok = ok && kv_open(&f->kv, &f->m.config, &f->be, 256, 128, false, &err) == BZ_OK;
     ok = ok && acts_open(&f->acts, &f->m, &f->be, 128, &err) == BZ_OK;
     g->rows = ok ? gguf_find(&g->taps, "golden.rows") : NULL;
     f->n = ok ? read_ids(&g->taps, "golden.ids", f->ids) : 0;

@@ -370,6 +370,33 @@ static void check_threads(const char *path)
     free(want);
 }
 
+/* A cache of halves: near the f32 one but not it, the same on both backends, whole or in pieces, and half as
+ * large. */
+static void check_halves(bz_engine *reference, bz_engine *fast)
+{
+    enum { N = 60 };
+    uint32_t n_vocab = bz_engine_info(fast).n_vocab;
+    int32_t *ids = random_ids(fast, N, 77);
+    bz_session *f32 = open_session(fast, N, 16), *f16 = open_session_of(fast, N, 16, BZ_CACHE_F16);
+    bz_session *slow = open_session_of(reference, N, 16, BZ_CACHE_F16);
+    feed_pieces(f32, ids, N, 16);
+    feed_pieces(f16, ids, N, 16);
+    feed_pieces(slow, ids, N, 7);
+    double off = largest_difference(bz_session_logits(f16), bz_session_logits(f32), n_vocab);
+    CHECK_MSG(off > 1e-7 && off < 0.05, "%g from f32", off); /* logits of some units */
+    off = largest_difference(bz_session_logits(f16), bz_session_logits(slow), n_vocab);
+    CHECK_MSG(off < 5e-3, "%g from the reference", off); /* keys that round the other way: 2^-11 */
+    struct bz_session_options whole = { .n_context = N, .n_batch = 1 }, half = whole, none = whole;
+    half.cache = BZ_CACHE_F16;
+    none.n_context = 1;
+    CHECK(bz_session_bytes(fast, &half) < bz_session_bytes(fast, &whole));
+    CHECK(bz_session_bytes(fast, &half) > bz_session_bytes(fast, &none));
+    bz_session_close(f32);
+    bz_session_close(f16);
+    bz_session_close(slow);
+    free(ids);
+}
+
 /* A batch larger than the context is the context; zeroed options are the defaults. */
 static void check_options(bz_engine *e)
 {
@@ -428,6 +455,8 @@ int main(void)
     TEST("sessions of one engine are independent") FOR_EACH_MODEL check_several(fast[m]);
     TEST("the fast backend's logits are the reference's")
     FOR_EACH_MODEL check_backends(reference[m], fast[m]);
+    TEST("a cache of halves is half as large and nearly as good")
+    FOR_EACH_MODEL check_halves(reference[m], fast[m]);
     TEST("the number of threads changes no bit") FOR_EACH_MODEL check_threads(golden[m]);
     TEST("options have defaults and limits") FOR_EACH_MODEL check_options(fast[m]);
     FOR_EACH_MODEL

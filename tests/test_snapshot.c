@@ -93,6 +93,34 @@ static void check_stable(bz_engine *e, uint32_t n)
     free(ids);
 }
 
+/* Halves go into an f32 session and back without loss; f32 into halves is rounded once. */
+static void check_kinds(bz_engine *e, uint32_t n)
+{
+    int32_t *ids = random_ids(e, n + 5, 47);
+    bz_session *f32 = open_session(e, LONG_CONTEXT, 50);
+    bz_session *f16 = open_session_of(e, LONG_CONTEXT, 50, BZ_CACHE_F16);
+    feed_pieces(f16, ids, n, 50);
+    struct snapshot half = save(f16);
+    CHECK(bz_session_restore(f32, half.data, half.n, NULL) == BZ_OK && n_tokens(f32) == n);
+    struct snapshot wide = save(f32);
+    CHECK(wide.n > half.n + half.n / 2);
+    CHECK(bz_session_restore(f16, wide.data, wide.n, NULL) == BZ_OK && n_tokens(f16) == n);
+    struct snapshot again = save(f16);
+    CHECK(again.n == half.n && memcmp(again.data, half.data, half.n) == 0);
+    /* The same cache, so the same next token but for its own keys' rounding. */
+    feed_pieces(f32, ids + n, 5, 5);
+    feed_pieces(f16, ids + n, 5, 5);
+    double off = largest_difference(bz_session_logits(f16), bz_session_logits(f32),
+                                    bz_engine_info(e).n_vocab);
+    CHECK_MSG(off < 0.05, "%g", off);
+    bz_free(half.data);
+    bz_free(wide.data);
+    bz_free(again.data);
+    bz_session_close(f32);
+    bz_session_close(f16);
+    free(ids);
+}
+
 /* What truncate says after a restore is true: rows that the snapshot did not bring are not there,
  * however large the new session's rings are. */
 static void check_truncate(bz_engine *e, uint32_t n, uint32_t cut, uint32_t context, uint32_t batch)
@@ -152,7 +180,7 @@ static void check_damage(bz_engine *e)
 /* With a right checksum: every 32-bit number of the file's own fields changed, and every length. */
 static void check_lies(bz_engine *e)
 {
-    enum { HEAD = 80, N = 3 };
+    enum { HEAD = 84, N = 3 };
     static const uint32_t lies[] = { 0, 1, 2, 4, 15, 16, 17, 1000, 0x7fffffff, 0xffffffff };
     int32_t *ids = random_ids(e, N, 44);
     bz_session *s = open_session(e, 16, 4), *other = open_session(e, 16, 4);
@@ -281,6 +309,14 @@ int main(void)
         {
             check_stable(deep[m], 20);
             check_stable(deep[m], 450);
+        }
+    }
+    TEST("a snapshot of halves fits an f32 session and the reverse")
+    {
+        FOR_EACH_MODEL
+        {
+            check_kinds(deep[m], 20);
+            check_kinds(deep[m], 450);
         }
     }
     TEST("truncate after a restore knows what the snapshot did not bring")

@@ -43,6 +43,9 @@ enum bz_status cli_open(const struct cli_model *m, const char *model, bz_engine 
     else if (strcmp(m->backend, "cpu") != 0)
         return fail(err, BZ_ERR_ARGUMENT, "no backend \"%s\"; there are cpu and reference",
                     m->backend);
+    bool f16 = strcmp(m->cache, "f16") == 0;
+    if (!f16 && strcmp(m->cache, "f32") != 0)
+        return fail(err, BZ_ERR_ARGUMENT, "no cache \"%s\"; there are f32 and f16", m->cache);
     if (m->n_context > UINT32_MAX || m->n_batch > UINT32_MAX || m->n_threads > 4096)
         return fail(err, BZ_ERR_ARGUMENT, "that number of tokens or threads is out of range");
     enum bz_status st = bz_engine_open(engine, model, &o, err);
@@ -51,6 +54,7 @@ enum bz_status cli_open(const struct cli_model *m, const char *model, bz_engine 
         st = add_adapter(*engine, m->adapters.v[i], err);
     struct bz_session_options so = { .n_context = (uint32_t)m->n_context,
                                      .n_batch = (uint32_t)m->n_batch,
+                                     .cache = f16 ? BZ_CACHE_F16 : BZ_CACHE_F32,
                                      .on_batch = m->on_batch,
                                      .ctx = m->on_batch_ctx };
     if (st == BZ_OK && session) st = bz_session_open(session, *engine, &so, err);

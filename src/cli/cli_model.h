@@ -7,6 +7,7 @@
 
 struct cli_model {
     const char *backend; /* "cpu" or "reference" */
+    const char *cache;   /* "f32" or "f16" */
     const char *store;
     uint64_t n_threads, n_context, n_batch;
     struct cli_strs adapters;                                   /* PATH or PATH:SCALE */
@@ -14,13 +15,15 @@ struct cli_model {
     void *on_batch_ctx;
 };
 
-#define CLI_MODEL_DEFAULTS { .backend = "cpu" }
+#define CLI_MODEL_DEFAULTS { .backend = "cpu", .cache = "f32" }
 
 #define CLI_MODEL_OPTIONS(m)                                                                       \
     { "--threads", "N", "threads; default one per core", CLI_U64, &(m).n_threads, NULL },          \
         { "--ctx", "N", "tokens of context; default 4096", CLI_U64, &(m).n_context, NULL },        \
         { "--batch", "N",          "prompt tokens computed together; default 256",                 \
           CLI_U64,   &(m).n_batch, NULL },                                                         \
+        { "--cache", "TYPE",     "keys and values: f32 (default), or f16 in half the memory",      \
+          CLI_STR,   &(m).cache, NULL },                                                           \
         { "--adapter", "PATH[:S]",    "LoRA adapter with scale S; may be repeated",                \
           CLI_STRS,    &(m).adapters, NULL },                                                      \
         { "--backend", "NAME",       "cpu (default) or reference, the slow oracle",                \

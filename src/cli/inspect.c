@@ -139,7 +139,7 @@ static void read_config(struct inspect *x)
     x->kv_context[0] = c->n_ctx < USUAL_CONTEXT ? c->n_ctx : USUAL_CONTEXT;
     x->kv_context[1] = c->n_ctx > USUAL_CONTEXT ? c->n_ctx : 0;
     for (int i = 0; i < 2; i++)
-        if (x->kv_context[i]) x->kv_bytes[i] = kv_bytes(c, x->kv_context[i], USUAL_BATCH);
+        if (x->kv_context[i]) x->kv_bytes[i] = kv_bytes(c, x->kv_context[i], USUAL_BATCH, false);
 }
 
 /* Would the engine take it? The answer is the engine's own. */

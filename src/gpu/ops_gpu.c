@@ -17,7 +17,7 @@ void gpu_dispatch_op(struct run *r, uint32_t kernel, const void *params,
 static bool gpu_alloc(void *ctx, struct tensor *t)
 {
     struct gpu_ops *g = ctx;
-    uint64_t n_bytes = (t->size * 4 + 15) / 16 * 16;
+    uint64_t n_bytes = (t->size * tensor_width(t) + 15) / 16 * 16;
     if (n_bytes > g->rec.limits.max_buffer || n_bytes > g->rec.limits.max_binding) return false;
     t->mem = (void *)(uintptr_t)gpu_buffer_new((uint32_t)n_bytes, GPU_STORAGE);
     return t->mem != NULL;
@@ -32,7 +32,8 @@ static void gpu_free(void *ctx, struct tensor *t)
 static void gpu_write(struct run *r, struct tensor *t, uint32_t row, const void *src, uint32_t n)
 {
     (void)r;
-    gpu_buffer_write(gpu_of(t), row * t->cols * 4, src, n * t->cols * 4);
+    uint32_t row_bytes = t->cols * tensor_width(t);
+    gpu_buffer_write(gpu_of(t), row * row_bytes, src, n * row_bytes);
 }
 
 static void gpu_read(struct run *r, const struct tensor *t, uint32_t row, void *dst, uint32_t n)
@@ -322,8 +323,9 @@ static void kv_write(struct run *r, struct kv *kv, const struct tensor *k, const
                                  .n_slots = kv->k.rows,
                                  .pos_offset = pos - ops_of(r)->base_pos };
     struct gpu_binding bind[] = { act(k), act(v), act(&kv->k), act(&kv->v) };
-    gpu_dispatch_op(r, KERNEL_KV_WRITE, &p, bind, COUNT(bind),
-                    divide_up((uint64_t)k->rows * k->cols / 4, 64));
+    struct gpu_constant half = { KV_WRITE_KV_F16, kv->k.half };
+    record_dispatch(&ops_of(r)->rec, KERNEL_KV_WRITE, &half, 1, &p, bind, COUNT(bind),
+                    divide_up((uint64_t)k->rows * k->cols / (kv->k.half ? 8 : 4), 64));
 }
 
 enum {
@@ -359,9 +361,10 @@ static void attention_over_parts(struct run *r, struct tensor *y, const struct t
     struct tensor partial =
         gpu_scratch(r, SCRATCH_FIRST, q->rows * n_head * n_split, kv->head_dim + 4);
     struct gpu_binding bind[] = { act(q), act(&kv->k), act(&kv->v), act(&partial) };
-    struct gpu_constant constant = { ATTENTION_SPLIT_HEADS, (float)heads };
-    record_dispatch(&ops_of(r)->rec, KERNEL_ATTENTION_SPLIT, &constant, 1, &p, bind, COUNT(bind),
-                    q->rows * kv->n_kv_head * divide_up(group, heads) * n_split);
+    struct gpu_constant constants[] = { { ATTENTION_SPLIT_HEADS, (float)heads },
+                                        { ATTENTION_SPLIT_KV_F16, kv->k.half } };
+    record_dispatch(&ops_of(r)->rec, KERNEL_ATTENTION_SPLIT, constants, COUNT(constants), &p, bind,
+                    COUNT(bind), q->rows * kv->n_kv_head * divide_up(group, heads) * n_split);
     struct attention_merge_params m = { .n_vec = q->rows * n_head,
                                         .head_dim = kv->head_dim,
                                         .n_split = n_split };
@@ -383,7 +386,8 @@ static void attention_of_fours(struct run *r, struct tensor *y, const struct ten
                                   .window = window,
                                   .pos_offset = pos_offset };
     struct gpu_binding bind[] = { act(q), act(&kv->k), act(&kv->v), act(y) };
-    gpu_dispatch_op(r, KERNEL_ATTENTION_SUBGROUP, &p, bind, COUNT(bind),
+    struct gpu_constant half = { ATTENTION_KV_F16, kv->k.half };
+    record_dispatch(&ops_of(r)->rec, KERNEL_ATTENTION_SUBGROUP, &half, 1, &p, bind, COUNT(bind),
                     divide_up((uint64_t)q->rows * group, 4) * kv->n_kv_head);
 }
 
@@ -407,10 +411,13 @@ static void attention(struct run *r, struct tensor *y, const struct tensor *q, c
                                        .window = window,
                                        .pos_offset = pos_offset };
     struct gpu_binding bind[] = { act(q), act(&kv->k), act(&kv->v), act(y) };
-    struct gpu_constant cols = { ATTENTION_TILE_COLS, (float)divide_up(kv->head_dim, 128) };
+    struct gpu_constant constants[] = {
+        { ATTENTION_TILE_COLS, (float)divide_up(kv->head_dim, 128) },
+        { ATTENTION_TILE_KV_F16, kv->k.half },
+    };
     uint32_t group = n_head / kv->n_kv_head;
-    record_dispatch(&ops_of(r)->rec, KERNEL_ATTENTION_TILE, &cols, 1, &p, bind, COUNT(bind),
-                    divide_up((uint64_t)q->rows * group, 32) * kv->n_kv_head);
+    record_dispatch(&ops_of(r)->rec, KERNEL_ATTENTION_TILE, constants, COUNT(constants), &p, bind,
+                    COUNT(bind), divide_up((uint64_t)q->rows * group, 32) * kv->n_kv_head);
 }
 
 /* ---- open and close ---- */

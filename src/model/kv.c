@@ -19,20 +19,35 @@ static uint32_t rows_of(const struct layer_config *l, const struct config *c, ui
     return l->swa ? ring_rows(c, n_ctx, n_batch) : n_ctx;
 }
 
-uint64_t kv_bytes(const struct config *c, uint32_t n_ctx, uint32_t n_batch)
+uint64_t kv_bytes(const struct config *c, uint32_t n_ctx, uint32_t n_batch, bool half)
 {
     uint64_t n = 0;
     for (uint32_t il = 0; il < c->n_own; il++) {
         const struct layer_config *l = &c->layers[il];
-        n += 2 * sizeof(float) * rows_of(l, c, n_ctx, n_batch) * l->n_kv_head * l->head_dim;
+        n += 2 * rows_of(l, c, n_ctx, n_batch) * (uint64_t)l->n_kv_head * l->head_dim;
     }
-    return n;
+    return n * (half ? 2 : sizeof(float));
+}
+
+/* Two halves share a word of memory on the GPU, so rows must be whole ones; every Gemma's are. */
+static enum bz_status check_halves(const struct config *c, struct bz_err *err)
+{
+    for (uint32_t il = 0; il < c->n_own; il++)
+        if (c->layers[il].n_kv_head * c->layers[il].head_dim % 8 != 0)
+            return fail(err, BZ_ERR_UNSUPPORTED,
+                        "a cache of halves needs keys of a multiple of 8 numbers; layer %u has %u",
+                        il, c->layers[il].n_kv_head * c->layers[il].head_dim);
+    return BZ_OK;
 }
 
 enum bz_status kv_open(struct kv_cache *out, const struct config *c, const struct backend *be,
-                       uint32_t n_ctx, uint32_t n_batch, struct bz_err *err)
+                       uint32_t n_ctx, uint32_t n_batch, bool half, struct bz_err *err)
 {
-    struct kv_cache kv = { .be = be, .config = c, .n_ctx = n_ctx };
+    struct kv_cache kv = { .be = be, .config = c, .n_ctx = n_ctx, .half = half };
+    enum bz_status st = half ? check_halves(c, err) : BZ_OK;
+    if (st) return st;
+    bool (*make)(const struct backend *, struct tensor *, uint32_t, uint32_t) =
+        half ? tensor_alloc_half : tensor_alloc;
     kv.n_ring = ring_rows(c, n_ctx, n_batch);
     kv.layers = mem_alloc(c->n_own, sizeof *kv.layers);
     bool ok = kv.layers != NULL;
@@ -42,7 +57,7 @@ enum bz_status kv_open(struct kv_cache *out, const struct config *c, const struc
         one->n_kv_head = l->n_kv_head;
         one->head_dim = l->head_dim;
         uint32_t rows = rows_of(l, c, n_ctx, n_batch), cols = l->n_kv_head * l->head_dim;
-        ok = tensor_alloc(be, &one->k, rows, cols) && tensor_alloc(be, &one->v, rows, cols);
+        ok = make(be, &one->k, rows, cols) && make(be, &one->v, rows, cols);
         one->k.rows = one->v.rows = rows;
     }
     if (!ok) {
@@ -50,7 +65,7 @@ enum bz_status kv_open(struct kv_cache *out, const struct config *c, const struc
         return fail(err, BZ_ERR_MEMORY,
                     "not enough memory for a context of %u tokens (%" PRIu64
                     " MiB of keys and values); ask for a smaller one",
-                    n_ctx, kv_bytes(c, n_ctx, n_batch) >> 20);
+                    n_ctx, kv_bytes(c, n_ctx, n_batch, half) >> 20);
     }
     *out = kv;
     return BZ_OK;
@@ -106,14 +121,15 @@ uint32_t kv_truncate(struct kv_cache *kv, uint32_t n)
 
 /* ---- snapshots ----
  *
- *     "BZKV"  u32 version = 1  fingerprint[64]  u32 n_past  u32 n_own
+ *     "BZKV"  u32 version = 2  fingerprint[64]  u32 n_past  u32 n_own  u32 width
  *     i32 tokens[n_past]
- *     per owning layer:  u32 first  u32 cols  f32 k[n_past - first][cols]  f32 v[same]
+ *     per owning layer:  u32 first  u32 cols  k[n_past - first][cols]  v[same]
  *     sha256 of everything before it
  *
- * All little-endian. `first` is the oldest position that the layer's ring still held.
+ * All little-endian. k and v are f32 where width is 4 and f16 where it is 2. `first` is the oldest position
+ * that the layer's ring still held.
  */
-enum { SNAPSHOT_VERSION = 1, HEAD_BYTES = 4 + 4 + 64 + 4 + 4 };
+enum { SNAPSHOT_VERSION = 2, HEAD_BYTES = 4 + 4 + 64 + 4 + 4 + 4, WIDTH_AT = 80 };
 
 static void put_u32(struct buf *b, uint32_t v)
 {
@@ -123,14 +139,14 @@ static void put_u32(struct buf *b, uint32_t v)
 /* Rows [first, end) of positions, in order, to or from a flat buffer: at most two runs of the ring. */
 typedef void (*move_fn)(struct run *r, struct tensor *t, uint32_t row, void *flat, uint32_t n);
 
-static void move_rows(struct run *r, struct tensor *t, uint32_t first, uint32_t end, float *flat,
+static void move_rows(struct run *r, struct tensor *t, uint32_t first, uint32_t end, uint8_t *flat,
                       move_fn move)
 {
     while (first < end) {
         uint32_t row = first % t->rows;
         uint32_t n = t->rows - row < end - first ? t->rows - row : end - first;
         move(r, t, row, flat, n);
-        flat += (size_t)n * t->cols;
+        flat += (size_t)n * t->cols * tensor_width(t);
         first += n;
     }
 }
@@ -148,8 +164,8 @@ static void move_in(struct run *r, struct tensor *t, uint32_t row, void *flat, u
 /* Append the live rows of one tensor. */
 static void put_rows(struct run *r, struct buf *out, struct tensor *t, uint32_t first, uint32_t end)
 {
-    size_t n_bytes = (size_t)(end - first) * t->cols * sizeof(float);
-    float *flat = mem_alloc(n_bytes, 1);
+    size_t n_bytes = (size_t)(end - first) * t->cols * tensor_width(t);
+    uint8_t *flat = mem_alloc(n_bytes, 1);
     if (!flat) {
         out->failed = true;
         return;
@@ -168,6 +184,7 @@ void kv_save(struct run *r, const struct kv_cache *kv, const char *fingerprint,
     buf_put(out, fingerprint, 64);
     put_u32(out, kv->n_past);
     put_u32(out, kv->config->n_own);
+    put_u32(out, kv->half ? 2 : 4);
     buf_put(out, tokens, (size_t)kv->n_past * sizeof *tokens);
     for (uint32_t il = 0; il < kv->config->n_own; il++) {
         struct kv *l = &kv->layers[il];
@@ -207,6 +224,9 @@ static enum bz_status check_head(const struct kv_cache *kv, const char *fingerpr
                     "the session snapshot is damaged: its checksum does not match");
     if (memcmp(snap.p + 8, fingerprint, 64) != 0 || n_own != kv->config->n_own)
         return fail(err, BZ_ERR_FORMAT, "the session snapshot belongs to another model");
+    if (load_u32(snap.p + WIDTH_AT) != 2 && load_u32(snap.p + WIDTH_AT) != 4)
+        return fail(err, BZ_ERR_FORMAT, "the session snapshot's numbers have %u bytes, not 2 or 4",
+                    load_u32(snap.p + WIDTH_AT));
     *n_past = load_u32(snap.p + 72);
     if (*n_past > kv->n_ctx)
         return fail(err, BZ_ERR_LIMIT,
@@ -224,17 +244,26 @@ static enum bz_status check_head(const struct kv_cache *kv, const char *fingerpr
     return BZ_OK;
 }
 
-/* One tensor's rows of positions [first, end); those before `keep` do not fit its ring. */
-static void get_rows(struct run *r, struct tensor *t, const char *bytes, uint32_t first,
-                     uint32_t keep, uint32_t end)
+/* n numbers of `width` bytes as the tensor wants them. */
+static void convert(const struct tensor *t, void *to, const void *from, size_t n, uint32_t width)
 {
-    size_t row_bytes = (size_t)t->cols * sizeof(float);
-    float *flat = mem_alloc(end - keep, row_bytes);
+    const struct quant_format *f16 = quant_find(QUANT_F16);
+    if (width == tensor_width(t)) memcpy(to, from, n * width);
+    else if (t->half) f16->encode(from, to, n);
+    else f16->decode(from, to, n);
+}
+
+/* One tensor's rows of positions [first, end); those before `keep` do not fit its ring. */
+static void get_rows(struct run *r, struct tensor *t, const char *bytes, uint32_t width,
+                     uint32_t first, uint32_t keep, uint32_t end)
+{
+    size_t n = (size_t)(end - keep) * t->cols;
+    uint8_t *flat = mem_alloc(n, tensor_width(t));
     if (!flat) {
         run_fail(r, BZ_ERR_MEMORY, "not enough memory to restore a session");
         return;
     }
-    memcpy(flat, bytes + (keep - first) * row_bytes, (end - keep) * row_bytes);
+    convert(t, flat, bytes + (size_t)(keep - first) * t->cols * width, n, width);
     move_rows(r, t, keep, end, flat, move_in);
     mem_free(flat);
 }
@@ -244,6 +273,7 @@ static enum bz_status get_layer(struct run *r, struct kv_cache *kv, uint32_t il,
 {
     struct kv *l = &kv->layers[il];
     size_t left = snap.n - 32 - *at;
+    uint32_t width = load_u32(snap.p + WIDTH_AT);
     if (left < 8) return fail(err, BZ_ERR_FORMAT, "the session snapshot is cut short");
     uint32_t first = load_u32(snap.p + *at), cols = load_u32(snap.p + *at + 4);
     left -= 8;
@@ -252,11 +282,11 @@ static enum bz_status get_layer(struct run *r, struct kv_cache *kv, uint32_t il,
     if (cols != l->k.cols || first > (swa ? window_start(kv->config, n_past) : 0))
         return fail(err, BZ_ERR_FORMAT, "the session snapshot's layer %u does not fit this model",
                     il);
-    uint64_t n_bytes = (uint64_t)(n_past - first) * cols * sizeof(float);
+    uint64_t n_bytes = (uint64_t)(n_past - first) * cols * width;
     if (n_bytes * 2 > left) return fail(err, BZ_ERR_FORMAT, "the session snapshot is cut short");
     uint32_t keep = n_past - first > l->k.rows ? n_past - l->k.rows : first;
-    get_rows(r, &l->k, snap.p + *at, first, keep, n_past);
-    get_rows(r, &l->v, snap.p + *at + n_bytes, first, keep, n_past);
+    get_rows(r, &l->k, snap.p + *at, width, first, keep, n_past);
+    get_rows(r, &l->v, snap.p + *at + n_bytes, width, first, keep, n_past);
     if (swa && keep > kv->oldest) kv->oldest = keep;
     *at += (size_t)n_bytes * 2;
     return r->status ? fail(err, r->status, "%s", r->err.text) : BZ_OK;

@@ -20,16 +20,17 @@ struct kv_cache {
     uint32_t n_past;   /* positions written */
     uint32_t n_ring;   /* rows of a sliding layer */
     uint32_t oldest;   /* sliding layers hold the positions [oldest, n_past) */
+    bool half;         /* numbers are f16, not f32 */
 };
 
 enum { KV_SLACK = 256 }; /* positions a sliding layer remembers beyond its window and batch */
 
 enum bz_status kv_open(struct kv_cache *out, const struct config *c, const struct backend *be,
-                       uint32_t n_ctx, uint32_t n_batch, struct bz_err *err);
+                       uint32_t n_ctx, uint32_t n_batch, bool half, struct bz_err *err);
 void kv_close(struct kv_cache *kv);
 
 /* Bytes that kv_open would take. */
-uint64_t kv_bytes(const struct config *c, uint32_t n_ctx, uint32_t n_batch);
+uint64_t kv_bytes(const struct config *c, uint32_t n_ctx, uint32_t n_batch, bool half);
 
 /* The cache that layer il reads (and, when it owns it, writes). */
 struct kv *kv_of(const struct kv_cache *kv, uint32_t il);
@@ -45,13 +46,14 @@ void kv_advance(struct kv_cache *kv, uint32_t n);
  * window before n (then everything must be computed again). */
 uint32_t kv_truncate(struct kv_cache *kv, uint32_t n);
 
-/* A snapshot: rows in order of position, with the model's fingerprint and a checksum. `tokens` are the
- * ids of the n_past positions. */
+/* A snapshot: rows in order of position, in the cache's own type, with the model's fingerprint and a
+ * checksum. `tokens` are the ids of the n_past positions. */
 void kv_save(struct run *r, const struct kv_cache *kv, const char *fingerprint,
              const int32_t *tokens, struct buf *out);
 
-/* The reverse. The snapshot may come from a session of another context size, if it fits. Fills the
- * cache and tokens (room for n_ctx). On failure the cache is empty. */
+/* The reverse. The snapshot may come from a session of another context size, if it fits, and of the other
+ * type: halves become f32 without loss, f32 is rounded to halves as if it were written now. Fills the cache
+ * and tokens (room for n_ctx). On failure the cache is empty. */
 enum bz_status kv_restore(struct run *r, struct kv_cache *kv, const char *fingerprint,
                           struct str snapshot, int32_t *tokens, struct bz_err *err);
 

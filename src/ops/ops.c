@@ -25,6 +25,12 @@ bool tensor_alloc(const struct backend *be, struct tensor *t, uint32_t cap, uint
     return be->alloc(be->ctx, t);
 }
 
+bool tensor_alloc_half(const struct backend *be, struct tensor *t, uint32_t cap, uint32_t cols)
+{
+    *t = (struct tensor) { .cols = cols, .size = (uint64_t)cap * cols, .half = true };
+    return be->alloc(be->ctx, t);
+}
+
 void tensor_free(const struct backend *be, struct tensor *t)
 {
     if (t->mem) be->free(be->ctx, t);
@@ -98,7 +104,8 @@ void op_kv_write(struct run *r, struct kv *kv, const struct tensor *k, const str
                  uint32_t pos)
 {
     assert(k->cols == kv->k.cols && v->cols == kv->v.cols && k->rows == v->rows);
-    assert(k->rows <= kv->k.rows);
+    assert(k->rows <= kv->k.rows && kv->k.half == kv->v.half);
+    assert(!kv->k.half || k->cols % 8 == 0);
     if (!idle(r, k)) r->be->kv_write(r, kv, k, v, pos);
 }
 

@@ -23,7 +23,14 @@ struct tensor {
     uint32_t rows, cols;
     uint64_t size;
     void *mem; /* the backend's own */
+    bool half; /* 16-bit floats: a cache of keys or values, and nothing else */
 };
+
+/* Bytes of a number. */
+static inline uint32_t tensor_width(const struct tensor *t)
+{
+    return t->half ? 2 : 4;
+}
 
 /* How many rows there is room for. */
 static inline uint32_t tensor_cap(const struct tensor *t)
@@ -55,9 +62,10 @@ struct lora {
     const struct lora *next;
 };
 
-/* One layer's keys and values: position p lives in row p % rows of both. */
+/* One layer's keys and values: position p lives in row p % rows of both. As f32, or both as halves, each
+ * number rounded to the nearest when it is written (ties to even). */
 struct kv {
-    struct tensor k, v; /* rows x (n_kv_head * head_dim) */
+    struct tensor k, v; /* rows x (n_kv_head * head_dim); of halves, a multiple of 8 */
     uint32_t n_kv_head, head_dim;
 };
 
@@ -148,9 +156,10 @@ static inline bool weight_exists(const struct weight *w)
 
 /* A tensor with room for cap rows. False when memory is short. tensor_free accepts a zeroed one. */
 bool tensor_alloc(const struct backend *be, struct tensor *t, uint32_t cap, uint32_t cols);
+bool tensor_alloc_half(const struct backend *be, struct tensor *t, uint32_t cap, uint32_t cols);
 void tensor_free(const struct backend *be, struct tensor *t);
 
-/* Rows between the host and a tensor; n_rows * cols numbers. */
+/* Rows between the host and a tensor; n_rows * cols numbers of the tensor's width. */
 void op_write(struct run *r, struct tensor *t, uint32_t row, const void *src, uint32_t n_rows);
 void op_read(struct run *r, const struct tensor *t, uint32_t row, void *dst, uint32_t n_rows);
 

@@ -84,7 +84,7 @@ static const float *weight_row(struct run *r, const struct weight *w, uint64_t r
 static bool cpu_alloc(void *ctx, struct tensor *t)
 {
     (void)ctx;
-    t->mem = t->size <= SIZE_MAX ? mem_alloc((size_t)t->size, sizeof(float)) : NULL;
+    t->mem = t->size <= SIZE_MAX ? mem_alloc((size_t)t->size, tensor_width(t)) : NULL;
     return t->mem != NULL;
 }
 
@@ -94,16 +94,21 @@ static void cpu_free(void *ctx, struct tensor *t)
     mem_free(t->mem);
 }
 
+static uint8_t *row_bytes(const struct tensor *t, uint32_t row)
+{
+    return (uint8_t *)t->mem + (uint64_t)row * t->cols * tensor_width(t);
+}
+
 static void cpu_write(struct run *r, struct tensor *t, uint32_t row, const void *src, uint32_t n)
 {
     (void)r;
-    memcpy(row_f32(t, row), src, (size_t)n * t->cols * 4);
+    memcpy(row_bytes(t, row), src, (size_t)n * t->cols * tensor_width(t));
 }
 
 static void cpu_read(struct run *r, const struct tensor *t, uint32_t row, void *dst, uint32_t n)
 {
     (void)r;
-    memcpy(dst, row_f32(t, row), (size_t)n * t->cols * 4);
+    memcpy(dst, row_bytes(t, row), (size_t)n * t->cols * tensor_width(t));
 }
 
 /* Vectors (norms, scales) are kept decoded; matrices stay in their source. */
@@ -242,14 +247,28 @@ static void head_norm_rope(struct run *r, struct tensor *x, const struct weight 
     }
 }
 
+/* Row t of x becomes a row of the cache. */
+static void remember(const struct tensor *cache, uint32_t slot, const struct tensor *x, uint32_t t)
+{
+    const struct quant_format *f = quant_find(cache->half ? QUANT_F16 : QUANT_F32);
+    f->encode(row_f32(x, t), row_bytes(cache, slot), x->cols);
+}
+
+const float *kv_numbers(const struct tensor *t, uint32_t row, size_t at, uint32_t n, float *wide)
+{
+    if (!t->half) return row_f32(t, row) + at;
+    quant_find(QUANT_F16)->decode(row_bytes(t, row) + at * 2, wide, n);
+    return wide;
+}
+
 static void kv_write(struct run *r, struct kv *kv, const struct tensor *k, const struct tensor *v,
                      uint32_t pos)
 {
     (void)r;
     for (uint32_t t = 0; t < k->rows; t++) {
         uint32_t slot = (pos + t) % kv->k.rows;
-        memcpy(row_f32(&kv->k, slot), row_f32(k, t), k->cols * sizeof(float));
-        memcpy(row_f32(&kv->v, slot), row_f32(v, t), v->cols * sizeof(float));
+        remember(&kv->k, slot, k, t);
+        remember(&kv->v, slot, v, t);
     }
 }
 
@@ -261,18 +280,18 @@ static double dot_f64(const float *a, const float *b, uint32_t n)
 }
 
 /* One query head over the positions [first, last] of one kv head. */
-static void attend(double *out, const float *q, const struct kv *kv, uint32_t kv_head,
+static void attend(double *out, float *wide, const float *q, const struct kv *kv, uint32_t kv_head,
                    uint32_t first, uint32_t last)
 {
     uint32_t hd = kv->head_dim, n_slot = kv->k.rows;
     size_t at = (size_t)kv_head * hd;
     double top = -INFINITY, total = 0;
     for (uint32_t s = first; s <= last; s++)
-        top = fmax(top, dot_f64(q, row_f32(&kv->k, s % n_slot) + at, hd));
+        top = fmax(top, dot_f64(q, kv_numbers(&kv->k, s % n_slot, at, hd, wide), hd));
     for (uint32_t i = 0; i < hd; i++) out[i] = 0;
     for (uint32_t s = first; s <= last; s++) {
-        double p = exp(dot_f64(q, row_f32(&kv->k, s % n_slot) + at, hd) - top);
-        const float *v = row_f32(&kv->v, s % n_slot) + at;
+        double p = exp(dot_f64(q, kv_numbers(&kv->k, s % n_slot, at, hd, wide), hd) - top);
+        const float *v = kv_numbers(&kv->v, s % n_slot, at, hd, wide);
         for (uint32_t i = 0; i < hd; i++) out[i] += p * (double)v[i];
         total += p;
     }
@@ -284,13 +303,15 @@ static void attention(struct run *r, struct tensor *y, const struct tensor *q, c
 {
     struct cpu *c = r->be->ctx;
     uint32_t hd = kv->head_dim, group = n_head / kv->n_kv_head;
-    double *out = need(r, &c->workers->scratch[SCRATCH_SCORES], hd * sizeof *out);
+    size_t n_bytes = hd * (sizeof(double) + sizeof(float));
+    double *out = need(r, &c->workers->scratch[SCRATCH_SCORES], n_bytes);
     if (!out) return;
+    float *wide = (float *)(out + hd);
     for (uint32_t t = 0; t < q->rows; t++) {
         uint32_t last = pos + t;
         uint32_t first = window && last >= window ? last - window + 1 : 0;
         for (uint32_t h = 0; h < n_head; h++) {
-            attend(out, row_f32(q, t) + (size_t)h * hd, kv, h / group, first, last);
+            attend(out, wide, row_f32(q, t) + (size_t)h * hd, kv, h / group, first, last);
             float *dst = row_f32(y, t) + (size_t)h * hd;
             for (uint32_t i = 0; i < hd; i++) dst[i] = (float)out[i];
         }

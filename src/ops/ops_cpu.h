@@ -60,6 +60,9 @@ static inline float *row_f32(const struct tensor *t, uint32_t row)
     return (float *)t->mem + (uint64_t)row * t->cols;
 }
 
+/* Numbers [at, at + n) of a row of the cache: in place, or widened into `wide`. */
+const float *kv_numbers(const struct tensor *t, uint32_t row, size_t at, uint32_t n, float *wide);
+
 float gelu_tanh(float x);
 
 /* Replace the slow ops of a reference backend. */

@@ -230,20 +230,22 @@ static void attention_task(void *ctx, uint32_t task, uint32_t worker_index)
     uint32_t last = a->pos + t;
     uint32_t first = a->window && last >= a->window ? last - a->window + 1 : 0;
     uint32_t n = last - first + 1;
-    float *score = scratch_need(worker, &worker->scratch[SCRATCH_SCORES], n * sizeof *score);
+    float *score =
+        scratch_need(worker, &worker->scratch[SCRATCH_SCORES], ((size_t)n + hd) * sizeof *score);
     if (!score) return;
+    float *wide = score + n;
 
     const float *q = row_f32(a->q, t) + (size_t)h * hd;
     float top = -INFINITY, total = 0;
     for (uint32_t s = 0; s < n; s++) {
-        score[s] = dot(q, row_f32(&a->kv->k, (first + s) % n_slot) + at, hd);
+        score[s] = dot(q, kv_numbers(&a->kv->k, (first + s) % n_slot, at, hd, wide), hd);
         if (score[s] > top) top = score[s];
     }
     float *out = row_f32(a->y, t) + (size_t)h * hd;
     memset(out, 0, hd * sizeof *out);
     for (uint32_t s = 0; s < n; s++) {
         float p = expf(score[s] - top);
-        axpy(out, row_f32(&a->kv->v, (first + s) % n_slot) + at, p, hd);
+        axpy(out, kv_numbers(&a->kv->v, (first + s) % n_slot, at, hd, wide), p, hd);
         total += p;
     }
     for (uint32_t i = 0; i < hd; i++) out[i] /= total;

@@ -8,9 +8,18 @@
 
 /* ---- sessions ---- */
 
-EXPORT(bz_session *, bz_wasm_session_open, bz_engine *e, uint32_t n_context, uint32_t n_batch)
+static struct bz_session_options wasm_session_options(uint32_t n_context, uint32_t n_batch,
+                                                      uint32_t f16)
 {
-    struct bz_session_options o = { .n_context = n_context, .n_batch = n_batch };
+    return (struct bz_session_options) { .n_context = n_context,
+                                         .n_batch = n_batch,
+                                         .cache = f16 ? BZ_CACHE_F16 : BZ_CACHE_F32 };
+}
+
+EXPORT(bz_session *, bz_wasm_session_open, bz_engine *e, uint32_t n_context, uint32_t n_batch,
+       uint32_t f16)
+{
+    struct bz_session_options o = wasm_session_options(n_context, n_batch, f16);
     bz_session *s;
     return wasm_failed(bz_session_open(&s, e, &o, &wasm_err)) ? NULL : s;
 }
@@ -21,9 +30,10 @@ EXPORT(void, bz_wasm_session_close, bz_session *s)
 }
 
 /* Memory that such a session would take. */
-EXPORT(double, bz_wasm_session_bytes, const bz_engine *e, uint32_t n_context, uint32_t n_batch)
+EXPORT(double, bz_wasm_session_bytes, const bz_engine *e, uint32_t n_context, uint32_t n_batch,
+       uint32_t f16)
 {
-    struct bz_session_options o = { .n_context = n_context, .n_batch = n_batch };
+    struct bz_session_options o = wasm_session_options(n_context, n_batch, f16);
     return (double)bz_session_bytes(e, &o);
 }
 
@@ -73,7 +83,7 @@ EXPORT(void, bz_wasm_session_tokens, const bz_session *s)
 /* Bytes of its keys and values. */
 EXPORT(double, bz_wasm_session_cache_bytes, const bz_session *s)
 {
-    return (double)kv_bytes(&s->engine->model.config, s->kv.n_ctx, s->n_batch);
+    return (double)kv_bytes(&s->engine->model.config, s->kv.n_ctx, s->n_batch, s->kv.half);
 }
 
 /* Tokens at most. */

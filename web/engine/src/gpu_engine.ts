@@ -72,8 +72,9 @@ export class GpuEngine {
     }
   }
 
-  session(context = 0, batch = 512): GpuSession {
-    return new GpuSession(this, this.core.check(this.core.exports.bz_wasm_session_open(this.ptr, context, batch)), batch);
+  /** `cache`: what keys and values are kept as. */
+  session(context = 0, batch = 512, cache: 'f32' | 'f16' = 'f32'): GpuSession {
+    return new GpuSession(this, this.core.check(this.core.exports.bz_wasm_session_open(this.ptr, context, batch, +(cache === 'f16'))), batch);
   }
 
   tokenize(text: string, bos = true, plain = false): Int32Array {

@@ -44,9 +44,9 @@ export interface Exports {
   bz_wasm_sha256_open(): DigestPtr;
   bz_wasm_sha256_feed(d: DigestPtr, bytes: Bytes, n: number): void;
   bz_wasm_sha256_end(d: DigestPtr): void;
-  bz_wasm_session_open(e: EnginePtr, context: number, batch: number): SessionPtr;
+  bz_wasm_session_open(e: EnginePtr, context: number, batch: number, f16?: number): SessionPtr;
   bz_wasm_session_close(s: SessionPtr): void;
-  bz_wasm_session_bytes(e: EnginePtr, context: number, batch: number): number;
+  bz_wasm_session_bytes(e: EnginePtr, context: number, batch: number, f16?: number): number;
   bz_wasm_session_feed(s: SessionPtr, ids: Bytes, n: number, logits: number, show: number): number;
   bz_wasm_session_set(s: SessionPtr, ids: Bytes, n: number): number;
   bz_wasm_session_keep(s: SessionPtr, ids: Bytes, n: number): number;
