@@ -1,11 +1,12 @@
 // args - options of the command-line tool, with the native tool's rules, words and exit codes.
 
-export const OK = 0, FAILED = 1, USAGE = 2;
+export const OK = 0, FAILED = 1, USAGE = 2, INTERRUPTED = 130; // the last as shells say it
 
 type Kind = 'flag' | 'text' | 'texts' | 'whole' | 'number';
 
 export interface Option {
   readonly name: string; // "--top"
+  readonly also?: readonly string[]; // other names: "-p"
   readonly arg?: string; // what help calls its value; none for a flag
   readonly help: string;
   readonly kind: Kind;
@@ -16,7 +17,8 @@ export interface Command {
   readonly usage: string; // what follows the name
   readonly about: string;
   readonly options: readonly Option[];
-  readonly args: number; // positional, all needed
+  readonly args: number; // positional
+  readonly needs?: number; // of those, if not all
   run(given: Given): Promise<number>;
 }
 
@@ -71,23 +73,23 @@ export function parse(command: Command, words: readonly string[]): Given | undef
     const word = words[i] as string;
     if (options && word === '--') options = false;
     else if (options && (word === '--help' || word === '-h')) return undefined;
-    else if (options && word.startsWith('--')) {
+    else if (options && (word.startsWith('--') || /^-[a-z]$/.test(word))) {
       const [, name = '', , inline] = /^([^=]*)(=(.*))?$/s.exec(word) ?? [];
-      const option = command.options.find((o) => o.name === name);
+      const option = command.options.find((o) => o.name === name || o.also?.includes(name));
       if (!option || (option.kind === 'flag' && inline !== undefined)) throw new Misuse(`no option ${word}`);
       const value = option.kind === 'flag' ? '' : (inline ?? words[++i]);
       if (value === undefined) throw new Misuse(`${name} needs a value`);
       if (!isValid(option.kind, value)) throw new Misuse(`${name} cannot be "${value}"`);
-      given.add(name, value);
+      given.add(option.name, value);
     } else if (given.args.length === command.args) throw new Misuse(`one argument too many: ${word}`);
     else given.args.push(word);
   }
-  if (given.args.length < command.args) throw new Misuse(`usage: bezel ${command.name} ${command.usage}`);
+  if (given.args.length < (command.needs ?? command.args)) throw new Misuse(`usage: bezel ${command.name} ${command.usage}`);
   return given;
 }
 
 export function help(command: Command): string {
-  const rows = [...command.options, { name: '--help', help: 'this text' } as Option].map((o) => `  ${`${o.name}${o.arg ? ` ${o.arg}` : ''}`.padEnd(24)} ${o.help}`);
+  const rows = [...command.options, { name: '--help', help: 'this text' } as Option].map((o) => `  ${`${[...(o.also ?? []), o.name].join(', ')}${o.arg ? ` ${o.arg}` : ''}`.padEnd(24)} ${o.help}`);
   return `usage: bezel ${command.name} ${command.usage}\n\n${command.about}\n${command.options.length ? '\noptions:\n' : ''}${rows.join('\n')}\n`;
 }
 

@@ -1,6 +1,7 @@
 // main - the tool `bezel` for Node: finds the command.
 
 import { FAILED, help, Misuse, OK, parse, USAGE, type Command } from './args.js';
+import { bench, check } from './bench.js';
 import { generate, logits } from './run.js';
 import { detokenize, inspectCommand, renderCommand, tokenize } from './text.js';
 
@@ -11,6 +12,8 @@ const commands: readonly (readonly [Command, string])[] = [
   [detokenize, 'token ids to text'],
   [renderCommand, 'a conversation to the prompt'],
   [logits, 'the best next tokens at every position'],
+  [bench, 'prompt and generation speed'],
+  [check, 'whether a backend agrees with the CPU'],
 ];
 
 function overview(): string {

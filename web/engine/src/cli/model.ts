@@ -3,20 +3,28 @@
 import * as fs from 'node:fs';
 import * as path from 'node:path';
 
+import { profiles, type ProfileName } from '../adapter.js';
 import { CpuEngine, type GenerateOptions, type Info } from '../cpu_engine.js';
+import { CpuModel } from '../cpu_model.js';
+import type { Model } from '../model.js';
+import { openModel as open } from '../open_model.js';
 import { fileSource } from '../source.js';
 import { BezelError, Core, loadWasm } from '../wasm.js';
 import type { Given, Option } from './args.js';
 import { locate } from './locate.js';
+import { loadingLine } from './progress.js';
 
 export const storeOption: Option = { name: '--store', arg: 'DIR', help: 'Ollama store; default where Ollama keeps it', kind: 'text' };
 
 export const modelOptions: readonly Option[] = [
-  { name: '--threads', arg: 'N', help: 'accepted for the sake of scripts; this build has one thread', kind: 'whole' },
-  { name: '--ctx', arg: 'N', help: 'tokens of context; default 4096', kind: 'whole' },
-  { name: '--batch', arg: 'N', help: 'prompt tokens computed together; default 256', kind: 'whole' },
+  { name: '--backend', arg: 'NAME', help: 'gpu (default), cpu, or reference, the slow oracle', kind: 'text' },
+  { name: '--tier', arg: 'NAME', help: 'kernels of the GPU: subgroup (default, where it can) or plain', kind: 'text' },
+  { name: '--cache', arg: 'FORMAT', help: 'keys and values on the GPU: f32 or f16', kind: 'text' },
+  { name: '--device-profile', arg: 'NAME', help: `pretend to be a smaller GPU: ${Object.keys(profiles).join(', ')}`, kind: 'text' },
+  { name: '--ctx', also: ['--context'], arg: 'N', help: 'tokens of context; default 4096', kind: 'whole' },
   { name: '--adapter', arg: 'PATH[:S]', help: 'LoRA adapter with scale S; may be repeated', kind: 'texts' },
-  { name: '--backend', arg: 'NAME', help: 'cpu (default) or reference, the slow oracle', kind: 'text' },
+  { name: '--threads', arg: 'N', help: 'accepted for the sake of scripts; this build has one thread', kind: 'whole' },
+  { name: '--batch', arg: 'N', help: 'accepted for the sake of scripts; the backend chooses', kind: 'whole' },
   storeOption,
 ];
 
@@ -43,14 +51,14 @@ export function peftParts(place: string): { weights: string; config: string } | 
 }
 
 /** "PATH" or "PATH:SCALE"; a colon not followed by a number belongs to the path. */
-async function addAdapter(engine: CpuEngine, spec: string): Promise<void> {
+async function addAdapter(model: Model, spec: string): Promise<void> {
   const [, before, after] = /^(.*):([^:]+)$/s.exec(spec) ?? [];
   const scaled = before !== undefined && !Number.isNaN(Number(after));
   const [place, scale] = scaled ? [before, Number(after)] : [spec, 1];
   const peft = peftParts(place);
   const source = await fileSource(peft?.weights ?? place);
   try {
-    engine.addAdapter(source, { scale, ...(peft && { config: peft.config }) });
+    await model.addAdapter(source, { scale, ...(peft && { config: peft.config }) });
   } finally {
     source.close();
   }
@@ -63,14 +71,48 @@ export async function openVocabulary(model: string, given: Given): Promise<CpuEn
   return CpuEngine.open(core, sources, { name: model, vocab_only: true });
 }
 
-export async function openModel(model: string, given: Given): Promise<CpuEngine> {
-  const backend = given.text('--backend') ?? 'cpu';
-  if (backend !== 'cpu' && backend !== 'reference') throw new BezelError(`no backend "${backend}"; there are cpu and reference`, 'argument');
+/** One of a few words, or the sentence that lists them. */
+function choice<T extends string>(given: Given, option: string, what: string, words: readonly T[]): T | undefined {
+  const word = given.text(option);
+  if (word === undefined || (words as readonly string[]).includes(word)) return word as T | undefined;
+  throw new BezelError(`no ${what} "${word}"; there are ${words.slice(0, -1).join(', ')} and ${words.at(-1)}`, 'argument');
+}
+
+export interface Opened {
+  readonly model: Model;
+  /** For texts: prompts, answers, names. */
+  readonly core: Core;
+  /** Tokens an answer at most, where the store says so: the core keeps to it by itself. */
+  readonly hasLimit: boolean;
+}
+
+/** MODEL on the backend that was asked for, which is the GPU unless told otherwise. */
+export async function openModel(name: string, given: Given, signal?: AbortSignal): Promise<Opened> {
+  const backend = choice(given, '--backend', 'backend', ['gpu', 'cpu', 'reference']) ?? 'gpu';
+  const tier = choice(given, '--tier', 'tier', ['subgroup', 'plain']);
+  const cache = choice(given, '--cache', 'cache format', ['f32', 'f16']);
+  const profile = choice(given, '--device-profile', 'device profile', Object.keys(profiles) as ProfileName[]);
   const core = await Core.load(await loadWasm());
-  const { sources, store, adapters } = await locate(core, model, given.text('--store'));
-  const engine = CpuEngine.open(core, sources, { name: model, backend, ...(store && { store }) });
-  for (const adapter of [...adapters, ...given.texts('--adapter')]) await addAdapter(engine, adapter);
-  return engine;
+  const { sources, store, adapters } = await locate(core, name, given.text('--store'));
+  const line = loadingLine();
+  try {
+    const described = { name, ...(store && { store }) };
+    const model = backend === 'reference'
+      ? await CpuModel.open(await Core.load(await loadWasm()), sources, { ...described, backend })
+      : await open({
+          backend, sources, ...described,
+          ...(tier && { tier }), ...(cache && { cache }), ...(profile && { profile }), ...(signal && { signal }),
+          ...(line.onProgress && { onProgress: line.onProgress }),
+        });
+    for (const adapter of [...adapters, ...given.texts('--adapter')]) await addAdapter(model, adapter);
+    const params = store?.params === undefined ? {} : (JSON.parse(store.params) as { num_predict?: number });
+    return { model, core, hasLimit: (params.num_predict ?? 0) > 0 };
+  } catch (e) {
+    if (!(e instanceof BezelError) || e.kind !== 'device') throw e;
+    throw new BezelError(`${e.message}; --backend cpu computes without one`, 'device', e);
+  } finally {
+    line.end();
+  }
 }
 
 /** 107:-inf */

@@ -3,7 +3,8 @@
 import * as fs from 'node:fs';
 
 import { BezelError } from '../wasm.js';
-import { Misuse, OK, parseIds, type Command } from './args.js';
+import { INTERRUPTED, Misuse, OK, parseIds, type Command } from './args.js';
+import { interruptible } from './interrupt.js';
 import { modelOptions, openModel, sampling, samplingOptions } from './model.js';
 
 /** The shortest decimal that reads back as the same f32. */
@@ -46,14 +47,15 @@ export const logits: Command = {
     if (!top) throw new Misuse('--top must be at least 1');
     const ids = parseIds(list);
     if (!ids.length) throw new BezelError('no token ids were given', 'argument');
-    const engine = await openModel(given.args[0] as string, given);
-    const session = engine.session(given.number('--ctx') || ids.length, given.number('--batch'));
+    const { model } = await openModel(given.args[0] as string, given);
+    const conversation = await model.conversation(given.number('--ctx') || ids.length);
     const out = file === undefined ? undefined : fs.openSync(file, 'w');
-    session.feed(ids, ids.length, (position, z) => {
+    await conversation.logits(ids, (position, z) => {
       if (out !== undefined) fs.writeSync(out, z);
       else process.stdout.write(`{"pos":${position},"top":[${findBest(z, Math.min(top, z.length)).map((id) => `[${id},${putF32(z[id] as number)}]`)}]}\n`);
     });
     if (out !== undefined) fs.closeSync(out);
+    model.close();
     return OK;
   },
 };
@@ -61,7 +63,7 @@ export const logits: Command = {
 export const generate: Command = {
   name: 'generate',
   usage: 'MODEL --prompt TEXT | --ids LIST',
-  about: 'Continue a text.',
+  about: 'Continue a text. For conversations see: bezel chat',
   args: 1,
   options: [
     { name: '--prompt', arg: 'TEXT', help: 'text to continue (special tokens are parsed)', kind: 'text' },
@@ -78,28 +80,33 @@ export const generate: Command = {
     if ((prompt === undefined) === (list === undefined)) throw new Misuse('give either --prompt or --ids');
     if ((given.number('--n') ?? 0) > 0xffffffff) throw new Misuse('--n is too large');
     const wanted = list === undefined ? undefined : parseIds(list);
-    const engine = await openModel(given.args[0] as string, given);
-    const session = engine.session(given.number('--ctx'), given.number('--batch'));
-    const ids = wanted ?? engine.tokenize(prompt ?? '');
-    if (!ids.length) throw new BezelError('the prompt is empty', 'argument');
-    const start = performance.now();
-    session.feed(ids);
-    const promptEnd = performance.now();
-    const steps = session.generate({
-      ...sampling(given, engine.info),
-      n_max: given.number('--n') ?? 128,
-      ...(given.has('--stop') && { stop: given.texts('--stop') }),
+    return interruptible(async (signal) => {
+      const { model, hasLimit } = await openModel(given.args[0] as string, given, signal);
+      const conversation = await model.conversation(given.number('--ctx'));
+      const ids = wanted ?? model.tokenize(prompt ?? '');
+      if (!ids.length) throw new BezelError('the prompt is empty', 'argument');
+      const options = {
+        ...sampling(given, model.info),
+        ...(given.has('--n') || !hasLimit ? { n_max: given.number('--n') ?? 128 } : {}), // else the store says
+        ...(given.has('--stop') && { stop: given.texts('--stop') }),
+        signal,
+      };
+      const start = performance.now();
+      await conversation.set(ids, { signal });
+      const promptEnd = performance.now(), pieces = conversation.generate(options), made: number[] = [];
+      let text = '', step = await pieces.next();
+      for (; !step.done; step = await pieces.next()) {
+        made.push(step.value.id);
+        text += step.value.text;
+        if (!json) process.stdout.write(step.value.text);
+      }
+      const end = performance.now(), { stop } = step.value;
+      process.stdout.write(json ? `{"ids":[${made.join(',')}],"text":${JSON.stringify(text)},"stop":"${stop}"}\n` : '\n');
+      const speed = (n: number, ms: number): string => `${n} tokens, ${((1000 * n) / ms).toFixed(2)} tok/s`;
+      if (given.has('--stats'))
+        process.stderr.write(`prompt ${speed(ids.length, promptEnd - start)}; generated ${speed(made.length, end - promptEnd)}\n`);
+      model.close();
+      return stop === 'cancelled' ? INTERRUPTED : OK;
     });
-    let text = '', step = steps.next();
-    for (; !step.done; step = steps.next()) {
-      text += step.value;
-      if (!json) process.stdout.write(step.value);
-    }
-    const end = performance.now(), made = step.value;
-    process.stdout.write(json ? `{"ids":[${made.ids.join(',')}],"text":${JSON.stringify(text)},"stop":"${made.stop}"}\n` : '\n');
-    const speed = (n: number, ms: number): string => `${n} tokens, ${((1000 * n) / ms).toFixed(2)} tok/s`;
-    if (given.has('--stats'))
-      process.stderr.write(`prompt ${speed(ids.length, promptEnd - start)}; generated ${speed(made.ids.length, end - promptEnd)}\n`);
-    return OK;
   },
 };

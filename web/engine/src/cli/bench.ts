@@ -1,0 +1,148 @@
+// bench - the commands that measure: speed in llama-bench's table, and agreement with the CPU.
+
+import { execFileSync } from 'node:child_process';
+import * as path from 'node:path';
+
+import { anyTokens, bench as measure, type BenchResult, type Speed, type Times } from '../bench.js';
+import { CpuModel } from '../cpu_model.js';
+import type { KernelTime } from '../profile.js';
+import { BezelError, Core, loadWasm } from '../wasm.js';
+import { FAILED, Misuse, OK, type Command, type Given } from './args.js';
+import { interruptible } from './interrupt.js';
+import { locate } from './locate.js';
+import { modelOptions, openModel } from './model.js';
+import { bytesText } from './progress.js';
+import { findBest } from './run.js';
+
+const dashes = (n: number): string => '-'.repeat(n);
+
+function row(r: BenchResult, test: string, s: Speed, read: string): string {
+  const depth = r.depth ? ` @ d${r.depth}` : '';
+  const cells = [
+    r.model.slice(0, 30).padEnd(30), `${(r.weight_bytes / 2 ** 30).toFixed(2).padStart(8)} GiB`, `${(r.parameters / 1e9).toFixed(2).padStart(8)} B`,
+    `${test}${depth}`.padEnd(14), `${s.mean.toFixed(2)} ± ${s.deviation.toFixed(2)}`.padStart(17), read.padStart(12),
+  ];
+  return `| ${cells.join(' | ')} |\n`;
+}
+
+function table(r: BenchResult): string {
+  const head = ['model'.padEnd(30), 'size'.padStart(12), 'params'.padStart(10), 'test'.padEnd(14), 'tok/s'.padStart(17), 'weights read'];
+  const speedOf = (s: Speed): string => `${((s.mean * r.bytes_a_token) / 1e9).toFixed(2)} GB/s`;
+  return `| ${head.join(' | ')} |\n|${[32, 14, 12, 16, 19, 14].map(dashes).join('|')}|\n`
+    + (r.prompt ? row(r, `pp${r.prompt.tokens}`, r.prompt, '') : '')
+    + (r.predicted ? row(r, `tg${r.predicted.tokens}`, r.predicted, speedOf(r.predicted)) : '')
+    + (r.awaited ? row(r, `tg${r.awaited.tokens} awaited`, r.awaited, speedOf(r.awaited)) : '');
+}
+
+const timesText = (t: Times): string => `p50 ${t.p50.toFixed(2)} ms, p95 ${t.p95.toFixed(2)} ms`;
+
+function facts(r: BenchResult): string {
+  const share = r.bandwidth && r.bytes_per_second ? `, ${((100 * r.bytes_per_second) / r.bandwidth).toFixed(1)}% of what memory gives (${bytesText(r.bandwidth)}/s measured)` : '';
+  const lines: [string, string | false | null][] = [
+    ['device', `${r.device}${r.backend === 'gpu' ? `, ${r.tier} tier` : ''}`],
+    ['a token', `${r.dispatches === null ? '' : `${r.dispatches} dispatches, `}${bytesText(r.bytes_a_token)} of weights${share}`],
+    ['first token', r.ttft_ms && r.prompt && `after ${r.prompt.tokens} prompt tokens: ${timesText(r.ttft_ms)}`],
+    ['between tokens', r.token_ms && `${timesText(r.token_ms)}${r.awaited_ms ? `; awaited ${timesText(r.awaited_ms)}` : ''}`],
+    ['memory', `weights ${bytesText(r.memory.weights)}, cache ${bytesText(r.memory.cache)}, scratch ${bytesText(r.memory.scratch)}`],
+  ];
+  return lines.filter(([, text]) => text).map(([what, text]) => `${what.padEnd(15)} ${text}\n`).join('');
+}
+
+function kernels(what: string, list: readonly KernelTime[]): string {
+  const all = list.reduce((sum, k) => sum + k.ns, 0);
+  const rows = list.map((k) => `${k.kernel.padEnd(32)} ${String(k.count).padStart(6)} ${(k.ns / 1e6).toFixed(3).padStart(10)} ${(k.ns / k.count / 1e3).toFixed(1).padStart(10)} ${((100 * k.ns) / all).toFixed(1).padStart(6)}%\n`);
+  return `\n${what.padEnd(32)}  count         ms    us each  share\n${rows.join('')}${'each dispatch alone, together'.padEnd(32)} ${String(list.reduce((n, k) => n + k.count, 0)).padStart(6)} ${(all / 1e6).toFixed(3).padStart(10)}\n`;
+}
+
+const count = (given: Given, option: string, otherwise: number): number => {
+  const n = given.number(option) ?? otherwise;
+  if (n > 1 << 20) throw new Misuse(`${option} is too large`);
+  return n;
+};
+
+export const bench: Command = {
+  name: 'bench',
+  usage: 'MODEL',
+  about: 'Speed of reading a prompt (ppN) and of generating (tgN), tokens a second, after a\nwarm-up: mean and standard deviation. Where the GPU can, tokens are queued ahead;\nthe awaited row reads each token before the next is begun.',
+  args: 1,
+  options: [
+    { name: '--pp', also: ['-p'], arg: 'N', help: 'prompt tokens; 0 leaves the row out; default 512', kind: 'whole' },
+    { name: '--tg', also: ['-n'], arg: 'N', help: 'generated tokens; 0 leaves the row out; default 128', kind: 'whole' },
+    { name: '--depth', also: ['-d'], arg: 'N', help: 'tokens already in the context; default 0', kind: 'whole' },
+    { name: '--repeats', also: ['--runs', '-r'], arg: 'N', help: 'measurements of each row; default 5', kind: 'whole' },
+    { name: '--profile', help: 'a table of kernels, from timestamps (GPU)', kind: 'flag' },
+    { name: '--json', help: 'machine-readable', kind: 'flag' },
+    ...modelOptions,
+  ],
+  async run(given) {
+    const prompt = count(given, '--pp', 512), predicted = count(given, '--tg', 128), depth = count(given, '--depth', 0), repetitions = count(given, '--repeats', 5);
+    if (!repetitions) throw new Misuse('--repeats must be at least 1');
+    return interruptible(async (signal) => {
+      const name = given.args[0] as string, { model } = await openModel(name, given, signal);
+      const conversation = await model.conversation(given.number('--ctx') || depth + Math.max(prompt, predicted) + 4);
+      const shown = process.stderr.isTTY;
+      const result = await measure(model, path.basename(name), conversation, { prompt, predicted, depth, repetitions, profile: given.has('--profile') }, signal, (p) => {
+        if (shown) process.stderr.write(`\r\x1b[K${p.test} ${p.done} of ${p.total}`);
+      });
+      if (shown) process.stderr.write('\r\x1b[K');
+      const tables = result.profile ? kernels('a token', result.profile.token.kernels) + kernels('a prompt', result.profile.prompt.kernels) : '';
+      process.stdout.write(given.has('--json') ? `${JSON.stringify(result)}\n` : `${table(result)}\n${facts(result)}${tables}`);
+      if (given.has('--profile') && !tables && !given.has('--json')) process.stderr.write('bezel bench: only the GPU has kernels to time\n');
+      model.close();
+      return OK;
+    });
+  },
+};
+
+/** Best token and its logit after each of the ids, as the CPU has them. */
+async function oracle(name: string, ids: Int32Array, given: Given): Promise<[number, number][]> {
+  const native = given.text('--native'), store = given.text('--store');
+  if (native !== undefined) {
+    const out = execFileSync(native, ['logits', name, '--ids', ids.join(','), '--top', '1', ...(store === undefined ? [] : ['--store', store])], { encoding: 'utf8', maxBuffer: 1 << 26, stdio: ['ignore', 'pipe', 'inherit'] });
+    return out.trim().split('\n').map((line) => (JSON.parse(line) as { top: [[number, number]] }).top[0]);
+  }
+  const core = await Core.load(await loadWasm());
+  const { sources, store: texts } = await locate(core, name, store);
+  const model = await CpuModel.open(core, sources, { name, ...(texts && { store: texts }) });
+  const made: [number, number][] = [];
+  await (await model.conversation(ids.length)).logits(ids, (_, row) => {
+    const [best = 0] = findBest(row, 1);
+    made.push([best, row[best] as number]);
+  });
+  model.close();
+  return made;
+}
+
+export const check: Command = {
+  name: 'check',
+  usage: 'MODEL',
+  about: 'Does the backend agree with the CPU on this file? Compares the best next token at\nevery position; fails when one differs by more than a tie.',
+  args: 1,
+  options: [
+    { name: '--positions', arg: 'N', help: 'tokens to look at; default 32', kind: 'whole' },
+    { name: '--native', arg: 'PATH', help: 'ask the native tool there, which is faster, instead of this one', kind: 'text' },
+    { name: '--json', help: 'machine-readable', kind: 'flag' },
+    ...modelOptions,
+  ],
+  async run(given) {
+    const n = count(given, '--positions', 32), name = given.args[0] as string;
+    if (!n) throw new Misuse('--positions must be at least 1');
+    const { model } = await openModel(name, given);
+    const ids = anyTokens(n, model.info.n_vocab), want = await oracle(name, ids, given);
+    if (want.length !== n) throw new BezelError('the CPU gave another number of positions', 'io');
+    let same = 0, ties = 0, worst = 0;
+    await (await model.conversation(n)).logits(ids, (position, row) => {
+      const [id, logit] = want[position] as [number, number], [best = 0] = findBest(row, 1);
+      const off = Math.abs((row[id] as number) - logit);
+      worst = Math.max(worst, off);
+      if (best === id) same++;
+      else if ((row[best] as number) - (row[id] as number) <= 2 * off) ties++; // closer together than the two backends are
+    });
+    const agrees = same + ties === n, { name: device } = model.device;
+    process.stdout.write(given.has('--json')
+      ? `${JSON.stringify({ device, positions: n, same, ties, worst, agrees })}\n`
+      : `${device}: best token as on the CPU at ${same} of ${n} positions${ties ? ` (${ties} ties)` : ''}; its logit off by at most ${worst.toExponential(2)}\n`);
+    model.close();
+    return agrees ? OK : FAILED;
+  },
+};
