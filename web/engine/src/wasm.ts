@@ -16,6 +16,7 @@ export type GenerationPtr = Ptr<'generation'>;
 export type ProgramPtr = Ptr<'program'>;
 export type DrawPtr = Ptr<'draw'>;
 export type DigestPtr = Ptr<'digest'>;
+export type ChatPtr = Ptr<'chat'>;
 export type Bytes = Ptr<'bytes'>;
 
 /** What src/wasm/*.c exports. Functions that fail return 0 (pointers) or -1 (numbers). */
@@ -35,6 +36,10 @@ export interface Exports {
   bz_wasm_tokenize(e: EnginePtr, text: Bytes, n: number, bos: number, plain: number): number;
   bz_wasm_detokenize(e: EnginePtr, ids: Bytes, n: number, specials: number): number;
   bz_wasm_chat_render(json: Bytes, n: number, large: number, thinking: number, history: number): number;
+  bz_wasm_chat_open(json: Bytes, n: number): ChatPtr;
+  bz_wasm_chat_feed(c: ChatPtr, text: Bytes, n: number): number;
+  bz_wasm_chat_end(c: ChatPtr): number;
+  bz_wasm_chat_close(c: ChatPtr): void;
   bz_wasm_adapter_add(e: EnginePtr, json: Bytes, n: number): number;
   bz_wasm_adapter_scale(e: EnginePtr, id: number, scale: number): number;
   bz_wasm_adapter_remove(e: EnginePtr, id: number): number;
