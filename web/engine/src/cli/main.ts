@@ -1,11 +1,15 @@
 // main - the tool `bezel` for Node: finds the command.
 
-import { FAILED, help, Misuse, OK, parse, USAGE, type Command } from './args.js';
+import { BezelError } from '../wasm.js';
+import { FAILED, help, INTERRUPTED, Misuse, OK, parse, USAGE, type Command } from './args.js';
 import { bench, check } from './bench.js';
+import { chat, run } from './chat.js';
 import { generate, logits } from './run.js';
 import { detokenize, inspectCommand, renderCommand, tokenize } from './text.js';
 
 const commands: readonly (readonly [Command, string])[] = [
+  [run, 'ask once'],
+  [chat, 'talk to a model in the terminal'],
   [generate, 'continue a text'],
   [inspectCommand, 'what is in a file, and whether it runs'],
   [tokenize, 'text to token ids'],
@@ -18,7 +22,12 @@ const commands: readonly (readonly [Command, string])[] = [
 
 function overview(): string {
   const rows = commands.map(([c, about]) => `  ${c.name.padEnd(12)} ${about}\n`);
-  return `Bezel: Gemma 4 on this machine.\n\nusage: bezel COMMAND [ARGUMENTS]\n\n${rows.join('')}\nbezel COMMAND --help says more. MODEL is a GGUF file or a name such as gemma4:e2b.\n`;
+  return `Bezel: Gemma 4 on this machine.\n\nusage: bezel COMMAND [ARGUMENTS]\n\n${rows.join('')}\nbezel COMMAND --help says more. MODEL is a GGUF file or a name such as gemma4:e2b.\nExit codes: 0 done, 1 failed (one sentence says why), 2 wrong usage, 130 stopped by Ctrl-C.\n`;
+}
+
+/** Ctrl-C, as whatever was running says it. */
+function isStop(e: unknown): boolean {
+  return e instanceof Error && (e.name === 'AbortError' || (e instanceof BezelError && e.kind === 'cancelled'));
 }
 
 async function runCommand(command: Command, words: readonly string[]): Promise<number> {
@@ -28,6 +37,10 @@ async function runCommand(command: Command, words: readonly string[]): Promise<n
     process.stdout.write(help(command));
     return OK;
   } catch (e) {
+    if (isStop(e)) {
+      process.stderr.write(`bezel ${command.name}: stopped\n`);
+      return INTERRUPTED;
+    }
     const misuse = e instanceof Misuse;
     const why = e instanceof Error ? e.message : String(e);
     process.stderr.write(`bezel ${command.name}: ${why}${misuse ? ` (see: bezel ${command.name} --help)` : ''}\n`);
@@ -37,7 +50,10 @@ async function runCommand(command: Command, words: readonly string[]): Promise<n
 
 /** The exit code. */
 export async function main(words: readonly string[]): Promise<number> {
-  process.stdout.on('error', () => process.exit(FAILED)); // a closed pipe
+  process.stdout.on('error', (e) => { // a full disk, a closed pipe
+    process.stderr.write(`bezel: cannot write the output: ${e.message}\n`);
+    process.exit(FAILED);
+  });
   const [name, ...rest] = words;
   if (name === undefined) {
     process.stderr.write(overview());
