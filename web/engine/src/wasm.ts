@@ -3,8 +3,11 @@
 // Pointers are branded numbers that never leave the package. Views on memory are made where they are
 // used, because memory that grows leaves old ones behind, empty.
 
+import { BezelError, type ErrorKind } from './errors.js';
 import type { Gpu } from './gpu.js';
 import type { Source } from './source.js';
+
+export { BezelError, type ErrorKind };
 
 declare const brand: unique symbol;
 /** An address in the module's memory; T says of what. */
@@ -102,15 +105,6 @@ export interface KernelInfo {
 
 /** enum bz_status, by name. */
 const statuses = ['ok', 'argument', 'memory', 'io', 'format', 'unsupported', 'not-found', 'limit', 'cancelled'] as const;
-export type ErrorKind = Exclude<(typeof statuses)[number], 'ok'> | 'device';
-
-/** A failure with one sentence for the person. */
-export class BezelError extends Error {
-  override readonly name = 'BezelError';
-  constructor(message: string, readonly kind: ErrorKind, cause?: unknown) {
-    super(message, cause === undefined ? undefined : { cause });
-  }
-}
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true }); // a piece of text may begin with that character

@@ -1,0 +1,242 @@
+// completions_types - requests and answers in OpenAI's shapes, as far as this engine speaks them.
+//
+// Field names are the wire's (snake_case), so that JSON goes through unchanged. What is not OpenAI's says so.
+
+export type FinishReason = 'stop' | 'length' | 'tool_calls';
+
+export interface TextPart {
+  type: 'text';
+  text: string;
+}
+export interface ImagePart {
+  type: 'image_url';
+  image_url: { url: string; detail?: string };
+}
+export interface AudioPart {
+  type: 'input_audio';
+  input_audio: { data: string; format: string };
+}
+/** Today only text is read; others are an error of kind 'unsupported'. */
+export type ContentPart = TextPart | ImagePart | AudioPart;
+
+export interface ToolCall {
+  id: string;
+  type: 'function';
+  /** `arguments` is a JSON object as text. */
+  function: { name: string; arguments: string };
+}
+
+export interface SystemMessage {
+  role: 'system' | 'developer';
+  content: string | TextPart[];
+  name?: string;
+}
+export interface UserMessage {
+  role: 'user';
+  content: string | ContentPart[];
+  name?: string;
+}
+export interface AssistantMessage {
+  role: 'assistant';
+  content?: string | TextPart[] | null;
+  tool_calls?: ToolCall[];
+  /** What the model thought before it called tools in this turn; earlier thoughts are not shown to it. */
+  reasoning_content?: string | null;
+  name?: string;
+}
+export interface ToolMessage {
+  role: 'tool';
+  content: string | TextPart[];
+  tool_call_id: string;
+}
+export type ChatMessage = SystemMessage | UserMessage | AssistantMessage | ToolMessage;
+
+export interface Tool {
+  type: 'function';
+  function: {
+    name: string;
+    description?: string;
+    /** A JSON schema. */
+    parameters?: Record<string, unknown>;
+    strict?: boolean | null;
+  };
+}
+
+/** Not OpenAI's: which adapters this request wants, and how strongly. Others are off for it. */
+export interface AdapterUse {
+  name: string;
+  scale?: number;
+}
+
+/** What both kinds of request have. Absent values are as the model's makers recommend. */
+export interface SamplingRequest {
+  /** Echoed in the answer. */
+  model?: string;
+  max_tokens?: number | null;
+  temperature?: number | null;
+  top_p?: number | null;
+  top_k?: number | null;
+  min_p?: number | null;
+  presence_penalty?: number | null;
+  frequency_penalty?: number | null;
+  /** Not OpenAI's: 1 is neutral. */
+  repeat_penalty?: number | null;
+  /** Not OpenAI's: how many tokens back the penalties look. */
+  repeat_last_n?: number | null;
+  /** The same seed, prompt and settings draw the same tokens. */
+  seed?: number | bigint | null;
+  stop?: string | readonly string[] | null;
+  /** Token id to a number that is added; -100 forbids the token. */
+  logit_bias?: Record<string, number> | null;
+  n?: 1 | null;
+  stream_options?: { include_usage?: boolean; include_obfuscation?: boolean } | null;
+  /** Not OpenAI's: adapters for this request alone; absent, all of them at the scale they were added with. */
+  adapters?: readonly AdapterUse[] | null;
+  /** Not OpenAI's, as in llama.cpp's server: chunks that say how far the prompt was read. */
+  return_progress?: boolean | null;
+  /** Not OpenAI's: the name of a session, so that its computed tokens are used. */
+  session?: string | null;
+  /** Not part of the request as it travels. */
+  signal?: AbortSignal;
+  user?: string;
+  metadata?: Record<string, string> | null;
+  store?: boolean | null;
+  service_tier?: string | null;
+}
+
+export interface ChatRequestBase extends SamplingRequest {
+  messages: readonly ChatMessage[];
+  max_completion_tokens?: number | null;
+  tools?: readonly Tool[] | null;
+  /** 'required' and a named function need constrained output, which is not there yet. */
+  tool_choice?: 'none' | 'auto' | null;
+  parallel_tool_calls?: boolean | null;
+  response_format?: { type: 'text' } | null;
+  logprobs?: boolean | null;
+  top_logprobs?: number | null;
+  /** Not OpenAI's: let the model think first; its thoughts arrive as `reasoning_content`. */
+  thinking?: boolean | null;
+  /** Any effort but 'none' and 'minimal' means `thinking: true`. */
+  reasoning_effort?: 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh' | null;
+  modalities?: readonly 'text'[] | null;
+}
+export type ChatRequest = ChatRequestBase & { stream?: boolean | null };
+export type ChatStreamRequest = ChatRequestBase & { stream: true };
+export type ChatWholeRequest = ChatRequestBase & { stream?: false | null };
+
+export interface TopLogprob {
+  token: string;
+  logprob: number;
+  /** UTF-8, or null for a token that is a part of a character. */
+  bytes: number[] | null;
+}
+export interface TokenInfo extends TopLogprob {
+  top_logprobs: TopLogprob[];
+}
+/** Every token that was drawn, thoughts and calls included; the one that ended the turn is left out. */
+export interface Logprobs {
+  content: TokenInfo[];
+  refusal: null;
+}
+
+export interface Usage {
+  prompt_tokens: number;
+  completion_tokens: number;
+  total_tokens: number;
+  prompt_tokens_details: { cached_tokens: number };
+}
+
+/** Not OpenAI's; names as llama.cpp's server has them. */
+export interface Timings {
+  /** Tokens of the prompt that were still known, and those that had to be read. */
+  cache_n: number;
+  prompt_n: number;
+  /** From the first token read to the first token drawn. */
+  prompt_ms: number;
+  prompt_per_second: number;
+  predicted_n: number;
+  predicted_ms: number;
+  /** Of the tokens after the first. */
+  predicted_per_second: number;
+  /** Waiting for others, and from the request to the first token. */
+  queue_ms: number;
+  ttft_ms: number;
+}
+
+export interface PromptProgress {
+  total: number;
+  cache: number;
+  processed: number;
+}
+
+export interface ToolCallDelta {
+  index: number;
+  id: string;
+  type: 'function';
+  function: { name: string; arguments: string };
+}
+export interface ChatDelta {
+  role?: 'assistant';
+  content?: string;
+  reasoning_content?: string;
+  tool_calls?: ToolCallDelta[];
+}
+export interface ChatCompletionChunk {
+  id: string;
+  object: 'chat.completion.chunk';
+  created: number;
+  model: string;
+  choices: { index: 0; delta: ChatDelta; finish_reason: FinishReason | null; logprobs: Logprobs | null }[];
+  /** With stream_options.include_usage: null but in the last chunk. */
+  usage?: Usage | null;
+  /** In the chunk that has the finish_reason. */
+  timings?: Timings;
+  prompt_progress?: PromptProgress;
+}
+
+export interface ChatCompletion {
+  id: string;
+  object: 'chat.completion';
+  created: number;
+  model: string;
+  choices: {
+    index: 0;
+    message: { role: 'assistant'; content: string | null; reasoning_content?: string; tool_calls?: ToolCall[]; refusal: null };
+    finish_reason: FinishReason;
+    logprobs: Logprobs | null;
+  }[];
+  usage: Usage;
+  timings: Timings;
+}
+
+export interface CompletionRequestBase extends SamplingRequest {
+  /** Text (special tokens are read as such) or token ids; absent in a session: go on from where it is. */
+  prompt?: string | readonly string[] | readonly number[] | Int32Array | null;
+  /** How many alternatives to each token. */
+  logprobs?: number | null;
+  echo?: false | null;
+  best_of?: 1 | null;
+  suffix?: null;
+}
+export type CompletionRequest = CompletionRequestBase & { stream?: boolean | null };
+export type CompletionStreamRequest = CompletionRequestBase & { stream: true };
+export type CompletionWholeRequest = CompletionRequestBase & { stream?: false | null };
+
+export interface CompletionLogprobs {
+  tokens: string[];
+  token_logprobs: number[];
+  top_logprobs: Record<string, number>[];
+  text_offset: number[];
+}
+
+/** Whole answers and pieces of a stream look alike; all but the last piece have no finish_reason. */
+export interface Completion {
+  id: string;
+  object: 'text_completion';
+  created: number;
+  model: string;
+  choices: { index: 0; text: string; finish_reason: 'stop' | 'length' | null; logprobs: CompletionLogprobs | null }[];
+  usage?: Usage | null;
+  timings?: Timings;
+  prompt_progress?: PromptProgress;
+}

@@ -1,0 +1,338 @@
+// local_engine - the engine where the model lives: in a worker of the page, or in Node itself.
+//
+// Owns the model, its sources, adapters by name, sessions and the queue. Engine (engine.ts) is the client: it reaches
+// the calls below through rpc.ts or directly.
+
+import { bench, type BenchOptions, type BenchProgress, type BenchResult } from './bench.js';
+import { chatChunks, chatPrompt, newHead, rawChunks, wholeChat, wholeText } from './completions.js';
+import type { Place } from './completions_answer.js';
+import { readChat, readCompletion } from './completions_request.js';
+import type { AdapterUse, ChatCompletion, ChatCompletionChunk, ChatRequest, Completion, CompletionRequest } from './completions_types.js';
+import type { Info, StoreTexts } from './cpu_engine.js';
+import { BezelError } from './errors.js';
+import type { Conversation, DeviceReport, Memory, Model, Progress } from './model.js';
+import { openModel, type OpenModelOptions } from './open_model.js';
+import { Queue } from './queue.js';
+import { Moved, type Context, type Handlers, type Spec, type Streams } from './rpc.js';
+import { DEFAULT, Sessions } from './sessions.js';
+import { openWithFetches, type Source } from './source.js';
+import { openSource, type SourceRef } from './store/source_ref.js';
+import { Core, loadWasm } from './wasm.js';
+
+export interface AdapterRef {
+  name: string;
+  source: SourceRef;
+  scale?: number;
+  /** PEFT's adapter_config.json. */
+  config?: string;
+}
+
+export interface AdapterInfo {
+  name: string;
+  scale: number;
+}
+
+/** Where a model is, as plain data. Several sources are the shards of one model. */
+export interface ModelRef {
+  name: string;
+  sources: SourceRef[];
+  store?: StoreTexts;
+  adapters: AdapterRef[];
+}
+
+export type LoadParams = Pick<OpenModelOptions, 'backend' | 'context' | 'tier' | 'cache' | 'profile'> & {
+  model: ModelRef;
+  /** Bytes of model and conversations together, past which the least recently used conversation gives its back. */
+  memory?: number;
+  /** Conversations kept computed at a time. */
+  sessions?: number;
+};
+
+/** What does not change while a model is loaded. */
+export interface About {
+  name: string;
+  info: Info;
+  device: DeviceReport;
+  /** Tokens of a conversation at most. */
+  context: number;
+}
+
+export interface EngineCalls {
+  /** Hold the lock of this name for as long as the thread lives; answers once it is held. Workers only. */
+  live: Spec<string, void>;
+  load: Spec<LoadParams, About, Progress>;
+  chat: Spec<ChatRequest, ChatCompletion>;
+  complete: Spec<CompletionRequest, Completion>;
+  tokenize: Spec<{ text: string; bos?: boolean; plain?: boolean }, Int32Array>;
+  detokenize: Spec<{ ids: Int32Array; specials?: boolean }, string>;
+  countChat: Spec<{ request: ChatRequest; history: boolean }, number>;
+  memory: Spec<undefined, Memory>;
+  adapterAdd: Spec<AdapterRef, AdapterInfo, Progress>;
+  adapterRemove: Spec<string, void>;
+  adapterList: Spec<undefined, AdapterInfo[]>;
+  sessionAppend: Spec<{ id: string; text: string | Int32Array }, number>;
+  sessionPrefill: Spec<{ id: string; request: ChatRequest; history: boolean }, number>;
+  sessionTokens: Spec<string, Int32Array>;
+  sessionSave: Spec<string, Uint8Array>;
+  sessionRestore: Spec<{ id: string; snapshot: Uint8Array }, number>;
+  sessionFork: Spec<{ from: string; to: string }, number>;
+  sessionTruncate: Spec<{ id: string; n: number }, number>;
+  sessionClose: Spec<string, void>;
+  bench: Spec<BenchOptions, BenchResult, BenchProgress>;
+  dispose: Spec<undefined, void>;
+}
+
+export interface EngineStreams {
+  chat: Spec<ChatRequest, ChatCompletionChunk>;
+  complete: Spec<CompletionRequest, Completion>;
+}
+
+interface Adapter {
+  id: number; // the model's, which gives numbers again
+  serial: number;
+  scale: number; // where a request does not say
+  now: number; // what the model has
+}
+
+/** A turn at the model: nobody else has it until `end`. */
+interface Turn {
+  signal: AbortSignal;
+  asked: number;
+  begun: number;
+  end(): void;
+}
+
+const disposed = (): BezelError => new BezelError('this engine was disposed', 'cancelled');
+
+export class LocalEngine {
+  private readonly queue = new Queue();
+  private readonly adapters = new Map<string, Adapter>();
+  private readonly end = new AbortController();
+  private serial = 0;
+  private running: AsyncGenerator<unknown, void, void> | undefined; // the stream that has the turn
+
+  private constructor(private readonly name: string, private readonly model: Model, private readonly core: Core, private readonly sources: readonly Source[], private readonly sessions: Sessions) {}
+
+  static async load(params: LoadParams, context: Context<Progress>): Promise<{ engine: LocalEngine; about: About }> {
+    const { model: ref, memory = Infinity, sessions: count = 4, ...options } = params;
+    const { signal } = context;
+    const sources: Source[] = [];
+    let model: Model | undefined;
+    try {
+      for (const source of ref.sources) sources.push(await openSource(source, { signal, inMemory: options.backend === 'cpu' && source.kind !== 'path' }));
+      const wish = { ...options, name: ref.name, ...(ref.store && { store: ref.store }), sources, signal, onProgress: context.progress };
+      model = await openWithFetches(() => openModel(wish), signal);
+      const sessions = new Sessions(model, { count, bytes: memory });
+      const engine = new LocalEngine(ref.name, model, await Core.load(await loadWasm()), sources, sessions);
+      for (const adapter of ref.adapters) await engine.addAdapter(adapter, signal);
+      const first = await sessions.take(DEFAULT, engine.wear(undefined));
+      return { engine, about: { name: ref.name, info: model.info, device: model.device, context: first.context } };
+    } catch (e) {
+      model?.close();
+      for (const source of sources) source.close();
+      signal.throwIfAborted();
+      throw e;
+    }
+  }
+
+  // ---- turns ----
+
+  private async turn(signal: AbortSignal): Promise<Turn> {
+    const asked = performance.now();
+    if (this.end.signal.aborted) throw disposed();
+    const leave = await this.queue.enter(signal);
+    const both = new AbortController();
+    const onAbort = (): void => both.abort(signal.reason), onEnd = (): void => both.abort(disposed());
+    signal.addEventListener('abort', onAbort);
+    this.end.signal.addEventListener('abort', onEnd);
+    if (signal.aborted) onAbort();
+    const end = (): void => {
+      signal.removeEventListener('abort', onAbort);
+      this.end.signal.removeEventListener('abort', onEnd);
+      leave();
+    };
+    return { signal: both.signal, asked, begun: performance.now(), end };
+  }
+
+  private async alone<T>(signal: AbortSignal, act: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const turn = await this.turn(signal);
+    try {
+      return await act(turn.signal);
+    } catch (e) {
+      turn.signal.throwIfAborted();
+      throw e;
+    } finally {
+      turn.end();
+    }
+  }
+
+  /** A stream that has the model to itself from its first item to its last. */
+  private async *aloneStream<T>(signal: AbortSignal, begin: (turn: Turn) => Promise<AsyncGenerator<T, void, void>>): AsyncGenerator<T, void, void> {
+    const turn = await this.turn(signal);
+    try {
+      const items = await begin(turn);
+      this.running = items;
+      yield* items;
+      turn.signal.throwIfAborted(); // ended from outside
+    } finally {
+      this.running = undefined;
+      turn.end();
+    }
+  }
+
+  // ---- adapters ----
+
+  /** Give the model the adapters of a request; names what it now wears. */
+  private wear(wish: readonly AdapterUse[] | null | undefined): string {
+    for (const { name } of wish ?? []) if (!this.adapters.has(name)) throw new BezelError(`there is no adapter "${name}"; add it first with engine.adapters.add`, 'not-found');
+    const worn: string[] = [];
+    for (const [name, adapter] of this.adapters) {
+      const use = wish?.find((u) => u.name === name);
+      const scale = !wish ? adapter.scale : use ? (use.scale ?? adapter.scale) : 0;
+      if (scale !== adapter.now) this.model.scaleAdapter(adapter.id, scale);
+      adapter.now = scale;
+      if (scale) worn.push(`${adapter.serial}*${scale}`);
+    }
+    return worn.join('+');
+  }
+
+  private async addAdapter({ name, source: ref, scale = 1, config }: AdapterRef, signal: AbortSignal): Promise<AdapterInfo> {
+    if (this.adapters.has(name)) throw new BezelError(`there is an adapter "${name}" already`, 'argument');
+    const source = await openSource(ref, { signal });
+    try {
+      const id = await openWithFetches(() => this.model.addAdapter(source, { scale, ...(config !== undefined && { config }) }), signal);
+      this.adapters.set(name, { id, serial: ++this.serial, scale, now: scale });
+      return { name, scale };
+    } finally {
+      source.close();
+    }
+  }
+
+  private removeAdapter(name: string): void {
+    const adapter = this.adapters.get(name);
+    if (!adapter) throw new BezelError(`there is no adapter "${name}"`, 'not-found');
+    this.model.removeAdapter(adapter.id);
+    this.adapters.delete(name);
+  }
+
+  // ---- answers ----
+
+  private place(conversation: Conversation, { signal, asked, begun }: Turn): Place {
+    return { conversation, signal, asked, begun };
+  }
+
+  async *chat(request: ChatRequest, signal: AbortSignal): AsyncGenerator<ChatCompletionChunk, void, void> {
+    const order = readChat(request, this.model.info), prompt = chatPrompt(this.core, this.model, order);
+    const head = newHead('chatcmpl-', request.model ?? this.name);
+    yield* this.aloneStream(signal, async (turn) => {
+      const conversation = await this.sessions.take(request.session ?? DEFAULT, this.wear(request.adapters));
+      return chatChunks(this.core, this.model, this.place(conversation, turn), order, prompt, head);
+    });
+  }
+
+  async *complete(request: CompletionRequest, signal: AbortSignal): AsyncGenerator<Completion, void, void> {
+    const order = readCompletion(request), head = newHead('cmpl-', request.model ?? this.name), id = request.session ?? DEFAULT;
+    yield* this.aloneStream(signal, async (turn) => {
+      const { prompt } = order;
+      const ids = typeof prompt === 'string' ? this.model.tokenize(prompt) : (prompt ?? this.sessions.tokens(id));
+      if (!ids.length) throw new BezelError('there is nothing to go on from: the prompt is empty', 'argument');
+      const conversation = await this.sessions.take(id, this.wear(request.adapters));
+      return rawChunks(this.model, this.place(conversation, turn), order, ids, head);
+    });
+  }
+
+  /** Tokens of a chat's prompt, or of the conversation alone. */
+  private chatTokens(request: ChatRequest, history: boolean): Int32Array {
+    return this.model.tokenize(chatPrompt(this.core, this.model, readChat(request, this.model.info), history));
+  }
+
+  // ---- sessions ----
+
+  private async append(id: string, text: string | Int32Array, signal: AbortSignal): Promise<number> {
+    const before = this.sessions.tokens(id);
+    const more = typeof text === 'string' ? this.model.tokenize(text, { bos: !before.length }) : text;
+    const all = new Int32Array(before.length + more.length);
+    all.set(before);
+    all.set(more, before.length);
+    await (await this.sessions.take(id, this.wear(undefined))).set(all, { signal });
+    return all.length;
+  }
+
+  private async restore(id: string, snapshot: Uint8Array): Promise<number> {
+    const conversation = await this.sessions.take(id, this.wear(undefined));
+    await conversation.restore(snapshot);
+    return conversation.length;
+  }
+
+  private async save(id: string, signal: AbortSignal): Promise<Uint8Array> {
+    return (await this.sessions.resume(id, this.wear(undefined), signal)).save();
+  }
+
+  /** Everything but load, by name. */
+  readonly calls: Handlers<Omit<EngineCalls, 'load' | 'live'>> = {
+    chat: (request, { signal }) => wholeChat(this.chat({ ...request, stream_options: { include_usage: true } }, signal)),
+    complete: (request, { signal }) => wholeText(this.complete({ ...request, stream_options: { include_usage: true } }, signal)),
+    tokenize: async ({ text, ...options }) => this.model.tokenize(text, options),
+    detokenize: async ({ ids, specials }) => this.model.detokenize(ids, specials),
+    countChat: async ({ request, history }) => this.chatTokens(request, history).length,
+    memory: async () => this.model.memory,
+    adapterAdd: (ref, { signal }) => this.alone(signal, (s) => this.addAdapter(ref, s)),
+    adapterRemove: (name, { signal }) => this.alone(signal, async () => this.removeAdapter(name)),
+    adapterList: async () => Array.from(this.adapters, ([name, { scale }]) => ({ name, scale })),
+    sessionAppend: ({ id, text }, { signal }) => this.alone(signal, (s) => this.append(id, text, s)),
+    sessionPrefill: ({ id, request, history }, { signal }) => this.alone(signal, async (s) => (await this.sessions.take(id, this.wear(request.adapters))).set(this.chatTokens(request, history), { signal: s })),
+    sessionTokens: async (id) => this.sessions.tokens(id),
+    sessionSave: (id, { signal }) => this.alone(signal, async (s) => {
+      const snapshot = await this.save(id, s);
+      return new Moved(snapshot, [snapshot.buffer]);
+    }),
+    sessionRestore: ({ id, snapshot }, { signal }) => this.alone(signal, () => this.restore(id, snapshot)),
+    sessionFork: ({ from, to }, { signal }) => this.alone(signal, async (s) => (this.sessions.tokens(from).length ? this.restore(to, await this.save(from, s)) : 0)),
+    sessionTruncate: ({ id, n }, { signal }) => this.alone(signal, async () => this.sessions.truncate(id, n)),
+    sessionClose: (id, { signal }) => this.alone(signal, async () => this.sessions.close(id)),
+    bench: (options, { signal, progress }) => this.alone(signal, (s) => this.bench(options, s, progress)),
+    dispose: () => this.dispose(),
+  };
+
+  readonly streams: Streams<EngineStreams> = {
+    chat: (request, { signal }) => this.chat(request, signal),
+    complete: (request, { signal }) => this.complete(request, signal),
+  };
+
+  private async bench(options: BenchOptions, signal: AbortSignal, progress: (p: BenchProgress) => void): Promise<BenchResult> {
+    this.wear(undefined);
+    const conversation = await this.sessions.open();
+    try {
+      return await bench(this.model, this.name, conversation, options, signal, progress);
+    } finally {
+      conversation.close();
+    }
+  }
+
+  async dispose(): Promise<void> {
+    if (this.end.signal.aborted) return;
+    this.end.abort();
+    this.queue.clear(disposed());
+    await this.running?.return(); // a reader that stopped asking would hold the turn for ever
+    const leave = await this.queue.enter();
+    this.sessions.closeAll();
+    this.model.close();
+    for (const source of this.sources) source.close();
+    leave();
+  }
+}
+
+/** The calls of an engine: at first only `load`, which brings the others. */
+export function engineCalls(): { calls: Partial<Handlers<EngineCalls>>; streams: Partial<Streams<EngineStreams>> } {
+  const streams: Partial<Streams<EngineStreams>> = {};
+  const calls: Partial<Handlers<EngineCalls>> = {
+    load: async (params, context) => {
+      delete calls.load;
+      const { engine, about } = await LocalEngine.load(params, context);
+      Object.assign(calls, engine.calls);
+      Object.assign(streams, engine.streams);
+      return about;
+    },
+  };
+  return { calls, streams };
+}
