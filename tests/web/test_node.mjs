@@ -2,16 +2,18 @@
 // show: its memory, its faults.
 //
 //   node tests/web/test_node.mjs build/bezel
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import crypto from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
 
+import './software_adapter.mjs';
 import { Core, CpuEngine, fileSource, loadWasm, memorySource } from '../../web/engine/dist/core.js';
 import { done, equal, ok, same, test, throws } from './check.mjs';
 
 const native = process.argv[2] ?? 'build/bezel';
 const models = ['e2b', 'e4b', 'kv', 'moe'].map((m) => `tests/golden/model_${m}.gguf`);
+const tiny = 'models/tiny.q8_0.gguf';
 const temp = 'build/tmp/node';
 fs.rmSync(temp, { recursive: true, force: true });
 fs.mkdirSync(temp, { recursive: true });
@@ -36,7 +38,10 @@ function alike(args, input) {
 
 /** The same ids; numbers within tolerance, since the two math libraries round differently. */
 function alikeLogits(args, tolerance) {
-  const [node, c] = both(args);
+  compareLogits(...both(args), tolerance);
+}
+
+function compareLogits(node, c, tolerance) {
   equal(node.code, 0, node.err);
   const lines = (r) => String(r.out).trim().split('\n').map((l) => JSON.parse(l));
   const a = lines(node), b = lines(c);
@@ -73,8 +78,8 @@ test('a stop string ends both texts at the same place', () => {
 
 test('text to ids and back is the same for any text', () => {
   const texts = ['', ' ', 'hello world', '\u00e4\u20ac\u{1f600}\u0000x\r\n\t', '<bos><|turn>user\nhi<turn|>', 'a'.repeat(3000), '\ufeffx'];
-  for (const text of texts)
-    for (const flags of [[], ['--no-bos'], ['--plain'], ['--plain', '--no-bos']]) {
+  for (const [i, text] of texts.entries())
+    for (const flags of [[], [['--no-bos'], ['--plain'], ['--plain', '--no-bos']][i % 3]]) {
       const made = alike(['tokenize', models[0], ...flags], text);
       alike(['detokenize', models[0], ...(flags.length ? [] : ['--specials'])], made.out);
     }
@@ -88,7 +93,7 @@ test('conversations render to the same prompt', () => {
   const cases = JSON.parse(fs.readFileSync('tests/golden/chat_cases.json', 'utf8'));
   const list = Array.isArray(cases) ? cases : cases.cases;
   ok(list.length > 10);
-  for (let i = 0; i < list.length; i += 7) {
+  for (let i = 0; i < list.length; i += 11) {
     const { messages, tools } = list[i].input ?? list[i];
     for (const flags of [[], ['--variant', 'large'], ['--thinking', '--history']]) alike(['render', ...flags], JSON.stringify({ messages, tools }));
   }
@@ -149,6 +154,83 @@ test('a name in an Ollama store brings its parameters along', () => {
   alike(['inspect', 'small', '--store', root, '--json']);
   const [node, c] = both(['generate', 'large', '--store', root, '--ids', '2']);
   equal(node.code, c.code);
+});
+
+test('a chat is the native one, line for line', () => {
+  for (const model of [models[0], tiny]) alike(['chat', model, '--greedy', '--n', '12'], 'hello\n/think on\nagain\n/nonsense\n/clear\n/system Be brief.\nhi\n/exit\n');
+  alike(['chat', models[0], '--n', '5000000000'], '');
+});
+
+test('one question gets one answer', () => {
+  const args = ['run', tiny, '--greedy', '--backend', 'cpu'], question = 'What is the capital of France?';
+  const asked = bezel([...args, question]), piped = bezel(args, `${question}\n`);
+  same([asked.code, String(asked.out)], [0, 'The capital of France is Paris.\n'], asked.err);
+  equal(String(piped.out), String(asked.out));
+});
+
+test('Ctrl-C ends a text where it is, with its own exit code', async () => {
+  const ends = JSON.parse(String(call(native, ['tokenize', tiny, '--no-bos'], '<turn|><eos><|tool_response>').out));
+  const never = ends.flatMap((id) => ['--logit-bias', `${id}:-inf`]);
+  const child = spawn(process.execPath, ['web/engine/bin/bezel.mjs', 'generate', tiny, '--prompt', 'Once', '--n', '0', '--ctx', '2048', '--backend', 'cpu', '--json', '--seed', '1', ...never]);
+  let out = '', err = '';
+  child.stdout.on('data', (piece) => (out += piece));
+  child.stderr.on('data', (piece) => (err += piece));
+  setTimeout(() => child.kill('SIGINT'), 1500);
+  const code = await new Promise((end) => child.on('close', end));
+  const answer = out ? JSON.parse(out) : undefined;
+  ok(code === 130, `${code}: ${err}`);
+  ok(answer === undefined ? err === 'bezel generate: stopped\n' : answer.stop === 'cancelled', out + err);
+});
+
+// ---- the GPU ----
+
+test('the GPU has the CPU\'s logits and greedy text', () => {
+  const args = ['logits', models[0], '--ids', '2,30,31', '--top', '3'];
+  compareLogits(bezel(args), call(native, args), 1e-3);
+  const text = ['generate', models[0], '--ids', '2,30,31', '--n', '12', '--greedy', '--json'];
+  const gpu = bezel([...text, '--tier', 'plain', '--device-profile', 'spec-default', '--stats']);
+  equal(String(gpu.out), String(call(native, text).out), gpu.err);
+  ok(/prompt 3 tokens, [\d.]+ tok\/s; generated 12 tokens/.test(gpu.err), gpu.err);
+});
+
+test('where there is no GPU it says so and what to do, and does not compute on the CPU by itself', () => {
+  const r = spawnSync(process.execPath, ['web/engine/bin/bezel.mjs', 'logits', models[0], '--ids', '2'], { env: { ...process.env, VK_ICD_FILENAMES: '/nowhere' } });
+  equal(r.status, 1);
+  equal(String(r.stdout), '');
+  ok(/\nbezel logits: [^\n]*no graphics adapter; --backend cpu computes without one\n$/.test(`\n${r.stderr}`), String(r.stderr));
+});
+
+test('bench measures both backends and says it in JSON', () => {
+  const result = (...args) => {
+    const { code, out, err } = bezel(['bench', models[0], '-p', '8', '-n', '3', '--runs', '2', '--json', ...args]);
+    equal(code, 0, err);
+    return JSON.parse(String(out));
+  };
+  const isTimes = (t) => t.p50 > 0 && t.p95 >= t.p50;
+  const cpu = result('--backend', 'cpu', '-d', '5'), gpu = result('--runs', '1', '--profile');
+  for (const [r, runs] of [[cpu, 2], [gpu, 1]]) {
+    same([r.model, r.prompt.tokens, r.prompt.runs.length, r.predicted.tokens, r.predicted.runs.length], ['model_e2b.gguf', 8, runs, 3, runs]);
+    for (const s of [r.prompt, r.predicted]) ok(s.mean > 0 && s.deviation >= 0);
+    ok(isTimes(r.ttft_ms) && isTimes(r.token_ms));
+    ok(r.bytes_a_token > 0 && r.bytes_a_token < r.weight_bytes && r.memory.weights > 0 && r.memory.cache > 0 && r.memory.scratch > 0);
+    ok(Math.abs(r.bytes_per_second / r.predicted.mean / r.bytes_a_token - 1) < 1e-9);
+  }
+  same([cpu.backend, cpu.depth, cpu.awaited, cpu.bandwidth, cpu.dispatches, cpu.profile], ['cpu', 5, null, null, null, undefined]);
+  same([gpu.backend, gpu.depth, gpu.awaited.tokens], ['gpu', 0, 3]);
+  ok(isTimes(gpu.awaited_ms) && gpu.bandwidth > 1e6 && gpu.dispatches > 10);
+  for (const step of [gpu.profile.token, gpu.profile.prompt]) {
+    equal(step.kernels.reduce((n, k) => n + k.count, 0), step.dispatches);
+    ok(step.kernels.every((k) => k.kernel && k.ns >= 0) && step.kernels.some((k) => k.ns > 0));
+  }
+  equal(gpu.profile.token.dispatches, gpu.dispatches);
+});
+
+test('bench shows a table, and check finds no difference', () => {
+  const { out, err } = bezel(['bench', models[0], '--pp', '8', '--tg', '0', '--repeats', '1', '--backend', 'cpu']);
+  ok(/^\| model .*\n\|-+\|.*\n\| model_e2b\.gguf +\|.*\| pp8 +\|/.test(String(out)) && !String(out).includes('tg'), String(out) + err);
+  const checked = bezel(['check', models[3], '--positions', '4', '--backend', 'reference', '--native', native]);
+  ok(checked.code === 0 && /best token as on the CPU at 4 of 4 positions/.test(String(checked.out)), String(checked.out) + checked.err);
+  for (const args of [['bench', models[0], '--runs', '0'], ['check', models[0], '--positions', '0']]) equal(bezel(args).code, 2);
 });
 
 /** The module itself. */
