@@ -237,6 +237,7 @@ enum bz_status engine_add_adapter(bz_engine *e, struct adapter *adapter, float s
         lora_attach(&e->adapters[at].attached, adapter, scale, &e->model, &e->backend, err);
     if (st) return st;
     e->adapters[at].used = true;
+    e->adapted++;
     *id = (int)at;
     return BZ_OK;
 }
@@ -253,6 +254,7 @@ enum bz_status bz_adapter_scale(bz_engine *e, int id, float scale, struct bz_err
     struct engine_adapter *a = find_adapter(e, id, err);
     if (!a) return BZ_ERR_NOT_FOUND;
     lora_set_scale(&a->attached, scale);
+    e->adapted++;
     return BZ_OK;
 }
 
@@ -262,5 +264,6 @@ enum bz_status bz_adapter_remove(bz_engine *e, int id, struct bz_err *err)
     if (!a) return BZ_ERR_NOT_FOUND;
     lora_detach(&a->attached, &e->backend);
     a->used = false;
+    e->adapted++;
     return BZ_OK;
 }

@@ -24,6 +24,7 @@ struct bz_engine {
     bool has_model;
     struct engine_adapter *adapters; /* an id is an index; removed ones leave a gap */
     size_t n_adapters;
+    uint32_t adapted; /* counts the changes of adapters */
     enum bz_chat_variant variant;
     /* From the store's manifest, NUL-ended: */
     char *system;   /* or NULL */
@@ -49,6 +50,7 @@ struct bz_session {
     int32_t *tokens; /* kv.n_ctx; the first kv.n_past are in the cache */
     float *logits;   /* n_vocab: of the last token fed */
     bool has_logits;
+    uint32_t adapted; /* the engine's count when the cache was begun */
     uint32_t n_batch;
     bool (*on_batch)(void *ctx, uint32_t done, uint32_t total);
     void *on_batch_ctx;
@@ -66,6 +68,9 @@ enum bz_status session_keep(struct bz_session *s, const int32_t *ids, size_t n, 
 
 /* The cache holds n more positions, and these are their tokens. */
 void session_took(struct bz_session *s, const int32_t *ids, uint32_t n);
+
+/* bz_session_restore for a snapshot that need not lie in memory. */
+enum bz_status session_restore(struct bz_session *s, const struct source *snap, struct bz_err *err);
 
 /* Zeros become neutral values; what makes no sense is an error. */
 enum bz_status sampling_check(struct bz_sampling *p, struct bz_err *err);

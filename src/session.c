@@ -100,6 +100,7 @@ enum bz_status session_check_ids(const struct bz_session *s, const int32_t *ids,
 
 void session_took(struct bz_session *s, const int32_t *ids, uint32_t n)
 {
+    if (s->kv.n_past == 0) s->adapted = s->engine->adapted;
     memcpy(s->tokens + s->kv.n_past, ids, n * sizeof *ids);
     kv_advance(&s->kv, n);
 }
@@ -179,7 +180,8 @@ enum bz_status session_keep(struct bz_session *s, const int32_t *ids, size_t n, 
     enum bz_status st = check_ids(s, ids, n, 0, err);
     if (st) return st;
     size_t same = 0;
-    while (same < n && same < s->kv.n_past && ids[same] == s->tokens[same]) same++;
+    bool current = s->adapted == s->engine->adapted; /* else the cache is of other weights */
+    while (current && same < n && same < s->kv.n_past && ids[same] == s->tokens[same]) same++;
     if (same == n && same == s->kv.n_past && s->has_logits) {
         *kept = (uint32_t)n;
         return BZ_OK;
@@ -236,12 +238,25 @@ enum bz_status bz_session_save(bz_session *s, void **data, size_t *n_bytes, stru
     return BZ_OK;
 }
 
-enum bz_status bz_session_restore(bz_session *s, const void *data, size_t n_bytes,
-                                  struct bz_err *err)
+enum bz_status session_restore(struct bz_session *s, const struct source *snap, struct bz_err *err)
 {
     struct run r = { .be = &s->engine->backend };
     s->has_logits = false;
-    enum bz_status st = kv_restore(&r, &s->kv, s->engine->model.fingerprint,
-                                   (struct str) { data, n_bytes }, s->tokens, err);
+    s->adapted = s->engine->adapted;
+    return kv_restore(&r, &s->kv, s->engine->model.fingerprint, snap, s->tokens, err);
+}
+
+enum bz_status bz_session_restore(bz_session *s, const void *data, size_t n_bytes,
+                                  struct bz_err *err)
+{
+    struct source snap;
+    enum bz_status st = source_open_memory(&snap, "session snapshot", data, n_bytes, err);
+    if (st) {
+        kv_truncate(&s->kv, 0);
+        s->has_logits = false;
+        return st;
+    }
+    st = session_restore(s, &snap, err);
+    source_close(&snap);
     return st;
 }

@@ -129,49 +129,67 @@ uint32_t kv_truncate(struct kv_cache *kv, uint32_t n)
  * All little-endian. k and v are f32 where width is 4 and f16 where it is 2. `first` is the oldest position
  * that the layer's ring still held.
  */
-enum { SNAPSHOT_VERSION = 2, HEAD_BYTES = 4 + 4 + 64 + 4 + 4 + 4, WIDTH_AT = 80 };
+enum {
+    SNAPSHOT_VERSION = 2,
+    HEAD_BYTES = 4 + 4 + 64 + 4 + 4 + 4,
+    WINDOW_BYTES = 256 << 10, /* of a snapshot in memory while it is read */
+};
 
-static void put_u32(struct buf *b, uint32_t v)
-{
-    buf_put(b, &v, 4);
-}
-
-/* Rows [first, end) of positions, in order, to or from a flat buffer: at most two runs of the ring. */
-typedef void (*move_fn)(struct run *r, struct tensor *t, uint32_t row, void *flat, uint32_t n);
-
-static void move_rows(struct run *r, struct tensor *t, uint32_t first, uint32_t end, uint8_t *flat,
-                      move_fn move)
+/* Rows of positions [first, end), in order: at most two runs of the ring. */
+static void walk_rows(const struct tensor *t, uint32_t first, uint32_t end, kv_section_fn fn,
+                      void *ctx)
 {
     while (first < end) {
-        uint32_t row = first % t->rows;
-        uint32_t n = t->rows - row < end - first ? t->rows - row : end - first;
-        move(r, t, row, flat, n);
-        flat += (size_t)n * t->cols * tensor_width(t);
+        struct kv_section s = { .rows_of = t, .row = first % t->rows };
+        uint32_t n = t->rows - s.row < end - first ? t->rows - s.row : end - first;
+        s.n = n;
+        fn(ctx, &s);
         first += n;
     }
 }
 
-static void move_out(struct run *r, struct tensor *t, uint32_t row, void *flat, uint32_t n)
+void kv_walk(const struct kv_cache *kv, const char *fingerprint, const int32_t *tokens,
+             kv_section_fn fn, void *ctx)
 {
-    op_read(r, t, row, flat, n);
+    char head[HEAD_BYTES] = "BZKV";
+    uint32_t version = SNAPSHOT_VERSION, width = kv->half ? 2 : 4;
+    memcpy(head + 4, &version, 4);
+    memcpy(head + 8, fingerprint, 64);
+    memcpy(head + 72, &kv->n_past, 4);
+    memcpy(head + 76, &kv->config->n_own, 4);
+    memcpy(head + 80, &width, 4);
+    fn(ctx, &(struct kv_section) { .bytes = head, .n = sizeof head });
+    fn(ctx, &(struct kv_section) { .bytes = tokens, .n = (size_t)kv->n_past * sizeof *tokens });
+    for (uint32_t il = 0; il < kv->config->n_own; il++) {
+        const struct kv *l = &kv->layers[il];
+        uint32_t first = kv->config->layers[il].swa ? kv->oldest : 0;
+        uint32_t layer[] = { first, l->k.cols };
+        fn(ctx, &(struct kv_section) { .bytes = layer, .n = sizeof layer });
+        walk_rows(&l->k, first, kv->n_past, fn, ctx);
+        walk_rows(&l->v, first, kv->n_past, fn, ctx);
+    }
 }
 
-static void move_in(struct run *r, struct tensor *t, uint32_t row, void *flat, uint32_t n)
-{
-    op_write(r, t, row, flat, n);
-}
+struct saving {
+    struct run *r;
+    struct buf *out;
+};
 
-/* Append the live rows of one tensor. */
-static void put_rows(struct run *r, struct buf *out, struct tensor *t, uint32_t first, uint32_t end)
+static void save_section(void *ctx, const struct kv_section *s)
 {
-    size_t n_bytes = (size_t)(end - first) * t->cols * tensor_width(t);
-    uint8_t *flat = mem_alloc(n_bytes, 1);
-    if (!flat) {
-        out->failed = true;
+    struct saving *to = ctx;
+    if (s->bytes) {
+        buf_put(to->out, s->bytes, s->n);
         return;
     }
-    move_rows(r, t, first, end, flat, move_out);
-    buf_put(out, flat, n_bytes);
+    size_t n_bytes = s->n * s->rows_of->cols * tensor_width(s->rows_of);
+    uint8_t *flat = mem_alloc(n_bytes, 1);
+    if (!flat) {
+        to->out->failed = true;
+        return;
+    }
+    op_read(to->r, s->rows_of, s->row, flat, (uint32_t)s->n);
+    buf_put(to->out, flat, n_bytes);
     mem_free(flat);
 }
 
@@ -179,23 +197,10 @@ void kv_save(struct run *r, const struct kv_cache *kv, const char *fingerprint,
              const int32_t *tokens, struct buf *out)
 {
     size_t start = out->n;
-    buf_puts(out, "BZKV");
-    put_u32(out, SNAPSHOT_VERSION);
-    buf_put(out, fingerprint, 64);
-    put_u32(out, kv->n_past);
-    put_u32(out, kv->config->n_own);
-    put_u32(out, kv->half ? 2 : 4);
-    buf_put(out, tokens, (size_t)kv->n_past * sizeof *tokens);
-    for (uint32_t il = 0; il < kv->config->n_own; il++) {
-        struct kv *l = &kv->layers[il];
-        uint32_t first = kv->config->layers[il].swa ? kv->oldest : 0;
-        put_u32(out, first);
-        put_u32(out, l->k.cols);
-        put_rows(r, out, &l->k, first, kv->n_past);
-        put_rows(r, out, &l->v, first, kv->n_past);
-    }
+    struct saving to = { r, out };
+    kv_walk(kv, fingerprint, tokens, save_section, &to);
     struct sha256 s;
-    uint8_t digest[32];
+    uint8_t digest[KV_DIGEST];
     if (out->failed) return;
     sha256_init(&s);
     sha256_feed(&s, out->data + start, out->n - start);
@@ -203,45 +208,82 @@ void kv_save(struct run *r, const struct kv_cache *kv, const char *fingerprint,
     buf_put(out, digest, sizeof digest);
 }
 
-/* Everything but the layers' rows. Returns the bytes used in *at. */
-static enum bz_status check_head(const struct kv_cache *kv, const char *fingerprint,
-                                 struct str snap, uint32_t *n_past, size_t *at, struct bz_err *err)
+enum bz_status kv_digest(const struct source *snap, uint64_t n, uint8_t digest[KV_DIGEST],
+                         struct bz_err *err)
 {
-    if (snap.n < HEAD_BYTES + 32 || memcmp(snap.p, "BZKV", 4) != 0)
+    uint8_t *window = mem_alloc(WINDOW_BYTES, 1);
+    if (!window) return fail_memory(err, WINDOW_BYTES);
+    struct sha256 s;
+    enum bz_status st = BZ_OK;
+    sha256_init(&s);
+    for (uint64_t at = 0; at < n && st == BZ_OK;) {
+        size_t part = n - at < WINDOW_BYTES ? (size_t)(n - at) : WINDOW_BYTES;
+        st = source_read(snap, at, window, part, err);
+        if (st == BZ_OK) sha256_feed(&s, window, part);
+        at += part;
+    }
+    sha256_end(&s, digest);
+    mem_free(window);
+    return st;
+}
+
+static enum bz_status check_digest(const struct source *snap, struct bz_err *err)
+{
+    uint8_t want[KV_DIGEST], is[KV_DIGEST];
+    enum bz_status st = source_read(snap, snap->size - KV_DIGEST, want, sizeof want, err);
+    if (st == BZ_OK) st = kv_digest(snap, snap->size - KV_DIGEST, is, err);
+    if (st || memcmp(want, is, sizeof want) == 0) return st;
+    return fail(err, BZ_ERR_FORMAT, "the session snapshot is damaged: its checksum does not match");
+}
+
+/* A snapshot while it is read. */
+struct reading {
+    const struct source *snap;
+    uint32_t n_past;
+    uint32_t width; /* bytes of a number */
+    uint64_t at;    /* where the next layer begins */
+};
+
+/* Everything but the layers' rows. */
+static enum bz_status get_head(const struct kv_cache *kv, const char *fingerprint,
+                               struct reading *in, int32_t *tokens, struct bz_err *err)
+{
+    const struct source *snap = in->snap;
+    char head[HEAD_BYTES] = { 0 };
+    enum bz_status st = BZ_OK;
+    bool whole = snap->size >= HEAD_BYTES + KV_DIGEST;
+    if (whole) st = source_read(snap, 0, head, sizeof head, err);
+    if (st) return st;
+    if (!whole || memcmp(head, "BZKV", 4) != 0)
         return fail(err, BZ_ERR_FORMAT, "this is not a Bezel session snapshot");
-    uint32_t version = load_u32(snap.p + 4), n_own = load_u32(snap.p + 76);
+    uint32_t version = load_u32(head + 4), n_own = load_u32(head + 76);
     if (version != SNAPSHOT_VERSION)
         return fail(err, BZ_ERR_UNSUPPORTED,
                     "session snapshot version %u; this build reads version %d", version,
                     SNAPSHOT_VERSION);
-    struct sha256 s;
-    uint8_t digest[32];
-    sha256_init(&s);
-    sha256_feed(&s, snap.p, snap.n - 32);
-    sha256_end(&s, digest);
-    if (memcmp(digest, snap.p + snap.n - 32, 32) != 0)
-        return fail(err, BZ_ERR_FORMAT,
-                    "the session snapshot is damaged: its checksum does not match");
-    if (memcmp(snap.p + 8, fingerprint, 64) != 0 || n_own != kv->config->n_own)
+    st = check_digest(snap, err);
+    if (st) return st;
+    if (memcmp(head + 8, fingerprint, 64) != 0 || n_own != kv->config->n_own)
         return fail(err, BZ_ERR_FORMAT, "the session snapshot belongs to another model");
-    if (load_u32(snap.p + WIDTH_AT) != 2 && load_u32(snap.p + WIDTH_AT) != 4)
+    in->width = load_u32(head + 80);
+    if (in->width != 2 && in->width != 4)
         return fail(err, BZ_ERR_FORMAT, "the session snapshot's numbers have %u bytes, not 2 or 4",
-                    load_u32(snap.p + WIDTH_AT));
-    *n_past = load_u32(snap.p + 72);
-    if (*n_past > kv->n_ctx)
+                    in->width);
+    in->n_past = load_u32(head + 72);
+    if (in->n_past > kv->n_ctx)
         return fail(err, BZ_ERR_LIMIT,
-                    "the session snapshot holds %u tokens; this session has room for %u", *n_past,
-                    kv->n_ctx);
-    *at = HEAD_BYTES + (size_t)*n_past * sizeof(int32_t);
-    if (*at > snap.n - 32) return fail(err, BZ_ERR_FORMAT, "the session snapshot is cut short");
-    for (uint32_t i = 0; i < *n_past; i++) {
-        uint32_t id = load_u32(snap.p + HEAD_BYTES + (size_t)i * 4);
-        if (id >= kv->config->n_vocab)
-            return fail(err, BZ_ERR_FORMAT,
-                        "the session snapshot holds token %u; this vocabulary ends at %u", id,
-                        kv->config->n_vocab - 1);
-    }
-    return BZ_OK;
+                    "the session snapshot holds %u tokens; this session has room for %u",
+                    in->n_past, kv->n_ctx);
+    in->at = HEAD_BYTES + (uint64_t)in->n_past * sizeof *tokens;
+    if (in->at > snap->size - KV_DIGEST)
+        return fail(err, BZ_ERR_FORMAT, "the session snapshot is cut short");
+    st = source_read(snap, HEAD_BYTES, tokens, (size_t)in->n_past * sizeof *tokens, err);
+    for (uint32_t i = 0; st == BZ_OK && i < in->n_past; i++)
+        if ((uint32_t)tokens[i] >= kv->config->n_vocab)
+            st = fail(err, BZ_ERR_FORMAT,
+                      "the session snapshot holds token %u; this vocabulary ends at %u",
+                      (uint32_t)tokens[i], kv->config->n_vocab - 1);
+    return st;
 }
 
 /* n numbers of `width` bytes as the tensor wants them. */
@@ -253,61 +295,71 @@ static void convert(const struct tensor *t, void *to, const void *from, size_t n
     else f16->decode(from, to, n);
 }
 
-/* One tensor's rows of positions [first, end); those before `keep` do not fit its ring. */
-static void get_rows(struct run *r, struct tensor *t, const char *bytes, uint32_t width,
-                     uint32_t first, uint32_t keep, uint32_t end)
+/* One tensor's rows of positions [keep, n_past), which lie at `at`, a window at a time. */
+static enum bz_status get_rows(struct run *r, struct tensor *t, const struct reading *in,
+                               uint64_t at, uint32_t keep, struct bz_err *err)
 {
-    size_t n = (size_t)(end - keep) * t->cols;
-    uint8_t *flat = mem_alloc(n, tensor_width(t));
-    if (!flat) {
-        run_fail(r, BZ_ERR_MEMORY, "not enough memory to restore a session");
-        return;
+    size_t row_bytes = (size_t)t->cols * in->width;
+    uint32_t most = row_bytes < WINDOW_BYTES ? (uint32_t)(WINDOW_BYTES / row_bytes) : 1;
+    uint8_t *window = mem_alloc(most, row_bytes + t->cols * tensor_width(t));
+    if (!window) return fail_memory(err, most * row_bytes);
+    uint8_t *flat = window + most * row_bytes;
+    enum bz_status st = BZ_OK;
+    while (keep < in->n_past && st == BZ_OK) {
+        uint32_t row = keep % t->rows, n = in->n_past - keep < most ? in->n_past - keep : most;
+        if (n > t->rows - row) n = t->rows - row;
+        st = source_read(in->snap, at, window, n * row_bytes, err);
+        convert(t, flat, window, (size_t)n * t->cols, in->width);
+        if (st == BZ_OK) op_write(r, t, row, flat, n);
+        keep += n;
+        at += n * row_bytes;
     }
-    convert(t, flat, bytes + (size_t)(keep - first) * t->cols * width, n, width);
-    move_rows(r, t, keep, end, flat, move_in);
-    mem_free(flat);
+    mem_free(window);
+    return st;
 }
 
-static enum bz_status get_layer(struct run *r, struct kv_cache *kv, uint32_t il, struct str snap,
-                                uint32_t n_past, size_t *at, struct bz_err *err)
+static enum bz_status get_layer(struct run *r, struct kv_cache *kv, uint32_t il, struct reading *in,
+                                struct bz_err *err)
 {
     struct kv *l = &kv->layers[il];
-    size_t left = snap.n - 32 - *at;
-    uint32_t width = load_u32(snap.p + WIDTH_AT);
-    if (left < 8) return fail(err, BZ_ERR_FORMAT, "the session snapshot is cut short");
-    uint32_t first = load_u32(snap.p + *at), cols = load_u32(snap.p + *at + 4);
-    left -= 8;
-    *at += 8;
+    char head[8];
+    uint64_t left = in->snap->size - KV_DIGEST - in->at;
+    if (left < sizeof head) return fail(err, BZ_ERR_FORMAT, "the session snapshot is cut short");
+    enum bz_status st = source_read(in->snap, in->at, head, sizeof head, err);
+    if (st) return st;
+    uint32_t first = load_u32(head), cols = load_u32(head + 4);
+    left -= sizeof head;
+    in->at += sizeof head;
     bool swa = kv->config->layers[il].swa;
-    if (cols != l->k.cols || first > (swa ? window_start(kv->config, n_past) : 0))
+    if (cols != l->k.cols || first > (swa ? window_start(kv->config, in->n_past) : 0))
         return fail(err, BZ_ERR_FORMAT, "the session snapshot's layer %u does not fit this model",
                     il);
-    uint64_t n_bytes = (uint64_t)(n_past - first) * cols * width;
+    uint64_t row_bytes = (uint64_t)cols * in->width, n_bytes = (in->n_past - first) * row_bytes;
     if (n_bytes * 2 > left) return fail(err, BZ_ERR_FORMAT, "the session snapshot is cut short");
-    uint32_t keep = n_past - first > l->k.rows ? n_past - l->k.rows : first;
-    get_rows(r, &l->k, snap.p + *at, width, first, keep, n_past);
-    get_rows(r, &l->v, snap.p + *at + n_bytes, width, first, keep, n_past);
+    uint32_t keep = in->n_past - first > l->k.rows ? in->n_past - l->k.rows : first;
+    uint64_t skip = (keep - first) * row_bytes; /* rows that do not fit the ring */
+    st = get_rows(r, &l->k, in, in->at + skip, keep, err);
+    if (st == BZ_OK) st = get_rows(r, &l->v, in, in->at + n_bytes + skip, keep, err);
     if (swa && keep > kv->oldest) kv->oldest = keep;
-    *at += (size_t)n_bytes * 2;
+    in->at += n_bytes * 2;
+    if (st) return st;
     return r->status ? fail(err, r->status, "%s", r->err.text) : BZ_OK;
 }
 
 enum bz_status kv_restore(struct run *r, struct kv_cache *kv, const char *fingerprint,
-                          struct str snap, int32_t *tokens, struct bz_err *err)
+                          const struct source *snap, int32_t *tokens, struct bz_err *err)
 {
-    uint32_t n_past = 0;
-    size_t at = 0;
+    struct reading in = { .snap = snap };
     kv_truncate(kv, 0);
-    enum bz_status st = check_head(kv, fingerprint, snap, &n_past, &at, err);
+    enum bz_status st = get_head(kv, fingerprint, &in, tokens, err);
     for (uint32_t il = 0; st == BZ_OK && il < kv->config->n_own; il++)
-        st = get_layer(r, kv, il, snap, n_past, &at, err);
-    if (st == BZ_OK && at != snap.n - 32)
+        st = get_layer(r, kv, il, &in, err);
+    if (st == BZ_OK && in.at != snap->size - KV_DIGEST)
         st = fail(err, BZ_ERR_FORMAT, "the session snapshot has bytes to spare");
     if (st) {
         kv->oldest = 0;
         return st;
     }
-    memcpy(tokens, snap.p + HEAD_BYTES, (size_t)n_past * sizeof *tokens);
-    kv->n_past = n_past;
+    kv->n_past = in.n_past;
     return BZ_OK;
 }

@@ -51,10 +51,26 @@ uint32_t kv_truncate(struct kv_cache *kv, uint32_t n);
 void kv_save(struct run *r, const struct kv_cache *kv, const char *fingerprint,
              const int32_t *tokens, struct buf *out);
 
-/* The reverse. The snapshot may come from a session of another context size, if it fits, and of the other
- * type: halves become f32 without loss, f32 is rounded to halves as if it were written now. Fills the cache
- * and tokens (room for n_ctx). On failure the cache is empty. */
+/* The same for whoever must fetch the rows himself: everything but the checksum, section by section. */
+struct kv_section {
+    const void *bytes;            /* n of them, as they are; or NULL: */
+    const struct tensor *rows_of; /* n rows from `row` on */
+    uint32_t row;
+    size_t n;
+};
+typedef void (*kv_section_fn)(void *ctx, const struct kv_section *s);
+void kv_walk(const struct kv_cache *kv, const char *fingerprint, const int32_t *tokens,
+             kv_section_fn fn, void *ctx);
+
+/* The checksum of a snapshot's first n bytes. */
+enum { KV_DIGEST = 32 };
+enum bz_status kv_digest(const struct source *snap, uint64_t n, uint8_t digest[KV_DIGEST],
+                         struct bz_err *err);
+
+/* The reverse, in windows. The snapshot may come from a session of another context size, if it fits, and of
+ * the other type: halves become f32 without loss, f32 is rounded to halves as if it were written now. Fills
+ * the cache and tokens (room for n_ctx). On failure the cache is empty. */
 enum bz_status kv_restore(struct run *r, struct kv_cache *kv, const char *fingerprint,
-                          struct str snapshot, int32_t *tokens, struct bz_err *err);
+                          const struct source *snap, int32_t *tokens, struct bz_err *err);
 
 #endif

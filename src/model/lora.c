@@ -30,11 +30,11 @@ static enum bz_status make_weight(struct weight *w, struct source *bytes, const 
     size_t n_bytes = (size_t)rows * cols * n_mat * sizeof *data;
     enum bz_status st = source_open_memory(bytes, name, data, n_bytes, err);
     if (st) return st;
-    struct weight made = {
+    *w = (struct weight) {
         .fmt = quant_find(QUANT_F32), .cols = cols, .rows = rows, .n_mat = n_mat, .src = bytes
     };
-    st = be->load(be->ctx, &made, err);
-    if (st == BZ_OK) *w = made;
+    st = be->load(be->ctx, w, err); /* in place: a backend may fetch the bytes later */
+    if (st) *w = (struct weight) { 0 };
     return st;
 }
 

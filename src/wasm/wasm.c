@@ -206,6 +206,12 @@ EXPORT(int32_t, bz_wasm_chat_render, const char *json, uint32_t n, uint32_t larg
 
 /* ---- adapters ---- */
 
+/* Counts the changes of adapters. */
+EXPORT(uint32_t, bz_wasm_adapted, const bz_engine *e)
+{
+    return e->adapted;
+}
+
 /* What wasm_open_adapter takes, and "scale". The adapter's number, or -1. */
 EXPORT(int32_t, bz_wasm_adapter_add, bz_engine *e, const char *text, uint32_t n)
 {

@@ -1,4 +1,5 @@
-/* wasm_session.c - exports: conversations on the CPU, and texts generated step by step. */
+/* wasm_session.c - exports: conversations, and texts generated step by step. What only the GPU has is in
+ * wasm_gpu_session.c. */
 #include "wasm/wasm.h"
 
 #include <math.h>
@@ -113,9 +114,17 @@ EXPORT(int32_t, bz_wasm_session_save, bz_session *s)
     return 0;
 }
 
-EXPORT(int32_t, bz_wasm_session_restore, bz_session *s, const void *data, uint32_t n)
+/* A snapshot of n bytes that the host can read as source number `source`. */
+EXPORT(int32_t, bz_wasm_session_restore, bz_session *s, uint32_t source, double n)
 {
-    return wasm_failed(bz_session_restore(s, data, n, &wasm_err)) ? -1 : 0;
+    struct source snap;
+    enum bz_status st =
+        host_source_open(&snap, source, "session snapshot", 16, (uint64_t)n, &wasm_err);
+    if (st == BZ_OK) {
+        st = session_restore(s, &snap, &wasm_err);
+        source_close(&snap);
+    }
+    return wasm_failed(st) ? -1 : 0;
 }
 
 /* ---- generating ---- */

@@ -68,9 +68,10 @@ for (const [name, plain] of [['e2b', false], ['kv', true], ['moe', true]]) {
       const want = JSON.parse(run('generate', model, '--ids', ids.join(','), '--n', '10', '--json', ...args)).ids;
       const got = [];
       session.truncate(0);
-      for await (const token of session.generate(ids, options)) if (got.push(token) === want.length) break;
+      await session.read(ids);
+      for await (const { id } of session.generate(options)) if (got.push(id) === want.length) break;
       same(got, want);
-      equal(session.length, N + want.length - 1, 'what was queued ahead is forgotten');
+      equal(session.length, N + want.length, 'what was queued ahead is forgotten');
     });
   }
   test(`${name}: closing leaves nothing on the device`, () => {
@@ -81,11 +82,14 @@ for (const [name, plain] of [['e2b', false], ['kv', true], ['moe', true]]) {
 }
 const question = '<bos><|turn>user\nWhat is the capital of France?<turn|>\n<|turn>model\n';
 test('the shipped model answers on the GPU', async () => {
-  const core = await Core.load(await loadWasm(), new Gpu(device));
+  const gpu = new Gpu(device), core = await Core.load(await loadWasm(), gpu);
   const engine = await GpuEngine.open(core, await fileSource('models/tiny.q8_0.gguf'));
-  const session = engine.session(), answer = [];
-  for await (const token of session.generate(engine.tokenize(question), { temperature: 0 })) if (answer.push(token) === 8) break;
-  ok(engine.detokenize(Int32Array.from(answer)).includes('Paris'), engine.detokenize(Int32Array.from(answer)));
+  const session = engine.session();
+  let answer = '';
+  await session.read(engine.tokenize(question));
+  for await (const { text } of session.generate({ temperature: 0, n_max: 8 })) answer += text;
+  ok(answer.includes('Paris'), answer);
+  gpu.close();
 });
 test('and in wasm on the CPU', async () => {
   const core = await Core.load(await loadWasm());

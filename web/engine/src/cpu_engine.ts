@@ -4,7 +4,7 @@
 // (snake_case), so that JSON goes through unchanged.
 
 import { BezelError, type Core, type EnginePtr, type GenerationPtr, type LogitsFn, type SessionPtr } from './wasm.js';
-import type { Source } from './source.js';
+import { memorySource, type Source } from './source.js';
 
 export interface Sampling {
   temperature: number;
@@ -120,6 +120,14 @@ export function inspect(core: Core, sources: readonly Source[], options: Inspect
   }
 }
 
+/** A GGUF adapter, or PEFT's weights together with the text of adapter_config.json, hung onto an engine. */
+export function addAdapter(core: Core, engine: EnginePtr, source: Source, options: { config?: string; scale?: number }): number {
+  return core.withSource(source, (id) => {
+    const json = JSON.stringify({ ...options, source: { id, name: source.name, size: source.size } });
+    return core.with(json, (p, n) => core.checkNumber(core.exports.bz_wasm_adapter_add(engine, p, n)));
+  });
+}
+
 export class CpuEngine {
   readonly info: Info;
   private p: EnginePtr;
@@ -169,13 +177,7 @@ export class CpuEngine {
 
   /** A GGUF adapter, or PEFT's weights together with the text of adapter_config.json. Read at once. */
   addAdapter(source: Source, options: { config?: string; scale?: number } = {}): number {
-    const id = this.core.addSource(source);
-    try {
-      const json = JSON.stringify({ ...options, source: { id, name: source.name, size: source.size } });
-      return this.core.with(json, (p, n) => this.core.checkNumber(this.core.exports.bz_wasm_adapter_add(this.ptr, p, n)));
-    } finally {
-      this.core.removeSource(id);
-    }
+    return addAdapter(this.core, this.ptr, source, options);
   }
 
   scaleAdapter(id: number, scale: number): void {
@@ -187,13 +189,13 @@ export class CpuEngine {
   }
 
   /** Bytes that such a session would take. */
-  sessionBytes(context = 0, batch = 0): number {
-    return this.core.exports.bz_wasm_session_bytes(this.ptr, context, batch);
+  sessionBytes(context = 0, batch = 0, cache: 'f32' | 'f16' = 'f32'): number {
+    return this.core.exports.bz_wasm_session_bytes(this.ptr, context, batch, +(cache === 'f16'));
   }
 
   /** A conversation of at most `context` tokens (0: 4096), whose prompts are read `batch` tokens at a time. */
-  session(context = 0, batch = 0): CpuSession {
-    return new CpuSession(this, this.core.check(this.core.exports.bz_wasm_session_open(this.ptr, context, batch)));
+  session(context = 0, batch = 0, cache: 'f32' | 'f16' = 'f32'): CpuSession {
+    return new CpuSession(this, this.core.check(this.core.exports.bz_wasm_session_open(this.ptr, context, batch, +(cache === 'f16'))));
   }
 }
 
@@ -258,7 +260,7 @@ export class CpuSession {
   }
 
   restore(data: Uint8Array): void {
-    this.core.with(data, (p, n) => this.core.checkNumber(this.core.exports.bz_wasm_session_restore(this.ptr, p, n)));
+    this.core.withSource(memorySource('session snapshot', data), (id) => this.core.checkNumber(this.core.exports.bz_wasm_session_restore(this.ptr, id, data.length)));
   }
 
   /** Draw one token from the last logits. */

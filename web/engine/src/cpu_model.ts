@@ -7,8 +7,8 @@ import { CpuEngine, type CpuSession, type Info, type OpenOptions, type Stop } fr
 import { Logprobs } from './logprobs.js';
 import type { AdapterOptions, Conversation, ConversationOptions, DeviceReport, Memory, Model, Piece } from './model.js';
 import type { Source } from './source.js';
-import { breathe, stopped } from './turns.js';
-import { BezelError, type Core } from './wasm.js';
+import { breathe, stopped, Turn } from './turns.js';
+import type { Core } from './wasm.js';
 
 const BATCH = 32; // tokens of a prompt that are read without a break
 
@@ -17,17 +17,20 @@ const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 export interface CpuModelOptions extends OpenOptions {
   /** Tokens of a conversation that does not say; 0: the core's choice. */
   context?: number;
+  /** How keys and values are kept. */
+  cache?: 'f32' | 'f16';
 }
 
 export class CpuModel implements Model {
   readonly device: DeviceReport = { backend: 'cpu', name: 'CPU (WebAssembly)', tier: 'cpu', limits: {}, selfTest: [] };
   private readonly open = new Set<CpuConversation>();
+  private closed = false;
 
-  private constructor(private readonly engine: CpuEngine, private readonly context: number) {}
+  private constructor(private readonly engine: CpuEngine, private readonly context: number, private readonly cache: 'f32' | 'f16') {}
 
   /** Several sources are the shards of one model; they stay the caller's, and must outlive the model. */
-  static async open(core: Core, sources: readonly Source[], { context = 0, ...options }: CpuModelOptions = {}): Promise<CpuModel> {
-    return new CpuModel(CpuEngine.open(core, sources, options), context);
+  static async open(core: Core, sources: readonly Source[], { context = 0, cache = 'f32', ...options }: CpuModelOptions = {}): Promise<CpuModel> {
+    return new CpuModel(CpuEngine.open(core, sources, options), context, cache);
   }
 
   get info(): Info {
@@ -38,7 +41,7 @@ export class CpuModel implements Model {
     const memory = { weights: this.info.weight_bytes, cache: 0, scratch: 0 };
     for (const { session } of this.open) {
       memory.cache += session.cacheBytes;
-      memory.scratch += this.engine.sessionBytes(session.context, BATCH) - session.cacheBytes;
+      memory.scratch += this.engine.sessionBytes(session.context, BATCH, this.cache) - session.cacheBytes;
     }
     return memory;
   }
@@ -64,22 +67,28 @@ export class CpuModel implements Model {
   }
 
   async conversation(context = this.context): Promise<Conversation> {
-    const made: CpuConversation = new CpuConversation(this.engine.session(context, BATCH), this.info.n_vocab, () => this.open.delete(made));
+    const made: CpuConversation = new CpuConversation(this.engine.session(context, BATCH, this.cache), this.info.n_vocab, () => {
+      this.open.delete(made);
+      if (this.closed) this.close();
+    });
     this.open.add(made);
     return made;
   }
 
+  /** The last conversation that is at something takes the rest along. */
   close(): void {
+    this.closed = true;
     for (const one of [...this.open]) one.close();
-    this.engine.close();
+    if (!this.open.size) this.engine.close();
   }
 }
 
 class CpuConversation implements Conversation {
   readonly context: number;
-  private busy = false;
+  private readonly turn = new Turn('this conversation is busy');
+  private closing = false;
 
-  constructor(readonly session: CpuSession, private readonly vocab: number, private readonly closed: () => void) {
+  constructor(readonly session: CpuSession, private readonly vocab: number, private readonly onClose: () => void) {
     this.context = session.context;
   }
 
@@ -91,18 +100,11 @@ class CpuConversation implements Conversation {
     return this.session.length;
   }
 
-  /** One thing at a time. */
-  private begin(): void {
-    if (this.busy) throw new BezelError('this conversation is busy', 'argument');
-    this.busy = true;
-  }
-
-  async set(ids: Int32Array, { signal, onProgress }: { signal?: AbortSignal; onProgress?: (done: number, total: number) => void } = {}): Promise<number> {
-    this.begin();
-    try {
+  set(ids: Int32Array, { signal, onProgress }: { signal?: AbortSignal; onProgress?: (done: number, total: number) => void } = {}): Promise<number> {
+    return this.turn.take(async () => {
       const kept = this.session.keep(ids);
       for (let at = kept; at < ids.length;) {
-        if (signal?.aborted) throw stopped(signal);
+        if (signal?.aborted || this.closing) throw stopped(signal);
         const end = Math.min(ids.length, at + BATCH);
         this.session.feed(ids.subarray(at, end), end === ids.length ? 1 : 0);
         at = end;
@@ -110,26 +112,20 @@ class CpuConversation implements Conversation {
         await breathe();
       }
       return kept;
-    } finally {
-      this.busy = false;
-    }
+    }, this.settle);
   }
 
-  async logits(ids: Int32Array, each: (position: number, row: Float32Array) => void): Promise<void> {
-    this.begin();
-    try {
-      this.session.feed(ids, ids.length, (position, row) => each(position, row));
-    } finally {
-      this.busy = false;
-    }
+  logits(ids: Int32Array, each: (position: number, row: Float32Array) => void): Promise<void> {
+    return this.turn.take(async () => this.session.feed(ids, ids.length, (position, row) => each(position, row)), this.settle);
   }
 
   async *generate({ signal, logprobs, ahead: _, ...options }: ConversationOptions = {}): AsyncGenerator<Piece, { stop: Stop }, void> {
-    this.begin();
+    const leave = this.turn.begin();
     const pieces = this.session.pieces(options);
     try {
+      await this.needLogits();
       for (;;) {
-        if (signal?.aborted) return { stop: 'cancelled' };
+        if (signal?.aborted || this.closing) return { stop: 'cancelled' };
         const before = logprobs === undefined ? undefined : this.session.logits;
         const next = pieces.next();
         if (next.done) return { stop: next.value.stop };
@@ -144,7 +140,18 @@ class CpuConversation implements Conversation {
       }
     } finally {
       pieces.return({ first: 0, count: 0, stop: 'cancelled' });
-      this.busy = false;
+      leave();
+      this.settle();
+    }
+  }
+
+  /** After a truncate, a restore or an end token the last token is read again. */
+  private async needLogits(): Promise<void> {
+    if (this.session.hasLogits || !this.session.length) return;
+    const all = this.session.tokens;
+    for (let at = this.session.truncate(all.length - 1); at < all.length; at += BATCH) {
+      this.session.feed(all.subarray(at, Math.min(all.length, at + BATCH)));
+      await breathe();
     }
   }
 
@@ -152,16 +159,23 @@ class CpuConversation implements Conversation {
     return this.session.truncate(n);
   }
 
-  async save(): Promise<Uint8Array> {
-    return this.session.save();
+  save(): Promise<Uint8Array> {
+    return this.turn.take(async () => this.session.save(), this.settle);
   }
 
-  async restore(snapshot: Uint8Array): Promise<void> {
-    this.session.restore(snapshot);
+  restore(snapshot: Uint8Array): Promise<void> {
+    return this.turn.take(async () => this.session.restore(snapshot), this.settle);
   }
 
+  /** What is under way stops first. */
   close(): void {
-    this.session.close();
-    this.closed();
+    this.closing = true;
+    if (!this.turn.busy) this.settle();
   }
+
+  private readonly settle = (): void => {
+    if (!this.closing) return;
+    this.session.close();
+    this.onClose();
+  };
 }

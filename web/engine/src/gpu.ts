@@ -61,6 +61,7 @@ class Program {
   readonly from: GPUBuffer[] = [];
   readonly to: GPUBuffer[] = [];
   readonly ranges: number[] = []; // from, to, bytes of each copy
+  switches: (GPUComputePipeline | undefined)[] = []; // where the pipeline changes; filled when first submitted
   submitted = false;
 }
 
@@ -69,6 +70,17 @@ interface Staging {
   readonly buffer: GPUBuffer;
   readonly size: number;
 }
+
+/** Bytes of a buffer on their way back, as they are at this point of the queue; multiples of 4. */
+export interface Read {
+  readonly buffer: number;
+  readonly offset: number;
+  readonly into: Uint8Array;
+}
+
+const SMALL = 1024; // bytes of the staging buffers that tokens come back through
+const KEPT = 16; // staging buffers of a kind that wait for the next read
+const LOST_SOON = 1000; // milliseconds within which a device that gives nothing back says that it is lost
 
 export class Gpu {
   readonly device: GPUDevice;
@@ -86,11 +98,15 @@ export class Gpu {
   private readonly programs = new Table<Program>();
   private readonly modules = new Map<number, GPUShaderModule>(); // by kernel
   private readonly layouts = new Map<string, [GPUBindGroupLayout, GPUPipelineLayout]>(); // by binding letters
-  private readonly staging: Staging[] = []; // not in use now
+  private readonly small: Staging[] = []; // not in use now
+  private large: Staging | undefined;
   private readonly pending = new Set<Promise<void>>(); // compilations and error scopes
   private recording = new Program();
   private fault: Error | undefined;
-  private isLost = false;
+  /** Did the device go away? Then nothing here works any more. */
+  isLost = false;
+  /** Whose position the step block holds: sessions on one device take turns. */
+  stepOwner: unknown;
   private readonly one: GPUCommandBuffer[] = []; // the argument of queue.submit
 
   constructor(info: Device) {
@@ -173,28 +189,66 @@ export class Gpu {
     this.device.queue.writeBuffer(this.buffers.get(buffer), offset, data.buffer as ArrayBuffer, data.byteOffset, data.byteLength);
   }
 
-  /** Queue a program: one pass, then its copies. ready() must have been awaited since it was recorded. */
+  /** Queue programs (a pass for those in a row, then their copies) and reads, in this order, in one submit. The
+   *  queueing is done when this returns; the promise waits for the bytes. ready() must have been awaited since the
+   *  programs were recorded. */
+  run(items: readonly (number | Read)[]): Promise<void> {
+    this.check();
+    const encoder = this.device.createCommandEncoder();
+    let pass: GPUComputePassEncoder | undefined, fresh = false;
+    const waiting: [Read, Staging][] = [];
+    for (const item of items) {
+      if (typeof item === 'number') {
+        const p = this.programs.get(item);
+        if (!p.submitted) fresh = this.prepare(p, fresh);
+        if (p.groups.length) replay((pass ??= encoder.beginComputePass()), p);
+        if (!p.from.length) continue;
+        pass?.end();
+        pass = undefined;
+        copy(encoder, p);
+      } else {
+        pass?.end();
+        pass = undefined;
+        const staging = this.takeStaging(item.into.byteLength);
+        encoder.copyBufferToBuffer(this.buffers.get(item.buffer), item.offset, staging.buffer, 0, item.into.byteLength);
+        waiting.push([item, staging]);
+      }
+    }
+    pass?.end();
+    this.one[0] = encoder.finish();
+    this.device.queue.submit(this.one);
+    if (fresh) this.watch('a program');
+    const [first] = waiting;
+    if (!first) return Promise.resolve();
+    return waiting.length === 1 ? this.bring(first[0], first[1]) : Promise.all(waiting.map(([read, staging]) => this.bring(read, staging))).then(() => undefined);
+  }
+
   submit(program: number): void {
-    this.check();
-    const p = this.programs.get(program);
-    const encoder = this.device.createCommandEncoder();
-    this.encode(encoder, p);
-    this.finish(encoder, p);
+    void this.run([program]);
   }
 
-  /** Queue a program and bring bytes of a buffer as they are after it; multiples of 4. */
+  /** Queue a program and bring bytes of a buffer as they are after it. */
   async submitRead(program: number, buffer: number, offset: number, into: Uint8Array): Promise<void> {
-    this.check();
-    const p = this.programs.get(program);
-    const encoder = this.device.createCommandEncoder();
-    this.encode(encoder, p);
-    await this.readWith(encoder, p, buffer, offset, into);
+    await this.run([program, { buffer, offset, into }]);
   }
 
-  /** Bring bytes of a buffer as they are after all that was queued; multiples of 4. */
+  /** Bring bytes of a buffer as they are after all that was queued. */
   async read(buffer: number, offset: number, into: Uint8Array): Promise<void> {
+    await this.run([{ buffer, offset, into }]);
+  }
+
+  /** Wait until the device has done all that is queued now. */
+  async done(): Promise<void> {
     this.check();
-    await this.readWith(this.device.createCommandEncoder(), undefined, buffer, offset, into);
+    await this.device.queue.onSubmittedWorkDone();
+    this.check();
+  }
+
+  /** The fault, which is forgotten: for whoever gives up what caused it and goes on. A lost device stays lost. */
+  takeFault(): Error | undefined {
+    const fault = this.fault;
+    if (!this.isLost) this.fault = undefined;
+    return fault;
   }
 
   /** Free every object of a core that is gone, and forget its fault unless the device is lost. */
@@ -208,63 +262,54 @@ export class Gpu {
   /** Free everything. The device itself goes too. */
   close(): void {
     this.reset();
-    for (const s of this.staging) s.buffer.destroy();
+    for (const s of this.small) s.buffer.destroy();
+    this.large?.buffer.destroy();
     this.device.destroy();
   }
 
   // ---- replaying ----
 
-  private encode(encoder: GPUCommandEncoder, p: Program): void {
-    const { pipelines, groups, grid, from, to, ranges } = p;
-    if (!p.submitted) this.device.pushErrorScope('validation');
-    if (groups.length) {
-      const pass = encoder.beginComputePass();
-      let bound: Pipeline | undefined;
-      for (let i = 0; i < groups.length; i++) {
-        const pipeline = pipelines[i] as Pipeline;
-        if (pipeline !== bound) pass.setPipeline(pipeline.made as GPUComputePipeline);
-        bound = pipeline;
-        pass.setBindGroup(0, groups[i] as GPUBindGroup);
-        pass.dispatchWorkgroups(grid[3 * i] as number, grid[3 * i + 1], grid[3 * i + 2]);
-      }
-      pass.end();
-    }
-    for (let i = 0; i < from.length; i++)
-      encoder.copyBufferToBuffer(from[i] as GPUBuffer, ranges[3 * i] as number, to[i] as GPUBuffer, ranges[3 * i + 1] as number, ranges[3 * i + 2] as number);
+  /** Before its first submit: which pipelines follow each other, and an error scope. */
+  private prepare(p: Program, watched: boolean): boolean {
+    let last: Pipeline | undefined;
+    p.switches = p.pipelines.map((pipeline) => {
+      const changes = pipeline !== last;
+      last = pipeline;
+      return changes ? (pipeline.made as GPUComputePipeline) : undefined;
+    });
+    p.submitted = true; // what passed once passes again
+    if (!watched) this.device.pushErrorScope('validation');
+    return true;
   }
 
-  private finish(encoder: GPUCommandEncoder, p: Program | undefined): void {
-    this.one[0] = encoder.finish();
-    this.device.queue.submit(this.one);
-    if (p && !p.submitted) {
-      p.submitted = true; // what passed once passes again
-      this.watch('a program');
-    }
-  }
-
-  private async readWith(encoder: GPUCommandEncoder, p: Program | undefined, buffer: number, offset: number, into: Uint8Array): Promise<void> {
+  private async bring({ into }: Read, staging: Staging): Promise<void> {
     const n = into.byteLength;
-    const staging = this.takeStaging(n);
-    encoder.copyBufferToBuffer(this.buffers.get(buffer), offset, staging.buffer, 0, n);
-    this.finish(encoder, p);
     try {
       await staging.buffer.mapAsync(READ_MODE, 0, n);
     } catch (cause) {
+      await Promise.race([this.lost, new Promise((passed) => setTimeout(passed, LOST_SOON))]);
       this.check(); // a lost device says more
       throw new Error('the graphics device did not give back its results', { cause });
     }
     into.set(new Uint8Array(staging.buffer.getMappedRange(0, n)));
     staging.buffer.unmap();
-    this.staging.push(staging);
+    this.keepStaging(staging);
     this.check();
   }
 
   private takeStaging(n: number): Staging {
-    const last = this.staging.pop();
-    if (last && last.size >= n) return last;
-    last?.buffer.destroy();
-    const size = Math.max(1024, 2 ** Math.ceil(Math.log2(n)));
+    const ready = n <= SMALL ? this.small.pop() : this.large;
+    if (ready === this.large) this.large = undefined;
+    if (ready && ready.size >= n) return ready;
+    ready?.buffer.destroy();
+    const size = Math.max(SMALL, 2 ** Math.ceil(Math.log2(n)));
     return { size, buffer: this.device.createBuffer({ label: 'read-back', size, usage: MAP_READ | COPY_DST }) };
+  }
+
+  private keepStaging(staging: Staging): void {
+    if (staging.size === SMALL && this.small.length < KEPT) this.small.push(staging);
+    else if (staging.size > SMALL && !this.large) this.large = staging;
+    else staging.buffer.destroy();
   }
 
   // ---- making ----
@@ -384,4 +429,21 @@ export class Gpu {
     this.watch(`kernel ${kernel.name}: bindings`);
     return this.groups.add(group);
   }
+}
+
+/** The dispatches of a program, as they were recorded: nothing but calls of the device. */
+function replay(pass: GPUComputePassEncoder, { switches, groups, grid }: Program): void {
+  for (let i = 0; i < groups.length; i++) {
+    const pipeline = switches[i];
+    if (pipeline) pass.setPipeline(pipeline);
+    pass.setBindGroup(0, groups[i] as GPUBindGroup);
+    const y = grid[3 * i + 1] as number, z = grid[3 * i + 2] as number;
+    if (y === 1 && z === 1) pass.dispatchWorkgroups(grid[3 * i] as number); // arguments cost as well
+    else pass.dispatchWorkgroups(grid[3 * i] as number, y, z);
+  }
+}
+
+function copy(encoder: GPUCommandEncoder, { from, to, ranges }: Program): void {
+  for (let i = 0; i < from.length; i++)
+    encoder.copyBufferToBuffer(from[i] as GPUBuffer, ranges[3 * i] as number, to[i] as GPUBuffer, ranges[3 * i + 1] as number, ranges[3 * i + 2] as number);
 }

@@ -1,19 +1,27 @@
-// gpu_model - a model on the GPU, as everything above sees a model.
+// gpu_model - a model on the GPU, as everything above sees a model, and its life when the device is lost.
+//
+// Then everything on the device is gone, and nothing that matters is: the files have the weights, and each
+// conversation knows its tokens. The model is loaded again on a new device, and conversations read their tokens
+// again when they are next used.
 
 import type { Device } from './adapter.js';
-import { optionsJson, stopNames, type Info, type Stop, type StoreTexts } from './cpu_engine.js';
+import { addAdapter, type Info, type Stop, type StoreTexts } from './cpu_engine.js';
 import { Gpu } from './gpu.js';
 import { GpuEngine } from './gpu_engine.js';
 import type { GpuSession } from './gpu_session.js';
 import type { AdapterOptions, Conversation, ConversationOptions, DeviceReport, Memory, Model, Piece, Progress, StepProfile } from './model.js';
 import { bandwidth } from './profile.js';
 import type { Source } from './source.js';
-import { stopped } from './turns.js';
+import { stopped, Turn } from './turns.js';
 import { BezelError, Core } from './wasm.js';
+
+const BATCH = 512; // tokens of a prompt that are read in one step
+const PATIENCE = 3; // devices that may be lost in a row without a token in between
 
 export interface GpuModelOptions {
   name?: string;
   store?: StoreTexts;
+  /** Tokens of a conversation that does not say; 0: the core's choice. */
   context?: number;
   tier?: 'subgroup' | 'plain';
   cache?: 'f32' | 'f16';
@@ -21,92 +29,211 @@ export interface GpuModelOptions {
   signal?: AbortSignal;
 }
 
-/** Errors of the device by kind; those of the core have theirs. */
-function deviceError(e: unknown): unknown {
-  return e instanceof BezelError || !(e instanceof Error) || e.name === 'AbortError' ? e : new BezelError(e.message, 'device', e);
+/** An adapter by the number that it was given here; the core numbers anew on every device. */
+interface Adapter {
+  readonly source: Source;
+  readonly options: AdapterOptions;
+  scale: number;
+  inCore: number;
+}
+
+/** Failures of the device by kind; those of the core have theirs. */
+function asDeviceError(e: unknown): unknown {
+  return e instanceof BezelError || !(e instanceof Error) ? e : new BezelError(e.message, 'device', e);
 }
 
 export class GpuModel implements Model {
-  readonly device: DeviceReport;
-  private readonly open = new Set<GpuConversation>();
+  private readonly conversations = new Set<GpuConversation>();
+  private readonly adapters = new Map<number, Adapter>();
+  private nextAdapter = 0;
+  private rebuilding: Promise<void> | undefined;
+  private closed = false;
+  private gone = false;
 
-  private constructor(private readonly engine: GpuEngine, private readonly context: number, tier: 'subgroup' | 'plain') {
-    const { name, limits } = engine.gpu.info;
-    this.device = { backend: 'gpu', name, tier: limits.subgroupMax ? tier : 'plain', limits: { ...limits }, selfTest: [] };
-  }
+  private constructor(private current: GpuEngine, private readonly again: () => Promise<GpuEngine>, private readonly options: GpuModelOptions) {}
 
+  /** Several sources are the shards of one model; they stay the caller's, and must outlive the model. `device` is
+   *  called again when the device is lost. */
   static async open(wasm: WebAssembly.Module, device: () => Promise<Device>, sources: readonly Source[], options: GpuModelOptions = {}): Promise<GpuModel> {
-    const { name, tier = 'subgroup', context = 0, onProgress, signal } = options;
-    const [source] = sources;
-    if (!source || sources.length > 1) throw new BezelError('the GPU takes models of one file', 'unsupported');
+    const { onProgress, signal, ...lasting } = options;
+    const load = async (o: GpuModelOptions): Promise<GpuEngine> => {
+      const gpu = new Gpu(await device());
+      try {
+        return await openEngine(await Core.load(wasm, gpu), sources, o);
+      } catch (e) {
+        gpu.close();
+        throw o.signal?.aborted ? stopped(o.signal) : asDeviceError(e);
+      }
+    };
+    let engine: GpuEngine;
     try {
-      const core = await Core.load(wasm, new Gpu(await device()));
-      const engine = await GpuEngine.open(core, source, {
-        ...(name !== undefined && { name }),
-        plain_kernels: tier === 'plain',
-        onProgress: (p) => onProgress?.({ phase: 'weights', ...p }),
-        ...(signal && { signal }),
-      });
-      onProgress?.({ phase: 'ready', loaded: 1, total: 1 });
-      return new GpuModel(engine, context, tier);
+      engine = await load(options);
     } catch (e) {
-      throw signal?.aborted ? stopped(signal) : deviceError(e);
+      throw asDeviceError(e);
     }
+    onProgress?.({ phase: 'ready', loaded: 1, total: 1 });
+    return new GpuModel(engine, () => load(lasting), lasting);
   }
 
   get info(): Info {
-    return this.engine.info;
+    return this.current.info;
+  }
+
+  get device(): DeviceReport {
+    const { name, limits } = this.current.gpu.info, { tier = 'subgroup' } = this.options;
+    return { backend: 'gpu', name, tier: limits.subgroupMax ? tier : 'plain', limits: { ...limits }, selfTest: [] };
   }
 
   get memory(): Memory {
     const memory = { weights: this.info.weight_bytes, cache: 0, scratch: 0 };
-    for (const { session } of this.open) memory.cache += this.engine.core.exports.bz_wasm_session_cache_bytes(session.ptr);
-    memory.scratch = Math.max(0, this.engine.gpu.bytes - memory.weights - memory.cache);
+    for (const one of this.conversations) memory.cache += one.cacheBytes;
+    memory.scratch = Math.max(0, this.current.gpu.bytes - memory.weights - memory.cache);
     return memory;
   }
 
   tokenize(text: string, { bos = true, plain = false }: { bos?: boolean; plain?: boolean } = {}): Int32Array {
-    return this.engine.tokenize(text, bos, plain);
+    return this.current.tokenize(text, bos, plain);
   }
 
   detokenize(ids: Int32Array, specials = false): string {
-    return this.engine.detokenize(ids, specials);
+    return this.current.detokenize(ids, specials);
   }
 
-  async addAdapter(_source: Source, _options: AdapterOptions = {}): Promise<number> {
-    throw new BezelError('adapters on the GPU are not there yet', 'unsupported');
+  async addAdapter(source: Source, options: AdapterOptions = {}): Promise<number> {
+    const adapter: Adapter = { source, options, scale: options.scale ?? 1, inCore: -1 };
+    await this.steady(async (engine) => this.attach(engine, adapter));
+    this.adapters.set(this.nextAdapter, adapter);
+    return this.nextAdapter++;
   }
 
-  scaleAdapter(id: number, _scale: number): void {
-    throw new BezelError(`there is no adapter number ${id}`, 'not-found');
+  private async attach(engine: GpuEngine, adapter: Adapter): Promise<void> {
+    const { core, gpu, ptr } = engine, x = core.exports;
+    const id = addAdapter(core, ptr, adapter.source, { ...adapter.options, scale: adapter.scale });
+    try {
+      core.checkNumber(x.bz_wasm_gpu_upload_adapters(ptr));
+      await gpu.ready();
+    } catch (e) {
+      x.bz_wasm_adapter_remove(ptr, id);
+      throw gpu.takeFault() ?? e;
+    }
+    adapter.inCore = id;
+  }
+
+  private adapter(id: number): Adapter {
+    const found = this.adapters.get(id);
+    if (!found) throw new BezelError(`there is no adapter number ${id}`, 'not-found');
+    return found;
+  }
+
+  scaleAdapter(id: number, scale: number): void {
+    const adapter = this.adapter(id), { core, ptr } = this.current;
+    core.checkNumber(core.exports.bz_wasm_adapter_scale(ptr, adapter.inCore, scale));
+    adapter.scale = scale;
   }
 
   removeAdapter(id: number): void {
-    throw new BezelError(`there is no adapter number ${id}`, 'not-found');
+    const adapter = this.adapter(id), { core, ptr } = this.current;
+    core.checkNumber(core.exports.bz_wasm_adapter_remove(ptr, adapter.inCore));
+    this.adapters.delete(id);
   }
 
-  async conversation(context = this.context): Promise<Conversation> {
-    const made: GpuConversation = new GpuConversation(this.engine, this.engine.session(context), () => this.open.delete(made));
-    this.open.add(made);
+  async conversation(context = this.options.context ?? 0): Promise<Conversation> {
+    const session = await this.steady((engine) => this.openSession(engine, context));
+    const made: GpuConversation = new GpuConversation(this, session, () => {
+      this.conversations.delete(made);
+      if (this.closed) this.close();
+    });
+    this.conversations.add(made);
     return made;
   }
 
-  async bandwidth(): Promise<number> {
-    return bandwidth(this.engine.core);
+  openSession(engine: GpuEngine, context: number): Promise<GpuSession> {
+    return openSession(engine, context, this.options.cache);
   }
 
+  async bandwidth(): Promise<number> {
+    return bandwidth((await this.alive()).core);
+  }
+
+  /** The last conversation that is at something takes the rest along. */
   close(): void {
-    for (const one of [...this.open]) one.close();
-    this.engine.close();
-    this.engine.gpu.close();
+    this.closed = true;
+    for (const one of [...this.conversations]) one.close();
+    if (this.conversations.size || this.gone) return;
+    this.gone = true;
+    this.current.close();
+    this.current.gpu.close();
+  }
+
+  // ---- losing the device ----
+
+  get engine(): GpuEngine {
+    return this.current;
+  }
+
+  /** The engine, on a device that was there a moment ago. */
+  async alive(): Promise<GpuEngine> {
+    if (this.closed) throw new BezelError('this model is closed', 'argument');
+    if (this.current.gpu.isLost) await (this.rebuilding ??= this.rebuild().finally(() => (this.rebuilding = undefined)));
+    return this.current;
+  }
+
+  /** Do something with the engine, again on a new device where the device was lost meanwhile. */
+  private async steady<T>(work: (engine: GpuEngine) => Promise<T>): Promise<T> {
+    for (let tries = 1; ; tries++) {
+      const engine = await this.alive();
+      try {
+        return await work(engine);
+      } catch (e) {
+        if (!engine.gpu.isLost || tries === PATIENCE) throw asDeviceError(e);
+      }
+    }
+  }
+
+  private async rebuild(): Promise<void> {
+    const why = await this.current.gpu.lost;
+    try {
+      const engine = await this.again();
+      for (const adapter of this.adapters.values()) await this.attach(engine, adapter);
+      this.current = engine;
+    } catch (e) {
+      throw new BezelError(`${why}; the model could not be loaded again: ${e instanceof Error ? e.message : String(e)}`, 'device', e);
+    }
   }
 }
 
-class GpuConversation implements Conversation {
-  readonly context: number;
+async function openEngine(core: Core, sources: readonly Source[], { name, tier, onProgress, signal }: GpuModelOptions): Promise<GpuEngine> {
+  const [source] = sources;
+  if (!source || sources.length > 1) throw new BezelError('the GPU takes models of one file', 'unsupported');
+  return GpuEngine.open(core, source, {
+    ...(name !== undefined && { name }),
+    plain_kernels: tier === 'plain',
+    onProgress: (p) => onProgress?.({ phase: 'weights', ...p }),
+    ...(signal && { signal }),
+  });
+}
 
-  constructor(private readonly engine: GpuEngine, readonly session: GpuSession, private readonly closed: () => void) {
-    this.context = engine.core.exports.bz_wasm_session_context(session.ptr);
+/** A session whose memory the device really has. */
+async function openSession(engine: GpuEngine, context: number, cache: 'f32' | 'f16' = 'f32'): Promise<GpuSession> {
+  let session: GpuSession | undefined;
+  try {
+    session = engine.session(context, BATCH, cache);
+    await engine.gpu.ready();
+    return session;
+  } catch (e) {
+    session?.close();
+    const fault = engine.gpu.takeFault(); // nothing of it is left
+    throw e instanceof BezelError ? e : (fault ?? e);
+  }
+}
+
+export class GpuConversation implements Conversation {
+  readonly context: number;
+  private readonly turn = new Turn('this conversation is busy');
+  private readonly closing = new AbortController();
+
+  constructor(private readonly model: GpuModel, private session: GpuSession, private readonly onClose: () => void) {
+    this.context = session.context;
   }
 
   get tokens(): Int32Array {
@@ -117,45 +244,86 @@ class GpuConversation implements Conversation {
     return this.session.length;
   }
 
-  async set(ids: Int32Array, { signal, onProgress }: { signal?: AbortSignal; onProgress?: (done: number, total: number) => void } = {}): Promise<number> {
-    const { core } = this.engine;
-    const kept = core.with(ids, (p, n) => core.checkNumber(core.exports.bz_wasm_session_keep(this.session.ptr, p, n)));
-    for (let at = kept; at < ids.length;) {
-      if (signal?.aborted) throw stopped(signal);
-      const end = Math.min(ids.length, at + 512);
-      await this.session.feed(ids.subarray(at, end));
-      at = end;
-      onProgress?.(at - kept, ids.length - kept);
-    }
-    return kept;
+  get cacheBytes(): number {
+    return this.session.cacheBytes;
   }
 
-  async logits(ids: Int32Array, each: (position: number, row: Float32Array) => void): Promise<void> {
-    await this.session.feed(ids, ids.length, each);
-  }
-
-  async profile(ids: Int32Array, timed: boolean): Promise<StepProfile> {
-    return this.session.profile(ids, timed);
-  }
-
-  async *generate({ signal, logprobs, ahead, ...options }: ConversationOptions = {}): AsyncGenerator<Piece, { stop: Stop }, void> {
-    if (logprobs !== undefined) throw new BezelError('log-probabilities on the GPU are not there yet', 'unsupported');
-    const { core } = this.engine, x = core.exports;
-    const last = this.tokens.slice(-1);
-    const g = core.with(optionsJson(options), (p, n) => core.check(x.bz_wasm_generation_open(this.session.ptr, p, n)));
+  /** A session on a living device, with the tokens of the one before where that device was lost. */
+  private async alive(signal?: AbortSignal): Promise<GpuSession> {
+    const engine = await this.model.alive(), old = this.session;
+    if (old.engine === engine) return old;
+    const fresh = await this.model.openSession(engine, this.context);
     try {
-      if (core.checkNumber(x.bz_wasm_generation_room(g))) return { stop: stopNames[x.bz_wasm_generation_stop(g)] ?? 'end' };
-      const kept = this.session.truncate(this.length - 1);
-      if (kept !== this.length) throw new BezelError('feed the conversation again before going on', 'argument');
-      for await (const id of this.session.generate(last, options, ahead)) {
-        const over = core.checkNumber(x.bz_wasm_generation_take(g, id));
-        yield { id, text: core.resultText() };
-        if (over) return { stop: stopNames[x.bz_wasm_generation_stop(g)] ?? 'end' };
-        if (signal?.aborted) return { stop: 'cancelled' };
+      if (old.length) await fresh.read(old.tokens, signal && { signal });
+    } catch (e) {
+      fresh.close();
+      throw e;
+    }
+    this.session = fresh; // the old one's memory went with its core
+    return fresh;
+  }
+
+  /** Do something with the session; again, from its tokens, where the device was lost meanwhile. */
+  private async steady<T>(work: (session: GpuSession) => Promise<T>, signal?: AbortSignal): Promise<T> {
+    for (let tries = 1; ; tries++) {
+      try {
+        return await work(await this.alive(signal));
+      } catch (e) {
+        if (!this.model.engine.gpu.isLost || tries === PATIENCE) throw asDeviceError(e);
       }
-      return { stop: 'context' };
+    }
+  }
+
+  private withClosing(signal: AbortSignal | undefined): AbortSignal {
+    return signal ? AbortSignal.any([signal, this.closing.signal]) : this.closing.signal;
+  }
+
+  set(ids: Int32Array, options: { signal?: AbortSignal; onProgress?: (done: number, total: number) => void } = {}): Promise<number> {
+    const signal = this.withClosing(options.signal);
+    return this.turn.take(async () => {
+      let kept: number | undefined;
+      await this.steady(async (session) => {
+        const same = session.keep(ids);
+        kept ??= same;
+        if (same < ids.length) await session.read(ids.subarray(same), { ...options, signal });
+      }, signal);
+      return kept as number;
+    }, this.settle);
+  }
+
+  logits(ids: Int32Array, each: (position: number, row: Float32Array) => void): Promise<void> {
+    return this.turn.take(async () => (await this.alive()).feed(ids, ids.length, each), this.settle);
+  }
+
+  profile(ids: Int32Array, timed: boolean): Promise<StepProfile> {
+    return this.turn.take(async () => (await this.alive()).profile(ids, timed), this.settle);
+  }
+
+  async *generate(options: ConversationOptions = {}): AsyncGenerator<Piece, { stop: Stop }, void> {
+    const leave = this.turn.begin(), signal = this.withClosing(options.signal);
+    try {
+      for (let taken = 0, tries = 1; ; tries++) {
+        try {
+          const pieces = (await this.alive(signal)).generate({ ...options, signal, resumed: taken });
+          try {
+            for (;;) {
+              const next = await pieces.next();
+              if (next.done) return next.value;
+              taken++;
+              tries = 1;
+              yield next.value;
+            }
+          } finally {
+            await pieces.return({ stop: 'cancelled' });
+          }
+        } catch (e) {
+          if (signal.aborted) return { stop: 'cancelled' };
+          if (!this.model.engine.gpu.isLost || tries === PATIENCE) throw asDeviceError(e);
+        }
+      }
     } finally {
-      x.bz_wasm_generation_close(g);
+      leave();
+      this.settle();
     }
   }
 
@@ -163,16 +331,23 @@ class GpuConversation implements Conversation {
     return this.session.truncate(n);
   }
 
-  async save(): Promise<Uint8Array> {
-    throw new BezelError('snapshots on the GPU are not there yet', 'unsupported');
+  save(): Promise<Uint8Array> {
+    return this.turn.take(() => this.steady((session) => session.save()), this.settle);
   }
 
-  async restore(_snapshot: Uint8Array): Promise<void> {
-    throw new BezelError('snapshots on the GPU are not there yet', 'unsupported');
+  restore(snapshot: Uint8Array): Promise<void> {
+    return this.turn.take(() => this.steady(async (session) => session.restore(snapshot)), this.settle);
   }
 
+  /** What is under way stops first. */
   close(): void {
-    this.session.close();
-    this.closed();
+    this.closing.abort();
+    if (!this.turn.busy) this.settle();
   }
+
+  private readonly settle = (): void => {
+    if (!this.closing.signal.aborted) return;
+    this.session.close();
+    this.onClose();
+  };
 }

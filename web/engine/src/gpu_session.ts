@@ -1,31 +1,76 @@
-// gpu_session - conversations with an engine whose weights are on the GPU.
+// gpu_session - a conversation with an engine whose weights are on the GPU.
 //
-// The core records steps; this file submits the programs and reads tokens back. While text is generated
-// several steps are queued ahead: the kernel that draws a token also moves the position on, so the device
-// needs nothing from here between two tokens.
+// The core records programs; this file submits them: prompts in batches, snapshots, and texts, whose tokens
+// gpu_decoder.ts draws. What the device has computed past the last token of the core's session does not count.
 
-import type { DrawPtr, ProgramPtr, SessionPtr } from './wasm.js';
-import { optionsJson, type GenerateOptions } from './cpu_engine.js';
+import { optionsJson, stopNames, type GenerateOptions, type Stop } from './cpu_engine.js';
+import type { Read } from './gpu.js';
+import { GpuDecoder } from './gpu_decoder.js';
 import type { GpuEngine } from './gpu_engine.js';
-import type { StepProfile } from './model.js';
+import { Logprobs } from './logprobs.js';
+import type { Piece, StepProfile } from './model.js';
 import { profile } from './profile.js';
+import { memorySource } from './source.js';
+import { stopped } from './turns.js';
+import { BezelError, type Exports, type GenerationPtr, type ProgramPtr, type SessionPtr } from './wasm.js';
 
-const NO_DRAW = 0 as DrawPtr;
 const LOGIT_ROWS = 8; // rows of logits that one step can make
+const AHEAD = 4; // tokens on their way at most
+const DIGEST = 32; // bytes of a snapshot's checksum
+const SAVE_WINDOW = 4 << 20; // bytes of a snapshot that come back in one read
+const SAVE_READS = 8; // reads under way at a time
+
+/** A recorded program, for as long as the engine's adapters stay as they were. */
+export interface Recorded {
+  readonly ptr: ProgramPtr;
+  readonly number: number;
+  readonly adapted: number;
+  readonly horizon: number;
+}
+
+export interface DrawOptions extends GenerateOptions {
+  signal?: AbortSignal;
+  /** With this many alternatives. */
+  logprobs?: number;
+  /** Of the tokens that the session ends with, so many are this text's: it goes on after them. */
+  resumed?: number;
+  /** Tokens on their way at most; 1: each is read before the next is begun. */
+  ahead?: number;
+}
 
 export class GpuSession {
-  private decode = 0 as ProgramPtr;
-  private horizon = 0; // positions that the decode program is shaped for
+  readonly context: number;
+  private readonly batch: number;
+  private p: SessionPtr;
+  private decode: Recorded | undefined; // one token
+  private whole: Recorded | undefined; // a batch whose logits nobody wants
 
-  constructor(readonly engine: GpuEngine, readonly ptr: SessionPtr, private readonly batch: number) {}
+  /** Made by GpuEngine.session. */
+  constructor(readonly engine: GpuEngine, p: SessionPtr, batch: number) {
+    this.p = p;
+    this.context = this.x.bz_wasm_session_context(p);
+    this.batch = Math.min(batch, this.context);
+  }
 
-  private get x() {
+  private get x(): Exports {
     return this.engine.core.exports;
   }
 
+  /** Counts the changes of adapters: programs recorded before one must not be submitted after it. */
+  get adapted(): number {
+    return this.x.bz_wasm_adapted(this.engine.ptr);
+  }
+
+  get ptr(): SessionPtr {
+    if (!this.p) throw new BezelError('this session is closed', 'argument');
+    return this.p;
+  }
+
   close(): void {
-    this.forgetProgram();
-    this.x.bz_wasm_session_close(this.ptr);
+    if (!this.p) return;
+    for (const program of [this.decode, this.whole]) this.forget(program);
+    this.x.bz_wasm_session_close(this.p);
+    this.p = 0 as SessionPtr;
   }
 
   /** How many tokens the session holds. */
@@ -38,21 +83,9 @@ export class GpuSession {
     return this.engine.core.resultIds();
   }
 
-  /** The decode program for a step at `position`, recorded anew when the history has doubled. */
-  private async decodeProgram(position: number, draw: DrawPtr): Promise<number> {
-    if (position >= this.horizon) {
-      this.forgetProgram();
-      this.horizon = Math.max(256, 2 ** Math.ceil(Math.log2(position + 1)));
-      this.decode = this.engine.core.check(this.x.bz_wasm_gpu_decode(this.ptr, this.horizon, draw));
-      await this.engine.gpu.ready();
-    }
-    return this.x.bz_wasm_gpu_program_number(this.decode);
-  }
-
-  private forgetProgram(): void {
-    if (this.decode) this.x.bz_wasm_gpu_program_free(this.decode);
-    this.decode = 0 as ProgramPtr;
-    this.horizon = 0;
+  /** Bytes of keys and values. */
+  get cacheBytes(): number {
+    return this.x.bz_wasm_session_cache_bytes(this.ptr);
   }
 
   /** Keep the first n tokens; says how many really remain (n, or 0 when they must be fed again). */
@@ -60,29 +93,96 @@ export class GpuSession {
     return this.engine.core.checkNumber(this.x.bz_wasm_session_truncate(this.ptr, n));
   }
 
-  /** Record reading `ids`, submit it, and free it again. */
-  private async step(ids: Int32Array, nLogits: number, draw: DrawPtr, read?: [buffer: number, into: Uint8Array]): Promise<void> {
-    const { core, gpu } = this.engine;
-    const program = core.with(ids, (p, n) => core.check(this.x.bz_wasm_gpu_feed(this.ptr, p, n, nLogits, draw)));
-    try {
-      await gpu.ready();
-      const number = this.x.bz_wasm_gpu_program_number(program);
-      if (read) await gpu.submitRead(number, read[0], 0, read[1]);
-      else gpu.submit(number);
-    } finally {
-      this.x.bz_wasm_gpu_program_free(program);
+  /** Keep the longest beginning of `ids` that is there; the rest must be read, so that it ends in logits. */
+  keep(ids: Int32Array): number {
+    const { core } = this.engine;
+    return core.with(ids, (p, n) => core.checkNumber(this.x.bz_wasm_session_keep(this.ptr, p, n)));
+  }
+
+  // ---- programs ----
+
+  forget(program: Recorded | undefined): void {
+    if (program) this.x.bz_wasm_gpu_program_free(program.ptr);
+  }
+
+  /** Record a program and wait until it can be submitted; again, should adapters change meanwhile. */
+  async record(make: () => ProgramPtr, horizon = 0): Promise<Recorded> {
+    for (;;) {
+      const adapted = this.adapted, ptr = this.engine.core.check(make());
+      const made = { ptr, number: this.x.bz_wasm_gpu_program_number(ptr), adapted, horizon };
+      try {
+        await this.engine.gpu.ready();
+      } catch (e) {
+        this.forget(made);
+        throw e;
+      }
+      if (adapted === this.adapted) return made;
+      this.forget(made);
     }
+  }
+
+  /** The number of the decode program for a step at `position`; recorded anew (then it is a promise) when the history
+   *  has doubled, or adapters have changed. */
+  decodeProgram(position: number): number | Promise<number> {
+    const old = this.decode;
+    if (old && old.adapted === this.adapted && position < old.horizon) return old.number;
+    const horizon = Math.max(256, 2 ** Math.ceil(Math.log2(position + 1)));
+    return this.record(() => this.x.bz_wasm_gpu_record(this.ptr, 1, 1, horizon), horizon).then((made) => {
+      this.forget(this.decode);
+      this.decode = made;
+      return made.number;
+    });
+  }
+
+  // ---- reading ----
+
+  /** Queue reading `ids` (a batch at most); reads see the logits of its last rows. */
+  private async step(ids: Int32Array, nLogits: number, read?: Read): Promise<void> {
+    const { core, gpu } = this.engine;
+    const quiet = nLogits === 0 && ids.length === this.batch;
+    let program = quiet && this.whole?.adapted === this.adapted ? this.whole : undefined;
+    program ??= await this.record(() => this.x.bz_wasm_gpu_record(this.ptr, ids.length, nLogits, quiet ? this.context : this.length + ids.length));
+    if (quiet && program !== this.whole) {
+      this.forget(this.whole);
+      this.whole = program;
+    }
+    try {
+      core.with(ids, (p, n) => core.checkNumber(this.x.bz_wasm_gpu_feed(this.ptr, p, n, +(nLogits === 1))));
+      gpu.stepOwner = this;
+      const brought = gpu.run(read ? [program.number, read] : [program.number]);
+      if (read) await brought;
+    } finally {
+      if (!quiet) this.forget(program);
+    }
+  }
+
+  /** Append tokens, so that the next one can be drawn. A signal, or a failure, leaves those that were read. */
+  async read(ids: Int32Array, { signal, onProgress }: { signal?: AbortSignal; onProgress?: (done: number, total: number) => void } = {}): Promise<void> {
+    let before: Promise<void> | undefined;
+    for (let at = 0; at < ids.length;) {
+      if (signal?.aborted) throw stopped(signal);
+      const end = Math.min(ids.length, at + this.batch);
+      await this.step(ids.subarray(at, end), end === ids.length ? 1 : 0);
+      const done = this.engine.gpu.done();
+      done.catch(() => undefined); // it is awaited below, or the next step fails alike
+      await before; // two batches are queued at most, so that a signal is heard
+      before = done;
+      onProgress?.(at, ids.length);
+      at = end;
+    }
+    await before;
+    onProgress?.(ids.length, ids.length);
   }
 
   /** Append tokens; onLogits sees the logits of the last `wanted` of them. */
   async feed(ids: Int32Array, wanted = 0, onLogits?: (position: number, logits: Float32Array) => void): Promise<void> {
     const start = this.length, quiet = Math.max(0, ids.length - wanted);
     const n = this.engine.info.n_vocab;
-    for (let at = 0; at < quiet; at += this.batch) await this.step(ids.subarray(at, Math.min(quiet, at + this.batch)), 0, NO_DRAW);
+    for (let at = 0; at < quiet; at += this.batch) await this.step(ids.subarray(at, Math.min(quiet, at + this.batch)), 0);
     for (let at = quiet; at < ids.length; at += LOGIT_ROWS) {
       const part = ids.subarray(at, Math.min(ids.length, at + LOGIT_ROWS));
       const rows = new Float32Array(part.length * n);
-      await this.step(part, part.length, NO_DRAW, [this.x.bz_wasm_gpu_logits_buffer(this.ptr), new Uint8Array(rows.buffer)]);
+      await this.step(part, part.length, { buffer: this.x.bz_wasm_gpu_logits_buffer(this.ptr), offset: 0, into: new Uint8Array(rows.buffer) });
       for (let i = 0; i < part.length; i++) onLogits?.(start + at + i, rows.subarray(i * n, (i + 1) * n));
     }
   }
@@ -91,58 +191,100 @@ export class GpuSession {
   async profile(ids: Int32Array, timed: boolean): Promise<StepProfile> {
     const { core, gpu } = this.engine;
     const draw = core.with('{"temperature":0}', (p, n) => core.check(this.x.bz_wasm_gpu_draw_open(this.ptr, p, n)));
-    let program = 0 as ProgramPtr;
+    const programs: Recorded[] = [];
     try {
-      program = core.with(ids, (p, n) => core.check(this.x.bz_wasm_gpu_feed(this.ptr, p, n, 1, draw)));
-      await gpu.ready();
-      const number = this.x.bz_wasm_gpu_program_number(program);
-      return { dispatches: gpu.dispatches(number), kernels: timed ? await profile(gpu, number) : [] };
+      programs.push(await this.record(() => this.x.bz_wasm_gpu_record(this.ptr, ids.length, 1, this.length + ids.length)));
+      programs.push(await this.record(() => this.x.bz_wasm_gpu_record_draw(this.ptr, draw)));
+      core.with(ids, (p, n) => core.checkNumber(this.x.bz_wasm_gpu_feed(this.ptr, p, n, 0)));
+      gpu.stepOwner = this;
+      const numbers = programs.map((p) => p.number);
+      return { dispatches: numbers.reduce((sum, n) => sum + gpu.dispatches(n), 0), kernels: timed ? await profile(gpu, ...numbers) : [] };
     } finally {
-      if (program) this.x.bz_wasm_gpu_program_free(program);
+      for (const program of programs) this.forget(program);
       this.x.bz_wasm_gpu_draw_close(draw);
     }
   }
 
-  /** Append the prompt, then tokens drawn one after the other on the device, `ahead` of them in flight.
-   *  Leave the loop to stop: what was computed past the last token taken is forgotten. */
-  async *generate(prompt: Int32Array, options: GenerateOptions = {}, ahead = 4): AsyncGenerator<number, void, void> {
+  // ---- generating ----
+
+  /** Go on from the last token. Leave the loop, or use the signal, to stop; the session then holds exactly the tokens
+   *  of the pieces that came out. */
+  async *generate({ signal, logprobs, resumed = 0, ahead = AHEAD, ...options }: DrawOptions = {}): AsyncGenerator<Piece, { stop: Stop }, void> {
     const { core } = this.engine;
-    const draw = core.with(optionsJson(options), (p, n) => core.check(this.x.bz_wasm_gpu_draw_open(this.ptr, p, n)));
+    const json = optionsJson(options);
+    let text = 0 as GenerationPtr, decoder: GpuDecoder | undefined;
     try {
-      yield* this.drawn(prompt, draw, ahead);
+      text = core.with(json, (p, n) => core.check(this.x.bz_wasm_generation_open(this.ptr, p, n)));
+      for (const id of resumed ? this.tokens.subarray(-resumed) : []) core.checkNumber(this.x.bz_wasm_generation_take(text, id));
+      if (core.checkNumber(this.x.bz_wasm_generation_room(text))) return { stop: this.stopOf(text) };
+      await this.needLogits(signal);
+      decoder = await GpuDecoder.open(this, json, { ahead, logits: logprobs !== undefined });
+      for (let left = options.n_max ? options.n_max - resumed : Infinity; ; left--) {
+        if (signal?.aborted) return { stop: 'cancelled' };
+        const { id, logits } = await decoder.next(left);
+        const over = core.checkNumber(this.x.bz_wasm_generation_take(text, id));
+        const piece: Piece = { id, text: core.resultText() };
+        if (logits && logprobs !== undefined) {
+          const all = new Logprobs(logits);
+          piece.logprob = all.of(id);
+          piece.top = all.top(logprobs);
+        }
+        yield piece;
+        if (over) return { stop: this.stopOf(text) };
+      }
+    } catch (e) {
+      if (signal?.aborted && e instanceof BezelError && e.kind === 'cancelled') return { stop: 'cancelled' };
+      throw e;
     } finally {
-      this.forgetProgram(); // it binds the buffers of this way of drawing
-      this.x.bz_wasm_gpu_draw_close(draw);
+      decoder?.close();
+      if (text) this.x.bz_wasm_generation_close(text);
     }
   }
 
-  private async *drawn(prompt: Int32Array, draw: DrawPtr, ahead: number): AsyncGenerator<number, void, void> {
+  private stopOf(text: GenerationPtr): Stop {
+    return stopNames[this.x.bz_wasm_generation_stop(text)] ?? 'end';
+  }
+
+  /** Logits are spoilt by a draw, and by steps that were queued ahead: then the last token is read again. */
+  private async needLogits(signal: AbortSignal | undefined): Promise<void> {
+    if (this.x.bz_wasm_session_logits(this.ptr)) return;
+    const all = this.tokens;
+    if (!all.length) throw new BezelError('feed at least one token before drawing the next', 'argument');
+    await this.read(all.subarray(this.truncate(all.length - 1)), signal && { signal });
+  }
+
+  // ---- snapshots ----
+
+  /** The core says which bytes of which buffers a snapshot is made of; they come back in windows. */
+  async save(): Promise<Uint8Array> {
     const { core, gpu } = this.engine;
-    const ids = this.x.bz_wasm_gpu_ids_buffer(this.ptr);
-    const last = (prompt.length - 1) - (prompt.length - 1) % this.batch;
-    for (let at = 0; at < last; at += this.batch) await this.step(prompt.subarray(at, at + this.batch), 0, NO_DRAW);
-    const first = new Int32Array(1);
-    await this.step(prompt.subarray(last), 1, draw, [ids, new Uint8Array(first.buffer)]);
-    let token = first[0]!;
-    yield token;
-    core.checkNumber(this.x.bz_wasm_gpu_resume(this.ptr, token, draw));
-    const flight: { into: Int32Array; done: Promise<void> }[] = [];
-    try {
-      for (;;) {
-        while (flight.length < ahead && this.x.bz_wasm_gpu_ahead(this.ptr, flight.length + 1) === 0) {
-          const into = new Int32Array(1);
-          const number = await this.decodeProgram(this.length + flight.length, draw);
-          flight.push({ into, done: gpu.submitRead(number, ids, 0, new Uint8Array(into.buffer)) });
-        }
-        const next = flight.shift();
-        if (!next) return; // the context is full
-        await next.done;
-        core.checkNumber(this.x.bz_wasm_gpu_took(this.ptr, token));
-        token = next.into[0]!;
-        yield token;
+    core.checkNumber(this.x.bz_wasm_gpu_save(this.ptr));
+    const plan = core.result(), view = new Uint32Array(plan.buffer, 0, plan.byteLength >> 2);
+    const n = view[0] as number;
+    let size = DIGEST, bytes = 4 + 12 * n;
+    for (let i = 0; i < n; i++) size += view[3 * i + 3] as number;
+    const out = new Uint8Array(size), reads: Promise<void>[] = [];
+    for (let i = 0, at = 0; i < n; i++) {
+      const [buffer = 0, offset = 0, length = 0] = view.subarray(3 * i + 1, 3 * i + 4);
+      if (!buffer) {
+        out.set(plan.subarray(bytes, bytes + length), at);
+        bytes += length;
       }
-    } finally {
-      await Promise.allSettled(flight.map((f) => f.done));
+      for (let done = 0; buffer && done < length; done += SAVE_WINDOW) {
+        const into = out.subarray(at + done, at + Math.min(length, done + SAVE_WINDOW));
+        reads.push(gpu.run([{ buffer, offset: offset + done, into }])); // queued now: later steps do not matter
+        if (reads.length >= SAVE_READS) await Promise.all(reads.splice(0));
+      }
+      at += length;
     }
+    await Promise.all(reads);
+    core.withSource(memorySource('session snapshot', out), (id) => core.checkNumber(this.x.bz_wasm_snapshot_digest(id, size - DIGEST)));
+    out.set(core.result(), size - DIGEST);
+    return out;
+  }
+
+  restore(data: Uint8Array): void {
+    const { core } = this.engine;
+    core.withSource(memorySource('session snapshot', data), (id) => core.checkNumber(this.x.bz_wasm_session_restore(this.ptr, id, data.length)));
   }
 }

@@ -21,7 +21,7 @@ export interface OpenModelOptions {
   context?: number;
   /** 'plain': no subgroups, even where the device has them. */
   tier?: 'subgroup' | 'plain';
-  /** How keys and values are kept on the GPU. */
+  /** How keys and values are kept. */
   cache?: 'f32' | 'f16';
   /** Pretend to be a smaller device. */
   profile?: ProfileName;
@@ -30,12 +30,12 @@ export interface OpenModelOptions {
 }
 
 export async function openModel({ backend, sources, signal, ...options }: OpenModelOptions): Promise<Model> {
-  const { name, store, context, onProgress } = options;
+  const { name, store, context, cache, onProgress } = options;
   if (!sources.length) throw new BezelError('a model needs at least one file', 'argument');
   if (signal?.aborted) throw stopped(signal);
   onProgress?.({ phase: 'open', loaded: 0, total: 1 });
   const wasm = await WebAssembly.compile(await loadWasm());
-  const described = { ...(name !== undefined && { name }), ...(store && { store }), ...(context && { context }) };
+  const described = { ...(name !== undefined && { name }), ...(store && { store }), ...(context && { context }), ...(cache && { cache }) };
   if (backend === 'gpu') return GpuModel.open(wasm, () => openDevice(options.profile ? { profile: options.profile } : {}), sources, { ...described, ...options, ...(signal && { signal }) });
   const model = await CpuModel.open(await Core.load(wasm), sources, described);
   onProgress?.({ phase: 'ready', loaded: 1, total: 1 });

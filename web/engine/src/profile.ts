@@ -16,11 +16,11 @@ export interface KernelTime {
   ns: number; // all of them together
 }
 
-/** Time every dispatch of a program, which is run once; the slowest kernel first. */
-export async function profile(gpu: Gpu, program: number): Promise<KernelTime[]> {
+/** Time every dispatch of programs, which are run once, in order; the slowest kernel first. */
+export async function profile(gpu: Gpu, ...programs: number[]): Promise<KernelTime[]> {
   if (!gpu.info.limits.hasTimestamps) throw new BezelError('this device has no timestamp queries', 'device');
   await gpu.ready();
-  const steps = gpu.listing(program), times = new Map<string, KernelTime>();
+  const steps = programs.flatMap((p) => gpu.listing(p)), times = new Map<string, KernelTime>();
   for (let first = 0; first < steps.length; first += MAX_QUERIES / 2) {
     const some = steps.slice(first, first + MAX_QUERIES / 2);
     const stamps = await time(gpu.device, some);

@@ -27,7 +27,33 @@ export function breathe(): Promise<void> | undefined {
   });
 }
 
-/** What a call that was stopped by its signal throws. */
-export function stopped(signal: AbortSignal): BezelError {
-  return new BezelError('stopped on request', 'cancelled', signal.reason);
+/** What a call that was stopped throws. */
+export function stopped(signal?: AbortSignal): BezelError {
+  return new BezelError('stopped on request', 'cancelled', signal?.reason);
+}
+
+/** One thing at a time: who comes while another is at it is refused. */
+export class Turn {
+  busy = false;
+
+  constructor(private readonly refusal: string) {}
+
+  /** Call what is returned when it is over. */
+  begin(): () => void {
+    if (this.busy) throw new BezelError(this.refusal, 'argument');
+    this.busy = true;
+    return () => {
+      this.busy = false;
+    };
+  }
+
+  async take<T>(work: () => Promise<T>, after: () => void): Promise<T> {
+    const leave = this.begin();
+    try {
+      return await work();
+    } finally {
+      leave();
+      after();
+    }
+  }
 }

@@ -43,6 +43,7 @@ export interface Exports {
   bz_wasm_chat_feed(c: ChatPtr, text: Bytes, n: number): number;
   bz_wasm_chat_end(c: ChatPtr): number;
   bz_wasm_chat_close(c: ChatPtr): void;
+  bz_wasm_adapted(e: EnginePtr): number;
   bz_wasm_adapter_add(e: EnginePtr, json: Bytes, n: number): number;
   bz_wasm_adapter_scale(e: EnginePtr, id: number, scale: number): number;
   bz_wasm_adapter_remove(e: EnginePtr, id: number): number;
@@ -65,7 +66,7 @@ export interface Exports {
   bz_wasm_session_length(s: SessionPtr): number;
   bz_wasm_session_logits(s: SessionPtr): number;
   bz_wasm_session_save(s: SessionPtr): number;
-  bz_wasm_session_restore(s: SessionPtr, data: Bytes, n: number): number;
+  bz_wasm_session_restore(s: SessionPtr, source: number, n: number): number;
   bz_wasm_session_sample(s: SessionPtr, json: Bytes, n: number): number;
   bz_wasm_generation_open(s: SessionPtr, json: Bytes, n: number): GenerationPtr;
   bz_wasm_generation_step(g: GenerationPtr): number;
@@ -81,15 +82,20 @@ export interface Exports {
   bz_wasm_gpu_upload_give(e: EnginePtr, window: Bytes, bytes: Bytes): number;
   bz_wasm_gpu_program_free(p: ProgramPtr): void;
   bz_wasm_gpu_program_number(p: ProgramPtr): number;
-  bz_wasm_gpu_feed(s: SessionPtr, ids: Bytes, n: number, logits: number, draw: DrawPtr): ProgramPtr;
-  bz_wasm_gpu_decode(s: SessionPtr, horizon: number, draw: DrawPtr): ProgramPtr;
-  bz_wasm_gpu_ahead(s: SessionPtr, n: number): number;
-  bz_wasm_gpu_resume(s: SessionPtr, id: number, draw: DrawPtr): number;
+  bz_wasm_gpu_record(s: SessionPtr, rows: number, logits: number, horizon: number): ProgramPtr;
+  bz_wasm_gpu_record_draw(s: SessionPtr, draw: DrawPtr): ProgramPtr;
+  bz_wasm_gpu_feed(s: SessionPtr, ids: Bytes, n: number, hasLogits: number): number;
+  bz_wasm_gpu_draw(s: SessionPtr, draw: DrawPtr): number;
+  bz_wasm_gpu_decode(s: SessionPtr, ahead: number, draw: DrawPtr, place: number): number;
+  bz_wasm_gpu_redo(s: SessionPtr, id: number, draw: DrawPtr): number;
   bz_wasm_gpu_draw_open(s: SessionPtr, json: Bytes, n: number): DrawPtr;
   bz_wasm_gpu_draw_close(d: DrawPtr): void;
   bz_wasm_gpu_took(s: SessionPtr, id: number): number;
   bz_wasm_gpu_logits_buffer(s: SessionPtr): number;
-  bz_wasm_gpu_ids_buffer(s: SessionPtr): number;
+  bz_wasm_gpu_step_buffer(s: SessionPtr): number;
+  bz_wasm_gpu_save(s: SessionPtr): number;
+  bz_wasm_snapshot_digest(source: number, n: number): number;
+  bz_wasm_gpu_upload_adapters(e: EnginePtr): number;
 }
 
 /** One line of the generated table: struct kernel_info. */
@@ -155,6 +161,16 @@ export class Core {
 
   removeSource(id: number): void {
     this.sources.delete(id);
+  }
+
+  /** Call with a source that the core reads during the call only. */
+  withSource<T>(source: Source, call: (id: number) => T): T {
+    const id = this.addSource(source);
+    try {
+      return call(id);
+    } finally {
+      this.removeSource(id);
+    }
   }
 
   private read(id: number, offset: number, dst: number, n: number): number {

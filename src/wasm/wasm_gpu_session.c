@@ -1,0 +1,258 @@
+/* wasm_gpu_session.c - exports: conversations on the GPU, whose steps are recorded programs.
+ *
+ * The host drives: it submits the programs that it is handed and reads results back when the device is
+ * done. Recording changes nothing of a session. What a step is about (tokens, position) is queued for
+ * writing by a call of its own, right before the submit, so that sessions can take turns on one device.
+ */
+#include "wasm/wasm.h"
+
+#include "base/mem.h"
+#include "gpu/draw.h"
+#include "gpu/ops_gpu.h"
+#include "wasm/host.h"
+
+static struct gpu_ops *gpu_ops_of(const bz_session *s)
+{
+    return s->engine->backend.ctx;
+}
+
+/* ---- drawing ---- */
+
+EXPORT(void, bz_wasm_gpu_draw_close, struct gpu_draw *d)
+{
+    if (d) gpu_draw_close(d);
+    mem_free(d);
+}
+
+/* How a session's tokens are drawn from now on: options as for bz_wasm_generation_open. */
+EXPORT(struct gpu_draw *, bz_wasm_gpu_draw_open, const bz_session *s, const char *text, uint32_t n)
+{
+    struct arena arena = { 0 };
+    struct bz_generate_options o = bz_generate_defaults(s->engine);
+    struct gpu_draw *d = mem_alloc(1, sizeof *d);
+    size_t n_suppress;
+    const int32_t *suppress = tokenizer_suppressed(s->engine->tokenizer, &n_suppress);
+    enum bz_status st = d ? wasm_read_options(&o, (struct str) { text, n }, &arena)
+                          : fail_memory(&wasm_err, sizeof *d);
+    if (st == BZ_OK) st = sampling_check(&o.sampling, &wasm_err);
+    if (st == BZ_OK)
+        st = gpu_draw_open(d, &o.sampling, suppress, n_suppress, s->kv.n_ctx,
+                           s->engine->model.config.n_vocab, &wasm_err);
+    arena_free(&arena);
+    if (wasm_failed(st)) {
+        mem_free(d);
+        return NULL;
+    }
+    gpu_draw_history(d, s->tokens, 0, s->kv.n_past);
+    return d;
+}
+
+/* ---- programs ---- */
+
+/* A recorded step with what belongs to it. */
+struct gpu_program_record {
+    struct recorded recorded;
+};
+
+EXPORT(void, bz_wasm_gpu_program_free, struct gpu_program_record *p)
+{
+    if (p) recorded_free(&p->recorded);
+    mem_free(p);
+}
+
+EXPORT(uint32_t, bz_wasm_gpu_program_number, const struct gpu_program_record *p)
+{
+    return p->recorded.program;
+}
+
+/* The end of a recording: the program, or why there is none. */
+static struct gpu_program_record *finish(const struct run *r)
+{
+    struct gpu_program_record *p = mem_alloc(1, sizeof *p);
+    struct recorded recorded = gpu_ops_end(r->be);
+    if (p && r->status == BZ_OK && recorded.program) {
+        p->recorded = recorded;
+        return p;
+    }
+    wasm_failed(fail(&wasm_err, r->status ? r->status : BZ_ERR_MEMORY, "%s",
+                     r->status ? r->err.text : "not enough memory to record a step"));
+    recorded_free(&recorded);
+    mem_free(p);
+    return NULL;
+}
+
+/* Record reading `rows` <= n_batch tokens, wherever they begin; logits of the last n_logits <= 8 are made.
+ * Past position `horizon` a program recorded for a longer history is faster, and this one as right. */
+EXPORT(struct gpu_program_record *, bz_wasm_gpu_record, bz_session *s, uint32_t rows,
+       uint32_t n_logits, uint32_t horizon)
+{
+    if (rows == 0 || rows > s->n_batch || n_logits > rows || n_logits > LOGIT_ROWS) {
+        wasm_failed(
+            fail(&wasm_err, BZ_ERR_ARGUMENT, "a step of %u tokens with %u logits", rows, n_logits));
+        return NULL;
+    }
+    struct run r = { .be = &s->engine->backend };
+    gpu_ops_begin(r.be, s->kv.n_past, horizon);
+    s->acts.ids.rows = rows;
+    model_forward(&r, &s->engine->model, &s->kv, &s->acts, n_logits);
+    if (n_logits) model_logits(&r, &s->engine->model, &s->acts, 0, n_logits);
+    return finish(&r);
+}
+
+/* Record drawing a token from the first row of the logits, which are spoilt by it. The token becomes the
+ * session's next input, and the step moves on to it. */
+EXPORT(struct gpu_program_record *, bz_wasm_gpu_record_draw, bz_session *s,
+       const struct gpu_draw *draw)
+{
+    struct run r = { .be = &s->engine->backend };
+    gpu_ops_begin(r.be, s->kv.n_past, 1);
+    s->acts.logits.rows = 1;
+    gpu_draw_record(&r, draw, &s->acts.ids, &s->acts.logits);
+    return finish(&r);
+}
+
+/* ---- steps ---- */
+
+/* The next program to be submitted reads these tokens; with `has_logits` it makes those of the last. */
+EXPORT(int32_t, bz_wasm_gpu_feed, bz_session *s, const int32_t *ids, uint32_t n,
+       uint32_t has_logits)
+{
+    if (wasm_failed(session_check_ids(s, ids, n, &wasm_err))) return -1;
+    struct run r = { .be = &s->engine->backend };
+    kv_begin(&s->kv, n);
+    s->acts.ids.rows = n;
+    op_write(&r, &s->acts.ids, 0, ids, n);
+    gpu_write_step(r.be, s->kv.n_past, n, 0);
+    session_took(s, ids, n);
+    s->has_logits = has_logits != 0;
+    return 0;
+}
+
+/* The next program to be submitted draws a token from the last one's logits. */
+EXPORT(int32_t, bz_wasm_gpu_draw, bz_session *s, const struct gpu_draw *draw)
+{
+    if (!s->has_logits) {
+        wasm_failed(
+            fail(&wasm_err, BZ_ERR_ARGUMENT, "feed at least one token before drawing the next"));
+        return -1;
+    }
+    gpu_write_step(&s->engine->backend, s->kv.n_past - 1, 1, draw->sampling.seed);
+    s->has_logits = false;
+    return 0;
+}
+
+/* The next program to be submitted reads the token that the device has drawn last, `ahead` positions past
+ * the session's; with `place` (another session had its turn) the step is put there first. -1 when the
+ * context ends before. */
+EXPORT(int32_t, bz_wasm_gpu_decode, bz_session *s, uint32_t ahead, const struct gpu_draw *draw,
+       uint32_t place)
+{
+    if (ahead >= s->kv.n_ctx - s->kv.n_past) return -1;
+    kv_begin(&s->kv, ahead + 1);
+    if (place) gpu_write_step(&s->engine->backend, s->kv.n_past + ahead, 1, draw->sampling.seed);
+    return 0;
+}
+
+/* What was queued ahead does not count: the next decode reads `id`, at the session's position. */
+EXPORT(int32_t, bz_wasm_gpu_redo, bz_session *s, int32_t id, const struct gpu_draw *draw)
+{
+    if (wasm_failed(session_check_ids(s, &id, 1, &wasm_err))) return -1;
+    struct run r = { .be = &s->engine->backend };
+    s->acts.ids.rows = 1;
+    op_write(&r, &s->acts.ids, 0, &id, 1);
+    s->tokens[s->kv.n_past] = id;
+    gpu_draw_history(draw, s->tokens, s->kv.n_past, 1);
+    return 0;
+}
+
+/* The decode that reads `id` is queued: the session has it. */
+EXPORT(int32_t, bz_wasm_gpu_took, bz_session *s, int32_t id)
+{
+    enum bz_status st = id == -1 ? fail(&wasm_err, BZ_ERR_ARGUMENT, "every token is forbidden")
+                                 : session_check_ids(s, &id, 1, &wasm_err);
+    if (wasm_failed(st)) return -1;
+    session_took(s, &id, 1);
+    return 0;
+}
+
+/* Where results are: logits, row by row, and the token drawn last. */
+EXPORT(uint32_t, bz_wasm_gpu_logits_buffer, const bz_session *s)
+{
+    return gpu_of(&s->acts.logits);
+}
+
+EXPORT(uint32_t, bz_wasm_gpu_step_buffer, const bz_session *s)
+{
+    return gpu_ops_of(s)->rec.step;
+}
+
+/* ---- snapshots ---- */
+
+/* One section of a snapshot: bytes of a buffer, or (buffer 0) the next ones of those after the list. */
+struct host_section {
+    uint32_t buffer, offset, n_bytes;
+};
+
+struct snapshot_plan {
+    struct buf list, bytes;
+};
+
+static void plan_section(void *ctx, const struct kv_section *s)
+{
+    struct snapshot_plan *plan = ctx;
+    struct host_section h = { .n_bytes = (uint32_t)s->n };
+    if (s->bytes) {
+        buf_put(&plan->bytes, s->bytes, s->n);
+    } else {
+        uint32_t row_bytes = s->rows_of->cols * tensor_width(s->rows_of);
+        h = (struct host_section) { gpu_of(s->rows_of), s->row * row_bytes, h.n_bytes * row_bytes };
+    }
+    buf_put(&plan->list, &h, sizeof h);
+}
+
+/* What a snapshot is made of, but for its checksum: the result is a u32 count, that many sections, and the
+ * bytes that are no buffer's. */
+EXPORT(int32_t, bz_wasm_gpu_save, const bz_session *s)
+{
+    struct snapshot_plan plan = { 0 };
+    struct buf out = { 0 };
+    kv_walk(&s->kv, s->engine->model.fingerprint, s->tokens, plan_section, &plan);
+    uint32_t n = (uint32_t)(plan.list.n / sizeof(struct host_section));
+    buf_put(&out, &n, sizeof n);
+    buf_put(&out, plan.list.data, plan.list.n);
+    buf_put(&out, plan.bytes.data, plan.bytes.n);
+    out.failed = out.failed || plan.list.failed || plan.bytes.failed;
+    buf_free(&plan.list);
+    buf_free(&plan.bytes);
+    return wasm_give_text(&out);
+}
+
+/* The result is the checksum of a source of n bytes. */
+EXPORT(int32_t, bz_wasm_snapshot_digest, uint32_t source, double n)
+{
+    static uint8_t digest[KV_DIGEST];
+    struct source snap;
+    enum bz_status st =
+        host_source_open(&snap, source, "session snapshot", 16, (uint64_t)n, &wasm_err);
+    if (st == BZ_OK) {
+        st = kv_digest(&snap, snap.size, digest, &wasm_err);
+        source_close(&snap);
+    }
+    if (wasm_failed(st)) return -1;
+    wasm_show(digest, sizeof digest);
+    return 0;
+}
+
+/* ---- adapters ---- */
+
+/* The matrices of adapters that were just added go to the device; they are in memory. */
+EXPORT(int32_t, bz_wasm_gpu_upload_adapters, bz_engine *e)
+{
+    enum { WINDOW = 1 << 20 };
+    struct gpu_ops *g = e->backend.ctx;
+    struct upload_window w;
+    enum bz_status st = BZ_OK;
+    while (st == BZ_OK && upload_next(&g->upload, WINDOW, &w))
+        st = upload_give(&g->upload, &w, source_map(w.src, w.offset, w.n_bytes), &wasm_err);
+    return wasm_failed(st) ? -1 : 0;
+}

@@ -1,0 +1,131 @@
+// gpu_decoder - tokens drawn one after the other on the device, several steps ahead of whoever takes them.
+//
+// The kernel that draws a token also makes it the next step's input and moves the position on, so the device
+// needs nothing from here between two tokens. A token that was taken is in the session, and the step that
+// reads it is queued. Steps queued past it are forgotten where the text ends, and where an adapter changed.
+
+import type { Read } from './gpu.js';
+import type { GpuSession, Recorded } from './gpu_session.js';
+import type { DrawPtr, Exports } from './wasm.js';
+
+const TOKEN = 8; // where in the step block the newest token is
+
+/** A step that was submitted, with the token that it will have drawn and, where asked for, the logits. */
+interface Flight {
+  readonly token: Int32Array;
+  readonly logits: Float32Array | undefined;
+  readonly items: (number | Read)[]; // the decode program, the logits, the drawing, the token
+  done: Promise<void>;
+}
+
+export interface DecoderOptions {
+  /** Tokens on their way at most. */
+  ahead: number;
+  /** Bring the logits of every token. */
+  logits: boolean;
+}
+
+export class GpuDecoder {
+  private readonly flight: Flight[] = []; // the first one's token comes next; each other one reads the token before
+  private readonly spare: Flight[] = [];
+  private adapted: number; // what the others of them were queued with
+
+  private constructor(private readonly session: GpuSession, private readonly draw: DrawPtr, private readonly program: Recorded, private readonly options: DecoderOptions) {
+    this.adapted = session.adapted;
+  }
+
+  /** Draw from the session's logits, and go on with what was drawn; `json` has the sampling options. */
+  static async open(session: GpuSession, json: string, options: DecoderOptions): Promise<GpuDecoder> {
+    const { core } = session.engine, x = core.exports;
+    const draw = core.with(json, (p, n) => core.check(x.bz_wasm_gpu_draw_open(session.ptr, p, n)));
+    let program: Recorded | undefined;
+    try {
+      program = await session.record(() => x.bz_wasm_gpu_record_draw(session.ptr, draw));
+      core.checkNumber(x.bz_wasm_gpu_draw(session.ptr, draw));
+      const made = new GpuDecoder(session, draw, program, options);
+      made.launch(undefined);
+      return made;
+    } catch (e) {
+      session.forget(program);
+      x.bz_wasm_gpu_draw_close(draw);
+      throw e;
+    }
+  }
+
+  close(): void {
+    this.session.forget(this.program);
+    this.x.bz_wasm_gpu_draw_close(this.draw);
+  }
+
+  /** The next token, which is then the session's; `left` more are wanted at most. The logits it was drawn from are
+   *  good until the next call. */
+  async next(left: number): Promise<{ id: number; logits: Float32Array | undefined }> {
+    const { core } = this.session.engine;
+    await this.lookAhead(Math.min(this.options.ahead, left + 1));
+    const first = this.flight[0] as Flight;
+    await first.done;
+    const id = first.token[0] as number;
+    if (id >= 0) await this.queueReader(id);
+    core.checkNumber(this.x.bz_wasm_gpu_took(this.session.ptr, id));
+    this.flight.shift();
+    this.spare.push(first);
+    return { id, logits: first.logits };
+  }
+
+  private get x(): Exports {
+    return this.session.engine.core.exports;
+  }
+
+  /** Queue steps past the first, as far as the context goes. */
+  private async lookAhead(most: number): Promise<void> {
+    while (this.flight.length < most) {
+      const past = this.flight.length - 1, at = this.session.length + past;
+      if (at >= this.session.context) return;
+      const program = this.session.decodeProgram(at);
+      if (typeof program !== 'number') await program; // then look again: much may have changed
+      else if (past > 0 && this.adapted !== this.session.adapted) return;
+      else this.decode(program, past, false);
+    }
+  }
+
+  /** The step that reads `id`, the first one's token: it may be queued, or be wrong by now. */
+  private async queueReader(id: number): Promise<void> {
+    if (this.flight.length > 1 && this.adapted === this.session.adapted) return;
+    for (;;) {
+      const program = this.session.decodeProgram(this.session.length);
+      if (typeof program !== 'number') {
+        await program;
+        continue;
+      }
+      this.flight.length = 1;
+      this.session.engine.core.checkNumber(this.x.bz_wasm_gpu_redo(this.session.ptr, id, this.draw));
+      this.decode(program, 0, true);
+      return;
+    }
+  }
+
+  private decode(program: number, past: number, place: boolean): void {
+    const { session } = this, { core, gpu } = session.engine;
+    core.checkNumber(this.x.bz_wasm_gpu_decode(session.ptr, past, this.draw, +(place || gpu.stepOwner !== session)));
+    this.adapted = session.adapted;
+    this.launch(program);
+  }
+
+  private launch(program: number | undefined): void {
+    const { gpu } = this.session.engine;
+    const one = this.spare.pop() ?? this.makeFlight();
+    one.items[0] = program ?? this.program.number;
+    gpu.stepOwner = this.session;
+    one.done = gpu.run(program === undefined ? one.items.slice(1) : one.items);
+    one.done.catch(() => undefined); // it is awaited, unless nobody wants the token any more
+    this.flight.push(one);
+  }
+
+  private makeFlight(): Flight {
+    const { ptr, engine } = this.session;
+    const token = new Int32Array(1), logits = this.options.logits ? new Float32Array(engine.info.n_vocab) : undefined;
+    const items: (number | Read)[] = [0, this.program.number, { buffer: this.x.bz_wasm_gpu_step_buffer(ptr), offset: TOKEN, into: new Uint8Array(token.buffer) }];
+    if (logits) items.splice(1, 0, { buffer: this.x.bz_wasm_gpu_logits_buffer(ptr), offset: 0, into: new Uint8Array(logits.buffer) });
+    return { token, logits, items, done: Promise.resolve() };
+  }
+}
