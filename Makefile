@@ -23,11 +23,12 @@ TESTS    = $(TEST_SRC:tests/%.c=$(BUILD)/tests/%)
 C_FILES  = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h' 2>/dev/null)
 FUZZ_SECONDS ?= 60
 
-.PHONY: help all run test check lint format asan fuzz fuzzers bench clean
+.PHONY: help all run chat test check lint format asan fuzz fuzzers bench clean
 .SECONDARY:
 
 help:
-	@echo "make run      install what is missing, build, and chat in the terminal"
+	@echo "make run      install what is missing, build, start the server and open the page"
+	@echo "make chat     the same for a chat in the terminal; MODEL=gemma4:e2b chooses a model for either"
 	@echo "make test     install what is missing, build, and run every test"
 	@echo "make check    the native tests alone; make check-web: the wasm module and the GPU"
 	@echo "make all      build only: $(BUILD)/bezel and $(BUILD)/libbezel.a"
@@ -62,9 +63,15 @@ $(BUILD)/bench/%: bench/%.c $(TOOL_OBJ) $(BUILD)/libbezel.a
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -MMD -MP $< $(TOOL_OBJ) $(BUILD)/libbezel.a $(LDLIBS) -o $@
 
-# Talk to the model that ships with the repository.
+# The page and the server behind it. MODEL=gemma4:e2b or a file is loaded at once; ARGS are options of `bezel serve`.
 run:
 	@tools/setup.sh run
+	@$(MAKE) --no-print-directory web $(if $(wildcard web/app/package.json),app)
+	@node $(ENGINE)/bin/bezel.mjs serve --open $(if $(MODEL),--model '$(MODEL)') $(ARGS)
+
+# Talk in the terminal, to the model that ships with the repository unless MODEL names another.
+chat:
+	@tools/setup.sh chat
 	@$(MAKE) --no-print-directory all
 	@$(BUILD)/bezel chat $(or $(MODEL),models/tiny.q8_0.gguf)
 
@@ -172,8 +179,13 @@ $(WASM_OUT)/obj/tests/%.o: WASM_CFLAGS += -Itests
 $(WASM_OUT)/ops_test.wasm: $(WASM_OBJ) $(WASM_OUT)/obj/tests/web/ops_test.o
 	$(WASM_CC) $(WASM_LDFLAGS) $^ -o $@
 
+# Clients of others that the server is tested with.
+tests/web/node_modules/.package-lock.json: tests/web/package.json tests/web/package-lock.json
+	cd tests/web && npm ci --silent
+	@touch $@
+
 # Everything that needs the module: the Node tool, and the GPU in Node, Deno and Chromium.
-check-web: all web $(WASM_OUT)/ops_test.wasm
+check-web: all web $(WASM_OUT)/ops_test.wasm tests/web/node_modules/.package-lock.json
 	@tests/web/run.sh $(BUILD)
 
 -include $(WASM_OBJ:.o=.d) $(WASM_OUT)/obj/tests/web/ops_test.d

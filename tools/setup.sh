@@ -1,34 +1,35 @@
 #!/usr/bin/env bash
 # setup.sh - install what Bezel is built and tested with, and nothing that is already there.
 #
-#   tools/setup.sh run      what `make run` needs: a compiler and make
-#   tools/setup.sh test     what `make test` needs: also LLVM, Node, a browser, software GPUs
+#   tools/setup.sh chat     what `make chat` needs: a compiler and make
+#   tools/setup.sh run      what `make run` needs: LLVM for the WebAssembly module, Node
+#   tools/setup.sh test     what `make test` needs: both, and a browser, software GPUs, tools for checking
 #   ... --check             only say what is missing (exit 1 when something is)
 #
 # On Debian and Ubuntu it installs with apt-get; elsewhere it says what to install by hand. It may be run as
 # often as you like.
 set -euo pipefail
 goal=${1:-test} mode=${2:-}
-[[ $goal == run || $goal == test ]] || { sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 2; }
+[[ $goal == chat || $goal == run || $goal == test ]] || { sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 2; }
 
 clang_rt=/usr/lib/llvm-19/lib/clang/19/lib/linux
 
 # command (or file) that shows it is there : Debian package : what it is for
-needs=(
-    "make:make:the build"
-    "gcc:gcc:the compiler"
-)
-[[ $goal == test ]] && needs+=(
-    "git:git:listing the files to check"
+needs=("make:make:the build")
+[[ $goal != run ]] && needs+=("gcc:gcc:the compiler")
+[[ $goal != chat ]] && needs+=(
     "python3:python3:checks and tools (standard library only)"
-    "clang-19:clang-19:the second compiler, WebAssembly, sanitizers and fuzzing"
-    "clang-format-19:clang-format-19:the style check"
-    "$clang_rt/libclang_rt.fuzzer-x86_64.a|$clang_rt/libclang_rt.fuzzer-aarch64.a:libclang-rt-19-dev:the sanitizers' run-time"
+    "clang-19:clang-19:WebAssembly, and the second compiler for the tests"
     "wasm-ld-19:lld-19:the WebAssembly linker"
     "/usr/lib/wasm32-wasi/libc.a:wasi-libc:the C library of the WebAssembly module"
     "/usr/lib/llvm-19/lib/clang/19/lib/wasi/libclang_rt.builtins-wasm32.a:libclang-rt-19-dev-wasm32:the same, arithmetic"
-    "node:nodejs:the Node host and the tests of the module"
-    "npm:npm:the packages that web/engine/package-lock.json pins"
+    "node:nodejs:the server and the Node host"
+    "npm:npm:the packages that the package-lock.json files pin"
+)
+[[ $goal == test ]] && needs+=(
+    "git:git:listing the files to check"
+    "clang-format-19:clang-format-19:the style check"
+    "$clang_rt/libclang_rt.fuzzer-x86_64.a|$clang_rt/libclang_rt.fuzzer-aarch64.a:libclang-rt-19-dev:the sanitizers' run-time"
     "/usr/lib/chromium/vk_swiftshader_icd.json:chromium:the browser tests, and a GPU in software"
     "/usr/share/vulkan/icd.d/lvp_icd.x86_64.json|/usr/share/vulkan/icd.d/lvp_icd.aarch64.json:mesa-vulkan-drivers:a second GPU in software, for Deno"
 )
@@ -49,18 +50,28 @@ for need in "${needs[@]}"; do
     if [[ $mode == --check ]] && ! is_there "$what"; then echo "missing: $package ($reason)"; fi
 done
 
-if [[ ${#missing[@]} -eq 0 ]]; then
+# Debian 12 has Node 18. The same program of a newer version is also a package of npm's.
+newer_node=20.19.5
+node_is_old() {
+    [[ $goal != chat ]] && command -v node > /dev/null &&
+        ! node -e 'const [a, b] = process.versions.node.split(".").map(Number); process.exit(a > 20 || (a === 20 && b >= 16) ? 0 : 1)'
+}
+
+if [[ ${#missing[@]} -eq 0 ]] && ! node_is_old; then
     [[ $mode == --check ]] && echo "everything is there"
     exit 0
 fi
-[[ $mode == --check ]] && exit 1
+if [[ $mode == --check ]]; then
+    node_is_old && echo "too old: node $(node --version); 20.16 or newer is needed"
+    exit 1
+fi
 
-if ! command -v apt-get > /dev/null; then
+if [[ ${#missing[@]} -gt 0 ]] && ! command -v apt-get > /dev/null; then
     cat >&2 <<TEXT
 setup: this system has no apt-get, so please install by hand what is missing:
     ${missing[*]}
   These are Debian's names. Elsewhere: a C11 compiler (gcc 12 or newer), GNU make, git, Python 3; clang,
-  clang-format, lld and compiler-rt of LLVM 19 with wasi-libc; Node 20 with npm; Chromium and a software
+  clang-format, lld and compiler-rt of LLVM 19 with wasi-libc; Node 20.16 with npm; Chromium and a software
   Vulkan driver for the browser tests.
     Fedora:  sudo dnf install gcc make git python3 clang clang-tools-extra compiler-rt lld wasi-libc-devel nodejs chromium mesa-vulkan-drivers
     macOS:   xcode-select --install; brew install llvm@19 lld@19 wasi-libc node
@@ -77,11 +88,22 @@ if [[ $(id -u) -ne 0 ]]; then
     fi
     as_root=(sudo)
 fi
-echo "setup: installing ${missing[*]}"
-export DEBIAN_FRONTEND=noninteractive
-install() { "${as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" > /dev/null; }
-if ! install 2> /dev/null; then # the list of packages may be old or empty
-    "${as_root[@]}" apt-get update -qq
-    install
+if [[ ${#missing[@]} -gt 0 ]]; then
+    echo "setup: installing ${missing[*]}"
+    export DEBIAN_FRONTEND=noninteractive
+    install() { "${as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" > /dev/null; }
+    if ! install 2> /dev/null; then # the list of packages may be old or empty
+        "${as_root[@]}" apt-get update -qq
+        install
+    fi
+fi
+if node_is_old; then
+    echo "setup: installing node $newer_node beside $(node --version)"
+    "${as_root[@]}" npm install --global --silent "node@$newer_node"
+    hash -r
+    if node_is_old; then
+        echo "setup: $(command -v node) is still $(node --version); version 20.16 or newer must come first in PATH" >&2
+        exit 1
+    fi
 fi
 echo "setup: done"

@@ -22,6 +22,8 @@ ops=$build/wasm/ops_test.wasm
 deno=web/engine/node_modules/.bin/deno
 one wasm tools/check_wasm.py "$build/wasm/bezel.wasm"
 one node node tests/web/test_node.mjs "$build/bezel"
+one server node tests/web/test_server.mjs
+one server_clients node tests/web/test_server_clients.mjs
 one gpu node tests/web/test_gpu.mjs
 one gpu_model node tests/web/test_gpu_model.mjs "$build/bezel"
 one ops_deno "$deno" run -A tests/web/test_ops.mjs "$ops"

@@ -5,11 +5,13 @@ import { FAILED, help, INTERRUPTED, Misuse, OK, parse, USAGE, type Command } fro
 import { bench, check } from './bench.js';
 import { chat, run } from './chat.js';
 import { generate, logits } from './run.js';
+import { serve } from './serve.js';
 import { detokenize, inspectCommand, renderCommand, tokenize } from './text.js';
 
 const commands: readonly (readonly [Command, string])[] = [
   [run, 'ask once'],
   [chat, 'talk to a model in the terminal'],
+  [serve, 'the page, and a server for other programs'],
   [generate, 'continue a text'],
   [inspectCommand, 'what is in a file, and whether it runs'],
   [tokenize, 'text to token ids'],

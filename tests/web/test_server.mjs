@@ -1,0 +1,408 @@
+// The server without a model to speak of: who is let in, what can be reached, whose turn it is, and what is sent.
+// tests/web/test_server_clients.mjs has the official clients and a model.
+import fs from 'node:fs';
+import net from 'node:net';
+
+import { parseRange } from '../../web/engine/dist/server/content.js';
+import { hostName } from '../../web/engine/dist/server/guard.js';
+import { parseKeepAlive } from '../../web/engine/dist/server/ollama.js';
+import { FairQueue } from '../../web/engine/dist/server/queue.js';
+import { done, equal, ok, rejects, same, test, throws } from './check.mjs';
+import { ask, makeStore, post, sleep, startServer, temp } from './server_fixture.mjs';
+
+const root = `${temp}/store`, app = `${temp}/app`;
+const gemma = { model_format: 'gguf', model_family: 'gemma4', model_families: ['gemma4'], model_type: '5.1B', file_type: 'Q4_K_M' };
+const weights = Buffer.from(Array.from({ length: 5000 }, (_, i) => (i * 7) & 255));
+const digests = makeStore(root, { 'gemma4:e2b': [weights, gemma, { temperature: 1, stop: ['<turn|>'] }], 'llama:8b': [Buffer.from('other'), { ...gemma, model_family: 'llama' }] });
+fs.mkdirSync(`${app}/assets`, { recursive: true });
+fs.writeFileSync(`${temp}/secret.txt`, 'SECRET');
+fs.writeFileSync(`${app}/index.html`, '<!doctype html><title>page</title>');
+fs.writeFileSync(`${app}/sw.js`, '1');
+fs.writeFileSync(`${app}/assets/main-Ab12Cd34.js`, 'export {}');
+fs.symlinkSync('../secret.txt', `${app}/link.txt`);
+fs.symlinkSync('..', `${app}/up`);
+fs.symlinkSync('../../secret.txt', `${root}/blobs/sha256-${'ab'.repeat(32)}`);
+
+const s = await startServer({ root, app, limits: { bodyBytes: 1 << 20 } });
+const say = (content, more = {}) => ({ model: 'tiny', messages: [{ role: 'user', content }], ...more });
+
+test('only names of this machine are answered to', async () => {
+  const status = async (host) => (await ask(s.port, '/health', { headers: { host } })).status;
+  for (const host of [`localhost:${s.port}`, '127.0.0.1', `[::1]:${s.port}`, 'LOCALHOST', 'localhost.']) equal(await status(host), 200, host);
+  for (const host of ['evil.example', `evil.example:${s.port}`, 'localhost.evil.example', '127.0.0.1.nip.io', 'localhost@evil', 'localhost:1:2', '127.0.0.2', '0.0.0.0', '[::]', 'local host', '2130706433', '0x7f.1'])
+    ok([400, 403].includes(await status(host)), host);
+  equal(hostName('a_b.c:80'), 'a_b.c');
+  equal(hostName(undefined), undefined);
+  equal(hostName(''), undefined);
+});
+
+test('what another site asks for is refused, whatever the method', async () => {
+  const from = (headers, path = '/api/tags', method = 'GET') => ask(s.port, path, { method, headers, ...(method === 'POST' && { body: '{}' }) });
+  const own = `http://127.0.0.1:${s.port}`;
+  for (const origin of ['https://evil.example', 'null', 'http://localhost:3000', 'file://', `http://127.0.0.1:${s.port + 1}`, `${own}.evil.example`, 'chrome-extension://abc'])
+    for (const [path, method] of [['/api/tags', 'GET'], ['/v1/chat/completions', 'POST'], ['/api/chat', 'POST'], [`/bezel/blob/${digests['gemma4:e2b']}`, 'GET'], ['/v1/models', 'OPTIONS'], ['/', 'GET']]) {
+      const r = await from({ origin }, path, method);
+      equal(r.status, 403, `${origin} ${method} ${path}`);
+      equal(r.headers['access-control-allow-origin'], undefined);
+    }
+  equal((await from({ origin: own })).status, 200);
+  equal((await from({ 'sec-fetch-site': 'same-origin' })).status, 200);
+  for (const site of ['cross-site', 'same-site']) {
+    equal((await from({ 'sec-fetch-site': site })).status, 403);
+    equal((await from({ 'sec-fetch-site': site, 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' })).status, 403); // not a page
+    equal((await from({ 'sec-fetch-site': site, 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' }, '/')).status, 200); // a link to us
+    equal((await from({ 'sec-fetch-site': site, 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'script' }, '/sw.js')).status, 403);
+    equal((await from({ 'sec-fetch-site': site, 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'iframe' }, '/')).status, 403);
+  }
+  ok(!s.log.length, 'nothing was run');
+});
+
+test('an origin that was allowed by name may ask, and no other', async () => {
+  const open = await startServer({ origins: ['https://good.example'], hosts: ['box.local'] });
+  try {
+    const r = await ask(open.port, '/v1/chat/completions', { method: 'OPTIONS', headers: { origin: 'https://good.example', 'access-control-request-headers': 'content-type, x-stainless-os' } });
+    equal(r.status, 204);
+    equal(r.headers['access-control-allow-origin'], 'https://good.example');
+    equal(r.headers['access-control-allow-headers'], 'content-type, x-stainless-os');
+    equal((await ask(open.port, '/api/tags', { headers: { origin: 'https://good.example', host: 'box.local' } })).status, 200);
+    equal((await ask(open.port, '/api/tags', { headers: { origin: 'https://bad.example' } })).status, 403);
+  } finally {
+    await open.close();
+  }
+});
+
+test('the page comes with its type, its policy and its cache rules', async () => {
+  const page = await ask(s.port, '/');
+  equal(page.status, 200);
+  equal(page.headers['content-type'], 'text/html; charset=utf-8');
+  equal(page.headers['cache-control'], 'no-cache');
+  const policy = page.headers['content-security-policy'];
+  ok(policy.includes("script-src 'self' 'wasm-unsafe-eval'") && policy.includes("connect-src 'self'") && policy.includes("frame-ancestors 'none'"));
+  ok(!/script-src[^;]*unsafe-inline/.test(policy));
+  equal(page.headers['x-content-type-options'], 'nosniff');
+  equal(page.headers['referrer-policy'], 'no-referrer');
+  const asset = await ask(s.port, '/assets/main-Ab12Cd34.js');
+  ok(asset.headers['cache-control'].includes('immutable') && asset.headers['content-type'].startsWith('text/javascript'));
+  equal((await ask(s.port, '/sw.js')).headers['service-worker-allowed'], '/');
+  equal((await ask(s.port, '/sw.js')).headers['cache-control'], 'no-cache');
+  const again = await ask(s.port, '/', { headers: { 'if-none-match': page.headers.etag } });
+  equal(again.status, 304);
+  equal(again.bytes.length, 0);
+  equal((await ask(s.port, '/models/some-view', { headers: { accept: 'text/html' } })).text, page.text);
+  equal((await ask(s.port, '/missing.js', { headers: { accept: 'text/html' } })).status, 404);
+  fs.writeFileSync(`${app}/index.html`, '<!doctype html><title>newer page</title>');
+  const newer = await ask(s.port, '/', { headers: { 'if-none-match': page.headers.etag } });
+  ok(newer.status === 200 && newer.text.includes('newer'));
+  equal((await ask(s.port, '/', { method: 'HEAD' })).bytes.length, 0);
+});
+
+test('no path leads out of the page or the store', async () => {
+  const ups = ['..', '%2e%2e', '.%2e', '%2e.', '%252e%252e', '..%00', '..;', '..%5c', '%c0%ae%c0%ae', '..%c0%af', '\\..', '....', '.', '%2E%2E'];
+  const slashes = ['/', '%2f', '%5c', '//', '/./', '%252f'];
+  const starts = ['/', '/assets/', '/bezel/blob/', '/bezel/manifest/', '/v1/models/', '/up/', '/bezel/blob/sha256-', '/./'];
+  const targets = ['secret.txt', 'etc/passwd', 'secret.txt%00.html', 'app/index.html/..'];
+  let seed = 1;
+  const pick = (list) => list[(seed = (seed * 1103515245 + 12345) % 2147483648) % list.length];
+  const paths = ['/link.txt', '/up/secret.txt', '/%00', '/index.html%00', '/%', '/%ff', '//etc/passwd', `/bezel/blob/${'ab'.repeat(32)}`, `/bezel/blob/${'AB'.repeat(32)}`, '/bezel/blob/', '/bezel/manifest/..%2f..%2f..%2fsecret.txt', '/bezel/manifest/%00', '/bezel/manifest/http://a/b/c:d'];
+  for (let i = 0; i < 600; i++) paths.push(pick(starts) + Array.from({ length: 1 + (i % 6) }, () => pick(ups) + pick(slashes)).join('') + pick(targets));
+  for (const path of paths) {
+    const r = await ask(s.port, path);
+    ok([400, 404].includes(r.status), `${path}: ${r.status}`);
+    ok(!r.text.includes('SECRET') && !r.text.includes('root:'), path);
+  }
+  same(s.said, []);
+});
+
+test('a request line that is not one of ours is refused', async () => {
+  const raw = (line) => new Promise((finish) => {
+    const socket = net.connect(s.port, '127.0.0.1', () => socket.write(`${line}\r\nHost: localhost\r\nConnection: close\r\n\r\n`));
+    let text = '';
+    socket.on('data', (d) => (text += d)).on('close', () => finish(text)).on('error', () => finish(text));
+  });
+  for (const line of ['GET http://evil.example/ HTTP/1.1', 'GET * HTTP/1.1', 'GET ../secret.txt HTTP/1.1', 'GET /\u0000 HTTP/1.1', 'DELETE /api/tags HTTP/1.1', 'PUT / HTTP/1.1', 'TRACE / HTTP/1.1', 'POST / HTTP/1.1', 'GET /api/chat HTTP/1.1', 'POST /api/tags HTTP/1.1', 'BREW / HTTP/1.1'])
+    ok(/^HTTP\/1\.1 4\d\d /.test(await raw(line)), line);
+  equal(await raw('CONNECT evil.example:443 HTTP/1.1'), '');
+  ok((await raw(`GET /health HTTP/1.1\r\nX: ${'x'.repeat(20000)}`)).startsWith('HTTP/1.1 431'));
+});
+
+test('a blob is sent whole, by ranges, and not at all when the client has it', async () => {
+  const hex = digests['gemma4:e2b'], path = `/bezel/blob/${hex}`, etag = `"sha256:${hex}"`;
+  const get = (headers, method = 'GET') => ask(s.port, path, { headers, method });
+  const all = await get({});
+  equal(all.status, 200);
+  equal(all.headers.etag, etag);
+  equal(all.headers['accept-ranges'], 'bytes');
+  ok(all.bytes.equals(weights));
+  const head = await get({}, 'HEAD');
+  equal(head.headers['content-length'], '5000');
+  equal(head.bytes.length, 0);
+  for (const [range, a, b] of [['bytes=0-0', 0, 1], ['bytes=100-199', 100, 200], ['bytes=4990-', 4990, 5000], ['bytes=-10', 4990, 5000], ['bytes=-99999', 0, 5000], ['bytes=4000-99999', 4000, 5000]]) {
+    const r = await get({ range });
+    equal(r.status, 206, range);
+    equal(r.headers['content-range'], `bytes ${a}-${b - 1}/5000`);
+    ok(r.bytes.equals(weights.subarray(a, b)), range);
+  }
+  for (const range of ['bytes=5000-', 'bytes=9999-10000', 'bytes=-0']) {
+    const r = await get({ range });
+    equal(r.status, 416, range);
+    equal(r.headers['content-range'], 'bytes */5000');
+  }
+  for (const range of ['bytes=0-1,3-4', 'bytes=5-1', 'bytes=a-b', 'lines=0-1', 'bytes=-', 'bytes=0-1x']) equal((await get({ range })).status, 200, range);
+  equal((await get({ 'if-none-match': etag })).status, 304);
+  equal((await get({ 'if-none-match': `"x", W/${etag}` })).status, 304);
+  equal((await get({ 'if-none-match': '"x"' })).status, 200);
+  equal((await get({ 'if-range': etag, range: 'bytes=0-9' })).status, 206);
+  equal((await get({ 'if-range': '"x"', range: 'bytes=0-9' })).status, 200);
+  equal((await get({ 'if-range': 'Sat, 01 Jan 2028 00:00:00 GMT', range: 'bytes=0-9' })).status, 200);
+  for (const wrong of ['0'.repeat(64), hex.slice(1), `${hex}0`, `sha256:${hex}`]) equal((await ask(s.port, `/bezel/blob/${wrong}`)).status, 404);
+  same(parseRange('bytes=0-', 0), 'unsatisfiable');
+});
+
+test('models are those of the store and those that ship, and a manifest names blobs that are there', async () => {
+  const { models } = (await ask(s.port, '/api/tags')).json;
+  same(models.map((m) => m.name).sort(), ['gemma4:e2b', 'tiny:latest']);
+  const e2b = models.find((m) => m.name === 'gemma4:e2b'), tiny = models.find((m) => m.name === 'tiny:latest');
+  same(e2b.details, { parent_model: '', format: 'gguf', family: 'gemma4', families: ['gemma4'], parameter_size: '5.1B', quantization_level: 'Q4_K_M' });
+  same([tiny.details.parameter_size, tiny.details.quantization_level], ['6.1M', 'Q8_0']);
+  ok(/^[0-9a-f]{64}$/.test(e2b.digest) && tiny.size === 6772384);
+  for (const name of ['tiny', 'TINY:latest', 'gemma4:e2b', 'library/gemma4:E2B', 'registry.ollama.ai%2Flibrary%2Fgemma4%3Ae2b']) {
+    const manifest = (await ask(s.port, `/bezel/manifest/${name}`)).json;
+    for (const { digest, size } of [manifest.config, ...manifest.layers]) {
+      const r = await ask(s.port, `/bezel/blob/${digest.slice(7)}`, { method: 'HEAD' });
+      same([r.status, r.headers['content-length'], r.headers.etag], [200, String(size), `"${digest}"`], name);
+    }
+  }
+  equal((await ask(s.port, '/bezel/manifest/none')).status, 404);
+  same((await ask(s.port, '/v1/models')).json.data.map((m) => m.id).sort(), ['gemma4:e2b', 'tiny:latest']);
+  equal((await ask(s.port, '/v1/models/tiny')).json.id, 'tiny:latest');
+  const missing = await ask(s.port, '/v1/models/none');
+  same([missing.status, missing.json.error.code], [404, 'model_not_found']);
+});
+
+test('a body that is too large, or no JSON, is refused in the words of each protocol', async () => {
+  for (const path of ['/v1/chat/completions', '/api/chat']) {
+    const words = (r) => (path.startsWith('/v1') ? r.json.error.message : r.json.error);
+    const large = await post(s.port, path, say('x'.repeat(2 << 20)));
+    same([large.status, words(large)], [413, 'the request is larger than 1 MiB']);
+    const chunked = await ask(s.port, path, { method: 'POST', headers: { 'transfer-encoding': 'chunked' }, body: 'y'.repeat((1 << 20) + 1) });
+    equal(chunked.status, 413);
+    for (const body of ['', '{', '[]', '3', '"x"', Buffer.from([0x7b, 0xff, 0x7d])]) equal((await ask(s.port, path, { method: 'POST', body })).status, 400);
+    const none = await post(s.port, path, say('x', { model: 'none' }));
+    same([none.status, words(none)], [404, 'there is no model "none" on this machine']);
+  }
+  equal((await post(s.port, '/api/chat', say('x', { options: { mirostat: 2 } }))).status, 400);
+  equal((await post(s.port, '/api/chat', say('x', { keep_alive: 'soon' }))).status, 400);
+  equal((await post(s.port, '/api/chat', { model: 'tiny', messages: 3 })).status, 400);
+});
+
+test('answers stream as events and as lines', async () => {
+  const events = await post(s.port, '/v1/chat/completions', say('one two three', { stream: true }));
+  equal(events.headers['content-type'], 'text/event-stream');
+  const data = events.text.split('\n\n').filter(Boolean).map((e) => e.replace(/^data: /, ''));
+  equal(data.pop(), '[DONE]');
+  equal(data.map((d) => JSON.parse(d).choices[0].delta.content ?? '').join(''), 'one two three');
+  equal(JSON.parse(data[0]).model, 'tiny:latest');
+  equal((await post(s.port, '/v1/chat/completions', say('whole'))).json.choices[0].message.content, 'whole');
+  const lines = (await post(s.port, '/api/chat', say('four five'))).text.trim().split('\n').map((l) => JSON.parse(l));
+  equal(lines.map((l) => l.message.content).join(''), 'four five');
+  same(lines.map((l) => l.done), [false, false, true]);
+  const { done_reason: reason, prompt_eval_count: read, eval_count: made, eval_duration: ns } = lines.at(-1);
+  same([reason, read, made, ns], ['stop', 3, 4, 2e6]);
+  const one = (await post(s.port, '/api/generate', { model: 'tiny', prompt: 'six', stream: false })).json;
+  same([one.response, one.done], ['six', true]);
+  const raw = (await post(s.port, '/api/generate', { model: 'tiny', prompt: 'raw seven', raw: true, stream: false })).json;
+  equal(raw.response, 'raw seven');
+});
+
+test('a failure before the first piece has a status, one after it ends the stream with the reason', async () => {
+  const broken = await startServer({ load: async () => ({ device: { backend: 'cpu', name: 'x' }, context: 1, bytes: 0, close: async () => {}, async *stream(_k, r) {
+    if (r.messages[0].content === 'late') yield { choices: [{ index: 0, delta: { content: 'a' } }] };
+    throw new Error('a bug at /home/someone');
+  } }) });
+  try {
+    const early = await post(broken.port, '/v1/chat/completions', say('early', { stream: true }));
+    equal(early.status, 500);
+    ok(!early.text.includes('/home') && broken.said[0].includes('a bug'), 'details are for the terminal');
+    const late = await post(broken.port, '/api/chat', say('late'));
+    equal(late.status, 200);
+    ok(JSON.parse(late.text.trim().split('\n').at(-1)).error);
+    ok((await post(broken.port, '/v1/chat/completions', say('late', { stream: true }))).text.includes('"error"'));
+  } finally {
+    await broken.close();
+  }
+});
+
+test('one client with many requests does not stand before another with one', async () => {
+  const queue = new FairQueue(100), order = [], never = new AbortController().signal;
+  const job = (client, n) => queue.run(client, never, async () => (await sleep(1), order.push(`${client}${n}`)));
+  const all = [];
+  for (let i = 0; i < 6; i++) all.push(job('a', i));
+  for (let i = 0; i < 2; i++) all.push(job('b', i));
+  all.push(job('c', 0));
+  await Promise.all(all);
+  same(order, ['a0', 'b0', 'c0', 'a1', 'b1', 'a2', 'a3', 'a4', 'a5']);
+});
+
+test('newcomers do not starve one who waits', async () => {
+  const queue = new FairQueue(100), order = [], never = new AbortController().signal;
+  const all = [];
+  let next = 0;
+  const job = (client) => queue.run(client, never, async () => {
+    order.push(client);
+    if (next < 20) all.push(job(`new${next++}`)); // with each job another client comes
+    await sleep(1);
+  });
+  all.push(job('first'), job('old'), job('old'));
+  for (let i = 0; i < all.length; i++) await all[i];
+  ok(order.lastIndexOf('old') <= 6, order.join());
+});
+
+test('a queue that is full says when to come again', async () => {
+  const small = await startServer({ limits: { queue: 2 } });
+  try {
+    const slow = () => post(small.port, '/v1/chat/completions', say('a b c d', { stream: true, metadata: { pause: '50' } }));
+    const running = [slow(), slow(), slow()];
+    await sleep(60);
+    const health = (await ask(small.port, '/health')).json;
+    same(health.queue, { running: true, waiting: 2, limit: 2 });
+    const r = await slow();
+    same([r.status, r.headers['retry-after'], r.json.error.code], [503, '5', 'queue_full']);
+    for (const one of await Promise.all(running)) equal(one.status, 200);
+  } finally {
+    await small.close();
+  }
+});
+
+test('a client that goes away frees its place, whether it waits or runs', async () => {
+  const { port, log, close, host } = await startServer();
+  try {
+    const leave = new AbortController(), options = (content) => ({ method: 'POST', signal: leave.signal, body: JSON.stringify(say(content, { stream: true, metadata: { pause: '20', times: '1000' } })) });
+    const go = async (content) => (await fetch(`http://127.0.0.1:${port}/v1/chat/completions`, options(content))).text();
+    const gone = ['runs on', 'waits', 'waits too'].map((c) => rejects(go(c), /abort/i));
+    while (host.queue.waiting < 2) await sleep(5);
+    leave.abort();
+    await Promise.all(gone);
+    const after = await post(port, '/v1/chat/completions', say('after', { stream: true }));
+    ok(after.text.includes('after'));
+    same(log, ['load tiny:latest 0', 'begin runs on', 'end runs on', 'begin after', 'end after']);
+    equal(host.queue.waiting, 0);
+  } finally {
+    await close();
+  }
+});
+
+/** Reads nothing until told. */
+function slowReader(port, body) {
+  const text = JSON.stringify({ ...body, stream: true });
+  const socket = net.connect(port, '127.0.0.1', () => socket.write(`POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${text.length}\r\n\r\n${text}`));
+  socket.pause();
+  return socket;
+}
+
+test('a slow reader holds the model back once enough is unread, and is let go when it stands still', async () => {
+  const { port, log, host, close } = await startServer({ limits: { unreadBytes: 256 << 10, stallMs: 700 } });
+  try {
+    const many = { metadata: { times: '1000000' } };
+    let pieces = 0;
+    const stuck = slowReader(port, say('x'.repeat(4000), many)), closed = new Promise((r) => stuck.on('close', r).on('error', () => {}));
+    while (!log.some((l) => l.startsWith('begin'))) await sleep(5);
+    await sleep(300);
+    const heap = process.memoryUsage().arrayBuffers + process.memoryUsage().heapUsed;
+    await sleep(200);
+    ok(process.memoryUsage().arrayBuffers + process.memoryUsage().heapUsed < heap + (32 << 20), 'it does not pile up');
+    const other = await post(port, '/api/chat', say('another', { stream: false }));
+    equal(other.json.message.content, 'another');
+    ok(log.some((l) => l.startsWith('end xxx')));
+    stuck.resume();
+    await closed;
+    const patient = slowReader(port, say('y'.repeat(4000), { metadata: { times: '2000' } }));
+    patient.on('data', (d) => (pieces += d.length));
+    await sleep(100);
+    patient.resume();
+    while (host.queue.running) await sleep(10);
+    await sleep(100);
+    ok(pieces > 2000 * 4000, `${pieces} bytes arrived`);
+    patient.destroy();
+  } finally {
+    await close();
+  }
+});
+
+test('an answer that takes too long is ended', async () => {
+  const { port, close } = await startServer({ answerMs: 150 });
+  try {
+    const r = await post(port, '/v1/chat/completions', say('a', { stream: true, metadata: { pause: '20', times: '1000' } }));
+    ok(r.text.includes('took longer'), r.text.slice(-200));
+    equal((await post(port, '/v1/chat/completions', say('b'))).status, 200);
+  } finally {
+    await close();
+  }
+});
+
+test('one model is loaded at a time, a larger context loads it anew, and it leaves when it was told to', async () => {
+  const { port, log, close } = await startServer({ root });
+  try {
+    const go = (model, more) => post(port, '/api/chat', say('x', { model, stream: false, ...more }));
+    const seen = () => log.splice(0).filter((l) => /load|close/.test(l));
+    await go('tiny');
+    await go('tiny', { options: { num_ctx: 100 } });
+    same(seen(), ['load tiny:latest 0']);
+    await go('tiny', { options: { num_ctx: 9000 } }); // more than it was made for
+    same(seen(), ['close tiny:latest', 'load tiny:latest 2048']);
+    await go('tiny', { options: { num_ctx: 9000 } });
+    same(seen(), []);
+    await go('gemma4:e2b');
+    same(seen(), ['close tiny:latest', 'load gemma4:e2b 0']);
+    same((await ask(port, '/api/ps')).json.models.map((m) => m.name), ['gemma4:e2b']);
+    await go('gemma4:e2b', { keep_alive: 0 });
+    await sleep(20);
+    same(seen(), ['close gemma4:e2b']);
+    const loaded = await post(port, '/api/generate', { model: 'tiny', keep_alive: '100ms' });
+    equal(loaded.json.done_reason, 'load');
+    await sleep(160);
+    same(seen(), ['load tiny:latest 0', 'close tiny:latest']);
+    await post(port, '/api/generate', { model: 'tiny' });
+    equal((await post(port, '/api/generate', { model: 'tiny', keep_alive: 0 })).json.done_reason, 'unload');
+    same(seen(), ['load tiny:latest 0', 'close tiny:latest']);
+    same((await ask(port, '/api/ps')).json.models, []);
+  } finally {
+    await close();
+  }
+  same([parseKeepAlive('5m'), parseKeepAlive('1h30m'), parseKeepAlive(-1), parseKeepAlive('-1s'), parseKeepAlive(2), parseKeepAlive('10'), parseKeepAlive(undefined)], [300000, 5400000, Infinity, Infinity, 2000, 10000, undefined]);
+  throws(() => parseKeepAlive('x'), /keep_alive/);
+});
+
+test("Ollama's messages reach the engine in its own shape", async () => {
+  let request;
+  const { port, close } = await startServer({ load: async () => ({ device: { backend: 'cpu', name: 'x' }, context: 1e6, bytes: 0, close: async () => {}, async *stream(_k, r) {
+    request = r;
+    yield { choices: [{ index: 0, delta: { tool_calls: [{ index: 0, id: 'a', function: { name: 'f', arguments: '{"x":' } }] } }] };
+    yield { choices: [{ index: 0, delta: { tool_calls: [{ index: 0, function: { arguments: '1}' } }], reasoning_content: 'hm' }, finish_reason: 'tool_calls' }] };
+  } }) });
+  try {
+    const call = (name, args) => ({ function: { name, arguments: args } });
+    const messages = [{ role: 'user', content: 'q' }, { role: 'assistant', content: '', thinking: 't', tool_calls: [call('one', { a: 1 }), call('two', {})] }, { role: 'tool', tool_name: 'two', content: '2' }, { role: 'tool', tool_name: 'one', content: '1' }];
+    const r = await post(port, '/api/chat', { model: 'tiny', messages, tools: [{ type: 'function', function: { name: 'f' } }], think: 'high', options: { num_predict: 5, num_ctx: 64, temperature: 0, seed: 7, stop: ['z'], repeat_last_n: 3, num_thread: 4 }, stream: false });
+    same(r.json.message, { role: 'assistant', content: '', thinking: 'hm', tool_calls: [{ function: { name: 'f', arguments: { x: 1 } } }] });
+    same(request.messages[1].tool_calls.map((c) => c.function), [{ name: 'one', arguments: '{"a":1}' }, { name: 'two', arguments: '{}' }]);
+    same(request.messages.slice(2).map((m) => m.tool_call_id), ['call_1', 'call_0']);
+    same(request.messages[1].reasoning_content, 't');
+    const { max_tokens: most, temperature, seed, stop, repeat_last_n: back, thinking } = request;
+    same([most, temperature, seed, stop, back, thinking], [5, 0, 7, ['z'], 3, true]);
+  } finally {
+    await close();
+  }
+});
+
+test('closing ends what is under way', async () => {
+  const { port, log, close } = await startServer();
+  const broken = rejects(post(port, '/v1/chat/completions', say('a', { stream: true, metadata: { pause: '20', times: '1000' } })));
+  while (!log.includes('begin a')) await sleep(5);
+  await close();
+  await broken;
+  same(log.slice(-2), ['end a', 'close tiny:latest']);
+  await rejects(ask(port, '/health'));
+});
+
+await done(process.argv[2]);
+await s.close();

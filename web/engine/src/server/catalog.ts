@@ -1,0 +1,167 @@
+// catalog - the models on this machine: those of the Ollama store, those that ship with Bezel, and a file named at the
+// start. The store sees to it that no name, manifest or link leads out of it (store/disk_store.ts).
+
+import * as crypto from 'node:crypto';
+import * as fs from 'node:fs';
+
+import { inspect } from '../cpu_engine.js';
+import { fileSource } from '../source.js';
+import type { DiskStore } from '../store/disk_store.js';
+import { inspectFile } from '../store/inspect_file.js';
+import { blobName, composeManifest, parseManifest, parseName, type Layer } from '../store/manifest.js';
+import type { StoredModel } from '../store/source_ref.js';
+import { BezelError, type Core } from '../wasm.js';
+import type { Content } from './content.js';
+
+/** A model by its name. Its digest is that of the weights; '' while a large file is still being read. */
+export interface Entry extends StoredModel {
+  /** Empty where the model can be run here and not be handed on. */
+  readonly manifest: string;
+  /** The file, for what does not lie in the store. */
+  readonly file?: string;
+}
+
+interface Shipped {
+  readonly entry: Entry;
+  readonly blobs: ReadonlyMap<string, string | Buffer>; // by digest: a path, or the bytes
+}
+
+const MAX_TEXT = 1 << 20; // a text of a store that is longer than this is not shown
+
+const sha256 = (data: Buffer): string => crypto.createHash('sha256').update(data).digest('hex');
+
+async function fileDigest(file: string): Promise<string> {
+  const hash = crypto.createHash('sha256');
+  for await (const part of fs.createReadStream(file, { highWaterMark: 1 << 20 })) hash.update(part as Buffer);
+  return hash.digest('hex');
+}
+
+async function openFile(file: string): Promise<{ size: number; bytes: fs.promises.FileHandle }> {
+  const bytes = await fs.promises.open(file, fs.constants.O_RDONLY | (fs.constants.O_NOFOLLOW ?? 0));
+  const { size } = await bytes.stat();
+  return { size, bytes };
+}
+
+export interface CatalogOptions {
+  store?: DiskStore | undefined;
+  /** GGUF files by the name under which they are offered. */
+  files?: Readonly<Record<string, string>>;
+  say?: ((line: string) => void) | undefined;
+}
+
+export class Catalog {
+  readonly store: DiskStore | undefined;
+  private readonly shipped = new Map<string, Shipped>();
+  private readonly contexts = new Map<string, number>(); // by manifest or file
+
+  private constructor(private readonly core: Core, options: CatalogOptions) {
+    this.store = options.store;
+  }
+
+  /** Reads each file once for its digest, large ones after it has returned. */
+  static async open(core: Core, options: CatalogOptions = {}): Promise<Catalog> {
+    const catalog = new Catalog(core, options);
+    for (const [name, given] of Object.entries(options.files ?? {})) {
+      const file = fs.realpathSync(given), split = /-\d{5}-of-\d{5}\.gguf$/.test(file), small = fs.statSync(file).size <= 64 << 20;
+      await catalog.ship(name, file, small && !split ? await fileDigest(file) : '');
+      if (small || split) continue; // the parts of a split model are run here and not handed on
+      fileDigest(file).then((digest) => catalog.ship(name, file, digest)).catch((e: Error) => options.say?.(`${file}: ${e.message}`));
+    }
+    return catalog;
+  }
+
+  /** What this engine might run; the store comes first where names are the same. */
+  async list(): Promise<StoredModel[]> {
+    const stored = ((await this.store?.list()) ?? []).filter((m) => m.kind === 'model' && /^gemma4|^$/.test(m.family ?? ''));
+    const names = new Set(stored.map((m) => m.name.toLowerCase()));
+    const others = [...this.shipped.values()].map((s) => s.entry).filter((e) => !names.has(e.name.toLowerCase()));
+    return [...stored, ...others].sort((a, b) => (b.modified ?? 0) - (a.modified ?? 0) || (a.name < b.name ? -1 : 1));
+  }
+
+  /** By any way of writing the name: "gemma4", "library/Gemma4:latest". */
+  async find(text: string): Promise<Entry | undefined> {
+    let short: string;
+    try {
+      short = parseName(this.core, text).short.toLowerCase();
+    } catch (e) {
+      if (e instanceof BezelError && e.kind !== 'memory') return undefined; // not a name that a store could have
+      throw e;
+    }
+    const name = await this.store?.find(text);
+    if (!this.store || !name) return this.shipped.get(short)?.entry;
+    const about = (await this.store.list()).find((m) => m.name === name.short);
+    return about && { ...about, manifest: await this.store.manifest(name) };
+  }
+
+  /** The small texts beside the weights, by kind: params, system, template, license. */
+  async texts(entry: Entry): Promise<Partial<Record<Layer['kind'], string>>> {
+    const texts: Partial<Record<Layer['kind'], string>> = {};
+    if (entry.file !== undefined) return texts;
+    for (const { kind, digest, size } of parseManifest(this.core, entry.manifest)) {
+      if (!['params', 'system', 'template', 'license'].includes(kind) || size > MAX_TEXT || texts[kind] !== undefined) continue;
+      const file = await this.store?.tree.file(['blobs', blobName(digest)]);
+      if (file) texts[kind] = await file.text(MAX_TEXT);
+    }
+    return texts;
+  }
+
+  /** Metadata of the weights, long lists left out as Ollama does. */
+  async metadata(entry: Entry): Promise<Record<string, unknown>> {
+    const resolved = entry.file === undefined ? await this.store?.resolve(entry.name) : undefined;
+    const files = entry.file === undefined ? (resolved?.model ?? []).flatMap((ref) => (ref.kind === 'path' ? [ref.path] : [])) : [entry.file];
+    const sources = await Promise.all(files.map(fileSource));
+    try {
+      const { keys = {}, parameters = 0 } = JSON.parse(inspect(this.core, sources, { json: true, keys: true })) as { keys?: Record<string, unknown>; parameters?: number };
+      const short = Object.entries(keys).map(([k, v]) => [k, typeof v === 'object' && !Array.isArray(v) ? null : v] as const);
+      return { 'general.parameter_count': parameters, ...Object.fromEntries(short) };
+    } finally {
+      for (const s of sources) s.close();
+    }
+  }
+
+  /** The most tokens that the model was made for. */
+  async contextLength(entry: Entry): Promise<number> {
+    const key = entry.file ?? entry.manifest, known = this.contexts.get(key);
+    if (known !== undefined) return known;
+    const data = await this.metadata(entry), found = Number(data[`${String(data['general.architecture'])}.context_length`]);
+    const n = found > 0 ? found : Infinity; // one that does not say is asked to try
+    this.contexts.set(key, n);
+    return n;
+  }
+
+  /** A blob by its digest, opened. */
+  async blob(hex: string): Promise<Content | undefined> {
+    if (!/^[0-9a-f]{64}$/i.test(hex)) return undefined;
+    const digest = hex.toLowerCase();
+    const common = { etag: `"sha256:${digest}"`, type: 'application/octet-stream', headers: { 'cache-control': 'public, max-age=31536000, immutable' } };
+    for (const { blobs } of this.shipped.values()) {
+      const found = blobs.get(digest);
+      if (Buffer.isBuffer(found)) return { ...common, size: found.length, bytes: found };
+      if (found !== undefined) return { ...common, ...(await openFile(found)) };
+    }
+    try {
+      const ref = (await this.store?.tree.file(['blobs', blobName(digest)]))?.ref;
+      return ref?.kind === 'path' ? { ...common, ...(await openFile(ref.path)) } : undefined;
+    } catch (e) {
+      if (e instanceof BezelError && e.kind === 'format') return undefined; // a link that leads out of the store
+      throw e;
+    }
+  }
+
+  /** A file as if it lay in a store: a manifest and a config are made for it. */
+  private async ship(name: string, file: string, digest: string): Promise<void> {
+    const source = await fileSource(file), { short } = parseName(this.core, name);
+    try {
+      const { family = '', parameters = '', quantization = '' } = await inspectFile(this.core, source);
+      const config = Buffer.from(JSON.stringify({ model_format: 'gguf', model_family: family, model_families: [family], model_type: parameters, file_type: quantization }));
+      const layers: Layer[] = [{ kind: 'config', digest: sha256(config), size: config.length }, { kind: 'model', digest, size: source.size }];
+      const about: StoredModel = { name: short, kind: 'model', size: source.size, digest, modified: fs.statSync(file).mtimeMs, family, parameters, quantization };
+      this.shipped.set(short.toLowerCase(), {
+        entry: { ...about, file, manifest: digest && composeManifest(layers) },
+        blobs: new Map<string, string | Buffer>(digest ? [[digest, file], [sha256(config), config]] : []),
+      });
+    } finally {
+      source.close();
+    }
+  }
+}

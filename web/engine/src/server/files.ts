@@ -1,0 +1,113 @@
+// files - the page: files of one folder, known by name before anyone asks. A request's path is looked up and never
+// joined to a folder, so there is no way out of it.
+
+import * as crypto from 'node:crypto';
+import * as fs from 'node:fs';
+import * as path from 'node:path';
+
+import { sendContent } from './content.js';
+import { HttpError, type Exchange } from './http.js';
+
+const types: Readonly<Record<string, string>> = {
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.mjs': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.json': 'application/json; charset=utf-8',
+  '.map': 'application/json; charset=utf-8',
+  '.webmanifest': 'application/manifest+json; charset=utf-8',
+  '.wasm': 'application/wasm',
+  '.svg': 'image/svg+xml',
+  '.png': 'image/png',
+  '.jpg': 'image/jpeg',
+  '.webp': 'image/webp',
+  '.ico': 'image/x-icon',
+  '.woff2': 'font/woff2',
+  '.woff': 'font/woff',
+  '.ttf': 'font/ttf',
+  '.txt': 'text/plain; charset=utf-8',
+};
+
+// Styles in attributes are what maths is typeset with; scripts are only ever files of ours.
+const policy = [
+  "default-src 'none'",
+  "script-src 'self' 'wasm-unsafe-eval'",
+  "worker-src 'self'",
+  "style-src 'self'",
+  "style-src-attr 'unsafe-inline'",
+  "img-src 'self' data: blob:",
+  "font-src 'self'",
+  "connect-src 'self'",
+  "manifest-src 'self'",
+  "frame-ancestors 'none'",
+  "base-uri 'none'",
+  "form-action 'none'",
+].join('; ');
+
+export const pageHeaders: Readonly<Record<string, string>> = { 'content-security-policy': policy, 'service-worker-allowed': '/' };
+
+interface Known {
+  readonly file: string;
+  readonly changed: number;
+  readonly size: number;
+  etag?: string;
+}
+
+/** Built files carry a hash in their name: what such a name means never changes. */
+const isHashed = (name: string): boolean => /[-.][A-Za-z0-9_-]{8,}\.[a-z0-9]+$/.test(name) && name.startsWith('/assets/');
+
+export class Files {
+  private readonly known = new Map<string, Known>();
+
+  constructor(readonly root: string) {
+    this.scan();
+  }
+
+  has(name: string): boolean {
+    return this.known.has(name);
+  }
+
+  /** "/", a file, or a view of the page that has no file of its own. */
+  async send(ex: Exchange): Promise<void> {
+    const name = this.resolve(ex);
+    if (name === '/index.html') this.scan(); // it may have been built anew
+    const found = name === undefined ? undefined : this.known.get(name);
+    if (!found || name === undefined) throw new HttpError(404, 'there is no such page');
+    const bytes = await fs.promises.readFile(found.file);
+    found.etag ??= `"${crypto.createHash('sha256').update(bytes).digest('base64url').slice(0, 22)}"`;
+    const cache = isHashed(name) ? 'public, max-age=31536000, immutable' : 'no-cache';
+    await sendContent(ex, {
+      size: bytes.length,
+      etag: found.etag,
+      type: types[path.extname(name).toLowerCase()] ?? 'application/octet-stream',
+      bytes,
+      headers: { 'cache-control': cache, ...pageHeaders },
+    });
+  }
+
+  private resolve(ex: Exchange): string | undefined {
+    let name: string;
+    try {
+      name = decodeURIComponent(ex.path);
+    } catch {
+      throw new HttpError(400, 'the address is not well formed');
+    }
+    if (name === '/') return '/index.html';
+    if (this.known.has(name)) return name;
+    const isView = /^\/[\w/-]*$/.test(name) && (ex.req.headers.accept ?? '').includes('text/html');
+    return isView ? '/index.html' : undefined;
+  }
+
+  /** Plain files only: what a link points to is not part of the page. */
+  private scan(): void {
+    const before = new Map(this.known);
+    this.known.clear();
+    for (const e of fs.readdirSync(this.root, { recursive: true, withFileTypes: true })) {
+      if (!e.isFile()) continue;
+      const file = path.join(e.parentPath, e.name), name = `/${path.relative(this.root, file).split(path.sep).join('/')}`;
+      const { mtimeMs: changed, size } = fs.statSync(file);
+      const old = before.get(name);
+      this.known.set(name, old?.changed === changed && old.size === size ? old : { file, changed, size });
+    }
+  }
+}

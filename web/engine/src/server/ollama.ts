@@ -1,0 +1,270 @@
+// ollama - the protocol of /api: chat, generate, tags, show, ps. Requests are turned into the engine's own shape (OpenAI's)
+// and its pieces into JSON lines.
+
+import type { StoredModel } from '../store/source_ref.js';
+import type { Catalog, Entry } from './catalog.js';
+import type { Chunk, Given, Host, Kind, Request } from './host.js';
+import { Gone, HttpError, readJson, sendJson, Stream, type Exchange } from './http.js';
+import { noUsage } from './openai.js';
+
+type Body = Record<string, unknown>;
+
+export const ollamaError = (e: unknown): { error: string } => ({ error: e instanceof Error ? e.message : String(e) });
+
+const isObject = (v: unknown): v is Body => typeof v === 'object' && v !== null && !Array.isArray(v);
+
+function text(body: Body, key: string): string | undefined {
+  const value = body[key];
+  if (value === undefined || value === null) return undefined;
+  if (typeof value !== 'string') throw new HttpError(400, `"${key}" is not a text`);
+  return value;
+}
+
+/** "5m", "1h30m", seconds as a number; negative is for ever. Milliseconds. */
+export function parseKeepAlive(value: unknown): number | undefined {
+  if (value === undefined || value === null || value === '') return undefined;
+  const units: Readonly<Record<string, number>> = { ns: 1e-6, us: 1e-3, ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
+  let ms = NaN;
+  if (typeof value === 'number') ms = value * 1000;
+  else if (typeof value === 'string' && /^-?\d+(\.\d+)?$/.test(value)) ms = Number(value) * 1000;
+  else if (typeof value === 'string' && /^-?(\d+(\.\d+)?(ns|us|ms|s|m|h))+$/.test(value)) {
+    ms = [...value.matchAll(/(\d+(?:\.\d+)?)(ns|us|ms|s|m|h)/g)].reduce((sum, [, n, unit]) => sum + Number(n) * (units[unit as string] as number), 0);
+    if (value.startsWith('-')) ms = -ms;
+  }
+  if (Number.isNaN(ms)) throw new HttpError(400, `"keep_alive" cannot be ${JSON.stringify(value)}; it is a number of seconds or a time such as "5m"`);
+  return ms < 0 ? Infinity : ms;
+}
+
+const optionNames: Readonly<Record<string, string>> = {
+  temperature: 'temperature', top_p: 'top_p', top_k: 'top_k', min_p: 'min_p', seed: 'seed', stop: 'stop',
+  presence_penalty: 'presence_penalty', frequency_penalty: 'frequency_penalty', repeat_penalty: 'repeat_penalty', repeat_last_n: 'repeat_last_n',
+};
+/** How Ollama spreads its work; nothing that could change an answer. */
+const ignoredOptions = new Set(['num_keep', 'num_batch', 'num_gpu', 'main_gpu', 'num_thread', 'use_mmap', 'use_mlock', 'low_vram', 'numa', 'vocab_only', 'f16_kv', 'logits_all', 'penalize_newline', 'draft_num_predict']);
+
+/** Options to the engine's parameters. */
+function mapOptions(body: Body): { request: Body; context: number | undefined } {
+  const options = body.options ?? {};
+  if (!isObject(options)) throw new HttpError(400, '"options" is not an object');
+  const request: Body = {};
+  let context: number | undefined;
+  for (const [name, value] of Object.entries(options)) {
+    if (value === null || value === undefined || ignoredOptions.has(name)) continue;
+    if (name === 'num_ctx') context = wholeNumber(name, value);
+    else if (name === 'num_predict') {
+      const n = wholeNumber(name, value);
+      if (n >= 0) request.max_tokens = n;
+    } else if (name === 'seed' && Number(value) < 0) continue; // any
+    else if (name === 'typical_p' && value === 1) continue;
+    else if (name in optionNames) request[optionNames[name] as string] = value;
+    else throw new HttpError(400, `this engine has no option "${name}"`);
+  }
+  return { request, context };
+}
+
+function wholeNumber(name: string, value: unknown): number {
+  if (!Number.isInteger(value)) throw new HttpError(400, `"${name}" is not a whole number`);
+  return value as number;
+}
+
+/** Ollama's tool calls have neither ids nor arguments as text; answers name the tool. */
+function mapMessages(list: unknown): Body[] {
+  if (!Array.isArray(list)) throw new HttpError(400, '"messages" is not a list');
+  const open: { id: string; name: string }[] = []; // calls without an answer yet
+  let count = 0;
+  return list.map((m: unknown) => {
+    if (!isObject(m)) throw new HttpError(400, 'a message is not an object');
+    const { images, thinking, tool_calls: calls, tool_name: toolName, content, ...rest } = m;
+    const out: Body = { ...rest, content: content ?? '' };
+    if (typeof thinking === 'string' && thinking) out.reasoning_content = thinking;
+    if (Array.isArray(images) && images.length) out.content = [...images.map((i: unknown) => ({ type: 'image_url', image_url: { url: `data:image/*;base64,${String(i)}` } })), { type: 'text', text: String(content ?? '') }];
+    if (Array.isArray(calls) && calls.length)
+      out.tool_calls = calls.map((call: unknown) => {
+        const f = isObject(call) && isObject(call.function) ? call.function : undefined;
+        if (!f || typeof f.name !== 'string') throw new HttpError(400, 'a tool call has no function name');
+        const id = `call_${count++}`;
+        open.push({ id, name: f.name });
+        return { id, type: 'function', function: { name: f.name, arguments: typeof f.arguments === 'string' ? f.arguments : JSON.stringify(f.arguments ?? {}) } };
+      });
+    if (m.role === 'tool' && typeof m.tool_call_id !== 'string') {
+      const at = Math.max(0, open.findIndex((o) => o.name === toolName));
+      const [answered] = open.splice(at, 1);
+      if (answered) out.tool_call_id = answered.id;
+    }
+    return out;
+  });
+}
+
+function mapFormat(format: unknown): Body {
+  if (format === undefined || format === null || format === '') return {};
+  if (format === 'json') return { response_format: { type: 'json_object' } };
+  if (isObject(format)) return { response_format: { type: 'json_schema', json_schema: { name: 'answer', schema: format } } };
+  throw new HttpError(400, '"format" is "json" or a JSON schema');
+}
+
+/** true, false, or how hard: any effort is thinking. */
+function mapThink(think: unknown): Body {
+  if (think === undefined || think === null) return {};
+  if (typeof think !== 'boolean' && !['low', 'medium', 'high'].includes(think as string)) throw new HttpError(400, '"think" is true, false, "low", "medium" or "high"');
+  return { thinking: think !== false };
+}
+
+/** What /api/chat and /api/generate differ in. */
+interface Dialect {
+  readonly kind: Kind;
+  readonly request: Request;
+  /** Nothing to answer: only load, or unload. */
+  readonly empty: boolean;
+  /** The members that carry a piece. */
+  piece(content: string, thinking: string, calls: readonly object[]): Body;
+}
+
+export async function chat(ex: Exchange, host: Host): Promise<void> {
+  const body = await readJson(ex);
+  const messages = mapMessages(body.messages ?? []);
+  const tools = Array.isArray(body.tools) && body.tools.length ? { tools: body.tools } : {};
+  await run(ex, host, body, {
+    kind: 'chat',
+    request: { messages, ...tools },
+    empty: !messages.length,
+    piece: (content, thinking, calls) => ({ message: { role: 'assistant', content, ...(thinking && { thinking }), ...(calls.length && { tool_calls: calls }) } }),
+  });
+}
+
+export async function generate(ex: Exchange, host: Host): Promise<void> {
+  const body = await readJson(ex);
+  for (const key of ['template', 'suffix', 'context'])
+    if (body[key] !== undefined && body[key] !== '' && !(Array.isArray(body[key]) && !body[key].length)) throw new HttpError(400, `"${key}" is not supported; /api/chat holds conversations`);
+  const prompt = text(body, 'prompt') ?? '', system = text(body, 'system'), raw = body.raw === true;
+  const messages = mapMessages([...(system ? [{ role: 'system', content: system }] : []), { role: 'user', content: prompt, images: body.images }]);
+  await run(ex, host, body, {
+    kind: raw ? 'completions' : 'chat',
+    request: raw ? { prompt } : { messages },
+    empty: prompt === '' && !(Array.isArray(body.images) && body.images.length),
+    piece: (content, thinking) => ({ response: content, ...(thinking && { thinking }) }),
+  });
+}
+
+async function run(ex: Exchange, host: Host, body: Body, dialect: Dialect): Promise<void> {
+  const begin = performance.now();
+  const model = text(body, 'model');
+  if (!model) throw new HttpError(400, '"model" is missing');
+  const { request: options, context } = mapOptions(body);
+  const keepMs = parseKeepAlive(body.keep_alive);
+  const thinking = dialect.kind === 'chat' ? mapThink(body.think) : {};
+  const request = { ...dialect.request, ...options, ...mapFormat(body.format), ...thinking, stream_options: { include_usage: true } };
+  const out = new Stream(ex, 'application/x-ndjson');
+  const put = (value: Body): Promise<void> => out.write(`${JSON.stringify(value)}\n`);
+  const head = (entry: Entry): Body => ({ model: entry.name, created_at: new Date().toISOString() });
+  if (dialect.empty && keepMs === 0) {
+    await host.release(ex.client, ex.signal, model);
+    sendJson(ex, 200, { ...head(await host.find(model)), ...dialect.piece('', '', []), done: true, done_reason: 'unload' });
+    return;
+  }
+  try {
+    await host.use({ client: ex.client, signal: ex.signal, model, context, keepMs }, async (given) => {
+      if (dialect.empty) return sendJson(ex, 200, { ...head(given.entry), ...dialect.piece('', '', []), done: true, done_reason: 'load' });
+      const answer = new Answer(dialect);
+      for await (const chunk of given.engine.stream(dialect.kind, request, given.signal))
+        for (const piece of answer.take(chunk)) if (body.stream !== false) await put({ ...head(given.entry), ...piece, done: false });
+      const last = answer.end(begin, given, body.stream === false);
+      if (body.stream === false) sendJson(ex, 200, { ...head(given.entry), ...last });
+      else await put({ ...head(given.entry), ...last });
+    });
+    if (out.begun && !ex.res.writableEnded) out.end();
+  } catch (e) {
+    if (!out.begun || e instanceof Gone || ex.signal.aborted) throw e;
+    out.end(`${JSON.stringify(ollamaError(e))}\n`);
+  }
+}
+
+/** The engine's pieces as they go by. */
+class Answer {
+  private content = '';
+  private thinking = '';
+  private reason = 'stop';
+  private usage = noUsage;
+  private timings: NonNullable<Chunk['timings']> = {};
+  private readonly calls: { name: string; arguments: string }[] = [];
+
+  constructor(private readonly dialect: Dialect) {}
+
+  *take(chunk: Chunk): Generator<Body> {
+    if (chunk.usage) this.usage = chunk.usage;
+    if (chunk.timings) this.timings = chunk.timings;
+    for (const { delta, text: plain, finish_reason: reason } of chunk.choices) {
+      if (reason) this.reason = reason === 'length' ? 'length' : 'stop';
+      for (const { index, function: f } of delta?.tool_calls ?? []) {
+        const call = (this.calls[index] ??= { name: '', arguments: '' });
+        call.name += f?.name ?? '';
+        call.arguments += f?.arguments ?? '';
+      }
+      const content = delta?.content ?? plain ?? '', thinking = delta?.reasoning_content ?? '';
+      this.content += content;
+      this.thinking += thinking;
+      if (content || thinking) yield this.dialect.piece(content, thinking, []);
+    }
+    if (chunk.choices.some((c) => c.finish_reason) && this.calls.length) yield this.dialect.piece('', '', this.toolCalls());
+  }
+
+  private toolCalls(): object[] {
+    return this.calls.map((c) => ({ function: { name: c.name, arguments: JSON.parse(c.arguments || '{}') as unknown } }));
+  }
+
+  /** The last object: with all of the answer where nothing was sent before. */
+  end(begin: number, given: Given, whole: boolean): Body {
+    const ns = (ms: number): number => Math.round(ms * 1e6);
+    const { prompt_tokens: prompt, completion_tokens: made } = this.usage;
+    return {
+      ...(whole ? this.dialect.piece(this.content, this.thinking, this.toolCalls()) : this.dialect.piece('', '', [])),
+      done: true,
+      done_reason: this.reason,
+      total_duration: ns(performance.now() - begin),
+      load_duration: ns(given.loadMs),
+      prompt_eval_count: prompt,
+      prompt_eval_duration: ns(this.timings.prompt_ms ?? 0),
+      eval_count: made,
+      eval_duration: ns(this.timings.predicted_ms ?? 0),
+    };
+  }
+}
+
+function detailsOf({ family = '', parameters = '', quantization = '' }: StoredModel): Body {
+  return { parent_model: '', format: 'gguf', family, families: [family], parameter_size: parameters, quantization_level: quantization };
+}
+const listed = (m: StoredModel): Body => ({ name: m.name, model: m.name, modified_at: new Date(m.modified ?? 0).toISOString(), size: m.size, digest: m.digest, details: detailsOf(m) });
+
+export async function tags(ex: Exchange, catalog: Catalog): Promise<void> {
+  sendJson(ex, 200, { models: (await catalog.list()).map(listed) });
+}
+
+export function running(ex: Exchange, host: Host): void {
+  const now = host.loaded;
+  const models = now ? [{ ...listed(now.entry), expires_at: (now.expires ?? new Date(8.64e15)).toISOString(), size_vram: now.engine.device.backend === 'gpu' ? now.engine.bytes : 0, context_length: now.engine.context }] : [];
+  sendJson(ex, 200, { models });
+}
+
+/** The lines of a Modelfile that the parameters stand for. */
+function parameterLines(params: string | undefined): string {
+  const all = JSON.parse(params ?? '{}') as unknown;
+  const lines = isObject(all) ? Object.entries(all).flatMap(([k, v]) => (Array.isArray(v) ? v : [v]).map((one) => `${k.padEnd(30)} ${JSON.stringify(one)}`)) : [];
+  return lines.join('\n');
+}
+
+export async function show(ex: Exchange, host: Host): Promise<void> {
+  const body = await readJson(ex);
+  const name = text(body, 'model') ?? text(body, 'name');
+  if (!name) throw new HttpError(400, '"model" is missing');
+  const entry = await host.find(name), texts = await host.catalog.texts(entry);
+  sendJson(ex, 200, {
+    modelfile: `FROM ${entry.name}\n`,
+    parameters: parameterLines(texts.params),
+    template: texts.template ?? '',
+    ...(texts.system !== undefined && { system: texts.system }),
+    ...(texts.license !== undefined && { license: texts.license }),
+    details: detailsOf(entry),
+    model_info: await host.catalog.metadata(entry),
+    capabilities: ['completion', 'tools', 'thinking'],
+    modified_at: new Date(entry.modified ?? 0).toISOString(),
+  });
+}
