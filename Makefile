@@ -12,7 +12,7 @@ LDLIBS   = -lm -lpthread
 $(BUILD)/src/ops/ops_cpu_fast.o: CFLAGS += -ffp-contract=fast $(if $(filter gcc cc,$(notdir $(CC))),-Wno-psabi)
 
 LIB_SRC  = $(sort $(wildcard src/*.c src/base/*.c src/io/*.c src/text/*.c src/quant/*.c src/ops/*.c \
-           src/model/*.c) src/gpu/repack.c)
+           src/model/*.c src/train/*.c) src/gpu/repack.c)
 CLI_SRC  = $(sort $(wildcard src/cli/*.c))
 TEST_SRC = $(sort $(wildcard tests/test_*.c))
 FUZZ_SRC = $(sort $(wildcard tests/fuzz/fuzz_*.c))

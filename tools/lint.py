@@ -19,8 +19,9 @@ ALLOWED = {
     "ops": {"base", "quant", "io", "."},
     "model": {"base", "quant", "io", "ops", "."},
     "gpu": {"base", "quant", "io", "ops", "gen", "."},
-    "": {"base", "quant", "io", "text", "ops", "model", "gpu", "."},  # src/*.c: the public interface
-    "cli": {"base", "quant", "io", "text", "ops", "model", "", "."},
+    "train": {"base", "quant", "io", "text", "ops", "model", "."},
+    "": {"base", "quant", "io", "text", "ops", "model", "train", "gpu", "."},  # src/*.c: the public interface
+    "cli": {"base", "quant", "io", "text", "ops", "model", "train", "", "."},
     "wasm": {"base", "quant", "io", "text", "ops", "model", "gpu", "gen", "cli", "", "."},  # the browser's entry
 }
 GENERATED = {"kernels.h"}  # written by tools/kernels.py from kernels/*.wgsl

@@ -287,6 +287,13 @@ static bool layer(struct step *s, uint32_t il)
     return true;
 }
 
+void model_input(struct run *r, const struct model *m, struct acts *a, uint32_t pos)
+{
+    struct step s = { r, m, NULL, a, pos, 0, m->config.eps };
+    input(&s);
+    turn_tables(&s);
+}
+
 void model_forward(struct run *r, const struct model *m, struct kv_cache *kv, struct acts *a,
                    uint32_t n_logits)
 {

@@ -28,6 +28,10 @@ enum bz_status acts_open(struct acts *out, const struct model *m, const struct b
 void acts_close(struct acts *a, const struct model *m, const struct backend *be);
 uint64_t acts_bytes(const struct model *m, uint32_t n_batch);
 
+/* The part before the first layer, for the tokens in a->ids (rows set) at positions pos ...: a->x, a->ple
+ * and the rotary tables. */
+void model_input(struct run *r, const struct model *m, struct acts *a, uint32_t pos);
+
 /* Run the tokens in a->ids (rows set) at positions kv->n_past .... Writes keys and values, and leaves
  * the final norm of the last n_logits rows in a->result. The cache is not advanced. */
 void model_forward(struct run *r, const struct model *m, struct kv_cache *kv, struct acts *a,

@@ -364,3 +364,20 @@ enum bz_status model_find_adaptable(struct model *m, struct str name, struct wei
     }
     return fail(err, BZ_ERR_NOT_FOUND, "this model has no adaptable tensor %.*s", STR_ARG(name));
 }
+
+void model_each_adaptable(struct model *m, void *ctx,
+                          void (*fn)(void *ctx, const char *name, struct weight *w))
+{
+    struct entry list[N_LAYER];
+    for (uint32_t il = 0; il < m->config.n_layer; il++) {
+        list_layer(list, &m->config, &m->config.layers[il]);
+        for (size_t i = 0; i < N_LAYER; i++) {
+            struct weight *w = field_of(&m->layers[il], &list[i]);
+            bool owned = list[i].need == OWNER || list[i].need == OWNER_V;
+            if (!list[i].adapt || !weight_exists(w) || (owned && il >= m->config.n_own)) continue;
+            char name[96];
+            snprintf(name, sizeof name, "blk.%u.%s", il, list[i].name);
+            fn(ctx, name, w);
+        }
+    }
+}

@@ -45,6 +45,10 @@ void model_free(struct model *m, const struct backend *be);
 enum bz_status model_find_adaptable(struct model *m, struct str name, struct weight **out,
                                     struct bz_err *err);
 
+/* Call fn for every tensor of a layer that an adapter can change, in the order of the layers. */
+void model_each_adaptable(struct model *m, void *ctx,
+                          void (*fn)(void *ctx, const char *name, struct weight *w));
+
 /* The head: output.weight where the file has one, else the embedding table. */
 static inline const struct weight *model_head(const struct model *m)
 {

@@ -59,7 +59,13 @@ struct lora {
     struct weight a; /* rank x cols, n_mat of them */
     struct weight b; /* rows x rank */
     float scale;
+    struct lora_grad *grad; /* NULL: not trained */
     const struct lora *next;
+};
+
+/* Where a trained adapter's gradients are summed: shapes of a and b. */
+struct lora_grad {
+    struct tensor a, b;
 };
 
 /* One layer's keys and values: position p lives in row p % rows of both. As f32, or both as halves, each
@@ -90,6 +96,7 @@ struct experts {
 };
 
 struct run;
+struct backward_ops; /* ops_bwd.h */
 
 /* What a backend implements: one function an op. The comments are with the op_* functions. */
 struct backend {
@@ -132,6 +139,8 @@ struct backend {
     void (*scale)(struct run *r, struct tensor *x, const struct weight *w);
     void (*softcap)(struct run *r, struct tensor *x, float cap);
     void (*copy_rows)(struct run *r, struct tensor *y, const struct tensor *x, uint32_t first);
+
+    const struct backward_ops *bwd; /* NULL: this backend cannot train */
 };
 
 /* Sees every named intermediate of a run. `layer` is -1 outside of layers. */

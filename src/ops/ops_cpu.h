@@ -35,7 +35,7 @@ struct cpu {
     struct pool *pool; /* NULL for the reference */
     struct cpu_worker *workers;
     unsigned n_workers;
-    struct scratch lora, gathered, hidden, expert_out, order;
+    struct scratch lora, gathered, hidden, expert_out, order, sums;
 };
 
 /* At least n bytes, or NULL with the worker failed. */
@@ -64,6 +64,9 @@ static inline float *row_f32(const struct tensor *t, uint32_t row)
 const float *kv_numbers(const struct tensor *t, uint32_t row, size_t at, uint32_t n, float *wide);
 
 float gelu_tanh(float x);
+
+/* The gradients, for both. */
+extern const struct backward_ops cpu_backward;
 
 /* Replace the slow ops of a reference backend. */
 void cpu_use_fast(struct backend *be);

@@ -1,0 +1,60 @@
+/* backward.h - the network as training sees it: forward with everything kept, then back.
+ *
+ * A tape holds one sequence. Of every layer it keeps the input, and either everything in between
+ * (keep_all) or room for one layer, which is computed again on the way back: that is gradient
+ * checkpointing, a third more arithmetic for a fraction of the memory.
+ */
+#ifndef BEZEL_MODEL_BACKWARD_H
+#define BEZEL_MODEL_BACKWARD_H
+
+#include "model/forward.h"
+#include "ops/ops_bwd.h"
+
+/* The intermediates of one layer, in the order of forward.c; n rows each. */
+struct kept {
+    struct tensor norm;                /* rms(x) */
+    struct tensor q_raw, k_raw, v_raw; /* before norm and rotation; V = K layers have no v_raw */
+    struct tensor q, attn, branch;     /* attention */
+    struct tensor x_mid, ffn_in;       /* after attention; its norm */
+    struct tensor gate, up, act, mlp;  /* feed-forward */
+    struct routing routing;            /* routed layers: */
+    struct tensor exp_in, exp_out, f;  /*   experts; the sum of both halves */
+    struct tensor x_ffn;               /* after feed-forward */
+    struct tensor ple_gate, ple_act, ple_branch;
+};
+
+struct tape {
+    const struct model *m;
+    const struct backend *be;
+    uint32_t n_max; /* positions at most */
+    bool keep_all;
+    struct acts a;         /* input part, rotary tables */
+    struct kv_cache kv;    /* keys and values of all layers */
+    struct kv *dkv;        /* their gradients: config.n_own */
+    struct tensor *inputs; /* x before layer il; [n_layer] is after the last: n x n_embd */
+    struct kept *kept;     /* n_layer of them, or one */
+    struct tensor k, v;    /* normed and rotated, on their way to the cache */
+    struct tensor dx;      /* the gradient of the stream */
+    struct tensor d_embd, d_branch, d_wide, d_up, d_q, d_attn, d_exp, d_weights; /* parts of it */
+    struct tensor result, targets, loss;
+};
+
+/* On failure *out is untouched. */
+enum bz_status tape_open(struct tape *out, const struct model *m, const struct backend *be,
+                         uint32_t n_max, bool keep_all, struct bz_err *err);
+void tape_close(struct tape *t); /* accepts a zeroed one */
+
+/* Bytes that tape_open would take. */
+uint64_t tape_bytes(const struct model *m, uint32_t n_max, bool keep_all);
+
+/* Run n tokens from position 0. targets[t] is the token that position t should say, negative where
+ * nothing is asked. Afterwards tape->loss has each position's loss, and the trained adapters' gradients
+ * (struct lora.grad) have grown by d (weight * sum of losses). */
+void model_train_step(struct run *r, struct tape *t, const int32_t *ids, const int32_t *targets,
+                      uint32_t n, float weight);
+
+/* The losses alone. */
+void model_losses(struct run *r, struct tape *t, const int32_t *ids, const int32_t *targets,
+                  uint32_t n);
+
+#endif

@@ -1,0 +1,615 @@
+/* ops_cpu_bwd.c - the gradients on the CPU: the obvious loops, sums in double.
+ *
+ * Work is cut into runs of rows (positions), or of kv heads, or of an adapter's rows: pieces that write
+ * to different places, so that the numbers do not depend on how many threads there are. Both CPU
+ * backends use these loops.
+ */
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "ops/ops_bwd.h"
+#include "ops/ops_cpu.h"
+
+/* ---- sharing the work ---- */
+
+typedef void (*piece_fn)(void *ctx, uint32_t piece, uint32_t worker);
+
+static void each_piece(struct run *r, piece_fn fn, void *ctx, uint32_t n)
+{
+    struct cpu *c = r->be->ctx;
+    pool_run(c->pool, fn, ctx, n);
+    cpu_collect(r);
+}
+
+/* Rows [first, last) of piece i, when n rows are dealt to all workers. */
+static void deal(const struct cpu *c, uint32_t n, uint32_t i, uint32_t *first, uint32_t *last)
+{
+    *first = (uint32_t)((uint64_t)n * i / c->n_workers);
+    *last = (uint32_t)((uint64_t)n * (i + 1) / c->n_workers);
+}
+
+/* Row `row` of a weight as floats, or NULL with the worker failed. */
+static const float *decoded_row(struct cpu_worker *worker, const struct weight *w, uint64_t row)
+{
+    float *out = scratch_need(worker, &worker->scratch[SCRATCH_DECODED], w->cols * sizeof *out);
+    const void *bytes = out ? weight_bytes(worker, w, row, 1) : NULL;
+    if (!bytes) return NULL;
+    w->fmt->decode(bytes, out, w->cols);
+    return out;
+}
+
+static double dot(const float *a, const float *b, uint32_t n)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < n; i++) sum += (double)a[i] * (double)b[i];
+    return sum;
+}
+
+/* Memory shared by the pieces of one op; NULL with the run failed. */
+static void *shared_need(struct run *r, struct scratch *s, size_t n)
+{
+    struct cpu *c = r->be->ctx;
+    void *p = scratch_need(c->workers, s, n);
+    if (!p) cpu_collect(r);
+    return p;
+}
+
+static void zero(struct run *r, struct tensor *t)
+{
+    (void)r;
+    memset(t->mem, 0, (size_t)t->rows * t->cols * sizeof(float));
+}
+
+/* ---- norms ---- */
+
+/* dx[i] += (g - n mean(g n)) / rms with g = dy w, n = x / rms. w may be NULL. */
+static void norm_bwd(float *dx, const float *dy, const float *x, const float *w, uint32_t n,
+                     float eps)
+{
+    double inverse = 1.0 / sqrt(dot(x, x, n) / n + (double)eps), mean = 0;
+    for (uint32_t i = 0; i < n; i++)
+        mean += (double)dy[i] * (w ? (double)w[i] : 1.0) * (double)x[i] * inverse;
+    mean /= n;
+    for (uint32_t i = 0; i < n; i++) {
+        double g = (double)dy[i] * (w ? (double)w[i] : 1.0);
+        dx[i] += (float)((g - (double)x[i] * inverse * mean) * inverse);
+    }
+}
+
+static void rms_norm_bwd(struct run *r, struct tensor *dx, const struct tensor *dy,
+                         const struct tensor *x, const struct weight *w, float eps)
+{
+    (void)r;
+    for (uint32_t t = 0; t < x->rows; t++)
+        norm_bwd(row_f32(dx, t), row_f32(dy, t), row_f32(x, t), vec(w), x->cols, eps);
+}
+
+/* First the rotation back by the same angle, then the norm. */
+static void head_norm_rope_bwd(struct run *r, struct tensor *d, const struct tensor *x,
+                               const struct weight *w, const struct tensor *table, uint32_t n_head,
+                               float eps)
+{
+    struct cpu *c = r->be->ctx;
+    uint32_t head_dim = x->cols / n_head, half = head_dim / 2;
+    uint32_t n_pair = table ? table->cols / 2 : 0;
+    float *turned = shared_need(r, &c->hidden, head_dim * sizeof *turned);
+    if (!turned) return;
+    for (uint32_t t = 0; t < x->rows; t++)
+        for (uint32_t h = 0; h < n_head; h++) {
+            float *g = row_f32(d, t) + (size_t)h * head_dim;
+            const float *cosine = table ? row_f32(table, t) : NULL;
+            memcpy(turned, g, head_dim * sizeof *turned);
+            for (uint32_t i = 0; i < n_pair; i++) {
+                float cs = cosine[i], sn = cosine[n_pair + i];
+                turned[i] = g[i] * cs + g[i + half] * sn;
+                turned[i + half] = g[i + half] * cs - g[i] * sn;
+            }
+            memset(g, 0, head_dim * sizeof *g);
+            norm_bwd(g, turned, row_f32(x, t) + (size_t)h * head_dim, vec(w), head_dim, eps);
+        }
+}
+
+/* ---- linear ---- */
+
+/* n rows of one linear layer (or of one expert), packed. */
+struct linear_rows {
+    struct cpu *cpu;
+    const struct weight *w;
+    const struct lora *lora; /* the adapter that is worked on */
+    uint64_t mat;
+    float *dx; /* n x w->cols, or NULL */
+    const float *dy, *x;
+    double *sum;   /* n x w->cols */
+    double *z, *u; /* n x rank: A x, and scale * B' dy */
+    uint32_t n;
+};
+
+/* dx += W' dy. */
+static void transposed_piece(void *ctx, uint32_t piece, uint32_t worker)
+{
+    const struct linear_rows *l = ctx;
+    uint32_t first, last, cols = l->w->cols, rows = l->w->rows;
+    deal(l->cpu, l->n, piece, &first, &last);
+    if (first == last) return;
+    memset(l->sum + (size_t)first * cols, 0, (size_t)(last - first) * cols * sizeof *l->sum);
+    for (uint32_t i = 0; i < rows; i++) {
+        const float *row = decoded_row(&l->cpu->workers[worker], l->w, l->mat * rows + i);
+        if (!row) return;
+        for (uint32_t t = first; t < last; t++) {
+            double g = (double)l->dy[(size_t)t * rows + i], *sum = l->sum + (size_t)t * cols;
+            for (uint32_t j = 0; j < cols; j++) sum[j] += g * (double)row[j];
+        }
+    }
+    for (size_t k = (size_t)first * cols; k < (size_t)last * cols; k++)
+        l->dx[k] += (float)l->sum[k];
+}
+
+/* z = A x, u = scale B' dy, dx += A' u. */
+static void adapter_piece(void *ctx, uint32_t piece, uint32_t worker)
+{
+    const struct linear_rows *l = ctx;
+    struct cpu_worker *wk = &l->cpu->workers[worker];
+    uint32_t first, last, cols = l->w->cols, rows = l->w->rows, rank = l->lora->a.rows;
+    deal(l->cpu, l->n, piece, &first, &last);
+    if (first == last) return;
+    memset(l->u + (size_t)first * rank, 0, (size_t)(last - first) * rank * sizeof *l->u);
+    for (uint32_t o = 0; o < rows; o++) {
+        const float *b = decoded_row(wk, &l->lora->b, l->mat * rows + o);
+        if (!b) return;
+        for (uint32_t t = first; t < last; t++) {
+            double g = (double)l->lora->scale * (double)l->dy[(size_t)t * rows + o];
+            for (uint32_t k = 0; k < rank; k++) l->u[(size_t)t * rank + k] += g * (double)b[k];
+        }
+    }
+    for (uint32_t k = 0; k < rank; k++) {
+        const float *a = decoded_row(wk, &l->lora->a, l->mat * rank + k);
+        if (!a) return;
+        for (uint32_t t = first; t < last; t++) {
+            size_t at = (size_t)t * rank + k;
+            l->z[at] = dot(a, l->x + (size_t)t * cols, cols);
+            if (!l->dx) continue;
+            float *dx = l->dx + (size_t)t * cols;
+            for (uint32_t j = 0; j < cols; j++) dx[j] += (float)(l->u[at] * (double)a[j]);
+        }
+    }
+}
+
+/* dA_k += sum over rows of u_k x. */
+static void grad_a_piece(void *ctx, uint32_t k, uint32_t worker)
+{
+    (void)worker;
+    const struct linear_rows *l = ctx;
+    uint32_t cols = l->w->cols, rank = l->lora->a.rows;
+    float *da = (float *)l->lora->grad->a.mem + (l->mat * rank + k) * cols;
+    for (uint32_t t = 0; t < l->n; t++) {
+        double u = l->u[(size_t)t * rank + k];
+        const float *x = l->x + (size_t)t * cols;
+        for (uint32_t j = 0; j < cols; j++) da[j] += (float)(u * (double)x[j]);
+    }
+}
+
+/* dB_o += sum over rows of scale dy_o z, for a share of the outputs o. */
+static void grad_b_piece(void *ctx, uint32_t piece, uint32_t worker)
+{
+    (void)worker;
+    const struct linear_rows *l = ctx;
+    uint32_t first, last, rows = l->w->rows, rank = l->lora->a.rows;
+    deal(l->cpu, rows, piece, &first, &last);
+    for (uint32_t o = first; o < last; o++) {
+        float *db = (float *)l->lora->grad->b.mem + (l->mat * rows + o) * rank;
+        for (uint32_t t = 0; t < l->n; t++) {
+            double g = (double)l->lora->scale * (double)l->dy[(size_t)t * rows + o];
+            for (uint32_t k = 0; k < rank; k++) db[k] += (float)(g * l->z[(size_t)t * rank + k]);
+        }
+    }
+}
+
+/* The gradients of n packed rows through matrix `mat` of w and its adapters. */
+static void linear_rows_bwd(struct run *r, float *dx, const float *dy, const float *x, uint32_t n,
+                            const struct weight *w, uint64_t mat)
+{
+    struct cpu *c = r->be->ctx;
+    struct linear_rows l = { .cpu = c, .w = w, .mat = mat, .dx = dx, .dy = dy, .x = x, .n = n };
+    if (dx) {
+        l.sum = shared_need(r, &c->sums, (size_t)n * w->cols * sizeof *l.sum);
+        if (!l.sum) return;
+        each_piece(r, transposed_piece, &l, c->n_workers);
+    }
+    for (l.lora = w->lora; l.lora && r->status == BZ_OK; l.lora = l.lora->next) {
+        size_t n_small = (size_t)n * l.lora->a.rows;
+        l.z = shared_need(r, &c->lora, 2 * n_small * sizeof *l.z);
+        if (!l.z) return;
+        l.u = l.z + n_small;
+        each_piece(r, adapter_piece, &l, c->n_workers);
+        if (!l.lora->grad || r->status) continue;
+        each_piece(r, grad_a_piece, &l, l.lora->a.rows);
+        each_piece(r, grad_b_piece, &l, c->n_workers);
+    }
+}
+
+static void linear_bwd(struct run *r, struct tensor *dx, const struct tensor *dy,
+                       const struct tensor *x, const struct weight *w)
+{
+    linear_rows_bwd(r, dx ? dx->mem : NULL, dy->mem, x->mem, x->rows, w, 0);
+}
+
+/* ---- attention: a piece is one kv head ---- */
+
+struct attention_bwd {
+    struct cpu *cpu;
+    struct tensor *dq;
+    struct kv *dkv;
+    const struct tensor *dy, *q;
+    const struct kv *kv;
+    uint32_t n_head, window;
+};
+
+/* One query head at position t: p and dp have room for every position. */
+static void attend_bwd(const struct attention_bwd *a, uint32_t h, uint32_t t, double *p, double *dp)
+{
+    uint32_t hd = a->kv->head_dim, first = a->window && t >= a->window ? t - a->window + 1 : 0;
+    size_t at = (size_t)(h / (a->n_head / a->kv->n_kv_head)) * hd;
+    const float *q = row_f32(a->q, t) + (size_t)h * hd, *dy = row_f32(a->dy, t) + (size_t)h * hd;
+    float *dq = row_f32(a->dq, t) + (size_t)h * hd;
+    double top = -INFINITY, total = 0, both = 0;
+    for (uint32_t s = first; s <= t; s++) {
+        p[s] = dot(q, row_f32(&a->kv->k, s) + at, hd);
+        top = fmax(top, p[s]);
+    }
+    for (uint32_t s = first; s <= t; s++) total += p[s] = exp(p[s] - top);
+    for (uint32_t s = first; s <= t; s++) {
+        p[s] /= total;
+        dp[s] = dot(dy, row_f32(&a->kv->v, s) + at, hd);
+        both += p[s] * dp[s];
+    }
+    for (uint32_t i = 0; i < hd; i++) dq[i] = 0;
+    for (uint32_t s = first; s <= t; s++) {
+        double ds = p[s] * (dp[s] - both);
+        const float *k = row_f32(&a->kv->k, s) + at;
+        float *dk = row_f32(&a->dkv->k, s) + at, *dv = row_f32(&a->dkv->v, s) + at;
+        for (uint32_t i = 0; i < hd; i++) {
+            dq[i] += (float)(ds * (double)k[i]);
+            dk[i] += (float)(ds * (double)q[i]);
+            dv[i] += (float)(p[s] * (double)dy[i]);
+        }
+    }
+}
+
+static void attention_piece(void *ctx, uint32_t kv_head, uint32_t worker)
+{
+    const struct attention_bwd *a = ctx;
+    struct cpu_worker *wk = &a->cpu->workers[worker];
+    uint32_t n = a->q->rows, group = a->n_head / a->kv->n_kv_head;
+    double *p = scratch_need(wk, &wk->scratch[SCRATCH_SCORES], 2 * (size_t)n * sizeof *p);
+    if (!p) return;
+    for (uint32_t h = kv_head * group; h < (kv_head + 1) * group; h++)
+        for (uint32_t t = 0; t < n; t++) attend_bwd(a, h, t, p, p + n);
+}
+
+static void attention_bwd(struct run *r, struct tensor *dq, struct kv *dkv, const struct tensor *dy,
+                          const struct tensor *q, const struct kv *kv, uint32_t n_head,
+                          uint32_t window)
+{
+    struct attention_bwd a = { r->be->ctx, dq, dkv, dy, q, kv, n_head, window };
+    each_piece(r, attention_piece, &a, kv->n_kv_head);
+}
+
+/* ---- feed-forward ---- */
+
+/* The derivative of gelu_tanh. */
+static double gelu_slope(double x)
+{
+    const double c = 0.79788456080286536, k = 0.044715;
+    double t = tanh(c * (x + k * x * x * x));
+    return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * c * (1 + 3 * k * x * x);
+}
+
+static void gelu_mul_bwd(struct run *r, struct tensor *d, struct tensor *db, const struct tensor *a,
+                         const struct tensor *b, uint32_t col)
+{
+    (void)r;
+    for (uint32_t t = 0; t < d->rows; t++) {
+        float *g = row_f32(d, t), *out = db ? row_f32(db, t) : NULL;
+        const float *gate = row_f32(a, t), *by = row_f32(b, t) + col;
+        for (uint32_t i = 0; i < d->cols; i++) {
+            if (out) out[i] = g[i] * gelu_tanh(gate[i]);
+            g[i] = (float)((double)g[i] * (double)by[i] * gelu_slope((double)gate[i]));
+        }
+    }
+}
+
+/* The rows of one expert, packed: x and dx of n_embd; h of gate and up; act = gelu(gate) * up. */
+struct expert_rows {
+    float *x, *dx, *dy, *gate, *up, *act, *dact, *dgate_up;
+    uint32_t *slots; /* row * n_used + place */
+    uint32_t n;
+};
+
+/* Memory for the busiest expert: every row once. False with the run failed. */
+static bool expert_rows_open(struct run *r, struct expert_rows *g, uint32_t rows, uint32_t n_embd,
+                             uint32_t n_ff)
+{
+    struct cpu *c = r->be->ctx;
+    size_t wide = (size_t)rows * n_embd, inner = (size_t)rows * n_ff;
+    float *f = shared_need(r, &c->gathered, (3 * wide + 6 * inner) * sizeof *f);
+    g->slots = f ? shared_need(r, &c->order, rows * sizeof *g->slots) : NULL;
+    if (!g->slots) return false;
+    g->x = f, g->dx = g->x + wide, g->dy = g->dx + wide;
+    g->gate = g->dy + wide, g->up = g->gate + inner, g->act = g->up + inner;
+    g->dact = g->act + inner, g->dgate_up = g->dact + inner;
+    return true;
+}
+
+/* y = W_mat x and its adapters, for packed rows. */
+static void linear_rows_fwd(struct run *r, float *y, uint32_t stride, const float *x, uint32_t n,
+                            const struct weight *w, uint64_t mat)
+{
+    struct cpu *c = r->be->ctx;
+    struct cpu_worker *wk = c->workers;
+    for (uint32_t i = 0; i < w->rows; i++) {
+        const float *row = decoded_row(wk, w, mat * w->rows + i);
+        if (!row) return;
+        for (uint32_t t = 0; t < n; t++)
+            y[(size_t)t * stride + i] = (float)dot(row, x + (size_t)t * w->cols, w->cols);
+    }
+    for (const struct lora *l = w->lora; l; l = l->next) {
+        uint32_t rank = l->a.rows;
+        float *z = scratch_need(wk, &c->lora, (size_t)n * rank * sizeof *z);
+        for (uint32_t k = 0; z && k < rank; k++) {
+            const float *a = decoded_row(wk, &l->a, mat * rank + k);
+            if (!a) return;
+            for (uint32_t t = 0; t < n; t++)
+                z[(size_t)t * rank + k] = (float)dot(a, x + (size_t)t * w->cols, w->cols);
+        }
+        for (uint32_t o = 0; z && o < w->rows; o++) {
+            const float *b = decoded_row(wk, &l->b, mat * w->rows + o);
+            if (!b) return;
+            for (uint32_t t = 0; t < n; t++)
+                y[(size_t)t * stride + o] += l->scale * (float)dot(b, z + (size_t)t * rank, rank);
+        }
+    }
+}
+
+/* Gate and up of the packed rows, and their product. */
+static void expert_forward(struct run *r, struct expert_rows *g, const struct experts *e,
+                           uint64_t expert, uint32_t n_ff)
+{
+    if (weight_exists(e->gate_up)) {
+        float *both = g->dgate_up; /* not yet in use */
+        linear_rows_fwd(r, both, 2 * n_ff, g->x, g->n, e->gate_up, expert);
+        for (uint32_t t = 0; t < g->n; t++) {
+            memcpy(g->gate + (size_t)t * n_ff, both + (size_t)t * 2 * n_ff, n_ff * sizeof(float));
+            memcpy(g->up + (size_t)t * n_ff, both + ((size_t)t * 2 + 1) * n_ff,
+                   n_ff * sizeof(float));
+        }
+    } else {
+        linear_rows_fwd(r, g->gate, n_ff, g->x, g->n, e->gate, expert);
+        linear_rows_fwd(r, g->up, n_ff, g->x, g->n, e->up, expert);
+    }
+    for (size_t i = 0; i < (size_t)g->n * n_ff; i++) g->act[i] = gelu_tanh(g->gate[i]) * g->up[i];
+}
+
+/* From the gradient of act to those of gate and up, and through them to dx. */
+static void expert_backward(struct run *r, struct expert_rows *g, const struct experts *e,
+                            uint64_t expert, uint32_t n_ff)
+{
+    bool fused = weight_exists(e->gate_up);
+    float *dgate = g->dgate_up, *dup = fused ? dgate + n_ff : dgate + (size_t)g->n * n_ff;
+    size_t stride = fused ? 2 * (size_t)n_ff : n_ff;
+    for (uint32_t t = 0; t < g->n; t++)
+        for (uint32_t i = 0; i < n_ff; i++) {
+            size_t at = (size_t)t * n_ff + i;
+            double slope = gelu_slope((double)g->gate[at]);
+            dgate[t * stride + i] = (float)((double)g->dact[at] * (double)g->up[at] * slope);
+            dup[t * stride + i] = g->dact[at] * gelu_tanh(g->gate[at]);
+        }
+    if (fused) {
+        linear_rows_bwd(r, g->dx, dgate, g->x, g->n, e->gate_up, expert);
+    } else {
+        linear_rows_bwd(r, g->dx, dgate, g->x, g->n, e->gate, expert);
+        linear_rows_bwd(r, g->dx, dup, g->x, g->n, e->up, expert);
+    }
+}
+
+/* Which rows chose this expert, with what they bring. */
+static void gather_expert(struct expert_rows *g, const struct routing *routing, uint32_t expert,
+                          const struct tensor *x, const struct tensor *dy, const float *scale)
+{
+    uint32_t n_used = routing->ids.cols, n = x->cols;
+    const int32_t *ids = routing->ids.mem;
+    g->n = 0;
+    for (uint32_t s = 0; s < x->rows * n_used; s++) {
+        if ((uint32_t)ids[s] != expert) continue;
+        float weight = ((const float *)routing->weights.mem)[s] * (scale ? scale[expert] : 1);
+        memcpy(g->x + (size_t)g->n * n, row_f32(x, s / n_used), n * sizeof(float));
+        for (uint32_t i = 0; i < n; i++)
+            g->dy[(size_t)g->n * n + i] = weight * row_f32(dy, s / n_used)[i];
+        g->slots[g->n++] = s;
+    }
+    memset(g->dx, 0, (size_t)g->n * n * sizeof(float));
+}
+
+static void experts_bwd(struct run *r, struct tensor *dx, struct tensor *dweights,
+                        const struct tensor *dy, const struct tensor *x,
+                        const struct routing *routing, const struct experts *e)
+{
+    uint32_t n_ff = e->down->cols, n = x->cols, n_used = routing->ids.cols;
+    const float *scale = weight_exists(e->scale) ? vec(e->scale) : NULL;
+    struct expert_rows g;
+    if (!expert_rows_open(r, &g, x->rows, n, n_ff)) return;
+    for (uint32_t expert = 0; expert < e->down->n_mat && r->status == BZ_OK; expert++) {
+        gather_expert(&g, routing, expert, x, dy, scale);
+        if (!g.n) continue;
+        expert_forward(r, &g, e, expert, n_ff);
+        memset(g.dact, 0, (size_t)g.n * n_ff * sizeof(float));
+        linear_rows_bwd(r, g.dact, g.dy, g.act, g.n, e->down, expert);
+        /* By the weight: down(act) . dy = act . (down' dy), whose weighted form is dact. */
+        for (uint32_t k = 0; k < g.n; k++) {
+            float w = ((const float *)routing->weights.mem)[g.slots[k]];
+            double both = dot(g.act + (size_t)k * n_ff, g.dact + (size_t)k * n_ff, n_ff);
+            ((float *)dweights->mem)[g.slots[k]] = w > 0 ? (float)(both / (double)w) : 0;
+        }
+        expert_backward(r, &g, e, expert, n_ff);
+        for (uint32_t k = 0; k < g.n; k++) {
+            float *out = row_f32(dx, g.slots[k] / n_used);
+            for (uint32_t i = 0; i < n; i++) out[i] += g.dx[(size_t)k * n + i];
+        }
+    }
+    cpu_collect(r);
+}
+
+/* With c the chosen and w_j = p_j / sum_c p, the other experts do not matter: w is the softmax of the
+ * chosen scores alone, so dz_j = w_j (dw_j - sum_c w dw) for the chosen, 0 for the rest. */
+static void router_bwd(struct run *r, struct tensor *dx, const struct tensor *dweights,
+                       const struct tensor *x, const struct routing *routing,
+                       const struct weight *w, const struct weight *scale, float eps)
+{
+    struct cpu *c = r->be->ctx;
+    uint32_t n = x->cols, n_used = routing->ids.cols;
+    float *dz = shared_need(r, &c->hidden, (w->rows + 2 * (size_t)n) * sizeof *dz);
+    if (!dz) return;
+    float *u = dz + w->rows, *du = u + n, width = 1.0f / sqrtf((float)n);
+    for (uint32_t t = 0; t < x->rows && r->status == BZ_OK; t++) {
+        const float *in = row_f32(x, t), *wt = row_f32(&routing->weights, t);
+        const float *dw = row_f32(dweights, t);
+        const int32_t *ids = (const int32_t *)routing->ids.mem + (size_t)t * n_used;
+        double mean = dot(wt, dw, n_used);
+        memset(dz, 0, w->rows * sizeof *dz);
+        for (uint32_t j = 0; j < n_used; j++)
+            dz[ids[j]] = (float)((double)wt[j] * ((double)dw[j] - mean));
+        float inverse = (float)(1.0 / sqrt(dot(in, in, n) / n + (double)eps));
+        for (uint32_t i = 0; i < n; i++) u[i] = in[i] * inverse * width * vec(scale)[i];
+        memset(du, 0, n * sizeof *du);
+        linear_rows_bwd(r, du, dz, u, 1, w, 0);
+        for (uint32_t i = 0; i < n; i++) du[i] *= width * vec(scale)[i];
+        norm_bwd(row_f32(dx, t), du, in, NULL, n, eps);
+    }
+}
+
+/* ---- head and loss ---- */
+
+struct head_loss {
+    struct cpu *cpu;
+    struct tensor *loss, *dx;
+    const struct tensor *x, *targets;
+    const struct weight *head;
+    float cap, weight;
+};
+
+enum { LOSS_ROWS = 8 }; /* rows that share one decoding of the head */
+
+/* From soft-capped logits z of one row to its loss and d loss / d (head x), in place. */
+static float loss_row(float *z, uint32_t n, int32_t target, float cap, float weight)
+{
+    double top = -INFINITY, total = 0;
+    for (uint32_t i = 0; i < n; i++) top = fmax(top, (double)z[i]);
+    for (uint32_t i = 0; i < n; i++) total += exp((double)z[i] - top);
+    double loss = top + log(total) - (double)z[target];
+    for (uint32_t i = 0; i < n; i++) {
+        double p = exp((double)z[i] - top) / total - ((int32_t)i == target ? 1 : 0);
+        double bent = cap > 0 ? (double)z[i] / (double)cap : 0;
+        z[i] = (float)((double)weight * p * (1 - bent * bent));
+    }
+    return (float)loss;
+}
+
+/* Rows [first, last), at most LOSS_ROWS, with z for their logits. */
+static bool loss_rows(const struct head_loss *h, struct cpu_worker *wk, float *z, double *sum,
+                      uint32_t first, uint32_t last)
+{
+    uint32_t V = h->head->rows, n = h->head->cols;
+    for (uint32_t i = 0; i < V; i++) {
+        const float *row = decoded_row(wk, h->head, i);
+        if (!row) return false;
+        for (uint32_t t = first; t < last; t++) {
+            float logit = (float)dot(row, row_f32(h->x, t), n);
+            z[(size_t)(t - first) * V + i] = h->cap > 0 ? h->cap * tanhf(logit / h->cap) : logit;
+        }
+    }
+    for (uint32_t t = first; t < last; t++) {
+        int32_t target = ((const int32_t *)h->targets->mem)[t];
+        float *row = z + (size_t)(t - first) * V;
+        if (target >= 0) *row_f32(h->loss, t) = loss_row(row, V, target, h->cap, h->weight);
+        else memset(row, 0, V * sizeof *row);
+    }
+    memset(sum, 0, (size_t)(last - first) * n * sizeof *sum);
+    for (uint32_t i = 0; i < V; i++) {
+        const float *row = decoded_row(wk, h->head, i);
+        if (!row) return false;
+        for (uint32_t t = first; t < last; t++) {
+            double g = (double)z[(size_t)(t - first) * V + i];
+            for (uint32_t j = 0; j < n; j++) sum[(size_t)(t - first) * n + j] += g * (double)row[j];
+        }
+    }
+    for (uint32_t t = first; t < last; t++)
+        for (uint32_t j = 0; j < n; j++)
+            row_f32(h->dx, t)[j] = (float)sum[(size_t)(t - first) * n + j];
+    return true;
+}
+
+static void loss_piece(void *ctx, uint32_t piece, uint32_t worker)
+{
+    const struct head_loss *h = ctx;
+    struct cpu_worker *wk = &h->cpu->workers[worker];
+    uint32_t V = h->head->rows, n = h->head->cols, first = piece * LOSS_ROWS;
+    uint32_t last = first + LOSS_ROWS < h->x->rows ? first + LOSS_ROWS : h->x->rows;
+    size_t n_bytes = LOSS_ROWS * ((size_t)n * sizeof(double) + V * sizeof(float));
+    double *sum = scratch_need(wk, &wk->scratch[SCRATCH_SCORES], n_bytes);
+    if (!sum) return;
+    bool trained = false;
+    for (uint32_t t = first; t < last; t++) {
+        trained |= ((const int32_t *)h->targets->mem)[t] >= 0;
+        *row_f32(h->loss, t) = 0;
+        memset(row_f32(h->dx, t), 0, n * sizeof(float));
+    }
+    if (trained) loss_rows(h, wk, (float *)(sum + (size_t)LOSS_ROWS * n), sum, first, last);
+}
+
+static void head_loss(struct run *r, struct tensor *loss, struct tensor *dx, const struct tensor *x,
+                      const struct weight *head, const struct tensor *targets, float cap,
+                      float weight)
+{
+    struct head_loss h = { r->be->ctx, loss, dx, x, targets, head, cap, weight };
+    each_piece(r, loss_piece, &h, (x->rows + LOSS_ROWS - 1) / LOSS_ROWS);
+}
+
+/* ---- the optimiser ---- */
+
+static double sum_squares(struct run *r, const struct tensor *t)
+{
+    (void)r;
+    double sum = 0;
+    for (uint32_t i = 0; i < t->rows; i++) sum += dot(row_f32(t, i), row_f32(t, i), t->cols);
+    return sum;
+}
+
+static void adamw(struct run *r, struct tensor *x, const struct tensor *g, struct tensor *m,
+                  struct tensor *v, const struct adamw *o)
+{
+    (void)r;
+    float *px = x->mem, *pm = m->mem, *pv = v->mem;
+    const float *pg = g->mem;
+    float fix1 = (float)(1.0 / (1.0 - pow((double)o->beta1, (double)o->step)));
+    float fix2 = (float)(1.0 / (1.0 - pow((double)o->beta2, (double)o->step)));
+    for (uint64_t i = 0; i < (uint64_t)x->rows * x->cols; i++) {
+        float grad = pg[i] * o->grad_scale;
+        pm[i] = o->beta1 * pm[i] + (1 - o->beta1) * grad;
+        pv[i] = o->beta2 * pv[i] + (1 - o->beta2) * grad * grad;
+        px[i] -= o->lr * (pm[i] * fix1 / (sqrtf(pv[i] * fix2) + o->eps) + o->decay * px[i]);
+    }
+}
+
+const struct backward_ops cpu_backward = {
+    .zero = zero,
+    .rms_norm = rms_norm_bwd,
+    .linear = linear_bwd,
+    .head_norm_rope = head_norm_rope_bwd,
+    .attention = attention_bwd,
+    .gelu_mul = gelu_mul_bwd,
+    .experts = experts_bwd,
+    .router = router_bwd,
+    .head_loss = head_loss,
+    .sum_squares = sum_squares,
+    .adamw = adamw,
+};

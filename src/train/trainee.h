@@ -1,0 +1,62 @@
+/* trainee.h - the adapter that is being trained: A and B of every target, where their gradients are
+ * summed, and the optimiser's two moments.
+ *
+ * All of it lives on the backend. The model reads A and B through ordinary weights that look into the
+ * same memory, so that a changed number counts at once.
+ */
+#ifndef BEZEL_TRAIN_TRAINEE_H
+#define BEZEL_TRAIN_TRAINEE_H
+
+#include "io/adapter.h"
+#include "model/weights.h"
+#include "ops/ops_bwd.h"
+
+/* A matrix that learns, as rows x cols floats. */
+struct learning {
+    struct tensor value, m, v; /* the number, and its moments */
+};
+
+struct trainee_target {
+    char name[96];        /* of the base tensor */
+    struct weight *where; /* in the model */
+    struct lora lora;     /* what hangs there */
+    struct lora_grad grad;
+    struct learning a, b;
+    struct source a_bytes, b_bytes;
+};
+
+struct trainee {
+    const struct backend *be;
+    struct trainee_target *targets;
+    size_t n_targets;
+    uint32_t rank;
+    float alpha;
+    bool rslora; /* the scale is alpha / sqrt(rank) instead of alpha / rank */
+};
+
+struct trainee_options {
+    uint32_t rank; /* 1 to 256 */
+    float alpha;
+    bool rslora;
+    const char *const
+        *targets; /* parts of names, such as "attn_q" or "blk.3."; n 0: every linear */
+    size_t n_targets;
+    uint64_t seed; /* of A; B starts as zero, so that the model starts as it was */
+};
+
+/* Make the adapter and hang it onto the model. On failure *out is untouched, the model unchanged. */
+enum bz_status trainee_open(struct trainee *out, struct model *m, const struct backend *be,
+                            const struct trainee_options *options, struct bz_err *err);
+void trainee_close(struct trainee *t); /* takes it off the model; accepts a zeroed one */
+
+/* Bytes that trainee_open would take: numbers, gradients and moments. */
+uint64_t trainee_bytes(struct model *m, const struct trainee_options *options);
+
+void trainee_zero_grads(struct run *r, struct trainee *t);
+
+/* The length of all gradients as one vector. */
+double trainee_grad_norm(struct run *r, const struct trainee *t);
+
+void trainee_update(struct run *r, struct trainee *t, const struct adamw *o);
+
+#endif
