@@ -272,7 +272,7 @@ static void kv_write(struct run *r, struct kv *kv, const struct tensor *k, const
     }
 }
 
-static double dot_f64(const float *a, const float *b, uint32_t n)
+double dot_f64(const float *a, const float *b, uint32_t n)
 {
     double sum = 0;
     for (uint32_t i = 0; i < n; i++) sum += (double)a[i] * (double)b[i];

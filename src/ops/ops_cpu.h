@@ -64,6 +64,7 @@ static inline float *row_f32(const struct tensor *t, uint32_t row)
 const float *kv_numbers(const struct tensor *t, uint32_t row, size_t at, uint32_t n, float *wide);
 
 float gelu_tanh(float x);
+double dot_f64(const float *a, const float *b, uint32_t n);
 
 /* The gradients, for both. */
 extern const struct backward_ops cpu_backward;

@@ -8,8 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "ops/ops_bwd.h"
-#include "ops/ops_cpu.h"
+#include "ops/ops_cpu_bwd.h"
 
 /* ---- sharing the work ---- */
 
@@ -30,7 +29,7 @@ static void deal(const struct cpu *c, uint32_t n, uint32_t i, uint32_t *first, u
 }
 
 /* Row `row` of a weight as floats, or NULL with the worker failed. */
-static const float *decoded_row(struct cpu_worker *worker, const struct weight *w, uint64_t row)
+const float *cpu_decoded_row(struct cpu_worker *worker, const struct weight *w, uint64_t row)
 {
     float *out = scratch_need(worker, &worker->scratch[SCRATCH_DECODED], w->cols * sizeof *out);
     const void *bytes = out ? weight_bytes(worker, w, row, 1) : NULL;
@@ -39,15 +38,8 @@ static const float *decoded_row(struct cpu_worker *worker, const struct weight *
     return out;
 }
 
-static double dot(const float *a, const float *b, uint32_t n)
-{
-    double sum = 0;
-    for (uint32_t i = 0; i < n; i++) sum += (double)a[i] * (double)b[i];
-    return sum;
-}
-
 /* Memory shared by the pieces of one op; NULL with the run failed. */
-static void *shared_need(struct run *r, struct scratch *s, size_t n)
+void *cpu_shared_need(struct run *r, struct scratch *s, size_t n)
 {
     struct cpu *c = r->be->ctx;
     void *p = scratch_need(c->workers, s, n);
@@ -64,10 +56,9 @@ static void zero(struct run *r, struct tensor *t)
 /* ---- norms ---- */
 
 /* dx[i] += (g - n mean(g n)) / rms with g = dy w, n = x / rms. w may be NULL. */
-static void norm_bwd(float *dx, const float *dy, const float *x, const float *w, uint32_t n,
-                     float eps)
+void norm_bwd(float *dx, const float *dy, const float *x, const float *w, uint32_t n, float eps)
 {
-    double inverse = 1.0 / sqrt(dot(x, x, n) / n + (double)eps), mean = 0;
+    double inverse = 1.0 / sqrt(dot_f64(x, x, n) / n + (double)eps), mean = 0;
     for (uint32_t i = 0; i < n; i++)
         mean += (double)dy[i] * (w ? (double)w[i] : 1.0) * (double)x[i] * inverse;
     mean /= n;
@@ -93,7 +84,7 @@ static void head_norm_rope_bwd(struct run *r, struct tensor *d, const struct ten
     struct cpu *c = r->be->ctx;
     uint32_t head_dim = x->cols / n_head, half = head_dim / 2;
     uint32_t n_pair = table ? table->cols / 2 : 0;
-    float *turned = shared_need(r, &c->hidden, head_dim * sizeof *turned);
+    float *turned = cpu_shared_need(r, &c->hidden, head_dim * sizeof *turned);
     if (!turned) return;
     for (uint32_t t = 0; t < x->rows; t++)
         for (uint32_t h = 0; h < n_head; h++) {
@@ -134,7 +125,7 @@ static void transposed_piece(void *ctx, uint32_t piece, uint32_t worker)
     if (first == last) return;
     memset(l->sum + (size_t)first * cols, 0, (size_t)(last - first) * cols * sizeof *l->sum);
     for (uint32_t i = 0; i < rows; i++) {
-        const float *row = decoded_row(&l->cpu->workers[worker], l->w, l->mat * rows + i);
+        const float *row = cpu_decoded_row(&l->cpu->workers[worker], l->w, l->mat * rows + i);
         if (!row) return;
         for (uint32_t t = first; t < last; t++) {
             double g = (double)l->dy[(size_t)t * rows + i], *sum = l->sum + (size_t)t * cols;
@@ -155,7 +146,7 @@ static void adapter_piece(void *ctx, uint32_t piece, uint32_t worker)
     if (first == last) return;
     memset(l->u + (size_t)first * rank, 0, (size_t)(last - first) * rank * sizeof *l->u);
     for (uint32_t o = 0; o < rows; o++) {
-        const float *b = decoded_row(wk, &l->lora->b, l->mat * rows + o);
+        const float *b = cpu_decoded_row(wk, &l->lora->b, l->mat * rows + o);
         if (!b) return;
         for (uint32_t t = first; t < last; t++) {
             double g = (double)l->lora->scale * (double)l->dy[(size_t)t * rows + o];
@@ -163,11 +154,11 @@ static void adapter_piece(void *ctx, uint32_t piece, uint32_t worker)
         }
     }
     for (uint32_t k = 0; k < rank; k++) {
-        const float *a = decoded_row(wk, &l->lora->a, l->mat * rank + k);
+        const float *a = cpu_decoded_row(wk, &l->lora->a, l->mat * rank + k);
         if (!a) return;
         for (uint32_t t = first; t < last; t++) {
             size_t at = (size_t)t * rank + k;
-            l->z[at] = dot(a, l->x + (size_t)t * cols, cols);
+            l->z[at] = dot_f64(a, l->x + (size_t)t * cols, cols);
             if (!l->dx) continue;
             float *dx = l->dx + (size_t)t * cols;
             for (uint32_t j = 0; j < cols; j++) dx[j] += (float)(l->u[at] * (double)a[j]);
@@ -206,19 +197,19 @@ static void grad_b_piece(void *ctx, uint32_t piece, uint32_t worker)
 }
 
 /* The gradients of n packed rows through matrix `mat` of w and its adapters. */
-static void linear_rows_bwd(struct run *r, float *dx, const float *dy, const float *x, uint32_t n,
-                            const struct weight *w, uint64_t mat)
+void linear_rows_bwd(struct run *r, float *dx, const float *dy, const float *x, uint32_t n,
+                     const struct weight *w, uint64_t mat)
 {
     struct cpu *c = r->be->ctx;
     struct linear_rows l = { .cpu = c, .w = w, .mat = mat, .dx = dx, .dy = dy, .x = x, .n = n };
     if (dx) {
-        l.sum = shared_need(r, &c->sums, (size_t)n * w->cols * sizeof *l.sum);
+        l.sum = cpu_shared_need(r, &c->sums, (size_t)n * w->cols * sizeof *l.sum);
         if (!l.sum) return;
         each_piece(r, transposed_piece, &l, c->n_workers);
     }
     for (l.lora = w->lora; l.lora && r->status == BZ_OK; l.lora = l.lora->next) {
         size_t n_small = (size_t)n * l.lora->a.rows;
-        l.z = shared_need(r, &c->lora, 2 * n_small * sizeof *l.z);
+        l.z = cpu_shared_need(r, &c->lora, 2 * n_small * sizeof *l.z);
         if (!l.z) return;
         l.u = l.z + n_small;
         each_piece(r, adapter_piece, &l, c->n_workers);
@@ -254,13 +245,13 @@ static void attend_bwd(const struct attention_bwd *a, uint32_t h, uint32_t t, do
     float *dq = row_f32(a->dq, t) + (size_t)h * hd;
     double top = -INFINITY, total = 0, both = 0;
     for (uint32_t s = first; s <= t; s++) {
-        p[s] = dot(q, row_f32(&a->kv->k, s) + at, hd);
+        p[s] = dot_f64(q, row_f32(&a->kv->k, s) + at, hd);
         top = fmax(top, p[s]);
     }
     for (uint32_t s = first; s <= t; s++) total += p[s] = exp(p[s] - top);
     for (uint32_t s = first; s <= t; s++) {
         p[s] /= total;
-        dp[s] = dot(dy, row_f32(&a->kv->v, s) + at, hd);
+        dp[s] = dot_f64(dy, row_f32(&a->kv->v, s) + at, hd);
         both += p[s] * dp[s];
     }
     for (uint32_t i = 0; i < hd; i++) dq[i] = 0;
@@ -298,7 +289,7 @@ static void attention_bwd(struct run *r, struct tensor *dq, struct kv *dkv, cons
 /* ---- feed-forward ---- */
 
 /* The derivative of gelu_tanh. */
-static double gelu_slope(double x)
+double gelu_slope(double x)
 {
     const double c = 0.79788456080286536, k = 0.044715;
     double t = tanh(c * (x + k * x * x * x));
@@ -316,174 +307,6 @@ static void gelu_mul_bwd(struct run *r, struct tensor *d, struct tensor *db, con
             if (out) out[i] = g[i] * gelu_tanh(gate[i]);
             g[i] = (float)((double)g[i] * (double)by[i] * gelu_slope((double)gate[i]));
         }
-    }
-}
-
-/* The rows of one expert, packed: x and dx of n_embd; h of gate and up; act = gelu(gate) * up. */
-struct expert_rows {
-    float *x, *dx, *dy, *gate, *up, *act, *dact, *dgate_up;
-    uint32_t *slots; /* row * n_used + place */
-    uint32_t n;
-};
-
-/* Memory for the busiest expert: every row once. False with the run failed. */
-static bool expert_rows_open(struct run *r, struct expert_rows *g, uint32_t rows, uint32_t n_embd,
-                             uint32_t n_ff)
-{
-    struct cpu *c = r->be->ctx;
-    size_t wide = (size_t)rows * n_embd, inner = (size_t)rows * n_ff;
-    float *f = shared_need(r, &c->gathered, (3 * wide + 6 * inner) * sizeof *f);
-    g->slots = f ? shared_need(r, &c->order, rows * sizeof *g->slots) : NULL;
-    if (!g->slots) return false;
-    g->x = f, g->dx = g->x + wide, g->dy = g->dx + wide;
-    g->gate = g->dy + wide, g->up = g->gate + inner, g->act = g->up + inner;
-    g->dact = g->act + inner, g->dgate_up = g->dact + inner;
-    return true;
-}
-
-/* y = W_mat x and its adapters, for packed rows. */
-static void linear_rows_fwd(struct run *r, float *y, uint32_t stride, const float *x, uint32_t n,
-                            const struct weight *w, uint64_t mat)
-{
-    struct cpu *c = r->be->ctx;
-    struct cpu_worker *wk = c->workers;
-    for (uint32_t i = 0; i < w->rows; i++) {
-        const float *row = decoded_row(wk, w, mat * w->rows + i);
-        if (!row) return;
-        for (uint32_t t = 0; t < n; t++)
-            y[(size_t)t * stride + i] = (float)dot(row, x + (size_t)t * w->cols, w->cols);
-    }
-    for (const struct lora *l = w->lora; l; l = l->next) {
-        uint32_t rank = l->a.rows;
-        float *z = scratch_need(wk, &c->lora, (size_t)n * rank * sizeof *z);
-        for (uint32_t k = 0; z && k < rank; k++) {
-            const float *a = decoded_row(wk, &l->a, mat * rank + k);
-            if (!a) return;
-            for (uint32_t t = 0; t < n; t++)
-                z[(size_t)t * rank + k] = (float)dot(a, x + (size_t)t * w->cols, w->cols);
-        }
-        for (uint32_t o = 0; z && o < w->rows; o++) {
-            const float *b = decoded_row(wk, &l->b, mat * w->rows + o);
-            if (!b) return;
-            for (uint32_t t = 0; t < n; t++)
-                y[(size_t)t * stride + o] += l->scale * (float)dot(b, z + (size_t)t * rank, rank);
-        }
-    }
-}
-
-/* Gate and up of the packed rows, and their product. */
-static void expert_forward(struct run *r, struct expert_rows *g, const struct experts *e,
-                           uint64_t expert, uint32_t n_ff)
-{
-    if (weight_exists(e->gate_up)) {
-        float *both = g->dgate_up; /* not yet in use */
-        linear_rows_fwd(r, both, 2 * n_ff, g->x, g->n, e->gate_up, expert);
-        for (uint32_t t = 0; t < g->n; t++) {
-            memcpy(g->gate + (size_t)t * n_ff, both + (size_t)t * 2 * n_ff, n_ff * sizeof(float));
-            memcpy(g->up + (size_t)t * n_ff, both + ((size_t)t * 2 + 1) * n_ff,
-                   n_ff * sizeof(float));
-        }
-    } else {
-        linear_rows_fwd(r, g->gate, n_ff, g->x, g->n, e->gate, expert);
-        linear_rows_fwd(r, g->up, n_ff, g->x, g->n, e->up, expert);
-    }
-    for (size_t i = 0; i < (size_t)g->n * n_ff; i++) g->act[i] = gelu_tanh(g->gate[i]) * g->up[i];
-}
-
-/* From the gradient of act to those of gate and up, and through them to dx. */
-static void expert_backward(struct run *r, struct expert_rows *g, const struct experts *e,
-                            uint64_t expert, uint32_t n_ff)
-{
-    bool fused = weight_exists(e->gate_up);
-    float *dgate = g->dgate_up, *dup = fused ? dgate + n_ff : dgate + (size_t)g->n * n_ff;
-    size_t stride = fused ? 2 * (size_t)n_ff : n_ff;
-    for (uint32_t t = 0; t < g->n; t++)
-        for (uint32_t i = 0; i < n_ff; i++) {
-            size_t at = (size_t)t * n_ff + i;
-            double slope = gelu_slope((double)g->gate[at]);
-            dgate[t * stride + i] = (float)((double)g->dact[at] * (double)g->up[at] * slope);
-            dup[t * stride + i] = g->dact[at] * gelu_tanh(g->gate[at]);
-        }
-    if (fused) {
-        linear_rows_bwd(r, g->dx, dgate, g->x, g->n, e->gate_up, expert);
-    } else {
-        linear_rows_bwd(r, g->dx, dgate, g->x, g->n, e->gate, expert);
-        linear_rows_bwd(r, g->dx, dup, g->x, g->n, e->up, expert);
-    }
-}
-
-/* Which rows chose this expert, with what they bring. */
-static void gather_expert(struct expert_rows *g, const struct routing *routing, uint32_t expert,
-                          const struct tensor *x, const struct tensor *dy, const float *scale)
-{
-    uint32_t n_used = routing->ids.cols, n = x->cols;
-    const int32_t *ids = routing->ids.mem;
-    g->n = 0;
-    for (uint32_t s = 0; s < x->rows * n_used; s++) {
-        if ((uint32_t)ids[s] != expert) continue;
-        float weight = ((const float *)routing->weights.mem)[s] * (scale ? scale[expert] : 1);
-        memcpy(g->x + (size_t)g->n * n, row_f32(x, s / n_used), n * sizeof(float));
-        for (uint32_t i = 0; i < n; i++)
-            g->dy[(size_t)g->n * n + i] = weight * row_f32(dy, s / n_used)[i];
-        g->slots[g->n++] = s;
-    }
-    memset(g->dx, 0, (size_t)g->n * n * sizeof(float));
-}
-
-static void experts_bwd(struct run *r, struct tensor *dx, struct tensor *dweights,
-                        const struct tensor *dy, const struct tensor *x,
-                        const struct routing *routing, const struct experts *e)
-{
-    uint32_t n_ff = e->down->cols, n = x->cols, n_used = routing->ids.cols;
-    const float *scale = weight_exists(e->scale) ? vec(e->scale) : NULL;
-    struct expert_rows g;
-    if (!expert_rows_open(r, &g, x->rows, n, n_ff)) return;
-    for (uint32_t expert = 0; expert < e->down->n_mat && r->status == BZ_OK; expert++) {
-        gather_expert(&g, routing, expert, x, dy, scale);
-        if (!g.n) continue;
-        expert_forward(r, &g, e, expert, n_ff);
-        memset(g.dact, 0, (size_t)g.n * n_ff * sizeof(float));
-        linear_rows_bwd(r, g.dact, g.dy, g.act, g.n, e->down, expert);
-        /* By the weight: down(act) . dy = act . (down' dy), whose weighted form is dact. */
-        for (uint32_t k = 0; k < g.n; k++) {
-            float w = ((const float *)routing->weights.mem)[g.slots[k]];
-            double both = dot(g.act + (size_t)k * n_ff, g.dact + (size_t)k * n_ff, n_ff);
-            ((float *)dweights->mem)[g.slots[k]] = w > 0 ? (float)(both / (double)w) : 0;
-        }
-        expert_backward(r, &g, e, expert, n_ff);
-        for (uint32_t k = 0; k < g.n; k++) {
-            float *out = row_f32(dx, g.slots[k] / n_used);
-            for (uint32_t i = 0; i < n; i++) out[i] += g.dx[(size_t)k * n + i];
-        }
-    }
-    cpu_collect(r);
-}
-
-/* With c the chosen and w_j = p_j / sum_c p, the other experts do not matter: w is the softmax of the
- * chosen scores alone, so dz_j = w_j (dw_j - sum_c w dw) for the chosen, 0 for the rest. */
-static void router_bwd(struct run *r, struct tensor *dx, const struct tensor *dweights,
-                       const struct tensor *x, const struct routing *routing,
-                       const struct weight *w, const struct weight *scale, float eps)
-{
-    struct cpu *c = r->be->ctx;
-    uint32_t n = x->cols, n_used = routing->ids.cols;
-    float *dz = shared_need(r, &c->hidden, (w->rows + 2 * (size_t)n) * sizeof *dz);
-    if (!dz) return;
-    float *u = dz + w->rows, *du = u + n, width = 1.0f / sqrtf((float)n);
-    for (uint32_t t = 0; t < x->rows && r->status == BZ_OK; t++) {
-        const float *in = row_f32(x, t), *wt = row_f32(&routing->weights, t);
-        const float *dw = row_f32(dweights, t);
-        const int32_t *ids = (const int32_t *)routing->ids.mem + (size_t)t * n_used;
-        double mean = dot(wt, dw, n_used);
-        memset(dz, 0, w->rows * sizeof *dz);
-        for (uint32_t j = 0; j < n_used; j++)
-            dz[ids[j]] = (float)((double)wt[j] * ((double)dw[j] - mean));
-        float inverse = (float)(1.0 / sqrt(dot(in, in, n) / n + (double)eps));
-        for (uint32_t i = 0; i < n; i++) u[i] = in[i] * inverse * width * vec(scale)[i];
-        memset(du, 0, n * sizeof *du);
-        linear_rows_bwd(r, du, dz, u, 1, w, 0);
-        for (uint32_t i = 0; i < n; i++) du[i] *= width * vec(scale)[i];
-        norm_bwd(row_f32(dx, t), du, in, NULL, n, eps);
     }
 }
 
@@ -520,10 +343,10 @@ static bool loss_rows(const struct head_loss *h, struct cpu_worker *wk, float *z
 {
     uint32_t V = h->head->rows, n = h->head->cols;
     for (uint32_t i = 0; i < V; i++) {
-        const float *row = decoded_row(wk, h->head, i);
+        const float *row = cpu_decoded_row(wk, h->head, i);
         if (!row) return false;
         for (uint32_t t = first; t < last; t++) {
-            float logit = (float)dot(row, row_f32(h->x, t), n);
+            float logit = (float)dot_f64(row, row_f32(h->x, t), n);
             z[(size_t)(t - first) * V + i] = h->cap > 0 ? h->cap * tanhf(logit / h->cap) : logit;
         }
     }
@@ -535,7 +358,7 @@ static bool loss_rows(const struct head_loss *h, struct cpu_worker *wk, float *z
     }
     memset(sum, 0, (size_t)(last - first) * n * sizeof *sum);
     for (uint32_t i = 0; i < V; i++) {
-        const float *row = decoded_row(wk, h->head, i);
+        const float *row = cpu_decoded_row(wk, h->head, i);
         if (!row) return false;
         for (uint32_t t = first; t < last; t++) {
             double g = (double)z[(size_t)(t - first) * V + i];
@@ -580,7 +403,7 @@ static double sum_squares(struct run *r, const struct tensor *t)
 {
     (void)r;
     double sum = 0;
-    for (uint32_t i = 0; i < t->rows; i++) sum += dot(row_f32(t, i), row_f32(t, i), t->cols);
+    for (uint32_t i = 0; i < t->rows; i++) sum += dot_f64(row_f32(t, i), row_f32(t, i), t->cols);
     return sum;
 }
 
@@ -607,8 +430,8 @@ const struct backward_ops cpu_backward = {
     .head_norm_rope = head_norm_rope_bwd,
     .attention = attention_bwd,
     .gelu_mul = gelu_mul_bwd,
-    .experts = experts_bwd,
-    .router = router_bwd,
+    .experts = cpu_experts_bwd,
+    .router = cpu_router_bwd,
     .head_loss = head_loss,
     .sum_squares = sum_squares,
     .adamw = adamw,
