@@ -16,7 +16,7 @@ const device = await openDevice(o.dawn ? { dawn: o.dawn.split(',') } : {});
 const gpu = new Gpu(device);
 const core = await Core.load(await loadWasm(), gpu);
 const start = performance.now();
-const engine = await GpuEngine.open(core, await fileSource(model), { plain_kernels: o.plain });
+const engine = await GpuEngine.open(core, [await fileSource(model)], o.plain ? { tier: 'plain' } : {});
 console.log(`${model} on ${device.name}${o.plain ? ' (plain tier)' : ''}: loaded in ${((performance.now() - start) / 1000).toFixed(2)} s, ${(gpu.bytes / 2 ** 30).toFixed(2)} GiB on the device, wasm heap ${(core.memory.buffer.byteLength / 2 ** 20).toFixed(0)} MiB`);
 const n = engine.info.n_vocab;
 const ids = Int32Array.from({ length: 4096 }, (_, i) => (i === 0 ? 2 : 5 + (i * 7919) % (n - 5)));

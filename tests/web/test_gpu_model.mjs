@@ -33,7 +33,7 @@ for (const [name, plain] of [['e2b', false], ['kv', true], ['moe', true]]) {
     let last;
     gpu = new Gpu(device);
     const core = await Core.load(await loadWasm(), gpu);
-    engine = await GpuEngine.open(core, await fileSource(model), { plain_kernels: plain, onProgress: (p) => (last = p) });
+    engine = await GpuEngine.open(core, [await fileSource(model)], { tier, onProgress: (p) => (last = p) });
     session = engine.session(200, 32);
     equal(last.loaded, last.total);
   });
@@ -83,7 +83,7 @@ for (const [name, plain] of [['e2b', false], ['kv', true], ['moe', true]]) {
 const question = '<bos><|turn>user\nWhat is the capital of France?<turn|>\n<|turn>model\n';
 test('the shipped model answers on the GPU', async () => {
   const gpu = new Gpu(device), core = await Core.load(await loadWasm(), gpu);
-  const engine = await GpuEngine.open(core, await fileSource('models/tiny.q8_0.gguf'));
+  const engine = await GpuEngine.open(core, [await fileSource('models/tiny.q8_0.gguf')]);
   const session = engine.session();
   let answer = '';
   await session.read(engine.tokenize(question));

@@ -8,7 +8,7 @@ export { openSources } from './store/open_sources.js';
 export { FolderStore, needsAccess, requestAccess } from './store/folder_store.js';
 export { ServerStore } from './store/server_store.js';
 export { CpuEngine, CpuSession, inspect, render, type Generated, type GenerateOptions, type InspectOptions, type StoreTexts, type Info, type OpenOptions, type RenderOptions, type Sampling, type Stop } from './cpu_engine.js';
-export { GpuEngine, type GpuOpenOptions, type LoadProgress } from './gpu_engine.js';
+export { GpuEngine, type GpuOpenOptions } from './gpu_engine.js';
 export { GpuSession } from './gpu_session.js';
 export { bandwidth, profile, type KernelTime } from './profile.js';
 export { CpuModel, type CpuModelOptions } from './cpu_model.js';

@@ -1,74 +1,55 @@
 // gpu_engine - an engine whose weights are on the GPU.
 //
-// The core says which bytes it wants; this file brings them, window by window. Conversations are
+// The core says which bytes it wants and where they go; upload.ts brings them. Conversations are
 // gpu_session.ts.
 
 import { BezelError, type Core, type EnginePtr } from './wasm.js';
 import type { Gpu } from './gpu.js';
-import type { Info } from './cpu_engine.js';
+import type { Info, StoreTexts } from './cpu_engine.js';
 import { GpuSession } from './gpu_session.js';
+import type { Progress } from './model.js';
 import type { Source } from './source.js';
-
-const WINDOW = 4 << 20; // bytes of weights on their way through the wasm heap at a time
-
-export interface LoadProgress {
-  loaded: number;
-  total: number;
-}
+import { upload } from './upload.js';
 
 export interface GpuOpenOptions {
+  /** What a person calls the model. */
   name?: string;
-  /** No subgroups, even where the device has them. */
-  plain_kernels?: boolean;
-  onProgress?: (p: LoadProgress) => void;
+  store?: StoreTexts;
+  /** 'plain': no subgroups, even where the device has them. Absent: the fastest that the device can. */
+  tier?: 'subgroup' | 'plain';
+  onProgress?: (p: Progress) => void;
+  /** Its reason is what open() then throws. */
   signal?: AbortSignal;
 }
 
 export class GpuEngine {
-  private constructor(readonly core: Core, readonly gpu: Gpu, readonly ptr: EnginePtr, readonly info: Info, private readonly sourceId: number) {}
+  private constructor(readonly core: Core, readonly gpu: Gpu, readonly ptr: EnginePtr, readonly info: Info, private readonly sources: ReadonlyMap<number, Source>) {}
 
-  /** Bind the model and stream its weights to the device, window by window. */
-  static async open(core: Core, source: Source, options: GpuOpenOptions = {}): Promise<GpuEngine> {
-    const gpu = core.gpu;
+  /** Bind the model and stream its weights to the device. Several sources are the shards of one model; they
+   *  stay the caller's, and must outlive the engine. */
+  static async open(core: Core, sources: readonly Source[], options: GpuOpenOptions = {}): Promise<GpuEngine> {
+    const { gpu, exports: x } = core, { tier = 'subgroup', signal, onProgress } = options;
     if (!gpu) throw new BezelError('this core was loaded without a GPU', 'device');
-    const id = core.addSource(source);
+    if (options.tier === 'subgroup' && !gpu.info.limits.subgroupMax) throw new BezelError(`${gpu.info.name} has no subgroups: only the plain tier runs there`, 'device');
+    signal?.throwIfAborted();
+    onProgress?.({ phase: 'open', loaded: 0, total: 1 });
+    const known = new Map(sources.map((s) => [core.addSource(s), s]));
     let ptr = 0 as EnginePtr;
     try {
-      const json = { name: options.name, backend: 'gpu', plain_kernels: options.plain_kernels ?? false, sources: [{ id, name: source.name, size: source.size }] };
-      ptr = core.with(JSON.stringify(json), (p, n) => core.check(core.exports.bz_wasm_engine_open(p, n)));
-      gpu.check();
-      await GpuEngine.upload(core, gpu, ptr, source, options);
-      core.checkNumber(core.exports.bz_wasm_engine_info(ptr));
-      return new GpuEngine(core, gpu, ptr, JSON.parse(core.resultText()) as Info, id);
-    } catch (e) {
-      if (ptr) core.exports.bz_wasm_engine_close(ptr);
-      core.removeSource(id);
-      throw e;
-    }
-  }
-
-  private static async upload(core: Core, gpu: Gpu, engine: EnginePtr, source: Source, options: GpuOpenOptions): Promise<void> {
-    const x = core.exports;
-    const total = x.bz_wasm_gpu_upload_bytes(engine);
-    const window = core.check(x.bz_wasm_alloc(x.bz_wasm_gpu_window_size()));
-    const bytes = core.check(x.bz_wasm_alloc(WINDOW));
-    try {
-      for (let loaded = 0; x.bz_wasm_gpu_upload_next(engine, WINDOW, window);) {
-        options.signal?.throwIfAborted();
-        const view = new DataView(core.memory.buffer, window);
-        const n = view.getUint32(4, true), offset = view.getFloat64(8, true);
-        source.read(offset, new Uint8Array(core.memory.buffer, bytes, n));
-        core.checkNumber(x.bz_wasm_gpu_upload_give(engine, window, bytes));
-        gpu.check();
-        loaded += n;
-        options.onProgress?.({ loaded, total });
-        // Bound what the queue holds, and let cancels and other work in.
-        if (Math.floor(loaded / (16 * WINDOW)) !== Math.floor((loaded - n) / (16 * WINDOW))) await gpu.device.queue.onSubmittedWorkDone();
-      }
+      const json = { ...(options.name !== undefined && { name: options.name }), ...(options.store && { store: options.store }), backend: 'gpu', plain_kernels: tier === 'plain', sources: Array.from(known, ([id, { name, size }]) => ({ id, name, size })) };
+      ptr = core.with(JSON.stringify(json), (p, n) => core.check(x.bz_wasm_engine_open(p, n)));
       await gpu.ready();
-    } finally {
-      x.bz_wasm_free(bytes);
-      x.bz_wasm_free(window);
+      onProgress?.({ phase: 'open', loaded: 1, total: 1 });
+      await upload(core, gpu, ptr, known, signal, (loaded, total) => onProgress?.({ phase: 'weights', loaded, total }));
+      await gpu.ready();
+      core.checkNumber(x.bz_wasm_engine_info(ptr));
+      const info = JSON.parse(core.resultText()) as Info;
+      onProgress?.({ phase: 'ready', loaded: 1, total: 1 });
+      return new GpuEngine(core, gpu, ptr, info, known);
+    } catch (e) {
+      if (ptr) x.bz_wasm_engine_close(ptr);
+      for (const id of known.keys()) core.removeSource(id);
+      throw e;
     }
   }
 
@@ -89,6 +70,6 @@ export class GpuEngine {
 
   close(): void {
     this.core.exports.bz_wasm_engine_close(this.ptr);
-    this.core.removeSource(this.sourceId);
+    for (const id of this.sources.keys()) this.core.removeSource(id);
   }
 }

@@ -55,11 +55,11 @@ export class GpuModel implements Model {
   /** Several sources are the shards of one model; they stay the caller's, and must outlive the model. `device` is
    *  called again when the device is lost. */
   static async open(wasm: WebAssembly.Module, device: () => Promise<Device>, sources: readonly Source[], options: GpuModelOptions = {}): Promise<GpuModel> {
-    const { onProgress, signal, ...lasting } = options;
+    const { onProgress: _, signal: __, ...lasting } = options;
     const load = async (o: GpuModelOptions): Promise<GpuEngine> => {
       const gpu = new Gpu(await device());
       try {
-        return await openEngine(await Core.load(wasm, gpu), sources, o);
+        return await GpuEngine.open(await Core.load(wasm, gpu), sources, o);
       } catch (e) {
         gpu.close();
         throw o.signal?.aborted ? stopped(o.signal) : asDeviceError(e);
@@ -71,7 +71,6 @@ export class GpuModel implements Model {
     } catch (e) {
       throw asDeviceError(e);
     }
-    onProgress?.({ phase: 'ready', loaded: 1, total: 1 });
     return new GpuModel(engine, () => load(lasting), lasting);
   }
 
@@ -200,17 +199,6 @@ export class GpuModel implements Model {
       throw new BezelError(`${why}; the model could not be loaded again: ${e instanceof Error ? e.message : String(e)}`, 'device', e);
     }
   }
-}
-
-async function openEngine(core: Core, sources: readonly Source[], { name, tier, onProgress, signal }: GpuModelOptions): Promise<GpuEngine> {
-  const [source] = sources;
-  if (!source || sources.length > 1) throw new BezelError('the GPU takes models of one file', 'unsupported');
-  return GpuEngine.open(core, source, {
-    ...(name !== undefined && { name }),
-    plain_kernels: tier === 'plain',
-    onProgress: (p) => onProgress?.({ phase: 'weights', ...p }),
-    ...(signal && { signal }),
-  });
 }
 
 /** A session whose memory the device really has. */

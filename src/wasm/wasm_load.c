@@ -1,18 +1,16 @@
-/* wasm_gpu.c - exports: loading weights to the GPU. Conversations are in wasm_gpu_session.c.
+/* wasm_load.c - exports: bringing a model to the GPU.
  *
- * The host drives: it brings the windows of the weights and waits for the device. Nothing here waits.
+ * The host drives: it brings the windows of the weights. Nothing here waits.
  */
-#include "wasm/wasm.h"
-
-#include "base/mem.h"
 #include "gpu/ops_gpu.h"
+#include "wasm/wasm.h"
 
 static struct gpu_ops *gpu_ops_of_engine(const bz_engine *e)
 {
     return e->backend.ctx;
 }
 
-/* ---- loading ---- */
+/* ---- windows ---- */
 
 /* What the host reads of a window; `window` goes back with the bytes. */
 struct window_for_host {
