@@ -3,12 +3,13 @@
 import fs from 'node:fs';
 import net from 'node:net';
 
+import { BezelError } from '../../web/engine/dist/core.js';
 import { parseRange } from '../../web/engine/dist/server/content.js';
 import { hostName } from '../../web/engine/dist/server/guard.js';
 import { parseKeepAlive } from '../../web/engine/dist/server/ollama.js';
 import { FairQueue } from '../../web/engine/dist/server/queue.js';
 import { done, equal, ok, rejects, same, test, throws } from './check.mjs';
-import { ask, makeStore, post, sleep, startServer, temp } from './server_fixture.mjs';
+import { ask, echo, makeStore, post, sleep, startServer, temp } from './server_fixture.mjs';
 
 const root = `${temp}/store`, app = `${temp}/app`;
 const gemma = { model_format: 'gguf', model_family: 'gemma4', model_families: ['gemma4'], model_type: '5.1B', file_type: 'Q4_K_M' };
@@ -88,7 +89,8 @@ test('the page comes with its type, its policy and its cache rules', async () =>
   const again = await ask(s.port, '/', { headers: { 'if-none-match': page.headers.etag } });
   equal(again.status, 304);
   equal(again.bytes.length, 0);
-  equal((await ask(s.port, '/models/some-view', { headers: { accept: 'text/html' } })).text, page.text);
+  equal((await ask(s.port, '/some-view', { headers: { accept: 'text/html' } })).text, page.text);
+  equal((await ask(s.port, '/deeper/view', { headers: { accept: 'text/html' } })).status, 404); // its relative addresses would lead nowhere
   equal((await ask(s.port, '/missing.js', { headers: { accept: 'text/html' } })).status, 404);
   fs.writeFileSync(`${app}/index.html`, '<!doctype html><title>newer page</title>');
   const newer = await ask(s.port, '/', { headers: { 'if-none-match': page.headers.etag } });
@@ -114,14 +116,15 @@ test('no path leads out of the page or the store', async () => {
 });
 
 test('a request line that is not one of ours is refused', async () => {
-  const raw = (line) => new Promise((finish) => {
-    const socket = net.connect(s.port, '127.0.0.1', () => socket.write(`${line}\r\nHost: localhost\r\nConnection: close\r\n\r\n`));
+  const raw = (line, host = true) => new Promise((finish) => {
+    const socket = net.connect(s.port, '127.0.0.1', () => socket.write(`${line}\r\n${host ? 'Host: localhost\r\n' : ''}Connection: close\r\n\r\n`));
     let text = '';
     socket.on('data', (d) => (text += d)).on('close', () => finish(text)).on('error', () => finish(text));
   });
   for (const line of ['GET http://evil.example/ HTTP/1.1', 'GET * HTTP/1.1', 'GET ../secret.txt HTTP/1.1', 'GET /\u0000 HTTP/1.1', 'DELETE /api/tags HTTP/1.1', 'PUT / HTTP/1.1', 'TRACE / HTTP/1.1', 'POST / HTTP/1.1', 'GET /api/chat HTTP/1.1', 'POST /api/tags HTTP/1.1', 'BREW / HTTP/1.1'])
     ok(/^HTTP\/1\.1 4\d\d /.test(await raw(line)), line);
   equal(await raw('CONNECT evil.example:443 HTTP/1.1'), '');
+  ok(/^HTTP\/1\.1 403 /.test(await raw('GET /health HTTP/1.0\r\nX: y', false)), 'no Host at all');
   ok((await raw(`GET /health HTTP/1.1\r\nX: ${'x'.repeat(20000)}`)).startsWith('HTTP/1.1 431'));
 });
 
@@ -323,6 +326,21 @@ test('a slow reader holds the model back once enough is unread, and is let go wh
     await sleep(100);
     ok(pieces > 2000 * 4000, `${pieces} bytes arrived`);
     patient.destroy();
+  } finally {
+    await close();
+  }
+});
+
+test('a device that was lost is found again by the next request', async () => {
+  let loads = 0;
+  const { port, host, close } = await startServer({ load: async (wish) => {
+    const engine = await echo([])(wish), lost = ++loads === 1;
+    return { ...engine, answer: lost ? async () => { throw new BezelError('the GPU was lost', 'device'); } : engine.answer };
+  } });
+  try {
+    const first = await post(port, '/v1/chat/completions', say('x'));
+    same([first.status, first.json.error.message, host.loaded], [503, 'the GPU was lost', undefined]);
+    same([(await post(port, '/v1/chat/completions', say('x'))).status, loads], [200, 2]);
   } finally {
     await close();
   }

@@ -94,7 +94,7 @@ export class Files {
     }
     if (name === '/') return '/index.html';
     if (this.known.has(name)) return name;
-    const isView = /^\/[\w/-]*$/.test(name) && (ex.req.headers.accept ?? '').includes('text/html');
+    const isView = /^\/[\w-]*$/.test(name) && (ex.req.headers.accept ?? '').includes('text/html');
     return isView ? '/index.html' : undefined;
   }
 

@@ -9,6 +9,8 @@ import { noUsage } from './openai.js';
 
 type Body = Record<string, unknown>;
 
+const CENTURY = 100 * 365.25 * 86_400_000; // how a time that never comes is told
+
 export const ollamaError = (e: unknown): { error: string } => ({ error: e instanceof Error ? e.message : String(e) });
 
 const isObject = (v: unknown): v is Body => typeof v === 'object' && v !== null && !Array.isArray(v);
@@ -240,7 +242,7 @@ export async function tags(ex: Exchange, catalog: Catalog): Promise<void> {
 
 export function running(ex: Exchange, host: Host): void {
   const now = host.loaded;
-  const models = now ? [{ ...listed(now.entry), expires_at: (now.expires ?? new Date(8.64e15)).toISOString(), size_vram: now.engine.device.backend === 'gpu' ? now.engine.bytes : 0, context_length: now.engine.context }] : [];
+  const models = now ? [{ ...listed(now.entry), expires_at: (now.expires ?? new Date(Date.now() + CENTURY)).toISOString(), size_vram: now.engine.device.backend === 'gpu' ? now.engine.bytes : 0, context_length: now.engine.context }] : [];
   sendJson(ex, 200, { models });
 }
 
