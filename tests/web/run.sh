@@ -29,6 +29,7 @@ one gpu_model node tests/web/test_gpu_model.mjs "$build/bezel"
 one ops_deno "$deno" run -A tests/web/test_ops.mjs "$ops"
 one ops_node node tests/web/test_ops.mjs "$ops"
 one ops_spec_default node tests/web/test_ops.mjs "$ops" --profile spec-default
+one store node tests/web/test_store.mjs
 one ops_chromium node tests/web/test_browser.mjs "$ops"
 echo "$passed passed, $failed failed"
 exit "$failed"

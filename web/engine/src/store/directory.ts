@@ -24,6 +24,17 @@ function absent(e: unknown): undefined {
   throw e;
 }
 
+/** A file that is written while we read it (a journal) cannot be read; the next moment it can. */
+async function textOf(handle: FileSystemFileHandle): Promise<string> {
+  for (let i = 0; ; i++) {
+    try {
+      return await (await fileOf(handle)).text();
+    } catch (e) {
+      if (!isError(e, 'NotReadableError') || i === 9) throw e;
+    }
+  }
+}
+
 export class DirectoryTree implements Tree {
   /** `refer` says how the worker that loads a model finds the file. */
   constructor(readonly place: string, readonly root: FileSystemDirectoryHandle, private readonly refer: (path: readonly string[], handle: FileSystemFileHandle) => SourceRef) {}
@@ -50,7 +61,7 @@ export class DirectoryTree implements Tree {
     const file = await fileOf(handle);
     const text = async (max: number): Promise<string> => {
       if (file.size > max) throw new BezelError(`${handle.name} has ${file.size} bytes, more than any text of a store`, 'format');
-      return file.text();
+      return textOf(handle);
     };
     return { size: file.size, modified: file.lastModified, ref: this.refer(path, handle), text };
   }

@@ -11,12 +11,16 @@ export const writeName = (blob: string): string => `bezel:write:${blob}`;
 /** Manifests are changed, and blobs deleted, by who holds it. */
 export const MANIFESTS = 'bezel:manifests';
 
-/** Wait for a lock and keep it until the returned function is called, together with others. */
-export function holdShared(name: string): Promise<() => void> {
+/** Gives a lock back; settled when it is free. */
+export type Release = () => Promise<void>;
+
+/** Wait for a lock and keep it, together with others, until the returned function is called. */
+export function holdShared(name: string): Promise<Release> {
   const manager = locks();
-  if (!manager) return Promise.resolve(() => {});
+  if (!manager) return Promise.resolve(async () => {});
   return new Promise((held, failed) => {
-    manager.request(name, { mode: 'shared' }, () => new Promise<void>((release) => held(release))).catch(failed);
+    const ended: Promise<void> = manager.request(name, { mode: 'shared' }, () => new Promise<void>((free) => held(() => (free(), ended)))).then(() => {});
+    ended.catch(failed);
   });
 }
 

@@ -30,8 +30,8 @@ export interface RangeOptions {
   end?: number;
   /** What the address must still be. */
   known?: Partial<Remote>;
-  /** Told once, before the first byte. */
-  onRemote?: (remote: Remote) => void;
+  /** Told once, before the first byte; throws to leave it. */
+  onRemote?: (remote: Remote) => void | Promise<void>;
   /** Servers that send all of a file instead of a range: take what is wanted out of it. */
   whole?: boolean;
   signal?: AbortSignal | undefined;
@@ -155,12 +155,12 @@ class Reading {
     return Math.min(this.options.end ?? Infinity, this.remote?.size ?? Infinity);
   }
 
-  private check(remote: Remote): void {
+  private async check(remote: Remote): Promise<void> {
     const known = { ...this.options.known, ...this.remote };
     const same = (known.size === undefined || known.size === remote.size) &&
       (known.version === undefined || remote.version === undefined || known.version === remote.version);
     if (!same) throw new RemoteChanged(this.url);
-    if (!this.remote) this.options.onRemote?.(remote);
+    if (!this.remote) await this.options.onRemote?.(remote);
     this.remote = { size: remote.size, version: remote.version };
   }
 
@@ -173,14 +173,14 @@ class Reading {
       if (answer.status === 416) {
         const [, size] = /^bytes \*\/(\d+)$/.exec(answer.headers.get('content-range') ?? '') ?? [];
         if (Number(size) !== this.at) throw new RemoteChanged(this.url); // shorter than what we have of it
-        this.check({ size: this.at, version: undefined });
+        await this.check({ size: this.at, version: undefined });
         return;
       }
       if (answer.status !== 200 && answer.status !== 206) refuse(this.url, answer);
       const head = readHead(this.url, answer);
       if (answer.status === 200 && !this.options.whole) throw new BezelError(`the server of ${shortUrl(this.url)} does not give parts of files (Range); put the file into the store first`, 'unsupported');
       if (head.start > this.at) throw new BezelError(`${shortUrl(this.url)} answers with another part of the file than was asked for`, 'io');
-      this.check(head);
+      await this.check(head);
       yield* this.take(connection.body(answer), head.start);
     } finally {
       connection.close();

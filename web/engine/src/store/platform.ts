@@ -11,7 +11,7 @@ export interface SyncFile {
 }
 
 export interface OpfsFileHandle extends FileSystemFileHandle {
-  createSyncAccessHandle?(): Promise<SyncFile>;
+  createSyncAccessHandle?(options?: { mode: 'read-only' }): Promise<SyncFile>;
   move?(folder: FileSystemDirectoryHandle, name: string): Promise<void>;
 }
 
