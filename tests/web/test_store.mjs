@@ -5,7 +5,7 @@ import { execFileSync } from 'node:child_process';
 import crypto from 'node:crypto';
 import fs from 'node:fs';
 
-import { Core, loadWasm, ServerStore } from '../../web/engine/dist/core.js';
+import { BezelError, Core, loadWasm, ServerStore } from '../../web/engine/dist/core.js';
 import { DiskStore } from '../../web/engine/dist/store/disk_store.js';
 import { parseManifest, parseName } from '../../web/engine/dist/store/manifest.js';
 import { badServer } from './bad_server.mjs';
@@ -135,11 +135,14 @@ const fresh = (sentence, fn) => test(sentence, async () => {
 fresh('a download that is cut at twenty random places is completed and verified', async () => {
   let cuts = 0;
   const { name, url, file } = serve({ cut: (n) => ((file.reset = cuts % 2), cuts++ < 20 ? Math.floor(Math.random() * Math.min(n, 2 * tiny.length / 20)) : undefined) });
-  const model = await pull(tab, url, { name: 'cut' });
+  // A connection that is reset may bring nothing at all, several times in a row.
+  const model = await inTab(tab, async ({ openStore, core: c, patience }, u) => (await openStore({ core: c, patience: { ...patience, tries: 25 } })).pull(u, { name: 'cut' }), url);
   equal(cuts, 21);
   same([model.name, model.kind, model.size > tiny.length, model.digest, model.family, model.quantization], ['cut:latest', 'model', true, sha(tiny), 'gemma4', 'Q8_0']);
   equal(await readBack(tab, 'cut'), sha(tiny));
-  ok(sent(name) < tiny.length + 20 * 256 * 1024, `${sent(name)} bytes were sent for ${tiny.length}`); // what was in the sockets when they broke
+  const starts = requests(name).map((r) => r.from);
+  same(starts, starts.toSorted((x, y) => x - y), 'no request goes back');
+  ok(starts.at(-1) > 0);
   same(await folder(tab, 'partial'), {});
 });
 
@@ -566,7 +569,7 @@ test('names and manifests of random bytes are read or refused, and never a path 
       }
       read++;
     } catch (e) {
-      equal(e.name, 'BezelError', e.stack);
+      ok(e instanceof BezelError, e.stack);
     }
   }
   ok(read > 100);

@@ -10,7 +10,6 @@ import { BezelError, type Core } from '../wasm.js';
 import { blobName, fullName, MAX_MANIFEST, parseManifest, parseName, pathOf, textKinds, type Layer, type ModelName } from './manifest.js';
 import type { ModelStore, ResolvedModel, SourceRef, StoredModel } from './source_ref.js';
 import { sortModels } from './inspect_file.js';
-import { isError } from './platform.js';
 
 export interface TreeFile {
   readonly size: number;
@@ -37,7 +36,7 @@ export function detailsOf(config: string | undefined): Pick<StoredModel, 'family
     const texts = Object.entries({ family, parameters, quantization }).filter(([, v]) => typeof v === 'string' && v);
     return Object.fromEntries(texts);
   } catch (e) {
-    if (isError(e, 'SyntaxError') || isError(e, 'TypeError')) return {};
+    if (e instanceof SyntaxError || e instanceof TypeError) return {};
     throw e;
   }
 }

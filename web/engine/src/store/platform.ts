@@ -21,7 +21,8 @@ export interface AskableHandle extends FileSystemHandle {
   requestPermission?(wish: { mode: 'read' }): Promise<PermissionState>;
 }
 
-export const isError = (e: unknown, name: string): boolean => e instanceof Error && e.name === name;
+/** A failure of the browser's, by its name. */
+export const isError = (e: unknown, name: string): boolean => e instanceof DOMException && e.name === name;
 
 /** 3.2 GB */
 export function bytesText(n: number): string {

@@ -72,9 +72,8 @@ export async function fileOf(handle: FileSystemFileHandle): Promise<File> {
   try {
     return await handle.getFile();
   } catch (e) {
-    const why = e instanceof DOMException ? e.name : '';
-    if (why === 'NotFoundError') throw new BezelError(`${handle.name} is no longer where it was`, 'not-found', e);
-    if (why === 'NotAllowedError') throw new BezelError(`this page may not read ${handle.name}; the browser must be asked again`, 'io', e);
+    if (isError(e, 'NotFoundError')) throw new BezelError(`${handle.name} is no longer where it was`, 'not-found', e);
+    if (isError(e, 'NotAllowedError')) throw new BezelError(`this page may not read ${handle.name}; the browser must be asked again`, 'io', e);
     throw new BezelError(`cannot read ${handle.name}: ${e instanceof Error ? e.message : String(e)}`, 'io', e);
   }
 }
@@ -115,7 +114,7 @@ async function openOpfs(path: string): Promise<Source> {
     return source;
   } catch (e) {
     await release();
-    if (e instanceof DOMException && e.name === 'NotFoundError') throw new BezelError(`${path} is not in this browser's storage`, 'not-found', e);
+    if (isError(e, 'NotFoundError')) throw new BezelError(`${path} is not in this browser's storage`, 'not-found', e);
     throw e;
   }
 }
