@@ -394,8 +394,9 @@ test("Ollama's messages reach the engine in its own shape", async () => {
   let request;
   const { port, close } = await startServer({ load: async () => ({ device: { backend: 'cpu', name: 'x' }, context: 1e6, bytes: 0, close: async () => {}, async *stream(_k, r) {
     request = r;
-    yield { choices: [{ index: 0, delta: { tool_calls: [{ index: 0, id: 'a', function: { name: 'f', arguments: '{"x":' } }] } }] };
-    yield { choices: [{ index: 0, delta: { tool_calls: [{ index: 0, function: { arguments: '1}' } }], reasoning_content: 'hm' }, finish_reason: 'tool_calls' }] };
+    yield { choices: [{ index: 0, delta: { reasoning_content: 'hm' } }] };
+    yield { choices: [{ index: 0, delta: { tool_calls: [{ index: 0, id: 'a', function: { name: 'f', arguments: '{"x":1}' } }] } }] };
+    yield { choices: [{ index: 0, delta: {}, finish_reason: 'tool_calls' }] };
   } }) });
   try {
     const call = (name, args) => ({ function: { name, arguments: args } });

@@ -1,10 +1,14 @@
 // `bezel serve` as people use it: the tool itself, the tiny model on the CPU, the official openai and ollama clients.
 import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
+import os from 'node:os';
 
 import { Ollama } from 'ollama';
 import OpenAI from 'openai';
 
+import { Core, loadWasm } from '../../web/engine/dist/core.js';
+import { Engine } from '../../web/engine/dist/engine.js';
+import { ServerStore } from '../../web/engine/dist/store/server_store.js';
 import { runStreams, startServe } from '../../bench/streams.mjs';
 import { done, equal, ok, rejects, same, test } from './check.mjs';
 import { ask, makeStore, sleep, temp } from './server_fixture.mjs';
@@ -162,6 +166,23 @@ test('ollama: a model of the store has its own parameters, and an abort is heard
     for await (const _ of stream) stream.abort();
   })(), (e) => e.name === 'AbortError');
   await idle();
+});
+
+test('another Bezel reads the models over the wire, in ranges, and computes them itself', async () => {
+  const store = new ServerStore(await Core.load(await loadWasm()), server.url);
+  same((await store.list()).map((m) => m.name).sort(), ['small:8bit', 'tiny-moe:latest', 'tiny:latest']);
+  for (const name of ['tiny', 'small:8bit']) {
+    const engine = await Engine.load(name, { store, backend: 'cpu' });
+    const { choices: [{ message }] } = await engine.chat.completions.create({ messages: [user('What is 7 * 8?')], temperature: 0, max_tokens: 20 });
+    equal(message.content, '7 * 8 = 56.');
+    await engine.dispose();
+  }
+});
+
+test('it listens on both of the addresses of loopback', async () => {
+  const addresses = Object.values(os.networkInterfaces()).flat().filter((a) => a.internal).map((a) => (a.family === 'IPv6' ? `[${a.address}]` : a.address));
+  ok(addresses.length >= 1);
+  for (const a of addresses.filter((x) => ['127.0.0.1', '[::1]'].includes(x))) equal((await fetch(`http://${a}:${port}/health`)).status, 200, a);
 });
 
 test('32 streams at once lose nothing', async () => {

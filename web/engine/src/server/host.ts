@@ -1,44 +1,16 @@
 // host - which model is loaded. One at a time: a request for another takes its place, and one that nobody has asked for
 // in a while is given up. Requests take turns in one queue. Knows no protocol.
 
+import type { ChatCompletion, ChatCompletionChunk, Completion } from '../completions_types.js';
 import { BezelError } from '../wasm.js';
 import type { Catalog, Entry } from './catalog.js';
 import { HttpError } from './http.js';
 import { FairQueue } from './queue.js';
 
-/** A piece of an answer in OpenAI's shape: what the engine's streams consist of. */
-export interface Chunk {
-  readonly [key: string]: unknown;
-  readonly choices: readonly Choice[];
-  readonly usage?: Usage | null;
-  readonly timings?: Timings;
-}
+/** A piece of an answer: what the engine's streams consist of. */
+export type Chunk = ChatCompletionChunk | Completion;
 
-export interface Choice {
-  readonly index: number;
-  readonly finish_reason?: string | null;
-  readonly delta?: Delta;
-  /** Of text completions. */
-  readonly text?: string;
-}
-
-export interface Delta {
-  readonly content?: string | null;
-  readonly reasoning_content?: string | null;
-  readonly tool_calls?: readonly { readonly index: number; readonly id?: string; readonly function?: { readonly name?: string; readonly arguments?: string } }[];
-}
-
-export interface Usage {
-  readonly prompt_tokens: number;
-  readonly completion_tokens: number;
-}
-
-/** Milliseconds. */
-export interface Timings {
-  readonly prompt_ms?: number;
-  readonly predicted_ms?: number;
-}
-
+/** As it came over the wire: the engine checks it. */
 export type Request = Readonly<Record<string, unknown>>;
 export type Kind = 'chat' | 'completions';
 
@@ -48,7 +20,7 @@ export interface Served {
   readonly context: number;
   /** Bytes of memory that it takes. */
   readonly bytes: number;
-  answer(kind: Kind, request: Request, signal: AbortSignal): Promise<Record<string, unknown>>;
+  answer(kind: Kind, request: Request, signal: AbortSignal): Promise<ChatCompletion | Completion>;
   stream(kind: Kind, request: Request, signal: AbortSignal): AsyncIterable<Chunk>;
   close(): Promise<void>;
 }

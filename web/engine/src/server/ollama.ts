@@ -1,11 +1,11 @@
 // ollama - the protocol of /api: chat, generate, tags, show, ps. Requests are turned into the engine's own shape (OpenAI's)
 // and its pieces into JSON lines.
 
+import type { ChatDelta, Timings, Usage } from '../completions_types.js';
 import type { StoredModel } from '../store/source_ref.js';
 import type { Catalog, Entry } from './catalog.js';
 import type { Chunk, Given, Host, Kind, Request } from './host.js';
 import { Gone, HttpError, readJson, sendJson, Stream, type Exchange } from './http.js';
-import { noUsage } from './openai.js';
 
 type Body = Record<string, unknown>;
 
@@ -185,48 +185,42 @@ class Answer {
   private content = '';
   private thinking = '';
   private reason = 'stop';
-  private usage = noUsage;
-  private timings: NonNullable<Chunk['timings']> = {};
-  private readonly calls: { name: string; arguments: string }[] = [];
+  private usage: Usage | undefined;
+  private timings: Timings | undefined;
+  private readonly calls: object[] = [];
 
   constructor(private readonly dialect: Dialect) {}
 
   *take(chunk: Chunk): Generator<Body> {
     if (chunk.usage) this.usage = chunk.usage;
     if (chunk.timings) this.timings = chunk.timings;
-    for (const { delta, text: plain, finish_reason: reason } of chunk.choices) {
+    for (const choice of chunk.choices) {
+      const { finish_reason: reason } = choice, delta: ChatDelta = 'delta' in choice ? choice.delta : { content: choice.text };
       if (reason) this.reason = reason === 'length' ? 'length' : 'stop';
-      for (const { index, function: f } of delta?.tool_calls ?? []) {
-        const call = (this.calls[index] ??= { name: '', arguments: '' });
-        call.name += f?.name ?? '';
-        call.arguments += f?.arguments ?? '';
-      }
-      const content = delta?.content ?? plain ?? '', thinking = delta?.reasoning_content ?? '';
+      // A call comes whole, in one piece; Ollama wants its arguments as an object.
+      const calls = (delta.tool_calls ?? []).map(({ function: f }) => ({ function: { name: f.name, arguments: JSON.parse(f.arguments) as unknown } }));
+      const { content = '', reasoning_content: thinking = '' } = delta;
       this.content += content;
       this.thinking += thinking;
-      if (content || thinking) yield this.dialect.piece(content, thinking, []);
+      this.calls.push(...calls);
+      if (content || thinking || calls.length) yield this.dialect.piece(content, thinking, calls);
     }
-    if (chunk.choices.some((c) => c.finish_reason) && this.calls.length) yield this.dialect.piece('', '', this.toolCalls());
-  }
-
-  private toolCalls(): object[] {
-    return this.calls.map((c) => ({ function: { name: c.name, arguments: JSON.parse(c.arguments || '{}') as unknown } }));
   }
 
   /** The last object: with all of the answer where nothing was sent before. */
   end(begin: number, given: Given, whole: boolean): Body {
     const ns = (ms: number): number => Math.round(ms * 1e6);
-    const { prompt_tokens: prompt, completion_tokens: made } = this.usage;
+    const { prompt_tokens: prompt = 0, completion_tokens: made = 0 } = this.usage ?? {};
     return {
-      ...(whole ? this.dialect.piece(this.content, this.thinking, this.toolCalls()) : this.dialect.piece('', '', [])),
+      ...(whole ? this.dialect.piece(this.content, this.thinking, this.calls) : this.dialect.piece('', '', [])),
       done: true,
       done_reason: this.reason,
       total_duration: ns(performance.now() - begin),
       load_duration: ns(given.loadMs),
       prompt_eval_count: prompt,
-      prompt_eval_duration: ns(this.timings.prompt_ms ?? 0),
+      prompt_eval_duration: ns(this.timings?.prompt_ms ?? 0),
       eval_count: made,
-      eval_duration: ns(this.timings.predicted_ms ?? 0),
+      eval_duration: ns(this.timings?.predicted_ms ?? 0),
     };
   }
 }

@@ -2,7 +2,7 @@
 
 import type { StoredModel } from '../store/source_ref.js';
 import { BezelError } from '../wasm.js';
-import type { Host, Kind, Usage } from './host.js';
+import type { Host, Kind } from './host.js';
 import { Gone, HttpError, readJson, sendJson, Stream, type Exchange } from './http.js';
 
 /** What a failure of the engine is in HTTP. */
@@ -64,5 +64,3 @@ async function streamed(ex: Exchange, host: Host, kind: Kind, request: Record<st
     out.end(`data: ${JSON.stringify(openaiError(e))}\n\n`); // too late for a status
   }
 }
-
-export const noUsage: Usage = { prompt_tokens: 0, completion_tokens: 0 };

@@ -53,7 +53,7 @@ export async function loadInThread({ backend, store }: ThreadOptions, { entry, c
     device: { backend: engine.device.backend, name: engine.device.name },
     context: engine.context,
     bytes: weights + cache + scratch,
-    answer: (kind, request, stop) => surfaces[kind].create({ ...request, stream: false }, { signal: stop }) as Promise<Record<string, unknown>>,
+    answer: (kind, request, stop) => surfaces[kind].create({ ...request, stream: false }, { signal: stop }) as ReturnType<Served['answer']>,
     stream: (kind, request, stop) => flow(surfaces[kind], request, stop),
     close: () => engine.dispose(),
   };
