@@ -7,3 +7,7 @@ export type { Info, Sampling } from './cpu_engine.js';
 export type { DeviceReport, Memory, Progress, SelfTest } from './model.js';
 export type * from './completions_types.js';
 export { ArgumentError, BezelError, DeviceError, FormatError, IoError, LimitError, MemoryError, NotFoundError, UnsupportedError, type ErrorKind } from './errors.js';
+export {
+  DownloadProgressEvent, languageModel, LanguageModelSession, type LanguageModelCreateOptions, type LanguageModelFactory, type LanguageModelMessage, type LanguageModelParams, type LanguageModelPart,
+  type LanguageModelPrompt, type LanguageModelPromptOptions,
+} from './language_model.js';

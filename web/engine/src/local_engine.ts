@@ -109,7 +109,7 @@ export class LocalEngine {
   private readonly adapters = new Map<string, Adapter>();
   private readonly end = new AbortController();
   private serial = 0;
-  private running: AsyncGenerator<unknown, void, void> | undefined; // the stream that has the turn
+  private running: { items: AsyncGenerator<unknown, void, void>; turn: Turn } | undefined; // the stream that has the turn
 
   private constructor(private readonly name: string, private readonly model: Model, private readonly core: Core, private readonly sources: readonly Source[], private readonly sessions: Sessions) {}
 
@@ -171,7 +171,7 @@ export class LocalEngine {
     const turn = await this.turn(signal);
     try {
       const items = await begin(turn);
-      this.running = items;
+      this.running = { items, turn };
       yield* items;
       turn.signal.throwIfAborted(); // ended from outside
     } finally {
@@ -313,7 +313,9 @@ export class LocalEngine {
     if (this.end.signal.aborted) return;
     this.end.abort();
     this.queue.clear(disposed());
-    await this.running?.return(); // a reader that stopped asking would hold the turn for ever
+    const { items, turn } = this.running ?? {};
+    await items?.return();
+    turn?.end(); // a reader that stopped asking would hold it for ever
     const leave = await this.queue.enter();
     this.sessions.closeAll();
     this.model.close();

@@ -1,0 +1,269 @@
+// language_model - the shape of Chrome's built-in LanguageModel (the Prompt API) on top of an Engine.
+//
+//   const LanguageModel = languageModel(engine);
+//   const session = await LanguageModel.create({ initialPrompts: [{ role: 'system', content: 'Be brief.' }] });
+//   for await (const text of session.promptStreaming('Hello!')) ...
+//
+// A client of the public interface alone. Failures are DOMExceptions with the names that API uses: AbortError,
+// InvalidStateError (destroyed), NotSupportedError, QuotaExceededError (the input does not fit), OperationError.
+
+import type { ChatMessage } from './completions_types.js';
+import type { Engine, Session } from './engine.js';
+import { BezelError } from './errors.js';
+
+export interface LanguageModelPart {
+  type: 'text';
+  value: string;
+}
+export interface LanguageModelMessage {
+  role: 'system' | 'user' | 'assistant';
+  content: string | readonly LanguageModelPart[];
+}
+export type LanguageModelPrompt = string | readonly LanguageModelMessage[];
+
+export interface LanguageModelCreateOptions {
+  initialPrompts?: readonly LanguageModelMessage[];
+  temperature?: number;
+  topK?: number;
+  signal?: AbortSignal;
+  /** Called with a target of 'downloadprogress' events. The model is there already: it hears 0 and 1. */
+  monitor?: (monitor: EventTarget) => void;
+}
+
+export interface LanguageModelPromptOptions {
+  signal?: AbortSignal;
+}
+
+export interface LanguageModelParams {
+  defaultTopK: number;
+  maxTopK: number;
+  defaultTemperature: number;
+  maxTemperature: number;
+}
+
+export class DownloadProgressEvent extends Event {
+  readonly lengthComputable = true;
+  readonly total = 1;
+  constructor(readonly loaded: number) {
+    super('downloadprogress');
+  }
+}
+
+const failure = (message: string, name: string): DOMException => new DOMException(message, name);
+
+/** An error of the engine under the name that a page expects. */
+function translate(e: unknown): unknown {
+  if (!(e instanceof BezelError)) return e;
+  const names: Partial<Record<BezelError['kind'], string>> = { limit: 'QuotaExceededError', unsupported: 'NotSupportedError', cancelled: 'AbortError' };
+  return failure(e.message, names[e.kind] ?? 'OperationError');
+}
+
+function textOf(content: LanguageModelMessage['content']): string {
+  if (typeof content === 'string') return content;
+  return content.map((part) => {
+    if (part.type !== 'text') throw failure(`a part of type "${String((part as { type: unknown }).type)}" cannot be read; this version reads text only`, 'NotSupportedError');
+    return part.value;
+  }).join('');
+}
+
+function messagesOf(input: LanguageModelPrompt): ChatMessage[] {
+  if (typeof input === 'string') return [{ role: 'user', content: input }];
+  return input.map(({ role, content, ...rest }): ChatMessage => {
+    if (role !== 'user' && role !== 'assistant') throw role === 'system' ? failure('a system prompt is only the first of the initial prompts', 'NotSupportedError') : new TypeError(`"${String(role)}" is not a role`);
+    if ((rest as { prefix?: unknown }).prefix) throw failure('a prefix of the answer is not supported', 'NotSupportedError');
+    return { role, content: textOf(content) };
+  });
+}
+
+function refuseConstraint(options: object): void {
+  if ((options as { responseConstraint?: unknown }).responseConstraint !== undefined) throw failure('a responseConstraint is not supported yet', 'NotSupportedError');
+}
+
+const ROOM = 64; // tokens that an answer should at least have
+
+export class LanguageModelSession extends EventTarget {
+  /** Called when the oldest messages were forgotten to make room. */
+  oncontextoverflow: ((event: Event) => void) | null = null;
+  private usage = 0;
+  private last: Promise<unknown> = Promise.resolve(); // what was asked before must be in the history first
+  private readonly end = new AbortController();
+
+  /** Made by languageModel(engine).create. */
+  constructor(private readonly engine: Engine, private readonly session: Session, private readonly system: readonly ChatMessage[], private history: ChatMessage[], readonly temperature: number, readonly topK: number, usage: number) {
+    super();
+    this.usage = usage;
+  }
+
+  /** Tokens that the conversation takes, and those that it may take. */
+  get contextUsage(): number {
+    return this.usage;
+  }
+
+  get contextWindow(): number {
+    return this.engine.context;
+  }
+
+  /** One after the other; an abort is heard at once. */
+  private async inTurn<T>(signal: AbortSignal | undefined, act: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    if (this.end.signal.aborted) throw failure('this session was destroyed', 'InvalidStateError');
+    signal?.throwIfAborted();
+    const both = signal ? AbortSignal.any([signal, this.end.signal]) : this.end.signal;
+    const before = this.last;
+    const run = async (): Promise<T> => {
+      await before;
+      both.throwIfAborted();
+      return act(both);
+    };
+    const mine = run();
+    this.last = mine.catch(() => {}); // its caller hears of it
+    try {
+      return await new Promise<T>((resolve, reject) => {
+        both.addEventListener('abort', () => reject(both.reason), { once: true });
+        mine.then(resolve, reject);
+      });
+    } catch (e) {
+      throw translate(e);
+    }
+  }
+
+  private count(messages: readonly ChatMessage[]): Promise<number> {
+    return messages.length ? this.engine.countTokens({ messages }) : Promise.resolve(0);
+  }
+
+  /** The history with room for what comes: the oldest messages go, the system prompt stays. */
+  private async fit(more: readonly ChatMessage[]): Promise<ChatMessage[]> {
+    const room = Math.min(ROOM, this.contextWindow >> 2);
+    let kept = this.history;
+    while ((await this.count([...this.system, ...kept, ...more])) + room > this.contextWindow) {
+      if (!kept.length) throw failure(`the input has ${await this.count([...this.system, ...more])} tokens; ${this.contextWindow} is all there is`, 'QuotaExceededError');
+      const next = kept.findIndex((m, i) => i > 0 && m.role === 'user');
+      kept = next < 0 ? [] : kept.slice(next);
+    }
+    if (kept.length < this.history.length) {
+      this.history = kept;
+      const event = new Event('contextoverflow');
+      this.oncontextoverflow?.(event);
+      this.dispatchEvent(event);
+    }
+    return [...this.system, ...kept, ...more];
+  }
+
+  private async *answer(more: readonly ChatMessage[], signal: AbortSignal): AsyncGenerator<string, void, void> {
+    const messages = await this.fit(more);
+    let text = '';
+    const chunks = await this.session.chat.completions.create({ messages, stream: true, stream_options: { include_usage: true }, temperature: this.temperature, top_k: this.topK, signal });
+    for await (const { choices: [choice], usage } of chunks) {
+      const piece = choice?.delta.content;
+      if (usage) this.usage = usage.total_tokens;
+      if (!piece) continue;
+      text += piece;
+      yield piece;
+    }
+    this.history = [...this.history, ...more, { role: 'assistant', content: text }];
+  }
+
+  prompt(input: LanguageModelPrompt, options: LanguageModelPromptOptions = {}): Promise<string> {
+    return this.inTurn(options.signal, async (signal) => {
+      refuseConstraint(options);
+      let text = '';
+      for await (const piece of this.answer(messagesOf(input), signal)) text += piece;
+      return text;
+    });
+  }
+
+  /** Pieces of the answer. Cancelling the stream stops the model, and the turn is as if it had not been. */
+  promptStreaming(input: LanguageModelPrompt, options: LanguageModelPromptOptions = {}): ReadableStream<string> {
+    const stop = new AbortController();
+    const signal = options.signal ? AbortSignal.any([options.signal, stop.signal]) : stop.signal;
+    let wanted = (): void => {};
+    return new ReadableStream<string>({
+      start: (controller) => {
+        const flow = async (both: AbortSignal): Promise<void> => {
+          refuseConstraint(options);
+          both.addEventListener('abort', () => wanted(), { once: true });
+          for await (const piece of this.answer(messagesOf(input), both)) {
+            controller.enqueue(piece);
+            if ((controller.desiredSize ?? 1) <= 0 && !both.aborted) await new Promise<void>((resolve) => (wanted = resolve));
+          }
+        };
+        this.inTurn(signal, flow).then(() => controller.close(), (e: unknown) => controller.error(e));
+      },
+      pull: () => wanted(),
+      cancel: (reason) => stop.abort(reason ?? failure('the stream was cancelled', 'AbortError')),
+    });
+  }
+
+  /** Add messages without asking for an answer; they are computed now, so that the next prompt is quick. */
+  append(input: LanguageModelPrompt, { signal: given }: LanguageModelPromptOptions = {}): Promise<void> {
+    return this.inTurn(given, async (signal) => {
+      const more = messagesOf(input), messages = await this.fit(more);
+      await this.session.prefill({ messages }, { signal });
+      this.history = [...this.history, ...more];
+      this.usage = await this.count(messages);
+    });
+  }
+
+  /** Tokens that the input would add. */
+  async measureContextUsage(input: LanguageModelPrompt, { signal }: LanguageModelPromptOptions = {}): Promise<number> {
+    if (this.end.signal.aborted) throw failure('this session was destroyed', 'InvalidStateError');
+    signal?.throwIfAborted();
+    const before = [...this.system, ...this.history];
+    return (await this.count([...before, ...messagesOf(input)])) - (await this.count(before));
+  }
+
+  /** Another session with the same past. */
+  clone({ signal: given }: LanguageModelPromptOptions = {}): Promise<LanguageModelSession> {
+    return this.inTurn(given, async (signal) => {
+      const session = await this.session.fork({ signal });
+      return new LanguageModelSession(this.engine, session, this.system, [...this.history], this.temperature, this.topK, this.usage);
+    });
+  }
+
+  /** Stops what is under way; nothing can be asked any more. */
+  destroy(): void {
+    if (this.end.signal.aborted) return;
+    this.end.abort(failure('this session was destroyed', 'AbortError'));
+    void this.last.then(() => this.session.close()).catch(() => {}); // an engine that is gone has closed it already
+  }
+}
+
+export interface LanguageModelFactory {
+  availability(): Promise<'available'>;
+  params(): Promise<LanguageModelParams>;
+  create(options?: LanguageModelCreateOptions): Promise<LanguageModelSession>;
+}
+
+/** What the global LanguageModel is in a browser that has one, on this engine's model. */
+export function languageModel(engine: Engine): LanguageModelFactory {
+  const { temperature: defaultTemperature, top_k: defaultTopK } = engine.info.sampling;
+  return {
+    availability: async () => 'available',
+    params: async () => ({ defaultTopK, maxTopK: engine.info.n_vocab, defaultTemperature, maxTemperature: 2 }),
+    async create(options = {}) {
+      const { initialPrompts = [], temperature = defaultTemperature, topK = defaultTopK, signal, monitor } = options;
+      signal?.throwIfAborted();
+      if ((options as { tools?: unknown[] }).tools?.length) throw failure('tools are not supported here; use engine.chat.completions', 'NotSupportedError');
+      if (!(temperature >= 0) || !(topK >= 1)) throw new RangeError('temperature must be 0 or more and topK 1 or more');
+      const [first] = initialPrompts, hasSystem = first?.role === 'system';
+      const system: ChatMessage[] = hasSystem ? [{ role: 'system', content: textOf(first.content) }] : [];
+      const history = messagesOf(initialPrompts.slice(hasSystem ? 1 : 0));
+      if (monitor) {
+        const target = new EventTarget();
+        monitor(target);
+        for (const loaded of [0, 1]) target.dispatchEvent(new DownloadProgressEvent(loaded));
+      }
+      const session = engine.session(), messages = [...system, ...history];
+      let usage = 0;
+      if (messages.length) {
+        try {
+          usage = await engine.countTokens({ messages });
+          if (usage + ROOM > engine.context) throw failure(`the initial prompts have ${usage} tokens; ${engine.context} is all there is`, 'QuotaExceededError');
+          await session.prefill({ messages }, { ...(signal && { signal }) });
+        } catch (e) {
+          throw translate(e);
+        }
+      }
+      return new LanguageModelSession(engine, session, system, history, temperature, Math.floor(topK), usage);
+    },
+  };
+}
