@@ -24,6 +24,8 @@ one wasm tools/check_wasm.py "$build/wasm/bezel.wasm"
 one node node tests/web/test_node.mjs "$build/bezel"
 one server node tests/web/test_server.mjs
 one server_clients node tests/web/test_server_clients.mjs
+one api_cpu node tests/web/test_api.mjs cpu
+one api_gpu node tests/web/test_api.mjs gpu
 one gpu node tests/web/test_gpu.mjs
 one gpu_model node tests/web/test_gpu_model.mjs "$build/bezel"
 one ops_deno "$deno" run -A tests/web/test_ops.mjs "$ops"
