@@ -133,7 +133,8 @@ export class Catalog {
   async blob(hex: string): Promise<Content | undefined> {
     if (!/^[0-9a-f]{64}$/i.test(hex)) return undefined;
     const digest = hex.toLowerCase();
-    const common = { etag: `"sha256:${digest}"`, type: 'application/octet-stream', headers: { 'cache-control': 'public, max-age=31536000, immutable' } };
+    // Who wants to keep a model keeps it in a store of its own: a browser's cache would hold gigabytes a second time.
+    const common = { etag: `"sha256:${digest}"`, type: 'application/octet-stream', headers: { 'cache-control': 'no-store' } };
     for (const { blobs } of this.shipped.values()) {
       const found = blobs.get(digest);
       if (Buffer.isBuffer(found)) return { ...common, size: found.length, bytes: found };
