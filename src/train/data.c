@@ -1,0 +1,243 @@
+/* data.c - see data.h. */
+#include "train/data.h"
+
+#include "base/json.h"
+
+static void example_free(struct example *e)
+{
+    mem_free(e->ids);
+    mem_free(e->targets);
+}
+
+void dataset_free(struct dataset *d)
+{
+    for (size_t i = 0; i < d->n; i++) example_free(&d->examples[i]);
+    mem_free(d->examples);
+    *d = (struct dataset) { 0 };
+}
+
+/* ---- a conversation as text ---- */
+
+/* {"prompt", "completion"} as messages. */
+static enum bz_status as_messages(const struct json **out, const struct json *line,
+                                  struct arena *arena, struct bz_err *err)
+{
+    struct str prompt = json_get_str(line, "prompt");
+    struct str completion = json_get_str(line, "completion");
+    if (!prompt.p || !completion.p)
+        return fail(err, BZ_ERR_FORMAT,
+                    "it needs \"messages\", or \"prompt\" and \"completion\" (texts)");
+    struct buf text = { 0 };
+    struct json *made;
+    buf_puts(&text, "[{\"role\":\"user\",\"content\":");
+    json_put_string(&text, prompt);
+    buf_puts(&text, "},{\"role\":\"assistant\",\"content\":");
+    json_put_string(&text, completion);
+    buf_puts(&text, "}]");
+    enum bz_status st = text.failed
+                            ? fail_memory(err, text.n)
+                            : json_parse(&made, (struct str) { text.data, text.n }, arena, err);
+    if (st == BZ_OK) *out = made;
+    buf_free(&text);
+    return st;
+}
+
+/* The last element of a list, or NULL. */
+static const struct json *last_of(const struct json *list)
+{
+    const struct json *last = list->child;
+    while (last && last->next) last = last->next;
+    return last;
+}
+
+/* All but the last element; the copies live in the arena. */
+static struct json *without_last(const struct json *list, struct arena *arena)
+{
+    struct json *out = arena_alloc(arena, 1, sizeof *out);
+    if (!out) return NULL;
+    *out = *list;
+    out->child = NULL;
+    out->n = list->n - 1;
+    struct json **at = &out->child;
+    for (const struct json *j = list->child; j && j->next; j = j->next) {
+        struct json *one = arena_alloc(arena, 1, sizeof *one);
+        if (!one) return NULL;
+        *one = *j;
+        one->next = NULL;
+        *at = one;
+        at = &one->next;
+    }
+    return out;
+}
+
+/* What a person would have seen up to the last answer, then that answer. The prompt of a large model
+ * opens an empty thought that the history does not have, so the two are rendered apart and joined:
+ * training sees exactly what inference will. */
+static enum bz_status render(struct buf *out, const struct json *messages, const struct json *tools,
+                             enum chat_variant variant, struct arena *arena, struct bz_err *err)
+{
+    struct chat_options prompt = { .variant = variant };
+    struct chat_options history = { .variant = variant, .no_generation_prompt = true };
+    struct buf before = { 0 }, whole = { 0 };
+    const struct json *shorter = without_last(messages, arena);
+    enum bz_status st = shorter ? chat_render(&before, shorter, tools, history, err)
+                                : fail_memory(err, messages->n * sizeof *messages);
+    buf_puts(&before, "<|turn>model\n");
+    if (st == BZ_OK) st = chat_render(&whole, messages, tools, history, err);
+    if (st == BZ_OK) st = chat_render(out, shorter, tools, prompt, err);
+    if (st == BZ_OK && (before.failed || whole.failed)) st = fail_memory(err, whole.n);
+    if (st == BZ_OK) {
+        struct str answer = { whole.data, whole.n }, start = { before.data, before.n };
+        if (whole.n < before.n || !str_eq((struct str) { whole.data, before.n }, start)) {
+            /* The answer goes on a turn that was open already (after a tool's answer). */
+            out->n = 0;
+            buf_put(out, answer.p, answer.n);
+        } else {
+            buf_put(out, answer.p + before.n, answer.n - before.n);
+        }
+        if (out->failed) st = fail_memory(err, whole.n);
+    }
+    buf_free(&before);
+    buf_free(&whole);
+    return st;
+}
+
+/* ---- a text as tokens and targets ---- */
+
+/* The ids of "model" and a newline, which follow <|turn> where the model speaks. */
+static bool opens_model_turn(const struct tokenizer *t, const int32_t *ids, size_t i, size_t n)
+{
+    struct str model = str_of("model"), newline = str_of("\n");
+    return i + 2 < n && ids[i] == tokenizer_special(t, SPECIAL_TURN) &&
+           str_eq(tokenizer_text(t, ids[i + 1]), model) &&
+           str_eq(tokenizer_text(t, ids[i + 2]), newline);
+}
+
+/* targets[i] = ids[i + 1] inside of the model's turns, the closing token included. */
+static uint32_t mark_targets(const struct tokenizer *t, const int32_t *ids, int32_t *targets,
+                             uint32_t n)
+{
+    bool speaks = false, listens = false; /* in a model's turn; in a tool's answer within it */
+    uint32_t n_learned = 0, first = 0;    /* the turn's first token */
+    for (uint32_t i = 0; i + 1 < n; i++) {
+        int32_t next = ids[i + 1];
+        targets[i] = -1;
+        if (opens_model_turn(t, ids, i, n)) {
+            speaks = true;
+            first = i + 3;
+        }
+        if (next == tokenizer_special(t, SPECIAL_RESPONSE)) listens = true;
+        if (speaks && !listens && i + 1 >= first) {
+            targets[i] = next;
+            n_learned++;
+        }
+        if (ids[i] == tokenizer_special(t, SPECIAL_RESPONSE_END)) listens = false;
+        if (next == tokenizer_special(t, SPECIAL_TURN_END)) speaks = listens = false;
+    }
+    targets[n - 1] = -1;
+    return n_learned;
+}
+
+static enum bz_status make_example(struct example *out, struct str text,
+                                   const struct dataset_options *o, struct bz_err *err)
+{
+    struct ids ids = { 0 };
+    struct tokenize_options with_bos = { 0 };
+    enum bz_status st = tokenizer_encode(o->tokenizer, text, with_bos, &ids, err);
+    int32_t *targets = st ? NULL : mem_alloc(ids.n, sizeof *targets);
+    if (st == BZ_OK && !targets) st = fail_memory(err, ids.n * sizeof *targets);
+    if (st == BZ_OK && ids.n > o->n_max)
+        st = fail(err, BZ_ERR_LIMIT, "it has %zu tokens; the longest allowed is %u", ids.n,
+                  o->n_max);
+    uint32_t n_learned = st ? 0 : mark_targets(o->tokenizer, ids.data, targets, (uint32_t)ids.n);
+    if (st == BZ_OK && !n_learned)
+        st = fail(err, BZ_ERR_FORMAT, "there is no answer of the model in it to learn");
+    if (st) {
+        ids_free(&ids);
+        mem_free(targets);
+        return st;
+    }
+    *out = (struct example) { ids.data, targets, (uint32_t)ids.n, n_learned, 0 };
+    return BZ_OK;
+}
+
+static enum bz_status read_line(struct example *out, struct str line,
+                                const struct dataset_options *o, struct bz_err *err)
+{
+    struct arena arena = { 0 };
+    struct buf text = { 0 };
+    struct json *j;
+    const struct json *messages = NULL;
+    enum bz_status st = json_parse(&j, line, &arena, err);
+    if (st == BZ_OK && j->type != JSON_OBJECT)
+        st = fail(err, BZ_ERR_FORMAT, "it is no JSON object");
+    if (st == BZ_OK && !(messages = json_get(j, "messages")))
+        st = as_messages(&messages, j, &arena, err);
+    if (st == BZ_OK && (messages->type != JSON_ARRAY || messages->n < 2))
+        st =
+            fail(err, BZ_ERR_FORMAT, "\"messages\" is a list of at least a question and an answer");
+    if (st == BZ_OK) {
+        struct str role = json_get_str(last_of(messages), "role");
+        if (!str_is(role, "assistant") && !str_is(role, "model"))
+            st = fail(err, BZ_ERR_FORMAT, "the last message is not the assistant's");
+    }
+    if (st == BZ_OK) st = render(&text, messages, json_get(j, "tools"), o->variant, &arena, err);
+    if (st == BZ_OK) st = make_example(out, (struct str) { text.data, text.n }, o, err);
+    buf_free(&text);
+    arena_free(&arena);
+    return st;
+}
+
+/* ---- a file ---- */
+
+static bool is_blank(struct str s)
+{
+    for (size_t i = 0; i < s.n; i++)
+        if (s.p[i] != ' ' && s.p[i] != '\t' && s.p[i] != '\r') return false;
+    return true;
+}
+
+static enum bz_status push(struct dataset *d, const struct example *e, struct bz_err *err)
+{
+    if (d->n == d->cap) {
+        size_t cap = d->cap ? 2 * d->cap : 64;
+        struct example *grown = mem_grow(d->examples, cap, sizeof *grown);
+        if (!grown) return fail_memory(err, cap * sizeof *grown);
+        d->examples = grown;
+        d->cap = cap;
+    }
+    d->examples[d->n++] = *e;
+    d->n_tokens += e->n;
+    d->n_learned += e->n_learned;
+    return BZ_OK;
+}
+
+enum bz_status dataset_read(struct dataset *out, struct str jsonl, const char *name,
+                            const struct dataset_options *o, struct bz_err *err)
+{
+    struct dataset d = { 0 };
+    enum bz_status st = BZ_OK;
+    uint32_t number = 0;
+    for (size_t at = 0; at < jsonl.n && st == BZ_OK;) {
+        size_t end = at;
+        while (end < jsonl.n && jsonl.p[end] != '\n') end++;
+        struct str line = { jsonl.p + at, end - at };
+        at = end + 1;
+        number++;
+        if (is_blank(line)) continue;
+        struct example e;
+        struct bz_err why;
+        st = read_line(&e, line, o, &why);
+        if (st) {
+            fail(err, st, "%s line %u: %.400s", name, number, why.text);
+            break;
+        }
+        e.line = number;
+        st = push(&d, &e, err);
+        if (st) example_free(&e);
+    }
+    if (st == BZ_OK && !d.n) st = fail(err, BZ_ERR_FORMAT, "%s has no examples", name);
+    if (st) dataset_free(&d);
+    else *out = d;
+    return st;
+}

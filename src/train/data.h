@@ -1,0 +1,40 @@
+/* data.h - what is learned from: conversations, one JSON object a line, as tokens and targets.
+ *
+ *     {"messages": [{"role": "user", "content": "…"}, {"role": "assistant", "content": "…"}], "tools": […]}
+ *     {"prompt": "…", "completion": "…"}      the same with one question and one answer
+ *
+ * Learned are the model's turns, the token that closes them included; not the prompt, not what tools
+ * answered. Every line is checked before the first step, and a wrong one is named by its number.
+ */
+#ifndef BEZEL_TRAIN_DATA_H
+#define BEZEL_TRAIN_DATA_H
+
+#include "base/mem.h"
+#include "text/chat.h"
+#include "text/tokenizer.h"
+
+struct example {
+    int32_t *ids;     /* n, beginning with <bos> */
+    int32_t *targets; /* n: the next token where it is learned, else -1 */
+    uint32_t n, n_learned;
+    uint32_t line;
+};
+
+struct dataset {
+    struct example *examples;
+    size_t n, cap;
+    uint64_t n_tokens, n_learned;
+};
+
+struct dataset_options {
+    const struct tokenizer *tokenizer;
+    enum chat_variant variant;
+    uint32_t n_max; /* tokens that an example may have */
+};
+
+/* `name` is what sentences call the text. On failure *out is untouched. */
+enum bz_status dataset_read(struct dataset *out, struct str jsonl, const char *name,
+                            const struct dataset_options *options, struct bz_err *err);
+void dataset_free(struct dataset *d);
+
+#endif

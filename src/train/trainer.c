@@ -1,0 +1,324 @@
+/* trainer.c - see trainer.h. */
+#include "train/trainer.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "base/sha256.h"
+
+struct train_options train_defaults(void)
+{
+    return (struct train_options) {
+        .adapter = { .rank = 16, .alpha = 32 },
+        .lr = 2e-4f,
+        .schedule = SCHEDULE_COSINE,
+        .n_batch = 1,
+        .beta1 = 0.9f,
+        .beta2 = 0.999f,
+        .eps = 1e-8f,
+        .clip = 1,
+    };
+}
+
+static uint32_t longest(const struct dataset *d)
+{
+    uint32_t n = 1;
+    for (size_t i = 0; i < d->n; i++)
+        if (d->examples[i].n > n) n = d->examples[i].n;
+    return n;
+}
+
+uint64_t trainer_bytes(struct model *m, uint32_t n_max, const struct train_options *o)
+{
+    return tape_bytes(m, n_max, o->keep_all) + trainee_bytes(m, &o->adapter);
+}
+
+static enum bz_status check_options(const struct train_options *o, struct bz_err *err)
+{
+    if (!(o->lr > 0) || !isfinite(o->lr))
+        return fail(err, BZ_ERR_ARGUMENT, "the learning rate must be more than 0");
+    if (!o->n_steps || !o->n_batch)
+        return fail(err, BZ_ERR_ARGUMENT, "training takes at least one step of one example");
+    if (!(o->clip >= 0) || !(o->decay >= 0) || !isfinite(o->adapter.alpha))
+        return fail(err, BZ_ERR_ARGUMENT, "clip, decay and alpha are numbers, not below 0");
+    return BZ_OK;
+}
+
+enum bz_status trainer_open(struct trainer *out, struct model *m, const struct backend *be,
+                            const struct dataset *data, const struct train_options *o,
+                            struct bz_err *err)
+{
+    struct trainer t = { .options = *o, .m = m, .be = be, .data = data, .epoch = UINT64_MAX };
+    enum bz_status st = check_options(o, err);
+    if (st) return st;
+    st = trainee_open(&t.trainee, m, be, &o->adapter, err);
+    if (st == BZ_OK) st = tape_open(&t.tape, m, be, longest(data), o->keep_all, err);
+    t.order = st ? NULL : mem_alloc(data->n, sizeof *t.order);
+    if (st == BZ_OK && !t.order) st = fail_memory(err, data->n * sizeof *t.order);
+    if (st) trainer_close(&t);
+    else *out = t;
+    return st;
+}
+
+void trainer_close(struct trainer *t)
+{
+    tape_close(&t->tape);
+    trainee_close(&t->trainee);
+    mem_free(t->order);
+    *t = (struct trainer) { 0 };
+}
+
+/* ---- a step ---- */
+
+/* Example number i of the whole training: every epoch sees all examples in an order of its own. */
+static const struct example *example_at(struct trainer *t, uint64_t i)
+{
+    uint64_t n = t->data->n, epoch = i / n;
+    if (t->epoch != epoch) {
+        struct rng rng = { rng_at(t->options.adapter.seed ^ 0x6f72646572, epoch) };
+        for (uint32_t k = 0; k < n; k++) t->order[k] = k;
+        for (uint32_t k = (uint32_t)n; k > 1; k--) {
+            uint32_t other = (uint32_t)(rng_next(&rng) % k), kept = t->order[k - 1];
+            t->order[k - 1] = t->order[other];
+            t->order[other] = kept;
+        }
+        t->epoch = epoch;
+    }
+    return &t->data->examples[t->order[i % n]];
+}
+
+/* The rate of step number `step`, counted from 0. */
+static double rate_at(const struct train_options *o, uint32_t step)
+{
+    if (step < o->n_warmup) return (double)o->lr * (step + 1) / o->n_warmup;
+    uint32_t falling = o->n_steps > o->n_warmup ? o->n_steps - o->n_warmup : 1;
+    double done = (double)(step - o->n_warmup) / falling;
+    switch (o->schedule) {
+    case SCHEDULE_CONSTANT: break;
+    case SCHEDULE_LINEAR: return (double)o->lr * (1 - done);
+    case SCHEDULE_COSINE: return (double)o->lr * 0.5 * (1 + cos(3.14159265358979323846 * done));
+    }
+    return (double)o->lr;
+}
+
+static double sum_of_losses(struct run *r, struct tape *tape, uint32_t n)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        float one = 0;
+        op_read(r, &tape->loss, i, &one, 1);
+        sum += (double)one;
+    }
+    return sum;
+}
+
+static enum bz_status status_of(const struct run *r, struct bz_err *err)
+{
+    return r->status ? fail(err, r->status, "%s", r->err.text) : BZ_OK;
+}
+
+enum bz_status trainer_step(struct trainer *t, struct train_report *report, struct bz_err *err)
+{
+    const struct train_options *o = &t->options;
+    struct run r = { .be = t->be };
+    uint64_t first = (uint64_t)t->step * o->n_batch, n_learned = 0;
+    struct train_report now = { .step = t->step + 1, .lr = rate_at(o, t->step) };
+    for (uint32_t i = 0; i < o->n_batch; i++) n_learned += example_at(t, first + i)->n_learned;
+    trainee_zero_grads(&r, &t->trainee);
+    for (uint32_t i = 0; i < o->n_batch && r.status == BZ_OK; i++) {
+        const struct example *e = example_at(t, first + i);
+        model_train_step(&r, &t->tape, e->ids, e->targets, e->n, 1.0f / (float)n_learned);
+        now.loss += sum_of_losses(&r, &t->tape, e->n) / (double)n_learned;
+        now.n_tokens += e->n;
+    }
+    now.grad_norm = trainee_grad_norm(&r, &t->trainee);
+    if (r.status) return status_of(&r, err);
+    if (!isfinite(now.loss) || !isfinite(now.grad_norm))
+        return fail(err, BZ_ERR_LIMIT,
+                    "step %u: the %s is no longer a number; a lower learning rate may help",
+                    now.step, isfinite(now.loss) ? "gradient" : "loss");
+    float shrink = o->clip > 0 && now.grad_norm > (double)o->clip
+                       ? (float)((double)o->clip / now.grad_norm)
+                       : 1;
+    struct adamw update = { (float)now.lr, o->beta1, o->beta2, o->eps, o->decay, shrink, now.step };
+    trainee_update(&r, &t->trainee, &update);
+    t->step++;
+    *report = now;
+    return status_of(&r, err);
+}
+
+enum bz_status trainer_evaluate(struct trainer *t, const struct dataset *data, double *loss,
+                                struct bz_err *err)
+{
+    struct run r = { .be = t->be };
+    double sum = 0;
+    if (longest(data) > t->tape.n_max)
+        return fail(err, BZ_ERR_LIMIT, "an example to evaluate is longer than those to learn from");
+    for (size_t i = 0; i < data->n && r.status == BZ_OK; i++) {
+        const struct example *e = &data->examples[i];
+        model_losses(&r, &t->tape, e->ids, e->targets, e->n);
+        sum += sum_of_losses(&r, &t->tape, e->n);
+    }
+    *loss = sum / (double)data->n_learned;
+    return status_of(&r, err);
+}
+
+/* ---- checkpoints ----
+ *
+ *     "BZTRAIN1"  u32 step  sha256 of what must be the same  then of every target: A, its two moments,
+ *     B, its two moments, as f32  then sha256 of all that
+ */
+
+static void digest_of(const void *p, size_t n, uint8_t out[32])
+{
+    struct sha256 h;
+    sha256_init(&h);
+    sha256_feed(&h, p, n);
+    sha256_end(&h, out);
+}
+
+static const char magic[8] = "BZTRAIN1";
+enum { CHECKPOINT_HEAD = sizeof magic + 4 + 32 };
+
+/* Model, data and options that decide what comes next. */
+static void hash_setting(const struct trainer *t, uint8_t out[32])
+{
+    struct sha256 h;
+    const struct train_options *o = &t->options;
+    sha256_init(&h);
+    sha256_feed(&h, t->m->fingerprint, strlen(t->m->fingerprint));
+    for (size_t i = 0; i < t->trainee.n_targets; i++)
+        sha256_feed(&h, t->trainee.targets[i].name, strlen(t->trainee.targets[i].name) + 1);
+    for (size_t i = 0; i < t->data->n; i++) {
+        const struct example *e = &t->data->examples[i];
+        sha256_feed(&h, e->ids, e->n * sizeof *e->ids);
+        sha256_feed(&h, e->targets, e->n * sizeof *e->targets);
+    }
+    float numbers[] = { o->lr, o->beta1, o->beta2, o->eps, o->decay, o->clip, o->adapter.alpha };
+    uint64_t counts[] = { o->adapter.rank, o->adapter.rslora, o->adapter.seed, o->schedule,
+                          o->n_warmup,     o->n_steps,        o->n_batch };
+    sha256_feed(&h, numbers, sizeof numbers);
+    sha256_feed(&h, counts, sizeof counts);
+    sha256_end(&h, out);
+}
+
+/* The six tensors of a target, in the order of the file. */
+static void list_tensors(struct trainee_target *t, struct tensor *out[6])
+{
+    struct tensor *all[6] = { &t->a.value, &t->a.m, &t->a.v, &t->b.value, &t->b.m, &t->b.v };
+    memcpy(out, all, sizeof all);
+}
+
+static size_t tensor_bytes(const struct tensor *t)
+{
+    return (size_t)t->rows * t->cols * sizeof(float);
+}
+
+enum bz_status trainer_save(struct trainer *t, struct buf *out, struct bz_err *err)
+{
+    struct run r = { .be = t->be };
+    uint8_t digest[32];
+    size_t start = out->n;
+    hash_setting(t, digest);
+    buf_put(out, magic, sizeof magic);
+    buf_put(out, &t->step, sizeof t->step);
+    buf_put(out, digest, sizeof digest);
+    for (size_t i = 0; i < t->trainee.n_targets; i++) {
+        struct tensor *all[6];
+        list_tensors(&t->trainee.targets[i], all);
+        for (int k = 0; k < 6 && !out->failed; k++) {
+            void *room = mem_alloc(tensor_bytes(all[k]), 1);
+            if (!room) return fail_memory(err, tensor_bytes(all[k]));
+            op_read(&r, all[k], 0, room, all[k]->rows);
+            buf_put(out, room, tensor_bytes(all[k]));
+            mem_free(room);
+        }
+    }
+    if (r.status) return status_of(&r, err);
+    if (out->failed) return fail_memory(err, out->n);
+    digest_of(out->data + start, out->n - start, digest);
+    buf_put(out, digest, sizeof digest);
+    return out->failed ? fail_memory(err, out->n) : BZ_OK;
+}
+
+static enum bz_status check_checkpoint(const struct trainer *t, struct str c, struct bz_err *err)
+{
+    uint8_t digest[32];
+    size_t n = CHECKPOINT_HEAD + 32;
+    for (size_t i = 0; i < t->trainee.n_targets; i++) {
+        struct tensor *all[6];
+        list_tensors(&t->trainee.targets[i], all);
+        for (int k = 0; k < 6; k++) n += tensor_bytes(all[k]);
+    }
+    if (c.n < CHECKPOINT_HEAD || memcmp(c.p, magic, sizeof magic) != 0)
+        return fail(err, BZ_ERR_FORMAT, "that is no checkpoint of a training");
+    hash_setting(t, digest);
+    if (memcmp(c.p + sizeof magic + 4, digest, 32) != 0)
+        return fail(err, BZ_ERR_FORMAT,
+                    "the checkpoint belongs to another training: the model, the data and the "
+                    "options must be the same");
+    digest_of(c.p, c.n >= 32 ? c.n - 32 : 0, digest);
+    if (c.n != n || memcmp(c.p + n - 32, digest, 32) != 0)
+        return fail(err, BZ_ERR_FORMAT, "the checkpoint is damaged");
+    return BZ_OK;
+}
+
+enum bz_status trainer_load(struct trainer *t, struct str c, struct bz_err *err)
+{
+    enum bz_status st = check_checkpoint(t, c, err);
+    if (st) return st;
+    struct run r = { .be = t->be };
+    const char *at = c.p + CHECKPOINT_HEAD;
+    for (size_t i = 0; i < t->trainee.n_targets; i++) {
+        struct tensor *all[6];
+        list_tensors(&t->trainee.targets[i], all);
+        for (int k = 0; k < 6; k++) {
+            op_write(&r, all[k], 0, at, all[k]->rows);
+            at += tensor_bytes(all[k]);
+        }
+    }
+    memcpy(&t->step, c.p + sizeof magic, sizeof t->step);
+    return status_of(&r, err);
+}
+
+/* ---- the result ---- */
+
+static float *copy_numbers(struct run *r, const struct tensor *t)
+{
+    float *out = mem_alloc((size_t)t->rows * t->cols, sizeof *out);
+    if (out) op_read(r, t, 0, out, t->rows);
+    return out;
+}
+
+enum bz_status trainer_adapter(struct trainer *t, struct adapter *out, struct bz_err *err)
+{
+    struct run r = { .be = t->be };
+    struct trainee *all = &t->trainee;
+    struct adapter a = { .arch = "gemma4", .n_targets = all->n_targets };
+    /* One alpha for the whole file, in which the scale is alpha / rank. */
+    a.alpha = all->rslora ? all->alpha * sqrtf((float)all->rank) : all->alpha;
+    a.targets = mem_alloc(all->n_targets, sizeof *a.targets);
+    bool ok = a.targets != NULL;
+    if (!ok) a.n_targets = 0;
+    for (size_t i = 0; ok && i < all->n_targets; i++) {
+        struct trainee_target *from = &all->targets[i];
+        struct weight *w = from->where;
+        a.targets[i] = (struct adapter_target) {
+            .name = arena_copy_str(&a.arena, from->name, strlen(from->name)),
+            .rank = all->rank,
+            .n_in = w->cols,
+            .n_out = w->rows,
+            .n_expert = w->n_mat,
+            .scale = from->lora.scale,
+            .a = copy_numbers(&r, &from->a.value),
+            .b = copy_numbers(&r, &from->b.value),
+        };
+        ok = a.targets[i].name && a.targets[i].a && a.targets[i].b;
+    }
+    enum bz_status st =
+        ok ? status_of(&r, err) : fail_memory(err, trainee_bytes(t->m, &t->options.adapter));
+    if (st) adapter_close(&a);
+    else *out = a;
+    return st;
+}

@@ -1,0 +1,77 @@
+/* trainer.h - the loop: examples in an order, gradients, a step of the optimiser, and checkpoints from
+ * which it goes on as if it had never stopped.
+ *
+ * Everything random (the start of A, the order of the examples) follows from the seed and the step's
+ * number, so a checkpoint is the adapter, its moments and that number.
+ */
+#ifndef BEZEL_TRAIN_TRAINER_H
+#define BEZEL_TRAIN_TRAINER_H
+
+#include "model/backward.h"
+#include "train/data.h"
+#include "train/trainee.h"
+
+enum schedule { SCHEDULE_CONSTANT, SCHEDULE_LINEAR, SCHEDULE_COSINE };
+
+struct train_options {
+    struct trainee_options adapter;
+    float lr;
+    enum schedule
+        schedule;      /* after the warm-up: as it is, or down to 0 in a line or half a cosine */
+    uint32_t n_warmup; /* steps in which the rate climbs to lr */
+    uint32_t n_steps;
+    uint32_t n_batch; /* examples a step */
+    float beta1, beta2, eps, decay;
+    float clip;    /* the longest gradient; 0: no limit */
+    bool keep_all; /* no gradient checkpointing: faster, more memory */
+};
+
+/* Rank 16, alpha 32, rate 2e-4 along a cosine, AdamW's usual betas, clip 1; n_steps is left 0. */
+struct train_options train_defaults(void);
+
+struct train_report {
+    uint32_t step; /* done so far */
+    double loss;   /* mean over the step's learned tokens, before the step */
+    double lr, grad_norm;
+    uint64_t n_tokens; /* of the step's examples */
+};
+
+struct trainer {
+    struct train_options options;
+    struct model *m;
+    const struct backend *be;
+    const struct dataset *data;
+    struct trainee trainee;
+    struct tape tape;
+    uint32_t *order; /* data->n: this epoch's */
+    uint64_t epoch;  /* whose order that is; UINT64_MAX: none yet */
+    uint32_t step;
+};
+
+/* The model and the data must outlive it; the model is changed (the adapter hangs on it) until
+ * trainer_close. On failure *out is untouched. */
+enum bz_status trainer_open(struct trainer *out, struct model *m, const struct backend *be,
+                            const struct dataset *data, const struct train_options *options,
+                            struct bz_err *err);
+void trainer_close(struct trainer *t);
+
+/* Bytes beyond the model's weights. */
+uint64_t trainer_bytes(struct model *m, uint32_t n_max, const struct train_options *options);
+
+/* One step. A loss that is no number ends the training: the error names the step, and the adapter is as
+ * it was before. */
+enum bz_status trainer_step(struct trainer *t, struct train_report *report, struct bz_err *err);
+
+/* Mean loss over the learned tokens of other examples. */
+enum bz_status trainer_evaluate(struct trainer *t, const struct dataset *data, double *loss,
+                                struct bz_err *err);
+
+/* A checkpoint, and back. It fits the same model, the same adapter's shape and the same data. On a
+ * failed load the trainer is as it was opened. */
+enum bz_status trainer_save(struct trainer *t, struct buf *out, struct bz_err *err);
+enum bz_status trainer_load(struct trainer *t, struct str checkpoint, struct bz_err *err);
+
+/* The adapter as it is now, in the neutral form that the writers take. */
+enum bz_status trainer_adapter(struct trainer *t, struct adapter *out, struct bz_err *err);
+
+#endif
