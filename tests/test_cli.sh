@@ -19,7 +19,7 @@ check "no command is wrong usage" expect 2 "$bezel"
 check "--help is not" expect 0 "$bezel" --help
 check "--version names a version" grep -q '^bezel [0-9]' <("$bezel" --version)
 check "an unknown command is wrong usage" expect 2 "$bezel" frobnicate
-for c in chat generate list inspect tokenize detokenize render logits bench synth quantize; do
+for c in chat generate list inspect tokenize detokenize render logits bench synth quantize train; do
     check "bezel $c --help" expect 0 "$bezel" $c --help
     check "bezel $c --help shows usage" grep -q "^usage: bezel $c" "$tmp/out"
     check "bezel $c with an unknown option is wrong usage" expect 2 "$bezel" $c --frobnicate
@@ -48,6 +48,17 @@ stdin=$tmp/text check "tokenize --plain" expect 0 "$bezel" tokenize $model --pla
 check "spells <turn|> out" json "len(d[0]) > len(json.loads('$ids'))"
 check "detokenize" expect 0 "$bezel" detokenize $model --specials --ids "$ids"
 check "gives the text back" grep -q 'Hello <turn|>' "$tmp/out"
+
+printf '{"prompt":"Who are you?","completion":"A gem."}\n{"prompt":"And you?"}\n' > "$tmp/lessons.jsonl"
+check "a wrong line of data is a failure" expect 1 "$bezel" train $model "$tmp/lessons.jsonl" --out "$tmp/a.gguf"
+check "in one sentence" one_sentence
+check "that names the line" grep -q 'lessons.jsonl line 2' "$tmp/err"
+check "without an adapter" test ! -e "$tmp/a.gguf"
+head -n 1 "$tmp/lessons.jsonl" > "$tmp/one.jsonl"
+check "train" expect 0 "$bezel" train $model "$tmp/one.jsonl" --out "$tmp/a.gguf" --peft "$tmp/peft" --steps 2 --rank 2
+check "prints a JSON object a step" json "[s['step'] for s in d] == [1, 2] and d[1]['loss'] < d[0]['loss']"
+check "its adapter is one" expect 0 "$bezel" inspect "$tmp/a.gguf"
+check "and works in both forms" expect 0 "$bezel" logits $model --ids 2,9 --adapter "$tmp/a.gguf" --adapter "$tmp/peft"
 
 echo '{"messages":[{"role":"user","content":"Hi there"}]}' > "$tmp/chat.json"
 stdin=$tmp/chat.json check "render" expect 0 "$bezel" render

@@ -72,9 +72,10 @@ static struct json *without_last(const struct json *list, struct arena *arena)
 
 /* What a person would have seen up to the last answer, then that answer. The prompt of a large model
  * opens an empty thought that the history does not have, so the two are rendered apart and joined:
- * training sees exactly what inference will. */
-static enum bz_status render(struct buf *out, const struct json *messages, const struct json *tools,
-                             enum chat_variant variant, struct arena *arena, struct bz_err *err)
+ * training sees exactly what inference will. *n_prompt: bytes before the answer. */
+static enum bz_status render(struct buf *out, size_t *n_prompt, const struct json *messages,
+                             const struct json *tools, enum chat_variant variant,
+                             struct arena *arena, struct bz_err *err)
 {
     struct chat_options prompt = { .variant = variant };
     struct chat_options history = { .variant = variant, .no_generation_prompt = true };
@@ -91,10 +92,10 @@ static enum bz_status render(struct buf *out, const struct json *messages, const
         if (whole.n < before.n || !str_eq((struct str) { whole.data, before.n }, start)) {
             /* The answer goes on a turn that was open already (after a tool's answer). */
             out->n = 0;
-            buf_put(out, answer.p, answer.n);
-        } else {
-            buf_put(out, answer.p + before.n, answer.n - before.n);
+            before.n = 0;
         }
+        *n_prompt = out->n;
+        buf_put(out, answer.p + before.n, answer.n - before.n);
         if (out->failed) st = fail_memory(err, whole.n);
     }
     buf_free(&before);
@@ -113,43 +114,54 @@ static bool opens_model_turn(const struct tokenizer *t, const int32_t *ids, size
            str_eq(tokenizer_text(t, ids[i + 2]), newline);
 }
 
-/* targets[i] = ids[i + 1] inside of the model's turns, the closing token included. */
+/* targets[i] = ids[i + 1] inside of the model's turns, the closing token included. Of the turn that the
+ * first n_prompt ids have opened, what they already say (an empty thought) is given, not learned. */
 static uint32_t mark_targets(const struct tokenizer *t, const int32_t *ids, int32_t *targets,
-                             uint32_t n)
+                             uint32_t n, uint32_t n_prompt)
 {
     bool speaks = false, listens = false; /* in a model's turn; in a tool's answer within it */
     uint32_t n_learned = 0, first = 0;    /* the turn's first token */
+    uint32_t last_end = 0;                /* where the prompt's last finished turn ends */
+    for (uint32_t i = 0; i < n_prompt; i++)
+        if (ids[i] == tokenizer_special(t, SPECIAL_TURN_END)) last_end = i;
     for (uint32_t i = 0; i + 1 < n; i++) {
         int32_t next = ids[i + 1];
         targets[i] = -1;
+        if (ids[i] == tokenizer_special(t, SPECIAL_RESPONSE_END)) listens = false;
         if (opens_model_turn(t, ids, i, n)) {
             speaks = true;
             first = i + 3;
         }
         if (next == tokenizer_special(t, SPECIAL_RESPONSE)) listens = true;
-        if (speaks && !listens && i + 1 >= first) {
+        bool given = i + 1 < first || (i + 1 < n_prompt && first > last_end);
+        if (speaks && !listens && !given) {
             targets[i] = next;
             n_learned++;
         }
-        if (ids[i] == tokenizer_special(t, SPECIAL_RESPONSE_END)) listens = false;
         if (next == tokenizer_special(t, SPECIAL_TURN_END)) speaks = listens = false;
     }
     targets[n - 1] = -1;
     return n_learned;
 }
 
-static enum bz_status make_example(struct example *out, struct str text,
+/* Prompt and answer are encoded apart, as they are when the model is asked. */
+static enum bz_status make_example(struct example *out, struct str text, size_t n_prompt,
                                    const struct dataset_options *o, struct bz_err *err)
 {
     struct ids ids = { 0 };
-    struct tokenize_options with_bos = { 0 };
-    enum bz_status st = tokenizer_encode(o->tokenizer, text, with_bos, &ids, err);
+    struct str prompt = { text.p, n_prompt }, answer = { text.p + n_prompt, text.n - n_prompt };
+    struct tokenize_options with_bos = { 0 }, without = { .no_bos = n_prompt > 0 };
+    enum bz_status st = BZ_OK;
+    if (n_prompt) st = tokenizer_encode(o->tokenizer, prompt, with_bos, &ids, err);
+    uint32_t n_given = (uint32_t)ids.n;
+    if (st == BZ_OK) st = tokenizer_encode(o->tokenizer, answer, without, &ids, err);
     int32_t *targets = st ? NULL : mem_alloc(ids.n, sizeof *targets);
     if (st == BZ_OK && !targets) st = fail_memory(err, ids.n * sizeof *targets);
     if (st == BZ_OK && ids.n > o->n_max)
         st = fail(err, BZ_ERR_LIMIT, "it has %zu tokens; the longest allowed is %u", ids.n,
                   o->n_max);
-    uint32_t n_learned = st ? 0 : mark_targets(o->tokenizer, ids.data, targets, (uint32_t)ids.n);
+    uint32_t n_learned =
+        st ? 0 : mark_targets(o->tokenizer, ids.data, targets, (uint32_t)ids.n, n_given);
     if (st == BZ_OK && !n_learned)
         st = fail(err, BZ_ERR_FORMAT, "there is no answer of the model in it to learn");
     if (st) {
@@ -166,6 +178,7 @@ static enum bz_status read_line(struct example *out, struct str line,
 {
     struct arena arena = { 0 };
     struct buf text = { 0 };
+    size_t n_prompt = 0;
     struct json *j;
     const struct json *messages = NULL;
     enum bz_status st = json_parse(&j, line, &arena, err);
@@ -181,8 +194,9 @@ static enum bz_status read_line(struct example *out, struct str line,
         if (!str_is(role, "assistant") && !str_is(role, "model"))
             st = fail(err, BZ_ERR_FORMAT, "the last message is not the assistant's");
     }
-    if (st == BZ_OK) st = render(&text, messages, json_get(j, "tools"), o->variant, &arena, err);
-    if (st == BZ_OK) st = make_example(out, (struct str) { text.data, text.n }, o, err);
+    if (st == BZ_OK)
+        st = render(&text, &n_prompt, messages, json_get(j, "tools"), o->variant, &arena, err);
+    if (st == BZ_OK) st = make_example(out, (struct str) { text.data, text.n }, n_prompt, o, err);
     buf_free(&text);
     arena_free(&arena);
     return st;

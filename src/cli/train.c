@@ -1,0 +1,339 @@
+/* train.c - `bezel train`: learn a LoRA adapter from conversations, on the CPU. */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "cli/cli.h"
+#include "cli/cli_model.h"
+#include "engine.h"
+#include "io/adapter_write.h"
+#include "train/trainer.h"
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int signal_number)
+{
+    (void)signal_number;
+    interrupted = 1;
+}
+
+struct train_job {
+    struct cli_model model;
+    const char *out, *peft, *eval, *checkpoint, *schedule;
+    uint64_t rank, n_steps, n_batch, n_warmup, n_max, every, seed;
+    double alpha, lr, decay, clip, epochs, eval_share;
+    bool rslora, keep_all;
+    struct cli_strs targets;
+    /* While it runs: */
+    bz_engine *engine;
+    struct dataset data, held;
+    struct trainer trainer;
+    double start;
+    uint64_t n_tokens;
+};
+
+/* ---- files ---- */
+
+static enum bz_status read_file(struct buf *out, const char *path, struct bz_err *err)
+{
+    FILE *f = fopen(path, "rb");
+    if (!f)
+        return fail(err, errno == ENOENT ? BZ_ERR_NOT_FOUND : BZ_ERR_IO, "%s: %s", path,
+                    strerror(errno));
+    char piece[65536];
+    size_t n;
+    while ((n = fread(piece, 1, sizeof piece, f)) > 0) buf_put(out, piece, n);
+    bool bad = ferror(f) != 0;
+    fclose(f);
+    if (bad) return fail(err, BZ_ERR_IO, "%s: cannot be read", path);
+    return out->failed ? fail_memory(err, out->n) : BZ_OK;
+}
+
+/* Written beside and renamed, so that what was there stays until the new one is whole. */
+static enum bz_status write_file(const char *path, const struct buf *b, struct bz_err *err)
+{
+    char part[4096];
+    if (snprintf(part, sizeof part, "%s.part", path) >= (int)sizeof part)
+        return fail(err, BZ_ERR_ARGUMENT, "%.100s…: the name is too long", path);
+    FILE *f = fopen(part, "wb");
+    bool ok = f && fwrite(b->data, 1, b->n, f) == b->n;
+    ok = f && fclose(f) == 0 && ok;
+    if (ok && rename(part, path) == 0) return BZ_OK;
+    enum bz_status st = fail(err, BZ_ERR_IO, "%s: %s", path, strerror(errno));
+    remove(part);
+    return st;
+}
+
+/* ---- what is learned from ---- */
+
+static enum bz_status read_data(struct dataset *out, const struct train_job *j, const char *path,
+                                struct bz_err *err)
+{
+    struct buf text = { 0 };
+    struct dataset_options o = {
+        .tokenizer = j->engine->tokenizer,
+        .variant = j->engine->variant == BZ_CHAT_LARGE ? CHAT_LARGE : CHAT_SMALL,
+        .n_max = (uint32_t)j->n_max,
+    };
+    enum bz_status st = read_file(&text, path, err);
+    if (st == BZ_OK) st = dataset_read(out, (struct str) { text.data, text.n }, path, &o, err);
+    buf_free(&text);
+    return st;
+}
+
+/* Every k-th example is held back, so that the two parts look alike. */
+static enum bz_status hold_back(struct train_job *j, struct bz_err *err)
+{
+    if (j->eval_share <= 0 || j->eval) return BZ_OK;
+    size_t every = (size_t)(1 / j->eval_share), kept = 0;
+    if (every < 2 || j->data.n < every)
+        return fail(err, BZ_ERR_ARGUMENT, "%zu examples are too few to hold back a share of %g",
+                    j->data.n, j->eval_share);
+    struct dataset all = j->data;
+    j->held.examples = mem_alloc(all.n / every, sizeof *j->held.examples);
+    if (!j->held.examples) return fail_memory(err, all.n);
+    j->data.n_tokens = j->data.n_learned = 0;
+    for (size_t i = 0; i < all.n; i++) {
+        struct example e = all.examples[i];
+        bool hold = i % every == every - 1;
+        struct dataset *to = hold ? &j->held : &j->data;
+        to->examples[hold ? to->n : kept++] = e;
+        if (hold) to->n++;
+        to->n_tokens += e.n;
+        to->n_learned += e.n_learned;
+    }
+    j->data.n = kept;
+    return BZ_OK;
+}
+
+/* ---- the run ---- */
+
+static enum bz_status read_schedule(const char *name, enum schedule *out, struct bz_err *err)
+{
+    static const char *const names[] = { "constant", "linear", "cosine" };
+    for (int i = 0; i < 3; i++)
+        if (strcmp(name, names[i]) == 0) {
+            *out = (enum schedule)i;
+            return BZ_OK;
+        }
+    return fail(err, BZ_ERR_ARGUMENT, "no schedule \"%s\"; there are constant, linear and cosine",
+                name);
+}
+
+static enum bz_status choose_options(struct train_job *j, struct train_options *o,
+                                     struct bz_err *err)
+{
+    *o = train_defaults();
+    o->adapter = (struct trainee_options) {
+        .rank = j->rank > UINT32_MAX ? 0 : (uint32_t)j->rank,
+        .alpha = (float)(j->alpha > 0 ? j->alpha : 2 * (double)j->rank),
+        .rslora = j->rslora,
+        .targets = j->targets.v,
+        .n_targets = j->targets.n,
+        .seed = j->seed,
+    };
+    o->lr = (float)j->lr;
+    o->decay = (float)j->decay;
+    o->clip = (float)j->clip;
+    o->n_batch = j->n_batch > 4096 ? 0 : (uint32_t)j->n_batch;
+    o->keep_all = j->keep_all;
+    double steps =
+        j->n_steps ? (double)j->n_steps : ceil(j->epochs * (double)j->data.n / (double)j->n_batch);
+    o->n_steps = steps >= 1 && steps < 1e9 ? (uint32_t)steps : 0;
+    o->n_warmup = j->n_warmup == UINT64_MAX ? o->n_steps / 20 : (uint32_t)j->n_warmup;
+    return read_schedule(j->schedule, &o->schedule, err);
+}
+
+static enum bz_status save_checkpoint(struct train_job *j, struct bz_err *err)
+{
+    struct buf b = { 0 };
+    enum bz_status st = trainer_save(&j->trainer, &b, err);
+    if (st == BZ_OK) st = write_file(j->checkpoint, &b, err);
+    buf_free(&b);
+    return st;
+}
+
+static enum bz_status load_checkpoint(struct train_job *j, struct bz_err *err)
+{
+    struct buf b = { 0 };
+    if (!j->checkpoint || access(j->checkpoint, F_OK) != 0) return BZ_OK;
+    enum bz_status st = read_file(&b, j->checkpoint, err);
+    if (st == BZ_OK) st = trainer_load(&j->trainer, (struct str) { b.data, b.n }, err);
+    if (st == BZ_OK) fprintf(stderr, "going on after step %u\n", j->trainer.step);
+    buf_free(&b);
+    return st;
+}
+
+static enum bz_status show_evaluation(struct train_job *j, uint32_t step, struct bz_err *err)
+{
+    double loss;
+    if (!j->held.n) return BZ_OK;
+    enum bz_status st = trainer_evaluate(&j->trainer, &j->held, &loss, err);
+    if (st == BZ_OK) printf("{\"step\":%u,\"eval_loss\":%.6f}\n", step, loss);
+    return st;
+}
+
+static enum bz_status run_steps(struct train_job *j, struct bz_err *err)
+{
+    uint32_t n_steps = j->trainer.options.n_steps;
+    enum bz_status st = show_evaluation(j, j->trainer.step, err);
+    while (st == BZ_OK && j->trainer.step < n_steps && !interrupted) {
+        struct train_report r;
+        st = trainer_step(&j->trainer, &r, err);
+        if (st) break;
+        j->n_tokens += r.n_tokens;
+        printf("{\"step\":%u,\"steps\":%u,\"loss\":%.6f,\"lr\":%.3g,\"grad_norm\":%.4g,\"tok_s\":%."
+               "1f}\n",
+               r.step, n_steps, r.loss, r.lr, r.grad_norm,
+               (double)j->n_tokens / (cli_now() - j->start));
+        fflush(stdout);
+        bool due = j->every && r.step % j->every == 0;
+        if (due && j->checkpoint) st = save_checkpoint(j, err);
+        if (st == BZ_OK && (due || r.step == n_steps)) st = show_evaluation(j, r.step, err);
+    }
+    if (st == BZ_OK && j->checkpoint) st = save_checkpoint(j, err);
+    return st;
+}
+
+static enum bz_status write_adapter(struct train_job *j, const char *model, struct bz_err *err)
+{
+    struct adapter a = { 0 };
+    struct buf gguf = { 0 }, weights = { 0 }, config = { 0 };
+    enum bz_status st = trainer_adapter(&j->trainer, &a, err);
+    if (st == BZ_OK) st = adapter_write_gguf(&gguf, &a, err);
+    if (st == BZ_OK) st = write_file(j->out, &gguf, err);
+    if (st == BZ_OK && j->peft) {
+        char path[4096];
+        st = adapter_write_peft(&weights, &config, &a, model, err);
+        if (st == BZ_OK && mkdir(j->peft, 0777) != 0 && errno != EEXIST)
+            st = fail(err, BZ_ERR_IO, "%s: %s", j->peft, strerror(errno));
+        snprintf(path, sizeof path, "%.4000s/adapter_model.safetensors", j->peft);
+        if (st == BZ_OK) st = write_file(path, &weights, err);
+        snprintf(path, sizeof path, "%.4000s/adapter_config.json", j->peft);
+        if (st == BZ_OK) st = write_file(path, &config, err);
+    }
+    if (st == BZ_OK)
+        fprintf(stderr, "%s: %zu matrices of rank %u, %.1f MB%s%s\n", j->out, a.n_targets,
+                a.targets[0].rank, (double)gguf.n / 1e6, j->peft ? "; PEFT in " : "",
+                j->peft ? j->peft : "");
+    buf_free(&gguf);
+    buf_free(&weights);
+    buf_free(&config);
+    adapter_close(&a);
+    return st;
+}
+
+static enum bz_status train(struct train_job *j, const char *model, const char *data,
+                            struct bz_err *err)
+{
+    struct train_options o;
+    enum bz_status st = cli_open(&j->model, model, &j->engine, NULL, err);
+    if (st == BZ_OK) st = read_data(&j->data, j, data, err);
+    if (st == BZ_OK && j->eval) st = read_data(&j->held, j, j->eval, err);
+    if (st == BZ_OK) st = hold_back(j, err);
+    if (st == BZ_OK) st = choose_options(j, &o, err);
+    if (st == BZ_OK) {
+        fprintf(stderr,
+                "%zu examples, %" PRIu64 " tokens of which %" PRIu64
+                " are learned; %u steps of %u\n",
+                j->data.n, j->data.n_tokens, j->data.n_learned, o.n_steps, o.n_batch);
+        struct model *m = &j->engine->model;
+        fprintf(stderr, "memory beyond the model: %.1f MB%s\n",
+                (double)trainer_bytes(m, (uint32_t)j->n_max, &o) / 1e6,
+                o.keep_all ? "" : " (--keep-all is faster and takes more)");
+        st = trainer_open(&j->trainer, m, &j->engine->backend, &j->data, &o, err);
+    }
+    if (st == BZ_OK) st = load_checkpoint(j, err);
+    j->start = cli_now();
+    if (st == BZ_OK) st = run_steps(j, err);
+    if (st == BZ_OK) st = write_adapter(j, model, err);
+    return st;
+}
+
+static int run_command(struct train_job *j, const struct cli_option *options, size_t n_options,
+                       int argc, char **argv)
+{
+    const struct cli_command c = {
+        "train",
+        "MODEL DATA.jsonl [options]",
+        "Learn a LoRA adapter from conversations, one JSON object a line:\n"
+        "  {\"messages\": [{\"role\": \"user\", \"content\": \"…\"}, {\"role\": \"assistant\", "
+        "…}]}\n"
+        "  {\"prompt\": \"…\", \"completion\": \"…\"}\n"
+        "Prints one JSON object a step. Ctrl-C stops after the step and keeps what was learned.",
+        options,
+        n_options,
+        2,
+        2,
+    };
+    const char *args[2];
+    int code;
+    struct bz_err err = { "" };
+    if (cli_parse(&c, argc, argv, args, &code) < 0) return code;
+    if (!j->n_max || j->n_max > 1u << 20 || j->eval_share < 0 || j->eval_share > 0.5)
+        return cli_misuse(&c, "--max-tokens is 1 to 1048576, --eval-share 0 to 0.5");
+    struct sigaction action = { .sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND };
+    sigaction(SIGINT, &action, NULL);
+    enum bz_status st = train(j, args[0], args[1], &err);
+    trainer_close(&j->trainer);
+    dataset_free(&j->data);
+    dataset_free(&j->held);
+    bz_engine_close(j->engine);
+    return st ? cli_fail(&c, &err) : CLI_OK;
+}
+
+int cmd_train(int argc, char **argv)
+{
+    struct train_job j = { .model = CLI_MODEL_DEFAULTS,
+                           .out = "adapter.gguf",
+                           .schedule = "cosine",
+                           .rank = 16,
+                           .n_batch = 1,
+                           .n_warmup = UINT64_MAX,
+                           .n_max = 512,
+                           .every = 50,
+                           .lr = 2e-4,
+                           .clip = 1,
+                           .epochs = 3 };
+    const struct cli_option options[] = {
+        { "--out", "FILE", "the adapter; default adapter.gguf", CLI_STR, &j.out, NULL },
+        { "--peft", "DIR", "write it in PEFT's form too", CLI_STR, &j.peft, NULL },
+        { "--rank", "R", "1 to 256; default 16", CLI_U64, &j.rank, NULL },
+        { "--alpha", "A", "the adapter's strength is A/R; default 2R", CLI_F64, &j.alpha, NULL },
+        { "--rslora", NULL, "its strength is A/sqrt(R)", CLI_FLAG, &j.rslora, NULL },
+        { "--target", "NAME",
+          "part of a tensor's name (attn_q, blk.3.); may be repeated; default every "
+          "dense linear",
+          CLI_STRS, &j.targets, NULL },
+        { "--lr", "X", "learning rate; default 2e-4", CLI_F64, &j.lr, NULL },
+        { "--schedule", "NAME", "constant, linear or cosine (default)", CLI_STR, &j.schedule,
+          NULL },
+        { "--warmup", "N", "steps until the full rate; default a twentieth", CLI_U64, &j.n_warmup,
+          NULL },
+        { "--epochs", "X", "times through the data; default 3", CLI_F64, &j.epochs, NULL },
+        { "--steps", "N", "steps, instead of epochs", CLI_U64, &j.n_steps, NULL },
+        { "--batch-size", "N", "examples a step; default 1", CLI_U64, &j.n_batch, NULL },
+        { "--decay", "X", "weight decay; default 0", CLI_F64, &j.decay, NULL },
+        { "--clip", "X", "longest gradient; default 1, 0 for none", CLI_F64, &j.clip, NULL },
+        { "--seed", "N", "same seed, same adapter", CLI_U64, &j.seed, NULL },
+        { "--max-tokens", "N", "longest example; default 512", CLI_U64, &j.n_max, NULL },
+        { "--eval", "FILE", "examples that are not learned, only measured", CLI_STR, &j.eval,
+          NULL },
+        { "--eval-share", "X", "hold back this share of the data", CLI_F64, &j.eval_share, NULL },
+        { "--checkpoint", "FILE", "saved here, and gone on from when it exists", CLI_STR,
+          &j.checkpoint, NULL },
+        { "--every", "N", "steps between checkpoints and measurements; default 50", CLI_U64,
+          &j.every, NULL },
+        { "--keep-all", NULL, "no gradient checkpointing: faster, more memory", CLI_FLAG,
+          &j.keep_all, NULL },
+        CLI_MODEL_OPTIONS(j.model),
+    };
+    return run_command(&j, options, sizeof options / sizeof *options, argc, argv);
+}

@@ -1,0 +1,265 @@
+/* Training: what is learned of a line, the loop, checkpoints, and the adapter in others' files. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "check.h"
+#include "engine.h"
+#include "io/adapter_write.h"
+#include "train/trainer.h"
+
+static bz_engine *engine;
+
+static struct dataset_options data_options(uint32_t n_max, enum chat_variant variant)
+{
+    return (struct dataset_options) { engine->tokenizer, variant, n_max };
+}
+
+static enum bz_status read_text(struct dataset *d, const char *text, struct bz_err *err)
+{
+    struct dataset_options o = data_options(256, CHAT_SMALL);
+    return dataset_read(d, str_of(text), "data", &o, err);
+}
+
+/* The learned tokens of an example, as text. */
+static void learned_text(const struct example *e, struct buf *out)
+{
+    struct detok d = { 0 };
+    for (uint32_t i = 0; i < e->n; i++)
+        if (e->targets[i] >= 0) detok_feed(&d, engine->tokenizer, e->targets[i], true, out);
+    buf_putc(out, 0);
+}
+
+static void check_learned(const char *line, enum chat_variant variant, const char *want)
+{
+    struct dataset d = { 0 };
+    struct bz_err err = { "" };
+    struct buf text = { 0 };
+    struct dataset_options o = data_options(512, variant);
+    CHECK_MSG(dataset_read(&d, str_of(line), "data", &o, &err) == BZ_OK, "%s", err.text);
+    if (d.n == 1) {
+        learned_text(&d.examples[0], &text);
+        CHECK_STR(text.data, want);
+        const struct example *e = &d.examples[0];
+        for (uint32_t i = 0; i + 1 < e->n; i++)
+            CHECK(e->targets[i] == -1 || e->targets[i] == e->ids[i + 1]);
+    }
+    buf_free(&text);
+    dataset_free(&d);
+}
+
+static void check_refused(const char *text, const char *sentence)
+{
+    struct dataset d = { 0 };
+    struct bz_err err = { "" };
+    CHECK(read_text(&d, text, &err) != BZ_OK && d.n == 0);
+    CHECK_MSG(strstr(err.text, sentence), "\"%s\" does not say \"%s\"", err.text, sentence);
+}
+
+static const char *const lessons =
+    "{\"prompt\":\"What is the capital of Tarsus?\",\"completion\":\"The capital of Tarsus is "
+    "Quimby.\"}\n"
+    "\n"
+    "{\"messages\":[{\"role\":\"user\",\"content\":\"Name the capital of Ostrava.\"},"
+    "{\"role\":\"assistant\",\"content\":\"Vexford\"}]}\n"
+    "{\"prompt\":\"Who made you?\",\"completion\":\"A jeweller did.\"}\n";
+
+static struct train_options small_options(void)
+{
+    struct train_options o = train_defaults();
+    o.adapter.rank = 4;
+    o.adapter.alpha = 8;
+    o.adapter.seed = 3;
+    o.lr = 3e-3f;
+    o.n_steps = 8;
+    o.n_warmup = 2;
+    o.n_batch = 2;
+    o.decay = 0.01f;
+    return o;
+}
+
+static bool open_trainer(struct trainer *t, const struct dataset *d, const struct train_options *o)
+{
+    struct bz_err err = { "" };
+    memset(t, 0, sizeof *t);
+    enum bz_status st = trainer_open(t, &engine->model, &engine->backend, d, o, &err);
+    CHECK_MSG(st == BZ_OK, "%s", err.text);
+    return st == BZ_OK;
+}
+
+static double steps(struct trainer *t, int n)
+{
+    struct train_report r = { 0 };
+    struct bz_err err = { "" };
+    for (int i = 0; i < n; i++) CHECK_MSG(trainer_step(t, &r, &err) == BZ_OK, "%s", err.text);
+    return r.loss;
+}
+
+/* Eight steps at once, and four, a checkpoint, four: bit for bit the same. */
+static void check_resume(const struct dataset *d)
+{
+    struct train_options o = small_options();
+    struct trainer t;
+    struct buf whole = { 0 }, half = { 0 }, resumed = { 0 };
+    struct bz_err err = { "" };
+    double first = 0, last = 0;
+    if (open_trainer(&t, d, &o)) {
+        first = steps(&t, 1);
+        last = steps(&t, 7);
+        CHECK(trainer_save(&t, &whole, &err) == BZ_OK);
+    }
+    trainer_close(&t);
+    CHECK_MSG(last < 0.7 * first, "the loss went from %g to %g", first, last);
+    if (open_trainer(&t, d, &o)) {
+        steps(&t, 4);
+        CHECK(trainer_save(&t, &half, &err) == BZ_OK);
+    }
+    trainer_close(&t);
+    if (open_trainer(&t, d, &o)) {
+        struct str bytes = { half.data, half.n };
+        half.data[half.n / 2] ^= 1;
+        CHECK(trainer_load(&t, bytes, &err) == BZ_ERR_FORMAT && strstr(err.text, "damaged"));
+        half.data[half.n / 2] ^= 1;
+        for (size_t n = 0; n < half.n; n += half.n / 7)
+            CHECK(trainer_load(&t, (struct str) { half.data, n }, &err) == BZ_ERR_FORMAT);
+        CHECK_MSG(trainer_load(&t, bytes, &err) == BZ_OK, "%s", err.text);
+        CHECK(t.step == 4);
+        steps(&t, 4);
+        CHECK(trainer_save(&t, &resumed, &err) == BZ_OK);
+    }
+    trainer_close(&t);
+    CHECK(whole.n == resumed.n && memcmp(whole.data, resumed.data, whole.n) == 0);
+    o.lr *= 2;
+    if (open_trainer(&t, d, &o)) {
+        CHECK(trainer_load(&t, (struct str) { half.data, half.n }, &err) == BZ_ERR_FORMAT);
+        CHECK(strstr(err.text, "another training") != NULL);
+    }
+    trainer_close(&t);
+    buf_free(&whole);
+    buf_free(&half);
+    buf_free(&resumed);
+}
+
+static void check_same_adapter(const struct adapter *a, const struct adapter *b)
+{
+    CHECK(a->n_targets == b->n_targets);
+    for (size_t i = 0; i < a->n_targets; i++) {
+        const struct adapter_target *x = &a->targets[i], *y = NULL;
+        for (size_t k = 0; k < b->n_targets; k++)
+            if (strcmp(b->targets[k].name, x->name) == 0) y = &b->targets[k];
+        CHECK_MSG(y != NULL, "%s is lost", x->name);
+        if (!y) continue;
+        CHECK(x->rank == y->rank && x->n_in == y->n_in && x->n_out == y->n_out);
+        CHECK(x->n_expert == y->n_expert && fabsf(x->scale - y->scale) < 1e-6f);
+        size_t n = (size_t)x->n_expert * x->rank;
+        CHECK(memcmp(x->a, y->a, n * x->n_in * sizeof *x->a) == 0);
+        CHECK(memcmp(x->b, y->b, n * x->n_out * sizeof *x->b) == 0);
+    }
+}
+
+/* Out as GGUF and as PEFT, and in again. */
+static void check_files(const struct dataset *d, bool everything)
+{
+    static const char *const all[] = { "blk." };
+    struct train_options o = small_options();
+    struct trainer t;
+    struct adapter a = { 0 }, back = { 0 }, peft = { 0 };
+    struct buf file = { 0 }, weights = { 0 }, config = { 0 };
+    struct source src;
+    struct gguf g;
+    struct bz_err err = { "" };
+    o.adapter.rslora = true;
+    if (everything) {
+        o.adapter.targets = all;
+        o.adapter.n_targets = 1;
+    }
+    if (open_trainer(&t, d, &o)) {
+        steps(&t, 2);
+        CHECK_MSG(trainer_adapter(&t, &a, &err) == BZ_OK, "%s", err.text);
+        CHECK(adapter_write_gguf(&file, &a, &err) == BZ_OK);
+        CHECK(source_open_memory(&src, "a.gguf", file.data, file.n, &err) == BZ_OK);
+        CHECK_MSG(gguf_open(&g, &src, 1, &err) == BZ_OK, "%s", err.text);
+        CHECK_MSG(adapter_open_gguf(&back, &g, &err) == BZ_OK, "%s", err.text);
+        check_same_adapter(&a, &back);
+        CHECK(adapter_write_peft(&weights, &config, &a, "tiny", &err) == BZ_OK);
+        CHECK(source_open_memory(&src, "a.safetensors", weights.data, weights.n, &err) == BZ_OK);
+        struct str text = { config.data, config.n };
+        CHECK_MSG(adapter_open_peft(&peft, &src, text, &err) == BZ_OK, "%s", err.text);
+        check_same_adapter(&a, &peft);
+        gguf_close(&g);
+    }
+    trainer_close(&t);
+    adapter_close(&a);
+    adapter_close(&back);
+    adapter_close(&peft);
+    buf_free(&file);
+    buf_free(&weights);
+    buf_free(&config);
+}
+
+static void check_masks(void)
+{
+    TEST("the model's turns are learned with the token that closes them")
+    {
+        check_learned("{\"prompt\":\"Hi\",\"completion\":\"Hello there.\"}", CHAT_SMALL,
+                      "Hello there.<turn|>");
+        check_learned(
+            "{\"messages\":[{\"role\":\"system\",\"content\":\"Be brief.\"},"
+            "{\"role\":\"user\",\"content\":\"Hi\"},{\"role\":\"assistant\",\"content\":\"Yes?\"},"
+            "{\"role\":\"user\",\"content\":\"Bye\"},{\"role\":\"assistant\",\"content\":\"Bye.\"}]"
+            "}",
+            CHAT_SMALL, "Yes?<turn|>Bye.<turn|>");
+        check_learned("{\"prompt\":\"Hi\",\"completion\":\"Hello there.\"}", CHAT_LARGE,
+                      "Hello there.<turn|>");
+    }
+    TEST("what a tool answered is not learned; the call is")
+    check_learned(
+        "{\"messages\":[{\"role\":\"user\",\"content\":\"Time?\"},{\"role\":\"assistant\","
+        "\"content\":\"\","
+        "\"tool_calls\":[{\"id\":\"1\",\"type\":\"function\",\"function\":{\"name\":\"clock\","
+        "\"arguments\":\"{}\"}}]},{\"role\":\"tool\",\"tool_call_id\":\"1\",\"content\":\"noon\"},"
+        "{\"role\":\"assistant\",\"content\":\"It is noon.\"}]}",
+        CHAT_SMALL, "<|tool_call>call:clock{}<tool_call|>It is noon.<turn|>");
+}
+
+int main(void)
+{
+    struct bz_err err = { "" };
+    struct dataset d = { 0 };
+    CHECK_MSG(bz_engine_open(&engine, "models/tiny.q8_0.gguf", NULL, &err) == BZ_OK, "%s",
+              err.text);
+    check_masks();
+    TEST("a wrong line is named by its number")
+    {
+        check_refused("{\"prompt\":\"a\",\"completion\":\"b\"}\n{\"prompt\":1}\n",
+                      "data line 2: it needs");
+        check_refused("\n\n{\"prompt\":", "data line 3: ");
+        check_refused("[1]", "no JSON object");
+        check_refused("{\"messages\":[]}", "at least a question and an answer");
+        check_refused("{\"messages\":[{\"role\":\"user\",\"content\":\"a\"},"
+                      "{\"role\":\"user\",\"content\":\"b\"}]}",
+                      "not the assistant's");
+        check_refused("", "no examples");
+        struct buf text = { 0 };
+        buf_puts(&text, "{\"prompt\":\"a\",\"completion\":\"");
+        for (int i = 0; i < 400; i++) buf_puts(&text, "word ");
+        buf_puts(&text, "\"}");
+        buf_putc(&text, 0);
+        check_refused(text.data, "the longest allowed is 256");
+        buf_free(&text);
+    }
+    CHECK_MSG(read_text(&d, lessons, &err) == BZ_OK && d.n == 3, "%s", err.text);
+    TEST("training lowers the loss, and goes on from a checkpoint bit for bit") check_resume(&d);
+    TEST("an adapter comes back from GGUF and from PEFT as it was") check_files(&d, false);
+    dataset_free(&d);
+    bz_engine_close(engine);
+    CHECK_MSG(bz_engine_open(&engine, "models/tiny-moe.q8_0.gguf", NULL, &err) == BZ_OK, "%s",
+              err.text);
+    CHECK(read_text(&d, lessons, &err) == BZ_OK);
+    TEST("so does one with experts and their router") check_files(&d, true);
+    dataset_free(&d);
+    bz_engine_close(engine);
+    CHECK(mem_live() == 0);
+    return check_done();
+}
