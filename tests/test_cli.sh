@@ -19,7 +19,7 @@ check "no command is wrong usage" expect 2 "$bezel"
 check "--help is not" expect 0 "$bezel" --help
 check "--version names a version" grep -q '^bezel [0-9]' <("$bezel" --version)
 check "an unknown command is wrong usage" expect 2 "$bezel" frobnicate
-for c in chat generate list inspect tokenize detokenize render logits bench synth quantize train; do
+for c in chat generate list inspect tokenize detokenize render logits bench synth quantize train merge; do
     check "bezel $c --help" expect 0 "$bezel" $c --help
     check "bezel $c --help shows usage" grep -q "^usage: bezel $c" "$tmp/out"
     check "bezel $c with an unknown option is wrong usage" expect 2 "$bezel" $c --frobnicate
@@ -58,6 +58,23 @@ head -n 1 "$tmp/lessons.jsonl" > "$tmp/one.jsonl"
 check "train" expect 0 "$bezel" train $model "$tmp/one.jsonl" --out "$tmp/a.gguf" --peft "$tmp/peft" --steps 2 --rank 2
 check "prints a JSON object a step" json "[s['step'] for s in d] == [1, 2] and d[1]['loss'] < d[0]['loss']"
 check "its adapter is one" expect 0 "$bezel" inspect "$tmp/a.gguf"
+check "merge" expect 0 "$bezel" merge $model "$tmp/a.gguf" "$tmp/merged.gguf"
+check "says what it changed" grep -q 'merged.gguf: [1-9][0-9]* tensors changed' "$tmp/out"
+check "does not replace a file unasked" expect 2 "$bezel" merge $model "$tmp/a.gguf" "$tmp/merged.gguf"
+"$bezel" quantize $model "$tmp/f32.gguf" f32 > /dev/null
+"$bezel" merge "$tmp/f32.gguf" "$tmp/peft" "$tmp/f32m.gguf" --scale 20 > /dev/null
+"$bezel" logits "$tmp/f32m.gguf" --ids 2,9,30 --top 3 > "$tmp/merged.txt"
+"$bezel" logits "$tmp/f32.gguf" --ids 2,9,30 --top 3 --adapter "$tmp/a.gguf:20" > "$tmp/beside.txt"
+"$bezel" logits "$tmp/f32.gguf" --ids 2,9,30 --top 3 > "$tmp/without.txt"
+close_to() { # two files of logits: the same best tokens with nearly the same logits
+    python3 - "$1" "$2" <<'PY'
+import json, sys
+a, b = ([json.loads(l)["top"] for l in open(f)] for f in sys.argv[1:])
+sys.exit(not all(x[0] == y[0] and abs(x[1] - y[1]) < 1e-4 for p, q in zip(a, b) for x, y in zip(p, q)))
+PY
+}
+check "a merged model says what the model says with the adapter beside it" close_to "$tmp/merged.txt" "$tmp/beside.txt"
+check "which is not what it says without" bash -c '! cmp -s "$1" "$2"' - "$tmp/beside.txt" "$tmp/without.txt"
 check "and works in both forms" expect 0 "$bezel" logits $model --ids 2,9 --adapter "$tmp/a.gguf" --adapter "$tmp/peft"
 
 echo '{"messages":[{"role":"user","content":"Hi there"}]}' > "$tmp/chat.json"

@@ -67,5 +67,6 @@ int cmd_quantize(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
 int cmd_list(int argc, char **argv);
 int cmd_train(int argc, char **argv);
+int cmd_merge(int argc, char **argv);
 
 #endif

@@ -20,6 +20,7 @@ static const struct {
     { "render", cmd_render, "a conversation to the prompt" },
     { "logits", cmd_logits, "the best next tokens at every position" },
     { "train", cmd_train, "learn a LoRA adapter from conversations" },
+    { "merge", cmd_merge, "write a model with an adapter added into its weights" },
     { "bench", cmd_bench, "prompt and generation speed" },
     { "synth", cmd_synth, "write a model of real shape with random weights" },
     { "quantize", cmd_quantize, "rewrite a model in another format" },
