@@ -6,7 +6,7 @@ import { handles } from '/web/engine/dist/store/handles.js';
 
 const patience = { tries: 6, first: 10, longest: 100, idle: 10000 };
 const wasm = await core.Core.load(await core.loadWasm());
-const lib = { ...core, ...digest, ...manifest, handles, core: wasm, patience, store: await core.openStore({ core: wasm, patience }), kept: {} };
+const lib = { ...core, ...digest, ...manifest, handles, core: wasm, patience, store: await core.OpfsStore.open({ core: wasm, patience }), kept: {} };
 
 onmessage = async ({ data: { id, code, args } }) => {
   const tell = (news) => postMessage({ id, news });

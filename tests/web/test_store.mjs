@@ -136,7 +136,7 @@ fresh('a download that is cut at twenty random places is completed and verified'
   let cuts = 0;
   const { name, url, file } = serve({ cut: (n) => ((file.reset = cuts % 2), cuts++ < 20 ? Math.floor(Math.random() * Math.min(n, 2 * tiny.length / 20)) : undefined) });
   // A connection that is reset may bring nothing at all, several times in a row.
-  const model = await inTab(tab, async ({ openStore, core: c, patience }, u) => (await openStore({ core: c, patience: { ...patience, tries: 25 } })).pull(u, { name: 'cut' }), url);
+  const model = await inTab(tab, async ({ OpfsStore, core: c, patience }, u) => (await OpfsStore.open({ core: c, patience: { ...patience, tries: 25 } })).pull(u, { name: 'cut' }), url);
   equal(cuts, 21);
   same([model.name, model.kind, model.size > tiny.length, model.digest, model.family, model.quantization], ['cut:latest', 'model', true, sha(tiny), 'gemma4', 'Q8_0']);
   equal(await readBack(tab, 'cut'), sha(tiny));
@@ -528,6 +528,38 @@ fresh('an address without ranges, one that changes and one that is closed are cl
   await inTab(tab, ({ kept }) => kept.url.close());
   await rejects(read(), /is closed/);
   await rejects(inTab(tab, ({ openSource, patience }, u) => openSource({ kind: 'url', url: u, size: 5 }, { patience }), serve({}).url), /changed on the server/);
+});
+
+// ---- from a page ----
+
+fresh('a page has it all through openStore: pull with progress, stop, list, servers, folders, engines by name', async () => {
+  const { url, file } = serve({ pause: 20 });
+  const got = await tab.evaluate(async ([u, site]) => {
+    const { openStore } = await import('/web/engine/dist/index.js');
+    const store = openStore(), said = [], changes = [];
+    const off = store.onChange(() => changes.push(1));
+    const stop = new AbortController();
+    const stopped = await store.pull(u, { name: 'page', signal: stop.signal, onProgress: (p) => (said.push(p.phase), p.loaded > 1e6 && stop.abort()) }).catch((e) => e.name);
+    while ((await store.unfinished()).length === 0) await new Promise((wait) => setTimeout(wait, 20)); // the worker has heard of it
+    const [left] = await store.unfinished();
+    const model = await store.pull(u, { name: 'page' });
+    const list = (await store.list()).map((m) => m.name), there = (await store.server(site).list()).map((m) => m.name);
+    const missing = await store.resolve('missing').catch((e) => [e.name, e.kind, e.message]);
+    const { models, persisted } = await store.usage();
+    const home = await (await navigator.storage.getDirectory()).getDirectoryHandle('bezel');
+    const folder = (await store.folder(home).list()).map((m) => m.name); // it has Ollama's own layout
+    const { freed } = await store.delete('page');
+    await new Promise((wait) => setTimeout(wait, 50));
+    off();
+    store.close();
+    const closed = await store.list().catch((e) => e.message);
+    return { stopped, left: left.loaded, digest: model.digest, list, there, missing, models, persisted, folder, freed, changes: changes.length, said, closed };
+  }, [url, origin]);
+  equal(file.data, tiny);
+  same([got.stopped, got.digest, got.list, got.there, got.folder], ['AbortError', sha(tiny), ['page:latest'], ['copy:latest', 'moe:latest', 'tiny:latest'], ['page:latest']]);
+  same(got.missing, ['NotFoundError', 'not-found', 'missing:latest is not in the store of this browser']);
+  ok(got.left >= 1e6 && got.models > tiny.length && got.freed > tiny.length && got.changes >= 2 && got.said.includes('download'), JSON.stringify(got));
+  equal(got.closed, 'this store was closed');
 });
 
 // ---- in Node ----

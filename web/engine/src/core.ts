@@ -5,11 +5,9 @@ export { BezelError, Core, loadWasm, type ErrorKind, type KernelInfo, type Logit
 export { blobSource, fileSource, memorySource, openWithFetches, type Source } from './source.js';
 export { openSource, type ModelStore, type OpenSourceOptions, type ResolvedModel, type SourceRef, type StoredModel } from './store/source_ref.js';
 export { openSources } from './store/open_sources.js';
-export { FolderStore, needsAccess, requestAccess } from './store/folder_store.js';
+export { FolderStore } from './store/folder_store.js';
 export { ServerStore } from './store/server_store.js';
-export { openStore, OpfsStore, type ImportOptions, type PullFrom, type PullOptions, type StoreOptions, type Unfinished, type Usage } from './store/opfs_store.js';
-export { onStoreChange, type StoreProgress } from './store/news.js';
-export { requestPersistence } from './store/room.js';
+export { OpfsStore } from './store/opfs_store.js';
 export { CpuEngine, CpuSession, inspect, render, type Generated, type GenerateOptions, type InspectOptions, type StoreTexts, type Info, type OpenOptions, type RenderOptions, type Sampling, type Stop } from './cpu_engine.js';
 export { GpuEngine, type GpuOpenOptions } from './gpu_engine.js';
 export { GpuSession } from './gpu_session.js';

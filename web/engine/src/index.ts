@@ -11,3 +11,8 @@ export {
   DownloadProgressEvent, languageModel, LanguageModelSession, type LanguageModelCreateOptions, type LanguageModelFactory, type LanguageModelMessage, type LanguageModelParams, type LanguageModelPart,
   type LanguageModelPrompt, type LanguageModelPromptOptions,
 } from './language_model.js';
+export { openStore, Store, type OpenStoreOptions } from './store/client.js';
+export { needsAccess, requestAccess } from './store/folder_store.js';
+export type { StoreProgress } from './store/news.js';
+export type { ImportOptions, PullFrom, PullOptions, Unfinished, StoreUsage } from './store/opfs_store.js';
+export type { ModelStore, ResolvedModel, SourceRef, StoredModel } from './store/source_ref.js';

@@ -16,6 +16,7 @@ import { Queue } from './queue.js';
 import { Moved, type Context, type Handlers, type Spec, type Streams } from './rpc.js';
 import { DEFAULT, Sessions } from './sessions.js';
 import { openWithFetches, type Source } from './source.js';
+import { openSources } from './store/open_sources.js';
 import { openSource, type SourceRef } from './store/source_ref.js';
 import { Core, loadWasm } from './wasm.js';
 
@@ -119,11 +120,12 @@ export class LocalEngine {
     const sources: Source[] = [];
     let model: Model | undefined;
     try {
-      for (const source of ref.sources) sources.push(await openSource(source, { signal, inMemory: options.backend === 'cpu' && source.kind !== 'path' }));
+      const core = await Core.load(await loadWasm());
+      sources.push(...(await openSources(core, ref.sources, { signal, inMemory: options.backend === 'cpu' })));
       const wish = { ...options, name: ref.name, ...(ref.store && { store: ref.store }), sources, signal, onProgress: context.progress };
       model = await openWithFetches(() => openModel(wish), signal);
       const sessions = new Sessions(model, { count, bytes: memory });
-      const engine = new LocalEngine(ref.name, model, await Core.load(await loadWasm()), sources, sessions);
+      const engine = new LocalEngine(ref.name, model, core, sources, sessions);
       for (const adapter of ref.adapters) await engine.addAdapter(adapter, signal);
       const first = await sessions.take(DEFAULT, engine.wear(undefined));
       return { engine, about: { name: ref.name, info: model.info, device: model.device, context: first.context } };

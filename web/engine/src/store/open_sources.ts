@@ -23,11 +23,12 @@ async function prefetch(core: Core, sources: readonly Source[], signal: AbortSig
   for (const [source, blocks] of wanted) await source.prefetch(blocks, signal);
 }
 
-/** Open all shards of a model. Use openWithFetches around what opens the model itself. */
+/** Open all shards of a model. Use openWithFetches around what opens the model itself. A file in Node is quick
+ *  enough to be left where it is, `inMemory` or not. */
 export async function openSources(core: Core, refs: readonly SourceRef[], options: OpenSourceOptions = {}): Promise<Source[]> {
   const sources: Source[] = [];
   try {
-    for (const ref of refs) sources.push(await openSource(ref, options));
+    for (const ref of refs) sources.push(await openSource(ref, { ...options, inMemory: options.inMemory === true && ref.kind !== 'path' }));
     if (sources.some((s) => s instanceof BlockSource)) await prefetch(core, sources, options.signal);
     return sources;
   } catch (e) {

@@ -70,7 +70,7 @@ export interface Unfinished {
   total?: number;
 }
 
-export interface Usage {
+export interface StoreUsage {
   /** Bytes of models, and of what is on its way. */
   models: number;
   partial: number;
@@ -438,7 +438,7 @@ export class OpfsStore implements ModelStore {
     for (const file of await tree.names(['partial'], 'file')) if (await isOld(['partial', file])) await this.discard(file.replace(/\.journal$/, ''));
   }
 
-  async usage(): Promise<Usage> {
+  async usage(): Promise<StoreUsage> {
     const sum = async (folder: string): Promise<number> => {
       let n = 0;
       for (const name of await this.files.tree.names([folder], 'file')) n += (await this.files.tree.file([folder, name]))?.size ?? 0;
@@ -458,5 +458,3 @@ export class OpfsStore implements ModelStore {
     return onStoreChange(changed);
   }
 }
-
-export const openStore = (options?: StoreOptions): Promise<OpfsStore> => OpfsStore.open(options);

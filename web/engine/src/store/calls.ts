@@ -1,0 +1,58 @@
+// calls - what a page asks of the stores in the worker: names, parameters, answers.
+
+import { Core, loadWasm } from '../wasm.js';
+import type { Handlers, Spec } from '../rpc.js';
+import { FolderStore } from './folder_store.js';
+import type { StoreProgress } from './news.js';
+import { OpfsStore, type ImportOptions, type PullFrom, type PullOptions } from './opfs_store.js';
+import { ServerStore } from './server_store.js';
+import type { ModelStore, ResolvedModel, StoredModel } from './source_ref.js';
+
+/** Which store: the browser's own, a picked folder, a server. */
+export type Where = { kind: 'own' } | { kind: 'folder'; handle: FileSystemDirectoryHandle } | { kind: 'server'; url: string };
+
+type Watched<O> = Omit<O, 'onProgress' | 'signal'>;
+
+/** Methods that go through as they are. */
+const plain = ['delete', 'unfinished', 'discard', 'collect', 'usage', 'addFolder', 'picked', 'forgetFolder', 'handleOf'] as const;
+type Plain = (typeof plain)[number];
+type PlainCalls = { [K in Plain]: Spec<Parameters<OpfsStore[K]>, Awaited<ReturnType<OpfsStore[K]>>> };
+
+export interface StoreCalls extends PlainCalls {
+  list: Spec<{ where: Where }, StoredModel[]>;
+  resolve: Spec<{ where: Where; name: string }, ResolvedModel>;
+  pull: Spec<{ from: PullFrom; options: Watched<PullOptions> }, StoredModel, StoreProgress>;
+  importFile: Spec<{ from: File | FileSystemFileHandle; options: Watched<ImportOptions> }, StoredModel, StoreProgress>;
+}
+
+/** No streams. */
+export type StoreStreams = Record<never, never>;
+
+/** Answers for calls; the stores are opened when the first one comes. */
+export function storeCalls(): Handlers<StoreCalls> {
+  let made: Promise<{ core: Core; own: OpfsStore }> | undefined;
+  const open = (): Promise<{ core: Core; own: OpfsStore }> =>
+    (made ??= (async () => {
+      const core = await Core.load(await loadWasm());
+      return { core, own: await OpfsStore.open({ core }) };
+    })().catch((e: unknown) => {
+      made = undefined; // the next call tries again
+      throw e;
+    }));
+  const at = async (where: Where): Promise<ModelStore> => {
+    const { core, own } = await open();
+    if (where.kind === 'folder') return FolderStore.open(core, where.handle);
+    return where.kind === 'server' ? new ServerStore(core, where.url) : own;
+  };
+  const bound = Object.fromEntries(plain.map((name) => [name, async (args: never[]) => {
+    const { own } = await open();
+    return (own[name] as (...a: never[]) => Promise<unknown>).apply(own, args);
+  }])) as unknown as Handlers<PlainCalls>;
+  return {
+    ...bound,
+    list: async ({ where }) => (await at(where)).list(),
+    resolve: async ({ where, name }) => (await at(where)).resolve(name),
+    pull: async ({ from, options }, { signal, progress }) => (await open()).own.pull(from, { ...options, signal, onProgress: progress }),
+    importFile: async ({ from, options }, { signal, progress }) => (await open()).own.importFile(from, { ...options, signal, onProgress: progress }),
+  };
+}
