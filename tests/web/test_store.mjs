@@ -69,7 +69,7 @@ async function begin(page, fn, args) {
 }
 const inTab = async (page, fn, args) => (await begin(page, fn, args)).end();
 
-async function until(condition, seconds = 15) {
+async function until(condition, seconds = 60) {
   for (const end = Date.now() + 1000 * seconds; !(await condition());) {
     if (Date.now() > end) throw new Error(`waited ${seconds} s in vain for: ${condition}`);
     await new Promise((wait) => setTimeout(wait, 20));
