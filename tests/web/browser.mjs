@@ -39,6 +39,18 @@ function serve(log, done) {
   });
 }
 
+/** Also while the browser's last processes still write into it. */
+async function removeFolder(folder) {
+  for (let i = 0; ; i++) {
+    try {
+      return fs.rmSync(folder, { recursive: true, force: true });
+    } catch (e) {
+      if (i === 50) throw e;
+      await new Promise((again) => setTimeout(again, 100));
+    }
+  }
+}
+
 /** The page's exit code; 1 when the seconds are over or the browser dies. */
 export async function runPage(page, { seconds = 120, flags = [], log = console.log, chromium = process.env.CHROMIUM ?? 'chromium' } = {}) {
   const profile = fs.mkdtempSync(path.join(os.tmpdir(), 'bezel-'));
@@ -64,6 +76,6 @@ export async function runPage(page, { seconds = 120, flags = [], log = console.l
     await new Promise((gone) => (browser?.exitCode === null && browser.pid ? browser.once('exit', gone) : gone()));
     server.closeAllConnections();
     server.close();
-    fs.rmSync(profile, { recursive: true, force: true, maxRetries: 5 });
+    await removeFolder(profile);
   }
 }

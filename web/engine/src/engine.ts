@@ -7,10 +7,11 @@ import type {
   ChatCompletion, ChatCompletionChunk, ChatRequest, ChatStreamRequest, ChatWholeRequest, Completion, CompletionRequest, CompletionStreamRequest, CompletionWholeRequest, SamplingRequest,
 } from './completions_types.js';
 import type { Info } from './cpu_engine.js';
-import { findAdapter, findModel, isNode, type AdapterSource, type ModelSource, type NameResolver } from './engine_source.js';
+import { findAdapter, findModel, type AdapterSource, type ModelSource, type NameResolver } from './engine_source.js';
 import { BezelError } from './errors.js';
 import type { About, AdapterInfo, EngineCalls, EngineStreams, LoadParams } from './local_engine.js';
 import type { DeviceReport, Memory, Progress } from './model.js';
+import { isNode } from './node_files.js';
 import { Client, direct, type Link } from './rpc.js';
 
 export interface LoadOptions extends Partial<Omit<LoadParams, 'model'>> {

@@ -3,6 +3,7 @@
 
 import type { AdapterRef, ModelRef } from './local_engine.js';
 import { BezelError } from './errors.js';
+import { isNode, nodeFiles } from './node_files.js';
 import type { ResolvedModel, SourceRef } from './store/source_ref.js';
 
 /** A File or Blob, the handle of a file, an address, in Node a path, a name that a store knows, or bytes. */
@@ -11,17 +12,6 @@ export type ModelSource = string | URL | Blob | FileSystemFileHandle | ArrayBuff
 /** Anything that knows models by name. */
 export interface NameResolver {
   resolve(name: string): Promise<ResolvedModel>;
-}
-
-export const isNode = (): boolean => typeof process !== 'undefined' && typeof process.versions?.node === 'string';
-
-type FileSystem = typeof import('node:fs');
-
-/** Node's own module, asked for in a way that leaves bundlers for browsers alone. */
-function nodeFiles(): FileSystem {
-  const fs = process.getBuiltinModule('node:fs') as FileSystem | undefined;
-  if (!fs) throw new BezelError('paths need Node', 'argument');
-  return fs;
 }
 
 const fileName = (path: string): string => path.replace(/[?#].*$/s, '').split(/[/\\]/).filter(Boolean).at(-1) ?? path;

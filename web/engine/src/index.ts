@@ -11,8 +11,12 @@ export {
   DownloadProgressEvent, languageModel, LanguageModelSession, type LanguageModelCreateOptions, type LanguageModelFactory, type LanguageModelMessage, type LanguageModelParams, type LanguageModelPart,
   type LanguageModelPrompt, type LanguageModelPromptOptions,
 } from './language_model.js';
+
+// Stores of models: the browser's own files, a picked Ollama folder, a Bezel server.
 export { openStore, Store, type OpenStoreOptions } from './store/client.js';
-export { needsAccess, requestAccess } from './store/folder_store.js';
+export { FolderStore, needsAccess, requestAccess } from './store/folder_store.js';
 export type { StoreProgress } from './store/news.js';
 export type { ImportOptions, PullFrom, PullOptions, Unfinished, StoreUsage } from './store/opfs_store.js';
+export { ServerStore } from './store/server_store.js';
 export type { ModelStore, ResolvedModel, SourceRef, StoredModel } from './store/source_ref.js';
+export { Core, loadWasm } from './wasm.js';

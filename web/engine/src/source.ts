@@ -5,6 +5,7 @@
 // browser only a worker can do that (FileReaderSync); pages hand their File to the worker. Bytes that come
 // later (a network's) are read by trying: `read` throws NeedBytes, openWithFetches gets them and tries again.
 
+import { nodeFiles } from './node_files.js';
 import { BezelError } from './wasm.js';
 
 /** Bytes that the core can read. */
@@ -219,7 +220,7 @@ export function blobSource(blob: Blob, name = blob instanceof File ? blob.name :
 
 /** A file by its path, in Node. */
 export async function fileSource(path: string): Promise<Source> {
-  const fs = await import('node:fs');
+  const fs = nodeFiles();
   const handle = fs.openSync(path, 'r');
   const size = fs.fstatSync(handle).size;
   const read = (offset: number, dst: Uint8Array): void => {

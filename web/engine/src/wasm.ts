@@ -5,6 +5,7 @@
 
 import { BezelError, type ErrorKind } from './errors.js';
 import type { Gpu } from './gpu.js';
+import { isNode, nodeFiles } from './node_files.js';
 import type { Source } from './source.js';
 
 export { BezelError, type ErrorKind };
@@ -281,10 +282,7 @@ export class Core {
 /** The module that lies beside this file. */
 export async function loadWasm(): Promise<BufferSource> {
   const url = new URL('./bezel.wasm', import.meta.url);
-  if (url.protocol === 'file:' && typeof process !== 'undefined' && process.versions?.node) {
-    const { readFile } = await import('node:fs/promises');
-    return readFile(url) as Promise<BufferSource>;
-  }
+  if (url.protocol === 'file:' && isNode()) return nodeFiles().promises.readFile(url) as Promise<BufferSource>;
   const answer = await fetch(url);
   if (!answer.ok) throw new BezelError(`cannot load the engine: ${answer.status} ${answer.statusText} for ${url.pathname}`, 'io');
   return answer.arrayBuffer();

@@ -1,0 +1,168 @@
+// The npm package as others get it: what is packed, whether it installs, type-checks and imports without a browser, and
+// whether pages made with it answer: the README's example without a bundler, and a project that Vite builds.
+//
+//   node tests/web/test_package.mjs build/bezel
+import { execFileSync, spawnSync } from 'node:child_process';
+import fs from 'node:fs';
+import path from 'node:path';
+import { pathToFileURL } from 'node:url';
+
+import { runPage } from './browser.mjs';
+import { done, equal, ok, same, test } from './check.mjs';
+
+const native = path.resolve(process.argv[2] ?? 'build/bezel');
+const project = 'build/tmp/package'; // below the repository, so that browser.mjs can serve it
+const installed = `${project}/node_modules/bezel`;
+const question = 'What is the capital of France?';
+const answer = 'The capital of France is Paris.';
+let packed;
+
+function run(program, args, cwd = project) {
+  const r = spawnSync(program, args, { cwd, encoding: 'utf8', maxBuffer: 1 << 26, env: { ...process.env, npm_config_cache: path.resolve(`${project}-cache`) } });
+  equal(r.status, 0, `${program} ${args.join(' ')}\n${r.stdout}\n${r.stderr}`);
+  return r.stdout;
+}
+
+/** A page, and what it said and how it ended. */
+async function open(page, script, seconds = 400) {
+  const said = [];
+  fs.writeFileSync(`${project}/${page}`, script);
+  const code = await runPage(`/${project}/${page}`, { seconds, log: (line) => said.push(line) });
+  return { code, said: said.join('\n') };
+}
+
+const guard = `const post = (path, body) => fetch(path, { method: 'POST', body: String(body) });
+  const failed = async (e) => { await post('/log', e?.stack ?? e); await post('/done', 1); };
+  addEventListener('error', (e) => failed(e.error ?? e.message));
+  addEventListener('unhandledrejection', (e) => failed(e.reason));`;
+
+fs.rmSync(project, { recursive: true, force: true });
+fs.mkdirSync(project, { recursive: true });
+fs.copyFileSync('models/tiny.q8_0.gguf', `${project}/tiny.q8_0.gguf`);
+fs.writeFileSync(`${project}/package.json`, JSON.stringify({ name: 'sample', private: true, type: 'module' }));
+
+test('the package holds what it needs and no more', () => {
+  [packed] = JSON.parse(run('npm', ['pack', '--json', '--pack-destination', path.resolve(project)], 'web/engine'));
+  const names = packed.files.map((f) => f.path);
+  for (const needed of ['package.json', 'README.md', 'LICENSE', 'bin/bezel.mjs', 'dist/index.js', 'dist/index.d.ts', 'dist/worker.js', 'dist/core.js', 'dist/bezel.wasm', 'dist/server/server.js'])
+    ok(names.includes(needed), `${needed} is missing`);
+  same(names.filter((n) => !/^(package\.json|README\.md|LICENSE|bin\/bezel\.mjs|dist\/.*\.(js|d\.ts|wasm))$/.test(n)), []);
+  ok(packed.size < 600_000, `${packed.size} bytes packed`);
+  ok(packed.unpackedSize < 2_000_000, `${packed.unpackedSize} bytes unpacked`);
+  equal(Object.keys(JSON.parse(fs.readFileSync('web/engine/package.json', 'utf8')).dependencies ?? {}).length, 0);
+});
+
+test('it installs from its tarball with no network, and brings nothing along', () => {
+  run('npm', ['install', '--offline', '--no-audit', '--no-fund', `./${packed.filename}`]);
+  same(fs.readdirSync(`${project}/node_modules`).filter((n) => !n.startsWith('.')), ['bezel']);
+});
+
+test('every export can be reached by its name', () => {
+  const names = Object.keys(JSON.parse(fs.readFileSync(`${installed}/package.json`, 'utf8')).exports).filter((n) => n !== '.');
+  for (const name of names) {
+    const file = run(process.execPath, ['--input-type=module', '-e', `console.log(import.meta.resolve('bezel/${name.slice(2)}'))`]).trim();
+    ok(fs.existsSync(new URL(file)), `bezel/${name.slice(2)} is ${file}`);
+  }
+});
+
+test('its types check a sample without further packages, and have no any', () => {
+  fs.copyFileSync('tests/web/package_sample.ts', `${project}/sample.ts`);
+  for (const module of [['nodenext', 'nodenext'], ['esnext', 'bundler']])
+    run(process.execPath, [path.resolve('web/engine/node_modules/typescript/bin/tsc'), '--noEmit', '--strict', '--exactOptionalPropertyTypes', '--target', 'es2022', '--lib', 'es2023,dom,dom.iterable,dom.asynciterable', '--types', '', '--module', module[0], '--moduleResolution', module[1], 'sample.ts']);
+  const declarations = fs.readdirSync(`${installed}/dist`, { recursive: true }).filter((f) => f.endsWith('.d.ts'));
+  ok(declarations.length > 20);
+  for (const file of declarations) ok(!/[:<,|&(]\s*any\b/.test(fs.readFileSync(`${installed}/dist/${file}`, 'utf8').replace(/\/\*[\s\S]*?\*\/|\/\/.*/g, '')), `${file} has any`);
+});
+
+test('importing it touches no global of a browser, so that servers can render pages that use it', () => {
+  const names = ['navigator', 'Worker', 'document', 'window', 'self', 'location', 'indexedDB', 'caches', 'BroadcastChannel', 'fetch', 'crypto', 'localStorage'];
+  const trap = `for (const name of ${JSON.stringify(names)}) Object.defineProperty(globalThis, name, { configurable: true, get() { throw new Error(name + ' was touched'); } });`;
+  run(process.execPath, ['--input-type=module', '-e', `${trap} const m = await import('bezel'); if (typeof m.Engine.load !== 'function') throw new Error('no Engine');`]);
+});
+
+test('in Node the installed package answers, and its tool runs', () => {
+  const script = `import { Engine } from 'bezel';
+    const engine = await Engine.load('tiny.q8_0.gguf', { backend: 'cpu' });
+    const answer = await engine.chat.completions.create({ messages: [{ role: 'user', content: ${JSON.stringify(question)} }], temperature: 0 });
+    console.log(answer.choices[0].message.content);`;
+  equal(run(process.execPath, ['--input-type=module', '-e', script]).trim(), answer);
+  ok(run(process.execPath, ['node_modules/bezel/bin/bezel.mjs', '--help']).includes('serve'));
+});
+
+test('the example of the README answers in a page without a bundler, on the GPU', async () => {
+  const [, example] = /```html\n([\s\S]*?)```/.exec(fs.readFileSync('README.md', 'utf8'));
+  ok(example.includes('./node_modules/bezel/dist/index.js') && example.includes(question));
+  const watch = `<script type="module">${guard}
+    for (;;) { if (/Paris/.test(document.body.textContent)) break; await new Promise((r) => setTimeout(r, 100)); }
+    await post('/log', document.body.textContent);
+    await post('/done', 0);</script>`;
+  const { code, said } = await open('readme.html', example + watch);
+  equal(code, 0, said);
+  ok(said.includes('Paris'), said);
+});
+
+test('in Chromium, greedy texts on both backends are the CPU oracle\'s, and the worker is heard when it ends', async () => {
+  const prompts = [question, 'List three fruits.'].map((q) => `<bos><|turn>user\n${q}<turn|>\n<|turn>model\n`);
+  const want = prompts.map((p) => JSON.parse(execFileSync(native, ['generate', 'models/tiny.q8_0.gguf', '--prompt', p, '--greedy', '--json', '--n', '40'], { encoding: 'utf8' })).text);
+  const page = `<!doctype html><script type="module">${guard}
+    import { Engine } from './node_modules/bezel/dist/index.js';
+    for (const backend of ['cpu', 'gpu']) {
+      const engine = await Engine.load('tiny.q8_0.gguf', { backend });
+      for (const prompt of ${JSON.stringify(prompts)}) {
+        const made = await engine.completions.create({ prompt, temperature: 0, max_tokens: 40 });
+        await post('/log', JSON.stringify([backend, made.choices[0].text]));
+      }
+      await engine.dispose();
+    }
+    const name = (e) => e instanceof DOMException ? e.name : e.kind;
+    const messages = [{ role: 'user', content: 'Tell me a story about a fox.' }];
+    const worker = new Worker('./node_modules/bezel/dist/worker.js', { type: 'module' });
+    const engine = await Engine.load(await (await fetch('tiny.q8_0.gguf')).blob(), { backend: 'cpu', worker });
+    const stop = new AbortController();
+    let seen = 0;
+    try {
+      for await (const _ of await engine.chat.completions.create({ messages, stream: true, temperature: 0, signal: stop.signal })) if (++seen === 4) stop.abort();
+    } catch (e) { await post('/log', JSON.stringify(['abort', name(e), seen])); }
+    for await (const _ of await engine.chat.completions.create({ messages, stream: true, temperature: 0 })) break;
+    const bad = await engine.chat.completions.create({ messages: [{ role: 'user', content: 'word '.repeat(3000) }] }).catch((e) => [e.name, e.kind]);
+    await post('/log', JSON.stringify(['error', ...bad]));
+    const lost = engine.chat.completions.create({ messages, temperature: 0 }).catch((e) => [name(e), e.message]);
+    worker.terminate();
+    await post('/log', JSON.stringify(['lost', ...(await lost)]));
+    await engine.dispose();
+    await Engine.load('missing.gguf', { backend: 'cpu' }).catch((e) => post('/log', JSON.stringify(['missing', name(e)])));
+    await post('/done', 0);
+    </script>`;
+  const { code, said } = await open('greedy.html', page);
+  equal(code, 0, said);
+  const lines = said.split('\n').map((l) => JSON.parse(l));
+  same(lines.slice(0, 4), ['cpu', 'gpu'].flatMap((b) => want.map((text) => [b, text])));
+  same(lines[4], ['abort', 'AbortError', 4]);
+  same(lines[5], ['error', 'LimitError', 'limit']);
+  equal(lines[6][1], 'device');
+  ok(lines[6][2].includes('worker ended'), lines[6][2]);
+  same(lines[7], ['missing', 'not-found']);
+});
+
+test('a project built by Vite with no settings answers', async () => {
+  const vite = await import(pathToFileURL(path.resolve('web/app/node_modules/vite/dist/node/index.js')));
+  const source = `${project}/vite`;
+  fs.mkdirSync(`${source}/public`, { recursive: true });
+  fs.copyFileSync('models/tiny.q8_0.gguf', `${source}/public/tiny.q8_0.gguf`);
+  fs.writeFileSync(`${source}/index.html`, '<!doctype html><title>vite</title><script type="module" src="./main.js"></script>');
+  fs.writeFileSync(`${source}/main.js`, `import { Engine } from 'bezel';
+    ${guard}
+    const engine = await Engine.load(new URL('tiny.q8_0.gguf', location.href), { backend: 'cpu' });
+    const stream = await engine.chat.completions.create({ messages: [{ role: 'user', content: ${JSON.stringify(question)} }], temperature: 0, stream: true });
+    let text = '';
+    for await (const chunk of stream) text += chunk.choices[0]?.delta.content ?? '';
+    await post('/log', text);
+    await post('/done', 0);`);
+  await vite.build({ root: path.resolve(source), base: './', logLevel: 'error', configFile: false });
+  const said = [];
+  const code = await runPage(`/${source}/dist/index.html`, { seconds: 300, log: (line) => said.push(line) });
+  equal(code, 0, said.join('\n'));
+  equal(said.join('\n'), answer);
+});
+
+await done(process.argv[3]);
