@@ -5,6 +5,7 @@
 //
 // What is above the backends is tested on the CPU; the GPU, which a software adapter makes slow, shows what differs
 // by backend.
+import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 
 import { ArgumentError, BezelError, Engine, LimitError, NotFoundError, UnsupportedError, languageModel } from '../../web/engine/dist/index.js';
@@ -297,6 +298,57 @@ above('more sessions than are kept computed still answer, and memory stays bound
   ok(cache <= 4 * before.cache, `${cache} bytes for 7 sessions, ${before.cache} at first`);
   equal((await all[0].completions.create({ ...greedy })).choices[0].text, 'Hello! How can I help you?');
   for (const s of all) await s.close();
+});
+
+/** PEFT's weights of a random adapter of rank 2 on the outputs of the attention of all layers. */
+function randomAdapter() {
+  let seed = 1;
+  const random = (n) => Float32Array.from({ length: n }, () => ((seed = (seed * 48271) % 2147483647) / 2147483647 - 0.5) * 2);
+  const header = {}, parts = [];
+  let at = 0;
+  const put = (name, shape) => {
+    const data = new Uint8Array(random(shape[0] * shape[1]).buffer);
+    header[`base_model.model.model.layers.${name}.weight`] = { dtype: 'F32', shape, data_offsets: [at, (at += data.length)] };
+    parts.push(data);
+  };
+  for (let layer = 0; layer < 8; layer++) {
+    const width = layer % 4 === 3 ? 512 : 256; // of all heads: the global layers' are larger
+    put(`${layer}.self_attn.o_proj.lora_A`, [2, width]);
+    put(`${layer}.self_attn.o_proj.lora_B`, [256, 2]);
+  }
+  const json = new TextEncoder().encode(JSON.stringify(header)), length = new Uint8Array(8);
+  new DataView(length.buffer).setBigUint64(0, BigInt(json.length), true);
+  return new Uint8Array(Buffer.concat([length, json, ...parts]));
+}
+
+test('adapters come and go, per request too, and nothing computed with others is used', async () => {
+  const config = { peft_type: 'LORA', r: 2, lora_alpha: 2, target_modules: ['o_proj'] };
+  const say = async (e, more) => contentOf(await e.chat.completions.create({ messages: france, ...greedy, max_tokens: 12, ...more }));
+  const base = await say(engine);
+  const fresh = await Engine.load(MODEL, { backend, adapters: [{ source: randomAdapter(), name: 'noise', scale: 4, config }] });
+  const strange = await say(fresh), whole = await fresh.chat.completions.create({ messages: france, ...greedy, max_tokens: 12, adapters: [{ name: 'noise', scale: 4 }] });
+  ok(strange !== base, strange);
+  ok(whole.usage.prompt_tokens_details.cached_tokens > 10, 'the same adapters: computed once');
+  await fresh.dispose();
+  same(await engine.adapters.add(randomAdapter(), { name: 'noise', scale: 4, config: JSON.stringify(config) }), { name: 'noise', scale: 4 });
+  same(await engine.adapters.list(), [{ name: 'noise', scale: 4 }]);
+  equal(await say(engine), strange, 'an added adapter is used');
+  equal(await say(engine, { adapters: [] }), base, 'a request can do without');
+  equal(await say(engine, { adapters: [{ name: 'noise' }] }), strange);
+  equal(await say(engine, { adapters: [{ name: 'noise', scale: 0 }] }), base);
+  await rejects(engine.adapters.add(randomAdapter(), { name: 'noise', config }), ArgumentError);
+  await rejects(engine.adapters.add(randomAdapter(), { name: 'other', config: '{' }), BezelError);
+  await engine.adapters.remove('noise');
+  await rejects(engine.adapters.remove('noise'), NotFoundError);
+  equal(await say(engine), base);
+});
+
+above('without a GPU a load fails and says so, instead of turning to the CPU', () => {
+  const script = `import { DeviceError, Engine } from './web/engine/dist/index.js';
+    const e = await Engine.load('${MODEL}').catch((e) => e);
+    console.log(e instanceof DeviceError, e.kind, e.message);`;
+  const r = spawnSync(process.execPath, ['--input-type=module', '-e', script], { encoding: 'utf8', env: { ...process.env, VK_ICD_FILENAMES: '/dev/null', VK_DRIVER_FILES: '/dev/null' } });
+  ok(/^true device .*adapter/m.test(r.stdout), r.stdout + r.stderr);
 });
 
 above('raw texts stream too, and may begin with token ids', async () => {

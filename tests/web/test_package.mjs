@@ -144,6 +144,41 @@ test('in Chromium, greedy texts on both backends are the CPU oracle\'s, and the 
   same(lines[7], ['missing', 'not-found']);
 });
 
+test('through the worker: sessions, snapshots, the LanguageModel shape, a benchmark, and a load that is given up', async () => {
+  const page = `<!doctype html><script type="module">${guard}
+    import { Engine, languageModel } from './node_modules/bezel/dist/index.js';
+    const log = (...values) => post('/log', JSON.stringify(values));
+    const engine = await Engine.load('tiny.q8_0.gguf', { backend: 'cpu' });
+    const prompt = '<bos><|turn>user\\n${question}<turn|>\\n<|turn>model\\n', greedy = { temperature: 0 };
+    const go = async (s) => (await s.completions.create(greedy)).choices[0].text;
+    const a = engine.session(), c = engine.session();
+    const n = await a.append(prompt), snapshot = await a.save(), b = await a.fork();
+    await log('session', n, await c.restore(snapshot), await go(a), await go(b), await go(c), await a.truncate(n), await go(a));
+    const model = await languageModel(engine).create({ temperature: 0, topK: 1, initialPrompts: [{ role: 'system', content: 'Talk like a pirate.' }] });
+    let text = '';
+    const reader = model.promptStreaming('What is the capital of Italy?').getReader();
+    for (let next = await reader.read(); !next.done; next = await reader.read()) text += next.value;
+    await log('model', text, model.contextUsage > 20);
+    model.destroy();
+    const seen = new Set(), bench = await engine.bench({ prompt: 16, predicted: 4, repetitions: 1, onProgress: (p) => seen.add(p.test) });
+    await log('bench', bench.prompt.mean > 0 && bench.predicted.mean > 0, seen.size > 1);
+    await engine.dispose();
+    const late = await engine.tokenize('x').catch((e) => e.kind);
+    const stop = new AbortController();
+    const given = await Engine.load('tiny.q8_0.gguf', { backend: 'cpu', signal: stop.signal, onProgress: () => stop.abort() }).catch((e) => e.name);
+    await log('end', late, given);
+    await post('/done', 0);
+    </script>`;
+  const { code, said } = await open('sessions.html', page);
+  equal(code, 0, said);
+  same(said.split('\n').map((l) => JSON.parse(l)), [
+    ['session', 16, 16, answer, answer, answer, 16, answer],
+    ['model', 'Arr, matey! The capital of Italy be Rome.', true],
+    ['bench', true, true],
+    ['end', 'cancelled', 'AbortError'],
+  ]);
+});
+
 test('a project built by Vite with no settings answers', async () => {
   const vite = await import(pathToFileURL(path.resolve('web/app/node_modules/vite/dist/node/index.js')));
   const source = `${project}/vite`;
