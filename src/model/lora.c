@@ -104,6 +104,15 @@ void lora_set_scale(struct attached *a, float user_scale)
         a->nodes[i].lora.scale = a->nodes[i].own_scale * user_scale;
 }
 
+void lora_forget_bytes(struct attached *a)
+{
+    for (size_t i = 0; i < a->n_nodes; i++) {
+        source_close(&a->nodes[i].a_bytes);
+        source_close(&a->nodes[i].b_bytes);
+    }
+    adapter_close(&a->adapter);
+}
+
 void lora_detach(struct attached *a, const struct backend *be)
 {
     for (size_t i = 0; i < a->n_nodes; i++) {

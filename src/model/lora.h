@@ -21,6 +21,9 @@ struct attached {
 enum bz_status lora_attach(struct attached *out, struct adapter *adapter, float user_scale,
                            struct model *m, const struct backend *be, struct bz_err *err);
 void lora_set_scale(struct attached *a, float user_scale);
+
+/* The backend has copied the matrices: the adapter itself is not needed any more. */
+void lora_forget_bytes(struct attached *a);
 void lora_detach(struct attached *a, const struct backend *be);
 
 #endif

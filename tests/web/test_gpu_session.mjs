@@ -68,7 +68,7 @@ for (const [name, type] of [...['e2b', 'kv', 'moe'].flatMap((m) => [[m, 'f32'], 
   test(`${name}${type ? ` ${type}` : ''}: 200 greedy tokens are the CPU's`, async () => {
     const path = type ? requantised(name, type) : 'models/tiny.q8_0.gguf', options = { ...greedy, n_max: 200 };
     shared ??= await Core.load(await loadWasm(), new Gpu(await openDevice()));
-    const session = (await GpuEngine.open(shared, await fileSource(path))).session(400, 32);
+    const session = (await GpuEngine.open(shared, [await fileSource(path)])).session(400, 32);
     await session.read(prompt(30));
     const got = await text(session, options);
     const model = await open('cpu', path), c = await model.conversation(400);

@@ -107,9 +107,10 @@ export class GpuModel implements Model {
 
   private async attach(engine: GpuEngine, adapter: Adapter): Promise<void> {
     const { core, gpu, ptr } = engine, x = core.exports;
+    x.bz_wasm_gpu_adapter_begin(ptr);
     const id = addAdapter(core, ptr, adapter.source, { ...adapter.options, scale: adapter.scale });
     try {
-      core.checkNumber(x.bz_wasm_gpu_upload_adapters(ptr));
+      core.checkNumber(x.bz_wasm_gpu_adapter_upload(ptr, id));
       await gpu.ready();
     } catch (e) {
       x.bz_wasm_adapter_remove(ptr, id);
@@ -236,9 +237,9 @@ export class GpuConversation implements Conversation {
     return this.session.cacheBytes;
   }
 
-  /** A session on a living device, with the tokens of the one before where that device was lost. */
-  private async alive(signal?: AbortSignal): Promise<GpuSession> {
-    const engine = await this.model.alive(), old = this.session;
+  /** A session on this engine, with the tokens of the one before where that one's device was lost. */
+  private async sessionOn(engine: GpuEngine, signal?: AbortSignal): Promise<GpuSession> {
+    const old = this.session;
     if (old.engine === engine) return old;
     const fresh = await this.model.openSession(engine, this.context);
     try {
@@ -254,10 +255,11 @@ export class GpuConversation implements Conversation {
   /** Do something with the session; again, from its tokens, where the device was lost meanwhile. */
   private async steady<T>(work: (session: GpuSession) => Promise<T>, signal?: AbortSignal): Promise<T> {
     for (let tries = 1; ; tries++) {
+      const engine = await this.model.alive();
       try {
-        return await work(await this.alive(signal));
+        return await work(await this.sessionOn(engine, signal));
       } catch (e) {
-        if (!this.model.engine.gpu.isLost || tries === PATIENCE) throw asDeviceError(e);
+        if (!engine.gpu.isLost || tries === PATIENCE) throw asDeviceError(e);
       }
     }
   }
@@ -280,19 +282,20 @@ export class GpuConversation implements Conversation {
   }
 
   logits(ids: Int32Array, each: (position: number, row: Float32Array) => void): Promise<void> {
-    return this.turn.take(async () => (await this.alive()).feed(ids, ids.length, each), this.settle);
+    return this.turn.take(async () => (await this.sessionOn(await this.model.alive())).feed(ids, ids.length, each), this.settle);
   }
 
   profile(ids: Int32Array, timed: boolean): Promise<StepProfile> {
-    return this.turn.take(async () => (await this.alive()).profile(ids, timed), this.settle);
+    return this.turn.take(async () => (await this.sessionOn(await this.model.alive())).profile(ids, timed), this.settle);
   }
 
   async *generate(options: ConversationOptions = {}): AsyncGenerator<Piece, { stop: Stop }, void> {
     const leave = this.turn.begin(), signal = this.withClosing(options.signal);
     try {
       for (let taken = 0, tries = 1; ; tries++) {
+        const engine = await this.model.alive();
         try {
-          const pieces = (await this.alive(signal)).generate({ ...options, signal, resumed: taken });
+          const pieces = (await this.sessionOn(engine, signal)).generate({ ...options, signal, resumed: taken });
           try {
             for (;;) {
               const next = await pieces.next();
@@ -306,7 +309,7 @@ export class GpuConversation implements Conversation {
           }
         } catch (e) {
           if (signal.aborted) return { stop: 'cancelled' };
-          if (!this.model.engine.gpu.isLost || tries === PATIENCE) throw asDeviceError(e);
+          if (!engine.gpu.isLost || tries === PATIENCE) throw asDeviceError(e);
         }
       }
     } finally {

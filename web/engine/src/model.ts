@@ -105,6 +105,7 @@ export interface Model {
   readonly memory: Memory;
   tokenize(text: string, options?: { bos?: boolean; plain?: boolean }): Int32Array;
   detokenize(ids: Int32Array, specials?: boolean): string;
+  /** The source stays the caller's, and must outlive the adapter: a device that is lost is loaded again. */
   addAdapter(source: Source, options?: AdapterOptions): Promise<number>;
   scaleAdapter(id: number, scale: number): void;
   removeAdapter(id: number): void;
