@@ -140,6 +140,19 @@ above('thoughts come as reasoning_content when they are wanted', async () => {
   equal(message.reasoning_content, undefined);
 });
 
+above('an answer goes on from its beginning, in its thoughts too', async () => {
+  const goOn = { continue_final_message: true };
+  equal(await ask([...france, assistant('The capital of')], goOn), ' France is Paris.');
+  const sum = [user('What is 27 + 48?')], thinking = { thinking: true };
+  const { message } = (await create({ messages: sum, ...greedy, ...thinking })).choices[0];
+  const [first = ''] = /^.*?\. /.exec(message.reasoning_content) ?? [];
+  const rest = (await create({ messages: [...sum, { role: 'assistant', reasoning_content: first.trimEnd(), content: '' }], ...greedy, ...thinking, ...goOn })).choices[0].message;
+  equal(first.trimEnd() + rest.reasoning_content, message.reasoning_content);
+  equal(rest.content, message.content);
+  equal(await ask([...sum, { role: 'assistant', reasoning_content: message.reasoning_content, content: '27 +' }], { ...thinking, ...goOn }), message.content.slice(4));
+  await rejects(create({ messages: sum, ...goOn }), ArgumentError);
+});
+
 test('a stop string ends the answer before it', async () => {
   const whole = await ask(story, { max_tokens: 40 });
   for (const stop of [' small', ['never seen', ' small']]) {

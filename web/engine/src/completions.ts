@@ -72,7 +72,13 @@ export function chatPrompt(core: Core, model: Model, order: ChatOrder, history =
   return render(core, order.conversation, { variant: model.info.chat_variant, thinking: order.thinking, history });
 }
 
-const THOUGHT_OPEN = '<|channel>thought\n';
+const THOUGHT_OPEN = '<|channel>thought\n', THOUGHT_CLOSE = '\n<channel|>';
+
+/** What the model has written already, as it would have. */
+function begunText({ begun: { reasoning, content }, thinking }: ChatOrder, inThought: boolean): string {
+  const thought = inThought ? reasoning : thinking && reasoning ? THOUGHT_OPEN + reasoning : '';
+  return content ? thought + (inThought || thought ? THOUGHT_CLOSE : '') + content : thought;
+}
 
 class ChatState {
   calls = 0;
@@ -117,11 +123,13 @@ class ChatState {
 
 /** The answer to a chat. `prompt` is what chatPrompt made. */
 export async function* chatChunks(core: Core, model: Model, place: Place, order: ChatOrder, prompt: string, head: Head): AsyncGenerator<ChatCompletionChunk, void, void> {
-  const parser = new ChatParser(core, { thinking: order.thinking, starts_in_thought: prompt.endsWith(THOUGHT_OPEN), tools: order.tools });
+  const inThought = prompt.endsWith(THOUGHT_OPEN), begun = begunText(order, inThought);
+  const parser = new ChatParser(core, { thinking: order.thinking, starts_in_thought: inThought, tools: order.tools });
   const answer = new Answer(place), state = new ChatState(head, order, model);
   try {
     yield state.chunk({ role: 'assistant', content: '' });
-    for await (const step of answer.steps(model.tokenize(prompt), seeded(model, order.options), order.returnProgress)) {
+    parser.feed(begun); // the caller has it
+    for await (const step of answer.steps(model.tokenize(prompt + begun), seeded(model, order.options), order.returnProgress)) {
       if ('read' in step) {
         yield { ...state.chunk({}), prompt_progress: { total: step.of, cache: step.kept, processed: step.read } };
         continue;

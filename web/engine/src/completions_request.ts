@@ -23,6 +23,8 @@ export interface ChatOrder extends Order {
   /** JSON of the tools, or undefined. */
   tools: string | undefined;
   oneCall: boolean;
+  /** What the answer begins with. */
+  begun: { reasoning: string; content: string };
 }
 
 /** Of a service; no effect here. */
@@ -33,7 +35,7 @@ const shared = [
 ];
 const chatFields = new Set([
   ...shared, 'messages', 'max_completion_tokens', 'tools', 'tool_choice', 'parallel_tool_calls', 'response_format', 'top_logprobs', 'thinking',
-  'reasoning_effort', 'modalities',
+  'reasoning_effort', 'modalities', 'continue_final_message',
 ]);
 const rawFields = new Set([...shared, 'prompt', 'echo', 'best_of', 'suffix']);
 
@@ -183,12 +185,22 @@ function wantsThinking(fields: Fields): boolean {
   return asked ?? byEffort ?? false;
 }
 
+/** The beginning of an answer, taken off the end of the messages. */
+function takeBegun(fields: Fields, messages: unknown[]): ChatOrder['begun'] {
+  if (!flag(fields, 'continue_final_message')) return { reasoning: '', content: '' };
+  const { role, content, reasoning_content: reasoning, tool_calls: calls } = messages.pop() as Fields;
+  if (role !== 'assistant' || (Array.isArray(calls) && calls.length)) wrong('"continue_final_message" needs a last message of the assistant, without tool calls');
+  const text = Array.isArray(content) ? content.map((part) => String((part as Fields).text ?? '')).join('') : content;
+  return { reasoning: typeof reasoning === 'string' ? reasoning : '', content: typeof text === 'string' ? text : '' };
+}
+
 /** A chat, checked. What the model's store begins conversations with comes before the request's messages. */
 export function readChat(request: ChatRequest, store: { system: string | null; messages: readonly unknown[] }): ChatOrder {
   const fields = fieldsOf(request, chatFields);
   checkFormat(fields);
   const messages = [...store.messages, ...checkMessages(fields)], tools = toolsOf(fields);
-  const first = (messages[0] as Fields).role;
+  const begun = takeBegun(fields, messages);
+  const first = (messages[0] as Fields | undefined)?.role;
   if (store.system && first !== 'system' && first !== 'developer') messages.unshift({ role: 'system', content: store.system });
   const top = number(fields, 'top_logprobs', 0, 20, true), wanted = flag(fields, 'logprobs') ?? false;
   if (top !== undefined && !wanted) wrong('"top_logprobs" needs "logprobs": true');
@@ -200,6 +212,7 @@ export function readChat(request: ChatRequest, store: { system: string | null; m
     conversation: JSON.stringify({ messages, ...(tools && { tools }) }),
     tools: tools && JSON.stringify(tools),
     oneCall: flag(fields, 'parallel_tool_calls') === false,
+    begun,
   };
 }
 

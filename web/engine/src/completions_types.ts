@@ -119,6 +119,8 @@ export interface ChatRequestBase extends SamplingRequest {
   /** Any effort but 'none' and 'minimal' means `thinking: true`. */
   reasoning_effort?: 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh' | null;
   modalities?: readonly 'text'[] | null;
+  /** Not OpenAI's, as in vLLM: the last message is the beginning of the answer, which goes on from there. */
+  continue_final_message?: boolean | null;
 }
 export type ChatRequest = ChatRequestBase & { stream?: boolean | null };
 export type ChatStreamRequest = ChatRequestBase & { stream: true };
