@@ -38,6 +38,7 @@ help:
 	@echo "make fuzz     each fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS)"
 	@echo "make wasm     the engine for the browser: $(BUILD)/wasm/bezel.wasm"
 	@echo "make web      the npm package around it: web/engine"
+	@echo "make app      the page: web/app; make screenshots: pictures of its views"
 	@echo "make bench    the measurements of docs/SPEED.md that run on this machine"
 	@echo "make clean    remove $(BUILD)/"
 
@@ -158,6 +159,24 @@ $(ENGINE)/dist/bezel.wasm: $(WASM_OUT)/bezel.wasm
 	@mkdir -p $(@D)
 	cp $< $@
 
+# The page: web/app/dist, which the server finds beside the package.
+APP     = web/app
+APP_SRC = $(shell find $(APP)/src $(APP)/public -type f 2>/dev/null) $(wildcard $(APP)/*.ts $(APP)/*.json $(APP)/*.html)
+
+.PHONY: app screenshots
+app: $(APP)/dist/index.html
+
+$(APP)/node_modules/.package-lock.json: $(APP)/package.json $(APP)/package-lock.json
+	cd $(APP) && npm ci --silent
+	@touch $@
+
+$(APP)/dist/index.html: $(APP_SRC) $(APP)/node_modules/.package-lock.json $(ENGINE)/dist/index.js $(ENGINE)/dist/bezel.wasm models/tiny.q8_0.gguf
+	cd $(APP) && npm run --silent build
+
+# Pictures of every view, light and dark, wide and phone.
+screenshots: app
+	@node tests/web/app/screenshots.mjs $(BUILD)/screenshots
+
 KERNEL_FILES = $(wildcard kernels/*.wgsl kernels/lib/*.wgsl)
 $(BUILD)/gen/kernels.h $(BUILD)/gen/kernels.c &: tools/kernels.py $(KERNEL_FILES)
 	@tools/kernels.py kernels $(BUILD)/gen
@@ -185,7 +204,7 @@ tests/web/node_modules/.package-lock.json: tests/web/package.json tests/web/pack
 	@touch $@
 
 # Everything that needs the module: the Node tool, and the GPU in Node, Deno and Chromium.
-check-web: all web $(WASM_OUT)/ops_test.wasm tests/web/node_modules/.package-lock.json
+check-web: all web app $(WASM_OUT)/ops_test.wasm tests/web/node_modules/.package-lock.json
 	@tests/web/run.sh $(BUILD)
 
 -include $(WASM_OBJ:.o=.d) $(WASM_OUT)/obj/tests/web/ops_test.d

@@ -1,0 +1,89 @@
+// browser - Chromium on its software adapter, with everything watched that must not happen: errors in the console,
+// exceptions, requests to other origins.
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { same } from '../check.mjs';
+import { chromium } from '../../../web/app/node_modules/playwright-core/index.mjs';
+
+const base = ['--no-sandbox', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
+const gpu = ['--enable-unsafe-webgpu', '--use-webgpu-adapter=swiftshader', '--ignore-gpu-blocklist'];
+
+/** A fresh profile each; `noGpu`: a browser without WebGPU. */
+export async function openBrowser({ noGpu = false, viewport = { width: 1280, height: 800 }, ...options } = {}) {
+  const profile = fs.mkdtempSync(path.join(os.tmpdir(), 'bezel-app-'));
+  const context = await chromium.launchPersistentContext(profile, {
+    executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+    headless: true,
+    args: [...base, ...(noGpu ? ['--disable-features=WebGPU', '--disable-gpu'] : gpu)],
+    viewport,
+    permissions: ['clipboard-read', 'clipboard-write'],
+    ...options,
+  });
+  context.setDefaultTimeout(60_000);
+  const watched = { errors: [], foreign: [] };
+  const watch = (page) => {
+    page.on('console', (message) => message.type() === 'error' && watched.errors.push(message.text()));
+    page.on('pageerror', (error) => watched.errors.push(String(error)));
+  };
+  context.pages().forEach(watch);
+  context.on('page', watch);
+  context.on('request', (request) => {
+    const { protocol, hostname } = new URL(request.url());
+    if (protocol.startsWith('http') && hostname !== '127.0.0.1') watched.foreign.push(request.url());
+  });
+  return {
+    context,
+    watched,
+    page: context.pages()[0] ?? (await context.newPage()),
+    async close() {
+      await context.close();
+      fs.rmSync(profile, { recursive: true, force: true, maxRetries: 5 });
+    },
+  };
+}
+
+/** Until the model can be asked. */
+export const ready = (page, name = 'tiny') => page.locator('.model-chip', { has: page.locator('.dot.ready') }).filter({ hasText: name }).waitFor();
+
+export const composer = (page) => page.getByLabel('Message', { exact: true });
+
+/** Send a message and wait until its answer is complete; says the answer's text. */
+export async function ask(page, text) {
+  const before = await page.getByRole('article', { name: 'Answer' }).count();
+  await composer(page).fill(text);
+  await page.keyboard.press('Enter');
+  await page.getByRole('article', { name: 'Answer' }).nth(before).waitFor();
+  return answered(page);
+}
+
+/** The last answer, once it is complete. */
+export async function answered(page) {
+  const last = page.getByRole('article', { name: 'Answer' }).last();
+  await last.locator('.stats', { hasText: 'first token' }).waitFor();
+  await page.getByRole('button', { name: 'Send' }).waitFor();
+  return (await last.locator('.markdown').last().innerText()).trim();
+}
+
+/** A page whose owner chose the CPU and likeliest words, with its model loaded. */
+export async function onCpu(site, options = {}) {
+  const b = await openBrowser(options);
+  await b.context.addInitScript(() => {
+    if (location.protocol === 'http:' && !localStorage.getItem('bezel.prefs')) localStorage.setItem('bezel.prefs', JSON.stringify({ backend: 'cpu', chat: { temperature: 0 } }));
+  });
+  await b.page.goto(site.url);
+  await ready(b.page);
+  return b;
+}
+
+/** Do it, and hold the page to what is always true. */
+export async function holds(opening, act) {
+  const b = await opening;
+  try {
+    await act(b.page, b);
+    same(b.watched.errors, [], 'the console is free of errors');
+    same(b.watched.foreign, [], 'no request leaves the origin');
+  } finally {
+    await b.close();
+  }
+}

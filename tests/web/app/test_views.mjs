@@ -1,0 +1,279 @@
+// The page in Chromium, view by view: models and folders, devices that fail, tabs, keys, phones, accessibility.
+// node tests/web/app/test_views.mjs [--only WORDS]
+import { createHash } from 'node:crypto';
+import fs from 'node:fs';
+import { done, equal, ok, same, test } from '../check.mjs';
+import { answered, ask, composer, holds, onCpu, openBrowser, ready } from './browser.mjs';
+import { archive } from './sample.mjs';
+import { openSite, sendFile } from './site.mjs';
+
+const TINY = 'models/tiny.q8_0.gguf';
+const PARIS = 'What is the capital of France?', ANSWER = 'The capital of France is Paris.';
+const site = await openSite();
+const noServer = (_, response) => response.writeHead(200, { 'content-type': 'application/json' }).end('{"models":[]}');
+site.routes.set('/api/tags', noServer);
+
+// ---- stores ----
+
+const sha256 = (bytes) => createHash('sha256').update(bytes).digest('hex');
+
+/** A store of one model, as Ollama lays it out: [path, bytes] of each file. */
+function ollamaFolder(name, tag) {
+  const weights = fs.readFileSync(TINY), config = Buffer.from('{"model_family":"gemma4","model_type":"6.1M","file_type":"Q8_0"}');
+  const layer = (mediaType, bytes) => ({ mediaType, digest: `sha256:${sha256(bytes)}`, size: bytes.length });
+  const manifest = JSON.stringify({
+    schemaVersion: 2,
+    mediaType: 'application/vnd.docker.distribution.manifest.v2+json',
+    config: layer('application/vnd.docker.container.image.v1+json', config),
+    layers: [layer('application/vnd.ollama.image.model', weights)],
+  });
+  return [
+    [`manifests/registry.ollama.ai/library/${name}/${tag}`, Buffer.from(manifest)],
+    [`blobs/sha256-${sha256(config)}`, config],
+    [`blobs/sha256-${sha256(weights)}`, weights],
+  ];
+}
+
+/** Nobody can click in the browser's own dialog: the picker answers with a folder of the page's private files. */
+async function givePicker(page, files) {
+  await page.evaluate(async (all) => {
+    const root = await (await navigator.storage.getDirectory()).getDirectoryHandle('picked', { create: true });
+    for (const [path, text] of all) {
+      const names = path.split('/'), file = names.pop();
+      let at = root;
+      for (const name of names) at = await at.getDirectoryHandle(name, { create: true });
+      const writer = await (await at.getFileHandle(file, { create: true })).createWritable();
+      await writer.write(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)));
+      await writer.close();
+    }
+    window.showDirectoryPicker = async () => root;
+  }, files.map(([path, bytes]) => [path, bytes.toString('base64')]));
+}
+
+test('a picked Ollama folder is read in place, and its model answers', () => holds(onCpu(site), async (page) => {
+  await givePicker(page, ollamaFolder('pocket', 'latest'));
+  await page.goto(`${site.url}#/models`);
+  await page.getByRole('button', { name: 'Open a folder' }).click();
+  await page.getByRole('button', { name: 'Load pocket' }).click();
+  await ready(page, 'pocket');
+  await page.goto(`${site.url}#/`);
+  equal(await ask(page, PARIS), ANSWER);
+  await page.reload();
+  await ready(page, 'pocket');
+}));
+
+test('a dropped file is loaded; a broken one says why', () => holds(onCpu(site), async (page) => {
+  await page.goto(`${site.url}#/models`);
+  const choose = async (name, buffer) => {
+    const chooser = page.waitForEvent('filechooser');
+    await page.getByRole('button', { name: 'Choose files' }).click();
+    await (await chooser).setFiles({ name, mimeType: 'application/octet-stream', buffer });
+  };
+  await choose('mine.gguf', fs.readFileSync(TINY));
+  await ready(page, 'mine');
+  await choose('broken.gguf', Buffer.from('GGUF and then nothing of the kind'));
+  await page.locator('.banner.bad', { hasText: /broken/ }).waitFor();
+  await choose('notes.txt', Buffer.from('hello'));
+  await page.locator('.notice', { hasText: 'Bezel reads GGUF models' }).waitFor();
+}));
+
+test('a download is paused, outlives a reload, and is then complete', () => holds(onCpu(site), async (page) => {
+  const ranges = [];
+  site.routes.set('/files/pulled.gguf', (request, response) => {
+    ranges.push(request.headers.range ?? '');
+    void sendFile(TINY, request, response, 60);
+  });
+  await page.goto(`${site.url}#/models`);
+  await page.getByLabel('Address of a GGUF file').fill(`${site.url}files/pulled.gguf`);
+  await page.getByRole('button', { name: 'Download' }).click();
+  await page.getByRole('progressbar', { name: 'Downloading pulled' }).and(page.locator(':not([aria-valuenow="0"])')).waitFor();
+  await page.getByRole('button', { name: 'Pause' }).click();
+  await page.getByRole('button', { name: 'Resume' }).waitFor();
+  await page.reload();
+  await page.getByRole('button', { name: 'Resume' }).click();
+  await page.getByRole('button', { name: 'Load pulled' }).click();
+  await ready(page, 'pulled');
+  ok(ranges.some((range) => /^bytes=[1-9]/.test(range)), ranges.join(' '));
+  await page.getByRole('button', { name: 'Load tiny' }).click();
+  await ready(page, 'tiny');
+  await page.getByRole('button', { name: 'Delete pulled' }).click();
+  await page.getByText('Deleted pulled').waitFor();
+}));
+
+test('models of the server are listed with their sizes', () => holds(onCpu(site), async (page) => {
+  const models = [{ name: 'gemma4:e2b', size: 3.2e9, digest: `sha256:${'0'.repeat(64)}`, details: { parameter_size: '5.1B', quantization_level: 'Q4_K_M' } }];
+  site.routes.set('/api/tags', (_, response) => response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ models })));
+  await page.goto(`${site.url}#/models`);
+  await page.getByText('3.2 GB · 5.1B parameters, Q4_K_M').waitFor();
+  site.routes.set('/api/tags', noServer);
+}));
+
+// ---- devices ----
+
+test('without WebGPU the page says so, and the CPU is used when asked for', () => holds(openBrowser({ noGpu: true }), async (page) => {
+  await page.goto(site.url);
+  const banner = page.getByRole('alert');
+  await banner.waitFor();
+  ok(/WebGPU|GPU/.test(await banner.innerText()), await banner.innerText());
+  equal(await page.getByRole('button', { name: 'Send' }).isDisabled(), true);
+  await page.getByRole('button', { name: 'Use the CPU instead' }).click();
+  await ready(page);
+  equal(await page.locator('.model-chip .badge').innerText(), 'CPU', 'it is said for as long as it is so');
+  equal(await ask(page, PARIS), ANSWER);
+}));
+
+/** Begin an answer on the GPU, and say how to take the GPU away. */
+async function beginAnswer(page, b) {
+  await page.goto(site.url);
+  await ready(page);
+  await composer(page).fill(PARIS);
+  await page.keyboard.press('Enter');
+  await page.locator('.turn.assistant .markdown').filter({ hasText: 'The' }).waitFor();
+  const cdp = await b.context.newCDPSession(page);
+  return () => cdp.send('Browser.crashGpuProcess');
+}
+
+test('a device that is lost once is replaced, and the answer goes on', () => holds(openBrowser(), async (page, b) => {
+  await (await beginAnswer(page, b))();
+  equal(await answered(page), ANSWER);
+}));
+
+test('a device that keeps getting lost is reported, with the CPU as the way out', () => holds(openBrowser(), async (page, b) => {
+  const crash = await beginAnswer(page, b);
+  const banner = page.locator('.banner.bad');
+  for (let n = 0; n < 30 && !(await banner.isVisible()); n++) {
+    await crash();
+    await page.waitForTimeout(500);
+  }
+  await banner.waitFor();
+  await page.locator('.interrupted.bad').waitFor();
+  await page.getByRole('button', { name: 'Use the CPU instead' }).click();
+  await ready(page);
+  await page.getByRole('button', { name: 'Continue' }).click();
+  equal(await answered(page), ANSWER);
+}));
+
+// ---- tabs, keys, phones ----
+
+test('two tabs share one history', () => holds(onCpu(site), async (page, b) => {
+  const other = await b.context.newPage();
+  await other.goto(site.url);
+  await ready(other);
+  equal(await ask(other, PARIS), ANSWER);
+  await page.locator('.history a', { hasText: PARIS }).click();
+  await page.getByText(ANSWER).waitFor();
+  await page.close();
+  equal(await ask(other, 'And Japan?'), 'The capital of Japan is Tokyo.');
+  await other.reload();
+  await other.getByText('The capital of Japan is Tokyo.').waitFor();
+}));
+
+test('everything can be done with the keyboard alone', () => holds(onCpu(site), async (page) => {
+  const press = (key) => page.keyboard.press(key);
+  await press('Tab');
+  equal(await page.evaluate(() => document.activeElement?.textContent), 'To the content', 'the first stop skips the sidebar');
+  await press('/');
+  await page.keyboard.type(PARIS);
+  await press('Shift+Enter');
+  await press('Backspace');
+  await press('Enter');
+  await page.getByText(ANSWER).first().waitFor();
+  await page.getByRole('button', { name: 'Send' }).waitFor();
+  await press('Control+k');
+  await page.keyboard.type('paris');
+  await page.locator('.history mark').waitFor();
+  await press('Tab');
+  await press('Enter');
+  await page.getByRole('heading', { name: PARIS }).waitFor();
+  await page.evaluate(() => document.activeElement?.blur());
+  await press('?');
+  await page.getByRole('dialog', { name: 'Keyboard' }).waitFor();
+  await press('Escape');
+  equal(await page.getByRole('dialog').count(), 0);
+  await press('m');
+  await page.getByRole('heading', { name: 'Models' }).waitFor();
+  await press(',');
+  await page.getByRole('heading', { name: 'Settings' }).waitFor();
+  await press('n');
+  await page.getByRole('heading', { name: 'A model, set in your browser' }).waitFor();
+  equal(await page.evaluate(() => document.activeElement?.id), 'composer');
+}));
+
+const phone = { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true };
+
+test('on a phone the sidebar is a drawer and nothing is wider than the screen', () => holds(onCpu(site, phone), async (page) => {
+  await page.getByRole('button', { name: PARIS }).tap();
+  await page.getByText(ANSWER).first().waitFor();
+  for (const hash of ['#/models', '#/device', '#/settings', '#/']) {
+    await page.goto(site.url + hash);
+    await page.waitForTimeout(200);
+    const wide = await page.evaluate(() => document.scrollingElement.scrollWidth - innerWidth);
+    ok(wide <= 0, `${hash} is ${wide} px too wide`);
+  }
+  await page.getByRole('button', { name: 'Show the sidebar' }).tap();
+  await page.locator('.history a', { hasText: PARIS }).tap();
+  await page.getByText(ANSWER).first().waitFor();
+  equal(await page.locator('.shell.drawer').count(), 0, 'the drawer is closed again');
+}));
+
+// ---- what a model writes ----
+
+test('what a model writes cannot act: no script, no request, no foreign markup', () => holds(onCpu(site), async (page) => {
+  const evil = '<img src=x onerror="window.hacked=1"> <script>window.hacked=1</script>\n\n[link](javascript:window.hacked=1) ![pic](http://example.com/x.png)\n\n<iframe src="http://example.com"></iframe>';
+  const data = archive();
+  data.threads[0].messages[1].content = `${evil}\n\n\`\`\`html\n<b onclick="window.hacked=1">\n\`\`\`\n\n$\\href{javascript:window.hacked=1}{x}$`;
+  await importArchive(page, data);
+  await page.goto(`${site.url}#/c/strings`);
+  await page.locator('.katex').waitFor();
+  equal(await page.evaluate(() => window.hacked), undefined);
+  equal(await page.locator('.markdown img, .markdown iframe, .markdown script, .markdown [onclick], .markdown a[href^="javascript"]').count(), 0);
+}));
+
+async function importArchive(page, data) {
+  await page.goto(`${site.url}#/settings`);
+  const chooser = page.waitForEvent('filechooser');
+  await page.getByRole('button', { name: 'Import' }).click();
+  await (await chooser).setFiles({ name: 'sample.json', mimeType: 'application/json', buffer: Buffer.from(JSON.stringify(data)) });
+  await page.getByText(/^Imported/).waitFor();
+}
+
+// ---- accessibility ----
+
+const axe = fs.readFileSync('web/app/node_modules/axe-core/axe.min.js', 'utf8');
+
+async function checkAxe(page, where) {
+  const found = await page.evaluate(async () => {
+    const { violations } = await globalThis.axe.run(document, { resultTypes: ['violations'] });
+    return violations.map((v) => `${v.id}: ${v.nodes.map((n) => n.html.slice(0, 120)).join(' | ')}`);
+  });
+  same(found, [], where);
+}
+
+for (const [look, options] of [['wide and light', { colorScheme: 'light' }], ['a phone and dark', { ...phone, colorScheme: 'dark' }]]) {
+  // Playwright's evaluate is not bound by the page's policy; a script tag would be.
+  test(`axe finds nothing on any view, ${look}`, () => holds(onCpu(site, { ...options, reducedMotion: 'reduce' }), async (page) => {
+    await importArchive(page, archive());
+    await page.getByRole('button', { name: 'Dismiss' }).click();
+    const load = () => page.evaluate(axe);
+    for (const hash of ['#/', '#/c/strings', '#/models', '#/device', '#/settings']) {
+      await page.goto(site.url + hash);
+      await load();
+      await page.waitForTimeout(400);
+      if (hash === '#/c/strings') await page.locator('.katex').first().waitFor();
+      await checkAxe(page, hash);
+    }
+    await page.goto(`${site.url}#/c/strings`);
+    for (const summary of await page.locator('.turn.assistant summary').all()) await summary.click();
+    await checkAxe(page, 'with thoughts and tools open');
+    await page.getByRole('button', { name: 'Conversation settings' }).click();
+    await checkAxe(page, 'the dialog of a conversation');
+    await page.keyboard.press('Escape');
+    if (options.isMobile) await page.getByRole('button', { name: 'Show the sidebar' }).tap();
+    else await page.getByRole('button', { name: /^Actions for Why/ }).click();
+    await page.waitForTimeout(100);
+    await checkAxe(page, 'the sidebar with what it opens');
+  }));
+}
+
+await done(process.argv[process.argv.indexOf('--only') + 1 || process.argv.length]);
+await site.close();

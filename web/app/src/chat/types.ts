@@ -1,0 +1,91 @@
+// types - a conversation as the page keeps it: a tree of messages and how to sample its answers.
+
+export type Role = 'user' | 'assistant' | 'tool';
+
+/** `streaming` in the history means that nobody finished it: the page went away in mid-answer. */
+export type MessageState = 'done' | 'streaming' | 'stopped' | 'error';
+
+export interface ToolCall {
+  id: string;
+  name: string;
+  /** JSON, as the model wrote it. */
+  arguments: string;
+}
+
+/** How an answer went; seconds and tokens. */
+export interface Stats {
+  promptTokens: number;
+  cachedTokens: number;
+  tokens: number;
+  firstToken: number;
+  tokensPerSecond: number;
+  model: string;
+  backend: 'gpu' | 'cpu';
+}
+
+export interface Message {
+  id: string;
+  conversation: string;
+  parent: string | null;
+  role: Role;
+  content: string;
+  reasoning: string;
+  toolCalls: ToolCall[];
+  /** Of a tool's result: which call it answers, and the tool's name. */
+  toolCallId: string;
+  toolName: string;
+  state: MessageState;
+  /** One sentence for people, where `state` is `error`. */
+  note: string;
+  stats: Stats | null;
+  created: number;
+}
+
+export interface ChatSettings {
+  system: string;
+  thinking: boolean;
+  tools: boolean;
+  temperature: number | null;
+  topP: number | null;
+  topK: number | null;
+  minP: number | null;
+  maxTokens: number | null;
+  seed: number | null;
+}
+
+export interface Conversation {
+  id: string;
+  title: string;
+  created: number;
+  updated: number;
+  /** The message at whose end the person is. */
+  leaf: string | null;
+  settings: ChatSettings;
+  /** Which model the saved state of this conversation belongs to; empty: none is saved. */
+  savedFor: string;
+}
+
+export interface Thread {
+  conversation: Conversation;
+  messages: Message[];
+}
+
+/** What export writes and import reads. */
+export interface Archive {
+  format: 'bezel-conversations';
+  version: 1;
+  threads: Thread[];
+}
+
+/** null leaves a value to the model's own preference. */
+export const defaultSettings: ChatSettings = {
+  system: '',
+  thinking: false,
+  tools: false,
+  temperature: null,
+  topP: null,
+  topK: null,
+  minP: null,
+  maxTokens: null,
+  seed: null,
+};

@@ -1,0 +1,60 @@
+// HistoryItem - one conversation of the sidebar: open, rename, export, delete.
+
+import { useSignal } from '@preact/signals';
+import { useRef } from 'preact/hooks';
+import type { Conversation } from '../chat/types';
+import { rename } from '../state/chat';
+import { exportConversations, remove } from '../state/library';
+import { notifyError } from '../state/notices';
+import { drawer } from '../state/ui';
+import { Icon } from './Icon';
+
+function RenameField({ conversation, onDone }: { conversation: Conversation; onDone(): void }) {
+  const save = (value: string) => {
+    onDone();
+    rename(conversation, value).catch(notifyError);
+  };
+  return (
+    <input class="input" aria-label="New name" value={conversation.title} ref={(input) => input?.select()}
+      onBlur={(e) => save(e.currentTarget.value)}
+      onKeyDown={(e) => {
+        if (e.key === 'Enter') save(e.currentTarget.value);
+        if (e.key === 'Escape') onDone();
+      }} />
+  );
+}
+
+export function HistoryItem({ conversation, current }: { conversation: Conversation; current: boolean }) {
+  const open = useSignal(false);
+  const renaming = useSignal(false);
+  const button = useRef<HTMLButtonElement>(null);
+  const choose = (action: () => unknown) => {
+    open.value = false;
+    Promise.resolve(action()).catch(notifyError);
+  };
+  const leave = (e: FocusEvent & { currentTarget: HTMLElement }) => {
+    if (!e.currentTarget.contains(e.relatedTarget as Node | null)) open.value = false;
+  };
+  if (renaming.value) return <li><RenameField conversation={conversation} onDone={() => (renaming.value = false)} /></li>;
+  return (
+    <li class={current ? 'current' : ''} onBlurCapture={leave}
+      onKeyDown={(e) => {
+        if (e.key !== 'Escape' || !open.value) return;
+        open.value = false;
+        button.current?.focus();
+      }}>
+      <a href={`#/c/${conversation.id}`} aria-current={current ? 'page' : undefined} onClick={() => (drawer.value = false)}>
+        <span>{conversation.title}</span>
+      </a>
+      <button ref={button} class="icon-button small" type="button" aria-label={`Actions for ${conversation.title}`} aria-expanded={open.value}
+        onClick={() => (open.value = !open.value)}><Icon name="more" /></button>
+      {open.value && (
+        <div class="menu">
+          <button type="button" ref={(b) => b?.focus()} onClick={() => choose(() => (renaming.value = true))}><Icon name="pencil" /> Rename</button>
+          <button type="button" onClick={() => choose(() => exportConversations(conversation))}><Icon name="download" /> Export</button>
+          <button type="button" class="danger" onClick={() => choose(() => remove(conversation))}><Icon name="trash" /> Delete</button>
+        </div>
+      )}
+    </li>
+  );
+}

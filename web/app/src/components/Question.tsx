@@ -1,0 +1,53 @@
+// Question - a person's turn: its text, and the place to put it differently.
+
+import { useSignal } from '@preact/signals';
+import { placeOf } from '../chat/tree';
+import type { Message } from '../chat/types';
+import { copyText } from '../lib/files';
+import { busy, edit, thread } from '../state/chat';
+import { ready } from '../state/engine';
+import { notify, notifyError } from '../state/notices';
+import { Branch } from './Branch';
+import { Icon } from './Icon';
+
+function Editor({ message, onDone }: { message: Message; onDone(): void }) {
+  const text = useSignal(message.content);
+  const save = () => {
+    onDone();
+    void edit(message, text.value);
+  };
+  return (
+    <form class="editor" onSubmit={(e) => { e.preventDefault(); save(); }}>
+      <textarea class="input" aria-label="Edit the message" value={text.value} ref={(area) => area?.focus()}
+        onInput={(e) => (text.value = e.currentTarget.value)}
+        onKeyDown={(e) => {
+          if (e.key === 'Escape') onDone();
+          if (e.key === 'Enter' && !e.shiftKey && !e.isComposing) { e.preventDefault(); save(); }
+        }} />
+      <div>
+        <button class="button small" type="button" onClick={onDone}>Cancel</button>
+        <button class="button small primary" type="submit" disabled={!text.value.trim() || !ready.value}>Send as a new version</button>
+      </div>
+    </form>
+  );
+}
+
+export function Question({ message }: { message: Message }) {
+  const editing = useSignal(false);
+  const branched = placeOf(thread.value?.value.messages ?? [], message).siblings.length > 1;
+  const copy = () => copyText(message.content).then(() => notify('Copied.'), notifyError);
+  return (
+    <article class={`turn user ${branched ? 'branched' : ''}`} aria-label="Question">
+      {editing.value ? <Editor message={message} onDone={() => (editing.value = false)} /> : (
+        <>
+          <div class="bubble">{message.content}</div>
+          <div class="actions">
+            <Branch message={message} />
+            <button class="icon-button small" type="button" aria-label="Copy the message" title="Copy" onClick={copy}><Icon name="copy" size={18} /></button>
+            <button class="icon-button small" type="button" aria-label="Edit the message" title="Edit" disabled={busy.value} onClick={() => (editing.value = true)}><Icon name="pencil" size={18} /></button>
+          </div>
+        </>
+      )}
+    </article>
+  );
+}

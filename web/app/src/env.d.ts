@@ -1,0 +1,13 @@
+// What the build adds to modules.
+declare module '*.gguf?url' {
+  const url: string;
+  export default url;
+}
+
+// Of the File System Access API, which not every browser has and TypeScript's library does not describe.
+interface FileSystemHandle {
+  queryPermission?(wish: { mode: 'read' }): Promise<PermissionState>;
+}
+interface Window {
+  showDirectoryPicker?(options: { id: string; mode: 'read' }): Promise<FileSystemDirectoryHandle>;
+}

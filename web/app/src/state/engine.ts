@@ -1,0 +1,170 @@
+// engine - the model that answers: loading it, losing it, and its one session, which follows the open conversation.
+
+import { computed, signal } from '@preact/signals';
+import { BezelError, DeviceError, Engine, type Memory, type Progress } from 'bezel';
+import type { Conversation } from '../chat/types';
+import { SpeedMeter } from '../lib/speed';
+import { savedStates } from '../storage/client';
+import type { ModelEntry } from './models';
+import { messageOf, notify, notifyError, say } from './notices';
+import { prefs } from './prefs';
+
+export const phases = ['fetch', 'open', 'weights', 'kernels', 'selftest', 'ready'] as const;
+
+export interface Loading {
+  kind: 'loading';
+  model: ModelEntry;
+  progress: { phase: (typeof phases)[number]; loaded: number; total: number };
+  /** Bytes a second, lately; 0 where bytes are not what is counted. */
+  speed: number;
+}
+
+export interface Ready {
+  kind: 'ready';
+  model: ModelEntry;
+  engine: Engine;
+  memory: Memory;
+}
+
+export type EngineState =
+  | { kind: 'none'; note: string }
+  | Loading
+  | Ready
+  /** `device`: the GPU is the reason, and the CPU would be a way out. */
+  | { kind: 'failed'; model: ModelEntry; message: string; device: boolean };
+
+export const engineState = signal<EngineState>({ kind: 'none', note: 'Looking for a model.' });
+export const ready = computed(() => engineState.value.kind === 'ready');
+
+// ---- remembered for the next visit ----
+
+const lastKey = 'bezel.model';
+const guardKey = 'bezel.loading'; // there while a load runs: found at start, the page died in it
+
+export const lastModel = (): string | null => localStorage.getItem(lastKey);
+export const diedLoading = (): string | null => localStorage.getItem(guardKey);
+export const forgetDeath = (): void => localStorage.removeItem(guardKey);
+addEventListener('pagehide', forgetDeath); // left on purpose, not died
+
+// ---- loading ----
+
+let stopLoad: AbortController | null = null;
+
+function reporter(model: ModelEntry): (progress: Loading['progress']) => void {
+  const meters = { fetch: new SpeedMeter(), weights: new SpeedMeter() };
+  let phase = '';
+  return (progress) => {
+    const meter = progress.phase === 'fetch' || progress.phase === 'weights' ? meters[progress.phase] : null;
+    engineState.value = { kind: 'loading', model, progress, speed: meter?.add(progress.loaded) ?? 0 };
+    if (phase !== progress.phase && progress.phase === 'open') say(`Loading ${model.name}`);
+    phase = progress.phase;
+  };
+}
+
+async function unload(): Promise<void> {
+  stopLoad?.abort();
+  const before = engineState.peek();
+  if (before.kind !== 'ready') return;
+  sessionFor = null;
+  await before.engine.dispose();
+}
+
+function onFailure(model: ModelEntry, e: unknown): void {
+  const device = prefs.value.backend === 'gpu' && e instanceof DeviceError;
+  engineState.value = { kind: 'failed', model, message: messageOf(e), device };
+}
+
+/** Load a model in place of what is there. Failures are a state of the page, not exceptions. */
+export async function load(model: ModelEntry): Promise<void> {
+  const stop = new AbortController();
+  const { signal: cancelled } = stop;
+  const { backend } = prefs.value;
+  const report = reporter(model);
+  try {
+    await unload();
+    stopLoad = stop;
+    localStorage.setItem(guardKey, model.key);
+    report({ phase: 'fetch', loaded: 0, total: model.size });
+    const { source, store } = await model.open((loaded, total) => report({ phase: 'fetch', loaded, total }), cancelled);
+    const engine = await Engine.load(source, { backend, signal: cancelled, onProgress: (p: Progress) => report(p), ...(store && { store }) });
+    if (cancelled.aborted) return void engine.dispose();
+    engineState.value = { kind: 'ready', model, engine, memory: await engine.memory() };
+    localStorage.setItem(lastKey, model.key);
+    say(`${model.name} is ready`);
+  } catch (e) {
+    if (stopLoad !== stop) return; // another load took its place
+    if (cancelled.aborted) engineState.value = { kind: 'none', note: 'Loading was cancelled.' };
+    else onFailure(model, e);
+  } finally {
+    if (stopLoad === stop) {
+      stopLoad = null;
+      forgetDeath();
+    }
+  }
+}
+
+export const cancelLoad = (): void => stopLoad?.abort();
+
+export function currentEngine(): Ready {
+  const state = engineState.peek();
+  if (state.kind !== 'ready') throw new Error('No model is loaded.');
+  return state;
+}
+
+/** An error of the device while it answered ends the engine; the page says so and offers to load again. */
+export function deviceLost(e: unknown): void {
+  const state = engineState.peek();
+  if (state.kind !== 'ready' || !(e instanceof DeviceError)) return;
+  onFailure(state.model, e);
+  sessionFor = null;
+  state.engine.dispose().catch(() => {}); // what is lost may fail to say goodbye
+}
+
+// ---- the session ----
+
+const SESSION = 'open conversation';
+let sessionFor: string | null = null;
+let pending: Promise<void> = Promise.resolve();
+
+async function bring(c: Conversation, { engine, model }: Ready): Promise<void> {
+  if (sessionFor === c.id) return;
+  sessionFor = c.id;
+  const state = c.savedFor === model.key && prefs.peek().keepStates ? await savedStates.load(c.id) : null;
+  if (!state) return; // what two conversations have in common is kept, the rest is read again
+  try {
+    await engine.session(SESSION).restore(state);
+  } catch (e) {
+    // Another version of the model or of its cache: only speed is lost.
+    if (!(e instanceof BezelError) || e instanceof DeviceError) throw e;
+    await savedStates.remove(c.id);
+  }
+}
+
+/** The name of the session, holding what is known of this conversation. */
+export async function useConversation(c: Conversation): Promise<string> {
+  const state = currentEngine();
+  pending = pending.catch(() => {}).then(() => bring(c, state)); // a failure was the earlier caller's
+  await pending;
+  return SESSION;
+}
+
+const LARGEST_STATE = 512e6; // bytes; beyond, writing takes longer than it saves
+
+/** Keep what the model has read; says for which model, '' where it was not kept. */
+export async function keepState(c: Conversation): Promise<string> {
+  const state = engineState.peek();
+  if (state.kind !== 'ready' || !prefs.peek().keepStates || sessionFor !== c.id) return c.savedFor;
+  try {
+    const snapshot = await state.engine.session(SESSION).save();
+    if (snapshot.byteLength > LARGEST_STATE) return '';
+    await savedStates.save(c.id, snapshot);
+    return state.model.key;
+  } catch (e) {
+    if (e instanceof DOMException && e.name === 'QuotaExceededError') {
+      notify('There is no room to keep the state of this conversation; it will be read again after a reload.');
+      return '';
+    }
+    notifyError(e);
+    return '';
+  }
+}

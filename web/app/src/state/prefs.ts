@@ -1,0 +1,57 @@
+// prefs - what a person set for the whole page. Small, wanted before the first paint, hence localStorage.
+
+import { effect, signal } from '@preact/signals';
+import { defaultSettings, type ChatSettings } from '../chat/types';
+
+export interface Prefs {
+  theme: 'system' | 'light' | 'dark';
+  backend: 'gpu' | 'cpu';
+  /** Load the model of last time when the page opens. */
+  autoLoad: boolean;
+  /** Keep what the model has read, so that conversations go on at once after a reload. */
+  keepStates: boolean;
+  /** Shortcuts of one key, without Ctrl. */
+  singleKeys: boolean;
+  sidebar: boolean;
+  /** How new conversations begin. */
+  chat: ChatSettings;
+}
+
+const initial: Prefs = {
+  theme: 'system',
+  backend: 'gpu',
+  autoLoad: true,
+  keepStates: true,
+  singleKeys: true,
+  sidebar: true,
+  chat: defaultSettings,
+};
+
+const key = 'bezel.prefs';
+
+function read(): Prefs {
+  try {
+    const kept = JSON.parse(localStorage.getItem(key) ?? '{}') as Partial<Prefs>;
+    return { ...initial, ...kept, chat: { ...defaultSettings, ...kept.chat } };
+  } catch {
+    return initial; // unreadable settings are as good as none
+  }
+}
+
+export const prefs = signal<Prefs>(read());
+
+export function setPrefs(change: Partial<Prefs>): void {
+  prefs.value = { ...prefs.value, ...change };
+  localStorage.setItem(key, JSON.stringify(prefs.value));
+}
+
+// Another tab changed them.
+addEventListener('storage', (event) => {
+  if (event.key === key) prefs.value = read();
+});
+
+effect(() => {
+  const { theme } = prefs.value;
+  if (theme === 'system') delete document.documentElement.dataset['theme'];
+  else document.documentElement.dataset['theme'] = theme;
+});

@@ -1,0 +1,29 @@
+// client - the page's side of the storage worker: every question is a promise.
+
+import type { Archive, Conversation, Message, Thread } from '../chat/types';
+import { Caller } from './calls';
+import type { SearchHit } from './history';
+
+const worker = new Caller(() => new Worker(new URL('./worker.ts', import.meta.url), { type: 'module', name: 'storage' }));
+const ask = <T>(method: string, ...args: unknown[]): Promise<T> => worker.ask<T>(method, args);
+
+export const history = {
+  /** Whether it outlives the tab. */
+  kept: () => ask<boolean>('kept'),
+  list: () => ask<Conversation[]>('list'),
+  thread: (id: string) => ask<Thread | null>('thread', id),
+  search: (words: string) => ask<SearchHit[]>('search', words),
+  putConversation: (c: Conversation) => ask<void>('putConversation', c),
+  putMessage: (m: Message) => ask<void>('putMessage', m),
+  remove: (id: string) => ask<void>('remove', id),
+  archive: (id?: string) => (id ? ask<Archive>('archive', id) : ask<Archive>('archive')),
+  restore: (archive: Archive) => ask<void>('restore', archive),
+  clear: () => ask<void>('clear'),
+};
+
+export const savedStates = {
+  save: (id: string, state: Uint8Array) => ask<void>('state.save', id, state),
+  load: (id: string) => ask<Uint8Array | null>('state.load', id),
+  remove: (id: string) => ask<void>('state.remove', id),
+  clear: () => ask<void>('state.clear'),
+};

@@ -1,0 +1,68 @@
+// Models - what can answer here: the small model of the page, what is stored, what the server and a folder have.
+
+import { useEffect } from 'preact/hooks';
+import { DropZone } from '../components/DropZone';
+import { Icon } from '../components/Icon';
+import { EngineBanner, LoadCard } from '../components/LoadCard';
+import { ModelRows } from '../components/ModelRows';
+import { TopBar } from '../components/TopBar';
+import { Transfers } from '../components/Transfers';
+import { adapters, removeAdapter } from '../state/adapters';
+import { folder, forgetFolder, groups, look, openFolder, pickFolder } from '../state/models';
+import { notifyError } from '../state/notices';
+
+function folderText(name: string | undefined, open: boolean) {
+  if (name) return open ? <>Reading <strong>{name}</strong> in place.</> : <><strong>{name}</strong> was opened before; the browser asks again.</>;
+  if ('showDirectoryPicker' in window) return <>Ollama keeps its models in <code>~/.ollama/models</code>. Open that folder to use them in place, without a copy.</>;
+  return <>This browser cannot open folders; choose a file instead.</>;
+}
+
+function Folder() {
+  const { handle, open } = folder.value;
+  return (
+    <div class="drop">
+      <Icon name="folder" />
+      <p>{folderText(handle?.name, open)}</p>
+      {handle && !open && <button class="button" type="button" onClick={() => openFolder().catch(notifyError)}>Open again</button>}
+      {handle && <button class="button" type="button" onClick={() => forgetFolder().catch(notifyError)}>Forget</button>}
+      {!handle && 'showDirectoryPicker' in window && <button class="button" type="button" onClick={() => pickFolder().catch(notifyError)}>Open a folder</button>}
+    </div>
+  );
+}
+
+function Adapters() {
+  if (!adapters.value.length) return null;
+  return (
+    <section class="section">
+      <h2>Adapters of the loaded model</h2>
+      <ul class="card rows">
+        {adapters.value.map(({ name, scale }) => (
+          <li key={name}>
+            <div class="grow"><div class="title">{name}</div><div class="detail">strength {scale}</div></div>
+            <button class="button small" type="button" aria-label={`Take off ${name}`} onClick={() => removeAdapter(name).catch(notifyError)}>Take off</button>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+export function Models() {
+  useEffect(() => void look(), []);
+  return (
+    <>
+      <TopBar />
+      <div class="view">
+        <div class="page">
+          <div class="page-head"><h1>Models</h1><p>Gemma 4 in GGUF files, as Ollama and others keep them. They run here and go nowhere.</p></div>
+          <LoadCard />
+          <EngineBanner />
+          {groups.value.map((group) => <ModelRows key={group.label} label={group.label} entries={group.entries} />)}
+          <Adapters />
+          <section class="section"><h2>From this computer</h2><DropZone /><Folder /></section>
+          <Transfers />
+        </div>
+      </div>
+    </>
+  );
+}

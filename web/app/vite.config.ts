@@ -1,0 +1,61 @@
+// How the page is built: one entry, two workers (the engine's and the history's), everything precached.
+import fs from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { defineConfig, type Plugin } from 'vite';
+import { VitePWA } from 'vite-plugin-pwa';
+
+const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
+
+/** KaTeX names each font in three forms; every browser with WebAssembly reads the smallest one. */
+const woff2Only: Plugin = {
+  name: 'woff2-only',
+  enforce: 'pre',
+  transform(code, id) {
+    if (!id.includes('katex') || !id.split('?')[0]?.endsWith('.css')) return null;
+    return { code: code.replace(/,url\([^)]*\.(?:woff|ttf)\) format\("[a-z]+"\)/g, ''), map: null };
+  },
+};
+
+export default defineConfig({
+  base: './',
+  resolve: { alias: { bezel: here('../engine/dist/index.js') } },
+  oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
+  define: { __TINY_BYTES__: fs.statSync(here('../../models/tiny.q8_0.gguf')).size },
+  assetsInclude: ['**/*.gguf'],
+  worker: { format: 'es' },
+  optimizeDeps: { exclude: ['@sqlite.org/sqlite-wasm'] },
+  build: { target: 'es2022', assetsInlineLimit: 0, modulePreload: { polyfill: false }, chunkSizeWarningLimit: 1000 },
+  server: { fs: { allow: [here('../..')] } },
+  plugins: [
+    woff2Only,
+    VitePWA({
+      registerType: 'prompt',
+      injectRegister: false,
+      manifest: {
+        id: './',
+        name: 'Bezel',
+        short_name: 'Bezel',
+        description: 'Gemma 4 on your own GPU: private, offline, in a browser tab.',
+        start_url: './',
+        display: 'standalone',
+        background_color: '#f6f5f1',
+        theme_color: '#0f6b52',
+        icons: [
+          { src: 'icon.svg', sizes: 'any', type: 'image/svg+xml', purpose: 'any' },
+          { src: 'icon-192.png', sizes: '192x192', type: 'image/png', purpose: 'any' },
+          { src: 'icon-512.png', sizes: '512x512', type: 'image/png', purpose: 'any' },
+          { src: 'icon-maskable-512.png', sizes: '512x512', type: 'image/png', purpose: 'maskable' },
+        ],
+      },
+      workbox: {
+        globPatterns: ['**/*.{html,js,css,svg,png,woff2,wasm,gguf,webmanifest}'],
+        globIgnores: ['**/sqlite3-worker1-*', '**/sqlite3-opfs-async-proxy-*'], // parts of SQLite that this page does not use
+        maximumFileSizeToCacheInBytes: 32 * 1024 * 1024,
+        navigateFallback: 'index.html',
+        // The server's own routes are never the page's.
+        navigateFallbackDenylist: [/^\/(?:v1|api|store|health)(?:\/|$)/],
+        cleanupOutdatedCaches: true,
+      },
+    }),
+  ],
+});
