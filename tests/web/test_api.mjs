@@ -423,6 +423,7 @@ above('the LanguageModel shape prompts, streams, appends, clones and counts', as
   for await (const piece of plain.promptStreaming('What is my name?')) text += piece;
   equal(text, 'Your name is Anna.');
   equal(s.contextUsage, usage, 'others do not touch it');
+  equal(await plain.prompt([{ role: 'user', content: 'What is the capital of Japan?' }, { role: 'assistant', content: 'The capital of', prefix: true }]), ' Japan is Tokyo.');
   for (const one of [s, twin, plain]) one.destroy();
 });
 
@@ -431,6 +432,7 @@ above('the LanguageModel shape fails as pages expect', async () => {
   const s = await LanguageModel.create({ temperature: 0, topK: 1 });
   await rejects(s.prompt('x', { responseConstraint: { type: 'object' } }), named('NotSupportedError'));
   await rejects(s.prompt([{ role: 'system', content: 'x' }]), named('NotSupportedError'));
+  await rejects(s.prompt([{ role: 'user', content: 'x', prefix: true }]), named('SyntaxError'));
   await rejects(s.prompt('word '.repeat(3000)), named('QuotaExceededError'));
   await rejects(s.prompt('Hi', { signal: AbortSignal.abort() }), named('AbortError'));
   const reader = s.promptStreaming('Tell me a story about a fox.').getReader();

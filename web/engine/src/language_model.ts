@@ -18,6 +18,8 @@ export interface LanguageModelPart {
 export interface LanguageModelMessage {
   role: 'system' | 'user' | 'assistant';
   content: string | readonly LanguageModelPart[];
+  /** Of a last message of the assistant's: the answer begins with it. */
+  prefix?: boolean;
 }
 export type LanguageModelPrompt = string | readonly LanguageModelMessage[];
 
@@ -68,12 +70,18 @@ function textOf(content: LanguageModelMessage['content']): string {
 
 function messagesOf(input: LanguageModelPrompt): ChatMessage[] {
   if (typeof input === 'string') return [{ role: 'user', content: input }];
-  return input.map(({ role, content, ...rest }): ChatMessage => {
+  return input.map(({ role, content, prefix }, i): ChatMessage => {
     if (role !== 'user' && role !== 'assistant') throw role === 'system' ? failure('a system prompt is only the first of the initial prompts', 'NotSupportedError') : new TypeError(`"${String(role)}" is not a role`);
-    if ((rest as { prefix?: unknown }).prefix) throw failure('a prefix of the answer is not supported', 'NotSupportedError');
+    if (prefix && (role !== 'assistant' || i + 1 < input.length)) throw failure("only a last message of the assistant's can be a prefix", 'SyntaxError');
     return { role, content: textOf(content) };
   });
 }
+
+/** The beginning of the answer, where the input ends with it. */
+const prefixOf = (input: LanguageModelPrompt): string | undefined => {
+  const last = typeof input === 'string' ? undefined : input.at(-1);
+  return last?.prefix ? textOf(last.content) : undefined;
+};
 
 function refuseConstraint(options: object): void {
   if ((options as { responseConstraint?: unknown }).responseConstraint !== undefined) throw failure('a responseConstraint is not supported yet', 'NotSupportedError');
@@ -148,10 +156,12 @@ export class LanguageModelSession extends EventTarget {
     return [...this.system, ...kept, ...more];
   }
 
-  private async *answer(more: readonly ChatMessage[], signal: AbortSignal): AsyncGenerator<string, void, void> {
-    const messages = await this.fit(more);
-    let text = '';
-    const chunks = await this.session.chat.completions.create({ messages, stream: true, stream_options: { include_usage: true }, temperature: this.temperature, top_k: this.topK, signal });
+  private async *answer(input: LanguageModelPrompt, signal: AbortSignal): AsyncGenerator<string, void, void> {
+    const more = messagesOf(input), prefix = prefixOf(input), messages = await this.fit(more);
+    let text = prefix ?? '';
+    const chunks = await this.session.chat.completions.create({
+      messages, stream: true, stream_options: { include_usage: true }, temperature: this.temperature, top_k: this.topK, signal, continue_final_message: prefix !== undefined,
+    });
     for await (const { choices: [choice], usage } of chunks) {
       const piece = choice?.delta.content;
       if (usage) this.usage = usage.total_tokens;
@@ -159,14 +169,14 @@ export class LanguageModelSession extends EventTarget {
       text += piece;
       yield piece;
     }
-    this.history = [...this.history, ...more, { role: 'assistant', content: text }];
+    this.history = [...this.history, ...(prefix === undefined ? more : more.slice(0, -1)), { role: 'assistant', content: text }];
   }
 
   prompt(input: LanguageModelPrompt, options: LanguageModelPromptOptions = {}): Promise<string> {
     return this.inTurn(options.signal, async (signal) => {
       refuseConstraint(options);
       let text = '';
-      for await (const piece of this.answer(messagesOf(input), signal)) text += piece;
+      for await (const piece of this.answer(input, signal)) text += piece;
       return text;
     });
   }
@@ -181,7 +191,7 @@ export class LanguageModelSession extends EventTarget {
         const flow = async (both: AbortSignal): Promise<void> => {
           refuseConstraint(options);
           both.addEventListener('abort', () => wanted(), { once: true });
-          for await (const piece of this.answer(messagesOf(input), both)) {
+          for await (const piece of this.answer(input, both)) {
             controller.enqueue(piece);
             if ((controller.desiredSize ?? 1) <= 0 && !both.aborted) await new Promise<void>((resolve) => (wanted = resolve));
           }
