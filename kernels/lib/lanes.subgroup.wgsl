@@ -8,6 +8,13 @@ var<workgroup> lane_sums : array<vec4<f32>, 256>;
 
 // Every lane learns the sum of its team; `id` is the lane's number in the workgroup.
 fn add_lanes(sum : vec4<f32>, id : u32) -> vec4<f32> {
+    if (LANES <= 4u) { // no subgroup is smaller; compilers then leave the barrier out
+        var quad = sum;
+        for (var half = LANES / 2u; half > 0u; half /= 2u) {
+            quad += subgroupShuffleXor(quad, half);
+        }
+        return quad;
+    }
     let ones = countOneBits(subgroupBallot(true));
     let size = min(ones.x + ones.y + ones.z + ones.w, LANES);
     var s = sum;

@@ -88,14 +88,19 @@ static void edit(struct run *r, const struct gpu_draw *d, struct tensor *logits)
 static void best(struct run *r, const struct gpu_draw *d, struct tensor *ids,
                  const struct tensor *logits)
 {
+    struct gpu_ops *g = ops_of(r);
     struct tensor parts = gpu_scratch(r, SCRATCH_FIRST, DRAW_PARTS, 2);
     struct argmax_part_params p = { .n = logits->cols };
     struct gpu_binding bind[] = { act(logits), act(&parts) };
-    gpu_dispatch_op(r, KERNEL_ARGMAX_PART, &p, bind, COUNT(bind), DRAW_PARTS);
-    struct argmax_params q = { .n_parts = DRAW_PARTS, .advance = 1 };
+    /* On a software device few lanes: each barrier costs it some microseconds for every four. */
+    struct gpu_constant part_wg = { ARGMAX_PART_WG, g->narrow ? 16 : 256 };
+    struct gpu_constant wg = { ARGMAX_WG, g->narrow ? 16 : 256 };
+    uint32_t n_parts = g->narrow ? 8 : DRAW_PARTS;
+    record_dispatch(&g->rec, KERNEL_ARGMAX_PART, &part_wg, 1, &p, bind, COUNT(bind), n_parts);
+    struct argmax_params q = { .n_parts = n_parts, .advance = 1 };
     struct gpu_binding pick[] = { act(&parts), whole(d->history), act(ids),
                                   whole(ops_of(r)->rec.step) };
-    gpu_dispatch_op(r, KERNEL_ARGMAX, &q, pick, COUNT(pick), 1);
+    record_dispatch(&g->rec, KERNEL_ARGMAX, &wg, 1, &q, pick, COUNT(pick), 1);
 }
 
 static void from_k_best(struct run *r, const struct gpu_draw *d, struct tensor *ids,

@@ -282,6 +282,8 @@ static void matrix_part(struct run *r, const struct tensor *y, const struct tens
         return;
     }
     uint32_t lanes = choose_lanes(shape, part->rows, w->cols), wg = lanes < 64 ? 64 : lanes;
+    /* Decode on a software device: one subgroup of four lanes, so nobody waits. */
+    if (g->narrow && g->tier == TIER_SUBGROUP && x->rows == 1) lanes = wg = 4;
     struct gpu_constant constants[] = { { LINEAR_WG, (float)wg }, { LINEAR_LANES, (float)lanes } };
     record_dispatch(&g->rec, TIERED(g, LINEAR_F32) + shape, constants, COUNT(constants), &p, bind,
                     COUNT(bind), divide_up(part->rows, 4 * wg / lanes) * x->rows);
