@@ -27,8 +27,9 @@ function sendFile(request, response) {
   fs.createReadStream(file, { start, end }).pipe(response);
 }
 
-function serve(log, done) {
+function serve(log, done, headers) {
   return http.createServer((request, response) => {
+    for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
     if (request.method !== 'POST') return sendFile(request, response);
     let body = '';
     request.on('data', (piece) => (body += piece)).on('end', () => {
@@ -52,12 +53,12 @@ async function removeFolder(folder) {
 }
 
 /** The page's exit code; 1 when the seconds are over or the browser dies. */
-export async function runPage(page, { seconds = 120, flags = [], log = console.log, chromium = process.env.CHROMIUM ?? 'chromium' } = {}) {
+export async function runPage(page, { seconds = 120, flags = [], headers = {}, log = console.log, chromium = process.env.CHROMIUM ?? 'chromium' } = {}) {
   const profile = fs.mkdtempSync(path.join(os.tmpdir(), 'bezel-'));
   let browser, timer, server;
   try {
     return await new Promise((resolve) => {
-      server = serve(log, resolve).listen(0, '127.0.0.1', () => {
+      server = serve(log, resolve, headers).listen(0, '127.0.0.1', () => {
         const base = ['--headless', '--no-sandbox', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
         const gpu = ['--enable-unsafe-webgpu', '--use-webgpu-adapter=swiftshader', '--ignore-gpu-blocklist'];
         const url = `http://127.0.0.1:${server.address().port}${page}`;

@@ -62,7 +62,7 @@ for (const model of models) {
     alikeLogits(['logits', model, '--ids', ids, '--backend', 'reference'], 1e-4);
   });
   test(`greedy and seeded texts of ${path.basename(model)} are the native tool's`, () => {
-    alike(['generate', model, '--ids', ids, '--n', '40', '--greedy', '--json']);
+    alike(['generate', model, '--ids', ids, '--n', '40', '--greedy', '--json', '--cache', model === models[0] ? 'f16' : 'f32']);
     alike(['generate', model, '--prompt', 'Once upon a time', '--n', '24', '--seed', '18446744073709551615', '--json']);
     alike(['generate', model, '--prompt', 'ab', '--n', '20', '--seed', '3', '--temp', '1.5', '--top-k', '9', '--min-p', '0.01', '--repeat-penalty', '1.3', '--presence-penalty', '0.5', '--frequency-penalty', '0.25', '--repeat-last-n', '8', '--logit-bias', '30:2', '--logit-bias', '31:-inf']);
   });
@@ -116,9 +116,9 @@ test('mistakes have the same sentence and exit code', () => {
     ['generate', models[0]], ['generate', models[0], '--ids', '2', '--prompt', 'x'], ['generate', models[0], '--ids', '2', '--temp', '-1'],
     ['generate', models[0], '--ids', '2', '--temp', 'hot'], ['generate', models[0], '--ids', '2', '--logit-bias', 'x'], ['generate', models[0], '--ids', '2', '--ctx', '99999'],
     ['logits', 'no/such/file.gguf', '--ids', '2'], ['logits', 'tests/check.h', '--ids', '2'], ['logits', models[0], '--ids', ids, '--ctx', '3'],
-    ['tokenize', models[0], '--', '--plain'],
+    ['tokenize', models[0], '--', '--plain'], ['logits', models[0], '--ids=2', '--cache', 'none'],
   ]) alike(args);
-  const wrong = { '--backend': 'gpu, cpu and reference', '--tier': 'subgroup and plain', '--cache': 'f32 and f16', '--device-profile': 'spec-default, ios-like, swiftshader and nvidia' };
+  const wrong = { '--backend': 'gpu, cpu and reference', '--tier': 'subgroup and plain', '--device-profile': 'spec-default, ios-like, swiftshader and nvidia' };
   for (const [option, list] of Object.entries(wrong)) {
     const { code, err } = bezel(['logits', models[0], '--ids=2', option, 'none']);
     equal(code, 1);
@@ -152,6 +152,8 @@ test('a name in an Ollama store brings its parameters along', () => {
   alike(['generate', 'small', '--store', root, '--ids', '2,30,31', '--n', '20', '--greedy', '--json']);
   alike(['inspect', 'SMALL:latest', '--store', root]);
   alike(['inspect', 'small', '--store', root, '--json']);
+  for (const flags of [[], ['--json']]) alike(['list', '--store', root, ...flags]);
+  same(both(['list', '--store', `${root}/nothing`]).map((r) => [r.code, r.err.split('\n').length]), [[1, 2], [1, 2]]);
   const [node, c] = both(['generate', 'large', '--store', root, '--ids', '2']);
   equal(node.code, c.code);
 });

@@ -31,7 +31,7 @@ export interface ChatOrder extends Order {
 const withoutEffect = ['user', 'metadata', 'store', 'service_tier', 'safety_identifier', 'prompt_cache_key', 'prompt_cache_retention'];
 const shared = [
   'model', 'stream', 'stream_options', 'max_tokens', 'temperature', 'top_p', 'top_k', 'min_p', 'presence_penalty', 'frequency_penalty',
-  'repeat_penalty', 'repeat_last_n', 'seed', 'stop', 'logit_bias', 'n', 'adapters', 'return_progress', 'session', 'signal', 'logprobs', ...withoutEffect,
+  'repeat_penalty', 'repeat_last_n', 'seed', 'stop', 'logit_bias', 'n', 'adapters', 'return_progress', 'ignore_eos', 'session', 'signal', 'logprobs', ...withoutEffect,
 ];
 const chatFields = new Set([
   ...shared, 'messages', 'max_completion_tokens', 'tools', 'tool_choice', 'parallel_tool_calls', 'response_format', 'top_logprobs', 'thinking',
@@ -134,6 +134,7 @@ function order(fields: Fields): Order {
   put('seed', seed(fields));
   put('stop', stops(fields));
   put('bias', bias(fields));
+  put('ignore_end', flag(fields, 'ignore_eos'));
   return {
     options: given,
     includeUsage: usage?.include_usage === true,

@@ -94,6 +94,8 @@ export interface SamplingRequest {
   adapters?: readonly AdapterUse[] | null;
   /** Not OpenAI's, as in llama.cpp's server: chunks that say how far the prompt was read. */
   return_progress?: boolean | null;
+  /** Not OpenAI's, as there: go on past the end of the text, to max_tokens; for measurements. */
+  ignore_eos?: boolean | null;
   /** Not OpenAI's: the name of a session, so that its computed tokens are used. */
   session?: string | null;
   /** Not part of the request as it travels. */

@@ -4,6 +4,7 @@ import { BezelError } from '../wasm.js';
 import { FAILED, help, INTERRUPTED, Misuse, OK, parse, USAGE, type Command } from './args.js';
 import { bench, check } from './bench.js';
 import { chat, run } from './chat.js';
+import { list } from './list.js';
 import { generate, logits } from './run.js';
 import { serve } from './serve.js';
 import { detokenize, inspectCommand, renderCommand, tokenize } from './text.js';
@@ -13,6 +14,7 @@ const commands: readonly (readonly [Command, string])[] = [
   [chat, 'talk to a model in the terminal'],
   [serve, 'the page, and a server for other programs'],
   [generate, 'continue a text'],
+  [list, 'the models in the Ollama store'],
   [inspectCommand, 'what is in a file, and whether it runs'],
   [tokenize, 'text to token ids'],
   [detokenize, 'token ids to text'],

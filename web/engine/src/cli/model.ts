@@ -19,7 +19,7 @@ export const storeOption: Option = { name: '--store', arg: 'DIR', help: 'Ollama 
 export const modelOptions: readonly Option[] = [
   { name: '--backend', arg: 'NAME', help: 'gpu (default), cpu, or reference, the slow oracle', kind: 'text' },
   { name: '--tier', arg: 'NAME', help: 'kernels of the GPU: subgroup (default, where it can) or plain', kind: 'text' },
-  { name: '--cache', arg: 'FORMAT', help: 'keys and values on the GPU: f32 or f16', kind: 'text' },
+  { name: '--cache', arg: 'TYPE', help: 'keys and values: f32 (default), or f16 in half the memory', kind: 'text' },
   { name: '--device-profile', arg: 'NAME', help: `pretend to be a smaller GPU: ${Object.keys(profiles).join(', ')}`, kind: 'text' },
   { name: '--ctx', also: ['--context'], arg: 'N', help: 'tokens of context; default 4096', kind: 'whole' },
   { name: '--adapter', arg: 'PATH[:S]', help: 'LoRA adapter with scale S; may be repeated', kind: 'texts' },
@@ -90,18 +90,18 @@ export interface Opened {
 export async function openModel(name: string, given: Given, signal?: AbortSignal): Promise<Opened> {
   const backend = choice(given, '--backend', 'backend', ['gpu', 'cpu', 'reference']) ?? 'gpu';
   const tier = choice(given, '--tier', 'tier', ['subgroup', 'plain']);
-  const cache = choice(given, '--cache', 'cache format', ['f32', 'f16']);
+  const cache = choice(given, '--cache', 'cache', ['f32', 'f16']);
   const profile = choice(given, '--device-profile', 'device profile', Object.keys(profiles) as ProfileName[]);
   const core = await Core.load(await loadWasm());
   const { sources, store, adapters } = await locate(core, name, given.text('--store'));
   const line = loadingLine();
   try {
-    const described = { name, ...(store && { store }) };
+    const described = { name, ...(store && { store }), ...(cache && { cache }) };
     const model = backend === 'reference'
       ? await CpuModel.open(await Core.load(await loadWasm()), sources, { ...described, backend })
       : await open({
           backend, sources, ...described,
-          ...(tier && { tier }), ...(cache && { cache }), ...(profile && { profile }), ...(signal && { signal }),
+          ...(tier && { tier }), ...(profile && { profile }), ...(signal && { signal }),
           ...(line.onProgress && { onProgress: line.onProgress }),
         });
     for (const adapter of [...adapters, ...given.texts('--adapter')]) await addAdapter(model, adapter);
