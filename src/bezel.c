@@ -6,6 +6,7 @@
 #include "engine.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/json.h"
 #include "base/mem.h"
@@ -16,6 +17,21 @@
 #include "text/chat.h"
 
 /* ---- engines ---- */
+
+/* FNV-1a of the adapters' serials and scales. */
+static uint64_t name_adapters(const bz_engine *e)
+{
+    uint64_t h = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < e->n_adapters; i++) {
+        const struct engine_adapter *a = &e->adapters[i];
+        uint8_t bytes[8];
+        if (!a->used) continue;
+        memcpy(bytes, &a->serial, 4);
+        memcpy(bytes + 4, &a->scale, 4);
+        for (size_t k = 0; k < sizeof bytes; k++) h = (h ^ bytes[k]) * 0x100000001b3u;
+    }
+    return h == ADAPTED_MIXED ? 1 : h;
+}
 
 /* The store's config knows the renderer; a plain file is judged by its name and size. */
 static enum bz_chat_variant choose_variant(const struct bz_engine *e, const char *fallback)
@@ -93,6 +109,7 @@ enum bz_status engine_open(bz_engine **out, struct located *file, const char *na
         return fail_memory(err, sizeof *e);
     }
     e->file = *file;
+    e->adapted = name_adapters(e);
     enum bz_status st = fill_engine(e, name, options, err);
     if (st) {
         bz_engine_close(e);
@@ -237,7 +254,9 @@ enum bz_status engine_add_adapter(bz_engine *e, struct adapter *adapter, float s
         lora_attach(&e->adapters[at].attached, adapter, scale, &e->model, &e->backend, err);
     if (st) return st;
     e->adapters[at].used = true;
-    e->adapted++;
+    e->adapters[at].serial = ++e->n_serials;
+    e->adapters[at].scale = scale;
+    e->adapted = name_adapters(e);
     *id = (int)at;
     return BZ_OK;
 }
@@ -254,7 +273,8 @@ enum bz_status bz_adapter_scale(bz_engine *e, int id, float scale, struct bz_err
     struct engine_adapter *a = find_adapter(e, id, err);
     if (!a) return BZ_ERR_NOT_FOUND;
     lora_set_scale(&a->attached, scale);
-    e->adapted++;
+    a->scale = scale;
+    e->adapted = name_adapters(e);
     return BZ_OK;
 }
 
@@ -264,6 +284,6 @@ enum bz_status bz_adapter_remove(bz_engine *e, int id, struct bz_err *err)
     if (!a) return BZ_ERR_NOT_FOUND;
     lora_detach(&a->attached, &e->backend);
     a->used = false;
-    e->adapted++;
+    e->adapted = name_adapters(e);
     return BZ_OK;
 }

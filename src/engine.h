@@ -14,7 +14,11 @@
 struct engine_adapter {
     struct attached attached;
     bool used;
+    uint32_t serial; /* no other adapter of this engine ever has it */
+    float scale;
 };
+
+enum { ADAPTED_MIXED = 0 }; /* no engine's `adapted` */
 
 struct bz_engine {
     struct located file;
@@ -24,7 +28,8 @@ struct bz_engine {
     bool has_model;
     struct engine_adapter *adapters; /* an id is an index; removed ones leave a gap */
     size_t n_adapters;
-    uint32_t adapted; /* counts the changes of adapters */
+    uint32_t n_serials;
+    uint64_t adapted; /* names the adapters and their scales: other ones, another number */
     enum bz_chat_variant variant;
     /* From the store's manifest, NUL-ended: */
     char *system;   /* or NULL */
@@ -50,7 +55,7 @@ struct bz_session {
     int32_t *tokens; /* kv.n_ctx; the first kv.n_past are in the cache */
     float *logits;   /* n_vocab: of the last token fed */
     bool has_logits;
-    uint32_t adapted; /* the engine's count when the cache was begun */
+    uint64_t adapted; /* what the engine's was when the cache was computed */
     uint32_t n_batch;
     bool (*on_batch)(void *ctx, uint32_t done, uint32_t total);
     void *on_batch_ctx;

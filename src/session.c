@@ -101,6 +101,7 @@ enum bz_status session_check_ids(const struct bz_session *s, const int32_t *ids,
 void session_took(struct bz_session *s, const int32_t *ids, uint32_t n)
 {
     if (s->kv.n_past == 0) s->adapted = s->engine->adapted;
+    else if (s->adapted != s->engine->adapted) s->adapted = ADAPTED_MIXED;
     memcpy(s->tokens + s->kv.n_past, ids, n * sizeof *ids);
     kv_advance(&s->kv, n);
 }

@@ -206,10 +206,10 @@ EXPORT(int32_t, bz_wasm_chat_render, const char *json, uint32_t n, uint32_t larg
 
 /* ---- adapters ---- */
 
-/* Counts the changes of adapters. */
-EXPORT(uint32_t, bz_wasm_adapted, const bz_engine *e)
+/* Names the adapters and their scales: other ones, another number. */
+EXPORT(double, bz_wasm_adapted, const bz_engine *e)
 {
-    return e->adapted;
+    return (double)(e->adapted >> 11);
 }
 
 /* What wasm_open_adapter takes, and "scale". The adapter's number, or -1. */

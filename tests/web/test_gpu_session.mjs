@@ -393,15 +393,21 @@ test('an adapter hung on between two tokens counts from the next token on, as on
     await c.set(prompt(30));
     for await (const piece of c.generate({ ...greedy, n_max: 24 })) {
       ids.push(piece.id);
-      if (ids.length === 6) id = await model.addAdapter(...adapter(3, 8), { scale: 1 });
+      if (ids.length === 6) id = await model.addAdapter(...adapter(3, 8));
       if (ids.length === 12) model.scaleAdapter(id, 3);
       if (ids.length === 18) model.removeAdapter(id);
     }
-    return { ids, kept: await c.set(Int32Array.from([...c.tokens, 9])) };
+    const kept = [await c.set(Int32Array.from([...c.tokens, 9]))];
+    id = await model.addAdapter(...adapter(3, 8));
+    kept.push(await c.set(prompt(20)));
+    model.scaleAdapter(id, 0);
+    model.scaleAdapter(id, 1);
+    kept.push(await c.set(prompt(21)));
+    model.removeAdapter(id);
+    return { ids, kept };
   });
-  same(b.ids, a.ids);
-  equal(b.kept, 0, 'what was computed with other weights is not kept');
-  equal(a.kept, 0);
+  same(a.kept, [0, 0, 20], 'what was computed with other weights is not kept');
+  same(b, a);
 });
 
 // ---- losing the device ----

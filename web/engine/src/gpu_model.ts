@@ -11,7 +11,7 @@ import { GpuEngine } from './gpu_engine.js';
 import type { GpuSession } from './gpu_session.js';
 import type { AdapterOptions, Conversation, ConversationOptions, DeviceReport, Memory, Model, Piece, Progress, StepProfile } from './model.js';
 import { bandwidth } from './profile.js';
-import type { Source } from './source.js';
+import { openWithFetches, type Source } from './source.js';
 import { stopped, Turn } from './turns.js';
 import { BezelError, Core } from './wasm.js';
 
@@ -192,11 +192,13 @@ export class GpuModel implements Model {
 
   private async rebuild(): Promise<void> {
     const why = await this.current.gpu.lost;
+    let engine: GpuEngine | undefined;
     try {
-      const engine = await this.again();
-      for (const adapter of this.adapters.values()) await this.attach(engine, adapter);
-      this.current = engine;
+      const made = (engine = await openWithFetches(this.again));
+      for (const adapter of this.adapters.values()) await openWithFetches(() => this.attach(made, adapter));
+      this.current = made;
     } catch (e) {
+      engine?.gpu.close(); // the rest went with its core
       throw new BezelError(`${why}; the model could not be loaded again: ${e instanceof Error ? e.message : String(e)}`, 'device', e);
     }
   }

@@ -56,7 +56,7 @@ export class GpuSession {
     return this.engine.core.exports;
   }
 
-  /** Counts the changes of adapters: programs recorded before one must not be submitted after it. */
+  /** Names the engine's adapters and their scales: programs recorded with others must not be submitted. */
   get adapted(): number {
     return this.x.bz_wasm_adapted(this.engine.ptr);
   }

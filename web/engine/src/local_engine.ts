@@ -93,6 +93,7 @@ interface Adapter {
   serial: number;
   scale: number; // where a request does not say
   now: number; // what the model has
+  source: Source; // read again should the device be lost
 }
 
 /** A turn at the model: nobody else has it until `end`. */
@@ -203,10 +204,11 @@ export class LocalEngine {
     const source = await openSource(ref, { signal });
     try {
       const id = await openWithFetches(() => this.model.addAdapter(source, { scale, ...(config !== undefined && { config }) }), signal);
-      this.adapters.set(name, { id, serial: ++this.serial, scale, now: scale });
+      this.adapters.set(name, { id, serial: ++this.serial, scale, now: scale, source });
       return { name, scale };
-    } finally {
+    } catch (e) {
       source.close();
+      throw e;
     }
   }
 
@@ -214,6 +216,7 @@ export class LocalEngine {
     const adapter = this.adapters.get(name);
     if (!adapter) throw new BezelError(`there is no adapter "${name}"`, 'not-found');
     this.model.removeAdapter(adapter.id);
+    adapter.source.close();
     this.adapters.delete(name);
   }
 
@@ -322,6 +325,7 @@ export class LocalEngine {
     this.sessions.closeAll();
     this.model.close();
     for (const source of this.sources) source.close();
+    for (const { source } of this.adapters.values()) source.close();
     leave();
   }
 }
