@@ -79,7 +79,7 @@ export interface Read {
 }
 
 const SMALL = 1024; // bytes of the staging buffers that tokens come back through
-const KEPT = 16; // staging buffers of a kind that wait for the next read
+const KEPT = 16, KEPT_LARGE = 4; // staging buffers that wait for the next read
 const LOST_SOON = 1000; // milliseconds within which a device that gives nothing back says that it is lost
 
 export class Gpu {
@@ -99,7 +99,7 @@ export class Gpu {
   private readonly modules = new Map<number, GPUShaderModule>(); // by kernel
   private readonly layouts = new Map<string, [GPUBindGroupLayout, GPUPipelineLayout]>(); // by binding letters
   private readonly small: Staging[] = []; // not in use now
-  private large: Staging | undefined;
+  private readonly large: Staging[] = [];
   private readonly pending = new Set<Promise<void>>(); // compilations and error scopes
   private recording = new Program();
   private fault: Error | undefined;
@@ -262,8 +262,7 @@ export class Gpu {
   /** Free everything. The device itself goes too. */
   close(): void {
     this.reset();
-    for (const s of this.small) s.buffer.destroy();
-    this.large?.buffer.destroy();
+    for (const s of [...this.small, ...this.large]) s.buffer.destroy();
     this.device.destroy();
   }
 
@@ -298,17 +297,18 @@ export class Gpu {
   }
 
   private takeStaging(n: number): Staging {
-    const ready = n <= SMALL ? this.small.pop() : this.large;
-    if (ready === this.large) this.large = undefined;
-    if (ready && ready.size >= n) return ready;
-    ready?.buffer.destroy();
+    const pool = n <= SMALL ? this.small : this.large;
+    const at = pool.findIndex((s) => s.size >= n);
+    const [ready] = at < 0 ? [] : pool.splice(at, 1);
+    if (ready) return ready;
+    pool.pop()?.buffer.destroy(); // it was too small, and makes room for this one
     const size = Math.max(SMALL, 2 ** Math.ceil(Math.log2(n)));
     return { size, buffer: this.device.createBuffer({ label: 'read-back', size, usage: MAP_READ | COPY_DST }) };
   }
 
   private keepStaging(staging: Staging): void {
-    if (staging.size === SMALL && this.small.length < KEPT) this.small.push(staging);
-    else if (staging.size > SMALL && !this.large) this.large = staging;
+    const [pool, most] = staging.size === SMALL ? [this.small, KEPT] : [this.large, KEPT_LARGE];
+    if (pool.length < most) pool.push(staging);
     else staging.buffer.destroy();
   }
 
