@@ -248,6 +248,7 @@ test('one thing at a time: a conversation that is at something refuses the rest,
   await pieces.next();
   await rejects(c.set(prompt(20)), /busy/);
   await rejects(c.generate(greedy).next(), /busy/);
+  await rejects(async () => c.truncate(0), /busy/);
   c.close();
   same((await pieces.next()).value, { stop: 'cancelled' });
 });

@@ -156,6 +156,7 @@ class CpuConversation implements Conversation {
   }
 
   truncate(n: number): number {
+    this.turn.begin()(); // not while something is under way
     return this.session.truncate(n);
   }
 

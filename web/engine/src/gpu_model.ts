@@ -321,6 +321,7 @@ export class GpuConversation implements Conversation {
   }
 
   truncate(n: number): number {
+    this.turn.begin()(); // not while something is under way
     return this.session.truncate(n);
   }
 
