@@ -65,12 +65,15 @@ export async function answered(page) {
   return (await last.locator('.markdown').last().innerText()).trim();
 }
 
-/** A page whose owner chose the CPU and likeliest words, with its model loaded. */
-export async function onCpu(site, options = {}) {
+/** A page whose owner wants the likeliest words, with its model loaded. */
+export const onCpu = (site, options) => openWith(site, 'cpu', options);
+export const onGpu = (site, options) => openWith(site, 'gpu', options);
+
+async function openWith(site, backend, options) {
   const b = await openBrowser(options);
-  await b.context.addInitScript(() => {
-    if (location.protocol === 'http:' && !localStorage.getItem('bezel.prefs')) localStorage.setItem('bezel.prefs', JSON.stringify({ backend: 'cpu', chat: { temperature: 0 } }));
-  });
+  await b.context.addInitScript((backend) => {
+    if (location.protocol === 'http:' && !localStorage.getItem('bezel.prefs')) localStorage.setItem('bezel.prefs', JSON.stringify({ backend, chat: { temperature: 0 } }));
+  }, backend);
   await b.page.goto(site.url);
   await ready(b.page);
   return b;

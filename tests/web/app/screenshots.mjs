@@ -1,18 +1,19 @@
 // Pictures of every view, light and dark, wide and phone: node tests/web/app/screenshots.mjs [build/screenshots]
 import fs from 'node:fs';
-import { openBrowser, ready } from './browser.mjs';
+import { ask, onCpu, openBrowser, ready } from './browser.mjs';
 import { archive } from './sample.mjs';
-import { openSite } from './site.mjs';
+import { makeStore, startServer, temp } from '../server_fixture.mjs';
 
 const out = process.argv[2] ?? 'build/screenshots';
 fs.rmSync(out, { recursive: true, force: true });
 fs.mkdirSync(out, { recursive: true });
-const site = await openSite();
-const gb = 1e9;
-site.routes.set('/api/tags', (_, response) => response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ models: [
-  { name: 'gemma4:e2b', size: 3.2 * gb, digest: 'sha256:00', details: { family: 'gemma4', parameter_size: '5.1B', quantization_level: 'Q4_K_M' } },
-  { name: 'gemma4:26b', size: 15.6 * gb, digest: 'sha256:01', details: { family: 'gemma4', parameter_size: '25.2B', quantization_level: 'Q4_K_M' } },
-] })));
+const models = `${temp}/pictures`;
+makeStore(models, {
+  'tiny-moe:latest': [fs.readFileSync('models/tiny-moe.q8_0.gguf'), { model_family: 'gemma4', model_type: '6.0M', file_type: 'Q8_0' }],
+  'tiny:latest': [fs.readFileSync('models/tiny.q8_0.gguf'), { model_family: 'gemma4', model_type: '6.1M', file_type: 'Q8_0' }],
+});
+const server = await startServer({ root: models, app: 'web/app/dist', files: {} });
+const site = { url: `${server.url}/`, close: () => server.close() };
 
 async function importSample(page) {
   await page.goto(`${site.url}#/settings`);
@@ -32,7 +33,7 @@ const views = [
   }],
   ['chat-end', '#/c/strings', async (page) => page.locator('.messages').evaluate((box) => (box.scrollTop = box.scrollHeight))],
   ['conversation', '#/c/strings', async (page) => page.getByRole('button', { name: 'Conversation settings' }).click()],
-  ['models', '#/models', async (page) => page.getByText('gemma4:26b').waitFor()],
+  ['models', '#/models', async (page) => page.getByText('fits, context').nth(2).waitFor()],
   ['device', '#/device', async (page) => page.getByText('Where it runs').waitFor()],
   ['settings', '#/settings', async (page) => page.getByText('Ask to keep it').or(page.getByText('until you delete it')).waitFor()],
 ];
@@ -60,6 +61,22 @@ for (const [size, viewport] of [['wide', { width: 1280, height: 800 }], ['phone'
     }
   }
   console.log(`${size}: ${b.watched.errors.length ? b.watched.errors.join('\n') : 'no errors'}`);
+  await b.close();
+}
+
+// The README's picture: a conversation as it really goes, on the CPU, which says so.
+{
+  const b = await onCpu(site, { colorScheme: 'light', viewport: { width: 1280, height: 760 } });
+  await ask(b.page, 'What is the capital of France?');
+  await b.page.getByRole('button', { name: 'Think' }).click();
+  await ask(b.page, 'What is 27 + 48?');
+  await b.page.locator('.thinking summary').click();
+  await b.page.getByRole('button', { name: 'Think' }).click();
+  await b.page.getByRole('button', { name: 'Tools' }).click();
+  await ask(b.page, 'What time is it in Tokyo?');
+  await b.page.locator('h1').click();
+  await b.page.waitForTimeout(500);
+  await b.page.screenshot({ path: `${out}/readme.png` });
   await b.close();
 }
 await site.close();

@@ -2,6 +2,7 @@
 // node tests/web/app/test_views.mjs [--only WORDS]
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
+import path from 'node:path';
 import { done, equal, ok, same, test } from '../check.mjs';
 import { answered, ask, composer, holds, onCpu, openBrowser, ready } from './browser.mjs';
 import { archive } from './sample.mjs';
@@ -100,6 +101,27 @@ test('a download is paused, outlives a reload, and is then complete', () => hold
   await page.getByText('Deleted pulled').waitFor();
 }));
 
+test('behind the real server its policy holds, and its models are weighed, loaded over the wire and kept', async () => {
+  const { makeStore, startServer, temp } = await import('../server_fixture.mjs');
+  makeStore(`${temp}/page`, { 'pebble:1': [fs.readFileSync(TINY), { model_family: 'gemma4', model_type: '6.1M', file_type: 'Q8_0' }] });
+  const server = await startServer({ root: `${temp}/page`, app: 'web/app/dist' });
+  try {
+    await holds(onCpu({ url: `${server.url}/` }), async (page) => {
+      await page.goto(`${server.url}/#/models`);
+      const row = page.getByRole('listitem').filter({ hasText: 'pebble' });
+      await row.getByText('fits, context up to 2,048').waitFor();
+      await page.getByRole('button', { name: 'Load pebble:1' }).click();
+      await ready(page, 'pebble');
+      await page.getByRole('button', { name: 'Keep a copy of pebble:1' }).click();
+      await page.getByRole('button', { name: 'Delete pebble:1' }).waitFor();
+      await page.goto(`${server.url}/#/`);
+      equal(await ask(page, PARIS), ANSWER);
+    });
+  } finally {
+    await server.close();
+  }
+});
+
 test('models of the server are listed with their sizes', () => holds(onCpu(site), async (page) => {
   const models = [{ name: 'gemma4:e2b', size: 3.2e9, digest: `sha256:${'0'.repeat(64)}`, details: { parameter_size: '5.1B', quantization_level: 'Q4_K_M' } }];
   site.routes.set('/api/tags', (_, response) => response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ models })));
@@ -155,6 +177,15 @@ test('a device that keeps getting lost is reported, with the CPU as the way out'
 
 // ---- tabs, keys, phones ----
 
+test('a benchmark runs and its result can be copied', () => holds(onCpu(site), async (page) => {
+  await page.goto(`${site.url}#/device`);
+  await page.getByRole('button', { name: 'Run', exact: true }).click();
+  await page.getByRole('button', { name: 'Copy as text' }).click();
+  ok(/^Bezel: tiny on CPU.*\n.*\n.*\n\| pp512 \| [\d.,]+ ± [\d.,]+ \|\n\| tg128 \|/.test(await page.evaluate(() => navigator.clipboard.readText())));
+  await page.getByRole('button', { name: 'Copy as JSON' }).click();
+  equal(JSON.parse(await page.evaluate(() => navigator.clipboard.readText())).backend, 'cpu');
+}));
+
 test('two tabs share one history', () => holds(onCpu(site), async (page, b) => {
   const other = await b.context.newPage();
   await other.goto(site.url);
@@ -189,7 +220,7 @@ test('everything can be done with the keyboard alone', () => holds(onCpu(site), 
   await press('?');
   await page.getByRole('dialog', { name: 'Keyboard' }).waitFor();
   await press('Escape');
-  equal(await page.getByRole('dialog').count(), 0);
+  await page.locator('dialog').waitFor({ state: 'detached' });
   await press('m');
   await page.getByRole('heading', { name: 'Models' }).waitFor();
   await press(',');
@@ -217,6 +248,24 @@ test('on a phone the sidebar is a drawer and nothing is wider than the screen', 
 }));
 
 // ---- what a model writes ----
+
+test('an answer that grows looks as if it had come in one piece, and a step costs the same at its end', async () => {
+  const { build } = await import('../../../web/app/node_modules/vite/dist/node/index.js');
+  const outDir = path.resolve('build/tmp/markdown');
+  const alias = Object.fromEntries(['marked', 'dompurify'].map((name) => [name, path.resolve('web/app/node_modules', name)]));
+  await build({ root: 'tests/web/app/markdown', configFile: false, logLevel: 'error', resolve: { alias }, build: { outDir, emptyOutDir: true } });
+  const small = await openSite(outDir);
+  try {
+    await holds(openBrowser(), async (page) => {
+      await page.goto(small.url);
+      const { same: alike, early, late, characters } = await (await page.waitForFunction(() => globalThis.result)).jsonValue();
+      ok(alike, 'the same HTML');
+      ok(late < 5 + 4 * early, `${early} ms a step at first, ${late} ms after ${characters} characters`);
+    });
+  } finally {
+    await small.close();
+  }
+});
 
 test('what a model writes cannot act: no script, no request, no foreign markup', () => holds(onCpu(site), async (page) => {
   const evil = '<img src=x onerror="window.hacked=1"> <script>window.hacked=1</script>\n\n[link](javascript:window.hacked=1) ![pic](http://example.com/x.png)\n\n<iframe src="http://example.com"></iframe>';

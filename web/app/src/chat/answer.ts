@@ -1,7 +1,7 @@
 // answer - one answer from the engine, kept while it grows, so that a reload in mid-sentence loses next to nothing.
 
 import { currentEngine, deviceLost, useConversation } from '../state/engine';
-import { messageOf } from '../state/notices';
+import { messageOf, notifyError } from '../state/notices';
 import { history } from '../storage/client';
 import { Writer } from './live';
 import { toRequest } from './prompt';
@@ -23,7 +23,7 @@ export async function answerOnce(c: Conversation, before: Message[], start: Mess
       writer.add(chunk);
       if (performance.now() - kept < KEEP_EVERY) continue;
       kept = performance.now();
-      void history.putMessage(writer.message);
+      history.putMessage(writer.message).catch(notifyError);
     }
     if (writer.cut) outcome = { state: 'stopped', note: 'The answer reached its limit of tokens.' };
   } catch (e) {

@@ -3,8 +3,8 @@
 import { useSignal } from '@preact/signals';
 import { useRef } from 'preact/hooks';
 import type { Conversation } from '../chat/types';
-import { rename } from '../state/chat';
-import { exportConversations, remove } from '../state/library';
+import { deleteConversation, rename } from '../state/chat';
+import { exportConversations } from '../state/library';
 import { notifyError } from '../state/notices';
 import { drawer } from '../state/ui';
 import { Icon } from './Icon';
@@ -52,7 +52,7 @@ export function HistoryItem({ conversation, current }: { conversation: Conversat
         <div class="menu">
           <button type="button" ref={(b) => b?.focus()} onClick={() => choose(() => (renaming.value = true))}><Icon name="pencil" /> Rename</button>
           <button type="button" onClick={() => choose(() => exportConversations(conversation))}><Icon name="download" /> Export</button>
-          <button type="button" class="danger" onClick={() => choose(() => remove(conversation))}><Icon name="trash" /> Delete</button>
+          <button type="button" class="danger" onClick={() => choose(() => deleteConversation(conversation))}><Icon name="trash" /> Delete</button>
         </div>
       )}
     </li>

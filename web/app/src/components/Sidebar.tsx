@@ -12,7 +12,7 @@ import { Gem, Icon, type IconName } from './Icon';
 export function startNew() {
   drawer.value = false;
   go('/');
-  requestAnimationFrame(focusComposer);
+  focusComposer();
 }
 
 /** The words that were found stand between two control characters. */

@@ -1,7 +1,7 @@
 // TopBar - where one is, and which model answers.
 
 import { engineState } from '../state/engine';
-import { prefs, setPrefs } from '../state/prefs';
+import { setPrefs } from '../state/prefs';
 import { drawer, isNarrow } from '../state/ui';
 import { Icon } from './Icon';
 
@@ -23,10 +23,9 @@ function ModelChip() {
 /** `title`: the page's heading, where the view has none of its own. */
 export function TopBar({ title }: { title?: string }) {
   const open = () => (isNarrow() ? (drawer.value = true) : setPrefs({ sidebar: true }));
-  const hidden = !prefs.value.sidebar || isNarrow();
   return (
     <header class="topbar">
-      {hidden && <button class="icon-button" type="button" aria-label="Show the sidebar" aria-controls="sidebar" aria-expanded={drawer.value} onClick={open}><Icon name="menu" /></button>}
+      <button class="icon-button show-sidebar" type="button" aria-label="Show the sidebar" aria-controls="sidebar" aria-expanded={drawer.value} onClick={open}><Icon name="menu" /></button>
       {title ? <h1>{title}</h1> : <span class="space" />}
       <ModelChip />
     </header>

@@ -23,7 +23,7 @@ const plain = (key: string) => (e: KeyboardEvent) => !e.ctrlKey && !e.metaKey &&
 function openSearch() {
   if (isNarrow()) drawer.value = true;
   else setPrefs({ sidebar: true });
-  requestAnimationFrame(focusSearch);
+  focusSearch();
 }
 
 function again() {
@@ -33,7 +33,7 @@ function again() {
 
 function writeHere() {
   if (route.value.view !== 'chat') go('/');
-  requestAnimationFrame(focusComposer);
+  focusComposer();
 }
 
 export const shortcuts: Shortcut[] = [

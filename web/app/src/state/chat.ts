@@ -2,7 +2,7 @@
 //
 // One answer is written at a time. It goes on while the person looks at another conversation or view.
 
-import { computed, signal, type Signal } from '@preact/signals';
+import { computed, effect, signal, type Signal } from '@preact/signals';
 import { answerOnce } from '../chat/answer';
 import { live } from '../chat/live';
 import { newestLeaf, pathTo } from '../chat/tree';
@@ -10,8 +10,8 @@ import type { ChatSettings, Conversation, Message, Role, Thread } from '../chat/
 import { history } from '../storage/client';
 import { runTool } from '../tools';
 import { writeDraft } from './drafts';
-import { keepState } from './engine';
-import { newConversation, saveConversation } from './library';
+import { keepState, ready, useConversation } from './engine';
+import { newConversation, remove, saveConversation } from './library';
 import { notifyError } from './notices';
 import { go } from './route';
 
@@ -25,7 +25,7 @@ export const path = computed(() => {
   return open ? pathTo(open.messages, open.conversation.leaf) : [];
 });
 
-let running: { thread: Signal<Thread>; stop: AbortController } | null = null;
+let running: { thread: Signal<Thread>; stop: AbortController; ended: Promise<void> } | null = null;
 export const busy = computed(() => live.value !== null);
 /** Whether it is the open conversation that is being answered. */
 export const busyHere = computed(() => live.value?.message.conversation === conversation.value?.id && live.value !== null);
@@ -56,6 +56,12 @@ export async function open(id: string | null): Promise<void> {
   }
 }
 
+// What was saved of a conversation is brought back while the person still reads it.
+effect(() => {
+  const c = conversation.value;
+  if (ready.value && c?.savedFor && !busy.value) useConversation(c).catch(notifyError);
+});
+
 const blank = (conversation: string, parent: string | null, role: Role, content: string): Message => ({
   id: crypto.randomUUID(), conversation, parent, role, content, reasoning: '', toolCalls: [], toolCallId: '', toolName: '',
   state: 'done', note: '', stats: null, created: Date.now(),
@@ -79,9 +85,10 @@ async function put(t: Signal<Thread>, message: Message): Promise<void> {
 
 /** Answers, with tools in between, until the model has said its piece. */
 async function answer(t: Signal<Thread>, parent: string, resume?: Message): Promise<void> {
-  if (running) return;
+  if (running || !ready.peek()) return;
   const stop = new AbortController();
-  running = { thread: t, stop };
+  const { promise: ended, resolve: end } = Promise.withResolvers<void>();
+  running = { thread: t, stop, ended };
   try {
     let from = parent;
     for (let round = 0; round < MAX_ROUNDS; round++) {
@@ -104,6 +111,7 @@ async function answer(t: Signal<Thread>, parent: string, resume?: Message): Prom
   } finally {
     running = null;
     live.value = null;
+    end();
     await keep(t);
   }
 }
@@ -116,7 +124,7 @@ async function keep(t: Signal<Thread>): Promise<void> {
 
 export async function send(text: string): Promise<void> {
   const t = thread.peek();
-  if (!t || running || !text.trim()) return;
+  if (!t || running || !ready.peek() || !text.trim()) return;
   const c = t.peek().conversation;
   const message = blank(c.id, c.leaf, 'user', text.trim());
   const isNew = !t.peek().messages.length;
@@ -142,7 +150,7 @@ export async function regenerate(message: Message): Promise<void> {
 /** The question put differently: a sibling of the old one, with its own future. */
 export async function edit(message: Message, text: string): Promise<void> {
   const t = thread.peek();
-  if (!t || running || !text.trim()) return;
+  if (!t || running || !ready.peek() || !text.trim()) return;
   const next = blank(message.conversation, message.parent, 'user', text.trim());
   await put(t, next);
   await answer(t, next.id);
@@ -158,6 +166,15 @@ export async function resume(message: Message): Promise<void> {
 export async function select(message: Message): Promise<void> {
   const t = thread.peek();
   if (t && !running) await changeConversation(t, { leaf: newestLeaf(t.peek().messages, message.id) });
+}
+
+/** An answer that is being written for it ends first, or it would come back with the answer's next words. */
+export async function deleteConversation(c: Conversation): Promise<void> {
+  if (running?.thread.peek().conversation.id === c.id) {
+    running.stop.abort();
+    await running.ended;
+  }
+  await remove(c);
 }
 
 export async function changeSettings(change: Partial<ChatSettings>): Promise<void> {

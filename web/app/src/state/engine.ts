@@ -1,7 +1,7 @@
 // engine - the model that answers: loading it, losing it, and its one session, which follows the open conversation.
 
 import { computed, signal } from '@preact/signals';
-import { BezelError, DeviceError, Engine, type Memory, type Progress } from 'bezel';
+import { BezelError, DeviceError, Engine, LimitError, type LoadOptions, type Memory, type ModelSource, type Progress } from 'bezel';
 import type { Conversation } from '../chat/types';
 import { SpeedMeter } from '../lib/speed';
 import { savedStates } from '../storage/client';
@@ -74,6 +74,18 @@ function onFailure(model: ModelEntry, e: unknown): void {
   engineState.value = { kind: 'failed', model, message: messageOf(e), device };
 }
 
+/** With the context that was asked for, or, where the model was not made for so much, with its own. */
+async function start(source: ModelSource, options: LoadOptions): Promise<Engine> {
+  const { context } = prefs.value;
+  try {
+    return await Engine.load(source, { ...options, ...(context && { context }) });
+  } catch (e) {
+    if (!context || !(e instanceof LimitError)) throw e;
+    notify(`${messageOf(e)}; it is loaded with its own.`);
+    return Engine.load(source, options);
+  }
+}
+
 /** Load a model in place of what is there. Failures are a state of the page, not exceptions. */
 export async function load(model: ModelEntry): Promise<void> {
   const stop = new AbortController();
@@ -86,7 +98,7 @@ export async function load(model: ModelEntry): Promise<void> {
     localStorage.setItem(guardKey, model.key);
     report({ phase: 'fetch', loaded: 0, total: model.size });
     const { source, store } = await model.open((loaded, total) => report({ phase: 'fetch', loaded, total }), cancelled);
-    const engine = await Engine.load(source, { backend, signal: cancelled, onProgress: (p: Progress) => report(p), ...(store && { store }) });
+    const engine = await start(source, { backend, signal: cancelled, onProgress: (p: Progress) => report(p), ...(store && { store }) });
     if (cancelled.aborted) return void engine.dispose();
     engineState.value = { kind: 'ready', model, engine, memory: await engine.memory() };
     localStorage.setItem(lastKey, model.key);

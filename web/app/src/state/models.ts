@@ -1,7 +1,7 @@
 // models - what could be loaded: the small model of the page, this browser's store, the server's, a folder's, files.
 
 import { computed, signal } from '@preact/signals';
-import { requestAccess, type ModelSource, type ModelStore, type NameResolver, type StoredModel } from 'bezel';
+import { requestAccess, type ModelSource, type ModelStore, type NameResolver, type SourceRef, type StoredModel } from 'bezel';
 import tinyUrl from '../../../../models/tiny.q8_0.gguf?url';
 import { addAdapter } from './adapters';
 import { diedLoading, engineState, forgetDeath, lastModel, load } from './engine';
@@ -19,6 +19,8 @@ export interface ModelEntry {
   size: number;
   detail: string;
   open(onFetch: OnFetch, signal: AbortSignal): Promise<{ source: ModelSource; store?: NameResolver }>;
+  /** Where its bytes are, to look at its header. */
+  sources(): Promise<readonly SourceRef[]>;
   file?: File;
 }
 
@@ -27,7 +29,7 @@ export interface ModelEntry {
 /** Of the file beside this page; the build looks it up. */
 declare const __TINY_BYTES__: number;
 
-async function fetchTiny(onFetch: OnFetch, signal: AbortSignal): Promise<{ source: ModelSource }> {
+async function fetchTiny(onFetch: OnFetch, signal: AbortSignal): Promise<File> {
   const response = await fetch(tinyUrl, { signal });
   if (!response.ok || !response.body) throw new Error(`The small model that belongs to this page is not there (${response.status}).`);
   let loaded = 0;
@@ -38,11 +40,14 @@ async function fetchTiny(onFetch: OnFetch, signal: AbortSignal): Promise<{ sourc
     pieces.push(value);
     onFetch((loaded += value.length), __TINY_BYTES__);
   }
-  return { source: new File(pieces, 'tiny.gguf') };
+  return new File(pieces, 'tiny.gguf');
 }
 
 export const tiny: ModelEntry = {
-  key: 'embedded:tiny', name: 'tiny', origin: 'embedded', size: __TINY_BYTES__, detail: '6.1 M parameters, Q8_0, comes with the page', open: fetchTiny,
+  key: 'embedded:tiny', name: 'tiny', origin: 'embedded', size: __TINY_BYTES__, detail: '6.1 M parameters, Q8_0, comes with the page',
+  open: async (onFetch, signal) => ({ source: await fetchTiny(onFetch, signal) }),
+  // The offline copy gives no parts of files, and this one is small.
+  sources: async () => [{ kind: 'file', file: await fetchTiny(() => {}, new AbortController().signal) }],
 };
 
 // ---- stores ----
@@ -65,6 +70,7 @@ function entryOf(origin: ModelEntry['origin'], model: StoredModel, from: ModelSt
   return {
     key: `${origin}:${model.name}`, name: model.name, origin, size: model.size, detail,
     open: async () => ({ source: model.name, store: from }),
+    sources: async () => (await from.resolve(model.name)).model,
   };
 }
 
@@ -147,7 +153,9 @@ export async function addFiles(chosen: File[]): Promise<void> {
   for (const file of weights) await addAdapter(file, chosen.find((f) => endsIn(f, '.json')));
   const added = models.map((file): ModelEntry => ({
     key: `file:${file.name}`, name: file.name.replace(/\.gguf$/i, ''), origin: 'file', size: file.size, detail: 'a file of this computer, read in place',
-    open: async () => ({ source: file }), file,
+    open: async () => ({ source: file }),
+    sources: async () => [{ kind: 'file', file }],
+    file,
   }));
   files.value = [...files.value.filter((f) => !added.some((a) => a.key === f.key)), ...added];
   const [first] = added;

@@ -6,6 +6,8 @@ import { defaultSettings, type ChatSettings } from '../chat/types';
 export interface Prefs {
   theme: 'system' | 'light' | 'dark';
   backend: 'gpu' | 'cpu';
+  /** Tokens of a conversation at most; 0: as the engine sees fit. */
+  context: number;
   /** Load the model of last time when the page opens. */
   autoLoad: boolean;
   /** Keep what the model has read, so that conversations go on at once after a reload. */
@@ -20,6 +22,7 @@ export interface Prefs {
 const initial: Prefs = {
   theme: 'system',
   backend: 'gpu',
+  context: 0,
   autoLoad: true,
   keepStates: true,
   singleKeys: true,

@@ -7,9 +7,11 @@ import { EngineBanner, LoadCard } from '../components/LoadCard';
 import { ModelRows } from '../components/ModelRows';
 import { TopBar } from '../components/TopBar';
 import { Transfers } from '../components/Transfers';
+import { count } from '../lib/format';
 import { adapters, removeAdapter } from '../state/adapters';
 import { folder, forgetFolder, groups, look, openFolder, pickFolder } from '../state/models';
 import { notifyError } from '../state/notices';
+import { prefs, setPrefs } from '../state/prefs';
 
 function folderText(name: string | undefined, open: boolean) {
   if (name) return open ? <>Reading <strong>{name}</strong> in place.</> : <><strong>{name}</strong> was opened before; the browser asks again.</>;
@@ -26,6 +28,19 @@ function Folder() {
       {handle && !open && <button class="button" type="button" onClick={() => openFolder().catch(notifyError)}>Open again</button>}
       {handle && <button class="button" type="button" onClick={() => forgetFolder().catch(notifyError)}>Forget</button>}
       {!handle && 'showDirectoryPicker' in window && <button class="button" type="button" onClick={() => pickFolder().catch(notifyError)}>Open a folder</button>}
+    </div>
+  );
+}
+
+const sizes = [0, 2048, 4096, 8192, 16384, 32768, 65536, 131072];
+
+function Context() {
+  return (
+    <div class="card row spread">
+      <div class="field"><label for="context">Context</label><span class="hint">Tokens that a conversation may have. More takes more memory; it counts from the next load.</span></div>
+      <select class="input select" id="context" value={prefs.value.context} onChange={(e) => setPrefs({ context: Number(e.currentTarget.value) })}>
+        {sizes.map((n) => <option key={n} value={n}>{n ? count(n) : 'Automatic'}</option>)}
+      </select>
     </div>
   );
 }
@@ -59,6 +74,7 @@ export function Models() {
           <EngineBanner />
           {groups.value.map((group) => <ModelRows key={group.label} label={group.label} entries={group.entries} />)}
           <Adapters />
+          <section class="section"><h2>How they are loaded</h2><Context /></section>
           <section class="section"><h2>From this computer</h2><DropZone /><Folder /></section>
           <Transfers />
         </div>

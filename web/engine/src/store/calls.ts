@@ -6,7 +6,8 @@ import { FolderStore } from './folder_store.js';
 import type { StoreProgress } from './news.js';
 import { OpfsStore, type ImportOptions, type PullFrom, type PullOptions } from './opfs_store.js';
 import { ServerStore } from './server_store.js';
-import type { ModelStore, ResolvedModel, StoredModel } from './source_ref.js';
+import type { ModelStore, ResolvedModel, SourceRef, StoredModel } from './source_ref.js';
+import { weigh, type ModelNeeds } from './weigh.js';
 
 /** Which store: the browser's own, a picked folder, a server. */
 export type Where = { kind: 'own' } | { kind: 'folder'; handle: FileSystemDirectoryHandle } | { kind: 'server'; url: string };
@@ -21,6 +22,7 @@ type PlainCalls = { [K in Plain]: Spec<Parameters<OpfsStore[K]>, Awaited<ReturnT
 export interface StoreCalls extends PlainCalls {
   list: Spec<{ where: Where }, StoredModel[]>;
   resolve: Spec<{ where: Where; name: string }, ResolvedModel>;
+  weigh: Spec<{ sources: SourceRef[] }, ModelNeeds>;
   pull: Spec<{ from: PullFrom; options: Watched<PullOptions> }, StoredModel, StoreProgress>;
   importFile: Spec<{ from: File | FileSystemFileHandle; options: Watched<ImportOptions> }, StoredModel, StoreProgress>;
 }
@@ -52,6 +54,7 @@ export function storeCalls(): Handlers<StoreCalls> {
     ...bound,
     list: async ({ where }) => (await at(where)).list(),
     resolve: async ({ where, name }) => (await at(where)).resolve(name),
+    weigh: async ({ sources }, { signal }) => weigh((await open()).core, sources, signal),
     pull: async ({ from, options }, { signal, progress }) => (await open()).own.pull(from, { ...options, signal, onProgress: progress }),
     importFile: async ({ from, options }, { signal, progress }) => (await open()).own.importFile(from, { ...options, signal, onProgress: progress }),
   };

@@ -7,7 +7,8 @@ import { storeCalls, type StoreCalls, type StoreStreams, type Where } from './ca
 import { onStoreChange } from './news.js';
 import type { ImportOptions, PullFrom, PullOptions, Unfinished, StoreUsage } from './opfs_store.js';
 import { requestPersistence } from './room.js';
-import type { ModelStore, ResolvedModel, StoredModel } from './source_ref.js';
+import type { ModelStore, ResolvedModel, SourceRef, StoredModel } from './source_ref.js';
+import type { ModelNeeds } from './weigh.js';
 
 export interface OpenStoreOptions {
   /** A worker that runs this package's store worker, where a bundler cannot find it by itself. */
@@ -55,6 +56,11 @@ export class Store implements ModelStore {
   /** The models of a Bezel server. */
   server(url: string): ModelStore {
     return this.at({ kind: 'server', url });
+  }
+
+  /** What a model would need in memory, read from its header: `model` of what resolve answers, or a file. */
+  weigh(sources: readonly SourceRef[]): Promise<ModelNeeds> {
+    return this.link.call('weigh', { sources: [...sources] });
   }
 
   /** Get a model: resumed where an earlier attempt ended, verified, and by one tab at a time. */
