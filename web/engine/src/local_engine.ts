@@ -119,20 +119,20 @@ export class LocalEngine {
     const { model: ref, memory = Infinity, sessions: count = 4, ...options } = params;
     const { signal } = context;
     const sources: Source[] = [];
-    let model: Model | undefined;
+    let model: Model | undefined, engine: LocalEngine | undefined;
     try {
       const core = await Core.load(await loadWasm());
       sources.push(...(await openSources(core, ref.sources, { signal, inMemory: options.backend === 'cpu' })));
       const wish = { ...options, name: ref.name, ...(ref.store && { store: ref.store }), sources, signal, onProgress: context.progress };
       model = await openWithFetches(() => openModel(wish), signal);
       const sessions = new Sessions(model, { count, bytes: memory });
-      const engine = new LocalEngine(ref.name, model, core, sources, sessions);
+      engine = new LocalEngine(ref.name, model, core, sources, sessions);
       for (const adapter of ref.adapters) await engine.addAdapter(adapter, signal);
       const first = await sessions.take(DEFAULT, engine.wear(undefined));
       return { engine, about: { name: ref.name, info: model.info, device: model.device, context: first.context } };
     } catch (e) {
       model?.close();
-      for (const source of sources) source.close();
+      for (const source of [...sources, ...(engine?.adapterSources ?? [])]) source.close();
       signal.throwIfAborted();
       throw e;
     }
@@ -184,6 +184,10 @@ export class LocalEngine {
   }
 
   // ---- adapters ----
+
+  private get adapterSources(): Source[] {
+    return Array.from(this.adapters.values(), ({ source }) => source);
+  }
 
   /** Give the model the adapters of a request; names what it now wears. */
   private wear(wish: readonly AdapterUse[] | null | undefined): string {
@@ -325,7 +329,7 @@ export class LocalEngine {
     this.sessions.closeAll();
     this.model.close();
     for (const source of this.sources) source.close();
-    for (const { source } of this.adapters.values()) source.close();
+    for (const source of this.adapterSources) source.close();
     leave();
   }
 }
