@@ -51,6 +51,11 @@ enum bz_status gpu_draw_open(struct gpu_draw *out, const struct bz_sampling *sam
     return BZ_OK;
 }
 
+uint64_t gpu_draw_bytes(uint32_t n_ctx, uint32_t n_vocab)
+{
+    return ((uint64_t)n_ctx + 1) * 4 + (uint64_t)n_vocab * 4;
+}
+
 void gpu_draw_close(struct gpu_draw *d)
 {
     if (d->lists) gpu_buffer_free(d->lists);

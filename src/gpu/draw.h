@@ -19,6 +19,9 @@ enum bz_status gpu_draw_open(struct gpu_draw *out, const struct bz_sampling *sam
                              uint32_t n_vocab, struct bz_err *err);
 void gpu_draw_close(struct gpu_draw *d);
 
+/* Bytes of its buffers, but for the lists. */
+uint64_t gpu_draw_bytes(uint32_t n_ctx, uint32_t n_vocab);
+
 /* Queue the tokens of positions [first, first + n): the penalties look at them. */
 void gpu_draw_history(const struct gpu_draw *d, const int32_t *tokens, uint32_t first, uint32_t n);
 

@@ -88,18 +88,22 @@ void record_begin(struct recorder *r)
     recorded_free(&r->now);
     r->n_slices = r->n_dispatches = 0;
     r->status = BZ_OK;
-    gpu_program_begin();
+    if (r->mode == RECORD_PROGRAM) gpu_program_begin();
 }
 
 void record_dispatch(struct recorder *r, enum kernel kernel, const struct gpu_constant *constants,
                      uint32_t n_constants, const void *params, const struct gpu_binding *bindings,
                      uint32_t n_bindings, uint32_t n_groups)
 {
+    if (r->instead[kernel]) kernel = (enum kernel)(r->instead[kernel] - 1);
     const struct kernel_info *k = &kernel_table[kernel];
     struct gpu_binding all[RECORD_MAX_BINDINGS];
     uint32_t n = 0;
     if (r->status || n_groups == 0) return;
+    r->n_dispatches++;
+    if (r->mode == RECORD_NOTHING) return;
     gpu_pipeline pipeline = find_pipeline(r, kernel, constants, n_constants);
+    if (r->mode == RECORD_PIPELINES) return;
     bool ok =
         pipeline && put_params(r, params, k->params_bytes, &all[n++]) &&
         grow((void **)&r->now.groups, r->now.n_groups, &r->now.cap_groups, sizeof *r->now.groups);
@@ -119,11 +123,11 @@ void record_dispatch(struct recorder *r, enum kernel kernel, const struct gpu_co
         x = (n_groups + y - 1) / y;
     }
     gpu_dispatch(pipeline, group, x, y, 1);
-    r->n_dispatches++;
 }
 
 struct recorded record_end(struct recorder *r)
 {
+    if (r->mode != RECORD_PROGRAM) return (struct recorded) { 0 };
     flush_slices(r);
     r->now.program = gpu_program_end();
     struct recorded done = r->now;
@@ -140,4 +144,10 @@ void recorded_free(struct recorded *p)
     mem_free(p->groups);
     mem_free(p->chunks);
     *p = (struct recorded) { 0 };
+}
+
+uint64_t recorded_bytes(uint32_t n_dispatches)
+{
+    const uint32_t a_chunk = RECORD_CHUNK / RECORD_SLICE;
+    return (uint64_t)((n_dispatches + a_chunk - 1) / a_chunk) * RECORD_CHUNK;
 }

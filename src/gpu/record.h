@@ -36,9 +36,18 @@ struct pipeline_slot {
     gpu_pipeline pipeline;
 };
 
+/* What becomes of a dispatch. */
+enum record_mode {
+    RECORD_PROGRAM,   /* it is part of a program */
+    RECORD_PIPELINES, /* its pipeline is made, so that it compiles before it is needed */
+    RECORD_NOTHING,   /* it is counted */
+};
+
 struct recorder {
     struct gpu_limits limits;
-    gpu_buffer step; /* struct Step of kernels/lib/step.wgsl */
+    enum record_mode mode;
+    uint16_t instead[N_KERNELS]; /* of a kernel that was demoted: the other's number + 1 */
+    gpu_buffer step;             /* struct Step of kernels/lib/step.wgsl */
     struct pipeline_slot *pipelines;
     uint32_t n_pipelines, cap_pipelines;
     struct recorded now; /* being recorded */
@@ -56,8 +65,11 @@ void record_begin(struct recorder *r);
 void record_dispatch(struct recorder *r, enum kernel kernel, const struct gpu_constant *constants,
                      uint32_t n_constants, const void *params, const struct gpu_binding *bindings,
                      uint32_t n_bindings, uint32_t n_groups);
-/* The finished program; zero with r->status set when something failed. */
+/* The finished program; zero with r->status set when something failed, or when none was recorded. */
 struct recorded record_end(struct recorder *r);
 void recorded_free(struct recorded *p);
+
+/* Bytes of the parameter buffers of a program of so many dispatches. */
+uint64_t recorded_bytes(uint32_t n_dispatches);
 
 #endif

@@ -1,5 +1,6 @@
 #include "gpu/upload.h"
 
+#include <assert.h>
 #include <inttypes.h>
 
 #include "base/mem.h"
@@ -24,6 +25,13 @@ static uint32_t rows_a_part(const struct weight *w, uint32_t total, uint64_t mos
     if (!gpu_layout_of(w->fmt, unit, w->cols, &layout) || layout.bytes > most) return 0;
     /* Parts of a layout are padded to 16 bytes each, so n units take at most n times one. */
     return (uint32_t)(most / layout.bytes) * unit;
+}
+
+static uint64_t device_bytes(const struct gpu_weight *g)
+{
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < g->n_parts; i++) n += g->parts[i].layout.bytes;
+    return n;
 }
 
 static struct gpu_weight *make_parts(const struct weight *w, const struct gpu_limits *limits,
@@ -73,7 +81,8 @@ static enum bz_status load_vector(struct weight *w, struct bz_err *err)
                             : fail_memory(err, n_bytes + padded * sizeof *values);
     if (st == BZ_OK) {
         w->fmt->decode(bytes, values, w->cols);
-        *part = (struct gpu_part) { gpu_buffer_new(padded * 4, GPU_STORAGE), 0, 1, { 0 } };
+        *part = (struct gpu_part) { .rows = 1, .layout = { .bytes = padded * 4 } };
+        part->buffer = gpu_buffer_new(padded * 4, GPU_STORAGE);
         gpu_buffer_write(part->buffer, 0, values, padded * 4);
         *g = (struct gpu_weight) { GPU_F32, 1, part };
         w->mem = g;
@@ -89,18 +98,61 @@ static enum bz_status load_vector(struct weight *w, struct bz_err *err)
 enum bz_status upload_add(struct upload *u, struct weight *w, const struct gpu_limits *limits,
                           struct bz_err *err)
 {
-    if (w->rows == 1 && w->n_mat == 1) return load_vector(w, err);
+    if (w->rows == 1 && w->n_mat == 1) {
+        enum bz_status st = load_vector(w, err);
+        if (st == BZ_OK) u->bytes_on_device += device_bytes(w->mem);
+        return st;
+    }
     if (u->n_jobs == u->cap_jobs) {
         uint32_t cap = u->cap_jobs ? 2 * u->cap_jobs : 256;
-        const struct weight **grown = mem_grow(u->jobs, cap, sizeof(struct weight *));
-        if (!grown) return fail_memory(err, cap * sizeof(struct weight *));
+        struct weight *grown = mem_grow(u->jobs, cap, sizeof *grown);
+        if (!grown) return fail_memory(err, cap * sizeof *grown);
         u->jobs = grown;
         u->cap_jobs = cap;
     }
     w->mem = make_parts(w, limits, err);
     if (!w->mem) return BZ_ERR_LIMIT;
-    u->jobs[u->n_jobs++] = w;
+    u->jobs[u->n_jobs++] = *w;
     u->bytes_total += quant_row_bytes(w->fmt, w->cols) * w->rows * w->n_mat;
+    u->bytes_on_device += device_bytes(w->mem);
+    return BZ_OK;
+}
+
+void upload_leave(struct upload *u, struct weight *w)
+{
+    struct gpu_weight *g = w->mem;
+    uint32_t at = 0;
+    assert(u->job == 0 && u->part == 0 && u->row == 0);
+    while (at < u->n_jobs && u->jobs[at].mem != g) at++;
+    if (at == u->n_jobs) return;
+    u->n_jobs--;
+    for (; at < u->n_jobs; at++) u->jobs[at] = u->jobs[at + 1];
+    u->bytes_total -= quant_row_bytes(w->fmt, w->cols) * w->rows * w->n_mat;
+    u->bytes_on_device -= device_bytes(g);
+    for (uint32_t i = 0; i < g->n_parts; i++) gpu_buffer_free(g->parts[i].buffer);
+    g->n_parts = 0;
+}
+
+/* Room for n bytes in the scratch. */
+static enum bz_status need_scratch(struct upload *u, size_t n, struct bz_err *err)
+{
+    if (n <= u->scratch_bytes) return BZ_OK;
+    void *grown = mem_grow(u->scratch, n, 1);
+    if (!grown) return fail_memory(err, n);
+    u->scratch = grown;
+    u->scratch_bytes = n;
+    return BZ_OK;
+}
+
+enum bz_status upload_row(struct upload *u, const struct weight *w, const void *bytes, float scale,
+                          const float **out, struct bz_err *err)
+{
+    enum bz_status st = need_scratch(u, w->cols * sizeof(float), err);
+    if (st) return st;
+    float *values = u->scratch;
+    w->fmt->decode(bytes, values, w->cols);
+    for (uint32_t i = 0; i < w->cols; i++) values[i] *= scale;
+    *out = values;
     return BZ_OK;
 }
 
@@ -109,7 +161,7 @@ enum bz_status upload_add(struct upload *u, struct weight *w, const struct gpu_l
 bool upload_next(struct upload *u, uint32_t max_bytes, struct upload_window *out)
 {
     if (u->job == u->n_jobs) return false;
-    const struct weight *w = u->jobs[u->job];
+    const struct weight *w = &u->jobs[u->job];
     const struct gpu_weight *g = w->mem;
     const struct gpu_part *p = &g->parts[u->part];
     uint64_t row_bytes = quant_row_bytes(w->fmt, w->cols);
@@ -138,16 +190,11 @@ bool upload_next(struct upload *u, uint32_t max_bytes, struct upload_window *out
 enum bz_status upload_give(struct upload *u, const struct upload_window *win, const void *bytes,
                            struct bz_err *err)
 {
-    const struct weight *w = u->jobs[win->job];
+    const struct weight *w = &u->jobs[win->job];
     const struct gpu_weight *g = w->mem;
     const struct gpu_part *p = &g->parts[win->part];
-    size_t need = gpu_repack_scratch(w->fmt, w->cols, win->n_rows);
-    if (need > u->scratch_bytes) {
-        void *grown = mem_grow(u->scratch, need, 1);
-        if (!grown) return fail_memory(err, need);
-        u->scratch = grown;
-        u->scratch_bytes = need;
-    }
+    enum bz_status st = need_scratch(u, gpu_repack_scratch(w->fmt, w->cols, win->n_rows), err);
+    if (st) return st;
     struct repack_out out = { .mem = u->scratch };
     gpu_repack(w->fmt, w->cols, bytes, win->row, win->n_rows, p->rows, &out);
     for (uint32_t i = 0; i < out.n; i++)

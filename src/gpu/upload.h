@@ -19,7 +19,8 @@ struct gpu_part {
     struct gpu_layout layout;
 };
 
-/* What struct weight.mem points to on this backend. A vector is one part of F32. */
+/* What struct weight.mem points to on this backend. A vector is one part of F32; a table that stays in its
+ * source has no parts. */
 struct gpu_weight {
     enum gpu_shape shape;
     uint32_t n_parts;
@@ -34,17 +35,26 @@ struct upload_window {
 };
 
 struct upload {
-    const struct weight **jobs;
+    struct weight *jobs; /* copies: a model may move while it is bound */
     uint32_t n_jobs, cap_jobs;
     uint32_t job, part, row; /* where the next window begins */
     uint64_t bytes_done, bytes_total;
-    void *scratch; /* for repacking one window */
+    uint64_t bytes_on_device; /* of the buffers of all weights that were added */
+    void *scratch;            /* for repacking one window */
     size_t scratch_bytes;
 };
 
 /* Make the buffers of a matrix and put it on the list; vectors are read and written at once. */
 enum bz_status upload_add(struct upload *u, struct weight *w, const struct gpu_limits *limits,
                           struct bz_err *err);
+
+/* A table that was added stays in its source after all: its buffers are freed, and its rows are brought one
+ * by one. Before the first window only. */
+void upload_leave(struct upload *u, struct weight *w);
+
+/* One row of such a table: its bytes as in the source, decoded and multiplied. Good until the next call. */
+enum bz_status upload_row(struct upload *u, const struct weight *w, const void *bytes, float scale,
+                          const float **out, struct bz_err *err);
 
 /* The next window of at most max_bytes (one row at least). False when there is none. */
 bool upload_next(struct upload *u, uint32_t max_bytes, struct upload_window *out);

@@ -110,6 +110,11 @@ struct step {
     float eps;
 };
 
+float model_ple_scale(const struct model *m)
+{
+    return sqrtf((float)m->config.n_ple);
+}
+
 /* 1. Input: the token's row of the table, times sqrt(n_embd).
  * 2. Per-layer inputs, for all layers at once: table row and projection of the input, mixed. */
 static void input(struct step *s)
@@ -122,7 +127,7 @@ static void input(struct step *s)
     op_embed(r, &a->x, &m->token_embd, &a->ids, sqrtf(width));
     op_tap(r, "embd", -1, &a->x);
     if (c->n_ple) {
-        op_embed(r, &a->ple, &m->ple_embd, &a->ids, sqrtf((float)c->n_ple));
+        op_embed(r, &a->ple, &m->ple_embd, &a->ids, model_ple_scale(m));
         struct tensor proj = tensor_shape(&a->ple_part, a->ple.cols);
         op_linear(r, &proj, &a->x, &m->ple_proj);
         op_ple_mix(r, &a->ple, &proj, &m->ple_proj_norm, 1.0f / sqrtf(width), s->eps);

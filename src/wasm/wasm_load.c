@@ -1,7 +1,9 @@
 /* wasm_load.c - exports: bringing a model to the GPU.
  *
- * The host drives: it brings the windows of the weights. Nothing here waits.
+ * The host drives: it asks what a session will take, brings the windows of the weights, and, where the
+ * per-layer embedding table stays in the file, the rows of each step. Nothing here waits.
  */
+#include "gpu/draw.h"
 #include "gpu/ops_gpu.h"
 #include "wasm/wasm.h"
 
@@ -48,4 +50,125 @@ EXPORT(int32_t, bz_wasm_gpu_upload_give, bz_engine *e, const struct window_for_h
     return wasm_failed(upload_give(&gpu_ops_of_engine(e)->upload, &w->window, bytes, &wasm_err))
                ? -1
                : 0;
+}
+
+/* Bytes of all weights on the device. */
+EXPORT(double, bz_wasm_gpu_weight_bytes, const bz_engine *e)
+{
+    return (double)gpu_ops_of_engine(e)->upload.bytes_on_device;
+}
+
+/* ---- the per-layer embedding table ---- */
+
+/* Where the host finds a row: at offset + id * row_bytes of the source. */
+struct table_for_host {
+    uint32_t source, row_bytes;
+    double offset;
+    uint32_t n_rows;
+};
+
+/* Has the model such a table? */
+EXPORT(int32_t, bz_wasm_gpu_has_table, const bz_engine *e)
+{
+    return weight_exists(&e->model.ple_embd);
+}
+
+/* It stays in its source, whose rows the host brings for each step. Before the first window only. The result
+ * says where its rows are. */
+EXPORT(void, bz_wasm_gpu_leave_table, bz_engine *e)
+{
+    static struct table_for_host table;
+    struct weight *w = &e->model.ple_embd;
+    upload_leave(&gpu_ops_of_engine(e)->upload, w);
+    table = (struct table_for_host) { (uint32_t)(uintptr_t)w->src->ctx,
+                                      (uint32_t)quant_row_bytes(w->fmt, w->cols), (double)w->offset,
+                                      w->rows };
+    wasm_show(&table, sizeof table);
+}
+
+/* Rows `first`, ... of the next step have these bytes, one after the other. */
+EXPORT(int32_t, bz_wasm_gpu_table_rows, bz_session *s, uint32_t first, uint32_t n,
+       const uint8_t *bytes)
+{
+    const struct model *m = &s->engine->model;
+    size_t row_bytes = quant_row_bytes(m->ple_embd.fmt, m->ple_embd.cols);
+    struct run r = { .be = &s->engine->backend };
+    const float *values;
+    for (uint32_t i = 0; i < n; i++) {
+        enum bz_status st =
+            upload_row(&gpu_ops_of_engine(s->engine)->upload, &m->ple_embd, bytes + i * row_bytes,
+                       model_ple_scale(m), &values, &wasm_err);
+        if (wasm_failed(st)) return -1;
+        op_write(&r, &s->acts.ple, first + i, values, 1);
+    }
+    return 0;
+}
+
+/* ---- what a session takes ---- */
+
+/* Give back the scratch. No program may be alive. */
+EXPORT(void, bz_wasm_gpu_free_scratch, bz_engine *e)
+{
+    struct gpu_ops *g = gpu_ops_of_engine(e);
+    for (int k = 0; k < N_GPU_SCRATCH; k++) {
+        struct gpu_scratch *s = &g->scratch[k];
+        while (s->n > 0) gpu_buffer_free(s->buffers[--s->n]);
+        s->bytes = 0;
+    }
+}
+
+/* A step that is not recorded. Returns how many dispatches it has. */
+static uint32_t imagine_step(bz_session *s, struct run *r, uint32_t rows, uint32_t n_logits)
+{
+    gpu_ops_begin(r->be, s->kv.n_past, s->kv.n_ctx);
+    s->acts.ids.rows = rows;
+    model_forward(r, &s->engine->model, &s->kv, &s->acts, n_logits);
+    if (n_logits) model_logits(r, &s->engine->model, &s->acts, 0, n_logits);
+    gpu_ops_end(r->be);
+    return gpu_ops_of_engine(s->engine)->rec.n_dispatches;
+}
+
+/* The same for drawing. */
+static uint32_t imagine_draw(bz_session *s, struct run *r, float temperature)
+{
+    struct gpu_draw draw = { .sampling = bz_generate_defaults(s->engine).sampling };
+    size_t n_suppress;
+    tokenizer_suppressed(s->engine->tokenizer, &n_suppress);
+    draw.n_suppress = (uint32_t)n_suppress;
+    draw.sampling.temperature = temperature;
+    gpu_ops_begin(r->be, s->kv.n_past, s->kv.n_ctx);
+    s->acts.logits.rows = 1;
+    gpu_draw_record(r, &draw, &s->acts.ids, &s->acts.logits);
+    gpu_ops_end(r->be);
+    return gpu_ops_of_engine(s->engine)->rec.n_dispatches;
+}
+
+/* Go through every kind of step that the session will record, so that what they share is there: scratch of the
+ * largest one, and, with `compile`, the pipelines. Returns the bytes that come and go while steps are
+ * recorded and tokens drawn, at most; -1 when a step cannot be. */
+EXPORT(double, bz_wasm_gpu_reserve, bz_session *s, uint32_t compile)
+{
+    struct gpu_ops *g = gpu_ops_of_engine(s->engine);
+    const struct config *c = &s->engine->model.config;
+    struct run r = { .be = &s->engine->backend };
+    const uint32_t rows[] = { s->n_batch, LOGIT_ROWS, LOGIT_ROWS / 2, 2, 1 };
+    uint64_t bytes = 0;
+    g->rec.mode = compile ? RECORD_PIPELINES : RECORD_NOTHING;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if (rows[i] > s->n_batch) continue;
+        uint32_t n_logits = rows[i] < LOGIT_ROWS ? rows[i] : LOGIT_ROWS;
+        uint64_t n = recorded_bytes(imagine_step(s, &r, rows[i], n_logits));
+        /* At a time: a whole batch, the end of a prompt, and a decode step while it is recorded anew. */
+        if (rows[i] == s->n_batch || rows[i] == 1) bytes += 2 * n;
+        imagine_step(s, &r, rows[i], 0);
+    }
+    bytes += recorded_bytes(imagine_draw(s, &r, 1)) + recorded_bytes(imagine_draw(s, &r, 0));
+    g->rec.mode = RECORD_PROGRAM;
+    bytes += gpu_draw_bytes(s->kv.n_ctx, c->n_vocab);
+    s->acts.ids.rows = 0;
+    if (wasm_failed(r.status)) {
+        wasm_err = r.err;
+        return -1;
+    }
+    return (double)bytes;
 }

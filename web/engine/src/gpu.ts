@@ -47,11 +47,28 @@ class Table<T> {
   }
 }
 
+/** A buffer that was asked for. */
+interface Buffer {
+  readonly size: number;
+  readonly usage: GPUBufferUsageFlags;
+  made: GPUBuffer | undefined; // undefined while it is only planned
+}
+
 interface Pipeline {
   readonly kernel: KernelInfo;
+  readonly number: number; // of the kernel
   readonly layout: GPUBindGroupLayout;
   made: GPUComputePipeline | undefined; // undefined while it compiles
 }
+
+/** What a device has compiled: a kernel's module, and its pipelines by their constants. */
+interface Compiled {
+  readonly module: GPUShaderModule;
+  readonly pipelines: Map<string, Promise<GPUComputePipeline>>;
+}
+
+/** By the kernel's text: whoever comes next on the same device need not wait for its compiler again. */
+const compiled = new WeakMap<GPUDevice, Map<string, Compiled>>();
 
 /** Dispatches, then copies; what is needed to replay them lies in arrays side by side. */
 class Program {
@@ -87,21 +104,28 @@ export class Gpu {
   readonly info: Device;
   /** The reason, once the device is lost. */
   readonly lost: Promise<string>;
-  /** Bytes of all buffers now, and the most there ever were. */
+  /** Bytes of all buffers now, planned ones as well, and the most that were ever made. */
   bytes = 0;
   peakBytes = 0;
 
   private core: Core | undefined;
-  private readonly buffers = new Table<GPUBuffer>();
+  private readonly buffers = new Table<Buffer>();
+  private planning = false;
   private readonly pipelines = new Table<Pipeline>();
   private readonly groups = new Table<GPUBindGroup>();
   private readonly programs = new Table<Program>();
-  private readonly modules = new Map<number, GPUShaderModule>(); // by kernel
+  private readonly compiled: Map<string, Compiled>;
   private readonly layouts = new Map<string, [GPUBindGroupLayout, GPUPipelineLayout]>(); // by binding letters
   private readonly small: Staging[] = []; // not in use now
   private readonly large: Staging[] = [];
   private readonly pending = new Set<Promise<void>>(); // compilations and error scopes
   private recording = new Program();
+  /** Pipelines asked for so far, and those that are ready; onCompiled is called when there is one more. */
+  pipelinesAsked = 0;
+  pipelinesMade = 0;
+  onCompiled: (() => void) | undefined;
+  /** While it is there, kernels that do not compile are no fault: their numbers are put here, and why. */
+  refused: Map<number, string> | undefined;
   private fault: Error | undefined;
   /** Did the device go away? Then nothing here works any more. */
   isLost = false;
@@ -112,6 +136,8 @@ export class Gpu {
   constructor(info: Device) {
     this.info = info;
     this.device = info.device;
+    this.compiled = compiled.get(info.device) ?? new Map<string, Compiled>();
+    compiled.set(info.device, this.compiled);
     this.lost = info.device.lost.then((why) => {
       this.isLost = true;
       this.fault ??= new Error(`the graphics device was lost: ${why.message || why.reason}`);
@@ -134,7 +160,7 @@ export class Gpu {
     buffer_free: (b: number): void => this.freeBuffer(b),
     buffer_write: (b: number, offset: number, p: number, n: number): void => {
       if (this.fault) return;
-      this.device.queue.writeBuffer(this.buffers.get(b), offset >>> 0, this.memory(), p >>> 0, n >>> 0);
+      this.device.queue.writeBuffer(this.buffer(b), offset >>> 0, this.memory(), p >>> 0, n >>> 0);
     },
     pipeline_new: (kernel: number, constants: number, n: number): number => this.newPipeline(kernel, constants, n),
     group_new: (pipeline: number, bindings: number, n: number): number => this.newGroup(pipeline, bindings, n),
@@ -150,8 +176,8 @@ export class Gpu {
     },
     copy: (from: number, fromOffset: number, to: number, toOffset: number, n: number): void => {
       if (this.fault) return;
-      this.recording.from.push(this.buffers.get(from));
-      this.recording.to.push(this.buffers.get(to));
+      this.recording.from.push(this.buffer(from));
+      this.recording.to.push(this.buffer(to));
       this.recording.ranges.push(fromOffset >>> 0, toOffset >>> 0, n >>> 0);
     },
     program_end: (): number => this.programs.add(this.recording),
@@ -164,6 +190,18 @@ export class Gpu {
   async ready(): Promise<void> {
     while (this.pending.size) await Promise.all(this.pending);
     this.check();
+  }
+
+  /** Buffers that `decide` asks for are only counted, until it returns; then those that are left are made. One
+   *  that is written to is made at once. */
+  planned<T>(decide: () => T): T {
+    this.planning = true;
+    try {
+      return decide();
+    } finally {
+      this.planning = false;
+      for (const b of this.buffers.all()) if (!b.made) this.make(b);
+    }
   }
 
   /** Throw the first fault, if there was one. */
@@ -186,7 +224,7 @@ export class Gpu {
   }
 
   write(buffer: number, offset: number, data: Uint8Array | Uint32Array | Float32Array): void {
-    this.device.queue.writeBuffer(this.buffers.get(buffer), offset, data.buffer as ArrayBuffer, data.byteOffset, data.byteLength);
+    this.device.queue.writeBuffer(this.buffer(buffer), offset, data.buffer as ArrayBuffer, data.byteOffset, data.byteLength);
   }
 
   /** Queue programs (a pass for those in a row, then their copies) and reads, in this order, in one submit. The
@@ -210,7 +248,7 @@ export class Gpu {
         pass?.end();
         pass = undefined;
         const staging = this.takeStaging(item.into.byteLength);
-        encoder.copyBufferToBuffer(this.buffers.get(item.buffer), item.offset, staging.buffer, 0, item.into.byteLength);
+        encoder.copyBufferToBuffer(this.buffer(item.buffer), item.offset, staging.buffer, 0, item.into.byteLength);
         waiting.push([item, staging]);
       }
     }
@@ -253,7 +291,7 @@ export class Gpu {
 
   /** Free every object of a core that is gone, and forget its fault unless the device is lost. */
   reset(): void {
-    for (const b of this.buffers.all()) b.destroy();
+    for (const b of this.buffers.all()) b.made?.destroy();
     for (const t of [this.buffers, this.pipelines, this.groups, this.programs]) t.clear();
     this.bytes = 0;
     if (!this.isLost) this.fault = undefined;
@@ -339,7 +377,7 @@ export class Gpu {
   private newBuffer(n: number, usage: number): number {
     if (this.fault) return 0;
     const size = Math.max(4, Math.ceil(n / 4) * 4);
-    if (this.bytes + size > this.info.maxTotal) {
+    if (!this.planning && this.bytes + size > this.info.maxTotal) {
       this.fail(`out of graphics memory: ${size} bytes more than the ${this.bytes} in use`);
       return 0;
     }
@@ -347,21 +385,33 @@ export class Gpu {
     if (usage & 4) flags |= MAP_READ;
     if (usage & 1) flags |= STORAGE | COPY_SRC;
     if (usage & 2) flags |= UNIFORM | COPY_SRC;
+    const b: Buffer = { size, usage: flags, made: undefined };
+    this.bytes += size;
+    if (!this.planning) this.make(b);
+    return this.buffers.add(b);
+  }
+
+  private make(b: Buffer): GPUBuffer {
+    const { size, usage } = b;
     this.device.pushErrorScope('out-of-memory');
     this.device.pushErrorScope('validation');
-    const buffer = this.device.createBuffer({ size, usage: flags });
+    const made = (b.made = this.device.createBuffer({ size, usage }));
     this.watch(`a buffer of ${size} bytes`);
     this.watch(`out of graphics memory: ${size} bytes`);
-    this.bytes += size;
-    this.peakBytes = Math.max(this.peakBytes, this.bytes);
-    return this.buffers.add(buffer);
+    if (!this.planning) this.peakBytes = Math.max(this.peakBytes, this.bytes);
+    return made;
+  }
+
+  private buffer(b: number): GPUBuffer {
+    const known = this.buffers.get(b);
+    return known.made ?? this.make(known);
   }
 
   private freeBuffer(b: number): void {
     const buffer = this.buffers.remove(b);
     if (!buffer) return;
     this.bytes -= buffer.size;
-    buffer.destroy();
+    buffer.made?.destroy();
   }
 
   /** Layouts come from the kernel's letters, so bind groups do not wait for the compiler. */
@@ -391,27 +441,40 @@ export class Gpu {
       if (name === undefined) throw new Error(`kernel ${kernel.name}: no such override`);
       values[name] = view.getFloat32(constants + 8 * i + 4, true);
     }
-    let module = this.modules.get(number);
-    if (!module) {
-      this.device.pushErrorScope('validation');
-      module = this.device.createShaderModule({ label: kernel.name, code: kernel.source });
-      this.device.popErrorScope().catch(() => null); // compile() has the compiler's own words
-      this.modules.set(number, module);
-    }
-    const pipeline: Pipeline = { kernel, layout, made: undefined };
-    this.wait(this.compile(pipeline, module, pipelineLayout, values));
+    const pipeline: Pipeline = { kernel, number, layout, made: undefined };
+    this.pipelinesAsked++;
+    this.wait(this.compile(pipeline, pipelineLayout, values));
     return this.pipelines.add(pipeline);
   }
 
-  private async compile(pipeline: Pipeline, module: GPUShaderModule, layout: GPUPipelineLayout, constants: Record<string, number>): Promise<void> {
-    const { name, source } = pipeline.kernel;
+  private moduleOf({ name, source }: KernelInfo): Compiled {
+    let known = this.compiled.get(source);
+    if (!known) {
+      this.device.pushErrorScope('validation');
+      known = { module: this.device.createShaderModule({ label: name, code: source }), pipelines: new Map() };
+      this.device.popErrorScope().catch(() => null); // compile() has the compiler's own words
+      this.compiled.set(source, known);
+    }
+    return known;
+  }
+
+  private async compile(pipeline: Pipeline, layout: GPUPipelineLayout, constants: Record<string, number>): Promise<void> {
+    const { name, source } = pipeline.kernel, { module, pipelines } = this.moduleOf(pipeline.kernel);
+    const key = JSON.stringify(constants);
     try {
-      pipeline.made = await this.device.createComputePipelineAsync({ label: name, layout, compute: { module, entryPoint: 'main', constants } });
+      const made = pipelines.get(key) ?? this.device.createComputePipelineAsync({ label: name, layout, compute: { module, entryPoint: 'main', constants } });
+      pipelines.set(key, made);
+      pipeline.made = await made;
+      this.pipelinesMade++;
+      this.onCompiled?.();
     } catch (e) {
+      pipelines.delete(key);
       const said = await module.getCompilationInfo?.();
       const error = said?.messages.find((m) => m.type === 'error');
       const line = error ? source.split('\n')[error.lineNum - 1] : undefined;
-      throw new Error(`kernel ${name}: ${error ? error.message : e instanceof Error ? e.message : String(e)}${line ? ` (in: ${line})` : ''}`);
+      const why = `kernel ${name}: ${error ? error.message : e instanceof Error ? e.message : String(e)}${line ? ` (in: ${line})` : ''}`;
+      if (!this.refused) throw new Error(why);
+      this.refused.set(pipeline.number, why);
     }
   }
 
@@ -422,7 +485,7 @@ export class Gpu {
     const entries: GPUBindGroupEntry[] = [];
     for (let i = 0; i < n; i++) {
       const offset = view[3 * i + 1] as number, size = view[3 * i + 2] as number;
-      entries.push({ binding: i, resource: { buffer: this.buffers.get(view[3 * i] as number), offset, ...(size && { size }) } });
+      entries.push({ binding: i, resource: { buffer: this.buffer(view[3 * i] as number), offset, ...(size && { size }) } });
     }
     this.device.pushErrorScope('validation');
     const group = this.device.createBindGroup({ label: kernel.name, layout, entries });

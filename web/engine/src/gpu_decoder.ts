@@ -61,7 +61,7 @@ export class GpuDecoder {
    *  good until the next call. */
   async next(left: number): Promise<{ id: number; logits: Float32Array | undefined }> {
     const { core } = this.session.engine;
-    await this.lookAhead(Math.min(this.options.ahead, left + 1));
+    await this.lookAhead(this.session.engine.needsRows ? 1 : Math.min(this.options.ahead, left + 1));
     const first = this.flight[0] as Flight;
     await first.done;
     const id = first.token[0] as number;
@@ -91,6 +91,8 @@ export class GpuDecoder {
   /** The step that reads `id`, the first one's token: it may be queued, or be wrong by now. */
   private async queueReader(id: number): Promise<void> {
     if (this.flight.length > 1 && this.adapted === this.session.adapted) return;
+    const { engine } = this.session;
+    if (engine.needsRows) await engine.gatherRows(this.session.ptr, Int32Array.of(id));
     for (;;) {
       const program = this.session.decodeProgram(this.session.length);
       if (typeof program !== 'number') {

@@ -3,59 +3,114 @@
 // The core says which bytes it wants and where they go; upload.ts brings them. Conversations are
 // gpu_session.ts.
 
-import { BezelError, type Core, type EnginePtr } from './wasm.js';
+import { BezelError, type Core, type EnginePtr, type SessionPtr } from './wasm.js';
 import type { Gpu } from './gpu.js';
-import type { Info, StoreTexts } from './cpu_engine.js';
+import type { Info } from './cpu_engine.js';
+import { BATCH, gigabytes, openJson, Plan, type Estimate, type EstimateOptions } from './estimate.js';
 import { GpuSession } from './gpu_session.js';
-import type { Progress } from './model.js';
+import type { Memory, Progress } from './model.js';
+import { Rows } from './rows.js';
 import type { Source } from './source.js';
 import { upload } from './upload.js';
 
-export interface GpuOpenOptions {
-  /** What a person calls the model. */
-  name?: string;
-  store?: StoreTexts;
-  /** 'plain': no subgroups, even where the device has them. Absent: the fastest that the device can. */
-  tier?: 'subgroup' | 'plain';
+export interface GpuOpenOptions extends EstimateOptions {
   onProgress?: (p: Progress) => void;
   /** Its reason is what open() then throws. */
   signal?: AbortSignal;
 }
 
 export class GpuEngine {
-  private constructor(readonly core: Core, readonly gpu: Gpu, readonly ptr: EnginePtr, readonly info: Info, private readonly sources: ReadonlyMap<number, Source>) {}
+  private readonly sessions = new Set<SessionPtr>();
 
-  /** Bind the model and stream its weights to the device. Several sources are the shards of one model; they
-   *  stay the caller's, and must outlive the engine. */
+  private constructor(readonly core: Core, readonly gpu: Gpu, readonly ptr: EnginePtr, private readonly sources: ReadonlyMap<number, Source>,
+    /** What it was found to take, with a session as the options have it. */
+    readonly estimate: Estimate, private readonly rows: Rows | undefined, private readonly options: GpuOpenOptions, readonly info: Info) {}
+
+  /** Find out whether the model fits, bind it and stream its weights to the device. Several sources are the shards of
+   *  one model; they stay the caller's, and must outlive the engine. */
   static async open(core: Core, sources: readonly Source[], options: GpuOpenOptions = {}): Promise<GpuEngine> {
-    const { gpu, exports: x } = core, { tier = 'subgroup', signal, onProgress } = options;
+    const { gpu } = core, { signal, onProgress } = options;
     if (!gpu) throw new BezelError('this core was loaded without a GPU', 'device');
     if (options.tier === 'subgroup' && !gpu.info.limits.subgroupMax) throw new BezelError(`${gpu.info.name} has no subgroups: only the plain tier runs there`, 'device');
     signal?.throwIfAborted();
     onProgress?.({ phase: 'open', loaded: 0, total: 1 });
     const known = new Map(sources.map((s) => [core.addSource(s), s]));
-    let ptr = 0 as EnginePtr;
+    let engine: GpuEngine | undefined;
     try {
-      const json = { ...(options.name !== undefined && { name: options.name }), ...(options.store && { store: options.store }), backend: 'gpu', plain_kernels: tier === 'plain', sources: Array.from(known, ([id, { name, size }]) => ({ id, name, size })) };
-      ptr = core.with(JSON.stringify(json), (p, n) => core.check(x.bz_wasm_engine_open(p, n)));
+      engine = GpuEngine.plan(core, gpu, known, options);
       await gpu.ready();
+      signal?.throwIfAborted();
       onProgress?.({ phase: 'open', loaded: 1, total: 1 });
-      await upload(core, gpu, ptr, known, signal, (loaded, total) => onProgress?.({ phase: 'weights', loaded, total }));
+      await upload(core, gpu, engine.ptr, known, signal, (loaded, total) => onProgress?.({ phase: 'weights', loaded, total }));
       await gpu.ready();
-      core.checkNumber(x.bz_wasm_engine_info(ptr));
-      const info = JSON.parse(core.resultText()) as Info;
+      signal?.throwIfAborted();
       onProgress?.({ phase: 'ready', loaded: 1, total: 1 });
-      return new GpuEngine(core, gpu, ptr, info, known);
+      return engine;
     } catch (e) {
-      if (ptr) x.bz_wasm_engine_close(ptr);
+      engine?.close();
       for (const id of known.keys()) core.removeSource(id);
       throw e;
     }
   }
 
+  /** An engine with all its buffers, and nothing in them yet; or why it does not fit. */
+  private static plan(core: Core, gpu: Gpu, sources: ReadonlyMap<number, Source>, options: GpuOpenOptions): GpuEngine {
+    const x = core.exports, before = gpu.bytes;
+    gpu.check();
+    return gpu.planned(() => {
+      const ptr = core.with(openJson(sources, options), (p, n) => core.check(x.bz_wasm_engine_open(p, n)));
+      try {
+        let rows: Rows | undefined;
+        const estimate = new Plan(core, gpu, ptr, before, options).decide(() => (rows = Rows.of(core, ptr, sources)), true);
+        if (!estimate.fits) throw new BezelError(estimate.reason ?? 'this model does not fit', 'memory');
+        core.checkNumber(x.bz_wasm_engine_info(ptr));
+        const info = JSON.parse(core.resultText()) as Info;
+        return new GpuEngine(core, gpu, ptr, sources, estimate, rows, options, info);
+      } catch (e) {
+        x.bz_wasm_engine_close(ptr);
+        throw e;
+      }
+    });
+  }
+
   /** `cache`: what keys and values are kept as. */
-  session(context = 0, batch = 512, cache: 'f32' | 'f16' = 'f32'): GpuSession {
-    return new GpuSession(this, this.core.check(this.core.exports.bz_wasm_session_open(this.ptr, context, batch, +(cache === 'f16'))), batch);
+  session(context = 0, batch = this.options.batch ?? BATCH, cache: 'f32' | 'f16' = this.options.cache ?? 'f32'): GpuSession {
+    const x = this.core.exports;
+    const ptr = this.gpu.planned(() => {
+      const s = this.core.check(x.bz_wasm_session_open(this.ptr, context, batch, +(cache === 'f16')));
+      const steps = x.bz_wasm_gpu_reserve(s, 1), short = this.gpu.bytes + steps - (this.options.budget ?? this.gpu.info.maxTotal);
+      if (steps >= 0 && short <= 0) return s;
+      const n = x.bz_wasm_session_context(s);
+      x.bz_wasm_session_close(s);
+      if (steps < 0) this.core.fail();
+      throw new BezelError(`a context of ${n} tokens takes ${gigabytes(short)} more graphics memory than there is; ask for a shorter one`, 'memory');
+    });
+    this.sessions.add(ptr);
+    return new GpuSession(this, ptr, batch);
+  }
+
+  /** A session is gone. */
+  forget(session: SessionPtr): void {
+    this.sessions.delete(session);
+  }
+
+  /** Bytes on the device now. */
+  get memory(): Memory {
+    const { weights } = this.estimate;
+    let cache = 0;
+    for (const s of this.sessions) cache += this.core.exports.bz_wasm_session_cache_bytes(s);
+    return { weights, cache, scratch: this.gpu.bytes - weights - cache };
+  }
+
+  /** Must gatherRows() be awaited before every step, since a table stays in the file? Then the next token must be
+   *  known before its step is queued. */
+  get needsRows(): boolean {
+    return this.rows !== undefined;
+  }
+
+  /** Bring the rows of the tokens that the session's next step reads. */
+  async gatherRows(session: SessionPtr, ids: Int32Array): Promise<void> {
+    await this.rows?.gather(session, ids);
   }
 
   tokenize(text: string, bos = true, plain = false): Int32Array {

@@ -84,10 +84,7 @@ export class GpuModel implements Model {
   }
 
   get memory(): Memory {
-    const memory = { weights: this.info.weight_bytes, cache: 0, scratch: 0 };
-    for (const one of this.conversations) memory.cache += one.cacheBytes;
-    memory.scratch = Math.max(0, this.current.gpu.bytes - memory.weights - memory.cache);
-    return memory;
+    return this.current.memory;
   }
 
   tokenize(text: string, { bos = true, plain = false }: { bos?: boolean; plain?: boolean } = {}): Int32Array {
@@ -233,10 +230,6 @@ export class GpuConversation implements Conversation {
 
   get length(): number {
     return this.session.length;
-  }
-
-  get cacheBytes(): number {
-    return this.session.cacheBytes;
   }
 
   /** A session on this engine, with the tokens of the one before where that one's device was lost. */

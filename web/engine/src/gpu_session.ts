@@ -70,6 +70,7 @@ export class GpuSession {
     if (!this.p) return;
     for (const program of [this.decode, this.whole]) this.forget(program);
     this.x.bz_wasm_session_close(this.p);
+    this.engine.forget(this.p);
     this.p = 0 as SessionPtr;
   }
 
@@ -140,6 +141,7 @@ export class GpuSession {
   private async step(ids: Int32Array, nLogits: number, read?: Read): Promise<void> {
     const { core, gpu } = this.engine;
     const quiet = nLogits === 0 && ids.length === this.batch;
+    if (this.engine.needsRows) await this.engine.gatherRows(this.ptr, ids);
     let program = quiet && this.whole?.adapted === this.adapted ? this.whole : undefined;
     program ??= await this.record(() => this.x.bz_wasm_gpu_record(this.ptr, ids.length, nLogits, quiet ? this.context : this.length + ids.length));
     if (quiet && program !== this.whole) {
@@ -193,6 +195,7 @@ export class GpuSession {
     const draw = core.with('{"temperature":0}', (p, n) => core.check(this.x.bz_wasm_gpu_draw_open(this.ptr, p, n)));
     const programs: Recorded[] = [];
     try {
+      if (this.engine.needsRows) await this.engine.gatherRows(this.ptr, ids);
       programs.push(await this.record(() => this.x.bz_wasm_gpu_record(this.ptr, ids.length, 1, this.length + ids.length)));
       programs.push(await this.record(() => this.x.bz_wasm_gpu_record_draw(this.ptr, draw)));
       core.with(ids, (p, n) => core.checkNumber(this.x.bz_wasm_gpu_feed(this.ptr, p, n, 0)));

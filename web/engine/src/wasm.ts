@@ -78,6 +78,12 @@ export interface Exports {
   bz_wasm_generation_count(g: GenerationPtr): number;
   bz_wasm_generation_close(g: GenerationPtr): void;
   bz_wasm_gpu_upload_bytes(e: EnginePtr): number;
+  bz_wasm_gpu_weight_bytes(e: EnginePtr): number;
+  bz_wasm_gpu_has_table(e: EnginePtr): number;
+  bz_wasm_gpu_leave_table(e: EnginePtr): void;
+  bz_wasm_gpu_table_rows(s: SessionPtr, first: number, n: number, bytes: Bytes): number;
+  bz_wasm_gpu_free_scratch(e: EnginePtr): void;
+  bz_wasm_gpu_reserve(s: SessionPtr, compile: number): number;
   bz_wasm_gpu_upload_next(e: EnginePtr, max: number, window: Bytes): number;
   bz_wasm_gpu_window_size(): number;
   bz_wasm_gpu_upload_give(e: EnginePtr, window: Bytes, bytes: Bytes): number;
