@@ -31,6 +31,7 @@
 #define MAX_DEPTH     8 /* arrays inside arrays */
 #define MAX_HEADER    ((uint64_t)512 << 20)
 #define FIRST_WINDOW  ((uint64_t)256 << 10)
+#define MOST_WINDOW   ((uint64_t)4 << 20) /* a large header is not read twice its size */
 #define DEFAULT_ALIGN 32u
 
 /* The header of one source while it is walked. */
@@ -97,7 +98,8 @@ static enum bz_status widen(struct head *h, uint64_t n, struct bz_err *err)
     if (end > MAX_HEADER)
         return fail(err, BZ_ERR_LIMIT, "%s: %s %s makes the header larger than %" PRIu64 " MiB",
                     h->src->name, h->kind, here(h).z, MAX_HEADER >> 20);
-    uint64_t want = h->n_have ? 2 * h->n_have : FIRST_WINDOW;
+    uint64_t more = h->n_have < FIRST_WINDOW ? FIRST_WINDOW : h->n_have;
+    uint64_t want = h->n_have + (more < MOST_WINDOW ? more : MOST_WINDOW);
     if (want < end) want = end;
     if (want > MAX_HEADER) want = MAX_HEADER;
     if (want > h->src->size) want = h->src->size;
