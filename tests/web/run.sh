@@ -30,6 +30,7 @@ one package node tests/web/test_package.mjs "$build/bezel"
 one gpu node tests/web/test_gpu.mjs
 one gpu_model node tests/web/test_gpu_model.mjs "$build/bezel"
 one gpu_session node tests/web/test_gpu_session.mjs "$build/bezel"
+one gpu_load node tests/web/test_gpu_load.mjs "$build/bezel"
 one ops_deno "$deno" run -A tests/web/test_ops.mjs "$ops"
 one ops_node node tests/web/test_ops.mjs "$ops"
 one ops_spec_default node tests/web/test_ops.mjs "$ops" --profile spec-default
