@@ -60,6 +60,19 @@ test('a load is cancelled and started again', () => holds(openBrowser(), async (
   await ready(page);
 }));
 
+test('a load in which the tab died is not tried again unasked', () => holds(openBrowser(), async (page, b) => {
+  site.slow = 400;
+  await page.goto(site.url);
+  await page.getByRole('button', { name: 'Cancel' }).waitFor();
+  const died = page.waitForEvent('crash');
+  void (await b.context.newCDPSession(page)).send('Page.crash').catch(() => {}); // it cannot answer any more
+  await died;
+  const next = await b.context.newPage();
+  await next.goto(site.url);
+  await next.getByText('The page closed while a model was loading').waitFor();
+  site.slow = 0;
+}));
+
 test('a reload in mid-answer keeps what was written, and the answer goes on from there', () => holds(onGpu(site), async (page) => {
   await composer(page).fill('Tell me a story about a fox.');
   await page.keyboard.press('Enter');

@@ -186,6 +186,27 @@ test('a benchmark runs and its result can be copied', () => holds(onCpu(site), a
   equal(JSON.parse(await page.evaluate(() => navigator.clipboard.readText())).backend, 'cpu');
 }));
 
+test('a new version is offered, and taken when asked for', () => holds(onCpu(site), async (page) => {
+  await page.evaluate(() => navigator.serviceWorker.ready);
+  site.routes.set('/sw.js', (_, response) => response.writeHead(200, { 'content-type': 'text/javascript' }).end(`${fs.readFileSync('web/app/dist/sw.js', 'utf8')}// another`));
+  await page.reload();
+  await page.evaluate(async () => (await navigator.serviceWorker.ready).update());
+  await page.getByText('A new version of Bezel is ready.').waitFor();
+  await Promise.all([page.waitForEvent('load'), page.getByRole('button', { name: 'Reload' }).click()]);
+  site.routes.delete('/sw.js');
+  await ready(page);
+}));
+
+test('resetting everything leaves nothing behind', () => holds(onCpu(site), async (page) => {
+  await ask(page, PARIS);
+  await page.goto(`${site.url}#/settings`);
+  await page.getByRole('button', { name: 'Reset everything' }).click();
+  await Promise.all([page.waitForEvent('load'), page.getByRole('button', { name: 'Delete everything' }).click()]);
+  await page.getByText('Conversations are kept here').waitFor();
+  await ready(page);
+  equal(await page.evaluate(() => localStorage.getItem('bezel.draft.new')), null);
+}));
+
 test('two tabs share one history', () => holds(onCpu(site), async (page, b) => {
   const other = await b.context.newPage();
   await other.goto(site.url);

@@ -42,9 +42,24 @@ const lastKey = 'bezel.model';
 const guardKey = 'bezel.loading'; // there while a load runs: found at start, the page died in it
 
 export const lastModel = (): string | null => localStorage.getItem(lastKey);
-export const diedLoading = (): string | null => localStorage.getItem(guardKey);
-export const forgetDeath = (): void => localStorage.removeItem(guardKey);
-addEventListener('pagehide', forgetDeath); // left on purpose, not died
+
+/** Whether the page of last time died while it loaded a model. Asked once. */
+export async function diedLoading(): Promise<boolean> {
+  if (!localStorage.getItem(guardKey)) return false;
+  const { held = [] } = await navigator.locks.query();
+  if (held.some((lock) => lock.name === guardKey)) return false; // another tab is at it right now
+  localStorage.removeItem(guardKey);
+  return true;
+}
+
+const endGuard = (): void => localStorage.removeItem(guardKey);
+addEventListener('pagehide', endGuard); // left on purpose, not died
+
+/** Mark that a load runs, until `work` has ended. */
+function guarded(work: Promise<void>): Promise<void> {
+  localStorage.setItem(guardKey, '1');
+  return navigator.locks.request(guardKey, { mode: 'shared' }, () => work).finally(endGuard);
+}
 
 // ---- loading ----
 
@@ -61,10 +76,12 @@ function reporter(model: ModelEntry): (progress: Loading['progress']) => void {
   };
 }
 
-async function unload(): Promise<void> {
+/** Give the model's memory back. */
+export async function unload(): Promise<void> {
   stopLoad?.abort();
   const before = engineState.peek();
   if (before.kind !== 'ready') return;
+  engineState.value = { kind: 'none', note: 'No model is loaded.' };
   sessionFor = null;
   await before.engine.dispose();
 }
@@ -87,7 +104,9 @@ async function start(source: ModelSource, options: LoadOptions): Promise<Engine>
 }
 
 /** Load a model in place of what is there. Failures are a state of the page, not exceptions. */
-export async function load(model: ModelEntry): Promise<void> {
+export const load = (model: ModelEntry): Promise<void> => guarded(loadNow(model));
+
+async function loadNow(model: ModelEntry): Promise<void> {
   const stop = new AbortController();
   const { signal: cancelled } = stop;
   const { backend } = prefs.value;
@@ -95,7 +114,6 @@ export async function load(model: ModelEntry): Promise<void> {
   try {
     await unload();
     stopLoad = stop;
-    localStorage.setItem(guardKey, model.key);
     report({ phase: 'fetch', loaded: 0, total: model.size });
     const { source, store } = await model.open((loaded, total) => report({ phase: 'fetch', loaded, total }), cancelled);
     const engine = await start(source, { backend, signal: cancelled, onProgress: (p: Progress) => report(p), ...(store && { store }) });
@@ -108,10 +126,7 @@ export async function load(model: ModelEntry): Promise<void> {
     if (cancelled.aborted) engineState.value = { kind: 'none', note: 'Loading was cancelled.' };
     else onFailure(model, e);
   } finally {
-    if (stopLoad === stop) {
-      stopLoad = null;
-      forgetDeath();
-    }
+    if (stopLoad === stop) stopLoad = null;
   }
 }
 

@@ -4,7 +4,7 @@ import { computed, signal } from '@preact/signals';
 import { requestAccess, type ModelSource, type ModelStore, type NameResolver, type SourceRef, type StoredModel } from 'bezel';
 import tinyUrl from '../../../../models/tiny.q8_0.gguf?url';
 import { addAdapter } from './adapters';
-import { diedLoading, engineState, forgetDeath, lastModel, load } from './engine';
+import { diedLoading, engineState, lastModel, load } from './engine';
 import { notify, notifyError } from './notices';
 import { prefs } from './prefs';
 import { findUnfinished, store } from './transfers';
@@ -174,8 +174,7 @@ export async function removeModel(entry: ModelEntry): Promise<void> {
 
 /** The model of last time, or the small one. A load in which the page died is not tried again unasked. */
 export async function begin(): Promise<void> {
-  const died = diedLoading();
-  forgetDeath();
+  const died = await diedLoading();
   if (died || !prefs.value.autoLoad) {
     engineState.value = { kind: 'none', note: died ? 'The page closed while a model was loading; it may be too large for this device.' : 'No model is loaded.' };
     return;

@@ -2,7 +2,7 @@
 
 import { signal } from '@preact/signals';
 import { history as conversationsKept, savedStates } from '../storage/client';
-import { refresh } from './library';
+import { unload } from './engine';
 import { notify } from './notices';
 
 export interface Space {
@@ -34,15 +34,11 @@ export async function clearStates(): Promise<void> {
   notify('Saved states were deleted.');
 }
 
-export async function clearConversations(): Promise<void> {
-  await conversationsKept.clear();
-  await savedStates.clear();
-  await refresh();
-}
-
 /** Everything: conversations, models, settings, the offline copy. Then the page starts as on the first day. */
 export async function resetEverything(): Promise<void> {
+  await unload();
   await conversationsKept.clear();
+  await savedStates.clear();
   localStorage.clear();
   const registrations = (await navigator.serviceWorker?.getRegistrations()) ?? [];
   await Promise.all(registrations.map((r) => r.unregister()));
@@ -50,7 +46,7 @@ export async function resetEverything(): Promise<void> {
   for (const { name } of await indexedDB.databases()) if (name) indexedDB.deleteDatabase(name);
   const root = await navigator.storage.getDirectory();
   for await (const name of root.keys()) {
-    if (name === 'bezel') continue; // the history's own files are open; they are empty now
+    if (name === 'bezel-app') continue; // the history's file is open, and empty now
     await root.removeEntry(name, { recursive: true });
   }
   location.replace(location.pathname);

@@ -6,20 +6,21 @@ import { Switch } from '../components/Switch';
 import { TopBar } from '../components/TopBar';
 import { pickFiles } from '../lib/files';
 import { bytes } from '../lib/format';
+import { engineState, load } from '../state/engine';
 import { exportConversations, importConversations } from '../state/library';
 import { notifyError } from '../state/notices';
 import { prefs, setPrefs, type Prefs } from '../state/prefs';
 import { clearStates, measure, persist, space } from '../state/space';
 import { dialog } from '../state/ui';
 
-function Choice<K extends 'theme' | 'backend'>({ name, label, options }: { name: K; label: string; options: { value: Prefs[K]; label: string }[] }) {
+function Choice<K extends 'theme' | 'backend'>({ name, label, options, onChange }: { name: K; label: string; options: { value: Prefs[K]; label: string }[]; onChange?(): void }) {
   return (
     <div class="row spread" role="radiogroup" aria-label={label}>
       <strong class="label">{label}</strong>
       <span class="segments">
         {options.map((option) => (
           <label key={option.value}>
-            <input type="radio" name={name} checked={prefs.value[name] === option.value} onChange={() => setPrefs({ [name]: option.value })} />
+            <input type="radio" name={name} checked={prefs.value[name] === option.value} onChange={() => { setPrefs({ [name]: option.value }); onChange?.(); }} />
             <span>{option.label}</span>
           </label>
         ))}
@@ -49,6 +50,12 @@ function Storage() {
   );
 }
 
+/** The model that is there goes to the other device. */
+function reload(): void {
+  const state = engineState.peek();
+  if (state.kind !== 'none') void load(state.model);
+}
+
 async function importPicked(): Promise<void> {
   const [file] = await pickFiles('.json,application/json');
   if (file) await importConversations(file);
@@ -74,7 +81,7 @@ export function Settings() {
           <section class="section">
             <h2>Model</h2>
             <div class="card stack">
-              <Choice name="backend" label="Run models on" options={[{ value: 'gpu', label: 'GPU' }, { value: 'cpu', label: 'CPU' }]} />
+              <Choice name="backend" label="Run models on" options={[{ value: 'gpu', label: 'GPU' }, { value: 'cpu', label: 'CPU' }]} onChange={reload} />
               <Switch label="Load at start" hint="Load the model of last time when the page opens." checked={prefs.value.autoLoad} onChange={(autoLoad) => setPrefs({ autoLoad })} />
             </div>
           </section>
