@@ -270,21 +270,33 @@ test('on a phone the sidebar is a drawer and nothing is wider than the screen', 
 
 // ---- what a model writes ----
 
-test('an answer that grows looks as if it had come in one piece, and a step costs the same at its end', async () => {
+/** Parts of the page by themselves, bundled as the page is. */
+async function openUnits() {
   const { build } = await import('../../../web/app/node_modules/vite/dist/node/index.js');
-  const outDir = path.resolve('build/tmp/markdown');
+  const outDir = path.resolve('build/tmp/units');
   const alias = Object.fromEntries(['marked', 'dompurify'].map((name) => [name, path.resolve('web/app/node_modules', name)]));
-  await build({ root: 'tests/web/app/markdown', configFile: false, logLevel: 'error', resolve: { alias }, build: { outDir, emptyOutDir: true } });
-  const small = await openSite(outDir);
+  await build({ root: 'tests/web/app/units', configFile: false, logLevel: 'error', resolve: { alias }, build: { outDir, emptyOutDir: true } });
+  return openSite(outDir);
+}
+
+test('a growing answer looks as if it had come in one piece, a step costs the same at its end, and sums come out right', async () => {
+  const units = await openUnits();
   try {
     await holds(openBrowser(), async (page) => {
-      await page.goto(small.url);
-      const { same: alike, early, late, characters } = await (await page.waitForFunction(() => globalThis.result)).jsonValue();
+      await page.goto(units.url);
+      const valueOf = async (name) => (await page.waitForFunction((name) => globalThis[name], name)).jsonValue();
+      const { same: alike, early, late, characters } = await valueOf('markdown');
       ok(alike, 'the same HTML');
       ok(late < 5 + 4 * early, `${early} ms a step at first, ${late} ms after ${characters} characters`);
+      same(await valueOf('sums'), [
+        7, 9, -4, 0.5, 512, 3, 3, 0.5, 411.075, 5.1, 6, 6.28318530717959, 15, 7, 7,
+        0.3, 250, 42, 3, 1001,
+        'the result is not a number', 'the expression ends too early', 'expected ")" at the end', 'log takes one value', 'did not understand "constructor"',
+        'did not understand "alert"', 'a factorial needs a whole number from 0 to 170', 'the expression ends too early',
+      ]);
     });
   } finally {
-    await small.close();
+    await units.close();
   }
 });
 

@@ -1,9 +1,9 @@
 // calculator - arithmetic as people write it, by a small parser of its own. Nothing is ever evaluated as code.
 //
 //   sum     = product (('+' | '-') product)*
-//   product = power (('*' | '/' | '%' | implied) power)*
-//   power   = unary ('^' power)?          right to left, binds tighter than a sign on its left
-//   unary   = ('-' | '+') unary | atom ('!' | '%')*
+//   product = unary (('*' | '/' | '%' | implied) unary)*
+//   unary   = ('-' | '+') unary | power                 so that -2^2 is -4
+//   power   = atom ('!' | '%')* ('^' unary)?         right to left
 //   atom    = number | name | name '(' sum (',' sum)* ')' | '(' sum ')'
 
 const constants: Record<string, number> = { pi: Math.PI, e: Math.E, tau: 2 * Math.PI };
@@ -19,7 +19,7 @@ class Parser {
   private readonly tokens: string[];
 
   constructor(text: string) {
-    const plain = text.replace(/[×·]/g, '*').replace(/÷/g, '/').replace(/[−–]/g, '-').replace(/\*\*/g, '^').replace(/π/g, 'pi').replace(/√/g, 'sqrt');
+    const plain = text.replace(/[×·]/g, '*').replace(/÷/g, '/').replace(/[−–]/g, '-').replace(/\*\*/g, '^').replace(/π/g, 'pi').replace(/√/g, 'sqrt ').replace(/\bof\b/gi, '*');
     this.tokens = plain.match(/\d+(?:_\d+)*(?:\.\d+)?(?:e[+-]?\d+)?|\.\d+|[a-z]+\d*|\S/gi) ?? [];
   }
 
@@ -109,6 +109,7 @@ class Parser {
     const args = [this.sum()];
     while (this.take(',')) args.push(this.sum());
     this.need(')');
+    if (args.length > 1 && fn.length === 1) throw new Error(`${name} takes one value`);
     return fn(...args);
   }
 }
