@@ -392,6 +392,14 @@ above('a model is found by path, Blob, bytes and through a store, and what is no
   await rejects(Engine.load(MODEL, { signal: AbortSignal.abort() }), isAbort);
 });
 
+test('what a model would take is known before it is loaded', async () => {
+  const e = await Engine.estimate(MODEL, { context: 512 }), tight = await Engine.estimate(MODEL, { context: 512, memory: 12e6 });
+  ok(e.fits && e.context === 512 && e.largestContext === 2048, JSON.stringify(e));
+  equal(e.total, e.weights + e.cache + e.scratch + e.steps);
+  ok(!tight.fits && tight.missing === tight.total - 12e6 && tight.largestContext < 512 && /more than the/.test(tight.reason), JSON.stringify(tight));
+  await rejects(Engine.estimate('no/such.gguf'), NotFoundError);
+});
+
 test('a benchmark measures reading and drawing', async () => {
   const seen = [];
   const r = await engine.bench({ prompt: 32, predicted: 8, repetitions: 2, onProgress: (p) => seen.push(p.test) });

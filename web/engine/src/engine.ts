@@ -9,6 +9,7 @@ import type {
 import type { Info } from './cpu_engine.js';
 import { findAdapter, findModel, type AdapterSource, type ModelSource, type NameResolver } from './engine_source.js';
 import { BezelError } from './errors.js';
+import type { Estimate } from './estimate.js';
 import type { About, AdapterInfo, EngineCalls, EngineStreams, LoadParams } from './local_engine.js';
 import type { DeviceReport, Memory, Progress } from './model.js';
 import { isNode } from './node_files.js';
@@ -30,6 +31,9 @@ export interface LoadOptions extends Partial<Omit<LoadParams, 'model'>> {
 export interface CallOptions {
   signal?: AbortSignal;
 }
+
+/** `memory`: bytes that may be used; absent, what the device is known to have. */
+export type EstimateOptions = Pick<LoadOptions, 'context' | 'cache' | 'tier' | 'profile' | 'memory' | 'signal' | 'store' | 'worker'>;
 
 type EngineLink = Link<EngineCalls, EngineStreams>;
 
@@ -88,6 +92,8 @@ async function hostHere(): Promise<Host> {
   const { calls, streams } = engineCalls();
   return { link: direct<EngineCalls, EngineStreams>(calls, streams), gone: false, close: () => {} };
 }
+
+const hostFor = async (worker: Worker | false | undefined): Promise<Host> => (worker === false || (isNode() && !worker) ? hostHere() : hostInWorker(worker || undefined));
 
 // ---- requests ----
 
@@ -227,13 +233,25 @@ export class Engine {
     signal?.throwIfAborted();
     const model = await findModel(source, store);
     for (const adapter of adapters) model.adapters.push(await findAdapter(adapter, store));
-    const host = worker === false || (isNode() && !worker) ? await hostHere() : hostInWorker(worker || undefined);
+    const host = await hostFor(worker);
     try {
       const about = await host.link.call('load', { ...rest, backend, model }, { signal, onProgress });
       return new Engine(host, about, store);
     } catch (e) {
       host.close();
       throw e;
+    }
+  }
+
+  /** What a model would take of the GPU's memory, exactly, and the largest context that fits. Nothing of it is loaded. */
+  static async estimate(source: ModelSource, options: EstimateOptions = {}): Promise<Estimate> {
+    const { signal, store, worker, ...rest } = options;
+    signal?.throwIfAborted();
+    const model = await findModel(source, store), host = await hostFor(worker);
+    try {
+      return await host.link.call('estimate', { ...rest, model }, { signal });
+    } finally {
+      host.close();
     }
   }
 

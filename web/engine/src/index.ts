@@ -1,9 +1,10 @@
 // bezel - Gemma 4 in a browser tab, in Node and in Deno. Importing it touches nothing: no navigator, no Worker.
-export { Adapters, ChatCompletions, Completions, Engine, Session, type CallOptions, type LoadOptions, type PromptRequest } from './engine.js';
+export { Adapters, ChatCompletions, Completions, Engine, Session, type CallOptions, type EstimateOptions, type LoadOptions, type PromptRequest } from './engine.js';
 export type { AdapterSource, ModelSource, NameResolver } from './engine_source.js';
 export type { About, AdapterInfo } from './local_engine.js';
 export type { BenchOptions, BenchProgress, BenchResult, Speed } from './bench.js';
 export type { Info, Sampling } from './cpu_engine.js';
+export type { Estimate } from './estimate.js';
 export type { DeviceReport, Memory, Progress, SelfTest } from './model.js';
 export type * from './completions_types.js';
 export { ArgumentError, BezelError, DeviceError, FormatError, IoError, LimitError, MemoryError, NotFoundError, UnsupportedError, type ErrorKind } from './errors.js';

@@ -3,6 +3,7 @@
 // Owns the model, its sources, adapters by name, sessions and the queue. Engine (engine.ts) is the client: it reaches
 // the calls below through rpc.ts or directly.
 
+import { openDevice } from './adapter.js';
 import { bench, type BenchOptions, type BenchProgress, type BenchResult } from './bench.js';
 import { chatChunks, chatPrompt, newHead, rawChunks, wholeChat, wholeText } from './completions.js';
 import type { Place } from './completions_answer.js';
@@ -10,6 +11,8 @@ import { readChat, readCompletion } from './completions_request.js';
 import type { AdapterUse, ChatCompletion, ChatCompletionChunk, ChatRequest, Completion, CompletionRequest } from './completions_types.js';
 import type { Info, StoreTexts } from './cpu_engine.js';
 import { BezelError } from './errors.js';
+import { estimate, type Estimate } from './estimate.js';
+import { Gpu } from './gpu.js';
 import type { Conversation, DeviceReport, Memory, Model, Progress } from './model.js';
 import { openModel, type OpenModelOptions } from './open_model.js';
 import { Queue } from './queue.js';
@@ -49,6 +52,9 @@ export type LoadParams = Pick<OpenModelOptions, 'backend' | 'context' | 'tier' |
   sessions?: number;
 };
 
+/** What `memory` bounds in a load is here what may be used. */
+export type EstimateParams = Pick<LoadParams, 'context' | 'cache' | 'tier' | 'profile' | 'memory' | 'model'>;
+
 /** What does not change while a model is loaded. */
 export interface About {
   name: string;
@@ -62,6 +68,7 @@ export interface EngineCalls {
   /** Hold the lock of this name for as long as the thread lives; answers once it is held. Workers only. */
   live: Spec<string, void>;
   load: Spec<LoadParams, About, Progress>;
+  estimate: Spec<EstimateParams, Estimate>;
   chat: Spec<ChatRequest, ChatCompletion>;
   complete: Spec<CompletionRequest, Completion>;
   tokenize: Spec<{ text: string; bos?: boolean; plain?: boolean }, Int32Array>;
@@ -278,7 +285,7 @@ export class LocalEngine {
   }
 
   /** Everything but load, by name. */
-  readonly calls: Handlers<Omit<EngineCalls, 'load' | 'live'>> = {
+  readonly calls: Handlers<Omit<EngineCalls, 'load' | 'live' | 'estimate'>> = {
     chat: (request, { signal }) => wholeChat(this.chat({ ...request, stream_options: { include_usage: true } }, signal)),
     complete: (request, { signal }) => wholeText(this.complete({ ...request, stream_options: { include_usage: true } }, signal)),
     tokenize: async ({ text, ...options }) => this.model.tokenize(text, options),
@@ -334,10 +341,29 @@ export class LocalEngine {
   }
 }
 
-/** The calls of an engine: at first only `load`, which brings the others. */
+/** What a model would take on this device, before anything of it is there. */
+async function estimateModel({ model, memory, profile, ...options }: EstimateParams, { signal }: Context<never>): Promise<Estimate> {
+  const device = await openDevice(profile ? { profile } : {}).catch((e: Error) => {
+    throw new BezelError(e.message, 'device', e);
+  });
+  const gpu = new Gpu(device);
+  let sources: Source[] = [];
+  try {
+    const core = await Core.load(await loadWasm(), gpu);
+    sources = await openSources(core, model.sources, { signal });
+    const wish = { ...options, name: model.name, ...(model.store && { store: model.store }), ...(memory !== undefined && { budget: memory }) };
+    return await openWithFetches(() => estimate(core, sources, wish), signal);
+  } finally {
+    for (const source of sources) source.close();
+    gpu.close();
+  }
+}
+
+/** The calls of an engine: `load` brings all but itself and `estimate`. */
 export function engineCalls(): { calls: Partial<Handlers<EngineCalls>>; streams: Partial<Streams<EngineStreams>> } {
   const streams: Partial<Streams<EngineStreams>> = {};
   const calls: Partial<Handlers<EngineCalls>> = {
+    estimate: estimateModel,
     load: async (params, context) => {
       delete calls.load;
       const { engine, about } = await LocalEngine.load(params, context);
