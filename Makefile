@@ -67,7 +67,7 @@ $(BUILD)/bench/%: bench/%.c $(TOOL_OBJ) $(BUILD)/libbezel.a
 # The page and the server behind it. MODEL=gemma4:e2b or a file is loaded at once; ARGS are options of `bezel serve`.
 run:
 	@tools/setup.sh run
-	@$(MAKE) --no-print-directory web $(if $(wildcard web/app/package.json),app)
+	@$(MAKE) --no-print-directory web app
 	@node $(ENGINE)/bin/bezel.mjs serve --open $(if $(MODEL),--model '$(MODEL)') $(ARGS)
 
 # Talk in the terminal, to the model that ships with the repository unless MODEL names another.

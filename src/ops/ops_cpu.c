@@ -512,7 +512,8 @@ static void free_cpu(struct cpu *c)
     for (unsigned i = 0; c->workers && i < c->n_workers; i++)
         for (int k = 0; k < N_SCRATCH; k++) mem_free(c->workers[i].scratch[k].p);
     mem_free(c->workers);
-    struct scratch *shared[] = { &c->lora, &c->gathered, &c->hidden, &c->expert_out, &c->order, &c->sums };
+    struct scratch *shared[] = { &c->lora,       &c->gathered, &c->hidden,
+                                 &c->expert_out, &c->order,    &c->sums };
     for (size_t i = 0; i < sizeof shared / sizeof *shared; i++) mem_free(shared[i]->p);
     mem_free(c);
 }
