@@ -398,6 +398,7 @@ test('what a model would take is known before it is loaded', async () => {
   equal(e.total, e.weights + e.cache + e.scratch + e.steps);
   ok(!tight.fits && tight.missing === tight.total - 12e6 && tight.largestContext < 512 && /more than the/.test(tight.reason), JSON.stringify(tight));
   await rejects(Engine.estimate('no/such.gguf'), NotFoundError);
+  if (backend === 'gpu') await rejects(Engine.load(MODEL, { context: 512, memory: 12e6 }), (e) => e instanceof BezelError && e.message === tight.reason);
 });
 
 test('a benchmark measures reading and drawing', async () => {

@@ -25,6 +25,8 @@ export interface GpuModelOptions {
   context?: number;
   tier?: 'subgroup' | 'plain';
   cache?: 'f32' | 'f16';
+  /** Bytes of graphics memory that may be used; absent: what the device's profile allows. */
+  budget?: number;
   onProgress?: (progress: Progress) => void;
   signal?: AbortSignal;
 }

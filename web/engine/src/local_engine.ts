@@ -46,7 +46,8 @@ export interface ModelRef {
 
 export type LoadParams = Pick<OpenModelOptions, 'backend' | 'context' | 'tier' | 'cache' | 'profile'> & {
   model: ModelRef;
-  /** Bytes of model and conversations together, past which the least recently used conversation gives its back. */
+  /** Bytes of model and conversations together. What does not fit is refused; the least recently used conversations make
+   *  room first. */
   memory?: number;
   /** Conversations kept computed at a time. */
   sessions?: number;
@@ -123,16 +124,16 @@ export class LocalEngine {
   private constructor(private readonly name: string, private readonly model: Model, private readonly core: Core, private readonly sources: readonly Source[], private readonly sessions: Sessions) {}
 
   static async load(params: LoadParams, context: Context<Progress>): Promise<{ engine: LocalEngine; about: About }> {
-    const { model: ref, memory = Infinity, sessions: count = 4, ...options } = params;
+    const { model: ref, memory, sessions: count = 4, ...options } = params;
     const { signal } = context;
     const sources: Source[] = [];
     let model: Model | undefined, engine: LocalEngine | undefined;
     try {
       const core = await Core.load(await loadWasm());
       sources.push(...(await openSources(core, ref.sources, { signal, inMemory: options.backend === 'cpu' })));
-      const wish = { ...options, name: ref.name, ...(ref.store && { store: ref.store }), sources, signal, onProgress: context.progress };
+      const wish = { ...options, name: ref.name, ...(ref.store && { store: ref.store }), ...(memory !== undefined && { budget: memory }), sources, signal, onProgress: context.progress };
       model = await openWithFetches(() => openModel(wish), signal);
-      const sessions = new Sessions(model, { count, bytes: memory });
+      const sessions = new Sessions(model, { count, bytes: memory ?? Infinity });
       engine = new LocalEngine(ref.name, model, core, sources, sessions);
       for (const adapter of ref.adapters) await engine.addAdapter(adapter, signal);
       const first = await sessions.take(DEFAULT, engine.wear(undefined));

@@ -23,6 +23,8 @@ export interface OpenModelOptions {
   tier?: 'subgroup' | 'plain';
   /** How keys and values are kept. */
   cache?: 'f32' | 'f16';
+  /** Bytes of graphics memory that may be used; absent: what the device's profile allows. */
+  budget?: number;
   /** Pretend to be a smaller device. */
   profile?: ProfileName;
   onProgress?: (progress: Progress) => void;
