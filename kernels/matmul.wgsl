@@ -6,8 +6,6 @@
 //
 // In steps of 32 columns: 64 x 32 weights are decoded to workgroup memory beside 64 x 32
 // activations, and each of 64 threads adds to its 8 x 8 results: 16 loads for 256 multiply-adds.
-// The vec4 c of row r lies in column c ^ (r % 8), so that the eight rows which neighbours read are
-// in different banks.
 //
 // Reference: linear() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 
@@ -15,34 +13,7 @@
 //!include lib/grid.wgsl
 //!include lib/linear_io.wgsl
 //!include lib/shape_$SHAPE.wgsl
-
-var<workgroup> w_tile : array<vec4<f32>, 512>;
-var<workgroup> x_tile : array<vec4<f32>, 512>;
-
-fn place(r : u32, c : u32) -> u32 {
-    return 8u * r + (c ^ (r & 7u));
-}
-
-// Rows r, r + 8, r + 16, r + 24 of W, turned: each of the four columns in one vec4.
-fn w_columns(r : u32, c : u32) -> mat4x4<f32> {
-    return transpose(mat4x4<f32>(w_tile[place(r, c)], w_tile[place(r + 8u, c)],
-                                 w_tile[place(r + 16u, c)], w_tile[place(r + 24u, c)]));
-}
-
-fn x_rows(t : u32, c : u32) -> mat4x4<f32> {
-    return mat4x4<f32>(x_tile[place(t, c)], x_tile[place(t + 8u, c)], x_tile[place(t + 16u, c)],
-                       x_tile[place(t + 24u, c)]);
-}
-
-// In this order every term is one fused multiply-add.
-fn plus_column(sum : vec4<f32>, m : mat4x4<f32>, v : vec4<f32>) -> vec4<f32> {
-    return sum + m[0] * v.x + m[1] * v.y + m[2] * v.z + m[3] * v.w;
-}
-
-fn plus_product(sum : mat4x4<f32>, m : mat4x4<f32>, v : mat4x4<f32>) -> mat4x4<f32> {
-    return mat4x4<f32>(plus_column(sum[0], m, v[0]), plus_column(sum[1], m, v[1]),
-                       plus_column(sum[2], m, v[2]), plus_column(sum[3], m, v[3]));
-}
+//!include lib/tile.wgsl
 
 fn put_column(tok : u32, row : u32, v : vec4<f32>) {
     for (var i = 0u; i < 4u; i++) {
@@ -91,10 +62,8 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
                 e = eight(min(row0 + row, p.rows - 1u) * eights + col);
                 v = Eight(x[at], x[at + 1u]);
             }
-            w_tile[place(row, 2u * part)] = e.a;
-            w_tile[place(row, 2u * part + 1u)] = e.b;
-            x_tile[place(row, 2u * part)] = v.a;
-            x_tile[place(row, 2u * part + 1u)] = v.b;
+            put_w(row, part, e);
+            put_x(row, part, v);
         }
         workgroupBarrier();
         for (var c = 0u; c < 8u; c++) {

@@ -469,6 +469,12 @@ static const struct op_case cases[] = {
     { "experts",         3,    32, F32,        1e-12, .why = "apart, no scale", .out = 5, .n_expert = 2, .n_used = 2, .n_ff = 33, .split = true, .plain = true, .cpu_only = true },
     { "experts",         5,    32, QUANT_Q4_0, 1e-12, .why = "an adapter on down", .out = 32, .n_expert = 4, .n_used = 2, .n_ff = 32, .rank = 8, .n_lora = 1, .cpu_only = true },
     { "experts",         4,    64, QUANT_Q5_0, 1e-12, .why = "adapters on both", .out = 32, .n_expert = 4, .n_used = 3, .n_ff = 64, .rank = 3, .n_lora = 2, .cpu_only = true },
+    { "experts",        65,   256, QUANT_Q4_K, 1e-12, .why = "grouped, as published files have it", .out = 36, .n_expert = 5, .n_used = 2, .n_ff = 256 },
+    { "experts",        20,   256, QUANT_Q6_K, 1e-12, .why = "grouped, a format of three parts", .out = 36, .n_expert = 5, .n_used = 2, .n_ff = 256 },
+    { "experts",        40,    64, QUANT_Q8_0, 1e-12, .why = "grouped, more slots of one expert than a tile", .out = 68, .n_expert = 2, .n_used = 2, .n_ff = 96 },
+    { "experts",        33,    96, QUANT_Q5_0, 1e-12, .why = "grouped, gate and up apart, no scale", .out = 100, .n_expert = 7, .n_used = 3, .n_ff = 32, .split = true, .plain = true },
+    { "experts",         9,    64, F32,        1e-12, .why = "grouped, all slots one expert's", .out = 64, .n_expert = 1, .n_used = 1, .n_ff = 40 },
+    { "experts",       130,    32, QUANT_Q4_0, 1e-12, .why = "grouped, more experts than a thread counts", .out = 32, .n_expert = 300, .n_used = 10, .n_ff = 32 },
     { "experts",         2,    32, F32,        1e-12, .why = "a row names an expert twice", .out = 8, .n_expert = 1, .n_used = 2, .n_ff = 16 },
 
     { "add",            65,   100, F32,        1e-14, .why = "many rows" },

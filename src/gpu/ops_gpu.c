@@ -245,15 +245,15 @@ static void embed(struct run *r, struct tensor *y, const struct weight *table,
     }
 }
 
-/* How many lanes share four rows of W in `linear`: no more than a row has units of work, and more where
- * the rows are few and long, so that the device has enough to do. */
-static uint32_t choose_lanes(enum gpu_shape shape, uint32_t rows, uint32_t cols)
+struct teams gpu_teams(const struct gpu_ops *g, enum gpu_shape shape, uint32_t rows, uint32_t cols)
 {
+    /* On a software device: one subgroup of four lanes, so nobody waits. */
+    if (g->narrow && g->tier == TIER_SUBGROUP) return (struct teams) { 4, 4 };
     uint32_t unit = shape <= GPU_BF16 ? 8 : shape == GPU_Q8_0 || shape == GPU_Q8_A ? 16 : 32;
     uint32_t units = divide_up(cols, unit), lanes = 1;
     uint32_t most = rows > 2048 ? 32 : units >= 192 ? 256 : 64;
     while (lanes < units && lanes < most) lanes *= 2;
-    return lanes;
+    return (struct teams) { lanes < 64 ? 64 : lanes, lanes };
 }
 
 /* One buffer of a weight on all rows of x. */
@@ -281,12 +281,11 @@ static void matrix_part(struct run *r, const struct tensor *y, const struct tens
                         divide_up(part->rows, MATMUL_TILE) * divide_up(x->rows, MATMUL_TILE));
         return;
     }
-    uint32_t lanes = choose_lanes(shape, part->rows, w->cols), wg = lanes < 64 ? 64 : lanes;
-    /* Decode on a software device: one subgroup of four lanes, so nobody waits. */
-    if (g->narrow && g->tier == TIER_SUBGROUP && x->rows == 1) lanes = wg = 4;
-    struct gpu_constant constants[] = { { LINEAR_WG, (float)wg }, { LINEAR_LANES, (float)lanes } };
+    struct teams t = gpu_teams(g, shape, part->rows, w->cols);
+    struct gpu_constant constants[] = { { LINEAR_WG, (float)t.wg },
+                                        { LINEAR_LANES, (float)t.lanes } };
     record_dispatch(&g->rec, TIERED(g, LINEAR_F32) + shape, constants, COUNT(constants), &p, bind,
-                    COUNT(bind), divide_up(part->rows, 4 * wg / lanes) * x->rows);
+                    COUNT(bind), divide_up(part->rows, team_rows(t)) * x->rows);
 }
 
 static void matrix(struct run *r, const struct tensor *y, const struct tensor *x,

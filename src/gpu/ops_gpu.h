@@ -20,7 +20,7 @@ struct gpu_scratch {
     uint32_t n, bytes;
 };
 
-enum { SCRATCH_FIRST, SCRATCH_SECOND, SCRATCH_THIRD, N_GPU_SCRATCH };
+enum { SCRATCH_FIRST, SCRATCH_SECOND, SCRATCH_THIRD, SCRATCH_PLAN, N_GPU_SCRATCH };
 
 struct gpu_ops {
     struct recorder rec;

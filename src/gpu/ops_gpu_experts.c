@@ -1,5 +1,7 @@
-/* ops_gpu_experts.c - the router and the experts as dispatches. Rows of x are not grouped by expert yet:
- * each (row, slot) reads its expert's weights.
+/* ops_gpu_experts.c - the router and the experts as dispatches.
+ *
+ * A slot is one choice of one row. Few slots: each reads its expert's weights. Many: they are put in the
+ * order of their experts first, so that a tile of slots shares what it reads.
  */
 #include <math.h>
 
@@ -23,8 +25,11 @@ static void router_scores(struct run *r, struct tensor *scores, const struct ten
     };
     struct gpu_binding bind[] = { act(x), whole(gw->parts[0].buffer), vector(g, scale_by),
                                   act(scores) };
-    gpu_dispatch_op(r, KERNEL_ROUTER_SCORES, &p, bind, COUNT(bind),
-                    x->rows * divide_up(w->rows, 8));
+    uint32_t wg = g->narrow ? 16 : 256, lanes = g->narrow ? 4 : 32;
+    struct gpu_constant constants[] = { { ROUTER_SCORES_WG, (float)wg },
+                                        { ROUTER_SCORES_LANES, (float)lanes } };
+    record_dispatch(&g->rec, KERNEL_ROUTER_SCORES, constants, COUNT(constants), &p, bind,
+                    COUNT(bind), x->rows * divide_up(w->rows, wg / lanes));
 }
 
 void gpu_router(struct run *r, struct routing *out, const struct tensor *x, const struct weight *w,
@@ -34,13 +39,28 @@ void gpu_router(struct run *r, struct routing *out, const struct tensor *x, cons
     router_scores(r, &scores, x, w, scale_by, eps);
     struct router_params p = { .rows = x->rows, .n_expert = w->rows, .n_used = out->ids.cols };
     struct gpu_binding bind[] = { act(&scores), act(&out->ids), act(&out->weights) };
-    gpu_dispatch_op(r, KERNEL_ROUTER, &p, bind, COUNT(bind), x->rows);
+    struct gpu_constant wg = { ROUTER_WG, ops_of(r)->narrow ? 16 : 256 };
+    record_dispatch(&ops_of(r)->rec, KERNEL_ROUTER, &wg, 1, &p, bind, COUNT(bind), x->rows);
 }
 
 /* Experts of one buffer: the first, and how many. */
 static uint32_t first_expert(const struct weight *w, const struct gpu_part *part)
 {
     return part->row0 / w->rows;
+}
+
+/* A kernel of lib/lanes.wgsl, whose WG and LANES are its first overrides. */
+static void experts_dispatch(struct run *r, uint32_t kernel, struct teams t, const void *params,
+                             const struct gpu_binding *b, uint32_t n, uint32_t n_groups)
+{
+    _Static_assert(EXPERTS_DOWN_WG == 0 && EXPERTS_DOWN_LANES == 1, "lib/lanes.wgsl comes first");
+    _Static_assert(EXPERTS_GATE_UP_WG == 0 && EXPERTS_GATE_UP_LANES == 1,
+                   "lib/lanes.wgsl comes first");
+    _Static_assert(EXPERTS_LINEAR_WG == 0 && EXPERTS_LINEAR_LANES == 1,
+                   "lib/lanes.wgsl comes first");
+    struct gpu_constant constants[] = { { EXPERTS_DOWN_WG, (float)t.wg },
+                                        { EXPERTS_DOWN_LANES, (float)t.lanes } };
+    record_dispatch(&ops_of(r)->rec, kernel, constants, COUNT(constants), params, b, n, n_groups);
 }
 
 /* h = gelu(gate x) * up x of every (row, slot), gate and up in one tensor. */
@@ -61,8 +81,9 @@ static void gate_up_together(struct run *r, struct tensor *h, const struct tenso
                                             .high = part->layout.high,
                                             .d = part->layout.d };
         struct gpu_binding bind[] = { act(x), act(&routing->ids), whole(part->buffer), act(h) };
-        gpu_dispatch_op(r, TIERED(ops_of(r), EXPERTS_GATE_UP_F32) + g->shape, &p, bind, COUNT(bind),
-                        x->rows * p.n_used * divide_up(p.n_ff, EXPERT_GROUP_ROWS / 2));
+        struct teams t = gpu_teams(ops_of(r), g->shape, w->rows, w->cols);
+        experts_dispatch(r, TIERED(ops_of(r), EXPERTS_GATE_UP_F32) + g->shape, t, &p, bind,
+                         COUNT(bind), x->rows * p.n_used * divide_up(p.n_ff, team_rows(t) / 2));
     }
 }
 
@@ -86,8 +107,9 @@ static void experts_matrix(struct run *r, struct tensor *h, const struct tensor 
                                            .d = part->layout.d,
                                            .scale = 1 };
         struct gpu_binding bind[] = { act(x), act(&routing->ids), whole(part->buffer), act(h) };
-        gpu_dispatch_op(r, TIERED(ops_of(r), EXPERTS_LINEAR_F32) + g->shape, &p, bind, COUNT(bind),
-                        x->rows * p.n_used * divide_up(w->rows, EXPERT_GROUP_ROWS));
+        struct teams t = gpu_teams(ops_of(r), g->shape, w->rows, w->cols);
+        experts_dispatch(r, TIERED(ops_of(r), EXPERTS_LINEAR_F32) + g->shape, t, &p, bind,
+                         COUNT(bind), x->rows * p.n_used * divide_up(w->rows, team_rows(t)));
     }
 }
 
@@ -119,20 +141,17 @@ static void experts_sum(struct run *r, struct tensor *y, const struct tensor *h,
                                       vector(ops_of(r), e->scale),
                                       whole(part->buffer),
                                       act(y) };
-        gpu_dispatch_op(r, TIERED(ops_of(r), EXPERTS_DOWN_F32) + g->shape, &p, bind, COUNT(bind),
-                        y->rows * divide_up(w->rows, EXPERT_GROUP_ROWS));
+        struct teams t = gpu_teams(ops_of(r), g->shape, w->rows, w->cols);
+        experts_dispatch(r, TIERED(ops_of(r), EXPERTS_DOWN_F32) + g->shape, t, &p, bind,
+                         COUNT(bind), y->rows * divide_up(w->rows, team_rows(t)));
     }
 }
 
-void gpu_experts(struct run *r, struct tensor *y, const struct tensor *x,
-                 const struct routing *routing, const struct experts *e)
+static void experts_apart(struct run *r, struct tensor *y, const struct tensor *x,
+                          const struct routing *routing, const struct experts *e)
 {
     uint32_t n_ff = e->down->cols, n = x->rows * routing->ids.cols;
     struct tensor h = gpu_scratch(r, SCRATCH_FIRST, n, n_ff);
-    if (e->gate_up->lora || e->gate->lora || e->up->lora || e->down->lora) {
-        run_fail(r, BZ_ERR_UNSUPPORTED, "adapters on experts do not run on the GPU yet");
-        return;
-    }
     if (weight_exists(e->gate_up)) {
         gate_up_together(r, &h, x, routing, e->gate_up);
     } else {
@@ -142,4 +161,126 @@ void gpu_experts(struct run *r, struct tensor *y, const struct tensor *x,
         gpu_gelu_mul(r, &h, &up, 0);
     }
     experts_sum(r, y, &h, routing, e);
+}
+
+/* ---- many rows: slots grouped by expert ---- */
+
+enum {
+    EXPERT_TILE = 32,      /* slots that share a tile of weights */
+    EXPERT_TILE_ROWS = 64, /* rows of W in it */
+};
+
+/* Slots by expert, and the tiles they are cut into. */
+struct plan {
+    struct tensor list;
+    uint32_t n_tiles, n_used;
+};
+
+static struct plan make_plan(struct run *r, const struct routing *routing, uint32_t n_expert)
+{
+    uint32_t n_slots = routing->ids.rows * routing->ids.cols;
+    struct plan plan = { .n_tiles =
+                             n_slots / EXPERT_TILE + (n_slots < n_expert ? n_slots : n_expert),
+                         .n_used = routing->ids.cols };
+    plan.list = gpu_scratch(r, SCRATCH_PLAN, 1, 4 * plan.n_tiles + n_slots);
+    struct experts_plan_params p = { .n_slots = n_slots,
+                                     .n_expert = n_expert,
+                                     .n_tiles = plan.n_tiles };
+    struct gpu_binding bind[] = { act(&routing->ids), act(&plan.list) };
+    gpu_dispatch_op(r, KERNEL_EXPERTS_PLAN, &p, bind, COUNT(bind), 1);
+    return plan;
+}
+
+static void tiled_gate_up(struct run *r, struct tensor *h, const struct tensor *x,
+                          const struct plan *plan, const struct weight *w)
+{
+    const struct gpu_weight *g = w->mem;
+    for (uint32_t i = 0; i < g->n_parts; i++) {
+        const struct gpu_part *part = &g->parts[i];
+        struct experts_gate_up_matmul_params p = { .cols = w->cols,
+                                                   .n_ff = w->rows / 2,
+                                                   .mat0 = first_expert(w, part),
+                                                   .n_mat = part->rows / w->rows,
+                                                   .n_tiles = plan->n_tiles,
+                                                   .n_used = plan->n_used,
+                                                   .x_stride = x->cols,
+                                                   .scales = part->layout.scales,
+                                                   .high = part->layout.high,
+                                                   .d = part->layout.d };
+        struct gpu_binding bind[] = { act(x), act(&plan->list), whole(part->buffer), act(h) };
+        gpu_dispatch_op(r, (uint32_t)KERNEL_EXPERTS_GATE_UP_MATMUL_F32 + g->shape, &p, bind,
+                        COUNT(bind), plan->n_tiles * divide_up(p.n_ff, EXPERT_TILE_ROWS / 2));
+    }
+}
+
+/* y[slot] = W_e x, where x has a row for each t, or (by_slot) for each slot. */
+static void tiled_matrix(struct run *r, struct tensor *y, const struct tensor *x, bool by_slot,
+                         const struct plan *plan, const struct weight *w)
+{
+    const struct gpu_weight *g = w->mem;
+    for (uint32_t i = 0; i < g->n_parts; i++) {
+        const struct gpu_part *part = &g->parts[i];
+        struct experts_matmul_params p = { .cols = w->cols,
+                                           .rows = w->rows,
+                                           .mat0 = first_expert(w, part),
+                                           .n_mat = part->rows / w->rows,
+                                           .n_tiles = plan->n_tiles,
+                                           .n_used = plan->n_used,
+                                           .by_slot = by_slot,
+                                           .x_stride = x->cols,
+                                           .y_stride = y->cols,
+                                           .scales = part->layout.scales,
+                                           .high = part->layout.high,
+                                           .d = part->layout.d };
+        struct gpu_binding bind[] = { act(x), act(&plan->list), whole(part->buffer), act(y) };
+        gpu_dispatch_op(r, (uint32_t)KERNEL_EXPERTS_MATMUL_F32 + g->shape, &p, bind, COUNT(bind),
+                        plan->n_tiles * divide_up(w->rows, EXPERT_TILE_ROWS));
+    }
+}
+
+static void combine(struct run *r, struct tensor *y, const struct tensor *each,
+                    const struct routing *routing, const struct experts *e)
+{
+    struct experts_combine_params p = { .n_tok = y->rows,
+                                        .n_used = routing->ids.cols,
+                                        .cols = y->cols,
+                                        .has_factor = weight_exists(e->scale) };
+    struct gpu_binding bind[] = { act(each), act(&routing->ids), act(&routing->weights),
+                                  vector(ops_of(r), e->scale), act(y) };
+    gpu_dispatch_op(r, KERNEL_EXPERTS_COMBINE, &p, bind, COUNT(bind),
+                    divide_up((uint64_t)y->rows * y->cols / 4, 64));
+}
+
+static void experts_grouped(struct run *r, struct tensor *y, const struct tensor *x,
+                            const struct routing *routing, const struct experts *e)
+{
+    uint32_t n_ff = e->down->cols, n = x->rows * routing->ids.cols;
+    struct plan plan = make_plan(r, routing, e->down->n_mat);
+    struct tensor h = gpu_scratch(r, SCRATCH_FIRST, n, n_ff);
+    if (weight_exists(e->gate_up)) {
+        tiled_gate_up(r, &h, x, &plan, e->gate_up);
+    } else {
+        struct tensor up = gpu_scratch(r, SCRATCH_SECOND, n, n_ff);
+        tiled_matrix(r, &h, x, false, &plan, e->gate);
+        tiled_matrix(r, &up, x, false, &plan, e->up);
+        gpu_gelu_mul(r, &h, &up, 0);
+    }
+    struct tensor each = gpu_scratch(r, SCRATCH_SECOND, n, y->cols);
+    tiled_matrix(r, &each, &h, true, &plan, e->down);
+    combine(r, y, &each, routing, e);
+}
+
+/* A tile is work for 8, 16, 24 or 32 slots however few it has: sharing pays from some slots an expert on. */
+enum { GROUP_FROM = 4 };
+
+void gpu_experts(struct run *r, struct tensor *y, const struct tensor *x,
+                 const struct routing *routing, const struct experts *e)
+{
+    if (e->gate_up->lora || e->gate->lora || e->up->lora || e->down->lora) {
+        run_fail(r, BZ_ERR_UNSUPPORTED, "adapters on experts do not run on the GPU yet");
+        return;
+    }
+    bool many = x->rows * routing->ids.cols >= GROUP_FROM * e->down->n_mat && y->cols % 4 == 0;
+    if (many) experts_grouped(r, y, x, routing, e);
+    else experts_apart(r, y, x, routing, e);
 }

@@ -10,8 +10,6 @@
 #define TIERED(g, NAME)                                                                            \
     ((uint32_t)((g)->tier == TIER_SUBGROUP ? KERNEL_##NAME##_SUBGROUP : KERNEL_##NAME))
 
-enum { EXPERT_GROUP_ROWS = 8 }; /* rows of W that a workgroup of the experts takes: 4 WG / LANES */
-
 static inline struct gpu_ops *ops_of(const struct run *r)
 {
     return r->be->ctx;
@@ -37,6 +35,21 @@ static inline struct gpu_binding vector(const struct gpu_ops *g, const struct we
 static inline uint32_t divide_up(uint64_t n, uint32_t by)
 {
     return (uint32_t)((n + by - 1) / by);
+}
+
+/* A team of lanes shares four rows of W; a workgroup is one team or several. */
+struct teams {
+    uint32_t wg, lanes;
+};
+
+/* For a matrix of rows x cols: no more lanes than a row has units of work, and more where the rows are few and
+ * long, so that the device has enough to do. */
+struct teams gpu_teams(const struct gpu_ops *g, enum gpu_shape shape, uint32_t rows, uint32_t cols);
+
+/* Rows of W that a workgroup takes. */
+static inline uint32_t team_rows(struct teams t)
+{
+    return 4 * t.wg / t.lanes;
 }
 
 /* Record one dispatch with the kernel's default constants. */

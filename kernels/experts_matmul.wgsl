@@ -1,0 +1,68 @@
+// experts_matmul - y[slot] = W_e x[slot] for the slots of experts_plan's tiles     (prefill)
+//
+//   x     read   rows of cols f32: a row a slot         grid   a workgroup per tile and 64 rows of W_e,
+//                (by_slot 1), or a row a t                     tiles first
+//   plan  read   of experts_plan                        bytes  W_e once a tile, x once per 64 rows of W
+//   w     read   n_mat x rows x cols                    needs  x_stride % 4 == 0; x finite up to 8-fold
+//   y     write  n_slots x y_stride f32                        columns
+//
+// The buffer holds the experts [mat0, mat0 + n_mat): y of other experts' slots stays as it is.
+//
+// Reference: experts() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
+
+//!for SHAPE in f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
+//!include lib/grid.wgsl
+struct Params {
+    cols : u32,
+    rows : u32, // of one expert
+    mat0 : u32, // first expert of this buffer
+    n_mat : u32,
+    n_tiles : u32,
+    n_used : u32,
+    by_slot : u32, // 1: x has a row for every slot
+    x_stride : u32,
+    y_stride : u32,
+    scales : u32, // offsets in u32 words, see src/gpu/repack.h
+    high : u32,
+    d : u32,
+}
+
+@group(0) @binding(0) var<uniform> p : Params;
+@group(0) @binding(1) var<storage, read> x : array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read> plan : array<u32>;
+@group(0) @binding(3) var<storage, read> w : array<vec4<u32>>;
+@group(0) @binding(4) var<storage, read_write> y : array<f32>;
+
+//!include lib/shape_$SHAPE.wgsl
+//!include lib/experts_tile.wgsl
+
+fn w_row(mat : u32, row0 : u32, i : u32) -> u32 {
+    return mat * p.rows + min(row0 + i, p.rows - 1u);
+}
+
+fn put_column(slot : u32, row : u32, v : vec4<f32>) {
+    for (var i = 0u; i < 4u; i++) {
+        if (row + 8u * i < p.rows) {
+            y[slot * p.y_stride + row + 8u * i] = v[i];
+        }
+    }
+}
+
+@compute @workgroup_size(64)
+fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
+        @builtin(local_invocation_index) id : u32) {
+    let group = flat_group(wid, num);
+    let row0 = group / p.n_tiles * 64u;
+    let tile = tile_at(group % p.n_tiles);
+    if (!tile.exists || row0 >= p.rows) {
+        return;
+    }
+    let sum = tile_products(tile, row0, id);
+    for (var i = 0u; i < 4u; i++) {
+        let t = id / 8u + 8u * i;
+        if (t < tile.n) {
+            put_column(slot_of(tile, t), row0 + id % 8u, sum.low[i]);
+            put_column(slot_of(tile, t), row0 + id % 8u + 32u, sum.high[i]);
+        }
+    }
+}
