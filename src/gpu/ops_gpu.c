@@ -220,8 +220,9 @@ static void ple_mix(struct run *r, struct tensor *ple, const struct tensor *proj
 /* ---- matrix products ---- */
 
 enum {
-    MATMUL_TILE = 64, /* rows of W, and of x, that a workgroup of matmul takes */
-    MATMUL_FROM = 8,  /* rows of x from which a tile pays */
+    MATMUL_TILE = 64,       /* rows of W, and of x, that a workgroup of matmul takes */
+    MATMUL_FROM = 8,        /* rows of x from which a tile pays */
+    MATMUL_FROM_FOURS = 64, /* the same where a workgroup is four lanes and barriers are dear */
 };
 
 static void embed(struct run *r, struct tensor *y, const struct weight *table,
@@ -247,8 +248,7 @@ static void embed(struct run *r, struct tensor *y, const struct weight *table,
 
 struct teams gpu_teams(const struct gpu_ops *g, enum gpu_shape shape, uint32_t rows, uint32_t cols)
 {
-    /* On a software device: one subgroup of four lanes, so nobody waits. */
-    if (g->narrow && g->tier == TIER_SUBGROUP) return (struct teams) { 4, 4 };
+    if (of_fours(g)) return (struct teams) { 4, 4 };
     uint32_t unit = shape <= GPU_BF16 ? 8 : shape == GPU_Q8_0 || shape == GPU_Q8_A ? 16 : 32;
     uint32_t units = divide_up(cols, unit), lanes = 1;
     uint32_t most = rows > 2048 ? 32 : units >= 192 ? 256 : 64;
@@ -276,7 +276,7 @@ static void matrix_part(struct run *r, const struct tensor *y, const struct tens
                                .scale = scale_by };
     _Static_assert(sizeof(struct linear_params) == sizeof(struct matmul_params), "one piece");
     struct gpu_binding bind[] = { act(x), whole(part->buffer), act(y) };
-    if (x->rows >= MATMUL_FROM) {
+    if (x->rows >= (of_fours(g) ? MATMUL_FROM_FOURS : MATMUL_FROM)) {
         gpu_dispatch_op(r, (uint32_t)KERNEL_MATMUL_F32 + shape, &p, bind, COUNT(bind),
                         divide_up(part->rows, MATMUL_TILE) * divide_up(x->rows, MATMUL_TILE));
         return;
@@ -396,7 +396,7 @@ static void attention(struct run *r, struct tensor *y, const struct tensor *q, c
                       uint32_t n_head, uint32_t window, uint32_t pos)
 {
     uint32_t pos_offset = pos - ops_of(r)->base_pos;
-    if (ops_of(r)->narrow && ops_of(r)->tier == TIER_SUBGROUP) {
+    if (of_fours(ops_of(r))) {
         attention_of_fours(r, y, q, kv, n_head, window, pos_offset);
         return;
     }

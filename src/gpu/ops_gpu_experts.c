@@ -271,7 +271,7 @@ static void experts_grouped(struct run *r, struct tensor *y, const struct tensor
 }
 
 /* A tile is work for 8, 16, 24 or 32 slots however few it has: sharing pays from some slots an expert on. */
-enum { GROUP_FROM = 4 };
+enum { GROUP_FROM = 4, GROUP_FROM_FOURS = 64 };
 
 void gpu_experts(struct run *r, struct tensor *y, const struct tensor *x,
                  const struct routing *routing, const struct experts *e)
@@ -280,7 +280,8 @@ void gpu_experts(struct run *r, struct tensor *y, const struct tensor *x,
         run_fail(r, BZ_ERR_UNSUPPORTED, "adapters on experts do not run on the GPU yet");
         return;
     }
-    bool many = x->rows * routing->ids.cols >= GROUP_FROM * e->down->n_mat && y->cols % 4 == 0;
+    uint32_t from = of_fours(ops_of(r)) ? GROUP_FROM_FOURS : GROUP_FROM;
+    bool many = x->rows * routing->ids.cols >= from * e->down->n_mat && y->cols % 4 == 0;
     if (many) experts_grouped(r, y, x, routing, e);
     else experts_apart(r, y, x, routing, e);
 }

@@ -15,6 +15,12 @@ static inline struct gpu_ops *ops_of(const struct run *r)
     return r->be->ctx;
 }
 
+/* A software device, where a workgroup is best one subgroup of four lanes: then nobody waits. */
+static inline bool of_fours(const struct gpu_ops *g)
+{
+    return g->narrow && g->tier == TIER_SUBGROUP;
+}
+
 static inline struct gpu_binding whole(gpu_buffer b)
 {
     return (struct gpu_binding) { b, 0, 0 };
