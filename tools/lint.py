@@ -25,9 +25,9 @@ ALLOWED = {
     "wasm": {"base", "quant", "io", "text", "ops", "model", "gpu", "gen", "cli", "", "."},  # the browser's entry
 }
 GENERATED = {"kernels.h"}  # written by tools/kernels.py from kernels/*.wgsl
-# Only bezel.c chooses a backend (and the tool, which shows what would run).
+# Only bezel.c chooses a backend (and the tool, which shows what would run; the GPU's self-test compares two).
 BACKEND_HEADERS = {
-    "ops/ops_cpu.h": {"src/bezel.c", "src/ops", "src/cli"},
+    "ops/ops_cpu.h": {"src/bezel.c", "src/ops", "src/cli", "src/gpu/selftest.c"},
     "gpu/ops_gpu.h": {"src/bezel.c", "src/gpu", "src/wasm"},
 }
 MAX_FILE, MAX_FUNCTION = 600, 60

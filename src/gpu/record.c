@@ -38,16 +38,26 @@ static bool grow(void **list, uint32_t n, uint32_t *cap, size_t size)
     return true;
 }
 
+/* Its place in the list, or the list's length. */
+static uint32_t find_slot(const struct recorder *r, enum kernel kernel,
+                          const struct gpu_constant *c, uint32_t n)
+{
+    uint32_t i = 0;
+    for (; i < r->n_pipelines; i++) {
+        const struct pipeline_slot *s = &r->pipelines[i];
+        if (s->kernel == (uint32_t)kernel && s->n_constants == n &&
+            (n == 0 || memcmp(s->constants, c, n * sizeof *c) == 0))
+            break;
+    }
+    return i;
+}
+
 static gpu_pipeline find_pipeline(struct recorder *r, enum kernel kernel,
                                   const struct gpu_constant *c, uint32_t n)
 {
     assert(n <= 4);
-    for (uint32_t i = 0; i < r->n_pipelines; i++) {
-        struct pipeline_slot *s = &r->pipelines[i];
-        if (s->kernel == (uint32_t)kernel && s->n_constants == n &&
-            (n == 0 || memcmp(s->constants, c, n * sizeof *c) == 0))
-            return s->pipeline;
-    }
+    uint32_t at = find_slot(r, kernel, c, n);
+    if (at < r->n_pipelines) return r->pipelines[at].pipeline;
     if (!grow((void **)&r->pipelines, r->n_pipelines, &r->cap_pipelines, sizeof *r->pipelines))
         return 0;
     struct pipeline_slot *s = &r->pipelines[r->n_pipelines++];
@@ -55,6 +65,15 @@ static gpu_pipeline find_pipeline(struct recorder *r, enum kernel kernel,
     if (n) memcpy(s->constants, c, n * sizeof *c);
     s->pipeline = gpu_pipeline_new((uint32_t)kernel, c, n);
     return s->pipeline;
+}
+
+static void note(const struct recorder *r, enum kernel kernel, const struct gpu_constant *c,
+                 uint32_t n)
+{
+    struct record_trace *t = r->trace;
+    uint32_t at = find_slot(r, kernel, c, n);
+    if (at == r->n_pipelines || t->n == sizeof t->slot / sizeof *t->slot) t->unknown = true;
+    else t->slot[t->n++] = at;
 }
 
 /* The shadow of the last chunk goes to its buffer. */
@@ -101,6 +120,7 @@ void record_dispatch(struct recorder *r, enum kernel kernel, const struct gpu_co
     uint32_t n = 0;
     if (r->status || n_groups == 0) return;
     r->n_dispatches++;
+    if (r->trace) note(r, kernel, constants, n_constants);
     if (r->mode == RECORD_NOTHING) return;
     gpu_pipeline pipeline = find_pipeline(r, kernel, constants, n_constants);
     if (r->mode == RECORD_PIPELINES) return;
@@ -150,4 +170,18 @@ uint64_t recorded_bytes(uint32_t n_dispatches)
 {
     const uint32_t a_chunk = RECORD_CHUNK / RECORD_SLICE;
     return (uint64_t)((n_dispatches + a_chunk - 1) / a_chunk) * RECORD_CHUNK;
+}
+
+bool recorder_demote(struct recorder *r, enum kernel kernel)
+{
+    const char *name = kernel_table[kernel].name, *tier = strchr(name, '.');
+    if (!tier || r->instead[kernel]) return false;
+    for (uint32_t i = 0; i < N_KERNELS; i++) {
+        const char *plain = kernel_table[i].name;
+        size_t n = strlen(plain);
+        if (n != (size_t)(tier - name) || memcmp(plain, name, n) != 0) continue;
+        r->instead[kernel] = (uint16_t)(i + 1);
+        return true;
+    }
+    return false;
 }

@@ -34,6 +34,13 @@ struct pipeline_slot {
     uint32_t kernel, n_constants;
     struct gpu_constant constants[4];
     gpu_pipeline pipeline;
+    bool tested; /* selftest.c has run it */
+};
+
+/* The pipelines that dispatches would use: their places in the recorder's list. */
+struct record_trace {
+    uint32_t n, slot[8];
+    bool unknown; /* one is not on the list, or there are more than can be noted */
 };
 
 /* What becomes of a dispatch. */
@@ -46,6 +53,7 @@ enum record_mode {
 struct recorder {
     struct gpu_limits limits;
     enum record_mode mode;
+    struct record_trace *trace;  /* of RECORD_NOTHING; may be NULL */
     uint16_t instead[N_KERNELS]; /* of a kernel that was demoted: the other's number + 1 */
     gpu_buffer step;             /* struct Step of kernels/lib/step.wgsl */
     struct pipeline_slot *pipelines;
@@ -68,6 +76,10 @@ void record_dispatch(struct recorder *r, enum kernel kernel, const struct gpu_co
 /* The finished program; zero with r->status set when something failed, or when none was recorded. */
 struct recorded record_end(struct recorder *r);
 void recorded_free(struct recorded *p);
+
+/* Record the plain kernel in the place of this one of a faster tier. False when it is plain, or was demoted
+ * before. */
+bool recorder_demote(struct recorder *r, enum kernel kernel);
 
 /* Bytes of the parameter buffers of a program of so many dispatches. */
 uint64_t recorded_bytes(uint32_t n_dispatches);

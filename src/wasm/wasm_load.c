@@ -3,8 +3,12 @@
  * The host drives: it asks what a session will take, brings the windows of the weights, and, where the
  * per-layer embedding table stays in the file, the rows of each step. Nothing here waits.
  */
+#include <math.h>
+#include <string.h>
+
 #include "gpu/draw.h"
-#include "gpu/ops_gpu.h"
+#include "gpu/selftest.h"
+#include "kernels.h"
 #include "wasm/wasm.h"
 
 static struct gpu_ops *gpu_ops_of_engine(const bz_engine *e)
@@ -171,4 +175,56 @@ EXPORT(double, bz_wasm_gpu_reserve, bz_session *s, uint32_t compile)
         return -1;
     }
     return (double)bytes;
+}
+
+/* ---- the self-test ---- */
+
+/* A kernel that does not compile here: 1 when the plain one takes its place, 0 when there is none. */
+EXPORT(int32_t, bz_wasm_gpu_demote, bz_engine *e, uint32_t kernel)
+{
+    return recorder_demote(&gpu_ops_of_engine(e)->rec, (enum kernel)kernel);
+}
+
+/* Test the kernels that no earlier test has run. */
+EXPORT(struct selftest *, bz_wasm_gpu_selftest_open, bz_engine *e)
+{
+    struct selftest *t = selftest_open(&e->backend, &e->model.rope_global, &wasm_err);
+    if (!t) wasm_failed(BZ_ERR_MEMORY);
+    return t;
+}
+
+EXPORT(void, bz_wasm_gpu_selftest_close, struct selftest *t)
+{
+    selftest_close(t);
+}
+
+/* What is to be submitted (0: nothing), and what is then to be read: the result is buffer and bytes. */
+EXPORT(uint32_t, bz_wasm_gpu_selftest_program, const struct selftest *t)
+{
+    static uint32_t results[2];
+    results[0] = selftest_results(t, &results[1]);
+    wasm_show(results, sizeof results);
+    return selftest_program(t);
+}
+
+/* The results are here: how many kernels were demoted. The result is a list of what is known now:
+ * [{"kernel", "ok", "tested", "plain", "nmse"}], nmse null where it is no number. */
+EXPORT(int32_t, bz_wasm_gpu_selftest_judge, struct selftest *t, const uint8_t *bytes)
+{
+    uint32_t demoted = selftest_judge(t, bytes);
+    struct buf b = { 0 };
+    buf_putc(&b, '[');
+    for (uint32_t k = 0; k < N_KERNELS; k++) {
+        double nmse;
+        enum selftest_verdict v = selftest_verdict(t, k, &nmse);
+        if (v == KERNEL_UNUSED) continue;
+        const char *name = kernel_table[k].name;
+        buf_printf(&b, "%s{\"kernel\":\"%s\",\"ok\":%s,\"tested\":%s", b.n > 1 ? "," : "", name,
+                   v == KERNEL_WRONG ? "false" : "true", v == KERNEL_UNTESTED ? "false" : "true");
+        buf_printf(&b, ",\"plain\":%s,\"nmse\":", strchr(name, '.') ? "false" : "true");
+        if (isfinite(nmse)) buf_printf(&b, "%.3g}", nmse);
+        else buf_puts(&b, "null}");
+    }
+    buf_putc(&b, ']');
+    return wasm_give_text(&b) < 0 ? -1 : (int32_t)demoted;
 }

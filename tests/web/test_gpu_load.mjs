@@ -159,15 +159,14 @@ test('shards, in any order, are one model', () => fresh(async (core) => {
 
 test('a load tells its phases in order, and all bytes', () => fresh(async (core) => {
   const seen = [];
-  const engine = await GpuEngine.open(core, [await fileSource('models/tiny.q8_0.gguf')], { onProgress: (p) => seen.push(p) });
+  const engine = await GpuEngine.open(core, [await fileSource(MODEL)], { selfTest: true, onProgress: (p) => seen.push(p) });
   const phases = [...new Set(seen.map((p) => p.phase))];
-  same(phases, ['open', 'weights', 'ready']);
+  same(phases, ['open', 'weights', 'kernels', 'selftest', 'ready']);
   for (const phase of phases) {
     const of = seen.filter((p) => p.phase === phase), last = of.at(-1);
     equal(last.loaded, last.total, phase);
     ok(of.every((p, i) => i === 0 || p.loaded >= of[i - 1].loaded), phase);
   }
-  ok(seen.filter((p) => p.phase === 'weights').length > 3, 'weights come in windows');
   engine.close();
 }));
 
@@ -189,12 +188,14 @@ test('reads are ahead of uploads, a few windows at most', () => fresh(async (cor
 
 test('a load is cancelled at any moment, promptly, and leaves nothing', async () => {
   const reason = new Error('enough'), phases = new Set();
+  // Once to the end, so that the kernels are compiled and every load has the same moments.
+  await fresh(async (core) => (await GpuEngine.open(core, [await fileSource(MODEL)], { selfTest: true })).close());
   let moments = 1;
   for (let at = 0; at < moments; at++) {
     await fresh(async (core) => {
       const stop = new AbortController(), source = await fileSource(MODEL);
       let events = 0, last = '';
-      const open = GpuEngine.open(core, [source], { signal: stop.signal, onProgress: ({ phase }) => {
+      const open = GpuEngine.open(core, [source], { selfTest: true, signal: stop.signal, onProgress: ({ phase }) => {
         last = phase;
         if (events++ === at) stop.abort(reason);
       } });
@@ -208,7 +209,7 @@ test('a load is cancelled at any moment, promptly, and leaves nothing', async ()
       }
     });
   }
-  ok(phases.has('open') && phases.has('weights'), [...phases].join());
+  same([...phases], ['open', 'weights', 'kernels', 'selftest']);
 });
 
 test('a read that never ends does not hold up a cancel', () => fresh(async (core) => {
@@ -226,6 +227,144 @@ test('a read that fails is told, and leaves nothing', () => fresh(async (core) =
   } };
   await rejects(GpuEngine.open(core, [broken]), /the disk is gone/);
 }));
+
+test('memory that the device does not have is one sentence, and the device can be used afterwards', () => fresh(async (core, gpu) => {
+  const d = device.device, push = d.pushErrorScope.bind(d), pop = d.popErrorScope.bind(d), filters = [];
+  let left = 20; // buffers that still fit
+  d.pushErrorScope = (filter) => void (filters.push(filter), push(filter));
+  d.popErrorScope = () => {
+    const full = filters.pop() === 'out-of-memory' && left-- === 0;
+    return pop().then((error) => (full ? { message: 'no room' } : error));
+  };
+  const sources = [await fileSource(MODEL)];
+  try {
+    await rejects(GpuEngine.open(core, sources), { kind: 'memory', message: /^this model needs .* MB of graphics memory, and .* has less \(out of graphics memory: \d+ bytes: no room\)$/ });
+  } finally {
+    Object.assign(d, { pushErrorScope: push, popErrorScope: pop });
+  }
+  equal(gpu.bytes, 0);
+  const engine = await GpuEngine.open(core, sources, { context: 64, batch: 8 });
+  equal((await answer(engine)).drawn.length, 6);
+  engine.close();
+}));
+
+test('the module\'s memory stays below 64 MiB, whatever the size of the model', async () => {
+  // The weights' buffers are pretended: this is about the module. They are never read.
+  const own = await openDevice({}), { device: d } = own, pretended = new Set();
+  const make = d.createBuffer.bind(d), write = d.queue.writeBuffer.bind(d.queue);
+  d.createBuffer = (o) => {
+    if (o.size < 1 << 20) return make(o);
+    const b = { size: o.size, destroy: () => pretended.delete(b) };
+    pretended.add(b);
+    return b;
+  };
+  let written = 0;
+  d.queue.writeBuffer = (b, at, data, from, n) => {
+    written += n;
+    if (!pretended.has(b)) write(b, at, data, from, n);
+  };
+  await fresh(async (core) => {
+    const path = synth('tiny-e2b', '--quant', 'q8_0', '--vocab', '65536');
+    const engine = await GpuEngine.open(core, [await fileSource(path)], { context: 4096 });
+    ok(written > 150e6, `${written} bytes are written`);
+    ok(core.memory.buffer.byteLength <= 40 << 20, `${core.memory.buffer.byteLength} bytes`); // a vocabulary four times as large takes 25 MiB more
+    engine.close();
+  }, own);
+  own.device.destroy();
+});
+
+test('weights larger than a binding are cut, and nothing else changes', async () => {
+  const answers = [], dispatches = [];
+  for (const most of [1 << 30, 1 << 20]) {
+    const small = { ...device, limits: { ...device.limits, maxBinding: most, maxBuffer: most } };
+    await fresh(async (core) => {
+      const engine = await GpuEngine.open(core, [await fileSource('models/tiny.q8_0.gguf')], { context: 64, batch: 8 });
+      const session = engine.session(64, 8);
+      dispatches.push((await session.profile(ids.subarray(0, 1), false)).dispatches);
+      session.close();
+      answers.push(await answer(engine));
+      engine.close();
+    }, small);
+  }
+  ok(dispatches[1] > dispatches[0], dispatches.join());
+  same(answers[1], answers[0]);
+});
+
+// ---- tiers ----
+
+/** A core whose kernels some are changed in: name -> text of the source -> another. */
+function patch(core, changes) {
+  const real = core.kernel.bind(core);
+  core.kernel = (i) => {
+    const kernel = real(i), change = changes[kernel.name];
+    if (!change) return kernel;
+    const source = change(kernel.source);
+    ok(source !== kernel.source, `nothing changed in ${kernel.name}`);
+    return { ...kernel, source };
+  };
+}
+
+for (const [name, path, options] of [
+  ['e2b', MODEL, {}],
+  ['moe, plain', 'tests/golden/model_moe.gguf', { tier: 'plain' }],
+  ['kv, a cache of halves', 'tests/golden/model_kv.gguf', { cache: 'f16' }],
+]) {
+  test(`${name}: every kernel that the model uses is tested, and right`, () => fresh(async (core, gpu) => {
+    const engine = await GpuEngine.open(core, [await fileSource(path)], { ...options, context: 64, batch: 16, selfTest: true });
+    const { selfTest, tier } = engine.device, session = engine.session(64, 16);
+    same(selfTest.filter((t) => !t.ok || t.reason), []);
+    equal(tier, options.tier ?? 'subgroup');
+    equal(selfTest.some((t) => t.kernel.endsWith('.subgroup')), tier === 'subgroup');
+    const { scratch, cache, weights } = engine.estimate;
+    equal(gpu.bytes, scratch + cache + weights, 'the test leaves nothing behind');
+    const asked = gpu.pipelinesAsked;
+    await session.read(ids);
+    for await (const _ of session.generate({ n_max: 3, ignore_end: true }));
+    equal(gpu.pipelinesAsked, asked, 'no step needs a pipeline that was not there');
+    session.close();
+    engine.close();
+  }));
+}
+
+test('a fast kernel that is wrong, and one that does not compile, give way to plain ones, and the answers stay right', () => fresh(async (core) => {
+  const sources = [await fileSource(MODEL)], options = { context: 64, batch: 8, selfTest: true };
+  let engine = await GpuEngine.open(core, sources, options);
+  const right = await answer(engine);
+  engine.close();
+  patch(core, { 'linear_bf16.subgroup': (s) => s.replace('sum[r]', '1.01 * sum[r]'), 'rms_norm.subgroup': (s) => s.replace('inverseSqrt', 'inverseRoot') });
+  engine = await GpuEngine.open(core, sources, options);
+  const { selfTest } = engine.device, failed = selfTest.filter((t) => !t.ok);
+  same(failed.map((t) => t.kernel).sort(), ['linear_bf16.subgroup', 'rms_norm.subgroup']);
+  ok(/kernel rms_norm.subgroup: .*inverseRoot/s.test(failed.find((t) => t.kernel.startsWith('rms')).reason));
+  ok(/kernel linear_bf16.subgroup computes wrong numbers .*\(nmse 0.0001\)/.test(failed.find((t) => t.kernel.startsWith('linear')).reason), failed.map((t) => t.reason).join());
+  for (const kernel of ['linear_bf16', 'rms_norm']) ok(selfTest.some((t) => t.kernel === kernel && t.ok && !t.reason), kernel);
+  const got = await answer(engine);
+  ok(worst(got.logits, right.logits) < 5e-4); // f32 sums in another order
+  same(got.drawn, right.drawn);
+  engine.close();
+}));
+
+test('a plain kernel that is wrong, or does not compile, ends the load with its name', () => fresh(async (core) => {
+  const sources = [await fileSource(MODEL)], options = { context: 64, batch: 8, selfTest: true };
+  patch(core, { gelu_mul: (s) => s.replace('0.044715', '0.54715') });
+  await rejects(GpuEngine.open(core, sources, options), { kind: 'device', message: /^kernel gelu_mul computes wrong numbers on .*: this device cannot be used$/ });
+  delete core.kernel;
+  patch(core, { softcap: (s) => s.replace('tanh', 'tangent') });
+  await rejects(GpuEngine.open(core, sources, options), { kind: 'device', message: /^kernel softcap: .*tangent/s });
+  delete core.kernel;
+  (await GpuEngine.open(core, sources, options)).close();
+}));
+
+test('a tier that the device does not have is refused', async () => {
+  const small = { ...device, limits: { ...device.limits, subgroupMin: 0, subgroupMax: 0 } };
+  await fresh(async (core) => {
+    const sources = [await fileSource(MODEL)];
+    await rejects(GpuEngine.open(core, sources, { tier: 'subgroup' }), { kind: 'device', message: /has no subgroups: only the plain tier runs there/ });
+    const engine = await GpuEngine.open(core, sources);
+    equal(engine.device.tier, 'plain');
+    engine.close();
+  }, small);
+});
 
 await done(process.argv[3]);
 process.exit(); // Dawn's threads do not end by themselves

@@ -23,6 +23,7 @@ export interface Device {
   readonly device: GPUDevice;
   readonly name: string; // for people: "nvidia hopper", "google swiftshader"
   readonly limits: Readonly<Limits>;
+  readonly software: boolean; // it computes on the CPU, and takes seconds to compile a kernel
   readonly maxTotal: number; // bytes of all buffers together; Infinity where the device decides
 }
 
@@ -167,6 +168,7 @@ export async function openDevice(options: DeviceOptions = {}): Promise<Device> {
     device,
     name: nameOf(adapter.info),
     limits: clamp(deviceLimits(device, adapter.info), profile.most),
+    software: adapter.info.isFallbackAdapter === true,
     maxTotal: profile.maxTotal ?? Infinity,
   };
 }

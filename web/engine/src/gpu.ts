@@ -95,6 +95,9 @@ export interface Read {
   readonly into: Uint8Array;
 }
 
+/** How the fault of a device without room begins. */
+export const NO_MEMORY = 'out of graphics memory';
+
 const SMALL = 1024; // bytes of the staging buffers that tokens come back through
 const KEPT = 16, KEPT_LARGE = 4; // staging buffers that wait for the next read
 const LOST_SOON = 1000; // milliseconds within which a device that gives nothing back says that it is lost
@@ -118,13 +121,14 @@ export class Gpu {
   private readonly layouts = new Map<string, [GPUBindGroupLayout, GPUPipelineLayout]>(); // by binding letters
   private readonly small: Staging[] = []; // not in use now
   private readonly large: Staging[] = [];
-  private readonly pending = new Set<Promise<void>>(); // compilations and error scopes
+  private readonly compiling = new Set<Promise<void>>();
+  private readonly scopes = new Set<Promise<void>>(); // errors of what was made
   private recording = new Program();
-  /** Pipelines asked for so far, and those that are ready; onCompiled is called when there is one more. */
+  /** Pipelines asked for so far, and those that are ready or refused; onCompiled is called when there is one more. */
   pipelinesAsked = 0;
-  pipelinesMade = 0;
+  pipelinesDone = 0;
   onCompiled: (() => void) | undefined;
-  /** While it is there, kernels that do not compile are no fault: their numbers are put here, and why. */
+  /** While it is there, kernels asked for that do not compile are no fault: their numbers are put there, and why. */
   refused: Map<number, string> | undefined;
   private fault: Error | undefined;
   /** Did the device go away? Then nothing here works any more. */
@@ -188,7 +192,13 @@ export class Gpu {
 
   /** Wait until everything that was made so far is known to be good; throws the first fault. */
   async ready(): Promise<void> {
-    while (this.pending.size) await Promise.all(this.pending);
+    while (this.compiling.size || this.scopes.size) await Promise.all([...this.compiling, ...this.scopes]);
+    this.check();
+  }
+
+  /** The same, but for pipelines: they may go on compiling. */
+  async made(): Promise<void> {
+    while (this.scopes.size) await Promise.all(this.scopes);
     this.check();
   }
 
@@ -362,23 +372,23 @@ export class Gpu {
   }
 
   /** Keep a promise until it is settled; its failure becomes the fault. */
-  private wait(work: Promise<void>): void {
-    const kept: Promise<void> = work.catch((e: unknown) => this.fail(e instanceof Error ? e.message : String(e))).finally(() => this.pending.delete(kept));
-    this.pending.add(kept);
+  private wait(work: Promise<void>, among: Set<Promise<void>>): void {
+    const kept: Promise<void> = work.catch((e: unknown) => this.fail(e instanceof Error ? e.message : String(e))).finally(() => among.delete(kept));
+    among.add(kept);
   }
 
   /** Close the innermost error scope; an error in it becomes the fault, with the thing's name. */
   private watch(what: string): void {
     this.wait(this.device.popErrorScope().then((error) => {
       if (error) this.fail(`${what}: ${error.message}`);
-    }));
+    }), this.scopes);
   }
 
   private newBuffer(n: number, usage: number): number {
     if (this.fault) return 0;
     const size = Math.max(4, Math.ceil(n / 4) * 4);
     if (!this.planning && this.bytes + size > this.info.maxTotal) {
-      this.fail(`out of graphics memory: ${size} bytes more than the ${this.bytes} in use`);
+      this.fail(`${NO_MEMORY}: ${size} bytes more than the ${this.bytes} in use`);
       return 0;
     }
     let flags = COPY_DST;
@@ -397,7 +407,7 @@ export class Gpu {
     this.device.pushErrorScope('validation');
     const made = (b.made = this.device.createBuffer({ size, usage }));
     this.watch(`a buffer of ${size} bytes`);
-    this.watch(`out of graphics memory: ${size} bytes`);
+    this.watch(`${NO_MEMORY}: ${size} bytes`);
     if (!this.planning) this.peakBytes = Math.max(this.peakBytes, this.bytes);
     return made;
   }
@@ -443,7 +453,7 @@ export class Gpu {
     }
     const pipeline: Pipeline = { kernel, number, layout, made: undefined };
     this.pipelinesAsked++;
-    this.wait(this.compile(pipeline, pipelineLayout, values));
+    this.wait(this.compile(pipeline, pipelineLayout, values), this.compiling);
     return this.pipelines.add(pipeline);
   }
 
@@ -459,22 +469,23 @@ export class Gpu {
   }
 
   private async compile(pipeline: Pipeline, layout: GPUPipelineLayout, constants: Record<string, number>): Promise<void> {
-    const { name, source } = pipeline.kernel, { module, pipelines } = this.moduleOf(pipeline.kernel);
+    const { refused } = this, { name, source } = pipeline.kernel, { module, pipelines } = this.moduleOf(pipeline.kernel);
     const key = JSON.stringify(constants);
     try {
       const made = pipelines.get(key) ?? this.device.createComputePipelineAsync({ label: name, layout, compute: { module, entryPoint: 'main', constants } });
       pipelines.set(key, made);
       pipeline.made = await made;
-      this.pipelinesMade++;
-      this.onCompiled?.();
     } catch (e) {
       pipelines.delete(key);
       const said = await module.getCompilationInfo?.();
       const error = said?.messages.find((m) => m.type === 'error');
       const line = error ? source.split('\n')[error.lineNum - 1] : undefined;
       const why = `kernel ${name}: ${error ? error.message : e instanceof Error ? e.message : String(e)}${line ? ` (in: ${line})` : ''}`;
-      if (!this.refused) throw new Error(why);
-      this.refused.set(pipeline.number, why);
+      if (!refused) throw new Error(why);
+      refused.set(pipeline.number, why);
+    } finally {
+      this.pipelinesDone++;
+      this.onCompiled?.();
     }
   }
 

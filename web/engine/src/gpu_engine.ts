@@ -4,23 +4,32 @@
 // gpu_session.ts.
 
 import { BezelError, type Core, type EnginePtr, type SessionPtr } from './wasm.js';
-import type { Gpu } from './gpu.js';
+import { NO_MEMORY, type Gpu } from './gpu.js';
 import type { Info } from './cpu_engine.js';
 import { BATCH, gigabytes, openJson, Plan, type Estimate, type EstimateOptions } from './estimate.js';
 import { GpuSession } from './gpu_session.js';
-import type { Memory, Progress } from './model.js';
+import type { DeviceReport, Memory, Progress, SelfTest } from './model.js';
 import { Rows } from './rows.js';
 import type { Source } from './source.js';
-import { upload } from './upload.js';
+import { selfTest } from './selftest.js';
+import { aborting, upload } from './upload.js';
 
 export interface GpuOpenOptions extends EstimateOptions {
+  /** Compile every kernel while the weights are loaded, and compare each with the C loop that defines it; absent: unless
+   *  the device is a software adapter, whose compiler takes seconds for each. Else kernels compile when first used. */
+  selfTest?: boolean;
   onProgress?: (p: Progress) => void;
   /** Its reason is what open() then throws. */
   signal?: AbortSignal;
 }
 
+function testsKernels(gpu: Gpu, { selfTest }: GpuOpenOptions): boolean {
+  return selfTest ?? !gpu.info.software;
+}
+
 export class GpuEngine {
   private readonly sessions = new Set<SessionPtr>();
+  private selfTest: SelfTest[] = [];
 
   private constructor(readonly core: Core, readonly gpu: Gpu, readonly ptr: EnginePtr, private readonly sources: ReadonlyMap<number, Source>,
     /** What it was found to take, with a session as the options have it. */
@@ -38,10 +47,11 @@ export class GpuEngine {
     let engine: GpuEngine | undefined;
     try {
       engine = GpuEngine.plan(core, gpu, known, options);
-      await gpu.ready();
+      await gpu.made();
       signal?.throwIfAborted();
       onProgress?.({ phase: 'open', loaded: 1, total: 1 });
       await upload(core, gpu, engine.ptr, known, signal, (loaded, total) => onProgress?.({ phase: 'weights', loaded, total }));
+      if (testsKernels(gpu, options)) await engine.prove();
       await gpu.ready();
       signal?.throwIfAborted();
       onProgress?.({ phase: 'ready', loaded: 1, total: 1 });
@@ -49,19 +59,53 @@ export class GpuEngine {
     } catch (e) {
       engine?.close();
       for (const id of known.keys()) core.removeSource(id);
+      const fault = gpu.takeFault(); // nothing of the load is left, so others on the device may go on
+      if (engine && fault && fault === e && fault.message.startsWith(NO_MEMORY)) throw new BezelError(`this model needs ${gigabytes(engine.estimate.total)} of graphics memory, and ${gpu.info.name} has less (${fault.message})`, 'memory', fault);
       throw e;
+    } finally {
+      gpu.refused = gpu.onCompiled = undefined;
     }
+  }
+
+  /** The pipelines are compiling since the weights are on their way; now they must be there, and right. */
+  private async prove(): Promise<void> {
+    const { core, gpu } = this, { signal, onProgress } = this.options;
+    const { aborted, off } = aborting(signal);
+    const compiled = (): void => onProgress?.({ phase: 'kernels', loaded: gpu.pipelinesDone, total: gpu.pipelinesAsked });
+    try {
+      compiled();
+      gpu.onCompiled = compiled;
+      await Promise.race([gpu.ready(), aborted]);
+      signal?.throwIfAborted();
+      gpu.onCompiled = undefined;
+      this.selfTest = await selfTest(core, gpu, this.ptr, {
+        compile: () => gpu.planned(() => core.exports.bz_wasm_session_close(this.plannedSession())),
+        within: (work) => Promise.race([work, aborted]),
+        onTested: (loaded, total) => onProgress?.({ phase: 'selftest', loaded, total }),
+      });
+    } finally {
+      off();
+    }
+  }
+
+  /** A session as the options have it, whose pipelines were asked for. */
+  private plannedSession(): SessionPtr {
+    const { context = 0, batch = BATCH, cache } = this.options, x = this.core.exports;
+    const s = this.core.check(x.bz_wasm_session_open(this.ptr, context, batch, +(cache === 'f16')));
+    x.bz_wasm_gpu_reserve(s, 1);
+    return s;
   }
 
   /** An engine with all its buffers, and nothing in them yet; or why it does not fit. */
   private static plan(core: Core, gpu: Gpu, sources: ReadonlyMap<number, Source>, options: GpuOpenOptions): GpuEngine {
     const x = core.exports, before = gpu.bytes;
     gpu.check();
+    if (testsKernels(gpu, options)) gpu.refused = new Map();
     return gpu.planned(() => {
       const ptr = core.with(openJson(sources, options), (p, n) => core.check(x.bz_wasm_engine_open(p, n)));
       try {
         let rows: Rows | undefined;
-        const estimate = new Plan(core, gpu, ptr, before, options).decide(() => (rows = Rows.of(core, ptr, sources)), true);
+        const estimate = new Plan(core, gpu, ptr, before, options).decide(() => (rows = Rows.of(core, ptr, sources)), testsKernels(gpu, options));
         if (!estimate.fits) throw new BezelError(estimate.reason ?? 'this model does not fit', 'memory');
         core.checkNumber(x.bz_wasm_engine_info(ptr));
         const info = JSON.parse(core.resultText()) as Info;
@@ -78,7 +122,7 @@ export class GpuEngine {
     const x = this.core.exports;
     const ptr = this.gpu.planned(() => {
       const s = this.core.check(x.bz_wasm_session_open(this.ptr, context, batch, +(cache === 'f16')));
-      const steps = x.bz_wasm_gpu_reserve(s, 1), short = this.gpu.bytes + steps - (this.options.budget ?? this.gpu.info.maxTotal);
+      const steps = x.bz_wasm_gpu_reserve(s, +testsKernels(this.gpu, this.options)), short = this.gpu.bytes + steps - (this.options.budget ?? this.gpu.info.maxTotal);
       if (steps >= 0 && short <= 0) return s;
       const n = x.bz_wasm_session_context(s);
       x.bz_wasm_session_close(s);
@@ -92,6 +136,11 @@ export class GpuEngine {
   /** A session is gone. */
   forget(session: SessionPtr): void {
     this.sessions.delete(session);
+  }
+
+  get device(): DeviceReport {
+    const { name, limits } = this.gpu.info, { tier = 'subgroup' } = this.options;
+    return { backend: 'gpu', name, tier: limits.subgroupMax ? tier : 'plain', limits: { ...limits }, selfTest: this.selfTest };
   }
 
   /** Bytes on the device now. */

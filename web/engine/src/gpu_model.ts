@@ -81,8 +81,7 @@ export class GpuModel implements Model {
   }
 
   get device(): DeviceReport {
-    const { name, limits } = this.current.gpu.info, { tier = 'subgroup' } = this.options;
-    return { backend: 'gpu', name, tier: limits.subgroupMax ? tier : 'plain', limits: { ...limits }, selfTest: [] };
+    return this.current.device;
   }
 
   get memory(): Memory {

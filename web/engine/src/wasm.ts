@@ -21,6 +21,7 @@ export type ProgramPtr = Ptr<'program'>;
 export type DrawPtr = Ptr<'draw'>;
 export type DigestPtr = Ptr<'digest'>;
 export type ChatPtr = Ptr<'chat'>;
+export type SelfTestPtr = Ptr<'selftest'>;
 export type Bytes = Ptr<'bytes'>;
 
 /** What src/wasm/*.c exports. Functions that fail return 0 (pointers) or -1 (numbers). */
@@ -84,6 +85,11 @@ export interface Exports {
   bz_wasm_gpu_table_rows(s: SessionPtr, first: number, n: number, bytes: Bytes): number;
   bz_wasm_gpu_free_scratch(e: EnginePtr): void;
   bz_wasm_gpu_reserve(s: SessionPtr, compile: number): number;
+  bz_wasm_gpu_demote(e: EnginePtr, kernel: number): number;
+  bz_wasm_gpu_selftest_open(e: EnginePtr): SelfTestPtr;
+  bz_wasm_gpu_selftest_close(t: SelfTestPtr): void;
+  bz_wasm_gpu_selftest_program(t: SelfTestPtr): number;
+  bz_wasm_gpu_selftest_judge(t: SelfTestPtr, results: Bytes): number;
   bz_wasm_gpu_upload_next(e: EnginePtr, max: number, window: Bytes): number;
   bz_wasm_gpu_window_size(): number;
   bz_wasm_gpu_upload_give(e: EnginePtr, window: Bytes, bytes: Bytes): number;

@@ -1,0 +1,415 @@
+/* selftest.c - picking cases, running them on both backends, comparing. The cases are in selftest_cases.c. */
+#include "gpu/selftest.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/half.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "gpu/selftest_impl.h"
+#include "ops/ops_cpu.h"
+
+/* A kernel that is right is off by less than 1e-9 (f32 sums in another order, and the device's exp and
+ * tanh), one with a cache of halves by less than 1e-7; a wrong one by far more. */
+#define MOST_NMSE 1e-6
+
+enum { UPLOAD_WINDOW = 1 << 20 };
+
+/* A case that was picked. */
+struct test {
+    struct test_case c;
+    struct record_trace trace; /* the pipelines that it runs */
+    struct stage stage;        /* on the GPU */
+    struct buf want;           /* f64: what the C loop says */
+    uint32_t at;               /* of its results, in bytes */
+    double nmse;
+};
+
+struct selftest {
+    struct backend reference;
+    const struct backend *gpu;
+    const struct rope *rope;
+    struct upload upload;
+    struct test *tests;
+    uint32_t n, cap;
+    struct recorded program;
+    gpu_buffer results;
+    uint32_t n_bytes;
+    uint8_t verdicts[N_KERNELS];
+    double nmse[N_KERNELS];
+};
+
+static struct gpu_ops *ops(const struct selftest *t)
+{
+    return t->gpu->ctx;
+}
+
+/* ---- a case on one backend ---- */
+
+static float normal(struct rng *rng)
+{
+    float sum = -2;
+    for (int i = 0; i < 4; i++) sum += rng_unit(rng_next(rng));
+    return sum * 1.7320508f;
+}
+
+static void stage_open(struct stage *s, const struct backend *be, enum stage_place place,
+                       struct upload *upload, const struct rope *rope)
+{
+    *s = (struct stage) { .run = { .be = be }, .place = place, .upload = upload, .rope = rope };
+    s->rng.state = 1;
+}
+
+static void stage_close(struct stage *s)
+{
+    for (uint32_t i = 0; i < s->n_tensors; i++)
+        if (s->place != STAGE_PROBE) tensor_free(s->run.be, &s->tensors[i]);
+    for (uint32_t i = 0; i < s->n_weights; i++) {
+        struct stage_weight *w = &s->weights[i];
+        if (s->place == STAGE_GPU) gpu_weight_free(w->w.mem);
+        else if (s->place == STAGE_CPU && weight_exists(&w->w))
+            s->run.be->unload(s->run.be->ctx, &w->w);
+        source_close(&w->src);
+        mem_free(w->bytes);
+    }
+    gpu_draw_close(&s->draw);
+    s->n_tensors = s->n_weights = 0;
+}
+
+struct tensor *stage_tensor(struct stage *s, uint32_t rows, uint32_t cols, enum stage_kind kind,
+                            uint32_t below)
+{
+    struct tensor *t = &s->tensors[s->n_tensors++];
+    size_t n = (size_t)rows * cols;
+    *t = (struct tensor) { .rows = rows, .cols = cols, .size = n, .half = kind == STAGE_F16 };
+    if (s->place == STAGE_PROBE) return t;
+    uint32_t *words = mem_alloc(n, sizeof *words);
+    bool ok = words && (kind == STAGE_F16 ? tensor_alloc_half(s->run.be, t, rows, cols)
+                                          : tensor_alloc(s->run.be, t, rows, cols));
+    if (!ok) run_fail(&s->run, BZ_ERR_MEMORY, "not enough memory to test the kernels");
+    t->rows = rows;
+    for (size_t i = 0; ok && i < n; i++) {
+        if (kind == STAGE_I32) words[i] = rng_below(&s->rng, below);
+        else if (kind == STAGE_F32) words[i] = f32_bits(normal(&s->rng));
+        else ((uint16_t *)(void *)words)[i] = f32_to_f16(normal(&s->rng));
+    }
+    if (ok) op_write(&s->run, t, 0, words, rows);
+    mem_free(words);
+    return t;
+}
+
+/* The bytes of n random weights near `size`. Q4_1 has no encoder: any codes will do, with scales that are
+ * numbers. */
+static bool fill(struct stage *s, struct stage_weight *w, size_t n, float size)
+{
+    const struct quant_format *f = w->w.fmt;
+    size_t n_bytes = quant_row_bytes(f, n);
+    float *values = mem_alloc(n, sizeof *values);
+    w->bytes = mem_alloc(n_bytes, 1);
+    bool ok = values && w->bytes;
+    for (size_t i = 0; ok && i < n; i++) values[i] = size * normal(&s->rng);
+    if (ok && f->encode) f->encode(values, w->bytes, n);
+    for (size_t i = 0; ok && !f->encode && i < n_bytes; i++)
+        w->bytes[i] = (uint8_t)rng_next(&s->rng);
+    for (size_t i = 0; ok && !f->encode && i < n_bytes; i += f->bytes) {
+        uint16_t scales[] = { f32_to_f16(size / 5), f32_to_f16(-size) };
+        memcpy(w->bytes + i, scales, sizeof scales);
+    }
+    mem_free(values);
+    return ok;
+}
+
+/* On the GPU: made and filled, past the model's own list. */
+static enum bz_status to_gpu(struct stage *s, struct stage_weight *w, struct bz_err *err)
+{
+    const struct gpu_ops *g = s->run.be->ctx;
+    struct upload_window win;
+    enum bz_status st = upload_add(s->upload, &w->w, &g->rec.limits, err);
+    while (st == BZ_OK && upload_next(s->upload, UPLOAD_WINDOW, &win))
+        st = upload_give(s->upload, &win, source_map(win.src, win.offset, win.n_bytes), err);
+    return st;
+}
+
+struct weight *stage_weight(struct stage *s, uint32_t id, uint32_t cols, uint32_t rows,
+                            uint32_t n_mat, float size)
+{
+    struct stage_weight *w = &s->weights[s->n_weights++];
+    struct bz_err err;
+    size_t n = (size_t)cols * rows * n_mat;
+    w->w = (struct weight) {
+        .fmt = quant_find(id), .cols = cols, .rows = rows, .n_mat = n_mat, .src = &w->src
+    };
+    if (s->place == STAGE_PROBE) {
+        w->part = (struct gpu_part) { .rows = rows * n_mat };
+        gpu_layout_of(w->w.fmt, w->part.rows, cols, &w->part.layout);
+        bool vector = rows == 1 && n_mat == 1;
+        w->probe = (struct gpu_weight) { vector ? GPU_F32 : gpu_shape_of(w->w.fmt), 1, &w->part };
+        w->w.mem = &w->probe;
+        return &w->w;
+    }
+    enum bz_status st = fill(s, w, n, size) ? BZ_OK : fail_memory(&err, n * sizeof(float));
+    if (st == BZ_OK)
+        st = source_open_memory(&w->src, "test", w->bytes, quant_row_bytes(w->w.fmt, n), &err);
+    if (st == BZ_OK)
+        st = s->place == STAGE_GPU ? to_gpu(s, w, &err)
+                                   : s->run.be->load(s->run.be->ctx, &w->w, &err);
+    if (st) {
+        run_fail(&s->run, st, "%s", err.text);
+        w->w.fmt = NULL;
+    }
+    return &w->w;
+}
+
+struct weight *stage_absent(struct stage *s)
+{
+    return &s->weights[s->n_weights++].w;
+}
+
+void stage_result(struct stage *s, const struct tensor *t, enum stage_kind kind)
+{
+    s->results[s->n_results++] = (struct stage_output) { *t, kind };
+}
+
+static uint32_t output_bytes(const struct stage_output *o)
+{
+    return o->t.rows * o->t.cols * tensor_width(&o->t);
+}
+
+/* Numbers of one kind, appended as f64. */
+static void put_numbers(struct buf *out, const struct stage_output *o, const uint8_t *bytes)
+{
+    for (uint32_t i = 0; i < o->t.rows * o->t.cols; i++) {
+        int32_t word = 0;
+        float f = 0;
+        memcpy(&word, bytes + i * tensor_width(&o->t), tensor_width(&o->t));
+        memcpy(&f, &word, 4);
+        double v = o->kind == STAGE_I32   ? word
+                   : o->kind == STAGE_F16 ? (double)f16_to_f32((uint16_t)word)
+                                          : (double)f;
+        buf_put(out, &v, sizeof v);
+    }
+}
+
+/* ---- picking ---- */
+
+/* Take the case when it runs a pipeline of the model that nothing has run yet, and none that the model does
+ * not have: those would have to be compiled. */
+bool selftest_pick(struct selftest *t, const struct test_case *c)
+{
+    struct recorder *rec = &ops(t)->rec;
+    struct test test = { .c = *c };
+    struct stage s;
+    stage_open(&s, t->gpu, STAGE_PROBE, NULL, t->rope);
+    rec->mode = RECORD_NOTHING;
+    rec->trace = &test.trace;
+    gpu_ops_begin(t->gpu, SELFTEST_POS, SELFTEST_POS + c->rows);
+    c->run(&s, c);
+    gpu_ops_end(t->gpu);
+    rec->trace = NULL;
+    rec->mode = RECORD_PROGRAM;
+    bool news = false;
+    for (uint32_t i = 0; i < test.trace.n; i++)
+        news = news || !rec->pipelines[test.trace.slot[i]].tested;
+    if (s.run.status || test.trace.unknown || !news) return true;
+    if (t->n == t->cap) {
+        uint32_t cap = t->cap ? 2 * t->cap : 32;
+        struct test *grown = mem_grow(t->tests, cap, sizeof *grown);
+        if (!grown) return false;
+        t->tests = grown;
+        t->cap = cap;
+    }
+    t->tests[t->n++] = test;
+    for (uint32_t i = 0; i < test.trace.n; i++) rec->pipelines[test.trace.slot[i]].tested = true;
+    return true;
+}
+
+/* Trying cases out may have made scratch that the model has no use for. */
+static bool pick_all(struct selftest *t)
+{
+    struct gpu_ops *g = ops(t);
+    struct gpu_scratch before[N_GPU_SCRATCH];
+    memcpy(before, g->scratch, sizeof before);
+    bool ok = selftest_pick_all(t);
+    for (int k = 0; k < N_GPU_SCRATCH; k++) {
+        while (g->scratch[k].n > before[k].n)
+            gpu_buffer_free(g->scratch[k].buffers[--g->scratch[k].n]);
+        g->scratch[k].bytes = before[k].bytes;
+    }
+    return ok;
+}
+
+/* ---- running ---- */
+
+/* What the C loop says. */
+static enum bz_status expect(struct selftest *t, struct test *test, struct bz_err *err)
+{
+    struct stage s;
+    stage_open(&s, &t->reference, STAGE_CPU, NULL, t->rope);
+    test->c.run(&s, &test->c);
+    test->at = t->n_bytes;
+    for (uint32_t i = 0; i < s.n_results && s.run.status == BZ_OK; i++) {
+        const struct stage_output *o = &s.results[i];
+        uint8_t *bytes = mem_alloc(output_bytes(o), 1);
+        if (!bytes) run_fail(&s.run, BZ_ERR_MEMORY, "not enough memory to test the kernels");
+        else op_read(&s.run, &o->t, 0, bytes, o->t.rows);
+        if (s.run.status == BZ_OK) put_numbers(&test->want, o, bytes);
+        mem_free(bytes);
+        t->n_bytes += (output_bytes(o) + 3) / 4 * 4;
+    }
+    stage_close(&s);
+    if (test->want.failed) run_fail(&s.run, BZ_ERR_MEMORY, "not enough memory to test the kernels");
+    return s.run.status ? fail(err, s.run.status, "%s", s.run.err.text) : BZ_OK;
+}
+
+/* All cases as one program, with their results side by side in one buffer. */
+static enum bz_status record(struct selftest *t, struct bz_err *err)
+{
+    enum bz_status st = BZ_OK;
+    t->results = gpu_buffer_new(t->n_bytes, GPU_STORAGE);
+    gpu_ops_begin(t->gpu, SELFTEST_POS, SELFTEST_POS + SELFTEST_ROWS);
+    gpu_write_step(t->gpu, SELFTEST_POS, 1, 0);
+    for (uint32_t k = 0; k < t->n && st == BZ_OK; k++) {
+        struct stage *s = &t->tests[k].stage;
+        uint32_t at = t->tests[k].at;
+        stage_open(s, t->gpu, STAGE_GPU, &t->upload, t->rope);
+        t->tests[k].c.run(s, &t->tests[k].c);
+        for (uint32_t i = 0; i < s->n_results; i++) {
+            uint32_t n = (output_bytes(&s->results[i]) + 3) / 4 * 4;
+            gpu_copy(gpu_of(&s->results[i].t), 0, t->results, at, n);
+            at += n;
+        }
+        if (s->run.status) st = fail(err, s->run.status, "%s", s->run.err.text);
+    }
+    t->program = gpu_ops_end(t->gpu);
+    if (st == BZ_OK && !t->program.program)
+        st = fail(err, BZ_ERR_MEMORY, "not enough memory to test the kernels");
+    return st;
+}
+
+struct selftest *selftest_open(const struct backend *gpu, const struct rope *rope,
+                               struct bz_err *err)
+{
+    struct selftest *t = mem_alloc(1, sizeof *t);
+    if (!t) {
+        fail_memory(err, sizeof *t);
+        return NULL;
+    }
+    t->gpu = gpu;
+    t->rope = rope;
+    enum bz_status st = cpu_open(&t->reference, false, 1, err);
+    if (st == BZ_OK && !pick_all(t)) st = fail_memory(err, t->cap * sizeof *t->tests);
+    for (uint32_t i = 0; i < t->n && st == BZ_OK; i++) st = expect(t, &t->tests[i], err);
+    if (st == BZ_OK && t->n) st = record(t, err);
+    if (st == BZ_OK) return t;
+    selftest_close(t);
+    return NULL;
+}
+
+void selftest_close(struct selftest *t)
+{
+    if (!t) return;
+    for (uint32_t i = 0; i < t->n; i++) {
+        stage_close(&t->tests[i].stage);
+        buf_free(&t->tests[i].want);
+    }
+    recorded_free(&t->program);
+    if (t->results) gpu_buffer_free(t->results);
+    upload_free(&t->upload);
+    if (t->reference.close) t->reference.close(&t->reference);
+    mem_free(t->tests);
+    mem_free(t);
+}
+
+gpu_program selftest_program(const struct selftest *t)
+{
+    return t->program.program;
+}
+
+gpu_buffer selftest_results(const struct selftest *t, uint32_t *n_bytes)
+{
+    *n_bytes = t->n_bytes;
+    return t->results;
+}
+
+/* ---- judging ---- */
+
+/* Infinite where it is no number, and where there is no memory: what was not compared is not right. */
+static double compare(const struct test *test, const uint8_t *results)
+{
+    struct buf got = { 0 };
+    uint32_t at = test->at;
+    for (uint32_t i = 0; i < test->stage.n_results; i++) {
+        put_numbers(&got, &test->stage.results[i], results + at);
+        at += (output_bytes(&test->stage.results[i]) + 3) / 4 * 4;
+    }
+    const double *a = (const double *)(void *)got.data,
+                 *b = (const double *)(void *)test->want.data;
+    double error = 0, size = 0;
+    bool whole = !got.failed && got.n == test->want.n;
+    for (size_t i = 0; whole && i < got.n / sizeof *a; i++) {
+        error += (a[i] - b[i]) * (a[i] - b[i]);
+        size += b[i] * b[i];
+    }
+    buf_free(&got);
+    double nmse = size > 0 ? error / size : error;
+    return whole && !isnan(nmse) ? nmse : INFINITY;
+}
+
+static uint32_t kernel_of(const struct selftest *t, const struct test *test, uint32_t i)
+{
+    return ops(t)->rec.pipelines[test->trace.slot[i]].kernel;
+}
+
+static bool is_plain(uint32_t kernel)
+{
+    return strchr(kernel_table[kernel].name, '.') == NULL;
+}
+
+/* Who is to blame for a wrong result: of the kernels that no right result vouches for, those of faster tiers,
+ * else all. */
+static void blame(struct selftest *t, const struct test *test, const bool *vouched)
+{
+    bool doubtful = false, faster = false;
+    for (uint32_t i = 0; i < test->trace.n; i++)
+        doubtful = doubtful || !vouched[kernel_of(t, test, i)];
+    for (int pass = 0; pass < 2; pass++)
+        for (uint32_t i = 0; i < test->trace.n; i++) {
+            uint32_t k = kernel_of(t, test, i);
+            if (doubtful && vouched[k]) continue;
+            if (pass == 0) faster = faster || !is_plain(k);
+            else if (!faster || !is_plain(k)) t->verdicts[k] = KERNEL_WRONG;
+        }
+}
+
+uint32_t selftest_judge(struct selftest *t, const uint8_t *results)
+{
+    struct recorder *rec = &ops(t)->rec;
+    bool vouched[N_KERNELS] = { false };
+    uint32_t demoted = 0;
+    for (uint32_t i = 0; i < rec->n_pipelines; i++)
+        if (!rec->pipelines[i].tested && !rec->instead[rec->pipelines[i].kernel])
+            t->verdicts[rec->pipelines[i].kernel] = KERNEL_UNTESTED;
+    for (uint32_t k = 0; k < t->n; k++) {
+        struct test *test = &t->tests[k];
+        test->nmse = compare(test, results);
+        for (uint32_t i = 0; i < test->trace.n; i++) {
+            uint32_t kernel = kernel_of(t, test, i);
+            if (!(t->nmse[kernel] >= test->nmse)) t->nmse[kernel] = test->nmse;
+            if (!(test->nmse <= MOST_NMSE)) continue;
+            vouched[kernel] = true;
+            if (t->verdicts[kernel] == KERNEL_UNUSED) t->verdicts[kernel] = KERNEL_GOOD;
+        }
+    }
+    for (uint32_t k = 0; k < t->n; k++)
+        if (!(t->tests[k].nmse <= MOST_NMSE)) blame(t, &t->tests[k], vouched);
+    for (uint32_t k = 0; k < N_KERNELS; k++)
+        if (t->verdicts[k] == KERNEL_WRONG) demoted += recorder_demote(rec, (enum kernel)k);
+    return demoted;
+}
+
+enum selftest_verdict selftest_verdict(const struct selftest *t, uint32_t kernel, double *nmse)
+{
+    *nmse = t->nmse[kernel];
+    return t->verdicts[kernel];
+}

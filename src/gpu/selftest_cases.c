@@ -1,0 +1,311 @@
+/* selftest_cases.c - the cases of the self-test: every op, in the shapes that choose its pipelines. */
+#include <math.h>
+
+#include "base/mem.h"
+#include "gpu/selftest_impl.h"
+
+#define EPS 1e-6f
+
+/* One format for each shape of weights that kernels know, in the order of enum gpu_shape. */
+static const uint32_t formats[N_GPU_SHAPES] = {
+    QUANT_F32,  QUANT_F16,  QUANT_BF16, QUANT_Q4_0, QUANT_Q5_0,
+    QUANT_Q8_0, QUANT_Q4_K, QUANT_Q5_K, QUANT_Q6_K, QUANT_Q4_1, /* becomes Q8_A */
+};
+
+static struct tensor *random_rows(struct stage *s, const struct test_case *c, uint32_t cols)
+{
+    return stage_tensor(s, c->rows, cols, STAGE_F32, 0);
+}
+
+/* Weights of a size that keeps W x near 1. */
+static struct weight *matrix(struct stage *s, const struct test_case *c, uint32_t cols,
+                             uint32_t rows, uint32_t n_mat)
+{
+    return stage_weight(s, c->format, cols, rows, n_mat, 1 / sqrtf((float)cols));
+}
+
+static struct weight *vector(struct stage *s, uint32_t n, float size)
+{
+    return stage_weight(s, QUANT_F32, n, 1, 1, size);
+}
+
+/* ---- one function an op ---- */
+
+static void run_embed(struct stage *s, const struct test_case *c)
+{
+    struct tensor *ids = stage_tensor(s, c->rows, 1, STAGE_I32, c->out);
+    struct tensor *y = random_rows(s, c, c->cols);
+    op_embed(&s->run, y, matrix(s, c, c->cols, c->out, 1), ids, 3.25f);
+    stage_result(s, y, STAGE_F32);
+}
+
+static void run_linear(struct stage *s, const struct test_case *c)
+{
+    struct tensor *x = random_rows(s, c, c->cols), *y = random_rows(s, c, c->out);
+    op_linear(&s->run, y, x, matrix(s, c, c->cols, c->out, 1));
+    stage_result(s, y, STAGE_F32);
+}
+
+static void run_rms_norm(struct stage *s, const struct test_case *c)
+{
+    struct tensor *x = random_rows(s, c, c->cols), *y = random_rows(s, c, c->cols);
+    op_rms_norm(&s->run, y, x, vector(s, c->cols, 1), EPS);
+    stage_result(s, y, STAGE_F32);
+}
+
+static void run_add_norm(struct stage *s, const struct test_case *c)
+{
+    struct tensor *x = random_rows(s, c, c->cols), *branch = random_rows(s, c, c->cols);
+    op_add_norm(&s->run, x, branch, vector(s, c->cols, 1), EPS);
+    stage_result(s, x, STAGE_F32);
+}
+
+static void run_add_norm_norm(struct stage *s, const struct test_case *c)
+{
+    struct tensor *x = random_rows(s, c, c->cols), *y = random_rows(s, c, c->cols);
+    struct tensor *branch = random_rows(s, c, c->cols);
+    struct weight *w = vector(s, c->cols, 1), *next = vector(s, c->cols, 1);
+    op_add_norm_norm(&s->run, x, y, branch, w, next, EPS);
+    stage_result(s, x, STAGE_F32);
+    stage_result(s, y, STAGE_F32);
+}
+
+static void run_rope_table(struct stage *s, const struct test_case *c)
+{
+    struct tensor *table = random_rows(s, c, 2 * s->rope->n_pair);
+    op_rope_table(&s->run, table, s->rope, SELFTEST_POS);
+    stage_result(s, table, STAGE_F32);
+}
+
+static void run_head_norm_rope(struct stage *s, const struct test_case *c)
+{
+    struct tensor *x = random_rows(s, c, c->n_head * c->cols), *table = random_rows(s, c, c->cols);
+    op_head_norm_rope(&s->run, x, vector(s, c->cols, 1), table, c->n_head, EPS);
+    stage_result(s, x, STAGE_F32);
+}
+
+enum { RING = 40 };
+
+static struct kv make_cache(struct stage *s, const struct test_case *c)
+{
+    enum stage_kind kind = c->half ? STAGE_F16 : STAGE_F32;
+    struct tensor *k = stage_tensor(s, RING, c->n_kv * c->cols, kind, 0);
+    struct tensor *v = stage_tensor(s, RING, c->n_kv * c->cols, kind, 0);
+    return (struct kv) { *k, *v, c->n_kv, c->cols };
+}
+
+static void run_kv_write(struct stage *s, const struct test_case *c)
+{
+    struct kv kv = make_cache(s, c);
+    struct tensor *k = random_rows(s, c, kv.k.cols), *v = random_rows(s, c, kv.k.cols);
+    op_kv_write(&s->run, &kv, k, v, SELFTEST_POS);
+    stage_result(s, &kv.k, c->half ? STAGE_F16 : STAGE_F32);
+    stage_result(s, &kv.v, c->half ? STAGE_F16 : STAGE_F32);
+}
+
+static void run_attention(struct stage *s, const struct test_case *c)
+{
+    struct kv kv = make_cache(s, c);
+    struct tensor *q = random_rows(s, c, c->n_head * c->cols);
+    struct tensor *y = random_rows(s, c, c->n_head * c->cols);
+    op_attention(&s->run, y, q, &kv, c->n_head, 17, SELFTEST_POS);
+    stage_result(s, y, STAGE_F32);
+}
+
+static void run_gelu_mul(struct stage *s, const struct test_case *c)
+{
+    struct tensor *x = random_rows(s, c, c->cols), *b = random_rows(s, c, 2 * c->cols);
+    op_gelu_mul(&s->run, x, b, c->cols);
+    stage_result(s, x, STAGE_F32);
+}
+
+static void run_ple_mix(struct stage *s, const struct test_case *c)
+{
+    struct tensor *ple = random_rows(s, c, 3 * c->cols), *proj = random_rows(s, c, 3 * c->cols);
+    op_ple_mix(&s->run, ple, proj, vector(s, c->cols, 1), 0.125f, EPS);
+    stage_result(s, ple, STAGE_F32);
+}
+
+/* The scale makes clear winners, so that rounding does not choose. */
+static void run_router(struct stage *s, const struct test_case *c)
+{
+    struct tensor *x = random_rows(s, c, c->cols);
+    struct tensor *ids = stage_tensor(s, c->rows, 3, STAGE_I32, 1);
+    struct tensor *weights = random_rows(s, c, 3);
+    struct routing out = { *ids, *weights };
+    struct weight *w = matrix(s, c, c->cols, c->out, 1);
+    op_router(&s->run, &out, x, w, vector(s, c->cols, sqrtf((float)c->cols)), EPS);
+    stage_result(s, &out.ids, STAGE_I32);
+    stage_result(s, &out.weights, STAGE_F32);
+}
+
+static void run_experts(struct stage *s, const struct test_case *c)
+{
+    enum { EXPERTS = 4, USED = 2 };
+    uint32_t n_ff = c->cols;
+    struct tensor *x = random_rows(s, c, c->cols), *y = random_rows(s, c, c->out);
+    struct tensor *ids = stage_tensor(s, c->rows, USED, STAGE_I32, EXPERTS);
+    struct tensor *weights = random_rows(s, c, USED);
+    struct routing routing = { *ids, *weights };
+    struct experts e = {
+        .gate_up = c->split ? stage_absent(s) : matrix(s, c, c->cols, 2 * n_ff, EXPERTS),
+        .gate = c->split ? matrix(s, c, c->cols, n_ff, EXPERTS) : stage_absent(s),
+        .up = c->split ? matrix(s, c, c->cols, n_ff, EXPERTS) : stage_absent(s),
+        .down = matrix(s, c, n_ff, c->out, EXPERTS),
+        .scale = vector(s, EXPERTS, 1),
+    };
+    op_experts(&s->run, y, x, &routing, &e);
+    stage_result(s, y, STAGE_F32);
+}
+
+static void run_add(struct stage *s, const struct test_case *c)
+{
+    struct tensor *x = random_rows(s, c, c->cols), *b = random_rows(s, c, c->cols);
+    op_add(&s->run, x, b);
+    stage_result(s, x, STAGE_F32);
+}
+
+static void run_scale(struct stage *s, const struct test_case *c)
+{
+    struct tensor *x = random_rows(s, c, c->cols);
+    op_scale(&s->run, x, vector(s, 1, 1));
+    stage_result(s, x, STAGE_F32);
+}
+
+static void run_softcap(struct stage *s, const struct test_case *c)
+{
+    struct tensor *x = random_rows(s, c, c->cols);
+    op_softcap(&s->run, x, 0.75f);
+    stage_result(s, x, STAGE_F32);
+}
+
+static void run_copy_rows(struct stage *s, const struct test_case *c)
+{
+    struct tensor *x = stage_tensor(s, c->rows + 2, c->cols, STAGE_F32, 0);
+    struct tensor *y = random_rows(s, c, c->cols);
+    op_copy_rows(&s->run, y, x, 2);
+    stage_result(s, y, STAGE_F32);
+}
+
+/* The best token from `first` on. */
+static void draw_by_hand(struct stage *s, struct tensor *ids, const struct tensor *logits,
+                         uint32_t first)
+{
+    float *v = mem_alloc(logits->cols, sizeof *v);
+    int32_t best = (int32_t)first;
+    if (!v) {
+        run_fail(&s->run, BZ_ERR_MEMORY, "not enough memory to test the kernels");
+        return;
+    }
+    op_read(&s->run, logits, 0, v, 1);
+    for (uint32_t i = first; i < logits->cols; i++)
+        if (v[i] > v[best]) best = (int32_t)i;
+    op_write(&s->run, ids, 0, &best, 1);
+    mem_free(v);
+}
+
+/* It is so cold that the best token is drawn, whatever the seed. */
+static void run_draw(struct stage *s, const struct test_case *c)
+{
+    struct tensor *logits = random_rows(s, c, c->cols);
+    struct tensor *ids = stage_tensor(s, 1, 1, STAGE_I32, 1);
+    int32_t forbidden[16]; /* the first tokens */
+    for (uint32_t i = 0; i < c->out; i++) forbidden[i] = (int32_t)i;
+    struct bz_sampling sampling = {
+        .temperature = c->temperature, .top_k = c->top_k, .top_p = 1, .repeat_penalty = 1
+    };
+    if (s->place == STAGE_CPU) {
+        draw_by_hand(s, ids, logits, c->out);
+    } else {
+        struct bz_err err;
+        enum bz_status st = BZ_OK;
+        if (s->place == STAGE_GPU)
+            st = gpu_draw_open(&s->draw, &sampling, forbidden, c->out, 64, c->cols, &err);
+        else s->draw = (struct gpu_draw) { .sampling = sampling, .n_suppress = c->out };
+        if (st) run_fail(&s->run, st, "%s", err.text);
+        else gpu_draw_record(&s->run, &s->draw, ids, logits);
+    }
+    stage_result(s, ids, STAGE_I32);
+}
+
+/* ---- all of them ---- */
+
+static const struct test_case simple[] = {
+    { run_rms_norm, .rows = 2, .cols = 320 },
+    { run_add_norm, .rows = 2, .cols = 320 },
+    { run_add_norm_norm, .rows = 2, .cols = 320 },
+    { run_rope_table, .rows = 2 },
+    { run_head_norm_rope, .rows = 2, .cols = 64, .n_head = 3 },
+    { run_gelu_mul, .rows = 2, .cols = 64 },
+    { run_ple_mix, .rows = 2, .cols = 64 },
+    { run_add, .rows = 2, .cols = 64 },
+    { run_scale, .rows = 2, .cols = 64 },
+    { run_softcap, .rows = 2, .cols = 64 },
+    { run_copy_rows, .rows = 2, .cols = 64 },
+};
+
+/* With some tokens forbidden, for models that have such, and without. */
+static const struct test_case draws[] = {
+    { run_draw, .rows = 1, .cols = 3000 },
+    { run_draw, .rows = 1, .cols = 3000, .out = 16 },
+    { run_draw, .rows = 1, .cols = 3000, .top_k = 40, .temperature = 1e-4f },
+    { run_draw, .rows = 1, .cols = 3000, .top_k = 40, .temperature = 1e-4f, .out = 16 },
+    { run_draw, .rows = 1, .cols = 3000, .temperature = 1e-4f },
+    { run_draw, .rows = 1, .cols = 3000, .temperature = 1e-4f, .out = 16 },
+};
+
+/* Few rows and many; heads of one size for every number of columns that a lane can have; query heads that
+ * share a key head. */
+static bool pick_attention(struct selftest *t, bool half)
+{
+    static const uint32_t dims[] = { 32, 64, 128, 256, 512 }, groups[] = { 1, 2, 4, 8 };
+    static const uint32_t rows[] = { 1, SELFTEST_ROWS };
+    struct test_case write = { run_kv_write, .rows = 2, .cols = 32, .n_kv = 2, .half = half };
+    bool ok = selftest_pick(t, &write);
+    for (size_t d = 0; d < sizeof dims / sizeof *dims; d++)
+        for (size_t g = 0; g < sizeof groups / sizeof *groups; g++)
+            for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+                struct test_case c = { run_attention, .rows = rows[r], .cols = dims[d], .n_kv = 2,
+                                       .half = half };
+                c.n_head = 2 * groups[g];
+                ok = ok && selftest_pick(t, &c);
+            }
+    return ok;
+}
+
+/* Rows of every length from one unit of work a lane to 256 of them, since the lanes follow from it; and past the
+ * tiles of the matrix product. */
+static bool pick_matrices(struct selftest *t, uint32_t format)
+{
+    uint32_t block = quant_find(format)->block;
+    struct test_case embed = { run_embed, .rows = 3, .cols = 256, .out = 7, .format = format };
+    bool ok = selftest_pick(t, &embed);
+    for (uint32_t cols = 8; cols <= 8192; cols *= 2) {
+        struct test_case c = { run_linear, .rows = 1, .cols = cols, .out = 9, .format = format };
+        if (cols % block == 0) ok = ok && selftest_pick(t, &c);
+    }
+    struct test_case product = { run_linear, .rows = SELFTEST_ROWS, .cols = 256, .out = 70 };
+    struct test_case router = { run_router, .rows = 2, .cols = 256, .out = 12 };
+    product.format = router.format = format;
+    ok = ok && selftest_pick(t, &product) && selftest_pick(t, &router);
+    for (uint32_t k = 0; k < 4; k++) {
+        struct test_case experts = { run_experts, .cols = 256, .out = 36, .format = format };
+        experts.rows = k & 1 ? SELFTEST_ROWS : 1;
+        experts.split = k & 2;
+        ok = ok && selftest_pick(t, &experts);
+    }
+    return ok;
+}
+
+bool selftest_pick_all(struct selftest *t)
+{
+    bool ok = true;
+    for (size_t i = 0; ok && i < sizeof simple / sizeof *simple; i++)
+        ok = selftest_pick(t, &simple[i]);
+    ok = ok && pick_attention(t, false) && pick_attention(t, true);
+    for (size_t i = 0; ok && i < N_GPU_SHAPES; i++) ok = pick_matrices(t, formats[i]);
+    /* Last, since they move the step on. */
+    for (size_t i = 0; ok && i < sizeof draws / sizeof *draws; i++)
+        ok = selftest_pick(t, &draws[i]);
+    return ok;
+}

@@ -1,0 +1,68 @@
+/* selftest_impl.h - a small bench: one op with inputs of its own, on one of two backends.
+ *
+ * The same case gives the same inputs on both. On the probe nothing is allocated or computed: the ops are
+ * only counted, to find out which pipelines the case would run.
+ */
+#ifndef BEZEL_GPU_SELFTEST_IMPL_H
+#define BEZEL_GPU_SELFTEST_IMPL_H
+
+#include "base/rng.h"
+#include "gpu/draw.h"
+#include "gpu/selftest.h"
+
+enum { SELFTEST_POS = 20, SELFTEST_ROWS = 9 }; /* position of row 0; rows of a prompt */
+
+enum stage_place { STAGE_PROBE, STAGE_CPU, STAGE_GPU };
+enum stage_kind { STAGE_F32, STAGE_F16, STAGE_I32 };
+
+struct stage_weight {
+    struct weight w;
+    struct source src;
+    uint8_t *bytes;
+    struct gpu_weight probe;
+    struct gpu_part part;
+};
+
+struct stage_output {
+    struct tensor t;
+    enum stage_kind kind;
+};
+
+struct stage {
+    struct run run;
+    enum stage_place place;
+    struct rng rng;
+    struct upload *upload;
+    const struct rope *rope;
+    struct tensor tensors[8];
+    struct stage_weight weights[6];
+    struct stage_output results[2];
+    uint32_t n_tensors, n_weights, n_results;
+    struct gpu_draw draw;
+};
+
+struct test_case {
+    void (*run)(struct stage *s, const struct test_case *c);
+    uint32_t rows, cols, out, format;
+    uint32_t n_head, n_kv;
+    uint32_t top_k;
+    float temperature;
+    bool half, split;
+};
+
+/* A tensor of random numbers: normal ones, or whole ones below `below`. */
+struct tensor *stage_tensor(struct stage *s, uint32_t rows, uint32_t cols, enum stage_kind kind,
+                            uint32_t below);
+/* n_mat matrices of random weights near `size`. */
+struct weight *stage_weight(struct stage *s, uint32_t format, uint32_t cols, uint32_t rows,
+                            uint32_t n_mat, float size);
+struct weight *stage_absent(struct stage *s);
+void stage_result(struct stage *s, const struct tensor *t, enum stage_kind kind);
+
+/* Offer a case; false when memory is short. */
+bool selftest_pick(struct selftest *t, const struct test_case *c);
+
+/* Offer all, small ones first. */
+bool selftest_pick_all(struct selftest *t);
+
+#endif
