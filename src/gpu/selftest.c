@@ -33,6 +33,7 @@ struct selftest {
     struct upload upload;
     struct test *tests;
     uint32_t n, cap;
+    bool last_round; /* of picking */
     struct recorded program;
     gpu_buffer results;
     uint32_t n_bytes;
@@ -128,6 +129,9 @@ static enum bz_status to_gpu(struct stage *s, struct stage_weight *w, struct bz_
     enum bz_status st = upload_add(s->upload, &w->w, &g->rec.limits, err);
     while (st == BZ_OK && upload_next(s->upload, UPLOAD_WINDOW, &win))
         st = upload_give(s->upload, &win, source_map(win.src, win.offset, win.n_bytes), err);
+    source_close(&w->src);
+    mem_free(w->bytes);
+    w->bytes = NULL;
     return st;
 }
 
@@ -193,25 +197,39 @@ static void put_numbers(struct buf *out, const struct stage_output *o, const uin
 
 /* ---- picking ---- */
 
-/* Take the case when it runs a pipeline of the model that nothing has run yet, and none that the model does
- * not have: those would have to be compiled. */
-bool selftest_pick(struct selftest *t, const struct test_case *c)
+/* Go through a case without running it. */
+static enum bz_status try_case(struct selftest *t, const struct test_case *c, enum record_mode mode,
+                               struct record_trace *trace)
 {
     struct recorder *rec = &ops(t)->rec;
-    struct test test = { .c = *c };
     struct stage s;
     stage_open(&s, t->gpu, STAGE_PROBE, NULL, t->rope);
-    rec->mode = RECORD_NOTHING;
-    rec->trace = &test.trace;
+    rec->mode = mode;
+    rec->trace = trace;
     gpu_ops_begin(t->gpu, SELFTEST_POS, SELFTEST_POS + c->rows);
     c->run(&s, c);
     gpu_ops_end(t->gpu);
     rec->trace = NULL;
     rec->mode = RECORD_PROGRAM;
+    return s.run.status;
+}
+
+/* Take the case when it runs a pipeline of the model that nothing has run yet. One that also runs pipelines
+ * that the model does not have must wait for the second round: those have to be compiled for it. */
+bool selftest_pick(struct selftest *t, const struct test_case *c)
+{
+    struct recorder *rec = &ops(t)->rec;
+    struct test test = { .c = *c };
     bool news = false;
+    if (try_case(t, c, RECORD_NOTHING, &test.trace)) return true;
     for (uint32_t i = 0; i < test.trace.n; i++)
         news = news || !rec->pipelines[test.trace.slot[i]].tested;
-    if (s.run.status || test.trace.unknown || !news) return true;
+    if (!news || (test.trace.unknown && !t->last_round)) return true;
+    if (test.trace.unknown) {
+        try_case(t, c, RECORD_PIPELINES, NULL);
+        test.trace = (struct record_trace) { 0 };
+        try_case(t, c, RECORD_NOTHING, &test.trace);
+    }
     if (t->n == t->cap) {
         uint32_t cap = t->cap ? 2 * t->cap : 32;
         struct test *grown = mem_grow(t->tests, cap, sizeof *grown);
@@ -231,6 +249,8 @@ static bool pick_all(struct selftest *t)
     struct gpu_scratch before[N_GPU_SCRATCH];
     memcpy(before, g->scratch, sizeof before);
     bool ok = selftest_pick_all(t);
+    t->last_round = true;
+    ok = ok && selftest_pick_all(t);
     for (int k = 0; k < N_GPU_SCRATCH; k++) {
         while (g->scratch[k].n > before[k].n)
             gpu_buffer_free(g->scratch[k].buffers[--g->scratch[k].n]);

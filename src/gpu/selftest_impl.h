@@ -10,7 +10,7 @@
 #include "gpu/draw.h"
 #include "gpu/selftest.h"
 
-enum { SELFTEST_POS = 20, SELFTEST_ROWS = 9 }; /* position of row 0; rows of a prompt */
+enum { SELFTEST_POS = 20, SELFTEST_ROWS = 64 }; /* position of row 0; rows at most */
 
 enum stage_place { STAGE_PROBE, STAGE_CPU, STAGE_GPU };
 enum stage_kind { STAGE_F32, STAGE_F16, STAGE_I32 };
@@ -44,7 +44,7 @@ struct stage {
 struct test_case {
     void (*run)(struct stage *s, const struct test_case *c);
     uint32_t rows, cols, out, format;
-    uint32_t n_head, n_kv;
+    uint32_t n_head, n_kv, n_ff;
     uint32_t top_k;
     float temperature;
     bool half, split;
