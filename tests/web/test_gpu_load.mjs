@@ -228,24 +228,31 @@ test('a read that fails is told, and leaves nothing', () => fresh(async (core) =
   await rejects(GpuEngine.open(core, [broken]), /the disk is gone/);
 }));
 
-test('memory that the device does not have is one sentence, and the device can be used afterwards', () => fresh(async (core, gpu) => {
+/** The device says that it has no room for the n-th buffer from now on. */
+async function full(n, fn) {
   const d = device.device, push = d.pushErrorScope.bind(d), pop = d.popErrorScope.bind(d), filters = [];
-  let left = 20; // buffers that still fit
   d.pushErrorScope = (filter) => void (filters.push(filter), push(filter));
   d.popErrorScope = () => {
-    const full = filters.pop() === 'out-of-memory' && left-- === 0;
-    return pop().then((error) => (full ? { message: 'no room' } : error));
+    const refuses = filters.pop() === 'out-of-memory' && n-- === 0;
+    return pop().then((error) => (refuses ? { message: 'no room' } : error));
   };
-  const sources = [await fileSource(MODEL)];
   try {
-    await rejects(GpuEngine.open(core, sources), { kind: 'memory', message: /^this model needs .* MB of graphics memory, and .* has less \(out of graphics memory: \d+ bytes: no room\)$/ });
+    await fn();
   } finally {
     Object.assign(d, { pushErrorScope: push, popErrorScope: pop });
   }
+}
+
+test('memory that the device does not have is one sentence, and the device can be used afterwards', () => fresh(async (core, gpu) => {
+  const sources = [await fileSource(MODEL)], options = { context: 64, batch: 8 };
+  await full(20, () => rejects(GpuEngine.open(core, sources, { ...options, table: 'gpu' }), { kind: 'memory', message: /^this model needs .* MB of graphics memory, and .* has less \(out of graphics memory: \d+ bytes: no room\)$/ }));
   equal(gpu.bytes, 0);
-  const engine = await GpuEngine.open(core, sources, { context: 64, batch: 8 });
-  equal((await answer(engine)).drawn.length, 6);
-  engine.close();
+  await full(20, async () => {
+    const engine = await GpuEngine.open(core, sources, options);
+    ok(engine.needsRows, 'the table stayed in the file, and then there was room');
+    equal((await answer(engine)).drawn.length, 6);
+    engine.close();
+  });
 }));
 
 test('the module\'s memory stays below 64 MiB, whatever the size of the model', async () => {

@@ -60,8 +60,10 @@ export class GpuEngine {
       engine?.close();
       for (const id of known.keys()) core.removeSource(id);
       const fault = gpu.takeFault(); // nothing of the load is left, so others on the device may go on
-      if (engine && fault && fault === e && fault.message.startsWith(NO_MEMORY)) throw new BezelError(`this model needs ${gigabytes(engine.estimate.total)} of graphics memory, and ${gpu.info.name} has less (${fault.message})`, 'memory', fault);
-      throw e;
+      if (!engine || !fault || fault !== e || !fault.message.startsWith(NO_MEMORY)) throw e;
+      const { table, total } = engine.estimate;
+      if (table === 'gpu' && options.table !== 'gpu') return await GpuEngine.open(core, sources, { ...options, table: 'source' });
+      throw new BezelError(`this model needs ${gigabytes(total)} of graphics memory, and ${gpu.info.name} has less (${fault.message})`, 'memory', fault);
     } finally {
       gpu.refused = gpu.onCompiled = undefined;
     }
