@@ -1,10 +1,12 @@
-// experts_gate_up_matmul - y[slot] = gelu(gate_e x[t]) * up_e x[t] for the slots of experts_plan's tiles     (prefill)
+// experts_gate_up_matmul - y[slot] = gelu(gate_e x[t]) * up_e x[t] for the slots of experts_plan's tiles
+//   (prefill), adapters included
 //
 //   x     read   n_tok x cols f32                       grid   a workgroup per tile and 32 columns of y,
 //   plan  read   of experts_plan                               tiles first
 //   w     read   n_mat x 2 n_ff x cols, gate first      bytes  W_e once a tile, x once per 32 columns
-//   y     write  n_slots x n_ff f32                     needs  x_stride % 4 == 0; x finite up to 8-fold
-//                                                              columns
+//   z     read   n_slots x rank f32                     needs  x_stride % 4 == 0; x finite up to 8-fold
+//   b     read   see lib/lora.wgsl                             columns; rank 0: z and b are any buffers,
+//   y     write  n_slots x n_ff f32                            unread
 //
 // A tile's 64 rows of W are 32 of gate and the same 32 of up, so a thread has both of its columns. The buffer
 // holds the experts [mat0, mat0 + n_mat): y of other experts' slots stays as it is.
@@ -26,19 +28,28 @@ struct Params {
     scales : u32, // offsets in u32 words, see src/gpu/repack.h
     high : u32,
     d : u32,
+    rank : u32, // of the adapters, see lib/lora.wgsl
+    b_rows : u32,
+    b_scales : u32,
 }
 
 @group(0) @binding(0) var<uniform> p : Params;
 @group(0) @binding(1) var<storage, read> x : array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read> plan : array<u32>;
 @group(0) @binding(3) var<storage, read> w : array<vec4<u32>>;
-@group(0) @binding(4) var<storage, read_write> y : array<f32>;
+@group(0) @binding(4) var<storage, read> z : array<f32>;
+@group(0) @binding(5) var<storage, read> b : array<f32>;
+@group(0) @binding(6) var<storage, read_write> y : array<f32>;
 
 //!include lib/shape_$SHAPE.wgsl
 //!include lib/experts_tile.wgsl
 
-fn w_row(mat : u32, row0 : u32, i : u32) -> u32 {
-    return (2u * mat + i / 32u) * p.n_ff + min(row0 + i % 32u, p.n_ff - 1u);
+fn mat_rows() -> u32 {
+    return 2u * p.n_ff;
+}
+
+fn w_row(row0 : u32, i : u32) -> u32 {
+    return i / 32u * p.n_ff + min(row0 + i % 32u, p.n_ff - 1u);
 }
 
 @compute @workgroup_size(64)

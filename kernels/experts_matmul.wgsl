@@ -1,10 +1,12 @@
-// experts_matmul - y[slot] = W_e x[slot] for the slots of experts_plan's tiles     (prefill)
+// experts_matmul - y[slot] = W_e x[slot], adapters included, for the slots of experts_plan's tiles     (prefill)
 //
 //   x     read   rows of cols f32: a row a slot         grid   a workgroup per tile and 64 rows of W_e,
 //                (by_slot 1), or a row a t                     tiles first
 //   plan  read   of experts_plan                        bytes  W_e once a tile, x once per 64 rows of W
 //   w     read   n_mat x rows x cols                    needs  x_stride % 4 == 0; x finite up to 8-fold
-//   y     write  n_slots x y_stride f32                        columns
+//   z     read   n_slots x rank f32                            columns; rank 0: z and b are any buffers,
+//   b     read   see lib/lora.wgsl                             unread
+//   y     write  n_slots x y_stride f32
 //
 // The buffer holds the experts [mat0, mat0 + n_mat): y of other experts' slots stays as it is.
 //
@@ -25,19 +27,28 @@ struct Params {
     scales : u32, // offsets in u32 words, see src/gpu/repack.h
     high : u32,
     d : u32,
+    rank : u32, // of the adapters, see lib/lora.wgsl
+    b_rows : u32,
+    b_scales : u32,
 }
 
 @group(0) @binding(0) var<uniform> p : Params;
 @group(0) @binding(1) var<storage, read> x : array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read> plan : array<u32>;
 @group(0) @binding(3) var<storage, read> w : array<vec4<u32>>;
-@group(0) @binding(4) var<storage, read_write> y : array<f32>;
+@group(0) @binding(4) var<storage, read> z : array<f32>;
+@group(0) @binding(5) var<storage, read> b : array<f32>;
+@group(0) @binding(6) var<storage, read_write> y : array<f32>;
 
 //!include lib/shape_$SHAPE.wgsl
 //!include lib/experts_tile.wgsl
 
-fn w_row(mat : u32, row0 : u32, i : u32) -> u32 {
-    return mat * p.rows + min(row0 + i, p.rows - 1u);
+fn mat_rows() -> u32 {
+    return p.rows;
+}
+
+fn w_row(row0 : u32, i : u32) -> u32 {
+    return min(row0 + i, p.rows - 1u);
 }
 
 fn put_column(slot : u32, row : u32, v : vec4<f32>) {

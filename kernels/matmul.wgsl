@@ -1,8 +1,10 @@
-// matmul - y[t] = W x[t], or y[t] += scale * W x[t]     (prefill: many rows t)
+// matmul - y[t] = scale * (W x[t] + sum of the adapters s B z[t])     (prefill: many rows t)
 //
-//   x  read    n_tok x cols f32     grid   a workgroup per 64 rows of W and 64 rows t, t first
-//   w  read    rows x cols          bytes  W once per 64 rows t, x once per 64 rows of W
-//   y  update  n_tok x rows f32     needs  x_stride % 4 == 0; x finite up to 8-fold columns
+//   x  read   n_tok x cols f32     grid   a workgroup per 64 rows of W and 64 rows t, t first
+//   w  read   rows x cols          bytes  W once per 64 rows t, x once per 64 rows of W
+//   z  read   n_tok x rank f32     needs  x_stride % 4 == 0; x finite up to 8-fold columns;
+//   b  read   see lib/lora.wgsl           rank 0: z and b are any buffers, unread
+//   y  write  n_tok x rows f32
 //
 // In steps of 32 columns: 64 x 32 weights are decoded to workgroup memory beside 64 x 32
 // activations, and each of 64 threads adds to its 8 x 8 results: 16 loads for 256 multiply-adds.
@@ -14,6 +16,7 @@
 //!include lib/linear_io.wgsl
 //!include lib/shape_$SHAPE.wgsl
 //!include lib/tile.wgsl
+//!include lib/lora.wgsl
 
 fn put_column(tok : u32, row : u32, v : vec4<f32>) {
     for (var i = 0u; i < 4u; i++) {
@@ -49,7 +52,8 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     var s01 = mat4x4<f32>();
     var s10 = mat4x4<f32>();
     var s11 = mat4x4<f32>();
-    for (var first = 0u; first < eights; first += 4u) {
+    // The adapters' B and z are more columns of W and x.
+    for (var first = 0u; first < eights + p.rank / 8u; first += 4u) {
         // As a loader: eight columns of four rows of each tile.
         let part = id % 4u;
         let col = first + part;
@@ -57,10 +61,15 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
             let row = id / 4u + 16u * i;
             var e = Eight();
             var v = Eight();
+            let w_row = min(row0 + row, p.rows - 1u);
+            let tok = min(tok0 + row, p.n_tok - 1u);
             if (col < eights) {
-                let at = min(tok0 + row, p.n_tok - 1u) * (p.x_stride / 4u) + 2u * col;
-                e = eight(min(row0 + row, p.rows - 1u) * eights + col);
+                let at = tok * (p.x_stride / 4u) + 2u * col;
+                e = eight(w_row * eights + col);
                 v = Eight(x[at], x[at + 1u]);
+            } else if (col - eights < p.rank / 8u) {
+                e = lora_eight(0u, p.row0 + w_row, col - eights);
+                v = z_eight(tok * p.rank, col - eights);
             }
             put_w(row, part, e);
             put_x(row, part, v);

@@ -272,7 +272,7 @@ enum bz_status bz_adapter_scale(bz_engine *e, int id, float scale, struct bz_err
 {
     struct engine_adapter *a = find_adapter(e, id, err);
     if (!a) return BZ_ERR_NOT_FOUND;
-    lora_set_scale(&a->attached, scale);
+    lora_set_scale(&a->attached, scale, &e->backend);
     a->scale = scale;
     e->adapted = name_adapters(e);
     return BZ_OK;

@@ -30,9 +30,9 @@ struct op_case {
     uint32_t at;                     /* first column or row, where an op has one */
     bool split, plain;               /* gate and up apart; no weight, scale or rotation */
     bool half;                       /* a cache of halves */
+    bool keep;                       /* A x of the adapters is a result too */
     bool
-        cpu_only; /* what the GPU backend refuses: rows that are not whole vec4s (no Gemma has them), and adapters
-                   * on experts, which it says do not run there yet */
+        cpu_only; /* what the GPU backend refuses: rows that are not whole vec4s (no Gemma has them) */
 };
 
 /* ---- one function an op: inputs, the op, the formula ---- */
@@ -67,11 +67,20 @@ static void case_linear(struct bench *b, const struct op_case *c)
     struct act *x = bench_random(b, c->rows, c->cols), *y = bench_blank(b, c->rows, c->out);
     struct mat *w = bench_weight(b, c->format, c->cols, c->out, 1);
     for (uint32_t i = 0; i < c->n_lora; i++) bench_lora(b, w, c->rank + i);
+    struct act *z = c->keep ? bench_blank(b, c->rows, lora_width(&w->w)) : NULL;
+    if (z) w->w.z = &z->t;
     op_linear(&b->run, &y->t, &x->t, &w->w);
     bench_result(b, &y->t, false);
+    if (z) bench_result(b, &z->t, false);
     double *want = bench_formula(b), *in = widen(x->v, (size_t)c->rows * c->cols);
     for (uint32_t t = 0; want && t < c->rows; t++)
         formula_linear(want + (size_t)t * c->out, in + (size_t)t * c->cols, w, 0);
+    for (uint32_t t = 0; want && z && t < c->rows; t++) {
+        double *to = want + (size_t)c->rows * c->out + (size_t)t * z->t.cols;
+        for (uint32_t k = 0; k < z->t.cols; k++) to[k] = 0;
+        for (const struct lora *l = w->w.lora; l; to += lora_rank(l), l = l->next)
+            formula_matvec(to, in + (size_t)t * c->cols, &l->a, 0);
+    }
     free(in);
 }
 
@@ -300,7 +309,8 @@ static void case_experts(struct bench *b, const struct op_case *c)
         bench_weight(b, c->format, c->n_ff, c->out, n),
     };
     struct mat *scale = c->plain ? bench_absent(b) : bench_weight(b, QUANT_F32, n, 1, 1);
-    for (uint32_t i = 0; i < c->n_lora; i++) bench_lora(b, w[i % 2 ? 0 : 3], c->rank + i);
+    for (uint32_t i = 0; i < c->n_lora; i++)
+        bench_lora(b, w[c->split ? 1 + i % 3 : i % 2 ? 0 : 3], c->rank + i);
     struct routing routing = { ids->t, weights->t };
     struct experts e = { &w[0]->w, &w[1]->w, &w[2]->w, &w[3]->w, &scale->w };
     op_experts(&b->run, &y->t, &x->t, &routing, &e);
@@ -415,6 +425,10 @@ static const struct op_case cases[] = {
     { "linear",          4,   256, QUANT_Q4_K, 1e-12, .why = "one adapter, rank 17", .out = 100, .rank = 17, .n_lora = 1 },
     { "linear",          1,   256, QUANT_Q6_K, 1e-12, .why = "two adapters on a row", .out = 33, .rank = 8, .n_lora = 2 },
     { "linear",         65,    32, F32,        1e-12, .why = "two adapters, many rows", .out = 65, .rank = 17, .n_lora = 2 },
+    { "linear",          1,   256, QUANT_Q8_0, 1e-12, .why = "the largest rank", .out = 33, .rank = 256, .n_lora = 1 },
+    { "linear",         70,    96, QUANT_Q8_0, 1e-12, .why = "the largest rank, many rows", .out = 68, .rank = 256, .n_lora = 1 },
+    { "linear",          1,    64, QUANT_Q4_0, 1e-12, .why = "four adapters, A x kept", .out = 40, .rank = 3, .n_lora = 4, .keep = true },
+    { "linear",         67,    64, QUANT_Q5_0, 1e-12, .why = "three adapters, A x kept, many rows", .out = 40, .rank = 15, .n_lora = 3, .keep = true },
     { "linear",          3,    32, F32,        1e-12, .why = "adapters on a single output", .out = 1, .rank = 1, .n_lora = 2, .cpu_only = true },
 
     { "rope_table",      5,   256, F32,        1e-12, .why = "all pairs", .out = 128, .plain = true },
@@ -467,8 +481,11 @@ static const struct op_case cases[] = {
     { "experts",         5,   256, QUANT_Q4_K, 1e-12, .why = "gate and up apart", .out = 31, .n_expert = 4, .n_used = 2, .n_ff = 256, .split = true },
     { "experts",         4,    32, F32,        1e-12, .why = "no scale", .out = 33, .n_expert = 3, .n_used = 1, .n_ff = 7, .plain = true, .cpu_only = true },
     { "experts",         3,    32, F32,        1e-12, .why = "apart, no scale", .out = 5, .n_expert = 2, .n_used = 2, .n_ff = 33, .split = true, .plain = true, .cpu_only = true },
-    { "experts",         5,    32, QUANT_Q4_0, 1e-12, .why = "an adapter on down", .out = 32, .n_expert = 4, .n_used = 2, .n_ff = 32, .rank = 8, .n_lora = 1, .cpu_only = true },
-    { "experts",         4,    64, QUANT_Q5_0, 1e-12, .why = "adapters on both", .out = 32, .n_expert = 4, .n_used = 3, .n_ff = 64, .rank = 3, .n_lora = 2, .cpu_only = true },
+    { "experts",         5,    32, QUANT_Q4_0, 1e-12, .why = "an adapter on down", .out = 32, .n_expert = 4, .n_used = 2, .n_ff = 32, .rank = 8, .n_lora = 1 },
+    { "experts",         4,    64, QUANT_Q5_0, 1e-12, .why = "adapters on both", .out = 32, .n_expert = 4, .n_used = 3, .n_ff = 64, .rank = 3, .n_lora = 2 },
+    { "experts",         1,    64, QUANT_Q8_0, 1e-12, .why = "decode, four adapters on gate, up and down", .out = 36, .n_expert = 4, .n_used = 2, .n_ff = 32, .rank = 5, .n_lora = 4, .split = true },
+    { "experts",        65,    64, QUANT_Q8_0, 1e-12, .why = "grouped, three adapters on both", .out = 68, .n_expert = 4, .n_used = 2, .n_ff = 64, .rank = 7, .n_lora = 3 },
+    { "experts",        70,    32, QUANT_Q4_0, 1e-12, .why = "grouped, adapters on gate, up and down", .out = 36, .n_expert = 2, .n_used = 2, .n_ff = 32, .rank = 16, .n_lora = 3, .split = true },
     { "experts",        65,   256, QUANT_Q4_K, 1e-12, .why = "grouped, as published files have it", .out = 36, .n_expert = 5, .n_used = 2, .n_ff = 256 },
     { "experts",        20,   256, QUANT_Q6_K, 1e-12, .why = "grouped, a format of three parts", .out = 36, .n_expert = 5, .n_used = 2, .n_ff = 256 },
     { "experts",        40,    64, QUANT_Q8_0, 1e-12, .why = "grouped, more slots of one expert than a tile", .out = 68, .n_expert = 2, .n_used = 2, .n_ff = 96 },

@@ -275,6 +275,9 @@ static inline void bench_lora(struct bench *b, struct mat *m, uint32_t rank)
         .a = a->w, .b = up->w, .scale = 0.5f + (float)b->n_loras, .next = m->w.lora
     };
     m->w.lora = l;
+    struct bz_err err;
+    enum bz_status st = b->be->adapt ? b->be->adapt(b->be->ctx, &m->w, &err) : BZ_OK;
+    if (st) run_fail(&b->run, st, "%s", err.text);
 }
 
 /* ---- the maths, in double ---- */
@@ -300,7 +303,7 @@ static inline void formula_linear(double *y, const double *x, const struct mat *
     double *part = malloc(m->w.rows * sizeof *part);
     formula_matvec(y, x, &m->w, mat);
     for (const struct lora *l = m->w.lora; l; l = l->next) {
-        double z[64];
+        double z[256];
         formula_matvec(z, x, &l->a, mat);
         formula_matvec(part, z, &l->b, mat);
         for (uint32_t i = 0; i < m->w.rows; i++) y[i] += (double)l->scale * part[i];

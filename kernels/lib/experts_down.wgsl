@@ -1,6 +1,7 @@
 // experts_down - the kernel of that name without its shape and add_lanes(): a tier chooses.
 //!include lib/grid.wgsl
 //!include lib/four_rows.wgsl
+//!include lib/lora.wgsl
 
 struct Params {
     cols : u32,
@@ -15,8 +16,10 @@ struct Params {
     high : u32,
     d : u32,
     has_factor : u32,
-    add : u32,   // 1: y += instead of y =
-    scale : f32, // times the sum
+    add : u32,  // 1: y += instead of y =
+    rank : u32, // of the adapters, see lib/lora.wgsl
+    b_rows : u32,
+    b_scales : u32,
 }
 
 @group(0) @binding(0) var<uniform> p : Params;
@@ -25,7 +28,9 @@ struct Params {
 @group(0) @binding(3) var<storage, read> weights : array<f32>;
 @group(0) @binding(4) var<storage, read> factor : array<f32>;
 @group(0) @binding(5) var<storage, read> w : array<vec4<u32>>;
-@group(0) @binding(6) var<storage, read_write> y : array<f32>;
+@group(0) @binding(6) var<storage, read> z : array<f32>;
+@group(0) @binding(7) var<storage, read> b : array<f32>;
+@group(0) @binding(8) var<storage, read_write> y : array<f32>;
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
@@ -49,13 +54,16 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
                 weight *= factor[ids[slot]];
             }
             mine += weight * four_rows(rows + mat * p.rows, slot * (p.x_slot / 4u), lane);
+            if (p.rank > 0u) {
+                mine += weight * lora_rows(u32(ids[slot]), rows, slot * p.rank, lane, LANES);
+            }
         }
     }
     let sum = add_lanes(mine, id);
     for (var r = lane; r < 4u; r += LANES) {
         if (first + r < p.rows) {
             let i = tok * p.y_stride + first + r;
-            var v = p.scale * sum[r];
+            var v = sum[r];
             if (p.add == 1u) {
                 v += y[i];
             }

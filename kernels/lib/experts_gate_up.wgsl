@@ -2,6 +2,7 @@
 //!include lib/grid.wgsl
 //!include lib/gelu.wgsl
 //!include lib/four_rows.wgsl
+//!include lib/lora.wgsl
 
 struct Params {
     cols : u32,
@@ -14,13 +15,18 @@ struct Params {
     scales : u32,   // offsets in u32 words, see src/gpu/repack.h
     high : u32,
     d : u32,
+    rank : u32, // of the adapters, see lib/lora.wgsl
+    b_rows : u32,
+    b_scales : u32,
 }
 
 @group(0) @binding(0) var<uniform> p : Params;
 @group(0) @binding(1) var<storage, read> x : array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read> ids : array<i32>;
 @group(0) @binding(3) var<storage, read> w : array<vec4<u32>>;
-@group(0) @binding(4) var<storage, read_write> y : array<f32>;
+@group(0) @binding(4) var<storage, read> z : array<f32>;
+@group(0) @binding(5) var<storage, read> b : array<f32>;
+@group(0) @binding(6) var<storage, read_write> y : array<f32>;
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
@@ -38,10 +44,15 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     }
     // Two columns of y a team: their gate rows and their up rows.
     let first = 2u * (group % per_slot * teams + id / LANES);
-    let col = min(vec2<u32>(first, first + 1u), vec2<u32>(p.n_ff - 1u)) + 2u * mat * p.n_ff;
+    let col = min(vec2<u32>(first, first + 1u), vec2<u32>(p.n_ff - 1u));
+    let rows = vec4<u32>(col, col + p.n_ff);
     let lane = id % LANES;
     let x_base = slot / p.n_used * (p.x_stride / 4u);
-    let sum = add_lanes(four_rows(vec4<u32>(col, col + p.n_ff), x_base, lane), id);
+    var mine = four_rows(rows + 2u * mat * p.n_ff, x_base, lane);
+    if (p.rank > 0u) {
+        mine += lora_rows(u32(ids[slot]), rows, slot * p.rank, lane, LANES);
+    }
+    let sum = add_lanes(mine, id);
     let h = gelu_tanh(sum).xy * sum.zw;
     for (var c = lane; c < 2u; c += LANES) {
         if (first + c < p.n_ff) {

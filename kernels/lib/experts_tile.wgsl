@@ -1,7 +1,9 @@
 // experts_tile - a tile of experts_plan times 64 rows of its expert's W: what the kernels that work on tiles
-// share. Needs Params with cols, mat0, n_mat, n_tiles, n_used, x_stride and by_slot, the buffers x and plan, a
-// shape, and w_row(mat, row0, i): which row of the buffer is row i of the 64.
+// share. Needs Params with cols, mat0, n_mat, n_tiles, n_used, x_stride, by_slot and those of lib/lora.wgsl, the
+// buffers x and plan, a shape, and w_row(row0, i): which row of the expert is row i of the 64; mat_rows(): how many
+// rows an expert has.
 //!include lib/tile.wgsl
+//!include lib/lora.wgsl
 
 struct Tile {
     exists : bool,
@@ -55,28 +57,36 @@ fn tile_products(tile : Tile, row0 : u32, id : u32) -> Products {
     let t = id / 8u;
     let blocks = (tile.n + 7u) / 8u;
     var sum = Products();
-    for (var first = 0u; first < eights; first += 4u) {
+    // The adapters' B and z are more columns of W and x.
+    for (var first = 0u; first < eights + p.rank / 8u; first += 4u) {
         let col = first + part;
+        let k8 = col - eights;
+        let adapter = col >= eights && k8 < p.rank / 8u;
         for (var i = 0u; i < 4u; i++) {
             let row = id / 4u + 16u * i;
             var e = Eight();
             if (col < eights) {
-                e = eight(w_row(tile.mat, row0, row) * eights + col);
+                e = eight((tile.mat * mat_rows() + w_row(row0, row)) * eights + col);
+            } else if (adapter) {
+                e = lora_eight(tile.mat + p.mat0, w_row(row0, row), k8);
             }
             put_w(row, part, e);
         }
         var a = Eight();
-        var b = Eight();
+        var c = Eight();
         if (col < eights) {
             a = Eight(x[x0 + 2u * col], x[x0 + 2u * col + 1u]);
-            b = Eight(x[x1 + 2u * col], x[x1 + 2u * col + 1u]);
+            c = Eight(x[x1 + 2u * col], x[x1 + 2u * col + 1u]);
+        } else if (adapter) {
+            a = z_eight(t0 * p.rank, k8);
+            c = z_eight(t1 * p.rank, k8);
         }
         put_x(id / 4u, part, a);
-        put_x(id / 4u + 16u, part, b);
+        put_x(id / 4u + 16u, part, c);
         workgroupBarrier();
-        for (var c = 0u; c < 8u; c++) {
-            sum.low = plus_blocks(sum.low, w_columns(r, c), t, c, blocks);
-            sum.high = plus_blocks(sum.high, w_columns(r + 32u, c), t, c, blocks);
+        for (var i = 0u; i < 8u; i++) {
+            sum.low = plus_blocks(sum.low, w_columns(r, i), t, i, blocks);
+            sum.high = plus_blocks(sum.high, w_columns(r + 32u, i), t, i, blocks);
         }
         workgroupBarrier();
     }

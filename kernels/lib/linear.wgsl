@@ -2,6 +2,7 @@
 //!include lib/grid.wgsl
 //!include lib/linear_io.wgsl
 //!include lib/four_rows.wgsl
+//!include lib/lora.wgsl
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
@@ -16,7 +17,11 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     let first = 4u * (group % per_tok * teams + id / LANES);
     let rows = min(vec4<u32>(first, first + 1u, first + 2u, first + 3u), vec4<u32>(p.rows - 1u));
     let lane = id % LANES;
-    let sum = add_lanes(four_rows(rows, tok * (p.x_stride / 4u), lane), id);
+    var mine = four_rows(rows, tok * (p.x_stride / 4u), lane);
+    if (p.rank > 0u) {
+        mine += lora_rows(0u, rows + p.row0, tok * p.rank, lane, LANES);
+    }
+    let sum = add_lanes(mine, id);
     for (var r = lane; r < 4u; r += LANES) {
         if (first + r < p.rows) {
             put(tok, first + r, sum[r]);

@@ -10,20 +10,19 @@ struct Params {
     scales : u32, // offsets in u32 words
     high : u32,
     d : u32,
-    add : u32,   // 1: y += instead of y =
-    scale : f32, // times W x
+    rank : u32, // of the adapters, see lib/lora.wgsl
+    b_rows : u32,
+    b_scales : u32,
+    scale : f32, // times all
 }
 
 @group(0) @binding(0) var<uniform> p : Params;
 @group(0) @binding(1) var<storage, read> x : array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read> w : array<vec4<u32>>;
-@group(0) @binding(3) var<storage, read_write> y : array<f32>;
+@group(0) @binding(3) var<storage, read> z : array<f32>;
+@group(0) @binding(4) var<storage, read> b : array<f32>;
+@group(0) @binding(5) var<storage, read_write> y : array<f32>;
 
 fn put(tok : u32, row : u32, value : f32) {
-    let i = tok * p.y_stride + p.row0 + row;
-    var sum = p.scale * value;
-    if (p.add == 1u) {
-        sum += y[i];
-    }
-    y[i] = sum;
+    y[tok * p.y_stride + p.row0 + row] = p.scale * value;
 }

@@ -55,6 +55,11 @@ GPU_IMPORT("buffer_free") void gpu_buffer_free(gpu_buffer b);
 GPU_IMPORT("buffer_write")
 void gpu_buffer_write(gpu_buffer b, uint32_t offset, const void *p, uint32_t n);
 
+/* Bytes of one buffer into another, queued alike; all multiples of 4. */
+GPU_IMPORT("buffer_copy")
+void gpu_buffer_copy(gpu_buffer from, uint32_t from_offset, gpu_buffer to, uint32_t to_offset,
+                     uint32_t n);
+
 /* Kernel by its number in the generated table; compiled in the background. */
 GPU_IMPORT("pipeline_new")
 gpu_pipeline gpu_pipeline_new(uint32_t kernel, const struct gpu_constant *c, uint32_t n);

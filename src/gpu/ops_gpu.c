@@ -58,6 +58,12 @@ static void gpu_unload(void *ctx, struct weight *w)
     w->mem = NULL;
 }
 
+static enum bz_status adapt(void *ctx, struct weight *w, struct bz_err *err)
+{
+    struct gpu_ops *g = ctx;
+    return gpu_adapt(&((struct gpu_weight *)w->mem)->adapted, w, &g->rec.limits, err);
+}
+
 struct tensor gpu_scratch(struct run *r, int which, uint32_t rows, uint32_t cols)
 {
     struct gpu_ops *g = ops_of(r);
@@ -256,56 +262,82 @@ struct teams gpu_teams(const struct gpu_ops *g, enum gpu_shape shape, uint32_t r
     return (struct teams) { lanes < 64 ? 64 : lanes, lanes };
 }
 
-/* One buffer of a weight on all rows of x. */
-static void matrix_part(struct run *r, const struct tensor *y, const struct tensor *x,
-                        const struct weight *w, const struct gpu_part *part, float scale_by,
-                        bool add_to)
+/* Rows of a matrix in one buffer. */
+struct block {
+    gpu_buffer buffer;
+    enum gpu_shape shape;
+    struct gpu_layout layout;
+    uint32_t cols, row0, rows;
+};
+
+/* y = scale_by * (W x + s B z) for the rows of one buffer. */
+static void block_product(struct run *r, const struct tensor *y, const struct tensor *x,
+                          const struct block *w, const struct gpu_lora *lo, float scale_by)
 {
     struct gpu_ops *g = ops_of(r);
-    enum gpu_shape shape = ((const struct gpu_weight *)w->mem)->shape;
     struct linear_params p = { .cols = w->cols,
-                               .rows = part->rows,
-                               .row0 = part->row0,
+                               .rows = w->rows,
+                               .row0 = w->row0,
                                .n_tok = x->rows,
                                .x_stride = x->cols,
                                .y_stride = y->cols,
-                               .scales = part->layout.scales,
-                               .high = part->layout.high,
-                               .d = part->layout.d,
-                               .add = add_to,
+                               .scales = w->layout.scales,
+                               .high = w->layout.high,
+                               .d = w->layout.d,
+                               .rank = lo->rank,
+                               .b_rows = lo->b_rows,
+                               .b_scales = lo->b_scales,
                                .scale = scale_by };
     _Static_assert(sizeof(struct linear_params) == sizeof(struct matmul_params), "one piece");
-    struct gpu_binding bind[] = { act(x), whole(part->buffer), act(y) };
+    struct gpu_binding bind[] = { act(x), whole(w->buffer), lo->z, lo->b, act(y) };
     if (x->rows >= (of_fours(g) ? MATMUL_FROM_FOURS : MATMUL_FROM)) {
-        gpu_dispatch_op(r, (uint32_t)KERNEL_MATMUL_F32 + shape, &p, bind, COUNT(bind),
-                        divide_up(part->rows, MATMUL_TILE) * divide_up(x->rows, MATMUL_TILE));
+        gpu_dispatch_op(r, (uint32_t)KERNEL_MATMUL_F32 + w->shape, &p, bind, COUNT(bind),
+                        divide_up(w->rows, MATMUL_TILE) * divide_up(x->rows, MATMUL_TILE));
         return;
     }
-    struct teams t = gpu_teams(g, shape, part->rows, w->cols);
+    struct teams t = gpu_teams(g, w->shape, w->rows, w->cols);
     struct gpu_constant constants[] = { { LINEAR_WG, (float)t.wg },
                                         { LINEAR_LANES, (float)t.lanes } };
-    record_dispatch(&g->rec, TIERED(g, LINEAR_F32) + shape, constants, COUNT(constants), &p, bind,
-                    COUNT(bind), divide_up(part->rows, team_rows(t)) * x->rows);
+    record_dispatch(&g->rec, TIERED(g, LINEAR_F32) + w->shape, constants, COUNT(constants), &p,
+                    bind, COUNT(bind), divide_up(w->rows, team_rows(t)) * x->rows);
 }
 
-static void matrix(struct run *r, const struct tensor *y, const struct tensor *x,
-                   const struct weight *w, float scale_by, bool add_to)
+struct gpu_lora gpu_lora_of(struct run *r, const struct weight *w, const struct tensor *z)
 {
-    const struct gpu_weight *g = w->mem;
-    for (uint32_t i = 0; i < g->n_parts; i++)
-        matrix_part(r, y, x, w, &g->parts[i], scale_by, add_to);
+    const struct gpu_adapted *d = &((const struct gpu_weight *)w->mem)->adapted;
+    struct gpu_binding none = whole(ops_of(r)->unused);
+    if (!d->rank) return (struct gpu_lora) { .z = none, .b = none };
+    return (struct gpu_lora) { .rank = d->rank,
+                               .b_rows = w->rows,
+                               .b_scales = gpu_adapted_scales(d, w),
+                               .z = act(z),
+                               .b = whole(d->b) };
+}
+
+struct tensor gpu_lora_room(struct run *r, const struct weight *w, uint32_t rows)
+{
+    uint32_t rank = ((const struct gpu_weight *)w->mem)->adapted.rank;
+    if (!rank) return (struct tensor) { 0 };
+    return w->z ? *w->z : gpu_scratch(r, SCRATCH_THIRD, rows, rank);
 }
 
 void gpu_adapted_matrix(struct run *r, const struct tensor *y, const struct tensor *x,
                         const struct weight *w, float scale_by)
 {
-    matrix(r, y, x, w, scale_by, false);
-    for (const struct lora *l = w->lora; l; l = l->next) {
-        /* Rows of z are padded to whole loads: what B multiplies there is zero, so it only has to be
-         * finite, as everything in the third scratch is. */
-        struct tensor z = gpu_scratch(r, SCRATCH_THIRD, x->rows, divide_up(l->a.rows, 8) * 8);
-        matrix(r, &z, x, &l->a, 1, false);
-        matrix(r, y, &z, &l->b, l->scale * scale_by, true);
+    const struct gpu_weight *g = w->mem;
+    struct tensor z = gpu_lora_room(r, w, x->rows);
+    struct gpu_lora lora = gpu_lora_of(r, w, &z),
+                    none = { .z = whole(ops_of(r)->unused), .b = whole(ops_of(r)->unused) };
+    if (lora.rank) {
+        struct block a = {
+            .buffer = g->adapted.a, .shape = GPU_F32, .cols = w->cols, .rows = lora.rank
+        };
+        block_product(r, &z, x, &a, &none, 1);
+    }
+    for (uint32_t i = 0; i < g->n_parts; i++) {
+        const struct gpu_part *part = &g->parts[i];
+        struct block b = { part->buffer, g->shape, part->layout, w->cols, part->row0, part->rows };
+        block_product(r, y, x, &b, &lora, scale_by);
     }
 }
 
@@ -445,6 +477,7 @@ static const struct backend gpu_backend = {
     .read = gpu_read,
     .load = gpu_load,
     .unload = gpu_unload,
+    .adapt = adapt,
     .embed = embed,
     .rms_norm = gpu_rms_norm,
     .linear = linear,

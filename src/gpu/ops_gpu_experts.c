@@ -63,11 +63,45 @@ static void experts_dispatch(struct run *r, uint32_t kernel, struct teams t, con
     record_dispatch(&ops_of(r)->rec, kernel, constants, COUNT(constants), params, b, n, n_groups);
 }
 
+/* y[slot] = W_e x for the experts of one buffer; x has a row for each t, or (by_slot) for each slot. */
+static void slots_product(struct run *r, const struct tensor *y, const struct tensor *x,
+                          bool by_slot, const struct routing *routing, gpu_buffer w,
+                          enum gpu_shape shape, struct experts_linear_params p,
+                          const struct gpu_lora *lora)
+{
+    struct gpu_binding bind[] = { act(x), act(&routing->ids), whole(w), lora->z, lora->b, act(y) };
+    struct teams t = gpu_teams(ops_of(r), shape, p.rows, p.cols);
+    p.n_tok = routing->ids.rows;
+    p.n_used = routing->ids.cols;
+    p.x_stride = by_slot ? x->cols * p.n_used : x->cols;
+    p.x_slot = by_slot ? x->cols : 0;
+    p.y_stride = y->cols;
+    p.rank = lora->rank;
+    p.b_rows = lora->b_rows;
+    p.b_scales = lora->b_scales;
+    experts_dispatch(r, TIERED(ops_of(r), EXPERTS_LINEAR_F32) + shape, t, &p, bind, COUNT(bind),
+                     p.n_tok * p.n_used * divide_up(p.rows, team_rows(t)));
+}
+
+/* What an expert weight's kernel is told of its adapters; A x of every slot is made first. */
+static struct gpu_lora slots_lora(struct run *r, const struct weight *w, const struct tensor *x,
+                                  bool by_slot, const struct routing *routing)
+{
+    struct tensor z = gpu_lora_room(r, w, routing->ids.rows * routing->ids.cols);
+    struct gpu_lora lora = gpu_lora_of(r, w, &z);
+    struct gpu_lora none = { .z = whole(ops_of(r)->unused), .b = whole(ops_of(r)->unused) };
+    struct experts_linear_params p = { .cols = w->cols, .rows = lora.rank, .n_mat = w->n_mat };
+    gpu_buffer a = ((const struct gpu_weight *)w->mem)->adapted.a;
+    if (lora.rank) slots_product(r, &z, x, by_slot, routing, a, GPU_F32, p, &none);
+    return lora;
+}
+
 /* h = gelu(gate x) * up x of every (row, slot), gate and up in one tensor. */
 static void gate_up_together(struct run *r, struct tensor *h, const struct tensor *x,
                              const struct routing *routing, const struct weight *w)
 {
     const struct gpu_weight *g = w->mem;
+    struct gpu_lora lora = slots_lora(r, w, x, false, routing);
     for (uint32_t i = 0; i < g->n_parts; i++) {
         const struct gpu_part *part = &g->parts[i];
         struct experts_gate_up_params p = { .cols = w->cols,
@@ -79,8 +113,13 @@ static void gate_up_together(struct run *r, struct tensor *h, const struct tenso
                                             .x_stride = x->cols,
                                             .scales = part->layout.scales,
                                             .high = part->layout.high,
-                                            .d = part->layout.d };
-        struct gpu_binding bind[] = { act(x), act(&routing->ids), whole(part->buffer), act(h) };
+                                            .d = part->layout.d,
+                                            .rank = lora.rank,
+                                            .b_rows = lora.b_rows,
+                                            .b_scales = lora.b_scales };
+        struct gpu_binding bind[] = {
+            act(x), act(&routing->ids), whole(part->buffer), lora.z, lora.b, act(h)
+        };
         struct teams t = gpu_teams(ops_of(r), g->shape, w->rows, w->cols);
         experts_dispatch(r, TIERED(ops_of(r), EXPERTS_GATE_UP_F32) + g->shape, t, &p, bind,
                          COUNT(bind), x->rows * p.n_used * divide_up(p.n_ff, team_rows(t) / 2));
@@ -92,24 +131,17 @@ static void experts_matrix(struct run *r, struct tensor *h, const struct tensor 
                            const struct routing *routing, const struct weight *w)
 {
     const struct gpu_weight *g = w->mem;
+    struct gpu_lora lora = slots_lora(r, w, x, false, routing);
     for (uint32_t i = 0; i < g->n_parts; i++) {
         const struct gpu_part *part = &g->parts[i];
         struct experts_linear_params p = { .cols = w->cols,
                                            .rows = w->rows,
                                            .mat0 = first_expert(w, part),
                                            .n_mat = part->rows / w->rows,
-                                           .n_tok = x->rows,
-                                           .n_used = routing->ids.cols,
-                                           .x_stride = x->cols,
-                                           .y_stride = h->cols,
                                            .scales = part->layout.scales,
                                            .high = part->layout.high,
-                                           .d = part->layout.d,
-                                           .scale = 1 };
-        struct gpu_binding bind[] = { act(x), act(&routing->ids), whole(part->buffer), act(h) };
-        struct teams t = gpu_teams(ops_of(r), g->shape, w->rows, w->cols);
-        experts_dispatch(r, TIERED(ops_of(r), EXPERTS_LINEAR_F32) + g->shape, t, &p, bind,
-                         COUNT(bind), x->rows * p.n_used * divide_up(w->rows, team_rows(t)));
+                                           .d = part->layout.d };
+        slots_product(r, h, x, false, routing, part->buffer, g->shape, p, &lora);
     }
 }
 
@@ -119,6 +151,7 @@ static void experts_sum(struct run *r, struct tensor *y, const struct tensor *h,
 {
     const struct weight *w = e->down;
     const struct gpu_weight *g = w->mem;
+    struct gpu_lora lora = slots_lora(r, w, h, true, routing);
     for (uint32_t i = 0; i < g->n_parts; i++) {
         const struct gpu_part *part = &g->parts[i];
         struct experts_down_params p = { .cols = w->cols,
@@ -134,12 +167,16 @@ static void experts_sum(struct run *r, struct tensor *y, const struct tensor *h,
                                          .d = part->layout.d,
                                          .has_factor = weight_exists(e->scale),
                                          .add = i > 0,
-                                         .scale = 1 };
+                                         .rank = lora.rank,
+                                         .b_rows = lora.b_rows,
+                                         .b_scales = lora.b_scales };
         struct gpu_binding bind[] = { act(h),
                                       act(&routing->ids),
                                       act(&routing->weights),
                                       vector(ops_of(r), e->scale),
                                       whole(part->buffer),
+                                      lora.z,
+                                      lora.b,
                                       act(y) };
         struct teams t = gpu_teams(ops_of(r), g->shape, w->rows, w->cols);
         experts_dispatch(r, TIERED(ops_of(r), EXPERTS_DOWN_F32) + g->shape, t, &p, bind,
@@ -173,7 +210,7 @@ enum {
 /* Slots by expert, and the tiles they are cut into. */
 struct plan {
     struct tensor list;
-    uint32_t n_tiles, n_used;
+    uint32_t n_tiles, n_slots, n_used;
 };
 
 static struct plan make_plan(struct run *r, const struct routing *routing, uint32_t n_expert)
@@ -181,6 +218,7 @@ static struct plan make_plan(struct run *r, const struct routing *routing, uint3
     uint32_t n_slots = routing->ids.rows * routing->ids.cols;
     struct plan plan = { .n_tiles =
                              n_slots / EXPERT_TILE + (n_slots < n_expert ? n_slots : n_expert),
+                         .n_slots = n_slots,
                          .n_used = routing->ids.cols };
     plan.list = gpu_scratch(r, SCRATCH_PLAN, 1, 4 * plan.n_tiles + n_slots);
     struct experts_plan_params p = { .n_slots = n_slots,
@@ -191,10 +229,42 @@ static struct plan make_plan(struct run *r, const struct routing *routing, uint3
     return plan;
 }
 
+/* y[slot] = W_e x for the experts of one buffer. */
+static void tiles_product(struct run *r, const struct tensor *y, const struct tensor *x,
+                          bool by_slot, const struct plan *plan, gpu_buffer w, enum gpu_shape shape,
+                          struct experts_matmul_params p, const struct gpu_lora *lora)
+{
+    struct gpu_binding bind[] = { act(x), act(&plan->list), whole(w), lora->z, lora->b, act(y) };
+    p.n_tiles = plan->n_tiles;
+    p.n_used = plan->n_used;
+    p.by_slot = by_slot;
+    p.x_stride = x->cols;
+    p.y_stride = y->cols;
+    p.rank = lora->rank;
+    p.b_rows = lora->b_rows;
+    p.b_scales = lora->b_scales;
+    gpu_dispatch_op(r, (uint32_t)KERNEL_EXPERTS_MATMUL_F32 + shape, &p, bind, COUNT(bind),
+                    plan->n_tiles * divide_up(p.rows, EXPERT_TILE_ROWS));
+}
+
+/* As slots_lora. */
+static struct gpu_lora tiles_lora(struct run *r, const struct weight *w, const struct tensor *x,
+                                  bool by_slot, const struct plan *plan)
+{
+    struct tensor z = gpu_lora_room(r, w, plan->n_slots);
+    struct gpu_lora lora = gpu_lora_of(r, w, &z);
+    struct gpu_lora none = { .z = whole(ops_of(r)->unused), .b = whole(ops_of(r)->unused) };
+    struct experts_matmul_params p = { .cols = w->cols, .rows = lora.rank, .n_mat = w->n_mat };
+    gpu_buffer a = ((const struct gpu_weight *)w->mem)->adapted.a;
+    if (lora.rank) tiles_product(r, &z, x, by_slot, plan, a, GPU_F32, p, &none);
+    return lora;
+}
+
 static void tiled_gate_up(struct run *r, struct tensor *h, const struct tensor *x,
                           const struct plan *plan, const struct weight *w)
 {
     const struct gpu_weight *g = w->mem;
+    struct gpu_lora lora = tiles_lora(r, w, x, false, plan);
     for (uint32_t i = 0; i < g->n_parts; i++) {
         const struct gpu_part *part = &g->parts[i];
         struct experts_gate_up_matmul_params p = { .cols = w->cols,
@@ -206,8 +276,12 @@ static void tiled_gate_up(struct run *r, struct tensor *h, const struct tensor *
                                                    .x_stride = x->cols,
                                                    .scales = part->layout.scales,
                                                    .high = part->layout.high,
-                                                   .d = part->layout.d };
-        struct gpu_binding bind[] = { act(x), act(&plan->list), whole(part->buffer), act(h) };
+                                                   .d = part->layout.d,
+                                                   .rank = lora.rank,
+                                                   .b_rows = lora.b_rows,
+                                                   .b_scales = lora.b_scales };
+        struct gpu_binding bind[] = { act(x), act(&plan->list), whole(part->buffer),
+                                      lora.z, lora.b,           act(h) };
         gpu_dispatch_op(r, (uint32_t)KERNEL_EXPERTS_GATE_UP_MATMUL_F32 + g->shape, &p, bind,
                         COUNT(bind), plan->n_tiles * divide_up(p.n_ff, EXPERT_TILE_ROWS / 2));
     }
@@ -218,23 +292,17 @@ static void tiled_matrix(struct run *r, struct tensor *y, const struct tensor *x
                          const struct plan *plan, const struct weight *w)
 {
     const struct gpu_weight *g = w->mem;
+    struct gpu_lora lora = tiles_lora(r, w, x, by_slot, plan);
     for (uint32_t i = 0; i < g->n_parts; i++) {
         const struct gpu_part *part = &g->parts[i];
         struct experts_matmul_params p = { .cols = w->cols,
                                            .rows = w->rows,
                                            .mat0 = first_expert(w, part),
                                            .n_mat = part->rows / w->rows,
-                                           .n_tiles = plan->n_tiles,
-                                           .n_used = plan->n_used,
-                                           .by_slot = by_slot,
-                                           .x_stride = x->cols,
-                                           .y_stride = y->cols,
                                            .scales = part->layout.scales,
                                            .high = part->layout.high,
                                            .d = part->layout.d };
-        struct gpu_binding bind[] = { act(x), act(&plan->list), whole(part->buffer), act(y) };
-        gpu_dispatch_op(r, (uint32_t)KERNEL_EXPERTS_MATMUL_F32 + g->shape, &p, bind, COUNT(bind),
-                        plan->n_tiles * divide_up(w->rows, EXPERT_TILE_ROWS));
+        tiles_product(r, y, x, by_slot, plan, part->buffer, g->shape, p, &lora);
     }
 }
 
@@ -276,10 +344,6 @@ enum { GROUP_FROM = 4, GROUP_FROM_FOURS = 64 };
 void gpu_experts(struct run *r, struct tensor *y, const struct tensor *x,
                  const struct routing *routing, const struct experts *e)
 {
-    if (e->gate_up->lora || e->gate->lora || e->up->lora || e->down->lora) {
-        run_fail(r, BZ_ERR_UNSUPPORTED, "adapters on experts do not run on the GPU yet");
-        return;
-    }
     uint32_t from = of_fours(ops_of(r)) ? GROUP_FROM_FOURS : GROUP_FROM;
     bool many = x->rows * routing->ids.cols >= from * e->down->n_mat && y->cols % 4 == 0;
     if (many) experts_grouped(r, y, x, routing, e);

@@ -65,7 +65,18 @@ void gpu_dispatch_op(struct run *r, uint32_t kernel, const void *params,
 /* A tensor for values that live within one op; its buffer grows between recordings. */
 struct tensor gpu_scratch(struct run *r, int which, uint32_t rows, uint32_t cols);
 
-/* y = scale_by * (W x + adapters). */
+/* What a kernel is told of a weight's adapters: kernels/lib/lora.wgsl. rank 0: none. */
+struct gpu_lora {
+    uint32_t rank, b_rows, b_scales;
+    struct gpu_binding z, b;
+};
+
+struct gpu_lora gpu_lora_of(struct run *r, const struct weight *w, const struct tensor *z);
+
+/* Where A x goes: what training keeps, or scratch; without adapters an empty tensor. */
+struct tensor gpu_lora_room(struct run *r, const struct weight *w, uint32_t rows);
+
+/* y = scale_by * (W x + adapters): one dispatch for each buffer of W, and one more with adapters. */
 void gpu_adapted_matrix(struct run *r, const struct tensor *y, const struct tensor *x,
                         const struct weight *w, float scale_by);
 

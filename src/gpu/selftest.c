@@ -148,7 +148,9 @@ struct weight *stage_weight(struct stage *s, uint32_t id, uint32_t cols, uint32_
         w->part = (struct gpu_part) { .rows = rows * n_mat };
         gpu_layout_of(w->w.fmt, w->part.rows, cols, &w->part.layout);
         bool vector = rows == 1 && n_mat == 1;
-        w->probe = (struct gpu_weight) { vector ? GPU_F32 : gpu_shape_of(w->w.fmt), 1, &w->part };
+        w->probe = (struct gpu_weight) { .shape = vector ? GPU_F32 : gpu_shape_of(w->w.fmt),
+                                         .n_parts = 1,
+                                         .parts = &w->part };
         w->w.mem = &w->probe;
         return &w->w;
     }

@@ -12,6 +12,7 @@ void gpu_weight_free(struct gpu_weight *w)
     if (!w) return;
     for (uint32_t i = 0; i < w->n_parts; i++)
         if (w->parts[i].buffer) gpu_buffer_free(w->parts[i].buffer);
+    gpu_adapted_free(&w->adapted);
     mem_free(w->parts);
     mem_free(w);
 }
@@ -56,7 +57,7 @@ static struct gpu_weight *make_parts(const struct weight *w, const struct gpu_li
         fail_memory(err, n * sizeof *parts);
         return NULL;
     }
-    *g = (struct gpu_weight) { gpu_shape_of(w->fmt), n, parts };
+    *g = (struct gpu_weight) { .shape = gpu_shape_of(w->fmt), .n_parts = n, .parts = parts };
     for (uint32_t i = 0; i < n; i++) {
         struct gpu_part *p = &parts[i];
         p->row0 = i * step;
@@ -84,7 +85,7 @@ static enum bz_status load_vector(struct weight *w, struct bz_err *err)
         *part = (struct gpu_part) { .rows = 1, .layout = { .bytes = padded * 4 } };
         part->buffer = gpu_buffer_new(padded * 4, GPU_STORAGE);
         gpu_buffer_write(part->buffer, 0, values, padded * 4);
-        *g = (struct gpu_weight) { GPU_F32, 1, part };
+        *g = (struct gpu_weight) { .shape = GPU_F32, .n_parts = 1, .parts = part };
         w->mem = g;
     } else {
         mem_free(g);

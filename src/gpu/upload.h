@@ -7,7 +7,7 @@
 #ifndef BEZEL_GPU_UPLOAD_H
 #define BEZEL_GPU_UPLOAD_H
 
-#include "gpu/gpu.h"
+#include "gpu/adapt.h"
 #include "gpu/repack.h"
 #include "ops/ops.h"
 
@@ -25,6 +25,7 @@ struct gpu_weight {
     enum gpu_shape shape;
     uint32_t n_parts;
     struct gpu_part *parts;
+    struct gpu_adapted adapted; /* what hangs on it */
 };
 
 struct upload_window {

@@ -22,10 +22,10 @@ static enum bz_status check_fit(const struct adapter_target *t, const struct wei
     return BZ_OK;
 }
 
-/* One factor as a weight of the backend: n_mat matrices of rows x cols floats. */
+/* One factor as a weight: n_mat matrices of rows x cols floats, in memory. */
 static enum bz_status make_weight(struct weight *w, struct source *bytes, const char *name,
                                   const float *data, uint32_t rows, uint32_t cols, uint32_t n_mat,
-                                  const struct backend *be, struct bz_err *err)
+                                  struct bz_err *err)
 {
     size_t n_bytes = (size_t)rows * cols * n_mat * sizeof *data;
     enum bz_status st = source_open_memory(bytes, name, data, n_bytes, err);
@@ -33,13 +33,11 @@ static enum bz_status make_weight(struct weight *w, struct source *bytes, const 
     *w = (struct weight) {
         .fmt = quant_find(QUANT_F32), .cols = cols, .rows = rows, .n_mat = n_mat, .src = bytes
     };
-    st = be->load(be->ctx, w, err); /* in place: a backend may fetch the bytes later */
-    if (st) *w = (struct weight) { 0 };
-    return st;
+    return BZ_OK;
 }
 
 static enum bz_status prepare(struct lora_node *node, const struct adapter_target *t,
-                              struct model *m, const struct backend *be, struct bz_err *err)
+                              struct model *m, struct bz_err *err)
 {
     enum bz_status st = model_find_adaptable(m, str_of(t->name), &node->where, err);
     if (st || !node->where) return st;
@@ -47,25 +45,61 @@ static enum bz_status prepare(struct lora_node *node, const struct adapter_targe
     node->own_scale = t->scale;
     if (st == BZ_OK)
         st = make_weight(&node->lora.a, &node->a_bytes, t->name, t->a, t->rank, t->n_in,
-                         t->n_expert, be, err);
+                         t->n_expert, err);
     if (st == BZ_OK)
         st = make_weight(&node->lora.b, &node->b_bytes, t->name, t->b, t->n_out, t->rank,
-                         t->n_expert, be, err);
+                         t->n_expert, err);
     return st;
 }
 
-static void release(struct attached *a, const struct backend *be)
+static void set_scales(struct attached *a, float user_scale)
 {
-    for (size_t i = 0; i < a->n_nodes; i++) {
-        struct lora_node *node = &a->nodes[i];
-        if (weight_exists(&node->lora.a)) be->unload(be->ctx, &node->lora.a);
-        if (weight_exists(&node->lora.b)) be->unload(be->ctx, &node->lora.b);
-        source_close(&node->a_bytes);
-        source_close(&node->b_bytes);
-    }
+    for (size_t i = 0; i < a->n_nodes; i++)
+        a->nodes[i].lora.scale = a->nodes[i].own_scale * user_scale;
+}
+
+static void release(struct attached *a)
+{
+    lora_forget_bytes(a);
     mem_free(a->nodes);
-    adapter_close(&a->adapter);
     *a = (struct attached) { 0 };
+}
+
+static enum bz_status tell(const struct backend *be, struct weight *w, struct bz_err *err)
+{
+    return be->adapt ? be->adapt(be->ctx, w, err) : BZ_OK;
+}
+
+/* Take the first n nodes off their weights. The backend cannot fail: it keeps some of what it has. */
+static void unhang(struct attached *a, size_t n, const struct backend *be)
+{
+    struct bz_err err;
+    for (size_t i = 0; i < n; i++) {
+        struct lora_node *node = &a->nodes[i];
+        if (!node->where) continue;
+        const struct lora **link = &node->where->lora;
+        while (*link != &node->lora) link = (const struct lora **)&(*link)->next;
+        *link = node->lora.next;
+        tell(be, node->where, &err);
+    }
+}
+
+/* All nodes onto their weights, or none. */
+static enum bz_status hang(struct attached *a, const struct backend *be, struct bz_err *err)
+{
+    enum bz_status st = BZ_OK;
+    for (size_t i = 0; st == BZ_OK && i < a->n_nodes; i++) {
+        struct lora_node *node = &a->nodes[i];
+        if (!node->where) {
+            a->n_inert++;
+            continue;
+        }
+        node->lora.next = node->where->lora;
+        node->where->lora = &node->lora;
+        st = tell(be, node->where, err);
+        if (st) unhang(a, i + 1, be);
+    }
+    return st;
 }
 
 enum bz_status lora_attach(struct attached *out, struct adapter *adapter, float user_scale,
@@ -79,29 +113,23 @@ enum bz_status lora_attach(struct attached *out, struct adapter *adapter, float 
     if (st == BZ_OK && a.adapter.arch[0] && !str_is(str_of(a.adapter.arch), "gemma4"))
         st = fail(err, BZ_ERR_FORMAT, "the adapter is for %s; the model is gemma4", a.adapter.arch);
     for (size_t i = 0; st == BZ_OK && i < a.n_nodes; i++)
-        st = prepare(&a.nodes[i], &a.adapter.targets[i], m, be, err);
+        st = prepare(&a.nodes[i], &a.adapter.targets[i], m, err);
+    set_scales(&a, user_scale);
+    if (st == BZ_OK) st = hang(&a, be, err);
     if (st) {
-        release(&a, be);
+        release(&a);
         return st;
     }
-    for (size_t i = 0; i < a.n_nodes; i++) {
-        struct lora_node *node = &a.nodes[i];
-        if (!node->where) {
-            a.n_inert++;
-            continue;
-        }
-        node->lora.next = node->where->lora;
-        node->where->lora = &node->lora;
-    }
-    lora_set_scale(&a, user_scale);
     *out = a;
     return BZ_OK;
 }
 
-void lora_set_scale(struct attached *a, float user_scale)
+void lora_set_scale(struct attached *a, float user_scale, const struct backend *be)
 {
+    struct bz_err err;
+    set_scales(a, user_scale);
     for (size_t i = 0; i < a->n_nodes; i++)
-        a->nodes[i].lora.scale = a->nodes[i].own_scale * user_scale;
+        if (a->nodes[i].where) tell(be, a->nodes[i].where, &err); /* cannot fail: nothing is new */
 }
 
 void lora_forget_bytes(struct attached *a)
@@ -115,12 +143,6 @@ void lora_forget_bytes(struct attached *a)
 
 void lora_detach(struct attached *a, const struct backend *be)
 {
-    for (size_t i = 0; i < a->n_nodes; i++) {
-        struct lora_node *node = &a->nodes[i];
-        if (!node->where) continue;
-        const struct lora **link = &node->where->lora;
-        while (*link != &node->lora) link = (const struct lora **)&(*link)->next;
-        *link = node->lora.next;
-    }
-    release(a, be);
+    unhang(a, a->n_nodes, be);
+    release(a);
 }

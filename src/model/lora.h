@@ -20,9 +20,10 @@ struct attached {
  * failure the model is unchanged and *out untouched. */
 enum bz_status lora_attach(struct attached *out, struct adapter *adapter, float user_scale,
                            struct model *m, const struct backend *be, struct bz_err *err);
-void lora_set_scale(struct attached *a, float user_scale);
+void lora_set_scale(struct attached *a, float user_scale, const struct backend *be);
 
-/* The backend has copied the matrices: the adapter itself is not needed any more. */
+/* For a backend that has copied the matrices (its `adapt` is not NULL): the adapter itself is not needed any
+ * more. */
 void lora_forget_bytes(struct attached *a);
 void lora_detach(struct attached *a, const struct backend *be);
 

@@ -78,9 +78,18 @@ void op_rms_norm(struct run *r, struct tensor *y, const struct tensor *x, const 
     if (!idle(r, y)) r->be->rms_norm(r, y, x, w, eps);
 }
 
+/* Room for A x of w's adapters, where somebody keeps it. */
+static void expect_z(const struct weight *w, uint32_t rows)
+{
+    if (!w->z || !w->lora) return;
+    assert(w->z->cols == lora_width(w) && rows <= tensor_cap(w->z));
+    w->z->rows = rows;
+}
+
 void op_linear(struct run *r, struct tensor *y, const struct tensor *x, const struct weight *w)
 {
     follow(y, x);
+    expect_z(w, x->rows);
     assert(weight_exists(w) && w->cols == x->cols && w->rows == y->cols && w->n_mat == 1);
     if (!idle(r, y)) r->be->linear(r, y, x, w);
 }
@@ -158,6 +167,7 @@ void op_router(struct run *r, struct routing *out, const struct tensor *x, const
     follow(&out->weights, x);
     assert(out->ids.cols == out->weights.cols && out->ids.cols <= w->rows);
     assert(w->cols == x->cols && scale->cols == x->cols);
+    expect_z(w, x->rows);
     if (!idle(r, x)) r->be->router(r, out, x, w, scale, eps);
 }
 
@@ -167,6 +177,8 @@ void op_experts(struct run *r, struct tensor *y, const struct tensor *x,
     follow(y, x);
     assert(routing->ids.rows == x->rows && e->down->rows == y->cols);
     assert(weight_exists(e->gate_up) || (weight_exists(e->gate) && weight_exists(e->up)));
+    const struct weight *all[] = { e->gate_up, e->gate, e->up, e->down };
+    for (int i = 0; i < 4; i++) expect_z(all[i], x->rows * routing->ids.cols);
     if (!idle(r, y)) r->be->experts(r, y, x, routing, e);
 }
 

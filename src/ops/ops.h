@@ -53,6 +53,7 @@ struct weight {
     uint64_t offset;         /* of the first byte in src */
     void *mem;               /* the backend's own; NULL until loaded, or when nothing is kept */
     const struct lora *lora; /* adapters on this linear: y += scale * B (A x), for each */
+    struct tensor *z;        /* where A x of all of them is kept, for training; NULL: nowhere */
 };
 
 struct lora {
@@ -62,6 +63,20 @@ struct lora {
     struct lora_grad *grad; /* NULL: not trained */
     const struct lora *next;
 };
+
+/* Columns of an adapter in z: its rank and zeros up to a multiple of 8. */
+static inline uint32_t lora_rank(const struct lora *l)
+{
+    return (l->a.rows + 7) / 8 * 8;
+}
+
+/* Columns of z: all adapters side by side, in the order of the list. */
+static inline uint32_t lora_width(const struct weight *w)
+{
+    uint32_t n = 0;
+    for (const struct lora *l = w->lora; l; l = l->next) n += lora_rank(l);
+    return n;
+}
 
 /* Where a trained adapter's gradients are summed: shapes of a and b. */
 struct lora_grad {
@@ -110,6 +125,9 @@ struct backend {
     void (*read)(struct run *r, const struct tensor *t, uint32_t row, void *dst, uint32_t n_rows);
     enum bz_status (*load)(void *ctx, struct weight *w, struct bz_err *err);
     void (*unload)(void *ctx, struct weight *w);
+    /* The list w->lora, or a scale in it, has changed. On failure the backend goes on as before. NULL: this
+     * backend looks at the list itself. */
+    enum bz_status (*adapt)(void *ctx, struct weight *w, struct bz_err *err);
 
     void (*embed)(struct run *r, struct tensor *y, const struct weight *table,
                   const struct tensor *ids, float scale);
@@ -180,7 +198,7 @@ void op_embed(struct run *r, struct tensor *y, const struct weight *table, const
 void op_rms_norm(struct run *r, struct tensor *y, const struct tensor *x, const struct weight *w,
                  float eps);
 
-/* y = W x, each row, plus the adapters of w. Sets y.rows. */
+/* y = W x, each row, plus the adapters of w; sets y.rows. Where w has a place for z: rows x lora_width. */
 void op_linear(struct run *r, struct tensor *y, const struct tensor *x, const struct weight *w);
 
 /* table[t] = cos then sin of the n_pair angles of position pos + t; table.rows is set by the caller,

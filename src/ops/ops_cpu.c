@@ -189,9 +189,18 @@ static void matvec(struct run *r, float *y, const float *x, const struct weight 
     }
 }
 
-/* y = W_mat x, and for each adapter y += scale * B_mat (A_mat x). */
+void keep_z(const struct weight *w, const struct lora *l, uint32_t row, const float *z)
+{
+    if (!w->z) return;
+    float *out = row_f32(w->z, row);
+    for (const struct lora *before = w->lora; before != l; before = before->next)
+        out += lora_rank(before);
+    for (uint32_t k = 0; k < lora_rank(l); k++) out[k] = k < l->a.rows ? z[k] : 0;
+}
+
+/* y = W_mat x, and for each adapter y += scale * B_mat (A_mat x); A x may be kept as row `z_row`. */
 static void adapted_matvec(struct run *r, float *y, const float *x, const struct weight *w,
-                           uint64_t mat)
+                           uint64_t mat, uint32_t z_row)
 {
     struct cpu *c = r->be->ctx;
     matvec(r, y, x, w, mat, 1, false);
@@ -199,13 +208,14 @@ static void adapted_matvec(struct run *r, float *y, const float *x, const struct
         float *z = need(r, &c->lora, l->a.rows * sizeof *z);
         if (!z) return;
         matvec(r, z, x, &l->a, mat, 1, false);
+        keep_z(w, l, z_row, z);
         matvec(r, y, z, &l->b, mat, l->scale, true);
     }
 }
 
 static void linear(struct run *r, struct tensor *y, const struct tensor *x, const struct weight *w)
 {
-    for (uint32_t t = 0; t < x->rows; t++) adapted_matvec(r, row_f32(y, t), row_f32(x, t), w, 0);
+    for (uint32_t t = 0; t < x->rows; t++) adapted_matvec(r, row_f32(y, t), row_f32(x, t), w, 0, t);
 }
 
 /* The angle of pair i is pos * base^(-2i/head_dim), stepped by multiplication in f32: the drift of
@@ -400,7 +410,7 @@ static void router(struct run *r, struct routing *out, const struct tensor *x,
     for (uint32_t t = 0; t < x->rows; t++) {
         norm_vec(u, row_f32(x, t), NULL, x->cols, eps);
         for (uint32_t i = 0; i < x->cols; i++) u[i] *= inverse_width * vec(scale)[i];
-        adapted_matvec(r, z, u, w, 0);
+        adapted_matvec(r, z, u, w, 0, t);
         double top = -INFINITY, total = 0;
         for (uint32_t e = 0; e < w->rows; e++) top = fmax(top, (double)z[e]);
         for (uint32_t e = 0; e < w->rows; e++) total += p[e] = exp((double)z[e] - top);
@@ -412,13 +422,13 @@ static void router(struct run *r, struct routing *out, const struct tensor *x,
 
 /* h = gate_e x then up_e x, whichever way the file stores them. */
 static void gate_and_up(struct run *r, float *h, const float *x, const struct experts *e,
-                        uint64_t expert, uint32_t n_ff)
+                        uint64_t expert, uint32_t n_ff, uint32_t slot)
 {
     if (weight_exists(e->gate_up)) {
-        adapted_matvec(r, h, x, e->gate_up, expert);
+        adapted_matvec(r, h, x, e->gate_up, expert, slot);
     } else {
-        adapted_matvec(r, h, x, e->gate, expert);
-        adapted_matvec(r, h + n_ff, x, e->up, expert);
+        adapted_matvec(r, h, x, e->gate, expert, slot);
+        adapted_matvec(r, h + n_ff, x, e->up, expert, slot);
     }
 }
 
@@ -436,9 +446,9 @@ static void experts(struct run *r, struct tensor *y, const struct tensor *x,
         memset(out, 0, y->cols * sizeof *out);
         for (uint32_t j = 0; j < n_used; j++) {
             uint64_t expert = (uint64_t)ids[j];
-            gate_and_up(r, h, row_f32(x, t), e, expert, n_ff);
+            gate_and_up(r, h, row_f32(x, t), e, expert, n_ff, t * n_used + j);
             for (uint32_t i = 0; i < n_ff; i++) h[i] = gelu_tanh(h[i]) * h[n_ff + i];
-            adapted_matvec(r, one, h, e->down, expert);
+            adapted_matvec(r, one, h, e->down, expert, t * n_used + j);
             float weight = row_f32(&routing->weights, t)[j];
             if (weight_exists(e->scale)) weight *= vec(e->scale)[expert];
             for (uint32_t i = 0; i < y->cols; i++) out[i] += weight * one[i];

@@ -245,23 +245,8 @@ EXPORT(int32_t, bz_wasm_snapshot_digest, uint32_t source, double n)
 
 /* ---- adapters ---- */
 
-/* Before an adapter is added: what was uploaded, or given up half-way, is no longer on the list. */
-EXPORT(void, bz_wasm_gpu_adapter_begin, bz_engine *e)
+/* The device has the adapter's matrices: they leave memory. */
+EXPORT(void, bz_wasm_gpu_adapter_forget, bz_engine *e, int32_t id)
 {
-    struct upload *u = &((struct gpu_ops *)e->backend.ctx)->upload;
-    u->n_jobs = u->job = u->part = u->row = 0;
-}
-
-/* The matrices of the adapter that was just added go to the device, and leave memory. */
-EXPORT(int32_t, bz_wasm_gpu_adapter_upload, bz_engine *e, int32_t id)
-{
-    enum { WINDOW = 1 << 20 };
-    struct upload *u = &((struct gpu_ops *)e->backend.ctx)->upload;
-    struct upload_window w;
-    enum bz_status st = BZ_OK;
-    while (st == BZ_OK && upload_next(u, WINDOW, &w))
-        st = upload_give(u, &w, source_map(w.src, w.offset, w.n_bytes), &wasm_err);
-    if (wasm_failed(st)) return -1;
     lora_forget_bytes(&e->adapters[id].attached);
-    return 0;
 }

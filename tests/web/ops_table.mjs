@@ -44,6 +44,8 @@ async function runTier(wasm, tier, { profile, only, log }) {
     const c = await runCase(core, gpu, i);
     if (c.nmse <= c.limit) passed++;
     else bad(`${c.op} ${c.format} ${c.rows} x ${c.cols} (${c.why}): ${c.error ?? `nmse ${c.nmse} > ${c.limit}`}`);
+    // However many adapters a linear has, they cost one dispatch.
+    if (c.op === 'linear' && c.dispatches !== (c.adapters ? 2 : 1)) bad(`${c.op} ${c.format} (${c.why}): ${c.dispatches} dispatches`);
     if (c.nmse <= c.limit) worst.set(c.op, Math.max(worst.get(c.op) ?? 0, c.nmse));
   }
   exports.ops_test_close();

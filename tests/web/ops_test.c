@@ -66,7 +66,9 @@ static void describe(void)
     double limit = now.nmse > GPU_NMSE ? now.nmse : GPU_NMSE;
     buf_printf(&b, "{\"op\":\"%s\",\"rows\":%u,\"cols\":%u,\"format\":\"%s\",\"why\":\"%s\"",
                now.op, now.rows, now.cols, quant_find(now.format)->name, now.why);
-    buf_printf(&b, ",\"limit\":%g,\"program\":%u,\"results\":[", limit, program.program);
+    buf_printf(&b, ",\"limit\":%g,\"program\":%u,\"adapters\":%u,\"dispatches\":%u,\"results\":[",
+               limit, program.program, now.n_lora,
+               ((const struct gpu_ops *)gpu.ctx)->rec.n_dispatches);
     for (uint32_t i = 0; i < n_results; i++)
         buf_printf(&b, "%s{\"buffer\":%u,\"at\":%u,\"bytes\":%u}", i ? "," : "", results[i].buffer,
                    (uint32_t)(uintptr_t)(got.got + results[i].at), (uint32_t)results[i].n * 4);

@@ -166,6 +166,12 @@ export class Gpu {
       if (this.fault) return;
       this.device.queue.writeBuffer(this.buffer(b), offset >>> 0, this.memory(), p >>> 0, n >>> 0);
     },
+    buffer_copy: (from: number, fromOffset: number, to: number, toOffset: number, n: number): void => {
+      if (this.fault) return;
+      const encoder = this.device.createCommandEncoder();
+      encoder.copyBufferToBuffer(this.buffer(from), fromOffset >>> 0, this.buffer(to), toOffset >>> 0, n >>> 0);
+      this.device.queue.submit([encoder.finish()]);
+    },
     pipeline_new: (kernel: number, constants: number, n: number): number => this.newPipeline(kernel, constants, n),
     group_new: (pipeline: number, bindings: number, n: number): number => this.newGroup(pipeline, bindings, n),
     group_free: (g: number): void => void this.groups.remove(g),

@@ -105,11 +105,10 @@ export class GpuModel implements Model {
 
   private async attach(engine: GpuEngine, adapter: Adapter): Promise<void> {
     const { core, gpu, ptr } = engine, x = core.exports;
-    x.bz_wasm_gpu_adapter_begin(ptr);
     const id = addAdapter(core, ptr, adapter.source, { ...adapter.options, scale: adapter.scale });
     try {
-      core.checkNumber(x.bz_wasm_gpu_adapter_upload(ptr, id));
       await gpu.ready();
+      x.bz_wasm_gpu_adapter_forget(ptr, id);
     } catch (e) {
       x.bz_wasm_adapter_remove(ptr, id);
       throw gpu.takeFault() ?? e;

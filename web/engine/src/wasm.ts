@@ -108,8 +108,7 @@ export interface Exports {
   bz_wasm_gpu_step_buffer(s: SessionPtr): number;
   bz_wasm_gpu_save(s: SessionPtr): number;
   bz_wasm_snapshot_digest(source: number, n: number): number;
-  bz_wasm_gpu_adapter_begin(e: EnginePtr): void;
-  bz_wasm_gpu_adapter_upload(e: EnginePtr, id: number): number;
+  bz_wasm_gpu_adapter_forget(e: EnginePtr, id: number): void;
 }
 
 /** One line of the generated table: struct kernel_info. */
