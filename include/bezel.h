@@ -179,6 +179,8 @@ struct bz_bias {
 
 /* Applied in this order. A zeroed struct is neutral throughout: always the best token. */
 struct bz_sampling {
+    /* What a grammar allows: bit i % 32 of word i / 32 is set where token i may be drawn. NULL: all may. */
+    const uint32_t *mask;
     const struct bz_bias *bias; /* n_bias of them; the file's suppressed tokens are always added */
     size_t n_bias;
     uint32_t penalty_window; /* how many of the last tokens the penalties look at; 0: none */

@@ -295,6 +295,22 @@ int main(void)
                 CHECK(id >= 0 && id != 1);
             }
     }
+    TEST("tokens whose bit of the mask is 0 are never drawn, whatever the bias says")
+    {
+        const struct bz_bias bias[] = { { 1, 100 } };
+        for (uint32_t mask = 1; mask < 16; mask++) {
+            p = neutral(1);
+            p.mask = &mask;
+            CHECK(drawn_set(&s, &p, z4) == mask);
+            p.bias = bias, p.n_bias = 1;
+            if (!(mask & 2)) CHECK((drawn_set(&s, &p, z4) & ~mask) == 0);
+            p.temperature = 0;
+            CHECK(mask >> draw(&s, &p, z4, 0) & 1);
+        }
+        const uint32_t nothing = 0;
+        p.mask = &nothing;
+        CHECK(draw(&s, &p, z4, 0) == -1);
+    }
     TEST("when everything is forbidden there is an error and a sentence")
     {
         const float none[4] = { -INFINITY, -INFINITY, -INFINITY, -INFINITY };

@@ -42,11 +42,17 @@ enum bz_status gpu_draw_open(struct gpu_draw *out, const struct bz_sampling *sam
     if (n_suppress) memcpy(lists, suppress, n_suppress * sizeof *lists);
     d.n_bias = merge_biases(lists + n_suppress, sampling->bias, sampling->n_bias);
     d.sampling.bias = NULL;
+    d.sampling.mask = NULL;
     d.lists = gpu_buffer_new((uint32_t)most * 4, GPU_STORAGE);
     gpu_buffer_write(d.lists, 0, lists, (uint32_t)most * 4);
     mem_free(lists);
     d.history = gpu_buffer_new((n_ctx + 1) * 4, GPU_STORAGE);
     d.counts = gpu_buffer_new(n_vocab * 4, GPU_STORAGE);
+    if (sampling->mask) {
+        d.n_mask = divide_up(n_vocab, 32);
+        d.mask = gpu_buffer_new(d.n_mask * 4, GPU_STORAGE);
+        gpu_draw_mask(&d, sampling->mask);
+    }
     *out = d;
     return BZ_OK;
 }
@@ -61,7 +67,13 @@ void gpu_draw_close(struct gpu_draw *d)
     if (d->lists) gpu_buffer_free(d->lists);
     if (d->history) gpu_buffer_free(d->history);
     if (d->counts) gpu_buffer_free(d->counts);
+    if (d->mask) gpu_buffer_free(d->mask);
     *d = (struct gpu_draw) { 0 };
+}
+
+void gpu_draw_mask(const struct gpu_draw *d, const uint32_t *words)
+{
+    gpu_buffer_write(d->mask, 0, words, d->n_mask * 4);
 }
 
 void gpu_draw_history(const struct gpu_draw *d, const int32_t *tokens, uint32_t first, uint32_t n)
@@ -70,6 +82,14 @@ void gpu_draw_history(const struct gpu_draw *d, const int32_t *tokens, uint32_t 
 }
 
 /* ---- dispatches ---- */
+
+static void forbid(struct run *r, const struct gpu_draw *d, struct tensor *logits)
+{
+    if (!d->mask) return;
+    struct sample_mask_params p = { .n = logits->cols };
+    struct gpu_binding bind[] = { whole(d->mask), act(logits) };
+    gpu_dispatch_op(r, KERNEL_SAMPLE_MASK, &p, bind, COUNT(bind), divide_up(p.n, 256));
+}
 
 /* Bias, suppression, penalties: nothing when there are none. */
 static void edit(struct run *r, const struct gpu_draw *d, struct tensor *logits)
@@ -145,6 +165,7 @@ void gpu_draw_record(struct run *r, const struct gpu_draw *d, struct tensor *ids
                      struct tensor *logits)
 {
     uint32_t k = d->sampling.top_k;
+    forbid(r, d, logits);
     edit(r, d, logits);
     if (d->sampling.temperature <= 0) best(r, d, ids, logits);
     else if (k > 0 && k <= DRAW_MOST) from_k_best(r, d, ids, logits);

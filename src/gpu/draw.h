@@ -6,11 +6,13 @@
 
 /* A session's way of drawing, with the buffers that it needs. Zero is none. */
 struct gpu_draw {
-    struct bz_sampling sampling; /* without its list of biases, which is in `lists` */
+    struct bz_sampling sampling; /* without mask and biases, which are in buffers */
     uint32_t n_suppress, n_bias;
     gpu_buffer lists;   /* ids never drawn, then (id, bits of f32) of the biases */
     gpu_buffer history; /* tokens by position */
     gpu_buffer counts;  /* n_vocab, all zero between draws */
+    gpu_buffer mask;    /* a bit a token: what a grammar allows; 0: there is no grammar */
+    uint32_t n_mask;    /* words of it */
 };
 
 /* Room for n_ctx tokens. `sampling` has been checked. On failure *out is untouched. */
@@ -21,6 +23,9 @@ void gpu_draw_close(struct gpu_draw *d);
 
 /* Bytes of its buffers, but for the lists. */
 uint64_t gpu_draw_bytes(uint32_t n_ctx, uint32_t n_vocab);
+
+/* Queue another mask, for the draws submitted from now on. Only where the sampling had one at the start. */
+void gpu_draw_mask(const struct gpu_draw *d, const uint32_t *words);
 
 /* Queue the tokens of positions [first, first + n): the penalties look at them. */
 void gpu_draw_history(const struct gpu_draw *d, const int32_t *tokens, uint32_t first, uint32_t n);

@@ -29,7 +29,13 @@ void sampler_close(struct sampler *s)
     *s = (struct sampler) { 0 };
 }
 
-/* ---- step 1: bias and suppression; step 2: penalties ---- */
+/* ---- step 1: mask, bias and suppression; step 2: penalties ---- */
+
+static void forbid(struct sampler *s, const uint32_t *mask)
+{
+    for (uint32_t i = 0; i < s->n_vocab; i++)
+        if (!(mask[i / 32] >> i % 32 & 1)) s->logits[i] = -INFINITY;
+}
 
 static void add_bias(struct sampler *s, const struct bz_sampling *p, const int32_t *suppress,
                      size_t n_suppress)
@@ -175,6 +181,7 @@ enum bz_status sampler_draw(struct sampler *s, const struct bz_sampling *p, cons
                             size_t n_suppress, uint64_t draw, int32_t *id, struct bz_err *err)
 {
     memcpy(s->logits, logits, s->n_vocab * sizeof *logits);
+    if (p->mask) forbid(s, p->mask);
     add_bias(s, p, suppress, n_suppress);
     size_t n_recent = n_history < p->penalty_window ? n_history : p->penalty_window;
     bool neutral = p->repeat_penalty == 1 && p->frequency_penalty == 0 && p->presence_penalty == 0;

@@ -33,6 +33,9 @@ bool wasm_failed(enum bz_status st);
 /* JSON of generation options over the defaults in *o; texts live in `a`. */
 enum bz_status wasm_read_options(struct bz_generate_options *o, struct str text, struct arena *a);
 
+/* Has a mask as many words as the session's vocabulary needs? */
+enum bz_status wasm_check_mask(const bz_session *s, uint32_t n);
+
 /* Options: members of a JSON object that may be absent. False: it is not there or not a number. */
 bool json_f32(const struct json *j, const char *key, float *out);
 bool json_u32(const struct json *j, const char *key, uint32_t *out);

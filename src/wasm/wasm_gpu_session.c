@@ -24,8 +24,10 @@ EXPORT(void, bz_wasm_gpu_draw_close, struct gpu_draw *d)
     mem_free(d);
 }
 
-/* How a session's tokens are drawn from now on: options as for bz_wasm_generation_open. */
-EXPORT(struct gpu_draw *, bz_wasm_gpu_draw_open, const bz_session *s, const char *text, uint32_t n)
+/* How a session's tokens are drawn from now on: options as for bz_wasm_generation_open. With n_mask words only
+ * what a grammar allows, as for bz_wasm_generation_mask; then they can be replaced before each draw. */
+EXPORT(struct gpu_draw *, bz_wasm_gpu_draw_open, const bz_session *s, const char *text, uint32_t n,
+       const uint32_t *mask, uint32_t n_mask)
 {
     struct arena arena = { 0 };
     struct bz_generate_options o = bz_generate_defaults(s->engine);
@@ -34,6 +36,8 @@ EXPORT(struct gpu_draw *, bz_wasm_gpu_draw_open, const bz_session *s, const char
     const int32_t *suppress = tokenizer_suppressed(s->engine->tokenizer, &n_suppress);
     enum bz_status st = d ? wasm_read_options(&o, (struct str) { text, n }, &arena)
                           : fail_memory(&wasm_err, sizeof *d);
+    if (st == BZ_OK && n_mask) st = wasm_check_mask(s, n_mask);
+    o.sampling.mask = n_mask ? mask : NULL;
     if (st == BZ_OK) st = sampling_check(&o.sampling, &wasm_err);
     if (st == BZ_OK)
         st = gpu_draw_open(d, &o.sampling, suppress, n_suppress, s->kv.n_ctx,
@@ -45,6 +49,17 @@ EXPORT(struct gpu_draw *, bz_wasm_gpu_draw_open, const bz_session *s, const char
     }
     gpu_draw_history(d, s->tokens, 0, s->kv.n_past);
     return d;
+}
+
+EXPORT(int32_t, bz_wasm_gpu_draw_mask, const bz_session *s, const struct gpu_draw *d,
+       const uint32_t *words, uint32_t n)
+{
+    enum bz_status st =
+        d->mask ? wasm_check_mask(s, n)
+                : fail(&wasm_err, BZ_ERR_ARGUMENT, "this way of drawing was opened without a mask");
+    if (wasm_failed(st)) return -1;
+    gpu_draw_mask(d, words);
+    return 0;
 }
 
 /* ---- programs ---- */

@@ -3,6 +3,7 @@
 #include "wasm/wasm.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "wasm/host.h"
@@ -135,6 +136,7 @@ struct wasm_generation {
     struct bz_generate_options options;
     bz_session *session;
     struct arena arena; /* stop strings, biases */
+    uint32_t *mask;     /* of the next draws, or NULL */
 };
 
 /* "bias": [[id, number], ...], where null forbids the token. */
@@ -201,12 +203,36 @@ enum bz_status wasm_read_options(struct bz_generate_options *o, struct str text,
     return st ? st : read_sampling(&o->sampling, j, a);
 }
 
+enum bz_status wasm_check_mask(const bz_session *s, uint32_t n)
+{
+    uint32_t want = (s->engine->model.config.n_vocab + 31) / 32;
+    return n == want ? BZ_OK
+                     : fail(&wasm_err, BZ_ERR_ARGUMENT,
+                            "a mask of %u words; this vocabulary takes %u", n, want);
+}
+
 EXPORT(void, bz_wasm_generation_close, struct wasm_generation *w)
 {
     if (!w) return;
     generation_close(&w->g);
     arena_free(&w->arena);
+    mem_free(w->mask);
     mem_free(w);
+}
+
+/* What a grammar allows from the next draw on: bit i % 32 of word i / 32 is set where token i may be drawn;
+ * n = ceil(n_vocab / 32) words, or 0: everything again. For tokens drawn on the CPU. */
+EXPORT(int32_t, bz_wasm_generation_mask, struct wasm_generation *w, const uint32_t *words,
+       uint32_t n)
+{
+    w->options.sampling.mask = NULL;
+    if (n == 0) return 0;
+    if (wasm_failed(wasm_check_mask(w->session, n))) return -1;
+    if (!w->mask) w->mask = mem_alloc(n, sizeof *w->mask);
+    if (!w->mask) return wasm_failed(fail_memory(&wasm_err, n * sizeof *w->mask)) ? -1 : 0;
+    memcpy(w->mask, words, n * sizeof *words);
+    w->options.sampling.mask = w->mask;
+    return 0;
 }
 
 /* Options: the sampling fields of bz_wasm_engine_info, "bias", "n_max", "stop": [...], "ignore_end",

@@ -77,6 +77,7 @@ export interface Exports {
   bz_wasm_generation_stop(g: GenerationPtr): number;
   bz_wasm_generation_first(g: GenerationPtr): number;
   bz_wasm_generation_count(g: GenerationPtr): number;
+  bz_wasm_generation_mask(g: GenerationPtr, mask: Bytes, words: number): number;
   bz_wasm_generation_close(g: GenerationPtr): void;
   bz_wasm_gpu_upload_bytes(e: EnginePtr): number;
   bz_wasm_gpu_weight_bytes(e: EnginePtr): number;
@@ -101,7 +102,8 @@ export interface Exports {
   bz_wasm_gpu_draw(s: SessionPtr, draw: DrawPtr): number;
   bz_wasm_gpu_decode(s: SessionPtr, ahead: number, draw: DrawPtr, place: number): number;
   bz_wasm_gpu_redo(s: SessionPtr, id: number, draw: DrawPtr): number;
-  bz_wasm_gpu_draw_open(s: SessionPtr, json: Bytes, n: number): DrawPtr;
+  bz_wasm_gpu_draw_open(s: SessionPtr, json: Bytes, n: number, mask?: Bytes, words?: number): DrawPtr;
+  bz_wasm_gpu_draw_mask(s: SessionPtr, d: DrawPtr, mask: Bytes, words: number): number;
   bz_wasm_gpu_draw_close(d: DrawPtr): void;
   bz_wasm_gpu_took(s: SessionPtr, id: number): number;
   bz_wasm_gpu_logits_buffer(s: SessionPtr): number;
