@@ -1,10 +1,12 @@
-// linear - y[t] = scale * (W x[t] + sum of the adapters s B z[t])     (decode: one or a few rows t)
+// linear - y[t] = scale * (W x[t] + sum of the adapters s B z[t])     (decode: one or a few rows t);
+//   with GELU y[t] = gelu(that) * by[t][by_col ...]
 //
-//   x  read   n_tok x cols f32     grid   each t in turn: a workgroup per 4 WG / LANES rows of W
-//   w  read   rows x cols          bytes  W once a row t; x comes from the cache
-//   z  read   n_tok x rank f32     needs  x_stride % 4 == 0; x finite up to 8-fold columns;
-//   b  read   see lib/lora.wgsl           rank 0: z and b are any buffers, unread
-//   y  write  n_tok x rows f32
+//   x   read   n_tok x cols f32     grid   each t in turn: a workgroup per 4 WG / LANES rows of W
+//   w   read   rows x cols          bytes  W once a row t; x comes from the cache
+//   z   read   n_tok x rank f32     needs  x_stride % 4 == 0; x finite up to 8-fold columns;
+//   b   read   see lib/lora.wgsl           rank 0: z and b are any buffers, unread
+//   by  read   n_tok rows of f32            GELU 0: by is any buffer, unread
+//   y   write  n_tok x rows f32
 //
 // A team of LANES lanes shares four rows of W and splits the columns; then the lanes add up.
 //

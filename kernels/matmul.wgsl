@@ -1,10 +1,12 @@
-// matmul - y[t] = scale * (W x[t] + sum of the adapters s B z[t])     (prefill: many rows t)
+// matmul - y[t] = scale * (W x[t] + sum of the adapters s B z[t])     (prefill: many rows t);
+//   with GELU y[t] = gelu(that) * by[t][by_col ...]
 //
-//   x  read   n_tok x cols f32     grid   a workgroup per 64 rows of W and 64 rows t, t first
-//   w  read   rows x cols          bytes  W once per 64 rows t, x once per 64 rows of W
-//   z  read   n_tok x rank f32     needs  x_stride % 4 == 0; x finite up to 8-fold columns;
-//   b  read   see lib/lora.wgsl           rank 0: z and b are any buffers, unread
-//   y  write  n_tok x rows f32
+//   x   read   n_tok x cols f32     grid   a workgroup per 64 rows of W and 64 rows t, t first
+//   w   read   rows x cols          bytes  W once per 64 rows t, x once per 64 rows of W
+//   z   read   n_tok x rank f32     needs  x_stride % 4 == 0; x finite up to 8-fold columns;
+//   b   read   see lib/lora.wgsl           rank 0: z and b are any buffers, unread
+//   by  read   n_tok rows of f32            GELU 0: by is any buffer, unread
+//   y   write  n_tok x rows f32
 //
 // In steps of 32 columns: 64 x 32 weights are decoded to workgroup memory beside 64 x 32
 // activations, and each of 64 threads adds to its 8 x 8 results: 16 loads for 256 multiply-adds.

@@ -15,6 +15,7 @@
 
 #define EVERY UINT32_MAX /* format: each one whose block divides cols, in turn */
 #define EPS   1e-6f
+#define F32   QUANT_F32
 
 struct op_case {
     const char *op;
@@ -177,6 +178,126 @@ static void case_attention(struct bench *b, const struct op_case *c)
         formula_attend(want + (size_t)i * c->cols, q->v + (size_t)i * c->cols, k->v + at, v->v + at,
                        width, c, c->pos + t);
     }
+}
+
+static float as_kept(const struct op_case *c, float v)
+{
+    return c->half ? f16_to_f32(f32_to_f16(v)) : v;
+}
+
+/* Heads of a row, normalised and (n_pair > 0) turned, in place. */
+static void formula_heads(float *x, uint32_t n_head, uint32_t n, const float *w, const float *turn,
+                          uint32_t n_pair)
+{
+    double *wide = widen(x, (size_t)n_head * n);
+    for (uint32_t h = 0; h < n_head; h++) {
+        double *u = wide + (size_t)h * n;
+        formula_norm(u, u, w, n, (double)EPS);
+        for (uint32_t k = 0; k < n_pair; k++) {
+            double p = u[k], q = u[k + n / 2], cosine = (double)turn[k],
+                   sine = (double)turn[n_pair + k];
+            u[k] = p * cosine - q * sine;
+            u[k + n / 2] = p * sine + q * cosine;
+        }
+    }
+    for (size_t i = 0; i < (size_t)n_head * n; i++) x[i] = (float)wide[i];
+    free(wide);
+}
+
+/* cols is the head size, out the number of pairs that turn; plain: without queries, split: values from keys. A
+ * history is written first, and attention tells what is in the cache. */
+static void case_heads_write(struct bench *b, const struct op_case *c)
+{
+    uint32_t width = c->n_kv * c->cols, q_width = c->n_head * c->cols, n_pos = c->pos + c->rows;
+    struct act *q = bench_random(b, c->rows, q_width), *y = bench_blank(b, c->rows, q_width);
+    struct act *k = bench_random(b, c->rows, width), *v = bench_random(b, c->rows, width);
+    struct act *old_k = bench_random(b, c->pos, width), *old_v = bench_random(b, c->pos, width);
+    struct act *turn = bench_random(b, c->rows, 2 * c->out);
+    struct mat *q_w = bench_weight(b, c->format, c->cols, 1, 1);
+    struct mat *k_w = bench_weight(b, c->format, c->cols, 1, 1);
+    struct act *(*blank)(struct bench *, uint32_t, uint32_t) = c->half ? bench_halves : bench_blank;
+    struct act *k_ring = blank(b, n_pos, width), *v_ring = blank(b, n_pos, width);
+    struct kv kv = { k_ring->t, v_ring->t, c->n_kv, c->cols };
+    struct heads h = { .q = c->plain ? NULL : &q->t,
+                       .k = &k->t,
+                       .v = &v->t,
+                       .q_norm = &q_w->w,
+                       .k_norm = &k_w->w,
+                       .table = &turn->t,
+                       .n_head = c->n_head,
+                       .v_from_k = c->split };
+    op_kv_write(&b->run, &kv, &old_k->t, &old_v->t, 0);
+    op_heads_write(&b->run, &kv, &h, c->pos, EPS);
+    op_attention(&b->run, &y->t, &q->t, &kv, c->n_head, 0, c->pos);
+    const struct act *all[] = { q, k, v, y };
+    for (int i = 0; i < 4; i++) bench_result(b, &all[i]->t, false);
+    double *want = bench_formula(b);
+    if (!want) return;
+    float *keys = malloc((size_t)n_pos * width * sizeof *keys);
+    float *values = malloc((size_t)n_pos * width * sizeof *values);
+    for (uint32_t t = 0; t < c->rows; t++) {
+        float *qt = q->v + (size_t)t * q_width, *kt = k->v + (size_t)t * width;
+        float *vt = v->v + (size_t)t * width, *angles = turn->v + (size_t)t * 2 * c->out;
+        if (c->split) memcpy(vt, kt, width * sizeof *vt);
+        if (!c->plain) formula_heads(qt, c->n_head, c->cols, q_w->v, angles, c->out);
+        formula_heads(kt, c->n_kv, c->cols, k_w->v, angles, c->out);
+        formula_heads(vt, c->n_kv, c->cols, NULL, NULL, 0);
+    }
+    size_t n_old = (size_t)c->pos * width, n_new = (size_t)c->rows * width, at = 0;
+    for (size_t i = 0; i < n_old + n_new; i++) {
+        keys[i] = as_kept(c, i < n_old ? old_k->v[i] : k->v[i - n_old]);
+        values[i] = as_kept(c, i < n_old ? old_v->v[i] : v->v[i - n_old]);
+    }
+    for (int i = 0; i < 3; i++)
+        for (size_t j = 0; j < (size_t)all[i]->t.rows * all[i]->t.cols; j++)
+            want[at++] = (double)all[i]->v[j];
+    for (uint32_t i = 0; i < c->rows * c->n_head; i++, at += c->cols) {
+        size_t head = (size_t)(i % c->n_head * c->n_kv / c->n_head) * c->cols;
+        formula_attend(want + at, q->v + (size_t)i * c->cols, keys + head, values + head, width, c,
+                       c->pos + i / c->n_head);
+    }
+    free(keys);
+    free(values);
+}
+
+static void case_add_norm_norm(struct bench *b, const struct op_case *c)
+{
+    struct act *x = bench_random(b, c->rows, c->cols), *branch = bench_random(b, c->rows, c->cols);
+    struct act *y = bench_blank(b, c->rows, c->cols);
+    struct mat *w = bench_weight(b, c->format, c->cols, 1, 1);
+    struct mat *next = bench_weight(b, c->format, c->cols, 1, 1);
+    struct mat *by = c->plain ? bench_absent(b) : bench_weight(b, F32, 1, 1, 1);
+    op_add_norm_norm(&b->run, &x->t, &y->t, &branch->t, &w->w, &by->w, &next->w, EPS);
+    bench_result(b, &x->t, false);
+    bench_result(b, &y->t, false);
+    size_t n = (size_t)c->rows * c->cols;
+    double *want = bench_formula(b), *in = widen(branch->v, n);
+    for (size_t i = 0; want && i < n; i += c->cols) {
+        formula_norm(want + i, in + i, w->v, c->cols, (double)EPS);
+        for (uint32_t j = 0; j < c->cols; j++)
+            want[i + j] = (want[i + j] + (double)x->v[i + j]) * (by->v ? (double)by->v[0] : 1);
+        formula_norm(want + n + i, want + i, next->v, c->cols, (double)EPS);
+    }
+    free(in);
+}
+
+static void case_linear_gelu_mul(struct bench *b, const struct op_case *c)
+{
+    uint32_t width = c->out + 2 * c->at;
+    struct act *x = bench_random(b, c->rows, c->cols), *y = bench_blank(b, c->rows, c->out);
+    struct act *by = bench_random(b, c->rows, width);
+    struct mat *w = bench_weight(b, c->format, c->cols, c->out, 1);
+    for (uint32_t i = 0; i < c->n_lora; i++) bench_lora(b, w, c->rank + i);
+    op_linear_gelu_mul(&b->run, &y->t, &x->t, &w->w, &by->t, c->at);
+    bench_result(b, &y->t, false);
+    double *want = bench_formula(b), *in = widen(x->v, (size_t)c->rows * c->cols);
+    for (uint32_t t = 0; want && t < c->rows; t++) {
+        double *to = want + (size_t)t * c->out;
+        formula_linear(to, in + (size_t)t * c->cols, w, 0);
+        for (uint32_t i = 0; i < c->out; i++)
+            to[i] = formula_gelu(to[i]) * (double)by->v[(size_t)t * width + c->at + i];
+    }
+    free(in);
 }
 
 static void case_add_norm(struct bench *b, const struct op_case *c)
@@ -373,10 +494,13 @@ static const struct {
     { "embed", case_embed },
     { "rms_norm", case_rms_norm },
     { "linear", case_linear },
+    { "linear_gelu_mul", case_linear_gelu_mul },
     { "rope_table", case_rope_table },
     { "head_norm_rope", case_head_norm_rope },
     { "attention", case_attention },
+    { "heads_write", case_heads_write },
     { "add_norm", case_add_norm },
+    { "add_norm_norm", case_add_norm_norm },
     { "gelu_mul", case_gelu_mul },
     { "ple_mix", case_ple_mix },
     { "router", case_router },
@@ -388,8 +512,6 @@ static const struct {
 };
 
 /* ---- the table ---- */
-
-#define F32 QUANT_F32
 
 /* clang-format off */
 static const struct op_case cases[] = {
@@ -431,6 +553,12 @@ static const struct op_case cases[] = {
     { "linear",         67,    64, QUANT_Q5_0, 1e-12, .why = "three adapters, A x kept, many rows", .out = 40, .rank = 15, .n_lora = 3, .keep = true },
     { "linear",          3,    32, F32,        1e-12, .why = "adapters on a single output", .out = 1, .rank = 1, .n_lora = 2, .cpu_only = true },
 
+    { "linear_gelu_mul", 1,   256, QUANT_Q4_K, 1e-12, .why = "decode", .out = 33, .at = 4 },
+    { "linear_gelu_mul", 5,    96, QUANT_Q8_0, 1e-12, .why = "a few rows, all of b", .out = 40 },
+    { "linear_gelu_mul", 70,  256, QUANT_Q6_K, 1e-12, .why = "prefill, a slice in the middle", .out = 68, .at = 8 },
+    { "linear_gelu_mul", 1,    64, QUANT_Q5_0, 1e-12, .why = "two adapters", .out = 36, .rank = 8, .n_lora = 2 },
+    { "linear_gelu_mul", 66,   64, F32,        1e-12, .why = "an adapter, many rows", .out = 36, .rank = 3, .n_lora = 1 },
+
     { "rope_table",      5,   256, F32,        1e-12, .why = "all pairs", .out = 128, .plain = true },
     { "rope_table",     65,    16, F32,        1e-10, .why = "some pairs, divided", .out = 5, .pos = 40 },
     { "rope_table",      1,   512, F32,        1e-7,  .why = "far away: angles have lost bits", .out = 64, .pos = 3000 },
@@ -460,8 +588,18 @@ static const struct op_case cases[] = {
     { "attention",       9,   512, F32,        1e-12, .why = "halves: the largest head", .n_head = 2, .n_kv = 1, .ring = 32, .pos = 20, .half = true },
     { "attention",       5,    24, F32,        1e-12, .why = "halves: an odd number of eights", .n_head = 3, .n_kv = 1, .window = 7, .ring = 11, .pos = 31, .half = true },
 
+    { "heads_write",     1,   256, F32,        1e-12, .why = "decode", .n_head = 8, .n_kv = 1, .out = 128, .pos = 30 },
+    { "heads_write",     5,    32, F32,        1e-12, .why = "pairs past the last stay", .n_head = 6, .n_kv = 2, .out = 5, .pos = 3 },
+    { "heads_write",    65,    64, QUANT_BF16, 1e-12, .why = "values from keys, many rows", .n_head = 4, .n_kv = 2, .out = 32, .pos = 2, .split = true },
+    { "heads_write",     3,   512, F32,        1e-12, .why = "without queries", .n_head = 2, .n_kv = 1, .out = 64, .pos = 9, .plain = true },
+    { "heads_write",     1,    64, F32,        1e-12, .why = "halves, decode", .n_head = 4, .n_kv = 2, .out = 32, .pos = 40, .half = true },
+    { "heads_write",     9,    24, F32,        1e-12, .why = "halves, values from keys, without queries", .n_head = 3, .n_kv = 3, .out = 12, .pos = 7, .half = true, .split = true, .plain = true },
+
     { "add_norm",       65,  2052, F32,        1e-12, .why = "rows and cols just past a tile" },
     { "add_norm",        1,    64, QUANT_F16,  1e-12, .why = "decode" },
+
+    { "add_norm_norm",  65,  2052, F32,        1e-12, .why = "scaled; rows and cols just past a tile" },
+    { "add_norm_norm",   1,    64, QUANT_F16,  1e-12, .why = "decode, no scale", .plain = true },
 
     { "gelu_mul",        1,    64, F32,        1e-12, .why = "decode" },
     { "gelu_mul",       65,   100, F32,        1e-12, .why = "many rows" },

@@ -4,14 +4,12 @@
 struct Params {
     rows : u32,
     cols : u32,
-    has_scale : u32,
     eps : f32,
 }
 @group(0) @binding(0) var<uniform> p : Params;
 @group(0) @binding(1) var<storage, read> branch : array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read> w : array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read> scale : array<f32>;
-@group(0) @binding(4) var<storage, read_write> x : array<vec4<f32>>;
+@group(0) @binding(3) var<storage, read_write> x : array<vec4<f32>>;
 
 override WG : u32 = 256u;
 
@@ -30,11 +28,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         squares += dot(v, v);
     }
     let inverse = inverseSqrt(workgroup_sum(squares, lid) / f32(p.cols) + p.eps);
-    var factor = 1.0;
-    if (p.has_scale != 0u) {
-        factor = scale[0];
-    }
     for (var i = lid; i < n; i += WG) {
-        x[at + i] = (x[at + i] + branch[at + i] * inverse * w[i]) * factor;
+        x[at + i] += branch[at + i] * inverse * w[i];
     }
 }

@@ -1,5 +1,6 @@
 // linear_io - parameters and buffers of linear and matmul. The offsets scales, high and d are those
 // of struct gpu_layout in src/gpu/repack.h.
+//!include lib/gelu.wgsl
 struct Params {
     cols : u32,     // activations a row
     rows : u32,     // rows of W in this buffer
@@ -13,7 +14,9 @@ struct Params {
     rank : u32, // of the adapters, see lib/lora.wgsl
     b_rows : u32,
     b_scales : u32,
-    scale : f32, // times all
+    by_stride : u32, // f32 from row to row of `by`
+    by_col : u32,    // its column that meets column 0 of y
+    scale : f32,     // times all
 }
 
 @group(0) @binding(0) var<uniform> p : Params;
@@ -21,8 +24,15 @@ struct Params {
 @group(0) @binding(2) var<storage, read> w : array<vec4<u32>>;
 @group(0) @binding(3) var<storage, read> z : array<f32>;
 @group(0) @binding(4) var<storage, read> b : array<f32>;
-@group(0) @binding(5) var<storage, read_write> y : array<f32>;
+@group(0) @binding(5) var<storage, read> by : array<f32>;
+@group(0) @binding(6) var<storage, read_write> y : array<f32>;
+
+override GELU : u32 = 0u; // 1: y = gelu(...) * by
 
 fn put(tok : u32, row : u32, value : f32) {
-    y[tok * p.y_stride + p.row0 + row] = p.scale * value;
+    var v = p.scale * value;
+    if (GELU == 1u) {
+        v = gelu_tanh(vec4<f32>(v)).x * by[tok * p.by_stride + p.by_col + p.row0 + row];
+    }
+    y[tok * p.y_stride + p.row0 + row] = v;
 }

@@ -150,20 +150,20 @@ static void add_norm(struct run *r, struct tensor *x, const struct tensor *branc
                      const struct weight *w, float eps)
 {
     struct gpu_ops *g = ops_of(r);
-    struct add_norm_params p = { .rows = x->rows, .cols = x->cols, .has_scale = 0, .eps = eps };
-    struct gpu_binding bind[] = { act(branch), vector(g, w), vector(g, NULL), act(x) };
+    struct add_norm_params p = { .rows = x->rows, .cols = x->cols, .eps = eps };
+    struct gpu_binding bind[] = { act(branch), vector(g, w), act(x) };
     dispatch_sum(r, TIERED(g, ADD_NORM), ADD_NORM_WG, 256, &p, bind, COUNT(bind), x->rows);
 }
 
 static void add_norm_norm(struct run *r, struct tensor *x, struct tensor *y,
                           const struct tensor *branch, const struct weight *w,
-                          const struct weight *next_w, float eps)
+                          const struct weight *scale_by, const struct weight *next_w, float eps)
 {
     struct gpu_ops *g = ops_of(r);
     struct add_norm_norm_params p = {
-        .rows = x->rows, .cols = x->cols, .has_scale = 0, .eps = eps
+        .rows = x->rows, .cols = x->cols, .has_scale = weight_exists(scale_by), .eps = eps
     };
-    struct gpu_binding bind[] = { act(branch),       vector(g, w), vector(g, NULL),
+    struct gpu_binding bind[] = { act(branch),       vector(g, w), vector(g, scale_by),
                                   vector(g, next_w), act(x),       act(y) };
     dispatch_sum(r, TIERED(g, ADD_NORM_NORM), ADD_NORM_NORM_WG, 256, &p, bind, COUNT(bind),
                  x->rows);
@@ -270,9 +270,16 @@ struct block {
     uint32_t cols, row0, rows;
 };
 
-/* y = scale_by * (W x + s B z) for the rows of one buffer. */
+/* What a product's gelu is multiplied by: columns from `col` on. */
+struct gelu_by {
+    const struct tensor *b;
+    uint32_t col;
+};
+
+/* y = scale_by * (W x + s B z) for the rows of one buffer; with `by`, its gelu times that. */
 static void block_product(struct run *r, const struct tensor *y, const struct tensor *x,
-                          const struct block *w, const struct gpu_lora *lo, float scale_by)
+                          const struct block *w, const struct gpu_lora *lo, float scale_by,
+                          const struct gelu_by *by)
 {
     struct gpu_ops *g = ops_of(r);
     struct linear_params p = { .cols = w->cols,
@@ -287,19 +294,26 @@ static void block_product(struct run *r, const struct tensor *y, const struct te
                                .rank = lo->rank,
                                .b_rows = lo->b_rows,
                                .b_scales = lo->b_scales,
+                               .by_stride = by ? by->b->cols : 0,
+                               .by_col = by ? by->col : 0,
                                .scale = scale_by };
     _Static_assert(sizeof(struct linear_params) == sizeof(struct matmul_params), "one piece");
-    struct gpu_binding bind[] = { act(x), whole(w->buffer), lo->z, lo->b, act(y) };
+    struct gpu_binding bind[] = {
+        act(x), whole(w->buffer), lo->z, lo->b, by ? act(by->b) : whole(g->unused), act(y)
+    };
     if (x->rows >= (of_fours(g) ? MATMUL_FROM_FOURS : MATMUL_FROM)) {
-        gpu_dispatch_op(r, (uint32_t)KERNEL_MATMUL_F32 + w->shape, &p, bind, COUNT(bind),
+        struct gpu_constant gelu = { MATMUL_GELU, 1 };
+        record_dispatch(&g->rec, (uint32_t)KERNEL_MATMUL_F32 + w->shape, &gelu, by ? 1 : 0, &p,
+                        bind, COUNT(bind),
                         divide_up(w->rows, MATMUL_TILE) * divide_up(x->rows, MATMUL_TILE));
         return;
     }
     struct teams t = gpu_teams(g, w->shape, w->rows, w->cols);
     struct gpu_constant constants[] = { { LINEAR_WG, (float)t.wg },
-                                        { LINEAR_LANES, (float)t.lanes } };
-    record_dispatch(&g->rec, TIERED(g, LINEAR_F32) + w->shape, constants, COUNT(constants), &p,
-                    bind, COUNT(bind), divide_up(w->rows, team_rows(t)) * x->rows);
+                                        { LINEAR_LANES, (float)t.lanes },
+                                        { LINEAR_GELU, 1 } };
+    record_dispatch(&g->rec, TIERED(g, LINEAR_F32) + w->shape, constants, by ? 3 : 2, &p, bind,
+                    COUNT(bind), divide_up(w->rows, team_rows(t)) * x->rows);
 }
 
 struct gpu_lora gpu_lora_of(struct run *r, const struct weight *w, const struct tensor *z)
@@ -321,8 +335,8 @@ struct tensor gpu_lora_room(struct run *r, const struct weight *w, uint32_t rows
     return w->z ? *w->z : gpu_scratch(r, SCRATCH_THIRD, rows, rank);
 }
 
-void gpu_adapted_matrix(struct run *r, const struct tensor *y, const struct tensor *x,
-                        const struct weight *w, float scale_by)
+static void adapted_matrix(struct run *r, const struct tensor *y, const struct tensor *x,
+                           const struct weight *w, float scale_by, const struct gelu_by *by)
 {
     const struct gpu_weight *g = w->mem;
     struct tensor z = gpu_lora_room(r, w, x->rows);
@@ -332,13 +346,26 @@ void gpu_adapted_matrix(struct run *r, const struct tensor *y, const struct tens
         struct block a = {
             .buffer = g->adapted.a, .shape = GPU_F32, .cols = w->cols, .rows = lora.rank
         };
-        block_product(r, &z, x, &a, &none, 1);
+        block_product(r, &z, x, &a, &none, 1, NULL);
     }
     for (uint32_t i = 0; i < g->n_parts; i++) {
         const struct gpu_part *part = &g->parts[i];
         struct block b = { part->buffer, g->shape, part->layout, w->cols, part->row0, part->rows };
-        block_product(r, y, x, &b, &lora, scale_by);
+        block_product(r, y, x, &b, &lora, scale_by, by);
     }
+}
+
+void gpu_adapted_matrix(struct run *r, const struct tensor *y, const struct tensor *x,
+                        const struct weight *w, float scale_by)
+{
+    adapted_matrix(r, y, x, w, scale_by, NULL);
+}
+
+static void linear_gelu_mul(struct run *r, struct tensor *y, const struct tensor *x,
+                            const struct weight *w, const struct tensor *b, uint32_t col)
+{
+    struct gelu_by by = { b, col };
+    adapted_matrix(r, y, x, w, 1, &by);
 }
 
 static void linear(struct run *r, struct tensor *y, const struct tensor *x, const struct weight *w)
@@ -359,6 +386,35 @@ static void kv_write(struct run *r, struct kv *kv, const struct tensor *k, const
     struct gpu_constant half = { KV_WRITE_KV_F16, kv->k.half };
     record_dispatch(&ops_of(r)->rec, KERNEL_KV_WRITE, &half, 1, &p, bind, COUNT(bind),
                     divide_up((uint64_t)k->rows * k->cols / (kv->k.half ? 8 : 4), 64));
+}
+
+static void heads_write(struct run *r, struct kv *kv, const struct heads *h, uint32_t pos,
+                        float eps)
+{
+    struct gpu_ops *g = ops_of(r);
+    struct heads_write_params p = { .rows = h->k->rows,
+                                    .n_head = h->q ? h->n_head : 0,
+                                    .n_kv_head = kv->n_kv_head,
+                                    .head_dim = kv->head_dim,
+                                    .n_pair = h->table->cols / 2,
+                                    .n_slots = kv->k.rows,
+                                    .pos_offset = pos - g->base_pos,
+                                    .v_from_k = h->v_from_k,
+                                    .eps = eps };
+    /* Without queries something is bound that nobody else has. */
+    struct tensor none = h->q ? *h->q : gpu_scratch(r, SCRATCH_FIRST, 1, 4);
+    struct gpu_binding bind[] = { act(h->table),
+                                  vector(g, h->q ? h->q_norm : h->k_norm),
+                                  vector(g, h->k_norm),
+                                  act(&none),
+                                  act(h->k),
+                                  act(h->v),
+                                  act(&kv->k),
+                                  act(&kv->v) };
+    struct gpu_constant constants[] = { { HEADS_WRITE_KV_F16, kv->k.half },
+                                        { HEADS_WRITE_WG, g->narrow ? 16 : 64 } };
+    record_dispatch(&g->rec, TIERED(g, HEADS_WRITE), constants, COUNT(constants), &p, bind,
+                    COUNT(bind), p.rows * (p.n_head + p.n_kv_head));
 }
 
 enum {
@@ -481,9 +537,11 @@ static const struct backend gpu_backend = {
     .embed = embed,
     .rms_norm = gpu_rms_norm,
     .linear = linear,
+    .linear_gelu_mul = linear_gelu_mul,
     .rope_table = rope_table,
     .head_norm_rope = head_norm_rope,
     .kv_write = kv_write,
+    .heads_write = heads_write,
     .attention = attention,
     .add_norm = add_norm,
     .add_norm_norm = add_norm_norm,

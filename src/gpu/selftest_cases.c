@@ -65,7 +65,7 @@ static void run_add_norm_norm(struct stage *s, const struct test_case *c)
     struct tensor *x = random_rows(s, c, c->cols), *y = random_rows(s, c, c->cols);
     struct tensor *branch = random_rows(s, c, c->cols);
     struct weight *w = vector(s, c->cols, 1), *next = vector(s, c->cols, 1);
-    op_add_norm_norm(&s->run, x, y, branch, w, next, EPS);
+    op_add_norm_norm(&s->run, x, y, branch, w, vector(s, 1, 1), next, EPS);
     stage_result(s, x, STAGE_F32);
     stage_result(s, y, STAGE_F32);
 }
@@ -109,6 +109,30 @@ static void run_attention(struct stage *s, const struct test_case *c)
     struct tensor *q = random_rows(s, c, c->n_head * c->cols);
     struct tensor *y = random_rows(s, c, c->n_head * c->cols);
     op_attention(&s->run, y, q, &kv, c->n_head, 17, SELFTEST_POS);
+    stage_result(s, y, STAGE_F32);
+}
+
+static void run_heads_write(struct stage *s, const struct test_case *c)
+{
+    struct kv kv = make_cache(s, c);
+    struct tensor *k = random_rows(s, c, kv.k.cols), *v = random_rows(s, c, kv.k.cols);
+    struct heads h = { .q = random_rows(s, c, c->n_head * c->cols),
+                       .k = k,
+                       .v = v,
+                       .q_norm = vector(s, c->cols, 1),
+                       .k_norm = vector(s, c->cols, 1),
+                       .table = random_rows(s, c, c->cols),
+                       .n_head = c->n_head };
+    op_heads_write(&s->run, &kv, &h, SELFTEST_POS, EPS);
+    stage_result(s, h.q, STAGE_F32);
+    stage_result(s, &kv.k, c->half ? STAGE_F16 : STAGE_F32);
+}
+
+static void run_linear_gelu(struct stage *s, const struct test_case *c)
+{
+    struct tensor *x = random_rows(s, c, c->cols), *y = random_rows(s, c, c->out);
+    struct tensor *b = random_rows(s, c, 2 * c->out);
+    op_linear_gelu_mul(&s->run, y, x, matrix(s, c, c->cols, c->out, 1), b, c->out);
     stage_result(s, y, STAGE_F32);
 }
 
@@ -264,7 +288,9 @@ static bool pick_attention(struct selftest *t, bool half)
     static const uint32_t dims[] = { 32, 64, 128, 256, 512 }, groups[] = { 1, 2, 4, 8 };
     static const uint32_t rows[] = { 1, 9 };
     struct test_case write = { run_kv_write, .rows = 2, .cols = 32, .n_kv = 2, .half = half };
-    bool ok = selftest_pick(t, &write);
+    struct test_case heads = { run_heads_write, .rows = 2, .cols = 64,
+                               .n_head = 3,     .n_kv = 2, .half = half };
+    bool ok = selftest_pick(t, &write) && selftest_pick(t, &heads);
     for (size_t d = 0; d < sizeof dims / sizeof *dims; d++)
         for (size_t g = 0; g < sizeof groups / sizeof *groups; g++)
             for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
@@ -286,11 +312,16 @@ static bool pick_matrices(struct selftest *t, uint32_t format)
     for (uint32_t cols = block < 8 ? 8 : block; cols <= 8192; cols *= 2) {
         struct test_case c = { run_linear, .rows = 1, .cols = cols, .out = 9, .format = format };
         ok = ok && selftest_pick(t, &c);
+        c.run = run_linear_gelu;
+        ok = ok && selftest_pick(t, &c);
     }
     struct test_case product = { run_linear, .cols = 256, .out = 70, .format = format };
     struct test_case router = { run_router, .rows = 2, .cols = 256, .out = 12, .format = format };
     for (size_t i = 0; i < sizeof prompts / sizeof *prompts; i++) {
         product.rows = prompts[i];
+        product.run = run_linear;
+        ok = ok && selftest_pick(t, &product);
+        product.run = run_linear_gelu;
         ok = ok && selftest_pick(t, &product);
     }
     return ok && selftest_pick(t, &router);

@@ -149,26 +149,29 @@ static const struct tensor *turns(const struct step *s, uint32_t il)
     return s->m->config.layers[il].swa ? &s->a->rope_swa : &s->a->rope_global;
 }
 
-/* 4. Keys and values of an owning layer go to its cache. Without attn_v the value is the raw key
- * projection, before its norm and rotation. */
-static void keys_values(struct step *s, const struct layer *l, uint32_t il)
+/* 4. Keys and values of an owning layer. Without attn_v the values are the raw key projection, before its
+ * norm and rotation. What they become on their way to the cache follows with the queries. */
+static void keys_values(struct step *s, const struct layer *l, struct tensor *k, struct tensor *v)
 {
-    struct run *r = s->r;
-    struct kv *kv = kv_of(s->kv, il);
-    struct tensor k = tensor_shape(&s->a->k, kv->k.cols), v = tensor_shape(&s->a->v, kv->v.cols);
-    const struct weight none = { 0 };
-    op_linear(r, &k, &s->a->norm, &l->attn_k);
-    if (weight_exists(&l->attn_v)) {
-        op_linear(r, &v, &s->a->norm, &l->attn_v);
-    } else {
-        v.rows = k.rows;
-        op_copy_rows(r, &v, &k, 0);
-    }
-    op_head_norm_rope(r, &k, &l->attn_k_norm, turns(s, il), kv->n_kv_head, s->eps);
-    op_head_norm_rope(r, &v, &none, NULL, kv->n_kv_head, s->eps);
-    op_tap(r, "k", (int)il, &k);
-    op_tap(r, "v", (int)il, &v);
-    op_kv_write(r, kv, &k, &v, s->pos);
+    op_linear(s->r, k, &s->a->norm, &l->attn_k);
+    if (weight_exists(&l->attn_v)) op_linear(s->r, v, &s->a->norm, &l->attn_v);
+}
+
+/* Heads are normalised and turned, keys and values go to the cache. */
+static void write_heads(struct step *s, const struct layer *l, uint32_t il, struct tensor *q,
+                        struct tensor *k, struct tensor *v)
+{
+    struct heads h = { .q = q,
+                       .k = k,
+                       .v = v,
+                       .q_norm = &l->attn_q_norm,
+                       .k_norm = &l->attn_k_norm,
+                       .table = turns(s, il),
+                       .n_head = s->m->config.n_head,
+                       .v_from_k = !weight_exists(&l->attn_v) };
+    op_heads_write(s->r, kv_of(s->kv, il), &h, s->pos, s->eps);
+    op_tap(s->r, "k", (int)il, k);
+    op_tap(s->r, "v", (int)il, v);
 }
 
 /* Keep the last n rows of *t, in *spare's memory; the two change places. */
@@ -195,29 +198,41 @@ static void drop_finished_rows(struct step *s)
     turn_tables(s);
 }
 
-/* 5. Attention of the queries over the layer's (or its donor's) cache. */
-static void attention(struct step *s, const struct layer *l, uint32_t il)
+/* 4 and 5. Keys and values where the layer owns them, then attention of the queries over its (or its donor's)
+ * cache. Returns false when no row is left to go on. */
+static bool attention(struct step *s, const struct layer *l, uint32_t il)
 {
     struct run *r = s->r;
+    struct acts *a = s->a;
     const struct config *c = &s->m->config;
     const struct layer_config *lc = &c->layers[il];
-    struct tensor q = tensor_shape(&s->a->q, c->n_head * lc->head_dim);
-    struct tensor o = tensor_shape(&s->a->attn, q.cols);
-    op_linear(r, &q, &s->a->norm, &l->attn_q);
-    op_head_norm_rope(r, &q, &l->attn_q_norm, turns(s, il), c->n_head, s->eps);
+    const struct kv *kv = kv_of(s->kv, il);
+    struct tensor q = tensor_shape(&a->q, c->n_head * lc->head_dim);
+    struct tensor k = tensor_shape(&a->k, kv->k.cols), v = tensor_shape(&a->v, kv->v.cols);
+    struct tensor o = tensor_shape(&a->attn, q.cols);
+    bool owns = il < c->n_own, rows_leave = il + 1 == c->n_own && a->x.rows > s->n_logits;
+    if (owns) keys_values(s, l, &k, &v);
+    if (rows_leave) {
+        write_heads(s, l, il, NULL, &k, &v);
+        drop_finished_rows(s);
+        if (a->x.rows == 0) return false;
+    }
+    op_linear(r, &q, &a->norm, &l->attn_q);
+    if (owns && !rows_leave) write_heads(s, l, il, &q, &k, &v);
+    else op_head_norm_rope(r, &q, &l->attn_q_norm, turns(s, il), c->n_head, s->eps);
     op_tap(r, "q", (int)il, &q);
-    op_attention(r, &o, &q, kv_of(s->kv, il), c->n_head, lc->swa ? c->n_swa : 0, s->pos);
+    op_attention(r, &o, &q, kv, c->n_head, lc->swa ? c->n_swa : 0, s->pos);
     op_tap(r, "attn", (int)il, &o);
-    op_linear(r, &s->a->branch, &o, &l->attn_output);
+    op_linear(r, &a->branch, &o, &l->attn_output);
+    return true;
 }
 
 /* out = down(gelu(gate x) * up x) */
 static void gated_mlp(struct step *s, struct tensor *out, const struct layer *l, uint32_t n_ff)
 {
     struct tensor gate = tensor_shape(&s->a->gate, n_ff), up = tensor_shape(&s->a->up, n_ff);
-    op_linear(s->r, &gate, &s->a->norm, &l->ffn_gate);
     op_linear(s->r, &up, &s->a->norm, &l->ffn_up);
-    op_gelu_mul(s->r, &gate, &up, 0);
+    op_linear_gelu_mul(s->r, &gate, &s->a->norm, &l->ffn_gate, &up, 0);
     op_linear(s->r, out, &gate, &l->ffn_down);
 }
 
@@ -241,6 +256,19 @@ static void experts(struct step *s, const struct layer *l, uint32_t il)
     op_add(r, &a->dense, &a->norm);
 }
 
+/* 9 and 3. The end of a layer: its last branch joins the stream, all of it is scaled, and the norm that the
+ * next layer (or, 10, the head) begins with is made. */
+static void end_layer(struct step *s, const struct tensor *branch, const struct weight *w,
+                      uint32_t il)
+{
+    struct acts *a = s->a;
+    const struct model *m = s->m;
+    bool last = il + 1 == m->config.n_layer;
+    op_add_norm_norm(s->r, &a->x, last ? &a->result : &a->norm, branch, w, &m->layers[il].out_scale,
+                     last ? &m->output_norm : &m->layers[il + 1].attn_norm, s->eps);
+    op_tap(s->r, "out", (int)il, &a->x);
+}
+
 /* 6. Feed-forward of the state after attention, whose norm is in a->norm. */
 static void feed_forward(struct step *s, const struct layer *l, uint32_t il)
 {
@@ -253,6 +281,10 @@ static void feed_forward(struct step *s, const struct layer *l, uint32_t il)
         f = &a->dense;
     }
     op_tap(r, "ffn", (int)il, f);
+    if (!s->m->config.n_ple) {
+        end_layer(s, f, &l->ffn_post_norm, il);
+        return;
+    }
     op_add_norm(r, &a->x, f, &l->ffn_post_norm, s->eps);
     op_tap(r, "ffn_out", (int)il, &a->x);
 }
@@ -264,31 +296,25 @@ static void per_layer_input(struct step *s, const struct layer *l, uint32_t il)
     struct acts *a = s->a;
     uint32_t n_ple = s->m->config.n_ple;
     struct tensor gate = tensor_shape(&a->ple_part, n_ple);
-    op_linear(r, &gate, &a->x, &l->ple_gate);
-    op_gelu_mul(r, &gate, &a->ple, il * n_ple);
+    op_linear_gelu_mul(r, &gate, &a->x, &l->ple_gate, &a->ple, il * n_ple);
     op_linear(r, &a->branch, &gate, &l->ple_out);
-    op_add_norm(r, &a->x, &a->branch, &l->ple_post_norm, s->eps);
-    op_tap(r, "ple_out", (int)il, &a->x);
+    end_layer(s, &a->branch, &l->ple_post_norm, il);
 }
 
-/* One layer. Returns false when no row is left to go on. */
+/* One layer, whose first norm is in a->norm. Returns false when no row is left to go on. */
 static bool layer(struct step *s, uint32_t il)
 {
     struct run *r = s->r;
     struct acts *a = s->a;
     const struct layer *l = &s->m->layers[il];
-    op_rms_norm(r, &a->norm, &a->x, &l->attn_norm, s->eps); /* 3 */
+    const struct weight none = { 0 };
     op_tap(r, "attn_norm", (int)il, &a->norm);
-    if (il < s->m->config.n_own) keys_values(s, l, il);
-    if (il + 1 == s->m->config.n_own) drop_finished_rows(s);
-    if (a->x.rows == 0) return false;
-    attention(s, l, il);
-    op_add_norm_norm(r, &a->x, &a->norm, &a->branch, &l->attn_post_norm, &l->ffn_norm, s->eps);
+    if (!attention(s, l, il)) return false;
+    op_add_norm_norm(r, &a->x, &a->norm, &a->branch, &l->attn_post_norm, &none, &l->ffn_norm,
+                     s->eps);
     op_tap(r, "attn_out", (int)il, &a->x);
     feed_forward(s, l, il);
     if (s->m->config.n_ple) per_layer_input(s, l, il);
-    op_scale(r, &a->x, &l->out_scale); /* 9 */
-    op_tap(r, "out", (int)il, &a->x);
     return true;
 }
 
@@ -305,9 +331,9 @@ void model_forward(struct run *r, const struct model *m, struct kv_cache *kv, st
     struct step s = { r, m, kv, a, kv->n_past, n_logits, m->config.eps };
     input(&s);
     turn_tables(&s);
+    op_rms_norm(r, &a->norm, &a->x, &m->layers[0].attn_norm, s.eps); /* 3 */
     for (uint32_t il = 0; il < m->config.n_layer; il++)
         if (!layer(&s, il)) return;
-    op_rms_norm(r, &a->result, &a->x, &m->output_norm, s.eps); /* 10 */
     op_tap(r, "result_norm", -1, &a->result);
 }
 

@@ -94,6 +94,16 @@ void op_linear(struct run *r, struct tensor *y, const struct tensor *x, const st
     if (!idle(r, y)) r->be->linear(r, y, x, w);
 }
 
+void op_linear_gelu_mul(struct run *r, struct tensor *y, const struct tensor *x,
+                        const struct weight *w, const struct tensor *b, uint32_t col)
+{
+    follow(y, x);
+    expect_z(w, x->rows);
+    assert(weight_exists(w) && w->cols == x->cols && w->rows == y->cols && w->n_mat == 1);
+    assert(b->rows == x->rows && col + y->cols <= b->cols && b->mem != y->mem);
+    if (!idle(r, y)) r->be->linear_gelu_mul(r, y, x, w, b, col);
+}
+
 void op_rope_table(struct run *r, struct tensor *table, const struct rope *rope, uint32_t pos)
 {
     assert(table->cols == 2 * rope->n_pair && table->rows <= tensor_cap(table));
@@ -118,6 +128,18 @@ void op_kv_write(struct run *r, struct kv *kv, const struct tensor *k, const str
     if (!idle(r, k)) r->be->kv_write(r, kv, k, v, pos);
 }
 
+void op_heads_write(struct run *r, struct kv *kv, const struct heads *h, uint32_t pos, float eps)
+{
+    const struct tensor *k = h->k;
+    if (h->v_from_k) h->v->rows = k->rows;
+    assert(k->cols == kv->k.cols && h->v->cols == kv->v.cols && k->rows == h->v->rows);
+    assert(k->rows <= kv->k.rows && kv->k.half == kv->v.half && (!kv->k.half || k->cols % 8 == 0));
+    assert(!h->q || (h->q->rows == k->rows && h->q->cols == h->n_head * kv->head_dim));
+    assert(!h->q || h->q_norm->cols == kv->head_dim);
+    assert(h->k_norm->cols == kv->head_dim && h->table->rows >= k->rows);
+    if (!idle(r, k)) r->be->heads_write(r, kv, h, pos, eps);
+}
+
 void op_attention(struct run *r, struct tensor *y, const struct tensor *q, const struct kv *kv,
                   uint32_t n_head, uint32_t window, uint32_t pos)
 {
@@ -139,12 +161,12 @@ void op_add_norm(struct run *r, struct tensor *x, const struct tensor *branch,
 
 void op_add_norm_norm(struct run *r, struct tensor *x, struct tensor *y,
                       const struct tensor *branch, const struct weight *w,
-                      const struct weight *next_w, float eps)
+                      const struct weight *scale, const struct weight *next_w, float eps)
 {
     follow(y, x);
     assert(x->rows == branch->rows && x->cols == branch->cols && y->cols == x->cols);
     assert(w->cols == x->cols && next_w->cols == x->cols);
-    if (!idle(r, x)) r->be->add_norm_norm(r, x, y, branch, w, next_w, eps);
+    if (!idle(r, x)) r->be->add_norm_norm(r, x, y, branch, w, scale, next_w, eps);
 }
 
 void op_gelu_mul(struct run *r, struct tensor *x, const struct tensor *b, uint32_t col)

@@ -98,6 +98,16 @@ struct rope {
     const float *div; /* n_pair, or NULL for all ones */
 };
 
+/* A layer's projections on their way to attention. */
+struct heads {
+    struct tensor *q; /* rows x n_head * head_dim; NULL: keys and values only */
+    struct tensor *k, *v;
+    const struct weight *q_norm, *k_norm;
+    const struct tensor *table;
+    uint32_t n_head;
+    bool v_from_k; /* the values are the keys as they come; what v holds does not matter */
+};
+
 /* Which experts each row uses. */
 struct routing {
     struct tensor ids;     /* i32, rows x n_used, best first */
@@ -134,18 +144,22 @@ struct backend {
     void (*rms_norm)(struct run *r, struct tensor *y, const struct tensor *x,
                      const struct weight *w, float eps);
     void (*linear)(struct run *r, struct tensor *y, const struct tensor *x, const struct weight *w);
+    void (*linear_gelu_mul)(struct run *r, struct tensor *y, const struct tensor *x,
+                            const struct weight *w, const struct tensor *b, uint32_t col);
     void (*rope_table)(struct run *r, struct tensor *table, const struct rope *rope, uint32_t pos);
     void (*head_norm_rope)(struct run *r, struct tensor *x, const struct weight *w,
                            const struct tensor *table, uint32_t n_head, float eps);
     void (*kv_write)(struct run *r, struct kv *kv, const struct tensor *k, const struct tensor *v,
                      uint32_t pos);
+    void (*heads_write)(struct run *r, struct kv *kv, const struct heads *h, uint32_t pos,
+                        float eps);
     void (*attention)(struct run *r, struct tensor *y, const struct tensor *q, const struct kv *kv,
                       uint32_t n_head, uint32_t window, uint32_t pos);
     void (*add_norm)(struct run *r, struct tensor *x, const struct tensor *branch,
                      const struct weight *w, float eps);
     void (*add_norm_norm)(struct run *r, struct tensor *x, struct tensor *y,
                           const struct tensor *branch, const struct weight *w,
-                          const struct weight *next_w, float eps);
+                          const struct weight *scale, const struct weight *next_w, float eps);
     void (*gelu_mul)(struct run *r, struct tensor *x, const struct tensor *b, uint32_t col);
     void (*ple_mix)(struct run *r, struct tensor *ple, const struct tensor *proj,
                     const struct weight *w, float proj_scale, float eps);
@@ -201,6 +215,10 @@ void op_rms_norm(struct run *r, struct tensor *y, const struct tensor *x, const 
 /* y = W x, each row, plus the adapters of w; sets y.rows. Where w has a place for z: rows x lora_width. */
 void op_linear(struct run *r, struct tensor *y, const struct tensor *x, const struct weight *w);
 
+/* y = gelu_tanh(W x, plus the adapters of w) * b[:, col ...]. Sets y.rows. */
+void op_linear_gelu_mul(struct run *r, struct tensor *y, const struct tensor *x,
+                        const struct weight *w, const struct tensor *b, uint32_t col);
+
 /* table[t] = cos then sin of the n_pair angles of position pos + t; table.rows is set by the caller,
  * table.cols = 2 * n_pair. */
 void op_rope_table(struct run *r, struct tensor *table, const struct rope *rope, uint32_t pos);
@@ -214,6 +232,10 @@ void op_head_norm_rope(struct run *r, struct tensor *x, const struct weight *w,
 void op_kv_write(struct run *r, struct kv *kv, const struct tensor *k, const struct tensor *v,
                  uint32_t pos);
 
+/* All that happens between the projections and attention. In place on q and k: as op_head_norm_rope, each with
+ * its weight; in place on v: the same without weight and rotation. Then k and v as in op_kv_write. */
+void op_heads_write(struct run *r, struct kv *kv, const struct heads *h, uint32_t pos, float eps);
+
 /* Row t is at position p = pos + t and sees the positions s with s <= p and p - s < window (window 0:
  * all). y = sum softmax(q . k_s) v_s, scale 1; query head h reads kv head h / (n_head / n_kv_head).
  * Sets y.rows. */
@@ -224,11 +246,11 @@ void op_attention(struct run *r, struct tensor *y, const struct tensor *q, const
 void op_add_norm(struct run *r, struct tensor *x, const struct tensor *branch,
                  const struct weight *w, float eps);
 
-/* In place on x: x += rms_norm(branch) * w, then y = rms_norm(x) * next_w: the end of one block and the
- * start of the next. Sets y.rows. */
+/* In place on x: x = (x + rms_norm(branch) * w) * scale[0], then y = rms_norm(x) * next_w: the end of one block
+ * and the start of the next. An absent scale is 1. Sets y.rows. */
 void op_add_norm_norm(struct run *r, struct tensor *x, struct tensor *y,
                       const struct tensor *branch, const struct weight *w,
-                      const struct weight *next_w, float eps);
+                      const struct weight *scale, const struct weight *next_w, float eps);
 
 /* In place on x: x = gelu_tanh(x) * b[:, col ...]. */
 void op_gelu_mul(struct run *r, struct tensor *x, const struct tensor *b, uint32_t col);

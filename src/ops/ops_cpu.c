@@ -282,6 +282,17 @@ static void kv_write(struct run *r, struct kv *kv, const struct tensor *k, const
     }
 }
 
+static void heads_write(struct run *r, struct kv *kv, const struct heads *h, uint32_t pos,
+                        float eps)
+{
+    const struct weight none = { 0 };
+    if (h->v_from_k) memcpy(h->v->mem, h->k->mem, (size_t)h->k->rows * h->k->cols * sizeof(float));
+    if (h->q) head_norm_rope(r, h->q, h->q_norm, h->table, h->n_head, eps);
+    head_norm_rope(r, h->k, h->k_norm, h->table, kv->n_kv_head, eps);
+    head_norm_rope(r, h->v, &none, NULL, kv->n_kv_head, eps);
+    kv_write(r, kv, h->k, h->v, pos);
+}
+
 double dot_f64(const float *a, const float *b, uint32_t n)
 {
     double sum = 0;
@@ -340,11 +351,19 @@ static void add_norm(struct run *r, struct tensor *x, const struct tensor *branc
     }
 }
 
+static void scale(struct run *r, struct tensor *x, const struct weight *w)
+{
+    (void)r;
+    float *out = x->mem;
+    for (uint64_t i = 0; i < (uint64_t)x->rows * x->cols; i++) out[i] *= vec(w)[0];
+}
+
 static void add_norm_norm(struct run *r, struct tensor *x, struct tensor *y,
                           const struct tensor *branch, const struct weight *w,
-                          const struct weight *next_w, float eps)
+                          const struct weight *scale_by, const struct weight *next_w, float eps)
 {
     add_norm(r, x, branch, w, eps);
+    if (weight_exists(scale_by)) scale(r, x, scale_by);
     rms_norm(r, y, x, next_w, eps);
 }
 
@@ -361,6 +380,13 @@ static void gelu_mul(struct run *r, struct tensor *x, const struct tensor *b, ui
         const float *by = row_f32(b, t) + col;
         for (uint32_t i = 0; i < x->cols; i++) a[i] = gelu_tanh(a[i]) * by[i];
     }
+}
+
+static void linear_gelu_mul(struct run *r, struct tensor *y, const struct tensor *x,
+                            const struct weight *w, const struct tensor *b, uint32_t col)
+{
+    linear(r, y, x, w);
+    gelu_mul(r, y, b, col);
 }
 
 static void ple_mix(struct run *r, struct tensor *ple, const struct tensor *proj,
@@ -464,13 +490,6 @@ static void add(struct run *r, struct tensor *x, const struct tensor *b)
     for (uint64_t i = 0; i < (uint64_t)x->rows * x->cols; i++) out[i] += in[i];
 }
 
-static void scale(struct run *r, struct tensor *x, const struct weight *w)
-{
-    (void)r;
-    float *out = x->mem;
-    for (uint64_t i = 0; i < (uint64_t)x->rows * x->cols; i++) out[i] *= vec(w)[0];
-}
-
 static void softcap(struct run *r, struct tensor *x, float cap)
 {
     (void)r;
@@ -498,9 +517,11 @@ static const struct backend reference = {
     .embed = embed,
     .rms_norm = rms_norm,
     .linear = linear,
+    .linear_gelu_mul = linear_gelu_mul,
     .rope_table = rope_table,
     .head_norm_rope = head_norm_rope,
     .kv_write = kv_write,
+    .heads_write = heads_write,
     .attention = attention,
     .add_norm = add_norm,
     .add_norm_norm = add_norm_norm,

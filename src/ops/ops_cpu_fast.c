@@ -286,6 +286,13 @@ static void gelu_mul(struct run *r, struct tensor *x, const struct tensor *b, ui
     pool_run(c->pool, gelu_task, &g, x->rows);
 }
 
+static void linear_gelu_mul(struct run *r, struct tensor *y, const struct tensor *x,
+                            const struct weight *w, const struct tensor *b, uint32_t col)
+{
+    linear(r, y, x, w);
+    gelu_mul(r, y, b, col);
+}
+
 /* ---- experts: rows grouped by expert, so that each expert's weights are read once ---- */
 
 /* Rows of one expert: gather, gate and up, GELU, down, scatter with weight. */
@@ -343,6 +350,7 @@ void cpu_use_fast(struct backend *be)
 {
     be->name = "cpu";
     be->linear = linear;
+    be->linear_gelu_mul = linear_gelu_mul;
     be->attention = attention;
     be->gelu_mul = gelu_mul;
     be->experts = experts;
