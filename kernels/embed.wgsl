@@ -31,6 +31,7 @@ override WG : u32 = 64u;
 @group(0) @binding(2) var<storage, read> ids : array<i32>;
 @group(0) @binding(3) var<storage, read_write> y : array<vec4<f32>>;
 
+//!include lib/one_weight.wgsl
 //!include lib/shape_$SHAPE.wgsl
 
 @compute @workgroup_size(WG)

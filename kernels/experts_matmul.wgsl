@@ -40,6 +40,7 @@ struct Params {
 @group(0) @binding(5) var<storage, read> b : array<f32>;
 @group(0) @binding(6) var<storage, read_write> y : array<f32>;
 
+//!include lib/one_weight.wgsl
 //!include lib/shape_$SHAPE.wgsl
 //!include lib/experts_tile.wgsl
 

@@ -16,9 +16,10 @@
 //!for SHAPE in f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
 //!include lib/grid.wgsl
 //!include lib/linear_io.wgsl
+//!include lib/one_weight.wgsl
 //!include lib/shape_$SHAPE.wgsl
 //!include lib/tile.wgsl
-//!include lib/lora.wgsl
+//!include lib/lora_tile.wgsl
 
 fn put_column(tok : u32, row : u32, v : vec4<f32>) {
     for (var i = 0u; i < 4u; i++) {
@@ -55,7 +56,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     var s10 = mat4x4<f32>();
     var s11 = mat4x4<f32>();
     // The adapters' B and z are more columns of W and x.
-    for (var first = 0u; first < eights + p.rank / 8u; first += 4u) {
+    for (var first = 0u; first < eights + lora_eights(); first += 4u) {
         // As a loader: eight columns of four rows of each tile.
         let part = id % 4u;
         let col = first + part;
@@ -69,7 +70,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
                 let at = tok * (p.x_stride / 4u) + 2u * col;
                 e = eight(w_row * eights + col);
                 v = Eight(x[at], x[at + 1u]);
-            } else if (col - eights < p.rank / 8u) {
+            } else if (LORA == 1u && col - eights < lora_eights()) {
                 e = lora_eight(0u, p.row0 + w_row, col - eights);
                 v = z_eight(tok * p.rank, col - eights);
             }

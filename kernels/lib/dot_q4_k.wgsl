@@ -5,8 +5,8 @@
 
 fn unit_dot(i : u32, v : Acts) -> f32 {
     let head = 9u * (i >> 3u);
-    let q = w[head + 1u + (i & 7u)];
-    let pair = affine_pair(w[head], (i >> 1u) & 3u);
+    let q = w_at(head + 1u + (i & 7u));
+    let pair = affine_pair(w_at(head), (i >> 1u) & 3u);
     let products = vec2<f32>(dot16(low_nibbles(q), 0.0, v.a), dot16(high_nibbles(q), 0.0, v.b));
     return dot(pair.xy, products) - dot(pair.zw, v.sum);
 }

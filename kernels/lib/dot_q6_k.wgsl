@@ -20,8 +20,8 @@ fn unit_dot(i : u32, v : Acts) -> f32 {
     let block = i >> 3u;
     let half = (i >> 2u) & 1u;
     let part = i & 3u;
-    let ql = w[12u * block + (i & 7u)];
-    let qh = w[12u * block + 8u + 2u * half + (part & 1u)];
+    let ql = w_at(12u * block + (i & 7u));
+    let qh = w_at(12u * block + 8u + 2u * half + (part & 1u));
     let four = two_words(p.scales + 4u * block + 2u * half);
     let sc = (four >> vec2<u32>(8u * part)) & vec2<u32>(0xffu);
     let products = vec2<f32>(dot16(low_nibbles(ql) | upper16(qh, part & 2u), 32.0, v.a),

@@ -3,7 +3,7 @@
 // buffers x and plan, a shape, and w_row(row0, i): which row of the expert is row i of the 64; mat_rows(): how many
 // rows an expert has.
 //!include lib/tile.wgsl
-//!include lib/lora.wgsl
+//!include lib/lora_tile.wgsl
 
 struct Tile {
     exists : bool,
@@ -58,10 +58,10 @@ fn tile_products(tile : Tile, row0 : u32, id : u32) -> Products {
     let blocks = (tile.n + 7u) / 8u;
     var sum = Products();
     // The adapters' B and z are more columns of W and x.
-    for (var first = 0u; first < eights + p.rank / 8u; first += 4u) {
+    for (var first = 0u; first < eights + lora_eights(); first += 4u) {
         let col = first + part;
         let k8 = col - eights;
-        let adapter = col >= eights && k8 < p.rank / 8u;
+        let adapter = LORA == 1u && col >= eights && k8 < lora_eights();
         for (var i = 0u; i < 4u; i++) {
             let row = id / 4u + 16u * i;
             var e = Eight();

@@ -2,7 +2,7 @@
 //!include lib/words.wgsl
 
 fn eight(i : u32) -> Eight {
-    let v = w[i];
+    let v = w_at(i);
     let even = bitcast<vec4<f32>>(v << vec4<u32>(16u));
     let odd = bitcast<vec4<f32>>(v & vec4<u32>(0xffff0000u));
     return Eight(vec4<f32>(even.x, odd.x, even.y, odd.y), vec4<f32>(even.z, odd.z, even.w, odd.w));

@@ -2,7 +2,7 @@
 //!include lib/words.wgsl
 
 fn eight(i : u32) -> Eight {
-    let v = w[i];
+    let v = w_at(i);
     return Eight(vec4<f32>(unpack2x16float(v.x), unpack2x16float(v.y)),
                  vec4<f32>(unpack2x16float(v.z), unpack2x16float(v.w)));
 }

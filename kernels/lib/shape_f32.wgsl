@@ -2,5 +2,5 @@
 //!include lib/words.wgsl
 
 fn eight(i : u32) -> Eight {
-    return Eight(bitcast<vec4<f32>>(w[2u * i]), bitcast<vec4<f32>>(w[2u * i + 1u]));
+    return Eight(bitcast<vec4<f32>>(w_at(2u * i)), bitcast<vec4<f32>>(w_at(2u * i + 1u)));
 }

@@ -9,7 +9,7 @@ fn eight(i : u32) -> Eight {
     let group = (i >> 2u) & 7u;
     let first = 4u * head + 4u + 8u * (group >> 1u) + 2u * (i & 3u);
     let shift = 4u * (group & 1u);
-    let pair = affine_pair(w[head], group >> 1u);
+    let pair = affine_pair(w_at(head), group >> 1u);
     let m = select(pair.xz, pair.yw, (group & 1u) == 1u);
     let q = (two_words(first) >> vec2<u32>(shift)) & vec2<u32>(0x0f0f0f0fu);
     return Eight(m.x * bytes4(q.x, 0.0) - m.y, m.x * bytes4(q.y, 0.0) - m.y);

@@ -10,7 +10,7 @@ fn eight(i : u32) -> Eight {
     let high = 4u * head + 4u + 2u * (i & 3u);
     let first = 4u * head + 12u + 8u * (group >> 1u) + 2u * (i & 3u);
     let shift = 4u * (group & 1u);
-    let pair = affine_pair(w[head], group >> 1u);
+    let pair = affine_pair(w_at(head), group >> 1u);
     let m = select(pair.xz, pair.yw, (group & 1u) == 1u);
     let low = (two_words(first) >> vec2<u32>(shift)) & vec2<u32>(0x0f0f0f0fu);
     let bit = (two_words(high) >> vec2<u32>(group)) & vec2<u32>(0x01010101u);

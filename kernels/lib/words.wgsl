@@ -1,4 +1,4 @@
-// words - single numbers out of a weight buffer, which is bound as w : array<vec4<u32>>.
+// words - single numbers out of a weight buffer, which w_at() reads (lib/one_weight or lib/two_weights).
 
 // Eight consecutive weights of a row.
 struct Eight {
@@ -7,12 +7,12 @@ struct Eight {
 }
 
 fn word_at(i : u32) -> u32 {
-    return w[i >> 2u][i & 3u];
+    return w_at(i >> 2u)[i & 3u];
 }
 
 // Two words, the first at an even place.
 fn two_words(i : u32) -> vec2<u32> {
-    let four = w[i >> 2u];
+    let four = w_at(i >> 2u);
     return select(four.xy, four.zw, (i & 2u) == 2u);
 }
 

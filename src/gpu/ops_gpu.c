@@ -231,6 +231,11 @@ enum {
     MATMUL_FROM_FOURS = 64, /* the same where a workgroup is four lanes and barriers are dear */
 };
 
+static bool by_tiles(const struct gpu_ops *g, uint32_t n_tok)
+{
+    return n_tok >= (of_fours(g) ? MATMUL_FROM_FOURS : MATMUL_FROM);
+}
+
 static void embed(struct run *r, struct tensor *y, const struct weight *table,
                   const struct tensor *ids, float scale_by)
 {
@@ -301,10 +306,13 @@ static void block_product(struct run *r, const struct tensor *y, const struct te
     struct gpu_binding bind[] = {
         act(x), whole(w->buffer), lo->z, lo->b, by ? act(by->b) : whole(g->unused), act(y)
     };
-    if (x->rows >= (of_fours(g) ? MATMUL_FROM_FOURS : MATMUL_FROM)) {
-        struct gpu_constant gelu = { MATMUL_GELU, 1 };
-        record_dispatch(&g->rec, (uint32_t)KERNEL_MATMUL_F32 + w->shape, &gelu, by ? 1 : 0, &p,
-                        bind, COUNT(bind),
+    if (by_tiles(g, x->rows)) {
+        struct gpu_constant set[2];
+        uint32_t n = 0;
+        if (by) set[n++] = (struct gpu_constant) { MATMUL_GELU, 1 };
+        if (lo->rank) set[n++] = (struct gpu_constant) { MATMUL_LORA, 1 };
+        record_dispatch(&g->rec, (uint32_t)KERNEL_MATMUL_F32 + w->shape, set, n, &p, bind,
+                        COUNT(bind),
                         divide_up(w->rows, MATMUL_TILE) * divide_up(x->rows, MATMUL_TILE));
         return;
     }
@@ -371,6 +379,36 @@ static void linear_gelu_mul(struct run *r, struct tensor *y, const struct tensor
 static void linear(struct run *r, struct tensor *y, const struct tensor *x, const struct weight *w)
 {
     gpu_adapted_matrix(r, y, x, w, 1);
+}
+
+/* Both products in one dispatch where one kernel can read both matrices. */
+static void gate_up(struct run *r, struct tensor *y, struct tensor *up, const struct tensor *x,
+                    const struct weight *gate_w, const struct weight *up_w)
+{
+    struct gpu_ops *g = ops_of(r);
+    const struct gpu_weight *a = gate_w->mem, *b = up_w->mem;
+    bool alike = a->shape == b->shape && a->n_parts == 1 && b->n_parts == 1;
+    if (!alike || a->adapted.n || b->adapted.n || by_tiles(g, x->rows)) {
+        linear(r, up, x, up_w);
+        linear_gelu_mul(r, y, x, gate_w, up, 0);
+        return;
+    }
+    const struct gpu_layout *l = &a->parts[0].layout;
+    struct gate_up_params p = { .cols = gate_w->cols,
+                                .rows = gate_w->rows,
+                                .n_tok = x->rows,
+                                .x_stride = x->cols,
+                                .y_stride = y->cols,
+                                .scales = l->scales,
+                                .high = l->high,
+                                .d = l->d };
+    struct gpu_binding bind[] = { act(x), whole(a->parts[0].buffer), whole(b->parts[0].buffer),
+                                  act(y) };
+    struct teams t = gpu_teams(g, a->shape, p.rows, p.cols);
+    struct gpu_constant constants[] = { { GATE_UP_WG, (float)t.wg },
+                                        { GATE_UP_LANES, (float)t.lanes } };
+    record_dispatch(&g->rec, TIERED(g, GATE_UP_F32) + a->shape, constants, COUNT(constants), &p,
+                    bind, COUNT(bind), divide_up(p.rows, team_rows(t)) * x->rows);
 }
 
 /* ---- keys, values, attention ---- */
@@ -538,6 +576,7 @@ static const struct backend gpu_backend = {
     .rms_norm = gpu_rms_norm,
     .linear = linear,
     .linear_gelu_mul = linear_gelu_mul,
+    .gate_up = gate_up,
     .rope_table = rope_table,
     .head_norm_rope = head_norm_rope,
     .kv_write = kv_write,

@@ -243,7 +243,9 @@ static void tiles_product(struct run *r, const struct tensor *y, const struct te
     p.rank = lora->rank;
     p.b_rows = lora->b_rows;
     p.b_scales = lora->b_scales;
-    gpu_dispatch_op(r, (uint32_t)KERNEL_EXPERTS_MATMUL_F32 + shape, &p, bind, COUNT(bind),
+    struct gpu_constant set = { EXPERTS_MATMUL_LORA, 1 };
+    record_dispatch(&ops_of(r)->rec, (uint32_t)KERNEL_EXPERTS_MATMUL_F32 + shape, &set,
+                    lora->rank ? 1 : 0, &p, bind, COUNT(bind),
                     plan->n_tiles * divide_up(p.rows, EXPERT_TILE_ROWS));
 }
 
@@ -282,8 +284,10 @@ static void tiled_gate_up(struct run *r, struct tensor *h, const struct tensor *
                                                    .b_scales = lora.b_scales };
         struct gpu_binding bind[] = { act(x), act(&plan->list), whole(part->buffer),
                                       lora.z, lora.b,           act(h) };
-        gpu_dispatch_op(r, (uint32_t)KERNEL_EXPERTS_GATE_UP_MATMUL_F32 + g->shape, &p, bind,
-                        COUNT(bind), plan->n_tiles * divide_up(p.n_ff, EXPERT_TILE_ROWS / 2));
+        struct gpu_constant set = { EXPERTS_GATE_UP_MATMUL_LORA, 1 };
+        record_dispatch(&ops_of(r)->rec, (uint32_t)KERNEL_EXPERTS_GATE_UP_MATMUL_F32 + g->shape,
+                        &set, lora.rank ? 1 : 0, &p, bind, COUNT(bind),
+                        plan->n_tiles * divide_up(p.n_ff, EXPERT_TILE_ROWS / 2));
     }
 }
 

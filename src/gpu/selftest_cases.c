@@ -136,6 +136,15 @@ static void run_linear_gelu(struct stage *s, const struct test_case *c)
     stage_result(s, y, STAGE_F32);
 }
 
+static void run_gate_up(struct stage *s, const struct test_case *c)
+{
+    struct tensor *x = random_rows(s, c, c->cols), *y = random_rows(s, c, c->out);
+    struct tensor *up = random_rows(s, c, c->out);
+    struct weight *gate_w = matrix(s, c, c->cols, c->out, 1);
+    op_gate_up(&s->run, y, up, x, gate_w, matrix(s, c, c->cols, c->out, 1));
+    stage_result(s, y, STAGE_F32);
+}
+
 static void run_gelu_mul(struct stage *s, const struct test_case *c)
 {
     struct tensor *x = random_rows(s, c, c->cols), *b = random_rows(s, c, 2 * c->cols);
@@ -313,6 +322,8 @@ static bool pick_matrices(struct selftest *t, uint32_t format)
         struct test_case c = { run_linear, .rows = 1, .cols = cols, .out = 9, .format = format };
         ok = ok && selftest_pick(t, &c);
         c.run = run_linear_gelu;
+        ok = ok && selftest_pick(t, &c);
+        c.run = run_gate_up;
         ok = ok && selftest_pick(t, &c);
     }
     struct test_case product = { run_linear, .cols = 256, .out = 70, .format = format };

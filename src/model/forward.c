@@ -231,8 +231,7 @@ static bool attention(struct step *s, const struct layer *l, uint32_t il)
 static void gated_mlp(struct step *s, struct tensor *out, const struct layer *l, uint32_t n_ff)
 {
     struct tensor gate = tensor_shape(&s->a->gate, n_ff), up = tensor_shape(&s->a->up, n_ff);
-    op_linear(s->r, &up, &s->a->norm, &l->ffn_up);
-    op_linear_gelu_mul(s->r, &gate, &s->a->norm, &l->ffn_gate, &up, 0);
+    op_gate_up(s->r, &gate, &up, &s->a->norm, &l->ffn_gate, &l->ffn_up);
     op_linear(s->r, out, &gate, &l->ffn_down);
 }
 

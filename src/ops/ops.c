@@ -104,6 +104,19 @@ void op_linear_gelu_mul(struct run *r, struct tensor *y, const struct tensor *x,
     if (!idle(r, y)) r->be->linear_gelu_mul(r, y, x, w, b, col);
 }
 
+void op_gate_up(struct run *r, struct tensor *y, struct tensor *up, const struct tensor *x,
+                const struct weight *gate_w, const struct weight *up_w)
+{
+    follow(y, x);
+    follow(up, x);
+    expect_z(gate_w, x->rows);
+    expect_z(up_w, x->rows);
+    assert(gate_w->cols == x->cols && gate_w->rows == y->cols && gate_w->n_mat == 1);
+    assert(up_w->cols == x->cols && up_w->rows == up->cols && up_w->n_mat == 1);
+    assert(y->cols == up->cols && y->mem != up->mem);
+    if (!idle(r, y)) r->be->gate_up(r, y, up, x, gate_w, up_w);
+}
+
 void op_rope_table(struct run *r, struct tensor *table, const struct rope *rope, uint32_t pos)
 {
     assert(table->cols == 2 * rope->n_pair && table->rows <= tensor_cap(table));

@@ -146,6 +146,8 @@ struct backend {
     void (*linear)(struct run *r, struct tensor *y, const struct tensor *x, const struct weight *w);
     void (*linear_gelu_mul)(struct run *r, struct tensor *y, const struct tensor *x,
                             const struct weight *w, const struct tensor *b, uint32_t col);
+    void (*gate_up)(struct run *r, struct tensor *y, struct tensor *up, const struct tensor *x,
+                    const struct weight *gate_w, const struct weight *up_w);
     void (*rope_table)(struct run *r, struct tensor *table, const struct rope *rope, uint32_t pos);
     void (*head_norm_rope)(struct run *r, struct tensor *x, const struct weight *w,
                            const struct tensor *table, uint32_t n_head, float eps);
@@ -218,6 +220,11 @@ void op_linear(struct run *r, struct tensor *y, const struct tensor *x, const st
 /* y = gelu_tanh(W x, plus the adapters of w) * b[:, col ...]. Sets y.rows. */
 void op_linear_gelu_mul(struct run *r, struct tensor *y, const struct tensor *x,
                         const struct weight *w, const struct tensor *b, uint32_t col);
+
+/* y = gelu_tanh(gate_w x) * (up_w x), with their adapters. `up` is room for the second factor; what it holds
+ * afterwards is up to the backend. Sets y.rows. */
+void op_gate_up(struct run *r, struct tensor *y, struct tensor *up, const struct tensor *x,
+                const struct weight *gate_w, const struct weight *up_w);
 
 /* table[t] = cos then sin of the n_pair angles of position pos + t; table.rows is set by the caller,
  * table.cols = 2 * n_pair. */

@@ -389,6 +389,13 @@ static void linear_gelu_mul(struct run *r, struct tensor *y, const struct tensor
     gelu_mul(r, y, b, col);
 }
 
+static void gate_up(struct run *r, struct tensor *y, struct tensor *up, const struct tensor *x,
+                    const struct weight *gate_w, const struct weight *up_w)
+{
+    linear(r, up, x, up_w);
+    linear_gelu_mul(r, y, x, gate_w, up, 0);
+}
+
 static void ple_mix(struct run *r, struct tensor *ple, const struct tensor *proj,
                     const struct weight *w, float proj_scale, float eps)
 {
@@ -518,6 +525,7 @@ static const struct backend reference = {
     .rms_norm = rms_norm,
     .linear = linear,
     .linear_gelu_mul = linear_gelu_mul,
+    .gate_up = gate_up,
     .rope_table = rope_table,
     .head_norm_rope = head_norm_rope,
     .kv_write = kv_write,

@@ -1,0 +1,4 @@
+// one_weight - where the shapes read a weight: from w.
+fn w_at(i : u32) -> vec4<u32> {
+    return w[i];
+}

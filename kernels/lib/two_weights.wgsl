@@ -1,0 +1,9 @@
+// two_weights - where the shapes read a weight: from w, or from w2, a matrix of the same shape and size.
+var<private> second : bool;
+
+fn w_at(i : u32) -> vec4<u32> {
+    if (second) {
+        return w2[i];
+    }
+    return w[i];
+}
