@@ -80,6 +80,19 @@ struct tensor gpu_lora_room(struct run *r, const struct weight *w, uint32_t rows
 void gpu_adapted_matrix(struct run *r, const struct tensor *y, const struct tensor *x,
                         const struct weight *w, float scale_by);
 
+/* The ops of backend, each in the file that owns it. */
+void gpu_embed(struct run *r, struct tensor *y, const struct weight *table,
+               const struct tensor *ids, float scale_by);
+void gpu_linear_gelu_mul(struct run *r, struct tensor *y, const struct tensor *x,
+                         const struct weight *w, const struct tensor *b, uint32_t col);
+void gpu_linear(struct run *r, struct tensor *y, const struct tensor *x, const struct weight *w);
+void gpu_gate_up(struct run *r, struct tensor *y, struct tensor *up, const struct tensor *x,
+                 const struct weight *gate_w, const struct weight *up_w);
+void gpu_kv_write(struct run *r, struct kv *kv, const struct tensor *k, const struct tensor *v,
+                  uint32_t pos);
+void gpu_heads_write(struct run *r, struct kv *kv, const struct heads *h, uint32_t pos, float eps);
+void gpu_attention(struct run *r, struct tensor *y, const struct tensor *q, const struct kv *kv,
+                   uint32_t n_head, uint32_t window, uint32_t pos);
 void gpu_rms_norm(struct run *r, struct tensor *y, const struct tensor *x, const struct weight *w,
                   float eps);
 void gpu_gelu_mul(struct run *r, struct tensor *x, const struct tensor *b, uint32_t col);

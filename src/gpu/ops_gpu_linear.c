@@ -1,0 +1,188 @@
+/* ops_gpu_linear.c - matrix products: rows of a table, one matrix or two, with their adapters. */
+#include "gpu/ops_gpu_impl.h"
+
+enum {
+    MATMUL_TILE = 64,       /* rows of W, and of x, that a workgroup of matmul takes */
+    MATMUL_FROM = 8,        /* rows of x from which a tile pays */
+    MATMUL_FROM_FOURS = 64, /* the same where a workgroup is four lanes and barriers are dear */
+};
+
+static bool by_tiles(const struct gpu_ops *g, uint32_t n_tok)
+{
+    return n_tok >= (of_fours(g) ? MATMUL_FROM_FOURS : MATMUL_FROM);
+}
+
+void gpu_embed(struct run *r, struct tensor *y, const struct weight *table,
+               const struct tensor *ids, float scale_by)
+{
+    const struct gpu_weight *g = table->mem;
+    for (uint32_t i = 0; i < g->n_parts; i++) {
+        const struct gpu_part *part = &g->parts[i];
+        struct embed_params p = { .cols = table->cols,
+                                  .rows = part->rows,
+                                  .row0 = part->row0,
+                                  .n_tok = ids->rows,
+                                  .y_stride = y->cols,
+                                  .scales = part->layout.scales,
+                                  .high = part->layout.high,
+                                  .d = part->layout.d,
+                                  .scale = scale_by };
+        struct gpu_binding bind[] = { whole(part->buffer), act(ids), act(y) };
+        gpu_dispatch_op(r, (uint32_t)KERNEL_EMBED_F32 + g->shape, &p, bind, COUNT(bind),
+                        divide_up((uint64_t)ids->rows * divide_up(table->cols, 8), 64));
+    }
+}
+
+struct teams gpu_teams(const struct gpu_ops *g, enum gpu_shape shape, uint32_t rows, uint32_t cols)
+{
+    if (of_fours(g)) return (struct teams) { 4, 4 };
+    uint32_t unit = shape <= GPU_BF16 ? 8 : shape == GPU_Q8_0 || shape == GPU_Q8_A ? 16 : 32;
+    uint32_t units = divide_up(cols, unit), lanes = 1;
+    uint32_t most = rows > 2048 ? 32 : units >= 192 ? 256 : 64;
+    while (lanes < units && lanes < most) lanes *= 2;
+    return (struct teams) { lanes < 64 ? 64 : lanes, lanes };
+}
+
+/* Rows of a matrix in one buffer. */
+struct block {
+    gpu_buffer buffer;
+    enum gpu_shape shape;
+    struct gpu_layout layout;
+    uint32_t cols, row0, rows;
+};
+
+/* What a product's gelu is multiplied by: columns from `col` on. */
+struct gelu_by {
+    const struct tensor *b;
+    uint32_t col;
+};
+
+/* y = scale_by * (W x + s B z) for the rows of one buffer; with `by`, its gelu times that. */
+static void block_product(struct run *r, const struct tensor *y, const struct tensor *x,
+                          const struct block *w, const struct gpu_lora *lo, float scale_by,
+                          const struct gelu_by *by)
+{
+    struct gpu_ops *g = ops_of(r);
+    struct linear_params p = { .cols = w->cols,
+                               .rows = w->rows,
+                               .row0 = w->row0,
+                               .n_tok = x->rows,
+                               .x_stride = x->cols,
+                               .y_stride = y->cols,
+                               .scales = w->layout.scales,
+                               .high = w->layout.high,
+                               .d = w->layout.d,
+                               .rank = lo->rank,
+                               .b_rows = lo->b_rows,
+                               .b_scales = lo->b_scales,
+                               .by_stride = by ? by->b->cols : 0,
+                               .by_col = by ? by->col : 0,
+                               .scale = scale_by };
+    _Static_assert(sizeof(struct linear_params) == sizeof(struct matmul_params), "one piece");
+    struct gpu_binding bind[] = {
+        act(x), whole(w->buffer), lo->z, lo->b, by ? act(by->b) : whole(g->unused), act(y)
+    };
+    if (by_tiles(g, x->rows)) {
+        struct gpu_constant set[2];
+        uint32_t n = 0;
+        if (by) set[n++] = (struct gpu_constant) { MATMUL_GELU, 1 };
+        if (lo->rank) set[n++] = (struct gpu_constant) { MATMUL_LORA, 1 };
+        record_dispatch(&g->rec, (uint32_t)KERNEL_MATMUL_F32 + w->shape, set, n, &p, bind,
+                        COUNT(bind),
+                        divide_up(w->rows, MATMUL_TILE) * divide_up(x->rows, MATMUL_TILE));
+        return;
+    }
+    struct teams t = gpu_teams(g, w->shape, w->rows, w->cols);
+    struct gpu_constant constants[] = { { LINEAR_WG, (float)t.wg },
+                                        { LINEAR_LANES, (float)t.lanes },
+                                        { LINEAR_GELU, 1 } };
+    record_dispatch(&g->rec, TIERED(g, LINEAR_F32) + w->shape, constants, by ? 3 : 2, &p, bind,
+                    COUNT(bind), divide_up(w->rows, team_rows(t)) * x->rows);
+}
+
+struct gpu_lora gpu_lora_of(struct run *r, const struct weight *w, const struct tensor *z)
+{
+    const struct gpu_adapted *d = &((const struct gpu_weight *)w->mem)->adapted;
+    struct gpu_binding none = whole(ops_of(r)->unused);
+    if (!d->rank) return (struct gpu_lora) { .z = none, .b = none };
+    return (struct gpu_lora) { .rank = d->rank,
+                               .b_rows = w->rows,
+                               .b_scales = gpu_adapted_scales(d, w),
+                               .z = act(z),
+                               .b = whole(d->b) };
+}
+
+struct tensor gpu_lora_room(struct run *r, const struct weight *w, uint32_t rows)
+{
+    uint32_t rank = ((const struct gpu_weight *)w->mem)->adapted.rank;
+    if (!rank) return (struct tensor) { 0 };
+    return w->z ? *w->z : gpu_scratch(r, SCRATCH_THIRD, rows, rank);
+}
+
+static void adapted_matrix(struct run *r, const struct tensor *y, const struct tensor *x,
+                           const struct weight *w, float scale_by, const struct gelu_by *by)
+{
+    const struct gpu_weight *g = w->mem;
+    struct tensor z = gpu_lora_room(r, w, x->rows);
+    struct gpu_lora lora = gpu_lora_of(r, w, &z),
+                    none = { .z = whole(ops_of(r)->unused), .b = whole(ops_of(r)->unused) };
+    if (lora.rank) {
+        struct block a = {
+            .buffer = g->adapted.a, .shape = GPU_F32, .cols = w->cols, .rows = lora.rank
+        };
+        block_product(r, &z, x, &a, &none, 1, NULL);
+    }
+    for (uint32_t i = 0; i < g->n_parts; i++) {
+        const struct gpu_part *part = &g->parts[i];
+        struct block b = { part->buffer, g->shape, part->layout, w->cols, part->row0, part->rows };
+        block_product(r, y, x, &b, &lora, scale_by, by);
+    }
+}
+
+void gpu_adapted_matrix(struct run *r, const struct tensor *y, const struct tensor *x,
+                        const struct weight *w, float scale_by)
+{
+    adapted_matrix(r, y, x, w, scale_by, NULL);
+}
+
+void gpu_linear_gelu_mul(struct run *r, struct tensor *y, const struct tensor *x,
+                         const struct weight *w, const struct tensor *b, uint32_t col)
+{
+    struct gelu_by by = { b, col };
+    adapted_matrix(r, y, x, w, 1, &by);
+}
+
+void gpu_linear(struct run *r, struct tensor *y, const struct tensor *x, const struct weight *w)
+{
+    gpu_adapted_matrix(r, y, x, w, 1);
+}
+
+/* Both products in one dispatch where one kernel can read both matrices. */
+void gpu_gate_up(struct run *r, struct tensor *y, struct tensor *up, const struct tensor *x,
+                 const struct weight *gate_w, const struct weight *up_w)
+{
+    struct gpu_ops *g = ops_of(r);
+    const struct gpu_weight *a = gate_w->mem, *b = up_w->mem;
+    bool alike = a->shape == b->shape && a->n_parts == 1 && b->n_parts == 1;
+    if (!alike || a->adapted.n || b->adapted.n || by_tiles(g, x->rows)) {
+        gpu_linear(r, up, x, up_w);
+        gpu_linear_gelu_mul(r, y, x, gate_w, up, 0);
+        return;
+    }
+    const struct gpu_layout *l = &a->parts[0].layout;
+    struct gate_up_params p = { .cols = gate_w->cols,
+                                .rows = gate_w->rows,
+                                .n_tok = x->rows,
+                                .x_stride = x->cols,
+                                .y_stride = y->cols,
+                                .scales = l->scales,
+                                .high = l->high,
+                                .d = l->d };
+    struct gpu_binding bind[] = { act(x), whole(a->parts[0].buffer), whole(b->parts[0].buffer),
+                                  act(y) };
+    struct teams t = gpu_teams(g, a->shape, p.rows, p.cols);
+    struct gpu_constant constants[] = { { GATE_UP_WG, (float)t.wg },
+                                        { GATE_UP_LANES, (float)t.lanes } };
+    record_dispatch(&g->rec, TIERED(g, GATE_UP_F32) + a->shape, constants, COUNT(constants), &p,
+                    bind, COUNT(bind), divide_up(p.rows, team_rows(t)) * x->rows);
+}
