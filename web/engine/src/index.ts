@@ -5,6 +5,7 @@ export type { About, AdapterInfo } from './local_engine.js';
 export type { BenchOptions, BenchProgress, BenchResult, Speed } from './bench.js';
 export type { Info, Sampling } from './cpu_engine.js';
 export type { Estimate } from './estimate.js';
+export type * from './train_types.js';
 export type { DeviceReport, Memory, Progress, SelfTest } from './model.js';
 export type * from './completions_types.js';
 export { ArgumentError, BezelError, DeviceError, FormatError, IoError, LimitError, MemoryError, NotFoundError, UnsupportedError, type ErrorKind } from './errors.js';
