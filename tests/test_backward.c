@@ -220,6 +220,39 @@ static void check_sum(void)
     close_fixture(&twice);
 }
 
+/* Two examples in one sequence, and each in one of its own. */
+static void check_packed(const char *name, bool fast)
+{
+    enum { FIRST = 7 };
+    struct fixture packed, alone;
+    int32_t starts[N_TOK];
+    for (int i = 0; i < N_TOK; i++) starts[i] = i < FIRST ? 0 : FIRST;
+    if (open_fixture(&packed, name, fast, false) && open_fixture(&alone, name, false, false)) {
+        struct run r = { .be = &packed.be }, s = { .be = &alone.be };
+        double together = 0, apart = 0;
+        trainee_zero_grads(&r, &packed.trainee);
+        tape_pack(&r, &packed.tape, starts, N_TOK);
+        model_train_step(&r, &packed.tape, packed.ids, packed.targets, N_TOK, 1);
+        for (int i = 0; i < N_TOK; i++) together += (double)((float *)packed.tape.loss.mem)[i];
+        trainee_zero_grads(&s, &alone.trainee);
+        model_train_step(&s, &alone.tape, alone.ids, alone.targets, FIRST, 1);
+        for (int i = 0; i < FIRST; i++) apart += (double)((float *)alone.tape.loss.mem)[i];
+        model_train_step(&s, &alone.tape, alone.ids + FIRST, alone.targets + FIRST, N_TOK - FIRST,
+                         1);
+        for (int i = 0; i < N_TOK - FIRST; i++) apart += (double)((float *)alone.tape.loss.mem)[i];
+        CHECK(r.status == BZ_OK && s.status == BZ_OK);
+        CHECK_MSG(fabs(together - apart) < 1e-4 * apart, "%s: losses %g and %g", name, together,
+                  apart);
+        double off = difference(&alone, &packed);
+        CHECK_MSG(off < 1e-4, "%s: packing changes a gradient by %g of its length", name, off);
+        tape_pack(&r, &packed.tape, NULL, 0);
+        gradients(&packed);
+        CHECK(difference(&alone, &packed) > 1e-2);
+    }
+    close_fixture(&packed);
+    close_fixture(&alone);
+}
+
 int main(void)
 {
     static const char *const models[] = { "e2b", "e4b", "kv", "moe" };
@@ -232,5 +265,7 @@ int main(void)
     TEST("training and inference compute the same losses")
     for (int i = 0; i < 4; i++) check_losses(models[i]);
     TEST("gradients of several steps add up") check_sum();
+    TEST("examples in one sequence do not see one another")
+    for (int i = 0; i < 8; i++) check_packed(models[i / 2], i % 2);
     return check_done();
 }

@@ -223,6 +223,37 @@ static void check_masks(void)
         CHAT_SMALL, "<|tool_call>call:clock{}<tool_call|>It is noon.<turn|>");
 }
 
+/* Five examples, one of them held back, the others packed two by two. */
+static void check_arrangement(void)
+{
+    struct dataset d = { 0 }, held = { 0 };
+    struct bz_err err = { "" };
+    struct buf text = { 0 };
+    for (int i = 0; i < 5; i++)
+        buf_printf(&text, "{\"prompt\":\"Question %d\",\"completion\":\"Answer %d\"}\n", i, i);
+    buf_putc(&text, 0);
+    CHECK_MSG(read_text(&d, text.data, &err) == BZ_OK && d.n == 5, "%s", err.text);
+    uint64_t n_tokens = d.n_tokens;
+    uint32_t n = dataset_longest(&d);
+    CHECK(dataset_hold_back(&held, &d, 0.1, &err) == BZ_ERR_ARGUMENT && d.n == 5);
+    CHECK(dataset_hold_back(&held, &d, 0.2, &err) == BZ_OK && d.n == 4 && held.n == 1);
+    CHECK(held.examples[0].line == 5 && held.n_tokens + d.n_tokens == n_tokens);
+    CHECK(dataset_pack(&d, 2 * n, &err) == BZ_OK && d.n == 2);
+    for (size_t p = 0; p < d.n; p++) {
+        const struct example *e = &d.examples[p];
+        CHECK(e->line == 2 * p + 1 && e->n <= 2 * n);
+        for (uint32_t i = 0, n_bos = 0; i < e->n; i++) {
+            bool first = e->ids[i] == e->ids[0]; /* <bos> */
+            n_bos += first;
+            CHECK(e->starts[i] <= (int32_t)i && (!first || e->starts[i] == (int32_t)i));
+            CHECK(n_bos == (e->starts[i] ? 2u : 1u));
+        }
+    }
+    dataset_free(&d);
+    dataset_free(&held);
+    buf_free(&text);
+}
+
 int main(void)
 {
     struct bz_err err = { "" };
@@ -249,6 +280,7 @@ int main(void)
         check_refused(text.data, "the longest allowed is 256");
         buf_free(&text);
     }
+    TEST("a share is held back; short examples share a sequence") check_arrangement();
     CHECK_MSG(read_text(&d, lessons, &err) == BZ_OK && d.n == 3, "%s", err.text);
     TEST("training lowers the loss, and goes on from a checkpoint bit for bit") check_resume(&d);
     TEST("an adapter comes back from GGUF and from PEFT as it was") check_files(&d, false);

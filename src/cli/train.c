@@ -29,7 +29,7 @@ struct train_job {
     const char *out, *peft, *eval, *checkpoint, *schedule;
     uint64_t rank, n_steps, n_batch, n_warmup, n_max, every, seed;
     double alpha, lr, decay, clip, epochs, eval_share;
-    bool rslora, keep_all;
+    bool rslora, keep_all, no_packing;
     struct cli_strs targets;
     /* While it runs: */
     bz_engine *engine;
@@ -37,6 +37,7 @@ struct train_job {
     struct trainer trainer;
     double start;
     uint64_t n_tokens;
+    size_t n_examples;
 };
 
 /* ---- files ---- */
@@ -88,29 +89,15 @@ static enum bz_status read_data(struct dataset *out, const struct train_job *j, 
     return st;
 }
 
-/* Every k-th example is held back, so that the two parts look alike. */
-static enum bz_status hold_back(struct train_job *j, struct bz_err *err)
+/* Hold back a share, then let the short ones share sequences. */
+static enum bz_status arrange(struct train_job *j, struct bz_err *err)
 {
-    if (j->eval_share <= 0 || j->eval) return BZ_OK;
-    size_t every = (size_t)(1 / j->eval_share), kept = 0;
-    if (every < 2 || j->data.n < every)
-        return fail(err, BZ_ERR_ARGUMENT, "%zu examples are too few to hold back a share of %g",
-                    j->data.n, j->eval_share);
-    struct dataset all = j->data;
-    j->held.examples = mem_alloc(all.n / every, sizeof *j->held.examples);
-    if (!j->held.examples) return fail_memory(err, all.n);
-    j->data.n_tokens = j->data.n_learned = 0;
-    for (size_t i = 0; i < all.n; i++) {
-        struct example e = all.examples[i];
-        bool hold = i % every == every - 1;
-        struct dataset *to = hold ? &j->held : &j->data;
-        to->examples[hold ? to->n : kept++] = e;
-        if (hold) to->n++;
-        to->n_tokens += e.n;
-        to->n_learned += e.n_learned;
-    }
-    j->data.n = kept;
-    return BZ_OK;
+    enum bz_status st = BZ_OK;
+    if (j->eval_share > 0 && !j->eval)
+        st = dataset_hold_back(&j->held, &j->data, j->eval_share, err);
+    j->n_examples = j->data.n;
+    if (st == BZ_OK && !j->no_packing) st = dataset_pack(&j->data, (uint32_t)j->n_max, err);
+    return st;
 }
 
 /* ---- the run ---- */
@@ -143,6 +130,7 @@ static enum bz_status choose_options(struct train_job *j, struct train_options *
     o->decay = (float)j->decay;
     o->clip = (float)j->clip;
     o->n_batch = j->n_batch > 4096 ? 0 : (uint32_t)j->n_batch;
+    o->n_max = dataset_longest(&j->held);
     o->keep_all = j->keep_all;
     double steps =
         j->n_steps ? (double)j->n_steps : ceil(j->epochs * (double)j->data.n / (double)j->n_batch);
@@ -230,6 +218,16 @@ static enum bz_status write_adapter(struct train_job *j, const char *model, stru
     return st;
 }
 
+static void show_memory(struct model *m, const struct train_options *o, uint32_t n_max)
+{
+    struct train_options kept = *o, again = *o;
+    kept.keep_all = true;
+    again.keep_all = false;
+    fprintf(stderr, "memory beyond the model: %.1f MB with --keep-all, %.1f MB without\n",
+            (double)trainer_bytes(m, n_max, &kept) / 1e6,
+            (double)trainer_bytes(m, n_max, &again) / 1e6);
+}
+
 static enum bz_status train(struct train_job *j, const char *model, const char *data,
                             struct bz_err *err)
 {
@@ -237,17 +235,16 @@ static enum bz_status train(struct train_job *j, const char *model, const char *
     enum bz_status st = cli_open(&j->model, model, &j->engine, NULL, err);
     if (st == BZ_OK) st = read_data(&j->data, j, data, err);
     if (st == BZ_OK && j->eval) st = read_data(&j->held, j, j->eval, err);
-    if (st == BZ_OK) st = hold_back(j, err);
+    if (st == BZ_OK) st = arrange(j, err);
     if (st == BZ_OK) st = choose_options(j, &o, err);
     if (st == BZ_OK) {
         fprintf(stderr,
                 "%zu examples, %" PRIu64 " tokens of which %" PRIu64
-                " are learned; %u steps of %u\n",
-                j->data.n, j->data.n_tokens, j->data.n_learned, o.n_steps, o.n_batch);
+                " are learned, in %zu sequences; %u steps of %u\n",
+                j->n_examples, j->data.n_tokens, j->data.n_learned, j->data.n, o.n_steps,
+                o.n_batch);
         struct model *m = &j->engine->model;
-        fprintf(stderr, "memory beyond the model: %.1f MB%s\n",
-                (double)trainer_bytes(m, (uint32_t)j->n_max, &o) / 1e6,
-                o.keep_all ? "" : " (--keep-all is faster and takes more)");
+        show_memory(m, &o, dataset_longest(&j->data));
         st = trainer_open(&j->trainer, m, &j->engine->backend, &j->data, &o, err);
     }
     if (st == BZ_OK) st = load_checkpoint(j, err);
@@ -319,11 +316,13 @@ int cmd_train(int argc, char **argv)
           NULL },
         { "--epochs", "X", "times through the data; default 3", CLI_F64, &j.epochs, NULL },
         { "--steps", "N", "steps, instead of epochs", CLI_U64, &j.n_steps, NULL },
-        { "--batch-size", "N", "examples a step; default 1", CLI_U64, &j.n_batch, NULL },
+        { "--batch-size", "N", "sequences a step; default 1", CLI_U64, &j.n_batch, NULL },
+        { "--no-packing", NULL, "every example is a sequence of its own", CLI_FLAG, &j.no_packing,
+          NULL },
         { "--decay", "X", "weight decay; default 0", CLI_F64, &j.decay, NULL },
         { "--clip", "X", "longest gradient; default 1, 0 for none", CLI_F64, &j.clip, NULL },
         { "--seed", "N", "same seed, same adapter", CLI_U64, &j.seed, NULL },
-        { "--max-tokens", "N", "longest example; default 512", CLI_U64, &j.n_max, NULL },
+        { "--max-tokens", "N", "tokens of a sequence; default 512", CLI_U64, &j.n_max, NULL },
         { "--eval", "FILE", "examples that are not learned, only measured", CLI_STR, &j.eval,
           NULL },
         { "--eval-share", "X", "hold back this share of the data", CLI_F64, &j.eval_share, NULL },

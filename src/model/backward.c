@@ -44,7 +44,7 @@ static struct widths widths_of(const struct config *c)
     return w;
 }
 
-enum { N_KEPT = 22, N_OWN = 14 };
+enum { N_KEPT = 22, N_OWN = 15 };
 
 /* One layer's intermediates; with `only` NULL at the widest layer's sizes. */
 static size_t list_kept(struct tape_shape list[N_KEPT], struct kept *k, const struct config *c,
@@ -82,6 +82,7 @@ static void list_own(struct tape_shape list[N_OWN], struct tape *t, const struct
         { &t->d_attn, w.q },       { &t->d_exp, c->n_expert ? w.d : 1 },
         { &t->d_weights, w.used }, { &t->result, w.d },
         { &t->targets, 1 },        { &t->loss, 1 },
+        { &t->starts, 1 },
     };
     memcpy(list, all, sizeof all);
 }
@@ -437,6 +438,16 @@ static void layer_bwd(const struct pass *p)
 }
 
 /* ---- the whole ---- */
+
+void tape_pack(struct run *r, struct tape *t, const int32_t *starts, uint32_t n)
+{
+    if (starts) {
+        t->starts.rows = n;
+        op_write(r, &t->starts, 0, starts, n);
+    }
+    for (uint32_t il = 0; il < t->m->config.n_own; il++)
+        t->kv.layers[il].starts = starts ? &t->starts : NULL;
+}
 
 static void forward_kept(struct run *r, struct tape *t, const int32_t *ids, uint32_t n)
 {

@@ -37,6 +37,7 @@ struct tape {
     struct tensor dx;      /* the gradient of the stream */
     struct tensor d_embd, d_branch, d_wide, d_up, d_q, d_attn, d_exp, d_weights; /* parts of it */
     struct tensor result, targets, loss;
+    struct tensor starts; /* i32: where the example of each position begins */
 };
 
 /* On failure *out is untouched. */
@@ -46,6 +47,11 @@ void tape_close(struct tape *t); /* accepts a zeroed one */
 
 /* Bytes that tape_open would take. */
 uint64_t tape_bytes(const struct model *m, uint32_t n_max, bool keep_all);
+
+/* The sequences to come hold several examples, which do not see one another: position p belongs to the one
+ * that begins at starts[p]. NULL: one example each, as at the start. The backend must be one that packs.
+ * Rotations depend on distances alone, so an example that begins later is the same. */
+void tape_pack(struct run *r, struct tape *t, const int32_t *starts, uint32_t n);
 
 /* Run n tokens from position 0. targets[t] is the token that position t should say, negative where
  * nothing is asked. Afterwards tape->loss has each position's loss, and the trained adapters' gradients

@@ -88,7 +88,17 @@ struct lora_grad {
 struct kv {
     struct tensor k, v; /* rows x (n_kv_head * head_dim); of halves, a multiple of 8 */
     uint32_t n_kv_head, head_dim;
+    /* Training alone: i32, one a position, the first position that it may see. NULL: no such limit. */
+    const struct tensor *starts;
 };
+
+/* The first position that position p sees through a window (0: none). Host memory only. */
+static inline uint32_t kv_first(const struct kv *kv, uint32_t p, uint32_t window)
+{
+    uint32_t first = window && p >= window ? p - window + 1 : 0;
+    uint32_t start = kv->starts ? ((const uint32_t *)kv->starts->mem)[p] : 0;
+    return start > first ? start : first;
+}
 
 /* Rotary embedding of one layer type: pair i of n_pair turns by pos * base^(-2i/head_dim) / div[i].
  * Pairs past n_pair stay as they are. */
@@ -244,7 +254,7 @@ void op_kv_write(struct run *r, struct kv *kv, const struct tensor *k, const str
 void op_heads_write(struct run *r, struct kv *kv, const struct heads *h, uint32_t pos, float eps);
 
 /* Row t is at position p = pos + t and sees the positions s with s <= p and p - s < window (window 0:
- * all). y = sum softmax(q . k_s) v_s, scale 1; query head h reads kv head h / (n_head / n_kv_head).
+ * all), none before kv->starts[p] where there are such. y = sum softmax(q . k_s) v_s, scale 1; query head h reads kv head h / (n_head / n_kv_head).
  * Sets y.rows. */
 void op_attention(struct run *r, struct tensor *y, const struct tensor *q, const struct kv *kv,
                   uint32_t n_head, uint32_t window, uint32_t pos);

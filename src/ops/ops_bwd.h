@@ -17,6 +17,7 @@ struct adamw {
 
 /* What a backend that can train implements. */
 struct backward_ops {
+    bool packs; /* attention, both ways, heeds kv.starts: several examples may share a sequence */
     void (*zero)(struct run *r, struct tensor *t);
     void (*rms_norm)(struct run *r, struct tensor *dx, const struct tensor *dy,
                      const struct tensor *x, const struct weight *w, float eps);

@@ -330,7 +330,7 @@ static void attention(struct run *r, struct tensor *y, const struct tensor *q, c
     float *wide = (float *)(out + hd);
     for (uint32_t t = 0; t < q->rows; t++) {
         uint32_t last = pos + t;
-        uint32_t first = window && last >= window ? last - window + 1 : 0;
+        uint32_t first = kv_first(kv, last, window);
         for (uint32_t h = 0; h < n_head; h++) {
             attend(out, wide, row_f32(q, t) + (size_t)h * hd, kv, h / group, first, last);
             float *dst = row_f32(y, t) + (size_t)h * hd;

@@ -239,7 +239,7 @@ struct attention_bwd {
 /* One query head at position t: p and dp have room for every position. */
 static void attend_bwd(const struct attention_bwd *a, uint32_t h, uint32_t t, double *p, double *dp)
 {
-    uint32_t hd = a->kv->head_dim, first = a->window && t >= a->window ? t - a->window + 1 : 0;
+    uint32_t hd = a->kv->head_dim, first = kv_first(a->kv, t, a->window);
     size_t at = (size_t)(h / (a->n_head / a->kv->n_kv_head)) * hd;
     const float *q = row_f32(a->q, t) + (size_t)h * hd, *dy = row_f32(a->dy, t) + (size_t)h * hd;
     float *dq = row_f32(a->dq, t) + (size_t)h * hd;
@@ -428,6 +428,7 @@ const struct backward_ops cpu_backward = {
     .rms_norm = rms_norm_bwd,
     .linear = linear_bwd,
     .head_norm_rope = head_norm_rope_bwd,
+    .packs = true,
     .attention = attention_bwd,
     .gelu_mul = gelu_mul_bwd,
     .experts = cpu_experts_bwd,

@@ -231,7 +231,7 @@ static void attention_task(void *ctx, uint32_t task, uint32_t worker_index)
     uint32_t hd = a->kv->head_dim, n_slot = a->kv->k.rows;
     size_t at = (size_t)(h / (a->n_head / a->kv->n_kv_head)) * hd;
     uint32_t last = a->pos + t;
-    uint32_t first = a->window && last >= a->window ? last - a->window + 1 : 0;
+    uint32_t first = kv_first(a->kv, last, a->window);
     uint32_t n = last - first + 1;
     float *score =
         scratch_need(worker, &worker->scratch[SCRATCH_SCORES], ((size_t)n + hd) * sizeof *score);

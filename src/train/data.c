@@ -7,6 +7,7 @@ static void example_free(struct example *e)
 {
     mem_free(e->ids);
     mem_free(e->targets);
+    mem_free(e->starts);
 }
 
 void dataset_free(struct dataset *d)
@@ -169,7 +170,9 @@ static enum bz_status make_example(struct example *out, struct str text, size_t 
         mem_free(targets);
         return st;
     }
-    *out = (struct example) { ids.data, targets, (uint32_t)ids.n, n_learned, 0 };
+    *out = (struct example) {
+        .ids = ids.data, .targets = targets, .n = (uint32_t)ids.n, .n_learned = n_learned
+    };
     return BZ_OK;
 }
 
@@ -254,4 +257,96 @@ enum bz_status dataset_read(struct dataset *out, struct str jsonl, const char *n
     if (st) dataset_free(&d);
     else *out = d;
     return st;
+}
+
+uint32_t dataset_longest(const struct dataset *d)
+{
+    uint32_t n = 0;
+    for (size_t i = 0; i < d->n; i++)
+        if (d->examples[i].n > n) n = d->examples[i].n;
+    return n;
+}
+
+/* ---- shares and packs ---- */
+
+enum bz_status dataset_hold_back(struct dataset *held, struct dataset *from, double share,
+                                 struct bz_err *err)
+{
+    size_t every = share > 0 && share <= 0.5 ? (size_t)(1 / share) : 0, kept = 0;
+    if (every < 2 || from->n < every)
+        return fail(err, BZ_ERR_ARGUMENT, "%zu examples are too few to hold back a share of %g",
+                    from->n, share);
+    struct dataset out = { 0 };
+    out.cap = from->n / every;
+    out.examples = mem_alloc(out.cap, sizeof *out.examples);
+    if (!out.examples) return fail_memory(err, out.cap * sizeof *out.examples);
+    for (size_t i = 0; i < from->n; i++) {
+        struct example e = from->examples[i];
+        if (i % every != every - 1) {
+            from->examples[kept++] = e;
+            continue;
+        }
+        out.examples[out.n++] = e;
+        out.n_tokens += e.n;
+        out.n_learned += e.n_learned;
+    }
+    from->n = kept;
+    from->n_tokens -= out.n_tokens;
+    from->n_learned -= out.n_learned;
+    *held = out;
+    return BZ_OK;
+}
+
+enum { OPEN_PACKS = 32 }; /* sequences that may still get another example */
+
+/* Which pack each example goes into; how many tokens each pack has. The number of packs. */
+static size_t plan_packs(const struct dataset *d, uint32_t n_max, uint32_t *where, uint32_t *size)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < d->n; i++) {
+        size_t p = n > OPEN_PACKS ? n - OPEN_PACKS : 0;
+        while (p < n && size[p] + d->examples[i].n > n_max) p++;
+        if (p == n) size[n++] = 0;
+        size[p] += d->examples[i].n;
+        where[i] = (uint32_t)p;
+    }
+    return n;
+}
+
+static bool pack_open(struct example *e, uint32_t n)
+{
+    e->ids = mem_alloc(n, sizeof *e->ids);
+    e->targets = mem_alloc(n, sizeof *e->targets);
+    e->starts = mem_alloc(n, sizeof *e->starts);
+    return e->ids && e->targets && e->starts;
+}
+
+static void pack_append(struct example *to, const struct example *e)
+{
+    if (!to->n) to->line = e->line;
+    for (uint32_t i = 0; i < e->n; i++) {
+        to->ids[to->n + i] = e->ids[i];
+        to->targets[to->n + i] = e->targets[i];
+        to->starts[to->n + i] = (int32_t)(to->n + (e->starts ? (uint32_t)e->starts[i] : 0));
+    }
+    to->n += e->n;
+    to->n_learned += e->n_learned;
+}
+
+enum bz_status dataset_pack(struct dataset *d, uint32_t n_max, struct bz_err *err)
+{
+    struct dataset out = { .n_tokens = d->n_tokens, .n_learned = d->n_learned };
+    uint32_t *where = mem_alloc(2 * d->n, sizeof *where), *size = where ? where + d->n : NULL;
+    size_t n = where ? plan_packs(d, n_max, where, size) : 0;
+    out.examples = where ? mem_alloc(n, sizeof *out.examples) : NULL;
+    bool ok = out.examples != NULL;
+    for (size_t p = 0; ok && p < n; p++) ok = pack_open(&out.examples[out.n++], size[p]);
+    for (size_t i = 0; ok && i < d->n; i++) pack_append(&out.examples[where[i]], &d->examples[i]);
+    mem_free(where);
+    if (ok) dataset_free(d);
+    else dataset_free(&out);
+    if (!ok) return fail_memory(err, d->n_tokens * 3 * sizeof(int32_t));
+    out.cap = out.n;
+    *d = out;
+    return BZ_OK;
 }

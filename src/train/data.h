@@ -16,8 +16,9 @@
 struct example {
     int32_t *ids;     /* n, beginning with <bos> */
     int32_t *targets; /* n: the next token where it is learned, else -1 */
+    int32_t *starts;  /* n: where the one that a token belongs to begins; NULL: there is only one */
     uint32_t n, n_learned;
-    uint32_t line;
+    uint32_t line; /* of the first */
 };
 
 struct dataset {
@@ -36,5 +37,17 @@ struct dataset_options {
 enum bz_status dataset_read(struct dataset *out, struct str jsonl, const char *name,
                             const struct dataset_options *options, struct bz_err *err);
 void dataset_free(struct dataset *d);
+
+/* The most tokens of an example; 0 without any. */
+uint32_t dataset_longest(const struct dataset *d);
+
+/* Every k-th example leaves *from for *held, so that the two look alike; share is at most a half. On
+ * failure nothing has moved. */
+enum bz_status dataset_hold_back(struct dataset *held, struct dataset *from, double share,
+                                 struct bz_err *err);
+
+/* Short examples share a sequence of at most n_max tokens: each goes into the first of the last few
+ * sequences that has room. On failure *d is as it was. */
+enum bz_status dataset_pack(struct dataset *d, uint32_t n_max, struct bz_err *err);
 
 #endif

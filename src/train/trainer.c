@@ -21,14 +21,6 @@ struct train_options train_defaults(void)
     };
 }
 
-static uint32_t longest(const struct dataset *d)
-{
-    uint32_t n = 1;
-    for (size_t i = 0; i < d->n; i++)
-        if (d->examples[i].n > n) n = d->examples[i].n;
-    return n;
-}
-
 uint64_t trainer_bytes(struct model *m, uint32_t n_max, const struct train_options *o)
 {
     return tape_bytes(m, n_max, o->keep_all) + trainee_bytes(m, &o->adapter);
@@ -53,7 +45,9 @@ enum bz_status trainer_open(struct trainer *out, struct model *m, const struct b
     enum bz_status st = check_options(o, err);
     if (st) return st;
     st = trainee_open(&t.trainee, m, be, &o->adapter, err);
-    if (st == BZ_OK) st = tape_open(&t.tape, m, be, longest(data), o->keep_all, err);
+    uint32_t n_max = dataset_longest(data);
+    if (o->n_max > n_max) n_max = o->n_max;
+    if (st == BZ_OK) st = tape_open(&t.tape, m, be, n_max, o->keep_all, err);
     t.order = st ? NULL : mem_alloc(data->n, sizeof *t.order);
     if (st == BZ_OK && !t.order) st = fail_memory(err, data->n * sizeof *t.order);
     if (st) trainer_close(&t);
@@ -118,20 +112,50 @@ static enum bz_status status_of(const struct run *r, struct bz_err *err)
     return r->status ? fail(err, r->status, "%s", r->err.text) : BZ_OK;
 }
 
-enum bz_status trainer_step(struct trainer *t, struct train_report *report, struct bz_err *err)
+/* One sequence, with gradients where `weight` is not 0; the sum of its losses. Where the backend cannot keep
+ * its examples apart, each has a sequence of its own. */
+static double run_sequence(struct run *r, struct trainer *t, const struct example *e, float weight)
+{
+    bool together = !e->starts || t->be->bwd->packs;
+    double sum = 0;
+    for (uint32_t at = 0, n; at < e->n && r->status == BZ_OK; at += n) {
+        for (n = 1; at + n < e->n && (together || e->starts[at + n] == e->starts[at]);) n++;
+        tape_pack(r, &t->tape, together ? e->starts : NULL, n);
+        if (weight != 0) model_train_step(r, &t->tape, e->ids + at, e->targets + at, n, weight);
+        else model_losses(r, &t->tape, e->ids + at, e->targets + at, n);
+        sum += sum_of_losses(r, &t->tape, n);
+    }
+    return sum;
+}
+
+enum bz_status trainer_begin(struct trainer *t, struct bz_err *err)
 {
     const struct train_options *o = &t->options;
     struct run r = { .be = t->be };
-    uint64_t first = (uint64_t)t->step * o->n_batch, n_learned = 0;
-    struct train_report now = { .step = t->step + 1, .lr = rate_at(o, t->step) };
-    for (uint32_t i = 0; i < o->n_batch; i++) n_learned += example_at(t, first + i)->n_learned;
+    uint64_t first = (uint64_t)t->step * o->n_batch;
+    t->now = (struct train_report) { .step = t->step + 1, .lr = rate_at(o, t->step) };
+    t->now.epoch = (double)(first + o->n_batch) / (double)t->data->n;
+    t->n_learned = 0;
+    for (uint32_t i = 0; i < o->n_batch; i++) t->n_learned += example_at(t, first + i)->n_learned;
     trainee_zero_grads(&r, &t->trainee);
-    for (uint32_t i = 0; i < o->n_batch && r.status == BZ_OK; i++) {
-        const struct example *e = example_at(t, first + i);
-        model_train_step(&r, &t->tape, e->ids, e->targets, e->n, 1.0f / (float)n_learned);
-        now.loss += sum_of_losses(&r, &t->tape, e->n) / (double)n_learned;
-        now.n_tokens += e->n;
-    }
+    return status_of(&r, err);
+}
+
+enum bz_status trainer_pass(struct trainer *t, uint32_t i, struct bz_err *err)
+{
+    struct run r = { .be = t->be };
+    const struct example *e = example_at(t, (uint64_t)t->step * t->options.n_batch + i);
+    double n_learned = (double)t->n_learned;
+    t->now.loss += run_sequence(&r, t, e, (float)(1 / n_learned)) / n_learned;
+    t->now.n_tokens += e->n;
+    return status_of(&r, err);
+}
+
+enum bz_status trainer_finish(struct trainer *t, struct train_report *report, struct bz_err *err)
+{
+    const struct train_options *o = &t->options;
+    struct run r = { .be = t->be };
+    struct train_report now = t->now;
     now.grad_norm = trainee_grad_norm(&r, &t->trainee);
     if (r.status) return status_of(&r, err);
     if (!isfinite(now.loss) || !isfinite(now.grad_norm))
@@ -148,20 +172,34 @@ enum bz_status trainer_step(struct trainer *t, struct train_report *report, stru
     return status_of(&r, err);
 }
 
+enum bz_status trainer_step(struct trainer *t, struct train_report *report, struct bz_err *err)
+{
+    enum bz_status st = trainer_begin(t, err);
+    for (uint32_t i = 0; i < t->options.n_batch && st == BZ_OK; i++) st = trainer_pass(t, i, err);
+    return st ? st : trainer_finish(t, report, err);
+}
+
+enum bz_status trainer_losses(struct trainer *t, const struct example *e, double *sum,
+                              struct bz_err *err)
+{
+    struct run r = { .be = t->be };
+    if (e->n > t->tape.n_max)
+        return fail(err, BZ_ERR_LIMIT, "an example to evaluate is longer than those to learn from");
+    *sum = run_sequence(&r, t, e, 0);
+    return status_of(&r, err);
+}
+
 enum bz_status trainer_evaluate(struct trainer *t, const struct dataset *data, double *loss,
                                 struct bz_err *err)
 {
-    struct run r = { .be = t->be };
-    double sum = 0;
-    if (longest(data) > t->tape.n_max)
-        return fail(err, BZ_ERR_LIMIT, "an example to evaluate is longer than those to learn from");
-    for (size_t i = 0; i < data->n && r.status == BZ_OK; i++) {
-        const struct example *e = &data->examples[i];
-        model_losses(&r, &t->tape, e->ids, e->targets, e->n);
-        sum += sum_of_losses(&r, &t->tape, e->n);
+    enum bz_status st = BZ_OK;
+    double sum = 0, one = 0;
+    for (size_t i = 0; i < data->n && st == BZ_OK; i++) {
+        st = trainer_losses(t, &data->examples[i], &one, err);
+        sum += one;
     }
-    *loss = sum / (double)data->n_learned;
-    return status_of(&r, err);
+    if (st == BZ_OK) *loss = sum / (double)data->n_learned;
+    return st;
 }
 
 /* ---- checkpoints ----
@@ -194,6 +232,7 @@ static void hash_setting(const struct trainer *t, uint8_t out[32])
         const struct example *e = &t->data->examples[i];
         sha256_feed(&h, e->ids, e->n * sizeof *e->ids);
         sha256_feed(&h, e->targets, e->n * sizeof *e->targets);
+        if (e->starts) sha256_feed(&h, e->starts, e->n * sizeof *e->starts);
     }
     float numbers[] = { o->lr, o->beta1, o->beta2, o->eps, o->decay, o->clip, o->adapter.alpha };
     uint64_t counts[] = { o->adapter.rank, o->adapter.rslora, o->adapter.seed, o->schedule,

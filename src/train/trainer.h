@@ -20,7 +20,9 @@ struct train_options {
         schedule;      /* after the warm-up: as it is, or down to 0 in a line or half a cosine */
     uint32_t n_warmup; /* steps in which the rate climbs to lr */
     uint32_t n_steps;
-    uint32_t n_batch; /* examples a step */
+    uint32_t n_batch; /* sequences a step */
+    uint32_t
+        n_max; /* tokens that a sequence may have, one to evaluate too; 0: as many as the data's */
     float beta1, beta2, eps, decay;
     float clip;    /* the longest gradient; 0: no limit */
     bool keep_all; /* no gradient checkpointing: faster, more memory */
@@ -33,6 +35,7 @@ struct train_report {
     uint32_t step; /* done so far */
     double loss;   /* mean over the step's learned tokens, before the step */
     double lr, grad_norm;
+    double epoch;      /* times through the data so far */
     uint64_t n_tokens; /* of the step's examples */
 };
 
@@ -46,6 +49,8 @@ struct trainer {
     uint32_t *order; /* data->n: this epoch's */
     uint64_t epoch;  /* whose order that is; UINT64_MAX: none yet */
     uint32_t step;
+    struct train_report now; /* the step under way */
+    uint64_t n_learned;      /* tokens that it learns */
 };
 
 /* The model and the data must outlive it; the model is changed (the adapter hangs on it) until
@@ -62,7 +67,15 @@ uint64_t trainer_bytes(struct model *m, uint32_t n_max, const struct train_optio
  * it was before. */
 enum bz_status trainer_step(struct trainer *t, struct train_report *report, struct bz_err *err);
 
-/* Mean loss over the learned tokens of other examples. */
+/* The same in parts, for a host that must breathe in between: begin, options.n_batch passes, each over one
+ * sequence, and the end. A step that is begun again is as if it had never begun. */
+enum bz_status trainer_begin(struct trainer *t, struct bz_err *err);
+enum bz_status trainer_pass(struct trainer *t, uint32_t i, struct bz_err *err);
+enum bz_status trainer_finish(struct trainer *t, struct train_report *report, struct bz_err *err);
+
+/* The losses of other examples, summed over their learned tokens; and the mean over all of them. */
+enum bz_status trainer_losses(struct trainer *t, const struct example *e, double *sum,
+                              struct bz_err *err);
 enum bz_status trainer_evaluate(struct trainer *t, const struct dataset *data, double *loss,
                                 struct bz_err *err);
 
