@@ -157,7 +157,7 @@ static void case_attention(struct bench *b, const struct op_case *c)
     struct act *(*blank)(struct bench *, uint32_t, uint32_t) = c->half ? bench_halves : bench_blank;
     struct act *k_ring = blank(b, c->ring, width), *v_ring = blank(b, c->ring, width);
     struct act *k_part = bench_blank(b, 7, width), *v_part = bench_blank(b, 7, width);
-    struct kv kv = { k_ring->t, v_ring->t, c->n_kv, c->cols };
+    struct kv kv = { .k = k_ring->t, .v = v_ring->t, .n_kv_head = c->n_kv, .head_dim = c->cols };
     for (uint32_t at = 0, n; at < n_pos; at += n) {
         n = 1 + rng_below(&b->rng, c->ring < 7 ? c->ring : 7);
         if (n > n_pos - at) n = n_pos - at;
@@ -217,7 +217,7 @@ static void case_heads_write(struct bench *b, const struct op_case *c)
     struct mat *k_w = bench_weight(b, c->format, c->cols, 1, 1);
     struct act *(*blank)(struct bench *, uint32_t, uint32_t) = c->half ? bench_halves : bench_blank;
     struct act *k_ring = blank(b, n_pos, width), *v_ring = blank(b, n_pos, width);
-    struct kv kv = { k_ring->t, v_ring->t, c->n_kv, c->cols };
+    struct kv kv = { .k = k_ring->t, .v = v_ring->t, .n_kv_head = c->n_kv, .head_dim = c->cols };
     struct heads h = { .q = c->plain ? NULL : &q->t,
                        .k = &k->t,
                        .v = &v->t,

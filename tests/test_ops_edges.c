@@ -111,7 +111,7 @@ static void check_slots(int backend)
     begin(backend, true);
     struct act *k_ring = bench_blank(&bench, RING, COLS), *v_ring = bench_blank(&bench, RING, COLS);
     struct act *k = bench_random(&bench, LAST, COLS), *v = bench_random(&bench, LAST, COLS);
-    struct kv kv = { k_ring->t, v_ring->t, 2, 3 };
+    struct kv kv = { .k = k_ring->t, .v = v_ring->t, .n_kv_head = 2, .head_dim = 3 };
     for (uint32_t at = 0, n; at < LAST; at += n) {
         n = 1 + at % RING < LAST - at ? 1 + at % RING : LAST - at;
         struct tensor k_part = { n, COLS, (uint64_t)n * COLS, row_f32(&k->t, at), false };
@@ -136,7 +136,7 @@ static void check_mask(int backend)
     struct act *k = bench_blank(&bench, RING, COLS), *v = bench_blank(&bench, RING, COLS);
     struct act *q = bench_random(&bench, ROWS, COLS), *y = bench_blank(&bench, ROWS, COLS);
     struct act *one = bench_random(&bench, 1, COLS);
-    struct kv kv = { k->t, v->t, 1, COLS };
+    struct kv kv = { .k = k->t, .v = v->t, .n_kv_head = 1, .head_dim = COLS };
     for (uint32_t p = POS - WINDOW + 1; p < POS + ROWS; p++)
         op_kv_write(&bench.run, &kv, &one->t, &one->t, p);
     op_attention(&bench.run, &y->t, &q->t, &kv, 1, WINDOW, POS);
@@ -153,7 +153,7 @@ static void check_large_scores(int backend)
     begin(backend, true);
     struct act *k = bench_random(&bench, N, COLS), *v = bench_random(&bench, N, COLS);
     struct act *q = bench_random(&bench, 1, COLS), *y = bench_blank(&bench, 1, COLS);
-    struct kv kv = { k->t, v->t, 1, COLS };
+    struct kv kv = { .k = k->t, .v = v->t, .n_kv_head = 1, .head_dim = COLS };
     double best = -INFINITY;
     int winner = 0;
     for (int i = 0; i < COLS; i++) q->v[i] *= 1e5f;
@@ -337,7 +337,7 @@ static void check_no_rows(int backend)
     struct act *x = bench_random(&bench, 2, 32), *y = bench_blank(&bench, 2, 32);
     struct mat *w = bench_weight(&bench, QUANT_F32, 32, 32, 1);
     struct mat *v = bench_weight(&bench, QUANT_F32, 32, 1, 1);
-    struct kv kv = { x->t, x->t, 1, 32 };
+    struct kv kv = { .k = x->t, .v = x->t, .n_kv_head = 1, .head_dim = 32 };
     x->t.rows = 0;
     op_linear(&bench.run, &y->t, &x->t, &w->w);
     op_rms_norm(&bench.run, &y->t, &x->t, &v->w, 1e-6f);

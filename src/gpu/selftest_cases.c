@@ -91,7 +91,7 @@ static struct kv make_cache(struct stage *s, const struct test_case *c)
     enum stage_kind kind = c->half ? STAGE_F16 : STAGE_F32;
     struct tensor *k = stage_tensor(s, RING, c->n_kv * c->cols, kind, 0);
     struct tensor *v = stage_tensor(s, RING, c->n_kv * c->cols, kind, 0);
-    return (struct kv) { *k, *v, c->n_kv, c->cols };
+    return (struct kv) { .k = *k, .v = *v, .n_kv_head = c->n_kv, .head_dim = c->cols };
 }
 
 static void run_kv_write(struct stage *s, const struct test_case *c)
