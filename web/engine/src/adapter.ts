@@ -74,7 +74,8 @@ export interface DeviceOptions {
   power?: GPUPowerPreference;
 }
 
-const wantedFeatures = ['subgroups', 'shader-f16', 'timestamp-query'] as const;
+const MATRIX = 'chromium-experimental-subgroup-matrix';
+const wantedFeatures = ['subgroups', 'shader-f16', 'timestamp-query', MATRIX] as const;
 
 /** Dawn in Node ends the process's devices when this object is collected, so it is kept. */
 let dawn: GPU | undefined;
@@ -161,7 +162,7 @@ export async function openDevice(options: DeviceOptions = {}): Promise<Device> {
   };
   const device = await adapter.requestDevice({
     label: 'bezel',
-    requiredFeatures: wantedFeatures.filter((f) => adapter.features.has(f) && !hidden[f]),
+    requiredFeatures: wantedFeatures.filter((f) => adapter.features.has(f) && !hidden[f]) as GPUFeatureName[],
     requiredLimits: largest(adapter, profile.most),
   });
   return {

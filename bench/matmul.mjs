@@ -1,0 +1,409 @@
+// matmul.mjs - matrix products of prefill at the shapes of real models, in several cuts, timed with timestamp queries.
+//
+//   node bench/matmul.mjs                                    every cut at every shape: microseconds and TFLOPS
+//   node bench/matmul.mjs --dawn-features allow_unsafe_apis,vulkan_enable_f16_on_nvidia
+//                                                            the same, and the cuts that use subgroup matrices
+//   node bench/matmul.mjs --compile                          only compile, subgroup matrices too, without a device
+//   node bench/matmul.mjs --quick                            small shapes, for a software adapter
+//     --only WORD   cuts whose name has it   --shape WORD   shapes whose name has it   --rows N   rows of x (512)
+//
+// Needs `make web`, and on a machine with a GPU the variable BEZEL_ADAPTER=real is NOT needed: Dawn takes what there is;
+// on this repository's test machines set VK_ICD_FILENAMES as tests/web/software_adapter.mjs does. Every cut is compared
+// with a few entries computed here in doubles: `off` is the largest error over the size of the row's result. A cut that
+// does not compile says so and is left out. The last table sums each model's layer.
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { parseArgs } from 'node:util';
+import { Core, Gpu, loadWasm, openDevice } from '../web/engine/dist/core.js';
+
+const { values: o } = parseArgs({ options: {
+  quick: { type: 'boolean', default: false }, only: { type: 'string', default: '' }, shape: { type: 'string', default: '' },
+  rows: { type: 'string' }, 'dawn-features': { type: 'string', default: '' }, compile: { type: 'boolean', default: false },
+} });
+if (o.compile) { // on Dawn's null backend, which has every feature and computes nothing
+  const { create } = createRequire(new URL('../web/engine/package.json', import.meta.url))('webgpu');
+  Object.defineProperty(globalThis, 'navigator', { value: { gpu: create(['backend=null', 'enable-dawn-features=allow_unsafe_apis']) }, configurable: true });
+}
+const toggles = o['dawn-features'].split(',').filter(Boolean);
+const info = await openDevice({ dawn: toggles });
+const { device } = info;
+device.addEventListener('uncapturederror', (e) => console.log(`  ! ${e.error.message.split('\n').slice(0, 4).join(' | ')}`));
+const gpu = new Gpu(info);
+const core = await Core.load(await loadWasm(), gpu);
+const kernels = new Map(core.kernels().map((k) => [k.name, k]));
+const matrix = device.features.has('chromium-experimental-subgroup-matrix') && device.features.has('shader-f16');
+console.log(`${info.name}: workgroup memory ${info.limits.maxWorkgroupBytes}, subgroups ${info.limits.subgroupMin}..${info.limits.subgroupMax}, subgroup matrices ${matrix ? 'yes' : 'no'}`);
+
+const nTok = +(o.rows ?? (o.quick ? 70 : 512));
+const shapes = (o.quick ? [
+  { name: 'small up', rows: 200, cols: 512, format: 'q4_k' },
+  { name: 'small down', rows: 136, cols: 768, format: 'q6_k' },
+] : [
+  { name: 'E2B q', rows: 2048, cols: 1536, format: 'q4_k' },
+  { name: 'E2B k', rows: 256, cols: 1536, format: 'q4_k' },
+  { name: 'E2B up', rows: 6144, cols: 1536, format: 'q4_k' },
+  { name: 'E2B down', rows: 1536, cols: 6144, format: 'q6_k' },
+  { name: 'E4B up', rows: 10240, cols: 2560, format: 'q4_k' },
+  { name: 'E4B down', rows: 2560, cols: 10240, format: 'q4_k' },
+  { name: '12B up', rows: 15360, cols: 3840, format: 'q4_k' },
+  { name: '31B up', rows: 21504, cols: 5376, format: 'q4_k' },
+  { name: '31B down', rows: 5376, cols: 21504, format: 'q6_k' },
+]).filter((s) => s.name.includes(o.shape));
+
+// ---- weights: a few random blocks over and over, in the layout of src/gpu/repack.h ----
+
+const half = (h) => {
+  const e = (h >> 10) & 31, m = h & 1023, v = e ? (1 + m / 1024) * 2 ** (e - 15) : m * 2 ** -24;
+  return h & 0x8000 ? -v : v;
+};
+let seed = 12345;
+const random = () => ((seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0) / 2 ** 32);
+const PATTERN = 509; // blocks; a prime, so that rows differ
+
+function q4k(rows, cols) {
+  const blocks = (rows * cols) / 256, bytes = new Uint8Array(144 * blocks), some = new Uint8Array(144 * PATTERN);
+  for (let i = 0; i < some.length; i++) some[i] = random() * 256;
+  const view = new DataView(some.buffer);
+  for (let b = 0; b < PATTERN; b++) {
+    view.setUint16(144 * b, 0x1000 + Math.floor(random() * 512), true); // d about 5e-4
+    view.setUint16(144 * b + 2, 0x1c00 + Math.floor(random() * 512), true); // dmin about 4e-3
+  }
+  for (let i = 0; i < bytes.length; i += some.length) bytes.set(some.subarray(0, Math.min(some.length, bytes.length - i)), i);
+  const at = (i) => {
+    const b = Math.floor(i / 256) % PATTERN, j = i % 256, g = j >> 5, s = 144 * b + 4, v = (k) => some[s + k];
+    const [sc, mn] = g < 4 ? [v(g) & 63, v(g + 4) & 63] : [(v(g + 4) & 15) | ((v(g - 4) >> 6) << 4), (v(g + 4) >> 4) | ((v(g) >> 6) << 4)];
+    const byte = some[144 * b + 16 + 32 * (g >> 1) + (j & 31)], q = g & 1 ? byte >> 4 : byte & 15;
+    return half(view.getUint16(144 * b, true)) * sc * q - half(view.getUint16(144 * b + 2, true)) * mn;
+  };
+  return { bytes, at, scales: 0, high: 0, d: 0 };
+}
+
+function q6k(rows, cols) {
+  const blocks = (rows * cols) / 256, first = 192 * blocks, second = first + 16 * blocks, total = Math.ceil((second + 2 * blocks) / 16) * 16;
+  const bytes = new Uint8Array(total), q = new Uint8Array(192 * PATTERN), sc = new Uint8Array(16 * PATTERN), d = new Uint16Array(PATTERN);
+  for (let i = 0; i < q.length; i++) q[i] = random() * 256;
+  for (let i = 0; i < sc.length; i++) sc[i] = random() * 256;
+  for (let i = 0; i < d.length; i++) d[i] = 0x0400 + random() * 512; // about 7e-5
+  const fill = (from, to, some) => {
+    for (let i = from; i < to; i += some.length) bytes.set(some.subarray(0, Math.min(some.length, to - i)), i);
+  };
+  fill(0, first, q);
+  fill(first, second, sc);
+  fill(second, second + 2 * blocks, new Uint8Array(d.buffer));
+  const at = (i) => {
+    const b = Math.floor(i / 256) % PATTERN, j = i % 256, h = j >> 7, r = j & 127, part = r >> 5, l = r & 31;
+    const low = q[192 * b + 64 * h + 32 * (part & 1) + l], four = part & 2 ? low >> 4 : low & 15;
+    const two = (q[192 * b + 128 + 32 * h + l] >> (2 * part)) & 3, s = (sc[16 * b + (j >> 4)] << 24) >> 24;
+    return half(d[b]) * s * ((four | (two << 4)) - 32);
+  };
+  return { bytes, at, scales: first / 4, high: 0, d: second / 4 };
+}
+
+// ---- sources ----
+
+const root = new URL('../kernels/', import.meta.url);
+/** Pieces of kernels/lib with what they include, each once. */
+function pieces(...names) {
+  const seen = new Set();
+  const add = (name) => {
+    if (seen.has(name)) return '';
+    seen.add(name);
+    return readFileSync(new URL(name, root), 'utf8').split('\n').map((line) => {
+      const m = /^\s*\/\/!\s*include\s+(\S+)/.exec(line);
+      return m ? add(m[1]) : line.split('//')[0];
+    }).join('\n');
+  };
+  return names.map(add).join('\n');
+}
+const io = (format) => pieces('lib/grid.wgsl', 'lib/linear_io.wgsl', 'lib/one_weight.wgsl', `lib/shape_${format}.wgsl`);
+const keep = 'fn unread() -> f32 { return z[0] + b[0]; }'; // bindings must be used: it is called where rank > 0
+const times = (n, f) => Array.from({ length: n }, (_, i) => f(i)).join('\n');
+const grid = (bm, bn) => (s) => Math.ceil(s.rows / bm) * Math.ceil(nTok / bn);
+
+/** Outer products from tiles that lie column by column: a thread has tm x tn results, 4 apart by half a tile. */
+function outer({ bm, bn, bk, tm, tn, ahead }) {
+  const threads = (bm / tm) * (bn / tn), parts = bk / 8, nw = Math.ceil((bm * parts) / threads), nx = Math.ceil((bn * parts) / threads);
+  const rw = bm / tm, tw = bn / tn; // threads by rows, by tokens
+  const wr = Math.min(8, rw), wt = 32 / wr; // a warp's
+  const w4 = tm / 4, x4 = tn / 4;
+  const load = (to) => `{
+    ${times(nw, (i) => `{ let row = (id + ${threads * i}u) / ${parts}u; let col = ${to} + id % ${parts}u;
+      e${i} = Eight(); if (col < eights) { e${i} = eight(min(row0 + row, p.rows - 1u) * eights + col); } }`)}
+    ${times(nx, (i) => `{ let row = (id + ${threads * i}u) / ${parts}u; let col = ${to} + id % ${parts}u; let at = min(tok0 + row, p.n_tok - 1u) * (p.x_stride / 4u) + 2u * col;
+      v${i} = Eight(); if (col < eights) { v${i} = Eight(x[at], x[at + 1u]); } }`)}
+  }`;
+  const put = (tile, pitch, name, i) => `${threads * (i + 1) > 4 * pitch * parts ? `if (id < ${4 * pitch * parts}u) ` : ''}{ let row = (id + ${threads * i}u) / ${parts}u; let k = id % ${parts}u * 8u; ${times(8, (j) => `${tile}[(k + ${j}u) * ${pitch}u + row / 4u][row % 4u] = ${name}${i}.${j < 4 ? 'a' : 'b'}[${j % 4}];`)} }`;
+  return {
+    name: `f32 ${bm}x${bn}x${bk} ${tm}x${tn}${ahead ? ' ahead' : ''}`,
+    bytes: 4 * bk * (bm + bn), threads, groups: grid(bm, bn),
+    source: (format) => `${io(format)}
+${keep}
+var<workgroup> ws : array<vec4<f32>, ${(bk * bm) / 4}>;
+var<workgroup> xs : array<vec4<f32>, ${(bk * bn) / 4}>;
+@compute @workgroup_size(${threads})
+fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>, @builtin(local_invocation_index) id : u32) {
+  let tok_tiles = (p.n_tok + ${bn - 1}u) / ${bn}u;
+  let group = flat_group(wid, num);
+  let row0 = group / tok_tiles * ${bm}u;
+  let tok0 = group % tok_tiles * ${bn}u;
+  if (row0 >= p.rows) { return; }
+  let eights = (p.cols + 7u) / 8u;
+  let lane = id % 32u; let warp = id / 32u;
+  let r = lane % ${wr}u + ${wr}u * (warp % ${rw / wr}u);
+  let t = lane / ${wr}u + ${wt}u * (warp / ${rw / wr}u);
+  ${times(tn, (j) => times(w4, (i) => `var s${i}_${j} = vec4<f32>();`))}
+  ${times(nw, (i) => `var e${i} = Eight();`)}
+  ${times(nx, (i) => `var v${i} = Eight();`)}
+  ${ahead ? load('0u') : ''}
+  for (var first = 0u; first < eights; first += ${parts}u) {
+    ${ahead ? '' : load('first')}
+    ${times(nw, (i) => put('ws', bm / 4, 'e', i))}
+    ${times(nx, (i) => put('xs', bn / 4, 'v', i))}
+    workgroupBarrier();
+    ${ahead ? load(`first + ${parts}u`) : ''}
+    for (var k = 0u; k < ${bk}u; k++) {
+      ${times(w4, (i) => `let w${i} = ws[k * ${bm / 4}u + r + ${i * rw}u];`)}
+      ${times(x4, (i) => `let x${i} = xs[k * ${bn / 4}u + t + ${i * tw}u];`)}
+      ${times(tn, (j) => times(w4, (i) => `s${i}_${j} += w${i} * x${j >> 2}[${j & 3}];`))}
+    }
+    workgroupBarrier();
+  }
+  var extra = 0.0;
+  if (p.rank > 0u) { extra = unread(); }
+  ${times(tn, (j) => times(w4, (i) => `{ let tok = tok0 + 4u * (t + ${(j >> 2) * tw}u) + ${j & 3}u; let row = row0 + 4u * (r + ${i * rw}u);
+    for (var c = 0u; c < 4u; c++) { if (tok < p.n_tok && row + c < p.rows) { put(tok, row + c, s${i}_${j}[c] + extra); } } }`))}
+}`,
+  };
+}
+
+/** Subgroup matrices: W rows x columns of tokens, f16 operands, f32 sums; subgroups in sr x sc. how: how f16 lies in
+ * workgroup memory ('f16', 'vec4<f16>', 'vec4<u32>'); half: x comes as halves already; direct: and is not staged. */
+function matrices({ bm, bn, bk, sr, sc, how = 'f16', half = false, direct = false, ahead = false, pad = 8 }) {
+  const threads = 32 * sr * sc, parts = bk / 8, nw = (bm * parts) / threads, nx = (bn * parts) / threads;
+  const per = { f16: 1, 'vec4<f16>': 4, 'vec4<u32>': 8 }[how], pitch = (bk + pad) / per;
+  const mi = bm / sr / 16, ni = bn / sc / 16; // 16 x 16 results of a subgroup
+  const put = (tile, name, i) => {
+    const head = `{ let row = (id + ${threads * i}u) / ${parts}u; let at = row * ${pitch}u + id % ${parts}u * ${8 / per}u;`;
+    const h = (x) => `vec4<f16>(${x})`;
+    if (name === 'h') return how === 'vec4<u32>' ? `${head} ${tile}[at] = h${i}; }` : how === 'vec4<f16>' ? `${head} ${tile}[at] = bitcast<vec4<f16>>(h${i}.xy); ${tile}[at + 1u] = bitcast<vec4<f16>>(h${i}.zw); }`
+      : `${head} let a = bitcast<vec4<f16>>(h${i}.xy); let c = bitcast<vec4<f16>>(h${i}.zw); ${times(8, (j) => `${tile}[at + ${j}u] = ${j < 4 ? 'a' : 'c'}[${j % 4}];`)} }`;
+    if (how === 'vec4<u32>') return `${head} ${tile}[at] = vec4<u32>(bitcast<vec2<u32>>(${h(`${name}${i}.a`)}), bitcast<vec2<u32>>(${h(`${name}${i}.b`)})); }`;
+    if (how === 'vec4<f16>') return `${head} ${tile}[at] = ${h(`${name}${i}.a`)}; ${tile}[at + 1u] = ${h(`${name}${i}.b`)}; }`;
+    return `${head} let a = ${h(`${name}${i}.a`)}; let c = ${h(`${name}${i}.b`)}; ${times(8, (j) => `${tile}[at + ${j}u] = ${j < 4 ? 'a' : 'c'}[${j % 4}];`)} }`;
+  };
+  const load = (to) => `{
+    ${times(nw, (i) => `{ let row = (id + ${threads * i}u) / ${parts}u; let col = ${to} + id % ${parts}u;
+      e${i} = Eight(); if (col < eights) { e${i} = eight(min(row0 + row, p.rows - 1u) * eights + col); } }`)}
+    ${direct ? '' : half ? times(nx, (i) => `{ let row = (id + ${threads * i}u) / ${parts}u; let col = ${to} + id % ${parts}u;
+      h${i} = vec4<u32>(); if (col < eights) { h${i} = x[min(tok0 + row, p.n_tok - 1u) * eights + col]; } }`)
+    : times(nx, (i) => `{ let row = (id + ${threads * i}u) / ${parts}u; let col = ${to} + id % ${parts}u; let at = min(tok0 + row, p.n_tok - 1u) * (p.x_stride / 4u) + 2u * col;
+      v${i} = Eight(); if (col < eights) { v${i} = Eight(x[at], x[at + 1u]); } }`)}
+  }`;
+  const right = (j, k) => direct ? `subgroupMatrixLoad<subgroup_matrix_right<f16, 16, 16>, col_major>(&x, (tok0 + tc + ${16 * j}u) * eights + first + ${2 * k}u, eights)`
+    : `subgroupMatrixLoad<subgroup_matrix_right<f16, 16, 16>, col_major>(&xs, (tc + ${16 * j}u) * ${pitch}u + ${(16 * k) / per}u, ${pitch}u)`;
+  return {
+    name: `matrix ${bm}x${bn}x${bk} ${sr}x${sc} ${how}${half ? ' x16' : ''}${direct ? ' direct' : ''}${ahead ? ' ahead' : ''}`,
+    half, matrix: true,
+    bytes: 2 * (bk + pad) * (bm + (direct ? 0 : bn)) + 1024 * sr * sc, threads, groups: grid(bm, bn),
+    source: (format) => `enable f16; enable subgroups; enable chromium_experimental_subgroup_matrix;
+${io(format).replace('x : array<vec4<f32>>', half ? 'x : array<vec4<u32>>' : 'x : array<vec4<f32>>')}
+${keep}
+var<workgroup> ws : array<${how}, ${bm * pitch}>;
+${direct ? '' : `var<workgroup> xs : array<${how}, ${bn * pitch}>;`}
+var<workgroup> out : array<f32, ${256 * sr * sc}>;
+@compute @workgroup_size(${threads})
+fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>, @builtin(local_invocation_index) id : u32,
+        @builtin(subgroup_id) sg : u32) {
+  let tok_tiles = (p.n_tok + ${bn - 1}u) / ${bn}u;
+  let group = flat_group(wid, num);
+  let row0 = group / tok_tiles * ${bm}u;
+  let tok0 = group % tok_tiles * ${bn}u;
+  if (row0 >= p.rows) { return; }
+  let eights = (p.cols + 7u) / 8u;
+  let rc = sg % ${sr}u * ${bm / sr}u;
+  let tc = sg / ${sr}u * ${bn / sc}u;
+  ${times(mi, (i) => times(ni, (j) => `var s${i}_${j} = subgroup_matrix_result<f32, 16, 16>();`))}
+  ${times(nw, (i) => `var e${i} = Eight();`)}
+  ${direct ? '' : times(nx, (i) => half ? `var h${i} = vec4<u32>();` : `var v${i} = Eight();`)}
+  ${ahead ? load('0u') : ''}
+  for (var first = 0u; first < eights; first += ${parts}u) {
+    ${ahead ? '' : load('first')}
+    ${times(nw, (i) => put('ws', 'e', i))}
+    ${direct ? '' : times(nx, (i) => put('xs', half ? 'h' : 'v', i))}
+    workgroupBarrier();
+    ${ahead ? load(`first + ${parts}u`) : ''}
+    ${times(bk / 16, (k) => `{
+      ${times(mi, (i) => `let l${i} = subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, row_major>(&ws, (rc + ${16 * i}u) * ${pitch}u + ${(16 * k) / per}u, ${pitch}u);`)}
+      ${times(ni, (j) => `{ let m = ${right(j, k)};
+        ${times(mi, (i) => `s${i}_${j} = subgroupMatrixMultiplyAccumulate(l${i}, m, s${i}_${j});`)} }`)}
+    }`)}
+    workgroupBarrier();
+  }
+  var extra = 0.0;
+  if (p.rank > 0u) { extra = unread(); }
+  let lane = id % 32u;
+  ${times(mi, (i) => times(ni, (j) => `
+  subgroupMatrixStore<col_major>(&out, sg * 256u, s${i}_${j}, 16u);
+  workgroupBarrier();
+  for (var c = lane; c < 256u; c += 32u) {
+    let row = row0 + rc + ${16 * i}u + c % 16u; let tok = tok0 + tc + ${16 * j}u + c / 16u;
+    if (tok < p.n_tok && row < p.rows) { put(tok, row, out[sg * 256u + c] + extra); }
+  }
+  workgroupBarrier();`))}
+}`,
+  };
+}
+
+const repository = { name: 'the repository\'s', bytes: 16384, threads: 64, groups: grid(64, 64), source: (format) => kernels.get(`matmul_${format}`).source };
+const cuts = [
+  repository,
+  outer({ bm: 128, bn: 128, bk: 16, tm: 8, tn: 8 }),
+  outer({ bm: 128, bn: 128, bk: 16, tm: 8, tn: 8, ahead: true }),
+  outer({ bm: 128, bn: 128, bk: 8, tm: 8, tn: 8, ahead: true }),
+  outer({ bm: 128, bn: 64, bk: 16, tm: 8, tn: 8, ahead: true }),
+  outer({ bm: 64, bn: 64, bk: 16, tm: 8, tn: 8 }),
+  outer({ bm: 64, bn: 64, bk: 16, tm: 8, tn: 8, ahead: true }),
+  outer({ bm: 64, bn: 64, bk: 32, tm: 8, tn: 8, ahead: true }),
+  outer({ bm: 64, bn: 64, bk: 16, tm: 8, tn: 4, ahead: true }),
+  outer({ bm: 64, bn: 64, bk: 16, tm: 4, tn: 4, ahead: true }),
+  outer({ bm: 32, bn: 64, bk: 16, tm: 4, tn: 4, ahead: true }),
+  ...(matrix || o.compile ? [
+    matrices({ bm: 128, bn: 128, bk: 32, sr: 2, sc: 4 }),
+    matrices({ bm: 128, bn: 128, bk: 32, sr: 2, sc: 4, how: 'vec4<f16>' }),
+    matrices({ bm: 128, bn: 128, bk: 32, sr: 2, sc: 4, how: 'vec4<u32>' }),
+    matrices({ bm: 128, bn: 128, bk: 32, sr: 2, sc: 4, ahead: true }),
+    matrices({ bm: 64, bn: 64, bk: 32, sr: 2, sc: 2, ahead: true }),
+    matrices({ bm: 64, bn: 128, bk: 32, sr: 2, sc: 4, ahead: true }),
+    matrices({ bm: 64, bn: 128, bk: 64, sr: 2, sc: 2, ahead: true }),
+    matrices({ bm: 128, bn: 128, bk: 32, sr: 2, sc: 4, half: true, ahead: true }),
+    matrices({ bm: 128, bn: 128, bk: 32, sr: 2, sc: 4, half: true, how: 'vec4<u32>', ahead: true }),
+    matrices({ bm: 64, bn: 128, bk: 32, sr: 2, sc: 4, half: true, direct: true, ahead: true }),
+    matrices({ bm: 128, bn: 128, bk: 32, sr: 4, sc: 2, half: true, direct: true, ahead: true }),
+  ] : []),
+].filter((c) => c.name.includes(o.only) || c === repository);
+
+// ---- running ----
+
+const STORAGE = 0x80, COPY_DST = 8, COPY_SRC = 4, UNIFORM = 0x40, RESOLVE = 0x200, MAP = 1;
+const bufferOf = (data, usage) => {
+  const b = device.createBuffer({ size: Math.ceil(data.byteLength / 16) * 16, usage: usage | COPY_DST });
+  device.queue.writeBuffer(b, 0, data.buffer, data.byteOffset, data.byteLength);
+  return b;
+};
+const layout = device.createBindGroupLayout({ entries: ['uniform', ...Array(5).fill('read-only-storage'), 'storage'].map((type, binding) => ({ binding, visibility: 4, buffer: { type } })) });
+const pipelineLayout = device.createPipelineLayout({ bindGroupLayouts: [layout] });
+
+const pipelines = new Map();
+async function pipelineOf(cut, format) {
+  const key = `${cut.name} ${format}`;
+  if (pipelines.has(key)) return pipelines.get(key);
+  let made;
+  device.pushErrorScope('validation');
+  const module = device.createShaderModule({ label: cut.name, code: cut.source(format) });
+  const scope = device.popErrorScope();
+  const said = (await module.getCompilationInfo()).messages.filter((m) => m.type === 'error');
+  await scope;
+  try {
+    if (!said[0] && cut.bytes > info.limits.maxWorkgroupBytes) throw new Error(`needs ${cut.bytes} bytes of workgroup memory`);
+    made = await device.createComputePipelineAsync({ layout: pipelineLayout, compute: { module, entryPoint: 'main' } });
+  } catch (e) {
+    console.log(`  ${key}: does not compile: ${said[0] ? `${said[0].lineNum}: ${said[0].message}` : e.message.split('\n')[0]}`);
+  }
+  pipelines.set(key, made);
+  return made;
+}
+
+async function timed(pipeline, group, groups, n) {
+  const most = device.limits.maxComputeWorkgroupsPerDimension, gx = Math.min(groups, most), gy = Math.ceil(groups / most);
+  const querySet = device.createQuerySet({ type: 'timestamp', count: 2 * n });
+  const resolved = device.createBuffer({ size: 16 * n, usage: RESOLVE | COPY_SRC }), mapped = device.createBuffer({ size: 16 * n, usage: COPY_DST | MAP });
+  const encoder = device.createCommandEncoder();
+  for (let i = 0; i < n; i++) {
+    const pass = encoder.beginComputePass({ timestampWrites: { querySet, beginningOfPassWriteIndex: 2 * i, endOfPassWriteIndex: 2 * i + 1 } });
+    pass.setPipeline(pipeline);
+    pass.setBindGroup(0, group);
+    pass.dispatchWorkgroups(gx, gy);
+    pass.end();
+  }
+  encoder.resolveQuerySet(querySet, 0, 2 * n, resolved, 0);
+  encoder.copyBufferToBuffer(resolved, 0, mapped, 0, 16 * n);
+  device.queue.submit([encoder.finish()]);
+  await mapped.mapAsync(1);
+  const stamps = new BigUint64Array(mapped.getMappedRange().slice(0));
+  const took = Array.from({ length: n }, (_, i) => Number(stamps[2 * i + 1] - stamps[2 * i]) / 1000).sort((a, b) => a - b);
+  for (const thing of [querySet, resolved, mapped]) thing.destroy();
+  return took[n >> 1];
+}
+
+async function readEntries(y, at) {
+  const mapped = device.createBuffer({ size: 4 * at.length, usage: COPY_DST | MAP });
+  const encoder = device.createCommandEncoder();
+  at.forEach((i, k) => encoder.copyBufferToBuffer(y, 4 * i, mapped, 4 * k, 4));
+  device.queue.submit([encoder.finish()]);
+  await mapped.mapAsync(1);
+  const got = new Float32Array(mapped.getMappedRange().slice(0));
+  mapped.destroy();
+  return got;
+}
+
+const toHalf = (() => {
+  const f = new Float32Array(1), u = new Uint32Array(f.buffer);
+  return (v) => { // values here are far from the ends of the range
+    f[0] = v;
+    const e = (u[0] >>> 23) & 255;
+    return e < 113 ? (u[0] >>> 16) & 0x8000 : ((u[0] >>> 16) & 0x8000) | (((u[0] & 0x7fffffff) - 0x38000000 + 0x1000) >>> 13);
+  };
+})();
+
+const table = [];
+for (const shape of shapes) {
+  const w = shape.format === 'q4_k' ? q4k(shape.rows, shape.cols) : q6k(shape.rows, shape.cols);
+  const x = new Float32Array(nTok * shape.cols);
+  for (let i = 0; i < x.length; i++) x[i] = random() * 2 - 1;
+  const params = new DataView(new ArrayBuffer(64));
+  [shape.cols, shape.rows, 0, nTok, shape.cols, shape.rows, w.scales, w.high, w.d].forEach((v, i) => params.setUint32(4 * i, v, true));
+  params.setFloat32(56, 1, true); // scale
+  const xb = bufferOf(x, STORAGE), wb = bufferOf(w.bytes, STORAGE), none = device.createBuffer({ size: 16, usage: STORAGE });
+  const xh = cuts.some((c) => c.half) ? bufferOf(Uint16Array.from(x, toHalf), STORAGE) : none;
+  const y = device.createBuffer({ size: 4 * nTok * shape.rows, usage: STORAGE | COPY_SRC | COPY_DST }), pb = bufferOf(new Uint8Array(params.buffer), UNIFORM);
+  const groupOf = (xs) => device.createBindGroup({ layout, entries: [pb, xs, wb, none, none, none, y].map((buffer, binding) => ({ binding, resource: { buffer } })) });
+  const entries = [[0, 0], [nTok - 1, shape.rows - 1], ...Array.from({ length: 14 }, () => [Math.floor(random() * nTok), Math.floor(random() * shape.rows)])];
+  const want = entries.map(([t, r]) => {
+    let sum = 0, size = 0;
+    for (let c = 0; c < shape.cols; c++) {
+      const term = w.at(r * shape.cols + c) * x[t * shape.cols + c];
+      sum += term;
+      size += term * term;
+    }
+    return [sum, Math.sqrt(size)];
+  });
+  console.log(`\n${shape.name}: ${shape.rows} x ${shape.cols} ${shape.format}, ${nTok} rows`);
+  for (const cut of cuts) {
+    const pipeline = await pipelineOf(cut, shape.format);
+    if (!pipeline || o.compile) continue;
+    const group = groupOf(cut.half ? xh : xb), encoder = device.createCommandEncoder();
+    encoder.clearBuffer(y);
+    device.queue.submit([encoder.finish()]);
+    await timed(pipeline, group, cut.groups(shape), 1);
+    const us = await timed(pipeline, group, cut.groups(shape), o.quick ? 1 : 5);
+    const got = await readEntries(y, entries.map(([t, r]) => t * shape.rows + r));
+    const off = Math.max(...want.map(([v, size], i) => Math.abs(got[i] - v) / size));
+    const tflops = (2 * nTok * shape.rows * shape.cols) / us / 1e6, wrong = !(off < (cut.matrix ? 1e-2 : 1e-4));
+    console.log(`  ${cut.name.padEnd(44)} ${us.toFixed(0).padStart(8)} us ${tflops.toFixed(1).padStart(7)} TFLOPS  off ${off.toExponential(1)}${wrong ? '  WRONG' : ''}`);
+    table.push({ shape: shape.name, cut: cut.name, us, wrong });
+    if (wrong) process.exitCode = 1;
+  }
+  for (const b of new Set([xb, wb, xh, y, pb, none])) b.destroy();
+}
+const right = table.filter((r) => !r.wrong);
+for (const kind of ['f32', 'matrix']) {
+  const some = right.filter((r) => (kind === 'matrix') === r.cut.startsWith('matrix'));
+  if (!some.length) continue;
+  console.log(`\nfastest, ${kind}:`);
+  for (const s of shapes) {
+    const best = some.filter((r) => r.shape === s.name).sort((a, b) => a.us - b.us)[0];
+    if (best) console.log(`  ${s.name.padEnd(10)} ${best.cut} (${best.us.toFixed(0)} us)`);
+  }
+}
+gpu.close();
+process.exit();
