@@ -120,26 +120,27 @@ const keep = 'fn unread() -> f32 { return z[0] + b[0]; }'; // bindings must be u
 const times = (n, f) => Array.from({ length: n }, (_, i) => f(i)).join('\n');
 const grid = (bm, bn) => (s) => Math.ceil(s.rows / bm) * Math.ceil(nTok / bn);
 
-/** Outer products from tiles that lie column by column: a thread has tm x tn results, 4 apart by half a tile. */
-function outer({ bm, bn, bk, tm, tn, ahead }) {
-  const threads = (bm / tm) * (bn / tn), parts = bk / 8, nw = Math.ceil((bm * parts) / threads), nx = Math.ceil((bn * parts) / threads);
+/** Outer products from tiles that lie column by column: a thread has tm x tn results, 4 apart by half a tile. With
+ * slices, teams of threads share the tile's columns and add up at the end. */
+function outer({ bm, bn, bk, tm, tn, ahead, slices = 1 }) {
+  const team = (bm / tm) * (bn / tn), threads = team * slices, parts = bk / 8, nw = Math.ceil((bm * parts) / threads), nx = Math.ceil((bn * parts) / threads);
   const rw = bm / tm, tw = bn / tn; // threads by rows, by tokens
   const wr = Math.min(8, rw), wt = 32 / wr; // a warp's
-  const w4 = tm / 4, x4 = tn / 4;
+  const w4 = tm / 4, x4 = tn / 4, xs = (bk * bm) / 4; // where x begins in the tile
   const load = (to) => `{
     ${times(nw, (i) => `{ let row = (id + ${threads * i}u) / ${parts}u; let col = ${to} + id % ${parts}u;
       e${i} = Eight(); if (col < eights) { e${i} = eight(min(row0 + row, p.rows - 1u) * eights + col); } }`)}
     ${times(nx, (i) => `{ let row = (id + ${threads * i}u) / ${parts}u; let col = ${to} + id % ${parts}u; let at = min(tok0 + row, p.n_tok - 1u) * (p.x_stride / 4u) + 2u * col;
       v${i} = Eight(); if (col < eights) { v${i} = Eight(x[at], x[at + 1u]); } }`)}
   }`;
-  const put = (tile, pitch, name, i) => `${threads * (i + 1) > 4 * pitch * parts ? `if (id < ${4 * pitch * parts}u) ` : ''}{ let row = (id + ${threads * i}u) / ${parts}u; let k = id % ${parts}u * 8u; ${times(8, (j) => `${tile}[(k + ${j}u) * ${pitch}u + row / 4u][row % 4u] = ${name}${i}.${j < 4 ? 'a' : 'b'}[${j % 4}];`)} }`;
+  const put = (base, rows, name, i) => `${threads * (i + 1) > rows * parts ? `if (id < ${rows * parts}u) ` : ''}{ let row = (id + ${threads * i}u) / ${parts}u; let k = id % ${parts}u * 8u; ${times(8, (j) => `tile[${base}u + (k + ${j}u) * ${rows / 4}u + row / 4u][row % 4u] = ${name}${i}.${j < 4 ? 'a' : 'b'}[${j % 4}];`)} }`;
+  const sums = Array.from({ length: tn * w4 }, (_, n) => `s${n % w4}_${Math.floor(n / w4)}`);
   return {
-    name: `f32 ${bm}x${bn}x${bk} ${tm}x${tn}${ahead ? ' ahead' : ''}`,
+    name: `f32 ${bm}x${bn}x${bk} ${tm}x${tn}${slices > 1 ? ` by ${slices}` : ''}${ahead ? ' ahead' : ''}`,
     bytes: 4 * bk * (bm + bn), threads, groups: grid(bm, bn),
     source: (format) => `${io(format)}
 ${keep}
-var<workgroup> ws : array<vec4<f32>, ${(bk * bm) / 4}>;
-var<workgroup> xs : array<vec4<f32>, ${(bk * bn) / 4}>;
+var<workgroup> tile : array<vec4<f32>, ${(bk * (bm + bn)) / 4}>;
 @compute @workgroup_size(${threads})
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>, @builtin(local_invocation_index) id : u32) {
   let tok_tiles = (p.n_tok + ${bn - 1}u) / ${bn}u;
@@ -148,26 +149,35 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
   let tok0 = group % tok_tiles * ${bn}u;
   if (row0 >= p.rows) { return; }
   let eights = (p.cols + 7u) / 8u;
-  let lane = id % 32u; let warp = id / 32u;
+  let slice = id / ${team}u; let mine = id % ${team}u;
+  let lane = mine % 32u; let warp = mine / 32u;
   let r = lane % ${wr}u + ${wr}u * (warp % ${rw / wr}u);
   let t = lane / ${wr}u + ${wt}u * (warp / ${rw / wr}u);
-  ${times(tn, (j) => times(w4, (i) => `var s${i}_${j} = vec4<f32>();`))}
+  ${sums.map((n) => `var ${n} = vec4<f32>();`).join('\n')}
   ${times(nw, (i) => `var e${i} = Eight();`)}
   ${times(nx, (i) => `var v${i} = Eight();`)}
   ${ahead ? load('0u') : ''}
   for (var first = 0u; first < eights; first += ${parts}u) {
     ${ahead ? '' : load('first')}
-    ${times(nw, (i) => put('ws', bm / 4, 'e', i))}
-    ${times(nx, (i) => put('xs', bn / 4, 'v', i))}
+    ${times(nw, (i) => put(0, bm, 'e', i))}
+    ${times(nx, (i) => put(xs, bn, 'v', i))}
     workgroupBarrier();
     ${ahead ? load(`first + ${parts}u`) : ''}
-    for (var k = 0u; k < ${bk}u; k++) {
-      ${times(w4, (i) => `let w${i} = ws[k * ${bm / 4}u + r + ${i * rw}u];`)}
-      ${times(x4, (i) => `let x${i} = xs[k * ${bn / 4}u + t + ${i * tw}u];`)}
+    for (var i = 0u; i < ${bk / slices}u; i++) {
+      let k = slice * ${bk / slices}u + i;
+      ${times(w4, (i) => `let w${i} = tile[k * ${bm / 4}u + r + ${i * rw}u];`)}
+      ${times(x4, (i) => `let x${i} = tile[${xs}u + k * ${bn / 4}u + t + ${i * tw}u];`)}
       ${times(tn, (j) => times(w4, (i) => `s${i}_${j} += w${i} * x${j >> 2}[${j & 3}];`))}
     }
     workgroupBarrier();
   }
+  ${slices > 1 ? `for (var n = 1u; n < ${slices}u; n++) {
+    if (slice == n) { ${sums.map((name, i) => `tile[${i * team}u + mine] = ${name};`).join('\n')} }
+    workgroupBarrier();
+    if (slice == 0u) { ${sums.map((name, i) => `${name} += tile[${i * team}u + mine];`).join('\n')} }
+    workgroupBarrier();
+  }
+  if (slice != 0u) { return; }` : ''}
   var extra = 0.0;
   if (p.rank > 0u) { extra = unread(); }
   ${times(tn, (j) => times(w4, (i) => `{ let tok = tok0 + 4u * (t + ${(j >> 2) * tw}u) + ${j & 3}u; let row = row0 + 4u * (r + ${i * rw}u);
@@ -178,8 +188,8 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
 
 /** Subgroup matrices: W rows x columns of tokens, f16 operands, f32 sums; subgroups in sr x sc. how: how f16 lies in
  * workgroup memory ('f16', 'vec4<f16>', 'vec4<u32>'); half: x comes as halves already; direct: and is not staged. */
-function matrices({ bm, bn, bk, sr, sc, how = 'f16', half = false, direct = false, ahead = false, pad = 8 }) {
-  const threads = 32 * sr * sc, parts = bk / 8, nw = (bm * parts) / threads, nx = (bn * parts) / threads;
+function matrices({ bm, bn, bk, sr, sc, how = 'f16', half = false, direct = false, ahead = false, pad = 8, slices = 1 }) {
+  const threads = 32 * sr * sc * slices, parts = bk / 8, nw = (bm * parts) / threads, nx = (bn * parts) / threads;
   const per = { f16: 1, 'vec4<f16>': 4, 'vec4<u32>': 8 }[how], pitch = (bk + pad) / per;
   const mi = bm / sr / 16, ni = bn / sc / 16; // 16 x 16 results of a subgroup
   const put = (tile, name, i) => {
@@ -199,18 +209,18 @@ function matrices({ bm, bn, bk, sr, sc, how = 'f16', half = false, direct = fals
     : times(nx, (i) => `{ let row = (id + ${threads * i}u) / ${parts}u; let col = ${to} + id % ${parts}u; let at = min(tok0 + row, p.n_tok - 1u) * (p.x_stride / 4u) + 2u * col;
       v${i} = Eight(); if (col < eights) { v${i} = Eight(x[at], x[at + 1u]); } }`)}
   }`;
-  const right = (j, k) => direct ? `subgroupMatrixLoad<subgroup_matrix_right<f16, 16, 16>, col_major>(&x, (tok0 + tc + ${16 * j}u) * eights + first + ${2 * k}u, eights)`
-    : `subgroupMatrixLoad<subgroup_matrix_right<f16, 16, 16>, col_major>(&xs, (tc + ${16 * j}u) * ${pitch}u + ${(16 * k) / per}u, ${pitch}u)`;
+  const right = (j) => direct ? `subgroupMatrixLoad<subgroup_matrix_right<f16, 16, 16>, col_major>(&x, (tok0 + tc + ${16 * j}u) * eights + first + 2u * k, eights)`
+    : `subgroupMatrixLoad<subgroup_matrix_right<f16, 16, 16>, col_major>(&xs, (tc + ${16 * j}u) * ${pitch}u + ${16 / per}u * k, ${pitch}u)`;
   return {
-    name: `matrix ${bm}x${bn}x${bk} ${sr}x${sc} ${how}${half ? ' x16' : ''}${direct ? ' direct' : ''}${ahead ? ' ahead' : ''}`,
+    name: `matrix ${bm}x${bn}x${bk} ${sr}x${sc} ${how}${half ? ' x16' : ''}${direct ? ' direct' : ''}${slices > 1 ? ` by ${slices}` : ''}${ahead ? ' ahead' : ''}`,
     half, matrix: true,
-    bytes: 2 * (bk + pad) * (bm + (direct ? 0 : bn)) + 1024 * sr * sc, threads, groups: grid(bm, bn),
+    bytes: 2 * (bk + pad) * (bm + (direct ? 0 : bn)) + 1024 * sr * sc * slices, threads, groups: grid(bm, bn),
     source: (format) => `enable f16; enable subgroups; enable chromium_experimental_subgroup_matrix;
 ${io(format).replace('x : array<vec4<f32>>', half ? 'x : array<vec4<u32>>' : 'x : array<vec4<f32>>')}
 ${keep}
 var<workgroup> ws : array<${how}, ${bm * pitch}>;
 ${direct ? '' : `var<workgroup> xs : array<${how}, ${bn * pitch}>;`}
-var<workgroup> out : array<f32, ${256 * sr * sc}>;
+var<workgroup> out : array<f32, ${256 * sr * sc * slices}>;
 @compute @workgroup_size(${threads})
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>, @builtin(local_invocation_index) id : u32,
         @builtin(subgroup_id) sg : u32) {
@@ -220,8 +230,9 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
   let tok0 = group % tok_tiles * ${bn}u;
   if (row0 >= p.rows) { return; }
   let eights = (p.cols + 7u) / 8u;
+  let slice = sg / ${sr * sc}u;
   let rc = sg % ${sr}u * ${bm / sr}u;
-  let tc = sg / ${sr}u * ${bn / sc}u;
+  let tc = sg % ${sr * sc}u / ${sr}u * ${bn / sc}u;
   ${times(mi, (i) => times(ni, (j) => `var s${i}_${j} = subgroup_matrix_result<f32, 16, 16>();`))}
   ${times(nw, (i) => `var e${i} = Eight();`)}
   ${direct ? '' : times(nx, (i) => half ? `var h${i} = vec4<u32>();` : `var v${i} = Eight();`)}
@@ -232,9 +243,9 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     ${direct ? '' : times(nx, (i) => put('xs', half ? 'h' : 'v', i))}
     workgroupBarrier();
     ${ahead ? load(`first + ${parts}u`) : ''}
-    ${times(bk / 16, (k) => `{
-      ${times(mi, (i) => `let l${i} = subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, row_major>(&ws, (rc + ${16 * i}u) * ${pitch}u + ${(16 * k) / per}u, ${pitch}u);`)}
-      ${times(ni, (j) => `{ let m = ${right(j, k)};
+    ${times(bk / 16 / slices, (i) => `{ let k = ${bk / 16 / slices}u * slice + ${i}u;
+      ${times(mi, (i) => `let l${i} = subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, row_major>(&ws, (rc + ${16 * i}u) * ${pitch}u + ${16 / per}u * k, ${pitch}u);`)}
+      ${times(ni, (j) => `{ let m = ${right(j)};
         ${times(mi, (i) => `s${i}_${j} = subgroupMatrixMultiplyAccumulate(l${i}, m, s${i}_${j});`)} }`)}
     }`)}
     workgroupBarrier();
@@ -247,7 +258,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
   workgroupBarrier();
   for (var c = lane; c < 256u; c += 32u) {
     let row = row0 + rc + ${16 * i}u + c % 16u; let tok = tok0 + tc + ${16 * j}u + c / 16u;
-    if (tok < p.n_tok && row < p.rows) { put(tok, row, out[sg * 256u + c] + extra); }
+    if (slice == 0u && tok < p.n_tok && row < p.rows) { put(tok, row, extra + ${Array.from({ length: slices }, (_, n) => `out[sg * 256u + ${256 * sr * sc * n}u + c]`).join(' + ')}); }
   }
   workgroupBarrier();`))}
 }`,
@@ -263,22 +274,27 @@ const cuts = [
   outer({ bm: 128, bn: 64, bk: 16, tm: 8, tn: 8, ahead: true }),
   outer({ bm: 64, bn: 64, bk: 16, tm: 8, tn: 8 }),
   outer({ bm: 64, bn: 64, bk: 16, tm: 8, tn: 8, ahead: true }),
-  outer({ bm: 64, bn: 64, bk: 32, tm: 8, tn: 8, ahead: true }),
   outer({ bm: 64, bn: 64, bk: 16, tm: 8, tn: 4, ahead: true }),
-  outer({ bm: 64, bn: 64, bk: 16, tm: 4, tn: 4, ahead: true }),
-  outer({ bm: 32, bn: 64, bk: 16, tm: 4, tn: 4, ahead: true }),
+  outer({ bm: 64, bn: 64, bk: 32, tm: 8, tn: 8, slices: 4, ahead: true }),
+  outer({ bm: 64, bn: 64, bk: 32, tm: 8, tn: 8, slices: 4 }),
+  outer({ bm: 64, bn: 64, bk: 32, tm: 8, tn: 8, slices: 2, ahead: true }),
+  outer({ bm: 128, bn: 64, bk: 64, tm: 8, tn: 8, slices: 2, ahead: true }),
+  outer({ bm: 32, bn: 32, bk: 64, tm: 4, tn: 4, slices: 4, ahead: true }),
+  outer({ bm: 64, bn: 32, bk: 32, tm: 8, tn: 4, slices: 4, ahead: true }),
   ...(matrix || o.compile ? [
     matrices({ bm: 128, bn: 128, bk: 32, sr: 2, sc: 4 }),
     matrices({ bm: 128, bn: 128, bk: 32, sr: 2, sc: 4, how: 'vec4<f16>' }),
     matrices({ bm: 128, bn: 128, bk: 32, sr: 2, sc: 4, how: 'vec4<u32>' }),
     matrices({ bm: 128, bn: 128, bk: 32, sr: 2, sc: 4, ahead: true }),
     matrices({ bm: 64, bn: 64, bk: 32, sr: 2, sc: 2, ahead: true }),
+    matrices({ bm: 64, bn: 64, bk: 64, sr: 2, sc: 2, slices: 2, ahead: true }),
     matrices({ bm: 64, bn: 128, bk: 32, sr: 2, sc: 4, ahead: true }),
     matrices({ bm: 64, bn: 128, bk: 64, sr: 2, sc: 2, ahead: true }),
     matrices({ bm: 128, bn: 128, bk: 32, sr: 2, sc: 4, half: true, ahead: true }),
     matrices({ bm: 128, bn: 128, bk: 32, sr: 2, sc: 4, half: true, how: 'vec4<u32>', ahead: true }),
     matrices({ bm: 64, bn: 128, bk: 32, sr: 2, sc: 4, half: true, direct: true, ahead: true }),
     matrices({ bm: 128, bn: 128, bk: 32, sr: 4, sc: 2, half: true, direct: true, ahead: true }),
+    matrices({ bm: 64, bn: 64, bk: 64, sr: 2, sc: 2, slices: 2, half: true, direct: true, ahead: true }),
   ] : []),
 ].filter((c) => c.name.includes(o.only) || c === repository);
 
@@ -404,6 +420,32 @@ for (const kind of ['f32', 'matrix']) {
     const best = some.filter((r) => r.shape === s.name).sort((a, b) => a.us - b.us)[0];
     if (best) console.log(`  ${s.name.padEnd(10)} ${best.cut} (${best.us.toFixed(0)} us)`);
   }
+}
+
+// ---- attention over the rows' own prompt, as the repository has it (the op table says whether it is right) ----
+
+const heads = (o.quick ? [{ name: 'small', rows: 64, n: 4, kv: 2, dim: 64, window: 0 }] : [
+  { name: 'E2B window', rows: 512, n: 8, kv: 1, dim: 256, window: 512 },
+  { name: 'E2B full', rows: 512, n: 8, kv: 1, dim: 512, window: 0 },
+  { name: 'E2B full', rows: 2048, n: 8, kv: 1, dim: 512, window: 0 },
+  { name: '12B window', rows: 512, n: 16, kv: 8, dim: 256, window: 1024 },
+  { name: '31B window', rows: 512, n: 32, kv: 16, dim: 256, window: 1024 },
+]).filter(() => !o.compile && !o.only);
+for (const h of heads) {
+  const { source } = kernels.get('attention_tile');
+  const pipeline = await device.createComputePipelineAsync({ layout: 'auto', compute: { module: device.createShaderModule({ code: source }), entryPoint: 'main', constants: { COLS: Math.ceil(h.dim / 128), KV_F16: 1 } } });
+  const filled = (n) => bufferOf(Float32Array.from({ length: n }, () => random() * 0.2 - 0.1), STORAGE | COPY_SRC);
+  const halves = (n) => bufferOf(Uint16Array.from({ length: n }, () => toHalf(random() * 0.2 - 0.1)), STORAGE);
+  const buffers = [bufferOf(Uint32Array.of(h.rows, h.n, h.kv, h.dim, h.rows, h.window, 0, 0), UNIFORM), bufferOf(new Uint32Array(16), UNIFORM),
+    filled(h.rows * h.n * h.dim), halves(h.rows * h.kv * h.dim), halves(h.rows * h.kv * h.dim), filled(h.rows * h.n * h.dim)];
+  const group = device.createBindGroup({ layout: pipeline.getBindGroupLayout(0), entries: buffers.map((buffer, binding) => ({ binding, resource: { buffer } })) });
+  const groups = Math.ceil((h.rows * (h.n / h.kv)) / 32) * h.kv;
+  await timed(pipeline, group, groups, 1);
+  const us = await timed(pipeline, group, groups, o.quick ? 1 : 5);
+  let seen = 0;
+  for (let t = 0; t < h.rows; t++) seen += h.window ? Math.min(t + 1, h.window) : t + 1;
+  console.log(`attention ${h.name.padEnd(12)} ${h.rows} rows, ${h.n} heads of ${h.dim}, ${h.kv} kv: ${us.toFixed(0)} us, ${((4 * seen * h.n * h.dim) / us / 1e6).toFixed(2)} TFLOPS`);
+  for (const b of buffers) b.destroy();
 }
 gpu.close();
 process.exit();
