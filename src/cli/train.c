@@ -1,7 +1,6 @@
 /* train.c - `bezel train`: learn a LoRA adapter from conversations, on the CPU. */
 #include <errno.h>
 #include <inttypes.h>
-#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,18 +101,6 @@ static enum bz_status arrange(struct train_job *j, struct bz_err *err)
 
 /* ---- the run ---- */
 
-static enum bz_status read_schedule(const char *name, enum schedule *out, struct bz_err *err)
-{
-    static const char *const names[] = { "constant", "linear", "cosine" };
-    for (int i = 0; i < 3; i++)
-        if (strcmp(name, names[i]) == 0) {
-            *out = (enum schedule)i;
-            return BZ_OK;
-        }
-    return fail(err, BZ_ERR_ARGUMENT, "no schedule \"%s\"; there are constant, linear and cosine",
-                name);
-}
-
 static enum bz_status choose_options(struct train_job *j, struct train_options *o,
                                      struct bz_err *err)
 {
@@ -132,11 +119,10 @@ static enum bz_status choose_options(struct train_job *j, struct train_options *
     o->n_batch = j->n_batch > 4096 ? 0 : (uint32_t)j->n_batch;
     o->n_max = dataset_longest(&j->held);
     o->keep_all = j->keep_all;
-    double steps =
-        j->n_steps ? (double)j->n_steps : ceil(j->epochs * (double)j->data.n / (double)j->n_batch);
-    o->n_steps = steps >= 1 && steps < 1e9 ? (uint32_t)steps : 0;
+    o->n_steps = j->n_steps ? j->n_steps > 1000000000 ? 0 : (uint32_t)j->n_steps
+                            : train_steps(j->epochs, j->data.n, o->n_batch);
     o->n_warmup = j->n_warmup == UINT64_MAX ? o->n_steps / 20 : (uint32_t)j->n_warmup;
-    return read_schedule(j->schedule, &o->schedule, err);
+    return schedule_find(&o->schedule, str_of(j->schedule), err);
 }
 
 static enum bz_status save_checkpoint(struct train_job *j, struct bz_err *err)

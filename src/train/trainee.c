@@ -102,6 +102,11 @@ static enum bz_status look_into(struct weight *w, struct source *bytes, const ch
     return be->load(be->ctx, w, err);
 }
 
+static float full_scale(const struct trainee *t)
+{
+    return t->alpha / (t->rslora ? sqrtf((float)t->rank) : (float)t->rank);
+}
+
 static enum bz_status open_target(struct trainee *all, struct trainee_target *t, uint64_t seed,
                                   struct bz_err *err)
 {
@@ -115,7 +120,7 @@ static enum bz_status open_target(struct trainee *all, struct trainee_target *t,
     if (st == BZ_OK) st = look_into(&t->lora.a, &t->a_bytes, t->name, &t->a.value, n, be, err);
     if (st == BZ_OK) st = look_into(&t->lora.b, &t->b_bytes, t->name, &t->b.value, n, be, err);
     if (st) return st;
-    t->lora.scale = all->alpha / (all->rslora ? sqrtf((float)rank) : (float)rank);
+    t->lora.scale = full_scale(all);
     t->lora.grad = &t->grad;
     t->lora.next = w->lora;
     w->lora = &t->lora;
@@ -168,6 +173,17 @@ void trainee_close(struct trainee *all)
     }
     mem_free(all->targets);
     *all = (struct trainee) { 0 };
+}
+
+void trainee_set_scale(struct trainee *all, float scale)
+{
+    struct bz_err err;
+    for (size_t i = 0; i < all->n_targets; i++) {
+        struct trainee_target *t = &all->targets[i];
+        t->lora.scale = scale * full_scale(all);
+        if (all->be->adapt)
+            all->be->adapt(all->be->ctx, t->where, &err); /* nothing new: no failure */
+    }
 }
 
 /* ---- steps ---- */

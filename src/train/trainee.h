@@ -52,6 +52,9 @@ void trainee_close(struct trainee *t); /* takes it off the model; accepts a zero
 /* Bytes that trainee_open would take: numbers, gradients and moments. */
 uint64_t trainee_bytes(struct model *m, const struct trainee_options *options);
 
+/* How strongly the model feels it: 1 while it learns (and at first), 0 for the model without it. */
+void trainee_set_scale(struct trainee *t, float scale);
+
 void trainee_zero_grads(struct run *r, struct trainee *t);
 
 /* The length of all gradients as one vector. */

@@ -21,6 +21,24 @@ struct train_options train_defaults(void)
     };
 }
 
+enum bz_status schedule_find(enum schedule *out, struct str name, struct bz_err *err)
+{
+    static const char *const names[] = { "constant", "linear", "cosine" };
+    for (int i = 0; i < 3; i++)
+        if (str_eq(name, str_of(names[i]))) {
+            *out = (enum schedule)i;
+            return BZ_OK;
+        }
+    return fail(err, BZ_ERR_ARGUMENT, "no schedule \"%.*s\"; there are constant, linear and cosine",
+                STR_ARG(name));
+}
+
+uint32_t train_steps(double epochs, size_t n, uint32_t n_batch)
+{
+    double steps = n_batch ? ceil(epochs * (double)n / n_batch) : 0;
+    return steps >= 1 && steps < 1e9 ? (uint32_t)steps : 0;
+}
+
 uint64_t trainer_bytes(struct model *m, uint32_t n_max, const struct train_options *o)
 {
     return tape_bytes(m, n_max, o->keep_all) + trainee_bytes(m, &o->adapter);
@@ -349,7 +367,7 @@ enum bz_status trainer_adapter(struct trainer *t, struct adapter *out, struct bz
             .n_in = w->cols,
             .n_out = w->rows,
             .n_expert = w->n_mat,
-            .scale = from->lora.scale,
+            .scale = a.alpha / (float)all->rank,
             .a = copy_numbers(&r, &from->a.value),
             .b = copy_numbers(&r, &from->b.value),
         };

@@ -28,6 +28,12 @@ struct train_options {
     bool keep_all; /* no gradient checkpointing: faster, more memory */
 };
 
+/* By name; an error names those that there are. */
+enum bz_status schedule_find(enum schedule *out, struct str name, struct bz_err *err);
+
+/* Steps of n_batch sequences that go through n of them `epochs` times; 0: that makes no sense. */
+uint32_t train_steps(double epochs, size_t n, uint32_t n_batch);
+
 /* Rank 16, alpha 32, rate 2e-4 along a cosine, AdamW's usual betas, clip 1; n_steps is left 0. */
 struct train_options train_defaults(void);
 
