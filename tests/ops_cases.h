@@ -260,6 +260,71 @@ static void case_heads_write(struct bench *b, const struct op_case *c)
     free(values);
 }
 
+/* As heads_write and attention in one; plain: without keys. Another row of queries then tells what is in the
+ * cache. */
+static void case_attend(struct bench *b, const struct op_case *c)
+{
+    uint32_t width = c->n_kv * c->cols, q_width = c->n_head * c->cols, n_pos = c->pos + c->rows;
+    uint32_t n_old = c->plain ? n_pos : c->pos;
+    struct act *q = bench_random(b, c->rows, q_width), *y = bench_blank(b, c->rows, q_width);
+    struct act *probe = bench_random(b, c->rows, q_width), *seen = bench_blank(b, c->rows, q_width);
+    struct act *k = bench_random(b, c->rows, width), *v = bench_random(b, c->rows, width);
+    struct act *old_k = bench_random(b, n_old, width), *old_v = bench_random(b, n_old, width);
+    struct act *turn = bench_random(b, c->rows, 2 * c->out), *one_k = bench_blank(b, 1, width);
+    struct act *one_v = bench_blank(b, 1, width);
+    struct mat *q_w = bench_weight(b, c->format, c->cols, 1, 1);
+    struct mat *k_w = bench_weight(b, c->format, c->cols, 1, 1);
+    struct act *(*blank)(struct bench *, uint32_t, uint32_t) = c->half ? bench_halves : bench_blank;
+    struct act *k_ring = blank(b, c->ring, width), *v_ring = blank(b, c->ring, width);
+    struct kv kv = { k_ring->t, v_ring->t, c->n_kv, c->cols };
+    for (uint32_t at = 0; at < n_old; at++) {
+        op_copy_rows(&b->run, &one_k->t, &old_k->t, at);
+        op_copy_rows(&b->run, &one_v->t, &old_v->t, at);
+        op_kv_write(&b->run, &kv, &one_k->t, &one_v->t, at);
+    }
+    struct heads h = { .q = &q->t,
+                       .k = c->plain ? NULL : &k->t,
+                       .v = c->plain ? NULL : &v->t,
+                       .q_norm = &q_w->w,
+                       .k_norm = &k_w->w,
+                       .table = &turn->t,
+                       .n_head = c->n_head,
+                       .v_from_k = c->split };
+    op_attend(&b->run, &y->t, &kv, &h, c->window, c->pos, EPS);
+    op_attention(&b->run, &seen->t, &probe->t, &kv, c->n_head, c->window, c->pos);
+    bench_result(b, &y->t, false);
+    bench_result(b, &seen->t, false);
+    double *want = bench_formula(b);
+    if (!want) return;
+    float *keys = malloc((size_t)n_pos * width * sizeof *keys);
+    float *values = malloc((size_t)n_pos * width * sizeof *values);
+    memcpy(keys, old_k->v, (size_t)n_old * width * sizeof *keys);
+    memcpy(values, old_v->v, (size_t)n_old * width * sizeof *values);
+    for (uint32_t t = 0; t < c->rows; t++) {
+        float *angles = turn->v + (size_t)t * 2 * c->out;
+        formula_heads(q->v + (size_t)t * q_width, c->n_head, c->cols, q_w->v, angles, c->out);
+        if (c->plain) continue;
+        float *kt = keys + (size_t)(n_old + t) * width, *vt = values + (size_t)(n_old + t) * width;
+        memcpy(kt, k->v + (size_t)t * width, width * sizeof *kt);
+        memcpy(vt, (c->split ? k : v)->v + (size_t)t * width, width * sizeof *vt);
+        formula_heads(kt, c->n_kv, c->cols, k_w->v, angles, c->out);
+        formula_heads(vt, c->n_kv, c->cols, NULL, NULL, 0);
+    }
+    for (size_t i = 0; i < (size_t)n_pos * width; i++) {
+        keys[i] = as_kept(c, keys[i]);
+        values[i] = as_kept(c, values[i]);
+    }
+    const struct act *asked[] = { q, probe };
+    for (uint32_t i = 0; i < 2 * c->rows * c->n_head; i++) {
+        uint32_t n = c->rows * c->n_head, j = i % n;
+        size_t head = (size_t)(j % c->n_head * c->n_kv / c->n_head) * c->cols;
+        formula_attend(want + (size_t)i * c->cols, asked[i / n]->v + (size_t)j * c->cols,
+                       keys + head, values + head, width, c, c->pos + j / c->n_head);
+    }
+    free(keys);
+    free(values);
+}
+
 static void case_add_norm_norm(struct bench *b, const struct op_case *c)
 {
     struct act *x = bench_random(b, c->rows, c->cols), *branch = bench_random(b, c->rows, c->cols);
@@ -521,6 +586,7 @@ static const struct {
     { "head_norm_rope", case_head_norm_rope },
     { "attention", case_attention },
     { "heads_write", case_heads_write },
+    { "attend", case_attend },
     { "add_norm", case_add_norm },
     { "add_norm_norm", case_add_norm_norm },
     { "gelu_mul", case_gelu_mul },
@@ -622,6 +688,18 @@ static const struct op_case cases[] = {
     { "heads_write",     3,   512, F32,        1e-12, .why = "without queries", .n_head = 2, .n_kv = 1, .out = 64, .pos = 9, .plain = true },
     { "heads_write",     1,    64, F32,        1e-12, .why = "halves, decode", .n_head = 4, .n_kv = 2, .out = 32, .pos = 40, .half = true },
     { "heads_write",     9,    24, F32,        1e-12, .why = "halves, values from keys, without queries", .n_head = 3, .n_kv = 3, .out = 12, .pos = 7, .half = true, .split = true, .plain = true },
+
+    { "attend",          1,   256, F32,        1e-12, .why = "decode, groups of 8", .n_head = 8, .n_kv = 1, .out = 128, .ring = 80, .pos = 70 },
+    { "attend",          1,   512, F32,        1e-11, .why = "the largest head, few pairs turn; scores near 60 lose digits", .n_head = 8, .n_kv = 1, .out = 64, .ring = 200, .pos = 150 },
+    { "attend",          1,    64, F32,        1e-12, .why = "the first token of all", .n_head = 4, .n_kv = 2, .out = 32, .ring = 4 },
+    { "attend",          1,    32, QUANT_BF16, 1e-12, .why = "a full ring, many turns, groups of 3", .n_head = 6, .n_kv = 2, .out = 5, .window = 12, .ring = 12, .pos = 100 },
+    { "attend",          1,    64, F32,        1e-12, .why = "sixteen heads of one: two workgroups write the same key", .n_head = 16, .n_kv = 1, .out = 32, .ring = 99, .pos = 90 },
+    { "attend",          1,    16, F32,        1e-12, .why = "every head has its own, values from keys", .n_head = 3, .n_kv = 3, .out = 8, .ring = 70, .pos = 64, .split = true },
+    { "attend",          1,   256, F32,        1e-12, .why = "another layer's cache", .n_head = 8, .n_kv = 2, .out = 128, .ring = 40, .pos = 35, .plain = true },
+    { "attend",          1,    64, F32,        1e-12, .why = "halves", .n_head = 4, .n_kv = 2, .out = 32, .window = 30, .ring = 30, .pos = 77, .half = true },
+    { "attend",          1,    24, F32,        1e-12, .why = "halves, another layer's cache, an odd number of eights", .n_head = 3, .n_kv = 1, .out = 12, .ring = 9, .pos = 7, .half = true, .plain = true },
+    { "attend",          5,    32, F32,        1e-12, .why = "several rows, a ring that wraps", .n_head = 4, .n_kv = 2, .out = 16, .window = 12, .ring = 16, .pos = 77 },
+    { "attend",          3,    64, F32,        1e-12, .why = "several rows, another layer's cache", .n_head = 4, .n_kv = 1, .out = 32, .ring = 50, .pos = 40, .plain = true },
 
     { "add_norm",       65,  2052, F32,        1e-12, .why = "rows and cols just past a tile" },
     { "add_norm",        1,    64, QUANT_F16,  1e-12, .why = "decode" },

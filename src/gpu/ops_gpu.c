@@ -196,8 +196,8 @@ static void rope_table(struct run *r, struct tensor *table, const struct rope *r
                     divide_up((uint64_t)table->rows * rope->n_pair, 64));
 }
 
-static void head_norm_rope(struct run *r, struct tensor *x, const struct weight *w,
-                           const struct tensor *table, uint32_t n_head, float eps)
+void gpu_head_norm_rope(struct run *r, struct tensor *x, const struct weight *w,
+                        const struct tensor *table, uint32_t n_head, float eps)
 {
     struct gpu_ops *g = ops_of(r);
     struct head_norm_rope_params p = { .rows = x->rows,
@@ -254,10 +254,11 @@ static const struct backend gpu_backend = {
     .linear_gelu_mul = gpu_linear_gelu_mul,
     .gate_up = gpu_gate_up,
     .rope_table = rope_table,
-    .head_norm_rope = head_norm_rope,
+    .head_norm_rope = gpu_head_norm_rope,
     .kv_write = gpu_kv_write,
     .heads_write = gpu_heads_write,
     .attention = gpu_attention,
+    .attend = gpu_attend,
     .add_norm = add_norm,
     .add_norm_norm = add_norm_norm,
     .gelu_mul = gpu_gelu_mul,

@@ -57,13 +57,38 @@ static uint32_t count_splits(const struct gpu_ops *g, uint32_t window)
     return n < 1 ? 1 : n > SPLIT_MOST ? SPLIT_MOST : n;
 }
 
+/* How a row's attention is cut into workgroups, and where their results go. */
+struct shares {
+    uint32_t n_split, heads, n_groups;
+    struct tensor partial;
+};
+
+static struct shares shares_of(struct run *r, const struct tensor *q, const struct kv *kv,
+                               uint32_t n_head, uint32_t window)
+{
+    uint32_t group = n_head / kv->n_kv_head;
+    struct shares s = { .n_split = count_splits(ops_of(r), window), .heads = 1 };
+    while (s.heads < group && s.heads < SPLIT_HEADS) s.heads *= 2;
+    s.n_groups = q->rows * kv->n_kv_head * divide_up(group, s.heads) * s.n_split;
+    s.partial = gpu_scratch(r, SCRATCH_FIRST, q->rows * n_head * s.n_split, kv->head_dim + 4);
+    return s;
+}
+
+static void merge_shares(struct run *r, struct tensor *y, const struct shares *s, uint32_t n_vec,
+                         uint32_t head_dim)
+{
+    struct attention_merge_params p = { .n_vec = n_vec,
+                                        .head_dim = head_dim,
+                                        .n_split = s->n_split };
+    struct gpu_binding bind[] = { act(&s->partial), act(y) };
+    gpu_dispatch_op(r, KERNEL_ATTENTION_MERGE, &p, bind, COUNT(bind), n_vec);
+}
+
 static void attention_over_parts(struct run *r, struct tensor *y, const struct tensor *q,
                                  const struct kv *kv, uint32_t n_head, uint32_t window,
                                  uint32_t pos_offset)
 {
-    uint32_t group = n_head / kv->n_kv_head, heads = 1;
-    while (heads < group && heads < SPLIT_HEADS) heads *= 2;
-    uint32_t n_split = count_splits(ops_of(r), window);
+    struct shares s = shares_of(r, q, kv, n_head, window);
     struct attention_split_params p = { .rows = q->rows,
                                         .n_head = n_head,
                                         .n_kv_head = kv->n_kv_head,
@@ -71,19 +96,62 @@ static void attention_over_parts(struct run *r, struct tensor *y, const struct t
                                         .n_slots = kv->k.rows,
                                         .window = window,
                                         .pos_offset = pos_offset,
-                                        .n_split = n_split };
-    struct tensor partial =
-        gpu_scratch(r, SCRATCH_FIRST, q->rows * n_head * n_split, kv->head_dim + 4);
-    struct gpu_binding bind[] = { act(q), act(&kv->k), act(&kv->v), act(&partial) };
-    struct gpu_constant constants[] = { { ATTENTION_SPLIT_HEADS, (float)heads },
+                                        .n_split = s.n_split };
+    struct gpu_binding bind[] = { act(q), act(&kv->k), act(&kv->v), act(&s.partial) };
+    struct gpu_constant constants[] = { { ATTENTION_SPLIT_HEADS, (float)s.heads },
                                         { ATTENTION_SPLIT_KV_F16, kv->k.half } };
     record_dispatch(&ops_of(r)->rec, KERNEL_ATTENTION_SPLIT, constants, COUNT(constants), &p, bind,
-                    COUNT(bind), q->rows * kv->n_kv_head * divide_up(group, heads) * n_split);
-    struct attention_merge_params m = { .n_vec = q->rows * n_head,
-                                        .head_dim = kv->head_dim,
-                                        .n_split = n_split };
-    struct gpu_binding merge[] = { act(&partial), act(y) };
-    gpu_dispatch_op(r, KERNEL_ATTENTION_MERGE, &m, merge, COUNT(merge), q->rows * n_head);
+                    COUNT(bind), s.n_groups);
+    merge_shares(r, y, &s, q->rows * n_head, kv->head_dim);
+}
+
+/* One row, from projections to the shares of its attention in one dispatch. */
+static void attend_new(struct run *r, const struct shares *s, struct kv *kv, const struct heads *h,
+                       uint32_t window, uint32_t pos_offset, float eps)
+{
+    struct gpu_ops *g = ops_of(r);
+    struct attend_params p = { .rows = 1,
+                               .n_head = h->n_head,
+                               .n_kv_head = kv->n_kv_head,
+                               .head_dim = kv->head_dim,
+                               .n_slots = kv->k.rows,
+                               .window = window,
+                               .pos_offset = pos_offset,
+                               .n_split = s->n_split,
+                               .n_pair = h->table->cols / 2,
+                               .v_from_k = h->v_from_k,
+                               .eps = eps };
+    struct gpu_binding bind[] = {
+        act(h->table), vector(g, h->q_norm), vector(g, h->k_norm), act(h->q),       act(h->k),
+        act(h->v),     act(&kv->k),          act(&kv->v),          act(&s->partial)
+    };
+    struct gpu_constant constants[] = { { ATTEND_HEADS, (float)s->heads },
+                                        { ATTEND_KV_F16, kv->k.half } };
+    record_dispatch(&g->rec, KERNEL_ATTEND, constants, COUNT(constants), &p, bind, COUNT(bind),
+                    s->n_groups);
+}
+
+/* The same for a layer that reads another's cache. */
+static void attend_shared(struct run *r, const struct shares *s, const struct kv *kv,
+                          const struct heads *h, uint32_t window, uint32_t pos_offset, float eps)
+{
+    struct gpu_ops *g = ops_of(r);
+    struct attend_shared_params p = { .rows = 1,
+                                      .n_head = h->n_head,
+                                      .n_kv_head = kv->n_kv_head,
+                                      .head_dim = kv->head_dim,
+                                      .n_slots = kv->k.rows,
+                                      .window = window,
+                                      .pos_offset = pos_offset,
+                                      .n_split = s->n_split,
+                                      .n_pair = h->table->cols / 2,
+                                      .eps = eps };
+    struct gpu_binding bind[] = { act(h->table), vector(g, h->q_norm), act(h->q),
+                                  act(&kv->k),   act(&kv->v),          act(&s->partial) };
+    struct gpu_constant constants[] = { { ATTEND_SHARED_HEADS, (float)s->heads },
+                                        { ATTEND_SHARED_KV_F16, kv->k.half } };
+    record_dispatch(&g->rec, KERNEL_ATTEND_SHARED, constants, COUNT(constants), &p, bind,
+                    COUNT(bind), s->n_groups);
 }
 
 /* On a software device: a workgroup is one subgroup of four lanes, so nobody waits. */
@@ -132,4 +200,33 @@ void gpu_attention(struct run *r, struct tensor *y, const struct tensor *q, cons
     uint32_t group = n_head / kv->n_kv_head;
     record_dispatch(&ops_of(r)->rec, KERNEL_ATTENTION_TILE, constants, COUNT(constants), &p, bind,
                     COUNT(bind), divide_up((uint64_t)q->rows * group, 32) * kv->n_kv_head);
+}
+
+enum {
+    ATTEND_BYTES = 28000, /* workgroup memory of attend and attend_shared */
+    ATTEND_BUFFERS = 9,
+};
+
+/* A new row's keys are seen by the rows after it, so more than one row takes two steps. */
+static bool in_one_step(const struct gpu_ops *g, const struct heads *h, const struct kv *kv)
+{
+    return h->q->rows == 1 && !of_fours(g) && kv->head_dim % 8 == 0 &&
+           g->rec.limits.max_workgroup_bytes >= ATTEND_BYTES &&
+           g->rec.limits.max_storage_buffers >= ATTEND_BUFFERS;
+}
+
+void gpu_attend(struct run *r, struct tensor *y, struct kv *kv, const struct heads *h,
+                uint32_t window, uint32_t pos, float eps)
+{
+    if (in_one_step(ops_of(r), h, kv)) {
+        struct shares s = shares_of(r, h->q, kv, h->n_head, window);
+        uint32_t pos_offset = pos - ops_of(r)->base_pos;
+        if (h->k) attend_new(r, &s, kv, h, window, pos_offset, eps);
+        else attend_shared(r, &s, kv, h, window, pos_offset, eps);
+        merge_shares(r, y, &s, h->n_head, kv->head_dim);
+        return;
+    }
+    if (h->k) gpu_heads_write(r, kv, h, pos, eps);
+    else gpu_head_norm_rope(r, h->q, h->q_norm, h->table, h->n_head, eps);
+    gpu_attention(r, y, h->q, kv, h->n_head, window, pos);
 }

@@ -93,6 +93,10 @@ void gpu_kv_write(struct run *r, struct kv *kv, const struct tensor *k, const st
 void gpu_heads_write(struct run *r, struct kv *kv, const struct heads *h, uint32_t pos, float eps);
 void gpu_attention(struct run *r, struct tensor *y, const struct tensor *q, const struct kv *kv,
                    uint32_t n_head, uint32_t window, uint32_t pos);
+void gpu_attend(struct run *r, struct tensor *y, struct kv *kv, const struct heads *h,
+                uint32_t window, uint32_t pos, float eps);
+void gpu_head_norm_rope(struct run *r, struct tensor *x, const struct weight *w,
+                        const struct tensor *table, uint32_t n_head, float eps);
 void gpu_rms_norm(struct run *r, struct tensor *y, const struct tensor *x, const struct weight *w,
                   float eps);
 void gpu_gelu_mul(struct run *r, struct tensor *x, const struct tensor *b, uint32_t col);

@@ -128,6 +128,24 @@ static void run_heads_write(struct stage *s, const struct test_case *c)
     stage_result(s, &kv.k, c->half ? STAGE_F16 : STAGE_F32);
 }
 
+/* One row with new keys (plain: with another layer's) and the answer. */
+static void run_attend(struct stage *s, const struct test_case *c)
+{
+    struct kv kv = make_cache(s, c);
+    struct tensor *y = random_rows(s, c, c->n_head * c->cols);
+    struct heads h = { .q = random_rows(s, c, c->n_head * c->cols),
+                       .q_norm = vector(s, c->cols, 1),
+                       .k_norm = vector(s, c->cols, 1),
+                       .table = random_rows(s, c, c->cols),
+                       .n_head = c->n_head };
+    if (!c->plain) {
+        h.k = random_rows(s, c, kv.k.cols);
+        h.v = random_rows(s, c, kv.k.cols);
+    }
+    op_attend(&s->run, y, &kv, &h, 17, SELFTEST_POS, EPS);
+    stage_result(s, y, STAGE_F32);
+}
+
 static void run_linear_gelu(struct stage *s, const struct test_case *c)
 {
     struct tensor *x = random_rows(s, c, c->cols), *y = random_rows(s, c, c->out);
@@ -307,6 +325,10 @@ static bool pick_attention(struct selftest *t, bool half)
                                        .half = half };
                 c.n_head = 2 * groups[g];
                 ok = ok && selftest_pick(t, &c);
+                c.run = run_attend;
+                if (c.rows == 1) ok = ok && selftest_pick(t, &c);
+                c.plain = true;
+                if (c.rows == 1) ok = ok && selftest_pick(t, &c);
             }
     return ok;
 }

@@ -47,7 +47,7 @@ struct test_case {
     uint32_t n_head, n_kv, n_ff;
     uint32_t top_k;
     float temperature;
-    bool half, split;
+    bool half, split, plain;
 };
 
 /* A tensor of random numbers: normal ones, or whole ones below `below`. */

@@ -157,21 +157,17 @@ static void keys_values(struct step *s, const struct layer *l, struct tensor *k,
     if (weight_exists(&l->attn_v)) op_linear(s->r, v, &s->a->norm, &l->attn_v);
 }
 
-/* Heads are normalised and turned, keys and values go to the cache. */
-static void write_heads(struct step *s, const struct layer *l, uint32_t il, struct tensor *q,
-                        struct tensor *k, struct tensor *v)
+static struct heads heads_of(const struct step *s, const struct layer *l, uint32_t il,
+                             struct tensor *q, struct tensor *k, struct tensor *v)
 {
-    struct heads h = { .q = q,
-                       .k = k,
-                       .v = v,
-                       .q_norm = &l->attn_q_norm,
-                       .k_norm = &l->attn_k_norm,
-                       .table = turns(s, il),
-                       .n_head = s->m->config.n_head,
-                       .v_from_k = !weight_exists(&l->attn_v) };
-    op_heads_write(s->r, kv_of(s->kv, il), &h, s->pos, s->eps);
-    op_tap(s->r, "k", (int)il, k);
-    op_tap(s->r, "v", (int)il, v);
+    return (struct heads) { .q = q,
+                            .k = k,
+                            .v = v,
+                            .q_norm = &l->attn_q_norm,
+                            .k_norm = &l->attn_k_norm,
+                            .table = turns(s, il),
+                            .n_head = s->m->config.n_head,
+                            .v_from_k = k && !weight_exists(&l->attn_v) };
 }
 
 /* Keep the last n rows of *t, in *spare's memory; the two change places. */
@@ -206,22 +202,25 @@ static bool attention(struct step *s, const struct layer *l, uint32_t il)
     struct acts *a = s->a;
     const struct config *c = &s->m->config;
     const struct layer_config *lc = &c->layers[il];
-    const struct kv *kv = kv_of(s->kv, il);
+    struct kv *kv = kv_of(s->kv, il);
     struct tensor q = tensor_shape(&a->q, c->n_head * lc->head_dim);
     struct tensor k = tensor_shape(&a->k, kv->k.cols), v = tensor_shape(&a->v, kv->v.cols);
     struct tensor o = tensor_shape(&a->attn, q.cols);
     bool owns = il < c->n_own, rows_leave = il + 1 == c->n_own && a->x.rows > s->n_logits;
     if (owns) keys_values(s, l, &k, &v);
     if (rows_leave) {
-        write_heads(s, l, il, NULL, &k, &v);
+        struct heads h = heads_of(s, l, il, NULL, &k, &v);
+        op_heads_write(r, kv, &h, s->pos, s->eps);
         drop_finished_rows(s);
         if (a->x.rows == 0) return false;
     }
     op_linear(r, &q, &a->norm, &l->attn_q);
-    if (owns && !rows_leave) write_heads(s, l, il, &q, &k, &v);
-    else op_head_norm_rope(r, &q, &l->attn_q_norm, turns(s, il), c->n_head, s->eps);
+    bool writes = owns && !rows_leave;
+    struct heads h = heads_of(s, l, il, &q, writes ? &k : NULL, writes ? &v : NULL);
+    op_attend(r, &o, kv, &h, lc->swa ? c->n_swa : 0, s->pos, s->eps);
+    if (owns) op_tap(r, "k", (int)il, &k);
+    if (owns) op_tap(r, "v", (int)il, &v);
     op_tap(r, "q", (int)il, &q);
-    op_attention(r, &o, &q, kv, c->n_head, lc->swa ? c->n_swa : 0, s->pos);
     op_tap(r, "attn", (int)il, &o);
     op_linear(r, &a->branch, &o, &l->attn_output);
     return true;

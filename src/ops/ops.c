@@ -141,7 +141,7 @@ void op_kv_write(struct run *r, struct kv *kv, const struct tensor *k, const str
     if (!idle(r, k)) r->be->kv_write(r, kv, k, v, pos);
 }
 
-void op_heads_write(struct run *r, struct kv *kv, const struct heads *h, uint32_t pos, float eps)
+static void check_new_keys(const struct kv *kv, const struct heads *h)
 {
     const struct tensor *k = h->k;
     if (h->v_from_k) h->v->rows = k->rows;
@@ -150,19 +150,42 @@ void op_heads_write(struct run *r, struct kv *kv, const struct heads *h, uint32_
     assert(!h->q || (h->q->rows == k->rows && h->q->cols == h->n_head * kv->head_dim));
     assert(!h->q || h->q_norm->cols == kv->head_dim);
     assert(h->k_norm->cols == kv->head_dim && h->table->rows >= k->rows);
-    if (!idle(r, k)) r->be->heads_write(r, kv, h, pos, eps);
+    (void)kv;
+}
+
+void op_heads_write(struct run *r, struct kv *kv, const struct heads *h, uint32_t pos, float eps)
+{
+    check_new_keys(kv, h);
+    if (!idle(r, h->k)) r->be->heads_write(r, kv, h, pos, eps);
+}
+
+/* Every position that a row of q sees still has its own slot. */
+static void check_seen(const struct tensor *q, const struct kv *kv, uint32_t n_head,
+                       uint32_t window, uint32_t pos)
+{
+    assert(n_head % kv->n_kv_head == 0 && q->cols == n_head * kv->head_dim);
+    uint32_t span = window && window < pos ? window + q->rows - 1 : pos + q->rows;
+    assert(kv->k.rows >= span || kv->k.rows >= pos + q->rows);
+    (void)span, (void)kv, (void)n_head;
 }
 
 void op_attention(struct run *r, struct tensor *y, const struct tensor *q, const struct kv *kv,
                   uint32_t n_head, uint32_t window, uint32_t pos)
 {
     follow(y, q);
-    assert(n_head % kv->n_kv_head == 0 && q->cols == n_head * kv->head_dim && y->cols == q->cols);
-    /* Every position that a row sees still has its own slot. */
-    uint32_t span = window && window < pos ? window + q->rows - 1 : pos + q->rows;
-    assert(kv->k.rows >= span || kv->k.rows >= pos + q->rows);
-    (void)span;
+    assert(y->cols == q->cols);
+    check_seen(q, kv, n_head, window, pos);
     if (!idle(r, y)) r->be->attention(r, y, q, kv, n_head, window, pos);
+}
+
+void op_attend(struct run *r, struct tensor *y, struct kv *kv, const struct heads *h,
+               uint32_t window, uint32_t pos, float eps)
+{
+    follow(y, h->q);
+    assert(y->cols == h->q->cols && !h->k == !h->v);
+    check_seen(h->q, kv, h->n_head, window, pos);
+    if (h->k) check_new_keys(kv, h);
+    if (!idle(r, y)) r->be->attend(r, y, kv, h, window, pos, eps);
 }
 
 void op_add_norm(struct run *r, struct tensor *x, const struct tensor *branch,

@@ -110,8 +110,8 @@ struct rope {
 
 /* A layer's projections on their way to attention. */
 struct heads {
-    struct tensor *q; /* rows x n_head * head_dim; NULL: keys and values only */
-    struct tensor *k, *v;
+    struct tensor *q;     /* rows x n_head * head_dim; NULL: keys and values only */
+    struct tensor *k, *v; /* both NULL: queries only, the cache is another layer's */
     const struct weight *q_norm, *k_norm;
     const struct tensor *table;
     uint32_t n_head;
@@ -167,6 +167,8 @@ struct backend {
                         float eps);
     void (*attention)(struct run *r, struct tensor *y, const struct tensor *q, const struct kv *kv,
                       uint32_t n_head, uint32_t window, uint32_t pos);
+    void (*attend)(struct run *r, struct tensor *y, struct kv *kv, const struct heads *h,
+                   uint32_t window, uint32_t pos, float eps);
     void (*add_norm)(struct run *r, struct tensor *x, const struct tensor *branch,
                      const struct weight *w, float eps);
     void (*add_norm_norm)(struct run *r, struct tensor *x, struct tensor *y,
@@ -258,6 +260,11 @@ void op_heads_write(struct run *r, struct kv *kv, const struct heads *h, uint32_
  * Sets y.rows. */
 void op_attention(struct run *r, struct tensor *y, const struct tensor *q, const struct kv *kv,
                   uint32_t n_head, uint32_t window, uint32_t pos);
+
+/* From projections to attention's result: op_heads_write, or without keys op_head_norm_rope on the queries; then
+ * op_attention. What q, k and v hold afterwards is up to the backend. Sets y.rows. */
+void op_attend(struct run *r, struct tensor *y, struct kv *kv, const struct heads *h,
+               uint32_t window, uint32_t pos, float eps);
 
 /* In place on x: x += rms_norm(branch) * w. */
 void op_add_norm(struct run *r, struct tensor *x, const struct tensor *branch,

@@ -301,8 +301,8 @@ double dot_f64(const float *a, const float *b, uint32_t n)
 }
 
 /* One query head over the positions [first, last] of one kv head. */
-static void attend(double *out, float *wide, const float *q, const struct kv *kv, uint32_t kv_head,
-                   uint32_t first, uint32_t last)
+static void attend_head(double *out, float *wide, const float *q, const struct kv *kv,
+                        uint32_t kv_head, uint32_t first, uint32_t last)
 {
     uint32_t hd = kv->head_dim, n_slot = kv->k.rows;
     size_t at = (size_t)kv_head * hd;
@@ -332,11 +332,19 @@ static void attention(struct run *r, struct tensor *y, const struct tensor *q, c
         uint32_t last = pos + t;
         uint32_t first = kv_first(kv, last, window);
         for (uint32_t h = 0; h < n_head; h++) {
-            attend(out, wide, row_f32(q, t) + (size_t)h * hd, kv, h / group, first, last);
+            attend_head(out, wide, row_f32(q, t) + (size_t)h * hd, kv, h / group, first, last);
             float *dst = row_f32(y, t) + (size_t)h * hd;
             for (uint32_t i = 0; i < hd; i++) dst[i] = (float)out[i];
         }
     }
+}
+
+static void attend(struct run *r, struct tensor *y, struct kv *kv, const struct heads *h,
+                   uint32_t window, uint32_t pos, float eps)
+{
+    if (h->k) heads_write(r, kv, h, pos, eps);
+    else head_norm_rope(r, h->q, h->q_norm, h->table, h->n_head, eps);
+    r->be->attention(r, y, h->q, kv, h->n_head, window, pos);
 }
 
 static void add_norm(struct run *r, struct tensor *x, const struct tensor *branch,
@@ -531,6 +539,7 @@ static const struct backend reference = {
     .kv_write = kv_write,
     .heads_write = heads_write,
     .attention = attention,
+    .attend = attend,
     .add_norm = add_norm,
     .add_norm_norm = add_norm_norm,
     .gelu_mul = gelu_mul,

@@ -1,0 +1,124 @@
+// attend - of one row: its heads of q and k normalised, weighted and turned, of v normalised; k and v become
+//   position pos + pos_offset of the cache, in slot position % n_slots; then part s of n_split of attention:
+//   for each head, over its share of the history, top = max q.k_j,  total = sum e^(q.k_j - top),
+//   o = sum e^(q.k_j - top) v_j
+//
+//   table    read    2 n_pair f32: cosines, sines           grid   n_kv_head * chunks * n_split
+//   q_w      read    head_dim f32                           bytes  the history once (a chunk), q for each workgroup
+//   k_w      read    head_dim f32                           needs  head_dim % 8 == 0 and <= 512,
+//   q        read    n_head x head_dim f32                         chunks = ceil(group / HEADS), rows 1,
+//   k        read    n_kv_head x head_dim f32                      28,000 bytes of workgroup memory;
+//   v        read    as k; unread when v_from_k                    KV_F16: a cache of halves
+//   k_cache  update  n_slots x n_kv_head x head_dim
+//   v_cache  update  as k_cache
+//   partial  write   n_head x n_split x (head_dim + 4) f32:
+//                    o, top, total, 0, 0
+//
+// The workgroups whose share ends with the new position write it (where heads of one kv head are in several
+// chunks, each the same numbers) and read it back; nobody else looks at that slot.
+// Reference: heads_write() and attention() in src/ops/ops_cpu.c, with attention_merge. Tolerance 1e-9 nmse: f32
+// here; KV_F16: one rounding to half.
+
+//!include lib/attend.wgsl
+struct Params {
+    rows : u32,
+    n_head : u32,
+    n_kv_head : u32,
+    head_dim : u32,
+    n_slots : u32,
+    window : u32, // 0: all
+    pos_offset : u32,
+    n_split : u32,
+    n_pair : u32,
+    v_from_k : u32, // 1: values are made of the keys as they come
+    eps : f32,
+}
+@group(0) @binding(0) var<uniform> p : Params;
+@group(0) @binding(2) var<storage, read> table : array<f32>;
+@group(0) @binding(3) var<storage, read> q_w : array<vec4<f32>>;
+@group(0) @binding(4) var<storage, read> k_w : array<vec4<f32>>;
+@group(0) @binding(5) var<storage, read> q : array<vec4<f32>>;
+@group(0) @binding(6) var<storage, read> k : array<vec4<f32>>;
+@group(0) @binding(7) var<storage, read> v : array<vec4<f32>>;
+@group(0) @binding(8) var<storage, read_write> k_cache : array<vec4<u32>>;
+@group(0) @binding(9) var<storage, read_write> v_cache : array<vec4<u32>>;
+@group(0) @binding(10) var<storage, read_write> partial : array<vec4<f32>>;
+
+fn raw_value(at : u32) -> vec4<f32> {
+    if (p.v_from_k == 1u) {
+        return k[at];
+    }
+    return v[at];
+}
+
+// Four numbers as words of the cache: two words of halves, or four.
+fn put_key(at : u32, x : vec4<f32>) {
+    if (KV_F16 == 1u) {
+        let h = half_bits(x);
+        k_cache[at >> 1u][2u * (at & 1u)] = h.x | (h.y << 16u);
+        k_cache[at >> 1u][2u * (at & 1u) + 1u] = h.z | (h.w << 16u);
+    } else {
+        k_cache[at] = bitcast<vec4<u32>>(x);
+    }
+}
+
+fn put_value(at : u32, x : vec4<f32>) {
+    if (KV_F16 == 1u) {
+        let h = half_bits(x);
+        v_cache[at >> 1u][2u * (at & 1u)] = h.x | (h.y << 16u);
+        v_cache[at >> 1u][2u * (at & 1u) + 1u] = h.z | (h.w << 16u);
+    } else {
+        v_cache[at] = bitcast<vec4<u32>>(x);
+    }
+}
+
+// The new position of this kv head, by the first head_dim / 8 threads.
+fn put_new(part : Part, lid : u32) {
+    let n4 = p.head_dim / 4u;
+    if (lid >= n4 / 2u) {
+        return;
+    }
+    let k_inverse = inverse_rms(sum_eight(64u));
+    let v_inverse = inverse_rms(sum_eight(72u));
+    let source = part.kv_head * n4;
+    let to = ((part.hi - 1u) % p.n_slots * p.n_kv_head + part.kv_head) * n4;
+    let j = lid + n4 / 2u;
+    let f = turned(k[source + lid] * k_inverse * k_w[lid], k[source + j] * k_inverse * k_w[j], lid);
+    put_key(to + lid, f.a);
+    put_key(to + j, f.b);
+    put_value(to + lid, raw_value(source + lid) * v_inverse);
+    put_value(to + j, raw_value(source + j) * v_inverse);
+}
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
+        @builtin(local_invocation_index) lid : u32) {
+    let part = part_of(flat_group(wid, num));
+    if (!part.exists) {
+        return;
+    }
+    let has_new = part.lo < part.hi && part.hi == step.pos + p.pos_offset + 1u;
+    spread[lid] = query_squares(part, lid);
+    spread[WG + lid] = 0.0;
+    spread[2u * WG + lid] = 0.0;
+    if (has_new && lid < p.head_dim / 4u) {
+        let at = part.kv_head * (p.head_dim / 4u) + lid;
+        spread[WG + lid] = dot(k[at], k[at]);
+        let value = raw_value(at);
+        spread[2u * WG + lid] = dot(value, value);
+    }
+    workgroupBarrier();
+    if (lid < 8u * HEADS) {
+        some[lid] = sum_some(lid * (WG / HEADS / 8u), WG / HEADS / 8u);
+    } else if (lid >= 64u && lid < 80u) {
+        some[lid] = sum_some(WG + (lid - 64u) * 32u, 32u);
+    }
+    workgroupBarrier();
+    put_queries(part, lid);
+    if (has_new) {
+        put_new(part, lid);
+    }
+    workgroupBarrier();
+    storageBarrier();
+    attend_share(part, lid);
+}

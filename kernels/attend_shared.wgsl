@@ -1,0 +1,53 @@
+// attend_shared - the queries of one row, normalised, weighted and turned; then part s of n_split of attention:
+//   for each head, over its share of the history, top = max q.k_j,  total = sum e^(q.k_j - top),
+//   o = sum e^(q.k_j - top) v_j
+//
+//   table    read   2 n_pair f32: cosines, sines            grid   n_kv_head * chunks * n_split
+//   q_w      read   head_dim f32                            bytes  the history once (a chunk), q for each workgroup
+//   q        read   n_head x head_dim f32                   needs  head_dim % 8 == 0 and <= 512,
+//   k_cache  read   n_slots x n_kv_head x head_dim                 chunks = ceil(group / HEADS), rows 1,
+//   v_cache  read   as k_cache                                     28,000 bytes of workgroup memory
+//   partial  write  n_head x n_split x (head_dim + 4) f32:
+//                   o, top, total, 0, 0
+//
+// For layers that read another's cache. See attention_split for the shares, lib/attend for what is before.
+// Reference: head_norm_rope() and attention() in src/ops/ops_cpu.c, with attention_merge. Tolerance 1e-9 nmse: f32 here.
+
+//!include lib/attend.wgsl
+struct Params {
+    rows : u32,
+    n_head : u32,
+    n_kv_head : u32,
+    head_dim : u32,
+    n_slots : u32,
+    window : u32, // 0: all
+    pos_offset : u32,
+    n_split : u32,
+    n_pair : u32,
+    eps : f32,
+}
+@group(0) @binding(0) var<uniform> p : Params;
+@group(0) @binding(2) var<storage, read> table : array<f32>;
+@group(0) @binding(3) var<storage, read> q_w : array<vec4<f32>>;
+@group(0) @binding(4) var<storage, read> q : array<vec4<f32>>;
+@group(0) @binding(5) var<storage, read> k_cache : array<vec4<u32>>;
+@group(0) @binding(6) var<storage, read> v_cache : array<vec4<u32>>;
+@group(0) @binding(7) var<storage, read_write> partial : array<vec4<f32>>;
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
+        @builtin(local_invocation_index) lid : u32) {
+    let part = part_of(flat_group(wid, num));
+    if (!part.exists) {
+        return;
+    }
+    spread[lid] = query_squares(part, lid);
+    workgroupBarrier();
+    if (lid < 8u * HEADS) {
+        some[lid] = sum_some(lid * (WG / HEADS / 8u), WG / HEADS / 8u);
+    }
+    workgroupBarrier();
+    put_queries(part, lid);
+    workgroupBarrier();
+    attend_share(part, lid);
+}
