@@ -151,7 +151,7 @@ export class CpuEngine {
     }
   }
 
-  private get ptr(): EnginePtr {
+  get ptr(): EnginePtr {
     if (!this.p) throw new BezelError('this engine is closed', 'argument');
     return this.p;
   }

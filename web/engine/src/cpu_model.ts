@@ -5,8 +5,9 @@
 
 import { CpuEngine, type CpuSession, type Info, type OpenOptions, type Stop } from './cpu_engine.js';
 import { Logprobs } from './logprobs.js';
-import type { AdapterOptions, Conversation, ConversationOptions, DeviceReport, Memory, Model, Piece } from './model.js';
+import type { AdapterOptions, Conversation, ConversationOptions, DeviceReport, Memory, Model, Piece, Preview, Training, TrainingTexts, TrainingWishes } from './model.js';
 import type { Source } from './source.js';
+import { CpuTraining, preview, trainBytes } from './training.js';
 import { breathe, stopped, Turn } from './turns.js';
 import type { Core } from './wasm.js';
 
@@ -24,6 +25,7 @@ export interface CpuModelOptions extends OpenOptions {
 export class CpuModel implements Model {
   readonly device: DeviceReport = { backend: 'cpu', name: 'CPU (WebAssembly)', tier: 'cpu', limits: {}, selfTest: [] };
   private readonly open = new Set<CpuConversation>();
+  private readonly trainings = new Set<CpuTraining>();
   private closed = false;
 
   private constructor(private readonly engine: CpuEngine, private readonly context: number, private readonly cache: 'f32' | 'f16') {}
@@ -75,9 +77,24 @@ export class CpuModel implements Model {
     return made;
   }
 
+  preview(text: string, sequence: number, max: number): Preview {
+    return preview(this.engine.core, this.engine.ptr, text, sequence, max);
+  }
+
+  trainBytes(wishes: TrainingWishes, tokens: number): number {
+    return trainBytes(this.engine.core, this.engine.ptr, wishes, tokens);
+  }
+
+  async training(texts: TrainingTexts, wishes: TrainingWishes): Promise<Training> {
+    const made: CpuTraining = new CpuTraining(this.engine.core, this.engine.ptr, texts, wishes, () => this.trainings.delete(made));
+    this.trainings.add(made);
+    return made;
+  }
+
   /** The last conversation that is at something takes the rest along. */
   close(): void {
     this.closed = true;
+    for (const one of [...this.trainings]) one.close();
     for (const one of [...this.open]) one.close();
     if (!this.open.size) this.engine.close();
   }

@@ -14,6 +14,9 @@ import type { About, AdapterInfo, EngineCalls, EngineStreams, LoadParams } from 
 import type { DeviceReport, Memory, Progress } from './model.js';
 import { isNode } from './node_files.js';
 import { Client, direct, type Link } from './rpc.js';
+import { readData, readWishes } from './train_request.js';
+import { Run } from './train_run.js';
+import type { PreviewOptions, TrainData, Trainer, TrainEstimate, TrainOptions, TrainPreview, TrainRun } from './train_types.js';
 
 export interface LoadOptions extends Partial<Omit<LoadParams, 'model'>> {
   onProgress?: (progress: Progress) => void;
@@ -215,7 +218,7 @@ export class Session {
 
 const newSessionId = (): string => `session-${++sessions}`;
 
-export class Engine {
+export class Engine implements Trainer {
   readonly chat: { readonly completions: ChatCompletions };
   readonly completions: Completions;
   readonly adapters: Adapters;
@@ -299,6 +302,21 @@ export class Engine {
   /** llama-bench's pp512 and tg128 on this device. */
   bench({ onProgress, signal, ...options }: BenchOptions & CallOptions & { onProgress?: (p: BenchProgress) => void } = {}): Promise<BenchResult> {
     return this.host.link.call('bench', options, { signal, onProgress });
+  }
+
+  /** Learn an adapter from examples. It begins at once; read its steps, or await its result. */
+  train(options: TrainOptions): TrainRun {
+    return new Run(this.host.link, options);
+  }
+
+  /** What training would take. Without data: for sequences of full length. */
+  async trainEstimate({ data, signal, ...options }: Omit<TrainOptions, 'data'> & { data?: TrainData }): Promise<TrainEstimate> {
+    return this.host.link.call('trainEstimate', { wishes: readWishes(options), ...(data !== undefined && { data: await readData(data) }) }, { signal });
+  }
+
+  /** What would be learned, token by token. Bad data is a FormatError that names the line. */
+  async trainPreview(data: TrainData, { max = 20, sequence = 512, signal }: PreviewOptions = {}): Promise<TrainPreview> {
+    return this.host.link.call('trainPreview', { data: await readData(data), sequence, max }, { signal });
   }
 
   /** Stop what is under way and give everything back. */

@@ -9,9 +9,10 @@ import { addAdapter, type Info, type Stop, type StoreTexts } from './cpu_engine.
 import { Gpu } from './gpu.js';
 import { GpuEngine } from './gpu_engine.js';
 import type { GpuSession } from './gpu_session.js';
-import type { AdapterOptions, Conversation, ConversationOptions, DeviceReport, Memory, Model, Piece, Progress, StepProfile } from './model.js';
+import type { AdapterOptions, Conversation, ConversationOptions, DeviceReport, Memory, Model, Piece, Preview, Progress, StepProfile, Training, TrainingWishes } from './model.js';
 import { bandwidth } from './profile.js';
 import { openWithFetches, type Source } from './source.js';
+import { preview, trainBytes } from './training.js';
 import { stopped, Turn } from './turns.js';
 import { BezelError, Core } from './wasm.js';
 
@@ -146,6 +147,18 @@ export class GpuModel implements Model {
 
   openSession(engine: GpuEngine, context: number): Promise<GpuSession> {
     return openSession(engine, context, this.options.cache);
+  }
+
+  preview(text: string, sequence: number, max: number): Preview {
+    return preview(this.current.core, this.current.ptr, text, sequence, max);
+  }
+
+  trainBytes(wishes: TrainingWishes, tokens: number): number {
+    return trainBytes(this.current.core, this.current.ptr, wishes, tokens);
+  }
+
+  async training(): Promise<Training> {
+    throw new BezelError("this version trains on the CPU alone: load the model with backend 'cpu'", 'unsupported');
   }
 
   async bandwidth(): Promise<number> {

@@ -12,6 +12,7 @@ import type { AdapterUse, ChatCompletion, ChatCompletionChunk, ChatRequest, Comp
 import type { Info, StoreTexts } from './cpu_engine.js';
 import { BezelError } from './errors.js';
 import { estimate, type Estimate } from './estimate.js';
+import { LocalTraining, type TrainCalls } from './local_train.js';
 import { Gpu } from './gpu.js';
 import type { Conversation, DeviceReport, Memory, Model, Progress } from './model.js';
 import { openModel, type OpenModelOptions } from './open_model.js';
@@ -65,7 +66,7 @@ export interface About {
   context: number;
 }
 
-export interface EngineCalls {
+export interface EngineCalls extends TrainCalls {
   /** Hold the lock of this name for as long as the thread lives; answers once it is held. Workers only. */
   live: Spec<string, void>;
   load: Spec<LoadParams, About, Progress>;
@@ -97,11 +98,11 @@ export interface EngineStreams {
 }
 
 interface Adapter {
-  id: number; // the model's, which gives numbers again
-  serial: number;
+  serial: number; // other numbers, another serial
   scale: number; // where a request does not say
   now: number; // what the model has
-  source: Source; // read again should the device be lost
+  apply(scale: number): void;
+  remove?(): void; // not while it is being trained
 }
 
 /** A turn at the model: nobody else has it until `end`. */
@@ -117,11 +118,25 @@ const disposed = (): BezelError => new BezelError('this engine was disposed', 'c
 export class LocalEngine {
   private readonly queue = new Queue();
   private readonly adapters = new Map<string, Adapter>();
+  private readonly adapterSources = new Set<Source>();
   private readonly end = new AbortController();
   private serial = 0;
   private running: { items: AsyncGenerator<unknown, void, void>; turn: Turn } | undefined; // the stream that has the turn
 
-  private constructor(private readonly name: string, private readonly model: Model, private readonly core: Core, private readonly sources: readonly Source[], private readonly sessions: Sessions) {}
+  private readonly training: LocalTraining;
+
+  private constructor(private readonly name: string, private readonly model: Model, private readonly core: Core, private readonly sources: readonly Source[], private readonly sessions: Sessions, budget: number | undefined) {
+    this.training = new LocalTraining({
+      name, model, budget,
+      alone: (signal, act) => this.alone(signal, act),
+      adapterName: (wish) => this.adapterName(wish),
+      hang: (adapter, apply) => this.hang(adapter, apply),
+      unhang: (adapter) => this.adapters.delete(adapter),
+      wear: (adapter) => this.wear([{ name: adapter, scale: 1 }]),
+      keep: async (adapter, gguf, signal) => void (await this.addAdapter({ name: adapter, source: { kind: 'memory', name: adapter, bytes: gguf } }, signal, 0)),
+    });
+    this.calls = { ...this.ownCalls, ...this.training.calls };
+  }
 
   static async load(params: LoadParams, context: Context<Progress>): Promise<{ engine: LocalEngine; about: About }> {
     const { model: ref, memory, sessions: count = 4, ...options } = params;
@@ -134,7 +149,7 @@ export class LocalEngine {
       const wish = { ...options, name: ref.name, ...(ref.store && { store: ref.store }), ...(memory !== undefined && { budget: memory }), sources, signal, onProgress: context.progress };
       model = await openWithFetches(() => openModel(wish), signal);
       const sessions = new Sessions(model, { count, bytes: memory ?? Infinity });
-      engine = new LocalEngine(ref.name, model, core, sources, sessions);
+      engine = new LocalEngine(ref.name, model, core, sources, sessions, memory);
       for (const adapter of ref.adapters) await engine.addAdapter(adapter, signal);
       const first = await sessions.take(DEFAULT, engine.wear(undefined));
       return { engine, about: { name: ref.name, info: model.info, device: model.device, context: first.context } };
@@ -193,42 +208,62 @@ export class LocalEngine {
 
   // ---- adapters ----
 
-  private get adapterSources(): Source[] {
-    return Array.from(this.adapters.values(), ({ source }) => source);
-  }
-
   /** Give the model the adapters of a request; names what it now wears. */
   private wear(wish: readonly AdapterUse[] | null | undefined): string {
     for (const { name } of wish ?? []) if (!this.adapters.has(name)) throw new BezelError(`there is no adapter "${name}"; add it first with engine.adapters.add`, 'not-found');
     const worn: string[] = [];
     for (const [name, adapter] of this.adapters) {
       const use = wish?.find((u) => u.name === name);
-      const scale = !wish ? adapter.scale : use ? (use.scale ?? adapter.scale) : 0;
-      if (scale !== adapter.now) this.model.scaleAdapter(adapter.id, scale);
+      const scale = !wish ? adapter.scale : use ? (use.scale ?? (adapter.scale || 1)) : 0;
+      if (scale !== adapter.now) adapter.apply(scale);
       adapter.now = scale;
       if (scale) worn.push(`${adapter.serial}*${scale}`);
     }
     return worn.join('+');
   }
 
-  private async addAdapter({ name, source: ref, scale = 1, config }: AdapterRef, signal: AbortSignal): Promise<AdapterInfo> {
-    if (this.adapters.has(name)) throw new BezelError(`there is an adapter "${name}" already`, 'argument');
-    const source = await openSource(ref, { signal });
+  /** `unasked`: its scale in requests that do not name their adapters. */
+  private async addAdapter({ name, source: ref, scale = 1, config }: AdapterRef, signal: AbortSignal, unasked = scale): Promise<AdapterInfo> {
+    this.adapterName(name);
+    const source = await openSource(ref, { signal }); // read again should the device be lost
     try {
       const id = await openWithFetches(() => this.model.addAdapter(source, { scale, ...(config !== undefined && { config }) }), signal);
-      this.adapters.set(name, { id, serial: ++this.serial, scale, now: scale, source });
-      return { name, scale };
+      this.adapterSources.add(source);
+      this.adapters.set(name, {
+        serial: ++this.serial, scale: unasked, now: scale,
+        apply: (s) => this.model.scaleAdapter(id, s),
+        remove: () => {
+          this.model.removeAdapter(id);
+          this.adapterSources.delete(source);
+          source.close();
+        },
+      });
+      return { name, scale: unasked };
     } catch (e) {
       source.close();
       throw e;
     }
   }
 
+  private adapterName(wish: string | undefined): string {
+    if (wish !== undefined && this.adapters.has(wish)) throw new BezelError(`there is an adapter "${wish}" already`, 'argument');
+    let name = wish ?? 'trained';
+    for (let i = 2; this.adapters.has(name); i++) name = `trained-${i}`;
+    return name;
+  }
+
+  /** One that the model has already, at full strength. */
+  private hang(name: string, apply: (scale: number) => void): () => void {
+    const adapter: Adapter = { serial: ++this.serial, scale: 0, now: 1, apply };
+    this.adapters.set(name, adapter);
+    return () => (adapter.serial = ++this.serial);
+  }
+
   private removeAdapter(name: string): void {
     const adapter = this.adapters.get(name);
     if (!adapter) throw new BezelError(`there is no adapter "${name}"`, 'not-found');
-    this.model.removeAdapter(adapter.id);
-    adapter.source.close();
+    if (!adapter.remove) throw new BezelError(`"${name}" is being trained; cancel that instead`, 'argument');
+    adapter.remove();
     this.adapters.delete(name);
   }
 
@@ -286,7 +321,9 @@ export class LocalEngine {
   }
 
   /** Everything but load, by name. */
-  readonly calls: Handlers<Omit<EngineCalls, 'load' | 'live' | 'estimate'>> = {
+  readonly calls: Handlers<Omit<EngineCalls, 'load' | 'live' | 'estimate'>>;
+
+  private readonly ownCalls: Handlers<Omit<EngineCalls, 'load' | 'live' | 'estimate' | keyof TrainCalls>> = {
     chat: (request, { signal }) => wholeChat(this.chat({ ...request, stream_options: { include_usage: true } }, signal)),
     complete: (request, { signal }) => wholeText(this.complete({ ...request, stream_options: { include_usage: true } }, signal)),
     tokenize: async ({ text, ...options }) => this.model.tokenize(text, options),
@@ -334,6 +371,7 @@ export class LocalEngine {
     await items?.return();
     turn?.end(); // a reader that stopped asking would hold it for ever
     const leave = await this.queue.enter();
+    this.training.close();
     this.sessions.closeAll();
     this.model.close();
     for (const source of this.sources) source.close();

@@ -99,6 +99,94 @@ export interface AdapterOptions {
   scale?: number;
 }
 
+// ---- training ----
+
+/** JSON lines; `held` is measured, never learned. */
+export interface TrainingTexts {
+  data: string;
+  held?: string;
+}
+
+/** What the core may be told; see src/wasm/wasm_train.c. All may be absent. */
+export interface TrainingWishes {
+  rank?: number;
+  alpha?: number;
+  dropout?: number;
+  rslora?: boolean;
+  targets?: readonly string[];
+  seed?: number;
+  lr?: number;
+  schedule?: 'constant' | 'linear' | 'cosine';
+  warmup?: number;
+  steps?: number;
+  epochs?: number;
+  batch?: number;
+  accumulate?: number;
+  sequence?: number;
+  no_packing?: boolean;
+  decay?: number;
+  clip?: number;
+  keep_all?: boolean;
+  eval_share?: number;
+}
+
+export interface TrainingAbout {
+  /** Done, and planned. */
+  step: number;
+  steps: number;
+  /** Sequences a step. */
+  passes: number;
+  examples: number;
+  sequences: number;
+  tokens: number;
+  learned: number;
+  /** Examples held back, and tokens of them that count. */
+  held: number;
+  held_learned: number;
+  /** Beyond the model. */
+  bytes: number;
+}
+
+export interface TrainingReport {
+  step: number;
+  epoch: number;
+  loss: number;
+  lr: number;
+  grad_norm: number;
+  tokens: number;
+}
+
+export interface TrainingFiles {
+  gguf: Uint8Array;
+  safetensors: Uint8Array;
+  config: string;
+}
+
+/** An adapter that hangs on the model and learns. One call at a time, and no conversation at work meanwhile. */
+export interface Training {
+  readonly about: TrainingAbout;
+  /** One step of the optimiser. A signal leaves the adapter as it was before the step. */
+  step(signal?: AbortSignal): Promise<TrainingReport>;
+  /** Mean loss of what is held back. */
+  evaluate(signal?: AbortSignal): Promise<number>;
+  /** How strongly the model feels the adapter: 1 while it learns, 0 for the model without it. */
+  scale(scale: number): void;
+  /** A checkpoint for the same model, data and wishes, and back. */
+  save(): Promise<Uint8Array>;
+  load(checkpoint: Uint8Array): Promise<void>;
+  /** The adapter as it is now; `base` is what PEFT's configuration calls the model. */
+  files(base: string): Promise<TrainingFiles>;
+  close(): void;
+}
+
+export interface Preview {
+  examples: number;
+  tokens: number;
+  learned: number;
+  longest: number;
+  shown: { line: number; ids: number[]; learned: boolean[] }[];
+}
+
 export interface Model {
   readonly info: Info;
   readonly device: DeviceReport;
@@ -110,6 +198,11 @@ export interface Model {
   scaleAdapter(id: number, scale: number): void;
   removeAdapter(id: number): void;
   conversation(context?: number): Promise<Conversation>;
+  /** What would be learned of JSON lines; the first `max` examples in full. */
+  preview(text: string, sequence: number, max: number): Preview;
+  /** Bytes that training would take beyond the model, for sequences of so many tokens. */
+  trainBytes(wishes: TrainingWishes, tokens: number): number;
+  training(texts: TrainingTexts, wishes: TrainingWishes): Promise<Training>;
   /** GPU only: bytes a second that a kernel which does nothing else reads. */
   bandwidth?(): Promise<number>;
   close(): void;

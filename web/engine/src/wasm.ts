@@ -22,6 +22,8 @@ export type DrawPtr = Ptr<'draw'>;
 export type DigestPtr = Ptr<'digest'>;
 export type ChatPtr = Ptr<'chat'>;
 export type SelfTestPtr = Ptr<'selftest'>;
+export type DataPtr = Ptr<'data'>;
+export type TrainingPtr = Ptr<'training'>;
 export type Bytes = Ptr<'bytes'>;
 
 /** What src/wasm/*.c exports. Functions that fail return 0 (pointers) or -1 (numbers). */
@@ -111,6 +113,22 @@ export interface Exports {
   bz_wasm_gpu_save(s: SessionPtr): number;
   bz_wasm_snapshot_digest(source: number, n: number): number;
   bz_wasm_gpu_adapter_forget(e: EnginePtr, id: number): void;
+  bz_wasm_data_open(e: EnginePtr, text: Bytes, n: number, sequence: number, held: number): DataPtr;
+  bz_wasm_data_close(d: DataPtr): void;
+  bz_wasm_data_about(d: DataPtr): number;
+  bz_wasm_data_example(d: DataPtr, i: number): number;
+  bz_wasm_train_bytes(e: EnginePtr, json: Bytes, n: number, tokens: number): number;
+  bz_wasm_train_open(e: EnginePtr, data: DataPtr, held: DataPtr, json: Bytes, n: number): TrainingPtr;
+  bz_wasm_train_close(t: TrainingPtr): void;
+  bz_wasm_train_about(t: TrainingPtr): number;
+  bz_wasm_train_begin(t: TrainingPtr): number;
+  bz_wasm_train_pass(t: TrainingPtr, i: number): number;
+  bz_wasm_train_finish(t: TrainingPtr): number;
+  bz_wasm_train_held(t: TrainingPtr, i: number): number;
+  bz_wasm_train_scale(t: TrainingPtr, scale: number): void;
+  bz_wasm_train_save(t: TrainingPtr): number;
+  bz_wasm_train_load(t: TrainingPtr, checkpoint: Bytes, n: number): number;
+  bz_wasm_train_file(t: TrainingPtr, which: number, base: Bytes, n: number): number;
 }
 
 /** One line of the generated table: struct kernel_info. */
