@@ -145,6 +145,7 @@ struct training {
     struct dataset data, held;
     struct trainer trainer;
     size_t n_examples;
+    uint64_t n_bytes; /* beyond the model */
 };
 
 static enum bz_status begin_training(struct training *t, bz_engine *e, struct wishes *w)
@@ -160,7 +161,12 @@ static enum bz_status begin_training(struct training *t, bz_engine *e, struct wi
     if (o->n_warmup == UINT32_MAX) o->n_warmup = o->n_steps / 20;
     o->n_max = dataset_longest(&t->held);
     if (st == BZ_OK) st = trainer_open(&t->trainer, &e->model, &e->backend, &t->data, o, &wasm_err);
-    return st;
+    if (st) return st;
+    t->n_bytes = trainer_bytes(&e->model, t->trainer.tape.n_max, o);
+    t->trainer.options.adapter.targets =
+        NULL; /* found; their names live no longer than this call */
+    t->trainer.options.adapter.n_targets = 0;
+    return BZ_OK;
 }
 
 EXPORT(void, bz_wasm_train_close, struct training *t)
@@ -209,8 +215,7 @@ EXPORT(int32_t, bz_wasm_train_about, struct training *t)
                t->n_examples, t->data.n, (unsigned long long)t->data.n_tokens,
                (unsigned long long)t->data.n_learned);
     buf_printf(&b, ",\"held\":%zu,\"held_learned\":%llu,\"bytes\":%llu}", t->held.n,
-               (unsigned long long)t->held.n_learned,
-               (unsigned long long)trainer_bytes(r->m, r->tape.n_max, &r->options));
+               (unsigned long long)t->held.n_learned, (unsigned long long)t->n_bytes);
     return wasm_give_text(&b);
 }
 

@@ -26,6 +26,7 @@ one server node tests/web/test_server.mjs
 one server_clients node tests/web/test_server_clients.mjs
 one api_cpu node tests/web/test_api.mjs cpu
 one api_gpu node tests/web/test_api.mjs gpu
+one train_cpu node tests/web/test_train.mjs cpu
 one package node tests/web/test_package.mjs "$build/bezel"
 one gpu node tests/web/test_gpu.mjs
 one gpu_model node tests/web/test_gpu_model.mjs "$build/bezel"
