@@ -165,6 +165,7 @@ EXPORT(double, bz_wasm_gpu_reserve, bz_session *s, uint32_t compile)
         /* At a time: a whole batch, the end of a prompt, and a decode step while it is recorded anew. */
         if (rows[i] == s->n_batch || rows[i] == 1) bytes += 2 * n;
         imagine_step(s, &r, rows[i], 0);
+        imagine_step(s, &r, rows[i], 1);
     }
     bytes += recorded_bytes(imagine_draw(s, &r, 1)) + recorded_bytes(imagine_draw(s, &r, 0));
     g->rec.mode = RECORD_PROGRAM;
