@@ -2,6 +2,11 @@
 // bad data, files.
 //
 //   node tests/web/test_train.mjs cpu|gpu
+import { spawnSync } from 'node:child_process';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+
 import { ArgumentError, Engine, FormatError } from '../../web/engine/dist/index.js';
 import { done, equal, ok, rejects, same, test } from './check.mjs';
 import './software_adapter.mjs';
@@ -134,6 +139,28 @@ test('one training at a time', async () => {
   await rejects(engine.adapters.remove('first'), (e) => e instanceof ArgumentError && /being trained/.test(e.message));
   run.cancel();
   await rejects(run.result, isAbort);
+});
+
+test('the command-line tool learns the same adapter, and names a bad line', () => {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'bezel-train-'));
+  const file = path.join(folder, 'data.jsonl'), out = path.join(folder, 'a.gguf');
+  const tool = (...words) => spawnSync(process.execPath, ['web/engine/bin/bezel.mjs', 'train', MODEL, file, '--backend', backend, '--out', out, '--peft', path.join(folder, 'peft'), ...words], { encoding: 'utf8' });
+  try {
+    fs.writeFileSync(file, data.map((line) => `${JSON.stringify(line)}\n`).join(''));
+    const { status, stdout, stderr } = tool('--steps', '6', '--warmup', '0', '--lr', '5e-3', '--schedule', 'constant', '--rank', '8', '--seed', '7', '--keep-all');
+    equal(status, 0, stderr);
+    const steps = stdout.trim().split('\n').map((line) => JSON.parse(line));
+    same(steps.map((s) => s.step), [1, 2, 3, 4, 5, 6]);
+    ok(steps.every((s, i) => Math.abs(s.loss - whole.losses[i]) < 1e-5) && steps[0].tok_s > 0 && steps[0].grad_norm > 0);
+    ok(fs.readFileSync(out).equals(Buffer.from(whole.gguf)));
+    ok(fs.existsSync(path.join(folder, 'peft', 'adapter_config.json')) && fs.existsSync(path.join(folder, 'peft', 'adapter_model.safetensors')));
+    fs.appendFileSync(file, '{"prompt":"a"}\n');
+    const bad = tool('--steps', '1');
+    equal(bad.status, 1);
+    ok(/^bezel train: .*line 5/.test(bad.stderr), bad.stderr);
+  } finally {
+    fs.rmSync(folder, { recursive: true });
+  }
 });
 
 await done(process.argv[3]);

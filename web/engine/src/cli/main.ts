@@ -7,6 +7,7 @@ import { chat, run } from './chat.js';
 import { list } from './list.js';
 import { generate, logits } from './run.js';
 import { serve } from './serve.js';
+import { train } from './train.js';
 import { detokenize, inspectCommand, renderCommand, tokenize } from './text.js';
 
 const commands: readonly (readonly [Command, string])[] = [
@@ -14,6 +15,7 @@ const commands: readonly (readonly [Command, string])[] = [
   [chat, 'talk to a model in the terminal'],
   [serve, 'the page, and a server for other programs'],
   [generate, 'continue a text'],
+  [train, 'learn an adapter from conversations'],
   [list, 'the models in the Ollama store'],
   [inspectCommand, 'what is in a file, and whether it runs'],
   [tokenize, 'text to token ids'],

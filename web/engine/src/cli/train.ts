@@ -1,0 +1,128 @@
+// train - `bezel train`: learn a LoRA adapter from conversations. Options and output are the native tool's.
+
+import * as fs from 'node:fs';
+import * as path from 'node:path';
+
+import type { Training, TrainingWishes } from '../model.js';
+import { BezelError } from '../wasm.js';
+import { Misuse, OK, type Command, type Given } from './args.js';
+import { modelOptions, openModel } from './model.js';
+
+/** Written beside and renamed, so that what was there stays until the new one is whole. */
+function writeFile(place: string, bytes: Uint8Array | string): void {
+  fs.writeFileSync(`${place}.part`, bytes);
+  fs.renameSync(`${place}.part`, place);
+}
+
+function wishesOf(given: Given): TrainingWishes {
+  const number = (name: string, key: keyof TrainingWishes): TrainingWishes => (given.has(name) ? { [key]: given.number(name) } : {});
+  const rank = given.number('--rank') ?? 16, share = given.number('--eval-share') ?? 0, sequence = given.number('--max-tokens') ?? 512;
+  if (sequence < 1 || sequence > 1 << 20 || share < 0 || share > 0.5) throw new Misuse('--max-tokens is 1 to 1048576, --eval-share 0 to 0.5');
+  const targets = given.texts('--target'), schedule = given.text('--schedule');
+  return {
+    rank, alpha: given.number('--alpha') ?? 2 * rank, sequence,
+    rslora: given.has('--rslora'), keep_all: given.has('--keep-all'), no_packing: given.has('--no-packing'),
+    ...(targets.length && { targets }),
+    ...(schedule !== undefined && { schedule: schedule as 'cosine' }), // the core knows the names
+    ...number('--lr', 'lr'), ...number('--warmup', 'warmup'), ...number('--epochs', 'epochs'), ...number('--steps', 'steps'),
+    ...number('--batch-size', 'batch'), ...number('--decay', 'decay'), ...number('--clip', 'clip'), ...number('--seed', 'seed'),
+    ...(given.has('--eval') ? {} : number('--eval-share', 'eval_share')),
+  };
+}
+
+const say = (fact: object): void => void process.stdout.write(`${JSON.stringify(fact)}\n`);
+
+async function learn(training: Training, given: Given, isOver: () => boolean): Promise<void> {
+  const { step: begun, steps, held } = training.about, every = given.number('--every') ?? 50, checkpoint = given.text('--checkpoint');
+  const save = async (): Promise<void> => checkpoint === undefined ? undefined : writeFile(checkpoint, await training.save());
+  const measure = async (step: number): Promise<void> => held ? say({ step, eval_loss: Number((await training.evaluate()).toFixed(6)) }) : undefined;
+  const start = performance.now();
+  let tokens = 0;
+  await measure(begun);
+  for (let step = begun; step < steps && !isOver(); step++) {
+    const r = await training.step();
+    tokens += r.tokens;
+    const speed = (1000 * tokens) / (performance.now() - start);
+    say({ step: r.step, steps, loss: Number(r.loss.toFixed(6)), lr: Number(r.lr.toPrecision(3)), grad_norm: Number(r.grad_norm.toPrecision(4)), tok_s: Number(speed.toFixed(1)) });
+    const due = every > 0 && r.step % every === 0;
+    if (due) await save();
+    if (due || r.step === steps) await measure(r.step);
+  }
+  await save();
+}
+
+async function writeAdapter(training: Training, model: string, given: Given): Promise<void> {
+  const out = given.text('--out') ?? 'adapter.gguf', peft = given.text('--peft');
+  const { gguf, safetensors, config } = await training.files(model);
+  writeFile(out, gguf);
+  if (peft !== undefined) {
+    fs.mkdirSync(peft, { recursive: true });
+    writeFile(path.join(peft, 'adapter_model.safetensors'), safetensors);
+    writeFile(path.join(peft, 'adapter_config.json'), config);
+  }
+  process.stderr.write(`${out}: ${(gguf.length / 1e6).toFixed(1)} MB${peft === undefined ? '' : `; PEFT in ${peft}`}\n`);
+}
+
+function readText(place: string): string {
+  try {
+    return fs.readFileSync(place, 'utf8');
+  } catch (e) {
+    throw new BezelError(`${place}: ${(e as NodeJS.ErrnoException).code === 'ENOENT' ? 'no such file' : (e as Error).message}`, 'io', e);
+  }
+}
+
+export const train: Command = {
+  name: 'train',
+  usage: 'MODEL DATA.jsonl',
+  about: 'Learn a LoRA adapter from conversations, one JSON object a line:\n  {"messages": [{"role": "user", "content": "…"}, {"role": "assistant", …}]}\n  {"prompt": "…", "completion": "…"}\nPrints one JSON object a step. Ctrl-C stops after the step and keeps what was learned.',
+  args: 2,
+  options: [
+    { name: '--out', arg: 'FILE', help: 'the adapter; default adapter.gguf', kind: 'text' },
+    { name: '--peft', arg: 'DIR', help: "write it in PEFT's form too", kind: 'text' },
+    { name: '--rank', arg: 'R', help: '1 to 256; default 16', kind: 'whole' },
+    { name: '--alpha', arg: 'A', help: "the adapter's strength is A/R; default 2R", kind: 'number' },
+    { name: '--rslora', help: 'its strength is A/sqrt(R)', kind: 'flag' },
+    { name: '--target', arg: 'NAME', help: "part of a tensor's name (attn_q, blk.3.); may be repeated; default every dense linear", kind: 'texts' },
+    { name: '--lr', arg: 'X', help: 'learning rate; default 2e-4', kind: 'number' },
+    { name: '--schedule', arg: 'NAME', help: 'constant, linear or cosine (default)', kind: 'text' },
+    { name: '--warmup', arg: 'N', help: 'steps until the full rate; default a twentieth', kind: 'whole' },
+    { name: '--epochs', arg: 'X', help: 'times through the data; default 3', kind: 'number' },
+    { name: '--steps', arg: 'N', help: 'steps, instead of epochs', kind: 'whole' },
+    { name: '--batch-size', arg: 'N', help: 'sequences a step; default 1', kind: 'whole' },
+    { name: '--no-packing', help: 'every example is a sequence of its own', kind: 'flag' },
+    { name: '--decay', arg: 'X', help: 'weight decay; default 0', kind: 'number' },
+    { name: '--clip', arg: 'X', help: 'longest gradient; default 1, 0 for none', kind: 'number' },
+    { name: '--seed', arg: 'N', help: 'same seed, same adapter', kind: 'whole' },
+    { name: '--max-tokens', arg: 'N', help: 'tokens of a sequence; default 512', kind: 'whole' },
+    { name: '--eval', arg: 'FILE', help: 'examples that are not learned, only measured', kind: 'text' },
+    { name: '--eval-share', arg: 'X', help: 'hold back this share of the data', kind: 'number' },
+    { name: '--checkpoint', arg: 'FILE', help: 'saved here, and gone on from when it exists', kind: 'text' },
+    { name: '--every', arg: 'N', help: 'steps between checkpoints and measurements; default 50', kind: 'whole' },
+    { name: '--keep-all', help: 'no gradient checkpointing: faster, more memory', kind: 'flag' },
+    ...modelOptions,
+  ],
+  async run(given) {
+    const [name = '', place = ''] = given.args, wishes = wishesOf(given), held = given.text('--eval'), checkpoint = given.text('--checkpoint');
+    const texts = { data: readText(place), ...(held !== undefined && { held: readText(held) }) };
+    let over = false;
+    const onInterrupt = (): void => void (over = true);
+    const { model } = await openModel(name, given);
+    process.once('SIGINT', onInterrupt); // a second one ends the process
+    try {
+      const training = await model.training(texts, wishes), { examples, tokens, learned, sequences, steps, passes, bytes } = training.about;
+      process.stderr.write(`${examples} examples, ${tokens} tokens of which ${learned} are learned, in ${sequences} sequences; ${steps} steps of ${passes}\n`);
+      process.stderr.write(`memory beyond the model: ${(bytes / 1e6).toFixed(1)} MB\n`);
+      if (checkpoint !== undefined && fs.existsSync(checkpoint)) {
+        await training.load(fs.readFileSync(checkpoint));
+        process.stderr.write(`going on after step ${training.about.step}\n`);
+      }
+      await learn(training, given, () => over);
+      await writeAdapter(training, name, given);
+      training.close();
+    } finally {
+      process.off('SIGINT', onInterrupt);
+      model.close();
+    }
+    return OK;
+  },
+};
