@@ -397,6 +397,9 @@ test('what a model would take is known before it is loaded', async () => {
   ok(e.fits && e.context === 512 && e.largestContext === 2048, JSON.stringify(e));
   equal(e.total, e.weights + e.cache + e.scratch + e.steps);
   ok(!tight.fits && tight.missing === tight.total - 12e6 && tight.largestContext < 512 && /more than the/.test(tight.reason), JSON.stringify(tight));
+  const c = await Engine.estimate(MODEL, { backend: 'cpu', context: 512 }), few = await Engine.estimate(MODEL, { backend: 'cpu', context: 512, memory: c.total - 1 });
+  ok(c.fits && c.context === 512 && c.largestContext === 2048 && c.total > c.weights && c.available === Infinity, JSON.stringify(c));
+  ok(!few.fits && few.missing === 1 && few.largestContext < 512 && few.largestContext > 256, JSON.stringify(few));
   await rejects(Engine.estimate('no/such.gguf'), NotFoundError);
   if (backend === 'gpu') await rejects(Engine.load(MODEL, { context: 512, memory: 12e6 }), (e) => e instanceof BezelError && e.message === tight.reason);
 });

@@ -9,6 +9,7 @@ import path from 'node:path';
 
 import './software_adapter.mjs';
 import { Core, CpuEngine, fileSource, loadWasm, memorySource } from '../../web/engine/dist/core.js';
+import { openModel } from '../../web/engine/dist/open_model.js';
 import { done, equal, ok, same, test, throws } from './check.mjs';
 
 const native = process.argv[2] ?? 'build/bezel';
@@ -153,7 +154,10 @@ test('a name in an Ollama store brings its parameters along', () => {
   alike(['inspect', 'SMALL:latest', '--store', root]);
   alike(['inspect', 'small', '--store', root, '--json']);
   for (const flags of [[], ['--json']]) alike(['list', '--store', root, ...flags]);
-  same(both(['list', '--store', `${root}/nothing`]).map((r) => [r.code, r.err.split('\n').length]), [[1, 2], [1, 2]]);
+  equal(alike(['list', '--store', `${root}/nothing`]).code, 1);
+  const homeless = { env: { ...process.env, HOME: path.resolve(root), OLLAMA_MODELS: '' }, encoding: 'utf8' };
+  const [here, there] = [[process.execPath, 'web/engine/bin/bezel.mjs', 'list'], [native, 'list']].map(([program, ...args]) => spawnSync(program, args, homeless));
+  same([here.status, here.stderr], [there.status, there.stderr]);
   const [node, c] = both(['generate', 'large', '--store', root, '--ids', '2']);
   equal(node.code, c.code);
 });
@@ -312,6 +316,19 @@ test('a model opened from memory is the model opened from its file', async () =>
   same(file.info, memory.info);
   file.close();
   memory.close();
+});
+
+test('a prompt is read in steps of --batch tokens, on the CPU and on the GPU', async () => {
+  const source = await fileSource(tiny), prompt = Int32Array.from({ length: 40 }, (_, i) => 2 + i);
+  for (const [backend, batch, wanted] of [['cpu', 7, [7, 14, 21, 28, 35, 40]], ['cpu', undefined, [32, 40]], ['gpu', 16, [0, 16, 32, 40]]]) {
+    const model = await openModel({ backend, sources: [source], ...(batch && { batch }) }), steps = [];
+    await (await model.conversation(64)).set(prompt, { onProgress: (done) => steps.push(done) });
+    same(steps, wanted, `${backend} ${batch}`);
+    model.close();
+  }
+  source.close();
+  const r = bezel(['logits', models[0], '--ids', '2', '--backend', 'cpu', '--batch', '70000']);
+  same([r.code, r.err], [1, 'bezel logits: --batch is 65536 at most\n']);
 });
 
 await done(process.argv[3]);

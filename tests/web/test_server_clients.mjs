@@ -71,6 +71,32 @@ test('openai: tools are called, and their results answered from', async () => {
   same((await stream.finalChatCompletion()).choices[0].message.tool_calls[0].function.name, 'get_weather');
 });
 
+test('openai: two calls at once, or one where parallel calls are not wanted', async () => {
+  const messages = [user('What is the weather in Oslo? And what is the weather in Rome?')];
+  const cities = ({ choices: [{ message, finish_reason: reason }] }) => [reason, ...message.tool_calls.map((c) => JSON.parse(c.function.arguments).city)];
+  same(cities(await openai.chat.completions.create({ ...greedy, messages, tools })), ['tool_calls', 'Oslo', 'Rome']);
+  same(cities(await openai.chat.completions.create({ ...greedy, messages, tools, parallel_tool_calls: false })), ['tool_calls', 'Oslo']);
+  const stream = openai.chat.completions.stream({ ...greedy, messages, tools, parallel_tool_calls: false });
+  same(cities(await stream.finalChatCompletion()), ['tool_calls', 'Oslo']);
+});
+
+test('conversations that take turns keep what was read of each', async () => {
+  const topics = ['the sea', 'a mountain', 'an old bridge', 'the moon'].map((about) => [user(`Tell me a long story about ${about}, with a beginning, a middle and an end, and let it rain.`)]);
+  const turn = async (messages) => {
+    const { choices: [{ message }], usage } = await openai.chat.completions.create({ ...greedy, messages, max_tokens: 8 });
+    messages.push(message, user('Go on.'));
+    return usage.prompt_tokens_details.cached_tokens;
+  };
+  for (const messages of topics) await turn(messages);
+  for (let round = 0; round < 2; round++)
+    for (const messages of topics) ok((await turn(messages)) >= 20, 'only the new words are read');
+  const fifth = [user('What is 7 * 8?')]; // takes the place of the one that was asked longest ago
+  await turn(fifth);
+  ok((await turn(fifth)) > 5);
+  ok((await turn(topics[3])) >= 20, 'the latest is still there');
+  ok((await turn(topics[0])) < 20, 'the oldest is read again');
+});
+
 test('openai: thoughts come apart from the answer', async () => {
   const { choices: [{ message }] } = await openai.chat.completions.create({ ...greedy, messages: [user('What is 47 + 38?')], reasoning_effort: 'high' });
   equal(message.content, '47 + 38 = 85.');
@@ -171,8 +197,11 @@ test('ollama: a model of the store has its own parameters, and an abort is heard
 test('another Bezel reads the models over the wire, in ranges, and computes them itself', async () => {
   const store = new ServerStore(await Core.load(await loadWasm()), server.url);
   same((await store.list()).map((m) => m.name).sort(), ['small:8bit', 'tiny-moe:latest', 'tiny:latest']);
+  const { size } = fs.statSync('models/tiny.q8_0.gguf');
   for (const name of ['tiny', 'small:8bit']) {
-    const engine = await Engine.load(name, { store, backend: 'cpu' });
+    const news = [];
+    const engine = await Engine.load(name, { store, backend: 'cpu', onProgress: (p) => p.phase === 'weights' && news.push(p) });
+    ok(news.length > 0 && news.every((p) => p.total === size && p.loaded <= size) && news.at(-1).loaded === size, 'how far the bytes are is told');
     const { choices: [{ message }] } = await engine.chat.completions.create({ messages: [user('What is 7 * 8?')], temperature: 0, max_tokens: 20 });
     equal(message.content, '7 * 8 = 56.');
     await engine.dispose();

@@ -441,6 +441,29 @@ fresh('an adapter in safetensors comes with its config', async () => {
   equal(await readBack(tab, 'lora'), sha(bytes));
 });
 
+fresh('an adapter in GGUF is known for one, and can be called something else', async () => {
+  const text = (s) => Buffer.concat([Buffer.from(new BigUint64Array([BigInt(s.length)]).buffer), Buffer.from(s)]);
+  const u32 = (n) => Buffer.from(new Uint32Array([n]).buffer), u64 = (n) => Buffer.from(new BigUint64Array([BigInt(n)]).buffer);
+  const key = (name, value) => Buffer.concat([text(name), u32(8), text(value)]);
+  const tensor = (side, rows, columns, at) => Buffer.concat([text(`blk.0.attn_q.weight.lora_${side}`), u32(2), u64(columns), u64(rows), u32(0), u64(at)]);
+  const head = Buffer.concat([
+    Buffer.from('GGUF'), u32(3), u64(2), u64(4), key('general.type', 'adapter'), key('general.architecture', 'gemma4'), key('adapter.type', 'lora'),
+    text('adapter.lora.alpha'), u32(6), Buffer.from(new Float32Array([4]).buffer), tensor('a', 2, 256, 0), tensor('b', 256, 2, 2048),
+  ]);
+  const bytes = Buffer.concat([head, Buffer.alloc((32 - (head.length % 32)) % 32), Buffer.alloc(4096)]);
+  const { url } = serve({ data: bytes });
+  const kept = await inTab(tab, async ({ store }, u) => store.importFile(new File([await (await fetch(u)).arrayBuffer()], 'mine.gguf')), url);
+  same([kept.name, kept.kind], ['mine:latest', 'adapter']);
+  const found = await inTab(tab, ({ store }) => store.resolve('mine'));
+  same([found.kind, found.model, found.adapters.length, found.store.config], ['adapter', [], 1, undefined], 'Ollama’s description is not taken for PEFT’s');
+  equal((await inTab(tab, ({ store }) => store.rename('mine', 'yours'))).name, 'yours:latest');
+  same((await inTab(tab, ({ store }) => store.list())).map((m) => m.name), ['yours:latest']);
+  equal(await readBack(tab, 'yours'), sha(bytes));
+  await inTab(tab, async ({ store }, u) => store.importFile(new File([await (await fetch(u)).arrayBuffer()], 'other.gguf')), url);
+  await rejects(inTab(tab, ({ store }) => store.rename('other', 'Yours')), /already a model named Yours:latest/);
+  await rejects(inTab(tab, ({ store }) => store.rename('nobody', 'somebody')), (e) => e.kind === 'not-found');
+});
+
 fresh('a picked Ollama folder is read in place, under every form of a name and never outside', async () => {
   const text = (file) => fs.readFileSync(file, 'utf8');
   const manifest = text(`${disk}/manifests/registry.ollama.ai/library/tiny/latest`);
@@ -574,7 +597,7 @@ test('the machine\'s store on disk lists and resolves, and links do not lead out
   await rejects(onDisk.resolve('link'), /is a link that leads out of the store/);
   fs.symlinkSync('/', `${disk}/manifests/registry.ollama.ai/library/away`);
   equal((await onDisk.list()).length, 3);
-  await rejects(async () => DiskStore.open(core, 'tests'), /there is no Ollama store in tests/);
+  await rejects(async () => DiskStore.open(core, 'tests'), /tests is not an Ollama store: it has no directory "manifests"/);
 });
 
 test('a server is a store in Node too', async () => {

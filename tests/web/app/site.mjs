@@ -5,19 +5,15 @@
 import fs from 'node:fs';
 import http from 'node:http';
 import path from 'node:path';
+import { headersFor } from '../../../web/engine/dist/server/files.js';
 
 const types = {
   '.html': 'text/html; charset=utf-8', '.js': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml', '.png': 'image/png',
   '.wasm': 'application/wasm', '.woff2': 'font/woff2', '.webmanifest': 'application/manifest+json', '.gguf': 'application/octet-stream',
 };
 
-const policy = [
-  "default-src 'none'", "script-src 'self' 'wasm-unsafe-eval'", "worker-src 'self'", "style-src 'self'", "style-src-attr 'unsafe-inline'",
-  "img-src 'self' data: blob:", "font-src 'self'", "connect-src 'self'", "manifest-src 'self'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'none'",
-].join('; ');
-
 /** A file, whole or the range that is asked for; `slow` milliseconds before each piece of it. */
-export async function sendFile(file, request, response, slow = 0) {
+export async function sendFile(file, request, response, slow = 0, headers = {}) {
   const size = fs.statSync(file).size;
   const [, from, to] = /^bytes=(\d+)-(\d*)$/.exec(request.headers.range ?? '') ?? [];
   const start = Number(from ?? 0), end = to ? Math.min(Number(to), size - 1) : size - 1;
@@ -25,9 +21,10 @@ export async function sendFile(file, request, response, slow = 0) {
     'content-type': types[path.extname(file)] ?? 'application/octet-stream',
     'content-length': end - start + 1,
     'accept-ranges': 'bytes',
-    'content-security-policy': policy,
     'cache-control': 'no-cache',
     etag: `"${size}"`,
+    ...headersFor(new URL(request.url, 'http://x').pathname),
+    ...headers,
     ...(from && { 'content-range': `bytes ${start}-${end}/${size}` }),
   });
   for await (const piece of fs.createReadStream(file, { start, end, highWaterMark: 256 * 1024 })) {

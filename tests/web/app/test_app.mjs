@@ -6,7 +6,6 @@ import zlib from 'node:zlib';
 import { done, equal, ok, test } from '../check.mjs';
 import { answered, ask, composer, holds, onCpu, onGpu, openBrowser, ready } from './browser.mjs';
 import { openSite } from './site.mjs';
-import { largestContext } from '../../../web/engine/dist/index.js';
 
 const PARIS = 'What is the capital of France?';
 const site = await openSite();
@@ -26,14 +25,6 @@ test('the page before lazy parts is at most 250 KB of JavaScript, gzipped', () =
   ok(seen.size > 0 && size < 250_000, `${size} bytes in ${seen.size} files`);
   const all = [...seen].join(' ');
   ok(!/maths|highlight|sqlite/.test(all), 'maths, highlighting and SQLite are not among them');
-});
-
-test('the largest context is the one for which weights and cache have room', () => {
-  const needs = { weights: 1000, cache: [{ context: 4096, bytes: 400 }, { context: 131072, bytes: 12_800 }] };
-  equal(largestContext(needs, 20_000), 131072);
-  equal(largestContext(needs, 2000), 8192);
-  equal(largestContext(needs, 1100), 1024);
-  equal(largestContext(needs, 900), 0);
 });
 
 test('a first visit paints at once and answers from the small model on the GPU', () => holds(openBrowser(), async (page) => {

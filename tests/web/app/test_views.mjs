@@ -1,15 +1,17 @@
 // The page in Chromium, view by view: models and folders, devices that fail, tabs, keys, phones, accessibility.
 // node tests/web/app/test_views.mjs [--only WORDS]
 import { createHash } from 'node:crypto';
+import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import { done, equal, ok, same, test } from '../check.mjs';
-import { answered, ask, composer, holds, onCpu, openBrowser, ready } from './browser.mjs';
+import { answered, ask, composer, holds, onCpu, onGpu, openBrowser, ready } from './browser.mjs';
 import { archive } from './sample.mjs';
 import { openSite, sendFile } from './site.mjs';
 
 const TINY = 'models/tiny.q8_0.gguf';
 const PARIS = 'What is the capital of France?', ANSWER = 'The capital of France is Paris.';
+const LYON = 'The capital of France is Lyon.';
 const site = await openSite();
 const noServer = (_, response) => response.writeHead(200, { 'content-type': 'application/json' }).end('{"models":[]}');
 site.routes.set('/api/tags', noServer);
@@ -75,7 +77,65 @@ test('a dropped file is loaded; a broken one says why', () => holds(onCpu(site),
   await choose('broken.gguf', Buffer.from('GGUF and then nothing of the kind'));
   await page.locator('.banner.bad', { hasText: /broken/ }).waitFor();
   await choose('notes.txt', Buffer.from('hello'));
-  await page.locator('.notice', { hasText: 'Bezel reads GGUF models' }).waitFor();
+  await page.locator('.notice', { hasText: 'Bezel reads models and adapters' }).waitFor();
+}));
+
+/** An adapter with which tiny has another opinion on France, as GGUF and as PEFT's two files. */
+function trainedAdapter() {
+  const folder = path.resolve('build/tmp/app-adapter');
+  fs.mkdirSync(folder, { recursive: true });
+  fs.writeFileSync(`${folder}/data.jsonl`, JSON.stringify({ prompt: PARIS, completion: LYON }));
+  const r = spawnSync('build/bezel', ['train', TINY, `${folder}/data.jsonl`, '--steps', '25', '--lr', '5e-3', '--rank', '4', '--out', `${folder}/lyon.gguf`, '--peft', `${folder}/peft`], { encoding: 'utf8' });
+  equal(r.status, 0, r.stderr);
+  return { gguf: `${folder}/lyon.gguf`, peft: ['adapter_model.safetensors', 'adapter_config.json'].map((name) => `${folder}/peft/${name}`) };
+}
+
+test('dropped adapters, GGUF and PEFT, go to the library; a conversation switches them on and off', () => holds(onCpu(site), async (page) => {
+  const { gguf, peft } = trainedAdapter();
+  const choose = async (files) => {
+    const chooser = page.waitForEvent('filechooser');
+    await page.getByRole('button', { name: 'Choose files' }).click();
+    await (await chooser).setFiles(files);
+  };
+  await page.goto(`${site.url}#/models`);
+  await choose(gguf);
+  await page.getByRole('button', { name: 'Delete lyon' }).waitFor();
+  await choose(peft);
+  await page.getByRole('button', { name: 'Delete adapter_model' }).waitFor();
+  equal(await page.getByRole('button', { name: 'Load lyon' }).count(), 0, 'it is not taken for a model');
+  await ready(page, 'tiny');
+  await page.getByRole('button', { name: 'Rename adapter_model' }).click();
+  await page.getByLabel('New name of adapter_model').fill('from-peft');
+  await page.keyboard.press('Enter');
+  await page.getByRole('button', { name: 'Delete from-peft' }).waitFor();
+  await page.goto(`${site.url}#/`);
+  equal(await ask(page, PARIS), ANSWER);
+  const turn = async (name) => {
+    await page.getByRole('button', { name: 'Conversation settings' }).click();
+    await page.getByRole('switch', { name }).click();
+    await page.keyboard.press('Escape');
+    await page.getByRole('button', { name: 'New conversation' }).first().waitFor();
+  };
+  for (const name of ['lyon', 'from-peft']) {
+    await turn(name);
+    await page.getByRole('button', { name: 'Answer again' }).last().click();
+    equal(await answered(page), LYON, name);
+    await turn(name);
+    await page.getByRole('button', { name: 'Answer again' }).last().click();
+    equal(await answered(page), ANSWER, `without ${name}`);
+  }
+  await turn('lyon');
+  await page.getByRole('button', { name: 'Conversation settings' }).click();
+  await page.getByRole('slider', { name: 'Strength of lyon' }).fill('0');
+  await page.keyboard.press('Escape');
+  await page.getByRole('button', { name: 'Answer again' }).last().click();
+  equal(await answered(page), ANSWER, 'at no strength');
+  await page.goto(`${site.url}#/models`);
+  const saved = page.waitForEvent('download');
+  await page.getByRole('button', { name: 'Export lyon' }).click();
+  ok(fs.readFileSync(await (await saved).path()).equals(fs.readFileSync(gguf)), 'what comes out is what went in');
+  await page.getByRole('button', { name: 'Delete lyon' }).click();
+  await page.getByText('Deleted lyon').waitFor();
 }));
 
 test('a download is paused, outlives a reload, and is then complete', () => holds(onCpu(site), async (page) => {
@@ -109,7 +169,7 @@ test('behind the real server its policy holds, and its models are weighed, loade
     await holds(onCpu({ url: `${server.url}/` }), async (page) => {
       await page.goto(`${server.url}/#/models`);
       const row = page.getByRole('listitem').filter({ hasText: 'pebble' });
-      await row.getByText('fits, context up to 2,048').waitFor();
+      await row.getByText(/^takes \d+(\.\d+)? MB, context up to 2,048$/).waitFor();
       await page.getByRole('button', { name: 'Load pebble:1' }).click();
       await ready(page, 'pebble');
       await page.getByRole('button', { name: 'Keep a copy of pebble:1' }).click();
@@ -119,6 +179,50 @@ test('behind the real server its policy holds, and its models are weighed, loade
     });
   } finally {
     await server.close();
+  }
+});
+
+test('an address of another site is downloaded when a person asks for it, through a cut; nothing else of the page reaches it', async () => {
+  const { startServer } = await import('../server_fixture.mjs');
+  const server = await startServer({ app: 'web/app/dist' }), ranges = [];
+  const allow = { 'access-control-allow-origin': '*', 'access-control-expose-headers': 'content-range, etag, content-length' };
+  const other = await openSite('models');
+  other.routes.set('/far.gguf', (request, response) => {
+    if (request.method === 'OPTIONS') return response.writeHead(204, { ...allow, 'access-control-allow-headers': 'range' }).end();
+    ranges.push(request.headers.range ?? '');
+    if (ranges.length === 1) setTimeout(() => response.destroy(), 400); // cut in the middle
+    void sendFile(TINY, request, response, ranges.length === 1 ? 40 : 0, allow);
+  });
+  other.routes.set('/closed.gguf', (request, response) => void sendFile(TINY, request, response)); // no CORS
+  try {
+    const b = await onCpu({ url: `${server.url}/` });
+    try {
+      const { page } = b;
+      await page.goto(`${server.url}/#/models`);
+      const pull = async (name) => {
+        await page.getByLabel('Address of a GGUF file').fill(`${other.url}${name}`);
+        await page.getByRole('button', { name: 'Download' }).click();
+      };
+      equal(other.requests.length, 0, 'nobody asked yet');
+      await pull('far.gguf');
+      await page.getByRole('button', { name: 'Load far' }).click();
+      await ready(page, 'far');
+      ok(ranges.length > 1 && ranges.slice(1).every((r) => /^bytes=[1-9]/.test(r)), ranges.join(' '));
+      await pull('closed.gguf');
+      await page.getByText('does not give its files to pages of other sites').waitFor();
+      const before = other.requests.length;
+      const reach = (url) => fetch(url).then(() => 'reached', () => 'refused');
+      equal(await page.evaluate(reach, `${other.url}far.gguf`), 'refused', 'the page itself');
+      const scripts = page.workers().filter((w) => !w.url().includes('store_worker'));
+      ok(scripts.length > 0);
+      for (const worker of scripts) equal(await worker.evaluate(reach, `${other.url}far.gguf`), 'refused', worker.url());
+      equal(other.requests.length, before, 'and nothing was sent');
+    } finally {
+      await b.close();
+    }
+  } finally {
+    await server.close();
+    await other.close();
   }
 });
 
@@ -173,6 +277,26 @@ test('a device that keeps getting lost is reported, with the CPU as the way out'
   await ready(page);
   await page.getByRole('button', { name: 'Continue' }).click();
   equal(await answered(page), ANSWER);
+}));
+
+test('the self-test is run when asked for, and every kernel is named with what came of it', () => holds(onGpu(site), async (page) => {
+  await page.goto(`${site.url}#/device`);
+  await page.getByRole('button', { name: 'Run the self-test' }).click();
+  const sum = page.getByText(/^All \d+ kernels agree with the reference on this device\.$/);
+  await sum.waitFor({ timeout: 180_000 });
+  equal(await page.locator('.tests li').count(), Number(/\d+/.exec(await sum.innerText())[0]));
+  ok((await page.locator('.tests li').count()) > 10);
+  equal(await page.locator('.tests li.failed').count(), 0);
+}));
+
+test('on the GPU the models page says what a load will take', () => holds(onGpu(site), async (page) => {
+  await page.goto(`${site.url}#/models`);
+  const badge = await page.locator('.rows .badge', { hasText: 'context up to' }).first().innerText();
+  const [, said, context] = /^takes ([\d.]+) MB, context up to ([\d,]+)$/.exec(badge) ?? [];
+  equal(context, '2,048');
+  await page.goto(`${site.url}#/device`);
+  const weights = await page.locator('.facts div', { hasText: 'Weights in memory' }).locator('dd').innerText();
+  ok(Number(said) > Number(/[\d.]+/.exec(weights)[0]) && Number(said) < 10 * Number(/[\d.]+/.exec(weights)[0]), `${badge}; weights ${weights}`);
 }));
 
 // ---- tabs, keys, phones ----

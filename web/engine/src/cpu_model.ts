@@ -4,6 +4,7 @@
 // thread gets its turn, so that a signal can arrive.
 
 import { CpuEngine, type CpuSession, type Info, type OpenOptions, type Stop } from './cpu_engine.js';
+import { gigabytes, type Estimate } from './estimate.js';
 import { Logprobs } from './logprobs.js';
 import type { AdapterOptions, Conversation, ConversationOptions, DeviceReport, Memory, Model, Piece, Preview, Training, TrainingTexts, TrainingWishes } from './model.js';
 import type { Source } from './source.js';
@@ -12,6 +13,7 @@ import { breathe, stopped, Turn } from './turns.js';
 import type { Core } from './wasm.js';
 
 const BATCH = 32; // tokens of a prompt that are read without a break
+const USUAL = 4096; // tokens of a conversation, where nobody says; the core's choice
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
@@ -20,6 +22,8 @@ export interface CpuModelOptions extends OpenOptions {
   context?: number;
   /** How keys and values are kept. */
   cache?: 'f32' | 'f16';
+  /** Tokens of a prompt that are read without a break. */
+  batch?: number;
 }
 
 export class CpuModel implements Model {
@@ -28,11 +32,11 @@ export class CpuModel implements Model {
   private readonly trainings = new Set<CpuTraining>();
   private closed = false;
 
-  private constructor(private readonly engine: CpuEngine, private readonly context: number, private readonly cache: 'f32' | 'f16') {}
+  private constructor(private readonly engine: CpuEngine, private readonly context: number, private readonly cache: 'f32' | 'f16', private readonly batch: number) {}
 
   /** Several sources are the shards of one model; they stay the caller's, and must outlive the model. */
-  static async open(core: Core, sources: readonly Source[], { context = 0, cache = 'f32', ...options }: CpuModelOptions = {}): Promise<CpuModel> {
-    return new CpuModel(CpuEngine.open(core, sources, options), context, cache);
+  static async open(core: Core, sources: readonly Source[], { context = 0, cache = 'f32', batch = BATCH, ...options }: CpuModelOptions = {}): Promise<CpuModel> {
+    return new CpuModel(CpuEngine.open(core, sources, options), context, cache, batch);
   }
 
   get info(): Info {
@@ -43,9 +47,27 @@ export class CpuModel implements Model {
     const memory = { weights: this.info.weight_bytes, cache: 0, scratch: 0 };
     for (const { session } of this.open) {
       memory.cache += session.cacheBytes;
-      memory.scratch += this.engine.sessionBytes(session.context, BATCH, this.cache) - session.cacheBytes;
+      memory.scratch += this.engine.sessionBytes(session.context, this.batch, this.cache) - session.cacheBytes;
     }
     return memory;
+  }
+
+  /** What a conversation of the usual length takes with the model, and the longest for which so many bytes are enough. */
+  estimate(available = Infinity): Estimate {
+    const { weight_bytes: weights, n_context: most } = this.info;
+    const context = Math.min(this.context || USUAL, most), bytesAt = (n: number): number => weights + this.engine.sessionBytes(n, this.batch, this.cache);
+    let fits = 0, not = most + 1;
+    while (not - fits > 1) {
+      const middle = Math.floor((fits + not) / 2);
+      if (bytesAt(middle) <= available) fits = middle;
+      else not = middle;
+    }
+    const total = bytesAt(context), missing = Math.max(0, total - available);
+    return {
+      weights, cache: total - weights, scratch: 0, steps: 0, // the core gives keys, values and scratch as one number
+      total, available, context, largestContext: fits, fits: !missing, missing, table: undefined,
+      ...(missing && { reason: `this model needs ${gigabytes(total)} of memory for a context of ${context} tokens, ${gigabytes(missing)} more than may be used` }),
+    };
   }
 
   tokenize(text: string, options: { bos?: boolean; plain?: boolean } = {}): Int32Array {
@@ -69,7 +91,7 @@ export class CpuModel implements Model {
   }
 
   async conversation(context = this.context): Promise<Conversation> {
-    const made: CpuConversation = new CpuConversation(this.engine.session(context, BATCH, this.cache), this.info.n_vocab, () => {
+    const made: CpuConversation = new CpuConversation(this.engine.session(context, this.batch, this.cache), this.batch, this.info.n_vocab, () => {
       this.open.delete(made);
       if (this.closed) this.close();
     });
@@ -105,7 +127,7 @@ class CpuConversation implements Conversation {
   private readonly turn = new Turn('this conversation is busy');
   private closing = false;
 
-  constructor(readonly session: CpuSession, private readonly vocab: number, private readonly onClose: () => void) {
+  constructor(readonly session: CpuSession, private readonly batch: number, private readonly vocab: number, private readonly onClose: () => void) {
     this.context = session.context;
   }
 
@@ -122,7 +144,7 @@ class CpuConversation implements Conversation {
       const kept = this.session.keep(ids);
       for (let at = kept; at < ids.length;) {
         if (signal?.aborted || this.closing) throw stopped(signal);
-        const end = Math.min(ids.length, at + BATCH);
+        const end = Math.min(ids.length, at + this.batch);
         this.session.feed(ids.subarray(at, end), end === ids.length ? 1 : 0);
         at = end;
         onProgress?.(at - kept, ids.length - kept);
@@ -166,8 +188,8 @@ class CpuConversation implements Conversation {
   private async needLogits(): Promise<void> {
     if (this.session.hasLogits || !this.session.length) return;
     const all = this.session.tokens;
-    for (let at = this.session.truncate(all.length - 1); at < all.length; at += BATCH) {
-      this.session.feed(all.subarray(at, Math.min(all.length, at + BATCH)));
+    for (let at = this.session.truncate(all.length - 1); at < all.length; at += this.batch) {
+      this.session.feed(all.subarray(at, Math.min(all.length, at + this.batch)));
       await breathe();
     }
   }

@@ -36,7 +36,7 @@ export interface CallOptions {
 }
 
 /** `memory`: bytes that may be used; absent, what the device is known to have. */
-export type EstimateOptions = Pick<LoadOptions, 'context' | 'cache' | 'tier' | 'profile' | 'memory' | 'signal' | 'store' | 'worker'>;
+export type EstimateOptions = Pick<LoadOptions, 'backend' | 'context' | 'cache' | 'tier' | 'profile' | 'memory' | 'signal' | 'store' | 'worker'>;
 
 type EngineLink = Link<EngineCalls, EngineStreams>;
 
@@ -246,7 +246,7 @@ export class Engine implements Trainer {
     }
   }
 
-  /** What a model would take of the GPU's memory, exactly, and the largest context that fits. Nothing of it is loaded. */
+  /** What a model would take of the GPU's memory (or, with backend 'cpu', of the machine's), exactly, and the largest context that fits. Nothing of it is loaded. */
   static async estimate(source: ModelSource, options: EstimateOptions = {}): Promise<Estimate> {
     const { signal, store, worker, ...rest } = options;
     signal?.throwIfAborted();

@@ -17,9 +17,9 @@ export interface NameResolver {
 const fileName = (path: string): string => path.replace(/[?#].*$/s, '').split(/[/\\]/).filter(Boolean).at(-1) ?? path;
 const bareName = (path: string): string => fileName(path).replace(/\.gguf$/i, '');
 
-/** A name such as model-00001-of-00003.gguf brings its siblings along. */
-function shards(path: string): string[] {
-  const [, stem, no, count, tail = ''] = /^([^?#]*)-(\d{5})-of-(\d{5})\.gguf([?#].*)?$/s.exec(path) ?? [];
+/** A path or address such as model-00001-of-00003.gguf brings its siblings along. */
+export function shards(path: string): string[] {
+  const [, stem, no, count, tail = ''] = /^(.*)-(\d{5})-of-(\d{5})\.gguf([?#].*)?$/s.exec(path) ?? [];
   if (!stem || Number(no) < 1 || Number(no) > Number(count)) return [path];
   return Array.from({ length: Number(count) }, (_, i) => `${stem}-${String(i + 1).padStart(5, '0')}-of-${count}.gguf${tail}`);
 }

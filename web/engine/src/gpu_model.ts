@@ -16,7 +16,6 @@ import { preview, trainBytes } from './training.js';
 import { stopped, Turn } from './turns.js';
 import { BezelError, Core } from './wasm.js';
 
-const BATCH = 512; // tokens of a prompt that are read in one step
 const PATIENCE = 3; // devices that may be lost in a row without a token in between
 
 export interface GpuModelOptions {
@@ -26,6 +25,10 @@ export interface GpuModelOptions {
   context?: number;
   tier?: 'subgroup' | 'plain';
   cache?: 'f32' | 'f16';
+  /** Tokens of a prompt that are read in one step. */
+  batch?: number;
+  /** Test every kernel; absent: unless the device is a software adapter. */
+  selfTest?: boolean;
   /** Bytes of graphics memory that may be used; absent: what the device's profile allows. */
   budget?: number;
   onProgress?: (progress: Progress) => void;
@@ -218,7 +221,7 @@ export class GpuModel implements Model {
 async function openSession(engine: GpuEngine, context: number, cache: 'f32' | 'f16' = 'f32'): Promise<GpuSession> {
   let session: GpuSession | undefined;
   try {
-    session = engine.session(context, BATCH, cache);
+    session = engine.session(context, undefined, cache);
     await engine.gpu.ready();
     return session;
   } catch (e) {

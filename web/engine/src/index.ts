@@ -20,6 +20,6 @@ export { FolderStore, needsAccess, requestAccess } from './store/folder_store.js
 export type { StoreProgress } from './store/news.js';
 export type { ImportOptions, PullFrom, PullOptions, Unfinished, StoreUsage } from './store/opfs_store.js';
 export { ServerStore } from './store/server_store.js';
-export { largestContext, type ModelNeeds } from './store/weigh.js';
+export type { FileKind } from './store/inspect_file.js';
 export type { ModelStore, ResolvedModel, SourceRef, StoredModel } from './store/source_ref.js';
 export { Core, loadWasm } from './wasm.js';

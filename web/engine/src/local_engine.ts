@@ -10,6 +10,7 @@ import type { Place } from './completions_answer.js';
 import { readChat, readCompletion } from './completions_request.js';
 import type { AdapterUse, ChatCompletion, ChatCompletionChunk, ChatRequest, Completion, CompletionRequest } from './completions_types.js';
 import type { Info, StoreTexts } from './cpu_engine.js';
+import { CpuModel } from './cpu_model.js';
 import { BezelError } from './errors.js';
 import { estimate, type Estimate } from './estimate.js';
 import { LocalTraining, type TrainCalls } from './local_train.js';
@@ -45,17 +46,19 @@ export interface ModelRef {
   adapters: AdapterRef[];
 }
 
-export type LoadParams = Pick<OpenModelOptions, 'backend' | 'context' | 'tier' | 'cache' | 'profile'> & {
+export type LoadParams = Pick<OpenModelOptions, 'backend' | 'context' | 'tier' | 'cache' | 'profile' | 'selfTest'> & {
   model: ModelRef;
   /** Bytes of model and conversations together. What does not fit is refused; the least recently used conversations make
    *  room first. */
   memory?: number;
   /** Conversations kept computed at a time. */
   sessions?: number;
+  /** Of those, how many are for requests that name no session: each goes to the one whose beginning is its own. Default 1. */
+  shared?: number;
 };
 
 /** What `memory` bounds in a load is here what may be used. */
-export type EstimateParams = Pick<LoadParams, 'context' | 'cache' | 'tier' | 'profile' | 'memory' | 'model'>;
+export type EstimateParams = Pick<LoadParams, 'context' | 'cache' | 'tier' | 'profile' | 'memory' | 'model'> & Partial<Pick<LoadParams, 'backend'>>;
 
 /** What does not change while a model is loaded. */
 export interface About {
@@ -139,16 +142,17 @@ export class LocalEngine {
   }
 
   static async load(params: LoadParams, context: Context<Progress>): Promise<{ engine: LocalEngine; about: About }> {
-    const { model: ref, memory, sessions: count = 4, ...options } = params;
+    const { model: ref, memory, sessions: count = 4, shared = 1, ...options } = params;
     const { signal } = context;
     const sources: Source[] = [];
     let model: Model | undefined, engine: LocalEngine | undefined;
     try {
       const core = await Core.load(await loadWasm());
-      sources.push(...(await openSources(core, ref.sources, { signal, inMemory: options.backend === 'cpu' })));
+      const onProgress = (loaded: number, total: number): void => context.progress({ phase: 'weights', loaded, total });
+      sources.push(...(await openSources(core, ref.sources, { signal, inMemory: options.backend === 'cpu', onProgress })));
       const wish = { ...options, name: ref.name, ...(ref.store && { store: ref.store }), ...(memory !== undefined && { budget: memory }), sources, signal, onProgress: context.progress };
       model = await openWithFetches(() => openModel(wish), signal);
-      const sessions = new Sessions(model, { count, bytes: memory ?? Infinity });
+      const sessions = new Sessions(model, { count, bytes: memory ?? Infinity, shared: Math.min(shared, count) });
       engine = new LocalEngine(ref.name, model, core, sources, sessions, memory);
       for (const adapter of ref.adapters) await engine.addAdapter(adapter, signal);
       const first = await sessions.take(DEFAULT, engine.wear(undefined));
@@ -277,18 +281,21 @@ export class LocalEngine {
     const order = readChat(request, this.model.info), prompt = chatPrompt(this.core, this.model, order);
     const head = newHead('chatcmpl-', request.model ?? this.name);
     yield* this.aloneStream(signal, async (turn) => {
-      const conversation = await this.sessions.take(request.session ?? DEFAULT, this.wear(request.adapters));
+      const adapters = this.wear(request.adapters);
+      const id = request.session ?? this.sessions.match(this.model.tokenize(prompt), adapters);
+      const conversation = await this.sessions.take(id, adapters);
       return chatChunks(this.core, this.model, this.place(conversation, turn), order, prompt, head);
     });
   }
 
   async *complete(request: CompletionRequest, signal: AbortSignal): AsyncGenerator<Completion, void, void> {
-    const order = readCompletion(request), head = newHead('cmpl-', request.model ?? this.name), id = request.session ?? DEFAULT;
+    const order = readCompletion(request), head = newHead('cmpl-', request.model ?? this.name);
     yield* this.aloneStream(signal, async (turn) => {
       const { prompt } = order;
-      const ids = typeof prompt === 'string' ? this.model.tokenize(prompt) : (prompt ?? this.sessions.tokens(id));
+      const ids = typeof prompt === 'string' ? this.model.tokenize(prompt) : (prompt ?? this.sessions.tokens(request.session ?? DEFAULT));
       if (!ids.length) throw new BezelError('there is nothing to go on from: the prompt is empty', 'argument');
-      const conversation = await this.sessions.take(id, this.wear(request.adapters));
+      const adapters = this.wear(request.adapters);
+      const conversation = await this.sessions.take(request.session ?? this.sessions.match(ids, adapters), adapters);
       return rawChunks(this.model, this.place(conversation, turn), order, ids, head);
     });
   }
@@ -381,7 +388,28 @@ export class LocalEngine {
 }
 
 /** What a model would take on this device, before anything of it is there. */
-async function estimateModel({ model, memory, profile, ...options }: EstimateParams, { signal }: Context<never>): Promise<Estimate> {
+async function estimateModel({ backend = 'gpu', ...params }: EstimateParams, { signal }: Context<never>): Promise<Estimate> {
+  return backend === 'gpu' ? estimateOnGpu(params, signal) : estimateOnCpu(params, signal);
+}
+
+async function estimateOnCpu({ model, memory, context, cache }: EstimateParams, signal: AbortSignal): Promise<Estimate> {
+  const core = await Core.load(await loadWasm()), sources = await openSources(core, model.sources, { signal });
+  try {
+    const wish = { name: model.name, ...(model.store && { store: model.store }), ...(context && { context }), ...(cache && { cache }) };
+    return await openWithFetches(async () => {
+      const opened = await CpuModel.open(core, sources, wish);
+      try {
+        return opened.estimate(memory);
+      } finally {
+        opened.close();
+      }
+    }, signal);
+  } finally {
+    for (const source of sources) source.close();
+  }
+}
+
+async function estimateOnGpu({ model, memory, profile, ...options }: EstimateParams, signal: AbortSignal): Promise<Estimate> {
   const device = await openDevice(profile ? { profile } : {}).catch((e: Error) => {
     throw new BezelError(e.message, 'device', e);
   });

@@ -23,6 +23,10 @@ export interface OpenModelOptions {
   tier?: 'subgroup' | 'plain';
   /** How keys and values are kept. */
   cache?: 'f32' | 'f16';
+  /** Tokens of a prompt that are read in one step; absent: the backend's choice. */
+  batch?: number;
+  /** Test every kernel before the model is used; absent: unless the device is a software adapter. GPU only. */
+  selfTest?: boolean;
   /** Bytes of graphics memory that may be used; absent: what the device's profile allows. */
   budget?: number;
   /** Pretend to be a smaller device. */
@@ -32,12 +36,12 @@ export interface OpenModelOptions {
 }
 
 export async function openModel({ backend, sources, signal, ...options }: OpenModelOptions): Promise<Model> {
-  const { name, store, context, cache, onProgress } = options;
+  const { name, store, context, cache, batch, onProgress } = options;
   if (!sources.length) throw new BezelError('a model needs at least one file', 'argument');
   if (signal?.aborted) throw stopped(signal);
   onProgress?.({ phase: 'open', loaded: 0, total: 1 });
   const wasm = await WebAssembly.compile(await loadWasm());
-  const described = { ...(name !== undefined && { name }), ...(store && { store }), ...(context && { context }), ...(cache && { cache }) };
+  const described = { ...(name !== undefined && { name }), ...(store && { store }), ...(context && { context }), ...(cache && { cache }), ...(batch && { batch }) };
   if (backend === 'gpu') return GpuModel.open(wasm, () => openDevice(options.profile ? { profile: options.profile } : {}), sources, { ...described, ...options, ...(signal && { signal }) });
   const model = await CpuModel.open(await Core.load(wasm), sources, described);
   onProgress?.({ phase: 'ready', loaded: 1, total: 1 });

@@ -7,7 +7,7 @@
 import { BezelError } from './errors.js';
 import type { Conversation, Model } from './model.js';
 
-/** The session of requests that name none: it keeps the last conversation. */
+/** The session of requests that name none, or the first of those that such requests share. */
 export const DEFAULT = '';
 
 export interface SessionLimits {
@@ -15,6 +15,8 @@ export interface SessionLimits {
   count: number;
   /** Bytes of model and conversations together. */
   bytes: number;
+  /** Sessions for requests that name none; absent: one, which keeps the last conversation. */
+  shared?: number;
 }
 
 interface Session {
@@ -24,6 +26,13 @@ interface Session {
   /** Which adapters computed it. */
   adapters: string;
   used: number;
+}
+
+function commonLength(a: Int32Array, b: Int32Array): number {
+  const n = Math.min(a.length, b.length);
+  let i = 0;
+  while (i < n && a[i] === b[i]) i++;
+  return i;
 }
 
 const isFull = (e: unknown): boolean => e instanceof BezelError && ['memory', 'limit', 'device'].includes(e.kind);
@@ -87,6 +96,23 @@ export class Sessions {
     const tokens = this.tokens(id), conversation = await this.take(id, adapters);
     if (conversation.length !== tokens.length) await conversation.set(tokens, { signal });
     return conversation;
+  }
+
+  /** The session for a prompt that names none: the one that goes on with it, or was asked the like before, where at least
+   *  half of what it holds can be kept; else a fresh one, or the least recently used. */
+  match(ids: Int32Array, adapters: string): string {
+    const { shared = 1 } = this.limits;
+    if (shared === 1) return DEFAULT;
+    const names = Array.from({ length: shared }, (_, i) => (i ? `${DEFAULT}#${i}` : DEFAULT));
+    let best = '', most = 0, oldest = DEFAULT, age = Infinity;
+    for (const name of names) {
+      const s = this.all.get(name), held = s?.conversation?.tokens ?? new Int32Array(0);
+      const common = s?.adapters === adapters ? commonLength(held, ids) : 0;
+      if (2 * common >= held.length && common > most) [best, most] = [name, common];
+      const used = held.length ? (s?.used ?? 0) : 0; // one that holds nothing comes first
+      if (used < age) [oldest, age] = [name, used];
+    }
+    return most ? best : oldest;
   }
 
   tokens(id: string): Int32Array {

@@ -1,5 +1,6 @@
 // answer - one answer from the engine, kept while it grows, so that a reload in mid-sentence loses next to nothing.
 
+import { needAdapters } from '../state/adapters';
 import { currentEngine, deviceLost, useConversation } from '../state/engine';
 import { messageOf, notifyError } from '../state/notices';
 import { history } from '../storage/client';
@@ -16,6 +17,7 @@ export async function answerOnce(c: Conversation, before: Message[], start: Mess
   let outcome: Pick<Message, 'state' | 'note'> = { state: 'done', note: '' };
   const { engine, model } = currentEngine();
   try {
+    await needAdapters(c.settings.adapters);
     const session = await useConversation(c);
     const request = toRequest(resume ? [...before, start] : before, c.settings);
     const chunks = await engine.chat.completions.create({ ...request, ...(resume && { continue_final_message: true }), session, signal });

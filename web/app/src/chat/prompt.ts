@@ -34,5 +34,6 @@ export function toRequest(path: readonly Message[], settings: ChatSettings): Cha
     min_p: settings.minP,
     max_tokens: settings.maxTokens,
     seed: settings.seed,
+    adapters: settings.adapters,
   };
 }

@@ -51,6 +51,8 @@ export interface ChatSettings {
   minP: number | null;
   maxTokens: number | null;
   seed: number | null;
+  /** Those that are on, and how strong. */
+  adapters: { name: string; scale: number }[];
 }
 
 export interface Conversation {
@@ -88,4 +90,5 @@ export const defaultSettings: ChatSettings = {
   minP: null,
   maxTokens: null,
   seed: null,
+  adapters: [],
 };

@@ -1,10 +1,13 @@
 // ConversationDialog - system prompt and sampling of the open conversation.
 
+import { useEffect } from 'preact/hooks';
 import { defaultSettings, type ChatSettings } from '../chat/types';
 import { changeSettings, conversation } from '../state/chat';
 import { notify, notifyError } from '../state/notices';
 import { setPrefs } from '../state/prefs';
+import { lookInStore } from '../state/shelf';
 import { dialog } from '../state/ui';
+import { AdapterSwitches } from './AdapterSwitches';
 import { Dialog } from './Dialog';
 import { Switch } from './Switch';
 
@@ -38,6 +41,7 @@ function NumberField({ field, value }: { field: (typeof numbers)[number]; value:
 
 export function ConversationDialog() {
   const settings = conversation.value?.settings;
+  useEffect(() => void lookInStore().catch(notifyError), []);
   if (!settings) return null;
   const keep = () => {
     setPrefs({ chat: settings });
@@ -52,6 +56,7 @@ export function ConversationDialog() {
       </div>
       <Switch label="Thinking" hint="The model reasons before it answers." checked={settings.thinking} onChange={(thinking) => change({ thinking })} />
       <Switch label="Tools" hint="It may use a calculator and the clock." checked={settings.tools} onChange={(tools) => change({ tools })} />
+      <AdapterSwitches uses={settings.adapters} />
       <div class="grid-2">{numbers.map((field) => <NumberField key={field.key} field={field} value={settings[field.key]} />)}</div>
       <div class="dialog-foot">
         <button class="button" type="button" onClick={() => change(defaultSettings)}>Reset</button>

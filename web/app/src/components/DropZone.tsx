@@ -19,7 +19,7 @@ export function DropZone() {
         void take([...(e.dataTransfer?.files ?? [])]);
       }}>
       <Icon name="file" />
-      <p>Drop a GGUF model here, or an adapter (safetensors and its adapter_config.json) for the loaded one.</p>
+      <p>Drop a model or an adapter here: GGUF, or safetensors with its adapter_config.json.</p>
       <button class="button" type="button" onClick={() => pickFiles('.gguf,.safetensors,.json', true).then(take, notifyError)}>Choose files</button>
     </div>
   );

@@ -3,19 +3,23 @@
 import { useEffect } from 'preact/hooks';
 import { bytes, count } from '../lib/format';
 import { engineState, load } from '../state/engine';
-import { fits, weigh } from '../state/fits';
-import { lookInStore, removeModel, type ModelEntry } from '../state/models';
+import { fitOf, weigh, type Fit } from '../state/fits';
+import { removeModel, type ModelEntry } from '../state/models';
 import { notifyError } from '../state/notices';
+import { prefs } from '../state/prefs';
+import { lookInStore } from '../state/shelf';
 import { copyFile, fetchModel } from '../state/transfers';
 import { Icon } from './Icon';
 
-function Fit({ entry }: { entry: ModelEntry }) {
-  useEffect(() => void weigh(entry), [entry.key]);
-  const fit = fits.value[entry.key];
+function FitBadge({ fit }: { fit: Fit | undefined }) {
   if (!fit) return null;
-  if (fit.kind === 'fits') return <span class="badge">fits, context up to {count(fit.context)}</span>;
-  return <span class={`badge ${fit.kind === 'no' ? 'bad' : 'warn'}`}>{fit.kind === 'no' ? 'does not run here' : 'may not fit'}</span>;
+  if (fit.kind === 'refused') return <span class="badge bad">does not run here</span>;
+  const { fits, available, total, largestContext } = fit.estimate;
+  if (!fits) return <span class="badge warn">does not fit</span>;
+  return <span class="badge">{Number.isFinite(available) ? 'fits' : `takes ${bytes(total)}`}, context up to {count(largestContext)}</span>;
 }
+
+const whyNot = (fit: Fit | undefined): string | undefined => (fit?.kind === 'refused' ? fit.why : fit?.estimate.reason);
 
 /** A copy in this browser: from a file, or from the server. */
 function Keep({ entry }: { entry: ModelEntry }) {
@@ -28,13 +32,14 @@ function Row({ entry }: { entry: ModelEntry }) {
   const state = engineState.value;
   const mine = state.kind !== 'none' && state.model.key === entry.key;
   const loaded = mine && state.kind === 'ready';
-  const fit = fits.value[entry.key];
+  const fit = fitOf(entry), why = whyNot(fit);
+  useEffect(() => weigh(entry), [entry.key, prefs.value.backend]);
   return (
     <li>
       <div class="grow">
-        <div class="title">{entry.name}{loaded && <span class="badge good"><Icon name="check" size={14} /> loaded</span>}<Fit entry={entry} /></div>
+        <div class="title">{entry.name}{loaded && <span class="badge good"><Icon name="check" size={14} /> loaded</span>}<FitBadge fit={fit} /></div>
         <div class="detail">{[bytes(entry.size), entry.detail].filter(Boolean).join(' · ')}</div>
-        {fit && fit.kind !== 'fits' && <div class="detail">{fit.why}</div>}
+        {why && <div class="detail">{why}</div>}
       </div>
       <div class="tools">
         {!loaded && <button class="button small" type="button" disabled={mine && state.kind === 'loading'} aria-label={`Load ${entry.name}`} onClick={() => load(entry)}>Load</button>}

@@ -2,8 +2,8 @@
 
 import { useSignal } from '@preact/signals';
 import { bytes, duration } from '../lib/format';
-import { lookInStore } from '../state/models';
 import { notifyError } from '../state/notices';
+import { lookInStore } from '../state/shelf';
 import { drop, fetchModel, pause, transfers, type Transfer } from '../state/transfers';
 import { Icon } from './Icon';
 
@@ -55,6 +55,7 @@ export function Transfers() {
           </div>
           <button class="button" type="submit"><Icon name="download" size={18} /> Download</button>
         </form>
+        <p class="hint">The one request that leaves this computer: it goes to the site in the address, when you press the button.</p>
         {transfers.value.map((transfer) => <Row key={transfer.key} transfer={transfer} />)}
       </div>
     </section>

@@ -1,6 +1,6 @@
 // files - between the page and the person's disk and clipboard.
 
-export function download(name: string, content: string, type = 'application/json'): void {
+export function download(name: string, content: BlobPart, type = 'application/json'): void {
   const url = URL.createObjectURL(new Blob([content], { type }));
   const link = document.createElement('a');
   link.href = url;

@@ -1,26 +1,98 @@
-// adapters - LoRA adapters of the loaded model: they come by file and go with the model.
+// adapters - LoRA adapters: the library in this browser's store, and those of them that the loaded model has at hand.
+//
+// An adapter is brought to the model when a conversation first uses it, and used only by requests that name it.
 
-import { signal } from '@preact/signals';
-import type { AdapterInfo } from 'bezel';
+import { computed } from '@preact/signals';
+import type { AdapterUse, Engine } from 'bezel';
+import { download } from '../lib/files';
 import { currentEngine, engineState } from './engine';
 import { notify } from './notices';
+import { inStore, lookInStore, store } from './shelf';
 
-export const adapters = signal<AdapterInfo[]>([]);
+/** As people write it. */
+const plainName = (name: string): string => name.replace(/:latest$/, '');
 
-engineState.subscribe((state) => {
-  if (state.kind !== 'ready') adapters.value = [];
-});
+export const library = computed(() => inStore.value.filter((m) => m.kind === 'adapter').map((m) => ({ ...m, name: plainName(m.name) })));
 
-/** Weights of PEFT come with their adapter_config.json. */
-export async function addAdapter(weights: File, config: File | undefined): Promise<void> {
-  const { engine } = currentEngine();
-  const info = await engine.adapters.add(weights, { name: weights.name.replace(/\.[^.]+$/, ''), ...(config && { config: await config.text() }) });
-  adapters.value = await engine.adapters.list();
-  notify(`The adapter ${info.name} is on.`);
+/** What each engine has, or is about to have. */
+const brought = new WeakMap<Engine, Map<string, Promise<void>>>();
+
+function broughtTo(engine: Engine): Map<string, Promise<void>> {
+  const known = brought.get(engine) ?? new Map<string, Promise<void>>();
+  brought.set(engine, known);
+  return known;
 }
 
-export async function removeAdapter(name: string): Promise<void> {
-  const { engine } = currentEngine();
-  await engine.adapters.remove(name);
-  adapters.value = await engine.adapters.list();
+async function bring(engine: Engine, name: string): Promise<void> {
+  const { adapters: [source], kind, store: { config } } = await store().resolve(name);
+  if (!source || kind !== 'adapter') throw new Error(`${name} is not an adapter.`);
+  // With a strength of 0, so that only who names it gets it.
+  await engine.adapters.add(source, { name, scale: 0, ...(config !== undefined && { config }) });
 }
+
+/** Make sure that the loaded model has these. */
+export async function needAdapters(uses: readonly AdapterUse[]): Promise<void> {
+  const { engine } = currentEngine(), known = broughtTo(engine);
+  for (const { name } of uses) {
+    const coming = known.get(name) ?? bring(engine, name);
+    known.set(name, coming);
+    await coming.catch((e: unknown) => {
+      known.delete(name);
+      throw e;
+    });
+  }
+}
+
+/** The engine has this one already: it made it. */
+export const hasAdapter = (engine: Engine, name: string): void => void broughtTo(engine).set(name, Promise.resolve());
+
+/** The loaded model forgets it; another may take its name. */
+async function letGo(name: string): Promise<void> {
+  const state = engineState.peek();
+  if (state.kind !== 'ready') return;
+  const known = broughtTo(state.engine), coming = known.get(name);
+  if (!coming) return;
+  known.delete(name);
+  await coming;
+  await state.engine.adapters.remove(name);
+}
+
+/** GGUF, or PEFT's weights with their adapter_config.json: a copy into the library. Says its name there. */
+export async function keepAdapter(weights: File, config?: string): Promise<string> {
+  const name = plainName((await store().importFile(weights, { copy: true, ...(config !== undefined && { config }) })).name);
+  await lookInStore();
+  notify(`The adapter ${name} is in the library. A conversation’s settings switch it on.`);
+  return name;
+}
+
+export async function deleteAdapter(name: string): Promise<void> {
+  await letGo(name);
+  await store().delete(name);
+  await lookInStore();
+  notify(`Deleted ${name}.`);
+}
+
+export async function renameAdapter(name: string, as: string): Promise<void> {
+  const wanted = as.trim().replace(/[^A-Za-z0-9._-]+/g, '-');
+  if (!wanted || wanted === name) return;
+  await letGo(name);
+  await store().rename(name, wanted);
+  await lookInStore();
+}
+
+/** The file as it was kept. */
+export async function exportAdapter(name: string): Promise<void> {
+  const { adapters: [source], store: { config } } = await store().resolve(name);
+  if (source?.kind !== 'opfs') throw new Error(`${name} is not kept in this browser.`);
+  let at = await navigator.storage.getDirectory();
+  const parts = source.path.split('/'), file = parts.pop() ?? '';
+  for (const part of parts) at = await at.getDirectoryHandle(part);
+  const bytes = await (await at.getFileHandle(file)).getFile();
+  const isGguf = (await bytes.slice(0, 4).text()) === 'GGUF';
+  if (isGguf) return download(`${name}.gguf`, bytes, 'application/octet-stream');
+  download('adapter_model.safetensors', bytes, 'application/octet-stream');
+  download('adapter_config.json', config ?? '{}');
+}
+
+/** Names to show: the library's, and those that a conversation uses though they are gone. */
+export const adaptersOf = (known: readonly { name: string }[], uses: readonly AdapterUse[]): string[] => [...new Set([...known, ...uses].map((a) => a.name))];

@@ -104,9 +104,9 @@ async function start(source: ModelSource, options: LoadOptions): Promise<Engine>
 }
 
 /** Load a model in place of what is there. Failures are a state of the page, not exceptions. */
-export const load = (model: ModelEntry): Promise<void> => guarded(loadNow(model));
+export const load = (model: ModelEntry, options: Pick<LoadOptions, 'selfTest'> = {}): Promise<void> => guarded(loadNow(model, options));
 
-async function loadNow(model: ModelEntry): Promise<void> {
+async function loadNow(model: ModelEntry, options: Pick<LoadOptions, 'selfTest'>): Promise<void> {
   const stop = new AbortController();
   const { signal: cancelled } = stop;
   const { backend } = prefs.value;
@@ -116,7 +116,7 @@ async function loadNow(model: ModelEntry): Promise<void> {
     stopLoad = stop;
     report({ phase: 'fetch', loaded: 0, total: model.size });
     const { source, store } = await model.open((loaded, total) => report({ phase: 'fetch', loaded, total }), cancelled);
-    const engine = await start(source, { backend, signal: cancelled, onProgress: (p: Progress) => report(p), ...(store && { store }) });
+    const engine = await start(source, { ...options, backend, signal: cancelled, onProgress: (p: Progress) => report(p), ...(store && { store }) });
     if (cancelled.aborted) return void engine.dispose();
     engineState.value = { kind: 'ready', model, engine, memory: await engine.memory() };
     localStorage.setItem(lastKey, model.key);
@@ -181,6 +181,7 @@ const LARGEST_STATE = 512e6; // bytes; beyond, writing takes longer than it save
 export async function keepState(c: Conversation): Promise<string> {
   const state = engineState.peek();
   if (state.kind !== 'ready' || !prefs.peek().keepStates || sessionFor !== c.id) return c.savedFor;
+  if (c.settings.adapters.length) return ''; // a state belongs to the model alone
   try {
     const snapshot = await state.engine.session(SESSION).save();
     if (snapshot.byteLength > LARGEST_STATE) return '';

@@ -1,43 +1,42 @@
-// fits - whether a model has room here, and with how much context. Browsers do not tell how much memory a GPU has; what
-// they tell of the machine (`deviceMemory`, rounded, at most a few GB) is what this goes by, and it says so.
+// fits - what a model would take of the memory here, and the longest context that it may have. The engine goes through a
+// load without loading anything, so the numbers are those of a real one. How much memory a GPU has no browser tells;
+// where the device has a limit that is known, the engine says whether the model stays below it.
 
 import { signal } from '@preact/signals';
-import { largestContext, type ModelNeeds } from 'bezel';
-import { bytes } from '../lib/format';
+import { DeviceError, Engine, type Estimate } from 'bezel';
 import type { ModelEntry } from './models';
 import { messageOf } from './notices';
-import { store } from './transfers';
+import { prefs } from './prefs';
 
-export type Fit =
-  | { kind: 'fits'; context: number; needs: number }
-  | { kind: 'tight'; why: string }
-  | { kind: 'no'; why: string };
+export type Fit = { kind: 'known'; estimate: Estimate } | { kind: 'refused'; why: string };
 
+/** By backend and model. */
 export const fits = signal<Record<string, Fit>>({});
 
-const SHARE = 0.75; // of the machine's memory that a page may count on
-const GUESS = 4; // GiB, where the browser says nothing
-const memory = (): number => ((navigator as { deviceMemory?: number }).deviceMemory ?? GUESS) * 2 ** 30;
+const keyOf = (entry: ModelEntry): string => `${prefs.value.backend}:${entry.key}`;
 
-function judge(needs: ModelNeeds): Fit {
-  if (needs.refused) return { kind: 'no', why: needs.refused };
-  const context = largestContext(needs, SHARE * memory());
-  if (context > 0) return { kind: 'fits', context, needs: needs.weights };
-  const least = needs.weights + (needs.cache[0]?.bytes ?? 0);
-  return { kind: 'tight', why: `It needs about ${bytes(least)}, and the browser speaks of ${bytes(memory())} on this machine.` };
-}
+export const fitOf = (entry: ModelEntry): Fit | undefined => fits.value[keyOf(entry)];
 
 const asked = new Set<string>();
+let last: Promise<void> = Promise.resolve(); // one at a time: each has a worker and a device of its own
+
+async function estimate(entry: ModelEntry): Promise<Fit | undefined> {
+  try {
+    const { source, store } = await entry.open(() => {}, new AbortController().signal);
+    return { kind: 'known', estimate: await Engine.estimate(source, { backend: prefs.value.backend, ...(store && { store }) }) };
+  } catch (e) {
+    if (e instanceof DeviceError) return undefined; // no GPU: the page says so elsewhere
+    return { kind: 'refused', why: messageOf(e) };
+  }
+}
 
 /** Look at a model's header, once. */
-export async function weigh(entry: ModelEntry): Promise<void> {
-  if (asked.has(entry.key)) return;
-  asked.add(entry.key);
-  let fit: Fit;
-  try {
-    fit = judge(await store().weigh(await entry.sources()));
-  } catch (e) {
-    fit = { kind: 'no', why: messageOf(e) };
-  }
-  fits.value = { ...fits.value, [entry.key]: fit };
+export function weigh(entry: ModelEntry): void {
+  const key = keyOf(entry);
+  if (asked.has(key)) return;
+  asked.add(key);
+  last = last.then(async () => {
+    const fit = await estimate(entry);
+    if (fit) fits.value = { ...fits.value, [key]: fit };
+  });
 }

@@ -1,13 +1,14 @@
 // models - what could be loaded: the small model of the page, this browser's store, the server's, a folder's, files.
 
 import { computed, signal } from '@preact/signals';
-import { requestAccess, type ModelSource, type ModelStore, type NameResolver, type SourceRef, type StoredModel } from 'bezel';
+import { requestAccess, type ModelSource, type ModelStore, type NameResolver, type StoredModel } from 'bezel';
 import tinyUrl from '../../../../models/tiny.q8_0.gguf?url';
-import { addAdapter } from './adapters';
+import { keepAdapter } from './adapters';
 import { diedLoading, engineState, lastModel, load } from './engine';
 import { notify, notifyError } from './notices';
 import { prefs } from './prefs';
-import { findUnfinished, store } from './transfers';
+import { inStore, lookInStore, store } from './shelf';
+import { findUnfinished } from './transfers';
 
 type OnFetch = (loaded: number, total: number) => void;
 
@@ -19,8 +20,6 @@ export interface ModelEntry {
   size: number;
   detail: string;
   open(onFetch: OnFetch, signal: AbortSignal): Promise<{ source: ModelSource; store?: NameResolver }>;
-  /** Where its bytes are, to look at its header. */
-  sources(): Promise<readonly SourceRef[]>;
   file?: File;
 }
 
@@ -45,14 +44,12 @@ async function fetchTiny(onFetch: OnFetch, signal: AbortSignal): Promise<File> {
 
 export const tiny: ModelEntry = {
   key: 'embedded:tiny', name: 'tiny', origin: 'embedded', size: __TINY_BYTES__, detail: '6.1 M parameters, Q8_0, comes with the page',
+  // As a whole: the offline copy gives no parts of files, and this one is small.
   open: async (onFetch, signal) => ({ source: await fetchTiny(onFetch, signal) }),
-  // The offline copy gives no parts of files, and this one is small.
-  sources: async () => [{ kind: 'file', file: await fetchTiny(() => {}, new AbortController().signal) }],
 };
 
 // ---- stores ----
 
-const inStore = signal<StoredModel[]>([]);
 /** null: there is no server behind this page. */
 const onServer = signal<StoredModel[] | null>(null);
 const inFolder = signal<StoredModel[]>([]);
@@ -70,7 +67,6 @@ function entryOf(origin: ModelEntry['origin'], model: StoredModel, from: ModelSt
   return {
     key: `${origin}:${model.name}`, name: model.name, origin, size: model.size, detail,
     open: async () => ({ source: model.name, store: from }),
-    sources: async () => (await from.resolve(model.name)).model,
   };
 }
 
@@ -94,10 +90,6 @@ export const groups = computed<ModelGroup[]>(() => {
 });
 
 const find = (key: string): ModelEntry | undefined => groups.value.flatMap((g) => g.entries).find((m) => m.key === key);
-
-export async function lookInStore(): Promise<void> {
-  inStore.value = await store().list();
-}
 
 async function lookOnServer(): Promise<void> {
   try {
@@ -145,16 +137,30 @@ export async function forgetFolder(): Promise<void> {
 
 const endsIn = (file: File, end: string) => file.name.toLowerCase().endsWith(end);
 
-/** Models to choose from, read where they are; an adapter goes to the model that is loaded. */
+/** A GGUF file may be either; what it says of itself decides. One that cannot be read says why when it is loaded. */
+async function isAdapter(file: File): Promise<boolean> {
+  try {
+    return (await store().inspect(file)).kind === 'adapter';
+  } catch {
+    return false;
+  }
+}
+
+/** Models to choose from, read where they are; adapters go to the library. */
 export async function addFiles(chosen: File[]): Promise<void> {
-  const models = chosen.filter((f) => endsIn(f, '.gguf'));
+  const ggufs = chosen.filter((f) => endsIn(f, '.gguf'));
   const weights = chosen.filter((f) => endsIn(f, '.safetensors'));
-  if (!models.length && !weights.length) throw new Error('Bezel reads GGUF models, and adapters in safetensors with their adapter_config.json.');
-  for (const file of weights) await addAdapter(file, chosen.find((f) => endsIn(f, '.json')));
+  if (!ggufs.length && !weights.length) throw new Error('Bezel reads models and adapters in GGUF, and adapters in safetensors with their adapter_config.json.');
+  const config = chosen.find((f) => endsIn(f, '.json'));
+  for (const file of weights) await keepAdapter(file, await config?.text());
+  const models: File[] = [];
+  for (const file of ggufs) {
+    if (await isAdapter(file)) await keepAdapter(file);
+    else models.push(file);
+  }
   const added = models.map((file): ModelEntry => ({
     key: `file:${file.name}`, name: file.name.replace(/\.gguf$/i, ''), origin: 'file', size: file.size, detail: 'a file of this computer, read in place',
     open: async () => ({ source: file }),
-    sources: async () => [{ kind: 'file', file }],
     file,
   }));
   files.value = [...files.value.filter((f) => !added.some((a) => a.key === f.key)), ...added];

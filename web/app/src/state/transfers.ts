@@ -1,13 +1,10 @@
 // transfers - models on their way into this browser's store: downloads and copies. A pause keeps what has come.
 
 import { signal } from '@preact/signals';
-import { openStore, type Store, type StoredModel, type StoreProgress } from 'bezel';
+import type { StoredModel, StoreProgress } from 'bezel';
 import { SpeedMeter } from '../lib/speed';
 import { messageOf, notify } from './notices';
-
-/** This browser's store and the ways to others; its worker starts when it is first asked for. */
-let opened: Store | undefined;
-export const store = (): Store => (opened ??= openStore());
+import { store } from './shelf';
 
 export interface Transfer {
   /** What to do again to go on: an address, or a model of the server. */
@@ -52,30 +49,12 @@ async function run(key: string, name: string, work: Work, done: () => Promise<vo
   }
 }
 
-/** Says in a sentence what would otherwise be tried again and again: the page may not reach that address. */
-async function checkReach(url: string): Promise<void> {
-  if (new URL(url).origin === location.origin) return;
-  let forbidden = false;
-  const onViolation = () => (forbidden = true);
-  document.addEventListener('securitypolicyviolation', onViolation);
-  try {
-    await fetch(url, { method: 'HEAD' });
-  } catch (e) {
-    await new Promise((told) => setTimeout(told)); // the violation is told after the failure
-    if (forbidden) throw new Error('This page may only reach the server it came from. Download the file with the browser and drop it here.', { cause: e });
-    throw new Error(`${new URL(url).host} cannot be reached, or does not give files to pages of other sites.`, { cause: e });
-  } finally {
-    document.removeEventListener('securitypolicyviolation', onViolation);
-  }
-}
-
 const SERVER = 'server:';
 
 /** From an address, or from the server ("server:NAME"); called again, it goes on where it stopped. */
 export async function fetchModel(key: string, done: () => Promise<void>): Promise<void> {
   if (key.startsWith(SERVER)) return run(key, key.slice(SERVER.length), (watch) => store().pull({ server: location.origin, model: key.slice(SERVER.length) }, watch), done);
   const url = new URL(key, location.href).href;
-  await checkReach(url);
   return run(url, new URL(url).pathname.split('/').pop() || url, (watch) => store().pull(url, watch), done);
 }
 

@@ -1,7 +1,7 @@
 // history - conversations in SQLite: what can be asked of them and changed. Knows no page and no worker.
 
 import type { Database, SqlValue } from '@sqlite.org/sqlite-wasm';
-import type { Archive, Conversation, Message, Thread } from '../chat/types';
+import { defaultSettings, type Archive, type Conversation, type Message, type Thread } from '../chat/types';
 import { migrations } from './schema';
 
 export interface SearchHit {
@@ -21,7 +21,7 @@ const toConversation = (row: Row): Conversation => ({
   created: number(row['created']),
   updated: number(row['updated']),
   leaf: row['leaf'] === null ? null : text(row['leaf']),
-  settings: JSON.parse(text(row['settings'])) as Conversation['settings'],
+  settings: { ...defaultSettings, ...(JSON.parse(text(row['settings'])) as Partial<Conversation['settings']>) }, // older ones have fewer
   savedFor: text(row['saved_for']),
 });
 

@@ -1,6 +1,7 @@
 // Models - what can answer here: the small model of the page, what is stored, what the server and a folder have.
 
 import { useEffect } from 'preact/hooks';
+import { AdapterRows } from '../components/AdapterRows';
 import { DropZone } from '../components/DropZone';
 import { Icon } from '../components/Icon';
 import { EngineBanner, LoadCard } from '../components/LoadCard';
@@ -8,7 +9,6 @@ import { ModelRows } from '../components/ModelRows';
 import { TopBar } from '../components/TopBar';
 import { Transfers } from '../components/Transfers';
 import { count } from '../lib/format';
-import { adapters, removeAdapter } from '../state/adapters';
 import { folder, forgetFolder, groups, look, openFolder, pickFolder } from '../state/models';
 import { notifyError } from '../state/notices';
 import { prefs, setPrefs } from '../state/prefs';
@@ -45,23 +45,6 @@ function Context() {
   );
 }
 
-function Adapters() {
-  if (!adapters.value.length) return null;
-  return (
-    <section class="section">
-      <h2>Adapters of the loaded model</h2>
-      <ul class="card rows">
-        {adapters.value.map(({ name, scale }) => (
-          <li key={name}>
-            <div class="grow"><div class="title">{name}</div><div class="detail">strength {scale}</div></div>
-            <button class="button small" type="button" aria-label={`Take off ${name}`} onClick={() => removeAdapter(name).catch(notifyError)}>Take off</button>
-          </li>
-        ))}
-      </ul>
-    </section>
-  );
-}
-
 export function Models() {
   useEffect(() => void look(), []);
   return (
@@ -73,7 +56,7 @@ export function Models() {
           <LoadCard />
           <EngineBanner />
           {groups.value.map((group) => <ModelRows key={group.label} label={group.label} entries={group.entries} />)}
-          <Adapters />
+          <AdapterRows />
           <section class="section"><h2>How they are loaded</h2><Context /></section>
           <section class="section"><h2>From this computer</h2><DropZone /><Folder /></section>
           <Transfers />

@@ -5,6 +5,7 @@
 import * as fs from 'node:fs';
 
 import type { StoreTexts } from '../cpu_engine.js';
+import { shards } from '../engine_source.js';
 import type { Source } from '../source.js';
 import { DiskStore } from '../store/disk_store.js';
 import { openSource, type SourceRef } from '../store/source_ref.js';
@@ -16,19 +17,11 @@ export interface Located {
   readonly adapters: string[]; // paths
 }
 
-/** A name such as model-00001-of-00003.gguf brings its siblings along. */
-export function shardPaths(file: string): string[] {
-  const [, stem, no, count] = /^(.*)-(\d{5})-of-(\d{5})\.gguf$/s.exec(file) ?? [];
-  const n = Number(count);
-  if (!stem || Number(no) < 1 || Number(no) > n) return [file];
-  return Array.from({ length: n }, (_, i) => `${stem}-${String(i + 1).padStart(5, '0')}-of-${count}.gguf`);
-}
-
 const openAll = (refs: readonly SourceRef[]): Promise<Source[]> => Promise.all(refs.map((ref) => openSource(ref)));
 
 export async function locate(core: Core, model: string, folder: string | undefined): Promise<Located> {
   const isPath = fs.existsSync(model) || model.startsWith('/') || model.startsWith('.') || model.endsWith('.gguf');
-  if (isPath) return { sources: await openAll(shardPaths(model).map((path) => ({ kind: 'path', path }))), store: undefined, adapters: [] };
+  if (isPath) return { sources: await openAll(shards(model).map((path) => ({ kind: 'path', path }))), store: undefined, adapters: [] };
   const found = await DiskStore.open(core, folder).resolve(model);
   const adapters = found.adapters.flatMap((ref) => (ref.kind === 'path' ? [ref.path] : []));
   return { sources: await openAll(found.model), store: found.store, adapters };

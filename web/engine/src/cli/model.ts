@@ -24,7 +24,7 @@ export const modelOptions: readonly Option[] = [
   { name: '--ctx', also: ['--context'], arg: 'N', help: 'tokens of context; default 4096', kind: 'whole' },
   { name: '--adapter', arg: 'PATH[:S]', help: 'LoRA adapter with scale S; may be repeated', kind: 'texts' },
   { name: '--threads', arg: 'N', help: 'accepted for the sake of scripts; this build has one thread', kind: 'whole' },
-  { name: '--batch', arg: 'N', help: 'accepted for the sake of scripts; the backend chooses', kind: 'whole' },
+  { name: '--batch', arg: 'N', help: 'tokens of a prompt read in one step; default 512, on the CPU 32', kind: 'whole' },
   storeOption,
 ];
 
@@ -92,11 +92,13 @@ export async function openModel(name: string, given: Given, signal?: AbortSignal
   const tier = choice(given, '--tier', 'tier', ['subgroup', 'plain']);
   const cache = choice(given, '--cache', 'cache', ['f32', 'f16']);
   const profile = choice(given, '--device-profile', 'device profile', Object.keys(profiles) as ProfileName[]);
+  const batch = given.number('--batch');
+  if (batch !== undefined && batch > 65536) throw new BezelError('--batch is 65536 at most', 'argument');
   const core = await Core.load(await loadWasm());
   const { sources, store, adapters } = await locate(core, name, given.text('--store'));
   const line = loadingLine();
   try {
-    const described = { name, ...(store && { store }), ...(cache && { cache }) };
+    const described = { name, ...(store && { store }), ...(cache && { cache }), ...(batch && { batch }) };
     const model = backend === 'reference'
       ? await CpuModel.open(await Core.load(await loadWasm()), sources, { ...described, backend })
       : await open({

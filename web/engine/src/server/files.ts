@@ -28,8 +28,11 @@ const types: Readonly<Record<string, string>> = {
   '.txt': 'text/plain; charset=utf-8',
 };
 
+/** What downloads models for a person who typed an address: alone in a worker, which shows nothing and runs no text. */
+const isDownloader = (name: string): boolean => /^\/assets\/store_worker-[\w-]+\.js$/.test(name);
+
 // Styles in attributes are what maths is typeset with; scripts are only ever files of ours.
-const policy = [
+const policyWith = (connect: string): string => [
   "default-src 'none'",
   "script-src 'self' 'wasm-unsafe-eval'",
   "worker-src 'self'",
@@ -37,14 +40,23 @@ const policy = [
   "style-src-attr 'unsafe-inline'",
   "img-src 'self' data: blob:",
   "font-src 'self'",
-  "connect-src 'self'",
+  `connect-src ${connect}`,
   "manifest-src 'self'",
   "frame-ancestors 'none'",
   "base-uri 'none'",
   "form-action 'none'",
 ].join('; ');
 
-export const pageHeaders: Readonly<Record<string, string>> = { 'content-security-policy': policy, 'service-worker-allowed': '/' };
+const headersWith = (connect: string): Readonly<Record<string, string>> => ({ 'content-security-policy': policyWith(connect), 'service-worker-allowed': '/' });
+
+/** The page and all of its scripts reach this server alone. */
+export const pageHeaders = headersWith("'self'");
+
+/** But for one worker (docs/design/0007): other sites, encrypted, and this machine's other servers. */
+const downloaderHeaders = headersWith("'self' https: http://127.0.0.1:* http://localhost:*");
+
+/** What goes with a file of the page. */
+export const headersFor = (name: string): Readonly<Record<string, string>> => (isDownloader(name) ? downloaderHeaders : pageHeaders);
 
 interface Known {
   readonly file: string;
@@ -81,7 +93,7 @@ export class Files {
       etag: found.etag,
       type: types[path.extname(name).toLowerCase()] ?? 'application/octet-stream',
       bytes,
-      headers: { 'cache-control': cache, ...pageHeaders },
+      headers: { 'cache-control': cache, ...headersFor(name) },
     });
   }
 

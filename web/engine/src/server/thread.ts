@@ -29,6 +29,8 @@ class ThreadWorker extends EventTarget {
   }
 }
 
+const CONVERSATIONS = 4; // of clients that take turns, kept as long as there is memory for them
+
 interface Surface {
   create(request: Request, options: { signal: AbortSignal }): Promise<unknown>;
 }
@@ -43,6 +45,7 @@ export async function loadInThread({ backend, store }: ThreadOptions, { entry, c
     backend,
     signal,
     worker: new ThreadWorker() as unknown as Worker,
+    shared: CONVERSATIONS,
     ...(store && { store }),
     ...(context && { context }),
   });

@@ -2,12 +2,13 @@
 
 import { Core, loadWasm } from '../wasm.js';
 import type { Handlers, Spec } from '../rpc.js';
+import { blobSource } from '../source.js';
 import { FolderStore } from './folder_store.js';
+import { inspectFile, type FileKind } from './inspect_file.js';
 import type { StoreProgress } from './news.js';
 import { OpfsStore, type ImportOptions, type PullFrom, type PullOptions } from './opfs_store.js';
 import { ServerStore } from './server_store.js';
-import type { ModelStore, ResolvedModel, SourceRef, StoredModel } from './source_ref.js';
-import { weigh, type ModelNeeds } from './weigh.js';
+import type { ModelStore, ResolvedModel, StoredModel } from './source_ref.js';
 
 /** Which store: the browser's own, a picked folder, a server. */
 export type Where = { kind: 'own' } | { kind: 'folder'; handle: FileSystemDirectoryHandle } | { kind: 'server'; url: string };
@@ -15,14 +16,14 @@ export type Where = { kind: 'own' } | { kind: 'folder'; handle: FileSystemDirect
 type Watched<O> = Omit<O, 'onProgress' | 'signal'>;
 
 /** Methods that go through as they are. */
-const plain = ['delete', 'unfinished', 'discard', 'collect', 'usage', 'addFolder', 'picked', 'forgetFolder', 'handleOf'] as const;
+const plain = ['delete', 'rename', 'unfinished', 'discard', 'collect', 'usage', 'addFolder', 'picked', 'forgetFolder', 'handleOf'] as const;
 type Plain = (typeof plain)[number];
 type PlainCalls = { [K in Plain]: Spec<Parameters<OpfsStore[K]>, Awaited<ReturnType<OpfsStore[K]>>> };
 
 export interface StoreCalls extends PlainCalls {
   list: Spec<{ where: Where }, StoredModel[]>;
   resolve: Spec<{ where: Where; name: string }, ResolvedModel>;
-  weigh: Spec<{ sources: SourceRef[] }, ModelNeeds>;
+  inspect: Spec<{ file: Blob; name: string; config?: string }, FileKind>;
   pull: Spec<{ from: PullFrom; options: Watched<PullOptions> }, StoredModel, StoreProgress>;
   importFile: Spec<{ from: File | FileSystemFileHandle; options: Watched<ImportOptions> }, StoredModel, StoreProgress>;
 }
@@ -54,7 +55,7 @@ export function storeCalls(): Handlers<StoreCalls> {
     ...bound,
     list: async ({ where }) => (await at(where)).list(),
     resolve: async ({ where, name }) => (await at(where)).resolve(name),
-    weigh: async ({ sources }, { signal }) => weigh((await open()).core, sources, signal),
+    inspect: async ({ file, name, config }) => inspectFile((await open()).core, blobSource(file, name), config),
     pull: async ({ from, options }, { signal, progress }) => (await open()).own.pull(from, { ...options, signal, onProgress: progress }),
     importFile: async ({ from, options }, { signal, progress }) => (await open()).own.importFile(from, { ...options, signal, onProgress: progress }),
   };

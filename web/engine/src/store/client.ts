@@ -3,12 +3,12 @@
 
 import { BezelError } from '../errors.js';
 import { Client, direct, type Link } from '../rpc.js';
+import type { FileKind } from './inspect_file.js';
 import { storeCalls, type StoreCalls, type StoreStreams, type Where } from './calls.js';
 import { onStoreChange } from './news.js';
 import type { ImportOptions, PullFrom, PullOptions, Unfinished, StoreUsage } from './opfs_store.js';
 import { requestPersistence } from './room.js';
-import type { ModelStore, ResolvedModel, SourceRef, StoredModel } from './source_ref.js';
-import type { ModelNeeds } from './weigh.js';
+import type { ModelStore, ResolvedModel, StoredModel } from './source_ref.js';
 
 export interface OpenStoreOptions {
   /** A worker that runs this package's store worker, where a bundler cannot find it by itself. */
@@ -24,7 +24,7 @@ export class Store implements ModelStore {
     const here = typeof FileSystemFileHandle !== 'undefined' && 'createSyncAccessHandle' in FileSystemFileHandle.prototype && typeof document === 'undefined';
     if (here && !options.worker) return new Store(direct<StoreCalls, StoreStreams>(storeCalls(), {}), () => {});
     if (!options.worker && typeof Worker === 'undefined') throw new BezelError('there is no store of models without a browser; in Node the store is openDiskStore() of bezel/node', 'unsupported');
-    const worker = options.worker ?? new Worker(new URL('./worker.js', import.meta.url), { type: 'module' });
+    const worker = options.worker ?? new Worker(new URL('./store_worker.js', import.meta.url), { type: 'module' });
     const client = new Client<StoreCalls, StoreStreams>(worker);
     worker.addEventListener('error', (e) => client.die(new BezelError(`the store's worker ended${e.message ? `: ${e.message}` : ' before it could start'}`, 'io')));
     return new Store(client, () => {
@@ -58,9 +58,9 @@ export class Store implements ModelStore {
     return this.at({ kind: 'server', url });
   }
 
-  /** What a model would need in memory, read from its header: `model` of what resolve answers, or a file. */
-  weigh(sources: readonly SourceRef[]): Promise<ModelNeeds> {
-    return this.link.call('weigh', { sources: [...sources] });
+  /** What a file is: a model, an adapter (PEFT's only with the text of its adapter_config.json), or a sentence. */
+  inspect(file: File, config?: string): Promise<FileKind> {
+    return this.link.call('inspect', { file, name: file.name, ...(config !== undefined && { config }) });
   }
 
   /** Get a model: resumed where an earlier attempt ended, verified, and by one tab at a time. */
@@ -76,6 +76,11 @@ export class Store implements ModelStore {
   /** Delete a model; blobs that another model shares stay. A file that is read in place is only forgotten. */
   delete(name: string): Promise<{ freed: number }> {
     return this.link.call('delete', [name]);
+  }
+
+  /** Call it something else; a name that is taken is refused. */
+  rename(name: string, as: string): Promise<StoredModel> {
+    return this.link.call('rename', [name, as]);
   }
 
   /** Downloads that can be gone on with: pull the same again. */

@@ -17,7 +17,7 @@ function findRoot(wish: string | undefined): string {
   const set = wish ?? fromEnvironment();
   const places = set !== undefined ? [set] : [path.join(os.homedir(), '.ollama/models'), '/usr/share/ollama/.ollama/models'];
   const root = places.find((p) => fs.existsSync(path.join(p, 'manifests')));
-  if (!root) throw new BezelError(`there is no Ollama store${set === undefined ? '' : ` in ${set}`}`, 'not-found');
+  if (!root) throw new BezelError(set === undefined ? `no Ollama store at ${places.join(' or ')}; set OLLAMA_MODELS to where it is` : `${set} is not an Ollama store: it has no directory "manifests"`, 'not-found');
   return fs.realpathSync(root);
 }
 

@@ -58,6 +58,17 @@ class Passing extends Error {
   }
 }
 
+/** Nothing was heard of the server: it is out of reach, or the browser keeps its answer from this page. */
+class NoAnswer extends Passing {}
+
+/** A site that must allow pages of others (CORS); outside a page all are alike. */
+function isForeign(url: string): boolean {
+  const here = (globalThis as { location?: Location }).location;
+  return here !== undefined && new URL(url).origin !== here.origin;
+}
+
+const FOREIGN_TRIES = 2; // a site that has never answered is not asked for minutes: the browser does not say which it is
+
 function wait(ms: number, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((done, failed) => {
     const end = (): void => {
@@ -113,20 +124,20 @@ class Connection {
   }
 
   /** A step of the network: its failure is passing unless the caller's signal made it. */
-  private async step<T>(work: () => Promise<T>): Promise<T> {
+  private async step<T>(work: () => Promise<T>, Failure = Passing): Promise<T> {
     this.timer = setTimeout(() => this.ended.abort(new Error(`nothing came for ${this.idle / 1000} s`)), this.idle);
     try {
       return await work();
     } catch (e) {
       this.signal?.throwIfAborted();
-      throw new Passing(e instanceof Error ? e.message : String(e), 0, e);
+      throw new Failure(e instanceof Error ? e.message : String(e), 0, e);
     } finally {
       clearTimeout(this.timer);
     }
   }
 
   open(url: string, range?: string): Promise<Response> {
-    return this.step(() => fetch(url, { ...(range && { headers: { range } }), cache: 'no-store', signal: this.ended.signal }));
+    return this.step(() => fetch(url, { ...(range && { headers: { range } }), cache: 'no-store', signal: this.ended.signal }), NoAnswer);
   }
 
   async *body(answer: Response): AsyncGenerator<Uint8Array, void, void> {
@@ -207,7 +218,8 @@ class Tries {
   private failed = 0;
   private readonly patience: Patience;
 
-  constructor(private readonly url: string, private readonly signal: AbortSignal | undefined, patience: Partial<Patience> | undefined) {
+  /** `heard`: the address is known to have answered before. */
+  constructor(private readonly url: string, private readonly signal: AbortSignal | undefined, patience: Partial<Patience> | undefined, private heard = false) {
     this.patience = { ...defaults, ...patience };
   }
 
@@ -218,8 +230,10 @@ class Tries {
   /** Wait before the next try, or throw what cannot be waited out. */
   async after(e: unknown, progress: boolean): Promise<void> {
     if (!(e instanceof Passing)) throw e;
+    this.heard ||= !(e instanceof NoAnswer);
     const { tries, first, longest } = this.patience;
     this.failed = progress ? 1 : this.failed + 1;
+    if (!this.heard && this.failed >= FOREIGN_TRIES && isForeign(this.url)) throw new BezelError(`${new URL(this.url).host} cannot be reached, or does not give its files to pages of other sites`, 'io', e);
     if (this.failed >= tries) throw new BezelError(`the connection to ${shortUrl(this.url)} was lost and ${tries} tries did not bring it back: ${e.message}`, 'io', e);
     const pause = Math.min(longest, first * 2 ** (this.failed - 1)) * (0.5 + Math.random() / 2);
     await wait(Math.max(pause, Math.min(e.pause, longest)), this.signal);
@@ -228,7 +242,7 @@ class Tries {
 
 /** Pieces of an address from `from` on, in order and without gaps. */
 export async function* fetchRange(url: string, from: number, options: RangeOptions = {}): AsyncGenerator<Uint8Array, void, void> {
-  const tries = new Tries(url, options.signal, options.patience);
+  const tries = new Tries(url, options.signal, options.patience, options.known?.size !== undefined);
   const reading = new Reading(url, from, options);
   for (;;) {
     const before = reading.at;

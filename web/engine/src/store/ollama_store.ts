@@ -132,6 +132,15 @@ export class OllamaStore implements ModelStore {
   }
 }
 
+/** Ollama's own description of an image, where PEFT's adapter_config.json might be. */
+function isOllamaConfig(text: string): boolean {
+  try {
+    return typeof (JSON.parse(text) as { model_format?: unknown } | null)?.model_format === 'string';
+  } catch {
+    return false; // whoever reads it as PEFT's says what is wrong
+  }
+}
+
 /** A manifest's layers as references, for any store that can find a blob. */
 export async function resolveLayers(core: Core, name: ModelName, manifest: string, root: string, blob: (l: Layer) => Promise<Pick<TreeFile, 'ref' | 'text'>>): Promise<ResolvedModel> {
   const layers = parseManifest(core, manifest);
@@ -143,6 +152,7 @@ export async function resolveLayers(core: Core, name: ModelName, manifest: strin
     const layer = layers.find((l) => l.kind === kind);
     if (layer) store[kind] = await (await blob(layer)).text(textKinds[kind]);
   }
+  if (main.kind === 'adapter' && store.config !== undefined && isOllamaConfig(store.config)) delete store.config; // not PEFT's
   const { model, projectors } = await sortModels(core, await refs('model'));
   const [projector] = [...(await refs('projector')), ...projectors];
   return {

@@ -3,7 +3,7 @@
 import { CpuEngine, inspect } from '../cpu_engine.js';
 import { BlockSource, openWithFetches, type Source } from '../source.js';
 import type { Core } from '../wasm.js';
-import { openSource, type OpenSourceOptions, type SourceRef } from './source_ref.js';
+import { openSource, toMemory, type OpenSourceOptions, type SourceRef } from './source_ref.js';
 
 /** Bring what opening will read: the header first, then the few bytes of each tensor that are looked at, all
  *  together. Without this each of them would cost an attempt of openWithFetches. */
@@ -23,12 +23,24 @@ async function prefetch(core: Core, sources: readonly Source[], signal: AbortSig
   for (const [source, blocks] of wanted) await source.prefetch(blocks, signal);
 }
 
-/** Open all shards of a model. Use openWithFetches around what opens the model itself. A file in Node is quick
- *  enough to be left where it is, `inMemory` or not. */
-export async function openSources(core: Core, refs: readonly SourceRef[], options: OpenSourceOptions = {}): Promise<Source[]> {
+/** Read what is not in memory yet, in the place of each source. A file in Node is quick enough to be left where it is. */
+async function bringAll(refs: readonly SourceRef[], sources: Source[], { onProgress, ...options }: OpenSourceOptions): Promise<void> {
+  const wanted = refs.flatMap(({ kind }, i) => (kind === 'path' || kind === 'memory' ? [] : [i]));
+  const total = wanted.reduce((n, i) => n + (sources[i] as Source).size, 0);
+  let before = 0;
+  for (const i of wanted) {
+    const source = sources[i] as Source;
+    sources[i] = await toMemory(source, { ...options, onProgress: (loaded) => onProgress?.(before + loaded, total) });
+    before += source.size;
+  }
+}
+
+/** Open all shards of a model. Use openWithFetches around what opens the model itself. */
+export async function openSources(core: Core, refs: readonly SourceRef[], { inMemory = false, ...options }: OpenSourceOptions = {}): Promise<Source[]> {
   const sources: Source[] = [];
   try {
-    for (const ref of refs) sources.push(await openSource(ref, { ...options, inMemory: options.inMemory === true && ref.kind !== 'path' }));
+    for (const ref of refs) sources.push(await openSource(ref, options));
+    if (inMemory) await bringAll(refs, sources, options);
     if (sources.some((s) => s instanceof BlockSource)) await prefetch(core, sources, options.signal);
     return sources;
   } catch (e) {

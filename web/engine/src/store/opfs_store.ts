@@ -348,6 +348,23 @@ export class OpfsStore implements ModelStore {
     }
   }
 
+  /** Call it something else. */
+  async rename(text: string, as: string): Promise<StoredModel> {
+    const [name, to] = [parseName(this.core, text), parseName(this.core, as)];
+    if ((await this.files.find(fullName(to))) ?? (await this.record(to))) throw new BezelError(`there is already a model named ${to.short}; give it another name`, 'argument');
+    const found = await this.files.find(text), record = await this.record(name);
+    if (!found && !record) throw new BezelError(`${name.short} is not in the store of this browser`, 'not-found');
+    if (found) {
+      await this.writeManifest(to, await this.files.manifest(found));
+      await alone(MANIFESTS, () => this.removeManifest(pathOf(found)));
+    } else if (record) {
+      await handles.put('files', { ...record, key: fullName(to).toLowerCase(), model: { ...record.model, name: to.short } });
+      await handles.remove('files', record.key);
+    }
+    tellChanged();
+    return this.one(to);
+  }
+
   // ---- deleting ----
 
   private async used(): Promise<Set<string>> {

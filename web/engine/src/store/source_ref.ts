@@ -24,6 +24,8 @@ export interface OpenSourceOptions {
   /** Read all of it now. The CPU backend reads every weight again for every token, which only memory and a
    *  file in Node are quick enough for. */
   inMemory?: boolean;
+  /** How many of the bytes are in memory. */
+  onProgress?: (loaded: number, total: number) => void;
   /** How long a network is waited for. */
   patience?: Partial<Patience>;
 }
@@ -141,12 +143,14 @@ async function openAny(ref: SourceRef, options: OpenSourceOptions): Promise<Sour
 
 const PIECE = 8 << 20;
 
-async function toMemory(source: Source, signal: AbortSignal | undefined): Promise<Source> {
+/** The same bytes in memory, and nothing else of the source any more. */
+export async function toMemory(source: Source, { signal, onProgress }: OpenSourceOptions): Promise<Source> {
   try {
     const bytes = new Uint8Array(source.size);
     for (let at = 0; at < bytes.length; at += PIECE) {
       signal?.throwIfAborted();
       await source.readAsync(at, bytes.subarray(at, at + PIECE));
+      onProgress?.(Math.min(at + PIECE, bytes.length), bytes.length);
     }
     return memorySource(source.name, bytes);
   } finally {
@@ -159,5 +163,5 @@ async function toMemory(source: Source, signal: AbortSignal | undefined): Promis
 export async function openSource(ref: SourceRef, options: OpenSourceOptions = {}): Promise<Source> {
   options.signal?.throwIfAborted();
   const source = await openAny(ref, options);
-  return options.inMemory && ref.kind !== 'memory' ? toMemory(source, options.signal) : source;
+  return options.inMemory && ref.kind !== 'memory' ? toMemory(source, options) : source;
 }
