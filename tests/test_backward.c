@@ -14,6 +14,8 @@
 
 enum { N_TOK = 24 };
 
+static float dropout; /* of the fixtures opened from now on */
+
 struct fixture {
     struct gguf file;
     struct backend be;
@@ -40,6 +42,7 @@ static bool open_fixture(struct fixture *f, const char *name, bool fast, bool ke
               trainee_open(&f->trainee, &f->m, &f->be, &o, &err) == BZ_OK &&
               tape_open(&f->tape, &f->m, &f->be, N_TOK, keep_all, &err) == BZ_OK;
     CHECK_MSG(ok, "%s: %s", name, err.text);
+    if (ok) *f->trainee.drop = (struct dropout) { dropout, 77, 0 };
     struct rng rng = { 11 };
     for (int i = 0; i < N_TOK; i++) {
         f->ids[i] = (int32_t)(rng_next(&rng) % f->m.config.n_vocab);
@@ -253,6 +256,27 @@ static void check_packed(const char *name, bool fast)
     close_fixture(&alone);
 }
 
+/* The share of an adapter's inputs that is left out, and that rows and columns differ. */
+static void check_share(void)
+{
+    struct dropout d = { 0.3f, 5, 0 };
+    struct lora l = { .drop = &d, .salt = 3 };
+    int n_out = 0, n_like_row = 0, n_like_key = 0;
+    for (uint32_t row = 0; row < 100; row++)
+        for (uint32_t col = 0; col < 100; col++) {
+            float here = dropout_factor(&l, dropout_row(&l, row), col);
+            CHECK(here == 0 || fabsf(here - 1 / 0.7f) < 1e-6f);
+            n_out += here == 0;
+            n_like_row += here == dropout_factor(&l, dropout_row(&l, row + 1), col);
+            d.key++;
+            n_like_key += here == dropout_factor(&l, dropout_row(&l, row), col);
+            d.key--;
+        }
+    CHECK_MSG(abs(n_out - 3000) < 150, "%d of 10000 left out", n_out);
+    CHECK_MSG(abs(n_like_row - 5800) < 150, "%d like the row below", n_like_row);
+    CHECK_MSG(abs(n_like_key - 5800) < 150, "%d like under another key", n_like_key);
+}
+
 int main(void)
 {
     static const char *const models[] = { "e2b", "e4b", "kv", "moe" };
@@ -267,5 +291,13 @@ int main(void)
     TEST("gradients of several steps add up") check_sum();
     TEST("examples in one sequence do not see one another")
     for (int i = 0; i < 8; i++) check_packed(models[i / 2], i % 2);
+    TEST("dropout leaves out its share at random") check_share();
+    TEST("gradients are the slope of the loss with dropout too, computed in every way")
+    {
+        dropout = 0.3f;
+        check_model("e2b");
+        check_model("moe");
+        for (int i = 0; i < 4; i++) check_ways(models[i]);
+    }
     return check_done();
 }

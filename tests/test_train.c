@@ -100,6 +100,7 @@ static double steps(struct trainer *t, int n)
 static void check_resume(const struct dataset *d)
 {
     struct train_options o = small_options();
+    o.dropout = 0.1f;
     struct trainer t;
     struct buf whole = { 0 }, half = { 0 }, resumed = { 0 };
     struct bz_err err = { "" };

@@ -22,6 +22,14 @@ static inline uint64_t rng_at(uint64_t seed, uint64_t i)
     return rng_mix(rng_mix(seed + 0x9e3779b97f4a7c15u) + (i + 1) * 0x9e3779b97f4a7c15u);
 }
 
+/* The same idea in 32 bits (lowbias32), for what a GPU must draw too. */
+static inline uint32_t rng_mix32(uint32_t x)
+{
+    x = (x ^ (x >> 16)) * 0x7feb352du;
+    x = (x ^ (x >> 15)) * 0x846ca68bu;
+    return x ^ (x >> 16);
+}
+
 struct rng {
     uint64_t state;
 };

@@ -27,7 +27,7 @@ struct train_job {
     struct cli_model model;
     const char *out, *peft, *eval, *checkpoint, *schedule;
     uint64_t rank, n_steps, n_batch, n_warmup, n_max, every, seed;
-    double alpha, lr, decay, clip, epochs, eval_share;
+    double alpha, lr, decay, clip, epochs, eval_share, dropout;
     bool rslora, keep_all, no_packing;
     struct cli_strs targets;
     /* While it runs: */
@@ -115,6 +115,7 @@ static enum bz_status choose_options(struct train_job *j, struct train_options *
     };
     o->lr = (float)j->lr;
     o->decay = (float)j->decay;
+    o->dropout = (float)j->dropout;
     o->clip = (float)j->clip;
     o->n_batch = j->n_batch > 4096 ? 0 : (uint32_t)j->n_batch;
     o->n_max = dataset_longest(&j->held);
@@ -295,6 +296,8 @@ int cmd_train(int argc, char **argv)
           "part of a tensor's name (attn_q, blk.3.); may be repeated; default every "
           "dense linear",
           CLI_STRS, &j.targets, NULL },
+        { "--dropout", "X", "share of the adapter's inputs left out at random; default 0", CLI_F64,
+          &j.dropout, NULL },
         { "--lr", "X", "learning rate; default 2e-4", CLI_F64, &j.lr, NULL },
         { "--schedule", "NAME", "constant, linear or cosine (default)", CLI_STR, &j.schedule,
           NULL },

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/rng.h"
 #include "io/source.h"
 #include "quant/quant.h"
 
@@ -60,9 +61,38 @@ struct lora {
     struct weight a; /* rank x cols, n_mat of them */
     struct weight b; /* rows x rank */
     float scale;
-    struct lora_grad *grad; /* NULL: not trained */
+    struct lora_grad *grad;     /* NULL: not trained */
+    const struct dropout *drop; /* NULL, or share 0: A sees all of x */
+    uint32_t salt;              /* of its dropout: another one for every adapter */
     const struct lora *next;
 };
+
+/* Training alone: A sees x with a share of its numbers left out at random and the others made larger in turn.
+ * Which ones follows from the key, the adapter, the row and the column, so that a pass over the same sequence
+ * again, forward or back, leaves out the same. Of experts a row is row * n_used + place. */
+struct dropout {
+    float share;
+    uint32_t key;
+    uint32_t row; /* number of the first row */
+};
+
+static inline bool lora_drops(const struct lora *l)
+{
+    return l->drop && l->drop->share > 0;
+}
+
+/* The part of the numbers' hash that a row shares. */
+static inline uint32_t dropout_row(const struct lora *l, uint32_t row)
+{
+    return rng_mix32(l->drop->key ^ rng_mix32(l->salt + 0x9e3779b9u * (l->drop->row + row)));
+}
+
+/* What multiplies column `col` of that row: 0, or 1 / (1 - share). */
+static inline float dropout_factor(const struct lora *l, uint32_t row_hash, uint32_t col)
+{
+    float unit = (float)(rng_mix32(row_hash + col) >> 8) * 0x1p-24f;
+    return unit < l->drop->share ? 0 : 1 / (1 - l->drop->share);
+}
 
 /* Columns of an adapter in z: its rank and zeros up to a multiple of 8. */
 static inline uint32_t lora_rank(const struct lora *l)

@@ -18,6 +18,7 @@ struct adamw {
 /* What a backend that can train implements. */
 struct backward_ops {
     bool packs; /* attention, both ways, heeds kv.starts: several examples may share a sequence */
+    bool drops; /* linears, both ways, heed lora.drop */
     void (*zero)(struct run *r, struct tensor *t);
     void (*rms_norm)(struct run *r, struct tensor *dx, const struct tensor *dy,
                      const struct tensor *x, const struct weight *w, float eps);
@@ -53,7 +54,8 @@ void op_rms_norm_bwd(struct run *r, struct tensor *dx, const struct tensor *dy,
                      const struct tensor *x, const struct weight *w, float eps);
 
 /* y = W x + s B (A x) for each adapter. dx (added; NULL where nobody needs it) += W' dy + s A' (B' dy).
- * For a trained adapter dB += s dy' (A x) and dA += s (B' dy)' x. */
+ * For a trained adapter dB += s dy' (A x) and dA += s (B' dy)' x. With dropout x is what A saw, and A' goes
+ * back through the same numbers. */
 void op_linear_bwd(struct run *r, struct tensor *dx, const struct tensor *dy,
                    const struct tensor *x, const struct weight *w);
 

@@ -198,6 +198,19 @@ void keep_z(const struct weight *w, const struct lora *l, uint32_t row, const fl
     for (uint32_t k = 0; k < lora_rank(l); k++) out[k] = k < l->a.rows ? z[k] : 0;
 }
 
+const float *dropped_rows(struct cpu *c, const struct lora *l, const float *x, uint32_t n,
+                          uint32_t cols, const uint32_t *slots, uint32_t first)
+{
+    if (!lora_drops(l)) return x;
+    float *out = scratch_need(c->workers, &c->dropped, (size_t)n * cols * sizeof *out);
+    for (uint32_t t = 0; out && t < n; t++) {
+        uint32_t hash = dropout_row(l, slots ? slots[t] : first + t);
+        for (uint32_t i = 0; i < cols; i++)
+            out[(size_t)t * cols + i] = x[(size_t)t * cols + i] * dropout_factor(l, hash, i);
+    }
+    return out;
+}
+
 /* y = W_mat x, and for each adapter y += scale * B_mat (A_mat x); A x may be kept as row `z_row`. */
 static void adapted_matvec(struct run *r, float *y, const float *x, const struct weight *w,
                            uint64_t mat, uint32_t z_row)
@@ -206,8 +219,9 @@ static void adapted_matvec(struct run *r, float *y, const float *x, const struct
     matvec(r, y, x, w, mat, 1, false);
     for (const struct lora *l = w->lora; l; l = l->next) {
         float *z = need(r, &c->lora, l->a.rows * sizeof *z);
-        if (!z) return;
-        matvec(r, z, x, &l->a, mat, 1, false);
+        const float *seen = z ? dropped_rows(c, l, x, 1, w->cols, NULL, z_row) : NULL;
+        if (!seen) return;
+        matvec(r, z, seen, &l->a, mat, 1, false);
         keep_z(w, l, z_row, z);
         matvec(r, y, z, &l->b, mat, l->scale, true);
     }
@@ -560,8 +574,8 @@ static void free_cpu(struct cpu *c)
     for (unsigned i = 0; c->workers && i < c->n_workers; i++)
         for (int k = 0; k < N_SCRATCH; k++) mem_free(c->workers[i].scratch[k].p);
     mem_free(c->workers);
-    struct scratch *shared[] = { &c->lora,       &c->gathered, &c->hidden,
-                                 &c->expert_out, &c->order,    &c->sums };
+    struct scratch *shared[] = { &c->lora,       &c->dropped, &c->gathered, &c->hidden,
+                                 &c->expert_out, &c->order,   &c->sums };
     for (size_t i = 0; i < sizeof shared / sizeof *shared; i++) mem_free(shared[i]->p);
     mem_free(c);
 }

@@ -35,7 +35,7 @@ struct cpu {
     struct pool *pool; /* NULL for the reference */
     struct cpu_worker *workers;
     unsigned n_workers;
-    struct scratch lora, gathered, hidden, expert_out, order, sums;
+    struct scratch lora, gathered, hidden, expert_out, order, sums, dropped;
 };
 
 /* At least n bytes, or NULL with the worker failed. */
@@ -65,6 +65,11 @@ const float *kv_numbers(const struct tensor *t, uint32_t row, size_t at, uint32_
 
 /* Adapter l's A x is `z`: into its columns of a row of w->z, where somebody keeps it. */
 void keep_z(const struct weight *w, const struct lora *l, uint32_t row, const float *z);
+
+/* Rows of x (n x cols) as adapter l sees them: x itself, or with dropout a copy. Row t is number slots[t], or
+ * first + t. NULL with the worker failed. */
+const float *dropped_rows(struct cpu *c, const struct lora *l, const float *x, uint32_t n,
+                          uint32_t cols, const uint32_t *slots, uint32_t first);
 
 float gelu_tanh(float x);
 double dot_f64(const float *a, const float *b, uint32_t n);

@@ -111,6 +111,9 @@ struct linear_rows {
     uint64_t mat;
     float *dx; /* n x w->cols, or NULL */
     const float *dy, *x;
+    const float *seen;     /* x as the adapter sees it */
+    const uint32_t *slots; /* numbers of the rows, or NULL: from `first` on */
+    uint32_t first;
     double *sum;   /* n x w->cols */
     double *z, *u; /* n x rank: A x, and scale * B' dy */
     uint32_t n;
@@ -136,6 +139,20 @@ static void transposed_piece(void *ctx, uint32_t piece, uint32_t worker)
         l->dx[k] += (float)l->sum[k];
 }
 
+/* Row t of dx += u a, where the adapter saw something. */
+static void add_row(const struct linear_rows *l, uint32_t t, const float *a, double u)
+{
+    uint32_t cols = l->w->cols;
+    float *dx = l->dx + (size_t)t * cols;
+    if (!lora_drops(l->lora)) {
+        for (uint32_t j = 0; j < cols; j++) dx[j] += (float)(u * (double)a[j]);
+        return;
+    }
+    uint32_t hash = dropout_row(l->lora, l->slots ? l->slots[t] : l->first + t);
+    for (uint32_t j = 0; j < cols; j++)
+        dx[j] += (float)(u * (double)a[j]) * dropout_factor(l->lora, hash, j);
+}
+
 /* z = A x, u = scale B' dy, dx += A' u. */
 static void adapter_piece(void *ctx, uint32_t piece, uint32_t worker)
 {
@@ -158,10 +175,8 @@ static void adapter_piece(void *ctx, uint32_t piece, uint32_t worker)
         if (!a) return;
         for (uint32_t t = first; t < last; t++) {
             size_t at = (size_t)t * rank + k;
-            l->z[at] = dot_f64(a, l->x + (size_t)t * cols, cols);
-            if (!l->dx) continue;
-            float *dx = l->dx + (size_t)t * cols;
-            for (uint32_t j = 0; j < cols; j++) dx[j] += (float)(l->u[at] * (double)a[j]);
+            l->z[at] = dot_f64(a, l->seen + (size_t)t * cols, cols);
+            if (l->dx) add_row(l, t, a, l->u[at]);
         }
     }
 }
@@ -175,7 +190,7 @@ static void grad_a_piece(void *ctx, uint32_t k, uint32_t worker)
     float *da = (float *)l->lora->grad->a.mem + (l->mat * rank + k) * cols;
     for (uint32_t t = 0; t < l->n; t++) {
         double u = l->u[(size_t)t * rank + k];
-        const float *x = l->x + (size_t)t * cols;
+        const float *x = l->seen + (size_t)t * cols;
         for (uint32_t j = 0; j < cols; j++) da[j] += (float)(u * (double)x[j]);
     }
 }
@@ -198,10 +213,12 @@ static void grad_b_piece(void *ctx, uint32_t piece, uint32_t worker)
 
 /* The gradients of n packed rows through matrix `mat` of w and its adapters. */
 void linear_rows_bwd(struct run *r, float *dx, const float *dy, const float *x, uint32_t n,
-                     const struct weight *w, uint64_t mat)
+                     const struct weight *w, uint64_t mat, const uint32_t *slots, uint32_t first)
 {
     struct cpu *c = r->be->ctx;
     struct linear_rows l = { .cpu = c, .w = w, .mat = mat, .dx = dx, .dy = dy, .x = x, .n = n };
+    l.slots = slots;
+    l.first = first;
     if (dx) {
         l.sum = cpu_shared_need(r, &c->sums, (size_t)n * w->cols * sizeof *l.sum);
         if (!l.sum) return;
@@ -210,7 +227,8 @@ void linear_rows_bwd(struct run *r, float *dx, const float *dy, const float *x, 
     for (l.lora = w->lora; l.lora && r->status == BZ_OK; l.lora = l.lora->next) {
         size_t n_small = (size_t)n * l.lora->a.rows;
         l.z = cpu_shared_need(r, &c->lora, 2 * n_small * sizeof *l.z);
-        if (!l.z) return;
+        l.seen = l.z ? dropped_rows(c, l.lora, x, n, w->cols, slots, first) : NULL;
+        if (!l.seen) return;
         l.u = l.z + n_small;
         each_piece(r, adapter_piece, &l, c->n_workers);
         if (!l.lora->grad || r->status) continue;
@@ -222,7 +240,7 @@ void linear_rows_bwd(struct run *r, float *dx, const float *dy, const float *x, 
 static void linear_bwd(struct run *r, struct tensor *dx, const struct tensor *dy,
                        const struct tensor *x, const struct weight *w)
 {
-    linear_rows_bwd(r, dx ? dx->mem : NULL, dy->mem, x->mem, x->rows, w, 0);
+    linear_rows_bwd(r, dx ? dx->mem : NULL, dy->mem, x->mem, x->rows, w, 0, NULL, 0);
 }
 
 /* ---- attention: a piece is one kv head ---- */
@@ -429,6 +447,7 @@ const struct backward_ops cpu_backward = {
     .linear = linear_bwd,
     .head_norm_rope = head_norm_rope_bwd,
     .packs = true,
+    .drops = true,
     .attention = attention_bwd,
     .gelu_mul = gelu_mul_bwd,
     .experts = cpu_experts_bwd,

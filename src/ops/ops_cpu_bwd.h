@@ -17,9 +17,10 @@ void norm_bwd(float *dx, const float *dy, const float *x, const float *w, uint32
 /* The derivative of gelu_tanh. */
 double gelu_slope(double x);
 
-/* The gradients of n packed rows through matrix `mat` of w and its adapters; dx may be NULL. */
+/* The gradients of n packed rows through matrix `mat` of w and its adapters; dx may be NULL. For dropout row
+ * t is number slots[t], or first + t. */
 void linear_rows_bwd(struct run *r, float *dx, const float *dy, const float *x, uint32_t n,
-                     const struct weight *w, uint64_t mat);
+                     const struct weight *w, uint64_t mat, const uint32_t *slots, uint32_t first);
 
 void cpu_experts_bwd(struct run *r, struct tensor *dx, struct tensor *dweights,
                      const struct tensor *dy, const struct tensor *x, const struct routing *routing,

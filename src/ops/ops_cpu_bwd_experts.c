@@ -28,7 +28,7 @@ static bool expert_rows_open(struct run *r, struct expert_rows *g, uint32_t rows
 
 /* y = W_mat x and its adapters, for packed rows. */
 static void linear_rows_fwd(struct run *r, float *y, uint32_t stride, const float *x, uint32_t n,
-                            const struct weight *w, uint64_t mat)
+                            const struct weight *w, uint64_t mat, const uint32_t *slots)
 {
     struct cpu *c = r->be->ctx;
     struct cpu_worker *wk = c->workers;
@@ -41,13 +41,15 @@ static void linear_rows_fwd(struct run *r, float *y, uint32_t stride, const floa
     for (const struct lora *l = w->lora; l; l = l->next) {
         uint32_t rank = l->a.rows;
         float *z = scratch_need(wk, &c->lora, (size_t)n * rank * sizeof *z);
-        for (uint32_t k = 0; z && k < rank; k++) {
+        const float *seen = z ? dropped_rows(c, l, x, n, w->cols, slots, 0) : NULL;
+        if (!seen) return;
+        for (uint32_t k = 0; k < rank; k++) {
             const float *a = cpu_decoded_row(wk, &l->a, mat * rank + k);
             if (!a) return;
             for (uint32_t t = 0; t < n; t++)
-                z[(size_t)t * rank + k] = (float)dot_f64(a, x + (size_t)t * w->cols, w->cols);
+                z[(size_t)t * rank + k] = (float)dot_f64(a, seen + (size_t)t * w->cols, w->cols);
         }
-        for (uint32_t o = 0; z && o < w->rows; o++) {
+        for (uint32_t o = 0; o < w->rows; o++) {
             const float *b = cpu_decoded_row(wk, &l->b, mat * w->rows + o);
             if (!b) return;
             for (uint32_t t = 0; t < n; t++)
@@ -63,15 +65,15 @@ static void expert_forward(struct run *r, struct expert_rows *g, const struct ex
 {
     if (weight_exists(e->gate_up)) {
         float *both = g->dgate_up; /* not yet in use */
-        linear_rows_fwd(r, both, 2 * n_ff, g->x, g->n, e->gate_up, expert);
+        linear_rows_fwd(r, both, 2 * n_ff, g->x, g->n, e->gate_up, expert, g->slots);
         for (uint32_t t = 0; t < g->n; t++) {
             memcpy(g->gate + (size_t)t * n_ff, both + (size_t)t * 2 * n_ff, n_ff * sizeof(float));
             memcpy(g->up + (size_t)t * n_ff, both + ((size_t)t * 2 + 1) * n_ff,
                    n_ff * sizeof(float));
         }
     } else {
-        linear_rows_fwd(r, g->gate, n_ff, g->x, g->n, e->gate, expert);
-        linear_rows_fwd(r, g->up, n_ff, g->x, g->n, e->up, expert);
+        linear_rows_fwd(r, g->gate, n_ff, g->x, g->n, e->gate, expert, g->slots);
+        linear_rows_fwd(r, g->up, n_ff, g->x, g->n, e->up, expert, g->slots);
     }
     for (size_t i = 0; i < (size_t)g->n * n_ff; i++) g->act[i] = gelu_tanh(g->gate[i]) * g->up[i];
 }
@@ -91,10 +93,10 @@ static void expert_backward(struct run *r, struct expert_rows *g, const struct e
             dup[t * stride + i] = g->dact[at] * gelu_tanh(g->gate[at]);
         }
     if (fused) {
-        linear_rows_bwd(r, g->dx, dgate, g->x, g->n, e->gate_up, expert);
+        linear_rows_bwd(r, g->dx, dgate, g->x, g->n, e->gate_up, expert, g->slots, 0);
     } else {
-        linear_rows_bwd(r, g->dx, dgate, g->x, g->n, e->gate, expert);
-        linear_rows_bwd(r, g->dx, dup, g->x, g->n, e->up, expert);
+        linear_rows_bwd(r, g->dx, dgate, g->x, g->n, e->gate, expert, g->slots, 0);
+        linear_rows_bwd(r, g->dx, dup, g->x, g->n, e->up, expert, g->slots, 0);
     }
 }
 
@@ -129,7 +131,7 @@ void cpu_experts_bwd(struct run *r, struct tensor *dx, struct tensor *dweights,
         if (!g.n) continue;
         expert_forward(r, &g, e, expert, n_ff);
         memset(g.dact, 0, (size_t)g.n * n_ff * sizeof(float));
-        linear_rows_bwd(r, g.dact, g.dy, g.act, g.n, e->down, expert);
+        linear_rows_bwd(r, g.dact, g.dy, g.act, g.n, e->down, expert, g.slots, 0);
         /* By the weight: down(act) . dy = act . (down' dy), whose weighted form is dact. */
         for (uint32_t k = 0; k < g.n; k++) {
             float w = ((const float *)routing->weights.mem)[g.slots[k]];
@@ -167,7 +169,7 @@ void cpu_router_bwd(struct run *r, struct tensor *dx, const struct tensor *dweig
         float inverse = (float)(1.0 / sqrt(dot_f64(in, in, n) / n + (double)eps));
         for (uint32_t i = 0; i < n; i++) u[i] = in[i] * inverse * width * vec(scale)[i];
         memset(du, 0, n * sizeof *du);
-        linear_rows_bwd(r, du, dz, u, 1, w, 0);
+        linear_rows_bwd(r, du, dz, u, 1, w, 0, NULL, t);
         for (uint32_t i = 0; i < n; i++) du[i] *= width * vec(scale)[i];
         norm_bwd(row_f32(dx, t), du, in, NULL, n, eps);
     }

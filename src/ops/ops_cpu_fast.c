@@ -184,9 +184,10 @@ static void adapted_matmul(struct run *r, float *y, uint32_t y_stride, const flo
     for (const struct lora *l = w->lora; l && !r->status; l = l->next) {
         uint32_t rank = l->a.rows;
         float *z = scratch_need(c->workers, &c->lora, (size_t)n_tok * rank * sizeof *z);
-        if (!z) break;
+        const float *seen = z ? dropped_rows(c, l, x, n_tok, w->cols, slots, 0) : NULL;
+        if (!seen) break;
         struct matmul down = { .y = z,
-                               .x = x,
+                               .x = seen,
                                .w = &l->a,
                                .first_row = mat * rank,
                                .n_tok = n_tok,

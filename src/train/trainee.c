@@ -121,6 +121,8 @@ static enum bz_status open_target(struct trainee *all, struct trainee_target *t,
     if (st == BZ_OK) st = look_into(&t->lora.b, &t->b_bytes, t->name, &t->b.value, n, be, err);
     if (st) return st;
     t->lora.scale = full_scale(all);
+    t->lora.drop = all->drop;
+    t->lora.salt = (uint32_t)(t - all->targets);
     t->lora.grad = &t->grad;
     t->lora.next = w->lora;
     w->lora = &t->lora;
@@ -137,7 +139,11 @@ enum bz_status trainee_open(struct trainee *out, struct model *m, const struct b
     if (!all.n) return fail(err, BZ_ERR_ARGUMENT, "no linear of this model matches the targets");
     struct trainee t = { .be = be, .rank = o->rank, .alpha = o->alpha, .rslora = o->rslora };
     t.targets = mem_alloc(all.n, sizeof *t.targets);
-    if (!t.targets) return fail_memory(err, all.n * sizeof *t.targets);
+    t.drop = mem_alloc(1, sizeof *t.drop);
+    if (!t.targets || !t.drop) {
+        trainee_close(&t);
+        return fail_memory(err, all.n * sizeof *t.targets);
+    }
     t.n_targets = all.n;
     all = (struct wanted) { .options = o, .targets = t.targets };
     model_each_adaptable(m, &all, take_target);
@@ -172,6 +178,7 @@ void trainee_close(struct trainee *all)
         learning_close(all->be, &t->b, &t->grad.b);
     }
     mem_free(all->targets);
+    mem_free(all->drop);
     *all = (struct trainee) { 0 };
 }
 

@@ -31,7 +31,8 @@ struct trainee {
     size_t n_targets;
     uint32_t rank;
     float alpha;
-    bool rslora; /* the scale is alpha / sqrt(rank) instead of alpha / rank */
+    bool rslora;          /* the scale is alpha / sqrt(rank) instead of alpha / rank */
+    struct dropout *drop; /* of all; its share is 0 but while gradients are made */
 };
 
 struct trainee_options {

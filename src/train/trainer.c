@@ -44,8 +44,15 @@ uint64_t trainer_bytes(struct model *m, uint32_t n_max, const struct train_optio
     return tape_bytes(m, n_max, o->keep_all) + trainee_bytes(m, &o->adapter);
 }
 
-static enum bz_status check_options(const struct train_options *o, struct bz_err *err)
+static enum bz_status check_options(const struct train_options *o, const struct backend *be,
+                                    struct bz_err *err)
 {
+    if (!be->bwd) return fail(err, BZ_ERR_UNSUPPORTED, "the backend %s cannot train", be->name);
+    if (!(o->dropout >= 0 && o->dropout < 1))
+        return fail(err, BZ_ERR_ARGUMENT, "dropout is a share from 0 to below 1");
+    if (o->dropout > 0 && !be->bwd->drops)
+        return fail(err, BZ_ERR_UNSUPPORTED, "the backend %s trains without dropout only",
+                    be->name);
     if (!(o->lr > 0) || !isfinite(o->lr))
         return fail(err, BZ_ERR_ARGUMENT, "the learning rate must be more than 0");
     if (!o->n_steps || !o->n_batch)
@@ -60,7 +67,7 @@ enum bz_status trainer_open(struct trainer *out, struct model *m, const struct b
                             struct bz_err *err)
 {
     struct trainer t = { .options = *o, .m = m, .be = be, .data = data, .epoch = UINT64_MAX };
-    enum bz_status st = check_options(o, err);
+    enum bz_status st = check_options(o, be, err);
     if (st) return st;
     st = trainee_open(&t.trainee, m, be, &o->adapter, err);
     uint32_t n_max = dataset_longest(data);
@@ -134,11 +141,13 @@ static enum bz_status status_of(const struct run *r, struct bz_err *err)
  * its examples apart, each has a sequence of its own. */
 static double run_sequence(struct run *r, struct trainer *t, const struct example *e, float weight)
 {
+    struct dropout *drop = t->trainee.drop;
     bool together = !e->starts || t->be->bwd->packs;
     double sum = 0;
     for (uint32_t at = 0, n; at < e->n && r->status == BZ_OK; at += n) {
         for (n = 1; at + n < e->n && (together || e->starts[at + n] == e->starts[at]);) n++;
         tape_pack(r, &t->tape, together ? e->starts : NULL, n);
+        drop->row = at;
         if (weight != 0) model_train_step(r, &t->tape, e->ids + at, e->targets + at, n, weight);
         else model_losses(r, &t->tape, e->ids + at, e->targets + at, n);
         sum += sum_of_losses(r, &t->tape, n);
@@ -162,9 +171,14 @@ enum bz_status trainer_begin(struct trainer *t, struct bz_err *err)
 enum bz_status trainer_pass(struct trainer *t, uint32_t i, struct bz_err *err)
 {
     struct run r = { .be = t->be };
-    const struct example *e = example_at(t, (uint64_t)t->step * t->options.n_batch + i);
+    uint64_t number = (uint64_t)t->step * t->options.n_batch + i;
+    const struct example *e = example_at(t, number);
     double n_learned = (double)t->n_learned;
+    struct dropout *drop = t->trainee.drop;
+    drop->share = t->options.dropout;
+    drop->key = (uint32_t)rng_at(t->options.adapter.seed ^ 0x64726f70, number);
     t->now.loss += run_sequence(&r, t, e, (float)(1 / n_learned)) / n_learned;
+    drop->share = 0; /* who measures or asks the model in between sees all of it */
     t->now.n_tokens += e->n;
     return status_of(&r, err);
 }
@@ -252,7 +266,8 @@ static void hash_setting(const struct trainer *t, uint8_t out[32])
         sha256_feed(&h, e->targets, e->n * sizeof *e->targets);
         if (e->starts) sha256_feed(&h, e->starts, e->n * sizeof *e->starts);
     }
-    float numbers[] = { o->lr, o->beta1, o->beta2, o->eps, o->decay, o->clip, o->adapter.alpha };
+    float numbers[] = { o->lr,    o->beta1, o->beta2,         o->eps,
+                        o->decay, o->clip,  o->adapter.alpha, o->dropout };
     uint64_t counts[] = { o->adapter.rank, o->adapter.rslora, o->adapter.seed, o->schedule,
                           o->n_warmup,     o->n_steps,        o->n_batch };
     sha256_feed(&h, numbers, sizeof numbers);

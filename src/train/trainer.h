@@ -25,6 +25,7 @@ struct train_options {
         n_max; /* tokens that a sequence may have, one to evaluate too; 0: as many as the data's */
     float beta1, beta2, eps, decay;
     float clip;    /* the longest gradient; 0: no limit */
+    float dropout; /* share of an adapter's inputs that is left out at random, 0 to below 1 */
     bool keep_all; /* no gradient checkpointing: faster, more memory */
 };
 

@@ -94,7 +94,7 @@ static enum bz_status read_targets(struct wishes *w, const struct json *list, st
     return w->targets ? BZ_OK : fail_memory(&wasm_err, list->n * sizeof *w->targets);
 }
 
-/* {"rank", "alpha", "rslora", "targets", "seed", "lr", "schedule", "warmup", "steps" | "epochs", "batch",
+/* {"rank", "alpha", "rslora", "dropout", "targets", "seed", "lr", "schedule", "warmup", "steps" | "epochs", "batch",
  * "accumulate", "sequence", "no_packing", "decay", "clip", "keep_all", "eval_share"}: all may be absent. */
 static enum bz_status read_wishes(struct wishes *w, const struct json *j, struct arena *arena)
 {
@@ -108,6 +108,7 @@ static enum bz_status read_wishes(struct wishes *w, const struct json *j, struct
     o->adapter.seed = (uint64_t)(int64_t)number_or(j, "seed", 0);
     json_f32(j, "lr", &o->lr);
     json_f32(j, "decay", &o->decay);
+    json_f32(j, "dropout", &o->dropout);
     json_f32(j, "clip", &o->clip);
     json_u32(j, "warmup", &o->n_warmup);
     json_u32(j, "steps", &o->n_steps);

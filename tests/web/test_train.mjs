@@ -134,7 +134,7 @@ test('a cancelled training ends within a second and leaves nothing behind', asyn
 });
 
 test('one training at a time', async () => {
-  const run = engine.train({ ...options, name: 'first' });
+  const run = engine.train({ ...options, dropout: 0.1, name: 'first' });
   await rejects(engine.train({ ...options, name: 'second' }).result, (e) => e instanceof ArgumentError && /still being trained/.test(e.message));
   await rejects(engine.adapters.remove('first'), (e) => e instanceof ArgumentError && /being trained/.test(e.message));
   run.cancel();

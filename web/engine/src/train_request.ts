@@ -49,6 +49,7 @@ export function readWishes(o: Omit<TrainOptions, 'data'>): TrainingWishes {
   return present<TrainingWishes>({
     rank: whole(o, 'rank', 1, 256),
     alpha: real(o, 'alpha', 0),
+    dropout: real(o, 'dropout', 0, 0.99),
     rslora: o.rsLora || undefined,
     targets: targets && [...targets],
     seed: whole(o, 'seed', 0, Number.MAX_SAFE_INTEGER),

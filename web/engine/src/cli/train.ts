@@ -25,7 +25,7 @@ function wishesOf(given: Given): TrainingWishes {
     ...(targets.length && { targets }),
     ...(schedule !== undefined && { schedule: schedule as 'cosine' }), // the core knows the names
     ...number('--lr', 'lr'), ...number('--warmup', 'warmup'), ...number('--epochs', 'epochs'), ...number('--steps', 'steps'),
-    ...number('--batch-size', 'batch'), ...number('--decay', 'decay'), ...number('--clip', 'clip'), ...number('--seed', 'seed'),
+    ...number('--batch-size', 'batch'), ...number('--dropout', 'dropout'), ...number('--decay', 'decay'), ...number('--clip', 'clip'), ...number('--seed', 'seed'),
     ...(given.has('--eval') ? {} : number('--eval-share', 'eval_share')),
   };
 }
@@ -83,6 +83,7 @@ export const train: Command = {
     { name: '--alpha', arg: 'A', help: "the adapter's strength is A/R; default 2R", kind: 'number' },
     { name: '--rslora', help: 'its strength is A/sqrt(R)', kind: 'flag' },
     { name: '--target', arg: 'NAME', help: "part of a tensor's name (attn_q, blk.3.); may be repeated; default every dense linear", kind: 'texts' },
+    { name: '--dropout', arg: 'X', help: "share of the adapter's inputs left out at random; default 0", kind: 'number' },
     { name: '--lr', arg: 'X', help: 'learning rate; default 2e-4', kind: 'number' },
     { name: '--schedule', arg: 'NAME', help: 'constant, linear or cosine (default)', kind: 'text' },
     { name: '--warmup', arg: 'N', help: 'steps until the full rate; default a twentieth', kind: 'whole' },
