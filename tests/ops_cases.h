@@ -276,7 +276,7 @@ static void case_attend(struct bench *b, const struct op_case *c)
     struct mat *k_w = bench_weight(b, c->format, c->cols, 1, 1);
     struct act *(*blank)(struct bench *, uint32_t, uint32_t) = c->half ? bench_halves : bench_blank;
     struct act *k_ring = blank(b, c->ring, width), *v_ring = blank(b, c->ring, width);
-    struct kv kv = { k_ring->t, v_ring->t, c->n_kv, c->cols };
+    struct kv kv = { .k = k_ring->t, .v = v_ring->t, .n_kv_head = c->n_kv, .head_dim = c->cols };
     for (uint32_t at = 0; at < n_old; at++) {
         op_copy_rows(&b->run, &one_k->t, &old_k->t, at);
         op_copy_rows(&b->run, &one_v->t, &old_v->t, at);

@@ -198,19 +198,6 @@ void keep_z(const struct weight *w, const struct lora *l, uint32_t row, const fl
     for (uint32_t k = 0; k < lora_rank(l); k++) out[k] = k < l->a.rows ? z[k] : 0;
 }
 
-const float *dropped_rows(struct cpu *c, const struct lora *l, const float *x, uint32_t n,
-                          uint32_t cols, const uint32_t *slots, uint32_t first)
-{
-    if (!lora_drops(l)) return x;
-    float *out = scratch_need(c->workers, &c->dropped, (size_t)n * cols * sizeof *out);
-    for (uint32_t t = 0; out && t < n; t++) {
-        uint32_t hash = dropout_row(l, slots ? slots[t] : first + t);
-        for (uint32_t i = 0; i < cols; i++)
-            out[(size_t)t * cols + i] = x[(size_t)t * cols + i] * dropout_factor(l, hash, i);
-    }
-    return out;
-}
-
 /* y = W_mat x, and for each adapter y += scale * B_mat (A_mat x); A x may be kept as row `z_row`. */
 static void adapted_matvec(struct run *r, float *y, const float *x, const struct weight *w,
                            uint64_t mat, uint32_t z_row)

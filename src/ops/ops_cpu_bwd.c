@@ -103,6 +103,19 @@ static void head_norm_rope_bwd(struct run *r, struct tensor *d, const struct ten
 
 /* ---- linear ---- */
 
+const float *dropped_rows(struct cpu *c, const struct lora *l, const float *x, uint32_t n,
+                          uint32_t cols, const uint32_t *slots, uint32_t first)
+{
+    if (!lora_drops(l)) return x;
+    float *out = scratch_need(c->workers, &c->dropped, (size_t)n * cols * sizeof *out);
+    for (uint32_t t = 0; out && t < n; t++) {
+        uint32_t hash = dropout_row(l, slots ? slots[t] : first + t);
+        for (uint32_t i = 0; i < cols; i++)
+            out[(size_t)t * cols + i] = x[(size_t)t * cols + i] * dropout_factor(l, hash, i);
+    }
+    return out;
+}
+
 /* n rows of one linear layer (or of one expert), packed. */
 struct linear_rows {
     struct cpu *cpu;
