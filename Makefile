@@ -9,7 +9,7 @@ WARN     = -Wall -Wextra -Werror -Wpedantic -Wshadow -Wconversion -Wstrict-proto
 CFLAGS   = -std=c11 $(OPT) -g -D_GNU_SOURCE -ffp-contract=off $(WARN) -Iinclude -Isrc $(EXTRA)
 LDLIBS   = -lm -lpthread
 # Sums of the fast CPU path may use fused multiply-add; gcc's note on vector arguments is not for us.
-$(BUILD)/src/ops/ops_cpu_fast.o: CFLAGS += -ffp-contract=fast $(if $(filter gcc cc,$(notdir $(CC))),-Wno-psabi)
+$(BUILD)/src/ops/ops_cpu_fast.o $(BUILD)/src/ops/ops_cpu_dot.o: CFLAGS += -ffp-contract=fast $(if $(filter gcc cc,$(notdir $(CC))),-Wno-psabi)
 
 LIB_SRC  = $(sort $(wildcard src/*.c src/base/*.c src/io/*.c src/text/*.c src/quant/*.c src/ops/*.c \
            src/model/*.c src/train/*.c) src/gpu/repack.c)

@@ -562,7 +562,7 @@ static void free_cpu(struct cpu *c)
         for (int k = 0; k < N_SCRATCH; k++) mem_free(c->workers[i].scratch[k].p);
     mem_free(c->workers);
     struct scratch *shared[] = { &c->lora,       &c->dropped, &c->gathered, &c->hidden,
-                                 &c->expert_out, &c->order,   &c->sums };
+                                 &c->expert_out, &c->order,   &c->sums,     &c->prepared };
     for (size_t i = 0; i < sizeof shared / sizeof *shared; i++) mem_free(shared[i]->p);
     mem_free(c);
 }

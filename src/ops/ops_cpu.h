@@ -35,7 +35,7 @@ struct cpu {
     struct pool *pool; /* NULL for the reference */
     struct cpu_worker *workers;
     unsigned n_workers;
-    struct scratch lora, gathered, hidden, expert_out, order, sums, dropped;
+    struct scratch lora, gathered, hidden, expert_out, order, sums, dropped, prepared;
 };
 
 /* At least n bytes, or NULL with the worker failed. */

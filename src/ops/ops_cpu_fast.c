@@ -1,9 +1,9 @@
 /* ops_cpu_fast.c - the CPU ops where time goes, with threads and SIMD.
  *
- * Nearly all time is in matrix products, and nearly all of that in reading quantised weights. A row of
- * weights is decoded once into a small buffer and then meets every activation row while it is warm:
+ * Nearly all time is in matrix products, and nearly all of that in reading quantised weights:
  *
- *     one row   (decode)    weights stream through a 4 KiB buffer, one dot product behind
+ *     one row   (decode)    Q4_K and Q6_K straight from their bits (ops_cpu_dot.c); other formats stream
+ *                           through a 4 KiB buffer, one dot product behind
  *     many rows (prefill)   4 weight rows are decoded whole, then tiles of 4 x 3 dot products
  *
  * Sums are f32 in 8 or 16 independent lanes. The vectors are the compiler's own (vector_size), so one
@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/simd.h"
+#include "ops/ops_cpu_dot.h"
 
 enum {
     ROWS_PER_TASK = 32, /* output rows a worker takes at a time */
@@ -89,7 +90,9 @@ struct matmul {
     float *y;       /* n_tok rows, y_stride apart */
     const float *x; /* n_tok rows of w->cols */
     const struct weight *w;
-    uint64_t first_row; /* of the expert within w */
+    const struct dot_format *dot; /* for one row: straight from the bits, or NULL */
+    const float *prepared;        /* x as dot wants it */
+    uint64_t first_row;           /* of the expert within w */
     uint32_t n_tok, y_stride;
     float scale;
     bool add;
@@ -101,7 +104,15 @@ static void store(const struct matmul *m, uint32_t row, uint32_t tok, float valu
     *y = (m->add ? *y : 0) + m->scale * value;
 }
 
-/* One activation row: decode and multiply in pieces that stay in the first-level cache. */
+/* One activation row, where the format has its own dot product. */
+static void dot_rows(const struct matmul *m, const uint8_t *bytes, uint32_t row, uint32_t end)
+{
+    float sums[ROWS_PER_TASK];
+    m->dot->rows(sums, bytes, end - row, m->prepared, m->w->cols);
+    for (uint32_t i = 0; row + i < end; i++) store(m, row + i, 0, sums[i]);
+}
+
+/* Where it has none: decode and multiply in pieces that stay in the first-level cache. */
 static void matvec_rows(const struct matmul *m, const uint8_t *bytes, uint32_t row, uint32_t end)
 {
     const struct quant_format *f = m->w->fmt;
@@ -152,7 +163,7 @@ static void matmul_task(void *ctx, uint32_t task, uint32_t worker_index)
     const void *bytes = weight_bytes(worker, m->w, m->first_row + row, end - row);
     if (!bytes) return;
     if (m->n_tok == 1) {
-        matvec_rows(m, bytes, row, end);
+        (m->dot ? dot_rows : matvec_rows)(m, bytes, row, end);
         return;
     }
     float *decoded = scratch_need(worker, &worker->scratch[SCRATCH_DECODED],
@@ -162,8 +173,18 @@ static void matmul_task(void *ctx, uint32_t task, uint32_t worker_index)
 
 static void matmul(struct run *r, struct matmul *m)
 {
-    m->cpu = r->be->ctx;
-    pool_run(m->cpu->pool, matmul_task, m, (m->w->rows + ROWS_PER_TASK - 1) / ROWS_PER_TASK);
+    struct cpu *c = m->cpu = r->be->ctx;
+    m->dot = m->n_tok == 1 ? dot_find(m->w->fmt->id) : NULL;
+    if (m->dot) {
+        float *x = scratch_need(c->workers, &c->prepared, dot_room(m->w->cols) * sizeof *x);
+        if (!x) {
+            cpu_collect(r);
+            return;
+        }
+        m->dot->prepare(x, m->x, m->w->cols);
+        m->prepared = x;
+    }
+    pool_run(c->pool, matmul_task, m, (m->w->rows + ROWS_PER_TASK - 1) / ROWS_PER_TASK);
     cpu_collect(r);
 }
 
