@@ -11,19 +11,11 @@
 #include "ops/ops_cpu_dot.h"
 
 #include "base/half.h"
-#include "base/simd.h"
+#include "ops/ops_cpu_vec.h"
 
-#if defined(__wasm_simd128__)
-enum { LANES = 4 };
-#else
-enum { LANES = 8 };
-#endif
 enum { ROWS = 2, PREPARED = 256 + 16 };
 
-typedef float vf __attribute__((vector_size(4 * LANES), aligned(4)));
-typedef int32_t vi __attribute__((vector_size(4 * LANES)));
 typedef uint32_t vu __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
-typedef float vf4 __attribute__((vector_size(16), aligned(4)));
 typedef int32_t vi4 __attribute__((vector_size(16)));
 typedef int8_t vb4 __attribute__((vector_size(4), aligned(1), may_alias));
 
@@ -39,21 +31,6 @@ BZ_INLINE uint32_t opaque(uint32_t v)
 {
     __asm__("" : "+r"(v));
     return v;
-}
-
-/* By address: how a wide vector is passed by value depends on the instruction set. */
-BZ_INLINE float sum4(const vf4 *p)
-{
-    vf4 v = *p;
-    return (v[0] + v[2]) + (v[1] + v[3]);
-}
-
-BZ_INLINE float sum_lanes(const vf *p)
-{
-    const vf4 *part = (const vf4 *)p;
-    vf4 v = part[0];
-    for (int i = 1; i < LANES / 4; i++) v += part[i];
-    return sum4(&v);
 }
 
 static float sum_of(const float *x, int n)

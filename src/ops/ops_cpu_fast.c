@@ -15,8 +15,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/simd.h"
 #include "ops/ops_cpu_dot.h"
+#include "ops/ops_cpu_vec.h"
 
 enum {
     ROWS_PER_TASK = 32, /* output rows a worker takes at a time */
@@ -25,44 +25,35 @@ enum {
     STREAM = 1024,      /* weights decoded at a time in decode; a multiple of every block size */
 };
 
-typedef float v8 __attribute__((vector_size(32), aligned(4)));
-
-/* By address: how a wide vector is passed by value depends on the instruction set. */
-BZ_INLINE float sum8(const v8 *p)
-{
-    v8 v = *p;
-    return ((v[0] + v[4]) + (v[1] + v[5])) + ((v[2] + v[6]) + (v[3] + v[7]));
-}
-
 /* ---- dot products ---- */
 
 BZ_CLONES static float dot(const float *a, const float *b, size_t n)
 {
-    v8 s0 = { 0 }, s1 = { 0 }, s2 = { 0 }, s3 = { 0 };
+    vf s0 = { 0 }, s1 = { 0 }, s2 = { 0 }, s3 = { 0 };
     size_t i = 0;
-    for (; i + 32 <= n; i += 32) {
-        s0 += *(const v8 *)(a + i) * *(const v8 *)(b + i);
-        s1 += *(const v8 *)(a + i + 8) * *(const v8 *)(b + i + 8);
-        s2 += *(const v8 *)(a + i + 16) * *(const v8 *)(b + i + 16);
-        s3 += *(const v8 *)(a + i + 24) * *(const v8 *)(b + i + 24);
+    for (; i + 4 * LANES <= n; i += 4 * LANES) {
+        s0 += *(const vf *)(a + i) * *(const vf *)(b + i);
+        s1 += *(const vf *)(a + i + LANES) * *(const vf *)(b + i + LANES);
+        s2 += *(const vf *)(a + i + 2 * LANES) * *(const vf *)(b + i + 2 * LANES);
+        s3 += *(const vf *)(a + i + 3 * LANES) * *(const vf *)(b + i + 3 * LANES);
     }
     float tail = 0;
     for (; i < n; i++) tail += a[i] * b[i];
     s0 = (s0 + s1) + (s2 + s3);
-    return sum8(&s0) + tail;
+    return sum_lanes(&s0) + tail;
 }
 
 /* out[r][t] = w_r . x_t for 4 weight rows and 3 activation rows, each `stride` floats apart. */
 BZ_CLONES static void dot_tile(float out[TILE_ROWS][TILE_TOKS], const float *w, const float *x,
                                size_t stride, size_t n)
 {
-    v8 sum[TILE_ROWS][TILE_TOKS] = { 0 };
+    vf sum[TILE_ROWS][TILE_TOKS] = { 0 };
     size_t i = 0;
-    for (; i + 8 <= n; i += 8) {
-        v8 x0 = *(const v8 *)(x + i), x1 = *(const v8 *)(x + stride + i),
-           x2 = *(const v8 *)(x + 2 * stride + i);
+    for (; i + LANES <= n; i += LANES) {
+        vf x0 = *(const vf *)(x + i), x1 = *(const vf *)(x + stride + i),
+           x2 = *(const vf *)(x + 2 * stride + i);
         for (int r = 0; r < TILE_ROWS; r++) {
-            v8 wr = *(const v8 *)(w + (size_t)r * stride + i);
+            vf wr = *(const vf *)(w + (size_t)r * stride + i);
             sum[r][0] += wr * x0;
             sum[r][1] += wr * x1;
             sum[r][2] += wr * x2;
@@ -73,7 +64,7 @@ BZ_CLONES static void dot_tile(float out[TILE_ROWS][TILE_TOKS], const float *w, 
             float tail = 0;
             for (size_t j = i; j < n; j++)
                 tail += w[(size_t)r * stride + j] * x[(size_t)t * stride + j];
-            out[r][t] = sum8(&sum[r][t]) + tail;
+            out[r][t] = sum_lanes(&sum[r][t]) + tail;
         }
 }
 
@@ -237,6 +228,8 @@ static void linear(struct run *r, struct tensor *y, const struct tensor *x, cons
 
 /* ---- attention: a task is one query head of one row ---- */
 
+enum { TOGETHER = 4 }; /* positions that share the loads of the query, and of the sum */
+
 struct attention {
     struct cpu *cpu;
     struct tensor *y;
@@ -245,33 +238,95 @@ struct attention {
     uint32_t n_head, window, pos;
 };
 
+/* score[j] = q . k_j */
+BZ_CLONES static void score_rows(float score[TOGETHER], const float *q,
+                                 const float *const k[TOGETHER], size_t n)
+{
+    vf s[TOGETHER] = { 0 };
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        vf qi = *(const vf *)(q + i);
+        for (int j = 0; j < TOGETHER; j++) s[j] += qi * *(const vf *)(k[j] + i);
+    }
+    for (int j = 0; j < TOGETHER; j++) {
+        float tail = 0;
+        for (size_t at = i; at < n; at++) tail += q[at] * k[j][at];
+        score[j] = sum_lanes(&s[j]) + tail;
+    }
+}
+
+/* out += sum over j of p[j] v_j */
+BZ_CLONES static void mix_rows(float *restrict out, const float p[TOGETHER],
+                               const float *const v[TOGETHER], size_t n)
+{
+    const float *v0 = v[0], *v1 = v[1], *v2 = v[2], *v3 = v[3];
+    float p0 = p[0], p1 = p[1], p2 = p[2], p3 = p[3];
+    for (size_t i = 0; i < n; i++) out[i] += (p0 * v0[i] + p1 * v1[i]) + (p2 * v2[i] + p3 * v3[i]);
+}
+
+/* In place: e^(score - top), 0 past n; their sum. There is room for a whole number of vectors. */
+BZ_CLONES static float soften(float *score, uint32_t n, float top)
+{
+    vf total = { 0 };
+    for (uint32_t s = 0; s < n; s += LANES) {
+        vf p = *(const vf *)(score + s) - top;
+        exp_lanes(&p);
+        *(vf *)(score + s) = p;
+        for (uint32_t i = n; i < s + LANES; i++) score[i] = 0;
+        total += *(const vf *)(score + s);
+    }
+    return sum_lanes(&total);
+}
+
+/* The next positions of a cache that is a ring; after the last one it is repeated. */
+struct positions {
+    const struct tensor *cache;
+    size_t at;
+    uint32_t n, slot, left;
+    float *wide; /* room for TOGETHER rows of n */
+};
+
+static void next_rows(struct positions *p, const float *row[TOGETHER])
+{
+    for (size_t j = 0; j < TOGETHER; j++) {
+        row[j] = p->cache->half ? kv_numbers(p->cache, p->slot, p->at, p->n, p->wide + j * p->n)
+                                : row_f32(p->cache, p->slot) + p->at;
+        if (p->left > 1) {
+            p->left--;
+            if (++p->slot == p->cache->rows) p->slot = 0;
+        }
+    }
+}
+
 static void attention_task(void *ctx, uint32_t task, uint32_t worker_index)
 {
     const struct attention *a = ctx;
     struct cpu_worker *worker = &a->cpu->workers[worker_index];
-    uint32_t t = task / a->n_head, h = task % a->n_head;
-    uint32_t hd = a->kv->head_dim, n_slot = a->kv->k.rows;
+    uint32_t t = task / a->n_head, h = task % a->n_head, hd = a->kv->head_dim;
     size_t at = (size_t)(h / (a->n_head / a->kv->n_kv_head)) * hd;
     uint32_t last = a->pos + t;
     uint32_t first = kv_first(a->kv, last, a->window);
     uint32_t n = last - first + 1;
-    float *score =
-        scratch_need(worker, &worker->scratch[SCRATCH_SCORES], ((size_t)n + hd) * sizeof *score);
+    size_t room = (size_t)n + LANES + TOGETHER * (size_t)hd;
+    float *score = scratch_need(worker, &worker->scratch[SCRATCH_SCORES], room * sizeof *score);
     if (!score) return;
-    float *wide = score + n;
 
-    const float *q = row_f32(a->q, t) + (size_t)h * hd;
-    float top = -INFINITY, total = 0;
-    for (uint32_t s = 0; s < n; s++) {
-        score[s] = dot(q, kv_numbers(&a->kv->k, (first + s) % n_slot, at, hd, wide), hd);
-        if (score[s] > top) top = score[s];
+    const float *q = row_f32(a->q, t) + (size_t)h * hd, *row[TOGETHER];
+    struct positions keys = { &a->kv->k, at, hd, first % a->kv->k.rows, n, score + n + LANES };
+    float top = -INFINITY;
+    for (uint32_t s = 0; s < n; s += TOGETHER) {
+        next_rows(&keys, row);
+        score_rows(score + s, q, row, hd);
+        for (uint32_t i = s; i < s + TOGETHER && i < n; i++)
+            if (score[i] > top) top = score[i];
     }
+    float total = soften(score, n, top);
     float *out = row_f32(a->y, t) + (size_t)h * hd;
     memset(out, 0, hd * sizeof *out);
-    for (uint32_t s = 0; s < n; s++) {
-        float p = expf(score[s] - top);
-        axpy(out, kv_numbers(&a->kv->v, (first + s) % n_slot, at, hd, wide), p, hd);
-        total += p;
+    struct positions values = { &a->kv->v, at, hd, first % a->kv->v.rows, n, keys.wide };
+    for (uint32_t s = 0; s < n; s += TOGETHER) {
+        next_rows(&values, row);
+        mix_rows(out, score + s, row, hd);
     }
     for (uint32_t i = 0; i < hd; i++) out[i] /= total;
 }
@@ -292,13 +347,27 @@ struct gelu {
     uint32_t col;
 };
 
+/* out = gelu_tanh(a) * b; out may be a. The same curve without cancellation, u = c (a + 0.044715 a^3):
+ *
+ *     a (1 + tanh u) / 2 = a / (1 + e^(-2u))
+ */
+BZ_CLONES static void gelu_times(float *out, const float *a, const float *b, size_t n)
+{
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        vf x = *(const vf *)(a + i), e = -1.59576912160573072f * (x + 0.044715f * x * x * x);
+        exp_lanes(&e);
+        *(vf *)(out + i) = x / (1.0f + e) * *(const vf *)(b + i);
+    }
+    for (; i < n; i++) out[i] = gelu_tanh(a[i]) * b[i];
+}
+
 static void gelu_task(void *ctx, uint32_t t, uint32_t worker)
 {
     (void)worker;
     const struct gelu *g = ctx;
     float *a = row_f32(g->x, t);
-    const float *by = row_f32(g->b, t) + g->col;
-    for (uint32_t i = 0; i < g->x->cols; i++) a[i] = gelu_tanh(a[i]) * by[i];
+    gelu_times(a, a, row_f32(g->b, t) + g->col, g->x->cols);
 }
 
 static void gelu_mul(struct run *r, struct tensor *x, const struct tensor *b, uint32_t col)
@@ -306,6 +375,26 @@ static void gelu_mul(struct run *r, struct tensor *x, const struct tensor *b, ui
     struct cpu *c = r->be->ctx;
     struct gelu g = { x, b, col };
     pool_run(c->pool, gelu_task, &g, x->rows);
+}
+
+/* ---- softcap ---- */
+
+/* cap tanh(x / cap) = cap (1 - 2 / (e^(2x / cap) + 1)) */
+BZ_CLONES static void cap_numbers(float *x, size_t n, float cap)
+{
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        vf e = *(const vf *)(x + i) * (2 / cap);
+        exp_lanes(&e);
+        *(vf *)(x + i) = cap - 2 * cap / (e + 1.0f);
+    }
+    for (; i < n; i++) x[i] = cap * tanhf(x[i] / cap);
+}
+
+static void softcap(struct run *r, struct tensor *x, float cap)
+{
+    (void)r;
+    cap_numbers(x->mem, (size_t)x->rows * x->cols, cap);
 }
 
 static void linear_gelu_mul(struct run *r, struct tensor *y, const struct tensor *x,
@@ -345,11 +434,10 @@ static void expert_group(struct run *r, struct tensor *y, const struct tensor *x
         adapted_matmul(r, h + n_ff, 2 * n_ff, in, e->up, expert, n, slots);
     }
     float *act = h + (size_t)n * 2 * n_ff; /* packed rows for the down projection */
-    for (uint32_t i = 0; i < n; i++)
-        for (uint32_t j = 0; j < n_ff; j++) {
-            const float *row = h + (size_t)i * 2 * n_ff;
-            act[(size_t)i * n_ff + j] = gelu_tanh(row[j]) * row[n_ff + j];
-        }
+    for (uint32_t i = 0; i < n; i++) {
+        const float *row = h + (size_t)i * 2 * n_ff;
+        gelu_times(act + (size_t)i * n_ff, row, row + n_ff, n_ff);
+    }
     adapted_matmul(r, out, y->cols, act, e->down, expert, n, slots);
     float scale = weight_exists(e->scale) ? vec(e->scale)[expert] : 1;
     for (uint32_t i = 0; i < n; i++) {
@@ -383,5 +471,6 @@ void cpu_use_fast(struct backend *be)
     be->gate_up = gate_up;
     be->attention = attention;
     be->gelu_mul = gelu_mul;
+    be->softcap = softcap;
     be->experts = experts;
 }
