@@ -238,20 +238,24 @@ struct attention {
     uint32_t n_head, window, pos;
 };
 
-/* score[j] = q . k_j */
+/* score[j] = q . k_j. An exponential shows every rounding, so sums are of short pieces. */
 BZ_CLONES static void score_rows(float score[TOGETHER], const float *q,
                                  const float *const k[TOGETHER], size_t n)
 {
-    vf s[TOGETHER] = { 0 };
+    vf sum[TOGETHER] = { 0 };
     size_t i = 0;
-    for (; i + LANES <= n; i += LANES) {
-        vf qi = *(const vf *)(q + i);
-        for (int j = 0; j < TOGETHER; j++) s[j] += qi * *(const vf *)(k[j] + i);
+    while (i + LANES <= n) {
+        vf piece[TOGETHER] = { 0 };
+        for (size_t end = i + 64; i < end && i + LANES <= n; i += LANES) {
+            vf qi = *(const vf *)(q + i);
+            for (int j = 0; j < TOGETHER; j++) piece[j] += qi * *(const vf *)(k[j] + i);
+        }
+        for (int j = 0; j < TOGETHER; j++) sum[j] += piece[j];
     }
     for (int j = 0; j < TOGETHER; j++) {
         float tail = 0;
         for (size_t at = i; at < n; at++) tail += q[at] * k[j][at];
-        score[j] = sum_lanes(&s[j]) + tail;
+        score[j] = sum_lanes(&sum[j]) + tail;
     }
 }
 
