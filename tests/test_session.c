@@ -191,14 +191,14 @@ static void check_ring_border(bz_engine *e)
 /* A feed that fails inside the network has overwritten rows of the rings. */
 static void check_failed_feed(const char *path)
 {
-    enum { N = 400, PIECE = 64 };
+    enum { N = 400, PIECE = 200, CTX = N + PIECE };
     bz_engine *e = open_engine(path, BZ_BACKEND_CPU);
     uint32_t n_vocab = bz_engine_info(e).n_vocab, kept;
     int32_t *ids = random_ids(e, N + PIECE, 11);
-    bz_session *s = open_session(e, 500, PIECE), *fresh = open_session(e, 500, 500);
+    bz_session *s = open_session(e, CTX, PIECE), *fresh = open_session(e, CTX, CTX);
     struct bz_err err = { "" };
     feed_pieces(s, ids, N, PIECE);
-    /* Attention over more positions than ever before needs more scratch. */
+    /* Attention over half as many positions again needs more scratch than growth in quarters left. */
     mem_fail_at(1);
     CHECK(bz_session_feed(s, ids + N, PIECE, 1, NULL, NULL, &err) == BZ_ERR_MEMORY && err.text[0]);
     mem_fail_at(0);

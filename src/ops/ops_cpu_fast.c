@@ -311,7 +311,7 @@ static void attention_task(void *ctx, uint32_t task, uint32_t worker_index)
     uint32_t last = a->pos + t;
     uint32_t first = kv_first(a->kv, last, a->window);
     uint32_t n = last - first + 1;
-    size_t room = (size_t)n + LANES + TOGETHER * (size_t)hd;
+    size_t room = (size_t)n + LANES + (a->kv->k.half ? TOGETHER * (size_t)hd : 0);
     float *score = scratch_need(worker, &worker->scratch[SCRATCH_SCORES], room * sizeof *score);
     if (!score) return;
 
