@@ -95,7 +95,8 @@ static enum bz_status arrange(struct train_job *j, struct bz_err *err)
     if (j->eval_share > 0 && !j->eval)
         st = dataset_hold_back(&j->held, &j->data, j->eval_share, err);
     j->n_examples = j->data.n;
-    if (st == BZ_OK && !j->no_packing) st = dataset_pack(&j->data, (uint32_t)j->n_max, err);
+    if (st == BZ_OK && !j->no_packing)
+        st = dataset_pack(&j->data, (uint32_t)j->n_max, j->seed, err);
     return st;
 }
 

@@ -2,6 +2,7 @@
 #include "train/data.h"
 
 #include "base/json.h"
+#include "base/rng.h"
 
 static void example_free(struct example *e)
 {
@@ -300,10 +301,12 @@ enum bz_status dataset_hold_back(struct dataset *held, struct dataset *from, dou
 enum { OPEN_PACKS = 32 }; /* sequences that may still get another example */
 
 /* Which pack each example goes into; how many tokens each pack has. The number of packs. */
-static size_t plan_packs(const struct dataset *d, uint32_t n_max, uint32_t *where, uint32_t *size)
+static size_t plan_packs(const struct dataset *d, uint32_t n_max, const uint32_t *order,
+                         uint32_t *where, uint32_t *size)
 {
     size_t n = 0;
-    for (size_t i = 0; i < d->n; i++) {
+    for (size_t k = 0; k < d->n; k++) {
+        size_t i = order[k];
         size_t p = n > OPEN_PACKS ? n - OPEN_PACKS : 0;
         while (p < n && size[p] + d->examples[i].n > n_max) p++;
         if (p == n) size[n++] = 0;
@@ -333,11 +336,24 @@ static void pack_append(struct example *to, const struct example *e)
     to->n_learned += e->n_learned;
 }
 
-enum bz_status dataset_pack(struct dataset *d, uint32_t n_max, struct bz_err *err)
+void shuffle(uint32_t *order, uint32_t n, uint64_t seed)
+{
+    struct rng rng = { seed };
+    for (uint32_t k = 0; k < n; k++) order[k] = k;
+    for (uint32_t k = n; k > 1; k--) {
+        uint32_t other = (uint32_t)(rng_next(&rng) % k), kept = order[k - 1];
+        order[k - 1] = order[other];
+        order[other] = kept;
+    }
+}
+
+enum bz_status dataset_pack(struct dataset *d, uint32_t n_max, uint64_t seed, struct bz_err *err)
 {
     struct dataset out = { .n_tokens = d->n_tokens, .n_learned = d->n_learned };
-    uint32_t *where = mem_alloc(2 * d->n, sizeof *where), *size = where ? where + d->n : NULL;
-    size_t n = where ? plan_packs(d, n_max, where, size) : 0;
+    uint32_t *where = mem_alloc(3 * d->n, sizeof *where);
+    uint32_t *size = where ? where + d->n : NULL, *order = where ? size + d->n : NULL;
+    if (where) shuffle(order, (uint32_t)d->n, rng_at(seed ^ 0x7061636b, 0));
+    size_t n = where ? plan_packs(d, n_max, order, where, size) : 0;
     out.examples = where ? mem_alloc(n, sizeof *out.examples) : NULL;
     bool ok = out.examples != NULL;
     for (size_t p = 0; ok && p < n; p++) ok = pack_open(&out.examples[out.n++], size[p]);

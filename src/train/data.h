@@ -41,13 +41,17 @@ void dataset_free(struct dataset *d);
 /* The most tokens of an example; 0 without any. */
 uint32_t dataset_longest(const struct dataset *d);
 
+/* 0 to n - 1 in an order that follows from the seed. */
+void shuffle(uint32_t *order, uint32_t n, uint64_t seed);
+
 /* Every k-th example leaves *from for *held, so that the two look alike; share is at most a half. On
  * failure nothing has moved. */
 enum bz_status dataset_hold_back(struct dataset *held, struct dataset *from, double share,
                                  struct bz_err *err);
 
-/* Short examples share a sequence of at most n_max tokens: each goes into the first of the last few
- * sequences that has room. On failure *d is as it was. */
-enum bz_status dataset_pack(struct dataset *d, uint32_t n_max, struct bz_err *err);
+/* Short examples share a sequence of at most n_max tokens: taken in an order that follows from the seed,
+ * since neighbours in a file are often alike, each goes into the first of the last few sequences that has
+ * room. On failure *d is as it was. */
+enum bz_status dataset_pack(struct dataset *d, uint32_t n_max, uint64_t seed, struct bz_err *err);
 
 #endif

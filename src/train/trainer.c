@@ -95,13 +95,7 @@ static const struct example *example_at(struct trainer *t, uint64_t i)
 {
     uint64_t n = t->data->n, epoch = i / n;
     if (t->epoch != epoch) {
-        struct rng rng = { rng_at(t->options.adapter.seed ^ 0x6f72646572, epoch) };
-        for (uint32_t k = 0; k < n; k++) t->order[k] = k;
-        for (uint32_t k = (uint32_t)n; k > 1; k--) {
-            uint32_t other = (uint32_t)(rng_next(&rng) % k), kept = t->order[k - 1];
-            t->order[k - 1] = t->order[other];
-            t->order[other] = kept;
-        }
+        shuffle(t->order, (uint32_t)n, rng_at(t->options.adapter.seed ^ 0x6f72646572, epoch));
         t->epoch = epoch;
     }
     return &t->data->examples[t->order[i % n]];

@@ -157,7 +157,8 @@ static enum bz_status begin_training(struct training *t, bz_engine *e, struct wi
     if (st == BZ_OK && w->eval_share > 0 && !t->held.n)
         st = dataset_hold_back(&t->held, &t->data, w->eval_share, &wasm_err);
     t->n_examples = t->data.n;
-    if (st == BZ_OK && !w->no_packing) st = dataset_pack(&t->data, w->n_sequence, &wasm_err);
+    if (st == BZ_OK && !w->no_packing)
+        st = dataset_pack(&t->data, w->n_sequence, o->adapter.seed, &wasm_err);
     if (!o->n_steps) o->n_steps = train_steps(w->epochs, t->data.n, o->n_batch);
     if (o->n_warmup == UINT32_MAX) o->n_warmup = o->n_steps / 20;
     o->n_max = dataset_longest(&t->held);
