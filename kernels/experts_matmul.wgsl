@@ -1,8 +1,8 @@
 // experts_matmul - y[slot] = W_e x[slot], adapters included, for the slots of experts_plan's tiles     (prefill)
 //
-//   x     read   rows of cols f32: a row a slot         grid   a workgroup per tile and 64 rows of W_e,
+//   x     read   rows of cols f32: a row a slot         grid   a workgroup per tile and ROWS rows of W_e,
 //                (by_slot 1), or a row a t                     tiles first
-//   plan  read   of experts_plan                        bytes  W_e once a tile, x once per 64 rows of W
+//   plan  read   of experts_plan                        bytes  W_e once a tile, x once per ROWS rows of W
 //   w     read   n_mat x rows x cols                    needs  x_stride % 4 == 0; x finite up to 8-fold
 //   z     read   n_slots x rank f32                            columns; rank 0: z and b are any buffers,
 //   b     read   see lib/lora.wgsl                             unread
@@ -52,29 +52,41 @@ fn w_row(row0 : u32, i : u32) -> u32 {
     return min(row0 + i, p.rows - 1u);
 }
 
-fn put_column(slot : u32, row : u32, v : vec4<f32>) {
-    for (var i = 0u; i < 4u; i++) {
-        if (row + 8u * i < p.rows) {
-            y[slot * p.y_stride + row + 8u * i] = v[i];
+fn put_rows(tile : Tile, i : u32, row : u32, v : vec4<f32>) {
+    if (i < tile.n) {
+        let at = slot_of(tile, i) * p.y_stride;
+        for (var r = 0u; r < 4u; r++) {
+            if (row + r < p.rows) {
+                y[at + row + r] = v[r];
+            }
         }
     }
 }
 
-@compute @workgroup_size(64)
+fn put_results(tile : Tile, i : u32, row : u32, m : mat4x4<f32>) {
+    put_rows(tile, i, row, m[0]);
+    put_rows(tile, i + 1u, row, m[1]);
+    put_rows(tile, i + 2u, row, m[2]);
+    put_rows(tile, i + 3u, row, m[3]);
+}
+
+@compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
         @builtin(local_invocation_index) id : u32) {
     let group = flat_group(wid, num);
-    let row0 = group / p.n_tiles * 64u;
+    let first = group / p.n_tiles * ROWS;
     let tile = tile_at(group % p.n_tiles);
-    if (!tile.exists || row0 >= p.rows) {
+    if (!tile.exists || first >= p.rows) {
         return;
     }
-    let sum = tile_products(tile, row0, id);
-    for (var i = 0u; i < 4u; i++) {
-        let t = id / 8u + 8u * i;
-        if (t < tile.n) {
-            put_column(slot_of(tile, t), row0 + id % 8u, sum.low[i]);
-            put_column(slot_of(tile, t), row0 + id % 8u + 32u, sum.high[i]);
-        }
+    let sum = tile_products(tile, first, id);
+    let at = place(id);
+    if (at.team > 0u) {
+        return;
     }
+    let row = first + at.row;
+    put_results(tile, at.tok, row, sum.low);
+    put_results(tile, at.tok, row + ROWS / 2u, sum.high);
+    put_results(tile, at.tok + TOKS / 2u, row, sum.low2);
+    put_results(tile, at.tok + TOKS / 2u, row + ROWS / 2u, sum.high2);
 }

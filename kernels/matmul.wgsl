@@ -1,15 +1,15 @@
 // matmul - y[t] = scale * (W x[t] + sum of the adapters s B z[t])     (prefill: many rows t);
 //   with GELU y[t] = gelu(that) * by[t][by_col ...]
 //
-//   x   read   n_tok x cols f32     grid   a workgroup per 64 rows of W and 64 rows t, t first
-//   w   read   rows x cols          bytes  W once per 64 rows t, x once per 64 rows of W
+//   x   read   n_tok x cols f32     grid   a workgroup per ROWS rows of W and TOKS rows t, t first
+//   w   read   rows x cols          bytes  W once per TOKS rows t, x once per ROWS rows of W
 //   z   read   n_tok x rank f32     needs  x_stride % 4 == 0; x finite up to 8-fold columns;
 //   b   read   see lib/lora.wgsl           rank 0: z and b are any buffers, unread
 //   by  read   n_tok rows of f32            GELU 0: by is any buffer, unread
 //   y   write  n_tok x rows f32
 //
-// In steps of 32 columns: 64 x 32 weights are decoded to workgroup memory beside 64 x 32
-// activations, and each of 64 threads adds to its 8 x 8 results: 16 loads for 256 multiply-adds.
+// lib/tile.wgsl says how. A block of 128 x 128 is one team of 256 threads; smaller blocks, of which there are more, are
+// for matrices that would not fill the device: 64 x 64 has four teams, 32 x 32 sixteen.
 //
 // Reference: linear() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 
@@ -21,77 +21,68 @@
 //!include lib/tile.wgsl
 //!include lib/lora_tile.wgsl
 
-fn put_column(tok : u32, row : u32, v : vec4<f32>) {
-    for (var i = 0u; i < 4u; i++) {
-        if (tok < p.n_tok && row + 8u * i < p.rows) {
-            put(tok, row + 8u * i, v[i]);
+// The adapters' B and z are more columns of W and x.
+fn w_part(i : u32, col : u32) -> Eight {
+    let eights = (p.cols + 7u) / 8u;
+    let row = min(i, p.rows - 1u);
+    if (col < eights) {
+        return eight(row * eights + col);
+    }
+    if (LORA == 1u && col - eights < lora_eights()) {
+        return lora_eight(0u, p.row0 + row, col - eights);
+    }
+    return Eight();
+}
+
+fn x_part(i : u32, col : u32) -> Eight {
+    let eights = (p.cols + 7u) / 8u;
+    let tok = min(i, p.n_tok - 1u);
+    if (col < eights) {
+        let at = tok * (p.x_stride / 4u) + 2u * col;
+        return Eight(x[at], x[at + 1u]);
+    }
+    if (LORA == 1u && col - eights < lora_eights()) {
+        return z_eight(tok * p.rank, col - eights);
+    }
+    return Eight();
+}
+
+fn put_rows(tok : u32, row : u32, v : vec4<f32>) {
+    for (var r = 0u; r < 4u; r++) {
+        if (tok < p.n_tok && row + r < p.rows) {
+            put(tok, row + r, v[r]);
         }
     }
 }
 
-fn put_block(tok : u32, row : u32, v : mat4x4<f32>) {
-    put_column(tok, row, v[0]);
-    put_column(tok + 8u, row, v[1]);
-    put_column(tok + 16u, row, v[2]);
-    put_column(tok + 24u, row, v[3]);
+fn put_results(tok : u32, row : u32, m : mat4x4<f32>) {
+    put_rows(tok, row, m[0]);
+    put_rows(tok + 1u, row, m[1]);
+    put_rows(tok + 2u, row, m[2]);
+    put_rows(tok + 3u, row, m[3]);
 }
 
-@compute @workgroup_size(64)
+@compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
         @builtin(local_invocation_index) id : u32) {
-    let tok_tiles = (p.n_tok + 63u) / 64u;
+    let tok_tiles = (p.n_tok + TOKS - 1u) / TOKS;
     let group = flat_group(wid, num);
-    let row0 = group / tok_tiles * 64u;
-    let tok0 = group % tok_tiles * 64u;
+    let row0 = group / tok_tiles * ROWS;
+    let tok0 = group % tok_tiles * TOKS;
     if (row0 >= p.rows) {
         return;
     }
-    let eights = (p.cols + 7u) / 8u;
-    // As a worker: rows r, r + 8, ... of W and rows t, t + 8, ... of x.
-    let r = id % 8u;
-    let t = id / 8u;
-
-    var s00 = mat4x4<f32>();
-    var s01 = mat4x4<f32>();
-    var s10 = mat4x4<f32>();
-    var s11 = mat4x4<f32>();
-    // The adapters' B and z are more columns of W and x.
-    for (var first = 0u; first < eights + lora_eights(); first += 4u) {
-        // As a loader: eight columns of four rows of each tile.
-        let part = id % 4u;
-        let col = first + part;
-        for (var i = 0u; i < 4u; i++) {
-            let row = id / 4u + 16u * i;
-            var e = Eight();
-            var v = Eight();
-            let w_row = min(row0 + row, p.rows - 1u);
-            let tok = min(tok0 + row, p.n_tok - 1u);
-            if (col < eights) {
-                let at = tok * (p.x_stride / 4u) + 2u * col;
-                e = eight(w_row * eights + col);
-                v = Eight(x[at], x[at + 1u]);
-            } else if (LORA == 1u && col - eights < lora_eights()) {
-                e = lora_eight(0u, p.row0 + w_row, col - eights);
-                v = z_eight(tok * p.rank, col - eights);
-            }
-            put_w(row, part, e);
-            put_x(row, part, v);
-        }
-        workgroupBarrier();
-        for (var c = 0u; c < 8u; c++) {
-            let w0 = w_columns(r, c);
-            let w1 = w_columns(r + 32u, c);
-            let x0 = x_rows(t, c);
-            s00 = plus_product(s00, w0, x0);
-            s10 = plus_product(s10, w1, x0);
-            let x1 = x_rows(t + 32u, c);
-            s01 = plus_product(s01, w0, x1);
-            s11 = plus_product(s11, w1, x1);
-        }
-        workgroupBarrier();
+    let cols = (p.cols + 7u) / 8u + lora_eights();
+    let mine = block_products(row0, tok0, cols, p.n_tok - tok0, id);
+    let sum = add_teams(mine, id);
+    let at = place(id);
+    if (at.team > 0u) {
+        return;
     }
-    put_block(tok0 + t, row0 + r, s00);
-    put_block(tok0 + t, row0 + r + 32u, s10);
-    put_block(tok0 + t + 32u, row0 + r, s01);
-    put_block(tok0 + t + 32u, row0 + r + 32u, s11);
+    let tok = tok0 + at.tok;
+    let row = row0 + at.row;
+    put_results(tok, row, sum.low);
+    put_results(tok, row + ROWS / 2u, sum.high);
+    put_results(tok + TOKS / 2u, row, sum.low2);
+    put_results(tok + TOKS / 2u, row + ROWS / 2u, sum.high2);
 }

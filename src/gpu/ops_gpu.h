@@ -22,6 +22,8 @@ struct gpu_scratch {
 
 enum { SCRATCH_FIRST, SCRATCH_SECOND, SCRATCH_THIRD, SCRATCH_PLAN, N_GPU_SCRATCH };
 
+enum { GPU_CUTS = 4 }; /* of a matrix product into workgroups: ops_gpu_linear.c */
+
 struct gpu_ops {
     struct recorder rec;
     struct upload upload;
@@ -29,6 +31,7 @@ struct gpu_ops {
     bool narrow;       /* subgroups of 4 lanes only: a CPU, where wide workgroups cost */
     uint32_t horizon;  /* positions that the program is shaped for */
     uint32_t base_pos; /* position of row 0 at recording time */
+    uint32_t cut;      /* of matrix products, counted from 1; 0: by their shape. Tests run each */
     struct gpu_scratch scratch[N_GPU_SCRATCH];
     gpu_buffer div; /* rotary divisors */
     uint32_t n_div;

@@ -243,10 +243,11 @@ static void tiles_product(struct run *r, const struct tensor *y, const struct te
     p.rank = lora->rank;
     p.b_rows = lora->b_rows;
     p.b_scales = lora->b_scales;
-    struct gpu_constant set = { EXPERTS_MATMUL_LORA, 1 };
-    record_dispatch(&ops_of(r)->rec, (uint32_t)KERNEL_EXPERTS_MATMUL_F32 + shape, &set,
-                    lora->rank ? 1 : 0, &p, bind, COUNT(bind),
-                    plan->n_tiles * divide_up(p.rows, EXPERT_TILE_ROWS));
+    struct gpu_constant set[] = { { EXPERTS_MATMUL_ROWS, EXPERT_TILE_ROWS },
+                                  { EXPERTS_MATMUL_TOKS, EXPERT_TILE },
+                                  { EXPERTS_MATMUL_LORA, lora->rank > 0 } };
+    record_dispatch(&ops_of(r)->rec, (uint32_t)KERNEL_EXPERTS_MATMUL_F32 + shape, set, COUNT(set),
+                    &p, bind, COUNT(bind), plan->n_tiles * divide_up(p.rows, EXPERT_TILE_ROWS));
 }
 
 /* As slots_lora. */
@@ -284,9 +285,11 @@ static void tiled_gate_up(struct run *r, struct tensor *h, const struct tensor *
                                                    .b_scales = lora.b_scales };
         struct gpu_binding bind[] = { act(x), act(&plan->list), whole(part->buffer),
                                       lora.z, lora.b,           act(h) };
-        struct gpu_constant set = { EXPERTS_GATE_UP_MATMUL_LORA, 1 };
+        struct gpu_constant set[] = { { EXPERTS_GATE_UP_MATMUL_ROWS, EXPERT_TILE_ROWS },
+                                      { EXPERTS_GATE_UP_MATMUL_TOKS, EXPERT_TILE },
+                                      { EXPERTS_GATE_UP_MATMUL_LORA, lora.rank > 0 } };
         record_dispatch(&ops_of(r)->rec, (uint32_t)KERNEL_EXPERTS_GATE_UP_MATMUL_F32 + g->shape,
-                        &set, lora.rank ? 1 : 0, &p, bind, COUNT(bind),
+                        set, COUNT(set), &p, bind, COUNT(bind),
                         plan->n_tiles * divide_up(p.n_ff, EXPERT_TILE_ROWS / 2));
     }
 }

@@ -2,7 +2,6 @@
 #include "gpu/ops_gpu_impl.h"
 
 enum {
-    MATMUL_TILE = 64,       /* rows of W, and of x, that a workgroup of matmul takes */
     MATMUL_FROM = 8,        /* rows of x from which a tile pays */
     MATMUL_FROM_FOURS = 64, /* the same where a workgroup is four lanes and barriers are dear */
 };
@@ -10,6 +9,27 @@ enum {
 static bool by_tiles(const struct gpu_ops *g, uint32_t n_tok)
 {
     return n_tok >= (of_fours(g) ? MATMUL_FROM_FOURS : MATMUL_FROM);
+}
+
+/* Rows of W and of x that a workgroup of matmul takes, largest first. */
+struct cut {
+    uint32_t rows, toks, wg;
+};
+
+static const struct cut cuts[GPU_CUTS] = {
+    { 128, 128, 256 }, { 64, 64, 256 }, { 64, 32, 256 }, { 32, 32, 256 }
+};
+
+/* The first that is not half empty and of which there are enough for a large device. */
+static struct cut matmul_cut(const struct gpu_ops *g, uint32_t rows, uint32_t n_tok)
+{
+    const uint32_t enough = g->narrow ? 1 : 160;
+    if (g->cut) return cuts[g->cut - 1];
+    for (size_t i = 0; i < GPU_CUTS; i++)
+        if (n_tok > cuts[i].toks / 2 &&
+            divide_up(rows, cuts[i].rows) * divide_up(n_tok, cuts[i].toks) >= enough)
+            return cuts[i];
+    return cuts[GPU_CUTS - 1];
 }
 
 void gpu_embed(struct run *r, struct tensor *y, const struct weight *table,
@@ -83,13 +103,15 @@ static void block_product(struct run *r, const struct tensor *y, const struct te
         act(x), whole(w->buffer), lo->z, lo->b, by ? act(by->b) : whole(g->unused), act(y)
     };
     if (by_tiles(g, x->rows)) {
-        struct gpu_constant set[2];
-        uint32_t n = 0;
-        if (by) set[n++] = (struct gpu_constant) { MATMUL_GELU, 1 };
-        if (lo->rank) set[n++] = (struct gpu_constant) { MATMUL_LORA, 1 };
-        record_dispatch(&g->rec, (uint32_t)KERNEL_MATMUL_F32 + w->shape, set, n, &p, bind,
+        struct cut cut = matmul_cut(g, w->rows, x->rows);
+        struct gpu_constant set[] = { { MATMUL_ROWS, (float)cut.rows },
+                                      { MATMUL_TOKS, (float)cut.toks },
+                                      { MATMUL_WG, (float)cut.wg },
+                                      { MATMUL_GELU, by != NULL },
+                                      { MATMUL_LORA, lo->rank > 0 } };
+        record_dispatch(&g->rec, (uint32_t)KERNEL_MATMUL_F32 + w->shape, set, COUNT(set), &p, bind,
                         COUNT(bind),
-                        divide_up(w->rows, MATMUL_TILE) * divide_up(x->rows, MATMUL_TILE));
+                        divide_up(w->rows, cut.rows) * divide_up(x->rows, cut.toks));
         return;
     }
     struct teams t = gpu_teams(g, w->shape, w->rows, w->cols);

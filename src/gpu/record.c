@@ -55,7 +55,7 @@ static uint32_t find_slot(const struct recorder *r, enum kernel kernel,
 static gpu_pipeline find_pipeline(struct recorder *r, enum kernel kernel,
                                   const struct gpu_constant *c, uint32_t n)
 {
-    assert(n <= 4);
+    assert(n <= RECORD_MAX_CONSTANTS);
     uint32_t at = find_slot(r, kernel, c, n);
     if (at < r->n_pipelines) return r->pipelines[at].pipeline;
     if (!grow((void **)&r->pipelines, r->n_pipelines, &r->cap_pipelines, sizeof *r->pipelines))

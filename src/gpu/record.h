@@ -19,6 +19,7 @@ enum {
     RECORD_SLICE = 256,      /* the largest uniform alignment that devices ask for */
     RECORD_CHUNK = 64 << 10, /* bytes of one parameter buffer */
     RECORD_MAX_BINDINGS = 12,
+    RECORD_MAX_CONSTANTS = 6,
 };
 
 /* A program with what belongs to it. Zero is none. */
@@ -32,7 +33,7 @@ struct recorded {
 
 struct pipeline_slot {
     uint32_t kernel, n_constants;
-    struct gpu_constant constants[4];
+    struct gpu_constant constants[RECORD_MAX_CONSTANTS];
     gpu_pipeline pipeline;
     bool tested; /* selftest.c has run it */
 };

@@ -209,7 +209,9 @@ static enum bz_status try_case(struct selftest *t, const struct test_case *c, en
     rec->mode = mode;
     rec->trace = trace;
     gpu_ops_begin(t->gpu, SELFTEST_POS, SELFTEST_POS + c->rows);
+    ops(t)->cut = c->cut;
     c->run(&s, c);
+    ops(t)->cut = 0;
     gpu_ops_end(t->gpu);
     rec->trace = NULL;
     rec->mode = RECORD_PROGRAM;
@@ -295,7 +297,9 @@ static enum bz_status record(struct selftest *t, struct bz_err *err)
         struct stage *s = &t->tests[k].stage;
         uint32_t at = t->tests[k].at;
         stage_open(s, t->gpu, STAGE_GPU, &t->upload, t->rope);
+        ops(t)->cut = t->tests[k].c.cut;
         t->tests[k].c.run(s, &t->tests[k].c);
+        ops(t)->cut = 0;
         for (uint32_t i = 0; i < s->n_results; i++) {
             uint32_t n = (output_bytes(&s->results[i]) + 3) / 4 * 4;
             gpu_copy(gpu_of(&s->results[i].t), 0, t->results, at, n);

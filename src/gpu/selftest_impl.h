@@ -10,7 +10,7 @@
 #include "gpu/draw.h"
 #include "gpu/selftest.h"
 
-enum { SELFTEST_POS = 20, SELFTEST_ROWS = 64 }; /* position of row 0; rows at most */
+enum { SELFTEST_POS = 20, SELFTEST_ROWS = 70 }; /* position of row 0; rows at most */
 
 enum stage_place { STAGE_PROBE, STAGE_CPU, STAGE_GPU };
 enum stage_kind { STAGE_F32, STAGE_F16, STAGE_I32 };
@@ -46,6 +46,7 @@ struct test_case {
     uint32_t rows, cols, out, format;
     uint32_t n_head, n_kv, n_ff;
     uint32_t top_k;
+    uint32_t cut; /* of a matrix product, see struct gpu_ops */
     float temperature;
     bool half, split, plain;
 };
