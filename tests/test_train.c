@@ -142,6 +142,29 @@ static void check_resume(const struct dataset *d)
     buf_free(&resumed);
 }
 
+/* A rate that throws the adapter out of the range of numbers. */
+static void check_explosion(const struct dataset *d)
+{
+    struct train_options o = small_options();
+    struct trainer t;
+    struct train_report r;
+    struct bz_err err = { "" };
+    char sentence[32];
+    o.lr = 1e30f;
+    o.n_warmup = 0;
+    o.schedule = SCHEDULE_CONSTANT;
+    if (open_trainer(&t, d, &o)) {
+        enum bz_status st = BZ_OK;
+        while (st == BZ_OK && t.step < o.n_steps) st = trainer_step(&t, &r, &err);
+        snprintf(sentence, sizeof sentence, "step %u: the ", t.step + 1);
+        CHECK(st == BZ_ERR_LIMIT && t.step < o.n_steps);
+        CHECK_MSG(strncmp(err.text, sentence, strlen(sentence)) == 0, "%s", err.text);
+        CHECK(strstr(err.text, "no longer a number") != NULL);
+        CHECK(trainer_step(&t, &r, &err) == BZ_ERR_LIMIT); /* it does not recover by itself */
+    }
+    trainer_close(&t);
+}
+
 static void check_same_adapter(const struct adapter *a, const struct adapter *b)
 {
     CHECK(a->n_targets == b->n_targets);
@@ -287,6 +310,7 @@ int main(void)
     TEST("a share is held back; short examples share a sequence") check_arrangement();
     CHECK_MSG(read_text(&d, lessons, &err) == BZ_OK && d.n == 3, "%s", err.text);
     TEST("training lowers the loss, and goes on from a checkpoint bit for bit") check_resume(&d);
+    TEST("a loss that is no number ends a training, and the step is named") check_explosion(&d);
     TEST("an adapter comes back from GGUF and from PEFT as it was") check_files(&d, false);
     dataset_free(&d);
     bz_engine_close(engine);
