@@ -29,7 +29,7 @@ bool json_flag(const struct json *j, const char *key)
 
 /* ---- sources ---- */
 
-/* {"id": 1, "name": "model.gguf", "size": 123} */
+/* {"id": 1, "name": "model.gguf", "size": 123}; with "at" its bytes lie in our memory, and are used in place. */
 static enum bz_status open_source(struct source *out, const struct json *j)
 {
     const struct json *size = json_get(j, "size");
@@ -37,6 +37,15 @@ static enum bz_status open_source(struct source *out, const struct json *j)
     uint32_t id;
     if (!json_u32(j, "id", &id) || !name.p || !size || size->type != JSON_INT || size->integer < 0)
         return fail(&wasm_err, BZ_ERR_ARGUMENT, "a source needs an id, a name and a size");
+    uint32_t at;
+    if (json_u32(j, "at", &at)) {
+        char *copy = mem_copy_str(name.p, name.n);
+        if (!copy) return fail_memory(&wasm_err, name.n + 1);
+        enum bz_status st = source_open_memory(out, copy, (const void *)(uintptr_t)at,
+                                               (size_t)size->integer, &wasm_err);
+        mem_free(copy);
+        return st;
+    }
     return host_source_open(out, id, name.p, name.n, (uint64_t)size->integer, &wasm_err);
 }
 

@@ -8,9 +8,9 @@ import fs from 'node:fs';
 import path from 'node:path';
 
 import './software_adapter.mjs';
-import { Core, CpuEngine, fileSource, loadWasm, memorySource } from '../../web/engine/dist/core.js';
+import { Core, CpuEngine, CpuModel, fileSource, loadWasm, memorySource } from '../../web/engine/dist/core.js';
 import { openModel } from '../../web/engine/dist/open_model.js';
-import { done, equal, ok, same, test, throws } from './check.mjs';
+import { done, equal, ok, rejects, same, test, throws } from './check.mjs';
 
 const native = process.argv[2] ?? 'build/bezel';
 const models = ['e2b', 'e4b', 'kv', 'moe'].map((m) => `tests/golden/model_${m}.gguf`);
@@ -316,6 +316,32 @@ test('a model opened from memory is the model opened from its file', async () =>
   same(file.info, memory.info);
   file.close();
   memory.close();
+});
+
+test('a model that holds its weights reads its sources once, makes the same tokens and gives the memory back', async () => {
+  const before = core.exports.bz_wasm_live(), bytes = new Uint8Array(fs.readFileSync(tiny)), inner = memorySource('m', bytes);
+  let reads = 0;
+  const source = { name: 'm', size: bytes.length, read: (at, dst) => (reads++, inner.read(at, dst)), readAsync: (at, dst) => (reads++, inner.readAsync(at, dst)), close: () => {} };
+  const made = {}, steps = [];
+  for (const hold of [false, true]) {
+    const model = await CpuModel.open(core, [source], { hold, onProgress: (...step) => steps.push(step) });
+    const talk = await model.conversation(64), ids = [], opened = reads;
+    await talk.set(Int32Array.of(2, 400, 401));
+    for await (const { id } of talk.generate({ n_max: 8, temperature: 0 })) ids.push(id);
+    made[hold] = ids;
+    equal(reads > opened, !hold);
+    talk.close();
+    model.close();
+    reads = 0;
+  }
+  same(made.true, made.false);
+  same(steps, [[bytes.length, bytes.length]]);
+  ok(core.exports.bz_wasm_live() - before <= 1);
+  const huge = { ...source, size: 2 ** 31, read: () => { throw new Error('this is left where it is'); }, readAsync: () => { throw new Error('this was to be held'); } };
+  await rejects(CpuModel.open(core, [huge], { hold: true }), /this is left where it is/);
+  const gone = { ...source, readAsync: async () => { throw new Error('the disk is gone'); } };
+  await rejects(CpuModel.open(core, [gone], { hold: true }), /the disk is gone/);
+  ok(core.exports.bz_wasm_live() - before <= 1);
 });
 
 test('a prompt is read in steps of --batch tokens, on the CPU and on the GPU', async () => {

@@ -3,7 +3,7 @@
 // This is what a worker or a command-line tool holds. Field names of plain data are the core's own
 // (snake_case), so that JSON goes through unchanged.
 
-import { BezelError, type Core, type EnginePtr, type GenerationPtr, type LogitsFn, type SessionPtr } from './wasm.js';
+import { BezelError, type Bytes, type Core, type EnginePtr, type GenerationPtr, type LogitsFn, type SessionPtr } from './wasm.js';
 import { memorySource, type Source } from './source.js';
 
 export interface Sampling {
@@ -128,24 +128,63 @@ export function addAdapter(core: Core, engine: EnginePtr, source: Source, option
   });
 }
 
+/** Bytes of a model that are taken into the module's memory, so that conversations too have addresses below 2 GiB. */
+const HELD_MAX = 1.5 * 2 ** 30, PIECE = 8 << 20;
+
+const sizeOf = (sources: readonly Source[]): number => sources.reduce((n, { size }) => n + size, 0);
+
+/** Would `hold` take them? */
+export const holds = (sources: readonly Source[]): boolean => sizeOf(sources) <= HELD_MAX;
+
+function release(core: Core, held: readonly Bytes[]): void {
+  for (const p of held) core.exports.bz_wasm_free(p);
+}
+
+/** Bring sources into the module's memory, where weights are used in place: otherwise each token copies every one of
+ *  them. Where there is no room they stay where they are, and the list is empty. */
+export async function hold(core: Core, sources: readonly Source[], { signal, onProgress }: { signal?: AbortSignal; onProgress?: (loaded: number, total: number) => void } = {}): Promise<Bytes[]> {
+  const held: Bytes[] = [], total = sizeOf(sources);
+  if (!holds(sources)) return held;
+  let loaded = 0;
+  try {
+    for (const source of sources) {
+      const p = core.exports.bz_wasm_alloc(source.size);
+      if (!p) return release(core, held), [];
+      held.push(p);
+      for (let at = 0; at < source.size; at += PIECE) {
+        signal?.throwIfAborted();
+        const n = Math.min(PIECE, source.size - at);
+        await source.readAsync(at, new Uint8Array(core.memory.buffer, p + at, n));
+        onProgress?.(loaded += n, total);
+      }
+    }
+    return held;
+  } catch (e) {
+    release(core, held);
+    throw e;
+  }
+}
+
 export class CpuEngine {
   readonly info: Info;
   private p: EnginePtr;
 
-  private constructor(readonly core: Core, p: EnginePtr, private readonly sources: number[]) {
+  private constructor(readonly core: Core, p: EnginePtr, private readonly sources: number[], private readonly held: readonly Bytes[]) {
     this.p = p;
     core.checkNumber(core.exports.bz_wasm_engine_info(p));
     this.info = JSON.parse(core.resultText()) as Info;
   }
 
-  /** Several sources are the shards of one model. They stay the caller's, and must outlive the engine. */
-  static open(core: Core, sources: readonly Source[], options: OpenOptions = {}): CpuEngine {
+  /** Several sources are the shards of one model. They stay the caller's, and must outlive the engine. What `hold` made
+   *  of them is the engine's from now on, also when it does not open. */
+  static open(core: Core, sources: readonly Source[], options: OpenOptions = {}, held: readonly Bytes[] = []): CpuEngine {
     const ids = sources.map((s) => core.addSource(s));
-    const described = sources.map((s, i) => ({ id: ids[i], name: s.name, size: s.size }));
+    const described = sources.map((s, i) => ({ id: ids[i], name: s.name, size: s.size, ...(held.length && { at: held[i] }) }));
     try {
       const p = core.with(JSON.stringify({ ...options, sources: described }), (json, n) => core.check(core.exports.bz_wasm_engine_open(json, n)));
-      return new CpuEngine(core, p, ids);
+      return new CpuEngine(core, p, ids, held);
     } catch (e) {
+      release(core, held);
       for (const id of ids) core.removeSource(id);
       throw e;
     }
@@ -159,6 +198,7 @@ export class CpuEngine {
   close(): void {
     if (!this.p) return;
     this.core.exports.bz_wasm_engine_close(this.p);
+    release(this.core, this.held);
     for (const id of this.sources) this.core.removeSource(id);
     this.p = 0 as EnginePtr;
   }

@@ -3,7 +3,7 @@
 // The core computes without a break; here it is called in small bites, and between them other work of the
 // thread gets its turn, so that a signal can arrive.
 
-import { CpuEngine, type CpuSession, type Info, type OpenOptions, type Stop } from './cpu_engine.js';
+import { CpuEngine, hold, type CpuSession, type Info, type OpenOptions, type Stop } from './cpu_engine.js';
 import { gigabytes, type Estimate } from './estimate.js';
 import { Logprobs } from './logprobs.js';
 import type { AdapterOptions, Conversation, ConversationOptions, DeviceReport, Memory, Model, Piece, Preview, Training, TrainingTexts, TrainingWishes } from './model.js';
@@ -24,6 +24,11 @@ export interface CpuModelOptions extends OpenOptions {
   cache?: 'f32' | 'f16';
   /** Tokens of a prompt that are read without a break. */
   batch?: number;
+  /** Take the weights into memory, for a model that will make many tokens. */
+  hold?: boolean;
+  signal?: AbortSignal;
+  /** How many bytes of the weights were taken. */
+  onProgress?: (loaded: number, total: number) => void;
 }
 
 export class CpuModel implements Model {
@@ -35,8 +40,9 @@ export class CpuModel implements Model {
   private constructor(private readonly engine: CpuEngine, private readonly context: number, private readonly cache: 'f32' | 'f16', private readonly batch: number) {}
 
   /** Several sources are the shards of one model; they stay the caller's, and must outlive the model. */
-  static async open(core: Core, sources: readonly Source[], { context = 0, cache = 'f32', batch = BATCH, ...options }: CpuModelOptions = {}): Promise<CpuModel> {
-    return new CpuModel(CpuEngine.open(core, sources, options), context, cache, batch);
+  static async open(core: Core, sources: readonly Source[], { context = 0, cache = 'f32', batch = BATCH, hold: wanted = false, signal, onProgress, ...options }: CpuModelOptions = {}): Promise<CpuModel> {
+    const held = wanted ? await hold(core, sources, { ...(signal && { signal }), ...(onProgress && { onProgress }) }) : [];
+    return new CpuModel(CpuEngine.open(core, sources, options, held), context, cache, batch);
   }
 
   get info(): Info {

@@ -43,7 +43,8 @@ export async function openModel({ backend, sources, signal, ...options }: OpenMo
   const wasm = await WebAssembly.compile(await loadWasm());
   const described = { ...(name !== undefined && { name }), ...(store && { store }), ...(context && { context }), ...(cache && { cache }), ...(batch && { batch }) };
   if (backend === 'gpu') return GpuModel.open(wasm, () => openDevice(options.profile ? { profile: options.profile } : {}), sources, { ...described, ...options, ...(signal && { signal }) });
-  const model = await CpuModel.open(await Core.load(wasm), sources, described);
+  const held = (loaded: number, total: number): void => onProgress?.({ phase: 'weights', loaded, total });
+  const model = await CpuModel.open(await Core.load(wasm), sources, { ...described, hold: true, onProgress: held, ...(signal && { signal }) });
   onProgress?.({ phase: 'ready', loaded: 1, total: 1 });
   return model;
 }

@@ -1,6 +1,6 @@
 // open_sources - the sources of one model, ready for the core to open.
 
-import { CpuEngine, inspect } from '../cpu_engine.js';
+import { CpuEngine, holds, inspect } from '../cpu_engine.js';
 import { BlockSource, openWithFetches, type Source } from '../source.js';
 import type { Core } from '../wasm.js';
 import { openSource, toMemory, type OpenSourceOptions, type SourceRef } from './source_ref.js';
@@ -35,11 +35,13 @@ async function bringAll(refs: readonly SourceRef[], sources: Source[], { onProgr
   }
 }
 
-/** Open all shards of a model. Use openWithFetches around what opens the model itself. */
+/** Open all shards of a model. Use openWithFetches around what opens the model itself. `inMemory` is for a model on the
+ *  CPU, which takes into its own memory what fits there. */
 export async function openSources(core: Core, refs: readonly SourceRef[], { inMemory = false, ...options }: OpenSourceOptions = {}): Promise<Source[]> {
   const sources: Source[] = [];
   try {
     for (const ref of refs) sources.push(await openSource(ref, options));
+    if (inMemory && holds(sources)) return sources;
     if (inMemory) await bringAll(refs, sources, options);
     if (sources.some((s) => s instanceof BlockSource)) await prefetch(core, sources, options.signal);
     return sources;
