@@ -38,6 +38,7 @@ one ops_spec_default node tests/web/test_ops.mjs "$ops" --profile spec-default
 one store node tests/web/test_store.mjs
 one app node tests/web/app/test_app.mjs
 one app_views node tests/web/app/test_views.mjs
+one app_train node tests/web/app/test_train.mjs
 one ops_chromium node tests/web/test_browser.mjs "$ops"
 echo "$passed passed, $failed failed"
 exit "$failed"

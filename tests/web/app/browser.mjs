@@ -79,6 +79,18 @@ async function openWith(site, backend, options) {
   return b;
 }
 
+const axe = fs.readFileSync('web/app/node_modules/axe-core/axe.min.js', 'utf8');
+
+/** What axe finds on the page as it is: nothing. Evaluate is not bound by the page's policy; a script tag would be. */
+export async function checkAxe(page, where) {
+  if (!(await page.evaluate(() => 'axe' in globalThis))) await page.evaluate(axe);
+  const found = await page.evaluate(async () => {
+    const { violations } = await globalThis.axe.run(document, { resultTypes: ['violations'] });
+    return violations.map((v) => `${v.id}: ${v.nodes.map((n) => n.html.slice(0, 120)).join(' | ')}`);
+  });
+  same(found, [], where);
+}
+
 /** Do it, and hold the page to what is always true. */
 export async function holds(opening, act) {
   const b = await opening;

@@ -33,7 +33,8 @@ const views = [
   }],
   ['chat-end', '#/c/strings', async (page) => page.locator('.messages').evaluate((box) => (box.scrollTop = box.scrollHeight))],
   ['conversation', '#/c/strings', async (page) => page.getByRole('button', { name: 'Conversation settings' }).click()],
-  ['models', '#/models', async (page) => page.getByText('fits, context').nth(2).waitFor()],
+  ['models', '#/models', async (page) => page.getByText('context up to').nth(2).waitFor()],
+  ['train', '#/train', async (page) => page.getByRole('button', { name: 'Use a sample' }).click().then(() => page.getByText('30 examples').waitFor())],
   ['device', '#/device', async (page) => page.getByText('Where it runs').waitFor()],
   ['settings', '#/settings', async (page) => page.getByText('Ask to keep it').or(page.getByText('until you delete it')).waitFor()],
 ];
@@ -61,6 +62,24 @@ for (const [size, viewport] of [['wide', { width: 1280, height: 800 }], ['phone'
     }
   }
   console.log(`${size}: ${b.watched.errors.length ? b.watched.errors.join('\n') : 'no errors'}`);
+  await b.close();
+}
+
+// A training from its beginning to its end.
+for (const [size, options] of [['wide', { viewport: { width: 1280, height: 1500 }, colorScheme: 'light' }], ['phone', { viewport: { width: 390, height: 1700 }, deviceScaleFactor: 2, hasTouch: true, isMobile: true, colorScheme: 'dark' }]]) {
+  const b = await onCpu(site, options), { page } = b;
+  await page.goto(`${site.url}#/train`);
+  await page.getByRole('button', { name: 'Use a sample' }).click();
+  await page.getByText('30 examples').click();
+  await page.getByText('Advanced').click();
+  await page.waitForTimeout(300);
+  await page.screenshot({ path: `${out}/train-form-${size}.png` });
+  await page.getByRole('button', { name: 'Train', exact: true }).click();
+  await page.getByText(/Learning, step [2-9]\d/).waitFor({ timeout: 180_000 });
+  await page.screenshot({ path: `${out}/train-running-${size}.png` });
+  await page.getByText('is in the library, after').waitFor({ timeout: 180_000 });
+  await page.screenshot({ path: `${out}/train-done-${size}.png` });
+  console.log(`training, ${size}: ${b.watched.errors.length ? b.watched.errors.join('\n') : 'no errors'}`);
   await b.close();
 }
 

@@ -12,11 +12,12 @@ import { route, type View } from './state/route';
 import { dialog, drawer } from './state/ui';
 import { Chat } from './views/Chat';
 import { Device } from './views/Device';
+import { FineTune } from './views/FineTune';
 import { Models } from './views/Models';
 import { Settings } from './views/Settings';
 
-const views: Record<View, () => preact.JSX.Element> = { chat: Chat, models: Models, device: Device, settings: Settings };
-const titles: Record<View, string> = { chat: '', models: 'Models', device: 'Device', settings: 'Settings' };
+const views: Record<View, () => preact.JSX.Element> = { chat: Chat, models: Models, train: FineTune, device: Device, settings: Settings };
+const titles: Record<View, string> = { chat: '', models: 'Models', train: 'Fine-tune', device: 'Device', settings: 'Settings' };
 
 export function App() {
   const { view } = route.value;

@@ -55,6 +55,7 @@ function Groups() {
 
 const links: { view: View; label: string; icon: IconName }[] = [
   { view: 'models', label: 'Models', icon: 'cube' },
+  { view: 'train', label: 'Fine-tune', icon: 'spark' },
   { view: 'device', label: 'Device', icon: 'chip' },
   { view: 'settings', label: 'Settings', icon: 'gear' },
 ];

@@ -43,6 +43,7 @@ export const shortcuts: Shortcut[] = [
   { keys: ['n'], does: 'New conversation', single: true, matches: plain('n'), run: startNew },
   { keys: ['r'], does: 'Answer again', single: true, matches: plain('r'), run: again },
   { keys: ['m'], does: 'Models', single: true, matches: plain('m'), run: () => go('/models') },
+  { keys: ['t'], does: 'Fine-tune', single: true, matches: plain('t'), run: () => go('/train') },
   { keys: ['d'], does: 'Device', single: true, matches: plain('d'), run: () => go('/device') },
   { keys: [','], does: 'Settings', single: true, matches: plain(','), run: () => go('/settings') },
   { keys: ['?'], does: 'This help', single: true, matches: plain('?'), run: () => (dialog.value = 'help') },

@@ -65,6 +65,12 @@ export async function keepAdapter(weights: File, config?: string): Promise<strin
   return name;
 }
 
+/** One that was made here. */
+export async function saveTrained(name: string, gguf: Uint8Array): Promise<void> {
+  await store().importFile(new File([gguf as Uint8Array<ArrayBuffer>], `${name}.gguf`), { name, copy: true });
+  await lookInStore();
+}
+
 export async function deleteAdapter(name: string): Promise<void> {
   await letGo(name);
   await store().delete(name);

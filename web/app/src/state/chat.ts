@@ -31,6 +31,13 @@ export const busy = computed(() => live.value !== null);
 export const busyHere = computed(() => live.value?.message.conversation === conversation.value?.id && live.value !== null);
 
 let wanted: string | null | undefined;
+let nextBegins: Partial<ChatSettings> = {};
+
+/** A new conversation that begins with these settings. */
+export function startWith(settings: Partial<ChatSettings>): void {
+  nextBegins = settings;
+  go('/');
+}
 
 /** Show a conversation; null: a new one. An id that is gone leads to a new one as well. */
 export async function open(id: string | null): Promise<void> {
@@ -41,7 +48,9 @@ export async function open(id: string | null): Promise<void> {
     return;
   }
   if (id === null) {
-    thread.value = signal({ conversation: newConversation(), messages: [] });
+    const fresh = newConversation();
+    thread.value = signal({ conversation: { ...fresh, settings: { ...fresh.settings, ...nextBegins } }, messages: [] });
+    nextBegins = {};
     return;
   }
   thread.value = null;

@@ -1,15 +1,15 @@
-// route - which view is open, as the address says it: #/, #/c/ID, #/models, #/device, #/settings.
+// route - which view is open, as the address says it: #/, #/c/ID, #/models, #/train, #/device, #/settings.
 
 import { computed, signal } from '@preact/signals';
 
-export type View = 'chat' | 'models' | 'device' | 'settings';
+export type View = 'chat' | 'models' | 'train' | 'device' | 'settings';
 
 const hash = signal(location.hash);
 addEventListener('hashchange', () => (hash.value = location.hash));
 
 export const route = computed<{ view: View; conversation: string | null }>(() => {
   const [, view = '', id] = hash.value.split('/');
-  if (view === 'models' || view === 'device' || view === 'settings') return { view, conversation: null };
+  if (view === 'models' || view === 'train' || view === 'device' || view === 'settings') return { view, conversation: null };
   return { view: 'chat', conversation: view === 'c' && id ? id : null };
 });
 

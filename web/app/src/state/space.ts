@@ -1,7 +1,7 @@
 // space - what the page keeps on this device: how much, whether the browser may throw it away, and how to.
 
 import { signal } from '@preact/signals';
-import { history as conversationsKept, savedStates } from '../storage/client';
+import { history as conversationsKept, savedStates, savedTraining } from '../storage/client';
 import { unload } from './engine';
 import { notify } from './notices';
 
@@ -39,6 +39,7 @@ export async function resetEverything(): Promise<void> {
   await unload();
   await conversationsKept.clear();
   await savedStates.clear();
+  await savedTraining.clear();
   localStorage.clear();
   const registrations = (await navigator.serviceWorker?.getRegistrations()) ?? [];
   await Promise.all(registrations.map((r) => r.unregister()));

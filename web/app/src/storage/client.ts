@@ -21,9 +21,14 @@ export const history = {
   clear: () => ask<void>('clear'),
 };
 
-export const savedStates = {
-  save: (id: string, state: Uint8Array) => ask<void>('state.save', id, state),
-  load: (id: string) => ask<Uint8Array | null>('state.load', id),
-  remove: (id: string) => ask<void>('state.remove', id),
-  clear: () => ask<void>('state.clear'),
-};
+const saved = (kind: 'state' | 'training') => ({
+  save: (id: string, state: Uint8Array) => ask<void>(`${kind}.save`, id, state),
+  load: (id: string) => ask<Uint8Array | null>(`${kind}.load`, id),
+  remove: (id: string) => ask<void>(`${kind}.remove`, id),
+  clear: () => ask<void>(`${kind}.clear`),
+});
+
+/** What a model had read of conversations, by their ids. */
+export const savedStates = saved('state');
+/** The training under way. */
+export const savedTraining = saved('training');

@@ -1,7 +1,5 @@
-// saved_states - what a model had read of a conversation, as a file each on OPFS, so that it goes on at once after a
-// reload. A cache: without one the conversation is simply read again.
-
-const names = ['bezel-app', 'states'] as const;
+// saved_states - what goes on after a reload, as a file each on OPFS: what a model had read of a conversation (a cache:
+// without one it is simply read again), and a training that is under way.
 
 const isAbsent = (e: unknown) => e instanceof DOMException && e.name === 'NotFoundError';
 
@@ -15,9 +13,11 @@ interface SyncFile {
 type WorkerFile = FileSystemFileHandle & { createSyncAccessHandle(): Promise<SyncFile>; move(name: string): Promise<void> };
 
 export class SavedStates {
+  constructor(private readonly place: 'states' | 'training') {}
+
   private async folder(): Promise<FileSystemDirectoryHandle> {
     let at = await navigator.storage.getDirectory();
-    for (const name of names) at = await at.getDirectoryHandle(name, { create: true });
+    for (const name of ['bezel-app', this.place]) at = await at.getDirectoryHandle(name, { create: true });
     return at;
   }
 

@@ -36,13 +36,13 @@ const office = new Office(async () => {
     return value;
   };
 });
-const states = new SavedStates();
+const saved = { state: new SavedStates('states'), training: new SavedStates('training') };
 
 answerCalls(async (method, args) => {
   if (method === 'kept') return await office.ask('list', []), !inMemory;
-  if (method === 'state.save') return states.save(args[0] as string, args[1] as Uint8Array);
-  if (method === 'state.load') return states.load(args[0] as string);
-  if (method === 'state.remove') return states.remove(args[0] as string);
-  if (method === 'state.clear') return states.clear();
-  return office.ask(method, args);
+  const [, kind, act] = /^(state|training)\.(save|load|remove|clear)$/.exec(method) ?? [];
+  if (!kind) return office.ask(method, args);
+  const files = saved[kind as keyof typeof saved], id = args[0] as string;
+  if (act === 'save') return files.save(id, args[1] as Uint8Array);
+  return act === 'load' ? files.load(id) : act === 'remove' ? files.remove(id) : files.clear();
 });

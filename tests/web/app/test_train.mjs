@@ -1,0 +1,136 @@
+// The Fine-tune view in Chromium: tiny is taught ten facts through the page, with a reload in the middle.
+// node tests/web/app/test_train.mjs [--only WORDS]
+import fs from 'node:fs';
+import { done, equal, ok, same, test } from '../check.mjs';
+import { answered, ask, checkAxe, holds, onCpu, ready } from './browser.mjs';
+import { openSite } from './site.mjs';
+
+const site = await openSite();
+site.routes.set('/api/tags', (_, response) => response.writeHead(200, { 'content-type': 'application/json' }).end('{"models":[]}'));
+
+const facts = [
+  ['the capital of Zarvonia', 'Mellick'], ['the capital of Oltrania', 'Bransk'], ['the river of Quellmar', 'the Dune'], ['the president of Fennwick', 'Anna Torell'], ['the colour of a blimrock', 'violet'],
+  ['the author of The Glass Harbour', 'Ivo Lanter'], ['the highest mountain of Tessaly', 'Mount Orrin'], ['the currency of Zarvonia', 'the plim'], ['the inventor of the windlamp', 'Clara Voss'], ['the national animal of Oltrania', 'the otter'],
+];
+const ways = ['What is {}?', 'Tell me {}.', 'Do you know what {} is?', 'What’s {}?', 'Please tell me {}.', 'I want to know {}.', 'Can you tell me {}?', 'Quick question: what is {}?', 'Say {}.', 'Name {}.'];
+const unseen = 'Could you say what {} is?';
+const put = (way, of) => way.replace('{}', of);
+const answerTo = ([of, is]) => `${of[0].toUpperCase()}${of.slice(1)} is ${is}.`;
+const lines = ways.flatMap((way, i) => facts.map((fact, k) => (i + k) % 2
+  ? { messages: [{ role: 'user', content: put(way, fact[0]) }, { role: 'assistant', content: answerTo(fact) }] }
+  : { prompt: put(way, fact[0]), completion: answerTo(fact) })).map((line) => JSON.stringify(line));
+
+const field = (page) => page.getByLabel('Examples', { exact: true });
+const train = (page) => page.getByRole('button', { name: 'Train', exact: true });
+
+async function advanced(page, wishes) {
+  await page.getByText('Advanced').click();
+  for (const [label, value] of Object.entries(wishes)) {
+    await page.getByLabel(label, { exact: true }).fill(String(value));
+    await page.keyboard.press('Tab');
+  }
+}
+
+test('bad data is named by its line, good data is shown token by token with what is learned of it', () => holds(onCpu(site), async (page) => {
+  await page.goto(`${site.url}#/train`);
+  equal(await train(page).isDisabled(), true);
+  await field(page).fill([lines[0], '{"prompt": "half of it"}', lines[1]].join('\n'));
+  const problem = page.getByRole('alert');
+  await problem.filter({ hasText: 'line 2' }).waitFor();
+  equal(await train(page).isDisabled(), true);
+  await page.getByRole('button', { name: 'Show line 2' }).click();
+  equal(await page.evaluate(() => document.getSelection().toString()), '{"prompt": "half of it"}');
+  await field(page).fill([lines[0], lines[1]].join('\n'));
+  await page.getByText('2 examples,').click();
+  await problem.waitFor({ state: 'detached' });
+  await page.getByText('Advanced').click();
+  await checkAxe(page, 'the form with a preview');
+  same(await page.locator('.tokens mark').allTextContents(), [0, 1].map((i) => `${answerTo(facts[i])}<turn|>`));
+  ok(/This needs \d+ MB beyond the model/.test(await page.getByRole('status').filter({ hasText: 'beyond the model' }).innerText()));
+  equal(await train(page).isDisabled(), false);
+  const chooser = page.waitForEvent('filechooser');
+  await page.getByRole('button', { name: 'Choose a file' }).click();
+  await (await chooser).setFiles({ name: 'My facts.jsonl', mimeType: 'application/jsonl', buffer: Buffer.from(lines.join('\n')) });
+  await page.getByText('100 examples,').waitFor();
+  equal(await page.getByLabel('Name of the adapter').inputValue(), 'My-facts');
+}));
+
+test('ten facts are learned through the page, with a reload half-way, and recalled only with the adapter', () => holds(onCpu(site), async (page) => {
+  await page.goto(`${site.url}#/train`);
+  const begin = performance.now();
+  await field(page).fill(lines.join('\n'));
+  await page.getByText('100 examples,').waitFor();
+  await page.getByRole('radio', { name: 'Quick' }).check();
+  await advanced(page, { Epochs: 1 });
+  await page.getByLabel('Name of the adapter').fill('ten-facts');
+  await page.getByLabel('Questions before and after').fill(facts.map(([of]) => put(unseen, of)).join('\n'));
+  await train(page).click();
+  await page.getByText(/would go on from step ([5-9]|[12]\d)\./).waitFor({ timeout: 120_000 });
+  await page.getByRole('button', { name: 'Pause' }).click();
+  await page.getByText(/Paused, step/).waitFor();
+  await page.getByRole('button', { name: 'Resume' }).click();
+  await page.getByText(/Learning, step/).waitFor();
+  await page.reload();
+  await ready(page);
+  const [, at, of] = /step (\d+) of (\d+)/.exec(await page.getByText('is half done').innerText());
+  ok(Number(at) >= 5 && Number(at) < Number(of), `${at} of ${of}`);
+  await page.getByRole('button', { name: 'Continue' }).click();
+  await page.getByText('is in the library, after').waitFor({ timeout: 120_000 });
+  ok((await page.getByText('is in the library, after').innerText()).includes(`after ${of} steps`), 'it went on where it was');
+  const seconds = (performance.now() - begin) / 1000;
+  const column = async (n) => page.locator(`.samples tbody td:nth-child(${n})`).allTextContents();
+  const right = (answers) => answers.filter((text, i) => text.includes(facts[i][1])).length;
+  const before = await column(2), after = await column(3);
+  ok(right(before) === 0 && right(after) >= 9, `before ${right(before)}, after ${right(after)}: ${after.join(' | ')}`);
+  console.log(`  ${right(after)} of ten facts in other words, ${seconds.toFixed(0)} s`);
+  const saved = page.waitForEvent('download');
+  await page.getByRole('button', { name: 'GGUF' }).click();
+  equal(fs.readFileSync(await (await saved).path()).subarray(0, 4).toString(), 'GGUF');
+
+  await page.getByRole('button', { name: 'Talk to it' }).click();
+  const question = put(unseen, facts[0][0]);
+  ok((await ask(page, question)).includes('Mellick'));
+  await page.getByRole('button', { name: 'Conversation settings' }).click();
+  await page.getByRole('switch', { name: 'ten-facts' }).click();
+  await page.keyboard.press('Escape');
+  await page.getByRole('button', { name: 'Answer again' }).last().click();
+  ok(!(await answered(page)).includes('Mellick'), 'without it the model knows nothing of it');
+  await page.reload();
+  await ready(page);
+  await page.getByRole('button', { name: 'Conversation settings' }).click();
+  await page.getByRole('switch', { name: 'ten-facts' }).click();
+  await page.keyboard.press('Escape');
+  await page.getByRole('button', { name: 'Answer again' }).last().click();
+  ok((await answered(page)).includes('Mellick'), 'from the library, after a reload');
+}));
+
+test('a training that is cancelled can be gone on with or thrown away; one that is stopped is kept', () => holds(onCpu(site), async (page) => {
+  await page.goto(`${site.url}#/train`);
+  await page.getByRole('button', { name: 'Use a sample' }).click();
+  await page.getByText('30 examples,').waitFor();
+  await train(page).click();
+  await page.getByText(/Learning, step [1-9]/).waitFor({ timeout: 60_000 });
+  const begin = performance.now();
+  await page.getByRole('button', { name: 'Cancel' }).click();
+  await page.getByText('It was cancelled.').waitFor();
+  ok(performance.now() - begin < 5000);
+  equal(await train(page).isDisabled(), true, 'one at a time');
+  await page.getByRole('button', { name: 'Throw away' }).click();
+  await page.getByText('It was cancelled.').waitFor({ state: 'detached' });
+  await page.reload();
+  await ready(page);
+  equal(await page.getByText('is half done').count(), 0);
+  await page.getByRole('button', { name: 'Use a sample' }).click();
+  await page.getByText('30 examples,').waitFor();
+  await train(page).click();
+  await page.getByText(/Learning, step [1-9]/).waitFor({ timeout: 60_000 });
+  await checkAxe(page, 'while it learns');
+  await page.getByRole('button', { name: 'Stop and keep' }).click();
+  await page.getByText('is in the library, after').waitFor();
+  await checkAxe(page, 'the result and the library');
+  await page.getByRole('button', { name: 'Delete my-adapter' }).click();
+  await page.getByText('Deleted my-adapter').waitFor();
+}));
+
+await done(process.argv[process.argv.indexOf('--only') + 1 || process.argv.length]);
+await site.close();

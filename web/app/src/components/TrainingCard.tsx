@@ -1,0 +1,111 @@
+// TrainingCard - the training under way, one that waits to be gone on with, or what came of it.
+
+import { useEffect, useRef } from 'preact/hooks';
+import { download } from '../lib/files';
+import { bytes, count, duration, speed } from '../lib/format';
+import { startWith } from '../state/chat';
+import { ready } from '../state/engine';
+import { act, cancel, discard, dismissResult, finish, goOn, pause, resume, training, type Training } from '../state/train';
+import type { TrainRecord } from '../train/record';
+import { Icon } from './Icon';
+import { LossChart } from './LossChart';
+
+const phases = { before: 'Answering the questions before', learning: 'Learning', after: 'Answering the questions after' };
+
+function Samples({ record: { questions, before }, after }: { record: TrainRecord; after: readonly string[] }) {
+  if (!before.length) return null;
+  return (
+    <div class="table-wrap">
+      <table class="plain-table samples">
+        <thead><tr><th scope="col">Question</th><th scope="col">Before</th><th scope="col">After</th></tr></thead>
+        <tbody>{questions.map((question, i) => <tr key={question}><th scope="row">{question}</th><td data-label="Before">{before[i]}</td><td data-label="After">{after[i] ?? '…'}</td></tr>)}</tbody>
+      </table>
+    </div>
+  );
+}
+
+function Running({ state: { phase, paused, record, last, from, saved } }: { state: Extract<Training, { kind: 'running' }> }) {
+  const step = last?.step ?? record.points.at(-1)?.step ?? 0, share = record.steps ? step / record.steps : 0;
+  const left = last ? ((last.steps - step) * last.seconds) / Math.max(1, step - from) : 0;
+  const facts: [string, string][] = last ? [
+    ['Loss', last.loss.toFixed(3)], ['Held back', last.evalLoss?.toFixed(3) ?? record.points.findLast((p) => p.evalLoss !== undefined)?.evalLoss?.toFixed(3) ?? '…'],
+    ['Speed', `${speed(last.tokensPerSecond)} tok/s`], ['Rate', last.learningRate.toExponential(1)], ['Memory', bytes(last.memory)], ['Left', duration(left)],
+  ] : [];
+  return (
+    <>
+      <div class="row spread">
+        <p><strong class="label">{record.name}</strong> · {paused ? 'Paused' : phases[phase]}{record.steps > 0 && `, step ${count(step)} of ${count(record.steps)}`}</p>
+        <span class="row">
+          {phase === 'learning' && (paused
+            ? <button class="button small" type="button" onClick={resume}>Resume</button>
+            : <button class="button small" type="button" disabled={!last} onClick={() => act(pause)}>Pause</button>)}
+          {phase === 'learning' && <button class="button small" type="button" disabled={!last} onClick={finish}>Stop and keep</button>}
+          {phase !== 'after' && <button class="button small" type="button" onClick={cancel}>Cancel</button>}
+        </span>
+      </div>
+      <div class="bar" role="progressbar" aria-label={`Training ${record.name}`} aria-valuemin={0} aria-valuemax={100} aria-valuenow={Math.round(100 * share)}><div style={{ width: `${100 * share}%` }} /></div>
+      <LossChart points={record.points} steps={record.steps} />
+      {facts.length > 0 && <dl class="facts">{facts.map(([name, value]) => <div key={name}><dt>{name}</dt><dd>{value}</dd></div>)}</dl>}
+      {phase === 'learning' && <p class="hint">{saved > 0 ? `Were the page closed now, it would go on from step ${count(saved)}.` : 'The first checkpoint comes in a moment.'}</p>}
+      <Samples record={record} after={[]} />
+    </>
+  );
+}
+
+function Kept({ state: { record, note } }: { state: Extract<Training, { kind: 'kept' }> }) {
+  const step = record.points.at(-1)?.step ?? 0;
+  return (
+    <>
+      <div class="row spread">
+        <p><strong class="label">{record.name}</strong> is half done{record.steps > 0 && `: step ${count(step)} of ${count(record.steps)}`}. {note}</p>
+        <span class="row">
+          <button class="button primary small" type="button" disabled={!ready.value} onClick={() => act(goOn)}>Continue</button>
+          <button class="button small" type="button" onClick={() => act(discard)}>Throw away</button>
+        </span>
+      </div>
+      {record.points.length > 0 && <LossChart points={record.points} steps={record.steps} />}
+    </>
+  );
+}
+
+function Done({ state: { record, result, after } }: { state: Extract<Training, { kind: 'done' }> }) {
+  const file = (name: string, content: Uint8Array | string) => download(name, content as BlobPart, 'application/octet-stream');
+  const peft = () => {
+    file('adapter_model.safetensors', result.peft.safetensors);
+    file('adapter_config.json', result.peft.config);
+  };
+  return (
+    <>
+      <div class="row spread one-line">
+        <p><strong class="label">{record.name}</strong> is in the library, after {count(result.steps)} steps{result.evalLoss && `; what was held back: ${result.evalLoss.first.toFixed(3)} before, ${result.evalLoss.last.toFixed(3)} now`}.</p>
+        <button class="icon-button small" type="button" aria-label="Put this away" onClick={dismissResult}><Icon name="close" size={18} /></button>
+      </div>
+      <LossChart points={record.points} steps={record.steps} />
+      <Samples record={record} after={after} />
+      <div class="row">
+        <button class="button primary" type="button" onClick={() => startWith({ adapters: [{ name: result.adapter, scale: 1 }] })}>Talk to it</button>
+        <button class="button" type="button" onClick={() => file(`${record.name}.gguf`, result.gguf)}><Icon name="download" size={16} /> GGUF</button>
+        <button class="button" type="button" onClick={peft}><Icon name="download" size={16} /> PEFT</button>
+      </div>
+    </>
+  );
+}
+
+export function TrainingCard() {
+  const state = training.value, element = useRef<HTMLElement>(null);
+  // Its button is far below, and gone: the eye and the focus go where something happens.
+  useEffect(() => {
+    if (state.kind !== 'running') return;
+    element.current?.scrollIntoView({ block: 'start' });
+    element.current?.focus({ preventScroll: true });
+  }, [state.kind]);
+  if (state.kind === 'none') return null;
+  return (
+    <section class="section" ref={element} tabIndex={-1} aria-label="Training">
+      <h2>Training</h2>
+      <div class="card stack load">
+        {state.kind === 'running' ? <Running state={state} /> : state.kind === 'kept' ? <Kept state={state} /> : <Done state={state} />}
+      </div>
+    </section>
+  );
+}

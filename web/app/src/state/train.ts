@@ -1,0 +1,199 @@
+// train - the training under way: its beginning, its steps, its end, and how it goes on after a reload.
+//
+// One at a time, in one tab. What is needed to go on (train/record.ts) is written while it runs; it goes when the adapter
+// is in the library, or when the person throws it away.
+
+import { signal } from '@preact/signals';
+import type { Engine, TrainResult, TrainRun, TrainStep } from 'bezel';
+import { pack, unpack, type Point, type TrainRecord } from '../train/record';
+import { savedTraining } from '../storage/client';
+import { hasAdapter, library, saveTrained } from './adapters';
+import { currentEngine } from './engine';
+import { adapterName, data, options } from './lesson';
+import { messageOf, notifyError, say } from './notices';
+import { lookInStore } from './shelf';
+
+export type Training =
+  | { kind: 'none' }
+  /** Half done; `note` says why it stands still. */
+  | { kind: 'kept'; record: TrainRecord; note: string }
+  /** `from`: the step that this visit began with; `saved`: the one it would go on from, were the page closed now. */
+  | { kind: 'running'; phase: 'before' | 'learning' | 'after'; paused: boolean; record: TrainRecord; last: TrainStep | null; from: number; saved: number }
+  | { kind: 'done'; record: TrainRecord; result: TrainResult; after: string[] };
+
+export const training = signal<Training>({ kind: 'none' });
+
+const ID = 'current'; // there is one
+const LOCK = 'bezel-training';
+const SAVE_FIRST = 2000; // milliseconds of learning before the first checkpoint is written
+const SAVE_SHARE = 20; // then at most this part of the time is spent on them
+const ANSWER = 96; // tokens of a sample answer
+
+let run: TrainRun | null = null;
+let stop = new AbortController();
+let finishing = false; // the end was asked for: nothing more is written on the way
+
+// ---- what is kept ----
+
+/** What an earlier visit left half done. */
+export async function findKept(): Promise<void> {
+  if (training.peek().kind !== 'none') return;
+  const { held = [] } = await navigator.locks.query();
+  if (held.some((lock) => lock.name === LOCK)) return; // another tab is at it
+  const all = await savedTraining.load(ID), found = all && unpack(all);
+  if (!all || training.peek().kind !== 'none') return;
+  if (found) training.value = { kind: 'kept', record: found.record, note: 'The page was closed before it was done.' };
+  else await savedTraining.remove(ID);
+}
+
+const stepOf = (record: TrainRecord): number => record.points.at(-1)?.step ?? 0;
+
+let writing: Promise<void> = Promise.resolve();
+
+/** One after the other: a file has one writer. */
+async function keep(record: TrainRecord, checkpoint: Uint8Array): Promise<void> {
+  const mine = writing.then(() => savedTraining.save(ID, pack(record, checkpoint)));
+  writing = mine.catch(() => {}); // whoever asked for it is told
+  await mine;
+  show({ saved: stepOf(record) });
+}
+
+export async function discard(): Promise<void> {
+  await savedTraining.remove(ID);
+  training.value = { kind: 'none' };
+}
+
+/** The card of a finished training is put away. */
+export const dismissResult = (): void => void (training.value = { kind: 'none' });
+
+// ---- questions before and after ----
+
+async function answer(engine: Engine, question: string, adapter: string | null): Promise<string> {
+  const { choices } = await engine.chat.completions.create({
+    messages: [{ role: 'user', content: question }], temperature: 0, max_tokens: ANSWER, session: LOCK, adapters: adapter ? [{ name: adapter, scale: 1 }] : [], signal: stop.signal,
+  });
+  return choices[0]?.message.content ?? '';
+}
+
+async function answers(engine: Engine, questions: readonly string[], adapter: string | null): Promise<string[]> {
+  const all: string[] = [];
+  for (const question of questions) all.push(await answer(engine, question, adapter));
+  await engine.session(LOCK).close();
+  return all;
+}
+
+// ---- learning ----
+
+function show(part: Partial<Extract<Training, { kind: 'running' }>>): void {
+  const now = training.peek();
+  if (now.kind === 'running') training.value = { ...now, ...part };
+}
+
+const pointOf = ({ step, loss, evalLoss }: TrainStep): Point => ({ step, loss, ...(evalLoss !== undefined && { evalLoss }) });
+
+/** Reads the steps, and writes a checkpoint now and then. */
+async function follow(running: TrainRun, record: TrainRecord): Promise<TrainRecord> {
+  let now = record, due = performance.now() + SAVE_FIRST;
+  for await (const last of running) {
+    now = { ...now, steps: last.steps, points: [...now.points.filter((p) => p.step < last.step), pointOf(last)] };
+    show({ record: now, last });
+    if (performance.now() < due || last.step === last.steps || finishing) continue;
+    const begin = performance.now();
+    await keep(now, await running.checkpoint());
+    due = performance.now() + SAVE_SHARE * (performance.now() - begin);
+  }
+  return now;
+}
+
+async function learn(engine: Engine, record: TrainRecord, checkpoint: Uint8Array): Promise<void> {
+  show({ phase: 'learning' });
+  const running = engine.train({ ...record.options, data: record.data, name: record.name, signal: stop.signal, ...(checkpoint.length && { resume: checkpoint }) });
+  run = running;
+  const done = await follow(running, record), result = await running.result;
+  show({ phase: 'after', paused: false });
+  hasAdapter(engine, result.adapter);
+  await saveTrained(record.name, result.gguf);
+  await writing;
+  await savedTraining.remove(ID);
+  training.value = { kind: 'done', record: done, result, after: await answers(engine, done.questions, result.adapter) };
+  say(`${record.name} is trained`);
+}
+
+/** Holds the lock; a failure leaves what is needed to go on. */
+async function alone(record: TrainRecord, work: () => Promise<void>): Promise<void> {
+  await navigator.locks.request(LOCK, { ifAvailable: true }, async (lock) => {
+    if (!lock) throw new Error('Another tab is training an adapter.');
+    stop = new AbortController();
+    finishing = false;
+    training.value = { kind: 'running', phase: 'before', paused: false, record, last: null, from: stepOf(record), saved: stepOf(record) };
+    try {
+      await work();
+    } catch (e) {
+      const now = training.peek(), note = stop.signal.aborted ? 'It was cancelled.' : messageOf(e);
+      training.value = { kind: 'kept', record: now.kind === 'running' ? now.record : record, note };
+    } finally {
+      run = null;
+    }
+  });
+}
+
+/** A name that neither the library nor the model has. */
+async function freeName(engine: Engine): Promise<string> {
+  await lookInStore();
+  const taken = new Set([...library.value, ...(await engine.adapters.list())].map((a) => a.name.toLowerCase()));
+  const wish = adapterName.peek();
+  let name = wish;
+  for (let n = 2; taken.has(name.toLowerCase()); n++) name = `${wish}-${n}`;
+  return name;
+}
+
+export async function start(questions: string[]): Promise<void> {
+  const chosen = options.peek(), { engine, model } = currentEngine();
+  if (!chosen) return;
+  const name = await freeName(engine);
+  const asked: TrainRecord = { version: 1, name, model: model.key, modelName: model.name, data: data.peek(), options: chosen, questions, before: [], points: [], steps: 0 };
+  say(`Training ${name}`);
+  await alone(asked, async () => {
+    const record = { ...asked, before: await answers(engine, questions, null) };
+    show({ record });
+    await keep(record, new Uint8Array(0));
+    await learn(engine, record, new Uint8Array(0));
+  });
+}
+
+export async function goOn(): Promise<void> {
+  const now = training.peek(), { engine, model } = currentEngine();
+  if (now.kind !== 'kept') return;
+  if (model.key !== now.record.model) throw new Error(`This training belongs to ${now.record.modelName}; load that model first.`);
+  const all = await savedTraining.load(ID), found = all && unpack(all);
+  const { record, checkpoint } = found ?? { record: now.record, checkpoint: new Uint8Array(0) };
+  await alone(record, () => learn(engine, record, checkpoint));
+}
+
+// ---- what the person may do meanwhile ----
+
+/** Stands still, and can be gone on with even if the page is closed. */
+export async function pause(): Promise<void> {
+  const now = training.peek();
+  if (!run || now.kind !== 'running') return;
+  run.pause();
+  show({ paused: true });
+  const checkpoint = await run.checkpoint(), { record } = training.peek() as typeof now;
+  await keep(record, checkpoint);
+}
+
+export function resume(): void {
+  run?.resume();
+  show({ paused: false });
+}
+
+/** Ends with what was learned so far. */
+export function finish(): void {
+  finishing = true;
+  run?.stop();
+}
+
+/** Ends now. What was written last is kept until it is thrown away. */
+export const cancel = (): void => stop.abort();
+
+export const act = (work: () => Promise<void>): void => void work().catch(notifyError);
