@@ -27,6 +27,8 @@ one server_clients node tests/web/test_server_clients.mjs
 one api_cpu node tests/web/test_api.mjs cpu
 one api_gpu node tests/web/test_api.mjs gpu
 one train_cpu node tests/web/test_train.mjs cpu
+one train_facts node tests/web/test_facts.mjs cpu
+one train_chromium node tests/web/test_train_browser.mjs cpu
 one package node tests/web/test_package.mjs "$build/bezel"
 one gpu node tests/web/test_gpu.mjs
 one gpu_model node tests/web/test_gpu_model.mjs "$build/bezel"
