@@ -757,20 +757,26 @@ static inline void run_case_on(struct bench *b, const struct op_case *c)
         if (strcmp(ops[i].name, c->op) == 0) ops[i].run(b, c);
 }
 
-/* The i-th case with EVERY written out, and its number in the table. False past the last. */
-static inline bool nth_case(size_t n, struct op_case *out, size_t *line)
+/* The n-th case of a table with EVERY written out, and its number in the table. False past the last. */
+static inline bool nth_of(const struct op_case *table, size_t n_table, size_t n,
+                          struct op_case *out, size_t *line)
 {
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < n_table; i++) {
         const struct quant_format *f;
-        *out = cases[i];
+        *out = table[i];
         *line = i;
         if (out->format != EVERY && n-- == 0) return true;
-        for (size_t k = 0; cases[i].format == EVERY && (f = quant_at(k)); k++) {
+        for (size_t k = 0; table[i].format == EVERY && (f = quant_at(k)); k++) {
             out->format = (uint32_t)f->id;
             if (out->cols % f->block == 0 && n-- == 0) return true;
         }
     }
     return false;
+}
+
+static inline bool nth_case(size_t n, struct op_case *out, size_t *line)
+{
+    return nth_of(cases, sizeof cases / sizeof *cases, n, out, line);
 }
 
 static inline double nmse_f64(const float *got, const double *want, size_t n)

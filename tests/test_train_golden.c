@@ -170,25 +170,31 @@ static void check_model(const char *name, bool fast)
     if (open_fixture(&f, name, fast)) {
         const struct gguf *g = &f.golden;
         const struct gguf_kv *losses = gguf_find(g, "train.losses");
-        struct adamw o = { number_of(g, "train.lr"),
-                           number_of(g, "train.beta1"),
-                           number_of(g, "train.beta2"),
-                           number_of(g, "train.eps"),
-                           number_of(g, "train.decay"),
-                           1,
-                           0 };
+        const float beta1 = number_of(g, "train.beta1"), beta2 = number_of(g, "train.beta2");
+        const struct adamw o = { beta1, beta2, number_of(g, "train.eps"),
+                                 number_of(g, "train.decay") };
         double worst = 0;
-        CHECK(losses && losses->n == N_STEPS);
-        for (o.step = 1; losses && o.step <= N_STEPS; o.step++) {
+        struct tensor control = { 0 };
+        CHECK(losses && losses->n == N_STEPS && tensor_alloc(&f.be, &control, N_CONTROL, 1));
+        control.rows = N_CONTROL;
+        for (uint32_t step = 1; losses && step <= N_STEPS; step++) {
             struct run r = { .be = &f.be };
             double want = NAN, loss = gradients(&f);
-            if (o.step == 1) check_gradients(&f, name);
-            CHECK(gguf_at_f64(losses, o.step - 1, &want));
+            if (step == 1) check_gradients(&f, name);
+            CHECK(gguf_at_f64(losses, step - 1, &want));
             CHECK_MSG(fabs(loss - want) <= 1e-4, "%s step %u: the loss is %.6f, torch's %.6f", name,
-                      o.step, loss, want);
+                      step, loss, want);
             worst = fmax(worst, fabs(loss - want));
-            trainee_update(&r, &f.trainee, &o);
+            const float values[N_CONTROL] = {
+                [CONTROL_LR] = number_of(g, "train.lr"),
+                [CONTROL_FIX1] = 1 / (1 - powf(beta1, (float)step)),
+                [CONTROL_FIX2] = 1 / (1 - powf(beta2, (float)step)),
+                [CONTROL_SCALE] = 1,
+            };
+            op_write(&r, &control, 0, values, N_CONTROL);
+            trainee_update(&r, &f.trainee, &control, &o);
         }
+        tensor_free(&f.be, &control);
         printf(", worst loss by %.2g\n", worst);
     }
     close_fixture(&f);

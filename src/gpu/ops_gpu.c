@@ -1,3 +1,4 @@
+#include "gpu/ops_gpu_bwd.h"
 #include "gpu/ops_gpu_impl.h"
 
 #include <math.h>
@@ -13,6 +14,10 @@ void gpu_dispatch_op(struct run *r, uint32_t kernel, const void *params,
 }
 
 /* ---- memory ---- */
+
+enum {
+    LARGE_SCRATCH = 32 << 20
+}; /* past this scratch grows by what is asked for, and not twofold */
 
 static bool gpu_alloc(void *ctx, struct tensor *t)
 {
@@ -73,6 +78,7 @@ struct tensor gpu_scratch(struct run *r, int which, uint32_t rows, uint32_t cols
     if (n_bytes > s->bytes) {
         uint64_t size = s->bytes ? s->bytes : 1 << 20;
         while (size < n_bytes) size *= 2;
+        if (size > LARGE_SCRATCH) size = n_bytes;
         if (size > g->rec.limits.max_binding || s->n == COUNT(s->buffers)) {
             run_fail(r, BZ_ERR_LIMIT, "a step needs more scratch than this device can bind");
             return t;
@@ -269,6 +275,7 @@ static const struct backend gpu_backend = {
     .scale = scale,
     .softcap = softcap,
     .copy_rows = copy_rows,
+    .bwd = &gpu_backward,
 };
 
 enum bz_status gpu_ops_open(struct backend *out, enum gpu_tier tier, struct bz_err *err)

@@ -20,7 +20,19 @@ struct gpu_scratch {
     uint32_t n, bytes;
 };
 
-enum { SCRATCH_FIRST, SCRATCH_SECOND, SCRATCH_THIRD, SCRATCH_PLAN, N_GPU_SCRATCH };
+/* The second line is for gradients, which need several ops of others within one of theirs. */
+enum {
+    SCRATCH_FIRST,
+    SCRATCH_SECOND,
+    SCRATCH_THIRD,
+    SCRATCH_PLAN,
+    SCRATCH_GATE,
+    SCRATCH_UP,
+    SCRATCH_ACT,
+    SCRATCH_DACT,
+    SCRATCH_WIDE,
+    N_GPU_SCRATCH
+};
 
 enum { GPU_CUTS = 4 }; /* of a matrix product into workgroups: ops_gpu_linear.c */
 

@@ -1,4 +1,5 @@
 /* ops_gpu_attention.c - keys and values on their way to the cache, and attention over it. */
+#include "gpu/ops_gpu_bwd.h"
 #include "gpu/ops_gpu_impl.h"
 
 void gpu_kv_write(struct run *r, struct kv *kv, const struct tensor *k, const struct tensor *v,
@@ -177,6 +178,10 @@ void gpu_attention(struct run *r, struct tensor *y, const struct tensor *q, cons
                    uint32_t n_head, uint32_t window, uint32_t pos)
 {
     uint32_t pos_offset = pos - ops_of(r)->base_pos;
+    if (kv->starts) { /* training: a whole sequence */
+        gpu_attention_packed(r, y, q, kv, n_head, window);
+        return;
+    }
     if (of_fours(ops_of(r))) {
         attention_of_fours(r, y, q, kv, n_head, window, pos_offset);
         return;

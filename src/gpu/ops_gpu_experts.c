@@ -207,19 +207,13 @@ enum {
     EXPERT_TILE_ROWS = 64, /* rows of W in it */
 };
 
-/* Slots by expert, and the tiles they are cut into. */
-struct plan {
-    struct tensor list;
-    uint32_t n_tiles, n_slots, n_used;
-};
-
-static struct plan make_plan(struct run *r, const struct routing *routing, uint32_t n_expert)
+struct gpu_plan gpu_experts_plan(struct run *r, const struct routing *routing, uint32_t n_expert)
 {
     uint32_t n_slots = routing->ids.rows * routing->ids.cols;
-    struct plan plan = { .n_tiles =
-                             n_slots / EXPERT_TILE + (n_slots < n_expert ? n_slots : n_expert),
-                         .n_slots = n_slots,
-                         .n_used = routing->ids.cols };
+    struct gpu_plan plan = { .n_tiles =
+                                 n_slots / EXPERT_TILE + (n_slots < n_expert ? n_slots : n_expert),
+                             .n_slots = n_slots,
+                             .n_used = routing->ids.cols };
     plan.list = gpu_scratch(r, SCRATCH_PLAN, 1, 4 * plan.n_tiles + n_slots);
     struct experts_plan_params p = { .n_slots = n_slots,
                                      .n_expert = n_expert,
@@ -231,8 +225,9 @@ static struct plan make_plan(struct run *r, const struct routing *routing, uint3
 
 /* y[slot] = W_e x for the experts of one buffer. */
 static void tiles_product(struct run *r, const struct tensor *y, const struct tensor *x,
-                          bool by_slot, const struct plan *plan, gpu_buffer w, enum gpu_shape shape,
-                          struct experts_matmul_params p, const struct gpu_lora *lora)
+                          bool by_slot, const struct gpu_plan *plan, gpu_buffer w,
+                          enum gpu_shape shape, struct experts_matmul_params p,
+                          const struct gpu_lora *lora)
 {
     struct gpu_binding bind[] = { act(x), act(&plan->list), whole(w), lora->z, lora->b, act(y) };
     p.n_tiles = plan->n_tiles;
@@ -250,21 +245,27 @@ static void tiles_product(struct run *r, const struct tensor *y, const struct te
                     &p, bind, COUNT(bind), plan->n_tiles * divide_up(p.rows, EXPERT_TILE_ROWS));
 }
 
+void gpu_tiled_f32(struct run *r, const struct tensor *y, const struct tensor *x, bool by_slot,
+                   const struct gpu_plan *plan, gpu_buffer m, uint32_t n_mat)
+{
+    const struct gpu_lora none = { .z = whole(ops_of(r)->unused), .b = whole(ops_of(r)->unused) };
+    const struct experts_matmul_params p = { .cols = x->cols, .rows = y->cols, .n_mat = n_mat };
+    tiles_product(r, y, x, by_slot, plan, m, GPU_F32, p, &none);
+}
+
 /* As slots_lora. */
 static struct gpu_lora tiles_lora(struct run *r, const struct weight *w, const struct tensor *x,
-                                  bool by_slot, const struct plan *plan)
+                                  bool by_slot, const struct gpu_plan *plan)
 {
     struct tensor z = gpu_lora_room(r, w, plan->n_slots);
     struct gpu_lora lora = gpu_lora_of(r, w, &z);
-    struct gpu_lora none = { .z = whole(ops_of(r)->unused), .b = whole(ops_of(r)->unused) };
-    struct experts_matmul_params p = { .cols = w->cols, .rows = lora.rank, .n_mat = w->n_mat };
     gpu_buffer a = ((const struct gpu_weight *)w->mem)->adapted.a;
-    if (lora.rank) tiles_product(r, &z, x, by_slot, plan, a, GPU_F32, p, &none);
+    if (lora.rank) gpu_tiled_f32(r, &z, x, by_slot, plan, a, w->n_mat);
     return lora;
 }
 
 static void tiled_gate_up(struct run *r, struct tensor *h, const struct tensor *x,
-                          const struct plan *plan, const struct weight *w)
+                          const struct gpu_plan *plan, const struct weight *w)
 {
     const struct gpu_weight *g = w->mem;
     struct gpu_lora lora = tiles_lora(r, w, x, false, plan);
@@ -294,9 +295,8 @@ static void tiled_gate_up(struct run *r, struct tensor *h, const struct tensor *
     }
 }
 
-/* y[slot] = W_e x, where x has a row for each t, or (by_slot) for each slot. */
-static void tiled_matrix(struct run *r, struct tensor *y, const struct tensor *x, bool by_slot,
-                         const struct plan *plan, const struct weight *w)
+void gpu_tiled_matrix(struct run *r, struct tensor *y, const struct tensor *x, bool by_slot,
+                      const struct gpu_plan *plan, const struct weight *w)
 {
     const struct gpu_weight *g = w->mem;
     struct gpu_lora lora = tiles_lora(r, w, x, by_slot, plan);
@@ -330,18 +330,18 @@ static void experts_grouped(struct run *r, struct tensor *y, const struct tensor
                             const struct routing *routing, const struct experts *e)
 {
     uint32_t n_ff = e->down->cols, n = x->rows * routing->ids.cols;
-    struct plan plan = make_plan(r, routing, e->down->n_mat);
+    struct gpu_plan plan = gpu_experts_plan(r, routing, e->down->n_mat);
     struct tensor h = gpu_scratch(r, SCRATCH_FIRST, n, n_ff);
     if (weight_exists(e->gate_up)) {
         tiled_gate_up(r, &h, x, &plan, e->gate_up);
     } else {
         struct tensor up = gpu_scratch(r, SCRATCH_SECOND, n, n_ff);
-        tiled_matrix(r, &h, x, false, &plan, e->gate);
-        tiled_matrix(r, &up, x, false, &plan, e->up);
+        gpu_tiled_matrix(r, &h, x, false, &plan, e->gate);
+        gpu_tiled_matrix(r, &up, x, false, &plan, e->up);
         gpu_gelu_mul(r, &h, &up, 0);
     }
     struct tensor each = gpu_scratch(r, SCRATCH_SECOND, n, y->cols);
-    tiled_matrix(r, &each, &h, true, &plan, e->down);
+    gpu_tiled_matrix(r, &each, &h, true, &plan, e->down);
     combine(r, y, &each, routing, e);
 }
 

@@ -80,6 +80,22 @@ struct tensor gpu_lora_room(struct run *r, const struct weight *w, uint32_t rows
 void gpu_adapted_matrix(struct run *r, const struct tensor *y, const struct tensor *x,
                         const struct weight *w, float scale_by);
 
+/* Slots (choices of rows) by expert, and the tiles they are cut into: ops_gpu_experts.c. */
+struct gpu_plan {
+    struct tensor list;
+    uint32_t n_tiles, n_slots, n_used;
+};
+
+struct gpu_plan gpu_experts_plan(struct run *r, const struct routing *routing, uint32_t n_expert);
+
+/* y[slot] = W_e x, where x has a row for each t, or (by_slot) for each slot. */
+void gpu_tiled_matrix(struct run *r, struct tensor *y, const struct tensor *x, bool by_slot,
+                      const struct gpu_plan *plan, const struct weight *w);
+
+/* y[slot] = M_e x for n_mat matrices of rows x cols f32, rows of whole eights. */
+void gpu_tiled_f32(struct run *r, const struct tensor *y, const struct tensor *x, bool by_slot,
+                   const struct gpu_plan *plan, gpu_buffer m, uint32_t n_mat);
+
 /* The ops of backend, each in the file that owns it. */
 void gpu_embed(struct run *r, struct tensor *y, const struct weight *table,
                const struct tensor *ids, float scale_by);

@@ -449,10 +449,9 @@ void tape_pack(struct run *r, struct tape *t, const int32_t *starts, uint32_t n)
         t->kv.layers[il].starts = starts ? &t->starts : NULL;
 }
 
-static void forward_kept(struct run *r, struct tape *t, const int32_t *ids, uint32_t n)
+static void forward_kept(struct run *r, struct tape *t, uint32_t n)
 {
     t->a.ids.rows = n;
-    op_write(r, &t->a.ids, 0, ids, n);
     model_input(r, t->m, &t->a, 0);
     copy(r, &t->inputs[0], &t->a.x);
     for (uint32_t il = 0; il < t->m->config.n_layer; il++) {
@@ -464,28 +463,32 @@ static void forward_kept(struct run *r, struct tape *t, const int32_t *ids, uint
 }
 
 /* Loss and the gradient of the final norm's result, which lands in t->d_embd. */
-static void losses(struct run *r, struct tape *t, const int32_t *targets, uint32_t n, float weight)
+static void losses(struct run *r, struct tape *t, uint32_t n, float weight)
 {
     t->targets.rows = n;
-    op_write(r, &t->targets, 0, targets, n);
     t->d_embd.cols = t->m->config.n_embd;
     op_head_loss(r, &t->loss, &t->d_embd, &t->result, model_head(t->m), &t->targets,
                  t->m->config.softcap, weight);
 }
 
-void model_losses(struct run *r, struct tape *t, const int32_t *ids, const int32_t *targets,
-                  uint32_t n)
+void tape_put(struct run *r, struct tape *t, const int32_t *ids, const int32_t *targets, uint32_t n)
 {
-    forward_kept(r, t, ids, n);
-    losses(r, t, targets, n, 0);
+    t->a.ids.rows = t->targets.rows = n;
+    op_write(r, &t->a.ids, 0, ids, n);
+    op_write(r, &t->targets, 0, targets, n);
 }
 
-void model_train_step(struct run *r, struct tape *t, const int32_t *ids, const int32_t *targets,
-                      uint32_t n, float weight)
+void tape_losses(struct run *r, struct tape *t, uint32_t n)
+{
+    forward_kept(r, t, n);
+    losses(r, t, n, 0);
+}
+
+void tape_gradients(struct run *r, struct tape *t, uint32_t n, float weight)
 {
     const struct config *c = &t->m->config;
-    forward_kept(r, t, ids, n);
-    losses(r, t, targets, n, weight);
+    forward_kept(r, t, n);
+    losses(r, t, n, weight);
     op_zero(r, &t->dx, n);
     op_rms_norm_bwd(r, &t->dx, &t->d_embd, &t->inputs[c->n_layer], &t->m->output_norm, c->eps);
     for (uint32_t il = 0; il < c->n_own; il++) {
@@ -497,4 +500,18 @@ void model_train_step(struct run *r, struct tape *t, const int32_t *ids, const i
         if (!t->keep_all) keep_layer(&p);
         layer_bwd(&p);
     }
+}
+
+void model_losses(struct run *r, struct tape *t, const int32_t *ids, const int32_t *targets,
+                  uint32_t n)
+{
+    tape_put(r, t, ids, targets, n);
+    tape_losses(r, t, n);
+}
+
+void model_train_step(struct run *r, struct tape *t, const int32_t *ids, const int32_t *targets,
+                      uint32_t n, float weight)
+{
+    tape_put(r, t, ids, targets, n);
+    tape_gradients(r, t, n, weight);
 }

@@ -49,7 +49,7 @@ void tape_close(struct tape *t); /* accepts a zeroed one */
 uint64_t tape_bytes(const struct model *m, uint32_t n_max, bool keep_all);
 
 /* The sequences to come hold several examples, which do not see one another: position p belongs to the one
- * that begins at starts[p]. NULL: one example each, as at the start. The backend must be one that packs.
+ * that begins at starts[p]. NULL: one example each, as at the start.
  * Rotations depend on distances alone, so an example that begins later is the same. */
 void tape_pack(struct run *r, struct tape *t, const int32_t *starts, uint32_t n);
 
@@ -62,5 +62,12 @@ void model_train_step(struct run *r, struct tape *t, const int32_t *ids, const i
 /* The losses alone. */
 void model_losses(struct run *r, struct tape *t, const int32_t *ids, const int32_t *targets,
                   uint32_t n);
+
+/* The same in two halves, for a backend that records the second once and then repeats it: what the pass
+ * is about, and the pass. */
+void tape_put(struct run *r, struct tape *t, const int32_t *ids, const int32_t *targets,
+              uint32_t n);
+void tape_losses(struct run *r, struct tape *t, uint32_t n);
+void tape_gradients(struct run *r, struct tape *t, uint32_t n, float weight);
 
 #endif

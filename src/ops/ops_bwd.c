@@ -90,14 +90,36 @@ void op_head_loss(struct run *r, struct tensor *loss, struct tensor *dx, const s
     if (!cannot(r, x)) r->be->bwd->head_loss(r, loss, dx, x, head, targets, cap, weight);
 }
 
-double op_sum_squares(struct run *r, const struct tensor *t)
+void op_sum(struct run *r, struct tensor *control, enum control at, const struct tensor *t)
 {
-    return cannot(r, t) ? 0 : r->be->bwd->sum_squares(r, t);
+    assert(control->rows == N_CONTROL && control->cols == 1);
+    if (!cannot(r, t)) r->be->bwd->sum(r, control, at, t, false);
+}
+
+void op_sum_squares(struct run *r, struct tensor *control, enum control at, const struct tensor *t)
+{
+    assert(control->rows == N_CONTROL && control->cols == 1);
+    if (!cannot(r, t)) r->be->bwd->sum(r, control, at, t, true);
+}
+
+void op_clip(struct run *r, struct tensor *control, float most)
+{
+    assert(control->rows == N_CONTROL && control->cols == 1);
+    if (!cannot(r, control)) r->be->bwd->clip(r, control, most);
 }
 
 void op_adamw(struct run *r, struct tensor *x, const struct tensor *g, struct tensor *m,
-              struct tensor *v, const struct adamw *o)
+              struct tensor *v, const struct tensor *control, const struct adamw *o)
 {
-    assert(same_shape(x, g) && same_shape(x, m) && same_shape(x, v) && o->step > 0);
-    if (!cannot(r, x)) r->be->bwd->adamw(r, x, g, m, v, o);
+    assert(same_shape(x, g) && same_shape(x, m) && same_shape(x, v));
+    assert(control->rows == N_CONTROL && control->cols == 1);
+    if (!cannot(r, x)) r->be->bwd->adamw(r, x, g, m, v, control, o);
+}
+
+void op_publish(struct run *r, const struct weight *w, const struct lora *l, const struct tensor *a,
+                const struct tensor *b)
+{
+    assert(a->cols == w->cols && a->rows == w->n_mat * l->a.rows);
+    assert(b->cols == l->a.rows && b->rows == w->n_mat * w->rows);
+    if (!cannot(r, a) && r->be->bwd->publish) r->be->bwd->publish(r, w, l, a, b);
 }

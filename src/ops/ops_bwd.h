@@ -9,16 +9,29 @@
 
 #include "ops/ops.h"
 
+/* What a step of the optimiser is told and what it says, as rows of one number each: a backend that only
+ * records keeps all of it on the device, and the host reads it once, after the step. */
+enum control {
+    CONTROL_LR,
+    CONTROL_FIX1, /* 1 / (1 - beta^step) of both moments: their bias at the start */
+    CONTROL_FIX2,
+    CONTROL_SHARE,   /* multiplies every gradient: one over the number of learned tokens */
+    CONTROL_LOSS,    /* sum of losses */
+    CONTROL_SQUARES, /* sum of the gradients' squares, before the share */
+    CONTROL_LENGTH,  /* of the gradient, by op_clip */
+    CONTROL_SCALE,   /* what op_adamw multiplies by; negative: loss or gradient are no numbers */
+    N_CONTROL
+};
+
 struct adamw {
-    float lr, beta1, beta2, eps, decay;
-    float grad_scale; /* multiplies every gradient first: clipping */
-    uint32_t step;    /* 1, 2, ...: for the correction of the moments' bias */
+    float beta1, beta2, eps, decay;
 };
 
 /* What a backend that can train implements. */
 struct backward_ops {
-    bool packs; /* attention, both ways, heeds kv.starts: several examples may share a sequence */
-    bool drops; /* linears, both ways, heed lora.drop */
+    bool drops;        /* linears, both ways, heed lora.drop */
+    bool records;      /* ops are only noted, to be run by the host */
+    uint32_t row_step; /* a sequence has a multiple of so many rows: few lengths, few programs */
     void (*zero)(struct run *r, struct tensor *t);
     void (*rms_norm)(struct run *r, struct tensor *dx, const struct tensor *dy,
                      const struct tensor *x, const struct weight *w, float eps);
@@ -41,9 +54,14 @@ struct backward_ops {
     void (*head_loss)(struct run *r, struct tensor *loss, struct tensor *dx, const struct tensor *x,
                       const struct weight *head, const struct tensor *targets, float cap,
                       float weight);
-    double (*sum_squares)(struct run *r, const struct tensor *t);
+    void (*sum)(struct run *r, struct tensor *control, enum control at, const struct tensor *t,
+                bool squares);
+    void (*clip)(struct run *r, struct tensor *control, float most);
     void (*adamw)(struct run *r, struct tensor *x, const struct tensor *g, struct tensor *m,
-                  struct tensor *v, const struct adamw *o);
+                  struct tensor *v, const struct tensor *control, const struct adamw *o);
+    /* NULL: the adapter's weights look into a and b. */
+    void (*publish)(struct run *r, const struct weight *w, const struct lora *l,
+                    const struct tensor *a, const struct tensor *b);
 };
 
 /* rows x cols zeros: where gradients are added up. */
@@ -65,7 +83,8 @@ void op_head_norm_rope_bwd(struct run *r, struct tensor *d, const struct tensor 
                            const struct weight *w, const struct tensor *table, uint32_t n_head,
                            float eps);
 
-/* Of op_attention over a whole sequence: row t is position t, and every position is in the cache.
+/* Of op_attention over a whole sequence, kv->starts included: row t is position t, and every position is in
+ * the cache.
  * With P = softmax(Q K'), dP = dy V' and dS = P * (dP - rowsum(P * dP)): dq = dS K, and into dkv (added;
  * several layers may read one cache) dK += dS' Q, dV += P' dy. P is computed anew. */
 void op_attention_bwd(struct run *r, struct tensor *dq, struct kv *dkv, const struct tensor *dy,
@@ -92,12 +111,21 @@ void op_router_bwd(struct run *r, struct tensor *dx, const struct tensor *dweigh
 void op_head_loss(struct run *r, struct tensor *loss, struct tensor *dx, const struct tensor *x,
                   const struct weight *head, const struct tensor *targets, float cap, float weight);
 
-/* The sum of the squares of all numbers. */
-double op_sum_squares(struct run *r, const struct tensor *t);
+/* control[at] += the sum of all numbers, or of their squares. */
+void op_sum(struct run *r, struct tensor *control, enum control at, const struct tensor *t);
+void op_sum_squares(struct run *r, struct tensor *control, enum control at, const struct tensor *t);
+
+/* From LOSS, SQUARES and SHARE to LENGTH and SCALE: a gradient longer than `most` is made as long as that
+ * (0: no limit). */
+void op_clip(struct run *r, struct tensor *control, float most);
 
 /* In place on x, m and v, with g scaled: m = b1 m + (1 - b1) g, v = b2 v + (1 - b2) g^2,
- * x -= lr (m / (1 - b1^step) / (sqrt(v / (1 - b2^step)) + eps) + decay x). */
+ * x -= lr (m fix1 / (sqrt(v fix2) + eps) + decay x). Nothing where SCALE is negative. */
 void op_adamw(struct run *r, struct tensor *x, const struct tensor *g, struct tensor *m,
-              struct tensor *v, const struct adamw *o);
+              struct tensor *v, const struct tensor *control, const struct adamw *o);
+
+/* The numbers of an adapter that hangs on w have changed: a and b have A's and B's. */
+void op_publish(struct run *r, const struct weight *w, const struct lora *l, const struct tensor *a,
+                const struct tensor *b);
 
 #endif

@@ -455,42 +455,58 @@ static void head_loss(struct run *r, struct tensor *loss, struct tensor *dx, con
 
 /* ---- the optimiser ---- */
 
-static double sum_squares(struct run *r, const struct tensor *t)
+static void sum(struct run *r, struct tensor *control, enum control at, const struct tensor *t,
+                bool squares)
 {
     (void)r;
-    double sum = 0;
-    for (uint32_t i = 0; i < t->rows; i++) sum += dot_f64(row_f32(t, i), row_f32(t, i), t->cols);
-    return sum;
+    double total = 0;
+    for (uint32_t i = 0; i < t->rows; i++) {
+        const float *row = row_f32(t, i);
+        if (squares) total += dot_f64(row, row, t->cols);
+        for (uint32_t j = 0; !squares && j < t->cols; j++) total += (double)row[j];
+    }
+    *row_f32(control, at) += (float)total;
+}
+
+static void clip(struct run *r, struct tensor *control, float most)
+{
+    (void)r;
+    float *c = control->mem, length = sqrtf(c[CONTROL_SQUARES]) * c[CONTROL_SHARE];
+    bool good = isfinite(c[CONTROL_LOSS]) && isfinite(c[CONTROL_SQUARES]);
+    float shrink = most > 0 && length > most ? most / length : 1;
+    c[CONTROL_LENGTH] = length;
+    c[CONTROL_SCALE] = good ? c[CONTROL_SHARE] * shrink : -1;
 }
 
 static void adamw(struct run *r, struct tensor *x, const struct tensor *g, struct tensor *m,
-                  struct tensor *v, const struct adamw *o)
+                  struct tensor *v, const struct tensor *control, const struct adamw *o)
 {
     (void)r;
     float *px = x->mem, *pm = m->mem, *pv = v->mem;
-    const float *pg = g->mem;
-    float fix1 = (float)(1.0 / (1.0 - pow((double)o->beta1, (double)o->step)));
-    float fix2 = (float)(1.0 / (1.0 - pow((double)o->beta2, (double)o->step)));
+    const float *pg = g->mem, *c = control->mem;
+    if (c[CONTROL_SCALE] < 0) return;
     for (uint64_t i = 0; i < (uint64_t)x->rows * x->cols; i++) {
-        float grad = pg[i] * o->grad_scale;
+        float grad = pg[i] * c[CONTROL_SCALE];
         pm[i] = o->beta1 * pm[i] + (1 - o->beta1) * grad;
         pv[i] = o->beta2 * pv[i] + (1 - o->beta2) * grad * grad;
-        px[i] -= o->lr * (pm[i] * fix1 / (sqrtf(pv[i] * fix2) + o->eps) + o->decay * px[i]);
+        float way = pm[i] * c[CONTROL_FIX1] / (sqrtf(pv[i] * c[CONTROL_FIX2]) + o->eps);
+        px[i] -= c[CONTROL_LR] * (way + o->decay * px[i]);
     }
 }
 
 const struct backward_ops cpu_backward = {
+    .row_step = 1,
     .zero = zero,
     .rms_norm = rms_norm_bwd,
     .linear = linear_bwd,
     .head_norm_rope = head_norm_rope_bwd,
-    .packs = true,
     .drops = true,
     .attention = attention_bwd,
     .gelu_mul = gelu_mul_bwd,
     .experts = cpu_experts_bwd,
     .router = cpu_router_bwd,
     .head_loss = head_loss,
-    .sum_squares = sum_squares,
+    .sum = sum,
+    .clip = clip,
     .adamw = adamw,
 };

@@ -65,41 +65,48 @@ static void learning_close(const struct backend *be, struct learning *l, struct 
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tensor_free(be, all[i]);
 }
 
-/* A is uniform within 1 / sqrt(inputs); everything else starts as zero. */
-static enum bz_status fill(const struct backend *be, struct trainee_target *t, uint64_t seed,
-                           struct bz_err *err)
+/* A begins uniform within 1 / sqrt(inputs); everything else as zero, which new tensors are. */
+static float *first_numbers(uint32_t rows, uint32_t cols, uint64_t seed)
 {
-    struct run r = { .be = be };
-    struct tensor *zeros[] = { &t->a.m, &t->a.v, &t->grad.a, &t->b.value,
-                               &t->b.m, &t->b.v, &t->grad.b };
-    for (size_t i = 0; i < sizeof zeros / sizeof *zeros; i++) op_zero(&r, zeros[i], zeros[i]->rows);
-    uint32_t rows = t->a.value.rows, cols = t->a.value.cols;
-    float *row = mem_alloc(cols, sizeof *row);
-    if (!row) return fail_memory(err, cols * sizeof *row);
-    float reach = 1.0f / sqrtf((float)cols);
+    float *a = mem_alloc((size_t)rows * cols, sizeof *a), reach = 1.0f / sqrtf((float)cols);
     struct rng rng = { seed };
-    for (uint32_t i = 0; i < rows; i++) {
-        for (uint32_t j = 0; j < cols; j++) row[j] = reach * (2 * rng_unit(rng_next(&rng)) - 1);
-        op_write(&r, &t->a.value, i, row, 1);
-    }
-    mem_free(row);
-    return r.status ? fail(err, r.status, "%s", r.err.text) : BZ_OK;
+    for (size_t i = 0; a && i < (size_t)rows * cols; i++)
+        a[i] = reach * (2 * rng_unit(rng_next(&rng)) - 1);
+    return a;
 }
 
-/* A weight that looks into a tensor. */
+/* A weight that looks into floats in memory. */
 static enum bz_status look_into(struct weight *w, struct source *bytes, const char *name,
-                                const struct tensor *t, uint32_t n_mat, const struct backend *be,
+                                const void *mem, const struct tensor *t, uint32_t n_mat,
                                 struct bz_err *err)
 {
     size_t n_bytes = (size_t)t->rows * t->cols * sizeof(float);
-    enum bz_status st = source_open_memory(bytes, name, t->mem, n_bytes, err);
+    enum bz_status st = source_open_memory(bytes, name, mem, n_bytes, err);
     if (st) return st;
     *w = (struct weight) { .fmt = quant_find(QUANT_F32),
                            .cols = t->cols,
                            .rows = t->rows / n_mat,
                            .n_mat = n_mat,
                            .src = bytes };
-    return be->load(be->ctx, w, err);
+    return BZ_OK;
+}
+
+/* Onto the model. A backend that publishes has looked at a and b when this returns. */
+static enum bz_status hang(const struct backend *be, struct trainee_target *t, const void *a,
+                           const void *b, struct bz_err *err)
+{
+    struct weight *w = t->where;
+    enum bz_status st = look_into(&t->lora.a, &t->a_bytes, t->name, a, &t->a.value, w->n_mat, err);
+    if (st == BZ_OK)
+        st = look_into(&t->lora.b, &t->b_bytes, t->name, b, &t->b.value, w->n_mat, err);
+    if (st) return st;
+    t->lora.grad = &t->grad;
+    t->lora.next = w->lora;
+    w->lora = &t->lora;
+    t->hangs = true;
+    if (be->adapt) return be->adapt(be->ctx, w, err);
+    st = be->load(be->ctx, &t->lora.a, err);
+    return st ? st : be->load(be->ctx, &t->lora.b, err);
 }
 
 static float full_scale(const struct trainee *t)
@@ -111,22 +118,30 @@ static enum bz_status open_target(struct trainee *all, struct trainee_target *t,
                                   struct bz_err *err)
 {
     const struct backend *be = all->be;
+    struct run r = { .be = be };
     struct weight *w = t->where;
     uint32_t rank = all->rank, n = w->n_mat;
     if (!learning_open(be, &t->a, &t->grad.a, n * rank, w->cols) ||
         !learning_open(be, &t->b, &t->grad.b, n * w->rows, rank))
         return fail(err, BZ_ERR_MEMORY, "not enough memory to train %s", t->name);
-    enum bz_status st = fill(be, t, seed, err);
-    if (st == BZ_OK) st = look_into(&t->lora.a, &t->a_bytes, t->name, &t->a.value, n, be, err);
-    if (st == BZ_OK) st = look_into(&t->lora.b, &t->b_bytes, t->name, &t->b.value, n, be, err);
-    if (st) return st;
     t->lora.scale = full_scale(all);
     t->lora.drop = all->drop;
     t->lora.salt = (uint32_t)(t - all->targets);
-    t->lora.grad = &t->grad;
-    t->lora.next = w->lora;
-    w->lora = &t->lora;
-    return BZ_OK;
+    bool apart = be->bwd->publish != NULL;
+    size_t n_b = apart ? (size_t)t->b.value.rows * rank : 0;
+    float *a = first_numbers(t->a.value.rows, w->cols, seed), *b = mem_alloc(n_b, sizeof *b);
+    enum bz_status st = a && b ? BZ_OK : fail_memory(err, n_b * sizeof *b);
+    if (st == BZ_OK) {
+        op_write(&r, &t->a.value, 0, a, t->a.value.rows);
+        st = hang(be, t, apart ? a : t->a.value.mem, apart ? b : t->b.value.mem, err);
+    }
+    if (apart) {
+        source_close(&t->a_bytes);
+        source_close(&t->b_bytes);
+    }
+    mem_free(a);
+    mem_free(b);
+    return st;
 }
 
 enum bz_status trainee_open(struct trainee *out, struct model *m, const struct backend *be,
@@ -155,23 +170,24 @@ enum bz_status trainee_open(struct trainee *out, struct model *m, const struct b
     return st;
 }
 
-/* Take a lora out of the list of a weight. */
-static void unhang(struct weight *w, const struct lora *l)
+/* Off the model. The backend cannot fail: it keeps some of what it has. */
+static void unhang(const struct backend *be, struct trainee_target *t)
 {
-    for (const struct lora **at = &w->lora; *at; at = (const struct lora **)&(*at)->next)
-        if (*at == l) {
-            *at = l->next;
-            return;
-        }
+    struct bz_err err;
+    const struct lora **at = &t->where->lora;
+    if (!t->hangs) return;
+    while (*at != &t->lora) at = (const struct lora **)&(*at)->next;
+    *at = t->lora.next;
+    if (be->adapt) be->adapt(be->ctx, t->where, &err);
+    if (t->lora.a.mem) be->unload(be->ctx, &t->lora.a);
+    if (t->lora.b.mem) be->unload(be->ctx, &t->lora.b);
 }
 
 void trainee_close(struct trainee *all)
 {
     for (size_t i = 0; i < all->n_targets; i++) {
         struct trainee_target *t = &all->targets[i];
-        unhang(t->where, &t->lora);
-        if (weight_exists(&t->lora.a)) all->be->unload(all->be->ctx, &t->lora.a);
-        if (weight_exists(&t->lora.b)) all->be->unload(all->be->ctx, &t->lora.b);
+        unhang(all->be, t);
         source_close(&t->a_bytes);
         source_close(&t->b_bytes);
         learning_close(all->be, &t->a, &t->grad.a);
@@ -204,20 +220,29 @@ void trainee_zero_grads(struct run *r, struct trainee *all)
     }
 }
 
-double trainee_grad_norm(struct run *r, const struct trainee *all)
+void trainee_sum_squares(struct run *r, const struct trainee *all, struct tensor *control)
 {
-    double sum = 0;
-    for (size_t i = 0; i < all->n_targets; i++)
-        sum +=
-            op_sum_squares(r, &all->targets[i].grad.a) + op_sum_squares(r, &all->targets[i].grad.b);
-    return sqrt(sum);
+    for (size_t i = 0; i < all->n_targets; i++) {
+        op_sum_squares(r, control, CONTROL_SQUARES, &all->targets[i].grad.a);
+        op_sum_squares(r, control, CONTROL_SQUARES, &all->targets[i].grad.b);
+    }
 }
 
-void trainee_update(struct run *r, struct trainee *all, const struct adamw *o)
+void trainee_update(struct run *r, struct trainee *all, const struct tensor *control,
+                    const struct adamw *o)
 {
     for (size_t i = 0; i < all->n_targets; i++) {
         struct trainee_target *t = &all->targets[i];
-        op_adamw(r, &t->a.value, &t->grad.a, &t->a.m, &t->a.v, o);
-        op_adamw(r, &t->b.value, &t->grad.b, &t->b.m, &t->b.v, o);
+        op_adamw(r, &t->a.value, &t->grad.a, &t->a.m, &t->a.v, control, o);
+        op_adamw(r, &t->b.value, &t->grad.b, &t->b.m, &t->b.v, control, o);
+    }
+    trainee_publish(r, all);
+}
+
+void trainee_publish(struct run *r, struct trainee *all)
+{
+    for (size_t i = 0; i < all->n_targets; i++) {
+        struct trainee_target *t = &all->targets[i];
+        op_publish(r, t->where, &t->lora, &t->a.value, &t->b.value);
     }
 }

@@ -2,7 +2,8 @@
  * summed, and the optimiser's two moments.
  *
  * All of it lives on the backend. The model reads A and B through ordinary weights that look into the
- * same memory, so that a changed number counts at once.
+ * same memory, so that a changed number counts at once; a backend that keeps adapters in an order of its
+ * own is told (op_publish).
  */
 #ifndef BEZEL_TRAIN_TRAINEE_H
 #define BEZEL_TRAIN_TRAINEE_H
@@ -23,6 +24,7 @@ struct trainee_target {
     struct lora_grad grad;
     struct learning a, b;
     struct source a_bytes, b_bytes;
+    bool hangs; /* the lora is on the model's list */
 };
 
 struct trainee {
@@ -58,9 +60,14 @@ void trainee_set_scale(struct trainee *t, float scale);
 
 void trainee_zero_grads(struct run *r, struct trainee *t);
 
-/* The length of all gradients as one vector. */
-double trainee_grad_norm(struct run *r, const struct trainee *t);
+/* control[CONTROL_SQUARES] += the squares of all gradients. */
+void trainee_sum_squares(struct run *r, const struct trainee *t, struct tensor *control);
 
-void trainee_update(struct run *r, struct trainee *t, const struct adamw *o);
+/* A step of the optimiser, as `control` says. */
+void trainee_update(struct run *r, struct trainee *t, const struct tensor *control,
+                    const struct adamw *o);
+
+/* A and B have changed. */
+void trainee_publish(struct run *r, struct trainee *t);
 
 #endif

@@ -44,6 +44,13 @@ uint64_t trainer_bytes(struct model *m, uint32_t n_max, const struct train_optio
     return tape_bytes(m, n_max, o->keep_all) + trainee_bytes(m, &o->adapter);
 }
 
+/* Rows of a pass over n tokens. */
+static uint32_t rows_of(const struct backend *be, uint32_t n)
+{
+    uint32_t step = be->bwd->row_step;
+    return (n + step - 1) / step * step;
+}
+
 static enum bz_status check_options(const struct train_options *o, const struct backend *be,
                                     struct bz_err *err)
 {
@@ -72,9 +79,15 @@ enum bz_status trainer_open(struct trainer *out, struct model *m, const struct b
     st = trainee_open(&t.trainee, m, be, &o->adapter, err);
     uint32_t n_max = dataset_longest(data);
     if (o->n_max > n_max) n_max = o->n_max;
+    n_max = rows_of(be, n_max);
     if (st == BZ_OK) st = tape_open(&t.tape, m, be, n_max, o->keep_all, err);
+    if (st == BZ_OK && !tensor_alloc(be, &t.control, N_CONTROL, 1))
+        st = fail_memory(err, N_CONTROL * sizeof(float));
+    t.control.rows = N_CONTROL;
     t.order = st ? NULL : mem_alloc(data->n, sizeof *t.order);
-    if (st == BZ_OK && !t.order) st = fail_memory(err, data->n * sizeof *t.order);
+    t.padded = st ? NULL : mem_alloc(n_max, 3 * sizeof *t.padded);
+    if (st == BZ_OK && (!t.order || !t.padded))
+        st = fail_memory(err, data->n * sizeof *t.order + n_max * 3 * sizeof *t.padded);
     if (st) trainer_close(&t);
     else *out = t;
     return st;
@@ -84,7 +97,10 @@ void trainer_close(struct trainer *t)
 {
     tape_close(&t->tape);
     trainee_close(&t->trainee);
+    if (t->be) tensor_free(t->be, &t->control);
     mem_free(t->order);
+    mem_free(t->padded);
+    mem_free(t->mirror);
     *t = (struct trainer) { 0 };
 }
 
@@ -115,38 +131,15 @@ static double rate_at(const struct train_options *o, uint32_t step)
     return (double)o->lr;
 }
 
-static double sum_of_losses(struct run *r, struct tape *tape, uint32_t n)
-{
-    double sum = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        float one = 0;
-        op_read(r, &tape->loss, i, &one, 1);
-        sum += (double)one;
-    }
-    return sum;
-}
-
 static enum bz_status status_of(const struct run *r, struct bz_err *err)
 {
     return r->status ? fail(err, r->status, "%s", r->err.text) : BZ_OK;
 }
 
-/* One sequence, with gradients where `weight` is not 0; the sum of its losses. Where the backend cannot keep
- * its examples apart, each has a sequence of its own. */
-static double run_sequence(struct run *r, struct trainer *t, const struct example *e, float weight)
+/* What is not said is zero. */
+static void write_control(struct run *r, struct trainer *t, const float values[N_CONTROL])
 {
-    struct dropout *drop = t->trainee.drop;
-    bool together = !e->starts || t->be->bwd->packs;
-    double sum = 0;
-    for (uint32_t at = 0, n; at < e->n && r->status == BZ_OK; at += n) {
-        for (n = 1; at + n < e->n && (together || e->starts[at + n] == e->starts[at]);) n++;
-        tape_pack(r, &t->tape, together ? e->starts : NULL, n);
-        drop->row = at;
-        if (weight != 0) model_train_step(r, &t->tape, e->ids + at, e->targets + at, n, weight);
-        else model_losses(r, &t->tape, e->ids + at, e->targets + at, n);
-        sum += sum_of_losses(r, &t->tape, n);
-    }
-    return sum;
+    op_write(r, &t->control, 0, values, N_CONTROL);
 }
 
 enum bz_status trainer_begin(struct trainer *t, struct bz_err *err)
@@ -157,45 +150,109 @@ enum bz_status trainer_begin(struct trainer *t, struct bz_err *err)
     t->now = (struct train_report) { .step = t->step + 1, .lr = rate_at(o, t->step) };
     t->now.epoch = (double)(first + o->n_batch) / (double)t->data->n;
     t->n_learned = 0;
-    for (uint32_t i = 0; i < o->n_batch; i++) t->n_learned += example_at(t, first + i)->n_learned;
-    trainee_zero_grads(&r, &t->trainee);
+    for (uint32_t i = 0; i < o->n_batch; i++) {
+        const struct example *e = example_at(t, first + i);
+        t->n_learned += e->n_learned;
+        t->now.n_tokens += e->n;
+    }
+    const float values[N_CONTROL] = {
+        [CONTROL_LR] = (float)t->now.lr,
+        [CONTROL_FIX1] = (float)(1.0 / (1.0 - pow((double)o->beta1, (double)t->now.step))),
+        [CONTROL_FIX2] = (float)(1.0 / (1.0 - pow((double)o->beta2, (double)t->now.step))),
+        [CONTROL_SHARE] = 1.0f / (float)t->n_learned,
+    };
+    write_control(&r, t, values);
+    if (!t->be->bwd->records) trainee_zero_grads(&r, &t->trainee);
     return status_of(&r, err);
+}
+
+void trainer_clear(struct run *r, struct trainer *t)
+{
+    trainee_zero_grads(r, &t->trainee);
+}
+
+const struct example *trainer_example(struct trainer *t, uint32_t i)
+{
+    return example_at(t, (uint64_t)t->step * t->options.n_batch + i);
+}
+
+/* A backend that records has one kind of pass: always of packed sequences, some of one example. What fills
+ * up the rows is another example, from which nothing is learned. */
+uint32_t trainer_put(struct run *r, struct trainer *t, const struct example *e)
+{
+    uint32_t rows = rows_of(t->be, e->n);
+    int32_t *ids = t->padded, *targets = ids + rows, *starts = targets + rows;
+    if (!t->be->bwd->records) {
+        tape_pack(r, &t->tape, e->starts, rows);
+        tape_put(r, &t->tape, e->ids, e->targets, rows);
+        return rows;
+    }
+    for (uint32_t i = 0; i < rows; i++) {
+        bool real = i < e->n;
+        ids[i] = real ? e->ids[i] : 0;
+        targets[i] = real ? e->targets[i] : -1;
+        starts[i] = !real ? (int32_t)e->n : e->starts ? e->starts[i] : 0;
+    }
+    tape_pack(r, &t->tape, starts, rows);
+    tape_put(r, &t->tape, ids, targets, rows);
+    return rows;
+}
+
+void trainer_gradients(struct run *r, struct trainer *t, uint32_t rows)
+{
+    tape_gradients(r, &t->tape, rows, 1);
+    op_sum(r, &t->control, CONTROL_LOSS, &t->tape.loss);
+}
+
+void trainer_only_losses(struct run *r, struct trainer *t, uint32_t rows)
+{
+    tape_losses(r, &t->tape, rows);
+    op_sum(r, &t->control, CONTROL_LOSS, &t->tape.loss);
+}
+
+void trainer_update(struct run *r, struct trainer *t)
+{
+    const struct train_options *o = &t->options;
+    const struct adamw update = { o->beta1, o->beta2, o->eps, o->decay };
+    trainee_sum_squares(r, &t->trainee, &t->control);
+    op_clip(r, &t->control, o->clip);
+    trainee_update(r, &t->trainee, &t->control, &update);
+}
+
+enum bz_status trainer_end(struct trainer *t, const float control[N_CONTROL],
+                           struct train_report *report, struct bz_err *err)
+{
+    t->now.loss = (double)control[CONTROL_LOSS] / (double)t->n_learned;
+    t->now.grad_norm = (double)control[CONTROL_LENGTH];
+    if (control[CONTROL_SCALE] < 0)
+        return fail(err, BZ_ERR_LIMIT,
+                    "step %u: the %s is no longer a number; a lower learning rate may help",
+                    t->now.step, isfinite(t->now.loss) ? "gradient" : "loss");
+    t->step++;
+    *report = t->now;
+    return BZ_OK;
 }
 
 enum bz_status trainer_pass(struct trainer *t, uint32_t i, struct bz_err *err)
 {
     struct run r = { .be = t->be };
-    uint64_t number = (uint64_t)t->step * t->options.n_batch + i;
-    const struct example *e = example_at(t, number);
-    double n_learned = (double)t->n_learned;
     struct dropout *drop = t->trainee.drop;
+    uint64_t number = (uint64_t)t->step * t->options.n_batch + i;
     drop->share = t->options.dropout;
     drop->key = (uint32_t)rng_at(t->options.adapter.seed ^ 0x64726f70, number);
-    t->now.loss += run_sequence(&r, t, e, (float)(1 / n_learned)) / n_learned;
+    trainer_gradients(&r, t, trainer_put(&r, t, trainer_example(t, i)));
     drop->share = 0; /* who measures or asks the model in between sees all of it */
-    t->now.n_tokens += e->n;
     return status_of(&r, err);
 }
 
 enum bz_status trainer_finish(struct trainer *t, struct train_report *report, struct bz_err *err)
 {
-    const struct train_options *o = &t->options;
     struct run r = { .be = t->be };
-    struct train_report now = t->now;
-    now.grad_norm = trainee_grad_norm(&r, &t->trainee);
-    if (r.status) return status_of(&r, err);
-    if (!isfinite(now.loss) || !isfinite(now.grad_norm))
-        return fail(err, BZ_ERR_LIMIT,
-                    "step %u: the %s is no longer a number; a lower learning rate may help",
-                    now.step, isfinite(now.loss) ? "gradient" : "loss");
-    float shrink = o->clip > 0 && now.grad_norm > (double)o->clip
-                       ? (float)((double)o->clip / now.grad_norm)
-                       : 1;
-    struct adamw update = { (float)now.lr, o->beta1, o->beta2, o->eps, o->decay, shrink, now.step };
-    trainee_update(&r, &t->trainee, &update);
-    t->step++;
-    *report = now;
-    return status_of(&r, err);
+    float control[N_CONTROL] = { 0 };
+    trainer_update(&r, t);
+    op_read(&r, &t->control, 0, control, N_CONTROL);
+    enum bz_status st = status_of(&r, err);
+    return st ? st : trainer_end(t, control, report, err);
 }
 
 enum bz_status trainer_step(struct trainer *t, struct train_report *report, struct bz_err *err)
@@ -205,13 +262,26 @@ enum bz_status trainer_step(struct trainer *t, struct train_report *report, stru
     return st ? st : trainer_finish(t, report, err);
 }
 
+enum bz_status trainer_begin_losses(struct trainer *t, const struct example *e, struct bz_err *err)
+{
+    struct run r = { .be = t->be };
+    const float none[N_CONTROL] = { 0 };
+    if (e->n > t->tape.n_max)
+        return fail(err, BZ_ERR_LIMIT, "an example to evaluate is longer than those to learn from");
+    write_control(&r, t, none);
+    return status_of(&r, err);
+}
+
 enum bz_status trainer_losses(struct trainer *t, const struct example *e, double *sum,
                               struct bz_err *err)
 {
     struct run r = { .be = t->be };
-    if (e->n > t->tape.n_max)
-        return fail(err, BZ_ERR_LIMIT, "an example to evaluate is longer than those to learn from");
-    *sum = run_sequence(&r, t, e, 0);
+    float control[N_CONTROL] = { 0 };
+    enum bz_status st = trainer_begin_losses(t, e, err);
+    if (st) return st;
+    trainer_only_losses(&r, t, trainer_put(&r, t, e));
+    op_read(&r, &t->control, 0, control, N_CONTROL);
+    *sum = (double)control[CONTROL_LOSS];
     return status_of(&r, err);
 }
 
@@ -276,6 +346,44 @@ static void list_tensors(struct trainee_target *t, struct tensor *out[6])
     memcpy(out, all, sizeof all);
 }
 
+uint64_t trainer_each(struct trainer *t, void *ctx, void (*fn)(void *ctx, struct tensor *x))
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < t->trainee.n_targets; i++) {
+        struct tensor *all[6];
+        list_tensors(&t->trainee.targets[i], all);
+        for (int k = 0; k < 6; k++) {
+            n += (uint64_t)all[k]->rows * all[k]->cols;
+            if (fn) fn(ctx, all[k]);
+        }
+    }
+    return n;
+}
+
+/* Looking for a tensor among them. */
+struct search {
+    const struct tensor *wanted;
+    uint64_t at, n; /* where it begins; numbers so far */
+};
+
+static void search_one(void *ctx, struct tensor *x)
+{
+    struct search *s = ctx;
+    if (x == s->wanted) s->at = s->n;
+    s->n += (uint64_t)x->rows * x->cols;
+}
+
+static void read_numbers(struct run *r, struct trainer *t, const struct tensor *x, void *dst)
+{
+    struct search s = { .wanted = x };
+    if (!t->mirror) {
+        op_read(r, x, 0, dst, x->rows);
+        return;
+    }
+    trainer_each(t, &s, search_one);
+    memcpy(dst, t->mirror + s.at, (size_t)x->rows * x->cols * sizeof(float));
+}
+
 static size_t tensor_bytes(const struct tensor *t)
 {
     return (size_t)t->rows * t->cols * sizeof(float);
@@ -296,7 +404,7 @@ enum bz_status trainer_save(struct trainer *t, struct buf *out, struct bz_err *e
         for (int k = 0; k < 6 && !out->failed; k++) {
             void *room = mem_alloc(tensor_bytes(all[k]), 1);
             if (!room) return fail_memory(err, tensor_bytes(all[k]));
-            op_read(&r, all[k], 0, room, all[k]->rows);
+            read_numbers(&r, t, all[k], room);
             buf_put(out, room, tensor_bytes(all[k]));
             mem_free(room);
         }
@@ -350,10 +458,10 @@ enum bz_status trainer_load(struct trainer *t, struct str c, struct bz_err *err)
 
 /* ---- the result ---- */
 
-static float *copy_numbers(struct run *r, const struct tensor *t)
+static float *copy_numbers(struct run *r, struct trainer *t, const struct tensor *x)
 {
-    float *out = mem_alloc((size_t)t->rows * t->cols, sizeof *out);
-    if (out) op_read(r, t, 0, out, t->rows);
+    float *out = mem_alloc((size_t)x->rows * x->cols, sizeof *out);
+    if (out) read_numbers(r, t, x, out);
     return out;
 }
 
@@ -377,8 +485,8 @@ enum bz_status trainer_adapter(struct trainer *t, struct adapter *out, struct bz
             .n_out = w->rows,
             .n_expert = w->n_mat,
             .scale = a.alpha / (float)all->rank,
-            .a = copy_numbers(&r, &from->a.value),
-            .b = copy_numbers(&r, &from->b.value),
+            .a = copy_numbers(&r, t, &from->a.value),
+            .b = copy_numbers(&r, t, &from->b.value),
         };
         ok = a.targets[i].name && a.targets[i].a && a.targets[i].b;
     }

@@ -53,6 +53,9 @@ struct trainer {
     const struct dataset *data;
     struct trainee trainee;
     struct tape tape;
+    struct tensor control; /* of the step: enum control */
+    int32_t *padded;       /* 3 x tape.n_max: an example as the backend takes it */
+    float *mirror;   /* what trainer_each names, brought here by a host; NULL: tensors are read */
     uint32_t *order; /* data->n: this epoch's */
     uint64_t epoch;  /* whose order that is; UINT64_MAX: none yet */
     uint32_t step;
@@ -80,11 +83,28 @@ enum bz_status trainer_begin(struct trainer *t, struct bz_err *err);
 enum bz_status trainer_pass(struct trainer *t, uint32_t i, struct bz_err *err);
 enum bz_status trainer_finish(struct trainer *t, struct train_report *report, struct bz_err *err);
 
+/* And in the pieces that a backend which records is given, each a program for the host to run: begin (which
+ * does not clear), clear where a step was left half-way, and for each of the n_batch examples put, which
+ * says how many rows its pass has, and gradients: one program for each number of rows; then update, and
+ * clear. The host shows what control holds to end. Losses go the same way: begin_losses, put, only_losses. */
+void trainer_clear(struct run *r, struct trainer *t);
+const struct example *trainer_example(struct trainer *t, uint32_t i);
+uint32_t trainer_put(struct run *r, struct trainer *t, const struct example *e);
+void trainer_gradients(struct run *r, struct trainer *t, uint32_t rows);
+void trainer_update(struct run *r, struct trainer *t);
+enum bz_status trainer_end(struct trainer *t, const float control[N_CONTROL],
+                           struct train_report *report, struct bz_err *err);
+enum bz_status trainer_begin_losses(struct trainer *t, const struct example *e, struct bz_err *err);
+void trainer_only_losses(struct run *r, struct trainer *t, uint32_t rows);
+
 /* The losses of other examples, summed over their learned tokens; and the mean over all of them. */
 enum bz_status trainer_losses(struct trainer *t, const struct example *e, double *sum,
                               struct bz_err *err);
 enum bz_status trainer_evaluate(struct trainer *t, const struct dataset *data, double *loss,
                                 struct bz_err *err);
+
+/* All that learns and its moments, in the order of a checkpoint; the number of floats. */
+uint64_t trainer_each(struct trainer *t, void *ctx, void (*fn)(void *ctx, struct tensor *x));
 
 /* A checkpoint, and back. It fits the same model, the same adapter's shape and the same data. On a
  * failed load the trainer is as it was opened. */

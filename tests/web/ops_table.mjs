@@ -40,7 +40,7 @@ async function runTier(wasm, tier, { profile, only, log }) {
   };
   for (let i = 0; exports.ops_test_op(i); i++) {
     const op = core.resultText();
-    if (!op || (only && op !== only)) continue;
+    if (!op || (only && !only.split(',').includes(op))) continue;
     const c = await runCase(core, gpu, i);
     if (c.nmse <= c.limit) passed++;
     else bad(`${c.op} ${c.format} ${c.rows} x ${c.cols} (${c.why}): ${c.error ?? `nmse ${c.nmse} > ${c.limit}`}`);

@@ -1,0 +1,321 @@
+/* ops_gpu_bwd.c - the gradients as dispatches, first part: products, norms, elementwise ops and the optimiser.
+ *
+ * Every result is summed by the workgroup that owns it, in a fixed order, so that a step gives the same bits
+ * each time.
+ */
+#include "gpu/ops_gpu_bwd.h"
+
+/* ---- elementwise ops and norms ---- */
+
+void gpu_zero(struct run *r, struct tensor *x)
+{
+    struct zero_params p = { .n = x->rows * x->cols };
+    struct gpu_binding bind[] = { act(x) };
+    gpu_dispatch_op(r, KERNEL_ZERO, &p, bind, COUNT(bind), divide_up(p.n, 4 * 256));
+}
+
+static void dispatch_sum(struct run *r, uint32_t kernel, struct gpu_constant wg, const void *params,
+                         const struct gpu_binding *b, uint32_t n, uint32_t n_groups)
+{
+    struct gpu_ops *g = ops_of(r);
+    if (g->narrow) wg.value = 16; /* barriers are dear on a software device */
+    record_dispatch(&g->rec, kernel, &wg, 1, params, b, n, n_groups);
+}
+
+void gpu_rms_norm_bwd(struct run *r, struct tensor *dx, const struct tensor *dy,
+                      const struct tensor *x, const struct weight *w, float eps)
+{
+    struct rms_norm_bwd_params p = {
+        .rows = x->rows, .cols = x->cols, .has_w = weight_exists(w), .eps = eps
+    };
+    struct gpu_binding bind[] = { act(dy), act(x), vector(ops_of(r), w), act(dx) };
+    dispatch_sum(r, KERNEL_RMS_NORM_BWD, (struct gpu_constant) { RMS_NORM_BWD_WG, 256 }, &p, bind,
+                 COUNT(bind), x->rows);
+}
+
+static void head_norm_rope_bwd(struct run *r, struct tensor *d, const struct tensor *x,
+                               const struct weight *w, const struct tensor *table, uint32_t n_head,
+                               float eps)
+{
+    struct gpu_ops *g = ops_of(r);
+    struct head_norm_rope_bwd_params p = { .rows = x->rows,
+                                           .n_head = n_head,
+                                           .head_dim = x->cols / n_head,
+                                           .n_pair = table ? table->cols / 2 : 0,
+                                           .has_w = weight_exists(w),
+                                           .eps = eps };
+    struct gpu_binding bind[] = { table ? act(table) : whole(g->unused), act(x), vector(g, w),
+                                  act(d) };
+    dispatch_sum(r, KERNEL_HEAD_NORM_ROPE_BWD, (struct gpu_constant) { HEAD_NORM_ROPE_BWD_WG, 64 },
+                 &p, bind, COUNT(bind), x->rows * n_head);
+}
+
+void gpu_gelu_mul_bwd(struct run *r, struct tensor *d, struct tensor *db, const struct tensor *a,
+                      const struct tensor *b, uint32_t col)
+{
+    struct gelu_mul_bwd_params p = { .rows = d->rows,
+                                     .cols = d->cols,
+                                     .a_stride = a->cols,
+                                     .b_stride = b->cols,
+                                     .b_col = col,
+                                     .has_db = db != NULL };
+    /* Without db something is bound that nobody else has. */
+    struct tensor none = db ? *db : gpu_scratch(r, SCRATCH_FIRST, 1, 4);
+    struct gpu_binding bind[] = { act(a), act(b), act(d), act(&none) };
+    gpu_dispatch_op(r, KERNEL_GELU_MUL_BWD, &p, bind, COUNT(bind),
+                    divide_up((uint64_t)d->rows * d->cols / 4, 64));
+}
+
+/* ---- linear ---- */
+
+enum {
+    BWD_TILE = 64,      /* columns and rows t of a workgroup */
+    BWD_GROUPS = 512,   /* workgroups that keep a large device busy */
+    BWD_SHARE = 512,    /* rows of W that are worth a workgroup */
+    BWD_MOST = 64 << 8, /* shares x rows t at most: a bound on the memory for sums */
+};
+
+/* In how many shares the rows of W are summed. */
+static uint32_t count_shares(const struct gpu_ops *g, uint32_t n_tok, uint32_t rows, uint32_t cols)
+{
+    uint32_t tiles = divide_up(n_tok, BWD_TILE) * divide_up(cols, BWD_TILE);
+    uint32_t n = divide_up(BWD_GROUPS, tiles), most = rows / BWD_SHARE;
+    if (n > most) n = most;
+    if (n > BWD_MOST / n_tok) n = BWD_MOST / n_tok;
+    return g->narrow || n < 1 ? 1 : n;
+}
+
+/* What a dispatch is told of the adapters of W: none, or with u = B' dy. */
+struct lora_bwd {
+    uint32_t rank, s_at;
+    struct gpu_binding u, a, s;
+};
+
+static void sum_parts(struct run *r, struct tensor *y, uint32_t first, bool fresh,
+                      const struct tensor *parts, uint32_t n_part)
+{
+    struct sum_parts_params p = { .n = parts->rows / n_part * parts->cols,
+                                  .n_part = n_part,
+                                  .at = first * parts->cols,
+                                  .fresh = fresh };
+    struct gpu_binding bind[] = { act(parts), act(y) };
+    gpu_dispatch_op(r, KERNEL_SUM_PARTS, &p, bind, COUNT(bind), divide_up(p.n, 4 * 64));
+}
+
+/* dx = dx + W' dy + A' u for the rows of one buffer of W. With `first` or `fresh` the sum is made apart. */
+static void part_transposed(struct run *r, struct tensor *dx, uint32_t first, bool fresh,
+                            const struct tensor *dy, const struct weight *w,
+                            const struct gpu_part *part, const struct lora_bwd *lora)
+{
+    struct gpu_ops *g = ops_of(r);
+    uint32_t n_tok = dy->rows, n_split = count_shares(g, n_tok, part->rows, w->cols);
+    bool apart = n_split > 1 || first || fresh;
+    struct tensor parts = *dx;
+    if (apart) parts = gpu_scratch(r, SCRATCH_SECOND, n_split * n_tok, w->cols);
+    if (apart && n_split == 1) gpu_zero(r, &parts);
+    struct matmul_bwd_params p = { .cols = w->cols,
+                                   .rows = part->rows,
+                                   .row0 = part->row0,
+                                   .n_tok = n_tok,
+                                   .dy_stride = dy->cols,
+                                   .n_split = n_split,
+                                   .scales = part->layout.scales,
+                                   .high = part->layout.high,
+                                   .d = part->layout.d,
+                                   .rank = lora->rank,
+                                   .s_at = lora->s_at };
+    struct gpu_binding bind[] = { act(dy), whole(part->buffer), lora->u, lora->a,
+                                  lora->s, act(&parts) };
+    enum gpu_shape shape = ((const struct gpu_weight *)w->mem)->shape;
+    gpu_dispatch_op(r, (uint32_t)KERNEL_MATMUL_BWD_F32 + shape, &p, bind, COUNT(bind),
+                    divide_up(n_tok, BWD_TILE) * divide_up(w->cols, BWD_TILE) * n_split);
+    if (apart) sum_parts(r, dx, first, fresh, &parts, n_split);
+}
+
+/* Products of vec4s: no Gemma has other rows. */
+static bool whole_vectors(struct run *r, const struct weight *w)
+{
+    if (w->rows % 4 == 0 && w->cols % 4 == 0) return true;
+    run_fail(r, BZ_ERR_UNSUPPORTED, "a matrix of %u x %u cannot be trained through on a GPU",
+             w->rows, w->cols);
+    return false;
+}
+
+void gpu_transposed(struct run *r, struct tensor *dx, uint32_t first, bool fresh,
+                    const struct tensor *dy, const struct weight *w)
+{
+    struct gpu_binding none = whole(ops_of(r)->unused);
+    const struct lora_bwd lora = { .u = none, .a = none, .s = none };
+    const struct gpu_weight *g = w->mem;
+    if (!whole_vectors(r, w)) return;
+    for (uint32_t i = 0; i < g->n_parts; i++)
+        part_transposed(r, dx, first, fresh && i == 0, dy, w, &g->parts[i], &lora);
+}
+
+/* z = M x for the rows of M, which are few. */
+static void lora_in(struct run *r, struct tensor *z, const struct tensor *x, gpu_buffer m,
+                    uint32_t stride)
+{
+    struct lora_in_params p = {
+        .cols = x->cols, .stride = stride, .rank = z->cols, .n_tok = x->rows
+    };
+    struct gpu_binding bind[] = { act(x), whole(m), act(z) };
+    dispatch_sum(r, KERNEL_LORA_IN, (struct gpu_constant) { LORA_IN_WG, 64 }, &p, bind, COUNT(bind),
+                 divide_up(x->rows, 4) * divide_up(z->cols, 16));
+}
+
+/* One of the two gradients of an adapter: out[k][j] += s sum z[:, at + k] x[:, j]. */
+static void lora_grad(struct run *r, struct tensor *out, const struct lora *l,
+                      const struct gpu_lora_rows *rows, uint32_t at, bool of_a)
+{
+    struct gpu_ops *g = ops_of(r);
+    const struct tensor *z = of_a ? rows->u : rows->z, *x = of_a ? rows->x : rows->dy;
+    uint32_t rank = l->a.rows, n_mat = l->a.n_mat, lanes = g->narrow ? 16 : 64;
+    struct lora_grad_params p = { .n = z->rows,
+                                  .wide = x->cols,
+                                  .rank = rank,
+                                  .z_stride = z->cols,
+                                  .z_at = at,
+                                  .out_k = of_a ? x->cols : 1,
+                                  .out_j = of_a ? 1 : rank,
+                                  .out_mat = rank * x->cols,
+                                  .n_mat = n_mat,
+                                  .n_used = rows->n_used,
+                                  .by_slot = !of_a || !rows->n_used,
+                                  .s = l->scale };
+    struct gpu_binding bind[] = { act(z), act(x), rows->ids ? act(rows->ids) : whole(g->unused),
+                                  act(out) };
+    struct gpu_constant constants[] = { { LORA_GRAD_LANES, (float)lanes },
+                                        { LORA_GRAD_GROUPS, g->narrow ? 1 : 4 },
+                                        { LORA_GRAD_MANY, rows->ids != NULL } };
+    record_dispatch(&g->rec, KERNEL_LORA_GRAD, constants, COUNT(constants), &p, bind, COUNT(bind),
+                    n_mat * divide_up(rank, 16) * divide_up(x->cols, 4 * lanes));
+}
+
+void gpu_lora_grads(struct run *r, const struct weight *w, const struct gpu_lora_rows *rows)
+{
+    uint32_t at = 0;
+    for (const struct lora *l = w->lora; l; at += lora_rank(l), l = l->next) {
+        if (!l->grad) continue;
+        lora_grad(r, &l->grad->a, l, rows, at, true);
+        lora_grad(r, &l->grad->b, l, rows, at, false);
+    }
+}
+
+static bool is_trained(const struct weight *w)
+{
+    for (const struct lora *l = w->lora; l; l = l->next)
+        if (l->grad) return true;
+    return false;
+}
+
+void gpu_linear_bwd(struct run *r, struct tensor *dx, const struct tensor *dy,
+                    const struct tensor *x, const struct weight *w)
+{
+    const struct gpu_weight *g = w->mem;
+    const struct gpu_adapted *d = &g->adapted;
+    struct gpu_binding none = whole(ops_of(r)->unused);
+    struct lora_bwd lora = { .u = none, .a = none, .s = none };
+    if (!whole_vectors(r, w)) return;
+    if (d->rank) {
+        struct tensor u = gpu_scratch(r, SCRATCH_FIRST, x->rows, d->rank);
+        lora_in(r, &u, dy, d->b, w->rows);
+        lora = (struct lora_bwd) { d->rank, gpu_adapted_scales(d, w), act(&u), whole(d->a),
+                                   whole(d->b) };
+        if (is_trained(w)) {
+            struct tensor z = gpu_scratch(r, SCRATCH_THIRD, x->rows, d->rank);
+            lora_in(r, &z, x, d->a, (w->cols + 7) / 8 * 8);
+            gpu_lora_grads(r, w, &(struct gpu_lora_rows) { &z, &u, x, dy, NULL, 0 });
+        }
+    }
+    const struct lora_bwd without = { .u = none, .a = none, .s = none };
+    for (uint32_t i = 0; dx && i < g->n_parts; i++)
+        part_transposed(r, dx, 0, false, dy, w, &g->parts[i], i ? &without : &lora);
+}
+
+/* ---- the optimiser ---- */
+
+enum { SUM_GROUPS = 64, SUM_FROM = 1 << 14 };
+
+static void sum_dispatch(struct run *r, const struct tensor *out, struct sum_to_params p,
+                         const struct tensor *t, bool squares)
+{
+    struct gpu_ops *g = ops_of(r);
+    struct gpu_constant constants[] = { { SUM_TO_WG, g->narrow ? 16 : 256 },
+                                        { SUM_TO_SQUARES, squares } };
+    struct gpu_binding bind[] = { act(t), act(out) };
+    record_dispatch(&g->rec, KERNEL_SUM_TO, constants, COUNT(constants), &p, bind, COUNT(bind),
+                    p.parts ? p.parts : 1);
+}
+
+static void sum(struct run *r, struct tensor *control, enum control at, const struct tensor *t,
+                bool squares)
+{
+    uint32_t n = t->rows * t->cols;
+    if (n < SUM_FROM) {
+        sum_dispatch(r, control, (struct sum_to_params) { .n = n, .at = at }, t, squares);
+        return;
+    }
+    struct tensor parts = gpu_scratch(r, SCRATCH_FIRST, 1, SUM_GROUPS);
+    sum_dispatch(r, &parts, (struct sum_to_params) { .n = n, .parts = SUM_GROUPS }, t, squares);
+    sum_dispatch(r, control, (struct sum_to_params) { .n = SUM_GROUPS, .at = at }, &parts, false);
+}
+
+static void clip(struct run *r, struct tensor *control, float most)
+{
+    struct clip_params p = { .most = most };
+    struct gpu_binding bind[] = { act(control) };
+    gpu_dispatch_op(r, KERNEL_CLIP, &p, bind, COUNT(bind), 1);
+}
+
+static void adamw(struct run *r, struct tensor *x, const struct tensor *g, struct tensor *m,
+                  struct tensor *v, const struct tensor *control, const struct adamw *o)
+{
+    struct adamw_params p = { .n = x->rows * x->cols,
+                              .beta1 = o->beta1,
+                              .beta2 = o->beta2,
+                              .eps = o->eps,
+                              .decay = o->decay };
+    struct gpu_binding bind[] = { act(control), act(g), act(m), act(v), act(x) };
+    gpu_dispatch_op(r, KERNEL_ADAMW, &p, bind, COUNT(bind), divide_up(p.n, 64));
+}
+
+static void publish(struct run *r, const struct weight *w, const struct lora *l,
+                    const struct tensor *a, const struct tensor *b)
+{
+    const struct gpu_adapted *d = &((const struct gpu_weight *)w->mem)->adapted;
+    uint32_t i = 0, wide = w->cols > w->rows ? w->cols : w->rows;
+    while (i < d->n && d->which[i] != l) i++;
+    if (i == d->n) {
+        run_fail(r, BZ_ERR_ARGUMENT, "an adapter that is not on its linear");
+        return;
+    }
+    struct lora_pack_params p = { .rank = l->a.rows,
+                                  .cols = w->cols,
+                                  .rows = w->rows,
+                                  .n_mat = w->n_mat,
+                                  .at = d->at[i],
+                                  .all = d->rank,
+                                  .stride = (w->cols + 7) / 8 * 8 };
+    struct gpu_binding bind[] = { act(a), act(b), whole(d->a), whole(d->b) };
+    gpu_dispatch_op(r, KERNEL_LORA_PACK, &p, bind, COUNT(bind),
+                    divide_up((uint64_t)w->n_mat * p.rank * wide, 64));
+}
+
+const struct backward_ops gpu_backward = {
+    .records = true,
+    .row_step = 16,
+    .zero = gpu_zero,
+    .rms_norm = gpu_rms_norm_bwd,
+    .linear = gpu_linear_bwd,
+    .head_norm_rope = head_norm_rope_bwd,
+    .attention = gpu_attention_bwd,
+    .gelu_mul = gpu_gelu_mul_bwd,
+    .experts = gpu_experts_bwd,
+    .router = gpu_router_bwd,
+    .head_loss = gpu_head_loss,
+    .sum = sum,
+    .clip = clip,
+    .adamw = adamw,
+    .publish = publish,
+};

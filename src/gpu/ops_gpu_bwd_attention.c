@@ -1,0 +1,142 @@
+/* ops_gpu_bwd_attention.c - the gradients of attention, and of the head with its loss, as dispatches.
+ *
+ * Both cut their rows into runs, so that what is kept of probabilities is bounded however long the sequence
+ * and however large the vocabulary.
+ */
+#include "gpu/ops_gpu_bwd.h"
+
+/* ---- attention ---- */
+
+enum { SCORES_BYTES = 32 << 20 }; /* of one run's probabilities; their gradient takes as much */
+
+/* A run of query rows and the keys that they see. */
+static struct attention_bwd_scores_params run_of(const struct tensor *q, const struct kv *kv,
+                                                 uint32_t n_head, uint32_t window, uint32_t row0,
+                                                 uint32_t rows)
+{
+    uint32_t key0 = window && row0 >= window ? (row0 - window + 1) / 4 * 4 : 0;
+    return (struct attention_bwd_scores_params) { .rows = rows,
+                                                  .row0 = row0,
+                                                  .key0 = key0,
+                                                  .span = divide_up(row0 + rows - key0, 4) * 4,
+                                                  .n_key = q->rows,
+                                                  .n_head = n_head,
+                                                  .n_kv_head = kv->n_kv_head,
+                                                  .head_dim = kv->head_dim,
+                                                  .window = window };
+}
+
+/* Rows of a run: as many as the memory allows. */
+static uint32_t run_rows(uint32_t n, uint32_t n_head, uint32_t window)
+{
+    uint32_t rows = n;
+    for (;;) {
+        uint32_t seen = window && window + rows < n ? window + rows + 8 : n + 4;
+        if (rows <= 64 || (uint64_t)n_head * rows * seen * 4 <= SCORES_BYTES) return rows;
+        rows = divide_up(rows, 128) * 64;
+    }
+}
+
+static void dispatch_softmax(struct run *r, const struct attention_bwd_scores_params *p,
+                             const struct kv *kv, const struct tensor *s, const struct tensor *d,
+                             bool forward)
+{
+    struct gpu_ops *g = ops_of(r);
+    struct gpu_binding bind[] = { kv->starts ? act(kv->starts) : whole(g->unused), act(s), act(d) };
+    struct gpu_constant constants[] = { { ATTENTION_BWD_SOFTMAX_WG, g->narrow ? 16 : 64 },
+                                        { ATTENTION_BWD_SOFTMAX_PACKED, kv->starts != NULL },
+                                        { ATTENTION_BWD_SOFTMAX_FORWARD, forward } };
+    record_dispatch(&g->rec, KERNEL_ATTENTION_BWD_SOFTMAX, constants, COUNT(constants), p, bind,
+                    COUNT(bind), p->n_head * p->rows);
+}
+
+/* s = x y', head by head. */
+static void dispatch_scores(struct run *r, const struct attention_bwd_scores_params *p,
+                            const struct tensor *x, const struct tensor *y, const struct tensor *s)
+{
+    struct gpu_binding bind[] = { act(x), act(y), act(s) };
+    gpu_dispatch_op(r, KERNEL_ATTENTION_BWD_SCORES, p, bind, COUNT(bind),
+                    p->n_head * divide_up(p->rows, 64) * divide_up(p->span, 64));
+}
+
+/* y = s k, head by head. */
+static void dispatch_query(struct run *r, const struct attention_bwd_scores_params *p,
+                           const struct tensor *s, const struct tensor *k, const struct tensor *y)
+{
+    struct gpu_binding bind[] = { act(s), act(k), act(y) };
+    gpu_dispatch_op(r, KERNEL_ATTENTION_BWD_QUERY, p, bind, COUNT(bind),
+                    p->n_head * divide_up(p->rows, 64) * divide_up(p->head_dim, 64));
+}
+
+/* dk += s' q, the heads of a group summed. */
+static void dispatch_keys(struct run *r, const struct attention_bwd_scores_params *p,
+                          const struct tensor *s, const struct tensor *q, const struct tensor *dk)
+{
+    struct gpu_binding bind[] = { act(s), act(q), act(dk) };
+    gpu_dispatch_op(r, KERNEL_ATTENTION_BWD_KEYS, p, bind, COUNT(bind),
+                    p->n_kv_head * divide_up(p->span, 64) * divide_up(p->head_dim, 64));
+}
+
+void gpu_attention_bwd(struct run *r, struct tensor *dq, struct kv *dkv, const struct tensor *dy,
+                       const struct tensor *q, const struct kv *kv, uint32_t n_head,
+                       uint32_t window)
+{
+    _Static_assert(
+        sizeof(struct attention_bwd_scores_params) == sizeof(struct attention_bwd_keys_params) &&
+            sizeof(struct attention_bwd_scores_params) == sizeof(struct attention_bwd_query_params),
+        "one piece");
+    uint32_t step = run_rows(q->rows, n_head, window);
+    for (uint32_t row = 0; row < q->rows; row += step) {
+        uint32_t rows = q->rows - row < step ? q->rows - row : step;
+        struct attention_bwd_scores_params p = run_of(q, kv, n_head, window, row, rows);
+        struct tensor s = gpu_scratch(r, SCRATCH_FIRST, n_head * rows, p.span);
+        struct tensor d = gpu_scratch(r, SCRATCH_SECOND, n_head * rows, p.span);
+        dispatch_scores(r, &p, q, &kv->k, &s);
+        dispatch_scores(r, &p, dy, &kv->v, &d);
+        dispatch_softmax(r, &p, kv, &s, &d, false);
+        dispatch_query(r, &p, &d, &kv->k, dq);
+        dispatch_keys(r, &p, &d, q, &dkv->k);
+        dispatch_keys(r, &p, &s, dy, &dkv->v);
+    }
+}
+
+void gpu_attention_packed(struct run *r, struct tensor *y, const struct tensor *q,
+                          const struct kv *kv, uint32_t n_head, uint32_t window)
+{
+    uint32_t step = run_rows(q->rows, n_head, window);
+    for (uint32_t row = 0; row < q->rows; row += step) {
+        uint32_t rows = q->rows - row < step ? q->rows - row : step;
+        struct attention_bwd_scores_params p = run_of(q, kv, n_head, window, row, rows);
+        struct tensor s = gpu_scratch(r, SCRATCH_FIRST, n_head * rows, p.span);
+        struct tensor none = gpu_scratch(r, SCRATCH_SECOND, 1, 4);
+        dispatch_scores(r, &p, q, &kv->k, &s);
+        dispatch_softmax(r, &p, kv, &s, &none, true);
+        dispatch_query(r, &p, &s, &kv->v, y);
+    }
+}
+
+/* ---- head and loss ---- */
+
+enum { LOGITS_BYTES = 48 << 20 }; /* of one run of rows */
+
+void gpu_head_loss(struct run *r, struct tensor *loss, struct tensor *dx, const struct tensor *x,
+                   const struct weight *head, const struct tensor *targets, float cap, float weight)
+{
+    struct gpu_ops *g = ops_of(r);
+    uint32_t step = (uint32_t)(LOGITS_BYTES / ((uint64_t)head->rows * 4)) / 16 * 16;
+    if (step < 16) step = 16;
+    for (uint32_t row = 0; row < x->rows; row += step) {
+        uint32_t rows = x->rows - row < step ? x->rows - row : step;
+        struct tensor some = gpu_scratch(r, SCRATCH_SECOND, rows, x->cols);
+        struct tensor logits = gpu_scratch(r, SCRATCH_FIRST, rows, head->rows);
+        r->be->copy_rows(r, &some, x, row);
+        gpu_linear(r, &logits, &some, head);
+        struct loss_rows_params p = {
+            .rows = rows, .cols = head->rows, .first = row, .cap = cap, .weight = weight
+        };
+        struct gpu_binding bind[] = { act(targets), act(loss), act(&logits) };
+        struct gpu_constant wg = { LOSS_ROWS_WG, g->narrow ? 16 : 256 };
+        record_dispatch(&g->rec, KERNEL_LOSS_ROWS, &wg, 1, &p, bind, COUNT(bind), rows);
+        gpu_transposed(r, dx, row, true, &logits, head);
+    }
+}
