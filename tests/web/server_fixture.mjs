@@ -10,8 +10,9 @@ import { Files } from '../../web/engine/dist/server/files.js';
 import { Host } from '../../web/engine/dist/server/host.js';
 import { Server } from '../../web/engine/dist/server/server.js';
 
-export const temp = 'build/tmp/server';
-fs.rmSync(temp, { recursive: true, force: true });
+/** Of this process alone: tests run side by side. */
+export const temp = `build/tmp/server-${process.pid}`;
+process.on('exit', () => fs.rmSync(temp, { recursive: true, force: true }));
 fs.mkdirSync(temp, { recursive: true });
 
 /** A store with these models: {name: [weights, config]}. Says each model's digest. */
