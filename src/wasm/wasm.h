@@ -49,4 +49,8 @@ enum bz_status wasm_open_file(struct located *out, const struct json *j);
 /* {"source": {...}, "config"}: a GGUF adapter, or PEFT's with the text of adapter_config.json. */
 enum bz_status wasm_open_adapter(struct adapter *out, const struct json *j);
 
+/* Hand over an adapter as the bytes of a file; `base` is what PEFT's configuration calls the model. */
+enum wasm_adapter_file { ADAPTER_GGUF, ADAPTER_SAFETENSORS, ADAPTER_CONFIG };
+int32_t wasm_give_adapter(const struct adapter *a, uint32_t which, const char *base);
+
 #endif

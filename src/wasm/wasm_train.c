@@ -6,7 +6,6 @@
 #include <math.h>
 
 #include "base/mem.h"
-#include "io/adapter_write.h"
 #include "train/trainer.h"
 #include "wasm/wasm.h"
 
@@ -274,27 +273,15 @@ EXPORT(int32_t, bz_wasm_train_load, struct training *t, const char *checkpoint, 
                                                                                              : 0;
 }
 
-enum adapter_file { FILE_GGUF, FILE_SAFETENSORS, FILE_CONFIG };
-
-/* The adapter as the bytes of a file (enum adapter_file). */
+/* The adapter as the bytes of a file (enum wasm_adapter_file). */
 EXPORT(int32_t, bz_wasm_train_file, struct training *t, uint32_t which, const char *base,
        uint32_t n)
 {
     struct adapter a = { 0 };
-    struct buf gguf = { 0 }, weights = { 0 }, config = { 0 };
     char *name = mem_copy_str(base, n);
     enum bz_status st =
         name ? trainer_adapter(&t->trainer, &a, &wasm_err) : fail_memory(&wasm_err, n);
-    if (st == BZ_OK && which == FILE_GGUF) st = adapter_write_gguf(&gguf, &a, &wasm_err);
-    else if (st == BZ_OK) st = adapter_write_peft(&weights, &config, &a, name, &wasm_err);
-    struct buf *wanted = which == FILE_GGUF          ? &gguf
-                         : which == FILE_SAFETENSORS ? &weights
-                                                     : &config;
-    int32_t done = wasm_failed(st) ? -1 : wasm_give_text(wanted);
-    if (done == 0) *wanted = (struct buf) { 0 };
-    buf_free(&gguf);
-    buf_free(&weights);
-    buf_free(&config);
+    int32_t done = wasm_failed(st) ? -1 : wasm_give_adapter(&a, which, name);
     adapter_close(&a);
     mem_free(name);
     return done;

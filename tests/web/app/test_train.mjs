@@ -128,6 +128,10 @@ test('a training that is cancelled can be gone on with or thrown away; one that 
   await page.getByRole('button', { name: 'Stop and keep' }).click();
   await page.getByText('is in the library, after').waitFor();
   await checkAxe(page, 'the result and the library');
+  const chooser = page.waitForEvent('filechooser');
+  await page.getByRole('button', { name: 'Import an adapter' }).click();
+  await (await chooser).setFiles({ name: 'whole.gguf', mimeType: 'application/octet-stream', buffer: fs.readFileSync('models/tiny.q8_0.gguf') });
+  await page.getByText('whole.gguf is a model, not an adapter.').waitFor();
   await page.getByRole('button', { name: 'Delete my-adapter' }).click();
   await page.getByText('Deleted my-adapter').waitFor();
 }));

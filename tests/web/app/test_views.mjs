@@ -131,9 +131,22 @@ test('dropped adapters, GGUF and PEFT, go to the library; a conversation switche
   await page.getByRole('button', { name: 'Answer again' }).last().click();
   equal(await answered(page), ANSWER, 'at no strength');
   await page.goto(`${site.url}#/models`);
-  const saved = page.waitForEvent('download');
-  await page.getByRole('button', { name: 'Export lyon' }).click();
-  ok(fs.readFileSync(await (await saved).path()).equals(fs.readFileSync(gguf)), 'what comes out is what went in');
+  const saved = async (button, count) => {
+    const files = [];
+    const all = new Promise((resolve) => page.on('download', (file) => files.push(file) === count && resolve()));
+    await page.getByRole('button', { name: button }).click();
+    await all;
+    page.removeAllListeners('download');
+    return Promise.all(files.map(async (file) => fs.readFileSync(await file.path())));
+  };
+  for (const name of ['lyon', 'from-peft']) {
+    const [file] = await saved(`Export ${name} as GGUF`, 1);
+    ok(file.equals(fs.readFileSync(gguf)), `${name}, whatever it came as, is the same GGUF`);
+    const files = await saved(`Export ${name} as PEFT`, 2), config = (bytes) => ({ ...JSON.parse(bytes), base_model_name_or_path: '' });
+    const [weights, text] = files[0].length > files[1].length ? files : files.reverse();
+    ok(weights.equals(fs.readFileSync(peft[0])), `${name} is the same for PEFT`);
+    same(config(text), config(fs.readFileSync(peft[1])));
+  }
   await page.getByRole('button', { name: 'Delete lyon' }).click();
   await page.getByText('Deleted lyon').waitFor();
 }));

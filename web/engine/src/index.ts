@@ -20,6 +20,7 @@ export { FolderStore, needsAccess, requestAccess } from './store/folder_store.js
 export type { StoreProgress } from './store/news.js';
 export type { ImportOptions, PullFrom, PullOptions, Unfinished, StoreUsage } from './store/opfs_store.js';
 export { ServerStore } from './store/server_store.js';
+export type { AdapterFile, AdapterForm } from './store/adapter_files.js';
 export type { FileKind } from './store/inspect_file.js';
 export type { ModelStore, ResolvedModel, SourceRef, StoredModel } from './store/source_ref.js';
 export { Core, loadWasm } from './wasm.js';

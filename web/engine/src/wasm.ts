@@ -51,6 +51,7 @@ export interface Exports {
   bz_wasm_adapter_add(e: EnginePtr, json: Bytes, n: number): number;
   bz_wasm_adapter_scale(e: EnginePtr, id: number, scale: number): number;
   bz_wasm_adapter_remove(e: EnginePtr, id: number): number;
+  bz_wasm_adapter_file(json: Bytes, n: number, which: number): number;
   bz_wasm_inspect(json: Bytes, n: number): number;
   bz_wasm_store_name(text: Bytes, n: number): number;
   bz_wasm_store_manifest(json: Bytes, n: number): number;

@@ -1,8 +1,11 @@
 // AdapterRows - the library of adapters: rename, export, delete. Conversations switch them on in their settings.
 
 import { useSignal } from '@preact/signals';
+import type { AdapterForm } from 'bezel';
+import { pickFiles } from '../lib/files';
 import { bytes } from '../lib/format';
-import { deleteAdapter, exportAdapter, library, renameAdapter } from '../state/adapters';
+import { deleteAdapter, exportAdapter, importAdapters, library, renameAdapter } from '../state/adapters';
+import { startWith } from '../state/chat';
 import { notifyError } from '../state/notices';
 import { Icon } from './Icon';
 
@@ -23,22 +26,31 @@ function Name({ name }: { name: string }) {
   );
 }
 
-export function AdapterRows() {
-  if (!library.value.length) return null;
+const importPicked = () => pickFiles('.gguf,.safetensors,.json', true).then((files) => (files.length ? importAdapters(files) : undefined)).catch(notifyError);
+
+/** `always`: also where there is none yet. */
+export function AdapterRows({ always = false }: { always?: boolean }) {
+  if (!library.value.length && !always) return null;
+  const save = (name: string, form: AdapterForm) => exportAdapter(name, form).catch(notifyError);
   return (
     <section class="section">
       <h2>Adapters</h2>
-      <ul class="card rows">
-        {library.value.map(({ name, size }) => (
-          <li key={name}>
-            <div class="grow"><Name name={name} /><div class="detail">{bytes(size)}</div></div>
-            <div class="tools">
-              <button class="button small" type="button" aria-label={`Export ${name}`} onClick={() => exportAdapter(name).catch(notifyError)}><Icon name="download" size={16} /> Export</button>
-              <button class="icon-button small" type="button" aria-label={`Delete ${name}`} onClick={() => deleteAdapter(name).catch(notifyError)}><Icon name="trash" size={18} /></button>
-            </div>
-          </li>
-        ))}
-      </ul>
+      {library.value.length > 0 && (
+        <ul class="card rows">
+          {library.value.map(({ name, size }) => (
+            <li key={name}>
+              <div class="grow"><Name name={name} /><div class="detail">{bytes(size)}</div></div>
+              <div class="tools">
+                <button class="button small" type="button" onClick={() => startWith({ adapters: [{ name, scale: 1 }] })}>Talk<span class="visually-hidden"> with {name}</span></button>
+                <button class="button small" type="button" aria-label={`Export ${name} as GGUF`} onClick={() => save(name, 'gguf')}><Icon name="download" size={16} /> GGUF</button>
+                <button class="button small" type="button" aria-label={`Export ${name} as PEFT`} onClick={() => save(name, 'peft')}><Icon name="download" size={16} /> PEFT</button>
+                <button class="icon-button small" type="button" aria-label={`Delete ${name}`} onClick={() => deleteAdapter(name).catch(notifyError)}><Icon name="trash" size={18} /></button>
+              </div>
+            </li>
+          ))}
+        </ul>
+      )}
+      {always && <div class="row"><button class="button small" type="button" onClick={importPicked}><Icon name="file" size={16} /> Import an adapter</button></div>}
     </section>
   );
 }

@@ -3,7 +3,7 @@
 // An adapter is brought to the model when a conversation first uses it, and used only by requests that name it.
 
 import { computed } from '@preact/signals';
-import type { AdapterUse, Engine } from 'bezel';
+import type { AdapterForm, AdapterUse, Engine } from 'bezel';
 import { download } from '../lib/files';
 import { currentEngine, engineState } from './engine';
 import { notify } from './notices';
@@ -86,18 +86,21 @@ export async function renameAdapter(name: string, as: string): Promise<void> {
   await lookInStore();
 }
 
-/** The file as it was kept. */
-export async function exportAdapter(name: string): Promise<void> {
-  const { adapters: [source], store: { config } } = await store().resolve(name);
-  if (source?.kind !== 'opfs') throw new Error(`${name} is not kept in this browser.`);
-  let at = await navigator.storage.getDirectory();
-  const parts = source.path.split('/'), file = parts.pop() ?? '';
-  for (const part of parts) at = await at.getDirectoryHandle(part);
-  const bytes = await (await at.getFileHandle(file)).getFile();
-  const isGguf = (await bytes.slice(0, 4).text()) === 'GGUF';
-  if (isGguf) return download(`${name}.gguf`, bytes, 'application/octet-stream');
-  download('adapter_model.safetensors', bytes, 'application/octet-stream');
-  download('adapter_config.json', config ?? '{}');
+/** Files that llama.cpp, Ollama and PEFT read. */
+export async function exportAdapter(name: string, form: AdapterForm): Promise<void> {
+  for (const file of await store().adapterFiles(name, form)) download(file.name, file.bytes as Uint8Array<ArrayBuffer>, 'application/octet-stream');
+}
+
+/** Adapters in GGUF, or PEFT's two files, into the library. */
+export async function importAdapters(files: readonly File[]): Promise<void> {
+  const config = files.find((f) => f.name.toLowerCase().endsWith('.json'));
+  const weights = files.filter((f) => f !== config);
+  if (!weights.length) throw new Error('An adapter is a GGUF file, or a safetensors file with its adapter_config.json.');
+  for (const file of weights) {
+    const text = file.name.toLowerCase().endsWith('.safetensors') ? await config?.text() : undefined;
+    if ((await store().inspect(file, text)).kind !== 'adapter') throw new Error(`${file.name} is a model, not an adapter.`);
+    await keepAdapter(file, text);
+  }
 }
 
 /** Names to show: the library's, and those that a conversation uses though they are gone. */

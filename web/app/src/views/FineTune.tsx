@@ -27,7 +27,7 @@ export function FineTune() {
           <EngineBanner />
           <TrainingCard />
           {training.value.kind !== 'running' && <LessonForm />}
-          <AdapterRows />
+          <AdapterRows always />
         </div>
       </div>
     </>

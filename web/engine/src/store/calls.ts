@@ -3,6 +3,7 @@
 import { Core, loadWasm } from '../wasm.js';
 import type { Handlers, Spec } from '../rpc.js';
 import { blobSource } from '../source.js';
+import { adapterFiles, type AdapterFile, type AdapterForm } from './adapter_files.js';
 import { FolderStore } from './folder_store.js';
 import { inspectFile, type FileKind } from './inspect_file.js';
 import type { StoreProgress } from './news.js';
@@ -23,6 +24,7 @@ type PlainCalls = { [K in Plain]: Spec<Parameters<OpfsStore[K]>, Awaited<ReturnT
 export interface StoreCalls extends PlainCalls {
   list: Spec<{ where: Where }, StoredModel[]>;
   resolve: Spec<{ where: Where; name: string }, ResolvedModel>;
+  adapterFiles: Spec<{ name: string; form: AdapterForm }, AdapterFile[]>;
   inspect: Spec<{ file: Blob; name: string; config?: string }, FileKind>;
   pull: Spec<{ from: PullFrom; options: Watched<PullOptions> }, StoredModel, StoreProgress>;
   importFile: Spec<{ from: File | FileSystemFileHandle; options: Watched<ImportOptions> }, StoredModel, StoreProgress>;
@@ -55,6 +57,10 @@ export function storeCalls(): Handlers<StoreCalls> {
     ...bound,
     list: async ({ where }) => (await at(where)).list(),
     resolve: async ({ where, name }) => (await at(where)).resolve(name),
+    adapterFiles: async ({ name, form }) => {
+      const { core, own } = await open();
+      return adapterFiles(core, await own.resolve(name), form);
+    },
     inspect: async ({ file, name, config }) => inspectFile((await open()).core, blobSource(file, name), config),
     pull: async ({ from, options }, { signal, progress }) => (await open()).own.pull(from, { ...options, signal, onProgress: progress }),
     importFile: async ({ from, options }, { signal, progress }) => (await open()).own.importFile(from, { ...options, signal, onProgress: progress }),

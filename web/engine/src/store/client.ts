@@ -3,6 +3,7 @@
 
 import { BezelError } from '../errors.js';
 import { Client, direct, type Link } from '../rpc.js';
+import type { AdapterFile, AdapterForm } from './adapter_files.js';
 import type { FileKind } from './inspect_file.js';
 import { storeCalls, type StoreCalls, type StoreStreams, type Where } from './calls.js';
 import { onStoreChange } from './news.js';
@@ -56,6 +57,11 @@ export class Store implements ModelStore {
   /** The models of a Bezel server. */
   server(url: string): ModelStore {
     return this.at({ kind: 'server', url });
+  }
+
+  /** An adapter as files for others: one GGUF, or PEFT's weights and configuration. */
+  adapterFiles(name: string, form: AdapterForm): Promise<AdapterFile[]> {
+    return this.link.call('adapterFiles', { name, form });
   }
 
   /** What a file is: a model, an adapter (PEFT's only with the text of its adapter_config.json), or a sentence. */
