@@ -325,25 +325,130 @@ static void case_attend(struct bench *b, const struct op_case *c)
     free(values);
 }
 
-static void case_add_norm_norm(struct bench *b, const struct op_case *c)
+/* A join with its inputs; plain: nothing is added. */
+struct joint {
+    struct join j;
+    struct act *x, *branch, *to, *norm;
+    struct mat *w, *scale, *next;
+};
+
+static struct joint make_join(struct bench *b, const struct op_case *c, bool scaled, bool normed)
 {
-    struct act *x = bench_random(b, c->rows, c->cols), *branch = bench_random(b, c->rows, c->cols);
-    struct act *y = bench_blank(b, c->rows, c->cols);
-    struct mat *w = bench_weight(b, c->format, c->cols, 1, 1);
-    struct mat *next = bench_weight(b, c->format, c->cols, 1, 1);
-    struct mat *by = c->plain ? bench_absent(b) : bench_weight(b, F32, 1, 1, 1);
-    op_add_norm_norm(&b->run, &x->t, &y->t, &branch->t, &w->w, &by->w, &next->w, EPS);
-    bench_result(b, &x->t, false);
-    bench_result(b, &y->t, false);
+    struct joint t = { .x = bench_random(b, c->rows, c->cols),
+                       .branch = bench_random(b, c->rows, c->cols),
+                       .to = bench_blank(b, c->rows, c->cols),
+                       .norm = bench_blank(b, c->rows, c->cols),
+                       .w = bench_weight(b, F32, c->cols, 1, 1),
+                       .scale = scaled ? bench_weight(b, F32, 1, 1, 1) : bench_absent(b),
+                       .next = normed ? bench_weight(b, F32, c->cols, 1, 1) : bench_absent(b) };
+    t.j = (struct join) { &t.x->t,    c->plain ? NULL : &t.branch->t,
+                          &t.w->w,    &t.scale->w,
+                          &t.next->w, &t.to->t,
+                          &t.norm->t, EPS };
+    return t;
+}
+
+/* Its next state into `to`, and what the block reads as the result, which the caller frees. */
+static double *formula_join(const struct joint *t, const struct op_case *c, double *to)
+{
     size_t n = (size_t)c->rows * c->cols;
-    double *want = bench_formula(b), *in = widen(branch->v, n);
-    for (size_t i = 0; want && i < n; i += c->cols) {
-        formula_norm(want + i, in + i, w->v, c->cols, (double)EPS);
-        for (uint32_t j = 0; j < c->cols; j++)
-            want[i + j] = (want[i + j] + (double)x->v[i + j]) * (by->v ? (double)by->v[0] : 1);
-        formula_norm(want + n + i, want + i, next->v, c->cols, (double)EPS);
+    double *in = widen(t->branch->v, n), *result = malloc((n ? n : 1) * sizeof *result);
+    for (size_t i = 0; i < n; i += c->cols) {
+        formula_norm(to + i, in + i, t->w->v, c->cols, (double)EPS);
+        for (uint32_t k = 0; k < c->cols; k++)
+            to[i + k] = ((t->j.branch ? to[i + k] : 0) + (double)t->x->v[i + k]) *
+                        (t->scale->v ? (double)t->scale->v[0] : 1);
+        if (t->next->v) formula_norm(result + i, to + i, t->next->v, c->cols, (double)EPS);
+        else memcpy(result + i, to + i, c->cols * sizeof *to);
     }
     free(in);
+    return result;
+}
+
+/* at: no norm afterwards. */
+static void case_join(struct bench *b, const struct op_case *c)
+{
+    struct joint t = make_join(b, c, !c->split, !c->at);
+    op_join(&b->run, &t.j);
+    bench_result(b, &t.to->t, false);
+    if (!c->at) bench_result(b, &t.norm->t, false);
+    double *want = bench_formula(b);
+    if (!want) return;
+    double *result = formula_join(&t, c, want);
+    if (!c->at) memcpy(want + b->n_got / 2, result, b->n_got / 2 * sizeof *want);
+    free(result);
+}
+
+/* n_used weights of out, out / 2, ... rows; split: the last one has another format. */
+static void case_join_linears(struct bench *b, const struct op_case *c)
+{
+    struct joint t = make_join(b, c, true, true);
+    struct mat *m[JOIN_LINEARS];
+    struct act *out[JOIN_LINEARS];
+    struct tensor *y[JOIN_LINEARS];
+    const struct weight *w[JOIN_LINEARS];
+    for (uint32_t i = 0; i < c->n_used; i++) {
+        uint32_t format = c->split && i == c->n_used - 1 ? QUANT_F16 : c->format;
+        m[i] = bench_weight(b, format, c->cols, c->out >> i, 1);
+        out[i] = bench_blank(b, c->rows, c->out >> i);
+        y[i] = &out[i]->t;
+    }
+    for (uint32_t i = 0; i < c->n_lora; i++) bench_lora(b, m[i % c->n_used], c->rank + i);
+    for (uint32_t i = 0; i < c->n_used; i++) w[i] = &m[i]->w;
+    op_join_linears(&b->run, &t.j, y, w, c->n_used);
+    bench_result(b, &t.to->t, false);
+    for (uint32_t i = 0; i < c->n_used; i++) bench_result(b, y[i], false);
+    double *want = bench_formula(b);
+    if (!want) return;
+    double *h = formula_join(&t, c, want), *to = want + (size_t)c->rows * c->cols;
+    for (uint32_t i = 0; i < c->n_used; i++)
+        for (uint32_t k = 0; k < c->rows; k++, to += c->out >> i)
+            formula_linear(to, h + (size_t)k * c->cols, m[i], 0);
+    free(h);
+}
+
+static void case_join_linear_gelu_mul(struct bench *b, const struct op_case *c)
+{
+    uint32_t width = c->out + 2 * c->at;
+    struct joint t = make_join(b, c, false, false);
+    struct act *by = bench_random(b, c->rows, width), *y = bench_blank(b, c->rows, c->out);
+    struct mat *w = bench_weight(b, c->format, c->cols, c->out, 1);
+    for (uint32_t i = 0; i < c->n_lora; i++) bench_lora(b, w, c->rank + i);
+    op_join_linear_gelu_mul(&b->run, &t.j, &y->t, &w->w, &by->t, c->at);
+    bench_result(b, &t.to->t, false);
+    bench_result(b, &y->t, false);
+    double *want = bench_formula(b);
+    if (!want) return;
+    double *h = formula_join(&t, c, want), *to = want + (size_t)c->rows * c->cols;
+    for (uint32_t k = 0; k < c->rows; k++, to += c->out) {
+        formula_linear(to, h + (size_t)k * c->cols, w, 0);
+        for (uint32_t i = 0; i < c->out; i++)
+            to[i] = formula_gelu(to[i]) * (double)by->v[(size_t)k * width + c->at + i];
+    }
+    free(h);
+}
+
+static void case_join_gate_up(struct bench *b, const struct op_case *c)
+{
+    struct joint t = make_join(b, c, false, true);
+    struct act *y = bench_blank(b, c->rows, c->out), *room = bench_blank(b, c->rows, c->out);
+    struct mat *w[2] = { bench_weight(b, c->format, c->cols, c->out, 1),
+                         bench_weight(b, c->split ? QUANT_F16 : c->format, c->cols, c->out, 1) };
+    for (uint32_t i = 0; i < c->n_lora; i++) bench_lora(b, w[i % 2], c->rank + i);
+    op_join_gate_up(&b->run, &t.j, &y->t, &room->t, &w[0]->w, &w[1]->w);
+    bench_result(b, &t.to->t, false);
+    bench_result(b, &y->t, false);
+    double *want = bench_formula(b);
+    if (!want) return;
+    double *h = formula_join(&t, c, want), *to = want + (size_t)c->rows * c->cols;
+    double *up = malloc(c->out * sizeof *up);
+    for (uint32_t k = 0; k < c->rows; k++, to += c->out) {
+        formula_linear(to, h + (size_t)k * c->cols, w[0], 0);
+        formula_linear(up, h + (size_t)k * c->cols, w[1], 0);
+        for (uint32_t i = 0; i < c->out; i++) to[i] = formula_gelu(to[i]) * up[i];
+    }
+    free(up);
+    free(h);
 }
 
 static void case_linear_gelu_mul(struct bench *b, const struct op_case *c)
@@ -588,7 +693,10 @@ static const struct {
     { "heads_write", case_heads_write },
     { "attend", case_attend },
     { "add_norm", case_add_norm },
-    { "add_norm_norm", case_add_norm_norm },
+    { "join", case_join },
+    { "join_linears", case_join_linears },
+    { "join_linear_gelu_mul", case_join_linear_gelu_mul },
+    { "join_gate_up", case_join_gate_up },
     { "gelu_mul", case_gelu_mul },
     { "ple_mix", case_ple_mix },
     { "router", case_router },
@@ -704,8 +812,31 @@ static const struct op_case cases[] = {
     { "add_norm",       65,  2052, F32,        1e-12, .why = "rows and cols just past a tile" },
     { "add_norm",        1,    64, QUANT_F16,  1e-12, .why = "decode" },
 
-    { "add_norm_norm",  65,  2052, F32,        1e-12, .why = "scaled; rows and cols just past a tile" },
-    { "add_norm_norm",   1,    64, QUANT_F16,  1e-12, .why = "decode, no scale", .plain = true },
+    { "join",           65,  2052, F32,        1e-12, .why = "rows and cols just past a tile" },
+    { "join",            1,    64, F32,        1e-12, .why = "decode, no scale", .split = true },
+    { "join",            1,  1536, F32,        1e-12, .why = "nothing is added", .plain = true },
+    { "join",            5,   256, F32,        1e-12, .why = "no norm afterwards, no scale", .at = 1, .split = true },
+
+    { "join_linears",    1,   256, EVERY,      1e-12, .why = "decode, every format", .out = 40, .n_used = 3 },
+    { "join_linears",    1,  1536, QUANT_Q4_K, 1e-12, .why = "one weight, a row longer than the lanes", .out = 65, .n_used = 1 },
+    { "join_linears",    1,    96, QUANT_Q8_0, 1e-12, .why = "two weights, the first of all blocks", .out = 34, .n_used = 2, .plain = true },
+    { "join_linears",    1,   512, QUANT_Q6_K, 1e-12, .why = "two formats", .out = 100, .n_used = 3, .split = true },
+    { "join_linears",    5,   512, QUANT_Q4_K, 1e-12, .why = "a few rows", .out = 68, .n_used = 3 },
+    { "join_linears",   70,    96, QUANT_Q8_0, 1e-12, .why = "prefill", .out = 68, .n_used = 3 },
+    { "join_linears",    1,    64, QUANT_Q5_0, 1e-12, .why = "adapters on all", .out = 36, .n_used = 3, .rank = 4, .n_lora = 3 },
+    { "join_linears",    1,  5376, QUANT_Q4_0, 1e-12, .why = "the widest stream", .out = 9, .n_used = 2 },
+
+    { "join_linear_gelu_mul", 1, 256, EVERY,   1e-12, .why = "decode, every format", .out = 33, .at = 4 },
+    { "join_linear_gelu_mul", 3, 1536, QUANT_Q4_K, 1e-12, .why = "a few rows", .out = 40 },
+    { "join_linear_gelu_mul", 70, 256, QUANT_Q6_K, 1e-12, .why = "prefill, a slice in the middle", .out = 68, .at = 8 },
+    { "join_linear_gelu_mul", 1,  64, QUANT_Q5_0, 1e-12, .why = "two adapters", .out = 36, .rank = 8, .n_lora = 2 },
+
+    { "join_gate_up",    1,   256, EVERY,      1e-12, .why = "decode, every format", .out = 33 },
+    { "join_gate_up",    1,  1536, QUANT_Q4_K, 1e-12, .why = "a row longer than the lanes", .out = 130 },
+    { "join_gate_up",    5,    96, QUANT_Q8_0, 1e-12, .why = "a few rows", .out = 40 },
+    { "join_gate_up",   70,    96, QUANT_Q8_0, 1e-12, .why = "prefill", .out = 68 },
+    { "join_gate_up",    1,    64, QUANT_Q8_0, 1e-12, .why = "two formats", .out = 36, .split = true },
+    { "join_gate_up",    1,    64, QUANT_Q8_0, 1e-12, .why = "adapters on both", .out = 36, .rank = 4, .n_lora = 3 },
 
     { "gelu_mul",        1,    64, F32,        1e-12, .why = "decode" },
     { "gelu_mul",       65,   100, F32,        1e-12, .why = "many rows" },

@@ -1,6 +1,6 @@
 // acts - sixteen activations as the columns of a matrix, and their products with sixteen codes.
 fn acts16(i : u32) -> mat4x4<f32> {
-    return mat4x4<f32>(x[i], x[i + 1u], x[i + 2u], x[i + 3u]);
+    return mat4x4<f32>(x_at(i), x_at(i + 1u), x_at(i + 2u), x_at(i + 3u));
 }
 
 fn across(v : vec4<f32>) -> f32 {

@@ -2,9 +2,9 @@
 const UNIT : u32 = 8u;
 alias Acts = Eight;
 
-// Activations of unit u of a row that begins at x[base].
+// Activations of unit u of a row that begins at x_at(base).
 fn acts(base : u32, u : u32) -> Acts {
-    return Acts(x[base + 2u * u], x[base + 2u * u + 1u]);
+    return Acts(x_at(base + 2u * u), x_at(base + 2u * u + 1u));
 }
 
 // Unit i of the buffer times these.

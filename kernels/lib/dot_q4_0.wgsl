@@ -11,6 +11,6 @@ fn acts(base : u32, u : u32) -> Acts {
 
 fn unit_dot(i : u32, v : Acts) -> f32 {
     let q = w_at(i);
-    return half_at(p.scales, i) *
+    return half_at(w_scales(), i) *
            (dot16(low_nibbles(q), 8.0, v.a) + dot16(high_nibbles(q), 8.0, v.b));
 }

@@ -16,7 +16,7 @@ fn fifth16(v : u32) -> vec4<u32> {
 
 fn unit_dot(i : u32, v : Acts) -> f32 {
     let q = w_at(i);
-    let high = word_at(p.high + i);
-    return half_at(p.scales, i) * (dot16(low_nibbles(q) | fifth16(high), 16.0, v.a) +
+    let high = word_at(w_high() + i);
+    return half_at(w_scales(), i) * (dot16(low_nibbles(q) | fifth16(high), 16.0, v.a) +
                                    dot16(high_nibbles(q) | fifth16(high >> 16u), 16.0, v.b));
 }

@@ -22,9 +22,9 @@ fn unit_dot(i : u32, v : Acts) -> f32 {
     let part = i & 3u;
     let ql = w_at(12u * block + (i & 7u));
     let qh = w_at(12u * block + 8u + 2u * half + (part & 1u));
-    let four = two_words(p.scales + 4u * block + 2u * half);
+    let four = two_words(w_scales() + 4u * block + 2u * half);
     let sc = (four >> vec2<u32>(8u * part)) & vec2<u32>(0xffu);
     let products = vec2<f32>(dot16(low_nibbles(ql) | upper16(qh, part & 2u), 32.0, v.a),
                              dot16(high_nibbles(ql) | upper16(qh, 4u + (part & 2u)), 32.0, v.b));
-    return half_at(p.d, block) * dot(vec2<f32>(sc ^ vec2<u32>(0x80u)) - 128.0, products);
+    return half_at(w_d(), block) * dot(vec2<f32>(sc ^ vec2<u32>(0x80u)) - 128.0, products);
 }

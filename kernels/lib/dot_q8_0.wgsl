@@ -10,5 +10,5 @@ fn acts(base : u32, u : u32) -> Acts {
 }
 
 fn unit_dot(i : u32, v : Acts) -> f32 {
-    return half_at(p.scales, i >> 1u) * dot16_signed(w_at(i), v);
+    return half_at(w_scales(), i >> 1u) * dot16_signed(w_at(i), v);
 }

@@ -14,6 +14,6 @@ fn acts(base : u32, u : u32) -> Acts {
 }
 
 fn unit_dot(i : u32, v : Acts) -> f32 {
-    let m = bitcast<vec2<f32>>(two_words(p.scales + 2u * i));
+    let m = bitcast<vec2<f32>>(two_words(w_scales() + 2u * i));
     return m.x * dot16_signed(w_at(i), v.a) + m.y * v.sum;
 }

@@ -1,6 +1,7 @@
 // experts_gate_up - the kernel of that name without its shape and add_lanes(): a tier chooses.
 //!include lib/grid.wgsl
 //!include lib/gelu.wgsl
+//!include lib/one_input.wgsl
 //!include lib/four_rows.wgsl
 //!include lib/lora.wgsl
 

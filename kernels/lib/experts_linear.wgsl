@@ -1,5 +1,6 @@
 // experts_linear - the kernel of that name without its shape and add_lanes(): a tier chooses.
 //!include lib/grid.wgsl
+//!include lib/one_input.wgsl
 //!include lib/four_rows.wgsl
 //!include lib/lora.wgsl
 

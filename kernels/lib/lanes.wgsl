@@ -1,19 +1,23 @@
 // lanes - a workgroup is WG / LANES teams of LANES lanes, both powers of two, WG <= 256; a team
-// adds up, once a kernel.
+// adds up. Two sums need a barrier between them.
 override WG : u32 = 64u;
 override LANES : u32 = 32u;
 
 var<workgroup> lane_sums : array<vec4<f32>, 256>;
 
-// Every lane learns the sum of its team; `id` is the lane's number in the workgroup.
-fn add_lanes(sum : vec4<f32>, id : u32) -> vec4<f32> {
+// Every lane learns the sum of the `lanes` lanes it is one of; `id` is its number in the workgroup.
+fn add_over(sum : vec4<f32>, id : u32, lanes : u32) -> vec4<f32> {
     lane_sums[id] = sum;
     workgroupBarrier();
-    for (var half = LANES / 2u; half > 0u; half /= 2u) {
-        if (id % LANES < half) {
+    for (var half = lanes / 2u; half > 0u; half /= 2u) {
+        if (id % lanes < half) {
             lane_sums[id] += lane_sums[id + half];
         }
         workgroupBarrier();
     }
-    return lane_sums[id - id % LANES];
+    return lane_sums[id - id % lanes];
+}
+
+fn add_lanes(sum : vec4<f32>, id : u32) -> vec4<f32> {
+    return add_over(sum, id, LANES);
 }

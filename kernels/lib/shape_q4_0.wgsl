@@ -1,5 +1,5 @@
 // shape_q4_0 - a block of 32: one vec4, whose byte j holds q[j] and q[j + 16]; a half d at
-// p.scales. value = d (q - 8)
+// w_scales(). value = d (q - 8)
 //!include lib/words.wgsl
 //!include lib/bytes.wgsl
 
@@ -7,7 +7,7 @@ fn eight(i : u32) -> Eight {
     let block = i >> 2u;
     let first = 4u * block + 2u * (i & 1u);
     let shift = 2u * (i & 2u);
-    let d = half_at(p.scales, block);
+    let d = half_at(w_scales(), block);
     let q = (two_words(first) >> vec2<u32>(shift)) & vec2<u32>(0x0f0f0f0fu);
     return Eight(d * bytes4(q.x, 8.0), d * bytes4(q.y, 8.0));
 }

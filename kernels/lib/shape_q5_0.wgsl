@@ -1,4 +1,4 @@
-// shape_q5_0 - as Q4_0, and the fifth bit of q[j] is bit j of the block's word at p.high.
+// shape_q5_0 - as Q4_0, and the fifth bit of q[j] is bit j of the block's word at w_high().
 // value = d (q - 16)
 //!include lib/words.wgsl
 //!include lib/bytes.wgsl
@@ -12,8 +12,8 @@ fn eight(i : u32) -> Eight {
     let block = i >> 2u;
     let first = 4u * block + 2u * (i & 1u);
     let shift = 2u * (i & 2u);
-    let high = word_at(p.high + block) >> (8u * (i & 3u));
-    let d = half_at(p.scales, block);
+    let high = word_at(w_high() + block) >> (8u * (i & 3u));
+    let d = half_at(w_scales(), block);
     let q = ((two_words(first) >> vec2<u32>(shift)) & vec2<u32>(0x0f0f0f0fu)) |
             vec2<u32>(fifth_bits(high), fifth_bits(high >> 4u));
     return Eight(d * bytes4(q.x, 16.0), d * bytes4(q.y, 16.0));

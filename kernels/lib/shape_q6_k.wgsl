@@ -1,12 +1,12 @@
 // shape_q6_k - a block of 256: twelve vec4, 128 bytes ql and 64 bytes qh, drawn in
-// src/quant/q6_k.c; then 16 signed bytes at p.scales and a half at p.d. value = d sc (q - 32)
+// src/quant/q6_k.c; then 16 signed bytes at w_scales() and a half at w_d(). value = d sc (q - 32)
 //!include lib/words.wgsl
 //!include lib/bytes.wgsl
 
 fn q6_scale(block : u32, group : u32) -> f32 {
-    let four = word_at(p.scales + 4u * block + (group >> 2u));
+    let four = word_at(w_scales() + 4u * block + (group >> 2u));
     let byte = (four >> (8u * (group & 3u))) & 0xffu;
-    return half_at(p.d, block) * (f32(byte ^ 0x80u) - 128.0);
+    return half_at(w_d(), block) * (f32(byte ^ 0x80u) - 128.0);
 }
 
 fn eight(i : u32) -> Eight {

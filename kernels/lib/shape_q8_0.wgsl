@@ -1,9 +1,9 @@
-// shape_q8_0 - a block of 32: two vec4 of signed bytes; a half d at p.scales. value = d q
+// shape_q8_0 - a block of 32: two vec4 of signed bytes; a half d at w_scales(). value = d q
 //!include lib/words.wgsl
 //!include lib/bytes.wgsl
 
 fn eight(i : u32) -> Eight {
-    let d = half_at(p.scales, i >> 2u);
+    let d = half_at(w_scales(), i >> 2u);
     let q = two_words(2u * i);
     return Eight(d * signed4(q.x), d * signed4(q.y));
 }

@@ -1,4 +1,5 @@
 // two_weights - where the shapes read a weight: from w, or from w2, a matrix of the same shape and size.
+//!include lib/parts.wgsl
 var<private> second : bool;
 
 fn w_at(i : u32) -> vec4<u32> {

@@ -130,11 +130,9 @@ void gpu_gelu_mul(struct run *r, struct tensor *x, const struct tensor *b, uint3
 
 /* ---- norms and rotation ---- */
 
-/* A kernel whose workgroup shares one sum: on a software device a small one, since each barrier costs it
- * some microseconds for every four lanes. */
-static void dispatch_sum(struct run *r, uint32_t kernel, uint32_t wg_index, uint32_t usual,
-                         const void *params, const struct gpu_binding *b, uint32_t n,
-                         uint32_t n_groups)
+void gpu_dispatch_sum(struct run *r, uint32_t kernel, uint32_t wg_index, uint32_t usual,
+                      const void *params, const struct gpu_binding *b, uint32_t n,
+                      uint32_t n_groups)
 {
     struct gpu_ops *g = ops_of(r);
     struct gpu_constant wg = { wg_index, (float)(g->narrow ? 16 : usual) };
@@ -149,7 +147,7 @@ void gpu_rms_norm(struct run *r, struct tensor *y, const struct tensor *x, const
         .rows = x->rows, .cols = x->cols, .has_w = weight_exists(w), .eps = eps
     };
     struct gpu_binding bind[] = { act(x), vector(g, w), act(y) };
-    dispatch_sum(r, TIERED(g, RMS_NORM), RMS_NORM_WG, 256, &p, bind, COUNT(bind), x->rows);
+    gpu_dispatch_sum(r, TIERED(g, RMS_NORM), RMS_NORM_WG, 256, &p, bind, COUNT(bind), x->rows);
 }
 
 static void add_norm(struct run *r, struct tensor *x, const struct tensor *branch,
@@ -158,21 +156,7 @@ static void add_norm(struct run *r, struct tensor *x, const struct tensor *branc
     struct gpu_ops *g = ops_of(r);
     struct add_norm_params p = { .rows = x->rows, .cols = x->cols, .eps = eps };
     struct gpu_binding bind[] = { act(branch), vector(g, w), act(x) };
-    dispatch_sum(r, TIERED(g, ADD_NORM), ADD_NORM_WG, 256, &p, bind, COUNT(bind), x->rows);
-}
-
-static void add_norm_norm(struct run *r, struct tensor *x, struct tensor *y,
-                          const struct tensor *branch, const struct weight *w,
-                          const struct weight *scale_by, const struct weight *next_w, float eps)
-{
-    struct gpu_ops *g = ops_of(r);
-    struct add_norm_norm_params p = {
-        .rows = x->rows, .cols = x->cols, .has_scale = weight_exists(scale_by), .eps = eps
-    };
-    struct gpu_binding bind[] = { act(branch),       vector(g, w), vector(g, scale_by),
-                                  vector(g, next_w), act(x),       act(y) };
-    dispatch_sum(r, TIERED(g, ADD_NORM_NORM), ADD_NORM_NORM_WG, 256, &p, bind, COUNT(bind),
-                 x->rows);
+    gpu_dispatch_sum(r, TIERED(g, ADD_NORM), ADD_NORM_WG, 256, &p, bind, COUNT(bind), x->rows);
 }
 
 /* The frequencies' divisors on the device; written with every recording, since they are few. */
@@ -213,8 +197,8 @@ void gpu_head_norm_rope(struct run *r, struct tensor *x, const struct weight *w,
                                        .has_w = weight_exists(w),
                                        .eps = eps };
     struct gpu_binding bind[] = { table ? act(table) : whole(g->unused), vector(g, w), act(x) };
-    dispatch_sum(r, TIERED(g, HEAD_NORM_ROPE), HEAD_NORM_ROPE_WG, 64, &p, bind, COUNT(bind),
-                 x->rows * n_head);
+    gpu_dispatch_sum(r, TIERED(g, HEAD_NORM_ROPE), HEAD_NORM_ROPE_WG, 64, &p, bind, COUNT(bind),
+                     x->rows * n_head);
 }
 
 static void ple_mix(struct run *r, struct tensor *ple, const struct tensor *proj,
@@ -226,7 +210,8 @@ static void ple_mix(struct run *r, struct tensor *ple, const struct tensor *proj
                                 .proj_scale = proj_scale,
                                 .eps = eps };
     struct gpu_binding bind[] = { act(proj), vector(ops_of(r), w), act(ple) };
-    dispatch_sum(r, KERNEL_PLE_MIX, PLE_MIX_WG, 64, &p, bind, COUNT(bind), ple->rows * p.n_slice);
+    gpu_dispatch_sum(r, KERNEL_PLE_MIX, PLE_MIX_WG, 64, &p, bind, COUNT(bind),
+                     ple->rows * p.n_slice);
 }
 
 /* ---- open and close ---- */
@@ -238,6 +223,7 @@ static void gpu_close(struct backend *be)
         for (uint32_t i = 0; i < g->scratch[k].n; i++) gpu_buffer_free(g->scratch[k].buffers[i]);
     if (g->div) gpu_buffer_free(g->div);
     gpu_buffer_free(g->unused);
+    for (uint32_t i = 0; i < COUNT(g->unread); i++) gpu_buffer_free(g->unread[i]);
     upload_free(&g->upload);
     recorder_close(&g->rec);
     mem_free(g);
@@ -266,7 +252,10 @@ static const struct backend gpu_backend = {
     .attention = gpu_attention,
     .attend = gpu_attend,
     .add_norm = add_norm,
-    .add_norm_norm = add_norm_norm,
+    .join = gpu_join,
+    .join_linears = gpu_join_linears,
+    .join_linear_gelu_mul = gpu_join_linear_gelu_mul,
+    .join_gate_up = gpu_join_gate_up,
     .gelu_mul = gpu_gelu_mul,
     .ple_mix = ple_mix,
     .router = gpu_router,
@@ -290,6 +279,7 @@ enum bz_status gpu_ops_open(struct backend *out, enum gpu_tier tier, struct bz_e
     g->tier = g->rec.limits.subgroup_max ? tier : TIER_PLAIN;
     g->narrow = g->rec.limits.subgroup_min == 4 && g->rec.limits.subgroup_max == 4;
     g->unused = gpu_buffer_new(16, GPU_STORAGE);
+    for (uint32_t i = 0; i < COUNT(g->unread); i++) g->unread[i] = gpu_buffer_new(16, GPU_STORAGE);
     *out = gpu_backend;
     out->ctx = g;
     return BZ_OK;

@@ -47,7 +47,8 @@ struct gpu_ops {
     struct gpu_scratch scratch[N_GPU_SCRATCH];
     gpu_buffer div; /* rotary divisors */
     uint32_t n_div;
-    gpu_buffer unused; /* bound where a kernel's optional argument is absent */
+    gpu_buffer unused;    /* bound where a kernel's optional argument is absent */
+    gpu_buffer unread[2]; /* the same for what it would write */
 };
 
 /* What a step changes; the layout of struct Step in kernels/lib/step.wgsl. */

@@ -96,6 +96,15 @@ void gpu_tiled_matrix(struct run *r, struct tensor *y, const struct tensor *x, b
 void gpu_tiled_f32(struct run *r, const struct tensor *y, const struct tensor *x, bool by_slot,
                    const struct gpu_plan *plan, gpu_buffer m, uint32_t n_mat);
 
+/* Do so many rows go to the tiles of the matrix product? */
+bool gpu_by_tiles(const struct gpu_ops *g, uint32_t n_tok);
+
+/* A kernel whose workgroup shares one sum: on a software device a small one, since each barrier costs it
+ * some microseconds for every four lanes. */
+void gpu_dispatch_sum(struct run *r, uint32_t kernel, uint32_t wg_index, uint32_t usual,
+                      const void *params, const struct gpu_binding *b, uint32_t n,
+                      uint32_t n_groups);
+
 /* The ops of backend, each in the file that owns it. */
 void gpu_embed(struct run *r, struct tensor *y, const struct weight *table,
                const struct tensor *ids, float scale_by);
@@ -104,6 +113,13 @@ void gpu_linear_gelu_mul(struct run *r, struct tensor *y, const struct tensor *x
 void gpu_linear(struct run *r, struct tensor *y, const struct tensor *x, const struct weight *w);
 void gpu_gate_up(struct run *r, struct tensor *y, struct tensor *up, const struct tensor *x,
                  const struct weight *gate_w, const struct weight *up_w);
+void gpu_join(struct run *r, const struct join *j);
+void gpu_join_linears(struct run *r, const struct join *j, struct tensor *const *y,
+                      const struct weight *const *w, uint32_t n);
+void gpu_join_linear_gelu_mul(struct run *r, const struct join *j, struct tensor *y,
+                              const struct weight *w, const struct tensor *b, uint32_t col);
+void gpu_join_gate_up(struct run *r, const struct join *j, struct tensor *y, struct tensor *up,
+                      const struct weight *gate_w, const struct weight *up_w);
 void gpu_kv_write(struct run *r, struct kv *kv, const struct tensor *k, const struct tensor *v,
                   uint32_t pos);
 void gpu_heads_write(struct run *r, struct kv *kv, const struct heads *h, uint32_t pos, float eps);

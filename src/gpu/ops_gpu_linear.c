@@ -6,7 +6,7 @@ enum {
     MATMUL_FROM_FOURS = 64, /* the same where a workgroup is four lanes and barriers are dear */
 };
 
-static bool by_tiles(const struct gpu_ops *g, uint32_t n_tok)
+bool gpu_by_tiles(const struct gpu_ops *g, uint32_t n_tok)
 {
     return n_tok >= (of_fours(g) ? MATMUL_FROM_FOURS : MATMUL_FROM);
 }
@@ -102,7 +102,7 @@ static void block_product(struct run *r, const struct tensor *y, const struct te
     struct gpu_binding bind[] = {
         act(x), whole(w->buffer), lo->z, lo->b, by ? act(by->b) : whole(g->unused), act(y)
     };
-    if (by_tiles(g, x->rows)) {
+    if (gpu_by_tiles(g, x->rows)) {
         struct cut cut = matmul_cut(g, w->rows, x->rows);
         struct gpu_constant set[] = { { MATMUL_ROWS, (float)cut.rows },
                                       { MATMUL_TOKS, (float)cut.toks },
@@ -186,7 +186,7 @@ void gpu_gate_up(struct run *r, struct tensor *y, struct tensor *up, const struc
     struct gpu_ops *g = ops_of(r);
     const struct gpu_weight *a = gate_w->mem, *b = up_w->mem;
     bool alike = a->shape == b->shape && a->n_parts == 1 && b->n_parts == 1;
-    if (!alike || a->adapted.n || b->adapted.n || by_tiles(g, x->rows)) {
+    if (!alike || a->adapted.n || b->adapted.n || gpu_by_tiles(g, x->rows)) {
         gpu_linear(r, up, x, up_w);
         gpu_linear_gelu_mul(r, y, x, gate_w, up, 0);
         return;

@@ -60,13 +60,57 @@ static void run_add_norm(struct stage *s, const struct test_case *c)
     stage_result(s, x, STAGE_F32);
 }
 
-static void run_add_norm_norm(struct stage *s, const struct test_case *c)
+/* A join in the forms that the model has: with a scale and a norm, with a norm, with neither. */
+static struct join make_join(struct stage *s, const struct test_case *c, bool scaled, bool normed)
 {
-    struct tensor *x = random_rows(s, c, c->cols), *y = random_rows(s, c, c->cols);
-    struct tensor *branch = random_rows(s, c, c->cols);
-    struct weight *w = vector(s, c->cols, 1), *next = vector(s, c->cols, 1);
-    op_add_norm_norm(&s->run, x, y, branch, w, vector(s, 1, 1), next, EPS);
-    stage_result(s, x, STAGE_F32);
+    return (struct join) { .x = random_rows(s, c, c->cols),
+                           .branch = random_rows(s, c, c->cols),
+                           .w = vector(s, c->cols, 1),
+                           .scale = scaled ? vector(s, 1, 1) : stage_absent(s),
+                           .next_w = normed ? vector(s, c->cols, 1) : stage_absent(s),
+                           .to = random_rows(s, c, c->cols),
+                           .norm = random_rows(s, c, c->cols),
+                           .eps = EPS };
+}
+
+static void run_join(struct stage *s, const struct test_case *c)
+{
+    struct join j = make_join(s, c, true, true);
+    op_join(&s->run, &j);
+    stage_result(s, j.to, STAGE_F32);
+    stage_result(s, j.norm, STAGE_F32);
+}
+
+static void run_join_linears(struct stage *s, const struct test_case *c)
+{
+    struct join j = make_join(s, c, true, true);
+    struct tensor *y[JOIN_LINEARS];
+    const struct weight *w[JOIN_LINEARS];
+    for (int i = 0; i < JOIN_LINEARS; i++) {
+        y[i] = random_rows(s, c, c->out);
+        w[i] = matrix(s, c, c->cols, c->out, 1);
+    }
+    op_join_linears(&s->run, &j, y, w, JOIN_LINEARS);
+    stage_result(s, j.to, STAGE_F32);
+    for (int i = 0; i < JOIN_LINEARS; i++) stage_result(s, y[i], STAGE_F32);
+}
+
+static void run_join_gelu(struct stage *s, const struct test_case *c)
+{
+    struct join j = make_join(s, c, false, false);
+    struct tensor *b = random_rows(s, c, 2 * c->out), *y = random_rows(s, c, c->out);
+    op_join_linear_gelu_mul(&s->run, &j, y, matrix(s, c, c->cols, c->out, 1), b, c->out);
+    stage_result(s, j.to, STAGE_F32);
+    stage_result(s, y, STAGE_F32);
+}
+
+static void run_join_gate_up(struct stage *s, const struct test_case *c)
+{
+    struct join j = make_join(s, c, false, true);
+    struct tensor *y = random_rows(s, c, c->out), *up = random_rows(s, c, c->out);
+    struct weight *gate_w = matrix(s, c, c->cols, c->out, 1);
+    op_join_gate_up(&s->run, &j, y, up, gate_w, matrix(s, c, c->cols, c->out, 1));
+    stage_result(s, j.to, STAGE_F32);
     stage_result(s, y, STAGE_F32);
 }
 
@@ -284,7 +328,7 @@ static void run_draw(struct stage *s, const struct test_case *c)
 static const struct test_case simple[] = {
     { run_rms_norm, .rows = 2, .cols = 320 },
     { run_add_norm, .rows = 2, .cols = 320 },
-    { run_add_norm_norm, .rows = 2, .cols = 320 },
+    { run_join, .rows = 2, .cols = 320 },
     { run_rope_table, .rows = 2 },
     { run_head_norm_rope, .rows = 2, .cols = 64, .n_head = 3 },
     { run_gelu_mul, .rows = 2, .cols = 64 },
@@ -346,6 +390,15 @@ static bool pick_matrices(struct selftest *t, uint32_t format)
         c.run = run_linear_gelu;
         ok = ok && selftest_pick(t, &c);
         c.run = run_gate_up;
+        ok = ok && selftest_pick(t, &c);
+    }
+    for (uint32_t cols = 1024; cols <= 8192; cols += 1024) { /* see HELD_STEP in ops_gpu_join.c */
+        struct test_case c = { run_join_linears, .rows = 1, .cols = cols, .out = 9,
+                               .format = format };
+        ok = ok && selftest_pick(t, &c);
+        c.run = run_join_gelu;
+        ok = ok && selftest_pick(t, &c);
+        c.run = run_join_gate_up;
         ok = ok && selftest_pick(t, &c);
     }
     struct test_case product = { run_linear, .cols = 256, .out = 70, .format = format };

@@ -21,7 +21,7 @@ struct act_shape {
     uint32_t rows, cols;
 };
 
-enum { N_ACTS = 23 };
+enum { N_ACTS = 24 };
 
 /* Every activation with the room it needs. */
 static void list_acts(struct act_shape list[N_ACTS], struct acts *a, const struct model *m,
@@ -40,6 +40,7 @@ static void list_acts(struct act_shape list[N_ACTS], struct acts *a, const struc
     const struct act_shape all[N_ACTS] = {
         { &a->ids, n, 1 },
         { &a->x, n, d },
+        { &a->next, n, d },
         { &a->norm, n, d },
         { &a->branch, n, d },
         { &a->q, n, q },
@@ -108,7 +109,37 @@ struct step {
     uint32_t pos;
     uint32_t n_logits;
     float eps;
+    struct join left; /* by the last block: a branch, and how it joins the stream */
 };
+
+static const struct weight none;
+
+/* A block ends: its branch will join the stream when the next one begins, scaled with it where `scale` exists. */
+static void leave(struct step *s, const struct tensor *branch, const struct weight *w,
+                  const struct weight *scale)
+{
+    s->left = (struct join) { .branch = branch, .w = w, .scale = scale };
+}
+
+/* A block begins, and reads the stream through this norm. */
+static struct join enter(struct step *s, const struct weight *norm)
+{
+    struct join j = s->left;
+    j.x = &s->a->x;
+    j.to = &s->a->next;
+    j.norm = &s->a->norm;
+    j.next_w = norm;
+    j.eps = s->eps;
+    return j;
+}
+
+/* The branch has joined. */
+static void entered(struct step *s)
+{
+    struct tensor old = s->a->x;
+    s->a->x = s->a->next;
+    s->a->next = old;
+}
 
 float model_ple_scale(const struct model *m)
 {
@@ -149,14 +180,6 @@ static const struct tensor *turns(const struct step *s, uint32_t il)
     return s->m->config.layers[il].swa ? &s->a->rope_swa : &s->a->rope_global;
 }
 
-/* 4. Keys and values of an owning layer. Without attn_v the values are the raw key projection, before its
- * norm and rotation. What they become on their way to the cache follows with the queries. */
-static void keys_values(struct step *s, const struct layer *l, struct tensor *k, struct tensor *v)
-{
-    op_linear(s->r, k, &s->a->norm, &l->attn_k);
-    if (weight_exists(&l->attn_v)) op_linear(s->r, v, &s->a->norm, &l->attn_v);
-}
-
 static struct heads heads_of(const struct step *s, const struct layer *l, uint32_t il,
                              struct tensor *q, struct tensor *k, struct tensor *v)
 {
@@ -194,8 +217,48 @@ static void drop_finished_rows(struct step *s)
     turn_tables(s);
 }
 
-/* 4 and 5. Keys and values where the layer owns them, then attention of the queries over its (or its donor's)
- * cache. Returns false when no row is left to go on. */
+/* A layer's first norm is made, so that the one before it is over. */
+static void begun(struct step *s, uint32_t il)
+{
+    entered(s);
+    if (il) op_tap(s->r, "out", (int)il - 1, &s->a->x);
+    op_tap(s->r, "attn_norm", (int)il, &s->a->norm);
+}
+
+/* Where rows leave: keys and values of all of them, queries of those that stay. Returns false when none does. */
+static bool project_and_drop(struct step *s, const struct layer *l, uint32_t il, struct tensor *q,
+                             struct tensor *k, struct tensor *v)
+{
+    struct run *r = s->r;
+    struct acts *a = s->a;
+    struct join j = enter(s, &l->attn_norm);
+    op_join(r, &j);
+    begun(s, il);
+    op_linear(r, k, &a->norm, &l->attn_k);
+    if (weight_exists(&l->attn_v)) op_linear(r, v, &a->norm, &l->attn_v);
+    struct heads h = heads_of(s, l, il, NULL, k, v);
+    op_heads_write(r, kv_of(s->kv, il), &h, s->pos, s->eps);
+    drop_finished_rows(s);
+    if (a->x.rows == 0) return false;
+    op_linear(r, q, &a->norm, &l->attn_q);
+    return true;
+}
+
+/* 3 and 4. Queries, and keys and values where the layer owns them. Without attn_v the values are the raw key
+ * projection, before its norm and rotation. */
+static void project(struct step *s, const struct layer *l, uint32_t il, struct tensor *q,
+                    struct tensor *k, struct tensor *v)
+{
+    bool owns = il < s->m->config.n_own;
+    struct join j = enter(s, &l->attn_norm);
+    struct tensor *const y[JOIN_LINEARS] = { q, k, v };
+    const struct weight *const w[JOIN_LINEARS] = { &l->attn_q, &l->attn_k, &l->attn_v };
+    op_join_linears(s->r, &j, y, w, !owns ? 1 : weight_exists(&l->attn_v) ? 3 : 2);
+    begun(s, il);
+}
+
+/* 3, 4 and 5. Attention of the queries over the layer's (or its donor's) cache. Returns false when no row is left
+ * to go on. */
 static bool attention(struct step *s, const struct layer *l, uint32_t il)
 {
     struct run *r = s->r;
@@ -207,14 +270,8 @@ static bool attention(struct step *s, const struct layer *l, uint32_t il)
     struct tensor k = tensor_shape(&a->k, kv->k.cols), v = tensor_shape(&a->v, kv->v.cols);
     struct tensor o = tensor_shape(&a->attn, q.cols);
     bool owns = il < c->n_own, rows_leave = il + 1 == c->n_own && a->x.rows > s->n_logits;
-    if (owns) keys_values(s, l, &k, &v);
-    if (rows_leave) {
-        struct heads h = heads_of(s, l, il, NULL, &k, &v);
-        op_heads_write(r, kv, &h, s->pos, s->eps);
-        drop_finished_rows(s);
-        if (a->x.rows == 0) return false;
-    }
-    op_linear(r, &q, &a->norm, &l->attn_q);
+    if (!rows_leave) project(s, l, il, &q, &k, &v);
+    else if (!project_and_drop(s, l, il, &q, &k, &v)) return false;
     bool writes = owns && !rows_leave;
     struct heads h = heads_of(s, l, il, &q, writes ? &k : NULL, writes ? &v : NULL);
     op_attend(r, &o, kv, &h, lc->swa ? c->n_swa : 0, s->pos, s->eps);
@@ -223,15 +280,8 @@ static bool attention(struct step *s, const struct layer *l, uint32_t il)
     op_tap(r, "q", (int)il, &q);
     op_tap(r, "attn", (int)il, &o);
     op_linear(r, &a->branch, &o, &l->attn_output);
+    leave(s, &a->branch, &l->attn_post_norm, &none);
     return true;
-}
-
-/* out = down(gelu(gate x) * up x) */
-static void gated_mlp(struct step *s, struct tensor *out, const struct layer *l, uint32_t n_ff)
-{
-    struct tensor gate = tensor_shape(&s->a->gate, n_ff), up = tensor_shape(&s->a->up, n_ff);
-    op_gate_up(s->r, &gate, &up, &s->a->norm, &l->ffn_gate, &l->ffn_up);
-    op_linear(s->r, out, &gate, &l->ffn_down);
 }
 
 /* 7. A layer with a router adds experts to its dense MLP. Router and experts read the state after
@@ -254,37 +304,23 @@ static void experts(struct step *s, const struct layer *l, uint32_t il)
     op_add(r, &a->dense, &a->norm);
 }
 
-/* 9 and 3. The end of a layer: its last branch joins the stream, all of it is scaled, and the norm that the
- * next layer (or, 10, the head) begins with is made. */
-static void end_layer(struct step *s, const struct tensor *branch, const struct weight *w,
-                      uint32_t il)
-{
-    struct acts *a = s->a;
-    const struct model *m = s->m;
-    bool last = il + 1 == m->config.n_layer;
-    op_add_norm_norm(s->r, &a->x, last ? &a->result : &a->norm, branch, w, &m->layers[il].out_scale,
-                     last ? &m->output_norm : &m->layers[il + 1].attn_norm, s->eps);
-    op_tap(s->r, "out", (int)il, &a->x);
-}
-
-/* 6. Feed-forward of the state after attention, whose norm is in a->norm. */
+/* 6. Feed-forward of the state after attention: down(gelu(gate x) * up x). */
 static void feed_forward(struct step *s, const struct layer *l, uint32_t il)
 {
     struct run *r = s->r;
     struct acts *a = s->a;
-    gated_mlp(s, &a->branch, l, s->m->config.layers[il].n_ff);
-    struct tensor *f = &a->branch;
-    if (weight_exists(&l->router)) {
-        experts(s, l, il);
-        f = &a->dense;
-    }
+    uint32_t n_ff = s->m->config.layers[il].n_ff;
+    struct tensor gate = tensor_shape(&a->gate, n_ff), up = tensor_shape(&a->up, n_ff);
+    struct join j = enter(s, &l->ffn_norm);
+    op_join_gate_up(r, &j, &gate, &up, &l->ffn_gate, &l->ffn_up);
+    entered(s);
+    op_tap(r, "attn_out", (int)il, &a->x);
+    op_linear(r, &a->branch, &gate, &l->ffn_down);
+    bool routed = weight_exists(&l->router);
+    if (routed) experts(s, l, il);
+    const struct tensor *f = routed ? &a->dense : &a->branch;
     op_tap(r, "ffn", (int)il, f);
-    if (!s->m->config.n_ple) {
-        end_layer(s, f, &l->ffn_post_norm, il);
-        return;
-    }
-    op_add_norm(r, &a->x, f, &l->ffn_post_norm, s->eps);
-    op_tap(r, "ffn_out", (int)il, &a->x);
+    leave(s, f, &l->ffn_post_norm, s->m->config.n_ple ? &none : &l->out_scale); /* 9 */
 }
 
 /* 8. The per-layer input gates a narrow detour. */
@@ -294,23 +330,19 @@ static void per_layer_input(struct step *s, const struct layer *l, uint32_t il)
     struct acts *a = s->a;
     uint32_t n_ple = s->m->config.n_ple;
     struct tensor gate = tensor_shape(&a->ple_part, n_ple);
-    op_linear_gelu_mul(r, &gate, &a->x, &l->ple_gate, &a->ple, il * n_ple);
+    struct join j = enter(s, &none);
+    op_join_linear_gelu_mul(r, &j, &gate, &l->ple_gate, &a->ple, il * n_ple);
+    entered(s);
+    op_tap(r, "ffn_out", (int)il, &a->x);
     op_linear(r, &a->branch, &gate, &l->ple_out);
-    end_layer(s, &a->branch, &l->ple_post_norm, il);
+    leave(s, &a->branch, &l->ple_post_norm, &l->out_scale); /* 9 */
 }
 
-/* One layer, whose first norm is in a->norm. Returns false when no row is left to go on. */
+/* One layer. Returns false when no row is left to go on. */
 static bool layer(struct step *s, uint32_t il)
 {
-    struct run *r = s->r;
-    struct acts *a = s->a;
     const struct layer *l = &s->m->layers[il];
-    const struct weight none = { 0 };
-    op_tap(r, "attn_norm", (int)il, &a->norm);
     if (!attention(s, l, il)) return false;
-    op_add_norm_norm(r, &a->x, &a->norm, &a->branch, &l->attn_post_norm, &none, &l->ffn_norm,
-                     s->eps);
-    op_tap(r, "attn_out", (int)il, &a->x);
     feed_forward(s, l, il);
     if (s->m->config.n_ple) per_layer_input(s, l, il);
     return true;
@@ -318,7 +350,7 @@ static bool layer(struct step *s, uint32_t il)
 
 void model_input(struct run *r, const struct model *m, struct acts *a, uint32_t pos)
 {
-    struct step s = { r, m, NULL, a, pos, 0, m->config.eps };
+    struct step s = { r, m, NULL, a, pos, 0, m->config.eps, { 0 } };
     input(&s);
     turn_tables(&s);
 }
@@ -326,12 +358,17 @@ void model_input(struct run *r, const struct model *m, struct acts *a, uint32_t 
 void model_forward(struct run *r, const struct model *m, struct kv_cache *kv, struct acts *a,
                    uint32_t n_logits)
 {
-    struct step s = { r, m, kv, a, kv->n_past, n_logits, m->config.eps };
+    struct step s = { r, m, kv, a, kv->n_past, n_logits, m->config.eps, { 0 } };
     input(&s);
     turn_tables(&s);
-    op_rms_norm(r, &a->norm, &a->x, &m->layers[0].attn_norm, s.eps); /* 3 */
+    leave(&s, NULL, &none, &none);
     for (uint32_t il = 0; il < m->config.n_layer; il++)
         if (!layer(&s, il)) return;
+    struct join j = enter(&s, &m->output_norm); /* 10 */
+    j.norm = &a->result;
+    op_join(r, &j);
+    entered(&s);
+    op_tap(r, "out", (int)m->config.n_layer - 1, &a->x);
     op_tap(r, "result_norm", -1, &a->result);
 }
 

@@ -86,20 +86,23 @@ static void expect_z(const struct weight *w, uint32_t rows)
     w->z->rows = rows;
 }
 
-void op_linear(struct run *r, struct tensor *y, const struct tensor *x, const struct weight *w)
+static void check_linear(struct tensor *y, const struct tensor *x, const struct weight *w)
 {
     follow(y, x);
     expect_z(w, x->rows);
     assert(weight_exists(w) && w->cols == x->cols && w->rows == y->cols && w->n_mat == 1);
+}
+
+void op_linear(struct run *r, struct tensor *y, const struct tensor *x, const struct weight *w)
+{
+    check_linear(y, x, w);
     if (!idle(r, y)) r->be->linear(r, y, x, w);
 }
 
 void op_linear_gelu_mul(struct run *r, struct tensor *y, const struct tensor *x,
                         const struct weight *w, const struct tensor *b, uint32_t col)
 {
-    follow(y, x);
-    expect_z(w, x->rows);
-    assert(weight_exists(w) && w->cols == x->cols && w->rows == y->cols && w->n_mat == 1);
+    check_linear(y, x, w);
     assert(b->rows == x->rows && col + y->cols <= b->cols && b->mem != y->mem);
     if (!idle(r, y)) r->be->linear_gelu_mul(r, y, x, w, b, col);
 }
@@ -107,12 +110,8 @@ void op_linear_gelu_mul(struct run *r, struct tensor *y, const struct tensor *x,
 void op_gate_up(struct run *r, struct tensor *y, struct tensor *up, const struct tensor *x,
                 const struct weight *gate_w, const struct weight *up_w)
 {
-    follow(y, x);
-    follow(up, x);
-    expect_z(gate_w, x->rows);
-    expect_z(up_w, x->rows);
-    assert(gate_w->cols == x->cols && gate_w->rows == y->cols && gate_w->n_mat == 1);
-    assert(up_w->cols == x->cols && up_w->rows == up->cols && up_w->n_mat == 1);
+    check_linear(y, x, gate_w);
+    check_linear(up, x, up_w);
     assert(y->cols == up->cols && y->mem != up->mem);
     if (!idle(r, y)) r->be->gate_up(r, y, up, x, gate_w, up_w);
 }
@@ -195,14 +194,52 @@ void op_add_norm(struct run *r, struct tensor *x, const struct tensor *branch,
     if (!idle(r, x)) r->be->add_norm(r, x, branch, w, eps);
 }
 
-void op_add_norm_norm(struct run *r, struct tensor *x, struct tensor *y,
-                      const struct tensor *branch, const struct weight *w,
-                      const struct weight *scale, const struct weight *next_w, float eps)
+/* Returns what the block will read. */
+static const struct tensor *check_join(const struct join *j)
 {
-    follow(y, x);
-    assert(x->rows == branch->rows && x->cols == branch->cols && y->cols == x->cols);
-    assert(w->cols == x->cols && next_w->cols == x->cols);
-    if (!idle(r, x)) r->be->add_norm_norm(r, x, y, branch, w, scale, next_w, eps);
+    const struct tensor *x = j->x, *b = j->branch;
+    bool normed = weight_exists(j->next_w);
+    follow(j->to, x);
+    if (normed) follow(j->norm, x);
+    assert(j->to->cols == x->cols && j->to->mem != x->mem);
+    assert(!b || (b->rows == x->rows && b->cols == x->cols && j->w->cols == x->cols));
+    assert(!normed || (j->norm->cols == x->cols && j->next_w->cols == x->cols));
+    (void)b;
+    return join_result(j);
+}
+
+void op_join(struct run *r, const struct join *j)
+{
+    check_join(j);
+    if (!idle(r, j->x)) r->be->join(r, j);
+}
+
+void op_join_linears(struct run *r, const struct join *j, struct tensor *const *y,
+                     const struct weight *const *w, uint32_t n)
+{
+    const struct tensor *x = check_join(j);
+    assert(n >= 1 && n <= JOIN_LINEARS);
+    for (uint32_t i = 0; i < n; i++) check_linear(y[i], x, w[i]);
+    if (!idle(r, x)) r->be->join_linears(r, j, y, w, n);
+}
+
+void op_join_linear_gelu_mul(struct run *r, const struct join *j, struct tensor *y,
+                             const struct weight *w, const struct tensor *b, uint32_t col)
+{
+    const struct tensor *x = check_join(j);
+    check_linear(y, x, w);
+    assert(b->rows == x->rows && col + y->cols <= b->cols && b->mem != y->mem);
+    if (!idle(r, x)) r->be->join_linear_gelu_mul(r, j, y, w, b, col);
+}
+
+void op_join_gate_up(struct run *r, const struct join *j, struct tensor *y, struct tensor *up,
+                     const struct weight *gate_w, const struct weight *up_w)
+{
+    const struct tensor *x = check_join(j);
+    check_linear(y, x, gate_w);
+    check_linear(up, x, up_w);
+    assert(y->cols == up->cols && y->mem != up->mem);
+    if (!idle(r, x)) r->be->join_gate_up(r, j, y, up, gate_w, up_w);
 }
 
 void op_gelu_mul(struct run *r, struct tensor *x, const struct tensor *b, uint32_t col)

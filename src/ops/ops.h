@@ -148,6 +148,26 @@ struct heads {
     bool v_from_k; /* the values are the keys as they come; what v holds does not matter */
 };
 
+/* How the residual stream goes on: to = (x + rms_norm(branch) * w) * scale, and what the next block reads of it:
+ * norm = rms_norm(to) * next_w. */
+struct join {
+    const struct tensor *x, *branch; /* branch NULL: nothing is added, and w is not looked at */
+    const struct weight *w;
+    const struct weight *scale;  /* absent: 1 */
+    const struct weight *next_w; /* absent: the block reads `to` itself */
+    struct tensor *to;           /* another tensor than x */
+    struct tensor *norm;         /* where next_w exists */
+    float eps;
+};
+
+/* What the block reads, once it is there. */
+static inline const struct tensor *join_result(const struct join *j)
+{
+    return j->next_w->fmt ? j->norm : j->to;
+}
+
+enum { JOIN_LINEARS = 3 };
+
 /* Which experts each row uses. */
 struct routing {
     struct tensor ids;     /* i32, rows x n_used, best first */
@@ -201,9 +221,13 @@ struct backend {
                    uint32_t window, uint32_t pos, float eps);
     void (*add_norm)(struct run *r, struct tensor *x, const struct tensor *branch,
                      const struct weight *w, float eps);
-    void (*add_norm_norm)(struct run *r, struct tensor *x, struct tensor *y,
-                          const struct tensor *branch, const struct weight *w,
-                          const struct weight *scale, const struct weight *next_w, float eps);
+    void (*join)(struct run *r, const struct join *j);
+    void (*join_linears)(struct run *r, const struct join *j, struct tensor *const *y,
+                         const struct weight *const *w, uint32_t n);
+    void (*join_linear_gelu_mul)(struct run *r, const struct join *j, struct tensor *y,
+                                 const struct weight *w, const struct tensor *b, uint32_t col);
+    void (*join_gate_up)(struct run *r, const struct join *j, struct tensor *y, struct tensor *up,
+                         const struct weight *gate_w, const struct weight *up_w);
     void (*gelu_mul)(struct run *r, struct tensor *x, const struct tensor *b, uint32_t col);
     void (*ple_mix)(struct run *r, struct tensor *ple, const struct tensor *proj,
                     const struct weight *w, float proj_scale, float eps);
@@ -300,11 +324,17 @@ void op_attend(struct run *r, struct tensor *y, struct kv *kv, const struct head
 void op_add_norm(struct run *r, struct tensor *x, const struct tensor *branch,
                  const struct weight *w, float eps);
 
-/* In place on x: x = (x + rms_norm(branch) * w) * scale[0], then y = rms_norm(x) * next_w: the end of one block
- * and the start of the next. An absent scale is 1. Sets y.rows. */
-void op_add_norm_norm(struct run *r, struct tensor *x, struct tensor *y,
-                      const struct tensor *branch, const struct weight *w,
-                      const struct weight *scale, const struct weight *next_w, float eps);
+/* The end of one block and the start of the next. Sets the rows of j->to and, where next_w exists, of j->norm. */
+void op_join(struct run *r, const struct join *j);
+
+/* A join and what its block begins with: as op_join, then op_linear for each of n <= JOIN_LINEARS weights,
+ * op_linear_gelu_mul, or op_gate_up, of the join's result. What j->norm holds afterwards is up to the backend. */
+void op_join_linears(struct run *r, const struct join *j, struct tensor *const *y,
+                     const struct weight *const *w, uint32_t n);
+void op_join_linear_gelu_mul(struct run *r, const struct join *j, struct tensor *y,
+                             const struct weight *w, const struct tensor *b, uint32_t col);
+void op_join_gate_up(struct run *r, const struct join *j, struct tensor *y, struct tensor *up,
+                     const struct weight *gate_w, const struct weight *up_w);
 
 /* In place on x: x = gelu_tanh(x) * b[:, col ...]. */
 void op_gelu_mul(struct run *r, struct tensor *x, const struct tensor *b, uint32_t col);

@@ -367,15 +367,6 @@ static void scale(struct run *r, struct tensor *x, const struct weight *w)
     for (uint64_t i = 0; i < (uint64_t)x->rows * x->cols; i++) out[i] *= vec(w)[0];
 }
 
-static void add_norm_norm(struct run *r, struct tensor *x, struct tensor *y,
-                          const struct tensor *branch, const struct weight *w,
-                          const struct weight *scale_by, const struct weight *next_w, float eps)
-{
-    add_norm(r, x, branch, w, eps);
-    if (weight_exists(scale_by)) scale(r, x, scale_by);
-    rms_norm(r, y, x, next_w, eps);
-}
-
 float gelu_tanh(float x)
 {
     return 0.5f * x * (1.0f + tanhf(0.79788456080286536f * (x + 0.044715f * x * x * x)));
@@ -542,7 +533,10 @@ static const struct backend reference = {
     .attention = attention,
     .attend = attend,
     .add_norm = add_norm,
-    .add_norm_norm = add_norm_norm,
+    .join = cpu_join,
+    .join_linears = cpu_join_linears,
+    .join_linear_gelu_mul = cpu_join_linear_gelu_mul,
+    .join_gate_up = cpu_join_gate_up,
     .gelu_mul = gelu_mul,
     .ple_mix = ple_mix,
     .router = router,

@@ -25,22 +25,23 @@ async function runCase(core, gpu, i) {
   }
 }
 
-/** All cases on one tier; [passed, failed]. */
-async function runTier(wasm, tier, { profile, only, log }) {
+/** All cases on one tier; [passed, failed]. wide: joins as devices with wide workgroups run them, in few
+ * formats, since a software device takes seconds to compile each. */
+async function runTier(wasm, tier, { profile, only, log, wide }) {
   const gpu = new Gpu(await openDevice({ profile }));
   const core = await Core.load(wasm, gpu);
   const { exports } = core;
   const live = exports.bz_wasm_live();
-  core.checkNumber(exports.ops_test_open(tier === 'subgroup' ? 1 : 0));
+  core.checkNumber(exports.ops_test_open(tier === 'subgroup' ? 1 : 0, wide ? 1 : 0));
   const worst = new Map();
   let passed = 0, failed = 0;
   const bad = (why) => {
     failed++;
     log(`FAILED ${tier} ${why}`);
   };
-  for (let i = 0; exports.ops_test_op(i); i++) {
+  for (let i = 0, kind; (kind = exports.ops_test_op(i)); i++) {
     const op = core.resultText();
-    if (!op || (only && !only.split(',').includes(op))) continue;
+    if (!op || (only && !only.split(',').includes(op)) || (wide && (kind === 2 || !op.startsWith('join')))) continue;
     const c = await runCase(core, gpu, i);
     if (c.nmse <= c.limit) passed++;
     else bad(`${c.op} ${c.format} ${c.rows} x ${c.cols} (${c.why}): ${c.error ?? `nmse ${c.nmse} > ${c.limit}`}`);
@@ -52,7 +53,7 @@ async function runTier(wasm, tier, { profile, only, log }) {
   if (exports.ops_test_failed()) bad('a check inside a case');
   if (exports.bz_wasm_live() - live > 1) bad(`${exports.bz_wasm_live() - live} allocations are left`);
   if (gpu.bytes) bad(`${gpu.bytes} bytes of buffers are left`);
-  log(`${gpu.info.name}${profile ? ` as ${profile}` : ''}, ${tier} tier: worst nmse that passed: ${[...worst].map(([op, e]) => `${op} ${e.toPrecision(2)}`).join(', ')}`);
+  log(`${gpu.info.name}${profile ? ` as ${profile}` : ''}, ${tier} tier${wide ? ', wide' : ''}: worst nmse that passed: ${[...worst].map(([op, e]) => `${op} ${e.toPrecision(2)}`).join(', ')}`);
   gpu.close();
   return [passed, failed];
 }
@@ -67,9 +68,11 @@ export async function runTable(wasm, { tiers = ['plain', 'subgroup'], profile, o
       log(`${name} has no subgroups: the plain tier is all there is`);
       continue;
     }
-    const [p, f] = await runTier(wasm, tier, { profile, only, log });
-    passed += p;
-    failed += f;
+    for (const wide of limits.subgroupMin === 4 && limits.subgroupMax === 4 ? [false, true] : [false]) {
+      const [p, f] = await runTier(wasm, tier, { profile, only, log, wide });
+      passed += p;
+      failed += f;
+    }
   }
   log(`${passed + failed} tests: ${passed} passed, ${failed} failed, 0 skipped`);
   return failed;

@@ -26,10 +26,12 @@ static struct deferred results[MAX_RESULTS];
 static uint32_t n_results;
 static struct recorded program;
 
-EXPORT(int32_t, ops_test_open, uint32_t tier)
+/* wide: record what a device with wide workgroups would run, on any device. */
+EXPORT(int32_t, ops_test_open, uint32_t tier, uint32_t wide)
 {
     enum bz_status st = cpu_open(&reference, false, 1, &wasm_err);
     if (st == BZ_OK) st = gpu_ops_open(&gpu, (enum gpu_tier)tier, &wasm_err);
+    if (st == BZ_OK && wide) ((struct gpu_ops *)gpu.ctx)->narrow = false;
     return wasm_failed(st) ? -1 : 0;
 }
 
@@ -86,7 +88,8 @@ static bool find_case(size_t i, struct op_case *c, size_t *line, bool *backward)
     return nth_of(bwd_cases, sizeof bwd_cases / sizeof *bwd_cases, i - n_forward, c, line);
 }
 
-/* The op of case i is the result, or an empty text when the case is not for GPUs; 0 past the last. */
+/* The op of case i is the result, or an empty text when the case is not for GPUs; 0 past the last, 2 when it is one
+ * line of the table in one of many formats. */
 EXPORT(int32_t, ops_test_op, uint32_t i)
 {
     struct op_case c;
@@ -94,7 +97,7 @@ EXPORT(int32_t, ops_test_op, uint32_t i)
     bool backward;
     if (!find_case(i, &c, &line, &backward)) return 0;
     wasm_show(c.op, c.cpu_only ? 0 : strlen(c.op));
-    return 1;
+    return (backward ? bwd_cases : cases)[line].format == EVERY ? 2 : 1;
 }
 
 /* Prepare case i: 0, and the result says what it is and where its results go; -1 when it could not be

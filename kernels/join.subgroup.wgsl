@@ -1,0 +1,17 @@
+// join.subgroup - to[t] = (x[t] + norm(branch[t]) * post) * scale[0], then y[t] = norm(to[t]) * next_w
+//   with norm(v) = v / sqrt(mean(v^2) + eps)     (each row t)
+//
+//   x       read   rows x cols f32   grid   one workgroup a row
+//   branch  read   rows x cols f32   bytes  4 reads + 2 writes an element
+//   post    read   cols f32          needs  cols % 4 == 0; has_branch 0: nothing is added, branch and post are
+//   scale   read   1 f32                    any buffers; has_scale 0: factor 1, any buffer;
+//   next_w  read   cols f32                 has_next 0: no y, any buffers
+//   to      write  rows x cols f32
+//   y       write  rows x cols f32
+//
+// The end of one block and the start of the next in one dispatch.
+// Reference: cpu_join() in src/ops/ops_cpu_join.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
+
+enable subgroups;
+//!include lib/lanes.subgroup.wgsl
+//!include lib/join.wgsl

@@ -1,0 +1,21 @@
+// join_gate_up - to[t] = x[t] + norm(branch[t]) * post, h = norm(to[t]) * next_w, then
+//   y[t] = gelu(W h) * (W2 h), with norm(v) = v / sqrt(mean(v^2) + eps)     (decode: one or a few rows t)
+//
+//   x       read   n_tok x cols f32   grid   each t in turn: a workgroup per 4 WG / LANES rows of each matrix
+//   branch  read   n_tok x cols f32   bytes  W and W2 once a row t; the rest comes from the cache
+//   post    read   cols f32           needs  cols % 4 == 0; cols <= 4 HELD
+//   next_w  read   cols f32
+//   w       read   rows x cols
+//   w2      read   rows x cols
+//   to      write  n_tok x cols f32
+//   y       write  n_tok x rows f32
+//
+// Every workgroup joins for itself: that is cheaper than a dispatch that all would wait for.
+//
+// Reference: cpu_join_gate_up() in src/ops/ops_cpu_join.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
+
+//!for SHAPE in f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
+//!include lib/two_weights.wgsl
+//!include lib/dot_$SHAPE.wgsl
+//!include lib/lanes.wgsl
+//!include lib/join_gate_up.wgsl

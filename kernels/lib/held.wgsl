@@ -1,0 +1,28 @@
+// held - where the products read an activation: from workgroup memory, in which each workgroup keeps
+// what its block reads of the stream. Needs lib/joining, the buffer to, and leads_to(v, inverse, i).
+override HELD : u32 = 512u; // vec4s of a row, rounded up to a multiple of 8
+
+var<workgroup> held : array<vec4<f32>, HELD>;
+
+// Lanes read at strides of 2 to 16 vec4s; in this order any eight neighbours hit different banks.
+fn place(i : u32) -> u32 {
+    return i ^ (((i >> 3u) ^ (i >> 4u)) & 7u);
+}
+
+fn x_at(i : u32) -> vec4<f32> {
+    return held[place(i)];
+}
+
+// The whole workgroup takes part; one of those that share a row writes its next state.
+fn hold(tok : u32, id : u32, writes : bool) {
+    let n = p.cols / 4u;
+    let j = begin_joining(tok * n, id);
+    for (var i = id; i < n; i += WG) {
+        let v = joined(j, i);
+        if (writes) {
+            to[tok * n + i] = v;
+        }
+        held[place(i)] = leads_to(v, j.inverse, i);
+    }
+    workgroupBarrier();
+}

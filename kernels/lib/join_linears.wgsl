@@ -1,0 +1,103 @@
+// join_linears - the kernel of that name without its shape and add_over(): a tier chooses.
+//!include lib/grid.wgsl
+//!include lib/joining.wgsl
+//!include lib/held.wgsl
+//!include lib/four_rows.wgsl
+
+struct Params {
+    cols : u32,
+    n_tok : u32, // rows of x and of the results
+    has_branch : u32,
+    has_scale : u32,
+    rows : u32,
+    scales : u32, // offsets in u32 words, see src/gpu/repack.h
+    high : u32,
+    d : u32,
+    rows2 : u32,
+    scales2 : u32,
+    high2 : u32,
+    d2 : u32,
+    rows3 : u32,
+    scales3 : u32,
+    high3 : u32,
+    d3 : u32,
+    eps : f32,
+}
+
+@group(0) @binding(0) var<uniform> p : Params;
+@group(0) @binding(1) var<storage, read> x : array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read> branch : array<vec4<f32>>;
+@group(0) @binding(3) var<storage, read> post : array<vec4<f32>>;
+@group(0) @binding(4) var<storage, read> scale : array<f32>;
+@group(0) @binding(5) var<storage, read> next_w : array<vec4<f32>>;
+@group(0) @binding(6) var<storage, read> w : array<vec4<u32>>;
+@group(0) @binding(7) var<storage, read> w2 : array<vec4<u32>>;
+@group(0) @binding(8) var<storage, read> w3 : array<vec4<u32>>;
+@group(0) @binding(9) var<storage, read_write> to : array<vec4<f32>>;
+@group(0) @binding(10) var<storage, read_write> y : array<f32>;
+@group(0) @binding(11) var<storage, read_write> y2 : array<f32>;
+@group(0) @binding(12) var<storage, read_write> y3 : array<f32>;
+
+fn factor() -> f32 {
+    if (p.has_scale != 0u) {
+        return scale[0];
+    }
+    return 1.0;
+}
+
+fn leads_to(v : vec4<f32>, inverse : f32, i : u32) -> vec4<f32> {
+    return v * inverse * next_w[i];
+}
+
+fn put(tok : u32, row : u32, v : f32) {
+    if (which == 0u) {
+        y[tok * p.rows + row] = v;
+    } else if (which == 1u) {
+        y2[tok * p.rows2 + row] = v;
+    } else {
+        y3[tok * p.rows3 + row] = v;
+    }
+}
+
+fn four_from(first : u32, n_rows : u32) -> vec4<u32> {
+    return min(vec4<u32>(first, first + 1u, first + 2u, first + 3u), vec4<u32>(n_rows - 1u));
+}
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
+        @builtin(local_invocation_index) id : u32) {
+    // Four rows a team; the teams of the matrices follow each other.
+    let ends = (vec3<u32>(p.rows, p.rows2, p.rows3) + vec3<u32>(3u)) / vec3<u32>(4u);
+    let teams = WG / LANES;
+    let per_tok = (ends.x + ends.y + ends.z + teams - 1u) / teams;
+    let group = flat_group(wid, num);
+    let tok = group / per_tok;
+    if (tok >= p.n_tok) {
+        return;
+    }
+    hold(tok, id, group % per_tok == 0u);
+    let team = group % per_tok * teams + id / LANES;
+    let lane = id % LANES;
+    var first = 4u * team;
+    var mine : vec4<f32>;
+    // Each branch sets `which` to a number that the compiler sees: no load has to choose.
+    if (team < ends.x) {
+        which = 0u;
+        mine = four_rows(four_from(first, p.rows), 0u, lane);
+    } else if (team < ends.x + ends.y) {
+        which = 1u;
+        first -= 4u * ends.x;
+        mine = four_rows(four_from(first, p.rows2), 0u, lane);
+    } else {
+        which = 2u;
+        first -= 4u * (ends.x + ends.y);
+        mine = four_rows(four_from(first, max(p.rows3, 1u)), 0u, lane);
+    }
+    let sum = add_lanes(mine, id);
+    let n_rows = select(select(p.rows3, p.rows2, which == 1u), p.rows, which == 0u);
+    for (var r = lane; r < 4u; r += LANES) {
+        if (first + r < n_rows) {
+            put(tok, first + r, sum[r]);
+        }
+    }
+}

@@ -1,0 +1,36 @@
+// joining - how the residual stream goes on:  to = (x + norm(branch) post) factor,  norm(v) = v / rms(v).
+// Needs Params with cols, has_branch and eps; the buffers x, branch and post; factor(); lib/lanes.
+// One pass gives all sums, since  |to|^2 = factor^2 (|x|^2 + 2 r x.b + r^2 |b|^2)  with  b = branch post
+// and r = 1 / rms(branch).
+struct Joining {
+    at : u32,      // of the row
+    r : f32,       // 1 / rms(branch)
+    factor : f32,
+    inverse : f32, // 1 / rms(to)
+}
+
+fn begin_joining(at : u32, id : u32) -> Joining {
+    var sums = vec4<f32>();
+    for (var i = id; i < p.cols / 4u; i += WG) {
+        let v = x[at + i];
+        sums.x += dot(v, v);
+        if (p.has_branch != 0u) {
+            let raw = branch[at + i];
+            let b = raw * post[i];
+            sums += vec4<f32>(0.0, dot(v, b), dot(b, b), dot(raw, raw));
+        }
+    }
+    let mean = add_over(sums, id, WG) / f32(p.cols);
+    let r = inverseSqrt(mean.w + p.eps);
+    let f = factor();
+    let square = max(mean.x + 2.0 * r * mean.y + r * r * mean.z, 0.0);
+    return Joining(at, r, f, inverseSqrt(f * f * square + p.eps));
+}
+
+fn joined(j : Joining, i : u32) -> vec4<f32> {
+    var v = x[j.at + i];
+    if (p.has_branch != 0u) {
+        v += branch[j.at + i] * j.r * post[i];
+    }
+    return v * j.factor;
+}

@@ -1,0 +1,194 @@
+/* ops_gpu_join.c - the end of one block and the start of the next: alone, or made by every workgroup of the next
+ * block's first products, which saves a dispatch that all of them would wait for. */
+#include "gpu/ops_gpu_impl.h"
+
+enum {
+    HELD_WG = 256,
+    HELD_LANES = 32,
+    HELD_STEP =
+        256, /* vec4s: few different pipelines, and those of a model's width can be tested at another */
+};
+
+void gpu_join(struct run *r, const struct join *j)
+{
+    struct gpu_ops *g = ops_of(r);
+    bool normed = weight_exists(j->next_w);
+    struct join_params p = { .rows = j->x->rows,
+                             .cols = j->x->cols,
+                             .has_branch = j->branch != NULL,
+                             .has_scale = weight_exists(j->scale),
+                             .has_next = normed,
+                             .eps = j->eps };
+    struct gpu_binding bind[] = { act(j->x),
+                                  j->branch ? act(j->branch) : whole(g->unused),
+                                  vector(g, j->branch ? j->w : NULL),
+                                  vector(g, j->scale),
+                                  vector(g, j->next_w),
+                                  act(j->to),
+                                  normed ? act(j->norm) : whole(g->unread[0]) };
+    gpu_dispatch_sum(r, TIERED(g, JOIN), JOIN_WG, 256, &p, bind, COUNT(bind), j->x->rows);
+}
+
+static uint32_t held(const struct join *j)
+{
+    return divide_up(j->x->cols, 4 * HELD_STEP) * HELD_STEP;
+}
+
+/* Can every workgroup join for itself, and does that pay? */
+static bool joins(const struct gpu_ops *g, const struct join *j, uint32_t n_buffers)
+{
+    uint32_t sums = (g->tier == TIER_SUBGROUP ? 64 : 256) * 16;
+    return !g->narrow && !gpu_by_tiles(g, j->x->rows) &&
+           held(j) * 16 + sums <= g->rec.limits.max_workgroup_bytes &&
+           n_buffers <= g->rec.limits.max_storage_buffers;
+}
+
+/* Is a matrix one buffer, without adapters? */
+static bool whole_and_bare(const struct weight *w)
+{
+    const struct gpu_weight *g = w->mem;
+    return g->n_parts == 1 && g->adapted.n == 0;
+}
+
+static enum gpu_shape shape_of(const struct weight *w)
+{
+    return ((const struct gpu_weight *)w->mem)->shape;
+}
+
+static const struct gpu_part *part_of(const struct weight *w)
+{
+    return &((const struct gpu_weight *)w->mem)->parts[0];
+}
+
+static void dispatch_held(struct run *r, uint32_t kernel, const struct join *j, const void *params,
+                          const struct gpu_binding *bind, uint32_t n, uint32_t n_teams)
+{
+    struct gpu_ops *g = ops_of(r);
+    _Static_assert(JOIN_GATE_UP_WG == JOIN_LINEARS_WG && JOIN_GATE_UP_WG == JOIN_GELU_WG, "one");
+    struct gpu_constant constants[] = { { JOIN_GATE_UP_WG, HELD_WG },
+                                        { JOIN_GATE_UP_LANES, HELD_LANES },
+                                        { JOIN_GATE_UP_HELD, (float)held(j) } };
+    record_dispatch(&g->rec, kernel, constants, COUNT(constants), params, bind, n,
+                    divide_up(n_teams, HELD_WG / HELD_LANES) * j->x->rows);
+}
+
+/* Those of the weights from `first` on that have its shape, in one dispatch. Each such dispatch joins, and writes
+ * the same next state. */
+static void linears_alike(struct run *r, const struct join *j, struct tensor *const *y,
+                          const struct weight *const *w, uint32_t first, uint32_t n)
+{
+    struct gpu_ops *g = ops_of(r);
+    struct join_linears_params p = { .cols = j->x->cols,
+                                     .n_tok = j->x->rows,
+                                     .has_branch = j->branch != NULL,
+                                     .has_scale = weight_exists(j->scale),
+                                     .eps = j->eps };
+    struct {
+        uint32_t *rows, *scales, *high, *d;
+    } const of[JOIN_LINEARS] = { { &p.rows, &p.scales, &p.high, &p.d },
+                                 { &p.rows2, &p.scales2, &p.high2, &p.d2 },
+                                 { &p.rows3, &p.scales3, &p.high3, &p.d3 } };
+    struct gpu_binding none = whole(g->unused);
+    struct gpu_binding bind[] = { act(j->x),
+                                  j->branch ? act(j->branch) : none,
+                                  vector(g, j->branch ? j->w : NULL),
+                                  vector(g, j->scale),
+                                  vector(g, j->next_w),
+                                  none,
+                                  none,
+                                  none,
+                                  act(j->to),
+                                  none,
+                                  whole(g->unread[0]),
+                                  whole(g->unread[1]) };
+    uint32_t n_teams = 0, k = 0;
+    for (uint32_t i = first; i < n; i++) {
+        if (shape_of(w[i]) != shape_of(w[first])) continue;
+        const struct gpu_part *part = part_of(w[i]);
+        *of[k].rows = part->rows;
+        *of[k].scales = part->layout.scales;
+        *of[k].high = part->layout.high;
+        *of[k].d = part->layout.d;
+        bind[5 + k] = whole(part->buffer);
+        bind[9 + k] = act(y[i]);
+        n_teams += divide_up(part->rows, 4);
+        k++;
+    }
+    dispatch_held(r, TIERED(g, JOIN_LINEARS_F32) + shape_of(w[first]), j, &p, bind, COUNT(bind),
+                  n_teams);
+}
+
+void gpu_join_linears(struct run *r, const struct join *j, struct tensor *const *y,
+                      const struct weight *const *w, uint32_t n)
+{
+    bool ok = joins(ops_of(r), j, 12) && weight_exists(j->next_w);
+    for (uint32_t i = 0; i < n; i++) ok = ok && whole_and_bare(w[i]);
+    if (!ok) {
+        gpu_join(r, j);
+        for (uint32_t i = 0; i < n; i++) gpu_linear(r, y[i], join_result(j), w[i]);
+        return;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        bool done = false;
+        for (uint32_t k = 0; k < i; k++) done = done || shape_of(w[k]) == shape_of(w[i]);
+        if (!done) linears_alike(r, j, y, w, i, n);
+    }
+}
+
+void gpu_join_linear_gelu_mul(struct run *r, const struct join *j, struct tensor *y,
+                              const struct weight *w, const struct tensor *b, uint32_t col)
+{
+    struct gpu_ops *g = ops_of(r);
+    bool ok = joins(g, j, 7) && j->branch && !weight_exists(j->scale) && !weight_exists(j->next_w);
+    if (!ok || !whole_and_bare(w)) {
+        gpu_join(r, j);
+        gpu_linear_gelu_mul(r, y, join_result(j), w, b, col);
+        return;
+    }
+    const struct gpu_part *part = part_of(w);
+    struct join_gelu_params p = { .cols = w->cols,
+                                  .rows = w->rows,
+                                  .n_tok = j->x->rows,
+                                  .y_stride = y->cols,
+                                  .scales = part->layout.scales,
+                                  .high = part->layout.high,
+                                  .d = part->layout.d,
+                                  .by_stride = b->cols,
+                                  .by_col = col,
+                                  .has_branch = 1,
+                                  .eps = j->eps };
+    struct gpu_binding bind[] = { act(j->x), act(j->branch), vector(g, j->w), whole(part->buffer),
+                                  act(b),    act(j->to),     act(y) };
+    dispatch_held(r, TIERED(g, JOIN_GELU_F32) + shape_of(w), j, &p, bind, COUNT(bind),
+                  divide_up(w->rows, 4));
+}
+
+void gpu_join_gate_up(struct run *r, const struct join *j, struct tensor *y, struct tensor *up,
+                      const struct weight *gate_w, const struct weight *up_w)
+{
+    struct gpu_ops *g = ops_of(r);
+    bool ok = joins(g, j, 8) && j->branch && !weight_exists(j->scale) && weight_exists(j->next_w);
+    bool alike =
+        whole_and_bare(gate_w) && whole_and_bare(up_w) && shape_of(gate_w) == shape_of(up_w);
+    if (!ok || !alike) {
+        gpu_join(r, j);
+        gpu_gate_up(r, y, up, join_result(j), gate_w, up_w);
+        return;
+    }
+    const struct gpu_part *gate = part_of(gate_w);
+    struct join_gate_up_params p = { .cols = gate_w->cols,
+                                     .rows = gate_w->rows,
+                                     .n_tok = j->x->rows,
+                                     .y_stride = y->cols,
+                                     .scales = gate->layout.scales,
+                                     .high = gate->layout.high,
+                                     .d = gate->layout.d,
+                                     .has_branch = 1,
+                                     .eps = j->eps };
+    struct gpu_binding bind[] = { act(j->x),           act(j->branch),
+                                  vector(g, j->w),     vector(g, j->next_w),
+                                  whole(gate->buffer), whole(part_of(up_w)->buffer),
+                                  act(j->to),          act(y) };
+    dispatch_held(r, TIERED(g, JOIN_GATE_UP_F32) + shape_of(gate_w), j, &p, bind, COUNT(bind),
+                  divide_up(p.rows, 4));
+}

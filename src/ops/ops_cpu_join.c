@@ -1,0 +1,34 @@
+/* ops_cpu_join.c - a block's end, the next one's start and its first products, put together from the other ops. */
+#include <string.h>
+
+#include "ops/ops_cpu.h"
+
+void cpu_join(struct run *r, const struct join *j)
+{
+    const struct backend *be = r->be;
+    memcpy(j->to->mem, j->x->mem, (size_t)j->x->rows * j->x->cols * sizeof(float));
+    if (j->branch) be->add_norm(r, j->to, j->branch, j->w, j->eps);
+    if (weight_exists(j->scale)) be->scale(r, j->to, j->scale);
+    if (weight_exists(j->next_w)) be->rms_norm(r, j->norm, j->to, j->next_w, j->eps);
+}
+
+void cpu_join_linears(struct run *r, const struct join *j, struct tensor *const *y,
+                      const struct weight *const *w, uint32_t n)
+{
+    cpu_join(r, j);
+    for (uint32_t i = 0; i < n; i++) r->be->linear(r, y[i], join_result(j), w[i]);
+}
+
+void cpu_join_linear_gelu_mul(struct run *r, const struct join *j, struct tensor *y,
+                              const struct weight *w, const struct tensor *b, uint32_t col)
+{
+    cpu_join(r, j);
+    r->be->linear_gelu_mul(r, y, join_result(j), w, b, col);
+}
+
+void cpu_join_gate_up(struct run *r, const struct join *j, struct tensor *y, struct tensor *up,
+                      const struct weight *gate_w, const struct weight *up_w)
+{
+    cpu_join(r, j);
+    r->be->gate_up(r, y, up, join_result(j), gate_w, up_w);
+}
