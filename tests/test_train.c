@@ -142,6 +142,19 @@ static void check_resume(const struct dataset *d)
     buf_free(&resumed);
 }
 
+/* How many matrices a pattern chooses. */
+static void check_targets(const char *pattern, size_t want)
+{
+    const char *const list[] = { pattern };
+    struct trainee_options o = { .rank = 1, .alpha = 1, .targets = list, .n_targets = 1 };
+    struct trainee t = { 0 };
+    struct bz_err err = { "" };
+    enum bz_status st = trainee_open(&t, &engine->model, &engine->backend, &o, &err);
+    CHECK_MSG(t.n_targets == want, "%s chooses %zu: %s", pattern, t.n_targets, err.text);
+    CHECK(st == (want ? BZ_OK : BZ_ERR_ARGUMENT));
+    trainee_close(&t);
+}
+
 /* A rate that throws the adapter out of the range of numbers. */
 static void check_explosion(const struct dataset *d)
 {
@@ -310,6 +323,15 @@ int main(void)
     TEST("a share is held back; short examples share a sequence") check_arrangement();
     CHECK_MSG(read_text(&d, lessons, &err) == BZ_OK && d.n == 3, "%s", err.text);
     TEST("training lowers the loss, and goes on from a checkpoint bit for bit") check_resume(&d);
+    TEST("targets are parts of names, with stars for anything")
+    {
+        check_targets("attn_q", 8);
+        check_targets("blk.3.", 9);
+        check_targets("blk.3.*ffn_", 3);
+        check_targets("blk.*.ffn_*.weight", 24);
+        check_targets("ffn_*attn", 0);
+        check_targets("*", 64);
+    }
     TEST("a loss that is no number ends a training, and the step is named") check_explosion(&d);
     TEST("an adapter comes back from GGUF and from PEFT as it was") check_files(&d, false);
     dataset_free(&d);

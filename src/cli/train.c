@@ -294,7 +294,7 @@ int cmd_train(int argc, char **argv)
         { "--alpha", "A", "the adapter's strength is A/R; default 2R", CLI_F64, &j.alpha, NULL },
         { "--rslora", NULL, "its strength is A/sqrt(R)", CLI_FLAG, &j.rslora, NULL },
         { "--target", "NAME",
-          "part of a tensor's name (attn_q, blk.3.); may be repeated; default every "
+          "part of a tensor's name (attn_q, blk.*.ffn_); may be repeated; default every "
           "dense linear",
           CLI_STRS, &j.targets, NULL },
         { "--dropout", "X", "share of the adapter's inputs left out at random; default 0", CLI_F64,

@@ -18,11 +18,24 @@ struct wanted {
     uint64_t n_numbers;
 };
 
+/* Are the pieces of the pattern between its stars in the name, one after the other? */
+static bool matches(const char *pattern, const char *name)
+{
+    while (*pattern) {
+        size_t n = strcspn(pattern, "*");
+        while (*name && strncmp(name, pattern, n) != 0) name++;
+        if (strncmp(name, pattern, n) != 0) return false;
+        name += n;
+        pattern += n + (pattern[n] == '*');
+    }
+    return true;
+}
+
 static bool is_wanted(const struct trainee_options *o, const char *name)
 {
     if (!o->n_targets) return !strstr(name, "_exps.") && !strstr(name, "ffn_gate_inp");
     for (size_t i = 0; i < o->n_targets; i++)
-        if (strstr(name, o->targets[i])) return true;
+        if (matches(o->targets[i], name)) return true;
     return false;
 }
 

@@ -41,8 +41,9 @@ struct trainee_options {
     uint32_t rank; /* 1 to 256 */
     float alpha;
     bool rslora;
-    const char *const
-        *targets; /* parts of names, such as "attn_q" or "blk.3."; n 0: every linear */
+    /* Parts of names, such as "attn_q" or "blk.3.", in which a star stands for anything ("blk.*.ffn_"); n 0:
+     * every linear but routers and experts. */
+    const char *const *targets;
     size_t n_targets;
     uint64_t seed; /* of A; B starts as zero, so that the model starts as it was */
 };

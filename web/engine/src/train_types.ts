@@ -20,7 +20,8 @@ export interface TrainOptions {
   evalShare?: number;
   /** The adapter's name in the engine afterwards. Default "trained", with a number where that is taken. */
   name?: string;
-  /** Parts of tensor names ("attn_q", "ffn_", "blk.3."). Default: every dense linear. */
+  /** Parts of tensor names, in which a star stands for anything ("attn_q", "blk.3.", "blk.*.ffn_"). Default: every dense
+   *  linear. */
   targets?: readonly string[];
   /** 1 to 256; default 16. */
   rank?: number;

@@ -82,7 +82,7 @@ export const train: Command = {
     { name: '--rank', arg: 'R', help: '1 to 256; default 16', kind: 'whole' },
     { name: '--alpha', arg: 'A', help: "the adapter's strength is A/R; default 2R", kind: 'number' },
     { name: '--rslora', help: 'its strength is A/sqrt(R)', kind: 'flag' },
-    { name: '--target', arg: 'NAME', help: "part of a tensor's name (attn_q, blk.3.); may be repeated; default every dense linear", kind: 'texts' },
+    { name: '--target', arg: 'NAME', help: "part of a tensor's name (attn_q, blk.*.ffn_); may be repeated; default every dense linear", kind: 'texts' },
     { name: '--dropout', arg: 'X', help: "share of the adapter's inputs left out at random; default 0", kind: 'number' },
     { name: '--lr', arg: 'X', help: 'learning rate; default 2e-4', kind: 'number' },
     { name: '--schedule', arg: 'NAME', help: 'constant, linear or cosine (default)', kind: 'text' },
