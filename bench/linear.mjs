@@ -22,14 +22,17 @@ const wgs = numbers(o.wg, o.quick ? [64] : [64, 128, 256]);
 const lanes = numbers(o.lanes, o.quick ? [4, 32] : [4, 8, 16, 32, 64, 128, 256]);
 const dispatches = o.quick ? 4 : +o.dispatches, poolBytes = o.quick ? 2 ** 24 : 2 ** 29;
 
-// name, kernel, shape of the weights, rows (of each matrix), columns
+// name, kernel, shape of the weights, rows (of each matrix, or a list), columns
 const cases = [
   ['e2b q', 'linear', 'q4_k', 2048, 1536], ['e2b q, global', 'linear', 'q4_k', 4096, 1536], ['e2b k', 'linear', 'q4_k', 256, 1536], ['e2b v', 'linear', 'q6_k', 256, 1536],
   ['e2b attention out', 'linear', 'q4_k', 1536, 2048], ['e2b attention out, global', 'linear', 'q4_k', 1536, 4096],
+  ['e2b join, q k v', 'join_linears', 'q4_k', [2048, 256, 256], 1536], ['e2b join, q', 'join_linears', 'q4_k', [2048, 0, 0], 1536], ['e2b join, q, global', 'join_linears', 'q4_k', [4096, 0, 0], 1536],
+  ['e2b join, gate and up', 'join_gate_up', 'q4_k', 6144, 1536], ['e2b join, gate and up, wide', 'join_gate_up', 'q4_k', 12288, 1536], ['e2b join, per-layer gate', 'join_gelu', 'q4_k', 256, 1536],
   ['e2b gate and up', 'gate_up', 'q4_k', 6144, 1536], ['e2b gate and up, wide', 'gate_up', 'q4_k', 12288, 1536],
   ['e2b down', 'linear', 'q4_k', 1536, 6144], ['e2b down, wide', 'linear', 'q4_k', 1536, 12288], ['e2b down, wide', 'linear', 'q6_k', 1536, 12288],
   ['e2b per-layer gate', 'linear', 'q4_k', 256, 1536], ['e2b per-layer out', 'linear', 'q4_k', 1536, 256],
   ['e2b head', 'linear', 'q6_k', 262144, 1536],
+  ['12b join, gate and up', 'join_gate_up', 'q4_k', 15360, 3840], ['31b join, gate and up', 'join_gate_up', 'q4_k', 21504, 5376],
   ['12b gate and up', 'gate_up', 'q4_k', 15360, 3840], ['12b down', 'linear', 'q4_k', 3840, 15360],
   ['31b gate and up', 'gate_up', 'q4_k', 21504, 5376], ['31b down', 'linear', 'q6_k', 5376, 21504],
 ];
@@ -67,21 +70,23 @@ function params(kernel, values) {
 
 /** Bind groups that read the weights at as many places as the pool has. */
 function groups(kernel, pipeline, shape, rows, cols) {
-  const { bytes, ...at } = layout(shape, rows, cols), list = [];
-  const uniform = params(kernel, { cols, rows, n_tok: 1, x_stride: cols, y_stride: rows, ...at });
   const names = storage(kernel.source), matrices = names.filter(([, name]) => /^w\d?$/.test(name)).length;
-  const step = Math.ceil(bytes / 256) * 256, places = Math.max(1, Math.min(64, Math.floor(poolBytes / (step * matrices))));
+  const sizes = Array.from({ length: matrices }, (_, i) => rows[i] ?? rows[0]), parts = sizes.map((n) => layout(shape, n || 4, cols)), list = [];
+  const of = Object.fromEntries(parts.flatMap((part, i) => Object.entries({ ...part, rows: sizes[i] }).map(([field, v]) => [i ? field + (i + 1) : field, v])));
+  const uniform = params(kernel, { ...of, cols, n_tok: 1, x_stride: cols, y_stride: rows[0], by_stride: rows[0], has_branch: 1, has_scale: 1, eps: 1e-6 });
+  const steps = parts.map((part) => Math.ceil(part.bytes / 256) * 256), step = steps.reduce((a, b) => a + b);
+  const places = Math.max(1, Math.min(64, Math.floor(poolBytes / step)));
   for (let i = 0; i < places; i++) {
-    let next = i * matrices * step;
+    let next = i * step, k = 0;
     const entries = names.map(([binding, name]) => {
       if (!/^w\d?$/.test(name)) return { binding, resource: { buffer: activations(name) } };
-      const offset = next;
-      next += step;
-      return { binding, resource: { buffer: pool, offset, size: bytes } };
+      const offset = next, size = parts[k].bytes;
+      next += steps[k++];
+      return { binding, resource: { buffer: pool, offset, size } };
     });
     list.push(device.createBindGroup({ layout: pipeline.getBindGroupLayout(0), entries: [{ binding: 0, resource: { buffer: uniform } }, ...entries] }));
   }
-  return { list, bytes: bytes * matrices };
+  return { list, bytes: parts.reduce((sum, part, i) => sum + (sizes[i] ? part.bytes : 0), 0) };
 }
 
 const querySet = limits.hasTimestamps ? device.createQuerySet({ type: 'timestamp', count: 2 }) : undefined;
@@ -130,20 +135,21 @@ console.log(`${found.name}, ${o.tier} tier, ${querySet ? 'device time' : 'wall t
 
 for (const [what, name, shape, allRows, cols] of cases) {
   if (!what.includes(o.only)) continue;
-  const rows = o.quick ? Math.min(allRows, 64) : allRows;
+  const rows = [allRows].flat().map((n) => (o.quick ? Math.min(n, 64) : n));
   const kernel = kernels.find((k) => k.name === `${name}_${shape}${o.tier === 'plain' ? '' : '.subgroup'}`);
   const units = cols / (shape === 'q8_0' ? 16 : 32);
   const cuts = wgs.flatMap((wg) => lanes.filter((l) => l <= wg && l < 2 * units).map((l) => ({ WG: wg, LANES: l })));
-  const pipelines = await Promise.all(cuts.map((c) => pipelineOf(kernel.source, c)));
+  const held = kernel.overrides.includes('HELD') ? { HELD: Math.ceil(cols / 1024) * 256 } : {};
+  const pipelines = await Promise.all(cuts.map((c) => pipelineOf(kernel.source, { ...c, ...held })));
   const results = [];
   let bytes = 0;
   for (let i = 0; i < cuts.length; i++) {
-    const bound = groups(kernel, pipelines[i], shape, rows, cols), count = Math.ceil(rows / (4 * cuts[i].WG / cuts[i].LANES));
+    const bound = groups(kernel, pipelines[i], shape, rows, cols), teams = rows.reduce((sum, n) => sum + Math.ceil(n / 4), 0), count = Math.ceil(teams / (cuts[i].WG / cuts[i].LANES));
     bytes = bound.bytes;
     results.push({ ...cuts[i], count, us: await time(pipelines[i], bound.list, count) });
   }
   results.sort((a, b) => a.us - b.us);
-  console.log(`${what}: ${kernel.name} ${cols} -> ${rows}, ${(bytes / 1e6).toFixed(1)} MB`);
+  console.log(`${what}: ${kernel.name} ${cols} -> ${rows.filter(Boolean).join(' + ')}, ${(bytes / 1e6).toFixed(1)} MB`);
   for (const r of results.slice(0, +o.top || results.length)) console.log(`  WG ${String(r.WG).padStart(3)}  LANES ${String(r.LANES).padStart(3)}  ${String(r.count).padStart(6)} workgroups  ${r.us.toFixed(2).padStart(8)} us  ${(bytes / r.us / 1e3).toFixed(0).padStart(5)} GB/s`);
 }
 gpu.close();
