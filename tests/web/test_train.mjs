@@ -7,7 +7,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 
-import { ArgumentError, Engine, FormatError } from '../../web/engine/dist/index.js';
+import { ArgumentError, Engine, FormatError, LimitError } from '../../web/engine/dist/index.js';
 import { done, equal, ok, rejects, same, test } from './check.mjs';
 import './software_adapter.mjs';
 
@@ -130,6 +130,13 @@ test('a cancelled training ends within a second and leaves nothing behind', asyn
   const other = engine.train({ ...options, signal: controller.signal });
   controller.abort();
   await rejects(other.result, isAbort);
+  equal(await ask(), unknown);
+});
+
+test('a loss that is no number ends the training, and its step is named', async () => {
+  const run = engine.train({ ...options, learningRate: 1e30, steps: 4, name: 'explodes' });
+  await rejects(run.result, (e) => e instanceof LimitError && /^step [2-4]: the .* no longer a number/.test(e.message));
+  equal(run.state, 'failed');
   equal(await ask(), unknown);
 });
 
