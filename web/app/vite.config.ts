@@ -53,7 +53,7 @@ export default defineConfig({
         maximumFileSizeToCacheInBytes: 32 * 1024 * 1024,
         navigateFallback: 'index.html',
         // The server's own routes are never the page's.
-        navigateFallbackDenylist: [/^\/(?:v1|api|store|health)(?:\/|$)/],
+        navigateFallbackDenylist: [/^\/(?:v1|api|bezel|health)(?:\/|$)/],
         cleanupOutdatedCaches: true,
       },
     }),

@@ -33,14 +33,14 @@ function DataField() {
       onDragLeave={() => (over.value = false)}
       onDrop={(e) => { e.preventDefault(); over.value = false; void take([...(e.dataTransfer?.files ?? [])]); }}>
       <div class="row spread full">
-        <label class="label" for="train-data">Examples</label>
+        {tooLong ? <span class="label">Examples</span> : <label class="label" for="train-data">Examples</label>}
         <span class="row">
           <button class="button small" type="button" onClick={() => { data.value = example; fileName.value = ''; }}>Use a sample</button>
           <button class="button small" type="button" onClick={() => pickFiles('.jsonl,.json,.txt').then(take, notifyError)}><Icon name="file" size={16} /> Choose a file</button>
         </span>
       </div>
       {tooLong
-        ? <p class="full" id="train-data">{fileName.value || 'The data'} has {count(data.value.split('\n').length)} lines. <button class="link-button" type="button" onClick={() => { data.value = ''; fileName.value = ''; }}>Take another</button></p>
+        ? <p class="full">{fileName.value || 'The data'} has {count(data.value.split('\n').length)} lines. <button class="link-button" type="button" onClick={() => { data.value = ''; fileName.value = ''; }}>Take another</button></p>
         : <textarea class="input code" id="train-data" rows={7} spellcheck={false} value={data.value} aria-describedby="train-data-hint" aria-invalid={found.kind === 'bad'}
             placeholder={'{"messages": [{"role": "user", "content": "…"}, {"role": "assistant", "content": "…"}]}\n{"prompt": "…", "completion": "…"}'}
             onInput={(e) => (data.value = e.currentTarget.value)} />}

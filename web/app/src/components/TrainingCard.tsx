@@ -5,7 +5,7 @@ import { download } from '../lib/files';
 import { bytes, count, duration, speed } from '../lib/format';
 import { startWith } from '../state/chat';
 import { ready } from '../state/engine';
-import { act, cancel, discard, dismissResult, finish, goOn, pause, resume, training, type Training } from '../state/train';
+import { act, cancel, discard, dismissResult, finish, goOn, goOnWithCpu, pause, resume, training, type Training } from '../state/train';
 import type { TrainRecord } from '../train/record';
 import { Icon } from './Icon';
 import { LossChart } from './LossChart';
@@ -52,14 +52,15 @@ function Running({ state: { phase, paused, record, last, from, saved } }: { stat
   );
 }
 
-function Kept({ state: { record, note } }: { state: Extract<Training, { kind: 'kept' }> }) {
+function Kept({ state: { record, note, device } }: { state: Extract<Training, { kind: 'kept' }> }) {
   const step = record.points.at(-1)?.step ?? 0;
   return (
     <>
       <div class="row spread">
-        <p><strong class="label">{record.name}</strong> is half done{record.steps > 0 && `: step ${count(step)} of ${count(record.steps)}`}. {note}</p>
+        <p><strong class="label">{record.name}</strong> {step > 0 ? `is half done: step ${count(step)} of ${count(record.steps)}` : 'has not begun'}. {note}</p>
         <span class="row">
-          <button class="button primary small" type="button" disabled={!ready.value} onClick={() => act(goOn)}>Continue</button>
+          {device && <button class="button primary small" type="button" disabled={!ready.value} onClick={() => act(goOnWithCpu)}>Use the CPU instead</button>}
+          {!device && <button class="button primary small" type="button" disabled={!ready.value} onClick={() => act(goOn)}>Continue</button>}
           <button class="button small" type="button" onClick={() => act(discard)}>Throw away</button>
         </span>
       </div>

@@ -4,19 +4,20 @@
 // is in the library, or when the person throws it away.
 
 import { signal } from '@preact/signals';
-import type { Engine, TrainResult, TrainRun, TrainStep } from 'bezel';
+import { DeviceError, MemoryError, UnsupportedError, type Engine, type TrainResult, type TrainRun, type TrainStep } from 'bezel';
 import { pack, unpack, type Point, type TrainRecord } from '../train/record';
 import { savedTraining } from '../storage/client';
 import { hasAdapter, library, saveTrained } from './adapters';
-import { currentEngine } from './engine';
+import { currentEngine, load } from './engine';
 import { adapterName, data, options } from './lesson';
 import { messageOf, notifyError, say } from './notices';
+import { prefs, setPrefs } from './prefs';
 import { lookInStore } from './shelf';
 
 export type Training =
   | { kind: 'none' }
-  /** Half done; `note` says why it stands still. */
-  | { kind: 'kept'; record: TrainRecord; note: string }
+  /** Half done; `note` says why it stands still. `device`: the GPU is the reason, and the CPU would be a way on. */
+  | { kind: 'kept'; record: TrainRecord; note: string; device: boolean }
   /** `from`: the step that this visit began with; `saved`: the one it would go on from, were the page closed now. */
   | { kind: 'running'; phase: 'before' | 'learning' | 'after'; paused: boolean; record: TrainRecord; last: TrainStep | null; from: number; saved: number }
   | { kind: 'done'; record: TrainRecord; result: TrainResult; after: string[] };
@@ -42,7 +43,7 @@ export async function findKept(): Promise<void> {
   if (held.some((lock) => lock.name === LOCK)) return; // another tab is at it
   const all = await savedTraining.load(ID), found = all && unpack(all);
   if (!all || training.peek().kind !== 'none') return;
-  if (found) training.value = { kind: 'kept', record: found.record, note: 'The page was closed before it was done.' };
+  if (found) training.value = { kind: 'kept', record: found.record, note: 'The page was closed before it was done.', device: false };
   else await savedTraining.remove(ID);
 }
 
@@ -130,7 +131,8 @@ async function alone(record: TrainRecord, work: () => Promise<void>): Promise<vo
       await work();
     } catch (e) {
       const now = training.peek(), note = stop.signal.aborted ? 'It was cancelled.' : messageOf(e);
-      training.value = { kind: 'kept', record: now.kind === 'running' ? now.record : record, note };
+      const device = (e instanceof UnsupportedError || e instanceof DeviceError || e instanceof MemoryError) && prefs.peek().backend === 'gpu';
+      training.value = { kind: 'kept', record: now.kind === 'running' ? now.record : record, note, device };
     } finally {
       run = null;
     }
@@ -168,6 +170,14 @@ export async function goOn(): Promise<void> {
   const all = await savedTraining.load(ID), found = all && unpack(all);
   const { record, checkpoint } = found ?? { record: now.record, checkpoint: new Uint8Array(0) };
   await alone(record, () => learn(engine, record, checkpoint));
+}
+
+/** The same on the CPU, said and asked for. */
+export async function goOnWithCpu(): Promise<void> {
+  const { model } = currentEngine();
+  setPrefs({ backend: 'cpu' });
+  await load(model);
+  await goOn();
 }
 
 // ---- what the person may do meanwhile ----
