@@ -50,6 +50,7 @@ export const composer = (page) => page.getByLabel('Message', { exact: true });
 
 /** Send a message and wait until its answer is complete; says the answer's text. */
 export async function ask(page, text) {
+  await page.locator('.messages:not([aria-busy=true])').waitFor(); // a conversation that is still being read has none
   const before = await page.getByRole('article', { name: 'Answer' }).count();
   await composer(page).fill(text);
   await page.keyboard.press('Enter');
