@@ -60,10 +60,11 @@ enum bz_backend {
 
 struct bz_engine_options {
     enum bz_backend backend;
-    unsigned n_threads; /* 0: one per core */
-    const char *store;  /* root of the Ollama store; NULL: where Ollama keeps it */
-    bool vocab_only;    /* tokenizer only: enough for a vocabulary file */
-    bool plain_kernels; /* GPU: no subgroups, even where the device has them */
+    unsigned n_threads;     /* 0: one per core */
+    const char *store;      /* root of the Ollama store; NULL: where Ollama keeps it */
+    bool vocab_only;        /* tokenizer only: enough for a vocabulary file */
+    bool plain_kernels;     /* GPU: no subgroups, even where the device has them */
+    bool no_matrix_kernels; /* GPU: no products of small matrices by subgroups */
 };
 
 /* `model`: a path to a GGUF file, or a name in the Ollama store such as "gemma4:e2b". The store's

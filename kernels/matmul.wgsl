@@ -22,9 +22,8 @@
 //!include lib/lora_tile.wgsl
 
 // The adapters' B and z are more columns of W and x.
-fn w_part(i : u32, col : u32) -> Eight {
+fn w_eight(row : u32, col : u32) -> Eight {
     let eights = (p.cols + 7u) / 8u;
-    let row = min(i, p.rows - 1u);
     if (col < eights) {
         return eight(row * eights + col);
     }
@@ -34,9 +33,8 @@ fn w_part(i : u32, col : u32) -> Eight {
     return Eight();
 }
 
-fn x_part(i : u32, col : u32) -> Eight {
+fn x_eight(tok : u32, col : u32) -> Eight {
     let eights = (p.cols + 7u) / 8u;
-    let tok = min(i, p.n_tok - 1u);
     if (col < eights) {
         let at = tok * (p.x_stride / 4u) + 2u * col;
         return Eight(x[at], x[at + 1u]);
@@ -45,6 +43,24 @@ fn x_part(i : u32, col : u32) -> Eight {
         return z_eight(tok * p.rank, col - eights);
     }
     return Eight();
+}
+
+fn w_part(i : u32, col : u32) -> Sixteen {
+    let eights = (p.cols + 7u) / 8u;
+    let row = min(i, p.rows - 1u);
+    if (col + 1u < eights) {
+        return sixteen(row * eights + col);
+    }
+    return both(w_eight(row, col), w_eight(row, col + 1u));
+}
+
+fn x_part(i : u32, col : u32) -> Sixteen {
+    let tok = min(i, p.n_tok - 1u);
+    if (col + 1u < (p.cols + 7u) / 8u) {
+        let at = tok * (p.x_stride / 4u) + 2u * col;
+        return Sixteen(x[at], x[at + 1u], x[at + 2u], x[at + 3u]);
+    }
+    return both(x_eight(tok, col), x_eight(tok, col + 1u));
 }
 
 fn put_rows(tok : u32, row : u32, v : vec4<f32>) {

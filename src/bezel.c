@@ -53,7 +53,11 @@ static enum bz_status open_backend(struct backend *out, const struct bz_engine_o
     case BZ_BACKEND_REFERENCE: return cpu_open(out, false, 1, err);
     case BZ_BACKEND_GPU:
 #ifdef __wasm__
-        return gpu_ops_open(out, o->plain_kernels ? TIER_PLAIN : TIER_SUBGROUP, err);
+        return gpu_ops_open(out,
+                            o->plain_kernels       ? TIER_PLAIN
+                            : o->no_matrix_kernels ? TIER_SUBGROUP
+                                                   : TIER_MATRIX,
+                            err);
 #else
         return fail(err, BZ_ERR_UNSUPPORTED,
                     "the GPU is driven by a WebGPU host; this is a native build");

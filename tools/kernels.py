@@ -23,9 +23,11 @@ import re
 import sys
 
 # tier -> features that its files must enable
-TIERS = {"": set(), "subgroup": {"subgroups"}, "f16": {"f16"}}
+MATRIX = "chromium_experimental_subgroup_matrix"
+TIERS = {"": set(), "subgroup": {"subgroups"}, "f16": {"f16"}, "matrix": {"subgroups", "f16", MATRIX}}
 # `enable` name -> bit of kernel_info.needs and its C name
-FEATURES = {"subgroups": (1, "KERNEL_NEEDS_SUBGROUPS"), "f16": (2, "KERNEL_NEEDS_F16")}
+FEATURES = {"subgroups": (1, "KERNEL_NEEDS_SUBGROUPS"), "f16": (2, "KERNEL_NEEDS_F16"),
+            MATRIX: (4, "KERNEL_NEEDS_MATRIX")}
 C_TYPES = {"u32": "uint32_t", "f32": "float"}
 STEP = "lib/step.wgsl"
 

@@ -16,3 +16,19 @@ fn bytes4(v : u32, zero : f32) -> vec4<f32> {
 fn signed4(v : u32) -> vec4<f32> {
     return bytes4(v ^ 0x80808080u, 128.0);
 }
+
+// s (b - zero) + o for the four bytes b of a word, with the factor 1/256 of the odd ones in s: exactly what
+// s * bytes4(v, zero) + o is.
+fn scaled4(v : u32, zero : f32, s : f32, o : f32) -> vec4<f32> {
+    let placed = vec4<u32>(v, v, v >> 16u, v >> 16u) & vec4<u32>(0xffu, 0xff00u, 0xffu, 0xff00u);
+    let even = 8388608.0 + zero;
+    let odd = 8388608.0 + 256.0 * zero;
+    let floats = bitcast<vec4<f32>>(placed | vec4<u32>(0x4b000000u));
+    let t = 0.00390625 * s;
+    return (floats - vec4<f32>(even, odd, even, odd)) * vec4<f32>(s, t, s, t) + o;
+}
+
+fn scaled16(q : vec4<u32>, zero : f32, s : f32, o : f32) -> Sixteen {
+    return Sixteen(scaled4(q.x, zero, s, o), scaled4(q.y, zero, s, o), scaled4(q.z, zero, s, o),
+                   scaled4(q.w, zero, s, o));
+}

@@ -7,3 +7,7 @@ fn eight(i : u32) -> Eight {
     let odd = bitcast<vec4<f32>>(v & vec4<u32>(0xffff0000u));
     return Eight(vec4<f32>(even.x, odd.x, even.y, odd.y), vec4<f32>(even.z, odd.z, even.w, odd.w));
 }
+
+fn sixteen(i : u32) -> Sixteen {
+    return both(eight(i), eight(i + 1u));
+}

@@ -6,3 +6,7 @@ fn eight(i : u32) -> Eight {
     return Eight(vec4<f32>(unpack2x16float(v.x), unpack2x16float(v.y)),
                  vec4<f32>(unpack2x16float(v.z), unpack2x16float(v.w)));
 }
+
+fn sixteen(i : u32) -> Sixteen {
+    return both(eight(i), eight(i + 1u));
+}

@@ -4,3 +4,7 @@
 fn eight(i : u32) -> Eight {
     return Eight(bitcast<vec4<f32>>(w_at(2u * i)), bitcast<vec4<f32>>(w_at(2u * i + 1u)));
 }
+
+fn sixteen(i : u32) -> Sixteen {
+    return both(eight(i), eight(i + 1u));
+}

@@ -11,3 +11,8 @@ fn eight(i : u32) -> Eight {
     let q = (two_words(first) >> vec2<u32>(shift)) & vec2<u32>(0x0f0f0f0fu);
     return Eight(d * bytes4(q.x, 8.0), d * bytes4(q.y, 8.0));
 }
+
+fn sixteen(i : u32) -> Sixteen {
+    let q = (w_at(i >> 2u) >> vec4<u32>(2u * (i & 2u))) & vec4<u32>(0x0f0f0f0fu);
+    return scaled16(q, 8.0, half_at(p.scales, i >> 2u), 0.0);
+}

@@ -18,3 +18,12 @@ fn eight(i : u32) -> Eight {
             vec2<u32>(fifth_bits(high), fifth_bits(high >> 4u));
     return Eight(d * bytes4(q.x, 16.0), d * bytes4(q.y, 16.0));
 }
+
+fn sixteen(i : u32) -> Sixteen {
+    let block = i >> 2u;
+    let high = word_at(p.high + block) >> (8u * (i & 2u));
+    let low = (w_at(block) >> vec4<u32>(2u * (i & 2u))) & vec4<u32>(0x0f0f0f0fu);
+    let q = low | vec4<u32>(fifth_bits(high), fifth_bits(high >> 4u), fifth_bits(high >> 8u),
+                            fifth_bits(high >> 12u));
+    return scaled16(q, 16.0, half_at(p.scales, block), 0.0);
+}

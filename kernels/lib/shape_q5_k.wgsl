@@ -17,3 +17,15 @@ fn eight(i : u32) -> Eight {
     let q = low | (bit << vec2<u32>(4u));
     return Eight(m.x * bytes4(q.x, 0.0) - m.y, m.x * bytes4(q.y, 0.0) - m.y);
 }
+
+fn sixteen(i : u32) -> Sixteen {
+    let head = 11u * (i >> 5u);
+    let group = (i >> 2u) & 7u;
+    let side = (i >> 1u) & 1u;
+    let pair = affine_pair(w_at(head), group >> 1u);
+    let m = select(pair.xz, pair.yw, (group & 1u) == 1u);
+    let low = w_at(head + 3u + 2u * (group >> 1u) + side) >> vec4<u32>(4u * (group & 1u));
+    let bit = (w_at(head + 1u + side) >> vec4<u32>(group)) & vec4<u32>(0x01010101u);
+    let q = (low & vec4<u32>(0x0f0f0f0fu)) | (bit << vec4<u32>(4u));
+    return scaled16(q, 0.0, m.x, -m.y);
+}

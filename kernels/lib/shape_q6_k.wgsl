@@ -24,3 +24,14 @@ fn eight(i : u32) -> Eight {
     let q = four | (two << vec2<u32>(4u));
     return Eight(s * bytes4(q.x, 32.0), s * bytes4(q.y, 32.0));
 }
+
+fn sixteen(i : u32) -> Sixteen {
+    let block = i >> 5u;
+    let half = (i >> 4u) & 1u;
+    let quarter = (i >> 2u) & 3u;
+    let side = (i >> 1u) & 1u;
+    let low = w_at(12u * block + 4u * half + 2u * (quarter & 1u) + side) >> vec4<u32>(2u * (quarter & 2u));
+    let high = w_at(12u * block + 8u + 2u * half + side) >> vec4<u32>(2u * quarter);
+    let q = (low & vec4<u32>(0x0f0f0f0fu)) | ((high & vec4<u32>(0x03030303u)) << vec4<u32>(4u));
+    return scaled16(q, 32.0, q6_scale(block, (i >> 1u) & 15u), 0.0);
+}

@@ -1,11 +1,11 @@
-// tile - a block of ROWS x TOKS results of W x, for kernels with many rows of x. Needs a shape (Eight), w_part(row, col)
-// and x_part(tok, col): eight columns, number col, of a row of W and of x; zeros past the last column.
+// tile - a block of ROWS x TOKS results of W x, for kernels with many rows of x. Needs a shape, w_part(row, col) and
+// x_part(tok, col): the eights of columns col and col + 1 of a row of W and of x; zeros past the last column.
 //
-// A step takes 8 * PARTS columns, PARTS = WG / ROWS: each thread decodes eight columns of one row of W, and as many of
-// x where there are rows left, to workgroup memory, where they lie column by column. A thread has 8 x 8 results: rows
-// 4r .. 4r + 3 and the same ROWS / 2 further on, tokens alike, so a column is four loads for 64 multiply-adds. Where
-// the block has fewer threads than WG, several teams share the columns of a step and add up at the end. While a step
-// is computed the next one is on its way. TOKS <= ROWS, and ROWS * TOKS <= 4096 if there are several teams.
+// A step takes 8 WG / ROWS columns. Half of the threads decode sixteen columns of a row of W each, the others bring
+// those of x, to workgroup memory, where they lie column by column. A thread has 8 x 8 results: rows 4r .. 4r + 3 and
+// the same ROWS / 2 further on, tokens alike, so a column is four loads for 64 multiply-adds. Where the block has fewer
+// threads than WG, several teams share the columns of a step and add up at the end. While a step is computed the next
+// one is on its way. TOKS <= ROWS, and ROWS * TOKS <= 4096 if there are several teams.
 override ROWS : u32 = 64u;
 override TOKS : u32 = 64u;
 override WG : u32 = 256u;
@@ -42,18 +42,21 @@ fn place(id : u32) -> Place {
     return Place(id / team_size(), 4u * r, 4u * t);
 }
 
-fn put_part(first : u32, rows : u32, row : u32, part : u32, e : Eight) {
-    let at = first + 2u * part * rows + row / 4u;
+fn put_four(at : u32, n : u32, c : u32, v : vec4<f32>) {
+    tile[at][c] = v.x;
+    tile[at + n][c] = v.y;
+    tile[at + 2u * n][c] = v.z;
+    tile[at + 3u * n][c] = v.w;
+}
+
+// Sixteen columns of a row; `rows` is how many there are.
+fn put_part(first : u32, rows : u32, row : u32, part : u32, e : Sixteen) {
+    let at = first + 4u * part * rows + row / 4u;
     let n = rows / 4u;
-    let c = row % 4u;
-    tile[at][c] = e.a.x;
-    tile[at + n][c] = e.a.y;
-    tile[at + 2u * n][c] = e.a.z;
-    tile[at + 3u * n][c] = e.a.w;
-    tile[at + 4u * n][c] = e.b.x;
-    tile[at + 5u * n][c] = e.b.y;
-    tile[at + 6u * n][c] = e.b.z;
-    tile[at + 7u * n][c] = e.b.w;
+    put_four(at, n, row % 4u, e.a);
+    put_four(at + rows, n, row % 4u, e.b);
+    put_four(at + 2u * rows, n, row % 4u, e.c);
+    put_four(at + 3u * rows, n, row % 4u, e.d);
 }
 
 fn plus_outer(sum : mat4x4<f32>, w : vec4<f32>, v : vec4<f32>) -> mat4x4<f32> {
@@ -63,29 +66,34 @@ fn plus_outer(sum : mat4x4<f32>, w : vec4<f32>, v : vec4<f32>) -> mat4x4<f32> {
 // The products of `cols` eights of columns for this thread. n_tok: tokens from tok0 on; half of the work is left out
 // where they are few.
 fn block_products(row0 : u32, tok0 : u32, cols : u32, n_tok : u32, id : u32) -> Block {
-    let parts = WG / ROWS;
-    let part = id % parts; // as a loader
-    let row = id / parts;
-    let loads_x = row < TOKS;
+    let parts = WG / ROWS / 2u; // sixteens of columns in a step
+    let loads_w = id < WG / 2u; // as a loader
+    let part = id % (WG / 2u) % parts;
+    let row = id % (WG / 2u) / parts;
+    let loads_x = !loads_w && row < TOKS;
     let at = place(id); // as a worker
-    let columns = 8u * parts / (WG / team_size()); // of a step, for one team
+    let columns = 16u * parts / (WG / team_size()); // of a step, for one team
     let w_at = at.team * columns * (ROWS / 4u) + at.row / 4u;
     let x_at = 2u * WG + at.team * columns * (TOKS / 4u) + at.tok / 4u;
     var sum = Block();
-    var e = w_part(row0 + row, part);
-    var v = Eight();
-    if (loads_x) {
-        v = x_part(tok0 + row, part);
+    var e = Sixteen();
+    if (loads_w) {
+        e = w_part(row0 + row, 2u * part);
+    } else if (loads_x) {
+        e = x_part(tok0 + row, 2u * part);
     }
-    for (var first = 0u; first < cols; first += parts) {
-        put_part(0u, ROWS, row, part, e);
-        if (loads_x) {
-            put_part(2u * WG, TOKS, row, part, v);
+    for (var first = 0u; first < cols; first += 2u * parts) {
+        if (loads_w) {
+            put_part(0u, ROWS, row, part, e);
+        } else if (loads_x) {
+            put_part(2u * WG, TOKS, row, part, e);
         }
         workgroupBarrier();
-        e = w_part(row0 + row, first + parts + part);
-        if (loads_x) {
-            v = x_part(tok0 + row, first + parts + part);
+        let col = first + 2u * (parts + part);
+        if (loads_w) {
+            e = w_part(row0 + row, col);
+        } else if (loads_x) {
+            e = x_part(tok0 + row, col);
         }
         if (n_tok > TOKS / 2u) {
             for (var k = 0u; k < columns; k++) {

@@ -6,6 +6,18 @@ struct Eight {
     b : vec4<f32>,
 }
 
+// Sixteen of them; in a shape with blocks they begin at an even eight.
+struct Sixteen {
+    a : vec4<f32>,
+    b : vec4<f32>,
+    c : vec4<f32>,
+    d : vec4<f32>,
+}
+
+fn both(a : Eight, b : Eight) -> Sixteen {
+    return Sixteen(a.a, a.b, b.a, b.b);
+}
+
 fn word_at(i : u32) -> u32 {
     return w_at(i >> 2u)[i & 3u];
 }

@@ -276,7 +276,9 @@ enum bz_status gpu_ops_open(struct backend *out, enum gpu_tier tier, struct bz_e
         mem_free(g);
         return st;
     }
-    g->tier = g->rec.limits.subgroup_max ? tier : TIER_PLAIN;
+    g->tier = tier;
+    if (g->tier == TIER_MATRIX && !g->rec.limits.has_matrix) g->tier = TIER_SUBGROUP;
+    if (!g->rec.limits.subgroup_max) g->tier = TIER_PLAIN;
     g->narrow = g->rec.limits.subgroup_min == 4 && g->rec.limits.subgroup_max == 4;
     g->unused = gpu_buffer_new(16, GPU_STORAGE);
     for (uint32_t i = 0; i < COUNT(g->unread); i++) g->unread[i] = gpu_buffer_new(16, GPU_STORAGE);
@@ -290,6 +292,7 @@ void gpu_ops_begin(const struct backend *be, uint32_t pos, uint32_t horizon)
     struct gpu_ops *g = be->ctx;
     g->base_pos = pos;
     g->horizon = horizon;
+    g->halves = (struct gpu_halves) { 0 };
     record_begin(&g->rec);
 }
 

@@ -12,7 +12,8 @@
 #include "gpu/upload.h"
 #include "ops/ops.h"
 
-enum gpu_tier { TIER_PLAIN, TIER_SUBGROUP };
+/* Each has what the ones before it have. */
+enum gpu_tier { TIER_PLAIN, TIER_SUBGROUP, TIER_MATRIX };
 
 /* Values that live within one op. The last buffer is the largest; programs may still bind the others. */
 struct gpu_scratch {
@@ -26,12 +27,19 @@ enum {
     SCRATCH_SECOND,
     SCRATCH_THIRD,
     SCRATCH_PLAN,
+    SCRATCH_HALVES,
     SCRATCH_GATE,
     SCRATCH_UP,
     SCRATCH_ACT,
     SCRATCH_DACT,
     SCRATCH_WIDE,
     N_GPU_SCRATCH
+};
+
+/* What lies in SCRATCH_HALVES: it serves the products that follow without another dispatch in between. */
+struct gpu_halves {
+    struct tensor of, halves;
+    uint32_t at; /* dispatches recorded so far */
 };
 
 enum { GPU_CUTS = 4 }; /* of a matrix product into workgroups: ops_gpu_linear.c */
@@ -45,6 +53,7 @@ struct gpu_ops {
     uint32_t base_pos; /* position of row 0 at recording time */
     uint32_t cut;      /* of matrix products, counted from 1; 0: by their shape. Tests run each */
     struct gpu_scratch scratch[N_GPU_SCRATCH];
+    struct gpu_halves halves;
     gpu_buffer div; /* rotary divisors */
     uint32_t n_div;
     gpu_buffer unused;    /* bound where a kernel's optional argument is absent */

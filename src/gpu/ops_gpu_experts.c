@@ -205,6 +205,8 @@ static void experts_apart(struct run *r, struct tensor *y, const struct tensor *
 enum {
     EXPERT_TILE = 32,      /* slots that share a tile of weights */
     EXPERT_TILE_ROWS = 64, /* rows of W in it */
+    EXPERT_MATRIX_ROWS = 128,
+    EXPERT_MATRIX_WG = 128,
 };
 
 struct gpu_plan gpu_experts_plan(struct run *r, const struct routing *routing, uint32_t n_expert)
@@ -223,6 +225,20 @@ struct gpu_plan gpu_experts_plan(struct run *r, const struct routing *routing, u
     return plan;
 }
 
+static const struct gpu_constant matrix_constants[] = {
+    { EXPERTS_MATMUL_MATRIX_ROWS, EXPERT_MATRIX_ROWS },
+    { EXPERTS_MATMUL_MATRIX_TOKS, EXPERT_TILE },
+    { EXPERTS_MATMUL_MATRIX_WG, EXPERT_MATRIX_WG }
+};
+
+/* The kernel of a shape in the tier of subgroup matrices, or 0 where the plain one is meant; `first` is that of F16. */
+static uint32_t matrix_kernel(const struct gpu_ops *g, uint32_t first, enum gpu_shape shape)
+{
+    if (g->tier != TIER_MATRIX || shape == GPU_F32) return 0;
+    uint32_t kernel = first + shape - GPU_F16;
+    return g->rec.instead[kernel] ? 0 : kernel;
+}
+
 /* y[slot] = W_e x for the experts of one buffer. */
 static void tiles_product(struct run *r, const struct tensor *y, const struct tensor *x,
                           bool by_slot, const struct gpu_plan *plan, gpu_buffer w,
@@ -238,6 +254,18 @@ static void tiles_product(struct run *r, const struct tensor *y, const struct te
     p.rank = lora->rank;
     p.b_rows = lora->b_rows;
     p.b_scales = lora->b_scales;
+    uint32_t by_matrices = matrix_kernel(ops_of(r), KERNEL_EXPERTS_MATMUL_F16_MATRIX, shape);
+    if (by_matrices) {
+        struct tensor halves = gpu_halves_of(r, x);
+        bind[0] = act(&halves);
+        _Static_assert(EXPERTS_MATMUL_MATRIX_ROWS == 0 && EXPERTS_MATMUL_MATRIX_TOKS == 1 &&
+                           EXPERTS_MATMUL_MATRIX_WG == 2,
+                       "in matrix_constants");
+        record_dispatch(&ops_of(r)->rec, by_matrices, matrix_constants, COUNT(matrix_constants), &p,
+                        bind, COUNT(bind), plan->n_tiles * divide_up(p.rows, EXPERT_MATRIX_ROWS));
+        gpu_used_halves(r);
+        return;
+    }
     struct gpu_constant set[] = { { EXPERTS_MATMUL_ROWS, EXPERT_TILE_ROWS },
                                   { EXPERTS_MATMUL_TOKS, EXPERT_TILE },
                                   { EXPERTS_MATMUL_LORA, lora->rank > 0 } };
@@ -286,6 +314,17 @@ static void tiled_gate_up(struct run *r, struct tensor *h, const struct tensor *
                                                    .b_scales = lora.b_scales };
         struct gpu_binding bind[] = { act(x), act(&plan->list), whole(part->buffer),
                                       lora.z, lora.b,           act(h) };
+        uint32_t by_matrices =
+            matrix_kernel(ops_of(r), KERNEL_EXPERTS_GATE_UP_MATMUL_F16_MATRIX, g->shape);
+        if (by_matrices) {
+            struct tensor halves = gpu_halves_of(r, x);
+            bind[0] = act(&halves);
+            record_dispatch(&ops_of(r)->rec, by_matrices, matrix_constants, COUNT(matrix_constants),
+                            &p, bind, COUNT(bind),
+                            plan->n_tiles * divide_up(p.n_ff, EXPERT_MATRIX_ROWS / 2));
+            gpu_used_halves(r);
+            continue;
+        }
         struct gpu_constant set[] = { { EXPERTS_GATE_UP_MATMUL_ROWS, EXPERT_TILE_ROWS },
                                       { EXPERTS_GATE_UP_MATMUL_TOKS, EXPERT_TILE },
                                       { EXPERTS_GATE_UP_MATMUL_LORA, lora.rank > 0 } };

@@ -8,7 +8,7 @@
 
 /* The faster file of a kernel, where the device and the tier allow it. */
 #define TIERED(g, NAME)                                                                            \
-    ((uint32_t)((g)->tier == TIER_SUBGROUP ? KERNEL_##NAME##_SUBGROUP : KERNEL_##NAME))
+    ((uint32_t)((g)->tier >= TIER_SUBGROUP ? KERNEL_##NAME##_SUBGROUP : KERNEL_##NAME))
 
 static inline struct gpu_ops *ops_of(const struct run *r)
 {
@@ -18,7 +18,7 @@ static inline struct gpu_ops *ops_of(const struct run *r)
 /* A software device, where a workgroup is best one subgroup of four lanes: then nobody waits. */
 static inline bool of_fours(const struct gpu_ops *g)
 {
-    return g->narrow && g->tier == TIER_SUBGROUP;
+    return g->narrow && g->tier >= TIER_SUBGROUP;
 }
 
 static inline struct gpu_binding whole(gpu_buffer b)
@@ -104,6 +104,11 @@ bool gpu_by_tiles(const struct gpu_ops *g, uint32_t n_tok);
 void gpu_dispatch_sum(struct run *r, uint32_t kernel, uint32_t wg_index, uint32_t usual,
                       const void *params, const struct gpu_binding *b, uint32_t n,
                       uint32_t n_groups);
+
+/* x as to_halves makes it; made once for products that follow each other, as those of q, k and v do. The product that
+ * uses it calls gpu_used_halves after its dispatch. */
+struct tensor gpu_halves_of(struct run *r, const struct tensor *x);
+void gpu_used_halves(struct run *r);
 
 /* The ops of backend, each in the file that owns it. */
 void gpu_embed(struct run *r, struct tensor *y, const struct weight *table,

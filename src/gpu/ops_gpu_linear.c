@@ -20,16 +20,65 @@ static const struct cut cuts[GPU_CUTS] = {
     { 128, 128, 256 }, { 64, 64, 256 }, { 64, 32, 256 }, { 32, 32, 256 }
 };
 
-/* The first that is not half empty and of which there are enough for a large device. */
+/* The first of n that is not half empty and of which there are enough for a large device. */
+static struct cut first_cut(const struct gpu_ops *g, const struct cut *some, uint32_t n,
+                            uint32_t rows, uint32_t n_tok, uint32_t enough)
+{
+    if (g->narrow) enough = 1;
+    if (g->cut) return some[g->cut <= n ? g->cut - 1 : n - 1];
+    for (uint32_t i = 0; i < n; i++)
+        if (n_tok > some[i].toks / 2 &&
+            divide_up(rows, some[i].rows) * divide_up(n_tok, some[i].toks) >= enough)
+            return some[i];
+    return some[n - 1];
+}
+
 static struct cut matmul_cut(const struct gpu_ops *g, uint32_t rows, uint32_t n_tok)
 {
-    const uint32_t enough = g->narrow ? 1 : 160;
-    if (g->cut) return cuts[g->cut - 1];
-    for (size_t i = 0; i < GPU_CUTS; i++)
-        if (n_tok > cuts[i].toks / 2 &&
-            divide_up(rows, cuts[i].rows) * divide_up(n_tok, cuts[i].toks) >= enough)
-            return cuts[i];
-    return cuts[GPU_CUTS - 1];
+    return first_cut(g, cuts, COUNT(cuts), rows, n_tok, 160);
+}
+
+/* ---- subgroup matrices ---- */
+
+static struct cut matrix_cut(const struct gpu_ops *g, uint32_t rows, uint32_t n_tok)
+{
+    static const struct cut some[] = { { 128, 128, 256 }, { 64, 128, 256 }, { 64, 64, 128 } };
+    _Static_assert(COUNT(some) <= GPU_CUTS, "the self-test runs them all");
+    return first_cut(g, some, COUNT(some), rows, n_tok, 256);
+}
+
+static uint32_t matrix_kernel(enum gpu_shape shape)
+{
+    return (uint32_t)KERNEL_MATMUL_F16_MATRIX + shape - GPU_F16;
+}
+
+/* Where there are enough blocks for a large device. F32 weights stay what they are: who has them wants their digits. */
+static bool by_matrices(const struct gpu_ops *g, enum gpu_shape shape, uint32_t rows,
+                        uint32_t n_tok)
+{
+    bool many = g->narrow || g->cut || divide_up(rows, 64) * divide_up(n_tok, 64) >= 96;
+    return g->tier == TIER_MATRIX && shape != GPU_F32 && n_tok > 32 && many &&
+           !g->rec.instead[matrix_kernel(shape)];
+}
+
+struct tensor gpu_halves_of(struct run *r, const struct tensor *x)
+{
+    struct gpu_ops *g = ops_of(r);
+    const struct tensor *of = &g->halves.of;
+    if (of->mem == x->mem && of->rows == x->rows && of->cols == x->cols &&
+        g->halves.at == g->rec.n_dispatches)
+        return g->halves.halves;
+    struct tensor h = gpu_scratch(r, SCRATCH_HALVES, x->rows, 4 * divide_up(x->cols, 8) + 4);
+    struct to_halves_params p = { .rows = x->rows, .cols = x->cols, .x_stride = x->cols };
+    struct gpu_binding bind[] = { act(x), act(&h) };
+    gpu_dispatch_op(r, KERNEL_TO_HALVES, &p, bind, COUNT(bind), x->rows);
+    g->halves = (struct gpu_halves) { .of = *x, .halves = h };
+    return h;
+}
+
+void gpu_used_halves(struct run *r)
+{
+    ops_of(r)->halves.at = ops_of(r)->rec.n_dispatches;
 }
 
 void gpu_embed(struct run *r, struct tensor *y, const struct weight *table,
@@ -77,6 +126,35 @@ struct gelu_by {
     uint32_t col;
 };
 
+/* Many rows: blocks of W and x. */
+static void tiles_product(struct run *r, const struct block *w, const struct linear_params *p,
+                          const struct gpu_binding *bind, uint32_t n, bool gelu)
+{
+    struct cut cut = matmul_cut(ops_of(r), w->rows, p->n_tok);
+    struct gpu_constant set[] = { { MATMUL_ROWS, (float)cut.rows },
+                                  { MATMUL_TOKS, (float)cut.toks },
+                                  { MATMUL_WG, (float)cut.wg },
+                                  { MATMUL_GELU, gelu },
+                                  { MATMUL_LORA, p->rank > 0 } };
+    record_dispatch(&ops_of(r)->rec, (uint32_t)KERNEL_MATMUL_F32 + w->shape, set, COUNT(set), p,
+                    bind, n, divide_up(w->rows, cut.rows) * divide_up(p->n_tok, cut.toks));
+}
+
+/* The same by subgroup matrices; the first binding is x as halves. */
+static void matrices_product(struct run *r, const struct block *w, const struct linear_params *p,
+                             const struct gpu_binding *bind, uint32_t n, bool gelu)
+{
+    struct gpu_ops *g = ops_of(r);
+    struct cut cut = matrix_cut(g, w->rows, p->n_tok);
+    struct gpu_constant set[] = { { MATMUL_MATRIX_ROWS, (float)cut.rows },
+                                  { MATMUL_MATRIX_TOKS, (float)cut.toks },
+                                  { MATMUL_MATRIX_WG, (float)cut.wg },
+                                  { MATMUL_MATRIX_GELU, gelu } };
+    record_dispatch(&g->rec, matrix_kernel(w->shape), set, COUNT(set), p, bind, n,
+                    divide_up(w->rows, cut.rows) * divide_up(p->n_tok, cut.toks));
+    gpu_used_halves(r);
+}
+
 /* y = scale_by * (W x + s B z) for the rows of one buffer; with `by`, its gelu times that. */
 static void block_product(struct run *r, const struct tensor *y, const struct tensor *x,
                           const struct block *w, const struct gpu_lora *lo, float scale_by,
@@ -102,16 +180,14 @@ static void block_product(struct run *r, const struct tensor *y, const struct te
     struct gpu_binding bind[] = {
         act(x), whole(w->buffer), lo->z, lo->b, by ? act(by->b) : whole(g->unused), act(y)
     };
+    if (by_matrices(g, w->shape, w->rows, x->rows)) {
+        struct tensor halves = gpu_halves_of(r, x);
+        bind[0] = act(&halves);
+        matrices_product(r, w, &p, bind, COUNT(bind), by != NULL);
+        return;
+    }
     if (gpu_by_tiles(g, x->rows)) {
-        struct cut cut = matmul_cut(g, w->rows, x->rows);
-        struct gpu_constant set[] = { { MATMUL_ROWS, (float)cut.rows },
-                                      { MATMUL_TOKS, (float)cut.toks },
-                                      { MATMUL_WG, (float)cut.wg },
-                                      { MATMUL_GELU, by != NULL },
-                                      { MATMUL_LORA, lo->rank > 0 } };
-        record_dispatch(&g->rec, (uint32_t)KERNEL_MATMUL_F32 + w->shape, set, COUNT(set), &p, bind,
-                        COUNT(bind),
-                        divide_up(w->rows, cut.rows) * divide_up(x->rows, cut.toks));
+        tiles_product(r, w, &p, bind, COUNT(bind), by != NULL);
         return;
     }
     struct teams t = gpu_teams(g, w->shape, w->rows, w->cols);

@@ -95,6 +95,7 @@ static enum bz_status open_engine(bz_engine **out, const struct json *j)
     if (str_eq(json_get_str(j, "backend"), str_of("reference"))) o.backend = BZ_BACKEND_REFERENCE;
     if (str_eq(json_get_str(j, "backend"), str_of("gpu"))) o.backend = BZ_BACKEND_GPU;
     o.plain_kernels = json_flag(j, "plain_kernels");
+    o.no_matrix_kernels = json_flag(j, "no_matrix_kernels");
     enum bz_status st = wasm_open_file(&file, j);
     if (st) return st;
     char *copy = mem_copy_str(name.p, name.n);

@@ -27,12 +27,20 @@ async function runCase(core, gpu, i) {
 
 /** All cases on one tier; [passed, failed]. wide: joins as devices with wide workgroups run them, in few
  * formats, since a software device takes seconds to compile each. */
-async function runTier(wasm, tier, { profile, only, log, wide }) {
-  const gpu = new Gpu(await openDevice({ profile }));
+async function runTier(wasm, tier, { profile, only, spell, log, wide }) {
+  const info = await openDevice({ profile });
+  const gpu = new Gpu(spell ? { ...info, limits: { ...info.limits, hasMatrix: 1 } } : info);
   const core = await Core.load(wasm, gpu);
+  if (spell) {
+    const kernel = core.kernel.bind(core);
+    core.kernel = (i) => {
+      const k = kernel(i);
+      return k.name.endsWith('.matrix') ? { ...k, source: spell(k.source) } : k;
+    };
+  }
   const { exports } = core;
   const live = exports.bz_wasm_live();
-  core.checkNumber(exports.ops_test_open(tier === 'subgroup' ? 1 : 0, wide ? 1 : 0));
+  core.checkNumber(exports.ops_test_open(['plain', 'subgroup', 'matrix'].indexOf(tier), wide ? 1 : 0));
   const worst = new Map();
   let passed = 0, failed = 0;
   const bad = (why) => {
@@ -45,8 +53,8 @@ async function runTier(wasm, tier, { profile, only, log, wide }) {
     const c = await runCase(core, gpu, i);
     if (c.nmse <= c.limit) passed++;
     else bad(`${c.op} ${c.format} ${c.rows} x ${c.cols} (${c.why}): ${c.error ?? `nmse ${c.nmse} > ${c.limit}`}`);
-    // However many adapters a linear has, they cost one dispatch.
-    if (c.op === 'linear' && c.dispatches !== (c.adapters ? 2 : 1)) bad(`${c.op} ${c.format} (${c.why}): ${c.dispatches} dispatches`);
+    // However many adapters a linear has, they cost one dispatch. (Subgroup matrices may want x as halves before.)
+    if (c.op === 'linear' && tier !== 'matrix' && c.dispatches !== (c.adapters ? 2 : 1)) bad(`${c.op} ${c.format} (${c.why}): ${c.dispatches} dispatches`);
     if (c.nmse <= c.limit) worst.set(c.op, Math.max(worst.get(c.op) ?? 0, c.nmse));
   }
   exports.ops_test_close();
@@ -58,8 +66,9 @@ async function runTier(wasm, tier, { profile, only, log, wide }) {
   return [passed, failed];
 }
 
-/** tiers: 'plain', 'subgroup'. The subgroup tier is left out, aloud, where the device has none. */
-export async function runTable(wasm, { tiers = ['plain', 'subgroup'], profile, only, log = console.log } = {}) {
+/** tiers: 'plain', 'subgroup', 'matrix'. A tier that the device does not have is left out, aloud. spell: rewrites the
+ *  kernels for subgroup matrices, for devices that have none. */
+export async function runTable(wasm, { tiers = ['plain', 'subgroup', 'matrix'], profile, only, spell, log = console.log } = {}) {
   let passed = 0, failed = 0;
   for (const tier of tiers) {
     const { device, limits, name } = await openDevice({ profile });
@@ -68,8 +77,12 @@ export async function runTable(wasm, { tiers = ['plain', 'subgroup'], profile, o
       log(`${name} has no subgroups: the plain tier is all there is`);
       continue;
     }
-    for (const wide of limits.subgroupMin === 4 && limits.subgroupMax === 4 ? [false, true] : [false]) {
-      const [p, f] = await runTier(wasm, tier, { profile, only, log, wide });
+    if (tier === 'matrix' && !limits.hasMatrix && !spell) {
+      log(`${name} has no subgroup matrices: their tier is left out`);
+      continue;
+    }
+    for (const wide of !spell && limits.subgroupMin === 4 && limits.subgroupMax === 4 ? [false, true] : [false]) {
+      const [p, f] = await runTier(wasm, tier, { profile, only, spell, log, wide });
       passed += p;
       failed += f;
     }

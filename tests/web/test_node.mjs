@@ -119,7 +119,7 @@ test('mistakes have the same sentence and exit code', () => {
     ['logits', 'no/such/file.gguf', '--ids', '2'], ['logits', 'tests/check.h', '--ids', '2'], ['logits', models[0], '--ids', ids, '--ctx', '3'],
     ['tokenize', models[0], '--', '--plain'], ['logits', models[0], '--ids=2', '--cache', 'none'],
   ]) alike(args);
-  const wrong = { '--backend': 'gpu, cpu and reference', '--tier': 'subgroup and plain', '--device-profile': 'spec-default, ios-like, swiftshader and nvidia' };
+  const wrong = { '--backend': 'gpu, cpu and reference', '--tier': 'matrix, subgroup and plain', '--device-profile': 'spec-default, ios-like, swiftshader and nvidia' };
   for (const [option, list] of Object.entries(wrong)) {
     const { code, err } = bezel(['logits', models[0], '--ids=2', option, 'none']);
     equal(code, 1);

@@ -1,6 +1,6 @@
 // Every op of the table in tests/ops_cases.h: the GPU backend and its kernels against the reference loops.
 //
-//   node tests/web/test_ops.mjs [build/wasm/ops_test.wasm] [--tier plain|subgroup] [--profile NAME] [--only OP,OP]
+//   node tests/web/test_ops.mjs [build/wasm/ops_test.wasm] [--tier plain|subgroup|matrix] [--profile NAME] [--only OP,OP]
 //
 // In Node on Chromium's software adapter (BEZEL_ADAPTER=real: the machine's own), and in Deno.
 import fs from 'node:fs';

@@ -17,7 +17,11 @@ export interface Limits {
   subgroupMax: number;
   hasF16: number; // 0 or 1
   hasTimestamps: number;
+  hasMatrix: number; // products of 16 x 16 matrices of halves, by subgroups of 32
 }
+
+/** Sets of kernels, each with what the next has and more. */
+export type Tier = 'matrix' | 'subgroup' | 'plain';
 
 export interface Device {
   readonly device: GPUDevice;
@@ -40,14 +44,14 @@ export const profiles = {
   'spec-default': {
     most: {
       maxBuffer: 256 * MiB, maxBinding: 128 * MiB, maxInvocations: 256, maxWorkgroupBytes: 16384,
-      maxStorageBuffers: 8, subgroupMin: 0, subgroupMax: 0, hasF16: 0, hasTimestamps: 0,
+      maxStorageBuffers: 8, subgroupMin: 0, subgroupMax: 0, hasF16: 0, hasTimestamps: 0, hasMatrix: 0,
     },
   },
   // Safari on a phone: the tab dies near 1.5 GB.
   'ios-like': {
     most: {
       maxBuffer: 1024 * MiB, maxBinding: 1024 * MiB, maxInvocations: 1024, maxWorkgroupBytes: 32768,
-      maxStorageBuffers: 8, subgroupMin: 0, subgroupMax: 0, hasTimestamps: 0,
+      maxStorageBuffers: 8, subgroupMin: 0, subgroupMax: 0, hasTimestamps: 0, hasMatrix: 0,
     },
     maxTotal: 1.4e9,
   },
@@ -55,12 +59,12 @@ export const profiles = {
   swiftshader: {
     most: {
       maxBuffer: 1024 * MiB, maxBinding: 1024 * MiB, maxInvocations: 256, maxWorkgroupBytes: 32768,
-      maxStorageBuffers: 12, subgroupMax: 4, hasF16: 0,
+      maxStorageBuffers: 12, subgroupMax: 4, hasF16: 0, hasMatrix: 0,
     },
   },
   // Chromium on an NVIDIA card, as it comes.
   nvidia: {
-    most: { maxBuffer: 4096 * MiB - 1, maxBinding: 2048 * MiB - 4, maxInvocations: 1024, maxWorkgroupBytes: 49152, maxStorageBuffers: 16, hasF16: 0 },
+    most: { maxBuffer: 4096 * MiB - 1, maxBinding: 2048 * MiB - 4, maxInvocations: 1024, maxWorkgroupBytes: 49152, maxStorageBuffers: 16, hasF16: 0, hasMatrix: 0 },
   },
 } as const satisfies Record<string, Profile>;
 
@@ -76,6 +80,15 @@ export interface DeviceOptions {
 
 const MATRIX = 'chromium-experimental-subgroup-matrix';
 const wantedFeatures = ['subgroups', 'shader-f16', 'timestamp-query', MATRIX] as const;
+
+/** An entry of GPUAdapterInfo.subgroupMatrixConfigs: what a device multiplies, and how large the pieces are. */
+interface MatrixKind {
+  readonly componentType: string;
+  readonly resultComponentType: string;
+  readonly M: number;
+  readonly N: number;
+  readonly K: number;
+}
 
 /** Dawn in Node ends the process's devices when this object is collected, so it is kept. */
 let dawn: GPU | undefined;
@@ -100,6 +113,13 @@ async function findGpu(toggles: readonly string[]): Promise<GPU> {
   throw new Error('this browser has no WebGPU');
 }
 
+/** The one kind of product that the kernels use. */
+function hasMatrices(device: GPUDevice, info: GPUAdapterInfo): boolean {
+  const { features, limits } = device, kinds = (info as { subgroupMatrixConfigs?: Iterable<MatrixKind> }).subgroupMatrixConfigs ?? [];
+  return features.has(MATRIX as GPUFeatureName) && features.has('shader-f16') && info.subgroupMinSize === 32 && info.subgroupMaxSize === 32
+    && limits.maxComputeWorkgroupStorageSize >= 20480 && [...kinds].some((k) => k.componentType === 'f16' && k.resultComponentType === 'f32' && k.M === 16 && k.N === 16 && k.K === 16);
+}
+
 function deviceLimits(device: GPUDevice, info: GPUAdapterInfo): Limits {
   const l = device.limits;
   const subgroups = device.features.has('subgroups');
@@ -117,6 +137,7 @@ function deviceLimits(device: GPUDevice, info: GPUAdapterInfo): Limits {
     subgroupMax: subgroups ? (info.subgroupMaxSize ?? 128) : 0,
     hasF16: device.features.has('shader-f16') ? 1 : 0,
     hasTimestamps: device.features.has('timestamp-query') ? 1 : 0,
+    hasMatrix: hasMatrices(device, info) ? 1 : 0,
   };
 }
 
@@ -159,6 +180,7 @@ export async function openDevice(options: DeviceOptions = {}): Promise<Device> {
     subgroups: profile.most.subgroupMax === 0,
     'shader-f16': profile.most.hasF16 === 0,
     'timestamp-query': profile.most.hasTimestamps === 0,
+    [MATRIX]: profile.most.hasMatrix === 0,
   };
   const device = await adapter.requestDevice({
     label: 'bezel',

@@ -1,5 +1,5 @@
 // core - the layers below the public interface: the module, its devices, and engines on each backend.
-export { openDevice, profiles, type Device, type DeviceOptions, type Limits, type ProfileName } from './adapter.js';
+export { openDevice, profiles, type Device, type DeviceOptions, type Limits, type ProfileName, type Tier } from './adapter.js';
 export { Gpu } from './gpu.js';
 export { BezelError, Core, loadWasm, type ErrorKind, type KernelInfo, type LogitsFn } from './wasm.js';
 export { blobSource, fileSource, memorySource, openWithFetches, type Source } from './source.js';

@@ -3,6 +3,7 @@
 // Nothing is guessed: the core opens the model and a session as it always does and goes through the steps that
 // it would record, while the device only counts the buffers. So the numbers are those of a real load.
 
+import type { Tier } from './adapter.js';
 import type { StoreTexts } from './cpu_engine.js';
 import type { Gpu } from './gpu.js';
 import type { Memory } from './model.js';
@@ -29,7 +30,7 @@ export interface PlanOptions {
 export interface EstimateOptions extends PlanOptions {
   name?: string;
   store?: StoreTexts;
-  tier?: 'subgroup' | 'plain';
+  tier?: Tier;
 }
 
 /** Bytes: weights, cache and scratch are there as long as the session is; steps come and go while it computes. */
@@ -67,7 +68,7 @@ export function gigabytes(n: number): string {
 /** The JSON that opens a model on the GPU. */
 export function openJson(sources: ReadonlyMap<number, Source>, { name, store, tier }: EstimateOptions): string {
   const described = Array.from(sources, ([id, { name, size }]) => ({ id, name, size }));
-  return JSON.stringify({ ...(name !== undefined && { name }), ...(store && { store }), backend: 'gpu', plain_kernels: tier === 'plain', sources: described });
+  return JSON.stringify({ ...(name !== undefined && { name }), ...(store && { store }), backend: 'gpu', plain_kernels: tier === 'plain', no_matrix_kernels: tier === 'subgroup', sources: described });
 }
 
 /** A planned engine: what sessions take, tried out. All of it runs inside Gpu.planned. */

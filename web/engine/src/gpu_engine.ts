@@ -5,6 +5,7 @@
 
 import { BezelError, type Core, type EnginePtr, type SessionPtr } from './wasm.js';
 import { NO_MEMORY, type Gpu } from './gpu.js';
+import type { Tier } from './adapter.js';
 import type { Info } from './cpu_engine.js';
 import { BATCH, gigabytes, openJson, Plan, type Estimate, type EstimateOptions } from './estimate.js';
 import { GpuSession } from './gpu_session.js';
@@ -40,7 +41,8 @@ export class GpuEngine {
   static async open(core: Core, sources: readonly Source[], options: GpuOpenOptions = {}): Promise<GpuEngine> {
     const { gpu } = core, { signal, onProgress } = options;
     if (!gpu) throw new BezelError('this core was loaded without a GPU', 'device');
-    if (options.tier === 'subgroup' && !gpu.info.limits.subgroupMax) throw new BezelError(`${gpu.info.name} has no subgroups: only the plain tier runs there`, 'device');
+    if (options.tier && options.tier !== 'plain' && !gpu.info.limits.subgroupMax) throw new BezelError(`${gpu.info.name} has no subgroups: only the plain tier runs there`, 'device');
+    if (options.tier === 'matrix' && !gpu.info.limits.hasMatrix) throw new BezelError(`${gpu.info.name} has no subgroup matrices here: the subgroup and the plain tier run there`, 'device');
     signal?.throwIfAborted();
     onProgress?.({ phase: 'open', loaded: 0, total: 1 });
     const known = new Map(sources.map((s) => [core.addSource(s), s]));
@@ -141,8 +143,8 @@ export class GpuEngine {
   }
 
   get device(): DeviceReport {
-    const { name, limits } = this.gpu.info, { tier = 'subgroup' } = this.options;
-    return { backend: 'gpu', name, tier: limits.subgroupMax ? tier : 'plain', limits: { ...limits }, selfTest: this.selfTest };
+    const { name, limits } = this.gpu.info, best: Tier = limits.hasMatrix ? 'matrix' : limits.subgroupMax ? 'subgroup' : 'plain';
+    return { backend: 'gpu', name, tier: this.options.tier ?? best, limits: { ...limits }, selfTest: this.selfTest };
   }
 
   /** Bytes on the device now. */

@@ -4,7 +4,7 @@
 // conversation knows its tokens. The model is loaded again on a new device, and conversations read their tokens
 // again when they are next used.
 
-import type { Device } from './adapter.js';
+import type { Device, Tier } from './adapter.js';
 import { addAdapter, type Info, type Stop, type StoreTexts } from './cpu_engine.js';
 import { Gpu } from './gpu.js';
 import { GpuEngine } from './gpu_engine.js';
@@ -23,7 +23,7 @@ export interface GpuModelOptions {
   store?: StoreTexts;
   /** Tokens of a conversation that does not say; 0: the core's choice. */
   context?: number;
-  tier?: 'subgroup' | 'plain';
+  tier?: Tier;
   cache?: 'f32' | 'f16';
   /** Tokens of a prompt that are read in one step. */
   batch?: number;

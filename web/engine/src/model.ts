@@ -3,6 +3,7 @@
 // Implemented by cpu_model.ts and gpu_model.ts. Everything above (completions, sessions, the server, the
 // command-line tool) sees only this.
 
+import type { Tier } from './adapter.js';
 import type { GenerateOptions, Info, Stop } from './cpu_engine.js';
 import type { KernelTime } from './profile.js';
 import type { Source } from './source.js';
@@ -34,7 +35,7 @@ export interface DeviceReport {
   backend: 'gpu' | 'cpu';
   /** For people: "nvidia hopper", "google swiftshader", "CPU (WebAssembly)". */
   name: string;
-  tier: 'subgroup' | 'plain' | 'cpu';
+  tier: Tier | 'cpu';
   limits: Record<string, number>;
   selfTest: SelfTest[];
 }

@@ -1,6 +1,6 @@
 // open_model - a model on the backend that was asked for: module, device, weights.
 
-import { openDevice, type ProfileName } from './adapter.js';
+import { openDevice, type ProfileName, type Tier } from './adapter.js';
 import type { StoreTexts } from './cpu_engine.js';
 import { CpuModel } from './cpu_model.js';
 import { GpuModel } from './gpu_model.js';
@@ -19,8 +19,8 @@ export interface OpenModelOptions {
   store?: StoreTexts;
   /** Tokens of a conversation that does not say; 0 or absent: the core's choice. */
   context?: number;
-  /** 'plain': no subgroups, even where the device has them. */
-  tier?: 'subgroup' | 'plain';
+  /** 'subgroup': no subgroup matrices, even where the device has them; 'plain': no subgroups either. */
+  tier?: Tier;
   /** How keys and values are kept. */
   cache?: 'f32' | 'f16';
   /** Tokens of a prompt that are read in one step; absent: the backend's choice. */
@@ -31,18 +31,20 @@ export interface OpenModelOptions {
   budget?: number;
   /** Pretend to be a smaller device. */
   profile?: ProfileName;
+  /** Dawn's toggles, in Node; absent: those that the variable BEZEL_DAWN lists. */
+  dawn?: readonly string[];
   onProgress?: (progress: Progress) => void;
   signal?: AbortSignal;
 }
 
 export async function openModel({ backend, sources, signal, ...options }: OpenModelOptions): Promise<Model> {
-  const { name, store, context, cache, batch, onProgress } = options;
+  const { name, store, context, cache, batch, profile, dawn, onProgress } = options;
   if (!sources.length) throw new BezelError('a model needs at least one file', 'argument');
   if (signal?.aborted) throw stopped(signal);
   onProgress?.({ phase: 'open', loaded: 0, total: 1 });
   const wasm = await WebAssembly.compile(await loadWasm());
   const described = { ...(name !== undefined && { name }), ...(store && { store }), ...(context && { context }), ...(cache && { cache }), ...(batch && { batch }) };
-  if (backend === 'gpu') return GpuModel.open(wasm, () => openDevice(options.profile ? { profile: options.profile } : {}), sources, { ...described, ...options, ...(signal && { signal }) });
+  if (backend === 'gpu') return GpuModel.open(wasm, () => openDevice({ ...(profile && { profile }), ...(dawn && { dawn }) }), sources, { ...described, ...options, ...(signal && { signal }) });
   const held = (loaded: number, total: number): void => onProgress?.({ phase: 'weights', loaded, total });
   const model = await CpuModel.open(await Core.load(wasm), sources, { ...described, hold: true, onProgress: held, ...(signal && { signal }) });
   onProgress?.({ phase: 'ready', loaded: 1, total: 1 });

@@ -18,9 +18,10 @@ export const storeOption: Option = { name: '--store', arg: 'DIR', help: 'Ollama 
 
 export const modelOptions: readonly Option[] = [
   { name: '--backend', arg: 'NAME', help: 'gpu (default), cpu, or reference, the slow oracle', kind: 'text' },
-  { name: '--tier', arg: 'NAME', help: 'kernels of the GPU: subgroup (default, where it can) or plain', kind: 'text' },
+  { name: '--tier', arg: 'NAME', help: 'kernels of the GPU at most: matrix (default, where it can), subgroup or plain', kind: 'text' },
   { name: '--cache', arg: 'TYPE', help: 'keys and values: f32 (default), or f16 in half the memory', kind: 'text' },
   { name: '--device-profile', arg: 'NAME', help: `pretend to be a smaller GPU: ${Object.keys(profiles).join(', ')}`, kind: 'text' },
+  { name: '--dawn-features', arg: 'LIST', help: "Dawn's toggles, with commas; allow_unsafe_apis,vulkan_enable_f16_on_nvidia: subgroup matrices", kind: 'text' },
   { name: '--ctx', also: ['--context'], arg: 'N', help: 'tokens of context; default 4096', kind: 'whole' },
   { name: '--adapter', arg: 'PATH[:S]', help: 'LoRA adapter with scale S; may be repeated', kind: 'texts' },
   { name: '--threads', arg: 'N', help: 'accepted for the sake of scripts; this build has one thread', kind: 'whole' },
@@ -89,11 +90,12 @@ export interface Opened {
 /** MODEL on the backend that was asked for, which is the GPU unless told otherwise. */
 export async function openModel(name: string, given: Given, signal?: AbortSignal): Promise<Opened> {
   const backend = choice(given, '--backend', 'backend', ['gpu', 'cpu', 'reference']) ?? 'gpu';
-  const tier = choice(given, '--tier', 'tier', ['subgroup', 'plain']);
+  const tier = choice(given, '--tier', 'tier', ['matrix', 'subgroup', 'plain']);
   const cache = choice(given, '--cache', 'cache', ['f32', 'f16']);
   const profile = choice(given, '--device-profile', 'device profile', Object.keys(profiles) as ProfileName[]);
   const batch = given.number('--batch');
   if (batch !== undefined && batch > 65536) throw new BezelError('--batch is 65536 at most', 'argument');
+  const dawn = given.text('--dawn-features')?.split(',').filter(Boolean);
   const core = await Core.load(await loadWasm());
   const { sources, store, adapters } = await locate(core, name, given.text('--store'));
   const line = loadingLine();
@@ -103,7 +105,7 @@ export async function openModel(name: string, given: Given, signal?: AbortSignal
       ? await CpuModel.open(await Core.load(await loadWasm()), sources, { ...described, backend })
       : await open({
           backend, sources, ...described,
-          ...(tier && { tier }), ...(profile && { profile }), ...(signal && { signal }),
+          ...(tier && { tier }), ...(profile && { profile }), ...(dawn && { dawn }), ...(signal && { signal }),
           ...(line.onProgress && { onProgress: line.onProgress }),
         });
     for (const adapter of [...adapters, ...given.texts('--adapter')]) await addAdapter(model, adapter);

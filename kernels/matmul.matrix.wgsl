@@ -1,0 +1,74 @@
+// matmul.matrix - y[t] = scale * (W x[t] + sum of the adapters s B z[t])     (prefill: many rows t);
+//   with GELU y[t] = gelu(that) * by[t][by_col ...]
+//
+//   x   read   of to_halves         grid   a workgroup per ROWS rows of W and TOKS rows t, t first
+//   w   read   rows x cols          bytes  W once per TOKS rows t, x once per ROWS rows of W
+//   z   read   n_tok x rank f32     needs  subgroups of 32; weights up to 4,000: they become halves;
+//   b   read   see lib/lora.wgsl           rank 0: z and b are any buffers, unread
+//   by  read   n_tok rows of f32           GELU 0: by is any buffer, unread
+//   y   write  n_tok x rows f32
+//
+// lib/matrix.wgsl says how. Adapters are added to the results in f32.
+//
+// Reference: linear() in src/ops/ops_cpu.c. Tolerance 1e-6 nmse: halves are off by 2^-12 at most, sums are f32.
+enable f16;
+enable subgroups;
+enable chromium_experimental_subgroup_matrix;
+
+//!for SHAPE in f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
+//!include lib/grid.wgsl
+//!include lib/linear_io.wgsl
+//!include lib/one_weight.wgsl
+//!include lib/shape_$SHAPE.wgsl
+//!include lib/lora.wgsl
+//!include lib/matrix.wgsl
+
+fn w_part(i : u32, col : u32) -> Halves {
+    let eights = (p.cols + 7u) / 8u;
+    let at = min(i, p.rows - 1u) * eights + col;
+    if (col + 1u < eights) {
+        return to_halves(sixteen(at));
+    }
+    if (col < eights) {
+        return to_halves(both(eight(at), Eight()));
+    }
+    return Halves();
+}
+
+fn x_row(i : u32) -> u32 {
+    return min(i, p.n_tok - 1u);
+}
+
+fn put_four(tok : u32, row : u32, v : vec4<f32>) {
+    var sum = v;
+    if (p.rank > 0u) {
+        let rows = min(vec4<u32>(row, row + 1u, row + 2u, row + 3u), vec4<u32>(p.rows - 1u));
+        sum += lora_rows(0u, rows + p.row0, tok * p.rank, 0u, 1u);
+    }
+    for (var r = 0u; r < 4u; r++) {
+        if (row + r < p.rows) {
+            put(tok, row + r, sum[r]);
+        }
+    }
+}
+
+fn put_eight(tok : u32, row : u32, a : vec4<f32>, b : vec4<f32>) {
+    if (tok < p.n_tok) {
+        let s = x_scale(tok);
+        put_four(tok, row, s * a);
+        put_four(tok, row + 16u, s * b);
+    }
+}
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
+        @builtin(local_invocation_index) id : u32, @builtin(subgroup_id) subgroup : u32) {
+    let tok_tiles = (p.n_tok + TOKS - 1u) / TOKS;
+    let group = flat_group(wid, num);
+    let row0 = group / tok_tiles * ROWS;
+    let tok0 = group % tok_tiles * TOKS;
+    if (row0 >= p.rows) {
+        return;
+    }
+    block_products(row0, tok0, (p.cols + 7u) / 8u, id, subgroup);
+}

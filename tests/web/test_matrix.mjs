@@ -1,0 +1,57 @@
+// The tier of subgroup matrices, which no software adapter has: the products of 16 x 16 pieces are spelled out here in
+// plain WGSL, everything else of the kernels and of the core runs as it is, through the table of tests/ops_cases.h.
+//
+//   node tests/web/test_matrix.mjs [build/wasm/ops_test.wasm] [--only OP]
+import fs from 'node:fs';
+
+import './software_adapter.mjs';
+import { runTable } from './ops_table.mjs';
+
+/** What the builtins do, for subgroups of 32 neighbours: a lane has row lane / 2 of a piece, eight tokens of it. */
+const spelled = `
+struct Piece { a : vec4<f32>, b : vec4<f32> }
+fn half_in(words : vec4<u32>, i : u32) -> f32 {
+    let two = unpack2x16float(words[i / 2u]);
+    return select(two.x, two.y, i % 2u == 1u);
+}
+fn product(w_at : u32, x_at : u32, sum : Piece) -> Piece {
+    let row = lane_id / 2u;
+    let tok = lane_id % 2u * 8u;
+    var out = sum;
+    for (var k = 0u; k < 16u; k++) {
+        let w = half_in(stage[w_at + row * PITCH + k / 8u], k % 8u);
+        for (var i = 0u; i < 4u; i++) {
+            out.a[i] += w * half_in(stage[x_at + (tok + i) * PITCH + k / 8u], k % 8u);
+            out.b[i] += w * half_in(stage[x_at + (tok + i + 4u) * PITCH + k / 8u], k % 8u);
+        }
+    }
+    return out;
+}
+fn store_piece(at : u32, m : Piece) {
+    for (var i = 0u; i < 4u; i++) {
+        stage[at + (lane_id % 2u * 8u + i) * 4u + lane_id / 8u][lane_id / 2u % 4u] = bitcast<u32>(m.a[i]);
+        stage[at + (lane_id % 2u * 8u + i + 4u) * 4u + lane_id / 8u][lane_id / 2u % 4u] = bitcast<u32>(m.b[i]);
+    }
+}
+var<private> lane_id : u32;
+`;
+
+function spellOut(source) {
+  const out = spelled + source
+    .replace(/enable [^;]*;/g, '')
+    .replace(/subgroup_matrix_result<f32,\s*16,\s*16>\(\)/g, 'Piece()')
+    .replace(/subgroupMatrixLoad<subgroup_matrix_(?:left|right)<f16,\s*16,\s*16>,\s*(?:row|col)_major>\(&\w+,([^;]*?),PITCH\)/g, '($1)')
+    .replace(/subgroupMatrixMultiplyAccumulate\((\w+),(\w+),(\w+)\)/g, 'product($1,$2,$3)')
+    .replace(/subgroupMatrixStore<col_major>\(&stage,(\w+),(\w+),4u\)/g, 'store_piece($1,$2)')
+    .replace(/,\s*@builtin\(subgroup_id\)\s*subgroup\s*:\s*u32/g, '')
+    .replace(/(fn main\([^{]*\{)/, '$1let subgroup=id/32u;lane_id=id%32u;');
+  const left = /subgroup_?[mM]atrix\w*/.exec(out);
+  if (left) throw new Error(`${left[0]} is not spelled out`);
+  return out;
+}
+
+const args = process.argv.slice(2), at = args.indexOf('--only'), only = at < 0 ? undefined : args.splice(at, 2)[1];
+const wasm = fs.readFileSync(args[0] ?? 'build/wasm/ops_test.wasm');
+let failed = 0;
+for (const op of only ? [only] : ['linear', 'gate_up']) failed += await runTable(wasm, { tiers: ['matrix'], only: op, spell: spellOut });
+process.exitCode = Math.min(100, failed);
