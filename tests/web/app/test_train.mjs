@@ -104,6 +104,30 @@ test('ten facts are learned through the page, with a reload half-way, and recall
   ok((await answered(page)).includes('Mellick'), 'from the library, after a reload');
 }));
 
+test('while it learns the page can be used, and questions are answered in between', () => holds(onCpu(site), async (page) => {
+  await page.goto(`${site.url}#/train`);
+  await page.getByRole('button', { name: 'Use a sample' }).click();
+  await page.getByText('30 examples,').waitFor();
+  await advanced(page, { Epochs: 100 });
+  await train(page).click();
+  await page.getByText(/Learning, step [1-9]/).waitFor({ timeout: 60_000 });
+  const step = async () => Number(/step (\d+) of/.exec(await page.getByText(/Learning, step/).innerText())[1]);
+  const before = await step();
+  await page.goto(`${site.url}#/`);
+  equal(await ask(page, 'What is the capital of France?'), 'The capital of France is Paris.', 'by the model without the adapter');
+  await page.goto(`${site.url}#/train`);
+  ok((await step()) > before, 'it went on meanwhile');
+  await page.getByRole('button', { name: 'Pause' }).click();
+  await page.getByText(/Paused, step/).waitFor();
+  const other = await page.context().newPage();
+  await other.goto(`${site.url}#/train`);
+  await ready(other);
+  equal(await other.getByText('is half done').count(), 0, 'another tab knows that it is in good hands');
+  await other.close();
+  await page.getByRole('button', { name: 'Cancel' }).click();
+  await page.getByText('It was cancelled.').waitFor();
+}));
+
 test('a training that is cancelled can be gone on with or thrown away; one that is stopped is kept', () => holds(onCpu(site), async (page) => {
   await page.goto(`${site.url}#/train`);
   await page.getByRole('button', { name: 'Use a sample' }).click();

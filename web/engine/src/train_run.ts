@@ -27,7 +27,11 @@ export class Run implements TrainRun {
   private wake: (() => void)[] = [];
 
   constructor(private readonly link: TrainLink, options: TrainOptions) {
-    const { signal } = options, onAbort = (): void => this.abort.abort(signal?.reason);
+    const { signal } = options;
+    const onAbort = (): void => {
+      this.abort.abort(signal?.reason);
+      this.stir(); // it may stand still
+    };
     if (signal?.aborted) onAbort();
     signal?.addEventListener('abort', onAbort, { once: true });
     this.result = this.run(options).finally(() => signal?.removeEventListener('abort', onAbort));

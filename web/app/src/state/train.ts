@@ -10,7 +10,7 @@ import { savedTraining } from '../storage/client';
 import { hasAdapter, library, saveTrained } from './adapters';
 import { currentEngine, load } from './engine';
 import { adapterName, data, options } from './lesson';
-import { messageOf, notifyError, say } from './notices';
+import { messageOf, notify, notifyError, say } from './notices';
 import { prefs, setPrefs } from './prefs';
 import { lookInStore } from './shelf';
 
@@ -92,6 +92,12 @@ function show(part: Partial<Extract<Training, { kind: 'running' }>>): void {
 
 const pointOf = ({ step, loss, evalLoss }: TrainStep): Point => ({ step, loss, ...(evalLoss !== undefined && { evalLoss }) });
 
+/** A full disk is no reason to stop learning. */
+function notKept(e: unknown): false {
+  notify(`The training goes on, but what is learned could not be written down: ${messageOf(e)}`, { tone: 'error' });
+  return false;
+}
+
 /** Reads the steps, and writes a checkpoint now and then. */
 async function follow(running: TrainRun, record: TrainRecord): Promise<TrainRecord> {
   let now = record, due = performance.now() + SAVE_FIRST;
@@ -100,8 +106,8 @@ async function follow(running: TrainRun, record: TrainRecord): Promise<TrainReco
     show({ record: now, last });
     if (performance.now() < due || last.step === last.steps || finishing) continue;
     const begin = performance.now();
-    await keep(now, await running.checkpoint());
-    due = performance.now() + SAVE_SHARE * (performance.now() - begin);
+    const kept = await keep(now, await running.checkpoint()).then(() => true, notKept);
+    due = kept ? performance.now() + SAVE_SHARE * (performance.now() - begin) : Infinity;
   }
   return now;
 }
