@@ -76,14 +76,16 @@ chat:
 	@$(MAKE) --no-print-directory all
 	@$(BUILD)/bezel chat $(or $(MODEL),models/tiny.q8_0.gguf)
 
-# Everything that CI checks, in the order in which a mistake is cheapest to find.
+# Everything that CI checks, in the order in which a mistake is cheapest to find. Builds use every core, and so do the
+# tests (tests/lanes.sh).
+PARALLEL = $(MAKE) --no-print-directory -j$(or $(shell nproc 2> /dev/null),1)
 test:
 	@tools/setup.sh test
-	@$(MAKE) --no-print-directory lint
-	@$(MAKE) --no-print-directory check
-	@$(MAKE) --no-print-directory check-web
-	@$(MAKE) --no-print-directory asan
-	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=$(if $(filter command line,$(origin FUZZ_SECONDS)),$(FUZZ_SECONDS),5)
+	@$(PARALLEL) lint
+	@$(PARALLEL) check
+	@$(PARALLEL) check-web
+	@$(PARALLEL) asan
+	@$(PARALLEL) fuzz FUZZ_SECONDS=$(if $(filter command line,$(origin FUZZ_SECONDS)),$(FUZZ_SECONDS),5)
 	@tail -n 1 $(BUILD)/tmp/summary # the tests' own count, where a reader of the log looks for it
 
 # The tests alone, without setup, lint and sanitizers: the quick round while working.

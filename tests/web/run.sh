@@ -1,27 +1,11 @@
 #!/usr/bin/env bash
 # run.sh BUILD - the tests of the wasm module and the GPU: in Node, in Deno and in Chromium; exit code = how many
-# failed. Needs `make web` and BUILD/wasm/ops_test.wasm. Two run at a time (WEB_JOBS=1: one), since most of them wait
-# for a device or a browser as often as they compute. The longest come first.
+# failed. Needs `make web` and BUILD/wasm/ops_test.wasm. The longest come first.
 set -uo pipefail
 build=${1:?usage: tests/web/run.sh BUILD}
 cd "$(dirname "$0")/../.."
-results=$build/tmp/web_results
-if [[ ${2:-} == --run ]]; then # name, command...
-    name=$3; shift 3
-    start=$SECONDS log=$build/tmp/$name.log
-    if "$@" > "$log" 2>&1; then
-        echo ok >> "$results"
-        printf '%-18s ok    %s (%d s)\n' "$name" "$(tail -n 1 "$log")" $((SECONDS - start))
-    else
-        echo failed >> "$results"
-        printf '%-18s FAILED\n%s\n' "$name" "$(tail -n 40 "$log")"
-    fi
-    exit 0
-fi
 mkdir -p "$build/tmp" build/tmp
-: > "$results"
-list=""
-one() { list+="$*"$'\n'; } # name, command...; no word of it has a space
+source tests/lanes.sh
 ops=$build/wasm/ops_test.wasm
 deno=web/engine/node_modules/.bin/deno
 one wasm tools/check_wasm.py "$build/wasm/bezel.wasm"
@@ -46,7 +30,7 @@ one api_cpu node tests/web/test_api.mjs cpu
 one ops_deno "$deno" run -A tests/web/test_ops.mjs "$ops"
 one server node tests/web/test_server.mjs
 one gpu node tests/web/test_gpu.mjs
-printf %s "$list" | xargs -P "${WEB_JOBS:-2}" -L 1 tests/web/run.sh "$build" --run
-failed=$(grep -c failed "$results")
-echo "$(grep -c ok "$results") passed, $failed failed"
+finish
+[[ -n $names ]] && echo "failed:$names"
+echo "$passed passed, $failed failed"
 exit "$failed"
