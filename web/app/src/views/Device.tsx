@@ -10,7 +10,7 @@ import { bench, benchJson, benchText, cancelBench, runBench } from '../state/ben
 import { engineState, load, type Ready } from '../state/engine';
 import { notify, notifyError } from '../state/notices';
 
-const tiers = { subgroup: 'Subgroups', plain: 'Plain', cpu: 'CPU' };
+const tiers = { matrix: 'Subgroup matrices', subgroup: 'Subgroups', plain: 'Plain', cpu: 'CPU' };
 
 function Facts({ state: { engine, model, memory } }: { state: Ready }) {
   const { device, info } = engine;
