@@ -84,7 +84,7 @@ test('ten facts are learned through the page, with a reload half-way, and recall
   ok(right(before) === 0 && right(after) >= 9, `before ${right(before)}, after ${right(after)}: ${after.join(' | ')}`);
   console.log(`  ${right(after)} of ten facts in other words, ${seconds.toFixed(0)} s`);
   const saved = page.waitForEvent('download');
-  await page.getByRole('button', { name: 'GGUF' }).click();
+  await page.getByRole('button', { name: 'GGUF', exact: true }).click();
   equal(fs.readFileSync(await (await saved).path()).subarray(0, 4).toString(), 'GGUF');
 
   await page.getByRole('button', { name: 'Talk to it' }).click();
