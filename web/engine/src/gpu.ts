@@ -177,6 +177,7 @@ export class Gpu {
     group_free: (g: number): void => void this.groups.remove(g),
     program_begin: (): void => {
       this.recording = new Program();
+      this.device.pushErrorScope('validation'); // of all its bind groups: one each would take longer than they do
     },
     dispatch: (pipeline: number, group: number, x: number, y: number, z: number): void => {
       if (this.fault) return;
@@ -190,7 +191,10 @@ export class Gpu {
       this.recording.to.push(this.buffer(to));
       this.recording.ranges.push(fromOffset >>> 0, toOffset >>> 0, n >>> 0);
     },
-    program_end: (): number => this.programs.add(this.recording),
+    program_end: (): number => {
+      this.watch('a program');
+      return this.programs.add(this.recording);
+    },
     program_free: (p: number): void => void this.programs.remove(p),
   };
 
@@ -386,7 +390,7 @@ export class Gpu {
   /** Close the innermost error scope; an error in it becomes the fault, with the thing's name. */
   private watch(what: string): void {
     this.wait(this.device.popErrorScope().then((error) => {
-      if (error) this.fail(`${what}: ${error.message}`);
+      if (error) this.fail(`${/"(kernel [^"]+)"/.exec(error.message)?.[1] ?? what}: ${error.message}`); // bind groups bear their kernel's name
     }), this.scopes);
   }
 
@@ -504,10 +508,7 @@ export class Gpu {
       const offset = view[3 * i + 1] as number, size = view[3 * i + 2] as number;
       entries.push({ binding: i, resource: { buffer: this.buffer(view[3 * i] as number), offset, ...(size && { size }) } });
     }
-    this.device.pushErrorScope('validation');
-    const group = this.device.createBindGroup({ label: kernel.name, layout, entries });
-    this.watch(`kernel ${kernel.name}: bindings`);
-    return this.groups.add(group);
+    return this.groups.add(this.device.createBindGroup({ label: `kernel ${kernel.name}`, layout, entries }));
   }
 }
 
