@@ -381,6 +381,8 @@ test('everything can be done with the keyboard alone', () => holds(onCpu(site), 
   await page.locator('dialog').waitFor({ state: 'detached' });
   await press('m');
   await page.getByRole('heading', { name: 'Models' }).waitFor();
+  await press('t');
+  await page.getByRole('heading', { name: 'Fine-tune' }).waitFor();
   await press(',');
   await page.getByRole('heading', { name: 'Settings' }).waitFor();
   await press('n');
