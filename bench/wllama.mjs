@@ -1,6 +1,6 @@
 // wllama.mjs - Bezel beside wllama in one headless Chromium on its software adapter: the same file, the same prompts.
 //
-//   node bench/wllama.mjs [--model FILE.gguf] [--prompt 512] [--new 128] [--rounds 3] [--only WORDS]
+//   node bench/wllama.mjs [--model FILE.gguf] [--prompt 512] [--new 128] [--rounds 3] [--only WORDS|WORDS]
 //
 // Needs `make web all`. The peer comes from npm into build/tmp/wllama. Without --model the file is models/tiny.q8_0.gguf
 // rewritten as Q4_K_M: 8 layers, 256 wide, 4,096 tokens of vocabulary, trained, so that its texts are texts (the peer
@@ -40,4 +40,5 @@ for (const { name, of } of rows) {
 const most = (list) => Math.max(...list);
 const best = (who, what, of) => most(rows.filter((r) => r.name.startsWith(who)).map((r) => of(r.of.map((x) => x[what]))));
 const times = (who, what) => `${(best(who, what, median) / best('wllama', what, median)).toFixed(2)} (best runs ${(best(who, what, most) / best('wllama', what, most)).toFixed(2)})`;
-if (!o.only) for (const what of ['prefill', 'decode']) console.log(`${what}, times the best of wllama: Bezel on the GPU ${times('Bezel, backend gpu', what)}, on the CPU ${times('Bezel, backend cpu', what)}`);
+const ours = rows.filter((r) => r.name.startsWith('Bezel')).map((r) => r.name);
+if (ours.length < rows.length) for (const what of ['prefill', 'decode']) for (const name of ours) console.log(`${what}, times the best of wllama: ${name} ${times(name, what)}`);
