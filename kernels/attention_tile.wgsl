@@ -1,14 +1,16 @@
 // attention_tile - y = sum_j softmax(q.k_j) v_j over the positions j that the row sees, 32 queries at a time
 //
 //   q        read   rows x n_head x head_dim f32      grid   ceil(rows * group / 32) * n_kv_head
-//   k_cache  read   n_slots x n_kv_head x head_dim    bytes  the history once a tile, q and y once
-//   v_cache  read   as k_cache                        needs  head_dim % 4 == 0 and <= 128 COLS,
-//   y        write  rows x n_head x head_dim f32             group = n_head / n_kv_head
+//   k_cache  read   n_slots x n_kv_head x head_dim    bytes  the history once a tile, q once per 64
+//   v_cache  read   as k_cache                               keys, y once
+//   y        write  rows x n_head x head_dim f32      needs  head_dim % 4 == 0 and <= 256 COLS,
+//                                                            group = n_head / n_kv_head
 //
 // The group query heads of a kv head and neighbouring rows share a tile: query m of a kv head is head
-// m % group of row m / group. Row t is at pos + pos_offset + t. Keys come 64 at a time: 8 warps of 4
-// queries, a lane for two keys in the scores and for COLS x 4 columns in the values; the softmax is
-// online. Workgroup memory holds 32 columns of keys and queries, then the tile's probabilities.
+// m % group of row m / group. Row t is at pos + pos_offset + t. Keys come 64 at a time. Scores: 32 columns
+// of queries and keys lie in workgroup memory column by column; two teams of 128 threads take every other
+// half of them, a thread 4 queries x 4 keys. Softmax, online: 8 threads a query. Values: a thread has
+// 8 queries x COLS x 4 columns.
 // Reference: attention() in src/ops/ops_cpu.c. Tolerance 1e-9 nmse: f32 here.
 //!include lib/grid.wgsl
 //!include lib/step.wgsl
@@ -29,17 +31,18 @@ struct Params {
 @group(0) @binding(5) var<storage, read_write> y : array<vec4<f32>>;
 //!include lib/kv.wgsl
 
-override COLS : u32 = 4u; // vectors of 4 columns a lane: 1 .. 4, ceil(head_dim / 128)
+override COLS : u32 = 2u; // vectors of 4 columns a thread: 1 or 2, ceil(head_dim / 256)
 
 const WG : u32 = 256u;
-const QUERIES : u32 = 32u; // 4 for each 32 threads
+const QUERIES : u32 = 32u;
 const KEYS : u32 = 64u;
 const STEP4 : u32 = 8u; // vectors of 4 columns staged at once
-const PITCH : u32 = 9u; // of a key's row of `keys`: 8 vectors and a gap, so that banks differ
 const LOWEST : f32 = -3.0e38;
 
-var<workgroup> keys : array<vec4<f32>, 576>;    // key x PITCH; then probabilities, key x warp
-var<workgroup> queries : array<vec4<f32>, 256>; // query x STEP4; then a vector a thread
+var<workgroup> queries : array<vec4<f32>, 256>; // column x 8 vectors of 4 queries
+var<workgroup> keys : array<vec4<f32>, 512>;    // column x 16 vectors of 4 keys; then scores, key x 8 vectors of queries
+var<workgroup> part : array<f32, 256>;          // a number a thread
+var<workgroup> factor : array<f32, 32>;         // a number a query
 
 struct Query {
     at : u32, // of its vector in q and y
@@ -57,6 +60,95 @@ fn seen(key : u32, pos : u32) -> bool {
     return key <= pos && (p.window == 0u || pos - key < p.window);
 }
 
+// Where key i of those from slot0 on begins, of n.
+fn key_at(slot0 : u32, i : u32, n : u32) -> u32 {
+    var slot = slot0 + min(i, n - 1u);
+    if (slot >= p.n_slots) {
+        slot -= p.n_slots;
+    }
+    return slot * p.n_kv_head * (p.head_dim / 4u);
+}
+
+// Four columns, number `col`, of what begins at `at`; zeros past the last.
+fn query_part(at : u32, col : u32) -> vec4<f32> {
+    if (col < p.head_dim / 4u) {
+        return q[at + col];
+    }
+    return vec4<f32>();
+}
+
+fn key_part(at : u32, col : u32) -> vec4<f32> {
+    if (col < p.head_dim / 4u) {
+        return kv_four(k_cache[(at + col) >> KV_F16], at + col);
+    }
+    return vec4<f32>();
+}
+
+fn put_query(i : u32, c : u32, v : vec4<f32>) {
+    let at = 32u * c + i / 4u; // column 4c
+    queries[at][i % 4u] = v.x;
+    queries[at + 8u][i % 4u] = v.y;
+    queries[at + 16u][i % 4u] = v.z;
+    queries[at + 24u][i % 4u] = v.w;
+}
+
+fn put_key(i : u32, c : u32, v : vec4<f32>) {
+    let at = 64u * c + i / 4u;
+    keys[at][i % 4u] = v.x;
+    keys[at + 16u][i % 4u] = v.y;
+    keys[at + 32u][i % 4u] = v.z;
+    keys[at + 48u][i % 4u] = v.w;
+}
+
+// Scores of 4 queries and 4 keys, a column a key.
+fn plus_outer(sum : mat4x4<f32>, u : vec4<f32>, k : vec4<f32>) -> mat4x4<f32> {
+    return mat4x4<f32>(sum[0] + u * k.x, sum[1] + u * k.y, sum[2] + u * k.z, sum[3] + u * k.w);
+}
+
+struct Sums {
+    low : mat4x4<f32>, // queries 8g .. 8g + 3, a column each
+    high : mat4x4<f32>,
+}
+
+fn scaled(s : Sums, a : vec4<f32>, b : vec4<f32>) -> Sums {
+    return Sums(mat4x4<f32>(s.low[0] * a.x, s.low[1] * a.y, s.low[2] * a.z, s.low[3] * a.w),
+                mat4x4<f32>(s.high[0] * b.x, s.high[1] * b.y, s.high[2] * b.z, s.high[3] * b.w));
+}
+
+fn plus_values(s : Sums, a : vec4<f32>, b : vec4<f32>, v : vec4<f32>) -> Sums {
+    return Sums(plus_outer(s.low, v, a), plus_outer(s.high, v, b));
+}
+
+fn factors(g : u32) -> vec4<f32> {
+    return vec4<f32>(factor[4u * g], factor[4u * g + 1u], factor[4u * g + 2u], factor[4u * g + 3u]);
+}
+
+// Where a thread's results go.
+struct Tile {
+    m : u32, // its first query
+    n : u32, // queries that there are
+    kv_head : u32,
+    group : u32,
+    c : u32,
+}
+
+fn put_one(t : Tile, i : u32, a : vec4<f32>, b : vec4<f32>) {
+    let at = query(t.m + i, t.kv_head, t.group).at + t.c;
+    if (t.m + i < t.n && t.c < p.head_dim / 4u) {
+        y[at] = a;
+    }
+    if (COLS > 1u && t.m + i < t.n && t.c + 64u < p.head_dim / 4u) {
+        y[at + 64u] = b;
+    }
+}
+
+fn put_four(t : Tile, i : u32, a : mat4x4<f32>, b : mat4x4<f32>) {
+    put_one(t, i, a[0], b[0]);
+    put_one(t, i + 1u, a[1], b[1]);
+    put_one(t, i + 2u, a[2], b[2]);
+    put_one(t, i + 3u, a[3], b[3]);
+}
+
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
         @builtin(local_invocation_index) lid : u32) {
@@ -69,187 +161,127 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         return;
     }
     let n4 = p.head_dim / 4u;
-    let stride = p.n_kv_head * n4;
-    let warp = lid / 32u;
-    let lane = lid % 32u;
-    let q0 = query(m0 + 4u * warp, kv_head, group);
-    let q1 = query(m0 + 4u * warp + 1u, kv_head, group);
-    let q2 = query(m0 + 4u * warp + 2u, kv_head, group);
-    let q3 = query(m0 + 4u * warp + 3u, kv_head, group);
-    let staged = query(m0 + lid / STEP4, kv_head, group).at; // the query whose columns this thread stages
+    let head = kv_head * n4;
+    let staged = query(m0 + lid % 32u, kv_head, group).at; // as a loader: columns of a query and of two keys
+    let c_query = lid / 32u;
+    let c_key = lid / 64u;
+    let team = lid / 128u; // as a worker on scores
+    let q4 = lid % 8u;
+    let k4 = lid % 128u / 8u;
+    let mine = query(m0 + lid % 32u, kv_head, group).pos; // on the softmax: eight keys of one query
+    let g = lid / 64u; // on the values
+    let c = lid % 64u;
 
     // The tile's first row sees farthest back, its last row farthest forward.
     let begin = first_seen(query(m0, kv_head, group).pos, p.window);
     let end = query(m0 + QUERIES - 1u, kv_head, group).pos + 1u;
 
-    var top = vec4<f32>(LOWEST); // of the warp's four queries
-    var total = vec4<f32>();     // this lane's keys only
-    var a0 = vec4<f32>();        // query 0, columns 4 lane ..
-    var a1 = vec4<f32>();        // query 1
-    var a2 = vec4<f32>();
-    var a3 = vec4<f32>();
-    var b0 = vec4<f32>(); // columns 4 (lane + 32) ..
-    var b1 = vec4<f32>();
-    var b2 = vec4<f32>();
-    var b3 = vec4<f32>();
-    var c0 = vec4<f32>();
-    var c1 = vec4<f32>();
-    var c2 = vec4<f32>();
-    var c3 = vec4<f32>();
-    var d0 = vec4<f32>();
-    var d1 = vec4<f32>();
-    var d2 = vec4<f32>();
-    var d3 = vec4<f32>();
-
+    var top = LOWEST;
+    var total = 0.0; // this thread's keys only
+    var a = Sums();  // columns 4c ..
+    var b = Sums();  // columns 4 (c + 64) ..
     for (var base = begin; base < end; base += KEYS) {
         let n_keys = min(KEYS, end - base);
         let slot0 = base % p.n_slots;
+        let key = head + key_at(slot0, lid % 64u, n_keys);
 
-        // Scores: s for key `lane`, t for key `lane + 32`, of the four queries.
-        var s = vec4<f32>();
-        var t = vec4<f32>();
+        var s = mat4x4<f32>();
+        var qv = query_part(staged, c_query);
+        var kv0 = key_part(key, c_key);
+        var kv1 = key_part(key, c_key + 4u);
         for (var col = 0u; col < n4; col += STEP4) {
-            let c = lid % STEP4;
-            for (var half = 0u; half < 2u; half++) {
-                let key = lid / STEP4 + 32u * half;
-                var slot = slot0 + min(key, n_keys - 1u);
-                if (slot >= p.n_slots) {
-                    slot -= p.n_slots;
-                }
-                var k = vec4<f32>();
-                if (col + c < n4) {
-                    let i = slot * stride + kv_head * n4 + col + c;
-                    k = kv_four(k_cache[i >> KV_F16], i);
-                }
-                keys[key * PITCH + c] = k;
-            }
-            queries[lid] = q[staged + min(col + c, n4 - 1u)];
+            put_query(lid % 32u, c_query, qv);
+            put_key(lid % 64u, c_key, kv0);
+            put_key(lid % 64u, c_key + 4u, kv1);
             workgroupBarrier();
-            for (var j = 0u; j < STEP4; j++) {
-                let k = keys[lane * PITCH + j];
-                let l = keys[(lane + 32u) * PITCH + j];
-                let u0 = queries[(4u * warp) * STEP4 + j];
-                let u1 = queries[(4u * warp + 1u) * STEP4 + j];
-                let u2 = queries[(4u * warp + 2u) * STEP4 + j];
-                let u3 = queries[(4u * warp + 3u) * STEP4 + j];
-                s += vec4<f32>(dot(u0, k), dot(u1, k), dot(u2, k), dot(u3, k));
-                t += vec4<f32>(dot(u0, l), dot(u1, l), dot(u2, l), dot(u3, l));
+            qv = query_part(staged, col + STEP4 + c_query);
+            kv0 = key_part(key, col + STEP4 + c_key);
+            kv1 = key_part(key, col + STEP4 + c_key + 4u);
+            for (var j = 0u; j < 16u; j++) {
+                let at = 16u * team + j;
+                s = plus_outer(s, queries[8u * at + q4], keys[16u * at + k4]);
             }
             workgroupBarrier();
         }
+        let here = 32u * k4 + q4;
+        if (team == 1u) {
+            keys[here] = s[0];
+            keys[here + 8u] = s[1];
+            keys[here + 16u] = s[2];
+            keys[here + 24u] = s[3];
+        }
+        workgroupBarrier();
+        if (team == 0u) {
+            keys[here] += s[0];
+            keys[here + 8u] += s[1];
+            keys[here + 16u] += s[2];
+            keys[here + 24u] += s[3];
+        }
+        workgroupBarrier();
 
-        let near = base + lane;
-        let far = near + 32u;
-        let see_s = vec4<bool>(seen(near, q0.pos), seen(near, q1.pos), seen(near, q2.pos),
-                               seen(near, q3.pos));
-        let see_t = vec4<bool>(seen(far, q0.pos), seen(far, q1.pos), seen(far, q2.pos),
-                               seen(far, q3.pos));
-        s = select(vec4<f32>(LOWEST), s, see_s);
-        t = select(vec4<f32>(LOWEST), t, see_t);
-        queries[lid] = max(s, t);
+        let first = lid / 32u * 8u; // of its keys
+        let score = 8u * first + lid % 32u / 4u;
+        var highest = LOWEST;
+        for (var j = 0u; j < 8u; j++) {
+            if (seen(base + first + j, mine)) {
+                highest = max(highest, keys[score + 8u * j][lid % 4u]);
+            }
+        }
+        part[lid] = highest;
         workgroupBarrier();
         var new_top = top;
-        for (var j = 0u; j < 32u; j++) {
-            new_top = max(new_top, queries[warp * 32u + j]);
+        for (var j = 0u; j < 8u; j++) {
+            new_top = max(new_top, part[32u * j + lid % 32u]);
         }
-        s = select(vec4<f32>(), exp(s - new_top), see_s);
-        t = select(vec4<f32>(), exp(t - new_top), see_t);
-        keys[lane * 8u + warp] = s;
-        keys[(lane + 32u) * 8u + warp] = t;
         let older = exp(top - new_top);
         top = new_top;
-        total = total * older + s + t;
+        total *= older;
+        for (var j = 0u; j < 8u; j++) {
+            var e = 0.0;
+            if (seen(base + first + j, mine)) {
+                e = exp(keys[score + 8u * j][lid % 4u] - new_top);
+            }
+            keys[score + 8u * j][lid % 4u] = e;
+            total += e;
+        }
+        if (lid < 32u) {
+            factor[lid] = older;
+        }
         workgroupBarrier();
 
-        a0 *= older.x;
-        a1 *= older.y;
-        a2 *= older.z;
-        a3 *= older.w;
+        a = scaled(a, factors(2u * g), factors(2u * g + 1u));
         if (COLS > 1u) {
-            b0 *= older.x;
-            b1 *= older.y;
-            b2 *= older.z;
-            b3 *= older.w;
+            b = scaled(b, factors(2u * g), factors(2u * g + 1u));
         }
-        if (COLS > 2u) {
-            c0 *= older.x;
-            c1 *= older.y;
-            c2 *= older.z;
-            c3 *= older.w;
-        }
-        if (COLS > 3u) {
-            d0 *= older.x;
-            d1 *= older.y;
-            d2 *= older.z;
-            d3 *= older.w;
-        }
-        var slot = slot0;
-        for (var j = 0u; j < n_keys; j++) {
-            let e = keys[j * 8u + warp];
-            let i = slot * stride + kv_head * n4 + lane;
-            if (lane < n4) {
-                let v = kv_four(v_cache[i >> KV_F16], i);
-                a0 += e.x * v;
-                a1 += e.y * v;
-                a2 += e.z * v;
-                a3 += e.w * v;
-            }
-            if (COLS > 1u && lane + 32u < n4) {
-                let v = kv_four(v_cache[(i + 32u) >> KV_F16], i + 32u);
-                b0 += e.x * v;
-                b1 += e.y * v;
-                b2 += e.z * v;
-                b3 += e.w * v;
-            }
-            if (COLS > 2u && lane + 64u < n4) {
-                let v = kv_four(v_cache[(i + 64u) >> KV_F16], i + 64u);
-                c0 += e.x * v;
-                c1 += e.y * v;
-                c2 += e.z * v;
-                c3 += e.w * v;
-            }
-            if (COLS > 3u && lane + 96u < n4) {
-                let v = kv_four(v_cache[(i + 96u) >> KV_F16], i + 96u);
-                d0 += e.x * v;
-                d1 += e.y * v;
-                d2 += e.z * v;
-                d3 += e.w * v;
-            }
-            slot += 1u;
-            if (slot == p.n_slots) {
-                slot = 0u;
+        if (c < n4) {
+            for (var j = 0u; j < n_keys; j++) {
+                let at = head + key_at(slot0, j, n_keys) + c;
+                let e0 = keys[8u * j + 2u * g];
+                let e1 = keys[8u * j + 2u * g + 1u];
+                a = plus_values(a, e0, e1, kv_four(v_cache[at >> KV_F16], at));
+                if (COLS > 1u && c + 64u < n4) {
+                    b = plus_values(b, e0, e1, kv_four(v_cache[(at + 64u) >> KV_F16], at + 64u));
+                }
             }
         }
         workgroupBarrier(); // before the next tile's keys
     }
 
-    // The sum of a query's exponentials is spread over its 32 lanes.
-    queries[lid] = total;
+    // The sum of a query's exponentials is spread over its eight threads.
+    part[lid] = total;
     workgroupBarrier();
-    total = vec4<f32>();
-    for (var j = 0u; j < 32u; j++) {
-        total += queries[warp * 32u + j];
+    if (lid < 32u) {
+        var sum = 0.0;
+        for (var j = 0u; j < 8u; j++) {
+            sum += part[32u * j + lid];
+        }
+        factor[lid] = 1.0 / sum;
     }
-    let m = m0 + 4u * warp;
-    store(m < n_query, q0.at, lane, total.x, a0, b0, c0, d0);
-    store(m + 1u < n_query, q1.at, lane, total.y, a1, b1, c1, d1);
-    store(m + 2u < n_query, q2.at, lane, total.z, a2, b2, c2, d2);
-    store(m + 3u < n_query, q3.at, lane, total.w, a3, b3, c3, d3);
-}
-
-fn store(exists : bool, at : u32, lane : u32, total : f32, a : vec4<f32>, b : vec4<f32>,
-         c : vec4<f32>, d : vec4<f32>) {
-    let n4 = p.head_dim / 4u;
-    if (exists && lane < n4) {
-        y[at + lane] = a / total;
-    }
-    if (exists && COLS > 1u && lane + 32u < n4) {
-        y[at + lane + 32u] = b / total;
-    }
-    if (exists && COLS > 2u && lane + 64u < n4) {
-        y[at + lane + 64u] = c / total;
-    }
-    if (exists && COLS > 3u && lane + 96u < n4) {
-        y[at + lane + 96u] = d / total;
-    }
+    workgroupBarrier();
+    a = scaled(a, factors(2u * g), factors(2u * g + 1u));
+    b = scaled(b, factors(2u * g), factors(2u * g + 1u));
+    let m = m0 + 8u * g;
+    let at = Tile(m, n_query, kv_head, group, c);
+    put_four(at, 0u, a.low, b.low);
+    put_four(at, 4u, a.high, b.high);
 }

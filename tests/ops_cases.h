@@ -29,6 +29,7 @@ struct op_case {
     uint32_t window, ring, pos;      /* ring: rows of the cache */
     uint32_t n_expert, n_used, n_ff; /* experts */
     uint32_t at;                     /* first column or row, where an op has one */
+    uint32_t cut;                    /* of a matrix product on the GPU, see struct gpu_ops */
     bool split, plain;               /* gate and up apart; no weight, scale or rotation */
     bool half;                       /* a cache of halves */
     bool keep;                       /* A x of the adapters is a result too */
@@ -738,6 +739,12 @@ static const struct op_case cases[] = {
     { "linear",          5,    39, F32,        1e-12, .why = "a tail after the vectors", .out = 9, .cpu_only = true },
     { "linear",          1,    39, QUANT_F16,  1e-12, .why = "the same in decode", .out = 4 },
 
+    { "linear",        130,   288, QUANT_Q8_0, 1e-12, .why = "blocks of 128", .out = 132, .cut = 1 },
+    { "linear",        130,   288, QUANT_Q8_0, 1e-12, .why = "blocks of 64", .out = 132, .cut = 2 },
+    { "linear",        130,   288, QUANT_Q8_0, 1e-12, .why = "blocks of 64 and 32", .out = 132, .cut = 3 },
+    { "linear",        130,   288, QUANT_Q8_0, 1e-12, .why = "blocks of 32", .out = 132, .cut = 4 },
+    { "linear",         40,   264, QUANT_F16,  1e-12, .why = "an odd number of eights, adapters behind them", .out = 132, .cut = 1, .rank = 17, .n_lora = 1 },
+
     { "linear",          1,    64, QUANT_Q8_0, 1e-12, .why = "one adapter, rank 1", .out = 33, .rank = 1, .n_lora = 1 },
     { "linear",          5,    96, QUANT_BF16, 1e-12, .why = "one adapter, rank 8", .out = 31, .rank = 8, .n_lora = 1 },
     { "linear",          4,   256, QUANT_Q4_K, 1e-12, .why = "one adapter, rank 17", .out = 100, .rank = 17, .n_lora = 1 },
@@ -788,6 +795,8 @@ static const struct op_case cases[] = {
     { "attention",       3,    32, F32,        1e-12, .why = "halves: a ring that wraps, two heads", .n_head = 4, .n_kv = 2, .window = 12, .ring = 16, .pos = 77, .half = true },
     { "attention",      65,    32, F32,        1e-12, .why = "halves: prefill, groups of 3", .n_head = 6, .n_kv = 2, .ring = 200, .pos = 100, .half = true },
     { "attention",       9,   512, F32,        1e-11, .why = "halves: the largest head; scores near 60 lose digits", .n_head = 2, .n_kv = 1, .ring = 32, .pos = 20, .half = true },
+    { "attention",      37,   256, F32,        1e-11, .why = "halves: tiles of keys, groups of 4", .n_head = 8, .n_kv = 2, .ring = 170, .pos = 130, .half = true },
+    { "attention",      33,   512, F32,        1e-11, .why = "tiles of keys, a window", .n_head = 2, .n_kv = 1, .window = 90, .ring = 130, .pos = 200 },
     { "attention",       5,    24, F32,        1e-12, .why = "halves: an odd number of eights", .n_head = 3, .n_kv = 1, .window = 7, .ring = 11, .pos = 31, .half = true },
 
     { "heads_write",     1,   256, F32,        1e-12, .why = "decode", .n_head = 8, .n_kv = 1, .out = 128, .pos = 30 },

@@ -199,7 +199,7 @@ void gpu_attention(struct run *r, struct tensor *y, const struct tensor *q, cons
                                        .pos_offset = pos_offset };
     struct gpu_binding bind[] = { act(q), act(&kv->k), act(&kv->v), act(y) };
     struct gpu_constant constants[] = {
-        { ATTENTION_TILE_COLS, (float)divide_up(kv->head_dim, 128) },
+        { ATTENTION_TILE_COLS, (float)divide_up(kv->head_dim, 256) },
         { ATTENTION_TILE_KV_F16, kv->k.half },
     };
     uint32_t group = n_head / kv->n_kv_head;

@@ -121,6 +121,7 @@ EXPORT(int32_t, ops_test_begin, uint32_t i)
     n_results = 0;
     /* The step begins at the case's own position, so that kernels must add the two up. */
     gpu_ops_begin(&gpu, now.pos, now.pos + now.rows);
+    ((struct gpu_ops *)gpu.ctx)->cut = now.cut;
     run_case(&got, &now);
     program = gpu_ops_end(&gpu);
     gpu_write_step(&gpu, now.pos, now.rows, 0);

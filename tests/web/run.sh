@@ -27,6 +27,7 @@ one store node tests/web/test_store.mjs
 one package node tests/web/test_package.mjs "$build/bezel"
 one server_clients node tests/web/test_server_clients.mjs
 one api_cpu node tests/web/test_api.mjs cpu
+one matrix node tests/web/test_matrix.mjs "$ops"
 one ops_deno "$deno" run -A tests/web/test_ops.mjs "$ops"
 one server node tests/web/test_server.mjs
 one gpu node tests/web/test_gpu.mjs
