@@ -82,8 +82,8 @@ function speed(tokens: number, runs: number[]): Speed | null {
 }
 
 /** Tokens without meaning; what is measured does not depend on them. */
-export function anyTokens(n: number, vocabulary: number): Int32Array {
-  return Int32Array.from({ length: n }, (_, i) => 1 + ((i * 7919) % (vocabulary - 1)));
+export function anyTokens(n: number, vocabulary: number, first = 0): Int32Array {
+  return Int32Array.from({ length: n }, (_, i) => 1 + (((first + i) * 7919) % (vocabulary - 1)));
 }
 
 /** Milliseconds when each of n tokens came, counted from when all of `ids` past `depth` were there to be read. */

@@ -1,6 +1,7 @@
 // bench - the commands that measure: speed in llama-bench's table, and agreement with the CPU.
 
 import { execFileSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
 import * as path from 'node:path';
 
 import { anyTokens, bench as measure, type BenchResult, type Speed, type Times } from '../bench.js';
@@ -116,32 +117,41 @@ async function oracle(name: string, ids: Int32Array, given: Given): Promise<[num
 export const check: Command = {
   name: 'check',
   usage: 'MODEL',
-  about: 'Does the backend agree with the CPU on this file? Compares the best next token at\nevery position; fails when one differs by more than a tie.',
+  about: 'Does the backend agree with the CPU on this file? Compares the best next token at\nevery position; fails when one differs by more than a tie. With experts take several\nshort prompts: where two experts are all but equal, a choice in one place changes what\nevery later one sees.',
   args: 1,
   options: [
-    { name: '--positions', arg: 'N', help: 'tokens to look at; default 32', kind: 'whole' },
+    { name: '--positions', arg: 'N', help: 'tokens of a prompt; default 32', kind: 'whole' },
+    { name: '--prompts', arg: 'N', help: 'how many prompts; default 1', kind: 'whole' },
+    { name: '--save', arg: 'PATH', help: 'write what the CPU says there, for bench/browser.html', kind: 'text' },
     { name: '--native', arg: 'PATH', help: 'ask the native tool there, which is faster, instead of this one', kind: 'text' },
     { name: '--json', help: 'machine-readable', kind: 'flag' },
     ...modelOptions,
   ],
   async run(given) {
-    const n = count(given, '--positions', 32), name = given.args[0] as string;
-    if (!n) throw new Misuse('--positions must be at least 1');
+    const n = count(given, '--positions', 32), prompts = count(given, '--prompts', 1), name = given.args[0] as string;
+    if (!n || !prompts) throw new Misuse('--positions and --prompts must be at least 1');
     const { model } = await openModel(name, given);
-    const ids = anyTokens(n, model.info.n_vocab), want = await oracle(name, ids, given);
-    if (want.length !== n) throw new BezelError('the CPU gave another number of positions', 'io');
+    const conversation = await model.conversation(n), save = given.text('--save');
+    const said: { ids: number[]; top: [number, number][] }[] = [];
     let same = 0, ties = 0, worst = 0;
-    await (await model.conversation(n)).logits(ids, (position, row) => {
-      const [id, logit] = want[position] as [number, number], [best = 0] = findBest(row, 1);
-      const off = Math.abs((row[id] as number) - logit);
-      worst = Math.max(worst, off);
-      if (best === id) same++;
-      else if ((row[best] as number) - (row[id] as number) <= 2 * off) ties++; // closer together than the two backends are
-    });
-    const agrees = same + ties === n, { name: device } = model.device;
+    for (let prompt = 0; prompt < prompts; prompt++) {
+      const ids = anyTokens(n, model.info.n_vocab, prompt * n), want = await oracle(name, ids, given);
+      if (want.length !== n) throw new BezelError('the CPU gave another number of positions', 'io');
+      said.push({ ids: [...ids], top: want });
+      conversation.truncate(0);
+      await conversation.logits(ids, (position, row) => {
+        const [id, logit] = want[position] as [number, number], [best = 0] = findBest(row, 1);
+        const off = Math.abs((row[id] as number) - logit);
+        worst = Math.max(worst, off);
+        if (best === id) same++;
+        else if ((row[best] as number) - (row[id] as number) <= 2 * off) ties++; // closer together than the two backends are
+      });
+    }
+    if (save !== undefined) writeFileSync(save, JSON.stringify(said));
+    const all = n * prompts, agrees = same + ties === all, { name: device } = model.device;
     process.stdout.write(given.has('--json')
-      ? `${JSON.stringify({ device, positions: n, same, ties, worst, agrees })}\n`
-      : `${device}: best token as on the CPU at ${same} of ${n} positions${ties ? ` (${ties} ties)` : ''}; its logit off by at most ${worst.toExponential(2)}\n`);
+      ? `${JSON.stringify({ device, positions: all, same, ties, worst, agrees })}\n`
+      : `${device}: best token as on the CPU at ${same} of ${all} positions${ties ? ` (${ties} ties)` : ''}; its logit off by at most ${worst.toExponential(2)}\n`);
     model.close();
     return agrees ? OK : FAILED;
   },
