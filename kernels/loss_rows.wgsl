@@ -3,7 +3,7 @@
 //
 //   targets  read    n i32, from first         grid   one workgroup a row
 //   loss     update  n f32, from first         bytes  2 reads + 2 writes an element of z
-//   z        update  rows x cols f32           needs  cols % 4 == 0; cap 0: none
+//   z        update  rows x stride f32         needs  stride % 4 == 0; cap 0: none
 //
 // Reference: loss_row() in src/ops/ops_cpu_bwd.c. Tolerance 1e-9 nmse: the device's exp and tanh.
 //!include lib/grid.wgsl
@@ -11,6 +11,7 @@
 struct Params {
     rows : u32,
     cols : u32,
+    stride : u32, // what is between becomes 0
     first : u32,
     cap : f32,
     weight : f32,
@@ -22,7 +23,14 @@ struct Params {
 
 override WG : u32 = 256u;
 
+const LOWEST : f32 = -3.0e38;
+
 var<workgroup> tops : array<f32, 256>;
+
+// The columns of vector i.
+fn places(i : u32) -> vec4<u32> {
+    return vec4<u32>(4u * i) + vec4<u32>(0u, 1u, 2u, 3u);
+}
 
 fn capped(v : vec4<f32>) -> vec4<f32> {
     if (p.cap == 0.0) {
@@ -48,14 +56,14 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     if (row >= p.rows) {
         return;
     }
-    let n = p.cols / 4u;
+    let n = p.stride / 4u;
     let at = row * n;
     let wanted = targets[p.first + row];
     // The largest so far and the sum of exponentials under it, of this thread.
-    var top = -3.0e38;
+    var top = LOWEST;
     var total = 0.0;
     for (var i = lid; i < n; i += WG) {
-        let v = capped(z[at + i]);
+        let v = select(vec4<f32>(LOWEST), capped(z[at + i]), places(i) < vec4<u32>(p.cols));
         z[at + i] = v;
         let new_top = max(top, max(max(v.x, v.y), max(v.z, v.w)));
         total = total * exp(top - new_top) + dot(exp(v - new_top), vec4<f32>(1.0));
@@ -69,10 +77,11 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
             continue;
         }
         let v = z[at + i];
-        let mine = vec4<i32>(4 * i32(i)) + vec4<i32>(0, 1, 2, 3) == vec4<i32>(wanted);
-        let bent = select(vec4<f32>(), v / p.cap, p.cap != 0.0);
+        let there = places(i) < vec4<u32>(p.cols);
+        let mine = places(i) == vec4<u32>(u32(wanted));
+        let bent = select(vec4<f32>(), v / p.cap, there & vec4<bool>(p.cap != 0.0));
         let off = exp(v - highest) / sum - select(vec4<f32>(), vec4<f32>(1.0), mine);
-        z[at + i] = p.weight * off * (1.0 - bent * bent);
+        z[at + i] = select(vec4<f32>(), p.weight * off * (1.0 - bent * bent), there);
         if (any(mine)) {
             loss[p.first + row] = highest + log(sum) - dot(v, select(vec4<f32>(), vec4<f32>(1.0), mine));
         }

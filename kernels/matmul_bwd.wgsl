@@ -3,7 +3,7 @@
 //   dy  read    n_tok x dy_stride f32     grid   a workgroup per 64 columns of W and 64 rows t and share of
 //   w   read    rows x cols                      W's rows, t first, shares last
 //   u   read    n_tok x rank f32          bytes  W once per 64 rows t, dy once per 64 columns
-//   a   read    rank x cols f32, rows     needs  cols, rows, row0, dy_stride % 4 == 0;
+//   a   read    rank x cols f32, rows     needs  cols, row0, dy_stride % 4 == 0; dy finite past rows;
 //               of whole eights                  rank % 8 == 0; rank 0: u, a, s are any buffers, unread
 //   s   read    rank f32 at s_at
 //   dx  update  n_tok x cols f32

@@ -29,7 +29,8 @@ struct bz_engine {
     struct engine_adapter *adapters; /* an id is an index; removed ones leave a gap */
     size_t n_adapters;
     uint32_t n_serials;
-    uint64_t adapted; /* names the adapters and their scales: other ones, another number */
+    uint64_t adapted;     /* names the adapters and their scales: other ones, another number */
+    uint32_t n_trainings; /* begun and ended: what was recorded with others does not fit any more */
     enum bz_chat_variant variant;
     /* From the store's manifest, NUL-ended: */
     char *system;   /* or NULL */

@@ -147,7 +147,6 @@ void gpu_transposed(struct run *r, struct tensor *dx, uint32_t first, bool fresh
     struct gpu_binding none = whole(ops_of(r)->unused);
     const struct lora_bwd lora = { .u = none, .a = none, .s = none };
     const struct gpu_weight *g = w->mem;
-    if (!whole_vectors(r, w)) return;
     for (uint32_t i = 0; i < g->n_parts; i++)
         part_transposed(r, dx, first, fresh && i == 0, dy, w, &g->parts[i], &lora);
 }

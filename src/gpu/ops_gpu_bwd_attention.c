@@ -128,12 +128,15 @@ void gpu_head_loss(struct run *r, struct tensor *loss, struct tensor *dx, const 
     for (uint32_t row = 0; row < x->rows; row += step) {
         uint32_t rows = x->rows - row < step ? x->rows - row : step;
         struct tensor some = gpu_scratch(r, SCRATCH_SECOND, rows, x->cols);
-        struct tensor logits = gpu_scratch(r, SCRATCH_FIRST, rows, head->rows);
+        struct tensor logits = gpu_scratch(r, SCRATCH_FIRST, rows, divide_up(head->rows, 4) * 4);
         r->be->copy_rows(r, &some, x, row);
         gpu_linear(r, &logits, &some, head);
-        struct loss_rows_params p = {
-            .rows = rows, .cols = head->rows, .first = row, .cap = cap, .weight = weight
-        };
+        struct loss_rows_params p = { .rows = rows,
+                                      .cols = head->rows,
+                                      .stride = logits.cols,
+                                      .first = row,
+                                      .cap = cap,
+                                      .weight = weight };
         struct gpu_binding bind[] = { act(targets), act(loss), act(&logits) };
         struct gpu_constant wg = { LOSS_ROWS_WG, g->narrow ? 16 : 256 };
         record_dispatch(&g->rec, KERNEL_LOSS_ROWS, &wg, 1, &p, bind, COUNT(bind), rows);

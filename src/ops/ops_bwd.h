@@ -29,9 +29,10 @@ struct adamw {
 
 /* What a backend that can train implements. */
 struct backward_ops {
-    bool drops;        /* linears, both ways, heed lora.drop */
-    bool records;      /* ops are only noted, to be run by the host */
-    uint32_t row_step; /* a sequence has a multiple of so many rows: few lengths, few programs */
+    bool drops;   /* linears, both ways, heed lora.drop */
+    bool records; /* ops are only noted, to be run by the host */
+    uint32_t
+        row_step; /* a sequence has a multiple of so many rows (a long one of 4 times as many): few programs */
     void (*zero)(struct run *r, struct tensor *t);
     void (*rms_norm)(struct run *r, struct tensor *dx, const struct tensor *dy,
                      const struct tensor *x, const struct weight *w, float eps);

@@ -48,6 +48,7 @@ uint64_t trainer_bytes(struct model *m, uint32_t n_max, const struct train_optio
 static uint32_t rows_of(const struct backend *be, uint32_t n)
 {
     uint32_t step = be->bwd->row_step;
+    if (step > 1 && n > 4 * step) step *= 4;
     return (n + step - 1) / step * step;
 }
 

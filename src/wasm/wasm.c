@@ -207,10 +207,10 @@ EXPORT(int32_t, bz_wasm_chat_render, const char *json, uint32_t n, uint32_t larg
 
 /* ---- adapters ---- */
 
-/* Names the adapters and their scales: other ones, another number. */
+/* Names the adapters and their scales, and what hangs there in training: other ones, another number. */
 EXPORT(double, bz_wasm_adapted, const bz_engine *e)
 {
-    return (double)(e->adapted >> 11);
+    return (double)((e->adapted ^ e->n_trainings * 0x9e3779b97f4a7c15u) >> 11);
 }
 
 /* What wasm_open_adapter takes, and "scale". The adapter's number, or -1. */

@@ -6,8 +6,7 @@
 #include <math.h>
 
 #include "base/mem.h"
-#include "train/trainer.h"
-#include "wasm/wasm.h"
+#include "wasm/wasm_train.h"
 
 /* ---- data ---- */
 
@@ -125,6 +124,14 @@ static enum bz_status read_wishes(struct wishes *w, const struct json *j, struct
     return st ? st : read_targets(w, json_get(j, "targets"), arena);
 }
 
+/* Bytes beyond the model. */
+static uint64_t count_bytes(bz_engine *e, uint32_t n_max, const struct train_options *o)
+{
+    const struct backward_ops *bwd = e->backend.bwd;
+    return trainer_bytes(&e->model, n_max, o) +
+           (bwd && bwd->records ? gpu_train_bytes(&e->model, n_max, o) : 0);
+}
+
 /* Bytes beyond the model, for sequences of n_max tokens; -1 for options that make no sense. */
 EXPORT(double, bz_wasm_train_bytes, bz_engine *e, const char *text, uint32_t n, uint32_t n_max)
 {
@@ -133,20 +140,13 @@ EXPORT(double, bz_wasm_train_bytes, bz_engine *e, const char *text, uint32_t n, 
     struct wishes w;
     enum bz_status st = json_parse(&j, (struct str) { text, n }, &arena, &wasm_err);
     if (st == BZ_OK) st = read_wishes(&w, j, &arena);
-    double bytes = st ? -1 : (double)trainer_bytes(&e->model, n_max, &w.options);
+    double bytes = st ? -1 : (double)count_bytes(e, n_max, &w.options);
     arena_free(&arena);
     wasm_failed(st);
     return bytes;
 }
 
 /* ---- training ---- */
-
-struct training {
-    struct dataset data, held;
-    struct trainer trainer;
-    size_t n_examples;
-    uint64_t n_bytes; /* beyond the model */
-};
 
 static enum bz_status begin_training(struct training *t, bz_engine *e, struct wishes *w)
 {
@@ -163,7 +163,9 @@ static enum bz_status begin_training(struct training *t, bz_engine *e, struct wi
     o->n_max = dataset_longest(&t->held);
     if (st == BZ_OK) st = trainer_open(&t->trainer, &e->model, &e->backend, &t->data, o, &wasm_err);
     if (st) return st;
-    t->n_bytes = trainer_bytes(&e->model, t->trainer.tape.n_max, o);
+    t->n_bytes = count_bytes(e, t->trainer.tape.n_max, o);
+    t->engine = e;
+    e->n_trainings++;
     t->trainer.options.adapter.targets =
         NULL; /* found; their names live no longer than this call */
     t->trainer.options.adapter.n_targets = 0;
@@ -173,7 +175,9 @@ static enum bz_status begin_training(struct training *t, bz_engine *e, struct wi
 EXPORT(void, bz_wasm_train_close, struct training *t)
 {
     if (!t) return;
+    gpu_train_programs_free(&t->programs);
     trainer_close(&t->trainer);
+    if (t->engine) t->engine->n_trainings++;
     dataset_free(&t->data);
     dataset_free(&t->held);
     mem_free(t);
@@ -230,17 +234,20 @@ EXPORT(int32_t, bz_wasm_train_pass, struct training *t, uint32_t i)
     return wasm_failed(trainer_pass(&t->trainer, i, &wasm_err)) ? -1 : 0;
 }
 
-/* {"step", "epoch", "loss", "lr", "grad_norm", "tokens"} */
-EXPORT(int32_t, bz_wasm_train_finish, struct training *t)
+int32_t wasm_give_report(const struct train_report *r)
 {
-    struct train_report r;
     struct buf b = { 0 };
-    if (wasm_failed(trainer_finish(&t->trainer, &r, &wasm_err))) return -1;
     buf_printf(&b,
                "{\"step\":%u,\"epoch\":%.9g,\"loss\":%.9g,\"lr\":%.9g,\"grad_norm\":%.9g"
                ",\"tokens\":%llu}",
-               r.step, r.epoch, r.loss, r.lr, r.grad_norm, (unsigned long long)r.n_tokens);
+               r->step, r->epoch, r->loss, r->lr, r->grad_norm, (unsigned long long)r->n_tokens);
     return wasm_give_text(&b);
+}
+
+EXPORT(int32_t, bz_wasm_train_finish, struct training *t)
+{
+    struct train_report r;
+    return wasm_failed(trainer_finish(&t->trainer, &r, &wasm_err)) ? -1 : wasm_give_report(&r);
 }
 
 /* The sum of the losses of what is held back, number i; negative when it failed. */

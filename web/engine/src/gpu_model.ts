@@ -9,7 +9,8 @@ import { addAdapter, type Info, type Stop, type StoreTexts } from './cpu_engine.
 import { Gpu } from './gpu.js';
 import { GpuEngine } from './gpu_engine.js';
 import type { GpuSession } from './gpu_session.js';
-import type { AdapterOptions, Conversation, ConversationOptions, DeviceReport, Memory, Model, Piece, Preview, Progress, StepProfile, Training, TrainingWishes } from './model.js';
+import { GpuTraining } from './gpu_training.js';
+import type { AdapterOptions, Conversation, ConversationOptions, DeviceReport, Memory, Model, Piece, Preview, Progress, StepProfile, Training, TrainingTexts, TrainingWishes } from './model.js';
 import { bandwidth } from './profile.js';
 import { openWithFetches, type Source } from './source.js';
 import { preview, trainBytes } from './training.js';
@@ -50,6 +51,7 @@ function asDeviceError(e: unknown): unknown {
 
 export class GpuModel implements Model {
   private readonly conversations = new Set<GpuConversation>();
+  private readonly trainings = new Set<GpuTraining>();
   private readonly adapters = new Map<number, Adapter>();
   private nextAdapter = 0;
   private rebuilding: Promise<void> | undefined;
@@ -160,8 +162,12 @@ export class GpuModel implements Model {
     return trainBytes(this.current.core, this.current.ptr, wishes, tokens);
   }
 
-  async training(): Promise<Training> {
-    throw new BezelError("this version trains on the CPU alone: load the model with backend 'cpu'", 'unsupported');
+  /** A device that is lost ends it; a checkpoint goes on. */
+  async training(texts: TrainingTexts, wishes: TrainingWishes): Promise<Training> {
+    const engine = await this.alive();
+    const made: GpuTraining = await GpuTraining.open(engine, texts, wishes, () => this.trainings.delete(made));
+    this.trainings.add(made);
+    return made;
   }
 
   async bandwidth(): Promise<number> {
@@ -171,6 +177,7 @@ export class GpuModel implements Model {
   /** The last conversation that is at something takes the rest along. */
   close(): void {
     this.closed = true;
+    for (const one of [...this.trainings]) one.close();
     for (const one of [...this.conversations]) one.close();
     if (this.conversations.size || this.gone) return;
     this.gone = true;

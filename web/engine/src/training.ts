@@ -1,8 +1,8 @@
 // training - an adapter in training, and the data it learns from, as the core has them.
 //
 // Texts are JSON lines; options are the core's own (snake_case), so that JSON goes through unchanged. CpuTraining
-// computes in this thread, one sequence at a time, and lets others have their turn in between. Knows no engines'
-// adapters by name, no requests and no files.
+// computes in this thread, one sequence at a time, and lets others have their turn in between; gpu_training.ts is the
+// other one. Knows no engines' adapters by name, no requests and no files.
 
 import type { Preview, Training, TrainingAbout, TrainingFiles, TrainingReport, TrainingTexts, TrainingWishes } from './model.js';
 import { breathe, stopped } from './turns.js';
@@ -51,14 +51,15 @@ export function openTraining(core: Core, engine: EnginePtr, { data, held }: Trai
   return core.with(JSON.stringify(wishes), (p, n) => core.check(x.bz_wasm_train_open(engine, lessons, other, p, n)));
 }
 
-export class CpuTraining implements Training {
+/** What trainings on all backends share. */
+export abstract class CoreTraining {
   private p: TrainingPtr;
 
-  constructor(private readonly core: Core, engine: EnginePtr, texts: TrainingTexts, wishes: TrainingWishes, private readonly onClose: () => void) {
+  constructor(protected readonly core: Core, engine: EnginePtr, texts: TrainingTexts, wishes: TrainingWishes, private readonly onClose: () => void) {
     this.p = openTraining(core, engine, texts, wishes);
   }
 
-  private get ptr(): TrainingPtr {
+  protected get ptr(): TrainingPtr {
     if (!this.p) throw new BezelError('this training is over', 'argument');
     return this.p;
   }
@@ -68,6 +69,37 @@ export class CpuTraining implements Training {
     return JSON.parse(this.core.resultText()) as TrainingAbout;
   }
 
+  scale(scale: number): void {
+    this.core.exports.bz_wasm_train_scale(this.ptr, scale);
+  }
+
+  /** The core's checkpoint and files: its numbers must be in the module's memory. */
+  protected checkpoint(): Uint8Array {
+    this.core.checkNumber(this.core.exports.bz_wasm_train_save(this.ptr));
+    return this.core.result();
+  }
+
+  protected takeCheckpoint(checkpoint: Uint8Array): void {
+    this.core.with(checkpoint, (p, n) => this.core.checkNumber(this.core.exports.bz_wasm_train_load(this.ptr, p, n)));
+  }
+
+  protected adapterFiles(base: string): TrainingFiles {
+    const file = (which: number): Uint8Array => {
+      this.core.with(base, (p, n) => this.core.checkNumber(this.core.exports.bz_wasm_train_file(this.ptr, which, p, n)));
+      return this.core.result();
+    };
+    return { gguf: file(0), safetensors: file(1), config: new TextDecoder().decode(file(2)) };
+  }
+
+  close(): void {
+    if (!this.p) return;
+    this.core.exports.bz_wasm_train_close(this.p);
+    this.p = 0 as TrainingPtr;
+    this.onClose();
+  }
+}
+
+export class CpuTraining extends CoreTraining implements Training {
   async step(signal?: AbortSignal): Promise<TrainingReport> {
     const { core } = this, x = core.exports, { passes } = this.about;
     core.checkNumber(x.bz_wasm_train_begin(this.ptr));
@@ -92,31 +124,15 @@ export class CpuTraining implements Training {
     return sum / held_learned;
   }
 
-  scale(scale: number): void {
-    this.core.exports.bz_wasm_train_scale(this.ptr, scale);
-  }
-
   async save(): Promise<Uint8Array> {
-    this.core.checkNumber(this.core.exports.bz_wasm_train_save(this.ptr));
-    return this.core.result();
+    return this.checkpoint();
   }
 
   async load(checkpoint: Uint8Array): Promise<void> {
-    this.core.with(checkpoint, (p, n) => this.core.checkNumber(this.core.exports.bz_wasm_train_load(this.ptr, p, n)));
+    this.takeCheckpoint(checkpoint);
   }
 
   async files(base: string): Promise<TrainingFiles> {
-    const file = (which: number): Uint8Array => {
-      this.core.with(base, (p, n) => this.core.checkNumber(this.core.exports.bz_wasm_train_file(this.ptr, which, p, n)));
-      return this.core.result();
-    };
-    return { gguf: file(0), safetensors: file(1), config: new TextDecoder().decode(file(2)) };
-  }
-
-  close(): void {
-    if (!this.p) return;
-    this.core.exports.bz_wasm_train_close(this.p);
-    this.p = 0 as TrainingPtr;
-    this.onClose();
+    return this.adapterFiles(base);
   }
 }

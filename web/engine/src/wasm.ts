@@ -130,6 +130,11 @@ export interface Exports {
   bz_wasm_train_save(t: TrainingPtr): number;
   bz_wasm_train_load(t: TrainingPtr, checkpoint: Bytes, n: number): number;
   bz_wasm_train_file(t: TrainingPtr, which: number, base: Bytes, n: number): number;
+  bz_wasm_train_gpu_part(t: TrainingPtr, part: number, i: number): number;
+  bz_wasm_train_gpu_control(t: TrainingPtr): number;
+  bz_wasm_train_gpu_end(t: TrainingPtr, control: Bytes): number;
+  bz_wasm_train_gpu_mirror(t: TrainingPtr): Bytes;
+  bz_wasm_train_gpu_forget(t: TrainingPtr): void;
 }
 
 /** One line of the generated table: struct kernel_info. */
