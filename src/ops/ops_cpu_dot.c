@@ -218,9 +218,49 @@ BZ_CLONES static void q6_k_rows(float *y, const uint8_t *w, uint32_t n_row, cons
     for (; r < n_row; r++) q6_k_n(y + r, w + r * row_bytes, row_bytes, x, cols, 1);
 }
 
+/* ---- Q8_0: a byte with its sign is shifted to the top of the word, so that it is 2^24 q ---- */
+
+static void q8_0_prepare(float *out, const float *x, uint32_t cols)
+{
+    for (uint32_t b = 0; b < cols; b += 32, x += 32, out += 32)
+        for (int k = 0; k < 4; k++)
+            for (int w = 0; w < 8; w++) out[8 * k + w] = x[4 * w + k] * 0x1p-24f;
+}
+
+BZ_INLINE void q8_0_n(float *y, const uint8_t *w, size_t row_bytes, const float *x, uint32_t cols,
+                      int n)
+{
+    vf total[ROWS] = { 0 };
+    for (uint32_t at = 0; at < cols; at += 32, w += 34, x += 32) {
+        vf sum[ROWS] = { 0 };
+        for (int v = 0; v < 8; v += LANES) {
+            vu q[ROWS];
+            for (int r = 0; r < n; r++) q[r] = *(const vu *)(w + (size_t)r * row_bytes + 2 + 4 * v);
+            for (int k = 0; k < 4; k++) {
+                vf xk = *(const vf *)(x + 8 * k + v);
+                for (int r = 0; r < n; r++)
+                    sum[r] += AS_FLOAT((q[r] << (24 - 8 * k)) & 0xff000000u) * xk;
+            }
+        }
+        for (int r = 0; r < n; r++)
+            total[r] += sum[r] * f16_to_f32(load_u16(w + (size_t)r * row_bytes));
+    }
+    for (int r = 0; r < n; r++) y[r] = sum_lanes(&total[r]);
+}
+
+BZ_CLONES static void q8_0_rows(float *y, const uint8_t *w, uint32_t n_row, const float *x,
+                                uint32_t cols)
+{
+    size_t row_bytes = (size_t)cols / 32 * 34;
+    uint32_t r = 0;
+    for (; r + ROWS <= n_row; r += ROWS) q8_0_n(y + r, w + r * row_bytes, row_bytes, x, cols, ROWS);
+    for (; r < n_row; r++) q8_0_n(y + r, w + r * row_bytes, row_bytes, x, cols, 1);
+}
+
 static const struct dot_format formats[] = {
     { QUANT_Q4_K, q4_k_prepare, q4_k_rows },
     { QUANT_Q6_K, q6_k_prepare, q6_k_rows },
+    { QUANT_Q8_0, q8_0_prepare, q8_0_rows },
 };
 
 const struct dot_format *dot_find(enum quant_id id)

@@ -22,10 +22,10 @@ struct dot_format {
 /* NULL where a row is decoded first. */
 const struct dot_format *dot_find(enum quant_id id);
 
-/* 256 weights take their activations and 16 sums of them. */
+/* The activations and, for each 16 of them, at most one sum. */
 static inline size_t dot_room(uint32_t cols)
 {
-    return (size_t)cols / 256 * (256 + 16);
+    return (size_t)cols + cols / 16;
 }
 
 #endif

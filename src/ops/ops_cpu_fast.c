@@ -2,7 +2,7 @@
  *
  * Nearly all time is in matrix products, and nearly all of that in reading quantised weights:
  *
- *     one row   (decode)    Q4_K and Q6_K straight from their bits (ops_cpu_dot.c); other formats stream
+ *     one row   (decode)    Q4_K, Q6_K and Q8_0 straight from their bits (ops_cpu_dot.c); other formats stream
  *                           through a 4 KiB buffer, one dot product behind
  *     many rows (prefill)   4 weight rows are decoded whole, then tiles of 4 x 3 dot products
  *
