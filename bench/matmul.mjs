@@ -270,7 +270,7 @@ const own = (rows, toks, threads) => ({
   name: `own ${rows}x${toks} ${threads}`, bytes: 16384, threads, groups: grid(rows, toks), constants: { ROWS: rows, TOKS: toks, WG: threads },
   source: (format) => kernels.get(`matmul_${format}`).source,
 });
-const ownMatrix = (rows, toks, threads) => ({ ...own(rows, toks, threads), name: `matrix own ${rows}x${toks} ${threads}`, bytes: 20480, half: true, matrix: true, source: (format) => kernels.get(`matmul_${format}.matrix`).source });
+const ownMatrix = (rows, toks, threads) => ({ ...own(rows, toks, threads), name: `matrix own ${rows}x${toks} ${threads}`, bytes: 16 * Math.max(5 * (rows + toks), 4 * threads), half: true, matrix: true, source: (format) => kernels.get(`matmul_${format}.matrix`).source });
 const cuts = [
   own(128, 128, 256), own(64, 64, 256), own(64, 32, 256), own(32, 32, 256), own(64, 64, 128),
   outer({ bm: 128, bn: 128, bk: 16, tm: 8, tn: 8, ahead: true }),
@@ -279,7 +279,7 @@ const cuts = [
   outer({ bm: 64, bn: 64, bk: 32, tm: 8, tn: 8, slices: 4, ahead: true }),
   outer({ bm: 64, bn: 32, bk: 32, tm: 8, tn: 4, slices: 4, ahead: true }),
   ...(matrix || o.compile ? [
-    ownMatrix(128, 128, 256), ownMatrix(64, 128, 256), ownMatrix(64, 64, 128), ownMatrix(128, 64, 128),
+    ownMatrix(128, 256, 512), ownMatrix(128, 128, 256), ownMatrix(64, 128, 256), ownMatrix(64, 64, 128), ownMatrix(128, 64, 128),
     matrices({ bm: 128, bn: 128, bk: 32, sr: 2, sc: 4, half: true, how: 'vec4<u32>', ahead: true }),
     matrices({ bm: 64, bn: 128, bk: 32, sr: 2, sc: 4, half: true, how: 'vec4<u32>', ahead: true }),
     matrices({ bm: 64, bn: 64, bk: 32, sr: 2, sc: 2, half: true, how: 'vec4<u32>', ahead: true }),

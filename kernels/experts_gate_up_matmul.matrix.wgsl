@@ -4,8 +4,8 @@
 //   x     read   of to_halves                           grid   a workgroup per tile and ROWS / 2 columns of y,
 //   plan  read   of experts_plan                               tiles first
 //   w     read   n_mat x 2 n_ff x cols, gate first      bytes  W_e once a tile, x once per ROWS / 2 columns
-//   z     read   n_slots x rank f32                     needs  subgroups of 32; weights up to 4,000: they
-//   b     read   see lib/lora.wgsl                             become halves; rank 0: z and b are any
+//   z     read   n_slots x rank f32                     needs  subgroups of 32; weights of 1e-4 .. 65,000, as
+//   b     read   see lib/lora.wgsl                             halves are; rank 0: z and b are any
 //   y     write  n_slots x n_ff f32                            buffers, unread
 //
 // Of every 32 rows of a block 16 are gate's and 16 the same of up, so a thread has both of its columns. The buffer

@@ -3,8 +3,8 @@
 //   x     read   of to_halves: a row a slot             grid   a workgroup per tile and ROWS rows of W_e,
 //                (by_slot 1), or a row a t                     tiles first
 //   plan  read   of experts_plan                        bytes  W_e once a tile, x once per ROWS rows of W
-//   w     read   n_mat x rows x cols                    needs  subgroups of 32; weights up to 4,000: they
-//   z     read   n_slots x rank f32                            become halves; rank 0: z and b are any
+//   w     read   n_mat x rows x cols                    needs  subgroups of 32; weights of 1e-4 .. 65,000, as
+//   z     read   n_slots x rank f32                            halves are; rank 0: z and b are any
 //   b     read   see lib/lora.wgsl                             buffers, unread
 //   y     write  n_slots x y_stride f32
 //

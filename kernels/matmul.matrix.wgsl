@@ -3,7 +3,7 @@
 //
 //   x   read   of to_halves         grid   a workgroup per ROWS rows of W and TOKS rows t, t first
 //   w   read   rows x cols          bytes  W once per TOKS rows t, x once per ROWS rows of W
-//   z   read   n_tok x rank f32     needs  subgroups of 32; weights up to 4,000: they become halves;
+//   z   read   n_tok x rank f32     needs  subgroups of 32; weights of 1e-4 .. 65,000: halves;
 //   b   read   see lib/lora.wgsl           rank 0: z and b are any buffers, unread
 //   by  read   n_tok rows of f32           GELU 0: by is any buffer, unread
 //   y   write  n_tok x rows f32

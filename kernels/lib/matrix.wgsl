@@ -6,12 +6,12 @@
 // A step takes 32 columns: W and x are staged as halves in workgroup memory, sixteen columns of a row at a time. There
 // is a subgroup for each 32 tokens and each part of the rows, 64 or 32 of them; they multiply in pieces of 16 x 16 with
 // f32 sums. While a step is computed the next one is on its way. At the end the pieces go through workgroup memory,
-// where every thread finds rows of its own. ROWS is 128 or 64, TOKS 128, 64 or 32, WG = 32 subgroups and >= 2 TOKS.
+// where every thread finds rows of its own. ROWS is 128 or 64, TOKS 256 to 32; WG is
+// such that the parts are so large, and >= 2 TOKS.
 override ROWS : u32 = 128u;
 override TOKS : u32 = 128u;
 override WG : u32 = 256u;
 
-const WEIGHTS_UP : f32 = 16.0; // so that small weights keep their digits
 const PITCH : u32 = 5u;        // of a row in workgroup memory: 32 halves and a gap, so that banks differ
 const PIECE : u32 = 80u;       // 16 rows
 
@@ -21,11 +21,11 @@ struct Halves {
 }
 
 // Rows of W, then of x. At the end f32: two pieces a subgroup, token by token; first all first ones.
-var<workgroup> stage : array<vec4<u32>, 1280>;
+var<workgroup> stage : array<vec4<u32>, max(5u * (ROWS + TOKS), 4u * WG)>;
 
 fn to_half(a : vec4<f32>, b : vec4<f32>) -> vec4<u32> {
-    return vec4<u32>(pack2x16float(WEIGHTS_UP * a.xy), pack2x16float(WEIGHTS_UP * a.zw),
-                     pack2x16float(WEIGHTS_UP * b.xy), pack2x16float(WEIGHTS_UP * b.zw));
+    return vec4<u32>(pack2x16float(a.xy), pack2x16float(a.zw), pack2x16float(b.xy),
+                     pack2x16float(b.zw));
 }
 
 fn to_halves(e : Sixteen) -> Halves {
@@ -47,7 +47,7 @@ fn x_part(row : u32, col : u32) -> Halves {
 // What the results of a row of x are to be multiplied with.
 fn x_scale(row : u32) -> f32 {
     let eights = (p.cols + 7u) / 8u;
-    return x[row * (eights + 1u) + eights].x / WEIGHTS_UP;
+    return x[row * (eights + 1u) + eights].x;
 }
 
 // Rows of W that a subgroup takes.
@@ -64,7 +64,7 @@ fn put_pieces(row0 : u32, tok0 : u32, row : u32, tok : u32, id : u32) {
         let part = i / 64u;
         put_eight(tok0 + part / by_rows * 32u + tok + i % 64u / 4u,
                   row0 + part % by_rows * part_rows() + row + i % 4u * 4u,
-                  bitcast<vec4<f32>>(stage[i]), bitcast<vec4<f32>>(stage[i + 512u]));
+                  bitcast<vec4<f32>>(stage[i]), bitcast<vec4<f32>>(stage[i + 2u * WG]));
     }
     workgroupBarrier();
 }
@@ -145,7 +145,7 @@ fn block_products(row0 : u32, tok0 : u32, cols : u32, id : u32, subgroup : u32) 
         workgroupBarrier();
     }
     let mine = 64u * subgroup;
-    let second = mine + 512u;
+    let second = mine + 2u * WG;
     subgroupMatrixStore<col_major>(&stage, mine, s00, 4u);
     subgroupMatrixStore<col_major>(&stage, second, s10, 4u);
     put_pieces(row0, tok0, 0u, 0u, id);

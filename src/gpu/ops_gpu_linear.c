@@ -14,37 +14,39 @@ bool gpu_by_tiles(const struct gpu_ops *g, uint32_t n_tok)
 /* Rows of W and of x that a workgroup of matmul takes, largest first. */
 struct cut {
     uint32_t rows, toks, wg;
+    uint32_t enough; /* workgroups for a large device */
 };
 
 static const struct cut cuts[GPU_CUTS] = {
-    { 128, 128, 256 }, { 64, 64, 256 }, { 64, 32, 256 }, { 32, 32, 256 }
+    { 128, 128, 256, 160 }, { 64, 64, 256, 160 }, { 64, 32, 256, 160 }, { 32, 32, 256, 0 }
 };
 
-/* The first of n that is not half empty and of which there are enough for a large device. */
+/* The first of n that the device can run, that is not half empty and of which there are enough. */
 static struct cut first_cut(const struct gpu_ops *g, const struct cut *some, uint32_t n,
-                            uint32_t rows, uint32_t n_tok, uint32_t enough)
+                            uint32_t rows, uint32_t n_tok)
 {
-    if (g->narrow) enough = 1;
-    if (g->cut) return some[g->cut <= n ? g->cut - 1 : n - 1];
-    for (uint32_t i = 0; i < n; i++)
-        if (n_tok > some[i].toks / 2 &&
-            divide_up(rows, some[i].rows) * divide_up(n_tok, some[i].toks) >= enough)
-            return some[i];
+    for (uint32_t i = g->cut && g->cut <= n ? g->cut - 1 : 0; i + 1 < n; i++) {
+        uint32_t groups = divide_up(rows, some[i].rows) * divide_up(n_tok, some[i].toks);
+        bool large = n_tok > some[i].toks / 2 && groups >= (g->narrow ? 1 : some[i].enough);
+        if (some[i].wg <= g->rec.limits.max_invocations && (g->cut || large)) return some[i];
+    }
     return some[n - 1];
 }
 
 static struct cut matmul_cut(const struct gpu_ops *g, uint32_t rows, uint32_t n_tok)
 {
-    return first_cut(g, cuts, COUNT(cuts), rows, n_tok, 160);
+    return first_cut(g, cuts, COUNT(cuts), rows, n_tok);
 }
 
 /* ---- subgroup matrices ---- */
 
 static struct cut matrix_cut(const struct gpu_ops *g, uint32_t rows, uint32_t n_tok)
 {
-    static const struct cut some[] = { { 128, 128, 256 }, { 64, 128, 256 }, { 64, 64, 128 } };
+    static const struct cut some[] = {
+        { 128, 256, 512, 200 }, { 128, 128, 256, 256 }, { 64, 128, 256, 90 }, { 64, 64, 128, 0 }
+    };
     _Static_assert(COUNT(some) <= GPU_CUTS, "the self-test runs them all");
-    return first_cut(g, some, COUNT(some), rows, n_tok, 256);
+    return first_cut(g, some, COUNT(some), rows, n_tok);
 }
 
 static uint32_t matrix_kernel(enum gpu_shape shape)

@@ -117,7 +117,7 @@ async function findGpu(toggles: readonly string[]): Promise<GPU> {
 function hasMatrices(device: GPUDevice, info: GPUAdapterInfo): boolean {
   const { features, limits } = device, kinds = (info as { subgroupMatrixConfigs?: Iterable<MatrixKind> }).subgroupMatrixConfigs ?? [];
   return features.has(MATRIX as GPUFeatureName) && features.has('shader-f16') && info.subgroupMinSize === 32 && info.subgroupMaxSize === 32
-    && limits.maxComputeWorkgroupStorageSize >= 20480 && [...kinds].some((k) => k.componentType === 'f16' && k.resultComponentType === 'f32' && k.M === 16 && k.N === 16 && k.K === 16);
+    && limits.maxComputeWorkgroupStorageSize >= 32768 && [...kinds].some((k) => k.componentType === 'f16' && k.resultComponentType === 'f32' && k.M === 16 && k.N === 16 && k.K === 16);
 }
 
 function deviceLimits(device: GPUDevice, info: GPUAdapterInfo): Limits {
