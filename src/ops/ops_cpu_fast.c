@@ -238,8 +238,9 @@ struct attention {
     uint32_t n_head, window, pos;
 };
 
-/* score[j] = q . k_j. An exponential shows every rounding, so sums are of short pieces. */
-BZ_CLONES static void score_rows(float score[TOGETHER], const float *q,
+/* score[j] = q . k_j. An exponential shows every rounding of what may be as large as 60, so sums are of short pieces
+ * and end in double. */
+BZ_CLONES static void score_rows(double score[TOGETHER], const float *q,
                                  const float *const k[TOGETHER], size_t n)
 {
     vf sum[TOGETHER] = { 0 };
@@ -253,9 +254,9 @@ BZ_CLONES static void score_rows(float score[TOGETHER], const float *q,
         for (int j = 0; j < TOGETHER; j++) sum[j] += piece[j];
     }
     for (int j = 0; j < TOGETHER; j++) {
-        float tail = 0;
-        for (size_t at = i; at < n; at++) tail += q[at] * k[j][at];
-        score[j] = sum_lanes(&sum[j]) + tail;
+        score[j] = 0;
+        for (int lane = 0; lane < LANES; lane++) score[j] += (double)sum[j][lane];
+        for (size_t at = i; at < n; at++) score[j] += (double)(q[at] * k[j][at]);
     }
 }
 
@@ -268,16 +269,17 @@ BZ_CLONES static void mix_rows(float *restrict out, const float p[TOGETHER],
     for (size_t i = 0; i < n; i++) out[i] += (p0 * v0[i] + p1 * v1[i]) + (p2 * v2[i] + p3 * v3[i]);
 }
 
-/* In place: e^(score - top), 0 past n; their sum. There is room for a whole number of vectors. */
-BZ_CLONES static float soften(float *score, uint32_t n, float top)
+/* p = e^(score - top), 0 past n; returns their sum. p has room for a whole number of vectors. */
+BZ_CLONES static float soften(float *p, const double *score, uint32_t n, double top)
 {
     vf total = { 0 };
-    for (uint32_t s = 0; s < n; s += LANES) {
-        vf p = *(const vf *)(score + s) - top;
-        exp_lanes(&p);
-        *(vf *)(score + s) = p;
-        for (uint32_t i = n; i < s + LANES; i++) score[i] = 0;
-        total += *(const vf *)(score + s);
+    for (uint32_t i = 0; i < n; i++) p[i] = (float)(score[i] - top);
+    for (uint32_t i = 0; i < n; i += LANES) {
+        vf e = *(const vf *)(p + i);
+        exp_lanes(&e);
+        *(vf *)(p + i) = e;
+        for (uint32_t past = n; past < i + LANES; past++) p[past] = 0;
+        total += *(const vf *)(p + i);
     }
     return sum_lanes(&total);
 }
@@ -311,26 +313,28 @@ static void attention_task(void *ctx, uint32_t task, uint32_t worker_index)
     uint32_t last = a->pos + t;
     uint32_t first = kv_first(a->kv, last, a->window);
     uint32_t n = last - first + 1;
-    size_t room = (size_t)n + LANES + (a->kv->k.half ? TOGETHER * (size_t)hd : 0);
-    float *score = scratch_need(worker, &worker->scratch[SCRATCH_SCORES], room * sizeof *score);
+    size_t n_wide = a->kv->k.half ? TOGETHER * (size_t)hd : 0;
+    size_t room = (n + TOGETHER) * sizeof(double) + (n + LANES + n_wide) * sizeof(float);
+    double *score = scratch_need(worker, &worker->scratch[SCRATCH_SCORES], room);
     if (!score) return;
+    float *p = (float *)(score + n + TOGETHER), *wide = p + n + LANES;
 
     const float *q = row_f32(a->q, t) + (size_t)h * hd, *row[TOGETHER];
-    struct positions keys = { &a->kv->k, at, hd, first % a->kv->k.rows, n, score + n + LANES };
-    float top = -INFINITY;
+    struct positions keys = { &a->kv->k, at, hd, first % a->kv->k.rows, n, wide };
+    double top = -INFINITY;
     for (uint32_t s = 0; s < n; s += TOGETHER) {
         next_rows(&keys, row);
         score_rows(score + s, q, row, hd);
         for (uint32_t i = s; i < s + TOGETHER && i < n; i++)
             if (score[i] > top) top = score[i];
     }
-    float total = soften(score, n, top);
+    float total = soften(p, score, n, top);
     float *out = row_f32(a->y, t) + (size_t)h * hd;
     memset(out, 0, hd * sizeof *out);
-    struct positions values = { &a->kv->v, at, hd, first % a->kv->v.rows, n, keys.wide };
+    struct positions values = { &a->kv->v, at, hd, first % a->kv->v.rows, n, wide };
     for (uint32_t s = 0; s < n; s += TOGETHER) {
         next_rows(&values, row);
-        mix_rows(out, score + s, row, hd);
+        mix_rows(out, p + s, row, hd);
     }
     for (uint32_t i = 0; i < hd; i++) out[i] /= total;
 }
