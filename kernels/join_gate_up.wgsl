@@ -1,7 +1,7 @@
 // join_gate_up - to[t] = x[t] + norm(branch[t]) * post, h = norm(to[t]) * next_w, then
 //   y[t] = gelu(W h) * (W2 h), with norm(v) = v / sqrt(mean(v^2) + eps)     (decode: one or a few rows t)
 //
-//   x       read   n_tok x cols f32   grid   each t in turn: a workgroup per 4 WG / LANES rows of each matrix
+//   x       read   n_tok x cols f32   grid   each t in turn: as many workgroups as one likes
 //   branch  read   n_tok x cols f32   bytes  W and W2 once a row t; the rest comes from the cache
 //   post    read   cols f32           needs  cols % 4 == 0; cols <= 4 HELD
 //   next_w  read   cols f32

@@ -1,7 +1,7 @@
 // join_gelu - to[t] = x[t] + norm(branch[t]) * post, then y[t] = gelu(W to[t]) * by[t][by_col ...],
 //   with norm(v) = v / sqrt(mean(v^2) + eps)     (decode: one or a few rows t)
 //
-//   x       read   n_tok x cols f32   grid   each t in turn: a workgroup per 4 WG / LANES rows of W
+//   x       read   n_tok x cols f32   grid   each t in turn: as many workgroups as one likes
 //   branch  read   n_tok x cols f32   bytes  W once a row t; the rest comes from the cache
 //   post    read   cols f32           needs  cols % 4 == 0; cols <= 4 HELD
 //   w       read   rows x cols

@@ -1,7 +1,7 @@
 // join_linears - to[t] = (x[t] + norm(branch[t]) * post) * scale[0], h = norm(to[t]) * next_w, then
 //   y[t] = W h, y2[t] = W2 h, y3[t] = W3 h, with norm(v) = v / sqrt(mean(v^2) + eps)     (decode: one or a few rows t)
 //
-//   x       read   n_tok x cols f32   grid   each t in turn: a workgroup per 4 WG / LANES rows, of W and W2 and W3
+//   x       read   n_tok x cols f32   grid   each t in turn: as many workgroups as one likes
 //   branch  read   n_tok x cols f32   bytes  each matrix once a row t; the rest comes from the cache
 //   post    read   cols f32           needs  cols % 4 == 0; cols <= 4 HELD; has_branch 0: nothing is added, branch
 //   scale   read   1 f32                     and post are any buffers; has_scale 0: factor 1, any buffer;
@@ -21,5 +21,6 @@
 //!for SHAPE in f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
 //!include lib/three_weights.wgsl
 //!include lib/dot_$SHAPE.wgsl
+//!include lib/third_alike.wgsl
 //!include lib/lanes.wgsl
 //!include lib/join_linears.wgsl

@@ -1,5 +1,5 @@
 // linear.subgroup - y[t] = scale * (W x[t] + sum of the adapters s B z[t])     (decode: one or a few rows t);
-//   with GELU y[t] = gelu(that) * by[t][by_col ...]
+//   with GELU y[t] = gelu(that) * by[t][by_col ...]; with cap > 0 y[t] = cap * tanh(that / cap)
 //
 //   x   read   n_tok x cols f32     grid   each t in turn: a workgroup per 4 WG / LANES rows of W
 //   w   read   rows x cols          bytes  W once a row t; x comes from the cache

@@ -380,7 +380,7 @@ static void case_join(struct bench *b, const struct op_case *c)
     free(result);
 }
 
-/* n_used weights of out, out / 2, ... rows; split: the last one has another format. */
+/* n_used weights of out, out / 2, ... rows; split: the last one has more bits. */
 static void case_join_linears(struct bench *b, const struct op_case *c)
 {
     struct joint t = make_join(b, c, true, true);
@@ -389,7 +389,8 @@ static void case_join_linears(struct bench *b, const struct op_case *c)
     struct tensor *y[JOIN_LINEARS];
     const struct weight *w[JOIN_LINEARS];
     for (uint32_t i = 0; i < c->n_used; i++) {
-        uint32_t format = c->split && i == c->n_used - 1 ? QUANT_F16 : c->format;
+        uint32_t more = c->format == QUANT_Q6_K ? QUANT_F16 : QUANT_Q6_K;
+        uint32_t format = c->split && i == c->n_used - 1 ? more : c->format;
         m[i] = bench_weight(b, format, c->cols, c->out >> i, 1);
         out[i] = bench_blank(b, c->rows, c->out >> i);
         y[i] = &out[i]->t;
@@ -467,6 +468,22 @@ static void case_linear_gelu_mul(struct bench *b, const struct op_case *c)
         formula_linear(to, in + (size_t)t * c->cols, w, 0);
         for (uint32_t i = 0; i < c->out; i++)
             to[i] = formula_gelu(to[i]) * (double)by->v[(size_t)t * width + c->at + i];
+    }
+    free(in);
+}
+
+static void case_linear_softcap(struct bench *b, const struct op_case *c)
+{
+    struct act *x = bench_random(b, c->rows, c->cols), *y = bench_blank(b, c->rows, c->out);
+    struct mat *w = bench_weight(b, c->format, c->cols, c->out, 1);
+    for (uint32_t i = 0; i < c->n_lora; i++) bench_lora(b, w, c->rank + i);
+    op_linear_softcap(&b->run, &y->t, &x->t, &w->w, c->plain ? 0 : 0.75f);
+    bench_result(b, &y->t, false);
+    double *want = bench_formula(b), *in = widen(x->v, (size_t)c->rows * c->cols);
+    for (uint32_t t = 0; want && t < c->rows; t++) {
+        double *to = want + (size_t)t * c->out;
+        formula_linear(to, in + (size_t)t * c->cols, w, 0);
+        for (uint32_t i = 0; !c->plain && i < c->out; i++) to[i] = 0.75 * tanh(to[i] / 0.75);
     }
     free(in);
 }
@@ -686,6 +703,7 @@ static const struct {
     { "embed", case_embed },
     { "rms_norm", case_rms_norm },
     { "linear", case_linear },
+    { "linear_softcap", case_linear_softcap },
     { "linear_gelu_mul", case_linear_gelu_mul },
     { "gate_up", case_gate_up },
     { "rope_table", case_rope_table },
@@ -755,6 +773,11 @@ static const struct op_case cases[] = {
     { "linear",          1,    64, QUANT_Q4_0, 1e-12, .why = "four adapters, A x kept", .out = 40, .rank = 3, .n_lora = 4, .keep = true },
     { "linear",         67,    64, QUANT_Q5_0, 1e-12, .why = "three adapters, A x kept, many rows", .out = 40, .rank = 15, .n_lora = 3, .keep = true },
     { "linear",          3,    32, F32,        1e-12, .why = "adapters on a single output", .out = 1, .rank = 1, .n_lora = 2, .cpu_only = true },
+
+    { "linear_softcap",  1,   256, QUANT_Q6_K, 1e-12, .why = "decode", .out = 33 },
+    { "linear_softcap",  5,    96, QUANT_Q8_0, 1e-12, .why = "a few rows, an adapter", .out = 40, .rank = 4, .n_lora = 1 },
+    { "linear_softcap", 70,    96, QUANT_Q8_0, 1e-12, .why = "prefill", .out = 68 },
+    { "linear_softcap",  1,    64, QUANT_Q4_0, 1e-12, .why = "no cap", .out = 36, .plain = true },
 
     { "linear_gelu_mul", 1,   256, QUANT_Q4_K, 1e-12, .why = "decode", .out = 33, .at = 4 },
     { "linear_gelu_mul", 5,    96, QUANT_Q8_0, 1e-12, .why = "a few rows, all of b", .out = 40 },
@@ -830,6 +853,8 @@ static const struct op_case cases[] = {
     { "join_linears",    1,  1536, QUANT_Q4_K, 1e-12, .why = "one weight, a row longer than the lanes", .out = 65, .n_used = 1 },
     { "join_linears",    1,    96, QUANT_Q8_0, 1e-12, .why = "two weights, the first of all blocks", .out = 34, .n_used = 2, .plain = true },
     { "join_linears",    1,   512, QUANT_Q6_K, 1e-12, .why = "two formats", .out = 100, .n_used = 3, .split = true },
+    { "join_linears",    1,   512, QUANT_Q4_K, 1e-12, .why = "the usual two formats", .out = 100, .n_used = 3, .split = true },
+    { "join_linears",    2,   256, QUANT_Q5_K, 1e-12, .why = "the same of more bits", .out = 36, .n_used = 3, .split = true },
     { "join_linears",    5,   512, QUANT_Q4_K, 1e-12, .why = "a few rows", .out = 68, .n_used = 3 },
     { "join_linears",   70,    96, QUANT_Q8_0, 1e-12, .why = "prefill", .out = 68, .n_used = 3 },
     { "join_linears",    1,    64, QUANT_Q5_0, 1e-12, .why = "adapters on all", .out = 36, .n_used = 3, .rank = 4, .n_lora = 3 },

@@ -84,6 +84,17 @@ class Generator(unittest.TestCase):
         self.put(GOOD.replace("//!include lib/step.wgsl", "//!include lib/step.wgsl\n//!include lib/step.wgsl"))
         self.assertEqual(kernels.read_all(self.root)[0].text.count("struct Step"), 1)
 
+    def test_a_piece_comes_a_second_time_under_other_names(self):
+        (self.root / "lib" / "unit.wgsl").write_text("const UNIT : f32 = 8.0;\n")
+        (self.root / "lib" / "dot.wgsl").write_text("//!include lib/unit.wgsl\nstruct Pair {\n    one : f32,\n}\nfn dot1(v : Pair) -> f32 {\n    return v.one * UNIT;\n}\n")
+        (self.root / "lib" / "rows.wgsl").write_text("fn rows() -> f32 {\n    return dot1(Pair(1.0)) + other();\n}\n")
+        twice = "//!include lib/dot.wgsl\n//!include lib/dot.wgsl as third\n//!include lib/rows.wgsl as third\n//!include"
+        self.put(GOOD.replace("//!include", twice).replace("* p.s", "* dot1(Pair(1.0)) * rows_third() * p.s"))
+        text = kernels.read_all(self.root)[0].text
+        for words in ("const UNIT:f32", "const UNIT_third:f32", "fn dot1(v:Pair)", "fn dot1_third(v:Pair_third)", "v.one * UNIT_third;",
+                      "fn rows_third()", "dot1_third(Pair_third(1.0))+ other()"):
+            self.assertEqual(text.count(words), 1, words)
+
     def test_fields_are_u32_and_f32_only(self):
         for t in ("i32", "vec4<u32>", "array<u32, 4>", "bool"):
             self.refuses(self.changed("s : f32", f"s : {t}"), self.line_of("s : f32"), "only u32 and f32")

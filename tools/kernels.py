@@ -7,7 +7,8 @@ A kernel's file is the only place that says what its parameters and bindings are
 compiled: what this page does not know stops the build with file:line. The rules, each checked:
 
 - NAME.wgsl is the plain tier; NAME.TIER.wgsl (see TIERS) is a faster one with the same Params and the
-  same storage bindings. `//!include lib/x.wgsl` pulls in a shared piece, once.
+  same storage bindings. `//!include lib/x.wgsl` pulls in a shared piece, once. `//!include lib/x.wgsl as third`
+  pulls it in once more with _third after every name that it and what it includes declare: a second shape.
 - `//!for SHAPE in f32 q4_k` makes one kernel per word, NAME_f32 and NAME_q4_k, with $SHAPE replaced by the
   word in the lines that follow. Their numbers follow each other; Params and overrides are shared.
 - The file opens with a comment: `// NAME - formula`, one row `//   x  read  what` for each storage
@@ -204,14 +205,18 @@ def words_of(path):
     return [""]
 
 
-def expand(path, root, included, word=""):
+INCLUDE = re.compile(r"\s*//!\s*include\s+(\S+)(?:\s+as\s+([a-z]\w*))?\s*$")
+DECLARED = re.compile(r"(?:fn|struct|alias|const|override|var(?:<[^>]*>)?)\s+(\w+)")
+
+
+def expand(path, root, included, word="", suffix=""):
     """[((file, line), text)] with the includes and the word in place."""
     out, variable = [], None
     for n, line in enumerate(path.read_text().splitlines(), 1):
         code = line.split("//")[0] if not line.lstrip().startswith("//!") else line
         if variable:
             line, code = line.replace("$" + variable, word), code.replace("$" + variable, word)
-        m = re.match(r"\s*//!\s*include\s+(\S+)\s*$", line)
+        m = INCLUDE.match(line)
         loop = FOR.match(line) if path.parent == root else None
         if "$" in code:
             raise Bad((path, n), "a $ without a //!for line above it")
@@ -219,15 +224,38 @@ def expand(path, root, included, word=""):
             variable = loop[1]
         elif not m:
             if line.lstrip().startswith("//!"):
-                raise Bad((path, n), "the only //! lines are //!include lib/x.wgsl and, once, //!for X in ...")
+                raise Bad((path, n), "the only //! lines are //!include lib/x.wgsl [as name] and, once, //!for X in ...")
             out.append(((path, n), line))
-        elif m[1] not in included:
-            piece = root / m[1]
-            if not m[1].startswith("lib/") or not piece.is_file():
-                raise Bad((path, n), f"no such piece: {m[1]}")
-            included.append(m[1])
-            out += expand(piece, root, included)
+        else:
+            out += include(m[1], m[2] or suffix, bool(m[2]), (path, n), root, included)
     return out
+
+
+def include(name, suffix, outermost, where, root, included):
+    """The lines of a piece that is not there yet; names of a suffixed one are changed where it was asked for."""
+    piece, key = root / name, name + (" as " + suffix if suffix else "")
+    if not name.startswith("lib/") or not piece.is_file():
+        raise Bad(where, f"no such piece: {name}")
+    if key in included:
+        return []
+    included.append(key)
+    lines = expand(piece, root, included, suffix=suffix)
+    return rename(lines, suffix, declared_as(suffix, root, included)) if outermost else lines
+
+
+def declared_as(suffix, root, included):
+    """Names at the outermost level of all pieces with this suffix."""
+    names = set()
+    for key in included:
+        if key.endswith(" as " + suffix):
+            text = (root / key.split(" as ")[0]).read_text()
+            names.update(m[1] for m in map(DECLARED.match, text.splitlines()) if m)
+    return names
+
+
+def rename(lines, suffix, names):
+    pattern = re.compile(r"(?<![\w.])(" + "|".join(sorted(names)) + r")\b")
+    return [(where, pattern.sub(rf"\1_{suffix}", text)) for where, text in lines]
 
 
 def strip_comments(lines):

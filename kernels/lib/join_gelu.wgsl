@@ -39,21 +39,25 @@ fn leads_to(v : vec4<f32>, inverse : f32, i : u32) -> vec4<f32> {
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
         @builtin(local_invocation_index) id : u32) {
+    // The workgroups of a row take its teams' rows in turn, so that few of them join.
     let teams = WG / LANES;
-    let per_tok = (p.rows + 4u * teams - 1u) / (4u * teams);
+    let groups = num.x * num.y / p.n_tok;
     let group = flat_group(wid, num);
-    let tok = group / per_tok;
+    let tok = group / groups;
     if (tok >= p.n_tok) {
         return;
     }
-    hold(tok, id, group % per_tok == 0u);
-    let first = 4u * (group % per_tok * teams + id / LANES);
-    let rows = min(vec4<u32>(first, first + 1u, first + 2u, first + 3u), vec4<u32>(p.rows - 1u));
+    hold(tok, id, group % groups == 0u);
     let lane = id % LANES;
-    let h = gelu_tanh(add_lanes(four_rows(rows, 0u, lane), id));
-    for (var r = lane; r < 4u; r += LANES) {
-        if (first + r < p.rows) {
-            y[tok * p.y_stride + first + r] = h[r] * by[tok * p.by_stride + p.by_col + first + r];
+    for (var block = group % groups; block * 4u * teams < p.rows; block += groups) {
+        let first = 4u * (block * teams + id / LANES);
+        let rows = min(vec4<u32>(first, first + 1u, first + 2u, first + 3u), vec4<u32>(p.rows - 1u));
+        let h = gelu_tanh(add_lanes(four_rows(rows, 0u, lane), id));
+        for (var r = lane; r < 4u; r += LANES) {
+            if (first + r < p.rows) {
+                y[tok * p.y_stride + first + r] = h[r] * by[tok * p.by_stride + p.by_col + first + r];
+            }
         }
+        workgroupBarrier(); // before the next block's sum
     }
 }

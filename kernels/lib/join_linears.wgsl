@@ -1,4 +1,4 @@
-// join_linears - the kernel of that name without its shape and add_over(): a tier chooses.
+// join_linears - the kernel of that name, and join_linears_mixed, without their shapes and add_over(): a tier chooses.
 //!include lib/grid.wgsl
 //!include lib/joining.wgsl
 //!include lib/held.wgsl
@@ -66,38 +66,42 @@ fn four_from(first : u32, n_rows : u32) -> vec4<u32> {
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
         @builtin(local_invocation_index) id : u32) {
-    // Four rows a team; the teams of the matrices follow each other.
+    // Four rows a team; the teams of the matrices follow each other. The workgroups of a row of x take them in
+    // turn, so that few of them join.
     let ends = (vec3<u32>(p.rows, p.rows2, p.rows3) + vec3<u32>(3u)) / vec3<u32>(4u);
     let teams = WG / LANES;
-    let per_tok = (ends.x + ends.y + ends.z + teams - 1u) / teams;
+    let groups = num.x * num.y / p.n_tok;
     let group = flat_group(wid, num);
-    let tok = group / per_tok;
+    let tok = group / groups;
     if (tok >= p.n_tok) {
         return;
     }
-    hold(tok, id, group % per_tok == 0u);
-    let team = group % per_tok * teams + id / LANES;
+    hold(tok, id, group % groups == 0u);
     let lane = id % LANES;
-    var first = 4u * team;
-    var mine : vec4<f32>;
-    // Each branch sets `which` to a number that the compiler sees: no load has to choose.
-    if (team < ends.x) {
-        which = 0u;
-        mine = four_rows(four_from(first, p.rows), 0u, lane);
-    } else if (team < ends.x + ends.y) {
-        which = 1u;
-        first -= 4u * ends.x;
-        mine = four_rows(four_from(first, p.rows2), 0u, lane);
-    } else {
-        which = 2u;
-        first -= 4u * (ends.x + ends.y);
-        mine = four_rows(four_from(first, max(p.rows3, 1u)), 0u, lane);
-    }
-    let sum = add_lanes(mine, id);
-    let n_rows = select(select(p.rows3, p.rows2, which == 1u), p.rows, which == 0u);
-    for (var r = lane; r < 4u; r += LANES) {
-        if (first + r < n_rows) {
-            put(tok, first + r, sum[r]);
+    for (var block = group % groups; block * teams < ends.x + ends.y + ends.z; block += groups) {
+        let team = block * teams + id / LANES;
+        var first = 4u * team;
+        var mine : vec4<f32>;
+        // Each branch sets `which` to a number that the compiler sees: no load has to choose.
+        if (team < ends.x) {
+            which = 0u;
+            mine = four_rows(four_from(first, p.rows), 0u, lane);
+        } else if (team < ends.x + ends.y) {
+            which = 1u;
+            first -= 4u * ends.x;
+            mine = four_rows(four_from(first, p.rows2), 0u, lane);
+        } else {
+            which = 2u;
+            first -= 4u * (ends.x + ends.y);
+            mine = third_rows(four_from(first, max(p.rows3, 1u)), 0u, lane);
         }
+        let sum = add_lanes(mine, id);
+        let n_rows = select(select(p.rows3, p.rows2, which == 1u), p.rows, which == 0u);
+        for (var r = lane; r < 4u; r += LANES) {
+            if (first + r < n_rows) {
+                put(tok, first + r, sum[r]);
+            }
+        }
+        workgroupBarrier(); // before the next block's sum
     }
 }

@@ -17,6 +17,7 @@ struct Params {
     by_stride : u32, // f32 from row to row of `by`
     by_col : u32,    // its column that meets column 0 of y
     scale : f32,     // times all
+    cap : f32,       // y = cap tanh(... / cap); 0: none
 }
 
 @group(0) @binding(0) var<uniform> p : Params;
@@ -33,6 +34,9 @@ fn put(tok : u32, row : u32, value : f32) {
     var v = p.scale * value;
     if (GELU == 1u) {
         v = gelu_tanh(vec4<f32>(v)).x * by[tok * p.by_stride + p.by_col + p.row0 + row];
+    }
+    if (p.cap > 0.0) {
+        v = p.cap * tanh(clamp(v / p.cap, -15.0, 15.0)); // as in softcap.wgsl
     }
     y[tok * p.y_stride + p.row0 + row] = v;
 }

@@ -243,6 +243,7 @@ static const struct backend gpu_backend = {
     .embed = gpu_embed,
     .rms_norm = gpu_rms_norm,
     .linear = gpu_linear,
+    .linear_softcap = gpu_linear_softcap,
     .linear_gelu_mul = gpu_linear_gelu_mul,
     .gate_up = gpu_gate_up,
     .rope_table = rope_table,

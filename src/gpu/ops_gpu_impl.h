@@ -113,6 +113,8 @@ void gpu_used_halves(struct run *r);
 /* The ops of backend, each in the file that owns it. */
 void gpu_embed(struct run *r, struct tensor *y, const struct weight *table,
                const struct tensor *ids, float scale_by);
+void gpu_linear_softcap(struct run *r, struct tensor *y, const struct tensor *x,
+                        const struct weight *w, float cap);
 void gpu_linear_gelu_mul(struct run *r, struct tensor *y, const struct tensor *x,
                          const struct weight *w, const struct tensor *b, uint32_t col);
 void gpu_linear(struct run *r, struct tensor *y, const struct tensor *x, const struct weight *w);

@@ -4,7 +4,9 @@
 
 enum {
     HELD_WG = 256,
-    HELD_LANES = 32,
+    HELD_LANES = 64,
+    HELD_GROUPS =
+        512, /* workgroups of a row at most: what a large device has at once; each of them joins */
     HELD_STEP =
         256, /* vec4s: few different pipelines, and those of a model's width can be tested at another */
 };
@@ -68,14 +70,21 @@ static void dispatch_held(struct run *r, uint32_t kernel, const struct join *j, 
     struct gpu_constant constants[] = { { JOIN_GATE_UP_WG, HELD_WG },
                                         { JOIN_GATE_UP_LANES, HELD_LANES },
                                         { JOIN_GATE_UP_HELD, (float)held(j) } };
+    uint32_t blocks = divide_up(n_teams, HELD_WG / HELD_LANES);
+    uint32_t turns = divide_up(blocks, HELD_GROUPS);
     record_dispatch(&g->rec, kernel, constants, COUNT(constants), params, bind, n,
-                    divide_up(n_teams, HELD_WG / HELD_LANES) * j->x->rows);
+                    divide_up(blocks, turns) * j->x->rows);
 }
 
-/* Those of the weights from `first` on that have its shape, in one dispatch. Each such dispatch joins, and writes
- * the same next state. */
-static void linears_alike(struct run *r, const struct join *j, struct tensor *const *y,
-                          const struct weight *const *w, uint32_t first, uint32_t n)
+/* Some of the linears of a join. */
+struct picked {
+    uint32_t n, at[JOIN_LINEARS];
+};
+
+/* They are one dispatch. It joins, and writes the same next state as any other of the same join. */
+static void dispatch_picked(struct run *r, uint32_t kernel, const struct join *j,
+                            struct tensor *const *y, const struct weight *const *w,
+                            const struct picked *some)
 {
     struct gpu_ops *g = ops_of(r);
     struct join_linears_params p = { .cols = j->x->cols,
@@ -83,6 +92,7 @@ static void linears_alike(struct run *r, const struct join *j, struct tensor *co
                                      .has_branch = j->branch != NULL,
                                      .has_scale = weight_exists(j->scale),
                                      .eps = j->eps };
+    _Static_assert(sizeof p == sizeof(struct join_linears_mixed_params), "one piece");
     struct {
         uint32_t *rows, *scales, *high, *d;
     } const of[JOIN_LINEARS] = { { &p.rows, &p.scales, &p.high, &p.d },
@@ -101,37 +111,53 @@ static void linears_alike(struct run *r, const struct join *j, struct tensor *co
                                   none,
                                   whole(g->unread[0]),
                                   whole(g->unread[1]) };
-    uint32_t n_teams = 0, k = 0;
-    for (uint32_t i = first; i < n; i++) {
-        if (shape_of(w[i]) != shape_of(w[first])) continue;
-        const struct gpu_part *part = part_of(w[i]);
+    uint32_t n_teams = 0;
+    for (uint32_t k = 0; k < some->n; k++) {
+        const struct gpu_part *part = part_of(w[some->at[k]]);
         *of[k].rows = part->rows;
         *of[k].scales = part->layout.scales;
         *of[k].high = part->layout.high;
         *of[k].d = part->layout.d;
         bind[5 + k] = whole(part->buffer);
-        bind[9 + k] = act(y[i]);
+        bind[9 + k] = act(y[some->at[k]]);
         n_teams += divide_up(part->rows, 4);
-        k++;
     }
-    dispatch_held(r, TIERED(g, JOIN_LINEARS_F32) + shape_of(w[first]), j, &p, bind, COUNT(bind),
-                  n_teams);
+    dispatch_held(r, kernel, j, &p, bind, COUNT(bind), n_teams);
+}
+
+/* The usual mixture of shapes: the third has more bits than the others. */
+static bool mixed(const struct weight *const *w, uint32_t n)
+{
+    return n == 3 && shape_of(w[0]) == shape_of(w[1]) && shape_of(w[2]) == GPU_Q6_K &&
+           (shape_of(w[0]) == GPU_Q4_K || shape_of(w[0]) == GPU_Q5_K);
 }
 
 void gpu_join_linears(struct run *r, const struct join *j, struct tensor *const *y,
                       const struct weight *const *w, uint32_t n)
 {
-    bool ok = joins(ops_of(r), j, 12) && weight_exists(j->next_w);
+    struct gpu_ops *g = ops_of(r);
+    bool ok = joins(g, j, 12) && weight_exists(j->next_w), done[JOIN_LINEARS] = { false };
     for (uint32_t i = 0; i < n; i++) ok = ok && whole_and_bare(w[i]);
     if (!ok) {
         gpu_join(r, j);
         for (uint32_t i = 0; i < n; i++) gpu_linear(r, y[i], join_result(j), w[i]);
         return;
     }
+    if (mixed(w, n)) {
+        const struct picked all = { 3, { 0, 1, 2 } };
+        uint32_t kernel =
+            TIERED(g, JOIN_LINEARS_MIXED_Q4_K) + (uint32_t)(shape_of(w[0]) - GPU_Q4_K);
+        dispatch_picked(r, kernel, j, y, w, &all);
+        return;
+    }
+    /* Otherwise one dispatch a shape. */
     for (uint32_t i = 0; i < n; i++) {
-        bool done = false;
-        for (uint32_t k = 0; k < i; k++) done = done || shape_of(w[k]) == shape_of(w[i]);
-        if (!done) linears_alike(r, j, y, w, i, n);
+        struct picked alike = { 0 };
+        for (uint32_t k = i; k < n && !done[i]; k++)
+            if (shape_of(w[k]) == shape_of(w[i])) alike.at[alike.n++] = k;
+        if (alike.n)
+            dispatch_picked(r, TIERED(g, JOIN_LINEARS_F32) + shape_of(w[i]), j, y, w, &alike);
+        for (uint32_t k = 0; k < alike.n; k++) done[alike.at[k]] = true;
     }
 }
 

@@ -109,7 +109,7 @@ struct teams gpu_teams(const struct gpu_ops *g, enum gpu_shape shape, uint32_t r
     if (of_fours(g)) return (struct teams) { 4, 4 };
     uint32_t unit = shape <= GPU_BF16 ? 8 : shape == GPU_Q8_0 || shape == GPU_Q8_A ? 16 : 32;
     uint32_t units = divide_up(cols, unit), lanes = 1;
-    uint32_t most = rows > 2048 ? 32 : units >= 192 ? 256 : 64;
+    uint32_t most = rows > 32768 ? 16 : rows > 4096 ? 64 : 256;
     while (lanes < units && lanes < most) lanes *= 2;
     return (struct teams) { lanes < 64 ? 64 : lanes, lanes };
 }
@@ -122,9 +122,10 @@ struct block {
     uint32_t cols, row0, rows;
 };
 
-/* What a product's gelu is multiplied by: columns from `col` on. */
-struct gelu_by {
-    const struct tensor *b;
+/* What becomes of a product: scale times it, then its gelu times columns `col` ... of `by`, or capped. */
+struct finish {
+    float scale, cap;        /* cap 0: none */
+    const struct tensor *by; /* NULL: no gelu */
     uint32_t col;
 };
 
@@ -157,10 +158,9 @@ static void matrices_product(struct run *r, const struct block *w, const struct 
     gpu_used_halves(r);
 }
 
-/* y = scale_by * (W x + s B z) for the rows of one buffer; with `by`, its gelu times that. */
+/* y = W x + s B z, finished, for the rows of one buffer. */
 static void block_product(struct run *r, const struct tensor *y, const struct tensor *x,
-                          const struct block *w, const struct gpu_lora *lo, float scale_by,
-                          const struct gelu_by *by)
+                          const struct block *w, const struct gpu_lora *lo, const struct finish *f)
 {
     struct gpu_ops *g = ops_of(r);
     struct linear_params p = { .cols = w->cols,
@@ -175,28 +175,29 @@ static void block_product(struct run *r, const struct tensor *y, const struct te
                                .rank = lo->rank,
                                .b_rows = lo->b_rows,
                                .b_scales = lo->b_scales,
-                               .by_stride = by ? by->b->cols : 0,
-                               .by_col = by ? by->col : 0,
-                               .scale = scale_by };
+                               .by_stride = f->by ? f->by->cols : 0,
+                               .by_col = f->col,
+                               .scale = f->scale,
+                               .cap = f->cap };
     _Static_assert(sizeof(struct linear_params) == sizeof(struct matmul_params), "one piece");
     struct gpu_binding bind[] = {
-        act(x), whole(w->buffer), lo->z, lo->b, by ? act(by->b) : whole(g->unused), act(y)
+        act(x), whole(w->buffer), lo->z, lo->b, f->by ? act(f->by) : whole(g->unused), act(y)
     };
     if (by_matrices(g, w->shape, w->rows, x->rows)) {
         struct tensor halves = gpu_halves_of(r, x);
         bind[0] = act(&halves);
-        matrices_product(r, w, &p, bind, COUNT(bind), by != NULL);
+        matrices_product(r, w, &p, bind, COUNT(bind), f->by != NULL);
         return;
     }
     if (gpu_by_tiles(g, x->rows)) {
-        tiles_product(r, w, &p, bind, COUNT(bind), by != NULL);
+        tiles_product(r, w, &p, bind, COUNT(bind), f->by != NULL);
         return;
     }
     struct teams t = gpu_teams(g, w->shape, w->rows, w->cols);
     struct gpu_constant constants[] = { { LINEAR_WG, (float)t.wg },
                                         { LINEAR_LANES, (float)t.lanes },
                                         { LINEAR_GELU, 1 } };
-    record_dispatch(&g->rec, TIERED(g, LINEAR_F32) + w->shape, constants, by ? 3 : 2, &p, bind,
+    record_dispatch(&g->rec, TIERED(g, LINEAR_F32) + w->shape, constants, f->by ? 3 : 2, &p, bind,
                     COUNT(bind), divide_up(w->rows, team_rows(t)) * x->rows);
 }
 
@@ -220,9 +221,10 @@ struct tensor gpu_lora_room(struct run *r, const struct weight *w, uint32_t rows
 }
 
 static void adapted_matrix(struct run *r, const struct tensor *y, const struct tensor *x,
-                           const struct weight *w, float scale_by, const struct gelu_by *by)
+                           const struct weight *w, const struct finish *f)
 {
     const struct gpu_weight *g = w->mem;
+    const struct finish bare = { .scale = 1 };
     struct tensor z = gpu_lora_room(r, w, x->rows);
     struct gpu_lora lora = gpu_lora_of(r, w, &z),
                     none = { .z = whole(ops_of(r)->unused), .b = whole(ops_of(r)->unused) };
@@ -230,26 +232,34 @@ static void adapted_matrix(struct run *r, const struct tensor *y, const struct t
         struct block a = {
             .buffer = g->adapted.a, .shape = GPU_F32, .cols = w->cols, .rows = lora.rank
         };
-        block_product(r, &z, x, &a, &none, 1, NULL);
+        block_product(r, &z, x, &a, &none, &bare);
     }
     for (uint32_t i = 0; i < g->n_parts; i++) {
         const struct gpu_part *part = &g->parts[i];
         struct block b = { part->buffer, g->shape, part->layout, w->cols, part->row0, part->rows };
-        block_product(r, y, x, &b, &lora, scale_by, by);
+        block_product(r, y, x, &b, &lora, f);
     }
 }
 
 void gpu_adapted_matrix(struct run *r, const struct tensor *y, const struct tensor *x,
                         const struct weight *w, float scale_by)
 {
-    adapted_matrix(r, y, x, w, scale_by, NULL);
+    struct finish f = { .scale = scale_by };
+    adapted_matrix(r, y, x, w, &f);
+}
+
+void gpu_linear_softcap(struct run *r, struct tensor *y, const struct tensor *x,
+                        const struct weight *w, float cap)
+{
+    struct finish f = { .scale = 1, .cap = cap };
+    adapted_matrix(r, y, x, w, &f);
 }
 
 void gpu_linear_gelu_mul(struct run *r, struct tensor *y, const struct tensor *x,
                          const struct weight *w, const struct tensor *b, uint32_t col)
 {
-    struct gelu_by by = { b, col };
-    adapted_matrix(r, y, x, w, 1, &by);
+    struct finish f = { .scale = 1, .by = b, .col = col };
+    adapted_matrix(r, y, x, w, &f);
 }
 
 void gpu_linear(struct run *r, struct tensor *y, const struct tensor *x, const struct weight *w)

@@ -88,7 +88,9 @@ static void run_join_linears(struct stage *s, const struct test_case *c)
     const struct weight *w[JOIN_LINEARS];
     for (int i = 0; i < JOIN_LINEARS; i++) {
         y[i] = random_rows(s, c, c->out);
-        w[i] = matrix(s, c, c->cols, c->out, 1);
+        struct test_case of = *c;
+        if (c->split && i == JOIN_LINEARS - 1) of.format = QUANT_Q6_K;
+        w[i] = matrix(s, &of, c->cols, c->out, 1);
     }
     op_join_linears(&s->run, &j, y, w, JOIN_LINEARS);
     stage_result(s, j.to, STAGE_F32);
@@ -395,6 +397,8 @@ static bool pick_matrices(struct selftest *t, uint32_t format)
     for (uint32_t cols = 1024; cols <= 8192; cols += 1024) { /* see HELD_STEP in ops_gpu_join.c */
         struct test_case c = { run_join_linears, .rows = 1, .cols = cols, .out = 9,
                                .format = format };
+        ok = ok && selftest_pick(t, &c);
+        c.split = true;
         ok = ok && selftest_pick(t, &c);
         c.run = run_join_gelu;
         ok = ok && selftest_pick(t, &c);

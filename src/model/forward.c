@@ -292,16 +292,15 @@ static void experts(struct step *s, const struct layer *l, uint32_t il)
     struct acts *a = s->a;
     const struct experts e = { &l->exp_gate_up, &l->exp_gate, &l->exp_up, &l->exp_down,
                                &l->exp_scale };
-    /* a->dense = rms(MLP) * dense_post_norm */
-    op_rms_norm(r, &a->dense, &a->branch, &l->dense_post_norm, s->eps);
     op_router(r, &a->routing, &a->x, &l->router, &l->router_scale, s->eps);
     op_tap(r, "router_ids", (int)il, &a->routing.ids);
     op_tap(r, "router_weights", (int)il, &a->routing.weights);
     op_rms_norm(r, &a->norm, &a->x, &l->exp_norm, s->eps);
-    op_experts(r, &a->branch, &a->norm, &a->routing, &e);
-    op_rms_norm(r, &a->norm, &a->branch, &l->exp_post_norm, s->eps);
-    op_tap(r, "moe_out", (int)il, &a->norm);
-    op_add(r, &a->dense, &a->norm);
+    struct tensor *y = &a->next; /* free until the next block begins */
+    op_experts(r, y, &a->norm, &a->routing, &e);
+    op_rms_norm(r, &a->dense, y, &l->exp_post_norm, s->eps);
+    op_tap(r, "moe_out", (int)il, &a->dense);
+    op_add_norm(r, &a->dense, &a->branch, &l->dense_post_norm, s->eps);
 }
 
 /* 6. Feed-forward of the state after attention: down(gelu(gate x) * up x). */
@@ -374,9 +373,12 @@ void model_forward(struct run *r, const struct model *m, struct kv_cache *kv, st
 
 void model_logits(struct run *r, const struct model *m, struct acts *a, uint32_t first, uint32_t n)
 {
-    a->logit_in.rows = n;
-    op_copy_rows(r, &a->logit_in, &a->result, first);
-    op_linear(r, &a->logits, &a->logit_in, model_head(m)); /* 11 */
-    op_softcap(r, &a->logits, m->config.softcap);
+    const struct tensor *in = &a->result;
+    if (n < a->result.rows) {
+        a->logit_in.rows = n;
+        op_copy_rows(r, &a->logit_in, &a->result, first);
+        in = &a->logit_in;
+    }
+    op_linear_softcap(r, &a->logits, in, model_head(m), m->config.softcap); /* 11 */
     op_tap(r, "logits", -1, &a->logits);
 }

@@ -99,6 +99,13 @@ void op_linear(struct run *r, struct tensor *y, const struct tensor *x, const st
     if (!idle(r, y)) r->be->linear(r, y, x, w);
 }
 
+void op_linear_softcap(struct run *r, struct tensor *y, const struct tensor *x,
+                       const struct weight *w, float cap)
+{
+    check_linear(y, x, w);
+    if (!idle(r, y)) r->be->linear_softcap(r, y, x, w, cap);
+}
+
 void op_linear_gelu_mul(struct run *r, struct tensor *y, const struct tensor *x,
                         const struct weight *w, const struct tensor *b, uint32_t col)
 {

@@ -204,6 +204,8 @@ struct backend {
     void (*rms_norm)(struct run *r, struct tensor *y, const struct tensor *x,
                      const struct weight *w, float eps);
     void (*linear)(struct run *r, struct tensor *y, const struct tensor *x, const struct weight *w);
+    void (*linear_softcap)(struct run *r, struct tensor *y, const struct tensor *x,
+                           const struct weight *w, float cap);
     void (*linear_gelu_mul)(struct run *r, struct tensor *y, const struct tensor *x,
                             const struct weight *w, const struct tensor *b, uint32_t col);
     void (*gate_up)(struct run *r, struct tensor *y, struct tensor *up, const struct tensor *x,
@@ -282,6 +284,10 @@ void op_rms_norm(struct run *r, struct tensor *y, const struct tensor *x, const 
 
 /* y = W x, each row, plus the adapters of w; sets y.rows. Where w has a place for z: rows x lora_width. */
 void op_linear(struct run *r, struct tensor *y, const struct tensor *x, const struct weight *w);
+
+/* y = cap * tanh((W x, plus the adapters of w) / cap); cap 0: as op_linear. Sets y.rows. */
+void op_linear_softcap(struct run *r, struct tensor *y, const struct tensor *x,
+                       const struct weight *w, float cap);
 
 /* y = gelu_tanh(W x, plus the adapters of w) * b[:, col ...]. Sets y.rows. */
 void op_linear_gelu_mul(struct run *r, struct tensor *y, const struct tensor *x,

@@ -524,6 +524,7 @@ static const struct backend reference = {
     .embed = embed,
     .rms_norm = rms_norm,
     .linear = linear,
+    .linear_softcap = cpu_linear_softcap,
     .linear_gelu_mul = linear_gelu_mul,
     .gate_up = gate_up,
     .rope_table = rope_table,

@@ -74,7 +74,9 @@ const float *dropped_rows(struct cpu *c, const struct lora *l, const float *x, u
 float gelu_tanh(float x);
 double dot_f64(const float *a, const float *b, uint32_t n);
 
-/* Joins, for both: ops_cpu_join.c. */
+/* What is put together from other ops, for both: ops_cpu_join.c. */
+void cpu_linear_softcap(struct run *r, struct tensor *y, const struct tensor *x,
+                        const struct weight *w, float cap);
 void cpu_join(struct run *r, const struct join *j);
 void cpu_join_linears(struct run *r, const struct join *j, struct tensor *const *y,
                       const struct weight *const *w, uint32_t n);

@@ -1,7 +1,15 @@
-/* ops_cpu_join.c - a block's end, the next one's start and its first products, put together from the other ops. */
+/* ops_cpu_join.c - what is put together from other ops: a block's end, the next one's start and its first products;
+ * the head. */
 #include <string.h>
 
 #include "ops/ops_cpu.h"
+
+void cpu_linear_softcap(struct run *r, struct tensor *y, const struct tensor *x,
+                        const struct weight *w, float cap)
+{
+    r->be->linear(r, y, x, w);
+    if (cap > 0) r->be->softcap(r, y, cap);
+}
 
 void cpu_join(struct run *r, const struct join *j)
 {

@@ -1,0 +1,26 @@
+// join_linears_mixed - to[t] = (x[t] + norm(branch[t]) * post) * scale[0], h = norm(to[t]) * next_w, then
+//   y[t] = W h, y2[t] = W2 h, y3[t] = W3 h, with norm(v) = v / sqrt(mean(v^2) + eps)     (decode: one or a few rows t)
+//
+//   x       read   n_tok x cols f32   grid   each t in turn: as many workgroups as one likes
+//   branch  read   n_tok x cols f32   bytes  each matrix once a row t; the rest comes from the cache
+//   post    read   cols f32           needs  cols % 4 == 0; cols <= 4 HELD; has_branch 0: nothing is added, branch
+//   scale   read   1 f32                     and post are any buffers; has_scale 0: factor 1, any buffer;
+//   next_w  read   cols f32                  rows2 or rows3 0: any buffers, unread and unwritten
+//   w       read   rows x cols
+//   w2      read   rows2 x cols
+//   w3      read   rows3 x cols of Q6_K
+//   to      write  n_tok x cols f32
+//   y       write  n_tok x rows f32
+//   y2      write  n_tok x rows2 f32
+//   y3      write  n_tok x rows3 f32
+//
+// As join_linears, for the layers of usual files whose values have more bits than their queries and keys.
+//
+// Reference: cpu_join_linears() in src/ops/ops_cpu_join.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
+
+//!for SHAPE in q4_k q5_k
+//!include lib/three_weights.wgsl
+//!include lib/dot_$SHAPE.wgsl
+//!include lib/third_q6_k.wgsl
+//!include lib/lanes.wgsl
+//!include lib/join_linears.wgsl
