@@ -2,7 +2,7 @@
 // node tests/web/app/test_train.mjs [--only WORDS]
 import fs from 'node:fs';
 import { done, equal, ok, same, test } from '../check.mjs';
-import { answered, ask, checkAxe, holds, onCpu, ready } from './browser.mjs';
+import { answered, ask, checkAxe, holds, onCpu, onGpu, ready } from './browser.mjs';
 import { openSite } from './site.mjs';
 
 const site = await openSite();
@@ -65,7 +65,7 @@ test('ten facts are learned through the page, with a reload half-way, and recall
   await page.getByLabel('Name of the adapter').fill('ten-facts');
   await page.getByLabel('Questions before and after').fill(facts.map(([of]) => put(unseen, of)).join('\n'));
   await train(page).click();
-  await page.getByText(/would go on from step ([5-9]|[12]\d)\./).waitFor({ timeout: 120_000 });
+  await page.getByText(/would go on from step ([5-9]|[12]\d)\./).waitFor({ timeout: 400_000 });
   await page.getByRole('button', { name: 'Pause' }).click();
   await page.getByText(/Paused, step/).waitFor();
   await page.getByRole('button', { name: 'Resume' }).click();
@@ -75,7 +75,7 @@ test('ten facts are learned through the page, with a reload half-way, and recall
   const [, at, of] = /step (\d+) of (\d+)/.exec(await page.getByText('is half done').innerText());
   ok(Number(at) >= 5 && Number(at) < Number(of), `${at} of ${of}`);
   await page.getByRole('button', { name: 'Continue' }).click();
-  await page.getByText('is in the library, after').waitFor({ timeout: 120_000 });
+  await page.getByText('is in the library, after').waitFor({ timeout: 400_000 });
   ok((await page.getByText('is in the library, after').innerText()).includes(`after ${of} steps`), 'it went on where it was');
   const seconds = (performance.now() - begin) / 1000;
   const column = async (n) => page.locator(`.samples tbody td:nth-child(${n})`).allTextContents();
@@ -102,6 +102,18 @@ test('ten facts are learned through the page, with a reload half-way, and recall
   await page.keyboard.press('Escape');
   await page.getByRole('button', { name: 'Answer again' }).last().click();
   ok((await answered(page)).includes('Mellick'), 'from the library, after a reload');
+}));
+
+test('on the GPU steps are made too, and what they taught is kept', () => holds(onGpu(site), async (page) => {
+  await page.goto(`${site.url}#/train`);
+  await page.getByRole('button', { name: 'Use a sample' }).click();
+  await page.getByText('30 examples,').waitFor();
+  await page.getByLabel('Questions before and after').fill('What is the capital of Zarvonia?');
+  await train(page).click();
+  await page.getByText(/Learning, step [3-9]/).waitFor({ timeout: 400_000 }); // a software device compiles for a while
+  await page.getByRole('button', { name: 'Stop and keep' }).click();
+  await page.getByText('is in the library, after').waitFor({ timeout: 120_000 });
+  await page.getByRole('button', { name: 'Delete my-adapter' }).waitFor();
 }));
 
 test('while it learns the page can be used, and questions are answered in between', () => holds(onCpu(site), async (page) => {

@@ -25,7 +25,7 @@ const label = (n: number): string => String(Number(n.toPrecision(2)));
 
 export function LossChart({ points, steps }: { points: readonly Point[]; steps: number }) {
   const loss = thin(points.map((p) => [p.step, p.loss])), held = points.flatMap((p): [number, number][] => (p.evalLoss === undefined ? [] : [[p.step, p.evalLoss]]));
-  const top = ceiling(Math.max(1e-6, ...loss.map(([, y]) => y), ...held.map(([, y]) => y))), wide = Math.max(steps, 2);
+  const top = loss.length ? ceiling(Math.max(...loss.map(([, y]) => y), ...held.map(([, y]) => y))) : 1, wide = Math.max(steps, 2);
   const path = (line: readonly [number, number][]) => line.map(([x, y], i) => `${i ? 'L' : 'M'}${((1000 * (x - 1)) / (wide - 1)).toFixed(1)} ${(300 * (1 - y / top)).toFixed(1)}`).join('');
   const [, now] = loss.at(-1) ?? [0, 0], [, first] = loss[0] ?? [0, 0];
   return (
