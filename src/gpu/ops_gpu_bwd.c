@@ -69,20 +69,28 @@ void gpu_gelu_mul_bwd(struct run *r, struct tensor *d, struct tensor *db, const 
 /* ---- linear ---- */
 
 enum {
-    BWD_TILE = 64,      /* columns and rows t of a workgroup */
-    BWD_GROUPS = 512,   /* workgroups that keep a large device busy */
+    BWD_GROUPS = 264,   /* workgroups of 256 threads that keep a large device busy */
     BWD_SHARE = 512,    /* rows of W that are worth a workgroup */
     BWD_MOST = 64 << 8, /* shares x rows t at most: a bound on the memory for sums */
 };
 
-/* In how many shares the rows of W are summed. */
-static uint32_t count_shares(const struct gpu_ops *g, uint32_t n_tok, uint32_t rows, uint32_t cols)
+/* How a product is cut: tiles of so many columns and rows t, and in how many shares the rows of W are summed. */
+struct bwd_cut {
+    uint32_t tile, loads, n_split, n_groups;
+};
+
+static struct bwd_cut bwd_cut(const struct gpu_ops *g, uint32_t n_tok, uint32_t rows, uint32_t cols)
 {
-    uint32_t tiles = divide_up(n_tok, BWD_TILE) * divide_up(cols, BWD_TILE);
-    uint32_t n = divide_up(BWD_GROUPS, tiles), most = rows / BWD_SHARE;
+    struct bwd_cut c = { .tile = 64, .loads = 4, .n_split = 1 };
+    if (!g->narrow && n_tok > 64 && cols > 64) c.tile = 128, c.loads = 1;
+    uint32_t tiles = divide_up(n_tok, c.tile) * divide_up(cols, c.tile);
+    uint32_t groups = c.tile == 128 ? BWD_GROUPS : 4 * BWD_GROUPS;
+    uint32_t n = divide_up(groups, tiles), most = rows / BWD_SHARE;
     if (n > most) n = most;
     if (n > BWD_MOST / n_tok) n = BWD_MOST / n_tok;
-    return g->narrow || n < 1 ? 1 : n;
+    if (n > 1 && !g->narrow) c.n_split = n;
+    c.n_groups = tiles * c.n_split;
+    return c;
 }
 
 /* What a dispatch is told of the adapters of W: none, or with u = B' dy. */
@@ -108,7 +116,8 @@ static void part_transposed(struct run *r, struct tensor *dx, uint32_t first, bo
                             const struct gpu_part *part, const struct lora_bwd *lora)
 {
     struct gpu_ops *g = ops_of(r);
-    uint32_t n_tok = dy->rows, n_split = count_shares(g, n_tok, part->rows, w->cols);
+    const struct bwd_cut cut = bwd_cut(g, dy->rows, part->rows, w->cols);
+    uint32_t n_tok = dy->rows, n_split = cut.n_split;
     bool apart = n_split > 1 || first || fresh;
     struct tensor parts = *dx;
     if (apart) parts = gpu_scratch(r, SCRATCH_SECOND, n_split * n_tok, w->cols);
@@ -127,8 +136,12 @@ static void part_transposed(struct run *r, struct tensor *dx, uint32_t first, bo
     struct gpu_binding bind[] = { act(dy), whole(part->buffer), lora->u, lora->a,
                                   lora->s, act(&parts) };
     enum gpu_shape shape = ((const struct gpu_weight *)w->mem)->shape;
-    gpu_dispatch_op(r, (uint32_t)KERNEL_MATMUL_BWD_F32 + shape, &p, bind, COUNT(bind),
-                    divide_up(n_tok, BWD_TILE) * divide_up(w->cols, BWD_TILE) * n_split);
+    struct gpu_constant constants[] = { { MATMUL_BWD_COLS, (float)cut.tile },
+                                        { MATMUL_BWD_TOKS, (float)cut.tile },
+                                        { MATMUL_BWD_WG, (float)(cut.tile * cut.tile / 64) },
+                                        { MATMUL_BWD_LOADS, (float)cut.loads } };
+    record_dispatch(&g->rec, (uint32_t)KERNEL_MATMUL_BWD_F32 + shape, constants, COUNT(constants),
+                    &p, bind, COUNT(bind), cut.n_groups);
     if (apart) sum_parts(r, dx, first, fresh, &parts, n_split);
 }
 

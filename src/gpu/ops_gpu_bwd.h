@@ -7,6 +7,12 @@
 
 extern const struct backward_ops gpu_backward;
 
+/* What a run of rows keeps within one op, so that longer sequences and larger vocabularies need no more. */
+enum {
+    GPU_SCORES_BYTES = 32 << 20, /* attention's probabilities; their gradients take as much */
+    GPU_LOGITS_BYTES = 48 << 20,
+};
+
 /* x = 0, all rows. */
 void gpu_zero(struct run *r, struct tensor *x);
 

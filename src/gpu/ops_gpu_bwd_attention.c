@@ -7,8 +7,6 @@
 
 /* ---- attention ---- */
 
-enum { SCORES_BYTES = 32 << 20 }; /* of one run's probabilities; their gradient takes as much */
-
 /* A run of query rows and the keys that they see. */
 static struct attention_bwd_scores_params run_of(const struct tensor *q, const struct kv *kv,
                                                  uint32_t n_head, uint32_t window, uint32_t row0,
@@ -32,7 +30,7 @@ static uint32_t run_rows(uint32_t n, uint32_t n_head, uint32_t window)
     uint32_t rows = n;
     for (;;) {
         uint32_t seen = window && window + rows < n ? window + rows + 8 : n + 4;
-        if (rows <= 64 || (uint64_t)n_head * rows * seen * 4 <= SCORES_BYTES) return rows;
+        if (rows <= 64 || (uint64_t)n_head * rows * seen * 4 <= GPU_SCORES_BYTES) return rows;
         rows = divide_up(rows, 128) * 64;
     }
 }
@@ -117,13 +115,11 @@ void gpu_attention_packed(struct run *r, struct tensor *y, const struct tensor *
 
 /* ---- head and loss ---- */
 
-enum { LOGITS_BYTES = 48 << 20 }; /* of one run of rows */
-
 void gpu_head_loss(struct run *r, struct tensor *loss, struct tensor *dx, const struct tensor *x,
                    const struct weight *head, const struct tensor *targets, float cap, float weight)
 {
     struct gpu_ops *g = ops_of(r);
-    uint32_t step = (uint32_t)(LOGITS_BYTES / ((uint64_t)head->rows * 4)) / 16 * 16;
+    uint32_t step = (uint32_t)(GPU_LOGITS_BYTES / ((uint64_t)head->rows * 4)) / 16 * 16;
     if (step < 16) step = 16;
     for (uint32_t row = 0; row < x->rows; row += step) {
         uint32_t rows = x->rows - row < step ? x->rows - row : step;

@@ -67,10 +67,11 @@ gpu_program gpu_train_program(struct gpu_train_programs *p, struct trainer *t,
 uint64_t gpu_train_bytes(struct model *m, uint32_t n_max, const struct train_options *o)
 {
     const struct config *c = &m->config;
-    uint64_t scores = (uint64_t)n_max * n_max * c->n_head * 4, most = 32 << 20;
-    uint64_t logits = (uint64_t)n_max * c->n_vocab * 4, most_logits = 48 << 20;
+    uint64_t scores = (uint64_t)n_max * n_max * c->n_head * 4;
+    uint64_t logits = (uint64_t)n_max * c->n_vocab * 4;
     uint64_t slots = (uint64_t)n_max * c->n_expert_used * 4;
-    return 2 * (scores < most ? scores : most) + (logits < most_logits ? logits : most_logits) +
+    return 2 * (scores < GPU_SCORES_BYTES ? scores : GPU_SCORES_BYTES) +
+           (logits < GPU_LOGITS_BYTES ? logits : GPU_LOGITS_BYTES) +
            slots * (5 * (uint64_t)c->n_ff_expert + 2 * (uint64_t)c->n_embd) +
            trainee_bytes(m, &o->adapter) / 4;
 }

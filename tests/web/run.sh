@@ -21,6 +21,7 @@ one node node tests/web/test_node.mjs "$build/bezel"
 one gpu_session node tests/web/test_gpu_session.mjs "$build/bezel"
 one app node tests/web/app/test_app.mjs
 one gpu_model node tests/web/test_gpu_model.mjs "$build/bezel"
+one gpu_train node tests/web/test_gpu_train.mjs
 one gpu_load node tests/web/test_gpu_load.mjs "$build/bezel"
 one train_cpu node tests/web/test_train.mjs cpu
 one store node tests/web/test_store.mjs

@@ -13,7 +13,7 @@ const texts = {
   data: [line('one two', 'three'), line('a b c d', 'e f g'), line('what is it', 'it is'), line('x', 'yes'), line('hello there', 'ok then')].join('\n'),
   held: line('one two', 'four'),
 };
-const wishes = { rank: 4, alpha: 8, targets: ['blk.'], steps: 14, lr: 1e-3, schedule: 'constant', warmup: 0, clip: 0, seed: 3, sequence: 32 };
+const wishes = { rank: 4, alpha: 8, targets: ['blk.'], steps: 14, lr: 1e-3, schedule: 'constant', warmup: 0, clip: 0, seed: 3, sequence: 48 };
 const HEAD = 44, SUM = 32; // bytes around a checkpoint's numbers
 
 const device = await openDevice({}), wasm = await loadWasm();

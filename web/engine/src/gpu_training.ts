@@ -3,6 +3,7 @@
 // The core records the pieces of a step as programs (src/wasm/wasm_train_gpu.c); this file submits them and brings back
 // the few numbers that a step comes to. All that learns stays on the device until somebody wants a checkpoint or files.
 
+import { NO_MEMORY } from './gpu.js';
 import type { GpuEngine } from './gpu_engine.js';
 import type { Training, TrainingFiles, TrainingReport, TrainingTexts, TrainingWishes } from './model.js';
 import { CoreTraining } from './training.js';
@@ -32,7 +33,9 @@ export class GpuTraining extends CoreTraining implements Training {
       return training;
     } catch (e) {
       training.close();
-      throw engine.gpu.takeFault() ?? e;
+      const fault = engine.gpu.takeFault(); // nothing of it is left
+      if (!fault) throw e;
+      throw new BezelError(`the training could not be set up: ${fault.message}`, fault.message.startsWith(NO_MEMORY) ? 'memory' : 'device', fault);
     }
   }
 
