@@ -37,7 +37,7 @@ for (const name of ['e2b', 'kv', 'moe']) {
 
   test(`${name}: both begin alike, and measure the same`, async () => {
     gpu = new Gpu(device);
-    engine = await GpuEngine.open(await Core.load(wasm, gpu), [await fileSource(model)], { tier: name === 'e2b' ? 'subgroup' : 'plain' });
+    engine = await GpuEngine.open(await Core.load(wasm, gpu), [await fileSource(model)], { tier: 'plain' });
     training = await GpuTraining.open(engine, texts, wishes, () => {});
     cpuEngine = await CpuEngine.open(await Core.load(wasm), [await fileSource(model)]);
     cpu = new CpuTraining(cpuEngine.core, cpuEngine.ptr, texts, wishes, () => {});
