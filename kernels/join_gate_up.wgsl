@@ -16,6 +16,7 @@
 
 //!for SHAPE in f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
 //!include lib/two_weights.wgsl
+//!include lib/digits.wgsl
 //!include lib/dot_$SHAPE.wgsl
 //!include lib/lanes.wgsl
 //!include lib/join_gate_up.wgsl

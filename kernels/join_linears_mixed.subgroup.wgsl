@@ -21,6 +21,7 @@
 enable subgroups;
 //!for SHAPE in q4_k q5_k
 //!include lib/three_weights.wgsl
+//!include lib/digits.wgsl
 //!include lib/dot_$SHAPE.wgsl
 //!include lib/third_q6_k.wgsl
 //!include lib/lanes.subgroup.wgsl

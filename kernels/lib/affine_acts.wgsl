@@ -1,15 +1,9 @@
 // affine_acts - the activations of a unit of Q4_K and Q5_K: vec4 number u % 8 of a block's nibbles
 // holds sixteen weights of each of two groups, 32 apart. Their sums meet the groups' offsets.
 const UNIT : u32 = 32u;
-struct Acts {
-    a : mat4x4<f32>,
-    b : mat4x4<f32>,
-    sum : vec2<f32>,
-}
+alias Acts = Acts32;
 
 fn acts(base : u32, u : u32) -> Acts {
     let first = base + 16u * (u >> 1u) + 4u * (u & 1u);
-    let a = acts16(first);
-    let b = acts16(first + 8u);
-    return Acts(a, b, vec2<f32>(sum16(a), sum16(b)));
+    return Acts(run_at(first), run_at(first + 8u));
 }

@@ -1,4 +1,5 @@
 // dot8 - the products of a lane, eight weights at a time: for shapes without a scale.
+const CODES : bool = false; // of weights that are floats nothing is made ready
 const UNIT : u32 = 8u;
 alias Acts = Eight;
 

@@ -1,12 +1,12 @@
 // dot_q4_0 - a lane's unit is a block: one vec4 and a half.
 //!include lib/shape_q4_0.wgsl
-//!include lib/acts.wgsl
+//!include lib/nibbles.wgsl
 
 const UNIT : u32 = 32u;
 alias Acts = Acts32;
 
 fn acts(base : u32, u : u32) -> Acts {
-    return Acts(acts16(base + 8u * u), acts16(base + 8u * u + 4u));
+    return Acts(run_at(base + 8u * u), run_at(base + 8u * u + 4u));
 }
 
 fn unit_dot(i : u32, v : Acts) -> f32 {

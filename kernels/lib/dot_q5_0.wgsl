@@ -1,12 +1,12 @@
 // dot_q5_0 - a lane's unit is a block: one vec4, a word of fifth bits and a half.
 //!include lib/shape_q5_0.wgsl
-//!include lib/acts.wgsl
+//!include lib/nibbles.wgsl
 
 const UNIT : u32 = 32u;
 alias Acts = Acts32;
 
 fn acts(base : u32, u : u32) -> Acts {
-    return Acts(acts16(base + 8u * u), acts16(base + 8u * u + 4u));
+    return Acts(run_at(base + 8u * u), run_at(base + 8u * u + 4u));
 }
 
 // Sixteen fifth bits, four to a word.

@@ -1,6 +1,6 @@
 // dot_q5_k - a lane's unit is one vec4 of nibbles; four lanes share the fifth bits, eight a header.
 //!include lib/shape_q5_k.wgsl
-//!include lib/acts.wgsl
+//!include lib/nibbles.wgsl
 //!include lib/affine_acts.wgsl
 
 // Bit g of every byte, as bit 4.
@@ -16,5 +16,5 @@ fn unit_dot(i : u32, v : Acts) -> f32 {
     let pair = affine_pair(w_at(head), g >> 1u);
     let products = vec2<f32>(dot16(low_nibbles(q) | fifth16(high, g), 0.0, v.a),
                              dot16(high_nibbles(q) | fifth16(high, g + 1u), 0.0, v.b));
-    return dot(pair.xy, products) - dot(pair.zw, v.sum);
+    return dot(pair.xy, products) - dot(pair.zw, vec2<f32>(v.a.sum, v.b.sum));
 }

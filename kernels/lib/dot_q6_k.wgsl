@@ -1,14 +1,14 @@
 // dot_q6_k - a lane's unit is vec4 number i % 8 of a block's ql: sixteen weights of one group in
 // the low nibbles, and of the group 64 further in the high ones. Two lanes share a vec4 of qh.
 //!include lib/shape_q6_k.wgsl
-//!include lib/acts.wgsl
+//!include lib/nibbles.wgsl
 
 const UNIT : u32 = 32u;
 alias Acts = Acts32;
 
 fn acts(base : u32, u : u32) -> Acts {
     let first = base + 32u * (u >> 2u) + 4u * (u & 3u);
-    return Acts(acts16(first), acts16(first + 16u));
+    return Acts(run_at(first), run_at(first + 16u));
 }
 
 // Two bits of every byte, as bits 4 and 5.

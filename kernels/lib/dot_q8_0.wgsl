@@ -1,12 +1,12 @@
 // dot_q8_0 - a lane's unit is half a block: one vec4; two lanes share the scale.
 //!include lib/shape_q8_0.wgsl
-//!include lib/acts.wgsl
 
+const CODES : bool = true; // products take activations in runs, see lib/held
 const UNIT : u32 = 16u;
-alias Acts = mat4x4<f32>;
+alias Acts = Run;
 
 fn acts(base : u32, u : u32) -> Acts {
-    return acts16(base + 4u * u);
+    return run_at(base + 4u * u);
 }
 
 fn unit_dot(i : u32, v : Acts) -> f32 {

@@ -59,6 +59,8 @@ fn put(tok : u32, row : u32, v : f32) {
     }
 }
 
+const NO_UNIT : u32 = 0x7fffffffu; // a lane past the end of every row
+
 fn four_from(first : u32, n_rows : u32) -> vec4<u32> {
     return min(vec4<u32>(first, first + 1u, first + 2u, first + 3u), vec4<u32>(n_rows - 1u));
 }
@@ -80,21 +82,18 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     let lane = id % LANES;
     for (var block = group % groups; block * teams < ends.x + ends.y + ends.z; block += groups) {
         let team = block * teams + id / LANES;
-        var first = 4u * team;
-        var mine : vec4<f32>;
-        // Each branch sets `which` to a number that the compiler sees: no load has to choose.
-        if (team < ends.x) {
-            which = 0u;
-            mine = four_rows(four_from(first, p.rows), 0u, lane);
-        } else if (team < ends.x + ends.y) {
-            which = 1u;
-            first -= 4u * ends.x;
-            mine = four_rows(four_from(first, p.rows2), 0u, lane);
-        } else {
-            which = 2u;
-            first -= 4u * (ends.x + ends.y);
-            mine = third_rows(four_from(first, max(p.rows3, 1u)), 0u, lane);
-        }
+        let ones = team < ends.x;
+        let twos = !ones && team < ends.x + ends.y;
+        let first = 4u * (team - select(select(ends.x + ends.y, ends.x, twos), 0u, ones));
+        // One loop after the other, two of them without a unit: so `which` is a number that the compiler sees, and no
+        // load has to choose or to wait for a branch.
+        which = 0u;
+        var mine = four_rows(four_from(first, p.rows), 0u, select(NO_UNIT, lane, ones));
+        which = 1u;
+        mine += four_rows(four_from(first, max(p.rows2, 1u)), 0u, select(NO_UNIT, lane, twos));
+        which = 2u;
+        mine += third_rows(four_from(first, max(p.rows3, 1u)), 0u, select(lane, NO_UNIT, ones || twos));
+        which = select(select(2u, 1u, twos), 0u, ones);
         let sum = add_lanes(mine, id);
         let n_rows = select(select(p.rows3, p.rows2, which == 1u), p.rows, which == 0u);
         for (var r = lane; r < 4u; r += LANES) {

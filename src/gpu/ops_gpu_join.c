@@ -40,7 +40,7 @@ static uint32_t held(const struct join *j)
 static bool joins(const struct gpu_ops *g, const struct join *j, uint32_t n_buffers)
 {
     uint32_t sums = (g->tier >= TIER_SUBGROUP ? 64 : 256) * 16;
-    return !g->narrow && !gpu_by_tiles(g, j->x->rows) &&
+    return !g->narrow && g->rec.limits.has_packed_dot && !gpu_by_tiles(g, j->x->rows) &&
            held(j) * 16 + sums <= g->rec.limits.max_workgroup_bytes &&
            n_buffers <= g->rec.limits.max_storage_buffers;
 }

@@ -18,6 +18,7 @@ export interface Limits {
   hasF16: number; // 0 or 1
   hasTimestamps: number;
   hasMatrix: number; // products of 16 x 16 matrices of halves, by subgroups of 32
+  hasPackedDot: number; // WGSL's packed_4x8_integer_dot_product
 }
 
 /** Sets of kernels, each with what the next has and more. */
@@ -120,7 +121,7 @@ function hasMatrices(device: GPUDevice, info: GPUAdapterInfo): boolean {
     && limits.maxComputeWorkgroupStorageSize >= 32768 && [...kinds].some((k) => k.componentType === 'f16' && k.resultComponentType === 'f32' && k.M === 16 && k.N === 16 && k.K === 16);
 }
 
-function deviceLimits(device: GPUDevice, info: GPUAdapterInfo): Limits {
+function deviceLimits(gpu: GPU, device: GPUDevice, info: GPUAdapterInfo): Limits {
   const l = device.limits;
   const subgroups = device.features.has('subgroups');
   return {
@@ -138,6 +139,7 @@ function deviceLimits(device: GPUDevice, info: GPUAdapterInfo): Limits {
     hasF16: device.features.has('shader-f16') ? 1 : 0,
     hasTimestamps: device.features.has('timestamp-query') ? 1 : 0,
     hasMatrix: hasMatrices(device, info) ? 1 : 0,
+    hasPackedDot: gpu.wgslLanguageFeatures?.has('packed_4x8_integer_dot_product') ? 1 : 0, // a browser without the list has none
   };
 }
 
@@ -190,7 +192,7 @@ export async function openDevice(options: DeviceOptions = {}): Promise<Device> {
   return {
     device,
     name: nameOf(adapter.info),
-    limits: clamp(deviceLimits(device, adapter.info), profile.most),
+    limits: clamp(deviceLimits(gpu, device, adapter.info), profile.most),
     software: adapter.info.isFallbackAdapter === true,
     maxTotal: profile.maxTotal ?? Infinity,
   };
