@@ -70,8 +70,8 @@ async function runTier(wasm, tier, { profile, only, spell, log, wide }) {
 }
 
 /** tiers: 'plain', 'subgroup', 'matrix'. A tier that the device does not have is left out, aloud. spell: rewrites the
- *  kernels for subgroup matrices, for devices that have none. */
-export async function runTable(wasm, { tiers = ['plain', 'subgroup', 'matrix'], profile, only, spell, log = console.log } = {}) {
+ *  kernels for subgroup matrices, for devices that have none. wide: a software device also computes as wide ones do. */
+export async function runTable(wasm, { tiers = ['plain', 'subgroup', 'matrix'], profile, only, spell, wide: both = true, log = console.log } = {}) {
   let passed = 0, failed = 0;
   for (const tier of tiers) {
     const { device, limits, name } = await openDevice({ profile });
@@ -84,7 +84,7 @@ export async function runTable(wasm, { tiers = ['plain', 'subgroup', 'matrix'], 
       log(`${name} has no subgroup matrices: their tier is left out`);
       continue;
     }
-    for (const wide of !spell && limits.subgroupMin === 4 && limits.subgroupMax === 4 ? [false, true] : [false]) {
+    for (const wide of both && !spell && limits.subgroupMin === 4 && limits.subgroupMax === 4 ? [false, true] : [false]) {
       const [p, f] = await runTier(wasm, tier, { profile, only, spell, log, wide });
       passed += p;
       failed += f;

@@ -2,4 +2,4 @@
 import { runPage } from './browser.mjs';
 
 const [wasm = 'build/wasm/ops_test.wasm', query = ''] = process.argv.slice(2);
-process.exitCode = Math.min(100, await runPage(`/tests/web/ops.html?wasm=${wasm}&${query}`, { seconds: 900 }));
+process.exitCode = Math.min(100, await runPage(`/tests/web/ops.html?wasm=${wasm}&${query}`, { seconds: 1800 }));
