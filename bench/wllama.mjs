@@ -2,7 +2,7 @@
 //
 //   node bench/wllama.mjs [--model FILE.gguf] [--prompt 512] [--new 128] [--rounds 3] [--only WORDS|WORDS]
 //
-// Needs `make web all`. The peer comes from npm into build/tmp/wllama. Without --model the file is models/tiny.q8_0.gguf
+// Needs `make web all`. The peer comes from npm into build/peer/wllama. Without --model the file is models/tiny.q8_0.gguf
 // rewritten as Q4_K_M: 8 layers, 256 wide, 4,096 tokens of vocabulary, trained, so that its texts are texts (the peer
 // stops at bytes that are not UTF-8). Contestants take turns, each through its public interface with one request a
 // measurement: prefill is prompt tokens by the time to the first piece of text, decode the pieces after it. Pages are
@@ -13,7 +13,7 @@ import { parseArgs } from 'node:util';
 
 import { runPage } from '../tests/web/browser.mjs';
 
-const version = '3.8.1', folder = 'build/tmp/wllama';
+const version = '3.8.1', folder = 'build/peer/wllama';
 const { values: o } = parseArgs({
   options: { model: { type: 'string' }, prompt: { type: 'string', default: '512' }, new: { type: 'string', default: '128' }, rounds: { type: 'string', default: '3' }, only: { type: 'string', default: '' } },
 });

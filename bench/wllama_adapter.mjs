@@ -2,7 +2,7 @@
 //
 //   node bench/wllama_adapter.mjs [ADAPTER.gguf]
 //
-// Needs `make web all`. The peer comes from npm into build/tmp/wllama. Without an adapter the facts of tests/web/facts.mjs are
+// Needs `make web all`. The peer comes from npm into build/peer/wllama. Without an adapter the facts of tests/web/facts.mjs are
 // taught to models/tiny.q8_0.gguf first. Both are asked the same questions, greedily, on the CPU.
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
@@ -10,7 +10,7 @@ import fs from 'node:fs';
 import { runPage } from '../tests/web/browser.mjs';
 import { lessons } from '../tests/web/facts.mjs';
 
-const version = '3.8.1', folder = 'build/tmp/wllama', peer = `${folder}/node_modules/@wllama/wllama`;
+const version = '3.8.1', folder = 'build/peer/wllama', peer = `${folder}/node_modules/@wllama/wllama`;
 fs.mkdirSync(folder, { recursive: true });
 if (!fs.existsSync(peer)) execFileSync('npm', ['install', '--silent', '--no-save', '--prefix', folder, `@wllama/wllama@${version}`], { stdio: 'inherit' });
 const adapter = process.argv[2] ?? `${folder}/facts.gguf`;

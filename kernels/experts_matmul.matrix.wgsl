@@ -18,31 +18,7 @@ enable chromium_experimental_subgroup_matrix;
 
 //!for SHAPE in f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
 //!include lib/grid.wgsl
-struct Params {
-    cols : u32,
-    rows : u32, // of one expert
-    mat0 : u32, // first expert of this buffer
-    n_mat : u32,
-    n_tiles : u32,
-    n_used : u32,
-    by_slot : u32, // 1: x has a row for every slot
-    x_stride : u32,
-    y_stride : u32,
-    scales : u32, // offsets in u32 words, see src/gpu/repack.h
-    high : u32,
-    d : u32,
-    rank : u32, // of the adapters, see lib/lora.wgsl
-    b_rows : u32,
-    b_scales : u32,
-}
-
-@group(0) @binding(0) var<uniform> p : Params;
-@group(0) @binding(1) var<storage, read> x : array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read> plan : array<u32>;
-@group(0) @binding(3) var<storage, read> w : array<vec4<u32>>;
-@group(0) @binding(4) var<storage, read> z : array<f32>;
-@group(0) @binding(5) var<storage, read> b : array<f32>;
-@group(0) @binding(6) var<storage, read_write> y : array<f32>;
+//!include lib/experts_matmul_io.wgsl
 
 //!include lib/one_weight.wgsl
 //!include lib/shape_$SHAPE.wgsl

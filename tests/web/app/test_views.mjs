@@ -82,7 +82,7 @@ test('a dropped file is loaded; a broken one says why', () => holds(onCpu(site),
 
 /** An adapter with which tiny has another opinion on France, as GGUF and as PEFT's two files. */
 function trainedAdapter() {
-  const folder = path.resolve('build/tmp/app-adapter');
+  const folder = path.resolve('build/app-adapter');
   fs.mkdirSync(folder, { recursive: true });
   fs.writeFileSync(`${folder}/data.jsonl`, JSON.stringify({ prompt: PARIS, completion: LYON }));
   const r = spawnSync('build/bezel', ['train', TINY, `${folder}/data.jsonl`, '--steps', '25', '--lr', '5e-3', '--rank', '4', '--out', `${folder}/lyon.gguf`, '--peft', `${folder}/peft`], { encoding: 'utf8' });
