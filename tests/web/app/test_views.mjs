@@ -478,7 +478,8 @@ for (const [look, options] of [['wide and light', { colorScheme: 'light' }], ['a
     await page.keyboard.press('Escape');
     if (options.isMobile) await page.getByRole('button', { name: 'Show the sidebar' }).tap();
     else await page.getByRole('button', { name: /^Actions for Why/ }).click();
-    await page.waitForTimeout(100);
+    if (options.isMobile) await page.locator('.shell.drawer').waitFor();
+    await page.evaluate(() => Promise.allSettled(document.getAnimations().filter((a) => a.effect?.getTiming().iterations !== Infinity).map((a) => a.finished)));
     await checkAxe(page, 'the sidebar with what it opens');
   }));
 }
