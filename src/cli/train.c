@@ -34,8 +34,6 @@ struct train_job {
     bz_engine *engine;
     struct dataset data, held;
     struct trainer trainer;
-    double start;
-    uint64_t n_tokens;
     size_t n_examples;
 };
 
@@ -162,13 +160,13 @@ static enum bz_status run_steps(struct train_job *j, struct bz_err *err)
     enum bz_status st = show_evaluation(j, j->trainer.step, err);
     while (st == BZ_OK && j->trainer.step < n_steps && !interrupted) {
         struct train_report r;
+        double start = cli_now();
         st = trainer_step(&j->trainer, &r, err);
         if (st) break;
-        j->n_tokens += r.n_tokens;
         printf("{\"step\":%u,\"steps\":%u,\"loss\":%.6f,\"lr\":%.3g,\"grad_norm\":%.4g,\"tok_s\":%."
                "1f}\n",
                r.step, n_steps, r.loss, r.lr, r.grad_norm,
-               (double)j->n_tokens / (cli_now() - j->start));
+               (double)r.n_tokens / (cli_now() - start));
         fflush(stdout);
         bool due = j->every && r.step % j->every == 0;
         if (due && j->checkpoint) st = save_checkpoint(j, err);
@@ -236,7 +234,6 @@ static enum bz_status train(struct train_job *j, const char *model, const char *
         st = trainer_open(&j->trainer, m, &j->engine->backend, &j->data, &o, err);
     }
     if (st == BZ_OK) st = load_checkpoint(j, err);
-    j->start = cli_now();
     if (st == BZ_OK) st = run_steps(j, err);
     if (st == BZ_OK) st = write_adapter(j, model, err);
     return st;

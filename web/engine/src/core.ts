@@ -12,7 +12,7 @@ export { CpuEngine, CpuSession, inspect, render, type Generated, type GenerateOp
 export { GpuEngine, type GpuOpenOptions } from './gpu_engine.js';
 export { estimate, type Estimate, type EstimateOptions, type PlanOptions } from './estimate.js';
 export { GpuSession } from './gpu_session.js';
-export { bandwidth, profile, type KernelTime } from './profile.js';
+export { bandwidth, dispatchTimes, profile, sumBy, type DispatchTime, type KernelTime } from './profile.js';
 export { CpuModel, type CpuModelOptions } from './cpu_model.js';
 export { GpuModel, type GpuModelOptions } from './gpu_model.js';
 export { openModel, type OpenModelOptions } from './open_model.js';

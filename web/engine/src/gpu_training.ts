@@ -5,7 +5,8 @@
 
 import { NO_MEMORY } from './gpu.js';
 import type { GpuEngine } from './gpu_engine.js';
-import type { Training, TrainingFiles, TrainingReport, TrainingTexts, TrainingWishes } from './model.js';
+import type { Training, TrainingFiles, TrainingProfile, TrainingReport, TrainingTexts, TrainingWishes } from './model.js';
+import { dispatchTimes, type DispatchTime } from './profile.js';
 import { CoreTraining } from './training.js';
 import { stopped } from './turns.js';
 import { BezelError } from './wasm.js';
@@ -63,8 +64,27 @@ export class GpuTraining extends CoreTraining implements Training {
     const into = new Uint8Array(CONTROL), update = await this.part(UPDATE), clear = await this.part(CLEAR);
     await gpu.run([update, { buffer: this.control, offset: 0, into }, clear]);
     this.dirty = false;
-    core.with(into, (p) => core.checkNumber(x.bz_wasm_train_gpu_end(this.ptr, p)));
-    return JSON.parse(core.resultText()) as TrainingReport;
+    return this.ended(into);
+  }
+
+  async profile(): Promise<TrainingProfile> {
+    const { core, dirty } = this, { gpu } = this.engine, x = core.exports, { passes } = this.about, dispatches: DispatchTime[] = [];
+    core.checkNumber(x.bz_wasm_train_begin(this.ptr));
+    this.dirty = true;
+    if (dirty) gpu.submit(await this.part(CLEAR));
+    for (let i = 0; i < passes; i++) dispatches.push(...await dispatchTimes(gpu, await this.part(GRADIENTS, i)));
+    dispatches.push(...await dispatchTimes(gpu, await this.part(UPDATE)));
+    const into = new Uint8Array(CONTROL);
+    await gpu.read(this.control, 0, into);
+    dispatches.push(...await dispatchTimes(gpu, await this.part(CLEAR)));
+    this.dirty = false;
+    return { report: this.ended(into), submits: passes + 1, dispatches };
+  }
+
+  /** The report of a step that came to this. */
+  private ended(control: Uint8Array): TrainingReport {
+    this.core.with(control, (p) => this.core.checkNumber(this.core.exports.bz_wasm_train_gpu_end(this.ptr, p)));
+    return JSON.parse(this.core.resultText()) as TrainingReport;
   }
 
   async evaluate(signal?: AbortSignal): Promise<number> {

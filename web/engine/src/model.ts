@@ -5,7 +5,7 @@
 
 import type { Tier } from './adapter.js';
 import type { GenerateOptions, Info, Stop } from './cpu_engine.js';
-import type { KernelTime } from './profile.js';
+import type { DispatchTime, KernelTime } from './profile.js';
 import type { Source } from './source.js';
 
 /** What a load is doing; `loaded` of `total` counts bytes for weights and pieces for the rest. */
@@ -163,11 +163,20 @@ export interface TrainingFiles {
   config: string;
 }
 
+/** A step of training on the GPU, dispatch by dispatch; the adapter has learned from it. */
+export interface TrainingProfile {
+  report: TrainingReport;
+  submits: number;
+  dispatches: DispatchTime[];
+}
+
 /** An adapter that hangs on the model and learns. One call at a time, and no conversation at work meanwhile. */
 export interface Training {
   readonly about: TrainingAbout;
   /** One step of the optimiser. A signal leaves the adapter as it was before the step. */
   step(signal?: AbortSignal): Promise<TrainingReport>;
+  /** GPU only: one step, each dispatch of it alone. */
+  profile?(): Promise<TrainingProfile>;
   /** Mean loss of what is held back. */
   evaluate(signal?: AbortSignal): Promise<number>;
   /** How strongly the model feels the adapter: 1 while it learns, 0 for the model without it. */

@@ -18,20 +18,38 @@ export interface KernelTime {
 
 /** Time every dispatch of programs, which are run once, in order; the slowest kernel first. */
 export async function profile(gpu: Gpu, ...programs: number[]): Promise<KernelTime[]> {
+  return sumBy(await dispatchTimes(gpu, ...programs), ({ kernel }) => kernel);
+}
+
+export interface DispatchTime {
+  kernel: string;
+  groups: number; // workgroups
+  ns: number;
+}
+
+/** Together what has the same name; the slowest first. */
+export function sumBy(list: readonly DispatchTime[], name: (d: DispatchTime) => string): KernelTime[] {
+  const times = new Map<string, KernelTime>();
+  for (const one of list) {
+    const kernel = name(one), entry = times.get(kernel) ?? { kernel, count: 0, ns: 0 };
+    entry.count++;
+    entry.ns += one.ns;
+    times.set(kernel, entry);
+  }
+  return [...times.values()].sort((a, b) => b.ns - a.ns);
+}
+
+/** Time every dispatch of programs, which are run once, in order. */
+export async function dispatchTimes(gpu: Gpu, ...programs: number[]): Promise<DispatchTime[]> {
   if (!gpu.info.limits.hasTimestamps) throw new BezelError('this device has no timestamp queries', 'device');
   await gpu.ready();
-  const steps = programs.flatMap((p) => gpu.listing(p)), times = new Map<string, KernelTime>();
+  const steps = programs.flatMap((p) => gpu.listing(p)), times: DispatchTime[] = [];
   for (let first = 0; first < steps.length; first += MAX_QUERIES / 2) {
     const some = steps.slice(first, first + MAX_QUERIES / 2);
     const stamps = await time(gpu.device, some);
-    some.forEach(({ kernel }, i) => {
-      const entry = times.get(kernel) ?? { kernel, count: 0, ns: 0 };
-      entry.count++;
-      entry.ns += Number((stamps[2 * i + 1] as bigint) - (stamps[2 * i] as bigint));
-      times.set(kernel, entry);
-    });
+    some.forEach(({ kernel, grid: [x, y, z] }, i) => void times.push({ kernel, groups: x * y * z, ns: Number((stamps[2 * i + 1] as bigint) - (stamps[2 * i] as bigint)) }));
   }
-  return [...times.values()].sort((a, b) => b.ns - a.ns);
+  return times;
 }
 
 async function time(device: GPUDevice, steps: ReturnType<Gpu['listing']>): Promise<BigUint64Array> {

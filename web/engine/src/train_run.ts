@@ -80,9 +80,10 @@ export class Run implements TrainRun {
       if (this.stopping) break;
       const from = performance.now();
       const { lr, grad_norm, tokens: more, ...report } = await this.link.call('trainStep', { id: this.id, evaluate: (step + 1) % evalEvery === 0 }, { signal });
-      seconds += (performance.now() - from) / 1000;
+      const took = (performance.now() - from) / 1000;
+      seconds += took;
       tokens += more;
-      this.steps.push({ ...report, steps, learningRate: lr, gradNorm: grad_norm, tokensPerSecond: tokens / seconds, memory: bytes, tokens, seconds });
+      this.steps.push({ ...report, steps, learningRate: lr, gradNorm: grad_norm, tokensPerSecond: more / took, memory: bytes, tokens, seconds });
       this.stir();
       if (onCheckpoint && report.step % saveEvery === 0) await onCheckpoint(await this.link.call('trainSave', this.id, { signal }), report.step);
     }

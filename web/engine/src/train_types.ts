@@ -83,6 +83,7 @@ export interface TrainStep {
   learningRate: number;
   /** Before clipping. */
   gradNorm: number;
+  /** Of this step: in the first ones the device still compiles. */
   tokensPerSecond: number;
   /** Bytes beyond the model. */
   memory: number;

@@ -49,7 +49,8 @@ function facts(r: BenchResult): string {
   return lines.filter(([, text]) => text).map(([what, text]) => `${what.padEnd(15)} ${text}\n`).join('');
 }
 
-function kernels(what: string, list: readonly KernelTime[]): string {
+/** A table of kernels and where their time goes. */
+export function kernels(what: string, list: readonly KernelTime[]): string {
   const all = list.reduce((sum, k) => sum + k.ns, 0);
   const rows = list.map((k) => `${k.kernel.padEnd(32)} ${String(k.count).padStart(6)} ${(k.ns / 1e6).toFixed(3).padStart(10)} ${(k.ns / k.count / 1e3).toFixed(1).padStart(10)} ${((100 * k.ns) / all).toFixed(1).padStart(6)}%\n`);
   return `\n${what.padEnd(32)}  count         ms    us each  share\n${rows.join('')}${'each dispatch alone, together'.padEnd(32)} ${String(list.reduce((n, k) => n + k.count, 0)).padStart(6)} ${(all / 1e6).toFixed(3).padStart(10)}\n`;

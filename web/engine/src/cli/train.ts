@@ -3,9 +3,11 @@
 import * as fs from 'node:fs';
 import * as path from 'node:path';
 
-import type { Training, TrainingWishes } from '../model.js';
+import type { Training, TrainingReport, TrainingWishes } from '../model.js';
+import { sumBy } from '../profile.js';
 import { BezelError } from '../wasm.js';
 import { Misuse, OK, type Command, type Given } from './args.js';
+import { kernels } from './bench.js';
 import { modelOptions, openModel } from './model.js';
 
 /** Written beside and renamed, so that what was there stays until the new one is whole. */
@@ -32,21 +34,48 @@ function wishesOf(given: Given): TrainingWishes {
 
 const say = (fact: object): void => void process.stdout.write(`${JSON.stringify(fact)}\n`);
 
+interface Step {
+  ms: number;
+  tokens: number;
+}
+
+/** Once pipelines are compiled and the device is warm: the median of the later half of the steps. */
+function steadySpeed(took: readonly Step[]): string {
+  const later = took.slice(Math.ceil(took.length / 2)).sort((a, b) => a.ms - b.ms), middle = later[later.length >> 1];
+  return middle ? `steady: ${middle.ms.toFixed(1)} ms a step, ${((1000 * middle.tokens) / middle.ms).toFixed(1)} tok/s (median of the last ${later.length})` : '';
+}
+
+/** One more step, and where its time goes. */
+async function profileStep(training: Training): Promise<void> {
+  if (!training.profile) throw new BezelError('only the GPU has kernels to time', 'device');
+  const { report, submits, dispatches } = await training.profile();
+  const sized = sumBy(dispatches, ({ kernel, groups }) => `${kernel} x${groups}`);
+  process.stdout.write(kernels('a step', sumBy(dispatches, ({ kernel }) => kernel)) + kernels('by workgroups', sized));
+  process.stdout.write(`${report.tokens} tokens, ${dispatches.length} dispatches, ${submits} submits\n`);
+}
+
 async function learn(training: Training, given: Given, isOver: () => boolean): Promise<void> {
   const { step: begun, steps, held } = training.about, every = given.number('--every') ?? 50, checkpoint = given.text('--checkpoint');
   const save = async (): Promise<void> => checkpoint === undefined ? undefined : writeFile(checkpoint, await training.save());
   const measure = async (step: number): Promise<void> => held ? say({ step, eval_loss: Number((await training.evaluate()).toFixed(6)) }) : undefined;
-  const start = performance.now();
-  let tokens = 0;
+  const took: Step[] = [], last = given.has('--profile') ? steps - 1 : steps; // one is left for the profile
+  const tell = (r: TrainingReport, ms: number): void => {
+    say({ step: r.step, steps, loss: Number(r.loss.toFixed(6)), lr: Number(r.lr.toPrecision(3)), grad_norm: Number(r.grad_norm.toPrecision(4)), tok_s: Number(((1000 * r.tokens) / ms).toFixed(1)) });
+  };
   await measure(begun);
-  for (let step = begun; step < steps && !isOver(); step++) {
-    const r = await training.step();
-    tokens += r.tokens;
-    const speed = (1000 * tokens) / (performance.now() - start);
-    say({ step: r.step, steps, loss: Number(r.loss.toFixed(6)), lr: Number(r.lr.toPrecision(3)), grad_norm: Number(r.grad_norm.toPrecision(4)), tok_s: Number(speed.toFixed(1)) });
+  for (let step = begun; step < last && !isOver(); step++) {
+    const start = performance.now(), r = await training.step(), ms = performance.now() - start;
+    took.push({ ms, tokens: r.tokens });
+    tell(r, ms);
     const due = every > 0 && r.step % every === 0;
     if (due) await save();
     if (due || r.step === steps) await measure(r.step);
+  }
+  const steady = steadySpeed(took);
+  if (steady) process.stderr.write(`${steady}\n`);
+  if (last < steps && !isOver()) {
+    await profileStep(training);
+    await measure(steps);
   }
   await save();
 }
@@ -99,6 +128,7 @@ export const train: Command = {
     { name: '--eval-share', arg: 'X', help: 'hold back this share of the data', kind: 'number' },
     { name: '--checkpoint', arg: 'FILE', help: 'saved here, and gone on from when it exists', kind: 'text' },
     { name: '--every', arg: 'N', help: 'steps between checkpoints and measurements; default 50', kind: 'whole' },
+    { name: '--profile', help: 'the last step kernel by kernel, from timestamps (GPU)', kind: 'flag' },
     { name: '--keep-all', help: 'no gradient checkpointing: faster, more memory', kind: 'flag' },
     ...modelOptions,
   ],
