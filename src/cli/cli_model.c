@@ -14,23 +14,30 @@ double cli_now(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* "PATH" or "PATH:SCALE"; a colon not followed by a number belongs to the path. */
-static enum bz_status add_adapter(bz_engine *e, const char *spec, struct bz_err *err)
+enum bz_status cli_split_adapter(const char *spec, char **path, float *scale, struct bz_err *err)
 {
-    float scale = 1;
     size_t n = strlen(spec);
     const char *colon = strrchr(spec, ':');
+    *scale = 1;
     if (colon && colon[1]) {
         char *end;
         float v = strtof(colon + 1, &end);
         if (!*end) {
-            scale = v;
+            *scale = v;
             n = (size_t)(colon - spec);
         }
     }
-    char *path = mem_copy_str(spec, n);
+    *path = mem_copy_str(spec, n);
+    return *path ? BZ_OK : fail_memory(err, n);
+}
+
+static enum bz_status add_adapter(bz_engine *e, const char *spec, struct bz_err *err)
+{
+    float scale;
+    char *path;
     int id;
-    enum bz_status st = path ? bz_adapter_add(e, path, scale, &id, err) : fail_memory(err, n);
+    enum bz_status st = cli_split_adapter(spec, &path, &scale, err);
+    if (st == BZ_OK) st = bz_adapter_add(e, path, scale, &id, err);
     mem_free(path);
     return st;
 }

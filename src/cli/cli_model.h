@@ -32,6 +32,10 @@ struct cli_model {
         "--store", "DIR", "Ollama store; default where Ollama keeps it", CLI_STR, &(m).store, NULL \
     }
 
+/* "PATH" or "PATH:SCALE"; a colon not followed by a number belongs to the path. *path is the caller's, NULL on
+ * failure. */
+enum bz_status cli_split_adapter(const char *spec, char **path, float *scale, struct bz_err *err);
+
 struct cli_sampling {
     bool greedy;
     bool set_temp, set_top_k, set_top_p, set_min_p, set_seed, set_repeat, set_presence,

@@ -1,30 +1,24 @@
 /* gguf_write.c - the writer of GGUF files.
  *
  * Metadata and tensor descriptions collect in memory until the first tensor data arrives; then the
- * header goes out and data follows it straight to the file. Small pieces pass through a buffer,
+ * header goes out and data follows it straight to the sink. Small pieces pass through a buffer,
  * large ones do not. Every tensor, also the last, is padded to the alignment, as other readers of
  * the format expect.
  *
- * The first thing that goes wrong is kept, the partial file is removed at once (a full disk should
- * not stay full), and everything after it does nothing.
+ * The first thing that goes wrong is kept, the sink is closed at once (a full disk should not stay
+ * full), and everything after it does nothing.
  */
-#define _FILE_OFFSET_BITS 64
 #include "io/gguf_write.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <stdio.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/le.h"
 #include "base/mem.h"
 #include "quant/quant.h"
 
-#define ALIGN     32u
-#define N_BUFFER  ((size_t)1 << 20)
-#define MAX_PIECE ((size_t)1 << 30) /* some systems refuse more in one write */
+#define ALIGN    32u
+#define N_BUFFER ((size_t)1 << 20)
+#define N_START  24u /* magic, version, two counts */
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "arrays are written as they lie in memory");
@@ -42,16 +36,17 @@ struct table {
 };
 
 struct gguf_writer {
-    char *path, *part; /* the final name and the name while writing */
-    int fd;            /* -1 when there is no partial file */
+    char *name; /* for sentences */
+    struct gguf_sink sink;
+    bool open;         /* is the sink? */
     enum bz_status st; /* the first failure */
     struct bz_err err;
     struct table kvs, tensors;
+    uint64_t n_head;  /* of the header, once it is out */
     uint64_t n_data;  /* of the data section, as promised so far */
     bool in_data;     /* the header is out */
     size_t current;   /* tensor that takes the next data */
     uint64_t n_given; /* of its bytes */
-    uint64_t n_written;
     uint8_t *buffer;
     size_t n_buffer;
 };
@@ -61,47 +56,26 @@ static uint64_t n_padding(uint64_t n)
     return -n & (ALIGN - 1);
 }
 
-static void drop_file(struct gguf_writer *w)
+static void close_sink(struct gguf_writer *w)
 {
-    if (w->fd < 0) return;
-    close(w->fd);
-    unlink(w->part);
-    w->fd = -1;
+    if (w->open && w->sink.close) w->sink.close(w->sink.ctx);
+    w->open = false;
 }
 
 /* Remember the first failure, whose sentence is in w->err already. */
 static void give_up(struct gguf_writer *w, enum bz_status st)
 {
     w->st = st;
-    drop_file(w);
+    close_sink(w);
 }
 
-static enum bz_status fail_write(struct bz_err *err, const char *path, uint64_t n, int why)
-{
-    if (why == ENOSPC || why == EDQUOT)
-        return fail(err, BZ_ERR_IO, "%s: the disk is full after %" PRIu64 " bytes", path, n);
-    if (why == EFBIG)
-        return fail(err, BZ_ERR_IO, "%s: a file of more than %" PRIu64 " bytes is not allowed here",
-                    path, n);
-    return fail(err, BZ_ERR_IO, "%s: cannot write: %s", path, strerror(why));
-}
-
-/* Bytes to the file. */
+/* Bytes to the sink. */
 
 static void write_out(struct gguf_writer *w, const void *p, size_t n)
 {
-    const uint8_t *from = p;
-    while (n && !w->st) {
-        ssize_t done = write(w->fd, from, n < MAX_PIECE ? n : MAX_PIECE);
-        if (done < 0 && errno == EINTR) continue;
-        if (done <= 0) {
-            give_up(w, fail_write(&w->err, w->path, w->n_written, done < 0 ? errno : ENOSPC));
-            return;
-        }
-        from += done;
-        n -= (size_t)done;
-        w->n_written += (uint64_t)done;
-    }
+    if (!n || w->st) return;
+    enum bz_status st = w->sink.put(w->sink.ctx, p, n, &w->err);
+    if (st) give_up(w, st);
 }
 
 static void flush(struct gguf_writer *w)
@@ -156,7 +130,7 @@ static struct entry *add_entry(struct gguf_writer *w, struct table *t, struct st
     if (w->st) return NULL;
     if (w->in_data) {
         give_up(w, fail(&w->err, BZ_ERR_ARGUMENT, "%s: '%.*s' comes after the first tensor data",
-                        w->path, STR_ARG(name)));
+                        w->name, STR_ARG(name)));
         return NULL;
     }
     if (t->n == t->cap) {
@@ -184,7 +158,7 @@ static bool start_kv(struct gguf_writer *w, struct str key, enum gguf_type type)
 {
     if (!w->st && str_is(key, "general.alignment"))
         give_up(w,
-                fail(&w->err, BZ_ERR_ARGUMENT, "%s: the alignment is always %u", w->path, ALIGN));
+                fail(&w->err, BZ_ERR_ARGUMENT, "%s: the alignment is always %u", w->name, ALIGN));
     if (!add_entry(w, &w->kvs, key)) return false;
     put_u32(&w->kvs.bytes, type);
     return true;
@@ -231,7 +205,7 @@ void gguf_put_array(struct gguf_writer *w, const char *key, enum gguf_type type,
     if (w->st) return;
     if (size == 0 || !size_mul(n, size, &n_bytes) || n_bytes > SIZE_MAX) {
         give_up(w, fail(&w->err, BZ_ERR_ARGUMENT, "%s: '%s' cannot be an array of %" PRIu64 " %s",
-                        w->path, key, n, gguf_type_name(type)));
+                        w->name, key, n, gguf_type_name(type)));
         return;
     }
     if (start_array(w, key, type, n)) buf_put(&w->kvs.bytes, v, (size_t)n_bytes);
@@ -273,7 +247,7 @@ void gguf_put_tensor(struct gguf_writer *w, const char *name, uint32_t type, uin
     if (w->st) return;
     if (n == 0 || !size_add(w->n_data, n + ALIGN, &total)) {
         give_up(w, fail(&w->err, BZ_ERR_ARGUMENT, "%s: tensor '%s' cannot have this shape as %s",
-                        w->path, name, quant_type_name(type)));
+                        w->name, name, quant_type_name(type)));
         return;
     }
     struct entry *e = add_entry(w, &w->tensors, str_of(name));
@@ -299,15 +273,20 @@ static void check_unique(struct gguf_writer *w, const struct table *t, const cha
     for (size_t i = 0; i < t->n && !w->st; i++) {
         struct str name = entry_name(t, i);
         if (!strmap_add(&seen, name, 0))
-            give_up(w, fail(&w->err, BZ_ERR_ARGUMENT, "%s: %s '%.*s' was given twice", w->path,
+            give_up(w, fail(&w->err, BZ_ERR_ARGUMENT, "%s: %s '%.*s' was given twice", w->name,
                             kind, STR_ARG(name)));
     }
     strmap_free(&seen);
 }
 
+static uint64_t n_header(const struct gguf_writer *w)
+{
+    return N_START + w->kvs.bytes.n + w->tensors.bytes.n;
+}
+
 static void emit_header(struct gguf_writer *w)
 {
-    uint8_t start[24] = "GGUF";
+    uint8_t start[N_START] = "GGUF";
     check_unique(w, &w->kvs, "key");
     check_unique(w, &w->tensors, "tensor");
     if (w->st) return;
@@ -317,7 +296,9 @@ static void emit_header(struct gguf_writer *w)
     emit(w, start, sizeof start);
     emit(w, w->kvs.bytes.data, w->kvs.bytes.n);
     emit(w, w->tensors.bytes.data, w->tensors.bytes.n);
-    emit_padding(w, sizeof start + w->kvs.bytes.n + w->tensors.bytes.n);
+    w->n_head = n_header(w);
+    emit_padding(w, w->n_head);
+    buf_free(&w->kvs.bytes); /* a vocabulary: most of what is in memory */
     w->in_data = true;
 }
 
@@ -329,7 +310,7 @@ void gguf_put_data(struct gguf_writer *w, const void *p, size_t n)
     if (n > owed - w->n_given) {
         struct str name = owed ? entry_name(&w->tensors, w->current) : str_of("");
         give_up(w, fail(&w->err, BZ_ERR_ARGUMENT, "%s: more data than tensor '%.*s' has room for",
-                        w->path, STR_ARG(name)));
+                        w->name, STR_ARG(name)));
         return;
     }
     emit(w, p, n);
@@ -342,72 +323,48 @@ void gguf_put_data(struct gguf_writer *w, const void *p, size_t n)
 
 /* Open, finish, abort. */
 
-static enum bz_status create_part(struct gguf_writer *w, struct bz_err *err)
-{
-    struct stat info;
-    if (stat(w->path, &info) == 0 && !S_ISREG(info.st_mode))
-        return fail(err, BZ_ERR_IO, "%s: exists and is not a file", w->path);
-    do w->fd = open(w->part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    while (w->fd < 0 && errno == EINTR);
-    if (w->fd >= 0) return BZ_OK;
-    if (errno == ENOENT || errno == ENOTDIR)
-        return fail(err, BZ_ERR_NOT_FOUND, "%s: its directory does not exist", w->path);
-    if (errno == EACCES || errno == EPERM || errno == EROFS)
-        return fail(err, BZ_ERR_IO, "%s: no permission to write here", w->path);
-    return fail_write(err, w->path, 0, errno);
-}
-
 static void free_writer(struct gguf_writer *w)
 {
-    drop_file(w);
+    close_sink(w);
     buf_free(&w->kvs.bytes);
     buf_free(&w->tensors.bytes);
     mem_free(w->kvs.entries);
     mem_free(w->tensors.entries);
     mem_free(w->buffer);
-    mem_free(w->path);
-    mem_free(w->part);
+    mem_free(w->name);
     mem_free(w);
 }
 
-enum bz_status gguf_writer_open(struct gguf_writer **out, const char *path, struct bz_err *err)
+enum bz_status gguf_writer_open_sink(struct gguf_writer **out, const char *name,
+                                     const struct gguf_sink *sink, struct bz_err *err)
 {
-    size_t n_path = strlen(path);
+    size_t n_name = strlen(name);
     struct gguf_writer *w = mem_alloc(1, sizeof *w);
-    if (!w) return fail_memory(err, sizeof *w);
-    w->fd = -1;
-    w->path = mem_copy_str(path, n_path);
-    w->part = mem_alloc(n_path + sizeof ".part", 1);
-    w->buffer = mem_alloc(N_BUFFER, 1);
-    enum bz_status st = BZ_OK;
-    if (!w->path || !w->part || !w->buffer) {
-        st = fail_memory(err, N_BUFFER + 2 * n_path);
-    } else {
-        memcpy(w->part, path, n_path);
-        memcpy(w->part + n_path, ".part", sizeof ".part");
-        st = create_part(w, err);
-    }
-    if (st) {
+    if (w) {
+        w->sink = *sink;
+        w->open = true;
+        w->name = mem_copy_str(name, n_name);
+        w->buffer = mem_alloc(N_BUFFER, 1);
+        if (w->name && w->buffer) {
+            *out = w;
+            return BZ_OK;
+        }
         free_writer(w);
-        return st;
+    } else if (sink->close) {
+        sink->close(sink->ctx);
     }
-    *out = w;
-    return BZ_OK;
+    return fail_memory(err, N_BUFFER + n_name + sizeof *w);
 }
 
-/* Whole on the disk before it takes its name: a crash must not leave a torn file under it. */
-static void settle(struct gguf_writer *w)
+bool gguf_writer_failed(const struct gguf_writer *w)
 {
-    if (fsync(w->fd) != 0 && errno != EINVAL && errno != ENOSYS) {
-        give_up(w, fail_write(&w->err, w->path, w->n_written, errno));
-        return;
-    }
-    int fd = w->fd, why = 0;
-    w->fd = -1;
-    if (close(fd) != 0 || rename(w->part, w->path) != 0) why = errno;
-    if (why == 0) return;
-    unlink(w->part);
-    give_up(w, fail_write(&w->err, w->path, w->n_written, why));
+    return w->st != BZ_OK;
+}
+
+uint64_t gguf_writer_size(const struct gguf_writer *w)
+{
+    uint64_t n = w->in_data ? w->n_head : n_header(w);
+    return n + n_padding(n) + w->n_data;
 }
 
 enum bz_status gguf_writer_finish(struct gguf_writer *w, struct bz_err *err)
@@ -415,11 +372,14 @@ enum bz_status gguf_writer_finish(struct gguf_writer *w, struct bz_err *err)
     if (!w->in_data) emit_header(w);
     if (!w->st && w->current < w->tensors.n)
         give_up(w, fail(&w->err, BZ_ERR_ARGUMENT,
-                        "%s: tensor '%.*s' got %" PRIu64 " of its %" PRIu64 " bytes", w->path,
+                        "%s: tensor '%.*s' got %" PRIu64 " of its %" PRIu64 " bytes", w->name,
                         STR_ARG(entry_name(&w->tensors, w->current)), w->n_given,
                         w->tensors.entries[w->current].n_bytes));
     if (!w->st) flush(w);
-    if (!w->st) settle(w);
+    if (!w->st && w->sink.finish) {
+        enum bz_status st = w->sink.finish(w->sink.ctx, &w->err);
+        if (st) give_up(w, st);
+    }
     enum bz_status st = w->st;
     if (st && err) *err = w->err;
     free_writer(w);

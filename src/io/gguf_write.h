@@ -1,8 +1,8 @@
 /* gguf_write.h - GGUF version 3 files written in one pass.
  *
  * Say the metadata, then name every tensor, then hand over each tensor's bytes in the order named.
- * The file appears under its final name only when it is whole (written beside it as NAME.part and
- * renamed by gguf_writer_finish). Errors are sticky: check the result of finish.
+ * A file on disk appears under its final name only when it is whole (written beside it as NAME.part
+ * and renamed by gguf_writer_finish). Errors are sticky: check the result of finish.
  */
 #ifndef BEZEL_IO_GGUF_WRITE_H
 #define BEZEL_IO_GGUF_WRITE_H
@@ -16,8 +16,27 @@
 
 struct gguf_writer; /* opaque */
 
-/* On failure *out is untouched and no file was made. */
+/* On failure *out is untouched and no file was made. (gguf_write_file.c) */
 enum bz_status gguf_writer_open(struct gguf_writer **out, const char *path, struct bz_err *err);
+
+/* Where the bytes go, in order. */
+struct gguf_sink {
+    void *ctx;
+    enum bz_status (*put)(void *ctx, const void *p, size_t n, struct bz_err *err);
+    enum bz_status (*finish)(void *ctx, struct bz_err *err); /* all are there; may be NULL */
+    /* Once, in every case; without finish nothing must be left behind. May be NULL. */
+    void (*close)(void *ctx);
+};
+
+/* A file that goes elsewhere. `name` is for sentences. The sink is taken over in every case. */
+enum bz_status gguf_writer_open_sink(struct gguf_writer **out, const char *name,
+                                     const struct gguf_sink *sink, struct bz_err *err);
+
+/* Has anything failed so far? Then what follows is for nothing, and finish says why. */
+bool gguf_writer_failed(const struct gguf_writer *w);
+
+/* Bytes of the whole file, once every tensor is named. */
+uint64_t gguf_writer_size(const struct gguf_writer *w);
 
 void gguf_put_u32(struct gguf_writer *w, const char *key, uint32_t v);
 void gguf_put_u64(struct gguf_writer *w, const char *key, uint64_t v);

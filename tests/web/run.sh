@@ -25,6 +25,7 @@ one gpu_train node tests/web/test_gpu_train.mjs
 one gpu_load node tests/web/test_gpu_load.mjs "$build/bezel"
 one train_cpu node tests/web/test_train.mjs cpu
 one store node tests/web/test_store.mjs
+one merge node tests/web/test_merge.mjs "$build/bezel"
 one package node tests/web/test_package.mjs "$build/bezel"
 one server_clients node tests/web/test_server_clients.mjs
 one api_cpu node tests/web/test_api.mjs cpu

@@ -6,6 +6,7 @@ import crypto from 'node:crypto';
 import fs from 'node:fs';
 
 import { BezelError, Core, loadWasm, ServerStore } from '../../web/engine/dist/core.js';
+import { Engine } from '../../web/engine/dist/index.js';
 import { DiskStore } from '../../web/engine/dist/store/disk_store.js';
 import { parseManifest, parseName } from '../../web/engine/dist/store/manifest.js';
 import { badServer } from './bad_server.mjs';
@@ -425,14 +426,17 @@ fresh('a file is copied in under its own name, a handle is read in place and rem
   ok(await inTab(tab, async () => (await (await navigator.storage.getDirectory()).getFileHandle('kept.gguf')).name));
 });
 
-fresh('an adapter in safetensors comes with its config', async () => {
+/** PEFT's weights for the first layer of tiny, and their adapter_config.json. */
+function peftAdapter(numbers) {
   const name = (side) => `base_model.model.model.layers.0.self_attn.q_proj.lora_${side}.weight`;
   const header = Buffer.from(JSON.stringify({ [name('A')]: { dtype: 'F32', shape: [2, 256], data_offsets: [0, 2048] }, [name('B')]: { dtype: 'F32', shape: [256, 2], data_offsets: [2048, 4096] } }));
   const length = Buffer.alloc(8);
   length.writeUInt32LE(header.length);
-  const bytes = Buffer.concat([length, header, Buffer.alloc(4096)]);
-  const config = JSON.stringify({ peft_type: 'LORA', r: 2, lora_alpha: 4, target_modules: ['q_proj'] });
-  const { url } = serve({ data: bytes });
+  return { bytes: Buffer.concat([length, header, Buffer.from(numbers.buffer)]), config: JSON.stringify({ peft_type: 'LORA', r: 2, lora_alpha: 4, target_modules: ['q_proj'] }) };
+}
+
+fresh('an adapter in safetensors comes with its config', async () => {
+  const { bytes, config } = peftAdapter(new Float32Array(1024)), { url } = serve({ data: bytes });
   const add = (c) => inTab(tab, async ({ store }, [u, text]) => store.importFile(new File([await (await fetch(u)).arrayBuffer()], 'adapter_model.safetensors'), { name: 'lora', ...(text && { config: text }) }), [url, c]);
   await rejects(add(undefined), /adapter_model.safetensors needs the adapter_config.json that lies beside it/);
   equal((await add(config)).kind, 'adapter');
@@ -462,6 +466,38 @@ fresh('an adapter in GGUF is known for one, and can be called something else', a
   await inTab(tab, async ({ store }, u) => store.importFile(new File([await (await fetch(u)).arrayBuffer()], 'other.gguf')), url);
   await rejects(inTab(tab, ({ store }) => store.rename('other', 'Yours')), /already a model named Yours:latest/);
   await rejects(inTab(tab, ({ store }) => store.rename('nobody', 'somebody')), (e) => e.kind === 'not-found');
+});
+
+fresh('a model and an adapter become a new model, or a file for others; one that is stopped leaves nothing', async () => {
+  const { bytes, config } = peftAdapter(Float32Array.from({ length: 1024 }, (_, i) => Math.sin(i))), { url } = serve({ data: bytes }), pieces = [];
+  await Engine.merge('models/tiny.q8_0.gguf', { source: bytes, config, scale: 0.5 }, { to: new WritableStream({ write: (piece) => void pieces.push(piece) }) });
+  const wanted = sha(Buffer.concat(pieces));
+  ok(wanted !== sha(tiny));
+  await pull(tab, serve({}).url, { name: 'base' });
+  await inTab(tab, async ({ store, kept }, [u, text]) => {
+    await store.importFile(new File([await (await fetch(u)).arrayBuffer()], 'adapter_model.safetensors'), { name: 'lora', config: text });
+    const { model } = await store.resolve('base'), { adapters: [source], store: { config } } = await store.resolve('lora');
+    kept.from = { model: { sources: model }, adapter: { source, config, scale: 0.5 } };
+  }, [url, config]);
+  await rejects(inTab(tab, ({ store, kept }) => store.merge(kept.from, { name: 'base' })), /already a model named base:latest/);
+  await rejects(inTab(tab, ({ store, kept }) => {
+    const stop = new AbortController();
+    return store.merge(kept.from, { name: 'never', signal: stop.signal, onProgress: () => stop.abort() });
+  }), { name: 'AbortError' });
+  same(await folder(tab, 'partial'), {});
+  const merged = await begin(tab, ({ store, kept }, _, tell) => store.merge(kept.from, { name: 'merged', onProgress: tell })), { name, kind, digest, size } = await merged.end();
+  same([name, kind, digest, size > tiny.length], ['merged:latest', 'model', wanted, true]);
+  ok((await merged.news()).every((p) => p.phase === 'merge' && p.total === Buffer.concat(pieces).length));
+  equal(await readBack(tab, 'merged'), wanted);
+  const exported = await inTab(tab, async ({ store, kept, core: c, sha256 }) => sha256(c, new Uint8Array(await (await store.mergeFile(kept.from)).arrayBuffer())));
+  equal(exported, wanted);
+  await inTab(tab, ({ store }) => store.collect(-1));
+  ok(Object.keys(await folder(tab, 'partial')).some((key) => key.startsWith('export-')), 'while its maker lives');
+  await tab.close();
+  tab = await openTab();
+  await inTab(tab, ({ store }) => store.collect(-1));
+  same(await folder(tab, 'partial'), {});
+  same((await inTab(tab, ({ store }) => store.list())).map((m) => m.name), ['base:latest', 'lora:latest', 'merged:latest']);
 });
 
 fresh('a picked Ollama folder is read in place, under every form of a name and never outside', async () => {

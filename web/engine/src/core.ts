@@ -10,6 +10,7 @@ export { ServerStore } from './store/server_store.js';
 export { OpfsStore } from './store/opfs_store.js';
 export { CpuEngine, CpuSession, inspect, render, type Generated, type GenerateOptions, type InspectOptions, type StoreTexts, type Info, type OpenOptions, type RenderOptions, type Sampling, type Stop } from './cpu_engine.js';
 export { GpuEngine, type GpuOpenOptions } from './gpu_engine.js';
+export { Merge, type MergeAdapter } from './merge.js';
 export { estimate, type Estimate, type EstimateOptions, type PlanOptions } from './estimate.js';
 export { GpuSession } from './gpu_session.js';
 export { bandwidth, dispatchTimes, profile, sumBy, type DispatchTime, type KernelTime } from './profile.js';

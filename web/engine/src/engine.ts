@@ -11,6 +11,7 @@ import { findAdapter, findModel, type AdapterSource, type ModelSource, type Name
 import { BezelError } from './errors.js';
 import type { Estimate } from './estimate.js';
 import type { About, AdapterInfo, EngineCalls, EngineStreams, LoadParams } from './local_engine.js';
+import { mergeTo, type MergeOptions, type MergeResult } from './merge_to.js';
 import type { DeviceReport, Memory, Progress } from './model.js';
 import { isNode } from './node_files.js';
 import { Client, direct, type Link } from './rpc.js';
@@ -253,6 +254,18 @@ export class Engine implements Trainer {
     const model = await findModel(source, store), host = await hostFor(worker);
     try {
       return await host.link.call('estimate', { ...rest, model }, { signal });
+    } finally {
+      host.close();
+    }
+  }
+
+  /** Write a model with an adapter added into its weights, as one GGUF file in the model's own formats. Nothing is loaded, and
+   *  neither file is in memory as a whole. `to`: a stream, the handle of a file, or in Node a path. */
+  static async merge(source: ModelSource, adapter: AdapterSource, { store, worker, ...options }: MergeOptions & Pick<LoadOptions, 'store' | 'worker'>): Promise<MergeResult> {
+    options.signal?.throwIfAborted();
+    const from = { model: await findModel(source, store), adapter: await findAdapter(adapter, store) }, host = await hostFor(worker);
+    try {
+      return await mergeTo(host.link, from, options);
     } finally {
       host.close();
     }

@@ -5,6 +5,8 @@ export type { About, AdapterInfo } from './local_engine.js';
 export type { BenchOptions, BenchProgress, BenchResult, Speed } from './bench.js';
 export type { Info, Sampling } from './cpu_engine.js';
 export type { Estimate } from './estimate.js';
+export type { MergeProgress } from './merge.js';
+export type { MergeOptions, MergeResult, MergeTarget } from './merge_to.js';
 export type * from './train_types.js';
 export type { DeviceReport, Memory, Progress, SelfTest } from './model.js';
 export type * from './completions_types.js';
@@ -18,7 +20,7 @@ export {
 export { openStore, Store, type OpenStoreOptions } from './store/client.js';
 export { FolderStore, needsAccess, requestAccess } from './store/folder_store.js';
 export type { StoreProgress } from './store/news.js';
-export type { ImportOptions, PullFrom, PullOptions, Unfinished, StoreUsage } from './store/opfs_store.js';
+export type { ImportOptions, MergeOptions as StoreMergeOptions, PullFrom, PullOptions, Unfinished, StoreUsage } from './store/opfs_store.js';
 export { ServerStore } from './store/server_store.js';
 export type { AdapterFile, AdapterForm } from './store/adapter_files.js';
 export type { FileKind } from './store/inspect_file.js';

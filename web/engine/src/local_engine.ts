@@ -13,8 +13,10 @@ import type { Info, StoreTexts } from './cpu_engine.js';
 import { CpuModel } from './cpu_model.js';
 import { BezelError } from './errors.js';
 import { estimate, type Estimate } from './estimate.js';
+import { mergeCalls } from './local_merge.js';
 import { LocalTraining, type TrainCalls } from './local_train.js';
 import { Gpu } from './gpu.js';
+import type { MergeCalls } from './merge_to.js';
 import type { Conversation, DeviceReport, Memory, Model, Progress } from './model.js';
 import { openModel, type OpenModelOptions } from './open_model.js';
 import { Queue } from './queue.js';
@@ -69,7 +71,7 @@ export interface About {
   context: number;
 }
 
-export interface EngineCalls extends TrainCalls {
+export interface EngineCalls extends TrainCalls, MergeCalls {
   /** Hold the lock of this name for as long as the thread lives; answers once it is held. Workers only. */
   live: Spec<string, void>;
   load: Spec<LoadParams, About, Progress>;
@@ -94,6 +96,9 @@ export interface EngineCalls extends TrainCalls {
   bench: Spec<BenchOptions, BenchResult, BenchProgress>;
   dispose: Spec<undefined, void>;
 }
+
+/** Calls that need no loaded model. */
+type Modelless = 'load' | 'live' | 'estimate' | keyof MergeCalls;
 
 export interface EngineStreams {
   chat: Spec<ChatRequest, ChatCompletionChunk>;
@@ -327,10 +332,10 @@ export class LocalEngine {
     return (await this.sessions.resume(id, this.wear(undefined), signal)).save();
   }
 
-  /** Everything but load, by name. */
-  readonly calls: Handlers<Omit<EngineCalls, 'load' | 'live' | 'estimate'>>;
+  /** Everything that needs the model, by name. */
+  readonly calls: Handlers<Omit<EngineCalls, Modelless>>;
 
-  private readonly ownCalls: Handlers<Omit<EngineCalls, 'load' | 'live' | 'estimate' | keyof TrainCalls>> = {
+  private readonly ownCalls: Handlers<Omit<EngineCalls, Modelless | keyof TrainCalls>> = {
     chat: (request, { signal }) => wholeChat(this.chat({ ...request, stream_options: { include_usage: true } }, signal)),
     complete: (request, { signal }) => wholeText(this.complete({ ...request, stream_options: { include_usage: true } }, signal)),
     tokenize: async ({ text, ...options }) => this.model.tokenize(text, options),
@@ -426,11 +431,12 @@ async function estimateOnGpu({ model, memory, profile, ...options }: EstimatePar
   }
 }
 
-/** The calls of an engine: `load` brings all but itself and `estimate`. */
+/** The calls of an engine: `load` brings those that need a model. */
 export function engineCalls(): { calls: Partial<Handlers<EngineCalls>>; streams: Partial<Streams<EngineStreams>> } {
   const streams: Partial<Streams<EngineStreams>> = {};
   const calls: Partial<Handlers<EngineCalls>> = {
     estimate: estimateModel,
+    ...mergeCalls(),
     load: async (params, context) => {
       delete calls.load;
       const { engine, about } = await LocalEngine.load(params, context);

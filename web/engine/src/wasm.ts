@@ -24,6 +24,7 @@ export type ChatPtr = Ptr<'chat'>;
 export type SelfTestPtr = Ptr<'selftest'>;
 export type DataPtr = Ptr<'data'>;
 export type TrainingPtr = Ptr<'training'>;
+export type MergePtr = Ptr<'merge'>;
 export type Bytes = Ptr<'bytes'>;
 
 /** What src/wasm/*.c exports. Functions that fail return 0 (pointers) or -1 (numbers). */
@@ -53,6 +54,13 @@ export interface Exports {
   bz_wasm_adapter_remove(e: EnginePtr, id: number): number;
   bz_wasm_adapter_file(json: Bytes, n: number, which: number): number;
   bz_wasm_inspect(json: Bytes, n: number): number;
+  bz_wasm_merge_open(json: Bytes, n: number): MergePtr;
+  bz_wasm_merge_bytes(m: MergePtr): number;
+  bz_wasm_merge_changed(m: MergePtr): number;
+  bz_wasm_merge_next(m: MergePtr): number;
+  bz_wasm_merge_give(m: MergePtr, bytes: Bytes): number;
+  bz_wasm_merge_end(m: MergePtr): number;
+  bz_wasm_merge_close(m: MergePtr): void;
   bz_wasm_store_name(text: Bytes, n: number): number;
   bz_wasm_store_manifest(json: Bytes, n: number): number;
   bz_wasm_sha256_open(): DigestPtr;

@@ -5,6 +5,7 @@ import { FAILED, help, INTERRUPTED, Misuse, OK, parse, USAGE, type Command } fro
 import { bench, check } from './bench.js';
 import { chat, run } from './chat.js';
 import { list } from './list.js';
+import { merge } from './merge.js';
 import { generate, logits } from './run.js';
 import { serve } from './serve.js';
 import { train } from './train.js';
@@ -16,6 +17,7 @@ const commands: readonly (readonly [Command, string])[] = [
   [serve, 'the page, and a server for other programs'],
   [generate, 'continue a text'],
   [train, 'learn an adapter from conversations'],
+  [merge, 'write a model with an adapter added into its weights'],
   [list, 'the models in the Ollama store'],
   [inspectCommand, 'what is in a file, and whether it runs'],
   [tokenize, 'text to token ids'],

@@ -51,15 +51,19 @@ export function peftParts(place: string): { weights: string; config: string } | 
   return { weights, config: fs.readFileSync(path.join(path.dirname(weights), 'adapter_config.json'), 'utf8') };
 }
 
-/** "PATH" or "PATH:SCALE"; a colon not followed by a number belongs to the path. */
-async function addAdapter(model: Model, spec: string): Promise<void> {
+/** What "PATH" or "PATH:SCALE" means; a colon not followed by a number belongs to the path. */
+export function adapterParts(spec: string): { path: string; config: string | undefined; scale: number } {
   const [, before, after] = /^(.*):([^:]+)$/s.exec(spec) ?? [];
   const scaled = before !== undefined && !Number.isNaN(Number(after));
   const [place, scale] = scaled ? [before, Number(after)] : [spec, 1];
   const peft = peftParts(place);
-  const source = await fileSource(peft?.weights ?? place);
+  return { path: peft?.weights ?? place, config: peft?.config, scale };
+}
+
+async function addAdapter(model: Model, spec: string): Promise<void> {
+  const { path: place, config, scale } = adapterParts(spec), source = await fileSource(place);
   try {
-    await model.addAdapter(source, { scale, ...(peft && { config: peft.config }) });
+    await model.addAdapter(source, { scale, ...(config !== undefined && { config }) });
   } finally {
     source.close();
   }

@@ -12,7 +12,7 @@ export function bytesText(n: number): string {
 const phases: Record<Progress['phase'], string> = { open: 'opening', weights: 'weights', kernels: 'kernels', selftest: 'self-test', ready: 'ready' };
 
 /** What to give as onProgress, and what wipes the line away. Nothing at all when nobody watches. */
-export function loadingLine(): { onProgress?: (p: Progress) => void; end(): void } {
+export function loadingLine(what = 'weights'): { onProgress?: (p: Progress) => void; end(): void } {
   if (!process.stderr.isTTY) return { end: () => {} };
   let start = 0, drawn = 0, phase: Progress['phase'] | undefined;
   return {
@@ -22,14 +22,20 @@ export function loadingLine(): { onProgress?: (p: Progress) => void; end(): void
       else if (now - drawn < 100) return;
       phase = p.phase;
       drawn = now;
-      process.stderr.write(`\r\x1b[K${p.phase === 'weights' ? weightsText(p, now - start) : phases[p.phase]}`);
+      process.stderr.write(`\r\x1b[K${p.phase === 'weights' ? weightsText(what, p, now - start) : phases[p.phase]}`);
     },
     end: () => process.stderr.write('\r\x1b[K'),
   };
 }
 
-function weightsText({ loaded, total }: Progress, ms: number): string {
+/** The same for a file that is being written. */
+export function fileLine(): { onProgress?: (p: { loaded: number; total: number }) => void; end(): void } {
+  const { onProgress, end } = loadingLine('written');
+  return { ...(onProgress && { onProgress: (p) => onProgress({ phase: 'weights', ...p }) }), end };
+}
+
+function weightsText(what: string, { loaded, total }: Progress, ms: number): string {
   const speed = ms > 200 ? (1000 * loaded) / ms : 0;
   const rest = speed ? `, ${bytesText(speed)}/s, ${Math.ceil((total - loaded) / speed)} s left` : '';
-  return `weights ${bytesText(loaded)} of ${bytesText(total)}${rest}`;
+  return `${what} ${bytesText(loaded)} of ${bytesText(total)}${rest}`;
 }

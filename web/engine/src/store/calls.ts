@@ -1,13 +1,14 @@
 // calls - what a page asks of the stores in the worker: names, parameters, answers.
 
 import { Core, loadWasm } from '../wasm.js';
+import type { MergeFrom } from '../merge.js';
 import type { Handlers, Spec } from '../rpc.js';
 import { blobSource } from '../source.js';
 import { adapterFiles, type AdapterFile, type AdapterForm } from './adapter_files.js';
 import { FolderStore } from './folder_store.js';
 import { inspectFile, type FileKind } from './inspect_file.js';
 import type { StoreProgress } from './news.js';
-import { OpfsStore, type ImportOptions, type PullFrom, type PullOptions } from './opfs_store.js';
+import { OpfsStore, type ImportOptions, type MergeOptions, type PullFrom, type PullOptions } from './opfs_store.js';
 import { ServerStore } from './server_store.js';
 import type { ModelStore, ResolvedModel, StoredModel } from './source_ref.js';
 
@@ -28,6 +29,8 @@ export interface StoreCalls extends PlainCalls {
   inspect: Spec<{ file: Blob; name: string; config?: string }, FileKind>;
   pull: Spec<{ from: PullFrom; options: Watched<PullOptions> }, StoredModel, StoreProgress>;
   importFile: Spec<{ from: File | FileSystemFileHandle; options: Watched<ImportOptions> }, StoredModel, StoreProgress>;
+  merge: Spec<{ from: MergeFrom; options: Watched<MergeOptions> }, StoredModel, StoreProgress>;
+  mergeFile: Spec<MergeFrom, File, StoreProgress>;
 }
 
 /** No streams. */
@@ -64,5 +67,7 @@ export function storeCalls(): Handlers<StoreCalls> {
     inspect: async ({ file, name, config }) => inspectFile((await open()).core, blobSource(file, name), config),
     pull: async ({ from, options }, { signal, progress }) => (await open()).own.pull(from, { ...options, signal, onProgress: progress }),
     importFile: async ({ from, options }, { signal, progress }) => (await open()).own.importFile(from, { ...options, signal, onProgress: progress }),
+    merge: async ({ from, options }, { signal, progress }) => (await open()).own.merge(from, { ...options, signal, onProgress: progress }),
+    mergeFile: async (from, { signal, progress }) => (await open()).own.mergeFile(from, { signal, onProgress: progress }),
   };
 }

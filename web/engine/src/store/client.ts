@@ -1,13 +1,15 @@
 // client - the stores of models for a page: the browser's own, picked folders, servers. The work is done by a
 // worker, since only there can large files be written; in a worker it is done at once.
 
+import { findAdapter, findModel, type AdapterSource, type ModelSource, type NameResolver } from '../engine_source.js';
 import { BezelError } from '../errors.js';
+import type { MergeFrom } from '../merge.js';
 import { Client, direct, type Link } from '../rpc.js';
 import type { AdapterFile, AdapterForm } from './adapter_files.js';
 import type { FileKind } from './inspect_file.js';
 import { storeCalls, type StoreCalls, type StoreStreams, type Where } from './calls.js';
 import { onStoreChange } from './news.js';
-import type { ImportOptions, PullFrom, PullOptions, Unfinished, StoreUsage } from './opfs_store.js';
+import type { ImportOptions, MergeOptions, PullFrom, PullOptions, Unfinished, StoreUsage } from './opfs_store.js';
 import { requestPersistence } from './room.js';
 import type { ModelStore, ResolvedModel, StoredModel } from './source_ref.js';
 
@@ -77,6 +79,20 @@ export class Store implements ModelStore {
   /** A handle is read in place, and remembered; a File is copied. */
   importFile(from: File | FileSystemFileHandle, { onProgress, signal, ...options }: ImportOptions = {}): Promise<StoredModel> {
     return this.link.call('importFile', { from, options }, { onProgress, signal });
+  }
+
+  private async mergeFrom(model: ModelSource, adapter: AdapterSource, store: NameResolver = this): Promise<MergeFrom> {
+    return { model: await findModel(model, store), adapter: await findAdapter(adapter, this) };
+  }
+
+  /** A new model here: one with an adapter added into its weights. `store` knows the model by name, where this one does not. */
+  async merge(model: ModelSource, adapter: AdapterSource, { onProgress, signal, store, ...options }: MergeOptions & { store?: NameResolver }): Promise<StoredModel> {
+    return this.link.call('merge', { from: await this.mergeFrom(model, adapter, store), options }, { onProgress, signal });
+  }
+
+  /** The same as a file to be saved elsewhere. It is gone some time after this page is. */
+  async mergeFile(model: ModelSource, adapter: AdapterSource, { onProgress, signal, store }: Omit<MergeOptions, 'name'> & { store?: NameResolver } = {}): Promise<File> {
+    return this.link.call('mergeFile', await this.mergeFrom(model, adapter, store), { onProgress, signal });
   }
 
   /** Delete a model; blobs that another model shares stay. A file that is read in place is only forgotten. */

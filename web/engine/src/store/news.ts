@@ -2,7 +2,7 @@
 
 export interface StoreProgress {
   /** 'waiting': nobody has said how far it is; 'verify': bytes of an earlier attempt are hashed again. */
-  phase: 'waiting' | 'verify' | 'download' | 'copy' | 'done';
+  phase: 'waiting' | 'verify' | 'download' | 'copy' | 'merge' | 'done';
   loaded: number;
   total: number;
   /** Another tab does the work. */

@@ -7,6 +7,7 @@
 // once: who writes a blob, changes manifests or reads a model holds a lock of that name (locks.ts). It must
 // run in a worker.
 
+import { withMerge, type MergeFrom } from '../merge.js';
 import { blobSource } from '../source.js';
 import { BezelError, Core, loadWasm } from '../wasm.js';
 import { Sha256, sha256 } from './digest.js';
@@ -15,7 +16,7 @@ import { blobSize, download, placeBlob, Unchanged, type BlobFolders, type Downlo
 import { FolderStore, needsAccess } from './folder_store.js';
 import { handles, type FileRecord } from './handles.js';
 import { formatOf, HEAD, inspectFile, type FileKind } from './inspect_file.js';
-import { alone, ifAlone, keepName, MANIFESTS, writeName, type Release } from './locks.js';
+import { alone, holdShared, ifAlone, keepName, MANIFESTS, writeName, type Release } from './locks.js';
 import { blobName, composeManifest, fullName, MAX_MANIFEST, parseManifest, parseName, pathOf, type Layer, type ModelName } from './manifest.js';
 import type { Patience } from './net.js';
 import { onStoreChange, Reporter, tellChanged, type StoreProgress } from './news.js';
@@ -28,6 +29,8 @@ import { fileOf, type ModelStore, type ResolvedModel, type StoredModel } from '.
 
 const ROOT = 'bezel';
 const OLD = 7 * 24 * 3600 * 1000; // milliseconds after which what nobody needs is thrown away
+const EXPORT = 'export-'; // how keys of files for others begin
+const EXPORTED = 3600 * 1000; // milliseconds for which they are kept after their maker is gone
 const PIECE = 4 << 20;
 
 export interface StoreOptions {
@@ -59,6 +62,16 @@ export interface ImportOptions {
   copy?: boolean;
   onProgress?: (p: StoreProgress) => void;
   signal?: AbortSignal;
+}
+
+interface Watch {
+  onProgress?: (p: StoreProgress) => void;
+  signal?: AbortSignal;
+}
+
+export interface MergeOptions extends Watch {
+  /** What to call the new model; a name that is taken is refused. */
+  name: string;
 }
 
 /** A download that was not finished. */
@@ -233,7 +246,7 @@ export class OpfsStore implements ModelStore {
     const file = handle ? await fileOf(handle) : (from as File);
     const name = parseName(this.core, options.name ?? nameFromFile(file.name));
     const kind = await inspectFile(this.core, blobSource(file), options.config);
-    if ((await this.files.find(fullName(name))) ?? (await this.record(name))) throw new BezelError(`there is already a model named ${name.short}; give it another name`, 'argument');
+    await this.needFree(name);
     return handle && !options.copy ? this.remember(name, handle, file, kind, options.config) : this.copy(name, file, kind, options);
   }
 
@@ -244,39 +257,93 @@ export class OpfsStore implements ModelStore {
     return model;
   }
 
-  private async copy(name: ModelName, file: File, kind: FileKind, { config, onProgress, signal }: ImportOptions): Promise<StoredModel> {
-    await needRoom(name.short, file.size);
-    const key = `import-${crypto.randomUUID()}`;
-    return alone(writeName(key), async () => {
-      const part = await PartialFile.open(this.folders.partial, key);
-      const reporter = new Reporter(key, onProgress);
-      const hash = new Sha256(this.core);
+  private async copy(name: ModelName, file: File, kind: FileKind, { config, ...options }: ImportOptions): Promise<StoredModel> {
+    async function* pieces(): AsyncGenerator<Uint8Array, void, void> {
+      for (let at = 0; at < file.size; at += PIECE) yield new Uint8Array(await file.slice(at, at + PIECE).arrayBuffer());
+    }
+    const got = await this.take(name.short, file.size, pieces(), 'copy', options);
+    try {
+      await this.keepFile(name, got, kind, config, undefined);
+      return await this.one(name);
+    } finally {
+      await got.release();
+    }
+  }
+
+  // ---- merging ----
+
+  /** A new model: one with an adapter added into its weights. */
+  async merge(from: MergeFrom, { name, ...options }: MergeOptions): Promise<StoredModel> {
+    const as = parseName(this.core, name);
+    await this.needFree(as);
+    return withMerge(from, options.signal, async (merge) => {
+      const got = await this.take(as.short, merge.size, merge.pieces(options.signal), 'merge', options);
       try {
-        for (let at = 0; at < file.size; at += PIECE) {
-          signal?.throwIfAborted();
-          const piece = new Uint8Array(await file.slice(at, at + PIECE).arrayBuffer());
-          part.append(piece);
-          hash.update(piece);
-          reporter.report({ phase: 'copy', loaded: at + piece.length, total: file.size });
-        }
-      } catch (e) {
-        hash.end();
-        await part.discard();
-        throw isError(e, 'QuotaExceededError') ? await noRoom(name.short, file.size, e) : e;
-      } finally {
-        reporter.close();
-      }
-      const got = await placeBlob(this.folders, part, hash.end());
-      try {
-        await this.keepFile(name, got, kind, config, undefined);
-        return await this.one(name);
+        await this.keepFile(as, got, await this.inspect(got, undefined), undefined, undefined);
+        return await this.one(as);
       } finally {
         await got.release();
       }
     });
   }
 
+  /** The same as a file for others. It is there for as long as this worker is, and a while longer. */
+  async mergeFile(from: MergeFrom, options: Omit<MergeOptions, 'name'> = {}): Promise<File> {
+    const key = `${EXPORT}${crypto.randomUUID()}`;
+    const release = await holdShared(writeName(key)); // kept: the person's browser reads the file when it likes
+    try {
+      return await withMerge(from, options.signal, async (merge) => {
+        (await this.fill(key, 'the merged model', merge.size, merge.pieces(options.signal), 'merge', options)).close();
+        return (await this.folders.partial.getFileHandle(key)).getFile();
+      });
+    } catch (e) {
+      await release();
+      throw e;
+    }
+  }
+
   // ---- writing ----
+
+  /** Bytes into a file of this key, as far as there is room and nobody says stop; else nothing is left of it. */
+  private async fill(key: string, label: string, total: number, pieces: AsyncIterable<Uint8Array>, phase: 'copy' | 'merge', { onProgress, signal }: Watch, hash?: Sha256): Promise<PartialFile> {
+    await needRoom(label, total);
+    const part = await PartialFile.open(this.folders.partial, key), reporter = new Reporter(key, onProgress);
+    try {
+      for await (const piece of pieces) {
+        signal?.throwIfAborted();
+        part.append(piece);
+        hash?.update(piece);
+        reporter.report({ phase, loaded: part.bytes, total });
+      }
+      return part;
+    } catch (e) {
+      await part.discard();
+      throw isError(e, 'QuotaExceededError') ? await noRoom(label, total, e) : e;
+    } finally {
+      reporter.close();
+    }
+  }
+
+  /** The same as a blob. */
+  private take(label: string, total: number, pieces: AsyncIterable<Uint8Array>, phase: 'copy' | 'merge', watch: Watch): Promise<Downloaded> {
+    const key = `import-${crypto.randomUUID()}`;
+    return alone(writeName(key), async () => {
+      const hash = new Sha256(this.core);
+      let digest = '';
+      let part: PartialFile;
+      try {
+        part = await this.fill(key, label, total, pieces, phase, watch, hash);
+      } finally {
+        digest = hash.end();
+      }
+      return placeBlob(this.folders, part, digest);
+    });
+  }
+
+  /** A name that nobody has. */
+  private async needFree(name: ModelName): Promise<void> {
+    if ((await this.files.find(fullName(name))) ?? (await this.record(name))) throw new BezelError(`there is already a model named ${name.short}; give it another name`, 'argument');
+  }
 
   /** What a new blob is; one that is of no use is not kept. */
   private async inspect({ digest, size, release }: Downloaded, config: string | undefined): Promise<FileKind> {
@@ -351,7 +418,7 @@ export class OpfsStore implements ModelStore {
   /** Call it something else. */
   async rename(text: string, as: string): Promise<StoredModel> {
     const [name, to] = [parseName(this.core, text), parseName(this.core, as)];
-    if ((await this.files.find(fullName(to))) ?? (await this.record(to))) throw new BezelError(`there is already a model named ${to.short}; give it another name`, 'argument');
+    await this.needFree(to);
     const found = await this.files.find(text), record = await this.record(name);
     if (!found && !record) throw new BezelError(`${name.short} is not in the store of this browser`, 'not-found');
     if (found) {
@@ -446,13 +513,16 @@ export class OpfsStore implements ModelStore {
   /** Throw away what nobody has needed for a while: unfinished downloads, and blobs without a model. */
   async collect(olderThan = OLD): Promise<void> {
     const { tree } = this.files;
-    const isOld = async (path: readonly string[]): Promise<boolean> => ((await tree.file(path))?.modified ?? Infinity) <= Date.now() - olderThan;
+    const isOld = async (path: readonly string[], age = olderThan): Promise<boolean> => ((await tree.file(path))?.modified ?? Infinity) <= Date.now() - age;
     await alone(MANIFESTS, async () => {
       const used = await this.used();
       for (const blob of await tree.names(['blobs'], 'file'))
         if (!used.has(blob) && (await isOld(['blobs', blob]))) await ifAlone(keepName(blob), () => removeFile(this.folders.blobs, blob));
     });
-    for (const file of await tree.names(['partial'], 'file')) if (await isOld(['partial', file])) await this.discard(file.replace(/\.journal$/, ''));
+    for (const file of await tree.names(['partial'], 'file')) {
+      const age = file.startsWith(EXPORT) ? Math.min(olderThan, EXPORTED) : olderThan;
+      if (await isOld(['partial', file], age)) await this.discard(file.replace(/\.journal$/, ''));
+    }
   }
 
   async usage(): Promise<StoreUsage> {
