@@ -1,6 +1,8 @@
 // The Fine-tune view in Chromium: tiny is taught ten facts through the page, with a reload in the middle.
 // node tests/web/app/test_train.mjs [--only WORDS]
+import crypto from 'node:crypto';
 import fs from 'node:fs';
+import { Engine } from '../../../web/engine/dist/index.js';
 import { done, equal, ok, same, test } from '../check.mjs';
 import { answered, ask, checkAxe, holds, onCpu, onGpu, ready } from './browser.mjs';
 import { openSite } from './site.mjs';
@@ -55,6 +57,68 @@ test('bad data is named by its line, good data is shown token by token with what
   equal(await page.getByLabel('Name of the adapter').inputValue(), 'My-facts');
 }));
 
+/** The same as the package writes it in Node. */
+async function mergedInNode(gguf) {
+  const pieces = [];
+  await Engine.merge('models/tiny.q8_0.gguf', { source: gguf }, { to: new WritableStream({ write: (piece) => void pieces.push(piece) }) });
+  return Buffer.concat(pieces);
+}
+
+/** The adapter as a merged model: saved to a picked file, downloaded where nothing can be picked, and among the models, where
+ *  it answers on its own. */
+async function merges(page, gguf, question) {
+  const whole = await mergedInNode(gguf), dialog = page.getByRole('dialog');
+  await page.goto(`${site.url}#/train`);
+  const open = () => page.getByRole('button', { name: 'Merge ten-facts into a model' }).click();
+  await page.evaluate(() => (window.showSaveFilePicker = async ({ suggestedName }) => (await navigator.storage.getDirectory()).getFileHandle(suggestedName, { create: true })));
+  await open();
+  await checkAxe(page, 'the merge dialog');
+  equal(await dialog.getByLabel('Name of the new model').inputValue(), 'tiny-ten-facts');
+  await dialog.getByRole('button', { name: 'Save as a file' }).click();
+  await dialog.getByText('tiny-ten-facts.gguf is written.').waitFor();
+  await dialog.getByRole('button', { name: 'Close' }).last().click();
+  const digest = await page.evaluate(async () => {
+    const file = await (await (await navigator.storage.getDirectory()).getFileHandle('tiny-ten-facts.gguf')).getFile();
+    return [...new Uint8Array(await crypto.subtle.digest('SHA-256', await file.arrayBuffer()))].map((b) => b.toString(16).padStart(2, '0')).join('');
+  });
+  equal(digest, crypto.createHash('sha256').update(whole).digest('hex'));
+
+  // A disk so slow that there is time to think better of it.
+  await page.evaluate(() => (window.showSaveFilePicker = async () => ({
+    createWritable: async () => new WritableStream({ write: () => new Promise((done) => setTimeout(done, 200)), abort: () => void (window.aborted = true) }),
+    remove: async () => void (window.removed = true),
+  })));
+  await open();
+  await dialog.getByRole('button', { name: 'Save as a file' }).click();
+  await dialog.getByRole('progressbar', { name: 'Merging tiny-ten-facts' }).waitFor();
+  await page.keyboard.press('Escape');
+  await open();
+  await dialog.getByRole('progressbar', { name: 'Merging tiny-ten-facts' }).waitFor(); // it went on
+  await dialog.getByRole('button', { name: 'Cancel' }).click();
+  await dialog.getByRole('button', { name: 'Save as a file' }).waitFor();
+  same(await page.evaluate(() => [window.aborted, window.removed]), [true, true]);
+  await page.keyboard.press('Escape');
+
+  await page.evaluate(() => delete window.showSaveFilePicker && delete Window.prototype.showSaveFilePicker);
+  await open();
+  const saved = page.waitForEvent('download');
+  await dialog.getByRole('button', { name: 'Save as a file' }).click();
+  ok(fs.readFileSync(await (await saved).path()).equals(whole), 'downloaded');
+  await dialog.getByRole('button', { name: 'Close' }).last().click();
+
+  await open();
+  await dialog.getByLabel('Name of the new model').fill('ten-facts');
+  await dialog.getByRole('button', { name: 'Add to models' }).click();
+  await dialog.getByRole('alert').filter({ hasText: 'there is already a model named ten-facts' }).waitFor();
+  await dialog.getByLabel('Name of the new model').fill('knows-ten');
+  await dialog.getByRole('button', { name: 'Add to models' }).click();
+  await dialog.getByText('knows-ten is among the models now.').waitFor();
+  await dialog.getByRole('button', { name: 'Load and talk' }).click();
+  await ready(page, 'knows-ten');
+  ok((await ask(page, question)).includes('Mellick'), 'without an adapter');
+  equal(await page.getByRole('switch', { name: 'ten-facts' }).count(), 0);
+}
+
 test('ten facts are learned through the page, with a reload half-way, and recalled only with the adapter', () => holds(onCpu(site), async (page) => {
   await page.goto(`${site.url}#/train`);
   const begin = performance.now();
@@ -85,7 +149,8 @@ test('ten facts are learned through the page, with a reload half-way, and recall
   console.log(`  ${right(after)} of ten facts in other words, ${seconds.toFixed(0)} s`);
   const saved = page.waitForEvent('download');
   await page.getByRole('button', { name: 'GGUF', exact: true }).click();
-  equal(fs.readFileSync(await (await saved).path()).subarray(0, 4).toString(), 'GGUF');
+  const gguf = fs.readFileSync(await (await saved).path());
+  equal(gguf.subarray(0, 4).toString(), 'GGUF');
 
   await page.getByRole('button', { name: 'Talk to it' }).click();
   const question = put(unseen, facts[0][0]);
@@ -102,6 +167,7 @@ test('ten facts are learned through the page, with a reload half-way, and recall
   await page.keyboard.press('Escape');
   await page.getByRole('button', { name: 'Answer again' }).last().click();
   ok((await answered(page)).includes('Mellick'), 'from the library, after a reload');
+  await merges(page, gguf, question);
 }));
 
 test('on the GPU steps are made too, and what they taught is kept', () => holds(onGpu(site), async (page) => {

@@ -3,10 +3,12 @@
 import { useEffect } from 'preact/hooks';
 import { ConversationDialog } from './components/ConversationDialog';
 import { HelpDialog } from './components/HelpDialog';
+import { MergeDialog } from './components/MergeDialog';
 import { Notices } from './components/Notices';
 import { ResetDialog } from './components/ResetDialog';
 import { Sidebar } from './components/Sidebar';
 import { conversation } from './state/chat';
+import { mergeDialog } from './state/merge';
 import { prefs } from './state/prefs';
 import { route, type View } from './state/route';
 import { dialog, drawer } from './state/ui';
@@ -35,6 +37,7 @@ export function App() {
       {dialog.value === 'conversation' && <ConversationDialog />}
       {dialog.value === 'help' && <HelpDialog />}
       {dialog.value === 'reset' && <ResetDialog />}
+      {mergeDialog.value !== null && <MergeDialog adapter={mergeDialog.value} />}
       <Notices />
     </div>
   );

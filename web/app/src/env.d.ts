@@ -8,6 +8,10 @@ declare module '*.gguf?url' {
 interface FileSystemHandle {
   queryPermission?(wish: { mode: 'read' }): Promise<PermissionState>;
 }
+interface FileSystemFileHandle {
+  remove?(): Promise<void>;
+}
 interface Window {
+  showSaveFilePicker?(options: { suggestedName: string; types: { description: string; accept: Record<string, string[]> }[] }): Promise<FileSystemFileHandle>;
   showDirectoryPicker?(options: { id: string; mode: 'read' }): Promise<FileSystemDirectoryHandle>;
 }

@@ -1,4 +1,4 @@
-// AdapterRows - the library of adapters: rename, export, delete. Conversations switch them on in their settings.
+// AdapterRows - the library of adapters: rename, export, merge, delete. Conversations switch them on in their settings.
 
 import { useSignal } from '@preact/signals';
 import type { AdapterForm } from 'bezel';
@@ -6,6 +6,7 @@ import { pickFiles } from '../lib/files';
 import { bytes } from '../lib/format';
 import { deleteAdapter, exportAdapter, importAdapters, library, renameAdapter } from '../state/adapters';
 import { startWith } from '../state/chat';
+import { mergeDialog } from '../state/merge';
 import { notifyError } from '../state/notices';
 import { Icon } from './Icon';
 
@@ -44,6 +45,7 @@ export function AdapterRows({ always = false }: { always?: boolean }) {
                 <button class="button small" type="button" onClick={() => startWith({ adapters: [{ name, scale: 1 }] })}>Talk<span class="visually-hidden"> with {name}</span></button>
                 <button class="button small" type="button" aria-label={`Export ${name} as GGUF`} onClick={() => save(name, 'gguf')}><Icon name="download" size={16} /> GGUF</button>
                 <button class="button small" type="button" aria-label={`Export ${name} as PEFT`} onClick={() => save(name, 'peft')}><Icon name="download" size={16} /> PEFT</button>
+                <button class="button small" type="button" aria-label={`Merge ${name} into a model`} onClick={() => (mergeDialog.value = name)}><Icon name="download" size={16} /> Merged model</button>
                 <button class="icon-button small" type="button" aria-label={`Delete ${name}`} onClick={() => deleteAdapter(name).catch(notifyError)}><Icon name="trash" size={18} /></button>
               </div>
             </li>
