@@ -7,7 +7,7 @@
 //   q_w      read    head_dim f32                           bytes  the history once (a chunk), q for each workgroup
 //   k_w      read    head_dim f32                           needs  head_dim % 8 == 0 and <= 512,
 //   q        read    n_head x head_dim f32                         chunks = ceil(group / HEADS), rows 1,
-//   k        read    n_kv_head x head_dim f32                      28,000 bytes of workgroup memory;
+//   k        read    n_kv_head x head_dim f32                      29,100 bytes of workgroup memory;
 //   v        read    as k; unread when v_from_k                    KV_F16: a cache of halves
 //   k_cache  update  n_slots x n_kv_head x head_dim
 //   v_cache  update  as k_cache
@@ -72,6 +72,30 @@ fn put_value(at : u32, x : vec4<f32>) {
     }
 }
 
+// Squares of the new key and value, by threads; then eight sums of each.
+fn put_squares(part : Part, lid : u32) {
+    var key = 0.0;
+    var value = 0.0;
+    if (lid < p.head_dim / 4u) {
+        let at = part.kv_head * (p.head_dim / 4u) + lid;
+        let raw = raw_value(at);
+        key = dot(k[at], k[at]);
+        value = dot(raw, raw);
+    }
+    spread[lid] = key;
+    spread[WG + lid] = value;
+}
+
+fn sum_squares(lid : u32) {
+    if (lid >= 64u && lid < 80u) {
+        var sum = 0.0;
+        for (var i = 0u; i < WG / 8u; i++) {
+            sum += spread[(lid - 64u) * (WG / 8u) + i];
+        }
+        some[lid] = sum;
+    }
+}
+
 // The new position of this kv head, by the first head_dim / 8 threads.
 fn put_new(part : Part, lid : u32) {
     let n4 = p.head_dim / 4u;
@@ -98,27 +122,18 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         return;
     }
     let has_new = part.lo < part.hi && part.hi == step.pos + p.pos_offset + 1u;
-    spread[lid] = query_squares(part, lid);
-    spread[WG + lid] = 0.0;
-    spread[2u * WG + lid] = 0.0;
-    if (has_new && lid < p.head_dim / 4u) {
-        let at = part.kv_head * (p.head_dim / 4u) + lid;
-        spread[WG + lid] = dot(k[at], k[at]);
-        let value = raw_value(at);
-        spread[2u * WG + lid] = dot(value, value);
-    }
-    workgroupBarrier();
-    if (lid < 8u * HEADS) {
-        some[lid] = sum_some(lid * (WG / HEADS / 8u), WG / HEADS / 8u);
-    } else if (lid >= 64u && lid < 80u) {
-        some[lid] = sum_some(WG + (lid - 64u) * 32u, 32u);
-    }
-    workgroupBarrier();
     put_queries(part, lid);
     if (has_new) {
-        put_new(part, lid);
+        put_squares(part, lid);
     }
     workgroupBarrier();
-    storageBarrier();
+    sum_queries(lid);
+    if (has_new) {
+        sum_squares(lid);
+        workgroupBarrier();
+        put_new(part, lid);
+        workgroupBarrier();
+        storageBarrier();
+    }
     attend_share(part, lid);
 }

@@ -6,7 +6,7 @@
 //   q_w      read   head_dim f32                            bytes  the history once (a chunk), q for each workgroup
 //   q        read   n_head x head_dim f32                   needs  head_dim % 8 == 0 and <= 512,
 //   k_cache  read   n_slots x n_kv_head x head_dim                 chunks = ceil(group / HEADS), rows 1,
-//   v_cache  read   as k_cache                                     28,000 bytes of workgroup memory
+//   v_cache  read   as k_cache                                     29,100 bytes of workgroup memory
 //   partial  write  n_head x n_split x (head_dim + 4) f32:
 //                   o, top, total, 0, 0
 //
@@ -41,13 +41,8 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     if (!part.exists) {
         return;
     }
-    spread[lid] = query_squares(part, lid);
-    workgroupBarrier();
-    if (lid < 8u * HEADS) {
-        some[lid] = sum_some(lid * (WG / HEADS / 8u), WG / HEADS / 8u);
-    }
-    workgroupBarrier();
     put_queries(part, lid);
     workgroupBarrier();
+    sum_queries(lid);
     attend_share(part, lid);
 }

@@ -33,6 +33,10 @@ fn query(part : Part, head : u32, d : u32) -> vec4<f32> {
     return q[(part.row_q + head) * (p.head_dim / 4u) + d];
 }
 
+fn query_scale(head : u32) -> f32 {
+    return 1.0;
+}
+
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
         @builtin(local_invocation_index) lid : u32) {

@@ -1,10 +1,11 @@
-// attend - what comes before attention in the kernels attend and attend_shared: the queries of a workgroup's
-// heads, normalised, weighted and turned, in workgroup memory. `spread` holds threads' squares meanwhile. Needs what lib/attention_split.wgsl needs, p also
-// with n_pair and eps, and the buffers table, q_w and q.
+// attend - what comes before attention in the kernels attend and attend_shared: the queries of a workgroup's heads,
+// weighted and turned, in workgroup memory. Normalising them is a factor of their scores, which is known later. Needs
+// what lib/attention_split.wgsl needs, p also with n_pair and eps, and the buffers table, q_w and q.
 //!include lib/attention_split.wgsl
 
 var<workgroup> queries : array<vec4<f32>, 1024>; // HEADS x head_dim / 4
-var<workgroup> some : array<f32, 80>; // eight sums for each of 8 heads, for the key and the value
+var<workgroup> squares : array<f32, WG>; // of the queries, by threads
+var<workgroup> some : array<f32, 80>;    // eight sums of them for each of 8 heads; of the key's and the value's in `spread`
 
 // Columns 4i .. 4i + 3 of a head, and those half a head later that they are turned with.
 struct Turned {
@@ -34,15 +35,6 @@ fn inverse_rms(total : f32) -> f32 {
     return inverseSqrt(total / f32(p.head_dim) + p.eps);
 }
 
-// The sum of n threads' numbers.
-fn sum_some(first : u32, n : u32) -> f32 {
-    var sum = 0.0;
-    for (var i = 0u; i < n; i++) {
-        sum += spread[first + i];
-    }
-    return sum;
-}
-
 // Of eight sums in `some`.
 fn sum_eight(first : u32) -> f32 {
     var sum = 0.0;
@@ -52,31 +44,36 @@ fn sum_eight(first : u32) -> f32 {
     return sum;
 }
 
-// This thread's squares of its head; WG / HEADS threads share one.
-fn query_squares(part : Part, lid : u32) -> f32 {
-    let n4 = p.head_dim / 4u;
-    let threads = WG / HEADS;
-    let head = min(lid / threads, part.n_head - 1u);
-    var sum = 0.0;
-    for (var i = lid % threads; i < n4; i += threads) {
-        let x = q[(part.row_q + head) * n4 + i];
-        sum += dot(x, x);
-    }
-    return sum;
+fn query_scale(head : u32) -> f32 {
+    return inverse_rms(sum_eight(8u * head));
 }
 
-// After the squares' sums are in `some`, eight a head.
+// WG / HEADS threads share a head. A barrier later sum_queries() may be called.
 fn put_queries(part : Part, lid : u32) {
     let n4 = p.head_dim / 4u;
     let threads = WG / HEADS;
     let mine = lid / threads;
-    let head = min(mine, part.n_head - 1u);
-    let inverse = inverse_rms(sum_eight(8u * mine));
+    let at = (part.row_q + min(mine, part.n_head - 1u)) * n4;
+    var sum = 0.0;
     for (var i = lid % threads; i < n4 / 2u; i += threads) {
         let j = i + n4 / 2u;
-        let at = (part.row_q + head) * n4;
-        let f = turned(q[at + i] * inverse * q_w[i], q[at + j] * inverse * q_w[j], i);
+        let a = q[at + i];
+        let b = q[at + j];
+        sum += dot(a, a) + dot(b, b);
+        let f = turned(a * q_w[i], b * q_w[j], i);
         queries[mine * n4 + i] = f.a;
         queries[mine * n4 + j] = f.b;
+    }
+    squares[lid] = sum;
+}
+
+fn sum_queries(lid : u32) {
+    if (lid < 8u * HEADS) {
+        const MOST : u32 = WG / 8u;
+        var sum = 0.0;
+        for (var i = 0u; i < MOST / HEADS; i++) {
+            sum += squares[lid * (MOST / HEADS) + i];
+        }
+        some[lid] = sum;
     }
 }

@@ -1,6 +1,7 @@
 // attention_split - what attention_split, attend and attend_shared have in common: which share of the history a
 // workgroup has, attention over it, and the result. Needs p with the fields of attention_split's Params, the
-// buffers k_cache, v_cache and partial, and query(part, head, d): four columns of a query head.
+// buffers k_cache, v_cache and partial, query(part, head, d): four columns of a query head, and query_scale(head): what
+// its scores are multiplied with; the latter is asked after a barrier.
 //!include lib/grid.wgsl
 //!include lib/step.wgsl
 //!include lib/span.wgsl
@@ -55,30 +56,99 @@ struct Scores {
     b : vec4<f32>, // heads 4 .. 7
 }
 
-// This lane's part of the dot products of the key at `src` with all heads. Heads past the last one repeat
-// it: computed, never stored.
-fn dots_of(src : u32, part : Part, lane : u32, lanes : u32) -> Scores {
-    let n4 = p.head_dim / 4u;
+fn key_at(i : u32) -> vec4<f32> {
+    return kv_four(k_cache[i >> KV_F16], i);
+}
+
+fn value_at(i : u32) -> vec4<f32> {
+    return kv_four(v_cache[i >> KV_F16], i);
+}
+
+// The products of four columns of a key with all heads. Heads past the last one repeat it: computed, never stored.
+fn add_dots(s : ptr<function, Scores>, k : vec4<f32>, part : Part, d : u32) {
     let end = part.n_head - 1u;
+    (*s).a.x += dot(k, query(part, 0u, d));
+    if (HEADS > 1u) {
+        (*s).a.y += dot(k, query(part, min(1u, end), d));
+    }
+    if (HEADS > 2u) {
+        (*s).a.z += dot(k, query(part, min(2u, end), d));
+        (*s).a.w += dot(k, query(part, min(3u, end), d));
+    }
+    if (HEADS > 4u) {
+        (*s).b.x += dot(k, query(part, min(4u, end), d));
+        (*s).b.y += dot(k, query(part, min(5u, end), d));
+        (*s).b.z += dot(k, query(part, min(6u, end), d));
+        (*s).b.w += dot(k, query(part, min(7u, end), d));
+    }
+}
+
+// This lane's part of the dot products of the key at `src` with all heads. Four loads are on their way at a time.
+fn dots_of(src : u32, part : Part, lane : u32) -> Scores {
+    let n4 = p.head_dim / 4u;
     var s = Scores();
-    for (var d = lane; d < n4; d += lanes) {
-        let k = kv_four(k_cache[(src + d) >> KV_F16], src + d);
-        s.a.x += dot(k, query(part, 0u, d));
-        if (HEADS > 1u) {
-            s.a.y += dot(k, query(part, min(1u, end), d));
-        }
-        if (HEADS > 2u) {
-            s.a.z += dot(k, query(part, min(2u, end), d));
-            s.a.w += dot(k, query(part, min(3u, end), d));
-        }
-        if (HEADS > 4u) {
-            s.b.x += dot(k, query(part, min(4u, end), d));
-            s.b.y += dot(k, query(part, min(5u, end), d));
-            s.b.z += dot(k, query(part, min(6u, end), d));
-            s.b.w += dot(k, query(part, min(7u, end), d));
-        }
+    var d = lane;
+    for (; d + 3u * LANES < n4; d += 4u * LANES) {
+        let k0 = key_at(src + d);
+        let k1 = key_at(src + d + LANES);
+        let k2 = key_at(src + d + 2u * LANES);
+        let k3 = key_at(src + d + 3u * LANES);
+        add_dots(&s, k0, part, d);
+        add_dots(&s, k1, part, d + LANES);
+        add_dots(&s, k2, part, d + 2u * LANES);
+        add_dots(&s, k3, part, d + 3u * LANES);
+    }
+    for (; d < n4; d += LANES) {
+        add_dots(&s, key_at(src + d), part, d);
     }
     return s;
+}
+
+// A thread's sums of values, four columns of each head.
+struct Outputs {
+    o0 : vec4<f32>,
+    o1 : vec4<f32>,
+    o2 : vec4<f32>,
+    o3 : vec4<f32>,
+    o4 : vec4<f32>,
+    o5 : vec4<f32>,
+    o6 : vec4<f32>,
+    o7 : vec4<f32>,
+}
+
+fn shrink_all(o : ptr<function, Outputs>) {
+    (*o).o0 *= shrink[0];
+    if (HEADS > 1u) {
+        (*o).o1 *= shrink[1];
+    }
+    if (HEADS > 2u) {
+        (*o).o2 *= shrink[2];
+        (*o).o3 *= shrink[3];
+    }
+    if (HEADS > 4u) {
+        (*o).o4 *= shrink[4];
+        (*o).o5 *= shrink[5];
+        (*o).o6 *= shrink[6];
+        (*o).o7 *= shrink[7];
+    }
+}
+
+// Four columns v of key j, for all heads.
+fn add_value(o : ptr<function, Outputs>, v : vec4<f32>, j : u32) {
+    (*o).o0 += prob[j * 8u] * v;
+    if (HEADS > 1u) {
+        (*o).o1 += prob[j * 8u + 1u] * v;
+    }
+    if (HEADS > 2u) {
+        (*o).o2 += prob[j * 8u + 2u] * v;
+        (*o).o3 += prob[j * 8u + 3u] * v;
+    }
+    if (HEADS > 4u) {
+        (*o).o4 += prob[j * 8u + 4u] * v;
+        (*o).o5 += prob[j * 8u + 5u] * v;
+        (*o).o6 += prob[j * 8u + 6u] * v;
+        (*o).o7 += prob[j * 8u + 7u] * v;
+    }
 }
 
 // Head `head` of the part: where its share's result begins in `partial`.
@@ -117,9 +187,9 @@ const LANES : u32 = 8u;  // threads that share a key's dot product
 const PITCH : u32 = 36u; // of a lane's row of `spread`: 32 keys and a gap, so that banks differ
 const HEAD : u32 = LANES * PITCH;
 
-var<workgroup> score : array<f32, 256>; // head x key
-var<workgroup> prob : array<f32, 256>;  // key x 8 heads
-var<workgroup> shrink : array<f32, 8>;  // head: what older tiles are worth under the new maximum
+var<workgroup> score : array<vec4<f32>, 64>; // head x key
+var<workgroup> prob : array<f32, 256>;       // key x 8 heads
+var<workgroup> shrink : array<f32, 8>;       // head: what older tiles are worth under the new maximum
 
 // Attention over the part's share of the history. A tile is 32 keys: 8 lanes a key for the dots, then (head, key)
 // threads for the softmax, then threads over (slice of keys, 4 columns) for the values.
@@ -133,16 +203,10 @@ fn attend_share(part : Part, lid : u32) {
     let slice = lid / n4;
     let col = lid % n4;
 
+    var factor = 1.0;
     var top = LOWEST;
     var total = 0.0;
-    var o0 = vec4<f32>();
-    var o1 = vec4<f32>();
-    var o2 = vec4<f32>();
-    var o3 = vec4<f32>();
-    var o4 = vec4<f32>();
-    var o5 = vec4<f32>();
-    var o6 = vec4<f32>();
-    var o7 = vec4<f32>();
+    var o = Outputs();
 
     for (var base = part.lo; base < part.hi; base += TILE) {
         let n_keys = min(TILE, part.hi - base);
@@ -150,7 +214,7 @@ fn attend_share(part : Part, lid : u32) {
 
         var d = Scores();
         if (key < n_keys) {
-            d = dots_of(vectors_at(slot0, key, part.kv_head), part, lane, LANES);
+            d = dots_of(vectors_at(slot0, key, part.kv_head), part, lane);
         }
         let to = lane * PITCH + key;
         spread[to] = d.a.x;
@@ -169,21 +233,26 @@ fn attend_share(part : Part, lid : u32) {
         }
         workgroupBarrier();
 
+        if (base == part.lo && my_head < HEADS) {
+            factor = query_scale(my_head);
+        }
         var s = LOWEST;
         if (my_head < HEADS && my_key < n_keys) {
             s = 0.0;
             for (var j = 0u; j < LANES; j++) {
                 s += spread[my_head * HEAD + j * PITCH + my_key];
             }
+            s *= factor;
         }
-        score[lid] = s;
+        score[lid >> 2u][lid & 3u] = s;
         workgroupBarrier();
 
         if (my_head < HEADS) {
-            var new_top = top;
-            for (var j = 0u; j < TILE; j++) {
-                new_top = max(new_top, score[my_head * TILE + j]);
+            var most = score[my_head * (TILE / 4u)];
+            for (var j = 1u; j < TILE / 4u; j++) {
+                most = max(most, score[my_head * (TILE / 4u) + j]);
             }
+            let new_top = max(top, max(max(most.x, most.y), max(most.z, most.w)));
             let e = select(0.0, exp(s - new_top), my_key < n_keys);
             let older = exp(top - new_top);
             prob[my_key * 8u + my_head] = e;
@@ -195,54 +264,44 @@ fn attend_share(part : Part, lid : u32) {
         }
         workgroupBarrier();
 
-        o0 *= shrink[0];
-        o1 *= shrink[1];
-        o2 *= shrink[2];
-        o3 *= shrink[3];
-        o4 *= shrink[4];
-        o5 *= shrink[5];
-        o6 *= shrink[6];
-        o7 *= shrink[7];
+        shrink_all(&o);
         if (slice < slices) {
-            for (var j = slice; j < n_keys; j += slices) {
-                let i = vectors_at(slot0, j, part.kv_head) + col;
-                let v = kv_four(v_cache[i >> KV_F16], i);
-                o0 += prob[j * 8u] * v;
-                if (HEADS > 1u) {
-                    o1 += prob[j * 8u + 1u] * v;
-                }
-                if (HEADS > 2u) {
-                    o2 += prob[j * 8u + 2u] * v;
-                    o3 += prob[j * 8u + 3u] * v;
-                }
-                if (HEADS > 4u) {
-                    o4 += prob[j * 8u + 4u] * v;
-                    o5 += prob[j * 8u + 5u] * v;
-                    o6 += prob[j * 8u + 6u] * v;
-                    o7 += prob[j * 8u + 7u] * v;
-                }
+            var j = slice;
+            for (; j + 3u * slices < n_keys; j += 4u * slices) {
+                let v0 = value_at(vectors_at(slot0, j, part.kv_head) + col);
+                let v1 = value_at(vectors_at(slot0, j + slices, part.kv_head) + col);
+                let v2 = value_at(vectors_at(slot0, j + 2u * slices, part.kv_head) + col);
+                let v3 = value_at(vectors_at(slot0, j + 3u * slices, part.kv_head) + col);
+                add_value(&o, v0, j);
+                add_value(&o, v1, j + slices);
+                add_value(&o, v2, j + 2u * slices);
+                add_value(&o, v3, j + 3u * slices);
+            }
+            for (; j < n_keys; j += slices) {
+                add_value(&o, value_at(vectors_at(slot0, j, part.kv_head) + col), j);
             }
         }
     }
 
     // The sum of a head's exponentials is spread over its 32 threads.
-    score[lid] = total;
+    score[lid >> 2u][lid & 3u] = total;
     workgroupBarrier();
     if (my_head < part.n_head && my_key == 0u) {
-        for (var j = 1u; j < TILE; j++) {
-            total += score[lid + j];
+        var sum = score[lid >> 2u];
+        for (var j = 1u; j < TILE / 4u; j++) {
+            sum += score[(lid >> 2u) + j];
         }
-        partial[partial_at(part, my_head) + n4] = vec4<f32>(top, total, 0.0, 0.0);
+        partial[partial_at(part, my_head) + n4] = vec4<f32>(top, (sum.x + sum.y) + (sum.z + sum.w), 0.0, 0.0);
     }
     if (part.lo == part.hi) {
         return;
     }
-    store_two(part, 0u, o0, o1, lid);
+    store_two(part, 0u, o.o0, o.o1, lid);
     if (HEADS > 2u) {
-        store_two(part, 2u, o2, o3, lid);
+        store_two(part, 2u, o.o2, o.o3, lid);
     }
     if (HEADS > 4u) {
-        store_two(part, 4u, o4, o5, lid);
-        store_two(part, 6u, o6, o7, lid);
+        store_two(part, 4u, o.o4, o.o5, lid);
+        store_two(part, 6u, o.o6, o.o7, lid);
     }
 }

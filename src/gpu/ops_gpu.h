@@ -51,7 +51,8 @@ struct gpu_ops {
     bool narrow;       /* subgroups of 4 lanes only: a CPU, where wide workgroups cost */
     uint32_t horizon;  /* positions that the program is shaped for */
     uint32_t base_pos; /* position of row 0 at recording time */
-    uint32_t cut;      /* of matrix products, counted from 1; 0: by their shape. Tests run each */
+    uint32_t
+        cut; /* of matrix products and of attention's heads, counted from 1; 0: by their shape. Tests run each */
     struct gpu_scratch scratch[N_GPU_SCRATCH];
     struct gpu_halves halves;
     gpu_buffer div; /* rotary divisors */

@@ -44,19 +44,12 @@ void gpu_heads_write(struct run *r, struct kv *kv, const struct heads *h, uint32
 }
 
 enum {
-    SPLIT_ROWS = 4,  /* up to this many rows the history is split over workgroups */
-    SPLIT_KEYS = 64, /* positions that are worth a workgroup */
-    SPLIT_MOST = 32, /* shares of the history at most */
-    SPLIT_HEADS = 8, /* query heads that one workgroup of attention_split takes at most */
+    SPLIT_ROWS = 4,     /* up to this many rows the history is split over workgroups */
+    SPLIT_KEYS = 32,    /* positions of a share at least */
+    SPLIT_MOST = 128,   /* shares of the history at most */
+    SPLIT_HEADS = 8,    /* query heads that one workgroup of attention_split takes at most */
+    SPLIT_GROUPS = 256, /* workgroups that a large device has at once */
 };
-
-/* How many shares: enough for the longest history that this program will meet. More would be as right. */
-static uint32_t count_splits(const struct gpu_ops *g, uint32_t window)
-{
-    uint32_t seen = window && window < g->horizon ? window : g->horizon;
-    uint32_t n = divide_up(seen, SPLIT_KEYS);
-    return n < 1 ? 1 : n > SPLIT_MOST ? SPLIT_MOST : n;
-}
 
 /* How a row's attention is cut into workgroups, and where their results go. */
 struct shares {
@@ -64,13 +57,25 @@ struct shares {
     struct tensor partial;
 };
 
+/* Short histories are cut as finely as they can be, each head for itself: caches then answer for those that read the
+ * same keys. Where that makes too many workgroups, heads of the same keys share one, then shares grow. Enough for
+ * the longest history that this program will meet; another cut would be as right. */
 static struct shares shares_of(struct run *r, const struct tensor *q, const struct kv *kv,
                                uint32_t n_head, uint32_t window)
 {
-    uint32_t group = n_head / kv->n_kv_head;
-    struct shares s = { .n_split = count_splits(ops_of(r), window), .heads = 1 };
-    while (s.heads < group && s.heads < SPLIT_HEADS) s.heads *= 2;
-    s.n_groups = q->rows * kv->n_kv_head * divide_up(group, s.heads) * s.n_split;
+    struct gpu_ops *g = ops_of(r);
+    uint32_t seen = window && window < g->horizon ? window : g->horizon;
+    uint32_t group = n_head / kv->n_kv_head, pieces = divide_up(seen ? seen : 1, SPLIT_KEYS);
+    struct shares s = { .heads = 1 };
+    uint32_t vectors = q->rows * kv->n_kv_head;
+    while (s.heads < group && s.heads < SPLIT_HEADS &&
+           (g->cut ? s.heads < 1U << (g->cut - 1)
+                   : vectors * divide_up(group, s.heads) * pieces > SPLIT_GROUPS))
+        s.heads *= 2;
+    uint32_t rest = divide_up(SPLIT_GROUPS, vectors * divide_up(group, s.heads));
+    s.n_split = pieces < rest ? pieces : rest;
+    if (s.n_split > SPLIT_MOST) s.n_split = SPLIT_MOST;
+    s.n_groups = vectors * divide_up(group, s.heads) * s.n_split;
     s.partial = gpu_scratch(r, SCRATCH_FIRST, q->rows * n_head * s.n_split, kv->head_dim + 4);
     return s;
 }
@@ -208,7 +213,7 @@ void gpu_attention(struct run *r, struct tensor *y, const struct tensor *q, cons
 }
 
 enum {
-    ATTEND_BYTES = 28000, /* workgroup memory of attend and attend_shared */
+    ATTEND_BYTES = 29100, /* workgroup memory of attend and attend_shared */
     ATTEND_BUFFERS = 9,
 };
 

@@ -370,6 +370,7 @@ static bool pick_attention(struct selftest *t, bool half)
                 struct test_case c = { run_attention, .rows = rows[r], .cols = dims[d], .n_kv = 2,
                                        .half = half };
                 c.n_head = 2 * groups[g];
+                c.cut = 1 + (uint32_t)g; /* all heads of a group together */
                 ok = ok && selftest_pick(t, &c);
                 c.run = run_attend;
                 if (c.rows == 1) ok = ok && selftest_pick(t, &c);
