@@ -1,9 +1,10 @@
-// host.mjs - what a token costs the host: the C core and the calls of WebGPU, on a device that computes nothing.
+// host.mjs - what tokens cost the host: the C core and the calls of WebGPU, on a device that computes nothing.
 //
 //   node bench/host.mjs MODEL.gguf [--tokens 400] [--layers N]
 //
 // Dawn's null backend validates and encodes as always and executes nothing, so what is timed is the host alone. With
-// --layers the decode program is replayed often enough to have the dispatches of a model of N layers.
+// --layers the decode program is replayed often enough to have the dispatches of a model of N layers, and what a prompt
+// takes is counted for as many.
 import { createRequire } from 'node:module';
 import { parseArgs } from 'node:util';
 
@@ -16,36 +17,68 @@ if (!file) {
   console.error('usage: node bench/host.mjs MODEL.gguf [--tokens N] [--layers N]');
   process.exit(2);
 }
+const PROMPT = 512, PROMPTS = 30, WARM = 50;
 const gpu = new Gpu(await openDevice());
 const core = await Core.load(await loadWasm(), gpu);
 const engine = await GpuEngine.open(core, [await fileSource(file)], { selfTest: false }); // nothing is computed here
-const tokens = +o.tokens, session = engine.session(Math.min(engine.info.n_context, tokens + 64), 32);
-await session.read(Int32Array.of(2, 5, 6, 7));
-
-/** Medians of what lies between two marks, in microseconds. */
-const took = { submit: [], token: [] };
-const median = (list) => list.sort((a, b) => a - b)[list.length >> 1] * 1000;
-const run = gpu.run.bind(gpu);
-let dispatches = 0;
 const times = o.layers ? Math.round(+o.layers / engine.info.n_layer) : 1;
+const tokens = +o.tokens, session = engine.session(Math.min(engine.info.n_context, Math.max(PROMPT, tokens) + 64), PROMPT);
+/** Medians of milliseconds in microseconds. */
+const median = (list) => list.sort((a, b) => a - b)[list.length >> 1] * 1000;
+const us = (n) => n.toFixed(0);
+console.log(`${file}${times > 1 ? `, its ${engine.info.n_layer} layers ${times} times` : ''}`);
+
+// ---- prompts: recorded, encoded and submitted; of two lengths in turn, as they come in real life ----
+const run = gpu.run.bind(gpu), record = session.record.bind(session);
+const prompt = { record: [], submit: [], queued: [] };
+let dispatches = 0;
+session.record = (make, horizon) => record(() => {
+  const start = performance.now(), made = make();
+  prompt.record.push(performance.now() - start);
+  return made;
+}, horizon);
 gpu.run = (items) => {
-  const [decode, ...rest] = items, start = performance.now();
-  const done = run(typeof decode === 'number' && rest.length === 2 ? [...Array(times).fill(decode), ...rest] : items);
-  took.submit.push(performance.now() - start);
-  if (rest.length === 2) dispatches = times * gpu.dispatches(decode) + gpu.dispatches(rest[0]);
-  return done.then(() => items.at(-1).into?.set([5, 0, 0, 0])); // some token: nobody has drawn one
+  const start = performance.now(), done = run(items);
+  prompt.submit.push(performance.now() - start);
+  dispatches = gpu.dispatches(items[0]);
+  return done;
 };
-let last = performance.now(), n = 0;
-const cpu = process.cpuUsage();
-for await (const _ of session.generate({ temperature: 0, ignore_end: true, n_max: tokens })) {
-  const now = performance.now();
-  if (++n > 50) took.token.push(now - last);
-  last = now;
+for (let i = 0; i < PROMPTS; i++) {
+  session.truncate(0);
+  const ids = Int32Array.from({ length: PROMPT - (i & 1) }, (_, k) => 5 + (k % 50)), start = performance.now();
+  await session.read(ids);
+  prompt.queued.push(performance.now() - start);
 }
-const used = process.cpuUsage(cpu);
-took.submit.splice(0, 50);
-console.log(`${file}${times > 1 ? `, its ${engine.info.n_layer} layers ${times} times` : ''}: ${dispatches} dispatches a token`);
-console.log(`a token: ${median(took.token).toFixed(0)} us of wall time, of which encode and submit ${median(took.submit).toFixed(0)} us (${(median(took.submit) / dispatches).toFixed(2)} us a dispatch); ${((used.user + used.system) / n).toFixed(0)} us of all threads' CPU time`);
+const [recorded, submitted, queued] = Object.values(prompt).map((list) => median(list) * times);
+console.log(`a prompt of ${PROMPT} tokens, ${times * dispatches} dispatches: ${us(queued)} us until it is queued, of which record ${us(recorded)}, encode and submit ${us(submitted)}`);
+session.record = record;
+
+// ---- tokens ----
+async function draw(name, ahead) {
+  const took = { submit: [], token: [] };
+  gpu.run = (items) => {
+    const [decode, ...rest] = items, start = performance.now();
+    const done = run(typeof decode === 'number' && rest.length === 2 ? [...Array(times).fill(decode), ...rest] : items);
+    took.submit.push(performance.now() - start);
+    if (rest.length === 2) dispatches = times * gpu.dispatches(decode) + gpu.dispatches(rest[0]);
+    return done.then(() => items.at(-1).into?.set([5, 0, 0, 0])); // some token: nobody has drawn one
+  };
+  session.truncate(0);
+  await session.read(Int32Array.of(2, 5, 6, 7));
+  let last = performance.now(), n = 0;
+  const cpu = process.cpuUsage();
+  for await (const _ of session.generate({ temperature: 0, ignore_end: true, n_max: tokens, ...(ahead && { ahead }) })) {
+    const now = performance.now();
+    if (++n > WARM) took.token.push(now - last);
+    last = now;
+  }
+  const used = process.cpuUsage(cpu);
+  took.submit.splice(0, WARM);
+  const submit = median(took.submit);
+  console.log(`a token ${name}, ${dispatches} dispatches: ${us(median(took.token))} us of wall time, of which encode and submit ${us(submit)} us (${(submit / dispatches).toFixed(2)} us a dispatch); ${us((used.user + used.system) / n)} us of all threads' CPU time`);
+}
+await draw('queued ahead');
+await draw('awaited', 1);
 session.close();
 engine.close();
 gpu.close();

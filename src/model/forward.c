@@ -354,21 +354,31 @@ void model_input(struct run *r, const struct model *m, struct acts *a, uint32_t 
     turn_tables(&s);
 }
 
+static void forward(struct step *s)
+{
+    const struct model *m = s->m;
+    input(s);
+    turn_tables(s);
+    leave(s, NULL, &none, &none);
+    for (uint32_t il = 0; il < m->config.n_layer; il++)
+        if (!layer(s, il)) return;
+    struct join j = enter(s, &m->output_norm); /* 10 */
+    j.norm = &s->a->result;
+    op_join(s->r, &j);
+    entered(s);
+    op_tap(s->r, "out", (int)m->config.n_layer - 1, &s->a->x);
+    op_tap(s->r, "result_norm", -1, &s->a->result);
+}
+
 void model_forward(struct run *r, const struct model *m, struct kv_cache *kv, struct acts *a,
                    uint32_t n_logits)
 {
+    struct acts before = *a;
     struct step s = { r, m, kv, a, kv->n_past, n_logits, m->config.eps, { 0 } };
-    input(&s);
-    turn_tables(&s);
-    leave(&s, NULL, &none, &none);
-    for (uint32_t il = 0; il < m->config.n_layer; il++)
-        if (!layer(&s, il)) return;
-    struct join j = enter(&s, &m->output_norm); /* 10 */
-    j.norm = &a->result;
-    op_join(r, &j);
-    entered(&s);
-    op_tap(r, "out", (int)m->config.n_layer - 1, &a->x);
-    op_tap(r, "result_norm", -1, &a->result);
+    forward(&s);
+    before.result = a->result;
+    *a =
+        before; /* what has changed places goes back: so steps that are alike use the same memory alike */
 }
 
 void model_logits(struct run *r, const struct model *m, struct acts *a, uint32_t first, uint32_t n)

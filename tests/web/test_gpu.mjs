@@ -28,7 +28,7 @@ async function counter(h, imports) {
   const group = h.core.with(new Uint8Array(bindings.buffer), (p) => imports.group_new(pipeline, p, 3));
   imports.program_begin();
   imports.dispatch(pipeline, group, 1, 1, 1);
-  return { x, program: imports.program_end() };
+  return { x, pipeline, group, program: imports.program_end() };
 }
 
 test('every function of gpu.h is there, and the limits have its order', () => on({}, (h, imports) => {
@@ -48,6 +48,52 @@ test('a program can be replayed, and reads in flight come back in order', () => 
   const results = Array.from({ length: 6 }, () => new Uint8Array(4));
   await Promise.all(results.map((r) => h.gpu.submitRead(program, x, 4, r)));
   same(results.map((r) => new Float32Array(r.buffer)[0]), [2, 3, 4, 5, 6, 7]);
+}));
+
+test('an idle device begins with the first part of a program; one that has work is given the whole', () => on({}, async (h, imports) => {
+  const { x, program, pipeline, group } = await counter(h, imports);
+  imports.program_begin();
+  for (let i = 0; i < 100; i++) imports.dispatch(pipeline, group, 1, 1, 1);
+  const long = imports.program_end();
+  await h.gpu.ready();
+  const { queue } = h.gpu.device, submit = queue.submit.bind(queue), results = [new Float32Array(1), new Float32Array(1)];
+  let submits = 0;
+  queue.submit = (list) => (submits++, submit(list));
+  const read = (into) => ({ buffer: x, offset: 4, into: new Uint8Array(into.buffer) });
+  const first = h.gpu.run([program, long, program, read(results[0])]);
+  equal(submits, 3); // 16, 32 and 54 dispatches
+  await Promise.all([first, h.gpu.run([long, read(results[1])])]);
+  equal(submits, 4);
+  same(results.map((r) => r[0]), [102, 202]);
+}));
+
+test('a program recorded as the one before needs no new bind groups, unless a number stands for another buffer', () => on({}, async (h, imports) => {
+  const { device } = h.gpu, create = device.createBindGroup.bind(device), seen = [];
+  let made = 0;
+  device.createBindGroup = (d) => (made++, create(d));
+  const pipeline = imports.pipeline_new(h.kernel('add'), 0, 0), ones = imports.buffer_new(16, 1);
+  let x = imports.buffer_new(16, 1);
+  h.gpu.write(ones, 0, Float32Array.of(1, 1, 1, 1));
+  for (const again of [false, false, true]) {
+    if (again) {
+      imports.buffer_free(x);
+      equal(imports.buffer_new(16, 1), x);
+    }
+    const params = imports.buffer_new(1024, 2);
+    h.gpu.write(params, 256, Uint32Array.of(4, 0, 0, 0));
+    imports.program_begin();
+    const bindings = Uint32Array.of(params, 256, 16, ones, 0, 0, x, 0, 0);
+    const group = h.core.with(new Uint8Array(bindings.buffer), (p) => imports.group_new(pipeline, p, 3));
+    imports.dispatch(pipeline, group, 1, 1, 1);
+    const program = imports.program_end(), got = new Float32Array(4);
+    await h.gpu.ready();
+    await h.gpu.submitRead(program, x, 0, new Uint8Array(got.buffer));
+    imports.program_free(program);
+    imports.group_free(group);
+    imports.buffer_free(params);
+    seen.push([made, got[0]]);
+  }
+  same(seen, [[1, 1], [1, 2], [2, 1]]);
 }));
 
 test('copies of a program run after its dispatches', () => on({}, async (h, imports) => {

@@ -3,12 +3,14 @@
 // The core holds numbers; here are the objects behind them. Nothing in the imports waits: pipelines
 // compile in the background, and what goes wrong (memory, validation, a lost device) is kept until the
 // host asks with ready() or check(). A program is recorded once as flat arrays and replayed into one
-// compute pass; replaying makes no object of ours.
+// compute pass; replaying makes no object of ours. Bind groups are kept by the slice of parameters that each
+// begins with, since most programs are recorded anew with the buffers of the one before.
 
 import type { Device } from './adapter.js';
 import type { Core, KernelInfo } from './wasm.js';
 
 const MAP_READ = 0x1, COPY_SRC = 0x4, COPY_DST = 0x8, UNIFORM = 0x40, STORAGE = 0x80; // GPUBufferUsage
+const PARAMS = COPY_DST | UNIFORM | COPY_SRC;
 const SHADER_COMPUTE = 0x4; // GPUShaderStage
 const READ_MODE = 0x1; // GPUMapMode
 
@@ -82,6 +84,14 @@ class Program {
   submitted = false;
 }
 
+/** A bind group, and what it was made of. */
+interface Group {
+  readonly pipeline: Pipeline;
+  readonly buffers: readonly GPUBuffer[];
+  readonly ranges: readonly number[]; // offset and size of each
+  readonly made: GPUBindGroup;
+}
+
 /** A staging buffer that is mapped for one read at a time. */
 interface Staging {
   readonly buffer: GPUBuffer;
@@ -99,7 +109,10 @@ export interface Read {
 export const NO_MEMORY = 'out of graphics memory';
 
 const SMALL = 1024; // bytes of the staging buffers that tokens come back through
-const KEPT = 16, KEPT_LARGE = 4; // staging buffers that wait for the next read
+const KEPT = 16, KEPT_LARGE = 4; // buffers for parameters or reading back that wait until they are needed
+const KEPT_GROUPS = 4; // of one slice: programs of other kinds, or of several buffers, come to it in turn
+const SLICE = 256; // bytes of a parameter block: RECORD_SLICE in src/gpu/record.h
+const FIRST_PART = 16; // dispatches that an idle device is given first; each part after it is twice as long
 const LOST_SOON = 1000; // milliseconds within which a device that gives nothing back says that it is lost
 
 export class Gpu {
@@ -116,10 +129,14 @@ export class Gpu {
   private planning = false;
   private readonly pipelines = new Table<Pipeline>();
   private readonly groups = new Table<GPUBindGroup>();
+  private kept = new WeakMap<GPUBuffer, Group[][]>(); // by the parameters' buffer and slice, newest first
+  private scope: 'none' | 'due' | 'open' = 'none'; // an error scope is due when a program that is recorded needs a new group
+  private reading = 0; // reads under way
   private readonly programs = new Table<Program>();
   private readonly compiled: Map<string, Compiled>;
   private readonly layouts = new Map<string, [GPUBindGroupLayout, GPUPipelineLayout]>(); // by binding letters
-  private readonly small: Staging[] = []; // not in use now
+  private readonly params: GPUBuffer[] = []; // of parameter blocks; like those below not in use now
+  private readonly small: Staging[] = [];
   private readonly large: Staging[] = [];
   private readonly compiling = new Set<Promise<void>>();
   private readonly scopes = new Set<Promise<void>>(); // errors of what was made
@@ -177,7 +194,7 @@ export class Gpu {
     group_free: (g: number): void => void this.groups.remove(g),
     program_begin: (): void => {
       this.recording = new Program();
-      this.device.pushErrorScope('validation'); // of all its bind groups: one each would take longer than they do
+      this.scope = 'due';
     },
     dispatch: (pipeline: number, group: number, x: number, y: number, z: number): void => {
       if (this.fault) return;
@@ -192,7 +209,8 @@ export class Gpu {
       this.recording.ranges.push(fromOffset >>> 0, toOffset >>> 0, n >>> 0);
     },
     program_end: (): number => {
-      this.watch('a program');
+      if (this.scope === 'open') this.watch('a program');
+      this.scope = 'none';
       return this.programs.add(this.recording);
     },
     program_free: (p: number): void => void this.programs.remove(p),
@@ -247,19 +265,32 @@ export class Gpu {
     this.device.queue.writeBuffer(this.buffer(buffer), offset, data.buffer as ArrayBuffer, data.byteOffset, data.byteLength);
   }
 
-  /** Queue programs (a pass for those in a row, then their copies) and reads, in this order, in one submit. The
-   *  queueing is done when this returns; the promise waits for the bytes. ready() must have been awaited since the
-   *  programs were recorded. */
+  /** Queue programs (a pass for those in a row, then their copies) and reads, in this order. The queueing is done when
+   *  this returns; the promise waits for the bytes. ready() must have been awaited since the programs were recorded.
+   *  All goes in one submit where a read is under way: then the device has work. Else it is idle, and begins while
+   *  the rest is still encoded. */
   run(items: readonly (number | Read)[]): Promise<void> {
     this.check();
-    const encoder = this.device.createCommandEncoder();
-    let pass: GPUComputePassEncoder | undefined, fresh = false;
+    let encoder = this.device.createCommandEncoder(), pass: GPUComputePassEncoder | undefined, fresh = false;
+    let part = this.reading ? Infinity : FIRST_PART, room = part;
     const waiting: [Read, Staging][] = [];
     for (const item of items) {
       if (typeof item === 'number') {
         const p = this.programs.get(item);
         if (!p.submitted) fresh = this.prepare(p, fresh);
-        if (p.groups.length) replay((pass ??= encoder.beginComputePass()), p);
+        for (let at = 0; at < p.groups.length;) {
+          if (room === 0) {
+            pass?.end();
+            pass = undefined;
+            this.queue(encoder);
+            encoder = this.device.createCommandEncoder();
+            room = part *= 2;
+          }
+          const end = Math.min(p.groups.length, at + room);
+          replay((pass ??= encoder.beginComputePass()), p, at, end);
+          room -= end - at;
+          at = end;
+        }
         if (!p.from.length) continue;
         pass?.end();
         pass = undefined;
@@ -273,8 +304,7 @@ export class Gpu {
       }
     }
     pass?.end();
-    this.one[0] = encoder.finish();
-    this.device.queue.submit(this.one);
+    this.queue(encoder);
     if (fresh) this.watch('a program');
     const [first] = waiting;
     if (!first) return Promise.resolve();
@@ -320,11 +350,16 @@ export class Gpu {
   /** Free everything. The device itself goes too. */
   close(): void {
     this.reset();
-    for (const s of [...this.small, ...this.large]) s.buffer.destroy();
+    for (const b of [...this.params, ...[...this.small, ...this.large].map((s) => s.buffer)]) b.destroy();
     this.device.destroy();
   }
 
   // ---- replaying ----
+
+  private queue(encoder: GPUCommandEncoder): void {
+    this.one[0] = encoder.finish();
+    this.device.queue.submit(this.one);
+  }
 
   /** Before its first submit: which pipelines follow each other, and an error scope. */
   private prepare(p: Program, watched: boolean): boolean {
@@ -341,8 +376,9 @@ export class Gpu {
 
   private async bring({ into }: Read, staging: Staging): Promise<void> {
     const n = into.byteLength;
+    this.reading++;
     try {
-      await staging.buffer.mapAsync(READ_MODE, 0, n);
+      await staging.buffer.mapAsync(READ_MODE, 0, n).finally(() => this.reading--);
     } catch (cause) {
       await Promise.race([this.lost, new Promise((passed) => setTimeout(passed, LOST_SOON))]);
       this.check(); // a lost device says more
@@ -379,6 +415,7 @@ export class Gpu {
 
   private fail(why: string): void {
     this.fault ??= new Error(why);
+    this.kept = new WeakMap(); // one of them may be what was wrong
   }
 
   /** Keep a promise until it is settled; its failure becomes the fault. */
@@ -405,9 +442,9 @@ export class Gpu {
     if (usage & 4) flags |= MAP_READ;
     if (usage & 1) flags |= STORAGE | COPY_SRC;
     if (usage & 2) flags |= UNIFORM | COPY_SRC;
-    const b: Buffer = { size, usage: flags, made: undefined };
+    const b: Buffer = { size, usage: flags, made: flags === PARAMS && size === this.params.at(-1)?.size ? this.params.pop() : undefined };
     this.bytes += size;
-    if (!this.planning) this.make(b);
+    if (!this.planning && !b.made) this.make(b);
     return this.buffers.add(b);
   }
 
@@ -431,7 +468,8 @@ export class Gpu {
     const buffer = this.buffers.remove(b);
     if (!buffer) return;
     this.bytes -= buffer.size;
-    buffer.made?.destroy();
+    if (buffer.made && buffer.usage === PARAMS && this.params.length < KEPT) this.params.push(buffer.made); // with the groups that begin there
+    else buffer.made?.destroy();
   }
 
   /** Layouts come from the kernel's letters, so bind groups do not wait for the compiler. */
@@ -501,21 +539,46 @@ export class Gpu {
 
   private newGroup(pipeline: number, bindings: number, n: number): number {
     if (this.fault) return 0;
-    const { kernel, layout } = this.pipelines.get(pipeline);
-    const view = new Uint32Array(this.memory(), bindings, 3 * n);
-    const entries: GPUBindGroupEntry[] = [];
-    for (let i = 0; i < n; i++) {
-      const offset = view[3 * i + 1] as number, size = view[3 * i + 2] as number;
-      entries.push({ binding: i, resource: { buffer: this.buffer(view[3 * i] as number), offset, ...(size && { size }) } });
+    const of = this.pipelines.get(pipeline), view = new Uint32Array(this.memory(), bindings, 3 * n);
+    const params = this.buffer(view[0] as number), slice = (view[1] as number) / SLICE;
+    let slices = this.kept.get(params);
+    if (!slices) this.kept.set(params, (slices = []));
+    const kept = (slices[slice] ??= []);
+    let group = kept.find((g) => this.matches(g, of, view));
+    if (!group) {
+      kept.unshift((group = this.makeGroup(of, view)));
+      kept.length = Math.min(kept.length, KEPT_GROUPS);
     }
-    return this.groups.add(this.device.createBindGroup({ label: `kernel ${kernel.name}`, layout, entries }));
+    return this.groups.add(group.made);
+  }
+
+  private matches({ pipeline, buffers, ranges }: Group, of: Pipeline, view: Uint32Array): boolean {
+    if (pipeline !== of) return false;
+    for (let i = 0; i < buffers.length; i++)
+      if (this.buffer(view[3 * i] as number) !== buffers[i] || view[3 * i + 1] !== ranges[2 * i] || view[3 * i + 2] !== ranges[2 * i + 1]) return false;
+    return true;
+  }
+
+  private makeGroup(pipeline: Pipeline, view: Uint32Array): Group {
+    const buffers: GPUBuffer[] = [], ranges: number[] = [], entries: GPUBindGroupEntry[] = [];
+    for (let i = 0; 3 * i < view.length; i++) {
+      const buffer = this.buffer(view[3 * i] as number), offset = view[3 * i + 1] as number, size = view[3 * i + 2] as number;
+      buffers.push(buffer);
+      ranges.push(offset, size);
+      entries.push({ binding: i, resource: { buffer, offset, ...(size && { size }) } });
+    }
+    if (this.scope === 'due') {
+      this.device.pushErrorScope('validation'); // for all of a program: one each would take longer than they do
+      this.scope = 'open';
+    }
+    return { pipeline, buffers, ranges, made: this.device.createBindGroup({ label: `kernel ${pipeline.kernel.name}`, layout: pipeline.layout, entries }) };
   }
 }
 
-/** The dispatches of a program, as they were recorded: nothing but calls of the device. */
-function replay(pass: GPUComputePassEncoder, { switches, groups, grid }: Program): void {
-  for (let i = 0; i < groups.length; i++) {
-    const pipeline = switches[i];
+/** Dispatches of a program, as they were recorded: nothing but calls of the device. */
+function replay(pass: GPUComputePassEncoder, { pipelines, switches, groups, grid }: Program, from: number, to: number): void {
+  for (let i = from; i < to; i++) {
+    const pipeline = i === from ? pipelines[i]?.made : switches[i];
     if (pipeline) pass.setPipeline(pipeline);
     pass.setBindGroup(0, groups[i] as GPUBindGroup);
     const y = grid[3 * i + 1] as number, z = grid[3 * i + 2] as number;

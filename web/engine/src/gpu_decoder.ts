@@ -88,11 +88,12 @@ export class GpuDecoder {
     }
   }
 
-  /** The step that reads `id`, the first one's token: it may be queued, or be wrong by now. */
+  /** The step that reads `id`, the first one's token: it may be queued, or be wrong by now. Where nothing was queued
+   *  past the first one, the device has its token and position still. */
   private async queueReader(id: number): Promise<void> {
-    if (this.flight.length > 1 && this.adapted === this.session.adapted) return;
-    const { engine } = this.session;
-    if (engine.needsRows) await engine.gatherRows(this.session.ptr, Int32Array.of(id));
+    const { engine, ptr } = this.session, redo = this.flight.length > 1;
+    if (redo && this.adapted === this.session.adapted) return;
+    if (engine.needsRows) await engine.gatherRows(ptr, Int32Array.of(id));
     for (;;) {
       const program = this.session.decodeProgram(this.session.length);
       if (typeof program !== 'number') {
@@ -100,8 +101,8 @@ export class GpuDecoder {
         continue;
       }
       this.flight.length = 1;
-      this.session.engine.core.checkNumber(this.x.bz_wasm_gpu_redo(this.session.ptr, id, this.draw));
-      this.decode(program, 0, true);
+      if (redo) engine.core.checkNumber(this.x.bz_wasm_gpu_redo(ptr, id, this.draw));
+      this.decode(program, 0, redo);
       return;
     }
   }

@@ -158,21 +158,21 @@ export class GpuSession {
     }
   }
 
-  /** Append tokens, so that the next one can be drawn. A signal, or a failure, leaves those that were read. */
+  /** Append tokens, so that the next one can be drawn: the last batch is under way then, and what follows is queued
+   *  behind it. A signal, or a failure, leaves those that were read. */
   async read(ids: Int32Array, { signal, onProgress }: { signal?: AbortSignal; onProgress?: (done: number, total: number) => void } = {}): Promise<void> {
     let before: Promise<void> | undefined;
     for (let at = 0; at < ids.length;) {
       if (signal?.aborted) throw stopped(signal);
       const end = Math.min(ids.length, at + this.batch);
       await this.step(ids.subarray(at, end), end === ids.length ? 1 : 0);
-      const done = this.engine.gpu.done();
-      done.catch(() => undefined); // it is awaited below, or the next step fails alike
+      const done = end < ids.length ? this.engine.gpu.done() : undefined;
+      done?.catch(() => undefined); // it is awaited below, or the next step fails alike
       await before; // two batches are queued at most, so that a signal is heard
       before = done;
       onProgress?.(at, ids.length);
       at = end;
     }
-    await before;
     onProgress?.(ids.length, ids.length);
   }
 
