@@ -3,7 +3,7 @@
 //
 //   x       read   n_tok x cols f32   grid   each t in turn: as many workgroups as one likes
 //   branch  read   n_tok x cols f32   bytes  W once a row t; the rest comes from the cache
-//   post    read   cols f32           needs  cols % 4 == 0; cols <= 4 HELD
+//   post    read   cols f32           needs  cols % 16 == 0; cols <= 4 HELD and 16 WG
 //   w       read   rows x cols
 //   by      read   n_tok rows of f32
 //   to      write  n_tok x cols f32

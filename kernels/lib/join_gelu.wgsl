@@ -32,8 +32,10 @@ fn factor() -> f32 {
     return 1.0;
 }
 
-fn leads_to(v : vec4<f32>, inverse : f32, i : u32) -> vec4<f32> {
-    return v;
+const NORMED : bool = false;
+
+fn lead(i : u32) -> vec4<f32> {
+    return vec4<f32>(1.0);
 }
 
 @compute @workgroup_size(WG)

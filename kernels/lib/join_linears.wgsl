@@ -45,8 +45,10 @@ fn factor() -> f32 {
     return 1.0;
 }
 
-fn leads_to(v : vec4<f32>, inverse : f32, i : u32) -> vec4<f32> {
-    return v * inverse * next_w[i];
+const NORMED : bool = true;
+
+fn lead(i : u32) -> vec4<f32> {
+    return next_w[i];
 }
 
 fn put(tok : u32, row : u32, v : f32) {

@@ -9,22 +9,32 @@ struct Joining {
     inverse : f32, // 1 / rms(to)
 }
 
-fn begin_joining(at : u32, id : u32) -> Joining {
-    var sums = vec4<f32>();
-    for (var i = id; i < p.cols / 4u; i += WG) {
-        let v = x[at + i];
-        sums.x += dot(v, v);
-        if (p.has_branch != 0u) {
-            let raw = branch[at + i];
-            let b = raw * post[i];
-            sums += vec4<f32>(0.0, dot(v, b), dot(b, b), dot(raw, raw));
-        }
-    }
+// What four columns give to the sums; b = raw post.
+fn sums_of(v : vec4<f32>, raw : vec4<f32>, b : vec4<f32>) -> vec4<f32> {
+    return vec4<f32>(dot(v, v), dot(v, b), dot(b, b), dot(raw, raw));
+}
+
+// From the sums of every thread.
+fn joining_from(sums : vec4<f32>, at : u32, id : u32) -> Joining {
     let mean = add_over(sums, id, WG) / f32(p.cols);
     let r = inverseSqrt(mean.w + p.eps);
     let f = factor();
     let square = max(mean.x + 2.0 * r * mean.y + r * r * mean.z, 0.0);
     return Joining(at, r, f, inverseSqrt(f * f * square + p.eps));
+}
+
+fn begin_joining(at : u32, id : u32) -> Joining {
+    var sums = vec4<f32>();
+    for (var i = id; i < p.cols / 4u; i += WG) {
+        let v = x[at + i];
+        if (p.has_branch != 0u) {
+            let raw = branch[at + i];
+            sums += sums_of(v, raw, raw * post[i]);
+        } else {
+            sums.x += dot(v, v);
+        }
+    }
+    return joining_from(sums, at, id);
 }
 
 fn joined(j : Joining, i : u32) -> vec4<f32> {

@@ -41,6 +41,7 @@ static bool joins(const struct gpu_ops *g, const struct join *j, uint32_t n_buff
 {
     uint32_t sums = (g->tier >= TIER_SUBGROUP ? 64 : 256) * 16;
     return !g->narrow && g->rec.limits.has_packed_dot && !gpu_by_tiles(g, j->x->rows) &&
+           j->x->cols % 16 == 0 && j->x->cols <= 16 * HELD_WG &&
            held(j) * 16 + sums <= g->rec.limits.max_workgroup_bytes &&
            n_buffers <= g->rec.limits.max_storage_buffers;
 }
