@@ -6,11 +6,16 @@
 //   dk  update  keys of n_kv_head x head_dim f32   bytes  d once per 64 columns, q once per 64 keys
 //                                                  needs  head_dim % 4 == 0, span % 4 == 0
 //
+// APART 1: a workgroup has one head, and head number i of every kv head sets its own sums, in copy i of the keys from
+// key0 on; sum_parts adds them up. For devices that a few kv heads do not fill.
+//
 // Reference: attend_bwd() in src/ops/ops_cpu_bwd.c. Tolerance 1e-9 nmse: f32 here.
 //!include lib/attention_bwd.wgsl
 @group(0) @binding(1) var<storage, read> d : array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read> q : array<vec4<f32>>;
 @group(0) @binding(3) var<storage, read_write> dk : array<vec4<f32>>;
+
+override APART : u32 = 0u;
 
 var<workgroup> left : array<vec4<f32>, 512>;  // 32 rows m of 64 keys
 var<workgroup> right : array<vec4<f32>, 512>; // 32 rows m of 64 columns
@@ -20,17 +25,23 @@ fn plus_outer(sum : mat4x4<f32>, a : vec4<f32>, b : vec4<f32>) -> mat4x4<f32> {
     return mat4x4<f32>(sum[0] + a.x * b, sum[1] + a.y * b, sum[2] + a.z * b, sum[3] + a.w * b);
 }
 
-fn put(j : u32, kv_head : u32, c : u32, v : vec4<f32>) {
-    if (j < p.span && p.key0 + j < p.n_key && c < p.head_dim / 4u) {
-        dk[key_at(p.key0 + j, kv_head) + c] += v;
+fn put(j : u32, head : u32, c : u32, v : vec4<f32>) {
+    if (j >= p.span || p.key0 + j >= p.n_key || c >= p.head_dim / 4u) {
+        return;
+    }
+    if (APART == 1u) {
+        let copy = head % (p.n_head / p.n_kv_head) * min(p.span, p.n_key - p.key0);
+        dk[key_at(copy + j, kv_head_of(head)) + c] = v;
+    } else {
+        dk[key_at(p.key0 + j, kv_head_of(head)) + c] += v;
     }
 }
 
-fn put_block(j : u32, kv_head : u32, c : u32, v : mat4x4<f32>) {
-    put(j, kv_head, c, v[0]);
-    put(j + 1u, kv_head, c, v[1]);
-    put(j + 2u, kv_head, c, v[2]);
-    put(j + 3u, kv_head, c, v[3]);
+fn put_block(j : u32, head : u32, c : u32, v : mat4x4<f32>) {
+    put(j, head, c, v[0]);
+    put(j + 1u, head, c, v[1]);
+    put(j + 2u, head, c, v[2]);
+    put(j + 3u, head, c, v[3]);
 }
 
 @compute @workgroup_size(64)
@@ -42,11 +53,11 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     let group = flat_group(wid, num);
     let c0 = group % c_tiles * 16u;
     let j0 = group / c_tiles % j_tiles * 64u;
-    let kv_head = group / c_tiles / j_tiles;
-    if (kv_head >= p.n_kv_head) {
+    let heads = select(p.n_head / p.n_kv_head, 1u, APART == 1u); // of the workgroup
+    let head = group / c_tiles / j_tiles * heads;
+    if (head >= p.n_head) {
         return;
     }
-    let heads = p.n_head / p.n_kv_head;
     let r = id % 8u;
     let t = id / 8u;
     // Rows that see any of these keys: none before the first key, none past the last one's window.
@@ -61,7 +72,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     var s01 = mat4x4<f32>();
     var s10 = mat4x4<f32>();
     var s11 = mat4x4<f32>();
-    for (var h = kv_head * heads; h < (kv_head + 1u) * heads; h++) {
+    for (var h = head; h < head + heads; h++) {
         for (var m0 = begin; m0 < end; m0 += 32u) {
             for (var i = 0u; i < 8u; i++) {
                 let m = id / 16u + 4u * i;
@@ -91,8 +102,8 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
             workgroupBarrier();
         }
     }
-    put_block(j0 + 4u * t, kv_head, c0 + r, s00);
-    put_block(j0 + 4u * t, kv_head, c0 + r + 8u, s01);
-    put_block(j0 + 4u * t + 32u, kv_head, c0 + r, s10);
-    put_block(j0 + 4u * t + 32u, kv_head, c0 + r + 8u, s11);
+    put_block(j0 + 4u * t, head, c0 + r, s00);
+    put_block(j0 + 4u * t, head, c0 + r + 8u, s01);
+    put_block(j0 + 4u * t + 32u, head, c0 + r, s10);
+    put_block(j0 + 4u * t + 32u, head, c0 + r + 8u, s11);
 }

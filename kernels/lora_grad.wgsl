@@ -29,8 +29,8 @@ struct Params {
 @group(0) @binding(3) var<storage, read> ids : array<i32>;
 @group(0) @binding(4) var<storage, read_write> out : array<f32>;
 
-override LANES : u32 = 64u; // at most 64
-override GROUPS : u32 = 4u; // at most 4
+override LANES : u32 = 8u;   // LANES * GROUPS: at most 256
+override GROUPS : u32 = 32u; // 1: nobody waits for others
 override MANY : u32 = 0u;
 
 var<workgroup> parts : array<mat4x4<f32>, 256>;
@@ -39,25 +39,33 @@ fn plus_four(sum : mat4x4<f32>, v : vec4<f32>, x : vec4<f32>) -> mat4x4<f32> {
     return mat4x4<f32>(sum[0] + v.x * x, sum[1] + v.y * x, sum[2] + v.z * x, sum[3] + v.w * x);
 }
 
-fn put(sum : mat4x4<f32>, base : u32, k : u32, j4 : u32, lid : u32) {
+// Number e of the 4 x 4 from row k and column 4 j4 on.
+fn put_one(total : f32, base : u32, k : u32, j4 : u32, e : u32) {
+    let row = k + e / 4u;
+    if (row < p.rank && j4 < p.wide / 4u) {
+        out[base + row * p.out_k + (4u * j4 + e % 4u) * p.out_j] += p.s * total;
+    }
+}
+
+// j0: the first vector of columns of the workgroup.
+fn put(sum : mat4x4<f32>, base : u32, k : u32, j0 : u32, lid : u32) {
     parts[lid] = sum;
-    if (GROUPS > 1u) {
-        workgroupBarrier();
+    if (GROUPS == 1u) {
+        for (var e = 0u; e < 16u; e++) {
+            put_one(parts[lid][e / 4u][e % 4u], base, k, j0 + lid, e);
+        }
+        return;
     }
-    if (lid < LANES && j4 < p.wide / 4u) {
-        var total = mat4x4<f32>();
+    workgroupBarrier();
+    for (var i = lid; i < 16u * LANES; i += LANES * GROUPS) {
+        let e = i % 16u;
+        var total = 0.0;
         for (var g = 0u; g < GROUPS; g++) {
-            total += parts[lid + g * LANES];
+            total += parts[i / 16u + g * LANES][e / 4u][e % 4u];
         }
-        for (var i = 0u; i < 4u; i++) {
-            for (var c = 0u; c < 4u && k + i < p.rank; c++) {
-                out[base + (k + i) * p.out_k + (4u * j4 + c) * p.out_j] += p.s * total[i][c];
-            }
-        }
+        put_one(total, base, k, j0 + i / 16u, e);
     }
-    if (GROUPS > 1u) {
-        workgroupBarrier();
-    }
+    workgroupBarrier();
 }
 
 @compute @workgroup_size(LANES, GROUPS)
@@ -67,13 +75,13 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     let j_tiles = (n4 + LANES - 1u) / LANES;
     let k_tiles = (p.rank + 15u) / 16u;
     let group = flat_group(wid, num);
-    let j4 = group % j_tiles * LANES + lid % LANES;
+    let j0 = group % j_tiles * LANES;
     let k = group / j_tiles % k_tiles * 16u;
     let mat = group / j_tiles / k_tiles;
     if (mat >= p.n_mat) {
         return;
     }
-    let col = min(j4, n4 - 1u);
+    let col = min(j0 + lid % LANES, n4 - 1u);
     var s0 = mat4x4<f32>();
     var s1 = mat4x4<f32>();
     var s2 = mat4x4<f32>();
@@ -94,8 +102,8 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         s3 = plus_four(s3, z[at + 3u], v);
     }
     let base = mat * p.out_mat;
-    put(s0, base, k, j4, lid);
-    put(s1, base, k + 4u, j4, lid);
-    put(s2, base, k + 8u, j4, lid);
-    put(s3, base, k + 12u, j4, lid);
+    put(s0, base, k, j0, lid);
+    put(s1, base, k + 4u, j0, lid);
+    put(s2, base, k + 8u, j0, lid);
+    put(s3, base, k + 12u, j0, lid);
 }

@@ -18,9 +18,10 @@ struct Params {
 @group(0) @binding(2) var<storage, read> m : array<vec4<f32>>;
 @group(0) @binding(3) var<storage, read_write> z : array<f32>;
 
-override WG : u32 = 64u; // at most 64
+override WG : u32 = 128u; // a power of 2, at most 128
 
-var<workgroup> parts : array<mat4x4<f32>, 64>; // a thread's sums of 4 rows t and 4 rows of M
+var<workgroup> parts : array<mat4x4<f32>, 128>; // a thread's sums of 4 rows t and 4 rows of M
+var<workgroup> some : array<f32, 128>;          // of the 16 sums, those of 16 threads
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
@@ -65,17 +66,24 @@ fn four(v : mat4x4<f32>, k : u32, i : u32) -> mat4x4<f32> {
 }
 
 fn finish(s : mat4x4<f32>, tok0 : u32, k : u32, lid : u32) {
+    let i = lid % 16u;
+    let tok = i / 4u;
     parts[lid] = s;
     workgroupBarrier();
-    for (var i = lid; i < 16u; i += WG) {
-        let tok = i / 4u;
-        var sum = 0.0;
-        for (var j = 0u; j < WG; j++) {
-            sum += parts[j][i % 4u][tok];
+    var sum = 0.0;
+    for (var j = lid / 16u * 16u; j < lid / 16u * 16u + 16u; j++) {
+        sum += parts[j][i % 4u][tok];
+    }
+    if (WG > 16u) {
+        some[lid] = sum;
+        workgroupBarrier();
+        sum = 0.0;
+        for (var j = i; j < WG; j += 16u) {
+            sum += some[j];
         }
-        if (tok0 + tok < p.n_tok && k + i % 4u < p.rank) {
-            z[(tok0 + tok) * p.rank + k + i % 4u] = sum;
-        }
+    }
+    if (lid < 16u && tok0 + tok < p.n_tok && k + i % 4u < p.rank) {
+        z[(tok0 + tok) * p.rank + k + i % 4u] = sum;
     }
     workgroupBarrier();
 }

@@ -38,7 +38,8 @@ static void gpu_write(struct run *r, struct tensor *t, uint32_t row, const void 
 {
     (void)r;
     uint32_t row_bytes = t->cols * tensor_width(t);
-    gpu_buffer_write(gpu_of(t), row * row_bytes, src, n * row_bytes);
+    gpu_buffer_write(gpu_of(t), t->first * (uint32_t)sizeof(float) + row * row_bytes, src,
+                     n * row_bytes);
 }
 
 static void gpu_read(struct run *r, const struct tensor *t, uint32_t row, void *dst, uint32_t n)

@@ -5,6 +5,12 @@
  */
 #include "gpu/ops_gpu_bwd.h"
 
+static void view(struct tensor *x, const struct tensor *of, uint32_t first)
+{
+    x->mem = of->mem;
+    x->first = first;
+}
+
 /* ---- elementwise ops and norms ---- */
 
 void gpu_zero(struct run *r, struct tensor *x)
@@ -69,9 +75,11 @@ void gpu_gelu_mul_bwd(struct run *r, struct tensor *d, struct tensor *db, const 
 /* ---- linear ---- */
 
 enum {
-    BWD_GROUPS = 264,   /* workgroups of 256 threads that keep a large device busy */
-    BWD_SHARE = 512,    /* rows of W that are worth a workgroup */
-    BWD_MOST = 64 << 8, /* shares x rows t at most: a bound on the memory for sums */
+    BWD_UNITS =
+        132, /* places for workgroups of 256 threads on a large device: all are busy, or wait for the last */
+    BWD_SHARE = 128, /* rows of W that are worth a workgroup */
+    BWD_SUMS =
+        54000, /* numbers that can be set apart and summed in the time of one row of W of a tile */
 };
 
 /* How a product is cut: tiles of so many columns and rows t, and in how many shares the rows of W are summed. */
@@ -84,11 +92,16 @@ static struct bwd_cut bwd_cut(const struct gpu_ops *g, uint32_t n_tok, uint32_t 
     struct bwd_cut c = { .tile = 64, .loads = 4, .n_split = 1 };
     if (!g->narrow && n_tok > 64 && cols > 64) c.tile = 128, c.loads = 1;
     uint32_t tiles = divide_up(n_tok, c.tile) * divide_up(cols, c.tile);
-    uint32_t groups = c.tile == 128 ? BWD_GROUPS : 4 * BWD_GROUPS;
-    uint32_t n = divide_up(groups, tiles), most = rows / BWD_SHARE;
-    if (n > most) n = most;
-    if (n > BWD_MOST / n_tok) n = BWD_MOST / n_tok;
-    if (n > 1 && !g->narrow) c.n_split = n;
+    uint64_t units = c.tile == 128 ? BWD_UNITS : 4 * BWD_UNITS, best = UINT64_MAX;
+    uint64_t numbers = (uint64_t)n_tok * cols, most = GPU_PARTS_BYTES / 4 / numbers;
+    if (most > rows / BWD_SHARE) most = rows / BWD_SHARE;
+    for (uint32_t n = 1; !g->narrow && n <= most; n++) {
+        uint64_t turns = divide_up((uint64_t)tiles * n, (uint32_t)units);
+        uint64_t cost = turns * divide_up(rows, n) + (n > 1 ? n * numbers / BWD_SUMS + 20 : 0);
+        if (cost >= best) continue;
+        best = cost;
+        c.n_split = n;
+    }
     c.n_groups = tiles * c.n_split;
     return c;
 }
@@ -99,8 +112,8 @@ struct lora_bwd {
     struct gpu_binding u, a, s;
 };
 
-static void sum_parts(struct run *r, struct tensor *y, uint32_t first, bool fresh,
-                      const struct tensor *parts, uint32_t n_part)
+void gpu_sum_parts(struct run *r, struct tensor *y, uint32_t first, bool fresh,
+                   const struct tensor *parts, uint32_t n_part)
 {
     struct sum_parts_params p = { .n = parts->rows / n_part * parts->cols,
                                   .n_part = n_part,
@@ -142,7 +155,7 @@ static void part_transposed(struct run *r, struct tensor *dx, uint32_t first, bo
                                         { MATMUL_BWD_LOADS, (float)cut.loads } };
     record_dispatch(&g->rec, (uint32_t)KERNEL_MATMUL_BWD_F32 + shape, constants, COUNT(constants),
                     &p, bind, COUNT(bind), cut.n_groups);
-    if (apart) sum_parts(r, dx, first, fresh, &parts, n_split);
+    if (apart) gpu_sum_parts(r, dx, first, fresh, &parts, n_split);
 }
 
 /* Products of vec4s: no Gemma has other rows. */
@@ -165,15 +178,23 @@ void gpu_transposed(struct run *r, struct tensor *dx, uint32_t first, bool fresh
 }
 
 /* z = M x for the rows of M, which are few. */
-static void lora_in(struct run *r, struct tensor *z, const struct tensor *x, gpu_buffer m,
-                    uint32_t stride)
+static void few_rows(struct run *r, const struct tensor *z, const struct tensor *x, gpu_buffer m,
+                     uint32_t stride)
 {
     struct lora_in_params p = {
         .cols = x->cols, .stride = stride, .rank = z->cols, .n_tok = x->rows
     };
     struct gpu_binding bind[] = { act(x), whole(m), act(z) };
-    dispatch_sum(r, KERNEL_LORA_IN, (struct gpu_constant) { LORA_IN_WG, 64 }, &p, bind, COUNT(bind),
-                 divide_up(x->rows, 4) * divide_up(z->cols, 16));
+    dispatch_sum(r, KERNEL_LORA_IN, (struct gpu_constant) { LORA_IN_WG, 128 }, &p, bind,
+                 COUNT(bind), divide_up(x->rows, 4) * divide_up(z->cols, 16));
+}
+
+void gpu_lora_in(struct run *r, const struct tensor *z, const struct tensor *x,
+                 const struct weight *w)
+{
+    const struct gpu_adapted *d = &((const struct gpu_weight *)w->mem)->adapted;
+    struct tensor all = { .rows = x->rows, .cols = d->rank, .mem = z->mem };
+    few_rows(r, &all, x, d->a, (w->cols + 7) / 8 * 8);
 }
 
 /* One of the two gradients of an adapter: out[k][j] += s sum z[:, at + k] x[:, j]. */
@@ -182,7 +203,7 @@ static void lora_grad(struct run *r, struct tensor *out, const struct lora *l,
 {
     struct gpu_ops *g = ops_of(r);
     const struct tensor *z = of_a ? rows->u : rows->z, *x = of_a ? rows->x : rows->dy;
-    uint32_t rank = l->a.rows, n_mat = l->a.n_mat, lanes = g->narrow ? 16 : 64;
+    uint32_t rank = l->a.rows, n_mat = l->a.n_mat, lanes = g->narrow ? 16 : 8;
     struct lora_grad_params p = { .n = z->rows,
                                   .wide = x->cols,
                                   .rank = rank,
@@ -198,7 +219,7 @@ static void lora_grad(struct run *r, struct tensor *out, const struct lora *l,
     struct gpu_binding bind[] = { act(z), act(x), rows->ids ? act(rows->ids) : whole(g->unused),
                                   act(out) };
     struct gpu_constant constants[] = { { LORA_GRAD_LANES, (float)lanes },
-                                        { LORA_GRAD_GROUPS, g->narrow ? 1 : 4 },
+                                        { LORA_GRAD_GROUPS, g->narrow ? 1 : 32 },
                                         { LORA_GRAD_MANY, rows->ids != NULL } };
     record_dispatch(&g->rec, KERNEL_LORA_GRAD, constants, COUNT(constants), &p, bind, COUNT(bind),
                     n_mat * divide_up(rank, 16) * divide_up(x->cols, 4 * lanes));
@@ -231,12 +252,13 @@ void gpu_linear_bwd(struct run *r, struct tensor *dx, const struct tensor *dy,
     if (!whole_vectors(r, w)) return;
     if (d->rank) {
         struct tensor u = gpu_scratch(r, SCRATCH_FIRST, x->rows, d->rank);
-        lora_in(r, &u, dy, d->b, w->rows);
+        few_rows(r, &u, dy, d->b, w->rows);
         lora = (struct lora_bwd) { d->rank, gpu_adapted_scales(d, w), act(&u), whole(d->a),
                                    whole(d->b) };
         if (is_trained(w)) {
-            struct tensor z = gpu_scratch(r, SCRATCH_THIRD, x->rows, d->rank);
-            lora_in(r, &z, x, d->a, (w->cols + 7) / 8 * 8);
+            struct tensor z = gpu_lora_room(r, w, x->rows);
+            z.rows = x->rows;
+            if (!w->z) gpu_lora_in(r, &z, x, w);
             gpu_lora_grads(r, w, &(struct gpu_lora_rows) { &z, &u, x, dy, NULL, 0 });
         }
     }
@@ -247,7 +269,7 @@ void gpu_linear_bwd(struct run *r, struct tensor *dx, const struct tensor *dy,
 
 /* ---- the optimiser ---- */
 
-enum { SUM_GROUPS = 64, SUM_FROM = 1 << 14 };
+enum { SUM_GROUPS = 256, SUM_FROM = 1 << 14 };
 
 static void sum_dispatch(struct run *r, const struct tensor *out, struct sum_to_params p,
                          const struct tensor *t, bool squares)
@@ -317,6 +339,7 @@ static void publish(struct run *r, const struct weight *w, const struct lora *l,
 const struct backward_ops gpu_backward = {
     .records = true,
     .row_step = 16,
+    .view = view,
     .zero = gpu_zero,
     .rms_norm = gpu_rms_norm_bwd,
     .linear = gpu_linear_bwd,

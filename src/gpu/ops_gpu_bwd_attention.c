@@ -66,13 +66,47 @@ static void dispatch_query(struct run *r, const struct attention_bwd_scores_para
                     p->n_head * divide_up(p->rows, 64) * divide_up(p->head_dim, 64));
 }
 
-/* dk += s' q, the heads of a group summed. */
+/* Are the heads of a group summed by several workgroups? Where a large device would have too few. */
+static bool heads_apart(const struct run *r, const struct attention_bwd_scores_params *p)
+{
+    uint32_t tiles = divide_up(p->span, 64) * divide_up(p->head_dim, 64);
+    return !ops_of(r)->narrow && p->n_head > p->n_kv_head && p->n_kv_head * tiles < 264;
+}
+
+/* dk += s' q, the heads of a group summed; apart, each has its own part. */
 static void dispatch_keys(struct run *r, const struct attention_bwd_scores_params *p,
-                          const struct tensor *s, const struct tensor *q, const struct tensor *dk)
+                          const struct tensor *s, const struct tensor *q, const struct tensor *dk,
+                          const struct tensor *parts)
 {
     struct gpu_binding bind[] = { act(s), act(q), act(dk) };
-    gpu_dispatch_op(r, KERNEL_ATTENTION_BWD_KEYS, p, bind, COUNT(bind),
-                    p->n_kv_head * divide_up(p->span, 64) * divide_up(p->head_dim, 64));
+    struct gpu_ops *g = ops_of(r);
+    uint32_t tiles = divide_up(p->span, 64) * divide_up(p->head_dim, 64);
+    struct gpu_constant apart = { ATTENTION_BWD_KEYS_APART, heads_apart(r, p) };
+    if (apart.value > 0) bind[2] = act(parts);
+    record_dispatch(&g->rec, KERNEL_ATTENTION_BWD_KEYS, &apart, 1, p, bind, COUNT(bind),
+                    (apart.value > 0 ? p->n_head : p->n_kv_head) * tiles);
+}
+
+/* Room for what each head of a group adds to keys or values. */
+static struct tensor head_parts(struct run *r, const struct attention_bwd_scores_params *p,
+                                int which)
+{
+    uint32_t left = p->n_key - p->key0, keys = p->span < left ? p->span : left;
+    uint32_t rows = p->n_head / p->n_kv_head * keys;
+    return heads_apart(r, p) ? gpu_scratch(r, which, rows, p->n_kv_head * p->head_dim)
+                             : (struct tensor) { 0 };
+}
+
+static void keys_and_values(struct run *r, const struct attention_bwd_scores_params *p,
+                            struct kv *dkv, const struct tensor *d, const struct tensor *s,
+                            const struct tensor *q, const struct tensor *dy)
+{
+    struct tensor dk = head_parts(r, p, SCRATCH_THIRD), dv = head_parts(r, p, SCRATCH_WIDE);
+    dispatch_keys(r, p, d, q, &dkv->k, &dk);
+    dispatch_keys(r, p, s, dy, &dkv->v, &dv);
+    if (!heads_apart(r, p)) return;
+    gpu_sum_parts(r, &dkv->k, p->key0, false, &dk, p->n_head / p->n_kv_head);
+    gpu_sum_parts(r, &dkv->v, p->key0, false, &dv, p->n_head / p->n_kv_head);
 }
 
 void gpu_attention_bwd(struct run *r, struct tensor *dq, struct kv *dkv, const struct tensor *dy,
@@ -93,8 +127,7 @@ void gpu_attention_bwd(struct run *r, struct tensor *dq, struct kv *dkv, const s
         dispatch_scores(r, &p, dy, &kv->v, &d);
         dispatch_softmax(r, &p, kv, &s, &d, false);
         dispatch_query(r, &p, &d, &kv->k, dq);
-        dispatch_keys(r, &p, &d, q, &dkv->k);
-        dispatch_keys(r, &p, &s, dy, &dkv->v);
+        keys_and_values(r, &p, dkv, &d, &s, q, dy);
     }
 }
 
@@ -119,7 +152,8 @@ void gpu_head_loss(struct run *r, struct tensor *loss, struct tensor *dx, const 
                    const struct weight *head, const struct tensor *targets, float cap, float weight)
 {
     struct gpu_ops *g = ops_of(r);
-    uint32_t step = (uint32_t)(GPU_LOGITS_BYTES / ((uint64_t)head->rows * 4)) / 16 * 16;
+    uint64_t room = g->roomy ? GPU_MORE_LOGITS_BYTES : GPU_LOGITS_BYTES;
+    uint32_t step = (uint32_t)(room / ((uint64_t)head->rows * 4)) / 16 * 16;
     if (step < 16) step = 16;
     for (uint32_t row = 0; row < x->rows; row += step) {
         uint32_t rows = x->rows - row < step ? x->rows - row : step;

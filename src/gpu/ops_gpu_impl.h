@@ -28,7 +28,7 @@ static inline struct gpu_binding whole(gpu_buffer b)
 
 static inline struct gpu_binding act(const struct tensor *t)
 {
-    return whole(gpu_of(t));
+    return (struct gpu_binding) { gpu_of(t), t->first * (uint32_t)sizeof(float), 0 };
 }
 
 /* A vector's buffer, or anything where there is none. */

@@ -1,4 +1,5 @@
 /* ops_gpu_linear.c - matrix products: rows of a table, one matrix or two, with their adapters. */
+#include "gpu/ops_gpu_bwd.h"
 #include "gpu/ops_gpu_impl.h"
 
 enum {
@@ -228,7 +229,9 @@ static void adapted_matrix(struct run *r, const struct tensor *y, const struct t
     struct tensor z = gpu_lora_room(r, w, x->rows);
     struct gpu_lora lora = gpu_lora_of(r, w, &z),
                     none = { .z = whole(ops_of(r)->unused), .b = whole(ops_of(r)->unused) };
-    if (lora.rank) {
+    if (lora.rank && w->z && w->cols % 4 == 0 && gpu_by_tiles(ops_of(r), x->rows)) {
+        gpu_lora_in(r, &z, x, w); /* training */
+    } else if (lora.rank) {
         struct block a = {
             .buffer = g->adapted.a, .shape = GPU_F32, .cols = w->cols, .rows = lora.rank
         };

@@ -24,6 +24,8 @@ struct tensor {
     uint32_t rows, cols;
     uint64_t size;
     void *mem; /* the backend's own */
+    uint32_t
+        first; /* numbers in it before the tensor's own, where a backend says so: backward_ops.view */
     bool half; /* 16-bit floats: a cache of keys or values, and nothing else */
 };
 

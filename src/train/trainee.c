@@ -61,21 +61,68 @@ uint64_t trainee_bytes(struct model *m, const struct trainee_options *options)
 
 /* ---- memory ---- */
 
-static bool learning_open(const struct backend *be, struct learning *l, struct tensor *grad,
-                          uint32_t rows, uint32_t cols)
+enum { SLAB = 1 << 25 }; /* numbers; four bytes each, a slab is what every device can bind */
+
+/* The shape of A or B of a target. */
+static struct tensor shape_of(const struct trainee *all, size_t i, bool is_b)
 {
-    struct tensor *all[] = { &l->value, &l->m, &l->v, grad };
+    const struct weight *w = all->targets[i].where;
+    struct tensor t = { .rows = w->n_mat * (is_b ? w->rows : all->rank),
+                        .cols = is_b ? all->rank : w->cols };
+    t.size = (uint64_t)t.rows * t.cols;
+    return t;
+}
+
+/* Numbers that it takes in a slab. */
+static uint64_t room_of(const struct trainee *all, size_t i, bool is_b)
+{
+    return (shape_of(all, i, is_b).size + TENSOR_ALIGN - 1) / TENSOR_ALIGN * TENSOR_ALIGN;
+}
+
+static bool slab_open(const struct backend *be, struct slab *s, uint64_t n)
+{
+    struct tensor *all[] = { &s->value, &s->m, &s->v, &s->grad };
+    if (n > UINT32_MAX) return false;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        if (!tensor_alloc(be, all[i], rows, cols)) return false;
-        all[i]->rows = rows;
+        if (!tensor_alloc(be, all[i], (uint32_t)(n / TENSOR_ALIGN), TENSOR_ALIGN)) return false;
+        all[i]->rows = (uint32_t)(n / TENSOR_ALIGN);
     }
     return true;
 }
 
-static void learning_close(const struct backend *be, struct learning *l, struct tensor *grad)
+static void slab_close(const struct backend *be, struct slab *s)
 {
-    struct tensor *all[] = { &l->value, &l->m, &l->v, grad };
+    struct tensor *all[] = { &s->value, &s->m, &s->v, &s->grad };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tensor_free(be, all[i]);
+}
+
+/* The matrix of target i lies in a slab from number `first` on. */
+static void place(struct trainee *all, size_t i, bool is_b, const struct slab *s, uint64_t first)
+{
+    struct trainee_target *t = &all->targets[i];
+    struct learning *l = is_b ? &t->b : &t->a;
+    struct tensor *views[] = { &l->value, &l->m, &l->v, is_b ? &t->grad.b : &t->grad.a };
+    const struct tensor *of[] = { &s->value, &s->m, &s->v, &s->grad };
+    for (size_t k = 0; k < sizeof of / sizeof *of; k++) {
+        *views[k] = shape_of(all, i, is_b);
+        all->be->bwd->view(views[k], of[k], (uint32_t)first);
+    }
+}
+
+/* As many matrices a slab as there is room for; one that is larger has its own. */
+static bool lay_out(struct trainee *all, bool is_b)
+{
+    size_t last;
+    for (size_t i = 0; i < all->n_targets; i = last) {
+        struct slab *s = &all->slabs[all->n_slabs++];
+        uint64_t n = 0, first = 0;
+        for (last = i; last < all->n_targets; n += room_of(all, last++, is_b))
+            if (last > i && n + room_of(all, last, is_b) > SLAB) break;
+        if (!slab_open(all->be, s, n)) return false;
+        for (size_t k = i; k < last; first += room_of(all, k++, is_b))
+            place(all, k, is_b, s, first);
+    }
+    return true;
 }
 
 /* A begins uniform within 1 / sqrt(inputs); everything else as zero, which new tensors are. */
@@ -133,15 +180,11 @@ static enum bz_status open_target(struct trainee *all, struct trainee_target *t,
     const struct backend *be = all->be;
     struct run r = { .be = be };
     struct weight *w = t->where;
-    uint32_t rank = all->rank, n = w->n_mat;
-    if (!learning_open(be, &t->a, &t->grad.a, n * rank, w->cols) ||
-        !learning_open(be, &t->b, &t->grad.b, n * w->rows, rank))
-        return fail(err, BZ_ERR_MEMORY, "not enough memory to train %s", t->name);
     t->lora.scale = full_scale(all);
     t->lora.drop = all->drop;
     t->lora.salt = (uint32_t)(t - all->targets);
     bool apart = be->bwd->publish != NULL;
-    size_t n_b = apart ? (size_t)t->b.value.rows * rank : 0;
+    size_t n_b = apart ? (size_t)t->b.value.rows * all->rank : 0;
     float *a = first_numbers(t->a.value.rows, w->cols, seed), *b = mem_alloc(n_b, sizeof *b);
     enum bz_status st = a && b ? BZ_OK : fail_memory(err, n_b * sizeof *b);
     if (st == BZ_OK) {
@@ -167,15 +210,19 @@ enum bz_status trainee_open(struct trainee *out, struct model *m, const struct b
     if (!all.n) return fail(err, BZ_ERR_ARGUMENT, "no linear of this model matches the targets");
     struct trainee t = { .be = be, .rank = o->rank, .alpha = o->alpha, .rslora = o->rslora };
     t.targets = mem_alloc(all.n, sizeof *t.targets);
+    t.slabs = mem_alloc(2 * all.n, sizeof *t.slabs);
     t.drop = mem_alloc(1, sizeof *t.drop);
-    if (!t.targets || !t.drop) {
+    if (!t.targets || !t.slabs || !t.drop) {
         trainee_close(&t);
         return fail_memory(err, all.n * sizeof *t.targets);
     }
     t.n_targets = all.n;
     all = (struct wanted) { .options = o, .targets = t.targets };
     model_each_adaptable(m, &all, take_target);
-    enum bz_status st = BZ_OK;
+    enum bz_status st =
+        lay_out(&t, false) && lay_out(&t, true)
+            ? BZ_OK
+            : fail(err, BZ_ERR_MEMORY, "not enough memory to train %zu matrices", all.n);
     for (size_t i = 0; i < t.n_targets && st == BZ_OK; i++)
         st = open_target(&t, &t.targets[i], rng_at(o->seed, i), err);
     if (st) trainee_close(&t);
@@ -203,9 +250,9 @@ void trainee_close(struct trainee *all)
         unhang(all->be, t);
         source_close(&t->a_bytes);
         source_close(&t->b_bytes);
-        learning_close(all->be, &t->a, &t->grad.a);
-        learning_close(all->be, &t->b, &t->grad.b);
     }
+    for (size_t i = 0; i < all->n_slabs; i++) slab_close(all->be, &all->slabs[i]);
+    mem_free(all->slabs);
     mem_free(all->targets);
     mem_free(all->drop);
     *all = (struct trainee) { 0 };
@@ -226,28 +273,22 @@ void trainee_set_scale(struct trainee *all, float scale)
 
 void trainee_zero_grads(struct run *r, struct trainee *all)
 {
-    for (size_t i = 0; i < all->n_targets; i++) {
-        struct trainee_target *t = &all->targets[i];
-        op_zero(r, &t->grad.a, t->grad.a.rows);
-        op_zero(r, &t->grad.b, t->grad.b.rows);
-    }
+    for (size_t i = 0; i < all->n_slabs; i++)
+        op_zero(r, &all->slabs[i].grad, all->slabs[i].grad.rows);
 }
 
 void trainee_sum_squares(struct run *r, const struct trainee *all, struct tensor *control)
 {
-    for (size_t i = 0; i < all->n_targets; i++) {
-        op_sum_squares(r, control, CONTROL_SQUARES, &all->targets[i].grad.a);
-        op_sum_squares(r, control, CONTROL_SQUARES, &all->targets[i].grad.b);
-    }
+    for (size_t i = 0; i < all->n_slabs; i++)
+        op_sum_squares(r, control, CONTROL_SQUARES, &all->slabs[i].grad);
 }
 
 void trainee_update(struct run *r, struct trainee *all, const struct tensor *control,
                     const struct adamw *o)
 {
-    for (size_t i = 0; i < all->n_targets; i++) {
-        struct trainee_target *t = &all->targets[i];
-        op_adamw(r, &t->a.value, &t->grad.a, &t->a.m, &t->a.v, control, o);
-        op_adamw(r, &t->b.value, &t->grad.b, &t->b.m, &t->b.v, control, o);
+    for (size_t i = 0; i < all->n_slabs; i++) {
+        struct slab *s = &all->slabs[i];
+        op_adamw(r, &s->value, &s->grad, &s->m, &s->v, control, o);
     }
     trainee_publish(r, all);
 }

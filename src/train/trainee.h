@@ -12,7 +12,7 @@
 #include "model/weights.h"
 #include "ops/ops_bwd.h"
 
-/* A matrix that learns, as rows x cols floats. */
+/* A matrix that learns, as rows x cols floats: parts of a slab. */
 struct learning {
     struct tensor value, m, v; /* the number, and its moments */
 };
@@ -27,8 +27,15 @@ struct trainee_target {
     bool hangs; /* the lora is on the model's list */
 };
 
+/* Memory of many matrices, one after the other, so that what the optimiser does is a few ops for all of them. */
+struct slab {
+    struct tensor value, m, v, grad;
+};
+
 struct trainee {
     const struct backend *be;
+    struct slab *slabs; /* of A's, then of B's */
+    size_t n_slabs;
     struct trainee_target *targets;
     size_t n_targets;
     uint32_t rank;

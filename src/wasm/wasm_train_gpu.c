@@ -53,12 +53,13 @@ EXPORT(int32_t, bz_wasm_train_gpu_end, struct training *t, const float *control)
 
 static void list_one(void *ctx, struct tensor *x)
 {
-    uint32_t pair[2] = { gpu_of(x), x->rows * x->cols * (uint32_t)sizeof(float) };
-    buf_put(ctx, pair, sizeof pair);
+    const uint32_t number = sizeof(float);
+    uint32_t place[3] = { gpu_of(x), x->first * number, x->rows * x->cols * number };
+    buf_put(ctx, place, sizeof place);
 }
 
-/* Room for all numbers, one tensor after the other; the result lists their buffers, u32 pairs of handle and
- * bytes. While it is there, checkpoints and files are made of what the host has put into it. */
+/* Room for all numbers, one tensor after the other; the result says where they are: of each buffer,
+ * offset and bytes, as u32. While it is there, checkpoints and files are made of what the host has put into it. */
 EXPORT(float *, bz_wasm_train_gpu_mirror, struct training *t)
 {
     struct buf list = { 0 };

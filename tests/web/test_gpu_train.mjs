@@ -25,7 +25,7 @@ function tensors(training, checkpoint) {
   const list = new Uint32Array(core.result().buffer);
   core.exports.bz_wasm_train_gpu_forget(training.ptr);
   const out = [], bytes = checkpoint.slice(HEAD, -SUM);
-  for (let i = 0, at = 0; i < list.length; at += list[i + 1], i += 2) out.push(new Float32Array(bytes.buffer, at, list[i + 1] / 4));
+  for (let i = 0, at = 0; i < list.length; at += list[i + 2], i += 3) out.push(new Float32Array(bytes.buffer, at, list[i + 2] / 4));
   return out;
 }
 

@@ -103,12 +103,12 @@ export class GpuTraining extends CoreTraining implements Training {
     const { core } = this, { gpu } = this.engine, x = core.exports;
     let at = core.check(x.bz_wasm_train_gpu_mirror(this.ptr)) as number;
     try {
-      const list = core.result(), pairs = new Uint32Array(list.buffer, list.byteOffset, list.byteLength / 4);
-      for (let i = 0; i < pairs.length; i += 2) {
-        const buffer = pairs[i] as number, bytes = pairs[i + 1] as number;
+      const list = core.result(), places = new Uint32Array(list.buffer, list.byteOffset, list.byteLength / 4);
+      for (let i = 0; i < places.length; i += 3) {
+        const buffer = places[i] as number, first = places[i + 1] as number, bytes = places[i + 2] as number;
         for (let offset = 0; offset < bytes; offset += WINDOW) {
           const some = new Uint8Array(Math.min(WINDOW, bytes - offset));
-          await gpu.read(buffer, offset, some);
+          await gpu.read(buffer, first + offset, some);
           new Uint8Array(core.memory.buffer, at + offset, some.length).set(some);
         }
         at += bytes;

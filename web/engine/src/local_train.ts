@@ -6,11 +6,9 @@
 import { BezelError } from './errors.js';
 import type { Model, Training, TrainingFiles, TrainingReport, TrainingWishes } from './model.js';
 import { Moved, type Handlers, type Spec } from './rpc.js';
+import { openFitting, trainEstimate } from './train_memory.js';
 import type { TrainParams } from './train_request.js';
 import type { TrainEstimate, TrainPreview } from './train_types.js';
-
-const LIMIT = 4e9; // bytes that the module's memory can have
-const UNKNOWN = 1e9; // where nobody knows what the device has, more than this is not kept
 
 export interface TrainPlan {
   /** Of the adapter, in the engine. */
@@ -55,8 +53,6 @@ export interface TrainDesk {
   keep(name: string, gguf: Uint8Array, signal: AbortSignal): Promise<void>;
 }
 
-const size = (bytes: number): string => (bytes >= 1e9 ? `${(bytes / 1e9).toFixed(1)} GB` : `${Math.max(1, Math.round(bytes / 1e6))} MB`);
-
 export class LocalTraining {
   private under: { id: string; name: string; training: Training; changed: () => void } | undefined;
 
@@ -64,17 +60,7 @@ export class LocalTraining {
 
   /** What sequences of these texts would take, and whether all of it can be kept. */
   private estimate(wishes: TrainingWishes, data: string | undefined): TrainEstimate {
-    const { model, budget } = this.desk, { sequence = 512 } = wishes;
-    const seen = data === undefined ? undefined : model.preview(data, sequence, 0);
-    const tokens = !seen ? sequence : wishes.no_packing ? seen.longest : Math.min(sequence, seen.tokens);
-    const bytes = model.trainBytes({ ...wishes, keep_all: true }, tokens), bytesCheckpointed = model.trainBytes({ ...wishes, keep_all: false }, tokens);
-    const { weights, cache, scratch } = model.memory;
-    const limit = Math.min(budget ?? Infinity, model.device.backend === 'cpu' ? LIMIT : Infinity);
-    const room = limit - weights - cache - scratch;
-    const checkpointing = bytes > (room === Infinity ? UNKNOWN : room / 2);
-    const fits = bytesCheckpointed <= room;
-    const sentence = `This needs ${size(bytes)} beyond the model; with checkpointing ${size(bytesCheckpointed)}.${fits ? '' : ` There is room for ${size(Math.max(0, room))}.`}`;
-    return { bytes, bytesCheckpointed, checkpointing, fits, sentence };
+    return trainEstimate(this.desk.model, wishes, data, this.desk.budget);
   }
 
   private async open({ id, texts, wishes, name: wish, checkpointing, resume }: TrainParams, signal: AbortSignal): Promise<TrainPlan> {
@@ -82,8 +68,7 @@ export class LocalTraining {
     if (this.under) throw new BezelError(`"${this.under.name}" is still being trained; one at a time`, 'argument');
     const name = this.desk.adapterName(wish), estimate = this.estimate(wishes, texts.data);
     if (!estimate.fits) throw new BezelError(estimate.sentence, 'memory');
-    const again = checkpointing === 'auto' ? estimate.checkpointing : checkpointing;
-    const training = await model.training(texts, { ...wishes, keep_all: !again });
+    const training = checkpointing === 'auto' ? await openFitting(model, texts, wishes, estimate) : await model.training(texts, { ...wishes, keep_all: !checkpointing });
     this.under = { id, name, training, changed: this.desk.hang(name, (scale) => training.scale(scale)) };
     try {
       if (resume) await training.load(resume);

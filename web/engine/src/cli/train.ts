@@ -3,8 +3,9 @@
 import * as fs from 'node:fs';
 import * as path from 'node:path';
 
-import type { Training, TrainingReport, TrainingWishes } from '../model.js';
+import type { Model, Training, TrainingReport, TrainingTexts, TrainingWishes } from '../model.js';
 import { sumBy } from '../profile.js';
+import { openFitting, trainEstimate } from '../train_memory.js';
 import { BezelError } from '../wasm.js';
 import { Misuse, OK, type Command, type Given } from './args.js';
 import { kernels } from './bench.js';
@@ -23,7 +24,7 @@ function wishesOf(given: Given): TrainingWishes {
   const targets = given.texts('--target'), schedule = given.text('--schedule');
   return {
     rank, alpha: given.number('--alpha') ?? 2 * rank, sequence,
-    rslora: given.has('--rslora'), keep_all: given.has('--keep-all'), no_packing: given.has('--no-packing'),
+    rslora: given.has('--rslora'), no_packing: given.has('--no-packing'),
     ...(targets.length && { targets }),
     ...(schedule !== undefined && { schedule: schedule as 'cosine' }), // the core knows the names
     ...number('--lr', 'lr'), ...number('--warmup', 'warmup'), ...number('--epochs', 'epochs'), ...number('--steps', 'steps'),
@@ -80,6 +81,14 @@ async function learn(training: Training, given: Given, isOver: () => boolean): P
   await save();
 }
 
+/** With as much kept of a pass as was asked for, or as fits. */
+async function open(model: Model, texts: TrainingTexts, wishes: TrainingWishes, given: Given): Promise<Training> {
+  if (given.has('--keep-all') || given.has('--checkpointing')) return model.training(texts, { ...wishes, keep_all: given.has('--keep-all') });
+  const estimate = trainEstimate(model, wishes, texts.data);
+  process.stderr.write(`${estimate.sentence}${estimate.checkpointing ? ' It is checkpointed.' : ''}\n`);
+  return openFitting(model, texts, wishes, estimate);
+}
+
 async function writeAdapter(training: Training, model: string, given: Given): Promise<void> {
   const out = given.text('--out') ?? 'adapter.gguf', peft = given.text('--peft');
   const { gguf, safetensors, config } = await training.files(model);
@@ -129,7 +138,8 @@ export const train: Command = {
     { name: '--checkpoint', arg: 'FILE', help: 'saved here, and gone on from when it exists', kind: 'text' },
     { name: '--every', arg: 'N', help: 'steps between checkpoints and measurements; default 50', kind: 'whole' },
     { name: '--profile', help: 'the last step kernel by kernel, from timestamps (GPU)', kind: 'flag' },
-    { name: '--keep-all', help: 'no gradient checkpointing: faster, more memory', kind: 'flag' },
+    { name: '--keep-all', help: 'no gradient checkpointing: faster, more memory; default up to 4 GB', kind: 'flag' },
+    { name: '--checkpointing', help: 'gradient checkpointing: slower, less memory', kind: 'flag' },
     ...modelOptions,
   ],
   async run(given) {
@@ -140,7 +150,7 @@ export const train: Command = {
     const { model } = await openModel(name, given);
     process.once('SIGINT', onInterrupt); // a second one ends the process
     try {
-      const training = await model.training(texts, wishes), { examples, tokens, learned, sequences, steps, passes, bytes } = training.about;
+      const training = await open(model, texts, wishes, given), { examples, tokens, learned, sequences, steps, passes, bytes } = training.about;
       process.stderr.write(`${examples} examples, ${tokens} tokens of which ${learned} are learned, in ${sequences} sequences; ${steps} steps of ${passes}\n`);
       process.stderr.write(`memory beyond the model: ${(bytes / 1e6).toFixed(1)} MB\n`);
       if (checkpoint !== undefined && fs.existsSync(checkpoint)) {
