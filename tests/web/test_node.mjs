@@ -239,6 +239,24 @@ test('bench shows a table, and check finds no difference', () => {
   for (const args of [['bench', models[0], '--runs', '0'], ['check', models[0], '--positions', '0']]) equal(bezel(args).code, 2);
 });
 
+test('check tells a wrong token from one that depends on the order of sums', () => {
+  // A native tool whose best token at position 2 is another one: always, or only where it reads the prompt at once.
+  const askWith = (whenByToken) => {
+    const tool = path.join(temp, 'tool.mjs');
+    fs.writeFileSync(tool, `#!/usr/bin/env node
+import { execFileSync } from 'node:child_process';
+const args = process.argv.slice(2), at = args.indexOf('--batch'), byToken = at > 0 && args[at + 1] === '1';
+const lines = execFileSync(${JSON.stringify(path.resolve(native))}, args, { encoding: 'utf8' }).trim().split('\\n').map((l) => JSON.parse(l));
+if (!byToken || ${whenByToken}) lines[2].top[0] = [lines[2].top[0][0] + 1, lines[2].top[0][1]];
+for (const line of lines) console.log(JSON.stringify(line));
+`, { mode: 0o755 });
+    return bezel(['check', models[3], '--positions', '4', '--backend', 'cpu', '--native', tool]);
+  };
+  const by_order = askWith(false), wrong = askWith(true);
+  ok(by_order.code === 0 && /at 3 of 4 positions.*\nat 1 more it is the token that the CPU has when it reads token by token/.test(String(by_order.out)), String(by_order.out) + by_order.err);
+  ok(wrong.code === 1 && /at 3 of 4 positions/.test(String(wrong.out)) && !/more/.test(String(wrong.out)), String(wrong.out) + wrong.err);
+});
+
 /** The module itself. */
 const core = await Core.load(await loadWasm());
 const open = async (model, options) => CpuEngine.open(core, [await fileSource(model)], options);
