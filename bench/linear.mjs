@@ -1,7 +1,7 @@
-// linear.mjs - one kernel of a decode step at the shapes of a model, in every cut into workgroups and teams of lanes:
+// linear.mjs - one kernel of a decode step at the shapes of a model, in every cut into workgroups, teams of lanes and rows a team (R):
 // microseconds a dependent dispatch, and the rate at which its weights are read.
 //
-//   node bench/linear.mjs [--only NAME] [--wg 128,256] [--lanes 16,32] [--tier plain] [--top 4] [--dispatches 128] [--quick]
+//   node bench/linear.mjs [--only NAME] [--wg 128,256] [--lanes 16,32] [--rows 2,4] [--tier plain] [--top 4] [--dispatches 128] [--quick]
 //
 // --only takes a part of a case's name ("down", "e2b"), --top how many of the fastest cuts are shown (0: all of them).
 // --quick is a smoke test for a software device. A full run takes less than a minute on a large GPU.
@@ -14,12 +14,13 @@ import { parseArgs } from 'node:util';
 import { Core, Gpu, loadWasm, openDevice } from '../web/engine/dist/core.js';
 
 const { values: o } = parseArgs({
-  options: { only: { type: 'string', default: '' }, wg: { type: 'string' }, lanes: { type: 'string' }, tier: { type: 'string', default: 'subgroup' }, top: { type: 'string', default: '4' },
+  options: { only: { type: 'string', default: '' }, wg: { type: 'string' }, lanes: { type: 'string' }, rows: { type: 'string' }, tier: { type: 'string', default: 'subgroup' }, top: { type: 'string', default: '4' },
     dispatches: { type: 'string', default: '128' }, quick: { type: 'boolean', default: false } },
 });
 const numbers = (list, otherwise) => (list ? list.split(',').map(Number) : otherwise);
 const wgs = numbers(o.wg, o.quick ? [64] : [64, 128, 256]);
 const lanes = numbers(o.lanes, o.quick ? [4, 32] : [4, 8, 16, 32, 64, 128, 256]);
+const together = numbers(o.rows, o.quick ? [2] : [1, 2, 4]);
 const dispatches = o.quick ? 4 : +o.dispatches, poolBytes = o.quick ? 2 ** 24 : 2 ** 29;
 
 // name, kernel, shape of the weights, rows (of each matrix, or a list), columns
@@ -35,6 +36,11 @@ const cases = [
   ['12b join, gate and up', 'join_gate_up', 'q4_k', 15360, 3840], ['31b join, gate and up', 'join_gate_up', 'q4_k', 21504, 5376],
   ['12b gate and up', 'gate_up', 'q4_k', 15360, 3840], ['12b down', 'linear', 'q4_k', 3840, 15360],
   ['31b gate and up', 'gate_up', 'q4_k', 21504, 5376], ['31b down', 'linear', 'q6_k', 5376, 21504],
+  ['e2b digits, attention out', 'linear_digits', 'q4_k', 1536, 2048], ['e2b digits, down', 'linear_digits', 'q4_k', 1536, 6144], ['e2b digits, down, wide', 'linear_digits', 'q4_k', 1536, 12288],
+  ['e2b digits, gate and up', 'gate_up_digits', 'q4_k', 6144, 1536], ['e2b digits, gate and up, wide', 'gate_up_digits', 'q4_k', 12288, 1536], ['e2b digits, head', 'linear_digits', 'q6_k', 262144, 1536],
+  ['12b digits, gate and up', 'gate_up_digits', 'q4_k', 15360, 3840], ['12b digits, down', 'linear_digits', 'q4_k', 3840, 15360],
+  ['31b digits, q k v', 'linears_digits', 'q4_k', [8192, 4096, 4096], 5376], ['31b digits, attention out', 'linear_digits', 'q4_k', 5376, 8192],
+  ['31b digits, gate and up', 'gate_up_digits', 'q4_k', 21504, 5376], ['31b digits, down', 'linear_digits', 'q4_k', 5376, 21504], ['31b digits, down', 'linear_digits', 'q6_k', 5376, 21504],
 ];
 
 /** Bytes of a matrix, and where its parts begin in words: src/gpu/repack.h. */
@@ -137,20 +143,21 @@ for (const [what, name, shape, allRows, cols] of cases) {
   if (!what.includes(o.only)) continue;
   const rows = [allRows].flat().map((n) => (o.quick ? Math.min(n, 64) : n));
   const kernel = kernels.find((k) => k.name === `${name}_${shape}${o.tier === 'plain' ? '' : '.subgroup'}`);
+  const joins = kernel.overrides.includes('HELD'); // four rows a team
   const units = cols / (shape === 'q8_0' ? 16 : 32);
-  const cuts = wgs.flatMap((wg) => lanes.filter((l) => l <= wg && l < 2 * units).map((l) => ({ WG: wg, LANES: l })));
-  const held = kernel.overrides.includes('HELD') ? { HELD: Math.ceil(cols / 1024) * 256 } : {};
+  const cuts = wgs.flatMap((wg) => lanes.filter((l) => l <= wg && l < 2 * units).flatMap((l) => (joins ? [4] : together).map((r) => ({ WG: wg, LANES: l, R: r }))));
+  const held = joins ? { HELD: Math.ceil(cols / 1024) * 256 } : {};
   const pipelines = await Promise.all(cuts.map((c) => pipelineOf(kernel.source, { ...c, ...held })));
   const results = [];
   let bytes = 0;
   for (let i = 0; i < cuts.length; i++) {
-    const bound = groups(kernel, pipelines[i], shape, rows, cols), teams = rows.reduce((sum, n) => sum + Math.ceil(n / 4), 0), count = Math.ceil(teams / (cuts[i].WG / cuts[i].LANES));
+    const bound = groups(kernel, pipelines[i], shape, rows, cols), teams = rows.reduce((sum, n) => sum + Math.ceil(n / cuts[i].R), 0), count = Math.ceil(teams / (cuts[i].WG / cuts[i].LANES));
     bytes = bound.bytes;
     results.push({ ...cuts[i], count, us: await time(pipelines[i], bound.list, count) });
   }
   results.sort((a, b) => a.us - b.us);
   console.log(`${what}: ${kernel.name} ${cols} -> ${rows.filter(Boolean).join(' + ')}, ${(bytes / 1e6).toFixed(1)} MB`);
-  for (const r of results.slice(0, +o.top || results.length)) console.log(`  WG ${String(r.WG).padStart(3)}  LANES ${String(r.LANES).padStart(3)}  ${String(r.count).padStart(6)} workgroups  ${r.us.toFixed(2).padStart(8)} us  ${(bytes / r.us / 1e3).toFixed(0).padStart(5)} GB/s`);
+  for (const r of results.slice(0, +o.top || results.length)) console.log(`  WG ${String(r.WG).padStart(3)}  LANES ${String(r.LANES).padStart(3)}  R ${r.R}  ${String(r.count).padStart(6)} workgroups  ${r.us.toFixed(2).padStart(8)} us  ${(bytes / r.us / 1e3).toFixed(0).padStart(5)} GB/s`);
 }
 gpu.close();
 process.exit(0);

@@ -1,17 +1,19 @@
 // gate_up - y[t] = gelu(gate x[t]) * up x[t]     (decode: one or a few rows t)
 //
-//   x   read   n_tok x cols f32       grid   each t in turn: a workgroup per 4 WG / LANES rows
+//   x   read   n_tok x cols f32       grid   each t in turn: a workgroup per R WG / LANES rows
 //   w   read   gate, rows x cols      bytes  both matrices once a row t; x comes from the cache
 //   w2  read   up, as w               needs  x_stride % 4 == 0; x finite up to 8-fold columns;
 //   y   write  n_tok x rows f32              both matrices in one shape, whole
 //
-// As two products of linear, whose lanes share x.
+// As two products of linear in one loop: the loads of both matrices are on their way together.
 //
 // Reference: gate_up() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 
 //!for SHAPE in f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
 //!include lib/two_weights.wgsl
+//!include lib/one_input.wgsl
 //!include lib/floats.wgsl
 //!include lib/dot_$SHAPE.wgsl
 //!include lib/lanes.wgsl
+//!include lib/put_floats.wgsl
 //!include lib/gate_up.wgsl

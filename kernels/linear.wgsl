@@ -1,19 +1,20 @@
 // linear - y[t] = scale * (W x[t] + sum of the adapters s B z[t])     (decode: one or a few rows t);
 //   with GELU y[t] = gelu(that) * by[t][by_col ...]; with cap > 0 y[t] = cap * tanh(that / cap)
 //
-//   x   read   n_tok x cols f32     grid   each t in turn: a workgroup per 4 WG / LANES rows of W
+//   x   read   n_tok x cols f32     grid   each t in turn: a workgroup per R WG / LANES rows of W
 //   w   read   rows x cols          bytes  W once a row t; x comes from the cache
 //   z   read   n_tok x rank f32     needs  x_stride % 4 == 0; x finite up to 8-fold columns;
 //   b   read   see lib/lora.wgsl           rank 0: z and b are any buffers, unread
 //   by  read   n_tok rows of f32            GELU 0: by is any buffer, unread
 //   y   write  n_tok x rows f32
 //
-// A team of LANES lanes shares four rows of W and splits the columns; then the lanes add up.
+// A team of LANES lanes shares R rows of W and splits the columns; then the lanes add up.
 //
 // Reference: linear() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 
 //!for SHAPE in f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
 //!include lib/one_weight.wgsl
+//!include lib/one_input.wgsl
 //!include lib/floats.wgsl
 //!include lib/dot_$SHAPE.wgsl
 //!include lib/lanes.wgsl

@@ -33,6 +33,7 @@ struct op_case {
     bool split, plain;               /* gate and up apart; no weight, scale or rotation */
     bool half;                       /* a cache of halves */
     bool keep;                       /* A x of the adapters is a result too */
+    bool wide;                       /* on the GPU: as streams that are wide */
     bool
         cpu_only; /* what the GPU backend refuses: rows that are not whole vec4s (no Gemma has them) */
 };
@@ -380,6 +381,27 @@ static void case_join(struct bench *b, const struct op_case *c)
     free(result);
 }
 
+/* As the model ends. */
+static void case_join_then_linear(struct bench *b, const struct op_case *c)
+{
+    struct joint t = make_join(b, c, true, true);
+    struct act *y = bench_blank(b, c->rows, c->out);
+    struct mat *w = bench_weight(b, c->format, c->cols, c->out, 1);
+    for (uint32_t i = 0; i < c->n_lora; i++) bench_lora(b, w, c->rank + i);
+    op_join(&b->run, &t.j);
+    op_linear_softcap(&b->run, &y->t, &t.norm->t, &w->w, 30);
+    bench_result(b, &t.to->t, false);
+    bench_result(b, &y->t, false);
+    double *want = bench_formula(b);
+    if (!want) return;
+    double *h = formula_join(&t, c, want), *to = want + (size_t)c->rows * c->cols;
+    for (uint32_t k = 0; k < c->rows; k++, to += c->out) {
+        formula_linear(to, h + (size_t)k * c->cols, w, 0);
+        for (uint32_t i = 0; i < c->out; i++) to[i] = 30 * tanh(to[i] / 30);
+    }
+    free(h);
+}
+
 /* n_used weights of out, out / 2, ... rows; split: the last one has more bits. */
 static void case_join_linears(struct bench *b, const struct op_case *c)
 {
@@ -430,6 +452,7 @@ static void case_join_linear_gelu_mul(struct bench *b, const struct op_case *c)
     free(h);
 }
 
+/* n_ff: the product with a third matrix of so many rows is a result too. */
 static void case_join_gate_up(struct bench *b, const struct op_case *c)
 {
     struct joint t = make_join(b, c, false, true);
@@ -437,17 +460,22 @@ static void case_join_gate_up(struct bench *b, const struct op_case *c)
     struct mat *w[2] = { bench_weight(b, c->format, c->cols, c->out, 1),
                          bench_weight(b, c->split ? QUANT_F16 : c->format, c->cols, c->out, 1) };
     for (uint32_t i = 0; i < c->n_lora; i++) bench_lora(b, w[i % 2], c->rank + i);
+    struct mat *down = c->n_ff ? bench_weight(b, c->format, c->out, c->n_ff, 1) : NULL;
+    struct act *z = c->n_ff ? bench_blank(b, c->rows, c->n_ff) : NULL;
     op_join_gate_up(&b->run, &t.j, &y->t, &room->t, &w[0]->w, &w[1]->w);
+    if (down) op_linear(&b->run, &z->t, &y->t, &down->w);
     bench_result(b, &t.to->t, false);
     bench_result(b, &y->t, false);
+    if (down) bench_result(b, &z->t, false);
     double *want = bench_formula(b);
     if (!want) return;
     double *h = formula_join(&t, c, want), *to = want + (size_t)c->rows * c->cols;
-    double *up = malloc(c->out * sizeof *up);
+    double *up = malloc(c->out * sizeof *up), *last = to + (size_t)c->rows * c->out;
     for (uint32_t k = 0; k < c->rows; k++, to += c->out) {
         formula_linear(to, h + (size_t)k * c->cols, w[0], 0);
         formula_linear(up, h + (size_t)k * c->cols, w[1], 0);
         for (uint32_t i = 0; i < c->out; i++) to[i] = formula_gelu(to[i]) * up[i];
+        if (down) formula_linear(last + (size_t)k * c->n_ff, to, down, 0);
     }
     free(up);
     free(h);
@@ -713,6 +741,7 @@ static const struct {
     { "attend", case_attend },
     { "add_norm", case_add_norm },
     { "join", case_join },
+    { "join_then_linear", case_join_then_linear },
     { "join_linears", case_join_linears },
     { "join_linear_gelu_mul", case_join_linear_gelu_mul },
     { "join_gate_up", case_join_gate_up },
@@ -874,6 +903,40 @@ static const struct op_case cases[] = {
     { "join_gate_up",   70,    96, QUANT_Q8_0, 1e-12, .why = "prefill", .out = 68 },
     { "join_gate_up",    1,    64, QUANT_Q8_0, 1e-12, .why = "two formats", .out = 36, .split = true },
     { "join_gate_up",    1,    64, QUANT_Q8_0, 1e-12, .why = "adapters on both", .out = 36, .rank = 4, .n_lora = 3 },
+
+    { "join_linears",    1,   256, QUANT_Q4_0, 1e-12, .why = "wide", .out = 40, .n_used = 3, .wide = true },
+    { "join_linears",    1,   256, QUANT_Q5_0, 1e-12, .why = "wide, single rows", .out = 41, .n_used = 3, .wide = true, .cut = 1 },
+    { "join_linears",    1,   256, QUANT_Q8_0, 1e-12, .why = "wide, pairs of rows", .out = 43, .n_used = 3, .wide = true, .cut = 2 },
+    { "join_linears",    1,   512, QUANT_Q4_K, 1e-12, .why = "wide, four rows together", .out = 70, .n_used = 3, .wide = true, .cut = 3 },
+    { "join_linears",    5,   256, QUANT_Q5_K, 1e-12, .why = "wide, a few rows", .out = 40, .n_used = 2, .wide = true },
+    { "join_linears",    1,   768, QUANT_Q6_K, 1e-12, .why = "wide, one weight, nothing is added", .out = 37, .n_used = 1, .wide = true, .plain = true },
+    { "join_linears",    1,   256, QUANT_Q4_1, 1e-12, .why = "wide", .out = 40, .n_used = 3, .wide = true },
+    { "join_linears",    1,   512, QUANT_Q4_K, 1e-12, .why = "wide, the usual two formats", .out = 100, .n_used = 3, .wide = true, .split = true },
+    { "join_linears",    3,   256, QUANT_Q5_K, 1e-12, .why = "wide, the same of more bits, pairs of rows", .out = 36, .n_used = 3, .wide = true, .split = true, .cut = 2 },
+    { "join_linears",    1,    64, QUANT_Q5_0, 1e-12, .why = "wide, adapters on all", .out = 36, .n_used = 3, .rank = 4, .n_lora = 3, .wide = true },
+    { "join_linears",    1,    64, QUANT_F16,  1e-12, .why = "wide, floats", .out = 36, .n_used = 3, .wide = true },
+    { "join_linears",    1,  2816, QUANT_Q4_K, 1e-12, .why = "wide by itself", .out = 20, .n_used = 3 },
+
+    { "join_linear_gelu_mul", 1, 256, QUANT_Q4_0, 1e-12, .why = "wide", .out = 33, .at = 4, .wide = true },
+    { "join_linear_gelu_mul", 3, 256, QUANT_Q6_K, 1e-12, .why = "wide, a few rows", .out = 40, .at = 8, .wide = true },
+    { "join_linear_gelu_mul", 1,  64, QUANT_Q8_0, 1e-12, .why = "wide, two adapters", .out = 36, .rank = 8, .n_lora = 2, .wide = true },
+
+    { "join_gate_up",    1,   256, QUANT_Q4_0, 1e-12, .why = "wide, and down", .out = 256, .n_ff = 20, .wide = true },
+    { "join_gate_up",    2,   256, QUANT_Q5_0, 1e-12, .why = "wide, and down, two rows", .out = 288, .n_ff = 20, .wide = true, .cut = 2 },
+    { "join_gate_up",    1,   256, QUANT_Q8_0, 1e-12, .why = "wide, and down", .out = 256, .n_ff = 20, .wide = true },
+    { "join_gate_up",    1,   768, QUANT_Q4_K, 1e-12, .why = "wide, and down", .out = 256, .n_ff = 20, .wide = true, .cut = 2 },
+    { "join_gate_up",    1,   256, QUANT_Q5_K, 1e-12, .why = "wide, and down", .out = 256, .n_ff = 20, .wide = true },
+    { "join_gate_up",    1,   256, QUANT_Q6_K, 1e-12, .why = "wide, and down", .out = 512, .n_ff = 20, .wide = true, .cut = 3 },
+    { "join_gate_up",    1,   256, QUANT_Q4_1, 1e-12, .why = "wide, and down", .out = 256, .n_ff = 20, .wide = true },
+    { "join_gate_up",    5,    64, QUANT_Q8_0, 1e-12, .why = "wide, not in runs of sixteen", .out = 41, .wide = true },
+    { "join_gate_up",    1,  2816, QUANT_Q4_K, 1e-12, .why = "wide by itself", .out = 36 },
+    { "join_gate_up",    1,    64, QUANT_Q8_0, 1e-12, .why = "wide, two formats", .out = 36, .split = true, .wide = true },
+    { "join_gate_up",    1,    64, QUANT_Q8_0, 1e-12, .why = "wide, adapters on both", .out = 36, .rank = 4, .n_lora = 3, .wide = true },
+
+    { "join_then_linear", 1,  256, QUANT_Q6_K, 1e-12, .why = "as the model ends", .out = 300 },
+    { "join_then_linear", 5, 1536, QUANT_Q8_0, 1e-12, .why = "a few rows", .out = 65 },
+    { "join_then_linear", 70,  96, QUANT_Q8_0, 1e-12, .why = "prefill", .out = 68 },
+    { "join_then_linear", 1,   64, QUANT_Q5_0, 1e-12, .why = "adapters", .out = 36, .rank = 4, .n_lora = 2 },
 
     { "gelu_mul",        1,    64, F32,        1e-12, .why = "decode" },
     { "gelu_mul",       65,   100, F32,        1e-12, .why = "many rows" },

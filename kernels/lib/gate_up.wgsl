@@ -1,8 +1,8 @@
-// gate_up - the kernel of that name without its shape and add_lanes(): a tier chooses.
+// gate_up - the kernel of that name without its shape, its activations, put_rows() and add_lanes(): a file
+// and its tier choose.
 //!include lib/grid.wgsl
 //!include lib/gelu.wgsl
-//!include lib/one_input.wgsl
-//!include lib/four_rows.wgsl
+//!include lib/pair_rows.wgsl
 
 struct Params {
     cols : u32,
@@ -13,6 +13,7 @@ struct Params {
     scales : u32, // offsets in u32 words, see src/gpu/repack.h
     high : u32,
     d : u32,
+    settles : u32, // see lib/put_settled.wgsl
 }
 
 @group(0) @binding(0) var<uniform> p : Params;
@@ -25,26 +26,14 @@ struct Params {
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
         @builtin(local_invocation_index) id : u32) {
     let teams = WG / LANES;
-    let per_tok = (p.rows + 4u * teams - 1u) / (4u * teams);
+    let per_tok = (p.rows + R * teams - 1u) / (R * teams);
     let group = flat_group(wid, num);
     let tok = group / per_tok;
     if (tok >= p.n_tok) {
         return;
     }
-    let first = 4u * (group % per_tok * teams + id / LANES);
+    let first = R * (group % per_tok * teams + id / LANES);
     let rows = min(vec4<u32>(first, first + 1u, first + 2u, first + 3u), vec4<u32>(p.rows - 1u));
-    let lane = id % LANES;
-    let x_base = tok * (p.x_stride / 4u);
-    second = false;
-    let gate = four_rows(rows, x_base, lane);
-    second = true;
-    let up = four_rows(rows, x_base, lane);
-    let gate_sum = add_lanes(gate, id);
-    workgroupBarrier(); // before the second sum
-    let h = gelu_tanh(gate_sum) * add_lanes(up, id);
-    for (var r = lane; r < 4u; r += LANES) {
-        if (first + r < p.rows) {
-            y[tok * p.y_stride + first + r] = h[r];
-        }
-    }
+    let sums = add_pair(pair_rows(rows, tok * (p.x_stride / 4u), id % LANES), id);
+    put_rows(tok, first, gelu_tanh(sums.first) * sums.second, id);
 }

@@ -3,6 +3,7 @@
 // larger than a subgroup, through workgroup memory. Two sums need a barrier between them.
 override WG : u32 = 64u;
 override LANES : u32 = 32u;
+override R : u32 = 4u; // rows of W that a team takes together: 1, 2 or 4
 
 var<workgroup> lane_sums : array<vec4<f32>, 64>; // subgroups have 4 lanes or more
 

@@ -1,7 +1,6 @@
-// linear - the kernel of that name without its shape and add_lanes(): a tier chooses.
+// linear - the kernel of that name without its shape, its activations and add_lanes(): a tier chooses.
 //!include lib/grid.wgsl
 //!include lib/linear_io.wgsl
-//!include lib/one_input.wgsl
 //!include lib/four_rows.wgsl
 //!include lib/lora.wgsl
 
@@ -9,13 +8,13 @@
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
         @builtin(local_invocation_index) id : u32) {
     let teams = WG / LANES;
-    let per_tok = (p.rows + 4u * teams - 1u) / (4u * teams);
+    let per_tok = (p.rows + R * teams - 1u) / (R * teams);
     let group = flat_group(wid, num);
     let tok = group / per_tok;
     if (tok >= p.n_tok) {
         return;
     }
-    let first = 4u * (group % per_tok * teams + id / LANES);
+    let first = R * (group % per_tok * teams + id / LANES);
     let rows = min(vec4<u32>(first, first + 1u, first + 2u, first + 3u), vec4<u32>(p.rows - 1u));
     let lane = id % LANES;
     var mine = four_rows(rows, tok * (p.x_stride / 4u), lane);
@@ -23,7 +22,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         mine += lora_rows(0u, rows + p.row0, tok * p.rank, lane, LANES);
     }
     let sum = add_lanes(mine, id);
-    for (var r = lane; r < 4u; r += LANES) {
+    for (var r = lane; r < R; r += LANES) {
         if (first + r < p.rows) {
             put(tok, first + r, sum[r]);
         }

@@ -1,4 +1,4 @@
-// settled - four vec4s of activations in the form that a shape's products read: settle() of lib/acts or lib/dot8.
+// settled - sixteen activations in the form that products with codes read: settle() of lib/settle.
 struct Settled {
     a : vec4<u32>,
     b : vec4<u32>,

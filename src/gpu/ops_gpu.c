@@ -282,6 +282,7 @@ enum bz_status gpu_ops_open(struct backend *out, enum gpu_tier tier, struct bz_e
     if (g->tier == TIER_MATRIX && !g->rec.limits.has_matrix) g->tier = TIER_SUBGROUP;
     if (!g->rec.limits.subgroup_max) g->tier = TIER_PLAIN;
     g->narrow = g->rec.limits.subgroup_min == 4 && g->rec.limits.subgroup_max == 4;
+    g->narrow_stream = GPU_NARROW_STREAM;
     g->unused = gpu_buffer_new(16, GPU_STORAGE);
     for (uint32_t i = 0; i < COUNT(g->unread); i++) g->unread[i] = gpu_buffer_new(16, GPU_STORAGE);
     *out = gpu_backend;
@@ -295,6 +296,7 @@ void gpu_ops_begin(const struct backend *be, uint32_t pos, uint32_t horizon)
     g->base_pos = pos;
     g->horizon = horizon;
     g->halves = (struct gpu_halves) { 0 };
+    g->settled = (struct gpu_settled) { 0 };
     record_begin(&g->rec);
 }
 

@@ -28,6 +28,8 @@ enum {
     SCRATCH_THIRD,
     SCRATCH_PLAN,
     SCRATCH_HALVES,
+    SCRATCH_SETTLED,
+    SCRATCH_SETTLED_TOO,
     SCRATCH_GATE,
     SCRATCH_UP,
     SCRATCH_ACT,
@@ -41,6 +43,16 @@ struct gpu_halves {
     struct tensor of, halves;
     uint32_t at; /* dispatches recorded so far */
 };
+
+/* A tensor's rows as digits, in one of the two rooms for them: ops_gpu_digits.c. It serves as halves do. */
+struct gpu_settled {
+    struct tensor of, settled;
+    uint32_t at;
+    bool room;
+};
+
+/* Columns above which a stream is joined and settled by a dispatch of its own, not by every workgroup that reads it. */
+enum { GPU_NARROW_STREAM = 2560 };
 
 enum { GPU_CUTS = 4 }; /* of a matrix product into workgroups: ops_gpu_linear.c */
 
@@ -56,7 +68,9 @@ struct gpu_ops {
     bool roomy; /* memory is plentiful: gradients may take larger runs at a time */
     struct gpu_scratch scratch[N_GPU_SCRATCH];
     struct gpu_halves halves;
-    gpu_buffer div; /* rotary divisors */
+    struct gpu_settled settled;
+    uint32_t narrow_stream; /* GPU_NARROW_STREAM, or 0 where a test wants wide ones */
+    gpu_buffer div;         /* rotary divisors */
     uint32_t n_div;
     gpu_buffer unused;    /* bound where a kernel's optional argument is absent */
     gpu_buffer unread[2]; /* the same for what it would write */

@@ -43,19 +43,29 @@ static inline uint32_t divide_up(uint64_t n, uint32_t by)
     return (uint32_t)((n + by - 1) / by);
 }
 
-/* A team of lanes shares four rows of W; a workgroup is one team or several. */
+/* A team of lanes shares some rows of W (1, 2 or 4); a workgroup is one team or several. */
 struct teams {
-    uint32_t wg, lanes;
+    uint32_t wg, lanes, rows;
 };
 
 /* For a matrix of rows x cols: no more lanes than a row has units of work, and more where the rows are few and
- * long, so that the device has enough to do. */
+ * long, so that the device has enough to do. Four rows a team. */
 struct teams gpu_teams(const struct gpu_ops *g, enum gpu_shape shape, uint32_t rows, uint32_t cols);
 
 /* Rows of W that a workgroup takes. */
 static inline uint32_t team_rows(struct teams t)
 {
-    return 4 * t.wg / t.lanes;
+    return t.rows * t.wg / t.lanes;
+}
+
+/* The same with as many rows a team (`together` 0) as suit the matrix. */
+struct teams gpu_cut(const struct gpu_ops *g, enum gpu_shape shape, uint32_t rows, uint32_t cols,
+                     uint32_t together);
+
+/* Weights that a lane takes at a time. */
+static inline uint32_t gpu_unit(enum gpu_shape shape)
+{
+    return shape <= GPU_BF16 ? 8 : shape == GPU_Q8_0 || shape == GPU_Q8_A ? 16 : 32;
 }
 
 /* Record one dispatch with the kernel's default constants. */
@@ -109,6 +119,34 @@ void gpu_dispatch_sum(struct run *r, uint32_t kernel, uint32_t wg_index, uint32_
  * uses it calls gpu_used_halves after its dispatch. */
 struct tensor gpu_halves_of(struct run *r, const struct tensor *x);
 void gpu_used_halves(struct run *r);
+
+/* ---- digits: ops_gpu_digits.c ---- */
+
+/* Can rows of activations be settled, and would products read them? */
+bool gpu_can_settle(const struct gpu_ops *g, uint32_t rows, uint32_t cols);
+bool gpu_reads_digits(enum gpu_shape shape);
+
+/* Room for what a dispatch settles of rows x cols; once that is recorded, gpu_note_settled says whose it is. */
+struct tensor gpu_settled_room(struct run *r, uint32_t rows, uint32_t cols);
+void gpu_note_settled(struct run *r, const struct tensor *of, const struct tensor *settled);
+
+/* x, settled by the dispatch before, or NULL. Who has used it and wants it to serve on calls gpu_used_settled after its
+ * own dispatches. */
+const struct tensor *gpu_settled_of(struct run *r, const struct tensor *x);
+void gpu_used_settled(struct run *r);
+
+/* A join that settles what the next block reads, and (floats) leaves it as it is too. */
+void gpu_join_settled(struct run *r, const struct join *j, bool floats);
+
+/* The ops of these names where their input is settled, or their stream wide; false: nothing was recorded. */
+bool gpu_gate_up_digits(struct run *r, struct tensor *y, const struct tensor *x,
+                        const struct weight *gate_w, const struct weight *up_w);
+bool gpu_wide_linears(struct run *r, const struct join *j, struct tensor *const *y,
+                      const struct weight *const *w, uint32_t n);
+bool gpu_wide_linear_gelu_mul(struct run *r, const struct join *j, struct tensor *y,
+                              const struct weight *w, const struct tensor *b, uint32_t col);
+bool gpu_wide_gate_up(struct run *r, const struct join *j, struct tensor *y, struct tensor *up,
+                      const struct weight *gate_w, const struct weight *up_w);
 
 /* The ops of backend, each in the file that owns it. */
 void gpu_embed(struct run *r, struct tensor *y, const struct weight *table,

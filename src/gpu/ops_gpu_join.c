@@ -3,6 +3,7 @@
 #include "gpu/ops_gpu_impl.h"
 
 enum {
+    JOIN_LANES_WG = 256, /* lanes of a workgroup that only joins */
     HELD_WG = 256,
     HELD_LANES = 64,
     HELD_GROUPS =
@@ -11,15 +12,20 @@ enum {
         256, /* vec4s: few different pipelines, and those of a model's width can be tested at another */
 };
 
-void gpu_join(struct run *r, const struct join *j)
+/* What the next block reads goes to y, settled to s, or to both; NULL: to neither. */
+static void join(struct run *r, const struct join *j, const struct tensor *y,
+                 const struct tensor *s)
 {
     struct gpu_ops *g = ops_of(r);
     bool normed = weight_exists(j->next_w);
+    uint32_t runs = s ? j->x->cols / 16 : j->x->cols / 4; /* of which a lane has one at a time */
     struct join_params p = { .rows = j->x->rows,
                              .cols = j->x->cols,
                              .has_branch = j->branch != NULL,
                              .has_scale = weight_exists(j->scale),
                              .has_next = normed,
+                             .puts = y != NULL,
+                             .settles = s != NULL,
                              .eps = j->eps };
     struct gpu_binding bind[] = { act(j->x),
                                   j->branch ? act(j->branch) : whole(g->unused),
@@ -27,8 +33,25 @@ void gpu_join(struct run *r, const struct join *j)
                                   vector(g, j->scale),
                                   vector(g, j->next_w),
                                   act(j->to),
-                                  normed ? act(j->norm) : whole(g->unread[0]) };
-    gpu_dispatch_sum(r, TIERED(g, JOIN), JOIN_WG, 256, &p, bind, COUNT(bind), j->x->rows);
+                                  y ? act(y) : whole(g->unread[0]),
+                                  s ? act(s) : whole(g->unread[1]) };
+    uint32_t groups = g->narrow || gpu_by_tiles(g, j->x->rows) ? 1 : divide_up(runs, JOIN_LANES_WG);
+    gpu_dispatch_sum(r, TIERED(g, JOIN), JOIN_WG, JOIN_LANES_WG, &p, bind, COUNT(bind),
+                     j->x->rows * groups);
+}
+
+void gpu_join_settled(struct run *r, const struct join *j, bool floats)
+{
+    const struct tensor *to = join_result(j);
+    struct tensor s = gpu_settled_room(r, to->rows, to->cols);
+    join(r, j, floats && weight_exists(j->next_w) ? j->norm : NULL, &s);
+    gpu_note_settled(r, to, &s);
+}
+
+void gpu_join(struct run *r, const struct join *j)
+{
+    if (gpu_can_settle(ops_of(r), j->x->rows, j->x->cols)) gpu_join_settled(r, j, true);
+    else join(r, j, weight_exists(j->next_w) ? j->norm : NULL, NULL);
 }
 
 static uint32_t held(const struct join *j)
@@ -137,6 +160,7 @@ void gpu_join_linears(struct run *r, const struct join *j, struct tensor *const 
                       const struct weight *const *w, uint32_t n)
 {
     struct gpu_ops *g = ops_of(r);
+    if (gpu_wide_linears(r, j, y, w, n)) return;
     bool ok = joins(g, j, 12) && weight_exists(j->next_w), done[JOIN_LINEARS] = { false };
     for (uint32_t i = 0; i < n; i++) ok = ok && whole_and_bare(w[i]);
     if (!ok) {
@@ -166,6 +190,7 @@ void gpu_join_linear_gelu_mul(struct run *r, const struct join *j, struct tensor
                               const struct weight *w, const struct tensor *b, uint32_t col)
 {
     struct gpu_ops *g = ops_of(r);
+    if (gpu_wide_linear_gelu_mul(r, j, y, w, b, col)) return;
     bool ok = joins(g, j, 7) && j->branch && !weight_exists(j->scale) && !weight_exists(j->next_w);
     if (!ok || !whole_and_bare(w)) {
         gpu_join(r, j);
@@ -194,6 +219,7 @@ void gpu_join_gate_up(struct run *r, const struct join *j, struct tensor *y, str
                       const struct weight *gate_w, const struct weight *up_w)
 {
     struct gpu_ops *g = ops_of(r);
+    if (gpu_wide_gate_up(r, j, y, up, gate_w, up_w)) return;
     bool ok = joins(g, j, 8) && j->branch && !weight_exists(j->scale) && weight_exists(j->next_w);
     bool alike =
         whole_and_bare(gate_w) && whole_and_bare(up_w) && shape_of(gate_w) == shape_of(up_w);

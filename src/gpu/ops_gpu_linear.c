@@ -107,12 +107,11 @@ void gpu_embed(struct run *r, struct tensor *y, const struct weight *table,
 
 struct teams gpu_teams(const struct gpu_ops *g, enum gpu_shape shape, uint32_t rows, uint32_t cols)
 {
-    if (of_fours(g)) return (struct teams) { 4, 4 };
-    uint32_t unit = shape <= GPU_BF16 ? 8 : shape == GPU_Q8_0 || shape == GPU_Q8_A ? 16 : 32;
-    uint32_t units = divide_up(cols, unit), lanes = 1;
+    if (of_fours(g)) return (struct teams) { 4, 4, 4 };
+    uint32_t units = divide_up(cols, gpu_unit(shape)), lanes = 1;
     uint32_t most = rows > 32768 ? 16 : rows > 4096 ? 64 : 256;
     while (lanes < units && lanes < most) lanes *= 2;
-    return (struct teams) { lanes < 64 ? 64 : lanes, lanes };
+    return (struct teams) { lanes < 64 ? 64 : lanes, lanes, 4 };
 }
 
 /* Rows of a matrix in one buffer. */
@@ -159,9 +158,10 @@ static void matrices_product(struct run *r, const struct block *w, const struct 
     gpu_used_halves(r);
 }
 
-/* y = W x + s B z, finished, for the rows of one buffer. */
+/* y = W x + s B z, finished, for the rows of one buffer; x as digits too, or NULL. */
 static void block_product(struct run *r, const struct tensor *y, const struct tensor *x,
-                          const struct block *w, const struct gpu_lora *lo, const struct finish *f)
+                          const struct tensor *settled, const struct block *w,
+                          const struct gpu_lora *lo, const struct finish *f)
 {
     struct gpu_ops *g = ops_of(r);
     struct linear_params p = { .cols = w->cols,
@@ -194,12 +194,23 @@ static void block_product(struct run *r, const struct tensor *y, const struct te
         tiles_product(r, w, &p, bind, COUNT(bind), f->by != NULL);
         return;
     }
-    struct teams t = gpu_teams(g, w->shape, w->rows, w->cols);
+    bool digits = settled && gpu_reads_digits(w->shape);
+    struct teams t = digits ? gpu_cut(g, w->shape, w->rows, w->cols, 0)
+                            : gpu_teams(g, w->shape, w->rows, w->cols);
+    _Static_assert(LINEAR_WG == LINEAR_DIGITS_WG && LINEAR_LANES == LINEAR_DIGITS_LANES &&
+                       LINEAR_R == LINEAR_DIGITS_R && LINEAR_GELU == LINEAR_DIGITS_GELU,
+                   "one piece");
     struct gpu_constant constants[] = { { LINEAR_WG, (float)t.wg },
                                         { LINEAR_LANES, (float)t.lanes },
+                                        { LINEAR_R, (float)t.rows },
                                         { LINEAR_GELU, 1 } };
-    record_dispatch(&g->rec, TIERED(g, LINEAR_F32) + w->shape, constants, f->by ? 3 : 2, &p, bind,
-                    COUNT(bind), divide_up(w->rows, team_rows(t)) * x->rows);
+    uint32_t kernel = TIERED(g, LINEAR_F32) + w->shape;
+    if (digits) {
+        kernel = TIERED(g, LINEAR_DIGITS_Q4_0) + w->shape - GPU_Q4_0;
+        bind[0] = act(settled);
+    }
+    record_dispatch(&g->rec, kernel, constants, f->by ? 4 : 3, &p, bind, COUNT(bind),
+                    divide_up(w->rows, team_rows(t)) * x->rows);
 }
 
 struct gpu_lora gpu_lora_of(struct run *r, const struct weight *w, const struct tensor *z)
@@ -226,6 +237,7 @@ static void adapted_matrix(struct run *r, const struct tensor *y, const struct t
 {
     const struct gpu_weight *g = w->mem;
     const struct finish bare = { .scale = 1 };
+    const struct tensor *settled = gpu_settled_of(r, x);
     struct tensor z = gpu_lora_room(r, w, x->rows);
     struct gpu_lora lora = gpu_lora_of(r, w, &z),
                     none = { .z = whole(ops_of(r)->unused), .b = whole(ops_of(r)->unused) };
@@ -235,13 +247,14 @@ static void adapted_matrix(struct run *r, const struct tensor *y, const struct t
         struct block a = {
             .buffer = g->adapted.a, .shape = GPU_F32, .cols = w->cols, .rows = lora.rank
         };
-        block_product(r, &z, x, &a, &none, &bare);
+        block_product(r, &z, x, NULL, &a, &none, &bare);
     }
     for (uint32_t i = 0; i < g->n_parts; i++) {
         const struct gpu_part *part = &g->parts[i];
         struct block b = { part->buffer, g->shape, part->layout, w->cols, part->row0, part->rows };
-        block_product(r, y, x, &b, &lora, f);
+        block_product(r, y, x, settled, &b, &lora, f);
     }
+    if (settled) gpu_used_settled(r);
 }
 
 void gpu_adapted_matrix(struct run *r, const struct tensor *y, const struct tensor *x,
@@ -275,6 +288,7 @@ void gpu_gate_up(struct run *r, struct tensor *y, struct tensor *up, const struc
                  const struct weight *gate_w, const struct weight *up_w)
 {
     struct gpu_ops *g = ops_of(r);
+    if (gpu_gate_up_digits(r, y, x, gate_w, up_w)) return;
     const struct gpu_weight *a = gate_w->mem, *b = up_w->mem;
     bool alike = a->shape == b->shape && a->n_parts == 1 && b->n_parts == 1;
     if (!alike || a->adapted.n || b->adapted.n || gpu_by_tiles(g, x->rows)) {
@@ -295,7 +309,8 @@ void gpu_gate_up(struct run *r, struct tensor *y, struct tensor *up, const struc
                                   act(y) };
     struct teams t = gpu_teams(g, a->shape, p.rows, p.cols);
     struct gpu_constant constants[] = { { GATE_UP_WG, (float)t.wg },
-                                        { GATE_UP_LANES, (float)t.lanes } };
+                                        { GATE_UP_LANES, (float)t.lanes },
+                                        { GATE_UP_R, (float)t.rows } };
     record_dispatch(&g->rec, TIERED(g, GATE_UP_F32) + a->shape, constants, COUNT(constants), &p,
                     bind, COUNT(bind), divide_up(p.rows, team_rows(t)) * x->rows);
 }

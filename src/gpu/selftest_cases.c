@@ -81,6 +81,18 @@ static void run_join(struct stage *s, const struct test_case *c)
     stage_result(s, j.norm, STAGE_F32);
 }
 
+/* What the model ends with. */
+static void run_join_then_linear(struct stage *s, const struct test_case *c)
+{
+    struct join j = make_join(s, c, true, true);
+    struct tensor *y = random_rows(s, c, c->out);
+    struct weight *w = matrix(s, c, c->cols, c->out, 1);
+    op_join(&s->run, &j);
+    op_linear(&s->run, y, j.norm, w);
+    stage_result(s, j.to, STAGE_F32);
+    stage_result(s, y, STAGE_F32);
+}
+
 static void run_join_linears(struct stage *s, const struct test_case *c)
 {
     struct join j = make_join(s, c, true, true);
@@ -106,6 +118,7 @@ static void run_join_gelu(struct stage *s, const struct test_case *c)
     stage_result(s, y, STAGE_F32);
 }
 
+/* wide: and down, which reads what gate and up have settled. */
 static void run_join_gate_up(struct stage *s, const struct test_case *c)
 {
     struct join j = make_join(s, c, false, true);
@@ -114,6 +127,10 @@ static void run_join_gate_up(struct stage *s, const struct test_case *c)
     op_join_gate_up(&s->run, &j, y, up, gate_w, matrix(s, c, c->cols, c->out, 1));
     stage_result(s, j.to, STAGE_F32);
     stage_result(s, y, STAGE_F32);
+    if (!c->wide) return;
+    struct tensor *z = random_rows(s, c, 9);
+    op_linear(&s->run, z, y, matrix(s, c, c->out, 9, 1));
+    stage_result(s, z, STAGE_F32);
 }
 
 static void run_rope_table(struct stage *s, const struct test_case *c)
@@ -380,6 +397,31 @@ static bool pick_attention(struct selftest *t, bool half)
     return ok;
 }
 
+/* Products of settled rows, in every cut: the lanes follow from the length. */
+static bool pick_digits(struct selftest *t, uint32_t format)
+{
+    uint32_t block = quant_find(format)->block;
+    bool ok = true;
+    for (uint32_t cols = block < 32 ? 32 : block; cols <= 4096; cols *= 2)
+        for (uint32_t cut = 1; cut <= 3; cut++) {
+            struct test_case c = { run_join_then_linear, .rows = 1, .cols = cols, .out = 32 };
+            c.format = format;
+            c.cut = cut;
+            c.wide = true;
+            ok = ok && selftest_pick(t, &c);
+            c.run = run_join_gelu;
+            ok = ok && selftest_pick(t, &c);
+            c.run = run_join_linears;
+            ok = ok && selftest_pick(t, &c);
+            c.split = true;
+            ok = ok && selftest_pick(t, &c);
+            c.run = run_join_gate_up;
+            c.out = block < 32 ? 32 : block;
+            ok = ok && selftest_pick(t, &c);
+        }
+    return ok;
+}
+
 /* Rows of every length from one unit of work a lane to 256 of them, since the lanes follow from it; and past the
  * tiles of the matrix product. */
 static bool pick_matrices(struct selftest *t, uint32_t format)
@@ -406,6 +448,7 @@ static bool pick_matrices(struct selftest *t, uint32_t format)
         c.run = run_join_gate_up;
         ok = ok && selftest_pick(t, &c);
     }
+    ok = ok && pick_digits(t, format);
     struct test_case product = { run_linear, .cols = 256, .out = 70, .format = format };
     struct test_case router = { run_router, .rows = 2, .cols = 256, .out = 12, .format = format };
     for (uint32_t i = 0; i < 2 * GPU_CUTS; i++) {

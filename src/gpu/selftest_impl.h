@@ -49,6 +49,7 @@ struct test_case {
     uint32_t cut; /* of a matrix product, see struct gpu_ops */
     float temperature;
     bool half, split, plain;
+    bool wide; /* as streams that are wide, see struct gpu_ops */
 };
 
 /* A tensor of random numbers: normal ones, or whole ones below `below`. */

@@ -121,7 +121,9 @@ EXPORT(int32_t, ops_test_begin, uint32_t i)
     n_results = 0;
     /* The step begins at the case's own position, so that kernels must add the two up. */
     gpu_ops_begin(&gpu, now.pos, now.pos + now.rows);
-    ((struct gpu_ops *)gpu.ctx)->cut = now.cut;
+    struct gpu_ops *g = gpu.ctx;
+    g->cut = now.cut;
+    g->narrow_stream = now.wide ? 0 : GPU_NARROW_STREAM;
     run_case(&got, &now);
     program = gpu_ops_end(&gpu);
     gpu_write_step(&gpu, now.pos, now.rows, 0);

@@ -311,10 +311,14 @@ function patch(core, changes) {
   };
 }
 
-for (const [name, path, options] of [
+/** A device with wide workgroups, as large GPUs are. */
+const large = { ...device, limits: { ...device.limits, subgroupMax: 8 } };
+
+for (const [name, path, options, on] of [
   ['e2b', MODEL, {}],
   ['moe, plain', 'tests/golden/model_moe.gguf', { tier: 'plain' }],
   ['kv, a cache of halves', 'tests/golden/model_kv.gguf', { cache: 'f16' }],
+  ['a wide model on a large device', synth('tiny-wide'), {}, large],
 ]) {
   test(`${name}: every kernel that the model uses is tested, and right`, () => fresh(async (core, gpu) => {
     const engine = await GpuEngine.open(core, [await fileSource(path)], { ...options, context: 64, batch: 16, selfTest: true });
@@ -330,7 +334,7 @@ for (const [name, path, options] of [
     equal(gpu.pipelinesAsked, asked, 'no step needs a pipeline that was not there');
     session.close();
     engine.close();
-  }));
+  }, on));
 }
 
 test('a fast kernel that is wrong, and one that does not compile, give way to plain ones, and the answers stay right', () => fresh(async (core) => {

@@ -1,0 +1,74 @@
+// linears - linears_digits and linears_digits_mixed without their shapes and add_lanes(): a file and its tier choose.
+//!include lib/grid.wgsl
+//!include lib/four_rows.wgsl
+
+struct Params {
+    cols : u32,
+    n_tok : u32, // rows of x and of the results
+    rows : u32,
+    scales : u32, // offsets in u32 words, see src/gpu/repack.h
+    high : u32,
+    d : u32,
+    rows2 : u32,
+    scales2 : u32,
+    high2 : u32,
+    d2 : u32,
+    rows3 : u32,
+    scales3 : u32,
+    high3 : u32,
+    d3 : u32,
+}
+
+@group(0) @binding(0) var<uniform> p : Params;
+@group(0) @binding(1) var<storage, read> x : array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read> w : array<vec4<u32>>;
+@group(0) @binding(3) var<storage, read> w2 : array<vec4<u32>>;
+@group(0) @binding(4) var<storage, read> w3 : array<vec4<u32>>;
+@group(0) @binding(5) var<storage, read_write> y : array<f32>;
+@group(0) @binding(6) var<storage, read_write> y2 : array<f32>;
+@group(0) @binding(7) var<storage, read_write> y3 : array<f32>;
+
+const NO_UNIT : u32 = 0x7fffffffu; // a lane past the end of every row
+
+fn rows_from(first : u32, n_rows : u32) -> vec4<u32> {
+    return min(vec4<u32>(first, first + 1u, first + 2u, first + 3u), vec4<u32>(max(n_rows, 1u) - 1u));
+}
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
+        @builtin(local_invocation_index) id : u32) {
+    // The teams of the matrices follow each other.
+    let ends = (vec3<u32>(p.rows, p.rows2, p.rows3) + vec3<u32>(R - 1u)) / vec3<u32>(R);
+    let teams = WG / LANES;
+    let per_tok = (ends.x + ends.y + ends.z + teams - 1u) / teams;
+    let group = flat_group(wid, num);
+    let tok = group / per_tok;
+    if (tok >= p.n_tok) {
+        return;
+    }
+    let team = group % per_tok * teams + id / LANES;
+    let lane = id % LANES;
+    let ones = team < ends.x;
+    let twos = !ones && team < ends.x + ends.y;
+    let first = R * (team - select(select(ends.x + ends.y, ends.x, twos), 0u, ones));
+    let x_base = tok * (p.cols / 4u);
+    // One loop after the other, two of them without a unit: so `which` is a number that the compiler sees, and no load
+    // has to choose or to wait for a branch.
+    which = 0u;
+    var mine = four_rows(rows_from(first, p.rows), x_base, select(NO_UNIT, lane, ones));
+    which = 1u;
+    mine += four_rows(rows_from(first, p.rows2), x_base, select(NO_UNIT, lane, twos));
+    which = 2u;
+    mine += third_rows(rows_from(first, p.rows3), x_base, select(lane, NO_UNIT, ones || twos));
+    let sum = add_lanes(mine, id);
+    for (var r = lane; r < R; r += LANES) {
+        let row = first + r;
+        if (ones && row < p.rows) {
+            y[tok * p.rows + row] = sum[r];
+        } else if (twos && row < p.rows2) {
+            y2[tok * p.rows2 + row] = sum[r];
+        } else if (!ones && !twos && row < p.rows3) {
+            y3[tok * p.rows3 + row] = sum[r];
+        }
+    }
+}

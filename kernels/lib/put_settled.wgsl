@@ -1,0 +1,34 @@
+// put_settled - where a team's R results go: to y and, where p.settles, to s in settled form. Then a workgroup has whole runs
+// of sixteen rows, as the matrix has.
+//!include lib/settle.wgsl
+@group(0) @binding(5) var<storage, read_write> s : array<vec4<u32>>;
+
+var<workgroup> made : array<f32, 256>; // R WG / LANES results
+
+fn made_at(i : u32) -> vec4<f32> {
+    return vec4<f32>(made[i], made[i + 1u], made[i + 2u], made[i + 3u]);
+}
+
+fn put_rows(tok : u32, first : u32, h : vec4<f32>, id : u32) {
+    let team = id / LANES;
+    for (var r = id % LANES; r < R; r += LANES) {
+        if (first + r < p.rows) {
+            y[tok * p.y_stride + first + r] = h[r];
+        }
+        made[R * team + r] = h[r];
+    }
+    if (p.settles == 0u) {
+        return;
+    }
+    workgroupBarrier();
+    let n = R * (WG / LANES);
+    let start = first - R * team; // the workgroup's first row
+    for (var i = 16u * id; i < n && start + i < p.rows; i += 16u * WG) {
+        let v = settle(made_at(i), made_at(i + 4u), made_at(i + 8u), made_at(i + 12u));
+        let at = (tok * p.rows + start + i) / 4u;
+        s[at] = v.a;
+        s[at + 1u] = v.b;
+        s[at + 2u] = v.c;
+        s[at + 3u] = v.d;
+    }
+}

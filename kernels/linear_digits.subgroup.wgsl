@@ -1,0 +1,23 @@
+// linear_digits.subgroup - y[t] = scale * (W x[t] + sum of the adapters s B z[t])     (decode: one or a few rows t);
+//   with GELU y[t] = gelu(that) * by[t][by_col ...]; with cap > 0 y[t] = cap * tanh(that / cap)
+//
+//   x   read   n_tok x cols, settled   grid   each t in turn: a workgroup per R WG / LANES rows of W
+//   w   read   rows x cols             bytes  W once a row t; x comes from the cache
+//   z   read   n_tok x rank f32        needs  cols % 16 == 0;
+//   b   read   see lib/lora.wgsl              rank 0: z and b are any buffers, unread
+//   by  read   n_tok rows of f32              GELU 0: by is any buffer, unread
+//   y   write  n_tok x rows f32
+//
+// As linear, for rows that the kernel before has settled (lib/settle): multiplying digits takes half the time of decoding
+// codes to floats.
+//
+// Reference: linear() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
+
+enable subgroups;
+//!for SHAPE in q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
+//!include lib/one_weight.wgsl
+//!include lib/one_settled.wgsl
+//!include lib/digits.wgsl
+//!include lib/dot_$SHAPE.wgsl
+//!include lib/lanes.subgroup.wgsl
+//!include lib/linear.wgsl

@@ -1,0 +1,227 @@
+/* ops_gpu_digits.c - products whose activations are digits in memory (kernels/lib/settle.wgsl): who has made a row of them
+ * last, who can read them, and how wide streams go on by them. */
+#include "gpu/ops_gpu_impl.h"
+
+bool gpu_can_settle(const struct gpu_ops *g, uint32_t rows, uint32_t cols)
+{
+    return !g->narrow && g->rec.limits.has_packed_dot && !gpu_by_tiles(g, rows) && cols % 16 == 0;
+}
+
+bool gpu_reads_digits(enum gpu_shape shape)
+{
+    return shape >= GPU_Q4_0;
+}
+
+/* Two rooms in turn: who reads digits may write the next ones. */
+struct tensor gpu_settled_room(struct run *r, uint32_t rows, uint32_t cols)
+{
+    struct gpu_settled *last = &ops_of(r)->settled;
+    last->room = !last->room;
+    return gpu_scratch(r, last->room ? SCRATCH_SETTLED : SCRATCH_SETTLED_TOO, rows, cols);
+}
+
+void gpu_note_settled(struct run *r, const struct tensor *of, const struct tensor *settled)
+{
+    struct gpu_ops *g = ops_of(r);
+    g->settled.of = *of;
+    g->settled.settled = *settled;
+    g->settled.at = g->rec.n_dispatches;
+}
+
+const struct tensor *gpu_settled_of(struct run *r, const struct tensor *x)
+{
+    struct gpu_ops *g = ops_of(r);
+    const struct tensor *of = &g->settled.of;
+    bool it = of->mem == x->mem && of->rows == x->rows && of->cols == x->cols && of->rows > 0 &&
+              g->settled.at == g->rec.n_dispatches;
+    return it ? &g->settled.settled : NULL;
+}
+
+void gpu_used_settled(struct run *r)
+{
+    ops_of(r)->settled.at = ops_of(r)->rec.n_dispatches;
+}
+
+/* ---- cuts ---- */
+
+enum { ENOUGH_LANES = 48 << 10 }; /* for a large device */
+
+struct teams gpu_cut(const struct gpu_ops *g, enum gpu_shape shape, uint32_t rows, uint32_t cols,
+                     uint32_t together)
+{
+    uint32_t units = divide_up(cols, gpu_unit(shape)), lanes = 16;
+    uint32_t r = together ? together : rows >= 4096 ? 4 : rows > 512 ? 2 : 1;
+    if (g->cut && !together) r = 1u << (g->cut - 1) % 3;
+    while (lanes < 128 && divide_up(rows, r) * lanes < ENOUGH_LANES) lanes *= 2;
+    while (lanes / 2 >= units) lanes /= 2;
+    return (struct teams) { lanes < 64 ? 64 : lanes, lanes, r };
+}
+
+/* ---- several matrices at once ---- */
+
+static const struct gpu_weight *matrix_of(const struct weight *w)
+{
+    return w->mem;
+}
+
+/* Is a matrix one buffer, without adapters, of codes? */
+static bool plain_codes(const struct weight *w)
+{
+    const struct gpu_weight *g = matrix_of(w);
+    return g->n_parts == 1 && g->adapted.n == 0 && gpu_reads_digits(g->shape);
+}
+
+bool gpu_gate_up_digits(struct run *r, struct tensor *y, const struct tensor *x,
+                        const struct weight *gate_w, const struct weight *up_w)
+{
+    struct gpu_ops *g = ops_of(r);
+    const struct tensor *settled = gpu_settled_of(r, x);
+    const struct gpu_weight *a = gate_w->mem, *b = up_w->mem;
+    if (!settled || !plain_codes(gate_w) || !plain_codes(up_w) || a->shape != b->shape)
+        return false;
+    const struct gpu_layout *l = &a->parts[0].layout;
+    struct teams t = gpu_cut(g, a->shape, gate_w->rows, x->cols, 4);
+    if (t.lanes > 64) t.lanes = 64;
+    if (t.wg < 4 * t.lanes) t.wg = 4 * t.lanes; /* runs of sixteen rows */
+    bool settles = y->cols % 16 == 0;
+    struct gate_up_digits_params p = { .cols = gate_w->cols,
+                                       .rows = gate_w->rows,
+                                       .n_tok = x->rows,
+                                       .x_stride = x->cols,
+                                       .y_stride = y->cols,
+                                       .scales = l->scales,
+                                       .high = l->high,
+                                       .d = l->d,
+                                       .settles = settles };
+    struct tensor s = { 0 };
+    struct gpu_binding bind[] = { act(settled), whole(a->parts[0].buffer),
+                                  whole(b->parts[0].buffer), act(y), whole(g->unread[0]) };
+    if (settles) {
+        s = gpu_settled_room(r, y->rows, y->cols);
+        bind[4] = act(&s);
+    }
+    struct gpu_constant constants[] = { { GATE_UP_DIGITS_WG, (float)t.wg },
+                                        { GATE_UP_DIGITS_LANES, (float)t.lanes },
+                                        { GATE_UP_DIGITS_R, (float)t.rows } };
+    record_dispatch(&g->rec, TIERED(g, GATE_UP_DIGITS_Q4_0) + a->shape - GPU_Q4_0, constants,
+                    COUNT(constants), &p, bind, COUNT(bind),
+                    divide_up(p.rows, team_rows(t)) * x->rows);
+    if (settles) gpu_note_settled(r, y, &s);
+    return true;
+}
+
+/* Some of the linears of a stream, one dispatch. */
+struct some {
+    uint32_t n, at[JOIN_LINEARS];
+};
+
+static void dispatch_some(struct run *r, uint32_t kernel, struct tensor *const *y,
+                          const struct tensor *settled, const struct weight *const *w,
+                          const struct some *some)
+{
+    struct gpu_ops *g = ops_of(r);
+    struct linears_digits_params p = { .cols = settled->cols, .n_tok = settled->rows };
+    _Static_assert(sizeof p == sizeof(struct linears_digits_mixed_params), "one piece");
+    struct {
+        uint32_t *rows, *scales, *high, *d;
+    } const of[JOIN_LINEARS] = { { &p.rows, &p.scales, &p.high, &p.d },
+                                 { &p.rows2, &p.scales2, &p.high2, &p.d2 },
+                                 { &p.rows3, &p.scales3, &p.high3, &p.d3 } };
+    struct gpu_binding none = whole(g->unused);
+    struct gpu_binding bind[] = { act(settled),       none, none, none, none, whole(g->unread[0]),
+                                  whole(g->unread[1]) };
+    uint32_t rows = 0, n_teams = 0;
+    for (uint32_t k = 0; k < some->n; k++) rows += w[some->at[k]]->rows;
+    struct teams t = gpu_cut(g, matrix_of(w[some->at[0]])->shape, rows, p.cols, 0);
+    for (uint32_t k = 0; k < some->n; k++) {
+        const struct gpu_part *part = &matrix_of(w[some->at[k]])->parts[0];
+        *of[k].rows = part->rows;
+        *of[k].scales = part->layout.scales;
+        *of[k].high = part->layout.high;
+        *of[k].d = part->layout.d;
+        bind[1 + k] = whole(part->buffer);
+        bind[4 + k] = act(y[some->at[k]]);
+        n_teams += divide_up(part->rows, t.rows);
+    }
+    _Static_assert(LINEARS_DIGITS_WG == LINEARS_DIGITS_MIXED_WG &&
+                       LINEARS_DIGITS_LANES == LINEARS_DIGITS_MIXED_LANES &&
+                       LINEARS_DIGITS_R == LINEARS_DIGITS_MIXED_R,
+                   "one piece");
+    struct gpu_constant constants[] = { { LINEARS_DIGITS_WG, (float)t.wg },
+                                        { LINEARS_DIGITS_LANES, (float)t.lanes },
+                                        { LINEARS_DIGITS_R, (float)t.rows } };
+    record_dispatch(&g->rec, kernel, constants, COUNT(constants), &p, bind, COUNT(bind),
+                    divide_up(n_teams, t.wg / t.lanes) * p.n_tok);
+}
+
+/* The usual mixture of shapes: the third has more bits than the others. */
+static bool mixed(const struct weight *const *w, uint32_t n)
+{
+    enum gpu_shape first = matrix_of(w[0])->shape;
+    return n == 3 && matrix_of(w[1])->shape == first && matrix_of(w[2])->shape == GPU_Q6_K &&
+           (first == GPU_Q4_K || first == GPU_Q5_K);
+}
+
+/* Products of one stream, each with any of the others that has its shape. */
+static void linears(struct run *r, struct tensor *const *y, const struct tensor *x,
+                    const struct weight *const *w, uint32_t n)
+{
+    struct gpu_ops *g = ops_of(r);
+    const struct tensor settled = *gpu_settled_of(r, x);
+    bool done[JOIN_LINEARS] = { false };
+    if (mixed(w, n)) {
+        const struct some all = { 3, { 0, 1, 2 } };
+        uint32_t kernel = TIERED(g, LINEARS_DIGITS_MIXED_Q4_K) + matrix_of(w[0])->shape - GPU_Q4_K;
+        dispatch_some(r, kernel, y, &settled, w, &all);
+        return;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        enum gpu_shape shape = matrix_of(w[i])->shape;
+        struct some alike = { 0 };
+        for (uint32_t k = i; k < n && !done[i]; k++)
+            if (matrix_of(w[k])->shape == shape) alike.at[alike.n++] = k;
+        if (alike.n)
+            dispatch_some(r, TIERED(g, LINEARS_DIGITS_Q4_0) + shape - GPU_Q4_0, y, &settled, w,
+                          &alike);
+        for (uint32_t k = 0; k < alike.n; k++) done[alike.at[k]] = true;
+    }
+}
+
+/* ---- wide streams ---- */
+
+/* A row is joined once, by a dispatch of its own: for a wide one that is cheaper than by every workgroup. */
+static bool is_wide(const struct gpu_ops *g, const struct join *j)
+{
+    return j->x->cols > g->narrow_stream && gpu_can_settle(g, j->x->rows, j->x->cols);
+}
+
+bool gpu_wide_linears(struct run *r, const struct join *j, struct tensor *const *y,
+                      const struct weight *const *w, uint32_t n)
+{
+    bool bare = true;
+    if (!is_wide(ops_of(r), j)) return false;
+    for (uint32_t i = 0; i < n; i++) bare = bare && plain_codes(w[i]);
+    gpu_join_settled(r, j, !bare);
+    if (bare) linears(r, y, join_result(j), w, n);
+    else
+        for (uint32_t i = 0; i < n; i++) gpu_linear(r, y[i], join_result(j), w[i]);
+    return true;
+}
+
+bool gpu_wide_linear_gelu_mul(struct run *r, const struct join *j, struct tensor *y,
+                              const struct weight *w, const struct tensor *b, uint32_t col)
+{
+    if (!is_wide(ops_of(r), j)) return false;
+    gpu_join_settled(r, j, !plain_codes(w));
+    gpu_linear_gelu_mul(r, y, join_result(j), w, b, col);
+    return true;
+}
+
+bool gpu_wide_gate_up(struct run *r, const struct join *j, struct tensor *y, struct tensor *up,
+                      const struct weight *gate_w, const struct weight *up_w)
+{
+    if (!is_wide(ops_of(r), j)) return false;
+    gpu_join_settled(r, j, !plain_codes(gate_w) || !plain_codes(up_w));
+    gpu_gate_up(r, y, up, join_result(j), gate_w, up_w);
+    return true;
+}
