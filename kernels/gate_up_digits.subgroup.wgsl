@@ -19,3 +19,5 @@ enable subgroups;
 //!include lib/lanes.subgroup.wgsl
 //!include lib/put_settled.wgsl
 //!include lib/gate_up.wgsl
+
+@group(0) @binding(5) var<storage, read_write> s : array<vec4<u32>>;

@@ -8,7 +8,8 @@
 //   w       read   rows x cols
 //   w2      read   rows x cols
 //   to      write  n_tok x cols f32
-//   y       write  n_tok x rows f32
+//   y       write  n_tok x rows f32          where p.settles rows % 16 == 0 and R WG / LANES % 16 == 0,
+//   s       write  y, settled                 else s is any buffer, unwritten
 //
 // Every workgroup joins for itself: that is cheaper than a dispatch that all would wait for.
 //

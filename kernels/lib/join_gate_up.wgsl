@@ -3,7 +3,8 @@
 //!include lib/gelu.wgsl
 //!include lib/joining.wgsl
 //!include lib/held.wgsl
-//!include lib/four_rows.wgsl
+//!include lib/pair_rows.wgsl
+//!include lib/put_settled.wgsl
 
 struct Params {
     cols : u32,
@@ -14,6 +15,7 @@ struct Params {
     high : u32,
     d : u32,
     has_branch : u32,
+    settles : u32, // s is wanted
     eps : f32,
 }
 
@@ -26,6 +28,7 @@ struct Params {
 @group(0) @binding(6) var<storage, read> w2 : array<vec4<u32>>;
 @group(0) @binding(7) var<storage, read_write> to : array<vec4<f32>>;
 @group(0) @binding(8) var<storage, read_write> y : array<f32>;
+@group(0) @binding(9) var<storage, read_write> s : array<vec4<u32>>;
 
 fn factor() -> f32 {
     return 1.0;
@@ -49,22 +52,11 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         return;
     }
     hold(tok, id, group % groups == 0u);
-    let lane = id % LANES;
-    for (var block = group % groups; block * 4u * teams < p.rows; block += groups) {
-        let first = 4u * (block * teams + id / LANES);
+    for (var block = group % groups; block * R * teams < p.rows; block += groups) {
+        let first = R * (block * teams + id / LANES);
         let rows = min(vec4<u32>(first, first + 1u, first + 2u, first + 3u), vec4<u32>(p.rows - 1u));
-        second = false;
-        let gate = four_rows(rows, 0u, lane);
-        second = true;
-        let up = four_rows(rows, 0u, lane);
-        let gate_sum = add_lanes(gate, id);
-        workgroupBarrier(); // before the second sum
-        let h = gelu_tanh(gate_sum) * add_lanes(up, id);
-        for (var r = lane; r < 4u; r += LANES) {
-            if (first + r < p.rows) {
-                y[tok * p.y_stride + first + r] = h[r];
-            }
-        }
+        let sums = add_pair(pair_rows(rows, 0u, id % LANES), id);
+        put_rows(tok, first, gelu_tanh(sums.first) * sums.second, id);
         workgroupBarrier(); // before the next block's first
     }
 }

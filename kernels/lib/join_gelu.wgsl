@@ -51,11 +51,11 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     }
     hold(tok, id, group % groups == 0u);
     let lane = id % LANES;
-    for (var block = group % groups; block * 4u * teams < p.rows; block += groups) {
-        let first = 4u * (block * teams + id / LANES);
+    for (var block = group % groups; block * R * teams < p.rows; block += groups) {
+        let first = R * (block * teams + id / LANES);
         let rows = min(vec4<u32>(first, first + 1u, first + 2u, first + 3u), vec4<u32>(p.rows - 1u));
         let h = gelu_tanh(add_lanes(four_rows(rows, 0u, lane), id));
-        for (var r = lane; r < 4u; r += LANES) {
+        for (var r = lane; r < R; r += LANES) {
             if (first + r < p.rows) {
                 y[tok * p.y_stride + first + r] = h[r] * by[tok * p.by_stride + p.by_col + first + r];
             }

@@ -61,6 +61,8 @@ fn put(tok : u32, row : u32, v : f32) {
     }
 }
 
+override MATRICES : u32 = 3u; // so many there are: no code for more
+
 const NO_UNIT : u32 = 0x7fffffffu; // a lane past the end of every row
 
 fn four_from(first : u32, n_rows : u32) -> vec4<u32> {
@@ -70,9 +72,9 @@ fn four_from(first : u32, n_rows : u32) -> vec4<u32> {
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
         @builtin(local_invocation_index) id : u32) {
-    // Four rows a team; the teams of the matrices follow each other. The workgroups of a row of x take them in
+    // R rows a team; the teams of the matrices follow each other. The workgroups of a row of x take them in
     // turn, so that few of them join.
-    let ends = (vec3<u32>(p.rows, p.rows2, p.rows3) + vec3<u32>(3u)) / vec3<u32>(4u);
+    let ends = (vec3<u32>(p.rows, p.rows2, p.rows3) + vec3<u32>(R - 1u)) / vec3<u32>(R);
     let teams = WG / LANES;
     let groups = num.x * num.y / p.n_tok;
     let group = flat_group(wid, num);
@@ -86,19 +88,23 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         let team = block * teams + id / LANES;
         let ones = team < ends.x;
         let twos = !ones && team < ends.x + ends.y;
-        let first = 4u * (team - select(select(ends.x + ends.y, ends.x, twos), 0u, ones));
+        let first = R * (team - select(select(ends.x + ends.y, ends.x, twos), 0u, ones));
         // One loop after the other, two of them without a unit: so `which` is a number that the compiler sees, and no
         // load has to choose or to wait for a branch.
         which = 0u;
         var mine = four_rows(four_from(first, p.rows), 0u, select(NO_UNIT, lane, ones));
-        which = 1u;
-        mine += four_rows(four_from(first, max(p.rows2, 1u)), 0u, select(NO_UNIT, lane, twos));
-        which = 2u;
-        mine += third_rows(four_from(first, max(p.rows3, 1u)), 0u, select(lane, NO_UNIT, ones || twos));
+        if (MATRICES > 1u) {
+            which = 1u;
+            mine += four_rows(four_from(first, max(p.rows2, 1u)), 0u, select(NO_UNIT, lane, twos));
+        }
+        if (MATRICES > 2u) {
+            which = 2u;
+            mine += third_rows(four_from(first, max(p.rows3, 1u)), 0u, select(lane, NO_UNIT, ones || twos));
+        }
         which = select(select(2u, 1u, twos), 0u, ones);
         let sum = add_lanes(mine, id);
         let n_rows = select(select(p.rows3, p.rows2, which == 1u), p.rows, which == 0u);
-        for (var r = lane; r < 4u; r += LANES) {
+        for (var r = lane; r < R; r += LANES) {
             if (first + r < n_rows) {
                 put(tok, first + r, sum[r]);
             }

@@ -23,16 +23,24 @@ fn joining_from(sums : vec4<f32>, at : u32, id : u32) -> Joining {
     return Joining(at, r, f, inverseSqrt(f * f * square + p.eps));
 }
 
+// What columns 4i .. 4i + 3 of the row give to the sums, nothing past its end.
+fn sums_at(at : u32, i : u32) -> vec4<f32> {
+    let n = p.cols / 4u;
+    let k = min(i, n - 1u);
+    let v = x[at + k];
+    var sums = vec4<f32>(dot(v, v), 0.0, 0.0, 0.0);
+    if (p.has_branch != 0u) {
+        let raw = branch[at + k];
+        sums = sums_of(v, raw, raw * post[k]);
+    }
+    return select(vec4<f32>(), sums, vec4<bool>(i < n));
+}
+
+// Four loads of each are on their way at a time.
 fn begin_joining(at : u32, id : u32) -> Joining {
     var sums = vec4<f32>();
-    for (var i = id; i < p.cols / 4u; i += WG) {
-        let v = x[at + i];
-        if (p.has_branch != 0u) {
-            let raw = branch[at + i];
-            sums += sums_of(v, raw, raw * post[i]);
-        } else {
-            sums.x += dot(v, v);
-        }
+    for (var i = id; i < p.cols / 4u; i += 4u * WG) {
+        sums += (sums_at(at, i) + sums_at(at, i + WG)) + (sums_at(at, i + 2u * WG) + sums_at(at, i + 3u * WG));
     }
     return joining_from(sums, at, id);
 }

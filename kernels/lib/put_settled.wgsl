@@ -1,8 +1,6 @@
 // put_settled - where a team's R results go: to y and, where p.settles, to s in settled form. Then a workgroup has whole runs
-// of sixteen rows, as the matrix has.
+// of sixteen rows, as the matrix has. Needs the buffer s.
 //!include lib/settle.wgsl
-@group(0) @binding(5) var<storage, read_write> s : array<vec4<u32>>;
-
 var<workgroup> made : array<f32, 256>; // R WG / LANES results
 
 fn made_at(i : u32) -> vec4<f32> {

@@ -8,3 +8,10 @@ fn w_at(i : u32) -> vec4<u32> {
     }
     return w[i];
 }
+
+fn word_at(i : u32) -> u32 {
+    if (second) {
+        return w2[i >> 2u][i & 3u];
+    }
+    return w[i >> 2u][i & 3u];
+}

@@ -1,4 +1,5 @@
-// words - single numbers out of a weight buffer, which w_at() reads (lib/one_weight or lib/two_weights).
+// words - numbers out of a weight buffer, of which w_at() reads four words and word_at() one (lib/one_weight, lib/two_weights
+// or lib/three_weights).
 
 // Eight consecutive weights of a row.
 struct Eight {
@@ -18,14 +19,8 @@ fn both(a : Eight, b : Eight) -> Sixteen {
     return Sixteen(a.a, a.b, b.a, b.b);
 }
 
-fn word_at(i : u32) -> u32 {
-    return w_at(i >> 2u)[i & 3u];
-}
-
-// Two words, the first at an even place.
 fn two_words(i : u32) -> vec2<u32> {
-    let four = w_at(i >> 2u);
-    return select(four.xy, four.zw, (i & 2u) == 2u);
+    return vec2<u32>(word_at(i), word_at(i + 1u));
 }
 
 // Half i of the halves that begin at word `first`.

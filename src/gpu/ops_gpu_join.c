@@ -4,12 +4,13 @@
 
 enum {
     JOIN_LANES_WG = 256, /* lanes of a workgroup that only joins */
-    HELD_WG = 256,
-    HELD_LANES = 64,
-    HELD_GROUPS =
-        512, /* workgroups of a row at most: what a large device has at once; each of them joins */
+    HELD_ROWS =
+        2, /* of W that a team takes together: code is short so that all kernels of a layer stay cached */
+    HELD_RUN = 16, /* columns that a thread joins */
+    HELD_WG_MOST = 256,
     HELD_STEP =
         256, /* vec4s: few different pipelines, and those of a model's width can be tested at another */
+    HELD_LANES_AT_ONCE = 48 << 10, /* what a large device has at once; each workgroup joins */
 };
 
 /* What the next block reads goes to y, settled to s, or to both; NULL: to neither. */
@@ -64,7 +65,7 @@ static bool joins(const struct gpu_ops *g, const struct join *j, uint32_t n_buff
 {
     uint32_t sums = (g->tier >= TIER_SUBGROUP ? 64 : 256) * 16;
     return !g->narrow && g->rec.limits.has_packed_dot && !gpu_by_tiles(g, j->x->rows) &&
-           j->x->cols % 16 == 0 && j->x->cols <= 16 * HELD_WG &&
+           j->x->cols % HELD_RUN == 0 && j->x->cols <= HELD_RUN * HELD_WG_MOST &&
            held(j) * 16 + sums <= g->rec.limits.max_workgroup_bytes &&
            n_buffers <= g->rec.limits.max_storage_buffers;
 }
@@ -86,18 +87,29 @@ static const struct gpu_part *part_of(const struct weight *w)
     return &((const struct gpu_weight *)w->mem)->parts[0];
 }
 
-static void dispatch_held(struct run *r, uint32_t kernel, const struct join *j, const void *params,
-                          const struct gpu_binding *bind, uint32_t n, uint32_t n_teams)
+/* Few rows are shared by many lanes. A workgroup that settles its results has whole runs of them. */
+static struct teams held_cut(const struct join *j, uint32_t rows, bool settles)
+{
+    uint32_t wg = j->x->cols <= HELD_RUN * HELD_WG_MOST / 2 ? HELD_WG_MOST / 2 : HELD_WG_MOST;
+    uint32_t lanes = settles ? HELD_ROWS * wg / 16 : rows > 8192 ? 16 : rows > 4096 ? 32 : 64;
+    return (struct teams) { wg, lanes, HELD_ROWS };
+}
+
+static void dispatch_held(struct run *r, uint32_t kernel, const struct join *j, struct teams t,
+                          uint32_t n_matrices, const void *params, const struct gpu_binding *bind,
+                          uint32_t n, uint32_t n_teams)
 {
     struct gpu_ops *g = ops_of(r);
     _Static_assert(JOIN_GATE_UP_WG == JOIN_LINEARS_WG && JOIN_GATE_UP_WG == JOIN_GELU_WG, "one");
-    struct gpu_constant constants[] = { { JOIN_GATE_UP_WG, HELD_WG },
-                                        { JOIN_GATE_UP_LANES, HELD_LANES },
-                                        { JOIN_GATE_UP_HELD, (float)held(j) } };
-    uint32_t blocks = divide_up(n_teams, HELD_WG / HELD_LANES);
-    uint32_t turns = divide_up(blocks, HELD_GROUPS);
-    record_dispatch(&g->rec, kernel, constants, COUNT(constants), params, bind, n,
-                    divide_up(blocks, turns) * j->x->rows);
+    struct gpu_constant constants[] = { { JOIN_GATE_UP_WG, (float)t.wg },
+                                        { JOIN_GATE_UP_LANES, (float)t.lanes },
+                                        { JOIN_GATE_UP_R, (float)t.rows },
+                                        { JOIN_GATE_UP_HELD, (float)held(j) },
+                                        { JOIN_LINEARS_MATRICES, (float)n_matrices } };
+    uint32_t blocks = divide_up(n_teams, t.wg / t.lanes);
+    uint32_t turns = divide_up(blocks, HELD_LANES_AT_ONCE / t.wg);
+    record_dispatch(&g->rec, kernel, constants, COUNT(constants) - (n_matrices ? 0 : 1), params,
+                    bind, n, divide_up(blocks, turns) * j->x->rows);
 }
 
 /* Some of the linears of a join. */
@@ -135,7 +147,9 @@ static void dispatch_picked(struct run *r, uint32_t kernel, const struct join *j
                                   none,
                                   whole(g->unread[0]),
                                   whole(g->unread[1]) };
-    uint32_t n_teams = 0;
+    uint32_t n_teams = 0, rows = 0;
+    for (uint32_t k = 0; k < some->n; k++) rows += w[some->at[k]]->rows;
+    struct teams t = held_cut(j, rows, false);
     for (uint32_t k = 0; k < some->n; k++) {
         const struct gpu_part *part = part_of(w[some->at[k]]);
         *of[k].rows = part->rows;
@@ -144,9 +158,9 @@ static void dispatch_picked(struct run *r, uint32_t kernel, const struct join *j
         *of[k].d = part->layout.d;
         bind[5 + k] = whole(part->buffer);
         bind[9 + k] = act(y[some->at[k]]);
-        n_teams += divide_up(part->rows, 4);
+        n_teams += divide_up(part->rows, t.rows);
     }
-    dispatch_held(r, kernel, j, &p, bind, COUNT(bind), n_teams);
+    dispatch_held(r, kernel, j, t, some->n, &p, bind, COUNT(bind), n_teams);
 }
 
 /* The usual mixture of shapes: the third has more bits than the others. */
@@ -211,8 +225,9 @@ void gpu_join_linear_gelu_mul(struct run *r, const struct join *j, struct tensor
                                   .eps = j->eps };
     struct gpu_binding bind[] = { act(j->x), act(j->branch), vector(g, j->w), whole(part->buffer),
                                   act(b),    act(j->to),     act(y) };
-    dispatch_held(r, TIERED(g, JOIN_GELU_F32) + shape_of(w), j, &p, bind, COUNT(bind),
-                  divide_up(w->rows, 4));
+    struct teams t = held_cut(j, w->rows, false);
+    dispatch_held(r, TIERED(g, JOIN_GELU_F32) + shape_of(w), j, t, 0, &p, bind, COUNT(bind),
+                  divide_up(w->rows, t.rows));
 }
 
 void gpu_join_gate_up(struct run *r, const struct join *j, struct tensor *y, struct tensor *up,
@@ -220,7 +235,7 @@ void gpu_join_gate_up(struct run *r, const struct join *j, struct tensor *y, str
 {
     struct gpu_ops *g = ops_of(r);
     if (gpu_wide_gate_up(r, j, y, up, gate_w, up_w)) return;
-    bool ok = joins(g, j, 8) && j->branch && !weight_exists(j->scale) && weight_exists(j->next_w);
+    bool ok = joins(g, j, 9) && j->branch && !weight_exists(j->scale) && weight_exists(j->next_w);
     bool alike =
         whole_and_bare(gate_w) && whole_and_bare(up_w) && shape_of(gate_w) == shape_of(up_w);
     if (!ok || !alike) {
@@ -229,6 +244,9 @@ void gpu_join_gate_up(struct run *r, const struct join *j, struct tensor *y, str
         return;
     }
     const struct gpu_part *gate = part_of(gate_w);
+    bool settles = y->cols % 16 == 0;
+    struct tensor settled = { 0 };
+    if (settles) settled = gpu_settled_room(r, y->rows, y->cols);
     struct join_gate_up_params p = { .cols = gate_w->cols,
                                      .rows = gate_w->rows,
                                      .n_tok = j->x->rows,
@@ -237,11 +255,19 @@ void gpu_join_gate_up(struct run *r, const struct join *j, struct tensor *y, str
                                      .high = gate->layout.high,
                                      .d = gate->layout.d,
                                      .has_branch = 1,
+                                     .settles = settles,
                                      .eps = j->eps };
-    struct gpu_binding bind[] = { act(j->x),           act(j->branch),
-                                  vector(g, j->w),     vector(g, j->next_w),
-                                  whole(gate->buffer), whole(part_of(up_w)->buffer),
-                                  act(j->to),          act(y) };
-    dispatch_held(r, TIERED(g, JOIN_GATE_UP_F32) + shape_of(gate_w), j, &p, bind, COUNT(bind),
-                  divide_up(p.rows, 4));
+    struct gpu_binding bind[] = { act(j->x),
+                                  act(j->branch),
+                                  vector(g, j->w),
+                                  vector(g, j->next_w),
+                                  whole(gate->buffer),
+                                  whole(part_of(up_w)->buffer),
+                                  act(j->to),
+                                  act(y),
+                                  settles ? act(&settled) : whole(g->unread[0]) };
+    struct teams t = held_cut(j, p.rows, settles);
+    dispatch_held(r, TIERED(g, JOIN_GATE_UP_F32) + shape_of(gate_w), j, t, 0, &p, bind, COUNT(bind),
+                  divide_up(p.rows, t.rows));
+    if (settles) gpu_note_settled(r, y, &settled);
 }
