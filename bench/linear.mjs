@@ -143,17 +143,19 @@ for (const [what, name, shape, allRows, cols] of cases) {
   if (!what.includes(o.only)) continue;
   const rows = [allRows].flat().map((n) => (o.quick ? Math.min(n, 64) : n));
   const kernel = kernels.find((k) => k.name === `${name}_${shape}${o.tier === 'plain' ? '' : '.subgroup'}`);
-  const joins = kernel.overrides.includes('HELD'); // four rows a team
+  const joins = kernel.overrides.includes('HELD');
   const units = cols / (shape === 'q8_0' ? 16 : 32);
-  const cuts = wgs.flatMap((wg) => lanes.filter((l) => l <= wg && l < 2 * units).flatMap((l) => (joins ? [4] : together).map((r) => ({ WG: wg, LANES: l, R: r }))));
-  const held = joins ? { HELD: Math.ceil(cols / 1024) * 256 } : {};
-  const pipelines = await Promise.all(cuts.map((c) => pipelineOf(kernel.source, { ...c, ...held })));
+  const cuts = wgs.flatMap((wg) => lanes.filter((l) => l <= wg && l < 2 * units).flatMap((l) => together.map((r) => ({ WG: wg, LANES: l, R: r }))));
+  const fixed = { ...(joins && { HELD: Math.ceil(cols / 1024) * 256 }), ...(kernel.overrides.includes('MATRICES') && { MATRICES: rows.filter(Boolean).length }) };
+  const pipelines = await Promise.all(cuts.map((c) => pipelineOf(kernel.source, { ...c, ...fixed })));
   const results = [];
   let bytes = 0;
   for (let i = 0; i < cuts.length; i++) {
-    const bound = groups(kernel, pipelines[i], shape, rows, cols), teams = rows.reduce((sum, n) => sum + Math.ceil(n / cuts[i].R), 0), count = Math.ceil(teams / (cuts[i].WG / cuts[i].LANES));
+    const bound = groups(kernel, pipelines[i], shape, rows, cols), teams = rows.reduce((sum, n) => sum + Math.ceil(n / cuts[i].R), 0), blocks = Math.ceil(teams / (cuts[i].WG / cuts[i].LANES));
     bytes = bound.bytes;
-    results.push({ ...cuts[i], count, us: await time(pipelines[i], bound.list, count) });
+    // Workgroups that join take their blocks in turns: the fewer there are, the less is joined.
+    const counts = new Set((joins ? [1, 2, 3, 4] : [1]).map((turns) => Math.ceil(blocks / turns)));
+    for (const count of counts) results.push({ ...cuts[i], count, us: await time(pipelines[i], bound.list, count) });
   }
   results.sort((a, b) => a.us - b.us);
   console.log(`${what}: ${kernel.name} ${cols} -> ${rows.filter(Boolean).join(' + ')}, ${(bytes / 1e6).toFixed(1)} MB`);

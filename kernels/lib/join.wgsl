@@ -30,15 +30,10 @@ fn factor() -> f32 {
     return 1.0;
 }
 
-// Writes vec4 i of the row; what the next block reads of it.
-fn go_on(j : Joining, i : u32) -> vec4<f32> {
-    var v = joined(j, i);
-    to[j.at + i] = v;
+// What the next block reads of vec4 i, which is v of the stream.
+fn leads_on(j : Joining, v : vec4<f32>, i : u32) -> vec4<f32> {
     if (p.has_next != 0u) {
-        v *= j.inverse * next_w[i];
-    }
-    if (p.puts != 0u) {
-        y[j.at + i] = v;
+        return v * j.inverse * next_w[i];
     }
     return v;
 }
@@ -57,15 +52,39 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     let first = group % groups * WG + id;
     if (p.settles == 0u) {
         for (var i = first; i < n; i += groups * WG) {
-            go_on(j, i);
+            let v = joined(j, i);
+            to[j.at + i] = v;
+            if (p.puts != 0u) {
+                y[j.at + i] = leads_on(j, v, i);
+            }
         }
         return;
     }
     for (var i = 4u * first; i < n; i += 4u * groups * WG) {
-        let v = settle(go_on(j, i), go_on(j, i + 1u), go_on(j, i + 2u), go_on(j, i + 3u));
-        s[j.at + i] = v.a;
-        s[j.at + i + 1u] = v.b;
-        s[j.at + i + 2u] = v.c;
-        s[j.at + i + 3u] = v.d;
+        // All is read before the first is written: a device may not read past a write.
+        let a = joined(j, i);
+        let b = joined(j, i + 1u);
+        let c = joined(j, i + 2u);
+        let d = joined(j, i + 3u);
+        let next_a = leads_on(j, a, i);
+        let next_b = leads_on(j, b, i + 1u);
+        let next_c = leads_on(j, c, i + 2u);
+        let next_d = leads_on(j, d, i + 3u);
+        let v = settle(next_a, next_b, next_c, next_d);
+        let at = j.at + i;
+        to[at] = a;
+        to[at + 1u] = b;
+        to[at + 2u] = c;
+        to[at + 3u] = d;
+        s[at] = v.a;
+        s[at + 1u] = v.b;
+        s[at + 2u] = v.c;
+        s[at + 3u] = v.d;
+        if (p.puts != 0u) {
+            y[at] = next_a;
+            y[at + 1u] = next_b;
+            y[at + 2u] = next_c;
+            y[at + 3u] = next_d;
+        }
     }
 }
