@@ -887,7 +887,8 @@ static const struct op_case cases[] = {
     { "join_linears",    1,   512, QUANT_Q6_K, 1e-12, .why = "two formats", .out = 100, .n_used = 3, .split = true },
     { "join_linears",    1,   512, QUANT_Q4_K, 1e-12, .why = "the usual two formats", .out = 100, .n_used = 3, .split = true },
     { "join_linears",    2,   256, QUANT_Q5_K, 1e-12, .why = "the same of more bits", .out = 36, .n_used = 3, .split = true },
-    { "join_linears",    5,   512, QUANT_Q4_K, 1e-12, .why = "a few rows", .out = 68, .n_used = 3 },
+    { "join_linears",    1,   512, QUANT_Q4_K, 1e-12, .why = "teams of 32 lanes", .out = 100, .n_used = 2, .cut = 2 },
+    { "join_linears",    5,   512, QUANT_Q4_K, 1e-12, .why = "a few rows, teams of 16 lanes", .out = 68, .n_used = 3, .cut = 3 },
     { "join_linears",   70,    96, QUANT_Q8_0, 1e-12, .why = "prefill", .out = 68, .n_used = 3 },
     { "join_linears",    1,    64, QUANT_Q5_0, 1e-12, .why = "adapters on all", .out = 36, .n_used = 3, .rank = 4, .n_lora = 3 },
     { "join_linears",    1,  5376, QUANT_Q4_0, 1e-12, .why = "the widest stream", .out = 9, .n_used = 2 },
@@ -899,6 +900,7 @@ static const struct op_case cases[] = {
 
     { "join_gate_up",    1,   256, EVERY,      1e-12, .why = "decode, every format", .out = 33 },
     { "join_gate_up",    1,  1536, QUANT_Q4_K, 1e-12, .why = "a row longer than the lanes", .out = 130 },
+    { "join_gate_up",    1,  1536, QUANT_Q4_K, 1e-12, .why = "settled, the same in another cut", .out = 144, .cut = 2 },
     { "join_gate_up",    5,    96, QUANT_Q8_0, 1e-12, .why = "a few rows", .out = 40 },
     { "join_gate_up",   70,    96, QUANT_Q8_0, 1e-12, .why = "prefill", .out = 68 },
     { "join_gate_up",    1,    64, QUANT_Q8_0, 1e-12, .why = "two formats", .out = 36, .split = true },

@@ -4,13 +4,12 @@
 
 enum {
     JOIN_LANES_WG = 256, /* lanes of a workgroup that only joins */
-    HELD_ROWS =
-        2, /* of W that a team takes together: code is short so that all kernels of a layer stay cached */
-    HELD_RUN = 16, /* columns that a thread joins */
-    HELD_WG_MOST = 256,
+    HELD_RUN = 16,       /* columns that a thread joins */
+    HELD_WG = 256,
+    HELD_CUTS = 3,
     HELD_STEP =
         256, /* vec4s: few different pipelines, and those of a model's width can be tested at another */
-    HELD_LANES_AT_ONCE = 48 << 10, /* what a large device has at once; each workgroup joins */
+    HELD_LANES_AT_ONCE = 96 << 10, /* for a large device; each workgroup joins */
 };
 
 /* What the next block reads goes to y, settled to s, or to both; NULL: to neither. */
@@ -65,7 +64,7 @@ static bool joins(const struct gpu_ops *g, const struct join *j, uint32_t n_buff
 {
     uint32_t sums = (g->tier >= TIER_SUBGROUP ? 64 : 256) * 16;
     return !g->narrow && g->rec.limits.has_packed_dot && !gpu_by_tiles(g, j->x->rows) &&
-           j->x->cols % HELD_RUN == 0 && j->x->cols <= HELD_RUN * HELD_WG_MOST &&
+           j->x->cols % HELD_RUN == 0 && j->x->cols <= HELD_RUN * HELD_WG &&
            held(j) * 16 + sums <= g->rec.limits.max_workgroup_bytes &&
            n_buffers <= g->rec.limits.max_storage_buffers;
 }
@@ -87,12 +86,23 @@ static const struct gpu_part *part_of(const struct weight *w)
     return &((const struct gpu_weight *)w->mem)->parts[0];
 }
 
-/* Few rows are shared by many lanes. A workgroup that settles its results has whole runs of them. */
-static struct teams held_cut(const struct join *j, uint32_t rows, bool settles)
+/* Few rows are shared by many lanes. A team takes few of them together: short code, so that the kernels of a layer stay
+ * in the caches of instructions. */
+static struct teams held_cut(const struct gpu_ops *g, const struct join *j, uint32_t rows)
 {
-    uint32_t wg = j->x->cols <= HELD_RUN * HELD_WG_MOST / 2 ? HELD_WG_MOST / 2 : HELD_WG_MOST;
-    uint32_t lanes = settles ? HELD_ROWS * wg / 16 : rows > 8192 ? 16 : rows > 4096 ? 32 : 64;
-    return (struct teams) { wg, lanes, HELD_ROWS };
+    static const struct teams some[HELD_CUTS] = { { HELD_WG / 2, 64, 2 },
+                                                  { HELD_WG, 32, 2 },
+                                                  { HELD_WG, 16, 2 } };
+    bool fits = j->x->cols <= HELD_RUN * HELD_WG / 2;
+    uint32_t wanted = g->cut ? (g->cut - 1) % HELD_CUTS : rows <= 512 ? 0 : rows <= 2048 ? 1 : 2;
+    return some[wanted == 0 && !fits ? 1 : wanted];
+}
+
+/* A workgroup has whole runs of sixteen results, which it settles. */
+static struct teams held_pair_cut(const struct gpu_ops *g, uint32_t rows)
+{
+    bool many = g->cut ? g->cut > 1 : rows > 8192;
+    return (struct teams) { HELD_WG, HELD_WG / 16, many ? 2 : 1 };
 }
 
 static void dispatch_held(struct run *r, uint32_t kernel, const struct join *j, struct teams t,
@@ -149,7 +159,7 @@ static void dispatch_picked(struct run *r, uint32_t kernel, const struct join *j
                                   whole(g->unread[1]) };
     uint32_t n_teams = 0, rows = 0;
     for (uint32_t k = 0; k < some->n; k++) rows += w[some->at[k]]->rows;
-    struct teams t = held_cut(j, rows, false);
+    struct teams t = held_cut(g, j, rows);
     for (uint32_t k = 0; k < some->n; k++) {
         const struct gpu_part *part = part_of(w[some->at[k]]);
         *of[k].rows = part->rows;
@@ -225,7 +235,7 @@ void gpu_join_linear_gelu_mul(struct run *r, const struct join *j, struct tensor
                                   .eps = j->eps };
     struct gpu_binding bind[] = { act(j->x), act(j->branch), vector(g, j->w), whole(part->buffer),
                                   act(b),    act(j->to),     act(y) };
-    struct teams t = held_cut(j, w->rows, false);
+    struct teams t = held_cut(g, j, w->rows);
     dispatch_held(r, TIERED(g, JOIN_GELU_F32) + shape_of(w), j, t, 0, &p, bind, COUNT(bind),
                   divide_up(w->rows, t.rows));
 }
@@ -266,7 +276,7 @@ void gpu_join_gate_up(struct run *r, const struct join *j, struct tensor *y, str
                                   act(j->to),
                                   act(y),
                                   settles ? act(&settled) : whole(g->unread[0]) };
-    struct teams t = held_cut(j, p.rows, settles);
+    struct teams t = held_pair_cut(g, p.rows);
     dispatch_held(r, TIERED(g, JOIN_GATE_UP_F32) + shape_of(gate_w), j, t, 0, &p, bind, COUNT(bind),
                   divide_up(p.rows, t.rows));
     if (settles) gpu_note_settled(r, y, &settled);

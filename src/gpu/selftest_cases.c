@@ -98,15 +98,16 @@ static void run_join_linears(struct stage *s, const struct test_case *c)
     struct join j = make_join(s, c, true, true);
     struct tensor *y[JOIN_LINEARS];
     const struct weight *w[JOIN_LINEARS];
-    for (int i = 0; i < JOIN_LINEARS; i++) {
+    uint32_t n = c->n_mat ? c->n_mat : JOIN_LINEARS;
+    for (uint32_t i = 0; i < n; i++) {
         y[i] = random_rows(s, c, c->out);
         struct test_case of = *c;
         if (c->split && i == JOIN_LINEARS - 1) of.format = QUANT_Q6_K;
         w[i] = matrix(s, &of, c->cols, c->out, 1);
     }
-    op_join_linears(&s->run, &j, y, w, JOIN_LINEARS);
+    op_join_linears(&s->run, &j, y, w, n);
     stage_result(s, j.to, STAGE_F32);
-    for (int i = 0; i < JOIN_LINEARS; i++) stage_result(s, y[i], STAGE_F32);
+    for (uint32_t i = 0; i < n; i++) stage_result(s, y[i], STAGE_F32);
 }
 
 static void run_join_gelu(struct stage *s, const struct test_case *c)
@@ -397,6 +398,27 @@ static bool pick_attention(struct selftest *t, bool half)
     return ok;
 }
 
+/* Products that join: of one matrix to three, in every cut. See HELD_STEP in ops_gpu_join.c for the columns. */
+static bool pick_held(struct selftest *t, uint32_t format)
+{
+    bool ok = true;
+    for (uint32_t cols = 1024; cols <= 4096; cols += 1024)
+        for (uint32_t cut = 1; cut <= 3; cut++) {
+            struct test_case c = { run_join_linears, .rows = 1, .cols = cols, .out = 9 };
+            c.format = format;
+            c.cut = cut;
+            for (c.n_mat = 1; c.n_mat <= JOIN_LINEARS; c.n_mat++) ok = ok && selftest_pick(t, &c);
+            c.n_mat = 0;
+            c.split = true;
+            ok = ok && selftest_pick(t, &c);
+            c.run = run_join_gelu;
+            ok = ok && selftest_pick(t, &c);
+            c.run = run_join_gate_up;
+            ok = ok && selftest_pick(t, &c);
+        }
+    return ok;
+}
+
 /* Products of settled rows, in every cut: the lanes follow from the length. */
 static bool pick_digits(struct selftest *t, uint32_t format)
 {
@@ -437,18 +459,7 @@ static bool pick_matrices(struct selftest *t, uint32_t format)
         c.run = run_gate_up;
         ok = ok && selftest_pick(t, &c);
     }
-    for (uint32_t cols = 1024; cols <= 8192; cols += 1024) { /* see HELD_STEP in ops_gpu_join.c */
-        struct test_case c = { run_join_linears, .rows = 1, .cols = cols, .out = 9,
-                               .format = format };
-        ok = ok && selftest_pick(t, &c);
-        c.split = true;
-        ok = ok && selftest_pick(t, &c);
-        c.run = run_join_gelu;
-        ok = ok && selftest_pick(t, &c);
-        c.run = run_join_gate_up;
-        ok = ok && selftest_pick(t, &c);
-    }
-    ok = ok && pick_digits(t, format);
+    ok = ok && pick_held(t, format) && pick_digits(t, format);
     struct test_case product = { run_linear, .cols = 256, .out = 70, .format = format };
     struct test_case router = { run_router, .rows = 2, .cols = 256, .out = 12, .format = format };
     for (uint32_t i = 0; i < 2 * GPU_CUTS; i++) {

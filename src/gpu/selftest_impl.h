@@ -45,6 +45,7 @@ struct test_case {
     void (*run)(struct stage *s, const struct test_case *c);
     uint32_t rows, cols, out, format;
     uint32_t n_head, n_kv, n_ff;
+    uint32_t n_mat; /* matrices; 0: the most */
     uint32_t top_k;
     uint32_t cut; /* of a matrix product, see struct gpu_ops */
     float temperature;
