@@ -21,7 +21,7 @@ struct Params {
 @group(0) @binding(4) var<storage, read_write> scores : array<f32>;
 
 override WG : u32 = 256u;   // at most 256
-override LANES : u32 = 32u; // threads an expert
+override LANES : u32 = 32u; // threads an expert, a multiple of 4
 
 var<workgroup> dots : array<f32, 256>;
 var<workgroup> squares : array<f32, 256>;
@@ -49,14 +49,23 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     dots[lid] = d;
     squares[lid] = s;
     workgroupBarrier();
-    if (lid < experts && expert0 + lid < p.n_expert) {
-        d = 0.0;
-        s = 0.0;
-        for (var i = 0u; i < LANES; i++) {
-            d += dots[lid * LANES + i];
-            s += squares[lid * LANES + i];
+    // A quarter of an expert's threads, then one, add up.
+    let quarter = LANES / 4u;
+    let part = lid % LANES;
+    if (part < quarter) {
+        d = (d + dots[lid + quarter]) + (dots[lid + 2u * quarter] + dots[lid + 3u * quarter]);
+        s = (s + squares[lid + quarter]) + (squares[lid + 2u * quarter] + squares[lid + 3u * quarter]);
+    }
+    workgroupBarrier();
+    dots[lid] = d;
+    squares[lid] = s;
+    workgroupBarrier();
+    if (part == 0u && expert0 + lid / LANES < p.n_expert) {
+        for (var i = 1u; i < quarter; i++) {
+            d += dots[lid + i];
+            s += squares[lid + i];
         }
         let cols = f32(p.cols);
-        scores[row * p.n_expert + expert0 + lid] = d * inverseSqrt(s / cols + p.eps) * inverseSqrt(cols);
+        scores[row * p.n_expert + expert0 + lid / LANES] = d * inverseSqrt(s / cols + p.eps) * inverseSqrt(cols);
     }
 }

@@ -33,6 +33,14 @@ struct Params {
 @group(0) @binding(7) var<storage, read> b : array<f32>;
 @group(0) @binding(8) var<storage, read_write> y : array<f32>;
 
+// What a slot's expert counts for.
+fn share(slot : u32) -> f32 {
+    if (p.has_factor == 1u) {
+        return weights[slot] * factor[ids[slot]];
+    }
+    return weights[slot];
+}
+
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
         @builtin(local_invocation_index) id : u32) {
@@ -46,18 +54,20 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     let first = 4u * (group % per_tok * teams + id / LANES);
     let rows = min(vec4<u32>(first, first + 1u, first + 2u, first + 3u), vec4<u32>(p.rows - 1u));
     let lane = id % LANES;
+    // The slots' columns lie behind each other, so that all experts are read at once.
+    let units = (p.cols + UNIT - 1u) / UNIT;
     var mine = vec4<f32>();
-    for (var slot = tok * p.n_used; slot < (tok + 1u) * p.n_used; slot++) {
+    for (var i = lane; i < p.n_used * units; i += LANES) {
+        let slot = tok * p.n_used + i / units;
+        let u = i % units;
         let mat = u32(ids[slot]) - p.mat0;
         if (mat < p.n_mat) {
-            var weight = weights[slot];
-            if (p.has_factor == 1u) {
-                weight *= factor[ids[slot]];
-            }
-            mine += weight * four_rows(rows + mat * p.rows, slot * (p.x_slot / 4u), lane);
-            if (p.rank > 0u) {
-                mine += weight * lora_rows(u32(ids[slot]), rows, slot * p.rank, lane, LANES);
-            }
+            mine += share(slot) * unit_dots((rows + mat * p.rows) * units + u, acts(slot * (p.x_slot / 4u), u));
+        }
+    }
+    for (var slot = tok * p.n_used; p.rank > 0u && slot < (tok + 1u) * p.n_used; slot++) {
+        if (u32(ids[slot]) - p.mat0 < p.n_mat) {
+            mine += share(slot) * lora_rows(u32(ids[slot]), rows, slot * p.rank, lane, LANES);
         }
     }
     let sum = add_lanes(mine, id);

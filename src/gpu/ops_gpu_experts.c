@@ -25,7 +25,7 @@ static void router_scores(struct run *r, struct tensor *scores, const struct ten
     };
     struct gpu_binding bind[] = { act(x), whole(gw->parts[0].buffer), vector(g, scale_by),
                                   act(scores) };
-    uint32_t wg = g->narrow ? 16 : 256, lanes = g->narrow ? 4 : 32;
+    uint32_t wg = g->narrow ? 16 : 256, lanes = g->narrow ? 4 : 128;
     struct gpu_constant constants[] = { { ROUTER_SCORES_WG, (float)wg },
                                         { ROUTER_SCORES_LANES, (float)lanes } };
     record_dispatch(&g->rec, KERNEL_ROUTER_SCORES, constants, COUNT(constants), &p, bind,
@@ -178,7 +178,7 @@ static void experts_sum(struct run *r, struct tensor *y, const struct tensor *h,
                                       lora.z,
                                       lora.b,
                                       act(y) };
-        struct teams t = gpu_teams(ops_of(r), g->shape, w->rows, w->cols);
+        struct teams t = gpu_teams(ops_of(r), g->shape, w->rows, p.n_used * w->cols);
         experts_dispatch(r, TIERED(ops_of(r), EXPERTS_DOWN_F32) + g->shape, t, &p, bind,
                          COUNT(bind), y->rows * divide_up(w->rows, team_rows(t)));
     }
