@@ -127,7 +127,7 @@ export class GpuSession {
   decodeProgram(position: number): number | Promise<number> {
     const old = this.decode;
     if (old && old.adapted === this.adapted && position < old.horizon) return old.number;
-    const horizon = Math.max(256, 2 ** Math.ceil(Math.log2(position + 1)));
+    const horizon = Math.max(128, 2 ** Math.ceil(Math.log2(position + 1)));
     return this.record(() => this.x.bz_wasm_gpu_record(this.ptr, 1, 1, horizon), horizon).then((made) => {
       this.forget(this.decode);
       this.decode = made;
