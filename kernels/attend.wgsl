@@ -16,7 +16,6 @@
 //
 // The workgroups whose share ends with the new position write it (where heads of one kv head are in several
 // chunks, each the same numbers) and read it back; nobody else looks at that slot.
-// A single share is all there is: then y, rows x n_head x head_dim, is what is written to partial.
 // Reference: heads_write() and attention() in src/ops/ops_cpu.c, with attention_merge. Tolerance 1e-9 nmse: f32
 // here; KV_F16: one rounding to half.
 

@@ -11,7 +11,6 @@
 //                   o, top, total, 0, 0
 //
 // For layers that read another's cache. See attention_split for the shares, lib/attend for what is before.
-// A single share is all there is: then y, rows x n_head x head_dim, is what is written to partial.
 // Reference: head_norm_rope() and attention() in src/ops/ops_cpu.c, with attention_merge. Tolerance 1e-9 nmse: f32 here.
 
 //!include lib/attend.wgsl

@@ -10,7 +10,6 @@
 // group = n_head / n_kv_head query heads share a kv head; a workgroup takes up to HEADS of them, so that
 // keys and values are read once for all. Row t is at pos + pos_offset + t; the loop bounds come from the
 // step, so a recorded dispatch serves every position. A share without positions has total 0 and no o.
-// A single share is all there is: then y, rows x n_head x head_dim, is what is written to partial.
 // Reference: attention() in src/ops/ops_cpu.c, with attention_merge. Tolerance 1e-9 nmse: f32 here.
 
 //!include lib/attention_split.wgsl

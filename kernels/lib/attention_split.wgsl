@@ -153,11 +153,7 @@ fn add_value(o : ptr<function, Outputs>, v : vec4<f32>, j : u32) {
 
 // Head `head` of the part: where its share's result begins in `partial`.
 fn partial_at(part : Part, head : u32) -> u32 {
-    let n4 = p.head_dim / 4u;
-    if (p.n_split == 1u) {
-        return (part.row_q + head) * n4;
-    }
-    return ((part.row_q + head) * p.n_split + part.split) * (n4 + 1u);
+    return ((part.row_q + head) * p.n_split + part.split) * (p.head_dim / 4u + 1u);
 }
 
 // The values of two heads, spread over slices of keys: thread slice * n4 + col has a sum of `col`.
@@ -181,7 +177,7 @@ fn store_two(part : Part, head : u32, a : vec4<f32>, b : vec4<f32>, lid : u32) {
             let src = which * 4u * WG + j * n4 + col;
             sum += vec4<f32>(spread[src], spread[src + WG], spread[src + 2u * WG], spread[src + 3u * WG]);
         }
-        partial[partial_at(part, head + which) + col] = sum * shrink[head + which];
+        partial[partial_at(part, head + which) + col] = sum;
     }
     workgroupBarrier();
 }
@@ -291,17 +287,11 @@ fn attend_share(part : Part, lid : u32) {
     score[lid >> 2u][lid & 3u] = total;
     workgroupBarrier();
     if (my_head < part.n_head && my_key == 0u) {
-        var sums = score[lid >> 2u];
+        var sum = score[lid >> 2u];
         for (var j = 1u; j < TILE / 4u; j++) {
-            sums += score[(lid >> 2u) + j];
+            sum += score[(lid >> 2u) + j];
         }
-        let sum = (sums.x + sums.y) + (sums.z + sums.w);
-        shrink[my_head] = 1.0; // now: what the values are worth
-        if (p.n_split == 1u) {
-            shrink[my_head] = 1.0 / sum;
-        } else {
-            partial[partial_at(part, my_head) + n4] = vec4<f32>(top, sum, 0.0, 0.0);
-        }
+        partial[partial_at(part, my_head) + n4] = vec4<f32>(top, (sum.x + sum.y) + (sum.z + sum.w), 0.0, 0.0);
     }
     if (part.lo == part.hi) {
         return;

@@ -47,8 +47,6 @@ enum {
     SPLIT_ROWS = 4,     /* up to this many rows the history is split over workgroups */
     SPLIT_KEYS = 32,    /* positions of a share at least */
     SPLIT_MOST = 128,   /* shares of the history at most */
-    ALONE_KEYS = 128,   /* so short a history is not worth merging shares of it */
-    ALONE_COLS = 4096,  /* results that a wide product reads come from a merge, as digits */
     SPLIT_HEADS = 8,    /* query heads that one workgroup of attention_split takes at most */
     SPLIT_GROUPS = 256, /* workgroups that a large device has at once */
 };
@@ -62,8 +60,8 @@ struct shares {
 /* Short histories are cut as finely as they can be, each head for itself: caches then answer for those that read the
  * same keys. Where that makes too many workgroups, heads of the same keys share one, then shares grow. Enough for
  * the longest history that this program will meet; another cut would be as right. */
-static struct shares shares_of(struct run *r, const struct tensor *y, const struct tensor *q,
-                               const struct kv *kv, uint32_t n_head, uint32_t window)
+static struct shares shares_of(struct run *r, const struct tensor *q, const struct kv *kv,
+                               uint32_t n_head, uint32_t window)
 {
     struct gpu_ops *g = ops_of(r);
     uint32_t seen = window && window < g->horizon ? window : g->horizon;
@@ -77,18 +75,14 @@ static struct shares shares_of(struct run *r, const struct tensor *y, const stru
     uint32_t rest = divide_up(SPLIT_GROUPS, vectors * divide_up(group, s.heads));
     s.n_split = pieces < rest ? pieces : rest;
     if (s.n_split > SPLIT_MOST) s.n_split = SPLIT_MOST;
-    if (seen <= ALONE_KEYS && q->cols <= ALONE_COLS) s.n_split = 1;
     s.n_groups = vectors * divide_up(group, s.heads) * s.n_split;
-    s.partial = s.n_split == 1
-                    ? *y
-                    : gpu_scratch(r, SCRATCH_FIRST, q->rows * n_head * s.n_split, kv->head_dim + 4);
+    s.partial = gpu_scratch(r, SCRATCH_FIRST, q->rows * n_head * s.n_split, kv->head_dim + 4);
     return s;
 }
 
 static void merge_shares(struct run *r, struct tensor *y, const struct shares *s, uint32_t n_vec,
                          uint32_t head_dim)
 {
-    if (s->n_split == 1) return; /* it was written where it belongs */
     struct attention_merge_params p = { .n_vec = n_vec,
                                         .head_dim = head_dim,
                                         .n_split = s->n_split };
@@ -100,7 +94,7 @@ static void attention_over_parts(struct run *r, struct tensor *y, const struct t
                                  const struct kv *kv, uint32_t n_head, uint32_t window,
                                  uint32_t pos_offset)
 {
-    struct shares s = shares_of(r, y, q, kv, n_head, window);
+    struct shares s = shares_of(r, q, kv, n_head, window);
     struct attention_split_params p = { .rows = q->rows,
                                         .n_head = n_head,
                                         .n_kv_head = kv->n_kv_head,
@@ -235,7 +229,7 @@ void gpu_attend(struct run *r, struct tensor *y, struct kv *kv, const struct hea
                 uint32_t window, uint32_t pos, float eps)
 {
     if (in_one_step(ops_of(r), h, kv)) {
-        struct shares s = shares_of(r, y, h->q, kv, h->n_head, window);
+        struct shares s = shares_of(r, h->q, kv, h->n_head, window);
         uint32_t pos_offset = pos - ops_of(r)->base_pos;
         if (h->k) attend_new(r, &s, kv, h, window, pos_offset, eps);
         else attend_shared(r, &s, kv, h, window, pos_offset, eps);
