@@ -83,11 +83,30 @@ fn add_dots(s : ptr<function, Scores>, k : vec4<f32>, part : Part, d : u32) {
     }
 }
 
-// This lane's part of the dot products of the key at `src` with all heads. Four loads are on their way at a time.
+// This lane's part of the dot products of the key at `src` with all heads. Four loads are on their way at a time, of a
+// single head's eight.
 fn dots_of(src : u32, part : Part, lane : u32) -> Scores {
     let n4 = p.head_dim / 4u;
     var s = Scores();
     var d = lane;
+    for (; HEADS == 1u && d + 7u * LANES < n4; d += 8u * LANES) {
+        let k0 = key_at(src + d);
+        let k1 = key_at(src + d + LANES);
+        let k2 = key_at(src + d + 2u * LANES);
+        let k3 = key_at(src + d + 3u * LANES);
+        let k4 = key_at(src + d + 4u * LANES);
+        let k5 = key_at(src + d + 5u * LANES);
+        let k6 = key_at(src + d + 6u * LANES);
+        let k7 = key_at(src + d + 7u * LANES);
+        add_dots(&s, k0, part, d);
+        add_dots(&s, k1, part, d + LANES);
+        add_dots(&s, k2, part, d + 2u * LANES);
+        add_dots(&s, k3, part, d + 3u * LANES);
+        add_dots(&s, k4, part, d + 4u * LANES);
+        add_dots(&s, k5, part, d + 5u * LANES);
+        add_dots(&s, k6, part, d + 6u * LANES);
+        add_dots(&s, k7, part, d + 7u * LANES);
+    }
     for (; d + 3u * LANES < n4; d += 4u * LANES) {
         let k0 = key_at(src + d);
         let k1 = key_at(src + d + LANES);
@@ -148,6 +167,43 @@ fn add_value(o : ptr<function, Outputs>, v : vec4<f32>, j : u32) {
         (*o).o5 += prob[j * 8u + 5u] * v;
         (*o).o6 += prob[j * 8u + 6u] * v;
         (*o).o7 += prob[j * 8u + 7u] * v;
+    }
+}
+
+// This thread's part of a tile's values: every (WG / n4)-th key. Loads are on their way as in dots_of().
+fn add_values(o : ptr<function, Outputs>, part : Part, slot0 : u32, n_keys : u32, slice : u32, col : u32) {
+    let step = WG / (p.head_dim / 4u);
+    var j = slice;
+    for (; HEADS == 1u && j + 7u * step < n_keys; j += 8u * step) {
+        let v0 = value_at(vectors_at(slot0, j, part.kv_head) + col);
+        let v1 = value_at(vectors_at(slot0, j + step, part.kv_head) + col);
+        let v2 = value_at(vectors_at(slot0, j + 2u * step, part.kv_head) + col);
+        let v3 = value_at(vectors_at(slot0, j + 3u * step, part.kv_head) + col);
+        let v4 = value_at(vectors_at(slot0, j + 4u * step, part.kv_head) + col);
+        let v5 = value_at(vectors_at(slot0, j + 5u * step, part.kv_head) + col);
+        let v6 = value_at(vectors_at(slot0, j + 6u * step, part.kv_head) + col);
+        let v7 = value_at(vectors_at(slot0, j + 7u * step, part.kv_head) + col);
+        add_value(o, v0, j);
+        add_value(o, v1, j + step);
+        add_value(o, v2, j + 2u * step);
+        add_value(o, v3, j + 3u * step);
+        add_value(o, v4, j + 4u * step);
+        add_value(o, v5, j + 5u * step);
+        add_value(o, v6, j + 6u * step);
+        add_value(o, v7, j + 7u * step);
+    }
+    for (; j + 3u * step < n_keys; j += 4u * step) {
+        let v0 = value_at(vectors_at(slot0, j, part.kv_head) + col);
+        let v1 = value_at(vectors_at(slot0, j + step, part.kv_head) + col);
+        let v2 = value_at(vectors_at(slot0, j + 2u * step, part.kv_head) + col);
+        let v3 = value_at(vectors_at(slot0, j + 3u * step, part.kv_head) + col);
+        add_value(o, v0, j);
+        add_value(o, v1, j + step);
+        add_value(o, v2, j + 2u * step);
+        add_value(o, v3, j + 3u * step);
+    }
+    for (; j < n_keys; j += step) {
+        add_value(o, value_at(vectors_at(slot0, j, part.kv_head) + col), j);
     }
 }
 
@@ -266,20 +322,7 @@ fn attend_share(part : Part, lid : u32) {
 
         shrink_all(&o);
         if (slice < slices) {
-            var j = slice;
-            for (; j + 3u * slices < n_keys; j += 4u * slices) {
-                let v0 = value_at(vectors_at(slot0, j, part.kv_head) + col);
-                let v1 = value_at(vectors_at(slot0, j + slices, part.kv_head) + col);
-                let v2 = value_at(vectors_at(slot0, j + 2u * slices, part.kv_head) + col);
-                let v3 = value_at(vectors_at(slot0, j + 3u * slices, part.kv_head) + col);
-                add_value(&o, v0, j);
-                add_value(&o, v1, j + slices);
-                add_value(&o, v2, j + 2u * slices);
-                add_value(&o, v3, j + 3u * slices);
-            }
-            for (; j < n_keys; j += slices) {
-                add_value(&o, value_at(vectors_at(slot0, j, part.kv_head) + col), j);
-            }
+            add_values(&o, part, slot0, n_keys, slice, col);
         }
     }
 
