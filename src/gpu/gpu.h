@@ -76,6 +76,8 @@ GPU_IMPORT("dispatch")
 void gpu_dispatch(gpu_pipeline p, gpu_group g, uint32_t x, uint32_t y, uint32_t z);
 GPU_IMPORT("copy")
 void gpu_copy(gpu_buffer from, uint32_t from_offset, gpu_buffer to, uint32_t to_offset, uint32_t n);
+/* What was recorded so far can begin: its parameters are written. The host may submit it now. */
+GPU_IMPORT("program_part") void gpu_program_part(void);
 GPU_IMPORT("program_end") gpu_program gpu_program_end(void);
 GPU_IMPORT("program_free") void gpu_program_free(gpu_program p);
 

@@ -77,12 +77,18 @@ static void note(const struct recorder *r, enum kernel kernel, const struct gpu_
 }
 
 /* The shadow of the last chunk goes to its buffer. */
-static void flush_slices(struct recorder *r)
+static void write_slices(struct recorder *r)
 {
-    if (r->n_slices)
-        gpu_buffer_write(r->now.chunks[r->now.n_chunks - 1], 0, r->slices,
-                         r->n_slices * RECORD_SLICE);
-    r->n_slices = 0;
+    uint32_t from = r->n_written * RECORD_SLICE, to = r->n_slices * RECORD_SLICE;
+    if (from < to)
+        gpu_buffer_write(r->now.chunks[r->now.n_chunks - 1], from, r->slices + from, to - from);
+    r->n_written = r->n_slices;
+}
+
+static void leave_chunk(struct recorder *r)
+{
+    write_slices(r);
+    r->n_slices = r->n_written = 0;
 }
 
 /* The next slice, filled with a kernel's parameters. */
@@ -90,7 +96,7 @@ static bool put_params(struct recorder *r, const void *params, uint32_t n, struc
 {
     assert(n <= RECORD_SLICE);
     if (r->now.n_chunks == 0 || r->n_slices == RECORD_CHUNK / RECORD_SLICE) {
-        flush_slices(r);
+        leave_chunk(r);
         if (!grow((void **)&r->now.chunks, r->now.n_chunks, &r->now.cap_chunks,
                   sizeof *r->now.chunks))
             return false;
@@ -105,7 +111,8 @@ static bool put_params(struct recorder *r, const void *params, uint32_t n, struc
 void record_begin(struct recorder *r)
 {
     recorded_free(&r->now);
-    r->n_slices = r->n_dispatches = 0;
+    r->n_slices = r->n_written = r->n_dispatches = 0;
+    r->next_part = RECORD_PART;
     r->status = BZ_OK;
     if (r->mode == RECORD_PROGRAM) gpu_program_begin();
 }
@@ -143,12 +150,17 @@ void record_dispatch(struct recorder *r, enum kernel kernel, const struct gpu_co
         x = (n_groups + y - 1) / y;
     }
     gpu_dispatch(pipeline, group, x, y, 1);
+    if (r->n_dispatches == r->next_part) {
+        r->next_part = 2 * r->n_dispatches + RECORD_PART;
+        write_slices(r);
+        gpu_program_part();
+    }
 }
 
 struct recorded record_end(struct recorder *r)
 {
     if (r->mode != RECORD_PROGRAM) return (struct recorded) { 0 };
-    flush_slices(r);
+    leave_chunk(r);
     r->now.program = gpu_program_end();
     struct recorded done = r->now;
     r->now = (struct recorded) { 0 };

@@ -18,6 +18,7 @@
 enum {
     RECORD_SLICE = 256,      /* the largest uniform alignment that devices ask for */
     RECORD_CHUNK = 64 << 10, /* bytes of one parameter buffer */
+    RECORD_PART = 16, /* dispatches that a device can begin with; then twice as many, and so on */
     RECORD_MAX_BINDINGS = 12,
     RECORD_MAX_CONSTANTS = 6,
 };
@@ -62,7 +63,8 @@ struct recorder {
     struct recorded now; /* being recorded */
     uint8_t *slices;     /* shadow of the current chunk */
     uint32_t n_slices;   /* used in it */
-    uint32_t n_dispatches;
+    uint32_t n_written;  /* of those, in the buffer */
+    uint32_t n_dispatches, next_part;
     enum bz_status status; /* sticky: memory */
 };
 

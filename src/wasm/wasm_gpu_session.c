@@ -128,9 +128,8 @@ EXPORT(struct gpu_program_record *, bz_wasm_gpu_record_draw, bz_session *s,
 
 /* ---- steps ---- */
 
-/* The next program to be submitted reads these tokens; with `has_logits` it makes those of the last. */
-EXPORT(int32_t, bz_wasm_gpu_feed, bz_session *s, const int32_t *ids, uint32_t n,
-       uint32_t has_logits)
+/* The next program to be submitted reads these tokens; the session has them after bz_wasm_gpu_fed. */
+EXPORT(int32_t, bz_wasm_gpu_feed, bz_session *s, const int32_t *ids, uint32_t n)
 {
     if (wasm_failed(session_check_ids(s, ids, n, &wasm_err))) return -1;
     struct run r = { .be = &s->engine->backend };
@@ -138,6 +137,13 @@ EXPORT(int32_t, bz_wasm_gpu_feed, bz_session *s, const int32_t *ids, uint32_t n,
     s->acts.ids.rows = n;
     op_write(&r, &s->acts.ids, 0, ids, n);
     gpu_write_step(r.be, s->kv.n_past, n, 0);
+    return 0;
+}
+
+/* The program that reads them is queued; with `has_logits` it makes those of the last. */
+EXPORT(int32_t, bz_wasm_gpu_fed, bz_session *s, const int32_t *ids, uint32_t n, uint32_t has_logits)
+{
+    if (wasm_failed(session_check_ids(s, ids, n, &wasm_err))) return -1;
     session_took(s, ids, n);
     s->has_logits = has_logits != 0;
     return 0;

@@ -67,6 +67,28 @@ test('an idle device begins with the first part of a program; one that has work 
   same(results.map((r) => r[0]), [102, 202]);
 }));
 
+test('a program begins while it is recorded where its pipelines are there, and is run once', () => on({}, async (h, imports) => {
+  const { x, group, pipeline } = await counter(h, imports), got = new Float32Array(1), seen = [];
+  const record = () => h.gpu.beginning(() => {
+    imports.program_begin();
+    for (let i = 0; i < 5; i++) {
+      imports.dispatch(pipeline, group, 1, 1, 1);
+      if (i === 2) imports.program_part();
+    }
+    return imports.program_end();
+  });
+  const early = record(); // its pipeline compiles
+  equal(h.gpu.begun(early), false);
+  await h.gpu.ready();
+  const late = record();
+  equal(h.gpu.begun(late), true);
+  for (const program of [late, early, late]) {
+    await h.gpu.submitRead(program, x, 0, new Uint8Array(got.buffer));
+    seen.push(got[0]);
+  }
+  same(seen, [5, 10, 15]);
+}));
+
 test('a program recorded as the one before needs no new bind groups, unless a number stands for another buffer', () => on({}, async (h, imports) => {
   const { device } = h.gpu, create = device.createBindGroup.bind(device), seen = [];
   let made = 0;

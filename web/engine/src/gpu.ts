@@ -80,8 +80,8 @@ class Program {
   readonly from: GPUBuffer[] = [];
   readonly to: GPUBuffer[] = [];
   readonly ranges: number[] = []; // from, to, bytes of each copy
-  switches: (GPUComputePipeline | undefined)[] = []; // where the pipeline changes; filled when first submitted
   submitted = false;
+  begun = 0; // dispatches that were submitted while the others were recorded
 }
 
 /** A bind group, and what it was made of. */
@@ -130,8 +130,9 @@ export class Gpu {
   private readonly pipelines = new Table<Pipeline>();
   private readonly groups = new Table<GPUBindGroup>();
   private kept = new WeakMap<GPUBuffer, Group[][]>(); // by the parameters' buffer and slice, newest first
-  private scope: 'none' | 'due' | 'open' = 'none'; // an error scope is due when a program that is recorded needs a new group
+  private scope: 'none' | 'due' | 'open' = 'none'; // of errors in the program that is recorded, where it makes something
   private reading = 0; // reads under way
+  private early = false; // does a program that is recorded begin at once?
   private readonly programs = new Table<Program>();
   private readonly compiled: Map<string, Compiled>;
   private readonly layouts = new Map<string, [GPUBindGroupLayout, GPUPipelineLayout]>(); // by binding letters
@@ -208,6 +209,16 @@ export class Gpu {
       this.recording.to.push(this.buffer(to));
       this.recording.ranges.push(fromOffset >>> 0, toOffset >>> 0, n >>> 0);
     },
+    program_part: (): void => {
+      const p = this.recording, end = p.groups.length;
+      if (!this.early || this.fault || !isMade(p)) return;
+      this.openScope();
+      const encoder = this.device.createCommandEncoder(), pass = encoder.beginComputePass();
+      replay(pass, p, p.begun, end);
+      pass.end();
+      this.queue(encoder);
+      p.begun = end;
+    },
     program_end: (): number => {
       if (this.scope === 'open') this.watch('a program');
       this.scope = 'none';
@@ -247,6 +258,24 @@ export class Gpu {
     if (this.fault) throw this.fault;
   }
 
+  /** A program that `record` records begins while it does. */
+  beginning<T>(record: () => T): T {
+    this.early = true;
+    try {
+      return record();
+    } finally {
+      this.early = false;
+    }
+  }
+
+  /** Has a program begun that needs no waiting? Then nothing may be queued before it is run; else it is run from its
+   *  start, once ready() was awaited. */
+  begun(program: number): boolean {
+    const p = this.programs.get(program);
+    if (!isMade(p)) p.begun = 0;
+    return p.begun > 0;
+  }
+
   /** How many dispatches a program has. */
   dispatches(program: number): number {
     return this.programs.get(program).groups.length;
@@ -277,8 +306,11 @@ export class Gpu {
     for (const item of items) {
       if (typeof item === 'number') {
         const p = this.programs.get(item);
-        if (!p.submitted) fresh = this.prepare(p, fresh);
-        for (let at = 0; at < p.groups.length;) {
+        if (!p.submitted && !fresh) this.device.pushErrorScope('validation');
+        fresh ||= !p.submitted;
+        p.submitted = true; // what passed once passes again
+        if (p.begun) room = part = Infinity; // that is work
+        for (let at = p.begun; at < p.groups.length;) {
           if (room === 0) {
             pass?.end();
             pass = undefined;
@@ -291,6 +323,7 @@ export class Gpu {
           room -= end - at;
           at = end;
         }
+        p.begun = 0;
         if (!p.from.length) continue;
         pass?.end();
         pass = undefined;
@@ -359,19 +392,6 @@ export class Gpu {
   private queue(encoder: GPUCommandEncoder): void {
     this.one[0] = encoder.finish();
     this.device.queue.submit(this.one);
-  }
-
-  /** Before its first submit: which pipelines follow each other, and an error scope. */
-  private prepare(p: Program, watched: boolean): boolean {
-    let last: Pipeline | undefined;
-    p.switches = p.pipelines.map((pipeline) => {
-      const changes = pipeline !== last;
-      last = pipeline;
-      return changes ? (pipeline.made as GPUComputePipeline) : undefined;
-    });
-    p.submitted = true; // what passed once passes again
-    if (!watched) this.device.pushErrorScope('validation');
-    return true;
   }
 
   private async bring({ into }: Read, staging: Staging): Promise<void> {
@@ -559,6 +579,13 @@ export class Gpu {
     return true;
   }
 
+  /** One for all of a program that is recorded: one for each of its groups would take longer than they do. */
+  private openScope(): void {
+    if (this.scope !== 'due') return;
+    this.device.pushErrorScope('validation');
+    this.scope = 'open';
+  }
+
   private makeGroup(pipeline: Pipeline, view: Uint32Array): Group {
     const buffers: GPUBuffer[] = [], ranges: number[] = [], entries: GPUBindGroupEntry[] = [];
     for (let i = 0; 3 * i < view.length; i++) {
@@ -567,19 +594,24 @@ export class Gpu {
       ranges.push(offset, size);
       entries.push({ binding: i, resource: { buffer, offset, ...(size && { size }) } });
     }
-    if (this.scope === 'due') {
-      this.device.pushErrorScope('validation'); // for all of a program: one each would take longer than they do
-      this.scope = 'open';
-    }
+    this.openScope();
     return { pipeline, buffers, ranges, made: this.device.createBindGroup({ label: `kernel ${pipeline.kernel.name}`, layout: pipeline.layout, entries }) };
   }
 }
 
+/** Are the pipelines there of what has not begun? */
+function isMade({ pipelines, begun }: Program): boolean {
+  for (let i = begun; i < pipelines.length; i++) if (!pipelines[i]?.made) return false;
+  return true;
+}
+
 /** Dispatches of a program, as they were recorded: nothing but calls of the device. */
-function replay(pass: GPUComputePassEncoder, { pipelines, switches, groups, grid }: Program, from: number, to: number): void {
+function replay(pass: GPUComputePassEncoder, { pipelines, groups, grid }: Program, from: number, to: number): void {
+  let last: Pipeline | undefined;
   for (let i = from; i < to; i++) {
-    const pipeline = i === from ? pipelines[i]?.made : switches[i];
-    if (pipeline) pass.setPipeline(pipeline);
+    const pipeline = pipelines[i] as Pipeline;
+    if (pipeline !== last) pass.setPipeline(pipeline.made as GPUComputePipeline);
+    last = pipeline;
     pass.setBindGroup(0, groups[i] as GPUBindGroup);
     const y = grid[3 * i + 1] as number, z = grid[3 * i + 2] as number;
     if (y === 1 && z === 1) pass.dispatchWorkgroups(grid[3 * i] as number); // arguments cost as well

@@ -106,19 +106,23 @@ export class GpuSession {
     if (program) this.x.bz_wasm_gpu_program_free(program.ptr);
   }
 
+  private recordNow(make: () => ProgramPtr, horizon = 0): Recorded {
+    const { adapted } = this, ptr = this.engine.core.check(make());
+    return { ptr, number: this.x.bz_wasm_gpu_program_number(ptr), adapted, horizon };
+  }
+
   /** Record a program and wait until it can be submitted; again, should adapters change meanwhile. */
-  async record(make: () => ProgramPtr, horizon = 0): Promise<Recorded> {
+  async record(make: () => ProgramPtr, horizon = 0, made = this.recordNow(make, horizon)): Promise<Recorded> {
     for (;;) {
-      const adapted = this.adapted, ptr = this.engine.core.check(make());
-      const made = { ptr, number: this.x.bz_wasm_gpu_program_number(ptr), adapted, horizon };
       try {
         await this.engine.gpu.ready();
       } catch (e) {
         this.forget(made);
         throw e;
       }
-      if (adapted === this.adapted) return made;
+      if (made.adapted === this.adapted) return made;
       this.forget(made);
+      made = this.recordNow(make, horizon);
     }
   }
 
@@ -137,20 +141,36 @@ export class GpuSession {
 
   // ---- reading ----
 
+  /** What is queued next reads these tokens. */
+  private place(ids: Int32Array): true {
+    const { core, gpu } = this.engine;
+    core.with(ids, (p, n) => core.checkNumber(this.x.bz_wasm_gpu_feed(this.ptr, p, n)));
+    gpu.stepOwner = this;
+    return true;
+  }
+
   /** Queue reading `ids` (a batch at most); reads see the logits of its last rows. */
   private async step(ids: Int32Array, nLogits: number, read?: Read): Promise<void> {
     const { core, gpu } = this.engine;
     const quiet = nLogits === 0 && ids.length === this.batch;
     if (this.engine.needsRows) await this.engine.gatherRows(this.ptr, ids);
     let program = quiet && this.whole?.adapted === this.adapted ? this.whole : undefined;
-    program ??= await this.record(() => this.x.bz_wasm_gpu_record(this.ptr, ids.length, nLogits, quiet ? this.context : this.length + ids.length));
+    let placed: boolean = this.place(ids);
+    if (!program) {
+      const make = (): ProgramPtr => this.x.bz_wasm_gpu_record(this.ptr, ids.length, nLogits, quiet ? this.context : this.length + ids.length);
+      program = gpu.beginning(() => this.recordNow(make));
+      if (!gpu.begun(program.number)) {
+        program = await this.record(make, 0, program);
+        placed = false; // others may have had their turn
+      }
+    }
     if (quiet && program !== this.whole) {
       this.forget(this.whole);
       this.whole = program;
     }
     try {
-      core.with(ids, (p, n) => core.checkNumber(this.x.bz_wasm_gpu_feed(this.ptr, p, n, +(nLogits === 1))));
-      gpu.stepOwner = this;
+      if (!placed) this.place(ids);
+      core.with(ids, (p, n) => core.checkNumber(this.x.bz_wasm_gpu_fed(this.ptr, p, n, +(nLogits === 1))));
       const brought = gpu.run(read ? [program.number, read] : [program.number]);
       if (read) await brought;
     } finally {
@@ -198,8 +218,8 @@ export class GpuSession {
       if (this.engine.needsRows) await this.engine.gatherRows(this.ptr, ids);
       programs.push(await this.record(() => this.x.bz_wasm_gpu_record(this.ptr, ids.length, 1, this.length + ids.length)));
       programs.push(await this.record(() => this.x.bz_wasm_gpu_record_draw(this.ptr, draw)));
-      core.with(ids, (p, n) => core.checkNumber(this.x.bz_wasm_gpu_feed(this.ptr, p, n, 0)));
-      gpu.stepOwner = this;
+      this.place(ids);
+      core.with(ids, (p, n) => core.checkNumber(this.x.bz_wasm_gpu_fed(this.ptr, p, n, 0)));
       const numbers = programs.map((p) => p.number);
       return { dispatches: numbers.reduce((sum, n) => sum + gpu.dispatches(n), 0), kernels: timed ? await profile(gpu, ...numbers) : [] };
     } finally {

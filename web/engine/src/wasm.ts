@@ -109,7 +109,8 @@ export interface Exports {
   bz_wasm_gpu_program_number(p: ProgramPtr): number;
   bz_wasm_gpu_record(s: SessionPtr, rows: number, logits: number, horizon: number): ProgramPtr;
   bz_wasm_gpu_record_draw(s: SessionPtr, draw: DrawPtr): ProgramPtr;
-  bz_wasm_gpu_feed(s: SessionPtr, ids: Bytes, n: number, hasLogits: number): number;
+  bz_wasm_gpu_feed(s: SessionPtr, ids: Bytes, n: number): number;
+  bz_wasm_gpu_fed(s: SessionPtr, ids: Bytes, n: number, hasLogits: number): number;
   bz_wasm_gpu_draw(s: SessionPtr, draw: DrawPtr): number;
   bz_wasm_gpu_decode(s: SessionPtr, ahead: number, draw: DrawPtr, place: number): number;
   bz_wasm_gpu_redo(s: SessionPtr, id: number, draw: DrawPtr): number;
