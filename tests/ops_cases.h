@@ -263,7 +263,7 @@ static void case_heads_write(struct bench *b, const struct op_case *c)
 }
 
 /* As heads_write and attention in one; plain: without keys. Another row of queries then tells what is in the
- * cache. */
+ * cache. n_ff: a product with the result is one more. */
 static void case_attend(struct bench *b, const struct op_case *c)
 {
     uint32_t width = c->n_kv * c->cols, q_width = c->n_head * c->cols, n_pos = c->pos + c->rows;
@@ -292,10 +292,14 @@ static void case_attend(struct bench *b, const struct op_case *c)
                        .table = &turn->t,
                        .n_head = c->n_head,
                        .v_from_k = c->split };
+    struct mat *w = c->n_ff ? bench_weight(b, QUANT_Q8_0, q_width, c->n_ff, 1) : NULL;
+    struct act *z = c->n_ff ? bench_blank(b, c->rows, c->n_ff) : NULL;
     op_attend(&b->run, &y->t, &kv, &h, c->window, c->pos, EPS);
+    if (w) op_linear(&b->run, &z->t, &y->t, &w->w);
     op_attention(&b->run, &seen->t, &probe->t, &kv, c->n_head, c->window, c->pos);
     bench_result(b, &y->t, false);
     bench_result(b, &seen->t, false);
+    if (w) bench_result(b, &z->t, false);
     double *want = bench_formula(b);
     if (!want) return;
     float *keys = malloc((size_t)n_pos * width * sizeof *keys);
@@ -323,6 +327,9 @@ static void case_attend(struct bench *b, const struct op_case *c)
         formula_attend(want + (size_t)i * c->cols, asked[i / n]->v + (size_t)j * c->cols,
                        keys + head, values + head, width, c, c->pos + j / c->n_head);
     }
+    for (uint32_t t = 0; w && t < c->rows; t++)
+        formula_linear(want + 2 * (size_t)c->rows * q_width + (size_t)t * c->n_ff,
+                       want + (size_t)t * q_width, w, 0);
     free(keys);
     free(values);
 }
@@ -739,6 +746,7 @@ static const struct {
     { "attention", case_attention },
     { "heads_write", case_heads_write },
     { "attend", case_attend },
+    { "attend_then_linear", case_attend },
     { "add_norm", case_add_norm },
     { "join", case_join },
     { "join_then_linear", case_join_then_linear },
@@ -861,7 +869,7 @@ static const struct op_case cases[] = {
     { "attend",          1,   256, F32,        1e-12, .why = "decode, groups of 8", .n_head = 8, .n_kv = 1, .out = 128, .ring = 80, .pos = 70 },
     { "attend",          1,   256, F32,        1e-12, .why = "the same, all heads in a workgroup", .n_head = 8, .n_kv = 1, .out = 128, .ring = 80, .pos = 70, .cut = 4 },
     { "attend",          1,   128, F32,        1e-12, .why = "groups of 6, four heads in a workgroup, a long history", .n_head = 12, .n_kv = 2, .out = 64, .ring = 700, .pos = 650, .cut = 3 },
-    { "attend",          1,    32, F32,        1e-12, .why = "more history than the shares can be fine for", .n_head = 8, .n_kv = 1, .out = 16, .ring = 9000, .pos = 8888 },
+    { "attend",          1,    32, F32,        1e-11, .why = "more history than the shares can be fine for", .n_head = 8, .n_kv = 1, .out = 16, .ring = 9000, .pos = 8888 },
     { "attend",          1,   512, F32,        1e-11, .why = "the largest head, few pairs turn; scores near 60 lose digits", .n_head = 8, .n_kv = 1, .out = 64, .ring = 200, .pos = 150 },
     { "attend",          1,    64, F32,        1e-12, .why = "the first token of all", .n_head = 4, .n_kv = 2, .out = 32, .ring = 4 },
     { "attend",          1,    32, QUANT_BF16, 1e-12, .why = "a full ring, many turns, groups of 3", .n_head = 6, .n_kv = 2, .out = 5, .window = 12, .ring = 12, .pos = 100 },
@@ -872,6 +880,10 @@ static const struct op_case cases[] = {
     { "attend",          1,    24, F32,        1e-12, .why = "halves, another layer's cache, an odd number of eights", .n_head = 3, .n_kv = 1, .out = 12, .ring = 9, .pos = 7, .half = true, .plain = true },
     { "attend",          5,    32, F32,        1e-12, .why = "several rows, a ring that wraps", .n_head = 4, .n_kv = 2, .out = 16, .window = 12, .ring = 16, .pos = 77 },
     { "attend",          3,    64, F32,        1e-12, .why = "several rows, another layer's cache", .n_head = 4, .n_kv = 1, .out = 32, .ring = 50, .pos = 40, .plain = true },
+
+    { "attend_then_linear", 1,  64, F32,       1e-12, .why = "decode", .n_head = 8, .n_kv = 2, .out = 32, .ring = 80, .pos = 70, .n_ff = 40 },
+    { "attend_then_linear", 1, 512, F32,       1e-11, .why = "the largest head, another layer's cache", .n_head = 2, .n_kv = 1, .out = 64, .ring = 90, .pos = 80, .n_ff = 9, .plain = true },
+    { "attend_then_linear", 3,  16, F32,       1e-12, .why = "several rows, one run a head", .n_head = 6, .n_kv = 2, .out = 8, .ring = 40, .pos = 30, .n_ff = 33 },
 
     { "add_norm",       65,  2052, F32,        1e-12, .why = "rows and cols just past a tile" },
     { "add_norm",        1,    64, QUANT_F16,  1e-12, .why = "decode" },
@@ -935,10 +947,10 @@ static const struct op_case cases[] = {
     { "join_gate_up",    1,    64, QUANT_Q8_0, 1e-12, .why = "wide, two formats", .out = 36, .split = true, .wide = true },
     { "join_gate_up",    1,    64, QUANT_Q8_0, 1e-12, .why = "wide, adapters on both", .out = 36, .rank = 4, .n_lora = 3, .wide = true },
 
-    { "join_then_linear", 1,  256, QUANT_Q6_K, 1e-12, .why = "as the model ends", .out = 300 },
-    { "join_then_linear", 5, 1536, QUANT_Q8_0, 1e-12, .why = "a few rows", .out = 65 },
-    { "join_then_linear", 70,  96, QUANT_Q8_0, 1e-12, .why = "prefill", .out = 68 },
-    { "join_then_linear", 1,   64, QUANT_Q5_0, 1e-12, .why = "adapters", .out = 36, .rank = 4, .n_lora = 2 },
+    { "join_then_linear", 1,  256, QUANT_Q6_K, 1e-11, .why = "as the model ends", .out = 300 },
+    { "join_then_linear", 5, 1536, QUANT_Q8_0, 1e-11, .why = "a few rows", .out = 65 },
+    { "join_then_linear", 70,  96, QUANT_Q8_0, 1e-11, .why = "prefill", .out = 68 },
+    { "join_then_linear", 1,   64, QUANT_Q5_0, 1e-11, .why = "adapters", .out = 36, .rank = 4, .n_lora = 2 },
 
     { "gelu_mul",        1,    64, F32,        1e-12, .why = "decode" },
     { "gelu_mul",       65,   100, F32,        1e-12, .why = "many rows" },

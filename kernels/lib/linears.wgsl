@@ -28,6 +28,8 @@ struct Params {
 @group(0) @binding(6) var<storage, read_write> y2 : array<f32>;
 @group(0) @binding(7) var<storage, read_write> y3 : array<f32>;
 
+override MATRICES : u32 = 3u; // so many there are: no code for more
+
 const NO_UNIT : u32 = 0x7fffffffu; // a lane past the end of every row
 
 fn rows_from(first : u32, n_rows : u32) -> vec4<u32> {
@@ -56,10 +58,14 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     // has to choose or to wait for a branch.
     which = 0u;
     var mine = four_rows(rows_from(first, p.rows), x_base, select(NO_UNIT, lane, ones));
-    which = 1u;
-    mine += four_rows(rows_from(first, p.rows2), x_base, select(NO_UNIT, lane, twos));
-    which = 2u;
-    mine += third_rows(rows_from(first, p.rows3), x_base, select(lane, NO_UNIT, ones || twos));
+    if (MATRICES > 1u) {
+        which = 1u;
+        mine += four_rows(rows_from(first, p.rows2), x_base, select(NO_UNIT, lane, twos));
+    }
+    if (MATRICES > 2u) {
+        which = 2u;
+        mine += third_rows(rows_from(first, p.rows3), x_base, select(lane, NO_UNIT, ones || twos));
+    }
     let sum = add_lanes(mine, id);
     for (var r = lane; r < R; r += LANES) {
         let row = first + r;

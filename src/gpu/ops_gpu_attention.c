@@ -83,11 +83,19 @@ static struct shares shares_of(struct run *r, const struct tensor *q, const stru
 static void merge_shares(struct run *r, struct tensor *y, const struct shares *s, uint32_t n_vec,
                          uint32_t head_dim)
 {
-    struct attention_merge_params p = { .n_vec = n_vec,
-                                        .head_dim = head_dim,
-                                        .n_split = s->n_split };
-    struct gpu_binding bind[] = { act(&s->partial), act(y) };
+    struct gpu_ops *g = ops_of(r);
+    bool settles = gpu_can_settle(g, y->rows, y->cols) && head_dim % 16 == 0;
+    struct attention_merge_params p = {
+        .n_vec = n_vec, .head_dim = head_dim, .n_split = s->n_split, .settles = settles
+    };
+    struct tensor digits = { 0 };
+    struct gpu_binding bind[] = { act(&s->partial), act(y), whole(g->unread[0]) };
+    if (settles) {
+        digits = gpu_settled_room(r, y->rows, y->cols);
+        bind[2] = act(&digits);
+    }
     gpu_dispatch_op(r, KERNEL_ATTENTION_MERGE, &p, bind, COUNT(bind), n_vec);
+    if (settles) gpu_note_settled(r, y, &digits);
 }
 
 static void attention_over_parts(struct run *r, struct tensor *y, const struct tensor *q,

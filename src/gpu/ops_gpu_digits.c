@@ -44,13 +44,14 @@ void gpu_used_settled(struct run *r)
 
 /* ---- cuts ---- */
 
-enum { ENOUGH_LANES = 48 << 10 }; /* for a large device */
+enum { ENOUGH_LANES = 48 << 10 }; /* for a large device; docs/SPEED.md has what was measured */
 
 struct teams gpu_cut(const struct gpu_ops *g, enum gpu_shape shape, uint32_t rows, uint32_t cols,
                      uint32_t together)
 {
-    uint32_t units = divide_up(cols, gpu_unit(shape)), lanes = 16;
-    uint32_t r = together ? together : rows >= 4096 ? 4 : rows > 512 ? 2 : 1;
+    if (of_fours(g)) return (struct teams) { 4, 4, 4 };
+    uint32_t units = divide_up(cols, gpu_unit(shape)), lanes = units > 96 ? 32 : 16;
+    uint32_t r = together ? together : rows >= 4096 ? 4 : rows > 512 && cols > 1024 ? 2 : 1;
     if (g->cut && !together) r = 1u << (g->cut - 1) % 3;
     while (lanes < 128 && divide_up(rows, r) * lanes < ENOUGH_LANES) lanes *= 2;
     while (lanes / 2 >= units) lanes /= 2;
@@ -80,9 +81,9 @@ bool gpu_gate_up_digits(struct run *r, struct tensor *y, const struct tensor *x,
     if (!settled || !plain_codes(gate_w) || !plain_codes(up_w) || a->shape != b->shape)
         return false;
     const struct gpu_layout *l = &a->parts[0].layout;
-    struct teams t = gpu_cut(g, a->shape, gate_w->rows, x->cols, 4);
-    if (t.lanes > 64) t.lanes = 64;
-    if (t.wg < 4 * t.lanes) t.wg = 4 * t.lanes; /* runs of sixteen rows */
+    struct teams t = gpu_cut(g, a->shape, gate_w->rows, x->cols, 2);
+    if (t.lanes > 32) t.lanes = 32;
+    t.wg = t.lanes < 8 ? 64 : 8 * t.lanes; /* whole runs of sixteen rows */
     bool settles = y->cols % 16 == 0;
     struct gate_up_digits_params p = { .cols = gate_w->cols,
                                        .rows = gate_w->rows,
@@ -145,11 +146,13 @@ static void dispatch_some(struct run *r, uint32_t kernel, struct tensor *const *
     }
     _Static_assert(LINEARS_DIGITS_WG == LINEARS_DIGITS_MIXED_WG &&
                        LINEARS_DIGITS_LANES == LINEARS_DIGITS_MIXED_LANES &&
-                       LINEARS_DIGITS_R == LINEARS_DIGITS_MIXED_R,
+                       LINEARS_DIGITS_R == LINEARS_DIGITS_MIXED_R &&
+                       LINEARS_DIGITS_MATRICES == LINEARS_DIGITS_MIXED_MATRICES,
                    "one piece");
     struct gpu_constant constants[] = { { LINEARS_DIGITS_WG, (float)t.wg },
                                         { LINEARS_DIGITS_LANES, (float)t.lanes },
-                                        { LINEARS_DIGITS_R, (float)t.rows } };
+                                        { LINEARS_DIGITS_R, (float)t.rows },
+                                        { LINEARS_DIGITS_MATRICES, (float)some->n } };
     record_dispatch(&g->rec, kernel, constants, COUNT(constants), &p, bind, COUNT(bind),
                     divide_up(n_teams, t.wg / t.lanes) * p.n_tok);
 }

@@ -195,8 +195,7 @@ static void block_product(struct run *r, const struct tensor *y, const struct te
         return;
     }
     bool digits = settled && gpu_reads_digits(w->shape);
-    struct teams t = digits ? gpu_cut(g, w->shape, w->rows, w->cols, 0)
-                            : gpu_teams(g, w->shape, w->rows, w->cols);
+    struct teams t = gpu_cut(g, w->shape, w->rows, w->cols, 0);
     _Static_assert(LINEAR_WG == LINEAR_DIGITS_WG && LINEAR_LANES == LINEAR_DIGITS_LANES &&
                        LINEAR_R == LINEAR_DIGITS_R && LINEAR_GELU == LINEAR_DIGITS_GELU,
                    "one piece");
@@ -307,7 +306,7 @@ void gpu_gate_up(struct run *r, struct tensor *y, struct tensor *up, const struc
                                 .d = l->d };
     struct gpu_binding bind[] = { act(x), whole(a->parts[0].buffer), whole(b->parts[0].buffer),
                                   act(y) };
-    struct teams t = gpu_teams(g, a->shape, p.rows, p.cols);
+    struct teams t = gpu_cut(g, a->shape, p.rows, p.cols, 2);
     struct gpu_constant constants[] = { { GATE_UP_WG, (float)t.wg },
                                         { GATE_UP_LANES, (float)t.lanes },
                                         { GATE_UP_R, (float)t.rows } };

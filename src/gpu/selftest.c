@@ -7,6 +7,7 @@
 #include "base/half.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "gpu/ops_gpu_impl.h"
 #include "gpu/selftest_impl.h"
 #include "ops/ops_cpu.h"
 
@@ -177,9 +178,33 @@ void stage_result(struct stage *s, const struct tensor *t, enum stage_kind kind)
     s->results[s->n_results++] = (struct stage_output) { *t, kind };
 }
 
+void stage_settled(struct stage *s, const struct tensor *t)
+{
+    const struct tensor *settled = s->place == STAGE_CPU ? NULL : gpu_settled_of(&s->run, t);
+    if (!settled) {
+        stage_result(s, t, STAGE_F32);
+        return;
+    }
+    /* The next case settles its own in the same place. */
+    struct tensor from = *settled, *kept = stage_tensor(s, t->rows, t->cols, STAGE_F32, 0);
+    op_copy_rows(&s->run, kept, &from, 0);
+    stage_result(s, kept, STAGE_SETTLED);
+}
+
 static uint32_t output_bytes(const struct stage_output *o)
 {
     return o->t.rows * o->t.cols * tensor_width(&o->t);
+}
+
+/* Number i of rows that kernels/lib/settle.wgsl has settled: runs of sixteen, each a digit of all after the other, from
+ * the highest on, and their scale. */
+static double settled_number(const uint8_t *bytes, uint32_t i)
+{
+    const uint8_t *run = bytes + i / 16 * 64, *digit = run + i % 16;
+    float scale;
+    memcpy(&scale, run + 48, sizeof scale);
+    int32_t v = 65536 * (int8_t)digit[0] + 256 * (int8_t)digit[16] + (int8_t)digit[32];
+    return (double)v * (double)scale;
 }
 
 /* Numbers of one kind, appended as f64. */
@@ -190,9 +215,10 @@ static void put_numbers(struct buf *out, const struct stage_output *o, const uin
         float f = 0;
         memcpy(&word, bytes + i * tensor_width(&o->t), tensor_width(&o->t));
         memcpy(&f, &word, 4);
-        double v = o->kind == STAGE_I32   ? word
-                   : o->kind == STAGE_F16 ? (double)f16_to_f32((uint16_t)word)
-                                          : (double)f;
+        double v = o->kind == STAGE_I32       ? word
+                   : o->kind == STAGE_SETTLED ? settled_number(bytes, i)
+                   : o->kind == STAGE_F16     ? (double)f16_to_f32((uint16_t)word)
+                                              : (double)f;
         buf_put(out, &v, sizeof v);
     }
 }

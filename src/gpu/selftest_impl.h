@@ -13,7 +13,7 @@
 enum { SELFTEST_POS = 20, SELFTEST_ROWS = 70 }; /* position of row 0; rows at most */
 
 enum stage_place { STAGE_PROBE, STAGE_CPU, STAGE_GPU };
-enum stage_kind { STAGE_F32, STAGE_F16, STAGE_I32 };
+enum stage_kind { STAGE_F32, STAGE_F16, STAGE_I32, STAGE_SETTLED };
 
 struct stage_weight {
     struct weight w;
@@ -61,6 +61,8 @@ struct weight *stage_weight(struct stage *s, uint32_t format, uint32_t cols, uin
                             uint32_t n_mat, float size);
 struct weight *stage_absent(struct stage *s);
 void stage_result(struct stage *s, const struct tensor *t, enum stage_kind kind);
+/* t as digits, where the op that was last has settled it. The last of a case: it may take a tensor. */
+void stage_settled(struct stage *s, const struct tensor *t);
 
 /* Offer a case; false when memory is short. */
 bool selftest_pick(struct selftest *t, const struct test_case *c);
