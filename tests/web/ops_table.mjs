@@ -1,6 +1,6 @@
 // ops_table - the op table of tests/ops_cases.h on this host's GPU. No host's own API is used here, so that
 // Node, Deno and a browser run the same lines.
-import { Core, Gpu, openDevice } from '../../web/engine/dist/core.js';
+import { Core, Gpu, openDevice, profiles } from '../../web/engine/dist/core.js';
 
 /** One case. */
 async function runCase(core, gpu, i) {
@@ -30,8 +30,7 @@ const isBackward = (op) => /_bwd$|^(head_loss|adamw|publish|zero)$/.test(op);
 
 /** All cases on one tier; [passed, failed]. wide: joins, what they settle and gradients as devices with wide workgroups run them, in few
  * formats, since a software device takes seconds to compile each. */
-async function runTier(wasm, tier, { profile, only, spell, log, wide }) {
-  const info = await openDevice({ profile });
+async function runTier(wasm, info, tier, { as, only, spell, log, wide }) {
   const gpu = new Gpu(spell ? { ...info, limits: { ...info.limits, hasMatrix: 1 } } : info);
   const core = await Core.load(wasm, gpu);
   if (spell) {
@@ -64,32 +63,41 @@ async function runTier(wasm, tier, { profile, only, spell, log, wide }) {
   if (exports.ops_test_failed()) bad('a check inside a case');
   if (exports.bz_wasm_live() - live > 1) bad(`${exports.bz_wasm_live() - live} allocations are left`);
   if (gpu.bytes) bad(`${gpu.bytes} bytes of buffers are left`);
-  log(`${gpu.info.name}${profile ? ` as ${profile}` : ''}, ${tier} tier${wide ? ', wide' : ''}: worst nmse that passed: ${[...worst].map(([op, e]) => `${op} ${e.toPrecision(2)}`).join(', ')}`);
-  gpu.close();
+  log(`${gpu.info.name}${as ? ` as ${as}` : ''}, ${tier} tier${wide ? ', wide' : ''}: worst nmse that passed: ${[...worst].map(([op, e]) => `${op} ${e.toPrecision(2)}`).join(', ')}`);
+  gpu.reset();
   return [passed, failed];
 }
 
-/** tiers: 'plain', 'subgroup', 'matrix'. A tier that the device does not have is left out, aloud. spell: rewrites the
- *  kernels for subgroup matrices, for devices that have none. wide: a software device also computes as wide ones do. */
-export async function runTable(wasm, { tiers = ['plain', 'subgroup', 'matrix'], profile, only, spell, wide: both = true, log = console.log } = {}) {
+/** What a device of a profile would tell the core. */
+function limitsAs(limits, { most }) {
+  const told = Object.fromEntries(Object.entries(limits).map(([key, value]) => [key, Math.min(value, most[key] ?? value)]));
+  return { ...told, subgroupMin: told.subgroupMax ? told.subgroupMin : 0 };
+}
+
+/** The tiers that a device has; what is left out is said. */
+function tiersOf({ name, limits }, tiers, spell, log) {
+  const lacks = (tier) => (tier === 'subgroup' && !limits.subgroupMax ? 'subgroups' : tier === 'matrix' && !limits.hasMatrix && !spell ? 'subgroup matrices' : undefined);
+  for (const tier of tiers) if (lacks(tier)) log(`${name} has no ${lacks(tier)}: their tier is left out`);
+  return tiers.filter((tier) => !lacks(tier));
+}
+
+/** tiers: 'plain', 'subgroup', 'matrix'. A tier that the device does not have is left out, aloud. as: then once more with
+ *  the limits of these profiles told to the core. spell: rewrites the kernels for subgroup matrices, for devices that have
+ *  none. wide: a software device also computes as wide ones do. All of it is one device, which compiles a kernel once. */
+export async function runTable(wasm, { tiers = ['plain', 'subgroup', 'matrix'], profile, as = [], only, spell, wide: both = true, log = console.log } = {}) {
   let passed = 0, failed = 0;
-  for (const tier of tiers) {
-    const { device, limits, name } = await openDevice({ profile });
-    device.destroy();
-    if (tier === 'subgroup' && !limits.subgroupMax) {
-      log(`${name} has no subgroups: the plain tier is all there is`);
-      continue;
-    }
-    if (tier === 'matrix' && !limits.hasMatrix && !spell) {
-      log(`${name} has no subgroup matrices: their tier is left out`);
-      continue;
-    }
-    for (const wide of both && !spell && limits.subgroupMin === 4 && limits.subgroupMax === 4 ? [false, true] : [false]) {
-      const [p, f] = await runTier(wasm, tier, { profile, only, spell, log, wide });
-      passed += p;
-      failed += f;
-    }
+  const info = await openDevice({ profile }), { limits } = info;
+  const runs = tiersOf(info, tiers, spell, log).flatMap((tier) => {
+    const narrow = both && !spell && limits.subgroupMin === 4 && limits.subgroupMax === 4;
+    return [false, ...(narrow ? [true] : [])].map((wide) => ({ info, tier, wide, as: profile }));
+  });
+  for (const name of as) runs.push({ info: { ...info, limits: limitsAs(limits, profiles[name]) }, tier: 'plain', wide: false, as: name });
+  for (const { info: device, tier, ...run } of runs) {
+    const [p, f] = await runTier(wasm, device, tier, { ...run, only, spell, log });
+    passed += p;
+    failed += f;
   }
+  info.device.destroy();
   log(`${passed + failed} tests: ${passed} passed, ${failed} failed, 0 skipped`);
   return failed;
 }

@@ -9,11 +9,10 @@ source tests/lanes.sh
 ops=$build/wasm/ops_test.wasm
 deno=web/engine/node_modules/.bin/deno
 one wasm tools/check_wasm.py "$build/wasm/bezel.wasm"
-one ops_node node tests/web/test_ops.mjs "$ops"
+one ops_node node tests/web/test_ops.mjs "$ops" --as spec-default
 one app_views node tests/web/app/test_views.mjs
 one app_train node tests/web/app/test_train.mjs
 one train_facts node tests/web/test_facts.mjs cpu
-one ops_spec_default node tests/web/test_ops.mjs "$ops" --profile spec-default
 one ops_chromium node tests/web/test_browser.mjs "$ops"
 one train_chromium node tests/web/test_train_browser.mjs cpu
 one api_gpu node tests/web/test_api.mjs gpu
@@ -32,6 +31,7 @@ one api_cpu node tests/web/test_api.mjs cpu
 one matrix node tests/web/test_matrix.mjs "$ops"
 one ops_deno "$deno" run -A tests/web/test_ops.mjs "$ops"
 one server node tests/web/test_server.mjs
+one limits node tests/web/test_limits.mjs "$ops"
 one gpu node tests/web/test_gpu.mjs
 finish
 [[ -n $names ]] && echo "failed:$names"
