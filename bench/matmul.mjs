@@ -43,6 +43,8 @@ const shapes = (o.quick ? [
   { name: 'E2B k', rows: 256, cols: 1536, format: 'q4_k' },
   { name: 'E2B up', rows: 6144, cols: 1536, format: 'q4_k' },
   { name: 'E2B down', rows: 1536, cols: 6144, format: 'q6_k' },
+  { name: 'E2B wide up', rows: 12288, cols: 1536, format: 'q4_k' },
+  { name: 'E2B wide down', rows: 1536, cols: 12288, format: 'q4_k' },
   { name: 'E4B up', rows: 10240, cols: 2560, format: 'q4_k' },
   { name: 'E4B down', rows: 2560, cols: 10240, format: 'q4_k' },
   { name: '12B up', rows: 15360, cols: 3840, format: 'q4_k' },
@@ -274,6 +276,10 @@ const ownMatrix = (rows, toks, threads) => ({ ...own(rows, toks, threads), name:
 const cuts = [
   own(128, 128, 256), own(64, 64, 256), own(64, 32, 256), own(32, 32, 256), own(64, 64, 128),
   outer({ bm: 128, bn: 128, bk: 16, tm: 8, tn: 8, ahead: true }),
+  outer({ bm: 128, bn: 128, bk: 16, tm: 16, tn: 8, ahead: true }),
+  outer({ bm: 128, bn: 128, bk: 8, tm: 16, tn: 8, ahead: true }),
+  outer({ bm: 128, bn: 128, bk: 16, tm: 8, tn: 16, ahead: true }),
+  outer({ bm: 128, bn: 256, bk: 8, tm: 16, tn: 8, ahead: true }),
   outer({ bm: 128, bn: 64, bk: 16, tm: 8, tn: 8, ahead: true }),
   outer({ bm: 64, bn: 64, bk: 16, tm: 8, tn: 4, ahead: true }),
   outer({ bm: 64, bn: 64, bk: 32, tm: 8, tn: 8, slices: 4, ahead: true }),
@@ -372,7 +378,7 @@ for (const shape of shapes) {
   const w = shape.format === 'q4_k' ? q4k(shape.rows, shape.cols) : q6k(shape.rows, shape.cols);
   const x = new Float32Array(nTok * shape.cols);
   for (let i = 0; i < x.length; i++) x[i] = random() * 2 - 1;
-  const params = new DataView(new ArrayBuffer(64));
+  const params = new DataView(new ArrayBuffer(80)); // the last of them: one share
   [shape.cols, shape.rows, 0, nTok, shape.cols, shape.rows, w.scales, w.high, w.d].forEach((v, i) => params.setUint32(4 * i, v, true));
   params.setFloat32(56, 1, true); // scale
   const xb = bufferOf(x, STORAGE), wb = bufferOf(w.bytes, STORAGE), none = device.createBuffer({ size: 16, usage: STORAGE });

@@ -1,4 +1,5 @@
-// lora_grad - out[k][j] += s * sum over rows t of z[t][k] x[t][j]: the gradients of A and B     (training)
+// lora_grad - out[k][j] += s * sum over rows t of z[t][k] (m * x)[t][j]: the gradients of A and B; DROP 0: m is 1
+//   (training)
 //
 //   z    read    n x z_stride f32, from column z_at      grid   a workgroup per matrix, 16 columns k and
 //   x    read    rows of `wide` f32                             4 LANES columns j, j first
@@ -22,12 +23,17 @@ struct Params {
     n_used : u32,
     by_slot : u32,
     s : f32,
+    salt : u32,
+    share : f32,
+    kept : f32,
 }
 @group(0) @binding(0) var<uniform> p : Params;
-@group(0) @binding(1) var<storage, read> z : array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read> x : array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read> ids : array<i32>;
-@group(0) @binding(4) var<storage, read_write> out : array<f32>;
+@group(0) @binding(2) var<storage, read> z : array<vec4<f32>>;
+@group(0) @binding(3) var<storage, read> x : array<vec4<f32>>;
+@group(0) @binding(4) var<storage, read> ids : array<i32>;
+@group(0) @binding(5) var<storage, read_write> out : array<f32>;
+
+//!include lib/dropout.wgsl
 
 override LANES : u32 = 8u;   // LANES * GROUPS: at most 256
 override GROUPS : u32 = 32u; // 1: nobody waits for others
@@ -37,6 +43,11 @@ var<workgroup> parts : array<mat4x4<f32>, 256>;
 
 fn plus_four(sum : mat4x4<f32>, v : vec4<f32>, x : vec4<f32>) -> mat4x4<f32> {
     return mat4x4<f32>(sum[0] + v.x * x, sum[1] + v.y * x, sum[2] + v.z * x, sum[3] + v.w * x);
+}
+
+fn plus_rows(sum : mat4x4<f32>, at : vec4<u32>, x : mat4x4<f32>) -> mat4x4<f32> {
+    return plus_four(plus_four(plus_four(plus_four(sum, z[at.x], x[0]), z[at.y], x[1]), z[at.z], x[2]),
+                     z[at.w], x[3]);
 }
 
 // Number e of the 4 x 4 from row k and column 4 j4 on.
@@ -68,6 +79,30 @@ fn put(sum : mat4x4<f32>, base : u32, k : u32, j0 : u32, lid : u32) {
     workgroupBarrier();
 }
 
+// Columns 4 col .. of row t of x as the matrix sees them: nothing where the row is not its own, or past the last.
+fn seen(t : u32, mat : u32, col : u32) -> vec4<f32> {
+    if (t >= p.n) {
+        return vec4<f32>();
+    }
+    var row = t;
+    if (MANY == 1u) {
+        if (u32(ids[t]) != mat) {
+            return vec4<f32>();
+        }
+        row = select(t / p.n_used, t, p.by_slot == 1u);
+    }
+    let v = x[row * (p.wide / 4u) + col];
+    if (DROP == 1u) {
+        return v * dropout_factors(dropout_row(row), col);
+    }
+    return v;
+}
+
+// Where its factors from k on are.
+fn z_at(t : u32, k : u32) -> u32 {
+    return (min(t, p.n - 1u) * p.z_stride + p.z_at + k) / 4u;
+}
+
 @compute @workgroup_size(LANES, GROUPS)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
         @builtin(local_invocation_index) lid : u32) {
@@ -82,24 +117,20 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         return;
     }
     let col = min(j0 + lid % LANES, n4 - 1u);
-    var s0 = mat4x4<f32>();
+    var s0 = mat4x4<f32>(); // four rows k each
     var s1 = mat4x4<f32>();
     var s2 = mat4x4<f32>();
     var s3 = mat4x4<f32>();
-    for (var t = lid / LANES; t < p.n; t += GROUPS) {
-        var row = t;
-        if (MANY == 1u) {
-            if (u32(ids[t]) != mat) {
-                continue;
-            }
-            row = select(t / p.n_used, t, p.by_slot == 1u);
-        }
-        let v = x[row * n4 + col];
-        let at = (t * p.z_stride + p.z_at + k) / 4u;
-        s0 = plus_four(s0, z[at], v);
-        s1 = plus_four(s1, z[at + 1u], v);
-        s2 = plus_four(s2, z[at + 2u], v);
-        s3 = plus_four(s3, z[at + 3u], v);
+    // Four rows at a time, whose loads need not wait for one another.
+    for (var t = lid / LANES; t < p.n; t += 4u * GROUPS) {
+        let v = mat4x4<f32>(seen(t, mat, col), seen(t + GROUPS, mat, col),
+                            seen(t + 2u * GROUPS, mat, col), seen(t + 3u * GROUPS, mat, col));
+        let at = vec4<u32>(z_at(t, k), z_at(t + GROUPS, k), z_at(t + 2u * GROUPS, k),
+                           z_at(t + 3u * GROUPS, k));
+        s0 = plus_rows(s0, at, v);
+        s1 = plus_rows(s1, at + 1u, v);
+        s2 = plus_rows(s2, at + 2u, v);
+        s3 = plus_rows(s3, at + 3u, v);
     }
     let base = mat * p.out_mat;
     put(s0, base, k, j0, lid);

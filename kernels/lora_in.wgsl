@@ -1,9 +1,10 @@
-// lora_in - z[t] = M x[t], where M has few rows: A, or B turned     (training)
+// lora_in - z[t] = M (m * x)[t], where M has few rows: A, or B turned; DROP 0: m is 1     (training)
 //
 //   x  read   n_tok x cols f32       grid   a workgroup per 4 rows t and 16 rows of M, t first
-//   m  read   rank x stride f32      bytes  M once per 4 rows t, x once per 16 rows of M
-//   z  write  n_tok x rank f32       needs  cols, stride % 4 == 0; rank % 8 == 0
+//   m  read   rows of stride f32     bytes  M once per 4 rows t, x once per 16 rows of M
+//   z  write  n_tok x z_stride f32   needs  cols, stride % 4 == 0; rank % 8 == 0
 //
+// The rows of M from `at` on give the columns of z from `at` on.
 // Each thread has every WG-th vector of columns of 4 x 16 products; the threads' sums meet at the end.
 // Reference: linear_bwd() in src/ops/ops_cpu_bwd.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 //!include lib/grid.wgsl
@@ -12,11 +13,18 @@ struct Params {
     stride : u32, // f32 from row to row of M
     rank : u32,
     n_tok : u32,
+    z_stride : u32,
+    at : u32,
+    salt : u32,
+    share : f32,
+    kept : f32,
 }
 @group(0) @binding(0) var<uniform> p : Params;
-@group(0) @binding(1) var<storage, read> x : array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read> m : array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read_write> z : array<f32>;
+@group(0) @binding(2) var<storage, read> x : array<vec4<f32>>;
+@group(0) @binding(3) var<storage, read> m : array<vec4<f32>>;
+@group(0) @binding(4) var<storage, read_write> z : array<f32>;
+
+//!include lib/dropout.wgsl
 
 override WG : u32 = 128u; // a power of 2, at most 128
 
@@ -39,12 +47,23 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     let x1 = min(tok0 + 1u, most) * n4;
     let x2 = min(tok0 + 2u, most) * n4;
     let x3 = min(tok0 + 3u, most) * n4;
+    var hash = vec4<u32>();
+    if (DROP == 1u) {
+        hash = vec4<u32>(dropout_row(tok0), dropout_row(tok0 + 1u), dropout_row(tok0 + 2u),
+                         dropout_row(tok0 + 3u));
+    }
     var s0 = mat4x4<f32>(); // a column a row of M, a row a t
     var s1 = mat4x4<f32>();
     var s2 = mat4x4<f32>();
     var s3 = mat4x4<f32>();
     for (var i = lid; i < n4; i += WG) {
-        let v = mat4x4<f32>(x[x0 + i], x[x1 + i], x[x2 + i], x[x3 + i]);
+        var v = mat4x4<f32>(x[x0 + i], x[x1 + i], x[x2 + i], x[x3 + i]);
+        if (DROP == 1u) {
+            v[0] *= dropout_factors(hash.x, i);
+            v[1] *= dropout_factors(hash.y, i);
+            v[2] *= dropout_factors(hash.z, i);
+            v[3] *= dropout_factors(hash.w, i);
+        }
         s0 += four(v, k0, i);
         s1 += four(v, k0 + 4u, i);
         if (k0 + 8u < p.rank) {
@@ -61,7 +80,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
 // The products of four rows t with four rows of M, in four columns.
 fn four(v : mat4x4<f32>, k : u32, i : u32) -> mat4x4<f32> {
     let n = p.stride / 4u;
-    let at = k * n + i;
+    let at = (p.at + k) * n + i;
     return mat4x4<f32>(m[at] * v, m[at + n] * v, m[at + 2u * n] * v, m[at + 3u * n] * v);
 }
 
@@ -83,7 +102,7 @@ fn finish(s : mat4x4<f32>, tok0 : u32, k : u32, lid : u32) {
         }
     }
     if (lid < 16u && tok0 + tok < p.n_tok && k + i % 4u < p.rank) {
-        z[(tok0 + tok) * p.rank + k + i % 4u] = sum;
+        z[(tok0 + tok) * p.z_stride + p.at + k + i % 4u] = sum;
     }
     workgroupBarrier();
 }

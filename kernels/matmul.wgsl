@@ -1,7 +1,7 @@
 // matmul - y[t] = scale * (W x[t] + sum of the adapters s B z[t])     (prefill: many rows t);
 //   with GELU y[t] = gelu(that) * by[t][by_col ...]; with cap > 0 y[t] = cap * tanh(that / cap)
 //
-//   x   read   n_tok x cols f32     grid   a workgroup per ROWS rows of W and TOKS rows t, t first
+//   x   read   n_tok x cols f32     grid   a workgroup per ROWS rows of W, TOKS rows t and share, t first
 //   w   read   rows x cols          bytes  W once per TOKS rows t, x once per ROWS rows of W
 //   z   read   n_tok x rank f32     needs  x_stride % 4 == 0; x finite up to 8-fold columns;
 //   b   read   see lib/lora.wgsl           rank 0: z and b are any buffers, unread
@@ -9,7 +9,8 @@
 //   y   write  n_tok x rows f32
 //
 // lib/tile.wgsl says how. A block of 128 x 128 is one team of 256 threads; smaller blocks, of which there are more, are
-// for matrices that would not fill the device: 64 x 64 has four teams, 32 x 32 sixteen.
+// for matrices that would not fill the device: 64 x 64 has four teams, 32 x 32 sixteen. With n_split > 1 every share of the
+// columns sets an n_tok x rows of its own in y, one after the other; sum_parts adds them up.
 //
 // Reference: linear() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 
@@ -63,19 +64,19 @@ fn x_part(i : u32, col : u32) -> Sixteen {
     return both(x_eight(tok, col), x_eight(tok, col + 1u));
 }
 
-fn put_rows(tok : u32, row : u32, v : vec4<f32>) {
+fn put_rows(tok : u32, row : u32, split : u32, v : vec4<f32>) {
     for (var r = 0u; r < 4u; r++) {
         if (tok < p.n_tok && row + r < p.rows) {
-            put(tok, row + r, v[r]);
+            put(split * p.n_tok + tok, row + r, v[r]);
         }
     }
 }
 
-fn put_results(tok : u32, row : u32, m : mat4x4<f32>) {
-    put_rows(tok, row, m[0]);
-    put_rows(tok + 1u, row, m[1]);
-    put_rows(tok + 2u, row, m[2]);
-    put_rows(tok + 3u, row, m[3]);
+fn put_results(tok : u32, row : u32, split : u32, m : mat4x4<f32>) {
+    put_rows(tok, row, split, m[0]);
+    put_rows(tok + 1u, row, split, m[1]);
+    put_rows(tok + 2u, row, split, m[2]);
+    put_rows(tok + 3u, row, split, m[3]);
 }
 
 @compute @workgroup_size(WG)
@@ -83,13 +84,20 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         @builtin(local_invocation_index) id : u32) {
     let tok_tiles = (p.n_tok + TOKS - 1u) / TOKS;
     let group = flat_group(wid, num);
-    let row0 = group / tok_tiles * ROWS;
+    let row_tiles = (p.rows + ROWS - 1u) / ROWS;
+    let row0 = group / tok_tiles % row_tiles * ROWS;
     let tok0 = group % tok_tiles * TOKS;
-    if (row0 >= p.rows) {
+    let split = group / tok_tiles / row_tiles;
+    let n_split = max(p.n_split, 1u);
+    if (split >= n_split) {
         return;
     }
+    // A share is whole steps; the adapters' columns are the last one's.
     let cols = (p.cols + 7u) / 8u + lora_eights();
-    let mine = block_products(row0, tok0, cols, p.n_tok - tok0, id);
+    let steps = (cols + step_eights() - 1u) / step_eights();
+    let first = steps * split / n_split * step_eights();
+    let last = min(cols, steps * (split + 1u) / n_split * step_eights());
+    let mine = block_products_from(row0, tok0, first, last, p.n_tok - tok0, id);
     let sum = add_teams(mine, id);
     let at = place(id);
     if (at.team > 0u) {
@@ -97,8 +105,8 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     }
     let tok = tok0 + at.tok;
     let row = row0 + at.row;
-    put_results(tok, row, sum.low);
-    put_results(tok, row + ROWS / 2u, sum.high);
-    put_results(tok + TOKS / 2u, row, sum.low2);
-    put_results(tok + TOKS / 2u, row + ROWS / 2u, sum.high2);
+    put_results(tok, row, split, sum.low);
+    put_results(tok, row + ROWS / 2u, split, sum.high);
+    put_results(tok + TOKS / 2u, row, split, sum.low2);
+    put_results(tok + TOKS / 2u, row + ROWS / 2u, split, sum.high2);
 }

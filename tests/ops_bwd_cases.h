@@ -35,10 +35,12 @@ static void case_rms_norm_bwd(struct bench *b, const struct op_case *c)
     bench_result(b, &dx->t, false);
 }
 
-/* The first adapter is trained; others only pass the gradient on. plain: nobody wants dx. */
+/* The first adapter is trained; others only pass the gradient on. plain: nobody wants dx. With `at` per cent of
+ * dropout, the way forward too. */
 static void case_linear_bwd(struct bench *b, const struct op_case *c)
 {
     static struct lora_grad grads[2]; /* one for each of the two benches that are open at a time */
+    static struct dropout drop;       /* its key is the seed of the table's steps */
     static uint32_t n_calls;
     struct lora_grad *grad = &grads[n_calls++ % 2];
     struct act *x = bench_random(b, c->rows, c->cols), *dy = bench_random(b, c->rows, c->out);
@@ -46,6 +48,12 @@ static void case_linear_bwd(struct bench *b, const struct op_case *c)
     struct mat *w = bench_weight(b, c->format, c->cols, c->out, 1);
     for (uint32_t i = 0; i < c->n_lora; i++) bench_lora(b, w, c->rank + i);
     if (c->n_lora) bench_train(b, grad, &b->loras[0]);
+    drop = (struct dropout) { (float)c->at / 100, 0, 0 };
+    if (c->at) b->loras[0].drop = &drop;
+    b->loras[0].salt = 7;
+    struct act *y = bench_blank(b, c->rows, c->out);
+    if (c->at) op_linear(&b->run, &y->t, &x->t, &w->w);
+    if (c->at) bench_result(b, &y->t, false);
     op_linear_bwd(&b->run, c->plain ? NULL : &dx->t, &dy->t, &x->t, &w->w);
     bench_result(b, &dx->t, false);
     if (!c->n_lora) return;
@@ -260,6 +268,9 @@ static const struct op_case bwd_cases[] = {
     { "linear_bwd",      9,   256, QUANT_Q6_K, 1e-10, .why = "one of three is trained", .out = 64, .rank = 18, .n_lora = 3 },
     { "linear_bwd",     20,    64, QUANT_Q4_0, 1e-10, .why = "rank 40; nobody wants dx", .out = 48, .rank = 40, .n_lora = 1, .plain = true },
     { "linear_bwd",      4,   128, QUANT_Q8_0, 1e-10, .why = "rows of W in shares", .out = 2080, .rank = 8, .n_lora = 1 },
+
+    { "linear_bwd",     18,   256, QUANT_Q4_K, 1e-10, .why = "dropout; forward too", .out = 68, .rank = 16, .n_lora = 1, .at = 30 },
+    { "linear_bwd",      9,   100, F32,        1e-10, .why = "dropout of one of two", .out = 132, .rank = 20, .n_lora = 2, .at = 55 },
 
     { "head_norm_rope_bwd", 3, 64, F32,        1e-10, .why = "all pairs", .n_head = 2, .out = 32 },
     { "head_norm_rope_bwd", 5, 256, QUANT_BF16, 1e-10, .why = "some pairs", .n_head = 3, .out = 32 },

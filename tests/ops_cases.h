@@ -738,6 +738,7 @@ static const struct {
     { "embed", case_embed },
     { "rms_norm", case_rms_norm },
     { "linear", case_linear },
+    { "linear_shares", case_linear },
     { "linear_softcap", case_linear_softcap },
     { "linear_gelu_mul", case_linear_gelu_mul },
     { "gate_up", case_gate_up },
@@ -991,6 +992,9 @@ static const struct op_case cases[] = {
     { "softcap",         3,   311, F32,        0,     .why = "no cap: nothing changes", .plain = true },
     { "copy_rows",       1,    96, F32,        0,     .why = "the last row", .at = 4 },
     { "copy_rows",      65,    33, F32,        0,     .why = "rows from the middle", .at = 3 },
+
+    { "linear_shares", 130,   288, QUANT_Q8_0, 1e-12, .why = "blocks of 128, the columns in three shares", .out = 132, .cut = 5 },
+    { "linear_shares",  70,  1288, QUANT_F16,  1e-12, .why = "shares, an adapter behind the last", .out = 64, .cut = 5, .rank = 9, .n_lora = 1 },
 };
 /* clang-format on */
 

@@ -18,6 +18,7 @@ struct Params {
     by_col : u32,    // its column that meets column 0 of y
     scale : f32,     // times all
     cap : f32,       // y = cap tanh(... / cap); 0: none
+    n_split : u32,   // matmul: shares of the columns, each with a y of its own; 0 or 1: all at once
 }
 
 @group(0) @binding(0) var<uniform> p : Params;

@@ -63,9 +63,19 @@ fn plus_outer(sum : mat4x4<f32>, w : vec4<f32>, v : vec4<f32>) -> mat4x4<f32> {
     return mat4x4<f32>(sum[0] + w * v.x, sum[1] + w * v.y, sum[2] + w * v.z, sum[3] + w * v.w);
 }
 
+// Eights of columns in a step.
+fn step_eights() -> u32 {
+    return WG / ROWS;
+}
+
 // The products of `cols` eights of columns for this thread. n_tok: tokens from tok0 on; half of the work is left out
 // where they are few.
 fn block_products(row0 : u32, tok0 : u32, cols : u32, n_tok : u32, id : u32) -> Block {
+    return block_products_from(row0, tok0, 0u, cols, n_tok, id);
+}
+
+// The same from an eight on that begins a step, as far as `cols`.
+fn block_products_from(row0 : u32, tok0 : u32, start : u32, cols : u32, n_tok : u32, id : u32) -> Block {
     let parts = WG / ROWS / 2u; // sixteens of columns in a step
     let loads_w = id < WG / 2u; // as a loader
     let part = id % (WG / 2u) % parts;
@@ -78,11 +88,11 @@ fn block_products(row0 : u32, tok0 : u32, cols : u32, n_tok : u32, id : u32) -> 
     var sum = Block();
     var e = Sixteen();
     if (loads_w) {
-        e = w_part(row0 + row, 2u * part);
+        e = w_part(row0 + row, start + 2u * part);
     } else if (loads_x) {
-        e = x_part(tok0 + row, 2u * part);
+        e = x_part(tok0 + row, start + 2u * part);
     }
-    for (var first = 0u; first < cols; first += 2u * parts) {
+    for (var first = start; first < cols; first += 2u * parts) {
         if (loads_w) {
             put_part(0u, ROWS, row, part, e);
         } else if (loads_x) {

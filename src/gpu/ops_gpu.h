@@ -30,6 +30,7 @@ enum {
     SCRATCH_HALVES,
     SCRATCH_SETTLED,
     SCRATCH_SETTLED_TOO,
+    SCRATCH_PARTS,
     SCRATCH_GATE,
     SCRATCH_UP,
     SCRATCH_ACT,
@@ -54,7 +55,8 @@ struct gpu_settled {
 /* Columns above which a stream is joined and settled by a dispatch of its own, not by every workgroup that reads it. */
 enum { GPU_NARROW_STREAM = 2560 };
 
-enum { GPU_CUTS = 4 }; /* of a matrix product into workgroups: ops_gpu_linear.c */
+/* Of a matrix product into workgroups: ops_gpu_linear.c. The last is the first, in shares. */
+enum { GPU_CUTS = 5 };
 
 struct gpu_ops {
     struct recorder rec;

@@ -74,14 +74,6 @@ void gpu_gelu_mul_bwd(struct run *r, struct tensor *d, struct tensor *db, const 
 
 /* ---- linear ---- */
 
-enum {
-    BWD_UNITS =
-        132, /* places for workgroups of 256 threads on a large device: all are busy, or wait for the last */
-    BWD_SHARE = 128, /* rows of W that are worth a workgroup */
-    BWD_SUMS =
-        54000, /* numbers that can be set apart and summed in the time of one row of W of a tile */
-};
-
 /* How a product is cut: tiles of so many columns and rows t, and in how many shares the rows of W are summed. */
 struct bwd_cut {
     uint32_t tile, loads, n_split, n_groups;
@@ -92,16 +84,10 @@ static struct bwd_cut bwd_cut(const struct gpu_ops *g, uint32_t n_tok, uint32_t 
     struct bwd_cut c = { .tile = 64, .loads = 4, .n_split = 1 };
     if (!g->narrow && n_tok > 64 && cols > 64) c.tile = 128, c.loads = 1;
     uint32_t tiles = divide_up(n_tok, c.tile) * divide_up(cols, c.tile);
-    uint64_t units = c.tile == 128 ? BWD_UNITS : 4 * BWD_UNITS, best = UINT64_MAX;
-    uint64_t numbers = (uint64_t)n_tok * cols, most = GPU_PARTS_BYTES / 4 / numbers;
-    if (most > rows / BWD_SHARE) most = rows / BWD_SHARE;
-    for (uint32_t n = 1; !g->narrow && n <= most; n++) {
-        uint64_t turns = divide_up((uint64_t)tiles * n, (uint32_t)units);
-        uint64_t cost = turns * divide_up(rows, n) + (n > 1 ? n * numbers / BWD_SUMS + 20 : 0);
-        if (cost >= best) continue;
-        best = cost;
-        c.n_split = n;
-    }
+    uint64_t cost;
+    if (!g->narrow)
+        c.n_split = gpu_shares(tiles, c.tile == 128 ? GPU_UNITS : 4 * GPU_UNITS, rows,
+                               (uint64_t)n_tok * cols, &cost);
     c.n_groups = tiles * c.n_split;
     return c;
 }
@@ -133,7 +119,7 @@ static void part_transposed(struct run *r, struct tensor *dx, uint32_t first, bo
     uint32_t n_tok = dy->rows, n_split = cut.n_split;
     bool apart = n_split > 1 || first || fresh;
     struct tensor parts = *dx;
-    if (apart) parts = gpu_scratch(r, SCRATCH_SECOND, n_split * n_tok, w->cols);
+    if (apart) parts = gpu_scratch(r, SCRATCH_PARTS, n_split * n_tok, w->cols);
     if (apart && n_split == 1) gpu_zero(r, &parts);
     struct matmul_bwd_params p = { .cols = w->cols,
                                    .rows = part->rows,
@@ -177,24 +163,84 @@ void gpu_transposed(struct run *r, struct tensor *dx, uint32_t first, bool fresh
         part_transposed(r, dx, first, fresh && i == 0, dy, w, &g->parts[i], &lora);
 }
 
-/* z = M x for the rows of M, which are few. */
-static void few_rows(struct run *r, const struct tensor *z, const struct tensor *x, gpu_buffer m,
-                     uint32_t stride)
+/* What kernels are told of an adapter's dropout: nothing, or which numbers it sees. */
+struct drop {
+    uint32_t on, salt;
+    float share, kept;
+};
+
+static struct drop drop_of(const struct lora *l)
 {
-    struct lora_in_params p = {
-        .cols = x->cols, .stride = stride, .rank = z->cols, .n_tok = x->rows
-    };
+    if (!l || !lora_drops(l)) return (struct drop) { 0 };
+    return (struct drop) { 1, l->salt, l->drop->share, 1 / (1 - l->drop->share) };
+}
+
+bool gpu_drops(const struct weight *w)
+{
+    for (const struct lora *l = w->lora; l; l = l->next)
+        if (lora_drops(l)) return true;
+    return false;
+}
+
+/* z = M x for `rank` rows of M, which are few, from `at` on; l: as this adapter sees x. */
+static void few_rows(struct run *r, const struct tensor *z, const struct tensor *x, gpu_buffer m,
+                     uint32_t stride, uint32_t at, uint32_t rank, const struct lora *l)
+{
+    struct gpu_ops *g = ops_of(r);
+    const struct drop drop = drop_of(l);
+    struct lora_in_params p = { .cols = x->cols,
+                                .stride = stride,
+                                .rank = rank,
+                                .n_tok = x->rows,
+                                .z_stride = z->cols,
+                                .at = at,
+                                .salt = drop.salt,
+                                .share = drop.share,
+                                .kept = drop.kept };
     struct gpu_binding bind[] = { act(x), whole(m), act(z) };
-    dispatch_sum(r, KERNEL_LORA_IN, (struct gpu_constant) { LORA_IN_WG, 128 }, &p, bind,
-                 COUNT(bind), divide_up(x->rows, 4) * divide_up(z->cols, 16));
+    struct gpu_constant constants[] = { { LORA_IN_WG, g->narrow ? 16 : 128 },
+                                        { LORA_IN_DROP, (float)drop.on } };
+    record_dispatch(&g->rec, KERNEL_LORA_IN, constants, COUNT(constants), &p, bind, COUNT(bind),
+                    divide_up(x->rows, 4) * divide_up(rank, 16));
 }
 
 void gpu_lora_in(struct run *r, const struct tensor *z, const struct tensor *x,
                  const struct weight *w)
 {
     const struct gpu_adapted *d = &((const struct gpu_weight *)w->mem)->adapted;
+    uint32_t stride = (w->cols + 7) / 8 * 8, at = 0;
     struct tensor all = { .rows = x->rows, .cols = d->rank, .mem = z->mem };
-    few_rows(r, &all, x, d->a, (w->cols + 7) / 8 * 8);
+    if (w->cols % 4)
+        run_fail(r, BZ_ERR_UNSUPPORTED, "rows of %u numbers cannot be trained on a GPU", w->cols);
+    else if (!gpu_drops(w)) few_rows(r, &all, x, d->a, stride, 0, d->rank, NULL);
+    else
+        for (const struct lora *l = w->lora; l; at += lora_rank(l), l = l->next)
+            few_rows(r, &all, x, d->a, stride, at, lora_rank(l), l);
+}
+
+/* dx += s m * A' u of every adapter, where at least one sees only m * x. */
+static void lora_out(struct run *r, const struct tensor *dx, const struct tensor *u,
+                     const struct weight *w)
+{
+    const struct gpu_adapted *d = &((const struct gpu_weight *)w->mem)->adapted;
+    uint32_t at = 0;
+    for (const struct lora *l = w->lora; l; at += lora_rank(l), l = l->next) {
+        const struct drop drop = drop_of(l);
+        struct lora_out_params p = { .n_tok = u->rows,
+                                     .cols = w->cols,
+                                     .stride = (w->cols + 7) / 8 * 8,
+                                     .rank = l->a.rows,
+                                     .u_stride = d->rank,
+                                     .at = at,
+                                     .s = l->scale,
+                                     .salt = drop.salt,
+                                     .share = drop.share,
+                                     .kept = drop.kept };
+        struct gpu_binding bind[] = { act(u), whole(d->a), act(dx) };
+        struct gpu_constant on = { LORA_OUT_DROP, (float)drop.on };
+        record_dispatch(&ops_of(r)->rec, KERNEL_LORA_OUT, &on, 1, &p, bind, COUNT(bind),
+                        divide_up((uint64_t)u->rows * w->cols / 4, 64));
+    }
 }
 
 /* One of the two gradients of an adapter: out[k][j] += s sum z[:, at + k] x[:, j]. */
@@ -203,6 +249,7 @@ static void lora_grad(struct run *r, struct tensor *out, const struct lora *l,
 {
     struct gpu_ops *g = ops_of(r);
     const struct tensor *z = of_a ? rows->u : rows->z, *x = of_a ? rows->x : rows->dy;
+    const struct drop drop = drop_of(of_a ? l : NULL);
     uint32_t rank = l->a.rows, n_mat = l->a.n_mat, lanes = g->narrow ? 16 : 8;
     struct lora_grad_params p = { .n = z->rows,
                                   .wide = x->cols,
@@ -215,12 +262,16 @@ static void lora_grad(struct run *r, struct tensor *out, const struct lora *l,
                                   .n_mat = n_mat,
                                   .n_used = rows->n_used,
                                   .by_slot = !of_a || !rows->n_used,
-                                  .s = l->scale };
+                                  .s = l->scale,
+                                  .salt = drop.salt,
+                                  .share = drop.share,
+                                  .kept = drop.kept };
     struct gpu_binding bind[] = { act(z), act(x), rows->ids ? act(rows->ids) : whole(g->unused),
                                   act(out) };
     struct gpu_constant constants[] = { { LORA_GRAD_LANES, (float)lanes },
                                         { LORA_GRAD_GROUPS, g->narrow ? 1 : 32 },
-                                        { LORA_GRAD_MANY, rows->ids != NULL } };
+                                        { LORA_GRAD_MANY, rows->ids != NULL },
+                                        { LORA_GRAD_DROP, (float)drop.on } };
     record_dispatch(&g->rec, KERNEL_LORA_GRAD, constants, COUNT(constants), &p, bind, COUNT(bind),
                     n_mat * divide_up(rank, 16) * divide_up(x->cols, 4 * lanes));
 }
@@ -233,6 +284,14 @@ void gpu_lora_grads(struct run *r, const struct weight *w, const struct gpu_lora
         lora_grad(r, &l->grad->a, l, rows, at, true);
         lora_grad(r, &l->grad->b, l, rows, at, false);
     }
+}
+
+/* What adapters make of x first, so that nothing is waited for between the products. */
+static void linears(struct run *r, struct tensor *const *y, const struct tensor *x,
+                    const struct weight *const *w, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) gpu_adapters_in(r, x, w[i]);
+    for (uint32_t i = 0; i < n; i++) gpu_linear_after(r, y[i], x, w[i]);
 }
 
 static bool is_trained(const struct weight *w)
@@ -249,10 +308,11 @@ void gpu_linear_bwd(struct run *r, struct tensor *dx, const struct tensor *dy,
     const struct gpu_adapted *d = &g->adapted;
     struct gpu_binding none = whole(ops_of(r)->unused);
     struct lora_bwd lora = { .u = none, .a = none, .s = none };
+    struct tensor u = { 0 };
     if (!whole_vectors(r, w)) return;
     if (d->rank) {
-        struct tensor u = gpu_scratch(r, SCRATCH_FIRST, x->rows, d->rank);
-        few_rows(r, &u, dy, d->b, w->rows);
+        u = gpu_scratch(r, SCRATCH_FIRST, x->rows, d->rank);
+        few_rows(r, &u, dy, d->b, w->rows, 0, d->rank, NULL);
         lora = (struct lora_bwd) { d->rank, gpu_adapted_scales(d, w), act(&u), whole(d->a),
                                    whole(d->b) };
         if (is_trained(w)) {
@@ -263,8 +323,10 @@ void gpu_linear_bwd(struct run *r, struct tensor *dx, const struct tensor *dy,
         }
     }
     const struct lora_bwd without = { .u = none, .a = none, .s = none };
+    bool apart = gpu_drops(w);
     for (uint32_t i = 0; dx && i < g->n_parts; i++)
-        part_transposed(r, dx, 0, false, dy, w, &g->parts[i], i ? &without : &lora);
+        part_transposed(r, dx, 0, false, dy, w, &g->parts[i], i || apart ? &without : &lora);
+    if (dx && apart) lora_out(r, dx, &u, w);
 }
 
 /* ---- the optimiser ---- */
@@ -342,6 +404,7 @@ const struct backward_ops gpu_backward = {
     .view = view,
     .zero = gpu_zero,
     .rms_norm = gpu_rms_norm_bwd,
+    .linears = linears,
     .linear = gpu_linear_bwd,
     .head_norm_rope = head_norm_rope_bwd,
     .attention = gpu_attention_bwd,

@@ -12,7 +12,6 @@ enum {
     GPU_SCORES_BYTES = 32 << 20, /* attention's probabilities; their gradients take as much */
     GPU_LOGITS_BYTES = 64 << 20,
     GPU_MORE_LOGITS_BYTES = 128 << 20, /* where all of a pass is kept, this is not much */
-    GPU_PARTS_BYTES = 64 << 20,        /* shares of a product that are summed afterwards */
 };
 
 /* x = 0, all rows. */
@@ -28,14 +27,6 @@ void gpu_transposed(struct run *r, struct tensor *dx, uint32_t first, bool fresh
                     const struct tensor *dy, const struct weight *w);
 void gpu_linear_bwd(struct run *r, struct tensor *dx, const struct tensor *dy,
                     const struct tensor *x, const struct weight *w);
-
-/* z = A x of all adapters, for many rows of x. */
-void gpu_lora_in(struct run *r, const struct tensor *z, const struct tensor *x,
-                 const struct weight *w);
-
-/* y, from row `first` on, = y + the sum of n_part tensors that lie one after the other (fresh: without y). */
-void gpu_sum_parts(struct run *r, struct tensor *y, uint32_t first, bool fresh,
-                   const struct tensor *parts, uint32_t n_part);
 
 /* The gradients of one trained adapter: z is A x, u is B' dy, of all adapters; `at` is its first column. */
 struct gpu_lora_rows {

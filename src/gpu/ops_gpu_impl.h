@@ -68,6 +68,11 @@ static inline uint32_t gpu_unit(enum gpu_shape shape)
     return shape <= GPU_BF16 ? 8 : shape == GPU_Q8_0 || shape == GPU_Q8_A ? 16 : 32;
 }
 
+enum {
+    GPU_UNITS = 132,            /* places for workgroups of 256 threads on a large device */
+    GPU_PARTS_BYTES = 64 << 20, /* shares of a product that are summed afterwards, at most */
+};
+
 /* Record one dispatch with the kernel's default constants. */
 void gpu_dispatch_op(struct run *r, uint32_t kernel, const void *params,
                      const struct gpu_binding *b, uint32_t n, uint32_t n_groups);
@@ -105,6 +110,29 @@ void gpu_tiled_matrix(struct run *r, struct tensor *y, const struct tensor *x, b
 /* y[slot] = M_e x for n_mat matrices of rows x cols f32, rows of whole eights. */
 void gpu_tiled_f32(struct run *r, const struct tensor *y, const struct tensor *x, bool by_slot,
                    const struct gpu_plan *plan, gpu_buffer m, uint32_t n_mat);
+
+/* In how many shares a product is summed, so that so many tiles fill a large device: one that has places for `units` of
+ * them at a time. Each tile is `depth` steps long; a share costs `numbers` of memory. *cost: of the fewest shares that
+ * are about as good as any, in steps. */
+uint32_t gpu_shares(uint32_t tiles, uint32_t units, uint32_t depth, uint64_t numbers,
+                    uint64_t *cost);
+
+/* y, from row `first` on, = y + the sum of n_part tensors that lie one after the other (fresh: without y). */
+void gpu_sum_parts(struct run *r, struct tensor *y, uint32_t first, bool fresh,
+                   const struct tensor *parts, uint32_t n_part);
+
+/* z = A x of all adapters, for many rows of x. */
+void gpu_lora_in(struct run *r, const struct tensor *z, const struct tensor *x,
+                 const struct weight *w);
+
+/* Does any of its adapters see only a part of x? */
+bool gpu_drops(const struct weight *w);
+
+/* gpu_linear in two halves, for linears of the same x: what their adapters make of it, where each has a place for that
+ * (w->z), and the products. */
+void gpu_adapters_in(struct run *r, const struct tensor *x, const struct weight *w);
+void gpu_linear_after(struct run *r, struct tensor *y, const struct tensor *x,
+                      const struct weight *w);
 
 /* Do so many rows go to the tiles of the matrix product? */
 bool gpu_by_tiles(const struct gpu_ops *g, uint32_t n_tok);

@@ -1,5 +1,4 @@
 /* ops_gpu_linear.c - matrix products: rows of a table, one matrix or two, with their adapters. */
-#include "gpu/ops_gpu_bwd.h"
 #include "gpu/ops_gpu_impl.h"
 
 enum {
@@ -18,7 +17,7 @@ struct cut {
     uint32_t enough; /* workgroups for a large device */
 };
 
-static const struct cut cuts[GPU_CUTS] = {
+static const struct cut cuts[] = {
     { 128, 128, 256, 160 }, { 64, 64, 256, 160 }, { 64, 32, 256, 160 }, { 32, 32, 256, 0 }
 };
 
@@ -37,6 +36,35 @@ static struct cut first_cut(const struct gpu_ops *g, const struct cut *some, uin
 static struct cut matmul_cut(const struct gpu_ops *g, uint32_t rows, uint32_t n_tok)
 {
     return first_cut(g, cuts, COUNT(cuts), rows, n_tok);
+}
+
+/* ---- shares ---- */
+
+enum {
+    SHARE_STEPS = 128, /* that are worth a workgroup */
+    SHARE_SUMS =
+        54000 /* numbers that can be set apart and summed in the time of a step of a 128 x 128 tile */
+};
+
+static uint64_t shares_cost(uint32_t n, uint32_t tiles, uint32_t units, uint32_t depth,
+                            uint64_t numbers)
+{
+    uint64_t turns = divide_up((uint64_t)tiles * n, units);
+    return turns * divide_up(depth, n) + (n > 1 ? n * numbers / SHARE_SUMS + 20 : 0);
+}
+
+uint32_t gpu_shares(uint32_t tiles, uint32_t units, uint32_t depth, uint64_t numbers,
+                    uint64_t *cost)
+{
+    uint64_t best = UINT64_MAX, most = GPU_PARTS_BYTES / sizeof(float) / numbers;
+    uint32_t n = 1;
+    if (most > depth / SHARE_STEPS) most = depth / SHARE_STEPS;
+    for (uint32_t i = 1; i == 1 || i <= most; i++) {
+        *cost = shares_cost(i, tiles, units, depth, numbers);
+        if (*cost < best) best = *cost;
+    }
+    while ((*cost = shares_cost(n, tiles, units, depth, numbers)) > best + best / 25) n++;
+    return n;
 }
 
 /* ---- subgroup matrices ---- */
@@ -120,6 +148,7 @@ struct block {
     enum gpu_shape shape;
     struct gpu_layout layout;
     uint32_t cols, row0, rows;
+    bool whole; /* there are no others */
 };
 
 /* What becomes of a product: scale times it, then its gelu times columns `col` ... of `by`, or capped. */
@@ -129,18 +158,35 @@ struct finish {
     uint32_t col;
 };
 
+/* In how many shares the columns are summed: long rows of small results, as those of a down projection are. */
+static uint32_t product_shares(const struct gpu_ops *g, const struct block *w, uint32_t n_tok,
+                               const struct finish *f)
+{
+    bool bare = !f->by && f->cap <= 0 && f->scale == 1 && w->whole && w->rows % 4 == 0;
+    struct cut usual = matmul_cut(g, w->rows, n_tok), large = cuts[0];
+    uint64_t cost, steps = divide_up(w->rows, usual.rows) * divide_up(n_tok, usual.toks);
+    if (!bare || large.wg > g->rec.limits.max_invocations) return 1;
+    if (g->cut) return g->cut == GPU_CUTS ? 3 : 1;
+    if (g->narrow || w->cols < 2048 || n_tok <= large.toks / 2) return 1;
+    uint32_t tiles = divide_up(w->rows, large.rows) * divide_up(n_tok, large.toks);
+    uint32_t n = gpu_shares(tiles, GPU_UNITS, w->cols, (uint64_t)n_tok * w->rows, &cost);
+    steps = divide_up(steps, GPU_UNITS) * w->cols * usual.rows * usual.toks / (128 * 128);
+    return cost < steps ? n : 1;
+}
+
 /* Many rows: blocks of W and x. */
 static void tiles_product(struct run *r, const struct block *w, const struct linear_params *p,
                           const struct gpu_binding *bind, uint32_t n, bool gelu)
 {
-    struct cut cut = matmul_cut(ops_of(r), w->rows, p->n_tok);
+    struct cut cut = p->n_split > 1 ? cuts[0] : matmul_cut(ops_of(r), w->rows, p->n_tok);
     struct gpu_constant set[] = { { MATMUL_ROWS, (float)cut.rows },
                                   { MATMUL_TOKS, (float)cut.toks },
                                   { MATMUL_WG, (float)cut.wg },
                                   { MATMUL_GELU, gelu },
                                   { MATMUL_LORA, p->rank > 0 } };
     record_dispatch(&ops_of(r)->rec, (uint32_t)KERNEL_MATMUL_F32 + w->shape, set, COUNT(set), p,
-                    bind, n, divide_up(w->rows, cut.rows) * divide_up(p->n_tok, cut.toks));
+                    bind, n,
+                    divide_up(w->rows, cut.rows) * divide_up(p->n_tok, cut.toks) * p->n_split);
 }
 
 /* The same by subgroup matrices; the first binding is x as halves. */
@@ -179,7 +225,8 @@ static void block_product(struct run *r, const struct tensor *y, const struct te
                                .by_stride = f->by ? f->by->cols : 0,
                                .by_col = f->col,
                                .scale = f->scale,
-                               .cap = f->cap };
+                               .cap = f->cap,
+                               .n_split = 1 };
     _Static_assert(sizeof(struct linear_params) == sizeof(struct matmul_params), "one piece");
     struct gpu_binding bind[] = {
         act(x), whole(w->buffer), lo->z, lo->b, f->by ? act(f->by) : whole(g->unused), act(y)
@@ -191,7 +238,14 @@ static void block_product(struct run *r, const struct tensor *y, const struct te
         return;
     }
     if (gpu_by_tiles(g, x->rows)) {
+        struct tensor sum = *y, parts;
+        p.n_split = product_shares(g, w, x->rows, f);
+        if (p.n_split > 1) {
+            parts = gpu_scratch(r, SCRATCH_PARTS, p.n_split * x->rows, y->cols);
+            bind[5] = act(&parts);
+        }
         tiles_product(r, w, &p, bind, COUNT(bind), f->by != NULL);
+        if (p.n_split > 1) gpu_sum_parts(r, &sum, 0, true, &parts, p.n_split);
         return;
     }
     bool digits = settled && gpu_reads_digits(w->shape);
@@ -231,29 +285,56 @@ struct tensor gpu_lora_room(struct run *r, const struct weight *w, uint32_t rows
     return w->z ? *w->z : gpu_scratch(r, SCRATCH_THIRD, rows, rank);
 }
 
+/* z = A x of all adapters of w. */
+static void adapters_in(struct run *r, const struct tensor *z, const struct tensor *x,
+                        const struct weight *w)
+{
+    const struct gpu_adapted *d = &((const struct gpu_weight *)w->mem)->adapted;
+    const struct gpu_lora none = { .z = whole(ops_of(r)->unused), .b = whole(ops_of(r)->unused) };
+    const struct block a = { .buffer = d->a, .shape = GPU_F32, .cols = w->cols, .rows = d->rank };
+    const struct finish bare = { .scale = 1 };
+    bool trains = w->z && w->cols % 4 == 0 && gpu_by_tiles(ops_of(r), x->rows);
+    if (!d->rank) return;
+    if (trains || gpu_drops(w)) gpu_lora_in(r, z, x, w);
+    else block_product(r, z, x, NULL, &a, &none, &bare);
+}
+
+/* y = W x + s B z, finished. */
+static void after_adapters(struct run *r, const struct tensor *y, const struct tensor *x,
+                           const struct tensor *settled, const struct weight *w,
+                           const struct tensor *z, const struct finish *f)
+{
+    const struct gpu_weight *g = w->mem;
+    const struct gpu_lora lora = gpu_lora_of(r, w, z);
+    for (uint32_t i = 0; i < g->n_parts; i++) {
+        const struct gpu_part *part = &g->parts[i];
+        struct block b = { part->buffer, g->shape,   part->layout,   w->cols,
+                           part->row0,   part->rows, g->n_parts == 1 };
+        block_product(r, y, x, settled, &b, &lora, f);
+    }
+}
+
 static void adapted_matrix(struct run *r, const struct tensor *y, const struct tensor *x,
                            const struct weight *w, const struct finish *f)
 {
-    const struct gpu_weight *g = w->mem;
-    const struct finish bare = { .scale = 1 };
     const struct tensor *settled = gpu_settled_of(r, x);
     struct tensor z = gpu_lora_room(r, w, x->rows);
-    struct gpu_lora lora = gpu_lora_of(r, w, &z),
-                    none = { .z = whole(ops_of(r)->unused), .b = whole(ops_of(r)->unused) };
-    if (lora.rank && w->z && w->cols % 4 == 0 && gpu_by_tiles(ops_of(r), x->rows)) {
-        gpu_lora_in(r, &z, x, w); /* training */
-    } else if (lora.rank) {
-        struct block a = {
-            .buffer = g->adapted.a, .shape = GPU_F32, .cols = w->cols, .rows = lora.rank
-        };
-        block_product(r, &z, x, NULL, &a, &none, &bare);
-    }
-    for (uint32_t i = 0; i < g->n_parts; i++) {
-        const struct gpu_part *part = &g->parts[i];
-        struct block b = { part->buffer, g->shape, part->layout, w->cols, part->row0, part->rows };
-        block_product(r, y, x, settled, &b, &lora, f);
-    }
+    adapters_in(r, &z, x, w);
+    after_adapters(r, y, x, settled, w, &z, f);
     if (settled) gpu_used_settled(r);
+}
+
+void gpu_adapters_in(struct run *r, const struct tensor *x, const struct weight *w)
+{
+    if (w->z) adapters_in(r, w->z, x, w);
+}
+
+void gpu_linear_after(struct run *r, struct tensor *y, const struct tensor *x,
+                      const struct weight *w)
+{
+    const struct finish bare = { .scale = 1 };
+    if (w->z) after_adapters(r, y, x, NULL, w, w->z, &bare);
+    else adapted_matrix(r, y, x, w, &bare);
 }
 
 void gpu_adapted_matrix(struct run *r, const struct tensor *y, const struct tensor *x,

@@ -223,6 +223,14 @@ static void linear(struct run *r, struct tensor *y, const struct tensor *x, cons
     op_linear(r, y, x, w);
 }
 
+/* The same for weights that read the same x. */
+static void linears(struct run *r, struct tensor *const *y, const struct tensor *x,
+                    const struct weight *const *w, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) y[i]->cols = w[i]->rows;
+    op_linears(r, y, x, w, n);
+}
+
 static const struct tensor *turns(const struct pass *p)
 {
     return p->lc->swa ? &p->t->a.rope_swa : &p->t->a.rope_global;
@@ -234,6 +242,16 @@ static const struct tensor *raw_values(const struct pass *p)
     return weight_exists(&p->l->attn_v) ? &p->k->v_raw : &p->k->k_raw;
 }
 
+static void keep_queries_keys_values(const struct pass *p)
+{
+    struct kept *k = p->k;
+    const struct layer *l = p->l;
+    struct tensor *y[] = { &k->q_raw, &k->k_raw, &k->v_raw };
+    const struct weight *w[] = { &l->attn_q, &l->attn_k, &l->attn_v };
+    uint32_t n = p->il >= p->m->config.n_own ? 1 : weight_exists(&l->attn_v) ? 3 : 2;
+    linears(p->r, y, &k->norm, w, n);
+}
+
 static void keep_attention(const struct pass *p, const struct tensor *x)
 {
     struct run *r = p->r;
@@ -243,16 +261,14 @@ static void keep_attention(const struct pass *p, const struct tensor *x)
     struct kv *kv = kv_of(&t->kv, p->il);
     uint32_t n_head = p->m->config.n_head;
     op_rms_norm(r, &k->norm, x, &l->attn_norm, p->eps);
+    keep_queries_keys_values(p);
     if (p->il < p->m->config.n_own) {
-        linear(r, &k->k_raw, &k->norm, &l->attn_k);
-        if (weight_exists(&l->attn_v)) linear(r, &k->v_raw, &k->norm, &l->attn_v);
         copy(r, &t->k, &k->k_raw);
         copy(r, &t->v, raw_values(p));
         op_head_norm_rope(r, &t->k, &l->attn_k_norm, turns(p), kv->n_kv_head, p->eps);
         op_head_norm_rope(r, &t->v, &none, NULL, kv->n_kv_head, p->eps);
         op_kv_write(r, kv, &t->k, &t->v, 0);
     }
-    linear(r, &k->q_raw, &k->norm, &l->attn_q);
     copy(r, &k->q, &k->q_raw);
     op_head_norm_rope(r, &k->q, &l->attn_q_norm, turns(p), n_head, p->eps);
     k->attn.cols = k->q.cols;
@@ -293,8 +309,9 @@ static void keep_feed_forward(const struct pass *p)
     struct kept *k = p->k;
     const struct layer *l = p->l;
     op_rms_norm(r, &k->ffn_in, &k->x_mid, &l->ffn_norm, p->eps);
-    linear(r, &k->gate, &k->ffn_in, &l->ffn_gate);
-    linear(r, &k->up, &k->ffn_in, &l->ffn_up);
+    struct tensor *y[] = { &k->gate, &k->up };
+    const struct weight *w[] = { &l->ffn_gate, &l->ffn_up };
+    linears(r, y, &k->ffn_in, w, 2);
     copy(r, &k->act, &k->gate);
     op_gelu_mul(r, &k->act, &k->up, 0);
     op_linear(r, &k->mlp, &k->act, &l->ffn_down);

@@ -86,7 +86,7 @@ static void expect_z(const struct weight *w, uint32_t rows)
     w->z->rows = rows;
 }
 
-static void check_linear(struct tensor *y, const struct tensor *x, const struct weight *w)
+void op_check_linear(struct tensor *y, const struct tensor *x, const struct weight *w)
 {
     follow(y, x);
     expect_z(w, x->rows);
@@ -95,21 +95,21 @@ static void check_linear(struct tensor *y, const struct tensor *x, const struct 
 
 void op_linear(struct run *r, struct tensor *y, const struct tensor *x, const struct weight *w)
 {
-    check_linear(y, x, w);
+    op_check_linear(y, x, w);
     if (!idle(r, y)) r->be->linear(r, y, x, w);
 }
 
 void op_linear_softcap(struct run *r, struct tensor *y, const struct tensor *x,
                        const struct weight *w, float cap)
 {
-    check_linear(y, x, w);
+    op_check_linear(y, x, w);
     if (!idle(r, y)) r->be->linear_softcap(r, y, x, w, cap);
 }
 
 void op_linear_gelu_mul(struct run *r, struct tensor *y, const struct tensor *x,
                         const struct weight *w, const struct tensor *b, uint32_t col)
 {
-    check_linear(y, x, w);
+    op_check_linear(y, x, w);
     assert(b->rows == x->rows && col + y->cols <= b->cols && b->mem != y->mem);
     if (!idle(r, y)) r->be->linear_gelu_mul(r, y, x, w, b, col);
 }
@@ -117,8 +117,8 @@ void op_linear_gelu_mul(struct run *r, struct tensor *y, const struct tensor *x,
 void op_gate_up(struct run *r, struct tensor *y, struct tensor *up, const struct tensor *x,
                 const struct weight *gate_w, const struct weight *up_w)
 {
-    check_linear(y, x, gate_w);
-    check_linear(up, x, up_w);
+    op_check_linear(y, x, gate_w);
+    op_check_linear(up, x, up_w);
     assert(y->cols == up->cols && y->mem != up->mem);
     if (!idle(r, y)) r->be->gate_up(r, y, up, x, gate_w, up_w);
 }
@@ -226,7 +226,7 @@ void op_join_linears(struct run *r, const struct join *j, struct tensor *const *
 {
     const struct tensor *x = check_join(j);
     assert(n >= 1 && n <= JOIN_LINEARS);
-    for (uint32_t i = 0; i < n; i++) check_linear(y[i], x, w[i]);
+    for (uint32_t i = 0; i < n; i++) op_check_linear(y[i], x, w[i]);
     if (!idle(r, x)) r->be->join_linears(r, j, y, w, n);
 }
 
@@ -234,7 +234,7 @@ void op_join_linear_gelu_mul(struct run *r, const struct join *j, struct tensor 
                              const struct weight *w, const struct tensor *b, uint32_t col)
 {
     const struct tensor *x = check_join(j);
-    check_linear(y, x, w);
+    op_check_linear(y, x, w);
     assert(b->rows == x->rows && col + y->cols <= b->cols && b->mem != y->mem);
     if (!idle(r, x)) r->be->join_linear_gelu_mul(r, j, y, w, b, col);
 }
@@ -243,8 +243,8 @@ void op_join_gate_up(struct run *r, const struct join *j, struct tensor *y, stru
                      const struct weight *gate_w, const struct weight *up_w)
 {
     const struct tensor *x = check_join(j);
-    check_linear(y, x, gate_w);
-    check_linear(up, x, up_w);
+    op_check_linear(y, x, gate_w);
+    op_check_linear(up, x, up_w);
     assert(y->cols == up->cols && y->mem != up->mem);
     if (!idle(r, x)) r->be->join_gate_up(r, j, y, up, gate_w, up_w);
 }

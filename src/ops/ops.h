@@ -286,6 +286,8 @@ void op_rms_norm(struct run *r, struct tensor *y, const struct tensor *x, const 
 
 /* y = W x, each row, plus the adapters of w; sets y.rows. Where w has a place for z: rows x lora_width. */
 void op_linear(struct run *r, struct tensor *y, const struct tensor *x, const struct weight *w);
+/* What op_linear asks of its arguments; y gets as many rows as x. */
+void op_check_linear(struct tensor *y, const struct tensor *x, const struct weight *w);
 
 /* y = cap * tanh((W x, plus the adapters of w) / cap); cap 0: as op_linear. Sets y.rows. */
 void op_linear_softcap(struct run *r, struct tensor *y, const struct tensor *x,

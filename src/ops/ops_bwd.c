@@ -30,6 +30,17 @@ void op_rms_norm_bwd(struct run *r, struct tensor *dx, const struct tensor *dy,
     if (!cannot(r, dx)) r->be->bwd->rms_norm(r, dx, dy, x, w, eps);
 }
 
+void op_linears(struct run *r, struct tensor *const *y, const struct tensor *x,
+                const struct weight *const *w, uint32_t n)
+{
+    bool together = r->be->bwd && r->be->bwd->linears;
+    for (uint32_t i = 0; i < n; i++) {
+        if (together) op_check_linear(y[i], x, w[i]);
+        else op_linear(r, y[i], x, w[i]);
+    }
+    if (together && !cannot(r, x)) r->be->bwd->linears(r, y, x, w, n);
+}
+
 void op_linear_bwd(struct run *r, struct tensor *dx, const struct tensor *dy,
                    const struct tensor *x, const struct weight *w)
 {

@@ -32,8 +32,8 @@ struct adamw {
 
 /* What a backend that can train implements. */
 struct backward_ops {
-    bool drops;   /* linears, both ways, heed lora.drop */
-    bool records; /* ops are only noted, to be run by the host */
+    bool drops_experts; /* experts too heed lora.drop, as linears do, both ways */
+    bool records;       /* ops are only noted, to be run by the host */
     uint32_t
         row_step; /* a sequence has a multiple of so many rows (a long one of 4 times as many): few programs */
     /* x, whose shape is set, becomes the part of `of` that begins at number `first`, a multiple of TENSOR_ALIGN. It
@@ -42,6 +42,8 @@ struct backward_ops {
     void (*zero)(struct run *r, struct tensor *t);
     void (*rms_norm)(struct run *r, struct tensor *dx, const struct tensor *dy,
                      const struct tensor *x, const struct weight *w, float eps);
+    void (*linears)(struct run *r, struct tensor *const *y, const struct tensor *x,
+                    const struct weight *const *w, uint32_t n); /* NULL: one by one */
     void (*linear)(struct run *r, struct tensor *dx, const struct tensor *dy,
                    const struct tensor *x, const struct weight *w);
     void (*head_norm_rope)(struct run *r, struct tensor *d, const struct tensor *x,
@@ -77,6 +79,10 @@ void op_zero(struct run *r, struct tensor *t, uint32_t rows);
 /* y = rms_norm(x) * w. With n = x / rms and g = dy * w: dx += (g - n * mean(g * n)) / rms. */
 void op_rms_norm_bwd(struct run *r, struct tensor *dx, const struct tensor *dy,
                      const struct tensor *x, const struct weight *w, float eps);
+
+/* Forward, y[i] = W[i] x: op_linear for several weights that read the same x, in any order. */
+void op_linears(struct run *r, struct tensor *const *y, const struct tensor *x,
+                const struct weight *const *w, uint32_t n);
 
 /* y = W x + s B (A x) for each adapter. dx (added; NULL where nobody needs it) += W' dy + s A' (B' dy).
  * For a trained adapter dB += s dy' (A x) and dA += s (B' dy)' x. With dropout x is what A saw, and A' goes

@@ -58,9 +58,6 @@ static enum bz_status check_options(const struct train_options *o, const struct 
     if (!be->bwd) return fail(err, BZ_ERR_UNSUPPORTED, "the backend %s cannot train", be->name);
     if (!(o->dropout >= 0 && o->dropout < 1))
         return fail(err, BZ_ERR_ARGUMENT, "dropout is a share from 0 to below 1");
-    if (o->dropout > 0 && !be->bwd->drops)
-        return fail(err, BZ_ERR_UNSUPPORTED, "the backend %s trains without dropout only",
-                    be->name);
     if (!(o->lr > 0) || !isfinite(o->lr))
         return fail(err, BZ_ERR_ARGUMENT, "the learning rate must be more than 0");
     if (!o->n_steps || !o->n_batch)
@@ -78,6 +75,10 @@ enum bz_status trainer_open(struct trainer *out, struct model *m, const struct b
     enum bz_status st = check_options(o, be, err);
     if (st) return st;
     st = trainee_open(&t.trainee, m, be, &o->adapter, err);
+    for (size_t i = 0; st == BZ_OK && o->dropout > 0 && i < t.trainee.n_targets; i++)
+        if (t.trainee.targets[i].where->n_mat > 1 && !be->bwd->drops_experts)
+            st = fail(err, BZ_ERR_UNSUPPORTED, "the backend %s trains experts without dropout only",
+                      be->name);
     uint32_t n_max = dataset_longest(data);
     if (o->n_max > n_max) n_max = o->n_max;
     n_max = rows_of(be, n_max);
@@ -234,13 +235,18 @@ enum bz_status trainer_end(struct trainer *t, const float control[N_CONTROL],
     return BZ_OK;
 }
 
+uint32_t trainer_dropout_key(const struct trainer *t, uint32_t i)
+{
+    uint64_t number = (uint64_t)t->step * t->options.n_batch + i;
+    return (uint32_t)rng_at(t->options.adapter.seed ^ 0x64726f70, number);
+}
+
 enum bz_status trainer_pass(struct trainer *t, uint32_t i, struct bz_err *err)
 {
     struct run r = { .be = t->be };
     struct dropout *drop = t->trainee.drop;
-    uint64_t number = (uint64_t)t->step * t->options.n_batch + i;
     drop->share = t->options.dropout;
-    drop->key = (uint32_t)rng_at(t->options.adapter.seed ^ 0x64726f70, number);
+    drop->key = trainer_dropout_key(t, i);
     trainer_gradients(&r, t, trainer_put(&r, t, trainer_example(t, i)));
     drop->share = 0; /* who measures or asks the model in between sees all of it */
     return status_of(&r, err);

@@ -89,6 +89,7 @@ enum bz_status trainer_finish(struct trainer *t, struct train_report *report, st
  * clear. The host shows what control holds to end. Losses go the same way: begin_losses, put, only_losses. */
 void trainer_clear(struct run *r, struct trainer *t);
 const struct example *trainer_example(struct trainer *t, uint32_t i);
+uint32_t trainer_dropout_key(const struct trainer *t, uint32_t i); /* of the pass over it */
 uint32_t trainer_put(struct run *r, struct trainer *t, const struct example *e);
 void trainer_gradients(struct run *r, struct trainer *t, uint32_t rows);
 void trainer_update(struct run *r, struct trainer *t);

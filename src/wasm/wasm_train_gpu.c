@@ -28,7 +28,8 @@ EXPORT(uint32_t, bz_wasm_train_gpu_part, struct training *t, uint32_t part, uint
         if (st == BZ_OK) rows = trainer_put(&run, r, e);
     }
     if (wasm_failed(st)) return 0;
-    if (rows) gpu_write_step(r->be, 0, rows, 0);
+    if (rows)
+        gpu_write_step(r->be, 0, rows, part == TRAIN_GRADIENTS ? trainer_dropout_key(r, i) : 0);
     gpu_program made =
         gpu_train_program(&t->programs, r, (enum gpu_train_part)part, rows, &wasm_err);
     if (!made) wasm_failed(BZ_ERR_MEMORY);

@@ -38,11 +38,13 @@ static bool make_z(struct gpu_train_programs *p, const struct trainer *t)
     return p->z != NULL;
 }
 
-/* Tell the linears where to keep it, or not to. */
-static void hang_z(const struct gpu_train_programs *p, const struct trainee *t, bool on)
+/* While gradients are recorded, linears know where to keep it, and adapters see a part of their input. */
+static void learning(const struct gpu_train_programs *p, const struct trainer *t, bool on)
 {
+    const struct trainee *all = &t->trainee;
     for (size_t i = 0; i < p->n_z; i++)
-        if (t->targets[i].where->n_mat == 1) t->targets[i].where->z = on ? &p->z[i] : NULL;
+        if (all->targets[i].where->n_mat == 1) all->targets[i].where->z = on ? &p->z[i] : NULL;
+    all->drop->share = on ? t->options.dropout : 0;
 }
 
 static void record_part(struct run *r, struct trainer *t, enum gpu_train_part part, uint32_t rows)
@@ -81,9 +83,9 @@ gpu_program gpu_train_program(struct gpu_train_programs *p, struct trainer *t,
     }
     ((struct gpu_ops *)t->be->ctx)->roomy = t->tape.keep_all;
     gpu_ops_begin(t->be, 0, rows);
-    if (part == TRAIN_GRADIENTS) hang_z(p, &t->trainee, true);
+    if (part == TRAIN_GRADIENTS) learning(p, t, true);
     record_part(&r, t, part, rows);
-    if (part == TRAIN_GRADIENTS) hang_z(p, &t->trainee, false);
+    if (part == TRAIN_GRADIENTS) learning(p, t, false);
     struct recorded made = gpu_ops_end(t->be);
     if (r.status || !made.program) {
         recorded_free(&made);

@@ -95,6 +95,21 @@ for (const name of ['e2b', 'kv', 'moe']) {
     same((await cpu.files('golden')).gguf, gguf);
   });
 
+  if (name === 'kv') test('with dropout, and all of a pass kept, steps lose what they lose on the CPU', async () => {
+    const others = { ...wishes, dropout: 0.3, keep_all: true };
+    training.close();
+    cpu.close();
+    training = await GpuTraining.open(engine, texts, others, () => {});
+    cpu = new CpuTraining(cpuEngine.core, cpuEngine.ptr, texts, others, () => {});
+    for (let i = 0; i < 4; i++) {
+      const want = await cpu.step(), got = await training.step();
+      ok(Math.abs(got.loss - want.loss) < 1e-4 && Math.abs(got.grad_norm - want.grad_norm) < 1e-4 * want.grad_norm, JSON.stringify([got, want]));
+      if (i) ok(Math.abs(want.loss - losses.cpu[i]) > 1e-4, `another loss than without: ${want.loss}`);
+    }
+    const want = await cpu.evaluate(), got = await training.evaluate();
+    ok(Math.abs(want - got) < 1e-4, `measured without it: ${got} for ${want}`);
+  });
+
   test(`${name}: nothing is left on the device`, async () => {
     cpu.close();
     cpuEngine.close();

@@ -7,7 +7,7 @@ import type { TrainEstimate } from './train_types.js';
 import { BezelError } from './wasm.js';
 
 const LIMIT = 4e9; // bytes that the module's memory can have
-const FREELY = 4e9; // bytes that are kept where nobody knows what the device has
+const FREELY = 5e9; // bytes that are kept where nobody knows what the device has
 
 const size = (bytes: number): string => (bytes >= 1e9 ? `${(bytes / 1e9).toFixed(1)} GB` : `${Math.max(1, Math.round(bytes / 1e6))} MB`);
 

@@ -138,7 +138,7 @@ export const train: Command = {
     { name: '--checkpoint', arg: 'FILE', help: 'saved here, and gone on from when it exists', kind: 'text' },
     { name: '--every', arg: 'N', help: 'steps between checkpoints and measurements; default 50', kind: 'whole' },
     { name: '--profile', help: 'the last step kernel by kernel, from timestamps (GPU)', kind: 'flag' },
-    { name: '--keep-all', help: 'no gradient checkpointing: faster, more memory; default up to 4 GB', kind: 'flag' },
+    { name: '--keep-all', help: 'no gradient checkpointing: faster, more memory; default up to 5 GB', kind: 'flag' },
     { name: '--checkpointing', help: 'gradient checkpointing: slower, less memory', kind: 'flag' },
     ...modelOptions,
   ],
