@@ -1,19 +1,20 @@
 // attention_bwd_keys - dk[j] += sum over the heads h of a kv head and rows m of d[h][m][j] q[m][h]     (training);
 //   with P and dy in the places of d and q it is dv
 //
-//   d   read    n_head x rows x span f32           grid   a workgroup per kv head, 64 keys and 64 columns,
-//   q   read    rows of n_head x head_dim f32             columns first
-//   dk  update  keys of n_kv_head x head_dim f32   bytes  d once per 64 columns, q once per 64 keys
-//                                                  needs  head_dim % 4 == 0, span % 4 == 0
+//   starts  read    i32 a position                     grid   a workgroup per kv head, 64 keys and 64 columns,
+//   d       read    n_head x rows x span f32                  columns first
+//   q       read    rows of n_head x head_dim f32      bytes  d once per 64 columns, q once per 64 keys
+//   dk      update  keys of n_kv_head x head_dim f32   needs  head_dim % 4 == 0, span % 4 == 0;
+//                                                             PACKED 0: starts is any buffer, unread
 //
 // APART 1: a workgroup has one head, and head number i of every kv head sets its own sums, in copy i of the keys from
 // key0 on; sum_parts adds them up. For devices that a few kv heads do not fill.
 //
 // Reference: attend_bwd() in src/ops/ops_cpu_bwd.c. Tolerance 1e-9 nmse: f32 here.
 //!include lib/attention_bwd.wgsl
-@group(0) @binding(1) var<storage, read> d : array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read> q : array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read_write> dk : array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read> d : array<vec4<f32>>;
+@group(0) @binding(3) var<storage, read> q : array<vec4<f32>>;
+@group(0) @binding(4) var<storage, read_write> dk : array<vec4<f32>>;
 
 override APART : u32 = 0u;
 
@@ -74,6 +75,11 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     var s11 = mat4x4<f32>();
     for (var h = head; h < head + heads; h++) {
         for (var m0 = begin; m0 < end; m0 += 32u) {
+            if (PACKED == 1u) {
+                if (starts[p.row0 + m0] > key + 63u) { // later examples than these keys'
+                    break;
+                }
+            }
             for (var i = 0u; i < 8u; i++) {
                 let m = id / 16u + 4u * i;
                 let c = id % 16u;

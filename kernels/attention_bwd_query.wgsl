@@ -1,17 +1,18 @@
 // attention_bwd_query - dq[m] = sum over keys j of d[h][m][j] k[j], head by head     (training);
 //   with P and V in the places of d and k it is attention's result
 //
-//   d   read   n_head x rows x span f32           grid   a workgroup per head, 64 rows and 64 columns,
-//   k   read   keys of n_kv_head x head_dim f32          columns first
-//   dq  write  rows of n_head x head_dim f32      bytes  d once per 64 columns, k once per 64 rows
-//                                                 needs  head_dim % 4 == 0, span % 4 == 0
+//   starts  read   i32 a position                     grid   a workgroup per head, 64 rows and 64 columns,
+//   d       read   n_head x rows x span f32                  columns first
+//   k       read   keys of n_kv_head x head_dim f32   bytes  d once per 64 columns, k once per 64 rows
+//   dq      write  rows of n_head x head_dim f32      needs  head_dim % 4 == 0, span % 4 == 0;
+//                                                            PACKED 0: starts is any buffer, unread
 //
 // Reference: attend_bwd() in src/ops/ops_cpu_bwd.c. Tolerance 1e-9 nmse: f32 here.
 //!include lib/attention_bwd.wgsl
 //!include lib/tile_bwd.wgsl
-@group(0) @binding(1) var<storage, read> d : array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read> k : array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read_write> dq : array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read> d : array<vec4<f32>>;
+@group(0) @binding(3) var<storage, read> k : array<vec4<f32>>;
+@group(0) @binding(4) var<storage, read_write> dq : array<vec4<f32>>;
 
 fn put(m : u32, h : u32, c : u32, v : vec4<f32>) {
     if (m < p.rows && c < p.head_dim / 4u) {
@@ -40,7 +41,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         return;
     }
     // The tile's first row sees farthest back, its last row farthest forward.
-    let begin = (first_seen(p.row0 + m0, p.window) - p.key0) / 32u * 32u;
+    let begin = (first_key(p.row0 + m0) - p.key0) / 32u * 32u;
     let end = p.row0 + min(m0 + 63u, p.rows - 1u) + 1u - p.key0;
     let r = id % 8u;
     let t = id / 8u;

@@ -1,16 +1,17 @@
 // attention_bwd_scores - s[h][m][j] = x[m] . y[j], head by head: Q K', and dy V'     (training)
 //
-//   x  read   rows of n_head x head_dim f32      grid   a workgroup per head and 64 x 64 (m, j), j first
-//   y  read   keys of n_kv_head x head_dim f32   bytes  x and y once per 64 of the other
-//   s  write  n_head x rows x span f32           needs  head_dim % 4 == 0, span % 4 == 0
+//   starts  read   i32 a position                     grid   a workgroup per head and 64 x 64 (m, j), j first
+//   x       read   rows of n_head x head_dim f32      bytes  x and y once per 64 of the other
+//   y       read   keys of n_kv_head x head_dim f32   needs  head_dim % 4 == 0, span % 4 == 0;
+//   s       write  n_head x rows x span f32                  PACKED 0: starts is any buffer, unread
 //
 // A tile in which no row sees a key stays as it is.
 // Reference: attend_bwd() in src/ops/ops_cpu_bwd.c. Tolerance 1e-9 nmse: f32 here.
 //!include lib/attention_bwd.wgsl
 //!include lib/tile_bwd.wgsl
-@group(0) @binding(1) var<storage, read> x : array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read> y : array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read_write> s : array<f32>;
+@group(0) @binding(2) var<storage, read> x : array<vec4<f32>>;
+@group(0) @binding(3) var<storage, read> y : array<vec4<f32>>;
+@group(0) @binding(4) var<storage, read_write> s : array<f32>;
 
 fn put(h : u32, m : u32, j : u32, v : vec4<f32>) {
     for (var i = 0u; i < 4u; i++) {

@@ -6,16 +6,13 @@
 //   d       update  n_head x rows x span f32      needs  FORWARD 1: d is any buffer, untouched;
 //                                                        PACKED 0: starts is any buffer, unread
 //
-// PACKED: a position sees none before its example's start.
 // Reference: attend_bwd() in src/ops/ops_cpu_bwd.c. Tolerance 1e-9 nmse: f32 here, the device's exp.
 //!include lib/attention_bwd.wgsl
 //!include lib/sum.wgsl
-@group(0) @binding(1) var<storage, read> starts : array<u32>;
 @group(0) @binding(2) var<storage, read_write> s : array<f32>;
 @group(0) @binding(3) var<storage, read_write> d : array<f32>;
 
 override WG : u32 = 64u; // at most 256
-override PACKED : u32 = 0u;
 override FORWARD : u32 = 0u;
 
 var<workgroup> tops : array<f32, 256>;
@@ -45,11 +42,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         return;
     }
     let pos = p.row0 + row % p.rows;
-    var first = first_seen(pos, p.window);
-    if (PACKED == 1u) {
-        first = max(first, starts[pos]);
-    }
-    first -= p.key0;
+    let first = first_key(pos) - p.key0;
     let end = pos + 1u - p.key0;
     let at = row * p.span;
     var top = -3.0e38;

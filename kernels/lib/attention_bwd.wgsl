@@ -1,5 +1,6 @@
 // attention_bwd - what the kernels of attention's gradient share: a run of query rows [row0, row0 + rows) against the
-// keys [key0, key0 + span), whose scores lie head by head, row by row.
+// keys [key0, key0 + span), whose scores lie head by head, row by row. PACKED: a position sees none before its example's
+// start; starts never fall.
 //!include lib/grid.wgsl
 //!include lib/span.wgsl
 struct Params {
@@ -14,6 +15,9 @@ struct Params {
     window : u32, // 0: all
 }
 @group(0) @binding(0) var<uniform> p : Params;
+@group(0) @binding(1) var<storage, read> starts : array<u32>;
+
+override PACKED : u32 = 0u;
 
 // A vector of head h of row t, and of the kv head that it reads, of position j.
 fn query_at(t : u32, h : u32) -> u32 {
@@ -28,8 +32,16 @@ fn kv_head_of(h : u32) -> u32 {
     return h / (p.n_head / p.n_kv_head);
 }
 
+fn first_key(pos : u32) -> u32 {
+    let first = first_seen(pos, p.window);
+    if (PACKED == 1u) {
+        return max(first, starts[pos]);
+    }
+    return first;
+}
+
 // Does any of the 64 rows from row0 + m see any of the 64 keys from key0 + j?
 fn meet(m : u32, j : u32) -> bool {
     let last = p.row0 + min(m + 63u, p.rows - 1u);
-    return p.key0 + j <= last && p.key0 + j + 63u >= first_seen(p.row0 + m, p.window);
+    return p.key0 + j <= last && p.key0 + j + 63u >= first_key(p.row0 + m);
 }

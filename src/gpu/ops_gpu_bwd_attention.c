@@ -35,12 +35,18 @@ static uint32_t run_rows(uint32_t n, uint32_t n_head, uint32_t window)
     }
 }
 
+/* Where the examples of packed sequences begin. */
+static struct gpu_binding starts_of(struct run *r, const struct kv *kv)
+{
+    return kv->starts ? act(kv->starts) : whole(ops_of(r)->unused);
+}
+
 static void dispatch_softmax(struct run *r, const struct attention_bwd_scores_params *p,
                              const struct kv *kv, const struct tensor *s, const struct tensor *d,
                              bool forward)
 {
     struct gpu_ops *g = ops_of(r);
-    struct gpu_binding bind[] = { kv->starts ? act(kv->starts) : whole(g->unused), act(s), act(d) };
+    struct gpu_binding bind[] = { starts_of(r, kv), act(s), act(d) };
     struct gpu_constant constants[] = { { ATTENTION_BWD_SOFTMAX_WG, g->narrow ? 16 : 64 },
                                         { ATTENTION_BWD_SOFTMAX_PACKED, kv->starts != NULL },
                                         { ATTENTION_BWD_SOFTMAX_FORWARD, forward } };
@@ -48,21 +54,25 @@ static void dispatch_softmax(struct run *r, const struct attention_bwd_scores_pa
                     COUNT(bind), p->n_head * p->rows);
 }
 
-/* s = x y', head by head. */
+/* s = x y', head by head; kv is whose keys or values y are. */
 static void dispatch_scores(struct run *r, const struct attention_bwd_scores_params *p,
-                            const struct tensor *x, const struct tensor *y, const struct tensor *s)
+                            const struct kv *kv, const struct tensor *x, const struct tensor *y,
+                            const struct tensor *s)
 {
-    struct gpu_binding bind[] = { act(x), act(y), act(s) };
-    gpu_dispatch_op(r, KERNEL_ATTENTION_BWD_SCORES, p, bind, COUNT(bind),
+    struct gpu_binding bind[] = { starts_of(r, kv), act(x), act(y), act(s) };
+    struct gpu_constant packed = { ATTENTION_BWD_SCORES_PACKED, kv->starts != NULL };
+    record_dispatch(&ops_of(r)->rec, KERNEL_ATTENTION_BWD_SCORES, &packed, 1, p, bind, COUNT(bind),
                     p->n_head * divide_up(p->rows, 64) * divide_up(p->span, 64));
 }
 
 /* y = s k, head by head. */
 static void dispatch_query(struct run *r, const struct attention_bwd_scores_params *p,
-                           const struct tensor *s, const struct tensor *k, const struct tensor *y)
+                           const struct kv *kv, const struct tensor *s, const struct tensor *k,
+                           const struct tensor *y)
 {
-    struct gpu_binding bind[] = { act(s), act(k), act(y) };
-    gpu_dispatch_op(r, KERNEL_ATTENTION_BWD_QUERY, p, bind, COUNT(bind),
+    struct gpu_binding bind[] = { starts_of(r, kv), act(s), act(k), act(y) };
+    struct gpu_constant packed = { ATTENTION_BWD_QUERY_PACKED, kv->starts != NULL };
+    record_dispatch(&ops_of(r)->rec, KERNEL_ATTENTION_BWD_QUERY, &packed, 1, p, bind, COUNT(bind),
                     p->n_head * divide_up(p->rows, 64) * divide_up(p->head_dim, 64));
 }
 
@@ -75,16 +85,16 @@ static bool heads_apart(const struct run *r, const struct attention_bwd_scores_p
 
 /* dk += s' q, the heads of a group summed; apart, each has its own part. */
 static void dispatch_keys(struct run *r, const struct attention_bwd_scores_params *p,
-                          const struct tensor *s, const struct tensor *q, const struct tensor *dk,
-                          const struct tensor *parts)
+                          const struct kv *kv, const struct tensor *s, const struct tensor *q,
+                          const struct tensor *dk, const struct tensor *parts)
 {
-    struct gpu_binding bind[] = { act(s), act(q), act(dk) };
-    struct gpu_ops *g = ops_of(r);
+    bool apart = heads_apart(r, p);
     uint32_t tiles = divide_up(p->span, 64) * divide_up(p->head_dim, 64);
-    struct gpu_constant apart = { ATTENTION_BWD_KEYS_APART, heads_apart(r, p) };
-    if (apart.value > 0) bind[2] = act(parts);
-    record_dispatch(&g->rec, KERNEL_ATTENTION_BWD_KEYS, &apart, 1, p, bind, COUNT(bind),
-                    (apart.value > 0 ? p->n_head : p->n_kv_head) * tiles);
+    struct gpu_binding bind[] = { starts_of(r, kv), act(s), act(q), act(apart ? parts : dk) };
+    struct gpu_constant constants[] = { { ATTENTION_BWD_KEYS_PACKED, kv->starts != NULL },
+                                        { ATTENTION_BWD_KEYS_APART, apart } };
+    record_dispatch(&ops_of(r)->rec, KERNEL_ATTENTION_BWD_KEYS, constants, COUNT(constants), p,
+                    bind, COUNT(bind), (apart ? p->n_head : p->n_kv_head) * tiles);
 }
 
 /* Room for what each head of a group adds to keys or values. */
@@ -98,12 +108,12 @@ static struct tensor head_parts(struct run *r, const struct attention_bwd_scores
 }
 
 static void keys_and_values(struct run *r, const struct attention_bwd_scores_params *p,
-                            struct kv *dkv, const struct tensor *d, const struct tensor *s,
-                            const struct tensor *q, const struct tensor *dy)
+                            const struct kv *kv, struct kv *dkv, const struct tensor *d,
+                            const struct tensor *s, const struct tensor *q, const struct tensor *dy)
 {
     struct tensor dk = head_parts(r, p, SCRATCH_THIRD), dv = head_parts(r, p, SCRATCH_WIDE);
-    dispatch_keys(r, p, d, q, &dkv->k, &dk);
-    dispatch_keys(r, p, s, dy, &dkv->v, &dv);
+    dispatch_keys(r, p, kv, d, q, &dkv->k, &dk);
+    dispatch_keys(r, p, kv, s, dy, &dkv->v, &dv);
     if (!heads_apart(r, p)) return;
     gpu_sum_parts(r, &dkv->k, p->key0, false, &dk, p->n_head / p->n_kv_head);
     gpu_sum_parts(r, &dkv->v, p->key0, false, &dv, p->n_head / p->n_kv_head);
@@ -123,11 +133,11 @@ void gpu_attention_bwd(struct run *r, struct tensor *dq, struct kv *dkv, const s
         struct attention_bwd_scores_params p = run_of(q, kv, n_head, window, row, rows);
         struct tensor s = gpu_scratch(r, SCRATCH_FIRST, n_head * rows, p.span);
         struct tensor d = gpu_scratch(r, SCRATCH_SECOND, n_head * rows, p.span);
-        dispatch_scores(r, &p, q, &kv->k, &s);
-        dispatch_scores(r, &p, dy, &kv->v, &d);
+        dispatch_scores(r, &p, kv, q, &kv->k, &s);
+        dispatch_scores(r, &p, kv, dy, &kv->v, &d);
         dispatch_softmax(r, &p, kv, &s, &d, false);
-        dispatch_query(r, &p, &d, &kv->k, dq);
-        keys_and_values(r, &p, dkv, &d, &s, q, dy);
+        dispatch_query(r, &p, kv, &d, &kv->k, dq);
+        keys_and_values(r, &p, kv, dkv, &d, &s, q, dy);
     }
 }
 
@@ -140,9 +150,9 @@ void gpu_attention_packed(struct run *r, struct tensor *y, const struct tensor *
         struct attention_bwd_scores_params p = run_of(q, kv, n_head, window, row, rows);
         struct tensor s = gpu_scratch(r, SCRATCH_FIRST, n_head * rows, p.span);
         struct tensor none = gpu_scratch(r, SCRATCH_SECOND, 1, 4);
-        dispatch_scores(r, &p, q, &kv->k, &s);
+        dispatch_scores(r, &p, kv, q, &kv->k, &s);
         dispatch_softmax(r, &p, kv, &s, &none, true);
-        dispatch_query(r, &p, &s, &kv->v, y);
+        dispatch_query(r, &p, kv, &s, &kv->v, y);
     }
 }
 

@@ -123,6 +123,8 @@ export class Gpu {
   /** Bytes of all buffers now, planned ones as well, and the most that were ever made. */
   bytes = 0;
   peakBytes = 0;
+  /** How many command buffers were submitted so far. */
+  submits = 0;
 
   private core: Core | undefined;
   private readonly buffers = new Table<Buffer>();
@@ -390,6 +392,7 @@ export class Gpu {
   // ---- replaying ----
 
   private queue(encoder: GPUCommandEncoder): void {
+    this.submits++;
     this.one[0] = encoder.finish();
     this.device.queue.submit(this.one);
   }

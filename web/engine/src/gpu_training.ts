@@ -20,6 +20,7 @@ const WINDOW = 4 << 20; // bytes that come back in one read
 export class GpuTraining extends CoreTraining implements Training {
   private readonly control: number;
   private dirty = false; // gradients of a step that was left half-way
+  private submits = 0; // of the last step
 
   private constructor(private readonly engine: GpuEngine, texts: TrainingTexts, wishes: TrainingWishes, onClose: () => void) {
     super(engine.core, engine.ptr, texts, wishes, onClose);
@@ -52,6 +53,7 @@ export class GpuTraining extends CoreTraining implements Training {
 
   async step(signal?: AbortSignal): Promise<TrainingReport> {
     const { core, dirty } = this, { gpu } = this.engine, x = core.exports, { passes } = this.about;
+    const before = gpu.submits;
     core.checkNumber(x.bz_wasm_train_begin(this.ptr));
     this.dirty = true;
     if (dirty) gpu.submit(await this.part(CLEAR));
@@ -64,6 +66,7 @@ export class GpuTraining extends CoreTraining implements Training {
     const into = new Uint8Array(CONTROL), update = await this.part(UPDATE), clear = await this.part(CLEAR);
     await gpu.run([update, { buffer: this.control, offset: 0, into }, clear]);
     this.dirty = false;
+    this.submits = gpu.submits - before;
     return this.ended(into);
   }
 
@@ -78,7 +81,7 @@ export class GpuTraining extends CoreTraining implements Training {
     await gpu.read(this.control, 0, into);
     dispatches.push(...await dispatchTimes(gpu, await this.part(CLEAR)));
     this.dirty = false;
-    return { report: this.ended(into), submits: passes + 1, dispatches };
+    return { report: this.ended(into), submits: this.submits, dispatches };
   }
 
   /** The report of a step that came to this. */

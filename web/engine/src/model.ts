@@ -166,6 +166,7 @@ export interface TrainingFiles {
 /** A step of training on the GPU, dispatch by dispatch; the adapter has learned from it. */
 export interface TrainingProfile {
   report: TrainingReport;
+  /** Of the step before it. */
   submits: number;
   dispatches: DispatchTime[];
 }
