@@ -155,7 +155,8 @@ EXPORT(double, bz_wasm_gpu_reserve, bz_session *s, uint32_t compile)
     struct gpu_ops *g = gpu_ops_of_engine(s->engine);
     const struct config *c = &s->engine->model.config;
     struct run r = { .be = &s->engine->backend };
-    const uint32_t rows[] = { s->n_batch, LOGIT_ROWS, LOGIT_ROWS / 2, 2, 1 };
+    /* 6: too few for tiles of products, too many for shares of attention */
+    const uint32_t rows[] = { s->n_batch, LOGIT_ROWS, LOGIT_ROWS / 2, 6, 2, 1 };
     uint64_t bytes = 0;
     g->rec.mode = compile ? RECORD_PIPELINES : RECORD_NOTHING;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
