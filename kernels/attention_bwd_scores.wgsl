@@ -37,7 +37,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     let j0 = group % j_tiles * 64u;
     let m0 = group / j_tiles % m_tiles * 64u;
     let h = group / j_tiles / m_tiles;
-    if (h >= p.n_head || !meet(m0, j0)) {
+    if (h >= p.n_head || !meet(m0, 64u, j0, 64u)) {
         return;
     }
     let kv_head = kv_head_of(h);

@@ -10,34 +10,10 @@
 // rows in turn (by_slot 0) or for every t. Rows are added in their order, GROUPS runs of them side by side.
 // Reference: linear_bwd() in src/ops/ops_cpu_bwd.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 //!include lib/grid.wgsl
-struct Params {
-    n : u32,
-    wide : u32,
-    rank : u32,
-    z_stride : u32,
-    z_at : u32,
-    out_k : u32,
-    out_j : u32,
-    out_mat : u32, // from matrix to matrix
-    n_mat : u32,
-    n_used : u32,
-    by_slot : u32,
-    s : f32,
-    salt : u32,
-    share : f32,
-    kept : f32,
-}
-@group(0) @binding(0) var<uniform> p : Params;
-@group(0) @binding(2) var<storage, read> z : array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read> x : array<vec4<f32>>;
-@group(0) @binding(4) var<storage, read> ids : array<i32>;
-@group(0) @binding(5) var<storage, read_write> out : array<f32>;
-
-//!include lib/dropout.wgsl
+//!include lib/lora_grad_io.wgsl
 
 override LANES : u32 = 8u;   // LANES * GROUPS: at most 256
 override GROUPS : u32 = 32u; // 1: nobody waits for others
-override MANY : u32 = 0u;
 
 var<workgroup> parts : array<mat4x4<f32>, 256>;
 

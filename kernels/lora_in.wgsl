@@ -8,23 +8,7 @@
 // Each thread has every WG-th vector of columns of 4 x 16 products; the threads' sums meet at the end.
 // Reference: linear_bwd() in src/ops/ops_cpu_bwd.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 //!include lib/grid.wgsl
-struct Params {
-    cols : u32,
-    stride : u32, // f32 from row to row of M
-    rank : u32,
-    n_tok : u32,
-    z_stride : u32,
-    at : u32,
-    salt : u32,
-    share : f32,
-    kept : f32,
-}
-@group(0) @binding(0) var<uniform> p : Params;
-@group(0) @binding(2) var<storage, read> x : array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read> m : array<vec4<f32>>;
-@group(0) @binding(4) var<storage, read_write> z : array<f32>;
-
-//!include lib/dropout.wgsl
+//!include lib/lora_in_io.wgsl
 
 override WG : u32 = 128u; // a power of 2, at most 128
 

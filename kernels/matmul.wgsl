@@ -17,6 +17,7 @@
 //!for SHAPE in f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
 //!include lib/grid.wgsl
 //!include lib/linear_io.wgsl
+//!include lib/put_block.wgsl
 //!include lib/one_weight.wgsl
 //!include lib/shape_$SHAPE.wgsl
 //!include lib/tile.wgsl
@@ -62,21 +63,6 @@ fn x_part(i : u32, col : u32) -> Sixteen {
         return Sixteen(x[at], x[at + 1u], x[at + 2u], x[at + 3u]);
     }
     return both(x_eight(tok, col), x_eight(tok, col + 1u));
-}
-
-fn put_rows(tok : u32, row : u32, split : u32, v : vec4<f32>) {
-    for (var r = 0u; r < 4u; r++) {
-        if (tok < p.n_tok && row + r < p.rows) {
-            put(split * p.n_tok + tok, row + r, v[r]);
-        }
-    }
-}
-
-fn put_results(tok : u32, row : u32, split : u32, m : mat4x4<f32>) {
-    put_rows(tok, row, split, m[0]);
-    put_rows(tok + 1u, row, split, m[1]);
-    put_rows(tok + 2u, row, split, m[2]);
-    put_rows(tok + 3u, row, split, m[3]);
 }
 
 @compute @workgroup_size(WG)

@@ -20,28 +20,7 @@
 
 //!for SHAPE in f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
 //!include lib/grid.wgsl
-
-struct Params {
-    cols : u32,
-    rows : u32, // of W in this buffer
-    row0 : u32, // which rows of the whole W they are
-    n_tok : u32,
-    dy_stride : u32, // f32 from row to row
-    n_split : u32,   // shares of the rows
-    scales : u32,    // offsets in u32 words, see src/gpu/repack.h
-    high : u32,
-    d : u32,
-    rank : u32, // of all adapters, see lib/lora.wgsl
-    s_at : u32, // where their scales begin
-}
-
-@group(0) @binding(0) var<uniform> p : Params;
-@group(0) @binding(1) var<storage, read> dy : array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read> w : array<vec4<u32>>;
-@group(0) @binding(3) var<storage, read> u : array<vec4<f32>>;
-@group(0) @binding(4) var<storage, read> a : array<vec4<f32>>;
-@group(0) @binding(5) var<storage, read> s : array<f32>;
-@group(0) @binding(6) var<storage, read_write> dx : array<vec4<f32>>;
+//!include lib/matmul_bwd_io.wgsl
 
 override COLS : u32 = 64u;
 override TOKS : u32 = 64u;
@@ -77,10 +56,6 @@ fn w_part(k : u32, col : u32, adapter : bool) -> Eight {
         return Eight(a[at], a[at + 1u]);
     }
     return eight(k * eights + col);
-}
-
-fn scales4(at : u32) -> vec4<f32> {
-    return vec4<f32>(s[at], s[at + 1u], s[at + 2u], s[at + 3u]);
 }
 
 fn factors(tok : u32, k : u32, adapter : bool) -> vec4<f32> {

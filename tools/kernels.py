@@ -17,7 +17,8 @@ compiled: what this page does not know stops the build with file:line. The rules
 - `struct Params` has u32 and f32 fields only; the C struct is padded to 16 bytes.
 - Bindings of group 0 without gaps: 0 `var<uniform> p : Params`, 1 `step` where lib/step.wgsl is
   included, then the storage buffers. All are used: a driver may drop one that is not.
-- One entry point, `main`. A plain file enables no feature; a tier enables what it is named for.
+- One entry point, `main`. A plain file enables no feature; a tier enables what it is named for, and .lone, which is
+  for devices in software, nothing.
 """
 import pathlib
 import re
@@ -25,7 +26,7 @@ import sys
 
 # tier -> features that its files must enable
 MATRIX = "chromium_experimental_subgroup_matrix"
-TIERS = {"": set(), "subgroup": {"subgroups"}, "f16": {"f16"}, "matrix": {"subgroups", "f16", MATRIX}}
+TIERS = {"": set(), "subgroup": {"subgroups"}, "f16": {"f16"}, "matrix": {"subgroups", "f16", MATRIX}, "lone": set()}
 # `enable` name -> bit of kernel_info.needs and its C name
 FEATURES = {"subgroups": (1, "KERNEL_NEEDS_SUBGROUPS"), "f16": (2, "KERNEL_NEEDS_F16"),
             MATRIX: (4, "KERNEL_NEEDS_MATRIX")}

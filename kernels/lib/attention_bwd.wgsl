@@ -40,8 +40,8 @@ fn first_key(pos : u32) -> u32 {
     return first;
 }
 
-// Does any of the 64 rows from row0 + m see any of the 64 keys from key0 + j?
-fn meet(m : u32, j : u32) -> bool {
-    let last = p.row0 + min(m + 63u, p.rows - 1u);
-    return p.key0 + j <= last && p.key0 + j + 63u >= first_key(p.row0 + m);
+// Does any of so many rows from row0 + m see any of so many keys from key0 + j?
+fn meet(m : u32, rows : u32, j : u32, keys : u32) -> bool {
+    let last = p.row0 + min(m + rows - 1u, p.rows - 1u);
+    return p.key0 + j <= last && p.key0 + j + keys - 1u >= first_key(p.row0 + m);
 }

@@ -21,6 +21,15 @@ static inline bool of_fours(const struct gpu_ops *g)
     return g->narrow && g->tier >= TIER_SUBGROUP;
 }
 
+/* Threads that each work for themselves, as kernels/lib/lone.wgsl has them; a software device has such kernels
+ * unless its compiler got them wrong, or a cut is asked for. */
+enum { LONE_WG = 16 };
+
+static inline bool has_lone(const struct gpu_ops *g, uint32_t kernel)
+{
+    return g->narrow && !g->cut && !g->rec.instead[kernel];
+}
+
 static inline struct gpu_binding whole(gpu_buffer b)
 {
     return (struct gpu_binding) { b, 0, 0 };

@@ -2,13 +2,13 @@
 #include "gpu/ops_gpu_impl.h"
 
 enum {
-    MATMUL_FROM = 8,        /* rows of x from which a tile pays */
-    MATMUL_FROM_FOURS = 64, /* the same where a workgroup is four lanes and barriers are dear */
+    MATMUL_FROM = 8,      /* rows of x from which a tile pays */
+    MATMUL_FROM_LONE = 4, /* the same where threads work for themselves */
 };
 
 bool gpu_by_tiles(const struct gpu_ops *g, uint32_t n_tok)
 {
-    return n_tok >= (of_fours(g) ? MATMUL_FROM_FOURS : MATMUL_FROM);
+    return n_tok >= (g->narrow ? MATMUL_FROM_LONE : MATMUL_FROM);
 }
 
 /* Rows of W and of x that a workgroup of matmul takes, largest first. */
@@ -178,14 +178,21 @@ static uint32_t product_shares(const struct gpu_ops *g, const struct block *w, u
 static void tiles_product(struct run *r, const struct block *w, const struct linear_params *p,
                           const struct gpu_binding *bind, uint32_t n, bool gelu)
 {
-    struct cut cut = p->n_split > 1 ? cuts[0] : matmul_cut(ops_of(r), w->rows, p->n_tok);
+    struct gpu_ops *g = ops_of(r);
+    uint32_t lone = (uint32_t)KERNEL_MATMUL_F32_LONE + w->shape;
+    if (has_lone(g, lone)) {
+        struct gpu_constant by = { MATMUL_LONE_GELU, gelu };
+        uint64_t threads = (uint64_t)divide_up(w->rows, 8) * divide_up(p->n_tok, 8);
+        record_dispatch(&g->rec, lone, &by, 1, p, bind, n, divide_up(threads, LONE_WG));
+        return;
+    }
+    struct cut cut = p->n_split > 1 ? cuts[0] : matmul_cut(g, w->rows, p->n_tok);
     struct gpu_constant set[] = { { MATMUL_ROWS, (float)cut.rows },
                                   { MATMUL_TOKS, (float)cut.toks },
                                   { MATMUL_WG, (float)cut.wg },
                                   { MATMUL_GELU, gelu },
                                   { MATMUL_LORA, p->rank > 0 } };
-    record_dispatch(&ops_of(r)->rec, (uint32_t)KERNEL_MATMUL_F32 + w->shape, set, COUNT(set), p,
-                    bind, n,
+    record_dispatch(&g->rec, (uint32_t)KERNEL_MATMUL_F32 + w->shape, set, COUNT(set), p, bind, n,
                     divide_up(w->rows, cut.rows) * divide_up(p->n_tok, cut.toks) * p->n_split);
 }
 

@@ -463,8 +463,8 @@ static bool pick_matrices(struct selftest *t, uint32_t format)
     ok = ok && pick_held(t, format) && pick_digits(t, format);
     struct test_case product = { run_linear, .cols = 256, .out = 70, .format = format };
     struct test_case router = { run_router, .rows = 2, .cols = 256, .out = 12, .format = format };
-    for (uint32_t i = 0; i < 2 * GPU_CUTS; i++) {
-        product.cut = 1 + i / 2;
+    for (uint32_t i = 0; i < 2 * (GPU_CUTS + 1); i++) {
+        product.cut = i / 2; /* 0: by its shape, and on a software device no tiles */
         product.rows = i & 1 ? 24 : SELFTEST_ROWS; /* too few for subgroup matrices */
         product.run = run_linear;
         ok = ok && selftest_pick(t, &product);

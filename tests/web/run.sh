@@ -14,7 +14,7 @@ one app_views node tests/web/app/test_views.mjs
 one app_train node tests/web/app/test_train.mjs
 one train_facts node tests/web/test_facts.mjs cpu
 one ops_chromium node tests/web/test_browser.mjs "$ops"
-one train_chromium node tests/web/test_train_browser.mjs cpu
+one train_chromium node tests/web/test_train_browser.mjs gpu
 one api_gpu node tests/web/test_api.mjs gpu
 one node node tests/web/test_node.mjs "$build/bezel"
 one gpu_session node tests/web/test_gpu_session.mjs "$build/bezel"

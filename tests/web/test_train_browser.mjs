@@ -2,4 +2,4 @@
 import { runPage } from './browser.mjs';
 
 const [backend = 'gpu'] = process.argv.slice(2);
-process.exitCode = await runPage(`/tests/web/train.html?backend=${backend}`, { seconds: 600 });
+process.exitCode = await runPage(`/tests/web/train.html?backend=${backend}`, { seconds: 900 });
