@@ -114,8 +114,8 @@ static void check_slots(int backend)
     struct kv kv = { .k = k_ring->t, .v = v_ring->t, .n_kv_head = 2, .head_dim = 3 };
     for (uint32_t at = 0, n; at < LAST; at += n) {
         n = 1 + at % RING < LAST - at ? 1 + at % RING : LAST - at;
-        struct tensor k_part = { n, COLS, (uint64_t)n * COLS, row_f32(&k->t, at), false };
-        struct tensor v_part = { n, COLS, (uint64_t)n * COLS, row_f32(&v->t, at), false };
+        struct tensor k_part = { n, COLS, (uint64_t)n * COLS, row_f32(&k->t, at), 0, false };
+        struct tensor v_part = { n, COLS, (uint64_t)n * COLS, row_f32(&v->t, at), 0, false };
         op_kv_write(&bench.run, &kv, &k_part, &v_part, at);
     }
     for (uint32_t p = LAST - RING; p < LAST; p++) {
@@ -210,7 +210,7 @@ static void check_inert(struct run *r)
     r->tap = count_tap;
     r->tap_ctx = &n_taps;
     float one[4] = { 1, 2, 3, 4 }, two[4] = { 5, 6, 7, 8 }, was[4];
-    struct tensor x = { 1, 4, 4, one, false }, b = { 1, 4, 4, two, false };
+    struct tensor x = { 1, 4, 4, one, 0, false }, b = { 1, 4, 4, two, 0, false };
     memcpy(was, one, sizeof was);
     op_add(r, &x, &b);
     op_softcap(r, &x, 1);
