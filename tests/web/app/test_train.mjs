@@ -227,8 +227,10 @@ test('a training that is cancelled can be gone on with or thrown away; one that 
   await train(page).click();
   await page.getByText(/Learning, step [1-9]/).waitFor({ timeout: 60_000 });
   await checkAxe(page, 'while it learns');
-  await page.getByRole('button', { name: 'Stop and keep' }).click();
+  await page.getByRole('button', { name: 'Stop and keep' }).focus();
+  await page.keyboard.press('Enter');
   await page.getByText('is in the library, after').waitFor();
+  equal(await page.evaluate(() => document.activeElement.getAttribute('aria-label')), 'Training', 'the focus is not lost with its button');
   await checkAxe(page, 'the result and the library');
   const chooser = page.waitForEvent('filechooser');
   await page.getByRole('button', { name: 'Import an adapter' }).click();

@@ -4,6 +4,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import { download } from '../lib/files';
 import { bytes, count, duration, speed } from '../lib/format';
 import { startWith } from '../state/chat';
+import { mergeDialog } from '../state/merge';
 import { ready } from '../state/engine';
 import { act, cancel, discard, dismissResult, finish, goOn, goOnWithCpu, pause, resume, training, type Training } from '../state/train';
 import type { TrainRecord } from '../train/record';
@@ -87,18 +88,21 @@ function Done({ state: { record, result, after } }: { state: Extract<Training, {
         <button class="button primary" type="button" onClick={() => startWith({ adapters: [{ name: result.adapter, scale: 1 }] })}>Talk to it</button>
         <button class="button" type="button" onClick={() => file(`${record.name}.gguf`, result.gguf)}><Icon name="download" size={16} /> GGUF</button>
         <button class="button" type="button" onClick={peft}><Icon name="download" size={16} /> PEFT</button>
+        <button class="button" type="button" onClick={() => (mergeDialog.value = result.adapter)}><Icon name="download" size={16} /> Merged model</button>
       </div>
     </>
   );
 }
 
 export function TrainingCard() {
-  const state = training.value, element = useRef<HTMLElement>(null);
-  // Its button is far below, and gone: the eye and the focus go where something happens.
+  const state = training.value, element = useRef<HTMLElement>(null), wasRunning = useRef(false);
+  // Its button is far below, and gone: the eye and the focus go where something happens. At the end the focus stays here,
+  // also if it was on a button that is gone.
   useEffect(() => {
-    if (state.kind !== 'running') return;
-    element.current?.scrollIntoView({ block: 'start' });
-    element.current?.focus({ preventScroll: true });
+    const running = state.kind === 'running';
+    if (running) element.current?.scrollIntoView({ block: 'start' });
+    if (running || (wasRunning.current && document.activeElement === document.body)) element.current?.focus({ preventScroll: true });
+    wasRunning.current = running;
   }, [state.kind]);
   if (state.kind === 'none') return null;
   return (

@@ -57,7 +57,8 @@ async function look(text: string, wish: TrainSettings, engine: Extract<ReturnTyp
     found = { kind: 'good', preview, estimate: await engine.trainEstimate({ ...optionsOf(wish, preview), data: text, signal }) };
   } catch (e) {
     if (signal.aborted) return;
-    found = { kind: 'bad', message: messageOf(e), line: Number(/\bline (\d+)/.exec(messageOf(e))?.[1] ?? 0) };
+    const why = messageOf(e), line = Number(/\bline (\d+)/.exec(why)?.[1] ?? 0);
+    found = { kind: 'bad', message: why.replace(/^the data line (\d+): /, 'Line $1: '), line };
   }
   if (!signal.aborted) check.value = found;
 }
