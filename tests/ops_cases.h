@@ -870,7 +870,7 @@ static const struct op_case cases[] = {
     { "attend",          1,   256, F32,        1e-12, .why = "decode, groups of 8", .n_head = 8, .n_kv = 1, .out = 128, .ring = 80, .pos = 70 },
     { "attend",          1,   256, F32,        1e-12, .why = "the same, all heads in a workgroup", .n_head = 8, .n_kv = 1, .out = 128, .ring = 80, .pos = 70, .cut = 4 },
     { "attend",          1,   128, F32,        1e-12, .why = "groups of 6, four heads in a workgroup, a long history", .n_head = 12, .n_kv = 2, .out = 64, .ring = 700, .pos = 650, .cut = 3 },
-    { "attend",          1,    32, F32,        1e-11, .why = "more history than the shares can be fine for", .n_head = 8, .n_kv = 1, .out = 16, .ring = 9000, .pos = 8888 },
+    { "attend",          1,    32, F32,        1e-11, .why = "more history than the shares can be fine for; f32 exponentials of 8,889 keys", .n_head = 8, .n_kv = 1, .out = 16, .ring = 9000, .pos = 8888 },
     { "attend",          1,   512, F32,        1e-11, .why = "the largest head, few pairs turn; scores near 60 lose digits", .n_head = 8, .n_kv = 1, .out = 64, .ring = 200, .pos = 150 },
     { "attend",          1,    64, F32,        1e-12, .why = "the first token of all", .n_head = 4, .n_kv = 2, .out = 32, .ring = 4 },
     { "attend",          1,    32, QUANT_BF16, 1e-12, .why = "a full ring, many turns, groups of 3", .n_head = 6, .n_kv = 2, .out = 5, .window = 12, .ring = 12, .pos = 100 },
@@ -949,9 +949,9 @@ static const struct op_case cases[] = {
     { "join_gate_up",    1,    64, QUANT_Q8_0, 1e-12, .why = "wide, adapters on both", .out = 36, .rank = 4, .n_lora = 3, .wide = true },
 
     { "join_then_linear", 1,  256, QUANT_Q6_K, 1e-11, .why = "as the model ends", .out = 300 },
-    { "join_then_linear", 5, 1536, QUANT_Q8_0, 1e-11, .why = "a few rows", .out = 65 },
-    { "join_then_linear", 70,  96, QUANT_Q8_0, 1e-11, .why = "prefill", .out = 68 },
-    { "join_then_linear", 1,   64, QUANT_Q5_0, 1e-11, .why = "adapters", .out = 36, .rank = 4, .n_lora = 2 },
+    { "join_then_linear", 5, 1536, QUANT_Q8_0, 1e-12, .why = "a few rows", .out = 65 },
+    { "join_then_linear", 70,  96, QUANT_Q8_0, 1e-12, .why = "prefill", .out = 68 },
+    { "join_then_linear", 1,   64, QUANT_Q5_0, 1e-12, .why = "adapters", .out = 36, .rank = 4, .n_lora = 2 },
 
     { "gelu_mul",        1,    64, F32,        1e-12, .why = "decode" },
     { "gelu_mul",       65,   100, F32,        1e-12, .why = "many rows" },

@@ -112,13 +112,9 @@ bool gpu_gate_up_digits(struct run *r, struct tensor *y, const struct tensor *x,
 }
 
 /* Some of the linears of a stream, one dispatch. */
-struct some {
-    uint32_t n, at[JOIN_LINEARS];
-};
-
 static void dispatch_some(struct run *r, uint32_t kernel, struct tensor *const *y,
                           const struct tensor *settled, const struct weight *const *w,
-                          const struct some *some)
+                          const struct gpu_picked *some)
 {
     struct gpu_ops *g = ops_of(r);
     struct linears_digits_params p = { .cols = settled->cols, .n_tok = settled->rows };
@@ -165,28 +161,35 @@ static bool mixed(const struct weight *const *w, uint32_t n)
            (first == GPU_Q4_K || first == GPU_Q5_K);
 }
 
-/* Products of one stream, each with any of the others that has its shape. */
+uint32_t gpu_pick(struct gpu_picked *some, const struct weight *const *w, uint32_t n)
+{
+    if (mixed(w, n)) {
+        *some = (struct gpu_picked) { .n = 3, .at = { 0, 1, 2 }, .mixed = true };
+        return 1;
+    }
+    uint32_t n_some = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t k = 0;
+        while (k < n_some && matrix_of(w[some[k].at[0]])->shape != matrix_of(w[i])->shape) k++;
+        if (k == n_some) some[n_some++] = (struct gpu_picked) { 0 };
+        some[k].at[some[k].n++] = i;
+    }
+    return n_some;
+}
+
+/* Products of one stream. */
 static void linears(struct run *r, struct tensor *const *y, const struct tensor *x,
                     const struct weight *const *w, uint32_t n)
 {
     struct gpu_ops *g = ops_of(r);
     const struct tensor settled = *gpu_settled_of(r, x);
-    bool done[JOIN_LINEARS] = { false };
-    if (mixed(w, n)) {
-        const struct some all = { 3, { 0, 1, 2 } };
-        uint32_t kernel = TIERED(g, LINEARS_DIGITS_MIXED_Q4_K) + matrix_of(w[0])->shape - GPU_Q4_K;
-        dispatch_some(r, kernel, y, &settled, w, &all);
-        return;
-    }
-    for (uint32_t i = 0; i < n; i++) {
-        enum gpu_shape shape = matrix_of(w[i])->shape;
-        struct some alike = { 0 };
-        for (uint32_t k = i; k < n && !done[i]; k++)
-            if (matrix_of(w[k])->shape == shape) alike.at[alike.n++] = k;
-        if (alike.n)
-            dispatch_some(r, TIERED(g, LINEARS_DIGITS_Q4_0) + shape - GPU_Q4_0, y, &settled, w,
-                          &alike);
-        for (uint32_t k = 0; k < alike.n; k++) done[alike.at[k]] = true;
+    struct gpu_picked some[JOIN_LINEARS];
+    uint32_t n_some = gpu_pick(some, w, n);
+    for (uint32_t i = 0; i < n_some; i++) {
+        enum gpu_shape shape = matrix_of(w[some[i].at[0]])->shape;
+        uint32_t kernel = some[i].mixed ? TIERED(g, LINEARS_DIGITS_MIXED_Q4_K) + shape - GPU_Q4_K
+                                        : TIERED(g, LINEARS_DIGITS_Q4_0) + shape - GPU_Q4_0;
+        dispatch_some(r, kernel, y, &settled, w, &some[i]);
     }
 }
 

@@ -172,6 +172,13 @@ void gpu_note_settled(struct run *r, const struct tensor *of, const struct tenso
 const struct tensor *gpu_settled_of(struct run *r, const struct tensor *x);
 void gpu_used_settled(struct run *r);
 
+/* Matrices of one stream that one dispatch takes: alike, or (mixed) the usual two shapes. */
+struct gpu_picked {
+    uint32_t n, at[JOIN_LINEARS];
+    bool mixed;
+};
+uint32_t gpu_pick(struct gpu_picked *some, const struct weight *const *w, uint32_t n);
+
 /* A join that settles what the next block reads, and (floats) leaves it as it is too. */
 void gpu_join_settled(struct run *r, const struct join *j, bool floats);
 

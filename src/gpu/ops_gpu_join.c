@@ -122,15 +122,10 @@ static void dispatch_held(struct run *r, uint32_t kernel, const struct join *j, 
                     bind, n, divide_up(blocks, turns) * j->x->rows);
 }
 
-/* Some of the linears of a join. */
-struct picked {
-    uint32_t n, at[JOIN_LINEARS];
-};
-
 /* They are one dispatch. It joins, and writes the same next state as any other of the same join. */
 static void dispatch_picked(struct run *r, uint32_t kernel, const struct join *j,
                             struct tensor *const *y, const struct weight *const *w,
-                            const struct picked *some)
+                            const struct gpu_picked *some)
 {
     struct gpu_ops *g = ops_of(r);
     struct join_linears_params p = { .cols = j->x->cols,
@@ -173,40 +168,25 @@ static void dispatch_picked(struct run *r, uint32_t kernel, const struct join *j
     dispatch_held(r, kernel, j, t, some->n, &p, bind, COUNT(bind), n_teams);
 }
 
-/* The usual mixture of shapes: the third has more bits than the others. */
-static bool mixed(const struct weight *const *w, uint32_t n)
-{
-    return n == 3 && shape_of(w[0]) == shape_of(w[1]) && shape_of(w[2]) == GPU_Q6_K &&
-           (shape_of(w[0]) == GPU_Q4_K || shape_of(w[0]) == GPU_Q5_K);
-}
-
 void gpu_join_linears(struct run *r, const struct join *j, struct tensor *const *y,
                       const struct weight *const *w, uint32_t n)
 {
     struct gpu_ops *g = ops_of(r);
     if (gpu_wide_linears(r, j, y, w, n)) return;
-    bool ok = joins(g, j, 12) && weight_exists(j->next_w), done[JOIN_LINEARS] = { false };
+    bool ok = joins(g, j, 12) && weight_exists(j->next_w);
     for (uint32_t i = 0; i < n; i++) ok = ok && whole_and_bare(w[i]);
     if (!ok) {
         gpu_join(r, j);
         for (uint32_t i = 0; i < n; i++) gpu_linear(r, y[i], join_result(j), w[i]);
         return;
     }
-    if (mixed(w, n)) {
-        const struct picked all = { 3, { 0, 1, 2 } };
-        uint32_t kernel =
-            TIERED(g, JOIN_LINEARS_MIXED_Q4_K) + (uint32_t)(shape_of(w[0]) - GPU_Q4_K);
-        dispatch_picked(r, kernel, j, y, w, &all);
-        return;
-    }
-    /* Otherwise one dispatch a shape. */
-    for (uint32_t i = 0; i < n; i++) {
-        struct picked alike = { 0 };
-        for (uint32_t k = i; k < n && !done[i]; k++)
-            if (shape_of(w[k]) == shape_of(w[i])) alike.at[alike.n++] = k;
-        if (alike.n)
-            dispatch_picked(r, TIERED(g, JOIN_LINEARS_F32) + shape_of(w[i]), j, y, w, &alike);
-        for (uint32_t k = 0; k < alike.n; k++) done[alike.at[k]] = true;
+    struct gpu_picked some[JOIN_LINEARS];
+    uint32_t n_some = gpu_pick(some, w, n);
+    for (uint32_t i = 0; i < n_some; i++) {
+        enum gpu_shape shape = shape_of(w[some[i].at[0]]);
+        uint32_t kernel = some[i].mixed ? TIERED(g, JOIN_LINEARS_MIXED_Q4_K) + shape - GPU_Q4_K
+                                        : TIERED(g, JOIN_LINEARS_F32) + shape;
+        dispatch_picked(r, kernel, j, y, w, &some[i]);
     }
 }
 

@@ -4,6 +4,8 @@
 //   node tests/web/test_merge.mjs build/bezel
 import { spawn, spawnSync } from 'node:child_process';
 import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
 
 import { Core, fileSource, loadWasm, Merge } from '../../web/engine/dist/core.js';
 import { Engine } from '../../web/engine/dist/index.js';
@@ -13,9 +15,8 @@ import { splitGguf } from './split_gguf.mjs';
 
 const native = process.argv[2] ?? 'build/bezel';
 const tiny = 'models/tiny.q8_0.gguf', moe = 'models/tiny-moe.q8_0.gguf';
-const temp = 'build/tmp/merge';
-fs.rmSync(temp, { recursive: true, force: true });
-fs.mkdirSync(temp, { recursive: true });
+const temp = fs.mkdtempSync(path.join(os.tmpdir(), 'bezel-merge-'));
+process.on('exit', () => fs.rmSync(temp, { recursive: true, force: true }));
 const at = (name) => `${temp}/${name}`;
 const read = (name) => fs.readFileSync(at(name));
 
