@@ -62,7 +62,7 @@ export class Answer {
     });
     reading.catch(() => {}); // it is awaited below
     try {
-      while (!over) {
+      while (news || !over) {
         if (news) {
           const [done, total] = news as [number, number];
           news = undefined;
