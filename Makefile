@@ -128,7 +128,7 @@ bench: all $(BUILD)/bench/tokenizer
 WASM_CC  ?= clang-19
 WASM_OUT  = $(BUILD)/wasm
 WASM_NO   = src/bezel_file.c src/io/source_file.c src/io/ollama.c src/io/locate.c src/io/gguf_write_file.c \
-            src/io/gguf_file.c src/io/adapter_file.c
+            src/io/gguf_file.c src/io/adapter_file.c src/io/part_file.c
 WASM_CLI  = src/cli/inspect.c src/cli/inspect_json.c src/cli/inspect_text.c src/cli/quant_mix.c
 WASM_SRC  = $(sort $(filter-out $(WASM_NO),$(LIB_SRC)) $(wildcard src/gpu/*.c src/wasm/*.c) $(WASM_CLI))
 WASM_OBJ  = $(WASM_SRC:%.c=$(WASM_OUT)/obj/%.o) $(WASM_OUT)/obj/gen/kernels.o

@@ -114,6 +114,26 @@ check "is not overwritten" expect 2 "$bezel" synth tiny-moe "$tmp/moe.gguf" --qu
 check "in one sentence" one_sentence
 check "quantize" expect 0 "$bezel" quantize "$tmp/moe.gguf" "$tmp/moe8.gguf" q8_0
 check "and the result runs" expect 0 "$bezel" logits "$tmp/moe8.gguf" --ids 2,5 --top 1
+# stopped SIGNAL CODE FILE COMMAND...: the signal, sent while FILE.part is written, gives the code, one sentence, no file.
+stopped() {
+    python3 - "$tmp/err" "$@" <<'PY'
+import os, signal, subprocess, sys, time
+err, name, code, file, *command = sys.argv[1:]
+unmask = lambda: signal.signal(getattr(signal, name), signal.SIG_DFL) # jobs in the background have Ctrl-C ignored
+with open(err, "w") as said:
+    child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said, preexec_fn=unmask)
+while not os.path.exists(file + ".part"):
+    if child.poll() is not None: sys.exit("ended before it wrote anything")
+    time.sleep(0.005)
+child.send_signal(getattr(signal, name))
+got, left = child.wait(), [f for f in (file, file + ".part") if os.path.exists(f)]
+sys.exit(f"code {got}, left {left}" if got != int(code) or left else 0)
+PY
+}
+check "Ctrl-C leaves nothing" stopped SIGINT 130 "$tmp/never.gguf" "$bezel" synth e2b "$tmp/never.gguf"
+check "and says so" grep -qx 'bezel synth: stopped' "$tmp/err"
+check "neither does a shutdown" stopped SIGTERM 143 "$tmp/never.gguf" "$bezel" synth e2b "$tmp/never.gguf"
+check "nor a terminal that is gone" stopped SIGHUP 129 "$tmp/never.gguf" "$bezel" synth e2b "$tmp/never.gguf"
 printf 'hello\n/think on\nagain\n/exit\n' > "$tmp/lines"
 stdin=$tmp/lines check "chat with piped lines" expect 0 "$bezel" chat $model --n 4 --greedy --ctx 200
 

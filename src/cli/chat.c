@@ -231,14 +231,6 @@ static enum bz_status talk(struct chat *c, bool interactive, struct bz_err *err)
     return st;
 }
 
-/* Ctrl-C stops the answer, and getline too. */
-static void catch_interrupt(void)
-{
-    struct sigaction action = { .sa_handler = on_interrupt };
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-}
-
 int cmd_chat(int argc, char **argv)
 {
     struct cli_model m = CLI_MODEL_DEFAULTS;
@@ -282,7 +274,7 @@ int cmd_chat(int argc, char **argv)
             printf(
                 "%s: %.1f M parameters, %u layers, %u tokens of vocabulary. /help for commands.\n",
                 model, (double)info.n_params / 1e6, info.n_layer, info.n_vocab);
-        catch_interrupt();
+        cli_on_signal(SIGINT, on_interrupt, NULL); /* stops the answer, and getline too */
         st = talk(&c, interactive, &err);
     }
     buf_free(&c.messages);

@@ -49,6 +49,14 @@ int cli_fail(const struct cli_command *c, const struct bz_err *err);
 __attribute__((format(printf, 2, 3))) int cli_misuse(const struct cli_command *c, const char *fmt,
                                                      ...);
 
+/* From now on SIGINT, SIGTERM and SIGHUP end the tool: no half of a file stays, "bezel NAME: stopped" on stderr,
+ * exit code 128 + the signal's number. */
+void cli_stop_cleanly(const char *name);
+/* A command's own way with a signal, unless whoever started the tool has it ignored (nohup, a background job).
+ * What it did before goes to *before, which may be NULL. */
+struct sigaction;
+void cli_on_signal(int number, void (*handler)(int), struct sigaction *before);
+
 /* All of standard input. */
 enum bz_status cli_read_stdin(struct buf *out, struct bz_err *err);
 

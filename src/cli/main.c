@@ -34,7 +34,8 @@ static void print_help(FILE *to)
         fprintf(to, "  %-12s %s\n", commands[i].name, commands[i].about);
     fprintf(to,
             "\nbezel COMMAND --help says more. MODEL is a GGUF file or a name such as gemma4:e2b.\n"
-            "Exit codes: 0 done, 1 failed (one sentence says why), 2 wrong usage.\n");
+            "Exit codes: 0 done, 1 failed (one sentence says why), 2 wrong usage, 130 stopped by "
+            "Ctrl-C.\n");
 }
 
 /* Output that did not arrive (a full disk, a closed pipe) is a failure, whatever the command said. */
@@ -62,8 +63,10 @@ int main(int argc, char **argv)
         return CLI_OK;
     }
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
-        if (strcmp(argv[1], commands[i].name) == 0)
+        if (strcmp(argv[1], commands[i].name) == 0) {
+            cli_stop_cleanly(argv[1]);
             return check_output(commands[i].run(argc - 1, argv + 1));
+        }
     fprintf(stderr, "bezel: no command \"%s\" (see: bezel --help)\n", argv[1]);
     return CLI_USAGE;
 }

@@ -13,14 +13,16 @@
 #include "cli/cli_model.h"
 #include "engine.h"
 #include "io/adapter_write.h"
+#include "io/part_file.h"
 #include "train/trainer.h"
 
 static volatile sig_atomic_t interrupted;
+static struct sigaction at_once; /* what a second Ctrl-C does */
 
 static void on_interrupt(int signal_number)
 {
-    (void)signal_number;
     interrupted = 1;
+    sigaction(signal_number, &at_once, NULL);
 }
 
 struct train_job {
@@ -52,21 +54,6 @@ static enum bz_status read_file(struct buf *out, const char *path, struct bz_err
     fclose(f);
     if (bad) return fail(err, BZ_ERR_IO, "%s: cannot be read", path);
     return out->failed ? fail_memory(err, out->n) : BZ_OK;
-}
-
-/* Written beside and renamed, so that what was there stays until the new one is whole. */
-static enum bz_status write_file(const char *path, const struct buf *b, struct bz_err *err)
-{
-    char part[4096];
-    if (snprintf(part, sizeof part, "%s.part", path) >= (int)sizeof part)
-        return fail(err, BZ_ERR_ARGUMENT, "%.100s…: the name is too long", path);
-    FILE *f = fopen(part, "wb");
-    bool ok = f && fwrite(b->data, 1, b->n, f) == b->n;
-    ok = f && fclose(f) == 0 && ok;
-    if (ok && rename(part, path) == 0) return BZ_OK;
-    enum bz_status st = fail(err, BZ_ERR_IO, "%s: %s", path, strerror(errno));
-    remove(part);
-    return st;
 }
 
 /* ---- what is learned from ---- */
@@ -129,7 +116,7 @@ static enum bz_status save_checkpoint(struct train_job *j, struct bz_err *err)
 {
     struct buf b = { 0 };
     enum bz_status st = trainer_save(&j->trainer, &b, err);
-    if (st == BZ_OK) st = write_file(j->checkpoint, &b, err);
+    if (st == BZ_OK) st = part_file_write(j->checkpoint, b.data, b.n, err);
     buf_free(&b);
     return st;
 }
@@ -182,16 +169,16 @@ static enum bz_status write_adapter(struct train_job *j, const char *model, stru
     struct buf gguf = { 0 }, weights = { 0 }, config = { 0 };
     enum bz_status st = trainer_adapter(&j->trainer, &a, err);
     if (st == BZ_OK) st = adapter_write_gguf(&gguf, &a, err);
-    if (st == BZ_OK) st = write_file(j->out, &gguf, err);
+    if (st == BZ_OK) st = part_file_write(j->out, gguf.data, gguf.n, err);
     if (st == BZ_OK && j->peft) {
         char path[4096];
         st = adapter_write_peft(&weights, &config, &a, model, err);
         if (st == BZ_OK && mkdir(j->peft, 0777) != 0 && errno != EEXIST)
             st = fail(err, BZ_ERR_IO, "%s: %s", j->peft, strerror(errno));
         snprintf(path, sizeof path, "%.4000s/adapter_model.safetensors", j->peft);
-        if (st == BZ_OK) st = write_file(path, &weights, err);
+        if (st == BZ_OK) st = part_file_write(path, weights.data, weights.n, err);
         snprintf(path, sizeof path, "%.4000s/adapter_config.json", j->peft);
-        if (st == BZ_OK) st = write_file(path, &config, err);
+        if (st == BZ_OK) st = part_file_write(path, config.data, config.n, err);
     }
     if (st == BZ_OK)
         fprintf(stderr, "%s: %zu matrices of rank %u, %.1f MB%s%s\n", j->out, a.n_targets,
@@ -261,8 +248,7 @@ static int run_command(struct train_job *j, const struct cli_option *options, si
     if (cli_parse(&c, argc, argv, args, &code) < 0) return code;
     if (!j->n_max || j->n_max > 1u << 20 || j->eval_share < 0 || j->eval_share > 0.5)
         return cli_misuse(&c, "--max-tokens is 1 to 1048576, --eval-share 0 to 0.5");
-    struct sigaction action = { .sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND };
-    sigaction(SIGINT, &action, NULL);
+    cli_on_signal(SIGINT, on_interrupt, &at_once);
     enum bz_status st = train(j, args[0], args[1], &err);
     trainer_close(&j->trainer);
     dataset_free(&j->data);
