@@ -1,6 +1,7 @@
 // software_adapter - tests run on a software adapter, wherever they run: Chromium's for Dawn (Node), Mesa's for
 // wgpu (Deno). BEZEL_ADAPTER=real takes the machine's own. Imported for its effect, before any device.
 import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
 
 const chromium = '/usr/lib/chromium/vk_swiftshader_icd.json'; // of Debian's chromium
 const mesa = '/usr/share/vulkan/icd.d/lvp_icd.x86_64.json'; // of Debian's mesa-vulkan-drivers
@@ -36,5 +37,6 @@ function waitQuietly() {
 
 if (process.env.BEZEL_ADAPTER !== 'real') {
   process.env.VK_ICD_FILENAMES ??= isDeno ? mesa : chromium;
+  process.env.XDG_RUNTIME_DIR ??= tmpdir(); // else the Wayland library, which drivers ask for a screen, prints that it is missing
   if (!isDeno) waitQuietly();
 }

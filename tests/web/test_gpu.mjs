@@ -2,7 +2,7 @@
 // something goes wrong. node tests/web/test_gpu.mjs
 import fs from 'node:fs';
 
-import { openDevice, profile, profiles } from '../../web/engine/dist/core.js';
+import { Gpu, openDevice, profile, profiles } from '../../web/engine/dist/core.js';
 import { done, equal, ok, rejects, same, test, throws } from './check.mjs';
 import { openHarness } from './harness.mjs';
 
@@ -151,6 +151,16 @@ test('bindings that do not fit are named by their kernel', () => on({}, async (h
   imports.program_end();
   await rejects(h.gpu.ready(), /^Error: kernel softcap: .*usage/s);
 }));
+
+test('however many share a device, it has one listener, and an error that no scope caught reaches them all', async () => {
+  const info = await openDevice(), { device } = info, listen = device.addEventListener.bind(device), heard = [];
+  device.addEventListener = (name, fn) => void (heard.push(name), listen(name, fn));
+  const all = Array.from({ length: 12 }, () => new Gpu(info));
+  same(heard, ['uncapturederror']);
+  device.dispatchEvent(Object.assign(new Event('uncapturederror'), { error: { message: 'a wrong usage' } }));
+  for (const gpu of all) throws(() => gpu.check(), /^Error: a wrong usage$/);
+  device.destroy();
+});
 
 test('a dispatch past the limit is found at the first submit', () => on({}, async (h) => {
   await rejects(h.run('scale', scale([1], { groups: [1 << 20, 1, 1] })), /dispatch|workgroup/i);

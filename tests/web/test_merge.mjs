@@ -97,17 +97,18 @@ const big = at('big.gguf');
 tool('synth', 'tiny-e2b', big, '--vocab', '131072', '--quant', 'q8_0');
 tool('train', big, at('facts.jsonl'), '--out', at('big_adapter.gguf'), '--steps', '1', '--rank', '4', '--max-tokens', '64', '--target', 'attn_q', '--target', 'ffn_down');
 
-test('Ctrl-C ends it at once and leaves nothing', async () => {
-  const out = at('never.gguf'), child = spawn(process.execPath, ['web/engine/bin/bezel.mjs', 'merge', big, at('big_adapter.gguf'), out]);
-  let said = '';
-  child.stderr.on('data', (d) => (said += d));
-  const ended = new Promise((done) => child.on('exit', done));
-  while (!fs.existsSync(`${out}.part`)) await new Promise((done) => setTimeout(done, 5));
-  child.kill('SIGINT');
-  equal(await ended, 130);
-  equal(said, 'bezel merge: stopped\n');
-  ok(!fs.existsSync(out) && !fs.existsSync(`${out}.part`));
-});
+for (const [what, signal, code] of [['Ctrl-C', 'SIGINT', 130], ['a shutdown', 'SIGTERM', 143]])
+  test(`${what} ends it at once and leaves nothing`, async () => {
+    const out = at('never.gguf'), child = spawn(process.execPath, ['web/engine/bin/bezel.mjs', 'merge', big, at('big_adapter.gguf'), out]);
+    let said = '';
+    child.stderr.on('data', (d) => (said += d));
+    const ended = new Promise((done) => child.on('close', done)); // once all that it said is here
+    while (!fs.existsSync(`${out}.part`)) await new Promise((done) => setTimeout(done, 5));
+    child.kill(signal);
+    equal(await ended, code);
+    equal(said, 'bezel merge: stopped\n');
+    ok(!fs.existsSync(out) && !fs.existsSync(`${out}.part`));
+  });
 
 test('the module holds metadata, adapter and one window, never a file', async () => {
   const core = await Core.load(await loadWasm()), sources = [await fileSource(big)], source = await fileSource(at('big_adapter.gguf'));

@@ -69,8 +69,13 @@ interface Compiled {
   readonly pipelines: Map<string, Promise<GPUComputePipeline>>;
 }
 
-/** By the kernel's text: whoever comes next on the same device need not wait for its compiler again. */
-const compiled = new WeakMap<GPUDevice, Map<string, Compiled>>();
+/** What all that are on one device share. */
+interface Shared {
+  readonly compiled: Map<string, Compiled>; // by the kernel's text: whoever comes next need not wait for the compiler again
+  readonly users: Set<WeakRef<Gpu>>; // an error that no scope has caught is anyone's
+}
+
+const devices = new WeakMap<GPUDevice, Shared>();
 
 /** Dispatches, then copies; what is needed to replay them lies in arrays side by side. */
 class Program {
@@ -160,14 +165,30 @@ export class Gpu {
   constructor(info: Device) {
     this.info = info;
     this.device = info.device;
-    this.compiled = compiled.get(info.device) ?? new Map<string, Compiled>();
-    compiled.set(info.device, this.compiled);
+    const { compiled, users } = Gpu.sharedOn(info.device);
+    this.compiled = compiled;
+    users.add(new WeakRef(this));
     this.lost = info.device.lost.then((why) => {
       this.isLost = true;
       this.fault ??= new Error(`the graphics device was lost: ${why.message || why.reason}`);
       return this.fault.message;
     });
-    this.device.addEventListener('uncapturederror', (event) => this.fail((event as GPUUncapturedErrorEvent).error.message));
+  }
+
+  /** One listener for a device, however many come and go on it. */
+  private static sharedOn(device: GPUDevice): Shared {
+    const known = devices.get(device);
+    if (known) return known;
+    const users = new Set<WeakRef<Gpu>>(), made: Shared = { compiled: new Map<string, Compiled>(), users };
+    devices.set(device, made);
+    device.addEventListener('uncapturederror', (event) => {
+      for (const user of users) {
+        const gpu = user.deref();
+        if (gpu) gpu.fail((event as GPUUncapturedErrorEvent).error.message);
+        else users.delete(user);
+      }
+    });
+    return made;
   }
 
   /** The module whose memory the imports read; set once, before its first call. */

@@ -84,6 +84,18 @@ export async function fileSink(path: string): Promise<Sink> {
   };
 }
 
+/** A file by its path, whole or not at all. */
+export async function writeFile(path: string, bytes: Uint8Array): Promise<void> {
+  const sink = await fileSink(path);
+  try {
+    await sink.write(bytes);
+    await sink.close();
+  } catch (e) {
+    await sink.abort().catch(() => {}); // what went wrong first is what is told
+    throw e;
+  }
+}
+
 function openSink(to: MergeTarget): Promise<Sink> {
   if (typeof to === 'string') return fileSink(to);
   if ('createWritable' in to) return to.createWritable().then(openSink);

@@ -1,6 +1,6 @@
 // args - options of the command-line tool, with the native tool's rules, words and exit codes.
 
-export const OK = 0, FAILED = 1, USAGE = 2, INTERRUPTED = 130; // the last as shells say it
+export const OK = 0, FAILED = 1, USAGE = 2; // interrupt.ts has those of a command that was stopped
 
 type Kind = 'flag' | 'text' | 'texts' | 'whole' | 'number';
 

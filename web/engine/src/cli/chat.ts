@@ -10,8 +10,8 @@ import { ChatParser, type ChatEvent } from '../completions_parser.js';
 import { render, type GenerateOptions } from '../cpu_engine.js';
 import type { Conversation } from '../model.js';
 import { BezelError } from '../wasm.js';
-import { INTERRUPTED, Misuse, OK, type Command, type Given, type Option } from './args.js';
-import { interruptible } from './interrupt.js';
+import { Misuse, OK, type Command, type Given, type Option } from './args.js';
+import { interruptible, stopCode } from './interrupt.js';
 import { modelOptions, openModel, sampling, samplingOptions, type Opened } from './model.js';
 
 interface Message {
@@ -186,7 +186,7 @@ async function converse(given: Given, question: string | undefined): Promise<num
   if (question === undefined) await talk(chat, interactive);
   else cut = await chat.turn(question);
   opened.model.close();
-  return cut ? INTERRUPTED : OK;
+  return cut ? stopCode() : OK;
 }
 
 export const chat: Command = {

@@ -1,23 +1,33 @@
-// interrupt - Ctrl-C: the first stops what is running, the second leaves.
+// interrupt - Ctrl-C: the first stops what is running, the second leaves. A shutdown stops a command the same way.
 
 import type { Interface } from 'node:readline';
 
-import { INTERRUPTED } from './args.js';
+/** Exit codes, as shells say them. */
+const codes = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const;
+type Stop = keyof typeof codes;
+
+let last: Stop = 'SIGINT';
+
+/** The exit code of a command that was stopped. */
+export const stopCode = (): number => codes[last];
 
 /** Run something that Ctrl-C can stop through the signal; a second Ctrl-C before it is over ends the process. A
- *  terminal that is read line by line hands its Ctrl-C to the reader of lines. */
+ *  terminal that is read line by line hands its Ctrl-C to the reader of lines: there one answer is stopped and the
+ *  conversation goes on, so that a shutdown is left to end the process. */
 export async function interruptible<T>(work: (signal: AbortSignal) => Promise<T>, lines?: Interface): Promise<T> {
-  const controller = new AbortController();
-  const onInterrupt = (): void => {
-    if (controller.signal.aborted) process.exit(INTERRUPTED);
+  const controller = new AbortController(), heard: readonly Stop[] = lines ? ['SIGINT'] : ['SIGINT', 'SIGTERM', 'SIGHUP'];
+  const stop = (by: Stop): void => {
+    last = by;
+    if (controller.signal.aborted) process.exit(stopCode());
     controller.abort();
   };
-  process.on('SIGINT', onInterrupt);
+  const onInterrupt = (): void => stop('SIGINT');
+  for (const name of heard) process.on(name, stop);
   lines?.on('SIGINT', onInterrupt);
   try {
     return await work(controller.signal);
   } finally {
-    process.off('SIGINT', onInterrupt);
+    for (const name of heard) process.off(name, stop);
     lines?.off('SIGINT', onInterrupt);
   }
 }

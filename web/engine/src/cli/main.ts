@@ -1,9 +1,10 @@
 // main - the tool `bezel` for Node: finds the command.
 
 import { BezelError } from '../wasm.js';
-import { FAILED, help, INTERRUPTED, Misuse, OK, parse, USAGE, type Command } from './args.js';
+import { FAILED, help, Misuse, OK, parse, USAGE, type Command } from './args.js';
 import { bench, check } from './bench.js';
 import { chat, run } from './chat.js';
+import { stopCode } from './interrupt.js';
 import { list } from './list.js';
 import { merge } from './merge.js';
 import { generate, logits } from './run.js';
@@ -33,7 +34,7 @@ function overview(): string {
   return `Bezel: Gemma 4 on this machine.\n\nusage: bezel COMMAND [ARGUMENTS]\n\n${rows.join('')}\nbezel COMMAND --help says more. MODEL is a GGUF file or a name such as gemma4:e2b.\nExit codes: 0 done, 1 failed (one sentence says why), 2 wrong usage, 130 stopped by Ctrl-C.\n`;
 }
 
-/** Ctrl-C, as whatever was running says it. */
+/** Ctrl-C or a shutdown, as whatever was running says it. */
 function isStop(e: unknown): boolean {
   return e instanceof Error && (e.name === 'AbortError' || (e instanceof BezelError && e.kind === 'cancelled'));
 }
@@ -47,7 +48,7 @@ async function runCommand(command: Command, words: readonly string[]): Promise<n
   } catch (e) {
     if (isStop(e)) {
       process.stderr.write(`bezel ${command.name}: stopped\n`);
-      return INTERRUPTED;
+      return stopCode();
     }
     const misuse = e instanceof Misuse;
     const why = e instanceof Error ? e.message : String(e);

@@ -3,8 +3,8 @@
 import * as fs from 'node:fs';
 
 import { BezelError } from '../wasm.js';
-import { INTERRUPTED, Misuse, OK, parseIds, type Command } from './args.js';
-import { interruptible } from './interrupt.js';
+import { Misuse, OK, parseIds, type Command } from './args.js';
+import { interruptible, stopCode } from './interrupt.js';
 import { modelOptions, openModel, sampling, samplingOptions } from './model.js';
 
 /** The shortest decimal that reads back as the same f32. */
@@ -106,7 +106,7 @@ export const generate: Command = {
       if (given.has('--stats'))
         process.stderr.write(`prompt ${speed(ids.length, promptEnd - start)}; generated ${speed(made.length, end - promptEnd)}\n`);
       model.close();
-      return stop === 'cancelled' ? INTERRUPTED : OK;
+      return stop === 'cancelled' ? stopCode() : OK;
     });
   },
 };

@@ -3,6 +3,7 @@
 import * as fs from 'node:fs';
 import * as path from 'node:path';
 
+import { writeFile } from '../merge_to.js';
 import type { Model, Training, TrainingReport, TrainingTexts, TrainingWishes } from '../model.js';
 import { sumBy } from '../profile.js';
 import { openFitting, trainEstimate } from '../train_memory.js';
@@ -10,12 +11,6 @@ import { BezelError } from '../wasm.js';
 import { Misuse, OK, type Command, type Given } from './args.js';
 import { kernels } from './bench.js';
 import { modelOptions, openModel } from './model.js';
-
-/** Written beside and renamed, so that what was there stays until the new one is whole. */
-function writeFile(place: string, bytes: Uint8Array | string): void {
-  fs.writeFileSync(`${place}.part`, bytes);
-  fs.renameSync(`${place}.part`, place);
-}
 
 function wishesOf(given: Given): TrainingWishes {
   const number = (name: string, key: keyof TrainingWishes): TrainingWishes => (given.has(name) ? { [key]: given.number(name) } : {});
@@ -92,11 +87,11 @@ async function open(model: Model, texts: TrainingTexts, wishes: TrainingWishes, 
 async function writeAdapter(training: Training, model: string, given: Given): Promise<void> {
   const out = given.text('--out') ?? 'adapter.gguf', peft = given.text('--peft');
   const { gguf, safetensors, config } = await training.files(model);
-  writeFile(out, gguf);
+  await writeFile(out, gguf);
   if (peft !== undefined) {
     fs.mkdirSync(peft, { recursive: true });
-    writeFile(path.join(peft, 'adapter_model.safetensors'), safetensors);
-    writeFile(path.join(peft, 'adapter_config.json'), config);
+    await writeFile(path.join(peft, 'adapter_model.safetensors'), safetensors);
+    await writeFile(path.join(peft, 'adapter_config.json'), new TextEncoder().encode(config));
   }
   process.stderr.write(`${out}: ${(gguf.length / 1e6).toFixed(1)} MB${peft === undefined ? '' : `; PEFT in ${peft}`}\n`);
 }
