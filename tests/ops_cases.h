@@ -710,16 +710,6 @@ static void case_scale(struct bench *b, const struct op_case *c)
         want[i] = (double)x->v[i] * (c->plain ? 1 : (double)w->v[0]);
 }
 
-static void case_softcap(struct bench *b, const struct op_case *c)
-{
-    struct act *x = bench_random(b, c->rows, c->cols);
-    op_softcap(&b->run, &x->t, c->plain ? 0 : 0.75f);
-    bench_result(b, &x->t, false);
-    double *want = bench_formula(b);
-    for (size_t i = 0; want && i < b->n_got; i++)
-        want[i] = c->plain ? (double)x->v[i] : 0.75 * tanh((double)x->v[i] / 0.75);
-}
-
 static void case_copy_rows(struct bench *b, const struct op_case *c)
 {
     struct act *x = bench_random(b, c->rows + 2 * c->at, c->cols);
@@ -760,7 +750,6 @@ static const struct {
     { "experts", case_experts },
     { "add", case_add },
     { "scale", case_scale },
-    { "softcap", case_softcap },
     { "copy_rows", case_copy_rows },
 };
 
@@ -948,7 +937,7 @@ static const struct op_case cases[] = {
     { "join_gate_up",    1,    64, QUANT_Q8_0, 1e-12, .why = "wide, two formats", .out = 36, .split = true, .wide = true },
     { "join_gate_up",    1,    64, QUANT_Q8_0, 1e-12, .why = "wide, adapters on both", .out = 36, .rank = 4, .n_lora = 3, .wide = true },
 
-    { "join_then_linear", 1,  256, QUANT_Q6_K, 1e-11, .why = "as the model ends", .out = 300 },
+    { "join_then_linear", 1,  256, QUANT_Q6_K, 1e-12, .why = "as the model ends", .out = 300 },
     { "join_then_linear", 5, 1536, QUANT_Q8_0, 1e-12, .why = "a few rows", .out = 65 },
     { "join_then_linear", 70,  96, QUANT_Q8_0, 1e-12, .why = "prefill", .out = 68 },
     { "join_then_linear", 1,   64, QUANT_Q5_0, 1e-12, .why = "adapters", .out = 36, .rank = 4, .n_lora = 2 },
@@ -988,8 +977,6 @@ static const struct op_case cases[] = {
     { "scale",           5,   100, F32,        1e-14, .why = "a number" },
     { "scale",           5,   100, QUANT_BF16, 1e-14, .why = "a number of another format" },
     { "scale",           5,   100, F32,        0,     .why = "absent: nothing changes", .plain = true },
-    { "softcap",         3,   311, F32,        1e-12, .why = "capped" },
-    { "softcap",         3,   311, F32,        0,     .why = "no cap: nothing changes", .plain = true },
     { "copy_rows",       1,    96, F32,        0,     .why = "the last row", .at = 4 },
     { "copy_rows",      65,    33, F32,        0,     .why = "rows from the middle", .at = 3 },
 

@@ -107,13 +107,6 @@ static void scale(struct run *r, struct tensor *x, const struct weight *w)
     gpu_dispatch_op(r, KERNEL_SCALE, &p, bind, COUNT(bind), divide_up(p.n, 256));
 }
 
-static void softcap(struct run *r, struct tensor *x, float cap)
-{
-    struct softcap_params p = { .n = x->rows * x->cols, .cap = cap };
-    struct gpu_binding bind[] = { act(x) };
-    gpu_dispatch_op(r, KERNEL_SOFTCAP, &p, bind, COUNT(bind), divide_up(p.n, 256));
-}
-
 static void copy_rows(struct run *r, struct tensor *y, const struct tensor *x, uint32_t first)
 {
     struct copy_rows_params p = { .n = y->rows * y->cols, .first = first * x->cols };
@@ -264,7 +257,6 @@ static const struct backend gpu_backend = {
     .experts = gpu_experts,
     .add = add,
     .scale = scale,
-    .softcap = softcap,
     .copy_rows = copy_rows,
     .bwd = &gpu_backward,
 };

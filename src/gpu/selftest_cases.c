@@ -285,13 +285,6 @@ static void run_scale(struct stage *s, const struct test_case *c)
     stage_result(s, x, STAGE_F32);
 }
 
-static void run_softcap(struct stage *s, const struct test_case *c)
-{
-    struct tensor *x = random_rows(s, c, c->cols);
-    op_softcap(&s->run, x, 0.75f);
-    stage_result(s, x, STAGE_F32);
-}
-
 static void run_copy_rows(struct stage *s, const struct test_case *c)
 {
     struct tensor *x = stage_tensor(s, c->rows + 2, c->cols, STAGE_F32, 0);
@@ -353,7 +346,6 @@ static const struct test_case simple[] = {
     { run_ple_mix, .rows = 2, .cols = 64 },
     { run_add, .rows = 2, .cols = 64 },
     { run_scale, .rows = 2, .cols = 64 },
-    { run_softcap, .rows = 2, .cols = 64 },
     { run_copy_rows, .rows = 2, .cols = 64 },
 };
 

@@ -295,11 +295,6 @@ void op_scale(struct run *r, struct tensor *x, const struct weight *w)
     if (weight_exists(w) && !idle(r, x)) r->be->scale(r, x, w);
 }
 
-void op_softcap(struct run *r, struct tensor *x, float cap)
-{
-    if (cap > 0 && !idle(r, x)) r->be->softcap(r, x, cap);
-}
-
 void op_copy_rows(struct run *r, struct tensor *y, const struct tensor *x, uint32_t first)
 {
     assert(y->cols == x->cols && y->rows <= tensor_cap(y) && first + y->rows <= x->rows);

@@ -241,7 +241,6 @@ struct backend {
                     const struct routing *routing, const struct experts *e);
     void (*add)(struct run *r, struct tensor *x, const struct tensor *b);
     void (*scale)(struct run *r, struct tensor *x, const struct weight *w);
-    void (*softcap)(struct run *r, struct tensor *x, float cap);
     void (*copy_rows)(struct run *r, struct tensor *y, const struct tensor *x, uint32_t first);
 
     const struct backward_ops *bwd; /* NULL: this backend cannot train */
@@ -368,9 +367,6 @@ void op_add(struct run *r, struct tensor *x, const struct tensor *b);
 
 /* In place on x: x *= w[0]; an absent w changes nothing. */
 void op_scale(struct run *r, struct tensor *x, const struct weight *w);
-
-/* In place on x: x = cap * tanh(x / cap); cap 0 changes nothing. */
-void op_softcap(struct run *r, struct tensor *x, float cap);
 
 /* y = rows [first, first + y.rows) of x; y.rows is set by the caller. */
 void op_copy_rows(struct run *r, struct tensor *y, const struct tensor *x, uint32_t first);

@@ -497,13 +497,6 @@ static void add(struct run *r, struct tensor *x, const struct tensor *b)
     for (uint64_t i = 0; i < (uint64_t)x->rows * x->cols; i++) out[i] += in[i];
 }
 
-static void softcap(struct run *r, struct tensor *x, float cap)
-{
-    (void)r;
-    float *out = x->mem;
-    for (uint64_t i = 0; i < (uint64_t)x->rows * x->cols; i++) out[i] = cap * tanhf(out[i] / cap);
-}
-
 static void copy_rows(struct run *r, struct tensor *y, const struct tensor *x, uint32_t first)
 {
     (void)r;
@@ -544,7 +537,6 @@ static const struct backend reference = {
     .experts = experts,
     .add = add,
     .scale = scale,
-    .softcap = softcap,
     .copy_rows = copy_rows,
     .bwd = &cpu_backward,
 };

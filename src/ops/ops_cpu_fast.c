@@ -399,10 +399,11 @@ BZ_CLONES static void cap_numbers(float *x, size_t n, float cap)
     for (; i < n; i++) x[i] = cap * tanhf(x[i] / cap);
 }
 
-static void softcap(struct run *r, struct tensor *x, float cap)
+static void linear_softcap(struct run *r, struct tensor *y, const struct tensor *x,
+                           const struct weight *w, float cap)
 {
-    (void)r;
-    cap_numbers(x->mem, (size_t)x->rows * x->cols, cap);
+    linear(r, y, x, w);
+    if (cap > 0) cap_numbers(y->mem, (size_t)y->rows * y->cols, cap);
 }
 
 static void linear_gelu_mul(struct run *r, struct tensor *y, const struct tensor *x,
@@ -479,6 +480,6 @@ void cpu_use_fast(struct backend *be)
     be->gate_up = gate_up;
     be->attention = attention;
     be->gelu_mul = gelu_mul;
-    be->softcap = softcap;
+    be->linear_softcap = linear_softcap;
     be->experts = experts;
 }

@@ -144,12 +144,12 @@ test('a kernel that does not compile is named, with the line', () => on({}, asyn
 }));
 
 test('bindings that do not fit are named by their kernel', () => on({}, async (h, imports) => {
-  const uniform = imports.buffer_new(16, 2), pipeline = imports.pipeline_new(h.kernel('softcap'), 0, 0);
-  const bindings = Uint32Array.of(uniform, 0, 0, uniform, 0, 0); // a uniform as storage
+  const uniform = imports.buffer_new(16, 2), pipeline = imports.pipeline_new(h.kernel('scale'), 0, 0);
+  const bindings = Uint32Array.of(uniform, 0, 0, uniform, 0, 0, uniform, 0, 0); // a uniform as storage
   imports.program_begin();
-  h.core.with(new Uint8Array(bindings.buffer), (p) => imports.group_new(pipeline, p, 2));
+  h.core.with(new Uint8Array(bindings.buffer), (p) => imports.group_new(pipeline, p, 3));
   imports.program_end();
-  await rejects(h.gpu.ready(), /^Error: kernel softcap: .*usage/s);
+  await rejects(h.gpu.ready(), /^Error: kernel scale: .*usage/s);
 }));
 
 test('however many share a device, it has one listener, and an error that no scope caught reaches them all', async () => {
