@@ -31,6 +31,7 @@ one api_cpu node tests/web/test_api.mjs cpu
 one matrix node tests/web/test_matrix.mjs "$ops"
 one ops_deno "$deno" run -A tests/web/test_ops.mjs "$ops"
 one server node tests/web/test_server.mjs
+one order node tests/web/test_order.mjs
 one limits node tests/web/test_limits.mjs "$ops"
 one gpu node tests/web/test_gpu.mjs
 finish

@@ -7,7 +7,8 @@ import { same } from '../check.mjs';
 import { chromium } from '../../../web/app/node_modules/playwright-core/index.mjs';
 
 const base = ['--no-sandbox', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
-const gpu = ['--enable-unsafe-webgpu', '--use-webgpu-adapter=swiftshader', '--ignore-gpu-blocklist'];
+// Without the last flag the browser ends itself after a handful of crashes of its GPU process.
+const gpu = ['--enable-unsafe-webgpu', '--use-webgpu-adapter=swiftshader', '--ignore-gpu-blocklist', '--disable-gpu-process-crash-limit'];
 
 /** A fresh profile each; `noGpu`: a browser without WebGPU. */
 export async function openBrowser({ noGpu = false, viewport = { width: 1280, height: 800 }, ...options } = {}) {

@@ -93,7 +93,10 @@ export class Run implements TrainRun {
   /** Wait until nobody has paused and no reader is in the middle of a step. */
   private async mayGoOn(): Promise<void> {
     for (;;) {
-      await this.giveCheckpoints();
+      if (this.wishes.length) { // then look again: there may be one more
+        await this.giveCheckpoints();
+        continue;
+      }
       this.abort.signal.throwIfAborted();
       if (this.stopping || (this.state !== 'paused' && [...this.readers].every((r) => r.waiting && r.at === this.steps.length))) return;
       await this.next();

@@ -65,10 +65,11 @@ function guarded(work: Promise<void>): Promise<void> {
 
 let stopLoad: AbortController | null = null;
 
-function reporter(model: ModelEntry): (progress: Loading['progress']) => void {
+function reporter(model: ModelEntry, cancelled: AbortSignal): (progress: Loading['progress']) => void {
   const meters = { fetch: new SpeedMeter(), weights: new SpeedMeter() };
   let phase = '';
   return (progress) => {
+    if (cancelled.aborted) return; // another load may be under way
     const meter = progress.phase === 'fetch' || progress.phase === 'weights' ? meters[progress.phase] : null;
     engineState.value = { kind: 'loading', model, progress, speed: meter?.add(progress.loaded) ?? 0 };
     if (phase !== progress.phase && progress.phase === 'open') say(`Loading ${model.name}`);
@@ -76,9 +77,13 @@ function reporter(model: ModelEntry): (progress: Loading['progress']) => void {
   };
 }
 
-/** Give the model's memory back. */
+/** Give the model's memory back; a load that is under way is cancelled. */
 export async function unload(): Promise<void> {
   stopLoad?.abort();
+  await giveBack();
+}
+
+async function giveBack(): Promise<void> {
   const before = engineState.peek();
   if (before.kind !== 'ready') return;
   engineState.value = { kind: 'none', note: 'No model is loaded.' };
@@ -110,15 +115,22 @@ async function loadNow(model: ModelEntry, options: Pick<LoadOptions, 'selfTest'>
   const stop = new AbortController();
   const { signal: cancelled } = stop;
   const { backend } = prefs.value;
-  const report = reporter(model);
+  const report = reporter(model, cancelled);
+  stopLoad?.abort();
+  stopLoad = stop; // before anything is waited for: whoever loads next must find it
   try {
-    await unload();
-    stopLoad = stop;
+    await giveBack();
     report({ phase: 'fetch', loaded: 0, total: model.size });
     const { source, store } = await model.open((loaded, total) => report({ phase: 'fetch', loaded, total }), cancelled);
     const engine = await start(source, { ...options, backend, signal: cancelled, onProgress: (p: Progress) => report(p), ...(store && { store }) });
-    if (cancelled.aborted) return void engine.dispose();
-    engineState.value = { kind: 'ready', model, engine, memory: await engine.memory() };
+    try {
+      const memory = await engine.memory();
+      cancelled.throwIfAborted();
+      engineState.value = { kind: 'ready', model, engine, memory };
+    } catch (e) {
+      await engine.dispose().catch(() => {}); // what went wrong first is what is told
+      throw e;
+    }
     localStorage.setItem(lastKey, model.key);
     say(`${model.name} is ready`);
   } catch (e) {
