@@ -93,6 +93,10 @@ static enum bz_status copy_store_texts(struct bz_engine *e, struct bz_err *err)
 static enum bz_status fill_engine(struct bz_engine *e, const char *name,
                                   const struct bz_engine_options *o, struct bz_err *err)
 {
+    struct str type;
+    if (gguf_get_str(&e->file.gguf, "general.type", &type) && str_is(type, "adapter"))
+        return fail(err, BZ_ERR_FORMAT, "%s: this is an adapter, not a model",
+                    e->file.gguf.sources[0].name);
     enum bz_status st = tokenizer_open(&e->tokenizer, &e->file.gguf, err);
     if (st || o->vocab_only) return st;
     st = open_backend(&e->backend, o, err);

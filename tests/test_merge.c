@@ -164,8 +164,9 @@ int main(void)
     {
         struct adapter_target wide = target("w", 1);
         wide.n_in = 2 * COLS;
-        check_refused(wide, "", "the adapter's w is 128 -> 3 (1 experts); this model's is 64 -> 3");
-        check_refused(target("w", 2), "", "(2 experts)");
+        check_refused(wide, "",
+                      "the adapter is for another model: its w is 128 -> 3, this model's 64 -> 3");
+        check_refused(target("w", 2), "", "its w is 64 -> 3 in 2 experts, this model's 64 -> 3");
         check_refused(target("nowhere", 1), "", "the model has no tensor nowhere");
         check_refused(target("blk.1.attn_k.weight", 1), "", "no tensor blk.1.attn_k.weight");
         check_refused(target("blk.3.attn_v.weight", 1), "", "changes nothing");

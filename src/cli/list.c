@@ -28,10 +28,13 @@ int cmd_list(int argc, char **argv)
         { "--store", "DIR", "Ollama store; default where Ollama keeps it", CLI_STR, &store, NULL },
         { "--json", NULL, "machine-readable", CLI_FLAG, &json, NULL },
     };
-    const struct cli_command c = {
-        "list", "", "The models in the Ollama store.", options, sizeof options / sizeof *options,
-        0,      0
-    };
+    const struct cli_command c = { "list",
+                                   "[options]",
+                                   "The models in the Ollama store.",
+                                   options,
+                                   sizeof options / sizeof *options,
+                                   0,
+                                   0 };
     int code;
     if (cli_parse(&c, argc, argv, &unused, &code) < 0) return code;
     struct bz_err err;

@@ -61,7 +61,8 @@ int cmd_merge(int argc, char **argv)
         "merge",
         "MODEL ADAPTER[:S] OUT [options]",
         "Write a model with a LoRA adapter (GGUF or PEFT) added into its weights. They keep their\n"
-        "formats, so quantised ones round what is added; an adapter beside its model does not.",
+        "formats, so quantised ones round what is added; an adapter beside its model does not.\n"
+        "Ctrl-C leaves nothing behind.",
         options,
         sizeof options / sizeof *options,
         3,

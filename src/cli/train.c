@@ -43,17 +43,24 @@ struct train_job {
 
 static enum bz_status read_file(struct buf *out, const char *path, struct bz_err *err)
 {
-    FILE *f = fopen(path, "rb");
-    if (!f)
-        return fail(err, errno == ENOENT ? BZ_ERR_NOT_FOUND : BZ_ERR_IO, "%s: %s", path,
-                    strerror(errno));
+    FILE *f = fopen(path, "rb"); /* a pipe is welcome too */
+    if (!f) return source_fail_open(path, errno, err);
     char piece[65536];
     size_t n;
     while ((n = fread(piece, 1, sizeof piece, f)) > 0) buf_put(out, piece, n);
-    bool bad = ferror(f) != 0;
+    int why = ferror(f) ? errno : 0;
     fclose(f);
-    if (bad) return fail(err, BZ_ERR_IO, "%s: cannot be read", path);
+    if (why) return source_fail_open(path, why, err);
     return out->failed ? fail_memory(err, out->n) : BZ_OK;
+}
+
+/* Can it be written? Found out before anything is learned, not after. */
+static enum bz_status check_place(const char *path, struct bz_err *err)
+{
+    struct part_file *f;
+    enum bz_status st = path ? part_file_open(&f, path, err) : BZ_OK;
+    if (path && st == BZ_OK) part_file_close(f);
+    return st;
 }
 
 /* ---- what is learned from ---- */
@@ -205,7 +212,9 @@ static enum bz_status train(struct train_job *j, const char *model, const char *
                             struct bz_err *err)
 {
     struct train_options o;
-    enum bz_status st = cli_open(&j->model, model, &j->engine, NULL, err);
+    enum bz_status st = check_place(j->out, err);
+    if (st == BZ_OK) st = check_place(j->checkpoint, err);
+    if (st == BZ_OK) st = cli_open(&j->model, model, &j->engine, NULL, err);
     if (st == BZ_OK) st = read_data(&j->data, j, data, err);
     if (st == BZ_OK && j->eval) st = read_data(&j->held, j, j->eval, err);
     if (st == BZ_OK) st = arrange(j, err);

@@ -235,6 +235,25 @@ void adapter_plan_free(struct adapter_plan *p)
     strmap_free(&p->by_name);
 }
 
+/* "64 -> 32", and of a stack "64 -> 32 in 4 experts" */
+static void name_shape(char *out, size_t size, uint64_t n_in, uint64_t n_out, uint64_t n_expert)
+{
+    int n = snprintf(out, size, "%" PRIu64 " -> %" PRIu64, n_in, n_out);
+    if (n_expert > 1) snprintf(out + n, size - (size_t)n, " in %" PRIu64 " experts", n_expert);
+}
+
+enum bz_status adapter_check_shape(const struct adapter_target *t, uint64_t n_in, uint64_t n_out,
+                                   uint64_t n_expert, struct bz_err *err)
+{
+    char own[96], other[96];
+    if (t->n_in == n_in && t->n_out == n_out && t->n_expert == n_expert) return BZ_OK;
+    name_shape(own, sizeof own, t->n_in, t->n_out, t->n_expert);
+    name_shape(other, sizeof other, n_in, n_out, n_expert);
+    return fail(err, BZ_ERR_FORMAT,
+                "the adapter is for another model: its %s is %s, this model's %s", t->name, own,
+                other);
+}
+
 void adapter_close(struct adapter *a)
 {
     for (size_t i = 0; i < a->n_targets; i++) {

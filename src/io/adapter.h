@@ -48,6 +48,10 @@ enum bz_status adapter_open_gguf(struct adapter *out, const struct gguf *g, stru
 enum bz_status adapter_open_peft(struct adapter *out, const struct source *weights,
                                  struct str config, struct bz_err *err);
 
+/* Is this the shape of the tensor that it changes? */
+enum bz_status adapter_check_shape(const struct adapter_target *t, uint64_t n_in, uint64_t n_out,
+                                   uint64_t n_expert, struct bz_err *err);
+
 void adapter_close(struct adapter *a);
 
 #endif

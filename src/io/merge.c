@@ -55,12 +55,8 @@ static enum bz_status take_target(struct merge *m, const struct adapter_target *
     const struct gguf_tensor *t = gguf_tensor_find(m->g, a->name);
     if (!t && is_inert(m->g, a->name)) return BZ_OK;
     if (!t) return fail(err, BZ_ERR_NOT_FOUND, "the model has no tensor %s", a->name);
-    if (t->ne[0] != a->n_in || t->ne[1] != a->n_out || t->ne[2] != a->n_expert)
-        return fail(
-            err, BZ_ERR_FORMAT,
-            "the adapter's %s is %u -> %u (%u experts); this model's is %llu -> %llu (%llu)",
-            a->name, a->n_in, a->n_out, a->n_expert, (unsigned long long)t->ne[0],
-            (unsigned long long)t->ne[1], (unsigned long long)t->ne[2]);
+    enum bz_status st = adapter_check_shape(a, t->ne[0], t->ne[1], t->ne[2], err);
+    if (st) return st;
     if (!format_after(t) || t->ne[0] % format_after(t)->block)
         return fail(err, BZ_ERR_UNSUPPORTED, "%s is %s, which this build cannot change", a->name,
                     quant_type_name(t->type));

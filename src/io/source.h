@@ -24,6 +24,8 @@ struct source {
 
 /* A file, mapped read-only where the system can. On failure *out is untouched. */
 enum bz_status source_open_file(struct source *out, const char *path, struct bz_err *err);
+/* The sentence for a file that the system does not let us read; why is its errno. */
+enum bz_status source_fail_open(const char *path, int why, struct bz_err *err);
 
 /* Borrowed memory that outlives the source. */
 enum bz_status source_open_memory(struct source *out, const char *name, const void *data, size_t n,

@@ -64,12 +64,13 @@ static void file_close(void *ctx)
     mem_free(f);
 }
 
-static enum bz_status fail_open(const char *path, int why, struct bz_err *err)
+enum bz_status source_fail_open(const char *path, int why, struct bz_err *err)
 {
     if (why == ENOENT || why == ENOTDIR)
         return fail(err, BZ_ERR_NOT_FOUND, "%s: no such file", path);
     if (why == EACCES || why == EPERM)
         return fail(err, BZ_ERR_IO, "%s: no permission to read this file", path);
+    if (why == EISDIR) return fail(err, BZ_ERR_IO, "%s: is a directory, not a file", path);
     return fail(err, BZ_ERR_IO, "%s: cannot open: %s", path, strerror(why));
 }
 
@@ -78,11 +79,10 @@ static enum bz_status open_regular(struct file *f, uint64_t *size, struct bz_err
 {
     do f->fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     while (f->fd < 0 && errno == EINTR);
-    if (f->fd < 0) return fail_open(f->path, errno, err);
+    if (f->fd < 0) return source_fail_open(f->path, errno, err);
     struct stat info;
-    if (fstat(f->fd, &info) != 0) return fail_open(f->path, errno, err);
-    if (S_ISDIR(info.st_mode))
-        return fail(err, BZ_ERR_IO, "%s: is a directory, not a file", f->path);
+    if (fstat(f->fd, &info) != 0) return source_fail_open(f->path, errno, err);
+    if (S_ISDIR(info.st_mode)) return source_fail_open(f->path, EISDIR, err);
     if (!S_ISREG(info.st_mode)) return fail(err, BZ_ERR_IO, "%s: is not a regular file", f->path);
     *size = (uint64_t)info.st_size;
     return BZ_OK;

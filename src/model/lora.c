@@ -12,10 +12,8 @@ struct lora_node {
 static enum bz_status check_fit(const struct adapter_target *t, const struct weight *w,
                                 struct bz_err *err)
 {
-    if (t->n_in != w->cols || t->n_out != w->rows || t->n_expert != w->n_mat)
-        return fail(err, BZ_ERR_FORMAT,
-                    "the adapter's %s is %u -> %u (%u experts); this model's is %u -> %u (%u)",
-                    t->name, t->n_in, t->n_out, t->n_expert, w->cols, w->rows, w->n_mat);
+    enum bz_status st = adapter_check_shape(t, w->cols, w->rows, w->n_mat, err);
+    if (st) return st;
     if (t->rank > LORA_MAX_RANK)
         return fail(err, BZ_ERR_UNSUPPORTED, "the adapter's %s has rank %u; the most is %d",
                     t->name, t->rank, LORA_MAX_RANK);

@@ -163,7 +163,7 @@ test('a signal stops it, and what the path had stays', async () => {
 });
 
 test('an adapter of another model is refused with a sentence', async () => {
-  await rejects(Engine.merge(moe, { source: at('all.gguf') }, { to: at('no.gguf') }), { name: 'FormatError', message: /^the adapter's blk\.0\.\w+\.weight is .*; this model's is / });
+  await rejects(Engine.merge(moe, { source: at('all.gguf') }, { to: at('no.gguf') }), { name: 'FormatError', message: /^the adapter is for another model: its blk\.0\.\w+\.weight is .*, this model's / });
   await rejects(Engine.merge(tiny, { source: at('experts.gguf') }, { to: at('no.gguf') }), { name: 'NotFoundError', message: /^the model has no tensor / });
   ok(!fs.existsSync(at('no.gguf')) && !fs.existsSync(at('no.gguf.part')));
 });

@@ -26,7 +26,7 @@ function call(program, args, input) {
 const bezel = (args, input = '') => call(process.execPath, ['web/engine/bin/bezel.mjs', ...args], input);
 /** The native tool has no GPU: where weights are used, both say which backend they mean. */
 const both = (args, input = '') => {
-  const all = ['logits', 'generate', 'chat'].includes(args[0]) && !args.includes('--backend') ? [...args, '--backend', 'cpu'] : args;
+  const all = ['logits', 'generate', 'chat', 'train'].includes(args[0]) && !args.includes('--backend') ? [...args, '--backend', 'cpu'] : args;
   return [bezel(all, input), call(native, all, input)];
 };
 
@@ -117,13 +117,38 @@ test('mistakes have the same sentence and exit code', () => {
     ['generate', models[0]], ['generate', models[0], '--ids', '2', '--prompt', 'x'], ['generate', models[0], '--ids', '2', '--temp', '-1'],
     ['generate', models[0], '--ids', '2', '--temp', 'hot'], ['generate', models[0], '--ids', '2', '--logit-bias', 'x'], ['generate', models[0], '--ids', '2', '--ctx', '99999'],
     ['logits', 'no/such/file.gguf', '--ids', '2'], ['logits', 'tests/check.h', '--ids', '2'], ['logits', models[0], '--ids', ids, '--ctx', '3'],
-    ['tokenize', models[0], '--', '--plain'], ['logits', models[0], '--ids=2', '--cache', 'none'],
+    ['tokenize', models[0], '--', '--plain'], ['logits', models[0], '--ids=2', '--cache', 'none'], ['logits', '/', '--ids', '2'], ['inspect', '/'],
+    ['chat', 'nobody', '--store', temp],
   ]) alike(args);
+  equal(alike(['--version']).code, 0);
   const wrong = { '--backend': 'gpu, cpu and reference', '--tier': 'matrix, subgroup and plain', '--device-profile': 'spec-default, ios-like, swiftshader and nvidia' };
   for (const [option, list] of Object.entries(wrong)) {
     const { code, err } = bezel(['logits', models[0], '--ids=2', option, 'none']);
     equal(code, 1);
     ok(new RegExp(`^bezel logits: no [a-z ]+ "none"; there are ${list}\n$`).test(err), err);
+  }
+});
+
+test('adapters and lessons that cannot be used are named, with the same sentence', () => {
+  const at = (name) => `${temp}/${name}`, adapter = at('own.gguf');
+  fs.writeFileSync(at('good.jsonl'), '{"prompt":"Who?","completion":"I."}\n');
+  fs.writeFileSync(at('bad.jsonl'), '{"prompt":"Who?","completion":"I."}\n{oops\n');
+  fs.writeFileSync(at('none.jsonl'), '');
+  equal(call(native, ['train', models[0], at('good.jsonl'), '--out', adapter, '--steps', '1', '--rank', '1']).code, 0);
+  for (const [args, words] of [
+    [['logits', models[2], '--ids=2', '--adapter', adapter], `${adapter}: the adapter is for another model: its blk.0.attn_`],
+    [['logits', adapter, '--ids=2'], `${adapter}: this is an adapter, not a model`],
+    [['logits', models[0], '--ids=2', '--adapter', at('nobody')], `${at('nobody')}: no such file`],
+    [['logits', models[0], '--ids=2', '--adapter', temp], `${temp}: is a directory, not a file`],
+    [['logits', models[0], '--ids=2', '--adapter', at('nobody.safetensors')], `${at('adapter_config.json')}: no such file`],
+    [['train', models[0], at('bad.jsonl')], `${at('bad.jsonl')} line 2: not valid JSON`],
+    [['train', models[0], at('none.jsonl')], `${at('none.jsonl')} has no examples`],
+    [['train', models[0], at('nobody')], `${at('nobody')}: no such file`],
+    [['train', models[0], temp], `${temp}: is a directory, not a file`],
+    [['train', models[0], at('good.jsonl'), '--out', at('no/such.gguf')], `${at('no/such.gguf')}: its directory does not exist`], // before it learns
+  ]) {
+    const { code, err, out } = alike(args[0] === 'train' && !args.includes('--out') ? [...args, '--out', at('z.gguf')] : args);
+    same([code, err.startsWith(`bezel ${args[0]}: ${words}`), String(out)], [1, true, ''], err);
   }
 });
 

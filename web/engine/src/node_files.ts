@@ -11,3 +11,21 @@ export function nodeFiles(): FileSystem {
   if (!fs) throw new BezelError('files by their paths need Node', 'unsupported');
   return fs;
 }
+
+/** Why a file cannot be read, in the native tool's words. */
+export function readError(path: string, e: unknown): BezelError {
+  const { code, message } = e as NodeJS.ErrnoException;
+  if (code === 'ENOENT' || code === 'ENOTDIR') return new BezelError(`${path}: no such file`, 'not-found', e);
+  if (code === 'EACCES' || code === 'EPERM') return new BezelError(`${path}: no permission to read this file`, 'io', e);
+  if (code === 'EISDIR') return new BezelError(`${path}: is a directory, not a file`, 'io', e);
+  return new BezelError(`${path}: cannot open: ${message}`, 'io', e);
+}
+
+/** A text file as a whole. */
+export function readText(path: string): string {
+  try {
+    return nodeFiles().readFileSync(path, 'utf8');
+  } catch (e) {
+    throw readError(path, e);
+  }
+}

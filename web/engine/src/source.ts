@@ -5,7 +5,7 @@
 // browser only a worker can do that (FileReaderSync); pages hand their File to the worker. Bytes that come
 // later (a network's) are read by trying: `read` throws NeedBytes, openWithFetches gets them and tries again.
 
-import { nodeFiles } from './node_files.js';
+import { nodeFiles, readError } from './node_files.js';
 import { BezelError } from './wasm.js';
 
 /** Bytes that the core can read. */
@@ -218,11 +218,21 @@ export function blobSource(blob: Blob, name = blob instanceof File ? blob.name :
   });
 }
 
+/** Its handle and size. */
+function openFile(fs: ReturnType<typeof nodeFiles>, path: string): [number, number] {
+  try {
+    const handle = fs.openSync(path, 'r'), info = fs.fstatSync(handle);
+    if (info.isFile()) return [handle, info.size];
+    fs.closeSync(handle);
+    throw new BezelError(`${path}: is ${info.isDirectory() ? 'a directory, not a file' : 'not a regular file'}`, 'io');
+  } catch (e) {
+    throw e instanceof BezelError ? e : readError(path, e);
+  }
+}
+
 /** A file by its path, in Node. */
 export async function fileSource(path: string): Promise<Source> {
-  const fs = nodeFiles();
-  const handle = fs.openSync(path, 'r');
-  const size = fs.fstatSync(handle).size;
+  const fs = nodeFiles(), [handle, size] = openFile(fs, path);
   const read = (offset: number, dst: Uint8Array): void => {
     for (let at = 0; at < dst.length;) {
       const n = fs.readSync(handle, dst, at, dst.length - at, offset + at);

@@ -7,7 +7,7 @@ import { storeOption } from './model.js';
 
 export const list: Command = {
   name: 'list',
-  usage: '',
+  usage: '[options]',
   about: 'The models in the Ollama store.',
   args: 0,
   options: [storeOption, { name: '--json', help: 'machine-readable', kind: 'flag' }],

@@ -7,6 +7,7 @@ import { chat, run } from './chat.js';
 import { stopCode } from './interrupt.js';
 import { list } from './list.js';
 import { merge } from './merge.js';
+import { packageVersion } from './package.js';
 import { generate, logits } from './run.js';
 import { serve } from './serve.js';
 import { train } from './train.js';
@@ -70,6 +71,10 @@ export async function main(words: readonly string[]): Promise<number> {
   }
   if (['--help', '-h', 'help'].includes(name)) {
     process.stdout.write(overview());
+    return OK;
+  }
+  if (name === '--version') {
+    process.stdout.write(`bezel ${packageVersion()}\n`);
     return OK;
   }
   const found = commands.find(([c]) => c.name === name);

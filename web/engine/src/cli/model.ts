@@ -7,6 +7,7 @@ import { profiles, type ProfileName } from '../adapter.js';
 import { CpuEngine, type GenerateOptions, type Info } from '../cpu_engine.js';
 import { CpuModel } from '../cpu_model.js';
 import type { Model } from '../model.js';
+import { readText } from '../node_files.js';
 import { openModel as open } from '../open_model.js';
 import { fileSource } from '../source.js';
 import { BezelError, Core, loadWasm } from '../wasm.js';
@@ -47,8 +48,9 @@ export const samplingOptions: readonly Option[] = [
 export function peftParts(place: string): { weights: string; config: string } | undefined {
   const isFolder = fs.statSync(place, { throwIfNoEntry: false })?.isDirectory() ?? false;
   if (!isFolder && !place.endsWith('.safetensors')) return undefined;
-  const weights = isFolder ? path.join(place, 'adapter_model.safetensors') : place;
-  return { weights, config: fs.readFileSync(path.join(path.dirname(weights), 'adapter_config.json'), 'utf8') };
+  const weights = isFolder ? path.join(place, 'adapter_model.safetensors') : place, config = path.join(path.dirname(weights), 'adapter_config.json');
+  if (isFolder && !fs.existsSync(weights) && !fs.existsSync(config)) return undefined;
+  return { weights, config: readText(config) };
 }
 
 /** What "PATH" or "PATH:SCALE" means; a colon not followed by a number belongs to the path. */
@@ -64,6 +66,9 @@ async function addAdapter(model: Model, spec: string): Promise<void> {
   const { path: place, config, scale } = adapterParts(spec), source = await fileSource(place);
   try {
     await model.addAdapter(source, { scale, ...(config !== undefined && { config }) });
+  } catch (e) {
+    const isItself = e instanceof BezelError && ['format', 'unsupported', 'not-found'].includes(e.kind) && !e.message.startsWith(place);
+    throw isItself ? new BezelError(`${place}: ${e.message}`, e.kind, e) : e;
   } finally {
     source.close();
   }

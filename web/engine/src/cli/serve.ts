@@ -3,7 +3,6 @@
 import { spawn } from 'node:child_process';
 import * as fs from 'node:fs';
 import * as path from 'node:path';
-import { fileURLToPath } from 'node:url';
 
 import { openDevice } from '../adapter.js';
 import { Catalog } from '../server/catalog.js';
@@ -16,9 +15,9 @@ import { DiskStore } from '../store/disk_store.js';
 import { BezelError, Core, loadWasm } from '../wasm.js';
 import { Misuse, OK, type Command, type Given } from './args.js';
 import { storeOption } from './model.js';
+import { packageRoot, packageVersion } from './package.js';
 
 const PORT = 4114, KEEP_MS = 5 * 60_000;
-const packageRoot = fileURLToPath(new URL('../../', import.meta.url));
 const loopback = ['127.0.0.1', '::1'];
 
 const say = (line: string): void => void process.stderr.write(`${line}\n`);
@@ -122,7 +121,8 @@ export const serve: Command = {
     { name: '--open', help: 'open the page', kind: 'flag' },
   ],
   async run(given) {
-    const { listen, hosts } = addresses(given);
+    const { listen, hosts } = addresses(given), wanted = given.number('--port') ?? PORT;
+    if (wanted > 65535) throw new Misuse('--port is 0 to 65535');
     const core = await Core.load(await loadWasm());
     const store = openStore(core, given.text('--store'));
     const { files, model } = offeredFiles(given.text('--model'));
@@ -139,9 +139,8 @@ export const serve: Command = {
       say,
     });
     const app = firstFolder('app', '../app/dist');
-    const { version } = JSON.parse(fs.readFileSync(path.join(packageRoot, 'package.json'), 'utf8')) as { version: string };
-    const server = new Server({ catalog, host, files: app === undefined ? undefined : new Files(app), version, hosts, origins: given.texts('--allow-origin'), health: () => ({ device }), say });
-    const port = await listenOn(server, given.number('--port') ?? PORT, listen);
+    const server = new Server({ catalog, host, files: app === undefined ? undefined : new Files(app), version: packageVersion(), hosts, origins: given.texts('--allow-origin'), health: () => ({ device }), say });
+    const port = await listenOn(server, wanted, listen);
     const url = `http://localhost:${port}/`;
     await announce(url, catalog, device, app !== undefined);
     if (given.has('--open') && app !== undefined) openPage(url);

@@ -3,8 +3,9 @@
 import * as fs from 'node:fs';
 import * as path from 'node:path';
 
-import { writeFile } from '../merge_to.js';
+import { fileSink, writeFile } from '../merge_to.js';
 import type { Model, Training, TrainingReport, TrainingTexts, TrainingWishes } from '../model.js';
+import { readText } from '../node_files.js';
 import { sumBy } from '../profile.js';
 import { openFitting, trainEstimate } from '../train_memory.js';
 import { BezelError } from '../wasm.js';
@@ -76,6 +77,21 @@ async function learn(training: Training, given: Given, isOver: () => boolean): P
   await save();
 }
 
+/** Found out before anything is learned, not after. */
+async function checkPlaces(given: Given): Promise<void> {
+  for (const place of [given.text('--out') ?? 'adapter.gguf', given.text('--checkpoint')]) if (place !== undefined) await (await fileSink(place)).abort();
+}
+
+/** What is wrong with a line names its file: the core was given texts. */
+async function namingFiles<T>(data: string, held: string | undefined, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (e) {
+    if (!(e instanceof BezelError)) throw e;
+    throw new BezelError(e.message.replace(/^the data( to evaluate)?(?= )/, (_, evaluated) => (evaluated ? held ?? data : data)), e.kind, e.cause);
+  }
+}
+
 /** With as much kept of a pass as was asked for, or as fits. */
 async function open(model: Model, texts: TrainingTexts, wishes: TrainingWishes, given: Given): Promise<Training> {
   if (given.has('--keep-all') || given.has('--checkpointing')) return model.training(texts, { ...wishes, keep_all: given.has('--keep-all') });
@@ -94,14 +110,6 @@ async function writeAdapter(training: Training, model: string, given: Given): Pr
     await writeFile(path.join(peft, 'adapter_config.json'), new TextEncoder().encode(config));
   }
   process.stderr.write(`${out}: ${(gguf.length / 1e6).toFixed(1)} MB${peft === undefined ? '' : `; PEFT in ${peft}`}\n`);
-}
-
-function readText(place: string): string {
-  try {
-    return fs.readFileSync(place, 'utf8');
-  } catch (e) {
-    throw new BezelError(`${place}: ${(e as NodeJS.ErrnoException).code === 'ENOENT' ? 'no such file' : (e as Error).message}`, 'io', e);
-  }
 }
 
 export const train: Command = {
@@ -145,7 +153,8 @@ export const train: Command = {
     const { model } = await openModel(name, given);
     process.once('SIGINT', onInterrupt); // a second one ends the process
     try {
-      const training = await open(model, texts, wishes, given), { examples, tokens, learned, sequences, steps, passes, bytes } = training.about;
+      await checkPlaces(given);
+      const training = await namingFiles(place, held, () => open(model, texts, wishes, given)), { examples, tokens, learned, sequences, steps, passes, bytes } = training.about;
       process.stderr.write(`${examples} examples, ${tokens} tokens of which ${learned} are learned, in ${sequences} sequences; ${steps} steps of ${passes}\n`);
       process.stderr.write(`memory beyond the model: ${(bytes / 1e6).toFixed(1)} MB\n`);
       if (checkpoint !== undefined && fs.existsSync(checkpoint)) {

@@ -121,22 +121,13 @@ async function openOpfs(path: string): Promise<Source> {
   }
 }
 
-async function openPath(path: string): Promise<Source> {
-  try {
-    return await fileSource(path);
-  } catch (e) {
-    const code = (e as { code?: string }).code;
-    throw new BezelError(`${path}: ${code === 'ENOENT' ? 'no such file' : (e as Error).message}`, code === 'ENOENT' ? 'not-found' : 'io', e);
-  }
-}
-
 async function openAny(ref: SourceRef, options: OpenSourceOptions): Promise<Source> {
   switch (ref.kind) {
     case 'file': return blobSource(ref.file, ref.name);
     case 'handle': return blobSource(await fileOf(ref.handle));
     case 'opfs': return openOpfs(ref.path);
     case 'url': return urlSource(ref.url, { size: ref.size, etag: ref.etag, signal: options.signal, patience: options.patience });
-    case 'path': return openPath(ref.path);
+    case 'path': return fileSource(ref.path);
     case 'memory': return memorySource(ref.name, ref.bytes);
   }
 }
