@@ -1,32 +1,33 @@
 // host.mjs - what tokens cost the host: the C core and the calls of WebGPU, on a device that computes nothing.
 //
-//   node bench/host.mjs MODEL.gguf [--tokens 400] [--layers N]
+//   node bench/host.mjs MODEL.gguf [--tokens 400] [--layers N] [--rank R]
 //
 // Dawn's null backend validates and encodes as always and executes nothing, so what is timed is the host alone. With
 // --layers the decode program is replayed often enough to have the dispatches of a model of N layers, and what a prompt
-// takes is counted for as many.
+// takes is counted for as many. --rank: with an adapter of that rank on every linear.
 import { createRequire } from 'node:module';
 import { parseArgs } from 'node:util';
 
 const { create } = createRequire(new URL('../web/engine/package.json', import.meta.url))('webgpu');
 Object.defineProperty(globalThis, 'navigator', { value: { gpu: create(['backend=null']) }, configurable: true });
-const { Core, Gpu, GpuEngine, fileSource, loadWasm, openDevice } = await import('../web/engine/dist/core.js');
+const { GpuModel, fileSource, loadWasm, memorySource, openDevice } = await import('../web/engine/dist/core.js');
+const { linearsOf, loraFile } = await import('../tests/web/lora_file.mjs');
 
-const { values: o, positionals: [file] } = parseArgs({ allowPositionals: true, options: { tokens: { type: 'string', default: '400' }, layers: { type: 'string' } } });
+const { values: o, positionals: [file] } = parseArgs({ allowPositionals: true, options: { tokens: { type: 'string', default: '400' }, layers: { type: 'string' }, rank: { type: 'string' } } });
 if (!file) {
-  console.error('usage: node bench/host.mjs MODEL.gguf [--tokens N] [--layers N]');
+  console.error('usage: node bench/host.mjs MODEL.gguf [--tokens N] [--layers N] [--rank R]');
   process.exit(2);
 }
 const PROMPT = 512, PROMPTS = 30, NEW = 9, WARM = 50;
-const gpu = new Gpu(await openDevice());
-const core = await Core.load(await loadWasm(), gpu);
-const engine = await GpuEngine.open(core, [await fileSource(file)], { selfTest: false }); // nothing is computed here
+const model = await GpuModel.open(await loadWasm(), openDevice, [await fileSource(file)], { selfTest: false }); // nothing is computed here
+const { engine } = model, { core, gpu } = engine;
+if (o.rank) await model.addAdapter(memorySource('adapter', loraFile(linearsOf(core, await fileSource(file)), +o.rank)));
 const times = o.layers ? Math.round(+o.layers / engine.info.n_layer) : 1;
 const tokens = +o.tokens, session = engine.session(Math.min(engine.info.n_context, Math.max(PROMPT, tokens) + 64), PROMPT);
 /** Medians of milliseconds in microseconds. */
 const median = (list) => list.sort((a, b) => a - b)[list.length >> 1] * 1000;
 const us = (n) => n.toFixed(0);
-console.log(`${file}${times > 1 ? `, its ${engine.info.n_layer} layers ${times} times` : ''}`);
+console.log(`${file}${o.rank ? `, an adapter of rank ${o.rank}` : ''}${times > 1 ? `, its ${engine.info.n_layer} layers ${times} times` : ''}`);
 
 // ---- prompts: recorded, encoded and submitted; of two lengths in turn, as they come in real life ----
 const { queue } = gpu.device, submit = queue.submit.bind(queue), run = gpu.run.bind(gpu);

@@ -18,3 +18,4 @@ enable subgroups;
 //!include lib/lanes.subgroup.wgsl
 //!include lib/put_floats.wgsl
 //!include lib/gate_up.wgsl
+//!include lib/gate_up_bare.wgsl

@@ -17,3 +17,4 @@
 //!include lib/lanes.wgsl
 //!include lib/put_floats.wgsl
 //!include lib/gate_up.wgsl
+//!include lib/gate_up_bare.wgsl

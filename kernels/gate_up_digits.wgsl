@@ -18,5 +18,6 @@
 //!include lib/lanes.wgsl
 //!include lib/put_settled.wgsl
 //!include lib/gate_up.wgsl
+//!include lib/gate_up_bare.wgsl
 
 @group(0) @binding(5) var<storage, read_write> s : array<vec4<u32>>;

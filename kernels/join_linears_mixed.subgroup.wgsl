@@ -26,3 +26,4 @@ enable subgroups;
 //!include lib/third_q6_k.wgsl
 //!include lib/lanes.subgroup.wgsl
 //!include lib/join_linears.wgsl
+//!include lib/join_linears_out.wgsl

@@ -25,3 +25,4 @@
 //!include lib/third_q6_k.wgsl
 //!include lib/lanes.wgsl
 //!include lib/join_linears.wgsl
+//!include lib/join_linears_out.wgsl

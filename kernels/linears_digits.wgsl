@@ -20,3 +20,4 @@
 //!include lib/third_alike.wgsl
 //!include lib/lanes.wgsl
 //!include lib/linears.wgsl
+//!include lib/linears_bare.wgsl

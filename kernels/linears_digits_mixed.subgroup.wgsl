@@ -21,3 +21,4 @@ enable subgroups;
 //!include lib/third_q6_k.wgsl
 //!include lib/lanes.subgroup.wgsl
 //!include lib/linears.wgsl
+//!include lib/linears_bare.wgsl

@@ -20,3 +20,4 @@
 //!include lib/third_q6_k.wgsl
 //!include lib/lanes.wgsl
 //!include lib/linears.wgsl
+//!include lib/linears_bare.wgsl

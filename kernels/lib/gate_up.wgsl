@@ -1,4 +1,4 @@
-// gate_up - the kernel of that name without its shape, its activations, put_rows() and add_lanes(): a file
+// gate_up - the kernel of that name without its shape, its activations, put_rows(), adapted() and add_lanes(): a file
 // and its tier choose.
 //!include lib/grid.wgsl
 //!include lib/gelu.wgsl
@@ -14,6 +14,12 @@ struct Params {
     high : u32,
     d : u32,
     settles : u32, // see lib/put_settled.wgsl
+    rank : u32,    // from here on: adapters, see lib/gate_up_lora.wgsl
+    rank2 : u32,
+    b_scales : u32,
+    b_scales2 : u32,
+    z_at : u32, // where the z of each matrix begin in x, in f32
+    z_at2 : u32,
 }
 
 @group(0) @binding(0) var<uniform> p : Params;
@@ -34,6 +40,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     }
     let first = R * (group % per_tok * teams + id / LANES);
     let rows = min(vec4<u32>(first, first + 1u, first + 2u, first + 3u), vec4<u32>(p.rows - 1u));
-    let sums = add_pair(pair_rows(rows, tok * (p.x_stride / 4u), id % LANES), id);
+    let mine = pair_rows(rows, tok * (p.x_stride / 4u), id % LANES);
+    let sums = add_pair(adapted(mine, rows, tok, id % LANES), id);
     put_rows(tok, first, gelu_tanh(sums.first) * sums.second, id);
 }

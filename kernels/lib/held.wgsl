@@ -1,6 +1,6 @@
 // held - where the products read an activation: from workgroup memory, in which each workgroup keeps
-// what its block reads of the stream. Needs lib/joining, the buffer to, and lead(i): columns 4i .. 4i + 3 of what a
-// normed row is multiplied with; where NORMED is false, the row is kept as it is.
+// what its block reads of the stream. Needs lib/joining, the buffer to, normed(): is the row kept as it is, or normed, and
+// lead(i): columns 4i .. 4i + 3 of what a normed row is multiplied with.
 //!include lib/settled.wgsl
 override HELD : u32 = 512u; // vec4s of a row, rounded up to a multiple of 8
 
@@ -90,7 +90,7 @@ fn hold(tok : u32, id : u32, writes : bool) {
             to[at + 2u] = v.c;
             to[at + 3u] = v.d;
         }
-        if (NORMED) {
+        if (normed()) {
             v = times(mixed(v, Four(), 0.0, j.inverse), w);
         }
         if (CODES) {

@@ -34,7 +34,9 @@ fn factor() -> f32 {
     return 1.0;
 }
 
-const NORMED : bool = true;
+fn normed() -> bool {
+    return true;
+}
 
 fn lead(i : u32) -> vec4<f32> {
     return next_w[i];

@@ -32,7 +32,9 @@ fn factor() -> f32 {
     return 1.0;
 }
 
-const NORMED : bool = false;
+fn normed() -> bool {
+    return false;
+}
 
 fn lead(i : u32) -> vec4<f32> {
     return vec4<f32>(1.0);

@@ -1,4 +1,5 @@
-// join_linears - the kernel of that name, and join_linears_mixed, without their shapes and add_over(): a tier chooses.
+// join_linears - the kernel of that name, join_linears_mixed and join_lora, without their shapes, add_over() and what becomes of
+// the results: a file and its tier choose.
 //!include lib/grid.wgsl
 //!include lib/joining.wgsl
 //!include lib/held.wgsl
@@ -21,6 +22,11 @@ struct Params {
     scales3 : u32,
     high3 : u32,
     d3 : u32,
+    has_next : u32, // from here on: join_lora
+    puts : u32,     // norm is wanted
+    at : u32,       // where the results of each matrix begin in s, in words
+    at2 : u32,
+    at3 : u32,
     eps : f32,
 }
 
@@ -34,9 +40,6 @@ struct Params {
 @group(0) @binding(7) var<storage, read> w2 : array<vec4<u32>>;
 @group(0) @binding(8) var<storage, read> w3 : array<vec4<u32>>;
 @group(0) @binding(9) var<storage, read_write> to : array<vec4<f32>>;
-@group(0) @binding(10) var<storage, read_write> y : array<f32>;
-@group(0) @binding(11) var<storage, read_write> y2 : array<f32>;
-@group(0) @binding(12) var<storage, read_write> y3 : array<f32>;
 
 fn factor() -> f32 {
     if (p.has_scale != 0u) {
@@ -45,20 +48,8 @@ fn factor() -> f32 {
     return 1.0;
 }
 
-const NORMED : bool = true;
-
 fn lead(i : u32) -> vec4<f32> {
     return next_w[i];
-}
-
-fn put(tok : u32, row : u32, v : f32) {
-    if (which == 0u) {
-        y[tok * p.rows + row] = v;
-    } else if (which == 1u) {
-        y2[tok * p.rows2 + row] = v;
-    } else {
-        y3[tok * p.rows3 + row] = v;
-    }
 }
 
 override MATRICES : u32 = 3u; // so many there are: no code for more
@@ -83,6 +74,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         return;
     }
     hold(tok, id, group % groups == 0u);
+    held_too(tok, id, group % groups == 0u);
     let lane = id % LANES;
     for (var block = group % groups; block * teams < ends.x + ends.y + ends.z; block += groups) {
         let team = block * teams + id / LANES;

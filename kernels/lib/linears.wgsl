@@ -1,4 +1,5 @@
-// linears - linears_digits and linears_digits_mixed without their shapes and add_lanes(): a file and its tier choose.
+// linears - linears_digits, linears_digits_mixed and the two for matrices with adapters without their shapes, add_lanes() and
+// adapted(): a file and its tier choose.
 //!include lib/grid.wgsl
 //!include lib/four_rows.wgsl
 
@@ -17,6 +18,15 @@ struct Params {
     scales3 : u32,
     high3 : u32,
     d3 : u32,
+    rank : u32, // from here on: adapters, see lib/linears_lora.wgsl
+    rank2 : u32,
+    rank3 : u32,
+    b_scales : u32,
+    b_scales2 : u32,
+    b_scales3 : u32,
+    z_at : u32, // where the z of each matrix begin in x, in f32
+    z_at2 : u32,
+    z_at3 : u32,
 }
 
 @group(0) @binding(0) var<uniform> p : Params;
@@ -66,6 +76,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         which = 2u;
         mine += third_rows(rows_from(first, p.rows3), x_base, select(lane, NO_UNIT, ones || twos));
     }
+    mine += adapted(select(select(2u, 1u, twos), 0u, ones), first, tok, lane);
     let sum = add_lanes(mine, id);
     for (var r = lane; r < R; r += LANES) {
         let row = first + r;

@@ -12,12 +12,30 @@ bool gpu_reads_digits(enum gpu_shape shape)
     return shape >= GPU_Q4_0;
 }
 
-/* Two rooms in turn: who reads digits may write the next ones. */
+/* Two rooms in turn: who reads digits may write the next ones. Behind them is place for what adapters make of them. */
 struct tensor gpu_settled_room(struct run *r, uint32_t rows, uint32_t cols)
 {
     struct gpu_settled *last = &ops_of(r)->settled;
+    uint32_t which = last->room ? SCRATCH_SETTLED_TOO : SCRATCH_SETTLED;
     last->room = !last->room;
-    return gpu_scratch(r, last->room ? SCRATCH_SETTLED : SCRATCH_SETTLED_TOO, rows, cols);
+    struct tensor t = gpu_scratch(r, (int)which, 1, rows * (cols + GPU_Z_MOST) + 4 * GPU_Z_ALIGN);
+    t.rows = rows;
+    t.cols = cols;
+    t.size = (uint64_t)rows * cols;
+    return t;
+}
+
+void gpu_place_z(struct tensor *z, const struct tensor *settled, const struct weight *const *w,
+                 uint32_t n)
+{
+    uint32_t at = divide_up(settled->size, GPU_Z_ALIGN) * GPU_Z_ALIGN;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t rank = ((const struct gpu_weight *)w[i]->mem)->adapted.rank;
+        z[i] = (struct tensor) { .rows = settled->rows, .cols = rank, .mem = settled->mem };
+        z[i].size = (uint64_t)z[i].rows * rank;
+        z[i].first = at;
+        at += divide_up(z[i].size, GPU_Z_ALIGN) * GPU_Z_ALIGN;
+    }
 }
 
 void gpu_note_settled(struct run *r, const struct tensor *of, const struct tensor *settled)
@@ -65,21 +83,36 @@ static const struct gpu_weight *matrix_of(const struct weight *w)
     return w->mem;
 }
 
-/* Is a matrix one buffer, without adapters, of codes? */
-static bool plain_codes(const struct weight *w)
+/* Is a matrix one buffer of codes? */
+static bool whole_codes(const struct weight *w)
 {
     const struct gpu_weight *g = matrix_of(w);
-    return g->n_parts == 1 && g->adapted.n == 0 && gpu_reads_digits(g->shape);
+    return g->n_parts == 1 && gpu_reads_digits(g->shape);
+}
+
+/* The same without adapters. */
+static bool plain_codes(const struct weight *w)
+{
+    return whole_codes(w) && matrix_of(w)->adapted.n == 0;
+}
+
+/* The B of a matrix, or anything where it has no adapters. */
+static struct gpu_binding adapters_out(const struct gpu_ops *g, const struct weight *w)
+{
+    const struct gpu_adapted *d = &matrix_of(w)->adapted;
+    return whole(d->n ? d->b : g->unused);
 }
 
 bool gpu_gate_up_digits(struct run *r, struct tensor *y, const struct tensor *x,
-                        const struct weight *gate_w, const struct weight *up_w)
+                        const struct weight *gate_w, const struct weight *up_w,
+                        const struct tensor *z)
 {
     struct gpu_ops *g = ops_of(r);
     const struct tensor *settled = gpu_settled_of(r, x);
     const struct gpu_weight *a = gate_w->mem, *b = up_w->mem;
-    if (!settled || !plain_codes(gate_w) || !plain_codes(up_w) || a->shape != b->shape)
-        return false;
+    bool can =
+        z ? whole_codes(gate_w) && whole_codes(up_w) : plain_codes(gate_w) && plain_codes(up_w);
+    if (!settled || !can || a->shape != b->shape) return false;
     const struct gpu_layout *l = &a->parts[0].layout;
     struct teams t = gpu_cut(g, a->shape, gate_w->rows, x->cols, 2);
     if (t.lanes > 32) t.lanes = 32;
@@ -93,10 +126,19 @@ bool gpu_gate_up_digits(struct run *r, struct tensor *y, const struct tensor *x,
                                        .scales = l->scales,
                                        .high = l->high,
                                        .d = l->d,
-                                       .settles = settles };
+                                       .settles = settles,
+                                       .rank = a->adapted.rank,
+                                       .rank2 = b->adapted.rank,
+                                       .b_scales = gpu_adapted_scales(&a->adapted, gate_w),
+                                       .b_scales2 = gpu_adapted_scales(&b->adapted, up_w),
+                                       .z_at = z ? z[0].first : 0,
+                                       .z_at2 = z ? z[1].first : 0 };
+    _Static_assert(sizeof p == sizeof(struct gate_up_digits_lora_params), "one piece");
     struct tensor s = { 0 };
-    struct gpu_binding bind[] = { act(settled), whole(a->parts[0].buffer),
-                                  whole(b->parts[0].buffer), act(y), whole(g->unread[0]) };
+    struct gpu_binding bind[] = {
+        act(settled),        whole(a->parts[0].buffer), whole(b->parts[0].buffer), act(y),
+        whole(g->unread[0]), adapters_out(g, gate_w),   adapters_out(g, up_w)
+    };
     if (settles) {
         s = gpu_settled_room(r, y->rows, y->cols);
         bind[4] = act(&s);
@@ -104,29 +146,34 @@ bool gpu_gate_up_digits(struct run *r, struct tensor *y, const struct tensor *x,
     struct gpu_constant constants[] = { { GATE_UP_DIGITS_WG, (float)t.wg },
                                         { GATE_UP_DIGITS_LANES, (float)t.lanes },
                                         { GATE_UP_DIGITS_R, (float)t.rows } };
-    record_dispatch(&g->rec, TIERED(g, GATE_UP_DIGITS_Q4_0) + a->shape - GPU_Q4_0, constants,
-                    COUNT(constants), &p, bind, COUNT(bind),
-                    divide_up(p.rows, team_rows(t)) * x->rows);
+    uint32_t kernel = z ? TIERED(g, GATE_UP_DIGITS_LORA_Q4_0) : TIERED(g, GATE_UP_DIGITS_Q4_0);
+    record_dispatch(&g->rec, kernel + a->shape - GPU_Q4_0, constants, COUNT(constants), &p, bind,
+                    COUNT(bind) - (z ? 0 : 2), divide_up(p.rows, team_rows(t)) * x->rows);
     if (settles) gpu_note_settled(r, y, &s);
     return true;
 }
 
-/* Some of the linears of a stream, one dispatch. */
+/* Some of the linears of a stream, one dispatch; z NULL: without adapters. */
 static void dispatch_some(struct run *r, uint32_t kernel, struct tensor *const *y,
                           const struct tensor *settled, const struct weight *const *w,
-                          const struct gpu_picked *some)
+                          const struct tensor *z, const struct gpu_picked *some)
 {
     struct gpu_ops *g = ops_of(r);
     struct linears_digits_params p = { .cols = settled->cols, .n_tok = settled->rows };
-    _Static_assert(sizeof p == sizeof(struct linears_digits_mixed_params), "one piece");
+    _Static_assert(sizeof p == sizeof(struct linears_digits_mixed_params) &&
+                       sizeof p == sizeof(struct linears_digits_lora_params) &&
+                       sizeof p == sizeof(struct linears_digits_mixed_lora_params),
+                   "one piece");
     struct {
-        uint32_t *rows, *scales, *high, *d;
-    } const of[JOIN_LINEARS] = { { &p.rows, &p.scales, &p.high, &p.d },
-                                 { &p.rows2, &p.scales2, &p.high2, &p.d2 },
-                                 { &p.rows3, &p.scales3, &p.high3, &p.d3 } };
+        uint32_t *rows, *scales, *high, *d, *rank, *b_scales, *z_at;
+    } const of[JOIN_LINEARS] = {
+        { &p.rows, &p.scales, &p.high, &p.d, &p.rank, &p.b_scales, &p.z_at },
+        { &p.rows2, &p.scales2, &p.high2, &p.d2, &p.rank2, &p.b_scales2, &p.z_at2 },
+        { &p.rows3, &p.scales3, &p.high3, &p.d3, &p.rank3, &p.b_scales3, &p.z_at3 }
+    };
     struct gpu_binding none = whole(g->unused);
-    struct gpu_binding bind[] = { act(settled),       none, none, none, none, whole(g->unread[0]),
-                                  whole(g->unread[1]) };
+    struct gpu_binding bind[] = { act(settled),        none, none, none, none, whole(g->unread[0]),
+                                  whole(g->unread[1]), none, none, none };
     uint32_t rows = 0, n_teams = 0;
     for (uint32_t k = 0; k < some->n; k++) rows += w[some->at[k]]->rows;
     struct teams t = gpu_cut(g, matrix_of(w[some->at[0]])->shape, rows, p.cols, 0);
@@ -139,6 +186,12 @@ static void dispatch_some(struct run *r, uint32_t kernel, struct tensor *const *
         bind[1 + k] = whole(part->buffer);
         bind[4 + k] = act(y[some->at[k]]);
         n_teams += divide_up(part->rows, t.rows);
+        const struct gpu_adapted *d = &matrix_of(w[some->at[k]])->adapted;
+        if (!z || !d->n) continue;
+        *of[k].rank = d->rank;
+        *of[k].b_scales = gpu_adapted_scales(d, w[some->at[k]]);
+        *of[k].z_at = z[some->at[k]].first;
+        bind[7 + k] = whole(d->b);
     }
     _Static_assert(LINEARS_DIGITS_WG == LINEARS_DIGITS_MIXED_WG &&
                        LINEARS_DIGITS_LANES == LINEARS_DIGITS_MIXED_LANES &&
@@ -149,8 +202,8 @@ static void dispatch_some(struct run *r, uint32_t kernel, struct tensor *const *
                                         { LINEARS_DIGITS_LANES, (float)t.lanes },
                                         { LINEARS_DIGITS_R, (float)t.rows },
                                         { LINEARS_DIGITS_MATRICES, (float)some->n } };
-    record_dispatch(&g->rec, kernel, constants, COUNT(constants), &p, bind, COUNT(bind),
-                    divide_up(n_teams, t.wg / t.lanes) * p.n_tok);
+    record_dispatch(&g->rec, kernel, constants, COUNT(constants), &p, bind,
+                    COUNT(bind) - (z ? 0 : 3), divide_up(n_teams, t.wg / t.lanes) * p.n_tok);
 }
 
 /* The usual mixture of shapes: the third has more bits than the others. */
@@ -177,19 +230,41 @@ uint32_t gpu_pick(struct gpu_picked *some, const struct weight *const *w, uint32
     return n_some;
 }
 
-/* Products of one stream. */
-static void linears(struct run *r, struct tensor *const *y, const struct tensor *x,
-                    const struct weight *const *w, uint32_t n)
+/* The kernel for some of them. */
+static uint32_t kernel_for(const struct gpu_ops *g, const struct gpu_picked *some,
+                           enum gpu_shape shape, bool adapted)
 {
+    if (some->mixed)
+        return (adapted ? TIERED(g, LINEARS_DIGITS_MIXED_LORA_Q4_K)
+                        : TIERED(g, LINEARS_DIGITS_MIXED_Q4_K)) +
+               shape - GPU_Q4_K;
+    return (adapted ? TIERED(g, LINEARS_DIGITS_LORA_Q4_0) : TIERED(g, LINEARS_DIGITS_Q4_0)) +
+           shape - GPU_Q4_0;
+}
+
+void gpu_linears_digits(struct run *r, struct tensor *const *y, const struct tensor *x,
+                        const struct weight *const *w, const struct tensor *z, uint32_t n)
+{
+    enum { LORA_BUFFERS = 10 };
     struct gpu_ops *g = ops_of(r);
     const struct tensor settled = *gpu_settled_of(r, x);
     struct gpu_picked some[JOIN_LINEARS];
     uint32_t n_some = gpu_pick(some, w, n);
     for (uint32_t i = 0; i < n_some; i++) {
         enum gpu_shape shape = matrix_of(w[some[i].at[0]])->shape;
-        uint32_t kernel = some[i].mixed ? TIERED(g, LINEARS_DIGITS_MIXED_Q4_K) + shape - GPU_Q4_K
-                                        : TIERED(g, LINEARS_DIGITS_Q4_0) + shape - GPU_Q4_0;
-        dispatch_some(r, kernel, y, &settled, w, &some[i]);
+        bool together = !z || g->rec.limits.max_storage_buffers >= LORA_BUFFERS, adapted = false;
+        for (uint32_t k = 0; k < some[i].n; k++) {
+            together = together && whole_codes(w[some[i].at[k]]);
+            adapted = adapted || matrix_of(w[some[i].at[k]])->adapted.n;
+        }
+        if (together)
+            dispatch_some(r, kernel_for(g, &some[i], shape, adapted), y, &settled, w,
+                          adapted ? z : NULL, &some[i]);
+        for (uint32_t k = 0; !together && k < some[i].n; k++) {
+            uint32_t at = some[i].at[k];
+            gpu_linear_given(r, y[at], x, w[at], &z[at], NULL, 0);
+        }
+        gpu_used_settled(r);
     }
 }
 
@@ -208,7 +283,7 @@ bool gpu_wide_linears(struct run *r, const struct join *j, struct tensor *const 
     if (!is_wide(ops_of(r), j)) return false;
     for (uint32_t i = 0; i < n; i++) bare = bare && plain_codes(w[i]);
     gpu_join_settled(r, j, !bare);
-    if (bare) linears(r, y, join_result(j), w, n);
+    if (bare) gpu_linears_digits(r, y, join_result(j), w, NULL, n);
     else
         for (uint32_t i = 0; i < n; i++) gpu_linear(r, y[i], join_result(j), w[i]);
     return true;

@@ -100,6 +100,15 @@ struct gpu_lora gpu_lora_of(struct run *r, const struct weight *w, const struct 
 /* Where A x goes: what training keeps, or scratch; without adapters an empty tensor. */
 struct tensor gpu_lora_room(struct run *r, const struct weight *w, uint32_t rows);
 
+/* z = A x of all adapters of w. */
+void gpu_lora_z(struct run *r, const struct tensor *z, const struct tensor *x,
+                const struct weight *w);
+
+/* y = W x + s B z, and with `by` its gelu times columns `col` ... of that. */
+void gpu_linear_given(struct run *r, const struct tensor *y, const struct tensor *x,
+                      const struct weight *w, const struct tensor *z, const struct tensor *by,
+                      uint32_t col);
+
 /* y = scale_by * (W x + adapters): one dispatch for each buffer of W, and one more with adapters. */
 void gpu_adapted_matrix(struct run *r, const struct tensor *y, const struct tensor *x,
                         const struct weight *w, float scale_by);
@@ -163,9 +172,18 @@ void gpu_used_halves(struct run *r);
 bool gpu_can_settle(const struct gpu_ops *g, uint32_t rows, uint32_t cols);
 bool gpu_reads_digits(enum gpu_shape shape);
 
+enum {
+    GPU_Z_ALIGN = 64,                              /* f32: where a binding may begin */
+    GPU_Z_MOST = JOIN_LINEARS * MAX_ADAPTED * 256, /* a row's z of all matrices of a stream */
+};
+
 /* Room for what a dispatch settles of rows x cols; once that is recorded, gpu_note_settled says whose it is. */
 struct tensor gpu_settled_room(struct run *r, uint32_t rows, uint32_t cols);
 void gpu_note_settled(struct run *r, const struct tensor *of, const struct tensor *settled);
+
+/* The places of z = A x of n matrices, behind the digits of x; empty ones without adapters. */
+void gpu_place_z(struct tensor *z, const struct tensor *settled, const struct weight *const *w,
+                 uint32_t n);
 
 /* x, settled by the dispatch before, or NULL. Who has used it and wants it to serve on calls gpu_used_settled after its
  * own dispatches. */
@@ -182,15 +200,37 @@ uint32_t gpu_pick(struct gpu_picked *some, const struct weight *const *w, uint32
 /* A join that settles what the next block reads, and (floats) leaves it as it is too. */
 void gpu_join_settled(struct run *r, const struct join *j, bool floats);
 
-/* The ops of these names where their input is settled, or their stream wide; false: nothing was recorded. */
+/* y[i] = W_i x + s B_i z[i], where x is settled and z lies behind it, in as few dispatches as can be; z NULL: all are codes
+ * without adapters. */
+void gpu_linears_digits(struct run *r, struct tensor *const *y, const struct tensor *x,
+                        const struct weight *const *w, const struct tensor *z, uint32_t n);
+
+/* The ops of these names where their input is settled (z: what the adapters of both have made of it, or NULL), or their
+ * stream wide; false: nothing was recorded. */
 bool gpu_gate_up_digits(struct run *r, struct tensor *y, const struct tensor *x,
-                        const struct weight *gate_w, const struct weight *up_w);
+                        const struct weight *gate_w, const struct weight *up_w,
+                        const struct tensor *z);
 bool gpu_wide_linears(struct run *r, const struct join *j, struct tensor *const *y,
                       const struct weight *const *w, uint32_t n);
 bool gpu_wide_linear_gelu_mul(struct run *r, const struct join *j, struct tensor *y,
                               const struct weight *w, const struct tensor *b, uint32_t col);
 bool gpu_wide_gate_up(struct run *r, const struct join *j, struct tensor *y, struct tensor *up,
                       const struct weight *gate_w, const struct weight *up_w);
+
+/* ---- adapters of a stream's products: ops_gpu_adapted.c ---- */
+
+/* A join, and z[i] = A of what the block reads, for each of the matrices that has adapters. What the block reads is settled,
+ * and (floats) there as it is too. False: it cannot be one dispatch, and nothing was recorded. */
+bool gpu_join_lora(struct run *r, const struct join *j, struct tensor *z,
+                   const struct weight *const *w, uint32_t n, bool floats);
+
+/* The ops of these names where matrices have adapters; false: nothing was recorded. */
+bool gpu_adapted_linears(struct run *r, const struct join *j, struct tensor *const *y,
+                         const struct weight *const *w, uint32_t n);
+bool gpu_adapted_linear_gelu_mul(struct run *r, const struct join *j, struct tensor *y,
+                                 const struct weight *w, const struct tensor *b, uint32_t col);
+bool gpu_adapted_gate_up(struct run *r, const struct join *j, struct tensor *y, struct tensor *up,
+                         const struct weight *gate_w, const struct weight *up_w);
 
 /* The ops of backend, each in the file that owns it. */
 void gpu_embed(struct run *r, struct tensor *y, const struct weight *table,

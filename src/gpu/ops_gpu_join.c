@@ -168,10 +168,56 @@ static void dispatch_picked(struct run *r, uint32_t kernel, const struct join *j
     dispatch_held(r, kernel, j, t, some->n, &p, bind, COUNT(bind), n_teams);
 }
 
+bool gpu_join_lora(struct run *r, const struct join *j, struct tensor *z,
+                   const struct weight *const *w, uint32_t n, bool floats)
+{
+    struct gpu_ops *g = ops_of(r);
+    if (!joins(g, j, 11)) return false;
+    const struct tensor *to = join_result(j);
+    struct tensor settled = gpu_settled_room(r, to->rows, to->cols);
+    gpu_place_z(z, &settled, w, n);
+    struct join_lora_params p = { .cols = j->x->cols,
+                                  .n_tok = j->x->rows,
+                                  .has_branch = j->branch != NULL,
+                                  .has_scale = weight_exists(j->scale),
+                                  .has_next = weight_exists(j->next_w),
+                                  .puts = floats && weight_exists(j->next_w),
+                                  .eps = j->eps };
+    uint32_t *const rows[JOIN_LINEARS] = { &p.rows, &p.rows2, &p.rows3 };
+    uint32_t *const at[JOIN_LINEARS] = { &p.at, &p.at2, &p.at3 };
+    struct gpu_binding none = whole(g->unused), bind[11] = { act(j->x),
+                                                             j->branch ? act(j->branch) : none,
+                                                             vector(g, j->branch ? j->w : NULL),
+                                                             vector(g, j->scale),
+                                                             vector(g, j->next_w),
+                                                             none,
+                                                             none,
+                                                             none,
+                                                             act(j->to) };
+    struct teams t = { HELD_WG, HELD_WG / 2, 2 };
+    uint32_t k = 0, n_teams = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        if (!z[i].cols) continue;
+        bind[5 + k] = whole(((const struct gpu_weight *)w[i]->mem)->adapted.a);
+        *at[k] = z[i].first;
+        *rows[k++] = z[i].cols;
+        n_teams += divide_up(z[i].cols, t.rows);
+    }
+    bind[9] = p.puts ? act(j->norm) : whole(g->unread[0]);
+    bind[10] = act(&settled);
+    _Static_assert(JOIN_LORA_WG == JOIN_LINEARS_WG && JOIN_LORA_HELD == JOIN_LINEARS_HELD &&
+                       JOIN_LORA_MATRICES == JOIN_LINEARS_MATRICES,
+                   "one piece");
+    dispatch_held(r, TIERED(g, JOIN_LORA), j, t, k, &p, bind, COUNT(bind), n_teams);
+    gpu_note_settled(r, to, &settled);
+    return true;
+}
+
 void gpu_join_linears(struct run *r, const struct join *j, struct tensor *const *y,
                       const struct weight *const *w, uint32_t n)
 {
     struct gpu_ops *g = ops_of(r);
+    if (gpu_adapted_linears(r, j, y, w, n)) return;
     if (gpu_wide_linears(r, j, y, w, n)) return;
     bool ok = joins(g, j, 12) && weight_exists(j->next_w);
     for (uint32_t i = 0; i < n; i++) ok = ok && whole_and_bare(w[i]);
@@ -194,6 +240,7 @@ void gpu_join_linear_gelu_mul(struct run *r, const struct join *j, struct tensor
                               const struct weight *w, const struct tensor *b, uint32_t col)
 {
     struct gpu_ops *g = ops_of(r);
+    if (gpu_adapted_linear_gelu_mul(r, j, y, w, b, col)) return;
     if (gpu_wide_linear_gelu_mul(r, j, y, w, b, col)) return;
     bool ok = joins(g, j, 7) && j->branch && !weight_exists(j->scale) && !weight_exists(j->next_w);
     if (!ok || !whole_and_bare(w)) {
@@ -224,6 +271,7 @@ void gpu_join_gate_up(struct run *r, const struct join *j, struct tensor *y, str
                       const struct weight *gate_w, const struct weight *up_w)
 {
     struct gpu_ops *g = ops_of(r);
+    if (gpu_adapted_gate_up(r, j, y, up, gate_w, up_w)) return;
     if (gpu_wide_gate_up(r, j, y, up, gate_w, up_w)) return;
     bool ok = joins(g, j, 9) && j->branch && !weight_exists(j->scale) && weight_exists(j->next_w);
     bool alike =

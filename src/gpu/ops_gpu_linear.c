@@ -292,9 +292,8 @@ struct tensor gpu_lora_room(struct run *r, const struct weight *w, uint32_t rows
     return w->z ? *w->z : gpu_scratch(r, SCRATCH_THIRD, rows, rank);
 }
 
-/* z = A x of all adapters of w. */
-static void adapters_in(struct run *r, const struct tensor *z, const struct tensor *x,
-                        const struct weight *w)
+void gpu_lora_z(struct run *r, const struct tensor *z, const struct tensor *x,
+                const struct weight *w)
 {
     const struct gpu_adapted *d = &((const struct gpu_weight *)w->mem)->adapted;
     const struct gpu_lora none = { .z = whole(ops_of(r)->unused), .b = whole(ops_of(r)->unused) };
@@ -326,14 +325,24 @@ static void adapted_matrix(struct run *r, const struct tensor *y, const struct t
 {
     const struct tensor *settled = gpu_settled_of(r, x);
     struct tensor z = gpu_lora_room(r, w, x->rows);
-    adapters_in(r, &z, x, w);
+    gpu_lora_z(r, &z, x, w);
     after_adapters(r, y, x, settled, w, &z, f);
     if (settled) gpu_used_settled(r);
 }
 
 void gpu_adapters_in(struct run *r, const struct tensor *x, const struct weight *w)
 {
-    if (w->z) adapters_in(r, w->z, x, w);
+    if (w->z) gpu_lora_z(r, w->z, x, w);
+}
+
+void gpu_linear_given(struct run *r, const struct tensor *y, const struct tensor *x,
+                      const struct weight *w, const struct tensor *z, const struct tensor *by,
+                      uint32_t col)
+{
+    const struct tensor *settled = gpu_settled_of(r, x);
+    const struct finish f = { .scale = 1, .by = by, .col = col };
+    after_adapters(r, y, x, settled, w, z, &f);
+    if (settled) gpu_used_settled(r);
 }
 
 void gpu_linear_after(struct run *r, struct tensor *y, const struct tensor *x,
@@ -375,7 +384,7 @@ void gpu_gate_up(struct run *r, struct tensor *y, struct tensor *up, const struc
                  const struct weight *gate_w, const struct weight *up_w)
 {
     struct gpu_ops *g = ops_of(r);
-    if (gpu_gate_up_digits(r, y, x, gate_w, up_w)) return;
+    if (gpu_gate_up_digits(r, y, x, gate_w, up_w, NULL)) return;
     const struct gpu_weight *a = gate_w->mem, *b = up_w->mem;
     bool alike = a->shape == b->shape && a->n_parts == 1 && b->n_parts == 1;
     if (!alike || a->adapted.n || b->adapted.n || gpu_by_tiles(g, x->rows)) {

@@ -19,7 +19,7 @@ enum {
     RECORD_SLICE = 256,      /* the largest uniform alignment that devices ask for */
     RECORD_CHUNK = 64 << 10, /* bytes of one parameter buffer */
     RECORD_PART = 16, /* dispatches that a device can begin with; then twice as many, and so on */
-    RECORD_MAX_BINDINGS = 12,
+    RECORD_MAX_BINDINGS = 14,
     RECORD_MAX_CONSTANTS = 6,
 };
 

@@ -7,6 +7,7 @@ import fs from 'node:fs';
 
 import { Core, Gpu, GpuEngine, GpuModel, fileSource, loadWasm, memorySource, openDevice, openModel } from '../../web/engine/dist/core.js';
 import { done, equal, ok, rejects, same, test } from './check.mjs';
+import { linearsOf, loraFile } from './lora_file.mjs';
 import './software_adapter.mjs';
 
 const native = process.argv[2] ?? 'build/bezel';
@@ -385,6 +386,27 @@ test('logits with adapters on, two of them, scaled, swapped and off again are th
   ok(worst(rows.gpu[1], rows.gpu[0]) > 0.05, 'the adapter does something');
   ok(worst(rows.gpu[5], rows.gpu[0]) < 1e-6);
   equal(counts.at(-1), counts[2], 'what adapters need was compiled when they first came');
+});
+
+test('adapters on every linear, of one rank and of two, give the CPU\'s logits and tokens', async () => {
+  const file = requantised('e2b', 'q8_0');
+  const [a, b] = await onBoth(file, async (model) => {
+    const c = await model.conversation(60), linears = linearsOf(gpu.engine.core, await fileSource(file)), seen = [];
+    equal(linears.length, 6 * 7 + 3 * 2, 'keys and values of three layers only');
+    for (const rank of [16, 3]) {
+      await model.addAdapter(memorySource(`rank ${rank}`, loraFile(linears, rank, { seed: rank })));
+      c.truncate(0);
+      await c.set(prompt(12));
+      seen.push({ row: await rowAfter(c, 9), ids: (await text(c, { ...greedy, n_max: 8 })).ids });
+    }
+    c.close();
+    return seen;
+  });
+  a.forEach(({ row, ids }, i) => {
+    ok(worst(row, b[i].row) < 5e-4, `look ${i}: off by ${worst(row, b[i].row)}`);
+    same(ids, b[i].ids);
+  });
+  ok(worst(a[0].row, a[1].row) > 0.05, 'the second adapter does something');
 });
 
 test('an adapter hung on between two tokens counts from the next token on, as on the CPU', async () => {

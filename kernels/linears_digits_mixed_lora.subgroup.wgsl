@@ -1,0 +1,28 @@
+// linears_digits_mixed_lora.subgroup - y[t] = W x[t] + s B z[t], y2[t] and y3[t] alike     (decode: one or a few rows t)
+//
+//   x   read   n_tok x cols, settled   grid   each t in turn: a workgroup per WG / LANES teams, a team per
+//   w   read   rows x cols                    R rows of one matrix
+//   w2  read   rows2 x cols            bytes  each matrix once a row t; x comes from the cache
+//   w3  read   rows3 x cols of Q6_K    needs  cols % 16 == 0; rows2 or rows3 0: any buffers, unread
+//   y   write  n_tok x rows f32               and unwritten
+//   y2  write  n_tok x rows2 f32
+//   y3  write  n_tok x rows3 f32
+//   b   read   see lib/lora.wgsl; any buffer where the matrix has no adapter
+//   b2  read   the same
+//   b3  read   the same
+//
+// Behind x lies z = A x of all adapters: n_tok x rank f32 for each matrix that has such.
+// As linears_digits_lora, for the layers of usual files whose values have more bits than their queries and keys.
+//
+// Reference: linear() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
+
+enable subgroups;
+//!for SHAPE in q4_k q5_k
+//!include lib/three_weights.wgsl
+//!include lib/one_settled.wgsl
+//!include lib/digits.wgsl
+//!include lib/dot_$SHAPE.wgsl
+//!include lib/third_q6_k.wgsl
+//!include lib/lanes.subgroup.wgsl
+//!include lib/linears.wgsl
+//!include lib/linears_lora.wgsl
