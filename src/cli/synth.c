@@ -121,12 +121,7 @@ static void put_ollama_vocab(struct gguf_writer *w, const struct synth_vocab *v)
     const int32_t ends[] = { v->eos, find_token(v, "<turn|>"), find_token(v, "<|tool_response>") };
     gguf_put_str(w, "tokenizer.ggml.model", str_of("llama"));
     gguf_put_str(w, "tokenizer.ggml.pre", str_of("gemma4"));
-    gguf_put_strs(w, "tokenizer.ggml.tokens", v->tokens, v->n_tokens);
-    gguf_put_array(w, "tokenizer.ggml.scores", GGUF_F32, v->scores, v->n_tokens);
-    gguf_put_array(w, "tokenizer.ggml.token_type", GGUF_I32, v->types, v->n_tokens);
-    gguf_put_strs(w, "tokenizer.ggml.merges", v->merges, v->n_merges);
-    gguf_put_u32(w, "tokenizer.ggml.bos_token_id", (uint32_t)v->bos);
-    gguf_put_u32(w, "tokenizer.ggml.eos_token_id", (uint32_t)v->eos);
+    synth_vocab_put_pieces(w, v);
     gguf_put_array(w, "tokenizer.ggml.eos_token_ids", GGUF_I32, ends, 3);
     gguf_put_u32(w, "tokenizer.ggml.unknown_token_id", (uint32_t)v->unk);
     gguf_put_u32(w, "tokenizer.ggml.padding_token_id", (uint32_t)v->pad);

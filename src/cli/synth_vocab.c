@@ -443,15 +443,20 @@ void synth_vocab_free(struct synth_vocab *v)
     *v = (struct synth_vocab) { 0 };
 }
 
-void synth_vocab_put(struct gguf_writer *w, const struct synth_vocab *v)
+void synth_vocab_put_pieces(struct gguf_writer *w, const struct synth_vocab *v)
 {
-    gguf_put_str(w, "tokenizer.ggml.model", str_of("gemma4"));
     gguf_put_strs(w, "tokenizer.ggml.tokens", v->tokens, v->n_tokens);
     gguf_put_array(w, "tokenizer.ggml.scores", GGUF_F32, v->scores, v->n_tokens);
     gguf_put_array(w, "tokenizer.ggml.token_type", GGUF_I32, v->types, v->n_tokens);
     gguf_put_strs(w, "tokenizer.ggml.merges", v->merges, v->n_merges);
     gguf_put_u32(w, "tokenizer.ggml.bos_token_id", (uint32_t)v->bos);
     gguf_put_u32(w, "tokenizer.ggml.eos_token_id", (uint32_t)v->eos);
+}
+
+void synth_vocab_put(struct gguf_writer *w, const struct synth_vocab *v)
+{
+    gguf_put_str(w, "tokenizer.ggml.model", str_of("gemma4"));
+    synth_vocab_put_pieces(w, v);
     gguf_put_u32(w, "tokenizer.ggml.unknown_token_id", (uint32_t)v->unk);
     gguf_put_u32(w, "tokenizer.ggml.padding_token_id", (uint32_t)v->pad);
     gguf_put_u32(w, "tokenizer.ggml.mask_token_id", (uint32_t)v->mask);

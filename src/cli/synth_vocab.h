@@ -35,6 +35,8 @@ struct synth_vocab {
 enum bz_status synth_vocab_make(struct synth_vocab *out, uint32_t n_tokens, struct bz_err *err);
 void synth_vocab_free(struct synth_vocab *v);
 
+/* Tokens, merges and where a text begins and ends: what every converter writes. */
+void synth_vocab_put_pieces(struct gguf_writer *w, const struct synth_vocab *v);
 /* The tokenizer.ggml.* keys, as llama.cpp's converter writes them. */
 void synth_vocab_put(struct gguf_writer *w, const struct synth_vocab *v);
 

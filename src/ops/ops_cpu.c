@@ -382,18 +382,13 @@ static void gelu_mul(struct run *r, struct tensor *x, const struct tensor *b, ui
     }
 }
 
-static void linear_gelu_mul(struct run *r, struct tensor *y, const struct tensor *x,
-                            const struct weight *w, const struct tensor *b, uint32_t col)
+static void linear_softcap(struct run *r, struct tensor *y, const struct tensor *x,
+                           const struct weight *w, float cap)
 {
+    float *out = y->mem;
     linear(r, y, x, w);
-    gelu_mul(r, y, b, col);
-}
-
-static void gate_up(struct run *r, struct tensor *y, struct tensor *up, const struct tensor *x,
-                    const struct weight *gate_w, const struct weight *up_w)
-{
-    linear(r, up, x, up_w);
-    linear_gelu_mul(r, y, x, gate_w, up, 0);
+    if (cap == 0) return;
+    for (uint64_t i = 0; i < (uint64_t)y->rows * y->cols; i++) out[i] = cap * tanhf(out[i] / cap);
 }
 
 static void ple_mix(struct run *r, struct tensor *ple, const struct tensor *proj,
@@ -517,9 +512,9 @@ static const struct backend reference = {
     .embed = embed,
     .rms_norm = rms_norm,
     .linear = linear,
-    .linear_softcap = cpu_linear_softcap,
-    .linear_gelu_mul = linear_gelu_mul,
-    .gate_up = gate_up,
+    .linear_softcap = linear_softcap,
+    .linear_gelu_mul = cpu_linear_gelu_mul,
+    .gate_up = cpu_gate_up,
     .rope_table = rope_table,
     .head_norm_rope = head_norm_rope,
     .kv_write = kv_write,

@@ -75,8 +75,10 @@ float gelu_tanh(float x);
 double dot_f64(const float *a, const float *b, uint32_t n);
 
 /* What is put together from other ops, for both: ops_cpu_join.c. */
-void cpu_linear_softcap(struct run *r, struct tensor *y, const struct tensor *x,
-                        const struct weight *w, float cap);
+void cpu_linear_gelu_mul(struct run *r, struct tensor *y, const struct tensor *x,
+                         const struct weight *w, const struct tensor *b, uint32_t col);
+void cpu_gate_up(struct run *r, struct tensor *y, struct tensor *up, const struct tensor *x,
+                 const struct weight *gate_w, const struct weight *up_w);
 void cpu_join(struct run *r, const struct join *j);
 void cpu_join_linears(struct run *r, const struct join *j, struct tensor *const *y,
                       const struct weight *const *w, uint32_t n);

@@ -406,20 +406,6 @@ static void linear_softcap(struct run *r, struct tensor *y, const struct tensor 
     if (cap > 0) cap_numbers(y->mem, (size_t)y->rows * y->cols, cap);
 }
 
-static void linear_gelu_mul(struct run *r, struct tensor *y, const struct tensor *x,
-                            const struct weight *w, const struct tensor *b, uint32_t col)
-{
-    linear(r, y, x, w);
-    gelu_mul(r, y, b, col);
-}
-
-static void gate_up(struct run *r, struct tensor *y, struct tensor *up, const struct tensor *x,
-                    const struct weight *gate_w, const struct weight *up_w)
-{
-    linear(r, up, x, up_w);
-    linear_gelu_mul(r, y, x, gate_w, up, 0);
-}
-
 /* ---- experts: rows grouped by expert, so that each expert's weights are read once ---- */
 
 /* Rows of one expert: gather, gate and up, GELU, down, scatter with weight. */
@@ -476,8 +462,6 @@ void cpu_use_fast(struct backend *be)
 {
     be->name = "cpu";
     be->linear = linear;
-    be->linear_gelu_mul = linear_gelu_mul;
-    be->gate_up = gate_up;
     be->attention = attention;
     be->gelu_mul = gelu_mul;
     be->linear_softcap = linear_softcap;

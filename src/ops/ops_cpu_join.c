@@ -1,17 +1,21 @@
 /* ops_cpu_join.c - what is put together from other ops: a block's end, the next one's start and its first products;
- * the head. */
-#include <math.h>
+ * gate and up. */
 #include <string.h>
 
 #include "ops/ops_cpu.h"
 
-void cpu_linear_softcap(struct run *r, struct tensor *y, const struct tensor *x,
-                        const struct weight *w, float cap)
+void cpu_linear_gelu_mul(struct run *r, struct tensor *y, const struct tensor *x,
+                         const struct weight *w, const struct tensor *b, uint32_t col)
 {
-    float *out = y->mem;
     r->be->linear(r, y, x, w);
-    if (cap == 0) return;
-    for (uint64_t i = 0; i < (uint64_t)y->rows * y->cols; i++) out[i] = cap * tanhf(out[i] / cap);
+    r->be->gelu_mul(r, y, b, col);
+}
+
+void cpu_gate_up(struct run *r, struct tensor *y, struct tensor *up, const struct tensor *x,
+                 const struct weight *gate_w, const struct weight *up_w)
+{
+    r->be->linear(r, up, x, up_w);
+    cpu_linear_gelu_mul(r, y, x, gate_w, up, 0);
 }
 
 void cpu_join(struct run *r, const struct join *j)

@@ -20,15 +20,18 @@ import { BezelError, Core } from './wasm.js';
 const PATIENCE = 3; // devices that may be lost in a row without a token in between
 
 export interface GpuModelOptions {
+  /** What a person calls the model. */
   name?: string;
   store?: StoreTexts;
-  /** Tokens of a conversation that does not say; 0: the core's choice. */
+  /** Tokens of a conversation that does not say; 0 or absent: the core's choice. */
   context?: number;
+  /** 'subgroup': no subgroup matrices, even where the device has them; 'plain': no subgroups either. */
   tier?: Tier;
+  /** How keys and values are kept. */
   cache?: 'f32' | 'f16';
-  /** Tokens of a prompt that are read in one step. */
+  /** Tokens of a prompt that are read in one step; absent: the backend's choice. */
   batch?: number;
-  /** Test every kernel; absent: unless the device is a software adapter. */
+  /** Test every kernel before the model is used; absent: unless the device is a software adapter. */
   selfTest?: boolean;
   /** Bytes of graphics memory that may be used; absent: what the device's profile allows. */
   budget?: number;
