@@ -24,4 +24,10 @@ export async function done(only) {
   }
   console.log(`${passed + failed} tests: ${passed} passed, ${failed} failed, 0 skipped`);
   process.exitCode = Math.min(failed, 100);
+  // A device, a server or a worker that is left open keeps the process for ever. After a failed test that is no wonder.
+  const late = setTimeout(() => {
+    if (!failed) console.log('FAILED: something was not closed');
+    process.exit(Math.max(1, process.exitCode));
+  }, failed ? 1000 : 60_000);
+  late.unref();
 }

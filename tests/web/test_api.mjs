@@ -479,4 +479,3 @@ test('disposing ends what is under way and what waits, once', async () => {
 });
 
 await done(process.argv[3]);
-process.exit(); // Dawn's threads do not end by themselves

@@ -378,4 +378,4 @@ test('a tier that the device does not have is refused', async () => {
 });
 
 await done(process.argv[3]);
-process.exit(); // Dawn's threads do not end by themselves
+device.device.destroy(); // else its threads do not end

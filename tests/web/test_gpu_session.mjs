@@ -552,4 +552,3 @@ test('memory is told by what it is for, and is all given back', async () => {
 });
 
 await done(process.argv[3]);
-process.exit(); // Dawn's threads do not end by themselves

@@ -120,4 +120,4 @@ for (const name of ['e2b', 'kv', 'moe']) {
 }
 
 await done();
-process.exit(); // Dawn's threads do not end by themselves
+device.device.destroy(); // else its threads do not end
