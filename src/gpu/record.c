@@ -67,6 +67,11 @@ static gpu_pipeline find_pipeline(struct recorder *r, enum kernel kernel,
     return s->pipeline;
 }
 
+gpu_pipeline record_pipeline(struct recorder *r, enum kernel kernel)
+{
+    return find_pipeline(r, kernel, NULL, 0);
+}
+
 static void note(const struct recorder *r, enum kernel kernel, const struct gpu_constant *c,
                  uint32_t n)
 {

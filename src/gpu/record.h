@@ -72,6 +72,8 @@ enum bz_status recorder_open(struct recorder *r, struct bz_err *err);
 void recorder_close(struct recorder *r);
 
 void record_begin(struct recorder *r);
+/* The pipeline of a kernel without constants, made if need be; 0 when memory is short. */
+gpu_pipeline record_pipeline(struct recorder *r, enum kernel kernel);
 /* The bindings of storage buffers in the kernel's order; params and step are added here. */
 void record_dispatch(struct recorder *r, enum kernel kernel, const struct gpu_constant *constants,
                      uint32_t n_constants, const void *params, const struct gpu_binding *bindings,

@@ -59,46 +59,45 @@ struct parts {
     uint8_t *p[REPACK_PARTS];
 };
 
-/* Where a part lies in the file's block. */
-struct cut {
-    size_t at, bytes;
-};
+static const struct repack_cuts cuts_q4_0 = { 18, 2, { { 2, 16 }, { 0, 2 } } };
+static const struct repack_cuts cuts_q5_0 = { 22, 3, { { 6, 16 }, { 2, 4 }, { 0, 2 } } };
+static const struct repack_cuts cuts_q8_0 = { 34, 2, { { 2, 32 }, { 0, 2 } } };
+static const struct repack_cuts cuts_q6_k = { 210, 3, { { 0, 192 }, { 192, 16 }, { 208, 2 } } };
 
 /* Called with constants only, so that each copy is a move or two. */
-BZ_INLINE void cut_blocks(const uint8_t *restrict b, size_t n, size_t stride, struct parts o,
-                          struct cut c0, struct cut c1, struct cut c2)
+BZ_INLINE void cut_blocks(const uint8_t *restrict b, size_t n, struct parts o,
+                          const struct repack_cuts *c)
 {
     uint8_t *restrict p0 = o.p[0], *restrict p1 = o.p[1], *restrict p2 = o.p[2];
-    for (; n > 0; n--, b += stride) {
-        memcpy(p0, b + c0.at, c0.bytes);
-        p0 += c0.bytes;
-        memcpy(p1, b + c1.at, c1.bytes);
-        p1 += c1.bytes;
-        if (!c2.bytes) continue;
-        memcpy(p2, b + c2.at, c2.bytes);
-        p2 += c2.bytes;
+    for (; n > 0; n--, b += c->block) {
+        memcpy(p0, b + c->part[0].at, c->part[0].bytes);
+        p0 += c->part[0].bytes;
+        memcpy(p1, b + c->part[1].at, c->part[1].bytes);
+        p1 += c->part[1].bytes;
+        if (c->n < 3) continue;
+        memcpy(p2, b + c->part[2].at, c->part[2].bytes);
+        p2 += c->part[2].bytes;
     }
 }
 
 static void cut_q4_0(const uint8_t *b, size_t n, struct parts o)
 {
-    cut_blocks(b, n, 18, o, (struct cut) { 2, 16 }, (struct cut) { 0, 2 }, (struct cut) { 0, 0 });
+    cut_blocks(b, n, o, &cuts_q4_0);
 }
 
 static void cut_q5_0(const uint8_t *b, size_t n, struct parts o)
 {
-    cut_blocks(b, n, 22, o, (struct cut) { 6, 16 }, (struct cut) { 2, 4 }, (struct cut) { 0, 2 });
+    cut_blocks(b, n, o, &cuts_q5_0);
 }
 
 static void cut_q8_0(const uint8_t *b, size_t n, struct parts o)
 {
-    cut_blocks(b, n, 34, o, (struct cut) { 2, 32 }, (struct cut) { 0, 2 }, (struct cut) { 0, 0 });
+    cut_blocks(b, n, o, &cuts_q8_0);
 }
 
 static void cut_q6_k(const uint8_t *b, size_t n, struct parts o)
 {
-    cut_blocks(b, n, 210, o, (struct cut) { 0, 192 }, (struct cut) { 192, 16 },
-               (struct cut) { 208, 2 });
+    cut_blocks(b, n, o, &cuts_q6_k);
 }
 
 /* ---- widening: n blocks of the file to eight-bit codes ---- */
@@ -318,6 +317,41 @@ size_t gpu_repack_scratch(const struct quant_format *f, uint32_t cols, uint32_t 
 
 /* ---- a window ---- */
 
+bool gpu_repack_cuts(const struct quant_format *f, uint32_t cols, struct repack_cuts *out)
+{
+    switch (f->id) {
+    case QUANT_Q4_0: *out = cuts_q4_0; return true;
+    case QUANT_Q5_0: *out = cuts_q5_0; return true;
+    case QUANT_Q8_0: *out = cuts_q8_0; return true;
+    case QUANT_Q6_K: *out = cuts_q6_k; return true;
+    default: break;
+    }
+    if (repacker(f->id) || is_padded(gpu_shape_of(f), cols)) return false;
+    *out = (struct repack_cuts) { f->bytes, 1, { { 0, f->bytes } } };
+    return true;
+}
+
+void gpu_repack_pieces(const struct quant_format *f, uint32_t cols, uint32_t first_row,
+                       uint32_t n_rows, uint32_t total_rows, struct repack_out *out)
+{
+    struct gpu_layout l;
+    bool fits = gpu_layout_of(f, total_rows, cols, &l);
+    uint32_t step = gpu_repack_step(f, cols);
+    assert(fits && first_row % step == 0 && n_rows <= total_rows - first_row);
+    assert(n_rows % step == 0 || first_row + n_rows == total_rows);
+    (void)fits;
+    (void)step;
+
+    const uint32_t *bytes = shapes[l.shape].bytes;
+    uint64_t blocks = row_blocks(l.shape, cols), n = blocks * n_rows;
+    for (out->n = 0; out->n < REPACK_PARTS && bytes[out->n]; out->n++) {
+        int k = (int)out->n;
+        out->piece[k].offset = l.at[k] + blocks * first_row * bytes[k];
+        out->piece[k].bytes = part_bytes(l.shape, k, n);
+        out->piece[k].data = NULL;
+    }
+}
+
 static void pad_rows(uint8_t *dst, size_t dst_bytes, const uint8_t *src, size_t src_bytes,
                      uint32_t n_rows)
 {
@@ -330,31 +364,22 @@ static void pad_rows(uint8_t *dst, size_t dst_bytes, const uint8_t *src, size_t 
 void gpu_repack(const struct quant_format *f, uint32_t cols, const void *rows_in,
                 uint32_t first_row, uint32_t n_rows, uint32_t total_rows, struct repack_out *out)
 {
-    struct gpu_layout l;
-    bool fits = gpu_layout_of(f, total_rows, cols, &l);
-    uint32_t step = gpu_repack_step(f, cols);
-    assert(fits && first_row % step == 0 && n_rows <= total_rows - first_row);
-    assert(n_rows % step == 0 || first_row + n_rows == total_rows);
-    (void)fits;
-    (void)step;
-
-    const uint32_t *bytes = shapes[l.shape].bytes;
-    uint64_t blocks = row_blocks(l.shape, cols), n = blocks * n_rows;
+    enum gpu_shape shape = gpu_shape_of(f);
+    const uint32_t *bytes = shapes[shape].bytes;
+    uint64_t blocks = row_blocks(shape, cols), n = blocks * n_rows;
     struct parts parts = { 0 };
     uint8_t *mem = out->mem;
-    for (out->n = 0; out->n < REPACK_PARTS && bytes[out->n]; out->n++) {
-        int k = (int)out->n;
-        size_t exact = (size_t)(n * bytes[k]), whole = part_bytes(l.shape, k, n);
+    gpu_repack_pieces(f, cols, first_row, n_rows, total_rows, out);
+    for (uint32_t k = 0; k < out->n; k++) {
+        size_t exact = (size_t)(n * bytes[k]), whole = out->piece[k].bytes;
         if (whole > exact) memset(mem + exact, 0, whole - exact);
         parts.p[k] = mem;
-        out->piece[k].offset = l.at[k] + blocks * first_row * bytes[k];
-        out->piece[k].bytes = whole;
         out->piece[k].data = mem;
         if (mem) mem += whole;
     }
     size_t row_bytes = quant_row_bytes(f, cols);
     if (repacker(f->id)) repacker(f->id)(rows_in, row_bytes * n_rows / f->bytes, parts);
-    else if (is_padded(l.shape, cols))
+    else if (is_padded(shape, cols))
         pad_rows(parts.p[0], (size_t)(blocks * bytes[0]), rows_in, row_bytes, n_rows);
     else out->piece[0].data = rows_in;
 }

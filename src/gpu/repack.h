@@ -68,7 +68,20 @@ struct repack_out {
     } piece[REPACK_PARTS];
 };
 
+/* Formats whose bytes are only moved: where part k lies in each block of the file. A shape that is the file's
+ * own bytes has one part, the block. */
+struct repack_cuts {
+    uint32_t block; /* bytes, even as all of these */
+    uint32_t n;
+    struct repack_cut {
+        uint32_t at, bytes;
+    } part[REPACK_PARTS];
+};
+
 enum gpu_shape gpu_shape_of(const struct quant_format *f);
+
+/* False where a window must go through gpu_repack: weights are converted, or rows padded. */
+bool gpu_repack_cuts(const struct quant_format *f, uint32_t cols, struct repack_cuts *out);
 
 /* The buffer of rows x cols weights; cols are whole blocks of f. False when it has 16 GiB or more. */
 bool gpu_layout_of(const struct quant_format *f, uint32_t rows, uint32_t cols,
@@ -84,5 +97,9 @@ size_t gpu_repack_scratch(const struct quant_format *f, uint32_t cols, uint32_t 
  * n_rows is a multiple of the step unless the window is the last. */
 void gpu_repack(const struct quant_format *f, uint32_t cols, const void *rows_in,
                 uint32_t first_row, uint32_t n_rows, uint32_t total_rows, struct repack_out *out);
+
+/* Where the pieces of such a window go, without their data. */
+void gpu_repack_pieces(const struct quant_format *f, uint32_t cols, uint32_t first_row,
+                       uint32_t n_rows, uint32_t total_rows, struct repack_out *out);
 
 #endif

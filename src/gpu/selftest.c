@@ -15,7 +15,10 @@
  * tanh), one with a cache of halves by less than 1e-7; a wrong one by far more. */
 #define MOST_NMSE 1e-6
 
-enum { UPLOAD_WINDOW = 1 << 20 };
+enum {
+    UPLOAD_WINDOW = 1 << 20,
+    FEW = 8192, /* weights of a matrix that are drawn one by one; whole blocks of any format */
+};
 
 /* A case that was picked. */
 struct test {
@@ -34,7 +37,8 @@ struct selftest {
     struct upload upload;
     struct test *tests;
     uint32_t n, cap;
-    bool last_round; /* of picking */
+    uint32_t n_expected; /* of which the C loop has said what they are to give */
+    bool last_round;     /* of picking */
     struct recorded program;
     gpu_buffer results;
     uint32_t n_bytes;
@@ -101,23 +105,34 @@ struct tensor *stage_tensor(struct stage *s, uint32_t rows, uint32_t cols, enum 
     return t;
 }
 
-/* The bytes of n random weights near `size`. Q4_1 has no encoder: any codes will do, with scales that are
- * numbers. */
+/* n random weights as bytes. Q4_1 has no encoder: any codes will do, with scales that are numbers. */
+static void encode(struct rng *rng, const struct quant_format *f, const float *values,
+                   uint8_t *bytes, size_t n, float size)
+{
+    if (f->encode) {
+        f->encode(values, bytes, n);
+        return;
+    }
+    uint16_t scales[] = { f32_to_f16(size / 5), f32_to_f16(-size) };
+    for (size_t i = 0, n_bytes = quant_row_bytes(f, n); i < n_bytes; i++)
+        bytes[i] = (uint8_t)rng_next(rng);
+    for (size_t b = 0; b < n / f->block; b++) memcpy(bytes + b * f->bytes, scales, sizeof scales);
+}
+
+/* The bytes of n random weights near `size`. Encoders look for the best scale, which takes them longer than all else
+ * here: so there are FEW weights, and from then on their blocks in any order. */
 static bool fill(struct stage *s, struct stage_weight *w, size_t n, float size)
 {
     const struct quant_format *f = w->w.fmt;
-    size_t n_bytes = quant_row_bytes(f, n);
-    float *values = mem_alloc(n, sizeof *values);
-    w->bytes = mem_alloc(n_bytes, 1);
+    size_t few = n < FEW ? n : FEW, few_blocks = few / f->block;
+    float *values = mem_alloc(few, sizeof *values);
+    w->bytes = mem_alloc(quant_row_bytes(f, n), 1);
     bool ok = values && w->bytes;
-    for (size_t i = 0; ok && i < n; i++) values[i] = size * normal(&s->rng);
-    if (ok && f->encode) f->encode(values, w->bytes, n);
-    for (size_t i = 0; ok && !f->encode && i < n_bytes; i++)
-        w->bytes[i] = (uint8_t)rng_next(&s->rng);
-    for (size_t i = 0; ok && !f->encode && i < n_bytes; i += f->bytes) {
-        uint16_t scales[] = { f32_to_f16(size / 5), f32_to_f16(-size) };
-        memcpy(w->bytes + i, scales, sizeof scales);
-    }
+    for (size_t i = 0; ok && i < few; i++) values[i] = size * normal(&s->rng);
+    if (ok) encode(&s->rng, f, values, w->bytes, few, size);
+    for (size_t b = few_blocks; ok && b < n / f->block; b++)
+        memcpy(w->bytes + b * f->bytes,
+               w->bytes + rng_below(&s->rng, (uint32_t)few_blocks) * f->bytes, f->bytes);
     mem_free(values);
     return ok;
 }
@@ -128,7 +143,7 @@ static enum bz_status to_gpu(struct stage *s, struct stage_weight *w, struct bz_
     const struct gpu_ops *g = s->run.be->ctx;
     struct upload_window win;
     enum bz_status st = upload_add(s->upload, &w->w, &g->rec.limits, err);
-    while (st == BZ_OK && upload_next(s->upload, UPLOAD_WINDOW, &win))
+    while (st == BZ_OK && upload_next(s->upload, UPLOAD_WINDOW, 0, &win))
         st = upload_give(s->upload, &win, source_map(win.src, win.offset, win.n_bytes), err);
     source_close(&w->src);
     mem_free(w->bytes);
@@ -189,6 +204,29 @@ void stage_settled(struct stage *s, const struct tensor *t)
     struct tensor from = *settled, *kept = stage_tensor(s, t->rows, t->cols, STAGE_F32, 0);
     op_copy_rows(&s->run, kept, &from, 0);
     stage_result(s, kept, STAGE_SETTLED);
+}
+
+void stage_cut(struct stage *s, struct tensor *y, const struct tensor *x,
+               const struct quant_format *f, uint32_t rows, uint32_t cols)
+{
+    struct repack_out out = { 0 };
+    struct repack_cuts cuts;
+    gpu_repack_cuts(f, cols, &cuts);
+    gpu_repack_pieces(f, cols, 0, rows, rows, &out);
+    if (s->place != STAGE_CPU) {
+        struct gpu_ops *g = s->run.be->ctx;
+        upload_cut(&g->rec, &cuts, rows * cols / f->block, &out, gpu_of(x), gpu_of(y));
+        return;
+    }
+    out.mem = mem_alloc(gpu_repack_scratch(f, cols, rows), 1);
+    if (!out.mem) {
+        run_fail(&s->run, BZ_ERR_MEMORY, "not enough memory to test the kernels");
+        return;
+    }
+    gpu_repack(f, cols, x->mem, 0, rows, rows, &out);
+    for (uint32_t k = 0; k < out.n; k++)
+        memcpy((uint8_t *)y->mem + out.piece[k].offset, out.piece[k].data, out.piece[k].bytes);
+    mem_free(out.mem);
 }
 
 static uint32_t output_bytes(const struct stage_output *o)
@@ -358,11 +396,16 @@ struct selftest *selftest_open(const struct backend *gpu, const struct rope *rop
     t->rope = rope;
     enum bz_status st = cpu_open(&t->reference, false, 1, err);
     if (st == BZ_OK && !pick_all(t)) st = fail_memory(err, t->cap * sizeof *t->tests);
-    for (uint32_t i = 0; i < t->n && st == BZ_OK; i++) st = expect(t, &t->tests[i], err);
-    if (st == BZ_OK && t->n) st = record(t, err);
     if (st == BZ_OK) return t;
     selftest_close(t);
     return NULL;
+}
+
+enum bz_status selftest_prepare(struct selftest *t, bool *more, struct bz_err *err)
+{
+    *more = t->n_expected < t->n;
+    if (*more) return expect(t, &t->tests[t->n_expected++], err);
+    return t->n ? record(t, err) : BZ_OK;
 }
 
 void selftest_close(struct selftest *t)

@@ -14,13 +14,14 @@ struct selftest;
 
 enum selftest_verdict { KERNEL_UNUSED, KERNEL_UNTESTED, KERNEL_GOOD, KERNEL_WRONG };
 
-/* Pick and record the cases for the pipelines that no earlier test has run. `rope` is one of the model's. NULL on
- * failure. */
+/* Pick the cases for the pipelines that no earlier test has run. `rope` is one of the model's. NULL on failure. */
 struct selftest *selftest_open(const struct backend *gpu, const struct rope *rope,
                                struct bz_err *err);
+/* Run the C loop of the next case, or, when there is none left, record them all: *more is false then. */
+enum bz_status selftest_prepare(struct selftest *t, bool *more, struct bz_err *err);
 void selftest_close(struct selftest *t); /* accepts NULL */
 
-/* What the host submits (0: nothing is left to test), and the buffer whose bytes it then brings back. */
+/* Once prepared: what the host submits (0: nothing is left to test), and the buffer whose bytes it then brings back. */
 gpu_program selftest_program(const struct selftest *t);
 gpu_buffer selftest_results(const struct selftest *t, uint32_t *n_bytes);
 

@@ -336,7 +336,21 @@ static void run_draw(struct stage *s, const struct test_case *c)
 
 /* ---- all of them ---- */
 
+/* Blocks of three parts, one of them half a u32. Numbers, so that each unit that is moved counts. */
+static void run_cut_blocks(struct stage *s, const struct test_case *c)
+{
+    const struct quant_format *f = quant_find(c->format);
+    struct gpu_layout layout;
+    gpu_layout_of(f, c->rows, c->cols, &layout);
+    uint32_t n_from = c->rows * (uint32_t)quant_row_bytes(f, c->cols) / 2;
+    struct tensor *x = stage_tensor(s, 1, n_from, STAGE_F16, 0);
+    struct tensor *y = stage_tensor(s, 1, (uint32_t)layout.bytes / 2, STAGE_F16, 0);
+    stage_cut(s, y, x, f, c->rows, c->cols);
+    stage_result(s, y, STAGE_F16);
+}
+
 static const struct test_case simple[] = {
+    { run_cut_blocks, .rows = 2, .cols = 5 * 256, .format = QUANT_Q6_K },
     { run_rms_norm, .rows = 2, .cols = 320 },
     { run_add_norm, .rows = 2, .cols = 320 },
     { run_join, .rows = 2, .cols = 320 },

@@ -64,6 +64,10 @@ void stage_result(struct stage *s, const struct tensor *t, enum stage_kind kind)
 /* t as digits, where the op that was last has settled it. The last of a case: it may take a tensor. */
 void stage_settled(struct stage *s, const struct tensor *t);
 
+/* x as the blocks of a file, cut into the parts of y: what loading does. */
+void stage_cut(struct stage *s, struct tensor *y, const struct tensor *x,
+               const struct quant_format *f, uint32_t rows, uint32_t cols);
+
 /* Offer a case; false when memory is short. */
 bool selftest_pick(struct selftest *t, const struct test_case *c);
 

@@ -159,15 +159,18 @@ enum bz_status upload_row(struct upload *u, const struct weight *w, const void *
 
 /* ---- windows ---- */
 
-bool upload_next(struct upload *u, uint32_t max_bytes, struct upload_window *out)
+bool upload_next(struct upload *u, uint32_t max_bytes, uint32_t max_placed,
+                 struct upload_window *out)
 {
     if (u->job == u->n_jobs) return false;
     const struct weight *w = &u->jobs[u->job];
     const struct gpu_weight *g = w->mem;
     const struct gpu_part *p = &g->parts[u->part];
+    struct repack_cuts cuts;
     uint64_t row_bytes = quant_row_bytes(w->fmt, w->cols);
     uint32_t step = gpu_repack_step(w->fmt, w->cols);
-    uint64_t fit = max_bytes / row_bytes / step * step;
+    bool placed = step * row_bytes <= max_placed && gpu_repack_cuts(w->fmt, w->cols, &cuts);
+    uint64_t fit = (placed ? max_placed : max_bytes) / row_bytes / step * step;
     uint32_t n = fit < step ? step : fit > p->rows ? p->rows : (uint32_t)fit;
     if (n > p->rows - u->row) n = p->rows - u->row;
     *out = (struct upload_window) { w->src,
@@ -176,7 +179,8 @@ bool upload_next(struct upload *u, uint32_t max_bytes, struct upload_window *out
                                     u->job,
                                     u->part,
                                     u->row,
-                                    n };
+                                    n,
+                                    placed };
     u->row += n;
     if (u->row == p->rows) {
         u->row = 0;
@@ -203,6 +207,60 @@ enum bz_status upload_give(struct upload *u, const struct upload_window *win, co
                          (uint32_t)out.piece[i].bytes);
     u->bytes_done += win->n_bytes;
     return BZ_OK;
+}
+
+/* ---- placing: the device cuts ---- */
+
+enum { CUT_WG = 256 }; /* WG of kernels/cut_blocks.wgsl */
+
+void upload_cut(struct recorder *rec, const struct repack_cuts *cuts, uint32_t n,
+                const struct repack_out *pieces, gpu_buffer from, gpu_buffer to)
+{
+    struct gpu_binding bind[] = { { from, 0, 0 }, { to, 0, 0 } };
+    for (uint32_t k = 0; k < cuts->n; k++) {
+        struct cut_blocks_params p = { .n = n * (cuts->part[k].bytes / 2),
+                                       .block = cuts->block / 2,
+                                       .at = cuts->part[k].at / 2,
+                                       .size = cuts->part[k].bytes / 2,
+                                       .to = (uint32_t)(pieces->piece[k].offset / 4) };
+        uint32_t n_words = (p.n + 1) / 2;
+        record_dispatch(rec, KERNEL_CUT_BLOCKS, NULL, 0, &p, bind, 2,
+                        (n_words + CUT_WG - 1) / CUT_WG);
+    }
+}
+
+bool upload_cuts(const struct upload *u)
+{
+    struct repack_cuts cuts;
+    for (uint32_t i = 0; i < u->n_jobs; i++)
+        if (gpu_repack_cuts(u->jobs[i].fmt, u->jobs[i].cols, &cuts) && cuts.n > 1) return true;
+    return false;
+}
+
+enum bz_status upload_place(struct upload *u, struct recorder *rec, const struct upload_window *win,
+                            gpu_buffer staging, gpu_buffer scratch, struct recorded *out,
+                            struct bz_err *err)
+{
+    const struct weight *w = &u->jobs[win->job];
+    const struct gpu_weight *g = w->mem;
+    const struct gpu_part *p = &g->parts[win->part];
+    struct repack_cuts cuts;
+    struct repack_out pieces = { 0 };
+    bool ok = gpu_repack_cuts(w->fmt, w->cols, &cuts);
+    assert(ok && win->placed);
+    (void)ok;
+    *out = (struct recorded) { 0 };
+    gpu_repack_pieces(w->fmt, w->cols, win->row, win->n_rows, p->rows, &pieces);
+    u->bytes_done += win->n_bytes;
+    if (cuts.n == 1) {
+        gpu_buffer_copy(staging, 0, p->buffer, (uint32_t)pieces.piece[0].offset, win->n_bytes);
+        return BZ_OK;
+    }
+    gpu_buffer_copy(staging, 0, scratch, 0, (win->n_bytes + 3) / 4 * 4);
+    record_begin(rec);
+    upload_cut(rec, &cuts, win->n_bytes / cuts.block, &pieces, scratch, p->buffer);
+    *out = record_end(rec);
+    return rec->status ? fail_memory(err, sizeof *out) : BZ_OK;
 }
 
 void upload_free(struct upload *u)

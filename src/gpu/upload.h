@@ -2,12 +2,14 @@
  *
  * Binding a model makes a list of jobs (one per matrix) and reads nothing big. Then the host takes
  * windows, brings their bytes in any order, and gives them back; the wasm heap holds only the windows
- * that are under way.
+ * that are under way. Of windows whose bytes are only moved not even those: their bytes can be in a buffer
+ * of the device's, which then does what is left to do.
  */
 #ifndef BEZEL_GPU_UPLOAD_H
 #define BEZEL_GPU_UPLOAD_H
 
 #include "gpu/adapt.h"
+#include "gpu/record.h"
 #include "gpu/repack.h"
 #include "ops/ops.h"
 
@@ -33,6 +35,7 @@ struct upload_window {
     uint64_t offset;
     uint32_t n_bytes;
     uint32_t job, part, row, n_rows; /* row counts from the part's first */
+    bool placed;                     /* for upload_place, not for upload_give */
 };
 
 struct upload {
@@ -57,12 +60,27 @@ void upload_leave(struct upload *u, struct weight *w);
 enum bz_status upload_row(struct upload *u, const struct weight *w, const void *bytes, float scale,
                           const float **out, struct bz_err *err);
 
-/* The next window of at most max_bytes (one row at least). False when there is none. */
-bool upload_next(struct upload *u, uint32_t max_bytes, struct upload_window *out);
+/* The next window: to be placed, of at most max_placed bytes, or of at most max_bytes (one row at least). False
+ * when there is none. */
+bool upload_next(struct upload *u, uint32_t max_bytes, uint32_t max_placed,
+                 struct upload_window *out);
 
 /* The bytes of a window are here: repack and write them. */
 enum bz_status upload_give(struct upload *u, const struct upload_window *w, const void *bytes,
                            struct bz_err *err);
+
+/* The bytes of a window are at the start of `staging`: record how they get to their places. `scratch` has room for as
+ * many, and is read by kernels. Copies are queued at once; a program that is none (0) need not be run. */
+enum bz_status upload_place(struct upload *u, struct recorder *rec, const struct upload_window *w,
+                            gpu_buffer staging, gpu_buffer scratch, struct recorded *out,
+                            struct bz_err *err);
+
+/* Record the parts of n blocks in `from` as they go to `to`. */
+void upload_cut(struct recorder *rec, const struct repack_cuts *cuts, uint32_t n,
+                const struct repack_out *pieces, gpu_buffer from, gpu_buffer to);
+
+/* Will upload_place record kernels? */
+bool upload_cuts(const struct upload *u);
 
 void upload_free(struct upload *u);
 void gpu_weight_free(struct gpu_weight *w);

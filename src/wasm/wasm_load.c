@@ -22,7 +22,9 @@ static struct gpu_ops *gpu_ops_of_engine(const bz_engine *e)
 struct window_for_host {
     uint32_t source, n_bytes;
     double offset;
+    uint32_t placed; /* with upload_place, else with upload_give */
     struct upload_window window;
+    struct recorded placing;
 };
 
 /* Bytes of weights still to be uploaded, of a fresh engine: all of them. */
@@ -32,14 +34,23 @@ EXPORT(double, bz_wasm_gpu_upload_bytes, const bz_engine *e)
     return (double)(u->bytes_total - u->bytes_done);
 }
 
-/* Fill *out with the next window of at most max_bytes; 0 when there is none left. */
-EXPORT(int32_t, bz_wasm_gpu_upload_next, bz_engine *e, uint32_t max_bytes,
+/* Windows will be placed: the pipeline that cuts them, or 0 where none is. It is among those that are tested. */
+EXPORT(uint32_t, bz_wasm_gpu_upload_cuts, bz_engine *e)
+{
+    struct gpu_ops *g = gpu_ops_of_engine(e);
+    return upload_cuts(&g->upload) ? record_pipeline(&g->rec, KERNEL_CUT_BLOCKS) : 0;
+}
+
+/* Fill *out with the next window: of at most max_placed bytes to be placed, or of max_bytes; 0 when there is none
+ * left. */
+EXPORT(int32_t, bz_wasm_gpu_upload_next, bz_engine *e, uint32_t max_bytes, uint32_t max_placed,
        struct window_for_host *out)
 {
-    if (!upload_next(&gpu_ops_of_engine(e)->upload, max_bytes, &out->window)) return 0;
+    if (!upload_next(&gpu_ops_of_engine(e)->upload, max_bytes, max_placed, &out->window)) return 0;
     out->source = (uint32_t)(uintptr_t)out->window.src->ctx;
     out->n_bytes = out->window.n_bytes;
     out->offset = (double)out->window.offset;
+    out->placed = out->window.placed;
     return 1;
 }
 
@@ -54,6 +65,22 @@ EXPORT(int32_t, bz_wasm_gpu_upload_give, bz_engine *e, const struct window_for_h
     return wasm_failed(upload_give(&gpu_ops_of_engine(e)->upload, &w->window, bytes, &wasm_err))
                ? -1
                : 0;
+}
+
+/* The window's bytes are in `staging`: returns the program that is left to be run, 0 for none, -1 on failure. Once it
+ * is queued, bz_wasm_gpu_upload_placed forgets it. */
+EXPORT(int32_t, bz_wasm_gpu_upload_place, bz_engine *e, struct window_for_host *w,
+       gpu_buffer staging, gpu_buffer scratch)
+{
+    struct gpu_ops *g = gpu_ops_of_engine(e);
+    enum bz_status st =
+        upload_place(&g->upload, &g->rec, &w->window, staging, scratch, &w->placing, &wasm_err);
+    return wasm_failed(st) ? -1 : (int32_t)w->placing.program;
+}
+
+EXPORT(void, bz_wasm_gpu_upload_placed, struct window_for_host *w)
+{
+    recorded_free(&w->placing);
 }
 
 /* Bytes of all weights on the device. */
@@ -198,6 +225,13 @@ EXPORT(struct selftest *, bz_wasm_gpu_selftest_open, bz_engine *e)
 EXPORT(void, bz_wasm_gpu_selftest_close, struct selftest *t)
 {
     selftest_close(t);
+}
+
+/* A piece of the work until it can be submitted: 1 while there is more, -1 on failure. */
+EXPORT(int32_t, bz_wasm_gpu_selftest_prepare, struct selftest *t)
+{
+    bool more;
+    return wasm_failed(selftest_prepare(t, &more, &wasm_err)) ? -1 : more;
 }
 
 /* What is to be submitted (0: nothing), and what is then to be read: the result is buffer and bytes. */

@@ -10,7 +10,7 @@ async function runCase(core, gpu, i) {
   try {
     if (state < 0) core.fail();
     await gpu.ready();
-    gpu.submit(c.program);
+    await gpu.run([...c.placed, c.program]);
     await gpu.ready();
     for (const { buffer, at, bytes } of c.results) {
       const copy = new Uint8Array(bytes);

@@ -27,6 +27,7 @@ static struct op_case now;
 static struct deferred results[MAX_RESULTS];
 static uint32_t n_results;
 static struct recorded program;
+static uint32_t n_dispatches;
 
 /* wide: record what a device with wide workgroups would run, on any device. */
 EXPORT(int32_t, ops_test_open, uint32_t tier, uint32_t wide)
@@ -50,15 +51,50 @@ static void defer(struct bench *b, const struct tensor *t, size_t at, bool is_in
     results[n_results++] = (struct deferred) { gpu_of(t), at, (size_t)t->rows * t->cols, is_int };
 }
 
-/* Bring the weights of the case to the GPU, in windows of odd size. */
-static enum bz_status upload_all(struct gpu_ops *g)
+/* A window that the device cuts: the program, which the host runs before the case's own. */
+struct placed {
+    gpu_buffer staging, scratch;
+    struct recorded program;
+};
+
+enum { MAX_PLACED = 64 };
+
+static struct placed placed[MAX_PLACED];
+static uint32_t n_placed;
+
+static enum bz_status place(struct gpu_ops *g, const struct upload_window *win, const void *bytes)
+{
+    struct placed *p = &placed[n_placed++];
+    uint32_t n = (win->n_bytes + 3) / 4 * 4;
+    p->staging = gpu_buffer_new(n, GPU_STORAGE);
+    p->scratch = gpu_buffer_new(n, GPU_STORAGE);
+    gpu_buffer_write(p->staging, 0, bytes, n);
+    return upload_place(&g->upload, &g->rec, win, p->staging, p->scratch, &p->program, &wasm_err);
+}
+
+static void free_placed(void)
+{
+    while (n_placed > 0) {
+        struct placed *p = &placed[--n_placed];
+        recorded_free(&p->program);
+        gpu_buffer_free(p->staging);
+        gpu_buffer_free(p->scratch);
+    }
+}
+
+/* Bring the weights of the case to the GPU, in windows of odd size: by turns through the core and by the device. */
+static enum bz_status upload_all(struct gpu_ops *g, uint32_t turn)
 {
     struct upload_window win;
     enum bz_status st = BZ_OK;
-    while (st == BZ_OK && upload_next(&g->upload, 12345, &win)) {
-        void *bytes = malloc(win.n_bytes);
+    while (st == BZ_OK) {
+        uint32_t most = turn++ % 2 && n_placed < MAX_PLACED ? 54321 : 0;
+        if (!upload_next(&g->upload, 12345, most, &win)) break;
+        uint8_t *bytes = calloc(win.n_bytes + 3, 1);
         st = source_read(win.src, win.offset, bytes, win.n_bytes, &wasm_err);
-        if (st == BZ_OK) st = upload_give(&g->upload, &win, bytes, &wasm_err);
+        if (st == BZ_OK)
+            st = win.placed ? place(g, &win, bytes)
+                            : upload_give(&g->upload, &win, bytes, &wasm_err);
         free(bytes);
     }
     return st;
@@ -75,10 +111,14 @@ static void describe(void)
     buf_printf(&b, "{\"op\":\"%s\",\"rows\":%u,\"cols\":%u,\"format\":\"%s\",\"why\":\"%s\"",
                now.op, now.rows, now.cols, quant_find(now.format)->name, now.why);
     buf_printf(&b, ",\"limit\":%g,\"program\":%u,\"adapters\":%u,\"dispatches\":%u,\"results\":[",
-               limit, program.program, now.n_lora, g->rec.n_dispatches);
+               limit, program.program, now.n_lora, n_dispatches);
     for (uint32_t i = 0; i < n_results; i++)
         buf_printf(&b, "%s{\"buffer\":%u,\"at\":%u,\"bytes\":%u}", i ? "," : "", results[i].buffer,
                    (uint32_t)(uintptr_t)(got.got + results[i].at), (uint32_t)results[i].n * 4);
+    buf_puts(&b, "],\"placed\":[");
+    for (uint32_t i = 0, n = 0; i < n_placed; i++)
+        if (placed[i].program.program)
+            buf_printf(&b, "%s%u", n++ ? "," : "", placed[i].program.program);
     buf_puts(&b, "]}");
     wasm_give_text(&b);
 }
@@ -126,9 +166,10 @@ EXPORT(int32_t, ops_test_begin, uint32_t i)
     g->narrow_stream = now.wide ? 0 : GPU_NARROW_STREAM;
     run_case(&got, &now);
     program = gpu_ops_end(&gpu);
+    n_dispatches = g->rec.n_dispatches;
     gpu_write_step(&gpu, now.pos, now.rows, 0);
     /* Also when recording failed: no window may outlive its weight. */
-    enum bz_status st = upload_all(gpu.ctx);
+    enum bz_status st = upload_all(gpu.ctx, i);
     if (got.run.status || want.run.status) {
         st = got.run.status ? got.run.status : want.run.status;
         wasm_err = got.run.status ? got.run.err : want.run.err;
@@ -156,6 +197,7 @@ EXPORT(double, ops_test_nmse, void)
 EXPORT(void, ops_test_end, void)
 {
     recorded_free(&program);
+    free_placed();
     bench_close(&got);
     bench_close(&want);
 }

@@ -34,6 +34,7 @@ one server node tests/web/test_server.mjs
 one order node tests/web/test_order.mjs
 one limits node tests/web/test_limits.mjs "$ops"
 one gpu node tests/web/test_gpu.mjs
+one load_chromium node tests/web/test_load_browser.mjs
 finish
 [[ -n $names ]] && echo "failed:$names"
 echo "$passed passed, $failed failed"

@@ -146,6 +146,10 @@ test('the per-layer embedding table stays in the file when only the rest fits, a
 
 // ---- loading ----
 
+/** The same device as one that is not software: it takes windows as they are, and cuts them itself. */
+const cutting = { ...device, software: false };
+const ways = [['through the core', device], ['placed by the device', cutting]];
+
 test('shards, in any order, are one model', () => fresh(async (core) => {
   const whole = fs.readFileSync(MODEL), shards = splitGguf(whole, 3).map((bytes, i) => memorySource(`part ${i}`, new Uint8Array(bytes)));
   const answers = [];
@@ -170,63 +174,94 @@ test('a load tells its phases in order, and all bytes', () => fresh(async (core)
   engine.close();
 }));
 
-test('reads are ahead of uploads, a few windows at most', () => fresh(async (core) => {
-  let now = 0, most = 0;
-  const source = await fileSource('models/tiny.q8_0.gguf'), slow = {
-    name: source.name, size: source.size, read: source.read, close: source.close,
-    readAsync: async (offset, dst) => {
-      most = Math.max(most, ++now);
-      await new Promise((later) => setTimeout(later, 5));
-      await source.readAsync(offset, dst);
-      now--;
-    },
-  };
-  const engine = await GpuEngine.open(core, [slow]);
-  ok(most > 1 && most <= 4, `${most} reads at a time`);
-  engine.close();
-}));
+for (const [way, on] of ways) {
+  test(`${way}: reads are ahead of uploads, a few windows at most`, () => fresh(async (core) => {
+    let now = 0, most = 0;
+    const source = await fileSource('models/tiny.q8_0.gguf'), slow = {
+      name: source.name, size: source.size, read: source.read, close: source.close,
+      readAsync: async (offset, dst) => {
+        most = Math.max(most, ++now);
+        await new Promise((later) => setTimeout(later, 5));
+        await source.readAsync(offset, dst);
+        now--;
+      },
+    };
+    const engine = await GpuEngine.open(core, [slow], { selfTest: false });
+    ok(most > 1 && most <= 8, `${most} reads at a time`);
+    engine.close();
+  }, on));
 
-test('a load is cancelled at any moment, promptly, and leaves nothing', async () => {
-  const reason = new Error('enough'), phases = new Set();
-  // Once to the end, so that the kernels are compiled and every load has the same moments.
-  await fresh(async (core) => (await GpuEngine.open(core, [await fileSource(MODEL)], { selfTest: true })).close());
-  let moments = 1;
-  for (let at = 0; at < moments; at++) {
-    await fresh(async (core) => {
-      const stop = new AbortController(), source = await fileSource(MODEL);
-      let events = 0, last = '';
-      const open = GpuEngine.open(core, [source], { selfTest: true, signal: stop.signal, onProgress: ({ phase }) => {
-        last = phase;
-        if (events++ === at) stop.abort(reason);
-      } });
-      try {
-        (await open).close();
-        moments = at; // there was no such moment
-      } catch (e) {
-        equal(e, reason);
-        phases.add(last);
-        moments = at + 2;
+  test(`${way}: a load is cancelled at any moment, promptly, and leaves nothing`, async () => {
+    const reason = new Error('enough');
+    // Once to the end, so that the kernels are compiled.
+    await fresh(async (core) => (await GpuEngine.open(core, [await fileSource(MODEL)], { selfTest: true })).close(), on);
+    for (const phase of ['open', 'weights', 'kernels', 'selftest']) {
+      for (let at = 0, more = true; more; at++) {
+        await fresh(async (core) => {
+          const stop = new AbortController(), source = await fileSource(MODEL), told = [];
+          const open = GpuEngine.open(core, [source], { selfTest: true, signal: stop.signal, onProgress: (p) => {
+            told.push(p.phase);
+            if (told.filter((t) => t === phase).length === at + 1) stop.abort(reason);
+          } });
+          try {
+            (await open).close();
+            more = false; // there was no such moment
+          } catch (e) {
+            equal(e, reason);
+            equal(told.at(-1), phase, 'nothing is told after the end');
+          }
+        }, on);
+        ok(more || at > 0, `no moment of ${phase}`);
       }
-    });
-  }
-  same([...phases], ['open', 'weights', 'kernels', 'selftest']);
-});
+    }
+  });
 
-test('a read that never ends does not hold up a cancel', () => fresh(async (core) => {
+  test(`${way}: a read that never ends does not hold up a cancel`, () => fresh(async (core) => {
+    const stop = new AbortController(), source = await fileSource('models/tiny.q8_0.gguf'), reason = new Error('enough');
+    const stuck = { name: source.name, size: source.size, read: source.read, close: source.close, readAsync: () => new Promise(() => setTimeout(() => stop.abort(reason), 10)) };
+    await rejects(GpuEngine.open(core, [stuck], { signal: stop.signal, selfTest: false }), reason);
+  }, on));
+
+  test(`${way}: a read that fails, and a file that has become shorter, are told and leave nothing`, () => fresh(async (core) => {
+    const source = await fileSource('models/tiny.q8_0.gguf');
+    let left = 3;
+    const broken = { name: source.name, size: source.size, read: source.read, close: source.close, readAsync: async (offset, dst) => {
+      if (left-- === 0) throw new Error('the disk is gone');
+      await source.readAsync(offset, dst);
+    } };
+    await rejects(GpuEngine.open(core, [broken], { selfTest: false }), /the disk is gone/);
+    const cut = 'build/tmp/load-short.gguf';
+    fs.copyFileSync('models/tiny.q8_0.gguf', cut);
+    const short = await fileSource(cut), late = { ...short, readAsync: (offset, dst) => (fs.truncateSync(cut, Math.floor(short.size / 2)), short.readAsync(offset, dst)) };
+    await rejects(GpuEngine.open(core, [late], { selfTest: false }), /is shorter than it was/);
+  }, on));
+}
+
+test('memory that the system still writes to is there until it has, even when the load was cancelled', () => fresh(async (core) => {
   const stop = new AbortController(), source = await fileSource('models/tiny.q8_0.gguf'), reason = new Error('enough');
-  const stuck = { name: source.name, size: source.size, read: source.read, close: source.close, readAsync: () => new Promise(() => setTimeout(() => stop.abort(reason), 10)) };
-  await rejects(GpuEngine.open(core, [stuck], { signal: stop.signal }), reason);
-}));
-
-test('a read that fails is told, and leaves nothing', () => fresh(async (core) => {
-  const source = await fileSource('models/tiny.q8_0.gguf');
-  let left = 3;
-  const broken = { name: source.name, size: source.size, read: source.read, close: source.close, readAsync: async (offset, dst) => {
-    if (left-- === 0) throw new Error('the disk is gone');
+  let written = 0, begun = 0;
+  const slow = { ...source, readAsync: async (offset, dst) => {
+    if (++begun === 3) stop.abort(reason);
+    await new Promise((later) => setTimeout(later, 20));
     await source.readAsync(offset, dst);
+    written += dst.length ? 1 : 0; // a buffer that has gone is empty
   } };
-  await rejects(GpuEngine.open(core, [broken]), /the disk is gone/);
-}));
+  await rejects(GpuEngine.open(core, [slow], { signal: stop.signal, selfTest: false }), reason);
+  ok(begun >= 3 && written === begun, `${written} of ${begun} reads found their memory`);
+}, cutting));
+
+test('a device that is lost while weights are placed ends the load with its words', async () => {
+  const own = { ...(await openDevice({})), software: false }, source = await fileSource('models/tiny.q8_0.gguf');
+  let reads = 0;
+  const slow = { name: source.name, size: source.size, read: source.read, close: source.close, readAsync: async (offset, dst) => {
+    const bytes = new Uint8Array(dst.length);
+    await source.readAsync(offset, bytes);
+    if (++reads === 5) own.device.destroy();
+    if (dst.length) dst.set(bytes);
+  } };
+  const gpu = new Gpu(own), core = await Core.load(wasm, gpu);
+  await rejects(GpuEngine.open(core, [slow], { selfTest: false }), /the graphics device was lost/);
+});
 
 /** The device says that it has no room for the n-th buffer from now on. */
 async function full(n, fn) {
@@ -296,6 +331,43 @@ test('weights larger than a binding are cut, and nothing else changes', async ()
   ok(dispatches[1] > dispatches[0], dispatches.join());
   same(answers[1], answers[0]);
 });
+
+// ---- placed by the device ----
+
+/** What is in the buffers of the weights, in the order in which they were made. */
+async function weightsOn(on, source, options) {
+  return fresh(async (core, gpu) => {
+    const engine = await GpuEngine.open(core, [source], { context: 64, batch: 8, selfTest: false, ...options }), all = [];
+    let n = 0;
+    for (let b = 1; n < engine.estimate.weights; b++) { // numbers are given in order; a few small ones are no weights
+      const { size } = gpu.buffers.get(b), bytes = new Uint8Array(size);
+      await gpu.read(b, 0, bytes);
+      all.push(bytes);
+      n += size;
+    }
+    engine.close();
+    return { all, wrote: gpu.submits };
+  }, on);
+}
+
+for (const [name, path] of [
+  ['q8_0', () => 'models/tiny.q8_0.gguf'], // with rows of an odd number of blocks
+  ['q4_0, q6_k', () => synth('tiny-e2b', '--quant', 'q4_0')],
+  ['q4_k, q6_k', () => synth('tiny-e2b')],
+  ['q5_k', () => synth('tiny-dense', '--quant', 'q5_k_m')],
+  ['experts', () => synth('tiny-moe', '--quant', 'q6_k')],
+  ['f16', () => synth('tiny-e2b', '--quant', 'f16')],
+]) {
+  test(`${name}: what the device cuts is what the core cuts, byte for byte, in one buffer or in parts`, async () => {
+    for (const most of [1 << 30, 1 << 20]) {
+      const limits = { ...device.limits, maxBinding: most, maxBuffer: most }, source = await fileSource(path());
+      const { all: want } = await weightsOn({ ...device, limits }, source), { all: got, wrote } = await weightsOn({ ...cutting, limits }, source);
+      equal(got.length, want.length);
+      ok(wrote > 0 || name === 'q5_k' || name === 'f16', 'nothing was cut');
+      got.forEach((bytes, i) => ok(Buffer.compare(bytes, want[i]) === 0, `buffer ${i} of ${want.length} differs`));
+    }
+  });
+}
 
 // ---- tiers ----
 

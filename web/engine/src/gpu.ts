@@ -9,7 +9,7 @@
 import type { Device } from './adapter.js';
 import type { Core, KernelInfo } from './wasm.js';
 
-const MAP_READ = 0x1, COPY_SRC = 0x4, COPY_DST = 0x8, UNIFORM = 0x40, STORAGE = 0x80; // GPUBufferUsage
+const MAP_READ = 0x1, MAP_WRITE = 0x2, COPY_SRC = 0x4, COPY_DST = 0x8, UNIFORM = 0x40, STORAGE = 0x80; // GPUBufferUsage
 const PARAMS = COPY_DST | UNIFORM | COPY_SRC;
 const SHADER_COMPUTE = 0x4; // GPUShaderStage
 const READ_MODE = 0x1; // GPUMapMode
@@ -61,6 +61,7 @@ interface Pipeline {
   readonly number: number; // of the kernel
   readonly layout: GPUBindGroupLayout;
   made: GPUComputePipeline | undefined; // undefined while it compiles
+  compiled: Promise<void>;
 }
 
 /** What a device has compiled: a kernel's module, and its pipelines by their constants. */
@@ -153,6 +154,9 @@ export class Gpu {
   pipelinesAsked = 0;
   pipelinesDone = 0;
   onCompiled: (() => void) | undefined;
+  /** Pipelines that are asked for are given to the compiler one a turn, so that others have their turns meanwhile. */
+  gradual = false;
+  private turn: Promise<unknown> = Promise.resolve();
   /** While it is there, kernels asked for that do not compile are no fault: their numbers are put there, and why. */
   refused: Map<number, string> | undefined;
   private fault: Error | undefined;
@@ -254,13 +258,21 @@ export class Gpu {
 
   /** Wait until everything that was made so far is known to be good; throws the first fault. */
   async ready(): Promise<void> {
-    while (this.compiling.size || this.scopes.size) await Promise.all([...this.compiling, ...this.scopes]);
+    await Promise.all([...this.compiling, ...this.scopes]);
     this.check();
+  }
+
+  /** Wait for one pipeline, while others go on compiling; throws where it does not compile. */
+  async compiledPipeline(number: number): Promise<void> {
+    const pipeline = this.pipelines.get(number);
+    await pipeline.compiled.catch(() => {}); // it is a fault
+    this.check();
+    if (!pipeline.made) throw new Error(this.refused?.get(pipeline.number));
   }
 
   /** The same, but for pipelines: they may go on compiling. */
   async made(): Promise<void> {
-    while (this.scopes.size) await Promise.all(this.scopes);
+    await Promise.all(this.scopes);
     this.check();
   }
 
@@ -315,6 +327,25 @@ export class Gpu {
 
   write(buffer: number, offset: number, data: Uint8Array | Uint32Array | Float32Array): void {
     this.device.queue.writeBuffer(this.buffer(buffer), offset, data.buffer as ArrayBuffer, data.byteOffset, data.byteLength);
+  }
+
+  /** A buffer of the host's own that the core can name until unlend(): staging, which begins mapped, or scratch on the device.
+   *  It is not counted, and must be gone before a session is there. */
+  lend(kind: 'staging' | 'scratch', size: number): [number, GPUBuffer] {
+    const b: Buffer = { size, usage: kind === 'staging' ? MAP_WRITE | COPY_SRC : STORAGE | COPY_DST, made: undefined };
+    return [this.buffers.add(b), this.make(b)];
+  }
+
+  /** The buffer stays the host's, to be destroyed. */
+  unlend(number: number): void {
+    this.buffers.remove(number);
+  }
+
+  /** Throw why a buffer could not be mapped: a lost device says more than it does. */
+  async notMapped(cause: unknown): Promise<never> {
+    await Promise.race([this.lost, new Promise((passed) => setTimeout(passed, LOST_SOON))]);
+    this.check();
+    throw new Error('the graphics device did not give back a buffer', { cause });
   }
 
   /** Queue programs (a pass for those in a row, then their copies) and reads, in this order. The queueing is done when
@@ -424,9 +455,7 @@ export class Gpu {
     try {
       await staging.buffer.mapAsync(READ_MODE, 0, n).finally(() => this.reading--);
     } catch (cause) {
-      await Promise.race([this.lost, new Promise((passed) => setTimeout(passed, LOST_SOON))]);
-      this.check(); // a lost device says more
-      throw new Error('the graphics device did not give back its results', { cause });
+      await this.notMapped(cause);
     }
     into.set(new Uint8Array(staging.buffer.getMappedRange(0, n)));
     staging.buffer.unmap();
@@ -496,11 +525,13 @@ export class Gpu {
     const { size, usage } = b;
     this.device.pushErrorScope('out-of-memory');
     this.device.pushErrorScope('validation');
-    const made = (b.made = this.device.createBuffer({ size, usage }));
-    this.watch(`a buffer of ${size} bytes`);
-    this.watch(`${NO_MEMORY}: ${size} bytes`);
-    if (!this.planning) this.peakBytes = Math.max(this.peakBytes, this.bytes);
-    return made;
+    try {
+      return (b.made = this.device.createBuffer({ size, usage, mappedAtCreation: (usage & MAP_WRITE) !== 0 })); // which throws without memory
+    } finally {
+      this.watch(`a buffer of ${size} bytes`);
+      this.watch(`${NO_MEMORY}: ${size} bytes`);
+      if (!this.planning) this.peakBytes = Math.max(this.peakBytes, this.bytes);
+    }
   }
 
   private buffer(b: number): GPUBuffer {
@@ -543,9 +574,9 @@ export class Gpu {
       if (name === undefined) throw new Error(`kernel ${kernel.name}: no such override`);
       values[name] = view.getFloat32(constants + 8 * i + 4, true);
     }
-    const pipeline: Pipeline = { kernel, number, layout, made: undefined };
+    const pipeline: Pipeline = { kernel, number, layout, made: undefined, compiled: Promise.resolve() };
     this.pipelinesAsked++;
-    this.wait(this.compile(pipeline, pipelineLayout, values), this.compiling);
+    this.wait((pipeline.compiled = this.compile(pipeline, pipelineLayout, values)), this.compiling);
     return this.pipelines.add(pipeline);
   }
 
@@ -561,7 +592,9 @@ export class Gpu {
   }
 
   private async compile(pipeline: Pipeline, layout: GPUPipelineLayout, constants: Record<string, number>): Promise<void> {
-    const { refused } = this, { name, source } = pipeline.kernel, { module, pipelines } = this.moduleOf(pipeline.kernel);
+    const { refused } = this, { name, source } = pipeline.kernel;
+    if (this.gradual) await (this.turn = this.turn.then(nextTurn));
+    const { module, pipelines } = this.moduleOf(pipeline.kernel);
     const key = JSON.stringify(constants);
     try {
       const made = pipelines.get(key) ?? this.device.createComputePipelineAsync({ label: name, layout, compute: { module, entryPoint: 'main', constants } });
@@ -621,6 +654,11 @@ export class Gpu {
     this.openScope();
     return { pipeline, buffers, ranges, made: this.device.createBindGroup({ label: `kernel ${pipeline.kernel.name}`, layout: pipeline.layout, entries }) };
   }
+}
+
+/** What waits for files, devices or people goes first. */
+export function nextTurn(): Promise<void> {
+  return new Promise((turn) => setTimeout(turn));
 }
 
 /** Are the pipelines there of what has not begun? */

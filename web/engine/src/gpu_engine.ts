@@ -13,7 +13,7 @@ import type { DeviceReport, Memory, Progress, SelfTest } from './model.js';
 import { Rows } from './rows.js';
 import type { Source } from './source.js';
 import { selfTest } from './selftest.js';
-import { aborting, upload } from './upload.js';
+import { aborting, places, upload } from './upload.js';
 
 export interface GpuOpenOptions extends EstimateOptions {
   /** Compile every kernel while the weights are loaded, and compare each with the C loop that defines it; absent: unless
@@ -34,7 +34,7 @@ export class GpuEngine {
 
   private constructor(readonly core: Core, readonly gpu: Gpu, readonly ptr: EnginePtr, private readonly sources: ReadonlyMap<number, Source>,
     /** What it was found to take, with a session as the options have it. */
-    readonly estimate: Estimate, private readonly rows: Rows | undefined, private readonly options: GpuOpenOptions, readonly info: Info) {}
+    readonly estimate: Estimate, private readonly rows: Rows | undefined, private readonly cutter: number, private readonly options: GpuOpenOptions, readonly info: Info) {}
 
   /** Find out whether the model fits, bind it and stream its weights to the device. Several sources are the shards of
    *  one model; they stay the caller's, and must outlive the engine. */
@@ -50,10 +50,9 @@ export class GpuEngine {
     try {
       engine = GpuEngine.plan(core, gpu, known, options);
       await gpu.made();
-      signal?.throwIfAborted();
       onProgress?.({ phase: 'open', loaded: 1, total: 1 });
-      await upload(core, gpu, engine.ptr, known, signal, (loaded, total) => onProgress?.({ phase: 'weights', loaded, total }));
-      if (testsKernels(gpu, options)) await engine.prove();
+      signal?.throwIfAborted();
+      await engine.fill();
       await gpu.ready();
       signal?.throwIfAborted();
       onProgress?.({ phase: 'ready', loaded: 1, total: 1 });
@@ -68,24 +67,43 @@ export class GpuEngine {
       throw new BezelError(`this model needs ${gigabytes(total)} of graphics memory, and ${gpu.info.name} has less (${fault.message})`, 'memory', fault);
     } finally {
       gpu.refused = gpu.onCompiled = undefined;
+      gpu.gradual = false;
     }
   }
 
-  /** The pipelines are compiling since the weights are on their way; now they must be there, and right. */
-  private async prove(): Promise<void> {
-    const { core, gpu } = this, { signal, onProgress } = this.options;
-    const { aborted, off } = aborting(signal);
-    const compiled = (): void => onProgress?.({ phase: 'kernels', loaded: gpu.pipelinesDone, total: gpu.pipelinesAsked });
+  /** Bring the weights; meanwhile the kernels are put to the test. Whichever fails ends the other, and neither goes on when
+   *  this has thrown. Progress is the weights' as long as there are any. */
+  private async fill(): Promise<void> {
+    const { core, gpu } = this, { signal, onProgress } = this.options, stop = new AbortController();
+    const say = (p: Progress): void => void (stop.signal.aborted || onProgress?.(p));
+    const held = new Map<string, Progress>(), hold = (p: Progress): void => void held.set(p.phase, p);
+    let tell = hold;
+    const cancel = (): void => stop.abort(signal?.reason);
+    signal?.addEventListener('abort', cancel, { once: true });
+    const weights = upload(core, gpu, this.ptr, this.sources, this.cutter, stop.signal, (loaded, total) => say({ phase: 'weights', loaded, total })).then(() => {
+      tell = say;
+      held.forEach(say);
+    });
+    const proof = testsKernels(gpu, this.options) ? this.prove(stop.signal, (p) => tell(p)) : Promise.resolve();
+    for (const part of [weights, proof]) part.catch((e: unknown) => stop.abort(e));
+    await Promise.allSettled([weights, proof]);
+    signal?.removeEventListener('abort', cancel);
+    stop.signal.throwIfAborted();
+  }
+
+  /** The kernels must be there, and right. */
+  private async prove(signal: AbortSignal, tell: (p: Progress) => void): Promise<void> {
+    const { core, gpu } = this, { aborted, off } = aborting(signal);
+    const compiled = (): void => tell({ phase: 'kernels', loaded: gpu.pipelinesDone, total: gpu.pipelinesAsked });
     try {
       compiled();
       gpu.onCompiled = compiled;
       await Promise.race([gpu.ready(), aborted]);
-      signal?.throwIfAborted();
       gpu.onCompiled = undefined;
       this.selfTest = await selfTest(core, gpu, this.ptr, {
         compile: () => gpu.planned(() => core.exports.bz_wasm_session_close(this.plannedSession())),
         within: (work) => Promise.race([work, aborted]),
-        onTested: (loaded, total) => onProgress?.({ phase: 'selftest', loaded, total }),
+        onTested: (loaded, total) => tell({ phase: 'selftest', loaded, total }),
       });
     } finally {
       off();
@@ -105,15 +123,17 @@ export class GpuEngine {
     const x = core.exports, before = gpu.bytes;
     gpu.check();
     if (testsKernels(gpu, options)) gpu.refused = new Map();
+    gpu.gradual = testsKernels(gpu, options);
     return gpu.planned(() => {
       const ptr = core.with(openJson(sources, options), (p, n) => core.check(x.bz_wasm_engine_open(p, n)));
       try {
         let rows: Rows | undefined;
+        const cutter = places(gpu) ? x.bz_wasm_gpu_upload_cuts(ptr) : 0; // first, since the first windows wait for it
         const estimate = new Plan(core, gpu, ptr, before, options).decide(() => (rows = Rows.of(core, ptr, sources)), testsKernels(gpu, options));
         if (!estimate.fits) throw new BezelError(estimate.reason ?? 'this model does not fit', 'memory');
         core.checkNumber(x.bz_wasm_engine_info(ptr));
         const info = JSON.parse(core.resultText()) as Info;
-        return new GpuEngine(core, gpu, ptr, sources, estimate, rows, options, info);
+        return new GpuEngine(core, gpu, ptr, sources, estimate, rows, cutter, options, info);
       } catch (e) {
         x.bz_wasm_engine_close(ptr);
         throw e;

@@ -3,7 +3,7 @@
 // A kernel of a faster tier that does not compile here, or computes something else, is demoted: the plain one takes its
 // place, and is tested in turn. For a plain one there is no replacement.
 
-import type { Gpu } from './gpu.js';
+import { nextTurn, type Gpu } from './gpu.js';
 import type { SelfTest } from './model.js';
 import { BezelError, type Core, type EnginePtr } from './wasm.js';
 
@@ -54,6 +54,7 @@ async function testRound(core: Core, gpu: Gpu, engine: EnginePtr, within: SelfTe
   const x = core.exports;
   const test = core.check(x.bz_wasm_gpu_selftest_open(engine));
   try {
+    while (core.checkNumber(x.bz_wasm_gpu_selftest_prepare(test))) await within(nextTurn()); // the C loops; weights are on their way
     const program = x.bz_wasm_gpu_selftest_program(test);
     const [buffer = 0, n = 0] = new Uint32Array(core.result().buffer);
     const results = new Uint8Array(n);

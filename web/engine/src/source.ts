@@ -16,6 +16,9 @@ export interface Source {
   read(offset: number, dst: Uint8Array): void;
   /** The same without holding up the thread. */
   readAsync(offset: number, dst: Uint8Array): Promise<void>;
+  /** It is the system that writes into dst, which must stay where it is until readAsync has settled, even when nobody waits
+   *  for it any more. Absent: it is a script, to which memory that has gone is empty. */
+  readonly direct?: boolean;
   close(): void;
 }
 
@@ -247,5 +250,5 @@ export async function fileSource(path: string): Promise<Source> {
       at += n;
     }
   };
-  return { name: path, size, read, readAsync, close: () => fs.closeSync(handle) };
+  return { name: path, size, read, readAsync, direct: true, close: () => fs.closeSync(handle) };
 }

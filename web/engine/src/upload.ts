@@ -1,132 +1,172 @@
-// upload - weights on their way to the device: read ahead, repacked by the core, written.
+// upload - weights on their way from their sources to the device.
 //
-// Reads land in memory of the host, never in the module's: that may grow and move while a read is under
-// way, and a read that nobody waits for any more must not write there. What is on its way is bounded on
-// every side: windows being read, one window in the module, bytes waiting in the device's queue.
+// A window of a file goes one of two ways. Where its bytes are only moved, it is placed: the source reads straight into a
+// mapped buffer, and the device copies it to its place or cuts it apart with a kernel; nothing else touches a byte. Where
+// weights are converted or rows padded, the core does it: the window is read into memory of the host's, never into the
+// module's (that may grow and move while a read is under way), repacked there, and written. What is on its way is
+// bounded on every side: windows being read, one window in the module, bytes waiting in the device's queue.
 
 import type { Gpu } from './gpu.js';
 import type { Source } from './source.js';
 import type { Bytes, Core, EnginePtr } from './wasm.js';
 
-const WINDOW = 4 << 20; // bytes read at a time; a longer row is one window
-const READS = 4; // windows being read
+const LANES = 8; // windows under way: some are read while the device takes the others
+const PLACED = 8 << 20; // bytes of a window that is placed
+const WINDOW = 4 << 20; // bytes of one that goes through the module; a longer row is one window
 const QUEUED = 32 << 20; // bytes written since the device was last known to have kept up
-
-interface Window {
-  readonly slot: number; // of its struct in the module's memory
-  readonly bytes: Uint8Array;
-  readonly read: Promise<void>;
-}
+const WRITE_MODE = 0x2; // GPUMapMode
 
 /** Rejects when the signal does; `off` forgets about it. */
 export function aborting(signal: AbortSignal | undefined): { aborted: Promise<never>; off: () => void } {
   let off = (): void => {};
   const aborted = new Promise<never>((_, reject) => {
     const stop = (): void => reject(signal?.reason);
-    signal?.addEventListener('abort', stop, { once: true });
+    if (signal?.aborted) stop();
+    else signal?.addEventListener('abort', stop, { once: true });
     off = () => signal?.removeEventListener('abort', stop);
   });
   aborted.catch(() => {}); // whoever races with it hears it
   return { aborted, off };
 }
 
-/** Every window of the engine's weights. `sources` has them by the numbers that the core knows. */
-export async function upload(core: Core, gpu: Gpu, engine: EnginePtr, sources: ReadonlyMap<number, Source>, signal: AbortSignal | undefined, onBytes: (done: number, total: number) => void): Promise<void> {
-  const pump = new Pump(core, gpu, engine, sources);
+/** Are windows placed on this device? One in software would do the kernel's work on the cores that read. */
+export function places(gpu: Gpu): boolean {
+  return !gpu.info.software;
+}
+
+/** Every window of the engine's weights. `sources` has them by the numbers that the core knows; `cutter` is the pipeline
+ *  that cuts windows, 0 for none. */
+export async function upload(core: Core, gpu: Gpu, engine: EnginePtr, sources: ReadonlyMap<number, Source>, cutter: number, signal: AbortSignal | undefined, onBytes: (done: number, total: number) => void): Promise<void> {
+  const pump = new Pump(core, gpu, engine, sources, cutter, onBytes);
   const { aborted, off } = aborting(signal);
   try {
-    await pump.run(aborted, onBytes);
+    await Promise.race([pump.run(), aborted]);
     signal?.throwIfAborted();
   } finally {
     off();
-    pump.close();
+    await pump.close();
   }
+}
+
+/** One window after the other. */
+interface Lane {
+  readonly window: Bytes; // its struct in the module's memory
+  host: Uint8Array | undefined; // where windows for the module are read to
+  staging: GPUBuffer | undefined; // where those that are placed are
+  number: number; // by which the core knows it
+  mapped: Promise<unknown>; // it can be written to
+  direct: Promise<unknown> | undefined; // the system is writing there
 }
 
 class Pump {
   private readonly size: number; // of struct window_for_host
-  private readonly windows: Bytes; // READS of them
-  private bytes = 0 as Bytes; // room for one window's bytes
+  private readonly lanes: Lane[];
+  private readonly total: number;
+  private readonly cutting: Promise<void>; // the kernel is there
+  private done = 0;
+  private bytes = 0 as Bytes; // room for one window's bytes in the module
   private room = 0;
-  private readonly idle: number[] = Array.from({ length: READS }, (_, slot) => slot);
-  private readonly flight: Window[] = [];
+  private scratch: [number, GPUBuffer] | undefined; // which the kernel reads
   private queued = 0;
   private kept: Promise<unknown> = Promise.resolve(); // the device has kept up with all but the last QUEUED bytes
+  private closed = false;
 
-  constructor(private readonly core: Core, private readonly gpu: Gpu, private readonly engine: EnginePtr, private readonly sources: ReadonlyMap<number, Source>) {
+  constructor(private readonly core: Core, private readonly gpu: Gpu, private readonly engine: EnginePtr, private readonly sources: ReadonlyMap<number, Source>, cutter: number, private readonly onBytes: (done: number, total: number) => void) {
     const x = core.exports;
     this.size = x.bz_wasm_gpu_window_size();
-    this.windows = core.check(x.bz_wasm_alloc(READS * this.size));
+    this.total = x.bz_wasm_gpu_upload_bytes(engine);
+    const windows = core.check(x.bz_wasm_alloc(LANES * this.size));
+    this.lanes = Array.from({ length: LANES }, (_, i) => ({ window: (windows + i * this.size) as Bytes, host: undefined, staging: undefined, number: 0, mapped: Promise.resolve(), direct: undefined }));
+    this.cutting = cutter ? gpu.compiledPipeline(cutter) : Promise.resolve();
+    this.cutting.catch(() => {}); // heard by who needs it
   }
 
-  close(): void {
-    this.core.exports.bz_wasm_free(this.bytes);
-    this.core.exports.bz_wasm_free(this.windows);
-  }
-
-  async run(aborted: Promise<never>, onBytes: (done: number, total: number) => void): Promise<void> {
-    const total = this.core.exports.bz_wasm_gpu_upload_bytes(this.engine);
-    let done = 0;
-    onBytes(done, total);
-    this.readAhead();
-    for (let next = this.flight.shift(); next; next = this.flight.shift()) {
-      await Promise.race([next.read, aborted]);
-      this.give(next);
-      this.idle.push(next.slot);
-      this.readAhead();
-      done += next.bytes.length;
-      onBytes(done, total);
-      await this.bound(next.bytes.length, aborted);
-    }
-    await Promise.race([this.gpu.device.queue.onSubmittedWorkDone(), aborted]);
+  async run(): Promise<void> {
+    this.onBytes(0, this.total);
+    await Promise.all(this.lanes.map((lane) => this.drive(lane)));
+    await this.gpu.device.queue.onSubmittedWorkDone();
     this.gpu.check();
   }
 
-  private at(slot: number): Bytes {
-    return (this.windows + slot * this.size) as Bytes;
+  /** Nothing is under way any more that could write where it must not. Whoever still waits in a lane finds it closed. */
+  async close(): Promise<void> {
+    this.closed = true;
+    const x = this.core.exports;
+    for (const { number } of this.lanes) if (number) this.gpu.unlend(number);
+    if (this.scratch) this.gpu.unlend(this.scratch[0]);
+    x.bz_wasm_free(this.bytes);
+    x.bz_wasm_free((this.lanes[0] as Lane).window);
+    await Promise.allSettled(this.lanes.map((lane) => lane.direct));
+    for (const { staging } of this.lanes) staging?.destroy();
+    this.scratch?.[1].destroy();
   }
 
-  /** Begin as many reads as may be under way. */
-  private readAhead(): void {
-    for (let slot = this.idle.pop(); slot !== undefined; slot = this.idle.pop()) {
-      if (!this.core.exports.bz_wasm_gpu_upload_next(this.engine, WINDOW, this.at(slot))) {
-        this.idle.push(slot);
-        return;
-      }
-      const view = new DataView(this.core.memory.buffer, this.at(slot));
-      const source = this.sources.get(view.getUint32(0, true));
+  private async drive(lane: Lane): Promise<void> {
+    const maxPlaced = places(this.gpu) ? PLACED : 0;
+    while (!this.closed && this.core.exports.bz_wasm_gpu_upload_next(this.engine, WINDOW, maxPlaced, lane.window)) {
+      const view = new DataView(this.core.memory.buffer, lane.window);
+      const source = this.sources.get(view.getUint32(0, true)), n = view.getUint32(4, true), offset = view.getFloat64(8, true);
       if (!source) throw new Error('the core asks for a source that is not there');
-      const bytes = new Uint8Array(view.getUint32(4, true));
-      const read = source.readAsync(view.getFloat64(8, true), bytes);
-      read.catch(() => {}); // heard when its turn comes, or not at all after a failure
-      this.flight.push({ slot, bytes, read });
+      if (view.getUint32(16, true)) await this.place(lane, source, offset, n);
+      else await this.give(lane, source, offset, n);
+      if (this.closed) return;
+      this.gpu.check();
+      this.done += n;
+      this.onBytes(this.done, this.total);
     }
   }
 
-  /** A window's bytes through the module to the device. */
-  private give({ slot, bytes }: Window): void {
+  // ---- placed by the device ----
+
+  private async place(lane: Lane, source: Source, offset: number, n: number): Promise<void> {
     const x = this.core.exports;
-    if (bytes.length > this.room) {
-      const room = Math.max(WINDOW, bytes.length);
-      const larger = this.core.check(x.bz_wasm_alloc(room));
+    if (!lane.staging) [lane.number, lane.staging] = this.gpu.lend('staging', PLACED);
+    const { staging } = lane;
+    await lane.mapped;
+    if (this.closed) return;
+    const read = source.readAsync(offset, new Uint8Array(staging.getMappedRange(0, Math.ceil(n / 8) * 8), 0, n));
+    if (source.direct) lane.direct = read;
+    await Promise.all([read, this.cutting]);
+    lane.direct = undefined;
+    if (this.closed) return;
+    staging.unmap();
+    this.scratch ??= this.gpu.lend('scratch', PLACED);
+    const program = this.core.checkNumber(x.bz_wasm_gpu_upload_place(this.engine, lane.window, lane.number, this.scratch[0]));
+    try {
+      if (program) this.gpu.submit(program);
+    } finally {
+      x.bz_wasm_gpu_upload_placed(lane.window);
+    }
+    lane.mapped = staging.mapAsync(WRITE_MODE).catch((e: unknown) => (this.closed ? undefined : this.gpu.notMapped(e)));
+    lane.mapped.catch(() => {}); // heard by the next window, or by check()
+  }
+
+  // ---- through the module ----
+
+  private async give(lane: Lane, source: Source, offset: number, n: number): Promise<void> {
+    if (!lane.host || lane.host.length < n) lane.host = new Uint8Array(Math.max(WINDOW, n));
+    const bytes = lane.host.subarray(0, n), x = this.core.exports;
+    await source.readAsync(offset, bytes);
+    if (this.closed) return;
+    if (n > this.room) {
+      const room = Math.max(WINDOW, n), larger = this.core.check(x.bz_wasm_alloc(room));
       x.bz_wasm_free(this.bytes);
       this.bytes = larger;
       this.room = room;
     }
-    new Uint8Array(this.core.memory.buffer, this.bytes, bytes.length).set(bytes);
-    this.core.checkNumber(x.bz_wasm_gpu_upload_give(this.engine, this.at(slot), this.bytes));
-    this.gpu.check();
+    new Uint8Array(this.core.memory.buffer, this.bytes, n).set(bytes);
+    this.core.checkNumber(x.bz_wasm_gpu_upload_give(this.engine, lane.window, this.bytes));
+    await this.bound(n);
   }
 
   /** Wait when the device is more than two rounds behind. */
-  private async bound(n: number, aborted: Promise<never>): Promise<void> {
+  private async bound(n: number): Promise<void> {
     this.queued += n;
     if (this.queued < QUEUED) return;
     this.queued = 0;
     const before = this.kept;
     this.kept = this.gpu.device.queue.onSubmittedWorkDone();
     this.kept.catch(() => {}); // a lost device speaks through check()
-    await Promise.race([before, aborted]);
-    this.gpu.check();
+    await before;
   }
 }

@@ -100,11 +100,15 @@ export interface Exports {
   bz_wasm_gpu_demote(e: EnginePtr, kernel: number): number;
   bz_wasm_gpu_selftest_open(e: EnginePtr): SelfTestPtr;
   bz_wasm_gpu_selftest_close(t: SelfTestPtr): void;
+  bz_wasm_gpu_selftest_prepare(t: SelfTestPtr): number;
   bz_wasm_gpu_selftest_program(t: SelfTestPtr): number;
   bz_wasm_gpu_selftest_judge(t: SelfTestPtr, results: Bytes): number;
-  bz_wasm_gpu_upload_next(e: EnginePtr, max: number, window: Bytes): number;
+  bz_wasm_gpu_upload_cuts(e: EnginePtr): number;
+  bz_wasm_gpu_upload_next(e: EnginePtr, max: number, maxPlaced: number, window: Bytes): number;
   bz_wasm_gpu_window_size(): number;
   bz_wasm_gpu_upload_give(e: EnginePtr, window: Bytes, bytes: Bytes): number;
+  bz_wasm_gpu_upload_place(e: EnginePtr, window: Bytes, staging: number, scratch: number): number;
+  bz_wasm_gpu_upload_placed(window: Bytes): void;
   bz_wasm_gpu_program_free(p: ProgramPtr): void;
   bz_wasm_gpu_program_number(p: ProgramPtr): number;
   bz_wasm_gpu_record(s: SessionPtr, rows: number, logits: number, horizon: number): ProgramPtr;
