@@ -4,8 +4,8 @@
 //   o = sum e^(q.k_j - top) v_j
 //
 //   table    read    2 n_pair f32: cosines, sines           grid   n_kv_head * chunks * n_split
-//   q_w      read    head_dim f32                           bytes  the history once (a chunk), q for each workgroup
-//   k_w      read    head_dim f32                           needs  head_dim % 8 == 0 and <= 512,
+//   vectors  read    at their places, in vec4s: what heads  bytes  the history once (a chunk), q for each workgroup
+//                    of q and of k are multiplied with      needs  head_dim % 8 == 0 and <= 512,
 //   q        read    n_head x head_dim f32                         chunks = ceil(group / HEADS), rows 1,
 //   k        read    n_kv_head x head_dim f32                      29,100 bytes of workgroup memory;
 //   v        read    as k; unread when v_from_k                    KV_F16: a cache of halves
@@ -30,19 +30,28 @@ struct Params {
     pos_offset : u32,
     n_split : u32,
     n_pair : u32,
+    q_weight_at : u32,
+    k_weight_at : u32,
     v_from_k : u32, // 1: values are made of the keys as they come
     eps : f32,
 }
 @group(0) @binding(0) var<uniform> p : Params;
 @group(0) @binding(2) var<storage, read> table : array<f32>;
-@group(0) @binding(3) var<storage, read> q_w : array<vec4<f32>>;
-@group(0) @binding(4) var<storage, read> k_w : array<vec4<f32>>;
-@group(0) @binding(5) var<storage, read> q : array<vec4<f32>>;
-@group(0) @binding(6) var<storage, read> k : array<vec4<f32>>;
-@group(0) @binding(7) var<storage, read> v : array<vec4<f32>>;
-@group(0) @binding(8) var<storage, read_write> k_cache : array<vec4<u32>>;
-@group(0) @binding(9) var<storage, read_write> v_cache : array<vec4<u32>>;
-@group(0) @binding(10) var<storage, read_write> partial : array<vec4<f32>>;
+@group(0) @binding(3) var<storage, read> vectors : array<vec4<f32>>;
+@group(0) @binding(4) var<storage, read> q : array<vec4<f32>>;
+@group(0) @binding(5) var<storage, read> k : array<vec4<f32>>;
+@group(0) @binding(6) var<storage, read> v : array<vec4<f32>>;
+@group(0) @binding(7) var<storage, read_write> k_cache : array<vec4<u32>>;
+@group(0) @binding(8) var<storage, read_write> v_cache : array<vec4<u32>>;
+@group(0) @binding(9) var<storage, read_write> partial : array<vec4<f32>>;
+
+fn q_weight(i : u32) -> vec4<f32> {
+    return vectors[p.q_weight_at + i];
+}
+
+fn k_weight(i : u32) -> vec4<f32> {
+    return vectors[p.k_weight_at + i];
+}
 
 fn raw_value(at : u32) -> vec4<f32> {
     if (p.v_from_k == 1u) {
@@ -107,7 +116,7 @@ fn put_new(part : Part, lid : u32) {
     let source = part.kv_head * n4;
     let to = ((part.hi - 1u) % p.n_slots * p.n_kv_head + part.kv_head) * n4;
     let j = lid + n4 / 2u;
-    let f = turned(k[source + lid] * k_inverse * k_w[lid], k[source + j] * k_inverse * k_w[j], lid);
+    let f = turned(k[source + lid] * k_inverse * k_weight(lid), k[source + j] * k_inverse * k_weight(j), lid);
     put_key(to + lid, f.a);
     put_key(to + j, f.b);
     put_value(to + lid, raw_value(source + lid) * v_inverse);

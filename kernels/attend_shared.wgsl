@@ -34,6 +34,10 @@ struct Params {
 @group(0) @binding(6) var<storage, read> v_cache : array<vec4<u32>>;
 @group(0) @binding(7) var<storage, read_write> partial : array<vec4<f32>>;
 
+fn q_weight(i : u32) -> vec4<f32> {
+    return q_w[i];
+}
+
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
         @builtin(local_invocation_index) lid : u32) {

@@ -3,8 +3,8 @@
 //
 //   x       read   n_tok x cols f32   grid   each t in turn: as many workgroups as one likes
 //   branch  read   n_tok x cols f32   bytes  W and W2 once a row t; the rest comes from the cache
-//   post    read   cols f32           needs  cols % 16 == 0; cols <= 4 HELD and 16 WG
-//   next_w  read   cols f32
+//   vectors read   post and next_w    needs  cols % 16 == 0; cols <= 4 HELD and 16 WG
+//                  at their places, in vec4s
 //   w       read   rows x cols
 //   w2      read   rows x cols
 //   to      write  n_tok x cols f32

@@ -3,9 +3,9 @@
 //
 //   x       read   n_tok x cols f32   grid   each t in turn: as many workgroups as one likes
 //   branch  read   n_tok x cols f32   bytes  each matrix once a row t; the rest comes from the cache
-//   post    read   cols f32           needs  cols % 16 == 0; cols <= 4 HELD and 16 WG; has_branch 0: nothing is added, branch
-//   scale   read   1 f32                     and post are any buffers; has_scale 0: factor 1, any buffer;
-//   next_w  read   cols f32                  rows2 or rows3 0: any buffers, unread and unwritten
+//   vectors read   post, scale and    needs  cols % 16 == 0; cols <= 4 HELD and 16 WG; has_branch 0: nothing is added, branch
+//                  next_w at their           is any buffer; has_scale 0: factor 1; rows2 or rows3 0: any buffers, unread
+//                  places, in vec4s          and unwritten
 //   w       read   rows x cols
 //   w2      read   rows2 x cols
 //   w3      read   rows3 x cols

@@ -16,7 +16,7 @@ compiled: what this page does not know stops the build with file:line. The rules
   needs, then `Reference:` and `Tolerance`.
 - `struct Params` has u32 and f32 fields only; the C struct is padded to 16 bytes.
 - Bindings of group 0 without gaps: 0 `var<uniform> p : Params`, 1 `step` where lib/step.wgsl is
-  included, then the storage buffers. All are used: a driver may drop one that is not.
+  included, then at most MOST_BUFFERS storage buffers, as many as Chromium gives. All are used: a driver may drop one that is not.
 - One entry point, `main`. A plain file enables no feature; a tier enables what it is named for, and .lone, which is
   for devices in software, nothing.
 """
@@ -32,6 +32,7 @@ FEATURES = {"subgroups": (1, "KERNEL_NEEDS_SUBGROUPS"), "f16": (2, "KERNEL_NEEDS
             MATRIX: (4, "KERNEL_NEEDS_MATRIX")}
 C_TYPES = {"u32": "uint32_t", "f32": "float"}
 STEP = "lib/step.wgsl"
+MOST_BUFFERS = 10
 
 
 class Bad(Exception):
@@ -155,6 +156,8 @@ class Kernel:
                 where = found[number][3] if number in found else (self.path, 1)
                 raise Bad(where, f"binding {number} must be var<{want[1]}> {want[0]} : {want[2]}")
         storage = [found[n] for n in range(len(fixed), len(found))]
+        if len(storage) > MOST_BUFFERS:
+            raise Bad((self.path, 1), f"{len(storage)} storage buffers; Chromium gives {MOST_BUFFERS}")
         self.check_table(storage)
         self.storage = [s[0] for s in storage]
         return "u" * len(fixed) + "".join("r" if s[1] == "storage,read" else "w" for s in storage)

@@ -1,6 +1,7 @@
 // attend - what comes before attention in the kernels attend and attend_shared: the queries of a workgroup's heads,
 // weighted and turned, in workgroup memory. Normalising them is a factor of their scores, which is known later. Needs
-// what lib/attention_split.wgsl needs, p also with n_pair and eps, and the buffers table, q_w and q.
+// what lib/attention_split.wgsl needs, p also with n_pair and eps, the buffers table and q, and q_weight(i): columns 4i .. 4i + 3 of
+// what the queries are multiplied with.
 //!include lib/attention_split.wgsl
 
 var<workgroup> queries : array<vec4<f32>, 1024>; // HEADS x head_dim / 4
@@ -60,7 +61,7 @@ fn put_queries(part : Part, lid : u32) {
         let a = q[at + i];
         let b = q[at + j];
         sum += dot(a, a) + dot(b, b);
-        let f = turned(a * q_w[i], b * q_w[j], i);
+        let f = turned(a * q_weight(i), b * q_weight(j), i);
         queries[mine * n4 + i] = f.a;
         queries[mine * n4 + j] = f.b;
     }

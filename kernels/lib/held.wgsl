@@ -36,7 +36,7 @@ fn branch_four(i : u32) -> Four {
 }
 
 fn post_four(i : u32) -> Four {
-    return Four(post[i], post[i + 1u], post[i + 2u], post[i + 3u]);
+    return Four(post_of(i), post_of(i + 1u), post_of(i + 2u), post_of(i + 3u));
 }
 
 fn lead_four(i : u32) -> Four {

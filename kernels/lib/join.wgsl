@@ -23,6 +23,10 @@ struct Params {
 @group(0) @binding(7) var<storage, read_write> y : array<vec4<f32>>;
 @group(0) @binding(8) var<storage, read_write> s : array<vec4<u32>>;
 
+fn post_of(i : u32) -> vec4<f32> {
+    return post[i];
+}
+
 fn factor() -> f32 {
     if (p.has_scale != 0u) {
         return scale[0];

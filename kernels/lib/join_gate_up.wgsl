@@ -15,6 +15,8 @@ struct Params {
     high : u32,
     d : u32,
     has_branch : u32,
+    post_at : u32, // in vectors, in vec4s
+    next_at : u32,
     settles : u32, // s is wanted
     eps : f32,
 }
@@ -22,13 +24,16 @@ struct Params {
 @group(0) @binding(0) var<uniform> p : Params;
 @group(0) @binding(1) var<storage, read> x : array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read> branch : array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read> post : array<vec4<f32>>;
-@group(0) @binding(4) var<storage, read> next_w : array<vec4<f32>>;
-@group(0) @binding(5) var<storage, read> w : array<vec4<u32>>;
-@group(0) @binding(6) var<storage, read> w2 : array<vec4<u32>>;
-@group(0) @binding(7) var<storage, read_write> to : array<vec4<f32>>;
-@group(0) @binding(8) var<storage, read_write> y : array<f32>;
-@group(0) @binding(9) var<storage, read_write> s : array<vec4<u32>>;
+@group(0) @binding(3) var<storage, read> vectors : array<vec4<f32>>;
+@group(0) @binding(4) var<storage, read> w : array<vec4<u32>>;
+@group(0) @binding(5) var<storage, read> w2 : array<vec4<u32>>;
+@group(0) @binding(6) var<storage, read_write> to : array<vec4<f32>>;
+@group(0) @binding(7) var<storage, read_write> y : array<f32>;
+@group(0) @binding(8) var<storage, read_write> s : array<vec4<u32>>;
+
+fn post_of(i : u32) -> vec4<f32> {
+    return vectors[p.post_at + i];
+}
 
 fn factor() -> f32 {
     return 1.0;
@@ -39,7 +44,7 @@ fn normed() -> bool {
 }
 
 fn lead(i : u32) -> vec4<f32> {
-    return next_w[i];
+    return vectors[p.next_at + i];
 }
 
 @compute @workgroup_size(WG)

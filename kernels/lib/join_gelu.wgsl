@@ -28,6 +28,10 @@ struct Params {
 @group(0) @binding(6) var<storage, read_write> to : array<vec4<f32>>;
 @group(0) @binding(7) var<storage, read_write> y : array<f32>;
 
+fn post_of(i : u32) -> vec4<f32> {
+    return post[i];
+}
+
 fn factor() -> f32 {
     return 1.0;
 }

@@ -10,6 +10,9 @@ struct Params {
     n_tok : u32, // rows of x and of the results
     has_branch : u32,
     has_scale : u32,
+    post_at : u32, // in vectors, in vec4s
+    scale_at : u32,
+    next_at : u32,
     rows : u32,
     scales : u32, // offsets in u32 words, see src/gpu/repack.h
     high : u32,
@@ -33,23 +36,25 @@ struct Params {
 @group(0) @binding(0) var<uniform> p : Params;
 @group(0) @binding(1) var<storage, read> x : array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read> branch : array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read> post : array<vec4<f32>>;
-@group(0) @binding(4) var<storage, read> scale : array<f32>;
-@group(0) @binding(5) var<storage, read> next_w : array<vec4<f32>>;
-@group(0) @binding(6) var<storage, read> w : array<vec4<u32>>;
-@group(0) @binding(7) var<storage, read> w2 : array<vec4<u32>>;
-@group(0) @binding(8) var<storage, read> w3 : array<vec4<u32>>;
-@group(0) @binding(9) var<storage, read_write> to : array<vec4<f32>>;
+@group(0) @binding(3) var<storage, read> vectors : array<vec4<f32>>;
+@group(0) @binding(4) var<storage, read> w : array<vec4<u32>>;
+@group(0) @binding(5) var<storage, read> w2 : array<vec4<u32>>;
+@group(0) @binding(6) var<storage, read> w3 : array<vec4<u32>>;
+@group(0) @binding(7) var<storage, read_write> to : array<vec4<f32>>;
+
+fn post_of(i : u32) -> vec4<f32> {
+    return vectors[p.post_at + i];
+}
 
 fn factor() -> f32 {
     if (p.has_scale != 0u) {
-        return scale[0];
+        return vectors[p.scale_at].x;
     }
     return 1.0;
 }
 
 fn lead(i : u32) -> vec4<f32> {
-    return next_w[i];
+    return vectors[p.next_at + i];
 }
 
 override MATRICES : u32 = 3u; // so many there are: no code for more

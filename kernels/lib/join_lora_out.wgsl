@@ -1,7 +1,7 @@
 // join_lora_out - the results of join_lora: what the products after it read of the stream, as it is and settled, and behind
 // that z, of all matrices.
-@group(0) @binding(10) var<storage, read_write> norm : array<vec4<f32>>;
-@group(0) @binding(11) var<storage, read_write> s : array<vec4<u32>>;
+@group(0) @binding(8) var<storage, read_write> norm : array<vec4<f32>>;
+@group(0) @binding(9) var<storage, read_write> s : array<vec4<u32>>;
 
 fn normed() -> bool {
     return p.has_next != 0u;

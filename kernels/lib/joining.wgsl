@@ -1,5 +1,6 @@
 // joining - how the residual stream goes on:  to = (x + norm(branch) post) factor,  norm(v) = v / rms(v).
-// Needs Params with cols, has_branch and eps; the buffers x, branch and post; factor(); lib/lanes.
+// Needs Params with cols, has_branch and eps; the buffers x and branch; post_of(i), columns 4i .. 4i + 3 of post; factor();
+// lib/lanes.
 // One pass gives all sums, since  |to|^2 = factor^2 (|x|^2 + 2 r x.b + r^2 |b|^2)  with  b = branch post
 // and r = 1 / rms(branch).
 struct Joining {
@@ -31,7 +32,7 @@ fn sums_at(at : u32, i : u32) -> vec4<f32> {
     var sums = vec4<f32>(dot(v, v), 0.0, 0.0, 0.0);
     if (p.has_branch != 0u) {
         let raw = branch[at + k];
-        sums = sums_of(v, raw, raw * post[k]);
+        sums = sums_of(v, raw, raw * post_of(k));
     }
     return select(vec4<f32>(), sums, vec4<bool>(i < n));
 }
@@ -48,7 +49,7 @@ fn begin_joining(at : u32, id : u32) -> Joining {
 fn joined(j : Joining, i : u32) -> vec4<f32> {
     var v = x[j.at + i];
     if (p.has_branch != 0u) {
-        v += branch[j.at + i] * j.r * post[i];
+        v += branch[j.at + i] * j.r * post_of(i);
     }
     return v * j.factor;
 }

@@ -51,6 +51,11 @@ static void gpu_read(struct run *r, const struct tensor *t, uint32_t row, void *
     run_fail(r, BZ_ERR_UNSUPPORTED, "a GPU tensor is read by the host, after the step");
 }
 
+static void gpu_expect_vector(void *ctx, uint32_t cols)
+{
+    upload_expect_vector(&((struct gpu_ops *)ctx)->upload, cols);
+}
+
 static enum bz_status gpu_load(void *ctx, struct weight *w, struct bz_err *err)
 {
     struct gpu_ops *g = ctx;
@@ -208,6 +213,21 @@ static void ple_mix(struct run *r, struct tensor *ple, const struct tensor *proj
                      ple->rows * p.n_slice);
 }
 
+struct gpu_vectors gpu_vectors_of(const struct gpu_ops *g, const struct weight *a,
+                                  const struct weight *b, const struct weight *c)
+{
+    const struct weight *const some[GPU_VECTORS] = { a, b, c };
+    struct gpu_vectors v = { .all = whole(g->unused), .one = true };
+    for (uint32_t i = 0; i < GPU_VECTORS; i++) {
+        if (!some[i] || !weight_exists(some[i])) continue;
+        const struct gpu_part *part = ((const struct gpu_weight *)some[i]->mem)->parts;
+        v.one = v.one && (v.all.buffer == g->unused || v.all.buffer == part->buffer);
+        v.all = whole(part->buffer);
+        v.at[i] = part->first / 16;
+    }
+    return v;
+}
+
 /* ---- open and close ---- */
 
 static void gpu_close(struct backend *be)
@@ -231,6 +251,7 @@ static const struct backend gpu_backend = {
     .free = gpu_free,
     .write = gpu_write,
     .read = gpu_read,
+    .expect_vector = gpu_expect_vector,
     .load = gpu_load,
     .unload = gpu_unload,
     .adapt = adapt,

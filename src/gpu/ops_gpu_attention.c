@@ -124,6 +124,7 @@ static void attend_new(struct run *r, const struct shares *s, struct kv *kv, con
                        uint32_t window, uint32_t pos_offset, float eps)
 {
     struct gpu_ops *g = ops_of(r);
+    struct gpu_vectors v = gpu_vectors_of(g, h->q_norm, h->k_norm, NULL);
     struct attend_params p = { .rows = 1,
                                .n_head = h->n_head,
                                .n_kv_head = kv->n_kv_head,
@@ -133,12 +134,12 @@ static void attend_new(struct run *r, const struct shares *s, struct kv *kv, con
                                .pos_offset = pos_offset,
                                .n_split = s->n_split,
                                .n_pair = h->table->cols / 2,
+                               .q_weight_at = v.at[0],
+                               .k_weight_at = v.at[1],
                                .v_from_k = h->v_from_k,
                                .eps = eps };
-    struct gpu_binding bind[] = {
-        act(h->table), vector(g, h->q_norm), vector(g, h->k_norm), act(h->q),       act(h->k),
-        act(h->v),     act(&kv->k),          act(&kv->v),          act(&s->partial)
-    };
+    struct gpu_binding bind[] = { act(h->table), v.all,       act(h->q),   act(h->k),
+                                  act(h->v),     act(&kv->k), act(&kv->v), act(&s->partial) };
     struct gpu_constant constants[] = { { ATTEND_HEADS, (float)s->heads },
                                         { ATTEND_KV_F16, kv->k.half } };
     record_dispatch(&g->rec, KERNEL_ATTEND, constants, COUNT(constants), &p, bind, COUNT(bind),
@@ -222,7 +223,7 @@ void gpu_attention(struct run *r, struct tensor *y, const struct tensor *q, cons
 
 enum {
     ATTEND_BYTES = 29100, /* workgroup memory of attend and attend_shared */
-    ATTEND_BUFFERS = 9,
+    ATTEND_BUFFERS = 8,
 };
 
 /* A new row's keys are seen by the rows after it, so more than one row takes two steps. */
@@ -230,7 +231,8 @@ static bool in_one_step(const struct gpu_ops *g, const struct heads *h, const st
 {
     return h->q->rows == 1 && !of_fours(g) && kv->head_dim % 8 == 0 &&
            g->rec.limits.max_workgroup_bytes >= ATTEND_BYTES &&
-           g->rec.limits.max_storage_buffers >= ATTEND_BUFFERS;
+           g->rec.limits.max_storage_buffers >= ATTEND_BUFFERS &&
+           gpu_vectors_of(g, h->q_norm, h->k_norm, NULL).one;
 }
 
 void gpu_attend(struct run *r, struct tensor *y, struct kv *kv, const struct heads *h,

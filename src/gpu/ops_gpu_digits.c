@@ -230,6 +230,13 @@ uint32_t gpu_pick(struct gpu_picked *some, const struct weight *const *w, uint32
     return n_some;
 }
 
+static bool all_plain_codes(const struct weight *const *w, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (!plain_codes(w[i])) return false;
+    return true;
+}
+
 /* The kernel for some of them. */
 static uint32_t kernel_for(const struct gpu_ops *g, const struct gpu_picked *some,
                            enum gpu_shape shape, bool adapted)
@@ -268,6 +275,14 @@ void gpu_linears_digits(struct run *r, struct tensor *const *y, const struct ten
     }
 }
 
+void gpu_linears(struct run *r, struct tensor *const *y, const struct tensor *x,
+                 const struct weight *const *w, uint32_t n)
+{
+    if (gpu_settled_of(r, x) && all_plain_codes(w, n)) gpu_linears_digits(r, y, x, w, NULL, n);
+    else
+        for (uint32_t i = 0; i < n; i++) gpu_linear(r, y[i], x, w[i]);
+}
+
 /* ---- wide streams ---- */
 
 /* A row is joined once, by a dispatch of its own: for a wide one that is cheaper than by every workgroup. */
@@ -279,13 +294,9 @@ static bool is_wide(const struct gpu_ops *g, const struct join *j)
 bool gpu_wide_linears(struct run *r, const struct join *j, struct tensor *const *y,
                       const struct weight *const *w, uint32_t n)
 {
-    bool bare = true;
     if (!is_wide(ops_of(r), j)) return false;
-    for (uint32_t i = 0; i < n; i++) bare = bare && plain_codes(w[i]);
-    gpu_join_settled(r, j, !bare);
-    if (bare) gpu_linears_digits(r, y, join_result(j), w, NULL, n);
-    else
-        for (uint32_t i = 0; i < n; i++) gpu_linear(r, y[i], join_result(j), w[i]);
+    gpu_join_settled(r, j, !all_plain_codes(w, n));
+    gpu_linears(r, y, join_result(j), w, n);
     return true;
 }
 

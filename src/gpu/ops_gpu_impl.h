@@ -44,8 +44,21 @@ static inline struct gpu_binding act(const struct tensor *t)
 static inline struct gpu_binding vector(const struct gpu_ops *g, const struct weight *w)
 {
     const struct gpu_weight *gw = w && weight_exists(w) ? w->mem : NULL;
-    return whole(gw ? gw->parts[0].buffer : g->unused);
+    return gw ? (struct gpu_binding) { gw->parts[0].buffer, gw->parts[0].first, 0 }
+              : whole(g->unused);
 }
+
+/* Vectors that one binding reaches, and where each begins, in vec4s. one: they lie in one buffer. NULL and absent ones are
+ * anywhere. */
+enum { GPU_VECTORS = 3 };
+
+struct gpu_vectors {
+    struct gpu_binding all;
+    uint32_t at[GPU_VECTORS];
+    bool one;
+};
+struct gpu_vectors gpu_vectors_of(const struct gpu_ops *g, const struct weight *a,
+                                  const struct weight *b, const struct weight *c);
 
 static inline uint32_t divide_up(uint64_t n, uint32_t by)
 {
@@ -196,6 +209,10 @@ struct gpu_picked {
     bool mixed;
 };
 uint32_t gpu_pick(struct gpu_picked *some, const struct weight *const *w, uint32_t n);
+
+/* Several linears of one x; one dispatch for those that are alike where it is settled. */
+void gpu_linears(struct run *r, struct tensor *const *y, const struct tensor *x,
+                 const struct weight *const *w, uint32_t n);
 
 /* A join that settles what the next block reads, and (floats) leaves it as it is too. */
 void gpu_join_settled(struct run *r, const struct join *j, bool floats);

@@ -69,6 +69,12 @@ static bool joins(const struct gpu_ops *g, const struct join *j, uint32_t n_buff
            n_buffers <= g->rec.limits.max_storage_buffers;
 }
 
+/* What a join multiplies with: after the branch's norm, all, and what the next block reads. */
+static struct gpu_vectors vectors_of(const struct gpu_ops *g, const struct join *j)
+{
+    return gpu_vectors_of(g, j->branch ? j->w : NULL, j->scale, j->next_w);
+}
+
 /* Is a matrix one buffer, without adapters? */
 static bool whole_and_bare(const struct weight *w)
 {
@@ -128,10 +134,14 @@ static void dispatch_picked(struct run *r, uint32_t kernel, const struct join *j
                             const struct gpu_picked *some)
 {
     struct gpu_ops *g = ops_of(r);
+    struct gpu_vectors v = vectors_of(g, j);
     struct join_linears_params p = { .cols = j->x->cols,
                                      .n_tok = j->x->rows,
                                      .has_branch = j->branch != NULL,
                                      .has_scale = weight_exists(j->scale),
+                                     .post_at = v.at[0],
+                                     .scale_at = v.at[1],
+                                     .next_at = v.at[2],
                                      .eps = j->eps };
     _Static_assert(sizeof p == sizeof(struct join_linears_mixed_params), "one piece");
     struct {
@@ -142,9 +152,7 @@ static void dispatch_picked(struct run *r, uint32_t kernel, const struct join *j
     struct gpu_binding none = whole(g->unused);
     struct gpu_binding bind[] = { act(j->x),
                                   j->branch ? act(j->branch) : none,
-                                  vector(g, j->branch ? j->w : NULL),
-                                  vector(g, j->scale),
-                                  vector(g, j->next_w),
+                                  v.all,
                                   none,
                                   none,
                                   none,
@@ -161,8 +169,8 @@ static void dispatch_picked(struct run *r, uint32_t kernel, const struct join *j
         *of[k].scales = part->layout.scales;
         *of[k].high = part->layout.high;
         *of[k].d = part->layout.d;
-        bind[5 + k] = whole(part->buffer);
-        bind[9 + k] = act(y[some->at[k]]);
+        bind[3 + k] = whole(part->buffer);
+        bind[7 + k] = act(y[some->at[k]]);
         n_teams += divide_up(part->rows, t.rows);
     }
     dispatch_held(r, kernel, j, t, some->n, &p, bind, COUNT(bind), n_teams);
@@ -172,7 +180,8 @@ bool gpu_join_lora(struct run *r, const struct join *j, struct tensor *z,
                    const struct weight *const *w, uint32_t n, bool floats)
 {
     struct gpu_ops *g = ops_of(r);
-    if (!joins(g, j, 11)) return false;
+    struct gpu_vectors v = vectors_of(g, j);
+    if (!joins(g, j, 9) || !v.one) return false;
     const struct tensor *to = join_result(j);
     struct tensor settled = gpu_settled_room(r, to->rows, to->cols);
     gpu_place_z(z, &settled, w, n);
@@ -182,29 +191,26 @@ bool gpu_join_lora(struct run *r, const struct join *j, struct tensor *z,
                                   .has_scale = weight_exists(j->scale),
                                   .has_next = weight_exists(j->next_w),
                                   .puts = floats && weight_exists(j->next_w),
+                                  .post_at = v.at[0],
+                                  .scale_at = v.at[1],
+                                  .next_at = v.at[2],
                                   .eps = j->eps };
     uint32_t *const rows[JOIN_LINEARS] = { &p.rows, &p.rows2, &p.rows3 };
     uint32_t *const at[JOIN_LINEARS] = { &p.at, &p.at2, &p.at3 };
-    struct gpu_binding none = whole(g->unused), bind[11] = { act(j->x),
-                                                             j->branch ? act(j->branch) : none,
-                                                             vector(g, j->branch ? j->w : NULL),
-                                                             vector(g, j->scale),
-                                                             vector(g, j->next_w),
-                                                             none,
-                                                             none,
-                                                             none,
-                                                             act(j->to) };
+    struct gpu_binding none = whole(g->unused);
+    struct gpu_binding bind[] = {
+        act(j->x),  j->branch ? act(j->branch) : none,           v.all,        none, none, none,
+        act(j->to), p.puts ? act(j->norm) : whole(g->unread[0]), act(&settled)
+    };
     struct teams t = { HELD_WG, HELD_WG / 2, 2 };
     uint32_t k = 0, n_teams = 0;
     for (uint32_t i = 0; i < n; i++) {
         if (!z[i].cols) continue;
-        bind[5 + k] = whole(((const struct gpu_weight *)w[i]->mem)->adapted.a);
+        bind[3 + k] = whole(((const struct gpu_weight *)w[i]->mem)->adapted.a);
         *at[k] = z[i].first;
         *rows[k++] = z[i].cols;
         n_teams += divide_up(z[i].cols, t.rows);
     }
-    bind[9] = p.puts ? act(j->norm) : whole(g->unread[0]);
-    bind[10] = act(&settled);
     _Static_assert(JOIN_LORA_WG == JOIN_LINEARS_WG && JOIN_LORA_HELD == JOIN_LINEARS_HELD &&
                        JOIN_LORA_MATRICES == JOIN_LINEARS_MATRICES,
                    "one piece");
@@ -219,11 +225,11 @@ void gpu_join_linears(struct run *r, const struct join *j, struct tensor *const 
     struct gpu_ops *g = ops_of(r);
     if (gpu_adapted_linears(r, j, y, w, n)) return;
     if (gpu_wide_linears(r, j, y, w, n)) return;
-    bool ok = joins(g, j, 12) && weight_exists(j->next_w);
+    bool ok = joins(g, j, 10) && weight_exists(j->next_w) && vectors_of(g, j).one;
     for (uint32_t i = 0; i < n; i++) ok = ok && whole_and_bare(w[i]);
     if (!ok) {
         gpu_join(r, j);
-        for (uint32_t i = 0; i < n; i++) gpu_linear(r, y[i], join_result(j), w[i]);
+        gpu_linears(r, y, join_result(j), w, n);
         return;
     }
     struct gpu_picked some[JOIN_LINEARS];
@@ -273,7 +279,9 @@ void gpu_join_gate_up(struct run *r, const struct join *j, struct tensor *y, str
     struct gpu_ops *g = ops_of(r);
     if (gpu_adapted_gate_up(r, j, y, up, gate_w, up_w)) return;
     if (gpu_wide_gate_up(r, j, y, up, gate_w, up_w)) return;
-    bool ok = joins(g, j, 9) && j->branch && !weight_exists(j->scale) && weight_exists(j->next_w);
+    struct gpu_vectors v = vectors_of(g, j);
+    bool ok = joins(g, j, 8) && j->branch && !weight_exists(j->scale) && weight_exists(j->next_w) &&
+              v.one;
     bool alike =
         whole_and_bare(gate_w) && whole_and_bare(up_w) && shape_of(gate_w) == shape_of(up_w);
     if (!ok || !alike) {
@@ -293,12 +301,13 @@ void gpu_join_gate_up(struct run *r, const struct join *j, struct tensor *y, str
                                      .high = gate->layout.high,
                                      .d = gate->layout.d,
                                      .has_branch = 1,
+                                     .post_at = v.at[0],
+                                     .next_at = v.at[2],
                                      .settles = settles,
                                      .eps = j->eps };
     struct gpu_binding bind[] = { act(j->x),
                                   act(j->branch),
-                                  vector(g, j->w),
-                                  vector(g, j->next_w),
+                                  v.all,
                                   whole(gate->buffer),
                                   whole(part_of(up_w)->buffer),
                                   act(j->to),

@@ -7,11 +7,55 @@
 
 /* ---- buffers ---- */
 
+enum {
+    VECTORS_BYTES = 64 << 10, /* of a page for vectors that nobody announced */
+    VECTORS_MOST = 16 << 20,  /* of any page, whatever a file promises */
+    VECTOR_ALIGN = 256,       /* where a binding may begin */
+};
+
+/* Bytes of a page that a vector takes. */
+static uint32_t vector_bytes(uint32_t cols)
+{
+    return (uint32_t)(((uint64_t)cols * 4 + VECTOR_ALIGN - 1) / VECTOR_ALIGN * VECTOR_ALIGN);
+}
+
+void upload_expect_vector(struct upload *u, uint32_t cols)
+{
+    u->vectors_expected += vector_bytes(cols);
+}
+
+static void leave_page(struct vector_page *page)
+{
+    if (!page || --page->n_vectors) return;
+    if (*page->current == page) *page->current = NULL;
+    gpu_buffer_free(page->buffer);
+    mem_free(page);
+}
+
+/* A page with room for so many bytes. NULL: memory is short. */
+static struct vector_page *page_for(struct upload *u, uint32_t n_bytes)
+{
+    struct vector_page *page = u->vectors;
+    if (page && page->bytes - page->used >= n_bytes) return page;
+    page = mem_alloc(1, sizeof *page);
+    if (!page) return NULL;
+    uint64_t expected = u->vectors_expected ? u->vectors_expected : VECTORS_BYTES;
+    uint32_t bytes = expected < VECTORS_MOST ? (uint32_t)expected : VECTORS_MOST;
+    if (bytes < n_bytes) bytes = n_bytes;
+    u->vectors_expected = 0;
+    *page = (struct vector_page) { .buffer = gpu_buffer_new(bytes, GPU_STORAGE),
+                                   .bytes = bytes,
+                                   .current = &u->vectors };
+    u->vectors = page;
+    return page;
+}
+
 void gpu_weight_free(struct gpu_weight *w)
 {
     if (!w) return;
-    for (uint32_t i = 0; i < w->n_parts; i++)
+    for (uint32_t i = 0; !w->page && i < w->n_parts; i++)
         if (w->parts[i].buffer) gpu_buffer_free(w->parts[i].buffer);
+    leave_page(w->page);
     gpu_adapted_free(&w->adapted);
     mem_free(w->parts);
     mem_free(w);
@@ -68,11 +112,12 @@ static struct gpu_weight *make_parts(const struct weight *w, const struct gpu_li
     return g;
 }
 
-/* A vector as f32, in a buffer of whole vec4s. */
-static enum bz_status load_vector(struct weight *w, struct bz_err *err)
+/* A vector as f32, whole vec4s of a page. */
+static enum bz_status load_vector(struct upload *u, struct weight *w, struct bz_err *err)
 {
     size_t n_bytes = quant_row_bytes(w->fmt, w->cols);
     uint32_t padded = (w->cols + 3) / 4 * 4;
+    uint32_t taken = vector_bytes(w->cols);
     void *bytes = mem_alloc(n_bytes, 1);
     float *values = mem_alloc(padded, sizeof *values);
     struct gpu_weight *g = mem_alloc(1, sizeof *g);
@@ -80,12 +125,17 @@ static enum bz_status load_vector(struct weight *w, struct bz_err *err)
     enum bz_status st = bytes && values && g && part
                             ? source_read(w->src, w->offset, bytes, n_bytes, err)
                             : fail_memory(err, n_bytes + padded * sizeof *values);
+    struct vector_page *page = st == BZ_OK ? page_for(u, taken) : NULL;
+    if (st == BZ_OK && !page) st = fail_memory(err, sizeof *page);
     if (st == BZ_OK) {
         w->fmt->decode(bytes, values, w->cols);
-        *part = (struct gpu_part) { .rows = 1, .layout = { .bytes = padded * 4 } };
-        part->buffer = gpu_buffer_new(padded * 4, GPU_STORAGE);
-        gpu_buffer_write(part->buffer, 0, values, padded * 4);
-        *g = (struct gpu_weight) { .shape = GPU_F32, .n_parts = 1, .parts = part };
+        *part = (struct gpu_part) {
+            .buffer = page->buffer, .rows = 1, .first = page->used, .layout = { .bytes = taken }
+        };
+        gpu_buffer_write(part->buffer, part->first, values, padded * 4);
+        *g = (struct gpu_weight) { .shape = GPU_F32, .n_parts = 1, .parts = part, .page = page };
+        page->used += taken;
+        page->n_vectors++;
         w->mem = g;
     } else {
         mem_free(g);
@@ -100,7 +150,7 @@ enum bz_status upload_add(struct upload *u, struct weight *w, const struct gpu_l
                           struct bz_err *err)
 {
     if (w->rows == 1 && w->n_mat == 1) {
-        enum bz_status st = load_vector(w, err);
+        enum bz_status st = load_vector(u, w, err);
         if (st == BZ_OK) u->bytes_on_device += device_bytes(w->mem);
         return st;
     }

@@ -18,7 +18,17 @@
 struct gpu_part {
     gpu_buffer buffer;
     uint32_t row0, rows;
+    uint32_t first; /* bytes of the buffer before it: vectors share one */
     struct gpu_layout layout;
+};
+
+/* A buffer that vectors share, so that a kernel reaches several of them through one binding: devices have few. It is
+ * freed with the last of them. */
+struct vector_page {
+    gpu_buffer buffer;
+    uint32_t bytes, used;
+    uint32_t n_vectors;
+    struct vector_page **current; /* upload.vectors */
 };
 
 /* What struct weight.mem points to on this backend. A vector is one part of F32; a table that stays in its
@@ -27,6 +37,7 @@ struct gpu_weight {
     enum gpu_shape shape;
     uint32_t n_parts;
     struct gpu_part *parts;
+    struct vector_page *page;   /* of a vector */
     struct gpu_adapted adapted; /* what hangs on it */
 };
 
@@ -43,10 +54,15 @@ struct upload {
     uint32_t n_jobs, cap_jobs;
     uint32_t job, part, row; /* where the next window begins */
     uint64_t bytes_done, bytes_total;
-    uint64_t bytes_on_device; /* of the buffers of all weights that were added */
-    void *scratch;            /* for repacking one window */
+    uint64_t bytes_on_device;    /* of the buffers of all weights that were added */
+    struct vector_page *vectors; /* with room for more, or NULL */
+    uint64_t vectors_expected;   /* bytes of the next page; 0: nobody said */
+    void *scratch;               /* for repacking one window */
     size_t scratch_bytes;
 };
+
+/* A vector of so many numbers will be added: all that are expected get one page. */
+void upload_expect_vector(struct upload *u, uint32_t cols);
 
 /* Make the buffers of a matrix and put it on the list; vectors are read and written at once. */
 enum bz_status upload_add(struct upload *u, struct weight *w, const struct gpu_limits *limits,

@@ -196,13 +196,18 @@ static enum bz_status bind_list(struct binder *b, void *owner, const char *prefi
     return BZ_OK;
 }
 
+static bool has_router(const struct binder *b, const char *prefix)
+{
+    return find_tensor(b->g, prefix, "ffn_gate_inp.weight") != NULL;
+}
+
 static enum bz_status bind_layer(struct binder *b, uint32_t il)
 {
     struct config *c = &b->m->config;
     struct layer *l = &b->m->layers[il];
     char prefix[24];
     snprintf(prefix, sizeof prefix, "blk.%u.", il);
-    bool is_moe = find_tensor(b->g, prefix, "ffn_gate_inp.weight") != NULL;
+    bool is_moe = has_router(b, prefix);
     const char *file = b->g->sources[0].name;
     if (is_moe && !c->n_expert)
         return fail(b->err, BZ_ERR_FORMAT,
@@ -268,10 +273,37 @@ static void count_token_bytes(struct model *m)
     }
 }
 
+static void expect_vectors(const struct binder *b, const char *prefix, const struct entry *list,
+                           size_t n, bool owns_kv, bool is_moe)
+{
+    for (size_t i = 0; i < n; i++)
+        if (list[i].out == 1 && list[i].n_mat == 1 &&
+            !is_ignored(&list[i], &b->m->config, owns_kv, is_moe) &&
+            find_tensor(b->g, prefix, list[i].name))
+            b->be->expect_vector(b->be->ctx, list[i].in);
+}
+
+/* Tell the backend of every vector before it is loaded. */
+static void announce(const struct binder *b)
+{
+    const struct config *c = &b->m->config;
+    struct entry globals[N_GLOBAL], list[N_LAYER];
+    if (!b->be->expect_vector) return;
+    list_globals(globals, c);
+    expect_vectors(b, "", globals, N_GLOBAL, true, false);
+    for (uint32_t il = 0; il < c->n_layer; il++) {
+        char prefix[24];
+        snprintf(prefix, sizeof prefix, "blk.%u.", il);
+        list_layer(list, c, &c->layers[il]);
+        expect_vectors(b, prefix, list, N_LAYER, il < c->n_own, has_router(b, prefix));
+    }
+}
+
 static enum bz_status load(struct binder *b)
 {
     struct model *m = b->m;
     struct entry globals[N_GLOBAL];
+    announce(b);
     list_globals(globals, &m->config);
     enum bz_status st = bind_list(b, m, "", globals, N_GLOBAL, true, false);
     m->layers = mem_alloc(m->config.n_layer, sizeof *m->layers);

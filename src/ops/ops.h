@@ -195,6 +195,8 @@ struct backend {
     void (*free)(void *ctx, struct tensor *t);
     void (*write)(struct run *r, struct tensor *t, uint32_t row, const void *src, uint32_t n_rows);
     void (*read)(struct run *r, const struct tensor *t, uint32_t row, void *dst, uint32_t n_rows);
+    /* A vector of so many numbers will be loaded, before the first of them is. NULL: this backend need not know. */
+    void (*expect_vector)(void *ctx, uint32_t cols);
     enum bz_status (*load)(void *ctx, struct weight *w, struct bz_err *err);
     void (*unload)(void *ctx, struct weight *w);
     /* The list w->lora, or a scale in it, has changed. On failure the backend goes on as before. NULL: this
