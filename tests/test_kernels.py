@@ -132,6 +132,17 @@ class Generator(unittest.TestCase):
         self.refuses(self.changed("uniform> p : Params", "uniform> p : vec4<u32>"), self.line_of("@binding(0)"), "p : Params")
         self.refuses(self.changed("//!include lib/step.wgsl", ""), 1, "jump over 1")
 
+    def test_browsers_give_ten_storage_buffers(self):
+        def more(n):
+            rows = "".join(f"//   z{i}  read  n f32\n" for i in range(n))
+            buffers = "".join(f"@group(0) @binding({4 + i}) var<storage, read> z{i} : array<f32>;\n" for i in range(n))
+            uses = "".join(f" + z{i}[0]" for i in range(n))
+            text = self.changed("//                          needs", rows + "//                          needs")
+            return text.replace("@compute", buffers + "@compute").replace("x[id.x] * p.s", "x[id.x] * p.s" + uses)
+        self.put(more(8))
+        self.assertEqual(kernels.Kernel(self.root / "mul.wgsl", self.root).bindings, "uur" + "w" + "r" * 8)
+        self.refuses(more(9), 1, "11 storage buffers")
+
     def test_a_binding_must_be_used(self):
         self.refuses(self.changed("x[id.x] * p.s", "p.x"), self.line_of("@binding(2)"), "never used")
 
