@@ -24,7 +24,7 @@ export default defineConfig({
   assetsInclude: ['**/*.gguf'],
   worker: { format: 'es' },
   optimizeDeps: { exclude: ['@sqlite.org/sqlite-wasm'] },
-  build: { target: 'es2022', assetsInlineLimit: 0, modulePreload: { polyfill: false }, chunkSizeWarningLimit: 1000 },
+  build: { target: 'es2022', assetsInlineLimit: 0, modulePreload: { polyfill: false }, chunkSizeWarningLimit: 1000, rolldownOptions: { checks: { bundlerTimings: false } } },
   server: { fs: { allow: [here('../..')] } },
   plugins: [
     woff2Only,
