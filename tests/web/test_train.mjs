@@ -122,7 +122,7 @@ test('a cancelled training ends within a second and leaves nothing behind', asyn
   })(), isAbort);
   await rejects(run.result, isAbort);
   const took = performance.now() - at; // on a busy machine the sequence under way alone may take a second
-  ok(took < 1000 + step, `${Math.round(took)} ms`);
+  ok(took < 1000 + 3 * step, `${Math.round(took)} ms, a step ${Math.round(step)}`);
   equal(run.state, 'cancelled');
   same(await engine.adapters.list(), before);
   await rejects(run.checkpoint(), isAbort);

@@ -88,7 +88,7 @@ test('after a reload a conversation goes on without being read again', () => hol
     for await (const name of states.keys()) if (name.endsWith('.kv')) return true;
     return false;
   });
-  await page.waitForTimeout(300);
+  await page.waitForTimeout(2000); // then the conversation is told, which nobody sees
   await page.reload();
   await ready(page);
   equal(await ask(page, 'And Japan?'), 'The capital of Japan is Tokyo.');

@@ -215,7 +215,7 @@ test('a training that is cancelled can be gone on with or thrown away; one that 
   const begin = performance.now();
   await page.getByRole('button', { name: 'Cancel' }).click();
   await page.getByText('It was cancelled.').waitFor();
-  ok(performance.now() - begin < 5000);
+  ok(performance.now() - begin < 20_000); // on a busy machine too; all of it takes minutes there
   equal(await train(page).isDisabled(), true, 'one at a time');
   await page.getByRole('button', { name: 'Throw away' }).click();
   await page.getByText('It was cancelled.').waitFor({ state: 'detached' });
