@@ -4,7 +4,7 @@
 //   x   read   n_tok x cols, settled   grid   each t in turn: a workgroup per R WG / LANES rows of W
 //   w   read   rows x cols             bytes  W once a row t; x comes from the cache
 //   z   read   n_tok x rank f32        needs  cols % 16 == 0;
-//   b   read   see lib/lora.wgsl              rank 0: z and b are any buffers, unread
+//   b   read   see lib/lora.wgsl              LORA 0: z and b are any buffers, unread
 //   by  read   n_tok rows of f32              GELU 0: by is any buffer, unread
 //   y   write  n_tok x rows f32
 //
@@ -21,3 +21,4 @@ enable subgroups;
 //!include lib/dot_$SHAPE.wgsl
 //!include lib/lanes.subgroup.wgsl
 //!include lib/linear.wgsl
+//!include lib/linear_given.wgsl

@@ -18,6 +18,7 @@ enable chromium_experimental_subgroup_matrix;
 //!for SHAPE in f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
 //!include lib/grid.wgsl
 //!include lib/linear_io.wgsl
+//!include lib/given_z.wgsl
 //!include lib/one_weight.wgsl
 //!include lib/shape_$SHAPE.wgsl
 //!include lib/lora.wgsl

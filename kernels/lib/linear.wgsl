@@ -1,8 +1,8 @@
-// linear - the kernel of that name without its shape, its activations and add_lanes(): a tier chooses.
+// linear - the kernel of that name, linear_digits and linear_own without their shape, their activations, add_lanes() and what
+// adapters do: a file and its tier choose.
 //!include lib/grid.wgsl
 //!include lib/linear_io.wgsl
 //!include lib/four_rows.wgsl
-//!include lib/lora.wgsl
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
@@ -17,10 +17,8 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     let first = R * (group % per_tok * teams + id / LANES);
     let rows = min(vec4<u32>(first, first + 1u, first + 2u, first + 3u), vec4<u32>(p.rows - 1u));
     let lane = id % LANES;
-    var mine = four_rows(rows, tok * (p.x_stride / 4u), lane);
-    if (p.rank > 0u) {
-        mine += lora_rows(0u, rows + p.row0, tok * p.rank, lane, LANES);
-    }
+    begin_adapters(tok, id);
+    let mine = four_rows(rows, tok * (p.x_stride / 4u), lane) + adapted(rows + p.row0, tok, lane);
     let sum = add_lanes(mine, id);
     for (var r = lane; r < R; r += LANES) {
         if (first + r < p.rows) {

@@ -1,4 +1,4 @@
-// linear_io - parameters and buffers of linear and matmul. The offsets scales, high and d are those
+// linear_io - parameters and buffers of linear and matmul but for z. The offsets scales, high and d are those
 // of struct gpu_layout in src/gpu/repack.h.
 //!include lib/gelu.wgsl
 struct Params {
@@ -24,7 +24,6 @@ struct Params {
 @group(0) @binding(0) var<uniform> p : Params;
 @group(0) @binding(1) var<storage, read> x : array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read> w : array<vec4<u32>>;
-@group(0) @binding(3) var<storage, read> z : array<f32>;
 @group(0) @binding(4) var<storage, read> b : array<f32>;
 @group(0) @binding(5) var<storage, read> by : array<f32>;
 @group(0) @binding(6) var<storage, read_write> y : array<f32>;

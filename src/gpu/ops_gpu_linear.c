@@ -211,6 +211,32 @@ static void matrices_product(struct run *r, const struct block *w, const struct 
     gpu_used_halves(r);
 }
 
+/* One row or a few: lanes share the rows of W. The first binding is x; own: the third is A instead of z. */
+static void row_product(struct run *r, const struct block *w, const struct linear_params *p,
+                        struct gpu_binding *bind, uint32_t n, const struct tensor *settled,
+                        bool own, bool gelu)
+{
+    struct gpu_ops *g = ops_of(r);
+    struct teams t = gpu_cut(g, w->shape, w->rows, w->cols, 0);
+    _Static_assert(LINEAR_WG == LINEAR_DIGITS_WG && LINEAR_LANES == LINEAR_DIGITS_LANES &&
+                       LINEAR_R == LINEAR_DIGITS_R && LINEAR_GELU == LINEAR_DIGITS_GELU &&
+                       LINEAR_LORA == LINEAR_DIGITS_LORA && LINEAR_GELU == LINEAR_OWN_GELU,
+                   "one piece");
+    struct gpu_constant constants[] = { { LINEAR_WG, (float)t.wg },
+                                        { LINEAR_LANES, (float)t.lanes },
+                                        { LINEAR_R, (float)t.rows },
+                                        { LINEAR_GELU, gelu },
+                                        { LINEAR_LORA, p->rank > 0 } };
+    uint32_t kernel = TIERED(g, LINEAR_F32) + w->shape;
+    if (own) kernel = TIERED(g, LINEAR_OWN_F32) + w->shape;
+    else if (settled && gpu_reads_digits(w->shape)) {
+        kernel = TIERED(g, LINEAR_DIGITS_Q4_0) + w->shape - GPU_Q4_0;
+        bind[0] = act(settled);
+    }
+    record_dispatch(&g->rec, kernel, constants, COUNT(constants) - (own ? 1 : 0), p, bind, n,
+                    divide_up(w->rows, team_rows(t)) * p->n_tok);
+}
+
 /* y = W x + s B z, finished, for the rows of one buffer; x as digits too, or NULL. */
 static void block_product(struct run *r, const struct tensor *y, const struct tensor *x,
                           const struct tensor *settled, const struct block *w,
@@ -255,22 +281,7 @@ static void block_product(struct run *r, const struct tensor *y, const struct te
         if (p.n_split > 1) gpu_sum_parts(r, &sum, 0, true, &parts, p.n_split);
         return;
     }
-    bool digits = settled && gpu_reads_digits(w->shape);
-    struct teams t = gpu_cut(g, w->shape, w->rows, w->cols, 0);
-    _Static_assert(LINEAR_WG == LINEAR_DIGITS_WG && LINEAR_LANES == LINEAR_DIGITS_LANES &&
-                       LINEAR_R == LINEAR_DIGITS_R && LINEAR_GELU == LINEAR_DIGITS_GELU,
-                   "one piece");
-    struct gpu_constant constants[] = { { LINEAR_WG, (float)t.wg },
-                                        { LINEAR_LANES, (float)t.lanes },
-                                        { LINEAR_R, (float)t.rows },
-                                        { LINEAR_GELU, 1 } };
-    uint32_t kernel = TIERED(g, LINEAR_F32) + w->shape;
-    if (digits) {
-        kernel = TIERED(g, LINEAR_DIGITS_Q4_0) + w->shape - GPU_Q4_0;
-        bind[0] = act(settled);
-    }
-    record_dispatch(&g->rec, kernel, constants, f->by ? 4 : 3, &p, bind, COUNT(bind),
-                    divide_up(w->rows, team_rows(t)) * x->rows);
+    row_product(r, w, &p, bind, COUNT(bind), settled, lo->own, f->by != NULL);
 }
 
 struct gpu_lora gpu_lora_of(struct run *r, const struct weight *w, const struct tensor *z)
@@ -281,8 +292,27 @@ struct gpu_lora gpu_lora_of(struct run *r, const struct weight *w, const struct 
     return (struct gpu_lora) { .rank = d->rank,
                                .b_rows = w->rows,
                                .b_scales = gpu_adapted_scales(d, w),
-                               .z = act(z),
+                               .own = z == NULL,
+                               .z = z ? act(z) : whole(d->a),
                                .b = whole(d->b) };
+}
+
+bool gpu_owns_z(const struct gpu_ops *g, const struct weight *w, uint32_t n_tok, uint32_t n_groups)
+{
+    enum {
+        OWN_MOST = 2 << 20
+    }; /* numbers of A that all workgroups together read from the caches */
+    uint32_t rank = ((const struct gpu_weight *)w->mem)->adapted.rank;
+    return rank > 0 && rank <= 256 && !g->narrow && !gpu_by_tiles(g, n_tok) && !w->z &&
+           !gpu_drops(w) && (uint64_t)n_groups * rank * w->cols <= OWN_MOST;
+}
+
+/* The same for a product of its own: then few lanes of a workgroup share the work. */
+static bool linear_owns_z(const struct gpu_ops *g, const struct weight *w, uint32_t n_tok)
+{
+    const struct gpu_weight *m = w->mem;
+    struct teams t = gpu_cut(g, m->shape, w->rows, w->cols, 0);
+    return w->cols <= 512 && gpu_owns_z(g, w, n_tok, divide_up(w->rows, team_rows(t)) * n_tok);
 }
 
 struct tensor gpu_lora_room(struct run *r, const struct weight *w, uint32_t rows)
@@ -305,7 +335,7 @@ void gpu_lora_z(struct run *r, const struct tensor *z, const struct tensor *x,
     else block_product(r, z, x, NULL, &a, &none, &bare);
 }
 
-/* y = W x + s B z, finished. */
+/* y = W x + s B z, finished; z NULL: every workgroup makes it. */
 static void after_adapters(struct run *r, const struct tensor *y, const struct tensor *x,
                            const struct tensor *settled, const struct weight *w,
                            const struct tensor *z, const struct finish *f)
@@ -324,9 +354,13 @@ static void adapted_matrix(struct run *r, const struct tensor *y, const struct t
                            const struct weight *w, const struct finish *f)
 {
     const struct tensor *settled = gpu_settled_of(r, x);
-    struct tensor z = gpu_lora_room(r, w, x->rows);
-    gpu_lora_z(r, &z, x, w);
-    after_adapters(r, y, x, settled, w, &z, f);
+    if (linear_owns_z(ops_of(r), w, x->rows)) {
+        after_adapters(r, y, x, settled, w, NULL, f);
+    } else {
+        struct tensor z = gpu_lora_room(r, w, x->rows);
+        gpu_lora_z(r, &z, x, w);
+        after_adapters(r, y, x, settled, w, &z, f);
+    }
     if (settled) gpu_used_settled(r);
 }
 

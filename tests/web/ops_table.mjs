@@ -55,8 +55,8 @@ async function runTier(wasm, info, tier, { as, only, spell, log, wide }) {
     const c = await runCase(core, gpu, i);
     if (c.nmse <= c.limit) passed++;
     else bad(`${c.op} ${c.format} ${c.rows} x ${c.cols} (${c.why}): ${c.error ?? `nmse ${c.nmse} > ${c.limit}`}`);
-    // However many adapters a linear has, they cost one dispatch. (Subgroup matrices may want x as halves before.)
-    if (c.op === 'linear' && tier !== 'matrix' && c.dispatches !== (c.adapters ? 2 : 1)) bad(`${c.op} ${c.format} (${c.why}): ${c.dispatches} dispatches`);
+    // However many adapters a linear has, they cost one dispatch at most. (Subgroup matrices may want x as halves before.)
+    if (c.op === 'linear' && tier !== 'matrix' && c.dispatches > (c.adapters ? 2 : 1)) bad(`${c.op} ${c.format} (${c.why}): ${c.dispatches} dispatches`);
     if (wide && c.why.endsWith('in two dispatches') && c.dispatches !== 2) bad(`${c.op} ${c.format} (${c.why}): ${c.dispatches} dispatches`);
     if (c.nmse <= c.limit) worst.set(c.op, Math.max(worst.get(c.op) ?? 0, c.nmse));
   }

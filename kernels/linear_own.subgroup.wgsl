@@ -1,0 +1,23 @@
+// linear_own.subgroup - y[t] = scale * (W x[t] + sum of the adapters s B A x[t])     (decode: one or a few rows t);
+//   with GELU y[t] = gelu(that) * by[t][by_col ...]; with cap > 0 y[t] = cap * tanh(that / cap)
+//
+//   x   read   n_tok x cols f32     grid   each t in turn: a workgroup per R WG / LANES rows of W
+//   w   read   rows x cols          bytes  W once a row t; x comes from the cache
+//   a   read   rank x cols f32      needs  x_stride % 4 == 0; x finite up to 8-fold columns;
+//   b   read   see lib/lora.wgsl           rank from 8 to 256
+//   by  read   n_tok rows of f32            GELU 0: by is any buffer, unread
+//   y   write  n_tok x rows f32
+//
+// As linear, where A is so small that every workgroup makes A x for itself.
+//
+// Reference: linear() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
+
+enable subgroups;
+//!for SHAPE in f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
+//!include lib/one_weight.wgsl
+//!include lib/one_input.wgsl
+//!include lib/floats.wgsl
+//!include lib/dot_$SHAPE.wgsl
+//!include lib/lanes.subgroup.wgsl
+//!include lib/linear.wgsl
+//!include lib/linear_own.wgsl
