@@ -1,5 +1,5 @@
 /* ops_gpu_adapted.c - a block's first products where matrices have adapters: one dispatch joins the stream and makes
- * z = A x for all of them, the next one takes the products, with B z in them. */
+ * z = A x for all of them, the next one takes the products, with B z in them; a single matrix may do both at once. */
 #include "gpu/ops_gpu_impl.h"
 
 static const struct gpu_weight *matrix_of(const struct weight *w)
@@ -38,6 +38,7 @@ bool gpu_adapted_linears(struct run *r, const struct join *j, struct tensor *con
 {
     struct tensor z[JOIN_LINEARS];
     if (!is_ours(ops_of(r), j, w, n)) return false;
+    if (n == 1 && gpu_join_own(r, j, y[0], w[0], NULL, 0)) return true;
     join_and_adapt(r, j, z, w, n);
     gpu_linears_digits(r, y, join_result(j), w, z, n);
     return true;
@@ -48,6 +49,7 @@ bool gpu_adapted_linear_gelu_mul(struct run *r, const struct join *j, struct ten
 {
     struct tensor z;
     if (!is_ours(ops_of(r), j, &w, 1)) return false;
+    if (gpu_join_own(r, j, y, w, b, col)) return true;
     join_and_adapt(r, j, &z, &w, 1);
     gpu_linear_given(r, y, join_result(j), w, &z, b, col);
     return true;

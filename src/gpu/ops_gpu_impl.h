@@ -246,6 +246,11 @@ bool gpu_wide_gate_up(struct run *r, const struct join *j, struct tensor *y, str
 bool gpu_join_lora(struct run *r, const struct join *j, struct tensor *z,
                    const struct weight *const *w, uint32_t n, bool floats);
 
+/* A join and the product with one matrix, of which every workgroup makes z for itself, with `by` its gelu times columns
+ * `col` ... of that. False: it does not pay, and nothing was recorded. */
+bool gpu_join_own(struct run *r, const struct join *j, const struct tensor *y,
+                  const struct weight *w, const struct tensor *by, uint32_t col);
+
 /* The ops of these names where matrices have adapters; false: nothing was recorded. */
 bool gpu_adapted_linears(struct run *r, const struct join *j, struct tensor *const *y,
                          const struct weight *const *w, uint32_t n);

@@ -219,6 +219,57 @@ bool gpu_join_lora(struct run *r, const struct join *j, struct tensor *z,
     return true;
 }
 
+bool gpu_join_own(struct run *r, const struct join *j, const struct tensor *y,
+                  const struct weight *w, const struct tensor *by, uint32_t col)
+{
+    struct gpu_ops *g = ops_of(r);
+    const struct gpu_weight *m = w->mem;
+    /* Many lanes a row where the rows are few: then few workgroups make z, each with all of its lanes. */
+    struct teams t = { HELD_WG, w->rows <= 512 ? 64 : 16, 2 };
+    uint32_t groups = divide_up(w->rows, team_rows(t)) * j->x->rows;
+    struct gpu_vectors v = vectors_of(g, j);
+    bool can = joins(g, j, 9) && v.one && m->n_parts == 1;
+    if (!can || !gpu_owns_z(g, w, j->x->rows, groups)) return false;
+    const struct gpu_part *part = part_of(w);
+    struct join_linear_own_params p = { .cols = w->cols,
+                                        .rows = w->rows,
+                                        .n_tok = j->x->rows,
+                                        .y_stride = y->cols,
+                                        .scales = part->layout.scales,
+                                        .high = part->layout.high,
+                                        .d = part->layout.d,
+                                        .by_stride = by ? by->cols : 0,
+                                        .by_col = col,
+                                        .has_branch = j->branch != NULL,
+                                        .has_scale = weight_exists(j->scale),
+                                        .has_next = weight_exists(j->next_w),
+                                        .post_at = v.at[0],
+                                        .scale_at = v.at[1],
+                                        .next_at = v.at[2],
+                                        .rank = m->adapted.rank,
+                                        .b_rows = w->rows,
+                                        .b_scales = gpu_adapted_scales(&m->adapted, w),
+                                        .eps = j->eps };
+    struct gpu_binding none = whole(g->unused);
+    struct gpu_binding bind[] = { act(j->x),
+                                  j->branch ? act(j->branch) : none,
+                                  v.all,
+                                  whole(part->buffer),
+                                  by ? act(by) : none,
+                                  whole(m->adapted.a),
+                                  whole(m->adapted.b),
+                                  act(j->to),
+                                  act(y) };
+    struct gpu_constant constants[] = { { JOIN_LINEAR_OWN_WG, (float)t.wg },
+                                        { JOIN_LINEAR_OWN_LANES, (float)t.lanes },
+                                        { JOIN_LINEAR_OWN_R, (float)t.rows },
+                                        { JOIN_LINEAR_OWN_HELD, (float)held(j) },
+                                        { JOIN_LINEAR_OWN_GELU, by != NULL } };
+    record_dispatch(&g->rec, TIERED(g, JOIN_LINEAR_OWN_F32) + m->shape, constants, COUNT(constants),
+                    &p, bind, COUNT(bind), groups);
+    return true;
+}
+
 void gpu_join_linears(struct run *r, const struct join *j, struct tensor *const *y,
                       const struct weight *const *w, uint32_t n)
 {
