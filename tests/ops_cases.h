@@ -882,6 +882,10 @@ static const struct op_case cases[] = {
     { "join",            1,    64, F32,        1e-12, .why = "decode, no scale", .split = true },
     { "join",            1,  1536, F32,        1e-12, .why = "nothing is added", .plain = true },
     { "join",            5,   256, F32,        1e-12, .why = "no norm afterwards, no scale", .at = 1, .split = true },
+    { "join",            3,  2064, F32,        1e-12, .why = "columns just past a workgroup of 128" },
+    { "join",            1,  5376, F32,        1e-12, .why = "decode, two runs of columns a thread" },
+    { "join",           65,  5376, F32,        1e-12, .why = "the same, many rows, nothing is added", .plain = true },
+    { "join",            2,  8208, F32,        1e-12, .why = "columns past what a workgroup keeps" },
 
     { "join_linears",    1,   256, EVERY,      1e-12, .why = "decode, every format", .out = 40, .n_used = 3 },
     { "join_linears",    1,  1536, QUANT_Q4_K, 1e-12, .why = "one weight, a row longer than the lanes", .out = 65, .n_used = 1 },

@@ -1,7 +1,6 @@
 // join - the kernel of that name without its sum, which a tier chooses.
 //!include lib/grid.wgsl
 //!include lib/joining.wgsl
-//!include lib/settle.wgsl
 
 struct Params {
     rows : u32,
@@ -9,8 +8,7 @@ struct Params {
     has_branch : u32,
     has_scale : u32,
     has_next : u32,
-    puts : u32,    // y is wanted
-    settles : u32, // s is wanted
+    puts : u32, // y is wanted
     eps : f32,
 }
 @group(0) @binding(0) var<uniform> p : Params;
@@ -21,7 +19,6 @@ struct Params {
 @group(0) @binding(5) var<storage, read> next_w : array<vec4<f32>>;
 @group(0) @binding(6) var<storage, read_write> to : array<vec4<f32>>;
 @group(0) @binding(7) var<storage, read_write> y : array<vec4<f32>>;
-@group(0) @binding(8) var<storage, read_write> s : array<vec4<u32>>;
 
 fn post_of(i : u32) -> vec4<f32> {
     return post[i];
@@ -53,42 +50,11 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     }
     let n = p.cols / 4u;
     let j = begin_joining(row * n, id);
-    let first = group % groups * WG + id;
-    if (p.settles == 0u) {
-        for (var i = first; i < n; i += groups * WG) {
-            let v = joined(j, i);
-            to[j.at + i] = v;
-            if (p.puts != 0u) {
-                y[j.at + i] = leads_on(j, v, i);
-            }
-        }
-        return;
-    }
-    for (var i = 4u * first; i < n; i += 4u * groups * WG) {
-        // All is read before the first is written: a device may not read past a write.
-        let a = joined(j, i);
-        let b = joined(j, i + 1u);
-        let c = joined(j, i + 2u);
-        let d = joined(j, i + 3u);
-        let next_a = leads_on(j, a, i);
-        let next_b = leads_on(j, b, i + 1u);
-        let next_c = leads_on(j, c, i + 2u);
-        let next_d = leads_on(j, d, i + 3u);
-        let v = settle(next_a, next_b, next_c, next_d);
-        let at = j.at + i;
-        to[at] = a;
-        to[at + 1u] = b;
-        to[at + 2u] = c;
-        to[at + 3u] = d;
-        s[at] = v.a;
-        s[at + 1u] = v.b;
-        s[at + 2u] = v.c;
-        s[at + 3u] = v.d;
+    for (var i = group % groups * WG + id; i < n; i += groups * WG) {
+        let v = joined(j, i);
+        to[j.at + i] = v;
         if (p.puts != 0u) {
-            y[at] = next_a;
-            y[at + 1u] = next_b;
-            y[at + 2u] = next_c;
-            y[at + 3u] = next_d;
+            y[j.at + i] = leads_on(j, v, i);
         }
     }
 }

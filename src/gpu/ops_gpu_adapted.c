@@ -17,7 +17,7 @@ static bool is_ours(const struct gpu_ops *g, const struct join *j, const struct 
         rank += matrix_of(w[i])->adapted.rank;
         kept = kept || w[i]->z || gpu_drops(w[i]);
     }
-    return rank > 0 && rank <= GPU_Z_MOST && !kept && gpu_can_settle(g, j->x->rows, j->x->cols);
+    return rank > 0 && rank <= GPU_Z_MOST && !kept && gpu_can_join_settled(g, j);
 }
 
 /* The stream is joined and settled, and z is there. */

@@ -288,7 +288,7 @@ void gpu_linears(struct run *r, struct tensor *const *y, const struct tensor *x,
 /* A row is joined once, by a dispatch of its own: for a wide one that is cheaper than by every workgroup. */
 static bool is_wide(const struct gpu_ops *g, const struct join *j)
 {
-    return j->x->cols > g->narrow_stream && gpu_can_settle(g, j->x->rows, j->x->cols);
+    return j->x->cols > g->narrow_stream && gpu_can_join_settled(g, j);
 }
 
 bool gpu_wide_linears(struct run *r, const struct join *j, struct tensor *const *y,

@@ -219,6 +219,9 @@ uint32_t gpu_pick(struct gpu_picked *some, const struct weight *const *w, uint32
 void gpu_linears(struct run *r, struct tensor *const *y, const struct tensor *x,
                  const struct weight *const *w, uint32_t n);
 
+/* Can a join settle what the next block reads? */
+bool gpu_can_join_settled(const struct gpu_ops *g, const struct join *j);
+
 /* A join that settles what the next block reads, and (floats) leaves it as it is too. */
 void gpu_join_settled(struct run *r, const struct join *j, bool floats);
 

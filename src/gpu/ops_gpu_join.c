@@ -4,6 +4,7 @@
 
 enum {
     JOIN_LANES_WG = 256, /* lanes of a workgroup that only joins */
+    JOIN_MOST_RUNS = 2,  /* that a thread of it keeps in registers */
     HELD_RUN = 16,       /* columns that a thread joins */
     HELD_WG = 256,
     HELD_CUTS = 3,
@@ -12,21 +13,32 @@ enum {
     HELD_LANES_AT_ONCE = 96 << 10, /* for a large device; each workgroup joins */
 };
 
+/* Do the registers of a workgroup hold a row? */
+static bool in_runs(const struct gpu_ops *g, uint32_t cols)
+{
+    return !g->narrow && cols % HELD_RUN == 0 && cols <= JOIN_MOST_RUNS * HELD_RUN * JOIN_LANES_WG;
+}
+
+bool gpu_can_join_settled(const struct gpu_ops *g, const struct join *j)
+{
+    return gpu_can_settle(g, j->x->rows, j->x->cols) && in_runs(g, j->x->cols);
+}
+
 /* What the next block reads goes to y, settled to s, or to both; NULL: to neither. */
-static void join(struct run *r, const struct join *j, const struct tensor *y,
-                 const struct tensor *s)
+static void join_in_runs(struct run *r, const struct join *j, const struct tensor *y,
+                         const struct tensor *s)
 {
     struct gpu_ops *g = ops_of(r);
-    bool normed = weight_exists(j->next_w);
-    uint32_t runs = s ? j->x->cols / 16 : j->x->cols / 4; /* of which a lane has one at a time */
-    struct join_params p = { .rows = j->x->rows,
-                             .cols = j->x->cols,
-                             .has_branch = j->branch != NULL,
-                             .has_scale = weight_exists(j->scale),
-                             .has_next = normed,
-                             .puts = y != NULL,
-                             .settles = s != NULL,
-                             .eps = j->eps };
+    uint32_t cols = j->x->cols,
+             wg = cols > HELD_RUN * JOIN_LANES_WG / 2 ? JOIN_LANES_WG : JOIN_LANES_WG / 2;
+    struct join_runs_params p = { .rows = j->x->rows,
+                                  .cols = cols,
+                                  .has_branch = j->branch != NULL,
+                                  .has_scale = weight_exists(j->scale),
+                                  .has_next = weight_exists(j->next_w),
+                                  .puts = y != NULL,
+                                  .settles = s != NULL,
+                                  .eps = j->eps };
     struct gpu_binding bind[] = { act(j->x),
                                   j->branch ? act(j->branch) : whole(g->unused),
                                   vector(g, j->branch ? j->w : NULL),
@@ -35,23 +47,50 @@ static void join(struct run *r, const struct join *j, const struct tensor *y,
                                   act(j->to),
                                   y ? act(y) : whole(g->unread[0]),
                                   s ? act(s) : whole(g->unread[1]) };
-    uint32_t groups = g->narrow || gpu_by_tiles(g, j->x->rows) ? 1 : divide_up(runs, JOIN_LANES_WG);
+    struct gpu_constant constants[] = { { JOIN_RUNS_WG, (float)wg },
+                                        { JOIN_RUNS_RUNS, (float)divide_up(cols, HELD_RUN * wg) } };
+    record_dispatch(&g->rec, TIERED(g, JOIN_RUNS), constants, COUNT(constants), &p, bind,
+                    COUNT(bind), p.rows);
+}
+
+/* The same for rows of any length. */
+static void join_in_turns(struct run *r, const struct join *j, const struct tensor *y)
+{
+    struct gpu_ops *g = ops_of(r);
+    struct join_params p = { .rows = j->x->rows,
+                             .cols = j->x->cols,
+                             .has_branch = j->branch != NULL,
+                             .has_scale = weight_exists(j->scale),
+                             .has_next = weight_exists(j->next_w),
+                             .puts = y != NULL,
+                             .eps = j->eps };
+    struct gpu_binding bind[] = { act(j->x),
+                                  j->branch ? act(j->branch) : whole(g->unused),
+                                  vector(g, j->branch ? j->w : NULL),
+                                  vector(g, j->scale),
+                                  vector(g, j->next_w),
+                                  act(j->to),
+                                  y ? act(y) : whole(g->unread[0]) };
+    uint32_t groups =
+        g->narrow || gpu_by_tiles(g, p.rows) ? 1 : divide_up(p.cols / 4, JOIN_LANES_WG);
     gpu_dispatch_sum(r, TIERED(g, JOIN), JOIN_WG, JOIN_LANES_WG, &p, bind, COUNT(bind),
-                     j->x->rows * groups);
+                     p.rows * groups);
 }
 
 void gpu_join_settled(struct run *r, const struct join *j, bool floats)
 {
     const struct tensor *to = join_result(j);
     struct tensor s = gpu_settled_room(r, to->rows, to->cols);
-    join(r, j, floats && weight_exists(j->next_w) ? j->norm : NULL, &s);
+    join_in_runs(r, j, floats && weight_exists(j->next_w) ? j->norm : NULL, &s);
     gpu_note_settled(r, to, &s);
 }
 
 void gpu_join(struct run *r, const struct join *j)
 {
-    if (gpu_can_settle(ops_of(r), j->x->rows, j->x->cols)) gpu_join_settled(r, j, true);
-    else join(r, j, weight_exists(j->next_w) ? j->norm : NULL, NULL);
+    const struct tensor *y = weight_exists(j->next_w) ? j->norm : NULL;
+    if (gpu_can_join_settled(ops_of(r), j)) gpu_join_settled(r, j, true);
+    else if (in_runs(ops_of(r), j->x->cols)) join_in_runs(r, j, y, NULL);
+    else join_in_turns(r, j, y);
 }
 
 static uint32_t held(const struct join *j)

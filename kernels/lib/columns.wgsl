@@ -1,0 +1,75 @@
+// columns - sixteen columns of a row of the stream: all that a thread reads is on its way at once and stays in registers.
+// Needs lib/joining, the buffer to, normed(): is what follows normed, or the stream as it is, and lead(i): columns
+// 4i .. 4i + 3 of what a normed row is multiplied with.
+struct Four {
+    a : vec4<f32>,
+    b : vec4<f32>,
+    c : vec4<f32>,
+    d : vec4<f32>,
+}
+
+fn x_four(i : u32) -> Four {
+    return Four(x[i], x[i + 1u], x[i + 2u], x[i + 3u]);
+}
+
+fn branch_four(i : u32) -> Four {
+    return Four(branch[i], branch[i + 1u], branch[i + 2u], branch[i + 3u]);
+}
+
+fn post_four(i : u32) -> Four {
+    return Four(post_of(i), post_of(i + 1u), post_of(i + 2u), post_of(i + 3u));
+}
+
+fn lead_four(i : u32) -> Four {
+    return Four(lead(i), lead(i + 1u), lead(i + 2u), lead(i + 3u));
+}
+
+fn times(u : Four, v : Four) -> Four {
+    return Four(u.a * v.a, u.b * v.b, u.c * v.c, u.d * v.d);
+}
+
+// f (u + r v)
+fn mixed(u : Four, v : Four, r : f32, f : f32) -> Four {
+    return Four(f * (u.a + r * v.a), f * (u.b + r * v.b), f * (u.c + r * v.c), f * (u.d + r * v.d));
+}
+
+struct Columns {
+    v : Four, // of the stream
+    b : Four, // of the branch, times post
+    w : Four, // lead
+    sums : vec4<f32>,
+}
+
+// From vec4 i of the row on, which is vec4 `at` of the buffers.
+fn columns(at : u32, i : u32) -> Columns {
+    var c = Columns();
+    c.v = x_four(at);
+    c.w = lead_four(i);
+    if (p.has_branch != 0u) {
+        let raw = branch_four(at);
+        c.b = times(raw, post_four(i));
+        c.sums = (sums_of(c.v.a, raw.a, c.b.a) + sums_of(c.v.b, raw.b, c.b.b)) + (sums_of(c.v.c, raw.c, c.b.c) + sums_of(c.v.d, raw.d, c.b.d));
+    } else {
+        c.sums.x = (dot(c.v.a, c.v.a) + dot(c.v.b, c.v.b)) + (dot(c.v.c, c.v.c) + dot(c.v.d, c.v.d));
+    }
+    return c;
+}
+
+fn next_state(c : Columns, j : Joining) -> Four {
+    return mixed(c.v, c.b, j.r, j.factor);
+}
+
+fn put_state(at : u32, state : Four) {
+    to[at] = state.a;
+    to[at + 1u] = state.b;
+    to[at + 2u] = state.c;
+    to[at + 3u] = state.d;
+}
+
+// What the next block reads.
+fn leading(c : Columns, j : Joining, state : Four) -> Four {
+    if (normed()) {
+        return times(mixed(state, Four(), 0.0, j.inverse), c.w);
+    }
+    return state;
+}

@@ -1,0 +1,92 @@
+// join_runs - the kernel of that name without its sum, which a tier chooses.
+//!include lib/grid.wgsl
+//!include lib/joining.wgsl
+//!include lib/columns.wgsl
+//!include lib/settle.wgsl
+
+struct Params {
+    rows : u32,
+    cols : u32,
+    has_branch : u32,
+    has_scale : u32,
+    has_next : u32,
+    puts : u32,    // y is wanted
+    settles : u32, // s is wanted
+    eps : f32,
+}
+@group(0) @binding(0) var<uniform> p : Params;
+@group(0) @binding(1) var<storage, read> x : array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read> branch : array<vec4<f32>>;
+@group(0) @binding(3) var<storage, read> post : array<vec4<f32>>;
+@group(0) @binding(4) var<storage, read> scale : array<f32>;
+@group(0) @binding(5) var<storage, read> next_w : array<vec4<f32>>;
+@group(0) @binding(6) var<storage, read_write> to : array<vec4<f32>>;
+@group(0) @binding(7) var<storage, read_write> y : array<vec4<f32>>;
+@group(0) @binding(8) var<storage, read_write> s : array<vec4<u32>>;
+
+override RUNS : u32 = 1u; // of sixteen columns, that a thread has
+
+fn post_of(i : u32) -> vec4<f32> {
+    return post[i];
+}
+
+fn factor() -> f32 {
+    if (p.has_scale != 0u) {
+        return scale[0];
+    }
+    return 1.0;
+}
+
+fn normed() -> bool {
+    return p.has_next != 0u;
+}
+
+fn lead(i : u32) -> vec4<f32> {
+    return next_w[i];
+}
+
+fn finish(at : u32, c : Columns, j : Joining) {
+    let state = next_state(c, j);
+    let v = leading(c, j, state);
+    put_state(at, state);
+    if (p.puts != 0u) {
+        y[at] = v.a;
+        y[at + 1u] = v.b;
+        y[at + 2u] = v.c;
+        y[at + 3u] = v.d;
+    }
+    if (p.settles != 0u) {
+        let d = settle(v.a, v.b, v.c, v.d);
+        s[at] = d.a;
+        s[at + 1u] = d.b;
+        s[at + 2u] = d.c;
+        s[at + 3u] = d.d;
+    }
+}
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
+        @builtin(local_invocation_index) id : u32) {
+    let row = flat_group(wid, num);
+    if (row >= p.rows) {
+        return;
+    }
+    let n = p.cols / 4u;
+    let i = 4u * id;
+    let k = 4u * (id + WG);
+    var c = Columns();
+    var d = Columns();
+    if (i < n) {
+        c = columns(row * n + i, i);
+    }
+    if (RUNS > 1u && k < n) {
+        d = columns(row * n + k, k);
+    }
+    let j = joining_from(c.sums + d.sums, row * n, id);
+    if (i < n) {
+        finish(j.at + i, c, j);
+    }
+    if (RUNS > 1u && k < n) {
+        finish(j.at + k, d, j);
+    }
+}
