@@ -91,13 +91,14 @@ static enum bz_status copy_store_texts(struct bz_engine *e, struct bz_err *err)
 }
 
 static enum bz_status fill_engine(struct bz_engine *e, const char *name,
-                                  const struct bz_engine_options *o, struct bz_err *err)
+                                  const struct bz_engine_options *o, bool later, struct bz_err *err)
 {
     struct str type;
     if (gguf_get_str(&e->file.gguf, "general.type", &type) && str_is(type, "adapter"))
         return fail(err, BZ_ERR_FORMAT, "%s: this is an adapter, not a model",
                     e->file.gguf.sources[0].name);
-    enum bz_status st = tokenizer_open(&e->tokenizer, &e->file.gguf, err);
+    enum bz_status st = later ? tokenizer_begin(&e->tokenizer, &e->file.gguf, err)
+                              : tokenizer_open(&e->tokenizer, &e->file.gguf, err);
     if (st || o->vocab_only) return st;
     st = open_backend(&e->backend, o, err);
     if (st) return st;
@@ -109,7 +110,7 @@ static enum bz_status fill_engine(struct bz_engine *e, const char *name,
 }
 
 enum bz_status engine_open(bz_engine **out, struct located *file, const char *name,
-                           const struct bz_engine_options *options, struct bz_err *err)
+                           const struct bz_engine_options *options, bool later, struct bz_err *err)
 {
     struct bz_engine *e = mem_alloc(1, sizeof *e);
     if (!e) {
@@ -118,7 +119,7 @@ enum bz_status engine_open(bz_engine **out, struct located *file, const char *na
     }
     e->file = *file;
     e->adapted = name_adapters(e);
-    enum bz_status st = fill_engine(e, name, options, err);
+    enum bz_status st = fill_engine(e, name, options, later, err);
     if (st) {
         bz_engine_close(e);
         return st;

@@ -26,7 +26,7 @@ enum bz_status bz_engine_open(bz_engine **out, const char *model,
     struct located file;
     bz_engine *e;
     enum bz_status st = locate_open(&file, model, options->store, err);
-    if (st == BZ_OK) st = engine_open(&e, &file, model, options, err);
+    if (st == BZ_OK) st = engine_open(&e, &file, model, options, false, err);
     if (st) return st;
     st = add_store_adapters(e, err);
     if (st) {

@@ -40,9 +40,10 @@ struct bz_engine {
 };
 
 /* Build an engine on an opened file, which it takes over in every case. `name` is what a person calls
- * the model, where the file itself does not say. On failure *out is untouched. */
+ * the model, where the file itself does not say. On failure *out is untouched. `later`: engine->tokenizer has only
+ * begun, see tokenizer_read_on. */
 enum bz_status engine_open(bz_engine **out, struct located *file, const char *name,
-                           const struct bz_engine_options *options, struct bz_err *err);
+                           const struct bz_engine_options *options, bool later, struct bz_err *err);
 
 /* Hang an adapter onto the model; it is taken over in every case. */
 enum bz_status engine_add_adapter(bz_engine *e, struct adapter *adapter, float scale, int *id,

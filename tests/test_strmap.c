@@ -39,6 +39,17 @@ int main(void)
         }
     }
 
+    TEST("many keys at once are found as each by itself")
+    {
+        struct str wanted[100];
+        uint32_t values[100];
+        for (uint32_t i = 0; i < 100; i++)
+            wanted[i] = i % 3 ? str_of(keys[i * 7]) : (struct str) { keys[i], 0 };
+        strmap_find_many(&m, wanted, values, 100);
+        for (uint32_t i = 0; i < 100; i++)
+            CHECK(values[i] == (strmap_find(&m, wanted[i], &value) ? value : STRMAP_NONE));
+    }
+
     TEST("the first value of a key stays")
     {
         CHECK(!strmap_add(&m, str_of(keys[7]), 99));

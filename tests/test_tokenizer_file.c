@@ -202,9 +202,54 @@ static void test_memory(void)
     }
 }
 
+/* The vocabulary of a file, its merges n at a time: `text` encoded by it, and how many calls that took. */
+static unsigned encode_in_pieces(const struct gguf *g, uint32_t n, struct str text, struct ids *ids)
+{
+    struct tokenizer *t = NULL;
+    struct bz_err err = { "" };
+    struct tokenize_options opt = { 0 };
+    unsigned calls = 1;
+    bool more = true;
+    CHECK_MSG(!tokenizer_begin(&t, g, &err), "%s", err.text);
+    while (t && !tokenizer_read_on(t, n, &more, &err) && more) calls++;
+    CHECK(t && !more && !tokenizer_read_on(t, n, &more, &err) && !more);
+    CHECK_MSG(!tokenizer_encode(t, text, opt, ids, &err), "%s", err.text);
+    tokenizer_close(t);
+    return calls;
+}
+
+static void test_pieces(void)
+{
+    TEST("merges that are read a few at a time are the same merges")
+    {
+        struct vocab_file f;
+        struct source src;
+        struct gguf g;
+        struct bz_err err = { "" };
+        struct ids whole = { 0 }, pieces = { 0 };
+        put_file(&f);
+        vocab_file_seal(&f);
+        CHECK(!source_open_memory(&src, "made-up.gguf", f.bytes.data, f.bytes.n, &err));
+        CHECK(!gguf_open(&g, &src, 1, &err));
+        struct str text = str_of("abcdea abc dea aab");
+        CHECK(encode_in_pieces(&g, UINT32_MAX, text, &whole) == 1);
+        CHECK(encode_in_pieces(&g, 1, text, &pieces) > 1);
+        CHECK(whole.n > 0 && whole.n == pieces.n);
+        CHECK(whole.n == pieces.n && memcmp(whole.data, pieces.data, whole.n * 4) == 0);
+        struct tokenizer *t = NULL;
+        CHECK(!tokenizer_begin(&t, &g, &err));
+        tokenizer_close(t); /* before they are read */
+        ids_free(&whole);
+        ids_free(&pieces);
+        gguf_close(&g);
+        buf_free(&f.bytes);
+    }
+}
+
 int main(void)
 {
     make_lists();
+    test_pieces();
     test_hostile();
     test_claims();
     test_keys();

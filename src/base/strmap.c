@@ -31,6 +31,23 @@ uint64_t str_hash(struct str s)
     return fold(fold(h, tail), s.n);
 }
 
+/* memcmp would be called; keys are short. */
+static inline bool holds(const struct strmap_slot *s, struct str key)
+{
+    const char *a = s->p, *b = key.p;
+    size_t n = key.n;
+    if (s->n != n) return false;
+    for (; n >= 8; a += 8, b += 8, n -= 8) {
+        uint64_t x, y;
+        memcpy(&x, a, 8);
+        memcpy(&y, b, 8);
+        if (x != y) return false;
+    }
+    for (size_t i = 0; i < n; i++)
+        if (a[i] != b[i]) return false;
+    return true;
+}
+
 bool strmap_init(struct strmap *m, size_t n)
 {
     /* At most two slots in three are ever full, so a search ends soon. */
@@ -46,13 +63,18 @@ bool strmap_init(struct strmap *m, size_t n)
 }
 
 /* The slot that holds the key, or the empty one where it belongs. */
-static struct strmap_slot *seek(const struct strmap *m, struct str key)
+static inline struct strmap_slot *seek_from(const struct strmap *m, uint64_t hash, struct str key)
 {
-    for (uint64_t i = str_hash(key) & m->mask;; i = (i + 1) & m->mask) {
+    for (uint64_t i = hash & m->mask;; i = (i + 1) & m->mask) {
         struct strmap_slot *s = &m->slots[i];
         if (!s->p) return s;
-        if (s->n == key.n && memcmp(s->p, key.p, key.n) == 0) return s;
+        if (holds(s, key)) return s;
     }
+}
+
+static struct strmap_slot *seek(const struct strmap *m, struct str key)
+{
+    return seek_from(m, str_hash(key), key);
 }
 
 bool strmap_add(struct strmap *m, struct str key, uint32_t value)
@@ -75,6 +97,28 @@ bool strmap_find(const struct strmap *m, struct str key, uint32_t *value)
     if (!s->p) return false;
     *value = s->value;
     return true;
+}
+
+void strmap_find_many(const struct strmap *m, const struct str *keys, uint32_t *values, size_t n)
+{
+    enum { AT_ONCE = 32 };
+    uint64_t hashes[AT_ONCE];
+    struct strmap_slot slots[AT_ONCE];
+    for (size_t first = 0; first < n; first += AT_ONCE) {
+        size_t some = n - first < AT_ONCE ? n - first : AT_ONCE;
+        /* No load here waits for another: all slots are on their way together. */
+        for (size_t i = 0; i < some; i++) {
+            hashes[i] = str_hash(keys[first + i]);
+            slots[i] = m->slots[hashes[i] & m->mask];
+        }
+        for (size_t i = 0; i < some; i++) {
+            struct str key = keys[first + i];
+            if (!key.p) key = (struct str) { "", 0 };
+            const struct strmap_slot *s = &slots[i];
+            if (s->p && !holds(s, key)) s = seek_from(m, hashes[i] + 1, key);
+            values[first + i] = s->p ? s->value : STRMAP_NONE;
+        }
+    }
 }
 
 void strmap_free(struct strmap *m)

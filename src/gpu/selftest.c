@@ -17,7 +17,7 @@
 
 enum {
     UPLOAD_WINDOW = 1 << 20,
-    FEW = 8192, /* weights of a matrix that are drawn one by one; whole blocks of any format */
+    FEW = 4096, /* weights of a matrix that are drawn one by one; whole blocks of any format */
 };
 
 /* A case that was picked. */

@@ -249,7 +249,7 @@ static enum bz_status sort_specials(struct tokenizer *t, struct bz_err *err)
     return BZ_OK;
 }
 
-static enum bz_status read_all(struct tokenizer *t, const struct gguf *g, struct bz_err *err)
+static enum bz_status begin_all(struct tokenizer *t, const struct gguf *g, struct bz_err *err)
 {
     enum bz_status st;
     if ((st = check_model(g, err))) return st;
@@ -259,22 +259,50 @@ static enum bz_status read_all(struct tokenizer *t, const struct gguf *g, struct
     if ((st = read_ends(t, g, err))) return st;
     if ((st = read_suppressed(t, g, err))) return st;
     if ((st = sort_specials(t, err))) return st;
-    return tokenizer_read_merges(t, g, err);
+    return tokenizer_begin_merges(t, g, err);
+}
+
+/* An error of the file bears its name. */
+static enum bz_status with_name(enum bz_status st, const struct gguf *g, struct bz_err *err)
+{
+    if (st != BZ_ERR_MEMORY && g->n_sources && g->sources[0].name)
+        fail_prefix(err, st, "%s", g->sources[0].name);
+    return st;
+}
+
+enum bz_status tokenizer_begin(struct tokenizer **out, const struct gguf *g, struct bz_err *err)
+{
+    struct tokenizer *t = mem_alloc(1, sizeof *t);
+    if (!t) return fail_memory(err, sizeof *t);
+    enum bz_status st = begin_all(t, g, err);
+    if (st) {
+        tokenizer_close(t);
+        return with_name(st, g, err);
+    }
+    *out = t;
+    return BZ_OK;
+}
+
+enum bz_status tokenizer_read_on(struct tokenizer *t, uint32_t n, bool *more, struct bz_err *err)
+{
+    *more = false;
+    if (!t->reader) return BZ_OK;
+    enum bz_status st = tokenizer_read_merges(t, n, more, err);
+    if (st) return with_name(st, tokenizer_merges_of(t), err);
+    if (!*more) tokenizer_end_merges(t);
+    return BZ_OK;
 }
 
 enum bz_status tokenizer_open(struct tokenizer **out, const struct gguf *g, struct bz_err *err)
 {
-    struct tokenizer *t = mem_alloc(1, sizeof *t);
-    if (!t) return fail_memory(err, sizeof *t);
-    enum bz_status st = read_all(t, g, err);
-    if (st) {
-        tokenizer_close(t);
-        if (st != BZ_ERR_MEMORY && g->n_sources && g->sources[0].name)
-            fail_prefix(err, st, "%s", g->sources[0].name);
-        return st;
-    }
-    *out = t;
-    return BZ_OK;
+    struct tokenizer *t;
+    bool more;
+    enum bz_status st = tokenizer_begin(&t, g, err);
+    if (st) return st;
+    st = tokenizer_read_on(t, UINT32_MAX, &more, err);
+    if (st) tokenizer_close(t);
+    else *out = t;
+    return st;
 }
 
 void tokenizer_close(struct tokenizer *t)
@@ -288,6 +316,7 @@ void tokenizer_close(struct tokenizer *t)
     mem_free(t->specials);
     mem_free(t->merges);
     mem_free(t->chars);
+    tokenizer_end_merges(t);
     mem_free(t->extras);
     strmap_free(&t->by_extra);
     arena_free(&t->extra_text);

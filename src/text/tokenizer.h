@@ -56,6 +56,11 @@ struct tokenizer; /* opaque */
  * special tokens and the byte tokens have the type that their text says, whatever the file says. On
  * failure *out is untouched. */
 enum bz_status tokenizer_open(struct tokenizer **out, const struct gguf *g, struct bz_err *err);
+
+/* The same in pieces: the merges, which take longest, are read n at a time. While there are more the gguf must stay,
+ * and no text can be encoded. */
+enum bz_status tokenizer_begin(struct tokenizer **out, const struct gguf *g, struct bz_err *err);
+enum bz_status tokenizer_read_on(struct tokenizer *t, uint32_t n, bool *more, struct bz_err *err);
 void tokenizer_close(struct tokenizer *t);
 
 uint32_t tokenizer_size(const struct tokenizer *t);

@@ -51,9 +51,10 @@ struct tokenizer {
     struct merge *merges; /* open addressing, a power of two of rows */
     uint32_t merge_mask;
     unsigned merge_shift;
-    uint8_t joins[256][32]; /* bit [a][b]: some merge joins a symbol ending in class a to one
+    uint8_t joins[256][32];      /* bit [a][b]: some merge joins a symbol ending in class a to one
                              * beginning in class b (char_class) */
-    uint32_t *chars;        /* N_BMP: symbol of each code point; a space's is SPACE_CHAR's */
+    uint32_t *chars;             /* N_BMP: symbol of each code point; a space's is SPACE_CHAR's */
+    struct merge_reader *reader; /* until all merges are read */
 
     struct str *extras; /* text in extra_text */
     uint32_t n_extras, extra_cap;
@@ -85,8 +86,13 @@ int tokenizer_byte_value(struct str s);
 /* Symbol for a code point past the BMP, or for any that `chars` is still being filled with. */
 uint32_t tokenizer_char_symbol(const struct tokenizer *t, uint32_t cp);
 
-/* Merges, extras, joins and chars. Tokens and their types must be final. */
-enum bz_status tokenizer_read_merges(struct tokenizer *t, const struct gguf *g, struct bz_err *err);
+/* Merges, extras, joins and chars, n merges at a time. Tokens and their types must be final. */
+enum bz_status tokenizer_begin_merges(struct tokenizer *t, const struct gguf *g,
+                                      struct bz_err *err);
+enum bz_status tokenizer_read_merges(struct tokenizer *t, uint32_t n, bool *more,
+                                     struct bz_err *err);
+const struct gguf *tokenizer_merges_of(const struct tokenizer *t); /* while they are read */
+void tokenizer_end_merges(struct tokenizer *t);
 
 /* Decode as the reference does: surrogates pass, overlong forms decode, anything else malformed is
  * U+FFFD and one byte. (utf8_decode is strict; this one decides only what text means to BPE.) */

@@ -9,15 +9,12 @@
 
 #define MIN_EXTRAS 64u
 
-/* SYMBOL_NONE: unknown, or a token that BPE never makes (*apart). */
-static uint32_t find_symbol(const struct tokenizer *t, struct str s, bool *apart)
+/* SYMBOL_NONE: unknown, or a token that BPE never makes (*apart). `token` is what the vocabulary has of that text. */
+static uint32_t find_symbol(const struct tokenizer *t, struct str s, uint32_t token, bool *apart)
 {
     uint32_t i;
-    *apart = false;
-    if (strmap_find(&t->by_text, s, &i)) {
-        *apart = token_is_apart(t, i);
-        return *apart ? SYMBOL_NONE : i;
-    }
+    *apart = token != STRMAP_NONE && token_is_apart(t, token);
+    if (token != STRMAP_NONE) return *apart ? SYMBOL_NONE : token;
     return strmap_find(&t->by_extra, s, &i) ? t->n_tok + i : SYMBOL_NONE;
 }
 
@@ -26,7 +23,9 @@ uint32_t tokenizer_char_symbol(const struct tokenizer *t, uint32_t cp)
     char z[4];
     bool apart;
     struct str s = { z, utf8_encode(cp, z) };
-    uint32_t symbol = find_symbol(t, s, &apart);
+    uint32_t token, symbol;
+    strmap_find_many(&t->by_text, &s, &token, 1);
+    symbol = find_symbol(t, s, token, &apart);
     return symbol == SYMBOL_NONE ? SYMBOL_CHAR | cp : symbol;
 }
 
@@ -46,10 +45,10 @@ static bool grow_extras(struct tokenizer *t)
 }
 
 /* The symbol of a text, made if need be. SYMBOL_NONE: a token apart, or (*st) no memory. */
-static uint32_t intern(struct tokenizer *t, struct str s, enum bz_status *st)
+static uint32_t intern(struct tokenizer *t, struct str s, uint32_t token, enum bz_status *st)
 {
     bool apart;
-    uint32_t symbol = find_symbol(t, s, &apart);
+    uint32_t symbol = find_symbol(t, s, token, &apart);
     if (symbol != SYMBOL_NONE || apart) return symbol;
 
     char *p = NULL;
@@ -86,33 +85,67 @@ static void add_merge(struct tokenizer *t, struct merge new)
     t->merges[i] = new;
 }
 
-/* "left right", cut at the first space after the first byte. `joined` is room for one text. */
-static enum bz_status read_merge(struct tokenizer *t, struct str s, uint32_t rank,
-                                 struct buf *joined, struct bz_err *err)
+/* Merges are read some at a time, so that the tables are searched for all of their texts together. */
+enum { AT_ONCE = 64 };
+
+struct merge_reader {
+    const struct gguf *g;
+    const struct gguf_kv *kv;
+    uint64_t cursor;
+    uint32_t first, n;            /* ranks of those that wait */
+    struct str text[3 * AT_ONCE]; /* left, right, both */
+    uint32_t token[3 * AT_ONCE];
+    struct merge merge[AT_ONCE];
+    struct buf joined; /* the texts of "both" */
+};
+
+/* "left right", cut at the first space after the first byte. */
+static enum bz_status cut_merge(struct merge_reader *b, struct str s, struct bz_err *err)
 {
     const char *space = s.n > 1 ? memchr(s.p + 1, ' ', s.n - 1) : NULL;
     if (!space || space + 1 == s.p + s.n)
         return fail(err, BZ_ERR_FORMAT,
                     "merge %" PRIu32 " of tokenizer.ggml.merges is not two pieces with a space "
                     "between them",
-                    rank);
-    struct str left = { s.p, (size_t)(space - s.p) };
-    struct str right = { space + 1, s.n - left.n - 1 };
-    joined->n = 0;
-    buf_put_str(joined, left);
-    buf_put_str(joined, right);
-    if (joined->failed) return fail_memory(err, s.n);
+                    b->first + b->n);
+    struct str *text = b->text + 3 * b->n++;
+    text[0] = (struct str) { s.p, (size_t)(space - s.p) };
+    text[1] = (struct str) { space + 1, s.n - text[0].n - 1 };
+    text[2] = (struct str) { NULL, s.n - 1 }; /* where, is known when all are there */
+    buf_put_str(&b->joined, text[0]);
+    buf_put_str(&b->joined, text[1]);
+    return b->joined.failed ? fail_memory(err, s.n) : BZ_OK;
+}
 
-    enum bz_status st = BZ_OK;
-    struct merge m = { .rank = rank };
-    m.left = intern(t, left, &st);
-    m.right = intern(t, right, &st);
-    m.result = intern(t, buf_str(joined), &st);
-    if (st) return fail_memory(err, s.n);
-    if (m.left == SYMBOL_NONE || m.right == SYMBOL_NONE || m.result == SYMBOL_NONE) return BZ_OK;
-    add_merge(t, m);
-    unsigned a = last_class(left), b = first_class(right);
-    t->joins[a][b >> 3] |= (uint8_t)(1u << (b & 7));
+static enum bz_status add_batch(struct tokenizer *t, struct merge_reader *b, struct bz_err *err)
+{
+    const char *joined = buf_str(&b->joined).p;
+    for (uint32_t i = 0; i < b->n; i++) {
+        b->text[3 * i + 2].p = joined;
+        joined += b->text[3 * i + 2].n;
+    }
+    strmap_find_many(&t->by_text, b->text, b->token, 3 * (size_t)b->n);
+    for (uint32_t i = 0; i < b->n; i++) {
+        const struct str *text = b->text + 3 * i;
+        const uint32_t *token = b->token + 3 * i;
+        enum bz_status st = BZ_OK;
+        struct merge *m = &b->merge[i];
+        m->rank = b->first + i;
+        m->left = intern(t, text[0], token[0], &st);
+        m->right = intern(t, text[1], token[1], &st);
+        m->result = intern(t, text[2], token[2], &st);
+        if (st) return fail_memory(err, text[2].n);
+    }
+    for (uint32_t i = 0; i < b->n; i++) {
+        const struct merge *m = &b->merge[i];
+        if (m->left == SYMBOL_NONE || m->right == SYMBOL_NONE || m->result == SYMBOL_NONE) continue;
+        add_merge(t, *m);
+        unsigned before = last_class(b->text[3 * i]), after = first_class(b->text[3 * i + 1]);
+        t->joins[before][after >> 3] |= (uint8_t)(1u << (after & 7));
+    }
+    b->first += b->n;
+    b->n = 0;
+    b->joined.n = 0;
     return BZ_OK;
 }
 
@@ -153,7 +186,7 @@ static enum bz_status fill_chars(struct tokenizer *t, struct bz_err *err)
     return BZ_OK;
 }
 
-enum bz_status tokenizer_read_merges(struct tokenizer *t, const struct gguf *g, struct bz_err *err)
+enum bz_status tokenizer_begin_merges(struct tokenizer *t, const struct gguf *g, struct bz_err *err)
 {
     const struct gguf_kv *kv = gguf_find(g, "tokenizer.ggml.merges");
     if (!kv) return fail(err, BZ_ERR_FORMAT, "the file has no tokenizer.ggml.merges");
@@ -164,16 +197,40 @@ enum bz_status tokenizer_read_merges(struct tokenizer *t, const struct gguf *g, 
                     "tokenizer.ggml.merges claims %" PRIu64 " entries in %" PRIu64 " bytes", kv->n,
                     kv->n_bytes);
     if (!alloc_merges(t, kv->n)) return fail_memory(err, kv->n * 2 * sizeof *t->merges);
+    t->reader = mem_alloc(1, sizeof *t->reader);
+    if (!t->reader) return fail_memory(err, sizeof *t->reader);
+    t->reader->g = g;
+    t->reader->kv = kv;
+    return BZ_OK;
+}
 
-    struct buf joined = { 0 };
+void tokenizer_end_merges(struct tokenizer *t)
+{
+    if (t->reader) buf_free(&t->reader->joined);
+    mem_free(t->reader);
+    t->reader = NULL;
+}
+
+const struct gguf *tokenizer_merges_of(const struct tokenizer *t)
+{
+    return t->reader->g;
+}
+
+enum bz_status tokenizer_read_merges(struct tokenizer *t, uint32_t n, bool *more,
+                                     struct bz_err *err)
+{
+    struct merge_reader *b = t->reader;
     enum bz_status st = BZ_OK;
-    uint64_t cursor = 0;
-    for (uint32_t i = 0; i < kv->n && !st; i++) {
+    for (; n > 0 && b->first + b->n < b->kv->n && !st; n--) {
         struct str s;
-        st = gguf_next_str(kv, &cursor, &s)
-                 ? read_merge(t, s, i, &joined, err)
-                 : fail(err, BZ_ERR_FORMAT, "tokenizer.ggml.merges ends at merge %" PRIu32, i);
+        st = gguf_next_str(b->kv, &b->cursor, &s)
+                 ? cut_merge(b, s, err)
+                 : fail(err, BZ_ERR_FORMAT, "tokenizer.ggml.merges ends at merge %" PRIu32,
+                        b->first + b->n);
+        if (!st && b->n == AT_ONCE) st = add_batch(t, b, err);
     }
-    buf_free(&joined);
+    *more = b->first + b->n < b->kv->n;
+    if (st || *more) return st;
+    st = add_batch(t, b, err);
     return st ? st : fill_chars(t, err);
 }

@@ -100,14 +100,15 @@ static enum bz_status open_engine(bz_engine **out, const struct json *j)
     if (st) return st;
     char *copy = mem_copy_str(name.p, name.n);
     if (st == BZ_OK && !copy) st = fail_memory(&wasm_err, name.n);
-    if (st == BZ_OK) st = engine_open(out, &file, copy, &o, &wasm_err);
+    if (st == BZ_OK) st = engine_open(out, &file, copy, &o, json_flag(j, "later"), &wasm_err);
     else locate_close(&file);
     mem_free(copy);
     return st;
 }
 
-/* {"name", "sources": [...], "backend": "cpu" | "reference" | "gpu", "vocab_only", "store"}; see
- * wasm_open_file. All but sources may be absent. */
+/* {"name", "sources": [...], "backend": "cpu" | "reference" | "gpu", "vocab_only", "later", "store"}; see
+ * wasm_open_file. All but sources may be absent. With "later" bz_wasm_engine_read_on must follow before any text
+ * is encoded. */
 EXPORT(bz_engine *, bz_wasm_engine_open, const char *text, uint32_t n)
 {
     struct arena arena = { 0 };
@@ -117,6 +118,14 @@ EXPORT(bz_engine *, bz_wasm_engine_open, const char *text, uint32_t n)
     if (st == BZ_OK) st = open_engine(&e, j);
     arena_free(&arena);
     return wasm_failed(st) ? NULL : e;
+}
+
+/* Read some more of the vocabulary: 1 while that is not all, -1 on failure. */
+EXPORT(int32_t, bz_wasm_engine_read_on, bz_engine *e)
+{
+    enum { MERGES = 8192 }; /* a few milliseconds */
+    bool more;
+    return wasm_failed(tokenizer_read_on(e->tokenizer, MERGES, &more, &wasm_err)) ? -1 : more;
 }
 
 EXPORT(void, bz_wasm_engine_close, bz_engine *e)

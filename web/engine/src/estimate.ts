@@ -65,10 +65,10 @@ export function gigabytes(n: number): string {
   return `${(n / unit).toPrecision(3)} ${name}`;
 }
 
-/** The JSON that opens a model on the GPU. */
+/** The JSON that opens a model on the GPU, all but a part of its vocabulary: that is read while weights are on their way. */
 export function openJson(sources: ReadonlyMap<number, Source>, { name, store, tier }: EstimateOptions): string {
   const described = Array.from(sources, ([id, { name, size }]) => ({ id, name, size }));
-  return JSON.stringify({ ...(name !== undefined && { name }), ...(store && { store }), backend: 'gpu', plain_kernels: tier === 'plain', no_matrix_kernels: tier === 'subgroup', sources: described });
+  return JSON.stringify({ ...(name !== undefined && { name }), ...(store && { store }), backend: 'gpu', later: true, plain_kernels: tier === 'plain', no_matrix_kernels: tier === 'subgroup', sources: described });
 }
 
 /** A planned engine: what sessions take, tried out. All of it runs inside Gpu.planned. */

@@ -4,7 +4,7 @@
 // gpu_session.ts.
 
 import { BezelError, type Core, type EnginePtr, type SessionPtr } from './wasm.js';
-import { NO_MEMORY, type Gpu } from './gpu.js';
+import { NO_MEMORY, nextTurn, type Gpu } from './gpu.js';
 import type { Tier } from './adapter.js';
 import type { Info } from './cpu_engine.js';
 import { BATCH, gigabytes, openJson, Plan, type Estimate, type EstimateOptions } from './estimate.js';
@@ -71,8 +71,8 @@ export class GpuEngine {
     }
   }
 
-  /** Bring the weights; meanwhile the kernels are put to the test. Whichever fails ends the other, and neither goes on when
-   *  this has thrown. Progress is the weights' as long as there are any. */
+  /** Bring the weights; meanwhile the vocabulary is read and the kernels are put to the test. Whichever fails ends the
+   *  others, and none goes on when this has thrown. Progress is the weights' as long as there are any. */
   private async fill(): Promise<void> {
     const { core, gpu } = this, { signal, onProgress } = this.options, stop = new AbortController();
     const say = (p: Progress): void => void (stop.signal.aborted || onProgress?.(p));
@@ -85,10 +85,16 @@ export class GpuEngine {
       held.forEach(say);
     });
     const proof = testsKernels(gpu, this.options) ? this.prove(stop.signal, (p) => tell(p)) : Promise.resolve();
-    for (const part of [weights, proof]) part.catch((e: unknown) => stop.abort(e));
-    await Promise.allSettled([weights, proof]);
+    const parts = [weights, proof, this.readOn(stop.signal)];
+    for (const part of parts) part.catch((e: unknown) => stop.abort(e));
+    await Promise.allSettled(parts);
     signal?.removeEventListener('abort', cancel);
     stop.signal.throwIfAborted();
+  }
+
+  /** What is left of the vocabulary. */
+  private async readOn(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted && this.core.checkNumber(this.core.exports.bz_wasm_engine_read_on(this.ptr))) await nextTurn();
   }
 
   /** The kernels must be there, and right. */

@@ -39,6 +39,7 @@ export interface Exports {
   bz_wasm_live(): number;
   bz_wasm_kernel(i: number): number;
   bz_wasm_engine_open(json: Bytes, n: number): EnginePtr;
+  bz_wasm_engine_read_on(e: EnginePtr): number;
   bz_wasm_engine_close(e: EnginePtr): void;
   bz_wasm_engine_info(e: EnginePtr): number;
   bz_wasm_tokenize(e: EnginePtr, text: Bytes, n: number, bos: number, plain: number): number;
