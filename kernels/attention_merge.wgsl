@@ -3,8 +3,10 @@
 //   partial  read   rows x n_head x n_split x      grid   rows * n_head workgroups
 //                   (head_dim + 4) f32             bytes  partial once, y once
 //   y        write  rows x n_head x head_dim f32   needs  attention_split's parts, n_split <= 128,
-//   s        write  y, settled                            head_dim % 4 == 0 and <= 1024; settles 0: no s;
-//                                                        else head_dim % 16 == 0
+//   s        write  y, settled; LORA: behind it,          head_dim % 4 == 0 and <= 1024; settles 0: no s;
+//                   from word z_at on, A y of each               else head_dim % 16 == 0; LORA: settles, rows 1;
+//                   head's columns: n_head x rank f32            else a is any buffer, unread
+//   a        read   rank x n_head x head_dim f32
 //
 // Reference: attention() in src/ops/ops_cpu.c. Tolerance 1e-9 nmse: f32 here.
 //!include lib/grid.wgsl
@@ -14,11 +16,16 @@ struct Params {
     head_dim : u32,
     n_split : u32,
     settles : u32, // s is wanted
+    rank : u32,    // of the adapters of the product after it, see lib/lora.wgsl
+    z_at : u32,
 }
 @group(0) @binding(0) var<uniform> p : Params;
 @group(0) @binding(1) var<storage, read> partial : array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read_write> y : array<vec4<f32>>;
 @group(0) @binding(3) var<storage, read_write> s : array<vec4<u32>>;
+@group(0) @binding(4) var<storage, read> a : array<vec4<f32>>;
+
+override LORA : u32 = 0u; // 1: the product after it has adapters
 
 const WG : u32 = 256u;
 const SHARES : u32 = 128u;
@@ -26,6 +33,7 @@ const SHARES : u32 = 128u;
 var<workgroup> tops : array<f32, SHARES>;
 var<workgroup> totals : array<f32, SHARES>;
 var<workgroup> sums : array<vec4<f32>, WG>;
+var<workgroup> parts : array<f32, WG>; // with LORA
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
@@ -81,5 +89,32 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         s[vec * n4 + i + 1u] = v.b;
         s[vec * n4 + i + 2u] = v.c;
         s[vec * n4 + i + 3u] = v.d;
+    }
+    if (LORA == 1u) {
+        put_z(vec, n4, lid);
+    }
+}
+
+// Sixteen threads a row of A; `sums` has the head.
+fn put_z(vec : u32, n4 : u32, lid : u32) {
+    let lane = lid % 16u;
+    for (var first = 0u; first < p.rank; first += WG / 16u) {
+        let k = first + lid / 16u;
+        let at = (min(k, p.rank - 1u) * p.n_vec + vec) * n4;
+        var part = 0.0;
+        for (var i = lane; i < n4; i += 16u) {
+            part += dot(a[at + i], sums[i]);
+        }
+        parts[lid] = part;
+        workgroupBarrier();
+        if (lane == 0u && k < p.rank) {
+            var z = 0.0;
+            for (var i = 0u; i < 16u; i++) {
+                z += parts[lid + i];
+            }
+            let to = p.z_at + vec * p.rank + k;
+            s[to >> 2u][to & 3u] = bitcast<u32>(z);
+        }
+        workgroupBarrier(); // before the next rows
     }
 }

@@ -294,6 +294,8 @@ static void case_attend(struct bench *b, const struct op_case *c)
                        .v_from_k = c->split };
     struct mat *w = c->n_ff ? bench_weight(b, QUANT_Q8_0, q_width, c->n_ff, 1) : NULL;
     struct act *z = c->n_ff ? bench_blank(b, c->rows, c->n_ff) : NULL;
+    for (uint32_t i = 0; w && i < c->n_lora; i++) bench_lora(b, w, c->rank + i);
+    if (w) h.reader = &w->w;
     op_attend(&b->run, &y->t, &kv, &h, c->window, c->pos, EPS);
     if (w) op_linear(&b->run, &z->t, &y->t, &w->w);
     op_attention(&b->run, &seen->t, &probe->t, &kv, c->n_head, c->window, c->pos);
@@ -873,6 +875,10 @@ static const struct op_case cases[] = {
 
     { "attend_then_linear", 1,  64, F32,       1e-12, .why = "decode", .n_head = 8, .n_kv = 2, .out = 32, .ring = 80, .pos = 70, .n_ff = 40 },
     { "attend_then_linear", 1, 512, F32,       1e-11, .why = "the largest head, another layer's cache", .n_head = 2, .n_kv = 1, .out = 64, .ring = 90, .pos = 80, .n_ff = 9, .plain = true },
+    { "attend_then_linear", 1,  64, F32,       1e-12, .why = "an adapter", .n_head = 8, .n_kv = 2, .out = 32, .ring = 80, .pos = 70, .n_ff = 40, .rank = 16, .n_lora = 1 },
+    { "attend_then_linear", 1, 256, F32,       1e-11, .why = "another layer's cache, three adapters", .n_head = 3, .n_kv = 1, .out = 64, .ring = 90, .pos = 80, .n_ff = 9, .plain = true, .rank = 15, .n_lora = 3 },
+    { "attend_then_linear", 1,  32, F32,       1e-12, .why = "the largest rank", .n_head = 4, .n_kv = 4, .out = 16, .ring = 50, .pos = 40, .n_ff = 33, .rank = 256, .n_lora = 1 },
+    { "attend_then_linear", 3,  32, F32,       1e-12, .why = "several rows, an adapter", .n_head = 4, .n_kv = 2, .out = 16, .ring = 40, .pos = 30, .n_ff = 33, .rank = 8, .n_lora = 1 },
     { "attend_then_linear", 3,  16, F32,       1e-12, .why = "several rows, one run a head", .n_head = 6, .n_kv = 2, .out = 8, .ring = 40, .pos = 30, .n_ff = 33 },
 
     { "add_norm",       65,  2052, F32,        1e-12, .why = "rows and cols just past a tile" },

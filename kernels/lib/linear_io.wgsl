@@ -14,6 +14,7 @@ struct Params {
     rank : u32, // of the adapters, see lib/lora.wgsl
     b_rows : u32,
     b_scales : u32,
+    z_parts : u32, // linear: z is the sum of so many rows of it
     by_stride : u32, // f32 from row to row of `by`
     by_col : u32,    // its column that meets column 0 of y
     scale : f32,     // times all

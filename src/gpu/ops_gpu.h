@@ -50,6 +50,10 @@ struct gpu_settled {
     struct tensor of, settled;
     uint32_t at;
     bool room;
+    const struct weight
+        *reader; /* whose z = A x is there too, as the sum of n_parts rows; NULL: nobody's */
+    struct tensor z;
+    uint32_t n_parts;
 };
 
 /* Columns above which a stream is joined and settled by a dispatch of its own, not by every workgroup that reads it. */

@@ -80,22 +80,32 @@ static struct shares shares_of(struct run *r, const struct tensor *q, const stru
     return s;
 }
 
+/* reader: the linear that reads y next, or NULL. Each head gives its part of what its adapters make of y. */
 static void merge_shares(struct run *r, struct tensor *y, const struct shares *s, uint32_t n_vec,
-                         uint32_t head_dim)
+                         uint32_t head_dim, const struct weight *reader)
 {
     struct gpu_ops *g = ops_of(r);
     bool settles = gpu_can_settle(g, y->rows, y->cols) && head_dim % 16 == 0;
     struct attention_merge_params p = {
         .n_vec = n_vec, .head_dim = head_dim, .n_split = s->n_split, .settles = settles
     };
-    struct tensor digits = { 0 };
-    struct gpu_binding bind[] = { act(&s->partial), act(y), whole(g->unread[0]) };
+    struct tensor digits = { 0 }, z = { 0 };
+    struct gpu_binding bind[] = { act(&s->partial), act(y), whole(g->unread[0]), whole(g->unused) };
     if (settles) {
         digits = gpu_settled_room(r, y->rows, y->cols);
         bind[2] = act(&digits);
     }
-    gpu_dispatch_op(r, KERNEL_ATTENTION_MERGE, &p, bind, COUNT(bind), n_vec);
+    bool adapts = settles && y->rows == 1 && gpu_adapts_parts(reader, n_vec);
+    if (adapts) {
+        gpu_place_z(&z, &digits, &reader, 1);
+        p.rank = z.cols;
+        p.z_at = z.first;
+        bind[3] = whole(((const struct gpu_weight *)reader->mem)->adapted.a);
+    }
+    struct gpu_constant lora = { ATTENTION_MERGE_LORA, adapts };
+    record_dispatch(&g->rec, KERNEL_ATTENTION_MERGE, &lora, 1, &p, bind, COUNT(bind), n_vec);
     if (settles) gpu_note_settled(r, y, &digits);
+    if (adapts) gpu_note_parts(r, reader, &z, n_vec);
 }
 
 static void attention_over_parts(struct run *r, struct tensor *y, const struct tensor *q,
@@ -116,7 +126,7 @@ static void attention_over_parts(struct run *r, struct tensor *y, const struct t
                                         { ATTENTION_SPLIT_KV_F16, kv->k.half } };
     record_dispatch(&ops_of(r)->rec, KERNEL_ATTENTION_SPLIT, constants, COUNT(constants), &p, bind,
                     COUNT(bind), s.n_groups);
-    merge_shares(r, y, &s, q->rows * n_head, kv->head_dim);
+    merge_shares(r, y, &s, q->rows * n_head, kv->head_dim, NULL);
 }
 
 /* One row, from projections to the shares of its attention in one dispatch. */
@@ -243,7 +253,7 @@ void gpu_attend(struct run *r, struct tensor *y, struct kv *kv, const struct hea
         uint32_t pos_offset = pos - ops_of(r)->base_pos;
         if (h->k) attend_new(r, &s, kv, h, window, pos_offset, eps);
         else attend_shared(r, &s, kv, h, window, pos_offset, eps);
-        merge_shares(r, y, &s, h->n_head, kv->head_dim);
+        merge_shares(r, y, &s, h->n_head, kv->head_dim, h->reader);
         return;
     }
     if (h->k) gpu_heads_write(r, kv, h, pos, eps);

@@ -2,6 +2,11 @@
  * last, who can read them, and how wide streams go on by them. */
 #include "gpu/ops_gpu_impl.h"
 
+static const struct gpu_weight *matrix_of(const struct weight *w)
+{
+    return w->mem;
+}
+
 bool gpu_can_settle(const struct gpu_ops *g, uint32_t rows, uint32_t cols)
 {
     return !g->narrow && g->rec.limits.has_packed_dot && !gpu_by_tiles(g, rows) && cols % 16 == 0;
@@ -44,6 +49,22 @@ void gpu_note_settled(struct run *r, const struct tensor *of, const struct tenso
     g->settled.of = *of;
     g->settled.settled = *settled;
     g->settled.at = g->rec.n_dispatches;
+    g->settled.reader = NULL;
+}
+
+bool gpu_adapts_parts(const struct weight *w, uint32_t n)
+{
+    if (!w || w->z || gpu_drops(w)) return false;
+    uint32_t rank = matrix_of(w)->adapted.rank;
+    return rank > 0 && w->cols % 8 == 0 && rank * n <= GPU_Z_MOST;
+}
+
+void gpu_note_parts(struct run *r, const struct weight *reader, const struct tensor *z, uint32_t n)
+{
+    struct gpu_settled *last = &ops_of(r)->settled;
+    last->reader = reader;
+    last->z = *z;
+    last->n_parts = n;
 }
 
 const struct tensor *gpu_settled_of(struct run *r, const struct tensor *x)
@@ -77,11 +98,6 @@ struct teams gpu_cut(const struct gpu_ops *g, enum gpu_shape shape, uint32_t row
 }
 
 /* ---- several matrices at once ---- */
-
-static const struct gpu_weight *matrix_of(const struct weight *w)
-{
-    return w->mem;
-}
 
 /* Is a matrix one buffer of codes? */
 static bool whole_codes(const struct weight *w)

@@ -105,7 +105,8 @@ struct tensor gpu_scratch(struct run *r, int which, uint32_t rows, uint32_t cols
 /* What a kernel is told of a weight's adapters: kernels/lib/lora.wgsl. rank 0: none. */
 struct gpu_lora {
     uint32_t rank, b_rows, b_scales;
-    bool own; /* z is A: kernels/lib/own_z.wgsl */
+    bool own;       /* z is A: kernels/lib/own_z.wgsl */
+    uint32_t parts; /* of which z is the sum; 0: it is whole */
     struct gpu_binding z, b;
 };
 
@@ -202,6 +203,11 @@ void gpu_note_settled(struct run *r, const struct tensor *of, const struct tenso
 /* The places of z = A x of n matrices, behind the digits of x; empty ones without adapters. */
 void gpu_place_z(struct tensor *z, const struct tensor *settled, const struct weight *const *w,
                  uint32_t n);
+
+/* Can the dispatch that settles x also make z = A x of w, in n parts (each a row of z) that are to be summed? Then, after
+ * gpu_note_settled, it says so. */
+bool gpu_adapts_parts(const struct weight *w, uint32_t n);
+void gpu_note_parts(struct run *r, const struct weight *reader, const struct tensor *z, uint32_t n);
 
 /* x, settled by the dispatch before, or NULL. Who has used it and wants it to serve on calls gpu_used_settled after its
  * own dispatches. */

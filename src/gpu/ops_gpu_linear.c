@@ -226,7 +226,7 @@ static void row_product(struct run *r, const struct block *w, const struct linea
                                         { LINEAR_LANES, (float)t.lanes },
                                         { LINEAR_R, (float)t.rows },
                                         { LINEAR_GELU, gelu },
-                                        { LINEAR_LORA, p->rank > 0 } };
+                                        { LINEAR_LORA, p->z_parts ? 2 : p->rank > 0 } };
     uint32_t kernel = TIERED(g, LINEAR_F32) + w->shape;
     if (own) kernel = TIERED(g, LINEAR_OWN_F32) + w->shape;
     else if (settled && gpu_reads_digits(w->shape)) {
@@ -255,6 +255,7 @@ static void block_product(struct run *r, const struct tensor *y, const struct te
                                .rank = lo->rank,
                                .b_rows = lo->b_rows,
                                .b_scales = lo->b_scales,
+                               .z_parts = lo->parts,
                                .by_stride = f->by ? f->by->cols : 0,
                                .by_col = f->col,
                                .scale = f->scale,
@@ -335,13 +336,14 @@ void gpu_lora_z(struct run *r, const struct tensor *z, const struct tensor *x,
     else block_product(r, z, x, NULL, &a, &none, &bare);
 }
 
-/* y = W x + s B z, finished; z NULL: every workgroup makes it. */
+/* y = W x + s B z, finished; z NULL: every workgroup makes it; parts: z is the sum of so many rows of it. */
 static void after_adapters(struct run *r, const struct tensor *y, const struct tensor *x,
                            const struct tensor *settled, const struct weight *w,
-                           const struct tensor *z, const struct finish *f)
+                           const struct tensor *z, uint32_t parts, const struct finish *f)
 {
     const struct gpu_weight *g = w->mem;
-    const struct gpu_lora lora = gpu_lora_of(r, w, z);
+    struct gpu_lora lora = gpu_lora_of(r, w, z);
+    lora.parts = parts;
     for (uint32_t i = 0; i < g->n_parts; i++) {
         const struct gpu_part *part = &g->parts[i];
         struct block b = { part->buffer, g->shape,   part->layout,   w->cols,
@@ -353,13 +355,16 @@ static void after_adapters(struct run *r, const struct tensor *y, const struct t
 static void adapted_matrix(struct run *r, const struct tensor *y, const struct tensor *x,
                            const struct weight *w, const struct finish *f)
 {
+    const struct gpu_settled *last = &ops_of(r)->settled;
     const struct tensor *settled = gpu_settled_of(r, x);
-    if (linear_owns_z(ops_of(r), w, x->rows)) {
-        after_adapters(r, y, x, settled, w, NULL, f);
+    if (settled && last->reader == w) {
+        after_adapters(r, y, x, settled, w, &last->z, last->n_parts, f);
+    } else if (linear_owns_z(ops_of(r), w, x->rows)) {
+        after_adapters(r, y, x, settled, w, NULL, 0, f);
     } else {
         struct tensor z = gpu_lora_room(r, w, x->rows);
         gpu_lora_z(r, &z, x, w);
-        after_adapters(r, y, x, settled, w, &z, f);
+        after_adapters(r, y, x, settled, w, &z, 0, f);
     }
     if (settled) gpu_used_settled(r);
 }
@@ -375,7 +380,7 @@ void gpu_linear_given(struct run *r, const struct tensor *y, const struct tensor
 {
     const struct tensor *settled = gpu_settled_of(r, x);
     const struct finish f = { .scale = 1, .by = by, .col = col };
-    after_adapters(r, y, x, settled, w, z, &f);
+    after_adapters(r, y, x, settled, w, z, 0, &f);
     if (settled) gpu_used_settled(r);
 }
 
@@ -383,7 +388,7 @@ void gpu_linear_after(struct run *r, struct tensor *y, const struct tensor *x,
                       const struct weight *w)
 {
     const struct finish bare = { .scale = 1 };
-    if (w->z) after_adapters(r, y, x, NULL, w, w->z, &bare);
+    if (w->z) after_adapters(r, y, x, NULL, w, w->z, 0, &bare);
     else adapted_matrix(r, y, x, w, &bare);
 }
 

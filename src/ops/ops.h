@@ -148,6 +148,8 @@ struct heads {
     const struct tensor *table;
     uint32_t n_head;
     bool v_from_k; /* the values are the keys as they come; what v holds does not matter */
+    const struct weight
+        *reader; /* the linear that reads the answer next, or NULL: for backends that prepare it */
 };
 
 /* How the residual stream goes on: to = (x + rms_norm(branch) * w) * scale, and what the next block reads of it:
