@@ -134,6 +134,19 @@ check "Ctrl-C leaves nothing" stopped SIGINT 130 "$tmp/never.gguf" "$bezel" synt
 check "and says so" grep -qx 'bezel synth: stopped' "$tmp/err"
 check "neither does a shutdown" stopped SIGTERM 143 "$tmp/never.gguf" "$bezel" synth e2b "$tmp/never.gguf"
 check "nor a terminal that is gone" stopped SIGHUP 129 "$tmp/never.gguf" "$bezel" synth e2b "$tmp/never.gguf"
+many=2$(printf ',30%.0s' {1..1500}) # seconds for the oracle
+check "nor do logits that are stopped" stopped SIGINT 130 "$tmp/never.bin" "$bezel" logits models/tiny.q8_0.gguf --backend reference --ids $many --all-bin "$tmp/never.bin"
+check "logits as numbers" expect 0 "$bezel" logits $model --ids 2,30 --all-bin "$tmp/all.bin"
+check "are all there" test "$(stat -c %s "$tmp/all.bin")" -gt 0 -a ! -e "$tmp/all.bin.part"
+cp "$tmp/all.bin" "$tmp/kept.bin"
+small_disk() { (ulimit -f 1; trap '' XFSZ; exec "$@"); }
+check "a disk that is too small for more" expect 1 small_disk "$bezel" logits $model --ids 2,30,31 --all-bin "$tmp/all.bin"
+check "is one sentence" one_sentence
+check "that names the file" grep -q 'all.bin: a file of more than' "$tmp/err"
+check "and leaves what was there" cmp -s "$tmp/all.bin" "$tmp/kept.bin"
+check "and nothing else" test ! -e "$tmp/all.bin.part"
+check "numbers into no directory" expect 1 "$bezel" logits $model --ids 2 --all-bin "$tmp/none/all.bin"
+check "in one sentence" one_sentence
 printf 'hello\n/think on\nagain\n/exit\n' > "$tmp/lines"
 stdin=$tmp/lines check "chat with piped lines" expect 0 "$bezel" chat $model --n 4 --greedy --ctx 200
 

@@ -1,5 +1,4 @@
 /* run.c - the commands that compute: logits and generate. */
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,12 +6,14 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "cli/cli_model.h"
+#include "io/part_file.h"
 
 /* ---- logits ---- */
 
 struct logits_job {
     uint32_t n_vocab, top;
-    FILE *raw; /* all logits as f32, or NULL */
+    struct part_file *raw; /* all logits as f32, or NULL */
+    struct bz_err why;     /* what is wrong with that file, if something is */
     int32_t *best;
 };
 
@@ -31,7 +32,7 @@ static void find_best(const float *z, uint32_t n, int32_t *best, uint32_t top)
 static bool print_position(void *ctx, uint32_t position, const float *logits)
 {
     struct logits_job *j = ctx;
-    if (j->raw) return fwrite(logits, sizeof *logits, j->n_vocab, j->raw) == j->n_vocab;
+    if (j->raw) return part_file_put(j->raw, logits, j->n_vocab * sizeof *logits, &j->why) == BZ_OK;
     struct buf line = { 0 };
     find_best(logits, j->n_vocab, j->best, j->top);
     buf_printf(&line, "{\"pos\":%u,\"top\":[", position);
@@ -54,11 +55,12 @@ static enum bz_status run_logits(struct logits_job *j, bz_engine *e, bz_session 
     j->top = top < j->n_vocab ? (uint32_t)top : j->n_vocab;
     j->best = mem_alloc(j->top, sizeof *j->best);
     if (!j->best) return fail_memory(err, top * sizeof *j->best);
-    if (raw_path && !(j->raw = fopen(raw_path, "wb")))
-        return fail(err, BZ_ERR_IO, "%s: %s", raw_path, strerror(errno));
-    enum bz_status st = bz_session_feed(s, ids, n, n, print_position, j, err);
-    bool written = !j->raw || fclose(j->raw) == 0;
-    if (st == BZ_ERR_CANCELLED || !written) st = fail(err, BZ_ERR_IO, "cannot write the logits");
+    enum bz_status st = raw_path ? part_file_open(&j->raw, raw_path, err) : BZ_OK;
+    if (st) return st;
+    st = bz_session_feed(s, ids, n, n, print_position, j, err);
+    if (st == BZ_ERR_CANCELLED) /* by the above, when nothing could be written */
+        st = fail(err, BZ_ERR_IO, "%s", j->raw ? j->why.text : "cannot write the logits");
+    if (st == BZ_OK && j->raw) st = part_file_finish(j->raw, err);
     return st;
 }
 
@@ -101,6 +103,7 @@ int cmd_logits(int argc, char **argv)
     fit_context(&m, n);
     if (st == BZ_OK) st = cli_open(&m, model, &e, &s, &err);
     if (st == BZ_OK) st = run_logits(&job, e, s, ids, n, top, raw, &err);
+    part_file_close(job.raw);
     mem_free(job.best);
     mem_free(ids);
     bz_session_close(s);
