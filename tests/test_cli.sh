@@ -57,6 +57,10 @@ check "without an adapter" test ! -e "$tmp/a.gguf"
 head -n 1 "$tmp/lessons.jsonl" > "$tmp/one.jsonl"
 check "train" expect 0 "$bezel" train $model "$tmp/one.jsonl" --out "$tmp/a.gguf" --peft "$tmp/peft" --steps 2 --rank 2
 check "prints a JSON object a step" json "[s['step'] for s in d] == [1, 2] and d[1]['loss'] < d[0]['loss']"
+for o in "--ctx 64" "--batch 8" "--cache f16"; do
+    check "train $o, which would have no effect, is refused" expect 2 "$bezel" train $model "$tmp/one.jsonl" --out "$tmp/a.gguf" $o
+    check "in one sentence" one_sentence
+done
 check "its adapter is one" expect 0 "$bezel" inspect "$tmp/a.gguf"
 check "merge" expect 0 "$bezel" merge $model "$tmp/a.gguf" "$tmp/merged.gguf"
 check "says what it changed" grep -q 'merged.gguf: [1-9][0-9]* tensors changed' "$tmp/out"

@@ -17,13 +17,9 @@ struct cli_model {
 
 #define CLI_MODEL_DEFAULTS { .backend = "cpu", .cache = "f32" }
 
-#define CLI_MODEL_OPTIONS(m)                                                                       \
+/* Of the model itself. */
+#define CLI_ENGINE_OPTIONS(m)                                                                      \
     { "--threads", "N", "threads; default one per core", CLI_U64, &(m).n_threads, NULL },          \
-        { "--ctx", "N", "tokens of context; default 4096", CLI_U64, &(m).n_context, NULL },        \
-        { "--batch", "N",          "prompt tokens computed together; default 256",                 \
-          CLI_U64,   &(m).n_batch, NULL },                                                         \
-        { "--cache", "TYPE",     "keys and values: f32 (default), or f16 in half the memory",      \
-          CLI_STR,   &(m).cache, NULL },                                                           \
         { "--adapter", "PATH[:S]",    "LoRA adapter with scale S; may be repeated",                \
           CLI_STRS,    &(m).adapters, NULL },                                                      \
         { "--backend", "NAME",       "cpu (default) or reference, the slow oracle",                \
@@ -31,6 +27,15 @@ struct cli_model {
     {                                                                                              \
         "--store", "DIR", "Ollama store; default where Ollama keeps it", CLI_STR, &(m).store, NULL \
     }
+
+/* And of a conversation with it. */
+#define CLI_MODEL_OPTIONS(m)                                                                       \
+    { "--ctx", "N", "tokens of context; default 4096", CLI_U64, &(m).n_context, NULL },            \
+        { "--batch", "N",          "prompt tokens computed together; default 256",                 \
+          CLI_U64,   &(m).n_batch, NULL },                                                         \
+        { "--cache", "TYPE",     "keys and values: f32 (default), or f16 in half the memory",      \
+          CLI_STR,   &(m).cache, NULL },                                                           \
+        CLI_ENGINE_OPTIONS(m)
 
 /* "PATH" or "PATH:SCALE"; a colon not followed by a number belongs to the path. *path is the caller's, NULL on
  * failure. */

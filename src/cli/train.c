@@ -314,7 +314,7 @@ int cmd_train(int argc, char **argv)
           &j.every, NULL },
         { "--keep-all", NULL, "no gradient checkpointing: faster, more memory", CLI_FLAG,
           &j.keep_all, NULL },
-        CLI_MODEL_OPTIONS(j.model),
+        CLI_ENGINE_OPTIONS(j.model),
     };
     return run_command(&j, options, sizeof options / sizeof *options, argc, argv);
 }

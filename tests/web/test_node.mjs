@@ -152,6 +152,17 @@ test('adapters and lessons that cannot be used are named, with the same sentence
   }
 });
 
+test('train refuses what would have no effect on it, and its help does not speak of it', () => {
+  fs.writeFileSync(`${temp}/one.jsonl`, '{"prompt":"Who are you?","completion":"A gem."}\n');
+  const help = String(bezel(['train', '--help']).out);
+  for (const [option, value] of [['--ctx', '64'], ['--batch', '8'], ['--cache', 'f16']]) {
+    const { code, err } = alike(['train', models[0], `${temp}/one.jsonl`, '--out', `${temp}/z.gguf`, option, value]);
+    same([code, err], [2, `bezel train: no option ${option} (see: bezel train --help)\n`]);
+    ok(!help.includes(`${option} `), help);
+  }
+  ok(help.includes('--adapter ') && help.includes('--batch-size '), help);
+});
+
 test('--all-bin writes the same number of floats', () => {
   for (const [program, args, file] of [[process.execPath, ['web/engine/bin/bezel.mjs'], `${temp}/a.bin`], [native, [], `${temp}/b.bin`]])
     equal(call(program, [...args, 'logits', models[2], '--ids', ids, '--all-bin', file, '--backend', 'cpu']).code, 0);

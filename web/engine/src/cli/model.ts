@@ -17,17 +17,23 @@ import { loadingLine } from './progress.js';
 
 export const storeOption: Option = { name: '--store', arg: 'DIR', help: 'Ollama store; default where Ollama keeps it', kind: 'text' };
 
-export const modelOptions: readonly Option[] = [
+/** Of the model itself. */
+export const engineOptions: readonly Option[] = [
   { name: '--backend', arg: 'NAME', help: 'gpu (default), cpu, or reference, the slow oracle', kind: 'text' },
   { name: '--tier', arg: 'NAME', help: 'kernels of the GPU at most: matrix (default, where it can), subgroup or plain', kind: 'text' },
-  { name: '--cache', arg: 'TYPE', help: 'keys and values: f32 (default), or f16 in half the memory', kind: 'text' },
   { name: '--device-profile', arg: 'NAME', help: `pretend to be a smaller GPU: ${Object.keys(profiles).join(', ')}`, kind: 'text' },
   { name: '--dawn-features', arg: 'LIST', help: "Dawn's toggles, with commas; allow_unsafe_apis,vulkan_enable_f16_on_nvidia: subgroup matrices", kind: 'text' },
-  { name: '--ctx', also: ['--context'], arg: 'N', help: 'tokens of context; default 4096', kind: 'whole' },
   { name: '--adapter', arg: 'PATH[:S]', help: 'LoRA adapter with scale S; may be repeated', kind: 'texts' },
   { name: '--threads', arg: 'N', help: 'accepted for the sake of scripts; this build has one thread', kind: 'whole' },
-  { name: '--batch', arg: 'N', help: 'tokens of a prompt read in one step; default 512, on the CPU 32', kind: 'whole' },
   storeOption,
+];
+
+/** And of a conversation with it. */
+export const modelOptions: readonly Option[] = [
+  { name: '--ctx', also: ['--context'], arg: 'N', help: 'tokens of context; default 4096', kind: 'whole' },
+  { name: '--batch', arg: 'N', help: 'tokens of a prompt read in one step; default 512, on the CPU 32', kind: 'whole' },
+  { name: '--cache', arg: 'TYPE', help: 'keys and values: f32 (default), or f16 in half the memory', kind: 'text' },
+  ...engineOptions,
 ];
 
 export const samplingOptions: readonly Option[] = [

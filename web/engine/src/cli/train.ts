@@ -11,7 +11,7 @@ import { openFitting, trainEstimate } from '../train_memory.js';
 import { BezelError } from '../wasm.js';
 import { Misuse, OK, type Command, type Given } from './args.js';
 import { kernels } from './bench.js';
-import { modelOptions, openModel } from './model.js';
+import { engineOptions, openModel } from './model.js';
 
 function wishesOf(given: Given): TrainingWishes {
   const number = (name: string, key: keyof TrainingWishes): TrainingWishes => (given.has(name) ? { [key]: given.number(name) } : {});
@@ -143,7 +143,7 @@ export const train: Command = {
     { name: '--profile', help: 'the last step kernel by kernel, from timestamps (GPU)', kind: 'flag' },
     { name: '--keep-all', help: 'no gradient checkpointing: faster, more memory; default up to 5 GB', kind: 'flag' },
     { name: '--checkpointing', help: 'gradient checkpointing: slower, less memory', kind: 'flag' },
-    ...modelOptions,
+    ...engineOptions,
   ],
   async run(given) {
     const [name = '', place = ''] = given.args, wishes = wishesOf(given), held = given.text('--eval'), checkpoint = given.text('--checkpoint');
