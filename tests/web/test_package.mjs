@@ -1,11 +1,14 @@
-// The npm package as others get it: what is packed, whether it installs, type-checks and imports without a browser, and
-// whether pages made with it answer: the README's example without a bundler, and a project that Vite builds.
+// The npm package as others get it: what is packed, whether it installs, type-checks and imports without a browser, whether
+// its server has the page, and whether pages made with it answer: the README's example without a bundler, and a project
+// that Vite builds.
 //
 //   node tests/web/test_package.mjs build/bezel
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import fs from 'node:fs';
+import os from 'node:os';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
+import zlib from 'node:zlib';
 
 import { runPage } from './browser.mjs';
 import { done, equal, ok, same, test } from './check.mjs';
@@ -44,11 +47,16 @@ fs.writeFileSync(`${project}/package.json`, JSON.stringify({ name: 'sample', pri
 test('the package holds what it needs and no more', () => {
   [packed] = JSON.parse(run('npm', ['pack', '--json', '--pack-destination', path.resolve(project)], 'web/engine'));
   const names = packed.files.map((f) => f.path);
-  for (const needed of ['package.json', 'README.md', 'LICENSE', 'bin/bezel.mjs', 'dist/index.js', 'dist/index.d.ts', 'dist/worker.js', 'dist/core.js', 'dist/bezel.wasm', 'dist/server/server.js'])
+  for (const needed of ['package.json', 'README.md', 'LICENSE', 'bin/bezel.mjs', 'dist/index.js', 'dist/index.d.ts', 'dist/worker.js', 'dist/core.js', 'dist/bezel.wasm', 'app/index.html', 'app/sw.js', 'app/licenses.txt'])
     ok(names.includes(needed), `${needed} is missing`);
-  same(names.filter((n) => !/^(package\.json|README\.md|LICENSE|bin\/bezel\.mjs|dist\/.*\.(js|d\.ts|wasm))$/.test(n)), []);
-  ok(packed.size < 600_000, `${packed.size} bytes packed`);
-  ok(packed.unpackedSize < 2_000_000, `${packed.unpackedSize} bytes unpacked`);
+  same(names.filter((n) => !/^(package\.json|README\.md|LICENSE|bin\/bezel\.mjs|dist\/.*\.(js|d\.ts|wasm)|app\/.*\.(html|js|css|wasm|woff2|png|svg|txt|webmanifest)|app\/assets\/tiny\.q8_0-[\w-]+\.gguf)$/.test(n)), []);
+  const sizeOf = (which) => packed.files.filter((f) => which.test(f.path)).reduce((sum, f) => sum + f.size, 0);
+  const zipped = names.filter((n) => n.startsWith('dist/')).reduce((sum, n) => sum + zlib.gzipSync(fs.readFileSync(`web/engine/${n}`)).length, 0);
+  const engine = sizeOf(/^dist\//), page = sizeOf(/^app\/(?!.*\.gguf$)/), model = sizeOf(/^app\/.*\.gguf$/);
+  ok(engine < 2_000_000 && zipped < 600_000, `the engine: ${engine} bytes, ${zipped} zipped`);
+  ok(page < 3_500_000, `the page: ${page} bytes`);
+  equal(model, fs.statSync('models/tiny.q8_0.gguf').size);
+  ok(packed.size < 8_500_000, `${packed.size} bytes packed`);
   equal(Object.keys(JSON.parse(fs.readFileSync('web/engine/package.json', 'utf8')).dependencies ?? {}).length, 0);
 });
 
@@ -57,11 +65,13 @@ test('it installs from its tarball with no network, and brings nothing along', (
   same(fs.readdirSync(`${project}/node_modules`).filter((n) => !n.startsWith('.')), ['bezel']);
 });
 
-test('every export can be reached by its name', () => {
+test('every export can be reached by its name, and its README speaks of it', () => {
+  const readme = fs.readFileSync(`${installed}/README.md`, 'utf8');
   const names = Object.keys(JSON.parse(fs.readFileSync(`${installed}/package.json`, 'utf8')).exports).filter((n) => n !== '.');
   for (const name of names) {
     const file = run(process.execPath, ['--input-type=module', '-e', `console.log(import.meta.resolve('bezel/${name.slice(2)}'))`]).trim();
     ok(fs.existsSync(new URL(file)), `bezel/${name.slice(2)} is ${file}`);
+    if (file.endsWith('.js')) ok(readme.includes(`\`bezel/${name.slice(2)}\``), `the README says nothing of bezel/${name.slice(2)}`);
   }
 });
 
@@ -88,6 +98,50 @@ test('in Node the installed package answers, and its tool runs', () => {
   equal(run(process.execPath, ['--input-type=module', '-e', script]).trim(), answer);
   ok(run(process.execPath, ['node_modules/bezel/bin/bezel.mjs', '--help']).includes('serve'));
 });
+
+/** `npx bezel serve` of a package installed far from the repository, by someone without a store of models. */
+async function serving(use) {
+  const home = fs.mkdtempSync(path.join(os.tmpdir(), 'bezel-serve-'));
+  const { OLLAMA_MODELS: _, ...others } = process.env, env = { ...others, HOME: home, npm_config_cache: path.join(home, 'cache') };
+  let said = '', child;
+  try {
+    fs.writeFileSync(path.join(home, 'package.json'), JSON.stringify({ name: 'far', private: true }));
+    execFileSync('npm', ['install', '--offline', '--no-audit', '--no-fund', path.resolve(project, packed.filename)], { cwd: home, env, stdio: 'pipe' });
+    child = spawn('npx', ['--no-install', 'bezel', 'serve', '--port', '0', '--backend', 'cpu'], { cwd: home, env, detached: true });
+    for (const out of [child.stdout, child.stderr]) out.setEncoding('utf8').on('data', (text) => (said += text));
+    const over = new Promise((resolve) => child.once('close', resolve));
+    const url = await new Promise((found, failed) => {
+      child.stdout.on('data', () => said.includes('Ctrl-C ends it') && found(/http:\/\/localhost:\d+\//.exec(said)[0]));
+      void over.then((code) => failed(new Error(`it ended with ${code}\n${said}`)));
+    });
+    await use(url, said);
+    process.kill(-child.pid, 'SIGINT');
+    await over;
+    child = undefined;
+  } finally {
+    if (child) process.kill(-child.pid, 'SIGKILL');
+    fs.rmSync(home, { recursive: true, force: true });
+  }
+}
+
+test('npx bezel serve, installed far from the repository, has the page with all of its parts and a model that answers', () => serving(async (url, said) => {
+  ok(said.includes('tiny:latest') && !said.includes('without its page'), said);
+  const fetched = async (name) => {
+    const r = await fetch(new URL(name, url));
+    equal(r.status, 200, name);
+    return { type: r.headers.get('content-type'), bytes: Buffer.from(await r.arrayBuffer()) };
+  };
+  const page = await fetched('./'), html = String(page.bytes);
+  ok(page.type.startsWith('text/html') && html.includes('<title>Bezel'), html);
+  const scripts = [...html.matchAll(/<script[^>]* src="([^"]+)"/g)].map(([, name]) => name);
+  ok(scripts.some((name) => name.includes('assets/index-')), html);
+  for (const name of scripts) ok((await fetched(name)).type.startsWith('text/javascript'), name);
+  const parts = [...String((await fetched('sw.js')).bytes).matchAll(/url:"([^"]+)"/g)].map(([, name]) => name); // what it keeps for offline
+  ok(parts.length > 20 && parts.some((name) => name.endsWith('.gguf')), parts.join(' '));
+  for (const name of parts) ok((await fetched(name)).bytes.length > 0, name);
+  const r = await fetch(new URL('v1/chat/completions', url), { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ model: 'tiny', messages: [{ role: 'user', content: question }], temperature: 0 }) });
+  equal((await r.json()).choices[0].message.content, answer);
+}));
 
 test('the example of the README answers in a page without a bundler, on the GPU', async () => {
   const [, example] = /```html\n([\s\S]*?)```/.exec(fs.readFileSync('README.md', 'utf8'));

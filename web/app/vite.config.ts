@@ -16,6 +16,17 @@ const woff2Only: Plugin = {
   },
 };
 
+const LICENSES = 'licenses.txt';
+
+/** Vite lists what the page consists of; what is in workers alone it does not see. */
+const workerLicenses: Plugin = {
+  name: 'worker-licenses',
+  closeBundle() {
+    const { name, version, license } = JSON.parse(fs.readFileSync(here('node_modules/@sqlite.org/sqlite-wasm/package.json'), 'utf8')) as Record<string, string>;
+    fs.appendFileSync(here(`dist/${LICENSES}`), `\n## ${name} - ${version} (${license})\n\nThe text of that licence stands above, with dompurify. SQLite itself is in the public domain.\n`);
+  },
+};
+
 export default defineConfig({
   base: './',
   resolve: { alias: { bezel: here('../engine/dist/index.js') } },
@@ -24,10 +35,11 @@ export default defineConfig({
   assetsInclude: ['**/*.gguf'],
   worker: { format: 'es' },
   optimizeDeps: { exclude: ['@sqlite.org/sqlite-wasm'] },
-  build: { target: 'es2022', assetsInlineLimit: 0, modulePreload: { polyfill: false }, chunkSizeWarningLimit: 1000, rolldownOptions: { checks: { bundlerTimings: false } } },
+  build: { target: 'es2022', assetsInlineLimit: 0, modulePreload: { polyfill: false }, chunkSizeWarningLimit: 1000, license: { fileName: LICENSES }, rolldownOptions: { checks: { bundlerTimings: false } } },
   server: { fs: { allow: [here('../..')] } },
   plugins: [
     woff2Only,
+    workerLicenses,
     VitePWA({
       registerType: 'prompt',
       injectRegister: false,

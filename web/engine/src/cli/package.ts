@@ -1,9 +1,30 @@
-// package - the package as it lies on the disk. Node only.
+// package - the package as it lies on the disk: published, or in the repository that it is built in. Node only.
 
+import * as fs from 'node:fs';
+import * as path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 import { readText } from '../node_files.js';
 
-export const packageRoot = fileURLToPath(new URL('../../', import.meta.url));
+const root = fileURLToPath(new URL('../../', import.meta.url));
+/** Sources are not published: where they are, the page and the models are where they are made. */
+const inRepository = fs.existsSync(path.join(root, 'src'));
 
-export const packageVersion = (): string => (JSON.parse(readText(`${packageRoot}package.json`)) as { version: string }).version;
+export const packageVersion = (): string => (JSON.parse(readText(path.join(root, 'package.json'))) as { version: string }).version;
+
+/** The folder of the built page; in the repository it may be missing. */
+export function pageFolder(): string | undefined {
+  const folder = path.join(root, inRepository ? '../app/dist' : 'app');
+  return fs.existsSync(folder) ? folder : undefined;
+}
+
+/** GGUF files of the small models by name: the repository's, or the one that the page brings along. */
+export function shippedModels(): Record<string, string> {
+  const folder = path.join(root, inRepository ? '../../models' : 'app/assets');
+  if (!fs.existsSync(folder)) return {};
+  const found = fs.readdirSync(folder).flatMap((file) => {
+    const [, name] = /^(tiny|tiny-moe)\.q8_0(?:-[\w-]+)?\.gguf$/.exec(file) ?? [];
+    return name === undefined ? [] : [[name, path.join(folder, file)] as const];
+  });
+  return Object.fromEntries(found);
+}

@@ -15,15 +15,12 @@ import { DiskStore } from '../store/disk_store.js';
 import { BezelError, Core, loadWasm } from '../wasm.js';
 import { Misuse, OK, type Command, type Given } from './args.js';
 import { storeOption } from './model.js';
-import { packageRoot, packageVersion } from './package.js';
+import { packageVersion, pageFolder, shippedModels } from './package.js';
 
 const PORT = 4114, KEEP_MS = 5 * 60_000;
 const loopback = ['127.0.0.1', '::1'];
 
 const say = (line: string): void => void process.stderr.write(`${line}\n`);
-
-/** Packed beside the code, or where the repository has it. */
-const firstFolder = (...places: string[]): string | undefined => places.map((p) => path.resolve(packageRoot, p)).find((p) => fs.existsSync(p));
 
 function openStore(core: Core, wish: string | undefined): DiskStore | undefined {
   try {
@@ -36,12 +33,7 @@ function openStore(core: Core, wish: string | undefined): DiskStore | undefined 
 
 /** GGUF files by name: the small models that ship, and what --model named. */
 function offeredFiles(model: string | undefined): { files: Record<string, string>; model: string | undefined } {
-  const folder = firstFolder('models', '../../models');
-  const files: Record<string, string> = {};
-  for (const name of ['tiny', 'tiny-moe']) {
-    const file = folder && path.join(folder, `${name}.q8_0.gguf`);
-    if (file && fs.existsSync(file)) files[name] = file;
-  }
+  const files = shippedModels();
   const isFile = model !== undefined && (fs.statSync(model, { throwIfNoEntry: false })?.isFile() ?? false);
   if (model === undefined || !(isFile || /^[/.]|\.gguf$/.test(model))) return { files, model };
   if (!isFile) throw new BezelError(`${model}: no such file`, 'not-found');
@@ -138,7 +130,7 @@ export const serve: Command = {
       keepMs: model === undefined ? KEEP_MS : Infinity,
       say,
     });
-    const app = firstFolder('app', '../app/dist');
+    const app = pageFolder();
     const server = new Server({ catalog, host, files: app === undefined ? undefined : new Files(app), version: packageVersion(), hosts, origins: given.texts('--allow-origin'), health: () => ({ device }), say });
     const port = await listenOn(server, wanted, listen);
     const url = `http://localhost:${port}/`;
