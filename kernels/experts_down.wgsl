@@ -1,13 +1,13 @@
 // experts_down - y[t] = sum over slots s of weights[t][s] factor_e W_e x[t][s], adapters included
 //
 //   x        read    n_tok x n_used x cols f32     grid   each row t in turn: a workgroup per
-//   ids      read    n_tok x n_used i32                   4 WG / LANES columns of y
+//   ids      read    n_tok x n_used i32                   R WG / LANES columns of y
 //   weights  read    n_tok x n_used f32            bytes  n_used matrices a row t
 //   factor   read    n_expert f32                  needs  x_slot % 4 == 0; has_factor 0: factor is
 //   w        read    n_mat x rows x cols                  any buffer, unread, and factor_e is 1
-//   z        read    n_tok x n_used x rank f32            rank 0: z and b are any buffers, unread
+//   y        update  n_tok x rows f32                     rank 0: z and b are any buffers, unread
+//   z        read    n_tok x n_used x rank f32
 //   b        read    see lib/lora.wgsl
-//   y        update  n_tok x rows f32
 //
 // The buffer holds the experts [mat0, mat0 + n_mat); the others do not count. With add 1 the sum
 // is added to y.
@@ -16,7 +16,9 @@
 
 //!for SHAPE in f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
 //!include lib/one_weight.wgsl
+//!include lib/one_input.wgsl
 //!include lib/floats.wgsl
 //!include lib/dot_$SHAPE.wgsl
 //!include lib/lanes.wgsl
 //!include lib/experts_down.wgsl
+//!include lib/experts_down_lora.wgsl

@@ -1,30 +1,65 @@
-// router_scores - z = W (x / sqrt(mean(x^2) + eps) / sqrt(cols) * scale)     (each row)
+// router_scores - z = W (x / sqrt(mean(x^2) + eps) / sqrt(cols) * scale), y = x / sqrt(mean(x^2) + eps) * norm     (each row)
 //
 //   x       read   rows x cols f32          grid   rows * ceil(n_expert / (WG / LANES))
-//   w       read   n_expert x cols f32      bytes  w once a row; x and scale once a workgroup
-//   scale   read   cols f32                 needs  cols % 4 == 0
+//   w       read   n_expert x cols f32      bytes  w once a row; x and scale once a workgroup; norm and y once a row
+//   scale   read   cols f32                 needs  cols % 4 == 0; where p.settles cols % 16 == 0, else s is any buffer,
+//   norm    read   cols f32                        unwritten
 //   scores  write  rows x n_expert f32
+//   y       write  rows x cols f32
+//   s       write  y, settled
 //
 // The norm is a factor of the whole row, so it is summed beside the dot product and applied at the end.
+// Every workgroup has it then, and makes its share of y, which the experts read.
 // Reference: the first half of router() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sum here.
 //!include lib/grid.wgsl
+//!include lib/settle.wgsl
 struct Params {
     rows : u32,
     cols : u32,
     n_expert : u32,
+    settles : u32, // s is wanted
     eps : f32,
 }
 @group(0) @binding(0) var<uniform> p : Params;
 @group(0) @binding(1) var<storage, read> x : array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read> w : array<vec4<f32>>;
 @group(0) @binding(3) var<storage, read> scale : array<vec4<f32>>;
-@group(0) @binding(4) var<storage, read_write> scores : array<f32>;
+@group(0) @binding(4) var<storage, read> norm : array<vec4<f32>>;
+@group(0) @binding(5) var<storage, read_write> scores : array<f32>;
+@group(0) @binding(6) var<storage, read_write> y : array<vec4<f32>>;
+@group(0) @binding(7) var<storage, read_write> s : array<vec4<u32>>;
 
 override WG : u32 = 256u;   // at most 256
 override LANES : u32 = 32u; // threads an expert, a multiple of 4
 
 var<workgroup> dots : array<f32, 256>;
 var<workgroup> squares : array<f32, 256>;
+
+// Column four i of a row of n; past its end the last one again.
+fn put(row : u32, n : u32, i : u32, inverse : f32) -> vec4<f32> {
+    let k = min(i, n - 1u);
+    let v = x[row * n + k] * inverse * norm[k];
+    y[row * n + k] = v;
+    return v;
+}
+
+// A run of sixteen columns a thread, as many workgroups as there are.
+fn put_runs(row : u32, n : u32, first : u32, step : u32, inverse : f32) {
+    for (var i = 4u * first; i < n; i += 4u * step) {
+        let a = put(row, n, i, inverse);
+        let b = put(row, n, i + 1u, inverse);
+        let c = put(row, n, i + 2u, inverse);
+        let d = put(row, n, i + 3u, inverse);
+        if (p.settles != 0u) {
+            let v = settle(a, b, c, d);
+            let at = row * n + i;
+            s[at] = v.a;
+            s[at + 1u] = v.b;
+            s[at + 2u] = v.c;
+            s[at + 3u] = v.d;
+        }
+    }
+}
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
@@ -37,35 +72,41 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         return;
     }
     let n4 = p.cols / 4u;
-    let expert0 = index % blocks * experts;
+    let block = index % blocks;
+    let expert0 = block * experts;
     let expert = min(expert0 + lid / LANES, p.n_expert - 1u);
     var d = 0.0;
-    var s = 0.0;
+    var square = 0.0;
     for (var i = lid % LANES; i < n4; i += LANES) {
         let v = x[row * n4 + i];
-        s += dot(v, v);
+        square += dot(v, v);
         d += dot(w[expert * n4 + i], v * scale[i]);
     }
     dots[lid] = d;
-    squares[lid] = s;
+    squares[lid] = square;
     workgroupBarrier();
     // A quarter of an expert's threads, then one, add up.
     let quarter = LANES / 4u;
     let part = lid % LANES;
     if (part < quarter) {
         d = (d + dots[lid + quarter]) + (dots[lid + 2u * quarter] + dots[lid + 3u * quarter]);
-        s = (s + squares[lid + quarter]) + (squares[lid + 2u * quarter] + squares[lid + 3u * quarter]);
+        square = (square + squares[lid + quarter]) + (squares[lid + 2u * quarter] + squares[lid + 3u * quarter]);
     }
     workgroupBarrier();
     dots[lid] = d;
-    squares[lid] = s;
+    squares[lid] = square;
     workgroupBarrier();
+    square = 0.0;
+    for (var i = 0u; i < quarter; i++) {
+        square += squares[lid - part + i];
+    }
+    let cols = f32(p.cols);
+    let inverse = inverseSqrt(square / cols + p.eps);
+    put_runs(row, n4, block + blocks * lid, blocks * WG, inverse);
     if (part == 0u && expert0 + lid / LANES < p.n_expert) {
         for (var i = 1u; i < quarter; i++) {
             d += dots[lid + i];
-            s += squares[lid + i];
         }
-        let cols = f32(p.cols);
-        scores[row * p.n_expert + expert0 + lid / LANES] = d * inverseSqrt(s / cols + p.eps) * inverseSqrt(cols);
+        scores[row * p.n_expert + expert0 + lid / LANES] = d * inverse * inverseSqrt(cols);
     }
 }

@@ -560,6 +560,26 @@ static void case_add_norm(struct bench *b, const struct op_case *c)
     free(in);
 }
 
+static void case_norm_sum(struct bench *b, const struct op_case *c)
+{
+    struct act *x[2] = { bench_random(b, c->rows, c->cols), bench_random(b, c->rows, c->cols) };
+    struct act *y = bench_blank(b, c->rows, c->cols);
+    struct mat *w[2] = { bench_weight(b, c->format, c->cols, 1, 1),
+                         bench_weight(b, c->format, c->cols, 1, 1) };
+    op_norm_sum(&b->run, &y->t, &x[0]->t, &w[0]->w, &x[1]->t, &w[1]->w, EPS);
+    bench_result(b, &y->t, false);
+    double *want = bench_formula(b), *half = malloc(c->cols * sizeof *half);
+    for (size_t i = 0; want && i < b->n_got; i++) want[i] = 0;
+    for (size_t i = 0; want && i < 2 * b->n_got; i += c->cols) {
+        size_t at = i % b->n_got, k = i / b->n_got;
+        double *in = widen(x[k]->v + at, c->cols);
+        formula_norm(half, in, w[k]->v, c->cols, (double)EPS);
+        for (uint32_t j = 0; j < c->cols; j++) want[at + j] += half[j];
+        free(in);
+    }
+    free(half);
+}
+
 static void case_gelu_mul(struct bench *b, const struct op_case *c)
 {
     uint32_t width = c->cols + 2 * c->at;
@@ -624,18 +644,27 @@ static void formula_router(double *ids, double *weights, const float *x, const s
     free(u);
 }
 
+/* A scale that makes clear winners. */
+static struct mat *router_scale(struct bench *b, uint32_t cols)
+{
+    float *large = malloc(cols * sizeof *large);
+    for (size_t i = 0; i < cols; i++) large[i] = bench_normal(b) * sqrtf((float)cols);
+    struct mat *scale = bench_weight_of(b, QUANT_F32, cols, 1, 1, large);
+    free(large);
+    return scale;
+}
+
 static void case_router(struct bench *b, const struct op_case *c)
 {
     struct act *x = bench_random(b, c->rows, c->cols), *ids = bench_blank(b, c->rows, c->n_used);
     struct act *weights = bench_blank(b, c->rows, c->n_used);
+    struct act *read = bench_blank(b, c->rows, c->cols);
     struct mat *w = bench_weight(b, c->format, c->cols, c->n_expert, 1);
-    float *large = malloc(c->cols * sizeof *large); /* clear winners */
-    for (size_t i = 0; i < c->cols; i++) large[i] = bench_normal(b) * sqrtf((float)c->cols);
-    struct mat *scale = bench_weight_of(b, QUANT_F32, c->cols, 1, 1, large);
-    free(large);
+    struct mat *scale = router_scale(b, c->cols), *norm = bench_weight(b, QUANT_F32, c->cols, 1, 1);
     for (uint32_t i = 0; i < c->n_lora; i++) bench_lora(b, w, c->rank + i);
     struct routing out = { ids->t, weights->t };
-    op_router(&b->run, &out, &x->t, &w->w, &scale->w, EPS);
+    struct router by = { &w->w, &scale->w, &norm->w };
+    op_router(&b->run, &out, &read->t, &x->t, &by, EPS);
     bench_result(b, &out.ids, true);
     bench_result(b, &out.weights, false);
     double *want = bench_formula(b);
@@ -663,21 +692,62 @@ static void formula_expert(double *y, const double *x, struct mat *const w[4], u
     free(out);
 }
 
+/* gate and up in one, gate, up, down; at 1: down in a format of its own, as published files have it. */
+static void expert_weights(struct bench *b, const struct op_case *c, struct mat *w[4])
+{
+    uint32_t n = c->n_expert;
+    w[0] = c->split ? bench_absent(b) : bench_weight(b, c->format, c->cols, 2 * c->n_ff, n);
+    w[1] = c->split ? bench_weight(b, c->format, c->cols, c->n_ff, n) : bench_absent(b);
+    w[2] = c->split ? bench_weight(b, c->format, c->cols, c->n_ff, n) : bench_absent(b);
+    w[3] = bench_weight(b, c->at ? QUANT_Q5_0 : c->format, c->n_ff, c->out, n);
+    for (uint32_t i = 0; i < c->n_lora; i++)
+        bench_lora(b, w[c->split ? 1 + i % 3 : i % 2 ? 0 : 3], c->rank + i);
+}
+
+/* What a router leaves is what the experts read. */
+static void case_router_then_experts(struct bench *b, const struct op_case *c)
+{
+    struct act *x = bench_random(b, c->rows, c->cols), *y = bench_blank(b, c->rows, c->out);
+    struct act *ids = bench_blank(b, c->rows, c->n_used);
+    struct act *weights = bench_blank(b, c->rows, c->n_used);
+    struct act *read = bench_blank(b, c->rows, c->cols);
+    struct mat *w[4], *router = bench_weight(b, QUANT_F32, c->cols, c->n_expert, 1);
+    struct mat *scale = router_scale(b, c->cols), *norm = bench_weight(b, QUANT_F32, c->cols, 1, 1);
+    expert_weights(b, c, w);
+    struct mat *factor = c->plain ? bench_absent(b) : bench_weight(b, QUANT_F32, c->n_expert, 1, 1);
+    struct routing routing = { ids->t, weights->t };
+    struct router by = { &router->w, &scale->w, &norm->w };
+    struct experts e = { &w[0]->w, &w[1]->w, &w[2]->w, &w[3]->w, &factor->w };
+    op_router(&b->run, &routing, &read->t, &x->t, &by, EPS);
+    op_experts(&b->run, &y->t, &read->t, &routing, &e);
+    bench_result(b, &read->t, false);
+    bench_result(b, &y->t, false);
+    double *want = bench_formula(b), *chosen = malloc(2 * c->n_used * sizeof *chosen);
+    for (uint32_t t = 0; want && t < c->rows; t++) {
+        const float *in = x->v + (size_t)t * c->cols;
+        double *row = want + (size_t)t * c->cols;
+        double *out = want + (size_t)c->rows * c->cols + (size_t)t * c->out;
+        for (uint32_t i = 0; i < c->cols; i++) row[i] = (double)in[i];
+        for (uint32_t i = 0; i < c->out; i++) out[i] = 0;
+        formula_norm(row, row, norm->v, c->cols, (double)EPS);
+        formula_router(chosen, chosen + c->n_used, in, router, scale, c->n_used);
+        for (uint32_t i = 0; i < c->n_used; i++) {
+            uint32_t expert = (uint32_t)chosen[i];
+            double weight = chosen[c->n_used + i] * (c->plain ? 1 : (double)factor->v[expert]);
+            formula_expert(out, row, w, expert, weight);
+        }
+    }
+    free(chosen);
+}
+
 static void case_experts(struct bench *b, const struct op_case *c)
 {
     struct act *x = bench_random(b, c->rows, c->cols), *y = bench_blank(b, c->rows, c->out);
     struct act *ids = bench_ids(b, c->rows, c->n_used, c->n_expert);
     struct act *weights = bench_random(b, c->rows, c->n_used);
-    uint32_t n = c->n_expert;
-    struct mat *w[4] = {
-        c->split ? bench_absent(b) : bench_weight(b, c->format, c->cols, 2 * c->n_ff, n),
-        c->split ? bench_weight(b, c->format, c->cols, c->n_ff, n) : bench_absent(b),
-        c->split ? bench_weight(b, c->format, c->cols, c->n_ff, n) : bench_absent(b),
-        bench_weight(b, c->format, c->n_ff, c->out, n),
-    };
-    struct mat *scale = c->plain ? bench_absent(b) : bench_weight(b, QUANT_F32, n, 1, 1);
-    for (uint32_t i = 0; i < c->n_lora; i++)
-        bench_lora(b, w[c->split ? 1 + i % 3 : i % 2 ? 0 : 3], c->rank + i);
+    struct mat *w[4];
+    expert_weights(b, c, w);
+    struct mat *scale = c->plain ? bench_absent(b) : bench_weight(b, QUANT_F32, c->n_expert, 1, 1);
     struct routing routing = { ids->t, weights->t };
     struct experts e = { &w[0]->w, &w[1]->w, &w[2]->w, &w[3]->w, &scale->w };
     op_experts(&b->run, &y->t, &x->t, &routing, &e);
@@ -741,6 +811,7 @@ static const struct {
     { "attend", case_attend },
     { "attend_then_linear", case_attend },
     { "add_norm", case_add_norm },
+    { "norm_sum", case_norm_sum },
     { "join", case_join },
     { "join_then_linear", case_join_then_linear },
     { "join_linears", case_join_linears },
@@ -749,6 +820,7 @@ static const struct {
     { "gelu_mul", case_gelu_mul },
     { "ple_mix", case_ple_mix },
     { "router", case_router },
+    { "router_then_experts", case_router_then_experts },
     { "experts", case_experts },
     { "add", case_add },
     { "scale", case_scale },
@@ -884,6 +956,12 @@ static const struct op_case cases[] = {
     { "add_norm",       65,  2052, F32,        1e-12, .why = "rows and cols just past a tile" },
     { "add_norm",        1,    64, QUANT_F16,  1e-12, .why = "decode" },
 
+    { "norm_sum",       65,  2052, F32,        1e-12, .why = "rows and cols just past a tile" },
+    { "norm_sum",        1,    64, QUANT_F16,  1e-12, .why = "decode" },
+    { "norm_sum",        1,  2816, F32,        1e-12, .why = "decode, as wide as published, in one dispatch" },
+    { "norm_sum",        3,  5376, F32,        1e-12, .why = "two runs of columns a thread, in one dispatch" },
+    { "norm_sum",        2,  8208, F32,        1e-12, .why = "columns past what a workgroup keeps, in two dispatches" },
+
     { "join",           65,  2052, F32,        1e-12, .why = "rows and cols just past a tile" },
     { "join",            1,    64, F32,        1e-12, .why = "decode, no scale", .split = true },
     { "join",            1,  1536, F32,        1e-12, .why = "nothing is added", .plain = true },
@@ -984,6 +1062,16 @@ static const struct op_case cases[] = {
     { "router",         65,    96, F32,        1e-15, .why = "many rows, all used", .n_expert = 5, .n_used = 5 },
     { "router",          5,   256, QUANT_Q8_0, 1e-15, .why = "128 experts", .n_expert = 128, .n_used = 8 },
     { "router",          4,    64, F32,        1e-15, .why = "adapted", .n_expert = 16, .n_used = 2, .rank = 8, .n_lora = 2 },
+
+    { "router_then_experts", 1, 256, QUANT_Q4_K, 1e-12, .why = "decode, as published files have it, in four dispatches", .out = 70, .n_expert = 8, .n_used = 3, .n_ff = 64, .at = 1 },
+    { "router_then_experts", 1, 512, QUANT_Q4_0, 1e-12, .why = "single rows of down, in four dispatches", .out = 33, .n_expert = 8, .n_used = 2, .n_ff = 32, .cut = 1 },
+    { "router_then_experts", 5, 128, QUANT_Q8_0, 1e-12, .why = "a few rows, no scale, pairs of rows of down, in four dispatches", .out = 36, .n_expert = 7, .n_used = 2, .n_ff = 96, .cut = 2, .plain = true },
+    { "router_then_experts", 1, 256, QUANT_Q6_K, 1e-12, .why = "gate and up apart, four rows of down together, in four dispatches", .out = 37, .n_expert = 3, .n_used = 2, .n_ff = 256, .cut = 3, .split = true },
+    { "router_then_experts", 2, 256, QUANT_Q5_K, 1e-12, .why = "gate and up apart, in four dispatches", .out = 40, .n_expert = 4, .n_used = 4, .n_ff = 256, .split = true },
+    { "router_then_experts", 1, 128, QUANT_Q8_0, 1e-12, .why = "an adapter on down", .out = 40, .n_expert = 4, .n_used = 2, .n_ff = 96, .rank = 4, .n_lora = 1 },
+    { "router_then_experts", 1, 128, QUANT_Q8_0, 1e-12, .why = "adapters on both", .out = 40, .n_expert = 4, .n_used = 2, .n_ff = 96, .rank = 4, .n_lora = 2 },
+    { "router_then_experts", 3, 136, QUANT_F16, 1e-12, .why = "floats, columns that are no runs of sixteen", .out = 40, .n_expert = 4, .n_used = 2, .n_ff = 24 },
+    { "router_then_experts", 70, 64, QUANT_Q4_0, 1e-12, .why = "prefill, grouped", .out = 40, .n_expert = 4, .n_used = 2, .n_ff = 32 },
 
     { "experts",         1,    64, QUANT_BF16, 1e-12, .why = "decode, fused", .out = 64, .n_expert = 8, .n_used = 3, .n_ff = 32 },
     { "experts",        65,    64, QUANT_Q8_0, 1e-12, .why = "rows grouped by expert", .out = 96, .n_expert = 8, .n_used = 3, .n_ff = 32 },

@@ -34,7 +34,8 @@ static void check_ties(int backend)
     struct mat *scale = bench_weight_of(&bench, QUANT_F32, COLS, 1, 1, ones);
     struct act *ids = bench_blank(&bench, ROWS, USED), *weights = bench_blank(&bench, ROWS, USED);
     struct routing out = { ids->t, weights->t };
-    op_router(&bench.run, &out, &x->t, &w->w, &scale->w, 1e-6f);
+    struct router by = { &w->w, &scale->w, &scale->w };
+    op_router(&bench.run, &out, &bench_blank(&bench, ROWS, COLS)->t, &x->t, &by, 1e-6f);
     bench_result(&bench, &out.ids, true);
     bench_result(&bench, &out.weights, false);
     const float want[USED] = { 2, 5, 7, 8 };
@@ -230,7 +231,8 @@ enum failing { LINEAR, ADAPTED, EMBED, EXPERTS, SPLIT_EXPERTS, ROUTER, N_FAILING
 static void run_reader(enum failing which)
 {
     struct bench *b = &bench;
-    struct act *x = bench_random(b, 5, 32), *y = bench_blank(b, 5, 40);
+    struct act *x = bench_random(b, 5, 32), *y = bench_blank(b, 5, 40),
+               *norm = bench_blank(b, 5, 32);
     struct act *ids = bench_ids(b, 5, 1, 3), *mix = bench_random(b, 5, 1);
     struct routing routing = { ids->t, mix->t };
     if (which == LINEAR || which == ADAPTED) {
@@ -243,7 +245,8 @@ static void run_reader(enum failing which)
     } else if (which == ROUTER) {
         struct mat *w = bench_weight(b, QUANT_F32, 32, 40, 1);
         struct mat *scale = bench_weight(b, QUANT_F32, 32, 1, 1);
-        if (!b->run.status) op_router(&b->run, &routing, &x->t, &w->w, &scale->w, 1e-6f);
+        struct router by = { &w->w, &scale->w, &scale->w };
+        if (!b->run.status) op_router(&b->run, &routing, &norm->t, &x->t, &by, 1e-6f);
     } else {
         bool split = which == SPLIT_EXPERTS;
         struct mat *none = bench_absent(b);
@@ -286,7 +289,7 @@ static void check_memory_failures(bool fast, unsigned n_threads)
             struct backend be = { 0 };
             CHECK(cpu_open(&be, fast, n_threads, NULL) == BZ_OK);
             bench_open(&bench, &be, false, 5);
-            enum { INPUTS = 4 }; /* tensors of run_reader */
+            enum { INPUTS = 5 }; /* tensors of run_reader */
             mem_fail_at(INPUTS + k);
             run_reader((enum failing)which);
             mem_fail_at(0);

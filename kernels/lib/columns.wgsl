@@ -1,13 +1,7 @@
 // columns - sixteen columns of a row of the stream: all that a thread reads is on its way at once and stays in registers.
 // Needs lib/joining, the buffer to, normed(): is what follows normed, or the stream as it is, and lead(i): columns
 // 4i .. 4i + 3 of what a normed row is multiplied with.
-struct Four {
-    a : vec4<f32>,
-    b : vec4<f32>,
-    c : vec4<f32>,
-    d : vec4<f32>,
-}
-
+//!include lib/four.wgsl
 fn x_four(i : u32) -> Four {
     return Four(x[i], x[i + 1u], x[i + 2u], x[i + 3u]);
 }
@@ -22,15 +16,6 @@ fn post_four(i : u32) -> Four {
 
 fn lead_four(i : u32) -> Four {
     return Four(lead(i), lead(i + 1u), lead(i + 2u), lead(i + 3u));
-}
-
-fn times(u : Four, v : Four) -> Four {
-    return Four(u.a * v.a, u.b * v.b, u.c * v.c, u.d * v.d);
-}
-
-// f (u + r v)
-fn mixed(u : Four, v : Four, r : f32, f : f32) -> Four {
-    return Four(f * (u.a + r * v.a), f * (u.b + r * v.b), f * (u.c + r * v.c), f * (u.d + r * v.d));
 }
 
 struct Columns {

@@ -1,8 +1,7 @@
-// experts_down - the kernel of that name without its shape and add_lanes(): a tier chooses.
+// experts_down - the kernel of that name without its shape, its activations, adapted() and add_lanes(): a file and its
+// tier choose.
 //!include lib/grid.wgsl
-//!include lib/one_input.wgsl
 //!include lib/four_rows.wgsl
-//!include lib/lora.wgsl
 
 struct Params {
     cols : u32,
@@ -29,9 +28,7 @@ struct Params {
 @group(0) @binding(3) var<storage, read> weights : array<f32>;
 @group(0) @binding(4) var<storage, read> factor : array<f32>;
 @group(0) @binding(5) var<storage, read> w : array<vec4<u32>>;
-@group(0) @binding(6) var<storage, read> z : array<f32>;
-@group(0) @binding(7) var<storage, read> b : array<f32>;
-@group(0) @binding(8) var<storage, read_write> y : array<f32>;
+@group(0) @binding(6) var<storage, read_write> y : array<f32>;
 
 // What a slot's expert counts for.
 fn share(slot : u32) -> f32 {
@@ -45,13 +42,13 @@ fn share(slot : u32) -> f32 {
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
         @builtin(local_invocation_index) id : u32) {
     let teams = WG / LANES;
-    let per_tok = (p.rows + 4u * teams - 1u) / (4u * teams);
+    let per_tok = (p.rows + R * teams - 1u) / (R * teams);
     let group = flat_group(wid, num);
     let tok = group / per_tok;
     if (tok >= p.n_tok) {
         return;
     }
-    let first = 4u * (group % per_tok * teams + id / LANES);
+    let first = R * (group % per_tok * teams + id / LANES);
     let rows = min(vec4<u32>(first, first + 1u, first + 2u, first + 3u), vec4<u32>(p.rows - 1u));
     let lane = id % LANES;
     // The slots' columns lie behind each other, so that all experts are read at once.
@@ -65,13 +62,8 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
             mine += share(slot) * unit_dots((rows + mat * p.rows) * units + u, acts(slot * (p.x_slot / 4u), u));
         }
     }
-    for (var slot = tok * p.n_used; p.rank > 0u && slot < (tok + 1u) * p.n_used; slot++) {
-        if (u32(ids[slot]) - p.mat0 < p.n_mat) {
-            mine += share(slot) * lora_rows(u32(ids[slot]), rows, slot * p.rank, lane, LANES);
-        }
-    }
-    let sum = add_lanes(mine, id);
-    for (var r = lane; r < 4u; r += LANES) {
+    let sum = add_lanes(adapted(mine, rows, tok, lane), id);
+    for (var r = lane; r < R; r += LANES) {
         if (first + r < p.rows) {
             let i = tok * p.y_stride + first + r;
             var v = sum[r];

@@ -149,8 +149,8 @@ void gpu_rms_norm(struct run *r, struct tensor *y, const struct tensor *x, const
     gpu_dispatch_sum(r, TIERED(g, RMS_NORM), RMS_NORM_WG, 256, &p, bind, COUNT(bind), x->rows);
 }
 
-static void add_norm(struct run *r, struct tensor *x, const struct tensor *branch,
-                     const struct weight *w, float eps)
+void gpu_add_norm(struct run *r, struct tensor *x, const struct tensor *branch,
+                  const struct weight *w, float eps)
 {
     struct gpu_ops *g = ops_of(r);
     struct add_norm_params p = { .rows = x->rows, .cols = x->cols, .eps = eps };
@@ -267,7 +267,8 @@ static const struct backend gpu_backend = {
     .heads_write = gpu_heads_write,
     .attention = gpu_attention,
     .attend = gpu_attend,
-    .add_norm = add_norm,
+    .add_norm = gpu_add_norm,
+    .norm_sum = gpu_norm_sum,
     .join = gpu_join,
     .join_linears = gpu_join_linears,
     .join_linear_gelu_mul = gpu_join_linear_gelu_mul,

@@ -7,24 +7,34 @@
 
 #include "gpu/ops_gpu_impl.h"
 
-/* scores = W (rms_norm(x) * scale) / sqrt(cols). A plain F32 router, as published files have it, is one
- * kernel; others go through the general product. */
-static void router_scores(struct run *r, struct tensor *scores, const struct tensor *x,
-                          const struct weight *w, const struct weight *scale_by, float eps)
+/* scores = W (rms_norm(x) * scale) / sqrt(cols), and norm, by the general product. */
+static void any_router_scores(struct run *r, struct tensor *scores, struct tensor *norm,
+                              const struct tensor *x, const struct router *by, float eps)
+{
+    struct tensor u = gpu_scratch(r, SCRATCH_SECOND, x->rows, x->cols);
+    gpu_rms_norm(r, &u, x, by->scale, eps);
+    gpu_adapted_matrix(r, scores, &u, by->w, 1.0f / sqrtf((float)x->cols));
+    gpu_rms_norm(r, norm, x, by->norm, eps);
+}
+
+/* The same by one kernel, for a plain F32 router, as published files have it; where s is not NULL it gets norm, settled. */
+static void router_scores(struct run *r, struct tensor *scores, struct tensor *norm,
+                          const struct tensor *s, const struct tensor *x, const struct router *by,
+                          float eps)
 {
     struct gpu_ops *g = ops_of(r);
+    const struct weight *w = by->w;
     const struct gpu_weight *gw = w->mem;
-    if (gw->shape != GPU_F32 || gw->n_parts != 1 || w->lora) {
-        struct tensor u = gpu_scratch(r, SCRATCH_SECOND, x->rows, x->cols);
-        gpu_rms_norm(r, &u, x, scale_by, eps);
-        gpu_adapted_matrix(r, scores, &u, w, 1.0f / sqrtf((float)x->cols));
-        return;
-    }
     struct router_scores_params p = {
-        .rows = x->rows, .cols = x->cols, .n_expert = w->rows, .eps = eps
+        .rows = x->rows, .cols = x->cols, .n_expert = w->rows, .settles = s != NULL, .eps = eps
     };
-    struct gpu_binding bind[] = { act(x), whole(gw->parts[0].buffer), vector(g, scale_by),
-                                  act(scores) };
+    struct gpu_binding bind[] = { act(x),
+                                  whole(gw->parts[0].buffer),
+                                  vector(g, by->scale),
+                                  vector(g, by->norm),
+                                  act(scores),
+                                  act(norm),
+                                  s ? act(s) : whole(g->unread[0]) };
     uint32_t wg = g->narrow ? 16 : 256, lanes = g->narrow ? 4 : 128;
     struct gpu_constant constants[] = { { ROUTER_SCORES_WG, (float)wg },
                                         { ROUTER_SCORES_LANES, (float)lanes } };
@@ -32,15 +42,22 @@ static void router_scores(struct run *r, struct tensor *scores, const struct ten
                     COUNT(bind), x->rows * divide_up(w->rows, wg / lanes));
 }
 
-void gpu_router(struct run *r, struct routing *out, const struct tensor *x, const struct weight *w,
-                const struct weight *scale_by, float eps)
+void gpu_router(struct run *r, struct routing *out, struct tensor *norm, const struct tensor *x,
+                const struct router *by, float eps)
 {
-    struct tensor scores = gpu_scratch(r, SCRATCH_FIRST, x->rows, w->rows);
-    router_scores(r, &scores, x, w, scale_by, eps);
+    const struct weight *w = by->w;
+    const struct gpu_weight *gw = w->mem;
+    struct tensor scores = gpu_scratch(r, SCRATCH_FIRST, x->rows, w->rows), s;
+    bool plain = gw->shape == GPU_F32 && gw->n_parts == 1 && !w->lora;
+    bool settles = plain && gpu_can_settle(ops_of(r), x->rows, x->cols);
+    if (settles) s = gpu_settled_room(r, x->rows, x->cols);
+    if (plain) router_scores(r, &scores, norm, settles ? &s : NULL, x, by, eps);
+    else any_router_scores(r, &scores, norm, x, by, eps);
     struct router_params p = { .rows = x->rows, .n_expert = w->rows, .n_used = out->ids.cols };
     struct gpu_binding bind[] = { act(&scores), act(&out->ids), act(&out->weights) };
     struct gpu_constant wg = { ROUTER_WG, ops_of(r)->narrow ? 16 : 256 };
     record_dispatch(&ops_of(r)->rec, KERNEL_ROUTER, &wg, 1, &p, bind, COUNT(bind), x->rows);
+    if (settles) gpu_note_settled(r, norm, &s);
 }
 
 /* Experts of one buffer: the first, and how many. */
@@ -145,12 +162,99 @@ static void experts_matrix(struct run *r, struct tensor *h, const struct tensor 
     }
 }
 
+/* Are the matrices codes without adapters? */
+static bool bare_codes(const struct weight *w)
+{
+    const struct gpu_weight *g = w->mem;
+    return gpu_reads_digits(g->shape) && g->adapted.n == 0;
+}
+
+static void digits_dispatch(struct run *r, uint32_t kernel, struct teams t, const void *params,
+                            const struct gpu_binding *b, uint32_t n, uint32_t n_groups)
+{
+    _Static_assert(EXPERTS_DOWN_DIGITS_WG == EXPERTS_GATE_UP_DIGITS_WG &&
+                       EXPERTS_DOWN_DIGITS_LANES == EXPERTS_GATE_UP_DIGITS_LANES &&
+                       EXPERTS_DOWN_DIGITS_R == EXPERTS_GATE_UP_DIGITS_R,
+                   "one piece");
+    struct gpu_constant constants[] = { { EXPERTS_DOWN_DIGITS_WG, (float)t.wg },
+                                        { EXPERTS_DOWN_DIGITS_LANES, (float)t.lanes },
+                                        { EXPERTS_DOWN_DIGITS_R, (float)t.rows } };
+    record_dispatch(&ops_of(r)->rec, kernel, constants, COUNT(constants), params, b, n, n_groups);
+}
+
+/* Pairs of rows in teams of 32 lanes, or as many as a row has units; whole runs of sixteen rows, which are settled. */
+static struct teams pairs_cut(enum gpu_shape shape, uint32_t cols)
+{
+    struct teams t = { .lanes = 32, .rows = 2 };
+    while (t.lanes / 2 >= divide_up(cols, gpu_unit(shape))) t.lanes /= 2;
+    t.wg = t.lanes < 8 ? 64 : 8 * t.lanes;
+    return t;
+}
+
+/* h = gelu(gate x) * up x of every (row, slot), where x is settled; then h is too. False: nothing was recorded. */
+static bool gate_up_digits(struct run *r, struct tensor *h, const struct tensor *x,
+                           const struct routing *routing, const struct experts *e)
+{
+    struct gpu_ops *g = ops_of(r);
+    bool fused = weight_exists(e->gate_up);
+    const struct weight *gate = fused ? e->gate_up : e->gate, *up = fused ? e->gate_up : e->up;
+    const struct gpu_weight *a = gate->mem, *b = up->mem;
+    if (!gpu_settled_of(r, x) || !bare_codes(gate) || !bare_codes(up) || a->shape != b->shape ||
+        a->n_parts != b->n_parts)
+        return false;
+    struct tensor settled = *gpu_settled_of(r, x), s = { 0 };
+    bool settles = h->cols % 16 == 0;
+    if (settles) s = gpu_settled_room(r, h->rows, h->cols);
+    struct teams t = pairs_cut(a->shape, x->cols);
+    for (uint32_t i = 0; i < a->n_parts; i++) {
+        const struct gpu_part *part = &a->parts[i];
+        struct experts_gate_up_digits_params p = { .cols = gate->cols,
+                                                   .rows = h->cols,
+                                                   .stride = gate->rows,
+                                                   .up_at = fused ? h->cols : 0,
+                                                   .mat0 = first_expert(gate, part),
+                                                   .n_mat = part->rows / gate->rows,
+                                                   .n_tok = x->rows,
+                                                   .n_used = routing->ids.cols,
+                                                   .y_stride = h->cols,
+                                                   .scales = part->layout.scales,
+                                                   .high = part->layout.high,
+                                                   .d = part->layout.d,
+                                                   .settles = settles };
+        struct gpu_binding bind[] = { act(&settled),
+                                      whole(part->buffer),
+                                      whole(b->parts[i].buffer),
+                                      act(&routing->ids),
+                                      act(h),
+                                      settles ? act(&s) : whole(g->unread[0]) };
+        digits_dispatch(r, TIERED(g, EXPERTS_GATE_UP_DIGITS_Q4_0) + a->shape - GPU_Q4_0, t, &p,
+                        bind, COUNT(bind), h->rows * divide_up(p.rows, team_rows(t)));
+    }
+    if (settles) gpu_note_settled(r, h, &s);
+    return true;
+}
+
+/* The same where it is not, or matrices have adapters. */
+static void gate_up_floats(struct run *r, struct tensor *h, const struct tensor *x,
+                           const struct routing *routing, const struct experts *e)
+{
+    if (weight_exists(e->gate_up)) {
+        gate_up_together(r, h, x, routing, e->gate_up);
+        return;
+    }
+    struct tensor up = gpu_scratch(r, SCRATCH_SECOND, h->rows, h->cols);
+    experts_matrix(r, h, x, routing, e->gate);
+    experts_matrix(r, &up, x, routing, e->up);
+    gpu_gelu_mul(r, h, &up, 0);
+}
+
 /* y = sum over the slots of weight * scale_e * W_e h. */
 static void experts_sum(struct run *r, struct tensor *y, const struct tensor *h,
                         const struct routing *routing, const struct experts *e)
 {
     const struct weight *w = e->down;
     const struct gpu_weight *g = w->mem;
+    const struct tensor *settled = bare_codes(w) ? gpu_settled_of(r, h) : NULL;
     struct gpu_lora lora = slots_lora(r, w, h, true, routing);
     for (uint32_t i = 0; i < g->n_parts; i++) {
         const struct gpu_part *part = &g->parts[i];
@@ -170,33 +274,32 @@ static void experts_sum(struct run *r, struct tensor *y, const struct tensor *h,
                                          .rank = lora.rank,
                                          .b_rows = lora.b_rows,
                                          .b_scales = lora.b_scales };
-        struct gpu_binding bind[] = { act(h),
+        struct gpu_binding bind[] = { act(settled ? settled : h),
                                       act(&routing->ids),
                                       act(&routing->weights),
                                       vector(ops_of(r), e->scale),
                                       whole(part->buffer),
+                                      act(y),
                                       lora.z,
-                                      lora.b,
-                                      act(y) };
-        struct teams t = gpu_teams(ops_of(r), g->shape, w->rows, p.n_used * w->cols);
-        experts_dispatch(r, TIERED(ops_of(r), EXPERTS_DOWN_F32) + g->shape, t, &p, bind,
-                         COUNT(bind), y->rows * divide_up(w->rows, team_rows(t)));
+                                      lora.b };
+        uint32_t cols = p.n_used * w->cols;
+        struct teams t = settled ? gpu_cut(ops_of(r), g->shape, w->rows, cols, 0)
+                                 : gpu_teams(ops_of(r), g->shape, w->rows, cols);
+        uint32_t groups = y->rows * divide_up(w->rows, team_rows(t));
+        if (settled)
+            digits_dispatch(r, TIERED(ops_of(r), EXPERTS_DOWN_DIGITS_Q4_0) + g->shape - GPU_Q4_0, t,
+                            &p, bind, COUNT(bind) - 2, groups);
+        else
+            experts_dispatch(r, TIERED(ops_of(r), EXPERTS_DOWN_F32) + g->shape, t, &p, bind,
+                             COUNT(bind), groups);
     }
 }
 
 static void experts_apart(struct run *r, struct tensor *y, const struct tensor *x,
                           const struct routing *routing, const struct experts *e)
 {
-    uint32_t n_ff = e->down->cols, n = x->rows * routing->ids.cols;
-    struct tensor h = gpu_scratch(r, SCRATCH_FIRST, n, n_ff);
-    if (weight_exists(e->gate_up)) {
-        gate_up_together(r, &h, x, routing, e->gate_up);
-    } else {
-        struct tensor up = gpu_scratch(r, SCRATCH_SECOND, n, n_ff);
-        experts_matrix(r, &h, x, routing, e->gate);
-        experts_matrix(r, &up, x, routing, e->up);
-        gpu_gelu_mul(r, &h, &up, 0);
-    }
+    struct tensor h = gpu_scratch(r, SCRATCH_FIRST, x->rows * routing->ids.cols, e->down->cols);
+    if (!gate_up_digits(r, &h, x, routing, e)) gate_up_floats(r, &h, x, routing, e);
     experts_sum(r, y, &h, routing, e);
 }
 

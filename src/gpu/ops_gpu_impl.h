@@ -278,6 +278,8 @@ void gpu_linear_gelu_mul(struct run *r, struct tensor *y, const struct tensor *x
 void gpu_linear(struct run *r, struct tensor *y, const struct tensor *x, const struct weight *w);
 void gpu_gate_up(struct run *r, struct tensor *y, struct tensor *up, const struct tensor *x,
                  const struct weight *gate_w, const struct weight *up_w);
+void gpu_norm_sum(struct run *r, struct tensor *y, const struct tensor *a, const struct weight *a_w,
+                  const struct tensor *b, const struct weight *b_w, float eps);
 void gpu_join(struct run *r, const struct join *j);
 void gpu_join_linears(struct run *r, const struct join *j, struct tensor *const *y,
                       const struct weight *const *w, uint32_t n);
@@ -296,9 +298,11 @@ void gpu_head_norm_rope(struct run *r, struct tensor *x, const struct weight *w,
                         const struct tensor *table, uint32_t n_head, float eps);
 void gpu_rms_norm(struct run *r, struct tensor *y, const struct tensor *x, const struct weight *w,
                   float eps);
+void gpu_add_norm(struct run *r, struct tensor *x, const struct tensor *branch,
+                  const struct weight *w, float eps);
 void gpu_gelu_mul(struct run *r, struct tensor *x, const struct tensor *b, uint32_t col);
-void gpu_router(struct run *r, struct routing *out, const struct tensor *x, const struct weight *w,
-                const struct weight *scale_by, float eps);
+void gpu_router(struct run *r, struct routing *out, struct tensor *norm, const struct tensor *x,
+                const struct router *by, float eps);
 void gpu_experts(struct run *r, struct tensor *y, const struct tensor *x,
                  const struct routing *routing, const struct experts *e);
 

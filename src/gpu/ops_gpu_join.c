@@ -24,13 +24,37 @@ bool gpu_can_join_settled(const struct gpu_ops *g, const struct join *j)
     return gpu_can_settle(g, j->x->rows, j->x->cols) && in_runs(g, j->x->cols);
 }
 
+/* Lanes for so many columns. */
+static uint32_t runs_wg(uint32_t cols)
+{
+    return cols > HELD_RUN * JOIN_LANES_WG / 2 ? JOIN_LANES_WG : JOIN_LANES_WG / 2;
+}
+
+void gpu_norm_sum(struct run *r, struct tensor *y, const struct tensor *a, const struct weight *a_w,
+                  const struct tensor *b, const struct weight *b_w, float eps)
+{
+    struct gpu_ops *g = ops_of(r);
+    if (!in_runs(g, a->cols)) {
+        gpu_rms_norm(r, y, a, a_w, eps);
+        gpu_add_norm(r, y, b, b_w, eps);
+        return;
+    }
+    uint32_t wg = runs_wg(a->cols);
+    struct norm_sum_params p = { .rows = a->rows, .cols = a->cols, .eps = eps };
+    struct gpu_binding bind[] = { act(a), act(b), vector(g, a_w), vector(g, b_w), act(y) };
+    struct gpu_constant constants[] = {
+        { NORM_SUM_WG, (float)wg }, { NORM_SUM_RUNS, (float)divide_up(a->cols, HELD_RUN * wg) }
+    };
+    record_dispatch(&g->rec, TIERED(g, NORM_SUM), constants, COUNT(constants), &p, bind,
+                    COUNT(bind), p.rows);
+}
+
 /* What the next block reads goes to y, settled to s, or to both; NULL: to neither. */
 static void join_in_runs(struct run *r, const struct join *j, const struct tensor *y,
                          const struct tensor *s)
 {
     struct gpu_ops *g = ops_of(r);
-    uint32_t cols = j->x->cols,
-             wg = cols > HELD_RUN * JOIN_LANES_WG / 2 ? JOIN_LANES_WG : JOIN_LANES_WG / 2;
+    uint32_t cols = j->x->cols, wg = runs_wg(cols);
     struct join_runs_params p = { .rows = j->x->rows,
                                   .cols = cols,
                                   .has_branch = j->branch != NULL,

@@ -60,6 +60,15 @@ static void run_add_norm(struct stage *s, const struct test_case *c)
     stage_result(s, x, STAGE_F32);
 }
 
+static void run_norm_sum(struct stage *s, const struct test_case *c)
+{
+    struct tensor *a = random_rows(s, c, c->cols), *b = random_rows(s, c, c->cols);
+    struct tensor *y = random_rows(s, c, c->cols);
+    struct weight *a_w = vector(s, c->cols, 1);
+    op_norm_sum(&s->run, y, a, a_w, b, vector(s, c->cols, 1), EPS);
+    stage_result(s, y, STAGE_F32);
+}
+
 /* A join in the forms that the model has: with a scale and a norm, with a norm, with neither. */
 static struct join make_join(struct stage *s, const struct test_case *c, bool scaled, bool normed)
 {
@@ -246,28 +255,56 @@ static void run_router(struct stage *s, const struct test_case *c)
     struct tensor *ids = stage_tensor(s, c->rows, 3, STAGE_I32, 1);
     struct tensor *weights = random_rows(s, c, 3);
     struct routing out = { *ids, *weights };
-    struct weight *w = matrix(s, c, c->cols, c->out, 1);
-    op_router(&s->run, &out, x, w, vector(s, c->cols, sqrtf((float)c->cols)), EPS);
+    struct tensor *norm = random_rows(s, c, c->cols);
+    struct router by = { .w = matrix(s, c, c->cols, c->out, 1),
+                         .scale = vector(s, c->cols, sqrtf((float)c->cols)),
+                         .norm = vector(s, c->cols, 1) };
+    op_router(&s->run, &out, norm, x, &by, EPS);
     stage_result(s, &out.ids, STAGE_I32);
     stage_result(s, &out.weights, STAGE_F32);
+    stage_result(s, norm, STAGE_F32);
+    stage_settled(s, norm);
 }
 
-static void run_experts(struct stage *s, const struct test_case *c)
+enum { EXPERTS = 2, USED = 2 };
+
+static struct experts make_experts(struct stage *s, const struct test_case *c)
 {
-    enum { EXPERTS = 2, USED = 2 };
     uint32_t n_ff = c->n_ff;
-    struct tensor *x = random_rows(s, c, c->cols), *y = random_rows(s, c, c->out);
-    struct tensor *ids = stage_tensor(s, c->rows, USED, STAGE_I32, EXPERTS);
-    struct tensor *weights = random_rows(s, c, USED);
-    struct routing routing = { *ids, *weights };
-    struct experts e = {
+    return (struct experts) {
         .gate_up = c->split ? stage_absent(s) : matrix(s, c, c->cols, 2 * n_ff, EXPERTS),
         .gate = c->split ? matrix(s, c, c->cols, n_ff, EXPERTS) : stage_absent(s),
         .up = c->split ? matrix(s, c, c->cols, n_ff, EXPERTS) : stage_absent(s),
         .down = matrix(s, c, n_ff, c->out, EXPERTS),
         .scale = vector(s, EXPERTS, 1),
     };
+}
+
+static void run_experts(struct stage *s, const struct test_case *c)
+{
+    struct tensor *x = random_rows(s, c, c->cols), *y = random_rows(s, c, c->out);
+    struct tensor *ids = stage_tensor(s, c->rows, USED, STAGE_I32, EXPERTS);
+    struct tensor *weights = random_rows(s, c, USED);
+    struct routing routing = { *ids, *weights };
+    struct experts e = make_experts(s, c);
     op_experts(&s->run, y, x, &routing, &e);
+    stage_result(s, y, STAGE_F32);
+}
+
+/* Experts that read what a router leaves; all of them are chosen, in whichever order. */
+static void run_routed(struct stage *s, const struct test_case *c)
+{
+    struct tensor *x = random_rows(s, c, c->cols), *y = random_rows(s, c, c->out);
+    struct tensor *ids = stage_tensor(s, c->rows, USED, STAGE_I32, EXPERTS);
+    struct tensor *weights = random_rows(s, c, USED), *norm = random_rows(s, c, c->cols);
+    struct routing routing = { *ids, *weights };
+    struct test_case plain = { .format = QUANT_F32 };
+    struct router by = { .w = matrix(s, &plain, c->cols, EXPERTS, 1),
+                         .scale = vector(s, c->cols, 1),
+                         .norm = vector(s, c->cols, 1) };
+    struct experts e = make_experts(s, c);
+    op_router(&s->run, &routing, norm, x, &by, EPS);
+    op_experts(&s->run, y, norm, &routing, &e);
     stage_result(s, y, STAGE_F32);
 }
 
@@ -353,6 +390,9 @@ static const struct test_case simple[] = {
     { run_cut_blocks, .rows = 2, .cols = 5 * 256, .format = QUANT_Q6_K },
     { run_rms_norm, .rows = 2, .cols = 320 },
     { run_add_norm, .rows = 2, .cols = 320 },
+    { run_norm_sum, .rows = 2, .cols = 320 },
+    { run_norm_sum, .rows = 2, .cols = 2560 },
+    { run_norm_sum, .rows = 2, .cols = 5376 },
     { run_join, .rows = 2, .cols = 320 },
     { run_join, .rows = 2, .cols = 2560 },
     { run_join, .rows = 2, .cols = 5376 },
@@ -495,6 +535,8 @@ static bool pick_experts(struct selftest *t, uint32_t format)
             c.n_ff = k & 1 ? 256 : n;
             c.split = k & 2;
             ok = ok && selftest_pick(t, &c);
+            c.run = run_routed;
+            for (c.cut = 1; k < 2 && c.cut <= 3; c.cut++) ok = ok && selftest_pick(t, &c);
         }
     for (size_t i = 0; i < sizeof prompts / sizeof *prompts; i++)
         for (uint32_t split = 0; split < 2; split++) {

@@ -291,11 +291,10 @@ static void keep_experts(const struct pass *p)
     struct kept *k = p->k;
     const struct layer *l = p->l;
     const struct experts e = experts_of(l);
-    op_router(r, &k->routing, &k->x_mid, &l->router, &l->router_scale, p->eps);
-    op_rms_norm(r, &k->exp_in, &k->x_mid, &l->exp_norm, p->eps);
+    const struct router by = { &l->router, &l->router_scale, &l->exp_norm };
+    op_router(r, &k->routing, &k->exp_in, &k->x_mid, &by, p->eps);
     op_experts(r, &k->exp_out, &k->exp_in, &k->routing, &e);
-    op_rms_norm(r, &k->f, &k->mlp, &l->dense_post_norm, p->eps);
-    op_add_norm(r, &k->f, &k->exp_out, &l->exp_post_norm, p->eps);
+    op_norm_sum(r, &k->f, &k->mlp, &l->dense_post_norm, &k->exp_out, &l->exp_post_norm, p->eps);
 }
 
 static const struct tensor *ffn_result(const struct pass *p)

@@ -293,15 +293,17 @@ static void experts(struct step *s, const struct layer *l, uint32_t il)
     struct acts *a = s->a;
     const struct experts e = { &l->exp_gate_up, &l->exp_gate, &l->exp_up, &l->exp_down,
                                &l->exp_scale };
-    op_router(r, &a->routing, &a->x, &l->router, &l->router_scale, s->eps);
+    const struct router by = { &l->router, &l->router_scale, &l->exp_norm };
+    op_router(r, &a->routing, &a->norm, &a->x, &by, s->eps);
     op_tap(r, "router_ids", (int)il, &a->routing.ids);
     op_tap(r, "router_weights", (int)il, &a->routing.weights);
-    op_rms_norm(r, &a->norm, &a->x, &l->exp_norm, s->eps);
     struct tensor *y = &a->next; /* free until the next block begins */
     op_experts(r, y, &a->norm, &a->routing, &e);
-    op_rms_norm(r, &a->dense, y, &l->exp_post_norm, s->eps);
-    op_tap(r, "moe_out", (int)il, &a->dense);
-    op_add_norm(r, &a->dense, &a->branch, &l->dense_post_norm, s->eps);
+    if (r->tap) { /* half of the sum, which nobody else sees */
+        op_rms_norm(r, &a->dense, y, &l->exp_post_norm, s->eps);
+        op_tap(r, "moe_out", (int)il, &a->dense);
+    }
+    op_norm_sum(r, &a->dense, y, &l->exp_post_norm, &a->branch, &l->dense_post_norm, s->eps);
 }
 
 /* 6. Feed-forward of the state after attention: down(gelu(gate x) * up x). */

@@ -201,6 +201,15 @@ void op_add_norm(struct run *r, struct tensor *x, const struct tensor *branch,
     if (!idle(r, x)) r->be->add_norm(r, x, branch, w, eps);
 }
 
+void op_norm_sum(struct run *r, struct tensor *y, const struct tensor *a, const struct weight *a_w,
+                 const struct tensor *b, const struct weight *b_w, float eps)
+{
+    follow(y, a);
+    assert(a->rows == b->rows && a->cols == b->cols && y->cols == a->cols);
+    assert(a_w->cols == a->cols && b_w->cols == a->cols && y->mem != a->mem && y->mem != b->mem);
+    if (!idle(r, y)) r->be->norm_sum(r, y, a, a_w, b, b_w, eps);
+}
+
 /* Returns what the block will read. */
 static const struct tensor *check_join(const struct join *j)
 {
@@ -262,15 +271,18 @@ void op_ple_mix(struct run *r, struct tensor *ple, const struct tensor *proj,
     if (!idle(r, ple)) r->be->ple_mix(r, ple, proj, w, proj_scale, eps);
 }
 
-void op_router(struct run *r, struct routing *out, const struct tensor *x, const struct weight *w,
-               const struct weight *scale, float eps)
+void op_router(struct run *r, struct routing *out, struct tensor *norm, const struct tensor *x,
+               const struct router *by, float eps)
 {
+    const struct weight *w = by->w;
+    follow(norm, x);
     follow(&out->ids, x);
     follow(&out->weights, x);
     assert(out->ids.cols == out->weights.cols && out->ids.cols <= w->rows);
-    assert(w->cols == x->cols && scale->cols == x->cols);
+    assert(w->cols == x->cols && by->scale->cols == x->cols);
+    assert(norm->cols == x->cols && norm->mem != x->mem && by->norm->cols == x->cols);
     expect_z(w, x->rows);
-    if (!idle(r, x)) r->be->router(r, out, x, w, scale, eps);
+    if (!idle(r, x)) r->be->router(r, out, norm, x, by, eps);
 }
 
 void op_experts(struct run *r, struct tensor *y, const struct tensor *x,

@@ -178,6 +178,12 @@ struct routing {
     struct tensor weights; /* rows x n_used, sum 1 */
 };
 
+/* What the choice is made by. */
+struct router {
+    const struct weight *w, *scale;
+    const struct weight *norm; /* of what the experts read */
+};
+
 /* The feed-forward experts of a layer: gate and up in one tensor (gate rows first), or apart. */
 struct experts {
     const struct weight *gate_up, *gate, *up, *down;
@@ -229,6 +235,9 @@ struct backend {
                    uint32_t window, uint32_t pos, float eps);
     void (*add_norm)(struct run *r, struct tensor *x, const struct tensor *branch,
                      const struct weight *w, float eps);
+    void (*norm_sum)(struct run *r, struct tensor *y, const struct tensor *a,
+                     const struct weight *a_w, const struct tensor *b, const struct weight *b_w,
+                     float eps);
     void (*join)(struct run *r, const struct join *j);
     void (*join_linears)(struct run *r, const struct join *j, struct tensor *const *y,
                          const struct weight *const *w, uint32_t n);
@@ -239,8 +248,8 @@ struct backend {
     void (*gelu_mul)(struct run *r, struct tensor *x, const struct tensor *b, uint32_t col);
     void (*ple_mix)(struct run *r, struct tensor *ple, const struct tensor *proj,
                     const struct weight *w, float proj_scale, float eps);
-    void (*router)(struct run *r, struct routing *out, const struct tensor *x,
-                   const struct weight *w, const struct weight *scale, float eps);
+    void (*router)(struct run *r, struct routing *out, struct tensor *norm, const struct tensor *x,
+                   const struct router *by, float eps);
     void (*experts)(struct run *r, struct tensor *y, const struct tensor *x,
                     const struct routing *routing, const struct experts *e);
     void (*add)(struct run *r, struct tensor *x, const struct tensor *b);
@@ -337,6 +346,10 @@ void op_attend(struct run *r, struct tensor *y, struct kv *kv, const struct head
 void op_add_norm(struct run *r, struct tensor *x, const struct tensor *branch,
                  const struct weight *w, float eps);
 
+/* y = rms_norm(a) * a_w + rms_norm(b) * b_w. Sets y.rows. */
+void op_norm_sum(struct run *r, struct tensor *y, const struct tensor *a, const struct weight *a_w,
+                 const struct tensor *b, const struct weight *b_w, float eps);
+
 /* The end of one block and the start of the next. Sets the rows of j->to and, where next_w exists, of j->norm. */
 void op_join(struct run *r, const struct join *j);
 
@@ -358,9 +371,10 @@ void op_ple_mix(struct run *r, struct tensor *ple, const struct tensor *proj,
                 const struct weight *w, float proj_scale, float eps);
 
 /* u = rms_norm(x) / sqrt(cols) * scale; p = softmax(W u) over all experts; the out.ids.cols largest
- * (ties to the lower index), their p renormalised to sum 1. Sets rows. */
-void op_router(struct run *r, struct routing *out, const struct tensor *x, const struct weight *w,
-               const struct weight *scale, float eps);
+ * (ties to the lower index), their p renormalised to sum 1. What op_experts reads next: norm = rms_norm(x) * by->norm.
+ * Sets rows. */
+void op_router(struct run *r, struct routing *out, struct tensor *norm, const struct tensor *x,
+               const struct router *by, float eps);
 
 /* y = sum over a row's experts e of weight_e * scale_e * down_e(gelu(gate_e x) * up_e x). Sets rows. */
 void op_experts(struct run *r, struct tensor *y, const struct tensor *x,

@@ -426,9 +426,10 @@ static void take_largest(double *p, uint32_t n, int32_t *ids, float *weights, ui
     for (uint32_t j = 0; j < k; j++) weights[j] /= (float)fmax(total, 6.103515625e-5);
 }
 
-static void router(struct run *r, struct routing *out, const struct tensor *x,
-                   const struct weight *w, const struct weight *scale, float eps)
+static void router(struct run *r, struct routing *out, struct tensor *norm, const struct tensor *x,
+                   const struct router *by, float eps)
 {
+    const struct weight *w = by->w;
     struct cpu *c = r->be->ctx;
     size_t n_bytes = w->rows * sizeof(double) + (w->rows + x->cols) * sizeof(float);
     double *p = need(r, &c->hidden, n_bytes);
@@ -437,7 +438,7 @@ static void router(struct run *r, struct routing *out, const struct tensor *x,
     float inverse_width = 1.0f / sqrtf((float)x->cols);
     for (uint32_t t = 0; t < x->rows; t++) {
         norm_vec(u, row_f32(x, t), NULL, x->cols, eps);
-        for (uint32_t i = 0; i < x->cols; i++) u[i] *= inverse_width * vec(scale)[i];
+        for (uint32_t i = 0; i < x->cols; i++) u[i] *= inverse_width * vec(by->scale)[i];
         adapted_matvec(r, z, u, w, 0, t);
         double top = -INFINITY, total = 0;
         for (uint32_t e = 0; e < w->rows; e++) top = fmax(top, (double)z[e]);
@@ -446,6 +447,7 @@ static void router(struct run *r, struct routing *out, const struct tensor *x,
         int32_t *ids = (int32_t *)out->ids.mem + (size_t)t * out->ids.cols;
         take_largest(p, w->rows, ids, row_f32(&out->weights, t), out->ids.cols);
     }
+    rms_norm(r, norm, x, by->norm, eps);
 }
 
 /* h = gate_e x then up_e x, whichever way the file stores them. */
@@ -522,6 +524,7 @@ static const struct backend reference = {
     .attention = attention,
     .attend = attend,
     .add_norm = add_norm,
+    .norm_sum = cpu_norm_sum,
     .join = cpu_join,
     .join_linears = cpu_join_linears,
     .join_linear_gelu_mul = cpu_join_linear_gelu_mul,

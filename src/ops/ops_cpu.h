@@ -79,6 +79,8 @@ void cpu_linear_gelu_mul(struct run *r, struct tensor *y, const struct tensor *x
                          const struct weight *w, const struct tensor *b, uint32_t col);
 void cpu_gate_up(struct run *r, struct tensor *y, struct tensor *up, const struct tensor *x,
                  const struct weight *gate_w, const struct weight *up_w);
+void cpu_norm_sum(struct run *r, struct tensor *y, const struct tensor *a, const struct weight *a_w,
+                  const struct tensor *b, const struct weight *b_w, float eps);
 void cpu_join(struct run *r, const struct join *j);
 void cpu_join_linears(struct run *r, const struct join *j, struct tensor *const *y,
                       const struct weight *const *w, uint32_t n);

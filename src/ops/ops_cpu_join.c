@@ -18,6 +18,13 @@ void cpu_gate_up(struct run *r, struct tensor *y, struct tensor *up, const struc
     cpu_linear_gelu_mul(r, y, x, gate_w, up, 0);
 }
 
+void cpu_norm_sum(struct run *r, struct tensor *y, const struct tensor *a, const struct weight *a_w,
+                  const struct tensor *b, const struct weight *b_w, float eps)
+{
+    r->be->rms_norm(r, y, a, a_w, eps);
+    r->be->add_norm(r, y, b, b_w, eps);
+}
+
 void cpu_join(struct run *r, const struct join *j)
 {
     const struct backend *be = r->be;

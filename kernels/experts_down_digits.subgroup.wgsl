@@ -1,0 +1,22 @@
+// experts_down_digits.subgroup - y[t] = sum over slots s of weights[t][s] factor_e W_e x[t][s]     (decode: one or a few rows t)
+//
+//   x        read    n_tok x n_used x cols, settled   grid   each row t in turn: a workgroup per R WG / LANES columns of y
+//   ids      read    n_tok x n_used i32               bytes  n_used matrices a row t
+//   weights  read    n_tok x n_used f32               needs  cols % 16 == 0; has_factor 0: factor is any buffer, unread,
+//   factor   read    n_expert f32                            and factor_e is 1
+//   w        read    n_mat x rows x cols
+//   y        update  n_tok x rows f32
+//
+// As experts_down, for rows that the kernel before has settled (lib/settle) and matrices without adapters.
+//
+// Reference: experts() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
+
+enable subgroups;
+//!for SHAPE in q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
+//!include lib/one_weight.wgsl
+//!include lib/one_settled.wgsl
+//!include lib/digits.wgsl
+//!include lib/dot_$SHAPE.wgsl
+//!include lib/lanes.subgroup.wgsl
+//!include lib/experts_down.wgsl
+//!include lib/experts_down_bare.wgsl

@@ -1,0 +1,24 @@
+// experts_gate_up_digits.subgroup - y[t][slot] = gelu(gate_e x[t]) * up_e x[t], e = ids[t][slot]     (decode: one or a few rows t)
+//
+//   x    read   n_tok x cols, settled        grid   each (t, slot) in turn: a workgroup per R WG / LANES columns of y
+//   w    read   gate, n_mat matrices         bytes  both matrices of e once a (t, slot); x comes from the cache
+//   w2   read   up, as w                     needs  cols % 16 == 0; R 1 or 2; where p.settles rows % 16 == 0 and
+//   ids  read   n_tok x n_used i32                  R WG / LANES % 16 == 0, else s is any buffer, unwritten
+//   y    write  n_tok x n_used x rows f32
+//   s    write  y, settled
+//
+// As experts_gate_up, for rows that the kernel before has settled (lib/settle) and matrices without adapters. Where one
+// tensor has both, gate first, w and w2 are the same. The buffers hold the experts [mat0, mat0 + n_mat): y of other experts
+// stays as it is.
+//
+// Reference: experts() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
+
+enable subgroups;
+//!for SHAPE in q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
+//!include lib/two_weights.wgsl
+//!include lib/one_settled.wgsl
+//!include lib/digits.wgsl
+//!include lib/dot_$SHAPE.wgsl
+//!include lib/lanes.subgroup.wgsl
+//!include lib/put_settled.wgsl
+//!include lib/experts_gate_up_digits.wgsl

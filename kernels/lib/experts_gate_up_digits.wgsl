@@ -1,0 +1,60 @@
+// experts_gate_up_digits - the kernel of that name without its shape and add_lanes(): a tier chooses.
+//!include lib/grid.wgsl
+//!include lib/gelu.wgsl
+//!include lib/four_rows.wgsl
+
+struct Params {
+    cols : u32,
+    rows : u32,   // of gate, and of up
+    stride : u32, // rows from expert to expert, in both buffers
+    up_at : u32,  // the row where an expert's up begins in w2
+    mat0 : u32,   // first expert of these buffers
+    n_mat : u32,
+    n_tok : u32,
+    n_used : u32,
+    y_stride : u32, // f32 from slot to slot
+    scales : u32,   // offsets in u32 words, see src/gpu/repack.h
+    high : u32,
+    d : u32,
+    settles : u32, // see lib/put_settled.wgsl
+}
+
+@group(0) @binding(0) var<uniform> p : Params;
+@group(0) @binding(1) var<storage, read> x : array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read> w : array<vec4<u32>>;
+@group(0) @binding(3) var<storage, read> w2 : array<vec4<u32>>;
+@group(0) @binding(4) var<storage, read> ids : array<i32>;
+@group(0) @binding(5) var<storage, read_write> y : array<f32>;
+@group(0) @binding(6) var<storage, read_write> s : array<vec4<u32>>;
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
+        @builtin(local_invocation_index) id : u32) {
+    let teams = WG / LANES;
+    let per_slot = (p.rows + R * teams - 1u) / (R * teams);
+    let group = flat_group(wid, num);
+    let slot = group / per_slot; // counted through all t
+    if (slot >= p.n_tok * p.n_used) {
+        return;
+    }
+    let mat = u32(ids[slot]) - p.mat0;
+    if (mat >= p.n_mat) {
+        return;
+    }
+    let first = R * (group % per_slot * teams + id / LANES);
+    let rows = min(vec4<u32>(first, first + 1u, 0u, 0u), vec4<u32>(p.rows - 1u));
+    let units = (p.cols + UNIT - 1u) / UNIT;
+    let at = (rows + mat * p.stride) * units;
+    let x_base = slot / p.n_used * (p.cols / 4u);
+    // One loop, so that the loads of both are on their way together.
+    var mine = vec4<f32>();
+    for (var u = id % LANES; u < units; u += LANES) {
+        let v = acts(x_base, u);
+        second = false;
+        let gate = unit_dots(at + u, v).xy;
+        second = true;
+        mine += vec4<f32>(gate, unit_dots(at + p.up_at * units + u, v).xy);
+    }
+    let sum = add_lanes(mine, id);
+    put_rows(slot, first, vec4<f32>(gelu_tanh(sum).xy * sum.zw, 0.0, 0.0), id);
+}

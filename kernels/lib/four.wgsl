@@ -1,0 +1,16 @@
+// four - sixteen columns of a row.
+struct Four {
+    a : vec4<f32>,
+    b : vec4<f32>,
+    c : vec4<f32>,
+    d : vec4<f32>,
+}
+
+fn times(u : Four, v : Four) -> Four {
+    return Four(u.a * v.a, u.b * v.b, u.c * v.c, u.d * v.d);
+}
+
+// f (u + r v)
+fn mixed(u : Four, v : Four, r : f32, f : f32) -> Four {
+    return Four(f * (u.a + r * v.a), f * (u.b + r * v.b), f * (u.c + r * v.c), f * (u.d + r * v.d));
+}

@@ -1,0 +1,72 @@
+// norm_sum - the kernel of that name without its sum, which a tier chooses.
+//!include lib/grid.wgsl
+//!include lib/four.wgsl
+
+struct Params {
+    rows : u32,
+    cols : u32,
+    eps : f32,
+}
+@group(0) @binding(0) var<uniform> p : Params;
+@group(0) @binding(1) var<storage, read> a : array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read> b : array<vec4<f32>>;
+@group(0) @binding(3) var<storage, read> a_w : array<vec4<f32>>;
+@group(0) @binding(4) var<storage, read> b_w : array<vec4<f32>>;
+@group(0) @binding(5) var<storage, read_write> y : array<vec4<f32>>;
+
+override RUNS : u32 = 1u; // of sixteen columns, that a thread has
+
+// Sixteen columns of both rows, each times its weight, and what they give to the sums of squares.
+struct Both {
+    a : Four,
+    b : Four,
+    squares : vec2<f32>,
+}
+
+fn square(v : Four) -> f32 {
+    return (dot(v.a, v.a) + dot(v.b, v.b)) + (dot(v.c, v.c) + dot(v.d, v.d));
+}
+
+// From vec4 i of the row on, which is vec4 `at` of the buffers.
+fn both(at : u32, i : u32) -> Both {
+    let u = Four(a[at], a[at + 1u], a[at + 2u], a[at + 3u]);
+    let v = Four(b[at], b[at + 1u], b[at + 2u], b[at + 3u]);
+    let u_w = Four(a_w[i], a_w[i + 1u], a_w[i + 2u], a_w[i + 3u]);
+    let v_w = Four(b_w[i], b_w[i + 1u], b_w[i + 2u], b_w[i + 3u]);
+    return Both(times(u, u_w), times(v, v_w), vec2<f32>(square(u), square(v)));
+}
+
+fn put(at : u32, c : Both, inverse : vec4<f32>) {
+    y[at] = c.a.a * inverse.x + c.b.a * inverse.y;
+    y[at + 1u] = c.a.b * inverse.x + c.b.b * inverse.y;
+    y[at + 2u] = c.a.c * inverse.x + c.b.c * inverse.y;
+    y[at + 3u] = c.a.d * inverse.x + c.b.d * inverse.y;
+}
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
+        @builtin(local_invocation_index) id : u32) {
+    let row = flat_group(wid, num);
+    if (row >= p.rows) {
+        return;
+    }
+    let n = p.cols / 4u;
+    let i = 4u * id;
+    let k = 4u * (id + WG);
+    var c = Both();
+    var d = Both();
+    if (i < n) {
+        c = both(row * n + i, i);
+    }
+    if (RUNS > 1u && k < n) {
+        d = both(row * n + k, k);
+    }
+    let squares = add_over(vec4<f32>(c.squares + d.squares, 0.0, 0.0), id, WG);
+    let inverse = inverseSqrt(squares / f32(p.cols) + p.eps);
+    if (i < n) {
+        put(row * n + i, c, inverse);
+    }
+    if (RUNS > 1u && k < n) {
+        put(row * n + k, d, inverse);
+    }
+}
