@@ -172,6 +172,25 @@ test('--all-bin writes the same number of floats', () => {
   ok(a.every((z, i) => Math.abs(z - b[i]) <= 1e-4));
 });
 
+test('--all-bin that fails or is stopped leaves what was there, as with the native tool', async () => {
+  const file = `${temp}/kept.bin`, many = `2${',30'.repeat(1500)}`;
+  fs.writeFileSync(file, 'kept');
+  alike(['logits', models[2], '--ids', '2', '--all-bin', `${temp}/none/x.bin`]);
+  alike(['logits', models[2], '--ids', '2', '--all-bin', temp]);
+  for (const program of [`${process.execPath} web/engine/bin/bezel.mjs`, native]) {
+    const r = spawnSync('bash', ['-c', `ulimit -f 1; trap '' XFSZ; exec ${program} logits ${tiny} --ids 2,30 --all-bin ${file} --backend cpu`], { encoding: 'utf8' });
+    same([r.status, /^bezel logits: .*kept\.bin: a file of more than \d+ bytes is not allowed here\n$/.test(r.stderr)], [1, true], r.stderr);
+  }
+  const child = spawn(process.execPath, ['web/engine/bin/bezel.mjs', 'logits', tiny, '--ids', many, '--all-bin', file, '--backend', 'reference']);
+  let said = '';
+  child.stderr.on('data', (d) => (said += d));
+  const ended = new Promise((end) => child.on('close', end));
+  while (!fs.existsSync(`${file}.part`) && child.exitCode === null) await new Promise((go) => setTimeout(go, 5));
+  child.kill('SIGINT');
+  same([await ended, said], [130, 'bezel logits: stopped\n']);
+  same([fs.readFileSync(file, 'utf8'), fs.existsSync(`${file}.part`)], ['kept', false]);
+});
+
 test('a name in an Ollama store brings its parameters along', () => {
   const root = `${temp}/store`, place = `${root}/manifests/registry.ollama.ai/library/Small`;
   fs.mkdirSync(`${root}/blobs`, { recursive: true });

@@ -160,8 +160,18 @@ class CpuConversation implements Conversation {
     }, this.settle);
   }
 
-  logits(ids: Int32Array, each: (position: number, row: Float32Array) => void): Promise<void> {
-    return this.turn.take(async () => this.session.feed(ids, ids.length, (position, row) => each(position, row)), this.settle);
+  logits(ids: Int32Array, each: (position: number, row: Float32Array) => void, signal?: AbortSignal): Promise<void> {
+    return this.turn.take(async () => {
+      if (!ids.length) return;
+      const known = this.session.tokens.length, all = Int32Array.from([...this.session.tokens, ...ids]);
+      for (let at = this.session.keep(all); at < all.length;) { // which checks them all before one is read
+        if (signal?.aborted || this.closing) throw stopped(signal);
+        const end = Math.min(at < known ? known : all.length, at + this.batch);
+        this.session.feed(all.subarray(at, end), at < known ? 0 : end - at, each);
+        at = end;
+        await breathe();
+      }
+    }, this.settle);
   }
 
   async *generate({ signal, logprobs, ahead: _, ...options }: ConversationOptions = {}): AsyncGenerator<Piece, { stop: Stop }, void> {

@@ -302,8 +302,12 @@ export class GpuConversation implements Conversation {
     }, this.settle);
   }
 
-  logits(ids: Int32Array, each: (position: number, row: Float32Array) => void): Promise<void> {
-    return this.turn.take(async () => (await this.sessionOn(await this.model.alive())).feed(ids, ids.length, each), this.settle);
+  logits(ids: Int32Array, each: (position: number, row: Float32Array) => void, signal?: AbortSignal): Promise<void> {
+    const heeding = (position: number, row: Float32Array): void => {
+      if (signal?.aborted) throw stopped(signal);
+      each(position, row);
+    };
+    return this.turn.take(async () => (await this.sessionOn(await this.model.alive())).feed(ids, ids.length, heeding), this.settle);
   }
 
   profile(ids: Int32Array, timed: boolean): Promise<StepProfile> {

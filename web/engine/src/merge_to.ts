@@ -40,6 +40,11 @@ export interface Sink {
   abort(why?: unknown): Promise<void>;
 }
 
+export interface FileSink extends Sink {
+  /** For pieces that are gone when the call returns. */
+  writeNow(bytes: Uint8Array): void;
+}
+
 /** What the system says, in the native tool's words. */
 function writeError(path: string, written: number, e: unknown): BezelError {
   const { code, message } = e as NodeJS.ErrnoException;
@@ -51,7 +56,7 @@ function writeError(path: string, written: number, e: unknown): BezelError {
 }
 
 /** A file by its path: PATH.part until it is whole. */
-export async function fileSink(path: string): Promise<Sink> {
+export async function fileSink(path: string): Promise<FileSink> {
   const fs = nodeFiles(), part = `${path}.part`;
   const isThere = fs.statSync(path, { throwIfNoEntry: false });
   if (isThere && !isThere.isFile()) throw new BezelError(`${path}: exists and is not a file`, 'io');
@@ -72,6 +77,17 @@ export async function fileSink(path: string): Promise<Sink> {
         written += bytesWritten;
       }
     }),
+    writeNow(bytes) {
+      try {
+        for (let at = 0; at < bytes.length;) {
+          const n = fs.writeSync(file.fd, bytes, at);
+          at += n;
+          written += n;
+        }
+      } catch (e) {
+        throw writeError(path, written, e);
+      }
+    },
     close: () => saying(async () => {
       await file.sync();
       await file.close();
@@ -85,16 +101,18 @@ export async function fileSink(path: string): Promise<Sink> {
 }
 
 /** A file by its path, whole or not at all. */
-export async function writeFile(path: string, bytes: Uint8Array): Promise<void> {
+export async function fillFile(path: string, fill: (file: FileSink) => Promise<void>): Promise<void> {
   const sink = await fileSink(path);
   try {
-    await sink.write(bytes);
+    await fill(sink);
     await sink.close();
   } catch (e) {
     await sink.abort().catch(() => {}); // what went wrong first is what is told
     throw e;
   }
 }
+
+export const writeFile = (path: string, bytes: Uint8Array): Promise<void> => fillFile(path, (file) => file.write(bytes));
 
 function openSink(to: MergeTarget): Promise<Sink> {
   if (typeof to === 'string') return fileSink(to);

@@ -81,8 +81,9 @@ export interface Conversation {
   /** Go on from where `set` ended. Leave the loop, or use the signal, to stop: tokens computed past the last
    *  piece taken are forgotten. A piece comes for every token, the one that ends the text included. */
   generate(options?: ConversationOptions): AsyncGenerator<Piece, { stop: Stop }, void>;
-  /** Append tokens and see the logits after each of them; a row is good during the call only. */
-  logits(ids: Int32Array, each: (position: number, row: Float32Array) => void): Promise<void>;
+  /** Append tokens and see the logits after each of them; a row is good during the call only. After a signal, or when
+   *  `each` throws, some of them are there. */
+  logits(ids: Int32Array, each: (position: number, row: Float32Array) => void, signal?: AbortSignal): Promise<void>;
   /** GPU only: append tokens and draw one, to see how many dispatches that is and, where `timed`, how long each takes
    *  alone. Truncate to 0 afterwards. */
   profile?(ids: Int32Array, timed: boolean): Promise<StepProfile>;

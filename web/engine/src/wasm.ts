@@ -290,10 +290,20 @@ export class Core {
 
   /** Feed with a logits callback for a vocabulary of n. */
   watchLogits<T>(n: number, fn: LogitsFn | undefined, call: () => T): T {
+    let thrown: { readonly why: unknown } | undefined; // never past the module's own frames, which would not be left in order
     this.vocab = n;
-    this.onLogits = fn;
+    this.onLogits = fn && ((position, row) => {
+      try {
+        return fn(position, row);
+      } catch (why) {
+        thrown = { why };
+        return false;
+      }
+    });
     try {
       return call();
+    } catch (e) {
+      throw thrown ? thrown.why : e;
     } finally {
       this.onLogits = undefined;
     }

@@ -1,7 +1,6 @@
 // run - the commands that compute: logits and generate.
 
-import * as fs from 'node:fs';
-
+import { fillFile } from '../merge_to.js';
 import { BezelError } from '../wasm.js';
 import { Misuse, OK, parseIds, type Command } from './args.js';
 import { interruptible, stopCode } from './interrupt.js';
@@ -47,16 +46,16 @@ export const logits: Command = {
     if (!top) throw new Misuse('--top must be at least 1');
     const ids = parseIds(list);
     if (!ids.length) throw new BezelError('no token ids were given', 'argument');
-    const { model } = await openModel(given.args[0] as string, given);
-    const conversation = await model.conversation(given.number('--ctx') || ids.length);
-    const out = file === undefined ? undefined : fs.openSync(file, 'w');
-    await conversation.logits(ids, (position, z) => {
-      if (out !== undefined) fs.writeSync(out, z);
-      else process.stdout.write(`{"pos":${position},"top":[${findBest(z, Math.min(top, z.length)).map((id) => `[${id},${putF32(z[id] as number)}]`)}]}\n`);
+    return interruptible(async (signal) => {
+      const { model } = await openModel(given.args[0] as string, given, signal);
+      const conversation = await model.conversation(given.number('--ctx') || ids.length);
+      const show = (position: number, z: Float32Array): void =>
+        void process.stdout.write(`{"pos":${position},"top":[${findBest(z, Math.min(top, z.length)).map((id) => `[${id},${putF32(z[id] as number)}]`)}]}\n`);
+      if (file === undefined) await conversation.logits(ids, show, signal);
+      else await fillFile(file, (out) => conversation.logits(ids, (_, z) => out.writeNow(new Uint8Array(z.buffer, z.byteOffset, z.byteLength)), signal));
+      model.close();
+      return OK;
     });
-    if (out !== undefined) fs.closeSync(out);
-    model.close();
-    return OK;
   },
 };
 
