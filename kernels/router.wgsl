@@ -5,7 +5,7 @@
 //   ids      write  rows x n_used i32        bytes  scores once, results once
 //   weights  write  rows x n_used f32        needs  n_used <= n_expert <= 1024
 //
-// Every expert counts those better than itself: its rank, without any order of threads.
+// Every expert counts those better than itself, four at a time: its rank, without any order of threads.
 // Reference: the second half of router() in src/ops/ops_cpu.c. Tolerance: ids equal, weights 1e-9 nmse
 // (f32 exponentials here).
 //!include lib/grid.wgsl
@@ -24,8 +24,20 @@ struct Params {
 
 override WG : u32 = 256u;
 
-var<workgroup> keys : array<u32, 1024>;
+var<workgroup> keys : array<vec4<u32>, 256>;
 var<workgroup> ranks : array<u32, 1024>; // an expert's own thread writes and reads it
+
+// Of expert e of a row; past the last one a key that none is worse than.
+fn key_at(row : u32, e : u32) -> u32 {
+    if (e < p.n_expert) {
+        return key_of(scores[row * p.n_expert + e]);
+    }
+    return 0u;
+}
+
+fn own_key(e : u32) -> u32 {
+    return keys[e >> 2u][e & 3u];
+}
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
@@ -34,24 +46,27 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     if (row >= p.rows) {
         return;
     }
+    let fours = (p.n_expert + 3u) / 4u;
     var mine = vec2<u32>(0u, lid);
-    for (var e = lid; e < p.n_expert; e += WG) {
-        let key = key_of(scores[row * p.n_expert + e]);
-        keys[e] = key;
-        if (key > mine.x) {
-            mine = vec2<u32>(key, e);
-        }
+    for (var i = lid; i < fours; i += WG) {
+        let e = 4u * i;
+        let k = vec4<u32>(key_at(row, e), key_at(row, e + 1u), key_at(row, e + 2u), key_at(row, e + 3u));
+        keys[i] = k;
+        mine.x = max(mine.x, max(max(k.x, k.y), max(k.z, k.w)));
     }
     let top = value_of(workgroup_best(mine, lid).x); // its barriers also publish the keys
 
     var all = 0.0;
     var used = 0.0;
     for (var e = lid; e < p.n_expert; e += WG) {
-        let key = keys[e];
-        var rank = 0u;
-        for (var j = 0u; j < p.n_expert; j++) {
-            rank += select(0u, 1u, keys[j] > key || (keys[j] == key && j < e));
+        let key = own_key(e);
+        var above = vec4<u32>();
+        for (var j = 0u; j < fours; j++) {
+            let k = keys[j];
+            let before = 4u * j + vec4<u32>(0u, 1u, 2u, 3u) < vec4<u32>(e);
+            above += select(vec4<u32>(), vec4<u32>(1u), (k > vec4<u32>(key)) | ((k == vec4<u32>(key)) & before));
         }
+        let rank = (above.x + above.y) + (above.z + above.w);
         ranks[e] = rank;
         let share = exp(value_of(key) - top);
         all += share;
@@ -64,7 +79,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     for (var e = lid; e < p.n_expert; e += WG) {
         if (ranks[e] < p.n_used) {
             ids[row * p.n_used + ranks[e]] = e;
-            weights[row * p.n_used + ranks[e]] = exp(value_of(keys[e]) - top) / whole;
+            weights[row * p.n_used + ranks[e]] = exp(value_of(own_key(e)) - top) / whole;
         }
     }
 }
