@@ -35,7 +35,7 @@ struct stage {
     struct upload *upload;
     const struct rope *rope;
     struct tensor tensors[8];
-    struct stage_weight weights[6];
+    struct stage_weight weights[8]; /* of a router and its experts */
     struct stage_output results[4];
     uint32_t n_tensors, n_weights, n_results;
     struct gpu_draw draw;
