@@ -174,6 +174,14 @@ test('a load tells its phases in order, and all bytes', () => fresh(async (core)
   engine.close();
 }));
 
+test('the kernels of a router and its experts are tested, and right', () => fresh(async (core) => {
+  const engine = await GpuEngine.open(core, [await fileSource('models/tiny-moe.q8_0.gguf')], { selfTest: true });
+  const of = engine.device.selfTest.filter(({ kernel }) => /^(router|experts)/.test(kernel));
+  ok(of.some(({ kernel }) => kernel.startsWith('router_scores')));
+  ok(of.length > 4 && of.every((t) => t.ok && !t.reason), JSON.stringify(of));
+  engine.close();
+}));
+
 for (const [way, on] of ways) {
   test(`${way}: reads are ahead of uploads, a few windows at most`, () => fresh(async (core) => {
     let now = 0, most = 0;
