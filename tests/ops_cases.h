@@ -263,7 +263,7 @@ static void case_heads_write(struct bench *b, const struct op_case *c)
 }
 
 /* As heads_write and attention in one; plain: without keys. Another row of queries then tells what is in the
- * cache. n_ff: a product with the result is one more. */
+ * cache. n_ff: a product with the result is one more; at: of a matrix in the case's format, and in one op with attention. */
 static void case_attend(struct bench *b, const struct op_case *c)
 {
     uint32_t width = c->n_kv * c->cols, q_width = c->n_head * c->cols, n_pos = c->pos + c->rows;
@@ -274,8 +274,9 @@ static void case_attend(struct bench *b, const struct op_case *c)
     struct act *old_k = bench_random(b, n_old, width), *old_v = bench_random(b, n_old, width);
     struct act *turn = bench_random(b, c->rows, 2 * c->out), *one_k = bench_blank(b, 1, width);
     struct act *one_v = bench_blank(b, 1, width);
-    struct mat *q_w = bench_weight(b, c->format, c->cols, 1, 1);
-    struct mat *k_w = bench_weight(b, c->format, c->cols, 1, 1);
+    uint32_t norms = c->at ? F32 : c->format;
+    struct mat *q_w = bench_weight(b, norms, c->cols, 1, 1);
+    struct mat *k_w = bench_weight(b, norms, c->cols, 1, 1);
     struct act *(*blank)(struct bench *, uint32_t, uint32_t) = c->half ? bench_halves : bench_blank;
     struct act *k_ring = blank(b, c->ring, width), *v_ring = blank(b, c->ring, width);
     struct kv kv = { .k = k_ring->t, .v = v_ring->t, .n_kv_head = c->n_kv, .head_dim = c->cols };
@@ -292,14 +293,18 @@ static void case_attend(struct bench *b, const struct op_case *c)
                        .table = &turn->t,
                        .n_head = c->n_head,
                        .v_from_k = c->split };
-    struct mat *w = c->n_ff ? bench_weight(b, QUANT_Q8_0, q_width, c->n_ff, 1) : NULL;
+    uint32_t format = c->at ? c->format : QUANT_Q8_0;
+    struct mat *w = c->n_ff ? bench_weight(b, format, q_width, c->n_ff, 1) : NULL;
     struct act *z = c->n_ff ? bench_blank(b, c->rows, c->n_ff) : NULL;
     for (uint32_t i = 0; w && i < c->n_lora; i++) bench_lora(b, w, c->rank + i);
-    if (w) h.reader = &w->w;
-    op_attend(&b->run, &y->t, &kv, &h, c->window, c->pos, EPS);
-    if (w) op_linear(&b->run, &z->t, &y->t, &w->w);
+    if (c->at) {
+        op_attend_linear(&b->run, &z->t, &y->t, &kv, &h, c->window, c->pos, EPS, &w->w);
+    } else {
+        op_attend(&b->run, &y->t, &kv, &h, c->window, c->pos, EPS);
+        if (w) op_linear(&b->run, &z->t, &y->t, &w->w);
+    }
     op_attention(&b->run, &seen->t, &probe->t, &kv, c->n_head, c->window, c->pos);
-    bench_result(b, &y->t, false);
+    if (!c->at) bench_result(b, &y->t, false);
     bench_result(b, &seen->t, false);
     if (w) bench_result(b, &z->t, false);
     double *want = bench_formula(b);
@@ -323,15 +328,18 @@ static void case_attend(struct bench *b, const struct op_case *c)
         values[i] = as_kept(c, values[i]);
     }
     const struct act *asked[] = { q, probe };
+    size_t n_o = (size_t)c->rows * q_width, n_want = c->at ? n_o : 2 * n_o; /* of attention */
+    double *o = malloc(2 * n_o * sizeof *o);
     for (uint32_t i = 0; i < 2 * c->rows * c->n_head; i++) {
         uint32_t n = c->rows * c->n_head, j = i % n;
         size_t head = (size_t)(j % c->n_head * c->n_kv / c->n_head) * c->cols;
-        formula_attend(want + (size_t)i * c->cols, asked[i / n]->v + (size_t)j * c->cols,
-                       keys + head, values + head, width, c, c->pos + j / c->n_head);
+        formula_attend(o + (size_t)i * c->cols, asked[i / n]->v + (size_t)j * c->cols, keys + head,
+                       values + head, width, c, c->pos + j / c->n_head);
     }
+    memcpy(want, o + 2 * n_o - n_want, n_want * sizeof *o);
     for (uint32_t t = 0; w && t < c->rows; t++)
-        formula_linear(want + 2 * (size_t)c->rows * q_width + (size_t)t * c->n_ff,
-                       want + (size_t)t * q_width, w, 0);
+        formula_linear(want + n_want + (size_t)t * c->n_ff, o + (size_t)t * q_width, w, 0);
+    free(o);
     free(keys);
     free(values);
 }
@@ -810,6 +818,7 @@ static const struct {
     { "heads_write", case_heads_write },
     { "attend", case_attend },
     { "attend_then_linear", case_attend },
+    { "attend_linear", case_attend },
     { "add_norm", case_add_norm },
     { "norm_sum", case_norm_sum },
     { "join", case_join },
@@ -947,11 +956,17 @@ static const struct op_case cases[] = {
 
     { "attend_then_linear", 1,  64, F32,       1e-12, .why = "decode", .n_head = 8, .n_kv = 2, .out = 32, .ring = 80, .pos = 70, .n_ff = 40 },
     { "attend_then_linear", 1, 512, F32,       1e-11, .why = "the largest head, another layer's cache", .n_head = 2, .n_kv = 1, .out = 64, .ring = 90, .pos = 80, .n_ff = 9, .plain = true },
-    { "attend_then_linear", 1,  64, F32,       1e-12, .why = "an adapter", .n_head = 8, .n_kv = 2, .out = 32, .ring = 80, .pos = 70, .n_ff = 40, .rank = 16, .n_lora = 1 },
-    { "attend_then_linear", 1, 256, F32,       1e-11, .why = "another layer's cache, three adapters", .n_head = 3, .n_kv = 1, .out = 64, .ring = 90, .pos = 80, .n_ff = 9, .plain = true, .rank = 15, .n_lora = 3 },
-    { "attend_then_linear", 1,  32, F32,       1e-12, .why = "the largest rank", .n_head = 4, .n_kv = 4, .out = 16, .ring = 50, .pos = 40, .n_ff = 33, .rank = 256, .n_lora = 1 },
-    { "attend_then_linear", 3,  32, F32,       1e-12, .why = "several rows, an adapter", .n_head = 4, .n_kv = 2, .out = 16, .ring = 40, .pos = 30, .n_ff = 33, .rank = 8, .n_lora = 1 },
+    { "attend_linear",   1,    64, QUANT_Q8_0, 1e-12, .why = "an adapter", .n_head = 8, .n_kv = 2, .out = 32, .ring = 80, .pos = 70, .n_ff = 40, .rank = 16, .n_lora = 1, .at = 1 },
+    { "attend_linear",   1,   256, QUANT_Q8_0, 1e-11, .why = "another layer's cache, three adapters", .n_head = 3, .n_kv = 1, .out = 64, .ring = 90, .pos = 80, .n_ff = 9, .plain = true, .rank = 15, .n_lora = 3, .at = 1 },
+    { "attend_linear",   1,    32, QUANT_Q8_0, 1e-12, .why = "the largest rank", .n_head = 4, .n_kv = 4, .out = 16, .ring = 50, .pos = 40, .n_ff = 33, .rank = 256, .n_lora = 1, .at = 1 },
+    { "attend_linear",   3,    32, QUANT_Q8_0, 1e-12, .why = "several rows, an adapter", .n_head = 4, .n_kv = 2, .out = 16, .ring = 40, .pos = 30, .n_ff = 33, .rank = 8, .n_lora = 1, .at = 1 },
     { "attend_then_linear", 3,  16, F32,       1e-12, .why = "several rows, one run a head", .n_head = 6, .n_kv = 2, .out = 8, .ring = 40, .pos = 30, .n_ff = 33 },
+
+    { "attend_linear",   1,    64, EVERY,      1e-11, .why = "decode, every format; f32 exponentials", .n_head = 4, .n_kv = 2, .out = 32, .ring = 80, .pos = 70, .n_ff = 40, .at = 1 },
+    { "attend_linear",   1,   512, QUANT_Q4_K, 1e-11, .why = "the largest head, eight of them, another layer's cache", .n_head = 8, .n_kv = 1, .out = 64, .ring = 90, .pos = 80, .n_ff = 17, .plain = true, .at = 1 },
+    { "attend_linear",   1,   256, QUANT_Q6_K, 1e-11, .why = "the first token of all: shares without positions", .n_head = 8, .n_kv = 1, .out = 128, .ring = 256, .n_ff = 9, .at = 1 },
+    { "attend_linear",   1,    32, F32,        1e-11, .why = "more shares than are merged at once", .n_head = 8, .n_kv = 1, .out = 16, .ring = 400, .pos = 390, .n_ff = 12, .at = 1 },
+    { "attend_linear",   3,    64, QUANT_Q8_0, 1e-11, .why = "several rows", .n_head = 4, .n_kv = 1, .out = 32, .ring = 50, .pos = 40, .n_ff = 33, .at = 1 },
 
     { "add_norm",       65,  2052, F32,        1e-12, .why = "rows and cols just past a tile" },
     { "add_norm",        1,    64, QUANT_F16,  1e-12, .why = "decode" },

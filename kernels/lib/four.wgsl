@@ -1,4 +1,4 @@
-// four - sixteen columns of a row.
+// four - sixteen columns in registers.
 struct Four {
     a : vec4<f32>,
     b : vec4<f32>,

@@ -1,7 +1,6 @@
-// held - where the products read an activation: from workgroup memory, in which each workgroup keeps
-// what its block reads of the stream. Needs what lib/columns needs.
+// held - where the products read an activation: from workgroup memory, in which each workgroup keeps the row.
 //!include lib/settled.wgsl
-//!include lib/columns.wgsl
+//!include lib/four.wgsl
 override HELD : u32 = 512u; // vec4s of a row, rounded up to a multiple of 8
 
 var<workgroup> held : array<vec4<u32>, HELD>;
@@ -19,35 +18,18 @@ fn settled_at(i : u32) -> Settled {
     return Settled(held[place(i)], held[place(i + 1u)], held[place(i + 2u)], held[place(i + 3u)]);
 }
 
-fn keep(i : u32, s : Settled) {
+fn put_held(i : u32, s : Settled) {
     held[place(i)] = s.a;
     held[place(i + 1u)] = s.b;
     held[place(i + 2u)] = s.c;
     held[place(i + 3u)] = s.d;
 }
 
-// The whole workgroup takes part, a thread for sixteen columns. One of the workgroups that share a row writes its next state.
-fn hold(tok : u32, id : u32, writes : bool) {
-    let n = p.cols / 4u;
-    let i = 4u * id;
-    let at = tok * n + i;
-    let mine = i < n;
-    var c = Columns();
-    if (mine) {
-        c = columns(at, i);
+// As the products want them: settled, or as they are.
+fn keep(i : u32, v : Four) {
+    if (CODES) {
+        put_held(i, settle(v.a, v.b, v.c, v.d));
+    } else {
+        put_held(i, Settled(bitcast<vec4<u32>>(v.a), bitcast<vec4<u32>>(v.b), bitcast<vec4<u32>>(v.c), bitcast<vec4<u32>>(v.d)));
     }
-    let j = joining_from(c.sums, at, id);
-    if (mine) {
-        let state = next_state(c, j);
-        if (writes) {
-            put_state(at, state);
-        }
-        let v = leading(c, j, state);
-        if (CODES) {
-            keep(i, settle(v.a, v.b, v.c, v.d));
-        } else {
-            keep(i, Settled(bitcast<vec4<u32>>(v.a), bitcast<vec4<u32>>(v.b), bitcast<vec4<u32>>(v.c), bitcast<vec4<u32>>(v.d)));
-        }
-    }
-    workgroupBarrier();
 }

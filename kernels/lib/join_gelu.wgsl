@@ -2,7 +2,7 @@
 //!include lib/grid.wgsl
 //!include lib/gelu.wgsl
 //!include lib/joining.wgsl
-//!include lib/held.wgsl
+//!include lib/hold.wgsl
 //!include lib/four_rows.wgsl
 
 struct Params {

@@ -267,6 +267,7 @@ static const struct backend gpu_backend = {
     .heads_write = gpu_heads_write,
     .attention = gpu_attention,
     .attend = gpu_attend,
+    .attend_linear = gpu_attend_linear,
     .add_norm = gpu_add_norm,
     .norm_sum = gpu_norm_sum,
     .join = gpu_join,

@@ -80,7 +80,7 @@ static struct shares shares_of(struct run *r, const struct tensor *q, const stru
     return s;
 }
 
-/* reader: the linear that reads y next, or NULL. Each head gives its part of what its adapters make of y. */
+/* reader: the linear that reads y next, where that is known. Each head gives its part of what its adapters make of y. */
 static void merge_shares(struct run *r, struct tensor *y, const struct shares *s, uint32_t n_vec,
                          uint32_t head_dim, const struct weight *reader)
 {
@@ -245,18 +245,76 @@ static bool in_one_step(const struct gpu_ops *g, const struct heads *h, const st
            gpu_vectors_of(g, h->q_norm, h->k_norm, NULL).one;
 }
 
+/* One row: the shares of its attention. */
+static struct shares attend_one(struct run *r, struct kv *kv, const struct heads *h,
+                                uint32_t window, uint32_t pos, float eps)
+{
+    struct shares s = shares_of(r, h->q, kv, h->n_head, window);
+    uint32_t pos_offset = pos - ops_of(r)->base_pos;
+    if (h->k) attend_new(r, &s, kv, h, window, pos_offset, eps);
+    else attend_shared(r, &s, kv, h, window, pos_offset, eps);
+    return s;
+}
+
 void gpu_attend(struct run *r, struct tensor *y, struct kv *kv, const struct heads *h,
                 uint32_t window, uint32_t pos, float eps)
 {
     if (in_one_step(ops_of(r), h, kv)) {
-        struct shares s = shares_of(r, h->q, kv, h->n_head, window);
-        uint32_t pos_offset = pos - ops_of(r)->base_pos;
-        if (h->k) attend_new(r, &s, kv, h, window, pos_offset, eps);
-        else attend_shared(r, &s, kv, h, window, pos_offset, eps);
-        merge_shares(r, y, &s, h->n_head, kv->head_dim, h->reader);
+        struct shares s = attend_one(r, kv, h, window, pos, eps);
+        merge_shares(r, y, &s, h->n_head, kv->head_dim, NULL);
         return;
     }
     if (h->k) gpu_heads_write(r, kv, h, pos, eps);
     else gpu_head_norm_rope(r, h->q, h->q_norm, h->table, h->n_head, eps);
     gpu_attention(r, y, h->q, kv, h->n_head, window, pos);
+}
+
+enum {
+    MERGED_SHARES = 8, /* that every workgroup of the next product may merge for itself */
+    MERGED_LANES = 64,
+    MERGED_ROWS = 2,
+};
+
+static void merge_linear(struct run *r, const struct tensor *y, const struct shares *s,
+                         uint32_t head_dim, const struct weight *w)
+{
+    struct gpu_ops *g = ops_of(r);
+    const struct gpu_weight *gw = w->mem;
+    const struct gpu_part *part = &gw->parts[0];
+    struct merge_linear_params p = { .cols = w->cols,
+                                     .rows = w->rows,
+                                     .head_dim = head_dim,
+                                     .n_split = s->n_split,
+                                     .scales = part->layout.scales,
+                                     .high = part->layout.high,
+                                     .d = part->layout.d };
+    struct gpu_binding bind[] = { act(&s->partial), whole(part->buffer), act(y) };
+    struct gpu_constant constants[] = { { MERGE_LINEAR_WG, GPU_HELD_WG },
+                                        { MERGE_LINEAR_LANES, MERGED_LANES },
+                                        { MERGE_LINEAR_R, MERGED_ROWS },
+                                        { MERGE_LINEAR_HELD, (float)gpu_held(w->cols) } };
+    record_dispatch(&g->rec, TIERED(g, MERGE_LINEAR_F32) + gw->shape, constants, COUNT(constants),
+                    &p, bind, COUNT(bind),
+                    divide_up(p.rows, MERGED_ROWS * GPU_HELD_WG / MERGED_LANES));
+}
+
+/* Few shares are merged by every workgroup of the product: that saves a dispatch. */
+void gpu_attend_linear(struct run *r, struct tensor *y, struct tensor *o, struct kv *kv,
+                       const struct heads *h, uint32_t window, uint32_t pos, float eps,
+                       const struct weight *w)
+{
+    struct gpu_ops *g = ops_of(r);
+    if (!in_one_step(g, h, kv)) {
+        gpu_attend(r, o, kv, h, window, pos, eps);
+        gpu_linear(r, y, o, w);
+        return;
+    }
+    struct shares s = attend_one(r, kv, h, window, pos, eps);
+    bool can_merge = gpu_whole_and_bare(w) && gpu_can_hold(g, w->cols) && kv->head_dim % 16 == 0;
+    if (can_merge && s.n_split <= MERGED_SHARES) {
+        merge_linear(r, y, &s, kv->head_dim, w);
+        return;
+    }
+    merge_shares(r, o, &s, h->n_head, kv->head_dim, w);
+    gpu_linear(r, y, o, w);
 }

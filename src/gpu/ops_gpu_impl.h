@@ -60,6 +60,13 @@ struct gpu_vectors {
 struct gpu_vectors gpu_vectors_of(const struct gpu_ops *g, const struct weight *a,
                                   const struct weight *b, const struct weight *c);
 
+/* Is a matrix one buffer, without adapters? */
+static inline bool gpu_whole_and_bare(const struct weight *w)
+{
+    const struct gpu_weight *g = w->mem;
+    return g->n_parts == 1 && g->adapted.n == 0;
+}
+
 static inline uint32_t divide_up(uint64_t n, uint32_t by)
 {
     return (uint32_t)((n + by - 1) / by);
@@ -225,6 +232,12 @@ uint32_t gpu_pick(struct gpu_picked *some, const struct weight *const *w, uint32
 void gpu_linears(struct run *r, struct tensor *const *y, const struct tensor *x,
                  const struct weight *const *w, uint32_t n);
 
+/* Rows that a workgroup keeps in its memory, a thread sixteen columns (kernels/lib/held.wgsl): can it, and in how many
+ * vec4s? */
+enum { GPU_HELD_WG = 256 };
+bool gpu_can_hold(const struct gpu_ops *g, uint32_t cols);
+uint32_t gpu_held(uint32_t cols);
+
 /* Can a join settle what the next block reads? */
 bool gpu_can_join_settled(const struct gpu_ops *g, const struct join *j);
 
@@ -292,6 +305,9 @@ void gpu_kv_write(struct run *r, struct kv *kv, const struct tensor *k, const st
 void gpu_heads_write(struct run *r, struct kv *kv, const struct heads *h, uint32_t pos, float eps);
 void gpu_attention(struct run *r, struct tensor *y, const struct tensor *q, const struct kv *kv,
                    uint32_t n_head, uint32_t window, uint32_t pos);
+void gpu_attend_linear(struct run *r, struct tensor *y, struct tensor *o, struct kv *kv,
+                       const struct heads *h, uint32_t window, uint32_t pos, float eps,
+                       const struct weight *w);
 void gpu_attend(struct run *r, struct tensor *y, struct kv *kv, const struct heads *h,
                 uint32_t window, uint32_t pos, float eps);
 void gpu_head_norm_rope(struct run *r, struct tensor *x, const struct weight *w,

@@ -6,7 +6,6 @@ enum {
     JOIN_LANES_WG = 256, /* lanes of a workgroup that only joins */
     JOIN_MOST_RUNS = 2,  /* that a thread of it keeps in registers */
     HELD_RUN = 16,       /* columns that a thread joins */
-    HELD_WG = 256,
     HELD_CUTS = 3,
     HELD_STEP =
         256, /* vec4s: few different pipelines, and those of a model's width can be tested at another */
@@ -117,18 +116,23 @@ void gpu_join(struct run *r, const struct join *j)
     else join_in_turns(r, j, y);
 }
 
-static uint32_t held(const struct join *j)
+uint32_t gpu_held(uint32_t cols)
 {
-    return divide_up(j->x->cols, 4 * HELD_STEP) * HELD_STEP;
+    return divide_up(cols, 4 * HELD_STEP) * HELD_STEP;
+}
+
+bool gpu_can_hold(const struct gpu_ops *g, uint32_t cols)
+{
+    uint32_t sums = (g->tier >= TIER_SUBGROUP ? 64 : 256) * 16;
+    return !g->narrow && g->rec.limits.has_packed_dot && cols % HELD_RUN == 0 &&
+           cols <= HELD_RUN * GPU_HELD_WG &&
+           gpu_held(cols) * 16 + sums <= g->rec.limits.max_workgroup_bytes;
 }
 
 /* Can every workgroup join for itself, and does that pay? */
 static bool joins(const struct gpu_ops *g, const struct join *j, uint32_t n_buffers)
 {
-    uint32_t sums = (g->tier >= TIER_SUBGROUP ? 64 : 256) * 16;
-    return !g->narrow && g->rec.limits.has_packed_dot && !gpu_by_tiles(g, j->x->rows) &&
-           j->x->cols % HELD_RUN == 0 && j->x->cols <= HELD_RUN * HELD_WG &&
-           held(j) * 16 + sums <= g->rec.limits.max_workgroup_bytes &&
+    return gpu_can_hold(g, j->x->cols) && !gpu_by_tiles(g, j->x->rows) &&
            n_buffers <= g->rec.limits.max_storage_buffers;
 }
 
@@ -136,13 +140,6 @@ static bool joins(const struct gpu_ops *g, const struct join *j, uint32_t n_buff
 static struct gpu_vectors vectors_of(const struct gpu_ops *g, const struct join *j)
 {
     return gpu_vectors_of(g, j->branch ? j->w : NULL, j->scale, j->next_w);
-}
-
-/* Is a matrix one buffer, without adapters? */
-static bool whole_and_bare(const struct weight *w)
-{
-    const struct gpu_weight *g = w->mem;
-    return g->n_parts == 1 && g->adapted.n == 0;
 }
 
 static enum gpu_shape shape_of(const struct weight *w)
@@ -159,10 +156,10 @@ static const struct gpu_part *part_of(const struct weight *w)
  * in the caches of instructions. */
 static struct teams held_cut(const struct gpu_ops *g, const struct join *j, uint32_t rows)
 {
-    static const struct teams some[HELD_CUTS] = { { HELD_WG / 2, 64, 2 },
-                                                  { HELD_WG, 32, 2 },
-                                                  { HELD_WG, 16, 2 } };
-    bool fits = j->x->cols <= HELD_RUN * HELD_WG / 2;
+    static const struct teams some[HELD_CUTS] = { { GPU_HELD_WG / 2, 64, 2 },
+                                                  { GPU_HELD_WG, 32, 2 },
+                                                  { GPU_HELD_WG, 16, 2 } };
+    bool fits = j->x->cols <= HELD_RUN * GPU_HELD_WG / 2;
     uint32_t wanted = g->cut ? (g->cut - 1) % HELD_CUTS : rows <= 512 ? 0 : rows <= 2048 ? 1 : 2;
     return some[wanted == 0 && !fits ? 1 : wanted];
 }
@@ -171,7 +168,7 @@ static struct teams held_cut(const struct gpu_ops *g, const struct join *j, uint
 static struct teams held_pair_cut(const struct gpu_ops *g, uint32_t rows)
 {
     bool many = g->cut ? g->cut > 1 : rows > 8192;
-    return (struct teams) { HELD_WG, HELD_WG / 16, many ? 2 : 1 };
+    return (struct teams) { GPU_HELD_WG, GPU_HELD_WG / 16, many ? 2 : 1 };
 }
 
 static void dispatch_held(struct run *r, uint32_t kernel, const struct join *j, struct teams t,
@@ -183,7 +180,7 @@ static void dispatch_held(struct run *r, uint32_t kernel, const struct join *j, 
     struct gpu_constant constants[] = { { JOIN_GATE_UP_WG, (float)t.wg },
                                         { JOIN_GATE_UP_LANES, (float)t.lanes },
                                         { JOIN_GATE_UP_R, (float)t.rows },
-                                        { JOIN_GATE_UP_HELD, (float)held(j) },
+                                        { JOIN_GATE_UP_HELD, (float)gpu_held(j->x->cols) },
                                         { JOIN_LINEARS_MATRICES, (float)n_matrices } };
     uint32_t blocks = divide_up(n_teams, t.wg / t.lanes);
     uint32_t turns = divide_up(blocks, HELD_LANES_AT_ONCE / t.wg);
@@ -265,7 +262,7 @@ bool gpu_join_lora(struct run *r, const struct join *j, struct tensor *z,
         act(j->x),  j->branch ? act(j->branch) : none,           v.all,        none, none, none,
         act(j->to), p.puts ? act(j->norm) : whole(g->unread[0]), act(&settled)
     };
-    struct teams t = { HELD_WG, HELD_WG / 2, 2 };
+    struct teams t = { GPU_HELD_WG, GPU_HELD_WG / 2, 2 };
     uint32_t k = 0, n_teams = 0;
     for (uint32_t i = 0; i < n; i++) {
         if (!z[i].cols) continue;
@@ -288,7 +285,7 @@ bool gpu_join_own(struct run *r, const struct join *j, const struct tensor *y,
     struct gpu_ops *g = ops_of(r);
     const struct gpu_weight *m = w->mem;
     /* Many lanes a row where the rows are few: then few workgroups make z, each with all of its lanes. */
-    struct teams t = { HELD_WG, w->rows <= 512 ? 64 : 16, 2 };
+    struct teams t = { GPU_HELD_WG, w->rows <= 512 ? 64 : 16, 2 };
     uint32_t groups = divide_up(w->rows, team_rows(t)) * j->x->rows;
     struct gpu_vectors v = vectors_of(g, j);
     bool can = joins(g, j, 9) && v.one && m->n_parts == 1;
@@ -326,7 +323,7 @@ bool gpu_join_own(struct run *r, const struct join *j, const struct tensor *y,
     struct gpu_constant constants[] = { { JOIN_LINEAR_OWN_WG, (float)t.wg },
                                         { JOIN_LINEAR_OWN_LANES, (float)t.lanes },
                                         { JOIN_LINEAR_OWN_R, (float)t.rows },
-                                        { JOIN_LINEAR_OWN_HELD, (float)held(j) },
+                                        { JOIN_LINEAR_OWN_HELD, (float)gpu_held(j->x->cols) },
                                         { JOIN_LINEAR_OWN_GELU, by != NULL } };
     record_dispatch(&g->rec, TIERED(g, JOIN_LINEAR_OWN_F32) + m->shape, constants, COUNT(constants),
                     &p, bind, COUNT(bind), groups);
@@ -340,7 +337,7 @@ void gpu_join_linears(struct run *r, const struct join *j, struct tensor *const 
     if (gpu_adapted_linears(r, j, y, w, n)) return;
     if (gpu_wide_linears(r, j, y, w, n)) return;
     bool ok = joins(g, j, 10) && weight_exists(j->next_w) && vectors_of(g, j).one;
-    for (uint32_t i = 0; i < n; i++) ok = ok && whole_and_bare(w[i]);
+    for (uint32_t i = 0; i < n; i++) ok = ok && gpu_whole_and_bare(w[i]);
     if (!ok) {
         gpu_join(r, j);
         gpu_linears(r, y, join_result(j), w, n);
@@ -363,7 +360,7 @@ void gpu_join_linear_gelu_mul(struct run *r, const struct join *j, struct tensor
     if (gpu_adapted_linear_gelu_mul(r, j, y, w, b, col)) return;
     if (gpu_wide_linear_gelu_mul(r, j, y, w, b, col)) return;
     bool ok = joins(g, j, 7) && j->branch && !weight_exists(j->scale) && !weight_exists(j->next_w);
-    if (!ok || !whole_and_bare(w)) {
+    if (!ok || !gpu_whole_and_bare(w)) {
         gpu_join(r, j);
         gpu_linear_gelu_mul(r, y, join_result(j), w, b, col);
         return;
@@ -396,8 +393,8 @@ void gpu_join_gate_up(struct run *r, const struct join *j, struct tensor *y, str
     struct gpu_vectors v = vectors_of(g, j);
     bool ok = joins(g, j, 8) && j->branch && !weight_exists(j->scale) && weight_exists(j->next_w) &&
               v.one;
-    bool alike =
-        whole_and_bare(gate_w) && whole_and_bare(up_w) && shape_of(gate_w) == shape_of(up_w);
+    bool alike = gpu_whole_and_bare(gate_w) && gpu_whole_and_bare(up_w) &&
+                 shape_of(gate_w) == shape_of(up_w);
     if (!ok || !alike) {
         gpu_join(r, j);
         gpu_gate_up(r, y, up, join_result(j), gate_w, up_w);

@@ -198,11 +198,11 @@ static void run_heads_write(struct stage *s, const struct test_case *c)
     stage_result(s, &kv.k, c->half ? STAGE_F16 : STAGE_F32);
 }
 
-/* One row with new keys (plain: with another layer's) and the answer. */
+/* One row with new keys (plain: with another layer's) and the answer; out: a product with it instead. */
 static void run_attend(struct stage *s, const struct test_case *c)
 {
     struct kv kv = make_cache(s, c);
-    struct tensor *y = random_rows(s, c, c->n_head * c->cols);
+    struct tensor *o = random_rows(s, c, c->n_head * c->cols);
     struct heads h = { .q = random_rows(s, c, c->n_head * c->cols),
                        .q_norm = vector(s, c->cols, 1),
                        .k_norm = vector(s, c->cols, 1),
@@ -212,9 +212,16 @@ static void run_attend(struct stage *s, const struct test_case *c)
         h.k = random_rows(s, c, kv.k.cols);
         h.v = random_rows(s, c, kv.k.cols);
     }
-    op_attend(&s->run, y, &kv, &h, 17, SELFTEST_POS, EPS);
-    stage_result(s, y, STAGE_F32);
-    stage_settled(s, y);
+    if (c->out) {
+        struct tensor *y = random_rows(s, c, c->out);
+        op_attend_linear(&s->run, y, o, &kv, &h, 17, SELFTEST_POS, EPS,
+                         matrix(s, c, o->cols, c->out, 1));
+        stage_result(s, y, STAGE_F32);
+        return;
+    }
+    op_attend(&s->run, o, &kv, &h, 17, SELFTEST_POS, EPS);
+    stage_result(s, o, STAGE_F32);
+    stage_settled(s, o);
 }
 
 static void run_linear_gelu(struct stage *s, const struct test_case *c)
@@ -445,11 +452,17 @@ static bool pick_attention(struct selftest *t, bool half)
     return ok;
 }
 
-/* Products that join: of one matrix to three, in every cut. See HELD_STEP in ops_gpu_join.c for the columns. */
+/* Products that join: of one matrix to three, in every cut; and that merge attention. See HELD_STEP in ops_gpu_join.c for
+ * the columns. */
 static bool pick_held(struct selftest *t, uint32_t format)
 {
     bool ok = true;
-    for (uint32_t cols = 1024; cols <= 4096; cols += 1024)
+    for (uint32_t cols = 1024; cols <= 4096; cols += 1024) {
+        struct test_case attend = { run_attend, .rows = 1, .cols = 256, .n_kv = 1, .out = 9 };
+        attend.n_head = cols / attend.cols;
+        attend.format = format;
+        attend.plain = true;
+        ok = ok && selftest_pick(t, &attend);
         for (uint32_t cut = 1; cut <= 3; cut++) {
             struct test_case c = { run_join_linears, .rows = 1, .cols = cols, .out = 9 };
             c.format = format;
@@ -464,6 +477,7 @@ static bool pick_held(struct selftest *t, uint32_t format)
             c.out = 32; /* whole runs of sixteen */
             ok = ok && selftest_pick(t, &c);
         }
+    }
     return ok;
 }
 

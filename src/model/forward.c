@@ -274,13 +274,12 @@ static bool attention(struct step *s, const struct layer *l, uint32_t il)
     else if (!project_and_drop(s, l, il, &q, &k, &v)) return false;
     bool writes = owns && !rows_leave;
     struct heads h = heads_of(s, l, il, &q, writes ? &k : NULL, writes ? &v : NULL);
-    h.reader = &l->attn_output;
-    op_attend(r, &o, kv, &h, lc->swa ? c->n_swa : 0, s->pos, s->eps);
+    op_attend_linear(r, &a->branch, &o, kv, &h, lc->swa ? c->n_swa : 0, s->pos, s->eps,
+                     &l->attn_output);
     if (owns) op_tap(r, "k", (int)il, &k);
     if (owns) op_tap(r, "v", (int)il, &v);
     op_tap(r, "q", (int)il, &q);
     op_tap(r, "attn", (int)il, &o);
-    op_linear(r, &a->branch, &o, &l->attn_output);
     leave(s, &a->branch, &l->attn_post_norm, &none);
     return true;
 }

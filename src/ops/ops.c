@@ -184,14 +184,34 @@ void op_attention(struct run *r, struct tensor *y, const struct tensor *q, const
     if (!idle(r, y)) r->be->attention(r, y, q, kv, n_head, window, pos);
 }
 
-void op_attend(struct run *r, struct tensor *y, struct kv *kv, const struct heads *h,
-               uint32_t window, uint32_t pos, float eps)
+static void check_attend(struct tensor *y, const struct kv *kv, const struct heads *h,
+                         uint32_t window, uint32_t pos)
 {
     follow(y, h->q);
     assert(y->cols == h->q->cols && !h->k == !h->v);
     check_seen(h->q, kv, h->n_head, window, pos);
     if (h->k) check_new_keys(kv, h);
+}
+
+void op_attend(struct run *r, struct tensor *y, struct kv *kv, const struct heads *h,
+               uint32_t window, uint32_t pos, float eps)
+{
+    check_attend(y, kv, h, window, pos);
     if (!idle(r, y)) r->be->attend(r, y, kv, h, window, pos, eps);
+}
+
+void op_attend_linear(struct run *r, struct tensor *y, struct tensor *o, struct kv *kv,
+                      const struct heads *h, uint32_t window, uint32_t pos, float eps,
+                      const struct weight *w)
+{
+    if (!r->be->attend_linear) {
+        op_attend(r, o, kv, h, window, pos, eps);
+        op_linear(r, y, o, w);
+        return;
+    }
+    check_attend(o, kv, h, window, pos);
+    op_check_linear(y, o, w);
+    if (!idle(r, y)) r->be->attend_linear(r, y, o, kv, h, window, pos, eps, w);
 }
 
 void op_add_norm(struct run *r, struct tensor *x, const struct tensor *branch,

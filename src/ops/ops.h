@@ -148,8 +148,6 @@ struct heads {
     const struct tensor *table;
     uint32_t n_head;
     bool v_from_k; /* the values are the keys as they come; what v holds does not matter */
-    const struct weight
-        *reader; /* the linear that reads the answer next, or NULL: for backends that prepare it */
 };
 
 /* How the residual stream goes on: to = (x + rms_norm(branch) * w) * scale, and what the next block reads of it:
@@ -233,6 +231,10 @@ struct backend {
                       uint32_t n_head, uint32_t window, uint32_t pos);
     void (*attend)(struct run *r, struct tensor *y, struct kv *kv, const struct heads *h,
                    uint32_t window, uint32_t pos, float eps);
+    /* NULL: one after the other is as good. */
+    void (*attend_linear)(struct run *r, struct tensor *y, struct tensor *o, struct kv *kv,
+                          const struct heads *h, uint32_t window, uint32_t pos, float eps,
+                          const struct weight *w);
     void (*add_norm)(struct run *r, struct tensor *x, const struct tensor *branch,
                      const struct weight *w, float eps);
     void (*norm_sum)(struct run *r, struct tensor *y, const struct tensor *a,
@@ -341,6 +343,11 @@ void op_attention(struct run *r, struct tensor *y, const struct tensor *q, const
  * op_attention. What q, k and v hold afterwards is up to the backend. Sets y.rows. */
 void op_attend(struct run *r, struct tensor *y, struct kv *kv, const struct heads *h,
                uint32_t window, uint32_t pos, float eps);
+
+/* y = W o, plus the adapters of w, with o as op_attend makes it; a backend may leave o as it was. Sets o.rows and y.rows. */
+void op_attend_linear(struct run *r, struct tensor *y, struct tensor *o, struct kv *kv,
+                      const struct heads *h, uint32_t window, uint32_t pos, float eps,
+                      const struct weight *w);
 
 /* In place on x: x += rms_norm(branch) * w. */
 void op_add_norm(struct run *r, struct tensor *x, const struct tensor *branch,

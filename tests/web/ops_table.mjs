@@ -28,7 +28,7 @@ async function runCase(core, gpu, i) {
 /** Gradients have one tier. */
 const isBackward = (op) => /_bwd$|^(head_loss|adamw|publish|zero)$/.test(op);
 
-/** All cases on one tier; [passed, failed]. wide: joins, what they settle and gradients as devices with wide workgroups run them, in few
+/** All cases on one tier; [passed, failed]. wide: joins, attention with a product, what they settle and gradients as devices with wide workgroups run them, in few
  * formats, since a software device takes seconds to compile each. */
 async function runTier(wasm, info, tier, { as, only, spell, log, wide }) {
   const gpu = new Gpu(spell ? { ...info, limits: { ...info.limits, hasMatrix: 1 } } : info);
@@ -51,7 +51,7 @@ async function runTier(wasm, info, tier, { as, only, spell, log, wide }) {
   };
   for (let i = 0, kind; (kind = exports.ops_test_op(i)); i++) {
     const op = core.resultText();
-    if (!op || (only && !only.split(',').includes(op)) || (wide && (kind === 2 || !(/^join|^norm_sum$|then_/.test(op) || isBackward(op)))) || (isBackward(op) && tier !== 'plain')) continue;
+    if (!op || (only && !only.split(',').includes(op)) || (wide && (kind === 2 || !(/^join|^norm_sum$|^attend_|then_/.test(op) || isBackward(op)))) || (isBackward(op) && tier !== 'plain')) continue;
     const c = await runCase(core, gpu, i);
     if (c.nmse <= c.limit) passed++;
     else bad(`${c.op} ${c.format} ${c.rows} x ${c.cols} (${c.why}): ${c.error ?? `nmse ${c.nmse} > ${c.limit}`}`);
