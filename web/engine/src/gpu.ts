@@ -143,7 +143,7 @@ export class Gpu {
   private early = false; // does a program that is recorded begin at once?
   private readonly programs = new Table<Program>();
   private readonly compiled: Map<string, Compiled>;
-  private readonly layouts = new Map<string, [GPUBindGroupLayout, GPUPipelineLayout]>(); // by binding letters
+  private readonly layouts = new Map<string, [GPUBindGroupLayout, GPUPipelineLayout]>(); // by binding letters and bytes of parameters
   private readonly params: GPUBuffer[] = []; // of parameter blocks; like those below not in use now
   private readonly small: Staging[] = [];
   private readonly large: Staging[] = [];
@@ -547,26 +547,27 @@ export class Gpu {
     else buffer.made?.destroy();
   }
 
-  /** Layouts come from the kernel's letters, so bind groups do not wait for the compiler. */
-  private layoutOf(bindings: string): [GPUBindGroupLayout, GPUPipelineLayout] {
-    const known = this.layouts.get(bindings);
+  /** Layouts come from the kernel's letters, so bind groups do not wait for the compiler. They say how large the parameters
+   *  are: wgpu takes the size that the first of several pipelines of one layout asks for as that of all. */
+  private layoutOf({ bindings, paramsBytes }: KernelInfo): [GPUBindGroupLayout, GPUPipelineLayout] {
+    const key = `${bindings} ${paramsBytes}`, known = this.layouts.get(key);
     if (known) return known;
     const types = { u: 'uniform', r: 'read-only-storage', w: 'storage' } as const;
     const entries = [...bindings].map((letter, binding) => ({
       binding,
       visibility: SHADER_COMPUTE,
-      buffer: { type: types[letter as keyof typeof types] },
+      buffer: { type: types[letter as keyof typeof types], minBindingSize: binding ? 0 : paramsBytes },
     }));
     const group = this.device.createBindGroupLayout({ label: bindings, entries });
     const made: [GPUBindGroupLayout, GPUPipelineLayout] = [group, this.device.createPipelineLayout({ bindGroupLayouts: [group] })];
-    this.layouts.set(bindings, made);
+    this.layouts.set(key, made);
     return made;
   }
 
   private newPipeline(number: number, constants: number, n: number): number {
     if (this.fault) return 0;
     const kernel = (this.core as Core).kernel(number);
-    const [layout, pipelineLayout] = this.layoutOf(kernel.bindings);
+    const [layout, pipelineLayout] = this.layoutOf(kernel);
     const view = new DataView(this.memory());
     const values: Record<string, number> = {};
     for (let i = 0; i < n; i++) {
