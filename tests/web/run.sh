@@ -18,6 +18,7 @@ one train_chromium node tests/web/test_train_browser.mjs gpu
 one api_gpu node tests/web/test_api.mjs gpu
 one node node tests/web/test_node.mjs "$build/bezel"
 one gpu_session node tests/web/test_gpu_session.mjs "$build/bezel"
+one gpu_session_deno "$deno" run -A tests/web/test_gpu_session.mjs "$build/bezel"
 one app node tests/web/app/test_app.mjs
 one gpu_model node tests/web/test_gpu_model.mjs "$build/bezel"
 one gpu_train node tests/web/test_gpu_train.mjs
@@ -30,6 +31,7 @@ one server_clients node tests/web/test_server_clients.mjs
 one api_cpu node tests/web/test_api.mjs cpu
 one matrix node tests/web/test_matrix.mjs "$ops"
 one ops_deno "$deno" run -A tests/web/test_ops.mjs "$ops"
+one gpu_model_deno "$deno" run -A tests/web/test_gpu_model.mjs "$build/bezel"
 one server node tests/web/test_server.mjs
 one order node tests/web/test_order.mjs
 one limits node tests/web/test_limits.mjs "$ops"
