@@ -303,9 +303,10 @@ static inline void formula_linear(double *y, const double *x, const struct mat *
     double *part = malloc(m->w.rows * sizeof *part);
     formula_matvec(y, x, &m->w, mat);
     for (const struct lora *l = m->w.lora; l; l = l->next) {
-        double z[256];
+        double *z = malloc(l->a.rows * sizeof *z);
         formula_matvec(z, x, &l->a, mat);
         formula_matvec(part, z, &l->b, mat);
+        free(z);
         for (uint32_t i = 0; i < m->w.rows; i++) y[i] += (double)l->scale * part[i];
     }
     free(part);
