@@ -48,13 +48,14 @@ void gpu_norm_sum(struct run *r, struct tensor *y, const struct tensor *a, const
                     COUNT(bind), p.rows);
 }
 
-/* What the next block reads goes to y, settled to s, or to both; NULL: to neither. */
-static void join_in_runs(struct run *r, const struct join *j, const struct tensor *y,
-                         const struct tensor *s)
+/* What the next block reads goes to y, settled to s, or to both; NULL: to neither. Rows that do not fit registers are not
+ * settled. */
+static void join(struct run *r, const struct join *j, const struct tensor *y,
+                 const struct tensor *s)
 {
     struct gpu_ops *g = ops_of(r);
-    uint32_t cols = j->x->cols, wg = runs_wg(cols);
-    struct join_runs_params p = { .rows = j->x->rows,
+    uint32_t cols = j->x->cols, rows = j->x->rows, wg = runs_wg(cols);
+    struct join_runs_params p = { .rows = rows,
                                   .cols = cols,
                                   .has_branch = j->branch != NULL,
                                   .has_scale = weight_exists(j->scale),
@@ -62,6 +63,7 @@ static void join_in_runs(struct run *r, const struct join *j, const struct tenso
                                   .puts = y != NULL,
                                   .settles = s != NULL,
                                   .eps = j->eps };
+    _Static_assert(sizeof p == sizeof(struct join_params), "one piece");
     struct gpu_binding bind[] = { act(j->x),
                                   j->branch ? act(j->branch) : whole(g->unused),
                                   vector(g, j->branch ? j->w : NULL),
@@ -70,50 +72,31 @@ static void join_in_runs(struct run *r, const struct join *j, const struct tenso
                                   act(j->to),
                                   y ? act(y) : whole(g->unread[0]),
                                   s ? act(s) : whole(g->unread[1]) };
+    if (!in_runs(g, cols)) {
+        uint32_t groups =
+            g->narrow || gpu_by_tiles(g, rows) ? 1 : divide_up(cols / 4, JOIN_LANES_WG);
+        gpu_dispatch_sum(r, TIERED(g, JOIN), JOIN_WG, JOIN_LANES_WG, &p, bind, COUNT(bind) - 1,
+                         rows * groups);
+        return;
+    }
     struct gpu_constant constants[] = { { JOIN_RUNS_WG, (float)wg },
                                         { JOIN_RUNS_RUNS, (float)divide_up(cols, HELD_RUN * wg) } };
     record_dispatch(&g->rec, TIERED(g, JOIN_RUNS), constants, COUNT(constants), &p, bind,
-                    COUNT(bind), p.rows);
-}
-
-/* The same for rows of any length. */
-static void join_in_turns(struct run *r, const struct join *j, const struct tensor *y)
-{
-    struct gpu_ops *g = ops_of(r);
-    struct join_params p = { .rows = j->x->rows,
-                             .cols = j->x->cols,
-                             .has_branch = j->branch != NULL,
-                             .has_scale = weight_exists(j->scale),
-                             .has_next = weight_exists(j->next_w),
-                             .puts = y != NULL,
-                             .eps = j->eps };
-    struct gpu_binding bind[] = { act(j->x),
-                                  j->branch ? act(j->branch) : whole(g->unused),
-                                  vector(g, j->branch ? j->w : NULL),
-                                  vector(g, j->scale),
-                                  vector(g, j->next_w),
-                                  act(j->to),
-                                  y ? act(y) : whole(g->unread[0]) };
-    uint32_t groups =
-        g->narrow || gpu_by_tiles(g, p.rows) ? 1 : divide_up(p.cols / 4, JOIN_LANES_WG);
-    gpu_dispatch_sum(r, TIERED(g, JOIN), JOIN_WG, JOIN_LANES_WG, &p, bind, COUNT(bind),
-                     p.rows * groups);
+                    COUNT(bind), rows);
 }
 
 void gpu_join_settled(struct run *r, const struct join *j, bool floats)
 {
     const struct tensor *to = join_result(j);
     struct tensor s = gpu_settled_room(r, to->rows, to->cols);
-    join_in_runs(r, j, floats && weight_exists(j->next_w) ? j->norm : NULL, &s);
+    join(r, j, floats && weight_exists(j->next_w) ? j->norm : NULL, &s);
     gpu_note_settled(r, to, &s);
 }
 
 void gpu_join(struct run *r, const struct join *j)
 {
-    const struct tensor *y = weight_exists(j->next_w) ? j->norm : NULL;
     if (gpu_can_join_settled(ops_of(r), j)) gpu_join_settled(r, j, true);
-    else if (in_runs(ops_of(r), j->x->cols)) join_in_runs(r, j, y, NULL);
-    else join_in_turns(r, j, y);
+    else join(r, j, weight_exists(j->next_w) ? j->norm : NULL, NULL);
 }
 
 uint32_t gpu_held(uint32_t cols)
