@@ -4,6 +4,8 @@
 //   node tests/web/test_gpu_load.mjs build/bezel [part of a test's name]
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
+import os from 'node:os';
+import { join } from 'node:path';
 
 import { Core, Gpu, GpuEngine, estimate, fileSource, loadWasm, memorySource, openDevice } from '../../web/engine/dist/core.js';
 import { done, equal, ok, rejects, same, test } from './check.mjs';
@@ -238,10 +240,11 @@ for (const [way, on] of ways) {
       await source.readAsync(offset, dst);
     } };
     await rejects(GpuEngine.open(core, [broken], { selfTest: false }), /the disk is gone/);
-    const cut = 'build/tmp/load-short.gguf';
+    const folder = fs.mkdtempSync(join(os.tmpdir(), 'bezel-load-')), cut = join(folder, 'short.gguf');
     fs.copyFileSync('models/tiny.q8_0.gguf', cut);
     const short = await fileSource(cut), late = { ...short, readAsync: (offset, dst) => (fs.truncateSync(cut, Math.floor(short.size / 2)), short.readAsync(offset, dst)) };
     await rejects(GpuEngine.open(core, [late], { selfTest: false }), /is shorter than it was/);
+    fs.rmSync(folder, { recursive: true });
   }, on));
 }
 
