@@ -35,7 +35,7 @@ fn columns(at : u32, i : u32) -> Columns {
         c.b = times(raw, post_four(i));
         c.sums = (sums_of(c.v.a, raw.a, c.b.a) + sums_of(c.v.b, raw.b, c.b.b)) + (sums_of(c.v.c, raw.c, c.b.c) + sums_of(c.v.d, raw.d, c.b.d));
     } else {
-        c.sums.x = (dot(c.v.a, c.v.a) + dot(c.v.b, c.v.b)) + (dot(c.v.c, c.v.c) + dot(c.v.d, c.v.d));
+        c.sums.x = square(c.v);
     }
     return c;
 }

@@ -14,3 +14,7 @@ fn times(u : Four, v : Four) -> Four {
 fn mixed(u : Four, v : Four, r : f32, f : f32) -> Four {
     return Four(f * (u.a + r * v.a), f * (u.b + r * v.b), f * (u.c + r * v.c), f * (u.d + r * v.d));
 }
+
+fn square(v : Four) -> f32 {
+    return (dot(v.a, v.a) + dot(v.b, v.b)) + (dot(v.c, v.c) + dot(v.d, v.d));
+}

@@ -1,6 +1,7 @@
 // join_linear_own - the kernel of that name without its shape and add_over(): a tier chooses.
 //!include lib/grid.wgsl
 //!include lib/gelu.wgsl
+//!include lib/join_vectors.wgsl
 //!include lib/joining.wgsl
 //!include lib/hold.wgsl
 //!include lib/held_own.wgsl
@@ -42,23 +43,8 @@ struct Params {
 
 override GELU : u32 = 0u; // 1: y = gelu(...) * by
 
-fn post_of(i : u32) -> vec4<f32> {
-    return vectors[p.post_at + i];
-}
-
-fn factor() -> f32 {
-    if (p.has_scale != 0u) {
-        return vectors[p.scale_at].x;
-    }
-    return 1.0;
-}
-
 fn normed() -> bool {
     return p.has_next != 0u;
-}
-
-fn lead(i : u32) -> vec4<f32> {
-    return vectors[p.next_at + i];
 }
 
 @compute @workgroup_size(WG)

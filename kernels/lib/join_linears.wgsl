@@ -1,6 +1,7 @@
 // join_linears - the kernel of that name, join_linears_mixed and join_lora, without their shapes, add_over() and what becomes of
 // the results: a file and its tier choose.
 //!include lib/grid.wgsl
+//!include lib/join_vectors.wgsl
 //!include lib/joining.wgsl
 //!include lib/hold.wgsl
 //!include lib/four_rows.wgsl
@@ -41,21 +42,6 @@ struct Params {
 @group(0) @binding(5) var<storage, read> w2 : array<vec4<u32>>;
 @group(0) @binding(6) var<storage, read> w3 : array<vec4<u32>>;
 @group(0) @binding(7) var<storage, read_write> to : array<vec4<f32>>;
-
-fn post_of(i : u32) -> vec4<f32> {
-    return vectors[p.post_at + i];
-}
-
-fn factor() -> f32 {
-    if (p.has_scale != 0u) {
-        return vectors[p.scale_at].x;
-    }
-    return 1.0;
-}
-
-fn lead(i : u32) -> vec4<f32> {
-    return vectors[p.next_at + i];
-}
 
 override MATRICES : u32 = 3u; // so many there are: no code for more
 

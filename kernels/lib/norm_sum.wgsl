@@ -23,10 +23,6 @@ struct Both {
     squares : vec2<f32>,
 }
 
-fn square(v : Four) -> f32 {
-    return (dot(v.a, v.a) + dot(v.b, v.b)) + (dot(v.c, v.c) + dot(v.d, v.d));
-}
-
 // From vec4 i of the row on, which is vec4 `at` of the buffers.
 fn both(at : u32, i : u32) -> Both {
     let u = Four(a[at], a[at + 1u], a[at + 2u], a[at + 3u]);
