@@ -29,6 +29,7 @@ const cases = [
   ['e2b attention out', 'linear', 'q4_k', 1536, 2048], ['e2b attention out, global', 'linear', 'q4_k', 1536, 4096],
   ['e2b join, q k v', 'join_linears', 'q4_k', [2048, 256, 256], 1536], ['e2b join, q', 'join_linears', 'q4_k', [2048, 0, 0], 1536], ['e2b join, q, global', 'join_linears', 'q4_k', [4096, 0, 0], 1536],
   ['e2b join, gate and up', 'join_gate_up', 'q4_k', 6144, 1536], ['e2b join, gate and up, wide', 'join_gate_up', 'q4_k', 12288, 1536], ['e2b join, per-layer gate', 'join_gelu', 'q4_k', 256, 1536],
+  ['e2b merge, attention out', 'merge_linear', 'q4_k', 1536, 2048], ['e2b merge, attention out, global', 'merge_linear', 'q4_k', 1536, 4096],
   ['e2b gate and up', 'gate_up', 'q4_k', 6144, 1536], ['e2b gate and up, wide', 'gate_up', 'q4_k', 12288, 1536],
   ['e2b down', 'linear', 'q4_k', 1536, 6144], ['e2b down, wide', 'linear', 'q4_k', 1536, 12288], ['e2b down, wide', 'linear', 'q6_k', 1536, 12288],
   ['e2b per-layer gate', 'linear', 'q4_k', 256, 1536], ['e2b per-layer out', 'linear', 'q4_k', 1536, 256],
@@ -37,6 +38,7 @@ const cases = [
   ['12b gate and up', 'gate_up', 'q4_k', 15360, 3840], ['12b down', 'linear', 'q4_k', 3840, 15360],
   ['31b gate and up', 'gate_up', 'q4_k', 21504, 5376], ['31b down', 'linear', 'q6_k', 5376, 21504],
   ['e2b digits, attention out', 'linear_digits', 'q4_k', 1536, 2048], ['e2b digits, down', 'linear_digits', 'q4_k', 1536, 6144], ['e2b digits, down, wide', 'linear_digits', 'q4_k', 1536, 12288],
+  ['e2b digits, down', 'linear_digits', 'q6_k', 1536, 6144], ['e2b digits, down, wide', 'linear_digits', 'q6_k', 1536, 12288],
   ['e2b digits, gate and up', 'gate_up_digits', 'q4_k', 6144, 1536], ['e2b digits, gate and up, wide', 'gate_up_digits', 'q4_k', 12288, 1536], ['e2b digits, head', 'linear_digits', 'q6_k', 262144, 1536],
   ['12b digits, gate and up', 'gate_up_digits', 'q4_k', 15360, 3840], ['12b digits, down', 'linear_digits', 'q4_k', 3840, 15360],
   ['31b digits, q k v', 'linears_digits', 'q4_k', [8192, 4096, 4096], 5376], ['31b digits, attention out', 'linear_digits', 'q4_k', 5376, 8192],
@@ -79,7 +81,7 @@ function groups(kernel, pipeline, shape, rows, cols) {
   const names = storage(kernel.source), matrices = names.filter(([, name]) => /^w\d?$/.test(name)).length;
   const sizes = Array.from({ length: matrices }, (_, i) => rows[i] ?? rows[0]), parts = sizes.map((n) => layout(shape, n || 4, cols)), list = [];
   const of = Object.fromEntries(parts.flatMap((part, i) => Object.entries({ ...part, rows: sizes[i] }).map(([field, v]) => [i ? field + (i + 1) : field, v])));
-  const uniform = params(kernel, { ...of, cols, n_tok: 1, x_stride: cols, y_stride: rows[0], by_stride: rows[0], has_branch: 1, has_scale: 1, eps: 1e-6 });
+  const uniform = params(kernel, { ...of, cols, n_tok: 1, x_stride: cols, y_stride: rows[0], by_stride: rows[0], has_branch: 1, has_scale: 1, eps: 1e-6, head_dim: 256, n_split: 4 });
   const steps = parts.map((part) => Math.ceil(part.bytes / 256) * 256), step = steps.reduce((a, b) => a + b);
   const places = Math.max(1, Math.min(64, Math.floor(poolBytes / step)));
   for (let i = 0; i < places; i++) {
@@ -146,7 +148,7 @@ for (const [what, name, shape, allRows, cols] of cases) {
   const joins = kernel.overrides.includes('HELD');
   const units = cols / (shape === 'q8_0' ? 16 : 32);
   const cuts = wgs.flatMap((wg) => lanes.filter((l) => l <= wg && l < 2 * units).flatMap((l) => together.map((r) => ({ WG: wg, LANES: l, R: r }))));
-  const fixed = { ...(joins && { HELD: Math.ceil(cols / 1024) * 256 }), ...(kernel.overrides.includes('MATRICES') && { MATRICES: rows.filter(Boolean).length }) };
+  const fixed = { ...(joins && { HELD: Math.ceil(cols / 1024) * 256 }), ...(kernel.overrides.includes('SMALLEST') && { SMALLEST: limits.subgroupMin }), ...(kernel.overrides.includes('MATRICES') && { MATRICES: rows.filter(Boolean).length }) };
   const pipelines = await Promise.all(cuts.map((c) => pipelineOf(kernel.source, { ...c, ...fixed })));
   const results = [];
   let bytes = 0;

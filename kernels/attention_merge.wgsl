@@ -11,8 +11,10 @@
 // Reference: attention() in src/ops/ops_cpu.c. Tolerance 1e-9 nmse: f32 here.
 //!include lib/grid.wgsl
 //!include lib/settle.wgsl
+//!include lib/put_run.wgsl
 struct Params {
     n_vec : u32, // rows * n_head
+    n_head : u32,
     head_dim : u32,
     n_split : u32,
     settles : u32, // s is wanted
@@ -85,10 +87,8 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     if (lid < n4 / 4u) {
         let i = 4u * lid;
         let v = settle(sums[i], sums[i + 1u], sums[i + 2u], sums[i + 3u]);
-        s[vec * n4 + i] = v.a;
-        s[vec * n4 + i + 1u] = v.b;
-        s[vec * n4 + i + 2u] = v.c;
-        s[vec * n4 + i + 3u] = v.d;
+        let heads = p.n_head * n4; // vec4s of a row
+        put_run(vec / p.n_head * heads, 4u * heads, (vec % p.n_head * n4 + i) / 4u, v);
     }
     if (LORA == 1u) {
         put_z(vec, n4, lid);

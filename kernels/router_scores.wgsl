@@ -13,6 +13,7 @@
 // Reference: the first half of router() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sum here.
 //!include lib/grid.wgsl
 //!include lib/settle.wgsl
+//!include lib/put_run.wgsl
 struct Params {
     rows : u32,
     cols : u32,
@@ -51,12 +52,7 @@ fn put_runs(row : u32, n : u32, first : u32, step : u32, inverse : f32) {
         let c = put(row, n, i + 2u, inverse);
         let d = put(row, n, i + 3u, inverse);
         if (p.settles != 0u) {
-            let v = settle(a, b, c, d);
-            let at = row * n + i;
-            s[at] = v.a;
-            s[at + 1u] = v.b;
-            s[at + 2u] = v.c;
-            s[at + 3u] = v.d;
+            put_run(row * n, 4u * n, i / 4u, settle(a, b, c, d));
         }
     }
 }

@@ -4,6 +4,6 @@ const UNIT : u32 = 32u;
 alias Acts = Acts32;
 
 fn acts(base : u32, u : u32) -> Acts {
-    let first = base + 16u * (u >> 1u) + 4u * (u & 1u);
-    return Acts(run_at(first), run_at(first + 8u));
+    let first = 4u * (u >> 1u) + (u & 1u);
+    return Acts(run_at(base, first), run_at(base, first + 2u));
 }

@@ -8,8 +8,8 @@ fn acts(base : u32, u : u32) -> Acts {
     return Acts(x_at(base + 2u * u), x_at(base + 2u * u + 1u));
 }
 
-// Unit i of the buffer times these.
-fn unit_dot(i : u32, v : Acts) -> f32 {
-    let e = eight(i);
+// Unit u of the row whose first is unit `at` of the buffer, times these.
+fn unit_dot(at : u32, u : u32, v : Acts) -> f32 {
+    let e = eight(at + u);
     return dot(e.a, v.a) + dot(e.b, v.b);
 }

@@ -6,7 +6,7 @@ const UNIT : u32 = 32u;
 alias Acts = Acts32;
 
 fn acts(base : u32, u : u32) -> Acts {
-    return Acts(run_at(base + 8u * u), run_at(base + 8u * u + 4u));
+    return Acts(run_at(base, 2u * u), run_at(base, 2u * u + 1u));
 }
 
 // Sixteen fifth bits, four to a word.
@@ -14,7 +14,8 @@ fn fifth16(v : u32) -> vec4<u32> {
     return vec4<u32>(fifth_bits(v), fifth_bits(v >> 4u), fifth_bits(v >> 8u), fifth_bits(v >> 12u));
 }
 
-fn unit_dot(i : u32, v : Acts) -> f32 {
+fn unit_dot(at : u32, u : u32, v : Acts) -> f32 {
+    let i = at + u;
     let q = w_at(i);
     let high = word_at(w_high() + i);
     return half_at(w_scales(), i) * (dot16(low_nibbles(q) | fifth16(high), 16.0, v.a) +

@@ -6,9 +6,10 @@ const UNIT : u32 = 16u;
 alias Acts = Run;
 
 fn acts(base : u32, u : u32) -> Acts {
-    return run_at(base + 4u * u);
+    return run_at(base, u);
 }
 
-fn unit_dot(i : u32, v : Acts) -> f32 {
+fn unit_dot(at : u32, u : u32, v : Acts) -> f32 {
+    let i = at + u;
     return half_at(w_scales(), i >> 1u) * dot16_signed(w_at(i), v);
 }

@@ -6,10 +6,11 @@ const UNIT : u32 = 16u;
 alias Acts = Run;
 
 fn acts(base : u32, u : u32) -> Acts {
-    return run_at(base + 4u * u);
+    return run_at(base, u);
 }
 
-fn unit_dot(i : u32, v : Acts) -> f32 {
+fn unit_dot(at : u32, u : u32, v : Acts) -> f32 {
+    let i = at + u;
     let m = bitcast<vec2<f32>>(two_words(w_scales() + 2u * i));
     return m.x * dot16_signed(w_at(i), v) + m.y * v.sum;
 }

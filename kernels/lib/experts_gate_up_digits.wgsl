@@ -51,10 +51,10 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     for (var u = id % LANES; u < units; u += LANES) {
         let v = acts(x_base, u);
         second = false;
-        let gate = unit_dots(at + u, v).xy;
+        let gate = unit_dots(at, u, v).xy;
         second = true;
-        mine += vec4<f32>(gate, unit_dots(at + p.up_at * units + u, v).xy);
+        mine += vec4<f32>(gate, unit_dots(at + p.up_at * units, u, v).xy);
     }
-    let sum = add_lanes(mine, id);
+    let sum = add_over(mine, id, LANES);
     put_rows(slot, first, vec4<f32>(gelu_tanh(sum).xy * sum.zw, 0.0, 0.0), id);
 }

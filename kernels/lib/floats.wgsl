@@ -9,9 +9,10 @@ fn across(v : vec4<f32>) -> f32 {
     return (v.x + v.y) + (v.z + v.w);
 }
 
-// Activations 4i to 4i + 15.
-fn run_at(i : u32) -> Run {
-    let v = mat4x4<f32>(x_at(i), x_at(i + 1u), x_at(i + 2u), x_at(i + 3u));
+// Sixteen activations: run i of the row that begins at vec4 `base`.
+fn run_at(base : u32, i : u32) -> Run {
+    let at = base + 4u * i;
+    let v = mat4x4<f32>(x_at(at), x_at(at + 1u), x_at(at + 2u), x_at(at + 3u));
     return Run(v, across((v[0] + v[1]) + (v[2] + v[3])));
 }
 

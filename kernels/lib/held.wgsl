@@ -5,7 +5,7 @@ override HELD : u32 = 512u; // vec4s of a row, rounded up to a multiple of 8
 
 var<workgroup> held : array<vec4<u32>, HELD>;
 
-// Lanes read at strides of 2 to 16 vec4s; in this order any eight neighbours hit different banks.
+// Lanes read numbers at strides of 2 vec4s: in this order any eight neighbours hit different banks.
 fn place(i : u32) -> u32 {
     return i ^ (((i >> 3u) ^ (i >> 4u)) & 7u);
 }
@@ -14,22 +14,30 @@ fn x_at(i : u32) -> vec4<f32> {
     return bitcast<vec4<f32>>(held[place(i)]);
 }
 
-fn settled_at(i : u32) -> Settled {
-    return Settled(held[place(i)], held[place(i + 1u)], held[place(i + 2u)], held[place(i + 3u)]);
+// Where run i lies in its plane. Lanes read every run, every second, or two or four of every four or eight: in this order any
+// eight neighbours hit different banks.
+fn run_place(i : u32) -> u32 {
+    return i ^ (7u * ((i >> 3u) & 1u));
 }
 
-fn put_held(i : u32, s : Settled) {
-    held[place(i)] = s.a;
-    held[place(i + 1u)] = s.b;
-    held[place(i + 2u)] = s.c;
-    held[place(i + 3u)] = s.d;
+fn settled_at(base : u32, i : u32) -> Settled {
+    let at = run_place(i);
+    return Settled(held[at], held[at + HELD / 4u], held[at + HELD / 2u], held[at + 3u * HELD / 4u]);
 }
 
-// As the products want them: settled, or as they are.
+// Sixteen columns from vec4 i on, as the products want them: settled, or as they are.
 fn keep(i : u32, v : Four) {
     if (CODES) {
-        put_held(i, settle(v.a, v.b, v.c, v.d));
+        let s = settle(v.a, v.b, v.c, v.d);
+        let at = run_place(i / 4u);
+        held[at] = s.a;
+        held[at + HELD / 4u] = s.b;
+        held[at + HELD / 2u] = s.c;
+        held[at + 3u * HELD / 4u] = s.d;
     } else {
-        put_held(i, Settled(bitcast<vec4<u32>>(v.a), bitcast<vec4<u32>>(v.b), bitcast<vec4<u32>>(v.c), bitcast<vec4<u32>>(v.d)));
+        held[place(i)] = bitcast<vec4<u32>>(v.a);
+        held[place(i + 1u)] = bitcast<vec4<u32>>(v.b);
+        held[place(i + 2u)] = bitcast<vec4<u32>>(v.c);
+        held[place(i + 3u)] = bitcast<vec4<u32>>(v.d);
     }
 }

@@ -7,9 +7,7 @@ fn own_x(i : u32) -> vec4<f32> {
     if (!CODES) {
         return x_at(i);
     }
-    let run = i & 0xfffffffcu;
+    let run = settled_at(0u, i / 4u);
     let j = i & 3u;
-    let scale = bitcast<f32>(held[place(run + 3u)].x);
-    return scale * (65536.0 * digits4(held[place(run)][j]) + 256.0 * digits4(held[place(run + 1u)][j]) +
-                    digits4(held[place(run + 2u)][j]));
+    return bitcast<f32>(run.d.x) * (65536.0 * digits4(run.a[j]) + 256.0 * digits4(run.b[j]) + digits4(run.c[j]));
 }

@@ -1,5 +1,6 @@
 // join_lora_out - the results of join_lora: what the products after it read of the stream, as it is and settled, and behind
 // that z, of all matrices.
+//!include lib/put_run.wgsl
 @group(0) @binding(8) var<storage, read_write> norm : array<vec4<f32>>;
 @group(0) @binding(9) var<storage, read_write> s : array<vec4<u32>>;
 
@@ -22,10 +23,7 @@ fn held_too(tok : u32, id : u32, writes : bool) {
         norm[at + 3u] = v.d;
     }
     let d = settle(v.a, v.b, v.c, v.d);
-    s[at] = d.a;
-    s[at + 1u] = d.b;
-    s[at + 2u] = d.c;
-    s[at + 3u] = d.d;
+    put_run(at - i, p.cols, id, d);
 }
 
 fn put(tok : u32, row : u32, v : f32) {

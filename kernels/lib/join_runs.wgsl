@@ -4,6 +4,7 @@
 //!include lib/joining.wgsl
 //!include lib/columns.wgsl
 //!include lib/settle.wgsl
+//!include lib/put_run.wgsl
 
 @group(0) @binding(8) var<storage, read_write> s : array<vec4<u32>>;
 
@@ -17,7 +18,9 @@ fn lead(i : u32) -> vec4<f32> {
     return next_w[i];
 }
 
-fn finish(at : u32, c : Columns, j : Joining) {
+// Columns from vec4 i of the row on.
+fn finish(i : u32, c : Columns, j : Joining) {
+    let at = j.at + i;
     let state = next_state(c, j);
     let v = leading(c, j, state);
     put_state(at, state);
@@ -28,11 +31,7 @@ fn finish(at : u32, c : Columns, j : Joining) {
         y[at + 3u] = v.d;
     }
     if (p.settles != 0u) {
-        let d = settle(v.a, v.b, v.c, v.d);
-        s[at] = d.a;
-        s[at + 1u] = d.b;
-        s[at + 2u] = d.c;
-        s[at + 3u] = d.d;
+        put_run(j.at, p.cols, i / 4u, settle(v.a, v.b, v.c, v.d));
     }
 }
 
@@ -56,9 +55,9 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     }
     let j = joining_from(c.sums + d.sums, row * n, id);
     if (i < n) {
-        finish(j.at + i, c, j);
+        finish(i, c, j);
     }
     if (RUNS > 1u && k < n) {
-        finish(j.at + k, d, j);
+        finish(k, d, j);
     }
 }

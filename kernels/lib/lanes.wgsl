@@ -19,6 +19,11 @@ fn add_over(sum : vec4<f32>, id : u32, lanes : u32) -> vec4<f32> {
     return lane_sums[id - id % lanes];
 }
 
+// The first n numbers, and others, of a team.
+fn add_some(sum : vec4<f32>, n : u32, id : u32, lanes : u32) -> vec4<f32> {
+    return add_over(sum, id, lanes);
+}
+
 fn add_lanes(sum : vec4<f32>, id : u32) -> vec4<f32> {
     return add_over(sum, id, LANES);
 }

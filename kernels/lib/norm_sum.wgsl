@@ -57,7 +57,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     if (RUNS > 1u && k < n) {
         d = both(row * n + k, k);
     }
-    let squares = add_over(vec4<f32>(c.squares + d.squares, 0.0, 0.0), id, WG);
+    let squares = add_some(vec4<f32>(c.squares + d.squares, 0.0, 0.0), 2u, id, WG);
     let inverse = inverseSqrt(squares / f32(p.cols) + p.eps);
     if (i < n) {
         put(row * n + i, c, inverse);

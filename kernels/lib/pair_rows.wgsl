@@ -13,17 +13,21 @@ fn pair_rows(rows : vec4<u32>, x_base : u32, lane : u32) -> Pair {
     for (var u = lane; u < units; u += LANES) {
         let v = acts(x_base, u);
         second = false;
-        sum.first += unit_dots(at + u, v);
+        sum.first += unit_dots(at, u, v);
         second = true;
-        sum.second += unit_dots(at + u, v);
+        sum.second += unit_dots(at, u, v);
     }
     return sum;
 }
 
 // Every lane learns the sums of its team.
 fn add_pair(mine : Pair, id : u32) -> Pair {
-    if (R <= 2u) {
-        let both = add_lanes(vec4<f32>(mine.first.xy, mine.second.xy), id);
+    if (R == 1u) {
+        let both = add_some(vec4<f32>(mine.first.x, mine.second.x, 0.0, 0.0), 2u, id, LANES);
+        return Pair(vec4<f32>(both.x, 0.0, 0.0, 0.0), vec4<f32>(both.y, 0.0, 0.0, 0.0));
+    }
+    if (R == 2u) {
+        let both = add_some(vec4<f32>(mine.first.xy, mine.second.xy), 4u, id, LANES);
         return Pair(vec4<f32>(both.xy, 0.0, 0.0), vec4<f32>(both.zw, 0.0, 0.0));
     }
     let first = add_lanes(mine.first, id);

@@ -1,6 +1,7 @@
 // put_settled - where a team's R results go: to y and, where p.settles, to s in settled form. Then a workgroup has whole runs
 // of sixteen rows, as the matrix has. Needs the buffer s.
 //!include lib/settle.wgsl
+//!include lib/put_run.wgsl
 var<workgroup> made : array<f32, 256>; // R WG / LANES results
 
 fn made_at(i : u32) -> vec4<f32> {
@@ -23,10 +24,6 @@ fn put_rows(tok : u32, first : u32, h : vec4<f32>, id : u32) {
     let start = first - R * team; // the workgroup's first row
     for (var i = 16u * id; i < n && start + i < p.rows; i += 16u * WG) {
         let v = settle(made_at(i), made_at(i + 4u), made_at(i + 8u), made_at(i + 12u));
-        let at = (tok * p.rows + start + i) / 4u;
-        s[at] = v.a;
-        s[at + 1u] = v.b;
-        s[at + 2u] = v.c;
-        s[at + 3u] = v.d;
+        put_run(tok * (p.rows / 4u), p.rows, (start + i) / 16u, v);
     }
 }

@@ -1,20 +1,29 @@
 // settle - sixteen activations to whole numbers with one scale: what lib/digits multiplies.
 //!include lib/settled.wgsl
-const LARGEST : f32 = 8323072.0; // 127 2^16
+const LARGEST : f32 = 2097152.0; // 2^21
 
 fn across(v : vec4<f32>) -> f32 {
     return (v.x + v.y) + (v.z + v.w);
 }
 
-// Four activations to digits: the low bytes of the words are signed digits.
+// Four activations as whole numbers, each as its three digits in its low bytes. A float of 1.5 2^23 has the whole number that was
+// added to it in its low bits, so that no conversion is needed.
 fn digits_of(x : vec4<f32>, inverse : f32) -> vec4<u32> {
-    let v = bitcast<vec4<u32>>(vec4<i32>(round(x * inverse)));
-    return (v + vec4<u32>(0x8080u)) ^ vec4<u32>(0x8080u);
+    let v = bitcast<vec4<u32>>(fma(x, vec4<f32>(inverse), vec4<f32>(12582912.0)));
+    return (v + vec4<u32>(0x8080u - 0x4b400000u)) ^ vec4<u32>(0x8080u);
 }
 
-fn low_bytes(v : vec4<u32>) -> u32 {
-    let b = (v & vec4<u32>(0xffu)) << vec4<u32>(0u, 8u, 16u, 24u);
-    return (b.x | b.y) | (b.z | b.w);
+// The low bytes of all four, their second and their third ones: two neighbours first, then both pairs.
+struct Digits {
+    low : u32,
+    middle : u32,
+    high : u32,
+}
+
+fn transposed(v : vec4<u32>) -> Digits {
+    let even = (v.xz & vec2<u32>(0xff00ffu)) | ((v.yw << vec2<u32>(8u)) & vec2<u32>(0xff00ff00u));
+    let odd = ((v.xz >> vec2<u32>(8u)) & vec2<u32>(0xffu)) | (v.yw & vec2<u32>(0xff00u));
+    return Digits((even.x & 0xffffu) | (even.y << 16u), odd.x | (odd.y << 16u), (even.x >> 16u) | (even.y & 0xffff0000u));
 }
 
 // What they are kept as: the digits, then scale and sum. Without the builtins of lib/digits: kernels that settle also run
@@ -23,15 +32,11 @@ fn settle(a : vec4<f32>, b : vec4<f32>, c : vec4<f32>, d : vec4<f32>) -> Settled
     let size = max(max(abs(a), abs(b)), max(abs(c), abs(d)));
     let most = max(max(size.x, size.y), max(size.z, size.w));
     let inverse = select(0.0, LARGEST / most, most > 1.0e-30);
-    let s = digits_of(a, inverse);
-    let t = digits_of(b, inverse);
-    let u = digits_of(c, inverse);
-    let v = digits_of(d, inverse);
-    let eight = vec4<u32>(8u);
-    let sixteen = vec4<u32>(16u);
+    let s = transposed(digits_of(a, inverse));
+    let t = transposed(digits_of(b, inverse));
+    let u = transposed(digits_of(c, inverse));
+    let v = transposed(digits_of(d, inverse));
     let sum = across((a + b) + (c + d));
-    return Settled(vec4<u32>(low_bytes(s >> sixteen), low_bytes(t >> sixteen), low_bytes(u >> sixteen), low_bytes(v >> sixteen)),
-                   vec4<u32>(low_bytes(s >> eight), low_bytes(t >> eight), low_bytes(u >> eight), low_bytes(v >> eight)),
-                   vec4<u32>(low_bytes(s), low_bytes(t), low_bytes(u), low_bytes(v)),
-                   vec4<u32>(bitcast<u32>(most / LARGEST), bitcast<u32>(sum), 0u, 0u));
+    return Settled(vec4<u32>(s.high, t.high, u.high, v.high), vec4<u32>(s.middle, t.middle, u.middle, v.middle),
+                   vec4<u32>(s.low, t.low, u.low, v.low), vec4<u32>(bitcast<u32>(most / LARGEST), bitcast<u32>(sum), 0u, 0u));
 }

@@ -86,9 +86,11 @@ static void merge_shares(struct run *r, struct tensor *y, const struct shares *s
 {
     struct gpu_ops *g = ops_of(r);
     bool settles = gpu_can_settle(g, y->rows, y->cols) && head_dim % 16 == 0;
-    struct attention_merge_params p = {
-        .n_vec = n_vec, .head_dim = head_dim, .n_split = s->n_split, .settles = settles
-    };
+    struct attention_merge_params p = { .n_vec = n_vec,
+                                        .n_head = n_vec / y->rows,
+                                        .head_dim = head_dim,
+                                        .n_split = s->n_split,
+                                        .settles = settles };
     struct tensor digits = { 0 }, z = { 0 };
     struct gpu_binding bind[] = { act(&s->partial), act(y), whole(g->unread[0]), whole(g->unused) };
     if (settles) {

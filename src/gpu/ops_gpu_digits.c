@@ -83,7 +83,7 @@ void gpu_used_settled(struct run *r)
 
 /* ---- cuts ---- */
 
-enum { ENOUGH_LANES = 48 << 10 }; /* for a large device; docs/SPEED.md has what was measured */
+enum { ENOUGH_LANES = 64 << 10 }; /* for a large device; docs/SPEED.md has what was measured */
 
 struct teams gpu_cut(const struct gpu_ops *g, enum gpu_shape shape, uint32_t rows, uint32_t cols,
                      uint32_t together)
@@ -94,7 +94,7 @@ struct teams gpu_cut(const struct gpu_ops *g, enum gpu_shape shape, uint32_t row
     if (g->cut && !together) r = 1u << (g->cut - 1) % 3;
     while (lanes < 128 && divide_up(rows, r) * lanes < ENOUGH_LANES) lanes *= 2;
     while (lanes / 2 >= units) lanes /= 2;
-    return (struct teams) { lanes < 64 ? 64 : lanes, lanes, r };
+    return (struct teams) { lanes < 128 ? 128 : lanes, lanes, r };
 }
 
 /* ---- several matrices at once ---- */

@@ -23,10 +23,15 @@ bool gpu_can_join_settled(const struct gpu_ops *g, const struct join *j)
     return gpu_can_settle(g, j->x->rows, j->x->cols) && in_runs(g, j->x->cols);
 }
 
-/* Lanes for so many columns. */
-static uint32_t runs_wg(uint32_t cols)
+/* Lanes for so many columns: where they can, as many as keep one run each, since a second one takes twice as long. */
+static uint32_t runs_wg(const struct gpu_ops *g, uint32_t cols)
 {
-    return cols > HELD_RUN * JOIN_LANES_WG / 2 ? JOIN_LANES_WG : JOIN_LANES_WG / 2;
+    uint32_t most = g->tier >= TIER_SUBGROUP && g->rec.limits.max_invocations >= 2 * JOIN_LANES_WG
+                        ? 2 * JOIN_LANES_WG
+                        : JOIN_LANES_WG;
+    uint32_t wg = JOIN_LANES_WG / 2;
+    while (wg < most && HELD_RUN * wg < cols) wg *= 2;
+    return wg;
 }
 
 void gpu_norm_sum(struct run *r, struct tensor *y, const struct tensor *a, const struct weight *a_w,
@@ -38,7 +43,7 @@ void gpu_norm_sum(struct run *r, struct tensor *y, const struct tensor *a, const
         gpu_add_norm(r, y, b, b_w, eps);
         return;
     }
-    uint32_t wg = runs_wg(a->cols);
+    uint32_t wg = runs_wg(g, a->cols);
     struct norm_sum_params p = { .rows = a->rows, .cols = a->cols, .eps = eps };
     struct gpu_binding bind[] = { act(a), act(b), vector(g, a_w), vector(g, b_w), act(y) };
     struct gpu_constant constants[] = {
@@ -54,7 +59,7 @@ static void join(struct run *r, const struct join *j, const struct tensor *y,
                  const struct tensor *s)
 {
     struct gpu_ops *g = ops_of(r);
-    uint32_t cols = j->x->cols, rows = j->x->rows, wg = runs_wg(cols);
+    uint32_t cols = j->x->cols, rows = j->x->rows, wg = runs_wg(g, cols);
     struct join_runs_params p = { .rows = rows,
                                   .cols = cols,
                                   .has_branch = j->branch != NULL,
@@ -106,7 +111,7 @@ uint32_t gpu_held(uint32_t cols)
 
 bool gpu_can_hold(const struct gpu_ops *g, uint32_t cols)
 {
-    uint32_t sums = (g->tier >= TIER_SUBGROUP ? 64 : 256) * 16;
+    uint32_t sums = (g->tier >= TIER_SUBGROUP ? 128 : 256) * 16;
     return !g->narrow && g->rec.limits.has_packed_dot && cols % HELD_RUN == 0 &&
            cols <= HELD_RUN * GPU_HELD_WG &&
            gpu_held(cols) * 16 + sums <= g->rec.limits.max_workgroup_bytes;
@@ -135,23 +140,31 @@ static const struct gpu_part *part_of(const struct weight *w)
     return &((const struct gpu_weight *)w->mem)->parts[0];
 }
 
+/* Do half of the threads hold a row? */
+static bool half_holds(const struct join *j)
+{
+    return j->x->cols <= HELD_RUN * GPU_HELD_WG / 2;
+}
+
 /* Few rows are shared by many lanes. A team takes few of them together: short code, so that the kernels of a layer stay
  * in the caches of instructions. */
 static struct teams held_cut(const struct gpu_ops *g, const struct join *j, uint32_t rows)
 {
-    static const struct teams some[HELD_CUTS] = { { GPU_HELD_WG / 2, 64, 2 },
-                                                  { GPU_HELD_WG, 32, 2 },
-                                                  { GPU_HELD_WG, 16, 2 } };
-    bool fits = j->x->cols <= HELD_RUN * GPU_HELD_WG / 2;
+    enum { WG = GPU_HELD_WG };
+    static const struct teams narrow[HELD_CUTS] = { { WG / 2, 32, 1 },
+                                                    { WG / 2, 32, 4 },
+                                                    { WG / 2, 16, 2 } };
+    static const struct teams wide[HELD_CUTS] = { { WG, 32, 1 }, { WG, 32, 2 }, { WG, 16, 2 } };
     uint32_t wanted = g->cut ? (g->cut - 1) % HELD_CUTS : rows <= 512 ? 0 : rows <= 2048 ? 1 : 2;
-    return some[wanted == 0 && !fits ? 1 : wanted];
+    return (half_holds(j) ? narrow : wide)[wanted];
 }
 
 /* A workgroup has whole runs of sixteen results, which it settles. */
-static struct teams held_pair_cut(const struct gpu_ops *g, uint32_t rows)
+static struct teams held_pair_cut(const struct gpu_ops *g, const struct join *j, uint32_t rows)
 {
     bool many = g->cut ? g->cut > 1 : rows > 8192;
-    return (struct teams) { GPU_HELD_WG, GPU_HELD_WG / 16, many ? 2 : 1 };
+    if (many && half_holds(j)) return (struct teams) { GPU_HELD_WG / 2, 16, 4 };
+    return (struct teams) { GPU_HELD_WG, 16, many ? 2 : 1 };
 }
 
 static void dispatch_held(struct run *r, uint32_t kernel, const struct join *j, struct teams t,
@@ -407,7 +420,7 @@ void gpu_join_gate_up(struct run *r, const struct join *j, struct tensor *y, str
                                   act(j->to),
                                   act(y),
                                   settles ? act(&settled) : whole(g->unread[0]) };
-    struct teams t = held_pair_cut(g, p.rows);
+    struct teams t = held_pair_cut(g, j, p.rows);
     dispatch_held(r, TIERED(g, JOIN_GATE_UP_F32) + shape_of(gate_w), j, t, 0, &p, bind, COUNT(bind),
                   divide_up(p.rows, t.rows));
     if (settles) gpu_note_settled(r, y, &settled);

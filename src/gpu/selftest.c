@@ -234,14 +234,16 @@ static uint32_t output_bytes(const struct stage_output *o)
     return o->t.rows * o->t.cols * tensor_width(&o->t);
 }
 
-/* Number i of rows that kernels/lib/settle.wgsl has settled: runs of sixteen, each a digit of all after the other, from
- * the highest on, and their scale. */
-static double settled_number(const uint8_t *bytes, uint32_t i)
+/* Number i of rows that kernels/lib/settle.wgsl has settled: a byte of each for every digit, from the highest on, then
+ * sixteen bytes for every sixteen, which begin with their scale. */
+static double settled_number(const uint8_t *bytes, uint32_t cols, uint32_t i)
 {
-    const uint8_t *run = bytes + i / 16 * 64, *digit = run + i % 16;
+    uint32_t col = i % cols;
+    const uint8_t *row = bytes + (i - col) * sizeof(float), *digit = row + col;
     float scale;
-    memcpy(&scale, run + 48, sizeof scale);
-    int32_t v = 65536 * (int8_t)digit[0] + 256 * (int8_t)digit[16] + (int8_t)digit[32];
+    memcpy(&scale, row + 3 * cols + col / 16 * 16, sizeof scale);
+    int32_t v =
+        65536 * (int8_t)digit[0] + 256 * (int8_t)digit[cols] + (int8_t)digit[(size_t)2 * cols];
     return (double)v * (double)scale;
 }
 
@@ -254,7 +256,7 @@ static void put_numbers(struct buf *out, const struct stage_output *o, const uin
         memcpy(&word, bytes + i * tensor_width(&o->t), tensor_width(&o->t));
         memcpy(&f, &word, 4);
         double v = o->kind == STAGE_I32       ? word
-                   : o->kind == STAGE_SETTLED ? settled_number(bytes, i)
+                   : o->kind == STAGE_SETTLED ? settled_number(bytes, o->t.cols, i)
                    : o->kind == STAGE_F16     ? (double)f16_to_f32((uint16_t)word)
                                               : (double)f;
         buf_put(out, &v, sizeof v);
