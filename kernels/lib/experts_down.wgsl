@@ -43,12 +43,12 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         @builtin(local_invocation_index) id : u32) {
     let teams = WG / LANES;
     let per_tok = (p.rows + R * teams - 1u) / (R * teams);
-    let group = flat_group(wid, num);
-    let tok = group / per_tok;
+    let turn = turn_of(flat_group(wid, num), per_tok);
+    let tok = turn.row;
     if (tok >= p.n_tok) {
         return;
     }
-    let first = R * (group % per_tok * teams + id / LANES);
+    let first = R * (turn.at * teams + id / LANES);
     let rows = min(vec4<u32>(first, first + 1u, first + 2u, first + 3u), vec4<u32>(p.rows - 1u));
     let lane = id % LANES;
     // The slots' columns lie behind each other, so that all experts are read at once.

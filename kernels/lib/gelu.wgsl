@@ -5,3 +5,7 @@ fn gelu_tanh(x : vec4<f32>) -> vec4<f32> {
     let u = 0.79788456080286536 * (c + 0.044715 * c * c * c);
     return max(x, vec4<f32>(-10.0)) / (1.0 + exp(-2.0 * u));
 }
+
+fn gelu(x : f32) -> f32 {
+    return gelu_tanh(vec4<f32>(x)).x;
+}

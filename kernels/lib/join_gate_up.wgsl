@@ -52,18 +52,18 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         @builtin(local_invocation_index) id : u32) {
     // The workgroups of a row take its teams' rows in turn, so that few of them join.
     let teams = WG / LANES;
-    let groups = num.x * num.y / p.n_tok;
-    let group = flat_group(wid, num);
-    let tok = group / groups;
+    let groups = groups_a_row(num, p.n_tok);
+    let turn = turn_of(flat_group(wid, num), groups);
+    let tok = turn.row;
     if (tok >= p.n_tok) {
         return;
     }
-    hold(tok, id, group % groups == 0u);
-    for (var block = group % groups; block * R * teams < p.rows; block += groups) {
+    hold(tok, id, turn.at == 0u);
+    for (var block = turn.at; block * R * teams < p.rows; block += groups) {
         let first = R * (block * teams + id / LANES);
         let rows = min(vec4<u32>(first, first + 1u, first + 2u, first + 3u), vec4<u32>(p.rows - 1u));
         let sums = add_pair(pair_rows(rows, 0u, id % LANES), id);
-        put_rows(tok, first, gelu_tanh(sums.first) * sums.second, id);
+        put_rows(tok, first, sums.first, sums.second, id);
         workgroupBarrier(); // before the next block's first
     }
 }

@@ -58,16 +58,16 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     // turn, so that few of them join.
     let ends = (vec3<u32>(p.rows, p.rows2, p.rows3) + vec3<u32>(R - 1u)) / vec3<u32>(R);
     let teams = WG / LANES;
-    let groups = num.x * num.y / p.n_tok;
-    let group = flat_group(wid, num);
-    let tok = group / groups;
+    let groups = groups_a_row(num, p.n_tok);
+    let turn = turn_of(flat_group(wid, num), groups);
+    let tok = turn.row;
     if (tok >= p.n_tok) {
         return;
     }
-    hold(tok, id, group % groups == 0u);
-    held_too(tok, id, group % groups == 0u);
+    hold(tok, id, turn.at == 0u);
+    held_too(tok, id, turn.at == 0u);
     let lane = id % LANES;
-    for (var block = group % groups; block * teams < ends.x + ends.y + ends.z; block += groups) {
+    for (var block = turn.at; block * teams < ends.x + ends.y + ends.z; block += groups) {
         let team = block * teams + id / LANES;
         let ones = team < ends.x;
         let twos = !ones && team < ends.x + ends.y;

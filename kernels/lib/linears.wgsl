@@ -53,12 +53,12 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     let ends = (vec3<u32>(p.rows, p.rows2, p.rows3) + vec3<u32>(R - 1u)) / vec3<u32>(R);
     let teams = WG / LANES;
     let per_tok = (ends.x + ends.y + ends.z + teams - 1u) / teams;
-    let group = flat_group(wid, num);
-    let tok = group / per_tok;
+    let turn = turn_of(flat_group(wid, num), per_tok);
+    let tok = turn.row;
     if (tok >= p.n_tok) {
         return;
     }
-    let team = group % per_tok * teams + id / LANES;
+    let team = turn.at * teams + id / LANES;
     let lane = id % LANES;
     let ones = team < ends.x;
     let twos = !ones && team < ends.x + ends.y;

@@ -1,8 +1,8 @@
-// put_floats - where a team's R results go: to y.
-fn put_rows(tok : u32, first : u32, h : vec4<f32>, id : u32) {
+// put_floats - where a team's R results gelu(gate) up go: to y. Needs lib/gelu.
+fn put_rows(tok : u32, first : u32, gate : vec4<f32>, up : vec4<f32>, id : u32) {
     for (var r = id % LANES; r < R; r += LANES) {
         if (first + r < p.rows) {
-            y[tok * p.y_stride + first + r] = h[r];
+            y[tok * p.y_stride + first + r] = gelu(gate[r]) * up[r];
         }
     }
 }

@@ -1,5 +1,5 @@
-// put_settled - where a team's R results go: to y and, where p.settles, to s in settled form. Then a workgroup has whole runs
-// of sixteen rows, as the matrix has. Needs the buffer s.
+// put_settled - where a team's R results gelu(gate) up go: to y and, where p.settles, to s in settled form. Then a workgroup has whole runs
+// of sixteen rows, as the matrix has. Needs the buffer s and lib/gelu.
 //!include lib/settle.wgsl
 //!include lib/put_run.wgsl
 var<workgroup> made : array<f32, 256>; // R WG / LANES results
@@ -8,13 +8,14 @@ fn made_at(i : u32) -> vec4<f32> {
     return vec4<f32>(made[i], made[i + 1u], made[i + 2u], made[i + 3u]);
 }
 
-fn put_rows(tok : u32, first : u32, h : vec4<f32>, id : u32) {
+fn put_rows(tok : u32, first : u32, gate : vec4<f32>, up : vec4<f32>, id : u32) {
     let team = id / LANES;
     for (var r = id % LANES; r < R; r += LANES) {
+        let h = gelu(gate[r]) * up[r];
         if (first + r < p.rows) {
-            y[tok * p.y_stride + first + r] = h[r];
+            y[tok * p.y_stride + first + r] = h;
         }
-        made[R * team + r] = h[r];
+        made[R * team + r] = h;
     }
     if (p.settles == 0u) {
         return;

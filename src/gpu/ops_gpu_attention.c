@@ -273,8 +273,7 @@ void gpu_attend(struct run *r, struct tensor *y, struct kv *kv, const struct hea
 
 enum {
     MERGED_SHARES = 8, /* that every workgroup of the next product may merge for itself */
-    MERGED_LANES = 64,
-    MERGED_ROWS = 2,
+    MERGED_FEW = 2048, /* columns */
 };
 
 static void merge_linear(struct run *r, const struct tensor *y, const struct shares *s,
@@ -291,13 +290,14 @@ static void merge_linear(struct run *r, const struct tensor *y, const struct sha
                                      .high = part->layout.high,
                                      .d = part->layout.d };
     struct gpu_binding bind[] = { act(&s->partial), whole(part->buffer), act(y) };
-    struct gpu_constant constants[] = { { MERGE_LINEAR_WG, GPU_HELD_WG },
-                                        { MERGE_LINEAR_LANES, MERGED_LANES },
-                                        { MERGE_LINEAR_R, MERGED_ROWS },
+    bool few = w->cols <= MERGED_FEW;
+    struct teams t = { GPU_HELD_WG, few ? 32 : 64, few ? 1 : 2 };
+    struct gpu_constant constants[] = { { MERGE_LINEAR_WG, (float)t.wg },
+                                        { MERGE_LINEAR_LANES, (float)t.lanes },
+                                        { MERGE_LINEAR_R, (float)t.rows },
                                         { MERGE_LINEAR_HELD, (float)gpu_held(w->cols) } };
     record_dispatch(&g->rec, TIERED(g, MERGE_LINEAR_F32) + gw->shape, constants, COUNT(constants),
-                    &p, bind, COUNT(bind),
-                    divide_up(p.rows, MERGED_ROWS * GPU_HELD_WG / MERGED_LANES));
+                    &p, bind, COUNT(bind), divide_up(p.rows, team_rows(t)));
 }
 
 /* Few shares are merged by every workgroup of the product: that saves a dispatch. */
