@@ -20,4 +20,5 @@
 //!include lib/digits.wgsl
 //!include lib/dot_$SHAPE.wgsl
 //!include lib/lanes.wgsl
+//!include lib/hold.wgsl
 //!include lib/join_gate_up.wgsl

@@ -25,5 +25,6 @@ enable subgroups;
 //!include lib/dot_f32.wgsl
 //!include lib/third_alike.wgsl
 //!include lib/lanes.subgroup.wgsl
+//!include lib/hold.subgroup.wgsl
 //!include lib/join_linears.wgsl
 //!include lib/join_lora_out.wgsl

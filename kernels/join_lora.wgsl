@@ -24,5 +24,6 @@
 //!include lib/dot_f32.wgsl
 //!include lib/third_alike.wgsl
 //!include lib/lanes.wgsl
+//!include lib/hold.wgsl
 //!include lib/join_linears.wgsl
 //!include lib/join_lora_out.wgsl

@@ -1,9 +1,8 @@
-// join_linear_own - the kernel of that name without its shape and add_over(): a tier chooses.
+// join_linear_own - the kernel of that name without its shape, add_over() and hold(): a tier chooses.
 //!include lib/grid.wgsl
 //!include lib/gelu.wgsl
 //!include lib/join_vectors.wgsl
 //!include lib/joining.wgsl
-//!include lib/hold.wgsl
 //!include lib/held_own.wgsl
 //!include lib/own_z.wgsl
 //!include lib/four_rows.wgsl

@@ -1,9 +1,8 @@
-// join_linears - the kernel of that name, join_linears_mixed and join_lora, without their shapes, add_over() and what becomes of
+// join_linears - the kernel of that name, join_linears_mixed and join_lora, without their shapes, add_over(), hold() and what becomes of
 // the results: a file and its tier choose.
 //!include lib/grid.wgsl
 //!include lib/join_vectors.wgsl
 //!include lib/joining.wgsl
-//!include lib/hold.wgsl
 //!include lib/four_rows.wgsl
 
 struct Params {

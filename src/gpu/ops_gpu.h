@@ -57,7 +57,7 @@ struct gpu_settled {
 };
 
 /* Columns above which a stream is joined and settled by a dispatch of its own, not by every workgroup that reads it. */
-enum { GPU_NARROW_STREAM = 2560 };
+enum { GPU_NARROW_STREAM = 4096 };
 
 /* Of a matrix product into workgroups: ops_gpu_linear.c. The last is the first, in shares. */
 enum { GPU_CUTS = 5 };

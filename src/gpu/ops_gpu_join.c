@@ -172,7 +172,10 @@ static void dispatch_held(struct run *r, uint32_t kernel, const struct join *j, 
                           uint32_t n, uint32_t n_teams)
 {
     struct gpu_ops *g = ops_of(r);
-    _Static_assert(JOIN_GATE_UP_WG == JOIN_LINEARS_WG && JOIN_GATE_UP_WG == JOIN_GELU_WG, "one");
+    _Static_assert(JOIN_GATE_UP_WG == JOIN_LINEARS_WG && JOIN_GATE_UP_WG == JOIN_GELU_WG &&
+                       JOIN_GATE_UP_HELD == JOIN_LINEARS_HELD &&
+                       JOIN_GATE_UP_HELD == JOIN_GELU_HELD,
+                   "one");
     struct gpu_constant constants[] = { { JOIN_GATE_UP_WG, (float)t.wg },
                                         { JOIN_GATE_UP_LANES, (float)t.lanes },
                                         { JOIN_GATE_UP_R, (float)t.rows },
