@@ -291,7 +291,7 @@ static void merge_linear(struct run *r, const struct tensor *y, const struct sha
                                      .d = part->layout.d };
     struct gpu_binding bind[] = { act(&s->partial), whole(part->buffer), act(y) };
     bool few = w->cols <= MERGED_FEW;
-    struct teams t = { GPU_HELD_WG, few ? 32 : 64, few ? 1 : 2 };
+    struct teams t = { gpu_held_wg(w->cols), few ? 32 : 64, few ? 1 : 2 };
     struct gpu_constant constants[] = { { MERGE_LINEAR_WG, (float)t.wg },
                                         { MERGE_LINEAR_LANES, (float)t.lanes },
                                         { MERGE_LINEAR_R, (float)t.rows },

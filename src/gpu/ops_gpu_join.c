@@ -23,14 +23,18 @@ bool gpu_can_join_settled(const struct gpu_ops *g, const struct join *j)
     return gpu_can_settle(g, j->x->rows, j->x->cols) && in_runs(g, j->x->cols);
 }
 
+/* Threads of a workgroup at most. */
+static uint32_t most_lanes(const struct gpu_ops *g)
+{
+    bool twice = g->tier >= TIER_SUBGROUP && g->rec.limits.max_invocations >= 2 * JOIN_LANES_WG;
+    return twice ? 2 * JOIN_LANES_WG : JOIN_LANES_WG;
+}
+
 /* Lanes for so many columns: where they can, as many as keep one run each, since a second one takes twice as long. */
 static uint32_t runs_wg(const struct gpu_ops *g, uint32_t cols)
 {
-    uint32_t most = g->tier >= TIER_SUBGROUP && g->rec.limits.max_invocations >= 2 * JOIN_LANES_WG
-                        ? 2 * JOIN_LANES_WG
-                        : JOIN_LANES_WG;
     uint32_t wg = JOIN_LANES_WG / 2;
-    while (wg < most && HELD_RUN * wg < cols) wg *= 2;
+    while (wg < most_lanes(g) && HELD_RUN * wg < cols) wg *= 2;
     return wg;
 }
 
@@ -109,11 +113,16 @@ uint32_t gpu_held(uint32_t cols)
     return divide_up(cols, 4 * HELD_STEP) * HELD_STEP;
 }
 
+uint32_t gpu_held_wg(uint32_t cols)
+{
+    return cols <= HELD_RUN * GPU_HELD_WG ? GPU_HELD_WG : 2 * GPU_HELD_WG;
+}
+
 bool gpu_can_hold(const struct gpu_ops *g, uint32_t cols)
 {
     uint32_t sums = (g->tier >= TIER_SUBGROUP ? 128 : 256) * 16;
     return !g->narrow && g->rec.limits.has_packed_dot && cols % HELD_RUN == 0 &&
-           cols <= HELD_RUN * GPU_HELD_WG &&
+           cols <= HELD_RUN * most_lanes(g) &&
            gpu_held(cols) * 16 + sums <= g->rec.limits.max_workgroup_bytes;
 }
 
@@ -155,8 +164,12 @@ static struct teams held_cut(const struct gpu_ops *g, const struct join *j, uint
                                                     { WG / 2, 32, 4 },
                                                     { WG / 2, 16, 2 } };
     static const struct teams wide[HELD_CUTS] = { { WG, 32, 1 }, { WG, 32, 2 }, { WG, 16, 2 } };
+    static const struct teams widest[HELD_CUTS] = { { 2 * WG, 32, 1 },
+                                                    { 2 * WG, 32, 2 },
+                                                    { 2 * WG, 32, 4 } };
     uint32_t wanted = g->cut ? (g->cut - 1) % HELD_CUTS : rows <= 512 ? 0 : rows <= 2048 ? 1 : 2;
-    return (half_holds(j) ? narrow : wide)[wanted];
+    bool twice = gpu_held_wg(j->x->cols) > WG;
+    return (half_holds(j) ? narrow : twice ? widest : wide)[wanted];
 }
 
 /* A workgroup has whole runs of sixteen results, which it settles. */
@@ -164,7 +177,8 @@ static struct teams held_pair_cut(const struct gpu_ops *g, const struct join *j,
 {
     bool many = g->cut ? g->cut > 1 : rows > 8192;
     if (many && half_holds(j)) return (struct teams) { GPU_HELD_WG / 2, 16, 4 };
-    return (struct teams) { GPU_HELD_WG, 16, many ? 2 : 1 };
+    uint32_t wg = gpu_held_wg(j->x->cols);
+    return (struct teams) { wg, wg > GPU_HELD_WG ? 32 : 16, many ? 2 : 1 };
 }
 
 static void dispatch_held(struct run *r, uint32_t kernel, const struct join *j, struct teams t,
@@ -261,7 +275,7 @@ bool gpu_join_lora(struct run *r, const struct join *j, struct tensor *z,
         act(j->x),  j->branch ? act(j->branch) : none,           v.all,        none, none, none,
         act(j->to), p.puts ? act(j->norm) : whole(g->unread[0]), act(&settled)
     };
-    struct teams t = { GPU_HELD_WG, GPU_HELD_WG / 2, 2 };
+    struct teams t = { gpu_held_wg(p.cols), GPU_HELD_WG / 2, 2 };
     uint32_t k = 0, n_teams = 0;
     for (uint32_t i = 0; i < n; i++) {
         if (!z[i].cols) continue;
@@ -284,7 +298,7 @@ bool gpu_join_own(struct run *r, const struct join *j, const struct tensor *y,
     struct gpu_ops *g = ops_of(r);
     const struct gpu_weight *m = w->mem;
     /* Many lanes a row where the rows are few: then few workgroups make z, each with all of its lanes. */
-    struct teams t = { GPU_HELD_WG, w->rows <= 512 ? 64 : 16, 2 };
+    struct teams t = { gpu_held_wg(w->cols), w->rows <= 512 ? 64 : 16, 2 };
     uint32_t groups = divide_up(w->rows, team_rows(t)) * j->x->rows;
     struct gpu_vectors v = vectors_of(g, j);
     bool can = joins(g, j, 9) && v.one && m->n_parts == 1;
