@@ -123,7 +123,7 @@ EXPORT(bz_engine *, bz_wasm_engine_open, const char *text, uint32_t n)
 /* Read some more of the vocabulary: 1 while that is not all, -1 on failure. */
 EXPORT(int32_t, bz_wasm_engine_read_on, bz_engine *e)
 {
-    enum { AT_ONCE = 8192 }; /* tokens or merges: a few milliseconds */
+    enum { AT_ONCE = 4096 }; /* tokens or merges: a millisecond, since windows wait */
     bool more;
     return wasm_failed(tokenizer_read_on(e->tokenizer, AT_ONCE, &more, &wasm_err)) ? -1 : more;
 }
