@@ -25,16 +25,16 @@
 #include "io/quote.h"
 #include "quant/quant.h"
 
-#define N_FIXED      24u /* magic, version, two counts */
-#define MIN_KV       13u /* an empty key, its type, one byte of value */
-#define MIN_TENSOR   24u /* an empty name, n_dims, type, offset */
-#define MAX_NAME     65535u
-#define MAX_DEPTH    8 /* arrays inside arrays */
-#define MAX_HEADER   ((uint64_t)512 << 20)
-#define FIRST_WINDOW ((uint64_t)256 << 10)
-#define MOST_WINDOW  ((uint64_t)4 << 20) /* a large header is not read twice its size */
-#define FIRST_ROOM                                                                                 \
-    ((uint64_t)20 << 20) /* those of the usual vocabularies need not move as they grow */
+#define N_FIXED       24u /* magic, version, two counts */
+#define MIN_KV        13u /* an empty key, its type, one byte of value */
+#define MIN_TENSOR    24u /* an empty name, n_dims, type, offset */
+#define MAX_NAME      65535u
+#define MAX_DEPTH     8 /* arrays inside arrays */
+#define MAX_HEADER    ((uint64_t)512 << 20)
+#define FIRST_WINDOW  ((uint64_t)256 << 10)
+#define MOST_WINDOW   ((uint64_t)4 << 20)  /* a large header is not read twice its size */
+#define SMALL_HEADER  ((uint64_t)2 << 20)  /* an adapter's; a larger one holds a vocabulary, */
+#define LARGE_HEADER  ((uint64_t)20 << 20) /* which mostly ends here, and need not move again */
 #define FIRST_ENTRIES 64u
 #define DEFAULT_ALIGN 32u
 
@@ -83,9 +83,9 @@ static uint64_t n_left(const struct head *h)
 static enum bz_status make_room(struct head *h, uint64_t n, struct bz_err *err)
 {
     if (n <= h->room) return BZ_OK;
-    uint64_t room = h->room ? 2 * h->room : FIRST_ROOM;
+    uint64_t room = h->room < LARGE_HEADER ? LARGE_HEADER : 2 * h->room;
     if (room > h->src->size) room = h->src->size;
-    if (room < n) room = n;
+    if (room < n || n <= SMALL_HEADER) room = n;
     uint8_t *data = mem_grow(h->data, (size_t)room, 1);
     if (!data) return fail_memory(err, room);
     h->data = data;
