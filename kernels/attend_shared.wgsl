@@ -52,11 +52,13 @@ fn owed_n() -> u32 {
     return p.n_head * p.head_dim / 4u;
 }
 
-fn q_at(i : u32) -> vec4<f32> {
+fn q_two(i : u32, j : u32) -> Turned {
+    let raw = Turned(q[i], q[j]);
     if (OWED == 1u) {
-        return q[i] + owed_vec(i);
+        let more = owed_two(i, j);
+        return Turned(raw.a + more.a, raw.b + more.b);
     }
-    return q[i];
+    return raw;
 }
 
 fn q_weight(i : u32) -> vec4<f32> {

@@ -72,6 +72,12 @@ fn times_held(e : Eights, i : u32) -> f32 {
     return (sum.x + sum.y) + (sum.z + sum.w);
 }
 
+// Column k of B2 for four rows; nothing past the end.
+fn b2_at(rows : vec4<u32>, k : u32) -> vec4<f32> {
+    let at = rows + min(k, p.rank - 1u) * p.rows;
+    return select(vec4<f32>(), vec4<f32>(b2[at.x], b2[at.y], b2[at.z], b2[at.w]), vec4<bool>(k < p.rank));
+}
+
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
         @builtin(local_invocation_index) id : u32) {
@@ -79,12 +85,18 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     let lane = id % LANES;
     let first = R * (flat_group(wid, num) * (WG / LANES) + id / LANES);
     let rows = min(vec4<u32>(first, first + 1u, first + 2u, first + 3u), vec4<u32>(p.rows - 1u));
-    // What does not wait for the row is on its way while it is made: the first rows of A.
+    // What does not wait for the row is on its way while it is made: the first rows of A, and what meets A of it.
     let k0 = id / AT_ONCE;
     let start = id % AT_ONCE;
     var of_a = Eights();
+    var factor = 0.0;
+    var b0 = vec4<f32>();
+    var b1 = vec4<f32>();
     if (p.rank > 0u) {
         of_a = a_eights(k0, start);
+        factor = b2[p.b_scales + min(k0, p.rank - 1u)];
+        b0 = b2_at(rows, lane);
+        b1 = b2_at(rows, lane + LANES);
     }
     for (var i = id; i < n; i += WG) {
         held[i] = gelu_tanh(g[i] + owed_vec(i)) * by[p.by_col / 4u + i];
@@ -96,6 +108,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     for (var k = 0u; k < p.rank; k += WG / AT_ONCE) {
         if (k > 0u) {
             of_a = a_eights(k + k0, start);
+            factor = b2[p.b_scales + min(k + k0, p.rank - 1u)];
         }
         var mine = times_held(of_a, start);
         for (var i = start + 8u * AT_ONCE; i < n; i += 8u * AT_ONCE) {
@@ -103,14 +116,16 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         }
         let z = add_over(vec4<f32>(mine, 0.0, 0.0, 0.0), id, AT_ONCE).x;
         if (start == 0u && k + k0 < p.rank) {
-            own[k + k0] = z * b2[p.b_scales + k + k0];
+            own[k + k0] = z * factor;
         }
         workgroupBarrier(); // before the next sum, and before z is read
     }
     var mine = four_rows(rows, 0u, lane);
-    for (var k = lane; k < p.rank; k += LANES) {
-        let at = rows + k * p.rows;
-        mine += own[k] * vec4<f32>(b2[at.x], b2[at.y], b2[at.z], b2[at.w]);
+    if (p.rank > 0u) {
+        mine += own[min(lane, 255u)] * b0 + own[min(lane + LANES, 255u)] * b1;
+    }
+    for (var k = lane + 2u * LANES; k < p.rank; k += LANES) {
+        mine += own[k] * b2_at(rows, k);
     }
     let sum = add_lanes(mine, id);
     for (var r = lane; r < R; r += LANES) {

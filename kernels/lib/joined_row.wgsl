@@ -2,6 +2,8 @@
 // lib/columns and lib/owed need, and put_lacking(i, v) and lacking(i): room for vec4 i of a row in workgroup memory.
 //!include lib/columns.wgsl
 //!include lib/owed.wgsl
+override OWED : u32 = 0u; // 1: the branch may be owed something
+
 fn owed_z(i : u32) -> vec4<f32> {
     return branch[i];
 }
@@ -73,35 +75,32 @@ fn owed_branch(id : u32) -> Four {
     return sum;
 }
 
-// As columns() of lib/columns, with what the branch is owed.
-fn columns_with(at : u32, i : u32, more : Four) -> Columns {
-    var c = Columns();
-    c.v = x_four(at);
-    c.w = lead_four(i);
-    if (p.has_branch != 0u) {
-        let raw = mixed(branch_four(at), more, 1.0, 1.0);
-        c.b = times(raw, post_four(i));
-        c.sums = (sums_of(c.v.a, raw.a, c.b.a) + sums_of(c.v.b, raw.b, c.b.b)) + (sums_of(c.v.c, raw.c, c.b.c) + sums_of(c.v.d, raw.d, c.b.d));
-    } else {
-        c.sums.x = square(c.v);
-    }
-    return c;
-}
-
 // The whole workgroup takes part: what the next block reads of columns 16 id ... of row tok. One of the workgroups writes the next
 // state.
 fn joined_row(tok : u32, id : u32, writes : bool) -> Four {
     let i = 4u * id;
     let at = tok * (p.cols / 4u) + i;
     let mine = i < p.cols / 4u;
-    var more = Four();
-    if (p.owed_rank > 0u) {
-        more = owed_branch(id);
-    }
+    // All that is read is on its way before anything is waited for.
     var c = Columns();
+    var raw = Four();
+    var post = Four();
     if (mine) {
-        c = columns_with(at, i, more);
+        c.v = x_four(at);
+        c.w = lead_four(i);
+        if (p.has_branch != 0u) {
+            raw = branch_four(at);
+            post = post_four(i);
+        }
     }
+    if (OWED == 1u) {
+        let more = owed_branch(id);
+        if (mine) {
+            raw = mixed(raw, more, 1.0, 1.0);
+        }
+    }
+    c.b = times(raw, post);
+    c.sums = (sums_of(c.v.a, raw.a, c.b.a) + sums_of(c.v.b, raw.b, c.b.b)) + (sums_of(c.v.c, raw.c, c.b.c) + sums_of(c.v.d, raw.d, c.b.d));
     let j = joining_from(c.sums, at, id);
     let state = next_state(c, j);
     if (mine && writes) {

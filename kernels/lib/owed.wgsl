@@ -23,3 +23,27 @@ fn owed_vec(i : u32) -> vec4<f32> {
     }
     return sum;
 }
+
+// The same, and columns 4j .. 4j + 3. Sixteen loads are on their way at a time.
+struct Owed {
+    a : vec4<f32>,
+    b : vec4<f32>,
+}
+
+fn owed_two(i : u32, j : u32) -> Owed {
+    var sum = Owed();
+    let n = owed_n();
+    for (var k = 0u; k < p.owed_rank; k += 8u) {
+        let at = k * n + i;
+        let too = k * n + j;
+        let low = mat4x4<f32>(b[at], b[at + n], b[at + 2u * n], b[at + 3u * n]);
+        let high = mat4x4<f32>(b[at + 4u * n], b[at + 5u * n], b[at + 6u * n], b[at + 7u * n]);
+        let low2 = mat4x4<f32>(b[too], b[too + n], b[too + 2u * n], b[too + 3u * n]);
+        let high2 = mat4x4<f32>(b[too + 4u * n], b[too + 5u * n], b[too + 6u * n], b[too + 7u * n]);
+        let z = owed_four(k);
+        let z2 = owed_four(k + 4u);
+        sum.a += low * z + high * z2;
+        sum.b += low2 * z + high2 * z2;
+    }
+    return sum;
+}

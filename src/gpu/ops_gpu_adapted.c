@@ -71,8 +71,10 @@ static bool join_lora(struct run *r, const struct join *j, struct tensor *z,
     p.owed_parts = l.parts;
     p.owed_scales = l.scales;
     bind[3] = l.b;
-    struct gpu_constant wg = { JOIN_LORA_WG, GPU_HELD_WG };
-    record_dispatch(&g->rec, TIERED(g, JOIN_LORA), &wg, 1, &p, bind, COUNT(bind), groups * p.n_tok);
+    struct gpu_constant constants[] = { { JOIN_LORA_WG, GPU_HELD_WG },
+                                        { JOIN_LORA_OWED, l.rank > 0 } };
+    record_dispatch(&g->rec, TIERED(g, JOIN_LORA), constants, COUNT(constants), &p, bind,
+                    COUNT(bind), groups * p.n_tok);
     gpu_note_settled(r, to, &settled);
     return true;
 }

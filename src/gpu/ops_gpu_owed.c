@@ -143,7 +143,8 @@ bool gpu_join_linear_z(struct run *r, const struct join *j, const struct tensor 
     struct gpu_constant constants[] = { { JOIN_LINEAR_Z_WG, (float)t.wg },
                                         { JOIN_LINEAR_Z_LANES, (float)t.lanes },
                                         { JOIN_LINEAR_Z_R, (float)t.rows },
-                                        { JOIN_LINEAR_Z_HELD, (float)gpu_held(j->x->cols) } };
+                                        { JOIN_LINEAR_Z_HELD, (float)gpu_held(j->x->cols) },
+                                        { JOIN_LINEAR_Z_OWED, l.rank > 0 } };
     record_dispatch(&g->rec, TIERED(g, JOIN_LINEAR_Z_F32) + m->shape, constants, COUNT(constants),
                     &p, bind, COUNT(bind), p.groups + p.rank);
     gpu_owe(r, y, w, 1, by, col);
