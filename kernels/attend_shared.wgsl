@@ -4,9 +4,11 @@
 //
 //   table    read   2 n_pair f32: cosines, sines            grid   n_kv_head * chunks * n_split
 //   q_w      read   head_dim f32                            bytes  the history once (a chunk), q for each workgroup
-//   q        read   n_head x head_dim f32                   needs  head_dim % 8 == 0 and <= 512,
+//   q        read   n_head x head_dim f32; OWED: behind it  needs  head_dim % 8 == 0 and <= 512,
+//                   what it is owed, see lib/owed.wgsl
 //   k_cache  read   n_slots x n_kv_head x head_dim                 chunks = ceil(group / HEADS), rows 1,
 //   v_cache  read   as k_cache                                     29,100 bytes of workgroup memory
+//   b        read   see lib/lora.wgsl; OWED 0: any buffer, unread
 //   partial  write  n_head x n_split x (head_dim + 4) f32:
 //                   o, top, total, 0, 0
 //
@@ -14,6 +16,7 @@
 // Reference: head_norm_rope() and attention() in src/ops/ops_cpu.c, with attention_merge. Tolerance 1e-9 nmse: f32 here.
 
 //!include lib/attend.wgsl
+//!include lib/owed.wgsl
 struct Params {
     rows : u32,
     n_head : u32,
@@ -24,6 +27,10 @@ struct Params {
     pos_offset : u32,
     n_split : u32,
     n_pair : u32,
+    owed_rank : u32, // see lib/owed.wgsl
+    owed_at : u32,
+    owed_parts : u32,
+    owed_scales : u32,
     eps : f32,
 }
 @group(0) @binding(0) var<uniform> p : Params;
@@ -32,7 +39,27 @@ struct Params {
 @group(0) @binding(4) var<storage, read> q : array<vec4<f32>>;
 @group(0) @binding(5) var<storage, read> k_cache : array<vec4<u32>>;
 @group(0) @binding(6) var<storage, read> v_cache : array<vec4<u32>>;
-@group(0) @binding(7) var<storage, read_write> partial : array<vec4<f32>>;
+@group(0) @binding(7) var<storage, read> b : array<vec4<f32>>;
+@group(0) @binding(8) var<storage, read_write> partial : array<vec4<f32>>;
+
+override OWED : u32 = 0u; // 1: q lacks what adapters add
+
+fn owed_z(i : u32) -> vec4<f32> {
+    return q[i];
+}
+
+fn owed_n() -> u32 {
+    return p.n_head * p.head_dim / 4u;
+}
+
+fn q_two(i : u32, j : u32) -> Turned {
+    let raw = Turned(q[i], q[j]);
+    if (OWED == 1u) {
+        let more = owed_two(i, j);
+        return Turned(raw.a + more.a, raw.b + more.b);
+    }
+    return raw;
+}
 
 fn q_weight(i : u32) -> vec4<f32> {
     return q_w[i];

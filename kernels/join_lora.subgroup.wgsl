@@ -1,14 +1,16 @@
 // join_lora.subgroup - to[t] = (x[t] + norm(branch[t]) * post) * scale[0], h = norm(to[t]) * next_w (has_next 0: h = to[t]), then
 //   z[t] = A h of up to three matrices, with norm(v) = v / sqrt(mean(v^2) + eps)     (decode: one or a few rows t)
 //
-//   x       read   n_tok x cols f32   grid   each t in turn: as many workgroups as one likes
-//   branch  read   n_tok x cols f32   bytes  each A once a row t; the rest comes from the cache
-//   vectors read   post, scale and    needs  cols % 16 == 0; cols <= 4 HELD and 16 WG; has_branch 0: nothing is added, branch
-//                  next_w at their           is any buffer; has_scale 0: factor 1
+//   x       read   n_tok x cols f32   grid   each t in turn: two workgroups or more
+//   branch  read   n_tok x cols f32; behind it what it is owed, see lib/owed.wgsl
+//                                     bytes  each A once a row t; the rest comes from the cache
+//   vectors read   post, scale and    needs  cols % 16 == 0; cols <= 16 WG; has_branch 0: nothing is added, branch is any
+//                  next_w at their           buffer; has_scale 0: factor 1; owed_rank 0: b is any buffer, unread
 //                  places, in vec4s
-//   w       read   rows x cols f32           rows2 or rows3 0: any buffers, unread
-//   w2      read   rows2 x cols f32
-//   w3      read   rows3 x cols f32
+//   b       read   of what the branch is owed, see lib/lora.wgsl
+//   a       read   rows x cols f32           rows2 or rows3 0: any buffers, unread
+//   a2      read   rows2 x cols f32
+//   a3      read   rows3 x cols f32
 //   to      write  n_tok x cols f32
 //   norm    write  h; puts 0: any buffer, unwritten
 //   s       write  h, settled; behind it z, f32: from word `at` on n_tok x rows, from at2 on n_tok x rows2, from at3 on
@@ -20,11 +22,5 @@
 // Reference: cpu_join_linears() in src/ops/ops_cpu_join.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 
 enable subgroups;
-//!include lib/three_weights.wgsl
-//!include lib/settle.wgsl
-//!include lib/dot_f32.wgsl
-//!include lib/third_alike.wgsl
 //!include lib/lanes.subgroup.wgsl
-//!include lib/hold.subgroup.wgsl
-//!include lib/join_linears.wgsl
-//!include lib/join_lora_out.wgsl
+//!include lib/join_lora.wgsl

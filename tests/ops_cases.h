@@ -498,6 +498,48 @@ static void case_join_gate_up(struct bench *b, const struct op_case *c)
     free(h);
 }
 
+/* How a layer goes on after attention: gate, up and down of the stream, then (out rows, n_used of `by`) the detour of per-layer
+ * inputs. Each product leaves to the next what its adapters add, so only the last result is one. */
+static void case_layer_end(struct bench *b, const struct op_case *c)
+{
+    struct joint t = make_join(b, c, false, true), u = make_join(b, c, false, false);
+    struct act *h = bench_blank(b, 1, c->n_ff), *room = bench_blank(b, 1, c->n_ff);
+    struct act *gate = bench_blank(b, 1, c->out), *y = bench_blank(b, 1, c->cols);
+    struct act *by = bench_random(b, 1, 3 * c->out);
+    struct mat *w[5] = { bench_weight(b, c->format, c->cols, c->n_ff, 1),
+                         bench_weight(b, c->format, c->cols, c->n_ff, 1),
+                         bench_weight(b, c->format, c->n_ff, c->cols, 1),
+                         bench_weight(b, c->format, c->cols, c->out, 1),
+                         bench_weight(b, c->format, c->out, c->cols, 1) };
+    for (uint32_t i = 0; i < c->n_lora; i++) bench_lora(b, w[(i + c->at) % 5], c->rank + i);
+    u.j.x = &t.to->t;
+    op_join_gate_up(&b->run, &t.j, &h->t, &room->t, &w[0]->w, &w[1]->w);
+    op_linear(&b->run, &u.branch->t, &h->t, &w[2]->w);
+    op_join_linear_gelu_mul(&b->run, &u.j, &gate->t, &w[3]->w, &by->t, c->out);
+    op_linear(&b->run, &y->t, &gate->t, &w[4]->w);
+    bench_result(b, &t.to->t, false);
+    bench_result(b, &u.to->t, false);
+    bench_result(b, &y->t, false);
+    double *want = bench_formula(b);
+    if (!want) return;
+    double *in = formula_join(&t, c, want), *up = malloc(2 * c->n_ff * sizeof *up),
+           *act = up + c->n_ff;
+    double *state = want + c->cols, *down = malloc((c->cols + c->out) * sizeof *down);
+    double *v = down + c->cols;
+    formula_linear(act, in, w[0], 0);
+    formula_linear(up, in, w[1], 0);
+    for (uint32_t i = 0; i < c->n_ff; i++) act[i] = formula_gelu(act[i]) * up[i];
+    formula_linear(down, act, w[2], 0);
+    formula_norm(state, down, u.w->v, c->cols, (double)EPS);
+    for (uint32_t i = 0; i < c->cols; i++) state[i] += want[i];
+    formula_linear(v, state, w[3], 0);
+    for (uint32_t i = 0; i < c->out; i++) v[i] = formula_gelu(v[i]) * (double)by->v[c->out + i];
+    formula_linear(state + c->cols, v, w[4], 0);
+    free(down);
+    free(up);
+    free(in);
+}
+
 static void case_linear_gelu_mul(struct bench *b, const struct op_case *c)
 {
     uint32_t width = c->out + 2 * c->at;
@@ -826,6 +868,7 @@ static const struct {
     { "join_linears", case_join_linears },
     { "join_linear_gelu_mul", case_join_linear_gelu_mul },
     { "join_gate_up", case_join_gate_up },
+    { "layer_end", case_layer_end },
     { "gelu_mul", case_gelu_mul },
     { "ple_mix", case_ple_mix },
     { "router", case_router },
@@ -1001,8 +1044,8 @@ static const struct op_case cases[] = {
     { "join_linears",    1,   512, QUANT_Q4_K, 1e-12, .why = "the usual two formats, adapters on two, in two dispatches", .out = 100, .n_used = 3, .split = true, .rank = 1, .n_lora = 2 },
     { "join_linears",    3,   256, QUANT_Q5_K, 1e-12, .why = "the same of more bits, several adapters, in two dispatches", .out = 70, .n_used = 3, .split = true, .rank = 15, .n_lora = 4, .cut = 3 },
     { "join_linears",    5,   256, QUANT_Q8_0, 1e-12, .why = "the largest rank, a few rows, in two dispatches", .out = 68, .n_used = 3, .rank = 254, .n_lora = 3 },
-    { "join_linears",    1,   256, QUANT_Q6_K, 1e-12, .why = "one weight, two adapters, nothing is added, in one dispatch", .out = 37, .n_used = 1, .plain = true, .rank = 16, .n_lora = 2 },
-    { "join_linears",    3,  1536, QUANT_Q4_K, 1e-12, .why = "one weight, an adapter, a few rows, in one dispatch", .out = 530, .n_used = 1, .rank = 16, .n_lora = 1 },
+    { "join_linears",    1,   256, QUANT_Q6_K, 1e-12, .why = "one weight, two adapters, nothing is added, in two dispatches", .out = 37, .n_used = 1, .plain = true, .rank = 16, .n_lora = 2 },
+    { "join_linears",    3,  1536, QUANT_Q4_K, 1e-12, .why = "one weight, an adapter, a few rows, in two dispatches", .out = 530, .n_used = 1, .rank = 16, .n_lora = 1 },
     { "join_linears",    1,   256, QUANT_Q5_0, 1e-12, .why = "one weight, too large a rank, in two dispatches", .out = 66, .n_used = 1, .rank = 257, .n_lora = 1 },
     { "join_linears",    1,   256, QUANT_Q6_K, 1e-12, .why = "adapters on codes and on floats", .out = 41, .n_used = 3, .split = true, .rank = 8, .n_lora = 3 },
     { "join_linears",    2,   128, QUANT_F16,  1e-12, .why = "adapters on floats", .out = 40, .n_used = 2, .rank = 8, .n_lora = 2 },
@@ -1012,9 +1055,9 @@ static const struct op_case cases[] = {
     { "join_linear_gelu_mul", 3, 1536, QUANT_Q4_K, 1e-12, .why = "a few rows", .out = 40 },
     { "join_linear_gelu_mul", 70, 256, QUANT_Q6_K, 1e-12, .why = "prefill, a slice in the middle", .out = 68, .at = 8 },
     { "join_linear_gelu_mul", 1,  64, QUANT_Q5_0, 1e-12, .why = "two adapters", .out = 36, .rank = 8, .n_lora = 2 },
-    { "join_linear_gelu_mul", 1, 1536, QUANT_Q4_K, 1e-12, .why = "an adapter, in one dispatch", .out = 40, .at = 8, .rank = 16, .n_lora = 1 },
-    { "join_linear_gelu_mul", 5, 256, QUANT_Q8_0, 1e-12, .why = "two adapters, a few rows, in one dispatch", .out = 100, .rank = 40, .n_lora = 2 },
-    { "join_linear_gelu_mul", 3, 256, F32,     1e-12, .why = "floats, the largest rank, a few rows, in one dispatch", .out = 40, .rank = 256, .n_lora = 1 },
+    { "join_linear_gelu_mul", 1, 1536, QUANT_Q4_K, 1e-12, .why = "an adapter, its share and gelu afterwards", .out = 40, .at = 8, .rank = 16, .n_lora = 1 },
+    { "join_linear_gelu_mul", 5, 256, QUANT_Q8_0, 1e-12, .why = "two adapters, a few rows, in two dispatches", .out = 100, .rank = 40, .n_lora = 2 },
+    { "join_linear_gelu_mul", 3, 256, F32,     1e-12, .why = "floats, the largest rank, a few rows, in two dispatches", .out = 40, .rank = 256, .n_lora = 1 },
 
     { "join_gate_up",    1,   256, EVERY,      1e-12, .why = "decode, every format", .out = 33 },
     { "join_gate_up",    1,  1536, QUANT_Q4_K, 1e-12, .why = "a row longer than the lanes", .out = 130 },
@@ -1063,6 +1106,18 @@ static const struct op_case cases[] = {
     { "join_then_linear", 1,  256, QUANT_Q6_K, 1e-11, .why = "as the model ends; the CPU's fast tanh is e^x in f32", .out = 300 },
     { "join_then_linear", 5, 1536, QUANT_Q8_0, 1e-12, .why = "a few rows", .out = 65 },
     { "join_then_linear", 70,  96, QUANT_Q8_0, 1e-11, .why = "prefill; that tanh", .out = 68 },
+    { "layer_end",       1,   256, EVERY,      1e-11, .why = "decode, every format", .out = 256, .n_ff = 512 },
+    { "layer_end",       1,   256, EVERY,      1e-11, .why = "an adapter on each, every format", .out = 256, .n_ff = 512, .rank = 3, .n_lora = 5 },
+    { "layer_end",       1,  1536, QUANT_Q4_K, 1e-11, .why = "an adapter on each, in five dispatches", .out = 256, .n_ff = 6144, .rank = 12, .n_lora = 5 },
+    { "layer_end",       1,   256, QUANT_Q8_0, 1e-11, .why = "two on some, in five dispatches", .out = 256, .n_ff = 512, .rank = 1, .n_lora = 8 },
+    { "layer_end",       1,   256, QUANT_Q6_K, 1e-11, .why = "a larger rank, in five dispatches", .out = 256, .n_ff = 512, .rank = 60, .n_lora = 5 },
+    { "layer_end",       1,   256, QUANT_Q8_0, 1e-11, .why = "too large a rank", .out = 256, .n_ff = 512, .rank = 65, .n_lora = 5 },
+    { "layer_end",       1,  2560, QUANT_Q4_0, 1e-11, .why = "a wide stream, an adapter on each", .out = 256, .n_ff = 512, .rank = 16, .n_lora = 5 },
+    { "layer_end",       1,   256, QUANT_Q5_0, 1e-11, .why = "adapters on gate and up", .out = 64, .n_ff = 512, .rank = 16, .n_lora = 2 },
+    { "layer_end",       1,   256, QUANT_Q8_0, 1e-11, .why = "an adapter on down", .out = 256, .n_ff = 512, .rank = 16, .n_lora = 1, .at = 2 },
+    { "layer_end",       1,   256, QUANT_Q4_K, 1e-11, .why = "adapters on down and the detour's gate", .out = 256, .n_ff = 512, .rank = 16, .n_lora = 2, .at = 2 },
+    { "layer_end",       1,   256, QUANT_F16,  1e-11, .why = "an adapter on the detour's end", .out = 256, .n_ff = 512, .rank = 16, .n_lora = 1, .at = 4 },
+
     { "join_then_linear", 1,   64, QUANT_Q5_0, 1e-12, .why = "adapters, in two dispatches", .out = 36, .rank = 4, .n_lora = 2 },
     { "join_then_linear", 3,  256, QUANT_Q4_K, 1e-12, .why = "an adapter, a few rows, in two dispatches", .out = 300, .rank = 16, .n_lora = 1 },
     { "join_then_linear", 1,  264, QUANT_F16,  1e-12, .why = "an adapter of large rank, an odd number of eights, in two dispatches", .out = 41, .rank = 100, .n_lora = 1, .cut = 3 },

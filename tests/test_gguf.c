@@ -493,6 +493,43 @@ static void test_tensors(void)
     }
 }
 
+static void test_large(void)
+{
+    TEST("a header that moves while it grows keeps its names and values")
+    {
+        enum { N = 200, HUGE_BYTES = 24 << 20 };
+        struct buf b = { 0 };
+        struct gguf g = { 0 };
+        char name[32];
+        start(&b, N, N + 2);
+        for (uint32_t i = 0; i < N; i++) {
+            snprintf(name, sizeof name, "before.%u", i);
+            key_u32(&b, name, i);
+        }
+        key(&b, "huge", GGUF_ARRAY), array(&b, GGUF_U8, HUGE_BYTES), zeros(&b, HUGE_BYTES - 1),
+            u8(&b, 7);
+        key_u32(&b, "after", 8);
+        for (uint32_t i = 0; i < N; i++) {
+            snprintf(name, sizeof name, "tensor.%u", i);
+            tensor(&b, name, QUANT_F32, 1 + i, 1, 0);
+        }
+        pad(&b, 32), zeros(&b, 4 * N);
+        CHECK_MSG(open_bytes(&g, b.data, b.n) == BZ_OK, "%s", err.text);
+        int64_t last = 0;
+        const struct gguf_kv *huge = gguf_find(&g, "huge");
+        CHECK(huge && gguf_at_i64(huge, HUGE_BYTES - 1, &last) && last == 7);
+        CHECK(has_i64(&g, "after", 8) && g.n_kv == N + 2 && g.n_tensors == N);
+        for (uint32_t i = 0; i < N; i++) {
+            snprintf(name, sizeof name, "before.%u", i);
+            CHECK(has_i64(&g, name, i));
+            snprintf(name, sizeof name, "tensor.%u", i);
+            CHECK(gguf_tensor_find(&g, name) && gguf_tensor_find(&g, name)->ne[0] == 1 + i);
+        }
+        gguf_close(&g);
+        buf_free(&b);
+    }
+}
+
 int main(void)
 {
     mkdir("build", 0777);
@@ -503,6 +540,7 @@ int main(void)
     test_start();
     test_keys();
     test_tensors();
+    test_large();
     free_copies();
     return check_done();
 }

@@ -163,6 +163,29 @@ static void test_keys(void)
     }
 }
 
+static void test_twins(void)
+{
+    TEST("of two tokens of one text the first is the one that text becomes")
+    {
+        struct vocab_file f;
+        struct tokenizer *t = NULL;
+        struct bz_err err = { "" };
+        struct tokenize_options opt = { 0 };
+        struct ids ids = { 0 };
+        uint32_t hell = 0;
+        while (!str_is(texts[hell], "hell")) hell++;
+        texts[hell + 1] = str_of("hello"); /* right after what the merge before "hell o" makes */
+        put_file(&f);
+        CHECK_MSG(!vocab_file_open(&f, &t, &err), "%s", err.text);
+        if (!t) return;
+        CHECK(!tokenizer_encode(t, str_of("hello"), opt, &ids, &err));
+        CHECK(ids.n == 2 && ids.data[1] == 0 && str_is(texts[0], "hello"));
+        ids_free(&ids);
+        tokenizer_close(t);
+        make_lists();
+    }
+}
+
 static void test_memory(void)
 {
     TEST("whichever allocation fails, the answer is an error and nothing leaks")
@@ -202,7 +225,7 @@ static void test_memory(void)
     }
 }
 
-/* The vocabulary of a file, its merges n at a time: `text` encoded by it, and how many calls that took. */
+/* The vocabulary of a file, n entries at a time: `text` encoded by it, and how many calls that took. */
 static unsigned encode_in_pieces(const struct gguf *g, uint32_t n, struct str text, struct ids *ids)
 {
     struct tokenizer *t = NULL;
@@ -220,7 +243,7 @@ static unsigned encode_in_pieces(const struct gguf *g, uint32_t n, struct str te
 
 static void test_pieces(void)
 {
-    TEST("merges that are read a few at a time are the same merges")
+    TEST("tokens and merges that are read a few at a time are the same")
     {
         struct vocab_file f;
         struct source src;
@@ -233,12 +256,16 @@ static void test_pieces(void)
         CHECK(!gguf_open(&g, &src, 1, &err));
         struct str text = str_of("abcdea abc dea aab");
         CHECK(encode_in_pieces(&g, UINT32_MAX, text, &whole) == 1);
-        CHECK(encode_in_pieces(&g, 1, text, &pieces) > 1);
+        CHECK(encode_in_pieces(&g, 1, text, &pieces) >= N_TOKENS + N_MERGES);
         CHECK(whole.n > 0 && whole.n == pieces.n);
         CHECK(whole.n == pieces.n && memcmp(whole.data, pieces.data, whole.n * 4) == 0);
         struct tokenizer *t = NULL;
-        CHECK(!tokenizer_begin(&t, &g, &err));
-        tokenizer_close(t); /* before they are read */
+        for (uint32_t n = 0; n < N_TOKENS + N_MERGES; n += 50) {
+            bool more = true;
+            CHECK(!tokenizer_begin(&t, &g, &err) && tokenizer_size(t) == N_TOKENS);
+            if (n) CHECK(!tokenizer_read_on(t, n, &more, &err) && more);
+            tokenizer_close(t); /* before all is read */
+        }
         ids_free(&whole);
         ids_free(&pieces);
         gguf_close(&g);
@@ -253,6 +280,7 @@ int main(void)
     test_hostile();
     test_claims();
     test_keys();
+    test_twins();
     test_memory();
     arena_free(&room);
     CHECK(mem_live() == 0);

@@ -1,7 +1,7 @@
 // attend - what comes before attention in the kernels attend and attend_shared: the queries of a workgroup's heads,
 // weighted and turned, in workgroup memory. Normalising them is a factor of their scores, which is known later. Needs
-// what lib/attention_split.wgsl needs, p also with n_pair and eps, the buffers table and q, and q_weight(i): columns 4i .. 4i + 3 of
-// what the queries are multiplied with.
+// what lib/attention_split.wgsl needs, p also with n_pair and eps, the buffer table, q_weight(i): columns 4i .. 4i + 3 of
+// what the queries are multiplied with, and q_two(i, j): vec4s i and j of q.
 //!include lib/attention_split.wgsl
 
 var<workgroup> queries : array<vec4<f32>, 1024>; // HEADS x head_dim / 4
@@ -58,8 +58,9 @@ fn put_queries(part : Part, lid : u32) {
     var sum = 0.0;
     for (var i = lid % threads; i < n4 / 2u; i += threads) {
         let j = i + n4 / 2u;
-        let a = q[at + i];
-        let b = q[at + j];
+        let both = q_two(at + i, at + j);
+        let a = both.a;
+        let b = both.b;
         sum += dot(a, a) + dot(b, b);
         let f = turned(a * q_weight(i), b * q_weight(j), i);
         queries[mine * n4 + i] = f.a;

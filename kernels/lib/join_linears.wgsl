@@ -1,5 +1,5 @@
-// join_linears - the kernel of that name, join_linears_mixed and join_lora, without their shapes, add_over(), hold() and what becomes of
-// the results: a file and its tier choose.
+// join_linears - the kernel of that name and join_linears_mixed, without their shapes, add_over(), hold() and what becomes of the
+// results: a file and its tier choose.
 //!include lib/grid.wgsl
 //!include lib/join_vectors.wgsl
 //!include lib/joining.wgsl
@@ -25,11 +25,6 @@ struct Params {
     scales3 : u32,
     high3 : u32,
     d3 : u32,
-    has_next : u32, // from here on: join_lora
-    puts : u32,     // norm is wanted
-    at : u32,       // where the results of each matrix begin in s, in words
-    at2 : u32,
-    at3 : u32,
     eps : f32,
 }
 
@@ -64,7 +59,6 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         return;
     }
     hold(tok, id, turn.at == 0u);
-    held_too(tok, id, turn.at == 0u);
     let lane = id % LANES;
     for (var block = turn.at; block * teams < ends.x + ends.y + ends.z; block += groups) {
         let team = block * teams + id / LANES;

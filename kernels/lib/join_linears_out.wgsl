@@ -7,9 +7,6 @@ fn normed() -> bool {
     return true;
 }
 
-fn held_too(tok : u32, id : u32, writes : bool) {
-}
-
 fn put(tok : u32, row : u32, v : f32) {
     if (which == 0u) {
         y[tok * p.rows + row] = v;

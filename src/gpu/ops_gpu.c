@@ -23,6 +23,7 @@ static bool gpu_alloc(void *ctx, struct tensor *t)
 {
     struct gpu_ops *g = ctx;
     uint64_t n_bytes = (t->size * tensor_width(t) + 15) / 16 * 16;
+    n_bytes += gpu_room_behind(g, n_bytes);
     if (n_bytes > g->rec.limits.max_buffer || n_bytes > g->rec.limits.max_binding) return false;
     t->mem = (void *)(uintptr_t)gpu_buffer_new((uint32_t)n_bytes, GPU_STORAGE);
     return t->mem != NULL;
@@ -318,6 +319,7 @@ void gpu_ops_begin(const struct backend *be, uint32_t pos, uint32_t horizon)
 struct recorded gpu_ops_end(const struct backend *be)
 {
     struct gpu_ops *g = be->ctx;
+    record_first(&g->rec);
     return record_end(&g->rec);
 }
 

@@ -56,6 +56,14 @@ struct gpu_settled {
     uint32_t n_parts;
 };
 
+/* A row that still lacks s B z of a matrix's adapters, and then (by) its gelu times columns `col` ... of that: ops_gpu_owed.c. */
+struct gpu_owed {
+    struct tensor of, by; /* by without memory: no gelu */
+    const struct weight *w;
+    uint32_t at, parts; /* z lies behind the row, from number `at` on, as the sum of so many rows */
+    uint32_t col;
+};
+
 /* Columns above which a stream is joined and settled by a dispatch of its own, not by every workgroup that reads it. */
 enum { GPU_NARROW_STREAM = 4096 };
 
@@ -75,6 +83,7 @@ struct gpu_ops {
     struct gpu_scratch scratch[N_GPU_SCRATCH];
     struct gpu_halves halves;
     struct gpu_settled settled;
+    struct gpu_owed owed;   /* while rec.first is set */
     uint32_t narrow_stream; /* GPU_NARROW_STREAM, or 0 where a test wants wide ones */
     gpu_buffer div;         /* rotary divisors */
     uint32_t n_div;

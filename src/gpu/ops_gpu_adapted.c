@@ -1,5 +1,5 @@
 /* ops_gpu_adapted.c - a block's first products where matrices have adapters: one dispatch joins the stream and makes
- * z = A x for all of them, the next one takes the products, with B z in them; a single matrix may do both at once. */
+ * z = A x for all of them, the next one takes the products, with B z in them; those of a single matrix are ops_gpu_owed.c's. */
 #include "gpu/ops_gpu_impl.h"
 
 static const struct gpu_weight *matrix_of(const struct weight *w)
@@ -20,13 +20,73 @@ static bool is_ours(const struct gpu_ops *g, const struct join *j, const struct 
     return rank > 0 && rank <= GPU_Z_MOST && !kept && gpu_can_join_settled(g, j);
 }
 
+/* A join, and z[i] = A of what the block reads, for each of the matrices that has adapters. What the block reads is settled,
+ * and (floats) there as it is too. False: it cannot be one dispatch, and nothing was recorded. */
+static bool join_lora(struct run *r, const struct join *j, struct tensor *z,
+                      const struct weight *const *w, uint32_t n, bool floats)
+{
+    enum { BUFFERS = 10, GROUPS = 64 };
+    struct gpu_ops *g = ops_of(r);
+    struct gpu_vectors v = gpu_join_vectors(g, j);
+    bool holds = gpu_held_wg(j->x->cols) == GPU_HELD_WG;
+    if (!gpu_joins(g, j, BUFFERS) || !holds || !v.one) return false;
+    const struct tensor *to = join_result(j);
+    struct tensor settled = gpu_settled_room(r, to->rows, to->cols);
+    gpu_place_z(z, &settled, w, n);
+    struct join_lora_params p = { .cols = j->x->cols,
+                                  .n_tok = j->x->rows,
+                                  .has_branch = j->branch != NULL,
+                                  .has_scale = weight_exists(j->scale),
+                                  .has_next = weight_exists(j->next_w),
+                                  .puts = floats && weight_exists(j->next_w),
+                                  .post_at = v.at[0],
+                                  .scale_at = v.at[1],
+                                  .next_at = v.at[2],
+                                  .eps = j->eps };
+    uint32_t *const rows[JOIN_LINEARS] = { &p.rows, &p.rows2, &p.rows3 };
+    uint32_t *const at[JOIN_LINEARS] = { &p.at, &p.at2, &p.at3 };
+    struct gpu_binding none = whole(g->unused);
+    struct gpu_binding bind[] = { act(j->x),
+                                  j->branch ? act(j->branch) : none,
+                                  v.all,
+                                  none,
+                                  none,
+                                  none,
+                                  none,
+                                  act(j->to),
+                                  p.puts ? act(j->norm) : whole(g->unread[0]),
+                                  act(&settled) };
+    _Static_assert(COUNT(bind) == BUFFERS, "as many as were asked for");
+    uint32_t k = 0, all = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        if (!z[i].cols) continue;
+        bind[4 + k] = whole(matrix_of(w[i])->adapted.a);
+        *at[k] = z[i].first;
+        *rows[k++] = z[i].cols;
+        all += z[i].cols;
+    }
+    uint32_t groups = 1 + divide_up(all, divide_up(all, GROUPS));
+    struct gpu_lack l = gpu_join_lack(r, j, groups);
+    p.owed_rank = l.rank;
+    p.owed_at = l.at;
+    p.owed_parts = l.parts;
+    p.owed_scales = l.scales;
+    bind[3] = l.b;
+    struct gpu_constant constants[] = { { JOIN_LORA_WG, GPU_HELD_WG },
+                                        { JOIN_LORA_OWED, l.rank > 0 } };
+    record_dispatch(&g->rec, TIERED(g, JOIN_LORA), constants, COUNT(constants), &p, bind,
+                    COUNT(bind), groups * p.n_tok);
+    gpu_note_settled(r, to, &settled);
+    return true;
+}
+
 /* The stream is joined and settled, and z is there. */
 static void join_and_adapt(struct run *r, const struct join *j, struct tensor *z,
                            const struct weight *const *w, uint32_t n)
 {
     bool floats = false;
     for (uint32_t i = 0; i < n; i++) floats = floats || !gpu_reads_digits(matrix_of(w[i])->shape);
-    if (gpu_join_lora(r, j, z, w, n, floats)) return;
+    if (join_lora(r, j, z, w, n, floats)) return;
     gpu_join_settled(r, j, true);
     gpu_place_z(z, gpu_settled_of(r, join_result(j)), w, n);
     for (uint32_t i = 0; i < n; i++) gpu_lora_z(r, &z[i], join_result(j), w[i]);
@@ -38,7 +98,7 @@ bool gpu_adapted_linears(struct run *r, const struct join *j, struct tensor *con
 {
     struct tensor z[JOIN_LINEARS];
     if (!is_ours(ops_of(r), j, w, n)) return false;
-    if (n == 1 && gpu_join_own(r, j, y[0], w[0], NULL, 0)) return true;
+    if (n == 1 && gpu_join_linear_z(r, j, y[0], w[0], NULL, 0)) return true;
     join_and_adapt(r, j, z, w, n);
     gpu_linears_digits(r, y, join_result(j), w, z, n);
     return true;
@@ -49,7 +109,7 @@ bool gpu_adapted_linear_gelu_mul(struct run *r, const struct join *j, struct ten
 {
     struct tensor z;
     if (!is_ours(ops_of(r), j, &w, 1)) return false;
-    if (gpu_join_own(r, j, y, w, b, col)) return true;
+    if (gpu_join_linear_z(r, j, y, w, b, col)) return true;
     join_and_adapt(r, j, &z, &w, 1);
     gpu_linear_given(r, y, join_result(j), w, &z, b, col);
     return true;

@@ -163,6 +163,9 @@ static void attend_shared(struct run *r, const struct shares *s, const struct kv
                           const struct heads *h, uint32_t window, uint32_t pos_offset, float eps)
 {
     struct gpu_ops *g = ops_of(r);
+    struct gpu_owed owed;
+    bool lacks = gpu_take_owed(r, h->q, false, &owed);
+    struct gpu_lack l = gpu_lack_of(g, lacks ? &owed : NULL);
     struct attend_shared_params p = { .rows = 1,
                                       .n_head = h->n_head,
                                       .n_kv_head = kv->n_kv_head,
@@ -172,11 +175,17 @@ static void attend_shared(struct run *r, const struct shares *s, const struct kv
                                       .pos_offset = pos_offset,
                                       .n_split = s->n_split,
                                       .n_pair = h->table->cols / 2,
+                                      .owed_rank = l.rank,
+                                      .owed_at = l.at,
+                                      .owed_parts = l.parts,
+                                      .owed_scales = l.scales,
                                       .eps = eps };
-    struct gpu_binding bind[] = { act(h->table), vector(g, h->q_norm), act(h->q),
-                                  act(&kv->k),   act(&kv->v),          act(&s->partial) };
+    struct gpu_binding bind[] = { act(h->table),   vector(g, h->q_norm), act(h->q),
+                                  act(&kv->k),     act(&kv->v),          l.b,
+                                  act(&s->partial) };
     struct gpu_constant constants[] = { { ATTEND_SHARED_HEADS, (float)s->heads },
-                                        { ATTEND_SHARED_KV_F16, kv->k.half } };
+                                        { ATTEND_SHARED_KV_F16, kv->k.half },
+                                        { ATTEND_SHARED_OWED, lacks } };
     record_dispatch(&g->rec, KERNEL_ATTEND_SHARED, constants, COUNT(constants), &p, bind,
                     COUNT(bind), s->n_groups);
 }
@@ -276,6 +285,12 @@ enum {
     MERGED_FEW = 2048, /* columns */
 };
 
+static struct teams merge_cut(uint32_t cols)
+{
+    bool few = cols <= MERGED_FEW;
+    return (struct teams) { gpu_held_wg(cols), few ? 32 : 64, few ? 1 : 2 };
+}
+
 static void merge_linear(struct run *r, const struct tensor *y, const struct shares *s,
                          uint32_t head_dim, const struct weight *w)
 {
@@ -290,14 +305,42 @@ static void merge_linear(struct run *r, const struct tensor *y, const struct sha
                                      .high = part->layout.high,
                                      .d = part->layout.d };
     struct gpu_binding bind[] = { act(&s->partial), whole(part->buffer), act(y) };
-    bool few = w->cols <= MERGED_FEW;
-    struct teams t = { gpu_held_wg(w->cols), few ? 32 : 64, few ? 1 : 2 };
+    struct teams t = merge_cut(w->cols);
     struct gpu_constant constants[] = { { MERGE_LINEAR_WG, (float)t.wg },
                                         { MERGE_LINEAR_LANES, (float)t.lanes },
                                         { MERGE_LINEAR_R, (float)t.rows },
                                         { MERGE_LINEAR_HELD, (float)gpu_held(w->cols) } };
     record_dispatch(&g->rec, TIERED(g, MERGE_LINEAR_F32) + gw->shape, constants, COUNT(constants),
                     &p, bind, COUNT(bind), divide_up(p.rows, team_rows(t)));
+}
+
+/* The same of a matrix with adapters; y is left without what they add. */
+static void merge_linear_z(struct run *r, const struct tensor *y, const struct shares *s,
+                           uint32_t head_dim, const struct weight *w)
+{
+    struct gpu_ops *g = ops_of(r);
+    const struct gpu_weight *gw = w->mem;
+    const struct gpu_part *part = &gw->parts[0];
+    struct teams t = merge_cut(w->cols);
+    struct merge_linear_z_params p = { .cols = w->cols,
+                                       .rows = w->rows,
+                                       .groups = divide_up(w->rows, team_rows(t)),
+                                       .head_dim = head_dim,
+                                       .n_split = s->n_split,
+                                       .scales = part->layout.scales,
+                                       .high = part->layout.high,
+                                       .d = part->layout.d,
+                                       .rank = gw->adapted.rank,
+                                       .z_at = gpu_owed_at(y) };
+    struct gpu_binding bind[] = { act(&s->partial), whole(part->buffer), whole(gw->adapted.a),
+                                  act(y) };
+    struct gpu_constant constants[] = { { MERGE_LINEAR_Z_WG, (float)t.wg },
+                                        { MERGE_LINEAR_Z_LANES, (float)t.lanes },
+                                        { MERGE_LINEAR_Z_R, (float)t.rows },
+                                        { MERGE_LINEAR_Z_HELD, (float)gpu_held(w->cols) } };
+    record_dispatch(&g->rec, TIERED(g, MERGE_LINEAR_Z_F32) + gw->shape, constants, COUNT(constants),
+                    &p, bind, COUNT(bind), p.groups + p.rank);
+    gpu_owe(r, y, w, 1, NULL, 0);
 }
 
 /* Few shares are merged by every workgroup of the product: that saves a dispatch. */
@@ -312,9 +355,14 @@ void gpu_attend_linear(struct run *r, struct tensor *y, struct tensor *o, struct
         return;
     }
     struct shares s = attend_one(r, kv, h, window, pos, eps);
-    bool can_merge = gpu_whole_and_bare(w) && gpu_can_hold(g, w->cols) && kv->head_dim % 16 == 0;
-    if (can_merge && s.n_split <= MERGED_SHARES) {
+    bool can_merge =
+        gpu_can_hold(g, w->cols) && kv->head_dim % 16 == 0 && s.n_split <= MERGED_SHARES;
+    if (can_merge && gpu_whole_and_bare(w)) {
         merge_linear(r, y, &s, kv->head_dim, w);
+        return;
+    }
+    if (can_merge && gpu_may_owe(r, y, w, 1)) {
+        merge_linear_z(r, y, &s, kv->head_dim, w);
         return;
     }
     merge_shares(r, o, &s, h->n_head, kv->head_dim, w);

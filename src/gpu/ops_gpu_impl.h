@@ -239,6 +239,15 @@ uint32_t gpu_held_wg(uint32_t cols);
 bool gpu_can_hold(const struct gpu_ops *g, uint32_t cols);
 uint32_t gpu_held(uint32_t cols);
 
+/* Can every workgroup of a kernel with so many buffers join for itself, and does that pay? */
+bool gpu_joins(const struct gpu_ops *g, const struct join *j, uint32_t n_buffers);
+
+/* What a join multiplies with: after the branch's norm, all, and what the next block reads. */
+struct gpu_vectors gpu_join_vectors(const struct gpu_ops *g, const struct join *j);
+
+/* How a product of so many rows is cut where every workgroup joins. */
+struct teams gpu_held_cut(const struct gpu_ops *g, const struct join *j, uint32_t rows);
+
 /* Can a join settle what the next block reads? */
 bool gpu_can_join_settled(const struct gpu_ops *g, const struct join *j);
 
@@ -262,17 +271,56 @@ bool gpu_wide_linear_gelu_mul(struct run *r, const struct join *j, struct tensor
 bool gpu_wide_gate_up(struct run *r, const struct join *j, struct tensor *y, struct tensor *up,
                       const struct weight *gate_w, const struct weight *up_w);
 
+/* ---- rows that lack what adapters add: ops_gpu_owed.c ---- */
+
+/* A product of one row y = W x may leave s B z to who reads y next: it puts z = A x behind y. Whoever records the next dispatch
+ * either takes that over, or it is recorded before. */
+
+/* Bytes behind each tensor of n_bytes, for z. */
+uint32_t gpu_room_behind(const struct gpu_ops *g, uint64_t n_bytes);
+
+/* May y be left so, with z in so many parts? */
+bool gpu_may_owe(const struct run *r, const struct tensor *y, const struct weight *w,
+                 uint32_t parts);
+
+/* Where z begins, in numbers from the start of y. */
+static inline uint32_t gpu_owed_at(const struct tensor *y)
+{
+    return divide_up(y->cols, 4) * 4;
+}
+
+/* The dispatch just recorded has left y so; by NULL: there is no gelu. */
+void gpu_owe(struct run *r, const struct tensor *y, const struct weight *w, uint32_t parts,
+             const struct tensor *by, uint32_t col);
+
+/* What t lacks, if it does. The caller's next dispatch adds it. gelu: what a gelu follows, or nothing else. */
+bool gpu_take_owed(struct run *r, const struct tensor *t, bool gelu, struct gpu_owed *out);
+
+/* What a kernel is told of it; kernels/lib/owed.wgsl. `of` NULL: nothing is lacking. */
+struct gpu_lack {
+    uint32_t rank, at, parts, scales;
+    struct gpu_binding b;
+};
+struct gpu_lack gpu_lack_of(const struct gpu_ops *g, const struct gpu_owed *of);
+
+/* What the branch of a join lacks, taken over by a kernel of which every workgroup joins; where that would be much work, it is
+ * left, and nothing is lacking when the kernel runs. */
+struct gpu_lack gpu_join_lack(struct run *r, const struct join *j, uint32_t groups);
+
+/* A join and the product of its row with one matrix that has adapters, with `by` its gelu times columns `col` ... of that; it may
+ * be left without what they add. False: nothing was recorded. */
+bool gpu_join_linear_z(struct run *r, const struct join *j, const struct tensor *y,
+                       const struct weight *w, const struct tensor *by, uint32_t col);
+
+/* y = W x of a settled row (NULL: it is none), left without what adapters add. False: nothing was recorded. */
+bool gpu_linear_z(struct run *r, const struct tensor *y, const struct tensor *settled,
+                  const struct weight *w);
+
+/* y = W x + adapters, of a row x that lacks its gelu and what is before that. False: nothing was recorded. */
+bool gpu_gelu_linear(struct run *r, const struct tensor *y, const struct tensor *x,
+                     const struct weight *w);
+
 /* ---- adapters of a stream's products: ops_gpu_adapted.c ---- */
-
-/* A join, and z[i] = A of what the block reads, for each of the matrices that has adapters. What the block reads is settled,
- * and (floats) there as it is too. False: it cannot be one dispatch, and nothing was recorded. */
-bool gpu_join_lora(struct run *r, const struct join *j, struct tensor *z,
-                   const struct weight *const *w, uint32_t n, bool floats);
-
-/* A join and the product with one matrix, of which every workgroup makes z for itself, with `by` its gelu times columns
- * `col` ... of that. False: it does not pay, and nothing was recorded. */
-bool gpu_join_own(struct run *r, const struct join *j, const struct tensor *y,
-                  const struct weight *w, const struct tensor *by, uint32_t col);
 
 /* The ops of these names where matrices have adapters; false: nothing was recorded. */
 bool gpu_adapted_linears(struct run *r, const struct join *j, struct tensor *const *y,

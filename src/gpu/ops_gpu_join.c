@@ -126,15 +126,13 @@ bool gpu_can_hold(const struct gpu_ops *g, uint32_t cols)
            gpu_held(cols) * 16 + sums <= g->rec.limits.max_workgroup_bytes;
 }
 
-/* Can every workgroup join for itself, and does that pay? */
-static bool joins(const struct gpu_ops *g, const struct join *j, uint32_t n_buffers)
+bool gpu_joins(const struct gpu_ops *g, const struct join *j, uint32_t n_buffers)
 {
     return gpu_can_hold(g, j->x->cols) && !gpu_by_tiles(g, j->x->rows) &&
            n_buffers <= g->rec.limits.max_storage_buffers;
 }
 
-/* What a join multiplies with: after the branch's norm, all, and what the next block reads. */
-static struct gpu_vectors vectors_of(const struct gpu_ops *g, const struct join *j)
+struct gpu_vectors gpu_join_vectors(const struct gpu_ops *g, const struct join *j)
 {
     return gpu_vectors_of(g, j->branch ? j->w : NULL, j->scale, j->next_w);
 }
@@ -157,7 +155,7 @@ static bool half_holds(const struct join *j)
 
 /* Few rows are shared by many lanes. A team takes few of them together: short code, so that the kernels of a layer stay
  * in the caches of instructions. */
-static struct teams held_cut(const struct gpu_ops *g, const struct join *j, uint32_t rows)
+struct teams gpu_held_cut(const struct gpu_ops *g, const struct join *j, uint32_t rows)
 {
     enum { WG = GPU_HELD_WG };
     static const struct teams narrow[HELD_CUTS] = { { WG / 2, 32, 1 },
@@ -207,7 +205,7 @@ static void dispatch_picked(struct run *r, uint32_t kernel, const struct join *j
                             const struct gpu_picked *some)
 {
     struct gpu_ops *g = ops_of(r);
-    struct gpu_vectors v = vectors_of(g, j);
+    struct gpu_vectors v = gpu_join_vectors(g, j);
     struct join_linears_params p = { .cols = j->x->cols,
                                      .n_tok = j->x->rows,
                                      .has_branch = j->branch != NULL,
@@ -235,7 +233,7 @@ static void dispatch_picked(struct run *r, uint32_t kernel, const struct join *j
                                   whole(g->unread[1]) };
     uint32_t n_teams = 0, rows = 0;
     for (uint32_t k = 0; k < some->n; k++) rows += w[some->at[k]]->rows;
-    struct teams t = held_cut(g, j, rows);
+    struct teams t = gpu_held_cut(g, j, rows);
     for (uint32_t k = 0; k < some->n; k++) {
         const struct gpu_part *part = part_of(w[some->at[k]]);
         *of[k].rows = part->rows;
@@ -249,107 +247,13 @@ static void dispatch_picked(struct run *r, uint32_t kernel, const struct join *j
     dispatch_held(r, kernel, j, t, some->n, &p, bind, COUNT(bind), n_teams);
 }
 
-bool gpu_join_lora(struct run *r, const struct join *j, struct tensor *z,
-                   const struct weight *const *w, uint32_t n, bool floats)
-{
-    struct gpu_ops *g = ops_of(r);
-    struct gpu_vectors v = vectors_of(g, j);
-    if (!joins(g, j, 9) || !v.one) return false;
-    const struct tensor *to = join_result(j);
-    struct tensor settled = gpu_settled_room(r, to->rows, to->cols);
-    gpu_place_z(z, &settled, w, n);
-    struct join_lora_params p = { .cols = j->x->cols,
-                                  .n_tok = j->x->rows,
-                                  .has_branch = j->branch != NULL,
-                                  .has_scale = weight_exists(j->scale),
-                                  .has_next = weight_exists(j->next_w),
-                                  .puts = floats && weight_exists(j->next_w),
-                                  .post_at = v.at[0],
-                                  .scale_at = v.at[1],
-                                  .next_at = v.at[2],
-                                  .eps = j->eps };
-    uint32_t *const rows[JOIN_LINEARS] = { &p.rows, &p.rows2, &p.rows3 };
-    uint32_t *const at[JOIN_LINEARS] = { &p.at, &p.at2, &p.at3 };
-    struct gpu_binding none = whole(g->unused);
-    struct gpu_binding bind[] = {
-        act(j->x),  j->branch ? act(j->branch) : none,           v.all,        none, none, none,
-        act(j->to), p.puts ? act(j->norm) : whole(g->unread[0]), act(&settled)
-    };
-    struct teams t = { gpu_held_wg(p.cols), GPU_HELD_WG / 2, 2 };
-    uint32_t k = 0, n_teams = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        if (!z[i].cols) continue;
-        bind[3 + k] = whole(((const struct gpu_weight *)w[i]->mem)->adapted.a);
-        *at[k] = z[i].first;
-        *rows[k++] = z[i].cols;
-        n_teams += divide_up(z[i].cols, t.rows);
-    }
-    _Static_assert(JOIN_LORA_WG == JOIN_LINEARS_WG && JOIN_LORA_HELD == JOIN_LINEARS_HELD &&
-                       JOIN_LORA_MATRICES == JOIN_LINEARS_MATRICES,
-                   "one piece");
-    dispatch_held(r, TIERED(g, JOIN_LORA), j, t, k, &p, bind, COUNT(bind), n_teams);
-    gpu_note_settled(r, to, &settled);
-    return true;
-}
-
-bool gpu_join_own(struct run *r, const struct join *j, const struct tensor *y,
-                  const struct weight *w, const struct tensor *by, uint32_t col)
-{
-    struct gpu_ops *g = ops_of(r);
-    const struct gpu_weight *m = w->mem;
-    /* Many lanes a row where the rows are few: then few workgroups make z, each with all of its lanes. */
-    struct teams t = { gpu_held_wg(w->cols), w->rows <= 512 ? 64 : 16, 2 };
-    uint32_t groups = divide_up(w->rows, team_rows(t)) * j->x->rows;
-    struct gpu_vectors v = vectors_of(g, j);
-    bool can = joins(g, j, 9) && v.one && m->n_parts == 1;
-    if (!can || !gpu_owns_z(g, w, j->x->rows, groups)) return false;
-    const struct gpu_part *part = part_of(w);
-    struct join_linear_own_params p = { .cols = w->cols,
-                                        .rows = w->rows,
-                                        .n_tok = j->x->rows,
-                                        .y_stride = y->cols,
-                                        .scales = part->layout.scales,
-                                        .high = part->layout.high,
-                                        .d = part->layout.d,
-                                        .by_stride = by ? by->cols : 0,
-                                        .by_col = col,
-                                        .has_branch = j->branch != NULL,
-                                        .has_scale = weight_exists(j->scale),
-                                        .has_next = weight_exists(j->next_w),
-                                        .post_at = v.at[0],
-                                        .scale_at = v.at[1],
-                                        .next_at = v.at[2],
-                                        .rank = m->adapted.rank,
-                                        .b_rows = w->rows,
-                                        .b_scales = gpu_adapted_scales(&m->adapted, w),
-                                        .eps = j->eps };
-    struct gpu_binding none = whole(g->unused);
-    struct gpu_binding bind[] = { act(j->x),
-                                  j->branch ? act(j->branch) : none,
-                                  v.all,
-                                  whole(part->buffer),
-                                  by ? act(by) : none,
-                                  whole(m->adapted.a),
-                                  whole(m->adapted.b),
-                                  act(j->to),
-                                  act(y) };
-    struct gpu_constant constants[] = { { JOIN_LINEAR_OWN_WG, (float)t.wg },
-                                        { JOIN_LINEAR_OWN_LANES, (float)t.lanes },
-                                        { JOIN_LINEAR_OWN_R, (float)t.rows },
-                                        { JOIN_LINEAR_OWN_HELD, (float)gpu_held(j->x->cols) },
-                                        { JOIN_LINEAR_OWN_GELU, by != NULL } };
-    record_dispatch(&g->rec, TIERED(g, JOIN_LINEAR_OWN_F32) + m->shape, constants, COUNT(constants),
-                    &p, bind, COUNT(bind), groups);
-    return true;
-}
-
 void gpu_join_linears(struct run *r, const struct join *j, struct tensor *const *y,
                       const struct weight *const *w, uint32_t n)
 {
     struct gpu_ops *g = ops_of(r);
     if (gpu_adapted_linears(r, j, y, w, n)) return;
     if (gpu_wide_linears(r, j, y, w, n)) return;
-    bool ok = joins(g, j, 10) && weight_exists(j->next_w) && vectors_of(g, j).one;
+    bool ok = gpu_joins(g, j, 10) && weight_exists(j->next_w) && gpu_join_vectors(g, j).one;
     for (uint32_t i = 0; i < n; i++) ok = ok && gpu_whole_and_bare(w[i]);
     if (!ok) {
         gpu_join(r, j);
@@ -372,7 +276,8 @@ void gpu_join_linear_gelu_mul(struct run *r, const struct join *j, struct tensor
     struct gpu_ops *g = ops_of(r);
     if (gpu_adapted_linear_gelu_mul(r, j, y, w, b, col)) return;
     if (gpu_wide_linear_gelu_mul(r, j, y, w, b, col)) return;
-    bool ok = joins(g, j, 7) && j->branch && !weight_exists(j->scale) && !weight_exists(j->next_w);
+    bool ok =
+        gpu_joins(g, j, 7) && j->branch && !weight_exists(j->scale) && !weight_exists(j->next_w);
     if (!ok || !gpu_whole_and_bare(w)) {
         gpu_join(r, j);
         gpu_linear_gelu_mul(r, y, join_result(j), w, b, col);
@@ -392,7 +297,7 @@ void gpu_join_linear_gelu_mul(struct run *r, const struct join *j, struct tensor
                                   .eps = j->eps };
     struct gpu_binding bind[] = { act(j->x), act(j->branch), vector(g, j->w), whole(part->buffer),
                                   act(b),    act(j->to),     act(y) };
-    struct teams t = held_cut(g, j, w->rows);
+    struct teams t = gpu_held_cut(g, j, w->rows);
     dispatch_held(r, TIERED(g, JOIN_GELU_F32) + shape_of(w), j, t, 0, &p, bind, COUNT(bind),
                   divide_up(w->rows, t.rows));
 }
@@ -403,9 +308,9 @@ void gpu_join_gate_up(struct run *r, const struct join *j, struct tensor *y, str
     struct gpu_ops *g = ops_of(r);
     if (gpu_adapted_gate_up(r, j, y, up, gate_w, up_w)) return;
     if (gpu_wide_gate_up(r, j, y, up, gate_w, up_w)) return;
-    struct gpu_vectors v = vectors_of(g, j);
-    bool ok = joins(g, j, 8) && j->branch && !weight_exists(j->scale) && weight_exists(j->next_w) &&
-              v.one;
+    struct gpu_vectors v = gpu_join_vectors(g, j);
+    bool ok = gpu_joins(g, j, 8) && j->branch && !weight_exists(j->scale) &&
+              weight_exists(j->next_w) && v.one;
     bool alike = gpu_whole_and_bare(gate_w) && gpu_whole_and_bare(up_w) &&
                  shape_of(gate_w) == shape_of(up_w);
     if (!ok || !alike) {

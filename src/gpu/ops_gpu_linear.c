@@ -357,6 +357,8 @@ static void adapted_matrix(struct run *r, const struct tensor *y, const struct t
 {
     const struct gpu_settled *last = &ops_of(r)->settled;
     const struct tensor *settled = gpu_settled_of(r, x);
+    bool bare = f->scale == 1 && f->cap <= 0 && !f->by;
+    if (bare && (gpu_gelu_linear(r, y, x, w) || gpu_linear_z(r, y, settled, w))) return;
     if (settled && last->reader == w) {
         after_adapters(r, y, x, settled, w, &last->z, last->n_parts, f);
     } else if (linear_owns_z(ops_of(r), w, x->rows)) {

@@ -119,7 +119,15 @@ void record_begin(struct recorder *r)
     r->n_slices = r->n_written = r->n_dispatches = 0;
     r->next_part = RECORD_PART;
     r->status = BZ_OK;
+    r->first = NULL;
     if (r->mode == RECORD_PROGRAM) gpu_program_begin();
+}
+
+void record_first(struct recorder *r)
+{
+    void (*first)(void *) = r->first;
+    r->first = NULL;
+    if (first) first(r->first_ctx);
 }
 
 void record_dispatch(struct recorder *r, enum kernel kernel, const struct gpu_constant *constants,
@@ -131,6 +139,7 @@ void record_dispatch(struct recorder *r, enum kernel kernel, const struct gpu_co
     struct gpu_binding all[RECORD_MAX_BINDINGS];
     uint32_t n = 0;
     if (r->status || n_groups == 0) return;
+    record_first(r);
     r->n_dispatches++;
     if (r->trace) note(r, kernel, constants, n_constants);
     if (r->mode == RECORD_NOTHING) return;

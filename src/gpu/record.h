@@ -66,12 +66,16 @@ struct recorder {
     uint32_t n_written;  /* of those, in the buffer */
     uint32_t n_dispatches, next_part;
     enum bz_status status; /* sticky: memory */
+    void (*first)(void *); /* records what must come before the next dispatch; NULL: nothing */
+    void *first_ctx;
 };
 
 enum bz_status recorder_open(struct recorder *r, struct bz_err *err);
 void recorder_close(struct recorder *r);
 
 void record_begin(struct recorder *r);
+/* What r->first is for, now. */
+void record_first(struct recorder *r);
 /* The pipeline of a kernel without constants, made if need be; 0 when memory is short. */
 gpu_pipeline record_pipeline(struct recorder *r, enum kernel kernel);
 /* The bindings of storage buffers in the kernel's order; params and step are added here. */

@@ -7,10 +7,10 @@
  *
  *   string = u64 length, bytes        array = u32 element type, u64 count, elements
  *
- * Nothing says how long the header is, so it is walked twice. The first walk reads the source in
- * windows that double, checks every length and keeps nothing but the bytes. Then the header is in
- * memory and of known size, and the second walk fills the tables, whose pointers into it stay
- * valid. A count is believed only as far as the source has bytes to back it.
+ * Nothing says how long the header is: it is read in windows that double while it is walked, every
+ * length is checked, and the tables grow with what was found. A count is believed only as far as the
+ * source has bytes to back it. The header may move while it grows, so until its end is known the
+ * tables hold offsets where their pointers go.
  *
  * This file owns the rules of the container. It does not know what any key means to a model, except
  * those that describe the file itself (general.alignment, split.*).
@@ -22,6 +22,7 @@
 
 #include "base/le.h"
 #include "base/mem.h"
+#include "io/quote.h"
 #include "quant/quant.h"
 
 #define N_FIXED       24u /* magic, version, two counts */
@@ -31,14 +32,18 @@
 #define MAX_DEPTH     8 /* arrays inside arrays */
 #define MAX_HEADER    ((uint64_t)512 << 20)
 #define FIRST_WINDOW  ((uint64_t)256 << 10)
-#define MOST_WINDOW   ((uint64_t)4 << 20) /* a large header is not read twice its size */
+#define MOST_WINDOW   ((uint64_t)4 << 20)  /* a large header is not read twice its size */
+#define SMALL_HEADER  ((uint64_t)2 << 20)  /* an adapter's; a larger one holds a vocabulary, */
+#define LARGE_HEADER  ((uint64_t)20 << 20) /* which mostly ends here, and need not move again */
+#define FIRST_ENTRIES 64u
 #define DEFAULT_ALIGN 32u
 
 /* The header of one source while it is walked. */
 struct head {
     const struct source *src;
     uint8_t *data;        /* its bytes so far */
-    uint64_t n_have, pos; /* how many; where the walk stands */
+    uint64_t room;        /* for how many */
+    uint64_t n_have, pos; /* how many there are; where the walk stands */
     uint64_t n_kv, n_tensors;
     const char *kind; /* "key" or "tensor": what the walk is at, for sentences */
     uint64_t index;   /* which one */
@@ -56,27 +61,16 @@ struct part {
     uint64_t no; /* its place in the split model */
 };
 
-/* A name from the file, made fit for a sentence. */
-struct quoted {
-    char z[72];
+/* What the walk is at: its name where that is known already, and its number where it is not. */
+struct place {
+    char z[sizeof(struct quoted) + 2];
 };
 
-static struct quoted quote(struct str s)
+static struct place here(const struct head *h)
 {
-    struct quoted q = { "" };
-    size_t n = 0;
-    for (; n < s.n && n < 64; n++) q.z[n] = s.p[n] >= ' ' && s.p[n] <= '~' ? s.p[n] : '?';
-    if (n < s.n) memcpy(q.z + n, "...", 4);
-    return q;
-}
-
-/* What the walk is at: its name where that is known already, and its number where it is not. */
-static struct quoted here(const struct head *h)
-{
-    struct quoted q;
-    if (h->n_name)
-        snprintf(q.z, sizeof q.z, "'%.67s'",
-                 quote((struct str) { (const char *)h->data + h->name_at, h->n_name }).z);
+    struct place q;
+    struct str name = { (const char *)h->data + h->name_at, h->n_name };
+    if (h->n_name) snprintf(q.z, sizeof q.z, "'%s'", quote(name).z);
     else snprintf(q.z, sizeof q.z, "number %" PRIu64, h->index + 1);
     return q;
 }
@@ -84,6 +78,19 @@ static struct quoted here(const struct head *h)
 static uint64_t n_left(const struct head *h)
 {
     return h->src->size - h->pos;
+}
+
+static enum bz_status make_room(struct head *h, uint64_t n, struct bz_err *err)
+{
+    if (n <= h->room) return BZ_OK;
+    uint64_t room = h->room < LARGE_HEADER ? LARGE_HEADER : 2 * h->room;
+    if (room > h->src->size) room = h->src->size;
+    if (room < n || n <= SMALL_HEADER) room = n;
+    uint8_t *data = mem_grow(h->data, (size_t)room, 1);
+    if (!data) return fail_memory(err, room);
+    h->data = data;
+    h->room = room;
+    return BZ_OK;
 }
 
 /* Make the n bytes at pos part of data. */
@@ -103,11 +110,9 @@ static enum bz_status widen(struct head *h, uint64_t n, struct bz_err *err)
     if (want < end) want = end;
     if (want > MAX_HEADER) want = MAX_HEADER;
     if (want > h->src->size) want = h->src->size;
-    uint8_t *data = mem_grow(h->data, (size_t)want, 1);
-    if (!data) return fail_memory(err, want);
-    h->data = data;
-    enum bz_status st =
-        source_read(h->src, h->n_have, data + h->n_have, (size_t)(want - h->n_have), err);
+    enum bz_status st = make_room(h, want, err);
+    if (st == BZ_OK)
+        st = source_read(h->src, h->n_have, h->data + h->n_have, (size_t)(want - h->n_have), err);
     if (st == BZ_OK) h->n_have = want;
     return st;
 }
@@ -165,9 +170,10 @@ static enum bz_status take_name(struct head *h, const char *kind, uint64_t index
     return BZ_OK;
 }
 
+/* Its offset, until settle(). */
 static struct str name_taken(const struct head *h)
 {
-    return (struct str) { (const char *)h->data + h->name_at, h->n_name };
+    return (struct str) { (const char *)(uintptr_t)h->name_at, h->n_name };
 }
 
 static enum bz_status take_type(struct head *h, enum gguf_type *t, struct bz_err *err)
@@ -234,7 +240,7 @@ static enum bz_status take_kv(struct head *h, uint64_t index, struct gguf_kv *ou
     st = take_values(h, kv.elem, kv.n, 1, err);
     if (st) return st;
     kv.key = name_taken(h);
-    kv.value = h->data + start;
+    kv.value = (const uint8_t *)(uintptr_t)start; /* until settle() */
     kv.n_bytes = h->pos - start;
     *out = kv;
     return BZ_OK;
@@ -296,42 +302,60 @@ static enum bz_status take_start(struct head *h, struct bz_err *err)
     return BZ_OK;
 }
 
-/* Keys and tensors, from pos on. Without tables (both NULL) only the lengths are checked. */
-static enum bz_status walk(struct head *h, struct gguf_kv *kvs, struct gguf_tensor *tensors,
-                           struct bz_err *err)
+/* Room for one more in a table of n entries. */
+static enum bz_status grow_table(void **table, uint64_t n, uint64_t *cap, size_t size,
+                                 struct bz_err *err)
 {
-    struct gguf_kv kv;
-    struct gguf_tensor t;
+    if (n < *cap) return BZ_OK;
+    *cap = n ? 2 * n : FIRST_ENTRIES;
+    void *grown = mem_grow(*table, (size_t)*cap, size);
+    if (!grown) return fail_memory(err, *cap * size);
+    *table = grown;
+    return BZ_OK;
+}
+
+static enum bz_status walk(struct head *h, struct part *p, struct bz_err *err)
+{
+    struct gguf *m = &p->meta;
     enum bz_status st = BZ_OK;
-    for (uint64_t i = 0; i < h->n_kv && st == BZ_OK; i++)
-        st = take_kv(h, i, kvs ? &kvs[i] : &kv, err);
-    for (uint64_t i = 0; i < h->n_tensors && st == BZ_OK; i++)
-        st = take_tensor(h, i, tensors ? &tensors[i] : &t, err);
+    for (uint64_t cap = 0; m->n_kv < h->n_kv && st == BZ_OK; m->n_kv++) {
+        st = grow_table((void **)&m->kvs, m->n_kv, &cap, sizeof *m->kvs, err);
+        if (st == BZ_OK) st = take_kv(h, m->n_kv, &m->kvs[m->n_kv], err);
+    }
+    for (uint64_t cap = 0; p->n_tensors < h->n_tensors && st == BZ_OK; p->n_tensors++) {
+        st = grow_table((void **)&p->tensors, p->n_tensors, &cap, sizeof *p->tensors, err);
+        if (st == BZ_OK) st = take_tensor(h, p->n_tensors, &p->tensors[p->n_tensors], err);
+    }
     return st;
 }
 
-/* Both walks. On success the header block and the tables belong to p. */
+/* The header stays where it is now: offsets become pointers. */
+static void settle(struct part *p)
+{
+    const uint8_t *data = p->head;
+    for (uint64_t i = 0; i < p->meta.n_kv; i++) {
+        struct gguf_kv *kv = &p->meta.kvs[i];
+        kv->key.p = (const char *)data + (uintptr_t)kv->key.p;
+        kv->value = data + (uintptr_t)kv->value;
+    }
+    for (uint64_t i = 0; i < p->n_tensors; i++)
+        p->tensors[i].name.p = (const char *)data + (uintptr_t)p->tensors[i].name.p;
+}
+
+/* The header block and the tables belong to p, whatever happens. */
 static enum bz_status read_tables(struct part *p, struct bz_err *err)
 {
     struct head h = { .src = &p->src };
     enum bz_status st = take_start(&h, err);
-    if (st == BZ_OK) st = walk(&h, NULL, NULL, err);
+    if (st == BZ_OK) st = walk(&h, p, err);
     p->head = h.data;
     if (st) return st;
-    uint64_t n = h.pos;
-    h.data = mem_grow(h.data, (size_t)n, 1);
-    if (!h.data) return fail_memory(err, n);
-    p->head = h.data;
-    p->meta.kvs = mem_alloc((size_t)h.n_kv, sizeof *p->meta.kvs);
-    p->tensors = mem_alloc((size_t)h.n_tensors, sizeof *p->tensors);
-    if (!p->meta.kvs || !p->tensors)
-        return fail_memory(err, h.n_kv * sizeof *p->meta.kvs + h.n_tensors * sizeof *p->tensors);
-    p->meta.n_kv = h.n_kv;
-    p->meta.header_bytes = n;
-    p->n_tensors = h.n_tensors;
-    h.n_have = n;
-    h.pos = N_FIXED;
-    return walk(&h, p->meta.kvs, p->tensors, err);
+    uint8_t *fitted = mem_grow(h.data, (size_t)h.pos, 1);
+    if (!fitted) return fail_memory(err, h.pos);
+    p->head = fitted;
+    p->meta.header_bytes = h.pos;
+    settle(p);
+    return BZ_OK;
 }
 
 static enum bz_status index_keys(struct part *p, struct bz_err *err)

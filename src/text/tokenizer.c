@@ -70,32 +70,7 @@ static enum bz_status need_array(const struct gguf *g, const char *key, bool of_
     return BZ_OK;
 }
 
-static enum bz_status copy_tokens(struct tokenizer *t, const struct gguf_kv *kv, struct bz_err *err)
-{
-    /* A string costs eight bytes more in the file than its text, so this cannot be too small. */
-    size_t n_text = (size_t)(kv->n_bytes - 8 * kv->n);
-    t->n_tok = (uint32_t)kv->n;
-    t->text = mem_alloc(n_text, 1);
-    t->start = mem_alloc((size_t)t->n_tok + 1, sizeof *t->start);
-    t->kind = mem_alloc(t->n_tok, 1);
-    if (!t->text || !t->start || !t->kind || !strmap_init(&t->by_text, t->n_tok))
-        return fail_memory(err, n_text + (uint64_t)t->n_tok * 25);
-
-    uint64_t cursor = 0;
-    uint32_t at = 0;
-    for (uint32_t i = 0; i < t->n_tok; i++) {
-        struct str s;
-        if (!gguf_next_str(kv, &cursor, &s) || s.n > n_text - at)
-            return fail(err, BZ_ERR_FORMAT, "tokenizer.ggml.tokens ends at token %" PRIu32, i);
-        if (s.n) memcpy(t->text + at, s.p, s.n);
-        t->start[i] = at;
-        t->start[i + 1] = at += (uint32_t)s.n;
-        if (s.n) strmap_add(&t->by_text, token_text(t, i), i);
-    }
-    return BZ_OK;
-}
-
-static enum bz_status read_tokens(struct tokenizer *t, const struct gguf *g, struct bz_err *err)
+static enum bz_status find_tokens(struct tokenizer *t, const struct gguf *g, struct bz_err *err)
 {
     const struct gguf_kv *kv = NULL;
     enum bz_status st = need_array(g, "tokenizer.ggml.tokens", true, &kv, err);
@@ -109,7 +84,41 @@ static enum bz_status read_tokens(struct tokenizer *t, const struct gguf *g, str
         return fail(err, BZ_ERR_FORMAT,
                     "tokenizer.ggml.tokens claims %" PRIu64 " entries in %" PRIu64 " bytes", kv->n,
                     kv->n_bytes);
-    return copy_tokens(t, kv, err);
+    t->n_tok = (uint32_t)kv->n;
+    t->tokens = kv;
+    return BZ_OK;
+}
+
+/* A string costs eight bytes more in the file than its text, so this cannot be too small. */
+static size_t text_bytes(const struct tokenizer *t)
+{
+    return (size_t)(t->tokens->n_bytes - 8 * t->tokens->n);
+}
+
+static enum bz_status alloc_tokens(struct tokenizer *t, struct bz_err *err)
+{
+    t->text = mem_alloc(text_bytes(t), 1);
+    t->start = mem_alloc((size_t)t->n_tok + 1, sizeof *t->start);
+    t->kind = mem_alloc(t->n_tok, 1);
+    if (!t->text || !t->start || !t->kind || !strmap_init(&t->by_text, t->n_tok))
+        return fail_memory(err, text_bytes(t) + (uint64_t)t->n_tok * 25);
+    return BZ_OK;
+}
+
+/* The next n of them, or those that are left. */
+static enum bz_status copy_tokens(struct tokenizer *t, uint32_t n, struct bz_err *err)
+{
+    enum bz_status st = t->start ? BZ_OK : alloc_tokens(t, err);
+    for (; n > 0 && t->n_copied < t->n_tok && !st; n--, t->n_copied++) {
+        uint32_t i = t->n_copied, at = t->start[i];
+        struct str s;
+        if (!gguf_next_str(t->tokens, &t->cursor, &s) || s.n > text_bytes(t) - at)
+            return fail(err, BZ_ERR_FORMAT, "tokenizer.ggml.tokens ends at token %" PRIu32, i);
+        if (s.n) memcpy(t->text + at, s.p, s.n);
+        t->start[i + 1] = at + (uint32_t)s.n;
+        if (s.n && !strmap_add(&t->by_text, token_text(t, i), i)) t->has_twins = true;
+    }
+    return st;
 }
 
 static enum bz_status read_types(struct tokenizer *t, const struct gguf *g, struct bz_err *err)
@@ -252,14 +261,32 @@ static enum bz_status sort_specials(struct tokenizer *t, struct bz_err *err)
 static enum bz_status begin_all(struct tokenizer *t, const struct gguf *g, struct bz_err *err)
 {
     enum bz_status st;
+    t->file = g;
     if ((st = check_model(g, err))) return st;
-    if ((st = read_tokens(t, g, err))) return st;
-    if ((st = read_types(t, g, err))) return st;
+    if ((st = find_tokens(t, g, err))) return st;
+    return read_suppressed(t, g, err);
+}
+
+/* Their texts are there: what they are. */
+static enum bz_status sort_tokens(struct tokenizer *t, struct bz_err *err)
+{
+    enum bz_status st;
+    if ((st = read_types(t, t->file, err))) return st;
     if ((st = mark_by_text(t, err))) return st;
-    if ((st = read_ends(t, g, err))) return st;
-    if ((st = read_suppressed(t, g, err))) return st;
+    if ((st = read_ends(t, t->file, err))) return st;
     if ((st = sort_specials(t, err))) return st;
-    return tokenizer_begin_merges(t, g, err);
+    return tokenizer_begin_merges(t, t->file, err);
+}
+
+static enum bz_status read_some(struct tokenizer *t, uint32_t n, bool *more, struct bz_err *err)
+{
+    uint32_t before = t->n_copied;
+    enum bz_status st = copy_tokens(t, n, err);
+    n -= t->n_copied - before;
+    *more = true;
+    if (st || n == 0) return st;
+    if (!t->reader) st = sort_tokens(t, err);
+    return st ? st : tokenizer_read_merges(t, n, more, err);
 }
 
 /* An error of the file bears its name. */
@@ -286,10 +313,13 @@ enum bz_status tokenizer_begin(struct tokenizer **out, const struct gguf *g, str
 enum bz_status tokenizer_read_on(struct tokenizer *t, uint32_t n, bool *more, struct bz_err *err)
 {
     *more = false;
-    if (!t->reader) return BZ_OK;
-    enum bz_status st = tokenizer_read_merges(t, n, more, err);
-    if (st) return with_name(st, tokenizer_merges_of(t), err);
-    if (!*more) tokenizer_end_merges(t);
+    if (!t->file) return BZ_OK;
+    enum bz_status st = read_some(t, n, more, err);
+    if (st) return with_name(st, t->file, err);
+    if (!*more) {
+        tokenizer_end_merges(t);
+        t->file = NULL;
+    }
     return BZ_OK;
 }
 

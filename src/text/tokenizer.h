@@ -57,8 +57,8 @@ struct tokenizer; /* opaque */
  * failure *out is untouched. */
 enum bz_status tokenizer_open(struct tokenizer **out, const struct gguf *g, struct bz_err *err);
 
-/* The same in pieces: the merges, which take longest, are read n at a time. While there are more the gguf must stay,
- * and no text can be encoded. */
+/* The same in pieces: tokens, then merges, are read n at a time; before that their number is known, and what must never be
+ * drawn. While there are more the gguf must stay, and nothing else can be asked. */
 enum bz_status tokenizer_begin(struct tokenizer **out, const struct gguf *g, struct bz_err *err);
 enum bz_status tokenizer_read_on(struct tokenizer *t, uint32_t n, bool *more, struct bz_err *err);
 void tokenizer_close(struct tokenizer *t);

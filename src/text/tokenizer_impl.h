@@ -38,6 +38,7 @@ struct tokenizer {
     uint32_t *start; /* n_tok + 1: where each begins in text */
     uint8_t *kind;   /* n_tok: type and KIND_END */
     struct strmap by_text;
+    bool has_twins; /* two tokens of one text: by_text has the first */
     int32_t special[N_SPECIAL];
     int32_t byte_id[256]; /* <0x00> .. <0xFF> */
     int32_t *suppressed;
@@ -51,10 +52,16 @@ struct tokenizer {
     struct merge *merges; /* open addressing, a power of two of rows */
     uint32_t merge_mask;
     unsigned merge_shift;
-    uint8_t joins[256][32];      /* bit [a][b]: some merge joins a symbol ending in class a to one
+    uint8_t joins[256][32]; /* bit [a][b]: some merge joins a symbol ending in class a to one
                              * beginning in class b (char_class) */
-    uint32_t *chars;             /* N_BMP: symbol of each code point; a space's is SPACE_CHAR's */
-    struct merge_reader *reader; /* until all merges are read */
+    uint32_t *chars;        /* N_BMP: symbol of each code point; a space's is SPACE_CHAR's */
+
+    /* Until all is read: where from, how far the tokens are, and, once these are, the merges. */
+    const struct gguf *file;
+    const struct gguf_kv *tokens;
+    uint64_t cursor;
+    uint32_t n_copied;
+    struct merge_reader *reader;
 
     struct str *extras; /* text in extra_text */
     uint32_t n_extras, extra_cap;
@@ -91,7 +98,6 @@ enum bz_status tokenizer_begin_merges(struct tokenizer *t, const struct gguf *g,
                                       struct bz_err *err);
 enum bz_status tokenizer_read_merges(struct tokenizer *t, uint32_t n, bool *more,
                                      struct bz_err *err);
-const struct gguf *tokenizer_merges_of(const struct tokenizer *t); /* while they are read */
 void tokenizer_end_merges(struct tokenizer *t);
 
 /* Decode as the reference does: surrogates pass, overlong forms decode, anything else malformed is

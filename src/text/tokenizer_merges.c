@@ -77,9 +77,9 @@ static unsigned last_class(struct str s)
     return first_class((struct str) { s.p + at, s.n - at });
 }
 
-static void add_merge(struct tokenizer *t, struct merge new)
+/* From row i on. */
+static void add_merge(struct tokenizer *t, uint32_t i, struct merge new)
 {
-    uint32_t i = merge_row(t, new.left, new.right);
     for (; t->merges[i].left != SYMBOL_NONE; i = (i + 1) & t->merge_mask)
         if (t->merges[i].left == new.left && t->merges[i].right == new.right) return;
     t->merges[i] = new;
@@ -89,14 +89,15 @@ static void add_merge(struct tokenizer *t, struct merge new)
 enum { AT_ONCE = 64 };
 
 struct merge_reader {
-    const struct gguf *g;
     const struct gguf_kv *kv;
     uint64_t cursor;
     uint32_t first, n;            /* ranks of those that wait */
-    struct str text[3 * AT_ONCE]; /* left, right, both */
-    uint32_t token[3 * AT_ONCE];
+    struct str text[2 * AT_ONCE]; /* left, right */
+    uint32_t token[2 * AT_ONCE];
     struct merge merge[AT_ONCE];
-    struct buf joined; /* the texts of "both" */
+    uint32_t row[AT_ONCE]; /* where each may go, or after it */
+    uint32_t result;       /* the token that the last one made */
+    struct buf joined;     /* a text of both */
 };
 
 /* "left right", cut at the first space after the first byte. */
@@ -108,44 +109,70 @@ static enum bz_status cut_merge(struct merge_reader *b, struct str s, struct bz_
                     "merge %" PRIu32 " of tokenizer.ggml.merges is not two pieces with a space "
                     "between them",
                     b->first + b->n);
-    struct str *text = b->text + 3 * b->n++;
+    struct str *text = b->text + 2 * b->n++;
     text[0] = (struct str) { s.p, (size_t)(space - s.p) };
     text[1] = (struct str) { space + 1, s.n - text[0].n - 1 };
-    text[2] = (struct str) { NULL, s.n - 1 }; /* where, is known when all are there */
-    buf_put_str(&b->joined, text[0]);
-    buf_put_str(&b->joined, text[1]);
-    return b->joined.failed ? fail_memory(err, s.n) : BZ_OK;
+    return BZ_OK;
+}
+
+static bool is_joined(struct str s, const struct str *parts)
+{
+    return s.n == parts[0].n + parts[1].n && memcmp(s.p, parts[0].p, parts[0].n) == 0 &&
+           memcmp(s.p + parts[0].n, parts[1].p, parts[1].n) == 0;
+}
+
+/* The symbol of both parts' text. Files list merges by the tokens that they make, so mostly it is that of the merge
+ * before, or the next one. */
+static uint32_t intern_both(struct tokenizer *t, struct merge_reader *b, const struct str *parts,
+                            enum bz_status *st)
+{
+    for (uint32_t id = b->result; id < t->n_tok && id - b->result < 2 && !t->has_twins; id++) {
+        if (!is_joined(token_text(t, id), parts)) continue;
+        b->result = id;
+        return token_is_apart(t, id) ? SYMBOL_NONE : id;
+    }
+    b->joined.n = 0;
+    buf_put_str(&b->joined, parts[0]);
+    buf_put_str(&b->joined, parts[1]);
+    if (b->joined.failed) {
+        *st = BZ_ERR_MEMORY;
+        return SYMBOL_NONE;
+    }
+    struct str both = buf_str(&b->joined);
+    uint32_t token;
+    strmap_find_many(&t->by_text, &both, &token, 1);
+    if (token != STRMAP_NONE) b->result = token;
+    return intern(t, both, token, st);
 }
 
 static enum bz_status add_batch(struct tokenizer *t, struct merge_reader *b, struct bz_err *err)
 {
-    const char *joined = buf_str(&b->joined).p;
+    strmap_find_many(&t->by_text, b->text, b->token, 2 * (size_t)b->n);
     for (uint32_t i = 0; i < b->n; i++) {
-        b->text[3 * i + 2].p = joined;
-        joined += b->text[3 * i + 2].n;
-    }
-    strmap_find_many(&t->by_text, b->text, b->token, 3 * (size_t)b->n);
-    for (uint32_t i = 0; i < b->n; i++) {
-        const struct str *text = b->text + 3 * i;
-        const uint32_t *token = b->token + 3 * i;
+        const struct str *text = b->text + 2 * i;
+        const uint32_t *token = b->token + 2 * i;
         enum bz_status st = BZ_OK;
         struct merge *m = &b->merge[i];
         m->rank = b->first + i;
         m->left = intern(t, text[0], token[0], &st);
         m->right = intern(t, text[1], token[1], &st);
-        m->result = intern(t, text[2], token[2], &st);
-        if (st) return fail_memory(err, text[2].n);
+        m->result = intern_both(t, b, text, &st);
+        if (st) return fail_memory(err, text[0].n + text[1].n);
+    }
+    for (uint32_t i = 0; i < b->n; i++) { /* no load here waits for another */
+        const struct merge *m = &b->merge[i];
+        uint32_t row = merge_row(t, m->left, m->right), left = t->merges[row].left;
+        b->row[i] = (row + (left != SYMBOL_NONE && left != m->left)) & t->merge_mask;
     }
     for (uint32_t i = 0; i < b->n; i++) {
         const struct merge *m = &b->merge[i];
         if (m->left == SYMBOL_NONE || m->right == SYMBOL_NONE || m->result == SYMBOL_NONE) continue;
-        add_merge(t, *m);
-        unsigned before = last_class(b->text[3 * i]), after = first_class(b->text[3 * i + 1]);
+        add_merge(t, b->row[i], *m);
+        unsigned before = last_class(b->text[2 * i]), after = first_class(b->text[2 * i + 1]);
         t->joins[before][after >> 3] |= (uint8_t)(1u << (after & 7));
     }
     b->first += b->n;
     b->n = 0;
-    b->joined.n = 0;
     return BZ_OK;
 }
 
@@ -155,7 +182,7 @@ static bool alloc_merges(struct tokenizer *t, uint64_t n)
     while (((uint64_t)1 << bits) / 3 * 2 < n) bits++;
     if (bits > 31) return false;
     uint32_t n_rows = 1u << bits;
-    t->merges = mem_alloc(n_rows, sizeof *t->merges);
+    t->merges = mem_grow(NULL, n_rows, sizeof *t->merges);
     if (!t->merges) return false;
     t->merge_mask = n_rows - 1;
     t->merge_shift = 64 - bits;
@@ -199,7 +226,6 @@ enum bz_status tokenizer_begin_merges(struct tokenizer *t, const struct gguf *g,
     if (!alloc_merges(t, kv->n)) return fail_memory(err, kv->n * 2 * sizeof *t->merges);
     t->reader = mem_alloc(1, sizeof *t->reader);
     if (!t->reader) return fail_memory(err, sizeof *t->reader);
-    t->reader->g = g;
     t->reader->kv = kv;
     return BZ_OK;
 }
@@ -209,11 +235,6 @@ void tokenizer_end_merges(struct tokenizer *t)
     if (t->reader) buf_free(&t->reader->joined);
     mem_free(t->reader);
     t->reader = NULL;
-}
-
-const struct gguf *tokenizer_merges_of(const struct tokenizer *t)
-{
-    return t->reader->g;
 }
 
 enum bz_status tokenizer_read_merges(struct tokenizer *t, uint32_t n, bool *more,

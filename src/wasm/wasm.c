@@ -107,8 +107,8 @@ static enum bz_status open_engine(bz_engine **out, const struct json *j)
 }
 
 /* {"name", "sources": [...], "backend": "cpu" | "reference" | "gpu", "vocab_only", "later", "store"}; see
- * wasm_open_file. All but sources may be absent. With "later" bz_wasm_engine_read_on must follow before any text
- * is encoded. */
+ * wasm_open_file. All but sources may be absent. With "later" bz_wasm_engine_read_on must follow before there is
+ * any text. */
 EXPORT(bz_engine *, bz_wasm_engine_open, const char *text, uint32_t n)
 {
     struct arena arena = { 0 };
@@ -123,9 +123,9 @@ EXPORT(bz_engine *, bz_wasm_engine_open, const char *text, uint32_t n)
 /* Read some more of the vocabulary: 1 while that is not all, -1 on failure. */
 EXPORT(int32_t, bz_wasm_engine_read_on, bz_engine *e)
 {
-    enum { MERGES = 8192 }; /* a few milliseconds */
+    enum { AT_ONCE = 4096 }; /* tokens or merges: a millisecond, since windows wait */
     bool more;
-    return wasm_failed(tokenizer_read_on(e->tokenizer, MERGES, &more, &wasm_err)) ? -1 : more;
+    return wasm_failed(tokenizer_read_on(e->tokenizer, AT_ONCE, &more, &wasm_err)) ? -1 : more;
 }
 
 EXPORT(void, bz_wasm_engine_close, bz_engine *e)

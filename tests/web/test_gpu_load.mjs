@@ -248,6 +248,25 @@ for (const [way, on] of ways) {
   }, on));
 }
 
+test('a vocabulary that is found wrong while weights are on their way ends the load with its sentence, and nothing is left', () => fresh(async (core) => {
+  /** The file with one byte changed, so far behind the place where the key's name begins. */
+  const changed = (key, after, byte) => {
+    const bytes = fs.readFileSync('models/tiny.q8_0.gguf');
+    bytes[bytes.indexOf(key) + key.length + after] = byte;
+    return memorySource('changed.gguf', bytes);
+  };
+  const array = 4 + 4 + 8; // its type, that of the elements, how many there are; the first merge has its space behind its length and three bytes
+  for (const [source, sentence] of [
+    [changed('tokenizer.ggml.token_type', array, 9), /: changed.gguf: tokenizer.ggml.token_type has no type from 1 to 6 for token 0$/],
+    [changed('tokenizer.ggml.merges', array + 8 + 3, 0x61), /: changed.gguf: merge 0 of tokenizer.ggml.merges is not two pieces/],
+  ]) {
+    const phases = [];
+    ok(estimate(core, [source]).fits);
+    await rejects(GpuEngine.open(core, [source], { selfTest: false, onProgress: ({ phase }) => phases.push(phase) }), sentence);
+    ok(phases.includes('weights') && !phases.includes('ready'), phases.join());
+  }
+}));
+
 test('memory that the system still writes to is there until it has, even when the load was cancelled', () => fresh(async (core) => {
   const stop = new AbortController(), source = await fileSource('models/tiny.q8_0.gguf'), reason = new Error('enough');
   let written = 0, begun = 0;

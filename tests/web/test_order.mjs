@@ -3,7 +3,8 @@
 import { Answer } from '../../web/engine/dist/completions_answer.js';
 import { Client, serve } from '../../web/engine/dist/rpc.js';
 import { Run } from '../../web/engine/dist/train_run.js';
-import { done, equal, same, test } from './check.mjs';
+import { nextTurn } from '../../web/engine/dist/turns.js';
+import { done, equal, ok, same, test } from './check.mjs';
 
 /** All that was under way had its turn. */
 const settle = () => new Promise((turn) => setTimeout(turn, 5));
@@ -92,6 +93,17 @@ test('items that came before a stream\'s failure are read before it', async () =
   }
   same(seen, [1, 2, 'enough']);
   port1.close();
+});
+
+test('a turn lets others go first, and a thousand of them wait for no timer', async () => {
+  let others = 0, late = false;
+  const timer = setTimeout(() => (late = true), 500); // a millisecond for each would be more
+  setImmediate(() => others++);
+  await nextTurn();
+  equal(others, 1);
+  for (let i = 0; i < 1000; i++) await nextTurn();
+  clearTimeout(timer);
+  ok(!late);
 });
 
 await done();

@@ -138,7 +138,9 @@ export class Plan {
   /** The longest context that fits. */
   private largest(): number {
     this.core.checkNumber(this.core.exports.bz_wasm_engine_info(this.engine));
-    let fits = 0, not = (JSON.parse(this.core.resultText()) as { n_context: number }).n_context + 1;
+    const { n_context: most } = JSON.parse(this.core.resultText()) as { n_context: number };
+    if (this.fits(this.session(most))) return most; // as on most devices
+    let fits = 0, not = most;
     while (not - fits > 1) {
       const middle = Math.floor((fits + not) / 2);
       if (this.fits(this.session(middle))) fits = middle;

@@ -7,6 +7,7 @@
 // begins with, since most programs are recorded anew with the buffers of the one before.
 
 import type { Device } from './adapter.js';
+import { nextTurn } from './turns.js';
 import type { Core, KernelInfo } from './wasm.js';
 
 const MAP_READ = 0x1, MAP_WRITE = 0x2, COPY_SRC = 0x4, COPY_DST = 0x8, UNIFORM = 0x40, STORAGE = 0x80; // GPUBufferUsage
@@ -656,11 +657,6 @@ export class Gpu {
     this.openScope();
     return { pipeline, buffers, ranges, made: this.device.createBindGroup({ label: `kernel ${pipeline.kernel.name}`, layout: pipeline.layout, entries }) };
   }
-}
-
-/** What waits for files, devices or people goes first. */
-export function nextTurn(): Promise<void> {
-  return new Promise((turn) => setTimeout(turn));
 }
 
 /** Are the pipelines there of what has not begun? */

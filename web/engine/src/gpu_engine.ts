@@ -4,7 +4,7 @@
 // gpu_session.ts.
 
 import { BezelError, type Core, type EnginePtr, type SessionPtr } from './wasm.js';
-import { NO_MEMORY, nextTurn, type Gpu } from './gpu.js';
+import { NO_MEMORY, type Gpu } from './gpu.js';
 import type { Tier } from './adapter.js';
 import type { Info } from './cpu_engine.js';
 import { BATCH, gigabytes, openJson, Plan, type Estimate, type EstimateOptions } from './estimate.js';
@@ -13,6 +13,7 @@ import type { DeviceReport, Memory, Progress, SelfTest } from './model.js';
 import { Rows } from './rows.js';
 import type { Source } from './source.js';
 import { selfTest } from './selftest.js';
+import { nextTurn } from './turns.js';
 import { aborting, places, upload } from './upload.js';
 
 export interface GpuOpenOptions extends EstimateOptions {

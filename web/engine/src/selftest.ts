@@ -3,8 +3,9 @@
 // A kernel of a faster tier that does not compile here, or computes something else, is demoted: the plain one takes its
 // place, and is tested in turn. For a plain one there is no replacement.
 
-import { nextTurn, type Gpu } from './gpu.js';
+import type { Gpu } from './gpu.js';
 import type { SelfTest } from './model.js';
+import { nextTurn } from './turns.js';
 import { BezelError, type Core, type EnginePtr } from './wasm.js';
 
 /** What the core says of a kernel. */

@@ -6,24 +6,27 @@ const HOLD = 8; // milliseconds that the thread is held at most, roughly
 
 let last = 0; // when others last had their turn
 
+/** What waits for files, devices or people goes first. setTimeout would wait for milliseconds each time. */
+export function nextTurn(): Promise<void> {
+  return new Promise((turn) => {
+    if (typeof setImmediate === 'function') {
+      setImmediate(turn);
+      return;
+    }
+    const { port1, port2 } = new MessageChannel();
+    port1.onmessage = () => {
+      port1.close();
+      turn();
+    };
+    port2.postMessage(0);
+  });
+}
+
 /** Let timers, messages and input through, if they have waited long enough to matter. */
 export function breathe(): Promise<void> | undefined {
   if (performance.now() - last < HOLD) return undefined;
-  return new Promise((done) => {
-    const turn = (): void => {
-      last = performance.now();
-      done();
-    };
-    // setTimeout would wait for milliseconds in a browser.
-    if (typeof setImmediate === 'function') setImmediate(turn);
-    else {
-      const { port1, port2 } = new MessageChannel();
-      port1.onmessage = () => {
-        port1.close();
-        turn();
-      };
-      port2.postMessage(0);
-    }
+  return nextTurn().then(() => {
+    last = performance.now();
   });
 }
 

@@ -1,0 +1,21 @@
+// gelu_linear_own - y = W v + s2 B2 A v, where v = gelu(g + s B z) * by[by_col ...]     (decode: one row)
+//
+//   g   read   cols f32; behind it z, see lib/owed.wgsl   grid   a workgroup per R WG / LANES rows of W
+//   b   read   see lib/lora.wgsl                          bytes  W once; the rest comes from the cache
+//   by  read   f32                                        needs  cols and by_col % 4 == 0; cols <= 1024; owed_rank % 8 == 0;
+//   w   read   rows x cols                                       rank <= 256, 0: a and b2 are any buffers, unread
+//   a   read   rank x cols f32
+//   b2  read   see lib/lora.wgsl
+//   y   write  rows f32
+//
+// The product after one that is owed what adapters add, and its gelu: every workgroup makes the short row for itself, and A v.
+//
+// Reference: cpu_join_linear_gelu_mul() in src/ops/ops_cpu_join.c and linear() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32
+// sums here, f64 there.
+
+//!for SHAPE in f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
+//!include lib/one_weight.wgsl
+//!include lib/floats.wgsl
+//!include lib/dot_$SHAPE.wgsl
+//!include lib/lanes.wgsl
+//!include lib/gelu_linear_own.wgsl

@@ -1,0 +1,28 @@
+// merged - attention's answer from the shares of attention_split. Needs p with head_dim and n_split, and the buffer partial.
+//!include lib/four.wgsl
+
+// Columns 4i .. 4i + 15 of all heads. The shares are added up one after the other, scaled by the largest top so far: so each
+// is read once, and all loads can be on their way together.
+fn merged(i : u32) -> Four {
+    let n4 = p.head_dim / 4u;
+    let share = n4 + 1u;
+    let at = i / n4 * p.n_split * share;
+    let col = at + i % n4;
+    var sum = Four();
+    var top = -3.0e38;
+    var total = 0.0;
+    for (var s = 0u; s < p.n_split * share; s += share) {
+        let end = partial[at + s + n4]; // top and total
+        let o = Four(partial[col + s], partial[col + s + 1u], partial[col + s + 2u], partial[col + s + 3u]);
+        if (end.y > 0.0) { // a share without positions has no o
+            let higher = max(top, end.x);
+            let before = exp(top - higher);
+            let now = exp(end.x - higher);
+            sum = Four(before * sum.a + now * o.a, before * sum.b + now * o.b, before * sum.c + now * o.c,
+                       before * sum.d + now * o.d);
+            total = before * total + now * end.y;
+            top = higher;
+        }
+    }
+    return Four(sum.a / total, sum.b / total, sum.c / total, sum.d / total);
+}

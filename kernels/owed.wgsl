@@ -1,0 +1,40 @@
+// owed - y += s B z, where z, in parts that are to be added up, lies behind y     (decode: one row)
+//
+//   b  read    see lib/lora.wgsl                             grid   one thread per four columns
+//   y  update  cols f32; from vec4 owed_at on owed_parts x   bytes  B once, y 1 read + 1 write
+//              owed_rank f32                                 needs  cols % 4 == 0; owed_rank % 8 == 0
+//
+// For who reads y and cannot add this itself, as attend_shared, gelu_linear_own and the joins can.
+//
+// Reference: linear() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
+//!include lib/grid.wgsl
+//!include lib/owed.wgsl
+struct Params {
+    cols : u32,
+    owed_rank : u32,
+    owed_at : u32,
+    owed_parts : u32,
+    owed_scales : u32,
+}
+@group(0) @binding(0) var<uniform> p : Params;
+@group(0) @binding(1) var<storage, read> b : array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read_write> y : array<vec4<f32>>;
+
+const WG : u32 = 64u;
+
+fn owed_z(i : u32) -> vec4<f32> {
+    return y[i];
+}
+
+fn owed_n() -> u32 {
+    return p.cols / 4u;
+}
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
+        @builtin(local_invocation_index) lid : u32) {
+    let i = flat_group(wid, num) * WG + lid;
+    if (i < p.cols / 4u) {
+        y[i] += owed_vec(i);
+    }
+}
