@@ -18,5 +18,4 @@
 //!include lib/digits.wgsl
 //!include lib/dot_$SHAPE.wgsl
 //!include lib/lanes.wgsl
-//!include lib/hold.wgsl
 //!include lib/join_gelu.wgsl

@@ -25,6 +25,5 @@ enable subgroups;
 //!include lib/dot_$SHAPE.wgsl
 //!include lib/third_q6_k.wgsl
 //!include lib/lanes.subgroup.wgsl
-//!include lib/hold.subgroup.wgsl
 //!include lib/join_linears.wgsl
 //!include lib/join_linears_out.wgsl

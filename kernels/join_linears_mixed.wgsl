@@ -24,6 +24,5 @@
 //!include lib/dot_$SHAPE.wgsl
 //!include lib/third_q6_k.wgsl
 //!include lib/lanes.wgsl
-//!include lib/hold.wgsl
 //!include lib/join_linears.wgsl
 //!include lib/join_linears_out.wgsl

@@ -11,9 +11,13 @@ fn acts(base : u32, u : u32) -> Acts {
     return Acts(run_at(base, first), run_at(base, first + 4u));
 }
 
-// Two bits of every byte, as bits 4 and 5.
-fn upper16(high : vec4<u32>, shift : u32) -> vec4<u32> {
-    return ((high >> vec4<u32>(shift)) & vec4<u32>(0x03030303u)) << vec4<u32>(4u);
+// Two bits of every byte, as bits 4 and 5: bits 0 and 1, or with shift 2 bits 2 and 3; then bits 4 and 5, or 6 and 7.
+fn upper16_low(high : vec4<u32>, shift : u32) -> vec4<u32> {
+    return (high << vec4<u32>(4u - shift)) & vec4<u32>(0x30303030u);
+}
+
+fn upper16_high(high : vec4<u32>, shift : u32) -> vec4<u32> {
+    return (high >> vec4<u32>(shift)) & vec4<u32>(0x30303030u);
 }
 
 // Rows are whole blocks. What depends on u alone is the same for all rows of a team.
@@ -26,7 +30,7 @@ fn unit_dot(at : u32, u : u32, v : Acts) -> f32 {
     let qh = w_at(12u * row + (12u * block + 8u + 2u * half + (part & 1u)));
     let four = two_words(w_scales() + 4u * row + (4u * block + 2u * half));
     let sc = (four >> vec2<u32>(8u * part)) & vec2<u32>(0xffu);
-    let products = vec2<f32>(dot16(low_nibbles(ql) | upper16(qh, part & 2u), 32.0, v.a),
-                             dot16(high_nibbles(ql) | upper16(qh, 4u + (part & 2u)), 32.0, v.b));
+    let products = vec2<f32>(dot16(low_nibbles(ql) | upper16_low(qh, part & 2u), 32.0, v.a),
+                             dot16(high_nibbles(ql) | upper16_high(qh, part & 2u), 32.0, v.b));
     return half_at(w_d(), row + block) * dot(vec2<f32>(sc ^ vec2<u32>(0x80u)) - 128.0, products);
 }

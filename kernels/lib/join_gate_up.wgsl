@@ -1,7 +1,8 @@
-// join_gate_up - the kernel of that name without its shape, add_over() and hold(): a tier chooses.
+// join_gate_up - the kernel of that name without its shape and add_over(): a tier chooses.
 //!include lib/grid.wgsl
 //!include lib/gelu.wgsl
 //!include lib/joining.wgsl
+//!include lib/hold.wgsl
 //!include lib/pair_rows.wgsl
 //!include lib/put_settled.wgsl
 

@@ -1,7 +1,8 @@
-// join_gelu - the kernel of that name without its shape, add_over() and hold(): a tier chooses.
+// join_gelu - the kernel of that name without its shape and add_over(): a tier chooses.
 //!include lib/grid.wgsl
 //!include lib/gelu.wgsl
 //!include lib/joining.wgsl
+//!include lib/hold.wgsl
 //!include lib/four_rows.wgsl
 
 struct Params {

@@ -1,8 +1,9 @@
-// join_linears - the kernel of that name and join_linears_mixed, without their shapes, add_over(), hold() and what becomes of the
+// join_linears - the kernel of that name and join_linears_mixed, without their shapes, add_over() and what becomes of the
 // results: a file and its tier choose.
 //!include lib/grid.wgsl
 //!include lib/join_vectors.wgsl
 //!include lib/joining.wgsl
+//!include lib/hold.wgsl
 //!include lib/four_rows.wgsl
 
 struct Params {

@@ -28,8 +28,7 @@ static bool join_lora(struct run *r, const struct join *j, struct tensor *z,
     enum { BUFFERS = 10, GROUPS = 64 };
     struct gpu_ops *g = ops_of(r);
     struct gpu_vectors v = gpu_join_vectors(g, j);
-    bool holds = gpu_held_wg(j->x->cols) == GPU_HELD_WG;
-    if (!gpu_joins(g, j, BUFFERS) || !holds || !v.one) return false;
+    if (!gpu_joins(g, j, BUFFERS) || !v.one) return false;
     const struct tensor *to = join_result(j);
     struct tensor settled = gpu_settled_room(r, to->rows, to->cols);
     gpu_place_z(z, &settled, w, n);

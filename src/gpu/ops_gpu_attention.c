@@ -288,7 +288,7 @@ enum {
 static struct teams merge_cut(uint32_t cols)
 {
     bool few = cols <= MERGED_FEW;
-    return (struct teams) { gpu_held_wg(cols), few ? 32 : 64, few ? 1 : 2 };
+    return (struct teams) { GPU_HELD_WG, few ? 32 : 64, few ? 1 : 2 };
 }
 
 static void merge_linear(struct run *r, const struct tensor *y, const struct shares *s,

@@ -232,10 +232,9 @@ uint32_t gpu_pick(struct gpu_picked *some, const struct weight *const *w, uint32
 void gpu_linears(struct run *r, struct tensor *const *y, const struct tensor *x,
                  const struct weight *const *w, uint32_t n);
 
-/* Rows that a workgroup keeps in its memory, a thread sixteen columns (kernels/lib/held.wgsl): can it, in how many vec4s, and
- * with how many threads? */
+/* Rows that a workgroup keeps in its memory, a thread sixteen columns (kernels/lib/held.wgsl): can it, and in how many
+ * vec4s? */
 enum { GPU_HELD_WG = 256 };
-uint32_t gpu_held_wg(uint32_t cols);
 bool gpu_can_hold(const struct gpu_ops *g, uint32_t cols);
 uint32_t gpu_held(uint32_t cols);
 

@@ -23,18 +23,12 @@ bool gpu_can_join_settled(const struct gpu_ops *g, const struct join *j)
     return gpu_can_settle(g, j->x->rows, j->x->cols) && in_runs(g, j->x->cols);
 }
 
-/* Threads of a workgroup at most. */
-static uint32_t most_lanes(const struct gpu_ops *g)
-{
-    bool twice = g->tier >= TIER_SUBGROUP && g->rec.limits.max_invocations >= 2 * JOIN_LANES_WG;
-    return twice ? 2 * JOIN_LANES_WG : JOIN_LANES_WG;
-}
-
 /* Lanes for so many columns: where they can, as many as keep one run each, since a second one takes twice as long. */
 static uint32_t runs_wg(const struct gpu_ops *g, uint32_t cols)
 {
-    uint32_t wg = JOIN_LANES_WG / 2;
-    while (wg < most_lanes(g) && HELD_RUN * wg < cols) wg *= 2;
+    bool twice = g->tier >= TIER_SUBGROUP && g->rec.limits.max_invocations >= 2 * JOIN_LANES_WG;
+    uint32_t most = twice ? 2 * JOIN_LANES_WG : JOIN_LANES_WG, wg = JOIN_LANES_WG / 2;
+    while (wg < most && HELD_RUN * wg < cols) wg *= 2;
     return wg;
 }
 
@@ -113,16 +107,11 @@ uint32_t gpu_held(uint32_t cols)
     return divide_up(cols, 4 * HELD_STEP) * HELD_STEP;
 }
 
-uint32_t gpu_held_wg(uint32_t cols)
-{
-    return cols <= HELD_RUN * GPU_HELD_WG ? GPU_HELD_WG : 2 * GPU_HELD_WG;
-}
-
 bool gpu_can_hold(const struct gpu_ops *g, uint32_t cols)
 {
     uint32_t sums = (g->tier >= TIER_SUBGROUP ? 128 : 256) * 16;
     return !g->narrow && g->rec.limits.has_packed_dot && cols % HELD_RUN == 0 &&
-           cols <= HELD_RUN * most_lanes(g) &&
+           cols <= HELD_RUN * GPU_HELD_WG &&
            gpu_held(cols) * 16 + sums <= g->rec.limits.max_workgroup_bytes;
 }
 
@@ -162,12 +151,8 @@ struct teams gpu_held_cut(const struct gpu_ops *g, const struct join *j, uint32_
                                                     { WG / 2, 32, 4 },
                                                     { WG / 2, 16, 2 } };
     static const struct teams wide[HELD_CUTS] = { { WG, 32, 1 }, { WG, 32, 2 }, { WG, 16, 2 } };
-    static const struct teams widest[HELD_CUTS] = { { 2 * WG, 32, 1 },
-                                                    { 2 * WG, 32, 2 },
-                                                    { 2 * WG, 32, 4 } };
     uint32_t wanted = g->cut ? (g->cut - 1) % HELD_CUTS : rows <= 512 ? 0 : rows <= 2048 ? 1 : 2;
-    bool twice = gpu_held_wg(j->x->cols) > WG;
-    return (half_holds(j) ? narrow : twice ? widest : wide)[wanted];
+    return (half_holds(j) ? narrow : wide)[wanted];
 }
 
 /* A workgroup has whole runs of sixteen results, which it settles. */
@@ -175,8 +160,7 @@ static struct teams held_pair_cut(const struct gpu_ops *g, const struct join *j,
 {
     bool many = g->cut ? g->cut > 1 : rows > 8192;
     if (many && half_holds(j)) return (struct teams) { GPU_HELD_WG / 2, 16, 4 };
-    uint32_t wg = gpu_held_wg(j->x->cols);
-    return (struct teams) { wg, wg > GPU_HELD_WG ? 32 : 16, many ? 2 : 1 };
+    return (struct teams) { GPU_HELD_WG, 16, many ? 2 : 1 };
 }
 
 static void dispatch_held(struct run *r, uint32_t kernel, const struct join *j, struct teams t,

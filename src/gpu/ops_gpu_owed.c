@@ -104,8 +104,7 @@ bool gpu_join_linear_z(struct run *r, const struct join *j, const struct tensor 
     enum { BUFFERS = 8 };
     struct gpu_ops *g = ops_of(r);
     struct gpu_vectors v = gpu_join_vectors(g, j);
-    bool holds = gpu_held_wg(j->x->cols) == GPU_HELD_WG;
-    if (!gpu_joins(g, j, BUFFERS) || !holds || !v.one || !gpu_may_owe(r, y, w, 1)) return false;
+    if (!gpu_joins(g, j, BUFFERS) || !v.one || !gpu_may_owe(r, y, w, 1)) return false;
     const struct gpu_weight *m = w->mem;
     const struct gpu_part *part = &m->parts[0];
     struct teams t = gpu_held_cut(g, j, w->rows);
