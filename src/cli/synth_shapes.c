@@ -60,7 +60,7 @@ static const struct synth_size sizes[] = {
     { .name = "tiny-dense", .label = "tiny dense", .n_layer = 6, .n_embd = 512, .n_head = 4,
       .n_kv_swa = 2, .n_kv_global = 1, .dim_swa = 64, .dim_global = 128, .period = 3, .n_swa = 64,
       .n_ctx = 4096, .n_vocab = 1024, .n_ff = 512, .v_is_k = true, .tower = &tower_tiny },
-    { .name = "tiny-wide", .label = "tiny wide", .n_layer = 2, .n_embd = 2816, .n_head = 2,
+    { .name = "tiny-wide", .label = "tiny wide", .n_layer = 2, .n_embd = 5376, .n_head = 2,
       .n_kv_swa = 1, .n_kv_global = 1, .dim_swa = 64, .dim_global = 128, .period = 2, .n_swa = 32,
       .n_ctx = 4096, .n_vocab = 512, .n_ff = 512, .v_is_k = true, .tower = &tower_tiny },
     { .name = "tiny-moe", .label = "tiny MoE", .n_layer = 6, .n_embd = 256, .n_head = 4,

@@ -38,6 +38,7 @@ struct selftest {
     struct test *tests;
     uint32_t n, cap;
     uint32_t n_expected; /* of which the C loop has said what they are to give */
+    bool judged;
     bool last_round;     /* of picking */
     struct recorded program;
     gpu_buffer results;
@@ -371,6 +372,7 @@ static enum bz_status record(struct selftest *t, struct bz_err *err)
     for (uint32_t k = 0; k < t->n && st == BZ_OK; k++) {
         struct stage *s = &t->tests[k].stage;
         uint32_t at = t->tests[k].at;
+        t->upload.vectors = NULL; /* those of a case in one page, as a model's are: so it was picked */
         stage_open(s, t->gpu, STAGE_GPU, &t->upload, t->rope);
         run_case(ops(t), s, &t->tests[k].c);
         for (uint32_t i = 0; i < s->n_results; i++) {
@@ -414,6 +416,9 @@ void selftest_close(struct selftest *t)
 {
     if (!t) return;
     for (uint32_t i = 0; i < t->n; i++) {
+        const struct record_trace *trace = &t->tests[i].trace;
+        for (uint32_t k = 0; !t->judged && k < trace->n; k++)
+            ops(t)->rec.pipelines[trace->slot[k]].tested = false;
         stage_close(&t->tests[i].stage);
         buf_free(&t->tests[i].want);
     }
@@ -491,6 +496,7 @@ uint32_t selftest_judge(struct selftest *t, const uint8_t *results)
     struct recorder *rec = &ops(t)->rec;
     bool vouched[N_KERNELS] = { false };
     uint32_t demoted = 0;
+    t->judged = true;
     for (uint32_t i = 0; i < rec->n_pipelines; i++)
         if (!rec->pipelines[i].tested && !rec->instead[rec->pipelines[i].kernel])
             t->verdicts[rec->pipelines[i].kernel] = KERNEL_UNTESTED;

@@ -105,12 +105,13 @@ export class GpuEngine {
     try {
       compiled();
       gpu.onCompiled = compiled;
-      await Promise.race([gpu.ready(), aborted]);
-      gpu.onCompiled = undefined;
       this.selfTest = await selfTest(core, gpu, this.ptr, {
         compile: () => gpu.planned(() => core.exports.bz_wasm_session_close(this.plannedSession())),
         within: (work) => Promise.race([work, aborted]),
-        onTested: (loaded, total) => tell({ phase: 'selftest', loaded, total }),
+        onTested: (loaded, total) => {
+          gpu.onCompiled = undefined;
+          tell({ phase: 'selftest', loaded, total });
+        },
       });
     } finally {
       off();

@@ -28,12 +28,7 @@ export interface SelfTestOptions {
 /** Gpu.refused must have been there since the first pipelines were asked for. */
 export async function selfTest(core: Core, gpu: Gpu, engine: EnginePtr, { compile, within, onTested }: SelfTestOptions): Promise<SelfTest[]> {
   const report = new Map<string, SelfTest>();
-  onTested(0, 1);
-  for (;;) {
-    await within(gpu.ready());
-    if (!demoteRefused(core, gpu, engine, report) && !(await testRound(core, gpu, engine, within, report))) break;
-    compile();
-  }
+  while (await testRound(core, gpu, engine, { within, onTested }, report)) compile();
   onTested(1, 1);
   return [...report.values()];
 }
@@ -51,11 +46,14 @@ function demoteRefused(core: Core, gpu: Gpu, engine: EnginePtr, report: Map<stri
 }
 
 /** Test what was not tested yet. Was something demoted? */
-async function testRound(core: Core, gpu: Gpu, engine: EnginePtr, within: SelfTestOptions['within'], report: Map<string, SelfTest>): Promise<boolean> {
+async function testRound(core: Core, gpu: Gpu, engine: EnginePtr, { within, onTested }: Omit<SelfTestOptions, 'compile'>, report: Map<string, SelfTest>): Promise<boolean> {
   const x = core.exports;
   const test = core.check(x.bz_wasm_gpu_selftest_open(engine));
   try {
-    while (core.checkNumber(x.bz_wasm_gpu_selftest_prepare(test))) await within(nextTurn()); // the C loops; weights are on their way
+    while (core.checkNumber(x.bz_wasm_gpu_selftest_prepare(test))) await within(nextTurn()); // the C loops; kernels are being compiled
+    await within(gpu.ready());
+    if (demoteRefused(core, gpu, engine, report)) return true;
+    onTested(0, 1);
     const program = x.bz_wasm_gpu_selftest_program(test);
     const [buffer = 0, n = 0] = new Uint32Array(core.result().buffer);
     const results = new Uint8Array(n);
