@@ -5,6 +5,7 @@
 enum {
     ROOM_BEHIND = 2048,  /* numbers */
     OWED_RANK = 64,      /* past it z is worth a dispatch of its own */
+    OWED_PARTS = 4,      /* that kernels/lib/owed.wgsl adds up at most */
     LACK_MOST = 4 << 20, /* numbers of B that the workgroups of a join read, all together */
 };
 
@@ -161,7 +162,7 @@ bool gpu_linear_z(struct run *r, const struct tensor *y, const struct tensor *se
     if (!settled || !gpu_reads_digits(m->shape) || g->settled.reader == w) return false;
     struct teams t = gpu_cut(g, m->shape, w->rows, w->cols, 0);
     uint32_t parts = divide_up(w->cols, 16 * 3 * t.wg); /* three turns of a workgroup each */
-    if (parts > 8) parts = 8;
+    if (parts > OWED_PARTS) parts = OWED_PARTS;
     while (parts > 1 && !gpu_may_owe(r, y, w, parts)) parts--;
     if (!gpu_may_owe(r, y, w, parts)) return false;
     const struct gpu_part *part = &m->parts[0];
