@@ -78,13 +78,19 @@ void gpu_owe(struct run *r, const struct tensor *y, const struct weight *w, uint
     g->rec.first_ctx = g;
 }
 
+/* Does t lack something? */
+static bool lacks_more(const struct gpu_ops *g, const struct tensor *t)
+{
+    const struct gpu_owed *o = &g->owed;
+    return g->rec.first == pay && t && o->of.mem == t->mem && o->of.cols == t->cols &&
+           t->rows == 1 && !t->first;
+}
+
 bool gpu_take_owed(struct run *r, const struct tensor *t, bool gelu, struct gpu_owed *out)
 {
     struct gpu_ops *g = ops_of(r);
     const struct gpu_owed *o = &g->owed;
-    if (g->rec.first != pay || !t || o->of.mem != t->mem || o->of.cols != t->cols || t->rows != 1 ||
-        t->first || (o->by.mem != NULL) != gelu)
-        return false;
+    if (!lacks_more(g, t) || (o->by.mem != NULL) != gelu) return false;
     *out = *o;
     g->rec.first = NULL;
     return true;
@@ -110,8 +116,8 @@ bool gpu_join_linear_z(struct run *r, const struct join *j, const struct tensor 
     const struct gpu_weight *m = w->mem;
     const struct gpu_part *part = &m->parts[0];
     struct teams t = gpu_held_cut(g, j, w->rows);
-    if (t.wg < GPU_HELD_WG)
-        t = (struct teams) { GPU_HELD_WG, 64, 2 }; /* two threads for what the branch lacks */
+    /* Two threads for what the branch lacks. */
+    if (lacks_more(g, j->branch) && t.wg < GPU_HELD_WG) t.wg = GPU_HELD_WG;
     uint32_t groups = divide_up(w->rows, team_rows(t));
     struct gpu_lack l = gpu_join_lack(r, j, groups + m->adapted.rank);
     struct join_linear_z_params p = { .cols = w->cols,
