@@ -1046,6 +1046,7 @@ static const struct op_case cases[] = {
     { "join_linears",    5,   256, QUANT_Q8_0, 1e-12, .why = "the largest rank, a few rows, in two dispatches", .out = 68, .n_used = 3, .rank = 254, .n_lora = 3 },
     { "join_linears",    1,   256, QUANT_Q6_K, 1e-12, .why = "one weight, two adapters, nothing is added, in two dispatches", .out = 37, .n_used = 1, .plain = true, .rank = 16, .n_lora = 2 },
     { "join_linears",    3,  1536, QUANT_Q4_K, 1e-12, .why = "one weight, an adapter, a few rows, in two dispatches", .out = 530, .n_used = 1, .rank = 16, .n_lora = 1 },
+    { "join_linears",    1,  1536, QUANT_Q4_K, 1e-12, .why = "one weight, an adapter, its share afterwards, in two dispatches", .out = 640, .n_used = 1, .rank = 16, .n_lora = 1 },
     { "join_linears",    1,   256, QUANT_Q5_0, 1e-12, .why = "one weight, too large a rank, in two dispatches", .out = 66, .n_used = 1, .rank = 257, .n_lora = 1 },
     { "join_linears",    1,   256, QUANT_Q6_K, 1e-12, .why = "adapters on codes and on floats", .out = 41, .n_used = 3, .split = true, .rank = 8, .n_lora = 3 },
     { "join_linears",    2,   128, QUANT_F16,  1e-12, .why = "adapters on floats", .out = 40, .n_used = 2, .rank = 8, .n_lora = 2 },

@@ -1,8 +1,7 @@
-// join_linear_z - the kernel of that name without its shape and add_over(): a tier chooses.
+// join_linear_z - the kernel of that name without its shape, add_over() and hold(): a tier chooses.
 //!include lib/grid.wgsl
 //!include lib/join_vectors.wgsl
 //!include lib/joining.wgsl
-//!include lib/held.wgsl
 //!include lib/joined_row.wgsl
 //!include lib/a_row.wgsl
 //!include lib/four_rows.wgsl
@@ -71,11 +70,15 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         }
         return;
     }
-    let h = joined_row(0u, id, group == 0u);
-    if (4u * id < p.cols / 4u) {
-        keep(4u * id, h);
+    if (OWED == 1u) {
+        let h = joined_row(0u, id, group == 0u);
+        if (4u * id < p.cols / 4u) {
+            keep(4u * id, h);
+        }
+        workgroupBarrier();
+    } else {
+        hold(0u, id, group == 0u);
     }
-    workgroupBarrier();
     // The workgroups take the teams' rows in turn, so that few of them join.
     let teams = WG / LANES;
     let lane = id % LANES;

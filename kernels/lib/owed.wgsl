@@ -1,14 +1,15 @@
-// owed - what a row still lacks, s B z: the product that made it has put z = A x behind it, in p.owed_parts rows that are to be
-// added up. Needs Params with owed_rank (0: nothing is lacking), owed_at and owed_scales (both in vec4s), owed_parts; owed_z(i),
+// owed - what a row still lacks, s B z: the product that made it has put z = A x behind it, in p.owed_parts rows, at most four, that
+// are to be added up. Needs Params with owed_rank (0: nothing is lacking), owed_at and owed_scales (both in vec4s), owed_parts; owed_z(i),
 // vec4 i of what the row lies in; owed_n(), vec4s of a row; the buffer b, see lib/lora.
 
-// s z of k .. k + 3.
+// s z of k .. k + 3. All parts are on their way at once; those that are not there are another one, times 0.
 fn owed_four(k : u32) -> vec4<f32> {
-    var sum = owed_z(p.owed_at + k / 4u);
-    for (var i = 1u; i < p.owed_parts; i++) {
-        sum += owed_z(p.owed_at + (i * p.owed_rank + k) / 4u);
-    }
-    return sum * b[p.owed_scales + k / 4u];
+    let part = p.owed_rank / 4u;
+    let last = p.owed_parts - 1u;
+    let at = p.owed_at + k / 4u;
+    let parts = mat4x4<f32>(owed_z(at), owed_z(at + min(1u, last) * part), owed_z(at + min(2u, last) * part),
+                            owed_z(at + min(3u, last) * part));
+    return (parts * select(vec4<f32>(), vec4<f32>(1.0), vec4<u32>(0u, 1u, 2u, 3u) <= vec4<u32>(last))) * b[p.owed_scales + k / 4u];
 }
 
 // Columns 4i .. 4i + 3.

@@ -5,6 +5,7 @@
 enum {
     ROOM_BEHIND = 2048,  /* numbers */
     OWED_RANK = 64,      /* past it z is worth a dispatch of its own */
+    OWED_PARTS = 4,      /* that kernels/lib/owed.wgsl adds up at most */
     LACK_MOST = 4 << 20, /* numbers of B that the workgroups of a join read, all together */
 };
 
@@ -77,13 +78,19 @@ void gpu_owe(struct run *r, const struct tensor *y, const struct weight *w, uint
     g->rec.first_ctx = g;
 }
 
+/* Does t lack something? */
+static bool lacks_more(const struct gpu_ops *g, const struct tensor *t)
+{
+    const struct gpu_owed *o = &g->owed;
+    return g->rec.first == pay && t && o->of.mem == t->mem && o->of.cols == t->cols &&
+           t->rows == 1 && !t->first;
+}
+
 bool gpu_take_owed(struct run *r, const struct tensor *t, bool gelu, struct gpu_owed *out)
 {
     struct gpu_ops *g = ops_of(r);
     const struct gpu_owed *o = &g->owed;
-    if (g->rec.first != pay || !t || o->of.mem != t->mem || o->of.cols != t->cols || t->rows != 1 ||
-        t->first || (o->by.mem != NULL) != gelu)
-        return false;
+    if (!lacks_more(g, t) || (o->by.mem != NULL) != gelu) return false;
     *out = *o;
     g->rec.first = NULL;
     return true;
@@ -108,8 +115,8 @@ bool gpu_join_linear_z(struct run *r, const struct join *j, const struct tensor 
     const struct gpu_weight *m = w->mem;
     const struct gpu_part *part = &m->parts[0];
     struct teams t = gpu_held_cut(g, j, w->rows);
-    if (t.wg < GPU_HELD_WG)
-        t = (struct teams) { GPU_HELD_WG, 64, 2 }; /* two threads for what the branch lacks */
+    /* Two threads for what the branch lacks. */
+    if (lacks_more(g, j->branch) && t.wg < GPU_HELD_WG) t.wg = GPU_HELD_WG;
     uint32_t groups = divide_up(w->rows, team_rows(t));
     struct gpu_lack l = gpu_join_lack(r, j, groups + m->adapted.rank);
     struct join_linear_z_params p = { .cols = w->cols,
@@ -160,7 +167,7 @@ bool gpu_linear_z(struct run *r, const struct tensor *y, const struct tensor *se
     if (!settled || !gpu_reads_digits(m->shape) || g->settled.reader == w) return false;
     struct teams t = gpu_cut(g, m->shape, w->rows, w->cols, 0);
     uint32_t parts = divide_up(w->cols, 16 * 3 * t.wg); /* three turns of a workgroup each */
-    if (parts > 8) parts = 8;
+    if (parts > OWED_PARTS) parts = OWED_PARTS;
     while (parts > 1 && !gpu_may_owe(r, y, w, parts)) parts--;
     if (!gpu_may_owe(r, y, w, parts)) return false;
     const struct gpu_part *part = &m->parts[0];
