@@ -23,5 +23,4 @@ enable subgroups;
 //!include lib/digits.wgsl
 //!include lib/dot_$SHAPE.wgsl
 //!include lib/lanes.subgroup.wgsl
-//!include lib/hold.subgroup.wgsl
 //!include lib/join_linear_z.wgsl

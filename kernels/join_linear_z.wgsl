@@ -22,5 +22,4 @@
 //!include lib/digits.wgsl
 //!include lib/dot_$SHAPE.wgsl
 //!include lib/lanes.wgsl
-//!include lib/hold.wgsl
 //!include lib/join_linear_z.wgsl

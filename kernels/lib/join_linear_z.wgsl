@@ -1,7 +1,8 @@
-// join_linear_z - the kernel of that name without its shape, add_over() and hold(): a tier chooses.
+// join_linear_z - the kernel of that name without its shape and add_over(): a tier chooses.
 //!include lib/grid.wgsl
 //!include lib/join_vectors.wgsl
 //!include lib/joining.wgsl
+//!include lib/hold.wgsl
 //!include lib/joined_row.wgsl
 //!include lib/a_row.wgsl
 //!include lib/four_rows.wgsl
