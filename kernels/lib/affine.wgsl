@@ -2,6 +2,18 @@
 // twelve bytes; drawn in src/quant/affine.h. The groups 2p and 2p + 1 are the nibbles of the same
 // bytes, so their numbers come together: vec4(d sc, d sc', dmin mn, dmin mn').
 fn affine_pair(head : vec4<u32>, p : u32) -> vec4<f32> {
+    let s = head.yzw >> vec3<u32>(16u * (p & 1u));
+    let low = s.xy & vec2<u32>(0x3f3fu);
+    let high = (vec2<u32>(s.z, s.z >> 4u) & vec2<u32>(0x0f0fu)) |
+               ((s.xy >> vec2<u32>(2u)) & vec2<u32>(0x3030u));
+    let two = select(low, high, p > 1u);
+    let d = unpack2x16float(head.x);
+    return d.xxyy * vec4<f32>(vec4<u32>(two.x & 0xffu, two.x >> 8u, two.y & 0xffu, two.y >> 8u));
+}
+
+// The same in fewer instructions where p is that of many headers in turn, as in the dot products of a lane: what is chosen by it
+// is chosen once.
+fn affine_lane(head : vec4<u32>, p : u32) -> vec4<f32> {
     // Six bits of the pairs 0 and 1 lie together; of 2 and 3 four lie in the last word, two above the others' six.
     let upper = p > 1u;
     let shift = 16u * (p & 1u);

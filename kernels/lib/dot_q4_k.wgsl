@@ -8,7 +8,7 @@ fn unit_dot(at : u32, u : u32, v : Acts) -> f32 {
     let row = 9u * (at >> 3u);
     let head = 9u * (u >> 3u);
     let q = w_at(row + (head + 1u + (u & 7u)));
-    let pair = affine_pair(w_at(row + head), (u >> 1u) & 3u);
+    let pair = affine_lane(w_at(row + head), (u >> 1u) & 3u);
     let products = vec2<f32>(dot16(low_nibbles(q), 0.0, v.a), dot16(high_nibbles(q), 0.0, v.b));
     return dot(pair.xy, products) - dot(pair.zw, vec2<f32>(v.a.sum, v.b.sum));
 }

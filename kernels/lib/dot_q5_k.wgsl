@@ -15,7 +15,7 @@ fn unit_dot(at : u32, u : u32, v : Acts) -> f32 {
     let g = u & 6u;
     let high = w_at(row + (head + 1u + (u & 1u)));
     let q = w_at(row + (head + 3u + (u & 7u)));
-    let pair = affine_pair(w_at(row + head), g >> 1u);
+    let pair = affine_lane(w_at(row + head), g >> 1u);
     let products = vec2<f32>(dot16(low_nibbles(q) | fifth16(high, g), 0.0, v.a),
                              dot16(high_nibbles(q) | fifth16(high, g + 1u), 0.0, v.b));
     return dot(pair.xy, products) - dot(pair.zw, vec2<f32>(v.a.sum, v.b.sum));
