@@ -102,8 +102,8 @@ fn put_squares(part : Part, lid : u32) {
 fn sum_squares(lid : u32) {
     if (lid >= 64u && lid < 80u) {
         var sum = 0.0;
-        for (var i = 0u; i < WG / 8u; i++) {
-            sum += spread[(lid - 64u) * (WG / 8u) + i];
+        for (var i = lid % 8u; i < p.head_dim / 4u; i += 8u) {
+            sum += spread[(lid - 64u) / 8u * WG + i];
         }
         some[lid] = sum;
     }

@@ -81,26 +81,29 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     dots[lid] = d;
     squares[lid] = square;
     workgroupBarrier();
-    // A quarter of an expert's threads, then one, add up.
-    let quarter = LANES / 4u;
+    // A quarter of an expert's threads add up, and a quarter of those, until few are left.
     let part = lid % LANES;
-    if (part < quarter) {
-        d = (d + dots[lid + quarter]) + (dots[lid + 2u * quarter] + dots[lid + 3u * quarter]);
-        square = (square + squares[lid + quarter]) + (squares[lid + 2u * quarter] + squares[lid + 3u * quarter]);
+    var left = LANES;
+    for (; left > 8u; left /= 4u) {
+        let quarter = left / 4u;
+        if (part < quarter) {
+            d = (d + dots[lid + quarter]) + (dots[lid + 2u * quarter] + dots[lid + 3u * quarter]);
+            square = (square + squares[lid + quarter]) + (squares[lid + 2u * quarter] + squares[lid + 3u * quarter]);
+        }
+        workgroupBarrier();
+        dots[lid] = d;
+        squares[lid] = square;
+        workgroupBarrier();
     }
-    workgroupBarrier();
-    dots[lid] = d;
-    squares[lid] = square;
-    workgroupBarrier();
     square = 0.0;
-    for (var i = 0u; i < quarter; i++) {
+    for (var i = 0u; i < left; i++) {
         square += squares[lid - part + i];
     }
     let cols = f32(p.cols);
     let inverse = inverseSqrt(square / cols + p.eps);
     put_runs(row, n4, block + blocks * lid, blocks * WG, inverse);
     if (part == 0u && expert0 + lid / LANES < p.n_expert) {
-        for (var i = 1u; i < quarter; i++) {
+        for (var i = 1u; i < left; i++) {
             d += dots[lid + i];
         }
         scores[row * p.n_expert + expert0 + lid / LANES] = d * inverse * inverseSqrt(cols);

@@ -69,12 +69,13 @@ fn put_queries(part : Part, lid : u32) {
     squares[lid] = sum;
 }
 
+// Only so many threads of a head had columns.
 fn sum_queries(lid : u32) {
     if (lid < 8u * HEADS) {
-        const MOST : u32 = WG / 8u;
+        let threads = min(WG / HEADS, p.head_dim / 8u);
         var sum = 0.0;
-        for (var i = 0u; i < MOST / HEADS; i++) {
-            sum += squares[lid * (MOST / HEADS) + i];
+        for (var i = lid % 8u; i < threads; i += 8u) {
+            sum += squares[lid / 8u * (WG / HEADS) + i];
         }
         some[lid] = sum;
     }
