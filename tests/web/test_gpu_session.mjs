@@ -4,6 +4,8 @@
 //   node tests/web/test_gpu_session.mjs build/bezel [WORDS]
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
 
 import { Core, Gpu, GpuEngine, GpuModel, fileSource, loadWasm, memorySource, openDevice, openModel } from '../../web/engine/dist/core.js';
 import { done, equal, ok, rejects, same, test } from './check.mjs';
@@ -11,9 +13,8 @@ import { linearsOf, loraFile } from './lora_file.mjs';
 import './software_adapter.mjs';
 
 const native = process.argv[2] ?? 'build/bezel';
-const temp = 'build/tmp/gpu_session';
-fs.rmSync(temp, { recursive: true, force: true });
-fs.mkdirSync(temp, { recursive: true });
+const temp = fs.mkdtempSync(path.join(os.tmpdir(), 'bezel-session-')); // of this run: Node's and Deno's may meet
+process.on('exit', () => fs.rmSync(temp, { recursive: true, force: true }));
 
 const prompt = (n, first = 0) => Int32Array.from({ length: n }, (_, i) => (i === 0 ? 2 : 5 + ((i + first) * 7919) % 290));
 const greedy = { temperature: 0, ignore_end: true };
