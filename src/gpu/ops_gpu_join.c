@@ -107,12 +107,18 @@ uint32_t gpu_held(uint32_t cols)
     return divide_up(cols, 4 * HELD_STEP) * HELD_STEP;
 }
 
-bool gpu_can_hold(const struct gpu_ops *g, uint32_t cols)
+/* Workgroup memory of a kernel that holds a row, in bytes. */
+static uint32_t held_bytes(const struct gpu_ops *g, uint32_t cols)
 {
     uint32_t sums = (g->tier >= TIER_SUBGROUP ? 128 : 256) * 16;
+    return gpu_held(cols) * 16 + sums;
+}
+
+bool gpu_can_hold(const struct gpu_ops *g, uint32_t cols)
+{
     return !g->narrow && g->rec.limits.has_packed_dot && cols % HELD_RUN == 0 &&
            cols <= HELD_RUN * GPU_HELD_WG &&
-           gpu_held(cols) * 16 + sums <= g->rec.limits.max_workgroup_bytes;
+           held_bytes(g, cols) <= g->rec.limits.max_workgroup_bytes;
 }
 
 bool gpu_joins(const struct gpu_ops *g, const struct join *j, uint32_t n_buffers)
@@ -292,8 +298,10 @@ void gpu_join_gate_up(struct run *r, const struct join *j, struct tensor *y, str
     struct gpu_ops *g = ops_of(r);
     if (gpu_adapted_gate_up(r, j, y, up, gate_w, up_w)) return;
     if (gpu_wide_gate_up(r, j, y, up, gate_w, up_w)) return;
+    enum { MADE_BYTES = 1024 }; /* kernels/lib/put_settled.wgsl */
     struct gpu_vectors v = gpu_join_vectors(g, j);
-    bool ok = gpu_joins(g, j, 8) && j->branch && !weight_exists(j->scale) &&
+    bool room = held_bytes(g, j->x->cols) + MADE_BYTES <= g->rec.limits.max_workgroup_bytes;
+    bool ok = gpu_joins(g, j, 8) && room && j->branch && !weight_exists(j->scale) &&
               weight_exists(j->next_w) && v.one;
     bool alike = gpu_whole_and_bare(gate_w) && gpu_whole_and_bare(up_w) &&
                  shape_of(gate_w) == shape_of(up_w);
