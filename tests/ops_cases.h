@@ -1084,8 +1084,8 @@ static const struct op_case cases[] = {
     { "join_linears",    1,    64, QUANT_Q5_0, 1e-12, .why = "wide, adapters on all", .out = 36, .n_used = 3, .rank = 4, .n_lora = 3, .wide = true },
     { "join_linears",    1,    64, QUANT_F16,  1e-12, .why = "wide, floats", .out = 36, .n_used = 3, .wide = true },
     { "join_linears",    1,  4352, QUANT_Q4_K, 1e-12, .why = "wide by itself", .out = 20, .n_used = 3 },
-    { "join_linears",    1,  2816, QUANT_Q4_K, 1e-12, .why = "not yet wide, three pieces of the row a thread", .out = 20, .n_used = 3 },
-    { "join_linears",    2,  3840, QUANT_Q6_K, 1e-12, .why = "not yet wide, four pieces", .out = 20, .n_used = 1 },
+    { "join_linears",    1,  2816, QUANT_Q4_K, 1e-12, .why = "not yet wide, more than half of the threads hold", .out = 20, .n_used = 3 },
+    { "join_linears",    2,  3840, QUANT_Q6_K, 1e-12, .why = "not yet wide, almost all that the threads hold, two rows", .out = 20, .n_used = 1 },
 
     { "join_linear_gelu_mul", 1, 256, QUANT_Q4_0, 1e-12, .why = "wide", .out = 33, .at = 4, .wide = true },
     { "join_linear_gelu_mul", 3, 256, QUANT_Q6_K, 1e-12, .why = "wide, a few rows", .out = 40, .at = 8, .wide = true },

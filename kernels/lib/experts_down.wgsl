@@ -1,6 +1,7 @@
 // experts_down - the kernel of that name without its shape, its activations, adapted() and add_lanes(): a file and its
 // tier choose.
 //!include lib/grid.wgsl
+//!include lib/four_from.wgsl
 //!include lib/four_rows.wgsl
 
 struct Params {
@@ -49,7 +50,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         return;
     }
     let first = R * (turn.at * teams + id / LANES);
-    let rows = min(vec4<u32>(first, first + 1u, first + 2u, first + 3u), vec4<u32>(p.rows - 1u));
+    let rows = four_from(first, p.rows);
     let lane = id % LANES;
     // The slots' columns lie behind each other, so that all experts are read at once.
     let units = (p.cols + UNIT - 1u) / UNIT;

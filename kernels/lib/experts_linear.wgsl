@@ -1,5 +1,6 @@
 // experts_linear - the kernel of that name without its shape and add_lanes(): a tier chooses.
 //!include lib/grid.wgsl
+//!include lib/four_from.wgsl
 //!include lib/one_input.wgsl
 //!include lib/four_rows.wgsl
 //!include lib/lora.wgsl
@@ -45,7 +46,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         return;
     }
     let first = 4u * (group % per_slot * teams + id / LANES);
-    let rows = min(vec4<u32>(first, first + 1u, first + 2u, first + 3u), vec4<u32>(p.rows - 1u));
+    let rows = four_from(first, p.rows);
     let x_base = (slot / p.n_used * p.x_stride + slot % p.n_used * p.x_slot) / 4u;
     let lane = id % LANES;
     var mine = four_rows(rows + mat * p.rows, x_base, lane);

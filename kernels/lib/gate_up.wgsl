@@ -1,6 +1,7 @@
 // gate_up - the kernel of that name without its shape, its activations, put_rows(), adapted() and add_lanes(): a file
 // and its tier choose.
 //!include lib/grid.wgsl
+//!include lib/four_from.wgsl
 //!include lib/gelu.wgsl
 //!include lib/pair_rows.wgsl
 
@@ -39,7 +40,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         return;
     }
     let first = R * (turn.at * teams + id / LANES);
-    let rows = min(vec4<u32>(first, first + 1u, first + 2u, first + 3u), vec4<u32>(p.rows - 1u));
+    let rows = four_from(first, p.rows);
     let mine = pair_rows(rows, tok * (p.x_stride / 4u), id % LANES);
     let sums = add_pair(adapted(mine, rows, tok, id % LANES), id);
     put_rows(tok, first, sums.first, sums.second, id);

@@ -1,5 +1,6 @@
 // gelu_linear_own - the kernel of that name without its shape and add_over(): a tier chooses.
 //!include lib/grid.wgsl
+//!include lib/four_from.wgsl
 //!include lib/gelu.wgsl
 //!include lib/owed.wgsl
 //!include lib/four_rows.wgsl
@@ -84,7 +85,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     let n = p.cols / 4u;
     let lane = id % LANES;
     let first = R * (flat_group(wid, num) * (WG / LANES) + id / LANES);
-    let rows = min(vec4<u32>(first, first + 1u, first + 2u, first + 3u), vec4<u32>(p.rows - 1u));
+    let rows = four_from(first, p.rows);
     // What does not wait for the row is on its way while it is made: the first rows of A, and what meets A of it.
     let k0 = id / AT_ONCE;
     let start = id % AT_ONCE;

@@ -1,5 +1,6 @@
 // join_gate_up - the kernel of that name without its shape and add_over(): a tier chooses.
 //!include lib/grid.wgsl
+//!include lib/four_from.wgsl
 //!include lib/gelu.wgsl
 //!include lib/joining.wgsl
 //!include lib/hold.wgsl
@@ -61,7 +62,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     hold(tok, id, turn.at == 0u);
     for (var block = turn.at; block * R * teams < p.rows; block += groups) {
         let first = R * (block * teams + id / LANES);
-        let rows = min(vec4<u32>(first, first + 1u, first + 2u, first + 3u), vec4<u32>(p.rows - 1u));
+        let rows = four_from(first, p.rows);
         let sums = add_pair(pair_rows(rows, 0u, id % LANES), id);
         put_rows(tok, first, sums.first, sums.second, id);
         workgroupBarrier(); // before the next block's first

@@ -1,5 +1,6 @@
 // join_gelu - the kernel of that name without its shape and add_over(): a tier chooses.
 //!include lib/grid.wgsl
+//!include lib/four_from.wgsl
 //!include lib/gelu.wgsl
 //!include lib/joining.wgsl
 //!include lib/hold.wgsl
@@ -59,7 +60,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     let lane = id % LANES;
     for (var block = turn.at; block * R * teams < p.rows; block += groups) {
         let first = R * (block * teams + id / LANES);
-        let rows = min(vec4<u32>(first, first + 1u, first + 2u, first + 3u), vec4<u32>(p.rows - 1u));
+        let rows = four_from(first, p.rows);
         let h = add_lanes(four_rows(rows, 0u, lane), id);
         for (var r = lane; r < R; r += LANES) {
             if (first + r < p.rows) {

@@ -1,6 +1,7 @@
 // join_linears - the kernel of that name and join_linears_mixed, without their shapes, add_over() and what becomes of the
 // results: a file and its tier choose.
 //!include lib/grid.wgsl
+//!include lib/four_from.wgsl
 //!include lib/join_vectors.wgsl
 //!include lib/joining.wgsl
 //!include lib/hold.wgsl
@@ -42,10 +43,6 @@ override MATRICES : u32 = 3u; // so many there are: no code for more
 
 const NO_UNIT : u32 = 0x7fffffffu; // a lane past the end of every row
 
-fn four_from(first : u32, n_rows : u32) -> vec4<u32> {
-    return min(vec4<u32>(first, first + 1u, first + 2u, first + 3u), vec4<u32>(n_rows - 1u));
-}
-
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
         @builtin(local_invocation_index) id : u32) {
@@ -72,11 +69,11 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         var mine = four_rows(four_from(first, p.rows), 0u, select(NO_UNIT, lane, ones));
         if (MATRICES > 1u) {
             which = 1u;
-            mine += four_rows(four_from(first, max(p.rows2, 1u)), 0u, select(NO_UNIT, lane, twos));
+            mine += four_rows(four_from(first, p.rows2), 0u, select(NO_UNIT, lane, twos));
         }
         if (MATRICES > 2u) {
             which = 2u;
-            mine += third_rows(four_from(first, max(p.rows3, 1u)), 0u, select(lane, NO_UNIT, ones || twos));
+            mine += third_rows(four_from(first, p.rows3), 0u, select(lane, NO_UNIT, ones || twos));
         }
         which = select(select(2u, 1u, twos), 0u, ones);
         let sum = add_lanes(mine, id);

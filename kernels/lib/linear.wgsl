@@ -1,6 +1,7 @@
 // linear - the kernel of that name, linear_digits and linear_own without their shape, their activations, add_lanes() and what
 // adapters do: a file and its tier choose.
 //!include lib/grid.wgsl
+//!include lib/four_from.wgsl
 //!include lib/linear_io.wgsl
 //!include lib/four_rows.wgsl
 
@@ -15,7 +16,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         return;
     }
     let first = R * (turn.at * teams + id / LANES);
-    let rows = min(vec4<u32>(first, first + 1u, first + 2u, first + 3u), vec4<u32>(p.rows - 1u));
+    let rows = four_from(first, p.rows);
     let lane = id % LANES;
     begin_adapters(tok, id);
     let mine = four_rows(rows, tok * (p.x_stride / 4u), lane) + adapted(rows + p.row0, tok, lane);

@@ -1,6 +1,7 @@
 // linears - linears_digits, linears_digits_mixed and the two for matrices with adapters without their shapes, add_lanes() and
 // adapted(): a file and its tier choose.
 //!include lib/grid.wgsl
+//!include lib/four_from.wgsl
 //!include lib/four_rows.wgsl
 
 struct Params {
@@ -42,10 +43,6 @@ override MATRICES : u32 = 3u; // so many there are: no code for more
 
 const NO_UNIT : u32 = 0x7fffffffu; // a lane past the end of every row
 
-fn rows_from(first : u32, n_rows : u32) -> vec4<u32> {
-    return min(vec4<u32>(first, first + 1u, first + 2u, first + 3u), vec4<u32>(max(n_rows, 1u) - 1u));
-}
-
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
         @builtin(local_invocation_index) id : u32) {
@@ -67,14 +64,14 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     // One loop after the other, two of them without a unit: so `which` is a number that the compiler sees, and no load
     // has to choose or to wait for a branch.
     which = 0u;
-    var mine = four_rows(rows_from(first, p.rows), x_base, select(NO_UNIT, lane, ones));
+    var mine = four_rows(four_from(first, p.rows), x_base, select(NO_UNIT, lane, ones));
     if (MATRICES > 1u) {
         which = 1u;
-        mine += four_rows(rows_from(first, p.rows2), x_base, select(NO_UNIT, lane, twos));
+        mine += four_rows(four_from(first, p.rows2), x_base, select(NO_UNIT, lane, twos));
     }
     if (MATRICES > 2u) {
         which = 2u;
-        mine += third_rows(rows_from(first, p.rows3), x_base, select(lane, NO_UNIT, ones || twos));
+        mine += third_rows(four_from(first, p.rows3), x_base, select(lane, NO_UNIT, ones || twos));
     }
     mine += adapted(select(select(2u, 1u, twos), 0u, ones), first, tok, lane);
     let sum = add_lanes(mine, id);

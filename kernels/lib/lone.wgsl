@@ -1,14 +1,10 @@
 // lone - kernels in which every thread works for itself: threads counted through, and products of 4 x 4 blocks.
 //!include lib/grid.wgsl
+//!include lib/four_from.wgsl
 const WG : u32 = 16u;
 
 fn lone_thread(wid : vec3<u32>, num : vec3<u32>, id : u32) -> u32 {
     return flat_group(wid, num) * WG + id;
-}
-
-// i .. i + 3, all below n.
-fn four_from(i : u32, n : u32) -> vec4<u32> {
-    return min(vec4<u32>(i, i + 1u, i + 2u, i + 3u), vec4<u32>(n - 1u));
 }
 
 // 1 for each of i .. i + 3 that is below n.

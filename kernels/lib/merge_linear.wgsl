@@ -1,5 +1,6 @@
 // merge_linear - the kernel of that name without its shape and add_lanes(): a tier chooses.
 //!include lib/grid.wgsl
+//!include lib/four_from.wgsl
 //!include lib/held.wgsl
 //!include lib/merged.wgsl
 //!include lib/four_rows.wgsl
@@ -32,7 +33,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     let lane = id % LANES;
     for (var block = flat_group(wid, num); block * R * teams < p.rows; block += groups) {
         let first = R * (block * teams + id / LANES);
-        let rows = min(vec4<u32>(first, first + 1u, first + 2u, first + 3u), vec4<u32>(p.rows - 1u));
+        let rows = four_from(first, p.rows);
         let sum = add_lanes(four_rows(rows, 0u, lane), id);
         for (var r = lane; r < R; r += LANES) {
             if (first + r < p.rows) {

@@ -226,7 +226,7 @@ static const char about[] =
     "  e2b e4b 12b 26b-a4b 31b       the published sizes\n"
     "  tiny-e2b tiny-e4b             a few MB: per-layer embeddings, shared keys and values\n"
     "  tiny-dense                    values equal to keys on global layers (12b, 31b)\n"
-    "  tiny-wide                     rows as long as those of the largest (31b)\n"
+    "  tiny-wide tiny-widest         rows as long as those of 26b-a4b; of 31b\n"
     "  tiny-moe tiny-moe-split       experts; with gate and up apart and the old names";
 
 int cmd_synth(int argc, char **argv)

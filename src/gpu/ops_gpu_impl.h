@@ -120,9 +120,6 @@ struct gpu_lora {
 /* z NULL: the kernel makes it. */
 struct gpu_lora gpu_lora_of(struct run *r, const struct weight *w, const struct tensor *z);
 
-/* Does it pay that each of n_groups workgroups makes z = A x for itself? */
-bool gpu_owns_z(const struct gpu_ops *g, const struct weight *w, uint32_t n_tok, uint32_t n_groups);
-
 /* Where A x goes: what training keeps, or scratch; without adapters an empty tensor. */
 struct tensor gpu_lora_room(struct run *r, const struct weight *w, uint32_t rows);
 

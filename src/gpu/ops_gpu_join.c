@@ -148,8 +148,7 @@ static bool half_holds(const struct join *j)
     return j->x->cols <= HELD_RUN * GPU_HELD_WG / 2;
 }
 
-/* Few rows are shared by many lanes. A team takes few of them together: short code, so that the kernels of a layer stay
- * in the caches of instructions. */
+/* Few rows are shared by many lanes; the rest is what was measured: docs/SPEED.md. */
 struct teams gpu_held_cut(const struct gpu_ops *g, const struct join *j, uint32_t rows)
 {
     enum { WG = GPU_HELD_WG };

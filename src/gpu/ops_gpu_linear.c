@@ -298,22 +298,18 @@ struct gpu_lora gpu_lora_of(struct run *r, const struct weight *w, const struct 
                                .b = whole(d->b) };
 }
 
-bool gpu_owns_z(const struct gpu_ops *g, const struct weight *w, uint32_t n_tok, uint32_t n_groups)
+/* Does it pay that each workgroup of a product makes z = A x for itself? Few of its lanes share the work. */
+static bool owns_z(const struct gpu_ops *g, const struct weight *w, uint32_t n_tok)
 {
     enum {
         OWN_MOST = 2 << 20
     }; /* numbers of A that all workgroups together read from the caches */
-    uint32_t rank = ((const struct gpu_weight *)w->mem)->adapted.rank;
-    return rank > 0 && rank <= 256 && !g->narrow && !gpu_by_tiles(g, n_tok) && !w->z &&
-           !gpu_drops(w) && (uint64_t)n_groups * rank * w->cols <= OWN_MOST;
-}
-
-/* The same for a product of its own: then few lanes of a workgroup share the work. */
-static bool linear_owns_z(const struct gpu_ops *g, const struct weight *w, uint32_t n_tok)
-{
     const struct gpu_weight *m = w->mem;
+    uint32_t rank = m->adapted.rank;
     struct teams t = gpu_cut(g, m->shape, w->rows, w->cols, 0);
-    return w->cols <= 512 && gpu_owns_z(g, w, n_tok, divide_up(w->rows, team_rows(t)) * n_tok);
+    uint64_t n_groups = (uint64_t)divide_up(w->rows, team_rows(t)) * n_tok;
+    return rank > 0 && rank <= 256 && w->cols <= 512 && !g->narrow && !gpu_by_tiles(g, n_tok) &&
+           !w->z && !gpu_drops(w) && n_groups * rank * w->cols <= OWN_MOST;
 }
 
 struct tensor gpu_lora_room(struct run *r, const struct weight *w, uint32_t rows)
@@ -361,7 +357,7 @@ static void adapted_matrix(struct run *r, const struct tensor *y, const struct t
     if (bare && (gpu_gelu_linear(r, y, x, w) || gpu_linear_z(r, y, settled, w))) return;
     if (settled && last->reader == w) {
         after_adapters(r, y, x, settled, w, &last->z, last->n_parts, f);
-    } else if (linear_owns_z(ops_of(r), w, x->rows)) {
+    } else if (owns_z(ops_of(r), w, x->rows)) {
         after_adapters(r, y, x, settled, w, NULL, 0, f);
     } else {
         struct tensor z = gpu_lora_room(r, w, x->rows);

@@ -421,6 +421,7 @@ for (const [name, path, options, on] of [
   ['moe, plain', 'tests/golden/model_moe.gguf', { tier: 'plain' }],
   ['kv, a cache of halves', 'tests/golden/model_kv.gguf', { cache: 'f16' }],
   ['a wide model on a large device', synth('tiny-wide'), {}, large],
+  ['the widest on a large device', synth('tiny-widest'), {}, large],
 ]) {
   test(`${name}: every kernel that the model uses is tested, and right`, () => fresh(async (core, gpu) => {
     const engine = await GpuEngine.open(core, [await fileSource(path)], { ...options, context: 64, batch: 16, selfTest: true });

@@ -57,7 +57,6 @@ async function testRound(core: Core, gpu: Gpu, engine: EnginePtr, { within, onTe
     const program = x.bz_wasm_gpu_selftest_program(test);
     const [buffer = 0, n = 0] = new Uint32Array(core.result().buffer);
     const results = new Uint8Array(n);
-    await within(gpu.ready());
     if (program) await within(gpu.run([program, { buffer, offset: 0, into: results }]));
     gpu.stepOwner = undefined; // the step block was used
     const demoted = core.with(results, (p) => core.checkNumber(x.bz_wasm_gpu_selftest_judge(test, p)));
