@@ -372,8 +372,8 @@ static enum bz_status record(struct selftest *t, struct bz_err *err)
     for (uint32_t k = 0; k < t->n && st == BZ_OK; k++) {
         struct stage *s = &t->tests[k].stage;
         uint32_t at = t->tests[k].at;
-        t->upload.vectors =
-            NULL; /* those of a case in one page, as a model's are: so it was picked */
+        /* The vectors of a case lie in one page, as a model's do: so it was picked. */
+        t->upload.vectors = NULL;
         stage_open(s, t->gpu, STAGE_GPU, &t->upload, t->rope);
         run_case(ops(t), s, &t->tests[k].c);
         for (uint32_t i = 0; i < s->n_results; i++) {

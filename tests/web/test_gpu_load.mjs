@@ -27,9 +27,12 @@ async function fresh(fn, on = device) {
   return result;
 }
 
+const made = new Set(); // by this run: one of an earlier build may have another shape
+
 function synth(shape, ...args) {
   const path = `build/tmp/load-${[shape, ...args].join('')}.gguf`;
-  if (!fs.existsSync(path)) execFileSync(native, ['synth', shape, path, ...args]);
+  if (!made.has(path)) execFileSync(native, ['synth', '--force', shape, path, ...args]);
+  made.add(path);
   return path;
 }
 
