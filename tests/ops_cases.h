@@ -34,6 +34,7 @@ struct op_case {
     bool half;                       /* a cache of halves */
     bool keep;                       /* A x of the adapters is a result too */
     bool wide;                       /* on the GPU: as streams that are wide */
+    bool tied;                       /* three experts each have the same score */
     bool
         cpu_only; /* what the GPU backend refuses: rows that are not whole vec4s (no Gemma has them) */
 };
@@ -704,12 +705,24 @@ static struct mat *router_scale(struct bench *b, uint32_t cols)
     return scale;
 }
 
+/* What scores a row's experts. */
+static struct mat *router_matrix(struct bench *b, const struct op_case *c, uint32_t format)
+{
+    if (!c->tied) return bench_weight(b, format, c->cols, c->n_expert, 1);
+    float *rows = malloc((size_t)c->n_expert * c->cols * sizeof *rows);
+    for (size_t i = 0; i < (size_t)c->n_expert * c->cols; i++)
+        rows[i] = i / c->cols % 3 ? rows[i - c->cols] : bench_normal(b);
+    struct mat *w = bench_weight_of(b, format, c->cols, c->n_expert, 1, rows);
+    free(rows);
+    return w;
+}
+
 static void case_router(struct bench *b, const struct op_case *c)
 {
     struct act *x = bench_random(b, c->rows, c->cols), *ids = bench_blank(b, c->rows, c->n_used);
     struct act *weights = bench_blank(b, c->rows, c->n_used);
     struct act *read = bench_blank(b, c->rows, c->cols);
-    struct mat *w = bench_weight(b, c->format, c->cols, c->n_expert, 1);
+    struct mat *w = router_matrix(b, c, c->format);
     struct mat *scale = router_scale(b, c->cols), *norm = bench_weight(b, QUANT_F32, c->cols, 1, 1);
     for (uint32_t i = 0; i < c->n_lora; i++) bench_lora(b, w, c->rank + i);
     struct routing out = { ids->t, weights->t };
@@ -761,7 +774,7 @@ static void case_router_then_experts(struct bench *b, const struct op_case *c)
     struct act *ids = bench_blank(b, c->rows, c->n_used);
     struct act *weights = bench_blank(b, c->rows, c->n_used);
     struct act *read = bench_blank(b, c->rows, c->cols);
-    struct mat *w[4], *router = bench_weight(b, QUANT_F32, c->cols, c->n_expert, 1);
+    struct mat *w[4], *router = router_matrix(b, c, F32);
     struct mat *scale = router_scale(b, c->cols), *norm = bench_weight(b, QUANT_F32, c->cols, 1, 1);
     expert_weights(b, c, w);
     struct mat *factor = c->plain ? bench_absent(b) : bench_weight(b, QUANT_F32, c->n_expert, 1, 1);
@@ -1135,13 +1148,20 @@ static const struct op_case cases[] = {
     { "router",          1,    64, F32,        1e-15, .why = "decode", .n_expert = 8, .n_used = 3 },
     { "router",         65,    96, F32,        1e-15, .why = "many rows, all used", .n_expert = 5, .n_used = 5 },
     { "router",          5,   256, QUANT_Q8_0, 1e-15, .why = "128 experts", .n_expert = 128, .n_used = 8 },
+    { "router",          2,    64, F32,        1e-15, .why = "of equals the lower index", .n_expert = 1024, .n_used = 32, .tied = true },
     { "router",          4,    64, F32,        1e-15, .why = "adapted", .n_expert = 16, .n_used = 2, .rank = 8, .n_lora = 2 },
 
-    { "router_then_experts", 1, 256, QUANT_Q4_K, 1e-12, .why = "decode, as published files have it, in four dispatches", .out = 70, .n_expert = 8, .n_used = 3, .n_ff = 64, .at = 1 },
-    { "router_then_experts", 1, 512, QUANT_Q4_0, 1e-12, .why = "single rows of down, in four dispatches", .out = 33, .n_expert = 8, .n_used = 2, .n_ff = 32, .cut = 1 },
+    { "router_then_experts", 1, 256, QUANT_Q4_K, 1e-12, .why = "decode, as published files have it, in three dispatches", .out = 70, .n_expert = 8, .n_used = 3, .n_ff = 64, .at = 1 },
+    { "router_then_experts", 1, 512, QUANT_Q4_0, 1e-12, .why = "single rows of down, in three dispatches", .out = 33, .n_expert = 8, .n_used = 2, .n_ff = 32, .cut = 1 },
     { "router_then_experts", 5, 128, QUANT_Q8_0, 1e-12, .why = "a few rows, no scale, pairs of rows of down, in four dispatches", .out = 36, .n_expert = 7, .n_used = 2, .n_ff = 96, .cut = 2, .plain = true },
-    { "router_then_experts", 1, 256, QUANT_Q6_K, 1e-12, .why = "gate and up apart, four rows of down together, in four dispatches", .out = 37, .n_expert = 3, .n_used = 2, .n_ff = 256, .cut = 3, .split = true },
-    { "router_then_experts", 2, 256, QUANT_Q5_K, 1e-12, .why = "gate and up apart, in four dispatches", .out = 40, .n_expert = 4, .n_used = 4, .n_ff = 256, .split = true },
+    { "router_then_experts", 1, 256, QUANT_Q6_K, 1e-12, .why = "gate and up apart, four rows of down together, in three dispatches", .out = 37, .n_expert = 3, .n_used = 2, .n_ff = 256, .cut = 3, .split = true },
+    { "router_then_experts", 2, 256, QUANT_Q5_K, 1e-12, .why = "gate and up apart, in three dispatches", .out = 40, .n_expert = 4, .n_used = 4, .n_ff = 256, .split = true },
+    { "router_then_experts", 1, 256, QUANT_Q8_0, 1e-12, .why = "128 experts, in three dispatches", .out = 36, .n_expert = 128, .n_used = 8, .n_ff = 32 },
+    { "router_then_experts", 2, 64, QUANT_Q4_0, 1e-12, .why = "as many experts as a workgroup chooses from, in three dispatches", .out = 36, .n_expert = 256, .n_used = 32, .n_ff = 32 },
+    { "router_then_experts", 3, 64, QUANT_Q4_0, 1e-12, .why = "more rows than readers choose for, in four dispatches", .out = 36, .n_expert = 8, .n_used = 2, .n_ff = 32 },
+    { "router_then_experts", 1, 64, QUANT_Q4_0, 1e-12, .why = "one more, in four dispatches", .out = 36, .n_expert = 257, .n_used = 5, .n_ff = 32 },
+    { "router_then_experts", 2, 64, QUANT_Q8_0, 1e-12, .why = "of equals the lower index, in three dispatches", .out = 36, .n_expert = 71, .n_used = 5, .n_ff = 32, .tied = true },
+    { "router_then_experts", 1, 64, QUANT_Q8_0, 1e-12, .why = "a small workgroup, all used, in three dispatches", .out = 36, .n_expert = 70, .n_used = 70, .n_ff = 32 },
     { "router_then_experts", 1, 128, QUANT_Q8_0, 1e-12, .why = "an adapter on down", .out = 40, .n_expert = 4, .n_used = 2, .n_ff = 96, .rank = 4, .n_lora = 1 },
     { "router_then_experts", 1, 128, QUANT_Q8_0, 1e-12, .why = "adapters on both", .out = 40, .n_expert = 4, .n_used = 2, .n_ff = 96, .rank = 4, .n_lora = 2 },
     { "router_then_experts", 3, 136, QUANT_F16, 1e-12, .why = "floats, columns that are no runs of sixteen", .out = 40, .n_expert = 4, .n_used = 2, .n_ff = 24 },

@@ -12,6 +12,7 @@ struct Params {
     n_mat : u32,
     n_tok : u32,
     n_used : u32,
+    n_expert : u32, // where it routes
     y_stride : u32, // f32 from slot to slot
     scales : u32,   // offsets in u32 words, see src/gpu/repack.h
     high : u32,
@@ -23,21 +24,59 @@ struct Params {
 @group(0) @binding(1) var<storage, read> x : array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read> w : array<vec4<u32>>;
 @group(0) @binding(3) var<storage, read> w2 : array<vec4<u32>>;
-@group(0) @binding(4) var<storage, read> ids : array<i32>;
+@group(0) @binding(4) var<storage, read> choice : array<u32>;
 @group(0) @binding(5) var<storage, read_write> y : array<f32>;
 @group(0) @binding(6) var<storage, read_write> s : array<vec4<u32>>;
+@group(0) @binding(7) var<storage, read_write> ids : array<u32>;
+@group(0) @binding(8) var<storage, read_write> weights : array<f32>;
+
+override ROUTES : u32 = 0u; // 1: choice has the scores
+
+const ROUTE_FOURS : u32 = 64u;
+//!include lib/route.wgsl
+
+fn score_at(i : u32) -> f32 {
+    return bitcast<f32>(choice[i]);
+}
+
+fn sum_two(v : vec2<f32>, id : u32) -> vec2<f32> {
+    return add_some(vec4<f32>(v, 0.0, 0.0), 2u, id, WG).xy;
+}
+
+var<workgroup> found : u32;
+
+// The expert of a slot; the whole workgroup looks for it.
+fn expert_of(slot : u32, id : u32) -> u32 {
+    if (ROUTES == 0u) {
+        return choice[slot];
+    }
+    put_keys(slot / p.n_used, id);
+    for (var e = id; e < p.n_expert; e += WG) {
+        if (rank_of(e) == slot % p.n_used) {
+            found = e;
+        }
+    }
+    return workgroupUniformLoad(&found);
+}
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
         @builtin(local_invocation_index) id : u32) {
     let teams = WG / LANES;
     let per_slot = (p.rows + R * teams - 1u) / (R * teams);
-    let group = flat_group(wid, num);
+    var group = flat_group(wid, num);
+    if (ROUTES == 1u) {
+        if (group < p.n_tok) {
+            route(group, id);
+            return;
+        }
+        group -= p.n_tok;
+    }
     let slot = group / per_slot; // counted through all t
     if (slot >= p.n_tok * p.n_used) {
         return;
     }
-    let mat = u32(ids[slot]) - p.mat0;
+    let mat = expert_of(slot, id) - p.mat0;
     if (mat >= p.n_mat) {
         return;
     }

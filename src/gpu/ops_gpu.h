@@ -64,6 +64,12 @@ struct gpu_owed {
     uint32_t col;
 };
 
+/* A row's experts that are still to be chosen by their scores: ops_gpu_experts.c. */
+struct gpu_choice {
+    struct tensor scores;
+    struct routing to;
+};
+
 /* Columns above which a stream is joined and settled by a dispatch of its own, not by every workgroup that reads it. */
 enum { GPU_NARROW_STREAM = 4096 };
 
@@ -83,12 +89,13 @@ struct gpu_ops {
     struct gpu_scratch scratch[N_GPU_SCRATCH];
     struct gpu_halves halves;
     struct gpu_settled settled;
-    struct gpu_owed owed;   /* while rec.first is set */
-    uint32_t narrow_stream; /* GPU_NARROW_STREAM, or 0 where a test wants wide ones */
-    gpu_buffer div;         /* rotary divisors */
+    struct gpu_owed owed;     /* while rec.first is set */
+    struct gpu_choice choice; /* the same */
+    uint32_t narrow_stream;   /* GPU_NARROW_STREAM, or 0 where a test wants wide ones */
+    gpu_buffer div;           /* rotary divisors */
     uint32_t n_div;
     gpu_buffer unused;    /* bound where a kernel's optional argument is absent */
-    gpu_buffer unread[2]; /* the same for what it would write */
+    gpu_buffer unread[3]; /* the same for what it would write */
 };
 
 /* What a step changes; the layout of struct Step in kernels/lib/step.wgsl. */

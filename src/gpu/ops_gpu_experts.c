@@ -11,7 +11,7 @@
 static void any_router_scores(struct run *r, struct tensor *scores, struct tensor *norm,
                               const struct tensor *x, const struct router *by, float eps)
 {
-    struct tensor u = gpu_scratch(r, SCRATCH_SECOND, x->rows, x->cols);
+    struct tensor u = gpu_scratch(r, SCRATCH_FIRST, x->rows, x->cols);
     gpu_rms_norm(r, &u, x, by->scale, eps);
     gpu_adapted_matrix(r, scores, &u, by->w, 1.0f / sqrtf((float)x->cols));
     gpu_rms_norm(r, norm, x, by->norm, eps);
@@ -42,22 +42,54 @@ static void router_scores(struct run *r, struct tensor *scores, struct tensor *n
                     COUNT(bind), x->rows * divide_up(w->rows, wg / lanes));
 }
 
+/* The choice that is due, by a dispatch of its own. */
+static void choose(void *ctx)
+{
+    struct gpu_ops *g = ctx;
+    struct gpu_choice *c = &g->choice;
+    bool settled = g->settled.at == g->rec.n_dispatches;
+    struct router_params p = { .rows = c->scores.rows,
+                               .n_expert = c->scores.cols,
+                               .n_used = c->to.ids.cols };
+    struct gpu_binding bind[] = { act(&c->scores), act(&c->to.ids), act(&c->to.weights) };
+    struct gpu_constant wg = { ROUTER_WG, g->narrow ? 16 : 256 };
+    record_dispatch(&g->rec, KERNEL_ROUTER, &wg, 1, &p, bind, COUNT(bind), p.rows);
+    if (settled) g->settled.at = g->rec.n_dispatches; /* what was settled serves on */
+}
+
+/* May every workgroup that reads the routing make it for itself? Where there is much of it, a dispatch is cheaper. */
+static bool chosen_by_readers(const struct run *r, const struct tensor *scores)
+{
+    enum { ROWS = 2, EXPERTS = 256 }; /* the latter in kernels/lib/experts_gate_up_digits.wgsl */
+    return !r->tap && scores->rows <= ROWS && scores->cols <= EXPERTS;
+}
+
+/* Is this the routing that is due? Then the caller's next dispatch makes it. */
+static bool take_choice(struct run *r, const struct routing *routing)
+{
+    struct gpu_ops *g = ops_of(r);
+    if (g->rec.first != choose || g->choice.to.ids.mem != routing->ids.mem) return false;
+    g->rec.first = NULL;
+    return true;
+}
+
 void gpu_router(struct run *r, struct routing *out, struct tensor *norm, const struct tensor *x,
                 const struct router *by, float eps)
 {
+    struct gpu_ops *g = ops_of(r);
     const struct weight *w = by->w;
     const struct gpu_weight *gw = w->mem;
-    struct tensor scores = gpu_scratch(r, SCRATCH_FIRST, x->rows, w->rows), s;
+    struct tensor scores = gpu_scratch(r, SCRATCH_SECOND, x->rows, w->rows), s;
     bool plain = gw->shape == GPU_F32 && gw->n_parts == 1 && !w->lora;
-    bool settles = plain && gpu_can_settle(ops_of(r), x->rows, x->cols);
+    bool settles = plain && gpu_can_settle(g, x->rows, x->cols);
     if (settles) s = gpu_settled_room(r, x->rows, x->cols);
     if (plain) router_scores(r, &scores, norm, settles ? &s : NULL, x, by, eps);
     else any_router_scores(r, &scores, norm, x, by, eps);
-    struct router_params p = { .rows = x->rows, .n_expert = w->rows, .n_used = out->ids.cols };
-    struct gpu_binding bind[] = { act(&scores), act(&out->ids), act(&out->weights) };
-    struct gpu_constant wg = { ROUTER_WG, ops_of(r)->narrow ? 16 : 256 };
-    record_dispatch(&ops_of(r)->rec, KERNEL_ROUTER, &wg, 1, &p, bind, COUNT(bind), x->rows);
     if (settles) gpu_note_settled(r, norm, &s);
+    g->choice = (struct gpu_choice) { .scores = scores, .to = *out };
+    g->rec.first = choose;
+    g->rec.first_ctx = g;
+    if (!settles || !chosen_by_readers(r, &scores)) record_first(&g->rec);
 }
 
 /* Experts of one buffer: the first, and how many. */
@@ -169,19 +201,6 @@ static bool bare_codes(const struct weight *w)
     return gpu_reads_digits(g->shape) && g->adapted.n == 0;
 }
 
-static void digits_dispatch(struct run *r, uint32_t kernel, struct teams t, const void *params,
-                            const struct gpu_binding *b, uint32_t n, uint32_t n_groups)
-{
-    _Static_assert(EXPERTS_DOWN_DIGITS_WG == EXPERTS_GATE_UP_DIGITS_WG &&
-                       EXPERTS_DOWN_DIGITS_LANES == EXPERTS_GATE_UP_DIGITS_LANES &&
-                       EXPERTS_DOWN_DIGITS_R == EXPERTS_GATE_UP_DIGITS_R,
-                   "one piece");
-    struct gpu_constant constants[] = { { EXPERTS_DOWN_DIGITS_WG, (float)t.wg },
-                                        { EXPERTS_DOWN_DIGITS_LANES, (float)t.lanes },
-                                        { EXPERTS_DOWN_DIGITS_R, (float)t.rows } };
-    record_dispatch(&ops_of(r)->rec, kernel, constants, COUNT(constants), params, b, n, n_groups);
-}
-
 /* Pairs of rows in teams of 32 lanes, or as many as a row has units; whole runs of sixteen rows, which are settled. */
 static struct teams pairs_cut(enum gpu_shape shape, uint32_t cols)
 {
@@ -206,7 +225,8 @@ static bool gate_up_digits(struct run *r, struct tensor *h, const struct tensor 
     bool settles = h->cols % 16 == 0;
     if (settles) s = gpu_settled_room(r, h->rows, h->cols);
     struct teams t = pairs_cut(a->shape, x->cols);
-    for (uint32_t i = 0; i < a->n_parts; i++) {
+    bool routes = take_choice(r, routing);
+    for (uint32_t i = 0; i < a->n_parts; i++, routes = false) {
         const struct gpu_part *part = &a->parts[i];
         struct experts_gate_up_digits_params p = { .cols = gate->cols,
                                                    .rows = h->cols,
@@ -216,6 +236,7 @@ static bool gate_up_digits(struct run *r, struct tensor *h, const struct tensor 
                                                    .n_mat = part->rows / gate->rows,
                                                    .n_tok = x->rows,
                                                    .n_used = routing->ids.cols,
+                                                   .n_expert = gate->n_mat,
                                                    .y_stride = h->cols,
                                                    .scales = part->layout.scales,
                                                    .high = part->layout.high,
@@ -224,11 +245,18 @@ static bool gate_up_digits(struct run *r, struct tensor *h, const struct tensor 
         struct gpu_binding bind[] = { act(&settled),
                                       whole(part->buffer),
                                       whole(b->parts[i].buffer),
-                                      act(&routing->ids),
+                                      act(routes ? &g->choice.scores : &routing->ids),
                                       act(h),
-                                      settles ? act(&s) : whole(g->unread[0]) };
-        digits_dispatch(r, TIERED(g, EXPERTS_GATE_UP_DIGITS_Q4_0) + a->shape - GPU_Q4_0, t, &p,
-                        bind, COUNT(bind), h->rows * divide_up(p.rows, team_rows(t)));
+                                      settles ? act(&s) : whole(g->unread[0]),
+                                      routes ? act(&routing->ids) : whole(g->unread[1]),
+                                      routes ? act(&routing->weights) : whole(g->unread[2]) };
+        struct gpu_constant constants[] = { { EXPERTS_GATE_UP_DIGITS_WG, (float)t.wg },
+                                            { EXPERTS_GATE_UP_DIGITS_LANES, (float)t.lanes },
+                                            { EXPERTS_GATE_UP_DIGITS_R, (float)t.rows },
+                                            { EXPERTS_GATE_UP_DIGITS_ROUTES, routes } };
+        record_dispatch(&g->rec, TIERED(g, EXPERTS_GATE_UP_DIGITS_Q4_0) + a->shape - GPU_Q4_0,
+                        constants, COUNT(constants), &p, bind, COUNT(bind),
+                        h->rows * divide_up(p.rows, team_rows(t)) + (routes ? p.n_tok : 0));
     }
     if (settles) gpu_note_settled(r, h, &s);
     return true;
@@ -286,9 +314,13 @@ static void experts_sum(struct run *r, struct tensor *y, const struct tensor *h,
         struct teams t = settled ? gpu_cut(ops_of(r), g->shape, w->rows, cols, 0)
                                  : gpu_teams(ops_of(r), g->shape, w->rows, cols);
         uint32_t groups = y->rows * divide_up(w->rows, team_rows(t));
+        struct gpu_constant constants[] = { { EXPERTS_DOWN_DIGITS_WG, (float)t.wg },
+                                            { EXPERTS_DOWN_DIGITS_LANES, (float)t.lanes },
+                                            { EXPERTS_DOWN_DIGITS_R, (float)t.rows } };
         if (settled)
-            digits_dispatch(r, TIERED(ops_of(r), EXPERTS_DOWN_DIGITS_Q4_0) + g->shape - GPU_Q4_0, t,
-                            &p, bind, COUNT(bind) - 2, groups);
+            record_dispatch(&ops_of(r)->rec,
+                            TIERED(ops_of(r), EXPERTS_DOWN_DIGITS_Q4_0) + g->shape - GPU_Q4_0,
+                            constants, COUNT(constants), &p, bind, COUNT(bind) - 2, groups);
         else
             experts_dispatch(r, TIERED(ops_of(r), EXPERTS_DOWN_F32) + g->shape, t, &p, bind,
                              COUNT(bind), groups);

@@ -100,7 +100,7 @@ struct gpu_lack gpu_join_lack(struct run *r, const struct join *j, uint32_t grou
 {
     struct gpu_ops *g = ops_of(r);
     struct gpu_owed o;
-    uint64_t rank = g->rec.first ? matrix_of(g->owed.w)->adapted.rank : 0;
+    uint64_t rank = g->rec.first == pay ? matrix_of(g->owed.w)->adapted.rank : 0;
     bool takes = groups * rank * j->x->cols <= LACK_MOST && gpu_take_owed(r, j->branch, false, &o);
     return gpu_lack_of(g, takes ? &o : NULL);
 }

@@ -273,6 +273,7 @@ static void run_case(struct gpu_ops *g, struct stage *s, const struct test_case 
     g->cut = c->cut;
     if (c->wide) g->narrow_stream = 0;
     c->run(s, c);
+    record_first(&g->rec); /* what the case has left to those after it */
     g->cut = 0;
     g->narrow_stream = usual;
 }

@@ -551,6 +551,9 @@ static bool pick_experts(struct selftest *t, uint32_t format)
             ok = ok && selftest_pick(t, &c);
             c.run = run_routed;
             for (c.cut = 1; k < 2 && c.cut <= 3; c.cut++) ok = ok && selftest_pick(t, &c);
+            c.cut = 0;
+            c.rows = 3; /* too many for readers that choose */
+            ok = ok && selftest_pick(t, &c);
         }
     for (size_t i = 0; i < sizeof prompts / sizeof *prompts; i++)
         for (uint32_t split = 0; split < 2; split++) {

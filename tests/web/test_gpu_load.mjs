@@ -425,6 +425,7 @@ for (const [name, path, options, on] of [
   ['kv, a cache of halves', 'tests/golden/model_kv.gguf', { cache: 'f16' }],
   ['a wide model on a large device', synth('tiny-wide'), {}, large],
   ['the widest on a large device', synth('tiny-widest'), {}, large],
+  ['experts on a large device', 'models/tiny-moe.q8_0.gguf', {}, large],
 ]) {
   test(`${name}: every kernel that the model uses is tested, and right`, () => fresh(async (core, gpu) => {
     const engine = await GpuEngine.open(core, [await fileSource(path)], { ...options, context: 64, batch: 16, selfTest: true });
