@@ -74,6 +74,7 @@ GPU_IMPORT("group_free") void gpu_group_free(gpu_group g);
 GPU_IMPORT("program_begin") void gpu_program_begin(void);
 GPU_IMPORT("dispatch")
 void gpu_dispatch(gpu_pipeline p, gpu_group g, uint32_t x, uint32_t y, uint32_t z);
+/* Before the first dispatch it comes before them all, else after them. */
 GPU_IMPORT("copy")
 void gpu_copy(gpu_buffer from, uint32_t from_offset, gpu_buffer to, uint32_t to_offset, uint32_t n);
 /* What was recorded so far can begin: its parameters are written. The host may submit it now. */

@@ -216,7 +216,7 @@ void stage_cut(struct stage *s, struct tensor *y, const struct tensor *x,
     gpu_repack_pieces(f, cols, 0, rows, rows, &out);
     if (s->place != STAGE_CPU) {
         struct gpu_ops *g = s->run.be->ctx;
-        upload_cut(&g->rec, &cuts, rows * cols / f->block, &out, gpu_of(x), gpu_of(y));
+        upload_cut(&g->rec, &cuts, rows * cols / f->block, &out, gpu_of(x), 0, gpu_of(y));
         return;
     }
     out.mem = mem_alloc(gpu_repack_scratch(f, cols, rows), 1);

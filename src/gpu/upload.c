@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stdlib.h>
 
 #include "base/mem.h"
 
@@ -173,7 +174,7 @@ void upload_leave(struct upload *u, struct weight *w)
 {
     struct gpu_weight *g = w->mem;
     uint32_t at = 0;
-    assert(u->job == 0 && u->part == 0 && u->row == 0);
+    assert(u->next.job == 0 && u->next.part == 0 && u->next.row == 0);
     while (at < u->n_jobs && u->jobs[at].mem != g) at++;
     if (at == u->n_jobs) return;
     u->n_jobs--;
@@ -209,49 +210,112 @@ enum bz_status upload_row(struct upload *u, const struct weight *w, const void *
 
 /* ---- windows ---- */
 
+enum { MOST_BETWEEN = 64 << 10 }; /* bytes between two matrices that are read along with them */
+
+static const struct gpu_part *part_at(const struct upload *u, const struct upload_at *at)
+{
+    const struct gpu_weight *g = u->jobs[at->job].mem;
+    return &g->parts[at->part];
+}
+
+static uint64_t row_bytes_at(const struct upload *u, const struct upload_at *at)
+{
+    return quant_row_bytes(u->jobs[at->job].fmt, u->jobs[at->job].cols);
+}
+
+/* Of the source. */
+static uint64_t offset_of(const struct upload *u, const struct upload_at *at)
+{
+    return u->jobs[at->job].offset + (part_at(u, at)->row0 + at->row) * row_bytes_at(u, at);
+}
+
+/* Rows of this part from here on that so many bytes have room for: whole steps, unless they are the last. */
+static uint32_t rows_within(const struct upload *u, const struct upload_at *at, uint64_t n_bytes)
+{
+    uint32_t step = gpu_repack_step(u->jobs[at->job].fmt, u->jobs[at->job].cols);
+    uint32_t left = part_at(u, at)->rows - at->row;
+    uint64_t fit = n_bytes / row_bytes_at(u, at);
+    return fit >= left ? left : (uint32_t)(fit / step * step);
+}
+
+static void step_over(const struct upload *u, struct upload_at *at, uint32_t n_rows)
+{
+    const struct gpu_weight *g = u->jobs[at->job].mem;
+    at->row += n_rows;
+    if (at->row < g->parts[at->part].rows) return;
+    at->row = 0;
+    if (++at->part < g->n_parts) return;
+    at->part = 0;
+    at->job++;
+}
+
+static bool is_placed(const struct upload *u, const struct upload_at *at, uint32_t max_placed)
+{
+    const struct weight *w = &u->jobs[at->job];
+    struct repack_cuts cuts;
+    uint32_t step = gpu_repack_step(w->fmt, w->cols);
+    return step * row_bytes_at(u, at) <= max_placed && gpu_repack_cuts(w->fmt, w->cols, &cuts);
+}
+
+/* Can a window to be placed go on with the rows at u->next? */
+static bool goes_on(const struct upload *u, const struct upload_window *w, uint32_t max_placed)
+{
+    const struct upload_at *at = &u->next;
+    if (at->job == u->n_jobs || u->jobs[at->job].src != w->src) return false;
+    uint64_t end = w->offset + w->n_bytes, begin = offset_of(u, at);
+    return begin >= end && begin - end <= MOST_BETWEEN && begin - w->offset < max_placed &&
+           (begin - w->offset) % 4 == 0 && is_placed(u, at, max_placed);
+}
+
+static void place_window(struct upload *u, uint32_t max_placed, struct upload_window *out)
+{
+    do {
+        uint64_t begin = offset_of(u, &u->next) - out->offset;
+        uint32_t n = rows_within(u, &u->next, max_placed - begin);
+        if (n == 0) return;
+        out->n_bytes = (uint32_t)(begin + n * row_bytes_at(u, &u->next));
+        step_over(u, &u->next, n);
+    } while (goes_on(u, out, max_placed));
+}
+
+static int by_offset(const void *a, const void *b)
+{
+    const struct weight *x = a, *y = b;
+    if (x->src != y->src) return (uintptr_t)x->src < (uintptr_t)y->src ? -1 : 1;
+    return x->offset < y->offset ? -1 : x->offset > y->offset;
+}
+
 bool upload_next(struct upload *u, uint32_t max_bytes, uint32_t max_placed,
                  struct upload_window *out)
 {
-    if (u->job == u->n_jobs) return false;
-    const struct weight *w = &u->jobs[u->job];
-    const struct gpu_weight *g = w->mem;
-    const struct gpu_part *p = &g->parts[u->part];
-    struct repack_cuts cuts;
-    uint64_t row_bytes = quant_row_bytes(w->fmt, w->cols);
-    uint32_t step = gpu_repack_step(w->fmt, w->cols);
-    bool placed = step * row_bytes <= max_placed && gpu_repack_cuts(w->fmt, w->cols, &cuts);
-    uint64_t fit = (placed ? max_placed : max_bytes) / row_bytes / step * step;
-    uint32_t n = fit < step ? step : fit > p->rows ? p->rows : (uint32_t)fit;
-    if (n > p->rows - u->row) n = p->rows - u->row;
-    *out = (struct upload_window) { w->src,
-                                    w->offset + (p->row0 + u->row) * row_bytes,
-                                    (uint32_t)(n * row_bytes),
-                                    u->job,
-                                    u->part,
-                                    u->row,
-                                    n,
-                                    placed };
-    u->row += n;
-    if (u->row == p->rows) {
-        u->row = 0;
-        if (++u->part == g->n_parts) {
-            u->part = 0;
-            u->job++;
-        }
+    struct upload_at *at = &u->next;
+    if (at->job == u->n_jobs) return false;
+    if (!at->job && !at->part && !at->row) qsort(u->jobs, u->n_jobs, sizeof *u->jobs, by_offset);
+    *out = (struct upload_window) { .src = u->jobs[at->job].src,
+                                    .offset = offset_of(u, at),
+                                    .first = *at,
+                                    .placed = is_placed(u, at, max_placed) };
+    if (out->placed) {
+        place_window(u, max_placed, out);
+        return true;
     }
+    uint32_t step = gpu_repack_step(u->jobs[at->job].fmt, u->jobs[at->job].cols);
+    uint64_t row_bytes = row_bytes_at(u, at);
+    out->n_rows = rows_within(u, at, max_bytes < step * row_bytes ? step * row_bytes : max_bytes);
+    out->n_bytes = (uint32_t)(out->n_rows * row_bytes);
+    step_over(u, at, out->n_rows);
     return true;
 }
 
 enum bz_status upload_give(struct upload *u, const struct upload_window *win, const void *bytes,
                            struct bz_err *err)
 {
-    const struct weight *w = &u->jobs[win->job];
-    const struct gpu_weight *g = w->mem;
-    const struct gpu_part *p = &g->parts[win->part];
+    const struct weight *w = &u->jobs[win->first.job];
+    const struct gpu_part *p = part_at(u, &win->first);
     enum bz_status st = need_scratch(u, gpu_repack_scratch(w->fmt, w->cols, win->n_rows), err);
     if (st) return st;
     struct repack_out out = { .mem = u->scratch };
-    gpu_repack(w->fmt, w->cols, bytes, win->row, win->n_rows, p->rows, &out);
+    gpu_repack(w->fmt, w->cols, bytes, win->first.row, win->n_rows, p->rows, &out);
     for (uint32_t i = 0; i < out.n; i++)
         gpu_buffer_write(p->buffer, (uint32_t)out.piece[i].offset, out.piece[i].data,
                          (uint32_t)out.piece[i].bytes);
@@ -264,13 +328,13 @@ enum bz_status upload_give(struct upload *u, const struct upload_window *win, co
 enum { CUT_WG = 256 }; /* WG of kernels/cut_blocks.wgsl */
 
 void upload_cut(struct recorder *rec, const struct repack_cuts *cuts, uint32_t n,
-                const struct repack_out *pieces, gpu_buffer from, gpu_buffer to)
+                const struct repack_out *pieces, gpu_buffer from, uint32_t at, gpu_buffer to)
 {
     struct gpu_binding bind[] = { { from, 0, 0 }, { to, 0, 0 } };
     for (uint32_t k = 0; k < cuts->n; k++) {
         struct cut_blocks_params p = { .n = n * (cuts->part[k].bytes / 2),
                                        .block = cuts->block / 2,
-                                       .at = cuts->part[k].at / 2,
+                                       .at = (at + cuts->part[k].at) / 2,
                                        .size = cuts->part[k].bytes / 2,
                                        .to = (uint32_t)(pieces->piece[k].offset / 4) };
         uint32_t n_words = (p.n + 1) / 2;
@@ -287,28 +351,42 @@ bool upload_cuts(const struct upload *u)
     return false;
 }
 
-enum bz_status upload_place(struct upload *u, struct recorder *rec, const struct upload_window *win,
-                            gpu_buffer staging, gpu_buffer scratch, struct recorded *out,
-                            struct bz_err *err)
+/* Rows of one part, which begin `begin` bytes behind the window's first. Returns where they end. */
+static uint32_t place_rows(struct upload *u, struct recorder *rec, const struct upload_window *win,
+                           const struct upload_at *at, uint32_t begin, uint32_t n_rows,
+                           gpu_buffer staging, gpu_buffer scratch)
 {
-    const struct weight *w = &u->jobs[win->job];
-    const struct gpu_weight *g = w->mem;
-    const struct gpu_part *p = &g->parts[win->part];
+    const struct weight *w = &u->jobs[at->job];
+    const struct gpu_part *p = part_at(u, at);
+    uint32_t n_bytes = (uint32_t)(n_rows * row_bytes_at(u, at));
     struct repack_cuts cuts;
     struct repack_out pieces = { 0 };
     bool ok = gpu_repack_cuts(w->fmt, w->cols, &cuts);
     assert(ok && win->placed);
     (void)ok;
-    *out = (struct recorded) { 0 };
-    gpu_repack_pieces(w->fmt, w->cols, win->row, win->n_rows, p->rows, &pieces);
-    u->bytes_done += win->n_bytes;
-    if (cuts.n == 1) {
-        gpu_buffer_copy(staging, 0, p->buffer, (uint32_t)pieces.piece[0].offset, win->n_bytes);
-        return BZ_OK;
-    }
-    gpu_buffer_copy(staging, 0, scratch, 0, (win->n_bytes + 3) / 4 * 4);
+    gpu_repack_pieces(w->fmt, w->cols, at->row, n_rows, p->rows, &pieces);
+    if (cuts.n == 1) gpu_copy(staging, begin, p->buffer, (uint32_t)pieces.piece[0].offset, n_bytes);
+    else if (rec->n_dispatches == 0) gpu_copy(staging, 0, scratch, 0, (win->n_bytes + 3) / 4 * 4);
+    if (cuts.n > 1)
+        upload_cut(rec, &cuts, n_bytes / cuts.block, &pieces, scratch, begin, p->buffer);
+    u->bytes_done += n_bytes;
+    return begin + n_bytes;
+}
+
+enum bz_status upload_place(struct upload *u, struct recorder *rec, const struct upload_window *win,
+                            gpu_buffer staging, gpu_buffer scratch, struct recorded *out,
+                            struct bz_err *err)
+{
+    struct upload_at at = win->first;
     record_begin(rec);
-    upload_cut(rec, &cuts, win->n_bytes / cuts.block, &pieces, scratch, p->buffer);
+    for (uint32_t end = 0; end < win->n_bytes;) {
+        uint32_t begin = (uint32_t)(offset_of(u, &at) - win->offset);
+        uint32_t left = part_at(u, &at)->rows - at.row;
+        uint64_t fit = (win->n_bytes - begin) / row_bytes_at(u, &at);
+        uint32_t n_rows = fit < left ? (uint32_t)fit : left;
+        end = place_rows(u, rec, win, &at, begin, n_rows, staging, scratch);
+        step_over(u, &at, n_rows);
+    }
     *out = record_end(rec);
     return rec->status ? fail_memory(err, sizeof *out) : BZ_OK;
 }

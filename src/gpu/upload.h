@@ -41,18 +41,26 @@ struct gpu_weight {
     struct gpu_adapted adapted; /* what hangs on it */
 };
 
+/* A row of a matrix on the list. */
+struct upload_at {
+    uint32_t job, part, row; /* row counts from the part's first */
+};
+
+/* Bytes of a source. Those to be placed may be of several matrices, and what little lies between them. */
 struct upload_window {
     const struct source *src;
     uint64_t offset;
     uint32_t n_bytes;
-    uint32_t job, part, row, n_rows; /* row counts from the part's first */
-    bool placed;                     /* for upload_place, not for upload_give */
+    struct upload_at first;
+    uint32_t n_rows; /* for upload_give */
+    bool placed;     /* for upload_place, not for upload_give */
 };
 
 struct upload {
     struct weight *jobs; /* copies: a model may move while it is bound */
     uint32_t n_jobs, cap_jobs;
-    uint32_t job, part, row; /* where the next window begins */
+    struct upload_at
+        next; /* where the next window begins; before the first, the list is put in the sources' order */
     uint64_t bytes_done, bytes_total;
     uint64_t bytes_on_device;    /* of the buffers of all weights that were added */
     struct vector_page *vectors; /* with room for more, or NULL */
@@ -86,14 +94,14 @@ enum bz_status upload_give(struct upload *u, const struct upload_window *w, cons
                            struct bz_err *err);
 
 /* The bytes of a window are at the start of `staging`: record how they get to their places. `scratch` has room for as
- * many, and is read by kernels. Copies are queued at once; a program that is none (0) need not be run. */
+ * many, and is read by kernels. */
 enum bz_status upload_place(struct upload *u, struct recorder *rec, const struct upload_window *w,
                             gpu_buffer staging, gpu_buffer scratch, struct recorded *out,
                             struct bz_err *err);
 
-/* Record the parts of n blocks in `from` as they go to `to`. */
+/* Record the parts of n blocks in `from`, behind the first `at` bytes, as they go to `to`. */
 void upload_cut(struct recorder *rec, const struct repack_cuts *cuts, uint32_t n,
-                const struct repack_out *pieces, gpu_buffer from, gpu_buffer to);
+                const struct repack_out *pieces, gpu_buffer from, uint32_t at, gpu_buffer to);
 
 /* Will upload_place record kernels? */
 bool upload_cuts(const struct upload *u);

@@ -67,7 +67,7 @@ EXPORT(int32_t, bz_wasm_gpu_upload_give, bz_engine *e, const struct window_for_h
                : 0;
 }
 
-/* The window's bytes are in `staging`: returns the program that is left to be run, 0 for none, -1 on failure. Once it
+/* The window's bytes are in `staging`: returns the program that brings them to their places, -1 on failure. Once it
  * is queued, bz_wasm_gpu_upload_placed forgets it. */
 EXPORT(int32_t, bz_wasm_gpu_upload_place, bz_engine *e, struct window_for_host *w,
        gpu_buffer staging, gpu_buffer scratch)

@@ -79,7 +79,7 @@ interface Shared {
 
 const devices = new WeakMap<GPUDevice, Shared>();
 
-/** Dispatches, then copies; what is needed to replay them lies in arrays side by side. */
+/** Copies, dispatches, copies; what is needed to replay them lies in arrays side by side. */
 class Program {
   readonly pipelines: Pipeline[] = [];
   readonly groups: GPUBindGroup[] = [];
@@ -87,6 +87,7 @@ class Program {
   readonly from: GPUBuffer[] = [];
   readonly to: GPUBuffer[] = [];
   readonly ranges: number[] = []; // from, to, bytes of each copy
+  first = 0; // copies that come before the dispatches
   submitted = false;
   begun = 0; // dispatches that were submitted while the others were recorded
 }
@@ -236,6 +237,7 @@ export class Gpu {
       this.recording.from.push(this.buffer(from));
       this.recording.to.push(this.buffer(to));
       this.recording.ranges.push(fromOffset >>> 0, toOffset >>> 0, n >>> 0);
+      if (!this.recording.groups.length) this.recording.first++;
     },
     program_part: (): void => {
       const p = this.recording, end = p.groups.length;
@@ -330,7 +332,7 @@ export class Gpu {
     this.device.queue.writeBuffer(this.buffer(buffer), offset, data.buffer as ArrayBuffer, data.byteOffset, data.byteLength);
   }
 
-  /** A buffer of the host's own that the core can name until unlend(): staging, which begins mapped, or scratch on the device.
+  /** A buffer of the host's own that the core can name until unlend(): staging, to be mapped, or scratch on the device.
    *  It is not counted, and must be gone before a session is there. */
   lend(kind: 'staging' | 'scratch', size: number): [number, GPUBuffer] {
     const b: Buffer = { size, usage: kind === 'staging' ? MAP_WRITE | COPY_SRC : STORAGE | COPY_DST, made: undefined };
@@ -349,7 +351,7 @@ export class Gpu {
     throw new Error('the graphics device did not give back a buffer', { cause });
   }
 
-  /** Queue programs (a pass for those in a row, then their copies) and reads, in this order. The queueing is done when
+  /** Queue programs (a pass for those in a row, but for their copies) and reads, in this order. The queueing is done when
    *  this returns; the promise waits for the bytes. ready() must have been awaited since the programs were recorded.
    *  All goes in one submit where a read is under way: then the device has work. Else it is idle, and begins while
    *  the rest is still encoded. */
@@ -365,6 +367,11 @@ export class Gpu {
         fresh ||= !p.submitted;
         p.submitted = true; // what passed once passes again
         if (p.begun) room = part = Infinity; // that is work
+        if (p.first) {
+          pass?.end();
+          pass = undefined;
+          copy(encoder, p, 0, p.first);
+        }
         for (let at = p.begun; at < p.groups.length;) {
           if (room === 0) {
             pass?.end();
@@ -379,10 +386,10 @@ export class Gpu {
           at = end;
         }
         p.begun = 0;
-        if (!p.from.length) continue;
+        if (p.from.length === p.first) continue;
         pass?.end();
         pass = undefined;
-        copy(encoder, p);
+        copy(encoder, p, p.first, p.from.length);
       } else {
         pass?.end();
         pass = undefined;
@@ -527,7 +534,7 @@ export class Gpu {
     this.device.pushErrorScope('out-of-memory');
     this.device.pushErrorScope('validation');
     try {
-      return (b.made = this.device.createBuffer({ size, usage, mappedAtCreation: (usage & MAP_WRITE) !== 0 })); // which throws without memory
+      return (b.made = this.device.createBuffer({ size, usage })); // which throws without memory
     } finally {
       this.watch(`a buffer of ${size} bytes`);
       this.watch(`${NO_MEMORY}: ${size} bytes`);
@@ -679,7 +686,7 @@ function replay(pass: GPUComputePassEncoder, { pipelines, groups, grid }: Progra
   }
 }
 
-function copy(encoder: GPUCommandEncoder, { from, to, ranges }: Program): void {
-  for (let i = 0; i < from.length; i++)
+function copy(encoder: GPUCommandEncoder, { from, to, ranges }: Program, begin: number, end: number): void {
+  for (let i = begin; i < end; i++)
     encoder.copyBufferToBuffer(from[i] as GPUBuffer, ranges[3 * i] as number, to[i] as GPUBuffer, ranges[3 * i + 1] as number, ranges[3 * i + 2] as number);
 }

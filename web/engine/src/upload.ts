@@ -11,7 +11,8 @@ import type { Source } from './source.js';
 import type { Bytes, Core, EnginePtr } from './wasm.js';
 
 const LANES = 8; // windows under way: some are read while the device takes the others
-const PLACED = 8 << 20; // bytes of a window that is placed
+const PLACED = 8 << 20, LEAST = 256 << 10; // bytes of a window that is placed, at most; and of a small model's
+const PARTS = 32; // windows that even such a model comes in, so that several are under way
 const WINDOW = 4 << 20; // bytes of one that goes through the module; a longer row is one window
 const QUEUED = 32 << 20; // bytes written since the device was last known to have kept up
 const WRITE_MODE = 0x2; // GPUMapMode
@@ -62,8 +63,8 @@ class Pump {
   private readonly size: number; // of struct window_for_host
   private readonly lanes: Lane[];
   private readonly total: number;
+  private readonly placed: number; // bytes of a window that is placed, at most; 0: none is
   private readonly cutting: Promise<void>; // the kernel is there
-  private done = 0;
   private bytes = 0 as Bytes; // room for one window's bytes in the module
   private room = 0;
   private scratch: [number, GPUBuffer] | undefined; // which the kernel reads
@@ -75,6 +76,7 @@ class Pump {
     const x = core.exports;
     this.size = x.bz_wasm_gpu_window_size();
     this.total = x.bz_wasm_gpu_upload_bytes(engine);
+    this.placed = places(gpu) ? Math.min(PLACED, Math.max(LEAST, Math.ceil(this.total / PARTS / LEAST) * LEAST)) : 0;
     const windows = core.check(x.bz_wasm_alloc(LANES * this.size));
     this.lanes = Array.from({ length: LANES }, (_, i) => ({ window: (windows + i * this.size) as Bytes, host: undefined, staging: undefined, number: 0, mapped: Promise.resolve(), direct: undefined }));
     this.cutting = cutter ? gpu.compiledPipeline(cutter) : Promise.resolve();
@@ -102,8 +104,7 @@ class Pump {
   }
 
   private async drive(lane: Lane): Promise<void> {
-    const maxPlaced = places(this.gpu) ? PLACED : 0;
-    while (!this.closed && this.core.exports.bz_wasm_gpu_upload_next(this.engine, WINDOW, maxPlaced, lane.window)) {
+    while (!this.closed && this.core.exports.bz_wasm_gpu_upload_next(this.engine, WINDOW, this.placed, lane.window)) {
       const view = new DataView(this.core.memory.buffer, lane.window);
       const source = this.sources.get(view.getUint32(0, true)), n = view.getUint32(4, true), offset = view.getFloat64(8, true);
       if (!source) throw new Error('the core asks for a source that is not there');
@@ -111,8 +112,7 @@ class Pump {
       else await this.give(lane, source, offset, n);
       if (this.closed) return;
       this.gpu.check();
-      this.done += n;
-      this.onBytes(this.done, this.total);
+      this.onBytes(this.total - this.core.exports.bz_wasm_gpu_upload_bytes(this.engine), this.total);
     }
   }
 
@@ -120,8 +120,7 @@ class Pump {
 
   private async place(lane: Lane, source: Source, offset: number, n: number): Promise<void> {
     const x = this.core.exports;
-    if (!lane.staging) [lane.number, lane.staging] = this.gpu.lend('staging', PLACED);
-    const { staging } = lane;
+    const staging = lane.staging ?? this.stage(lane);
     await lane.mapped;
     if (this.closed) return;
     const read = source.readAsync(offset, new Uint8Array(staging.getMappedRange(0, Math.ceil(n / 8) * 8), 0, n));
@@ -130,13 +129,26 @@ class Pump {
     lane.direct = undefined;
     if (this.closed) return;
     staging.unmap();
-    this.scratch ??= this.gpu.lend('scratch', PLACED);
+    this.scratch ??= this.gpu.lend('scratch', this.placed);
     const program = this.core.checkNumber(x.bz_wasm_gpu_upload_place(this.engine, lane.window, lane.number, this.scratch[0]));
     try {
-      if (program) this.gpu.submit(program);
+      this.gpu.submit(program);
     } finally {
       x.bz_wasm_gpu_upload_placed(lane.window);
     }
+    this.map(lane, staging);
+  }
+
+  /** Mapped when asked for, and not when it is made: it is the device then that fills it with zeros. */
+  private stage(lane: Lane): GPUBuffer {
+    const [number, staging] = this.gpu.lend('staging', this.placed);
+    lane.number = number;
+    lane.staging = staging;
+    this.map(lane, staging);
+    return staging;
+  }
+
+  private map(lane: Lane, staging: GPUBuffer): void {
     lane.mapped = staging.mapAsync(WRITE_MODE).catch((e: unknown) => (this.closed ? undefined : this.gpu.notMapped(e)));
     lane.mapped.catch(() => {}); // heard by the next window, or by check()
   }
