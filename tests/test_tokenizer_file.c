@@ -186,6 +186,31 @@ static void test_twins(void)
     }
 }
 
+static void test_apart(void)
+{
+    TEST("a character that is a control token is written in bytes, and no merge begins or ends "
+         "with it")
+    {
+        struct vocab_file f;
+        struct tokenizer *t = NULL;
+        struct bz_err err = { "" };
+        struct tokenize_options opt = { .no_bos = true, .plain = true };
+        struct ids ids = { 0 };
+        uint32_t a = 0;
+        while (!str_is(texts[a], "a")) a++;
+        types[a] = 3; /* control */
+        put_file(&f);
+        CHECK_MSG(!vocab_file_open(&f, &t, &err), "%s", err.text);
+        if (!t) return;
+        CHECK(!tokenizer_encode(t, str_of("aaaa"), opt, &ids, &err));
+        CHECK(ids.n == 4);
+        for (size_t i = 0; i < ids.n; i++) CHECK(ids.data[i] == (int32_t)N_HAND + 'a');
+        ids_free(&ids);
+        tokenizer_close(t);
+        make_lists();
+    }
+}
+
 static void test_memory(void)
 {
     TEST("whichever allocation fails, the answer is an error and nothing leaks")
@@ -281,6 +306,7 @@ int main(void)
     test_claims();
     test_keys();
     test_twins();
+    test_apart();
     test_memory();
     arena_free(&room);
     CHECK(mem_live() == 0);

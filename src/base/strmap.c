@@ -78,16 +78,11 @@ static inline struct strmap_slot *seek_from(const struct strmap *m, uint64_t has
     }
 }
 
-static struct strmap_slot *seek(const struct strmap *m, struct str key)
-{
-    return seek_from(m, str_hash(key), key);
-}
-
-bool strmap_add(struct strmap *m, struct str key, uint32_t value)
+static inline bool add_at(struct strmap *m, uint64_t hash, struct str key, uint32_t value)
 {
     assert(key.n <= UINT32_MAX);
     if (!key.p) key = (struct str) { "", 0 }; /* NULL marks an empty slot */
-    struct strmap_slot *s = seek(m, key);
+    struct strmap_slot *s = seek_from(m, hash, key);
     if (s->p) return false;
     assert(m->used < m->mask); /* one slot stays empty, or a search would not end */
     *s = (struct strmap_slot) { .p = key.p, .n = (uint32_t)key.n, .value = value };
@@ -95,36 +90,37 @@ bool strmap_add(struct strmap *m, struct str key, uint32_t value)
     return true;
 }
 
+bool strmap_add(struct strmap *m, struct str key, uint32_t value)
+{
+    return add_at(m, str_hash(key), key, value);
+}
+
 bool strmap_find(const struct strmap *m, struct str key, uint32_t *value)
 {
     if (!m->slots) return false;
     if (!key.p) key = (struct str) { "", 0 };
-    const struct strmap_slot *s = seek(m, key);
+    const struct strmap_slot *s = seek_from(m, str_hash(key), key);
     if (!s->p) return false;
     *value = s->value;
     return true;
 }
 
-void strmap_find_many(const struct strmap *m, const struct str *keys, uint32_t *values, size_t n)
+size_t strmap_add_many(struct strmap *m, const struct str *keys, const uint32_t *values, size_t n)
 {
     enum { AT_ONCE = 32 };
+    size_t added = 0;
     uint64_t hashes[AT_ONCE];
-    struct strmap_slot slots[AT_ONCE];
     for (size_t first = 0; first < n; first += AT_ONCE) {
         size_t some = n - first < AT_ONCE ? n - first : AT_ONCE;
-        /* No load here waits for another: all slots are on their way together. */
         for (size_t i = 0; i < some; i++) {
             hashes[i] = str_hash(keys[first + i]);
-            slots[i] = m->slots[hashes[i] & m->mask];
+            /* No load here waits for another: all slots are on their way together. */
+            (void)*(const char *const volatile *)&m->slots[hashes[i] & m->mask].p;
         }
-        for (size_t i = 0; i < some; i++) {
-            struct str key = keys[first + i];
-            if (!key.p) key = (struct str) { "", 0 };
-            const struct strmap_slot *s = &slots[i];
-            if (s->p && !holds(s, key)) s = seek_from(m, hashes[i] + 1, key);
-            values[first + i] = s->p ? s->value : STRMAP_NONE;
-        }
+        for (size_t i = 0; i < some; i++)
+            added += add_at(m, hashes[i], keys[first + i], values[first + i]);
     }
+    return added;
 }
 
 void strmap_free(struct strmap *m)

@@ -34,10 +34,9 @@ bool strmap_add(struct strmap *m, struct str key, uint32_t value);
 /* True and *value set when the key is there. */
 bool strmap_find(const struct strmap *m, struct str key, uint32_t *value);
 
-/* n keys at once in a map that was initialised, which is faster where it is large: memory brings several slots
- * meanwhile. STRMAP_NONE where a key is not there. */
-#define STRMAP_NONE 0xffffffffu
-void strmap_find_many(const struct strmap *m, const struct str *keys, uint32_t *values, size_t n);
+/* n keys and their values, as by strmap_add, which is faster where the map is large: memory brings several slots
+ * meanwhile. Returns how many were not there yet. */
+size_t strmap_add_many(struct strmap *m, const struct str *keys, const uint32_t *values, size_t n);
 
 void strmap_free(struct strmap *m);
 

@@ -95,6 +95,8 @@ static size_t text_bytes(const struct tokenizer *t)
     return (size_t)(t->tokens->n_bytes - 8 * t->tokens->n);
 }
 
+enum { AT_ONCE = 64 }; /* tokens that are put into the table together */
+
 static enum bz_status alloc_tokens(struct tokenizer *t, struct bz_err *err)
 {
     t->text = mem_alloc(text_bytes(t), 1);
@@ -105,18 +107,32 @@ static enum bz_status alloc_tokens(struct tokenizer *t, struct bz_err *err)
     return BZ_OK;
 }
 
-/* The next n of them, or those that are left. */
-static enum bz_status copy_tokens(struct tokenizer *t, uint32_t n, struct bz_err *err)
+/* The next n of them, AT_ONCE at most, or those that are left. */
+static enum bz_status copy_some(struct tokenizer *t, uint32_t n, struct bz_err *err)
 {
-    enum bz_status st = t->start ? BZ_OK : alloc_tokens(t, err);
-    for (; n > 0 && t->n_copied < t->n_tok && !st; n--, t->n_copied++) {
+    struct str texts[AT_ONCE];
+    uint32_t ids[AT_ONCE], n_texts = 0;
+    for (; n > 0 && t->n_copied < t->n_tok; n--, t->n_copied++) {
         uint32_t i = t->n_copied, at = t->start[i];
         struct str s;
         if (!gguf_next_str(t->tokens, &t->cursor, &s) || s.n > text_bytes(t) - at)
             return fail(err, BZ_ERR_FORMAT, "tokenizer.ggml.tokens ends at token %" PRIu32, i);
-        if (s.n) memcpy(t->text + at, s.p, s.n);
         t->start[i + 1] = at + (uint32_t)s.n;
-        if (s.n && !strmap_add(&t->by_text, token_text(t, i), i)) t->has_twins = true;
+        if (s.n == 0) continue;
+        memcpy(t->text + at, s.p, s.n);
+        texts[n_texts] = token_text(t, i);
+        ids[n_texts++] = i;
+    }
+    if (strmap_add_many(&t->by_text, texts, ids, n_texts) < n_texts) t->has_twins = true;
+    return BZ_OK;
+}
+
+static enum bz_status copy_tokens(struct tokenizer *t, uint32_t n, struct bz_err *err)
+{
+    enum bz_status st = t->start ? BZ_OK : alloc_tokens(t, err);
+    for (uint32_t some; n > 0 && t->n_copied < t->n_tok && !st; n -= some) {
+        some = n < AT_ONCE ? n : AT_ONCE;
+        st = copy_some(t, some, err);
     }
     return st;
 }
@@ -345,6 +361,7 @@ void tokenizer_close(struct tokenizer *t)
     mem_free(t->suppressed);
     mem_free(t->specials);
     mem_free(t->merges);
+    mem_free(t->last_merge);
     mem_free(t->chars);
     tokenizer_end_merges(t);
     mem_free(t->extras);

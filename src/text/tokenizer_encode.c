@@ -23,10 +23,19 @@ struct symbol {
 
 #define END 0xffffffffu /* of the list */
 
+/* What two neighbours merge into; rank and result are SYMBOL_NONE where they do not. left == SYMBOL_NONE: an empty row. */
+struct pair {
+    uint32_t left, right, rank, result;
+};
+
+enum { PAIR_BITS = 12, N_PAIRS = 1 << PAIR_BITS };
+
 struct work {
     const struct tokenizer *t;
     struct ids *out;
-    bool failed; /* an allocation did; sticky */
+    bool failed;        /* an allocation did; sticky */
+    struct pair *pairs; /* found before: each has one row */
+    char *joined;       /* room for the longest text that a merge makes */
     struct symbol *symbols;
     size_t symbol_cap;
     uint64_t *heap; /* rank << 32 | left */
@@ -48,18 +57,23 @@ static void put_special(struct work *w, int32_t id)
     put_id(w, id);
 }
 
+/* z is room for a character. */
+static struct str symbol_text(const struct tokenizer *t, uint32_t symbol, char *z)
+{
+    if (symbol < t->n_tok) return token_text(t, symbol);
+    if (symbol & SYMBOL_CHAR) return (struct str) { z, utf8_encode(symbol & ~SYMBOL_MUTE, z) };
+    return t->extras[symbol - t->n_tok];
+}
+
 static void put_symbol(struct work *w, uint32_t symbol)
 {
-    const struct tokenizer *t = w->t;
-    if (symbol < t->n_tok) {
+    char z[4];
+    if (symbol < w->t->n_tok) {
         put_id(w, (int32_t)symbol);
         return;
     }
-    char z[4];
-    struct str s;
-    if (symbol & SYMBOL_CHAR) s = (struct str) { z, utf8_encode(symbol & ~SYMBOL_CHAR, z) };
-    else s = t->extras[symbol - t->n_tok];
-    for (size_t i = 0; i < s.n; i++) put_id(w, t->byte_id[(unsigned char)s.p[i]]);
+    struct str s = symbol_text(w->t, symbol, z);
+    for (size_t i = 0; i < s.n; i++) put_id(w, w->t->byte_id[(unsigned char)s.p[i]]);
 }
 
 /* ---- BPE ---- */
@@ -67,6 +81,35 @@ static void put_symbol(struct work *w, uint32_t symbol)
 static uint32_t char_symbol(const struct tokenizer *t, uint32_t cp)
 {
     return cp < N_BMP ? t->chars[cp] : tokenizer_char_symbol(t, cp);
+}
+
+static bool is_mute(uint32_t symbol)
+{
+    return (symbol & SYMBOL_MUTE) == SYMBOL_MUTE;
+}
+
+static struct pair find_pair(const struct work *w, uint32_t left, uint32_t right)
+{
+    const struct tokenizer *t = w->t;
+    struct pair found = { left, right, SYMBOL_NONE, SYMBOL_NONE };
+    char z[2][4];
+    bool apart;
+    struct str a = symbol_text(t, left, z[0]), b = symbol_text(t, right, z[1]);
+    if (a.n + b.n > t->longest || is_mute(left) || is_mute(right)) return found;
+    memcpy(w->joined, a.p, a.n);
+    memcpy(w->joined + a.n, b.p, b.n);
+    uint32_t both = tokenizer_symbol(t, (struct str) { w->joined, a.n + b.n }, &apart);
+    if (both != SYMBOL_NONE) found.rank = merge_rank(t, both, a.n);
+    if (found.rank != SYMBOL_NONE) found.result = both;
+    return found;
+}
+
+static const struct pair *pair_of(const struct work *w, uint32_t left, uint32_t right)
+{
+    uint64_t key = (uint64_t)left << 32 | right;
+    struct pair *p = &w->pairs[(key * 0x9e3779b97f4a7c15u) >> (64 - PAIR_BITS)];
+    if (p->left != left || p->right != right) *p = find_pair(w, left, right);
+    return p;
 }
 
 /* Short units: three flat arrays, the lowest rank found by looking at all. */
@@ -78,7 +121,7 @@ static void bpe_short(struct work *w, struct str s)
     for (size_t at = 0; at < s.n; at += used)
         id[n++] = char_symbol(t, text_char(s.p + at, s.n - at, &used));
     for (size_t i = 0; i + 1 < n; i++) {
-        const struct merge *m = merge_find(t, id[i], id[i + 1]);
+        const struct pair *m = pair_of(w, id[i], id[i + 1]);
         rank[i] = m->rank;
         result[i] = m->result;
     }
@@ -95,7 +138,7 @@ static void bpe_short(struct work *w, struct str s)
             result[i - 1] = result[i];
         }
         for (size_t i = best ? best - 1 : 0; i <= best && i + 1 < n; i++) {
-            const struct merge *m = merge_find(t, id[i], id[i + 1]);
+            const struct pair *m = pair_of(w, id[i], id[i + 1]);
             rank[i] = m->rank;
             result[i] = m->result;
         }
@@ -144,7 +187,7 @@ static bool look_up_pair(struct work *w, uint32_t i)
     struct symbol *s = &w->symbols[i];
     s->rank = SYMBOL_NONE;
     if (s->next == END) return false;
-    const struct merge *m = merge_find(w->t, s->id, w->symbols[s->next].id);
+    const struct pair *m = pair_of(w, s->id, w->symbols[s->next].id);
     s->rank = m->rank;
     s->result = m->result;
     return s->rank != SYMBOL_NONE;
@@ -324,10 +367,17 @@ enum bz_status tokenizer_encode(const struct tokenizer *t, struct str text,
     if (text.n > INT32_MAX)
         return fail(err, BZ_ERR_LIMIT, "a text of %zu bytes is more than can be tokenized at once",
                     text.n);
-    struct work w = { .t = t, .out = out };
+    struct work w = { .t = t,
+                      .out = out,
+                      .pairs = mem_grow(NULL, N_PAIRS, sizeof *w.pairs),
+                      .joined = mem_grow(NULL, t->longest, 1) };
     size_t n_before = out->n;
+    w.failed = !w.pairs || !w.joined;
+    if (w.pairs) memset(w.pairs, 0xff, N_PAIRS * sizeof *w.pairs); /* SYMBOL_NONE */
     if (!opt.no_bos && t->special[SPECIAL_BOS] >= 0) put_special(&w, t->special[SPECIAL_BOS]);
     if (text.n) encode_text(&w, text, opt.plain); /* an empty text may have no address */
+    mem_free(w.pairs);
+    mem_free(w.joined);
     mem_free(w.symbols);
     mem_free(w.heap);
     if (!w.failed) return BZ_OK;

@@ -2,8 +2,12 @@
  *
  * BPE works on symbols, not on strings. A symbol is a number:
  *     below n_tok            that token's text
- *     n_tok + k              extra k: text that merges speak of but that is no token
- *     SYMBOL_CHAR | c        code point c that neither tokens nor merges know; it never merges
+ *     n_tok + k              extra k: text that a merge makes but that is no token
+ *     SYMBOL_CHAR | c        code point c that is neither
+ *     SYMBOL_MUTE | c        code point c that is a token apart (below); it never merges
+ *
+ * A merge is known by the symbol that it makes and by how many bytes its left part has. The file lists merges by what they
+ * make, so reading them needs no search; looking for one needs one, for the text of both parts.
  */
 #ifndef BEZEL_TEXT_TOKENIZER_IMPL_H
 #define BEZEL_TEXT_TOKENIZER_IMPL_H
@@ -14,13 +18,15 @@
 #include "text/tokenizer.h"
 
 #define SYMBOL_CHAR 0x80000000u
+#define SYMBOL_MUTE 0xc0000000u
 #define SYMBOL_NONE 0xffffffffu
 #define SPACE_CHAR  0x2581u /* in the vocabulary a space is written as this character */
 #define N_BMP       0x10000u
 
-/* One row of the merge table: symbols left, right -> result. left == SYMBOL_NONE: an empty row. */
+/* Its place in the list is its rank. */
 struct merge {
-    uint32_t left, right, rank, result;
+    uint32_t before; /* the one before it that makes the same symbol, or SYMBOL_NONE */
+    uint32_t n_left; /* bytes of its left part */
 };
 
 /* A token that is matched as a whole in the text before any BPE. */
@@ -49,9 +55,10 @@ struct tokenizer {
     uint32_t special_from[257]; /* those that begin with byte b: [special_from[b], [b + 1]) */
     bool starts[2][256];        /* [plain]: a matched token begins with this byte */
 
-    struct merge *merges; /* open addressing, a power of two of rows */
-    uint32_t merge_mask;
-    unsigned merge_shift;
+    struct merge *merges;
+    uint32_t
+        *last_merge; /* of each symbol, tokens and extras: the last that makes it, or SYMBOL_NONE */
+    size_t longest;  /* bytes of the longest text that a merge makes */
     uint8_t joins[256][32]; /* bit [a][b]: some merge joins a symbol ending in class a to one
                              * beginning in class b (char_class) */
     uint32_t *chars;        /* N_BMP: symbol of each code point; a space's is SPACE_CHAR's */
@@ -90,7 +97,10 @@ static inline bool token_is_apart(const struct tokenizer *t, uint32_t id)
 /* The value of "<0x2F>" (upper-case hex), or -1. */
 int tokenizer_byte_value(struct str s);
 
-/* Symbol for a code point past the BMP, or for any that `chars` is still being filled with. */
+/* The token or extra of this text; SYMBOL_NONE: there is none, or a token apart (*apart). */
+uint32_t tokenizer_symbol(const struct tokenizer *t, struct str s, bool *apart);
+
+/* Symbol for a code point past the BMP. */
 uint32_t tokenizer_char_symbol(const struct tokenizer *t, uint32_t cp);
 
 /* Merges, extras, joins and chars, n merges at a time. Tokens and their types must be final. */
@@ -130,20 +140,13 @@ static inline unsigned char_class(uint32_t cp)
     return 0xf0 | cp >> 18;
 }
 
-static inline uint32_t merge_row(const struct tokenizer *t, uint32_t left, uint32_t right)
+/* The first merge that makes the symbol out of a left part of so many bytes and a right part, or SYMBOL_NONE. */
+static inline uint32_t merge_rank(const struct tokenizer *t, uint32_t symbol, size_t n_left)
 {
-    uint64_t key = (uint64_t)left << 32 | right;
-    return (uint32_t)((key * 0x9e3779b97f4a7c15u) >> t->merge_shift);
-}
-
-/* The merge of two neighbours, or an empty row (whose rank and result are SYMBOL_NONE). */
-static inline const struct merge *merge_find(const struct tokenizer *t, uint32_t left,
-                                             uint32_t right)
-{
-    for (uint32_t i = merge_row(t, left, right);; i = (i + 1) & t->merge_mask) {
-        const struct merge *m = &t->merges[i];
-        if ((m->left == left && m->right == right) || m->left == SYMBOL_NONE) return m;
-    }
+    uint32_t found = SYMBOL_NONE;
+    for (uint32_t m = t->last_merge[symbol]; m != SYMBOL_NONE; m = t->merges[m].before)
+        if (t->merges[m].n_left == n_left) found = m;
+    return found;
 }
 
 #endif
