@@ -736,6 +736,42 @@ static void case_router(struct bench *b, const struct op_case *c)
                        x->v + (size_t)t * c->cols, w, scale, c->n_used);
 }
 
+/* A row that a join has left is multiplied, while the router reads the stream. */
+static void case_linear_router(struct bench *b, const struct op_case *c)
+{
+    struct joint t = make_join(b, c, true, true);
+    struct act *y = bench_blank(b, c->rows, c->out), *ids = bench_blank(b, c->rows, c->n_used);
+    struct act *weights = bench_blank(b, c->rows, c->n_used);
+    struct act *read = bench_blank(b, c->rows, c->cols);
+    struct mat *w = bench_weight(b, c->format, c->cols, c->out, 1), *m = router_matrix(b, c, F32);
+    struct mat *scale = router_scale(b, c->cols), *norm = bench_weight(b, F32, c->cols, 1, 1);
+    for (uint32_t i = 0; i < c->n_lora; i++) bench_lora(b, i % 2 ? m : w, c->rank + i);
+    struct routing out = { ids->t, weights->t };
+    struct router by = { &m->w, &scale->w, &norm->w };
+    op_join(&b->run, &t.j);
+    op_linear_router(&b->run, &y->t, &t.norm->t, &w->w, &out, &read->t, &t.to->t, &by, EPS);
+    bench_result(b, &t.to->t, false);
+    bench_result(b, &y->t, false);
+    bench_result(b, &read->t, false);
+    bench_result(b, &out.ids, true);
+    bench_result(b, &out.weights, false);
+    double *want = bench_formula(b);
+    if (!want) return;
+    double *in = formula_join(&t, c, want), *to = want + (size_t)c->rows * c->cols;
+    double *state = to + (size_t)c->rows * c->out, *chosen = state + (size_t)c->rows * c->cols;
+    float *v = malloc(c->cols * sizeof *v);
+    for (uint32_t k = 0; k < c->rows; k++) {
+        const double *x = want + (size_t)k * c->cols;
+        for (uint32_t i = 0; i < c->cols; i++) v[i] = (float)x[i];
+        formula_linear(to + (size_t)k * c->out, in + (size_t)k * c->cols, w, 0);
+        formula_norm(state + (size_t)k * c->cols, x, norm->v, c->cols, (double)EPS);
+        formula_router(chosen + (size_t)k * c->n_used, chosen + (size_t)(c->rows + k) * c->n_used,
+                       v, m, scale, c->n_used);
+    }
+    free(v);
+    free(in);
+}
+
 /* y += weight * down(gelu(gate x) * up x) */
 static void formula_expert(double *y, const double *x, struct mat *const w[4], uint32_t expert,
                            double weight)
@@ -885,6 +921,7 @@ static const struct {
     { "gelu_mul", case_gelu_mul },
     { "ple_mix", case_ple_mix },
     { "router", case_router },
+    { "linear_router", case_linear_router },
     { "router_then_experts", case_router_then_experts },
     { "experts", case_experts },
     { "add", case_add },
@@ -1150,6 +1187,14 @@ static const struct op_case cases[] = {
     { "router",          5,   256, QUANT_Q8_0, 1e-15, .why = "128 experts", .n_expert = 128, .n_used = 8 },
     { "router",          2,    64, F32,        1e-15, .why = "of equals the lower index", .n_expert = 1024, .n_used = 32, .tied = true },
     { "router",          4,    64, F32,        1e-15, .why = "adapted", .n_expert = 16, .n_used = 2, .rank = 8, .n_lora = 2 },
+
+    { "linear_router",   1,   256, EVERY,      1e-12, .why = "decode, every format", .out = 37, .n_expert = 8, .n_used = 3 },
+    { "linear_router",   1,  2816, QUANT_Q8_0, 1e-12, .why = "as long as published rows, in three dispatches", .out = 36, .n_expert = 128, .n_used = 8, .cut = 2 },
+    { "linear_router",   3,   256, QUANT_Q4_K, 1e-12, .why = "a few rows, in three dispatches", .out = 300, .n_expert = 5, .n_used = 5, .cut = 3 },
+    { "linear_router",   1,  4096, QUANT_Q4_0, 1e-12, .why = "more runs than experts' workgroups have threads", .out = 33, .n_expert = 1, .n_used = 1 },
+    { "linear_router",   2,   256, QUANT_Q6_K, 1e-12, .why = "of equals the lower index, in three dispatches", .out = 40, .n_expert = 71, .n_used = 7, .tied = true },
+    { "linear_router",   1,   256, QUANT_Q8_0, 1e-12, .why = "adapters on both", .out = 40, .n_expert = 8, .n_used = 2, .rank = 4, .n_lora = 2 },
+    { "linear_router",  70,    96, QUANT_Q8_0, 1e-12, .why = "prefill", .out = 68, .n_expert = 8, .n_used = 2 },
 
     { "router_then_experts", 1, 256, QUANT_Q4_K, 1e-12, .why = "decode, as published files have it, in three dispatches", .out = 70, .n_expert = 8, .n_used = 3, .n_ff = 64, .at = 1 },
     { "router_then_experts", 1, 512, QUANT_Q4_0, 1e-12, .why = "single rows of down, in three dispatches", .out = 33, .n_expert = 8, .n_used = 2, .n_ff = 32, .cut = 1 },

@@ -278,6 +278,7 @@ static const struct backend gpu_backend = {
     .gelu_mul = gpu_gelu_mul,
     .ple_mix = ple_mix,
     .router = gpu_router,
+    .linear_router = gpu_linear_router,
     .experts = gpu_experts,
     .add = add,
     .scale = scale,

@@ -42,6 +42,13 @@ static void router_scores(struct run *r, struct tensor *scores, struct tensor *n
                     COUNT(bind), x->rows * divide_up(w->rows, wg / lanes));
 }
 
+/* Are the matrices codes without adapters? */
+static bool bare_codes(const struct weight *w)
+{
+    const struct gpu_weight *g = w->mem;
+    return gpu_reads_digits(g->shape) && g->adapted.n == 0;
+}
+
 /* The choice that is due, by a dispatch of its own. */
 static void choose(void *ctx)
 {
@@ -73,23 +80,82 @@ static bool take_choice(struct run *r, const struct routing *routing)
     return true;
 }
 
+/* Is the router a plain F32 matrix, as published files have it? */
+static bool plain_router(const struct weight *w)
+{
+    const struct gpu_weight *g = w->mem;
+    return g->shape == GPU_F32 && g->n_parts == 1 && !w->lora;
+}
+
+/* The scores are there, and norm, settled too where s is not NULL; the choice is made by who reads it, or now. */
+static void scored(struct run *r, const struct routing *out, const struct tensor *scores,
+                   const struct tensor *norm, const struct tensor *s)
+{
+    struct gpu_ops *g = ops_of(r);
+    if (s) gpu_note_settled(r, norm, s);
+    g->choice = (struct gpu_choice) { .scores = *scores, .to = *out };
+    g->rec.first = choose;
+    g->rec.first_ctx = g;
+    if (!s || !chosen_by_readers(r, scores)) record_first(&g->rec);
+}
+
 void gpu_router(struct run *r, struct routing *out, struct tensor *norm, const struct tensor *x,
                 const struct router *by, float eps)
 {
-    struct gpu_ops *g = ops_of(r);
     const struct weight *w = by->w;
-    const struct gpu_weight *gw = w->mem;
     struct tensor scores = gpu_scratch(r, SCRATCH_SECOND, x->rows, w->rows), s;
-    bool plain = gw->shape == GPU_F32 && gw->n_parts == 1 && !w->lora;
-    bool settles = plain && gpu_can_settle(g, x->rows, x->cols);
+    bool plain = plain_router(w), settles = plain && gpu_can_settle(ops_of(r), x->rows, x->cols);
     if (settles) s = gpu_settled_room(r, x->rows, x->cols);
     if (plain) router_scores(r, &scores, norm, settles ? &s : NULL, x, by, eps);
     else any_router_scores(r, &scores, norm, x, by, eps);
-    if (settles) gpu_note_settled(r, norm, &s);
-    g->choice = (struct gpu_choice) { .scores = scores, .to = *out };
-    g->rec.first = choose;
-    g->rec.first_ctx = g;
-    if (!settles || !chosen_by_readers(r, &scores)) record_first(&g->rec);
+    scored(r, out, &scores, norm, settles ? &s : NULL);
+}
+
+/* Both in one dispatch, where h is settled and W codes without adapters. */
+void gpu_linear_router(struct run *r, struct tensor *y, const struct tensor *h,
+                       const struct weight *w, struct routing *out, struct tensor *norm,
+                       const struct tensor *x, const struct router *by, float eps)
+{
+    enum { BUFFERS = 9 };
+    struct gpu_ops *g = ops_of(r);
+    const struct gpu_weight *gw = w->mem, *m = by->w->mem;
+    const struct tensor *settled = gpu_settled_of(r, h);
+    struct gpu_vectors v = gpu_vectors_of(g, by->scale, by->norm, NULL);
+    struct teams t = gpu_cut(g, gw->shape, w->rows, w->cols, 0);
+    bool can = settled && bare_codes(w) && gw->n_parts == 1 && plain_router(by->w) && v.one &&
+               gpu_can_settle(g, x->rows, x->cols) && x->cols / 16 <= by->w->rows * t.wg &&
+               g->rec.limits.max_storage_buffers >= BUFFERS;
+    if (!can) {
+        gpu_linear(r, y, h, w);
+        gpu_router(r, out, norm, x, by, eps);
+        return;
+    }
+    struct tensor scores = gpu_scratch(r, SCRATCH_SECOND, x->rows, by->w->rows);
+    struct tensor digits = *settled, s = gpu_settled_room(r, x->rows, x->cols);
+    const struct gpu_part *part = &gw->parts[0];
+    struct linear_router_params p = { .cols = w->cols,
+                                      .rows = w->rows,
+                                      .n_tok = x->rows,
+                                      .scales = part->layout.scales,
+                                      .high = part->layout.high,
+                                      .d = part->layout.d,
+                                      .n_embd = x->cols,
+                                      .n_expert = by->w->rows,
+                                      .scale_at = v.at[0],
+                                      .norm_at = v.at[1],
+                                      .eps = eps };
+    struct gpu_binding bind[] = {
+        act(&digits), whole(part->buffer), act(x), whole(m->parts[0].buffer), v.all, act(y),
+        act(&scores), act(norm),           act(&s)
+    };
+    _Static_assert(COUNT(bind) == BUFFERS, "as many as were asked for");
+    struct gpu_constant constants[] = { { LINEAR_ROUTER_WG, (float)t.wg },
+                                        { LINEAR_ROUTER_LANES, (float)t.lanes },
+                                        { LINEAR_ROUTER_R, (float)t.rows } };
+    record_dispatch(&g->rec, TIERED(g, LINEAR_ROUTER_Q4_0) + gw->shape - GPU_Q4_0, constants,
+                    COUNT(constants), &p, bind, COUNT(bind),
+                    p.n_tok * (p.n_expert + divide_up(w->rows, team_rows(t))));
+    scored(r, out, &scores, norm, &s);
 }
 
 /* Experts of one buffer: the first, and how many. */
@@ -192,13 +258,6 @@ static void experts_matrix(struct run *r, struct tensor *h, const struct tensor 
                                            .d = part->layout.d };
         slots_product(r, h, x, false, routing, part->buffer, g->shape, p, &lora);
     }
-}
-
-/* Are the matrices codes without adapters? */
-static bool bare_codes(const struct weight *w)
-{
-    const struct gpu_weight *g = w->mem;
-    return gpu_reads_digits(g->shape) && g->adapted.n == 0;
 }
 
 /* Pairs of rows in teams of 32 lanes, or as many as a row has units; whole runs of sixteen rows, which are settled. */

@@ -364,6 +364,9 @@ void gpu_add_norm(struct run *r, struct tensor *x, const struct tensor *branch,
 void gpu_gelu_mul(struct run *r, struct tensor *x, const struct tensor *b, uint32_t col);
 void gpu_router(struct run *r, struct routing *out, struct tensor *norm, const struct tensor *x,
                 const struct router *by, float eps);
+void gpu_linear_router(struct run *r, struct tensor *y, const struct tensor *h,
+                       const struct weight *w, struct routing *out, struct tensor *norm,
+                       const struct tensor *x, const struct router *by, float eps);
 void gpu_experts(struct run *r, struct tensor *y, const struct tensor *x,
                  const struct routing *routing, const struct experts *e);
 

@@ -256,21 +256,46 @@ static void run_ple_mix(struct stage *s, const struct test_case *c)
 }
 
 /* The scale makes clear winners, so that rounding does not choose. */
+static struct router make_router(struct stage *s, uint32_t format, uint32_t cols, uint32_t n)
+{
+    struct test_case c = { .format = format };
+    return (struct router) { .w = matrix(s, &c, cols, n, 1),
+                             .scale = vector(s, cols, sqrtf((float)cols)),
+                             .norm = vector(s, cols, 1) };
+}
+
+static struct routing make_routing(struct stage *s, uint32_t rows, uint32_t n_used, uint32_t n)
+{
+    struct tensor *ids = stage_tensor(s, rows, n_used, STAGE_I32, n);
+    return (struct routing) { *ids, *stage_tensor(s, rows, n_used, STAGE_F32, 0) };
+}
+
 static void run_router(struct stage *s, const struct test_case *c)
 {
-    struct tensor *x = random_rows(s, c, c->cols);
-    struct tensor *ids = stage_tensor(s, c->rows, 3, STAGE_I32, 1);
-    struct tensor *weights = random_rows(s, c, 3);
-    struct routing out = { *ids, *weights };
-    struct tensor *norm = random_rows(s, c, c->cols);
-    struct router by = { .w = matrix(s, c, c->cols, c->out, 1),
-                         .scale = vector(s, c->cols, sqrtf((float)c->cols)),
-                         .norm = vector(s, c->cols, 1) };
+    struct tensor *x = random_rows(s, c, c->cols), *norm = random_rows(s, c, c->cols);
+    struct routing out = make_routing(s, c->rows, 3, 1);
+    struct router by = make_router(s, c->format, c->cols, c->out);
     op_router(&s->run, &out, norm, x, &by, EPS);
     stage_result(s, &out.ids, STAGE_I32);
     stage_result(s, &out.weights, STAGE_F32);
     stage_result(s, norm, STAGE_F32);
     stage_settled(s, norm);
+}
+
+/* Beside the product of a row that the join has settled. */
+static void run_linear_router(struct stage *s, const struct test_case *c)
+{
+    struct join j = make_join(s, c, false, true);
+    struct tensor *y = random_rows(s, c, c->out), *norm = random_rows(s, c, c->cols);
+    struct routing out = make_routing(s, c->rows, 2, 1);
+    struct weight *w = matrix(s, c, c->cols, c->out, 1);
+    struct router by = make_router(s, QUANT_F32, c->cols, 8);
+    op_join(&s->run, &j);
+    op_linear_router(&s->run, y, j.norm, w, &out, norm, j.to, &by, EPS);
+    stage_result(s, y, STAGE_F32);
+    stage_result(s, &out.ids, STAGE_I32);
+    stage_result(s, &out.weights, STAGE_F32);
+    stage_result(s, norm, STAGE_F32);
 }
 
 enum { EXPERTS = 2, USED = 2 };
@@ -290,9 +315,7 @@ static struct experts make_experts(struct stage *s, const struct test_case *c)
 static void run_experts(struct stage *s, const struct test_case *c)
 {
     struct tensor *x = random_rows(s, c, c->cols), *y = random_rows(s, c, c->out);
-    struct tensor *ids = stage_tensor(s, c->rows, USED, STAGE_I32, EXPERTS);
-    struct tensor *weights = random_rows(s, c, USED);
-    struct routing routing = { *ids, *weights };
+    struct routing routing = make_routing(s, c->rows, USED, EXPERTS);
     struct experts e = make_experts(s, c);
     op_experts(&s->run, y, x, &routing, &e);
     stage_result(s, y, STAGE_F32);
@@ -302,13 +325,9 @@ static void run_experts(struct stage *s, const struct test_case *c)
 static void run_routed(struct stage *s, const struct test_case *c)
 {
     struct tensor *x = random_rows(s, c, c->cols), *y = random_rows(s, c, c->out);
-    struct tensor *ids = stage_tensor(s, c->rows, USED, STAGE_I32, EXPERTS);
-    struct tensor *weights = random_rows(s, c, USED), *norm = random_rows(s, c, c->cols);
-    struct routing routing = { *ids, *weights };
-    struct test_case plain = { .format = QUANT_F32 };
-    struct router by = { .w = matrix(s, &plain, c->cols, EXPERTS, 1),
-                         .scale = vector(s, c->cols, 1),
-                         .norm = vector(s, c->cols, 1) };
+    struct tensor *norm = random_rows(s, c, c->cols);
+    struct routing routing = make_routing(s, c->rows, USED, EXPERTS);
+    struct router by = make_router(s, QUANT_F32, c->cols, EXPERTS);
     struct experts e = make_experts(s, c);
     op_router(&s->run, &routing, norm, x, &by, EPS);
     op_experts(&s->run, y, norm, &routing, &e);
@@ -493,8 +512,8 @@ static bool pick_digits(struct selftest *t, uint32_t format)
             c.cut = cut;
             c.wide = true;
             ok = ok && selftest_pick(t, &c);
-            c.run = run_join_gelu;
-            ok = ok && selftest_pick(t, &c);
+            c.run = run_linear_router, ok = ok && selftest_pick(t, &c);
+            c.run = run_join_gelu, ok = ok && selftest_pick(t, &c);
             c.run = run_join_linears;
             for (c.n_mat = 1; c.n_mat <= JOIN_LINEARS; c.n_mat++) ok = ok && selftest_pick(t, &c);
             c.n_mat = 0;

@@ -284,16 +284,16 @@ static bool attention(struct step *s, const struct layer *l, uint32_t il)
     return true;
 }
 
-/* 7. A layer with a router adds experts to its dense MLP. Router and experts read the state after
+/* 7. A layer with a router adds experts to its dense MLP, which ends here. Router and experts read the state after
  * attention, each through its own norm. */
-static void experts(struct step *s, const struct layer *l, uint32_t il)
+static void experts(struct step *s, const struct layer *l, uint32_t il, const struct tensor *gate)
 {
     struct run *r = s->r;
     struct acts *a = s->a;
     const struct experts e = { &l->exp_gate_up, &l->exp_gate, &l->exp_up, &l->exp_down,
                                &l->exp_scale };
     const struct router by = { &l->router, &l->router_scale, &l->exp_norm };
-    op_router(r, &a->routing, &a->norm, &a->x, &by, s->eps);
+    op_linear_router(r, &a->branch, gate, &l->ffn_down, &a->routing, &a->norm, &a->x, &by, s->eps);
     op_tap(r, "router_ids", (int)il, &a->routing.ids);
     op_tap(r, "router_weights", (int)il, &a->routing.weights);
     struct tensor *y = &a->next; /* free until the next block begins */
@@ -316,9 +316,9 @@ static void feed_forward(struct step *s, const struct layer *l, uint32_t il)
     op_join_gate_up(r, &j, &gate, &up, &l->ffn_gate, &l->ffn_up);
     entered(s);
     op_tap(r, "attn_out", (int)il, &a->x);
-    op_linear(r, &a->branch, &gate, &l->ffn_down);
     bool routed = weight_exists(&l->router);
-    if (routed) experts(s, l, il);
+    if (routed) experts(s, l, il, &gate);
+    else op_linear(r, &a->branch, &gate, &l->ffn_down);
     const struct tensor *f = routed ? &a->dense : &a->branch;
     op_tap(r, "ffn", (int)il, f);
     leave(s, f, &l->ffn_post_norm, s->m->config.n_ple ? &none : &l->out_scale); /* 9 */

@@ -291,8 +291,9 @@ void op_ple_mix(struct run *r, struct tensor *ple, const struct tensor *proj,
     if (!idle(r, ple)) r->be->ple_mix(r, ple, proj, w, proj_scale, eps);
 }
 
-void op_router(struct run *r, struct routing *out, struct tensor *norm, const struct tensor *x,
-               const struct router *by, float eps)
+/* What op_router asks of its arguments. */
+static void check_router(struct routing *out, struct tensor *norm, const struct tensor *x,
+                         const struct router *by)
 {
     const struct weight *w = by->w;
     follow(norm, x);
@@ -302,7 +303,28 @@ void op_router(struct run *r, struct routing *out, struct tensor *norm, const st
     assert(w->cols == x->cols && by->scale->cols == x->cols);
     assert(norm->cols == x->cols && norm->mem != x->mem && by->norm->cols == x->cols);
     expect_z(w, x->rows);
+}
+
+void op_router(struct run *r, struct routing *out, struct tensor *norm, const struct tensor *x,
+               const struct router *by, float eps)
+{
+    check_router(out, norm, x, by);
     if (!idle(r, x)) r->be->router(r, out, norm, x, by, eps);
+}
+
+void op_linear_router(struct run *r, struct tensor *y, const struct tensor *h,
+                      const struct weight *w, struct routing *out, struct tensor *norm,
+                      const struct tensor *x, const struct router *by, float eps)
+{
+    if (!r->be->linear_router) {
+        op_linear(r, y, h, w);
+        op_router(r, out, norm, x, by, eps);
+        return;
+    }
+    op_check_linear(y, h, w);
+    check_router(out, norm, x, by);
+    assert(h->rows == x->rows && y->mem != x->mem && norm->mem != h->mem);
+    if (!idle(r, x)) r->be->linear_router(r, y, h, w, out, norm, x, by, eps);
 }
 
 void op_experts(struct run *r, struct tensor *y, const struct tensor *x,

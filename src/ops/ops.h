@@ -252,6 +252,10 @@ struct backend {
                     const struct weight *w, float proj_scale, float eps);
     void (*router)(struct run *r, struct routing *out, struct tensor *norm, const struct tensor *x,
                    const struct router *by, float eps);
+    /* NULL: one after the other is as good. */
+    void (*linear_router)(struct run *r, struct tensor *y, const struct tensor *h,
+                          const struct weight *w, struct routing *out, struct tensor *norm,
+                          const struct tensor *x, const struct router *by, float eps);
     void (*experts)(struct run *r, struct tensor *y, const struct tensor *x,
                     const struct routing *routing, const struct experts *e);
     void (*add)(struct run *r, struct tensor *x, const struct tensor *b);
@@ -382,6 +386,11 @@ void op_ple_mix(struct run *r, struct tensor *ple, const struct tensor *proj,
  * Sets rows. */
 void op_router(struct run *r, struct routing *out, struct tensor *norm, const struct tensor *x,
                const struct router *by, float eps);
+
+/* Two that need nothing of one another: op_linear of h, and op_router of x. */
+void op_linear_router(struct run *r, struct tensor *y, const struct tensor *h,
+                      const struct weight *w, struct routing *out, struct tensor *norm,
+                      const struct tensor *x, const struct router *by, float eps);
 
 /* y = sum over a row's experts e of weight_e * scale_e * down_e(gelu(gate_e x) * up_e x). Sets rows. */
 void op_experts(struct run *r, struct tensor *y, const struct tensor *x,
