@@ -167,6 +167,31 @@ class Generator(unittest.TestCase):
         self.refuses(self.changed("struct Params", "enable dual_source_blending;\nstruct Params"), 11, "no tier")
         self.refuses(self.changed("struct Params", "enable subgroups;\nstruct Params"), 1, "enables nothing")
 
+    def test_what_main_cannot_reach_is_left_out_of_the_table(self):
+        lib = "const A : f32 = B;\nconst B : f32 = 1.0;\nfn left(x : f32) -> f32 {\n    return A * right(x);\n}\nfn right(x : f32) -> f32 { return x; }\n"
+        (self.root / "lib" / "both.wgsl").write_text(lib)
+        include = "//!include lib/step.wgsl\n//!include lib/both.wgsl"
+        self.put(GOOD.replace("//!include lib/step.wgsl", include).replace("* p.s", "* right(p.s)"))
+        (k,) = kernels.read_all(self.root)
+        self.assertIn("fn left", k.text)  # which is checked as a whole
+        text = "\n".join(k.needed)
+        self.assertNotIn("fn left", text)
+        self.assertNotIn("const", text)
+        for needed in ("fn right", "fn main", "struct Params", "struct Step", "override FAST", "@binding(1)"):
+            self.assertIn(needed, text)
+
+    def test_pieces_are_shared_and_give_each_kernel_its_own_text(self):
+        (self.root / "lib" / "both.wgsl").write_text("fn left(x : f32) -> f32 { return x; }\nfn right(x : f32) -> f32 { return x; }\n")
+        include = "//!include lib/step.wgsl\n//!include lib/both.wgsl"
+        for name, uses in (("mul", "left(right(p.s))"), ("one", "left(p.s)"), ("other", "right(p.s)")):
+            self.put(GOOD.replace("// mul -", f"// {name} -").replace("//!include lib/step.wgsl", include).replace("* p.s", f"* {uses}"), f"{name}.wgsl")
+        found = kernels.read_all(self.root)
+        cut = kernels.cut_pieces(found)
+        for k, pieces in zip(found, cut):
+            self.assertEqual("\n".join(pieces), "\n".join(k.needed))
+        self.assertEqual(len({piece for pieces in cut for piece in pieces if "fn left" in piece}), 1)
+        self.assertEqual(len({piece for pieces in cut for piece in pieces if "struct Params" in piece}), 1)
+
     def test_a_for_line_makes_a_kernel_per_word_in_that_order(self):
         (self.root / "lib" / "by_two.wgsl").write_text("const BY : f32 = 2.0;\n")
         (self.root / "lib" / "by_one.wgsl").write_text("const BY : f32 = 1.0;\n")
@@ -176,8 +201,9 @@ class Generator(unittest.TestCase):
         found = kernels.read_all(self.root)
         self.assertEqual([k.name for k in found], ["mul_two", "mul_one"])
         self.assertIn("BY:f32 = 2.0", found[0].text)
-        self.assertEqual(len(found[0].pieces), 3)
-        self.assertEqual(found[0].pieces[1:], found[1].pieces[1:])
+        two, one = kernels.cut_pieces(found)
+        self.assertEqual(len(two), 2)  # what differs comes first; the rest is always together
+        self.assertEqual(two[1:], one[1:])
         out = self.dir / "gen"
         self.assertEqual(kernels.main(["", str(self.root), str(out)]), 0)
         header = (out / "kernels.h").read_text()

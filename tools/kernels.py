@@ -17,6 +17,7 @@ compiled: what this page does not know stops the build with file:line. The rules
 - `struct Params` has u32 and f32 fields only; the C struct is padded to 16 bytes.
 - Bindings of group 0 without gaps: 0 `var<uniform> p : Params`, 1 `step` where lib/step.wgsl is
   included, then at most MOST_BUFFERS storage buffers, as many as Chromium gives. All are used: a driver may drop one that is not.
+- What `main` cannot reach is left out of the table.
 - One entry point, `main`. A plain file enables no feature; a tier enables what it is named for, and .lone, which is
   for devices in software, nothing.
 """
@@ -72,15 +73,25 @@ class Kernel:
         return self.stem + ("_" + self.tier if self.tier else "")
 
     @property
-    def pieces(self):
-        """The text cut where the files change, so that kernels can share what they include."""
-        out, last = [], None
-        for (file, _), text in self.lines:
-            if file != last:
-                out.append([])
-            out[-1].append(text)
-            last = file
-        return ["\n".join(lines) for lines in out]
+    def needed(self):
+        """The declarations that `main` can reach, one text each: hosts read every kernel at every start. Bindings and
+        overrides stay, since pipelines name them."""
+        out, names, now, depth = [], [], [], 0
+        for _, text in self.lines:
+            now.append(text)
+            depth += text.count("{") - text.count("}")
+            if depth == 0 and text[-1] in ";}":
+                out.append("\n".join(now))
+                named = re.search(r"\b(?:fn|struct|alias|const|var(?:<[^>]*>)?)\s+(\w+)", out[-1])
+                names.append(named[1] if named else None)
+                now = []
+        kept = {i for i, text in enumerate(out) if names[i] in (None, "main") or text.startswith("@group")}
+        more = kept
+        while more:
+            used = {word for i in more for word in re.findall(r"[A-Za-z_]\w*", out[i])}
+            more = {i for i, name in enumerate(names) if name in used} - kept
+            kept |= more
+        return [text for i, text in enumerate(out) if i in kept]
 
     def where(self, at):
         """(file, line) of a character of self.text."""
@@ -386,18 +397,38 @@ def c_string(text):
     return "\n".join(f'    "{line}\\n"' for line in quoted)
 
 
+def cut_pieces(kernels):
+    """The pieces of each kernel's text: what is never without its neighbour is one piece, so that kernels share them."""
+    texts = [k.needed for k in kernels]
+    after, before = {}, {}
+    for list_ in texts:
+        for one, next_ in zip([None, *list_], [*list_, None]):
+            after.setdefault(one, set()).add(next_)
+            before.setdefault(next_, set()).add(one)
+    out = []
+    for list_ in texts:
+        pieces = [[]]
+        for one, next_ in zip(list_, [*list_[1:], None]):
+            pieces[-1].append(one)
+            if next_ and (len(after[one]) > 1 or len(before[next_]) > 1):
+                pieces.append([])
+        out.append(["\n".join(piece) for piece in pieces])
+    return out
+
+
 def write_source(kernels):
     out = ["/* Made by tools/kernels.py from kernels/; do not edit. */", '#include "kernels.h"', "",
            "/* ISO C promises only 4095 characters a literal; every compiler here takes more. */",
            '#pragma GCC diagnostic ignored "-Woverlength-strings"', ""]
     number = {}  # of each distinct piece
-    for k in kernels:
-        for text in k.pieces:
+    cut = cut_pieces(kernels)
+    for pieces in cut:
+        for text in pieces:
             if text not in number:
                 number[text] = len(number)
                 out += [f"static const char piece_{number[text]}[] =\n{c_string(text)};", ""]
-    for k in kernels:
-        list_ = ", ".join(f"piece_{number[text]}" for text in k.pieces)
+    for k, pieces in zip(kernels, cut):
+        list_ = ", ".join(f"piece_{number[text]}" for text in pieces)
         out.append(f"static const char *const {k.c_name}_pieces[] = {{ {list_} }};")
     out.append("")
     for k in firsts(kernels):
@@ -405,11 +436,11 @@ def write_source(kernels):
             names = ", ".join(f'"{o}"' for o in k.overrides)
             out += [f"static const char *const {k.c_stem}_overrides[] = {{ {names} }};", ""]
     out.append("const struct kernel_info kernel_table[N_KERNELS] = {")
-    for k in kernels:
+    for k, pieces in zip(kernels, cut):
         needs = " | ".join(FEATURES[f][1] for f in sorted(k.features)) or "0"
         out += [f"    [KERNEL_{k.c_name.upper()}] = {{",
                 f'        .name = "{k.name}{"." + k.tier if k.tier else ""}",',
-                f"        .pieces = {k.c_name}_pieces,", f"        .n_pieces = {len(k.pieces)},",
+                f"        .pieces = {k.c_name}_pieces,", f"        .n_pieces = {len(pieces)},",
                 f'        .bindings = "{k.bindings}",']
         if k.overrides:
             out += [f"        .overrides = {k.c_stem}_overrides,", f"        .n_overrides = {len(k.overrides)},"]
