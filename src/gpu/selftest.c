@@ -17,7 +17,7 @@
 
 enum {
     UPLOAD_WINDOW = 1 << 20,
-    FEW = 4096, /* weights of a matrix that are drawn one by one; whole blocks of any format */
+    FEW = 4096, /* weights of a supply; whole blocks of any format */
 };
 
 /* A case that was picked. */
@@ -35,6 +35,7 @@ struct selftest {
     const struct backend *gpu;
     const struct rope *rope;
     struct upload upload;
+    struct stage_supply supply;
     struct test *tests;
     uint32_t n, cap;
     uint32_t n_expected; /* of which the C loop has said what they are to give */
@@ -56,16 +57,21 @@ static struct gpu_ops *ops(const struct selftest *t)
 
 static float normal(struct rng *rng)
 {
+    uint64_t bits = rng_next(rng);
     float sum = -2;
-    for (int i = 0; i < 4; i++) sum += rng_unit(rng_next(rng));
+    for (int i = 0; i < 64; i += 16) sum += (float)(bits >> i & 0xffff) * 0x1p-16f;
     return sum * 1.7320508f;
 }
 
-static void stage_open(struct stage *s, const struct backend *be, enum stage_place place,
-                       struct upload *upload, const struct rope *rope)
+static void stage_open(struct stage *s, struct selftest *t, const struct backend *be,
+                       enum stage_place place)
 {
-    *s = (struct stage) { .run = { .be = be }, .place = place, .upload = upload, .rope = rope };
-    s->rng.state = 1;
+    *s = (struct stage) { .run = { .be = be },
+                          .place = place,
+                          .rng = { 1 },
+                          .supply = &t->supply,
+                          .upload = &t->upload,
+                          .rope = t->rope };
 }
 
 static void stage_close(struct stage *s)
@@ -120,22 +126,50 @@ static void encode(struct rng *rng, const struct quant_format *f, const float *v
     for (size_t b = 0; b < n / f->block; b++) memcpy(bytes + b * f->bytes, scales, sizeof scales);
 }
 
-/* The bytes of n random weights near `size`. Encoders look for the best scale, which takes them longer than all else
- * here: so there are FEW weights, and from then on their blocks in any order. */
+/* NULL: memory is short. */
+static const uint8_t *blocks_of(struct stage_supply *y, const struct quant_format *f, float size)
+{
+    for (uint32_t i = 0; i < y->n; i++)
+        if (y->blocks[i].f == f && y->blocks[i].size == size) return y->blocks[i].bytes;
+    if (y->n == y->cap) {
+        uint32_t cap = y->cap ? 2 * y->cap : 16;
+        struct stage_blocks *grown = mem_grow(y->blocks, cap, sizeof *grown);
+        if (!grown) return NULL;
+        y->blocks = grown;
+        y->cap = cap;
+    }
+    struct rng rng = { y->n };
+    float *values = mem_alloc(FEW, sizeof *values);
+    uint8_t *bytes = mem_alloc(quant_row_bytes(f, FEW), 1);
+    if (values && bytes) {
+        for (size_t i = 0; i < FEW; i++) values[i] = size * normal(&rng);
+        encode(&rng, f, values, bytes, FEW, size);
+        y->blocks[y->n++] = (struct stage_blocks) { f, size, bytes };
+    } else {
+        mem_free(bytes);
+        bytes = NULL;
+    }
+    mem_free(values);
+    return bytes;
+}
+
+static void supply_free(struct stage_supply *y)
+{
+    for (uint32_t i = 0; i < y->n; i++) mem_free(y->blocks[i].bytes);
+    mem_free(y->blocks);
+}
+
+/* The bytes of n random weights near `size`. */
 static bool fill(struct stage *s, struct stage_weight *w, size_t n, float size)
 {
     const struct quant_format *f = w->w.fmt;
-    size_t few = n < FEW ? n : FEW, few_blocks = few / f->block;
-    float *values = mem_alloc(few, sizeof *values);
+    const uint8_t *from = blocks_of(s->supply, f, size);
     w->bytes = mem_alloc(quant_row_bytes(f, n), 1);
-    bool ok = values && w->bytes;
-    for (size_t i = 0; ok && i < few; i++) values[i] = size * normal(&s->rng);
-    if (ok) encode(&s->rng, f, values, w->bytes, few, size);
-    for (size_t b = few_blocks; ok && b < n / f->block; b++)
-        memcpy(w->bytes + b * f->bytes,
-               w->bytes + rng_below(&s->rng, (uint32_t)few_blocks) * f->bytes, f->bytes);
-    mem_free(values);
-    return ok;
+    if (!from || !w->bytes) return false;
+    for (size_t b = 0; b < n / f->block; b++)
+        memcpy(w->bytes + b * f->bytes, from + rng_below(&s->rng, FEW / f->block) * f->bytes,
+               f->bytes);
+    return true;
 }
 
 /* On the GPU: made and filled, past the model's own list. */
@@ -284,7 +318,7 @@ static enum bz_status try_case(struct selftest *t, const struct test_case *c, en
 {
     struct recorder *rec = &ops(t)->rec;
     struct stage s;
-    stage_open(&s, t->gpu, STAGE_PROBE, NULL, t->rope);
+    stage_open(&s, t, t->gpu, STAGE_PROBE);
     rec->mode = mode;
     rec->trace = trace;
     gpu_ops_begin(t->gpu, SELFTEST_POS, SELFTEST_POS + c->rows);
@@ -346,7 +380,7 @@ static bool pick_all(struct selftest *t)
 static enum bz_status expect(struct selftest *t, struct test *test, struct bz_err *err)
 {
     struct stage s;
-    stage_open(&s, &t->reference, STAGE_CPU, NULL, t->rope);
+    stage_open(&s, t, &t->reference, STAGE_CPU);
     test->c.run(&s, &test->c);
     test->at = t->n_bytes;
     for (uint32_t i = 0; i < s.n_results && s.run.status == BZ_OK; i++) {
@@ -375,7 +409,7 @@ static enum bz_status record(struct selftest *t, struct bz_err *err)
         uint32_t at = t->tests[k].at;
         /* The vectors of a case lie in one page, as a model's do: so it was picked. */
         t->upload.vectors = NULL;
-        stage_open(s, t->gpu, STAGE_GPU, &t->upload, t->rope);
+        stage_open(s, t, t->gpu, STAGE_GPU);
         run_case(ops(t), s, &t->tests[k].c);
         for (uint32_t i = 0; i < s->n_results; i++) {
             uint32_t n = (output_bytes(&s->results[i]) + 3) / 4 * 4;
@@ -427,6 +461,7 @@ void selftest_close(struct selftest *t)
     recorded_free(&t->program);
     if (t->results) gpu_buffer_free(t->results);
     upload_free(&t->upload);
+    supply_free(&t->supply);
     if (t->reference.close) t->reference.close(&t->reference);
     mem_free(t->tests);
     mem_free(t);

@@ -28,10 +28,24 @@ struct stage_output {
     enum stage_kind kind;
 };
 
+/* Random weights of a format near a size, as blocks that matrices are made of. Encoders look for the best scale, which
+ * takes them longer than all else here: so there are few, and a matrix has them in any order. */
+struct stage_blocks {
+    const struct quant_format *f;
+    float size;
+    uint8_t *bytes;
+};
+
+struct stage_supply {
+    struct stage_blocks *blocks;
+    uint32_t n, cap;
+};
+
 struct stage {
     struct run run;
     enum stage_place place;
     struct rng rng;
+    struct stage_supply *supply;
     struct upload *upload;
     const struct rope *rope;
     struct tensor tensors[8];
