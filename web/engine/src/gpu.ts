@@ -279,6 +279,11 @@ export class Gpu {
     this.check();
   }
 
+  /** Wait until the compiler has been given all that was asked for. */
+  async handedOut(): Promise<void> {
+    for (let last; last !== this.turn;) await (last = this.turn);
+  }
+
   /** Buffers that `decide` asks for are only counted, until it returns; then those that are left are made. One
    *  that is written to is made at once. */
   planned<T>(decide: () => T): T {

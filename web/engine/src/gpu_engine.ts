@@ -85,8 +85,11 @@ export class GpuEngine {
       tell = say;
       held.forEach(say);
     });
-    const proof = testsKernels(gpu, this.options) ? this.prove(stop.signal, (p) => tell(p)) : Promise.resolve();
-    const parts = [weights, proof, this.readOn(stop.signal)];
+    let onPrepared = (): void => {};
+    const prepared = new Promise<void>((resolve) => (onPrepared = resolve));
+    const proof = testsKernels(gpu, this.options) ? this.prove(stop.signal, onPrepared, (p) => tell(p)) : Promise.resolve();
+    proof.finally(onPrepared).catch(() => {}); // heard below
+    const parts = [weights, proof, prepared.then(() => this.readOn(stop.signal))]; // nothing waits for the vocabulary
     for (const part of parts) part.catch((e: unknown) => stop.abort(e));
     await Promise.allSettled(parts);
     signal?.removeEventListener('abort', cancel);
@@ -99,7 +102,7 @@ export class GpuEngine {
   }
 
   /** The kernels must be there, and right. */
-  private async prove(signal: AbortSignal, tell: (p: Progress) => void): Promise<void> {
+  private async prove(signal: AbortSignal, onPrepared: () => void, tell: (p: Progress) => void): Promise<void> {
     const { core, gpu } = this, { aborted, off } = aborting(signal);
     const compiled = (): void => tell({ phase: 'kernels', loaded: gpu.pipelinesDone, total: gpu.pipelinesAsked });
     try {
@@ -108,6 +111,7 @@ export class GpuEngine {
       this.selfTest = await selfTest(core, gpu, this.ptr, {
         compile: () => gpu.planned(() => core.exports.bz_wasm_session_close(this.plannedSession())),
         within: (work) => Promise.race([work, aborted]),
+        onPrepared,
         onTested: (loaded, total) => {
           gpu.onCompiled = undefined;
           tell({ phase: 'selftest', loaded, total });

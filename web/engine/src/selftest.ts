@@ -22,14 +22,16 @@ export interface SelfTestOptions {
   compile: () => void;
   /** Waits, unless the load was cancelled. */
   within: <T>(work: Promise<T>) => Promise<T>;
+  /** What is left to do is the device's, for a while. */
+  onPrepared: () => void;
   onTested: (done: number, total: number) => void;
 }
 
 /** Gpu.refused must have been there since the first pipelines were asked for. */
-export async function selfTest(core: Core, gpu: Gpu, engine: EnginePtr, { compile, within, onTested }: SelfTestOptions): Promise<SelfTest[]> {
+export async function selfTest(core: Core, gpu: Gpu, engine: EnginePtr, { compile, ...options }: SelfTestOptions): Promise<SelfTest[]> {
   const report = new Map<string, SelfTest>();
-  while (await testRound(core, gpu, engine, { within, onTested }, report)) compile();
-  onTested(1, 1);
+  while (await testRound(core, gpu, engine, options, report)) compile();
+  options.onTested(1, 1);
   return [...report.values()];
 }
 
@@ -46,11 +48,13 @@ function demoteRefused(core: Core, gpu: Gpu, engine: EnginePtr, report: Map<stri
 }
 
 /** Test what was not tested yet. Was something demoted? */
-async function testRound(core: Core, gpu: Gpu, engine: EnginePtr, { within, onTested }: Omit<SelfTestOptions, 'compile'>, report: Map<string, SelfTest>): Promise<boolean> {
+async function testRound(core: Core, gpu: Gpu, engine: EnginePtr, { within, onPrepared, onTested }: Omit<SelfTestOptions, 'compile'>, report: Map<string, SelfTest>): Promise<boolean> {
   const x = core.exports;
   const test = core.check(x.bz_wasm_gpu_selftest_open(engine));
   try {
-    while (core.checkNumber(x.bz_wasm_gpu_selftest_prepare(test))) await within(nextTurn()); // the C loops; kernels are being compiled
+    await within(gpu.handedOut()); // first, since the compiler has threads of its own
+    while (core.checkNumber(x.bz_wasm_gpu_selftest_prepare(test))) await within(nextTurn()); // the C loops
+    onPrepared();
     await within(gpu.ready());
     if (demoteRefused(core, gpu, engine, report)) return true;
     onTested(0, 1);

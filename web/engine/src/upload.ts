@@ -10,7 +10,7 @@ import type { Gpu } from './gpu.js';
 import type { Source } from './source.js';
 import type { Bytes, Core, EnginePtr } from './wasm.js';
 
-const LANES = 8; // windows under way: some are read while the device takes the others
+const LANES = 6; // windows under way: some are read while the device takes the others
 const PLACED = 8 << 20, LEAST = 256 << 10; // bytes of a window that is placed, at most; and of a small model's
 const PARTS = 32; // windows that even such a model comes in, so that several are under way
 const WINDOW = 4 << 20; // bytes of one that goes through the module; a longer row is one window

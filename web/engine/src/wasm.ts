@@ -179,6 +179,7 @@ export class Core {
   private nextSource = 1;
   private vocab = 0; // of the engine that is fed now
   private cause: unknown; // why the host failed to read
+  private readonly known = new Map<number, KernelInfo>();
 
   private constructor(module: WebAssembly.Module, gpu: Gpu | undefined) {
     const absent = () => {
@@ -318,6 +319,14 @@ export class Core {
   }
 
   kernel(i: number): KernelInfo {
+    const known = this.known.get(i);
+    if (known) return known;
+    const made = this.readKernel(i);
+    this.known.set(i, made);
+    return made;
+  }
+
+  private readKernel(i: number): KernelInfo {
     const p = this.exports.bz_wasm_kernel(i);
     if (!p) throw new Error(`there is no kernel number ${i}`);
     const [name = 0, pieces = 0, nPieces = 0, bindings = 0, overrides = 0, nOverrides = 0, , paramsBytes = 0, usesStep = 0, needs = 0] = new Uint32Array(this.memory.buffer, p, 10);
