@@ -148,7 +148,7 @@ for (const [what, name, shape, allRows, cols] of cases) {
   const joins = kernel.overrides.includes('HELD');
   const units = cols / (shape === 'q8_0' ? 16 : 32);
   const cuts = wgs.filter((wg) => !joins || cols <= 16 * wg).flatMap((wg) => lanes.filter((l) => l <= wg && l < 2 * units).flatMap((l) => together.map((r) => ({ WG: wg, LANES: l, R: r }))));
-  const fixed = { ...(joins && { HELD: Math.ceil(cols / 1024) * 256 }), ...(kernel.overrides.includes('SMALLEST') && { SMALLEST: limits.subgroupMin }), ...(kernel.overrides.includes('MATRICES') && { MATRICES: rows.filter(Boolean).length }) };
+  const fixed = { ...(joins && { HELD: Math.ceil(cols / 1024) * 256 }), ...(kernel.overrides.includes('SMALLEST') && { SMALLEST: limits.subgroupMin, GREATEST: limits.subgroupMax }), ...(kernel.overrides.includes('MATRICES') && { MATRICES: rows.filter(Boolean).length }) };
   const pipelines = await Promise.all(cuts.map((c) => pipelineOf(kernel.source, { ...c, ...fixed })));
   const results = [];
   let bytes = 0;

@@ -89,8 +89,8 @@ fn put_value(at : u32, x : vec4<f32>) {
 fn put_squares(part : Part, lid : u32) {
     var key = 0.0;
     var value = 0.0;
-    if (lid < p.head_dim / 4u) {
-        let at = part.kv_head * (p.head_dim / 4u) + lid;
+    if (lid < head4()) {
+        let at = part.kv_head * head4() + lid;
         let raw = raw_value(at);
         key = dot(k[at], k[at]);
         value = dot(raw, raw);
@@ -102,7 +102,11 @@ fn put_squares(part : Part, lid : u32) {
 fn sum_squares(lid : u32) {
     if (lid >= 64u && lid < 80u) {
         var sum = 0.0;
-        for (var i = lid % 8u; i < p.head_dim / 4u; i += 8u) {
+        for (var turn = 0u; turn < MOST_TURNS; turn++) {
+            let i = lid % 8u + 8u * turn;
+            if (i >= head4()) {
+                break;
+            }
             sum += spread[(lid - 64u) / 8u * WG + i];
         }
         some[lid] = sum;
@@ -111,14 +115,14 @@ fn sum_squares(lid : u32) {
 
 // The new position of this kv head, by the first head_dim / 8 threads.
 fn put_new(part : Part, lid : u32) {
-    let n4 = p.head_dim / 4u;
+    let n4 = head4();
     if (lid >= n4 / 2u) {
         return;
     }
     let k_inverse = inverse_rms(sum_eight(64u));
     let v_inverse = inverse_rms(sum_eight(72u));
     let source = part.kv_head * n4;
-    let to = ((part.hi - 1u) % p.n_slots * p.n_kv_head + part.kv_head) * n4;
+    let to = (slot_of(part.hi - 1u) * p.n_kv_head + part.kv_head) * n4;
     let j = lid + n4 / 2u;
     let f = turned(k[source + lid] * k_inverse * k_weight(lid), k[source + j] * k_inverse * k_weight(j), lid);
     put_key(to + lid, f.a);

@@ -49,7 +49,7 @@ fn owed_z(i : u32) -> vec4<f32> {
 }
 
 fn owed_n() -> u32 {
-    return p.n_head * p.head_dim / 4u;
+    return p.n_head * head4();
 }
 
 fn q_two(i : u32, j : u32) -> Turned {

@@ -30,7 +30,7 @@ struct Params {
 @group(0) @binding(5) var<storage, read_write> partial : array<vec4<f32>>;
 
 fn query(part : Part, head : u32, d : u32) -> vec4<f32> {
-    return q[(part.row_q + head) * (p.head_dim / 4u) + d];
+    return q[(part.row_q + head) * head4() + d];
 }
 
 fn query_scale(head : u32) -> f32 {

@@ -34,7 +34,7 @@ FEATURES = {"subgroups": (1, "KERNEL_NEEDS_SUBGROUPS"), "f16": (2, "KERNEL_NEEDS
 C_TYPES = {"u32": "uint32_t", "f32": "float"}
 STEP = "lib/step.wgsl"
 MOST_BUFFERS = 10
-SMALLEST = "SMALLEST"  # lanes of a subgroup at least: web/engine/src/gpu.ts
+BY_HOST = ("SMALLEST", "GREATEST")  # lanes of a subgroup at least and at most: web/engine/src/gpu.ts
 
 
 class Bad(Exception):
@@ -143,7 +143,7 @@ class Kernel:
                 raise Bad(where, f"override {m[2]} has no default")
             found.append(m[2])
         # What the host itself fills in has no number of its own.
-        return sorted(found, key=lambda name: name == SMALLEST)
+        return sorted(found, key=lambda name: name in BY_HOST)
 
     def read_bindings(self):
         found = {}

@@ -15,7 +15,7 @@ struct Turned {
 }
 
 fn query(part : Part, head : u32, d : u32) -> vec4<f32> {
-    return queries[head * (p.head_dim / 4u) + d];
+    return queries[head * head4() + d];
 }
 
 fn turned(a : vec4<f32>, b : vec4<f32>, i : u32) -> Turned {
@@ -33,7 +33,7 @@ fn turned(a : vec4<f32>, b : vec4<f32>, i : u32) -> Turned {
 }
 
 fn inverse_rms(total : f32) -> f32 {
-    return inverseSqrt(total / f32(p.head_dim) + p.eps);
+    return inverseSqrt(total / f32(4u * head4()) + p.eps);
 }
 
 // Of eight sums in `some`.
@@ -51,12 +51,16 @@ fn query_scale(head : u32) -> f32 {
 
 // WG / HEADS threads share a head. A barrier later sum_queries() may be called.
 fn put_queries(part : Part, lid : u32) {
-    let n4 = p.head_dim / 4u;
+    let n4 = head4();
     let threads = WG / HEADS;
     let mine = lid / threads;
     let at = (part.row_q + min(mine, part.n_head - 1u)) * n4;
     var sum = 0.0;
-    for (var i = lid % threads; i < n4 / 2u; i += threads) {
+    for (var turn = 0u; turn < MOST_TURNS; turn++) {
+        let i = lid % threads + turn * threads;
+        if (i >= n4 / 2u) {
+            break;
+        }
         let j = i + n4 / 2u;
         let both = q_two(at + i, at + j);
         let a = both.a;
@@ -72,9 +76,13 @@ fn put_queries(part : Part, lid : u32) {
 // Only so many threads of a head had columns.
 fn sum_queries(lid : u32) {
     if (lid < 8u * HEADS) {
-        let threads = min(WG / HEADS, p.head_dim / 8u);
+        let threads = min(WG / HEADS, head4() / 2u);
         var sum = 0.0;
-        for (var i = lid % 8u; i < threads; i += 8u) {
+        for (var turn = 0u; turn < MOST_TURNS; turn++) {
+            let i = lid % 8u + 8u * turn;
+            if (i >= threads) {
+                break;
+            }
             sum += squares[lid / 8u * (WG / HEADS) + i];
         }
         some[lid] = sum;

@@ -6,8 +6,10 @@
 //!include lib/step.wgsl
 //!include lib/span.wgsl
 //!include lib/kv.wgsl
+//!include lib/turns.wgsl
 
 override HEADS : u32 = 8u; // 1, 2, 4 or 8
+override DIM : u32 = 0u;   // p.head_dim where that is a power of two, so that compilers know it; else 0
 
 const WG : u32 = 256u;
 const ROUND : u32 = 32u; // shares are multiples of this many keys
@@ -26,13 +28,28 @@ struct Part {
     hi : u32,
 }
 
+// vec4s of a head
+fn head4() -> u32 {
+    if (DIM != 0u) {
+        return DIM / 4u;
+    }
+    return p.head_dim / 4u;
+}
+
+// i / n for i below 2^20, in a few instructions: the half is more than what rounding loses.
+fn quotient(i : u32, n : u32) -> u32 {
+    return u32((f32(i) + 0.5) / f32(n));
+}
+
 fn part_of(index : u32) -> Part {
-    let group = p.n_head / p.n_kv_head;
+    let group = quotient(p.n_head, p.n_kv_head);
     let chunks = (group + HEADS - 1u) / HEADS;
-    let split = index % p.n_split;
-    let chunk = index / p.n_split % chunks;
-    let kv_head = index / p.n_split / chunks % p.n_kv_head;
-    let row = index / p.n_split / chunks / p.n_kv_head;
+    let of_split = quotient(index, p.n_split);
+    let split = index - of_split * p.n_split;
+    let of_chunk = quotient(of_split, chunks);
+    let chunk = of_split - of_chunk * chunks;
+    let row = quotient(of_chunk, p.n_kv_head);
+    let kv_head = of_chunk - row * p.n_kv_head;
     let last = step.pos + p.pos_offset + row;
     let first = first_seen(last, p.window);
     let n_seen = last + 1u - first;
@@ -42,13 +59,21 @@ fn part_of(index : u32) -> Part {
                 first + min(split * share, n_seen), first + min(split * share + share, n_seen));
 }
 
+// Of a position. Most are behind nobody's: they need no division.
+fn slot_of(position : u32) -> u32 {
+    if (position < p.n_slots) {
+        return position;
+    }
+    return position % p.n_slots;
+}
+
 // Where in the cache the vectors of slot0 + j are, once around the ring at most.
 fn vectors_at(slot0 : u32, j : u32, kv_head : u32) -> u32 {
     var slot = slot0 + j;
     if (slot >= p.n_slots) {
         slot -= p.n_slots;
     }
-    return (slot * p.n_kv_head + kv_head) * (p.head_dim / 4u);
+    return (slot * p.n_kv_head + kv_head) * head4();
 }
 
 struct Scores {
@@ -83,41 +108,57 @@ fn add_dots(s : ptr<function, Scores>, k : vec4<f32>, part : Part, d : u32) {
     }
 }
 
-// This lane's part of the dot products of the key at `src` with all heads. Four loads are on their way at a time, of a
-// single head's eight.
+// Products with four keys' columns, then eight: so many loads are on their way at a time.
+fn add_four_dots(s : ptr<function, Scores>, src : u32, part : Part, d : u32) {
+    let k0 = key_at(src + d);
+    let k1 = key_at(src + d + LANES);
+    let k2 = key_at(src + d + 2u * LANES);
+    let k3 = key_at(src + d + 3u * LANES);
+    add_dots(s, k0, part, d);
+    add_dots(s, k1, part, d + LANES);
+    add_dots(s, k2, part, d + 2u * LANES);
+    add_dots(s, k3, part, d + 3u * LANES);
+}
+
+fn add_eight_dots(s : ptr<function, Scores>, src : u32, part : Part, d : u32) {
+    let k0 = key_at(src + d);
+    let k1 = key_at(src + d + LANES);
+    let k2 = key_at(src + d + 2u * LANES);
+    let k3 = key_at(src + d + 3u * LANES);
+    let k4 = key_at(src + d + 4u * LANES);
+    let k5 = key_at(src + d + 5u * LANES);
+    let k6 = key_at(src + d + 6u * LANES);
+    let k7 = key_at(src + d + 7u * LANES);
+    add_dots(s, k0, part, d);
+    add_dots(s, k1, part, d + LANES);
+    add_dots(s, k2, part, d + 2u * LANES);
+    add_dots(s, k3, part, d + 3u * LANES);
+    add_dots(s, k4, part, d + 4u * LANES);
+    add_dots(s, k5, part, d + 5u * LANES);
+    add_dots(s, k6, part, d + 6u * LANES);
+    add_dots(s, k7, part, d + 7u * LANES);
+}
+
+// This lane's part of the dot products of the key at `src` with all heads.
 fn dots_of(src : u32, part : Part, lane : u32) -> Scores {
-    let n4 = p.head_dim / 4u;
     var s = Scores();
-    var d = lane;
-    for (; HEADS == 1u && d + 7u * LANES < n4; d += 8u * LANES) {
-        let k0 = key_at(src + d);
-        let k1 = key_at(src + d + LANES);
-        let k2 = key_at(src + d + 2u * LANES);
-        let k3 = key_at(src + d + 3u * LANES);
-        let k4 = key_at(src + d + 4u * LANES);
-        let k5 = key_at(src + d + 5u * LANES);
-        let k6 = key_at(src + d + 6u * LANES);
-        let k7 = key_at(src + d + 7u * LANES);
-        add_dots(&s, k0, part, d);
-        add_dots(&s, k1, part, d + LANES);
-        add_dots(&s, k2, part, d + 2u * LANES);
-        add_dots(&s, k3, part, d + 3u * LANES);
-        add_dots(&s, k4, part, d + 4u * LANES);
-        add_dots(&s, k5, part, d + 5u * LANES);
-        add_dots(&s, k6, part, d + 6u * LANES);
-        add_dots(&s, k7, part, d + 7u * LANES);
+    if (HEADS == 1u && DIM >= 32u * LANES) {
+        for (var i = 0u; i < DIM / (32u * LANES); i++) {
+            add_eight_dots(&s, src, part, lane + 8u * LANES * i);
+        }
+        return s;
     }
-    for (; d + 3u * LANES < n4; d += 4u * LANES) {
-        let k0 = key_at(src + d);
-        let k1 = key_at(src + d + LANES);
-        let k2 = key_at(src + d + 2u * LANES);
-        let k3 = key_at(src + d + 3u * LANES);
-        add_dots(&s, k0, part, d);
-        add_dots(&s, k1, part, d + LANES);
-        add_dots(&s, k2, part, d + 2u * LANES);
-        add_dots(&s, k3, part, d + 3u * LANES);
+    if (DIM >= 16u * LANES) {
+        for (var i = 0u; i < DIM / (16u * LANES); i++) {
+            add_four_dots(&s, src, part, lane + 4u * LANES * i);
+        }
+        return s;
     }
-    for (; d < n4; d += LANES) {
+    for (var i = 0u; i < MOST_TURNS; i++) {
+        let d = lane + LANES * i;
+        if (d >= head4()) {
+            break;
+        }
         add_dots(&s, key_at(src + d), part, d);
     }
     return s;
@@ -170,51 +211,77 @@ fn add_value(o : ptr<function, Outputs>, v : vec4<f32>, j : u32) {
     }
 }
 
-// This thread's part of a tile's values: every (WG / n4)-th key. Loads are on their way as in dots_of().
+// Four columns of the value of key j; past the last one, whose probability is 0, of that.
+fn tile_value(part : Part, slot0 : u32, n_keys : u32, j : u32, col : u32) -> vec4<f32> {
+    return value_at(vectors_at(slot0, min(j, n_keys - 1u), part.kv_head) + col);
+}
+
+fn add_four_values(o : ptr<function, Outputs>, part : Part, slot0 : u32, n_keys : u32, j : u32, step : u32, col : u32) {
+    let v0 = tile_value(part, slot0, n_keys, j, col);
+    let v1 = tile_value(part, slot0, n_keys, j + step, col);
+    let v2 = tile_value(part, slot0, n_keys, j + 2u * step, col);
+    let v3 = tile_value(part, slot0, n_keys, j + 3u * step, col);
+    add_value(o, v0, j);
+    add_value(o, v1, j + step);
+    add_value(o, v2, j + 2u * step);
+    add_value(o, v3, j + 3u * step);
+}
+
+fn add_eight_values(o : ptr<function, Outputs>, part : Part, slot0 : u32, n_keys : u32, j : u32, step : u32, col : u32) {
+    let v0 = tile_value(part, slot0, n_keys, j, col);
+    let v1 = tile_value(part, slot0, n_keys, j + step, col);
+    let v2 = tile_value(part, slot0, n_keys, j + 2u * step, col);
+    let v3 = tile_value(part, slot0, n_keys, j + 3u * step, col);
+    let v4 = tile_value(part, slot0, n_keys, j + 4u * step, col);
+    let v5 = tile_value(part, slot0, n_keys, j + 5u * step, col);
+    let v6 = tile_value(part, slot0, n_keys, j + 6u * step, col);
+    let v7 = tile_value(part, slot0, n_keys, j + 7u * step, col);
+    add_value(o, v0, j);
+    add_value(o, v1, j + step);
+    add_value(o, v2, j + 2u * step);
+    add_value(o, v3, j + 3u * step);
+    add_value(o, v4, j + 4u * step);
+    add_value(o, v5, j + 5u * step);
+    add_value(o, v6, j + 6u * step);
+    add_value(o, v7, j + 7u * step);
+}
+
+// This thread's part of a tile's values: every (WG / n4)-th key.
 fn add_values(o : ptr<function, Outputs>, part : Part, slot0 : u32, n_keys : u32, slice : u32, col : u32) {
-    let step = WG / (p.head_dim / 4u);
-    var j = slice;
-    for (; HEADS == 1u && j + 7u * step < n_keys; j += 8u * step) {
-        let v0 = value_at(vectors_at(slot0, j, part.kv_head) + col);
-        let v1 = value_at(vectors_at(slot0, j + step, part.kv_head) + col);
-        let v2 = value_at(vectors_at(slot0, j + 2u * step, part.kv_head) + col);
-        let v3 = value_at(vectors_at(slot0, j + 3u * step, part.kv_head) + col);
-        let v4 = value_at(vectors_at(slot0, j + 4u * step, part.kv_head) + col);
-        let v5 = value_at(vectors_at(slot0, j + 5u * step, part.kv_head) + col);
-        let v6 = value_at(vectors_at(slot0, j + 6u * step, part.kv_head) + col);
-        let v7 = value_at(vectors_at(slot0, j + 7u * step, part.kv_head) + col);
-        add_value(o, v0, j);
-        add_value(o, v1, j + step);
-        add_value(o, v2, j + 2u * step);
-        add_value(o, v3, j + 3u * step);
-        add_value(o, v4, j + 4u * step);
-        add_value(o, v5, j + 5u * step);
-        add_value(o, v6, j + 6u * step);
-        add_value(o, v7, j + 7u * step);
+    let step = WG / head4();
+    let wide = HEADS == 1u && DIM >= 256u;
+    if (DIM >= 128u) { // four steps are a tile, or a part of one
+        let more = select(4u, 8u, wide) * step;
+        for (var i = 0u; i < TILE; i++) {
+            let j = slice + i * more;
+            if (j >= n_keys) {
+                break;
+            }
+            if (wide) {
+                add_eight_values(o, part, slot0, n_keys, j, step, col);
+            } else {
+                add_four_values(o, part, slot0, n_keys, j, step, col);
+            }
+        }
+        return;
     }
-    for (; j + 3u * step < n_keys; j += 4u * step) {
-        let v0 = value_at(vectors_at(slot0, j, part.kv_head) + col);
-        let v1 = value_at(vectors_at(slot0, j + step, part.kv_head) + col);
-        let v2 = value_at(vectors_at(slot0, j + 2u * step, part.kv_head) + col);
-        let v3 = value_at(vectors_at(slot0, j + 3u * step, part.kv_head) + col);
-        add_value(o, v0, j);
-        add_value(o, v1, j + step);
-        add_value(o, v2, j + 2u * step);
-        add_value(o, v3, j + 3u * step);
-    }
-    for (; j < n_keys; j += step) {
+    for (var i = 0u; i < TILE; i++) {
+        let j = slice + i * step;
+        if (j >= n_keys) {
+            break;
+        }
         add_value(o, value_at(vectors_at(slot0, j, part.kv_head) + col), j);
     }
 }
 
 // Head `head` of the part: where its share's result begins in `partial`.
 fn partial_at(part : Part, head : u32) -> u32 {
-    return ((part.row_q + head) * p.n_split + part.split) * (p.head_dim / 4u + 1u);
+    return ((part.row_q + head) * p.n_split + part.split) * (head4() + 1u);
 }
 
 // The values of two heads, spread over slices of keys: thread slice * n4 + col has a sum of `col`.
 fn store_two(part : Part, head : u32, a : vec4<f32>, b : vec4<f32>, lid : u32) {
-    let n4 = p.head_dim / 4u;
+    let n4 = head4();
     spread[lid] = a.x;
     spread[WG + lid] = a.y;
     spread[2u * WG + lid] = a.z;
@@ -229,7 +296,10 @@ fn store_two(part : Part, head : u32, a : vec4<f32>, b : vec4<f32>, lid : u32) {
     let col = lid % n4;
     if (which < 2u && head + which < part.n_head) {
         var sum = vec4<f32>();
-        for (var j = 0u; j < WG / n4; j++) {
+        for (var j = 0u; j < WG; j++) {
+            if (j >= WG / n4) {
+                break;
+            }
             let src = which * 4u * WG + j * n4 + col;
             sum += vec4<f32>(spread[src], spread[src + WG], spread[src + 2u * WG], spread[src + 3u * WG]);
         }
@@ -250,7 +320,7 @@ var<workgroup> shrink : array<f32, 8>;       // head: what older tiles are worth
 // Attention over the part's share of the history. A tile is 32 keys: 8 lanes a key for the dots, then (head, key)
 // threads for the softmax, then threads over (slice of keys, 4 columns) for the values.
 fn attend_share(part : Part, lid : u32) {
-    let n4 = p.head_dim / 4u;
+    let n4 = head4();
     let key = lid / LANES; // in the first phase
     let lane = lid % LANES;
     let my_head = lid / TILE; // in the second
@@ -264,9 +334,13 @@ fn attend_share(part : Part, lid : u32) {
     var total = 0.0;
     var o = Outputs();
 
-    for (var base = part.lo; base < part.hi; base += TILE) {
+    for (var tile = 0u; tile < MOST_TURNS; tile++) {
+        let base = part.lo + tile * TILE;
+        if (base >= part.hi) {
+            break;
+        }
         let n_keys = min(TILE, part.hi - base);
-        let slot0 = base % p.n_slots;
+        let slot0 = slot_of(base);
 
         var d = Scores();
         if (key < n_keys) {
@@ -289,7 +363,7 @@ fn attend_share(part : Part, lid : u32) {
         }
         workgroupBarrier();
 
-        if (base == part.lo && my_head < HEADS) {
+        if (tile == 0u && my_head < HEADS) {
             factor = query_scale(my_head);
         }
         var s = LOWEST;

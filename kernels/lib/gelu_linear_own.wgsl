@@ -129,7 +129,11 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         mine += own[k] * b2_at(rows, k);
     }
     let sum = add_lanes(mine, id);
-    for (var r = lane; r < R; r += LANES) {
+    for (var k = 0u; k < (R + LANES - 1u) / LANES; k++) {
+        let r = lane + k * LANES;
+        if (r >= R) {
+            break;
+        }
         if (first + r < p.rows) {
             y[first + r] = sum[r];
         }

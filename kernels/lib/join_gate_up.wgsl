@@ -60,7 +60,11 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         return;
     }
     hold(tok, id, turn.at == 0u);
-    for (var block = turn.at; block * R * teams < p.rows; block += groups) {
+    for (var i = 0u; i < MOST_TURNS; i++) {
+        let block = turn.at + i * groups;
+        if (block * R * teams >= p.rows) {
+            break;
+        }
         let first = R * (block * teams + id / LANES);
         let rows = four_from(first, p.rows);
         let sums = add_pair(pair_rows(rows, 0u, id % LANES), id);

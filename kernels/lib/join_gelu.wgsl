@@ -58,11 +58,19 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     }
     hold(tok, id, turn.at == 0u);
     let lane = id % LANES;
-    for (var block = turn.at; block * R * teams < p.rows; block += groups) {
+    for (var i = 0u; i < MOST_TURNS; i++) {
+        let block = turn.at + i * groups;
+        if (block * R * teams >= p.rows) {
+            break;
+        }
         let first = R * (block * teams + id / LANES);
         let rows = four_from(first, p.rows);
         let h = add_lanes(four_rows(rows, 0u, lane), id);
-        for (var r = lane; r < R; r += LANES) {
+        for (var k = 0u; k < (R + LANES - 1u) / LANES; k++) {
+            let r = lane + k * LANES;
+            if (r >= R) {
+                break;
+            }
             if (first + r < p.rows) {
                 y[tok * p.y_stride + first + r] = gelu(h[r]) * by[tok * p.by_stride + p.by_col + first + r];
             }

@@ -88,7 +88,11 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         let first = R * (block * teams + id / LANES);
         let rows = four_from(first, p.rows);
         let sum = add_lanes(four_rows(rows, 0u, lane), id);
-        for (var r = lane; r < R; r += LANES) {
+        for (var k = 0u; k < (R + LANES - 1u) / LANES; k++) {
+            let r = lane + k * LANES;
+            if (r >= R) {
+                break;
+            }
             if (first + r < p.rows) {
                 y[first + r] = sum[r];
             }

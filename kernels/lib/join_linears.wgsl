@@ -58,7 +58,11 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     }
     hold(tok, id, turn.at == 0u);
     let lane = id % LANES;
-    for (var block = turn.at; block * teams < ends.x + ends.y + ends.z; block += groups) {
+    for (var i = 0u; i < MOST_TURNS; i++) {
+        let block = turn.at + i * groups;
+        if (block * teams >= ends.x + ends.y + ends.z) {
+            break;
+        }
         let team = block * teams + id / LANES;
         let ones = team < ends.x;
         let twos = !ones && team < ends.x + ends.y;
@@ -78,7 +82,11 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         which = select(select(2u, 1u, twos), 0u, ones);
         let sum = add_lanes(mine, id);
         let n_rows = select(select(p.rows3, p.rows2, which == 1u), p.rows, which == 0u);
-        for (var r = lane; r < R; r += LANES) {
+        for (var k = 0u; k < (R + LANES - 1u) / LANES; k++) {
+            let r = lane + k * LANES;
+            if (r >= R) {
+                break;
+            }
             if (first + r < n_rows) {
                 put(tok, first + r, sum[r]);
             }

@@ -21,7 +21,11 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     begin_adapters(tok, id);
     let mine = four_rows(rows, tok * (p.x_stride / 4u), lane) + adapted(rows + p.row0, tok, lane);
     let sum = add_lanes(mine, id);
-    for (var r = lane; r < R; r += LANES) {
+    for (var k = 0u; k < (R + LANES - 1u) / LANES; k++) {
+        let r = lane + k * LANES;
+        if (r >= R) {
+            break;
+        }
         if (first + r < p.rows) {
             put(tok, first + r, sum[r]);
         }

@@ -75,7 +75,11 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     }
     mine += adapted(select(select(2u, 1u, twos), 0u, ones), first, tok, lane);
     let sum = add_lanes(mine, id);
-    for (var r = lane; r < R; r += LANES) {
+    for (var k = 0u; k < (R + LANES - 1u) / LANES; k++) {
+        let r = lane + k * LANES;
+        if (r >= R) {
+            break;
+        }
         let row = first + r;
         if (ones && row < p.rows) {
             y[tok * p.rows + row] = sum[r];

@@ -31,11 +31,19 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     let teams = WG / LANES;
     let groups = num.x * num.y;
     let lane = id % LANES;
-    for (var block = flat_group(wid, num); block * R * teams < p.rows; block += groups) {
+    for (var i = 0u; i < MOST_TURNS; i++) {
+        let block = flat_group(wid, num) + i * groups;
+        if (block * R * teams >= p.rows) {
+            break;
+        }
         let first = R * (block * teams + id / LANES);
         let rows = four_from(first, p.rows);
         let sum = add_lanes(four_rows(rows, 0u, lane), id);
-        for (var r = lane; r < R; r += LANES) {
+        for (var k = 0u; k < (R + LANES - 1u) / LANES; k++) {
+            let r = lane + k * LANES;
+            if (r >= R) {
+                break;
+            }
             if (first + r < p.rows) {
                 y[first + r] = sum[r];
             }

@@ -1,5 +1,6 @@
 // merged - attention's answer from the shares of attention_split. Needs p with head_dim and n_split, and the buffer partial.
 //!include lib/four.wgsl
+//!include lib/turns.wgsl
 
 // Columns 4i .. 4i + 15 of all heads. The shares are added up one after the other, scaled by the largest top so far: so each
 // is read once, and all loads can be on their way together.
@@ -11,7 +12,11 @@ fn merged(i : u32) -> Four {
     var sum = Four();
     var top = -3.0e38;
     var total = 0.0;
-    for (var s = 0u; s < p.n_split * share; s += share) {
+    for (var turn = 0u; turn < MOST_TURNS; turn++) {
+        if (turn >= p.n_split) {
+            break;
+        }
+        let s = turn * share;
         let end = partial[at + s + n4]; // top and total
         let o = Four(partial[col + s], partial[col + s + 1u], partial[col + s + 2u], partial[col + s + 3u]);
         if (end.y > 0.0) { // a share without positions has no o

@@ -10,7 +10,11 @@ fn pair_rows(rows : vec4<u32>, x_base : u32, lane : u32) -> Pair {
     let units = (p.cols + UNIT - 1u) / UNIT;
     let at = rows * units;
     var sum = Pair();
-    for (var u = lane; u < units; u += LANES) {
+    for (var turn = 0u; turn < MOST_TURNS; turn++) {
+        let u = lane + turn * LANES;
+        if (u >= units) {
+            break;
+        }
         let v = acts(x_base, u);
         second = false;
         sum.first += unit_dots(at, u, v);

@@ -10,7 +10,11 @@ fn made_at(i : u32) -> vec4<f32> {
 
 fn put_rows(tok : u32, first : u32, gate : vec4<f32>, up : vec4<f32>, id : u32) {
     let team = id / LANES;
-    for (var r = id % LANES; r < R; r += LANES) {
+    for (var k = 0u; k < (R + LANES - 1u) / LANES; k++) {
+        let r = id % LANES + k * LANES;
+        if (r >= R) {
+            break;
+        }
         let h = gelu(gate[r]) * up[r];
         if (first + r < p.rows) {
             y[tok * p.y_stride + first + r] = h;
@@ -23,7 +27,8 @@ fn put_rows(tok : u32, first : u32, gate : vec4<f32>, up : vec4<f32>, id : u32) 
     workgroupBarrier();
     let n = R * (WG / LANES);
     let start = first - R * team; // the workgroup's first row
-    for (var i = 16u * id; i < n && start + i < p.rows; i += 16u * WG) {
+    let i = 16u * id; // a run for each of the first threads: there are fewer runs than threads
+    if (i < n && start + i < p.rows) {
         let v = settle(made_at(i), made_at(i + 4u), made_at(i + 8u), made_at(i + 12u));
         put_run(tok * (p.rows / 4u), p.rows, (start + i) / 16u, v);
     }

@@ -110,6 +110,13 @@ static void merge_shares(struct run *r, struct tensor *y, const struct shares *s
     if (adapts) gpu_note_parts(r, reader, &z, n_vec);
 }
 
+/* The sizes of heads that kernels are compiled for, as the self-test has them; 0: they read it. */
+static uint32_t known_dim(uint32_t head_dim)
+{
+    bool usual = head_dim >= 32 && head_dim <= 512 && (head_dim & (head_dim - 1)) == 0;
+    return usual ? head_dim : 0;
+}
+
 static void attention_over_parts(struct run *r, struct tensor *y, const struct tensor *q,
                                  const struct kv *kv, uint32_t n_head, uint32_t window,
                                  uint32_t pos_offset)
@@ -125,7 +132,8 @@ static void attention_over_parts(struct run *r, struct tensor *y, const struct t
                                         .n_split = s.n_split };
     struct gpu_binding bind[] = { act(q), act(&kv->k), act(&kv->v), act(&s.partial) };
     struct gpu_constant constants[] = { { ATTENTION_SPLIT_HEADS, (float)s.heads },
-                                        { ATTENTION_SPLIT_KV_F16, kv->k.half } };
+                                        { ATTENTION_SPLIT_KV_F16, kv->k.half },
+                                        { ATTENTION_SPLIT_DIM, (float)known_dim(kv->head_dim) } };
     record_dispatch(&ops_of(r)->rec, KERNEL_ATTENTION_SPLIT, constants, COUNT(constants), &p, bind,
                     COUNT(bind), s.n_groups);
     merge_shares(r, y, &s, q->rows * n_head, kv->head_dim, NULL);
@@ -153,7 +161,8 @@ static void attend_new(struct run *r, const struct shares *s, struct kv *kv, con
     struct gpu_binding bind[] = { act(h->table), v.all,       act(h->q),   act(h->k),
                                   act(h->v),     act(&kv->k), act(&kv->v), act(&s->partial) };
     struct gpu_constant constants[] = { { ATTEND_HEADS, (float)s->heads },
-                                        { ATTEND_KV_F16, kv->k.half } };
+                                        { ATTEND_KV_F16, kv->k.half },
+                                        { ATTEND_DIM, (float)known_dim(kv->head_dim) } };
     record_dispatch(&g->rec, KERNEL_ATTEND, constants, COUNT(constants), &p, bind, COUNT(bind),
                     s->n_groups);
 }
@@ -185,7 +194,8 @@ static void attend_shared(struct run *r, const struct shares *s, const struct kv
                                   act(&s->partial) };
     struct gpu_constant constants[] = { { ATTEND_SHARED_HEADS, (float)s->heads },
                                         { ATTEND_SHARED_KV_F16, kv->k.half },
-                                        { ATTEND_SHARED_OWED, lacks } };
+                                        { ATTEND_SHARED_OWED, lacks },
+                                        { ATTEND_SHARED_DIM, (float)known_dim(kv->head_dim) } };
     record_dispatch(&g->rec, KERNEL_ATTEND_SHARED, constants, COUNT(constants), &p, bind,
                     COUNT(bind), s->n_groups);
 }

@@ -588,7 +588,10 @@ export class Gpu {
       if (name === undefined) throw new Error(`kernel ${kernel.name}: no such override`);
       values[name] = view.getFloat32(constants + 8 * i + 4, true);
     }
-    if (kernel.overrides.includes('SMALLEST')) values['SMALLEST'] = this.info.limits.subgroupMin;
+    if (kernel.overrides.includes('SMALLEST')) {
+      values['SMALLEST'] = this.info.limits.subgroupMin;
+      values['GREATEST'] = this.info.limits.subgroupMax;
+    }
     const pipeline: Pipeline = { kernel, number, layout, made: undefined, compiled: Promise.resolve() };
     this.pipelinesAsked++;
     this.wait((pipeline.compiled = this.compile(pipeline, pipelineLayout, values)), this.compiling);
