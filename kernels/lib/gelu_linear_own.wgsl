@@ -99,20 +99,36 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         b0 = b2_at(rows, lane);
         b1 = b2_at(rows, lane + LANES);
     }
-    for (var i = id; i < n; i += WG) {
+    for (var turn = 0u; turn < (MOST + WG - 1u) / WG; turn++) {
+        let i = id + turn * WG;
+        if (i >= n) {
+            break;
+        }
         held[i] = gelu_tanh(g[i] + owed_vec(i)) * by[p.by_col / 4u + i];
     }
-    for (var i = n + id; i < MOST; i += WG) {
+    for (var turn = 0u; turn < (MOST + WG - 1u) / WG; turn++) {
+        let i = n + id + turn * WG;
+        if (i >= MOST) {
+            break;
+        }
         held[i] = vec4<f32>();
     }
     workgroupBarrier();
-    for (var k = 0u; k < p.rank; k += WG / AT_ONCE) {
+    for (var turn = 0u; turn < MOST_TURNS; turn++) {
+        let k = turn * (WG / AT_ONCE);
+        if (k >= p.rank) {
+            break;
+        }
         if (k > 0u) {
             of_a = a_eights(k + k0, start);
             factor = b2[p.b_scales + min(k + k0, p.rank - 1u)];
         }
         var mine = times_held(of_a, start);
-        for (var i = start + 8u * AT_ONCE; i < n; i += 8u * AT_ONCE) {
+        for (var more = 1u; more < MOST / (8u * AT_ONCE); more++) {
+            let i = start + 8u * AT_ONCE * more;
+            if (i >= n) {
+                break;
+            }
             mine += times_held(a_eights(k + k0, i), i);
         }
         let z = add_over(vec4<f32>(mine, 0.0, 0.0, 0.0), id, AT_ONCE).x;
@@ -125,7 +141,11 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     if (p.rank > 0u) {
         mine += own[min(lane, 255u)] * b0 + own[min(lane + LANES, 255u)] * b1;
     }
-    for (var k = lane + 2u * LANES; k < p.rank; k += LANES) {
+    for (var turn = 2u; turn < MOST_TURNS; turn++) {
+        let k = lane + turn * LANES;
+        if (k >= p.rank) {
+            break;
+        }
         mine += own[k] * b2_at(rows, k);
     }
     let sum = add_lanes(mine, id);

@@ -84,7 +84,11 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     // The workgroups take the teams' rows in turn, so that few of them join.
     let teams = WG / LANES;
     let lane = id % LANES;
-    for (var block = group; block * R * teams < p.rows; block += p.groups) {
+    for (var i = 0u; i < MOST_TURNS; i++) {
+        let block = group + i * p.groups;
+        if (block * R * teams >= p.rows) {
+            break;
+        }
         let first = R * (block * teams + id / LANES);
         let rows = four_from(first, p.rows);
         let sum = add_lanes(four_rows(rows, 0u, lane), id);

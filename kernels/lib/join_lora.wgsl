@@ -116,9 +116,13 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     }
     var mine = a_columns(which - 1u, i);
     let h = joined_row(tok, id, false);
-    for (var row = which - 1u; row < p.rows + p.rows2 + p.rows3; row += groups - 1u) {
-        if (row >= groups - 1u) {
-            mine = a_columns(row, i);
+    for (var i = 0u; i < MOST_TURNS; i++) {
+        let row = which - 1u + i * (groups - 1u);
+        if (row >= p.rows + p.rows2 + p.rows3) {
+            break;
+        }
+        if (i > 0u) {
+            mine = a_columns(row, 4u * id);
         }
         let z = a_row(mine, h, id);
         if (id == 0u) {

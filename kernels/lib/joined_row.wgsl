@@ -27,7 +27,11 @@ fn sum_four(u : Four, v : Four, w : Four, x : Four, f : vec4<f32>) -> Four {
 fn owed_columns(i : u32, start : u32, end : u32) -> Four {
     var sum = Four();
     let n = owed_n();
-    for (var k = start; k < end; k += 8u) {
+    for (var turn = 0u; turn < MOST_TURNS; turn++) {
+        let k = start + 8u * turn;
+        if (k >= end) {
+            break;
+        }
         let at = k * n + i;
         let too = select(at, at + 4u * n, k + 4u < end); // past the end something is read that does not count
         let b0 = b_four(at);

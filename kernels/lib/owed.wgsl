@@ -2,6 +2,8 @@
 // are to be added up. Needs Params with owed_rank (0: nothing is lacking), owed_at and owed_scales (both in vec4s), owed_parts; owed_z(i),
 // vec4 i of what the row lies in; owed_n(), vec4s of a row; the buffer b, see lib/lora.
 
+//!include lib/turns.wgsl
+
 // s z of k .. k + 3. All parts are on their way at once; those that are not there are another one, times 0.
 fn owed_four(k : u32) -> vec4<f32> {
     let part = p.owed_rank / 4u;
@@ -16,7 +18,11 @@ fn owed_four(k : u32) -> vec4<f32> {
 fn owed_vec(i : u32) -> vec4<f32> {
     var sum = vec4<f32>();
     let n = owed_n();
-    for (var k = 0u; k < p.owed_rank; k += 8u) {
+    for (var turn = 0u; turn < MOST_TURNS; turn++) {
+        let k = 8u * turn;
+        if (k >= p.owed_rank) {
+            break;
+        }
         let at = k * n + i;
         let low = mat4x4<f32>(b[at], b[at + n], b[at + 2u * n], b[at + 3u * n]);
         let high = mat4x4<f32>(b[at + 4u * n], b[at + 5u * n], b[at + 6u * n], b[at + 7u * n]);
@@ -34,7 +40,11 @@ struct Owed {
 fn owed_two(i : u32, j : u32) -> Owed {
     var sum = Owed();
     let n = owed_n();
-    for (var k = 0u; k < p.owed_rank; k += 8u) {
+    for (var turn = 0u; turn < MOST_TURNS; turn++) {
+        let k = 8u * turn;
+        if (k >= p.owed_rank) {
+            break;
+        }
         let at = k * n + i;
         let too = k * n + j;
         let low = mat4x4<f32>(b[at], b[at + n], b[at + 2u * n], b[at + 3u * n]);

@@ -298,7 +298,7 @@ enum {
 static struct teams merge_cut(uint32_t cols)
 {
     bool few = cols <= MERGED_FEW;
-    return (struct teams) { GPU_HELD_WG, few ? 32 : 64, few ? 1 : 2 };
+    return (struct teams) { GPU_HELD_WG, 64, few ? 1 : 2 };
 }
 
 static void merge_linear(struct run *r, const struct tensor *y, const struct shares *s,

@@ -242,7 +242,7 @@ bool gpu_joins(const struct gpu_ops *g, const struct join *j, uint32_t n_buffers
 struct gpu_vectors gpu_join_vectors(const struct gpu_ops *g, const struct join *j);
 
 /* How a product of so many rows is cut where every workgroup joins. */
-struct teams gpu_held_cut(const struct gpu_ops *g, const struct join *j, uint32_t rows);
+struct teams gpu_held_cut(const struct gpu_ops *g, uint32_t rows);
 
 /* Can a join settle what the next block reads? */
 bool gpu_can_join_settled(const struct gpu_ops *g, const struct join *j);

@@ -148,24 +148,19 @@ static bool half_holds(const struct join *j)
     return j->x->cols <= HELD_RUN * GPU_HELD_WG / 2;
 }
 
-/* Few rows are shared by many lanes; the rest is what was measured: docs/SPEED.md. */
-struct teams gpu_held_cut(const struct gpu_ops *g, const struct join *j, uint32_t rows)
+/* The more rows, the more of them a team takes, as was measured: docs/SPEED.md. */
+struct teams gpu_held_cut(const struct gpu_ops *g, uint32_t rows)
 {
-    enum { WG = GPU_HELD_WG };
-    static const struct teams narrow[HELD_CUTS] = { { WG / 2, 32, 1 },
-                                                    { WG / 2, 32, 4 },
-                                                    { WG / 2, 16, 2 } };
-    static const struct teams wide[HELD_CUTS] = { { WG, 32, 1 }, { WG, 32, 2 }, { WG, 16, 2 } };
-    uint32_t wanted = g->cut ? (g->cut - 1) % HELD_CUTS : rows <= 512 ? 0 : rows <= 2048 ? 1 : 2;
-    return (half_holds(j) ? narrow : wide)[wanted];
+    uint32_t wanted = g->cut ? (g->cut - 1) % HELD_CUTS : rows <= 512 ? 0 : rows <= 4096 ? 1 : 2;
+    return (struct teams) { GPU_HELD_WG, 32, 1u << wanted };
 }
 
 /* A workgroup has whole runs of sixteen results, which it settles. */
 static struct teams held_pair_cut(const struct gpu_ops *g, const struct join *j, uint32_t rows)
 {
-    bool many = g->cut ? g->cut > 1 : rows > 8192;
-    if (many && half_holds(j)) return (struct teams) { GPU_HELD_WG / 2, 16, 4 };
-    return (struct teams) { GPU_HELD_WG, 16, many ? 2 : 1 };
+    uint32_t wanted = g->cut ? (g->cut - 1) % HELD_CUTS : rows <= 8192 ? 0 : rows <= 12288 ? 1 : 2;
+    if (wanted && half_holds(j)) return (struct teams) { GPU_HELD_WG / 2, 16, 4 };
+    return (struct teams) { GPU_HELD_WG, 16, 1u << wanted };
 }
 
 static void dispatch_held(struct run *r, uint32_t kernel, const struct join *j, struct teams t,
@@ -222,7 +217,7 @@ static void dispatch_picked(struct run *r, uint32_t kernel, const struct join *j
                                   whole(g->unread[1]) };
     uint32_t n_teams = 0, rows = 0;
     for (uint32_t k = 0; k < some->n; k++) rows += w[some->at[k]]->rows;
-    struct teams t = gpu_held_cut(g, j, rows);
+    struct teams t = gpu_held_cut(g, rows);
     for (uint32_t k = 0; k < some->n; k++) {
         const struct gpu_part *part = part_of(w[some->at[k]]);
         *of[k].rows = part->rows;
@@ -286,7 +281,7 @@ void gpu_join_linear_gelu_mul(struct run *r, const struct join *j, struct tensor
                                   .eps = j->eps };
     struct gpu_binding bind[] = { act(j->x), act(j->branch), vector(g, j->w), whole(part->buffer),
                                   act(b),    act(j->to),     act(y) };
-    struct teams t = gpu_held_cut(g, j, w->rows);
+    struct teams t = gpu_held_cut(g, w->rows);
     dispatch_held(r, TIERED(g, JOIN_GELU_F32) + shape_of(w), j, t, 0, &p, bind, COUNT(bind),
                   divide_up(w->rows, t.rows));
 }

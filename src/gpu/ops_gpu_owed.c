@@ -114,7 +114,7 @@ bool gpu_join_linear_z(struct run *r, const struct join *j, const struct tensor 
     if (!gpu_joins(g, j, BUFFERS) || !v.one || !gpu_may_owe(r, y, w, 1)) return false;
     const struct gpu_weight *m = w->mem;
     const struct gpu_part *part = &m->parts[0];
-    struct teams t = gpu_held_cut(g, j, w->rows);
+    struct teams t = gpu_held_cut(g, w->rows);
     /* Two threads for what the branch lacks. */
     if (lacks_more(g, j->branch) && t.wg < GPU_HELD_WG) t.wg = GPU_HELD_WG;
     uint32_t groups = divide_up(w->rows, team_rows(t));
