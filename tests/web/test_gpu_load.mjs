@@ -370,7 +370,7 @@ test('weights larger than a binding are cut, and nothing else changes', async ()
 /** What is in the buffers of the weights, in the order in which they were made. */
 async function weightsOn(on, source, options) {
   return fresh(async (core, gpu) => {
-    const engine = await GpuEngine.open(core, [source], { context: 64, batch: 8, selfTest: false, ...options }), all = [];
+    const engine = await GpuEngine.open(core, [source], { context: 64, batch: 8, selfTest: false, ...options }), all = [], placed = gpu.submits;
     let n = 0;
     for (let b = 1; n < engine.estimate.weights; b++) { // numbers are given in order; a few small ones are no weights
       const { size } = gpu.buffers.get(b), bytes = new Uint8Array(size);
@@ -379,7 +379,7 @@ async function weightsOn(on, source, options) {
       n += size;
     }
     engine.close();
-    return { all, wrote: gpu.submits };
+    return { all, placed };
   }, on);
 }
 
@@ -394,9 +394,9 @@ for (const [name, path] of [
   test(`${name}: what the device cuts is what the core cuts, byte for byte, in one buffer or in parts`, async () => {
     for (const most of [1 << 30, 1 << 20]) {
       const limits = { ...device.limits, maxBinding: most, maxBuffer: most }, source = await fileSource(path());
-      const { all: want } = await weightsOn({ ...device, limits }, source), { all: got, wrote } = await weightsOn({ ...cutting, limits }, source);
+      const { all: want } = await weightsOn({ ...device, limits }, source), { all: got, placed } = await weightsOn({ ...cutting, limits }, source);
       equal(got.length, want.length);
-      ok(wrote > 0 || name === 'q5_k' || name === 'f16', 'nothing was cut');
+      ok(placed > 0 && placed < want.length, `${placed} windows for ${want.length} buffers: what lies together comes together`);
       got.forEach((bytes, i) => ok(Buffer.compare(bytes, want[i]) === 0, `buffer ${i} of ${want.length} differs`));
     }
   });
