@@ -410,12 +410,12 @@ test('adapters on every linear, of one rank and of two, give the CPU\'s logits a
   ok(worst(a[0].row, a[1].row) > 0.05, 'the second adapter does something');
 });
 
-test('an adapter hung on between two tokens counts from the next token on, as on the CPU', async () => {
+for (const ahead of [4, 1]) test(`an adapter hung on between two tokens counts from the next token on, as on the CPU (${ahead} on their way)`, async () => {
   const [a, b] = await pair(200, async (c, model) => {
     const ids = [];
     let id;
     await c.set(prompt(30));
-    for await (const piece of c.generate({ ...greedy, n_max: 24 })) {
+    for await (const piece of c.generate({ ...greedy, n_max: 24, ahead })) {
       ids.push(piece.id);
       if (ids.length === 6) id = await model.addAdapter(...adapter(3, 8));
       if (ids.length === 12) model.scaleAdapter(id, 3);
@@ -517,7 +517,7 @@ test('a conversation that does not fit is refused, and the model goes on', async
 
 // ---- what a token costs ----
 
-test('a token allocates nothing: not in the module, not on the device', async () => {
+for (const ahead of [4, 1]) test(`a token allocates nothing: not in the module, not on the device (${ahead} on their way)`, async () => {
   const { core, gpu: { device } } = gpu.engine;
   const c = await gpu.conversation(250);
   await c.set(prompt(10));
@@ -527,7 +527,7 @@ test('a token allocates nothing: not in the module, not on the device', async ()
     device[name] = (d) => ((made[name] = (made[name] ?? 0) + 1), was[name].call(device, d));
   }
   let live, n = 0;
-  for await (const _ of c.generate({ ...greedy, n_max: 60 })) {
+  for await (const _ of c.generate({ ...greedy, n_max: 60, ahead })) {
     if (++n === 10) {
       for (const name of Object.keys(made)) delete made[name];
       live = core.exports.bz_wasm_live();
@@ -537,6 +537,35 @@ test('a token allocates nothing: not in the module, not on the device', async ()
   equal(n, 60);
   Object.assign(device, was);
   c.close();
+});
+
+test('where each token is looked at before the next is begun, that was encoded meanwhile, and the tokens are the same', async () => {
+  const { device } = gpu.engine.gpu, { queue } = device, { createCommandEncoder } = device, { submit } = queue;
+  const c = await gpu.conversation(250), before = []; // encoders that were made between two submits
+  let encoded = 0;
+  device.createCommandEncoder = (d) => (encoded++, createCommandEncoder.call(device, d));
+  queue.submit = (list) => {
+    before.push(encoded);
+    encoded = 0;
+    submit.call(queue, list);
+  };
+  try {
+    await c.set(prompt(10));
+    const ids = [];
+    for await (const { id } of c.generate({ ...greedy, n_max: 40, ahead: 1 })) {
+      if (ids.push(id) === 1) before.length = 0;
+    }
+    // All parts of a step are encoded, then submitted one after the other; else it would be an encoder for each submit.
+    const parts = before[0];
+    ok(parts > 1 && before.length === 39 * parts, before.join());
+    same(before, before.map((_, i) => (i % parts ? 0 : parts)));
+    await c.set(prompt(10));
+    same(ids, await text(c, { ...greedy, n_max: 40 }));
+  } finally {
+    Object.assign(device, { createCommandEncoder });
+    Object.assign(queue, { submit });
+    c.close();
+  }
 });
 
 test('memory is told by what it is for, and is all given back', async () => {

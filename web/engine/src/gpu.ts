@@ -113,6 +113,14 @@ export interface Read {
   readonly into: Uint8Array;
 }
 
+/** A run that was encoded before it is asked for. */
+interface Prepared {
+  readonly items: readonly (number | Read)[];
+  readonly programs: readonly Program[];
+  readonly commands: readonly GPUCommandBuffer[];
+  readonly waiting: readonly [Read, Staging][];
+}
+
 /** How the fault of a device without room begins. */
 export const NO_MEMORY = 'out of graphics memory';
 
@@ -167,6 +175,7 @@ export class Gpu {
   /** Whose position the step block holds: sessions on one device take turns. */
   stepOwner: unknown;
   private readonly one: GPUCommandBuffer[] = []; // the argument of queue.submit
+  private prepared: Prepared | undefined;
 
   constructor(info: Device) {
     this.info = info;
@@ -246,7 +255,7 @@ export class Gpu {
       const encoder = this.device.createCommandEncoder(), pass = encoder.beginComputePass();
       replay(pass, p, p.begun, end);
       pass.end();
-      this.queue(encoder);
+      this.queue(encoder.finish());
       p.begun = end;
     },
     program_end: (): number => {
@@ -362,53 +371,27 @@ export class Gpu {
    *  the rest is still encoded. */
   run(items: readonly (number | Read)[]): Promise<void> {
     this.check();
-    let encoder = this.device.createCommandEncoder(), pass: GPUComputePassEncoder | undefined, fresh = false;
-    let part = this.reading ? Infinity : FIRST_PART, room = part;
-    const waiting: [Read, Staging][] = [];
-    for (const item of items) {
-      if (typeof item === 'number') {
-        const p = this.programs.get(item);
-        if (!p.submitted && !fresh) this.device.pushErrorScope('validation');
-        fresh ||= !p.submitted;
-        p.submitted = true; // what passed once passes again
-        if (p.begun) room = part = Infinity; // that is work
-        if (p.first) {
-          pass?.end();
-          pass = undefined;
-          copy(encoder, p, 0, p.first);
-        }
-        for (let at = p.begun; at < p.groups.length;) {
-          if (room === 0) {
-            pass?.end();
-            pass = undefined;
-            this.queue(encoder);
-            encoder = this.device.createCommandEncoder();
-            room = part *= 2;
-          }
-          const end = Math.min(p.groups.length, at + room);
-          replay((pass ??= encoder.beginComputePass()), p, at, end);
-          room -= end - at;
-          at = end;
-        }
-        p.begun = 0;
-        if (p.from.length === p.first) continue;
-        pass?.end();
-        pass = undefined;
-        copy(encoder, p, p.first, p.from.length);
-      } else {
-        pass?.end();
-        pass = undefined;
-        const staging = this.takeStaging(item.into.byteLength);
-        encoder.copyBufferToBuffer(this.buffer(item.buffer), item.offset, staging.buffer, 0, item.into.byteLength);
-        waiting.push([item, staging]);
-      }
+    const prepared = this.takePrepared(items);
+    if (prepared) {
+      for (const commands of prepared.commands) this.queue(commands);
+      return this.bringAll(prepared.waiting);
     }
-    pass?.end();
-    this.queue(encoder);
+    const fresh = items.some((item) => typeof item === 'number' && !this.programs.get(item).submitted);
+    if (fresh) this.device.pushErrorScope('validation');
+    const waiting = this.encode(items, this.reading ? Infinity : FIRST_PART, (commands) => this.queue(commands));
     if (fresh) this.watch('a program');
-    const [first] = waiting;
-    if (!first) return Promise.resolve();
-    return waiting.length === 1 ? this.bring(first[0], first[1]) : Promise.all(waiting.map(([read, staging]) => this.bring(read, staging))).then(() => undefined);
+    return this.bringAll(waiting);
+  }
+
+  /** Encode what run() will most likely be asked for next, while the device still has work: an answer that is looked at token by
+   *  token then waits for the device alone. Something else may be asked for just as well. */
+  prepare(items: readonly (number | Read)[]): void {
+    this.forgetPrepared();
+    const programs = this.programsOf(items);
+    if (this.fault || programs.some((p) => !p.submitted || p.begun > 0)) return;
+    const commands: GPUCommandBuffer[] = [];
+    const waiting = this.encode(items, FIRST_PART, (some) => commands.push(some));
+    this.prepared = { items: [...items], programs, commands, waiting };
   }
 
   submit(program: number): void {
@@ -441,6 +424,7 @@ export class Gpu {
 
   /** Free every object of a core that is gone, and forget its fault unless the device is lost. */
   reset(): void {
+    this.forgetPrepared();
     for (const b of this.buffers.all()) b.made?.destroy();
     for (const t of [this.buffers, this.pipelines, this.groups, this.programs]) t.clear();
     this.bytes = 0;
@@ -456,10 +440,84 @@ export class Gpu {
 
   // ---- replaying ----
 
-  private queue(encoder: GPUCommandEncoder): void {
+  private programsOf(items: readonly (number | Read)[]): Program[] {
+    return items.flatMap((item) => (typeof item === 'number' ? [this.programs.get(item)] : []));
+  }
+
+  /** Programs and reads as commands; `give` gets them in parts, the first of `part` dispatches, each other one twice as long as the
+   *  one before. */
+  private encode(items: readonly (number | Read)[], part: number, give: (commands: GPUCommandBuffer) => void): [Read, Staging][] {
+    let encoder = this.device.createCommandEncoder(), pass: GPUComputePassEncoder | undefined, room = part;
+    const waiting: [Read, Staging][] = [];
+    for (const item of items) {
+      if (typeof item === 'number') {
+        const p = this.programs.get(item);
+        p.submitted = true; // what passed once passes again
+        if (p.begun) room = part = Infinity; // that is work
+        if (p.first) {
+          pass?.end();
+          pass = undefined;
+          copy(encoder, p, 0, p.first);
+        }
+        for (let at = p.begun; at < p.groups.length;) {
+          if (room === 0) {
+            pass?.end();
+            pass = undefined;
+            give(encoder.finish());
+            encoder = this.device.createCommandEncoder();
+            room = part *= 2;
+          }
+          const end = Math.min(p.groups.length, at + room);
+          replay((pass ??= encoder.beginComputePass()), p, at, end);
+          room -= end - at;
+          at = end;
+        }
+        p.begun = 0;
+        if (p.from.length === p.first) continue;
+        pass?.end();
+        pass = undefined;
+        copy(encoder, p, p.first, p.from.length);
+      } else {
+        pass?.end();
+        pass = undefined;
+        const staging = this.takeStaging(item.into.byteLength);
+        encoder.copyBufferToBuffer(this.buffer(item.buffer), item.offset, staging.buffer, 0, item.into.byteLength);
+        waiting.push([item, staging]);
+      }
+    }
+    pass?.end();
+    give(encoder.finish());
+    return waiting;
+  }
+
+  /** What was prepared, if it is this: the same reads, and programs that were not recorded anew meanwhile. */
+  private takePrepared(items: readonly (number | Read)[]): Prepared | undefined {
+    const { prepared } = this;
+    if (!prepared) return undefined;
+    const programs = this.programsOf(items);
+    if (prepared.items.length === items.length && prepared.items.every((item, i) => item === items[i]) && prepared.programs.every((p, i) => p === programs[i])) {
+      this.prepared = undefined;
+      return prepared;
+    }
+    this.forgetPrepared();
+    return undefined;
+  }
+
+  private forgetPrepared(): void {
+    for (const [, staging] of this.prepared?.waiting ?? []) this.keepStaging(staging);
+    this.prepared = undefined;
+  }
+
+  private queue(commands: GPUCommandBuffer): void {
     this.submits++;
-    this.one[0] = encoder.finish();
+    this.one[0] = commands;
     this.device.queue.submit(this.one);
+  }
+
+  private bringAll(waiting: readonly [Read, Staging][]): Promise<void> {
+    const [first] = waiting;
+    if (!first) return Promise.resolve();
+    return waiting.length === 1 ? this.bring(first[0], first[1]) : Promise.all(waiting.map(([read, staging]) => this.bring(read, staging))).then(() => undefined);
   }
 
   private async bring({ into }: Read, staging: Staging): Promise<void> {

@@ -63,6 +63,7 @@ export class GpuDecoder {
     const { core } = this.session.engine;
     await this.lookAhead(this.session.engine.needsRows ? 1 : Math.min(this.options.ahead, left + 1));
     const first = this.flight[0] as Flight;
+    if (left > 0 && this.flight.length === 1) this.prepareReader();
     await first.done;
     const id = first.token[0] as number;
     if (id >= 0) await this.queueReader(id);
@@ -105,6 +106,16 @@ export class GpuDecoder {
       this.decode(program, 0, redo);
       return;
     }
+  }
+
+  /** What queueReader() will most likely run is encoded while the device draws the first one's token. */
+  private prepareReader(): void {
+    const { session } = this, program = session.knownDecodeProgram(session.length);
+    if (program === undefined) return;
+    const one = this.spare.pop() ?? this.makeFlight();
+    one.items[0] = program;
+    session.engine.gpu.prepare(one.items);
+    this.spare.push(one); // launch() takes it from there
   }
 
   private decode(program: number, past: number, place: boolean): void {

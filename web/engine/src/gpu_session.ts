@@ -126,11 +126,16 @@ export class GpuSession {
     }
   }
 
+  knownDecodeProgram(position: number): number | undefined {
+    const { decode } = this;
+    return decode && decode.adapted === this.adapted && position < decode.horizon ? decode.number : undefined;
+  }
+
   /** The number of the decode program for a step at `position`; recorded anew (then it is a promise) when the history
    *  has doubled, or adapters have changed. */
   decodeProgram(position: number): number | Promise<number> {
-    const old = this.decode;
-    if (old && old.adapted === this.adapted && position < old.horizon) return old.number;
+    const known = this.knownDecodeProgram(position);
+    if (known !== undefined) return known;
     const horizon = Math.max(128, 2 ** Math.ceil(Math.log2(position + 1)));
     return this.record(() => this.x.bz_wasm_gpu_record(this.ptr, 1, 1, horizon), horizon).then((made) => {
       this.forget(this.decode);
