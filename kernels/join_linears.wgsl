@@ -14,7 +14,8 @@
 //   y2      write  n_tok x rows2 f32
 //   y3      write  n_tok x rows3 f32
 //
-// Every workgroup joins for itself: that is cheaper than a dispatch that all would wait for.
+// Every workgroup joins for itself: that is cheaper than a dispatch that all would wait for. With BRANCHES 2 branch stands for
+// norm(branch) * branch_w + norm(other) * other_w, where branch has the other too, and vectors what they are multiplied with.
 //
 // Reference: cpu_join_linears() in src/ops/ops_cpu_join.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 

@@ -35,6 +35,7 @@ struct op_case {
     bool keep;                       /* A x of the adapters is a result too */
     bool wide;                       /* on the GPU: as streams that are wide */
     bool tied;                       /* three experts each have the same score */
+    bool both;                       /* a join of two branches */
     bool
         cpu_only; /* what the GPU backend refuses: rows that are not whole vec4s (no Gemma has them) */
 };
@@ -345,27 +346,60 @@ static void case_attend(struct bench *b, const struct op_case *c)
     free(values);
 }
 
-/* A join with its inputs; plain: nothing is added. */
+/* A join with its inputs; plain: nothing is added; both: behind the branch is another. */
 struct joint {
     struct join j;
-    struct act *x, *branch, *to, *norm;
-    struct mat *w, *scale, *next;
+    struct act *x, *branch, *to, *norm, *sum;
+    struct mat *w, *scale, *next, *branch_w, *other_w;
+    struct tensor other;
 };
 
 static struct joint make_join(struct bench *b, const struct op_case *c, bool scaled, bool normed)
 {
     struct joint t = { .x = bench_random(b, c->rows, c->cols),
-                       .branch = bench_random(b, c->rows, c->cols),
+                       .branch = bench_random(b, c->both ? 2 * c->rows : c->rows, c->cols),
                        .to = bench_blank(b, c->rows, c->cols),
                        .norm = bench_blank(b, c->rows, c->cols),
                        .w = bench_weight(b, F32, c->cols, 1, 1),
                        .scale = scaled ? bench_weight(b, F32, 1, 1, 1) : bench_absent(b),
                        .next = normed ? bench_weight(b, F32, c->cols, 1, 1) : bench_absent(b) };
-    t.j = (struct join) { &t.x->t,    c->plain ? NULL : &t.branch->t,
-                          &t.w->w,    &t.scale->w,
-                          &t.next->w, &t.to->t,
-                          &t.norm->t, EPS };
+    t.j = (struct join) { .x = &t.x->t,
+                          .branch = c->plain ? NULL : &t.branch->t,
+                          .w = &t.w->w,
+                          .scale = &t.scale->w,
+                          .next_w = &t.next->w,
+                          .to = &t.to->t,
+                          .norm = &t.norm->t,
+                          .eps = EPS };
     return t;
+}
+
+/* The second branch, and what both are multiplied with. */
+static void join_both(struct bench *b, const struct op_case *c, struct joint *t)
+{
+    t->sum = bench_blank(b, c->rows, c->cols);
+    t->branch_w = bench_weight(b, F32, c->cols, 1, 1);
+    t->other_w = bench_weight(b, F32, c->cols, 1, 1);
+    t->branch->t.rows = c->rows;
+    t->other = t->branch->t;
+    b->be->view(&t->other, &t->branch->t, c->rows * c->cols);
+    t->j.other = &t->other;
+    t->j.branch_w = &t->branch_w->w;
+    t->j.other_w = &t->other_w->w;
+    t->j.sum = &t->sum->t;
+}
+
+/* in = norm(in) * branch_w + norm(what is behind it) * other_w */
+static void formula_both(const struct joint *t, const struct op_case *c, double *in)
+{
+    size_t n = (size_t)c->rows * c->cols;
+    double *other = widen(t->branch->v + n, n);
+    for (size_t i = 0; i < n; i += c->cols) {
+        formula_norm(in + i, in + i, t->branch_w->v, c->cols, (double)EPS);
+        formula_norm(other + i, other + i, t->other_w->v, c->cols, (double)EPS);
+    }
+    for (size_t i = 0; i < n; i++) in[i] += other[i];
+    free(other);
 }
 
 /* Its next state into `to`, and what the block reads as the result, which the caller frees. */
@@ -373,6 +407,7 @@ static double *formula_join(const struct joint *t, const struct op_case *c, doub
 {
     size_t n = (size_t)c->rows * c->cols;
     double *in = widen(t->branch->v, n), *result = malloc((n ? n : 1) * sizeof *result);
+    if (c->both) formula_both(t, c, in);
     for (size_t i = 0; i < n; i += c->cols) {
         formula_norm(to + i, in + i, t->w->v, c->cols, (double)EPS);
         for (uint32_t k = 0; k < c->cols; k++)
@@ -389,6 +424,7 @@ static double *formula_join(const struct joint *t, const struct op_case *c, doub
 static void case_join(struct bench *b, const struct op_case *c)
 {
     struct joint t = make_join(b, c, !c->split, !c->at);
+    if (c->both) join_both(b, c, &t);
     op_join(&b->run, &t.j);
     bench_result(b, &t.to->t, false);
     if (!c->at) bench_result(b, &t.norm->t, false);
@@ -424,6 +460,7 @@ static void case_join_then_linear(struct bench *b, const struct op_case *c)
 static void case_join_linears(struct bench *b, const struct op_case *c)
 {
     struct joint t = make_join(b, c, true, true);
+    if (c->both) join_both(b, c, &t);
     struct mat *m[JOIN_LINEARS];
     struct act *out[JOIN_LINEARS];
     struct tensor *y[JOIN_LINEARS];
@@ -1070,6 +1107,7 @@ static const struct op_case cases[] = {
     { "norm_sum",        3,  5376, F32,        1e-12, .why = "two runs of columns a thread, in one dispatch" },
     { "norm_sum",        2,  8208, F32,        1e-12, .why = "columns past what a workgroup keeps, in two dispatches" },
 
+    { "join",            3,   256, F32,        1e-12, .why = "two branches", .both = true },
     { "join",           65,  2052, F32,        1e-12, .why = "rows and cols just past a tile" },
     { "join",            1,    64, F32,        1e-12, .why = "decode, no scale", .split = true },
     { "join",            1,  1536, F32,        1e-12, .why = "nothing is added", .plain = true },
@@ -1089,6 +1127,12 @@ static const struct op_case cases[] = {
     { "join_linears",    5,   512, QUANT_Q4_K, 1e-12, .why = "a few rows, teams of 16 lanes", .out = 68, .n_used = 3, .cut = 3 },
     { "join_linears",   70,    96, QUANT_Q8_0, 1e-12, .why = "prefill", .out = 68, .n_used = 3 },
     { "join_linears",    1,    64, QUANT_Q5_0, 1e-12, .why = "adapters on all", .out = 36, .n_used = 3, .rank = 4, .n_lora = 3 },
+    { "join_linears",    1,   256, EVERY,      1e-12, .why = "two branches, every format", .out = 40, .n_used = 2, .both = true },
+    { "join_linears",    1,  2816, QUANT_Q4_K, 1e-12, .why = "two branches, as published files have them, in one dispatch", .out = 100, .n_used = 3, .split = true, .both = true },
+    { "join_linears",    3,   512, QUANT_Q8_0, 1e-12, .why = "two branches, a few rows, in one dispatch", .out = 68, .n_used = 3, .cut = 3, .both = true },
+    { "join_linears",    1,  5376, QUANT_Q4_0, 1e-12, .why = "two branches, the widest stream", .out = 9, .n_used = 2, .both = true },
+    { "join_linears",    1,   256, QUANT_Q5_0, 1e-12, .why = "two branches, adapters on all", .out = 36, .n_used = 3, .rank = 4, .n_lora = 3, .both = true },
+    { "join_linears",   70,    64, QUANT_Q8_0, 1e-12, .why = "two branches, prefill", .out = 68, .n_used = 3, .both = true },
     { "join_linears",    1,  5376, QUANT_Q4_0, 1e-12, .why = "the widest stream", .out = 9, .n_used = 2 },
     { "join_linears",    1,  1536, QUANT_Q4_K, 1e-12, .why = "adapters on all, in two dispatches", .out = 100, .n_used = 3, .rank = 16, .n_lora = 3 },
     { "join_linears",    1,   512, QUANT_Q4_K, 1e-12, .why = "the usual two formats, adapters on two, in two dispatches", .out = 100, .n_used = 3, .split = true, .rank = 1, .n_lora = 2 },

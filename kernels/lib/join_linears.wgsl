@@ -5,6 +5,7 @@
 //!include lib/join_vectors.wgsl
 //!include lib/joining.wgsl
 //!include lib/hold.wgsl
+//!include lib/hold_sum.wgsl
 //!include lib/four_rows.wgsl
 
 struct Params {
@@ -15,6 +16,9 @@ struct Params {
     post_at : u32, // in vectors, in vec4s
     scale_at : u32,
     next_at : u32,
+    other_at : u32, // of two branches, see lib/hold_sum.wgsl
+    branch_w_at : u32,
+    other_w_at : u32,
     rows : u32,
     scales : u32, // offsets in u32 words, see src/gpu/repack.h
     high : u32,
@@ -40,6 +44,7 @@ struct Params {
 @group(0) @binding(7) var<storage, read_write> to : array<vec4<f32>>;
 
 override MATRICES : u32 = 3u; // so many there are: no code for more
+override BRANCHES : u32 = 1u; // 1 or 2
 
 const NO_UNIT : u32 = 0x7fffffffu; // a lane past the end of every row
 
@@ -56,7 +61,11 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     if (tok >= p.n_tok) {
         return;
     }
-    hold(tok, id, turn.at == 0u);
+    if (BRANCHES == 2u) {
+        hold_sum(tok, id, turn.at == 0u);
+    } else {
+        hold(tok, id, turn.at == 0u);
+    }
     let lane = id % LANES;
     for (var i = 0u; i < MOST_TURNS; i++) {
         let block = turn.at + i * groups;

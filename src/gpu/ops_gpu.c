@@ -35,6 +35,12 @@ static void gpu_free(void *ctx, struct tensor *t)
     gpu_buffer_free(gpu_of(t));
 }
 
+static void gpu_view(struct tensor *x, const struct tensor *of, uint32_t first)
+{
+    x->mem = of->mem;
+    x->first = first;
+}
+
 static void gpu_write(struct run *r, struct tensor *t, uint32_t row, const void *src, uint32_t n)
 {
     (void)r;
@@ -250,6 +256,7 @@ static const struct backend gpu_backend = {
     .close = gpu_close,
     .alloc = gpu_alloc,
     .free = gpu_free,
+    .view = gpu_view,
     .write = gpu_write,
     .read = gpu_read,
     .expect_vector = gpu_expect_vector,

@@ -5,12 +5,6 @@
  */
 #include "gpu/ops_gpu_bwd.h"
 
-static void view(struct tensor *x, const struct tensor *of, uint32_t first)
-{
-    x->mem = of->mem;
-    x->first = first;
-}
-
 /* ---- elementwise ops and norms ---- */
 
 void gpu_zero(struct run *r, struct tensor *x)
@@ -421,7 +415,6 @@ static void publish(struct run *r, const struct weight *w, const struct lora *l,
 const struct backward_ops gpu_backward = {
     .records = true,
     .row_step = 16,
-    .view = view,
     .zero = gpu_zero,
     .rms_norm = gpu_rms_norm_bwd,
     .linears = linears,

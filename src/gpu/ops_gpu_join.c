@@ -163,6 +163,7 @@ static struct teams held_pair_cut(const struct gpu_ops *g, const struct join *j,
     return (struct teams) { GPU_HELD_WG, 16, 1u << wanted };
 }
 
+/* n_matrices, and of how many branches a join is, for kernels that can be told. */
 static void dispatch_held(struct run *r, uint32_t kernel, const struct join *j, struct teams t,
                           uint32_t n_matrices, const void *params, const struct gpu_binding *bind,
                           uint32_t n, uint32_t n_teams)
@@ -176,10 +177,11 @@ static void dispatch_held(struct run *r, uint32_t kernel, const struct join *j, 
                                         { JOIN_GATE_UP_LANES, (float)t.lanes },
                                         { JOIN_GATE_UP_R, (float)t.rows },
                                         { JOIN_GATE_UP_HELD, (float)gpu_held(j->x->cols) },
-                                        { JOIN_LINEARS_MATRICES, (float)n_matrices } };
+                                        { JOIN_LINEARS_MATRICES, (float)n_matrices },
+                                        { JOIN_LINEARS_BRANCHES, j->other ? 2 : 1 } };
     uint32_t blocks = divide_up(n_teams, t.wg / t.lanes);
     uint32_t turns = divide_up(blocks, HELD_LANES_AT_ONCE / t.wg);
-    record_dispatch(&g->rec, kernel, constants, COUNT(constants) - (n_matrices ? 0 : 1), params,
+    record_dispatch(&g->rec, kernel, constants, COUNT(constants) - (n_matrices ? 0 : 2), params,
                     bind, n, divide_up(blocks, turns) * j->x->rows);
 }
 
@@ -199,6 +201,12 @@ static void dispatch_picked(struct run *r, uint32_t kernel, const struct join *j
                                      .next_at = v.at[2],
                                      .eps = j->eps };
     _Static_assert(sizeof p == sizeof(struct join_linears_mixed_params), "one piece");
+    if (j->other) {
+        struct gpu_vectors both = gpu_vectors_of(g, j->branch_w, j->other_w, NULL);
+        p.other_at = (j->other->first - j->branch->first) / 4;
+        p.branch_w_at = both.at[0];
+        p.other_w_at = both.at[1];
+    }
     struct {
         uint32_t *rows, *scales, *high, *d;
     } const of[JOIN_LINEARS] = { { &p.rows, &p.scales, &p.high, &p.d },
@@ -231,14 +239,26 @@ static void dispatch_picked(struct run *r, uint32_t kernel, const struct join *j
     dispatch_held(r, kernel, j, t, some->n, &p, bind, COUNT(bind), n_teams);
 }
 
+/* Can workgroups that join take two branches? They must lie in one buffer, and all vectors too. */
+static bool takes_both(const struct gpu_ops *g, const struct join *j)
+{
+    struct gpu_vectors v = gpu_join_vectors(g, j);
+    struct gpu_vectors both = gpu_vectors_of(g, j->branch_w, j->other_w, NULL);
+    return j->x->cols <= g->narrow_stream && j->other->mem == j->branch->mem &&
+           j->other->first > j->branch->first && both.one && both.all.buffer == v.all.buffer;
+}
+
 void gpu_join_linears(struct run *r, const struct join *j, struct tensor *const *y,
                       const struct weight *const *w, uint32_t n)
 {
     struct gpu_ops *g = ops_of(r);
-    if (gpu_adapted_linears(r, j, y, w, n)) return;
-    if (gpu_wide_linears(r, j, y, w, n)) return;
     bool ok = gpu_joins(g, j, 10) && weight_exists(j->next_w) && gpu_join_vectors(g, j).one;
     for (uint32_t i = 0; i < n; i++) ok = ok && gpu_whole_and_bare(w[i]);
+    struct join one = *j;
+    if (j->other && !(ok && takes_both(g, j))) one = op_join_sum(r, j);
+    j = &one;
+    if (!j->other && gpu_adapted_linears(r, j, y, w, n)) return;
+    if (!j->other && gpu_wide_linears(r, j, y, w, n)) return;
     if (!ok) {
         gpu_join(r, j);
         gpu_linears(r, y, join_result(j), w, n);

@@ -4,7 +4,7 @@
 #include "base/mem.h"
 #include "gpu/selftest_impl.h"
 
-#define EPS 1e-6f
+#define EPS SELFTEST_EPS
 
 /* One format for each shape of weights that kernels know, in the order of enum gpu_shape. */
 static const uint32_t formats[N_GPU_SHAPES] = {
@@ -12,79 +12,77 @@ static const uint32_t formats[N_GPU_SHAPES] = {
     QUANT_Q8_0, QUANT_Q4_K, QUANT_Q5_K, QUANT_Q6_K, QUANT_Q4_1, /* becomes Q8_A */
 };
 
-static struct tensor *random_rows(struct stage *s, const struct test_case *c, uint32_t cols)
-{
-    return stage_tensor(s, c->rows, cols, STAGE_F32, 0);
-}
-
-/* Weights of a size that keeps W x near 1. */
-static struct weight *matrix(struct stage *s, const struct test_case *c, uint32_t cols,
-                             uint32_t rows, uint32_t n_mat)
-{
-    return stage_weight(s, c->format, cols, rows, n_mat, 1 / sqrtf((float)cols));
-}
-
-static struct weight *vector(struct stage *s, uint32_t n, float size)
-{
-    return stage_weight(s, QUANT_F32, n, 1, 1, size);
-}
-
 /* ---- one function an op ---- */
 
 static void run_embed(struct stage *s, const struct test_case *c)
 {
     struct tensor *ids = stage_tensor(s, c->rows, 1, STAGE_I32, c->out);
-    struct tensor *y = random_rows(s, c, c->cols);
-    op_embed(&s->run, y, matrix(s, c, c->cols, c->out, 1), ids, 3.25f);
+    struct tensor *y = stage_rows(s, c, c->cols);
+    op_embed(&s->run, y, stage_matrix(s, c, c->cols, c->out, 1), ids, 3.25f);
     stage_result(s, y, STAGE_F32);
 }
 
 static void run_linear(struct stage *s, const struct test_case *c)
 {
-    struct tensor *x = random_rows(s, c, c->cols), *y = random_rows(s, c, c->out);
-    op_linear(&s->run, y, x, matrix(s, c, c->cols, c->out, 1));
+    struct tensor *x = stage_rows(s, c, c->cols), *y = stage_rows(s, c, c->out);
+    op_linear(&s->run, y, x, stage_matrix(s, c, c->cols, c->out, 1));
     stage_result(s, y, STAGE_F32);
 }
 
 static void run_rms_norm(struct stage *s, const struct test_case *c)
 {
-    struct tensor *x = random_rows(s, c, c->cols), *y = random_rows(s, c, c->cols);
-    op_rms_norm(&s->run, y, x, vector(s, c->cols, 1), EPS);
+    struct tensor *x = stage_rows(s, c, c->cols), *y = stage_rows(s, c, c->cols);
+    op_rms_norm(&s->run, y, x, stage_vector(s, c->cols, 1), EPS);
     stage_result(s, y, STAGE_F32);
 }
 
 static void run_add_norm(struct stage *s, const struct test_case *c)
 {
-    struct tensor *x = random_rows(s, c, c->cols), *branch = random_rows(s, c, c->cols);
-    op_add_norm(&s->run, x, branch, vector(s, c->cols, 1), EPS);
+    struct tensor *x = stage_rows(s, c, c->cols), *branch = stage_rows(s, c, c->cols);
+    op_add_norm(&s->run, x, branch, stage_vector(s, c->cols, 1), EPS);
     stage_result(s, x, STAGE_F32);
 }
 
 static void run_norm_sum(struct stage *s, const struct test_case *c)
 {
-    struct tensor *a = random_rows(s, c, c->cols), *b = random_rows(s, c, c->cols);
-    struct tensor *y = random_rows(s, c, c->cols);
-    struct weight *a_w = vector(s, c->cols, 1);
-    op_norm_sum(&s->run, y, a, a_w, b, vector(s, c->cols, 1), EPS);
+    struct tensor *a = stage_rows(s, c, c->cols), *b = stage_rows(s, c, c->cols);
+    struct tensor *y = stage_rows(s, c, c->cols);
+    struct weight *a_w = stage_vector(s, c->cols, 1);
+    op_norm_sum(&s->run, y, a, a_w, b, stage_vector(s, c->cols, 1), EPS);
     stage_result(s, y, STAGE_F32);
 }
 
 /* A join in the forms that the model has: with a scale and a norm, with a norm, with neither. */
-static struct join make_join(struct stage *s, const struct test_case *c, bool scaled, bool normed)
+struct join selftest_join(struct stage *s, const struct test_case *c, bool scaled, bool normed)
 {
-    return (struct join) { .x = random_rows(s, c, c->cols),
-                           .branch = random_rows(s, c, c->cols),
-                           .w = vector(s, c->cols, 1),
-                           .scale = scaled ? vector(s, 1, 1) : stage_absent(s),
-                           .next_w = normed ? vector(s, c->cols, 1) : stage_absent(s),
-                           .to = random_rows(s, c, c->cols),
-                           .norm = random_rows(s, c, c->cols),
+    return (struct join) { .x = stage_rows(s, c, c->cols),
+                           .branch =
+                               stage_tensor(s, (c->both ? 2 : 1) * c->rows, c->cols, STAGE_F32, 0),
+                           .w = stage_vector(s, c->cols, 1),
+                           .scale = scaled ? stage_vector(s, 1, 1) : stage_absent(s),
+                           .next_w = normed ? stage_vector(s, c->cols, 1) : stage_absent(s),
+                           .to = stage_rows(s, c, c->cols),
+                           .norm = stage_rows(s, c, c->cols),
                            .eps = EPS };
+}
+
+/* A second branch, in the memory of the first. */
+static void join_both(struct stage *s, const struct test_case *c, struct join *j)
+{
+    struct tensor first = *j->branch;
+    first.rows = c->rows;
+    s->others[0] = s->others[1] = first;
+    s->run.be->view(&s->others[1], &first, c->rows * c->cols);
+    j->branch = &s->others[0];
+    j->other = &s->others[1];
+    j->branch_w = stage_vector(s, c->cols, 1);
+    j->other_w = stage_vector(s, c->cols, 1);
+    j->sum = stage_rows(s, c, c->cols);
 }
 
 static void run_join(struct stage *s, const struct test_case *c)
 {
-    struct join j = make_join(s, c, true, true);
+    struct join j = selftest_join(s, c, true, true);
     op_join(&s->run, &j);
     stage_result(s, j.to, STAGE_F32);
     stage_result(s, j.norm, STAGE_F32);
@@ -94,9 +92,9 @@ static void run_join(struct stage *s, const struct test_case *c)
 /* What the model ends with. */
 static void run_join_then_linear(struct stage *s, const struct test_case *c)
 {
-    struct join j = make_join(s, c, true, true);
-    struct tensor *y = random_rows(s, c, c->out);
-    struct weight *w = matrix(s, c, c->cols, c->out, 1);
+    struct join j = selftest_join(s, c, true, true);
+    struct tensor *y = stage_rows(s, c, c->out);
+    struct weight *w = stage_matrix(s, c, c->cols, c->out, 1);
     op_join(&s->run, &j);
     op_linear(&s->run, y, j.norm, w);
     stage_result(s, j.to, STAGE_F32);
@@ -105,15 +103,16 @@ static void run_join_then_linear(struct stage *s, const struct test_case *c)
 
 static void run_join_linears(struct stage *s, const struct test_case *c)
 {
-    struct join j = make_join(s, c, true, true);
+    struct join j = selftest_join(s, c, true, true);
+    if (c->both) join_both(s, c, &j);
     struct tensor *y[JOIN_LINEARS];
     const struct weight *w[JOIN_LINEARS];
     uint32_t n = c->n_mat ? c->n_mat : JOIN_LINEARS;
     for (uint32_t i = 0; i < n; i++) {
-        y[i] = random_rows(s, c, c->out);
+        y[i] = stage_rows(s, c, c->out);
         struct test_case of = *c;
         if (c->split && i == JOIN_LINEARS - 1) of.format = QUANT_Q6_K;
-        w[i] = matrix(s, &of, c->cols, c->out, 1);
+        w[i] = stage_matrix(s, &of, c->cols, c->out, 1);
     }
     op_join_linears(&s->run, &j, y, w, n);
     stage_result(s, j.to, STAGE_F32);
@@ -122,19 +121,19 @@ static void run_join_linears(struct stage *s, const struct test_case *c)
 
 static void run_join_gelu(struct stage *s, const struct test_case *c)
 {
-    struct join j = make_join(s, c, false, false);
-    struct tensor *b = random_rows(s, c, 2 * c->out), *y = random_rows(s, c, c->out);
-    op_join_linear_gelu_mul(&s->run, &j, y, matrix(s, c, c->cols, c->out, 1), b, c->out);
+    struct join j = selftest_join(s, c, false, false);
+    struct tensor *b = stage_rows(s, c, 2 * c->out), *y = stage_rows(s, c, c->out);
+    op_join_linear_gelu_mul(&s->run, &j, y, stage_matrix(s, c, c->cols, c->out, 1), b, c->out);
     stage_result(s, j.to, STAGE_F32);
     stage_result(s, y, STAGE_F32);
 }
 
 static void run_join_gate_up(struct stage *s, const struct test_case *c)
 {
-    struct join j = make_join(s, c, false, true);
-    struct tensor *y = random_rows(s, c, c->out), *up = random_rows(s, c, c->out);
-    struct weight *gate_w = matrix(s, c, c->cols, c->out, 1);
-    op_join_gate_up(&s->run, &j, y, up, gate_w, matrix(s, c, c->cols, c->out, 1));
+    struct join j = selftest_join(s, c, false, true);
+    struct tensor *y = stage_rows(s, c, c->out), *up = stage_rows(s, c, c->out);
+    struct weight *gate_w = stage_matrix(s, c, c->cols, c->out, 1);
+    op_join_gate_up(&s->run, &j, y, up, gate_w, stage_matrix(s, c, c->cols, c->out, 1));
     stage_result(s, j.to, STAGE_F32);
     stage_result(s, y, STAGE_F32);
     stage_settled(s, y);
@@ -142,15 +141,15 @@ static void run_join_gate_up(struct stage *s, const struct test_case *c)
 
 static void run_rope_table(struct stage *s, const struct test_case *c)
 {
-    struct tensor *table = random_rows(s, c, 2 * s->rope->n_pair);
+    struct tensor *table = stage_rows(s, c, 2 * s->rope->n_pair);
     op_rope_table(&s->run, table, s->rope, SELFTEST_POS);
     stage_result(s, table, STAGE_F32);
 }
 
 static void run_head_norm_rope(struct stage *s, const struct test_case *c)
 {
-    struct tensor *x = random_rows(s, c, c->n_head * c->cols), *table = random_rows(s, c, c->cols);
-    op_head_norm_rope(&s->run, x, vector(s, c->cols, 1), table, c->n_head, EPS);
+    struct tensor *x = stage_rows(s, c, c->n_head * c->cols), *table = stage_rows(s, c, c->cols);
+    op_head_norm_rope(&s->run, x, stage_vector(s, c->cols, 1), table, c->n_head, EPS);
     stage_result(s, x, STAGE_F32);
 }
 
@@ -167,7 +166,7 @@ static struct kv make_cache(struct stage *s, const struct test_case *c)
 static void run_kv_write(struct stage *s, const struct test_case *c)
 {
     struct kv kv = make_cache(s, c);
-    struct tensor *k = random_rows(s, c, kv.k.cols), *v = random_rows(s, c, kv.k.cols);
+    struct tensor *k = stage_rows(s, c, kv.k.cols), *v = stage_rows(s, c, kv.k.cols);
     op_kv_write(&s->run, &kv, k, v, SELFTEST_POS);
     stage_result(s, &kv.k, c->half ? STAGE_F16 : STAGE_F32);
     stage_result(s, &kv.v, c->half ? STAGE_F16 : STAGE_F32);
@@ -176,8 +175,8 @@ static void run_kv_write(struct stage *s, const struct test_case *c)
 static void run_attention(struct stage *s, const struct test_case *c)
 {
     struct kv kv = make_cache(s, c);
-    struct tensor *q = random_rows(s, c, c->n_head * c->cols);
-    struct tensor *y = random_rows(s, c, c->n_head * c->cols);
+    struct tensor *q = stage_rows(s, c, c->n_head * c->cols);
+    struct tensor *y = stage_rows(s, c, c->n_head * c->cols);
     op_attention(&s->run, y, q, &kv, c->n_head, 17, SELFTEST_POS);
     stage_result(s, y, STAGE_F32);
 }
@@ -185,13 +184,13 @@ static void run_attention(struct stage *s, const struct test_case *c)
 static void run_heads_write(struct stage *s, const struct test_case *c)
 {
     struct kv kv = make_cache(s, c);
-    struct tensor *k = random_rows(s, c, kv.k.cols), *v = random_rows(s, c, kv.k.cols);
-    struct heads h = { .q = random_rows(s, c, c->n_head * c->cols),
+    struct tensor *k = stage_rows(s, c, kv.k.cols), *v = stage_rows(s, c, kv.k.cols);
+    struct heads h = { .q = stage_rows(s, c, c->n_head * c->cols),
                        .k = k,
                        .v = v,
-                       .q_norm = vector(s, c->cols, 1),
-                       .k_norm = vector(s, c->cols, 1),
-                       .table = random_rows(s, c, c->cols),
+                       .q_norm = stage_vector(s, c->cols, 1),
+                       .k_norm = stage_vector(s, c->cols, 1),
+                       .table = stage_rows(s, c, c->cols),
                        .n_head = c->n_head };
     op_heads_write(&s->run, &kv, &h, SELFTEST_POS, EPS);
     stage_result(s, h.q, STAGE_F32);
@@ -202,20 +201,20 @@ static void run_heads_write(struct stage *s, const struct test_case *c)
 static void run_attend(struct stage *s, const struct test_case *c)
 {
     struct kv kv = make_cache(s, c);
-    struct tensor *o = random_rows(s, c, c->n_head * c->cols);
-    struct heads h = { .q = random_rows(s, c, c->n_head * c->cols),
-                       .q_norm = vector(s, c->cols, 1),
-                       .k_norm = vector(s, c->cols, 1),
-                       .table = random_rows(s, c, c->cols),
+    struct tensor *o = stage_rows(s, c, c->n_head * c->cols);
+    struct heads h = { .q = stage_rows(s, c, c->n_head * c->cols),
+                       .q_norm = stage_vector(s, c->cols, 1),
+                       .k_norm = stage_vector(s, c->cols, 1),
+                       .table = stage_rows(s, c, c->cols),
                        .n_head = c->n_head };
     if (!c->plain) {
-        h.k = random_rows(s, c, kv.k.cols);
-        h.v = random_rows(s, c, kv.k.cols);
+        h.k = stage_rows(s, c, kv.k.cols);
+        h.v = stage_rows(s, c, kv.k.cols);
     }
     if (c->out) {
-        struct tensor *y = random_rows(s, c, c->out);
+        struct tensor *y = stage_rows(s, c, c->out);
         op_attend_linear(&s->run, y, o, &kv, &h, 17, SELFTEST_POS, EPS,
-                         matrix(s, c, o->cols, c->out, 1));
+                         stage_matrix(s, c, o->cols, c->out, 1));
         stage_result(s, y, STAGE_F32);
         return;
     }
@@ -226,132 +225,53 @@ static void run_attend(struct stage *s, const struct test_case *c)
 
 static void run_linear_gelu(struct stage *s, const struct test_case *c)
 {
-    struct tensor *x = random_rows(s, c, c->cols), *y = random_rows(s, c, c->out);
-    struct tensor *b = random_rows(s, c, 2 * c->out);
-    op_linear_gelu_mul(&s->run, y, x, matrix(s, c, c->cols, c->out, 1), b, c->out);
+    struct tensor *x = stage_rows(s, c, c->cols), *y = stage_rows(s, c, c->out);
+    struct tensor *b = stage_rows(s, c, 2 * c->out);
+    op_linear_gelu_mul(&s->run, y, x, stage_matrix(s, c, c->cols, c->out, 1), b, c->out);
     stage_result(s, y, STAGE_F32);
 }
 
 static void run_gate_up(struct stage *s, const struct test_case *c)
 {
-    struct tensor *x = random_rows(s, c, c->cols), *y = random_rows(s, c, c->out);
-    struct tensor *up = random_rows(s, c, c->out);
-    struct weight *gate_w = matrix(s, c, c->cols, c->out, 1);
-    op_gate_up(&s->run, y, up, x, gate_w, matrix(s, c, c->cols, c->out, 1));
+    struct tensor *x = stage_rows(s, c, c->cols), *y = stage_rows(s, c, c->out);
+    struct tensor *up = stage_rows(s, c, c->out);
+    struct weight *gate_w = stage_matrix(s, c, c->cols, c->out, 1);
+    op_gate_up(&s->run, y, up, x, gate_w, stage_matrix(s, c, c->cols, c->out, 1));
     stage_result(s, y, STAGE_F32);
 }
 
 static void run_gelu_mul(struct stage *s, const struct test_case *c)
 {
-    struct tensor *x = random_rows(s, c, c->cols), *b = random_rows(s, c, 2 * c->cols);
+    struct tensor *x = stage_rows(s, c, c->cols), *b = stage_rows(s, c, 2 * c->cols);
     op_gelu_mul(&s->run, x, b, c->cols);
     stage_result(s, x, STAGE_F32);
 }
 
 static void run_ple_mix(struct stage *s, const struct test_case *c)
 {
-    struct tensor *ple = random_rows(s, c, 3 * c->cols), *proj = random_rows(s, c, 3 * c->cols);
-    op_ple_mix(&s->run, ple, proj, vector(s, c->cols, 1), 0.125f, EPS);
+    struct tensor *ple = stage_rows(s, c, 3 * c->cols), *proj = stage_rows(s, c, 3 * c->cols);
+    op_ple_mix(&s->run, ple, proj, stage_vector(s, c->cols, 1), 0.125f, EPS);
     stage_result(s, ple, STAGE_F32);
-}
-
-/* The scale makes clear winners, so that rounding does not choose. */
-static struct router make_router(struct stage *s, uint32_t format, uint32_t cols, uint32_t n)
-{
-    struct test_case c = { .format = format };
-    return (struct router) { .w = matrix(s, &c, cols, n, 1),
-                             .scale = vector(s, cols, sqrtf((float)cols)),
-                             .norm = vector(s, cols, 1) };
-}
-
-static struct routing make_routing(struct stage *s, uint32_t rows, uint32_t n_used, uint32_t n)
-{
-    struct tensor *ids = stage_tensor(s, rows, n_used, STAGE_I32, n);
-    return (struct routing) { *ids, *stage_tensor(s, rows, n_used, STAGE_F32, 0) };
-}
-
-static void run_router(struct stage *s, const struct test_case *c)
-{
-    struct tensor *x = random_rows(s, c, c->cols), *norm = random_rows(s, c, c->cols);
-    struct routing out = make_routing(s, c->rows, 3, 1);
-    struct router by = make_router(s, c->format, c->cols, c->out);
-    op_router(&s->run, &out, norm, x, &by, EPS);
-    stage_result(s, &out.ids, STAGE_I32);
-    stage_result(s, &out.weights, STAGE_F32);
-    stage_result(s, norm, STAGE_F32);
-    stage_settled(s, norm);
-}
-
-/* Beside the product of a row that the join has settled. */
-static void run_linear_router(struct stage *s, const struct test_case *c)
-{
-    struct join j = make_join(s, c, false, true);
-    struct tensor *y = random_rows(s, c, c->out), *norm = random_rows(s, c, c->cols);
-    struct routing out = make_routing(s, c->rows, 2, 1);
-    struct weight *w = matrix(s, c, c->cols, c->out, 1);
-    struct router by = make_router(s, QUANT_F32, c->cols, 8);
-    op_join(&s->run, &j);
-    op_linear_router(&s->run, y, j.norm, w, &out, norm, j.to, &by, EPS);
-    stage_result(s, y, STAGE_F32);
-    stage_result(s, &out.ids, STAGE_I32);
-    stage_result(s, &out.weights, STAGE_F32);
-    stage_result(s, norm, STAGE_F32);
-}
-
-enum { EXPERTS = 2, USED = 2 };
-
-static struct experts make_experts(struct stage *s, const struct test_case *c)
-{
-    uint32_t n_ff = c->n_ff;
-    return (struct experts) {
-        .gate_up = c->split ? stage_absent(s) : matrix(s, c, c->cols, 2 * n_ff, EXPERTS),
-        .gate = c->split ? matrix(s, c, c->cols, n_ff, EXPERTS) : stage_absent(s),
-        .up = c->split ? matrix(s, c, c->cols, n_ff, EXPERTS) : stage_absent(s),
-        .down = matrix(s, c, n_ff, c->out, EXPERTS),
-        .scale = vector(s, EXPERTS, 1),
-    };
-}
-
-static void run_experts(struct stage *s, const struct test_case *c)
-{
-    struct tensor *x = random_rows(s, c, c->cols), *y = random_rows(s, c, c->out);
-    struct routing routing = make_routing(s, c->rows, USED, EXPERTS);
-    struct experts e = make_experts(s, c);
-    op_experts(&s->run, y, x, &routing, &e);
-    stage_result(s, y, STAGE_F32);
-}
-
-/* Experts that read what a router leaves; all of them are chosen, in whichever order. */
-static void run_routed(struct stage *s, const struct test_case *c)
-{
-    struct tensor *x = random_rows(s, c, c->cols), *y = random_rows(s, c, c->out);
-    struct tensor *norm = random_rows(s, c, c->cols);
-    struct routing routing = make_routing(s, c->rows, USED, EXPERTS);
-    struct router by = make_router(s, QUANT_F32, c->cols, EXPERTS);
-    struct experts e = make_experts(s, c);
-    op_router(&s->run, &routing, norm, x, &by, EPS);
-    op_experts(&s->run, y, norm, &routing, &e);
-    stage_result(s, y, STAGE_F32);
 }
 
 static void run_add(struct stage *s, const struct test_case *c)
 {
-    struct tensor *x = random_rows(s, c, c->cols), *b = random_rows(s, c, c->cols);
+    struct tensor *x = stage_rows(s, c, c->cols), *b = stage_rows(s, c, c->cols);
     op_add(&s->run, x, b);
     stage_result(s, x, STAGE_F32);
 }
 
 static void run_scale(struct stage *s, const struct test_case *c)
 {
-    struct tensor *x = random_rows(s, c, c->cols);
-    op_scale(&s->run, x, vector(s, 1, 1));
+    struct tensor *x = stage_rows(s, c, c->cols);
+    op_scale(&s->run, x, stage_vector(s, 1, 1));
     stage_result(s, x, STAGE_F32);
 }
 
 static void run_copy_rows(struct stage *s, const struct test_case *c)
 {
     struct tensor *x = stage_tensor(s, c->rows + 2, c->cols, STAGE_F32, 0);
-    struct tensor *y = random_rows(s, c, c->cols);
+    struct tensor *y = stage_rows(s, c, c->cols);
     op_copy_rows(&s->run, y, x, 2);
     stage_result(s, y, STAGE_F32);
 }
@@ -376,7 +296,7 @@ static void draw_by_hand(struct stage *s, struct tensor *ids, const struct tenso
 /* It is so cold that the best token is drawn, whatever the seed. */
 static void run_draw(struct stage *s, const struct test_case *c)
 {
-    struct tensor *logits = random_rows(s, c, c->cols);
+    struct tensor *logits = stage_rows(s, c, c->cols);
     struct tensor *ids = stage_tensor(s, 1, 1, STAGE_I32, 1);
     int32_t forbidden[16]; /* the first tokens */
     for (uint32_t i = 0; i < c->out; i++) forbidden[i] = (int32_t)i;
@@ -432,9 +352,6 @@ static const struct test_case simple[] = {
     { run_copy_rows, .rows = 2, .cols = 64 },
 };
 
-/* Rows of prompts: devices differ in how many are worth a tile. */
-static const uint32_t prompts[] = { 9, SELFTEST_ROWS };
-
 /* With some tokens forbidden, for models that have such, and without. */
 static const struct test_case draws[] = {
     { run_draw, .rows = 1, .cols = 3000 },
@@ -486,10 +403,13 @@ static bool pick_held(struct selftest *t, uint32_t format)
             struct test_case c = { run_join_linears, .rows = 1, .cols = cols, .out = 9 };
             c.format = format;
             c.cut = cut;
-            for (c.n_mat = 1; c.n_mat <= JOIN_LINEARS; c.n_mat++) ok = ok && selftest_pick(t, &c);
-            c.n_mat = 0;
-            c.split = true;
-            ok = ok && selftest_pick(t, &c);
+            for (uint32_t k = 0; k < 2 * (JOIN_LINEARS + 1); k++) {
+                c.both = k & 1;
+                c.n_mat = k / 2;
+                c.split = c.n_mat == 0;
+                ok = ok && selftest_pick(t, &c);
+            }
+            c.both = false;
             c.run = run_join_gelu;
             ok = ok && selftest_pick(t, &c);
             c.run = run_join_gate_up;
@@ -512,7 +432,7 @@ static bool pick_digits(struct selftest *t, uint32_t format)
             c.cut = cut;
             c.wide = true;
             ok = ok && selftest_pick(t, &c);
-            c.run = run_linear_router, ok = ok && selftest_pick(t, &c);
+            c.run = selftest_linear_router, ok = ok && selftest_pick(t, &c);
             c.run = run_join_gelu, ok = ok && selftest_pick(t, &c);
             c.run = run_join_linears;
             for (c.n_mat = 1; c.n_mat <= JOIN_LINEARS; c.n_mat++) ok = ok && selftest_pick(t, &c);
@@ -544,7 +464,8 @@ static bool pick_matrices(struct selftest *t, uint32_t format)
     }
     ok = ok && pick_held(t, format) && pick_digits(t, format);
     struct test_case product = { run_linear, .cols = 256, .out = 70, .format = format };
-    struct test_case router = { run_router, .rows = 2, .cols = 256, .out = 12, .format = format };
+    struct test_case router = { selftest_router, .rows = 2, .cols = 256, .out = 12,
+                                .format = format };
     for (uint32_t i = 0; i < 2 * (GPU_CUTS + 1); i++) {
         product.cut = i / 2; /* 0: by its shape, and on a software device no tiles */
         product.rows = i & 1 ? 24 : SELFTEST_ROWS; /* too few for subgroup matrices */
@@ -556,35 +477,6 @@ static bool pick_matrices(struct selftest *t, uint32_t format)
     return ok && selftest_pick(t, &router);
 }
 
-/* The lanes of gate and up follow from the one length, those of down from the other. */
-static bool pick_experts(struct selftest *t, uint32_t format)
-{
-    uint32_t block = quant_find(format)->block;
-    bool ok = true;
-    for (uint32_t n = block < 8 ? 8 : block; n <= 8192; n *= 2)
-        for (uint32_t k = 0; k < 4; k++) {
-            struct test_case c = { run_experts, .rows = 1, .out = 36, .format = format };
-            c.cols = k & 1 ? n : 256;
-            c.n_ff = k & 1 ? 256 : n;
-            c.split = k & 2;
-            ok = ok && selftest_pick(t, &c);
-            c.run = run_routed;
-            for (c.cut = 1; k < 2 && c.cut <= 3; c.cut++) ok = ok && selftest_pick(t, &c);
-            c.cut = 0;
-            c.rows = 3; /* too many for readers that choose */
-            ok = ok && selftest_pick(t, &c);
-        }
-    for (size_t i = 0; i < sizeof prompts / sizeof *prompts; i++)
-        for (uint32_t split = 0; split < 2; split++) {
-            struct test_case c = { run_experts, .cols = 256, .n_ff = 256, .out = 36 };
-            c.rows = prompts[i];
-            c.format = format;
-            c.split = split;
-            ok = ok && selftest_pick(t, &c);
-        }
-    return ok;
-}
-
 bool selftest_pick_all(struct selftest *t)
 {
     bool ok = true;
@@ -592,7 +484,7 @@ bool selftest_pick_all(struct selftest *t)
         ok = selftest_pick(t, &simple[i]);
     ok = ok && pick_attention(t, false) && pick_attention(t, true);
     for (size_t i = 0; ok && i < N_GPU_SHAPES; i++)
-        ok = pick_matrices(t, formats[i]) && pick_experts(t, formats[i]);
+        ok = pick_matrices(t, formats[i]) && selftest_pick_experts(t, formats[i]);
     /* Last, since they move the step on. */
     for (size_t i = 0; ok && i < sizeof draws / sizeof *draws; i++)
         ok = selftest_pick(t, &draws[i]);

@@ -6,11 +6,15 @@
 #ifndef BEZEL_GPU_SELFTEST_IMPL_H
 #define BEZEL_GPU_SELFTEST_IMPL_H
 
+#include <math.h>
+
 #include "base/rng.h"
 #include "gpu/draw.h"
 #include "gpu/selftest.h"
 
 enum { SELFTEST_POS = 20, SELFTEST_ROWS = 70 }; /* position of row 0; rows at most */
+
+#define SELFTEST_EPS 1e-6f
 
 enum stage_place { STAGE_PROBE, STAGE_CPU, STAGE_GPU };
 enum stage_kind { STAGE_F32, STAGE_F16, STAGE_I32, STAGE_SETTLED };
@@ -48,8 +52,8 @@ struct stage {
     struct stage_supply *supply;
     struct upload *upload;
     const struct rope *rope;
-    struct tensor tensors[8];
-    struct stage_weight weights[8]; /* of a router and its experts */
+    struct tensor tensors[8], others[2]; /* the latter in the memory of the former */
+    struct stage_weight weights[8];      /* of a router and its experts */
     struct stage_output results[4];
     uint32_t n_tensors, n_weights, n_results;
     struct gpu_draw draw;
@@ -64,6 +68,7 @@ struct test_case {
     uint32_t cut; /* of a matrix product, see struct gpu_ops */
     float temperature;
     bool half, split, plain;
+    bool both; /* a join of two branches */
     bool wide; /* as streams that are wide, see struct gpu_ops */
 };
 
@@ -82,8 +87,33 @@ void stage_settled(struct stage *s, const struct tensor *t);
 void stage_cut(struct stage *s, struct tensor *y, const struct tensor *x,
                const struct quant_format *f, uint32_t rows, uint32_t cols);
 
+static inline struct tensor *stage_rows(struct stage *s, const struct test_case *c, uint32_t cols)
+{
+    return stage_tensor(s, c->rows, cols, STAGE_F32, 0);
+}
+
+/* Weights of a size that keeps W x near 1. */
+static inline struct weight *stage_matrix(struct stage *s, const struct test_case *c, uint32_t cols,
+                                          uint32_t rows, uint32_t n_mat)
+{
+    return stage_weight(s, c->format, cols, rows, n_mat, 1 / sqrtf((float)cols));
+}
+
+static inline struct weight *stage_vector(struct stage *s, uint32_t n, float size)
+{
+    return stage_weight(s, QUANT_F32, n, 1, 1, size);
+}
+
+/* A join in the forms that the model has: with a scale and a norm, with a norm, with neither. */
+struct join selftest_join(struct stage *s, const struct test_case *c, bool scaled, bool normed);
+
 /* Offer a case; false when memory is short. */
 bool selftest_pick(struct selftest *t, const struct test_case *c);
+
+/* Cases of routers, alone and beside the product of a settled row; and all of experts. */
+void selftest_router(struct stage *s, const struct test_case *c);
+void selftest_linear_router(struct stage *s, const struct test_case *c);
+bool selftest_pick_experts(struct selftest *t, uint32_t format);
 
 /* Offer all, small ones first. */
 bool selftest_pick_all(struct selftest *t);

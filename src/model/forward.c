@@ -16,6 +16,13 @@ static uint32_t max_u32(uint32_t a, uint32_t b)
     return a > b ? a : b;
 }
 
+/* Rows of d numbers in the memory of the branch: where experts are, theirs come after the dense ones. */
+static uint32_t branch_rows(const struct config *c, uint32_t n)
+{
+    uint32_t gap = (TENSOR_ALIGN + c->n_embd - 1) / c->n_embd;
+    return c->n_expert ? 2 * n + gap : n;
+}
+
 struct act_shape {
     struct tensor *t;
     uint32_t rows, cols;
@@ -42,7 +49,7 @@ static void list_acts(struct act_shape list[N_ACTS], struct acts *a, const struc
         { &a->x, n, d },
         { &a->next, n, d },
         { &a->norm, n, d },
-        { &a->branch, n, d },
+        { &a->branch, branch_rows(c, n), d },
         { &a->q, n, q },
         { &a->k, n, kv },
         { &a->v, n, kv },
@@ -51,7 +58,7 @@ static void list_acts(struct act_shape list[N_ACTS], struct acts *a, const struc
         { &a->up, n, ff },
         { &a->ple, n, ple },
         { &a->ple_part, n, ple },
-        { &a->dense, n, d },
+        { &a->sum, n, d },
         { &a->routing.ids, n, used },
         { &a->tail_x, n, d },
         { &a->routing.weights, n, used },
@@ -87,6 +94,12 @@ enum bz_status acts_open(struct acts *out, const struct model *m, const struct b
             acts_close(&a, m, be);
             return fail(err, BZ_ERR_MEMORY, "not enough memory for a batch of %u tokens", n_batch);
         }
+    if (m->config.n_expert) {
+        a.experts =
+            (struct tensor) { .cols = a.branch.cols, .size = (uint64_t)n_batch * a.branch.cols };
+        uint64_t first = (a.experts.size + TENSOR_ALIGN - 1) / TENSOR_ALIGN * TENSOR_ALIGN;
+        be->view(&a.experts, &a.branch, (uint32_t)first);
+    }
     *out = a;
     return BZ_OK;
 }
@@ -118,7 +131,7 @@ static const struct weight none;
 static void leave(struct step *s, const struct tensor *branch, const struct weight *w,
                   const struct weight *scale)
 {
-    s->left = (struct join) { .branch = branch, .w = w, .scale = scale };
+    s->left = (struct join) { .branch = branch, .w = w, .scale = scale, .eps = s->eps };
 }
 
 /* A block begins, and reads the stream through this norm. */
@@ -296,13 +309,20 @@ static void experts(struct step *s, const struct layer *l, uint32_t il, const st
     op_linear_router(r, &a->branch, gate, &l->ffn_down, &a->routing, &a->norm, &a->x, &by, s->eps);
     op_tap(r, "router_ids", (int)il, &a->routing.ids);
     op_tap(r, "router_weights", (int)il, &a->routing.weights);
-    struct tensor *y = &a->next; /* free until the next block begins */
-    op_experts(r, y, &a->norm, &a->routing, &e);
+    op_experts(r, &a->experts, &a->norm, &a->routing, &e);
     if (r->tap) { /* half of the sum, which nobody else sees */
-        op_rms_norm(r, &a->dense, y, &l->exp_post_norm, s->eps);
-        op_tap(r, "moe_out", (int)il, &a->dense);
+        op_rms_norm(r, &a->sum, &a->experts, &l->exp_post_norm, s->eps);
+        op_tap(r, "moe_out", (int)il, &a->sum);
     }
-    op_norm_sum(r, &a->dense, y, &l->exp_post_norm, &a->branch, &l->dense_post_norm, s->eps);
+}
+
+/* The branch that was left is the dense half of a sum. */
+static void add_experts(struct step *s, const struct layer *l)
+{
+    s->left.other = &s->a->experts;
+    s->left.branch_w = &l->dense_post_norm;
+    s->left.other_w = &l->exp_post_norm;
+    s->left.sum = &s->a->sum;
 }
 
 /* 6. Feed-forward of the state after attention: down(gelu(gate x) * up x). */
@@ -319,9 +339,10 @@ static void feed_forward(struct step *s, const struct layer *l, uint32_t il)
     bool routed = weight_exists(&l->router);
     if (routed) experts(s, l, il, &gate);
     else op_linear(r, &a->branch, &gate, &l->ffn_down);
-    const struct tensor *f = routed ? &a->dense : &a->branch;
-    op_tap(r, "ffn", (int)il, f);
-    leave(s, f, &l->ffn_post_norm, s->m->config.n_ple ? &none : &l->out_scale); /* 9 */
+    leave(s, &a->branch, &l->ffn_post_norm, s->m->config.n_ple ? &none : &l->out_scale); /* 9 */
+    if (routed) add_experts(s, l);
+    if (r->tap) s->left = op_join_sum(r, &s->left);
+    op_tap(r, "ffn", (int)il, s->left.branch);
 }
 
 /* 8. The per-layer input gates a narrow detour. */

@@ -14,7 +14,8 @@ struct acts {
     struct tensor q, k, v, attn;         /* heads */
     struct tensor gate, up;              /* feed-forward */
     struct tensor ple, ple_part;         /* per-layer inputs of all layers; one layer's gate */
-    struct tensor dense;                 /* sum of a routed layer's halves */
+    struct tensor experts;               /* beside the branch, which is the dense half then */
+    struct tensor sum;                   /* of a routed layer's halves */
     struct routing routing;              /* experts chosen */
     struct tensor rope_global, rope_swa; /* cos and sin of the batch's positions */
     struct tensor tail_x, tail_norm, tail_ple; /* the rows that go on when others leave */

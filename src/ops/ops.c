@@ -239,15 +239,27 @@ static const struct tensor *check_join(const struct join *j)
     if (normed) follow(j->norm, x);
     assert(j->to->cols == x->cols && j->to->mem != x->mem);
     assert(!b || (b->rows == x->rows && b->cols == x->cols && j->w->cols == x->cols));
+    assert(!j->other || (b && j->other->rows == x->rows && j->other->cols == x->cols));
     assert(!normed || (j->norm->cols == x->cols && j->next_w->cols == x->cols));
     (void)b;
     return join_result(j);
 }
 
+struct join op_join_sum(struct run *r, const struct join *j)
+{
+    struct join one = *j;
+    if (!j->other) return one;
+    op_norm_sum(r, j->sum, j->other, j->other_w, j->branch, j->branch_w, j->eps);
+    one.branch = j->sum;
+    one.other = NULL;
+    return one;
+}
+
 void op_join(struct run *r, const struct join *j)
 {
     check_join(j);
-    if (!idle(r, j->x)) r->be->join(r, j);
+    struct join one = op_join_sum(r, j);
+    if (!idle(r, j->x)) r->be->join(r, &one);
 }
 
 void op_join_linears(struct run *r, const struct join *j, struct tensor *const *y,
@@ -265,7 +277,8 @@ void op_join_linear_gelu_mul(struct run *r, const struct join *j, struct tensor 
     const struct tensor *x = check_join(j);
     op_check_linear(y, x, w);
     assert(b->rows == x->rows && col + y->cols <= b->cols && b->mem != y->mem);
-    if (!idle(r, x)) r->be->join_linear_gelu_mul(r, j, y, w, b, col);
+    struct join one = op_join_sum(r, j);
+    if (!idle(r, x)) r->be->join_linear_gelu_mul(r, &one, y, w, b, col);
 }
 
 void op_join_gate_up(struct run *r, const struct join *j, struct tensor *y, struct tensor *up,
@@ -275,7 +288,8 @@ void op_join_gate_up(struct run *r, const struct join *j, struct tensor *y, stru
     op_check_linear(y, x, gate_w);
     op_check_linear(up, x, up_w);
     assert(y->cols == up->cols && y->mem != up->mem);
-    if (!idle(r, x)) r->be->join_gate_up(r, j, y, up, gate_w, up_w);
+    struct join one = op_join_sum(r, j);
+    if (!idle(r, x)) r->be->join_gate_up(r, &one, y, up, gate_w, up_w);
 }
 
 void op_gelu_mul(struct run *r, struct tensor *x, const struct tensor *b, uint32_t col)

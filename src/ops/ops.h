@@ -23,10 +23,9 @@
 struct tensor {
     uint32_t rows, cols;
     uint64_t size;
-    void *mem; /* the backend's own */
-    uint32_t
-        first; /* numbers in it before the tensor's own, where a backend says so: backward_ops.view */
-    bool half; /* 16-bit floats: a cache of keys or values, and nothing else */
+    void *mem;      /* the backend's own */
+    uint32_t first; /* numbers in it before the tensor's own, where a backend says so: view */
+    bool half;      /* 16-bit floats: a cache of keys or values, and nothing else */
 };
 
 /* Bytes of a number. */
@@ -46,6 +45,9 @@ static inline struct tensor tensor_shape(const struct tensor *t, uint32_t cols)
 {
     return (struct tensor) { .cols = cols, .size = t->size, .mem = t->mem };
 }
+
+/* Numbers between the beginnings of tensors in one memory: what every device can bind. */
+enum { TENSOR_ALIGN = 64 };
 
 /* A frozen matrix (rows x cols: y = W x has `rows` outputs), or n_mat of them (experts), or a vector
  * (rows == 1). Its bytes stay where they are; a backend decides in `load` what it keeps. */
@@ -151,7 +153,7 @@ struct heads {
 };
 
 /* How the residual stream goes on: to = (x + rms_norm(branch) * w) * scale, and what the next block reads of it:
- * norm = rms_norm(to) * next_w. */
+ * norm = rms_norm(to) * next_w. Of two branches, rms_norm(branch) * branch_w + rms_norm(other) * other_w joins. */
 struct join {
     const struct tensor *x, *branch; /* branch NULL: nothing is added, and w is not looked at */
     const struct weight *w;
@@ -160,6 +162,9 @@ struct join {
     struct tensor *to;           /* another tensor than x */
     struct tensor *norm;         /* where next_w exists */
     float eps;
+    const struct tensor *other; /* NULL: there is one branch, and what follows is not looked at */
+    const struct weight *branch_w, *other_w;
+    struct tensor *sum; /* room for both; what it holds afterwards is up to the backend */
 };
 
 /* What the block reads, once it is there. */
@@ -199,6 +204,9 @@ struct backend {
 
     bool (*alloc)(void *ctx, struct tensor *t); /* size is set; fills mem */
     void (*free)(void *ctx, struct tensor *t);
+    /* x, whose shape is set, becomes the part of `of` that begins at number `first`, a multiple of TENSOR_ALIGN. It
+     * is not freed. */
+    void (*view)(struct tensor *x, const struct tensor *of, uint32_t first);
     void (*write)(struct run *r, struct tensor *t, uint32_t row, const void *src, uint32_t n_rows);
     void (*read)(struct run *r, const struct tensor *t, uint32_t row, void *dst, uint32_t n_rows);
     /* A vector of so many numbers will be loaded, before the first of them is. NULL: this backend need not know. */
@@ -363,6 +371,9 @@ void op_norm_sum(struct run *r, struct tensor *y, const struct tensor *a, const 
 
 /* The end of one block and the start of the next. Sets the rows of j->to and, where next_w exists, of j->norm. */
 void op_join(struct run *r, const struct join *j);
+
+/* A join of one branch as it is; of two, that of their sum, which is made now. */
+struct join op_join_sum(struct run *r, const struct join *j);
 
 /* A join and what its block begins with: as op_join, then op_linear for each of n <= JOIN_LINEARS weights,
  * op_linear_gelu_mul, or op_gate_up, of the join's result. What j->norm holds afterwards is up to the backend. */

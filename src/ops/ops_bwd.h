@@ -23,9 +23,6 @@ enum control {
     N_CONTROL
 };
 
-/* Numbers between the beginnings of tensors in one memory: what every device can bind. */
-enum { TENSOR_ALIGN = 64 };
-
 struct adamw {
     float beta1, beta2, eps, decay;
 };
@@ -36,9 +33,6 @@ struct backward_ops {
     bool records;       /* ops are only noted, to be run by the host */
     uint32_t
         row_step; /* a sequence has a multiple of so many rows (a long one of 4 times as many): few programs */
-    /* x, whose shape is set, becomes the part of `of` that begins at number `first`, a multiple of TENSOR_ALIGN. It
-     * is not freed. */
-    void (*view)(struct tensor *x, const struct tensor *of, uint32_t first);
     void (*zero)(struct run *r, struct tensor *t);
     void (*rms_norm)(struct run *r, struct tensor *dx, const struct tensor *dy,
                      const struct tensor *x, const struct weight *w, float eps);

@@ -94,6 +94,11 @@ static void cpu_free(void *ctx, struct tensor *t)
     mem_free(t->mem);
 }
 
+static void view(struct tensor *x, const struct tensor *of, uint32_t first)
+{
+    x->mem = (float *)of->mem + first;
+}
+
 static uint8_t *row_bytes(const struct tensor *t, uint32_t row)
 {
     return (uint8_t *)t->mem + (uint64_t)row * t->cols * tensor_width(t);
@@ -507,6 +512,7 @@ static const struct backend reference = {
     .close = cpu_close,
     .alloc = cpu_alloc,
     .free = cpu_free,
+    .view = view,
     .write = cpu_write,
     .read = cpu_read,
     .load = cpu_load,

@@ -71,11 +71,6 @@ void *cpu_shared_need(struct run *r, struct scratch *s, size_t n)
     return p;
 }
 
-static void view(struct tensor *x, const struct tensor *of, uint32_t first)
-{
-    x->mem = (float *)of->mem + first;
-}
-
 static void zero(struct run *r, struct tensor *t)
 {
     (void)r;
@@ -501,7 +496,6 @@ static void adamw(struct run *r, struct tensor *x, const struct tensor *g, struc
 
 const struct backward_ops cpu_backward = {
     .row_step = 1,
-    .view = view,
     .zero = zero,
     .rms_norm = rms_norm_bwd,
     .linear = linear_bwd,

@@ -37,7 +37,8 @@ void cpu_join(struct run *r, const struct join *j)
 void cpu_join_linears(struct run *r, const struct join *j, struct tensor *const *y,
                       const struct weight *const *w, uint32_t n)
 {
-    cpu_join(r, j);
+    struct join one = op_join_sum(r, j);
+    cpu_join(r, &one);
     for (uint32_t i = 0; i < n; i++) r->be->linear(r, y[i], join_result(j), w[i]);
 }
 

@@ -105,7 +105,7 @@ static void place(struct trainee *all, size_t i, bool is_b, const struct slab *s
     const struct tensor *of[] = { &s->value, &s->m, &s->v, &s->grad };
     for (size_t k = 0; k < sizeof of / sizeof *of; k++) {
         *views[k] = shape_of(all, i, is_b);
-        all->be->bwd->view(views[k], of[k], (uint32_t)first);
+        all->be->view(views[k], of[k], (uint32_t)first);
     }
 }
 
