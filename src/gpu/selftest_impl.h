@@ -115,7 +115,8 @@ void selftest_router(struct stage *s, const struct test_case *c);
 void selftest_linear_router(struct stage *s, const struct test_case *c);
 bool selftest_pick_experts(struct selftest *t, uint32_t format);
 
-/* Offer all, small ones first. */
+/* Offer all that do not draw, small ones first; then those that do, since they move the step on. */
 bool selftest_pick_all(struct selftest *t);
+bool selftest_pick_draws(struct selftest *t);
 
 #endif
