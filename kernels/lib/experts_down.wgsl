@@ -44,18 +44,22 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         @builtin(local_invocation_index) id : u32) {
     let teams = WG / LANES;
     let per_tok = (p.rows + R * teams - 1u) / (R * teams);
-    let turn = turn_of(flat_group(wid, num), per_tok);
-    let tok = turn.row;
+    let place = turn_of(flat_group(wid, num), per_tok);
+    let tok = place.row;
     if (tok >= p.n_tok) {
         return;
     }
-    let first = R * (turn.at * teams + id / LANES);
+    let first = R * (place.at * teams + id / LANES);
     let rows = four_from(first, p.rows);
     let lane = id % LANES;
     // The slots' columns lie behind each other, so that all experts are read at once.
     let units = (p.cols + UNIT - 1u) / UNIT;
     var mine = vec4<f32>();
-    for (var i = lane; i < p.n_used * units; i += LANES) {
+    for (var turn = 0u; turn < MOST_TURNS; turn++) {
+        let i = lane + turn * LANES;
+        if (i >= p.n_used * units) {
+            break;
+        }
         let slot = tok * p.n_used + i / units;
         let u = i % units;
         let mat = u32(ids[slot]) - p.mat0;

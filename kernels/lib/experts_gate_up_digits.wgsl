@@ -51,7 +51,11 @@ fn expert_of(slot : u32, id : u32) -> u32 {
         return choice[slot];
     }
     put_keys(slot / p.n_used, id);
-    for (var e = id; e < p.n_expert; e += WG) {
+    for (var turn = 0u; turn < MOST_TURNS; turn++) {
+        let e = id + turn * WG;
+        if (e >= p.n_expert) {
+            break;
+        }
         if (rank_of(e) == slot % p.n_used) {
             found = e;
         }
@@ -87,7 +91,11 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     let x_base = slot / p.n_used * (p.cols / 4u);
     // One loop, so that the loads of both are on their way together.
     var mine = vec4<f32>();
-    for (var u = id % LANES; u < units; u += LANES) {
+    for (var turn = 0u; turn < MOST_TURNS; turn++) {
+        let u = id % LANES + turn * LANES;
+        if (u >= units) {
+            break;
+        }
         let v = acts(x_base, u);
         second = false;
         let gate = unit_dots(at, u, v).xy;

@@ -56,7 +56,11 @@ fn score(row : u32, expert : u32, id : u32) {
         v = normed_four(row, 4u * run);
     }
     var sums = vec2<f32>();
-    for (var i = id; i < p.n_embd / 4u; i += 4u * WG) {
+    for (var turn = 0u; turn < MOST_TURNS; turn++) {
+        let i = id + turn * 4u * WG;
+        if (i >= p.n_embd / 4u) {
+            break;
+        }
         sums += (sums_at(row, expert, i) + sums_at(row, expert, i + WG)) +
                 (sums_at(row, expert, i + 2u * WG) + sums_at(row, expert, i + 3u * WG));
     }

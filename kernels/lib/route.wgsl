@@ -36,7 +36,10 @@ fn rank_of(e : u32) -> u32 {
     let key = own_key(e);
     let own = e >> 2u;
     var above = vec4<u32>();
-    for (var j = 0u; j < (p.n_expert + 3u) / 4u; j++) {
+    for (var j = 0u; j < ROUTE_FOURS; j++) {
+        if (j >= (p.n_expert + 3u) / 4u) {
+            break;
+        }
         above += counted(keys[j] > vec4<u32>(select(key, key - 1u, j < own)));
     }
     let before = vec4<u32>(0u, 1u, 2u, 3u) < vec4<u32>(e & 3u);
