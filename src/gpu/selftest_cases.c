@@ -362,11 +362,11 @@ static const struct test_case draws[] = {
     { run_draw, .rows = 1, .cols = 3000, .temperature = 1e-4f, .out = 16 },
 };
 
-/* Few rows and many; heads of one size for every number of columns that a lane can have; query heads that
- * share a key head. */
+/* Few rows and many; heads of one size for every number of columns that a lane can have, and of one that no kernel is compiled
+ * for; query heads that share a key head. */
 static bool pick_attention(struct selftest *t, bool half)
 {
-    static const uint32_t dims[] = { 32, 64, 128, 256, 512 }, groups[] = { 1, 2, 4, 8 };
+    static const uint32_t dims[] = { 32, 48, 64, 128, 256, 512 }, groups[] = { 1, 2, 4, 8 };
     static const uint32_t rows[] = { 1, 9 };
     struct test_case write = { run_kv_write, .rows = 2, .cols = 32, .n_kv = 2, .half = half };
     struct test_case heads = { run_heads_write, .rows = 2, .cols = 64,
