@@ -5,7 +5,7 @@
 //                                                            the same, and the cuts that use subgroup matrices
 //   node bench/matmul.mjs --compile                          only compile, subgroup matrices too, without a device
 //   node bench/matmul.mjs --quick                            small shapes, for a software adapter
-//     --only WORD   cuts whose name has it   --shape WORD   shapes whose name has it   --rows N   rows of x (512)
+//     --only WORD   cuts whose name has it, `attention`: only that   --shape WORD   shapes whose name has it   --rows N   rows of x (512)
 //
 // Needs `make web`; under a minute and a half on a large GPU. On a machine without one set VK_ICD_FILENAMES as
 // tests/web/software_adapter.mjs does. Every cut is compared with a few entries computed here in doubles: `off` is the
@@ -45,8 +45,13 @@ const shapes = (o.quick ? [
   { name: 'E2B down', rows: 1536, cols: 6144, format: 'q6_k' },
   { name: 'E2B wide up', rows: 12288, cols: 1536, format: 'q4_k' },
   { name: 'E2B wide down', rows: 1536, cols: 12288, format: 'q4_k' },
+  { name: 'E4B q', rows: 2048, cols: 2560, format: 'q4_k' },
+  { name: 'E4B k', rows: 512, cols: 2560, format: 'q4_k' },
+  { name: 'E4B gate', rows: 256, cols: 2560, format: 'q4_k' },
+  { name: 'E4B o', rows: 2560, cols: 2048, format: 'q4_k' },
   { name: 'E4B up', rows: 10240, cols: 2560, format: 'q4_k' },
   { name: 'E4B down', rows: 2560, cols: 10240, format: 'q4_k' },
+  { name: 'E4B down', rows: 2560, cols: 10240, format: 'q6_k' },
   { name: '12B up', rows: 15360, cols: 3840, format: 'q4_k' },
   { name: '31B up', rows: 21504, cols: 5376, format: 'q4_k' },
   { name: '31B down', rows: 5376, cols: 21504, format: 'q6_k' },
@@ -117,7 +122,7 @@ function pieces(...names) {
   };
   return names.map(add).join('\n');
 }
-const io = (format) => pieces('lib/grid.wgsl', 'lib/linear_io.wgsl', 'lib/one_weight.wgsl', `lib/shape_${format}.wgsl`);
+const io = (format) => pieces('lib/grid.wgsl', 'lib/linear_io.wgsl', 'lib/given_z.wgsl', 'lib/one_weight.wgsl', `lib/shape_${format}.wgsl`);
 const keep = 'fn unread() -> f32 { return z[0] + b[0]; }'; // bindings must be used: it is called where rank > 0
 const times = (n, f) => Array.from({ length: n }, (_, i) => f(i)).join('\n');
 const grid = (bm, bn) => (s) => Math.ceil(s.rows / bm) * Math.ceil(nTok / bn);
@@ -272,7 +277,13 @@ const own = (rows, toks, threads) => ({
   name: `own ${rows}x${toks} ${threads}`, bytes: 16384, threads, groups: grid(rows, toks), constants: { ROWS: rows, TOKS: toks, WG: threads },
   source: (format) => kernels.get(`matmul_${format}`).source,
 });
-const ownMatrix = (rows, toks, threads) => ({ ...own(rows, toks, threads), name: `matrix own ${rows}x${toks} ${threads}`, bytes: 16 * Math.max(5 * (rows + toks), 4 * threads), half: true, matrix: true, source: (format) => kernels.get(`matmul_${format}.matrix`).source });
+/** buffers: stages in workgroup memory; shares: of the columns, each with results of its own. */
+const ownMatrix = (rows, toks, threads, { shares = 1, buffers = 2 } = {}) => ({
+  ...own(rows, toks, threads), name: `matrix own ${rows}x${toks} ${threads}${buffers > 1 ? '' : ' one stage'}${shares > 1 ? ` by ${shares}` : ''}`,
+  bytes: 2560 * Math.max((buffers * (rows + toks)) / 32, threads / 32), half: true, matrix: true, shares,
+  groups: (s) => shares * grid(rows, toks)(s), constants: { ROWS: rows, TOKS: toks, WG: threads, BUFFERS: buffers },
+  source: (format) => kernels.get(`matmul_${format}.matrix`).source,
+});
 const cuts = [
   own(128, 128, 256), own(64, 64, 256), own(64, 32, 256), own(32, 32, 256), own(64, 64, 128),
   outer({ bm: 128, bn: 128, bk: 16, tm: 8, tn: 8, ahead: true }),
@@ -285,7 +296,10 @@ const cuts = [
   outer({ bm: 64, bn: 64, bk: 32, tm: 8, tn: 8, slices: 4, ahead: true }),
   outer({ bm: 64, bn: 32, bk: 32, tm: 8, tn: 4, slices: 4, ahead: true }),
   ...(matrix || o.compile ? [
-    ownMatrix(128, 256, 512), ownMatrix(128, 128, 256), ownMatrix(64, 128, 256), ownMatrix(64, 64, 128), ownMatrix(128, 64, 128),
+    ownMatrix(128, 256, 512, { buffers: 1 }), ownMatrix(128, 128, 256), ownMatrix(128, 128, 256, { buffers: 1 }), ownMatrix(128, 128, 128), ownMatrix(64, 128, 256),
+    ownMatrix(64, 64, 128), ownMatrix(128, 64, 128), ownMatrix(128, 256, 256, { buffers: 1 }), ownMatrix(64, 128, 128),
+    ownMatrix(128, 256, 512, { buffers: 1, shares: 3 }), ownMatrix(128, 128, 256, { shares: 3 }), ownMatrix(128, 128, 128, { shares: 3 }), ownMatrix(64, 128, 256, { shares: 4 }), ownMatrix(64, 64, 128, { shares: 4 }),
+    ownMatrix(64, 128, 256, { shares: 8 }), ownMatrix(64, 64, 128, { shares: 8 }), ownMatrix(128, 128, 128, { shares: 8 }),
     matrices({ bm: 128, bn: 128, bk: 32, sr: 2, sc: 4, half: true, how: 'vec4<u32>', ahead: true }),
     matrices({ bm: 64, bn: 128, bk: 32, sr: 2, sc: 4, half: true, how: 'vec4<u32>', ahead: true }),
     matrices({ bm: 64, bn: 64, bk: 32, sr: 2, sc: 2, half: true, how: 'vec4<u32>', ahead: true }),
@@ -374,17 +388,21 @@ function halvesOf(x, cols) {
 }
 
 const table = [];
-for (const shape of shapes) {
+for (const shape of cuts.length ? shapes : []) {
   const w = shape.format === 'q4_k' ? q4k(shape.rows, shape.cols) : q6k(shape.rows, shape.cols);
   const x = new Float32Array(nTok * shape.cols);
   for (let i = 0; i < x.length; i++) x[i] = random() * 2 - 1;
-  const params = new DataView(new ArrayBuffer(80)); // the last of them: one share
+  const params = new DataView(new ArrayBuffer(80));
   [shape.cols, shape.rows, 0, nTok, shape.cols, shape.rows, w.scales, w.high, w.d].forEach((v, i) => params.setUint32(4 * i, v, true));
-  params.setFloat32(56, 1, true); // scale
+  params.setFloat32(60, 1, true); // scale
   const xb = bufferOf(x, STORAGE), wb = bufferOf(w.bytes, STORAGE), none = device.createBuffer({ size: 16, usage: STORAGE });
   const xh = cuts.some((c) => c.half) ? bufferOf(halvesOf(x, shape.cols), STORAGE) : none;
-  const y = device.createBuffer({ size: 4 * nTok * shape.rows, usage: STORAGE | COPY_SRC | COPY_DST }), pb = bufferOf(new Uint8Array(params.buffer), UNIFORM);
-  const groupOf = (xs) => device.createBindGroup({ layout, entries: [pb, xs, wb, none, none, none, y].map((buffer, binding) => ({ binding, resource: { buffer } })) });
+  const y = device.createBuffer({ size: 4 * nTok * shape.rows * Math.max(...cuts.map((c) => c.shares ?? 1)), usage: STORAGE | COPY_SRC | COPY_DST }), paramsOf = new Map();
+  for (const n of new Set(cuts.map((c) => c.shares ?? 1))) {
+    params.setUint32(68, n, true);
+    paramsOf.set(n, bufferOf(new Uint8Array(params.buffer), UNIFORM));
+  }
+  const groupOf = (xs, shares) => device.createBindGroup({ layout, entries: [paramsOf.get(shares), xs, wb, none, none, none, y].map((buffer, binding) => ({ binding, resource: { buffer } })) });
   const entries = [[0, 0], [nTok - 1, shape.rows - 1], ...Array.from({ length: 14 }, () => [Math.floor(random() * nTok), Math.floor(random() * shape.rows)])];
   const want = entries.map(([t, r]) => {
     let sum = 0, size = 0;
@@ -399,19 +417,20 @@ for (const shape of shapes) {
   for (const cut of cuts) {
     const pipeline = await pipelineOf(cut, shape.format);
     if (!pipeline || o.compile) continue;
-    const group = groupOf(cut.half ? xh : xb), encoder = device.createCommandEncoder();
+    const group = groupOf(cut.half ? xh : xb, cut.shares ?? 1), encoder = device.createCommandEncoder();
     encoder.clearBuffer(y);
     device.queue.submit([encoder.finish()]);
     await timed(pipeline, group, cut.groups(shape), 1);
     const us = await timed(pipeline, group, cut.groups(shape), o.quick ? 1 : 5);
-    const got = await readEntries(y, entries.map(([t, r]) => t * shape.rows + r));
+    const got = new Float64Array(entries.length);
+    for (let k = 0; k < (cut.shares ?? 1); k++) (await readEntries(y, entries.map(([t, r]) => (k * nTok + t) * shape.rows + r))).forEach((v, i) => { got[i] += v; });
     const off = Math.max(...want.map(([v, size], i) => Math.abs(got[i] - v) / size));
     const tflops = (2 * nTok * shape.rows * shape.cols) / us / 1e6, wrong = !(off < (cut.matrix ? 1e-2 : 1e-4));
     console.log(`  ${cut.name.padEnd(44)} ${us.toFixed(0).padStart(8)} us ${tflops.toFixed(1).padStart(7)} TFLOPS  off ${off.toExponential(1)}${wrong ? '  WRONG' : ''}`);
     table.push({ shape: shape.name, cut: cut.name, us, wrong });
     if (wrong) process.exitCode = 1;
   }
-  for (const b of new Set([xb, wb, xh, y, pb, none])) b.destroy();
+  for (const b of new Set([xb, wb, xh, y, none, ...paramsOf.values()])) b.destroy();
 }
 const right = table.filter((r) => !r.wrong);
 for (const kind of ['f32', 'matrix']) {
@@ -430,23 +449,24 @@ const heads = (o.quick ? [{ name: 'small', rows: 64, n: 4, kv: 2, dim: 64, windo
   { name: 'E2B window', rows: 512, n: 8, kv: 1, dim: 256, window: 512 },
   { name: 'E2B full', rows: 512, n: 8, kv: 1, dim: 512, window: 0 },
   { name: 'E2B full', rows: 2048, n: 8, kv: 1, dim: 512, window: 0 },
+  { name: 'E4B window', rows: 512, n: 8, kv: 2, dim: 256, window: 512 },
+  { name: 'E4B full', rows: 512, n: 8, kv: 2, dim: 512, window: 0 },
   { name: '12B window', rows: 512, n: 16, kv: 8, dim: 256, window: 1024 },
   { name: '31B window', rows: 512, n: 32, kv: 16, dim: 256, window: 1024 },
-]).filter(() => !o.compile && !o.only);
+]).filter((h) => !o.compile && (!o.only || o.only.startsWith('attention')) && h.name.includes(o.shape)).map((h) => ({ ...h, kernel: 'attention_tile' }));
 for (const h of heads) {
-  const { source } = kernels.get('attention_tile');
-  const pipeline = await device.createComputePipelineAsync({ layout: 'auto', compute: { module: device.createShaderModule({ code: source }), entryPoint: 'main', constants: { COLS: Math.ceil(h.dim / 128), KV_F16: 1 } } });
+  const { source } = kernels.get(h.kernel);
+  const pipeline = await device.createComputePipelineAsync({ layout: 'auto', compute: { module: device.createShaderModule({ code: source }), entryPoint: 'main', constants: { COLS: Math.ceil(h.dim / 256), KV_F16: 0 } } });
   const filled = (n) => bufferOf(Float32Array.from({ length: n }, () => random() * 0.2 - 0.1), STORAGE | COPY_SRC);
-  const halves = (n) => bufferOf(Uint16Array.from({ length: n }, () => toHalf(random() * 0.2 - 0.1)), STORAGE);
   const buffers = [bufferOf(Uint32Array.of(h.rows, h.n, h.kv, h.dim, h.rows, h.window, 0, 0), UNIFORM), bufferOf(new Uint32Array(16), UNIFORM),
-    filled(h.rows * h.n * h.dim), halves(h.rows * h.kv * h.dim), halves(h.rows * h.kv * h.dim), filled(h.rows * h.n * h.dim)];
+    filled(h.rows * h.n * h.dim), filled(h.rows * h.kv * h.dim), filled(h.rows * h.kv * h.dim), filled(h.rows * h.n * h.dim)];
   const group = device.createBindGroup({ layout: pipeline.getBindGroupLayout(0), entries: buffers.map((buffer, binding) => ({ binding, resource: { buffer } })) });
   const groups = Math.ceil((h.rows * (h.n / h.kv)) / 32) * h.kv;
   await timed(pipeline, group, groups, 1);
   const us = await timed(pipeline, group, groups, o.quick ? 1 : 5);
   let seen = 0;
   for (let t = 0; t < h.rows; t++) seen += h.window ? Math.min(t + 1, h.window) : t + 1;
-  console.log(`attention ${h.name.padEnd(12)} ${h.rows} rows, ${h.n} heads of ${h.dim}, ${h.kv} kv: ${us.toFixed(0)} us, ${((4 * seen * h.n * h.dim) / us / 1e6).toFixed(2)} TFLOPS`);
+  console.log(`${h.kernel.padEnd(22)} ${h.name.padEnd(12)} ${h.rows} rows, ${h.n} heads of ${h.dim}, ${h.kv} kv: ${us.toFixed(0)} us, ${((4 * seen * h.n * h.dim) / us / 1e6).toFixed(2)} TFLOPS`);
   for (const b of buffers) b.destroy();
 }
 gpu.close();

@@ -21,7 +21,7 @@ enable chromium_experimental_subgroup_matrix;
 //!include lib/experts_matmul_io.wgsl
 
 //!include lib/one_weight.wgsl
-//!include lib/shape_$SHAPE.wgsl
+//!include lib/raw_$SHAPE.wgsl
 //!include lib/lora.wgsl
 //!include lib/experts_matrix.wgsl
 
@@ -66,5 +66,5 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     }
     now = tile;
     row0 = first;
-    block_products(0u, 0u, (p.cols + 7u) / 8u, id, subgroup);
+    block_products(0u, 0u, 0u, (p.cols + 7u) / 8u, id, subgroup);
 }

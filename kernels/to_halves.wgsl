@@ -1,8 +1,9 @@
 // to_halves - h[t] = x[t] 2^-e, where 2^e is the power of two above max |x[t]| / 2^15: what subgroup matrices multiply
 //
 //   x  read   rows x cols f32          grid   a workgroup per row
-//   h  write  rows x 8-fold cols       bytes  2 reads + half a write per element
-//             halves and 16 bytes:     needs  x_stride % 4 == 0; x finite up to 8-fold columns
+//   h  write  rows x 32-fold cols      bytes  2 reads + half a write per element
+//             halves, zeros at the     needs  x_stride % 4 == 0; x finite up to 8-fold columns
+//             end, and 16 bytes:
 //             the row's 2^e as f32
 //
 // Halves end at 65504 and lose digits below 2^-14; a row's own power of two keeps all that matter, and is exact.
@@ -47,11 +48,13 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     // The bits of a power of two are its exponent; between 2^-60 and 2^60, so that both directions are numbers.
     let exponent = clamp(bitcast<u32>(largest[0]) >> 23u, 82u, 202u);
     let down = bitcast<f32>((268u - exponent) << 23u); // 2^(14 - e)
-    for (var i = id; i < n; i += WG) {
-        let v = down * x[first + i];
-        h[row * (n + 2u) + i] = vec2<u32>(pack2x16float(v.xy), pack2x16float(v.zw));
+    let long = (p.cols + 31u) / 32u * 8u;
+    let to = row * (long + 2u);
+    for (var i = id; i < long; i += WG) {
+        let v = select(vec4<f32>(), down * x[first + min(i, n - 1u)], i < n);
+        h[to + i] = vec2<u32>(pack2x16float(v.xy), pack2x16float(v.zw));
     }
     if (id == 0u) {
-        h[row * (n + 2u) + n] = vec2<u32>((exponent - 14u) << 23u, 0u);
+        h[to + long] = vec2<u32>((exponent - 14u) << 23u, 0u);
     }
 }

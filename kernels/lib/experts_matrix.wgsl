@@ -6,16 +6,8 @@
 var<private> now : Tile;
 var<private> row0 : u32; // first row of W
 
-fn w_part(i : u32, col : u32) -> Halves {
-    let eights = (p.cols + 7u) / 8u;
-    let at = (now.mat * mat_rows() + w_row(row0, i)) * eights + col;
-    if (col + 1u < eights) {
-        return to_halves(sixteen(at));
-    }
-    if (col < eights) {
-        return to_halves(both(eight(at), Eight()));
-    }
-    return Halves();
+fn w_eight(i : u32, col : u32) -> u32 {
+    return (now.mat * mat_rows() + w_row(row0, i)) * ((p.cols + 7u) / 8u) + col;
 }
 
 fn row_of(slot : u32) -> u32 {

@@ -93,14 +93,21 @@ struct lora_bwd {
 };
 
 void gpu_sum_parts(struct run *r, struct tensor *y, uint32_t first, bool fresh,
-                   const struct tensor *parts, uint32_t n_part)
+                   const struct tensor *parts, uint32_t n_part, const struct tensor *by,
+                   uint32_t col)
 {
+    struct gpu_ops *g = ops_of(r);
     struct sum_parts_params p = { .n = parts->rows / n_part * parts->cols,
                                   .n_part = n_part,
                                   .at = first * parts->cols,
-                                  .fresh = fresh };
-    struct gpu_binding bind[] = { act(parts), act(y) };
-    gpu_dispatch_op(r, KERNEL_SUM_PARTS, &p, bind, COUNT(bind), divide_up(p.n, 4 * 64));
+                                  .fresh = fresh,
+                                  .cols = parts->cols,
+                                  .by_stride = by ? by->cols : 0,
+                                  .by_col = col };
+    struct gpu_binding bind[] = { act(parts), by ? act(by) : whole(g->unused), act(y) };
+    struct gpu_constant gelu = { SUM_PARTS_GELU, by != NULL };
+    record_dispatch(&g->rec, KERNEL_SUM_PARTS, &gelu, 1, &p, bind, COUNT(bind),
+                    divide_up(p.n, 4 * 64));
 }
 
 /* dx = dx + W' dy + A' u for the rows of one buffer of W. With `first` or `fresh` the sum is made apart. */
@@ -140,7 +147,7 @@ static void part_transposed(struct run *r, struct tensor *dx, uint32_t first, bo
     else
         record_dispatch(&g->rec, (uint32_t)KERNEL_MATMUL_BWD_F32 + shape, constants,
                         COUNT(constants), &p, bind, COUNT(bind), cut.n_groups);
-    if (apart) gpu_sum_parts(r, dx, first, fresh, &parts, n_split);
+    if (apart) gpu_sum_parts(r, dx, first, fresh, &parts, n_split, NULL, 0);
 }
 
 /* Products of vec4s: no Gemma has other rows. */

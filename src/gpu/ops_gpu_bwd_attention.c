@@ -136,8 +136,8 @@ static void keys_and_values(struct run *r, const struct attention_bwd_scores_par
     dispatch_keys(r, p, kv, d, q, &dkv->k, &dk);
     dispatch_keys(r, p, kv, s, dy, &dkv->v, &dv);
     if (!heads_apart(r, p)) return;
-    gpu_sum_parts(r, &dkv->k, p->key0, false, &dk, p->n_head / p->n_kv_head);
-    gpu_sum_parts(r, &dkv->v, p->key0, false, &dv, p->n_head / p->n_kv_head);
+    gpu_sum_parts(r, &dkv->k, p->key0, false, &dk, p->n_head / p->n_kv_head, NULL, 0);
+    gpu_sum_parts(r, &dkv->v, p->key0, false, &dv, p->n_head / p->n_kv_head, NULL, 0);
 }
 
 void gpu_attention_bwd(struct run *r, struct tensor *dq, struct kv *dkv, const struct tensor *dy,

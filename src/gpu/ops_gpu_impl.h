@@ -158,9 +158,11 @@ void gpu_tiled_f32(struct run *r, const struct tensor *y, const struct tensor *x
 uint32_t gpu_shares(uint32_t tiles, uint32_t units, uint32_t depth, uint64_t numbers,
                     uint64_t *cost);
 
-/* y, from row `first` on, = y + the sum of n_part tensors that lie one after the other (fresh: without y). */
+/* y, from row `first` on, = y + the sum of n_part tensors that lie one after the other (fresh: without y); with `by` its
+ * gelu times columns `col` ... of that. */
 void gpu_sum_parts(struct run *r, struct tensor *y, uint32_t first, bool fresh,
-                   const struct tensor *parts, uint32_t n_part);
+                   const struct tensor *parts, uint32_t n_part, const struct tensor *by,
+                   uint32_t col);
 
 /* z = A x of all adapters, for many rows of x. */
 void gpu_lora_in(struct run *r, const struct tensor *z, const struct tensor *x,

@@ -1,9 +1,12 @@
 /* ops_gpu_linear.c - matrix products: rows of a table, one matrix or two, with their adapters. */
+#include <string.h>
+
 #include "gpu/ops_gpu_impl.h"
 
 enum {
     MATMUL_FROM = 8,      /* rows of x from which a tile pays */
     MATMUL_FROM_LONE = 4, /* the same where threads work for themselves */
+    ENOUGH_BLOCKS = 96,   /* of subgroup matrices, for a large device */
 };
 
 bool gpu_by_tiles(const struct gpu_ops *g, uint32_t n_tok)
@@ -69,27 +72,80 @@ uint32_t gpu_shares(uint32_t tiles, uint32_t units, uint32_t depth, uint64_t num
 
 /* ---- subgroup matrices ---- */
 
-static struct cut matrix_cut(const struct gpu_ops *g, uint32_t rows, uint32_t n_tok)
-{
-    static const struct cut some[] = {
-        { 128, 256, 512, 200 }, { 128, 128, 256, 256 }, { 64, 128, 256, 90 }, { 64, 64, 128, 0 }
-    };
-    _Static_assert(COUNT(some) <= GPU_CUTS, "the self-test runs them all");
-    return first_cut(g, some, COUNT(some), rows, n_tok);
-}
-
 static uint32_t matrix_kernel(enum gpu_shape shape)
 {
     return (uint32_t)KERNEL_MATMUL_F16_MATRIX + shape - GPU_F16;
 }
 
-/* Where there are enough blocks for a large device. F32 weights stay what they are: who has them wants their digits. */
-static bool by_matrices(const struct gpu_ops *g, enum gpu_shape shape, uint32_t rows,
-                        uint32_t n_tok)
+/* A workgroup's block; the time of a step of 32 columns where the device is full, in hundredths of that of the second; and how
+ * many of them keep a unit of the device busy, times four. */
+struct matrix_cut {
+    uint32_t rows, toks, wg, cost, busy;
+};
+
+static const struct matrix_cut matrix_cuts[] = {
+    { 128, 256, 512, 190, 3 }, { 128, 128, 256, 100, 6 }, { 64, 128, 256, 60, 6 },
+    { 64, 64, 128, 34, 12 },   { 128, 128, 128, 110, 8 }, { 64, 128, 128, 55, 10 },
+    { 128, 256, 256, 220, 4 }
+};
+_Static_assert(COUNT(matrix_cuts) == GPU_CUTS, "the self-test runs them all");
+
+/* How a product is cut; in `shares` of the columns, which are summed afterwards. */
+struct matrix_plan {
+    struct matrix_cut cut;
+    uint32_t buffers, shares, groups;
+};
+
+/* How many stages of a cut the device has room for; see kernels/lib/matrix.wgsl. */
+static uint32_t matrix_buffers(const struct gpu_ops *g, const struct matrix_cut *c)
 {
-    bool many = g->narrow || g->cut || divide_up(rows, 64) * divide_up(n_tok, 64) >= 96;
-    return g->tier == TIER_MATRIX && shape != GPU_F32 && n_tok > 32 && many &&
-           !g->rec.instead[matrix_kernel(shape)];
+    uint32_t unit = 32 * 5 * 16, most = g->rec.limits.max_workgroup_bytes;
+    uint32_t stage = (c->rows + c->toks) / 32 * unit, end = c->wg / 32 * unit;
+    if (c->wg > g->rec.limits.max_invocations || stage > most || end > most) return 0;
+    return 2 * stage <= most ? 2 : 1;
+}
+
+static uint64_t matrix_cost(const struct matrix_cut *c, uint32_t rows, uint32_t n_tok,
+                            uint32_t steps, uint32_t n)
+{
+    enum {
+        ENDS = 5,      /* steps that a workgroup's beginning and end take */
+        SUM = 8,       /* and the dispatch that sums */
+        SUMS = 300000, /* numbers that are set apart and summed in the time of one */
+    };
+    uint64_t groups = (uint64_t)divide_up(rows, c->rows) * divide_up(n_tok, c->toks) * n;
+    uint64_t turns = 4 * (uint64_t)divide_up(groups, GPU_UNITS);
+    uint64_t sums = n > 1 ? SUM + (uint64_t)n * rows * n_tok / SUMS : 0;
+    if (turns < c->busy) turns = c->busy;
+    return turns * (divide_up(steps, n) + ENDS) * c->cost + 400 * sums;
+}
+
+/* apart: shares are possible. */
+static struct matrix_plan matrix_plan(const struct gpu_ops *g, uint32_t rows, uint32_t cols,
+                                      uint32_t n_tok, bool apart)
+{
+    enum { SHARE = 8 }; /* steps that are worth a workgroup */
+    struct matrix_plan best = { 0 };
+    uint64_t least = UINT64_MAX, room = GPU_PARTS_BYTES / sizeof(float) / rows / n_tok;
+    uint32_t steps = divide_up(cols, 32), most = steps / SHARE;
+    if (most > room) most = (uint32_t)room;
+    if (!apart || !most) most = 1;
+    for (uint32_t i = 0; i < COUNT(matrix_cuts); i++) {
+        const struct matrix_cut *c = &matrix_cuts[i];
+        uint32_t buffers = matrix_buffers(g, c);
+        uint32_t groups = divide_up(rows, c->rows) * divide_up(n_tok, c->toks);
+        if (!buffers) continue;
+        if (g->cut == i + 1)
+            return (struct matrix_plan) { *c, buffers, apart && g->cut == GPU_CUT_SHARES ? 3 : 1,
+                                          groups };
+        for (uint32_t n = 1; n <= most; n++) {
+            uint64_t cost = matrix_cost(c, rows, n_tok, steps, n);
+            if (cost >= least) continue;
+            least = cost;
+            best = (struct matrix_plan) { *c, buffers, n, groups };
+        }
+    }
+    return best;
 }
 
 struct tensor gpu_halves_of(struct run *r, const struct tensor *x)
@@ -99,7 +155,7 @@ struct tensor gpu_halves_of(struct run *r, const struct tensor *x)
     if (of->mem == x->mem && of->rows == x->rows && of->cols == x->cols &&
         g->halves.at == g->rec.n_dispatches)
         return g->halves.halves;
-    struct tensor h = gpu_scratch(r, SCRATCH_HALVES, x->rows, 4 * divide_up(x->cols, 8) + 4);
+    struct tensor h = gpu_scratch(r, SCRATCH_HALVES, x->rows, 16 * divide_up(x->cols, 32) + 4);
     struct to_halves_params p = { .rows = x->rows, .cols = x->cols, .x_stride = x->cols };
     struct gpu_binding bind[] = { act(x), act(&h) };
     gpu_dispatch_op(r, KERNEL_TO_HALVES, &p, bind, COUNT(bind), x->rows);
@@ -166,7 +222,7 @@ static uint32_t product_shares(const struct gpu_ops *g, const struct block *w, u
     struct cut usual = matmul_cut(g, w->rows, n_tok), large = cuts[0];
     uint64_t cost, steps = divide_up(w->rows, usual.rows) * divide_up(n_tok, usual.toks);
     if (!bare || large.wg > g->rec.limits.max_invocations) return 1;
-    if (g->cut) return g->cut == GPU_CUTS ? 3 : 1;
+    if (g->cut) return g->cut == GPU_CUT_SHARES ? 3 : 1;
     if (g->narrow || w->cols < 2048 || n_tok <= large.toks / 2) return 1;
     uint32_t tiles = divide_up(w->rows, large.rows) * divide_up(n_tok, large.toks);
     uint32_t n = gpu_shares(tiles, GPU_UNITS, w->cols, (uint64_t)n_tok * w->rows, &cost);
@@ -196,19 +252,38 @@ static void tiles_product(struct run *r, const struct block *w, const struct lin
                     divide_up(w->rows, cut.rows) * divide_up(p->n_tok, cut.toks) * p->n_split);
 }
 
-/* The same by subgroup matrices; the first binding is x as halves. */
-static void matrices_product(struct run *r, const struct block *w, const struct linear_params *p,
-                             const struct gpu_binding *bind, uint32_t n, bool gelu)
+/* The same by subgroup matrices. Where there are enough blocks for a large device; F32 weights stay what they are: who has
+ * them wants their digits. False: nothing was recorded. */
+static bool matrices_product(struct run *r, const struct tensor *y, const struct tensor *x,
+                             const struct block *w, struct linear_params p,
+                             const struct gpu_binding *bindings, const struct finish *f)
 {
     struct gpu_ops *g = ops_of(r);
-    struct cut cut = matrix_cut(g, w->rows, p->n_tok);
-    struct gpu_constant set[] = { { MATMUL_MATRIX_ROWS, (float)cut.rows },
-                                  { MATMUL_MATRIX_TOKS, (float)cut.toks },
-                                  { MATMUL_MATRIX_WG, (float)cut.wg },
-                                  { MATMUL_MATRIX_GELU, gelu } };
-    record_dispatch(&g->rec, matrix_kernel(w->shape), set, COUNT(set), p, bind, n,
-                    divide_up(w->rows, cut.rows) * divide_up(p->n_tok, cut.toks));
+    struct gpu_binding bind[6];
+    bool can = g->tier == TIER_MATRIX && w->shape != GPU_F32 && x->rows > 32 &&
+               !g->rec.instead[matrix_kernel(w->shape)];
+    bool apart = w->whole && w->rows % 4 == 0 && w->rows == y->cols && f->cap <= 0 && f->scale == 1;
+    if (!can) return false;
+    struct matrix_plan plan = matrix_plan(g, w->rows, w->cols, x->rows, apart);
+    if (!g->narrow && !g->cut && plan.groups * plan.shares < ENOUGH_BLOCKS) return false;
+    struct tensor halves = gpu_halves_of(r, x), sum = *y, parts;
+    memcpy(bind, bindings, sizeof bind);
+    bind[0] = act(&halves);
+    p.n_split = plan.shares;
+    if (plan.shares > 1) {
+        parts = gpu_scratch(r, SCRATCH_PARTS, plan.shares * x->rows, y->cols);
+        bind[5] = act(&parts);
+    }
+    struct gpu_constant set[] = { { MATMUL_MATRIX_ROWS, (float)plan.cut.rows },
+                                  { MATMUL_MATRIX_TOKS, (float)plan.cut.toks },
+                                  { MATMUL_MATRIX_WG, (float)plan.cut.wg },
+                                  { MATMUL_MATRIX_BUFFERS, (float)plan.buffers },
+                                  { MATMUL_MATRIX_GELU, f->by && plan.shares == 1 } };
+    record_dispatch(&g->rec, matrix_kernel(w->shape), set, COUNT(set), &p, bind, COUNT(bind),
+                    plan.groups * plan.shares);
+    if (plan.shares > 1) gpu_sum_parts(r, &sum, 0, true, &parts, plan.shares, f->by, f->col);
     gpu_used_halves(r);
+    return true;
 }
 
 /* One row or a few: lanes share the rows of W. The first binding is x; own: the third is A instead of z. */
@@ -265,12 +340,7 @@ static void block_product(struct run *r, const struct tensor *y, const struct te
     struct gpu_binding bind[] = {
         act(x), whole(w->buffer), lo->z, lo->b, f->by ? act(f->by) : whole(g->unused), act(y)
     };
-    if (by_matrices(g, w->shape, w->rows, x->rows)) {
-        struct tensor halves = gpu_halves_of(r, x);
-        bind[0] = act(&halves);
-        matrices_product(r, w, &p, bind, COUNT(bind), f->by != NULL);
-        return;
-    }
+    if (matrices_product(r, y, x, w, p, bind, f)) return;
     if (gpu_by_tiles(g, x->rows)) {
         struct tensor sum = *y, parts;
         p.n_split = product_shares(g, w, x->rows, f);
@@ -279,7 +349,7 @@ static void block_product(struct run *r, const struct tensor *y, const struct te
             bind[5] = act(&parts);
         }
         tiles_product(r, w, &p, bind, COUNT(bind), f->by != NULL);
-        if (p.n_split > 1) gpu_sum_parts(r, &sum, 0, true, &parts, p.n_split);
+        if (p.n_split > 1) gpu_sum_parts(r, &sum, 0, true, &parts, p.n_split, NULL, 0);
         return;
     }
     row_product(r, w, &p, bind, COUNT(bind), settled, lo->own, f->by != NULL);

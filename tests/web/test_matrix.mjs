@@ -14,23 +14,24 @@ fn half_in(words : vec4<u32>, i : u32) -> f32 {
     let two = unpack2x16float(words[i / 2u]);
     return select(two.x, two.y, i % 2u == 1u);
 }
-fn product(w_at : u32, x_at : u32, sum : Piece) -> Piece {
+// Places of pieces: which stage, and where in it.
+fn product(w_at : vec2<u32>, x_at : vec2<u32>, sum : Piece) -> Piece {
     let row = lane_id / 2u;
     let tok = lane_id % 2u * 8u;
     var out = sum;
     for (var k = 0u; k < 16u; k++) {
-        let w = half_in(stage[w_at + row * PITCH + k / 8u], k % 8u);
+        let w = half_in(stage[w_at.x][w_at.y + row * PITCH + k / 8u], k % 8u);
         for (var i = 0u; i < 4u; i++) {
-            out.a[i] += w * half_in(stage[x_at + (tok + i) * PITCH + k / 8u], k % 8u);
-            out.b[i] += w * half_in(stage[x_at + (tok + i + 4u) * PITCH + k / 8u], k % 8u);
+            out.a[i] += w * half_in(stage[x_at.x][x_at.y + (tok + i) * PITCH + k / 8u], k % 8u);
+            out.b[i] += w * half_in(stage[x_at.x][x_at.y + (tok + i + 4u) * PITCH + k / 8u], k % 8u);
         }
     }
     return out;
 }
-fn store_piece(at : u32, m : Piece) {
+fn store_piece(unit : u32, at : u32, m : Piece) {
     for (var i = 0u; i < 4u; i++) {
-        stage[at + (lane_id % 2u * 8u + i) * 4u + lane_id / 8u][lane_id / 2u % 4u] = bitcast<u32>(m.a[i]);
-        stage[at + (lane_id % 2u * 8u + i + 4u) * 4u + lane_id / 8u][lane_id / 2u % 4u] = bitcast<u32>(m.b[i]);
+        stage[unit][at + (lane_id % 2u * 8u + i) * 4u + lane_id / 8u][lane_id / 2u % 4u] = bitcast<u32>(m.a[i]);
+        stage[unit][at + (lane_id % 2u * 8u + i + 4u) * 4u + lane_id / 8u][lane_id / 2u % 4u] = bitcast<u32>(m.b[i]);
     }
 }
 var<private> lane_id : u32;
@@ -40,9 +41,9 @@ function spellOut(source) {
   const out = spelled + source
     .replace(/enable [^;]*;/g, '')
     .replace(/subgroup_matrix_result<f32,\s*16,\s*16>\(\)/g, 'Piece()')
-    .replace(/subgroupMatrixLoad<subgroup_matrix_(?:left|right)<f16,\s*16,\s*16>,\s*(?:row|col)_major>\(&\w+,([^;]*?),PITCH\)/g, '($1)')
+    .replace(/subgroupMatrixLoad<subgroup_matrix_(?:left|right)<f16,\s*16,\s*16>,\s*(?:row|col)_major>\(&stage\[(\w+)\],(\w+),PITCH\)/g, 'vec2<u32>($1,$2)')
     .replace(/subgroupMatrixMultiplyAccumulate\((\w+),(\w+),(\w+)\)/g, 'product($1,$2,$3)')
-    .replace(/subgroupMatrixStore<col_major>\(&stage,(\w+),(\w+),4u\)/g, 'store_piece($1,$2)')
+    .replace(/subgroupMatrixStore<col_major>\(&stage\[(\w+)\],(\w+),(\w+),4u\)/g, 'store_piece($1,$2,$3)')
     .replace(/,\s*@builtin\(subgroup_id\)\s*subgroup\s*:\s*u32/g, '')
     .replace(/(fn main\([^{]*\{)/, '$1let subgroup=id/32u;lane_id=id%32u;');
   const left = /subgroup_?[mM]atrix\w*/.exec(out);
@@ -53,5 +54,5 @@ function spellOut(source) {
 const args = process.argv.slice(2), at = args.indexOf('--only'), only = at < 0 ? undefined : args.splice(at, 2)[1];
 const wasm = fs.readFileSync(args[0] ?? 'build/wasm/ops_test.wasm');
 let failed = 0;
-for (const op of only ? [only] : ['linear', 'gate_up']) failed += await runTable(wasm, { tiers: ['matrix'], only: op, spell: spellOut });
+for (const op of only ? [only] : ['linear', 'linear_shares', 'linear_gelu_mul', 'gate_up', 'experts']) failed += await runTable(wasm, { tiers: ['matrix'], only: op, spell: spellOut });
 process.exitCode = Math.min(100, failed);
