@@ -1001,8 +1001,6 @@ static const struct op_case cases[] = {
     { "linear",        130,   288, QUANT_Q8_0, 1e-12, .why = "blocks of 64", .out = 132, .cut = 2 },
     { "linear",        130,   288, QUANT_Q8_0, 1e-12, .why = "blocks of 64 and 32", .out = 132, .cut = 3 },
     { "linear",        130,   288, QUANT_Q8_0, 1e-12, .why = "blocks of 32", .out = 132, .cut = 4 },
-    { "linear",        130,   288, QUANT_Q8_0, 1e-12, .why = "blocks of 64 and 128 on subgroup matrices", .out = 132, .cut = 6 },
-    { "linear",        258,   320, QUANT_Q8_0, 1e-12, .why = "blocks of 128 and 256 on subgroup matrices", .out = 132, .cut = 7 },
     { "linear",         40,   264, QUANT_F16,  1e-12, .why = "an odd number of eights, adapters behind them", .out = 132, .cut = 1, .rank = 17, .n_lora = 1 },
 
     { "linear",          1,    64, QUANT_Q8_0, 1e-12, .why = "one adapter, rank 1", .out = 33, .rank = 1, .n_lora = 1 },
@@ -1291,6 +1289,8 @@ static const struct op_case cases[] = {
     { "linear_shares",  70,  2568, QUANT_BF16, 1e-12, .why = "the same, a tail of columns", .out = 60 },
     { "linear_gelu_mul", 70, 1536, QUANT_Q4_K, 1e-12, .why = "shares, a slice in the middle", .out = 68, .at = 8, .cut = 5 },
     { "linear_gelu_mul", 70, 2560, QUANT_Q8_0, 1e-12, .why = "as many shares as pay, an adapter", .out = 36, .at = 4, .rank = 5, .n_lora = 1 },
+    { "linear",        130,   288, QUANT_Q8_0, 1e-12, .why = "blocks of 64 and 128 on subgroup matrices", .out = 132, .cut = 6 },
+    { "linear",        258,   320, QUANT_Q8_0, 1e-12, .why = "blocks of 128 and 256 on subgroup matrices", .out = 132, .cut = 7 },
 };
 /* clang-format on */
 
