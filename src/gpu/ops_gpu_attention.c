@@ -49,6 +49,7 @@ enum {
     SPLIT_MOST = 128,   /* shares of the history at most */
     SPLIT_HEADS = 8,    /* query heads that one workgroup of attention_split takes at most */
     SPLIT_GROUPS = 256, /* workgroups that a large device has at once */
+    MERGED_SHARES = 8,  /* that every workgroup of the next product may merge for itself */
 };
 
 /* How a row's attention is cut into workgroups, and where their results go. */
@@ -74,6 +75,8 @@ static struct shares shares_of(struct run *r, const struct tensor *q, const stru
         s.heads *= 2;
     uint32_t rest = divide_up(SPLIT_GROUPS, vectors * divide_up(group, s.heads));
     s.n_split = pieces < rest ? pieces : rest;
+    /* Shares of two tiles cost less than a dispatch that merges. */
+    if (s.n_split > MERGED_SHARES && pieces <= 2 * MERGED_SHARES) s.n_split = MERGED_SHARES;
     if (s.n_split > SPLIT_MOST) s.n_split = SPLIT_MOST;
     s.n_groups = vectors * divide_up(group, s.heads) * s.n_split;
     s.partial = gpu_scratch(r, SCRATCH_FIRST, q->rows * n_head * s.n_split, kv->head_dim + 4);
@@ -290,10 +293,7 @@ void gpu_attend(struct run *r, struct tensor *y, struct kv *kv, const struct hea
     gpu_attention(r, y, h->q, kv, h->n_head, window, pos);
 }
 
-enum {
-    MERGED_SHARES = 8, /* that every workgroup of the next product may merge for itself */
-    MERGED_FEW = 2048, /* columns */
-};
+enum { MERGED_FEW = 2048 }; /* columns */
 
 static struct teams merge_cut(uint32_t cols)
 {
