@@ -126,6 +126,7 @@ export class GpuSession {
     }
   }
 
+  /** The number of the decode program for a step at `position`, unless it has to be recorded anew. */
   knownDecodeProgram(position: number): number | undefined {
     const { decode } = this;
     return decode && decode.adapted === this.adapted && position < decode.horizon ? decode.number : undefined;
