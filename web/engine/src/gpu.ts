@@ -2,18 +2,18 @@
 //
 // The core holds numbers; here are the objects behind them. Nothing in the imports waits: pipelines
 // compile in the background, and what goes wrong (memory, validation, a lost device) is kept until the
-// host asks with ready() or check(). A program is recorded once as flat arrays and replayed into one
-// compute pass; replaying makes no object of ours. Bind groups are kept by the slice of parameters that each
-// begins with, since most programs are recorded anew with the buffers of the one before.
+// host asks with ready() or check(). A program is recorded once, and gpu_queue replays it. Bind groups are kept by the
+// slice of parameters that each begins with, since most programs are recorded anew with the buffers of the one before.
 
 import type { Device } from './adapter.js';
+import { isMade, Program, type Pipeline } from './gpu_program.js';
+import { GpuQueue, type Items } from './gpu_queue.js';
 import { nextTurn } from './turns.js';
 import type { Core, KernelInfo } from './wasm.js';
 
 const MAP_READ = 0x1, MAP_WRITE = 0x2, COPY_SRC = 0x4, COPY_DST = 0x8, UNIFORM = 0x40, STORAGE = 0x80; // GPUBufferUsage
 const PARAMS = COPY_DST | UNIFORM | COPY_SRC;
 const SHADER_COMPUTE = 0x4; // GPUShaderStage
-const READ_MODE = 0x1; // GPUMapMode
 
 /** Things known by number; 0 is none, and numbers of what was freed are used again. */
 class Table<T> {
@@ -57,14 +57,6 @@ interface Buffer {
   made: GPUBuffer | undefined; // undefined while it is only planned
 }
 
-interface Pipeline {
-  readonly kernel: KernelInfo;
-  readonly number: number; // of the kernel
-  readonly layout: GPUBindGroupLayout;
-  made: GPUComputePipeline | undefined; // undefined while it compiles
-  compiled: Promise<void>;
-}
-
 /** What a device has compiled: a kernel's module, and its pipelines by their constants. */
 interface Compiled {
   readonly module: GPUShaderModule;
@@ -79,19 +71,6 @@ interface Shared {
 
 const devices = new WeakMap<GPUDevice, Shared>();
 
-/** Copies, dispatches, copies; what is needed to replay them lies in arrays side by side. */
-class Program {
-  readonly pipelines: Pipeline[] = [];
-  readonly groups: GPUBindGroup[] = [];
-  readonly grid: number[] = []; // x, y, z of each
-  readonly from: GPUBuffer[] = [];
-  readonly to: GPUBuffer[] = [];
-  readonly ranges: number[] = []; // from, to, bytes of each copy
-  first = 0; // copies that come before the dispatches
-  submitted = false;
-  begun = 0; // dispatches that were submitted while the others were recorded
-}
-
 /** A bind group, and what it was made of. */
 interface Group {
   readonly pipeline: Pipeline;
@@ -100,35 +79,12 @@ interface Group {
   readonly made: GPUBindGroup;
 }
 
-/** A staging buffer that is mapped for one read at a time. */
-interface Staging {
-  readonly buffer: GPUBuffer;
-  readonly size: number;
-}
-
-/** Bytes of a buffer on their way back, as they are at this point of the queue; multiples of 4. */
-export interface Read {
-  readonly buffer: number;
-  readonly offset: number;
-  readonly into: Uint8Array;
-}
-
-/** A run that was encoded before it is asked for. */
-interface Prepared {
-  readonly items: readonly (number | Read)[];
-  readonly programs: readonly Program[];
-  readonly commands: readonly GPUCommandBuffer[];
-  readonly waiting: readonly [Read, Staging][];
-}
-
 /** How the fault of a device without room begins. */
 export const NO_MEMORY = 'out of graphics memory';
 
-const SMALL = 1024; // bytes of the staging buffers that tokens come back through
-const KEPT = 16, KEPT_LARGE = 4; // buffers for parameters or reading back that wait until they are needed
+const KEPT = 16; // buffers of parameters that wait until they are needed
 const KEPT_GROUPS = 4; // of one slice: programs of other kinds, or of several buffers, come to it in turn
 const SLICE = 256; // bytes of a parameter block: RECORD_SLICE in src/gpu/record.h
-const FIRST_PART = 16; // dispatches that an idle device is given first; each part after it is twice as long
 const LOST_SOON = 1000; // milliseconds within which a device that gives nothing back says that it is lost
 
 export class Gpu {
@@ -139,8 +95,6 @@ export class Gpu {
   /** Bytes of all buffers now, planned ones as well, and the most that were ever made. */
   bytes = 0;
   peakBytes = 0;
-  /** How many command buffers were submitted so far. */
-  submits = 0;
 
   private core: Core | undefined;
   private readonly buffers = new Table<Buffer>();
@@ -149,14 +103,11 @@ export class Gpu {
   private readonly groups = new Table<GPUBindGroup>();
   private kept = new WeakMap<GPUBuffer, Group[][]>(); // by the parameters' buffer and slice, newest first
   private scope: 'none' | 'due' | 'open' = 'none'; // of errors in the program that is recorded, where it makes something
-  private reading = 0; // reads under way
   private early = false; // does a program that is recorded begin at once?
   private readonly programs = new Table<Program>();
   private readonly compiled: Map<string, Compiled>;
   private readonly layouts = new Map<string, [GPUBindGroupLayout, GPUPipelineLayout]>(); // by binding letters and bytes of parameters
-  private readonly params: GPUBuffer[] = []; // of parameter blocks; like those below not in use now
-  private readonly small: Staging[] = [];
-  private readonly large: Staging[] = [];
+  private readonly params: GPUBuffer[] = []; // of parameter blocks, not in use now
   private readonly compiling = new Set<Promise<void>>();
   private readonly scopes = new Set<Promise<void>>(); // errors of what was made
   private recording = new Program();
@@ -174,8 +125,7 @@ export class Gpu {
   isLost = false;
   /** Whose position the step block holds: sessions on one device take turns. */
   stepOwner: unknown;
-  private readonly one: GPUCommandBuffer[] = []; // the argument of queue.submit
-  private prepared: Prepared | undefined;
+  private readonly queue: GpuQueue;
 
   constructor(info: Device) {
     this.info = info;
@@ -183,6 +133,13 @@ export class Gpu {
     const { compiled, users } = Gpu.sharedOn(info.device);
     this.compiled = compiled;
     users.add(new WeakRef(this));
+    this.queue = new GpuQueue(info.device, {
+      program: (number) => this.programs.get(number),
+      buffer: (number) => this.buffer(number),
+      check: () => this.check(),
+      watch: (what) => this.watch(what),
+      notMapped: (cause) => this.notMapped(cause),
+    });
     this.lost = info.device.lost.then((why) => {
       this.isLost = true;
       this.fault ??= new Error(`the graphics device was lost: ${why.message || why.reason}`);
@@ -249,14 +206,9 @@ export class Gpu {
       if (!this.recording.groups.length) this.recording.first++;
     },
     program_part: (): void => {
-      const p = this.recording, end = p.groups.length;
-      if (!this.early || this.fault || !isMade(p)) return;
+      if (!this.early || this.fault || !isMade(this.recording)) return;
       this.openScope();
-      const encoder = this.device.createCommandEncoder(), pass = encoder.beginComputePass();
-      replay(pass, p, p.begun, end);
-      pass.end();
-      this.queue(encoder.finish());
-      p.begun = end;
+      this.queue.begin(this.recording);
     },
     program_end: (): number => {
       if (this.scope === 'open') this.watch('a program');
@@ -328,6 +280,11 @@ export class Gpu {
     return p.begun > 0;
   }
 
+  /** How many command buffers were submitted so far. */
+  get submits(): number {
+    return this.queue.submits;
+  }
+
   /** How many dispatches a program has. */
   dispatches(program: number): number {
     return this.programs.get(program).groups.length;
@@ -369,29 +326,16 @@ export class Gpu {
    *  this returns; the promise waits for the bytes. ready() must have been awaited since the programs were recorded.
    *  All goes in one submit where a read is under way: then the device has work. Else it is idle, and begins while
    *  the rest is still encoded. */
-  run(items: readonly (number | Read)[]): Promise<void> {
+  run(items: Items): Promise<void> {
     this.check();
-    const prepared = this.takePrepared(items);
-    if (prepared) {
-      for (const commands of prepared.commands) this.queue(commands);
-      return this.bringAll(prepared.waiting);
-    }
-    const fresh = items.some((item) => typeof item === 'number' && !this.programs.get(item).submitted);
-    if (fresh) this.device.pushErrorScope('validation');
-    const waiting = this.encode(items, this.reading ? Infinity : FIRST_PART, (commands) => this.queue(commands));
-    if (fresh) this.watch('a program');
-    return this.bringAll(waiting);
+    return this.queue.run(items);
   }
 
   /** Encode what run() will most likely be asked for next, while the device still has work: an answer that is looked at token by
    *  token then waits for the device alone. Something else may be asked for just as well. */
-  prepare(items: readonly (number | Read)[]): void {
-    this.forgetPrepared();
-    const programs = this.programsOf(items);
-    if (this.fault || programs.some((p) => !p.submitted || p.begun > 0)) return;
-    const commands: GPUCommandBuffer[] = [];
-    const waiting = this.encode(items, FIRST_PART, (some) => commands.push(some));
-    this.prepared = { items: [...items], programs, commands, waiting };
+  prepare(items: Items): void {
+    if (this.fault) this.queue.forgetPrepared();
+    else this.queue.prepare(items);
   }
 
   submit(program: number): void {
@@ -424,7 +368,7 @@ export class Gpu {
 
   /** Free every object of a core that is gone, and forget its fault unless the device is lost. */
   reset(): void {
-    this.forgetPrepared();
+    this.queue.forgetPrepared();
     for (const b of this.buffers.all()) b.made?.destroy();
     for (const t of [this.buffers, this.pipelines, this.groups, this.programs]) t.clear();
     this.bytes = 0;
@@ -434,120 +378,9 @@ export class Gpu {
   /** Free everything. The device itself goes too. */
   close(): void {
     this.reset();
-    for (const b of [...this.params, ...[...this.small, ...this.large].map((s) => s.buffer)]) b.destroy();
+    this.queue.close();
+    for (const b of this.params) b.destroy();
     this.device.destroy();
-  }
-
-  // ---- replaying ----
-
-  private programsOf(items: readonly (number | Read)[]): Program[] {
-    return items.flatMap((item) => (typeof item === 'number' ? [this.programs.get(item)] : []));
-  }
-
-  /** Programs and reads as commands; `give` gets them in parts, the first of `part` dispatches, each other one twice as long as the
-   *  one before. */
-  private encode(items: readonly (number | Read)[], part: number, give: (commands: GPUCommandBuffer) => void): [Read, Staging][] {
-    let encoder = this.device.createCommandEncoder(), pass: GPUComputePassEncoder | undefined, room = part;
-    const waiting: [Read, Staging][] = [];
-    for (const item of items) {
-      if (typeof item === 'number') {
-        const p = this.programs.get(item);
-        p.submitted = true; // what passed once passes again
-        if (p.begun) room = part = Infinity; // that is work
-        if (p.first) {
-          pass?.end();
-          pass = undefined;
-          copy(encoder, p, 0, p.first);
-        }
-        for (let at = p.begun; at < p.groups.length;) {
-          if (room === 0) {
-            pass?.end();
-            pass = undefined;
-            give(encoder.finish());
-            encoder = this.device.createCommandEncoder();
-            room = part *= 2;
-          }
-          const end = Math.min(p.groups.length, at + room);
-          replay((pass ??= encoder.beginComputePass()), p, at, end);
-          room -= end - at;
-          at = end;
-        }
-        p.begun = 0;
-        if (p.from.length === p.first) continue;
-        pass?.end();
-        pass = undefined;
-        copy(encoder, p, p.first, p.from.length);
-      } else {
-        pass?.end();
-        pass = undefined;
-        const staging = this.takeStaging(item.into.byteLength);
-        encoder.copyBufferToBuffer(this.buffer(item.buffer), item.offset, staging.buffer, 0, item.into.byteLength);
-        waiting.push([item, staging]);
-      }
-    }
-    pass?.end();
-    give(encoder.finish());
-    return waiting;
-  }
-
-  /** What was prepared, if it is this: the same reads, and programs that were not recorded anew meanwhile. */
-  private takePrepared(items: readonly (number | Read)[]): Prepared | undefined {
-    const { prepared } = this;
-    if (!prepared) return undefined;
-    const programs = this.programsOf(items);
-    if (prepared.items.length === items.length && prepared.items.every((item, i) => item === items[i]) && prepared.programs.every((p, i) => p === programs[i])) {
-      this.prepared = undefined;
-      return prepared;
-    }
-    this.forgetPrepared();
-    return undefined;
-  }
-
-  private forgetPrepared(): void {
-    for (const [, staging] of this.prepared?.waiting ?? []) this.keepStaging(staging);
-    this.prepared = undefined;
-  }
-
-  private queue(commands: GPUCommandBuffer): void {
-    this.submits++;
-    this.one[0] = commands;
-    this.device.queue.submit(this.one);
-  }
-
-  private bringAll(waiting: readonly [Read, Staging][]): Promise<void> {
-    const [first] = waiting;
-    if (!first) return Promise.resolve();
-    return waiting.length === 1 ? this.bring(first[0], first[1]) : Promise.all(waiting.map(([read, staging]) => this.bring(read, staging))).then(() => undefined);
-  }
-
-  private async bring({ into }: Read, staging: Staging): Promise<void> {
-    const n = into.byteLength;
-    this.reading++;
-    try {
-      await staging.buffer.mapAsync(READ_MODE, 0, n).finally(() => this.reading--);
-    } catch (cause) {
-      await this.notMapped(cause);
-    }
-    into.set(new Uint8Array(staging.buffer.getMappedRange(0, n)));
-    staging.buffer.unmap();
-    this.keepStaging(staging);
-    this.check();
-  }
-
-  private takeStaging(n: number): Staging {
-    const pool = n <= SMALL ? this.small : this.large;
-    const at = pool.findIndex((s) => s.size >= n);
-    const [ready] = at < 0 ? [] : pool.splice(at, 1);
-    if (ready) return ready;
-    pool.pop()?.buffer.destroy(); // it was too small, and makes room for this one
-    const size = Math.max(SMALL, 2 ** Math.ceil(Math.log2(n)));
-    return { size, buffer: this.device.createBuffer({ label: 'read-back', size, usage: MAP_READ | COPY_DST }) };
-  }
-
-  private keepStaging(staging: Staging): void {
-    const [pool, most] = staging.size === SMALL ? [this.small, KEPT] : [this.large, KEPT_LARGE];
-    if (pool.length < most) pool.push(staging);
-    else staging.buffer.destroy();
   }
 
   // ---- making ----
@@ -730,29 +563,4 @@ export class Gpu {
     this.openScope();
     return { pipeline, buffers, ranges, made: this.device.createBindGroup({ label: `kernel ${pipeline.kernel.name}`, layout: pipeline.layout, entries }) };
   }
-}
-
-/** Are the pipelines there of what has not begun? */
-function isMade({ pipelines, begun }: Program): boolean {
-  for (let i = begun; i < pipelines.length; i++) if (!pipelines[i]?.made) return false;
-  return true;
-}
-
-/** Dispatches of a program, as they were recorded: nothing but calls of the device. */
-function replay(pass: GPUComputePassEncoder, { pipelines, groups, grid }: Program, from: number, to: number): void {
-  let last: Pipeline | undefined;
-  for (let i = from; i < to; i++) {
-    const pipeline = pipelines[i] as Pipeline;
-    if (pipeline !== last) pass.setPipeline(pipeline.made as GPUComputePipeline);
-    last = pipeline;
-    pass.setBindGroup(0, groups[i] as GPUBindGroup);
-    const y = grid[3 * i + 1] as number, z = grid[3 * i + 2] as number;
-    if (y === 1 && z === 1) pass.dispatchWorkgroups(grid[3 * i] as number); // arguments cost as well
-    else pass.dispatchWorkgroups(grid[3 * i] as number, y, z);
-  }
-}
-
-function copy(encoder: GPUCommandEncoder, { from, to, ranges }: Program, begin: number, end: number): void {
-  for (let i = begin; i < end; i++)
-    encoder.copyBufferToBuffer(from[i] as GPUBuffer, ranges[3 * i] as number, to[i] as GPUBuffer, ranges[3 * i + 1] as number, ranges[3 * i + 2] as number);
 }

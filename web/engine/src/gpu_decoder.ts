@@ -4,7 +4,7 @@
 // needs nothing from here between two tokens. A token that was taken is in the session, and the step that
 // reads it is queued. Steps queued past it are forgotten where the text ends, and where an adapter changed.
 
-import type { Read } from './gpu.js';
+import type { Read } from './gpu_queue.js';
 import type { GpuSession, Recorded } from './gpu_session.js';
 import type { DrawPtr, Exports } from './wasm.js';
 

@@ -4,9 +4,9 @@
 // gpu_decoder.ts draws. What the device has computed past the last token of the core's session does not count.
 
 import { optionsJson, stopNames, type GenerateOptions, type Stop } from './cpu_engine.js';
-import type { Read } from './gpu.js';
 import { GpuDecoder } from './gpu_decoder.js';
 import type { GpuEngine } from './gpu_engine.js';
+import type { Read } from './gpu_queue.js';
 import { Logprobs } from './logprobs.js';
 import type { Piece, StepProfile } from './model.js';
 import { profile } from './profile.js';
