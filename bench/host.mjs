@@ -2,14 +2,16 @@
 //
 //   node bench/host.mjs MODEL.gguf [--tokens 400] [--layers N] [--rank R]
 //
-// Dawn's null backend validates and encodes as always and executes nothing, so what is timed is the host alone. With
-// --layers the decode program is replayed often enough to have the dispatches of a model of N layers, and what a prompt
-// takes is counted for as many. --rank: with an adapter of that rank on every linear.
+// Dawn's null backend validates and encodes as always and executes nothing, so what is timed is the host alone, but for
+// what a real backend and its driver do in submit. BEZEL_DAWN lists Dawn's toggles, as everywhere. With --layers the
+// decode program is replayed often enough to have the dispatches of a model of N layers, and what a prompt takes is
+// counted for as many. --rank: with an adapter of that rank on every linear.
 import { createRequire } from 'node:module';
 import { parseArgs } from 'node:util';
 
 const { create } = createRequire(new URL('../web/engine/package.json', import.meta.url))('webgpu');
-Object.defineProperty(globalThis, 'navigator', { value: { gpu: create(['backend=null']) }, configurable: true });
+const toggles = process.env.BEZEL_DAWN ? [`enable-dawn-features=${process.env.BEZEL_DAWN}`] : [];
+Object.defineProperty(globalThis, 'navigator', { value: { gpu: create(['backend=null', ...toggles]) }, configurable: true });
 const { GpuModel, fileSource, loadWasm, memorySource, openDevice } = await import('../web/engine/dist/core.js');
 const { linearsOf, loraFile } = await import('../tests/web/lora_file.mjs');
 
