@@ -16,7 +16,7 @@
 // Reference: head_norm_rope() and attention() in src/ops/ops_cpu.c, with attention_merge. Tolerance 1e-9 nmse: f32 here.
 
 //!include lib/attend.wgsl
-//!include lib/owed.wgsl
+//!include lib/owed_eight.wgsl
 struct Params {
     rows : u32,
     n_head : u32,
@@ -27,9 +27,8 @@ struct Params {
     pos_offset : u32,
     n_split : u32,
     n_pair : u32,
-    owed_rank : u32, // see lib/owed.wgsl
+    owed_rank : u32, // see lib/owed.wgsl; in one part
     owed_at : u32,
-    owed_parts : u32,
     owed_scales : u32,
     eps : f32,
 }
@@ -42,7 +41,7 @@ struct Params {
 @group(0) @binding(7) var<storage, read> b : array<vec4<f32>>;
 @group(0) @binding(8) var<storage, read_write> partial : array<vec4<f32>>;
 
-override OWED : u32 = 0u; // 1: q lacks what adapters add
+override OWED : u32 = 0u; // 1: q lacks what adapters add; then HEADS is 1 and head_dim owed_rank at most 16,384
 
 fn owed_z(i : u32) -> vec4<f32> {
     return q[i];
@@ -52,11 +51,35 @@ fn owed_n() -> u32 {
     return p.n_head * head4();
 }
 
+const OWED_AT : u32 = 512u; // in `queries`: eights of k, then vec4s of the head
+
+// A thread has eight k of four columns of the workgroup's head.
+fn put_owed(part : Part, lid : u32) {
+    let n4 = head4();
+    for (var turn = 0u; turn < MOST_TURNS; turn++) {
+        let item = lid + turn * WG;
+        if (item >= n4 * (p.owed_rank / 8u)) {
+            break;
+        }
+        queries[OWED_AT + item] = owed_eight(8u * (item / n4), part.row_q * n4 + item % n4);
+    }
+}
+
+fn owed_column(i : u32) -> vec4<f32> {
+    var sum = vec4<f32>();
+    for (var eight = 0u; eight < 32u; eight++) {
+        if (8u * eight >= p.owed_rank) {
+            break;
+        }
+        sum += queries[OWED_AT + eight * head4() + i];
+    }
+    return sum;
+}
+
 fn q_two(i : u32, j : u32) -> Turned {
     let raw = Turned(q[i], q[j]);
     if (OWED == 1u) {
-        let more = owed_two(i, j);
-        return Turned(raw.a + more.a, raw.b + more.b);
+        return Turned(raw.a + owed_column(i % head4()), raw.b + owed_column(j % head4()));
     }
     return raw;
 }
@@ -71,6 +94,10 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     let part = part_of(flat_group(wid, num));
     if (!part.exists) {
         return;
+    }
+    if (OWED == 1u) {
+        put_owed(part, lid);
+        workgroupBarrier();
     }
     put_queries(part, lid);
     workgroupBarrier();

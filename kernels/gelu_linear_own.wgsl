@@ -1,10 +1,10 @@
 // gelu_linear_own - y = W v + s2 B2 A v, where v = gelu(g + s B z) * by[by_col ...]     (decode: one row)
 //
-//   g   read   cols f32; behind it z, see lib/owed.wgsl   grid   a workgroup per R WG / LANES rows of W
+//   g   read   cols f32; behind it z, see lib/owed.wgsl   grid   a workgroup per WG / LANES rows of W
 //   b   read   see lib/lora.wgsl                          bytes  W once; the rest comes from the cache
-//   by  read   f32                                        needs  cols and by_col % 4 == 0; cols <= 1024; owed_rank % 8 == 0;
-//   w   read   rows x cols                                       rank <= 256, 0: a and b2 are any buffers, unread
-//   a   read   rank x cols f32
+//   by  read   f32                                        needs  cols 256 or 512; by_col % 4 == 0; owed_rank % 8 == 0;
+//   w   read   rows x cols                                       cols owed_rank <= 16,384; rank <= 256, 0: a and b2 are any
+//   a   read   rank x cols f32                                   buffers, unread
 //   b2  read   see lib/lora.wgsl
 //   y   write  rows f32
 //

@@ -1,8 +1,7 @@
 // gelu_linear_own - the kernel of that name without its shape and add_over(): a tier chooses.
 //!include lib/grid.wgsl
-//!include lib/four_from.wgsl
 //!include lib/gelu.wgsl
-//!include lib/owed.wgsl
+//!include lib/owed_eight.wgsl
 //!include lib/four_rows.wgsl
 
 struct Params {
@@ -12,9 +11,8 @@ struct Params {
     high : u32,
     d : u32,
     by_col : u32,    // column of `by` that meets column 0 of g, a multiple of 4
-    owed_rank : u32, // of g, see lib/owed.wgsl
+    owed_rank : u32, // of g, see lib/owed.wgsl; in one part
     owed_at : u32,
-    owed_parts : u32,
     owed_scales : u32,
     rank : u32,     // of the adapters of W, 0: none
     b_scales : u32, // in b2
@@ -29,10 +27,15 @@ struct Params {
 @group(0) @binding(6) var<storage, read> b2 : array<f32>;
 @group(0) @binding(7) var<storage, read_write> y : array<f32>;
 
-const MOST : u32 = 256u;   // vec4s of a row
-const AT_ONCE : u32 = 8u;  // lanes that share a row of A
+const MOST : u32 = 128u;   // vec4s of a row
+const EIGHTS : u32 = 512u; // of k for every vec4 of a row: what g is owed, before it is added up
 var<workgroup> held : array<vec4<f32>, MOST>;
+var<workgroup> lacking : array<vec4<f32>, EIGHTS>;
 var<workgroup> own : array<f32, 256>;
+
+fn x_at(i : u32) -> vec4<f32> {
+    return held[i];
+}
 
 fn owed_z(i : u32) -> vec4<f32> {
     return g[i];
@@ -42,41 +45,54 @@ fn owed_n() -> u32 {
     return p.cols / 4u;
 }
 
-fn x_at(i : u32) -> vec4<f32> {
-    return held[i];
-}
-
-// Vec4 i of row k of A; nothing past the end.
-fn a_at(k : u32, i : u32) -> vec4<f32> {
+// v, by the whole workgroup: first what g is owed, eight k of four columns a thread, then a thread for four columns.
+fn make_row(id : u32) {
     let n = p.cols / 4u;
-    return select(vec4<f32>(), a[min(k, p.rank - 1u) * n + min(i, n - 1u)], vec4<bool>(i < n && k < p.rank));
+    for (var turn = 0u; turn < MOST_TURNS; turn++) {
+        let item = id + turn * WG;
+        if (item >= n * (p.owed_rank / 8u)) {
+            break;
+        }
+        let eight = item >> firstTrailingBit(n);
+        lacking[item] = owed_eight(8u * eight, item & (n - 1u));
+    }
+    workgroupBarrier();
+    for (var turn = 0u; turn < (MOST + WG - 1u) / WG; turn++) {
+        let i = id + turn * WG;
+        if (i >= n) {
+            break;
+        }
+        var v = g[i];
+        for (var eight = 0u; eight < EIGHTS / 64u; eight++) {
+            if (8u * eight >= p.owed_rank) {
+                break;
+            }
+            v += lacking[eight * n + i];
+        }
+        held[i] = gelu_tanh(v) * by[p.by_col / 4u + i];
+    }
+    workgroupBarrier();
 }
 
-// Eight vec4s of a lane.
+const AT_ONCE : u32 = 8u; // lanes that share a row of A
+
+// Eight vec4s of a row of A, those from i on that a lane has.
 struct Eights {
     low : mat4x4<f32>,
     high : mat4x4<f32>,
 }
 
-fn a_eights(k : u32, i : u32) -> Eights {
-    return Eights(mat4x4<f32>(a_at(k, i), a_at(k, i + AT_ONCE), a_at(k, i + 2u * AT_ONCE), a_at(k, i + 3u * AT_ONCE)),
-                  mat4x4<f32>(a_at(k, i + 4u * AT_ONCE), a_at(k, i + 5u * AT_ONCE), a_at(k, i + 6u * AT_ONCE), a_at(k, i + 7u * AT_ONCE)));
+fn a_eights(at : u32) -> Eights {
+    return Eights(mat4x4<f32>(a[at], a[at + AT_ONCE], a[at + 2u * AT_ONCE], a[at + 3u * AT_ONCE]),
+                  mat4x4<f32>(a[at + 4u * AT_ONCE], a[at + 5u * AT_ONCE], a[at + 6u * AT_ONCE], a[at + 7u * AT_ONCE]));
 }
 
 fn times_held(e : Eights, i : u32) -> f32 {
-    let most = MOST - 1u;
-    let low = e.low[0] * held[min(i, most)] + e.low[1] * held[min(i + AT_ONCE, most)] + e.low[2] * held[min(i + 2u * AT_ONCE, most)] +
-              e.low[3] * held[min(i + 3u * AT_ONCE, most)];
-    let high = e.high[0] * held[min(i + 4u * AT_ONCE, most)] + e.high[1] * held[min(i + 5u * AT_ONCE, most)] +
-               e.high[2] * held[min(i + 6u * AT_ONCE, most)] + e.high[3] * held[min(i + 7u * AT_ONCE, most)];
+    let low = e.low[0] * held[i] + e.low[1] * held[i + AT_ONCE] + e.low[2] * held[i + 2u * AT_ONCE] + e.low[3] * held[i + 3u * AT_ONCE];
+    let high = e.high[0] * held[i + 4u * AT_ONCE] + e.high[1] * held[i + 5u * AT_ONCE] + e.high[2] * held[i + 6u * AT_ONCE] +
+               e.high[3] * held[i + 7u * AT_ONCE];
     let sum = low + high;
     return (sum.x + sum.y) + (sum.z + sum.w);
-}
-
-// Column k of B2 for four rows; nothing past the end.
-fn b2_at(rows : vec4<u32>, k : u32) -> vec4<f32> {
-    let at = rows + min(k, p.rank - 1u) * p.rows;
-    return select(vec4<f32>(), vec4<f32>(b2[at.x], b2[at.y], b2[at.z], b2[at.w]), vec4<bool>(k < p.rank));
 }
 
 @compute @workgroup_size(WG)
@@ -84,78 +100,61 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         @builtin(local_invocation_index) id : u32) {
     let n = p.cols / 4u;
     let lane = id % LANES;
-    let first = R * (flat_group(wid, num) * (WG / LANES) + id / LANES);
-    let rows = four_from(first, p.rows);
+    let row = min(flat_group(wid, num) * (WG / LANES) + id / LANES, p.rows - 1u);
     // What does not wait for the row is on its way while it is made: the first rows of A, and what meets A of it.
     let k0 = id / AT_ONCE;
     let start = id % AT_ONCE;
     var of_a = Eights();
     var factor = 0.0;
-    var b0 = vec4<f32>();
-    var b1 = vec4<f32>();
-    if (p.rank > 0u) {
-        of_a = a_eights(k0, start);
-        factor = b2[p.b_scales + min(k0, p.rank - 1u)];
-        b0 = b2_at(rows, lane);
-        b1 = b2_at(rows, lane + LANES);
+    var of_b = 0.0;
+    if (k0 < p.rank) {
+        of_a = a_eights(k0 * n + start);
+        factor = b2[p.b_scales + k0];
     }
-    for (var turn = 0u; turn < (MOST + WG - 1u) / WG; turn++) {
-        let i = id + turn * WG;
-        if (i >= n) {
-            break;
-        }
-        held[i] = gelu_tanh(g[i] + owed_vec(i)) * by[p.by_col / 4u + i];
+    if (lane < p.rank) {
+        of_b = b2[lane * p.rows + row];
     }
-    for (var turn = 0u; turn < (MOST + WG - 1u) / WG; turn++) {
-        let i = n + id + turn * WG;
-        if (i >= MOST) {
-            break;
-        }
-        held[i] = vec4<f32>();
-    }
-    workgroupBarrier();
+    make_row(id);
     for (var turn = 0u; turn < MOST_TURNS; turn++) {
-        let k = turn * (WG / AT_ONCE);
-        if (k >= p.rank) {
+        let k = turn * (WG / AT_ONCE) + k0;
+        if (turn * (WG / AT_ONCE) >= p.rank) {
             break;
         }
-        if (k > 0u) {
-            of_a = a_eights(k + k0, start);
-            factor = b2[p.b_scales + min(k + k0, p.rank - 1u)];
-        }
-        var mine = times_held(of_a, start);
-        for (var more = 1u; more < MOST / (8u * AT_ONCE); more++) {
-            let i = start + 8u * AT_ONCE * more;
-            if (i >= n) {
-                break;
+        var mine = 0.0;
+        if (k < p.rank) {
+            for (var more = 0u; more < MOST / (8u * AT_ONCE); more++) {
+                let i = 8u * AT_ONCE * more + start;
+                if (i >= n) {
+                    break;
+                }
+                if (turn + more > 0u) {
+                    of_a = a_eights(k * n + i);
+                }
+                mine += times_held(of_a, i);
             }
-            mine += times_held(a_eights(k + k0, i), i);
+            if (turn > 0u) {
+                factor = b2[p.b_scales + k];
+            }
         }
-        let z = add_over(vec4<f32>(mine, 0.0, 0.0, 0.0), id, AT_ONCE).x;
-        if (start == 0u && k + k0 < p.rank) {
-            own[k + k0] = z * factor;
+        let z = add_some(vec4<f32>(mine, 0.0, 0.0, 0.0), 1u, id, AT_ONCE).x;
+        if (start == 0u && k < p.rank) {
+            own[k] = z * factor;
         }
         workgroupBarrier(); // before the next sum, and before z is read
     }
-    var mine = four_rows(rows, 0u, lane);
-    if (p.rank > 0u) {
-        mine += own[min(lane, 255u)] * b0 + own[min(lane + LANES, 255u)] * b1;
-    }
-    for (var turn = 2u; turn < MOST_TURNS; turn++) {
+    var mine = four_rows(vec4<u32>(row), 0u, lane).x;
+    for (var turn = 0u; turn < MOST_TURNS; turn++) {
         let k = lane + turn * LANES;
         if (k >= p.rank) {
             break;
         }
-        mine += own[k] * b2_at(rows, k);
+        if (turn > 0u) {
+            of_b = b2[k * p.rows + row];
+        }
+        mine += own[k] * of_b;
     }
-    let sum = add_lanes(mine, id);
-    for (var k = 0u; k < (R + LANES - 1u) / LANES; k++) {
-        let r = lane + k * LANES;
-        if (r >= R) {
-            break;
-        }
-        if (first + r < p.rows) {
-            y[first + r] = sum[r];
-        }
+    let sum = add_some(vec4<f32>(mine, 0.0, 0.0, 0.0), 1u, id, LANES).x;
+    if (lane == 0u) {
+        y[row] = sum; // past the end the last one again
     }
 }

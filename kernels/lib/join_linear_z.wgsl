@@ -3,7 +3,7 @@
 //!include lib/four_from.wgsl
 //!include lib/join_vectors.wgsl
 //!include lib/joining.wgsl
-//!include lib/hold.wgsl
+//!include lib/held.wgsl
 //!include lib/joined_row.wgsl
 //!include lib/a_row.wgsl
 //!include lib/four_rows.wgsl
@@ -63,24 +63,22 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     if (group >= p.groups + p.rank) {
         return;
     }
+    var of_a = Four();
     if (group >= p.groups) {
-        let row = group - p.groups;
-        let mine = a_columns(row, 4u * id);
-        let z = a_row(mine, joined_row(0u, id, false), id);
+        of_a = a_columns(group - p.groups, 4u * id);
+    }
+    let h = joined_row(0u, id, group == 0u);
+    if (group >= p.groups) {
+        let z = a_row(of_a, h, id);
         if (id == 0u) {
-            y[p.z_at + row] = z;
+            y[p.z_at + group - p.groups] = z;
         }
         return;
     }
-    if (OWED == 1u) {
-        let h = joined_row(0u, id, group == 0u);
-        if (4u * id < p.cols / 4u) {
-            keep(4u * id, h);
-        }
-        workgroupBarrier();
-    } else {
-        hold(0u, id, group == 0u);
+    if (4u * id < p.cols / 4u) {
+        keep(4u * id, h);
     }
+    workgroupBarrier();
     // The workgroups take the teams' rows in turn, so that few of them join.
     let teams = WG / LANES;
     let lane = id % LANES;

@@ -42,7 +42,8 @@ struct Params {
 @group(0) @binding(9) var<storage, read_write> norm : array<vec4<f32>>;
 @group(0) @binding(10) var<storage, read_write> s : array<vec4<u32>>;
 
-var<workgroup> room : array<vec4<f32>, 512>;
+override HELD : u32 = 512u; // vec4s of a row, rounded up
+var<workgroup> room : array<vec4<f32>, HELD>;
 
 fn put_lacking(i : u32, v : vec4<f32>) {
     room[i] = v;
@@ -107,15 +108,17 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     if (tok >= p.n_tok) {
         return;
     }
+    var mine = Four();
+    if (which > 0u) {
+        mine = a_columns(which - 1u, i);
+    }
+    let h = joined_row(tok, id, which == 0u);
     if (which == 0u) {
-        let h = joined_row(tok, id, true);
         if (i < p.cols / 4u) {
             put_row(tok, i, h);
         }
         return;
     }
-    var mine = a_columns(which - 1u, i);
-    let h = joined_row(tok, id, false);
     for (var i = 0u; i < MOST_TURNS; i++) {
         let row = which - 1u + i * (groups - 1u);
         if (row >= p.rows + p.rows2 + p.rows3) {

@@ -27,7 +27,12 @@ fn a_share(row : u32, part : u32, id : u32) -> f32 {
     let runs = p.cols / 16u;
     let each = (runs + p.parts - 1u) / p.parts;
     var sum = vec4<f32>();
-    for (var run = part * each + id; run < min(part * each + each, runs); run += WG) {
+    for (var turn = 0u; turn < MOST_TURNS; turn++) {
+        let of_part = id + turn * WG;
+        let run = part * each + of_part;
+        if (of_part >= each || run >= runs) {
+            break;
+        }
         let at = 4u * (row * runs + run);
         let v = digits_to_four(settled_at(0u, run));
         sum += a[at] * v.a + a[at + 1u] * v.b + a[at + 2u] * v.c + a[at + 3u] * v.d;

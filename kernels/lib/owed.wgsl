@@ -7,11 +7,14 @@
 // s z of k .. k + 3. All parts are on their way at once; those that are not there are another one, times 0.
 fn owed_four(k : u32) -> vec4<f32> {
     let part = p.owed_rank / 4u;
-    let last = p.owed_parts - 1u;
     let at = p.owed_at + k / 4u;
-    let parts = mat4x4<f32>(owed_z(at), owed_z(at + min(1u, last) * part), owed_z(at + min(2u, last) * part),
-                            owed_z(at + min(3u, last) * part));
-    return (parts * select(vec4<f32>(), vec4<f32>(1.0), vec4<u32>(0u, 1u, 2u, 3u) <= vec4<u32>(last))) * b[p.owed_scales + k / 4u];
+    var z = owed_z(at);
+    if (p.owed_parts > 1u) {
+        let last = p.owed_parts - 1u;
+        let there = select(vec3<f32>(), vec3<f32>(1.0), vec3<u32>(1u, 2u, 3u) <= vec3<u32>(last));
+        z += owed_z(at + part) + (there.y * owed_z(at + min(2u, last) * part) + there.z * owed_z(at + min(3u, last) * part));
+    }
+    return z * b[p.owed_scales + k / 4u];
 }
 
 // Columns 4i .. 4i + 3.

@@ -170,13 +170,16 @@ static void attend_new(struct run *r, const struct shares *s, struct kv *kv, con
                     s->n_groups);
 }
 
+enum { ATTEND_OWED_MOST = 16384 }; /* columns of a head x rank: workgroup memory */
+
 /* The same for a layer that reads another's cache. */
 static void attend_shared(struct run *r, const struct shares *s, const struct kv *kv,
                           const struct heads *h, uint32_t window, uint32_t pos_offset, float eps)
 {
     struct gpu_ops *g = ops_of(r);
     struct gpu_owed owed;
-    bool lacks = gpu_take_owed(r, h->q, false, &owed);
+    bool lacks =
+        s->heads == 1 && gpu_take_owed(r, h->q, false, ATTEND_OWED_MOST / kv->head_dim, &owed);
     struct gpu_lack l = gpu_lack_of(g, lacks ? &owed : NULL);
     struct attend_shared_params p = { .rows = 1,
                                       .n_head = h->n_head,
@@ -189,7 +192,6 @@ static void attend_shared(struct run *r, const struct shares *s, const struct kv
                                       .n_pair = h->table->cols / 2,
                                       .owed_rank = l.rank,
                                       .owed_at = l.at,
-                                      .owed_parts = l.parts,
                                       .owed_scales = l.scales,
                                       .eps = eps };
     struct gpu_binding bind[] = { act(h->table),   vector(g, h->q_norm), act(h->q),

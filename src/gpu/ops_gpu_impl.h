@@ -291,8 +291,10 @@ static inline uint32_t gpu_owed_at(const struct tensor *y)
 void gpu_owe(struct run *r, const struct tensor *y, const struct weight *w, uint32_t parts,
              const struct tensor *by, uint32_t col);
 
-/* What t lacks, if it does. The caller's next dispatch adds it. gelu: what a gelu follows, or nothing else. */
-bool gpu_take_owed(struct run *r, const struct tensor *t, bool gelu, struct gpu_owed *out);
+/* What t lacks, if it does, and its rank is at most that. The caller's next dispatch adds it. gelu: what a gelu follows, or nothing
+ * else. */
+bool gpu_take_owed(struct run *r, const struct tensor *t, bool gelu, uint32_t most_rank,
+                   struct gpu_owed *out);
 
 /* What a kernel is told of it; kernels/lib/owed.wgsl. `of` NULL: nothing is lacking. */
 struct gpu_lack {

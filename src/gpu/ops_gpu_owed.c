@@ -3,10 +3,11 @@
 #include "gpu/ops_gpu_impl.h"
 
 enum {
-    ROOM_BEHIND = 2048,  /* numbers */
-    OWED_RANK = 64,      /* past it z is worth a dispatch of its own */
-    OWED_PARTS = 4,      /* that kernels/lib/owed.wgsl adds up at most */
-    LACK_MOST = 4 << 20, /* numbers of B that the workgroups of a join read, all together */
+    ROOM_BEHIND = 2048,     /* numbers */
+    OWED_RANK = 64,         /* past it z is worth a dispatch of its own */
+    OWED_PARTS = 4,         /* that kernels/lib/owed.wgsl adds up at most */
+    GELU_OWED_MOST = 16384, /* numbers of B that kernels/lib/gelu_linear_own.wgsl has room for */
+    LACK_MOST = 4 << 20,    /* numbers of B that the workgroups of a join read, all together */
 };
 
 static const struct gpu_weight *matrix_of(const struct weight *w)
@@ -86,11 +87,13 @@ static bool lacks_more(const struct gpu_ops *g, const struct tensor *t)
            t->rows == 1 && !t->first;
 }
 
-bool gpu_take_owed(struct run *r, const struct tensor *t, bool gelu, struct gpu_owed *out)
+bool gpu_take_owed(struct run *r, const struct tensor *t, bool gelu, uint32_t most_rank,
+                   struct gpu_owed *out)
 {
     struct gpu_ops *g = ops_of(r);
     const struct gpu_owed *o = &g->owed;
     if (!lacks_more(g, t) || (o->by.mem != NULL) != gelu) return false;
+    if (matrix_of(o->w)->adapted.rank > most_rank) return false;
     *out = *o;
     g->rec.first = NULL;
     return true;
@@ -101,7 +104,8 @@ struct gpu_lack gpu_join_lack(struct run *r, const struct join *j, uint32_t grou
     struct gpu_ops *g = ops_of(r);
     struct gpu_owed o;
     uint64_t rank = g->rec.first == pay ? matrix_of(g->owed.w)->adapted.rank : 0;
-    bool takes = groups * rank * j->x->cols <= LACK_MOST && gpu_take_owed(r, j->branch, false, &o);
+    bool takes = groups * rank * j->x->cols <= LACK_MOST &&
+                 gpu_take_owed(r, j->branch, false, OWED_RANK, &o);
     return gpu_lack_of(g, takes ? &o : NULL);
 }
 
@@ -166,7 +170,7 @@ bool gpu_linear_z(struct run *r, const struct tensor *y, const struct tensor *se
     /* Another's z, or no codes. */
     if (!settled || !gpu_reads_digits(m->shape) || g->settled.reader == w) return false;
     struct teams t = gpu_cut(g, m->shape, w->rows, w->cols, 0);
-    uint32_t parts = divide_up(w->cols, 16 * 3 * t.wg); /* three turns of a workgroup each */
+    uint32_t parts = divide_up(w->cols, 16 * t.wg); /* a turn of a workgroup each */
     if (parts > OWED_PARTS) parts = OWED_PARTS;
     while (parts > 1 && !gpu_may_owe(r, y, w, parts)) parts--;
     if (!gpu_may_owe(r, y, w, parts)) return false;
@@ -205,9 +209,9 @@ bool gpu_gelu_linear(struct run *r, const struct tensor *y, const struct tensor 
     struct gpu_ops *g = ops_of(r);
     const struct gpu_weight *m = w->mem;
     struct gpu_owed owed;
-    bool fits = m->n_parts == 1 && w->cols <= 1024 && w->cols % 4 == 0 && y->rows == 1 &&
+    bool fits = m->n_parts == 1 && (w->cols == 256 || w->cols == 512) && y->rows == 1 &&
                 m->adapted.rank <= 256 && !w->z && !gpu_drops(w) && g->owed.col % 4 == 0;
-    if (!fits || !gpu_take_owed(r, x, true, &owed)) return false;
+    if (!fits || !gpu_take_owed(r, x, true, GELU_OWED_MOST / w->cols, &owed)) return false;
     struct gpu_lack l = gpu_lack_of(g, &owed);
     const struct gpu_part *part = &m->parts[0];
     struct gelu_linear_own_params p = { .cols = w->cols,
@@ -218,7 +222,6 @@ bool gpu_gelu_linear(struct run *r, const struct tensor *y, const struct tensor 
                                         .by_col = owed.col,
                                         .owed_rank = l.rank,
                                         .owed_at = l.at,
-                                        .owed_parts = l.parts,
                                         .owed_scales = l.scales,
                                         .rank = m->adapted.rank,
                                         .b_scales = gpu_adapted_scales(&m->adapted, w) };
