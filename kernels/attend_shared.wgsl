@@ -67,7 +67,7 @@ fn put_owed(part : Part, lid : u32) {
 
 fn owed_column(i : u32) -> vec4<f32> {
     var sum = vec4<f32>();
-    for (var eight = 0u; eight < 32u; eight++) {
+    for (var eight = 0u; eight < MOST_TURNS; eight++) {
         if (8u * eight >= p.owed_rank) {
             break;
         }

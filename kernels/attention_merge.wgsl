@@ -1,17 +1,19 @@
 // attention_merge - y = sum_s e^(top_s - top) o_s / sum_s e^(top_s - top) total_s, top the largest top_s
 //
-//   partial  read   rows x n_head x n_split x      grid   rows * n_head workgroups
+//   partial  read   rows x n_head x n_split x      grid   rows * n_head * pieces workgroups, pieces = ceil(head_dim / 64)
 //                   (head_dim + 4) f32             bytes  partial once, y once
 //   y        write  rows x n_head x head_dim f32   needs  attention_split's parts, n_split <= 128,
-//   s        write  y, settled; LORA: behind it,          head_dim % 4 == 0 and <= 1024; settles 0: no s;
+//   s        write  y, settled; LORA: behind it,          head_dim % 4 == 0; settles 0: no s;
 //                   from word z_at on, A y of each               else head_dim % 16 == 0; LORA: settles, rows 1;
-//                   head's columns: n_head x rank f32            else a is any buffer, unread
+//                   workgroup's columns:                         else a is any buffer, unread
+//                   n_head x pieces x rank f32
 //   a        read   rank x n_head x head_dim f32
 //
 // Reference: attention() in src/ops/ops_cpu.c. Tolerance 1e-9 nmse: f32 here.
 //!include lib/grid.wgsl
 //!include lib/settle.wgsl
 //!include lib/put_run.wgsl
+//!include lib/turns.wgsl
 struct Params {
     n_vec : u32, // rows * n_head
     n_head : u32,
@@ -30,89 +32,134 @@ struct Params {
 override LORA : u32 = 0u; // 1: the product after it has adapters
 
 const WG : u32 = 256u;
-const SHARES : u32 = 128u;
+const SHARES : u32 = 128u; // at most
+const COLS : u32 = 16u;    // vec4s of a head that a workgroup has
+const SLICES : u32 = WG / COLS;
 
-var<workgroup> tops : array<f32, SHARES>;
-var<workgroup> totals : array<f32, SHARES>;
+var<workgroup> ends : array<vec2<f32>, SHARES>;  // top and total; once the largest top is known, what o is worth, and total
+var<workgroup> some : array<vec2<f32>, SLICES>;  // the same of every SLICES-th share: the largest top; the sum of totals
 var<workgroup> sums : array<vec4<f32>, WG>;
 var<workgroup> parts : array<f32, WG>; // with LORA
+
+// A share without positions has no o: it is worth nothing.
+fn weigh_shares(at : u32, share : u32, lid : u32) {
+    if (lid < SHARES) {
+        var end = vec2<f32>(-3.0e38, 0.0);
+        if (lid < p.n_split) {
+            let told = partial[at + lid * share + share - 1u];
+            if (told.y > 0.0) {
+                end = told.xy;
+            }
+        }
+        ends[lid] = end;
+    }
+    workgroupBarrier();
+    if (lid < SLICES) {
+        var top = ends[lid].x;
+        for (var i = SLICES; i < SHARES; i += SLICES) {
+            top = max(top, ends[lid + i].x);
+        }
+        some[lid].x = top;
+    }
+    workgroupBarrier();
+    if (lid < SHARES) {
+        var top = some[0].x;
+        for (var i = 1u; i < SLICES; i++) {
+            top = max(top, some[i].x);
+        }
+        let worth = select(0.0, exp(ends[lid].x - top), ends[lid].y > 0.0);
+        ends[lid] = vec2<f32>(worth, worth * ends[lid].y);
+    }
+    workgroupBarrier();
+    if (lid < SLICES) {
+        var total = 0.0;
+        for (var i = 0u; i < SHARES; i += SLICES) {
+            total += ends[lid + i].y;
+        }
+        some[lid].y = total;
+    }
+}
+
+fn worth_of(i : u32, start : u32, share : u32) -> vec4<f32> {
+    let o = partial[start + min(i, p.n_split - 1u) * share];
+    let worth = select(0.0, ends[min(i, SHARES - 1u)].x, i < p.n_split);
+    return select(vec4<f32>(), worth * o, vec4<bool>(worth > 0.0));
+}
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
         @builtin(local_invocation_index) lid : u32) {
-    let vec = flat_group(wid, num);
+    let n4 = p.head_dim / 4u;
+    let pieces = (n4 + COLS - 1u) / COLS;
+    let group = flat_group(wid, num);
+    let vec = group / pieces;
+    let first = group % pieces * COLS; // of the workgroup's vec4s
     if (vec >= p.n_vec) {
         return;
     }
-    let n4 = p.head_dim / 4u;
-    let at = vec * p.n_split * (n4 + 1u);
-    if (lid < p.n_split) {
-        let share = partial[at + lid * (n4 + 1u) + n4];
-        tops[lid] = select(-3.0e38, share.x, share.y > 0.0);
-        totals[lid] = share.y;
-    }
-    workgroupBarrier();
-    var top = tops[0];
-    for (var i = 1u; i < p.n_split; i++) {
-        top = max(top, tops[i]);
-    }
-    // Threads over (slice of shares, 4 columns). A share without positions has no o: what lies there is not used.
-    let slices = WG / n4;
-    let slice = lid / n4;
-    let col = lid % n4;
+    let share = n4 + 1u;
+    let at = vec * p.n_split * share;
+    weigh_shares(at, share, lid);
+    // Threads over (slice of shares, 4 columns), four loads on their way at a time.
+    let mine = lid % COLS;
+    let start = at + min(first + mine, n4 - 1u);
     var sum = vec4<f32>();
-    for (var i = slice; i < p.n_split && slice < slices; i += slices) {
-        let o = partial[at + i * (n4 + 1u) + col];
-        sum += select(vec4<f32>(), exp(tops[i] - top) * o, vec4<bool>(totals[i] > 0.0));
+    for (var turn = 0u; turn < MOST_TURNS; turn++) {
+        let i = lid / COLS + 4u * SLICES * turn;
+        if (4u * SLICES * turn >= p.n_split) {
+            break;
+        }
+        sum += (worth_of(i, start, share) + worth_of(i + SLICES, start, share)) +
+               (worth_of(i + 2u * SLICES, start, share) + worth_of(i + 3u * SLICES, start, share));
     }
     sums[lid] = sum;
     workgroupBarrier();
-    if (lid < n4) {
-        var total = 0.0;
-        for (var i = 0u; i < p.n_split; i++) {
-            total += exp(tops[i] - top) * totals[i];
-        }
-        for (var i = 1u; i < slices; i++) {
-            sum += sums[i * n4 + lid];
+    if (lid < COLS) {
+        var total = some[0].y;
+        for (var i = 1u; i < SLICES; i++) {
+            sum += sums[i * COLS + lid];
+            total += some[i].y;
         }
         sum /= total;
-        y[vec * n4 + lid] = sum;
+        sums[lid] = sum; // nobody else reads the first slice's
+        if (first + lid < n4) {
+            y[vec * n4 + first + lid] = sum;
+        }
     }
     if (p.settles == 0u) {
         return;
     }
-    workgroupBarrier(); // before what was summed is written over
-    sums[lid] = sum;
     workgroupBarrier();
-    if (lid < n4 / 4u) {
-        let i = 4u * lid;
+    let i = 4u * lid;
+    if (i < COLS && first + i < n4) {
         let v = settle(sums[i], sums[i + 1u], sums[i + 2u], sums[i + 3u]);
         let heads = p.n_head * n4; // vec4s of a row
-        put_run(vec / p.n_head * heads, 4u * heads, (vec % p.n_head * n4 + i) / 4u, v);
+        put_run(vec / p.n_head * heads, 4u * heads, (vec % p.n_head * n4 + first + i) / 4u, v);
     }
     if (LORA == 1u) {
-        put_z(vec, n4, lid);
+        put_z(group, vec * n4 + first, min(COLS, n4 - first), lid);
     }
 }
 
-// Sixteen threads a row of A; `sums` has the head.
-fn put_z(vec : u32, n4 : u32, lid : u32) {
-    let lane = lid % 16u;
-    for (var first = 0u; first < p.rank; first += WG / 16u) {
-        let k = first + lid / 16u;
-        let at = (min(k, p.rank - 1u) * p.n_vec + vec) * n4;
-        var part = 0.0;
-        for (var i = lane; i < n4; i += 16u) {
-            part += dot(a[at + i], sums[i]);
+// A thread has four columns of a row of A. `sums` has those of the row, n of them, from vec4 `col` of it on.
+fn put_z(group : u32, col : u32, n : u32, lid : u32) {
+    let lane = lid % COLS;
+    for (var turn = 0u; turn < MOST_TURNS; turn++) {
+        let k = turn * SLICES + lid / COLS;
+        if (turn * SLICES >= p.rank) {
+            break;
         }
-        parts[lid] = part;
+        parts[lid] = 0.0;
+        if (k < p.rank && lane < n) {
+            parts[lid] = dot(a[k * p.n_vec * (p.head_dim / 4u) + col + lane], sums[lane]);
+        }
         workgroupBarrier();
         if (lane == 0u && k < p.rank) {
             var z = 0.0;
-            for (var i = 0u; i < 16u; i++) {
+            for (var i = 0u; i < COLS; i++) {
                 z += parts[lid + i];
             }
-            let to = p.z_at + vec * p.rank + k;
+            let to = p.z_at + group * p.rank + k;
             s[to >> 2u][to & 3u] = bitcast<u32>(z);
         }
         workgroupBarrier(); // before the next rows

@@ -63,7 +63,7 @@ fn make_row(id : u32) {
             break;
         }
         var v = g[i];
-        for (var eight = 0u; eight < EIGHTS / 64u; eight++) {
+        for (var eight = 0u; eight < MOST_TURNS; eight++) {
             if (8u * eight >= p.owed_rank) {
                 break;
             }

@@ -42,8 +42,7 @@ struct Params {
 @group(0) @binding(9) var<storage, read_write> norm : array<vec4<f32>>;
 @group(0) @binding(10) var<storage, read_write> s : array<vec4<u32>>;
 
-override HELD : u32 = 512u; // vec4s of a row, rounded up
-var<workgroup> room : array<vec4<f32>, HELD>;
+var<workgroup> room : array<vec4<f32>, 512>; // 8 WG columns
 
 fn put_lacking(i : u32, v : vec4<f32>) {
     room[i] = v;

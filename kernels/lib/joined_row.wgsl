@@ -12,22 +12,68 @@ fn owed_n() -> u32 {
     return p.cols / 4u;
 }
 
-// The whole workgroup takes part: what the branch is owed, to workgroup memory. A thread has four columns and, where there are so
-// many, those 4 WG further. B is not in the caches, so as much as can be is on its way at once.
-fn put_owed(id : u32) {
-    let n = p.cols / 4u;
+fn b_four(i : u32) -> Four {
+    return Four(b[i], b[i + 1u], b[i + 2u], b[i + 3u]);
+}
+
+// f u + g v + h w + i x
+fn sum_four(u : Four, v : Four, w : Four, x : Four, f : vec4<f32>) -> Four {
+    return Four(f.x * u.a + f.y * v.a + f.z * w.a + f.w * x.a, f.x * u.b + f.y * v.b + f.z * w.b + f.w * x.b,
+                f.x * u.c + f.y * v.c + f.z * w.c + f.w * x.c, f.x * u.d + f.y * v.d + f.z * w.d + f.w * x.d);
+}
+
+// Columns 4i .. 4i + 15 of s B z, over k from `start` up to `end`, multiples of four. B is not in the caches, so as much as can be is
+// on its way at once.
+fn owed_columns(i : u32, start : u32, end : u32) -> Four {
+    var sum = Four();
+    let n = owed_n();
     for (var turn = 0u; turn < MOST_TURNS; turn++) {
-        let i = id + 2u * WG * turn;
-        if (i >= n) {
+        let k = start + 8u * turn;
+        if (k >= end) {
             break;
         }
-        let more = owed_two(i, min(i + WG, n - 1u));
-        put_lacking(i, more.a);
-        if (i + WG < n) {
-            put_lacking(i + WG, more.b);
+        let at = k * n + i;
+        let too = select(at, at + 4u * n, k + 4u < end); // past the end something is read that does not count
+        let b0 = b_four(at);
+        let b1 = b_four(at + n);
+        let b2 = b_four(at + 2u * n);
+        let b3 = b_four(at + 3u * n);
+        let b4 = b_four(too);
+        let b5 = b_four(too + n);
+        let b6 = b_four(too + 2u * n);
+        let b7 = b_four(too + 3u * n);
+        let low = owed_four(k);
+        let high = select(vec4<f32>(), owed_four(min(k + 4u, p.owed_rank - 4u)), vec4<bool>(k + 4u < end));
+        sum = mixed(sum, mixed(sum_four(b0, b1, b2, b3, low), sum_four(b4, b5, b6, b7, high), 1.0, 1.0), 1.0, 1.0);
+    }
+    return sum;
+}
+
+// The whole workgroup takes part. Where it has two threads for sixteen columns, each takes a half of k.
+fn owed_branch(id : u32) -> Four {
+    let n = p.cols / 4u;
+    let two = p.cols <= 8u * WG;
+    let threads = select(WG, WG / 2u, two);
+    let i = 4u * (id & (threads - 1u));
+    let second = id >= threads;
+    let half = p.owed_rank / 2u;
+    var sum = Four();
+    if (i < n) {
+        sum = owed_columns(i, select(0u, half, second), select(p.owed_rank, half, two && !second));
+    }
+    if (two) {
+        if (second && i < n) {
+            put_lacking(i, sum.a);
+            put_lacking(i + 1u, sum.b);
+            put_lacking(i + 2u, sum.c);
+            put_lacking(i + 3u, sum.d);
+        }
+        workgroupBarrier();
+        if (4u * id < n) {
+            sum = mixed(sum, Four(lacking(i), lacking(i + 1u), lacking(i + 2u), lacking(i + 3u)), 1.0, 1.0);
         }
     }
-    workgroupBarrier();
+    return sum;
 }
 
 // The whole workgroup takes part: what the next block reads of columns 16 id ... of row tok. One of the workgroups writes the next
@@ -49,9 +95,9 @@ fn joined_row(tok : u32, id : u32, writes : bool) -> Four {
         }
     }
     if (OWED == 1u) {
-        put_owed(id);
+        let more = owed_branch(id);
         if (mine) {
-            raw = mixed(raw, Four(lacking(i), lacking(i + 1u), lacking(i + 2u), lacking(i + 3u)), 1.0, 1.0);
+            raw = mixed(raw, more, 1.0, 1.0);
         }
     }
     c.b = times(raw, post);

@@ -72,7 +72,6 @@ static bool join_lora(struct run *r, const struct join *j, struct tensor *z,
     p.owed_scales = l.scales;
     bind[3] = l.b;
     struct gpu_constant constants[] = { { JOIN_LORA_WG, GPU_HELD_WG },
-                                        { JOIN_LORA_HELD, (float)gpu_held(j->x->cols) },
                                         { JOIN_LORA_OWED, l.rank > 0 } };
     record_dispatch(&g->rec, TIERED(g, JOIN_LORA), constants, COUNT(constants), &p, bind,
                     COUNT(bind), groups * p.n_tok);

@@ -49,6 +49,7 @@ enum {
     SPLIT_MOST = 128,   /* shares of the history at most */
     SPLIT_HEADS = 8,    /* query heads that one workgroup of attention_split takes at most */
     SPLIT_GROUPS = 256, /* workgroups that a large device has at once */
+    MERGE_COLS = 64,    /* columns that a workgroup of attention_merge has */
     MERGED_SHARES = 8,  /* that every workgroup of the next product may merge for itself */
 };
 
@@ -83,12 +84,13 @@ static struct shares shares_of(struct run *r, const struct tensor *q, const stru
     return s;
 }
 
-/* reader: the linear that reads y next, where that is known. Each head gives its part of what its adapters make of y. */
+/* reader: the linear that reads y next, where that is known. Each workgroup gives its part of what its adapters make of y. */
 static void merge_shares(struct run *r, struct tensor *y, const struct shares *s, uint32_t n_vec,
                          uint32_t head_dim, const struct weight *reader)
 {
     struct gpu_ops *g = ops_of(r);
     bool settles = gpu_can_settle(g, y->rows, y->cols) && head_dim % 16 == 0;
+    uint32_t n_groups = n_vec * divide_up(head_dim, MERGE_COLS);
     struct attention_merge_params p = { .n_vec = n_vec,
                                         .n_head = n_vec / y->rows,
                                         .head_dim = head_dim,
@@ -100,7 +102,7 @@ static void merge_shares(struct run *r, struct tensor *y, const struct shares *s
         digits = gpu_settled_room(r, y->rows, y->cols);
         bind[2] = act(&digits);
     }
-    bool adapts = settles && y->rows == 1 && gpu_adapts_parts(reader, n_vec);
+    bool adapts = settles && y->rows == 1 && gpu_adapts_parts(reader, n_groups);
     if (adapts) {
         gpu_place_z(&z, &digits, &reader, 1);
         p.rank = z.cols;
@@ -108,9 +110,9 @@ static void merge_shares(struct run *r, struct tensor *y, const struct shares *s
         bind[3] = whole(((const struct gpu_weight *)reader->mem)->adapted.a);
     }
     struct gpu_constant lora = { ATTENTION_MERGE_LORA, adapts };
-    record_dispatch(&g->rec, KERNEL_ATTENTION_MERGE, &lora, 1, &p, bind, COUNT(bind), n_vec);
+    record_dispatch(&g->rec, KERNEL_ATTENTION_MERGE, &lora, 1, &p, bind, COUNT(bind), n_groups);
     if (settles) gpu_note_settled(r, y, &digits);
-    if (adapts) gpu_note_parts(r, reader, &z, n_vec);
+    if (adapts) gpu_note_parts(r, reader, &z, n_groups);
 }
 
 /* The sizes of heads that kernels are compiled for, as the self-test has them; 0: they read it. */
