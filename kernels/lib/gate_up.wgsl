@@ -39,7 +39,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     if (tok >= p.n_tok) {
         return;
     }
-    let first = R * (turn.at * teams + id / LANES);
+    let first = R * (apart(turn.at, per_tok) * teams + id / LANES);
     let rows = four_from(first, p.rows);
     let mine = pair_rows(rows, tok * (p.x_stride / 4u), id % LANES);
     let sums = add_pair(adapted(mine, rows, tok, id % LANES), id);

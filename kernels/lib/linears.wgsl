@@ -55,7 +55,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     if (tok >= p.n_tok) {
         return;
     }
-    let team = turn.at * teams + id / LANES;
+    let team = apart(turn.at, per_tok) * teams + id / LANES;
     let lane = id % LANES;
     let ones = team < ends.x;
     let twos = !ones && team < ends.x + ends.y;
