@@ -214,11 +214,12 @@ struct finish {
     uint32_t col;
 };
 
-/* In how many shares the columns are summed: long rows of small results, as those of a down projection are. */
+/* In how many shares the columns are summed: long rows of small results, as those of a down projection are, or blocks that would
+ * leave a large device half empty in the end. */
 static uint32_t product_shares(const struct gpu_ops *g, const struct block *w, uint32_t n_tok,
                                const struct finish *f)
 {
-    bool bare = !f->by && f->cap <= 0 && f->scale == 1 && w->whole && w->rows % 4 == 0;
+    bool bare = f->cap <= 0 && f->scale == 1 && w->whole && w->rows % 4 == 0;
     struct cut usual = matmul_cut(g, w->rows, n_tok), large = cuts[0];
     uint64_t cost, steps = divide_up(w->rows, usual.rows) * divide_up(n_tok, usual.toks);
     if (!bare || large.wg > g->rec.limits.max_invocations) return 1;
@@ -348,8 +349,8 @@ static void block_product(struct run *r, const struct tensor *y, const struct te
             parts = gpu_scratch(r, SCRATCH_PARTS, p.n_split * x->rows, y->cols);
             bind[5] = act(&parts);
         }
-        tiles_product(r, w, &p, bind, COUNT(bind), f->by != NULL);
-        if (p.n_split > 1) gpu_sum_parts(r, &sum, 0, true, &parts, p.n_split, NULL, 0);
+        tiles_product(r, w, &p, bind, COUNT(bind), f->by && p.n_split == 1);
+        if (p.n_split > 1) gpu_sum_parts(r, &sum, 0, true, &parts, p.n_split, f->by, f->col);
         return;
     }
     row_product(r, w, &p, bind, COUNT(bind), settled, lo->own, f->by != NULL);
