@@ -1,6 +1,7 @@
 // gate_up - the kernel of that name without its shape, its activations, put_rows(), adapted() and add_lanes(): a file
 // and its tier choose.
 //!include lib/grid.wgsl
+//!include lib/apart.wgsl
 //!include lib/four_from.wgsl
 //!include lib/gelu.wgsl
 //!include lib/pair_rows.wgsl

@@ -25,12 +25,3 @@ fn groups_a_row(num : vec3<u32>, rows : u32) -> u32 {
     }
     return all / rows;
 }
-
-// Which of n pieces of a matrix the i-th workgroup takes: those that begin together are far from each other, so that each part of a
-// device goes on where it has been. A large model has more memory than a device keeps translated addresses of, and each that
-// it must look up again costs time. So many places at once as large devices have processors.
-const APART : u32 = 132u;
-fn apart(i : u32, n : u32) -> u32 {
-    let place = i % APART;
-    return place * (n / APART) + min(place, n % APART) + i / APART;
-}

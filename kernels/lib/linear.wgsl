@@ -1,6 +1,7 @@
 // linear - the kernel of that name, linear_digits and linear_own without their shape, their activations, add_lanes() and what
 // adapters do: a file and its tier choose.
 //!include lib/grid.wgsl
+//!include lib/apart.wgsl
 //!include lib/four_from.wgsl
 //!include lib/linear_io.wgsl
 //!include lib/four_rows.wgsl

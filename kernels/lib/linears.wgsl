@@ -1,6 +1,7 @@
 // linears - linears_digits, linears_digits_mixed and the two for matrices with adapters without their shapes, add_lanes() and
 // adapted(): a file and its tier choose.
 //!include lib/grid.wgsl
+//!include lib/apart.wgsl
 //!include lib/four_from.wgsl
 //!include lib/four_rows.wgsl
 
