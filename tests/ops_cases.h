@@ -536,6 +536,47 @@ static void case_join_gate_up(struct bench *b, const struct op_case *c)
     free(h);
 }
 
+/* How a layer begins that reads another's cache: queries of the stream, whose adapters may be left to attention. out is the head size. */
+static void case_layer_start(struct bench *b, const struct op_case *c)
+{
+    uint32_t width = c->n_kv * c->out, q_width = c->n_head * c->out, n_pos = c->pos + 1;
+    struct joint t = make_join(b, c, true, true);
+    struct act *q = bench_blank(b, 1, q_width), *y = bench_blank(b, 1, q_width);
+    struct act *keys = bench_random(b, n_pos, width), *values = bench_random(b, n_pos, width);
+    struct act *k_ring = bench_blank(b, n_pos, width), *v_ring = bench_blank(b, n_pos, width);
+    struct act *turn = bench_random(b, 1, c->out);
+    struct mat *w = bench_weight(b, c->format, c->cols, q_width, 1);
+    struct mat *q_w = bench_weight(b, F32, c->out, 1, 1);
+    for (uint32_t i = 0; i < c->n_lora; i++) bench_lora(b, w, c->rank + i);
+    struct kv kv = { .k = k_ring->t, .v = v_ring->t, .n_kv_head = c->n_kv, .head_dim = c->out };
+    struct heads h = {
+        .q = &q->t, .q_norm = &q_w->w, .k_norm = &q_w->w, .table = &turn->t, .n_head = c->n_head
+    };
+    op_kv_write(&b->run, &kv, &keys->t, &values->t, 0);
+    op_join_linears(&b->run, &t.j, (struct tensor *[]) { &q->t },
+                    (const struct weight *[]) { &w->w }, 1);
+    op_attend(&b->run, &y->t, &kv, &h, 0, c->pos, EPS);
+    bench_result(b, &t.to->t, false);
+    bench_result(b, &y->t, false);
+    double *want = bench_formula(b);
+    if (!want) return;
+    struct op_case head = *c;
+    head.cols = c->out;
+    double *in = formula_join(&t, c, want), *wide = malloc(q_width * sizeof *wide);
+    float *asked = malloc(q_width * sizeof *asked);
+    formula_linear(wide, in, w, 0);
+    for (uint32_t i = 0; i < q_width; i++) asked[i] = (float)wide[i];
+    formula_heads(asked, c->n_head, c->out, q_w->v, turn->v, c->out / 2);
+    for (uint32_t i = 0; i < c->n_head; i++) {
+        size_t of = (size_t)(i * c->n_kv / c->n_head) * c->out;
+        formula_attend(want + c->cols + (size_t)i * c->out, asked + (size_t)i * c->out,
+                       keys->v + of, values->v + of, width, &head, c->pos);
+    }
+    free(asked);
+    free(wide);
+    free(in);
+}
+
 /* How a layer goes on after attention: gate, up and down of the stream, then (out rows, n_used of `by`) the detour of per-layer
  * inputs. Each product leaves to the next what its adapters add, so only the last result is one. */
 static void case_layer_end(struct bench *b, const struct op_case *c)
@@ -954,6 +995,7 @@ static const struct {
     { "join_linears", case_join_linears },
     { "join_linear_gelu_mul", case_join_linear_gelu_mul },
     { "join_gate_up", case_join_gate_up },
+    { "layer_start", case_layer_start },
     { "layer_end", case_layer_end },
     { "gelu_mul", case_gelu_mul },
     { "ple_mix", case_ple_mix },
@@ -1291,6 +1333,13 @@ static const struct op_case cases[] = {
     { "linear_gelu_mul", 70, 2560, QUANT_Q8_0, 1e-12, .why = "as many shares as pay, an adapter", .out = 36, .at = 4, .rank = 5, .n_lora = 1 },
     { "linear",        130,   288, QUANT_Q8_0, 1e-12, .why = "blocks of 64 and 128 on subgroup matrices", .out = 132, .cut = 6 },
     { "linear",        258,   320, QUANT_Q8_0, 1e-12, .why = "blocks of 128 and 256 on subgroup matrices", .out = 132, .cut = 7 },
+    { "layer_start",     1,   256, QUANT_Q8_0, 1e-11, .why = "an adapter that attention adds, in four dispatches", .n_head = 4, .n_kv = 1, .out = 256, .pos = 70, .rank = 16, .n_lora = 1 },
+    { "layer_start",     1,   256, QUANT_Q4_K, 1e-11, .why = "the largest head, two adapters, in four dispatches", .n_head = 2, .n_kv = 1, .out = 512, .pos = 40, .rank = 15, .n_lora = 2 },
+    { "layer_start",     1,   256, QUANT_Q4_0, 1e-11, .why = "more than a workgroup has room for, in five dispatches", .n_head = 2, .n_kv = 1, .out = 512, .pos = 40, .rank = 40, .n_lora = 1 },
+    { "layer_start",     1,   128, QUANT_Q8_0, 1e-11, .why = "a head of no power of two, several keys' heads, in four dispatches", .n_head = 4, .n_kv = 2, .out = 48, .pos = 33, .rank = 5, .n_lora = 1 },
+    { "layer_start",     1,   256, QUANT_F16,  1e-11, .why = "without adapters", .n_head = 4, .n_kv = 2, .out = 64, .pos = 20 },
+    { "attend_linear",   1,   160, QUANT_Q8_0, 1e-11, .why = "many shares, a head in three pieces, two adapters", .n_head = 4, .n_kv = 1, .out = 80, .ring = 700, .pos = 690, .n_ff = 12, .rank = 9, .n_lora = 2, .at = 1 },
+    { "attend_linear",   1,   128, QUANT_Q4_0, 1e-11, .why = "as many shares as there can be, an adapter", .n_head = 8, .n_kv = 1, .out = 64, .ring = 4200, .pos = 4190, .n_ff = 12, .rank = 3, .n_lora = 1, .at = 1 },
 };
 /* clang-format on */
 

@@ -51,7 +51,7 @@ async function runTier(wasm, info, tier, { as, only, spell, log, wide }) {
   };
   for (let i = 0, kind; (kind = exports.ops_test_op(i)); i++) {
     const op = core.resultText();
-    if (!op || (only && !only.split(',').includes(op)) || (wide && (kind === 2 || !(/^join|^layer_end$|^norm_sum$|^attend_|then_|^linear_router$/.test(op) || isBackward(op)))) || (isBackward(op) && tier !== 'plain')) continue;
+    if (!op || (only && !only.split(',').includes(op)) || (wide && (kind === 2 || !(/^join|^layer_|^norm_sum$|^attend_|then_|^linear_router$/.test(op) || isBackward(op)))) || (isBackward(op) && tier !== 'plain')) continue;
     const c = await runCase(core, gpu, i);
     if (c.nmse <= c.limit) passed++;
     else bad(`${c.op} ${c.format} ${c.rows} x ${c.cols} (${c.why}): ${c.error ?? `nmse ${c.nmse} > ${c.limit}`}`);
