@@ -8,6 +8,7 @@
 //
 // Reference: linear() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 //!include lib/grid.wgsl
+//!include lib/turns.wgsl
 //!include lib/owed.wgsl
 struct Params {
     cols : u32,
@@ -26,8 +27,21 @@ fn owed_z(i : u32) -> vec4<f32> {
     return y[i];
 }
 
-fn owed_n() -> u32 {
-    return p.cols / 4u;
+// Columns 4i .. 4i + 3.
+fn owed_vec(i : u32) -> vec4<f32> {
+    var sum = vec4<f32>();
+    let n = p.cols / 4u;
+    for (var turn = 0u; turn < MOST_TURNS; turn++) {
+        let k = 8u * turn;
+        if (k >= p.owed_rank) {
+            break;
+        }
+        let at = k * n + i;
+        let low = mat4x4<f32>(b[at], b[at + n], b[at + 2u * n], b[at + 3u * n]);
+        let high = mat4x4<f32>(b[at + 4u * n], b[at + 5u * n], b[at + 6u * n], b[at + 7u * n]);
+        sum += low * owed_four(k) + high * owed_four(k + 4u);
+    }
+    return sum;
 }
 
 @compute @workgroup_size(WG)

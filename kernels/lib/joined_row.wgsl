@@ -2,14 +2,11 @@
 // lib/columns and lib/owed need, and put_lacking(i, v) and lacking(i): room for vec4 i of a row in workgroup memory.
 //!include lib/columns.wgsl
 //!include lib/owed.wgsl
+//!include lib/turns.wgsl
 override OWED : u32 = 0u; // 1: the branch may be owed something
 
 fn owed_z(i : u32) -> vec4<f32> {
     return branch[i];
-}
-
-fn owed_n() -> u32 {
-    return p.cols / 4u;
 }
 
 fn b_four(i : u32) -> Four {
@@ -26,7 +23,7 @@ fn sum_four(u : Four, v : Four, w : Four, x : Four, f : vec4<f32>) -> Four {
 // on its way at once.
 fn owed_columns(i : u32, start : u32, end : u32) -> Four {
     var sum = Four();
-    let n = owed_n();
+    let n = p.cols / 4u;
     for (var turn = 0u; turn < MOST_TURNS; turn++) {
         let k = start + 8u * turn;
         if (k >= end) {

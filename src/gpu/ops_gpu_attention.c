@@ -1,5 +1,7 @@
 /* ops_gpu_attention.c - keys and values on their way to the cache, and attention over it. */
 #include "gpu/ops_gpu_bwd.h"
+#include <assert.h>
+
 #include "gpu/ops_gpu_impl.h"
 
 void gpu_kv_write(struct run *r, struct kv *kv, const struct tensor *k, const struct tensor *v,
@@ -182,6 +184,7 @@ static void attend_shared(struct run *r, const struct shares *s, const struct kv
     struct gpu_owed owed;
     bool lacks =
         s->heads == 1 && gpu_take_owed(r, h->q, false, ATTEND_OWED_MOST / kv->head_dim, &owed);
+    assert(!lacks || owed.parts == 1);
     struct gpu_lack l = gpu_lack_of(g, lacks ? &owed : NULL);
     struct attend_shared_params p = { .rows = 1,
                                       .n_head = h->n_head,

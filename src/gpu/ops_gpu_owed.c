@@ -1,5 +1,7 @@
 /* ops_gpu_owed.c - rows that lack what adapters add: y = W x and z = A x come from one dispatch, since both need only x, and
  * s B z is added by who reads y next. So a linear with adapters costs no dispatch more. */
+#include <assert.h>
+
 #include "gpu/ops_gpu_impl.h"
 
 enum {
@@ -212,6 +214,7 @@ bool gpu_gelu_linear(struct run *r, const struct tensor *y, const struct tensor 
     bool fits = m->n_parts == 1 && (w->cols == 256 || w->cols == 512) && y->rows == 1 &&
                 m->adapted.rank <= 256 && !w->z && !gpu_drops(w) && g->owed.col % 4 == 0;
     if (!fits || !gpu_take_owed(r, x, true, GELU_OWED_MOST / w->cols, &owed)) return false;
+    assert(owed.parts == 1);
     struct gpu_lack l = gpu_lack_of(g, &owed);
     const struct gpu_part *part = &m->parts[0];
     struct gelu_linear_own_params p = { .cols = w->cols,
