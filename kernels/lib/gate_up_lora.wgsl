@@ -6,27 +6,24 @@ fn z_of(at : u32) -> f32 {
     return x[at >> 2u][at & 3u];
 }
 
-// Column k of B for R rows; no more are read.
-fn b_of(at : vec4<u32>) -> vec4<f32> {
-    var v = vec4<f32>(b[at.x], 0.0, 0.0, 0.0);
-    if (R > 1u) {
-        v.y = b[at.y];
+// Of the first matrix or the second, as lib/two_weights has it.
+fn b_word(i : u32) -> f32 {
+    if (second) {
+        return b2[i];
     }
-    if (R > 2u) {
-        v.z = b[at.z];
-        v.w = b[at.w];
-    }
-    return v;
+    return b[i];
 }
 
-fn b2_of(at : vec4<u32>) -> vec4<f32> {
-    var v = vec4<f32>(b2[at.x], 0.0, 0.0, 0.0);
+// Column k of B for R rows; no more are read.
+fn b_rows(rows : vec4<u32>, k : u32) -> vec4<f32> {
+    let at = rows + k * p.rows;
+    var v = vec4<f32>(b_word(at.x), 0.0, 0.0, 0.0);
     if (R > 1u) {
-        v.y = b2[at.y];
+        v.y = b_word(at.y);
     }
     if (R > 2u) {
-        v.z = b2[at.z];
-        v.w = b2[at.w];
+        v.z = b_word(at.z);
+        v.w = b_word(at.w);
     }
     return v;
 }
@@ -39,11 +36,13 @@ fn adapted(mine : Pair, rows : vec4<u32>, tok : u32, lane : u32) -> Pair {
         if (k >= max(p.rank, p.rank2)) {
             break;
         }
+        second = false;
         if (k < p.rank) {
-            sum.first += z_of(p.z_at + tok * p.rank + k) * b[p.b_scales + k] * b_of(rows + k * p.rows);
+            sum.first += z_of(p.z_at + tok * p.rank + k) * b_word(p.b_scales + k) * b_rows(rows, k);
         }
+        second = true;
         if (k < p.rank2) {
-            sum.second += z_of(p.z_at2 + tok * p.rank2 + k) * b2[p.b_scales2 + k] * b2_of(rows + k * p.rows);
+            sum.second += z_of(p.z_at2 + tok * p.rank2 + k) * b_word(p.b_scales2 + k) * b_rows(rows, k);
         }
     }
     return sum;

@@ -1,7 +1,7 @@
 /* ops_gpu_attention.c - keys and values on their way to the cache, and attention over it. */
-#include "gpu/ops_gpu_bwd.h"
 #include <assert.h>
 
+#include "gpu/ops_gpu_bwd.h"
 #include "gpu/ops_gpu_impl.h"
 
 void gpu_kv_write(struct run *r, struct kv *kv, const struct tensor *k, const struct tensor *v,
