@@ -9,13 +9,15 @@
 //   k_cache  read   n_slots x n_kv_head x head_dim                 chunks = ceil(group / HEADS), rows 1,
 //   v_cache  read   as k_cache                                     29,100 bytes of workgroup memory
 //   b        read   see lib/lora.wgsl; OWED 0: any buffer, unread
-//   partial  write  n_head x n_split x (head_dim + 4) f32:
-//                   o, top, total, 0, 0
+//   a        read   rank x n_head x head_dim f32; LORA 0: any buffer, unread
+//   partial  write  n_head x n_split x (head_dim + 4 + rank) f32:
+//                   o, top, total, 0, 0, A o
 //
 // For layers that read another's cache. See attention_split for the shares, lib/attend for what is before.
 // Reference: head_norm_rope() and attention() in src/ops/ops_cpu.c, with attention_merge. Tolerance 1e-9 nmse: f32 here.
 
 //!include lib/attend.wgsl
+//!include lib/share_z.wgsl
 //!include lib/owed_eight.wgsl
 struct Params {
     rows : u32,
@@ -30,6 +32,7 @@ struct Params {
     owed_rank : u32, // see lib/owed.wgsl; in one part
     owed_at : u32,
     owed_scales : u32,
+    rank : u32, // LORA: rows of A
     eps : f32,
 }
 @group(0) @binding(0) var<uniform> p : Params;
@@ -39,7 +42,8 @@ struct Params {
 @group(0) @binding(5) var<storage, read> k_cache : array<vec4<u32>>;
 @group(0) @binding(6) var<storage, read> v_cache : array<vec4<u32>>;
 @group(0) @binding(7) var<storage, read> b : array<vec4<f32>>;
-@group(0) @binding(8) var<storage, read_write> partial : array<vec4<f32>>;
+@group(0) @binding(8) var<storage, read> a : array<vec4<f32>>;
+@group(0) @binding(9) var<storage, read_write> partial : array<vec4<f32>>;
 
 override OWED : u32 = 0u; // 1: q lacks what adapters add; then HEADS is 1 and head_dim owed_rank at most 16,384
 
@@ -103,4 +107,5 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     workgroupBarrier();
     sum_queries(lid);
     attend_share(part, lid);
+    put_share_z(part, lid);
 }

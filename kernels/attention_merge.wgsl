@@ -14,6 +14,7 @@
 //!include lib/settle.wgsl
 //!include lib/put_run.wgsl
 //!include lib/turns.wgsl
+//!include lib/head_z.wgsl
 struct Params {
     n_vec : u32, // rows * n_head
     n_head : u32,
@@ -39,7 +40,7 @@ const SLICES : u32 = WG / COLS;
 var<workgroup> ends : array<vec2<f32>, SHARES>;  // top and total; once the largest top is known, what o is worth, and total
 var<workgroup> some : array<vec2<f32>, SLICES>;  // the same of every SLICES-th share: the largest top; the sum of totals
 var<workgroup> sums : array<vec4<f32>, WG>;
-var<workgroup> parts : array<f32, WG>; // with LORA
+var<workgroup> spread : array<f32, WG>; // with LORA
 
 // A share without positions has no o: it is worth nothing.
 fn weigh_shares(at : u32, share : u32, lid : u32) {
@@ -78,6 +79,17 @@ fn weigh_shares(at : u32, share : u32, lid : u32) {
         }
         some[lid].y = total;
     }
+}
+
+var<private> z_to : u32; // where the workgroup's part of z begins in s
+
+fn o_four(i : u32) -> vec4<f32> {
+    return sums[i];
+}
+
+fn put_z(k : u32, z : f32) {
+    let at = z_to + k;
+    s[at >> 2u][at & 3u] = bitcast<u32>(z);
 }
 
 fn worth_of(i : u32, start : u32, share : u32) -> vec4<f32> {
@@ -137,31 +149,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         put_run(vec / p.n_head * heads, 4u * heads, (vec % p.n_head * n4 + first + i) / 4u, v);
     }
     if (LORA == 1u) {
-        put_z(group, vec * n4 + first, min(COLS, n4 - first), lid);
-    }
-}
-
-// A thread has four columns of a row of A. `sums` has those of the row, n of them, from vec4 `col` of it on.
-fn put_z(group : u32, col : u32, n : u32, lid : u32) {
-    let lane = lid % COLS;
-    for (var turn = 0u; turn < MOST_TURNS; turn++) {
-        let k = turn * SLICES + lid / COLS;
-        if (turn * SLICES >= p.rank) {
-            break;
-        }
-        parts[lid] = 0.0;
-        if (k < p.rank && lane < n) {
-            parts[lid] = dot(a[k * p.n_vec * (p.head_dim / 4u) + col + lane], sums[lane]);
-        }
-        workgroupBarrier();
-        if (lane == 0u && k < p.rank) {
-            var z = 0.0;
-            for (var i = 0u; i < COLS; i++) {
-                z += parts[lid + i];
-            }
-            let to = p.z_at + group * p.rank + k;
-            s[to >> 2u][to & 3u] = bitcast<u32>(z);
-        }
-        workgroupBarrier(); // before the next rows
+        z_to = p.z_at + group * p.rank;
+        make_z(vec * n4 + first, min(COLS, n4 - first), p.n_vec * n4, lid);
     }
 }

@@ -13,6 +13,7 @@
 // Reference: attention() in src/ops/ops_cpu.c, with attention_merge. Tolerance 1e-9 nmse: f32 here.
 
 //!include lib/attention_split.wgsl
+//!include lib/no_share_z.wgsl
 struct Params {
     rows : u32,
     n_head : u32,

@@ -22,5 +22,8 @@
 //!include lib/put_settled.wgsl
 //!include lib/gate_up.wgsl
 //!include lib/gate_up_lora.wgsl
+//!include lib/z_behind.wgsl
 
 @group(0) @binding(5) var<storage, read_write> s : array<vec4<u32>>;
+@group(0) @binding(6) var<storage, read> b : array<f32>;
+@group(0) @binding(7) var<storage, read> b2 : array<f32>;

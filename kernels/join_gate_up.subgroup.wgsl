@@ -22,3 +22,5 @@ enable subgroups;
 //!include lib/dot_$SHAPE.wgsl
 //!include lib/lanes.subgroup.wgsl
 //!include lib/join_gate_up.wgsl
+//!include lib/gate_up_bare.wgsl
+//!include lib/join_gate_up_params.wgsl

@@ -21,3 +21,5 @@
 //!include lib/dot_$SHAPE.wgsl
 //!include lib/lanes.wgsl
 //!include lib/join_gate_up.wgsl
+//!include lib/gate_up_bare.wgsl
+//!include lib/join_gate_up_params.wgsl

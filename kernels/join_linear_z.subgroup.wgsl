@@ -1,7 +1,7 @@
 // join_linear_z.subgroup - to = (x + norm(branch) * post) * scale[0], h = norm(to) * next_w (has_next 0: h = to), then y = W h and, behind
 //   y, z = A h, with norm(v) = v / sqrt(mean(v^2) + eps)     (decode: one row)
 //
-//   x        read   cols f32            grid   groups + rank
+//   x        read   cols f32            grid   groups + rank + more
 //   branch   read   cols f32; behind it what it is owed, see lib/owed.wgsl
 //                                       bytes  W and A once; the rest comes from the cache
 //   vectors  read   cols f32 at post_at, 1 f32 at scale_at, cols f32 at next_at
@@ -9,8 +9,8 @@
 //                                              any buffer; has_scale 0: factor 1; owed_rank 0: b is any buffer, unread
 //   b        read   of what the branch is owed, see lib/lora.wgsl
 //   w        read   rows x cols
-//   a        read   rank x cols f32
-//   to       write  cols f32
+//   a        read   rank x cols f32, then more x cols f32, see lib/ahead.wgsl
+//   to       write  cols f32, then (those times to) more f32
 //   y        write  rows f32; from z_at on rank f32
 //
 // The product with one matrix that has adapters: what they add to y is left to who reads it, since that needs all of z.

@@ -8,10 +8,11 @@
 //                  next_w at their           buffer; has_scale 0: factor 1; owed_rank 0: b is any buffer, unread
 //                  places, in vec4s
 //   b       read   of what the branch is owed, see lib/lora.wgsl
-//   a       read   rows x cols f32           rows2 or rows3 0: any buffers, unread
+//   a       read   rows x cols f32           rows2 or rows3 0: any buffers, unread; with `more` (see lib/ahead.wgsl) a has
+//                                            the rows of all, then those, and n_tok is 1
 //   a2      read   rows2 x cols f32
 //   a3      read   rows3 x cols f32
-//   to      write  n_tok x cols f32
+//   to      write  n_tok x cols f32; with `more` behind it those rows times to
 //   norm    write  h; puts 0: any buffer, unwritten
 //   s       write  h, settled; behind it z, f32: from word `at` on n_tok x rows, from at2 on n_tok x rows2, from at3 on
 //                  n_tok x rows3

@@ -1,13 +1,15 @@
-// merge_linear_z.subgroup - y = W o and, behind y, z = A o, where for each head o = sum_s e^(top_s - top) o_s / sum_s e^(top_s - top) total_s,
-//   top the largest top_s     (decode: one row)
+// merge_linear_z.subgroup - y = W o + sum of the adapters s B z and, behind y, M o, where for each head
+//   o = sum_s e^(top_s - top) o_s / sum_s e^(top_s - top) total_s, top the largest top_s, and z = A o is the same sum of what the
+//   shares have behind them     (decode: one row)
 //
-//   partial  read   n_head x n_split x             grid   groups + rank: a workgroup per R WG / LANES rows of W
-//                   (head_dim + 4) f32             bytes  W and A once; partial comes from the cache
-//   w        read   rows x cols                    needs  attention_split's parts; head_dim % 16 == 0;
-//   a        read   rank x cols f32                       cols = n_head head_dim <= 4 HELD and 16 WG
-//   y        write  rows f32; from z_at on rank f32
+//   partial  read   n_head x n_split x             grid   groups + n_more: a workgroup per R WG / LANES rows of W
+//                   (head_dim + 4 + rank) f32      bytes  W, B and M once; partial comes from the cache
+//   w        read   rows x cols                    needs  attend's parts; head_dim % 16 == 0; rank <= head_dim / 4 and 64;
+//   b        read   see lib/lora.wgsl                     cols = n_head head_dim <= 4 HELD and 16 WG; n_head rank <= 4 WG;
+//   more     read   M, n_more x cols f32                  n_more 0: any buffer, unread; rows % 4 == 0
+//   y        write  rows f32, then n_more f32
 //
-// As merge_linear where W has adapters: what they add to y is left to who reads it, since that needs all of z.
+// As merge_linear where W has adapters. M is for a block further on, see lib/ahead.wgsl.
 //
 // Reference: attention() and linear() in src/ops/ops_cpu.c. Tolerance 1e-9 nmse: f32 here.
 

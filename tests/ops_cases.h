@@ -577,6 +577,98 @@ static void case_layer_start(struct bench *b, const struct op_case *c)
     free(in);
 }
 
+/* A layer up to gate and up, after a look ahead for its adapters: queries, and (not plain) keys and values, of the stream; attention over
+ * pos positions before; its output. out is the head size. */
+static void case_layer_ahead(struct bench *b, const struct op_case *c)
+{
+    uint32_t width = c->n_kv * c->out, q_width = c->n_head * c->out;
+    uint32_t n_old = c->plain ? c->pos + 1 : c->pos, n_own = c->plain ? 1 : 3;
+    struct op_case joined = *c;
+    joined.plain = false;
+    struct joint t = make_join(b, &joined, true, true), u = make_join(b, &joined, false, true);
+    struct act *q = bench_blank(b, 1, q_width), *o = bench_blank(b, 1, q_width);
+    struct act *k = bench_blank(b, 1, width), *v = bench_blank(b, 1, width);
+    struct act *old_k = bench_random(b, n_old, width), *old_v = bench_random(b, n_old, width);
+    struct act *k_ring = bench_blank(b, c->pos + 1, width),
+               *v_ring = bench_blank(b, c->pos + 1, width);
+    struct act *turn = bench_random(b, 1, c->out), *y = bench_blank(b, 1, c->n_ff);
+    struct act *room = bench_blank(b, 1, c->n_ff);
+    struct mat *w[6] = { bench_weight(b, c->format, c->cols, q_width, 1),
+                         bench_weight(b, c->format, c->cols, width, 1),
+                         bench_weight(b, c->format, c->cols, width, 1),
+                         bench_weight(b, c->format, q_width, c->cols, 1),
+                         bench_weight(b, c->format, c->cols, c->n_ff, 1),
+                         bench_weight(b, c->format, c->cols, c->n_ff, 1) };
+    struct mat *q_w = bench_weight(b, F32, c->out, 1, 1), *k_w = bench_weight(b, F32, c->out, 1, 1);
+    for (uint32_t i = 0; i < c->n_lora; i++) bench_lora(b, w[(i + c->at) % 6], c->rank + i % 2);
+    struct kv kv = { .k = k_ring->t, .v = v_ring->t, .n_kv_head = c->n_kv, .head_dim = c->out };
+    struct heads h = { .q = &q->t,
+                       .k = c->plain ? NULL : &k->t,
+                       .v = c->plain ? NULL : &v->t,
+                       .q_norm = &q_w->w,
+                       .k_norm = &k_w->w,
+                       .table = &turn->t,
+                       .n_head = c->n_head };
+    struct ahead a = { .with = { &w[0]->w, &w[1]->w, &w[2]->w },
+                       .n_with = n_own,
+                       .branch = &w[3]->w,
+                       .post_w = &u.w->w,
+                       .next_w = &u.next->w,
+                       .readers = { &w[4]->w, &w[5]->w },
+                       .n_readers = 2 };
+    u.j.x = &t.to->t;
+    op_kv_write(&b->run, &kv, &old_k->t, &old_v->t, 0);
+    op_look_ahead(&b->run, &a);
+    op_join_linears(&b->run, &t.j, (struct tensor *[]) { &q->t, &k->t, &v->t },
+                    (const struct weight *[]) { &w[0]->w, &w[1]->w, &w[2]->w }, n_own);
+    op_attend_linear(&b->run, &u.branch->t, &o->t, &kv, &h, 0, c->pos, EPS, &w[3]->w);
+    op_join_gate_up(&b->run, &u.j, &y->t, &room->t, &w[4]->w, &w[5]->w);
+    bench_result(b, &t.to->t, false);
+    bench_result(b, &u.to->t, false);
+    bench_result(b, &y->t, false);
+    double *want = bench_formula(b);
+    if (!want) return;
+    struct op_case head = *c;
+    head.cols = c->out;
+    double *in = formula_join(&t, &joined, want),
+           *wide = malloc((q_width + 2 * c->n_ff) * sizeof *wide);
+    double *out = malloc(q_width * sizeof *out), *up = wide + q_width;
+    size_t n_keys = (size_t)(c->pos + 1) * width;
+    float *asked = malloc((q_width + 2 * n_keys) * sizeof *asked);
+    float *keys = asked + q_width, *values = keys + n_keys;
+    memcpy(keys, old_k->v, (size_t)n_old * width * sizeof *keys);
+    memcpy(values, old_v->v, (size_t)n_old * width * sizeof *values);
+    formula_linear(wide, in, w[0], 0);
+    for (uint32_t i = 0; i < q_width; i++) asked[i] = (float)wide[i];
+    formula_heads(asked, c->n_head, c->out, q_w->v, turn->v, c->out / 2);
+    for (int i = 0; !c->plain && i < 2; i++) {
+        float *to = (i ? values : keys) + (size_t)c->pos * width;
+        formula_linear(wide, in, w[1 + i], 0);
+        for (uint32_t j = 0; j < width; j++) to[j] = (float)wide[j];
+        formula_heads(to, c->n_kv, c->out, i ? NULL : k_w->v, i ? NULL : turn->v,
+                      i ? 0 : c->out / 2);
+    }
+    for (uint32_t i = 0; i < c->n_head; i++) {
+        size_t of = (size_t)(i * c->n_kv / c->n_head) * c->out;
+        formula_attend(out + (size_t)i * c->out, asked + (size_t)i * c->out, keys + of, values + of,
+                       width, &head, c->pos);
+    }
+    double *state = want + c->cols, *last = state + c->cols,
+           *branch = malloc(c->cols * sizeof *branch);
+    formula_linear(branch, out, w[3], 0);
+    formula_norm(state, branch, u.w->v, c->cols, (double)EPS);
+    for (uint32_t i = 0; i < c->cols; i++) state[i] += want[i];
+    formula_norm(in, state, u.next->v, c->cols, (double)EPS);
+    formula_linear(last, in, w[4], 0);
+    formula_linear(up, in, w[5], 0);
+    for (uint32_t i = 0; i < c->n_ff; i++) last[i] = formula_gelu(last[i]) * up[i];
+    free(branch);
+    free(asked);
+    free(out);
+    free(wide);
+    free(in);
+}
+
 /* How a layer goes on after attention: gate, up and down of the stream, then (out rows, n_used of `by`) the detour of per-layer
  * inputs. Each product leaves to the next what its adapters add, so only the last result is one. */
 static void case_layer_end(struct bench *b, const struct op_case *c)
@@ -995,6 +1087,7 @@ static const struct {
     { "join_linears", case_join_linears },
     { "join_linear_gelu_mul", case_join_linear_gelu_mul },
     { "join_gate_up", case_join_gate_up },
+    { "layer_ahead", case_layer_ahead },
     { "layer_start", case_layer_start },
     { "layer_end", case_layer_end },
     { "gelu_mul", case_gelu_mul },
@@ -1342,6 +1435,9 @@ static const struct op_case cases[] = {
     { "attend_linear",   1,   128, QUANT_Q4_0, 1e-11, .why = "as many shares as there can be, an adapter", .n_head = 8, .n_kv = 1, .out = 64, .ring = 4200, .pos = 4190, .n_ff = 12, .rank = 3, .n_lora = 1, .at = 1 },
     { "layer_end",       1,   256, QUANT_Q4_K, 1e-11, .why = "a detour of 512, in five dispatches", .out = 512, .n_ff = 512, .rank = 20, .n_lora = 5 },
     { "layer_end",       1,   256, QUANT_Q8_0, 1e-11, .why = "the same, more than a workgroup has room for", .out = 512, .n_ff = 512, .rank = 40, .n_lora = 5 },
+    { "layer_ahead",     1,   256, QUANT_Q4_K, 1e-10, .why = "another layer's cache, an adapter on each, in fourteen dispatches", .n_head = 4, .n_kv = 1, .out = 64, .pos = 70, .n_ff = 512, .plain = true, .rank = 15, .n_lora = 6 },
+    { "layer_ahead",     1,   256, QUANT_Q8_0, 1e-10, .why = "an adapter on each, in seventeen dispatches", .n_head = 2, .n_kv = 1, .out = 256, .pos = 40, .n_ff = 512, .rank = 16, .n_lora = 6 },
+    { "layer_ahead",     1,   256, QUANT_Q8_0, 1e-10, .why = "without adapters", .n_head = 2, .n_kv = 1, .out = 256, .pos = 40, .n_ff = 512 },
 };
 /* clang-format on */
 

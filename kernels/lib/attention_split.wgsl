@@ -1,7 +1,8 @@
 // attention_split - what attention_split, attend and attend_shared have in common: which share of the history a
 // workgroup has, attention over it, and the result. Needs p with the fields of attention_split's Params, the
 // buffers k_cache, v_cache and partial, query(part, head, d): four columns of a query head, and query_scale(head): what
-// its scores are multiplied with; the latter is asked after a barrier.
+// its scores are multiplied with; the latter is asked after a barrier; share4(): vec4s of a share's result; answered(i, o), which is
+// told vec4 i of a workgroup's only head.
 //!include lib/grid.wgsl
 //!include lib/step.wgsl
 //!include lib/span.wgsl
@@ -276,7 +277,7 @@ fn add_values(o : ptr<function, Outputs>, part : Part, slot0 : u32, n_keys : u32
 
 // Head `head` of the part: where its share's result begins in `partial`.
 fn partial_at(part : Part, head : u32) -> u32 {
-    return ((part.row_q + head) * p.n_split + part.split) * (head4() + 1u);
+    return ((part.row_q + head) * p.n_split + part.split) * share4();
 }
 
 // The values of two heads, spread over slices of keys: thread slice * n4 + col has a sum of `col`.
@@ -304,6 +305,9 @@ fn store_two(part : Part, head : u32, a : vec4<f32>, b : vec4<f32>, lid : u32) {
             sum += vec4<f32>(spread[src], spread[src + WG], spread[src + 2u * WG], spread[src + 3u * WG]);
         }
         partial[partial_at(part, head + which) + col] = sum;
+        if (HEADS == 1u) {
+            answered(col, sum);
+        }
     }
     workgroupBarrier();
 }

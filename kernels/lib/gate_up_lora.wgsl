@@ -1,11 +1,5 @@
-// gate_up_lora - the adapters of both matrices: as lib/lora, with z = A x of both behind x.
-@group(0) @binding(6) var<storage, read> b : array<f32>;
-@group(0) @binding(7) var<storage, read> b2 : array<f32>;
-
-fn z_of(at : u32) -> f32 {
-    return x[at >> 2u][at & 3u];
-}
-
+// gate_up_lora - the adapters of both matrices: as lib/lora. Needs the buffers b and b2, and z_of(i): number i of z = A x, of both
+// matrices; p with rank, b_scales and z_at of each.
 // Of the first matrix or the second, as lib/two_weights has it.
 fn b_word(i : u32) -> f32 {
     if (second) {

@@ -3,7 +3,7 @@
 //!include lib/columns.wgsl
 
 // The whole workgroup takes part, a thread for sixteen columns. One of the workgroups that share a row writes its next state.
-fn hold(tok : u32, id : u32, writes : bool) {
+fn hold(tok : u32, id : u32, writes : bool) -> Joining {
     let n = p.cols / 4u;
     let i = 4u * id;
     let at = tok * n + i;
@@ -21,4 +21,5 @@ fn hold(tok : u32, id : u32, writes : bool) {
         keep(i, leading(c, j, state));
     }
     workgroupBarrier();
+    return j;
 }

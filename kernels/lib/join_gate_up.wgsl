@@ -1,4 +1,5 @@
-// join_gate_up - the kernel of that name without its shape and add_over(): a tier chooses.
+// join_gate_up - the kernels join_gate_up and join_gate_up_lora without their shape, add_over(), Params and adapted(): a file and its tier
+// choose.
 //!include lib/grid.wgsl
 //!include lib/four_from.wgsl
 //!include lib/gelu.wgsl
@@ -6,21 +7,6 @@
 //!include lib/hold.wgsl
 //!include lib/pair_rows.wgsl
 //!include lib/put_settled.wgsl
-
-struct Params {
-    cols : u32,
-    rows : u32,  // of each matrix
-    n_tok : u32, // rows of x and y
-    y_stride : u32,
-    scales : u32, // offsets in u32 words, see src/gpu/repack.h
-    high : u32,
-    d : u32,
-    has_branch : u32,
-    post_at : u32, // in vectors, in vec4s
-    next_at : u32,
-    settles : u32, // s is wanted
-    eps : f32,
-}
 
 @group(0) @binding(0) var<uniform> p : Params;
 @group(0) @binding(1) var<storage, read> x : array<vec4<f32>>;
@@ -59,7 +45,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     if (tok >= p.n_tok) {
         return;
     }
-    hold(tok, id, turn.at == 0u);
+    begin_adapters(hold(tok, id, turn.at == 0u));
     for (var i = 0u; i < MOST_TURNS; i++) {
         let block = turn.at + i * groups;
         if (block * R * teams >= p.rows) {
@@ -67,7 +53,8 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         }
         let first = R * (block * teams + id / LANES);
         let rows = four_from(first, p.rows);
-        let sums = add_pair(pair_rows(rows, 0u, id % LANES), id);
+        let mine = pair_rows(rows, 0u, id % LANES);
+        let sums = add_pair(adapted(mine, rows, tok, id % LANES), id);
         put_rows(tok, first, sums.first, sums.second, id);
         workgroupBarrier(); // before the next block's first
     }

@@ -6,6 +6,7 @@
 //!include lib/held.wgsl
 //!include lib/joined_row.wgsl
 //!include lib/a_row.wgsl
+//!include lib/put_ahead.wgsl
 //!include lib/four_rows.wgsl
 
 struct Params {
@@ -22,6 +23,7 @@ struct Params {
     scale_at : u32,
     next_at : u32,
     rank : u32, // rows of A
+    more : u32, // rows behind those, see lib/ahead.wgsl
     z_at : u32, // where z begins in y
     owed_rank : u32, // see lib/owed.wgsl
     owed_at : u32,
@@ -60,23 +62,30 @@ fn a_at(i : u32) -> vec4<f32> {
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
         @builtin(local_invocation_index) id : u32) {
     let group = flat_group(wid, num);
-    if (group >= p.groups + p.rank) {
+    if (group >= p.groups + p.rank + p.more) {
         return;
     }
     var of_a = Four();
     if (group >= p.groups) {
         of_a = a_columns(group - p.groups, 4u * id);
     }
-    let h = joined_row(0u, id, group == 0u);
+    let row = joined_row(0u, id, group == 0u);
+    if (group >= p.groups + p.rank) {
+        let z = a_row(of_a, row.state, id);
+        if (id == 0u) {
+            put_ahead(group - p.groups - p.rank, z);
+        }
+        return;
+    }
     if (group >= p.groups) {
-        let z = a_row(of_a, h, id);
+        let z = a_row(of_a, row.h, id);
         if (id == 0u) {
             y[p.z_at + group - p.groups] = z;
         }
         return;
     }
     if (4u * id < p.cols / 4u) {
-        keep(4u * id, h);
+        keep(4u * id, row.h);
     }
     workgroupBarrier();
     // The workgroups take the teams' rows in turn, so that few of them join.

@@ -6,6 +6,7 @@
 //!include lib/joining.wgsl
 //!include lib/joined_row.wgsl
 //!include lib/a_row.wgsl
+//!include lib/put_ahead.wgsl
 
 struct Params {
     cols : u32,
@@ -23,6 +24,7 @@ struct Params {
     at : u32, // where the results of each matrix begin in s, in words
     at2 : u32,
     at3 : u32,
+    more : u32, // rows behind those, see lib/ahead.wgsl; then all rows are in a, and n_tok is 1
     owed_rank : u32, // see lib/owed.wgsl; then n_tok is 1
     owed_at : u32,
     owed_parts : u32,
@@ -61,7 +63,7 @@ fn a_at(i : u32) -> vec4<f32> {
     let n = p.cols / 4u;
     let second = p.rows * n;
     let third = second + p.rows2 * n;
-    if (i < second) {
+    if (i < second || p.more > 0u) {
         return a[i];
     }
     if (i < third) {
@@ -111,24 +113,33 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     if (which > 0u) {
         mine = a_columns(which - 1u, i);
     }
-    let h = joined_row(tok, id, which == 0u);
+    let joined = joined_row(tok, id, which == 0u);
     if (which == 0u) {
         if (i < p.cols / 4u) {
-            put_row(tok, i, h);
+            put_row(tok, i, joined.h);
         }
         return;
     }
     for (var i = 0u; i < MOST_TURNS; i++) {
         let row = which - 1u + i * (groups - 1u);
-        if (row >= p.rows + p.rows2 + p.rows3) {
+        let own = p.rows + p.rows2 + p.rows3;
+        if (row >= own + p.more) {
             break;
         }
         if (i > 0u) {
             mine = a_columns(row, 4u * id);
         }
-        let z = a_row(mine, h, id);
+        var v = joined.h;
+        if (row >= own) {
+            v = joined.state;
+        }
+        let z = a_row(mine, v, id);
         if (id == 0u) {
-            put_z(tok, row, z);
+            if (row >= own) {
+                put_ahead(row - own, z);
+            } else {
+                put_z(tok, row, z);
+            }
         }
     }
 }

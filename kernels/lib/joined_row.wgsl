@@ -73,9 +73,14 @@ fn owed_branch(id : u32) -> Four {
     return sum;
 }
 
-// The whole workgroup takes part: what the next block reads of columns 16 id ... of row tok. One of the workgroups writes the next
-// state.
-fn joined_row(tok : u32, id : u32, writes : bool) -> Four {
+// Sixteen columns of the stream, and what the next block reads of them.
+struct Joined {
+    state : Four,
+    h : Four,
+}
+
+// The whole workgroup takes part, a thread for columns 16 id ... of row tok. One of the workgroups writes the next state.
+fn joined_row(tok : u32, id : u32, writes : bool) -> Joined {
     let i = 4u * id;
     let at = tok * (p.cols / 4u) + i;
     let mine = i < p.cols / 4u;
@@ -104,5 +109,5 @@ fn joined_row(tok : u32, id : u32, writes : bool) -> Four {
     if (mine && writes) {
         put_state(at, state);
     }
-    return leading(c, j, state);
+    return Joined(state, leading(c, j, state));
 }

@@ -20,6 +20,10 @@ struct Params {
 @group(0) @binding(2) var<storage, read> w : array<vec4<u32>>;
 @group(0) @binding(3) var<storage, read_write> y : array<f32>;
 
+fn rank4() -> u32 {
+    return 0u;
+}
+
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
         @builtin(local_invocation_index) id : u32) {

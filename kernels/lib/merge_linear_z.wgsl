@@ -9,24 +9,55 @@
 struct Params {
     cols : u32,
     rows : u32,
-    groups : u32, // workgroups that share W; each of those after them takes a row of A
+    groups : u32, // workgroups that share W; each of those after them takes a row of `more`
     head_dim : u32,
     n_split : u32,
     scales : u32, // offsets in u32 words, see src/gpu/repack.h
     high : u32,
     d : u32,
-    rank : u32, // rows of A
-    z_at : u32, // where z begins in y
+    rank : u32, // of the adapters, see lib/lora.wgsl; a multiple of 4
+    b_scales : u32,
+    n_more : u32, // rows of `more`
 }
 
 @group(0) @binding(0) var<uniform> p : Params;
 @group(0) @binding(1) var<storage, read> partial : array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read> w : array<vec4<u32>>;
-@group(0) @binding(3) var<storage, read> a : array<vec4<f32>>;
-@group(0) @binding(4) var<storage, read_write> y : array<f32>;
+@group(0) @binding(3) var<storage, read> b : array<f32>;
+@group(0) @binding(4) var<storage, read> more : array<vec4<f32>>;
+@group(0) @binding(5) var<storage, read_write> y : array<f32>;
+
+var<workgroup> z_heads : array<vec4<f32>, WG>; // rank / 4 for each head
+var<workgroup> z : array<vec4<f32>, 16>;       // their sums
+
+fn rank4() -> u32 {
+    return p.rank / 4u;
+}
 
 fn a_at(i : u32) -> vec4<f32> {
-    return a[i];
+    return more[i];
+}
+
+// What the adapters add to R rows, this lane's part.
+fn adapted(rows : vec4<u32>, lane : u32) -> vec4<f32> {
+    var sum = vec4<f32>();
+    for (var turn = 0u; turn < MOST_TURNS; turn++) {
+        let k = lane + turn * LANES;
+        if (k >= p.rank) {
+            break;
+        }
+        let at = rows + k * p.rows;
+        var of_b = vec4<f32>(b[at.x], 0.0, 0.0, 0.0);
+        if (R > 1u) {
+            of_b.y = b[at.y];
+        }
+        if (R > 2u) {
+            of_b.z = b[at.z];
+            of_b.w = b[at.w];
+        }
+        sum += z[k / 4u][k % 4u] * b[p.b_scales + k] * of_b;
+    }
+    return sum;
 }
 
 @compute @workgroup_size(WG)
@@ -35,7 +66,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     let group = flat_group(wid, num);
     let i = 4u * id;
     let mine = i < p.cols / 4u;
-    if (group >= p.groups + p.rank) {
+    if (group >= p.groups + p.n_more) {
         return;
     }
     if (group >= p.groups) {
@@ -45,20 +76,35 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         if (mine) {
             o = merged(i);
         }
-        let z = a_row(of_a, o, id);
+        let sum = a_row(of_a, o, id);
         if (id == 0u) {
-            y[p.z_at + row] = z;
+            y[p.rows + row] = sum;
         }
         return;
     }
     if (mine) {
         keep(i, merged(i));
+        let n4 = p.head_dim / 4u;
+        if (i % n4 / 4u < rank4()) {
+            z_heads[i / n4 * rank4() + i % n4 / 4u] = z_merged;
+        }
+    }
+    workgroupBarrier();
+    if (id < rank4()) {
+        var sum = vec4<f32>();
+        for (var head = 0u; head < MOST_TURNS; head++) {
+            if (head * p.head_dim >= p.cols) {
+                break;
+            }
+            sum += z_heads[head * rank4() + id];
+        }
+        z[id] = sum;
     }
     workgroupBarrier();
     let lane = id % LANES;
     let first = R * (group * (WG / LANES) + id / LANES);
     let rows = four_from(first, p.rows);
-    let sum = add_lanes(four_rows(rows, 0u, lane), id);
+    let sum = add_lanes(four_rows(rows, 0u, lane) + adapted(rows, lane), id);
     for (var k = 0u; k < (R + LANES - 1u) / LANES; k++) {
         let r = lane + k * LANES;
         if (r >= R) {

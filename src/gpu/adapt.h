@@ -21,6 +21,15 @@ struct gpu_adapted {
     uint32_t at[MAX_ADAPTED];              /* first row of each in a and b */
 };
 
+/* Rows of numbers that a product takes along for the adapters of a later one: ops_gpu_ahead.c. Zero is none. */
+struct gpu_lead {
+    gpu_buffer rows; /* own + more of them, as long as the product's own: the A of its adapters, then those */
+    uint32_t n_bytes, own, more;
+    const struct weight *reader; /* the first of those they are for; only compared */
+    uint32_t at_change;          /* of adapters; they count until the next one */
+};
+void gpu_lead_free(struct gpu_lead *l);
+
 /* Make *d what w->lora says. Matrices that it has already are copied on the device, so that the host need
  * not keep them; new ones are read from their sources. On failure *d is as it was. */
 enum bz_status gpu_adapt(struct gpu_adapted *d, const struct weight *w,

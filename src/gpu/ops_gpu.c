@@ -2,6 +2,7 @@
 #include "gpu/ops_gpu_impl.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/mem.h"
 
@@ -79,6 +80,7 @@ static void gpu_unload(void *ctx, struct weight *w)
 static enum bz_status adapt(void *ctx, struct weight *w, struct bz_err *err)
 {
     struct gpu_ops *g = ctx;
+    g->n_changes++;
     return gpu_adapt(&((struct gpu_weight *)w->mem)->adapted, w, &g->rec.limits, err);
 }
 
@@ -290,6 +292,7 @@ static const struct backend gpu_backend = {
     .add = add,
     .scale = scale,
     .copy_rows = copy_rows,
+    .look_ahead = gpu_look_ahead,
     .bwd = &gpu_backward,
 };
 
@@ -321,6 +324,7 @@ void gpu_ops_begin(const struct backend *be, uint32_t pos, uint32_t horizon)
     g->horizon = horizon;
     g->halves = (struct gpu_halves) { 0 };
     g->settled = (struct gpu_settled) { 0 };
+    memset(g->led, 0, sizeof g->led);
     record_begin(&g->rec);
 }
 

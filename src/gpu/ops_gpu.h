@@ -64,6 +64,12 @@ struct gpu_owed {
     uint32_t col;
 };
 
+/* Behind a tensor's row lies what a later block's adapters need: ops_gpu_ahead.c. */
+struct gpu_led {
+    const void *behind;
+    const struct weight *reader; /* the first of that block's products */
+};
+
 /* A row's experts that are still to be chosen by their scores: ops_gpu_experts.c. */
 struct gpu_choice {
     struct tensor scores;
@@ -91,6 +97,8 @@ struct gpu_ops {
     struct gpu_settled settled;
     struct gpu_owed owed;     /* while rec.first is set */
     struct gpu_choice choice; /* the same */
+    struct gpu_led led[2];    /* of a branch, and of the stream that it joins */
+    uint32_t n_changes;       /* of adapters, and of their scales */
     uint32_t narrow_stream;   /* GPU_NARROW_STREAM, or 0 where a test wants wide ones */
     gpu_buffer div;           /* rotary divisors */
     uint32_t n_div;

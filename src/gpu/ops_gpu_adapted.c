@@ -56,6 +56,7 @@ static bool join_lora(struct run *r, const struct join *j, struct tensor *z,
                                   p.puts ? act(j->norm) : whole(g->unread[0]),
                                   act(&settled) };
     _Static_assert(COUNT(bind) == BUFFERS, "as many as were asked for");
+    const struct gpu_lead *lead = to->rows == 1 ? gpu_lead_of(r, w[0]) : NULL;
     uint32_t k = 0, all = 0;
     for (uint32_t i = 0; i < n; i++) {
         if (!z[i].cols) continue;
@@ -63,6 +64,13 @@ static bool join_lora(struct run *r, const struct join *j, struct tensor *z,
         *at[k] = z[i].first;
         *rows[k++] = z[i].cols;
         all += z[i].cols;
+    }
+    if (lead && lead->own == all) {
+        bind[4] = whole(lead->rows);
+        p.more = lead->more;
+        all += p.more;
+    } else {
+        lead = NULL;
     }
     uint32_t groups = 1 + divide_up(all, divide_up(all, GROUPS));
     struct gpu_lack l = gpu_join_lack(r, j, groups);
@@ -75,6 +83,7 @@ static bool join_lora(struct run *r, const struct join *j, struct tensor *z,
                                         { JOIN_LORA_OWED, l.rank > 0 } };
     record_dispatch(&g->rec, TIERED(g, JOIN_LORA), constants, COUNT(constants), &p, bind,
                     COUNT(bind), groups * p.n_tok);
+    if (lead) gpu_led(r, lead, j->to, true);
     gpu_note_settled(r, to, &settled);
     return true;
 }
@@ -120,6 +129,7 @@ bool gpu_adapted_gate_up(struct run *r, const struct join *j, struct tensor *y, 
     const struct weight *const w[] = { gate_w, up_w };
     struct tensor z[2];
     if (!is_ours(ops_of(r), j, w, 2)) return false;
+    if (gpu_is_led(r, j, gate_w) && gpu_join_gate_up_led(r, j, y, gate_w, up_w)) return true;
     join_and_adapt(r, j, z, w, 2);
     const struct tensor *x = join_result(j);
     if (gpu_gate_up_digits(r, y, x, gate_w, up_w, z)) return true;

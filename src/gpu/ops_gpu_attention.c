@@ -1,5 +1,6 @@
 /* ops_gpu_attention.c - keys and values on their way to the cache, and attention over it. */
 #include <assert.h>
+#include <stddef.h>
 
 #include "gpu/ops_gpu_bwd.h"
 #include "gpu/ops_gpu_impl.h"
@@ -59,7 +60,10 @@ enum {
 struct shares {
     uint32_t n_split, heads, n_groups;
     struct tensor partial;
+    const struct weight *reader; /* the product after them, where they have its z; or NULL */
 };
+
+enum { SHARE_RANK = 64 }; /* of such a product's adapters, at most */
 
 /* Short histories are cut as finely as they can be, each head for itself: caches then answer for those that read the
  * same keys. Where that makes too many workgroups, heads of the same keys share one, then shares grow. Enough for
@@ -82,7 +86,8 @@ static struct shares shares_of(struct run *r, const struct tensor *q, const stru
     if (s.n_split > MERGED_SHARES && pieces <= 2 * MERGED_SHARES) s.n_split = MERGED_SHARES;
     if (s.n_split > SPLIT_MOST) s.n_split = SPLIT_MOST;
     s.n_groups = vectors * divide_up(group, s.heads) * s.n_split;
-    s.partial = gpu_scratch(r, SCRATCH_FIRST, q->rows * n_head * s.n_split, kv->head_dim + 4);
+    s.partial =
+        gpu_scratch(r, SCRATCH_FIRST, q->rows * n_head * s.n_split, kv->head_dim + 4 + SHARE_RANK);
     return s;
 }
 
@@ -146,31 +151,49 @@ static void attention_over_parts(struct run *r, struct tensor *y, const struct t
     merge_shares(r, y, &s, q->rows * n_head, kv->head_dim, NULL);
 }
 
+static const struct gpu_adapted *adapters_of(const struct weight *w)
+{
+    return w ? &((const struct gpu_weight *)w->mem)->adapted : NULL;
+}
+
 /* One row, from projections to the shares of its attention in one dispatch. */
 static void attend_new(struct run *r, const struct shares *s, struct kv *kv, const struct heads *h,
                        uint32_t window, uint32_t pos_offset, float eps)
 {
     struct gpu_ops *g = ops_of(r);
+    const struct gpu_adapted *lora = adapters_of(s->reader);
     struct gpu_vectors v = gpu_vectors_of(g, h->q_norm, h->k_norm, NULL);
-    struct attend_params p = { .rows = 1,
-                               .n_head = h->n_head,
-                               .n_kv_head = kv->n_kv_head,
-                               .head_dim = kv->head_dim,
-                               .n_slots = kv->k.rows,
-                               .window = window,
-                               .pos_offset = pos_offset,
-                               .n_split = s->n_split,
-                               .n_pair = h->table->cols / 2,
-                               .q_weight_at = v.at[0],
-                               .k_weight_at = v.at[1],
-                               .v_from_k = h->v_from_k,
-                               .eps = eps };
-    struct gpu_binding bind[] = { act(h->table), v.all,       act(h->q),   act(h->k),
-                                  act(h->v),     act(&kv->k), act(&kv->v), act(&s->partial) };
-    struct gpu_constant constants[] = { { ATTEND_HEADS, (float)s->heads },
-                                        { ATTEND_KV_F16, kv->k.half },
-                                        { ATTEND_DIM, (float)known_dim(kv->head_dim) } };
-    record_dispatch(&g->rec, KERNEL_ATTEND, constants, COUNT(constants), &p, bind, COUNT(bind),
+    struct attend_lora_params p = { .rows = 1,
+                                    .n_head = h->n_head,
+                                    .n_kv_head = kv->n_kv_head,
+                                    .head_dim = kv->head_dim,
+                                    .n_slots = kv->k.rows,
+                                    .window = window,
+                                    .pos_offset = pos_offset,
+                                    .n_split = s->n_split,
+                                    .n_pair = h->table->cols / 2,
+                                    .q_weight_at = v.at[0],
+                                    .k_weight_at = v.at[1],
+                                    .v_from_k = h->v_from_k,
+                                    .eps = eps,
+                                    .rank = lora ? lora->rank : 0 };
+    _Static_assert(
+        offsetof(struct attend_lora_params, eps) == offsetof(struct attend_params, eps) &&
+            (int)ATTEND_HEADS == ATTEND_LORA_HEADS && (int)ATTEND_KV_F16 == ATTEND_LORA_KV_F16 &&
+            (int)ATTEND_DIM == ATTEND_LORA_DIM,
+        "one piece");
+    struct gpu_binding bind[] = { act(h->table),   v.all,
+                                  act(h->q),       act(h->k),
+                                  act(h->v),       act(&kv->k),
+                                  act(&kv->v),     whole(lora ? lora->a : g->unused),
+                                  act(&s->partial) };
+    if (!lora) bind[7] = bind[8]; /* attend has no A */
+    struct gpu_constant constants[] = { { ATTEND_LORA_HEADS, (float)s->heads },
+                                        { ATTEND_LORA_KV_F16, kv->k.half },
+                                        { ATTEND_LORA_DIM, (float)known_dim(kv->head_dim) },
+                                        { ATTEND_LORA_LORA, 1 } };
+    record_dispatch(&g->rec, lora ? KERNEL_ATTEND_LORA : KERNEL_ATTEND, constants,
+                    COUNT(constants) - (lora ? 0 : 1), &p, bind, COUNT(bind) - (lora ? 0 : 1),
                     s->n_groups);
 }
 
@@ -181,6 +204,7 @@ static void attend_shared(struct run *r, const struct shares *s, const struct kv
                           const struct heads *h, uint32_t window, uint32_t pos_offset, float eps)
 {
     struct gpu_ops *g = ops_of(r);
+    const struct gpu_adapted *lora = adapters_of(s->reader);
     struct gpu_owed owed;
     bool lacks =
         s->heads == 1 && gpu_take_owed(r, h->q, false, ATTEND_OWED_MOST / kv->head_dim, &owed);
@@ -198,13 +222,20 @@ static void attend_shared(struct run *r, const struct shares *s, const struct kv
                                       .owed_rank = l.rank,
                                       .owed_at = l.at,
                                       .owed_scales = l.scales,
+                                      .rank = lora ? lora->rank : 0,
                                       .eps = eps };
-    struct gpu_binding bind[] = { act(h->table),   vector(g, h->q_norm), act(h->q),
-                                  act(&kv->k),     act(&kv->v),          l.b,
+    struct gpu_binding bind[] = { act(h->table),
+                                  vector(g, h->q_norm),
+                                  act(h->q),
+                                  act(&kv->k),
+                                  act(&kv->v),
+                                  l.b,
+                                  lora ? whole(lora->a) : whole(g->unused),
                                   act(&s->partial) };
     struct gpu_constant constants[] = { { ATTEND_SHARED_HEADS, (float)s->heads },
                                         { ATTEND_SHARED_KV_F16, kv->k.half },
                                         { ATTEND_SHARED_OWED, lacks },
+                                        { ATTEND_SHARED_LORA, lora != NULL },
                                         { ATTEND_SHARED_DIM, (float)known_dim(kv->head_dim) } };
     record_dispatch(&g->rec, KERNEL_ATTEND_SHARED, constants, COUNT(constants), &p, bind,
                     COUNT(bind), s->n_groups);
@@ -265,6 +296,7 @@ void gpu_attention(struct run *r, struct tensor *y, const struct tensor *q, cons
 enum {
     ATTEND_BYTES = 29100, /* workgroup memory of attend and attend_shared */
     ATTEND_BUFFERS = 8,
+    ATTEND_LORA_BUFFERS = 9,
 };
 
 /* A new row's keys are seen by the rows after it, so more than one row takes two steps. */
@@ -277,21 +309,20 @@ static bool in_one_step(const struct gpu_ops *g, const struct heads *h, const st
 }
 
 /* One row: the shares of its attention. */
-static struct shares attend_one(struct run *r, struct kv *kv, const struct heads *h,
-                                uint32_t window, uint32_t pos, float eps)
+static void attend_one(struct run *r, const struct shares *s, struct kv *kv, const struct heads *h,
+                       uint32_t window, uint32_t pos, float eps)
 {
-    struct shares s = shares_of(r, h->q, kv, h->n_head, window);
     uint32_t pos_offset = pos - ops_of(r)->base_pos;
-    if (h->k) attend_new(r, &s, kv, h, window, pos_offset, eps);
-    else attend_shared(r, &s, kv, h, window, pos_offset, eps);
-    return s;
+    if (h->k) attend_new(r, s, kv, h, window, pos_offset, eps);
+    else attend_shared(r, s, kv, h, window, pos_offset, eps);
 }
 
 void gpu_attend(struct run *r, struct tensor *y, struct kv *kv, const struct heads *h,
                 uint32_t window, uint32_t pos, float eps)
 {
     if (in_one_step(ops_of(r), h, kv)) {
-        struct shares s = attend_one(r, kv, h, window, pos, eps);
+        struct shares s = shares_of(r, h->q, kv, h->n_head, window);
+        attend_one(r, &s, kv, h, window, pos, eps);
         merge_shares(r, y, &s, h->n_head, kv->head_dim, NULL);
         return;
     }
@@ -331,13 +362,14 @@ static void merge_linear(struct run *r, const struct tensor *y, const struct sha
                     &p, bind, COUNT(bind), divide_up(p.rows, team_rows(t)));
 }
 
-/* The same of a matrix with adapters; y is left without what they add. */
+/* The same of a matrix with adapters, where the shares have z. */
 static void merge_linear_z(struct run *r, const struct tensor *y, const struct shares *s,
                            uint32_t head_dim, const struct weight *w)
 {
     struct gpu_ops *g = ops_of(r);
     const struct gpu_weight *gw = w->mem;
     const struct gpu_part *part = &gw->parts[0];
+    const struct gpu_lead *lead = gpu_lead_of(r, w);
     struct teams t = merge_cut(w->cols);
     struct merge_linear_z_params p = { .cols = w->cols,
                                        .rows = w->rows,
@@ -348,16 +380,36 @@ static void merge_linear_z(struct run *r, const struct tensor *y, const struct s
                                        .high = part->layout.high,
                                        .d = part->layout.d,
                                        .rank = gw->adapted.rank,
-                                       .z_at = gpu_owed_at(y) };
-    struct gpu_binding bind[] = { act(&s->partial), whole(part->buffer), whole(gw->adapted.a),
-                                  act(y) };
+                                       .b_scales = gpu_adapted_scales(&gw->adapted, w),
+                                       .n_more = lead ? lead->more : 0 };
+    struct gpu_binding bind[] = { act(&s->partial), whole(part->buffer), whole(gw->adapted.b),
+                                  whole(lead ? lead->rows : g->unused), act(y) };
     struct gpu_constant constants[] = { { MERGE_LINEAR_Z_WG, (float)t.wg },
                                         { MERGE_LINEAR_Z_LANES, (float)t.lanes },
                                         { MERGE_LINEAR_Z_R, (float)t.rows },
                                         { MERGE_LINEAR_Z_HELD, (float)gpu_held(w->cols) } };
     record_dispatch(&g->rec, TIERED(g, MERGE_LINEAR_Z_F32) + gw->shape, constants, COUNT(constants),
-                    &p, bind, COUNT(bind), p.groups + p.rank);
-    gpu_owe(r, y, w, 1, NULL, 0);
+                    &p, bind, COUNT(bind), p.groups + p.n_more);
+    if (lead) gpu_led(r, lead, y, false);
+}
+
+/* Can every workgroup of the product with w merge the shares? */
+static bool can_merge(const struct gpu_ops *g, const struct shares *s, const struct kv *kv,
+                      const struct weight *w)
+{
+    return gpu_can_hold(g, w->cols) && kv->head_dim % 16 == 0 && s->n_split <= MERGED_SHARES;
+}
+
+/* And can the shares have what its adapters make of them? */
+static bool can_share_z(const struct gpu_ops *g, const struct shares *s, const struct kv *kv,
+                        const struct tensor *y, const struct weight *w)
+{
+    const struct gpu_weight *gw = w->mem;
+    uint32_t rank = gw->adapted.rank;
+    return can_merge(g, s, kv, w) && rank > 0 && rank <= SHARE_RANK && rank <= kv->head_dim / 4 &&
+           s->heads == 1 && w->cols / kv->head_dim * rank <= 4 * GPU_HELD_WG && !w->z &&
+           !gpu_drops(w) && gw->n_parts == 1 && w->rows % 4 == 0 && y->cols == w->rows &&
+           !y->first && g->rec.limits.max_storage_buffers >= ATTEND_LORA_BUFFERS;
 }
 
 /* Few shares are merged by every workgroup of the product: that saves a dispatch. */
@@ -371,15 +423,16 @@ void gpu_attend_linear(struct run *r, struct tensor *y, struct tensor *o, struct
         gpu_linear(r, y, o, w);
         return;
     }
-    struct shares s = attend_one(r, kv, h, window, pos, eps);
-    bool can_merge =
-        gpu_can_hold(g, w->cols) && kv->head_dim % 16 == 0 && s.n_split <= MERGED_SHARES;
-    if (can_merge && gpu_whole_and_bare(w)) {
-        merge_linear(r, y, &s, kv->head_dim, w);
+    struct shares s = shares_of(r, h->q, kv, h->n_head, window);
+    if (can_share_z(g, &s, kv, y, w)) {
+        s.reader = w;
+        attend_one(r, &s, kv, h, window, pos, eps);
+        merge_linear_z(r, y, &s, kv->head_dim, w);
         return;
     }
-    if (can_merge && gpu_may_owe(r, y, w, 1)) {
-        merge_linear_z(r, y, &s, kv->head_dim, w);
+    attend_one(r, &s, kv, h, window, pos, eps);
+    if (can_merge(g, &s, kv, w) && gpu_whole_and_bare(w)) {
+        merge_linear(r, y, &s, kv->head_dim, w);
         return;
     }
     merge_shares(r, o, &s, h->n_head, kv->head_dim, w);

@@ -320,6 +320,20 @@ bool gpu_linear_z(struct run *r, const struct tensor *y, const struct tensor *se
 bool gpu_gelu_linear(struct run *r, const struct tensor *y, const struct tensor *x,
                      const struct weight *w);
 
+/* ---- what adapters make of a stream before it is there: ops_gpu_ahead.c ---- */
+
+/* The rows that a product of one row takes along, or NULL. Once it is recorded, gpu_led says behind what their products lie: the
+ * stream, or the branch that it made. */
+const struct gpu_lead *gpu_lead_of(const struct run *r, const struct weight *w);
+void gpu_led(struct run *r, const struct gpu_lead *l, const struct tensor *behind, bool stream);
+
+/* Does a block that begins with this join and the reader's product have all that its adapters need? */
+bool gpu_is_led(const struct run *r, const struct join *j, const struct weight *reader);
+
+/* A join, gate and up with adapters, where that is so. False: nothing was recorded. */
+bool gpu_join_gate_up_led(struct run *r, const struct join *j, struct tensor *y,
+                          const struct weight *gate_w, const struct weight *up_w);
+
 /* ---- adapters of a stream's products: ops_gpu_adapted.c ---- */
 
 /* The ops of these names where matrices have adapters; false: nothing was recorded. */
@@ -342,6 +356,7 @@ void gpu_gate_up(struct run *r, struct tensor *y, struct tensor *up, const struc
                  const struct weight *gate_w, const struct weight *up_w);
 void gpu_norm_sum(struct run *r, struct tensor *y, const struct tensor *a, const struct weight *a_w,
                   const struct tensor *b, const struct weight *b_w, float eps);
+void gpu_look_ahead(struct run *r, const struct ahead *a);
 void gpu_join(struct run *r, const struct join *j);
 void gpu_join_linears(struct run *r, const struct join *j, struct tensor *const *y,
                       const struct weight *const *w, uint32_t n);

@@ -1,5 +1,7 @@
 /* ops_gpu_join.c - the end of one block and the start of the next: alone, or made by every workgroup of the next
  * block's first products, which saves a dispatch that all of them would wait for. */
+#include <stddef.h>
+
 #include "gpu/ops_gpu_impl.h"
 
 enum {
@@ -173,6 +175,10 @@ static void dispatch_held(struct run *r, uint32_t kernel, const struct join *j, 
                        JOIN_GATE_UP_HELD == JOIN_LINEARS_HELD &&
                        JOIN_GATE_UP_HELD == JOIN_GELU_HELD,
                    "one");
+    _Static_assert((int)JOIN_GATE_UP_WG == JOIN_GATE_UP_LORA_WG &&
+                       (int)JOIN_GATE_UP_HELD == JOIN_GATE_UP_LORA_HELD &&
+                       (int)JOIN_GATE_UP_LANES == JOIN_GATE_UP_LORA_LANES,
+                   "one");
     struct gpu_constant constants[] = { { JOIN_GATE_UP_WG, (float)t.wg },
                                         { JOIN_GATE_UP_LANES, (float)t.lanes },
                                         { JOIN_GATE_UP_R, (float)t.rows },
@@ -306,40 +312,52 @@ void gpu_join_linear_gelu_mul(struct run *r, const struct join *j, struct tensor
                   divide_up(w->rows, t.rows));
 }
 
-void gpu_join_gate_up(struct run *r, const struct join *j, struct tensor *y, struct tensor *up,
-                      const struct weight *gate_w, const struct weight *up_w)
+/* Is one dispatch enough for a join, gate and up, in a kernel with so many buffers? Adapters are another question. */
+static bool joins_gate_up(const struct gpu_ops *g, const struct join *j,
+                          const struct weight *gate_w, const struct weight *up_w,
+                          uint32_t n_buffers)
 {
-    struct gpu_ops *g = ops_of(r);
-    if (gpu_adapted_gate_up(r, j, y, up, gate_w, up_w)) return;
-    if (gpu_wide_gate_up(r, j, y, up, gate_w, up_w)) return;
     enum { MADE_BYTES = 1024 }; /* kernels/lib/put_settled.wgsl */
-    struct gpu_vectors v = gpu_join_vectors(g, j);
+    const struct gpu_weight *gate = gate_w->mem, *up = up_w->mem;
     bool room = held_bytes(g, j->x->cols) + MADE_BYTES <= g->rec.limits.max_workgroup_bytes;
-    bool ok = gpu_joins(g, j, 8) && room && j->branch && !weight_exists(j->scale) &&
-              weight_exists(j->next_w) && v.one;
-    bool alike = gpu_whole_and_bare(gate_w) && gpu_whole_and_bare(up_w) &&
-                 shape_of(gate_w) == shape_of(up_w);
-    if (!ok || !alike) {
-        gpu_join(r, j);
-        gpu_gate_up(r, y, up, join_result(j), gate_w, up_w);
-        return;
-    }
+    return gpu_joins(g, j, n_buffers) && room && j->branch && !weight_exists(j->scale) &&
+           weight_exists(j->next_w) && gpu_join_vectors(g, j).one && gate->n_parts == 1 &&
+           up->n_parts == 1 && gate->shape == up->shape;
+}
+
+/* It is. */
+static void dispatch_gate_up(struct run *r, const struct join *j, struct tensor *y,
+                             const struct weight *gate_w, const struct weight *up_w, bool adapted)
+{
+    enum { ADAPTERS = 2 }; /* buffers of them */
+    struct gpu_ops *g = ops_of(r);
+    struct gpu_vectors v = gpu_join_vectors(g, j);
+    const struct gpu_adapted *a = &((const struct gpu_weight *)gate_w->mem)->adapted;
+    const struct gpu_adapted *b = &((const struct gpu_weight *)up_w->mem)->adapted;
     const struct gpu_part *gate = part_of(gate_w);
     bool settles = y->cols % 16 == 0;
     struct tensor settled = { 0 };
     if (settles) settled = gpu_settled_room(r, y->rows, y->cols);
-    struct join_gate_up_params p = { .cols = gate_w->cols,
-                                     .rows = gate_w->rows,
-                                     .n_tok = j->x->rows,
-                                     .y_stride = y->cols,
-                                     .scales = gate->layout.scales,
-                                     .high = gate->layout.high,
-                                     .d = gate->layout.d,
-                                     .has_branch = 1,
-                                     .post_at = v.at[0],
-                                     .next_at = v.at[2],
-                                     .settles = settles,
-                                     .eps = j->eps };
+    struct join_gate_up_lora_params p = { .cols = gate_w->cols,
+                                          .rows = gate_w->rows,
+                                          .n_tok = j->x->rows,
+                                          .y_stride = y->cols,
+                                          .scales = gate->layout.scales,
+                                          .high = gate->layout.high,
+                                          .d = gate->layout.d,
+                                          .has_branch = 1,
+                                          .post_at = v.at[0],
+                                          .next_at = v.at[2],
+                                          .settles = settles,
+                                          .eps = j->eps,
+                                          .rank = a->rank,
+                                          .rank2 = b->rank,
+                                          .b_scales = gpu_adapted_scales(a, gate_w),
+                                          .b_scales2 = gpu_adapted_scales(b, up_w),
+                                          .z_at2 = a->rank };
+    _Static_assert(offsetof(struct join_gate_up_lora_params, eps) ==
+                       offsetof(struct join_gate_up_params, eps),
+                   "one begins as the other");
     struct gpu_binding bind[] = { act(j->x),
                                   act(j->branch),
                                   v.all,
@@ -347,9 +365,34 @@ void gpu_join_gate_up(struct run *r, const struct join *j, struct tensor *y, str
                                   whole(part_of(up_w)->buffer),
                                   act(j->to),
                                   act(y),
-                                  settles ? act(&settled) : whole(g->unread[0]) };
+                                  settles ? act(&settled) : whole(g->unread[0]),
+                                  whole(a->rank ? a->b : g->unused),
+                                  whole(b->rank ? b->b : g->unused) };
     struct teams t = held_pair_cut(g, j, p.rows);
-    dispatch_held(r, TIERED(g, JOIN_GATE_UP_F32) + shape_of(gate_w), j, t, 0, &p, bind, COUNT(bind),
-                  divide_up(p.rows, t.rows));
+    uint32_t kernel = adapted ? TIERED(g, JOIN_GATE_UP_LORA_F32) : TIERED(g, JOIN_GATE_UP_F32);
+    dispatch_held(r, kernel + shape_of(gate_w), j, t, 0, &p, bind,
+                  COUNT(bind) - (adapted ? 0 : ADAPTERS), divide_up(p.rows, t.rows));
     if (settles) gpu_note_settled(r, y, &settled);
+}
+
+bool gpu_join_gate_up_led(struct run *r, const struct join *j, struct tensor *y,
+                          const struct weight *gate_w, const struct weight *up_w)
+{
+    if (!joins_gate_up(ops_of(r), j, gate_w, up_w, 10)) return false;
+    dispatch_gate_up(r, j, y, gate_w, up_w, true);
+    return true;
+}
+
+void gpu_join_gate_up(struct run *r, const struct join *j, struct tensor *y, struct tensor *up,
+                      const struct weight *gate_w, const struct weight *up_w)
+{
+    if (gpu_adapted_gate_up(r, j, y, up, gate_w, up_w)) return;
+    if (gpu_wide_gate_up(r, j, y, up, gate_w, up_w)) return;
+    if (joins_gate_up(ops_of(r), j, gate_w, up_w, 8) && gpu_whole_and_bare(gate_w) &&
+        gpu_whole_and_bare(up_w)) {
+        dispatch_gate_up(r, j, y, gate_w, up_w, false);
+        return;
+    }
+    gpu_join(r, j);
+    gpu_gate_up(r, y, up, join_result(j), gate_w, up_w);
 }

@@ -124,6 +124,7 @@ bool gpu_join_linear_z(struct run *r, const struct join *j, const struct tensor 
     /* Two threads for what the branch lacks. */
     if (lacks_more(g, j->branch) && t.wg < GPU_HELD_WG) t.wg = GPU_HELD_WG;
     uint32_t groups = divide_up(w->rows, team_rows(t));
+    const struct gpu_lead *lead = by ? NULL : gpu_lead_of(r, w);
     struct gpu_lack l = gpu_join_lack(r, j, groups + m->adapted.rank);
     struct join_linear_z_params p = { .cols = w->cols,
                                       .rows = w->rows,
@@ -138,20 +139,17 @@ bool gpu_join_linear_z(struct run *r, const struct join *j, const struct tensor 
                                       .scale_at = v.at[1],
                                       .next_at = v.at[2],
                                       .rank = m->adapted.rank,
+                                      .more = lead ? lead->more : 0,
                                       .z_at = gpu_owed_at(y),
                                       .owed_rank = l.rank,
                                       .owed_at = l.at,
                                       .owed_parts = l.parts,
                                       .owed_scales = l.scales,
                                       .eps = j->eps };
-    struct gpu_binding bind[] = { act(j->x),
-                                  j->branch ? act(j->branch) : whole(g->unused),
-                                  v.all,
-                                  l.b,
-                                  whole(part->buffer),
-                                  whole(m->adapted.a),
-                                  act(j->to),
-                                  act(y) };
+    struct gpu_binding bind[] = {
+        act(j->x),           j->branch ? act(j->branch) : whole(g->unused), v.all,      l.b,
+        whole(part->buffer), whole(lead ? lead->rows : m->adapted.a),       act(j->to), act(y)
+    };
     _Static_assert(COUNT(bind) == BUFFERS, "as many as were asked for");
     struct gpu_constant constants[] = { { JOIN_LINEAR_Z_WG, (float)t.wg },
                                         { JOIN_LINEAR_Z_LANES, (float)t.lanes },
@@ -159,7 +157,8 @@ bool gpu_join_linear_z(struct run *r, const struct join *j, const struct tensor 
                                         { JOIN_LINEAR_Z_HELD, (float)gpu_held(j->x->cols) },
                                         { JOIN_LINEAR_Z_OWED, l.rank > 0 } };
     record_dispatch(&g->rec, TIERED(g, JOIN_LINEAR_Z_F32) + m->shape, constants, COUNT(constants),
-                    &p, bind, COUNT(bind), p.groups + p.rank);
+                    &p, bind, COUNT(bind), p.groups + p.rank + p.more);
+    if (lead) gpu_led(r, lead, j->to, true);
     gpu_owe(r, y, w, 1, by, col);
     return true;
 }

@@ -370,6 +370,22 @@ static bool layer(struct step *s, uint32_t il)
     return true;
 }
 
+void model_look_ahead(struct run *r, const struct model *m)
+{
+    for (uint32_t il = 0; il < m->config.n_layer; il++) {
+        const struct layer *l = &m->layers[il];
+        bool owns = il < m->config.n_own;
+        struct ahead a = { .with = { &l->attn_q, &l->attn_k, &l->attn_v },
+                           .n_with = !owns ? 1 : weight_exists(&l->attn_v) ? 3 : 2,
+                           .branch = &l->attn_output,
+                           .post_w = &l->attn_post_norm,
+                           .next_w = &l->ffn_norm,
+                           .readers = { &l->ffn_gate, &l->ffn_up },
+                           .n_readers = 2 };
+        op_look_ahead(r, &a);
+    }
+}
+
 void model_input(struct run *r, const struct model *m, struct acts *a, uint32_t pos)
 {
     struct step s = { r, m, NULL, a, pos, 0, m->config.eps, { 0 } };

@@ -3,7 +3,7 @@
 // The core says which bytes it wants and where they go; upload.ts brings them. Conversations are
 // gpu_session.ts.
 
-import { BezelError, type Core, type EnginePtr, type SessionPtr } from './wasm.js';
+import { BezelError, type Core, type EnginePtr, type ProgramPtr, type SessionPtr } from './wasm.js';
 import { NO_MEMORY, type Gpu } from './gpu.js';
 import type { Tier } from './adapter.js';
 import type { Info } from './cpu_engine.js';
@@ -32,6 +32,7 @@ function testsKernels(gpu: Gpu, { selfTest }: GpuOpenOptions): boolean {
 export class GpuEngine {
   private readonly sessions = new Set<SessionPtr>();
   private selfTest: SelfTest[] = [];
+  private ahead: number | undefined; // of which adapters lookAhead() was last
 
   private constructor(readonly core: Core, readonly gpu: Gpu, readonly ptr: EnginePtr, private readonly sources: ReadonlyMap<number, Source>,
     /** What it was found to take, with a session as the options have it. */
@@ -69,6 +70,31 @@ export class GpuEngine {
     } finally {
       gpu.refused = gpu.onCompiled = undefined;
       gpu.gradual = false;
+    }
+  }
+
+  /** Is what steps of one token need of the adapters there? */
+  get looksAhead(): boolean {
+    return this.ahead === this.core.exports.bz_wasm_adapted(this.ptr);
+  }
+
+  /** Make it: queued before such a step, whenever adapters or their scales have changed. */
+  async lookAhead(): Promise<void> {
+    const { core, gpu, ptr } = this, x = core.exports;
+    while (!this.looksAhead) {
+      const adapted = x.bz_wasm_adapted(ptr), program = core.checkNumber(x.bz_wasm_gpu_record_ahead(ptr)) as ProgramPtr;
+      if (!program) {
+        this.ahead = adapted;
+        return;
+      }
+      try {
+        await gpu.ready();
+        if (adapted !== x.bz_wasm_adapted(ptr)) continue;
+        gpu.submit(x.bz_wasm_gpu_program_number(program));
+        this.ahead = adapted;
+      } finally {
+        x.bz_wasm_gpu_program_free(program);
+      }
     }
   }
 

@@ -129,7 +129,7 @@ export class GpuSession {
   /** The number of the decode program for a step at `position`, unless it has to be recorded anew. */
   knownDecodeProgram(position: number): number | undefined {
     const { decode } = this;
-    return decode && decode.adapted === this.adapted && position < decode.horizon ? decode.number : undefined;
+    return decode && decode.adapted === this.adapted && position < decode.horizon && this.engine.looksAhead ? decode.number : undefined;
   }
 
   /** The number of the decode program for a step at `position`; recorded anew (then it is a promise) when the history
@@ -137,12 +137,15 @@ export class GpuSession {
   decodeProgram(position: number): number | Promise<number> {
     const known = this.knownDecodeProgram(position);
     if (known !== undefined) return known;
-    const horizon = Math.max(128, 2 ** Math.ceil(Math.log2(position + 1)));
-    return this.record(() => this.x.bz_wasm_gpu_record(this.ptr, 1, 1, horizon), horizon).then((made) => {
-      this.forget(this.decode);
-      this.decode = made;
-      return made.number;
-    });
+    return this.recordDecode(Math.max(128, 2 ** Math.ceil(Math.log2(position + 1))));
+  }
+
+  private async recordDecode(horizon: number): Promise<number> {
+    await this.engine.lookAhead();
+    const made = await this.record(() => this.x.bz_wasm_gpu_record(this.ptr, 1, 1, horizon), horizon);
+    this.forget(this.decode);
+    this.decode = made;
+    return made.number;
   }
 
   // ---- reading ----
@@ -159,6 +162,7 @@ export class GpuSession {
   private async step(ids: Int32Array, nLogits: number, read?: Read): Promise<void> {
     const { core, gpu } = this.engine;
     const quiet = nLogits === 0 && ids.length === this.batch;
+    if (ids.length === 1) await this.engine.lookAhead();
     if (this.engine.needsRows) await this.engine.gatherRows(this.ptr, ids);
     let program = quiet && this.whole?.adapted === this.adapted ? this.whole : undefined;
     let placed: boolean = this.place(ids);
@@ -222,6 +226,7 @@ export class GpuSession {
     const programs: Recorded[] = [];
     try {
       if (this.engine.needsRows) await this.engine.gatherRows(this.ptr, ids);
+      await this.engine.lookAhead();
       programs.push(await this.record(() => this.x.bz_wasm_gpu_record(this.ptr, ids.length, 1, this.length + ids.length)));
       programs.push(await this.record(() => this.x.bz_wasm_gpu_record_draw(this.ptr, draw)));
       this.place(ids);

@@ -112,6 +112,7 @@ export interface Exports {
   bz_wasm_gpu_upload_placed(window: Bytes): void;
   bz_wasm_gpu_program_free(p: ProgramPtr): void;
   bz_wasm_gpu_program_number(p: ProgramPtr): number;
+  bz_wasm_gpu_record_ahead(e: EnginePtr): number;
   bz_wasm_gpu_record(s: SessionPtr, rows: number, logits: number, horizon: number): ProgramPtr;
   bz_wasm_gpu_record_draw(s: SessionPtr, draw: DrawPtr): ProgramPtr;
   bz_wasm_gpu_feed(s: SessionPtr, ids: Bytes, n: number): number;

@@ -1,0 +1,133 @@
+/* ops_gpu_ahead.c - what adapters make of a stream, known before the stream is: kernels/lib/ahead.wgsl.
+ *
+ * z = A h of a block's first matrices would be a dispatch of its own, which all of them wait for. But it is linear in the stream before the last
+ * block and in what that block's last product reads, so both products before can take rows of it along: those of the matrices that are
+ * made here, when adapters change. They are kept where the product is (struct gpu_lead). */
+#include "gpu/ops_gpu_bwd.h"
+#include "gpu/ops_gpu_impl.h"
+
+enum { AHEAD_RANK = 64 }; /* of each matrix; past it z is worth its dispatch */
+
+static const uint32_t nowhere = UINT32_MAX; /* kernels/weigh_columns.wgsl */
+
+static struct gpu_weight *matrix_of(const struct weight *w)
+{
+    return w->mem;
+}
+
+static uint32_t rank_of(const struct weight *w)
+{
+    return matrix_of(w)->adapted.rank;
+}
+
+/* Does nobody train it, and can its A be read by rows? */
+static bool is_simple(const struct weight *w)
+{
+    for (const struct lora *l = w->lora; l; l = l->next)
+        if (l->grad) return false;
+    return !w->z && !gpu_drops(w) && w->cols % 16 == 0 && rank_of(w) <= AHEAD_RANK;
+}
+
+static uint32_t rank_of_all(const struct weight *const *w, uint32_t n)
+{
+    uint32_t rank = 0;
+    for (uint32_t i = 0; i < n; i++) rank += rank_of(w[i]);
+    return rank;
+}
+
+static bool are_simple(const struct weight *const *w, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (!is_simple(w[i])) return false;
+    return rank_of_all(w, n) > 0;
+}
+
+/* Is it worth it, and can the products before take rows along? */
+static bool can_look_ahead(const struct gpu_ops *g, const struct ahead *a)
+{
+    enum { BUFFERS = 10 };
+    const struct weight *b = a->branch;
+    uint64_t most = (uint64_t)5 * AHEAD_RANK * (b->cols > b->rows ? b->cols : b->rows) * 4;
+    return gpu_can_hold(g, a->readers[0]->cols) && gpu_can_hold(g, b->cols) &&
+           a->readers[0]->cols <= g->narrow_stream &&
+           g->rec.limits.max_storage_buffers >= BUFFERS && most <= g->rec.limits.max_binding &&
+           matrix_of(b)->n_parts == 1 && b->rows % 4 == 0 && are_simple(&b, 1) &&
+           are_simple(a->with, a->n_with) && are_simple(a->readers, a->n_readers) &&
+           gpu_vectors_of(g, a->post_w, a->next_w, NULL).one;
+}
+
+/* Room for `rows` rows of w->cols numbers beside w. */
+static struct tensor lead_room(struct gpu_ops *g, const struct weight *w, uint32_t own,
+                               uint32_t more, const struct weight *reader)
+{
+    struct gpu_lead *l = &matrix_of(w)->lead;
+    struct tensor t = { .rows = own + more,
+                        .cols = w->cols,
+                        .size = (uint64_t)(own + more) * w->cols };
+    uint32_t n_bytes = (uint32_t)t.size * (uint32_t)sizeof(float);
+    if (l->n_bytes != n_bytes) {
+        gpu_lead_free(l);
+        l->rows = gpu_buffer_new(n_bytes, GPU_STORAGE);
+        l->n_bytes = n_bytes;
+    }
+    l->own = own;
+    l->more = more;
+    l->reader = reader;
+    l->at_change = g->n_changes;
+    t.mem = (void *)(uintptr_t)l->rows;
+    return t;
+}
+
+/* Rows of `to`, from `row` on: A of each matrix, its columns times u and v (places among all vectors). Returns the row after them. */
+static uint32_t put_rows(struct run *r, const struct tensor *to, uint32_t row,
+                         const struct weight *const *w, uint32_t n, struct gpu_binding vectors,
+                         uint32_t u, uint32_t v)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t rank = rank_of(w[i]), cols4 = w[i]->cols / 4;
+        if (!rank) continue;
+        struct weigh_columns_params p = {
+            .n = rank * cols4, .cols4 = cols4, .u_at = u, .v_at = v, .to = row * cols4
+        };
+        struct gpu_binding bind[] = { whole(matrix_of(w[i])->adapted.a), vectors, act(to) };
+        gpu_dispatch_op(r, KERNEL_WEIGH_COLUMNS, &p, bind, COUNT(bind), divide_up(p.n, 64));
+        row += rank;
+    }
+    return row;
+}
+
+void gpu_look_ahead(struct run *r, const struct ahead *a)
+{
+    struct gpu_ops *g = ops_of(r);
+    if (!can_look_ahead(g, a)) return;
+    struct gpu_vectors v = gpu_vectors_of(g, a->post_w, a->next_w, NULL);
+    uint32_t own = rank_of_all(a->with, a->n_with), more = rank_of_all(a->readers, a->n_readers);
+    struct tensor stream = lead_room(g, a->with[0], own, more, a->readers[0]);
+    struct tensor branch = lead_room(g, a->branch, 0, more, a->readers[0]);
+    put_rows(r, &stream, 0, a->with, a->n_with, v.all, nowhere, nowhere);
+    put_rows(r, &stream, own, a->readers, a->n_readers, v.all, nowhere, v.at[1]);
+    /* M = (A next_w post) (W + s B A): what a gradient of those rows would be. */
+    struct tensor rows = gpu_scratch(r, SCRATCH_GATE, more, a->branch->rows);
+    put_rows(r, &rows, 0, a->readers, a->n_readers, v.all, v.at[0], v.at[1]);
+    gpu_zero(r, &branch);
+    gpu_linear_bwd(r, &branch, &rows, &rows, a->branch);
+}
+
+const struct gpu_lead *gpu_lead_of(const struct run *r, const struct weight *w)
+{
+    const struct gpu_lead *l = &matrix_of(w)->lead;
+    return l->rows && l->at_change == ops_of(r)->n_changes && !r->tap ? l : NULL;
+}
+
+void gpu_led(struct run *r, const struct gpu_lead *l, const struct tensor *behind, bool stream)
+{
+    struct gpu_led *led = &ops_of(r)->led[stream];
+    *led = (struct gpu_led) { .behind = behind->mem, .reader = l->reader };
+}
+
+bool gpu_is_led(const struct run *r, const struct join *j, const struct weight *reader)
+{
+    const struct gpu_led *led = ops_of(r)->led;
+    return j->branch && led[0].reader == reader && led[0].behind == j->branch->mem &&
+           led[1].reader == reader && led[1].behind == j->x->mem;
+}
