@@ -4,11 +4,9 @@
 //
 //   table    read   2 n_pair f32: cosines, sines            grid   n_kv_head * chunks * n_split
 //   q_w      read   head_dim f32                            bytes  the history once (a chunk), q for each workgroup
-//   q        read   n_head x head_dim f32; OWED: behind it  needs  head_dim % 8 == 0 and <= 512,
-//                   what it is owed, see lib/owed.wgsl
+//   q        read   n_head x head_dim f32                   needs  head_dim % 8 == 0 and <= 512,
 //   k_cache  read   n_slots x n_kv_head x head_dim                 chunks = ceil(group / HEADS), rows 1,
 //   v_cache  read   as k_cache                                     29,100 bytes of workgroup memory
-//   b        read   see lib/lora.wgsl; OWED 0: any buffer, unread
 //   a        read   rank x n_head x head_dim f32; LORA 0: any buffer, unread
 //   partial  write  n_head x n_split x (head_dim + 4 + rank) f32:
 //                   o, top, total, 0, 0, A o
@@ -18,7 +16,6 @@
 
 //!include lib/attend.wgsl
 //!include lib/share_z.wgsl
-//!include lib/owed_eight.wgsl
 struct Params {
     rows : u32,
     n_head : u32,
@@ -29,9 +26,6 @@ struct Params {
     pos_offset : u32,
     n_split : u32,
     n_pair : u32,
-    owed_rank : u32, // see lib/owed.wgsl; in one part
-    owed_at : u32,
-    owed_scales : u32,
     rank : u32, // LORA: rows of A
     eps : f32,
 }
@@ -41,52 +35,8 @@ struct Params {
 @group(0) @binding(4) var<storage, read> q : array<vec4<f32>>;
 @group(0) @binding(5) var<storage, read> k_cache : array<vec4<u32>>;
 @group(0) @binding(6) var<storage, read> v_cache : array<vec4<u32>>;
-@group(0) @binding(7) var<storage, read> b : array<vec4<f32>>;
-@group(0) @binding(8) var<storage, read> a : array<vec4<f32>>;
-@group(0) @binding(9) var<storage, read_write> partial : array<vec4<f32>>;
-
-override OWED : u32 = 0u; // 1: q lacks what adapters add; then HEADS is 1 and head_dim owed_rank at most 16,384
-
-fn owed_z(i : u32) -> vec4<f32> {
-    return q[i];
-}
-
-fn owed_n() -> u32 {
-    return p.n_head * head4();
-}
-
-const OWED_AT : u32 = 512u; // in `queries`: eights of k, then vec4s of the head
-
-// A thread has eight k of four columns of the workgroup's head.
-fn put_owed(part : Part, lid : u32) {
-    let n4 = head4();
-    for (var turn = 0u; turn < MOST_TURNS; turn++) {
-        let item = lid + turn * WG;
-        if (item >= n4 * (p.owed_rank / 8u)) {
-            break;
-        }
-        queries[OWED_AT + item] = owed_eight(8u * (item / n4), part.row_q * n4 + item % n4);
-    }
-}
-
-fn owed_column(i : u32) -> vec4<f32> {
-    var sum = vec4<f32>();
-    for (var eight = 0u; eight < MOST_TURNS; eight++) {
-        if (8u * eight >= p.owed_rank) {
-            break;
-        }
-        sum += queries[OWED_AT + eight * head4() + i];
-    }
-    return sum;
-}
-
-fn q_two(i : u32, j : u32) -> Turned {
-    let raw = Turned(q[i], q[j]);
-    if (OWED == 1u) {
-        return Turned(raw.a + owed_column(i % head4()), raw.b + owed_column(j % head4()));
-    }
-    return raw;
-}
+@group(0) @binding(7) var<storage, read> a : array<vec4<f32>>;
+@group(0) @binding(8) var<storage, read_write> partial : array<vec4<f32>>;
 
 fn q_weight(i : u32) -> vec4<f32> {
     return q_w[i];
@@ -98,10 +48,6 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     let part = part_of(flat_group(wid, num));
     if (!part.exists) {
         return;
-    }
-    if (OWED == 1u) {
-        put_owed(part, lid);
-        workgroupBarrier();
     }
     put_queries(part, lid);
     workgroupBarrier();

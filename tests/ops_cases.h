@@ -670,27 +670,51 @@ static void case_layer_ahead(struct bench *b, const struct op_case *c)
 }
 
 /* How a layer goes on after attention: gate, up and down of the stream, then (out rows, n_used of `by`) the detour of per-layer
- * inputs. Each product leaves to the next what its adapters add, so only the last result is one. */
+ * inputs. Each product leaves to the next what its adapters add, so only the last result is one. n_head: after a look ahead for the adapters,
+ * and with the next layer's queries, so many numbers. */
 static void case_layer_end(struct bench *b, const struct op_case *c)
 {
     struct joint t = make_join(b, c, false, true), u = make_join(b, c, false, false);
     struct act *h = bench_blank(b, 1, c->n_ff), *room = bench_blank(b, 1, c->n_ff);
     struct act *gate = bench_blank(b, 1, c->out), *y = bench_blank(b, 1, c->cols);
     struct act *by = bench_random(b, 1, 3 * c->out);
-    struct mat *w[5] = { bench_weight(b, c->format, c->cols, c->n_ff, 1),
+    struct joint n = { 0 };
+    struct act *q = NULL;
+    if (c->n_head) n = make_join(b, c, true, true), q = bench_blank(b, 1, c->n_head);
+    struct mat *w[6] = { bench_weight(b, c->format, c->cols, c->n_ff, 1),
                          bench_weight(b, c->format, c->cols, c->n_ff, 1),
                          bench_weight(b, c->format, c->n_ff, c->cols, 1),
                          bench_weight(b, c->format, c->cols, c->out, 1),
                          bench_weight(b, c->format, c->out, c->cols, 1) };
-    for (uint32_t i = 0; i < c->n_lora; i++) bench_lora(b, w[(i + c->at) % 5], c->rank + i);
+    if (q) w[5] = bench_weight(b, c->format, c->cols, c->n_head, 1);
+    for (uint32_t i = 0; i < c->n_lora; i++)
+        bench_lora(b, w[(i + c->at) % (q ? 6 : 5)], c->rank + i);
     u.j.x = &t.to->t;
+    if (q) {
+        struct ahead a = { .with = { &w[3]->w },
+                           .n_with = 1,
+                           .branch = &w[4]->w,
+                           .post_w = &n.w->w,
+                           .next_w = &n.next->w,
+                           .readers = { &w[5]->w },
+                           .n_readers = 1,
+                           .small = true };
+        op_look_ahead(&b->run, &a);
+        n.j.x = &u.to->t;
+        n.j.branch = &y->t;
+    }
     op_join_gate_up(&b->run, &t.j, &h->t, &room->t, &w[0]->w, &w[1]->w);
     op_linear(&b->run, &u.branch->t, &h->t, &w[2]->w);
     op_join_linear_gelu_mul(&b->run, &u.j, &gate->t, &w[3]->w, &by->t, c->out);
     op_linear(&b->run, &y->t, &gate->t, &w[4]->w);
+    if (q)
+        op_join_linears(&b->run, &n.j, (struct tensor *[]) { &q->t },
+                        (const struct weight *[]) { &w[5]->w }, 1);
     bench_result(b, &t.to->t, false);
     bench_result(b, &u.to->t, false);
     bench_result(b, &y->t, false);
+    if (q) bench_result(b, &n.to->t, false);
+    if (q) bench_result(b, &q->t, false);
     double *want = bench_formula(b);
     if (!want) return;
     double *in = formula_join(&t, c, want), *up = malloc(2 * c->n_ff * sizeof *up),
@@ -705,7 +729,15 @@ static void case_layer_end(struct bench *b, const struct op_case *c)
     for (uint32_t i = 0; i < c->cols; i++) state[i] += want[i];
     formula_linear(v, state, w[3], 0);
     for (uint32_t i = 0; i < c->out; i++) v[i] = formula_gelu(v[i]) * (double)by->v[c->out + i];
-    formula_linear(state + c->cols, v, w[4], 0);
+    double *branch = state + c->cols, *last = branch + c->cols;
+    formula_linear(branch, v, w[4], 0);
+    if (q) {
+        formula_norm(last, branch, n.w->v, c->cols, (double)EPS);
+        for (uint32_t i = 0; i < c->cols; i++)
+            last[i] = (last[i] + state[i]) * (double)n.scale->v[0];
+        formula_norm(in, last, n.next->v, c->cols, (double)EPS);
+        formula_linear(last + c->cols, in, w[5], 0);
+    }
     free(down);
     free(up);
     free(in);
@@ -1338,9 +1370,9 @@ static const struct op_case cases[] = {
     { "join_then_linear", 70,  96, QUANT_Q8_0, 1e-11, .why = "prefill; that tanh", .out = 68 },
     { "layer_end",       1,   256, EVERY,      1e-11, .why = "decode, every format", .out = 256, .n_ff = 512 },
     { "layer_end",       1,   256, EVERY,      1e-11, .why = "an adapter on each, every format", .out = 256, .n_ff = 512, .rank = 3, .n_lora = 5 },
-    { "layer_end",       1,  1536, QUANT_Q4_K, 1e-11, .why = "an adapter on each, in five dispatches", .out = 256, .n_ff = 6144, .rank = 12, .n_lora = 5 },
-    { "layer_end",       1,   256, QUANT_Q8_0, 1e-11, .why = "two on some, in five dispatches", .out = 256, .n_ff = 512, .rank = 1, .n_lora = 8 },
-    { "layer_end",       1,   256, QUANT_Q6_K, 1e-11, .why = "a larger rank, in five dispatches", .out = 256, .n_ff = 512, .rank = 60, .n_lora = 5 },
+    { "layer_end",       1,  1536, QUANT_Q4_K, 1e-11, .why = "an adapter on each, in six dispatches", .out = 256, .n_ff = 6144, .rank = 12, .n_lora = 5 },
+    { "layer_end",       1,   256, QUANT_Q8_0, 1e-11, .why = "two on some, in six dispatches", .out = 256, .n_ff = 512, .rank = 1, .n_lora = 8 },
+    { "layer_end",       1,   256, QUANT_Q6_K, 1e-11, .why = "a larger rank, in six dispatches", .out = 256, .n_ff = 512, .rank = 60, .n_lora = 5 },
     { "layer_end",       1,   256, QUANT_Q8_0, 1e-11, .why = "too large a rank", .out = 256, .n_ff = 512, .rank = 65, .n_lora = 5 },
     { "layer_end",       1,  2560, QUANT_Q4_0, 1e-11, .why = "a wide stream, an adapter on each", .out = 256, .n_ff = 512, .rank = 16, .n_lora = 5 },
     { "layer_end",       1,   256, QUANT_Q5_0, 1e-11, .why = "adapters on gate and up", .out = 64, .n_ff = 512, .rank = 16, .n_lora = 2 },
@@ -1433,8 +1465,11 @@ static const struct op_case cases[] = {
     { "layer_start",     1,   256, QUANT_F16,  1e-11, .why = "without adapters", .n_head = 4, .n_kv = 2, .out = 64, .pos = 20 },
     { "attend_linear",   1,   160, QUANT_Q8_0, 1e-11, .why = "many shares, a head in three pieces, two adapters", .n_head = 4, .n_kv = 1, .out = 80, .ring = 700, .pos = 690, .n_ff = 12, .rank = 9, .n_lora = 2, .at = 1 },
     { "attend_linear",   1,   128, QUANT_Q4_0, 1e-11, .why = "as many shares as there can be, an adapter", .n_head = 8, .n_kv = 1, .out = 64, .ring = 4200, .pos = 4190, .n_ff = 12, .rank = 3, .n_lora = 1, .at = 1 },
-    { "layer_end",       1,   256, QUANT_Q4_K, 1e-11, .why = "a detour of 512, in five dispatches", .out = 512, .n_ff = 512, .rank = 20, .n_lora = 5 },
+    { "layer_end",       1,   256, QUANT_Q4_K, 1e-11, .why = "a detour of 512, in six dispatches", .out = 512, .n_ff = 512, .rank = 20, .n_lora = 5 },
     { "layer_end",       1,   256, QUANT_Q8_0, 1e-11, .why = "the same, more than a workgroup has room for", .out = 512, .n_ff = 512, .rank = 40, .n_lora = 5 },
+    { "layer_end",       1,   256, QUANT_Q4_K, 1e-10, .why = "after a look ahead, in fourteen dispatches", .out = 256, .n_ff = 512, .n_head = 128, .rank = 11, .n_lora = 6 },
+    { "layer_end",       1,  1536, QUANT_Q6_K, 1e-10, .why = "the same, a stream as wide as can be", .out = 256, .n_ff = 512, .n_head = 64, .rank = 3, .n_lora = 6 },
+    { "layer_end",       1,   256, QUANT_Q8_0, 1e-10, .why = "after a look ahead, adapters on down and the detour's gate", .out = 256, .n_ff = 512, .n_head = 128, .rank = 16, .n_lora = 2, .at = 2 },
     { "layer_ahead",     1,   256, QUANT_Q4_K, 1e-10, .why = "another layer's cache, an adapter on each, in fourteen dispatches", .n_head = 4, .n_kv = 1, .out = 64, .pos = 70, .n_ff = 512, .plain = true, .rank = 15, .n_lora = 6 },
     { "layer_ahead",     1,   256, QUANT_Q8_0, 1e-10, .why = "an adapter on each, in seventeen dispatches", .n_head = 2, .n_kv = 1, .out = 256, .pos = 40, .n_ff = 512, .rank = 16, .n_lora = 6 },
     { "layer_ahead",     1,   256, QUANT_Q8_0, 1e-10, .why = "without adapters", .n_head = 2, .n_kv = 1, .out = 256, .pos = 40, .n_ff = 512 },

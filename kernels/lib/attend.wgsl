@@ -1,7 +1,7 @@
 // attend - what comes before attention in the kernels attend and attend_shared: the queries of a workgroup's heads,
 // weighted and turned, in workgroup memory. Normalising them is a factor of their scores, which is known later. Needs
 // what lib/attention_split.wgsl needs, p also with n_pair and eps, the buffer table, q_weight(i): columns 4i .. 4i + 3 of
-// what the queries are multiplied with, and q_two(i, j): vec4s i and j of q.
+// what the queries are multiplied with, and the buffer q.
 //!include lib/attention_split.wgsl
 
 var<workgroup> queries : array<vec4<f32>, 1024>; // HEADS x head_dim / 4
@@ -62,9 +62,8 @@ fn put_queries(part : Part, lid : u32) {
             break;
         }
         let j = i + n4 / 2u;
-        let both = q_two(at + i, at + j);
-        let a = both.a;
-        let b = both.b;
+        let a = q[at + i];
+        let b = q[at + j];
         sum += dot(a, a) + dot(b, b);
         let f = turned(a * q_weight(i), b * q_weight(j), i);
         queries[mine * n4 + i] = f.a;

@@ -24,10 +24,6 @@ struct Params {
 @group(0) @binding(6) var<storage, read> v : array<vec4<f32>>;
 @group(0) @binding(7) var<storage, read_write> k_cache : array<vec4<u32>>;
 @group(0) @binding(8) var<storage, read_write> v_cache : array<vec4<u32>>;
-fn q_two(i : u32, j : u32) -> Turned {
-    return Turned(q[i], q[j]);
-}
-
 fn q_weight(i : u32) -> vec4<f32> {
     return vectors[p.q_weight_at + i];
 }

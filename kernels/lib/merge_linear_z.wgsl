@@ -4,6 +4,7 @@
 //!include lib/held.wgsl
 //!include lib/merged.wgsl
 //!include lib/a_row.wgsl
+//!include lib/led_rows.wgsl
 //!include lib/four_rows.wgsl
 
 struct Params {
@@ -38,26 +39,8 @@ fn a_at(i : u32) -> vec4<f32> {
     return more[i];
 }
 
-// What the adapters add to R rows, this lane's part.
-fn adapted(rows : vec4<u32>, lane : u32) -> vec4<f32> {
-    var sum = vec4<f32>();
-    for (var turn = 0u; turn < MOST_TURNS; turn++) {
-        let k = lane + turn * LANES;
-        if (k >= p.rank) {
-            break;
-        }
-        let at = rows + k * p.rows;
-        var of_b = vec4<f32>(b[at.x], 0.0, 0.0, 0.0);
-        if (R > 1u) {
-            of_b.y = b[at.y];
-        }
-        if (R > 2u) {
-            of_b.z = b[at.z];
-            of_b.w = b[at.w];
-        }
-        sum += z[k / 4u][k % 4u] * b[p.b_scales + k] * of_b;
-    }
-    return sum;
+fn z_of(k : u32) -> f32 {
+    return z[k / 4u][k % 4u];
 }
 
 @compute @workgroup_size(WG)

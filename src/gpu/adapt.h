@@ -23,8 +23,10 @@ struct gpu_adapted {
 
 /* Rows of numbers that a product takes along for the adapters of a later one: ops_gpu_ahead.c. Zero is none. */
 struct gpu_lead {
-    gpu_buffer rows; /* own + more of them, as long as the product's own: the A of its adapters, then those */
+    gpu_buffer
+        rows; /* own + more of them, as long as the product's own: the A of its adapters, or the matrix itself, then those */
     uint32_t n_bytes, own, more;
+    bool merged;                 /* the matrix, with its adapters added to it */
     const struct weight *reader; /* the first of those they are for; only compared */
     uint32_t at_change;          /* of adapters; they count until the next one */
 };

@@ -56,12 +56,11 @@ struct gpu_settled {
     uint32_t n_parts;
 };
 
-/* A row that still lacks s B z of a matrix's adapters, and then (by) its gelu times columns `col` ... of that: ops_gpu_owed.c. */
+/* A row that still lacks s B z of a matrix's adapters: ops_gpu_owed.c. */
 struct gpu_owed {
-    struct tensor of, by; /* by without memory: no gelu */
+    struct tensor of;
     const struct weight *w;
     uint32_t at, parts; /* z lies behind the row, from number `at` on, as the sum of so many rows */
-    uint32_t col;
 };
 
 /* Behind a tensor's row lies what a later block's adapters need: ops_gpu_ahead.c. */

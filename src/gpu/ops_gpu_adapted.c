@@ -1,5 +1,5 @@
 /* ops_gpu_adapted.c - a block's first products where matrices have adapters: one dispatch joins the stream and makes
- * z = A x for all of them, the next one takes the products, with B z in them; those of a single matrix are ops_gpu_owed.c's. */
+ * z = A x for all of them, the next one takes the products, with B z in them. */
 #include "gpu/ops_gpu_impl.h"
 
 static const struct gpu_weight *matrix_of(const struct weight *w)
@@ -56,7 +56,7 @@ static bool join_lora(struct run *r, const struct join *j, struct tensor *z,
                                   p.puts ? act(j->norm) : whole(g->unread[0]),
                                   act(&settled) };
     _Static_assert(COUNT(bind) == BUFFERS, "as many as were asked for");
-    const struct gpu_lead *lead = to->rows == 1 ? gpu_lead_of(r, w[0]) : NULL;
+    const struct gpu_lead *lead = gpu_lead_of(r, w[0], j->to);
     uint32_t k = 0, all = 0;
     for (uint32_t i = 0; i < n; i++) {
         if (!z[i].cols) continue;
@@ -106,7 +106,7 @@ bool gpu_adapted_linears(struct run *r, const struct join *j, struct tensor *con
 {
     struct tensor z[JOIN_LINEARS];
     if (!is_ours(ops_of(r), j, w, n)) return false;
-    if (n == 1 && gpu_join_linear_z(r, j, y[0], w[0], NULL, 0)) return true;
+    if (n == 1 && gpu_join_linear_led(r, j, y[0], w[0])) return true;
     join_and_adapt(r, j, z, w, n);
     gpu_linears_digits(r, y, join_result(j), w, z, n);
     return true;
@@ -116,8 +116,8 @@ bool gpu_adapted_linear_gelu_mul(struct run *r, const struct join *j, struct ten
                                  const struct weight *w, const struct tensor *b, uint32_t col)
 {
     struct tensor z;
+    if (gpu_join_gelu_owed(r, j, y, w, b, col)) return true;
     if (!is_ours(ops_of(r), j, &w, 1)) return false;
-    if (gpu_join_linear_z(r, j, y, w, b, col)) return true;
     join_and_adapt(r, j, &z, &w, 1);
     gpu_linear_given(r, y, join_result(j), w, &z, b, col);
     return true;

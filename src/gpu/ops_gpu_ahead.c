@@ -42,23 +42,32 @@ static bool are_simple(const struct weight *const *w, uint32_t n)
     return rank_of_all(w, n) > 0;
 }
 
-/* Is it worth it, and can the products before take rows along? */
-static bool can_look_ahead(const struct gpu_ops *g, const struct ahead *a)
+/* Is a matrix so small that it is best merged with its adapters, as floats? */
+static bool merges(const struct gpu_ops *g, const struct weight *w)
+{
+    enum { MERGED_MOST = 1 << 20 }; /* numbers */
+    uint64_t n = (uint64_t)w->rows * w->cols;
+    return rank_of(w) > 0 && is_simple(w) && matrix_of(w)->n_parts == 1 && n <= MERGED_MOST &&
+           2 * n * sizeof(float) <= g->rec.limits.max_binding && !g->narrow;
+}
+
+/* Can the products before the readers take rows along for them? */
+static bool can_lead(const struct gpu_ops *g, const struct ahead *a)
 {
     enum { BUFFERS = 10 };
     const struct weight *b = a->branch;
     uint64_t most = (uint64_t)5 * AHEAD_RANK * (b->cols > b->rows ? b->cols : b->rows) * 4;
-    return gpu_can_hold(g, a->readers[0]->cols) && gpu_can_hold(g, b->cols) &&
-           a->readers[0]->cols <= g->narrow_stream &&
+    return a->n_readers > 0 && a->n_readers < JOIN_LINEARS && gpu_can_hold(g, b->rows) &&
+           gpu_can_hold(g, b->cols) && b->rows <= g->narrow_stream &&
            g->rec.limits.max_storage_buffers >= BUFFERS && most <= g->rec.limits.max_binding &&
            matrix_of(b)->n_parts == 1 && b->rows % 4 == 0 && are_simple(&b, 1) &&
            are_simple(a->with, a->n_with) && are_simple(a->readers, a->n_readers) &&
            gpu_vectors_of(g, a->post_w, a->next_w, NULL).one;
 }
 
-/* Room for `rows` rows of w->cols numbers beside w. */
+/* Room for rows of w->cols numbers beside w. */
 static struct tensor lead_room(struct gpu_ops *g, const struct weight *w, uint32_t own,
-                               uint32_t more, const struct weight *reader)
+                               uint32_t more, const struct weight *reader, bool merged)
 {
     struct gpu_lead *l = &matrix_of(w)->lead;
     struct tensor t = { .rows = own + more,
@@ -72,16 +81,17 @@ static struct tensor lead_room(struct gpu_ops *g, const struct weight *w, uint32
     }
     l->own = own;
     l->more = more;
+    l->merged = merged;
     l->reader = reader;
     l->at_change = g->n_changes;
     t.mem = (void *)(uintptr_t)l->rows;
     return t;
 }
 
-/* Rows of `to`, from `row` on: A of each matrix, its columns times u and v (places among all vectors). Returns the row after them. */
-static uint32_t put_rows(struct run *r, const struct tensor *to, uint32_t row,
-                         const struct weight *const *w, uint32_t n, struct gpu_binding vectors,
-                         uint32_t u, uint32_t v)
+/* Rows of `to`, from `row` on: A of each matrix, its columns times u and v (places among all vectors). */
+static void put_rows(struct run *r, const struct tensor *to, uint32_t row,
+                     const struct weight *const *w, uint32_t n, struct gpu_binding vectors,
+                     uint32_t u, uint32_t v)
 {
     for (uint32_t i = 0; i < n; i++) {
         uint32_t rank = rank_of(w[i]), cols4 = w[i]->cols / 4;
@@ -93,30 +103,86 @@ static uint32_t put_rows(struct run *r, const struct tensor *to, uint32_t row,
         gpu_dispatch_op(r, KERNEL_WEIGH_COLUMNS, &p, bind, COUNT(bind), divide_up(p.n, 64));
         row += rank;
     }
-    return row;
+}
+
+/* The first rows of `to`: w, with its adapters. */
+static void put_merged(struct run *r, const struct tensor *to, const struct weight *w)
+{
+    const struct gpu_weight *m = matrix_of(w);
+    const struct gpu_layout *l = &m->parts[0].layout;
+    struct merge_rows_params p = { .cols = w->cols,
+                                   .rows = w->rows,
+                                   .scales = l->scales,
+                                   .high = l->high,
+                                   .d = l->d,
+                                   .rank = m->adapted.rank,
+                                   .b_scales = gpu_adapted_scales(&m->adapted, w) };
+    struct gpu_binding bind[] = { whole(m->parts[0].buffer), whole(m->adapted.b),
+                                  whole(m->adapted.a), act(to) };
+    gpu_dispatch_op(r, (uint32_t)KERNEL_MERGE_ROWS_F32 + m->shape, &p, bind, COUNT(bind),
+                    divide_up((uint64_t)w->rows * (w->cols / 8), 64));
+}
+
+/* What makes z of the readers, `more` rows each: after `own` rows of `stream` for the stream, after `made` rows of `branch` for what the
+ * branch is made of. */
+static void put_leads(struct run *r, const struct tensor *stream, uint32_t own,
+                      struct tensor branch, uint32_t made, uint32_t more, const struct ahead *a)
+{
+    struct gpu_vectors v = gpu_vectors_of(ops_of(r), a->post_w, a->next_w, NULL);
+    put_rows(r, stream, own, a->readers, a->n_readers, v.all, nowhere, v.at[1]);
+    /* M = (A next_w post) (W + s B A): what a gradient of those rows would be. */
+    struct tensor rows = gpu_scratch(r, SCRATCH_GATE, more, a->branch->rows);
+    put_rows(r, &rows, 0, a->readers, a->n_readers, v.all, v.at[0], v.at[1]);
+    branch.first = made * branch.cols;
+    branch.rows = more;
+    gpu_zero(r, &branch);
+    gpu_linear_bwd(r, &branch, &rows, &rows, a->branch);
 }
 
 void gpu_look_ahead(struct run *r, const struct ahead *a)
 {
     struct gpu_ops *g = ops_of(r);
-    if (!can_look_ahead(g, a)) return;
-    struct gpu_vectors v = gpu_vectors_of(g, a->post_w, a->next_w, NULL);
-    uint32_t own = rank_of_all(a->with, a->n_with), more = rank_of_all(a->readers, a->n_readers);
-    struct tensor stream = lead_room(g, a->with[0], own, more, a->readers[0]);
-    struct tensor branch = lead_room(g, a->branch, 0, more, a->readers[0]);
-    put_rows(r, &stream, 0, a->with, a->n_with, v.all, nowhere, nowhere);
-    put_rows(r, &stream, own, a->readers, a->n_readers, v.all, nowhere, v.at[1]);
-    /* M = (A next_w post) (W + s B A): what a gradient of those rows would be. */
-    struct tensor rows = gpu_scratch(r, SCRATCH_GATE, more, a->branch->rows);
-    put_rows(r, &rows, 0, a->readers, a->n_readers, v.all, v.at[0], v.at[1]);
-    gpu_zero(r, &branch);
-    gpu_linear_bwd(r, &branch, &rows, &rows, a->branch);
+    const struct weight *with = a->with[0], *branch = a->branch, *reader = a->readers[0];
+    bool merge_with = a->small && merges(g, with), merge_branch = a->small && merges(g, branch);
+    uint32_t own = merge_with ? with->rows : rank_of_all(a->with, a->n_with), more = 0;
+    uint32_t made = merge_branch ? branch->rows : 0;
+    if (merge_with == merge_branch && can_lead(g, a)) more = rank_of_all(a->readers, a->n_readers);
+    struct tensor stream = { 0 }, rows = { 0 };
+    if (merge_with || more) stream = lead_room(g, with, own, more, reader, merge_with);
+    if (merge_branch || more) rows = lead_room(g, branch, made, more, reader, merge_branch);
+    if (merge_with) put_merged(r, &stream, with);
+    if (merge_branch) put_merged(r, &rows, branch);
+    if (!more) return;
+    if (!merge_with)
+        put_rows(r, &stream, 0, a->with, a->n_with, whole(g->unused), nowhere, nowhere);
+    put_leads(r, &stream, own, rows, made, more, a);
 }
 
-const struct gpu_lead *gpu_lead_of(const struct run *r, const struct weight *w)
+/* Is there room behind `behind`, one row, for what the rows give? */
+static const struct gpu_lead *lead_of(const struct run *r, const struct weight *w,
+                                      const struct tensor *behind)
 {
+    const struct gpu_ops *g = ops_of(r);
     const struct gpu_lead *l = &matrix_of(w)->lead;
-    return l->rows && l->at_change == ops_of(r)->n_changes && !r->tap ? l : NULL;
+    uint64_t end = gpu_owed_at(behind) + (uint64_t)l->more, size = behind->size;
+    bool fits =
+        behind->rows == 1 && !behind->first &&
+        end * sizeof(float) <= size * sizeof(float) + gpu_room_behind(g, size * sizeof(float));
+    return l->rows && fits && l->at_change == g->n_changes && !r->tap ? l : NULL;
+}
+
+const struct gpu_lead *gpu_lead_of(const struct run *r, const struct weight *w,
+                                   const struct tensor *behind)
+{
+    const struct gpu_lead *l = lead_of(r, w, behind);
+    return l && !l->merged ? l : NULL;
+}
+
+const struct gpu_lead *gpu_merged_of(const struct run *r, const struct weight *w,
+                                     const struct tensor *behind)
+{
+    const struct gpu_lead *l = lead_of(r, w, behind);
+    return l && l->merged ? l : NULL;
 }
 
 void gpu_led(struct run *r, const struct gpu_lead *l, const struct tensor *behind, bool stream)

@@ -1,5 +1,4 @@
 /* ops_gpu_attention.c - keys and values on their way to the cache, and attention over it. */
-#include <assert.h>
 #include <stddef.h>
 
 #include "gpu/ops_gpu_bwd.h"
@@ -197,19 +196,12 @@ static void attend_new(struct run *r, const struct shares *s, struct kv *kv, con
                     s->n_groups);
 }
 
-enum { ATTEND_OWED_MOST = 16384 }; /* columns of a head x rank: workgroup memory */
-
 /* The same for a layer that reads another's cache. */
 static void attend_shared(struct run *r, const struct shares *s, const struct kv *kv,
                           const struct heads *h, uint32_t window, uint32_t pos_offset, float eps)
 {
     struct gpu_ops *g = ops_of(r);
     const struct gpu_adapted *lora = adapters_of(s->reader);
-    struct gpu_owed owed;
-    bool lacks =
-        s->heads == 1 && gpu_take_owed(r, h->q, false, ATTEND_OWED_MOST / kv->head_dim, &owed);
-    assert(!lacks || owed.parts == 1);
-    struct gpu_lack l = gpu_lack_of(g, lacks ? &owed : NULL);
     struct attend_shared_params p = { .rows = 1,
                                       .n_head = h->n_head,
                                       .n_kv_head = kv->n_kv_head,
@@ -219,22 +211,14 @@ static void attend_shared(struct run *r, const struct shares *s, const struct kv
                                       .pos_offset = pos_offset,
                                       .n_split = s->n_split,
                                       .n_pair = h->table->cols / 2,
-                                      .owed_rank = l.rank,
-                                      .owed_at = l.at,
-                                      .owed_scales = l.scales,
                                       .rank = lora ? lora->rank : 0,
                                       .eps = eps };
-    struct gpu_binding bind[] = { act(h->table),
-                                  vector(g, h->q_norm),
-                                  act(h->q),
-                                  act(&kv->k),
-                                  act(&kv->v),
-                                  l.b,
-                                  lora ? whole(lora->a) : whole(g->unused),
+    struct gpu_binding bind[] = { act(h->table),   vector(g, h->q_norm),
+                                  act(h->q),       act(&kv->k),
+                                  act(&kv->v),     whole(lora ? lora->a : g->unused),
                                   act(&s->partial) };
     struct gpu_constant constants[] = { { ATTEND_SHARED_HEADS, (float)s->heads },
                                         { ATTEND_SHARED_KV_F16, kv->k.half },
-                                        { ATTEND_SHARED_OWED, lacks },
                                         { ATTEND_SHARED_LORA, lora != NULL },
                                         { ATTEND_SHARED_DIM, (float)known_dim(kv->head_dim) } };
     record_dispatch(&g->rec, KERNEL_ATTEND_SHARED, constants, COUNT(constants), &p, bind,
@@ -369,7 +353,7 @@ static void merge_linear_z(struct run *r, const struct tensor *y, const struct s
     struct gpu_ops *g = ops_of(r);
     const struct gpu_weight *gw = w->mem;
     const struct gpu_part *part = &gw->parts[0];
-    const struct gpu_lead *lead = gpu_lead_of(r, w);
+    const struct gpu_lead *lead = gpu_lead_of(r, w, y);
     struct teams t = merge_cut(w->cols);
     struct merge_linear_z_params p = { .cols = w->cols,
                                        .rows = w->rows,

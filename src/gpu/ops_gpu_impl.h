@@ -287,52 +287,52 @@ static inline uint32_t gpu_owed_at(const struct tensor *y)
     return divide_up(y->cols, 4) * 4;
 }
 
-/* The dispatch just recorded has left y so; by NULL: there is no gelu. */
-void gpu_owe(struct run *r, const struct tensor *y, const struct weight *w, uint32_t parts,
-             const struct tensor *by, uint32_t col);
+/* The dispatch just recorded has left y so. */
+void gpu_owe(struct run *r, const struct tensor *y, const struct weight *w, uint32_t parts);
 
-/* What t lacks, if it does, and its rank is at most that. The caller's next dispatch adds it. gelu: what a gelu follows, or nothing
- * else. */
-bool gpu_take_owed(struct run *r, const struct tensor *t, bool gelu, uint32_t most_rank,
-                   struct gpu_owed *out);
-
-/* What a kernel is told of it; kernels/lib/owed.wgsl. `of` NULL: nothing is lacking. */
+/* What a kernel is told of it; kernels/lib/owed.wgsl. rank 0: nothing is lacking. */
 struct gpu_lack {
     uint32_t rank, at, parts, scales;
     struct gpu_binding b;
 };
-struct gpu_lack gpu_lack_of(const struct gpu_ops *g, const struct gpu_owed *of);
 
 /* What the branch of a join lacks, taken over by a kernel of which every workgroup joins; where that would be much work, it is
  * left, and nothing is lacking when the kernel runs. */
 struct gpu_lack gpu_join_lack(struct run *r, const struct join *j, uint32_t groups);
 
-/* A join and the product of its row with one matrix that has adapters, with `by` its gelu times columns `col` ... of that; it may
- * be left without what they add. False: nothing was recorded. */
-bool gpu_join_linear_z(struct run *r, const struct join *j, const struct tensor *y,
-                       const struct weight *w, const struct tensor *by, uint32_t col);
-
 /* y = W x of a settled row (NULL: it is none), left without what adapters add. False: nothing was recorded. */
 bool gpu_linear_z(struct run *r, const struct tensor *y, const struct tensor *settled,
                   const struct weight *w);
 
-/* y = W x + adapters, of a row x that lacks its gelu and what is before that. False: nothing was recorded. */
-bool gpu_gelu_linear(struct run *r, const struct tensor *y, const struct tensor *x,
-                     const struct weight *w);
-
 /* ---- what adapters make of a stream before it is there: ops_gpu_ahead.c ---- */
 
-/* The rows that a product of one row takes along, or NULL. Once it is recorded, gpu_led says behind what their products lie: the
- * stream, or the branch that it made. */
-const struct gpu_lead *gpu_lead_of(const struct run *r, const struct weight *w);
+/* The rows that a product of one row takes along, or NULL; what they give is to lie behind that. Once it is recorded, gpu_led says that
+ * it does: behind the stream, or behind the branch that it made. */
+const struct gpu_lead *gpu_lead_of(const struct run *r, const struct weight *w,
+                                   const struct tensor *behind);
 void gpu_led(struct run *r, const struct gpu_lead *l, const struct tensor *behind, bool stream);
+
+/* Where they begin that are not the product's own. */
+static inline struct gpu_binding gpu_more_of(const struct gpu_lead *l, const struct weight *w)
+{
+    return (struct gpu_binding) { l->rows, l->own * w->cols * (uint32_t)sizeof(float), 0 };
+}
+
+/* The same of a matrix that is merged with its adapters; then that is what a product of one row takes. */
+const struct gpu_lead *gpu_merged_of(const struct run *r, const struct weight *w,
+                                     const struct tensor *behind);
 
 /* Does a block that begins with this join and the reader's product have all that its adapters need? */
 bool gpu_is_led(const struct run *r, const struct join *j, const struct weight *reader);
 
-/* A join, gate and up with adapters, where that is so. False: nothing was recorded. */
+/* A join, and what its block begins with, where that is so: a product with adapters, gate and up with adapters; or where the matrix is merged
+ * with them. False: nothing was recorded. */
+bool gpu_join_linear_led(struct run *r, const struct join *j, const struct tensor *y,
+                         const struct weight *w);
 bool gpu_join_gate_up_led(struct run *r, const struct join *j, struct tensor *y,
                           const struct weight *gate_w, const struct weight *up_w);
+bool gpu_join_gelu_owed(struct run *r, const struct join *j, const struct tensor *y,
+                        const struct weight *w, const struct tensor *by, uint32_t col);
 
 /* ---- adapters of a stream's products: ops_gpu_adapted.c ---- */
 

@@ -312,6 +312,92 @@ void gpu_join_linear_gelu_mul(struct run *r, const struct join *j, struct tensor
                   divide_up(w->rows, t.rows));
 }
 
+bool gpu_join_gelu_owed(struct run *r, const struct join *j, const struct tensor *y,
+                        const struct weight *w, const struct tensor *by, uint32_t col)
+{
+    enum { BUFFERS = 8 };
+    struct gpu_ops *g = ops_of(r);
+    const struct gpu_lead *m = gpu_merged_of(r, w, j->to);
+    if (!m || !gpu_joins(g, j, BUFFERS) || !j->branch || weight_exists(j->scale) ||
+        weight_exists(j->next_w))
+        return false;
+    struct teams t = gpu_held_cut(g, w->rows);
+    uint32_t n_groups = divide_up(m->own + m->more, team_rows(t));
+    struct gpu_lack l = gpu_join_lack(r, j, n_groups);
+    struct join_gelu_owed_params p = { .cols = w->cols,
+                                       .rows = w->rows,
+                                       .n_tok = 1,
+                                       .y_stride = y->cols,
+                                       .by_stride = by->cols,
+                                       .by_col = col,
+                                       .has_branch = 1,
+                                       .eps = j->eps,
+                                       .n_more = m->more,
+                                       .owed_rank = l.rank,
+                                       .owed_at = l.at,
+                                       .owed_parts = l.parts,
+                                       .owed_scales = l.scales };
+    struct gpu_binding bind[] = { act(j->x), act(j->branch), vector(g, j->w), whole(m->rows),
+                                  act(by),   act(j->to),     act(y),          l.b };
+    _Static_assert(COUNT(bind) == BUFFERS, "as many as were asked for");
+    struct gpu_constant constants[] = { { JOIN_GELU_OWED_WG, (float)t.wg },
+                                        { JOIN_GELU_OWED_LANES, (float)t.lanes },
+                                        { JOIN_GELU_OWED_R, (float)t.rows },
+                                        { JOIN_GELU_OWED_HELD, (float)gpu_held(j->x->cols) },
+                                        { JOIN_GELU_OWED_OWED, l.rank > 0 } };
+    record_dispatch(&g->rec, TIERED(g, JOIN_GELU_OWED), constants, COUNT(constants), &p, bind,
+                    COUNT(bind), n_groups);
+    if (m->more) gpu_led(r, m, j->to, true);
+    return true;
+}
+
+bool gpu_join_linear_led(struct run *r, const struct join *j, const struct tensor *y,
+                         const struct weight *w)
+{
+    enum { BUFFERS = 8 };
+    struct gpu_ops *g = ops_of(r);
+    struct gpu_vectors v = gpu_join_vectors(g, j);
+    const struct gpu_weight *m = w->mem;
+    const struct gpu_part *part = part_of(w);
+    if (!gpu_is_led(r, j, w) || !gpu_joins(g, j, BUFFERS) || !v.one || m->n_parts != 1 ||
+        !weight_exists(j->next_w))
+        return false;
+    const struct gpu_lead *lead = gpu_lead_of(r, w, j->to);
+    struct teams t = gpu_held_cut(g, w->rows);
+    struct join_linear_led_params p = { .cols = w->cols,
+                                        .rows = w->rows,
+                                        .groups = divide_up(w->rows, team_rows(t)),
+                                        .scales = part->layout.scales,
+                                        .high = part->layout.high,
+                                        .d = part->layout.d,
+                                        .has_branch = 1,
+                                        .has_scale = weight_exists(j->scale),
+                                        .post_at = v.at[0],
+                                        .scale_at = v.at[1],
+                                        .next_at = v.at[2],
+                                        .rank = m->adapted.rank,
+                                        .b_scales = gpu_adapted_scales(&m->adapted, w),
+                                        .n_more = lead ? lead->more : 0,
+                                        .eps = j->eps };
+    struct gpu_binding bind[] = { act(j->x),
+                                  act(j->branch),
+                                  v.all,
+                                  whole(part->buffer),
+                                  whole(m->adapted.b),
+                                  lead ? gpu_more_of(lead, w) : whole(g->unused),
+                                  act(j->to),
+                                  act(y) };
+    _Static_assert(COUNT(bind) == BUFFERS, "as many as were asked for");
+    struct gpu_constant constants[] = { { JOIN_LINEAR_LED_WG, (float)t.wg },
+                                        { JOIN_LINEAR_LED_LANES, (float)t.lanes },
+                                        { JOIN_LINEAR_LED_R, (float)t.rows },
+                                        { JOIN_LINEAR_LED_HELD, (float)gpu_held(j->x->cols) } };
+    record_dispatch(&g->rec, TIERED(g, JOIN_LINEAR_LED_F32) + m->shape, constants, COUNT(constants),
+                    &p, bind, COUNT(bind), p.groups + p.n_more);
+    if (lead) gpu_led(r, lead, j->to, true);
+    return true;
+}
+
 /* Is one dispatch enough for a join, gate and up, in a kernel with so many buffers? Adapters are another question. */
 static bool joins_gate_up(const struct gpu_ops *g, const struct join *j,
                           const struct weight *gate_w, const struct weight *up_w,

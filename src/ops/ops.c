@@ -371,7 +371,7 @@ void op_copy_rows(struct run *r, struct tensor *y, const struct tensor *x, uint3
 
 void op_look_ahead(struct run *r, const struct ahead *a)
 {
-    assert(a->n_with > 0 && a->n_with <= JOIN_LINEARS && a->n_readers > 0 && a->n_readers <= 2);
+    assert(a->n_with > 0 && a->n_with <= JOIN_LINEARS && a->n_readers <= JOIN_LINEARS);
     for (uint32_t i = 0; i < a->n_with; i++) assert(a->with[i]->cols == a->branch->rows);
     for (uint32_t i = 0; i < a->n_readers; i++) assert(a->readers[i]->cols == a->branch->rows);
     if (r->status == BZ_OK && r->be->look_ahead) r->be->look_ahead(r, a);

@@ -200,12 +200,14 @@ struct backward_ops; /* ops_bwd.h */
 /* Products that follow each other in a layer, one block's and then the next one's, for adapters: op_look_ahead. */
 struct ahead {
     const struct weight
-        *with[JOIN_LINEARS];         /* read the stream as it is, through a norm of theirs */
-    const struct weight *branch;     /* then makes the branch that joins it, ... */
-    const struct weight *post_w;     /* ... normed and times this */
-    const struct weight *next_w;     /* the stream, normed and times this, ... */
-    const struct weight *readers[2]; /* ... is what these read */
+        *with[JOIN_LINEARS];     /* read the stream as it is, through a norm of theirs */
+    const struct weight *branch; /* then makes the branch that joins it, ... */
+    const struct weight *post_w; /* ... normed and times this */
+    const struct weight *next_w; /* the stream, normed and times this, ... */
+    const struct weight *readers[JOIN_LINEARS]; /* ... is what these read, if any */
     uint32_t n_with, n_readers;
+    bool
+        small; /* one product `with`; it and that of the branch are of matrices that may be kept twice */
 };
 
 struct backend {

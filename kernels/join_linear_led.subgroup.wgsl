@@ -1,0 +1,25 @@
+// join_linear_led.subgroup - to = (x + norm(branch) * post) * scale[0], h = norm(to) * next_w, then y = W h + sum of the adapters s B z and, behind
+//   to, M to, with norm(v) = v / sqrt(mean(v^2) + eps)     (decode: one row)
+//
+//   x        read   cols f32            grid   groups + n_more: a workgroup per R WG / LANES rows of W
+//   branch   read   cols f32            bytes  W, B and M once; the rest comes from the cache
+//   vectors  read   cols f32 at post_at, 1 f32 at scale_at, cols f32 at next_at
+//                                       needs  cols % 16 == 0; cols <= 4 HELD and 16 WG; has_scale 0: factor 1
+//   w        read   rows x cols
+//   b        read   see lib/lora.wgsl
+//   more     read   M, n_more x cols f32; n_more 0: any buffer, unread
+//   to       write  cols f32, then n_more f32
+//   y        write  rows f32
+//
+// The product with one matrix that has adapters; behind x and the branch lies what z comes of. M is for a block further on:
+// lib/ahead.wgsl.
+//
+// Reference: cpu_join_linears() in src/ops/ops_cpu_join.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
+
+enable subgroups;
+//!for SHAPE in f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
+//!include lib/one_weight.wgsl
+//!include lib/digits.wgsl
+//!include lib/dot_$SHAPE.wgsl
+//!include lib/lanes.subgroup.wgsl
+//!include lib/join_linear_led.wgsl
