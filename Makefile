@@ -135,6 +135,9 @@ WASM_OBJ  = $(WASM_SRC:%.c=$(WASM_OUT)/obj/%.o) $(WASM_OUT)/obj/gen/kernels.o
 # SIMD, bulk memory, sign extension and saturating conversions are in every browser that has WebGPU.
 WASM_CFLAGS = --target=wasm32-wasi -std=c11 -O3 -msimd128 -mbulk-memory -msign-ext -mnontrapping-fptoint \
             -DBZ_NO_THREADS -DNDEBUG -D_GNU_SOURCE -ffp-contract=off $(WARN) -Iinclude -Isrc -I$(BUILD)/gen
+# What is called seldom, or only records what the device will do, is made small: 20 KB of what a page downloads.
+WASM_SMALL = $(addprefix $(WASM_OUT)/obj/src/,cli/%.o io/%.o wasm/%.o train/%.o model/%.o gpu/ops_%.o gpu/selftest%.o)
+$(WASM_SMALL): WASM_CFLAGS += -Os
 # The stack lies below everything else, so that an overflow traps instead of overwriting.
 WASM_LDFLAGS = --target=wasm32-wasi -mexec-model=reactor -fuse-ld=lld -Wl,--strip-all -Wl,--stack-first \
             -Wl,-z,stack-size=262144

@@ -49,6 +49,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     if (!part.exists) {
         return;
     }
+    begin_share_z(part, lid);
     put_queries(part, lid);
     workgroupBarrier();
     sum_queries(lid);

@@ -111,6 +111,9 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     }
     let share = n4 + 1u;
     let at = vec * p.n_split * share;
+    if (LORA == 1u) {
+        begin_z(vec * n4 + first, min(COLS, n4 - first), p.n_vec * n4, lid);
+    }
     weigh_shares(at, share, lid);
     // Threads over (slice of shares, 4 columns), four loads on their way at a time.
     let mine = lid % COLS;

@@ -19,7 +19,7 @@
 // Reference: cpu_join_gate_up() in src/ops/ops_cpu_join.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 
 enable subgroups;
-//!for SHAPE in f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
+//!for SHAPE in q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
 //!include lib/two_weights.wgsl
 //!include lib/digits.wgsl
 //!include lib/dot_$SHAPE.wgsl

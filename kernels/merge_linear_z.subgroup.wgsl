@@ -14,7 +14,7 @@
 // Reference: attention() and linear() in src/ops/ops_cpu.c. Tolerance 1e-9 nmse: f32 here.
 
 enable subgroups;
-//!for SHAPE in f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
+//!for SHAPE in q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
 //!include lib/one_weight.wgsl
 //!include lib/digits.wgsl
 //!include lib/dot_$SHAPE.wgsl

@@ -4,7 +4,7 @@
 //   y  update  cols f32; from vec4 owed_at on owed_parts x   bytes  B once, y 1 read + 1 write
 //              owed_rank f32                                 needs  cols % 4 == 0; owed_rank % 8 == 0
 //
-// For who reads y and cannot add this itself, as attend_shared, gelu_linear_own and the joins can.
+// For who reads y and cannot add this itself, as joins can.
 //
 // Reference: linear() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 //!include lib/grid.wgsl

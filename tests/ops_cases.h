@@ -382,6 +382,7 @@ static void join_both(struct bench *b, const struct op_case *c, struct joint *t)
     t->other_w = bench_weight(b, F32, c->cols, 1, 1);
     t->branch->t.rows = c->rows;
     t->other = t->branch->t;
+    t->other.size = (uint64_t)c->rows * c->cols;
     b->be->view(&t->other, &t->branch->t, c->rows * c->cols);
     t->j.other = &t->other;
     t->j.branch_w = &t->branch_w->w;
@@ -671,7 +672,7 @@ static void case_layer_ahead(struct bench *b, const struct op_case *c)
 
 /* How a layer goes on after attention: gate, up and down of the stream, then (out rows, n_used of `by`) the detour of per-layer
  * inputs. Each product leaves to the next what its adapters add, so only the last result is one. n_head: after a look ahead for the adapters,
- * and with the next layer's queries, so many numbers. */
+ * and with the next layer's queries, so many numbers, and (n_kv) its keys and values. */
 static void case_layer_end(struct bench *b, const struct op_case *c)
 {
     struct joint t = make_join(b, c, false, true), u = make_join(b, c, false, false);
@@ -679,26 +680,37 @@ static void case_layer_end(struct bench *b, const struct op_case *c)
     struct act *gate = bench_blank(b, 1, c->out), *y = bench_blank(b, 1, c->cols);
     struct act *by = bench_random(b, 1, 3 * c->out);
     struct joint n = { 0 };
-    struct act *q = NULL;
-    if (c->n_head) n = make_join(b, c, true, true), q = bench_blank(b, 1, c->n_head);
-    struct mat *w[6] = { bench_weight(b, c->format, c->cols, c->n_ff, 1),
+    struct act *heads = NULL;
+    struct tensor y_next[JOIN_LINEARS] = { { 0 } };
+    const uint32_t wide[JOIN_LINEARS] = { c->n_head, c->n_kv, c->n_kv };
+    uint32_t n_next = c->n_kv ? 3 : c->n_head ? 1 : 0;
+    if (n_next) {
+        n = make_join(b, c, true, true);
+        heads = bench_blank(b, 1, 64 + c->n_head + 2 * c->n_kv);
+    }
+    struct mat *w[8] = { bench_weight(b, c->format, c->cols, c->n_ff, 1),
                          bench_weight(b, c->format, c->cols, c->n_ff, 1),
                          bench_weight(b, c->format, c->n_ff, c->cols, 1),
                          bench_weight(b, c->format, c->cols, c->out, 1),
                          bench_weight(b, c->format, c->out, c->cols, 1) };
-    if (q) w[5] = bench_weight(b, c->format, c->cols, c->n_head, 1);
+    for (uint32_t i = 0, first = 64; i < n_next; first += wide[i++]) {
+        uint32_t format = c->split && i == 2 ? QUANT_Q6_K : c->format;
+        w[5 + i] = bench_weight(b, format, c->cols, wide[i], 1);
+        y_next[i] = (struct tensor) { .cols = wide[i], .size = wide[i] };
+        b->be->view(&y_next[i], &heads->t, first);
+    }
     for (uint32_t i = 0; i < c->n_lora; i++)
-        bench_lora(b, w[(i + c->at) % (q ? 6 : 5)], c->rank + i);
+        bench_lora(b, w[(i + c->at) % (5 + n_next)], c->rank + i % 5);
     u.j.x = &t.to->t;
-    if (q) {
+    if (n_next) {
         struct ahead a = { .with = { &w[3]->w },
                            .n_with = 1,
                            .branch = &w[4]->w,
                            .post_w = &n.w->w,
                            .next_w = &n.next->w,
-                           .readers = { &w[5]->w },
-                           .n_readers = 1,
+                           .n_readers = n_next,
                            .small = true };
+        for (uint32_t i = 0; i < n_next; i++) a.readers[i] = &w[5 + i]->w;
         op_look_ahead(&b->run, &a);
         n.j.x = &u.to->t;
         n.j.branch = &y->t;
@@ -707,14 +719,16 @@ static void case_layer_end(struct bench *b, const struct op_case *c)
     op_linear(&b->run, &u.branch->t, &h->t, &w[2]->w);
     op_join_linear_gelu_mul(&b->run, &u.j, &gate->t, &w[3]->w, &by->t, c->out);
     op_linear(&b->run, &y->t, &gate->t, &w[4]->w);
-    if (q)
-        op_join_linears(&b->run, &n.j, (struct tensor *[]) { &q->t },
-                        (const struct weight *[]) { &w[5]->w }, 1);
+    if (n_next)
+        op_join_linears(&b->run, &n.j, (struct tensor *[]) { &y_next[0], &y_next[1], &y_next[2] },
+                        (const struct weight *[]) { &w[5]->w, n_next > 1 ? &w[6]->w : NULL,
+                                                    n_next > 1 ? &w[7]->w : NULL },
+                        n_next);
     bench_result(b, &t.to->t, false);
     bench_result(b, &u.to->t, false);
     bench_result(b, &y->t, false);
-    if (q) bench_result(b, &n.to->t, false);
-    if (q) bench_result(b, &q->t, false);
+    if (n_next) bench_result(b, &n.to->t, false);
+    for (uint32_t i = 0; i < n_next; i++) bench_result(b, &y_next[i], false);
     double *want = bench_formula(b);
     if (!want) return;
     double *in = formula_join(&t, c, want), *up = malloc(2 * c->n_ff * sizeof *up),
@@ -731,12 +745,13 @@ static void case_layer_end(struct bench *b, const struct op_case *c)
     for (uint32_t i = 0; i < c->out; i++) v[i] = formula_gelu(v[i]) * (double)by->v[c->out + i];
     double *branch = state + c->cols, *last = branch + c->cols;
     formula_linear(branch, v, w[4], 0);
-    if (q) {
+    if (n_next) {
         formula_norm(last, branch, n.w->v, c->cols, (double)EPS);
         for (uint32_t i = 0; i < c->cols; i++)
             last[i] = (last[i] + state[i]) * (double)n.scale->v[0];
         formula_norm(in, last, n.next->v, c->cols, (double)EPS);
-        formula_linear(last + c->cols, in, w[5], 0);
+        last += c->cols;
+        for (uint32_t i = 0; i < n_next; last += wide[i++]) formula_linear(last, in, w[5 + i], 0);
     }
     free(down);
     free(up);
@@ -1370,9 +1385,9 @@ static const struct op_case cases[] = {
     { "join_then_linear", 70,  96, QUANT_Q8_0, 1e-11, .why = "prefill; that tanh", .out = 68 },
     { "layer_end",       1,   256, EVERY,      1e-11, .why = "decode, every format", .out = 256, .n_ff = 512 },
     { "layer_end",       1,   256, EVERY,      1e-11, .why = "an adapter on each, every format", .out = 256, .n_ff = 512, .rank = 3, .n_lora = 5 },
-    { "layer_end",       1,  1536, QUANT_Q4_K, 1e-11, .why = "an adapter on each, in six dispatches", .out = 256, .n_ff = 6144, .rank = 12, .n_lora = 5 },
-    { "layer_end",       1,   256, QUANT_Q8_0, 1e-11, .why = "two on some, in six dispatches", .out = 256, .n_ff = 512, .rank = 1, .n_lora = 8 },
-    { "layer_end",       1,   256, QUANT_Q6_K, 1e-11, .why = "a larger rank, in six dispatches", .out = 256, .n_ff = 512, .rank = 60, .n_lora = 5 },
+    { "layer_end",       1,  1536, QUANT_Q4_K, 1e-11, .why = "an adapter on each, in seven dispatches", .out = 256, .n_ff = 6144, .rank = 12, .n_lora = 5 },
+    { "layer_end",       1,   256, QUANT_Q8_0, 1e-11, .why = "two on some, in seven dispatches", .out = 256, .n_ff = 512, .rank = 1, .n_lora = 8 },
+    { "layer_end",       1,   256, QUANT_Q6_K, 1e-11, .why = "a larger rank, in seven dispatches", .out = 256, .n_ff = 512, .rank = 60, .n_lora = 5 },
     { "layer_end",       1,   256, QUANT_Q8_0, 1e-11, .why = "too large a rank", .out = 256, .n_ff = 512, .rank = 65, .n_lora = 5 },
     { "layer_end",       1,  2560, QUANT_Q4_0, 1e-11, .why = "a wide stream, an adapter on each", .out = 256, .n_ff = 512, .rank = 16, .n_lora = 5 },
     { "layer_end",       1,   256, QUANT_Q5_0, 1e-11, .why = "adapters on gate and up", .out = 64, .n_ff = 512, .rank = 16, .n_lora = 2 },
@@ -1458,19 +1473,21 @@ static const struct op_case cases[] = {
     { "linear_gelu_mul", 70, 2560, QUANT_Q8_0, 1e-12, .why = "as many shares as pay, an adapter", .out = 36, .at = 4, .rank = 5, .n_lora = 1 },
     { "linear",        130,   288, QUANT_Q8_0, 1e-12, .why = "blocks of 64 and 128 on subgroup matrices", .out = 132, .cut = 6 },
     { "linear",        258,   320, QUANT_Q8_0, 1e-12, .why = "blocks of 128 and 256 on subgroup matrices", .out = 132, .cut = 7 },
-    { "layer_start",     1,   256, QUANT_Q8_0, 1e-11, .why = "an adapter that attention adds, in four dispatches", .n_head = 4, .n_kv = 1, .out = 256, .pos = 70, .rank = 16, .n_lora = 1 },
-    { "layer_start",     1,   256, QUANT_Q4_K, 1e-11, .why = "the largest head, two adapters, in four dispatches", .n_head = 2, .n_kv = 1, .out = 512, .pos = 40, .rank = 15, .n_lora = 2 },
-    { "layer_start",     1,   256, QUANT_Q4_0, 1e-11, .why = "more than a workgroup has room for, in five dispatches", .n_head = 2, .n_kv = 1, .out = 512, .pos = 40, .rank = 40, .n_lora = 1 },
-    { "layer_start",     1,   128, QUANT_Q8_0, 1e-11, .why = "a head of no power of two, several keys' heads, in four dispatches", .n_head = 4, .n_kv = 2, .out = 48, .pos = 33, .rank = 5, .n_lora = 1 },
+    { "layer_start",     1,   256, QUANT_Q8_0, 1e-11, .why = "an adapter, in five dispatches", .n_head = 4, .n_kv = 1, .out = 256, .pos = 70, .rank = 16, .n_lora = 1 },
+    { "layer_start",     1,   256, QUANT_Q4_K, 1e-11, .why = "the largest head, two adapters, in five dispatches", .n_head = 2, .n_kv = 1, .out = 512, .pos = 40, .rank = 15, .n_lora = 2 },
+    { "layer_start",     1,   256, QUANT_Q4_0, 1e-11, .why = "a larger rank, in five dispatches", .n_head = 2, .n_kv = 1, .out = 512, .pos = 40, .rank = 40, .n_lora = 1 },
+    { "layer_start",     1,   128, QUANT_Q8_0, 1e-11, .why = "a head of no power of two, several keys' heads, in five dispatches", .n_head = 4, .n_kv = 2, .out = 48, .pos = 33, .rank = 5, .n_lora = 1 },
     { "layer_start",     1,   256, QUANT_F16,  1e-11, .why = "without adapters", .n_head = 4, .n_kv = 2, .out = 64, .pos = 20 },
     { "attend_linear",   1,   160, QUANT_Q8_0, 1e-11, .why = "many shares, a head in three pieces, two adapters", .n_head = 4, .n_kv = 1, .out = 80, .ring = 700, .pos = 690, .n_ff = 12, .rank = 9, .n_lora = 2, .at = 1 },
     { "attend_linear",   1,   128, QUANT_Q4_0, 1e-11, .why = "as many shares as there can be, an adapter", .n_head = 8, .n_kv = 1, .out = 64, .ring = 4200, .pos = 4190, .n_ff = 12, .rank = 3, .n_lora = 1, .at = 1 },
-    { "layer_end",       1,   256, QUANT_Q4_K, 1e-11, .why = "a detour of 512, in six dispatches", .out = 512, .n_ff = 512, .rank = 20, .n_lora = 5 },
+    { "layer_end",       1,   256, QUANT_Q4_K, 1e-11, .why = "a detour of 512, in seven dispatches", .out = 512, .n_ff = 512, .rank = 20, .n_lora = 5 },
     { "layer_end",       1,   256, QUANT_Q8_0, 1e-11, .why = "the same, more than a workgroup has room for", .out = 512, .n_ff = 512, .rank = 40, .n_lora = 5 },
     { "layer_end",       1,   256, QUANT_Q4_K, 1e-10, .why = "after a look ahead, in fourteen dispatches", .out = 256, .n_ff = 512, .n_head = 128, .rank = 11, .n_lora = 6 },
     { "layer_end",       1,  1536, QUANT_Q6_K, 1e-10, .why = "the same, a stream as wide as can be", .out = 256, .n_ff = 512, .n_head = 64, .rank = 3, .n_lora = 6 },
     { "layer_end",       1,   256, QUANT_Q8_0, 1e-10, .why = "after a look ahead, adapters on down and the detour's gate", .out = 256, .n_ff = 512, .n_head = 128, .rank = 16, .n_lora = 2, .at = 2 },
-    { "layer_ahead",     1,   256, QUANT_Q4_K, 1e-10, .why = "another layer's cache, an adapter on each, in fourteen dispatches", .n_head = 4, .n_kv = 1, .out = 64, .pos = 70, .n_ff = 512, .plain = true, .rank = 15, .n_lora = 6 },
+    { "layer_end",       1,   256, QUANT_Q4_K, 1e-10, .why = "after a look ahead, queries, keys and values, in eighteen dispatches", .out = 256, .n_ff = 512, .n_head = 128, .n_kv = 64, .rank = 11, .n_lora = 8 },
+    { "layer_end",       1,   256, QUANT_Q4_K, 1e-10, .why = "after a look ahead, values of six bits, keys without an adapter", .out = 256, .n_ff = 512, .n_head = 128, .n_kv = 64, .split = true, .rank = 11, .n_lora = 7, .at = 7 },
+    { "layer_ahead",     1,   256, QUANT_Q4_K, 1e-10, .why = "another layer's cache, an adapter on each, in fifteen dispatches", .n_head = 4, .n_kv = 1, .out = 64, .pos = 70, .n_ff = 512, .plain = true, .rank = 15, .n_lora = 6 },
     { "layer_ahead",     1,   256, QUANT_Q8_0, 1e-10, .why = "an adapter on each, in seventeen dispatches", .n_head = 2, .n_kv = 1, .out = 256, .pos = 40, .n_ff = 512, .rank = 16, .n_lora = 6 },
     { "layer_ahead",     1,   256, QUANT_Q8_0, 1e-10, .why = "without adapters", .n_head = 2, .n_kv = 1, .out = 256, .pos = 40, .n_ff = 512 },
 };

@@ -114,6 +114,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         return;
     }
     let has_new = part.lo < part.hi && part.hi == step.pos + p.pos_offset + 1u;
+    begin_share_z(part, lid);
     put_queries(part, lid);
     if (has_new) {
         put_squares(part, lid);

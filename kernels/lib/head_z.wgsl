@@ -2,7 +2,24 @@
 // vec4 i of those columns; put_z(k, z); the buffer a; in workgroup memory `spread`, WG numbers or more, which nobody reads.
 const Z_LANES : u32 = 16u;
 
-// The whole workgroup takes part. Its n vec4s are those from `col` on of a row of `wide`.
+var<private> a_mine : array<vec4<f32>, 4>; // of the first rows
+
+// A thread's vec4 i of row k, where the workgroup's n vec4s are those from `col` on of a row of `wide`.
+fn a_of(k : u32, i : u32, col : u32, n : u32, wide : u32) -> vec4<f32> {
+    if (i >= n) {
+        return vec4<f32>();
+    }
+    return a[min(k, p.rank - 1u) * wide + col + i];
+}
+
+// What make_z() needs first is on its way while o is made.
+fn begin_z(col : u32, n : u32, wide : u32, lid : u32) {
+    for (var i = 0u; i < 4u; i++) {
+        a_mine[i] = a_of(lid / Z_LANES, lid % Z_LANES + Z_LANES * i, col, n, wide);
+    }
+}
+
+// The whole workgroup takes part, and begin_z() was called.
 fn make_z(col : u32, n : u32, wide : u32, lid : u32) {
     let lane = lid % Z_LANES;
     for (var turn = 0u; turn < MOST_TURNS; turn++) {
@@ -11,11 +28,18 @@ fn make_z(col : u32, n : u32, wide : u32, lid : u32) {
             break;
         }
         let k = first + lid / Z_LANES;
-        var mine = 0.0;
-        for (var i = lane; i < n; i += Z_LANES) {
-            mine += dot(a[min(k, p.rank - 1u) * wide + col + i], o_four(i));
+        var sum = 0.0;
+        for (var i = 0u; i < 4u; i++) {
+            let at = lane + Z_LANES * i;
+            if (turn > 0u) {
+                a_mine[i] = a_of(k, at, col, n, wide);
+            }
+            sum += dot(a_mine[i], o_four(min(at, n - 1u)));
         }
-        spread[lid] = mine;
+        for (var i = lane + 4u * Z_LANES; i < n; i += Z_LANES) {
+            sum += dot(a_of(k, i, col, n, wide), o_four(i));
+        }
+        spread[lid] = sum;
         workgroupBarrier();
         if (lane == 0u && k < p.rank) {
             var z = 0.0;

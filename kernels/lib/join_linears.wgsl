@@ -7,6 +7,7 @@
 //!include lib/hold.wgsl
 //!include lib/hold_sum.wgsl
 //!include lib/four_rows.wgsl
+//!include lib/three_rows.wgsl
 
 struct Params {
     cols : u32,
@@ -43,17 +44,14 @@ struct Params {
 @group(0) @binding(6) var<storage, read> w3 : array<vec4<u32>>;
 @group(0) @binding(7) var<storage, read_write> to : array<vec4<f32>>;
 
-override MATRICES : u32 = 3u; // so many there are: no code for more
 override BRANCHES : u32 = 1u; // 1 or 2
-
-const NO_UNIT : u32 = 0x7fffffffu; // a lane past the end of every row
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
         @builtin(local_invocation_index) id : u32) {
     // R rows a team; the teams of the matrices follow each other. The workgroups of a row of x take them in
     // turn, so that few of them join.
-    let ends = (vec3<u32>(p.rows, p.rows2, p.rows3) + vec3<u32>(R - 1u)) / vec3<u32>(R);
+    let ends = n_teams();
     let teams = WG / LANES;
     let groups = groups_a_row(num, p.n_tok);
     let turn = turn_of(flat_group(wid, num), groups);
@@ -73,24 +71,10 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
             break;
         }
         let team = block * teams + id / LANES;
-        let ones = team < ends.x;
-        let twos = !ones && team < ends.x + ends.y;
-        let first = R * (team - select(select(ends.x + ends.y, ends.x, twos), 0u, ones));
-        // One loop after the other, two of them without a unit: so `which` is a number that the compiler sees, and no
-        // load has to choose or to wait for a branch.
-        which = 0u;
-        var mine = four_rows(four_from(first, p.rows), 0u, select(NO_UNIT, lane, ones));
-        if (MATRICES > 1u) {
-            which = 1u;
-            mine += four_rows(four_from(first, p.rows2), 0u, select(NO_UNIT, lane, twos));
-        }
-        if (MATRICES > 2u) {
-            which = 2u;
-            mine += third_rows(four_from(first, p.rows3), 0u, select(lane, NO_UNIT, ones || twos));
-        }
-        which = select(select(2u, 1u, twos), 0u, ones);
-        let sum = add_lanes(mine, id);
-        let n_rows = select(select(p.rows3, p.rows2, which == 1u), p.rows, which == 0u);
+        let mine = three_rows(team, lane);
+        let first = mine.first;
+        let sum = add_lanes(mine.sum, id);
+        let n_rows = of_three(p.rows, p.rows2, p.rows3);
         for (var k = 0u; k < (R + LANES - 1u) / LANES; k++) {
             let r = lane + k * LANES;
             if (r >= R) {

@@ -1,4 +1,4 @@
-// linear - the kernel of that name, linear_digits and linear_own without their shape, their activations, add_lanes() and what
+// linear - the kernel of that name and linear_digits without their shape, their activations, add_lanes() and what
 // adapters do: a file and its tier choose.
 //!include lib/grid.wgsl
 //!include lib/apart.wgsl
@@ -19,7 +19,6 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     let first = R * (apart(turn.at, per_tok) * teams + id / LANES);
     let rows = four_from(first, p.rows);
     let lane = id % LANES;
-    begin_adapters(tok, id);
     let mine = four_rows(rows, tok * (p.x_stride / 4u), lane) + adapted(rows + p.row0, tok, lane);
     let sum = add_lanes(mine, id);
     for (var k = 0u; k < (R + LANES - 1u) / LANES; k++) {

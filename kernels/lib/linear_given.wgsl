@@ -22,9 +22,6 @@ fn sum_z(k : u32) -> f32 {
     return sum;
 }
 
-fn begin_adapters(tok : u32, id : u32) {
-}
-
 fn adapted(rows : vec4<u32>, tok : u32, lane : u32) -> vec4<f32> {
     if (LORA == 1u) {
         return lora_rows(0u, rows, tok * p.rank, lane, LANES);

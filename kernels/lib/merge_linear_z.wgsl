@@ -17,7 +17,6 @@ struct Params {
     high : u32,
     d : u32,
     rank : u32, // of the adapters, see lib/lora.wgsl; a multiple of 4
-    b_scales : u32,
     n_more : u32, // rows of `more`
 }
 
@@ -87,7 +86,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     let lane = id % LANES;
     let first = R * (group * (WG / LANES) + id / LANES);
     let rows = four_from(first, p.rows);
-    let sum = add_lanes(four_rows(rows, 0u, lane) + adapted(rows, lane), id);
+    let sum = add_lanes(four_rows(rows, 0u, lane) + led_rows(rows, p.rows, p.rank, 0u, 0u, lane), id);
     for (var k = 0u; k < (R + LANES - 1u) / LANES; k++) {
         let r = lane + k * LANES;
         if (r >= R) {

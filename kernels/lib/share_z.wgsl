@@ -21,7 +21,14 @@ fn put_z(k : u32, z : f32) {
     partial[z_to + k / 4u][k % 4u] = z;
 }
 
-// After attend_share(): what the next product's adapters make of the share's answer.
+// Before attend_share().
+fn begin_share_z(part : Part, lid : u32) {
+    if (LORA == 1u) {
+        begin_z(part.row_q * head4(), head4(), p.n_head * head4(), lid);
+    }
+}
+
+// After it: what the next product's adapters make of the share's answer.
 fn put_share_z(part : Part, lid : u32) {
     if (LORA == 1u && part.lo < part.hi) {
         z_to = partial_at(part, 0u) + head4() + 1u;

@@ -26,7 +26,10 @@ struct gpu_lead {
     gpu_buffer
         rows; /* own + more of them, as long as the product's own: the A of its adapters, or the matrix itself, then those */
     uint32_t n_bytes, own, more;
-    bool merged;                 /* the matrix, with its adapters added to it */
+    bool merged; /* the matrix, with its adapters added to it */
+    gpu_buffer
+        b; /* of a reader that is one of several: what kernels are told of all their B, one after the other */
+    uint32_t b_bytes;
     const struct weight *reader; /* the first of those they are for; only compared */
     uint32_t at_change;          /* of adapters; they count until the next one */
 };

@@ -106,7 +106,7 @@ bool gpu_adapted_linears(struct run *r, const struct join *j, struct tensor *con
 {
     struct tensor z[JOIN_LINEARS];
     if (!is_ours(ops_of(r), j, w, n)) return false;
-    if (n == 1 && gpu_join_linear_led(r, j, y[0], w[0])) return true;
+    if (gpu_join_linears_led(r, j, y, w, n)) return true;
     join_and_adapt(r, j, z, w, n);
     gpu_linears_digits(r, y, join_result(j), w, z, n);
     return true;

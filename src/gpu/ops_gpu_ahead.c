@@ -57,12 +57,20 @@ static bool can_lead(const struct gpu_ops *g, const struct ahead *a)
     enum { BUFFERS = 10 };
     const struct weight *b = a->branch;
     uint64_t most = (uint64_t)5 * AHEAD_RANK * (b->cols > b->rows ? b->cols : b->rows) * 4;
-    return a->n_readers > 0 && a->n_readers < JOIN_LINEARS && gpu_can_hold(g, b->rows) &&
-           gpu_can_hold(g, b->cols) && b->rows <= g->narrow_stream &&
-           g->rec.limits.max_storage_buffers >= BUFFERS && most <= g->rec.limits.max_binding &&
-           matrix_of(b)->n_parts == 1 && b->rows % 4 == 0 && are_simple(&b, 1) &&
-           are_simple(a->with, a->n_with) && are_simple(a->readers, a->n_readers) &&
+    return a->n_readers > 0 && gpu_can_hold(g, b->rows) && gpu_can_hold(g, b->cols) &&
+           b->rows <= g->narrow_stream && g->rec.limits.max_storage_buffers >= BUFFERS &&
+           most <= g->rec.limits.max_binding && matrix_of(b)->n_parts == 1 && b->rows % 4 == 0 &&
+           are_simple(&b, 1) && are_simple(a->with, a->n_with) &&
+           are_simple(a->readers, a->n_readers) &&
            gpu_vectors_of(g, a->post_w, a->next_w, NULL).one;
+}
+
+static void make_room(gpu_buffer *b, uint32_t *has, uint32_t n_bytes)
+{
+    if (*has == n_bytes) return;
+    if (*b) gpu_buffer_free(*b);
+    *b = gpu_buffer_new(n_bytes, GPU_STORAGE);
+    *has = n_bytes;
 }
 
 /* Room for rows of w->cols numbers beside w. */
@@ -74,11 +82,7 @@ static struct tensor lead_room(struct gpu_ops *g, const struct weight *w, uint32
                         .cols = w->cols,
                         .size = (uint64_t)(own + more) * w->cols };
     uint32_t n_bytes = (uint32_t)t.size * (uint32_t)sizeof(float);
-    if (l->n_bytes != n_bytes) {
-        gpu_lead_free(l);
-        l->rows = gpu_buffer_new(n_bytes, GPU_STORAGE);
-        l->n_bytes = n_bytes;
-    }
+    make_room(&l->rows, &l->n_bytes, n_bytes);
     l->own = own;
     l->more = more;
     l->merged = merged;
@@ -135,8 +139,30 @@ static void put_leads(struct run *r, const struct tensor *stream, uint32_t own,
     put_rows(r, &rows, 0, a->readers, a->n_readers, v.all, v.at[0], v.at[1]);
     branch.first = made * branch.cols;
     branch.rows = more;
+    branch.size = (uint64_t)more * branch.cols;
     gpu_zero(r, &branch);
     gpu_linear_bwd(r, &branch, &rows, &rows, a->branch);
+}
+
+/* Bytes of B and its scales. */
+static uint32_t b_bytes(const struct weight *w)
+{
+    return rank_of(w) * (w->rows + 1) * (uint32_t)sizeof(float);
+}
+
+/* B of all readers, one after the other, where one kernel has all of them. */
+static void gather_b(const struct ahead *a)
+{
+    struct gpu_lead *l = &matrix_of(a->readers[0])->lead;
+    uint32_t n_bytes = 0;
+    for (uint32_t i = 0; i < a->n_readers; i++) n_bytes += b_bytes(a->readers[i]);
+    make_room(&l->b, &l->b_bytes, n_bytes);
+    n_bytes = 0;
+    for (uint32_t i = 0; i < a->n_readers; i++) {
+        uint32_t n = b_bytes(a->readers[i]);
+        if (n) gpu_buffer_copy(matrix_of(a->readers[i])->adapted.b, 0, l->b, n_bytes, n);
+        n_bytes += n;
+    }
 }
 
 void gpu_look_ahead(struct run *r, const struct ahead *a)
@@ -156,6 +182,7 @@ void gpu_look_ahead(struct run *r, const struct ahead *a)
     if (!merge_with)
         put_rows(r, &stream, 0, a->with, a->n_with, whole(g->unused), nowhere, nowhere);
     put_leads(r, &stream, own, rows, made, more, a);
+    if (a->n_readers > 1 && a->small) gather_b(a);
 }
 
 /* Is there room behind `behind`, one row, for what the rows give? */

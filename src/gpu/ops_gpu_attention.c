@@ -364,7 +364,6 @@ static void merge_linear_z(struct run *r, const struct tensor *y, const struct s
                                        .high = part->layout.high,
                                        .d = part->layout.d,
                                        .rank = gw->adapted.rank,
-                                       .b_scales = gpu_adapted_scales(&gw->adapted, w),
                                        .n_more = lead ? lead->more : 0 };
     struct gpu_binding bind[] = { act(&s->partial), whole(part->buffer), whole(gw->adapted.b),
                                   whole(lead ? lead->rows : g->unused), act(y) };
@@ -372,8 +371,8 @@ static void merge_linear_z(struct run *r, const struct tensor *y, const struct s
                                         { MERGE_LINEAR_Z_LANES, (float)t.lanes },
                                         { MERGE_LINEAR_Z_R, (float)t.rows },
                                         { MERGE_LINEAR_Z_HELD, (float)gpu_held(w->cols) } };
-    record_dispatch(&g->rec, TIERED(g, MERGE_LINEAR_Z_F32) + gw->shape, constants, COUNT(constants),
-                    &p, bind, COUNT(bind), p.groups + p.n_more);
+    record_dispatch(&g->rec, TIERED(g, MERGE_LINEAR_Z_Q4_0) + gw->shape - GPU_Q4_0, constants,
+                    COUNT(constants), &p, bind, COUNT(bind), p.groups + p.n_more);
     if (lead) gpu_led(r, lead, y, false);
 }
 
@@ -390,10 +389,11 @@ static bool can_share_z(const struct gpu_ops *g, const struct shares *s, const s
 {
     const struct gpu_weight *gw = w->mem;
     uint32_t rank = gw->adapted.rank;
-    return can_merge(g, s, kv, w) && rank > 0 && rank <= SHARE_RANK && rank <= kv->head_dim / 4 &&
-           s->heads == 1 && w->cols / kv->head_dim * rank <= 4 * GPU_HELD_WG && !w->z &&
-           !gpu_drops(w) && gw->n_parts == 1 && w->rows % 4 == 0 && y->cols == w->rows &&
-           !y->first && g->rec.limits.max_storage_buffers >= ATTEND_LORA_BUFFERS;
+    return can_merge(g, s, kv, w) && gpu_reads_digits(gw->shape) && rank > 0 &&
+           rank <= SHARE_RANK && rank <= kv->head_dim / 4 && s->heads == 1 &&
+           w->cols / kv->head_dim * rank <= 4 * GPU_HELD_WG && !w->z && !gpu_drops(w) &&
+           gw->n_parts == 1 && w->rows % 4 == 0 && y->cols == w->rows && !y->first &&
+           g->rec.limits.max_storage_buffers >= ATTEND_LORA_BUFFERS;
 }
 
 /* Few shares are merged by every workgroup of the product: that saves a dispatch. */

@@ -37,7 +37,10 @@ static inline struct gpu_binding whole(gpu_buffer b)
 
 static inline struct gpu_binding act(const struct tensor *t)
 {
-    return (struct gpu_binding) { gpu_of(t), t->first * (uint32_t)sizeof(float), 0 };
+    uint32_t n_bytes = ((uint32_t)t->size * tensor_width(t) + 15) / 16 * 16;
+    /* Views of one memory may be written by one kernel: they must not overlap. */
+    return (struct gpu_binding) { gpu_of(t), t->first * (uint32_t)sizeof(float),
+                                  t->first ? n_bytes : 0 };
 }
 
 /* A vector's buffer, or anything where there is none. */
@@ -112,12 +115,10 @@ struct tensor gpu_scratch(struct run *r, int which, uint32_t rows, uint32_t cols
 /* What a kernel is told of a weight's adapters: kernels/lib/lora.wgsl. rank 0: none. */
 struct gpu_lora {
     uint32_t rank, b_rows, b_scales;
-    bool own;       /* z is A: kernels/lib/own_z.wgsl */
     uint32_t parts; /* of which z is the sum; 0: it is whole */
     struct gpu_binding z, b;
 };
 
-/* z NULL: the kernel makes it. */
 struct gpu_lora gpu_lora_of(struct run *r, const struct weight *w, const struct tensor *z);
 
 /* Where A x goes: what training keeps, or scratch; without adapters an empty tensor. */
@@ -325,10 +326,10 @@ const struct gpu_lead *gpu_merged_of(const struct run *r, const struct weight *w
 /* Does a block that begins with this join and the reader's product have all that its adapters need? */
 bool gpu_is_led(const struct run *r, const struct join *j, const struct weight *reader);
 
-/* A join, and what its block begins with, where that is so: a product with adapters, gate and up with adapters; or where the matrix is merged
+/* A join, and what its block begins with, where that is so: products with adapters, gate and up with adapters; or where the matrix is merged
  * with them. False: nothing was recorded. */
-bool gpu_join_linear_led(struct run *r, const struct join *j, const struct tensor *y,
-                         const struct weight *w);
+bool gpu_join_linears_led(struct run *r, const struct join *j, struct tensor *const *y,
+                          const struct weight *const *w, uint32_t n);
 bool gpu_join_gate_up_led(struct run *r, const struct join *j, struct tensor *y,
                           const struct weight *gate_w, const struct weight *up_w);
 bool gpu_join_gelu_owed(struct run *r, const struct join *j, const struct tensor *y,

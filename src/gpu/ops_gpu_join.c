@@ -351,49 +351,81 @@ bool gpu_join_gelu_owed(struct run *r, const struct join *j, const struct tensor
     return true;
 }
 
-bool gpu_join_linear_led(struct run *r, const struct join *j, const struct tensor *y,
-                         const struct weight *w)
+bool gpu_join_linears_led(struct run *r, const struct join *j, struct tensor *const *y,
+                          const struct weight *const *w, uint32_t n)
 {
-    enum { BUFFERS = 8 };
+    enum { BUFFERS = 10 };
     struct gpu_ops *g = ops_of(r);
     struct gpu_vectors v = gpu_join_vectors(g, j);
-    const struct gpu_weight *m = w->mem;
-    const struct gpu_part *part = part_of(w);
-    if (!gpu_is_led(r, j, w) || !gpu_joins(g, j, BUFFERS) || !v.one || m->n_parts != 1 ||
-        !weight_exists(j->next_w))
-        return false;
-    const struct gpu_lead *lead = gpu_lead_of(r, w, j->to);
-    struct teams t = gpu_held_cut(g, w->rows);
-    struct join_linear_led_params p = { .cols = w->cols,
-                                        .rows = w->rows,
-                                        .groups = divide_up(w->rows, team_rows(t)),
-                                        .scales = part->layout.scales,
-                                        .high = part->layout.high,
-                                        .d = part->layout.d,
-                                        .has_branch = 1,
-                                        .has_scale = weight_exists(j->scale),
-                                        .post_at = v.at[0],
-                                        .scale_at = v.at[1],
-                                        .next_at = v.at[2],
-                                        .rank = m->adapted.rank,
-                                        .b_scales = gpu_adapted_scales(&m->adapted, w),
-                                        .n_more = lead ? lead->more : 0,
-                                        .eps = j->eps };
+    struct gpu_picked some[JOIN_LINEARS];
+    const struct gpu_weight *first = w[0]->mem;
+    bool ok = gpu_is_led(r, j, w[0]) && gpu_reads_digits(first->shape) &&
+              gpu_joins(g, j, BUFFERS) && v.one && weight_exists(j->next_w) &&
+              (n == 1 || first->lead.b) && gpu_pick(some, w, n) == 1;
+    for (uint32_t i = 0; i < n; i++)
+        ok = ok && ((const struct gpu_weight *)w[i]->mem)->n_parts == 1 && y[i]->mem == y[0]->mem;
+    if (!ok) return false;
+    const struct gpu_lead *lead = gpu_lead_of(r, w[0], j->to);
+    struct join_linears_led_params p = { .cols = j->x->cols,
+                                         .has_branch = 1,
+                                         .has_scale = weight_exists(j->scale),
+                                         .post_at = v.at[0],
+                                         .scale_at = v.at[1],
+                                         .next_at = v.at[2],
+                                         .n_more = lead ? lead->more : 0,
+                                         .eps = j->eps };
+    _Static_assert(sizeof p == sizeof(struct join_linears_mixed_led_params), "one piece");
+    struct {
+        uint32_t *rows, *scales, *high, *d, *y_at, *rank, *b_at;
+    } const of[JOIN_LINEARS] = {
+        { &p.rows, &p.scales, &p.high, &p.d, &p.y_at, &p.rank, &p.b_at },
+        { &p.rows2, &p.scales2, &p.high2, &p.d2, &p.y_at2, &p.rank2, &p.b_at2 },
+        { &p.rows3, &p.scales3, &p.high3, &p.d3, &p.y_at3, &p.rank3, &p.b_at3 }
+    };
+    struct gpu_binding none = whole(g->unused);
     struct gpu_binding bind[] = { act(j->x),
                                   act(j->branch),
                                   v.all,
-                                  whole(part->buffer),
-                                  whole(m->adapted.b),
-                                  lead ? gpu_more_of(lead, w) : whole(g->unused),
+                                  none,
+                                  none,
+                                  none,
+                                  whole(n == 1 ? first->adapted.b : first->lead.b),
+                                  lead ? gpu_more_of(lead, w[0]) : none,
                                   act(j->to),
-                                  act(y) };
+                                  whole(gpu_of(y[0])) };
     _Static_assert(COUNT(bind) == BUFFERS, "as many as were asked for");
-    struct gpu_constant constants[] = { { JOIN_LINEAR_LED_WG, (float)t.wg },
-                                        { JOIN_LINEAR_LED_LANES, (float)t.lanes },
-                                        { JOIN_LINEAR_LED_R, (float)t.rows },
-                                        { JOIN_LINEAR_LED_HELD, (float)gpu_held(j->x->cols) } };
-    record_dispatch(&g->rec, TIERED(g, JOIN_LINEAR_LED_F32) + m->shape, constants, COUNT(constants),
-                    &p, bind, COUNT(bind), p.groups + p.n_more);
+    uint32_t rows = 0, n_teams = 0, b_at = 0;
+    for (uint32_t i = 0; i < n; i++) rows += w[i]->rows;
+    struct teams t = gpu_held_cut(g, rows);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct gpu_part *part = part_of(w[i]);
+        uint32_t rank = ((const struct gpu_weight *)w[i]->mem)->adapted.rank;
+        *of[i].rows = part->rows;
+        *of[i].scales = part->layout.scales;
+        *of[i].high = part->layout.high;
+        *of[i].d = part->layout.d;
+        *of[i].y_at = y[i]->first;
+        *of[i].rank = rank;
+        *of[i].b_at = b_at;
+        bind[3 + i] = whole(part->buffer);
+        n_teams += divide_up(part->rows, t.rows);
+        b_at += rank * (w[i]->rows + 1);
+    }
+    p.groups = divide_up(n_teams, t.wg / t.lanes);
+    struct gpu_constant constants[] = { { JOIN_LINEARS_LED_WG, (float)t.wg },
+                                        { JOIN_LINEARS_LED_LANES, (float)t.lanes },
+                                        { JOIN_LINEARS_LED_R, (float)t.rows },
+                                        { JOIN_LINEARS_LED_HELD, (float)gpu_held(j->x->cols) },
+                                        { JOIN_LINEARS_LED_MATRICES, (float)n } };
+    _Static_assert((int)JOIN_LINEARS_LED_MATRICES == JOIN_LINEARS_MIXED_LED_MATRICES &&
+                       (int)JOIN_LINEARS_LED_HELD == JOIN_LINEARS_MIXED_LED_HELD &&
+                       (int)JOIN_LINEARS_LED_LANES == JOIN_LINEARS_MIXED_LED_LANES,
+                   "one piece");
+    uint32_t kernel = some[0].mixed
+                          ? TIERED(g, JOIN_LINEARS_MIXED_LED_Q4_K) + first->shape - GPU_Q4_K
+                          : TIERED(g, JOIN_LINEARS_LED_Q4_0) + first->shape - GPU_Q4_0;
+    record_dispatch(&g->rec, kernel, constants, COUNT(constants), &p, bind, COUNT(bind),
+                    p.groups + p.n_more);
     if (lead) gpu_led(r, lead, j->to, true);
     return true;
 }
@@ -455,7 +487,8 @@ static void dispatch_gate_up(struct run *r, const struct join *j, struct tensor 
                                   whole(a->rank ? a->b : g->unused),
                                   whole(b->rank ? b->b : g->unused) };
     struct teams t = held_pair_cut(g, j, p.rows);
-    uint32_t kernel = adapted ? TIERED(g, JOIN_GATE_UP_LORA_F32) : TIERED(g, JOIN_GATE_UP_F32);
+    uint32_t kernel =
+        adapted ? TIERED(g, JOIN_GATE_UP_LORA_Q4_0) - GPU_Q4_0 : TIERED(g, JOIN_GATE_UP_F32);
     dispatch_held(r, kernel + shape_of(gate_w), j, t, 0, &p, bind,
                   COUNT(bind) - (adapted ? 0 : ADAPTERS), divide_up(p.rows, t.rows));
     if (settles) gpu_note_settled(r, y, &settled);
@@ -464,7 +497,8 @@ static void dispatch_gate_up(struct run *r, const struct join *j, struct tensor 
 bool gpu_join_gate_up_led(struct run *r, const struct join *j, struct tensor *y,
                           const struct weight *gate_w, const struct weight *up_w)
 {
-    if (!joins_gate_up(ops_of(r), j, gate_w, up_w, 10)) return false;
+    if (!gpu_reads_digits(shape_of(gate_w)) || !joins_gate_up(ops_of(r), j, gate_w, up_w, 10))
+        return false;
     dispatch_gate_up(r, j, y, gate_w, up_w, true);
     return true;
 }

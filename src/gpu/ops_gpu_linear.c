@@ -287,16 +287,16 @@ static bool matrices_product(struct run *r, const struct tensor *y, const struct
     return true;
 }
 
-/* One row or a few: lanes share the rows of W. The first binding is x; own: the third is A instead of z. */
+/* One row or a few: lanes share the rows of W. The first binding is x. */
 static void row_product(struct run *r, const struct block *w, const struct linear_params *p,
                         struct gpu_binding *bind, uint32_t n, const struct tensor *settled,
-                        bool own, bool gelu)
+                        bool gelu)
 {
     struct gpu_ops *g = ops_of(r);
     struct teams t = gpu_cut(g, w->shape, w->rows, w->cols, 0);
     _Static_assert(LINEAR_WG == LINEAR_DIGITS_WG && LINEAR_LANES == LINEAR_DIGITS_LANES &&
                        LINEAR_R == LINEAR_DIGITS_R && LINEAR_GELU == LINEAR_DIGITS_GELU &&
-                       LINEAR_LORA == LINEAR_DIGITS_LORA && LINEAR_GELU == LINEAR_OWN_GELU,
+                       LINEAR_LORA == LINEAR_DIGITS_LORA,
                    "one piece");
     struct gpu_constant constants[] = { { LINEAR_WG, (float)t.wg },
                                         { LINEAR_LANES, (float)t.lanes },
@@ -304,12 +304,11 @@ static void row_product(struct run *r, const struct block *w, const struct linea
                                         { LINEAR_GELU, gelu },
                                         { LINEAR_LORA, p->z_parts ? 2 : p->rank > 0 } };
     uint32_t kernel = TIERED(g, LINEAR_F32) + w->shape;
-    if (own) kernel = TIERED(g, LINEAR_OWN_F32) + w->shape;
-    else if (settled && gpu_reads_digits(w->shape)) {
+    if (settled && gpu_reads_digits(w->shape)) {
         kernel = TIERED(g, LINEAR_DIGITS_Q4_0) + w->shape - GPU_Q4_0;
         bind[0] = act(settled);
     }
-    record_dispatch(&g->rec, kernel, constants, COUNT(constants) - (own ? 1 : 0), p, bind, n,
+    record_dispatch(&g->rec, kernel, constants, COUNT(constants), p, bind, n,
                     divide_up(w->rows, team_rows(t)) * p->n_tok);
 }
 
@@ -353,7 +352,7 @@ static void block_product(struct run *r, const struct tensor *y, const struct te
         if (p.n_split > 1) gpu_sum_parts(r, &sum, 0, true, &parts, p.n_split, f->by, f->col);
         return;
     }
-    row_product(r, w, &p, bind, COUNT(bind), settled, lo->own, f->by != NULL);
+    row_product(r, w, &p, bind, COUNT(bind), settled, f->by != NULL);
 }
 
 struct gpu_lora gpu_lora_of(struct run *r, const struct weight *w, const struct tensor *z)
@@ -364,23 +363,8 @@ struct gpu_lora gpu_lora_of(struct run *r, const struct weight *w, const struct 
     return (struct gpu_lora) { .rank = d->rank,
                                .b_rows = w->rows,
                                .b_scales = gpu_adapted_scales(d, w),
-                               .own = z == NULL,
-                               .z = z ? act(z) : whole(d->a),
+                               .z = act(z),
                                .b = whole(d->b) };
-}
-
-/* Does it pay that each workgroup of a product makes z = A x for itself? Few of its lanes share the work. */
-static bool owns_z(const struct gpu_ops *g, const struct weight *w, uint32_t n_tok)
-{
-    enum {
-        OWN_MOST = 2 << 20
-    }; /* numbers of A that all workgroups together read from the caches */
-    const struct gpu_weight *m = w->mem;
-    uint32_t rank = m->adapted.rank;
-    struct teams t = gpu_cut(g, m->shape, w->rows, w->cols, 0);
-    uint64_t n_groups = (uint64_t)divide_up(w->rows, team_rows(t)) * n_tok;
-    return rank > 0 && rank <= 256 && w->cols <= 512 && !g->narrow && !gpu_by_tiles(g, n_tok) &&
-           !w->z && !gpu_drops(w) && n_groups * rank * w->cols <= OWN_MOST;
 }
 
 struct tensor gpu_lora_room(struct run *r, const struct weight *w, uint32_t rows)
@@ -403,7 +387,7 @@ void gpu_lora_z(struct run *r, const struct tensor *z, const struct tensor *x,
     else block_product(r, z, x, NULL, &a, &none, &bare);
 }
 
-/* y = W x + s B z, finished; z NULL: every workgroup makes it; parts: z is the sum of so many rows of it. */
+/* y = W x + s B z, finished; parts: z is the sum of so many rows of it. */
 static void after_adapters(struct run *r, const struct tensor *y, const struct tensor *x,
                            const struct tensor *settled, const struct weight *w,
                            const struct tensor *z, uint32_t parts, const struct finish *f)
@@ -443,8 +427,6 @@ static void adapted_matrix(struct run *r, const struct tensor *y, const struct t
     if (bare && (merged_product(r, y, x, w, f) || gpu_linear_z(r, y, settled, w))) return;
     if (settled && last->reader == w) {
         after_adapters(r, y, x, settled, w, &last->z, last->n_parts, f);
-    } else if (owns_z(ops_of(r), w, x->rows)) {
-        after_adapters(r, y, x, settled, w, NULL, 0, f);
     } else {
         struct tensor z = gpu_lora_room(r, w, x->rows);
         gpu_lora_z(r, &z, x, w);

@@ -23,12 +23,18 @@ static uint32_t branch_rows(const struct config *c, uint32_t n)
     return c->n_expert ? 2 * n + gap : n;
 }
 
+/* Columns of tensors that share a memory. */
+static uint32_t padded(uint32_t cols)
+{
+    return (cols + TENSOR_ALIGN - 1) / TENSOR_ALIGN * TENSOR_ALIGN;
+}
+
 struct act_shape {
     struct tensor *t;
     uint32_t rows, cols;
 };
 
-enum { N_ACTS = 24 };
+enum { N_ACTS = 22 };
 
 /* Every activation with the room it needs. */
 static void list_acts(struct act_shape list[N_ACTS], struct acts *a, const struct model *m,
@@ -50,9 +56,7 @@ static void list_acts(struct act_shape list[N_ACTS], struct acts *a, const struc
         { &a->next, n, d },
         { &a->norm, n, d },
         { &a->branch, branch_rows(c, n), d },
-        { &a->q, n, q },
-        { &a->k, n, kv },
-        { &a->v, n, kv },
+        { &a->heads, n + 1, padded(q) + 2 * padded(kv) },
         { &a->attn, n, q },
         { &a->gate, n, ff },
         { &a->up, n, ff },
@@ -83,6 +87,24 @@ uint64_t acts_bytes(const struct model *m, uint32_t n_batch)
     return n;
 }
 
+/* Queries, keys and values: one memory, so that one kernel can write all of them. */
+static void share_heads(struct acts *a, const struct model *m, const struct backend *be,
+                        uint32_t n_batch)
+{
+    uint32_t kv = 1, first = TENSOR_ALIGN; /* none begins where the memory does */
+    for (uint32_t il = 0; il < m->config.n_layer; il++) {
+        const struct layer_config *l = &m->config.layers[il];
+        kv = max_u32(kv, padded(l->n_kv_head * l->head_dim));
+    }
+    struct tensor *const of[] = { &a->q, &a->k, &a->v };
+    for (int i = 0; i < 3; i++) {
+        uint32_t cols = i ? kv : a->heads.cols - 2 * kv;
+        *of[i] = (struct tensor) { .cols = cols, .size = (uint64_t)n_batch * cols };
+        be->view(of[i], &a->heads, first);
+        first += n_batch * cols;
+    }
+}
+
 enum bz_status acts_open(struct acts *out, const struct model *m, const struct backend *be,
                          uint32_t n_batch, struct bz_err *err)
 {
@@ -94,6 +116,7 @@ enum bz_status acts_open(struct acts *out, const struct model *m, const struct b
             acts_close(&a, m, be);
             return fail(err, BZ_ERR_MEMORY, "not enough memory for a batch of %u tokens", n_batch);
         }
+    share_heads(&a, m, be, n_batch);
     if (m->config.n_expert) {
         a.experts =
             (struct tensor) { .cols = a.branch.cols, .size = (uint64_t)n_batch * a.branch.cols };

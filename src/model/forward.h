@@ -12,6 +12,7 @@ struct acts {
     struct tensor x, norm, branch;       /* n_embd: residual stream, normed copy, branch to add */
     struct tensor next;                  /* the stream's next state, then the two change places */
     struct tensor q, k, v, attn;         /* heads */
+    struct tensor heads;                 /* the memory of the first three */
     struct tensor gate, up;              /* feed-forward */
     struct tensor ple, ple_part;         /* per-layer inputs of all layers; one layer's gate */
     struct tensor experts;               /* beside the branch, which is the dense half then */

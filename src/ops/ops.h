@@ -43,7 +43,7 @@ static inline uint32_t tensor_cap(const struct tensor *t)
 /* The same memory with rows of another length: layers differ in head size and width. */
 static inline struct tensor tensor_shape(const struct tensor *t, uint32_t cols)
 {
-    return (struct tensor) { .cols = cols, .size = t->size, .mem = t->mem };
+    return (struct tensor) { .cols = cols, .size = t->size, .mem = t->mem, .first = t->first };
 }
 
 /* Numbers between the beginnings of tensors in one memory: what every device can bind. */

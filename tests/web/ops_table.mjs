@@ -12,9 +12,9 @@ async function runCase(core, gpu, i) {
     await gpu.ready();
     await gpu.run([...c.placed, c.program]);
     await gpu.ready();
-    for (const { buffer, at, bytes } of c.results) {
+    for (const { buffer, offset, at, bytes } of c.results) {
       const copy = new Uint8Array(bytes);
-      await gpu.read(buffer, 0, copy);
+      await gpu.read(buffer, offset, copy);
       new Uint8Array(core.memory.buffer, at, bytes).set(copy);
     }
     return { ...c, nmse: exports.ops_test_nmse() };

@@ -17,6 +17,7 @@ enum { MAX_RESULTS = 8 };
 
 struct deferred {
     gpu_buffer buffer;
+    uint32_t first;
     size_t at, n;
     bool is_int;
 };
@@ -48,7 +49,8 @@ static void defer(struct bench *b, const struct tensor *t, size_t at, bool is_in
 {
     (void)b;
     CHECK(n_results < MAX_RESULTS);
-    results[n_results++] = (struct deferred) { gpu_of(t), at, (size_t)t->rows * t->cols, is_int };
+    results[n_results++] =
+        (struct deferred) { gpu_of(t), t->first, at, (size_t)t->rows * t->cols, is_int };
 }
 
 /* A window that the device cuts: the program, which the host runs before the case's own. */
@@ -113,7 +115,8 @@ static void describe(void)
     buf_printf(&b, ",\"limit\":%g,\"program\":%u,\"adapters\":%u,\"dispatches\":%u,\"results\":[",
                limit, program.program, now.n_lora, n_dispatches);
     for (uint32_t i = 0; i < n_results; i++)
-        buf_printf(&b, "%s{\"buffer\":%u,\"at\":%u,\"bytes\":%u}", i ? "," : "", results[i].buffer,
+        buf_printf(&b, "%s{\"buffer\":%u,\"offset\":%u,\"at\":%u,\"bytes\":%u}", i ? "," : "",
+                   results[i].buffer, results[i].first * 4,
                    (uint32_t)(uintptr_t)(got.got + results[i].at), (uint32_t)results[i].n * 4);
     buf_puts(&b, "],\"placed\":[");
     for (uint32_t i = 0, n = 0; i < n_placed; i++)
