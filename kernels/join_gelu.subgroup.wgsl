@@ -20,4 +20,3 @@ enable subgroups;
 //!include lib/dot_$SHAPE.wgsl
 //!include lib/lanes.subgroup.wgsl
 //!include lib/join_gelu.wgsl
-//!include lib/join_gelu_bare.wgsl

@@ -19,4 +19,3 @@
 //!include lib/dot_$SHAPE.wgsl
 //!include lib/lanes.wgsl
 //!include lib/join_gelu.wgsl
-//!include lib/join_gelu_bare.wgsl

@@ -1,10 +1,24 @@
-// join_gelu - the kernels join_gelu and join_gelu_owed without their shape, add_over(), Params, hold(), how many rows W has, and what becomes
-// of their products: a file and its tier choose.
+// join_gelu - the kernel of that name without its shape and add_over(): a tier chooses.
 //!include lib/grid.wgsl
 //!include lib/four_from.wgsl
 //!include lib/gelu.wgsl
 //!include lib/joining.wgsl
+//!include lib/hold.wgsl
 //!include lib/four_rows.wgsl
+
+struct Params {
+    cols : u32,
+    rows : u32,
+    n_tok : u32, // rows of x and y
+    y_stride : u32,
+    scales : u32, // offsets in u32 words, see src/gpu/repack.h
+    high : u32,
+    d : u32,
+    by_stride : u32, // f32 from row to row of `by`
+    by_col : u32,    // its column that meets column 0 of y
+    has_branch : u32,
+    eps : f32,
+}
 
 @group(0) @binding(0) var<uniform> p : Params;
 @group(0) @binding(1) var<storage, read> x : array<vec4<f32>>;
@@ -31,10 +45,6 @@ fn lead(i : u32) -> vec4<f32> {
     return vec4<f32>(1.0);
 }
 
-fn put_gated(tok : u32, row : u32, v : f32) {
-    y[tok * p.y_stride + row] = gelu(v) * by[tok * p.by_stride + p.by_col + row];
-}
-
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
         @builtin(local_invocation_index) id : u32) {
@@ -50,19 +60,19 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     let lane = id % LANES;
     for (var i = 0u; i < MOST_TURNS; i++) {
         let block = turn.at + i * groups;
-        if (block * R * teams >= n_rows()) {
+        if (block * R * teams >= p.rows) {
             break;
         }
         let first = R * (block * teams + id / LANES);
-        let rows = four_from(first, n_rows());
+        let rows = four_from(first, p.rows);
         let h = add_lanes(four_rows(rows, 0u, lane), id);
         for (var k = 0u; k < (R + LANES - 1u) / LANES; k++) {
             let r = lane + k * LANES;
             if (r >= R) {
                 break;
             }
-            if (first + r < n_rows()) {
-                put_row(tok, first + r, h[r]);
+            if (first + r < p.rows) {
+                y[tok * p.y_stride + first + r] = gelu(h[r]) * by[tok * p.by_stride + p.by_col + first + r];
             }
         }
         workgroupBarrier(); // before the next block's sum

@@ -64,6 +64,7 @@ void gpu_note_parts(struct run *r, const struct weight *reader, const struct ten
     struct gpu_settled *last = &ops_of(r)->settled;
     last->reader = reader;
     last->z = *z;
+    last->z.size *= n;
     last->n_parts = n;
 }
 

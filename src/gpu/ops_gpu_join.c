@@ -321,29 +321,22 @@ bool gpu_join_gelu_owed(struct run *r, const struct join *j, const struct tensor
     if (!m || !gpu_joins(g, j, BUFFERS) || !j->branch || weight_exists(j->scale) ||
         weight_exists(j->next_w))
         return false;
-    struct teams t = gpu_held_cut(g, w->rows);
-    uint32_t n_groups = divide_up(m->own + m->more, team_rows(t));
+    uint32_t n_groups = divide_up(m->own + m->more, 4);
     struct gpu_lack l = gpu_join_lack(r, j, n_groups);
     struct join_gelu_owed_params p = { .cols = w->cols,
                                        .rows = w->rows,
-                                       .n_tok = 1,
-                                       .y_stride = y->cols,
-                                       .by_stride = by->cols,
+                                       .n_more = m->more,
                                        .by_col = col,
                                        .has_branch = 1,
-                                       .eps = j->eps,
-                                       .n_more = m->more,
                                        .owed_rank = l.rank,
                                        .owed_at = l.at,
                                        .owed_parts = l.parts,
-                                       .owed_scales = l.scales };
+                                       .owed_scales = l.scales,
+                                       .eps = j->eps };
     struct gpu_binding bind[] = { act(j->x), act(j->branch), vector(g, j->w), whole(m->rows),
                                   act(by),   act(j->to),     act(y),          l.b };
     _Static_assert(COUNT(bind) == BUFFERS, "as many as were asked for");
-    struct gpu_constant constants[] = { { JOIN_GELU_OWED_WG, (float)t.wg },
-                                        { JOIN_GELU_OWED_LANES, (float)t.lanes },
-                                        { JOIN_GELU_OWED_R, (float)t.rows },
-                                        { JOIN_GELU_OWED_HELD, (float)gpu_held(j->x->cols) },
+    struct gpu_constant constants[] = { { JOIN_GELU_OWED_WG, GPU_HELD_WG },
                                         { JOIN_GELU_OWED_OWED, l.rank > 0 } };
     record_dispatch(&g->rec, TIERED(g, JOIN_GELU_OWED), constants, COUNT(constants), &p, bind,
                     COUNT(bind), n_groups);
