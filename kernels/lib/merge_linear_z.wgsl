@@ -28,7 +28,6 @@ struct Params {
 @group(0) @binding(5) var<storage, read_write> y : array<f32>;
 
 var<workgroup> z_heads : array<vec4<f32>, WG>; // rank / 4 for each head
-var<workgroup> z : array<vec4<f32>, 16>;       // their sums
 
 fn rank4() -> u32 {
     return p.rank / 4u;
@@ -38,8 +37,16 @@ fn a_at(i : u32) -> vec4<f32> {
     return more[i];
 }
 
+// Of all heads.
 fn z_of(k : u32) -> f32 {
-    return z[k / 4u][k % 4u];
+    var sum = 0.0;
+    for (var head = 0u; head < MOST_TURNS; head++) {
+        if (head * p.head_dim >= p.cols) {
+            break;
+        }
+        sum += z_heads[head * rank4() + k / 4u][k % 4u];
+    }
+    return sum;
 }
 
 @compute @workgroup_size(WG)
@@ -70,17 +77,6 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         if (i % n4 / 4u < rank4()) {
             z_heads[i / n4 * rank4() + i % n4 / 4u] = z_merged;
         }
-    }
-    workgroupBarrier();
-    if (id < rank4()) {
-        var sum = vec4<f32>();
-        for (var head = 0u; head < MOST_TURNS; head++) {
-            if (head * p.head_dim >= p.cols) {
-                break;
-            }
-            sum += z_heads[head * rank4() + id];
-        }
-        z[id] = sum;
     }
     workgroupBarrier();
     let lane = id % LANES;

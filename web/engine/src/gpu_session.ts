@@ -17,15 +17,18 @@ import { BezelError, type Exports, type GenerationPtr, type ProgramPtr, type Ses
 const LOGIT_ROWS = 8; // rows of logits that one step can make
 const AHEAD = 4; // tokens on their way at most
 const DIGEST = 32; // bytes of a snapshot's checksum
+const FIRST_HORIZON = 128; // positions that the first of the decode programs is meant for; each next one is for twice as many
 const SAVE_WINDOW = 4 << 20; // bytes of a snapshot that come back in one read
 const SAVE_READS = 8; // reads under way at a time
+
+/** Which of the decode programs is for a step at `position`. */
+const historyOf = (position: number): number => Math.max(0, Math.ceil(Math.log2((position + 1) / FIRST_HORIZON)));
 
 /** A recorded program, for as long as the engine's adapters stay as they were. */
 export interface Recorded {
   readonly ptr: ProgramPtr;
   readonly number: number;
   readonly adapted: number;
-  readonly horizon: number;
 }
 
 export interface DrawOptions extends GenerateOptions {
@@ -42,7 +45,7 @@ export class GpuSession {
   readonly context: number;
   private readonly batch: number;
   private p: SessionPtr;
-  private decode: Recorded | undefined; // one token
+  private readonly decodes: (Recorded | undefined)[] = []; // one token, by historyOf() its position
   private whole: Recorded | undefined; // a batch whose logits nobody wants
 
   /** Made by GpuEngine.session. */
@@ -68,7 +71,7 @@ export class GpuSession {
 
   close(): void {
     if (!this.p) return;
-    for (const program of [this.decode, this.whole]) this.forget(program);
+    for (const program of [...this.decodes, this.whole]) this.forget(program);
     this.x.bz_wasm_session_close(this.p);
     this.engine.forget(this.p);
     this.p = 0 as SessionPtr;
@@ -106,13 +109,13 @@ export class GpuSession {
     if (program) this.x.bz_wasm_gpu_program_free(program.ptr);
   }
 
-  private recordNow(make: () => ProgramPtr, horizon = 0): Recorded {
+  private recordNow(make: () => ProgramPtr): Recorded {
     const { adapted } = this, ptr = this.engine.core.check(make());
-    return { ptr, number: this.x.bz_wasm_gpu_program_number(ptr), adapted, horizon };
+    return { ptr, number: this.x.bz_wasm_gpu_program_number(ptr), adapted };
   }
 
   /** Record a program and wait until it can be submitted; again, should adapters change meanwhile. */
-  async record(make: () => ProgramPtr, horizon = 0, made = this.recordNow(make, horizon)): Promise<Recorded> {
+  async record(make: () => ProgramPtr, made = this.recordNow(make)): Promise<Recorded> {
     for (;;) {
       try {
         await this.engine.gpu.ready();
@@ -122,29 +125,32 @@ export class GpuSession {
       }
       if (made.adapted === this.adapted) return made;
       this.forget(made);
-      made = this.recordNow(make, horizon);
+      made = this.recordNow(make);
     }
   }
 
-  /** The number of the decode program for a step at `position`, unless it has to be recorded anew. */
+  /** The number of the decode program for a step at `position`, unless it has to be recorded. */
   knownDecodeProgram(position: number): number | undefined {
-    const { decode } = this;
-    return decode && decode.adapted === this.adapted && position < decode.horizon && this.engine.looksAhead ? decode.number : undefined;
+    const decode = this.decodes[historyOf(position)];
+    return decode && decode.adapted === this.adapted && this.engine.looksAhead ? decode.number : undefined;
   }
 
-  /** The number of the decode program for a step at `position`; recorded anew (then it is a promise) when the history
-   *  has doubled, or adapters have changed. */
+  /** The number of the decode program for a step at `position`; recorded (then it is a promise) where the history is longer
+   *  than any before, or adapters have changed. */
   decodeProgram(position: number): number | Promise<number> {
-    const known = this.knownDecodeProgram(position);
-    if (known !== undefined) return known;
-    return this.recordDecode(Math.max(128, 2 ** Math.ceil(Math.log2(position + 1))));
+    return this.knownDecodeProgram(position) ?? this.recordDecode(historyOf(position));
   }
 
-  private async recordDecode(horizon: number): Promise<number> {
+  private async recordDecode(history: number): Promise<number> {
+    const horizon = FIRST_HORIZON * 2 ** history;
     await this.engine.lookAhead();
-    const made = await this.record(() => this.x.bz_wasm_gpu_record(this.ptr, 1, 1, horizon), horizon);
-    this.forget(this.decode);
-    this.decode = made;
+    const made = await this.record(() => this.x.bz_wasm_gpu_record(this.ptr, 1, 1, horizon));
+    this.decodes.forEach((one, i) => {
+      if (i !== history && one?.adapted === made.adapted) return;
+      this.forget(one);
+      this.decodes[i] = undefined;
+    });
+    this.decodes[history] = made;
     return made.number;
   }
 
@@ -170,7 +176,7 @@ export class GpuSession {
       const make = (): ProgramPtr => this.x.bz_wasm_gpu_record(this.ptr, ids.length, nLogits, quiet ? this.context : this.length + ids.length);
       program = gpu.beginning(() => this.recordNow(make));
       if (!gpu.begun(program.number)) {
-        program = await this.record(make, 0, program);
+        program = await this.record(make, program);
         placed = false; // others may have had their turn
       }
     }
