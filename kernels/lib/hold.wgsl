@@ -1,5 +1,6 @@
 // hold - a workgroup joins, and keeps what its block reads of the stream. Needs what lib/columns needs.
 //!include lib/held.wgsl
+//!include lib/sixteens.wgsl
 //!include lib/columns.wgsl
 
 // The whole workgroup takes part, a thread for sixteen columns. One of the workgroups that share a row writes its next state.

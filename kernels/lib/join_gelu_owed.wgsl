@@ -2,6 +2,7 @@
 //!include lib/grid.wgsl
 //!include lib/gelu.wgsl
 //!include lib/joining.wgsl
+//!include lib/spread.wgsl
 //!include lib/joined_row.wgsl
 //!include lib/put_ahead.wgsl
 
@@ -54,14 +55,13 @@ fn lead(i : u32) -> vec4<f32> {
     return vec4<f32>(1.0);
 }
 
-// Of a row of W, from vec4 i on; past the last row of that.
-fn w_columns(row : u32, i : u32) -> Four {
-    let n = p.cols / 4u;
-    if (i >= n) {
+// The thread's columns of a row of W; past the last row of that.
+fn w_columns(row : u32, id : u32) -> Four {
+    if (id >= p.cols / 16u) {
         return Four();
     }
-    let at = min(row, p.rows + p.n_more - 1u) * n + i;
-    return Four(w[at], w[at + 1u], w[at + 2u], w[at + 3u]);
+    let at = min(row, p.rows + p.n_more - 1u) * (p.cols / 4u) + first4(id);
+    return Four(w[at], w[at + apart4()], w[at + 2u * apart4()], w[at + 3u * apart4()]);
 }
 
 fn dot_four(u : Four, v : Four) -> f32 {
@@ -77,11 +77,10 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     if (first >= p.rows + p.n_more) {
         return;
     }
-    let i = 4u * id;
-    let w0 = w_columns(first, i);
-    let w1 = w_columns(first + 1u, i);
-    let w2 = w_columns(first + 2u, i);
-    let w3 = w_columns(first + 3u, i);
+    let w0 = w_columns(first, id);
+    let w1 = w_columns(first + 1u, id);
+    let w2 = w_columns(first + 2u, id);
+    let w3 = w_columns(first + 3u, id);
     let v = joined_row(0u, id, group == 0u).state;
     workgroupBarrier(); // before the next sum
     let sums = add_over(vec4<f32>(dot_four(w0, v), dot_four(w1, v), dot_four(w2, v), dot_four(w3, v)), id, WG);

@@ -4,6 +4,7 @@
 //!include lib/join_vectors.wgsl
 //!include lib/joining.wgsl
 //!include lib/held.wgsl
+//!include lib/sixteens.wgsl
 //!include lib/columns.wgsl
 //!include lib/a_row.wgsl
 //!include lib/put_ahead.wgsl

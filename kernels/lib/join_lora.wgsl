@@ -4,6 +4,7 @@
 //!include lib/put_run.wgsl
 //!include lib/join_vectors.wgsl
 //!include lib/joining.wgsl
+//!include lib/sixteens.wgsl
 //!include lib/joined_row.wgsl
 //!include lib/a_row.wgsl
 //!include lib/put_ahead.wgsl

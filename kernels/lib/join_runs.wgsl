@@ -2,6 +2,7 @@
 //!include lib/grid.wgsl
 //!include lib/join_io.wgsl
 //!include lib/joining.wgsl
+//!include lib/sixteens.wgsl
 //!include lib/columns.wgsl
 //!include lib/settle.wgsl
 //!include lib/put_run.wgsl

@@ -10,7 +10,7 @@ fn owed_z(i : u32) -> vec4<f32> {
 }
 
 fn b_four(i : u32) -> Four {
-    return Four(b[i], b[i + 1u], b[i + 2u], b[i + 3u]);
+    return Four(b[i], b[i + apart4()], b[i + 2u * apart4()], b[i + 3u * apart4()]);
 }
 
 // f u + g v + h w + i x
@@ -19,7 +19,7 @@ fn sum_four(u : Four, v : Four, w : Four, x : Four, f : vec4<f32>) -> Four {
                 f.x * u.c + f.y * v.c + f.z * w.c + f.w * x.c, f.x * u.d + f.y * v.d + f.z * w.d + f.w * x.d);
 }
 
-// Columns 4i .. 4i + 15 of s B z, over k from `start` up to `end`, multiples of four. B is not in the caches, so as much as can be is
+// A thread's columns, from vec4 i on, of s B z, over k from `start` up to `end`, multiples of four. B is not in the caches, so as much as can be is
 // on its way at once.
 fn owed_columns(i : u32, start : u32, end : u32) -> Four {
     var sum = Four();
@@ -51,23 +51,25 @@ fn owed_branch(id : u32) -> Four {
     let n = p.cols / 4u;
     let two = p.cols <= 8u * WG;
     let threads = select(WG, WG / 2u, two);
-    let i = 4u * (id & (threads - 1u));
+    let column = id & (threads - 1u);
+    let i = first4(column);
+    let there = column < n / 4u;
     let second = id >= threads;
     let half = p.owed_rank / 2u;
     var sum = Four();
-    if (i < n) {
+    if (there) {
         sum = owed_columns(i, select(0u, half, second), select(p.owed_rank, half, two && !second));
     }
     if (two) {
-        if (second && i < n) {
+        if (second && there) {
             put_lacking(i, sum.a);
-            put_lacking(i + 1u, sum.b);
-            put_lacking(i + 2u, sum.c);
-            put_lacking(i + 3u, sum.d);
+            put_lacking(i + apart4(), sum.b);
+            put_lacking(i + 2u * apart4(), sum.c);
+            put_lacking(i + 3u * apart4(), sum.d);
         }
         workgroupBarrier();
-        if (4u * id < n) {
-            sum = mixed(sum, Four(lacking(i), lacking(i + 1u), lacking(i + 2u), lacking(i + 3u)), 1.0, 1.0);
+        if (!second && there) {
+            sum = mixed(sum, Four(lacking(i), lacking(i + apart4()), lacking(i + 2u * apart4()), lacking(i + 3u * apart4())), 1.0, 1.0);
         }
     }
     return sum;
@@ -79,11 +81,11 @@ struct Joined {
     h : Four,
 }
 
-// The whole workgroup takes part, a thread for columns 16 id ... of row tok. One of the workgroups writes the next state.
+// The whole workgroup takes part, a thread for sixteen columns of row tok. One of the workgroups writes the next state.
 fn joined_row(tok : u32, id : u32, writes : bool) -> Joined {
-    let i = 4u * id;
+    let i = first4(id);
     let at = tok * (p.cols / 4u) + i;
-    let mine = i < p.cols / 4u;
+    let mine = id < p.cols / 16u;
     // All that is read is on its way before anything is waited for.
     var c = Columns();
     var raw = Four();
