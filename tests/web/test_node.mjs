@@ -294,6 +294,18 @@ test('bench shows a table, and check finds no difference', () => {
   for (const args of [['bench', models[0], '--runs', '0'], ['check', models[0], '--positions', '0']]) equal(bezel(args).code, 2);
 });
 
+test('check gives the CPU the adapters too', () => {
+  const lesson = path.join(temp, 'check.jsonl'), adapter = path.join(temp, 'check.gguf');
+  fs.writeFileSync(lesson, '{"prompt":"Who?","completion":"I."}\n');
+  equal(call(native, ['train', models[0], lesson, '--out', adapter, '--steps', '2', '--rank', '4', '--lr', '0.1']).code, 0);
+  const best = (more) => String(bezel(['logits', models[0], '--ids=2,5,9,14', '--top', '1', '--backend', 'cpu', ...more]).out);
+  ok(best([]) !== best(['--adapter', `${adapter}:8`]), 'the adapter changes nothing');
+  for (const oracle of [['--native', native], []]) {
+    const checked = bezel(['check', models[0], '--positions', '4', '--backend', 'reference', '--adapter', `${adapter}:8`, ...oracle]);
+    ok(checked.code === 0 && /best token as on the CPU at 4 of 4 positions/.test(String(checked.out)), String(checked.out) + checked.err);
+  }
+});
+
 test('check tells a wrong token from one that depends on the order of sums', () => {
   // A native tool whose best token at position 2 is another one: always, or only where it reads the prompt at once.
   const askWith = (whenByToken) => {

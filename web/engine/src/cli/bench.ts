@@ -12,7 +12,7 @@ import { BezelError, Core, loadWasm } from '../wasm.js';
 import { FAILED, Misuse, OK, type Command, type Given } from './args.js';
 import { interruptible } from './interrupt.js';
 import { locate } from './locate.js';
-import { modelOptions, openModel } from './model.js';
+import { addAdapter, modelOptions, openModel } from './model.js';
 import { bytesText } from './progress.js';
 import { findBest } from './run.js';
 
@@ -102,14 +102,15 @@ type Best = [number, number];
 
 /** Best token and its logit after each of the ids, as the CPU has them; `batch` of them at a time are read. */
 async function oracle(name: string, ids: Int32Array, given: Given, batch?: number): Promise<Best[]> {
-  const native = given.text('--native'), store = given.text('--store');
+  const native = given.text('--native'), store = given.text('--store'), asked = given.texts('--adapter');
   if (native !== undefined) {
-    const out = execFileSync(native, ['logits', name, '--ids', ids.join(','), '--top', '1', ...(batch ? ['--batch', String(batch)] : []), ...(store === undefined ? [] : ['--store', store])], { encoding: 'utf8', maxBuffer: 1 << 26, stdio: ['ignore', 'pipe', 'inherit'] });
+    const out = execFileSync(native, ['logits', name, '--ids', ids.join(','), '--top', '1', ...(batch ? ['--batch', String(batch)] : []), ...(store === undefined ? [] : ['--store', store]), ...asked.flatMap((spec) => ['--adapter', spec])], { encoding: 'utf8', maxBuffer: 1 << 26, stdio: ['ignore', 'pipe', 'inherit'] });
     return out.trim().split('\n').map((line) => (JSON.parse(line) as { top: [Best] }).top[0]);
   }
   const core = await Core.load(await loadWasm());
-  const { sources, store: texts } = await locate(core, name, store);
+  const { sources, adapters, store: texts } = await locate(core, name, store);
   const model = await CpuModel.open(core, sources, { name, ...(batch && { batch }), ...(texts && { store: texts }) });
+  for (const adapter of [...adapters, ...asked]) await addAdapter(model, adapter);
   const made: Best[] = [];
   await (await model.conversation(ids.length)).logits(ids, (_, row) => {
     const [best = 0] = findBest(row, 1);

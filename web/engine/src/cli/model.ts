@@ -68,7 +68,7 @@ export function adapterParts(spec: string): { path: string; config: string | und
   return { path: peft?.weights ?? place, config: peft?.config, scale };
 }
 
-async function addAdapter(model: Model, spec: string): Promise<void> {
+export async function addAdapter(model: Model, spec: string): Promise<void> {
   const { path: place, config, scale } = adapterParts(spec), source = await fileSource(place);
   try {
     await model.addAdapter(source, { scale, ...(config !== undefined && { config }) });
