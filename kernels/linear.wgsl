@@ -18,5 +18,6 @@
 //!include lib/floats.wgsl
 //!include lib/dot_$SHAPE.wgsl
 //!include lib/lanes.wgsl
+//!include lib/linear_io.wgsl
 //!include lib/linear.wgsl
 //!include lib/linear_given.wgsl

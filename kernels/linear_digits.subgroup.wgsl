@@ -20,5 +20,6 @@ enable subgroups;
 //!include lib/digits.wgsl
 //!include lib/dot_$SHAPE.wgsl
 //!include lib/lanes.subgroup.wgsl
+//!include lib/linear_io.wgsl
 //!include lib/linear.wgsl
 //!include lib/linear_given.wgsl

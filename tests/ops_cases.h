@@ -1395,9 +1395,9 @@ static const struct op_case cases[] = {
     { "layer_end",       1,   256, QUANT_Q4_K, 1e-11, .why = "adapters on down and the detour's gate", .out = 256, .n_ff = 512, .rank = 16, .n_lora = 2, .at = 2 },
     { "layer_end",       1,   256, QUANT_F16,  1e-11, .why = "an adapter on the detour's end", .out = 256, .n_ff = 512, .rank = 16, .n_lora = 1, .at = 4 },
 
-    { "join_then_linear", 1,   64, QUANT_Q5_0, 1e-12, .why = "adapters, in two dispatches", .out = 36, .rank = 4, .n_lora = 2 },
-    { "join_then_linear", 3,  256, QUANT_Q4_K, 1e-12, .why = "an adapter, a few rows, in two dispatches", .out = 300, .rank = 16, .n_lora = 1 },
-    { "join_then_linear", 1,  264, QUANT_F16,  1e-12, .why = "an adapter of large rank, an odd number of eights, in two dispatches", .out = 41, .rank = 100, .n_lora = 1, .cut = 3 },
+    { "join_then_linear", 1,   64, QUANT_Q5_0, 1e-12, .why = "adapters, in three dispatches", .out = 36, .rank = 4, .n_lora = 2 },
+    { "join_then_linear", 3,  256, QUANT_Q4_K, 1e-12, .why = "an adapter, a few rows, in three dispatches", .out = 300, .rank = 16, .n_lora = 1 },
+    { "join_then_linear", 1,  264, QUANT_F16,  1e-12, .why = "an adapter of large rank, an odd number of eights, in three dispatches", .out = 41, .rank = 100, .n_lora = 1, .cut = 3 },
     { "join_then_linear", 1, 1536, QUANT_Q6_K, 1e-12, .why = "an adapter on a long row", .out = 36, .rank = 1, .n_lora = 1 },
 
     { "gelu_mul",        1,    64, F32,        1e-12, .why = "decode" },

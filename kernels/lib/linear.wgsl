@@ -1,9 +1,8 @@
-// linear - the kernel of that name and linear_digits without their shape, their activations, add_lanes() and what
-// adapters do: a file and its tier choose.
+// linear - the kernel of that name, linear_digits and those of matrices without adapters, without their shape, their activations, their
+// buffers, add_lanes() and what adapters do: a file and its tier choose.
 //!include lib/grid.wgsl
 //!include lib/apart.wgsl
 //!include lib/four_from.wgsl
-//!include lib/linear_io.wgsl
 //!include lib/four_rows.wgsl
 
 @compute @workgroup_size(WG)

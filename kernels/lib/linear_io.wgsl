@@ -1,27 +1,6 @@
-// linear_io - parameters and buffers of linear and matmul but for z. The offsets scales, high and d are those
-// of struct gpu_layout in src/gpu/repack.h.
+// linear_io - buffers of linear and matmul but for z.
 //!include lib/gelu.wgsl
-struct Params {
-    cols : u32,     // activations a row
-    rows : u32,     // rows of W in this buffer
-    row0 : u32,     // which rows of the whole W they are: y[t][row0 ...]
-    n_tok : u32,    // rows of x and y
-    x_stride : u32, // f32 from row to row, a multiple of 4
-    y_stride : u32,
-    scales : u32, // offsets in u32 words
-    high : u32,
-    d : u32,
-    rank : u32, // of the adapters, see lib/lora.wgsl
-    b_rows : u32,
-    b_scales : u32,
-    z_parts : u32, // linear: z is the sum of so many rows of it
-    by_stride : u32, // f32 from row to row of `by`
-    by_col : u32,    // its column that meets column 0 of y
-    scale : f32,     // times all
-    cap : f32,       // y = cap tanh(... / cap); 0: none
-    n_split : u32,   // matmul: shares of the columns, each with a y of its own; 0 or 1: all at once
-}
-
+//!include lib/linear_params.wgsl
 @group(0) @binding(0) var<uniform> p : Params;
 @group(0) @binding(1) var<storage, read> x : array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read> w : array<vec4<u32>>;
@@ -36,9 +15,5 @@ fn put(tok : u32, row : u32, value : f32) {
     if (GELU == 1u) {
         v = gelu_tanh(vec4<f32>(v)).x * by[tok * p.by_stride + p.by_col + p.row0 + row];
     }
-    if (p.cap > 0.0) {
-        // Past 15 tanh is 1 in f32, and some drivers' tanh is exp(2x)/exp(2x) and overflows.
-        v = p.cap * tanh(clamp(v / p.cap, -15.0, 15.0));
-    }
-    y[tok * p.y_stride + p.row0 + row] = v;
+    y[tok * p.y_stride + p.row0 + row] = capped(v);
 }

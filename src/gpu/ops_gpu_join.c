@@ -245,6 +245,36 @@ static void dispatch_picked(struct run *r, uint32_t kernel, const struct join *j
     dispatch_held(r, kernel, j, t, some->n, &p, bind, COUNT(bind), n_teams);
 }
 
+/* The same of one matrix and one branch. */
+static void dispatch_one(struct run *r, const struct join *j, const struct tensor *y,
+                         const struct weight *w)
+{
+    struct gpu_ops *g = ops_of(r);
+    struct gpu_vectors v = gpu_join_vectors(g, j);
+    const struct gpu_part *part = part_of(w);
+    struct join_linear_params p = { .cols = j->x->cols,
+                                    .n_tok = j->x->rows,
+                                    .has_branch = j->branch != NULL,
+                                    .has_scale = weight_exists(j->scale),
+                                    .post_at = v.at[0],
+                                    .scale_at = v.at[1],
+                                    .next_at = v.at[2],
+                                    .rows = part->rows,
+                                    .scales = part->layout.scales,
+                                    .high = part->layout.high,
+                                    .d = part->layout.d,
+                                    .eps = j->eps };
+    struct gpu_binding bind[] = { act(j->x),  j->branch ? act(j->branch) : whole(g->unused),
+                                  v.all,      whole(part->buffer),
+                                  act(j->to), act(y) };
+    struct teams t = gpu_held_cut(g, w->rows);
+    _Static_assert((int)JOIN_GATE_UP_WG == JOIN_LINEAR_WG && (int)JOIN_GATE_UP_R == JOIN_LINEAR_R &&
+                       (int)JOIN_GATE_UP_HELD == JOIN_LINEAR_HELD,
+                   "one");
+    dispatch_held(r, TIERED(g, JOIN_LINEAR_F32) + shape_of(w), j, t, 0, &p, bind, COUNT(bind),
+                  divide_up(part->rows, t.rows));
+}
+
 /* Can workgroups that join take two branches? They must lie in one buffer, and all vectors too. */
 static bool takes_both(const struct gpu_ops *g, const struct join *j)
 {
@@ -273,7 +303,12 @@ void gpu_join_linears(struct run *r, const struct join *j, struct tensor *const 
     struct gpu_picked some[JOIN_LINEARS];
     uint32_t n_some = gpu_pick(some, w, n);
     for (uint32_t i = 0; i < n_some; i++) {
-        enum gpu_shape shape = shape_of(w[some[i].at[0]]);
+        uint32_t first = some[i].at[0];
+        if (some[i].n == 1 && !j->other) {
+            dispatch_one(r, j, y[first], w[first]);
+            continue;
+        }
+        enum gpu_shape shape = shape_of(w[first]);
         uint32_t kernel = some[i].mixed ? TIERED(g, JOIN_LINEARS_MIXED_Q4_K) + shape - GPU_Q4_K
                                         : TIERED(g, JOIN_LINEARS_F32) + shape;
         dispatch_picked(r, kernel, j, y, w, &some[i]);

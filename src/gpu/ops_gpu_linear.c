@@ -298,17 +298,27 @@ static void row_product(struct run *r, const struct block *w, const struct linea
                        LINEAR_R == LINEAR_DIGITS_R && LINEAR_GELU == LINEAR_DIGITS_GELU &&
                        LINEAR_LORA == LINEAR_DIGITS_LORA,
                    "one piece");
+    _Static_assert(LINEAR_WG == (int)LINEAR_BARE_WG && LINEAR_LANES == (int)LINEAR_BARE_LANES &&
+                       LINEAR_R == (int)LINEAR_BARE_R && LINEAR_WG == (int)LINEAR_DIGITS_BARE_WG &&
+                       LINEAR_LANES == (int)LINEAR_DIGITS_BARE_LANES &&
+                       LINEAR_R == (int)LINEAR_DIGITS_BARE_R &&
+                       sizeof *p == sizeof(struct linear_bare_params),
+                   "one piece");
     struct gpu_constant constants[] = { { LINEAR_WG, (float)t.wg },
                                         { LINEAR_LANES, (float)t.lanes },
                                         { LINEAR_R, (float)t.rows },
                                         { LINEAR_GELU, gelu },
                                         { LINEAR_LORA, p->z_parts ? 2 : p->rank > 0 } };
-    uint32_t kernel = TIERED(g, LINEAR_F32) + w->shape;
-    if (settled && gpu_reads_digits(w->shape)) {
-        kernel = TIERED(g, LINEAR_DIGITS_Q4_0) + w->shape - GPU_Q4_0;
+    bool bare = !gelu && !p->rank, digits = settled && gpu_reads_digits(w->shape);
+    uint32_t kernel = bare ? TIERED(g, LINEAR_BARE_F32) : TIERED(g, LINEAR_F32);
+    if (digits) {
+        kernel =
+            (bare ? TIERED(g, LINEAR_DIGITS_BARE_Q4_0) : TIERED(g, LINEAR_DIGITS_Q4_0)) - GPU_Q4_0;
         bind[0] = act(settled);
     }
-    record_dispatch(&g->rec, kernel, constants, COUNT(constants), p, bind, n,
+    struct gpu_binding few[] = { bind[0], bind[1], bind[n - 1] };
+    record_dispatch(&g->rec, kernel + w->shape, constants, COUNT(constants) - (bare ? 2 : 0), p,
+                    bare ? few : bind, bare ? COUNT(few) : n,
                     divide_up(w->rows, team_rows(t)) * p->n_tok);
 }
 

@@ -1,0 +1,19 @@
+// linear_bare.subgroup - y[t] = scale * W x[t]     (decode: one or a few rows t); with cap > 0 y[t] = cap * tanh(that / cap)
+//
+//   x   read   n_tok x cols f32         grid   each t in turn: a workgroup per R WG / LANES rows of W
+//   w   read   rows x cols                 bytes  W once a row t; x comes from the cache
+//   y   write  n_tok x rows f32         needs  x_stride % 4 == 0; x finite up to 8-fold columns
+//
+// As linear, without adapters and without a gelu.
+//
+// Reference: linear() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
+
+enable subgroups;
+//!for SHAPE in f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
+//!include lib/one_weight.wgsl
+//!include lib/one_input.wgsl
+//!include lib/floats.wgsl
+//!include lib/dot_$SHAPE.wgsl
+//!include lib/lanes.subgroup.wgsl
+//!include lib/linear_bare.wgsl
+//!include lib/linear.wgsl
