@@ -65,13 +65,10 @@ static bool join_lora(struct run *r, const struct join *j, struct tensor *z,
         *rows[k++] = z[i].cols;
         all += z[i].cols;
     }
-    if (lead && lead->own == all) {
-        bind[4] = whole(lead->rows);
-        p.more = lead->more;
-        all += p.more;
-    } else {
-        lead = NULL;
-    }
+    if (lead && lead->own != all) lead = NULL;
+    if (lead) bind[4] = whole(lead->rows);
+    p.more = lead ? lead->more : 0;
+    all += p.more;
     uint32_t groups = 1 + divide_up(all, divide_up(all, GROUPS));
     struct gpu_lack l = gpu_join_lack(r, j, groups);
     p.owed_rank = l.rank;

@@ -379,20 +379,61 @@ bool gpu_join_gelu_owed(struct run *r, const struct join *j, const struct tensor
     return true;
 }
 
-bool gpu_join_linears_led(struct run *r, const struct join *j, struct tensor *const *y,
-                          const struct weight *const *w, uint32_t n)
+/* Can one kernel take all of them, led, and write their results? */
+static bool joins_led(const struct run *r, const struct join *j, struct tensor *const *y,
+                      const struct weight *const *w, uint32_t n, struct gpu_picked *all)
 {
     enum { BUFFERS = 10 };
-    struct gpu_ops *g = ops_of(r);
-    struct gpu_vectors v = gpu_join_vectors(g, j);
-    struct gpu_picked some[JOIN_LINEARS];
+    const struct gpu_ops *g = ops_of(r);
     const struct gpu_weight *first = w[0]->mem;
+    struct gpu_picked some[JOIN_LINEARS];
     bool ok = gpu_is_led(r, j, w[0]) && gpu_reads_digits(first->shape) &&
-              gpu_joins(g, j, BUFFERS) && v.one && weight_exists(j->next_w) &&
+              gpu_joins(g, j, BUFFERS) && gpu_join_vectors(g, j).one && weight_exists(j->next_w) &&
               (n == 1 || first->lead.b) && gpu_pick(some, w, n) == 1;
     for (uint32_t i = 0; i < n; i++)
         ok = ok && ((const struct gpu_weight *)w[i]->mem)->n_parts == 1 && y[i]->mem == y[0]->mem;
-    if (!ok) return false;
+    *all = some[0];
+    return ok;
+}
+
+/* What the kernel is told of the matrices; returns how many teams they take. */
+static uint32_t put_led(struct join_linears_led_params *p, struct gpu_binding *matrices,
+                        struct tensor *const *y, const struct weight *const *w, uint32_t n,
+                        struct teams t)
+{
+    struct {
+        uint32_t *rows, *scales, *high, *d, *y_at, *rank, *b_at;
+    } const of[JOIN_LINEARS] = {
+        { &p->rows, &p->scales, &p->high, &p->d, &p->y_at, &p->rank, &p->b_at },
+        { &p->rows2, &p->scales2, &p->high2, &p->d2, &p->y_at2, &p->rank2, &p->b_at2 },
+        { &p->rows3, &p->scales3, &p->high3, &p->d3, &p->y_at3, &p->rank3, &p->b_at3 }
+    };
+    uint32_t n_teams = 0, b_at = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct gpu_part *part = part_of(w[i]);
+        uint32_t rank = ((const struct gpu_weight *)w[i]->mem)->adapted.rank;
+        *of[i].rows = part->rows;
+        *of[i].scales = part->layout.scales;
+        *of[i].high = part->layout.high;
+        *of[i].d = part->layout.d;
+        *of[i].y_at = y[i]->first;
+        *of[i].rank = rank;
+        *of[i].b_at = b_at;
+        matrices[i] = whole(part->buffer);
+        n_teams += divide_up(part->rows, t.rows);
+        b_at += rank * (w[i]->rows + 1);
+    }
+    return n_teams;
+}
+
+bool gpu_join_linears_led(struct run *r, const struct join *j, struct tensor *const *y,
+                          const struct weight *const *w, uint32_t n)
+{
+    struct gpu_ops *g = ops_of(r);
+    struct gpu_picked all;
+    if (!joins_led(r, j, y, w, n, &all)) return false;
+    struct gpu_vectors v = gpu_join_vectors(g, j);
+    const struct gpu_weight *first = w[0]->mem;
     const struct gpu_lead *lead = gpu_lead_of(r, w[0], j->to);
     struct join_linears_led_params p = { .cols = j->x->cols,
                                          .has_branch = 1,
@@ -402,14 +443,6 @@ bool gpu_join_linears_led(struct run *r, const struct join *j, struct tensor *co
                                          .next_at = v.at[2],
                                          .n_more = lead ? lead->more : 0,
                                          .eps = j->eps };
-    _Static_assert(sizeof p == sizeof(struct join_linears_mixed_led_params), "one piece");
-    struct {
-        uint32_t *rows, *scales, *high, *d, *y_at, *rank, *b_at;
-    } const of[JOIN_LINEARS] = {
-        { &p.rows, &p.scales, &p.high, &p.d, &p.y_at, &p.rank, &p.b_at },
-        { &p.rows2, &p.scales2, &p.high2, &p.d2, &p.y_at2, &p.rank2, &p.b_at2 },
-        { &p.rows3, &p.scales3, &p.high3, &p.d3, &p.y_at3, &p.rank3, &p.b_at3 }
-    };
     struct gpu_binding none = whole(g->unused);
     struct gpu_binding bind[] = { act(j->x),
                                   act(j->branch),
@@ -421,25 +454,10 @@ bool gpu_join_linears_led(struct run *r, const struct join *j, struct tensor *co
                                   lead ? gpu_more_of(lead, w[0]) : none,
                                   act(j->to),
                                   whole(gpu_of(y[0])) };
-    _Static_assert(COUNT(bind) == BUFFERS, "as many as were asked for");
-    uint32_t rows = 0, n_teams = 0, b_at = 0;
+    uint32_t rows = 0;
     for (uint32_t i = 0; i < n; i++) rows += w[i]->rows;
     struct teams t = gpu_held_cut(g, rows);
-    for (uint32_t i = 0; i < n; i++) {
-        const struct gpu_part *part = part_of(w[i]);
-        uint32_t rank = ((const struct gpu_weight *)w[i]->mem)->adapted.rank;
-        *of[i].rows = part->rows;
-        *of[i].scales = part->layout.scales;
-        *of[i].high = part->layout.high;
-        *of[i].d = part->layout.d;
-        *of[i].y_at = y[i]->first;
-        *of[i].rank = rank;
-        *of[i].b_at = b_at;
-        bind[3 + i] = whole(part->buffer);
-        n_teams += divide_up(part->rows, t.rows);
-        b_at += rank * (w[i]->rows + 1);
-    }
-    p.groups = divide_up(n_teams, t.wg / t.lanes);
+    p.groups = divide_up(put_led(&p, bind + 3, y, w, n, t), t.wg / t.lanes);
     struct gpu_constant constants[] = { { JOIN_LINEARS_LED_WG, (float)t.wg },
                                         { JOIN_LINEARS_LED_LANES, (float)t.lanes },
                                         { JOIN_LINEARS_LED_R, (float)t.rows },
@@ -447,13 +465,12 @@ bool gpu_join_linears_led(struct run *r, const struct join *j, struct tensor *co
                                         { JOIN_LINEARS_LED_MATRICES, (float)n } };
     _Static_assert((int)JOIN_LINEARS_LED_MATRICES == JOIN_LINEARS_MIXED_LED_MATRICES &&
                        (int)JOIN_LINEARS_LED_HELD == JOIN_LINEARS_MIXED_LED_HELD &&
-                       (int)JOIN_LINEARS_LED_LANES == JOIN_LINEARS_MIXED_LED_LANES,
+                       sizeof p == sizeof(struct join_linears_mixed_led_params),
                    "one piece");
-    uint32_t kernel = some[0].mixed
-                          ? TIERED(g, JOIN_LINEARS_MIXED_LED_Q4_K) + first->shape - GPU_Q4_K
-                          : TIERED(g, JOIN_LINEARS_LED_Q4_0) + first->shape - GPU_Q4_0;
-    record_dispatch(&g->rec, kernel, constants, COUNT(constants), &p, bind, COUNT(bind),
-                    p.groups + p.n_more);
+    uint32_t kernel = all.mixed ? TIERED(g, JOIN_LINEARS_MIXED_LED_Q4_K) - GPU_Q4_K
+                                : TIERED(g, JOIN_LINEARS_LED_Q4_0) - GPU_Q4_0;
+    record_dispatch(&g->rec, kernel + first->shape, constants, COUNT(constants), &p, bind,
+                    COUNT(bind), p.groups + p.n_more);
     if (lead) gpu_led(r, lead, j->to, true);
     return true;
 }
