@@ -65,15 +65,16 @@ static bool can_lead(const struct gpu_ops *g, const struct ahead *a)
            gpu_vectors_of(g, a->post_w, a->next_w, NULL).one;
 }
 
+/* *b has n_bytes, or is none. */
 static void make_room(gpu_buffer *b, uint32_t *has, uint32_t n_bytes)
 {
     if (*has == n_bytes) return;
     if (*b) gpu_buffer_free(*b);
-    *b = gpu_buffer_new(n_bytes, GPU_STORAGE);
+    *b = n_bytes ? gpu_buffer_new(n_bytes, GPU_STORAGE) : 0;
     *has = n_bytes;
 }
 
-/* Room for rows of w->cols numbers beside w. */
+/* Room for rows of w->cols numbers beside w; where there are none, none. */
 static struct tensor lead_room(struct gpu_ops *g, const struct weight *w, uint32_t own,
                                uint32_t more, const struct weight *reader, bool merged)
 {
@@ -150,15 +151,15 @@ static uint32_t b_bytes(const struct weight *w)
     return rank_of(w) * (w->rows + 1) * (uint32_t)sizeof(float);
 }
 
-/* B of all readers, one after the other, where one kernel has all of them. */
-static void gather_b(const struct ahead *a)
+/* B of all readers, one after the other, where one kernel has all of them; without such none. */
+static void gather_b(const struct ahead *a, bool such)
 {
     struct gpu_lead *l = &matrix_of(a->readers[0])->lead;
     uint32_t n_bytes = 0;
-    for (uint32_t i = 0; i < a->n_readers; i++) n_bytes += b_bytes(a->readers[i]);
+    for (uint32_t i = 0; such && i < a->n_readers; i++) n_bytes += b_bytes(a->readers[i]);
     make_room(&l->b, &l->b_bytes, n_bytes);
     n_bytes = 0;
-    for (uint32_t i = 0; i < a->n_readers; i++) {
+    for (uint32_t i = 0; such && i < a->n_readers; i++) {
         uint32_t n = b_bytes(a->readers[i]);
         if (n) gpu_buffer_copy(matrix_of(a->readers[i])->adapted.b, 0, l->b, n_bytes, n);
         n_bytes += n;
@@ -173,16 +174,16 @@ void gpu_look_ahead(struct run *r, const struct ahead *a)
     uint32_t own = merge_with ? with->rows : rank_of_all(a->with, a->n_with), more = 0;
     uint32_t made = merge_branch ? branch->rows : 0;
     if (merge_with == merge_branch && can_lead(g, a)) more = rank_of_all(a->readers, a->n_readers);
-    struct tensor stream = { 0 }, rows = { 0 };
-    if (merge_with || more) stream = lead_room(g, with, own, more, reader, merge_with);
-    if (merge_branch || more) rows = lead_room(g, branch, made, more, reader, merge_branch);
+    if (!merge_with && !more) own = 0;
+    struct tensor stream = lead_room(g, with, own, more, reader, merge_with);
+    struct tensor rows = lead_room(g, branch, made, more, reader, merge_branch);
     if (merge_with) put_merged(r, &stream, with);
     if (merge_branch) put_merged(r, &rows, branch);
+    if (a->small && a->n_readers > 1) gather_b(a, more > 0);
     if (!more) return;
     if (!merge_with)
         put_rows(r, &stream, 0, a->with, a->n_with, whole(g->unused), nowhere, nowhere);
     put_leads(r, &stream, own, rows, made, more, a);
-    if (a->n_readers > 1 && a->small) gather_b(a);
 }
 
 /* Is there room behind `behind`, one row, for what the rows give? */
