@@ -6,7 +6,7 @@
 //   y        write  from vec4 `to` on
 //
 // The rows of adapters as lib/ahead.wgsl wants them.
-// Reference: look_ahead_formula() in tests/ops_cases.h. Tolerance 1e-10 nmse: a product or two.
+// Reference: case_layer_ahead() in tests/ops_cases.h, of what comes of them. Tolerance 1e-10 nmse: a product or two.
 //!include lib/grid.wgsl
 struct Params {
     n : u32, // vec4s

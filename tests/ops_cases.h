@@ -537,7 +537,7 @@ static void case_join_gate_up(struct bench *b, const struct op_case *c)
     free(h);
 }
 
-/* How a layer begins that reads another's cache: queries of the stream, whose adapters may be left to attention. out is the head size. */
+/* How a layer begins that reads another's cache: queries of the stream, with adapters or without. out is the head size. */
 static void case_layer_start(struct bench *b, const struct op_case *c)
 {
     uint32_t width = c->n_kv * c->out, q_width = c->n_head * c->out, n_pos = c->pos + 1;
@@ -1481,7 +1481,7 @@ static const struct op_case cases[] = {
     { "attend_linear",   1,   160, QUANT_Q8_0, 1e-11, .why = "many shares, a head in three pieces, two adapters", .n_head = 4, .n_kv = 1, .out = 80, .ring = 700, .pos = 690, .n_ff = 12, .rank = 9, .n_lora = 2, .at = 1 },
     { "attend_linear",   1,   128, QUANT_Q4_0, 1e-11, .why = "as many shares as there can be, an adapter", .n_head = 8, .n_kv = 1, .out = 64, .ring = 4200, .pos = 4190, .n_ff = 12, .rank = 3, .n_lora = 1, .at = 1 },
     { "layer_end",       1,   256, QUANT_Q4_K, 1e-11, .why = "a detour of 512, in seven dispatches", .out = 512, .n_ff = 512, .rank = 20, .n_lora = 5 },
-    { "layer_end",       1,   256, QUANT_Q8_0, 1e-11, .why = "the same, more than a workgroup has room for", .out = 512, .n_ff = 512, .rank = 40, .n_lora = 5 },
+    { "layer_end",       1,   256, QUANT_Q8_0, 1e-11, .why = "the same, a larger rank", .out = 512, .n_ff = 512, .rank = 40, .n_lora = 5 },
     { "layer_end",       1,   256, QUANT_Q4_K, 1e-10, .why = "after a look ahead, in fourteen dispatches", .out = 256, .n_ff = 512, .n_head = 128, .rank = 11, .n_lora = 6 },
     { "layer_end",       1,  1536, QUANT_Q6_K, 1e-10, .why = "the same, a stream as wide as can be", .out = 256, .n_ff = 512, .n_head = 64, .rank = 3, .n_lora = 6 },
     { "layer_end",       1,   256, QUANT_Q8_0, 1e-10, .why = "after a look ahead, adapters on down and the detour's gate", .out = 256, .n_ff = 512, .n_head = 128, .rank = 16, .n_lora = 2, .at = 2 },

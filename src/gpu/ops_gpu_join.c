@@ -386,7 +386,7 @@ static bool joins_led(const struct run *r, const struct join *j, struct tensor *
     enum { BUFFERS = 10 };
     const struct gpu_ops *g = ops_of(r);
     const struct gpu_weight *first = w[0]->mem;
-    struct gpu_picked some[JOIN_LINEARS];
+    struct gpu_picked some[JOIN_LINEARS] = { { 0 } };
     bool ok = gpu_is_led(r, j, w[0]) && gpu_reads_digits(first->shape) &&
               gpu_joins(g, j, BUFFERS) && gpu_join_vectors(g, j).one && weight_exists(j->next_w) &&
               (n == 1 || first->lead.b) && gpu_pick(some, w, n) == 1;
