@@ -42,6 +42,10 @@ fn q_weight(i : u32) -> vec4<f32> {
     return q_w[i];
 }
 
+fn q_four(i : u32, turn : u32, half : u32) -> vec4<f32> {
+    return q[i];
+}
+
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
         @builtin(local_invocation_index) lid : u32) {

@@ -758,6 +758,137 @@ static void case_layer_end(struct bench *b, const struct op_case *c)
     free(in);
 }
 
+/* From one layer's MLP to the next one's, after a look ahead: gate, up and down; the detour of per-layer inputs (n_used wide); queries, and (not plain) keys
+ * and values; attention over pos positions before; its output; gate and up. out is the head size. split: the values' matrix has six bits. */
+static void case_layer_led(struct bench *b, const struct op_case *c)
+{
+    uint32_t width = c->n_kv * c->out, q_width = c->n_head * c->out, n_heads = q_width + 2 * width;
+    uint32_t n_old = c->plain ? c->pos + 1 : c->pos, n_own = c->plain ? 1 : 3;
+    struct op_case joined = *c;
+    joined.plain = false;
+    struct joint t = make_join(b, &joined, false, true), u = make_join(b, &joined, false, false);
+    struct joint n = make_join(b, &joined, true, true), m = make_join(b, &joined, false, true);
+    struct act *h = bench_blank(b, 1, c->n_ff), *room = bench_blank(b, 1, c->n_ff);
+    struct act *gate = bench_blank(b, 1, c->n_used), *by = bench_random(b, 1, 3 * c->n_used);
+    struct act *q = bench_blank(b, 1, q_width), *o = bench_blank(b, 1, q_width);
+    struct act *k = bench_blank(b, 1, width), *v = bench_blank(b, 1, width);
+    struct act *old_k = bench_random(b, n_old, width), *old_v = bench_random(b, n_old, width);
+    struct act *k_ring = bench_blank(b, c->pos + 1, width),
+               *v_ring = bench_blank(b, c->pos + 1, width);
+    struct act *turn = bench_random(b, 1, c->out), *y = bench_blank(b, 1, c->n_ff);
+    struct mat *w[11] = { bench_weight(b, c->format, c->cols, c->n_ff, 1),
+                          bench_weight(b, c->format, c->cols, c->n_ff, 1),
+                          bench_weight(b, c->format, c->n_ff, c->cols, 1),
+                          bench_weight(b, c->at ? c->at : c->format, c->cols, c->n_used, 1),
+                          bench_weight(b, c->format, c->n_used, c->cols, 1),
+                          bench_weight(b, c->format, c->cols, q_width, 1),
+                          bench_weight(b, c->format, c->cols, width, 1),
+                          bench_weight(b, c->split ? QUANT_Q6_K : c->format, c->cols, width, 1),
+                          bench_weight(b, c->format, q_width, c->cols, 1),
+                          bench_weight(b, c->format, c->cols, c->n_ff, 1),
+                          bench_weight(b, c->format, c->cols, c->n_ff, 1) };
+    struct mat *q_w = bench_weight(b, F32, c->out, 1, 1), *k_w = bench_weight(b, F32, c->out, 1, 1);
+    for (uint32_t i = 0; i < c->n_lora; i++) bench_lora(b, w[(i + c->n_expert) % 11], c->rank + i % 3);
+    struct kv kv = { .k = k_ring->t, .v = v_ring->t, .n_kv_head = c->n_kv, .head_dim = c->out };
+    struct heads heads = { .q = &q->t,
+                           .k = c->plain ? NULL : &k->t,
+                           .v = c->plain ? NULL : &v->t,
+                           .q_norm = &q_w->w,
+                           .k_norm = &k_w->w,
+                           .table = &turn->t,
+                           .n_head = c->n_head };
+    struct ahead mlp = { .with = { &w[5]->w, &w[6]->w, &w[7]->w },
+                         .n_with = n_own,
+                         .branch = &w[8]->w,
+                         .post_w = &m.w->w,
+                         .next_w = &m.next->w,
+                         .readers = { &w[9]->w, &w[10]->w },
+                         .n_readers = 2 };
+    struct ahead attn = { .before = &w[2]->w,
+                          .with = { &w[3]->w },
+                          .n_with = 1,
+                          .branch = &w[4]->w,
+                          .post_w = &n.w->w,
+                          .next_w = &n.next->w,
+                          .readers = { &w[5]->w, &w[6]->w, &w[7]->w },
+                          .n_readers = n_own,
+                          .small = true };
+    u.j.x = &t.to->t;
+    n.j.x = &u.to->t;
+    m.j.x = &n.to->t;
+    op_kv_write(&b->run, &kv, &old_k->t, &old_v->t, 0);
+    op_look_ahead(&b->run, &mlp);
+    op_look_ahead(&b->run, &attn);
+    op_join_gate_up(&b->run, &t.j, &h->t, &room->t, &w[0]->w, &w[1]->w);
+    op_linear(&b->run, &u.branch->t, &h->t, &w[2]->w);
+    op_join_linear_gelu_mul(&b->run, &u.j, &gate->t, &w[3]->w, &by->t, c->n_used);
+    op_linear(&b->run, &n.branch->t, &gate->t, &w[4]->w);
+    op_join_linears(&b->run, &n.j, (struct tensor *[]) { &q->t, &k->t, &v->t },
+                    (const struct weight *[]) { &w[5]->w, &w[6]->w, &w[7]->w }, n_own);
+    op_attend_linear(&b->run, &m.branch->t, &o->t, &kv, &heads, 0, c->pos, EPS, &w[8]->w);
+    op_join_gate_up(&b->run, &m.j, &y->t, &room->t, &w[9]->w, &w[10]->w);
+    bench_result(b, &t.to->t, false);
+    bench_result(b, &u.to->t, false);
+    bench_result(b, &n.to->t, false);
+    bench_result(b, &m.to->t, false);
+    bench_result(b, &y->t, false);
+    double *want = bench_formula(b);
+    if (!want) return;
+    struct op_case head = *c;
+    head.cols = c->out;
+    double *in = formula_join(&t, &joined, want), *up = malloc(2 * c->n_ff * sizeof *up),
+           *act = up + c->n_ff;
+    double *branch = malloc((c->cols + c->n_used + 2 * (size_t)n_heads) * sizeof *branch);
+    double *narrow = branch + c->cols, *wide = narrow + c->n_used, *out = wide + n_heads;
+    size_t n_keys = (size_t)(c->pos + 1) * width;
+    float *asked = malloc((q_width + 2 * n_keys) * sizeof *asked);
+    float *keys = asked + q_width, *values = keys + n_keys;
+    formula_linear(act, in, w[0], 0);
+    formula_linear(up, in, w[1], 0);
+    for (uint32_t i = 0; i < c->n_ff; i++) act[i] = formula_gelu(act[i]) * up[i];
+    formula_linear(branch, act, w[2], 0);
+    double *state = want + c->cols;
+    formula_norm(state, branch, u.w->v, c->cols, (double)EPS);
+    for (uint32_t i = 0; i < c->cols; i++) state[i] += want[i];
+    formula_linear(narrow, state, w[3], 0);
+    for (uint32_t i = 0; i < c->n_used; i++)
+        narrow[i] = formula_gelu(narrow[i]) * (double)by->v[c->n_used + i];
+    formula_linear(branch, narrow, w[4], 0);
+    double *next = state + c->cols;
+    formula_norm(next, branch, n.w->v, c->cols, (double)EPS);
+    for (uint32_t i = 0; i < c->cols; i++) next[i] = (next[i] + state[i]) * (double)n.scale->v[0];
+    formula_norm(in, next, n.next->v, c->cols, (double)EPS);
+    memcpy(keys, old_k->v, (size_t)n_old * width * sizeof *keys);
+    memcpy(values, old_v->v, (size_t)n_old * width * sizeof *values);
+    formula_linear(wide, in, w[5], 0);
+    for (uint32_t i = 0; i < q_width; i++) asked[i] = (float)wide[i];
+    formula_heads(asked, c->n_head, c->out, q_w->v, turn->v, c->out / 2);
+    for (int i = 0; !c->plain && i < 2; i++) {
+        float *to = (i ? values : keys) + (size_t)c->pos * width;
+        formula_linear(wide, in, w[6 + i], 0);
+        for (uint32_t j = 0; j < width; j++) to[j] = (float)wide[j];
+        formula_heads(to, c->n_kv, c->out, i ? NULL : k_w->v, i ? NULL : turn->v,
+                      i ? 0 : c->out / 2);
+    }
+    for (uint32_t i = 0; i < c->n_head; i++) {
+        size_t of = (size_t)(i * c->n_kv / c->n_head) * c->out;
+        formula_attend(out + (size_t)i * c->out, asked + (size_t)i * c->out, keys + of, values + of,
+                       width, &head, c->pos);
+    }
+    double *after = next + c->cols, *last = after + c->cols;
+    formula_linear(branch, out, w[8], 0);
+    formula_norm(after, branch, m.w->v, c->cols, (double)EPS);
+    for (uint32_t i = 0; i < c->cols; i++) after[i] += next[i];
+    formula_norm(in, after, m.next->v, c->cols, (double)EPS);
+    formula_linear(last, in, w[9], 0);
+    formula_linear(up, in, w[10], 0);
+    for (uint32_t i = 0; i < c->n_ff; i++) last[i] = formula_gelu(last[i]) * up[i];
+    free(asked);
+    free(branch);
+    free(up);
+    free(in);
+}
+
 static void case_linear_gelu_mul(struct bench *b, const struct op_case *c)
 {
     uint32_t width = c->out + 2 * c->at;
@@ -1135,6 +1266,7 @@ static const struct {
     { "join_linear_gelu_mul", case_join_linear_gelu_mul },
     { "join_gate_up", case_join_gate_up },
     { "layer_ahead", case_layer_ahead },
+    { "layer_led", case_layer_led },
     { "layer_start", case_layer_start },
     { "layer_end", case_layer_end },
     { "gelu_mul", case_gelu_mul },
@@ -1490,6 +1622,14 @@ static const struct op_case cases[] = {
     { "layer_ahead",     1,   256, QUANT_Q4_K, 1e-10, .why = "another layer's cache, an adapter on each, in fifteen dispatches", .n_head = 4, .n_kv = 1, .out = 64, .pos = 70, .n_ff = 512, .plain = true, .rank = 15, .n_lora = 6 },
     { "layer_ahead",     1,   256, QUANT_Q8_0, 1e-10, .why = "an adapter on each, in seventeen dispatches", .n_head = 2, .n_kv = 1, .out = 256, .pos = 40, .n_ff = 512, .rank = 16, .n_lora = 6 },
     { "layer_ahead",     1,   256, QUANT_Q8_0, 1e-10, .why = "without adapters", .n_head = 2, .n_kv = 1, .out = 256, .pos = 40, .n_ff = 512 },
+    { "layer_led",       1,   256, QUANT_Q4_K, 1e-9, .why = "without adapters", .n_head = 4, .n_kv = 1, .out = 64, .pos = 70, .n_ff = 512, .n_used = 256 },
+    { "layer_led",       1,   256, QUANT_Q8_0, 1e-9, .why = "another layer's cache, without adapters", .n_head = 2, .n_kv = 1, .out = 256, .pos = 40, .n_ff = 512, .n_used = 64, .plain = true },
+    { "layer_led",       1,  1536, QUANT_Q4_K, 1e-9, .why = "values of six bits, another detour, many shares", .n_head = 4, .n_kv = 2, .out = 64, .pos = 300, .n_ff = 512, .n_used = 256, .split = true, .at = QUANT_Q8_0 },
+    { "layer_led",       1,   256, QUANT_Q4_K, 1e-9, .why = "an adapter on each", .n_head = 4, .n_kv = 1, .out = 64, .pos = 70, .n_ff = 512, .n_used = 256, .rank = 14, .n_lora = 11 },
+    { "layer_led",       1,   256, QUANT_Q8_0, 1e-9, .why = "another layer's cache, an adapter on each", .n_head = 2, .n_kv = 1, .out = 256, .pos = 40, .n_ff = 512, .n_used = 256, .plain = true, .rank = 16, .n_lora = 11 },
+    { "layer_led",       1,   256, QUANT_Q4_K, 1e-9, .why = "values of six bits, adapters on queries, keys and values", .n_head = 4, .n_kv = 1, .out = 64, .pos = 20, .n_ff = 512, .n_used = 256, .split = true, .rank = 8, .n_lora = 3, .n_expert = 5 },
+    { "layer_led",       1,   256, QUANT_Q8_0, 1e-9, .why = "adapters on down and the detour", .n_head = 2, .n_kv = 1, .out = 64, .pos = 20, .n_ff = 512, .n_used = 64, .rank = 8, .n_lora = 3, .n_expert = 2 },
+    { "layer_led",       1,   256, QUANT_F16,  1e-10, .why = "floats, which are not led", .n_head = 2, .n_kv = 1, .out = 64, .pos = 20, .n_ff = 512, .n_used = 64, .rank = 8, .n_lora = 11 },
 };
 /* clang-format on */
 

@@ -16,7 +16,7 @@
 #include "check.h"
 #include "ops/ops_cpu.h"
 
-enum { BENCH_ACTS = 32, BENCH_MATS = 40, BENCH_LORAS = 8 };
+enum { BENCH_ACTS = 32, BENCH_MATS = 56, BENCH_LORAS = 16 };
 
 /* An activation, and what was put into it. */
 struct act {

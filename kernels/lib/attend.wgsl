@@ -1,7 +1,8 @@
 // attend - what comes before attention in the kernels attend and attend_shared: the queries of a workgroup's heads,
 // weighted and turned, in workgroup memory. Normalising them is a factor of their scores, which is known later. Needs
 // what lib/attention_split.wgsl needs, p also with n_pair and eps, the buffer table, q_weight(i): columns 4i .. 4i + 3 of
-// what the queries are multiplied with, and the buffer q.
+// what the queries are multiplied with, and q_four(i, turn, half): vec4 i of the queries, where a thread's first turn asks for one in the
+// first half of a head (0) and one in the second (1).
 //!include lib/attention_split.wgsl
 
 var<workgroup> queries : array<vec4<f32>, 1024>; // HEADS x head_dim / 4
@@ -49,12 +50,17 @@ fn query_scale(head : u32) -> f32 {
     return inverse_rms(sum_eight(8u * head));
 }
 
-// WG / HEADS threads share a head. A barrier later sum_queries() may be called.
+// Where a thread's head begins in the queries: WG / HEADS threads share one.
+fn query_at(part : Part, lid : u32) -> u32 {
+    return (part.row_q + min(lid / (WG / HEADS), part.n_head - 1u)) * head4();
+}
+
+// A barrier later sum_queries() may be called.
 fn put_queries(part : Part, lid : u32) {
     let n4 = head4();
     let threads = WG / HEADS;
     let mine = lid / threads;
-    let at = (part.row_q + min(mine, part.n_head - 1u)) * n4;
+    let at = query_at(part, lid);
     var sum = 0.0;
     for (var turn = 0u; turn < MOST_TURNS; turn++) {
         let i = lid % threads + turn * threads;
@@ -62,8 +68,8 @@ fn put_queries(part : Part, lid : u32) {
             break;
         }
         let j = i + n4 / 2u;
-        let a = q[at + i];
-        let b = q[at + j];
+        let a = q_four(at + i, turn, 0u);
+        let b = q_four(at + j, turn, 1u);
         sum += dot(a, a) + dot(b, b);
         let f = turned(a * q_weight(i), b * q_weight(j), i);
         queries[mine * n4 + i] = f.a;

@@ -21,17 +21,23 @@ struct gpu_adapted {
     uint32_t at[MAX_ADAPTED];              /* first row of each in a and b */
 };
 
-/* Rows of numbers that a product takes along for the adapters of a later one: ops_gpu_ahead.c. Zero is none. */
+/* What a product takes along for a later block's: ops_gpu_ahead.c. Zero is nothing. */
 struct gpu_lead {
     gpu_buffer
-        rows; /* own + more of them, as long as the product's own: the A of its adapters, or the matrix itself, then those */
+        rows; /* own + more rows of f32, as long as the product's own: the A of its adapters, or the matrix itself, then others' */
     uint32_t n_bytes, own, more;
     bool merged; /* the matrix, with its adapters added to it */
+    const struct weight *owing; /* whose B lies behind the rows; NULL: nobody's */
+    gpu_buffer shorts; /* rows of 16-bit numbers: kernels/lib/shorts.wgsl */
+    uint32_t shorts_bytes, n_shorts;
+    const struct weight *heads[JOIN_LINEARS]; /* matrices of which it makes what is known */
+    uint32_t n_heads;
+    const struct weight *next_w; /* what the stream is multiplied with for them */
     gpu_buffer
         b; /* of a reader that is one of several: what kernels are told of all their B, one after the other */
     uint32_t b_bytes;
-    const struct weight *reader; /* the first of those they are for; only compared */
-    uint32_t at_change;          /* of adapters; they count until the next one */
+    const struct weight *reader; /* the first of those it is for; only compared */
+    uint32_t at_change;          /* of adapters; it counts until the next one */
 };
 void gpu_lead_free(struct gpu_lead *l);
 

@@ -63,10 +63,20 @@ struct gpu_owed {
     uint32_t at, parts; /* z lies behind the row, from number `at` on, as the sum of so many rows */
 };
 
-/* Behind a tensor's row lies what a later block's adapters need: ops_gpu_ahead.c. */
+/* Behind a tensor's row lies what a later block needs: ops_gpu_ahead.c. */
 struct gpu_led {
     const void *behind;
     const struct weight *reader; /* the first of that block's products */
+    const struct gpu_lead *lead; /* what was taken along */
+};
+
+/* A join and its products that are still to be made, of what lies behind its rows: ops_gpu_led.c. */
+struct gpu_heads {
+    struct join j;
+    struct tensor x, branch, to, norm, y[JOIN_LINEARS];
+    const struct weight *w[JOIN_LINEARS];
+    uint32_t n;
+    const struct gpu_lead *lead; /* of the stream */
 };
 
 /* A row's experts that are still to be chosen by their scores: ops_gpu_experts.c. */
@@ -91,11 +101,13 @@ struct gpu_ops {
     uint32_t
         cut; /* of matrix products and of attention's heads, counted from 1; 0: by their shape. Tests run each */
     bool roomy; /* memory is plentiful: gradients may take larger runs at a time */
+    bool frugal; /* memory is scarce: no matrices are kept that only save time */
     struct gpu_scratch scratch[N_GPU_SCRATCH];
     struct gpu_halves halves;
     struct gpu_settled settled;
     struct gpu_owed owed;     /* while rec.first is set */
     struct gpu_choice choice; /* the same */
+    struct gpu_heads heads;   /* the same */
     struct gpu_led led[2];    /* of a branch, and of the stream that it joins */
     uint32_t n_changes;       /* of adapters, and of their scales */
     uint32_t narrow_stream;   /* GPU_NARROW_STREAM, or 0 where a test wants wide ones */

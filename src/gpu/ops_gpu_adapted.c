@@ -103,7 +103,6 @@ bool gpu_adapted_linears(struct run *r, const struct join *j, struct tensor *con
 {
     struct tensor z[JOIN_LINEARS];
     if (!is_ours(ops_of(r), j, w, n)) return false;
-    if (gpu_join_linears_led(r, j, y, w, n)) return true;
     join_and_adapt(r, j, z, w, n);
     gpu_linears_digits(r, y, join_result(j), w, z, n);
     return true;
@@ -113,7 +112,6 @@ bool gpu_adapted_linear_gelu_mul(struct run *r, const struct join *j, struct ten
                                  const struct weight *w, const struct tensor *b, uint32_t col)
 {
     struct tensor z;
-    if (gpu_join_gelu_owed(r, j, y, w, b, col)) return true;
     if (!is_ours(ops_of(r), j, &w, 1)) return false;
     join_and_adapt(r, j, &z, &w, 1);
     gpu_linear_given(r, y, join_result(j), w, &z, b, col);

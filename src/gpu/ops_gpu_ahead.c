@@ -1,8 +1,9 @@
-/* ops_gpu_ahead.c - what adapters make of a stream, known before the stream is: kernels/lib/ahead.wgsl.
+/* ops_gpu_ahead.c - what a block makes of the stream, known before the stream is: kernels/lib/ahead.wgsl.
  *
- * z = A h of a block's first matrices would be a dispatch of its own, which all of them wait for. But it is linear in the stream before the last
- * block and in what that block's last product reads, so both products before can take rows of it along: those of the matrices that are
- * made here, when adapters change. They are kept where the product is (struct gpu_lead). */
+ * A block's first products are linear in the stream before the last block and in what that block's last product reads, so both dispatches before
+ * can take rows of them along: of A of their adapters, whose z = A h all of them would wait for, or, where the last product is small, of
+ * the matrices themselves, which then need no dispatch of their own. The rows are made here, when weights are there and when adapters change. They are
+ * kept where the product is (struct gpu_lead). */
 #include "gpu/ops_gpu_bwd.h"
 #include "gpu/ops_gpu_impl.h"
 
@@ -28,6 +29,13 @@ static bool is_simple(const struct weight *w)
     return !w->z && !gpu_drops(w) && w->cols % 16 == 0 && rank_of(w) <= AHEAD_RANK;
 }
 
+static uint32_t rows_of_all(const struct weight *const *w, uint32_t n)
+{
+    uint32_t rows = 0;
+    for (uint32_t i = 0; i < n; i++) rows += w[i]->rows;
+    return rows;
+}
+
 static uint32_t rank_of_all(const struct weight *const *w, uint32_t n)
 {
     uint32_t rank = 0;
@@ -39,19 +47,25 @@ static bool are_simple(const struct weight *const *w, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
         if (!is_simple(w[i])) return false;
-    return rank_of_all(w, n) > 0;
+    return true;
 }
 
-/* Is a matrix so small that it is best merged with its adapters, as floats? */
-static bool merges(const struct gpu_ops *g, const struct weight *w)
+/* And has one of them adapters? */
+static bool are_adapted(const struct weight *const *w, uint32_t n)
+{
+    return are_simple(w, n) && rank_of_all(w, n) > 0;
+}
+
+/* Is a matrix so small that it may be kept as floats, with its adapters? */
+static bool is_small(const struct gpu_ops *g, const struct weight *w)
 {
     enum { MERGED_MOST = 1 << 20 }; /* numbers */
     uint64_t n = (uint64_t)w->rows * w->cols;
-    return rank_of(w) > 0 && is_simple(w) && matrix_of(w)->n_parts == 1 && n <= MERGED_MOST &&
+    return is_simple(w) && matrix_of(w)->n_parts == 1 && n <= MERGED_MOST &&
            2 * n * sizeof(float) <= g->rec.limits.max_binding && !g->narrow;
 }
 
-/* Can the products before the readers take rows along for them? */
+/* Can the products before the readers take rows along for their adapters? */
 static bool can_lead(const struct gpu_ops *g, const struct ahead *a)
 {
     enum { BUFFERS = 10 };
@@ -60,8 +74,8 @@ static bool can_lead(const struct gpu_ops *g, const struct ahead *a)
     return a->n_readers > 0 && gpu_can_hold(g, b->rows) && gpu_can_hold(g, b->cols) &&
            b->rows <= g->narrow_stream && g->rec.limits.max_storage_buffers >= BUFFERS &&
            most <= g->rec.limits.max_binding && matrix_of(b)->n_parts == 1 && b->rows % 4 == 0 &&
-           are_simple(&b, 1) && are_simple(a->with, a->n_with) &&
-           are_simple(a->readers, a->n_readers) &&
+           are_adapted(&b, 1) && are_adapted(a->with, a->n_with) &&
+           are_adapted(a->readers, a->n_readers) &&
            gpu_vectors_of(g, a->post_w, a->next_w, NULL).one;
 }
 
@@ -74,19 +88,17 @@ static void make_room(gpu_buffer *b, uint32_t *has, uint32_t n_bytes)
     *has = n_bytes;
 }
 
-/* Room for rows of w->cols numbers beside w; where there are none, none. */
+/* Room for rows of w->cols numbers beside w, and for some bytes behind them; where there are none, none. */
 static struct tensor lead_room(struct gpu_ops *g, const struct weight *w, uint32_t own,
-                               uint32_t more, const struct weight *reader, bool merged)
+                               uint32_t more, uint32_t bytes_behind, const struct weight *reader)
 {
     struct gpu_lead *l = &matrix_of(w)->lead;
     struct tensor t = { .rows = own + more,
                         .cols = w->cols,
                         .size = (uint64_t)(own + more) * w->cols };
-    uint32_t n_bytes = (uint32_t)t.size * (uint32_t)sizeof(float);
-    make_room(&l->rows, &l->n_bytes, n_bytes);
+    make_room(&l->rows, &l->n_bytes, (uint32_t)t.size * (uint32_t)sizeof(float) + bytes_behind);
     l->own = own;
     l->more = more;
-    l->merged = merged;
     l->reader = reader;
     l->at_change = g->n_changes;
     t.mem = (void *)(uintptr_t)l->rows;
@@ -110,7 +122,7 @@ static void put_rows(struct run *r, const struct tensor *to, uint32_t row,
     }
 }
 
-/* The first rows of `to`: w, with its adapters. */
+/* The first rows of `to`: w, with its adapters where it has some. */
 static void put_merged(struct run *r, const struct tensor *to, const struct weight *w)
 {
     const struct gpu_weight *m = matrix_of(w);
@@ -122,27 +134,22 @@ static void put_merged(struct run *r, const struct tensor *to, const struct weig
                                    .d = l->d,
                                    .rank = m->adapted.rank,
                                    .b_scales = gpu_adapted_scales(&m->adapted, w) };
-    struct gpu_binding bind[] = { whole(m->parts[0].buffer), whole(m->adapted.b),
-                                  whole(m->adapted.a), act(to) };
+    gpu_buffer none = ops_of(r)->unused;
+    struct gpu_binding bind[] = { whole(m->parts[0].buffer), whole(p.rank ? m->adapted.b : none),
+                                  whole(p.rank ? m->adapted.a : none), act(to) };
     gpu_dispatch_op(r, (uint32_t)KERNEL_MERGE_ROWS_F32 + m->shape, &p, bind, COUNT(bind),
                     divide_up((uint64_t)w->rows * (w->cols / 8), 64));
 }
 
-/* What makes z of the readers, `more` rows each: after `own` rows of `stream` for the stream, after `made` rows of `branch` for what the
- * branch is made of. */
-static void put_leads(struct run *r, const struct tensor *stream, uint32_t own,
-                      struct tensor branch, uint32_t made, uint32_t more, const struct ahead *a)
+/* Rows that were made before, times `post`, times what the branch is made by: from row `made` of `branch` on. It is what a gradient of those rows would be. */
+static void put_products(struct run *r, struct tensor branch, uint32_t made, const struct tensor *rows,
+                         const struct weight *w)
 {
-    struct gpu_vectors v = gpu_vectors_of(ops_of(r), a->post_w, a->next_w, NULL);
-    put_rows(r, stream, own, a->readers, a->n_readers, v.all, nowhere, v.at[1]);
-    /* M = (A next_w post) (W + s B A): what a gradient of those rows would be. */
-    struct tensor rows = gpu_scratch(r, SCRATCH_GATE, more, a->branch->rows);
-    put_rows(r, &rows, 0, a->readers, a->n_readers, v.all, v.at[0], v.at[1]);
     branch.first = made * branch.cols;
-    branch.rows = more;
-    branch.size = (uint64_t)more * branch.cols;
+    branch.rows = rows->rows;
+    branch.size = (uint64_t)rows->rows * branch.cols;
     gpu_zero(r, &branch);
-    gpu_linear_bwd(r, &branch, &rows, &rows, a->branch);
+    gpu_linear_bwd(r, &branch, rows, rows, w);
 }
 
 /* Bytes of B and its scales. */
@@ -151,9 +158,10 @@ static uint32_t b_bytes(const struct weight *w)
     return rank_of(w) * (w->rows + 1) * (uint32_t)sizeof(float);
 }
 
-/* B of all readers, one after the other, where one kernel has all of them; without such none. */
+/* B of all readers, one after the other; without such none. */
 static void gather_b(const struct ahead *a, bool such)
 {
+    if (!a->n_readers) return;
     struct gpu_lead *l = &matrix_of(a->readers[0])->lead;
     uint32_t n_bytes = 0;
     for (uint32_t i = 0; such && i < a->n_readers; i++) n_bytes += b_bytes(a->readers[i]);
@@ -166,57 +174,186 @@ static void gather_b(const struct ahead *a, bool such)
     }
 }
 
-void gpu_look_ahead(struct run *r, const struct ahead *a)
+/* Rows for the adapters of the readers. */
+static void look_for_adapters(struct run *r, const struct ahead *a)
 {
     struct gpu_ops *g = ops_of(r);
-    const struct weight *with = a->with[0], *branch = a->branch, *reader = a->readers[0];
-    bool merge_with = a->small && merges(g, with), merge_branch = a->small && merges(g, branch);
-    uint32_t own = merge_with ? with->rows : rank_of_all(a->with, a->n_with), more = 0;
-    uint32_t made = merge_branch ? branch->rows : 0;
-    if (merge_with == merge_branch && can_lead(g, a)) more = rank_of_all(a->readers, a->n_readers);
-    if (!merge_with && !more) own = 0;
-    struct tensor stream = lead_room(g, with, own, more, reader, merge_with);
-    struct tensor rows = lead_room(g, branch, made, more, reader, merge_branch);
-    if (merge_with) put_merged(r, &stream, with);
-    if (merge_branch) put_merged(r, &rows, branch);
-    if (a->small && a->n_readers > 1) gather_b(a, more > 0);
+    uint32_t more = can_lead(g, a) ? rank_of_all(a->readers, a->n_readers) : 0;
+    uint32_t own = more ? rank_of_all(a->with, a->n_with) : 0;
+    struct tensor stream = lead_room(g, a->with[0], own, more, 0, a->readers[0]);
+    struct tensor branch = lead_room(g, a->branch, 0, more, 0, a->readers[0]);
     if (!more) return;
-    if (!merge_with)
-        put_rows(r, &stream, 0, a->with, a->n_with, whole(g->unused), nowhere, nowhere);
-    put_leads(r, &stream, own, rows, made, more, a);
+    struct gpu_vectors v = gpu_vectors_of(g, a->post_w, a->next_w, NULL);
+    put_rows(r, &stream, 0, a->with, a->n_with, whole(g->unused), nowhere, nowhere);
+    put_rows(r, &stream, own, a->readers, a->n_readers, v.all, nowhere, v.at[1]);
+    struct tensor rows = gpu_scratch(r, SCRATCH_GATE, more, a->branch->rows);
+    put_rows(r, &rows, 0, a->readers, a->n_readers, v.all, v.at[0], v.at[1]);
+    put_products(r, branch, 0, &rows, a->branch);
 }
 
-/* Is there room behind `behind`, one row, for what the rows give? */
-static const struct gpu_lead *lead_of(const struct run *r, const struct weight *w,
-                                      const struct tensor *behind)
+/* ---- whole matrices ---- */
+
+/* What is made ready for a small product and its readers. */
+struct plan {
+    bool heads;          /* the readers' matrices */
+    bool with, branch;   /* these are merged with their adapters, as floats */
+    uint32_t z, further; /* rows for the readers' adapters, and for those of the block after them */
+};
+
+/* Can what the readers make of the stream be made of what is behind it and behind the branch? */
+static bool can_lead_heads(const struct gpu_ops *g, const struct ahead *a)
 {
-    const struct gpu_ops *g = ops_of(r);
-    const struct gpu_lead *l = &matrix_of(w)->lead;
-    uint64_t end = gpu_owed_at(behind) + (uint64_t)l->more, size = behind->size;
-    bool fits =
-        behind->rows == 1 && !behind->first &&
-        end * sizeof(float) <= size * sizeof(float) + gpu_room_behind(g, size * sizeof(float));
-    return l->rows && fits && l->at_change == g->n_changes && !r->tap ? l : NULL;
+    enum { BUFFERS = 10 };
+    const struct weight *b = a->branch;
+    struct gpu_picked some[JOIN_LINEARS];
+    if (!a->n_readers || g->frugal || !gpu_can_hold(g, b->rows) || b->rows > g->narrow_stream ||
+        g->rec.limits.max_storage_buffers < BUFFERS || gpu_pick(some, a->readers, a->n_readers) != 1)
+        return false;
+    for (uint32_t i = 0; i < a->n_readers; i++) {
+        const struct gpu_weight *m = matrix_of(a->readers[i]);
+        if (!gpu_reads_digits(m->shape) || m->n_parts != 1 || a->readers[i]->rows % 8 != 0)
+            return false;
+    }
+    return is_small(g, a->with[0]) && is_small(g, b) && b->cols % 8 == 0 &&
+           are_simple(a->readers, a->n_readers) &&
+           gpu_vectors_of(g, a->post_w, a->next_w, NULL).one;
+}
+
+static struct plan plan_of(const struct gpu_ops *g, const struct ahead *a)
+{
+    const struct weight *with = a->with[0];
+    struct plan p = { .heads = can_lead_heads(g, a) };
+    if (p.heads) {
+        const struct gpu_lead *l = &matrix_of(a->readers[0])->lead;
+        p.z = rank_of_all(a->readers, a->n_readers);
+        p.further = l->rows && l->at_change == g->n_changes ? l->more : 0;
+    }
+    bool alike = !p.heads || matrix_of(with)->shape == matrix_of(a->readers[0])->shape;
+    bool adapted = p.z || p.further;
+    p.with = (rank_of(with) || adapted || !alike) && is_small(g, with);
+    p.branch = (rank_of(a->branch) || adapted) && is_small(g, a->branch);
+    return p;
+}
+
+/* Bytes of rows of 16-bit numbers with their scales. */
+static uint32_t shorts_bytes(uint32_t rows, uint32_t cols)
+{
+    return divide_up((uint64_t)rows * (cols * 2 + 4), 16) * 16;
+}
+
+/* The readers' matrices times next_w, post and what the branch is made by, `merged`: W X, where the columns of that are rows of X. */
+static void put_shorts(struct run *r, const struct tensor *merged, const struct ahead *a)
+{
+    struct gpu_ops *g = ops_of(r);
+    const struct weight *b = a->branch;
+    const struct gpu_lead *l = &matrix_of(b)->lead;
+    struct gpu_vectors v = gpu_vectors_of(g, a->post_w, a->next_w, NULL);
+    struct tensor x = gpu_scratch(r, SCRATCH_ACT, b->cols, b->rows);
+    struct columns_to_rows_params p = {
+        .rows = b->rows, .cols = b->cols, .u_at = v.at[0], .v_at = v.at[1]
+    };
+    struct gpu_binding bind[] = { act(merged), v.all, act(&x) };
+    gpu_dispatch_op(r, KERNEL_COLUMNS_TO_ROWS, &p, bind, COUNT(bind),
+                    divide_up((uint64_t)b->rows / 4 * b->cols, 64));
+    enum gpu_tier tier = g->tier;
+    if (tier > TIER_SUBGROUP) g->tier = TIER_SUBGROUP; /* halves are not enough */
+    for (uint32_t i = 0, first = 0; i < a->n_readers; first += a->readers[i++]->rows) {
+        const struct weight *w = a->readers[i];
+        struct tensor y = gpu_scratch(r, SCRATCH_WIDE, x.rows, w->rows);
+        gpu_linear(r, &y, &x, w);
+        struct pack_columns_params q = {
+            .n = w->rows, .cols = x.rows, .first = first, .m_rows = l->n_shorts
+        };
+        struct gpu_binding to[] = { act(&y), whole(l->shorts) };
+        gpu_dispatch_op(r, KERNEL_PACK_COLUMNS, &q, to, COUNT(to), divide_up(w->rows, 64));
+    }
+    g->tier = tier;
+}
+
+/* Rows behind those of the merged matrices: of the readers' adapters, and those that are ready for the block after them. */
+static void put_further(struct run *r, const struct tensor *stream, const struct tensor *branch,
+                        const struct plan *plan, const struct ahead *a)
+{
+    struct gpu_ops *g = ops_of(r);
+    struct gpu_vectors v = gpu_vectors_of(g, a->post_w, a->next_w, NULL);
+    uint32_t own = a->with[0]->rows, cols4 = a->branch->rows / 4, n = plan->further;
+    put_rows(r, stream, own, a->readers, a->n_readers, v.all, nowhere, v.at[1]);
+    if (!n) return;
+    struct gpu_binding ready = gpu_more_of(&matrix_of(a->readers[0])->lead, a->readers[0]);
+    struct tensor rows = gpu_scratch(r, SCRATCH_GATE, n, a->branch->rows);
+    struct weigh_columns_params copy = {
+        .n = n * cols4, .cols4 = cols4, .u_at = nowhere, .v_at = nowhere, .to = (own + plan->z) * cols4
+    };
+    struct weigh_columns_params weighed = copy;
+    weighed.u_at = v.at[0];
+    weighed.to = 0;
+    struct gpu_binding bind[] = { ready, v.all, act(stream) };
+    gpu_dispatch_op(r, KERNEL_WEIGH_COLUMNS, &copy, bind, COUNT(bind), divide_up(copy.n, 64));
+    bind[2] = act(&rows);
+    gpu_dispatch_op(r, KERNEL_WEIGH_COLUMNS, &weighed, bind, COUNT(bind), divide_up(copy.n, 64));
+    put_products(r, *branch, a->branch->rows, &rows, a->branch);
+}
+
+/* Two small products: merged with their adapters; and with the readers' matrices behind them. */
+static void look_for_heads(struct run *r, const struct ahead *a)
+{
+    struct gpu_ops *g = ops_of(r);
+    const struct weight *with = a->with[0], *b = a->branch, *reader = a->readers[0];
+    struct gpu_lead *of_with = &matrix_of(with)->lead, *of_branch = &matrix_of(b)->lead;
+    struct plan plan = plan_of(g, a);
+    of_with->merged = plan.with;
+    of_with->n_heads = plan.heads ? a->n_readers : 0;
+    of_with->next_w = a->next_w;
+    for (uint32_t i = 0; i < a->n_readers; i++) of_with->heads[i] = a->readers[i];
+    of_branch->merged = plan.branch;
+    of_branch->n_shorts = plan.heads ? rows_of_all(a->readers, a->n_readers) : 0;
+    make_room(&of_branch->shorts, &of_branch->shorts_bytes,
+              shorts_bytes(of_branch->n_shorts, b->cols));
+    const struct weight *owing = plan.with && a->before && rank_of(a->before) ? a->before : NULL;
+    struct tensor stream = lead_room(g, with, plan.with ? with->rows : 0, plan.z + plan.further,
+                                     owing ? b_bytes(owing) : 0, reader);
+    struct tensor rows = lead_room(g, b, plan.branch ? b->rows : 0, plan.further, 0, reader);
+    of_with->owing = owing;
+    if (owing)
+        gpu_buffer_copy(matrix_of(owing)->adapted.b, 0, of_with->rows,
+                        (uint32_t)stream.size * (uint32_t)sizeof(float), b_bytes(owing));
+    gather_b(a, plan.heads && plan.z);
+    if (plan.with) put_merged(r, &stream, with);
+    if (plan.branch) put_merged(r, &rows, b);
+    if (!plan.heads) return;
+    if (plan.z || plan.further) put_further(r, &stream, &rows, &plan, a);
+    struct tensor merged = rows;
+    if (!plan.branch) {
+        merged = gpu_scratch(r, SCRATCH_UP, b->rows, b->cols);
+        put_merged(r, &merged, b);
+    }
+    put_shorts(r, &merged, a);
+}
+
+void gpu_look_ahead(struct run *r, const struct ahead *a)
+{
+    if (a->small) look_for_heads(r, a);
+    else look_for_adapters(r, a);
 }
 
 const struct gpu_lead *gpu_lead_of(const struct run *r, const struct weight *w,
                                    const struct tensor *behind)
 {
-    const struct gpu_lead *l = lead_of(r, w, behind);
-    return l && !l->merged ? l : NULL;
-}
-
-const struct gpu_lead *gpu_merged_of(const struct run *r, const struct weight *w,
-                                     const struct tensor *behind)
-{
-    const struct gpu_lead *l = lead_of(r, w, behind);
-    return l && l->merged ? l : NULL;
+    const struct gpu_ops *g = ops_of(r);
+    const struct gpu_lead *l = &matrix_of(w)->lead;
+    uint64_t n = rows_of_all(l->heads, l->n_heads) + l->n_shorts + l->more;
+    uint64_t end = gpu_owed_at(behind) + n, size = behind->size;
+    bool fits =
+        behind->rows == 1 && !behind->first &&
+        end * sizeof(float) <= size * sizeof(float) + gpu_room_behind(g, size * sizeof(float));
+    bool any = l->rows || l->n_heads || l->n_shorts;
+    return any && fits && l->at_change == g->n_changes && !r->tap ? l : NULL;
 }
 
 void gpu_led(struct run *r, const struct gpu_lead *l, const struct tensor *behind, bool stream)
 {
     struct gpu_led *led = &ops_of(r)->led[stream];
-    *led = (struct gpu_led) { .behind = behind->mem, .reader = l->reader };
+    *led = (struct gpu_led) { .behind = behind->mem, .reader = l->reader, .lead = l };
 }
 
 bool gpu_is_led(const struct run *r, const struct join *j, const struct weight *reader)

@@ -225,6 +225,97 @@ static void attend_shared(struct run *r, const struct shares *s, const struct kv
                     COUNT(bind), s->n_groups);
 }
 
+enum {
+    ATTEND_BYTES = 29100, /* workgroup memory of attend and attend_shared */
+    ATTEND_LED_BYTES = 29400,
+    ATTEND_BUFFERS = 8,
+    ATTEND_LORA_BUFFERS = 9,
+    ATTEND_LED_BUFFERS = 9,
+};
+
+/* What attention multiplies with where it joins the stream: of the join, and of its heads. */
+struct led_vectors {
+    struct gpu_vectors join, heads;
+};
+
+static struct led_vectors led_vectors_of(const struct gpu_ops *g, const struct gpu_heads *left,
+                                         const struct heads *h)
+{
+    return (struct led_vectors) { gpu_vectors_of(g, left->j.w, left->j.scale, NULL),
+                                  gpu_vectors_of(g, h->q_norm, h->k_norm, NULL) };
+}
+
+/* Can attention make the queries, keys and values that were left? They must be those that it reads. */
+static bool can_attend_led(const struct gpu_ops *g, const struct gpu_heads *left,
+                           const struct heads *h, const struct kv *kv)
+{
+    struct led_vectors v = led_vectors_of(g, left, h);
+    uint32_t n = h->k ? h->v_from_k ? 2 : 3 : 1, q = h->n_head * kv->head_dim,
+             width = kv->n_kv_head * kv->head_dim;
+    return left->n == n && left->w[0]->rows == q && (n < 2 || left->w[1]->rows == width) &&
+           (n < 3 || left->w[2]->rows == width) && v.join.one && v.heads.one &&
+           v.join.all.buffer == v.heads.all.buffer && left->x.cols <= 16 * GPU_HELD_WG &&
+           g->rec.limits.max_workgroup_bytes >= ATTEND_LED_BYTES &&
+           g->rec.limits.max_storage_buffers >= ATTEND_LED_BUFFERS;
+}
+
+/* The same where the queries, and what is new, come of what was known ahead: attention joins the stream. */
+static void attend_led(struct run *r, const struct shares *s, const struct gpu_heads *left,
+                       const struct kv *kv, const struct heads *h, uint32_t window,
+                       uint32_t pos_offset, float eps)
+{
+    struct gpu_ops *g = ops_of(r);
+    const struct gpu_adapted *lora = adapters_of(s->reader);
+    struct led_vectors v = led_vectors_of(g, left, h);
+    const struct gpu_lead *further = gpu_lead_of(r, left->w[0], &left->to);
+    uint32_t cols = left->x.cols, n_heads = 0;
+    for (uint32_t i = 0; i < left->n; i++) n_heads += left->w[i]->rows;
+    struct attend_led_params p = { .rows = 1,
+                                   .n_head = h->n_head,
+                                   .n_kv_head = kv->n_kv_head,
+                                   .head_dim = kv->head_dim,
+                                   .n_slots = kv->k.rows,
+                                   .window = window,
+                                   .pos_offset = pos_offset,
+                                   .n_split = s->n_split,
+                                   .n_pair = h->table->cols / 2,
+                                   .q_weight_at = v.heads.at[0],
+                                   .k_weight_at = v.heads.at[1],
+                                   .v_from_k = h->v_from_k,
+                                   .rank = lora ? lora->rank : 0,
+                                   .cols = cols,
+                                   .has_scale = weight_exists(left->j.scale),
+                                   .post_at = v.join.at[0],
+                                   .scale_at = v.join.at[1],
+                                   .n_more = further ? further->more : 0,
+                                   .x_more = cols + n_heads,
+                                   .branch_more = cols + n_heads,
+                                   .eps = eps };
+    _Static_assert(sizeof p == sizeof(struct attend_shared_led_params) &&
+                       (int)ATTEND_LED_HEADS == ATTEND_SHARED_LED_HEADS &&
+                       (int)ATTEND_LED_KV_F16 == ATTEND_SHARED_LED_KV_F16 &&
+                       (int)ATTEND_LED_LORA == ATTEND_SHARED_LED_LORA &&
+                       (int)ATTEND_LED_DIM == ATTEND_SHARED_LED_DIM,
+                   "one piece");
+    p.x_more += left->lead->more - p.n_more; /* the readers' own z come first */
+    struct gpu_binding bind[] = { act(h->table),
+                                  v.join.all,
+                                  act(&left->x),
+                                  act(&left->branch),
+                                  whole(lora ? lora->a : g->unused),
+                                  act(&left->to),
+                                  act(&s->partial),
+                                  act(&kv->k),
+                                  act(&kv->v) };
+    struct gpu_constant constants[] = { { ATTEND_LED_HEADS, (float)s->heads },
+                                        { ATTEND_LED_KV_F16, kv->k.half },
+                                        { ATTEND_LED_DIM, (float)known_dim(kv->head_dim) },
+                                        { ATTEND_LED_LORA, lora != NULL } };
+    record_dispatch(&g->rec, h->k ? KERNEL_ATTEND_LED : KERNEL_ATTEND_SHARED_LED, constants,
+                    COUNT(constants), &p, bind, COUNT(bind), s->n_groups);
+    if (further) gpu_led(r, further, &left->to, true);
+}
+
 /* On a software device: a workgroup is one subgroup of four lanes, so nobody waits. */
 static void attention_of_fours(struct run *r, struct tensor *y, const struct tensor *q,
                                const struct kv *kv, uint32_t n_head, uint32_t window,
@@ -277,12 +368,6 @@ void gpu_attention(struct run *r, struct tensor *y, const struct tensor *q, cons
                     COUNT(bind), divide_up((uint64_t)q->rows * group, 32) * kv->n_kv_head);
 }
 
-enum {
-    ATTEND_BYTES = 29100, /* workgroup memory of attend and attend_shared */
-    ATTEND_BUFFERS = 8,
-    ATTEND_LORA_BUFFERS = 9,
-};
-
 /* A new row's keys are seen by the rows after it, so more than one row takes two steps. */
 static bool in_one_step(const struct gpu_ops *g, const struct heads *h, const struct kv *kv)
 {
@@ -297,6 +382,12 @@ static void attend_one(struct run *r, const struct shares *s, struct kv *kv, con
                        uint32_t window, uint32_t pos, float eps)
 {
     uint32_t pos_offset = pos - ops_of(r)->base_pos;
+    const struct gpu_heads *left = gpu_left_heads(r, h->q);
+    if (left && can_attend_led(ops_of(r), left, h, kv)) {
+        gpu_take_heads(r);
+        attend_led(r, s, left, kv, h, window, pos_offset, eps);
+        return;
+    }
     if (h->k) attend_new(r, s, kv, h, window, pos_offset, eps);
     else attend_shared(r, s, kv, h, window, pos_offset, eps);
 }

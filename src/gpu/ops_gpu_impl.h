@@ -305,35 +305,43 @@ struct gpu_lack gpu_join_lack(struct run *r, const struct join *j, uint32_t grou
 bool gpu_linear_z(struct run *r, const struct tensor *y, const struct tensor *settled,
                   const struct weight *w);
 
-/* ---- what adapters make of a stream before it is there: ops_gpu_ahead.c ---- */
+/* ---- what a block makes of a stream before it is there: ops_gpu_ahead.c ---- */
 
-/* The rows that a product of one row takes along, or NULL; what they give is to lie behind that. Once it is recorded, gpu_led says that
- * it does: behind the stream, or behind the branch that it made. */
+/* What a product of one row takes along, or NULL; the results are to lie behind that. Once it is recorded, gpu_led says that they do: behind the stream,
+ * or behind the branch that it made. */
 const struct gpu_lead *gpu_lead_of(const struct run *r, const struct weight *w,
                                    const struct tensor *behind);
 void gpu_led(struct run *r, const struct gpu_lead *l, const struct tensor *behind, bool stream);
 
-/* Where they begin that are not the product's own. */
+/* Where its rows begin that are not the product's own. */
 static inline struct gpu_binding gpu_more_of(const struct gpu_lead *l, const struct weight *w)
 {
     return (struct gpu_binding) { l->rows, l->own * w->cols * (uint32_t)sizeof(float), 0 };
 }
 
-/* The same of a matrix that is merged with its adapters; then that is what a product of one row takes. */
-const struct gpu_lead *gpu_merged_of(const struct run *r, const struct weight *w,
-                                     const struct tensor *behind);
-
-/* Does a block that begins with this join and the reader's product have all that its adapters need? */
+/* Does a block that begins with this join and the reader's product have all that it needs? */
 bool gpu_is_led(const struct run *r, const struct join *j, const struct weight *reader);
 
-/* A join, and what its block begins with, where that is so: products with adapters, gate and up with adapters; or where the matrix is merged
- * with them. False: nothing was recorded. */
-bool gpu_join_linears_led(struct run *r, const struct join *j, struct tensor *const *y,
-                          const struct weight *const *w, uint32_t n);
+/* A join, gate and up with adapters, where that is so. False: nothing was recorded. */
 bool gpu_join_gate_up_led(struct run *r, const struct join *j, struct tensor *y,
                           const struct weight *gate_w, const struct weight *up_w);
-bool gpu_join_gelu_owed(struct run *r, const struct join *j, const struct tensor *y,
-                        const struct weight *w, const struct tensor *by, uint32_t col);
+
+/* ---- a block's first products without a dispatch of their own: ops_gpu_led.c ---- */
+
+/* The two products before it, with what they take along. False: nothing was recorded. */
+bool gpu_join_gelu_led(struct run *r, const struct join *j, const struct tensor *y,
+                       const struct weight *w, const struct tensor *by, uint32_t col);
+bool gpu_linear_led(struct run *r, const struct tensor *y, const struct tensor *x,
+                    const struct weight *w);
+
+/* A join and its products are left to who reads the first of them next; when that cannot make them, they are recorded before. False: they must be
+ * recorded now. */
+bool gpu_leave_heads(struct run *r, const struct join *j, struct tensor *const *y,
+                     const struct weight *const *w, uint32_t n);
+
+/* What was left, q being the first of its results, or NULL. Who takes it over makes it. */
+const struct gpu_heads *gpu_left_heads(const struct run *r, const struct tensor *q);
+void gpu_take_heads(struct run *r);
 
 /* ---- adapters of a stream's products: ops_gpu_adapted.c ---- */
 

@@ -288,6 +288,7 @@ void gpu_join_linears(struct run *r, const struct join *j, struct tensor *const 
                       const struct weight *const *w, uint32_t n)
 {
     struct gpu_ops *g = ops_of(r);
+    if (gpu_leave_heads(r, j, y, w, n)) return;
     bool ok = gpu_joins(g, j, 10) && weight_exists(j->next_w) && gpu_join_vectors(g, j).one;
     for (uint32_t i = 0; i < n; i++) ok = ok && gpu_whole_and_bare(w[i]);
     struct join one = *j;
@@ -319,6 +320,7 @@ void gpu_join_linear_gelu_mul(struct run *r, const struct join *j, struct tensor
                               const struct weight *w, const struct tensor *b, uint32_t col)
 {
     struct gpu_ops *g = ops_of(r);
+    if (gpu_join_gelu_led(r, j, y, w, b, col)) return;
     if (gpu_adapted_linear_gelu_mul(r, j, y, w, b, col)) return;
     if (gpu_wide_linear_gelu_mul(r, j, y, w, b, col)) return;
     bool ok =
@@ -345,134 +347,6 @@ void gpu_join_linear_gelu_mul(struct run *r, const struct join *j, struct tensor
     struct teams t = gpu_held_cut(g, w->rows);
     dispatch_held(r, TIERED(g, JOIN_GELU_F32) + shape_of(w), j, t, 0, &p, bind, COUNT(bind),
                   divide_up(w->rows, t.rows));
-}
-
-bool gpu_join_gelu_owed(struct run *r, const struct join *j, const struct tensor *y,
-                        const struct weight *w, const struct tensor *by, uint32_t col)
-{
-    enum { BUFFERS = 8 };
-    struct gpu_ops *g = ops_of(r);
-    const struct gpu_lead *m = gpu_merged_of(r, w, j->to);
-    if (!m || !gpu_joins(g, j, BUFFERS) || !j->branch || weight_exists(j->scale) ||
-        weight_exists(j->next_w))
-        return false;
-    uint32_t n_groups = divide_up(m->own + m->more, 4);
-    struct gpu_lack l = gpu_join_lack(r, j, n_groups);
-    struct join_gelu_owed_params p = { .cols = w->cols,
-                                       .rows = w->rows,
-                                       .n_more = m->more,
-                                       .by_col = col,
-                                       .has_branch = 1,
-                                       .owed_rank = l.rank,
-                                       .owed_at = l.at,
-                                       .owed_parts = l.parts,
-                                       .owed_scales = l.scales,
-                                       .eps = j->eps };
-    struct gpu_binding bind[] = { act(j->x), act(j->branch), vector(g, j->w), whole(m->rows),
-                                  act(by),   act(j->to),     act(y),          l.b };
-    _Static_assert(COUNT(bind) == BUFFERS, "as many as were asked for");
-    struct gpu_constant constants[] = { { JOIN_GELU_OWED_WG, GPU_HELD_WG },
-                                        { JOIN_GELU_OWED_OWED, l.rank > 0 } };
-    record_dispatch(&g->rec, TIERED(g, JOIN_GELU_OWED), constants, COUNT(constants), &p, bind,
-                    COUNT(bind), n_groups);
-    if (m->more) gpu_led(r, m, j->to, true);
-    return true;
-}
-
-/* Can one kernel take all of them, led, and write their results? */
-static bool joins_led(const struct run *r, const struct join *j, struct tensor *const *y,
-                      const struct weight *const *w, uint32_t n, struct gpu_picked *all)
-{
-    enum { BUFFERS = 10 };
-    const struct gpu_ops *g = ops_of(r);
-    const struct gpu_weight *first = w[0]->mem;
-    struct gpu_picked some[JOIN_LINEARS] = { { 0 } };
-    bool ok = gpu_is_led(r, j, w[0]) && gpu_reads_digits(first->shape) &&
-              gpu_joins(g, j, BUFFERS) && gpu_join_vectors(g, j).one && weight_exists(j->next_w) &&
-              (n == 1 || first->lead.b) && gpu_pick(some, w, n) == 1;
-    for (uint32_t i = 0; i < n; i++)
-        ok = ok && ((const struct gpu_weight *)w[i]->mem)->n_parts == 1 && y[i]->mem == y[0]->mem;
-    *all = some[0];
-    return ok;
-}
-
-/* What the kernel is told of the matrices; returns how many teams they take. */
-static uint32_t put_led(struct join_linears_led_params *p, struct gpu_binding *matrices,
-                        struct tensor *const *y, const struct weight *const *w, uint32_t n,
-                        struct teams t)
-{
-    struct {
-        uint32_t *rows, *scales, *high, *d, *y_at, *rank, *b_at;
-    } const of[JOIN_LINEARS] = {
-        { &p->rows, &p->scales, &p->high, &p->d, &p->y_at, &p->rank, &p->b_at },
-        { &p->rows2, &p->scales2, &p->high2, &p->d2, &p->y_at2, &p->rank2, &p->b_at2 },
-        { &p->rows3, &p->scales3, &p->high3, &p->d3, &p->y_at3, &p->rank3, &p->b_at3 }
-    };
-    uint32_t n_teams = 0, b_at = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        const struct gpu_part *part = part_of(w[i]);
-        uint32_t rank = ((const struct gpu_weight *)w[i]->mem)->adapted.rank;
-        *of[i].rows = part->rows;
-        *of[i].scales = part->layout.scales;
-        *of[i].high = part->layout.high;
-        *of[i].d = part->layout.d;
-        *of[i].y_at = y[i]->first;
-        *of[i].rank = rank;
-        *of[i].b_at = b_at;
-        matrices[i] = whole(part->buffer);
-        n_teams += divide_up(part->rows, t.rows);
-        b_at += rank * (w[i]->rows + 1);
-    }
-    return n_teams;
-}
-
-bool gpu_join_linears_led(struct run *r, const struct join *j, struct tensor *const *y,
-                          const struct weight *const *w, uint32_t n)
-{
-    struct gpu_ops *g = ops_of(r);
-    struct gpu_picked all;
-    if (!joins_led(r, j, y, w, n, &all)) return false;
-    struct gpu_vectors v = gpu_join_vectors(g, j);
-    const struct gpu_weight *first = w[0]->mem;
-    const struct gpu_lead *lead = gpu_lead_of(r, w[0], j->to);
-    struct join_linears_led_params p = { .cols = j->x->cols,
-                                         .has_branch = 1,
-                                         .has_scale = weight_exists(j->scale),
-                                         .post_at = v.at[0],
-                                         .scale_at = v.at[1],
-                                         .next_at = v.at[2],
-                                         .n_more = lead ? lead->more : 0,
-                                         .eps = j->eps };
-    struct gpu_binding none = whole(g->unused);
-    struct gpu_binding bind[] = { act(j->x),
-                                  act(j->branch),
-                                  v.all,
-                                  none,
-                                  none,
-                                  none,
-                                  whole(n == 1 ? first->adapted.b : first->lead.b),
-                                  lead ? gpu_more_of(lead, w[0]) : none,
-                                  act(j->to),
-                                  whole(gpu_of(y[0])) };
-    uint32_t rows = 0;
-    for (uint32_t i = 0; i < n; i++) rows += w[i]->rows;
-    struct teams t = gpu_held_cut(g, rows);
-    p.groups = divide_up(put_led(&p, bind + 3, y, w, n, t), t.wg / t.lanes);
-    struct gpu_constant constants[] = { { JOIN_LINEARS_LED_WG, (float)t.wg },
-                                        { JOIN_LINEARS_LED_LANES, (float)t.lanes },
-                                        { JOIN_LINEARS_LED_R, (float)t.rows },
-                                        { JOIN_LINEARS_LED_HELD, (float)gpu_held(j->x->cols) },
-                                        { JOIN_LINEARS_LED_MATRICES, (float)n } };
-    _Static_assert((int)JOIN_LINEARS_LED_MATRICES == JOIN_LINEARS_MIXED_LED_MATRICES &&
-                       (int)JOIN_LINEARS_LED_HELD == JOIN_LINEARS_MIXED_LED_HELD &&
-                       sizeof p == sizeof(struct join_linears_mixed_led_params),
-                   "one piece");
-    uint32_t kernel = all.mixed ? TIERED(g, JOIN_LINEARS_MIXED_LED_Q4_K) - GPU_Q4_K
-                                : TIERED(g, JOIN_LINEARS_LED_Q4_0) - GPU_Q4_0;
-    record_dispatch(&g->rec, kernel + first->shape, constants, COUNT(constants), &p, bind,
-                    COUNT(bind), p.groups + p.n_more);
-    if (lead) gpu_led(r, lead, j->to, true);
-    return true;
 }
 
 /* Is one dispatch enough for a join, gate and up, in a kernel with so many buffers? Adapters are another question. */

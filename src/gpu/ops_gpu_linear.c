@@ -417,14 +417,13 @@ static void after_adapters(struct run *r, const struct tensor *y, const struct t
 static bool merged_product(struct run *r, const struct tensor *y, const struct tensor *x,
                            const struct weight *w, const struct finish *f)
 {
-    const struct gpu_lead *m = gpu_merged_of(r, w, y);
-    if (!m) return false;
+    const struct gpu_lead *m = gpu_lead_of(r, w, y);
+    if (!m || !m->merged) return false;
     const struct gpu_lora none = { .z = whole(ops_of(r)->unused), .b = whole(ops_of(r)->unused) };
     const struct block b = {
-        .buffer = m->rows, .shape = GPU_F32, .cols = w->cols, .rows = m->own + m->more
+        .buffer = m->rows, .shape = GPU_F32, .cols = w->cols, .rows = m->own
     };
     block_product(r, y, x, NULL, &b, &none, f);
-    if (m->more) gpu_led(r, m, y, false);
     return true;
 }
 
@@ -434,7 +433,9 @@ static void adapted_matrix(struct run *r, const struct tensor *y, const struct t
     const struct gpu_settled *last = &ops_of(r)->settled;
     const struct tensor *settled = gpu_settled_of(r, x);
     bool bare = f->scale == 1 && f->cap <= 0 && !f->by;
-    if (bare && (merged_product(r, y, x, w, f) || gpu_linear_z(r, y, settled, w))) return;
+    if (bare && (gpu_linear_led(r, y, x, w) || merged_product(r, y, x, w, f) ||
+                 gpu_linear_z(r, y, settled, w)))
+        return;
     if (settled && last->reader == w) {
         after_adapters(r, y, x, settled, w, &last->z, last->n_parts, f);
     } else {

@@ -406,26 +406,28 @@ static bool layer(struct step *s, uint32_t il)
 
 void model_look_ahead(struct run *r, const struct model *m)
 {
-    for (uint32_t il = 0; il < m->config.n_layer; il++) {
+    for (uint32_t il = m->config.n_layer; il-- > 0;) {
         const struct layer *l = &m->layers[il], *next = l + 1;
         struct ahead mlp = { .branch = &l->attn_output,
                              .post_w = &l->attn_post_norm,
                              .next_w = &l->ffn_norm,
                              .readers = { &l->ffn_gate, &l->ffn_up },
                              .n_readers = 2 };
+        if (m->config.n_ple) {
+            struct ahead attn = { .before = &l->ffn_down,
+                                  .with = { &l->ple_gate },
+                                  .n_with = 1,
+                                  .branch = &l->ple_out,
+                                  .post_w = &l->ple_post_norm,
+                                  .small = true };
+            if (il + 1 < m->config.n_layer) {
+                attn.next_w = &next->attn_norm;
+                attn.n_readers = first_products(m, il + 1, attn.readers);
+            }
+            op_look_ahead(r, &attn);
+        }
         mlp.n_with = first_products(m, il, mlp.with);
         op_look_ahead(r, &mlp);
-        if (!m->config.n_ple) continue;
-        struct ahead attn = { .with = { &l->ple_gate },
-                              .n_with = 1,
-                              .branch = &l->ple_out,
-                              .post_w = &l->ple_post_norm,
-                              .small = true };
-        if (il + 1 < m->config.n_layer) {
-            attn.next_w = &next->attn_norm;
-            attn.n_readers = first_products(m, il + 1, attn.readers);
-        }
-        op_look_ahead(r, &attn);
     }
 }
 

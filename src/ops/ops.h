@@ -196,9 +196,9 @@ struct experts {
 struct run;
 struct backward_ops; /* ops_bwd.h */
 
-/* What a backend implements: one function an op. The comments are with the op_* functions. */
-/* Products that follow each other in a layer, one block's and then the next one's, for adapters: op_look_ahead. */
+/* Products that follow each other in a layer, one block's and then the next one's: op_look_ahead. */
 struct ahead {
+    const struct weight *before; /* made the branch that joins the stream first; NULL: unknown */
     const struct weight
         *with[JOIN_LINEARS];     /* read the stream as it is, through a norm of theirs */
     const struct weight *branch; /* then makes the branch that joins it, ... */
@@ -210,6 +210,7 @@ struct ahead {
         small; /* one product `with`; it and that of the branch are of matrices that may be kept twice */
 };
 
+/* What a backend implements: one function an op. The comments are with the op_* functions. */
 struct backend {
     const char *name;
     void *ctx;
@@ -431,8 +432,8 @@ void op_scale(struct run *r, struct tensor *x, const struct weight *w);
 /* y = rows [first, first + y.rows) of x; y.rows is set by the caller. */
 void op_copy_rows(struct run *r, struct tensor *y, const struct tensor *x, uint32_t first);
 
-/* Adapters have changed, or their scales, and these products of one row follow each other: the backend makes ready what it likes. No
- * result changes. */
+/* Weights are there, or adapters or their scales have changed, and these products of one row follow each other: the backend makes ready what
+ * it likes. Those that follow later are told first. No result changes. */
 void op_look_ahead(struct run *r, const struct ahead *a);
 
 /* Show x to the run's tap. */

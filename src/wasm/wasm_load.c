@@ -174,6 +174,12 @@ static uint32_t imagine_draw(bz_session *s, struct run *r, float temperature)
     return gpu_ops_of_engine(s->engine)->rec.n_dispatches;
 }
 
+/* Memory is scarce: keep nothing that only saves time. To be called before anything is recorded. */
+EXPORT(void, bz_wasm_gpu_be_frugal, bz_engine *e, uint32_t frugal)
+{
+    gpu_ops_of_engine(e)->frugal = frugal != 0;
+}
+
 /* Go through every kind of step that the session will record, so that what they share is there: scratch of the
  * largest one, and, with `compile`, the pipelines. Returns the bytes that come and go while steps are
  * recorded and tokens drawn, at most; -1 when a step cannot be. */
@@ -186,6 +192,9 @@ EXPORT(double, bz_wasm_gpu_reserve, bz_session *s, uint32_t compile)
     const uint32_t rows[] = { s->n_batch, LOGIT_ROWS, LOGIT_ROWS / 2, 6, 2, 1 };
     uint64_t bytes = 0;
     g->rec.mode = compile ? RECORD_PIPELINES : RECORD_NOTHING;
+    gpu_ops_begin(r.be, 0, 1);
+    model_look_ahead(&r, &s->engine->model); /* its program is gone before others come */
+    gpu_ops_end(r.be);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (rows[i] > s->n_batch) continue;
         uint32_t n_logits = rows[i] < LOGIT_ROWS ? rows[i] : LOGIT_ROWS;

@@ -83,12 +83,19 @@ export class Plan {
   /** Find out whether the model fits, with its table in the file where that must be. `leave` is called then. The
    *  engine is left with the scratch that the session needs; with `compile` its pipelines are on their way. */
   decide(leave: () => void, compile: boolean): Estimate {
-    const x = this.core.exports, { table = 'auto' } = this.options;
+    const x = this.core.exports, { table = 'auto', context = 0 } = this.options;
     const has = x.bz_wasm_gpu_has_table(this.engine) !== 0;
-    const leaves = has && (table === 'source' || (table === 'auto' && !this.fits(this.session(this.options.context ?? 0))));
+    let leaves = has && table === 'source';
     if (leaves) leave();
+    const plenty = this.fits(this.session(context));
+    x.bz_wasm_gpu_be_frugal(this.engine, 1); // a table and longer contexts go before what only saves time
+    if (has && table === 'auto' && !plenty && !this.fits(this.session(context))) {
+      leaves = true;
+      leave();
+    }
     const largestContext = this.largest();
-    const made = this.session(this.options.context ?? 0, compile);
+    x.bz_wasm_gpu_be_frugal(this.engine, +!plenty);
+    const made = this.session(context, compile);
     return this.estimate(made, largestContext, has ? (leaves ? 'source' : 'gpu') : undefined);
   }
 

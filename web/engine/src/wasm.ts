@@ -97,6 +97,7 @@ export interface Exports {
   bz_wasm_gpu_leave_table(e: EnginePtr): void;
   bz_wasm_gpu_table_rows(s: SessionPtr, first: number, n: number, bytes: Bytes): number;
   bz_wasm_gpu_free_scratch(e: EnginePtr): void;
+  bz_wasm_gpu_be_frugal(e: EnginePtr, frugal: number): void;
   bz_wasm_gpu_reserve(s: SessionPtr, compile: number): number;
   bz_wasm_gpu_demote(e: EnginePtr, kernel: number): number;
   bz_wasm_gpu_selftest_open(e: EnginePtr): SelfTestPtr;

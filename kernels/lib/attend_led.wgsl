@@ -1,0 +1,159 @@
+// attend_led - the kernels attend_led and attend_shared_led but for their caches: the queries (and keys and values) come of what was known of them
+// before the last branch joined the stream, as lib/ahead has it, so the join happens here.
+//!include lib/attend.wgsl
+//!include lib/four.wgsl
+//!include lib/joining.wgsl
+//!include lib/ahead.wgsl
+//!include lib/put_ahead.wgsl
+//!include lib/share_z.wgsl
+struct Params {
+    rows : u32,
+    n_head : u32,
+    n_kv_head : u32,
+    head_dim : u32,
+    n_slots : u32,
+    window : u32, // 0: all
+    pos_offset : u32,
+    n_split : u32,
+    n_pair : u32,
+    q_weight_at : u32, // in vectors, in vec4s
+    k_weight_at : u32,
+    v_from_k : u32, // 1: values are made of the keys as they come
+    rank : u32,     // LORA: rows of A
+    cols : u32,     // of the stream
+    has_scale : u32,
+    post_at : u32, // in vectors, in vec4s
+    scale_at : u32,
+    n_more : u32, // numbers behind the stream that go on with it
+    x_more : u32, // where they are behind x and behind the branch, in f32
+    branch_more : u32,
+    eps : f32,
+}
+@group(0) @binding(0) var<uniform> p : Params;
+@group(0) @binding(2) var<storage, read> table : array<f32>;
+@group(0) @binding(3) var<storage, read> vectors : array<vec4<f32>>;
+@group(0) @binding(4) var<storage, read> x : array<vec4<f32>>;
+@group(0) @binding(5) var<storage, read> branch : array<vec4<f32>>;
+@group(0) @binding(6) var<storage, read> a : array<vec4<f32>>;
+@group(0) @binding(7) var<storage, read_write> to : array<vec4<f32>>;
+@group(0) @binding(8) var<storage, read_write> partial : array<vec4<f32>>;
+
+var<workgroup> sixteen : array<vec4<f32>, 16>; // sums of the join
+
+fn q_weight(i : u32) -> vec4<f32> {
+    return vectors[p.q_weight_at + i];
+}
+
+fn post_of(i : u32) -> vec4<f32> {
+    return vectors[p.post_at + i];
+}
+
+fn factor() -> f32 {
+    if (p.has_scale != 0u) {
+        return vectors[p.scale_at].x;
+    }
+    return 1.0;
+}
+
+// Of all threads, before the queries need their room.
+fn add_over(sum : vec4<f32>, id : u32, lanes : u32) -> vec4<f32> {
+    queries[id] = sum;
+    workgroupBarrier();
+    if (id < 16u) {
+        var part = vec4<f32>();
+        for (var i = 0u; i < lanes / 16u; i++) {
+            part += queries[id + 16u * i];
+        }
+        sixteen[id] = part;
+    }
+    workgroupBarrier();
+    var all = vec4<f32>();
+    for (var i = 0u; i < 16u; i++) {
+        all += sixteen[i];
+    }
+    return all;
+}
+
+// What a thread asks first of the queries is on its way while the stream is joined.
+var<private> early_x : array<vec4<f32>, 2>;
+var<private> early_branch : array<vec4<f32>, 2>;
+
+fn ask_early(part : Part, lid : u32) {
+    let i = lid % (WG / HEADS);
+    let half = head4() / 2u;
+    if (i < half) {
+        let at = p.cols / 4u + query_at(part, lid) + i;
+        early_x[0] = x[at];
+        early_x[1] = x[at + half];
+        early_branch[0] = branch[at];
+        early_branch[1] = branch[at + half];
+    }
+}
+
+fn q_four(i : u32, turn : u32, half : u32) -> vec4<f32> {
+    if (turn == 0u) {
+        return known_and_new(early_x[half], early_branch[half]);
+    }
+    return led_four(i);
+}
+
+// vec4s of the stream that a thread has, every WG-th; past the end nothing.
+fn v_at(i : u32) -> vec4<f32> {
+    if (i < p.cols / 4u) {
+        return x[i];
+    }
+    return vec4<f32>();
+}
+
+fn raw_at(i : u32) -> vec4<f32> {
+    if (i < p.cols / 4u) {
+        return branch[i];
+    }
+    return vec4<f32>();
+}
+
+fn branch_at(raw : vec4<f32>, i : u32) -> vec4<f32> {
+    return raw * post_of(min(i, p.cols / 4u - 1u));
+}
+
+fn put_at(i : u32, v : vec4<f32>, b : vec4<f32>) {
+    if (i < p.cols / 4u) {
+        to[i] = ahead.factor * (v + ahead.r * b);
+    }
+}
+
+// The whole workgroup takes part; one of them writes the next state.
+fn join_stream(lid : u32, writes : bool) {
+    let v = Four(v_at(lid), v_at(lid + WG), v_at(lid + 2u * WG), v_at(lid + 3u * WG));
+    let raw = Four(raw_at(lid), raw_at(lid + WG), raw_at(lid + 2u * WG), raw_at(lid + 3u * WG));
+    let b = Four(branch_at(raw.a, lid), branch_at(raw.b, lid + WG), branch_at(raw.c, lid + 2u * WG), branch_at(raw.d, lid + 3u * WG));
+    ahead = joining_from((sums_of(v.a, raw.a, b.a) + sums_of(v.b, raw.b, b.b)) + (sums_of(v.c, raw.c, b.c) + sums_of(v.d, raw.d, b.d)), 0u, lid);
+    if (!writes) {
+        return;
+    }
+    put_at(lid, v.a, b.a);
+    put_at(lid + WG, v.b, b.b);
+    put_at(lid + 2u * WG, v.c, b.c);
+    put_at(lid + 3u * WG, v.d, b.d);
+    for (var k = lid; k < p.n_more; k += WG) {
+        let i = p.x_more + k;
+        let j = p.branch_more + k;
+        put_ahead(k, ahead.factor * (x[i >> 2u][i & 3u] + ahead.r * branch[j >> 2u][j & 3u]));
+    }
+}
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
+        @builtin(local_invocation_index) lid : u32) {
+    let group = flat_group(wid, num);
+    let part = part_of(group);
+    if (!part.exists) {
+        return;
+    }
+    begin_share_z(part, lid);
+    ask_early(part, lid);
+    join_stream(lid, group == 0u);
+    put_heads(part, lid);
+    attend_share(part, lid);
+    put_share_z(part, lid);
+}
