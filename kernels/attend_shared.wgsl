@@ -42,7 +42,7 @@ fn q_weight(i : u32) -> vec4<f32> {
     return q_w[i];
 }
 
-fn q_four(i : u32, turn : u32, half : u32) -> vec4<f32> {
+fn q_four(i : u32) -> vec4<f32> {
     return q[i];
 }
 

@@ -21,14 +21,7 @@ struct Params {
 @group(0) @binding(3) var<storage, read_write> y : array<vec4<f32>>;
 
 const WG : u32 = 64u;
-const NOWHERE : u32 = 0xffffffffu;
-
-fn factor(at : u32, col : u32) -> vec4<f32> {
-    if (at == NOWHERE) {
-        return vec4<f32>(1.0);
-    }
-    return vectors[at + col];
-}
+//!include lib/weighing.wgsl
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
@@ -36,6 +29,6 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     let i = flat_group(wid, num) * WG + id;
     if (i < p.n) {
         let col = i % p.cols4;
-        y[p.to + i] = x[i] * factor(p.u_at, col) * factor(p.v_at, col);
+        y[p.to + i] = x[i] * weight(p.u_at, col) * weight(p.v_at, col);
     }
 }

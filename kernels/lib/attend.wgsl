@@ -1,8 +1,7 @@
 // attend - what comes before attention in the kernels attend and attend_shared: the queries of a workgroup's heads,
 // weighted and turned, in workgroup memory. Normalising them is a factor of their scores, which is known later. Needs
 // what lib/attention_split.wgsl needs, p also with n_pair and eps, the buffer table, q_weight(i): columns 4i .. 4i + 3 of
-// what the queries are multiplied with, and q_four(i, turn, half): vec4 i of the queries, where a thread's first turn asks for one in the
-// first half of a head (0) and one in the second (1).
+// what the queries are multiplied with, and q_four(i): vec4 i of the queries.
 //!include lib/attention_split.wgsl
 
 var<workgroup> queries : array<vec4<f32>, 1024>; // HEADS x head_dim / 4
@@ -19,18 +18,26 @@ fn query(part : Part, head : u32, d : u32) -> vec4<f32> {
     return queries[head * head4() + d];
 }
 
-fn turned(a : vec4<f32>, b : vec4<f32>, i : u32) -> Turned {
-    var out = Turned(a, b);
+// What columns 4i .. 4i + 3 of half a head are turned by.
+struct Angles {
+    cosine : vec4<f32>,
+    sine : vec4<f32>,
+}
+
+fn angles(i : u32) -> Angles {
+    var out = Angles(vec4<f32>(1.0), vec4<f32>());
     for (var c = 0u; c < 4u; c++) {
         let pair = 4u * i + c;
         if (pair < p.n_pair) {
-            let cosine = table[pair];
-            let sine = table[p.n_pair + pair];
-            out.a[c] = a[c] * cosine - b[c] * sine;
-            out.b[c] = a[c] * sine + b[c] * cosine;
+            out.cosine[c] = table[pair];
+            out.sine[c] = table[p.n_pair + pair];
         }
     }
     return out;
+}
+
+fn turned(a : vec4<f32>, b : vec4<f32>, by : Angles) -> Turned {
+    return Turned(a * by.cosine - b * by.sine, a * by.sine + b * by.cosine);
 }
 
 fn inverse_rms(total : f32) -> f32 {
@@ -55,25 +62,37 @@ fn query_at(part : Part, lid : u32) -> u32 {
     return (part.row_q + min(lid / (WG / HEADS), part.n_head - 1u)) * head4();
 }
 
+// What a query's columns 4i .. 4i + 3 of both halves are multiplied with.
+struct Weights {
+    a : vec4<f32>,
+    b : vec4<f32>,
+    by : Angles,
+}
+
+fn query_weights(i : u32) -> Weights {
+    return Weights(q_weight(i), q_weight(i + head4() / 2u), angles(i));
+}
+
+// Returns what they give to the sum of squares.
+fn put_query(head : u32, i : u32, a : vec4<f32>, b : vec4<f32>, w : Weights) -> f32 {
+    let f = turned(a * w.a, b * w.b, w.by);
+    queries[head * head4() + i] = f.a;
+    queries[head * head4() + i + head4() / 2u] = f.b;
+    return dot(a, a) + dot(b, b);
+}
+
 // A barrier later sum_queries() may be called.
 fn put_queries(part : Part, lid : u32) {
-    let n4 = head4();
+    let half = head4() / 2u;
     let threads = WG / HEADS;
-    let mine = lid / threads;
     let at = query_at(part, lid);
     var sum = 0.0;
     for (var turn = 0u; turn < MOST_TURNS; turn++) {
         let i = lid % threads + turn * threads;
-        if (i >= n4 / 2u) {
+        if (i >= half) {
             break;
         }
-        let j = i + n4 / 2u;
-        let a = q_four(at + i, turn, 0u);
-        let b = q_four(at + j, turn, 1u);
-        sum += dot(a, a) + dot(b, b);
-        let f = turned(a * q_weight(i), b * q_weight(j), i);
-        queries[mine * n4 + i] = f.a;
-        queries[mine * n4 + j] = f.b;
+        sum += put_query(lid / threads, i, q_four(at + i), q_four(at + i + half), query_weights(i));
     }
     squares[lid] = sum;
 }

@@ -74,27 +74,43 @@ fn add_over(sum : vec4<f32>, id : u32, lanes : u32) -> vec4<f32> {
     return all;
 }
 
-// What a thread asks first of the queries is on its way while the stream is joined.
-var<private> early_x : array<vec4<f32>, 2>;
-var<private> early_branch : array<vec4<f32>, 2>;
-
-fn ask_early(part : Part, lid : u32) {
-    let i = lid % (WG / HEADS);
-    let half = head4() / 2u;
-    if (i < half) {
-        let at = p.cols / 4u + query_at(part, lid) + i;
-        early_x[0] = x[at];
-        early_x[1] = x[at + half];
-        early_branch[0] = branch[at];
-        early_branch[1] = branch[at + half];
-    }
+// What a thread needs of the queries in its first turn, on its way while the stream is joined.
+struct Early {
+    x_a : vec4<f32>,
+    x_b : vec4<f32>,
+    branch_a : vec4<f32>,
+    branch_b : vec4<f32>,
+    w : Weights,
 }
 
-fn q_four(i : u32, turn : u32, half : u32) -> vec4<f32> {
-    if (turn == 0u) {
-        return known_and_new(early_x[half], early_branch[half]);
+fn ask_early(part : Part, lid : u32) -> Early {
+    let half = head4() / 2u;
+    let i = lid % (WG / HEADS);
+    if (i >= half) {
+        return Early();
     }
-    return led_four(i);
+    let at = p.cols / 4u + query_at(part, lid) + i;
+    return Early(x[at], x[at + half], branch[at], branch[at + half], query_weights(i));
+}
+
+// As put_queries().
+fn put_led_queries(part : Part, e : Early, lid : u32) {
+    let half = head4() / 2u;
+    let threads = WG / HEADS;
+    let at = query_at(part, lid);
+    let first = lid % threads;
+    var sum = 0.0;
+    if (first < half) {
+        sum = put_query(lid / threads, first, known_and_new(e.x_a, e.branch_a), known_and_new(e.x_b, e.branch_b), e.w);
+    }
+    for (var turn = 1u; turn < MOST_TURNS; turn++) {
+        let i = first + turn * threads;
+        if (i >= half) {
+            break;
+        }
+        sum += put_query(lid / threads, i, led_four(at + i), led_four(at + i + half), query_weights(i));
+    }
+    squares[lid] = sum;
 }
 
 // vec4s of the stream that a thread has, every WG-th; past the end nothing.
@@ -140,20 +156,4 @@ fn join_stream(lid : u32, writes : bool) {
         let j = p.branch_more + k;
         put_ahead(k, ahead.factor * (x[i >> 2u][i & 3u] + ahead.r * branch[j >> 2u][j & 3u]));
     }
-}
-
-@compute @workgroup_size(WG)
-fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
-        @builtin(local_invocation_index) lid : u32) {
-    let group = flat_group(wid, num);
-    let part = part_of(group);
-    if (!part.exists) {
-        return;
-    }
-    begin_share_z(part, lid);
-    ask_early(part, lid);
-    join_stream(lid, group == 0u);
-    put_heads(part, lid);
-    attend_share(part, lid);
-    put_share_z(part, lid);
 }

@@ -33,7 +33,7 @@ fn k_weight(i : u32) -> vec4<f32> {
     return vectors[p.k_weight_at + i];
 }
 
-fn q_four(i : u32, turn : u32, half : u32) -> vec4<f32> {
+fn q_four(i : u32) -> vec4<f32> {
     return q[i];
 }
 
@@ -56,7 +56,12 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         return;
     }
     begin_share_z(part, lid);
-    put_heads(part, lid);
+    put_queries(part, lid);
+    var n = New();
+    if (has_new(part) && lid < head4() / 2u) {
+        n = new_four(part, lid);
+    }
+    put_heads(part, n, lid);
     attend_share(part, lid);
     put_share_z(part, lid);
 }

@@ -2,7 +2,7 @@
 //!include lib/grid.wgsl
 //!include lib/four_from.wgsl
 //!include lib/four_rows.wgsl
-//!include lib/shorts.wgsl
+//!include lib/float_rows.wgsl
 struct Params {
     cols : u32,
     rows : u32,
@@ -25,40 +25,38 @@ struct Params {
 @group(0) @binding(0) var<uniform> p : Params;
 @group(0) @binding(1) var<storage, read> x : array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read> w : array<vec4<u32>>;
-@group(0) @binding(3) var<storage, read> m : array<vec4<u32>>;
+@group(0) @binding(3) var<storage, read> m : array<vec4<f32>>;
 @group(0) @binding(4) var<storage, read_write> y : array<f32>;
+
+// Rows of W: one team's.
+fn put_product(group : u32, id : u32) {
+    let lane = id % LANES;
+    let first = R * (group * (WG / LANES) + id / LANES);
+    let own = p.rows - p.n_more;
+    let sum = add_lanes(four_rows(four_from(first, p.rows), 0u, lane), id);
+    for (var k = 0u; k < (R + LANES - 1u) / LANES; k++) {
+        let r = lane + k * LANES;
+        if (r < R && first + r < p.rows) {
+            y[select(first + r, first + r + p.m_rows, first + r >= own)] = sum[r];
+        }
+    }
+}
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
         @builtin(local_invocation_index) id : u32) {
     let group = flat_group(wid, num);
-    let teams = WG / LANES;
-    let lane = id % LANES;
-    let of_m = group >= p.groups;
-    let first = R * (select(group, group - p.groups, of_m) * teams + id / LANES);
-    let n_rows = select(p.rows, p.m_rows, of_m);
-    let rows = four_from(first, n_rows);
-    var mine = vec4<f32>();
-    if (of_m) {
-        mine = shorts_rows(rows, lane);
-    } else {
-        mine = four_rows(rows, 0u, lane);
+    if (group < p.groups) {
+        put_product(group, id);
+        return;
     }
-    let sum = add_lanes(mine, id);
-    if (of_m) {
-        add_known(first, lane, id);
+    let lane = id % M_LANES;
+    let first = M_ROWS * ((group - p.groups) * (WG / M_LANES) + id / M_LANES);
+    let mine = float_rows(four_from(first, p.m_rows), lane);
+    let known = known_rows(first, lane);
+    let sum = add_some(mine, M_ROWS, id, M_LANES);
+    if (lane < M_ROWS && first + lane < p.m_rows) {
+        y[p.rows - p.n_more + first + lane] = sum[lane];
     }
-    for (var k = 0u; k < (R + LANES - 1u) / LANES; k++) {
-        let r = lane + k * LANES;
-        let row = first + r;
-        if (r >= R || row >= n_rows) {
-            break;
-        }
-        let own = p.rows - p.n_more;
-        if (of_m) {
-            y[own + row] = sum[r] * shorts_scale(row);
-        } else {
-            y[select(row, row + p.m_rows, row >= own)] = sum[r];
-        }
-    }
+    add_known(known, first, lane, id);
 }

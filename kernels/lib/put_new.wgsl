@@ -21,19 +21,31 @@ fn put_value(at : u32, x : vec4<f32>) {
     }
 }
 
-// Squares of the new key and value, by threads; then eight sums of each.
-fn put_squares(part : Part, lid : u32) {
-    var key = 0.0;
-    var value = 0.0;
-    if (lid < head4()) {
-        let at = part.kv_head * head4() + lid;
-        let raw = raw_value(at);
-        let raw_k = raw_key(at);
-        key = dot(raw_k, raw_k);
-        value = dot(raw, raw);
+// What a thread has of the new key and value, columns 4i .. 4i + 3 of both halves, and what the key is multiplied with.
+struct New {
+    key_a : vec4<f32>,
+    key_b : vec4<f32>,
+    value_a : vec4<f32>,
+    value_b : vec4<f32>,
+    w : Weights,
+}
+
+fn key_weights(i : u32) -> Weights {
+    return Weights(k_weight(i), k_weight(i + head4() / 2u), angles(i));
+}
+
+fn new_four(part : Part, i : u32) -> New {
+    let at = part.kv_head * head4() + i;
+    let half = head4() / 2u;
+    return New(raw_key(at), raw_key(at + half), raw_value(at), raw_value(at + half), key_weights(i));
+}
+
+// Squares of the new key and value, by the first head_dim / 8 threads; then eight sums of each.
+fn put_squares(n : New, lid : u32) {
+    if (lid < head4() / 2u) {
+        spread[lid] = dot(n.key_a, n.key_a) + dot(n.key_b, n.key_b);
+        spread[WG + lid] = dot(n.value_a, n.value_a) + dot(n.value_b, n.value_b);
     }
-    spread[lid] = key;
-    spread[WG + lid] = value;
 }
 
 fn sum_squares(lid : u32) {
@@ -41,7 +53,7 @@ fn sum_squares(lid : u32) {
         var sum = 0.0;
         for (var turn = 0u; turn < MOST_TURNS; turn++) {
             let i = lid % 8u + 8u * turn;
-            if (i >= head4()) {
+            if (i >= head4() / 2u) {
                 break;
             }
             sum += spread[(lid - 64u) / 8u * WG + i];
@@ -50,37 +62,38 @@ fn sum_squares(lid : u32) {
     }
 }
 
-// The new position of this kv head, by the first head_dim / 8 threads.
-fn put_new(part : Part, lid : u32) {
-    let n4 = head4();
-    if (lid >= n4 / 2u) {
+// The new position of this kv head, by the same threads.
+fn put_new(part : Part, n : New, lid : u32) {
+    let half = head4() / 2u;
+    if (lid >= half) {
         return;
     }
     let k_inverse = inverse_rms(sum_eight(64u));
     let v_inverse = inverse_rms(sum_eight(72u));
-    let source = part.kv_head * n4;
-    let to = (slot_of(part.hi - 1u) * p.n_kv_head + part.kv_head) * n4;
-    let j = lid + n4 / 2u;
-    let f = turned(raw_key(source + lid) * k_inverse * k_weight(lid), raw_key(source + j) * k_inverse * k_weight(j), lid);
-    put_key(to + lid, f.a);
-    put_key(to + j, f.b);
-    put_value(to + lid, raw_value(source + lid) * v_inverse);
-    put_value(to + j, raw_value(source + j) * v_inverse);
+    let to = (slot_of(part.hi - 1u) * p.n_kv_head + part.kv_head) * head4() + lid;
+    let f = turned(n.key_a * k_inverse * n.w.a, n.key_b * k_inverse * n.w.b, n.w.by);
+    put_key(to, f.a);
+    put_key(to + half, f.b);
+    put_value(to, n.value_a * v_inverse);
+    put_value(to + half, n.value_b * v_inverse);
 }
 
-// The whole workgroup takes part, and all that comes before a share.
-fn put_heads(part : Part, lid : u32) {
-    let has_new = part.lo < part.hi && part.hi == step.pos + p.pos_offset + 1u;
-    put_queries(part, lid);
-    if (has_new) {
-        put_squares(part, lid);
+fn has_new(part : Part) -> bool {
+    return part.lo < part.hi && part.hi == step.pos + p.pos_offset + 1u;
+}
+
+// The whole workgroup takes part, and all that comes before a share but the queries. n is only looked at where there is something new.
+fn put_heads(part : Part, n : New, lid : u32) {
+    let news = has_new(part);
+    if (news) {
+        put_squares(n, lid);
     }
     workgroupBarrier();
     sum_queries(lid);
-    if (has_new) {
+    if (news) {
         sum_squares(lid);
         workgroupBarrier();
-        put_new(part, lid);
+        put_new(part, n, lid);
         workgroupBarrier();
         storageBarrier();
     }

@@ -15,7 +15,7 @@ void gpu_adapted_free(struct gpu_adapted *d)
 void gpu_lead_free(struct gpu_lead *l)
 {
     if (l->rows) gpu_buffer_free(l->rows);
-    if (l->shorts) gpu_buffer_free(l->shorts);
+    if (l->products) gpu_buffer_free(l->products);
     if (l->b) gpu_buffer_free(l->b);
     *l = (struct gpu_lead) { 0 };
 }

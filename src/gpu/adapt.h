@@ -28,8 +28,8 @@ struct gpu_lead {
     uint32_t n_bytes, own, more;
     bool merged; /* the matrix, with its adapters added to it */
     const struct weight *owing; /* whose B lies behind the rows; NULL: nobody's */
-    gpu_buffer shorts; /* rows of 16-bit numbers: kernels/lib/shorts.wgsl */
-    uint32_t shorts_bytes, n_shorts;
+    gpu_buffer products; /* as many rows, of other matrices times this one */
+    uint32_t product_bytes, n_products;
     const struct weight *heads[JOIN_LINEARS]; /* matrices of which it makes what is known */
     uint32_t n_heads;
     const struct weight *next_w; /* what the stream is multiplied with for them */

@@ -235,37 +235,35 @@ static struct plan plan_of(const struct gpu_ops *g, const struct ahead *a)
     return p;
 }
 
-/* Bytes of rows of 16-bit numbers with their scales. */
-static uint32_t shorts_bytes(uint32_t rows, uint32_t cols)
+/* y = x turned, its rows times u and v (places among all vectors), from row `row` of y on. */
+static void turn_over(struct run *r, const struct tensor *y, uint32_t row, const struct tensor *x,
+                      struct gpu_binding vectors, uint32_t u, uint32_t v)
 {
-    return divide_up((uint64_t)rows * (cols * 2 + 4), 16) * 16;
+    struct columns_to_rows_params p = {
+        .rows = x->rows, .cols = x->cols, .u_at = u, .v_at = v, .to = row * (x->rows / 4)
+    };
+    struct gpu_binding bind[] = { act(x), vectors, act(y) };
+    gpu_dispatch_op(r, KERNEL_COLUMNS_TO_ROWS, &p, bind, COUNT(bind),
+                    divide_up((uint64_t)x->rows / 4 * x->cols, 64));
 }
 
 /* The readers' matrices times next_w, post and what the branch is made by, `merged`: W X, where the columns of that are rows of X. */
-static void put_shorts(struct run *r, const struct tensor *merged, const struct ahead *a)
+static void put_heads(struct run *r, const struct tensor *merged, const struct ahead *a)
 {
     struct gpu_ops *g = ops_of(r);
     const struct weight *b = a->branch;
     const struct gpu_lead *l = &matrix_of(b)->lead;
     struct gpu_vectors v = gpu_vectors_of(g, a->post_w, a->next_w, NULL);
-    struct tensor x = gpu_scratch(r, SCRATCH_ACT, b->cols, b->rows);
-    struct columns_to_rows_params p = {
-        .rows = b->rows, .cols = b->cols, .u_at = v.at[0], .v_at = v.at[1]
-    };
-    struct gpu_binding bind[] = { act(merged), v.all, act(&x) };
-    gpu_dispatch_op(r, KERNEL_COLUMNS_TO_ROWS, &p, bind, COUNT(bind),
-                    divide_up((uint64_t)b->rows / 4 * b->cols, 64));
+    struct tensor x = gpu_scratch(r, SCRATCH_ACT, b->cols, b->rows), from = *merged;
+    struct tensor products = { .mem = (void *)(uintptr_t)l->products };
     enum gpu_tier tier = g->tier;
+    from.rows = b->rows;
+    turn_over(r, &x, 0, &from, v.all, v.at[0], v.at[1]);
     if (tier > TIER_SUBGROUP) g->tier = TIER_SUBGROUP; /* halves are not enough */
     for (uint32_t i = 0, first = 0; i < a->n_readers; first += a->readers[i++]->rows) {
-        const struct weight *w = a->readers[i];
-        struct tensor y = gpu_scratch(r, SCRATCH_WIDE, x.rows, w->rows);
-        gpu_linear(r, &y, &x, w);
-        struct pack_columns_params q = {
-            .n = w->rows, .cols = x.rows, .first = first, .m_rows = l->n_shorts
-        };
-        struct gpu_binding to[] = { act(&y), whole(l->shorts) };
-        gpu_dispatch_op(r, KERNEL_PACK_COLUMNS, &q, to, COUNT(to), divide_up(w->rows, 64));
+        struct tensor y = gpu_scratch(r, SCRATCH_WIDE, x.rows, a->readers[i]->rows);
+        gpu_linear(r, &y, &x, a->readers[i]);
+        turn_over(r, &products, first, &y, v.all, nowhere, nowhere);
     }
     g->tier = tier;
 }
@@ -306,9 +304,9 @@ static void look_for_heads(struct run *r, const struct ahead *a)
     of_with->next_w = a->next_w;
     for (uint32_t i = 0; i < a->n_readers; i++) of_with->heads[i] = a->readers[i];
     of_branch->merged = plan.branch;
-    of_branch->n_shorts = plan.heads ? rows_of_all(a->readers, a->n_readers) : 0;
-    make_room(&of_branch->shorts, &of_branch->shorts_bytes,
-              shorts_bytes(of_branch->n_shorts, b->cols));
+    of_branch->n_products = plan.heads ? rows_of_all(a->readers, a->n_readers) : 0;
+    make_room(&of_branch->products, &of_branch->product_bytes,
+              of_branch->n_products * b->cols * (uint32_t)sizeof(float));
     const struct weight *owing = plan.with && a->before && rank_of(a->before) ? a->before : NULL;
     struct tensor stream = lead_room(g, with, plan.with ? with->rows : 0, plan.z + plan.further,
                                      owing ? b_bytes(owing) : 0, reader);
@@ -327,7 +325,7 @@ static void look_for_heads(struct run *r, const struct ahead *a)
         merged = gpu_scratch(r, SCRATCH_UP, b->rows, b->cols);
         put_merged(r, &merged, b);
     }
-    put_shorts(r, &merged, a);
+    put_heads(r, &merged, a);
 }
 
 void gpu_look_ahead(struct run *r, const struct ahead *a)
@@ -341,12 +339,12 @@ const struct gpu_lead *gpu_lead_of(const struct run *r, const struct weight *w,
 {
     const struct gpu_ops *g = ops_of(r);
     const struct gpu_lead *l = &matrix_of(w)->lead;
-    uint64_t n = rows_of_all(l->heads, l->n_heads) + l->n_shorts + l->more;
+    uint64_t n = rows_of_all(l->heads, l->n_heads) + l->n_products + l->more;
     uint64_t end = gpu_owed_at(behind) + n, size = behind->size;
     bool fits =
         behind->rows == 1 && !behind->first &&
         end * sizeof(float) <= size * sizeof(float) + gpu_room_behind(g, size * sizeof(float));
-    bool any = l->rows || l->n_heads || l->n_shorts;
+    bool any = l->rows || l->n_heads || l->n_products;
     return any && fits && l->at_change == g->n_changes && !r->tap ? l : NULL;
 }
 

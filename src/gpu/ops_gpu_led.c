@@ -6,6 +6,8 @@
 enum {
     LED_GROUPS = 132,    /* workgroups that a large device has at a time, one for each of its processors */
     LED_FLOAT_ROWS = 4,  /* of a matrix of floats, for a workgroup: kernels/lib/join_gelu_led.wgsl */
+    LED_LANES = 32,      /* that share so many rows of products: kernels/lib/float_rows.wgsl */
+    LED_ROWS = 4,
 };
 
 static const struct gpu_weight *matrix_of(const struct weight *w)
@@ -134,14 +136,15 @@ bool gpu_linear_led(struct run *r, const struct tensor *y, const struct tensor *
     struct gpu_ops *g = ops_of(r);
     const struct gpu_lead *l = gpu_lead_of(r, w, y);
     const struct gpu_led *stream = &g->led[1];
-    if (!l || !l->n_shorts || x->rows != 1 || stream->reader != l->reader) return false;
+    if (!l || !l->n_products || x->rows != 1 || stream->reader != l->reader) return false;
     const struct gpu_weight *m = w->mem;
     enum gpu_shape shape = l->merged ? GPU_F32 : m->shape;
     const struct gpu_layout *layout = &m->parts[0].layout;
     struct teams t = gpu_cut(g, shape, w->rows, w->cols, 0);
+    if (l->merged) t = (struct teams) { 128, LED_LANES, LED_ROWS };
     struct linear_led_params p = { .cols = w->cols,
                                    .rows = l->merged ? l->own + l->more : w->rows,
-                                   .m_rows = l->n_shorts,
+                                   .m_rows = l->n_products,
                                    .scales = layout->scales,
                                    .high = layout->high,
                                    .d = layout->d,
@@ -150,7 +153,7 @@ bool gpu_linear_led(struct run *r, const struct tensor *y, const struct tensor *
     if (stream->lead->more > l->more) put_adapters(&p, stream->lead);
     bool adapted = p.rank + p.rank2 + p.rank3 > 0;
     struct gpu_binding bind[] = { act(x), whole(l->merged ? l->rows : m->parts[0].buffer),
-                                  whole(l->shorts), act(y),
+                                  whole(l->products), act(y),
                                   whole(matrix_of(l->reader)->lead.b),
                                   whole((gpu_buffer)(uintptr_t)stream->behind) };
     struct gpu_constant constants[] = { { LINEAR_LED_WG, (float)t.wg },
@@ -159,7 +162,8 @@ bool gpu_linear_led(struct run *r, const struct tensor *y, const struct tensor *
     uint32_t kernel =
         adapted ? TIERED(g, LINEAR_LED_LORA_F32) : TIERED(g, LINEAR_LED_F32) + shape;
     record_dispatch(&g->rec, kernel, constants, COUNT(constants), &p, bind,
-                    COUNT(bind) - (adapted ? 0 : 2), p.groups + divide_up(p.m_rows, team_rows(t)));
+                    COUNT(bind) - (adapted ? 0 : 2),
+                    p.groups + divide_up(p.m_rows, t.wg / LED_LANES * LED_ROWS));
     gpu_led(r, l, y, false);
     return true;
 }
