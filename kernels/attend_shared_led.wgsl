@@ -7,7 +7,7 @@
 //                                                           bytes  the history once (a chunk), the rest for each workgroup
 //   x        read   cols f32, then the queries              needs  head_dim % 8 == 0 and <= 512, cols <= 16 WG,
 //   branch   read   as x                                           chunks = ceil(group / HEADS), rows 1,
-//   a        read   rank x n_head x head_dim f32;                  29,400 bytes of workgroup memory
+//   a        read   rank x n_head x head_dim f32;                  31,200 bytes of workgroup memory
 //                   LORA 0: any buffer, unread
 //   to       write  cols f32, then n_more f32
 //   partial  write  n_head x n_split x (head_dim + 4 + rank) f32:
@@ -19,24 +19,5 @@
 // Reference: cpu_join_linears() in src/ops/ops_cpu_join.c, head_norm_rope() and attention() in src/ops/ops_cpu.c, with attention_merge.
 // Tolerance 1e-9 nmse: f32 here.
 
-//!include lib/attend_led.wgsl
-@group(0) @binding(9) var<storage, read> k_cache : array<vec4<u32>>;
-@group(0) @binding(10) var<storage, read> v_cache : array<vec4<u32>>;
-
-@compute @workgroup_size(WG)
-fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
-        @builtin(local_invocation_index) lid : u32) {
-    let group = flat_group(wid, num);
-    let part = part_of(group);
-    if (!part.exists) {
-        return;
-    }
-    begin_share_z(part, lid);
-    let early = ask_early(part, lid);
-    join_stream(lid, group == 0u);
-    put_led_queries(part, early, lid);
-    workgroupBarrier();
-    sum_queries(lid);
-    attend_share(part, lid);
-    put_share_z(part, lid);
-}
+//!include lib/join_sums.wgsl
+//!include lib/attend_led_shared.wgsl

@@ -22,6 +22,7 @@ enable subgroups;
 //!include lib/lanes.subgroup.wgsl
 //!include lib/put_settled.wgsl
 //!include lib/gate_up.wgsl
+//!include lib/two_b.wgsl
 //!include lib/gate_up_lora.wgsl
 //!include lib/z_behind.wgsl
 

@@ -21,6 +21,7 @@
 //!include lib/lanes.wgsl
 //!include lib/put_settled.wgsl
 //!include lib/gate_up.wgsl
+//!include lib/two_b.wgsl
 //!include lib/gate_up_lora.wgsl
 //!include lib/z_behind.wgsl
 

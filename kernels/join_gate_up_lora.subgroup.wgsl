@@ -8,10 +8,11 @@
 //   w       read   rows x cols
 //   w2      read   rows x cols
 //   to      write  n_tok x cols f32
-//   y       write  n_tok x rows f32          where p.settles rows % 16 == 0 and R WG / LANES % 16 == 0,
+//   y       write  n_tok x rows f32, then     where p.settles rows % 16 == 0 and R WG / LANES % 16 == 0,
+//                  from part_at on, for each workgroup part_rank f32: its part of A y
 //   s       write  y, settled                 else s is any buffer, unwritten
-//   b       read   see lib/lora.wgsl; any buffer where the matrix has no adapter
-//   b2      read   the same
+//   b       read   both, the second from b_at2 on, see lib/lora.wgsl
+//   a       read   of who reads y, part_rank x rows f32; part_rank 0: any buffer, unread
 //
 // As join_gate_up, for matrices of which at least one has adapters, one row. What gives z lies behind x and the branch: lib/ahead.wgsl.
 // Every workgroup joins for itself: that is cheaper than a dispatch that all would wait for.
@@ -28,6 +29,7 @@ enable subgroups;
 //!include lib/ahead.wgsl
 //!include lib/gate_up_lora.wgsl
 //!include lib/join_gate_up_lora_params.wgsl
+//!include lib/parts_of_z.wgsl
 
 @group(0) @binding(9) var<storage, read> b : array<f32>;
-@group(0) @binding(10) var<storage, read> b2 : array<f32>;
+@group(0) @binding(10) var<storage, read> a : array<vec4<f32>>;

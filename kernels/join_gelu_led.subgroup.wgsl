@@ -2,13 +2,13 @@
 //   W (to * next), then M to, with norm(v) = v / sqrt(mean(v^2) + eps)     (decode: one row)
 //
 //   x        read   cols f32                 grid   n_groups: gate_groups for W4, the others for W, W2 and W3
-//   branch   read   cols f32; behind it what it is owed, see lib/owed.wgsl
+//   branch   read   cols f32
 //   vectors  read   cols f32 at post_at, cols f32 at next_at
 //                                            bytes  the matrices once; the rest comes from the cache
-//   w        read   rows x cols              needs  cols % 16 == 0; cols <= 4 HELD and 16 WG; OWED 1: MERGED 1
+//   w        read   rows x cols              needs  cols % 16 == 0; cols <= 4 HELD and 16 WG
 //   w2       read   rows2 x cols             rows, rows2 or rows3 0: any buffers, unread
 //   w3       read   rows3 x cols
-//   w4       read   W4, rows4 x cols; MERGED 1: as f32, then M, n_more x cols f32, then (OWED) B, see lib/lora.wgsl
+//   w4       read   W4, rows4 x cols; MERGED 1: as f32, then M, n_more x cols f32
 //   by       read   rows4 f32 at by_col
 //   to       write  cols f32, then rows, rows2, rows3 and n_more f32
 //   y        write  rows4 f32

@@ -759,7 +759,7 @@ static void case_layer_end(struct bench *b, const struct op_case *c)
 }
 
 /* From one layer's MLP to the next one's, after a look ahead: gate, up and down; the detour of per-layer inputs (n_used wide); queries, and (not plain) keys
- * and values; attention over pos positions before; its output; gate and up. out is the head size. split: the values' matrix has six bits. */
+ * and values; attention over pos positions before; its output; gate, up and down. out is the head size. split: the values' matrix has six bits. */
 static void case_layer_led(struct bench *b, const struct op_case *c)
 {
     uint32_t width = c->n_kv * c->out, q_width = c->n_head * c->out, n_heads = q_width + 2 * width;
@@ -775,8 +775,9 @@ static void case_layer_led(struct bench *b, const struct op_case *c)
     struct act *old_k = bench_random(b, n_old, width), *old_v = bench_random(b, n_old, width);
     struct act *k_ring = bench_blank(b, c->pos + 1, width),
                *v_ring = bench_blank(b, c->pos + 1, width);
-    struct act *turn = bench_random(b, 1, c->out), *y = bench_blank(b, 1, c->n_ff);
-    struct mat *w[11] = { bench_weight(b, c->format, c->cols, c->n_ff, 1),
+    struct act *turn = bench_random(b, 1, c->out), *y = bench_blank(b, 1, c->n_ff),
+               *end = bench_blank(b, 1, c->cols);
+    struct mat *w[12] = { bench_weight(b, c->format, c->cols, c->n_ff, 1),
                           bench_weight(b, c->format, c->cols, c->n_ff, 1),
                           bench_weight(b, c->format, c->n_ff, c->cols, 1),
                           bench_weight(b, c->at ? c->at : c->format, c->cols, c->n_used, 1),
@@ -786,9 +787,10 @@ static void case_layer_led(struct bench *b, const struct op_case *c)
                           bench_weight(b, c->split ? QUANT_Q6_K : c->format, c->cols, width, 1),
                           bench_weight(b, c->format, q_width, c->cols, 1),
                           bench_weight(b, c->format, c->cols, c->n_ff, 1),
-                          bench_weight(b, c->format, c->cols, c->n_ff, 1) };
+                          bench_weight(b, c->format, c->cols, c->n_ff, 1),
+                          bench_weight(b, c->format, c->n_ff, c->cols, 1) };
     struct mat *q_w = bench_weight(b, F32, c->out, 1, 1), *k_w = bench_weight(b, F32, c->out, 1, 1);
-    for (uint32_t i = 0; i < c->n_lora; i++) bench_lora(b, w[(i + c->n_expert) % 11], c->rank + i % 3);
+    for (uint32_t i = 0; i < c->n_lora; i++) bench_lora(b, w[(i + c->n_expert) % 12], c->rank + i % 3);
     struct kv kv = { .k = k_ring->t, .v = v_ring->t, .n_kv_head = c->n_kv, .head_dim = c->out };
     struct heads heads = { .q = &q->t,
                            .k = c->plain ? NULL : &k->t,
@@ -803,9 +805,9 @@ static void case_layer_led(struct bench *b, const struct op_case *c)
                          .post_w = &m.w->w,
                          .next_w = &m.next->w,
                          .readers = { &w[9]->w, &w[10]->w },
-                         .n_readers = 2 };
-    struct ahead attn = { .before = &w[2]->w,
-                          .with = { &w[3]->w },
+                         .n_readers = 2,
+                         .after = &w[11]->w };
+    struct ahead attn = { .with = { &w[3]->w },
                           .n_with = 1,
                           .branch = &w[4]->w,
                           .post_w = &n.w->w,
@@ -827,11 +829,13 @@ static void case_layer_led(struct bench *b, const struct op_case *c)
                     (const struct weight *[]) { &w[5]->w, &w[6]->w, &w[7]->w }, n_own);
     op_attend_linear(&b->run, &m.branch->t, &o->t, &kv, &heads, 0, c->pos, EPS, &w[8]->w);
     op_join_gate_up(&b->run, &m.j, &y->t, &room->t, &w[9]->w, &w[10]->w);
+    op_linear(&b->run, &end->t, &y->t, &w[11]->w);
     bench_result(b, &t.to->t, false);
     bench_result(b, &u.to->t, false);
     bench_result(b, &n.to->t, false);
     bench_result(b, &m.to->t, false);
     bench_result(b, &y->t, false);
+    bench_result(b, &end->t, false);
     double *want = bench_formula(b);
     if (!want) return;
     struct op_case head = *c;
@@ -883,6 +887,7 @@ static void case_layer_led(struct bench *b, const struct op_case *c)
     formula_linear(last, in, w[9], 0);
     formula_linear(up, in, w[10], 0);
     for (uint32_t i = 0; i < c->n_ff; i++) last[i] = formula_gelu(last[i]) * up[i];
+    formula_linear(last + c->n_ff, last, w[11], 0);
     free(asked);
     free(branch);
     free(up);
@@ -1625,11 +1630,11 @@ static const struct op_case cases[] = {
     { "layer_led",       1,   256, QUANT_Q4_K, 1e-10, .why = "without adapters", .n_head = 4, .n_kv = 1, .out = 64, .pos = 70, .n_ff = 512, .n_used = 256 },
     { "layer_led",       1,   256, QUANT_Q8_0, 1e-10, .why = "another layer's cache, without adapters", .n_head = 2, .n_kv = 1, .out = 256, .pos = 40, .n_ff = 512, .n_used = 64, .plain = true },
     { "layer_led",       1,  1536, QUANT_Q4_K, 1e-10, .why = "values of six bits, another detour, many shares", .n_head = 4, .n_kv = 2, .out = 64, .pos = 300, .n_ff = 512, .n_used = 256, .split = true, .at = QUANT_Q8_0 },
-    { "layer_led",       1,   256, QUANT_Q4_K, 1e-10, .why = "an adapter on each", .n_head = 4, .n_kv = 1, .out = 64, .pos = 70, .n_ff = 512, .n_used = 256, .rank = 14, .n_lora = 11 },
-    { "layer_led",       1,   256, QUANT_Q8_0, 1e-10, .why = "another layer's cache, an adapter on each", .n_head = 2, .n_kv = 1, .out = 256, .pos = 40, .n_ff = 512, .n_used = 256, .plain = true, .rank = 16, .n_lora = 11 },
+    { "layer_led",       1,   256, QUANT_Q4_K, 1e-10, .why = "an adapter on each", .n_head = 4, .n_kv = 1, .out = 64, .pos = 70, .n_ff = 512, .n_used = 256, .rank = 14, .n_lora = 12 },
+    { "layer_led",       1,   256, QUANT_Q8_0, 1e-10, .why = "another layer's cache, an adapter on each", .n_head = 2, .n_kv = 1, .out = 256, .pos = 40, .n_ff = 512, .n_used = 256, .plain = true, .rank = 16, .n_lora = 12 },
     { "layer_led",       1,   256, QUANT_Q4_K, 1e-10, .why = "values of six bits, adapters on queries, keys and values", .n_head = 4, .n_kv = 1, .out = 64, .pos = 20, .n_ff = 512, .n_used = 256, .split = true, .rank = 8, .n_lora = 3, .n_expert = 5 },
     { "layer_led",       1,   256, QUANT_Q8_0, 1e-10, .why = "adapters on down and the detour", .n_head = 2, .n_kv = 1, .out = 64, .pos = 20, .n_ff = 512, .n_used = 64, .rank = 8, .n_lora = 3, .n_expert = 2 },
-    { "layer_led",       1,   256, QUANT_F16,  1e-10, .why = "floats, which are not led", .n_head = 2, .n_kv = 1, .out = 64, .pos = 20, .n_ff = 512, .n_used = 64, .rank = 8, .n_lora = 11 },
+    { "layer_led",       1,   256, QUANT_F16,  1e-10, .why = "floats, which are not led", .n_head = 2, .n_kv = 1, .out = 64, .pos = 20, .n_ff = 512, .n_used = 64, .rank = 8, .n_lora = 12 },
 };
 /* clang-format on */
 

@@ -1,4 +1,4 @@
-// attend_led - the kernels attend_led and attend_shared_led but for their caches: the queries (and keys and values) come of what was known of them
+// attend_led - the kernels attend_led and attend_shared_led but for their caches and add_over(): the queries (and keys and values) come of what was known of them
 // before the last branch joined the stream, as lib/ahead has it, so the join happens here.
 //!include lib/attend.wgsl
 //!include lib/four.wgsl
@@ -38,8 +38,6 @@ struct Params {
 @group(0) @binding(7) var<storage, read_write> to : array<vec4<f32>>;
 @group(0) @binding(8) var<storage, read_write> partial : array<vec4<f32>>;
 
-var<workgroup> sixteen : array<vec4<f32>, 16>; // sums of the join
-
 fn q_weight(i : u32) -> vec4<f32> {
     return vectors[p.q_weight_at + i];
 }
@@ -53,25 +51,6 @@ fn factor() -> f32 {
         return vectors[p.scale_at].x;
     }
     return 1.0;
-}
-
-// Of all threads, before the queries need their room.
-fn add_over(sum : vec4<f32>, id : u32, lanes : u32) -> vec4<f32> {
-    queries[id] = sum;
-    workgroupBarrier();
-    if (id < 16u) {
-        var part = vec4<f32>();
-        for (var i = 0u; i < lanes / 16u; i++) {
-            part += queries[id + 16u * i];
-        }
-        sixteen[id] = part;
-    }
-    workgroupBarrier();
-    var all = vec4<f32>();
-    for (var i = 0u; i < 16u; i++) {
-        all += sixteen[i];
-    }
-    return all;
 }
 
 // What a thread needs of the queries in its first turn, on its way while the stream is joined.

@@ -1,12 +1,5 @@
-// gate_up_lora - the adapters of both matrices: as lib/lora. Needs the buffers b and b2, and z_of(i): number i of z = A x, of both
-// matrices; p with rank, b_scales and z_at of each.
-// Of the first matrix or the second, as lib/two_weights has it.
-fn b_word(i : u32) -> f32 {
-    if (second) {
-        return b2[i];
-    }
-    return b[i];
-}
+// gate_up_lora - the adapters of both matrices: as lib/lora. Needs b_word(i): number i of B of the first matrix or the second, as lib/two_weights has
+// it; z_of(i): number i of z = A x, of both matrices; p with rank, b_scales and z_at of each.
 
 // Column k of B for R rows; no more are read.
 fn b_rows(rows : vec4<u32>, k : u32) -> vec4<f32> {

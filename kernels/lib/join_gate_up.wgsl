@@ -1,4 +1,4 @@
-// join_gate_up - the kernels join_gate_up and join_gate_up_lora without their shape, add_over(), Params and adapted(): a file and its tier
+// join_gate_up - the kernels join_gate_up and join_gate_up_lora without their shape, add_over(), Params, adapted() and what is made for the reader, lib/parts_of_z: a file and its tier
 // choose.
 //!include lib/grid.wgsl
 //!include lib/four_from.wgsl
@@ -53,9 +53,12 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         }
         let first = R * (block * teams + id / LANES);
         let rows = four_from(first, p.rows);
+        let of_a = begin_part(block, id);
         let mine = pair_rows(rows, 0u, id % LANES);
         let sums = add_pair(adapted(mine, rows, tok, id % LANES), id);
         put_rows(tok, first, sums.first, sums.second, id);
+        add_part(of_a, block, id);
         workgroupBarrier(); // before the next block's first
     }
+    put_part(turn.at, id);
 }

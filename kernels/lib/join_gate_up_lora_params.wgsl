@@ -18,6 +18,13 @@ struct Params {
     b_scales2 : u32,
     z_at : u32, // where the z of each matrix begin, see lib/ahead.wgsl
     z_at2 : u32,
+    b_at2 : u32,     // where B of the second begins in b
+    part_rank : u32, // from here on: lib/parts_of_z
+    part_at : u32,
+}
+
+fn b_word(i : u32) -> f32 {
+    return b[select(i, p.b_at2 + i, second)];
 }
 
 fn begin_adapters(j : Joining) {

@@ -16,3 +16,13 @@ struct Params {
 
 fn begin_adapters(j : Joining) {
 }
+
+fn begin_part(block : u32, id : u32) -> vec4<f32> {
+    return vec4<f32>();
+}
+
+fn add_part(first : vec4<f32>, block : u32, id : u32) {
+}
+
+fn put_part(group : u32, id : u32) {
+}

@@ -5,7 +5,7 @@
 //!include lib/joining.wgsl
 //!include lib/held.wgsl
 //!include lib/sixteens.wgsl
-//!include lib/joined_row.wgsl
+//!include lib/columns.wgsl
 //!include lib/put_ahead.wgsl
 //!include lib/four_rows.wgsl
 //!include lib/three_rows.wgsl
@@ -35,12 +35,7 @@ struct Params {
     scales4 : u32,
     high4 : u32,
     d4 : u32,
-    n_more : u32,    // MERGED: rows of w4 after those of y
-    owed_rank : u32, // see lib/owed.wgsl
-    owed_at : u32,
-    owed_parts : u32,
-    owed_scales : u32,
-    owed_b : u32, // where B lies in w4, in vec4s
+    n_more : u32, // MERGED: rows of w4 after those of y
     eps : f32,
 }
 
@@ -55,18 +50,6 @@ struct Params {
 @group(0) @binding(8) var<storage, read> by : array<f32>;
 @group(0) @binding(9) var<storage, read_write> to : array<vec4<f32>>;
 @group(0) @binding(10) var<storage, read_write> y : array<f32>;
-
-fn put_lacking(i : u32, v : vec4<f32>) {
-    held[i] = bitcast<vec4<u32>>(v);
-}
-
-fn lacking(i : u32) -> vec4<f32> {
-    return bitcast<vec4<f32>>(held[i]);
-}
-
-fn b_at(i : u32) -> vec4<f32> {
-    return bitcast<vec4<f32>>(w4[p.owed_b + i]);
-}
 
 fn post_of(i : u32) -> vec4<f32> {
     return vectors[p.post_at + i];
@@ -84,13 +67,31 @@ fn lead(i : u32) -> vec4<f32> {
     return vectors[p.next_at + i];
 }
 
+// Where floats are read, a thread's columns are four in each quarter of the row, so that neighbours read what lies together.
+fn quarter(id : u32, k : u32) -> u32 {
+    return id + k * (p.cols / 16u);
+}
+
 // The thread's columns of a row of w4, where that is floats; past the last row of that.
 fn float_columns(row : u32, id : u32) -> Four {
     if (id >= p.cols / 16u) {
         return Four();
     }
-    let at = min(row, p.rows4 + p.n_more - 1u) * (p.cols / 4u) + first4(id);
-    return Four(bitcast<vec4<f32>>(w4[at]), bitcast<vec4<f32>>(w4[at + 1u]), bitcast<vec4<f32>>(w4[at + 2u]), bitcast<vec4<f32>>(w4[at + 3u]));
+    let at = min(row, p.rows4 + p.n_more - 1u) * (p.cols / 4u);
+    return Four(bitcast<vec4<f32>>(w4[at + quarter(id, 0u)]), bitcast<vec4<f32>>(w4[at + quarter(id, 1u)]),
+                bitcast<vec4<f32>>(w4[at + quarter(id, 2u)]), bitcast<vec4<f32>>(w4[at + quarter(id, 3u)]));
+}
+
+// Those of the stream, which others have put into workgroup memory as it is.
+fn state_at(i : u32) -> vec4<f32> {
+    return bitcast<vec4<f32>>(held[i]);
+}
+
+fn state_columns(id : u32) -> Four {
+    if (id >= p.cols / 16u) {
+        return Four();
+    }
+    return Four(state_at(quarter(id, 0u)), state_at(quarter(id, 1u)), state_at(quarter(id, 2u)), state_at(quarter(id, 3u)));
 }
 
 fn dot_four(u : Four, v : Four) -> f32 {
@@ -105,6 +106,26 @@ fn put_gate(row : u32, h : f32) {
     }
 }
 
+// The stream joins; one workgroup writes its next state.
+struct Stream {
+    state : Four,
+    next : Four, // what it is multiplied with for the next block
+}
+
+fn join_stream(id : u32, writes : bool) -> Stream {
+    let i = first4(id);
+    let mine = i < p.cols / 4u;
+    var c = Columns();
+    if (mine) {
+        c = columns(i, i);
+    }
+    let state = next_state(c, joining_from(c.sums, i, id));
+    if (mine && writes) {
+        put_state(i, state);
+    }
+    return Stream(state, c.w);
+}
+
 // Four rows of a matrix of floats, which are on their way while the row is joined.
 fn float_gate(group : u32, id : u32) {
     let first = 4u * group;
@@ -112,8 +133,16 @@ fn float_gate(group : u32, id : u32) {
     let r1 = float_columns(first + 1u, id);
     let r2 = float_columns(first + 2u, id);
     let r3 = float_columns(first + 3u, id);
-    let v = joined_row(0u, id, group == 0u).state;
-    workgroupBarrier(); // before the next sum
+    let state = join_stream(id, group == 0u).state;
+    let i = first4(id);
+    if (i < p.cols / 4u) {
+        held[i] = bitcast<vec4<u32>>(state.a);
+        held[i + 1u] = bitcast<vec4<u32>>(state.b);
+        held[i + 2u] = bitcast<vec4<u32>>(state.c);
+        held[i + 3u] = bitcast<vec4<u32>>(state.d);
+    }
+    workgroupBarrier(); // and before the next sum
+    let v = state_columns(id);
     let sums = add_over(vec4<f32>(dot_four(r0, v), dot_four(r1, v), dot_four(r2, v), dot_four(r3, v)), id, WG);
     if (id < 4u) {
         put_gate(first + id, sums[id]);
@@ -134,27 +163,18 @@ fn coded_gate(group : u32, id : u32) {
     }
 }
 
-// Those of the other matrices, which these workgroups take in turn.
+// Those of the other matrices.
 fn heads(group : u32, id : u32) {
     let lane = id % LANES;
-    let teams = WG / LANES;
-    let of_each = n_teams();
-    for (var turn = 0u; turn < MOST_TURNS; turn++) {
-        let block = group + turn * (p.n_groups - p.gate_groups);
-        if (block * teams >= of_each.x + of_each.y + of_each.z) {
-            break;
+    let part = three_rows(group * (WG / LANES) + id / LANES, lane);
+    let n_rows = of_three(p.rows, p.rows2, p.rows3);
+    let before = of_three(0u, p.rows, p.rows + p.rows2);
+    let sum = add_lanes(part.sum, id);
+    for (var k = 0u; k < (R + LANES - 1u) / LANES; k++) {
+        let r = lane + k * LANES;
+        if (r < R && part.first + r < n_rows) {
+            put_ahead(before + part.first + r, sum[r]);
         }
-        let part = three_rows(block * teams + id / LANES, lane);
-        let n_rows = of_three(p.rows, p.rows2, p.rows3);
-        let before = of_three(0u, p.rows, p.rows + p.rows2);
-        let sum = add_lanes(part.sum, id);
-        for (var k = 0u; k < (R + LANES - 1u) / LANES; k++) {
-            let r = lane + k * LANES;
-            if (r < R && part.first + r < n_rows) {
-                put_ahead(before + part.first + r, sum[r]);
-            }
-        }
-        workgroupBarrier(); // before the next sum
     }
 }
 
@@ -170,15 +190,14 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         float_gate(group, id);
         return;
     }
+    let stream = join_stream(id, group == 0u);
     let i = first4(id);
-    let mine = i < p.cols / 4u;
-    var next = Four(vec4<f32>(1.0), vec4<f32>(1.0), vec4<f32>(1.0), vec4<f32>(1.0));
-    if (mine && !gates) {
-        next = lead_four(i);
-    }
-    let state = joined_row(0u, id, group == 0u).state;
-    if (mine) {
-        keep(i, times(state, next));
+    if (i < p.cols / 4u) {
+        if (gates) {
+            keep(i, stream.state);
+        } else {
+            keep(i, times(stream.state, stream.next));
+        }
     }
     workgroupBarrier();
     if (gates) {

@@ -27,7 +27,6 @@ struct gpu_lead {
         rows; /* own + more rows of f32, as long as the product's own: the A of its adapters, or the matrix itself, then others' */
     uint32_t n_bytes, own, more;
     bool merged; /* the matrix, with its adapters added to it */
-    const struct weight *owing; /* whose B lies behind the rows; NULL: nobody's */
     gpu_buffer products; /* as many rows, of other matrices times this one */
     uint32_t product_bytes, n_products;
     const struct weight *heads[JOIN_LINEARS]; /* matrices of which it makes what is known */
@@ -36,6 +35,7 @@ struct gpu_lead {
     gpu_buffer
         b; /* of a reader that is one of several: what kernels are told of all their B, one after the other */
     uint32_t b_bytes;
+    const struct weight *after;  /* of a reader: what reads its result next */
     const struct weight *reader; /* the first of those it is for; only compared */
     uint32_t at_change;          /* of adapters; it counts until the next one */
 };

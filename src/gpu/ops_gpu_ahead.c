@@ -88,15 +88,15 @@ static void make_room(gpu_buffer *b, uint32_t *has, uint32_t n_bytes)
     *has = n_bytes;
 }
 
-/* Room for rows of w->cols numbers beside w, and for some bytes behind them; where there are none, none. */
+/* Room for rows of w->cols numbers beside w; where there are none, none. */
 static struct tensor lead_room(struct gpu_ops *g, const struct weight *w, uint32_t own,
-                               uint32_t more, uint32_t bytes_behind, const struct weight *reader)
+                               uint32_t more, const struct weight *reader)
 {
     struct gpu_lead *l = &matrix_of(w)->lead;
     struct tensor t = { .rows = own + more,
                         .cols = w->cols,
                         .size = (uint64_t)(own + more) * w->cols };
-    make_room(&l->rows, &l->n_bytes, (uint32_t)t.size * (uint32_t)sizeof(float) + bytes_behind);
+    make_room(&l->rows, &l->n_bytes, (uint32_t)t.size * (uint32_t)sizeof(float));
     l->own = own;
     l->more = more;
     l->reader = reader;
@@ -180,8 +180,10 @@ static void look_for_adapters(struct run *r, const struct ahead *a)
     struct gpu_ops *g = ops_of(r);
     uint32_t more = can_lead(g, a) ? rank_of_all(a->readers, a->n_readers) : 0;
     uint32_t own = more ? rank_of_all(a->with, a->n_with) : 0;
-    struct tensor stream = lead_room(g, a->with[0], own, more, 0, a->readers[0]);
-    struct tensor branch = lead_room(g, a->branch, 0, more, 0, a->readers[0]);
+    struct tensor stream = lead_room(g, a->with[0], own, more, a->readers[0]);
+    struct tensor branch = lead_room(g, a->branch, 0, more, a->readers[0]);
+    gather_b(a, more > 0);
+    matrix_of(a->readers[0])->lead.after = a->after;
     if (!more) return;
     struct gpu_vectors v = gpu_vectors_of(g, a->post_w, a->next_w, NULL);
     put_rows(r, &stream, 0, a->with, a->n_with, whole(g->unused), nowhere, nowhere);
@@ -307,14 +309,8 @@ static void look_for_heads(struct run *r, const struct ahead *a)
     of_branch->n_products = plan.heads ? rows_of_all(a->readers, a->n_readers) : 0;
     make_room(&of_branch->products, &of_branch->product_bytes,
               of_branch->n_products * b->cols * (uint32_t)sizeof(float));
-    const struct weight *owing = plan.with && a->before && rank_of(a->before) ? a->before : NULL;
-    struct tensor stream = lead_room(g, with, plan.with ? with->rows : 0, plan.z + plan.further,
-                                     owing ? b_bytes(owing) : 0, reader);
-    struct tensor rows = lead_room(g, b, plan.branch ? b->rows : 0, plan.further, 0, reader);
-    of_with->owing = owing;
-    if (owing)
-        gpu_buffer_copy(matrix_of(owing)->adapted.b, 0, of_with->rows,
-                        (uint32_t)stream.size * (uint32_t)sizeof(float), b_bytes(owing));
+    struct tensor stream = lead_room(g, with, plan.with ? with->rows : 0, plan.z + plan.further, reader);
+    struct tensor rows = lead_room(g, b, plan.branch ? b->rows : 0, plan.further, reader);
     gather_b(a, plan.heads && plan.z);
     if (plan.with) put_merged(r, &stream, with);
     if (plan.branch) put_merged(r, &rows, b);

@@ -227,7 +227,7 @@ static void attend_shared(struct run *r, const struct shares *s, const struct kv
 
 enum {
     ATTEND_BYTES = 29100, /* workgroup memory of attend and attend_shared */
-    ATTEND_LED_BYTES = 29400,
+    ATTEND_LED_BYTES = 31200,
     ATTEND_BUFFERS = 8,
     ATTEND_LORA_BUFFERS = 9,
     ATTEND_LED_BUFFERS = 9,
@@ -311,7 +311,7 @@ static void attend_led(struct run *r, const struct shares *s, const struct gpu_h
                                         { ATTEND_LED_KV_F16, kv->k.half },
                                         { ATTEND_LED_DIM, (float)known_dim(kv->head_dim) },
                                         { ATTEND_LED_LORA, lora != NULL } };
-    record_dispatch(&g->rec, h->k ? KERNEL_ATTEND_LED : KERNEL_ATTEND_SHARED_LED, constants,
+    record_dispatch(&g->rec, h->k ? TIERED(g, ATTEND_LED) : TIERED(g, ATTEND_SHARED_LED), constants,
                     COUNT(constants), &p, bind, COUNT(bind), s->n_groups);
     if (further) gpu_led(r, further, &left->to, true);
 }

@@ -98,6 +98,38 @@ struct teams gpu_cut(const struct gpu_ops *g, enum gpu_shape shape, uint32_t row
     return (struct teams) { lanes < 128 ? 128 : lanes, lanes, r };
 }
 
+bool gpu_linear_parts(struct run *r, const struct tensor *y, const struct tensor *settled,
+                      const struct weight *w)
+{
+    enum { MOST_RANK = 64 };
+    struct gpu_ops *g = ops_of(r);
+    const struct gpu_weight *m = matrix_of(w);
+    const struct gpu_settled *last = &g->settled;
+    if (settled->rows != 1 || !gpu_reads_digits(m->shape) || m->n_parts != 1 || g->narrow ||
+        last->z.cols != m->adapted.rank || last->z.cols > MOST_RANK || last->z.first % 4 != 0)
+        return false;
+    const struct gpu_part *part = &m->parts[0];
+    struct teams t = gpu_cut(g, m->shape, w->rows, w->cols, 0);
+    t.wg = GPU_HELD_WG; /* each of its workgroups adds up all parts */
+    struct linear_digits_parts_params p = { .cols = w->cols,
+                                            .rows = w->rows,
+                                            .scales = part->layout.scales,
+                                            .high = part->layout.high,
+                                            .d = part->layout.d,
+                                            .rank = m->adapted.rank,
+                                            .n_parts = last->n_parts,
+                                            .z_at = last->z.first / 4 };
+    struct gpu_binding bind[] = { act(settled), whole(part->buffer), whole(gpu_of(&last->z)),
+                                  whole(m->adapted.b), act(y) };
+    struct gpu_constant constants[] = { { LINEAR_DIGITS_PARTS_WG, (float)t.wg },
+                                        { LINEAR_DIGITS_PARTS_LANES, (float)t.lanes },
+                                        { LINEAR_DIGITS_PARTS_R, (float)t.rows } };
+    record_dispatch(&g->rec, TIERED(g, LINEAR_DIGITS_PARTS_Q4_0) + m->shape - GPU_Q4_0, constants,
+                    COUNT(constants), &p, bind, COUNT(bind), divide_up(w->rows, team_rows(t)));
+    gpu_used_settled(r);
+    return true;
+}
+
 /* ---- several matrices at once ---- */
 
 /* Is a matrix one buffer of codes? */

@@ -216,6 +216,10 @@ void gpu_place_z(struct tensor *z, const struct tensor *settled, const struct we
 bool gpu_adapts_parts(const struct weight *w, uint32_t n);
 void gpu_note_parts(struct run *r, const struct weight *reader, const struct tensor *z, uint32_t n);
 
+/* y = W x + s B z of such a row. False: nothing was recorded. */
+bool gpu_linear_parts(struct run *r, const struct tensor *y, const struct tensor *settled,
+                      const struct weight *w);
+
 /* x, settled by the dispatch before, or NULL. Who has used it and wants it to serve on calls gpu_used_settled after its
  * own dispatches. */
 const struct tensor *gpu_settled_of(struct run *r, const struct tensor *x);

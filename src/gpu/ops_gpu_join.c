@@ -165,6 +165,13 @@ static struct teams held_pair_cut(const struct gpu_ops *g, const struct join *j,
     return (struct teams) { GPU_HELD_WG, 16, 1u << wanted };
 }
 
+/* Workgroups of a row that share so many teams' rows. */
+static uint32_t held_groups(struct teams t, uint32_t n_teams)
+{
+    uint32_t blocks = divide_up(n_teams, t.wg / t.lanes);
+    return divide_up(blocks, divide_up(blocks, HELD_LANES_AT_ONCE / t.wg));
+}
+
 /* n_matrices, and of how many branches a join is, for kernels that can be told. */
 static void dispatch_held(struct run *r, uint32_t kernel, const struct join *j, struct teams t,
                           uint32_t n_matrices, const void *params, const struct gpu_binding *bind,
@@ -185,10 +192,8 @@ static void dispatch_held(struct run *r, uint32_t kernel, const struct join *j, 
                                         { JOIN_GATE_UP_HELD, (float)gpu_held(j->x->cols) },
                                         { JOIN_LINEARS_MATRICES, (float)n_matrices },
                                         { JOIN_LINEARS_BRANCHES, j->other ? 2 : 1 } };
-    uint32_t blocks = divide_up(n_teams, t.wg / t.lanes);
-    uint32_t turns = divide_up(blocks, HELD_LANES_AT_ONCE / t.wg);
     record_dispatch(&g->rec, kernel, constants, COUNT(constants) - (n_matrices ? 0 : 2), params,
-                    bind, n, divide_up(blocks, turns) * j->x->rows);
+                    bind, n, held_groups(t, n_teams) * j->x->rows);
 }
 
 /* They are one dispatch. It joins, and writes the same next state as any other of the same join. */
@@ -362,6 +367,21 @@ static bool joins_gate_up(const struct gpu_ops *g, const struct join *j,
            up->n_parts == 1 && gate->shape == up->shape;
 }
 
+/* The product that reads what gate and up make, where their workgroups can make parts of its z = A h, so many of them; or NULL. */
+static const struct weight *parts_reader(const struct gpu_ops *g, const struct weight *gate_w,
+                                         const struct tensor *y, uint32_t n_parts)
+{
+    enum { PART_RANK = 64 }; /* kernels/lib/parts_of_z.wgsl */
+    const struct weight *w = ((const struct gpu_weight *)gate_w->mem)->lead.after;
+    if (!w || y->rows != 1 || y->cols % 16 != 0 || y->first || w->cols != y->cols) return NULL;
+    const struct gpu_weight *m = w->mem;
+    uint64_t end = gpu_owed_at(y) + (uint64_t)n_parts * m->adapted.rank;
+    uint64_t room = y->size + gpu_room_behind(g, y->size * sizeof(float)) / sizeof(float);
+    bool ok = m->adapted.rank > 0 && m->adapted.rank <= PART_RANK && m->n_parts == 1 &&
+              gpu_reads_digits(m->shape) && !w->z && !gpu_drops(w) && end <= room;
+    return ok ? w : NULL;
+}
+
 /* It is. */
 static void dispatch_gate_up(struct run *r, const struct join *j, struct tensor *y,
                              const struct weight *gate_w, const struct weight *up_w, bool adapted)
@@ -369,11 +389,14 @@ static void dispatch_gate_up(struct run *r, const struct join *j, struct tensor 
     enum { ADAPTERS = 2 }; /* buffers of them */
     struct gpu_ops *g = ops_of(r);
     struct gpu_vectors v = gpu_join_vectors(g, j);
-    const struct gpu_adapted *a = &((const struct gpu_weight *)gate_w->mem)->adapted;
-    const struct gpu_adapted *b = &((const struct gpu_weight *)up_w->mem)->adapted;
+    const struct gpu_weight *gm = gate_w->mem, *um = up_w->mem;
     const struct gpu_part *gate = part_of(gate_w);
+    struct teams t = held_pair_cut(g, j, gate_w->rows);
+    uint32_t n_teams = divide_up(gate_w->rows, t.rows), n_parts = held_groups(t, n_teams);
+    const struct weight *reader = adapted ? parts_reader(g, gate_w, y, n_parts) : NULL;
+    const struct gpu_adapted *after = reader ? &((struct gpu_weight *)reader->mem)->adapted : NULL;
     bool settles = y->cols % 16 == 0;
-    struct tensor settled = { 0 };
+    struct tensor settled = { 0 }, parts = *y;
     if (settles) settled = gpu_settled_room(r, y->rows, y->cols);
     struct join_gate_up_lora_params p = { .cols = gate_w->cols,
                                           .rows = gate_w->rows,
@@ -387,11 +410,14 @@ static void dispatch_gate_up(struct run *r, const struct join *j, struct tensor 
                                           .next_at = v.at[2],
                                           .settles = settles,
                                           .eps = j->eps,
-                                          .rank = a->rank,
-                                          .rank2 = b->rank,
-                                          .b_scales = gpu_adapted_scales(a, gate_w),
-                                          .b_scales2 = gpu_adapted_scales(b, up_w),
-                                          .z_at2 = a->rank };
+                                          .rank = gm->adapted.rank,
+                                          .rank2 = um->adapted.rank,
+                                          .b_scales = gpu_adapted_scales(&gm->adapted, gate_w),
+                                          .b_scales2 = gpu_adapted_scales(&um->adapted, up_w),
+                                          .z_at2 = gm->adapted.rank,
+                                          .b_at2 = gm->adapted.rank * (gate_w->rows + 1),
+                                          .part_rank = after ? after->rank : 0,
+                                          .part_at = gpu_owed_at(y) };
     _Static_assert(offsetof(struct join_gate_up_lora_params, eps) ==
                        offsetof(struct join_gate_up_params, eps),
                    "one begins as the other");
@@ -403,20 +429,26 @@ static void dispatch_gate_up(struct run *r, const struct join *j, struct tensor 
                                   act(j->to),
                                   act(y),
                                   settles ? act(&settled) : whole(g->unread[0]),
-                                  whole(a->rank ? a->b : g->unused),
-                                  whole(b->rank ? b->b : g->unused) };
-    struct teams t = held_pair_cut(g, j, p.rows);
+                                  whole(gm->lead.b),
+                                  whole(after ? after->a : g->unused) };
     uint32_t kernel =
         adapted ? TIERED(g, JOIN_GATE_UP_LORA_Q4_0) - GPU_Q4_0 : TIERED(g, JOIN_GATE_UP_F32);
     dispatch_held(r, kernel + shape_of(gate_w), j, t, 0, &p, bind,
-                  COUNT(bind) - (adapted ? 0 : ADAPTERS), divide_up(p.rows, t.rows));
+                  COUNT(bind) - (adapted ? 0 : ADAPTERS), n_teams);
     if (settles) gpu_note_settled(r, y, &settled);
+    if (!after) return;
+    parts.first = p.part_at;
+    parts.cols = after->rank;
+    parts.size = after->rank;
+    gpu_note_parts(r, reader, &parts, n_parts);
 }
 
 bool gpu_join_gate_up_led(struct run *r, const struct join *j, struct tensor *y,
                           const struct weight *gate_w, const struct weight *up_w)
 {
-    if (!gpu_reads_digits(shape_of(gate_w)) || !joins_gate_up(ops_of(r), j, gate_w, up_w, 10))
+    const struct gpu_weight *gate = gate_w->mem;
+    if (!gpu_reads_digits(gate->shape) || !gate->lead.b ||
+        !joins_gate_up(ops_of(r), j, gate_w, up_w, 10))
         return false;
     dispatch_gate_up(r, j, y, gate_w, up_w, true);
     return true;

@@ -4,9 +4,8 @@
 #include "gpu/ops_gpu_impl.h"
 
 enum {
-    LED_GROUPS = 132,    /* workgroups that a large device has at a time, one for each of its processors */
-    LED_FLOAT_ROWS = 4,  /* of a matrix of floats, for a workgroup: kernels/lib/join_gelu_led.wgsl */
-    LED_LANES = 32,      /* that share so many rows of products: kernels/lib/float_rows.wgsl */
+    LED_FLOAT_ROWS = 4, /* of a matrix of floats, for a workgroup: kernels/lib/join_gelu_led.wgsl */
+    LED_LANES = 32,     /* that share so many rows of products: kernels/lib/float_rows.wgsl */
     LED_ROWS = 4,
 };
 
@@ -37,29 +36,17 @@ static uint32_t put_heads(struct join_gelu_led_params *p, struct gpu_binding *bi
     return n_teams;
 }
 
-/* And of the matrix that it is for: as it is, or merged with its adapters. What the branch lacks it adds where it can. */
-static struct gpu_binding put_gate(struct run *r, struct join_gelu_led_params *p,
-                                   const struct join *j, const struct weight *w,
+/* And of the matrix that it is for: as it is, or merged with its adapters. */
+static struct gpu_binding put_gate(struct join_gelu_led_params *p, const struct weight *w,
                                    const struct gpu_lead *l)
 {
     const struct gpu_part *part = &matrix_of(w)->parts[0];
     p->rows4 = w->rows;
-    if (!l->merged) {
-        p->scales4 = part->layout.scales;
-        p->high4 = part->layout.high;
-        p->d4 = part->layout.d;
-        return whole(part->buffer);
-    }
-    p->n_more = l->more;
-    if (l->owing) {
-        struct gpu_lack lack = gpu_join_lack(r, j, p->n_groups);
-        p->owed_rank = lack.rank;
-        p->owed_at = lack.at;
-        p->owed_parts = lack.parts;
-        p->owed_scales = lack.scales;
-        p->owed_b = (l->own + l->more) * w->cols / 4;
-    }
-    return whole(l->rows);
+    p->n_more = l->merged ? l->more : 0;
+    p->scales4 = part->layout.scales;
+    p->high4 = part->layout.high;
+    p->d4 = part->layout.d;
+    return whole(l->merged ? l->rows : part->buffer);
 }
 
 bool gpu_join_gelu_led(struct run *r, const struct join *j, const struct tensor *y,
@@ -95,16 +82,13 @@ bool gpu_join_gelu_led(struct run *r, const struct join *j, const struct tensor 
     uint32_t blocks = divide_up(put_heads(&p, bind + 3, l, t.rows), t.wg / t.lanes);
     p.gate_groups = l->merged ? divide_up(l->own + l->more, LED_FLOAT_ROWS)
                               : divide_up(w->rows, team_rows(t));
-    /* Each workgroup adds what the branch lacks: so there should not be more than can run at once. */
-    uint32_t most = l->owing && LED_GROUPS > p.gate_groups ? LED_GROUPS - p.gate_groups : blocks;
-    p.n_groups = p.gate_groups + (blocks < most ? blocks : most);
-    bind[6] = put_gate(r, &p, j, w, l);
+    p.n_groups = p.gate_groups + blocks;
+    bind[6] = put_gate(&p, w, l);
     struct gpu_constant constants[] = { { JOIN_GELU_LED_WG, (float)t.wg },
                                         { JOIN_GELU_LED_LANES, (float)t.lanes },
                                         { JOIN_GELU_LED_R, (float)t.rows },
                                         { JOIN_GELU_LED_HELD, (float)gpu_held(w->cols) },
                                         { JOIN_GELU_LED_MERGED, l->merged },
-                                        { JOIN_GELU_LED_OWED, p.owed_rank > 0 },
                                         { JOIN_GELU_LED_MATRICES, (float)l->n_heads } };
     uint32_t kernel = all[0].mixed ? TIERED(g, JOIN_GELU_MIXED_LED_Q4_K) - GPU_Q4_K
                                    : TIERED(g, JOIN_GELU_LED_Q4_0) - GPU_Q4_0;

@@ -436,6 +436,9 @@ static void adapted_matrix(struct run *r, const struct tensor *y, const struct t
     if (bare && (gpu_linear_led(r, y, x, w) || merged_product(r, y, x, w, f) ||
                  gpu_linear_z(r, y, settled, w)))
         return;
+    if (bare && settled && last->reader == w && gpu_linear_parts(r, y, settled, w)) {
+        return;
+    }
     if (settled && last->reader == w) {
         after_adapters(r, y, x, settled, w, &last->z, last->n_parts, f);
     } else {

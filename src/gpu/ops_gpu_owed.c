@@ -6,7 +6,7 @@ enum {
     ROOM_BEHIND = 8192,  /* numbers */
     OWED_RANK = 64,      /* past it z is worth a dispatch of its own */
     OWED_PARTS = 4,      /* that kernels/lib/owed.wgsl adds up at most */
-    LACK_MOST = 6 << 20, /* numbers of B that the workgroups of a join read, all together */
+    LACK_MOST = 4 << 20, /* numbers of B that the workgroups of a join read, all together */
 };
 
 static const struct gpu_weight *matrix_of(const struct weight *w)

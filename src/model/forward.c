@@ -412,10 +412,10 @@ void model_look_ahead(struct run *r, const struct model *m)
                              .post_w = &l->attn_post_norm,
                              .next_w = &l->ffn_norm,
                              .readers = { &l->ffn_gate, &l->ffn_up },
-                             .n_readers = 2 };
+                             .n_readers = 2,
+                             .after = &l->ffn_down };
         if (m->config.n_ple) {
-            struct ahead attn = { .before = &l->ffn_down,
-                                  .with = { &l->ple_gate },
+            struct ahead attn = { .with = { &l->ple_gate },
                                   .n_with = 1,
                                   .branch = &l->ple_out,
                                   .post_w = &l->ple_post_norm,

@@ -198,13 +198,13 @@ struct backward_ops; /* ops_bwd.h */
 
 /* Products that follow each other in a layer, one block's and then the next one's: op_look_ahead. */
 struct ahead {
-    const struct weight *before; /* made the branch that joins the stream first; NULL: unknown */
     const struct weight
         *with[JOIN_LINEARS];     /* read the stream as it is, through a norm of theirs */
     const struct weight *branch; /* then makes the branch that joins it, ... */
     const struct weight *post_w; /* ... normed and times this */
     const struct weight *next_w; /* the stream, normed and times this, ... */
     const struct weight *readers[JOIN_LINEARS]; /* ... is what these read, if any */
+    const struct weight *after; /* reads what they make; NULL: unknown */
     uint32_t n_with, n_readers;
     bool
         small; /* one product `with`; it and that of the branch are of matrices that may be kept twice */

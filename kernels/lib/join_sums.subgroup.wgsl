@@ -1,0 +1,5 @@
+// join_sums.subgroup - the sums of a workgroup that joins.
+//!include lib/sums.subgroup.wgsl
+fn add_over(sum : vec4<f32>, id : u32, lanes : u32) -> vec4<f32> {
+    return add_some(sum, 4u, id, lanes);
+}
