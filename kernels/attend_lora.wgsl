@@ -22,6 +22,7 @@
 // here; KV_F16: one rounding to half.
 
 //!include lib/attend_new.wgsl
+//!include lib/sum_z.wgsl
 //!include lib/share_z.wgsl
 @group(0) @binding(9) var<storage, read> a : array<vec4<f32>>;
 @group(0) @binding(10) var<storage, read_write> partial : array<vec4<f32>>;

@@ -15,6 +15,7 @@
 // Reference: head_norm_rope() and attention() in src/ops/ops_cpu.c, with attention_merge. Tolerance 1e-9 nmse: f32 here.
 
 //!include lib/attend.wgsl
+//!include lib/sum_z.wgsl
 //!include lib/share_z.wgsl
 struct Params {
     rows : u32,

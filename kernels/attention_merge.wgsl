@@ -14,6 +14,7 @@
 //!include lib/settle.wgsl
 //!include lib/put_run.wgsl
 //!include lib/turns.wgsl
+//!include lib/sum_z.wgsl
 //!include lib/head_z.wgsl
 struct Params {
     n_vec : u32, // rows * n_head

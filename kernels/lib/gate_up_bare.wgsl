@@ -1,4 +1,12 @@
 // gate_up_bare - matrices without adapters.
-fn adapted(mine : Pair, rows : vec4<u32>, tok : u32, lane : u32) -> Pair {
+struct PairColumn {
+    nothing : u32,
+}
+
+fn begin_adapted(rows : vec4<u32>, lane : u32) -> PairColumn {
+    return PairColumn();
+}
+
+fn adapted(mine : Pair, begun : PairColumn, rows : vec4<u32>, tok : u32, lane : u32) -> Pair {
     return mine;
 }

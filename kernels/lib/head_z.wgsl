@@ -1,5 +1,6 @@
 // head_z - a workgroup's part of z = A o, where it has some columns of o: sixteen threads share a row of A. Needs Params with rank; o_four(i):
-// vec4 i of those columns; put_z(k, z); the buffer a; in workgroup memory `spread`, WG numbers or more, which nobody reads.
+// vec4 i of those columns; put_z(k, z); the buffer a; sum_z(v, lid): of sixteen threads, for
+// the first of them, as lib/sum_z has it.
 const Z_LANES : u32 = 16u;
 
 var<private> a_mine : array<vec4<f32>, 4>; // of the first rows
@@ -39,13 +40,8 @@ fn make_z(col : u32, n : u32, wide : u32, lid : u32) {
         for (var i = lane + 4u * Z_LANES; i < n; i += Z_LANES) {
             sum += dot(a_of(k, i, col, n, wide), o_four(i));
         }
-        spread[lid] = sum;
-        workgroupBarrier();
+        let z = sum_z(sum, lid);
         if (lane == 0u && k < p.rank) {
-            var z = 0.0;
-            for (var i = 0u; i < Z_LANES; i++) {
-                z += spread[lid + i];
-            }
             put_z(k, z);
         }
         workgroupBarrier(); // before the next rows

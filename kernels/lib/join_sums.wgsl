@@ -1,4 +1,5 @@
 // join_sums - the sums of a workgroup that joins before its queries need their room.
+//!include lib/sum_z.wgsl
 var<workgroup> sixteen : array<vec4<f32>, 16>;
 
 fn add_over(sum : vec4<f32>, id : u32, lanes : u32) -> vec4<f32> {
