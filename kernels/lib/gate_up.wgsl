@@ -42,8 +42,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     }
     let first = R * (apart(turn.at, per_tok) * teams + id / LANES);
     let rows = four_from(first, p.rows);
-    let begun = begin_adapted(rows, id % LANES);
     let mine = pair_rows(rows, tok * (p.x_stride / 4u), id % LANES);
-    let sums = add_pair(adapted(mine, begun, rows, tok, id % LANES), id);
+    let sums = add_pair(adapted(mine, rows, tok, id % LANES), id);
     put_rows(tok, first, sums.first, sums.second, id);
 }

@@ -15,53 +15,22 @@ fn b_rows(rows : vec4<u32>, k : u32) -> vec4<f32> {
     return v;
 }
 
-// Columns k of both, with their scales.
-struct PairColumn {
-    first : vec4<f32>,
-    second : vec4<f32>,
-    scales : vec2<f32>,
-}
-
-fn pair_column(rows : vec4<u32>, k : u32) -> PairColumn {
-    var c = PairColumn();
-    second = false;
-    if (k < p.rank) {
-        c.first = b_rows(rows, k);
-        c.scales.x = b_word(p.b_scales + k);
-    }
-    second = true;
-    if (k < p.rank2) {
-        c.second = b_rows(rows, k);
-        c.scales.y = b_word(p.b_scales2 + k);
-    }
-    return c;
-}
-
-// A lane's first columns, which can be on their way while the matrices are multiplied.
-fn begin_adapted(rows : vec4<u32>, lane : u32) -> PairColumn {
-    return pair_column(rows, lane);
-}
-
-fn add_column(sum : Pair, c : PairColumn, tok : u32, k : u32) -> Pair {
-    var out = sum;
-    if (k < p.rank) {
-        out.first += z_of(p.z_at + tok * p.rank + k) * c.scales.x * c.first;
-    }
-    if (k < p.rank2) {
-        out.second += z_of(p.z_at2 + tok * p.rank2 + k) * c.scales.y * c.second;
-    }
-    return out;
-}
-
 // This lane's part of some rows, with what the adapters add.
-fn adapted(mine : Pair, begun : PairColumn, rows : vec4<u32>, tok : u32, lane : u32) -> Pair {
-    var sum = add_column(mine, begun, tok, lane);
-    for (var turn = 1u; turn < MOST_TURNS; turn++) {
+fn adapted(mine : Pair, rows : vec4<u32>, tok : u32, lane : u32) -> Pair {
+    var sum = mine;
+    for (var turn = 0u; turn < MOST_TURNS; turn++) {
         let k = lane + turn * LANES;
         if (k >= max(p.rank, p.rank2)) {
             break;
         }
-        sum = add_column(sum, pair_column(rows, k), tok, k);
+        second = false;
+        if (k < p.rank) {
+            sum.first += z_of(p.z_at + tok * p.rank + k) * b_word(p.b_scales + k) * b_rows(rows, k);
+        }
+        second = true;
+        if (k < p.rank2) {
+            sum.second += z_of(p.z_at2 + tok * p.rank2 + k) * b_word(p.b_scales2 + k) * b_rows(rows, k);
+        }
     }
     return sum;
 }

@@ -54,9 +54,8 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         let first = R * (block * teams + id / LANES);
         let rows = four_from(first, p.rows);
         let of_a = begin_part(block, id);
-        let begun = begin_adapted(rows, id % LANES);
         let mine = pair_rows(rows, 0u, id % LANES);
-        let sums = add_pair(adapted(mine, begun, rows, tok, id % LANES), id);
+        let sums = add_pair(adapted(mine, rows, tok, id % LANES), id);
         put_rows(tok, first, sums.first, sums.second, id);
         add_part(of_a, block, id);
         workgroupBarrier(); // before the next block's first

@@ -8,32 +8,20 @@ fn z_of(k : u32) -> f32 {
     return stream[p.stream_cols + p.m_rows + k];
 }
 
-// Of four rows of M, all of one matrix.
-fn known_of(first : u32) -> LedRows {
+// This lane's part for four rows of M, all of one matrix.
+fn known_rows(first : u32, lane : u32) -> vec4<f32> {
     let rows_v = p.m_rows - p.rows_q - p.rows_k;
     if (first < p.rows_q) {
-        return LedRows(four_from(first, p.rows_q), p.rows_q, p.rank, p.b_at, 0u);
+        return led_rows(four_from(first, p.rows_q), p.rows_q, p.rank, p.b_at, 0u, lane);
     }
     if (first < p.rows_q + p.rows_k) {
-        return LedRows(four_from(first - p.rows_q, p.rows_k), p.rows_k, p.rank2, p.b_at2, p.rank);
+        return led_rows(four_from(first - p.rows_q, p.rows_k), p.rows_k, p.rank2, p.b_at2, p.rank, lane);
     }
-    return LedRows(four_from(first - p.rows_q - p.rows_k, rows_v), rows_v, p.rank3, p.b_at3, p.rank + p.rank2);
-}
-
-struct Known {
-    led : LedRows,
-    begun : LedColumn,
-}
-
-// What it needs is on its way while M is multiplied.
-fn begin_known(first : u32, lane : u32) -> Known {
-    let led = known_of(first);
-    return Known(led, begin_led(led, lane));
+    return led_rows(four_from(first - p.rows_q - p.rows_k, rows_v), rows_v, p.rank3, p.b_at3, p.rank + p.rank2, lane);
 }
 
 // The whole workgroup takes part.
-fn add_known(known : Known, first : u32, lane : u32, id : u32) {
-    let mine = led_rows(known.begun, known.led, lane);
+fn add_known(mine : vec4<f32>, first : u32, lane : u32, id : u32) {
     workgroupBarrier(); // before the next sum
     let sum = add_some(mine, M_ROWS, id, M_LANES);
     if (lane < M_ROWS && first + lane < p.m_rows) {

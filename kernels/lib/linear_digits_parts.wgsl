@@ -74,8 +74,6 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     let z3 = part_at(3u, id);
     let z4 = part_at(4u, id);
     let z5 = part_at(5u, id);
-    let of_b = LedRows(rows, p.rows, p.rank, 0u, 0u);
-    let begun = begin_led(of_b, lane);
     let product = four_rows(rows, 0u, lane);
     var mine = ((z0 + z1) + (z2 + z3)) + (z4 + z5);
     for (var turn = 6u; turn < MOST_TURNS; turn++) {
@@ -85,7 +83,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         mine += part_at(turn, id);
     }
     sum_parts(mine, id);
-    let sum = add_lanes(product + led_rows(begun, of_b, lane), id);
+    let sum = add_lanes(product + led_rows(rows, p.rows, p.rank, 0u, 0u, lane), id);
     for (var k = 0u; k < (R + LANES - 1u) / LANES; k++) {
         let r = lane + k * LANES;
         if (r < R && first + r < p.rows) {

@@ -52,8 +52,8 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     }
     let lane = id % M_LANES;
     let first = M_ROWS * ((group - p.groups) * (WG / M_LANES) + id / M_LANES);
-    let known = begin_known(first, lane);
     let mine = float_rows(four_from(first, p.m_rows), lane);
+    let known = known_rows(first, lane);
     let sum = add_some(mine, M_ROWS, id, M_LANES);
     if (lane < M_ROWS && first + lane < p.m_rows) {
         y[p.rows - p.n_more + first + lane] = sum[lane];

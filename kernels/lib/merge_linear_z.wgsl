@@ -71,12 +71,6 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         }
         return;
     }
-    // On its way while the shares are merged.
-    let lane = id % LANES;
-    let first = R * (group * (WG / LANES) + id / LANES);
-    let rows = four_from(first, p.rows);
-    let of_b = LedRows(rows, p.rows, p.rank, 0u, 0u);
-    let begun = begin_led(of_b, lane);
     if (mine) {
         keep(i, merged(i));
         let n4 = p.head_dim / 4u;
@@ -85,7 +79,10 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         }
     }
     workgroupBarrier();
-    let sum = add_lanes(four_rows(rows, 0u, lane) + led_rows(begun, of_b, lane), id);
+    let lane = id % LANES;
+    let first = R * (group * (WG / LANES) + id / LANES);
+    let rows = four_from(first, p.rows);
+    let sum = add_lanes(four_rows(rows, 0u, lane) + led_rows(rows, p.rows, p.rank, 0u, 0u, lane), id);
     for (var k = 0u; k < (R + LANES - 1u) / LANES; k++) {
         let r = lane + k * LANES;
         if (r >= R) {
