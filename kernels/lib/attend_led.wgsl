@@ -24,7 +24,8 @@ struct Params {
     has_scale : u32,
     post_at : u32, // in vectors, in vec4s
     scale_at : u32,
-    n_more : u32, // numbers behind the stream that go on with it
+    writer : u32, // the workgroup that writes the stream: the one whose share is the shortest
+    n_more : u32, // numbers behind the stream that go on with it, at most WG
     x_more : u32, // where they are behind x and behind the branch, in f32
     branch_more : u32,
     eps : f32,
@@ -122,6 +123,12 @@ fn join_stream(lid : u32, writes : bool) {
     let v = Four(v_at(lid), v_at(lid + WG), v_at(lid + 2u * WG), v_at(lid + 3u * WG));
     let raw = Four(raw_at(lid), raw_at(lid + WG), raw_at(lid + 2u * WG), raw_at(lid + 3u * WG));
     let b = Four(branch_at(raw.a, lid), branch_at(raw.b, lid + WG), branch_at(raw.c, lid + 2u * WG), branch_at(raw.d, lid + 3u * WG));
+    let i = p.x_more + lid;
+    let j = p.branch_more + lid;
+    var more = vec2<f32>(); // on its way too
+    if (writes && lid < p.n_more) {
+        more = vec2<f32>(x[i >> 2u][i & 3u], branch[j >> 2u][j & 3u]);
+    }
     ahead = joining_from((sums_of(v.a, raw.a, b.a) + sums_of(v.b, raw.b, b.b)) + (sums_of(v.c, raw.c, b.c) + sums_of(v.d, raw.d, b.d)), 0u, lid);
     if (!writes) {
         return;
@@ -130,9 +137,7 @@ fn join_stream(lid : u32, writes : bool) {
     put_at(lid + WG, v.b, b.b);
     put_at(lid + 2u * WG, v.c, b.c);
     put_at(lid + 3u * WG, v.d, b.d);
-    for (var k = lid; k < p.n_more; k += WG) {
-        let i = p.x_more + k;
-        let j = p.branch_more + k;
-        put_ahead(k, ahead.factor * (x[i >> 2u][i & 3u] + ahead.r * branch[j >> 2u][j & 3u]));
+    if (lid < p.n_more) {
+        put_ahead(lid, ahead.factor * (more.x + ahead.r * more.y));
     }
 }

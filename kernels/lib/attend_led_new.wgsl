@@ -47,7 +47,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         of_branch = news(part, lid, true);
         n.w = key_weights(lid);
     }
-    join_stream(lid, group == 0u);
+    join_stream(lid, group == p.writer);
     put_led_queries(part, early, lid);
     if (mine) {
         n.key_a = known_and_new(known.a, of_branch.a);

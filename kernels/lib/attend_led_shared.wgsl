@@ -13,7 +13,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     }
     begin_share_z(part, lid);
     let early = ask_early(part, lid);
-    join_stream(lid, group == 0u);
+    join_stream(lid, group == p.writer);
     put_led_queries(part, early, lid);
     workgroupBarrier();
     sum_queries(lid);

@@ -10,7 +10,7 @@
 struct Params {
     cols : u32,
     rows : u32,
-    groups : u32, // workgroups that share W; each of those after them takes a row of `more`
+    groups : u32, // workgroups that share W; each of those before them takes a row of `more`
     head_dim : u32,
     n_split : u32,
     scales : u32, // offsets in u32 words, see src/gpu/repack.h
@@ -52,10 +52,12 @@ fn z_of(k : u32) -> f32 {
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
         @builtin(local_invocation_index) id : u32) {
-    let group = flat_group(wid, num);
+    // Those that take a row of `more` come first.
+    let at = flat_group(wid, num);
+    let group = select(at - p.n_more, at + p.groups, at < p.n_more);
     let i = 4u * id;
     let mine = i < p.cols / 4u;
-    if (group >= p.groups + p.n_more) {
+    if (at >= p.groups + p.n_more) {
         return;
     }
     if (group >= p.groups) {

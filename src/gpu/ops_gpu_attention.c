@@ -268,6 +268,7 @@ static void attend_led(struct run *r, const struct shares *s, const struct gpu_h
     const struct gpu_adapted *lora = adapters_of(s->reader);
     struct led_vectors v = led_vectors_of(g, left, h);
     const struct gpu_lead *further = gpu_lead_of(r, left->w[0], &left->to);
+    if (further && further->more > GPU_HELD_WG) further = NULL;
     uint32_t cols = left->x.cols, n_heads = 0;
     for (uint32_t i = 0; i < left->n; i++) n_heads += left->w[i]->rows;
     struct attend_led_params p = { .rows = 1,
@@ -287,6 +288,7 @@ static void attend_led(struct run *r, const struct shares *s, const struct gpu_h
                                    .has_scale = weight_exists(left->j.scale),
                                    .post_at = v.join.at[0],
                                    .scale_at = v.join.at[1],
+                                   .writer = s->n_groups - 1,
                                    .n_more = further ? further->more : 0,
                                    .x_more = cols + n_heads,
                                    .branch_more = cols + n_heads,
