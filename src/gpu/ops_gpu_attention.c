@@ -410,10 +410,11 @@ void gpu_attend(struct run *r, struct tensor *y, struct kv *kv, const struct hea
 
 enum { MERGED_FEW = 2048 }; /* columns */
 
-static struct teams merge_cut(uint32_t cols)
+/* With adapters a workgroup has more to do that all of them do: so fewer take more rows. */
+static struct teams merge_cut(uint32_t cols, bool adapted)
 {
     bool few = cols <= MERGED_FEW;
-    return (struct teams) { GPU_HELD_WG, 64, few ? 1 : 2 };
+    return (struct teams) { GPU_HELD_WG, adapted ? 32 : 64, few ? 1 : 2 };
 }
 
 static void merge_linear(struct run *r, const struct tensor *y, const struct shares *s,
@@ -430,7 +431,7 @@ static void merge_linear(struct run *r, const struct tensor *y, const struct sha
                                      .high = part->layout.high,
                                      .d = part->layout.d };
     struct gpu_binding bind[] = { act(&s->partial), whole(part->buffer), act(y) };
-    struct teams t = merge_cut(w->cols);
+    struct teams t = merge_cut(w->cols, false);
     struct gpu_constant constants[] = { { MERGE_LINEAR_WG, (float)t.wg },
                                         { MERGE_LINEAR_LANES, (float)t.lanes },
                                         { MERGE_LINEAR_R, (float)t.rows },
@@ -447,7 +448,7 @@ static void merge_linear_z(struct run *r, const struct tensor *y, const struct s
     const struct gpu_weight *gw = w->mem;
     const struct gpu_part *part = &gw->parts[0];
     const struct gpu_lead *lead = gpu_lead_of(r, w, y);
-    struct teams t = merge_cut(w->cols);
+    struct teams t = merge_cut(w->cols, true);
     struct merge_linear_z_params p = { .cols = w->cols,
                                        .rows = w->rows,
                                        .groups = divide_up(w->rows, team_rows(t)),
