@@ -124,7 +124,7 @@ bool gpu_linear_led(struct run *r, const struct tensor *y, const struct tensor *
     const struct gpu_weight *m = w->mem;
     enum gpu_shape shape = l->merged ? GPU_F32 : m->shape;
     const struct gpu_layout *layout = &m->parts[0].layout;
-    struct teams t = gpu_cut(g, shape, w->rows, w->cols, 0);
+    struct teams t = gpu_cut(g, shape, w->rows, w->cols, 1);
     if (l->merged) t = (struct teams) { 128, LED_LANES, LED_ROWS };
     struct linear_led_params p = { .cols = w->cols,
                                    .rows = l->merged ? l->own + l->more : w->rows,

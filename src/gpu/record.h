@@ -41,7 +41,7 @@ struct pipeline_slot {
 
 /* The pipelines that dispatches would use: their places in the recorder's list. */
 struct record_trace {
-    uint32_t n, slot[8];
+    uint32_t n, slot[24];
     bool unknown; /* one is not on the list, or there are more than can be noted */
 };
 

@@ -80,6 +80,7 @@ static void stage_close(struct stage *s)
         if (s->place != STAGE_PROBE) tensor_free(s->run.be, &s->tensors[i]);
     for (uint32_t i = 0; i < s->n_weights; i++) {
         struct stage_weight *w = &s->weights[i];
+        if (s->place == STAGE_PROBE) gpu_lead_free(&w->probe.lead);
         if (s->place == STAGE_GPU) gpu_weight_free(w->w.mem);
         else if (s->place == STAGE_CPU && weight_exists(&w->w))
             s->run.be->unload(s->run.be->ctx, &w->w);
@@ -355,6 +356,16 @@ bool selftest_pick(struct selftest *t, const struct test_case *c)
     t->tests[t->n++] = test;
     for (uint32_t i = 0; i < test.trace.n; i++) rec->pipelines[test.trace.slot[i]].tested = true;
     return true;
+}
+
+bool selftest_lacks(const struct selftest *t, const char *part_of_name)
+{
+    const struct recorder *rec = &((const struct gpu_ops *)t->gpu->ctx)->rec;
+    for (uint32_t i = 0; i < rec->n_pipelines; i++) {
+        const struct pipeline_slot *s = &rec->pipelines[i];
+        if (!s->tested && strstr(kernel_table[s->kernel].name, part_of_name)) return true;
+    }
+    return false;
 }
 
 /* Trying cases out may have made scratch that the model has no use for. */

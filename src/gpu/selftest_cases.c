@@ -223,6 +223,51 @@ static void run_attend(struct stage *s, const struct test_case *c)
     stage_settled(s, o);
 }
 
+/* From a detour (out wide) to attention, which joins the stream, after a look ahead: one row, heads of n_ff columns; plain: with another layer's keys. */
+static void run_led(struct stage *s, const struct test_case *c)
+{
+    struct test_case head = *c, third = *c;
+    head.cols = c->n_ff;
+    if (c->split) third.format = QUANT_Q6_K;
+    struct join j = selftest_join(s, c, false, false), n = selftest_join(s, c, true, true);
+    struct tensor *by = stage_rows(s, c, c->out), *gate = stage_rows(s, c, c->out);
+    struct kv kv = make_cache(s, &head);
+    uint32_t q_width = c->n_head * c->n_ff, n_own = c->plain ? 1 : 3;
+    struct tensor *y[JOIN_LINEARS] = { stage_rows(s, c, q_width), stage_rows(s, c, kv.k.cols),
+                                       stage_rows(s, c, kv.k.cols) };
+    struct tensor *o = stage_rows(s, c, q_width), branch = *n.branch;
+    struct weight *gate_w = stage_matrix(s, c, c->cols, c->out, 1);
+    struct weight *out_w = stage_matrix(s, c, c->out, c->cols, 1);
+    const struct weight *w[JOIN_LINEARS] = { stage_matrix(s, c, c->cols, q_width, 1),
+                                             stage_matrix(s, c, c->cols, kv.k.cols, 1),
+                                             stage_matrix(s, &third, c->cols, kv.k.cols, 1) };
+    struct heads h = { .q = y[0],
+                       .k = c->plain ? NULL : y[1],
+                       .v = c->plain ? NULL : y[2],
+                       .q_norm = stage_vector(s, c->n_ff, 1),
+                       .k_norm = stage_vector(s, c->n_ff, 1),
+                       .table = stage_rows(s, c, c->n_ff),
+                       .n_head = c->n_head };
+    struct ahead a = { .with = { gate_w },
+                       .n_with = 1,
+                       .branch = out_w,
+                       .post_w = n.w,
+                       .next_w = n.next_w,
+                       .readers = { w[0], w[1], w[2] },
+                       .n_readers = n_own,
+                       .small = true };
+    n.x = j.to;
+    n.branch = &branch;
+    op_look_ahead(&s->run, &a);
+    op_join_linear_gelu_mul(&s->run, &j, gate, gate_w, by, 0);
+    op_linear(&s->run, &branch, gate, out_w);
+    op_join_linears(&s->run, &n, y, w, n_own);
+    op_attend(&s->run, o, &kv, &h, 17, SELFTEST_POS, EPS);
+    stage_result(s, j.to, STAGE_F32);
+    stage_result(s, n.to, STAGE_F32);
+    stage_result(s, o, STAGE_F32);
+}
+
 static void run_linear_gelu(struct stage *s, const struct test_case *c)
 {
     struct tensor *x = stage_rows(s, c, c->cols), *y = stage_rows(s, c, c->out);
@@ -420,6 +465,43 @@ static bool pick_held(struct selftest *t, uint32_t format)
     return ok;
 }
 
+/* Products that are made ahead for attention, which joins the stream: streams and matrices in every cut; detours of every width; heads of every size. */
+static bool pick_led(struct selftest *t, uint32_t format, enum gpu_shape shape)
+{
+    static const char *const names[N_GPU_SHAPES] = { [GPU_Q4_0] = "led_q4_0", [GPU_Q5_0] = "led_q5_0",
+                                                     [GPU_Q8_0] = "led_q8_0", [GPU_Q4_K] = "led_q4_k",
+                                                     [GPU_Q5_K] = "led_q5_k", [GPU_Q6_K] = "led_q6_k",
+                                                     [GPU_Q8_A] = "led_q8_a" };
+    static const uint32_t dims[] = { 32, 48, 64, 128, 256, 512 };
+    struct test_case c = { run_led, .rows = 1, .cols = 2048, .out = 256, .cut = 2 };
+    bool ok = true;
+    if (!names[shape] || !selftest_lacks(t, names[shape])) return true;
+    c.format = format;
+    c.n_head = c.n_kv = 1;
+    c.n_ff = 256;
+    struct test_case usual = c;
+    for (uint32_t i = 0; i < 4 * 3 * 3; i++) {
+        c.cols = 1024 * (1 + i % 4);
+        c.cut = 1 + i / 4 % 3;
+        c.plain = i / 12 == 0;
+        c.split = i / 12 == 1;
+        ok = ok && selftest_pick(t, &c);
+    }
+    c = usual;
+    for (c.out = 32; c.out <= 512; c.out *= 2)
+        if (c.out % quant_find(format)->block == 0) ok = ok && selftest_pick(t, &c);
+    c = usual;
+    for (uint32_t i = 0; i < 2 * 2 * 4 * sizeof dims / sizeof *dims; i++) {
+        c.half = i & 1;
+        c.plain = i >> 1 & 1;
+        c.n_head = 1u << (i >> 2 & 3);
+        c.cut = c.n_head == 1 ? 2 : 1 + (i >> 2 & 3);
+        c.n_ff = dims[i >> 4];
+        ok = ok && selftest_pick(t, &c);
+    }
+    return ok;
+}
+
 /* Products of settled rows, in every cut: the lanes follow from the length. */
 static bool pick_digits(struct selftest *t, uint32_t format)
 {
@@ -447,7 +529,7 @@ static bool pick_digits(struct selftest *t, uint32_t format)
 
 /* Rows of every length from one unit of work a lane to 128 of them and more, since the lanes follow from it; and past the
  * tiles of the matrix product. */
-static bool pick_matrices(struct selftest *t, uint32_t format)
+static bool pick_matrices(struct selftest *t, uint32_t format, enum gpu_shape shape)
 {
     uint32_t block = quant_find(format)->block;
     struct test_case embed = { run_embed, .rows = 3, .cols = 256, .out = 7, .format = format };
@@ -462,7 +544,8 @@ static bool pick_matrices(struct selftest *t, uint32_t format)
             ok = ok && selftest_pick(t, &c);
         }
     }
-    ok = ok && pick_held(t, format) && pick_digits(t, format);
+    ok = ok && pick_held(t, format) && pick_digits(t, format) &&
+         pick_led(t, format, shape);
     struct test_case product = { run_linear, .cols = 256, .out = 70, .format = format };
     struct test_case router = { selftest_router, .rows = 2, .cols = 256, .out = 12,
                                 .format = format };
@@ -484,7 +567,7 @@ bool selftest_pick_all(struct selftest *t)
         ok = selftest_pick(t, &simple[i]);
     ok = ok && pick_attention(t, false) && pick_attention(t, true);
     for (size_t i = 0; ok && i < N_GPU_SHAPES; i++)
-        ok = pick_matrices(t, formats[i]) && selftest_pick_experts(t, formats[i]);
+        ok = pick_matrices(t, formats[i], (enum gpu_shape)i) && selftest_pick_experts(t, formats[i]);
     return ok;
 }
 

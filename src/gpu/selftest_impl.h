@@ -52,8 +52,8 @@ struct stage {
     struct stage_supply *supply;
     struct upload *upload;
     const struct rope *rope;
-    struct tensor tensors[8], others[2]; /* the latter in the memory of the former */
-    struct stage_weight weights[8];      /* of a router and its experts */
+    struct tensor tensors[20], others[2]; /* the latter in the memory of the former */
+    struct stage_weight weights[16];      /* of what leads to attention */
     struct stage_output results[4];
     uint32_t n_tensors, n_weights, n_results;
     struct gpu_draw draw;
@@ -109,6 +109,9 @@ struct join selftest_join(struct stage *s, const struct test_case *c, bool scale
 
 /* Offer a case; false when memory is short. */
 bool selftest_pick(struct selftest *t, const struct test_case *c);
+
+/* Has the model a kernel with this in its name that nothing has run yet? */
+bool selftest_lacks(const struct selftest *t, const char *part_of_name);
 
 /* Cases of routers, alone and beside the product of a settled row; and all of experts. */
 void selftest_router(struct stage *s, const struct test_case *c);
