@@ -790,7 +790,8 @@ static void case_layer_led(struct bench *b, const struct op_case *c)
                           bench_weight(b, c->format, c->cols, c->n_ff, 1),
                           bench_weight(b, c->format, c->n_ff, c->cols, 1) };
     struct mat *q_w = bench_weight(b, F32, c->out, 1, 1), *k_w = bench_weight(b, F32, c->out, 1, 1);
-    for (uint32_t i = 0; i < c->n_lora; i++) bench_lora(b, w[(i + c->n_expert) % 12], c->rank + i % 3);
+    for (uint32_t i = 0; i < c->n_lora; i++)
+        bench_lora(b, w[(i + c->n_expert) % 12], c->rank + i % 3);
     struct kv kv = { .k = k_ring->t, .v = v_ring->t, .n_kv_head = c->n_kv, .head_dim = c->out };
     struct heads heads = { .q = &q->t,
                            .k = c->plain ? NULL : &k->t,

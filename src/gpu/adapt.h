@@ -26,7 +26,7 @@ struct gpu_lead {
     gpu_buffer
         rows; /* own + more rows of f32, as long as the product's own: the A of its adapters, or the matrix itself, then others' */
     uint32_t n_bytes, own, more;
-    bool merged; /* the matrix, with its adapters added to it */
+    bool merged;         /* the matrix, with its adapters added to it */
     gpu_buffer products; /* as many rows, of other matrices times this one */
     uint32_t product_bytes, n_products;
     const struct weight *heads[JOIN_LINEARS]; /* matrices of which it makes what is known */

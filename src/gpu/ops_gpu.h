@@ -100,7 +100,7 @@ struct gpu_ops {
     uint32_t base_pos; /* position of row 0 at recording time */
     uint32_t
         cut; /* of matrix products and of attention's heads, counted from 1; 0: by their shape. Tests run each */
-    bool roomy; /* memory is plentiful: gradients may take larger runs at a time */
+    bool roomy;  /* memory is plentiful: gradients may take larger runs at a time */
     bool frugal; /* memory is scarce: no matrices are kept that only save time */
     struct gpu_scratch scratch[N_GPU_SCRATCH];
     struct gpu_halves halves;

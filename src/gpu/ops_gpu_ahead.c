@@ -142,8 +142,8 @@ static void put_merged(struct run *r, const struct tensor *to, const struct weig
 }
 
 /* Rows that were made before, times `post`, times what the branch is made by: from row `made` of `branch` on. It is what a gradient of those rows would be. */
-static void put_products(struct run *r, struct tensor branch, uint32_t made, const struct tensor *rows,
-                         const struct weight *w)
+static void put_products(struct run *r, struct tensor branch, uint32_t made,
+                         const struct tensor *rows, const struct weight *w)
 {
     branch.first = made * branch.cols;
     branch.rows = rows->rows;
@@ -209,7 +209,8 @@ static bool can_lead_heads(const struct gpu_ops *g, const struct ahead *a)
     const struct weight *b = a->branch;
     struct gpu_picked some[JOIN_LINEARS];
     if (!a->n_readers || g->frugal || !gpu_can_hold(g, b->rows) || b->rows > g->narrow_stream ||
-        g->rec.limits.max_storage_buffers < BUFFERS || gpu_pick(some, a->readers, a->n_readers) != 1)
+        g->rec.limits.max_storage_buffers < BUFFERS ||
+        gpu_pick(some, a->readers, a->n_readers) != 1)
         return false;
     for (uint32_t i = 0; i < a->n_readers; i++) {
         const struct gpu_weight *m = matrix_of(a->readers[i]);
@@ -281,9 +282,11 @@ static void put_further(struct run *r, const struct tensor *stream, const struct
     if (!n) return;
     struct gpu_binding ready = gpu_more_of(&matrix_of(a->readers[0])->lead, a->readers[0]);
     struct tensor rows = gpu_scratch(r, SCRATCH_GATE, n, a->branch->rows);
-    struct weigh_columns_params copy = {
-        .n = n * cols4, .cols4 = cols4, .u_at = nowhere, .v_at = nowhere, .to = (own + plan->z) * cols4
-    };
+    struct weigh_columns_params copy = { .n = n * cols4,
+                                         .cols4 = cols4,
+                                         .u_at = nowhere,
+                                         .v_at = nowhere,
+                                         .to = (own + plan->z) * cols4 };
     struct weigh_columns_params weighed = copy;
     weighed.u_at = v.at[0];
     weighed.to = 0;
@@ -309,7 +312,8 @@ static void look_for_heads(struct run *r, const struct ahead *a)
     of_branch->n_products = plan.heads ? rows_of_all(a->readers, a->n_readers) : 0;
     make_room(&of_branch->products, &of_branch->product_bytes,
               of_branch->n_products * b->cols * (uint32_t)sizeof(float));
-    struct tensor stream = lead_room(g, with, plan.with ? with->rows : 0, plan.z + plan.further, reader);
+    struct tensor stream =
+        lead_room(g, with, plan.with ? with->rows : 0, plan.z + plan.further, reader);
     struct tensor rows = lead_room(g, b, plan.branch ? b->rows : 0, plan.further, reader);
     gather_b(a, plan.heads && plan.z);
     if (plan.with) put_merged(r, &stream, with);

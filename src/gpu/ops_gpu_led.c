@@ -80,16 +80,15 @@ bool gpu_join_gelu_led(struct run *r, const struct join *j, const struct tensor 
     _Static_assert(COUNT(bind) == BUFFERS, "as many as were asked for");
     struct teams t = gpu_held_cut(g, rows);
     uint32_t blocks = divide_up(put_heads(&p, bind + 3, l, t.rows), t.wg / t.lanes);
-    p.gate_groups = l->merged ? divide_up(l->own + l->more, LED_FLOAT_ROWS)
-                              : divide_up(w->rows, team_rows(t));
+    p.gate_groups =
+        l->merged ? divide_up(l->own + l->more, LED_FLOAT_ROWS) : divide_up(w->rows, team_rows(t));
     p.n_groups = p.gate_groups + blocks;
     bind[6] = put_gate(&p, w, l);
-    struct gpu_constant constants[] = { { JOIN_GELU_LED_WG, (float)t.wg },
-                                        { JOIN_GELU_LED_LANES, (float)t.lanes },
-                                        { JOIN_GELU_LED_R, (float)t.rows },
-                                        { JOIN_GELU_LED_HELD, (float)gpu_held(w->cols) },
-                                        { JOIN_GELU_LED_MERGED, l->merged },
-                                        { JOIN_GELU_LED_MATRICES, (float)l->n_heads } };
+    struct gpu_constant constants[] = {
+        { JOIN_GELU_LED_WG, (float)t.wg },   { JOIN_GELU_LED_LANES, (float)t.lanes },
+        { JOIN_GELU_LED_R, (float)t.rows },  { JOIN_GELU_LED_HELD, (float)gpu_held(w->cols) },
+        { JOIN_GELU_LED_MERGED, l->merged }, { JOIN_GELU_LED_MATRICES, (float)l->n_heads }
+    };
     uint32_t kernel = all[0].mixed ? TIERED(g, JOIN_GELU_MIXED_LED_Q4_K) - GPU_Q4_K
                                    : TIERED(g, JOIN_GELU_LED_Q4_0) - GPU_Q4_0;
     record_dispatch(&g->rec, kernel + shape, constants, COUNT(constants), &p, bind, COUNT(bind),
@@ -136,15 +135,16 @@ bool gpu_linear_led(struct run *r, const struct tensor *y, const struct tensor *
     p.groups = divide_up(p.rows, team_rows(t));
     if (stream->lead->more > l->more) put_adapters(&p, stream->lead);
     bool adapted = p.rank + p.rank2 + p.rank3 > 0;
-    struct gpu_binding bind[] = { act(x), whole(l->merged ? l->rows : m->parts[0].buffer),
-                                  whole(l->products), act(y),
+    struct gpu_binding bind[] = { act(x),
+                                  whole(l->merged ? l->rows : m->parts[0].buffer),
+                                  whole(l->products),
+                                  act(y),
                                   whole(matrix_of(l->reader)->lead.b),
                                   whole((gpu_buffer)(uintptr_t)stream->behind) };
     struct gpu_constant constants[] = { { LINEAR_LED_WG, (float)t.wg },
                                         { LINEAR_LED_LANES, (float)t.lanes },
                                         { LINEAR_LED_R, (float)t.rows } };
-    uint32_t kernel =
-        adapted ? TIERED(g, LINEAR_LED_LORA_F32) : TIERED(g, LINEAR_LED_F32) + shape;
+    uint32_t kernel = adapted ? TIERED(g, LINEAR_LED_LORA_F32) : TIERED(g, LINEAR_LED_F32) + shape;
     record_dispatch(&g->rec, kernel, constants, COUNT(constants), &p, bind,
                     COUNT(bind) - (adapted ? 0 : 2),
                     p.groups + divide_up(p.m_rows, t.wg / LED_LANES * LED_ROWS));

@@ -420,9 +420,7 @@ static bool merged_product(struct run *r, const struct tensor *y, const struct t
     const struct gpu_lead *m = gpu_lead_of(r, w, y);
     if (!m || !m->merged) return false;
     const struct gpu_lora none = { .z = whole(ops_of(r)->unused), .b = whole(ops_of(r)->unused) };
-    const struct block b = {
-        .buffer = m->rows, .shape = GPU_F32, .cols = w->cols, .rows = m->own
-    };
+    const struct block b = { .buffer = m->rows, .shape = GPU_F32, .cols = w->cols, .rows = m->own };
     block_product(r, y, x, NULL, &b, &none, f);
     return true;
 }

@@ -468,10 +468,11 @@ static bool pick_held(struct selftest *t, uint32_t format)
 /* Products that are made ahead for attention, which joins the stream: streams and matrices in every cut; detours of every width; heads of every size. */
 static bool pick_led(struct selftest *t, uint32_t format, enum gpu_shape shape)
 {
-    static const char *const names[N_GPU_SHAPES] = { [GPU_Q4_0] = "led_q4_0", [GPU_Q5_0] = "led_q5_0",
-                                                     [GPU_Q8_0] = "led_q8_0", [GPU_Q4_K] = "led_q4_k",
-                                                     [GPU_Q5_K] = "led_q5_k", [GPU_Q6_K] = "led_q6_k",
-                                                     [GPU_Q8_A] = "led_q8_a" };
+    static const char *const names[N_GPU_SHAPES] = {
+        [GPU_Q4_0] = "led_q4_0", [GPU_Q5_0] = "led_q5_0", [GPU_Q8_0] = "led_q8_0",
+        [GPU_Q4_K] = "led_q4_k", [GPU_Q5_K] = "led_q5_k", [GPU_Q6_K] = "led_q6_k",
+        [GPU_Q8_A] = "led_q8_a"
+    };
     static const uint32_t dims[] = { 32, 48, 64, 128, 256, 512 };
     struct test_case c = { run_led, .rows = 1, .cols = 2048, .out = 256, .cut = 2 };
     bool ok = true;
@@ -544,8 +545,7 @@ static bool pick_matrices(struct selftest *t, uint32_t format, enum gpu_shape sh
             ok = ok && selftest_pick(t, &c);
         }
     }
-    ok = ok && pick_held(t, format) && pick_digits(t, format) &&
-         pick_led(t, format, shape);
+    ok = ok && pick_held(t, format) && pick_digits(t, format) && pick_led(t, format, shape);
     struct test_case product = { run_linear, .cols = 256, .out = 70, .format = format };
     struct test_case router = { selftest_router, .rows = 2, .cols = 256, .out = 12,
                                 .format = format };
@@ -567,7 +567,8 @@ bool selftest_pick_all(struct selftest *t)
         ok = selftest_pick(t, &simple[i]);
     ok = ok && pick_attention(t, false) && pick_attention(t, true);
     for (size_t i = 0; ok && i < N_GPU_SHAPES; i++)
-        ok = pick_matrices(t, formats[i], (enum gpu_shape)i) && selftest_pick_experts(t, formats[i]);
+        ok =
+            pick_matrices(t, formats[i], (enum gpu_shape)i) && selftest_pick_experts(t, formats[i]);
     return ok;
 }
 

@@ -204,7 +204,7 @@ struct ahead {
     const struct weight *post_w; /* ... normed and times this */
     const struct weight *next_w; /* the stream, normed and times this, ... */
     const struct weight *readers[JOIN_LINEARS]; /* ... is what these read, if any */
-    const struct weight *after; /* reads what they make; NULL: unknown */
+    const struct weight *after;                 /* reads what they make; NULL: unknown */
     uint32_t n_with, n_readers;
     bool
         small; /* one product `with`; it and that of the branch are of matrices that may be kept twice */
