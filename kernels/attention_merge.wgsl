@@ -93,12 +93,9 @@ fn put_z(k : u32, z : f32) {
     s[at >> 2u][at & 3u] = bitcast<u32>(z);
 }
 
-fn share_at(i : u32, start : u32, share : u32) -> vec4<f32> {
-    return partial[start + min(i, p.n_split - 1u) * share];
-}
-
-fn worth_of(i : u32, o : vec4<f32>) -> vec4<f32> {
-    let worth = ends[i].x;
+fn worth_of(i : u32, start : u32, share : u32) -> vec4<f32> {
+    let o = partial[start + min(i, p.n_split - 1u) * share];
+    let worth = select(0.0, ends[min(i, SHARES - 1u)].x, i < p.n_split);
     return select(vec4<f32>(), worth * o, vec4<bool>(worth > 0.0));
 }
 
@@ -118,21 +115,19 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     if (LORA == 1u) {
         begin_z(vec * n4 + first, min(COLS, n4 - first), p.n_vec * n4, lid);
     }
-    // Threads over (slice of shares, 4 columns): all that one reads is on its way while the shares are weighed.
-    let mine = lid % COLS;
-    let slice = lid / COLS;
-    let start = at + min(first + mine, n4 - 1u);
-    let o0 = share_at(slice, start, share);
-    let o1 = share_at(slice + SLICES, start, share);
-    let o2 = share_at(slice + 2u * SLICES, start, share);
-    let o3 = share_at(slice + 3u * SLICES, start, share);
-    let o4 = share_at(slice + 4u * SLICES, start, share);
-    let o5 = share_at(slice + 5u * SLICES, start, share);
-    let o6 = share_at(slice + 6u * SLICES, start, share);
-    let o7 = share_at(slice + 7u * SLICES, start, share);
     weigh_shares(at, share, lid);
-    var sum = ((worth_of(slice, o0) + worth_of(slice + SLICES, o1)) + (worth_of(slice + 2u * SLICES, o2) + worth_of(slice + 3u * SLICES, o3))) +
-              ((worth_of(slice + 4u * SLICES, o4) + worth_of(slice + 5u * SLICES, o5)) + (worth_of(slice + 6u * SLICES, o6) + worth_of(slice + 7u * SLICES, o7)));
+    // Threads over (slice of shares, 4 columns), four loads on their way at a time.
+    let mine = lid % COLS;
+    let start = at + min(first + mine, n4 - 1u);
+    var sum = vec4<f32>();
+    for (var turn = 0u; turn < MOST_TURNS; turn++) {
+        let i = lid / COLS + 4u * SLICES * turn;
+        if (4u * SLICES * turn >= p.n_split) {
+            break;
+        }
+        sum += (worth_of(i, start, share) + worth_of(i + SLICES, start, share)) +
+               (worth_of(i + 2u * SLICES, start, share) + worth_of(i + 3u * SLICES, start, share));
+    }
     sums[lid] = sum;
     workgroupBarrier();
     if (lid < COLS) {
