@@ -260,15 +260,18 @@ static void put_heads(struct run *r, const struct tensor *merged, const struct a
     struct tensor x = gpu_scratch(r, SCRATCH_ACT, b->cols, b->rows), from = *merged;
     struct tensor products = { .mem = (void *)(uintptr_t)l->products };
     enum gpu_tier tier = g->tier;
+    uint32_t cut = g->cut;
     from.rows = b->rows;
     turn_over(r, &x, 0, &from, v.all, v.at[0], v.at[1]);
     if (tier > TIER_SUBGROUP) g->tier = TIER_SUBGROUP; /* halves are not enough */
+    g->cut = 0; /* by their shape, in a test too: those kernels are there */
     for (uint32_t i = 0, first = 0; i < a->n_readers; first += a->readers[i++]->rows) {
         struct tensor y = gpu_scratch(r, SCRATCH_WIDE, x.rows, a->readers[i]->rows);
         gpu_linear(r, &y, &x, a->readers[i]);
         turn_over(r, &products, first, &y, v.all, nowhere, nowhere);
     }
     g->tier = tier;
+    g->cut = cut;
 }
 
 /* Rows behind those of the merged matrices: of the readers' adapters, and those that are ready for the block after them. */
