@@ -1,5 +1,5 @@
 // columns - sixteen columns of a row of the stream: all that a thread reads is on its way at once and stays in registers.
-// Needs lib/sixteens or lib/spread: which they are; lib/joining, the buffer to, normed(): is what follows normed, or the stream as it is, and lead(i): columns
+// Needs lib/sixteens: which they are; lib/joining, the buffer to, normed(): is what follows normed, or the stream as it is, and lead(i): columns
 // 4i .. 4i + 3 of what a normed row is multiplied with.
 //!include lib/four.wgsl
 fn x_four(i : u32) -> Four {

@@ -9,7 +9,7 @@
 
 enum { AHEAD_RANK = 64 }; /* of each matrix; past it z is worth its dispatch */
 
-static const uint32_t nowhere = UINT32_MAX; /* kernels/weigh_columns.wgsl */
+static const uint32_t nowhere = UINT32_MAX; /* kernels/lib/weighing.wgsl */
 
 static struct gpu_weight *matrix_of(const struct weight *w)
 {
@@ -141,7 +141,7 @@ static void put_merged(struct run *r, const struct tensor *to, const struct weig
                     divide_up((uint64_t)w->rows * (w->cols / 8), 64));
 }
 
-/* Rows that were made before, times `post`, times what the branch is made by: from row `made` of `branch` on. It is what a gradient of those rows would be. */
+/* From row `made` of `branch` on: these rows times w, what a gradient of them would be. */
 static void put_products(struct run *r, struct tensor branch, uint32_t made,
                          const struct tensor *rows, const struct weight *w)
 {
@@ -217,8 +217,9 @@ static bool can_lead_heads(const struct gpu_ops *g, const struct ahead *a)
         if (!gpu_reads_digits(m->shape) || m->n_parts != 1 || a->readers[i]->rows % 8 != 0)
             return false;
     }
+    uint64_t bytes = (uint64_t)rows_of_all(a->readers, a->n_readers) * b->cols * sizeof(float);
     return is_small(g, a->with[0]) && is_small(g, b) && b->cols % 8 == 0 &&
-           are_simple(a->readers, a->n_readers) &&
+           bytes <= g->rec.limits.max_binding && are_simple(a->readers, a->n_readers) &&
            gpu_vectors_of(g, a->post_w, a->next_w, NULL).one;
 }
 
