@@ -36,6 +36,7 @@ struct op_case {
     bool wide;                       /* on the GPU: as streams that are wide */
     bool tied;                       /* three experts each have the same score */
     bool both;                       /* a join of two branches */
+    bool same;                       /* values are the keys as they come */
     bool
         cpu_only; /* what the GPU backend refuses: rows that are not whole vec4s (no Gemma has them) */
 };
@@ -578,6 +579,45 @@ static void case_layer_start(struct bench *b, const struct op_case *c)
     free(in);
 }
 
+/* What a layer's attention reads besides the stream: the cache before it, and what heads are multiplied with. */
+struct past {
+    const struct act *keys, *values, *turn;
+    const struct mat *q_w, *k_w;
+};
+
+/* Attention of one row `in`, after its products with w: queries, and (not plain) keys and values. out of the case is the head size. */
+static void formula_layer_attention(double *out, const double *in, struct mat *const *w,
+                                    const struct past *p, const struct op_case *c)
+{
+    struct op_case head = *c;
+    head.cols = c->out;
+    uint32_t width = c->n_kv * c->out, q_width = c->n_head * c->out;
+    size_t n_keys = (size_t)(c->pos + 1) * width,
+           n_old = (size_t)(c->plain ? c->pos + 1 : c->pos) * width;
+    double *wide = malloc((q_width + width) * sizeof *wide);
+    float *asked = malloc((q_width + 2 * n_keys) * sizeof *asked);
+    float *keys = asked + q_width, *values = keys + n_keys;
+    memcpy(keys, p->keys->v, n_old * sizeof *keys);
+    memcpy(values, p->values->v, n_old * sizeof *values);
+    formula_linear(wide, in, w[0], 0);
+    for (uint32_t i = 0; i < q_width; i++) asked[i] = (float)wide[i];
+    formula_heads(asked, c->n_head, c->out, p->q_w->v, p->turn->v, c->out / 2);
+    for (int i = 0; !c->plain && i < 2; i++) {
+        float *to = (i ? values : keys) + (size_t)c->pos * width;
+        formula_linear(wide, in, w[i && !c->same ? 2 : 1], 0);
+        for (uint32_t j = 0; j < width; j++) to[j] = (float)wide[j];
+        formula_heads(to, c->n_kv, c->out, i ? NULL : p->k_w->v, i ? NULL : p->turn->v,
+                      i ? 0 : c->out / 2);
+    }
+    for (uint32_t i = 0; i < c->n_head; i++) {
+        size_t of = (size_t)(i * c->n_kv / c->n_head) * c->out;
+        formula_attend(out + (size_t)i * c->out, asked + (size_t)i * c->out, keys + of, values + of,
+                       width, &head, c->pos);
+    }
+    free(asked);
+    free(wide);
+}
+
 /* A layer up to gate and up, after a look ahead for its adapters: queries, and (not plain) keys and values, of the stream; attention over
  * pos positions before; its output. out is the head size. */
 static void case_layer_ahead(struct bench *b, const struct op_case *c)
@@ -629,31 +669,10 @@ static void case_layer_ahead(struct bench *b, const struct op_case *c)
     bench_result(b, &y->t, false);
     double *want = bench_formula(b);
     if (!want) return;
-    struct op_case head = *c;
-    head.cols = c->out;
     double *in = formula_join(&t, &joined, want),
-           *wide = malloc((q_width + 2 * c->n_ff) * sizeof *wide);
-    double *out = malloc(q_width * sizeof *out), *up = wide + q_width;
-    size_t n_keys = (size_t)(c->pos + 1) * width;
-    float *asked = malloc((q_width + 2 * n_keys) * sizeof *asked);
-    float *keys = asked + q_width, *values = keys + n_keys;
-    memcpy(keys, old_k->v, (size_t)n_old * width * sizeof *keys);
-    memcpy(values, old_v->v, (size_t)n_old * width * sizeof *values);
-    formula_linear(wide, in, w[0], 0);
-    for (uint32_t i = 0; i < q_width; i++) asked[i] = (float)wide[i];
-    formula_heads(asked, c->n_head, c->out, q_w->v, turn->v, c->out / 2);
-    for (int i = 0; !c->plain && i < 2; i++) {
-        float *to = (i ? values : keys) + (size_t)c->pos * width;
-        formula_linear(wide, in, w[1 + i], 0);
-        for (uint32_t j = 0; j < width; j++) to[j] = (float)wide[j];
-        formula_heads(to, c->n_kv, c->out, i ? NULL : k_w->v, i ? NULL : turn->v,
-                      i ? 0 : c->out / 2);
-    }
-    for (uint32_t i = 0; i < c->n_head; i++) {
-        size_t of = (size_t)(i * c->n_kv / c->n_head) * c->out;
-        formula_attend(out + (size_t)i * c->out, asked + (size_t)i * c->out, keys + of, values + of,
-                       width, &head, c->pos);
-    }
+           *out = malloc((q_width + 2 * c->n_ff) * sizeof *out), *up = out + q_width;
+    const struct past past = { old_k, old_v, turn, q_w, k_w };
+    formula_layer_attention(out, in, w, &past, c);
     double *state = want + c->cols, *last = state + c->cols,
            *branch = malloc(c->cols * sizeof *branch);
     formula_linear(branch, out, w[3], 0);
@@ -664,9 +683,7 @@ static void case_layer_ahead(struct bench *b, const struct op_case *c)
     formula_linear(up, in, w[5], 0);
     for (uint32_t i = 0; i < c->n_ff; i++) last[i] = formula_gelu(last[i]) * up[i];
     free(branch);
-    free(asked);
     free(out);
-    free(wide);
     free(in);
 }
 
@@ -762,8 +779,8 @@ static void case_layer_end(struct bench *b, const struct op_case *c)
  * and values; attention over pos positions before; its output; gate, up and down. out is the head size. split: the values' matrix has six bits. */
 static void case_layer_led(struct bench *b, const struct op_case *c)
 {
-    uint32_t width = c->n_kv * c->out, q_width = c->n_head * c->out, n_heads = q_width + 2 * width;
-    uint32_t n_old = c->plain ? c->pos + 1 : c->pos, n_own = c->plain ? 1 : 3;
+    uint32_t width = c->n_kv * c->out, q_width = c->n_head * c->out;
+    uint32_t n_old = c->plain ? c->pos + 1 : c->pos, n_own = c->plain ? 1 : c->same ? 2 : 3;
     struct op_case joined = *c;
     joined.plain = false;
     struct joint t = make_join(b, &joined, false, true), u = make_join(b, &joined, false, false);
@@ -799,7 +816,8 @@ static void case_layer_led(struct bench *b, const struct op_case *c)
                            .q_norm = &q_w->w,
                            .k_norm = &k_w->w,
                            .table = &turn->t,
-                           .n_head = c->n_head };
+                           .n_head = c->n_head,
+                           .v_from_k = c->same };
     struct ahead mlp = { .with = { &w[5]->w, &w[6]->w, &w[7]->w },
                          .n_with = n_own,
                          .branch = &w[8]->w,
@@ -839,15 +857,11 @@ static void case_layer_led(struct bench *b, const struct op_case *c)
     bench_result(b, &end->t, false);
     double *want = bench_formula(b);
     if (!want) return;
-    struct op_case head = *c;
-    head.cols = c->out;
     double *in = formula_join(&t, &joined, want), *up = malloc(2 * c->n_ff * sizeof *up),
            *act = up + c->n_ff;
-    double *branch = malloc((c->cols + c->n_used + 2 * (size_t)n_heads) * sizeof *branch);
-    double *narrow = branch + c->cols, *wide = narrow + c->n_used, *out = wide + n_heads;
-    size_t n_keys = (size_t)(c->pos + 1) * width;
-    float *asked = malloc((q_width + 2 * n_keys) * sizeof *asked);
-    float *keys = asked + q_width, *values = keys + n_keys;
+    double *branch = malloc((c->cols + c->n_used + (size_t)q_width) * sizeof *branch);
+    double *narrow = branch + c->cols, *out = narrow + c->n_used;
+    const struct past past = { old_k, old_v, turn, q_w, k_w };
     formula_linear(act, in, w[0], 0);
     formula_linear(up, in, w[1], 0);
     for (uint32_t i = 0; i < c->n_ff; i++) act[i] = formula_gelu(act[i]) * up[i];
@@ -863,23 +877,7 @@ static void case_layer_led(struct bench *b, const struct op_case *c)
     formula_norm(next, branch, n.w->v, c->cols, (double)EPS);
     for (uint32_t i = 0; i < c->cols; i++) next[i] = (next[i] + state[i]) * (double)n.scale->v[0];
     formula_norm(in, next, n.next->v, c->cols, (double)EPS);
-    memcpy(keys, old_k->v, (size_t)n_old * width * sizeof *keys);
-    memcpy(values, old_v->v, (size_t)n_old * width * sizeof *values);
-    formula_linear(wide, in, w[5], 0);
-    for (uint32_t i = 0; i < q_width; i++) asked[i] = (float)wide[i];
-    formula_heads(asked, c->n_head, c->out, q_w->v, turn->v, c->out / 2);
-    for (int i = 0; !c->plain && i < 2; i++) {
-        float *to = (i ? values : keys) + (size_t)c->pos * width;
-        formula_linear(wide, in, w[6 + i], 0);
-        for (uint32_t j = 0; j < width; j++) to[j] = (float)wide[j];
-        formula_heads(to, c->n_kv, c->out, i ? NULL : k_w->v, i ? NULL : turn->v,
-                      i ? 0 : c->out / 2);
-    }
-    for (uint32_t i = 0; i < c->n_head; i++) {
-        size_t of = (size_t)(i * c->n_kv / c->n_head) * c->out;
-        formula_attend(out + (size_t)i * c->out, asked + (size_t)i * c->out, keys + of, values + of,
-                       width, &head, c->pos);
-    }
+    formula_layer_attention(out, in, w + 5, &past, c);
     double *after = next + c->cols, *last = after + c->cols;
     formula_linear(branch, out, w[8], 0);
     formula_norm(after, branch, m.w->v, c->cols, (double)EPS);
@@ -889,7 +887,6 @@ static void case_layer_led(struct bench *b, const struct op_case *c)
     formula_linear(up, in, w[10], 0);
     for (uint32_t i = 0; i < c->n_ff; i++) last[i] = formula_gelu(last[i]) * up[i];
     formula_linear(last + c->n_ff, last, w[11], 0);
-    free(asked);
     free(branch);
     free(up);
     free(in);
@@ -1635,6 +1632,7 @@ static const struct op_case cases[] = {
     { "layer_led",       1,   256, QUANT_Q8_0, 1e-10, .why = "another layer's cache, an adapter on each", .n_head = 2, .n_kv = 1, .out = 256, .pos = 40, .n_ff = 512, .n_used = 256, .plain = true, .rank = 16, .n_lora = 12 },
     { "layer_led",       1,   256, QUANT_Q4_K, 1e-10, .why = "values of six bits, adapters on queries, keys and values", .n_head = 4, .n_kv = 1, .out = 64, .pos = 20, .n_ff = 512, .n_used = 256, .split = true, .rank = 8, .n_lora = 3, .n_expert = 5 },
     { "layer_led",       1,   256, QUANT_Q8_0, 1e-10, .why = "adapters on down and the detour", .n_head = 2, .n_kv = 1, .out = 64, .pos = 20, .n_ff = 512, .n_used = 64, .rank = 8, .n_lora = 3, .n_expert = 2 },
+    { "layer_led",       1,   256, QUANT_Q8_0, 1e-10, .why = "values that are the keys as they come, an adapter on each", .n_head = 2, .n_kv = 1, .out = 64, .pos = 33, .n_ff = 512, .n_used = 64, .same = true, .rank = 4, .n_lora = 12 },
     { "layer_led",       1,   256, QUANT_F16,  1e-10, .why = "floats, which are not led", .n_head = 2, .n_kv = 1, .out = 64, .pos = 20, .n_ff = 512, .n_used = 64, .rank = 8, .n_lora = 12 },
 };
 /* clang-format on */
