@@ -5,8 +5,9 @@
 //   table    read   2 n_pair f32: cosines, sines            grid   n_kv_head * chunks * n_split
 //   vectors  read   at their places, in vec4s: post, what heads of q are multiplied with; scale
 //                                                           bytes  the history once (a chunk), the rest for each workgroup
-//   x        read   cols f32, then the queries              needs  head_dim % 8 == 0 and <= 512, cols <= 16 WG,
-//   branch   read   as x                                           chunks = ceil(group / HEADS), rows 1,
+//   x        read   cols f32, then the queries, and n_more  needs  head_dim % 8 == 0 and <= 512, cols <= 16 WG,
+//                   f32 at x_more
+//   branch   read   the same, and at branch_more                   chunks = ceil(group / HEADS), rows 1,
 //   a        read   rank x n_head x head_dim f32;                  31,200 bytes of workgroup memory
 //                   LORA 0: any buffer, unread
 //   to       write  cols f32, then n_more f32

@@ -23,10 +23,6 @@ struct Params {
 
 const WG : u32 = 64u;
 
-fn b_at(i : u32) -> vec4<f32> {
-    return b[i];
-}
-
 fn owed_z(i : u32) -> vec4<f32> {
     return y[i];
 }
@@ -41,8 +37,8 @@ fn owed_vec(i : u32) -> vec4<f32> {
             break;
         }
         let at = k * n + i;
-        let low = mat4x4<f32>(b_at(at), b_at(at + n), b_at(at + 2u * n), b_at(at + 3u * n));
-        let high = mat4x4<f32>(b_at(at + 4u * n), b_at(at + 5u * n), b_at(at + 6u * n), b_at(at + 7u * n));
+        let low = mat4x4<f32>(b[at], b[at + n], b[at + 2u * n], b[at + 3u * n]);
+        let high = mat4x4<f32>(b[at + 4u * n], b[at + 5u * n], b[at + 6u * n], b[at + 7u * n]);
         sum += low * owed_four(k) + high * owed_four(k + 4u);
     }
     return sum;

@@ -1,7 +1,7 @@
 // attend - what comes before attention in the kernels attend and attend_shared: the queries of a workgroup's heads,
 // weighted and turned, in workgroup memory. Normalising them is a factor of their scores, which is known later. Needs
 // what lib/attention_split.wgsl needs, p also with n_pair and eps, the buffer table, q_weight(i): columns 4i .. 4i + 3 of
-// what the queries are multiplied with, and q_four(i): vec4 i of the queries.
+// what the queries are multiplied with, and, for put_queries(), q_four(i): vec4 i of the queries.
 //!include lib/attention_split.wgsl
 
 var<workgroup> queries : array<vec4<f32>, 1024>; // HEADS x head_dim / 4

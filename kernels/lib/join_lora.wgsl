@@ -47,10 +47,6 @@ struct Params {
 
 var<workgroup> room : array<vec4<f32>, 512>; // 8 WG columns
 
-fn b_at(i : u32) -> vec4<f32> {
-    return b[i];
-}
-
 fn put_lacking(i : u32, v : vec4<f32>) {
     room[i] = v;
 }

@@ -10,7 +10,7 @@ fn owed_z(i : u32) -> vec4<f32> {
 }
 
 fn b_four(i : u32) -> Four {
-    return Four(b_at(i), b_at(i + apart4()), b_at(i + 2u * apart4()), b_at(i + 3u * apart4()));
+    return Four(b[i], b[i + apart4()], b[i + 2u * apart4()], b[i + 3u * apart4()]);
 }
 
 // f u + g v + h w + i x

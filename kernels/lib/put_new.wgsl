@@ -1,5 +1,5 @@
 // put_new - the key and the value of the newest position, normalised, weighted and turned, on their way to the cache. Needs lib/attend, k_weight(i):
-// columns 4i .. 4i + 3 of what keys are multiplied with; raw_key(i) and raw_value(i), vec4 i of what the products gave.
+// columns 4i .. 4i + 3 of what keys are multiplied with; new_four() also raw_key(i) and raw_value(i), vec4 i of what the products gave.
 // Four numbers as words of the cache: two words of halves, or four.
 fn put_key(at : u32, x : vec4<f32>) {
     if (KV_F16 == 1u) {

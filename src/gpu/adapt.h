@@ -32,11 +32,10 @@ struct gpu_lead {
     const struct weight *heads[JOIN_LINEARS]; /* matrices of which it makes what is known */
     uint32_t n_heads;
     const struct weight *next_w; /* what the stream is multiplied with for them */
-    gpu_buffer
-        b; /* of a reader that is one of several: what kernels are told of all their B, one after the other */
+    gpu_buffer b; /* of the first of several readers: B of all of them, one after the other */
     uint32_t b_bytes;
     const struct weight *after;  /* of a reader: what reads its result next */
-    const struct weight *reader; /* the first of those it is for; only compared */
+    const struct weight *reader; /* the first of those it is for */
     uint32_t at_change;          /* of adapters; it counts until the next one */
 };
 void gpu_lead_free(struct gpu_lead *l);

@@ -110,6 +110,7 @@ struct gpu_ops {
     struct gpu_heads heads;   /* the same */
     struct gpu_led led[2];    /* of a branch, and of the stream that it joins */
     uint32_t n_changes;       /* of adapters, and of their scales */
+    uint32_t ahead_at;        /* of which of them what is made ahead was recorded last */
     uint32_t narrow_stream;   /* GPU_NARROW_STREAM, or 0 where a test wants wide ones */
     gpu_buffer div;           /* rotary divisors */
     uint32_t n_div;

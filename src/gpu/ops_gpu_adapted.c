@@ -65,7 +65,7 @@ static bool join_lora(struct run *r, const struct join *j, struct tensor *z,
         *rows[k++] = z[i].cols;
         all += z[i].cols;
     }
-    if (lead && lead->own != all) lead = NULL;
+    if (lead && (lead->merged || lead->own != all)) lead = NULL;
     if (lead) bind[4] = whole(lead->rows);
     p.more = lead ? lead->more : 0;
     all += p.more;

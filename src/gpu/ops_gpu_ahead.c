@@ -159,7 +159,7 @@ static uint32_t b_bytes(const struct weight *w)
 }
 
 /* B of all readers, one after the other; without such none. */
-static void gather_b(const struct ahead *a, bool such)
+static void gather_b(const struct gpu_ops *g, const struct ahead *a, bool such)
 {
     if (!a->n_readers) return;
     struct gpu_lead *l = &matrix_of(a->readers[0])->lead;
@@ -167,6 +167,7 @@ static void gather_b(const struct ahead *a, bool such)
     for (uint32_t i = 0; such && i < a->n_readers; i++) n_bytes += b_bytes(a->readers[i]);
     make_room(&l->b, &l->b_bytes, n_bytes);
     n_bytes = 0;
+    such = such && g->rec.mode == RECORD_PROGRAM;
     for (uint32_t i = 0; such && i < a->n_readers; i++) {
         uint32_t n = b_bytes(a->readers[i]);
         if (n) gpu_buffer_copy(matrix_of(a->readers[i])->adapted.b, 0, l->b, n_bytes, n);
@@ -182,7 +183,7 @@ static void look_for_adapters(struct run *r, const struct ahead *a)
     uint32_t own = more ? rank_of_all(a->with, a->n_with) : 0;
     struct tensor stream = lead_room(g, a->with[0], own, more, a->readers[0]);
     struct tensor branch = lead_room(g, a->branch, 0, more, a->readers[0]);
-    gather_b(a, more > 0);
+    gather_b(g, a, more > 0);
     matrix_of(a->readers[0])->lead.after = a->after;
     if (!more) return;
     struct gpu_vectors v = gpu_vectors_of(g, a->post_w, a->next_w, NULL);
@@ -210,6 +211,7 @@ static bool can_lead_heads(const struct gpu_ops *g, const struct ahead *a)
     struct gpu_picked some[JOIN_LINEARS];
     if (!a->n_readers || g->frugal || !gpu_can_hold(g, b->rows) || b->rows > g->narrow_stream ||
         g->rec.limits.max_storage_buffers < BUFFERS ||
+        g->rec.limits.max_workgroup_bytes < GPU_ATTEND_LED_BYTES ||
         gpu_pick(some, a->readers, a->n_readers) != 1)
         return false;
     for (uint32_t i = 0; i < a->n_readers; i++) {
@@ -319,7 +321,7 @@ static void look_for_heads(struct run *r, const struct ahead *a)
     struct tensor stream =
         lead_room(g, with, plan.with ? with->rows : 0, plan.z + plan.further, reader);
     struct tensor rows = lead_room(g, b, plan.branch ? b->rows : 0, plan.further, reader);
-    gather_b(a, plan.heads && plan.z);
+    gather_b(g, a, plan.heads && plan.z);
     if (plan.with) put_merged(r, &stream, with);
     if (plan.branch) put_merged(r, &rows, b);
     if (!plan.heads) return;

@@ -227,7 +227,6 @@ static void attend_shared(struct run *r, const struct shares *s, const struct kv
 
 enum {
     ATTEND_BYTES = 29100, /* workgroup memory of attend and attend_shared */
-    ATTEND_LED_BYTES = 31200,
     ATTEND_BUFFERS = 8,
     ATTEND_LORA_BUFFERS = 9,
     ATTEND_LED_BUFFERS = 9,
@@ -255,7 +254,7 @@ static bool can_attend_led(const struct gpu_ops *g, const struct gpu_heads *left
     return left->n == n && left->w[0]->rows == q && (n < 2 || left->w[1]->rows == width) &&
            (n < 3 || left->w[2]->rows == width) && v.join.one && v.heads.one &&
            v.join.all.buffer == v.heads.all.buffer && left->x.cols <= 16 * GPU_HELD_WG &&
-           g->rec.limits.max_workgroup_bytes >= ATTEND_LED_BYTES &&
+           g->rec.limits.max_workgroup_bytes >= GPU_ATTEND_LED_BYTES &&
            g->rec.limits.max_storage_buffers >= ATTEND_LED_BUFFERS;
 }
 

@@ -40,7 +40,8 @@ struct selftest {
     uint32_t n, cap;
     uint32_t n_expected; /* of which the C loop has said what they are to give */
     bool judged;
-    bool last_round; /* of picking */
+    bool last_round;                           /* of picking */
+    struct gpu_scratch scratch[N_GPU_SCRATCH]; /* as it was before */
     struct recorded program;
     gpu_buffer results;
     uint32_t n_bytes;
@@ -327,7 +328,9 @@ static enum bz_status try_case(struct selftest *t, const struct test_case *c, en
     gpu_ops_end(t->gpu);
     rec->trace = NULL;
     rec->mode = RECORD_PROGRAM;
-    return s.run.status;
+    enum bz_status st = s.run.status;
+    stage_close(&s);
+    return st;
 }
 
 /* Take the case when it runs a pipeline of the model that nothing has run yet. One that also runs pipelines
@@ -358,6 +361,16 @@ bool selftest_pick(struct selftest *t, const struct test_case *c)
     return true;
 }
 
+/* Cases that were tried out, or run, may have made scratch that the model has no use for. */
+static void drop_scratch(struct selftest *t)
+{
+    struct gpu_scratch *now = ops(t)->scratch;
+    for (int k = 0; k < N_GPU_SCRATCH; k++) {
+        while (now[k].n > t->scratch[k].n) gpu_buffer_free(now[k].buffers[--now[k].n]);
+        now[k].bytes = t->scratch[k].bytes;
+    }
+}
+
 bool selftest_lacks(const struct selftest *t, const char *part_of_name)
 {
     const struct recorder *rec = &((const struct gpu_ops *)t->gpu->ctx)->rec;
@@ -368,22 +381,14 @@ bool selftest_lacks(const struct selftest *t, const char *part_of_name)
     return false;
 }
 
-/* Trying cases out may have made scratch that the model has no use for. */
 static bool pick_all(struct selftest *t)
 {
-    struct gpu_ops *g = ops(t);
-    struct gpu_scratch before[N_GPU_SCRATCH];
-    memcpy(before, g->scratch, sizeof before);
     bool ok = true;
     for (uint32_t k = 0; ok && k < 4; k++) { /* two rounds each */
         t->last_round = k & 1;
         ok = k < 2 ? selftest_pick_all(t) : selftest_pick_draws(t);
     }
-    for (int k = 0; k < N_GPU_SCRATCH; k++) {
-        while (g->scratch[k].n > before[k].n)
-            gpu_buffer_free(g->scratch[k].buffers[--g->scratch[k].n]);
-        g->scratch[k].bytes = before[k].bytes;
-    }
+    drop_scratch(t);
     return ok;
 }
 
@@ -447,6 +452,7 @@ struct selftest *selftest_open(const struct backend *gpu, const struct rope *rop
     }
     t->gpu = gpu;
     t->rope = rope;
+    memcpy(t->scratch, ops(t)->scratch, sizeof t->scratch);
     enum bz_status st = cpu_open(&t->reference, false, 1, err);
     if (st == BZ_OK && !pick_all(t)) st = fail_memory(err, t->cap * sizeof *t->tests);
     if (st == BZ_OK) return t;
@@ -472,6 +478,7 @@ void selftest_close(struct selftest *t)
         buf_free(&t->tests[i].want);
     }
     recorded_free(&t->program);
+    drop_scratch(t);
     if (t->results) gpu_buffer_free(t->results);
     upload_free(&t->upload);
     supply_free(&t->supply);

@@ -34,7 +34,7 @@ uint64_t acts_bytes(const struct model *m, uint32_t n_batch);
 /* What rows of the per-layer embedding table are multiplied by. */
 float model_ple_scale(const struct model *m);
 
-/* Adapters have changed: what makes them cheap in steps of one row is made ready. */
+/* Weights are there, or adapters have changed: what makes steps of one row cheap is made ready. */
 void model_look_ahead(struct run *r, const struct model *m);
 
 /* The part before the first layer, for the tokens in a->ids (rows set) at positions pos ...: a->x, a->ple

@@ -114,13 +114,14 @@ EXPORT(struct gpu_program_record *, bz_wasm_gpu_record, bz_session *s, uint32_t 
     return finish(&r);
 }
 
-/* Record what steps of one token want to have ready of the adapters, since these, or their scales, have changed. 0: nothing. */
+/* Record what steps of one token want to have ready, since weights are there, or adapters or their scales have changed. 0: nothing. */
 EXPORT(int32_t, bz_wasm_gpu_record_ahead, bz_engine *e)
 {
     struct run r = { .be = &e->backend };
-    const struct gpu_ops *g = r.be->ctx;
+    struct gpu_ops *g = r.be->ctx;
     gpu_ops_begin(r.be, 0, 1);
     model_look_ahead(&r, &e->model);
+    g->ahead_at = g->n_changes;
     if (r.status == BZ_OK && !g->rec.n_dispatches) {
         struct recorded none = gpu_ops_end(r.be);
         recorded_free(&none);

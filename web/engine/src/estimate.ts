@@ -87,14 +87,18 @@ export class Plan {
     const has = x.bz_wasm_gpu_has_table(this.engine) !== 0;
     let leaves = has && table === 'source';
     if (leaves) leave();
-    const plenty = this.fits(this.session(context));
-    x.bz_wasm_gpu_be_frugal(this.engine, 1); // a table and longer contexts go before what only saves time
-    if (has && table === 'auto' && !plenty && !this.fits(this.session(context))) {
+    const fitsAs = (frugal: boolean): boolean => {
+      x.bz_wasm_gpu_be_frugal(this.engine, +frugal);
+      return this.fits(this.session(context));
+    };
+    let plenty = fitsAs(false); // the table goes before what only saves time
+    if (has && table === 'auto' && !plenty && !fitsAs(true)) {
       leaves = true;
       leave();
+      plenty = fitsAs(false);
     }
-    const largestContext = this.largest();
     x.bz_wasm_gpu_be_frugal(this.engine, +!plenty);
+    const largestContext = this.largest();
     const made = this.session(context, compile);
     return this.estimate(made, largestContext, has ? (leaves ? 'source' : 'gpu') : undefined);
   }

@@ -73,12 +73,12 @@ export class GpuEngine {
     }
   }
 
-  /** Is what steps of one token need of the adapters there? */
+  /** Is what steps of one token want to have ready there? */
   get looksAhead(): boolean {
     return this.ahead === this.core.exports.bz_wasm_adapted(this.ptr);
   }
 
-  /** Make it: queued before such a step, whenever adapters or their scales have changed. */
+  /** Make it: queued before such a step, the first time and whenever adapters or their scales have changed. */
   async lookAhead(): Promise<void> {
     const { core, gpu, ptr } = this, x = core.exports;
     while (!this.looksAhead) {
