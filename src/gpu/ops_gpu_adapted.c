@@ -2,11 +2,6 @@
  * z = A x for all of them, the next one takes the products, with B z in them. */
 #include "gpu/ops_gpu_impl.h"
 
-static const struct gpu_weight *matrix_of(const struct weight *w)
-{
-    return w->mem;
-}
-
 /* Few rows of a stream that can be settled, adapters on some of the matrices, and nobody who wants z kept? */
 static bool is_ours(const struct gpu_ops *g, const struct join *j, const struct weight *const *w,
                     uint32_t n)

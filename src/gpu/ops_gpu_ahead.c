@@ -11,11 +11,6 @@ enum { AHEAD_RANK = 64 }; /* of each matrix; past it z is worth its dispatch */
 
 static const uint32_t nowhere = UINT32_MAX; /* kernels/lib/weighing.wgsl */
 
-static struct gpu_weight *matrix_of(const struct weight *w)
-{
-    return w->mem;
-}
-
 static uint32_t rank_of(const struct weight *w)
 {
     return matrix_of(w)->adapted.rank;
@@ -27,13 +22,6 @@ static bool is_simple(const struct weight *w)
     for (const struct lora *l = w->lora; l; l = l->next)
         if (l->grad) return false;
     return !w->z && !gpu_drops(w) && w->cols % 16 == 0 && rank_of(w) <= AHEAD_RANK;
-}
-
-static uint32_t rows_of_all(const struct weight *const *w, uint32_t n)
-{
-    uint32_t rows = 0;
-    for (uint32_t i = 0; i < n; i++) rows += w[i]->rows;
-    return rows;
 }
 
 static uint32_t rank_of_all(const struct weight *const *w, uint32_t n)

@@ -268,8 +268,8 @@ static void attend_led(struct run *r, const struct shares *s, const struct gpu_h
     struct led_vectors v = led_vectors_of(g, left, h);
     const struct gpu_lead *further = gpu_lead_of(r, left->w[0], &left->to);
     if (further && further->more > GPU_HELD_WG) further = NULL;
-    uint32_t cols = left->x.cols, n_heads = 0;
-    for (uint32_t i = 0; i < left->n; i++) n_heads += left->w[i]->rows;
+    uint32_t n_more = further ? further->more : 0;
+    uint32_t cols = left->x.cols, end = cols + rows_of_all(left->w, left->n);
     struct attend_led_params p = { .rows = 1,
                                    .n_head = h->n_head,
                                    .n_kv_head = kv->n_kv_head,
@@ -288,9 +288,9 @@ static void attend_led(struct run *r, const struct shares *s, const struct gpu_h
                                    .post_at = v.join.at[0],
                                    .scale_at = v.join.at[1],
                                    .writer = s->n_groups - 1,
-                                   .n_more = further ? further->more : 0,
-                                   .x_more = cols + n_heads,
-                                   .branch_more = cols + n_heads,
+                                   .n_more = n_more,
+                                   .x_more = end + left->lead->more - n_more, /* z first */
+                                   .branch_more = end,
                                    .eps = eps };
     _Static_assert(sizeof p == sizeof(struct attend_shared_led_params) &&
                        (int)ATTEND_LED_HEADS == ATTEND_SHARED_LED_HEADS &&
@@ -298,7 +298,6 @@ static void attend_led(struct run *r, const struct shares *s, const struct gpu_h
                        (int)ATTEND_LED_LORA == ATTEND_SHARED_LED_LORA &&
                        (int)ATTEND_LED_DIM == ATTEND_SHARED_LED_DIM,
                    "one piece");
-    p.x_more += left->lead->more - p.n_more; /* the readers' own z come first */
     struct gpu_binding bind[] = { act(h->table),
                                   v.join.all,
                                   act(&left->x),

@@ -2,11 +2,6 @@
  * last, who can read them, and how wide streams go on by them. */
 #include "gpu/ops_gpu_impl.h"
 
-static const struct gpu_weight *matrix_of(const struct weight *w)
-{
-    return w->mem;
-}
-
 bool gpu_can_settle(const struct gpu_ops *g, uint32_t rows, uint32_t cols)
 {
     return !g->narrow && g->rec.limits.has_packed_dot && !gpu_by_tiles(g, rows) && cols % 16 == 0;
@@ -105,8 +100,9 @@ bool gpu_linear_parts(struct run *r, const struct tensor *y, const struct tensor
     struct gpu_ops *g = ops_of(r);
     const struct gpu_weight *m = matrix_of(w);
     const struct gpu_settled *last = &g->settled;
-    if (settled->rows != 1 || !gpu_reads_digits(m->shape) || m->n_parts != 1 || g->narrow ||
-        last->z.cols != m->adapted.rank || last->z.cols > MOST_RANK || last->z.first % 4 != 0)
+    if (!settled || last->reader != w || settled->rows != 1 || !gpu_reads_digits(m->shape) ||
+        m->n_parts != 1 || g->narrow || last->z.cols != m->adapted.rank ||
+        last->z.cols > MOST_RANK || last->z.first % 4 != 0)
         return false;
     const struct gpu_part *part = &m->parts[0];
     struct teams t = gpu_cut(g, m->shape, w->rows, w->cols, 0);

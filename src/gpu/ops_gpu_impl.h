@@ -30,6 +30,18 @@ static inline bool has_lone(const struct gpu_ops *g, uint32_t kernel)
     return g->narrow && !g->cut && !g->rec.instead[kernel];
 }
 
+static inline struct gpu_weight *matrix_of(const struct weight *w)
+{
+    return w->mem;
+}
+
+static inline uint32_t rows_of_all(const struct weight *const *w, uint32_t n)
+{
+    uint32_t rows = 0;
+    for (uint32_t i = 0; i < n; i++) rows += w[i]->rows;
+    return rows;
+}
+
 static inline struct gpu_binding whole(gpu_buffer b)
 {
     return (struct gpu_binding) { b, 0, 0 };
@@ -216,7 +228,7 @@ void gpu_place_z(struct tensor *z, const struct tensor *settled, const struct we
 bool gpu_adapts_parts(const struct weight *w, uint32_t n);
 void gpu_note_parts(struct run *r, const struct weight *reader, const struct tensor *z, uint32_t n);
 
-/* y = W x + s B z of such a row. False: nothing was recorded. */
+/* y = W x + s B z of such a row (NULL: it is none). False: nothing was recorded. */
 bool gpu_linear_parts(struct run *r, const struct tensor *y, const struct tensor *settled,
                       const struct weight *w);
 

@@ -9,11 +9,6 @@ enum {
     LED_ROWS = 4,
 };
 
-static const struct gpu_weight *matrix_of(const struct weight *w)
-{
-    return w->mem;
-}
-
 /* What the first kernel is told of the matrices whose known part it makes; returns how many teams they take. */
 static uint32_t put_heads(struct join_gelu_led_params *p, struct gpu_binding *bind,
                           const struct gpu_lead *l, uint32_t team)
@@ -61,9 +56,7 @@ bool gpu_join_gelu_led(struct run *r, const struct join *j, const struct tensor 
     struct gpu_vectors v = gpu_vectors_of(g, j->w, l->n_heads ? l->next_w : NULL, NULL);
     struct gpu_picked all[JOIN_LINEARS] = { { 0 } };
     enum gpu_shape shape = GPU_Q4_0; /* of any, where there are none */
-    uint32_t rows = 0;
     if (!v.one) return false;
-    for (uint32_t i = 0; i < l->n_heads; i++) rows += l->heads[i]->rows;
     if (l->n_heads) {
         gpu_pick(all, l->heads, l->n_heads);
         shape = matrix_of(l->heads[0])->shape;
@@ -78,7 +71,7 @@ bool gpu_join_gelu_led(struct run *r, const struct join *j, const struct tensor 
     struct gpu_binding bind[] = { act(j->x), act(j->branch), v.all,   none,       none,
                                   none,      none,           act(by), act(j->to), act(y) };
     _Static_assert(COUNT(bind) == BUFFERS, "as many as were asked for");
-    struct teams t = gpu_held_cut(g, rows);
+    struct teams t = gpu_held_cut(g, rows_of_all(l->heads, l->n_heads));
     uint32_t blocks = divide_up(put_heads(&p, bind + 3, l, t.rows), t.wg / t.lanes);
     p.gate_groups =
         l->merged ? divide_up(l->own + l->more, LED_FLOAT_ROWS) : divide_up(w->rows, team_rows(t));

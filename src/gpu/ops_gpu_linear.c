@@ -432,11 +432,8 @@ static void adapted_matrix(struct run *r, const struct tensor *y, const struct t
     const struct tensor *settled = gpu_settled_of(r, x);
     bool bare = f->scale == 1 && f->cap <= 0 && !f->by;
     if (bare && (gpu_linear_led(r, y, x, w) || merged_product(r, y, x, w, f) ||
-                 gpu_linear_z(r, y, settled, w)))
+                 gpu_linear_parts(r, y, settled, w) || gpu_linear_z(r, y, settled, w)))
         return;
-    if (bare && settled && last->reader == w && gpu_linear_parts(r, y, settled, w)) {
-        return;
-    }
     if (settled && last->reader == w) {
         after_adapters(r, y, x, settled, w, &last->z, last->n_parts, f);
     } else {

@@ -9,11 +9,6 @@ enum {
     LACK_MOST = 4 << 20, /* numbers of B that the workgroups of a join read, all together */
 };
 
-static const struct gpu_weight *matrix_of(const struct weight *w)
-{
-    return w->mem;
-}
-
 uint32_t gpu_room_behind(const struct gpu_ops *g, uint64_t n_bytes)
 {
     const struct gpu_limits *l = &g->rec.limits;

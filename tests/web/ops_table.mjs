@@ -59,7 +59,7 @@ async function runTier(wasm, info, tier, { as, only, spell, log, wide }) {
     else bad(`${c.op} ${c.format} ${c.rows} x ${c.cols} (${c.why}): ${c.error ?? `nmse ${c.nmse} > ${c.limit}`}`);
     // However many adapters a linear has, they cost one dispatch at most. (Subgroup matrices may want x as halves before.)
     if (c.op === 'linear' && tier !== 'matrix' && c.dispatches > (c.adapters ? 2 : 1)) bad(`${c.op} ${c.format} (${c.why}): ${c.dispatches} dispatches`);
-    const said = /in (\w+) dispatch(es)?$/.exec(c.why)?.[1], wanted = NUMBERS.indexOf(said);
+    const said = /in (\w+) dispatch(es)?$/.exec(c.why)?.[1], wanted = /^\d+$/.test(said) ? +said : NUMBERS.indexOf(said);
     if (said && wanted < 0) bad(`${c.op} (${c.why}): no number is called that here`);
     if (wide && wanted >= 0 && c.dispatches !== wanted) bad(`${c.op} ${c.format} (${c.why}): ${c.dispatches} dispatches`);
     if (c.nmse <= c.limit) worst.set(c.op, Math.max(worst.get(c.op) ?? 0, c.nmse));
