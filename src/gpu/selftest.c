@@ -6,7 +6,6 @@
 
 #include "base/half.h"
 #include "base/mem.h"
-#include "base/str.h"
 #include "gpu/ops_gpu_impl.h"
 #include "gpu/selftest_impl.h"
 #include "ops/ops_cpu.h"
@@ -17,7 +16,7 @@
 
 enum {
     UPLOAD_WINDOW = 1 << 20,
-    FEW = 4096, /* weights of a supply; whole blocks of any format */
+    FEW = 4096, /* numbers of a supply; whole blocks of any format */
 };
 
 /* A case that was picked. */
@@ -25,7 +24,8 @@ struct test {
     struct test_case c;
     struct record_trace trace; /* the pipelines that it runs */
     struct stage stage;        /* on the GPU */
-    struct buf want;           /* f64: what the C loop says */
+    double *want;              /* what the C loop says */
+    uint32_t n_want;           /* numbers of it */
     uint32_t at;               /* of its results, in bytes */
     double nmse;
 };
@@ -92,29 +92,7 @@ static void stage_close(struct stage *s)
     s->n_tensors = s->n_weights = 0;
 }
 
-struct tensor *stage_tensor(struct stage *s, uint32_t rows, uint32_t cols, enum stage_kind kind,
-                            uint32_t below)
-{
-    struct tensor *t = &s->tensors[s->n_tensors++];
-    size_t n = (size_t)rows * cols;
-    *t = (struct tensor) { .rows = rows, .cols = cols, .size = n, .half = kind == STAGE_F16 };
-    if (s->place == STAGE_PROBE) return t;
-    uint32_t *words = mem_alloc(n, sizeof *words);
-    bool ok = words && (kind == STAGE_F16 ? tensor_alloc_half(s->run.be, t, rows, cols)
-                                          : tensor_alloc(s->run.be, t, rows, cols));
-    if (!ok) run_fail(&s->run, BZ_ERR_MEMORY, "not enough memory to test the kernels");
-    t->rows = rows;
-    for (size_t i = 0; ok && i < n; i++) {
-        if (kind == STAGE_I32) words[i] = rng_below(&s->rng, below);
-        else if (kind == STAGE_F32) words[i] = f32_bits(normal(&s->rng));
-        else ((uint16_t *)(void *)words)[i] = f32_to_f16(normal(&s->rng));
-    }
-    if (ok) op_write(&s->run, t, 0, words, rows);
-    mem_free(words);
-    return t;
-}
-
-/* n random weights as bytes. Q4_1 has no encoder: any codes will do, with scales that are numbers. */
+/* n random numbers as bytes. Q4_1 has no encoder: any codes will do, with scales that are numbers. */
 static void encode(struct rng *rng, const struct quant_format *f, const float *values,
                    uint8_t *bytes, size_t n, float size)
 {
@@ -128,7 +106,7 @@ static void encode(struct rng *rng, const struct quant_format *f, const float *v
     for (size_t b = 0; b < n / f->block; b++) memcpy(bytes + b * f->bytes, scales, sizeof scales);
 }
 
-/* NULL: memory is short. */
+/* FEW numbers as bytes, and the same again behind them. NULL: memory is short. */
 static const uint8_t *blocks_of(struct stage_supply *y, const struct quant_format *f, float size)
 {
     for (uint32_t i = 0; i < y->n; i++)
@@ -141,11 +119,13 @@ static const uint8_t *blocks_of(struct stage_supply *y, const struct quant_forma
         y->cap = cap;
     }
     struct rng rng = { y->n };
+    size_t n_bytes = quant_row_bytes(f, FEW);
     float *values = mem_alloc(FEW, sizeof *values);
-    uint8_t *bytes = mem_alloc(quant_row_bytes(f, FEW), 1);
+    uint8_t *bytes = mem_alloc(n_bytes, 2);
     if (values && bytes) {
         for (size_t i = 0; i < FEW; i++) values[i] = size * normal(&rng);
         encode(&rng, f, values, bytes, FEW, size);
+        memcpy(bytes + n_bytes, bytes, n_bytes);
         y->blocks[y->n++] = (struct stage_blocks) { f, size, bytes };
     } else {
         mem_free(bytes);
@@ -161,17 +141,38 @@ static void supply_free(struct stage_supply *y)
     mem_free(y->blocks);
 }
 
-/* The bytes of n random weights near `size`. */
-static bool fill(struct stage *s, struct stage_weight *w, size_t n, float size)
+/* n random numbers near `size`, as bytes: runs of the supply, each from some place on. Few blocks make few matrices that begin alike, so
+ * a run has four of them; numbers that are alone come in runs as long as the supply, and a row of logits has none twice. */
+static bool fill(struct stage *s, const struct quant_format *f, uint8_t *to, size_t n, float size)
 {
-    const struct quant_format *f = w->w.fmt;
     const uint8_t *from = blocks_of(s->supply, f, size);
-    w->bytes = mem_alloc(quant_row_bytes(f, n), 1);
-    if (!from || !w->bytes) return false;
-    for (size_t b = 0; b < n / f->block; b++)
-        memcpy(w->bytes + b * f->bytes, from + rng_below(&s->rng, FEW / f->block) * f->bytes,
-               f->bytes);
+    if (!from) return false;
+    size_t run = f->block > 1 ? 4 * f->bytes : FEW * f->bytes;
+    for (size_t left = quant_row_bytes(f, n); left > 0; left -= run, to += run) {
+        if (run > left) run = left;
+        memcpy(to, from + rng_below(&s->rng, FEW / f->block) * f->bytes, run);
+    }
     return true;
+}
+
+struct tensor *stage_tensor(struct stage *s, uint32_t rows, uint32_t cols, enum stage_kind kind,
+                            uint32_t below)
+{
+    struct tensor *t = &s->tensors[s->n_tensors++];
+    size_t n = (size_t)rows * cols;
+    *t = (struct tensor) { .rows = rows, .cols = cols, .size = n, .half = kind == STAGE_F16 };
+    if (s->place == STAGE_PROBE) return t;
+    uint32_t *words = mem_alloc(n, sizeof *words);
+    bool ok = words && (kind == STAGE_F16 ? tensor_alloc_half(s->run.be, t, rows, cols)
+                                          : tensor_alloc(s->run.be, t, rows, cols));
+    t->rows = rows;
+    for (size_t i = 0; ok && kind == STAGE_I32 && i < n; i++) words[i] = rng_below(&s->rng, below);
+    if (ok && kind != STAGE_I32)
+        ok = fill(s, quant_find(kind == STAGE_F16 ? QUANT_F16 : QUANT_F32), (uint8_t *)words, n, 1);
+    if (ok) op_write(&s->run, t, 0, words, rows);
+    else run_fail(&s->run, BZ_ERR_MEMORY, "not enough memory to test the kernels");
+    mem_free(words);
+    return t;
 }
 
 /* On the GPU: made and filled, past the model's own list. */
@@ -207,7 +208,9 @@ struct weight *stage_weight(struct stage *s, uint32_t id, uint32_t cols, uint32_
         w->w.mem = &w->probe;
         return &w->w;
     }
-    enum bz_status st = fill(s, w, n, size) ? BZ_OK : fail_memory(&err, n * sizeof(float));
+    w->bytes = mem_alloc(quant_row_bytes(w->w.fmt, n), 1);
+    bool ok = w->bytes && fill(s, w->w.fmt, w->bytes, n, size);
+    enum bz_status st = ok ? BZ_OK : fail_memory(&err, n * sizeof(float));
     if (st == BZ_OK)
         st = source_open_memory(&w->src, "test", w->bytes, quant_row_bytes(w->w.fmt, n), &err);
     if (st == BZ_OK)
@@ -284,20 +287,17 @@ static double settled_number(const uint8_t *bytes, uint32_t cols, uint32_t i)
     return (double)v * (double)scale;
 }
 
-/* Numbers of one kind, appended as f64. */
-static void put_numbers(struct buf *out, const struct stage_output *o, const uint8_t *bytes)
+static uint32_t output_numbers(const struct stage_output *o)
 {
-    for (uint32_t i = 0; i < o->t.rows * o->t.cols; i++) {
-        int32_t word = 0;
-        float f = 0;
-        memcpy(&word, bytes + i * tensor_width(&o->t), tensor_width(&o->t));
-        memcpy(&f, &word, 4);
-        double v = o->kind == STAGE_I32       ? word
-                   : o->kind == STAGE_SETTLED ? settled_number(bytes, o->t.cols, i)
-                   : o->kind == STAGE_F16     ? (double)f16_to_f32((uint16_t)word)
-                                              : (double)f;
-        buf_put(out, &v, sizeof v);
-    }
+    return o->t.rows * o->t.cols;
+}
+
+static double number_at(const struct stage_output *o, const uint8_t *bytes, uint32_t i)
+{
+    if (o->kind == STAGE_SETTLED) return settled_number(bytes, o->t.cols, i);
+    if (o->kind == STAGE_F16) return (double)f16_to_f32(load_u16(bytes + i * sizeof(uint16_t)));
+    uint32_t word = load_u32(bytes + i * sizeof word);
+    return o->kind == STAGE_I32 ? (int32_t)word : (double)f32_from_bits(word);
 }
 
 /* ---- picking ---- */
@@ -401,17 +401,17 @@ static enum bz_status expect(struct selftest *t, struct test *test, struct bz_er
     stage_open(&s, t, &t->reference, STAGE_CPU);
     test->c.run(&s, &test->c);
     test->at = t->n_bytes;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < s.n_results; i++) n += output_numbers(&s.results[i]);
+    test->want = mem_alloc(n, sizeof *test->want);
+    if (!test->want) run_fail(&s.run, BZ_ERR_MEMORY, "not enough memory to test the kernels");
     for (uint32_t i = 0; i < s.n_results && s.run.status == BZ_OK; i++) {
         const struct stage_output *o = &s.results[i];
-        uint8_t *bytes = mem_alloc(output_bytes(o), 1);
-        if (!bytes) run_fail(&s.run, BZ_ERR_MEMORY, "not enough memory to test the kernels");
-        else op_read(&s.run, &o->t, 0, bytes, o->t.rows);
-        if (s.run.status == BZ_OK) put_numbers(&test->want, o, bytes);
-        mem_free(bytes);
+        for (uint32_t k = 0; k < output_numbers(o); k++)
+            test->want[test->n_want++] = number_at(o, o->t.mem, k);
         t->n_bytes += (output_bytes(o) + 3) / 4 * 4;
     }
     stage_close(&s);
-    if (test->want.failed) run_fail(&s.run, BZ_ERR_MEMORY, "not enough memory to test the kernels");
     return s.run.status ? fail(err, s.run.status, "%s", s.run.err.text) : BZ_OK;
 }
 
@@ -475,7 +475,7 @@ void selftest_close(struct selftest *t)
         for (uint32_t k = 0; !t->judged && k < trace->n; k++)
             ops(t)->rec.pipelines[trace->slot[k]].tested = false;
         stage_close(&t->tests[i].stage);
-        buf_free(&t->tests[i].want);
+        mem_free(t->tests[i].want);
     }
     recorded_free(&t->program);
     drop_scratch(t);
@@ -500,26 +500,24 @@ gpu_buffer selftest_results(const struct selftest *t, uint32_t *n_bytes)
 
 /* ---- judging ---- */
 
-/* Infinite where it is no number, and where there is no memory: what was not compared is not right. */
+/* Infinite where it is no number: what was not compared is not right. */
 static double compare(const struct test *test, const uint8_t *results)
 {
-    struct buf got = { 0 };
-    uint32_t at = test->at;
-    for (uint32_t i = 0; i < test->stage.n_results; i++) {
-        put_numbers(&got, &test->stage.results[i], results + at);
-        at += (output_bytes(&test->stage.results[i]) + 3) / 4 * 4;
-    }
-    const double *a = (const double *)(void *)got.data,
-                 *b = (const double *)(void *)test->want.data;
+    const uint8_t *bytes = results + test->at;
+    const double *want = test->want, *end = want + test->n_want;
     double error = 0, size = 0;
-    bool whole = !got.failed && got.n == test->want.n;
-    for (size_t i = 0; whole && i < got.n / sizeof *a; i++) {
-        error += (a[i] - b[i]) * (a[i] - b[i]);
-        size += b[i] * b[i];
+    for (uint32_t i = 0; i < test->stage.n_results; i++) {
+        const struct stage_output *o = &test->stage.results[i];
+        if (output_numbers(o) > (size_t)(end - want)) return INFINITY;
+        for (uint32_t k = 0; k < output_numbers(o); k++, want++) {
+            double off = number_at(o, bytes, k) - *want;
+            error += off * off;
+            size += *want * *want;
+        }
+        bytes += (output_bytes(o) + 3) / 4 * 4;
     }
-    buf_free(&got);
     double nmse = size > 0 ? error / size : error;
-    return whole && !isnan(nmse) ? nmse : INFINITY;
+    return want == end && !isnan(nmse) ? nmse : INFINITY;
 }
 
 static uint32_t kernel_of(const struct selftest *t, const struct test *test, uint32_t i)

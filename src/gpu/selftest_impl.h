@@ -32,8 +32,8 @@ struct stage_output {
     enum stage_kind kind;
 };
 
-/* Random weights of a format near a size, as blocks that matrices are made of. Encoders look for the best scale, which
- * takes them longer than all else here: so there are few, and a matrix has them in any order. */
+/* Random numbers of a format near a size, as blocks that tensors and matrices are made of. Encoders look for the best scale,
+ * which takes them longer than all else here: so there are few, and a matrix has runs of them from any place. */
 struct stage_blocks {
     const struct quant_format *f;
     float size;
