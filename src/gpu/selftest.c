@@ -228,6 +228,11 @@ struct weight *stage_absent(struct stage *s)
     return &s->weights[s->n_weights++].w;
 }
 
+void stage_recut(struct stage *s, uint32_t cut)
+{
+    if (s->place != STAGE_CPU) ((struct gpu_ops *)s->run.be->ctx)->cut = cut;
+}
+
 void stage_result(struct stage *s, const struct tensor *t, enum stage_kind kind)
 {
     s->results[s->n_results++] = (struct stage_output) { *t, kind };
@@ -371,14 +376,26 @@ static void drop_scratch(struct selftest *t)
     }
 }
 
-bool selftest_lacks(const struct selftest *t, const char *part_of_name)
+/* Has the model a kernel with this in its name; lacking: one that nothing has run yet? */
+static bool has_kernel(const struct selftest *t, const char *part_of_name, bool lacking)
 {
     const struct recorder *rec = &((const struct gpu_ops *)t->gpu->ctx)->rec;
     for (uint32_t i = 0; i < rec->n_pipelines; i++) {
         const struct pipeline_slot *s = &rec->pipelines[i];
-        if (!s->tested && strstr(kernel_table[s->kernel].name, part_of_name)) return true;
+        if (!(lacking && s->tested) && strstr(kernel_table[s->kernel].name, part_of_name))
+            return true;
     }
     return false;
+}
+
+bool selftest_uses(const struct selftest *t, const char *part_of_name)
+{
+    return has_kernel(t, part_of_name, false);
+}
+
+bool selftest_lacks(const struct selftest *t, const char *part_of_name)
+{
+    return has_kernel(t, part_of_name, true);
 }
 
 static bool pick_all(struct selftest *t)
@@ -386,7 +403,7 @@ static bool pick_all(struct selftest *t)
     bool ok = true;
     for (uint32_t k = 0; ok && k < 4; k++) { /* two rounds each */
         t->last_round = k & 1;
-        ok = k < 2 ? selftest_pick_all(t) : selftest_pick_draws(t);
+        if (selftest_lacks(t, "")) ok = k < 2 ? selftest_pick_draws(t) : selftest_pick_all(t);
     }
     drop_scratch(t);
     return ok;
@@ -415,14 +432,15 @@ static enum bz_status expect(struct selftest *t, struct test *test, struct bz_er
     return s.run.status ? fail(err, s.run.status, "%s", s.run.err.text) : BZ_OK;
 }
 
-/* All cases as one program, with their results side by side in one buffer. */
+/* All cases as one program, with their results side by side in one buffer. The last that was picked comes first: those that draw, which
+ * were picked before all others, move the step on. */
 static enum bz_status record(struct selftest *t, struct bz_err *err)
 {
     enum bz_status st = BZ_OK;
     t->results = gpu_buffer_new(t->n_bytes, GPU_STORAGE);
     gpu_ops_begin(t->gpu, SELFTEST_POS, SELFTEST_POS + SELFTEST_ROWS);
     gpu_write_step(t->gpu, SELFTEST_POS, 1, 0);
-    for (uint32_t k = 0; k < t->n && st == BZ_OK; k++) {
+    for (uint32_t k = t->n; k-- > 0 && st == BZ_OK;) {
         struct stage *s = &t->tests[k].stage;
         uint32_t at = t->tests[k].at;
         /* The vectors of a case lie in one page, as a model's do: so it was picked. */

@@ -1,15 +1,19 @@
 /* selftest_cases.c - the cases of the self-test: every op, in the shapes that choose its pipelines. */
 #include <math.h>
 
-#include "base/mem.h"
 #include "gpu/selftest_impl.h"
 
 #define EPS SELFTEST_EPS
 
-/* One format for each shape of weights that kernels know, in the order of enum gpu_shape. */
-static const uint32_t formats[N_GPU_SHAPES] = {
-    QUANT_F32,  QUANT_F16,  QUANT_BF16, QUANT_Q4_0, QUANT_Q5_0,
-    QUANT_Q8_0, QUANT_Q4_K, QUANT_Q5_K, QUANT_Q6_K, QUANT_Q4_1, /* becomes Q8_A */
+/* One format for each shape of weights that kernels know, in the order of enum gpu_shape, and how their names end. */
+static const struct {
+    uint32_t format;
+    const char *name;
+} shapes[N_GPU_SHAPES] = {
+    { QUANT_F32, "_f32" },   { QUANT_F16, "_f16" },   { QUANT_BF16, "_bf16" },
+    { QUANT_Q4_0, "_q4_0" }, { QUANT_Q5_0, "_q5_0" }, { QUANT_Q8_0, "_q8_0" },
+    { QUANT_Q4_K, "_q4_k" }, { QUANT_Q5_K, "_q5_k" }, { QUANT_Q6_K, "_q6_k" },
+    { QUANT_Q4_1, "_q8_a" }, /* which that becomes */
 };
 
 /* ---- one function an op ---- */
@@ -197,7 +201,7 @@ static void run_heads_write(struct stage *s, const struct test_case *c)
     stage_result(s, &kv.k, c->half ? STAGE_F16 : STAGE_F32);
 }
 
-/* One row with new keys (plain: with another layer's) and the answer; out: a product with it instead. */
+/* One row with new keys (plain: with another layer's) and the answer; out: a product with it instead; split: after it. */
 static void run_attend(struct stage *s, const struct test_case *c)
 {
     struct kv kv = make_cache(s, c);
@@ -213,8 +217,15 @@ static void run_attend(struct stage *s, const struct test_case *c)
     }
     if (c->out) {
         struct tensor *y = stage_rows(s, c, c->out);
-        op_attend_linear(&s->run, y, o, &kv, &h, 17, SELFTEST_POS, EPS,
-                         stage_matrix(s, c, o->cols, c->out, 1));
+        struct weight *w = stage_matrix(s, c, o->cols, c->out, 1);
+        if (c->split) {
+            stage_recut(s, c->attend_cut);
+            op_attend(&s->run, o, &kv, &h, 17, SELFTEST_POS, EPS);
+            stage_recut(s, c->cut);
+            op_linear(&s->run, y, o, w);
+        } else {
+            op_attend_linear(&s->run, y, o, &kv, &h, 17, SELFTEST_POS, EPS, w);
+        }
         stage_result(s, y, STAGE_F32);
         return;
     }
@@ -262,6 +273,7 @@ static void run_led(struct stage *s, const struct test_case *c)
     op_join_linear_gelu_mul(&s->run, &j, gate, gate_w, by, 0);
     op_linear(&s->run, &branch, gate, out_w);
     op_join_linears(&s->run, &n, y, w, n_own);
+    stage_recut(s, c->attend_cut);
     op_attend(&s->run, o, &kv, &h, 17, SELFTEST_POS, EPS);
     stage_result(s, j.to, STAGE_F32);
     stage_result(s, n.to, STAGE_F32);
@@ -321,47 +333,6 @@ static void run_copy_rows(struct stage *s, const struct test_case *c)
     stage_result(s, y, STAGE_F32);
 }
 
-/* The best token from `first` on. */
-static void draw_by_hand(struct stage *s, struct tensor *ids, const struct tensor *logits,
-                         uint32_t first)
-{
-    float *v = mem_alloc(logits->cols, sizeof *v);
-    int32_t best = (int32_t)first;
-    if (!v) {
-        run_fail(&s->run, BZ_ERR_MEMORY, "not enough memory to test the kernels");
-        return;
-    }
-    op_read(&s->run, logits, 0, v, 1);
-    for (uint32_t i = first; i < logits->cols; i++)
-        if (v[i] > v[best]) best = (int32_t)i;
-    op_write(&s->run, ids, 0, &best, 1);
-    mem_free(v);
-}
-
-/* It is so cold that the best token is drawn, whatever the seed. */
-static void run_draw(struct stage *s, const struct test_case *c)
-{
-    struct tensor *logits = stage_rows(s, c, c->cols);
-    struct tensor *ids = stage_tensor(s, 1, 1, STAGE_I32, 1);
-    int32_t forbidden[16]; /* the first tokens */
-    for (uint32_t i = 0; i < c->out; i++) forbidden[i] = (int32_t)i;
-    struct bz_sampling sampling = {
-        .temperature = c->temperature, .top_k = c->top_k, .top_p = 1, .repeat_penalty = 1
-    };
-    if (s->place == STAGE_CPU) {
-        draw_by_hand(s, ids, logits, c->out);
-    } else {
-        struct bz_err err;
-        enum bz_status st = BZ_OK;
-        if (s->place == STAGE_GPU)
-            st = gpu_draw_open(&s->draw, &sampling, forbidden, c->out, 64, c->cols, &err);
-        else s->draw = (struct gpu_draw) { .sampling = sampling, .n_suppress = c->out };
-        if (st) run_fail(&s->run, st, "%s", err.text);
-        else gpu_draw_record(&s->run, &s->draw, ids, logits);
-    }
-    stage_result(s, ids, STAGE_I32);
-}
-
 /* ---- all of them ---- */
 
 /* Blocks of three parts, one of them half a u32. Numbers, so that each unit that is moved counts. */
@@ -395,16 +366,7 @@ static const struct test_case simple[] = {
     { run_add, .rows = 2, .cols = 64 },
     { run_scale, .rows = 2, .cols = 64 },
     { run_copy_rows, .rows = 2, .cols = 64 },
-};
-
-/* With some tokens forbidden, for models that have such, and without. */
-static const struct test_case draws[] = {
-    { run_draw, .rows = 1, .cols = 3000 },
-    { run_draw, .rows = 1, .cols = 3000, .out = 16 },
-    { run_draw, .rows = 1, .cols = 3000, .top_k = 40, .temperature = 1e-4f },
-    { run_draw, .rows = 1, .cols = 3000, .top_k = 40, .temperature = 1e-4f, .out = 16 },
-    { run_draw, .rows = 1, .cols = 3000, .temperature = 1e-4f },
-    { run_draw, .rows = 1, .cols = 3000, .temperature = 1e-4f, .out = 16 },
+    { selftest_router, .rows = 2, .cols = 256, .out = 12, .format = QUANT_F32 },
 };
 
 /* Few rows and many; heads of one size for every number of columns that a lane can have, and of one that no kernel is compiled
@@ -442,6 +404,7 @@ static bool pick_held(struct selftest *t, uint32_t format)
         struct test_case attend = { run_attend, .rows = 1, .cols = 256, .n_kv = 1, .out = 9 };
         attend.n_head = cols / attend.cols;
         attend.format = format;
+        ok = ok && selftest_pick(t, &attend);
         attend.plain = true;
         ok = ok && selftest_pick(t, &attend);
         for (uint32_t cut = 1; cut <= 3; cut++) {
@@ -465,24 +428,36 @@ static bool pick_held(struct selftest *t, uint32_t format)
     return ok;
 }
 
-/* Products that are made ahead for attention, which joins the stream: streams and matrices in every cut; detours of every width; heads of every size. */
-static bool pick_led(struct selftest *t, uint32_t format, enum gpu_shape shape)
+/* Heads of every size, after products as c has them. */
+static bool pick_led_heads(struct selftest *t, struct test_case c)
 {
-    static const char *const names[N_GPU_SHAPES] = {
-        [GPU_Q4_0] = "led_q4_0", [GPU_Q5_0] = "led_q5_0", [GPU_Q8_0] = "led_q8_0",
-        [GPU_Q4_K] = "led_q4_k", [GPU_Q5_K] = "led_q5_k", [GPU_Q6_K] = "led_q6_k",
-        [GPU_Q8_A] = "led_q8_a"
-    };
     static const uint32_t dims[] = { 32, 48, 64, 128, 256, 512 };
-    struct test_case c = { run_led, .rows = 1, .cols = 2048, .out = 256, .cut = 2 };
     bool ok = true;
-    if (!names[shape] || !selftest_lacks(t, names[shape])) return true;
+    if (!selftest_lacks(t, "attend_led") && !selftest_lacks(t, "attend_shared_led")) return true;
+    for (uint32_t i = 0; i < 2 * 2 * 4 * sizeof dims / sizeof *dims; i++) {
+        c.half = i & 1;
+        c.plain = i >> 1 & 1;
+        c.n_head = 1u << (i >> 2 & 3);
+        c.attend_cut = 1 + (i >> 2 & 3);
+        c.n_ff = dims[i >> 4];
+        ok = ok && selftest_pick(t, &c);
+    }
+    return ok;
+}
+
+/* Products that are made ahead for attention, which joins the stream: streams (see HELD_STEP) and matrices in every cut; detours of
+ * every width; heads. */
+static bool pick_led(struct selftest *t, uint32_t format)
+{
+    static const uint32_t widths[] = { 768, 1280, 2304, 3328 };
+    struct test_case c = { run_led, .rows = 1, .cols = 1280, .out = 256, .cut = 2, .n_ff = 256 };
+    bool ok = true;
+    if (!selftest_lacks(t, "_led")) return true;
     c.format = format;
-    c.n_head = c.n_kv = 1;
-    c.n_ff = 256;
+    c.attend_cut = c.n_head = c.n_kv = 1;
     struct test_case usual = c;
     for (uint32_t i = 0; i < 4 * 3 * 3; i++) {
-        c.cols = 1024 * (1 + i % 4);
+        c.cols = widths[i % 4];
         c.cut = 1 + i / 4 % 3;
         c.plain = i / 12 == 0;
         c.split = i / 12 == 1;
@@ -492,18 +467,15 @@ static bool pick_led(struct selftest *t, uint32_t format, enum gpu_shape shape)
     for (c.out = 32; c.out <= 512; c.out *= 2)
         if (c.out % quant_find(format)->block == 0) ok = ok && selftest_pick(t, &c);
     c = usual;
-    for (uint32_t i = 0; i < 2 * 2 * 4 * sizeof dims / sizeof *dims; i++) {
-        c.half = i & 1;
-        c.plain = i >> 1 & 1;
-        c.n_head = 1u << (i >> 2 & 3);
-        c.cut = c.n_head == 1 ? 2 : 1 + (i >> 2 & 3);
-        c.n_ff = dims[i >> 4];
-        ok = ok && selftest_pick(t, &c);
+    for (uint32_t i = 0; i < 4 * 3; i++) {
+        c.cols = widths[i % 4];
+        c.cut = 1 + i / 4;
+        ok = ok && pick_led_heads(t, c);
     }
     return ok;
 }
 
-/* Products of settled rows, in every cut: the lanes follow from the length. */
+/* Products of settled rows, in every cut: the lanes follow from the length. Who settles them is another question: the model may have it otherwise. */
 static bool pick_digits(struct selftest *t, uint32_t format)
 {
     uint32_t block = quant_find(format)->block;
@@ -524,13 +496,23 @@ static bool pick_digits(struct selftest *t, uint32_t format)
             ok = ok && selftest_pick(t, &c);
             c.run = run_join_gate_up;
             ok = ok && selftest_pick(t, &c);
+            struct test_case a = { run_attend, .rows = 1, .cols = 256, .n_kv = 1, .out = 32 };
+            a.format = format;
+            a.n_head = cols / a.cols;
+            a.cut = cut;
+            a.attend_cut = 1;
+            a.split = true;
+            for (uint32_t k = 0; a.n_head && k < 2; k++) {
+                a.plain = k;
+                ok = ok && selftest_pick(t, &a);
+            }
         }
     return ok;
 }
 
 /* Rows of every length from one unit of work a lane to 128 of them and more, since the lanes follow from it; and past the
  * tiles of the matrix product. */
-static bool pick_matrices(struct selftest *t, uint32_t format, enum gpu_shape shape)
+static bool pick_matrices(struct selftest *t, uint32_t format)
 {
     uint32_t block = quant_find(format)->block;
     struct test_case embed = { run_embed, .rows = 3, .cols = 256, .out = 7, .format = format };
@@ -545,13 +527,14 @@ static bool pick_matrices(struct selftest *t, uint32_t format, enum gpu_shape sh
             ok = ok && selftest_pick(t, &c);
         }
     }
-    ok = ok && pick_held(t, format) && pick_digits(t, format) && pick_led(t, format, shape);
+    ok = ok && pick_held(t, format) && pick_digits(t, format) && pick_led(t, format);
     struct test_case product = { run_linear, .cols = 256, .out = 70, .format = format };
     struct test_case router = { selftest_router, .rows = 2, .cols = 256, .out = 12,
                                 .format = format };
     for (uint32_t i = 0; i < 2 * (GPU_CUTS + 1); i++) {
         product.cut = i / 2; /* 0: by its shape, and on a software device no tiles */
-        product.rows = i & 1 ? 24 : SELFTEST_ROWS; /* too few for subgroup matrices */
+        product.out = product.cut == GPU_CUT_SHARES ? 72 : 70; /* shares are of whole vec4s */
+        product.rows = i & 1 ? 24 : SELFTEST_ROWS;             /* too few for subgroup matrices */
         product.run = run_linear;
         ok = ok && selftest_pick(t, &product);
         product.run = run_linear_gelu;
@@ -567,15 +550,7 @@ bool selftest_pick_all(struct selftest *t)
         ok = selftest_pick(t, &simple[i]);
     ok = ok && pick_attention(t, false) && pick_attention(t, true);
     for (size_t i = 0; ok && i < N_GPU_SHAPES; i++)
-        ok =
-            pick_matrices(t, formats[i], (enum gpu_shape)i) && selftest_pick_experts(t, formats[i]);
-    return ok;
-}
-
-bool selftest_pick_draws(struct selftest *t)
-{
-    bool ok = true;
-    for (size_t i = 0; ok && i < sizeof draws / sizeof *draws; i++)
-        ok = selftest_pick(t, &draws[i]);
+        if (selftest_uses(t, shapes[i].name))
+            ok = pick_matrices(t, shapes[i].format) && selftest_pick_experts(t, shapes[i].format);
     return ok;
 }

@@ -65,7 +65,8 @@ struct test_case {
     uint32_t n_head, n_kv, n_ff;
     uint32_t n_mat; /* matrices; 0: the most */
     uint32_t top_k;
-    uint32_t cut; /* of a matrix product, see struct gpu_ops */
+    uint32_t cut;        /* of a matrix product, see struct gpu_ops */
+    uint32_t attend_cut; /* of attention after such products */
     float temperature;
     bool half, split, plain;
     bool both; /* a join of two branches */
@@ -79,6 +80,8 @@ struct tensor *stage_tensor(struct stage *s, uint32_t rows, uint32_t cols, enum 
 struct weight *stage_weight(struct stage *s, uint32_t format, uint32_t cols, uint32_t rows,
                             uint32_t n_mat, float size);
 struct weight *stage_absent(struct stage *s);
+/* What follows is cut like this. */
+void stage_recut(struct stage *s, uint32_t cut);
 void stage_result(struct stage *s, const struct tensor *t, enum stage_kind kind);
 /* t as digits, where the op that was last has settled it. The last of a case: it may take a tensor. */
 void stage_settled(struct stage *s, const struct tensor *t);
@@ -110,7 +113,8 @@ struct join selftest_join(struct stage *s, const struct test_case *c, bool scale
 /* Offer a case; false when memory is short. */
 bool selftest_pick(struct selftest *t, const struct test_case *c);
 
-/* Has the model a kernel with this in its name that nothing has run yet? */
+/* Has the model a kernel with this in its name? One that nothing has run yet? */
+bool selftest_uses(const struct selftest *t, const char *part_of_name);
 bool selftest_lacks(const struct selftest *t, const char *part_of_name);
 
 /* Cases of routers, alone and beside the product of a settled row; and all of experts. */
@@ -118,8 +122,8 @@ void selftest_router(struct stage *s, const struct test_case *c);
 void selftest_linear_router(struct stage *s, const struct test_case *c);
 bool selftest_pick_experts(struct selftest *t, uint32_t format);
 
-/* Offer all that do not draw, small ones first; then those that do, since they move the step on. */
-bool selftest_pick_all(struct selftest *t);
+/* Offer those that draw; and all others, small ones first. */
 bool selftest_pick_draws(struct selftest *t);
+bool selftest_pick_all(struct selftest *t);
 
 #endif
