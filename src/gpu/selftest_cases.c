@@ -1,6 +1,4 @@
 /* selftest_cases.c - the cases of the self-test: every op, in the shapes that choose its pipelines. */
-#include <math.h>
-
 #include "gpu/selftest_impl.h"
 
 #define EPS SELFTEST_EPS
@@ -15,6 +13,15 @@ static const struct {
     { QUANT_Q4_K, "_q4_k" }, { QUANT_Q5_K, "_q5_k" }, { QUANT_Q6_K, "_q6_k" },
     { QUANT_Q4_1, "_q8_a" }, /* which that becomes */
 };
+
+/* Few sizes, since each has a supply of its own. */
+struct weight *stage_matrix(struct stage *s, const struct test_case *c, uint32_t cols,
+                            uint32_t rows, uint32_t n_mat)
+{
+    float size = 1;
+    for (uint32_t n = 1; n < cols; n *= 4) size /= 2;
+    return stage_weight(s, c->format, cols, rows, n_mat, size);
+}
 
 /* ---- one function an op ---- */
 

@@ -1,4 +1,6 @@
 /* selftest_experts.c - the self-test's cases of routers and experts. */
+#include <math.h>
+
 #include "gpu/selftest_impl.h"
 
 #define EPS SELFTEST_EPS

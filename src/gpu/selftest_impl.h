@@ -6,8 +6,6 @@
 #ifndef BEZEL_GPU_SELFTEST_IMPL_H
 #define BEZEL_GPU_SELFTEST_IMPL_H
 
-#include <math.h>
-
 #include "base/rng.h"
 #include "gpu/draw.h"
 #include "gpu/selftest.h"
@@ -96,11 +94,8 @@ static inline struct tensor *stage_rows(struct stage *s, const struct test_case 
 }
 
 /* Weights of a size that keeps W x near 1. */
-static inline struct weight *stage_matrix(struct stage *s, const struct test_case *c, uint32_t cols,
-                                          uint32_t rows, uint32_t n_mat)
-{
-    return stage_weight(s, c->format, cols, rows, n_mat, 1 / sqrtf((float)cols));
-}
+struct weight *stage_matrix(struct stage *s, const struct test_case *c, uint32_t cols,
+                            uint32_t rows, uint32_t n_mat);
 
 static inline struct weight *stage_vector(struct stage *s, uint32_t n, float size)
 {
