@@ -1,15 +1,8 @@
 // join_runs - the kernel of that name without its sum, which a tier chooses.
-//!include lib/grid.wgsl
 //!include lib/join_io.wgsl
-//!include lib/joining.wgsl
-//!include lib/sixteens.wgsl
-//!include lib/columns.wgsl
-//!include lib/settle.wgsl
-//!include lib/put_run.wgsl
+//!include lib/join_row.wgsl
 
 @group(0) @binding(8) var<storage, read_write> s : array<vec4<u32>>;
-
-override RUNS : u32 = 1u; // of sixteen columns, that a thread has
 
 fn normed() -> bool {
     return p.has_next != 0u;
@@ -43,22 +36,5 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     if (row >= p.rows) {
         return;
     }
-    let n = p.cols / 4u;
-    let i = 4u * id;
-    let k = 4u * (id + WG);
-    var c = Columns();
-    var d = Columns();
-    if (i < n) {
-        c = columns(row * n + i, i);
-    }
-    if (RUNS > 1u && k < n) {
-        d = columns(row * n + k, k);
-    }
-    let j = joining_from(c.sums + d.sums, row * n, id);
-    if (i < n) {
-        finish(i, c, j);
-    }
-    if (RUNS > 1u && k < n) {
-        finish(k, d, j);
-    }
+    join_row(row, id);
 }

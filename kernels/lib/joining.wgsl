@@ -17,9 +17,9 @@ fn sums_of(v : vec4<f32>, raw : vec4<f32>, b : vec4<f32>) -> vec4<f32> {
 
 // From the sums of every thread.
 fn joining_from(sums : vec4<f32>, at : u32, id : u32) -> Joining {
+    let f = factor(); // on its way while all wait for the sums
     let mean = add_over(sums, id, WG) / f32(p.cols);
     let r = inverseSqrt(mean.w + p.eps);
-    let f = factor();
     let square = max(mean.x + 2.0 * r * mean.y + r * r * mean.z, 0.0);
     return Joining(at, r, f, inverseSqrt(f * f * square + p.eps));
 }

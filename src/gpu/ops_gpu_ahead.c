@@ -172,6 +172,7 @@ static void look_for_adapters(struct run *r, const struct ahead *a)
     struct tensor stream = lead_room(g, a->with[0], own, more, a->readers[0]);
     struct tensor branch = lead_room(g, a->branch, 0, more, a->readers[0]);
     gather_b(g, a, more > 0);
+    matrix_of(a->with[0])->lead.after = a->branch;
     matrix_of(a->readers[0])->lead.after = a->after;
     if (!more) return;
     struct gpu_vectors v = gpu_vectors_of(g, a->post_w, a->next_w, NULL);

@@ -337,11 +337,22 @@ static bool is_wide(const struct gpu_ops *g, const struct join *j)
     return j->x->cols > g->narrow_stream && gpu_can_join_settled(g, j);
 }
 
+/* These matrices will be read of it, and the one after them. */
+static void join_wide(struct run *r, const struct join *j, const struct weight *const *w,
+                      uint32_t n)
+{
+    const struct weight *soon[JOIN_LINEARS + 1], *after = matrix_of(w[0])->lead.after;
+    bool plain = all_plain_codes(w, n);
+    for (uint32_t i = 0; i < n; i++) soon[i] = w[i];
+    if (after) soon[n++] = after;
+    if (!plain || !gpu_join_touch(r, j, soon, n)) gpu_join_settled(r, j, !plain);
+}
+
 bool gpu_wide_linears(struct run *r, const struct join *j, struct tensor *const *y,
                       const struct weight *const *w, uint32_t n)
 {
     if (!is_wide(ops_of(r), j)) return false;
-    gpu_join_settled(r, j, !all_plain_codes(w, n));
+    join_wide(r, j, w, n);
     gpu_linears(r, y, join_result(j), w, n);
     return true;
 }
@@ -350,7 +361,7 @@ bool gpu_wide_linear_gelu_mul(struct run *r, const struct join *j, struct tensor
                               const struct weight *w, const struct tensor *b, uint32_t col)
 {
     if (!is_wide(ops_of(r), j)) return false;
-    gpu_join_settled(r, j, !plain_codes(w));
+    join_wide(r, j, &w, 1);
     gpu_linear_gelu_mul(r, y, join_result(j), w, b, col);
     return true;
 }
@@ -358,8 +369,9 @@ bool gpu_wide_linear_gelu_mul(struct run *r, const struct join *j, struct tensor
 bool gpu_wide_gate_up(struct run *r, const struct join *j, struct tensor *y, struct tensor *up,
                       const struct weight *gate_w, const struct weight *up_w)
 {
+    const struct weight *both[] = { gate_w, up_w };
     if (!is_wide(ops_of(r), j)) return false;
-    gpu_join_settled(r, j, !plain_codes(gate_w) || !plain_codes(up_w));
+    join_wide(r, j, both, COUNT(both));
     gpu_gate_up(r, y, up, join_result(j), gate_w, up_w);
     return true;
 }

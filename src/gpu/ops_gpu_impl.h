@@ -268,6 +268,9 @@ bool gpu_can_join_settled(const struct gpu_ops *g, const struct join *j);
 
 /* A join that settles what the next block reads, and (floats) leaves it as it is too. */
 void gpu_join_settled(struct run *r, const struct join *j, bool floats);
+/* The same for one row, settled only, while the device touches matrices that are read soon; false: it cannot. */
+bool gpu_join_touch(struct run *r, const struct join *j, const struct weight *const *soon,
+                    uint32_t n_soon);
 
 /* y[i] = W_i x + s B_i z[i], where x is settled and z lies behind it, in as few dispatches as can be; z NULL: all are codes
  * without adapters. */

@@ -14,6 +14,11 @@ enum {
     HELD_LANES_AT_ONCE = 96 << 10, /* for a large device; each workgroup joins */
 };
 
+static const struct gpu_part *part_of(const struct weight *w)
+{
+    return &((const struct gpu_weight *)w->mem)->parts[0];
+}
+
 /* Do the registers of a workgroup hold a row? */
 static bool in_runs(const struct gpu_ops *g, uint32_t cols)
 {
@@ -90,6 +95,41 @@ static void join(struct run *r, const struct join *j, const struct tensor *y,
                     COUNT(bind), rows);
 }
 
+bool gpu_join_touch(struct run *r, const struct join *j, const struct weight *const *soon,
+                    uint32_t n_soon)
+{
+    enum { BUFFERS = 9, MATRICES = 4, TOUCHING = 4 }; /* workgroups that touch */
+    struct gpu_ops *g = ops_of(r);
+    uint32_t cols = j->x->cols, wg = runs_wg(g, cols);
+    struct gpu_vectors v = gpu_join_vectors(g, j);
+    if (j->x->rows != 1 || !v.one || !weight_exists(j->next_w) || !gpu_can_join_settled(g, j) ||
+        g->rec.limits.max_storage_buffers < BUFFERS)
+        return false;
+    struct tensor s = gpu_settled_room(r, 1, cols);
+    struct join_touch_params p = { .cols = cols,
+                                   .has_branch = j->branch != NULL,
+                                   .has_scale = weight_exists(j->scale),
+                                   .post_at = v.at[0],
+                                   .scale_at = v.at[1],
+                                   .next_at = v.at[2],
+                                   .unread = cols / 4,
+                                   .eps = j->eps };
+    struct gpu_binding none = whole(g->unused);
+    struct gpu_binding bind[] = {
+        act(j->x), j->branch ? act(j->branch) : none, v.all, none, none, none, none, act(j->to),
+        act(&s)
+    };
+    for (uint32_t i = 0; i < n_soon && i < MATRICES; i++)
+        bind[3 + i] = whole(part_of(soon[i])->buffer);
+    struct gpu_constant constants[] = {
+        { JOIN_TOUCH_WG, (float)wg }, { JOIN_TOUCH_RUNS, (float)divide_up(cols, HELD_RUN * wg) }
+    };
+    record_dispatch(&g->rec, TIERED(g, JOIN_TOUCH), constants, COUNT(constants), &p, bind,
+                    COUNT(bind), 1 + TOUCHING);
+    gpu_note_settled(r, join_result(j), &s);
+    return true;
+}
+
 void gpu_join_settled(struct run *r, const struct join *j, bool floats)
 {
     const struct tensor *to = join_result(j);
@@ -137,11 +177,6 @@ struct gpu_vectors gpu_join_vectors(const struct gpu_ops *g, const struct join *
 static enum gpu_shape shape_of(const struct weight *w)
 {
     return ((const struct gpu_weight *)w->mem)->shape;
-}
-
-static const struct gpu_part *part_of(const struct weight *w)
-{
-    return &((const struct gpu_weight *)w->mem)->parts[0];
 }
 
 /* Do half of the threads hold a row? */

@@ -1,4 +1,5 @@
 /* selftest_cases.c - the cases of the self-test: every op, in the shapes that choose its pipelines. */
+#include "gpu/ops_gpu_impl.h"
 #include "gpu/selftest_impl.h"
 
 #define EPS SELFTEST_EPS
@@ -97,6 +98,16 @@ static void run_join(struct stage *s, const struct test_case *c)
     op_join(&s->run, &j);
     stage_result(s, j.to, STAGE_F32);
     stage_result(s, j.norm, STAGE_F32);
+    stage_settled(s, j.norm);
+}
+
+/* The same of one row where others touch a matrix meanwhile. */
+static void run_join_touch(struct stage *s, const struct test_case *c)
+{
+    struct join j = selftest_join(s, c, true, true);
+    const struct weight *w = stage_matrix(s, c, c->cols, c->out, 1);
+    if (s->place == STAGE_CPU || !gpu_join_touch(&s->run, &j, &w, 1)) op_join(&s->run, &j);
+    stage_result(s, j.to, STAGE_F32);
     stage_settled(s, j.norm);
 }
 
@@ -366,6 +377,7 @@ static const struct test_case simple[] = {
     { run_join, .rows = 2, .cols = 2560 },
     { run_join, .rows = 2, .cols = 5376 },
     { run_join, .rows = 2, .cols = 8196 },
+    { run_join_touch, .rows = 1, .cols = 5376, .out = 100, .format = QUANT_F32 },
     { run_rope_table, .rows = 2 },
     { run_head_norm_rope, .rows = 2, .cols = 64, .n_head = 3 },
     { run_gelu_mul, .rows = 2, .cols = 64 },
