@@ -81,8 +81,9 @@ static struct shares shares_of(struct run *r, const struct tensor *q, const stru
         s.heads *= 2;
     uint32_t rest = divide_up(SPLIT_GROUPS, vectors * divide_up(group, s.heads));
     s.n_split = pieces < rest ? pieces : rest;
-    /* Shares of two tiles cost less than a dispatch that merges. */
-    if (s.n_split > MERGED_SHARES && pieces <= 2 * MERGED_SHARES) s.n_split = MERGED_SHARES;
+    /* Shares of two tiles cost less than merging twice as many. */
+    if (pieces <= 2 * MERGED_SHARES && s.n_split > divide_up(pieces, 2))
+        s.n_split = divide_up(pieces, 2);
     if (s.n_split > SPLIT_MOST) s.n_split = SPLIT_MOST;
     s.n_groups = vectors * divide_up(group, s.heads) * s.n_split;
     s.partial =
