@@ -248,13 +248,25 @@ export class Gpu {
   /** Buffers that `decide` asks for are only counted, until it returns; then those that are left are made. One
    *  that is written to is made at once. */
   planned<T>(decide: () => T): T {
+    try {
+      return this.counted(decide);
+    } finally {
+      this.makeCounted();
+    }
+  }
+
+  /** The same, but they are made when they are used, or by makeCounted(). */
+  counted<T>(decide: () => T): T {
     this.planning = true;
     try {
       return decide();
     } finally {
       this.planning = false;
-      for (const b of this.buffers.all()) if (!b.made) this.make(b);
     }
+  }
+
+  makeCounted(): void {
+    for (const b of this.buffers.all()) if (!b.made) this.make(b);
   }
 
   /** Throw the first fault, if there was one. */

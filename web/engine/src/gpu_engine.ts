@@ -51,6 +51,9 @@ export class GpuEngine {
     let engine: GpuEngine | undefined;
     try {
       engine = GpuEngine.plan(core, gpu, known, options);
+      await gpu.handedOut(); // the compiler has threads of its own, and takes longest: buffers are made while they work
+      signal?.throwIfAborted();
+      gpu.makeCounted();
       await gpu.made();
       onProgress?.({ phase: 'open', loaded: 1, total: 1 });
       signal?.throwIfAborted();
@@ -156,13 +159,13 @@ export class GpuEngine {
     return s;
   }
 
-  /** An engine with all its buffers, and nothing in them yet; or why it does not fit. */
+  /** An engine with all its buffers counted; or why it does not fit. */
   private static plan(core: Core, gpu: Gpu, sources: ReadonlyMap<number, Source>, options: GpuOpenOptions): GpuEngine {
     const x = core.exports, before = gpu.bytes;
     gpu.check();
     if (testsKernels(gpu, options)) gpu.refused = new Map();
     gpu.gradual = testsKernels(gpu, options);
-    return gpu.planned(() => {
+    return gpu.counted(() => {
       const ptr = core.with(openJson(sources, options), (p, n) => core.check(x.bz_wasm_engine_open(p, n)));
       try {
         let rows: Rows | undefined;

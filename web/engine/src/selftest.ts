@@ -50,7 +50,7 @@ function demoteRefused(core: Core, gpu: Gpu, engine: EnginePtr, report: Map<stri
 /** Test what was not tested yet. Was something demoted? */
 async function testRound(core: Core, gpu: Gpu, engine: EnginePtr, { within, onPrepared, onTested }: Omit<SelfTestOptions, 'compile'>, report: Map<string, SelfTest>): Promise<boolean> {
   const x = core.exports;
-  const test = core.check(x.bz_wasm_gpu_selftest_open(engine));
+  const test = gpu.planned(() => core.check(x.bz_wasm_gpu_selftest_open(engine))); // cases that are only tried out make no buffers
   try {
     await within(gpu.handedOut()); // first, since the compiler has threads of its own
     while (core.checkNumber(x.bz_wasm_gpu_selftest_prepare(test))) await within(nextTurn()); // the C loops
