@@ -149,9 +149,10 @@ EXPORT(void, bz_wasm_gpu_free_scratch, bz_engine *e)
 }
 
 /* A step that is not recorded. Returns how many dispatches it has. */
-static uint32_t imagine_step(bz_session *s, struct run *r, uint32_t rows, uint32_t n_logits)
+static uint32_t imagine_step(bz_session *s, struct run *r, uint32_t rows, uint32_t n_logits,
+                             uint32_t horizon)
 {
-    gpu_ops_begin(r->be, s->kv.n_past, s->kv.n_ctx);
+    gpu_ops_begin(r->be, s->kv.n_past, horizon);
     s->acts.ids.rows = rows;
     model_forward(r, &s->engine->model, &s->kv, &s->acts, n_logits);
     if (n_logits) model_logits(r, &s->engine->model, &s->acts, 0, n_logits);
@@ -180,8 +181,10 @@ EXPORT(void, bz_wasm_gpu_be_frugal, bz_engine *e, uint32_t frugal)
     gpu_ops_of_engine(e)->frugal = frugal != 0;
 }
 
-/* Go through every kind of step that the session will record, so that what they share is there: scratch of the
- * largest one, and, with `compile`, the pipelines. Returns the bytes that come and go while steps are
+enum { FIRST_HORIZON = 128 }; /* the shortest history that the host records for */
+
+/* Go through every kind of step that the session will record, at the start of a text and far from it, so that what they share
+ * is there: scratch of the largest one, and, with `compile`, the pipelines. Returns the bytes that come and go while steps are
  * recorded and tokens drawn, at most; -1 when a step cannot be. */
 EXPORT(double, bz_wasm_gpu_reserve, bz_session *s, uint32_t compile)
 {
@@ -190,6 +193,7 @@ EXPORT(double, bz_wasm_gpu_reserve, bz_session *s, uint32_t compile)
     struct run r = { .be = &s->engine->backend };
     /* 6: too few for tiles of products, too many for shares of attention */
     const uint32_t rows[] = { s->n_batch, LOGIT_ROWS, LOGIT_ROWS / 2, 6, 2, 1 };
+    const uint32_t far = s->kv.n_ctx, near = far < FIRST_HORIZON ? far : FIRST_HORIZON;
     uint64_t bytes = 0;
     g->rec.mode = compile ? RECORD_PIPELINES : RECORD_NOTHING;
     bool made = g->ahead_at == g->n_changes;
@@ -203,14 +207,19 @@ EXPORT(double, bz_wasm_gpu_reserve, bz_session *s, uint32_t compile)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (rows[i] > s->n_batch) continue;
         uint32_t n_logits = rows[i] < LOGIT_ROWS ? rows[i] : LOGIT_ROWS;
-        uint64_t n = recorded_bytes(imagine_step(s, &r, rows[i], n_logits));
+        uint64_t n = recorded_bytes(imagine_step(s, &r, rows[i], n_logits, far));
         /* At a time: a whole batch, the end of a prompt, and a decode step while it is recorded anew. */
         if (rows[i] == s->n_batch || rows[i] == 1) bytes += 2 * n;
-        imagine_step(s, &r, rows[i], 0);
-        imagine_step(s, &r, rows[i], 1);
+        imagine_step(s, &r, rows[i], 0, far);
+        imagine_step(s, &r, rows[i], 1, far);
+        if (rows[i] <= FIRST_HORIZON) imagine_step(s, &r, rows[i], 1, near); /* attention differs */
     }
     bytes += recorded_bytes(imagine_draw(s, &r, 1)) + recorded_bytes(imagine_draw(s, &r, 0));
-    if (!made) g->n_changes++;
+    if (!made) { /* the first prompt comes before it */
+        g->n_changes++;
+        uint32_t few = LOGIT_ROWS / 2 < s->n_batch ? LOGIT_ROWS / 2 : s->n_batch;
+        imagine_step(s, &r, few, 1, near);
+    }
     g->rec.mode = RECORD_PROGRAM;
     bytes += gpu_draw_bytes(s->kv.n_ctx, c->n_vocab);
     s->acts.ids.rows = 0;

@@ -444,6 +444,23 @@ for (const [name, path, options, on] of [
   }, on));
 }
 
+/** Such a device whose compiler has nothing to do, for what is recorded and never run. */
+const idle = { ...large, device: new Proxy(device.device, { get: (of, key) => (key === 'createComputePipelineAsync' ? async () => ({}) : typeof of[key] === 'function' ? of[key].bind(of) : of[key]) }) };
+
+test('where there is room for a long text, the pipelines of a short one are asked for too', () => fresh(async (core, gpu) => {
+  const engine = await GpuEngine.open(core, [await fileSource(synth('tiny-e2b'))], { context: 4096, batch: 16, selfTest: false });
+  const session = engine.session(4096, 16), x = core.exports, free = (program) => x.bz_wasm_gpu_program_free(core.check(program));
+  ok(x.bz_wasm_gpu_reserve(session.ptr, 1) >= 0);
+  const asked = gpu.pipelinesAsked;
+  ok(asked > 0);
+  free(x.bz_wasm_gpu_record(session.ptr, 12, 1, 12)); // the first prompt
+  free(x.bz_wasm_gpu_record_ahead(engine.ptr));
+  for (const [rows, horizon] of [[12, 12], [2, 128], [1, 128], [1, 4096]]) free(x.bz_wasm_gpu_record(session.ptr, rows, 1, horizon));
+  equal(gpu.pipelinesAsked, asked, 'no step needs a pipeline that was not there');
+  session.close();
+  engine.close();
+}, idle));
+
 test('a fast kernel that is wrong, and one that does not compile, give way to plain ones, and the answers stay right', () => fresh(async (core) => {
   const sources = [await fileSource(MODEL)], options = { context: 64, batch: 8, selfTest: true };
   let engine = await GpuEngine.open(core, sources, options);
