@@ -1,4 +1,5 @@
 // join_runs - the kernel of that name without its sum, which a tier chooses.
+//!include lib/grid.wgsl
 //!include lib/join_io.wgsl
 //!include lib/join_row.wgsl
 

@@ -34,8 +34,7 @@ struct gpu_lead {
     const struct weight *next_w; /* what the stream is multiplied with for them */
     gpu_buffer b; /* of the first of several readers: B of all of them, one after the other */
     uint32_t b_bytes;
-    const struct weight
-        *after; /* of a block's first product: the matrix that is read when they are done */
+    const struct weight *after;  /* of a block's first product: what is read when they are done */
     const struct weight *reader; /* the first of those it is for */
     uint32_t at_change;          /* of adapters; it counts until the next one */
 };

@@ -16,7 +16,7 @@ enum {
 
 static const struct gpu_part *part_of(const struct weight *w)
 {
-    return &((const struct gpu_weight *)w->mem)->parts[0];
+    return &matrix_of(w)->parts[0];
 }
 
 /* Do the registers of a workgroup hold a row? */
@@ -98,7 +98,11 @@ static void join(struct run *r, const struct join *j, const struct tensor *y,
 bool gpu_join_touch(struct run *r, const struct join *j, const struct weight *const *soon,
                     uint32_t n_soon)
 {
-    enum { BUFFERS = 9, MATRICES = 4, TOUCHING = 4 }; /* workgroups that touch */
+    enum {
+        BUFFERS = 9,
+        MATRICES = JOIN_LINEARS + 1, /* at most */
+        TOUCHING = 4,                /* workgroups */
+    };
     struct gpu_ops *g = ops_of(r);
     uint32_t cols = j->x->cols, wg = runs_wg(g, cols);
     struct gpu_vectors v = gpu_join_vectors(g, j);
@@ -176,7 +180,7 @@ struct gpu_vectors gpu_join_vectors(const struct gpu_ops *g, const struct join *
 
 static enum gpu_shape shape_of(const struct weight *w)
 {
-    return ((const struct gpu_weight *)w->mem)->shape;
+    return matrix_of(w)->shape;
 }
 
 /* Do half of the threads hold a row? */

@@ -141,8 +141,8 @@ static void supply_free(struct stage_supply *y)
     mem_free(y->blocks);
 }
 
-/* n random numbers near `size`, as bytes: runs of the supply, each from some place on. Few blocks make few matrices that begin alike, so
- * a run has four of them; numbers that are alone come in runs as long as the supply, and a row of logits has none twice. */
+/* n random numbers near `size`, as bytes: runs of the supply, each from some place on. A supply
+ * has few blocks, so a run has four of them, or many matrices would be alike; numbers that are alone come in runs as long as the supply, and a row of logits has none twice. */
 static bool fill(struct stage *s, const struct quant_format *f, uint8_t *to, size_t n, float size)
 {
     const uint8_t *from = blocks_of(s->supply, f, size);

@@ -181,7 +181,7 @@ EXPORT(void, bz_wasm_gpu_be_frugal, bz_engine *e, uint32_t frugal)
     gpu_ops_of_engine(e)->frugal = frugal != 0;
 }
 
-enum { FIRST_HORIZON = 128 }; /* the shortest history that the host records for */
+enum { FIRST_HORIZON = 128 }; /* the shortest history that web/engine/src/gpu_session.ts has */
 
 /* Go through every kind of step that the session will record, at the start of a text and far from it, so that what they share
  * is there: scratch of the largest one, and, with `compile`, the pipelines. Returns the bytes that come and go while steps are

@@ -71,7 +71,7 @@ export function openJson(sources: ReadonlyMap<number, Source>, { name, store, ti
   return JSON.stringify({ ...(name !== undefined && { name }), ...(store && { store }), backend: 'gpu', later: true, plain_kernels: tier === 'plain', no_matrix_kernels: tier === 'subgroup', sources: described });
 }
 
-/** A planned engine: what sessions take, tried out. All of it runs inside Gpu.planned. */
+/** A planned engine: what sessions take, tried out. All of it runs where buffers are only counted. */
 export class Plan {
   readonly available: number;
 

@@ -17,7 +17,7 @@ import { BezelError, type Exports, type GenerationPtr, type ProgramPtr, type Ses
 const LOGIT_ROWS = 8; // rows of logits that one step can make
 const AHEAD = 4; // tokens on their way at most
 const DIGEST = 32; // bytes of a snapshot's checksum
-const FIRST_HORIZON = 128; // positions that the first of the decode programs is meant for; each next one is for twice as many
+const FIRST_HORIZON = 128; // positions that the first of the decode programs is meant for; each next one is for twice as many. A load goes through it too: src/wasm/wasm_load.c
 const SAVE_WINDOW = 4 << 20; // bytes of a snapshot that come back in one read
 const SAVE_READS = 8; // reads under way at a time
 
