@@ -46,9 +46,7 @@ static float affine_value(const uint8_t *block, uint32_t g, int q)
 
 static float value_q4_k(const uint8_t *block, uint32_t j)
 {
-    uint32_t g = j / 32, l = j % 32;
-    int byte = block[16 + 32 * (g / 2) + l];
-    return affine_value(block, g, g % 2 ? byte / 16 : byte % 16);
+    return affine_value(block, j / 32, nibble(block + 16 + 16 * (j / 32), j % 32));
 }
 
 static float value_q5_k(const uint8_t *block, uint32_t j)
@@ -243,8 +241,8 @@ int main(void)
 
     TEST("formats that the kernels read as they are need no scratch memory")
     {
-        CHECK(gpu_repack_scratch(quant_find(QUANT_Q4_K), 1536, 100) == 0);
-        CHECK(gpu_repack_scratch(quant_find(QUANT_Q5_K), 256, 1) == 0);
+        CHECK(gpu_repack_scratch(quant_find(QUANT_Q5_K), 1536, 100) == 0);
+        CHECK(gpu_repack_scratch(quant_find(QUANT_Q4_K), 1536, 100) == 100 * 6 * 144);
         CHECK(gpu_repack_scratch(quant_find(QUANT_F32), 64, 3) == 0);
         CHECK(gpu_repack_scratch(quant_find(QUANT_F32), 63, 3) == 64 * 3 * 4);
         CHECK(gpu_repack_scratch(quant_find(QUANT_Q8_0), 32, 3) == 3 * 32 + 8);

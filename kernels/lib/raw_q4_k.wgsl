@@ -8,12 +8,11 @@ struct Raw {
 
 fn raw_at(i : u32) -> Raw {
     let head = 9u * (i >> 5u);
-    return Raw(w_at(head), w_at(head + 1u + 2u * ((i >> 3u) & 3u) + ((i >> 1u) & 1u)));
+    return Raw(w_at(head), w_at(head + 1u + ((i >> 2u) & 7u)));
 }
 
 fn halves_of(r : Raw, i : u32) -> Halves {
-    let group = (i >> 2u) & 7u;
-    let m = affine_of(r.head, group);
-    let q = (r.q >> vec4<u32>(4u * (group & 1u))) & vec4<u32>(0x0f0f0f0fu);
+    let m = affine_of(r.head, (i >> 2u) & 7u);
+    let q = (r.q >> vec4<u32>(2u * (i & 2u))) & vec4<u32>(0x0f0f0f0fu);
     return codes16(q, m.x, -m.y);
 }

@@ -52,6 +52,7 @@ enum {
     SPLIT_HEADS = 8,    /* query heads that one workgroup of attention_split takes at most */
     SPLIT_GROUPS = 256, /* workgroups that a large device has at once */
     MERGE_COLS = 64,    /* columns that a workgroup of attention_merge has */
+    MERGE_FEW_WG = 64,  /* threads of a workgroup of merge_few */
     MERGED_SHARES = 8,  /* that every workgroup of the next product may merge for itself */
 };
 
@@ -91,6 +92,22 @@ static struct shares shares_of(struct run *r, const struct tensor *q, const stru
     return s;
 }
 
+/* Few shares: a thread for sixteen columns, which waits for no other. */
+static void merge_few(struct run *r, const struct tensor *y, const struct shares *s,
+                      uint32_t head_dim)
+{
+    struct gpu_ops *g = ops_of(r);
+    struct merge_few_params p = { .n_run = y->rows * y->cols / 16,
+                                  .cols = y->cols,
+                                  .head_dim = head_dim,
+                                  .n_split = s->n_split };
+    struct tensor digits = gpu_settled_room(r, y->rows, y->cols);
+    struct gpu_binding bind[] = { act(&s->partial), act(y), act(&digits) };
+    record_dispatch(&g->rec, KERNEL_MERGE_FEW, NULL, 0, &p, bind, COUNT(bind),
+                    divide_up(p.n_run, MERGE_FEW_WG));
+    gpu_note_settled(r, y, &digits);
+}
+
 /* reader: the linear that reads y next, where that is known. Each workgroup gives its part of what its adapters make of y. */
 static void merge_shares(struct run *r, struct tensor *y, const struct shares *s, uint32_t n_vec,
                          uint32_t head_dim, const struct weight *reader)
@@ -98,6 +115,11 @@ static void merge_shares(struct run *r, struct tensor *y, const struct shares *s
     struct gpu_ops *g = ops_of(r);
     bool settles = gpu_can_settle(g, y->rows, y->cols) && head_dim % 16 == 0;
     uint32_t n_groups = n_vec * divide_up(head_dim, MERGE_COLS);
+    bool adapts = settles && y->rows == 1 && gpu_adapts_parts(reader, n_groups);
+    if (settles && !adapts && s->n_split <= MERGED_SHARES) {
+        merge_few(r, y, s, head_dim);
+        return;
+    }
     struct attention_merge_params p = { .n_vec = n_vec,
                                         .n_head = n_vec / y->rows,
                                         .head_dim = head_dim,
@@ -109,7 +131,6 @@ static void merge_shares(struct run *r, struct tensor *y, const struct shares *s
         digits = gpu_settled_room(r, y->rows, y->cols);
         bind[2] = act(&digits);
     }
-    bool adapts = settles && y->rows == 1 && gpu_adapts_parts(reader, n_groups);
     if (adapts) {
         gpu_place_z(&z, &digits, &reader, 1);
         p.rank = z.cols;

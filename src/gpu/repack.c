@@ -59,10 +59,12 @@ struct parts {
     uint8_t *p[REPACK_PARTS];
 };
 
-static const struct repack_cuts cuts_q4_0 = { 18, 2, { { 2, 16 }, { 0, 2 } } };
-static const struct repack_cuts cuts_q5_0 = { 22, 3, { { 6, 16 }, { 2, 4 }, { 0, 2 } } };
-static const struct repack_cuts cuts_q8_0 = { 34, 2, { { 2, 32 }, { 0, 2 } } };
-static const struct repack_cuts cuts_q6_k = { 210, 3, { { 0, 192 }, { 192, 16 }, { 208, 2 } } };
+static const struct repack_cuts cuts_q4_0 = { 18, 2, { { 2, 16 }, { 0, 2 } }, false };
+static const struct repack_cuts cuts_q5_0 = { 22, 3, { { 6, 16 }, { 2, 4 }, { 0, 2 } }, false };
+static const struct repack_cuts cuts_q8_0 = { 34, 2, { { 2, 32 }, { 0, 2 } }, false };
+static const struct repack_cuts cuts_q6_k = {
+    210, 3, { { 0, 192 }, { 192, 16 }, { 208, 2 } }, false
+};
 
 /* Called with constants only, so that each copy is a move or two. */
 BZ_INLINE void cut_blocks(const uint8_t *restrict b, size_t n, struct parts o,
@@ -98,6 +100,24 @@ static void cut_q8_0(const uint8_t *b, size_t n, struct parts o)
 static void cut_q6_k(const uint8_t *b, size_t n, struct parts o)
 {
     cut_blocks(b, n, o, &cuts_q6_k);
+}
+
+/* The nibbles of each group together: see kernels/turn_blocks.wgsl. */
+BZ_CLONES static void turn_q4_k(const uint8_t *restrict b, size_t n, struct parts o)
+{
+    uint8_t *restrict out = o.p[0];
+    for (; n > 0; n--, b += 144, out += 144) {
+        memcpy(out, b, 16);
+        for (int p = 0; p < 4; p++) {
+            const uint8_t *first = b + 16 + 32 * p, *second = first + 16;
+            uint8_t *low = out + 16 + 32 * p, *high = low + 16;
+            BZ_VECTOR
+            for (int l = 0; l < 16; l++)
+                low[l] = (uint8_t)((first[l] & 15) | (second[l] & 15) << 4);
+            BZ_VECTOR
+            for (int l = 0; l < 16; l++) high[l] = (uint8_t)(first[l] >> 4 | (second[l] & 0xf0));
+        }
+    }
 }
 
 /* ---- widening: n blocks of the file to eight-bit codes ---- */
@@ -239,6 +259,7 @@ static void (*repacker(enum quant_id id))(const uint8_t *, size_t, struct parts)
     case QUANT_Q5_0: return cut_q5_0;
     case QUANT_Q8_0: return cut_q8_0;
     case QUANT_Q6_K: return cut_q6_k;
+    case QUANT_Q4_K: return turn_q4_k;
     case QUANT_Q4_1: return widen_q4_1;
     case QUANT_Q5_1: return widen_q5_1;
     case QUANT_Q2_K: return widen_q2_k;
@@ -249,7 +270,6 @@ static void (*repacker(enum quant_id id))(const uint8_t *, size_t, struct parts)
     case QUANT_F32:
     case QUANT_F16:
     case QUANT_BF16:
-    case QUANT_Q4_K:
     case QUANT_Q5_K: break;
     }
     return NULL;
@@ -324,10 +344,13 @@ bool gpu_repack_cuts(const struct quant_format *f, uint32_t cols, struct repack_
     case QUANT_Q5_0: *out = cuts_q5_0; return true;
     case QUANT_Q8_0: *out = cuts_q8_0; return true;
     case QUANT_Q6_K: *out = cuts_q6_k; return true;
+    case QUANT_Q4_K:
+        *out = (struct repack_cuts) { f->bytes, 1, { { 0, f->bytes } }, true };
+        return true;
     default: break;
     }
     if (repacker(f->id) || is_padded(gpu_shape_of(f), cols)) return false;
-    *out = (struct repack_cuts) { f->bytes, 1, { { 0, f->bytes } } };
+    *out = (struct repack_cuts) { f->bytes, 1, { { 0, f->bytes } }, false };
     return true;
 }
 

@@ -326,12 +326,32 @@ enum bz_status upload_give(struct upload *u, const struct upload_window *win, co
 
 /* ---- placing: the device cuts ---- */
 
-enum { CUT_WG = 256 }; /* WG of kernels/cut_blocks.wgsl */
+enum { CUT_WG = 256 }; /* WG of kernels/cut_blocks.wgsl and kernels/turn_blocks.wgsl */
+
+/* The device moves bytes by itself only where they stay as they are. */
+static bool is_copied(const struct repack_cuts *cuts)
+{
+    return cuts->n == 1 && !cuts->turned;
+}
+
+static void upload_turn(struct recorder *rec, uint32_t n_bytes, const struct repack_out *pieces,
+                        gpu_buffer from, uint32_t at, gpu_buffer to)
+{
+    struct gpu_binding bind[] = { { from, 0, 0 }, { to, 0, 0 } };
+    struct turn_blocks_params p = { .n = n_bytes / 4,
+                                    .at = at / 4,
+                                    .to = (uint32_t)(pieces->piece[0].offset / 4) };
+    record_dispatch(rec, KERNEL_TURN_BLOCKS, NULL, 0, &p, bind, 2, (p.n + CUT_WG - 1) / CUT_WG);
+}
 
 void upload_cut(struct recorder *rec, const struct repack_cuts *cuts, uint32_t n,
                 const struct repack_out *pieces, gpu_buffer from, uint32_t at, gpu_buffer to)
 {
     struct gpu_binding bind[] = { { from, 0, 0 }, { to, 0, 0 } };
+    if (cuts->turned) {
+        upload_turn(rec, n * cuts->block, pieces, from, at, to);
+        return;
+    }
     for (uint32_t k = 0; k < cuts->n; k++) {
         struct cut_blocks_params p = { .n = n * (cuts->part[k].bytes / 2),
                                        .block = cuts->block / 2,
@@ -344,12 +364,15 @@ void upload_cut(struct recorder *rec, const struct repack_cuts *cuts, uint32_t n
     }
 }
 
-bool upload_cuts(const struct upload *u)
+void upload_cuts(const struct upload *u, bool *cut, bool *turn)
 {
     struct repack_cuts cuts;
-    for (uint32_t i = 0; i < u->n_jobs; i++)
-        if (gpu_repack_cuts(u->jobs[i].fmt, u->jobs[i].cols, &cuts) && cuts.n > 1) return true;
-    return false;
+    *cut = *turn = false;
+    for (uint32_t i = 0; i < u->n_jobs; i++) {
+        if (!gpu_repack_cuts(u->jobs[i].fmt, u->jobs[i].cols, &cuts)) continue;
+        *cut = *cut || cuts.n > 1;
+        *turn = *turn || cuts.turned;
+    }
 }
 
 /* Rows of one part, which begin `begin` bytes behind the window's first. Returns where they end. */
@@ -366,10 +389,10 @@ static uint32_t place_rows(struct upload *u, struct recorder *rec, const struct 
     assert(ok && win->placed);
     (void)ok;
     gpu_repack_pieces(w->fmt, w->cols, at->row, n_rows, p->rows, &pieces);
-    if (cuts.n == 1) gpu_copy(staging, begin, p->buffer, (uint32_t)pieces.piece[0].offset, n_bytes);
+    bool copied = is_copied(&cuts);
+    if (copied) gpu_copy(staging, begin, p->buffer, (uint32_t)pieces.piece[0].offset, n_bytes);
     else if (rec->n_dispatches == 0) gpu_copy(staging, 0, scratch, 0, (win->n_bytes + 3) / 4 * 4);
-    if (cuts.n > 1)
-        upload_cut(rec, &cuts, n_bytes / cuts.block, &pieces, scratch, begin, p->buffer);
+    if (!copied) upload_cut(rec, &cuts, n_bytes / cuts.block, &pieces, scratch, begin, p->buffer);
     u->bytes_done += n_bytes;
     return begin + n_bytes;
 }

@@ -100,12 +100,12 @@ enum bz_status upload_place(struct upload *u, struct recorder *rec, const struct
                             gpu_buffer staging, gpu_buffer scratch, struct recorded *out,
                             struct bz_err *err);
 
-/* Record the parts of n blocks in `from`, behind the first `at` bytes, as they go to `to`. */
+/* Record the parts of n blocks in `from`, behind the first `at` bytes, as they go to `to`; not for bytes that stay as they are. */
 void upload_cut(struct recorder *rec, const struct repack_cuts *cuts, uint32_t n,
                 const struct repack_out *pieces, gpu_buffer from, uint32_t at, gpu_buffer to);
 
-/* Will upload_place record kernels? */
-bool upload_cuts(const struct upload *u);
+/* Will upload_place record kernels that cut blocks, or turn them? */
+void upload_cuts(const struct upload *u, bool *cut, bool *turn);
 
 void upload_free(struct upload *u);
 void gpu_weight_free(struct gpu_weight *w);

@@ -34,11 +34,17 @@ EXPORT(double, bz_wasm_gpu_upload_bytes, const bz_engine *e)
     return (double)(u->bytes_total - u->bytes_done);
 }
 
-/* Windows will be placed: the pipeline that cuts them, or 0 where none is. It is among those that are tested. */
-EXPORT(uint32_t, bz_wasm_gpu_upload_cuts, bz_engine *e)
+/* Windows will be placed: the result is the pipelines that cut and turn them, each 0 where none does. They are among those that
+ * are tested. */
+EXPORT(void, bz_wasm_gpu_upload_cuts, bz_engine *e)
 {
+    static uint32_t pipelines[2];
     struct gpu_ops *g = gpu_ops_of_engine(e);
-    return upload_cuts(&g->upload) ? record_pipeline(&g->rec, KERNEL_CUT_BLOCKS) : 0;
+    bool cut, turn;
+    upload_cuts(&g->upload, &cut, &turn);
+    pipelines[0] = cut ? record_pipeline(&g->rec, KERNEL_CUT_BLOCKS) : 0;
+    pipelines[1] = turn ? record_pipeline(&g->rec, KERNEL_TURN_BLOCKS) : 0;
+    wasm_show(pipelines, sizeof pipelines);
 }
 
 /* Fill *out with the next window: of at most max_placed bytes to be placed, or of max_bytes; 0 when there is none

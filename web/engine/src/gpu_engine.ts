@@ -36,7 +36,7 @@ export class GpuEngine {
 
   private constructor(readonly core: Core, readonly gpu: Gpu, readonly ptr: EnginePtr, private readonly sources: ReadonlyMap<number, Source>,
     /** What it was found to take, with a session as the options have it. */
-    readonly estimate: Estimate, private readonly rows: Rows | undefined, private readonly cutter: number, private readonly options: GpuOpenOptions, readonly info: Info) {}
+    readonly estimate: Estimate, private readonly rows: Rows | undefined, private readonly cutters: readonly number[], private readonly options: GpuOpenOptions, readonly info: Info) {}
 
   /** Find out whether the model fits, bind it and stream its weights to the device. Several sources are the shards of
    *  one model; they stay the caller's, and must outlive the engine. */
@@ -110,7 +110,7 @@ export class GpuEngine {
     let tell = hold;
     const cancel = (): void => stop.abort(signal?.reason);
     signal?.addEventListener('abort', cancel, { once: true });
-    const weights = upload(core, gpu, this.ptr, this.sources, this.cutter, stop.signal, (loaded, total) => say({ phase: 'weights', loaded, total })).then(() => {
+    const weights = upload(core, gpu, this.ptr, this.sources, this.cutters, stop.signal, (loaded, total) => say({ phase: 'weights', loaded, total })).then(() => {
       tell = say;
       held.forEach(say);
     });
@@ -169,12 +169,16 @@ export class GpuEngine {
       const ptr = core.with(openJson(sources, options), (p, n) => core.check(x.bz_wasm_engine_open(p, n)));
       try {
         let rows: Rows | undefined;
-        const cutter = places(gpu) ? x.bz_wasm_gpu_upload_cuts(ptr) : 0; // first, since the first windows wait for it
+        const cutters: number[] = [];
+        if (places(gpu)) { // first, since the first windows wait for them
+          x.bz_wasm_gpu_upload_cuts(ptr);
+          cutters.push(...new Uint32Array(core.result().buffer).filter((pipeline) => pipeline));
+        }
         const estimate = new Plan(core, gpu, ptr, before, options).decide(() => (rows = Rows.of(core, ptr, sources)), testsKernels(gpu, options));
         if (!estimate.fits) throw new BezelError(estimate.reason ?? 'this model does not fit', 'memory');
         core.checkNumber(x.bz_wasm_engine_info(ptr));
         const info = JSON.parse(core.resultText()) as Info;
-        return new GpuEngine(core, gpu, ptr, sources, estimate, rows, cutter, options, info);
+        return new GpuEngine(core, gpu, ptr, sources, estimate, rows, cutters, options, info);
       } catch (e) {
         x.bz_wasm_engine_close(ptr);
         throw e;

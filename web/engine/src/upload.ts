@@ -35,10 +35,10 @@ export function places(gpu: Gpu): boolean {
   return !gpu.info.software;
 }
 
-/** Every window of the engine's weights. `sources` has them by the numbers that the core knows; `cutter` is the pipeline
- *  that cuts windows, 0 for none. */
-export async function upload(core: Core, gpu: Gpu, engine: EnginePtr, sources: ReadonlyMap<number, Source>, cutter: number, signal: AbortSignal | undefined, onBytes: (done: number, total: number) => void): Promise<void> {
-  const pump = new Pump(core, gpu, engine, sources, cutter, onBytes);
+/** Every window of the engine's weights. `sources` has them by the numbers that the core knows; `cutters` are the
+ *  pipelines that cut and turn blocks. */
+export async function upload(core: Core, gpu: Gpu, engine: EnginePtr, sources: ReadonlyMap<number, Source>, cutters: readonly number[], signal: AbortSignal | undefined, onBytes: (done: number, total: number) => void): Promise<void> {
+  const pump = new Pump(core, gpu, engine, sources, cutters, onBytes);
   const { aborted, off } = aborting(signal);
   try {
     await Promise.race([pump.run(), aborted]);
@@ -64,7 +64,7 @@ class Pump {
   private readonly lanes: Lane[];
   private readonly total: number;
   private readonly placed: number; // bytes of a window that is placed, at most; 0: none is
-  private readonly cutting: Promise<void>; // the kernel is there
+  private readonly cutting: Promise<unknown>; // the kernels are there
   private bytes = 0 as Bytes; // room for one window's bytes in the module
   private room = 0;
   private scratch: [number, GPUBuffer] | undefined; // which the kernel reads
@@ -72,14 +72,14 @@ class Pump {
   private kept: Promise<unknown> = Promise.resolve(); // the device has kept up with all but the last QUEUED bytes
   private closed = false;
 
-  constructor(private readonly core: Core, private readonly gpu: Gpu, private readonly engine: EnginePtr, private readonly sources: ReadonlyMap<number, Source>, cutter: number, private readonly onBytes: (done: number, total: number) => void) {
+  constructor(private readonly core: Core, private readonly gpu: Gpu, private readonly engine: EnginePtr, private readonly sources: ReadonlyMap<number, Source>, cutters: readonly number[], private readonly onBytes: (done: number, total: number) => void) {
     const x = core.exports;
     this.size = x.bz_wasm_gpu_window_size();
     this.total = x.bz_wasm_gpu_upload_bytes(engine);
     this.placed = places(gpu) ? Math.min(PLACED, Math.max(LEAST, Math.ceil(this.total / PARTS / LEAST) * LEAST)) : 0;
     const windows = core.check(x.bz_wasm_alloc(LANES * this.size));
     this.lanes = Array.from({ length: LANES }, (_, i) => ({ window: (windows + i * this.size) as Bytes, host: undefined, staging: undefined, number: 0, mapped: Promise.resolve(), direct: undefined }));
-    this.cutting = cutter ? gpu.compiledPipeline(cutter) : Promise.resolve();
+    this.cutting = Promise.all(cutters.map((pipeline) => gpu.compiledPipeline(pipeline)));
     this.cutting.catch(() => {}); // heard by who needs it
   }
 

@@ -105,7 +105,7 @@ export interface Exports {
   bz_wasm_gpu_selftest_prepare(t: SelfTestPtr): number;
   bz_wasm_gpu_selftest_program(t: SelfTestPtr): number;
   bz_wasm_gpu_selftest_judge(t: SelfTestPtr, results: Bytes): number;
-  bz_wasm_gpu_upload_cuts(e: EnginePtr): number;
+  bz_wasm_gpu_upload_cuts(e: EnginePtr): void;
   bz_wasm_gpu_upload_next(e: EnginePtr, max: number, maxPlaced: number, window: Bytes): number;
   bz_wasm_gpu_window_size(): number;
   bz_wasm_gpu_upload_give(e: EnginePtr, window: Bytes, bytes: Bytes): number;
