@@ -19,3 +19,4 @@ enable subgroups;
 //!include lib/put_floats.wgsl
 //!include lib/gate_up.wgsl
 //!include lib/gate_up_bare.wgsl
+//!include lib/idle.wgsl

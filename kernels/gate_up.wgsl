@@ -18,3 +18,4 @@
 //!include lib/put_floats.wgsl
 //!include lib/gate_up.wgsl
 //!include lib/gate_up_bare.wgsl
+//!include lib/idle.wgsl

@@ -25,6 +25,7 @@ enable subgroups;
 //!include lib/two_b.wgsl
 //!include lib/gate_up_lora.wgsl
 //!include lib/z_behind.wgsl
+//!include lib/idle.wgsl
 
 @group(0) @binding(5) var<storage, read_write> s : array<vec4<u32>>;
 @group(0) @binding(6) var<storage, read> b : array<f32>;

@@ -1,5 +1,5 @@
-// gate_up - the kernel of that name without its shape, its activations, put_rows(), adapted() and add_lanes(): a file
-// and its tier choose.
+// gate_up - the kernel of that name without its shape, its activations, put_rows(), adapted(), add_lanes() and spare(), what a workgroup
+// behind the last one does: a file and its tier choose.
 //!include lib/grid.wgsl
 //!include lib/apart.wgsl
 //!include lib/four_from.wgsl
@@ -38,6 +38,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     let turn = turn_of(flat_group(wid, num), per_tok);
     let tok = turn.row;
     if (tok >= p.n_tok) {
+        spare(id);
         return;
     }
     let first = R * (apart(turn.at, per_tok) * teams + id / LANES);

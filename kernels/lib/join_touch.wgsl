@@ -1,6 +1,7 @@
 // join_touch - the kernel of that name without its sum, which a tier chooses.
 //!include lib/join_row.wgsl
 //!include lib/join_vectors.wgsl
+//!include lib/touch.wgsl
 
 struct Params {
     cols : u32,
@@ -34,10 +35,7 @@ fn finish(i : u32, c : Columns, j : Joining) {
     put_run(0u, p.cols, i / 4u, settle(v.a, v.b, v.c, v.d));
 }
 
-// Neighbours are a MiB and a bit apart: without the bit they would all ask the same part of the memory.
-const APART : u32 = 65536u + 104u; // vec4s
-
-// Place k of each matrix that has one. What is read decides something that nothing depends on, so that no compiler leaves the loads out.
+// Place k of each matrix that has one.
 fn touch(k : u32) {
     let at = k * APART;
     var seen = 0u;
@@ -53,7 +51,7 @@ fn touch(k : u32) {
     if (at < arrayLength(&w4)) {
         seen ^= w4[at].x;
     }
-    if (seen == 0x9e3779b9u) {
+    if (is_odd(seen)) {
         s[p.unread] = vec4<u32>(seen);
     }
 }

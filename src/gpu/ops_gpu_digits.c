@@ -148,6 +148,12 @@ static struct gpu_binding adapters_out(const struct gpu_ops *g, const struct wei
     return whole(d->n ? d->b : g->unused);
 }
 
+/* The matrix that is read after gate and up, where that is known. */
+static const struct weight *after_gate(const struct weight *gate_w)
+{
+    return matrix_of(gate_w)->lead.after;
+}
+
 bool gpu_gate_up_digits(struct run *r, struct tensor *y, const struct tensor *x,
                         const struct weight *gate_w, const struct weight *up_w,
                         const struct tensor *z)
@@ -181,20 +187,26 @@ bool gpu_gate_up_digits(struct run *r, struct tensor *y, const struct tensor *x,
                                        .z_at2 = z ? z[1].first : 0 };
     _Static_assert(sizeof p == sizeof(struct gate_up_digits_lora_params), "one piece");
     struct tensor s = { 0 };
-    struct gpu_binding bind[] = {
-        act(settled),        whole(a->parts[0].buffer), whole(b->parts[0].buffer), act(y),
-        whole(g->unread[0]), adapters_out(g, gate_w),   adapters_out(g, up_w)
-    };
+    struct gpu_binding bind[] = { act(settled),
+                                  whole(a->parts[0].buffer),
+                                  whole(b->parts[0].buffer),
+                                  act(y),
+                                  whole(g->unread[0]),
+                                  z ? adapters_out(g, gate_w) : whole(g->unused),
+                                  adapters_out(g, up_w) };
     if (settles) {
         s = gpu_settled_room(r, y->rows, y->cols);
         bind[4] = act(&s);
     }
+    const struct weight *next = after_gate(gate_w);
+    bool touches = !z && settles && x->rows == 1 && next && matrix_of(next)->n_parts > 0;
+    if (touches) bind[5] = whole(matrix_of(next)->parts[0].buffer);
     struct gpu_constant constants[] = { { GATE_UP_DIGITS_WG, (float)t.wg },
                                         { GATE_UP_DIGITS_LANES, (float)t.lanes },
                                         { GATE_UP_DIGITS_R, (float)t.rows } };
     uint32_t kernel = z ? TIERED(g, GATE_UP_DIGITS_LORA_Q4_0) : TIERED(g, GATE_UP_DIGITS_Q4_0);
     record_dispatch(&g->rec, kernel + a->shape - GPU_Q4_0, constants, COUNT(constants), &p, bind,
-                    COUNT(bind) - (z ? 0 : 2), divide_up(p.rows, team_rows(t)) * x->rows);
+                    COUNT(bind) - (z ? 0 : 1), divide_up(p.rows, team_rows(t)) * x->rows + touches);
     if (settles) gpu_note_settled(r, y, &s);
     return true;
 }
@@ -337,11 +349,11 @@ static bool is_wide(const struct gpu_ops *g, const struct join *j)
     return j->x->cols > g->narrow_stream && gpu_can_join_settled(g, j);
 }
 
-/* These matrices will be read of it, and the one after them. */
+/* These matrices will be read of it, and `after`, or NULL, after them. */
 static void join_wide(struct run *r, const struct join *j, const struct weight *const *w,
-                      uint32_t n)
+                      uint32_t n, const struct weight *after)
 {
-    const struct weight *soon[JOIN_LINEARS + 1], *after = matrix_of(w[0])->lead.after;
+    const struct weight *soon[JOIN_LINEARS + 1];
     bool plain = all_plain_codes(w, n);
     for (uint32_t i = 0; i < n; i++) soon[i] = w[i];
     if (after) soon[n++] = after;
@@ -352,7 +364,7 @@ bool gpu_wide_linears(struct run *r, const struct join *j, struct tensor *const 
                       const struct weight *const *w, uint32_t n)
 {
     if (!is_wide(ops_of(r), j)) return false;
-    join_wide(r, j, w, n);
+    join_wide(r, j, w, n, matrix_of(w[0])->lead.after);
     gpu_linears(r, y, join_result(j), w, n);
     return true;
 }
@@ -361,7 +373,7 @@ bool gpu_wide_linear_gelu_mul(struct run *r, const struct join *j, struct tensor
                               const struct weight *w, const struct tensor *b, uint32_t col)
 {
     if (!is_wide(ops_of(r), j)) return false;
-    join_wide(r, j, &w, 1);
+    join_wide(r, j, &w, 1, NULL);
     gpu_linear_gelu_mul(r, y, join_result(j), w, b, col);
     return true;
 }
@@ -371,7 +383,7 @@ bool gpu_wide_gate_up(struct run *r, const struct join *j, struct tensor *y, str
 {
     const struct weight *both[] = { gate_w, up_w };
     if (!is_wide(ops_of(r), j)) return false;
-    join_wide(r, j, both, COUNT(both));
+    join_wide(r, j, both, COUNT(both), NULL); /* gpu_gate_up_digits touches what comes then */
     gpu_gate_up(r, y, up, join_result(j), gate_w, up_w);
     return true;
 }

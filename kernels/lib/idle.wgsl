@@ -1,0 +1,3 @@
+// idle - workgroups behind those of a product have nothing to do.
+fn spare(id : u32) {
+}
