@@ -54,10 +54,10 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     if (!part.exists) {
         return;
     }
-    begin_share_z(part, lid);
+    before_share(part, lid);
     put_queries(part, lid);
     workgroupBarrier();
     sum_queries(lid);
     attend_share(part, lid);
-    put_share_z(part, lid);
+    after_share(part, lid);
 }

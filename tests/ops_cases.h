@@ -1634,6 +1634,11 @@ static const struct op_case cases[] = {
     { "layer_led",       1,   256, QUANT_Q8_0, 1e-10, .why = "adapters on down and the detour", .n_head = 2, .n_kv = 1, .out = 64, .pos = 20, .n_ff = 512, .n_used = 64, .rank = 8, .n_lora = 3, .n_expert = 2 },
     { "layer_led",       1,   256, QUANT_Q8_0, 1e-10, .why = "values that are the keys as they come, an adapter on each", .n_head = 2, .n_kv = 1, .out = 64, .pos = 33, .n_ff = 512, .n_used = 64, .same = true, .rank = 4, .n_lora = 12 },
     { "layer_led",       1,   256, QUANT_F16,  1e-10, .why = "floats, which are not led", .n_head = 2, .n_kv = 1, .out = 64, .pos = 20, .n_ff = 512, .n_used = 64, .rank = 8, .n_lora = 12 },
+    { "attend_linear",   1,   256, QUANT_Q4_K, 1e-11, .why = "more columns than a product merges: heads alone", .n_head = 20, .n_kv = 4, .out = 128, .ring = 120, .pos = 110, .n_ff = 40, .at = 1 },
+    { "attend_linear",   1,   512, QUANT_Q6_K, 1e-11, .why = "heads alone, of the largest size, values made of keys, the first token", .n_head = 9, .n_kv = 3, .out = 64, .ring = 64, .n_ff = 33, .split = true, .at = 1 },
+    { "attend_linear",   1,   256, QUANT_Q8_0, 1e-11, .why = "heads alone, halves, a window around the ring", .n_head = 18, .n_kv = 2, .out = 128, .ring = 40, .pos = 100, .window = 33, .n_ff = 17, .half = true, .at = 1 },
+    { "attend_linear",   1,   256, QUANT_Q4_K, 1e-11, .why = "more columns than a product merges, few shares", .n_head = 20, .n_kv = 4, .out = 128, .ring = 300, .pos = 290, .n_ff = 40, .at = 1 },
+    { "attend_linear",   1,   256, F32,        1e-11, .why = "so many columns, floats", .n_head = 20, .n_kv = 4, .out = 128, .ring = 120, .pos = 100, .n_ff = 40, .at = 1 },
 };
 /* clang-format on */
 

@@ -36,7 +36,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     if (!part.exists) {
         return;
     }
-    begin_share_z(part, lid);
+    before_share(part, lid);
     let early = ask_early(part, lid);
     var known = Four();
     var of_branch = Four();
@@ -57,5 +57,5 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     }
     put_heads(part, n, lid);
     attend_share(part, lid);
-    put_share_z(part, lid);
+    after_share(part, lid);
 }

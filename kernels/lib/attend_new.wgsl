@@ -1,4 +1,5 @@
-// attend_new - the kernels attend and attend_lora, but for the last buffers and what comes after a share: lib/share_z.
+// attend_new - the kernels attend, attend_alone and attend_lora, but for the last buffers and what becomes of a share: before_share() and
+// after_share(), and what lib/attention_split needs for it.
 //!include lib/attend.wgsl
 //!include lib/put_new.wgsl
 struct Params {
@@ -55,7 +56,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     if (!part.exists) {
         return;
     }
-    begin_share_z(part, lid);
+    before_share(part, lid);
     put_queries(part, lid);
     var n = New();
     if (has_new(part) && lid < head4() / 2u) {
@@ -63,5 +64,5 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     }
     put_heads(part, n, lid);
     attend_share(part, lid);
-    put_share_z(part, lid);
+    after_share(part, lid);
 }

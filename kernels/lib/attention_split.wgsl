@@ -1,8 +1,8 @@
 // attention_split - what attention_split, attend and attend_shared have in common: which share of the history a
 // workgroup has, attention over it, and the result. Needs p with the fields of attention_split's Params, the
-// buffers k_cache, v_cache and partial, query(part, head, d): four columns of a query head, and query_scale(head): what
-// its scores are multiplied with; the latter is asked after a barrier; share4(): vec4s of a share's result; answered(i, o), which is
-// told vec4 i of a workgroup's only head.
+// buffers k_cache and v_cache, query(part, head, d): four columns of a query head, query_scale(head): what its scores are multiplied
+// with, which is asked after a barrier, and what becomes of a head's answer: put_end(part, head, top, total) and put_four(part, head, i, o)
+// of its vec4 i.
 //!include lib/grid.wgsl
 //!include lib/step.wgsl
 //!include lib/span.wgsl
@@ -275,11 +275,6 @@ fn add_values(o : ptr<function, Outputs>, part : Part, slot0 : u32, n_keys : u32
     }
 }
 
-// Head `head` of the part: where its share's result begins in `partial`.
-fn partial_at(part : Part, head : u32) -> u32 {
-    return ((part.row_q + head) * p.n_split + part.split) * share4();
-}
-
 // The values of two heads, spread over slices of keys: thread slice * n4 + col has a sum of `col`.
 fn store_two(part : Part, head : u32, a : vec4<f32>, b : vec4<f32>, lid : u32) {
     let n4 = head4();
@@ -304,10 +299,7 @@ fn store_two(part : Part, head : u32, a : vec4<f32>, b : vec4<f32>, lid : u32) {
             let src = which * 4u * WG + j * n4 + col;
             sum += vec4<f32>(spread[src], spread[src + WG], spread[src + 2u * WG], spread[src + 3u * WG]);
         }
-        partial[partial_at(part, head + which) + col] = sum;
-        if (HEADS == 1u) {
-            answered(col, sum);
-        }
+        put_four(part, head + which, col, sum);
     }
     workgroupBarrier();
 }
@@ -412,7 +404,7 @@ fn attend_share(part : Part, lid : u32) {
         for (var j = 1u; j < TILE / 4u; j++) {
             sum += score[(lid >> 2u) + j];
         }
-        partial[partial_at(part, my_head) + n4] = vec4<f32>(top, (sum.x + sum.y) + (sum.z + sum.w), 0.0, 0.0);
+        put_end(part, my_head, top, (sum.x + sum.y) + (sum.z + sum.w));
     }
     if (part.lo == part.hi) {
         return;

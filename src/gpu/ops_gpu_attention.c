@@ -54,6 +54,7 @@ enum {
     MERGE_COLS = 64,    /* columns that a workgroup of attention_merge has */
     MERGE_FEW_WG = 64,  /* threads of a workgroup of merge_few */
     MERGED_SHARES = 8,  /* that every workgroup of the next product may merge for itself */
+    ALONE_KEYS = 128, /* positions of which a head may be one share, where merging is a dispatch */
 };
 
 /* How a row's attention is cut into workgroups, and where their results go. */
@@ -177,9 +178,20 @@ static const struct gpu_adapted *adapters_of(const struct weight *w)
     return w ? &((const struct gpu_weight *)w->mem)->adapted : NULL;
 }
 
-/* One row, from projections to the shares of its attention in one dispatch. */
+/* All that one row's heads see is short, and the product with w reads what is settled. */
+static bool can_attend_alone(struct run *r, const struct heads *h, const struct kv *kv,
+                             uint32_t window, const struct weight *w)
+{
+    struct gpu_ops *g = ops_of(r);
+    uint32_t seen = window && window < g->horizon ? window : g->horizon;
+    return h->k && seen <= ALONE_KEYS && kv->head_dim % 16 == 0 && !gpu_can_hold(g, w->cols) &&
+           gpu_can_settle(g, 1, w->cols) && gpu_whole_and_bare(w) &&
+           gpu_reads_digits(((const struct gpu_weight *)w->mem)->shape);
+}
+
+/* One row, from projections to the shares of its attention in one dispatch. alone: where its only share goes, settled; else NULL. */
 static void attend_new(struct run *r, const struct shares *s, struct kv *kv, const struct heads *h,
-                       uint32_t window, uint32_t pos_offset, float eps)
+                       uint32_t window, uint32_t pos_offset, float eps, const struct tensor *alone)
 {
     struct gpu_ops *g = ops_of(r);
     const struct gpu_adapted *lora = adapters_of(s->reader);
@@ -201,7 +213,9 @@ static void attend_new(struct run *r, const struct shares *s, struct kv *kv, con
     _Static_assert(
         offsetof(struct attend_lora_params, eps) == offsetof(struct attend_params, eps) &&
             (int)ATTEND_HEADS == ATTEND_LORA_HEADS && (int)ATTEND_KV_F16 == ATTEND_LORA_KV_F16 &&
-            (int)ATTEND_DIM == ATTEND_LORA_DIM,
+            (int)ATTEND_DIM == ATTEND_LORA_DIM && (int)ATTEND_ALONE_HEADS == ATTEND_LORA_HEADS &&
+            (int)ATTEND_ALONE_KV_F16 == ATTEND_LORA_KV_F16 &&
+            (int)ATTEND_ALONE_DIM == ATTEND_LORA_DIM,
         "one piece");
     struct gpu_binding bind[] = { act(h->table),   v.all,
                                   act(h->q),       act(h->k),
@@ -209,13 +223,23 @@ static void attend_new(struct run *r, const struct shares *s, struct kv *kv, con
                                   act(&kv->v),     whole(lora ? lora->a : g->unused),
                                   act(&s->partial) };
     if (!lora) bind[7] = bind[8]; /* attend has no A */
+    if (alone) bind[7] = act(alone);
     struct gpu_constant constants[] = { { ATTEND_LORA_HEADS, (float)s->heads },
                                         { ATTEND_LORA_KV_F16, kv->k.half },
                                         { ATTEND_LORA_DIM, (float)known_dim(kv->head_dim) },
                                         { ATTEND_LORA_LORA, 1 } };
-    record_dispatch(&g->rec, lora ? KERNEL_ATTEND_LORA : KERNEL_ATTEND, constants,
-                    COUNT(constants) - (lora ? 0 : 1), &p, bind, COUNT(bind) - (lora ? 0 : 1),
-                    s->n_groups);
+    uint32_t kernel = lora ? KERNEL_ATTEND_LORA : alone ? KERNEL_ATTEND_ALONE : KERNEL_ATTEND;
+    record_dispatch(&g->rec, kernel, constants, COUNT(constants) - (lora ? 0 : 1), &p, bind,
+                    COUNT(bind) - (lora ? 0 : 1), s->n_groups);
+}
+
+void gpu_attend_alone(struct run *r, const struct tensor *o, struct kv *kv, const struct heads *h,
+                      uint32_t window, uint32_t pos, float eps)
+{
+    struct shares s = { .n_split = 1, .heads = 1, .n_groups = h->n_head };
+    struct tensor settled = gpu_settled_room(r, 1, o->cols);
+    attend_new(r, &s, kv, h, window, pos - ops_of(r)->base_pos, eps, &settled);
+    gpu_note_settled(r, o, &settled);
 }
 
 /* The same for a layer that reads another's cache. */
@@ -410,7 +434,7 @@ static void attend_one(struct run *r, const struct shares *s, struct kv *kv, con
         attend_led(r, s, left, kv, h, window, pos_offset, eps);
         return;
     }
-    if (h->k) attend_new(r, s, kv, h, window, pos_offset, eps);
+    if (h->k) attend_new(r, s, kv, h, window, pos_offset, eps, NULL);
     else attend_shared(r, s, kv, h, window, pos_offset, eps);
 }
 
@@ -510,7 +534,7 @@ static bool can_share_z(const struct gpu_ops *g, const struct shares *s, const s
            g->rec.limits.max_storage_buffers >= ATTEND_LORA_BUFFERS;
 }
 
-/* Few shares are merged by every workgroup of the product: that saves a dispatch. */
+/* Few shares are merged by every workgroup of the product: that saves a dispatch. So does it where heads are one share each. */
 void gpu_attend_linear(struct run *r, struct tensor *y, struct tensor *o, struct kv *kv,
                        const struct heads *h, uint32_t window, uint32_t pos, float eps,
                        const struct weight *w)
@@ -518,6 +542,11 @@ void gpu_attend_linear(struct run *r, struct tensor *y, struct tensor *o, struct
     struct gpu_ops *g = ops_of(r);
     if (!in_one_step(g, h, kv)) {
         gpu_attend(r, o, kv, h, window, pos, eps);
+        gpu_linear(r, y, o, w);
+        return;
+    }
+    if (!gpu_left_heads(r, h->q) && can_attend_alone(r, h, kv, window, w)) {
+        gpu_attend_alone(r, o, kv, h, window, pos, eps);
         gpu_linear(r, y, o, w);
         return;
     }

@@ -310,13 +310,15 @@ static double number_at(const struct stage_output *o, const uint8_t *bytes, uint
 /* Run a case in the cut that it names; the backend then chooses by itself again. */
 static void run_case(struct gpu_ops *g, struct stage *s, const struct test_case *c)
 {
-    uint32_t usual = g->narrow_stream;
+    uint32_t usual = g->narrow_stream, near = g->horizon;
     g->cut = c->cut;
     if (c->wide) g->narrow_stream = 0;
+    if (c->far) g->horizon = SELFTEST_FAR;
     c->run(s, c);
     record_first(&g->rec); /* what the case has left to those after it */
     g->cut = 0;
     g->narrow_stream = usual;
+    g->horizon = near;
 }
 
 /* Go through a case without running it. */

@@ -175,83 +175,6 @@ static void run_head_norm_rope(struct stage *s, const struct test_case *c)
     stage_result(s, x, STAGE_F32);
 }
 
-enum { RING = 40 };
-
-static struct kv make_cache(struct stage *s, const struct test_case *c)
-{
-    enum stage_kind kind = c->half ? STAGE_F16 : STAGE_F32;
-    struct tensor *k = stage_tensor(s, RING, c->n_kv * c->cols, kind, 0);
-    struct tensor *v = stage_tensor(s, RING, c->n_kv * c->cols, kind, 0);
-    return (struct kv) { .k = *k, .v = *v, .n_kv_head = c->n_kv, .head_dim = c->cols };
-}
-
-static void run_kv_write(struct stage *s, const struct test_case *c)
-{
-    struct kv kv = make_cache(s, c);
-    struct tensor *k = stage_rows(s, c, kv.k.cols), *v = stage_rows(s, c, kv.k.cols);
-    op_kv_write(&s->run, &kv, k, v, SELFTEST_POS);
-    stage_result(s, &kv.k, c->half ? STAGE_F16 : STAGE_F32);
-    stage_result(s, &kv.v, c->half ? STAGE_F16 : STAGE_F32);
-}
-
-static void run_attention(struct stage *s, const struct test_case *c)
-{
-    struct kv kv = make_cache(s, c);
-    struct tensor *q = stage_rows(s, c, c->n_head * c->cols);
-    struct tensor *y = stage_rows(s, c, c->n_head * c->cols);
-    op_attention(&s->run, y, q, &kv, c->n_head, 17, SELFTEST_POS);
-    stage_result(s, y, STAGE_F32);
-}
-
-static void run_heads_write(struct stage *s, const struct test_case *c)
-{
-    struct kv kv = make_cache(s, c);
-    struct tensor *k = stage_rows(s, c, kv.k.cols), *v = stage_rows(s, c, kv.k.cols);
-    struct heads h = { .q = stage_rows(s, c, c->n_head * c->cols),
-                       .k = k,
-                       .v = v,
-                       .q_norm = stage_vector(s, c->cols, 1),
-                       .k_norm = stage_vector(s, c->cols, 1),
-                       .table = stage_rows(s, c, c->cols),
-                       .n_head = c->n_head };
-    op_heads_write(&s->run, &kv, &h, SELFTEST_POS, EPS);
-    stage_result(s, h.q, STAGE_F32);
-    stage_result(s, &kv.k, c->half ? STAGE_F16 : STAGE_F32);
-}
-
-/* One row with new keys (plain: with another layer's) and the answer; out: a product with it instead; split: after it. */
-static void run_attend(struct stage *s, const struct test_case *c)
-{
-    struct kv kv = make_cache(s, c);
-    struct tensor *o = stage_rows(s, c, c->n_head * c->cols);
-    struct heads h = { .q = stage_rows(s, c, c->n_head * c->cols),
-                       .q_norm = stage_vector(s, c->cols, 1),
-                       .k_norm = stage_vector(s, c->cols, 1),
-                       .table = stage_rows(s, c, c->cols),
-                       .n_head = c->n_head };
-    if (!c->plain) {
-        h.k = stage_rows(s, c, kv.k.cols);
-        h.v = stage_rows(s, c, kv.k.cols);
-    }
-    if (c->out) {
-        struct tensor *y = stage_rows(s, c, c->out);
-        struct weight *w = stage_matrix(s, c, o->cols, c->out, 1);
-        if (c->split) {
-            stage_recut(s, c->attend_cut);
-            op_attend(&s->run, o, &kv, &h, 17, SELFTEST_POS, EPS);
-            stage_recut(s, c->cut);
-            op_linear(&s->run, y, o, w);
-        } else {
-            op_attend_linear(&s->run, y, o, &kv, &h, 17, SELFTEST_POS, EPS, w);
-        }
-        stage_result(s, y, STAGE_F32);
-        return;
-    }
-    op_attend(&s->run, o, &kv, &h, 17, SELFTEST_POS, EPS);
-    stage_result(s, o, STAGE_F32);
-    stage_settled(s, o);
-}
-
 /* From a detour (out wide) to attention, which joins the stream, after a look ahead: one row, heads of n_ff columns; plain: with another layer's keys. */
 static void run_led(struct stage *s, const struct test_case *c)
 {
@@ -260,7 +183,7 @@ static void run_led(struct stage *s, const struct test_case *c)
     if (c->split) third.format = QUANT_Q6_K;
     struct join j = selftest_join(s, c, false, false), n = selftest_join(s, c, true, true);
     struct tensor *by = stage_rows(s, c, c->out), *gate = stage_rows(s, c, c->out);
-    struct kv kv = make_cache(s, &head);
+    struct kv kv = selftest_cache(s, &head);
     uint32_t q_width = c->n_head * c->n_ff, n_own = c->plain ? 1 : 3;
     struct tensor *y[JOIN_LINEARS] = { stage_rows(s, c, q_width), stage_rows(s, c, kv.k.cols),
                                        stage_rows(s, c, kv.k.cols) };
@@ -400,39 +323,13 @@ static const struct test_case simple[] = {
     { selftest_router, .rows = 2, .cols = 256, .out = 12, .format = QUANT_F32 },
 };
 
-/* Few rows and many; heads of one size for every number of columns that a lane can have, and of one that no kernel is compiled
- * for; query heads that share a key head. */
-static bool pick_attention(struct selftest *t, bool half)
-{
-    static const uint32_t dims[] = { 32, 48, 64, 128, 256, 512 }, groups[] = { 1, 2, 4, 8 };
-    static const uint32_t rows[] = { 1, 9 };
-    struct test_case write = { run_kv_write, .rows = 2, .cols = 32, .n_kv = 2, .half = half };
-    struct test_case heads = { run_heads_write, .rows = 2, .cols = 64,
-                               .n_head = 3,     .n_kv = 2, .half = half };
-    bool ok = selftest_pick(t, &write) && selftest_pick(t, &heads);
-    for (size_t d = 0; d < sizeof dims / sizeof *dims; d++)
-        for (size_t g = 0; g < sizeof groups / sizeof *groups; g++)
-            for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
-                struct test_case c = { run_attention, .rows = rows[r], .cols = dims[d], .n_kv = 2,
-                                       .half = half };
-                c.n_head = 2 * groups[g];
-                c.cut = 1 + (uint32_t)g; /* all heads of a group together */
-                ok = ok && selftest_pick(t, &c);
-                c.run = run_attend;
-                if (c.rows == 1) ok = ok && selftest_pick(t, &c);
-                c.plain = true;
-                if (c.rows == 1) ok = ok && selftest_pick(t, &c);
-            }
-    return ok;
-}
-
 /* Products that join: of one matrix to three, in every cut; and that merge attention. See HELD_STEP in ops_gpu_join.c for
  * the columns. */
 static bool pick_held(struct selftest *t, uint32_t format)
 {
     bool ok = true;
     for (uint32_t cols = 1024; cols <= 4096; cols += 1024) {
-        struct test_case attend = { run_attend, .rows = 1, .cols = 256, .n_kv = 1, .out = 9 };
+        struct test_case attend = { selftest_attend, .rows = 1, .cols = 256, .n_kv = 1, .out = 9 };
         attend.n_head = cols / attend.cols;
         attend.format = format;
         ok = ok && selftest_pick(t, &attend);
@@ -527,7 +424,7 @@ static bool pick_digits(struct selftest *t, uint32_t format)
             ok = ok && selftest_pick(t, &c);
             c.run = run_join_gate_up;
             ok = ok && selftest_pick(t, &c);
-            struct test_case a = { run_attend, .rows = 1, .cols = 256, .n_kv = 1, .out = 32 };
+            struct test_case a = { selftest_attend, .rows = 1, .cols = 256, .n_kv = 1, .out = 32 };
             a.format = format;
             a.n_head = cols / a.cols;
             a.cut = cut;
@@ -579,7 +476,7 @@ bool selftest_pick_all(struct selftest *t)
     bool ok = true;
     for (size_t i = 0; ok && i < sizeof simple / sizeof *simple; i++)
         ok = selftest_pick(t, &simple[i]);
-    ok = ok && pick_attention(t, false) && pick_attention(t, true);
+    ok = ok && selftest_pick_attention(t, false) && selftest_pick_attention(t, true);
     for (size_t i = 0; ok && i < N_GPU_SHAPES; i++)
         if (selftest_uses(t, shapes[i].name))
             ok = pick_matrices(t, shapes[i].format) && selftest_pick_experts(t, shapes[i].format);

@@ -11,6 +11,7 @@
 #include "gpu/selftest.h"
 
 enum { SELFTEST_POS = 20, SELFTEST_ROWS = 70 }; /* position of row 0; rows at most */
+enum { SELFTEST_FAR = 4096 };                   /* of cases that say so: positions at most */
 
 #define SELFTEST_EPS 1e-6f
 
@@ -69,6 +70,7 @@ struct test_case {
     bool half, split, plain;
     bool both; /* a join of two branches */
     bool wide; /* as streams that are wide, see struct gpu_ops */
+    bool far;  /* as where a history may become long */
 };
 
 /* A tensor of random numbers: normal ones, or whole ones below `below`. */
@@ -111,6 +113,11 @@ bool selftest_pick(struct selftest *t, const struct test_case *c);
 /* Has the model a kernel with this in its name? One that nothing has run yet? */
 bool selftest_uses(const struct selftest *t, const char *part_of_name);
 bool selftest_lacks(const struct selftest *t, const char *part_of_name);
+
+/* A cache of random keys and values; one row of attention, as selftest_attention.c has it; all cases of it. */
+struct kv selftest_cache(struct stage *s, const struct test_case *c);
+void selftest_attend(struct stage *s, const struct test_case *c);
+bool selftest_pick_attention(struct selftest *t, bool half);
 
 /* Cases of routers, alone and beside the product of a settled row; and all of experts. */
 void selftest_router(struct stage *s, const struct test_case *c);

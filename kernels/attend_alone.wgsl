@@ -1,0 +1,43 @@
+// attend_alone - of one row: its heads of q and k normalised, weighted and turned, of v normalised; k and v become
+//   position pos + pos_offset of the cache, in slot position % n_slots; then attention, for each head, over all
+//   of its history: s = sum e^(q.k_j) v_j / sum e^(q.k_j), settled
+//
+//   table    read    2 n_pair f32: cosines, sines           grid   n_head
+//   vectors  read    at their places, in vec4s: what heads  bytes  the history for each head, q once
+//                    of q and of k are multiplied with      needs  head_dim % 16 == 0 and <= 512, rows 1, n_split 1,
+//   q        read    n_head x head_dim f32                         HEADS 1, 29,100 bytes of workgroup memory;
+//   k        read    n_kv_head x head_dim f32                      KV_F16: a cache of halves
+//   v        read    as k; unread when v_from_k
+//   k_cache  update  n_slots x n_kv_head x head_dim
+//   v_cache  update  as k_cache
+//   s        write   n_head x head_dim, settled
+//
+// As attend, while histories are short: then a workgroup has a head to itself, and nobody need merge what several have.
+// Reference: heads_write() and attention() in src/ops/ops_cpu.c. Tolerance 1e-9 nmse: f32 here; KV_F16: one rounding
+// to half.
+
+//!include lib/attend_new.wgsl
+//!include lib/settle.wgsl
+//!include lib/put_run.wgsl
+@group(0) @binding(9) var<storage, read_write> s : array<vec4<u32>>;
+
+fn put_four(part : Part, head : u32, i : u32, o : vec4<f32>) {
+    queries[i] = o; // nobody asks them any more
+}
+
+fn put_end(part : Part, head : u32, top : f32, total : f32) {
+    some[0] = total;
+}
+
+fn before_share(part : Part, lid : u32) {
+}
+
+// The answer is there, all of it.
+fn after_share(part : Part, lid : u32) {
+    let i = 4u * lid;
+    if (i < head4()) {
+        let f = 1.0 / some[0];
+        let v = settle(f * queries[i], f * queries[i + 1u], f * queries[i + 2u], f * queries[i + 3u]);
+        put_run(0u, 4u * p.n_head * head4(), (part.row_q * head4() + i) / 4u, v);
+    }
+}
