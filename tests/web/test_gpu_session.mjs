@@ -8,6 +8,7 @@ import os from 'node:os';
 import path from 'node:path';
 
 import { Core, Gpu, GpuEngine, GpuModel, fileSource, loadWasm, memorySource, openDevice, openModel } from '../../web/engine/dist/core.js';
+import { Pace } from '../../web/engine/dist/pace.js';
 import { done, equal, ok, rejects, same, test } from './check.mjs';
 import { linearsOf, loraFile } from './lora_file.mjs';
 import './software_adapter.mjs';
@@ -516,6 +517,37 @@ test('a conversation that does not fit is refused, and the model goes on', async
 });
 
 // ---- what a token costs ----
+
+test('more steps are on their way where they are short, few where they are long, and a pause changes little', () => {
+  /** What is on its way after tokens that came so many milliseconds after each other. */
+  const after = (...between) => {
+    const pace = new Pace();
+    let now = 1000;
+    for (const ms of between) pace.note((now += ms));
+    return pace.ahead;
+  };
+  const each = (ms, n = 20) => Array(n).fill(ms);
+  equal(after(), 4);
+  equal(after(...each(1, 8)), 4, 'too few to tell');
+  equal(after(...each(1)), 16);
+  equal(after(...each(9.2)), 6);
+  equal(after(...each(12)), 4);
+  equal(after(...each(80)), 4);
+  equal(after(...each(9.2), 30, 10, 2, 2, 2), 6, 'what comes at once after a pause was not made faster');
+});
+
+test('so many steps are on their way, never past what is wanted', async () => {
+  const c = await gpu.conversation(250), { queue } = gpu.engine.gpu.device, { submit } = queue;
+  await c.set(prompt(10));
+  let submits = 0, most = 0, n = 0;
+  queue.submit = (list) => (submits++, submit.call(queue, list));
+  for await (const _ of c.generate({ ...greedy, n_max: 60 })) most = Math.max(most, submits - ++n);
+  queue.submit = submit;
+  equal(n, 60);
+  ok(most >= 3 && most <= 16, `${most} on their way`);
+  ok(submits <= 61, `${submits} submits for 60 tokens`);
+  c.close();
+});
 
 for (const ahead of [4, 1]) test(`a token allocates nothing: not in the module, not on the device (${ahead} on their way)`, async () => {
   const { core, gpu: { device } } = gpu.engine;

@@ -6,6 +6,7 @@
 
 import type { Read } from './gpu_queue.js';
 import type { GpuSession, Recorded } from './gpu_session.js';
+import { Pace } from './pace.js';
 import type { DrawPtr, Exports } from './wasm.js';
 
 const TOKEN = 8; // where in the step block the newest token is
@@ -19,8 +20,8 @@ interface Flight {
 }
 
 export interface DecoderOptions {
-  /** Tokens on their way at most. */
-  ahead: number;
+  /** Tokens on their way at most; undefined: as many as the device's pace asks for. */
+  ahead: number | undefined;
   /** Bring the logits of every token. */
   logits: boolean;
 }
@@ -28,6 +29,7 @@ export interface DecoderOptions {
 export class GpuDecoder {
   private readonly flight: Flight[] = []; // the first one's token comes next; each other one reads the token before
   private readonly spare: Flight[] = [];
+  private readonly pace = new Pace();
   private adapted: number; // what the others of them were queued with
 
   private constructor(private readonly session: GpuSession, private readonly draw: DrawPtr, private readonly program: Recorded, private readonly options: DecoderOptions) {
@@ -61,10 +63,11 @@ export class GpuDecoder {
    *  good until the next call. */
   async next(left: number): Promise<{ id: number; logits: Float32Array | undefined }> {
     const { core } = this.session.engine;
-    await this.lookAhead(this.session.engine.needsRows ? 1 : Math.min(this.options.ahead, left + 1));
+    await this.lookAhead(this.session.engine.needsRows ? 1 : Math.min(this.options.ahead ?? this.pace.ahead, left + 1));
     const first = this.flight[0] as Flight;
     if (left > 0 && this.flight.length === 1) this.prepareReader();
     await first.done;
+    this.pace.note(performance.now());
     const id = first.token[0] as number;
     if (id >= 0) await this.queueReader(id);
     core.checkNumber(this.x.bz_wasm_gpu_took(this.session.ptr, id));

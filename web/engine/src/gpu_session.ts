@@ -15,7 +15,7 @@ import { stopped } from './turns.js';
 import { BezelError, type Exports, type GenerationPtr, type ProgramPtr, type SessionPtr } from './wasm.js';
 
 const LOGIT_ROWS = 8; // rows of logits that one step can make
-const AHEAD = 4; // tokens on their way at most
+const LOGITS_AHEAD = 4; // tokens on their way at most, where each brings its logits
 const DIGEST = 32; // bytes of a snapshot's checksum
 const FIRST_HORIZON = 128; // positions that the first of the decode programs is meant for; each next one is for twice as many. A load goes through it too: src/wasm/wasm_load.c
 const SAVE_WINDOW = 4 << 20; // bytes of a snapshot that come back in one read
@@ -37,7 +37,7 @@ export interface DrawOptions extends GenerateOptions {
   logprobs?: number;
   /** Of the tokens that the session ends with, so many are this text's: it goes on after them. */
   resumed?: number;
-  /** Tokens on their way at most; 1: each is read before the next is begun. */
+  /** Tokens on their way at most; 1: each is read before the next is begun; absent: what suits the device. */
   ahead?: number;
 }
 
@@ -249,7 +249,7 @@ export class GpuSession {
 
   /** Go on from the last token. Leave the loop, or use the signal, to stop; the session then holds exactly the tokens
    *  of the pieces that came out. */
-  async *generate({ signal, logprobs, resumed = 0, ahead = AHEAD, ...options }: DrawOptions = {}): AsyncGenerator<Piece, { stop: Stop }, void> {
+  async *generate({ signal, logprobs, resumed = 0, ahead = logprobs === undefined ? undefined : LOGITS_AHEAD, ...options }: DrawOptions = {}): AsyncGenerator<Piece, { stop: Stop }, void> {
     const { core } = this.engine;
     const json = optionsJson(options);
     let text = 0 as GenerationPtr, decoder: GpuDecoder | undefined;
