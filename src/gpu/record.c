@@ -52,19 +52,37 @@ static uint32_t find_slot(const struct recorder *r, enum kernel kernel,
     return i;
 }
 
-static gpu_pipeline find_pipeline(struct recorder *r, enum kernel kernel,
-                                  const struct gpu_constant *c, uint32_t n)
+/* Its slot, made if need be; NULL when memory is short. */
+static struct pipeline_slot *slot_of(struct recorder *r, enum kernel kernel,
+                                     const struct gpu_constant *c, uint32_t n)
 {
     assert(n <= RECORD_MAX_CONSTANTS);
     uint32_t at = find_slot(r, kernel, c, n);
-    if (at < r->n_pipelines) return r->pipelines[at].pipeline;
+    if (at < r->n_pipelines) return &r->pipelines[at];
     if (!grow((void **)&r->pipelines, r->n_pipelines, &r->cap_pipelines, sizeof *r->pipelines))
-        return 0;
+        return NULL;
     struct pipeline_slot *s = &r->pipelines[r->n_pipelines++];
     *s = (struct pipeline_slot) { .kernel = (uint32_t)kernel, .n_constants = n };
     if (n) memcpy(s->constants, c, n * sizeof *c);
-    s->pipeline = gpu_pipeline_new((uint32_t)kernel, c, n);
-    return s->pipeline;
+    return s;
+}
+
+static gpu_pipeline make_pipeline(struct pipeline_slot *s)
+{
+    if (s && !s->pipeline) s->pipeline = gpu_pipeline_new(s->kernel, s->constants, s->n_constants);
+    return s ? s->pipeline : 0;
+}
+
+static gpu_pipeline find_pipeline(struct recorder *r, enum kernel kernel,
+                                  const struct gpu_constant *c, uint32_t n)
+{
+    return make_pipeline(slot_of(r, kernel, c, n));
+}
+
+void record_noted(struct recorder *r)
+{
+    for (uint32_t i = 0; i < r->n_pipelines; i++)
+        if (!r->instead[r->pipelines[i].kernel]) make_pipeline(&r->pipelines[i]);
 }
 
 gpu_pipeline record_pipeline(struct recorder *r, enum kernel kernel)
@@ -72,13 +90,23 @@ gpu_pipeline record_pipeline(struct recorder *r, enum kernel kernel)
     return find_pipeline(r, kernel, NULL, 0);
 }
 
-static void note(const struct recorder *r, enum kernel kernel, const struct gpu_constant *c,
-                 uint32_t n)
+/* A dispatch that only counts. */
+static void count(struct recorder *r, enum kernel kernel, const struct gpu_constant *c, uint32_t n)
 {
     struct record_trace *t = r->trace;
     uint32_t at = find_slot(r, kernel, c, n);
-    if (at == r->n_pipelines || t->n == sizeof t->slot / sizeof *t->slot) t->unknown = true;
+    const struct pipeline_slot *s = at < r->n_pipelines ? &r->pipelines[at] : NULL;
+    r->n_unproven += s && s->noted && !s->proven;
+    if (!t) return;
+    t->noted = t->noted || (s && !s->pipeline);
+    if (!s || t->n == sizeof t->slot / sizeof *t->slot) t->unknown = true;
     else t->slot[t->n++] = at;
+}
+
+static void note(struct recorder *r, enum kernel kernel, const struct gpu_constant *c, uint32_t n)
+{
+    struct pipeline_slot *s = slot_of(r, kernel, c, n);
+    if (s) s->noted = true; /* else it compiles when it is used */
 }
 
 /* The shadow of the last chunk goes to its buffer. */
@@ -116,7 +144,7 @@ static bool put_params(struct recorder *r, const void *params, uint32_t n, struc
 void record_begin(struct recorder *r)
 {
     recorded_free(&r->now);
-    r->n_slices = r->n_written = r->n_dispatches = 0;
+    r->n_slices = r->n_written = r->n_dispatches = r->n_unproven = 0;
     r->next_part = RECORD_PART;
     r->status = BZ_OK;
     r->first = NULL;
@@ -141,8 +169,10 @@ void record_dispatch(struct recorder *r, enum kernel kernel, const struct gpu_co
     if (r->status || n_groups == 0) return;
     record_first(r);
     r->n_dispatches++;
-    if (r->trace) note(r, kernel, constants, n_constants);
-    if (r->mode == RECORD_NOTHING) return;
+    if (r->mode == RECORD_NOTHING) count(r, kernel, constants, n_constants);
+    if (r->mode == RECORD_NOTES || r->mode == RECORD_PIPELINES)
+        note(r, kernel, constants, n_constants);
+    if (r->mode == RECORD_NOTHING || r->mode == RECORD_NOTES) return;
     gpu_pipeline pipeline = find_pipeline(r, kernel, constants, n_constants);
     if (r->mode == RECORD_PIPELINES) return;
     bool ok =

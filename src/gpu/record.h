@@ -35,13 +35,16 @@ struct recorded {
 struct pipeline_slot {
     uint32_t kernel, n_constants;
     struct gpu_constant constants[RECORD_MAX_CONSTANTS];
-    gpu_pipeline pipeline;
-    bool tested; /* selftest.c has run it */
+    gpu_pipeline pipeline; /* 0: it is only noted */
+    bool noted;            /* for a step to come, which is to wait until it is proven */
+    bool tested;           /* selftest.c has picked a case for it */
+    bool proven;           /* and found its numbers right */
 };
 
 /* The pipelines that dispatches would use: their places in the recorder's list. */
 struct record_trace {
     uint32_t n, slot[24];
+    bool noted;   /* one was not asked for yet */
     bool unknown; /* one is not on the list, or there are more than can be noted */
 };
 
@@ -49,6 +52,7 @@ struct record_trace {
 enum record_mode {
     RECORD_PROGRAM,   /* it is part of a program */
     RECORD_PIPELINES, /* its pipeline is made, so that it compiles before it is needed */
+    RECORD_NOTES,     /* its pipeline is noted, for record_noted() to make */
     RECORD_NOTHING,   /* it is counted */
 };
 
@@ -57,6 +61,7 @@ struct recorder {
     enum record_mode mode;
     struct record_trace *trace;  /* of RECORD_NOTHING; may be NULL */
     uint16_t instead[N_KERNELS]; /* of a kernel that was demoted: the other's number + 1 */
+    bool vouched[N_KERNELS];     /* a result of the self-test that it had a part in was right */
     gpu_buffer step;             /* struct Step of kernels/lib/step.wgsl */
     struct pipeline_slot *pipelines;
     uint32_t n_pipelines, cap_pipelines;
@@ -65,6 +70,7 @@ struct recorder {
     uint32_t n_slices;   /* used in it */
     uint32_t n_written;  /* of those, in the buffer */
     uint32_t n_dispatches, next_part;
+    uint32_t n_unproven;   /* of those, in RECORD_NOTHING: noted, and not proven */
     enum bz_status status; /* sticky: memory */
     void (*first)(void *); /* records what must come before the next dispatch; NULL: nothing */
     void *first_ctx;
@@ -78,6 +84,8 @@ void record_begin(struct recorder *r);
 void record_first(struct recorder *r);
 /* The pipeline of a kernel without constants, made if need be; 0 when memory is short. */
 gpu_pipeline record_pipeline(struct recorder *r, enum kernel kernel);
+/* Make those that were noted, but for kernels that were demoted since. */
+void record_noted(struct recorder *r);
 /* The bindings of storage buffers in the kernel's order; params and step are added here. */
 void record_dispatch(struct recorder *r, enum kernel kernel, const struct gpu_constant *constants,
                      uint32_t n_constants, const void *params, const struct gpu_binding *bindings,

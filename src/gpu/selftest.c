@@ -14,10 +14,7 @@
  * tanh), one with a cache of halves by less than 1e-7; a wrong one by far more. */
 #define MOST_NMSE 1e-6
 
-enum {
-    UPLOAD_WINDOW = 1 << 20,
-    FEW = 4096, /* numbers of a supply; whole blocks of any format */
-};
+enum { UPLOAD_WINDOW = 1 << 20 };
 
 /* A case that was picked. */
 struct test {
@@ -40,8 +37,8 @@ struct selftest {
     uint32_t n, cap;
     uint32_t n_expected; /* of which the C loop has said what they are to give */
     bool judged;
-    bool last_round;                           /* of picking */
-    struct gpu_scratch scratch[N_GPU_SCRATCH]; /* as it was before */
+    enum { ASKED, NOTED, ANY } round;          /* of picking: which pipelines a case may run */
+    struct gpu_scratch scratch[N_GPU_SCRATCH]; /* that the model has no use for */
     struct recorded program;
     gpu_buffer results;
     uint32_t n_bytes;
@@ -55,14 +52,6 @@ static struct gpu_ops *ops(const struct selftest *t)
 }
 
 /* ---- a case on one backend ---- */
-
-static float normal(struct rng *rng)
-{
-    uint64_t bits = rng_next(rng);
-    float sum = -2;
-    for (int i = 0; i < 64; i += 16) sum += (float)(bits >> i & 0xffff) * 0x1p-16f;
-    return sum * 1.7320508f;
-}
 
 static void stage_open(struct stage *s, struct selftest *t, const struct backend *be,
                        enum stage_place place)
@@ -92,69 +81,6 @@ static void stage_close(struct stage *s)
     s->n_tensors = s->n_weights = 0;
 }
 
-/* n random numbers as bytes. Q4_1 has no encoder: any codes will do, with scales that are numbers. */
-static void encode(struct rng *rng, const struct quant_format *f, const float *values,
-                   uint8_t *bytes, size_t n, float size)
-{
-    if (f->encode) {
-        f->encode(values, bytes, n);
-        return;
-    }
-    uint16_t scales[] = { f32_to_f16(size / 5), f32_to_f16(-size) };
-    for (size_t i = 0, n_bytes = quant_row_bytes(f, n); i < n_bytes; i++)
-        bytes[i] = (uint8_t)rng_next(rng);
-    for (size_t b = 0; b < n / f->block; b++) memcpy(bytes + b * f->bytes, scales, sizeof scales);
-}
-
-/* FEW numbers as bytes, and the same again behind them. NULL: memory is short. */
-static const uint8_t *blocks_of(struct stage_supply *y, const struct quant_format *f, float size)
-{
-    for (uint32_t i = 0; i < y->n; i++)
-        if (y->blocks[i].f == f && y->blocks[i].size == size) return y->blocks[i].bytes;
-    if (y->n == y->cap) {
-        uint32_t cap = y->cap ? 2 * y->cap : 16;
-        struct stage_blocks *grown = mem_grow(y->blocks, cap, sizeof *grown);
-        if (!grown) return NULL;
-        y->blocks = grown;
-        y->cap = cap;
-    }
-    struct rng rng = { y->n };
-    size_t n_bytes = quant_row_bytes(f, FEW);
-    float *values = mem_alloc(FEW, sizeof *values);
-    uint8_t *bytes = mem_alloc(n_bytes, 2);
-    if (values && bytes) {
-        for (size_t i = 0; i < FEW; i++) values[i] = size * normal(&rng);
-        encode(&rng, f, values, bytes, FEW, size);
-        memcpy(bytes + n_bytes, bytes, n_bytes);
-        y->blocks[y->n++] = (struct stage_blocks) { f, size, bytes };
-    } else {
-        mem_free(bytes);
-        bytes = NULL;
-    }
-    mem_free(values);
-    return bytes;
-}
-
-static void supply_free(struct stage_supply *y)
-{
-    for (uint32_t i = 0; i < y->n; i++) mem_free(y->blocks[i].bytes);
-    mem_free(y->blocks);
-}
-
-/* n random numbers near `size`, as bytes: runs of the supply, each from some place on. A supply
- * has few blocks, so a run has four of them, or many matrices would be alike; numbers that are alone come in runs as long as the supply, and a row of logits has none twice. */
-static bool fill(struct stage *s, const struct quant_format *f, uint8_t *to, size_t n, float size)
-{
-    const uint8_t *from = blocks_of(s->supply, f, size);
-    if (!from) return false;
-    size_t run = f->block > 1 ? 4 * f->bytes : FEW * f->bytes;
-    for (size_t left = quant_row_bytes(f, n); left > 0; left -= run, to += run) {
-        if (run > left) run = left;
-        memcpy(to, from + rng_below(&s->rng, FEW / f->block) * f->bytes, run);
-    }
-    return true;
-}
-
 struct tensor *stage_tensor(struct stage *s, uint32_t rows, uint32_t cols, enum stage_kind kind,
                             uint32_t below)
 {
@@ -168,7 +94,8 @@ struct tensor *stage_tensor(struct stage *s, uint32_t rows, uint32_t cols, enum 
     t->rows = rows;
     for (size_t i = 0; ok && kind == STAGE_I32 && i < n; i++) words[i] = rng_below(&s->rng, below);
     if (ok && kind != STAGE_I32)
-        ok = fill(s, quant_find(kind == STAGE_F16 ? QUANT_F16 : QUANT_F32), (uint8_t *)words, n, 1);
+        ok = stage_fill(s, quant_find(kind == STAGE_F16 ? QUANT_F16 : QUANT_F32), (uint8_t *)words,
+                        n, 1);
     if (ok) op_write(&s->run, t, 0, words, rows);
     else run_fail(&s->run, BZ_ERR_MEMORY, "not enough memory to test the kernels");
     mem_free(words);
@@ -209,7 +136,7 @@ struct weight *stage_weight(struct stage *s, uint32_t id, uint32_t cols, uint32_
         return &w->w;
     }
     w->bytes = mem_alloc(quant_row_bytes(w->w.fmt, n), 1);
-    bool ok = w->bytes && fill(s, w->w.fmt, w->bytes, n, size);
+    bool ok = w->bytes && stage_fill(s, w->w.fmt, w->bytes, n, size);
     enum bz_status st = ok ? BZ_OK : fail_memory(&err, n * sizeof(float));
     if (st == BZ_OK)
         st = source_open_memory(&w->src, "test", w->bytes, quant_row_bytes(w->w.fmt, n), &err);
@@ -340,18 +267,22 @@ static enum bz_status try_case(struct selftest *t, const struct test_case *c, en
     return st;
 }
 
-/* Take the case when it runs a pipeline of the model that nothing has run yet. One that also runs pipelines
- * that the model does not have must wait for the second round: those have to be compiled for it. */
+/* Take the case when it runs a pipeline that was asked for and that nothing has run yet. One that also runs pipelines that were
+ * not, and have to be compiled for it, must wait: those that the model needs later are for the second round, others
+ * for the last. */
 bool selftest_pick(struct selftest *t, const struct test_case *c)
 {
     struct recorder *rec = &ops(t)->rec;
     struct test test = { .c = *c };
     bool news = false;
     if (try_case(t, c, RECORD_NOTHING, &test.trace)) return true;
-    for (uint32_t i = 0; i < test.trace.n; i++)
-        news = news || !rec->pipelines[test.trace.slot[i]].tested;
-    if (!news || (test.trace.unknown && !t->last_round)) return true;
-    if (test.trace.unknown) {
+    for (uint32_t i = 0; i < test.trace.n; i++) {
+        const struct pipeline_slot *s = &rec->pipelines[test.trace.slot[i]];
+        news = news || (s->pipeline && !s->tested);
+    }
+    bool more = test.trace.unknown || test.trace.noted;
+    if (!news || t->round < (test.trace.unknown ? ANY : more ? NOTED : ASKED)) return true;
+    if (more) {
         try_case(t, c, RECORD_PIPELINES, NULL);
         test.trace = (struct record_trace) { 0 };
         try_case(t, c, RECORD_NOTHING, &test.trace);
@@ -368,23 +299,32 @@ bool selftest_pick(struct selftest *t, const struct test_case *c)
     return true;
 }
 
-/* Cases that were tried out, or run, may have made scratch that the model has no use for. */
-static void drop_scratch(struct selftest *t)
+/* Cases that were tried out, or recorded, may have made scratch beside the model's: it becomes the test's. */
+static void take_scratch(struct selftest *t, const struct gpu_scratch *before)
 {
     struct gpu_scratch *now = ops(t)->scratch;
     for (int k = 0; k < N_GPU_SCRATCH; k++) {
-        while (now[k].n > t->scratch[k].n) gpu_buffer_free(now[k].buffers[--now[k].n]);
-        now[k].bytes = t->scratch[k].bytes;
+        struct gpu_scratch *own = &t->scratch[k];
+        for (uint32_t i = before[k].n; i < now[k].n; i++)
+            own->buffers[own->n++] = now[k].buffers[i];
+        now[k] = before[k];
     }
 }
 
-/* Has the model a kernel with this in its name; lacking: one that nothing has run yet? */
+static void drop_scratch(struct selftest *t)
+{
+    for (int k = 0; k < N_GPU_SCRATCH; k++)
+        while (t->scratch[k].n > 0) gpu_buffer_free(t->scratch[k].buffers[--t->scratch[k].n]);
+}
+
+/* Was a kernel with this in its name asked for; lacking: one that nothing has run yet? */
 static bool has_kernel(const struct selftest *t, const char *part_of_name, bool lacking)
 {
     const struct recorder *rec = &((const struct gpu_ops *)t->gpu->ctx)->rec;
     for (uint32_t i = 0; i < rec->n_pipelines; i++) {
         const struct pipeline_slot *s = &rec->pipelines[i];
-        if (!(lacking && s->tested) && strstr(kernel_table[s->kernel].name, part_of_name))
+        if (s->pipeline && !(lacking && s->tested) &&
+            strstr(kernel_table[s->kernel].name, part_of_name))
             return true;
     }
     return false;
@@ -402,11 +342,14 @@ bool selftest_lacks(const struct selftest *t, const char *part_of_name)
 
 static bool pick_all(struct selftest *t)
 {
+    struct gpu_scratch before[N_GPU_SCRATCH];
     bool ok = true;
-    for (uint32_t k = 0; ok && k < 4; k++) { /* two rounds each */
-        t->last_round = k & 1;
-        if (selftest_lacks(t, "")) ok = k < 2 ? selftest_pick_draws(t) : selftest_pick_all(t);
+    memcpy(before, ops(t)->scratch, sizeof before);
+    for (uint32_t k = 0; ok && k < 6; k++) { /* three rounds each */
+        t->round = k % 3;
+        if (selftest_lacks(t, "")) ok = k < 3 ? selftest_pick_draws(t) : selftest_pick_all(t);
     }
+    take_scratch(t, before);
     drop_scratch(t);
     return ok;
 }
@@ -436,9 +379,12 @@ static enum bz_status expect(struct selftest *t, struct test *test, struct bz_er
 
 /* All cases as one program, with their results side by side in one buffer. The last that was picked comes first: those that draw, which
  * were picked before all others, move the step on. */
-static enum bz_status record(struct selftest *t, struct bz_err *err)
+enum bz_status selftest_record(struct selftest *t, struct bz_err *err)
 {
+    struct gpu_scratch before[N_GPU_SCRATCH];
     enum bz_status st = BZ_OK;
+    if (!t->n) return BZ_OK;
+    memcpy(before, ops(t)->scratch, sizeof before);
     t->results = gpu_buffer_new(t->n_bytes, GPU_STORAGE);
     gpu_ops_begin(t->gpu, SELFTEST_POS, SELFTEST_POS + SELFTEST_ROWS);
     gpu_write_step(t->gpu, SELFTEST_POS, 1, 0);
@@ -457,6 +403,7 @@ static enum bz_status record(struct selftest *t, struct bz_err *err)
         if (s->run.status) st = fail(err, s->run.status, "%s", s->run.err.text);
     }
     t->program = gpu_ops_end(t->gpu);
+    take_scratch(t, before);
     if (st == BZ_OK && !t->program.program)
         st = fail(err, BZ_ERR_MEMORY, "not enough memory to test the kernels");
     return st;
@@ -472,7 +419,6 @@ struct selftest *selftest_open(const struct backend *gpu, const struct rope *rop
     }
     t->gpu = gpu;
     t->rope = rope;
-    memcpy(t->scratch, ops(t)->scratch, sizeof t->scratch);
     enum bz_status st = cpu_open(&t->reference, false, 1, err);
     if (st == BZ_OK && !pick_all(t)) st = fail_memory(err, t->cap * sizeof *t->tests);
     if (st == BZ_OK) return t;
@@ -483,8 +429,7 @@ struct selftest *selftest_open(const struct backend *gpu, const struct rope *rop
 enum bz_status selftest_prepare(struct selftest *t, bool *more, struct bz_err *err)
 {
     *more = t->n_expected < t->n;
-    if (*more) return expect(t, &t->tests[t->n_expected++], err);
-    return t->n ? record(t, err) : BZ_OK;
+    return *more ? expect(t, &t->tests[t->n_expected++], err) : BZ_OK;
 }
 
 void selftest_close(struct selftest *t)
@@ -501,7 +446,7 @@ void selftest_close(struct selftest *t)
     drop_scratch(t);
     if (t->results) gpu_buffer_free(t->results);
     upload_free(&t->upload);
-    supply_free(&t->supply);
+    stage_supply_free(&t->supply);
     if (t->reference.close) t->reference.close(&t->reference);
     mem_free(t->tests);
     mem_free(t);
@@ -552,8 +497,9 @@ static bool is_plain(uint32_t kernel)
 
 /* Who is to blame for a wrong result: of the kernels that no right result vouches for, those of faster tiers,
  * else all. */
-static void blame(struct selftest *t, const struct test *test, const bool *vouched)
+static void blame(struct selftest *t, const struct test *test)
 {
+    const bool *vouched = ops(t)->rec.vouched;
     bool doubtful = false, faster = false;
     for (uint32_t i = 0; i < test->trace.n; i++)
         doubtful = doubtful || !vouched[kernel_of(t, test, i)];
@@ -569,12 +515,13 @@ static void blame(struct selftest *t, const struct test *test, const bool *vouch
 uint32_t selftest_judge(struct selftest *t, const uint8_t *results)
 {
     struct recorder *rec = &ops(t)->rec;
-    bool vouched[N_KERNELS] = { false };
     uint32_t demoted = 0;
     t->judged = true;
-    for (uint32_t i = 0; i < rec->n_pipelines; i++)
-        if (!rec->pipelines[i].tested && !rec->instead[rec->pipelines[i].kernel])
-            t->verdicts[rec->pipelines[i].kernel] = KERNEL_UNTESTED;
+    for (uint32_t i = 0; i < rec->n_pipelines; i++) {
+        const struct pipeline_slot *s = &rec->pipelines[i];
+        if (s->pipeline && !s->tested && !rec->instead[s->kernel])
+            t->verdicts[s->kernel] = KERNEL_UNTESTED;
+    }
     for (uint32_t k = 0; k < t->n; k++) {
         struct test *test = &t->tests[k];
         test->nmse = compare(test, results);
@@ -582,12 +529,12 @@ uint32_t selftest_judge(struct selftest *t, const uint8_t *results)
             uint32_t kernel = kernel_of(t, test, i);
             if (!(t->nmse[kernel] >= test->nmse)) t->nmse[kernel] = test->nmse;
             if (!(test->nmse <= MOST_NMSE)) continue;
-            vouched[kernel] = true;
+            rec->vouched[kernel] = rec->pipelines[test->trace.slot[i]].proven = true;
             if (t->verdicts[kernel] == KERNEL_UNUSED) t->verdicts[kernel] = KERNEL_GOOD;
         }
     }
     for (uint32_t k = 0; k < t->n; k++)
-        if (!(t->tests[k].nmse <= MOST_NMSE)) blame(t, &t->tests[k], vouched);
+        if (!(t->tests[k].nmse <= MOST_NMSE)) blame(t, &t->tests[k]);
     for (uint32_t k = 0; k < N_KERNELS; k++)
         if (t->verdicts[k] == KERNEL_WRONG) demoted += recorder_demote(rec, (enum kernel)k);
     return demoted;

@@ -73,6 +73,10 @@ struct test_case {
     bool far;  /* as where a history may become long */
 };
 
+/* n random numbers near `size`, as bytes; false when memory is short. */
+bool stage_fill(struct stage *s, const struct quant_format *f, uint8_t *to, size_t n, float size);
+void stage_supply_free(struct stage_supply *y);
+
 /* A tensor of random numbers: normal ones, or whole ones below `below`. */
 struct tensor *stage_tensor(struct stage *s, uint32_t rows, uint32_t cols, enum stage_kind kind,
                             uint32_t below);

@@ -189,19 +189,32 @@ EXPORT(void, bz_wasm_gpu_be_frugal, bz_engine *e, uint32_t frugal)
 
 enum { FIRST_HORIZON = 128 }; /* the shortest history that web/engine/src/gpu_session.ts has */
 
+/* Which pipelines are asked for: Reserve in web/engine/src/estimate.ts. */
+enum reserve {
+    RESERVE_BYTES, /* none */
+    RESERVE_FIRST, /* those that a text begins with; the others are noted */
+    RESERVE_ALL,
+};
+
 /* Go through every kind of step that the session will record, at the start of a text and far from it, so that what they share
- * is there: scratch of the largest one, and, with `compile`, the pipelines. Returns the bytes that come and go while steps are
+ * is there: scratch of the largest one, and pipelines as enum reserve says. A text begins with a short prompt (one of eight rows has
+ * the pipelines of all up to 32) and goes on row by row. Returns the bytes that come and go while steps are
  * recorded and tokens drawn, at most; -1 when a step cannot be. */
-EXPORT(double, bz_wasm_gpu_reserve, bz_session *s, uint32_t compile)
+EXPORT(double, bz_wasm_gpu_reserve, bz_session *s, uint32_t what)
 {
     struct gpu_ops *g = gpu_ops_of_engine(s->engine);
     const struct config *c = &s->engine->model.config;
     struct run r = { .be = &s->engine->backend };
     /* 6: too few for tiles of products, too many for shares of attention */
     const uint32_t rows[] = { s->n_batch, LOGIT_ROWS, LOGIT_ROWS / 2, 6, 2, 1 };
-    const uint32_t far = s->kv.n_ctx, near = far < FIRST_HORIZON ? far : FIRST_HORIZON;
+    const uint32_t far = s->kv.n_ctx, near = far < FIRST_HORIZON ? far : FIRST_HORIZON,
+                   prompt = LOGIT_ROWS < s->n_batch ? LOGIT_ROWS : s->n_batch;
+    const enum record_mode later = what == RESERVE_BYTES   ? RECORD_NOTHING
+                                   : what == RESERVE_FIRST ? RECORD_NOTES
+                                                           : RECORD_PIPELINES,
+                           first = what == RESERVE_BYTES ? RECORD_NOTHING : RECORD_PIPELINES;
     uint64_t bytes = 0;
-    g->rec.mode = compile ? RECORD_PIPELINES : RECORD_NOTHING;
+    g->rec.mode = first;
     bool made = g->ahead_at == g->n_changes;
     if (!made) { /* steps are gone through as if it were */
         g->n_changes++;
@@ -213,18 +226,20 @@ EXPORT(double, bz_wasm_gpu_reserve, bz_session *s, uint32_t compile)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (rows[i] > s->n_batch) continue;
         uint32_t n_logits = rows[i] < LOGIT_ROWS ? rows[i] : LOGIT_ROWS;
+        g->rec.mode = later;
         uint64_t n = recorded_bytes(imagine_step(s, &r, rows[i], n_logits, far));
         /* At a time: a whole batch, the end of a prompt, and a decode step while it is recorded anew. */
         if (rows[i] == s->n_batch || rows[i] == 1) bytes += 2 * n;
         imagine_step(s, &r, rows[i], 0, far);
         imagine_step(s, &r, rows[i], 1, far);
+        if (rows[i] == prompt || rows[i] == 1) g->rec.mode = first;
         if (rows[i] <= FIRST_HORIZON) imagine_step(s, &r, rows[i], 1, near); /* attention differs */
     }
+    g->rec.mode = first;
     bytes += recorded_bytes(imagine_draw(s, &r, 1)) + recorded_bytes(imagine_draw(s, &r, 0));
     if (!made) { /* the first prompt comes before it */
         g->n_changes++;
-        uint32_t few = LOGIT_ROWS / 2 < s->n_batch ? LOGIT_ROWS / 2 : s->n_batch;
-        imagine_step(s, &r, few, 1, near);
+        imagine_step(s, &r, prompt, 1, near);
     }
     g->rec.mode = RECORD_PROGRAM;
     bytes += gpu_draw_bytes(s->kv.n_ctx, c->n_vocab);
@@ -234,6 +249,25 @@ EXPORT(double, bz_wasm_gpu_reserve, bz_session *s, uint32_t compile)
         return -1;
     }
     return (double)bytes;
+}
+
+/* Ask for the pipelines that were noted. */
+EXPORT(void, bz_wasm_gpu_ask_noted, bz_engine *e)
+{
+    record_noted(&gpu_ops_of_engine(e)->rec);
+}
+
+/* Would such a step (see bz_wasm_gpu_record) run a pipeline that was asked for or noted, and that the self-test has not found right
+ * yet? */
+EXPORT(uint32_t, bz_wasm_gpu_unproven, bz_session *s, uint32_t rows, uint32_t n_logits,
+       uint32_t horizon)
+{
+    struct recorder *rec = &gpu_ops_of_engine(s->engine)->rec;
+    struct run r = { .be = &s->engine->backend };
+    rec->mode = RECORD_NOTHING;
+    imagine_step(s, &r, rows, n_logits, horizon);
+    rec->mode = RECORD_PROGRAM;
+    return rec->n_unproven;
 }
 
 /* ---- the self-test ---- */
@@ -257,20 +291,22 @@ EXPORT(void, bz_wasm_gpu_selftest_close, struct selftest *t)
     selftest_close(t);
 }
 
-/* A piece of the work until it can be submitted: 1 while there is more, -1 on failure. */
+/* A piece of the work until it can be recorded: 1 while there is more, -1 on failure. */
 EXPORT(int32_t, bz_wasm_gpu_selftest_prepare, struct selftest *t)
 {
     bool more;
     return wasm_failed(selftest_prepare(t, &more, &wasm_err)) ? -1 : more;
 }
 
-/* What is to be submitted (0: nothing), and what is then to be read: the result is buffer and bytes. */
-EXPORT(uint32_t, bz_wasm_gpu_selftest_program, const struct selftest *t)
+/* Record what is to be submitted (0: nothing), before anything else is, and what is then to be read: the result is buffer and bytes.
+ * -1 on failure. */
+EXPORT(int32_t, bz_wasm_gpu_selftest_record, struct selftest *t)
 {
     static uint32_t results[2];
+    if (wasm_failed(selftest_record(t, &wasm_err))) return -1;
     results[0] = selftest_results(t, &results[1]);
     wasm_show(results, sizeof results);
-    return selftest_program(t);
+    return (int32_t)selftest_program(t);
 }
 
 /* The results are here: how many kernels were demoted. The result is a list of what is known now:
