@@ -181,6 +181,7 @@ test('a load tells its phases in order, and all bytes', () => fresh(async (core)
 
 test('the kernels of a router and its experts are tested, and right', () => fresh(async (core) => {
   const engine = await GpuEngine.open(core, [await fileSource('models/tiny-moe.q8_0.gguf')], { selfTest: true });
+  await engine.proof.all();
   const of = engine.device.selfTest.filter(({ kernel }) => /^(router|experts)/.test(kernel));
   ok(of.some(({ kernel }) => kernel.startsWith('router_scores')));
   ok(of.length > 4 && of.every((t) => t.ok && !t.reason), JSON.stringify(of));
@@ -429,6 +430,7 @@ for (const [name, path, options, on] of [
 ]) {
   test(`${name}: every kernel that the model uses is tested, and right`, () => fresh(async (core, gpu) => {
     const engine = await GpuEngine.open(core, [await fileSource(path)], { ...options, context: 64, batch: 16, selfTest: true });
+    await engine.proof.all();
     const { selfTest, tier } = engine.device, session = engine.session(64, 16);
     same(selfTest.filter((t) => !t.ok || t.reason), []);
     equal(tier, options.tier ?? 'subgroup');
@@ -450,13 +452,37 @@ const idle = { ...large, device: new Proxy(device.device, { get: (of, key) => (k
 test('where there is room for a long text, the pipelines of a short one are asked for too', () => fresh(async (core, gpu) => {
   const engine = await GpuEngine.open(core, [await fileSource(synth('tiny-e2b'))], { context: 4096, batch: 16, selfTest: false });
   const session = engine.session(4096, 16), x = core.exports, free = (program) => x.bz_wasm_gpu_program_free(core.check(program));
-  ok(x.bz_wasm_gpu_reserve(session.ptr, 1) >= 0);
+  ok(x.bz_wasm_gpu_reserve(session.ptr, 2) >= 0);
   const asked = gpu.pipelinesAsked;
   ok(asked > 0);
   free(x.bz_wasm_gpu_record(session.ptr, 12, 1, 12)); // the first prompt
   free(x.bz_wasm_gpu_record_ahead(engine.ptr));
   for (const [rows, horizon] of [[12, 12], [2, 128], [1, 128], [1, 4096]]) free(x.bz_wasm_gpu_record(session.ptr, rows, 1, horizon));
   equal(gpu.pipelinesAsked, asked, 'no step needs a pipeline that was not there');
+  session.close();
+  engine.close();
+}, idle));
+
+test('a load asks for what a text begins with, and what is noted meanwhile is all that a long one needs', () => fresh(async (core, gpu) => {
+  const engine = await GpuEngine.open(core, [await fileSource(synth('tiny-e2b'))], { context: 4096, batch: 64, selfTest: false });
+  const session = engine.session(4096, 64), x = core.exports, free = (program) => x.bz_wasm_gpu_program_free(core.check(program));
+  const bytes = x.bz_wasm_gpu_reserve(session.ptr, 0), before = gpu.bytes;
+  equal(x.bz_wasm_gpu_reserve(session.ptr, 1), bytes);
+  equal(gpu.bytes, before, 'what is asked for takes no more');
+  const first = gpu.pipelinesAsked;
+  for (const rows of [8, 20, 32]) free(x.bz_wasm_gpu_record(session.ptr, rows, 1, rows));
+  free(x.bz_wasm_gpu_record_ahead(engine.ptr));
+  for (const [rows, horizon] of [[8, 40], [20, 128], [32, 100], [1, 33], [1, 128]]) free(x.bz_wasm_gpu_record(session.ptr, rows, 1, horizon));
+  equal(gpu.pipelinesAsked, first, 'a text begins with what was asked for');
+  const unproven = ([rows, logits, horizon]) => x.bz_wasm_gpu_unproven(session.ptr, rows, logits, horizon) > 0;
+  ok(unproven([1, 1, 4096]) && unproven([8, 8, 8]) && unproven([3, 1, 3]) && unproven([1, 1, 128]), 'nothing was tested here');
+  equal(gpu.pipelinesAsked, first, 'to look asks for nothing');
+  x.bz_wasm_gpu_ask_noted(engine.ptr);
+  const all = gpu.pipelinesAsked;
+  ok(all > first, `${first} of ${all}`);
+  for (const [rows, logits, horizon] of [[64, 0, 4096], [8, 8, 4096], [3, 1, 20], [6, 1, 4000], [1, 1, 4096]]) free(x.bz_wasm_gpu_record(session.ptr, rows, logits, horizon));
+  x.bz_wasm_gpu_reserve(session.ptr, 2);
+  equal(gpu.pipelinesAsked, all, 'no step needs a pipeline that was not there');
   session.close();
   engine.close();
 }, idle));

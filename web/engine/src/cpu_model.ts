@@ -6,7 +6,7 @@
 import { CpuEngine, hold, type CpuSession, type Info, type OpenOptions, type Stop } from './cpu_engine.js';
 import { gigabytes, type Estimate } from './estimate.js';
 import { Logprobs } from './logprobs.js';
-import type { AdapterOptions, Conversation, ConversationOptions, DeviceReport, Memory, Model, Piece, Preview, Training, TrainingTexts, TrainingWishes } from './model.js';
+import type { AdapterOptions, Conversation, ConversationOptions, DeviceReport, Memory, Model, Piece, Preview, SelfTest, Training, TrainingTexts, TrainingWishes } from './model.js';
 import type { Source } from './source.js';
 import { CpuTraining, preview, trainBytes } from './training.js';
 import { breathe, stopped, Turn } from './turns.js';
@@ -47,6 +47,10 @@ export class CpuModel implements Model {
 
   get info(): Info {
     return this.engine.info;
+  }
+
+  async selfTest(): Promise<SelfTest[]> {
+    return [];
   }
 
   get memory(): Memory {

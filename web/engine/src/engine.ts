@@ -12,7 +12,7 @@ import { BezelError } from './errors.js';
 import type { Estimate } from './estimate.js';
 import type { About, AdapterInfo, EngineCalls, EngineStreams, LoadParams } from './local_engine.js';
 import { mergeTo, type MergeOptions, type MergeResult } from './merge_to.js';
-import type { DeviceReport, Memory, Progress } from './model.js';
+import type { DeviceReport, Memory, Progress, SelfTest } from './model.js';
 import { isNode } from './node_files.js';
 import { Client, direct, type Link } from './rpc.js';
 import { readData, readWishes } from './train_request.js';
@@ -291,6 +291,11 @@ export class Engine implements Trainer {
 
   memory(): Promise<Memory> {
     return this.host.link.call('memory', undefined);
+  }
+
+  /** What came of testing every kernel, once the last was; `device` has those that the load waited for. */
+  selfTest(): Promise<SelfTest[]> {
+    return this.host.link.call('selfTest', undefined);
   }
 
   /** Text to ids, with <bos> in front unless told otherwise; `plain`: special tokens' text is ordinary text. */

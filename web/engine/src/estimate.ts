@@ -51,6 +51,10 @@ export interface Estimate extends Memory {
   reason?: string;
 }
 
+/** Which pipelines are asked for while steps are gone through: those that a text begins with, or all. enum reserve in src/wasm/wasm_load.c. */
+export const RESERVE = { bytes: 0, first: 1, all: 2 } as const;
+export type Reserve = (typeof RESERVE)[keyof typeof RESERVE];
+
 /** A session's part of it. */
 interface Session {
   context: number;
@@ -81,8 +85,8 @@ export class Plan {
   }
 
   /** Find out whether the model fits, with its table in the file where that must be. `leave` is called then. The
-   *  engine is left with the scratch that the session needs; with `compile` its pipelines are on their way. */
-  decide(leave: () => void, compile: boolean): Estimate {
+   *  engine is left with the scratch that the session needs, and pipelines are on their way as `what` says. */
+  decide(leave: () => void, what: Reserve): Estimate {
     const x = this.core.exports, { table = 'auto', context = 0 } = this.options;
     const has = x.bz_wasm_gpu_has_table(this.engine) !== 0;
     let leaves = has && table === 'source';
@@ -99,7 +103,7 @@ export class Plan {
     }
     x.bz_wasm_gpu_be_frugal(this.engine, +!plenty);
     const largestContext = this.largest();
-    const made = this.session(context, compile);
+    const made = this.session(context, what);
     return this.estimate(made, largestContext, has ? (leaves ? 'source' : 'gpu') : undefined);
   }
 
@@ -116,21 +120,21 @@ export class Plan {
   }
 
   /** What a session of this context takes; undefined: more than the device can have in one piece. */
-  private session(context: number, compile = false): Session | undefined {
+  private session(context: number, what: Reserve = RESERVE.bytes): Session | undefined {
     const x = this.core.exports, { batch = BATCH, cache: kept } = this.options;
     x.bz_wasm_gpu_free_scratch(this.engine);
     const s = x.bz_wasm_session_open(this.engine, context, batch, +(kept === 'f16'));
     if (!s) return this.noRoom('memory');
     try {
-      return this.measure(s, compile);
+      return this.measure(s, what);
     } finally {
       x.bz_wasm_session_close(s);
     }
   }
 
-  private measure(s: SessionPtr, compile: boolean): Session | undefined {
+  private measure(s: SessionPtr, what: Reserve): Session | undefined {
     const x = this.core.exports;
-    const steps = x.bz_wasm_gpu_reserve(s, +compile), cache = x.bz_wasm_session_cache_bytes(s);
+    const steps = x.bz_wasm_gpu_reserve(s, what), cache = x.bz_wasm_session_cache_bytes(s);
     if (steps < 0) return this.noRoom('memory', 'limit');
     return { context: x.bz_wasm_session_context(s), cache, scratch: this.gpu.bytes - this.before - this.weights - cache, steps };
   }
@@ -186,7 +190,7 @@ export function estimate(core: Core, sources: readonly Source[], options: Estima
     return gpu.planned(() => {
       try {
         engine = core.with(openJson(known, options), (p, n) => core.check(x.bz_wasm_engine_open(p, n)));
-        return new Plan(core, gpu, engine, before, options).decide(() => x.bz_wasm_gpu_leave_table(engine), false);
+        return new Plan(core, gpu, engine, before, options).decide(() => x.bz_wasm_gpu_leave_table(engine), RESERVE.bytes);
       } finally {
         if (engine) x.bz_wasm_engine_close(engine);
       }

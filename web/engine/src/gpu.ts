@@ -109,17 +109,15 @@ export class Gpu {
   private readonly layouts = new Map<string, [GPUBindGroupLayout, GPUPipelineLayout]>(); // by binding letters and bytes of parameters
   private readonly params: GPUBuffer[] = []; // of parameter blocks, not in use now
   private readonly compiling = new Set<Promise<void>>();
+  private readonly unhurried = new Set<Promise<void>>(); // those that later() asked for
   private readonly scopes = new Set<Promise<void>>(); // errors of what was made
   private recording = new Program();
   /** Pipelines asked for so far, and those that are ready or refused; onCompiled is called when there is one more. */
   pipelinesAsked = 0;
   pipelinesDone = 0;
   onCompiled: (() => void) | undefined;
-  /** Pipelines that are asked for are given to the compiler one a turn, so that others have their turns meanwhile. */
-  gradual = false;
   private turn: Promise<unknown> = Promise.resolve();
-  /** While it is there, kernels asked for that do not compile are no fault: their numbers are put there, and why. */
-  refused: Map<number, string> | undefined;
+  private refused: Map<number, string> | undefined; // while later() asks
   private fault: Error | undefined;
   /** Did the device go away? Then nothing here works any more. */
   isLost = false;
@@ -220,10 +218,21 @@ export class Gpu {
 
   // ---- what the host calls ----
 
-  /** Wait until everything that was made so far is known to be good; throws the first fault. */
-  async ready(): Promise<void> {
-    await Promise.all([...this.compiling, ...this.scopes]);
+  /** Wait until everything that was made so far is known to be good; throws the first fault. `all`: and what is for later. */
+  async ready(all = false): Promise<void> {
+    await Promise.all([...this.compiling, ...(all ? this.unhurried : []), ...this.scopes]);
     this.check();
+  }
+
+  /** Only ready(true) waits for the pipelines that `ask` asks for. They are given to the compiler one a turn, so that others
+   *  have theirs meanwhile. Kernels that do not compile are no fault: their numbers are put into `refused`, and why. */
+  later<T>(refused: Map<number, string>, ask: () => T): T {
+    this.refused = refused;
+    try {
+      return ask();
+    } finally {
+      this.refused = undefined;
+    }
   }
 
   /** Wait for one pipeline, while others go on compiling; throws where it does not compile. */
@@ -231,7 +240,7 @@ export class Gpu {
     const pipeline = this.pipelines.get(number);
     await pipeline.compiled.catch(() => {}); // it is a fault
     this.check();
-    if (!pipeline.made) throw new Error(this.refused?.get(pipeline.number));
+    if (!pipeline.made) throw new Error(pipeline.refusal);
   }
 
   /** The same, but for pipelines: they may go on compiling. */
@@ -495,9 +504,9 @@ export class Gpu {
       values['SMALLEST'] = this.info.limits.subgroupMin;
       values['GREATEST'] = this.info.limits.subgroupMax;
     }
-    const pipeline: Pipeline = { kernel, number, layout, made: undefined, compiled: Promise.resolve() };
+    const pipeline: Pipeline = { kernel, number, layout, made: undefined, refusal: undefined, compiled: Promise.resolve() };
     this.pipelinesAsked++;
-    this.wait((pipeline.compiled = this.compile(pipeline, pipelineLayout, values)), this.compiling);
+    this.wait((pipeline.compiled = this.compile(pipeline, pipelineLayout, values)), this.refused ? this.unhurried : this.compiling);
     return this.pipelines.add(pipeline);
   }
 
@@ -514,7 +523,7 @@ export class Gpu {
 
   private async compile(pipeline: Pipeline, layout: GPUPipelineLayout, constants: Record<string, number>): Promise<void> {
     const { refused } = this, { name, source } = pipeline.kernel;
-    if (this.gradual) await (this.turn = this.turn.then(nextTurn));
+    if (refused) await (this.turn = this.turn.then(nextTurn));
     const { module, pipelines } = this.moduleOf(pipeline.kernel);
     const key = JSON.stringify(constants);
     try {
@@ -528,7 +537,7 @@ export class Gpu {
       const line = error ? source.split('\n')[error.lineNum - 1] : undefined;
       const why = `kernel ${name}: ${error ? error.message : e instanceof Error ? e.message : String(e)}${line ? ` (in: ${line})` : ''}`;
       if (!refused) throw new Error(why);
-      refused.set(pipeline.number, why);
+      refused.set(pipeline.number, (pipeline.refusal = why));
     } finally {
       this.pipelinesDone++;
       this.onCompiled?.();

@@ -7,18 +7,20 @@ import { BezelError, type Core, type EnginePtr, type ProgramPtr, type SessionPtr
 import { NO_MEMORY, type Gpu } from './gpu.js';
 import type { Tier } from './adapter.js';
 import type { Info } from './cpu_engine.js';
-import { BATCH, gigabytes, openJson, Plan, type Estimate, type EstimateOptions } from './estimate.js';
+import { BATCH, gigabytes, openJson, Plan, RESERVE, type Estimate, type EstimateOptions, type Reserve } from './estimate.js';
 import { GpuSession } from './gpu_session.js';
 import type { DeviceReport, Memory, Progress, SelfTest } from './model.js';
+import { Proof } from './proof.js';
 import { Rows } from './rows.js';
 import type { Source } from './source.js';
 import { selfTest } from './selftest.js';
 import { nextTurn } from './turns.js';
-import { aborting, places, upload } from './upload.js';
+import { places, upload } from './upload.js';
 
 export interface GpuOpenOptions extends EstimateOptions {
-  /** Compile every kernel while the weights are loaded, and compare each with the C loop that defines it; absent: unless
-   *  the device is a software adapter, whose compiler takes seconds for each. Else kernels compile when first used. */
+  /** Compile the kernels that a text begins with while the weights are loaded, the others soon after, and compare each with the C loop
+   *  that defines it; absent: unless the device is a software adapter, whose compiler takes seconds for each. Else kernels
+   *  compile when first used. */
   selfTest?: boolean;
   onProgress?: (p: Progress) => void;
   /** Its reason is what open() then throws. */
@@ -31,12 +33,16 @@ function testsKernels(gpu: Gpu, { selfTest }: GpuOpenOptions): boolean {
 
 export class GpuEngine {
   private readonly sessions = new Set<SessionPtr>();
-  private selfTest: SelfTest[] = [];
+  private readonly report = new Map<string, SelfTest>(); // of the self-test
+  /** The kernels that the load did not wait for. */
+  readonly proof: Proof;
   private ahead: number | undefined; // of which adapters lookAhead() was last
 
   private constructor(readonly core: Core, readonly gpu: Gpu, readonly ptr: EnginePtr, private readonly sources: ReadonlyMap<number, Source>,
     /** What it was found to take, with a session as the options have it. */
-    readonly estimate: Estimate, private readonly rows: Rows | undefined, private readonly cutters: readonly number[], private readonly options: GpuOpenOptions, readonly info: Info) {}
+    readonly estimate: Estimate, private readonly rows: Rows | undefined, private readonly cutters: readonly number[], private readonly refused: Map<number, string>, private readonly options: GpuOpenOptions, readonly info: Info) {
+    this.proof = new Proof(gpu, (signal) => this.proveRest(signal), !testsKernels(gpu, options));
+  }
 
   /** Find out whether the model fits, bind it and stream its weights to the device. Several sources are the shards of
    *  one model; they stay the caller's, and must outlive the engine. */
@@ -61,6 +67,7 @@ export class GpuEngine {
       await gpu.ready();
       signal?.throwIfAborted();
       onProgress?.({ phase: 'ready', loaded: 1, total: 1 });
+      engine.proof.soon();
       return engine;
     } catch (e) {
       engine?.close();
@@ -71,8 +78,7 @@ export class GpuEngine {
       if (table === 'gpu' && options.table !== 'gpu') return await GpuEngine.open(core, sources, { ...options, table: 'source' });
       throw new BezelError(`this model needs ${gigabytes(total)} of graphics memory, and ${gpu.info.name} has less (${fault.message})`, 'memory', fault);
     } finally {
-      gpu.refused = gpu.onCompiled = undefined;
-      gpu.gradual = false;
+      gpu.onCompiled = undefined;
     }
   }
 
@@ -130,42 +136,50 @@ export class GpuEngine {
     while (!signal.aborted && this.core.checkNumber(this.core.exports.bz_wasm_engine_read_on(this.ptr))) await nextTurn();
   }
 
-  /** The kernels must be there, and right. */
+  /** The kernels that a text begins with must be there, and right. */
   private async prove(signal: AbortSignal, onPrepared: () => void, tell: (p: Progress) => void): Promise<void> {
-    const { core, gpu } = this, { aborted, off } = aborting(signal);
+    const { core, gpu, report, refused } = this;
     const compiled = (): void => tell({ phase: 'kernels', loaded: gpu.pipelinesDone, total: gpu.pipelinesAsked });
-    try {
-      compiled();
-      gpu.onCompiled = compiled;
-      this.selfTest = await selfTest(core, gpu, this.ptr, {
-        compile: () => gpu.planned(() => core.exports.bz_wasm_session_close(this.plannedSession())),
-        within: (work) => Promise.race([work, aborted]),
-        onPrepared,
-        onTested: (loaded, total) => {
-          gpu.onCompiled = undefined;
-          tell({ phase: 'selftest', loaded, total });
-        },
-      });
-    } finally {
-      off();
-    }
+    compiled();
+    gpu.onCompiled = compiled;
+    await selfTest(core, gpu, this.ptr, {
+      signal, report, refused, onPrepared,
+      alone: true,
+      compile: () => this.compile(RESERVE.first),
+      onTested: (loaded, total) => {
+        gpu.onCompiled = undefined;
+        tell({ phase: 'selftest', loaded, total });
+      },
+    });
   }
 
-  /** A session as the options have it, whose pipelines were asked for. */
-  private plannedSession(): SessionPtr {
-    const { context = 0, batch = BATCH, cache } = this.options, x = this.core.exports;
-    const s = this.core.check(x.bz_wasm_session_open(this.ptr, context, batch, +(cache === 'f16')));
-    x.bz_wasm_gpu_reserve(s, 1);
-    return s;
+  /** So must the others, while sessions are at work. */
+  private async proveRest(signal: AbortSignal): Promise<void> {
+    const { core, gpu, ptr, report, refused } = this;
+    gpu.check();
+    gpu.later(refused, () => core.exports.bz_wasm_gpu_ask_noted(ptr));
+    await selfTest(core, gpu, ptr, { signal, report, refused, alone: false, compile: () => this.compile(RESERVE.all) });
+  }
+
+  /** Ask for the pipelines of a session as the options have it. */
+  private compile(what: Reserve): void {
+    const { context = 0, batch = BATCH, cache } = this.options, { core, gpu } = this, x = core.exports;
+    gpu.later(this.refused, () => gpu.planned(() => {
+      const s = core.check(x.bz_wasm_session_open(this.ptr, context, batch, +(cache === 'f16')));
+      x.bz_wasm_gpu_reserve(s, what);
+      x.bz_wasm_session_close(s);
+    }));
+  }
+
+  /** Would such a step of a session run a kernel that is still to be proven? */
+  lacksProof(session: SessionPtr, rows: number, nLogits: number, horizon: number): boolean {
+    return !this.proof.over && this.core.exports.bz_wasm_gpu_unproven(session, rows, nLogits, horizon) > 0;
   }
 
   /** An engine with all its buffers counted; or why it does not fit. */
   private static plan(core: Core, gpu: Gpu, sources: ReadonlyMap<number, Source>, options: GpuOpenOptions): GpuEngine {
-    const x = core.exports, before = gpu.bytes;
-    gpu.check();
-    if (testsKernels(gpu, options)) gpu.refused = new Map();
-    gpu.gradual = testsKernels(gpu, options);
-    return gpu.counted(() => {
+    const x = core.exports, before = gpu.bytes, refused = new Map<number, string>(), tests = testsKernels(gpu, options);
+    const decide = (): GpuEngine => gpu.counted(() => {
       const ptr = core.with(openJson(sources, options), (p, n) => core.check(x.bz_wasm_engine_open(p, n)));
       try {
         let rows: Rows | undefined;
@@ -174,16 +188,18 @@ export class GpuEngine {
           x.bz_wasm_gpu_upload_cuts(ptr);
           cutters.push(...new Uint32Array(core.result().buffer).filter((pipeline) => pipeline));
         }
-        const estimate = new Plan(core, gpu, ptr, before, options).decide(() => (rows = Rows.of(core, ptr, sources)), testsKernels(gpu, options));
+        const estimate = new Plan(core, gpu, ptr, before, options).decide(() => (rows = Rows.of(core, ptr, sources)), tests ? RESERVE.first : RESERVE.bytes);
         if (!estimate.fits) throw new BezelError(estimate.reason ?? 'this model does not fit', 'memory');
         core.checkNumber(x.bz_wasm_engine_info(ptr));
         const info = JSON.parse(core.resultText()) as Info;
-        return new GpuEngine(core, gpu, ptr, sources, estimate, rows, cutters, options, info);
+        return new GpuEngine(core, gpu, ptr, sources, estimate, rows, cutters, refused, options, info);
       } catch (e) {
         x.bz_wasm_engine_close(ptr);
         throw e;
       }
     });
+    gpu.check();
+    return tests ? gpu.later(refused, decide) : decide();
   }
 
   /** `cache`: what keys and values are kept as. */
@@ -191,7 +207,7 @@ export class GpuEngine {
     const x = this.core.exports;
     const ptr = this.gpu.planned(() => {
       const s = this.core.check(x.bz_wasm_session_open(this.ptr, context, batch, +(cache === 'f16')));
-      const steps = x.bz_wasm_gpu_reserve(s, +testsKernels(this.gpu, this.options)), short = this.gpu.bytes + steps - (this.options.budget ?? this.gpu.info.maxTotal);
+      const steps = x.bz_wasm_gpu_reserve(s, this.proof.over && testsKernels(this.gpu, this.options) ? RESERVE.all : RESERVE.bytes), short = this.gpu.bytes + steps - (this.options.budget ?? this.gpu.info.maxTotal);
       if (steps >= 0 && short <= 0) return s;
       const n = x.bz_wasm_session_context(s);
       x.bz_wasm_session_close(s);
@@ -209,7 +225,7 @@ export class GpuEngine {
 
   get device(): DeviceReport {
     const { name, limits } = this.gpu.info, best: Tier = limits.hasMatrix ? 'matrix' : limits.subgroupMax ? 'subgroup' : 'plain';
-    return { backend: 'gpu', name, tier: this.options.tier ?? best, limits: { ...limits }, selfTest: this.selfTest };
+    return { backend: 'gpu', name, tier: this.options.tier ?? best, limits: { ...limits }, selfTest: [...this.report.values()] };
   }
 
   /** Bytes on the device now. */
@@ -242,6 +258,7 @@ export class GpuEngine {
   }
 
   close(): void {
+    this.proof.stop();
     this.core.exports.bz_wasm_engine_close(this.ptr);
     for (const id of this.sources.keys()) this.core.removeSource(id);
   }

@@ -10,7 +10,7 @@ import { Gpu } from './gpu.js';
 import { GpuEngine } from './gpu_engine.js';
 import type { GpuSession } from './gpu_session.js';
 import { GpuTraining } from './gpu_training.js';
-import type { AdapterOptions, Conversation, ConversationOptions, DeviceReport, Memory, Model, Piece, Preview, Progress, StepProfile, Training, TrainingTexts, TrainingWishes } from './model.js';
+import type { AdapterOptions, Conversation, ConversationOptions, DeviceReport, Memory, Model, Piece, Preview, Progress, SelfTest, StepProfile, Training, TrainingTexts, TrainingWishes } from './model.js';
 import { bandwidth } from './profile.js';
 import { openWithFetches, type Source } from './source.js';
 import { preview, trainBytes } from './training.js';
@@ -31,7 +31,7 @@ export interface GpuModelOptions {
   cache?: 'f32' | 'f16';
   /** Tokens of a prompt that are read in one step; absent: the backend's choice. */
   batch?: number;
-  /** Test every kernel before the model is used; absent: unless the device is a software adapter. */
+  /** Test every kernel before it is used; absent: unless the device is a software adapter. */
   selfTest?: boolean;
   /** Bytes of graphics memory that may be used; absent: what the device's profile allows. */
   budget?: number;
@@ -95,6 +95,13 @@ export class GpuModel implements Model {
 
   get memory(): Memory {
     return this.current.memory;
+  }
+
+  selfTest(): Promise<SelfTest[]> {
+    return this.steady(async (engine) => {
+      await engine.proof.all();
+      return engine.device.selfTest;
+    });
   }
 
   tokenize(text: string, { bos = true, plain = false }: { bos?: boolean; plain?: boolean } = {}): Int32Array {

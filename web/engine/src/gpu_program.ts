@@ -9,6 +9,7 @@ export interface Pipeline {
   readonly number: number; // of the kernel
   readonly layout: GPUBindGroupLayout;
   made: GPUComputePipeline | undefined; // undefined while it compiles
+  refusal: string | undefined; // why it does not, where that is no fault
   compiled: Promise<void>;
 }
 

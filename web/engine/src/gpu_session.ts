@@ -110,6 +110,7 @@ export class GpuSession {
   }
 
   private recordNow(make: () => ProgramPtr): Recorded {
+    this.engine.proof.soon();
     const { adapted } = this, ptr = this.engine.core.check(make());
     return { ptr, number: this.x.bz_wasm_gpu_program_number(ptr), adapted };
   }
@@ -144,6 +145,7 @@ export class GpuSession {
   private async recordDecode(history: number): Promise<number> {
     const horizon = FIRST_HORIZON * 2 ** history;
     await this.engine.lookAhead();
+    while (this.engine.lacksProof(this.ptr, 1, 1, horizon)) await this.engine.proof.all();
     const made = await this.record(() => this.x.bz_wasm_gpu_record(this.ptr, 1, 1, horizon));
     this.decodes.forEach((one, i) => {
       if (i !== history && one?.adapted === made.adapted) return;
@@ -165,15 +167,16 @@ export class GpuSession {
   }
 
   /** Queue reading `ids` (a batch at most); reads see the logits of its last rows. */
-  private async step(ids: Int32Array, nLogits: number, read?: Read): Promise<void> {
+  private async step(ids: Int32Array, nLogits: number, { read, signal }: { read?: Read; signal?: AbortSignal | undefined } = {}): Promise<void> {
     const { core, gpu } = this.engine;
-    const quiet = nLogits === 0 && ids.length === this.batch;
+    const quiet = nLogits === 0 && ids.length === this.batch, horizon = quiet ? this.context : this.length + ids.length;
     if (ids.length === 1) await this.engine.lookAhead();
     if (this.engine.needsRows) await this.engine.gatherRows(this.ptr, ids);
+    while (this.engine.lacksProof(this.ptr, ids.length, nLogits, horizon)) await this.engine.proof.all(signal);
     let program = quiet && this.whole?.adapted === this.adapted ? this.whole : undefined;
     let placed: boolean = this.place(ids);
     if (!program) {
-      const make = (): ProgramPtr => this.x.bz_wasm_gpu_record(this.ptr, ids.length, nLogits, quiet ? this.context : this.length + ids.length);
+      const make = (): ProgramPtr => this.x.bz_wasm_gpu_record(this.ptr, ids.length, nLogits, horizon);
       program = gpu.beginning(() => this.recordNow(make));
       if (!gpu.begun(program.number)) {
         program = await this.record(make, program);
@@ -201,7 +204,7 @@ export class GpuSession {
     for (let at = 0; at < ids.length;) {
       if (signal?.aborted) throw stopped(signal);
       const end = Math.min(ids.length, at + this.batch);
-      await this.step(ids.subarray(at, end), end === ids.length ? 1 : 0);
+      await this.step(ids.subarray(at, end), end === ids.length ? 1 : 0, { signal });
       const done = end < ids.length ? this.engine.gpu.done() : undefined;
       done?.catch(() => undefined); // it is awaited below, or the next step fails alike
       await before; // two batches are queued at most, so that a signal is heard
@@ -220,7 +223,7 @@ export class GpuSession {
     for (let at = quiet; at < ids.length; at += LOGIT_ROWS) {
       const part = ids.subarray(at, Math.min(ids.length, at + LOGIT_ROWS));
       const rows = new Float32Array(part.length * n);
-      await this.step(part, part.length, { buffer: this.x.bz_wasm_gpu_logits_buffer(this.ptr), offset: 0, into: new Uint8Array(rows.buffer) });
+      await this.step(part, part.length, { read: { buffer: this.x.bz_wasm_gpu_logits_buffer(this.ptr), offset: 0, into: new Uint8Array(rows.buffer) } });
       for (let i = 0; i < part.length; i++) onLogits?.(start + at + i, rows.subarray(i * n, (i + 1) * n));
     }
   }
@@ -228,6 +231,7 @@ export class GpuSession {
   /** Append tokens and draw one, dispatch by dispatch where `timed`. Truncate to 0 afterwards. */
   async profile(ids: Int32Array, timed: boolean): Promise<StepProfile> {
     const { core, gpu } = this.engine;
+    await this.engine.proof.all(); // which would come in between
     const draw = core.with('{"temperature":0}', (p, n) => core.check(this.x.bz_wasm_gpu_draw_open(this.ptr, p, n)));
     const programs: Recorded[] = [];
     try {
@@ -270,6 +274,7 @@ export class GpuSession {
           piece.top = all.top(logprobs);
         }
         yield piece;
+        this.engine.proof.begin();
         if (over) return { stop: this.stopOf(text) };
       }
     } catch (e) {

@@ -17,7 +17,7 @@ import { mergeCalls } from './local_merge.js';
 import { LocalTraining, type TrainCalls } from './local_train.js';
 import { Gpu } from './gpu.js';
 import type { MergeCalls } from './merge_to.js';
-import type { Conversation, DeviceReport, Memory, Model, Progress } from './model.js';
+import type { Conversation, DeviceReport, Memory, Model, Progress, SelfTest } from './model.js';
 import { openModel, type OpenModelOptions } from './open_model.js';
 import { Queue } from './queue.js';
 import { Moved, type Context, type Handlers, type Spec, type Streams } from './rpc.js';
@@ -82,6 +82,7 @@ export interface EngineCalls extends TrainCalls, MergeCalls {
   detokenize: Spec<{ ids: Int32Array; specials?: boolean }, string>;
   countChat: Spec<{ request: ChatRequest; history: boolean }, number>;
   memory: Spec<undefined, Memory>;
+  selfTest: Spec<undefined, SelfTest[]>;
   adapterAdd: Spec<AdapterRef, AdapterInfo, Progress>;
   adapterRemove: Spec<string, void>;
   adapterList: Spec<undefined, AdapterInfo[]>;
@@ -342,6 +343,7 @@ export class LocalEngine {
     detokenize: async ({ ids, specials }) => this.model.detokenize(ids, specials),
     countChat: async ({ request, history }) => this.chatTokens(request, history).length,
     memory: async () => this.model.memory,
+    selfTest: () => this.model.selfTest(),
     adapterAdd: (ref, { signal }) => this.alone(signal, (s) => this.addAdapter(ref, s)),
     adapterRemove: (name, { signal }) => this.alone(signal, async () => this.removeAdapter(name)),
     adapterList: async () => Array.from(this.adapters, ([name, { scale }]) => ({ name, scale })),

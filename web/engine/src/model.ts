@@ -37,6 +37,7 @@ export interface DeviceReport {
   name: string;
   tier: Tier | 'cpu';
   limits: Record<string, number>;
+  /** Of the kernels that were tested by then. */
   selfTest: SelfTest[];
 }
 
@@ -203,6 +204,8 @@ export interface Model {
   readonly info: Info;
   readonly device: DeviceReport;
   readonly memory: Memory;
+  /** Of all kernels, once the last are tested; empty where none are. Throws where one without a replacement is wrong. */
+  selfTest(): Promise<SelfTest[]>;
   tokenize(text: string, options?: { bos?: boolean; plain?: boolean }): Int32Array;
   detokenize(ids: Int32Array, specials?: boolean): string;
   /** The source stays the caller's, and must outlive the adapter: a device that is lost is loaded again. */

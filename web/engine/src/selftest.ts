@@ -6,7 +6,8 @@
 import type { Gpu } from './gpu.js';
 import type { SelfTest } from './model.js';
 import { nextTurn } from './turns.js';
-import { BezelError, type Core, type EnginePtr } from './wasm.js';
+import { aborting } from './upload.js';
+import { BezelError, type Core, type EnginePtr, type SelfTestPtr } from './wasm.js';
 
 /** What the core says of a kernel. */
 interface Verdict {
@@ -18,57 +19,102 @@ interface Verdict {
 }
 
 export interface SelfTestOptions {
-  /** Ask for the pipelines of all that the model's steps will record. */
+  /** Once it is aborted, nothing of the core is held or used any more; its reason is thrown. */
+  signal: AbortSignal;
+  /** Where every kernel's result goes. */
+  report: Map<string, SelfTest>;
+  /** What Gpu.later() was given when the pipelines were asked for. */
+  refused: Map<number, string>;
+  /** Ask for the pipelines anew: some kernels are others now. */
   compile: () => void;
-  /** Waits, unless the load was cancelled. */
-  within: <T>(work: Promise<T>) => Promise<T>;
+  /** Has nobody else steps on the device? Then they need not be taken care of. */
+  alone: boolean;
   /** What is left to do is the device's, for a while. */
-  onPrepared: () => void;
-  onTested: (done: number, total: number) => void;
+  onPrepared?: () => void;
+  onTested?: (done: number, total: number) => void;
 }
 
-/** Gpu.refused must have been there since the first pipelines were asked for. */
-export async function selfTest(core: Core, gpu: Gpu, engine: EnginePtr, { compile, ...options }: SelfTestOptions): Promise<SelfTest[]> {
-  const report = new Map<string, SelfTest>();
-  while (await testRound(core, gpu, engine, options, report)) compile();
-  options.onTested(1, 1);
-  return [...report.values()];
+/** Test the pipelines that were asked for and that no earlier test has run. Sessions may be at work meanwhile. */
+export async function selfTest(core: Core, gpu: Gpu, engine: EnginePtr, options: SelfTestOptions): Promise<void> {
+  const { signal, refused } = options, x = core.exports;
+  for (let again = true; again;) {
+    signal.throwIfAborted();
+    const test = gpu.later(refused, () => gpu.planned(() => core.check(x.bz_wasm_gpu_selftest_open(engine)))); // cases that are only tried out make no buffers
+    let open = true;
+    const close = (): void => {
+      if (open) x.bz_wasm_gpu_selftest_close(test);
+      open = false;
+    };
+    signal.addEventListener('abort', close, { once: true }); // not in a later turn: the engine may be closed by then
+    try {
+      again = await testRound(core, gpu, engine, test, options);
+    } finally {
+      signal.removeEventListener('abort', close);
+      close();
+    }
+  }
+  options.onTested?.(1, 1);
 }
 
-/** Did kernels not compile, and were they demoted? */
-function demoteRefused(core: Core, gpu: Gpu, engine: EnginePtr, report: Map<string, SelfTest>): boolean {
-  const refused = [...(gpu.refused ?? [])];
-  gpu.refused?.clear();
-  for (const [kernel, reason] of refused) {
-    if (!core.exports.bz_wasm_gpu_demote(engine, kernel)) throw new BezelError(reason, 'device');
+/** Demote kernels that did not compile. Were there any? */
+function demoteRefused(core: Core, engine: EnginePtr, { refused, report, compile }: SelfTestOptions): boolean {
+  const all = [...refused];
+  if (!all.length) return false;
+  refused.clear();
+  const left = all.filter(([kernel, reason]) => {
+    if (!core.exports.bz_wasm_gpu_demote(engine, kernel)) return true;
     const { name } = core.kernel(kernel);
     report.set(name, { kernel: name, ok: false, reason });
-  }
-  return refused.length > 0;
+    return false;
+  });
+  compile();
+  for (const [, reason] of left) throw new BezelError(reason, 'device');
+  return true;
+}
+
+/** Record the cases: their program, 0 for none, and its results. They are no part of a model's memory. */
+function record(core: Core, gpu: Gpu, test: SelfTestPtr): { program: number; buffer: number; into: Uint8Array } {
+  const program = gpu.planned(() => core.checkNumber(core.exports.bz_wasm_gpu_selftest_record(test)));
+  const [buffer = 0, n = 0] = new Uint32Array(core.result().buffer);
+  return { program, buffer, into: new Uint8Array(n) };
 }
 
 /** Test what was not tested yet. Was something demoted? */
-async function testRound(core: Core, gpu: Gpu, engine: EnginePtr, { within, onPrepared, onTested }: Omit<SelfTestOptions, 'compile'>, report: Map<string, SelfTest>): Promise<boolean> {
-  const x = core.exports;
-  const test = gpu.planned(() => core.check(x.bz_wasm_gpu_selftest_open(engine))); // cases that are only tried out make no buffers
+async function testRound(core: Core, gpu: Gpu, engine: EnginePtr, test: SelfTestPtr, options: SelfTestOptions): Promise<boolean> {
+  const x = core.exports, { signal, report, alone, compile, onPrepared, onTested } = options, { aborted, off } = aborting(signal);
+  /** A turn of others; then it may all be over. */
+  const after = (work: Promise<unknown>): Promise<unknown> => Promise.race([work, aborted]);
   try {
-    await within(gpu.handedOut()); // first, since the compiler has threads of its own
-    while (core.checkNumber(x.bz_wasm_gpu_selftest_prepare(test))) await within(nextTurn()); // the C loops
-    onPrepared();
-    await within(gpu.ready());
-    if (demoteRefused(core, gpu, engine, report)) return true;
-    onTested(0, 1);
-    const program = x.bz_wasm_gpu_selftest_program(test);
-    const [buffer = 0, n = 0] = new Uint32Array(core.result().buffer);
-    const results = new Uint8Array(n);
-    if (program) await within(gpu.run([program, { buffer, offset: 0, into: results }]));
+    await after(gpu.handedOut()); // first, since the compiler has threads of its own
+    for (let more = 1; more;) { // the C loops
+      signal.throwIfAborted();
+      more = core.checkNumber(x.bz_wasm_gpu_selftest_prepare(test));
+      if (more) await after(nextTurn());
+    }
+    const early = alone ? record(core, gpu, test) : undefined;
+    onPrepared?.();
+    await after(gpu.ready(true));
+    signal.throwIfAborted();
+    if (demoteRefused(core, engine, options)) return true;
+    onTested?.(0, 1);
+    const { program, buffer, into } = early ?? record(core, gpu, test);
+    const results = program ? gpu.run([program, { buffer, offset: 0, into }]) : Promise.resolve(); // in the turn in which it was recorded, unless alone
     gpu.stepOwner = undefined; // the step block was used
-    const demoted = core.with(results, (p) => core.checkNumber(x.bz_wasm_gpu_selftest_judge(test, p)));
-    for (const verdict of JSON.parse(core.resultText()) as Verdict[]) report.set(verdict.kernel, told(verdict, gpu.info.name));
-    return demoted > 0;
+    await after(results);
+    signal.throwIfAborted();
+    return judge(core, gpu, test, into, report, compile);
   } finally {
-    x.bz_wasm_gpu_selftest_close(test);
+    off();
   }
+}
+
+/** Was something demoted? Then the pipelines that are used instead are asked for before anybody can record. */
+function judge(core: Core, gpu: Gpu, test: SelfTestPtr, results: Uint8Array, report: Map<string, SelfTest>, compile: () => void): boolean {
+  const demoted = core.with(results, (p) => core.checkNumber(core.exports.bz_wasm_gpu_selftest_judge(test, p)));
+  const verdicts = JSON.parse(core.resultText()) as Verdict[];
+  if (demoted > 0) compile();
+  for (const verdict of verdicts) report.set(verdict.kernel, told(verdict, gpu.info.name));
+  return demoted > 0;
 }
 
 function told({ kernel, ok, tested, plain, nmse }: Verdict, device: string): SelfTest {

@@ -98,12 +98,14 @@ export interface Exports {
   bz_wasm_gpu_table_rows(s: SessionPtr, first: number, n: number, bytes: Bytes): number;
   bz_wasm_gpu_free_scratch(e: EnginePtr): void;
   bz_wasm_gpu_be_frugal(e: EnginePtr, frugal: number): void;
-  bz_wasm_gpu_reserve(s: SessionPtr, compile: number): number;
+  bz_wasm_gpu_reserve(s: SessionPtr, what: number): number;
+  bz_wasm_gpu_ask_noted(e: EnginePtr): void;
+  bz_wasm_gpu_unproven(s: SessionPtr, rows: number, logits: number, horizon: number): number;
   bz_wasm_gpu_demote(e: EnginePtr, kernel: number): number;
   bz_wasm_gpu_selftest_open(e: EnginePtr): SelfTestPtr;
   bz_wasm_gpu_selftest_close(t: SelfTestPtr): void;
   bz_wasm_gpu_selftest_prepare(t: SelfTestPtr): number;
-  bz_wasm_gpu_selftest_program(t: SelfTestPtr): number;
+  bz_wasm_gpu_selftest_record(t: SelfTestPtr): number;
   bz_wasm_gpu_selftest_judge(t: SelfTestPtr, results: Bytes): number;
   bz_wasm_gpu_upload_cuts(e: EnginePtr): void;
   bz_wasm_gpu_upload_next(e: EnginePtr, max: number, maxPlaced: number, window: Bytes): number;

@@ -1,6 +1,7 @@
 // Device - where the model runs, whether its kernels agree with the reference there, and how fast it is.
 
 import type { BenchResult } from 'bezel';
+import { useEffect, useState } from 'preact/hooks';
 import { EngineBanner, LoadCard } from '../components/LoadCard';
 import { Icon } from '../components/Icon';
 import { TopBar } from '../components/TopBar';
@@ -33,7 +34,8 @@ function Facts({ state: { engine, model, memory } }: { state: Ready }) {
 }
 
 function SelfTests({ state: { engine, model } }: { state: Ready }) {
-  const tests = engine.device.selfTest;
+  const [tests, setTests] = useState(engine.device.selfTest);
+  useEffect(() => void engine.selfTest().then(setTests, () => {}), [engine]); // some are tested after the load; whoever needs a wrong one is told
   const failed = tests.filter((t) => !t.ok);
   if (engine.device.backend === 'cpu') return null;
   return (

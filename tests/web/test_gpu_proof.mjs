@@ -1,0 +1,233 @@
+// The kernels that a load does not wait for: they are compiled and tested while the model is in use, and nobody waits for
+// them but who needs them.
+//
+//   node tests/web/test_gpu_proof.mjs [part of a test's name]
+//
+// On a software adapter that passes for a large GPU, where short and long histories have kernels of their own: a token
+// takes a second there, so texts are short.
+import { Core, Gpu, GpuEngine, fileSource, loadWasm, openDevice } from '../../web/engine/dist/core.js';
+import { done, equal, ok, rejects, same, test } from './check.mjs';
+import './software_adapter.mjs';
+
+const device = await openDevice({}), wasm = await WebAssembly.compile(await loadWasm());
+const large = { ...device, limits: { ...device.limits, subgroupMax: 8 } };
+const ids = Int32Array.from({ length: 12 }, (_, i) => (i === 0 ? 2 : 5 + (i * 7919) % 290));
+const few = ids.subarray(0, 3), eight = ids.subarray(0, 8); // rows that a load does not expect, and logits of all
+const options = { context: 256, batch: 32, selfTest: true };
+const LATER = ['attention_split', 'head_norm_rope.subgroup']; // of few rows; of several rows with logits
+
+/** A core on the device, for one test; nothing of it may be left. */
+async function fresh(fn) {
+  const gpu = new Gpu(large), core = await Core.load(wasm, gpu), live = core.exports.bz_wasm_live();
+  await fn(core, gpu);
+  equal(gpu.bytes, 0, 'bytes left on the device');
+  ok(core.exports.bz_wasm_live() - live <= 1, `${core.exports.bz_wasm_live() - live} allocations are left`); // the last result
+}
+
+const open = async (core, more = {}) => GpuEngine.open(core, [await fileSource('tests/golden/model_e2b.gguf')], { ...options, ...more });
+const turn = () => new Promise((next) => setImmediate(next));
+
+/** Not for what may be held. */
+function soon(work) {
+  let timer;
+  const late = new Promise((_, reject) => (timer = setTimeout(reject, 60_000, new Error('it waits'))));
+  return Promise.race([work, late]).finally(() => clearTimeout(timer));
+}
+
+/** Each token is read before the next is begun. */
+async function text(engine, n_max, each = () => {}) {
+  const session = engine.session(256), drawn = [];
+  await session.read(ids);
+  for await (const { id } of session.generate({ temperature: 0, n_max, ahead: 1, ignore_end: true })) {
+    drawn.push(id);
+    await each(drawn.length);
+  }
+  session.close();
+  return drawn;
+}
+
+async function logits(engine) {
+  const session = engine.session(256), rows = [];
+  await session.feed(eight, 8, (_, row) => rows.push(row.slice()));
+  session.close();
+  return rows;
+}
+
+const worst = (a, b) => a.reduce((w, row, i) => Math.max(w, row.reduce((v, x, j) => Math.max(v, Math.abs(x - b[i][j])), 0)), 0);
+
+/** What an engine without tests says, computed once. */
+const want = {};
+await fresh(async (core) => {
+  const engine = await open(core, { selfTest: false });
+  want.text = await text(engine, 8);
+  want.logits = await logits(engine);
+  engine.close();
+});
+
+/** Some kernels are changed: name -> text of the source -> another. */
+function patch(core, changes) {
+  const real = core.kernel.bind(core);
+  core.kernel = (i) => {
+    const kernel = real(i), change = changes[kernel.name];
+    if (!change) return kernel;
+    const source = change(kernel.source);
+    ok(source !== kernel.source, `nothing changed in ${kernel.name}`);
+    return { ...kernel, source };
+  };
+}
+
+let compilations = 0;
+
+/** The compiler keeps later kernels until it may go on. */
+async function held(core, fn) {
+  const d = device.device, real = d.createComputePipelineAsync.bind(d), mark = `\n// ${++compilations}\n`;
+  let go;
+  const gone = new Promise((resolve) => (go = resolve));
+  patch(core, Object.fromEntries(LATER.map((name) => [name, (s) => s + mark]))); // which no earlier test has compiled
+  d.createComputePipelineAsync = async (of) => (LATER.includes(of.label) && (await gone), real(of));
+  try {
+    await fn(go);
+  } finally {
+    go();
+    d.createComputePipelineAsync = real;
+  }
+}
+
+/** Nobody may be left to hear of a failure. */
+async function heard(fn) {
+  let unheard = 0;
+  const count = () => unheard++;
+  process.on('unhandledRejection', count);
+  await fn();
+  for (let i = 0; i < 20; i++) await turn();
+  process.off('unhandledRejection', count);
+  equal(unheard, 0, 'rejections that nobody heard');
+}
+
+const failed = (engine) => engine.device.selfTest.filter((t) => !t.ok).map((t) => t.kernel);
+
+test('a text begins without the kernels that come later, and its tokens stay right while those are tested', () => fresh(async (core, gpu) => held(core, async (go) => {
+  const engine = await open(core), asked = gpu.pipelinesAsked, tested = engine.device.selfTest.length, { weights, cache, scratch } = engine.estimate;
+  let during = 0;
+  const session = engine.session(256);
+  await soon(session.read(ids));
+  equal(gpu.pipelinesAsked, asked, 'a session and a prompt ask for nothing more');
+  session.close();
+  const drawn = await soon(text(engine, 8, async (n) => {
+    if (n === 3) {
+      ok(gpu.pipelinesAsked > asked && !engine.proof.over, 'the others are asked for meanwhile');
+      await soon(gpu.ready()); // as attaching an adapter or opening a session does
+      go();
+    }
+    if (n === 5) await engine.proof.all(); // which has had the step block
+    if (!engine.proof.over) during++;
+  }));
+  same(drawn, want.text);
+  ok(during >= 3);
+  const all = gpu.pipelinesAsked;
+  ok(engine.device.selfTest.length > tested);
+  same(engine.device.selfTest.filter((t) => !t.ok || t.reason), []);
+  const one = engine.session(256);
+  equal(gpu.bytes, weights + cache + scratch, 'the test leaves nothing behind');
+  one.close();
+  ok(worst(await logits(engine), want.logits) === 0);
+  equal(gpu.pipelinesAsked, all, 'no step needs a pipeline that was not there');
+  engine.close();
+})));
+
+test('a step that needs a later kernel waits for it, unless it is stopped', () => fresh(async (core) => held(core, async (go) => {
+  const engine = await open(core), session = engine.session(256), stop = new AbortController();
+  setTimeout(() => stop.abort(), 50);
+  await rejects(soon(session.read(few, { signal: stop.signal })), { kind: 'cancelled' });
+  equal(session.length, 0);
+  const read = session.read(few);
+  for (let i = 0; i < 50; i++) await turn();
+  equal(session.length, 0, 'it waits');
+  go();
+  await soon(read);
+  ok(engine.proof.over);
+  equal(session.length, 3);
+  session.close();
+  engine.close();
+})));
+
+test('a long text as the very first thing waits for its kernels, and is right', () => fresh(async (core) => {
+  const engine = await open(core);
+  ok(!engine.proof.over);
+  ok(worst(await logits(engine), want.logits) === 0);
+  ok(engine.proof.over);
+  engine.close();
+}));
+
+test('a load that nobody makes use of tests the rest after a while', () => fresh(async (core) => {
+  const engine = await open(core);
+  for (let i = 0; i < 500 && !engine.proof.over; i++) await new Promise((later) => setTimeout(later, 20));
+  ok(engine.proof.over);
+  engine.close();
+}));
+
+test('a later kernel that is wrong, or does not compile, gives way to the plain one, and a long text is right', async () => {
+  for (const change of [(s) => s.replace('inverseSqrt', '1.01 * inverseSqrt'), (s) => s.replace('inverseSqrt', 'inverseRoot')]) {
+    await fresh(async (core) => {
+      patch(core, { 'head_norm_rope.subgroup': change });
+      const engine = await open(core);
+      same(failed(engine), [], 'the load does not need it');
+      same(await text(engine, 2), want.text.slice(0, 2));
+      const got = worst(await logits(engine), want.logits);
+      same(failed(engine), ['head_norm_rope.subgroup']);
+      ok(engine.device.selfTest.some((t) => t.kernel === 'head_norm_rope' && t.ok && !t.reason));
+      ok(got < 5e-4, `${got}`); // f32 sums in another order
+      engine.close();
+    });
+  }
+});
+
+test('a plain one that is wrong, or does not compile, is told to the steps that need it, each time, and others go on', () => heard(async () => {
+  for (const [change, sentence] of [
+    [(s) => s.replace('return q[', 'return 0.1 * q['), /^kernel attention_split computes wrong numbers on .*: this device cannot be used$/],
+    [(s) => s.replace('return q[', 'return explode() * q['), /^kernel attention_split: .*explode/s],
+  ]) {
+    await fresh(async (core) => {
+      patch(core, { attention_split: change });
+      const engine = await open(core), session = engine.session(256);
+      same(await text(engine, 2), want.text.slice(0, 2));
+      for (let i = 0; i < 2; i++) await rejects(session.read(few), { kind: 'device', message: sentence });
+      same(await text(engine, 2), want.text.slice(0, 2));
+      session.close();
+      engine.close();
+    });
+  }
+}));
+
+test('an engine is closed at any moment of the proof, and nothing is left or used afterwards', () => heard(async () => {
+  let moments = 0;
+  for (let over = false, turns = 0; !over; turns += ++moments) {
+    await fresh(async (core, gpu) => {
+      const late = [], real = core.exports;
+      let closed = false;
+      Object.defineProperty(core, 'exports', { value: new Proxy(real, { get: (_, name) => (closed && late.push(name), real[name]) }) });
+      const engine = await open(core);
+      engine.proof.begin();
+      for (let i = 0; i < turns && !engine.proof.over; i++) await turn();
+      over = engine.proof.over;
+      engine.close();
+      closed = true;
+      for (let i = 0; i < 40; i++) await turn();
+      await gpu.done();
+      closed = false;
+      same(late, []);
+    });
+  }
+  ok(moments > 5, `${moments} moments`);
+}));
+
+test('what waits for a proof that is given up hears why', () => heard(() => fresh(async (core) => held(core, async () => {
+  const engine = await open(core), waiting = engine.proof.all();
+  for (let i = 0; i < 20; i++) await turn();
+  engine.close();
+  await rejects(waiting, { message: 'this model is closed' });
+  await rejects(engine.proof.all(), { message: 'this model is closed' });
+}))));
+
+await done(process.argv[2]);
+device.device.destroy(); // else its threads do not end
