@@ -229,5 +229,23 @@ test('what waits for a proof that is given up hears why', () => heard(() => fres
   await rejects(engine.proof.all(), { message: 'this model is closed' });
 }))));
 
+test('what waits for it hears of a device that is lost, even where the compiler says nothing', () => heard(async () => {
+  const d = device.device;
+  let lose;
+  Object.defineProperty(d, 'lost', { value: new Promise((resolve) => (lose = resolve)), configurable: true });
+  try {
+    await fresh(async (core) => held(core, async () => {
+      const engine = await open(core), session = engine.session(256), read = session.read(few);
+      for (let i = 0; i < 20; i++) await turn();
+      lose({ message: 'it is gone' });
+      await rejects(soon(read), /^Error: the graphics device was lost: it is gone$/);
+      session.close();
+      engine.close();
+    }));
+  } finally {
+    delete d.lost;
+  }
+}));
+
 await done(process.argv[2]);
 device.device.destroy(); // else its threads do not end

@@ -82,8 +82,10 @@ function record(core: Core, gpu: Gpu, test: SelfTestPtr): { program: number; buf
 /** Test what was not tested yet. Was something demoted? */
 async function testRound(core: Core, gpu: Gpu, engine: EnginePtr, test: SelfTestPtr, options: SelfTestOptions): Promise<boolean> {
   const x = core.exports, { signal, report, alone, compile, onPrepared, onTested } = options, { aborted, off } = aborting(signal);
+  const lost = gpu.lost.then(() => gpu.check()); // a compiler that is gone need not answer
+  lost.catch(() => {});
   /** A turn of others; then it may all be over. */
-  const after = (work: Promise<unknown>): Promise<unknown> => Promise.race([work, aborted]);
+  const after = (work: Promise<unknown>): Promise<unknown> => Promise.race([work, aborted, lost]);
   try {
     await after(gpu.handedOut()); // first, since the compiler has threads of its own
     for (let more = 1; more;) { // the C loops
