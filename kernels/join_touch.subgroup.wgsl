@@ -1,7 +1,7 @@
 // join_touch.subgroup - to = (x + norm(branch) * post) * scale, then s = norm(to) * next, settled, of one row, while others touch weights
 //   with norm(v) = v / sqrt(mean(v^2) + eps)
 //
-//   x        read   cols f32             grid   1 workgroup that joins, then some that touch
+//   x        read   cols f32             grid   1 workgroup that joins, then some that touch, all the same
 //   branch   read   cols f32             bytes  4 reads + 2 writes an element; a word of every MiB of the matrices
 //   vectors  read   post, scale, next    needs  cols % 16 == 0; cols <= 16 RUNS WG, RUNS 1 or 2; has_branch 0: nothing is
 //   w        read   a matrix                    added, branch is any buffer; has_scale 0: factor 1; a matrix that is not

@@ -57,10 +57,9 @@ fn touch(k : u32) {
 }
 
 @compute @workgroup_size(WG)
-fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
-        @builtin(local_invocation_index) id : u32) {
+fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(local_invocation_index) id : u32) {
     if (wid.x > 0u) {
-        touch((wid.x - 1u) + (num.x - 1u) * id);
+        touch(id);
         return;
     }
     join_row(0u, id);

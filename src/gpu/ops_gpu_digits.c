@@ -165,7 +165,7 @@ bool gpu_gate_up_digits(struct run *r, struct tensor *y, const struct tensor *x,
         z ? whole_codes(gate_w) && whole_codes(up_w) : plain_codes(gate_w) && plain_codes(up_w);
     if (!settled || !can || a->shape != b->shape) return false;
     const struct gpu_layout *l = &a->parts[0].layout;
-    bool many = g->cut ? g->cut > 1 : gate_w->rows >= 8192 && x->cols <= GPU_NARROW_STREAM;
+    bool many = g->cut ? g->cut > 1 : gate_w->rows >= 8192;
     struct teams t = gpu_cut(g, a->shape, gate_w->rows, x->cols, many ? 4 : 2);
     if (t.lanes > 32) t.lanes = 32;
     t.wg = t.lanes < 8 ? 64 : 8 * t.lanes; /* whole runs of sixteen rows */

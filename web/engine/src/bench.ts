@@ -125,6 +125,7 @@ export async function bench(model: Model, name: string, conversation: Conversati
   const ids = anyTokens(depth + Math.max(1, read), info.n_vocab), short = ids.subarray(0, depth + 1);
   const reading: number[] = [], first: number[] = [];
   progress({ test: 'warmup', done: 0, total: 1 });
+  await model.selfTest(); // of the kernels that a text does not begin with: they are compiled meanwhile
   if (read) await run(conversation, ids, depth, 1, signal);
   if (drawn) await run(conversation, short, depth, 8, signal);
   for (let i = 0; read && i < repetitions; i++) {
