@@ -101,8 +101,7 @@ bool gpu_join_touch(struct run *r, const struct join *j, const struct weight *co
     enum {
         BUFFERS = 9,
         MATRICES = JOIN_LINEARS + 1, /* at most */
-        TOUCHING =
-            8, /* workgroups that touch all of them: each part of a device remembers for itself */
+        TOUCHING = 8, /* workgroups, for parts of a device that look up for themselves */
     };
     struct gpu_ops *g = ops_of(r);
     uint32_t cols = j->x->cols, wg = runs_wg(g, cols);
