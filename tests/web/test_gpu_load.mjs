@@ -9,6 +9,7 @@ import { join } from 'node:path';
 
 import { Core, Gpu, GpuEngine, estimate, fileSource, loadWasm, memorySource, openDevice } from '../../web/engine/dist/core.js';
 import { done, equal, ok, rejects, same, test } from './check.mjs';
+import { patch } from './patch.mjs';
 import './software_adapter.mjs';
 import { splitGguf } from './split_gguf.mjs';
 
@@ -404,18 +405,6 @@ for (const [name, path] of [
 }
 
 // ---- tiers ----
-
-/** A core whose kernels some are changed in: name -> text of the source -> another. */
-function patch(core, changes) {
-  const real = core.kernel.bind(core);
-  core.kernel = (i) => {
-    const kernel = real(i), change = changes[kernel.name];
-    if (!change) return kernel;
-    const source = change(kernel.source);
-    ok(source !== kernel.source, `nothing changed in ${kernel.name}`);
-    return { ...kernel, source };
-  };
-}
 
 /** A device with wide workgroups, as large GPUs are. */
 const large = { ...device, limits: { ...device.limits, subgroupMax: 8 } };

@@ -7,6 +7,7 @@
 // takes a second there, so texts are short.
 import { Core, Gpu, GpuEngine, fileSource, loadWasm, openDevice } from '../../web/engine/dist/core.js';
 import { done, equal, ok, rejects, same, test } from './check.mjs';
+import { patch } from './patch.mjs';
 import './software_adapter.mjs';
 
 const device = await openDevice({}), wasm = await WebAssembly.compile(await loadWasm());
@@ -63,18 +64,6 @@ await fresh(async (core) => {
   want.logits = await logits(engine);
   engine.close();
 });
-
-/** Some kernels are changed: name -> text of the source -> another. */
-function patch(core, changes) {
-  const real = core.kernel.bind(core);
-  core.kernel = (i) => {
-    const kernel = real(i), change = changes[kernel.name];
-    if (!change) return kernel;
-    const source = change(kernel.source);
-    ok(source !== kernel.source, `nothing changed in ${kernel.name}`);
-    return { ...kernel, source };
-  };
-}
 
 let compilations = 0;
 
