@@ -364,6 +364,18 @@ above('without a GPU a load fails and says so, instead of turning to the CPU', (
   ok(/^true device .*adapter/m.test(r.stdout), r.stdout + r.stderr);
 });
 
+if (backend === 'gpu') test('a process may end while an engine is open', () => {
+  const script = `import { Engine } from './web/engine/dist/index.js';
+    import './tests/web/software_adapter.mjs';
+    const engine = await Engine.load('${MODEL}', { backend: 'gpu' });
+    await engine.chat.completions.create({ messages: [{ role: 'user', content: 'Hello' }], max_tokens: 2 });
+    process.exit(3);`;
+  for (let i = 0; i < 3; i++) { // it crashed two times in three
+    const r = spawnSync(process.execPath, ['--input-type=module', '-e', script], { encoding: 'utf8' });
+    equal(r.status, 3, `${r.signal} ${r.stderr}`);
+  }
+});
+
 above('raw texts stream too, and may begin with token ids', async () => {
   const { prompt_ids, prompt } = golden[4];
   const chunks = await collect(await engine.completions.create({ prompt: prompt_ids, ...greedy, stream: true, stream_options: { include_usage: true } }));

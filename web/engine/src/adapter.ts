@@ -94,6 +94,9 @@ interface MatrixKind {
 /** Dawn in Node ends the process's devices when this object is collected, so it is kept. */
 let dawn: GPU | undefined;
 
+/** Its devices: a process that ends while one is open may crash on its way out. */
+const open = new Set<GPUDevice>();
+
 async function openDawn(toggles: readonly string[]): Promise<GPU> {
   const name = 'webgpu'; // not a literal in import(), so that bundlers for browsers leave it alone
   let module: { create(flags: string[]): GPU };
@@ -104,6 +107,7 @@ async function openDawn(toggles: readonly string[]): Promise<GPU> {
   }
   // Node's timestamps are for whoever profiles: whole nanoseconds, not ticks of 0.1 ms as a page sees them.
   const flags = ['disable-dawn-features=timestamp_quantization', ...(toggles.length ? [`enable-dawn-features=${toggles.join(',')}`] : [])];
+  if (!dawn) process.once('exit', () => open.forEach((device) => device.destroy()));
   return (dawn ??= module.create(flags));
 }
 
@@ -189,6 +193,10 @@ export async function openDevice(options: DeviceOptions = {}): Promise<Device> {
     requiredFeatures: wantedFeatures.filter((f) => adapter.features.has(f) && !hidden[f]) as GPUFeatureName[],
     requiredLimits: largest(adapter, profile.most),
   });
+  if (gpu === dawn) {
+    open.add(device);
+    void device.lost.then(() => open.delete(device));
+  }
   return {
     device,
     name: nameOf(adapter.info),
