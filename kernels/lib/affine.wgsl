@@ -1,6 +1,6 @@
 // affine - the header that Q4_K and Q5_K share: d, dmin, and eight pairs (sc, mn) of six bits in
-// twelve bytes; drawn in src/quant/affine.h. The groups 2p and 2p + 1 are the nibbles of the same
-// bytes, so their numbers come together: vec4(d sc, d sc', dmin mn, dmin mn').
+// twelve bytes; drawn in src/quant/affine.h. In Q5_K the groups 2p and 2p + 1 are the nibbles of the same
+// bytes, so their numbers come together (of one group alone: lib/affine_group): vec4(d sc, d sc', dmin mn, dmin mn').
 fn affine_pair(head : vec4<u32>, p : u32) -> vec4<f32> {
     let s = head.yzw >> vec3<u32>(16u * (p & 1u));
     let low = s.xy & vec2<u32>(0x3f3fu);

@@ -1,4 +1,4 @@
-// affine_acts - the activations of a unit of Q4_K and Q5_K: vec4 number u % 8 of a block's nibbles
+// affine_acts - the activations of a unit of Q5_K: vec4 number u % 8 of a block's nibbles
 // holds sixteen weights of each of two groups, 32 apart. Their sums meet the groups' offsets.
 const UNIT : u32 = 32u;
 alias Acts = Acts32;

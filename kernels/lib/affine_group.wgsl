@@ -1,5 +1,5 @@
 // affine_group - (d sc, dmin mn) of group g out of the header that Q4_K and Q5_K share, drawn in src/quant/affine.h. Where g is that of
-// many headers in turn, as in the dot products of a lane, what is chosen by it is chosen once.
+// many headers in turn, as in the dot products of a lane, what is chosen by it is chosen once; lib/raw_affine is for groups that change.
 fn affine_group(head : vec4<u32>, g : u32) -> vec2<f32> {
     // Six bits of the groups 0 to 3 lie together; of the others four lie in the last word, two above the six.
     let upper = g > 3u;

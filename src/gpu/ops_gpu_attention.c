@@ -66,6 +66,12 @@ struct shares {
 
 enum { SHARE_RANK = 64 }; /* of such a product's adapters, at most */
 
+/* Positions that a row of this program can see. */
+static uint32_t most_seen(const struct gpu_ops *g, uint32_t window)
+{
+    return window && window < g->horizon ? window : g->horizon;
+}
+
 /* Short histories are cut as finely as they can be, each head for itself: caches then answer for those that read the
  * same keys. Where that makes too many workgroups, heads of the same keys share one, then shares grow. Enough for
  * the longest history that this program will meet; another cut would be as right. */
@@ -73,7 +79,7 @@ static struct shares shares_of(struct run *r, const struct tensor *q, const stru
                                uint32_t n_head, uint32_t window)
 {
     struct gpu_ops *g = ops_of(r);
-    uint32_t seen = window && window < g->horizon ? window : g->horizon;
+    uint32_t seen = most_seen(g, window);
     uint32_t group = n_head / kv->n_kv_head, pieces = divide_up(seen ? seen : 1, SPLIT_KEYS);
     struct shares s = { .heads = 1 };
     uint32_t vectors = q->rows * kv->n_kv_head;
@@ -183,9 +189,8 @@ static bool can_attend_alone(struct run *r, const struct heads *h, const struct 
                              uint32_t window, const struct weight *w)
 {
     struct gpu_ops *g = ops_of(r);
-    uint32_t seen = window && window < g->horizon ? window : g->horizon;
-    return h->k && seen <= ALONE_KEYS && kv->head_dim % 16 == 0 && !gpu_can_hold(g, w->cols) &&
-           gpu_can_settle(g, 1, w->cols) && gpu_whole_and_bare(w) &&
+    return h->k && most_seen(g, window) <= ALONE_KEYS && kv->head_dim % 16 == 0 &&
+           !gpu_can_hold(g, w->cols) && gpu_can_settle(g, 1, w->cols) && gpu_whole_and_bare(w) &&
            gpu_reads_digits(((const struct gpu_weight *)w->mem)->shape);
 }
 

@@ -148,12 +148,6 @@ static struct gpu_binding adapters_out(const struct gpu_ops *g, const struct wei
     return whole(d->n ? d->b : g->unused);
 }
 
-/* The matrix that is read after gate and up, where that is known. */
-static const struct weight *after_gate(const struct weight *gate_w)
-{
-    return matrix_of(gate_w)->lead.after;
-}
-
 bool gpu_gate_up_digits(struct run *r, struct tensor *y, const struct tensor *x,
                         const struct weight *gate_w, const struct weight *up_w,
                         const struct tensor *z)
@@ -198,7 +192,7 @@ bool gpu_gate_up_digits(struct run *r, struct tensor *y, const struct tensor *x,
         s = gpu_settled_room(r, y->rows, y->cols);
         bind[4] = act(&s);
     }
-    const struct weight *next = after_gate(gate_w);
+    const struct weight *next = a->lead.after; /* where it is known */
     bool touches = !z && settles && x->rows == 1 && next && matrix_of(next)->n_parts > 0;
     if (touches) bind[5] = whole(matrix_of(next)->parts[0].buffer);
     struct gpu_constant constants[] = { { GATE_UP_DIGITS_WG, (float)t.wg },

@@ -1,6 +1,6 @@
 // Device - where the model runs, whether its kernels agree with the reference there, and how fast it is.
 
-import type { BenchResult } from 'bezel';
+import type { BenchResult, SelfTest } from 'bezel';
 import { useEffect, useState } from 'preact/hooks';
 import { EngineBanner, LoadCard } from '../components/LoadCard';
 import { Icon } from '../components/Icon';
@@ -34,8 +34,9 @@ function Facts({ state: { engine, model, memory } }: { state: Ready }) {
 }
 
 function SelfTests({ state: { engine, model } }: { state: Ready }) {
-  const [tests, setTests] = useState(engine.device.selfTest);
-  useEffect(() => void engine.selfTest().then(setTests, () => {}), [engine]); // some are tested after the load; whoever needs a wrong one is told
+  const [whole, tell] = useState<{ of: Ready['engine']; tests: SelfTest[]; problem?: string }>(); // some kernels are tested after the load
+  useEffect(() => void engine.selfTest().then((tests) => tell({ of: engine, tests }), (e: unknown) => tell({ of: engine, tests: engine.device.selfTest, problem: e instanceof Error ? e.message : String(e) })), [engine]);
+  const { tests, problem } = whole?.of === engine ? whole : { tests: engine.device.selfTest, problem: undefined };
   const failed = tests.filter((t) => !t.ok);
   if (engine.device.backend === 'cpu') return null;
   return (
@@ -46,10 +47,11 @@ function SelfTests({ state: { engine, model } }: { state: Ready }) {
           <p>{!tests.length
             ? 'Each kernel can be compared with the reference on this device. On a software device that takes a minute, so it is done when asked for.'
             : failed.length === 0
-              ? `All ${tests.length} kernels agree with the reference on this device.`
+              ? `${problem ? 'The other' : 'All'} ${tests.length} kernels agree with the reference on this device.`
               : `${failed.length} of ${tests.length} kernels disagreed with the reference here and were replaced by slower ones.`}</p>
           {!tests.length && <button class="button" type="button" onClick={() => load(model, { selfTest: true })}>Run the self-test</button>}
         </div>
+        {problem && <p class="problem" role="alert"><Icon name="warn" size={18} /> <span>{problem}</span></p>}
         {tests.length > 0 && <ul class="tests">{tests.map((t) => <li key={t.kernel} class={t.ok ? '' : 'failed'} title={t.reason}><Icon name={t.ok ? 'check' : 'warn'} size={14} />{t.kernel}</li>)}</ul>}
       </div>
     </section>
