@@ -3,6 +3,8 @@
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 
+import { ZEROED_BY_DRIVER } from './dawn_toggles.mjs';
+
 const chromium = '/usr/lib/chromium/vk_swiftshader_icd.json'; // of Debian's chromium
 const mesa = '/usr/share/vulkan/icd.d/lvp_icd.x86_64.json'; // of Debian's mesa-vulkan-drivers
 const isDeno = 'Deno' in globalThis;
@@ -38,5 +40,6 @@ function waitQuietly() {
 if (process.env.BEZEL_ADAPTER !== 'real') {
   process.env.VK_ICD_FILENAMES ??= isDeno ? mesa : chromium;
   process.env.XDG_RUNTIME_DIR ??= tmpdir(); // else the Wayland library, which drivers ask for a screen, prints that it is missing
+  process.env.BEZEL_DAWN ??= `-${ZEROED_BY_DRIVER}`;
   if (!isDeno) waitQuietly();
 }

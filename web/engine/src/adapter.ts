@@ -74,7 +74,7 @@ export type ProfileName = keyof typeof profiles;
 export interface DeviceOptions {
   /** Pretend to be a smaller device. */
   profile?: ProfileName;
-  /** Dawn toggles (Node only); default the comma-separated list in the variable BEZEL_DAWN. */
+  /** Dawn toggles (Node only), one with a minus before it is turned off; default the comma-separated list in the variable BEZEL_DAWN. */
   dawn?: readonly string[];
   power?: GPUPowerPreference;
 }
@@ -106,7 +106,8 @@ async function openDawn(toggles: readonly string[]): Promise<GPU> {
     throw new Error('this Node has no WebGPU: install it with  npm install webgpu', { cause });
   }
   // Node's timestamps are for whoever profiles: whole nanoseconds, not ticks of 0.1 ms as a page sees them.
-  const flags = ['disable-dawn-features=timestamp_quantization', ...(toggles.length ? [`enable-dawn-features=${toggles.join(',')}`] : [])];
+  const off = ['timestamp_quantization', ...toggles.filter((t) => t.startsWith('-')).map((t) => t.slice(1))], on = toggles.filter((t) => !t.startsWith('-'));
+  const flags = [`disable-dawn-features=${off.join(',')}`, ...(on.length ? [`enable-dawn-features=${on.join(',')}`] : [])];
   if (!dawn) process.once('exit', () => open.forEach((device) => device.destroy()));
   return (dawn ??= module.create(flags));
 }

@@ -16,7 +16,7 @@ export interface OpenModelOptions extends GpuModelOptions {
   sources: readonly Source[];
   /** Pretend to be a smaller device. */
   profile?: ProfileName;
-  /** Dawn's toggles, in Node; absent: those that the variable BEZEL_DAWN lists. */
+  /** Dawn's toggles, in Node, with a minus before those to turn off; absent: those that the variable BEZEL_DAWN lists. */
   dawn?: readonly string[];
 }
 
