@@ -31,6 +31,7 @@ struct mat {
     uint8_t *bytes;
     float *v;
     struct bench *bench;
+    struct rng after; /* where the random numbers went on */
 };
 
 struct bench {
@@ -48,6 +49,8 @@ struct bench {
     size_t n_got;
     /* A backend that only records: told where a result belongs in `got`, it is filled in later. */
     void (*defer)(struct bench *b, const struct tensor *t, size_t at, bool is_int);
+    /* A bench that ran the same case from the same seed: its weights are copied, since encoding takes long. */
+    const struct bench *like;
     bool wants_formula; /* then the case also fills `formula` */
     double *formula;
 };
@@ -209,6 +212,13 @@ static inline void bench_fill(struct bench *b, struct mat *m, float size)
     size_t n = (size_t)m->w.cols * m->w.rows * m->w.n_mat, n_bytes = quant_row_bytes(f, n);
     m->bytes = malloc(n_bytes);
     m->v = malloc(n * sizeof *m->v);
+    if (b->like) {
+        const struct mat *same = &b->like->mats[m - b->mats];
+        memcpy(m->bytes, same->bytes, n_bytes);
+        memcpy(m->v, same->v, n * sizeof *m->v);
+        b->rng = same->after;
+        return;
+    }
     if (f->encode) {
         for (size_t i = 0; i < n; i++) m->v[i] = size * bench_normal(b);
         f->encode(m->v, m->bytes, n);
@@ -217,6 +227,7 @@ static inline void bench_fill(struct bench *b, struct mat *m, float size)
         for (size_t i = 0; i < n_bytes; i += f->bytes) bench_set_scales(b, f, m->bytes + i);
     }
     f->decode(m->bytes, m->v, n);
+    m->after = b->rng;
 }
 
 /* n_mat matrices of rows x cols (a vector has rows 1), loaded; with the numbers of `values` where they

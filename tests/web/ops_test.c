@@ -160,6 +160,7 @@ EXPORT(int32_t, ops_test_begin, uint32_t i)
     bench_open(&want, &reference, true, line);
     run_case(&want, &now);
     bench_open(&got, &gpu, true, line);
+    got.like = &want;
     got.defer = defer;
     n_results = 0;
     /* The step begins at the case's own position, so that kernels must add the two up. */
