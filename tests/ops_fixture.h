@@ -216,7 +216,7 @@ static inline void bench_fill(struct bench *b, struct mat *m, float size)
         const struct mat *same = &b->like->mats[m - b->mats];
         memcpy(m->bytes, same->bytes, n_bytes);
         memcpy(m->v, same->v, n * sizeof *m->v);
-        b->rng = same->after;
+        b->rng = m->after = same->after;
         return;
     }
     if (f->encode) {

@@ -13,10 +13,12 @@
 
 static struct backend reference, fast1, fast3;
 
+/* like: the case's first bench, or NULL for that one itself. */
 static void run_one(struct bench *b, const struct backend *be, bool mapped, const struct op_case *c,
-                    uint64_t seed)
+                    uint64_t seed, const struct bench *like)
 {
     bench_open(b, be, mapped, seed);
+    b->like = like;
     b->wants_formula = be == &reference && mapped;
     run_case_on(b, c);
     CHECK_MSG(b->run.status == BZ_OK, "%s: %s", c->op, b->run.err.text);
@@ -27,7 +29,7 @@ static void same_bits(const struct bench *want, const struct backend *be, bool m
                       const struct op_case *c, uint64_t seed)
 {
     struct bench b;
-    run_one(&b, be, mapped, c, seed);
+    run_one(&b, be, mapped, c, seed, want);
     CHECK_MSG(b.n_got == want->n_got && memcmp(b.got, want->got, b.n_got * sizeof *b.got) == 0,
               "%s %s (%s): %s, %s", be->name, c->op, c->why, mapped ? "mapped" : "read",
               be == &fast3 ? "3 threads" : "1 thread");
@@ -38,13 +40,13 @@ static void run_case(const struct op_case *c, uint64_t seed)
 {
     struct bench ref, fast;
     const char *format = quant_find(c->format)->name;
-    run_one(&ref, &reference, true, c, seed);
+    run_one(&ref, &reference, true, c, seed, NULL);
     double e = nmse_f64(ref.got, ref.formula, ref.n_got);
     CHECK_MSG(ref.n_got > 0 && e <= c->nmse, "reference %s %s (%s): nmse %g > %g", c->op, format,
               c->why, e, c->nmse);
     same_bits(&ref, &reference, false, c, seed);
 
-    run_one(&fast, &fast1, true, c, seed);
+    run_one(&fast, &fast1, true, c, seed, &ref);
     e = nmse(fast.got, ref.got, ref.n_got);
     CHECK_MSG(e <= c->nmse, "fast %s %s (%s): nmse %g > %g", c->op, format, c->why, e, c->nmse);
     same_bits(&fast, &fast1, false, c, seed);
