@@ -77,11 +77,12 @@ chat:
 	@$(BUILD)/bezel chat $(or $(MODEL),models/tiny.q8_0.gguf)
 
 # Everything that CI checks, in the order in which a mistake is cheapest to find. Builds use every core, and so do the
-# tests (tests/lanes.sh).
+# tests (tests/lanes.sh). What npm installs and bundles takes one core each, so it is built beside the C.
 PARALLEL = $(MAKE) --no-print-directory -j$(or $(shell nproc 2> /dev/null),1)
 test:
 	@tools/setup.sh test
 	@$(PARALLEL) lint
+	@$(PARALLEL) built
 	@$(PARALLEL) check
 	@$(PARALLEL) check-web
 	@$(PARALLEL) asan
@@ -142,7 +143,7 @@ $(WASM_SMALL): WASM_CFLAGS += -Os
 WASM_LDFLAGS = --target=wasm32-wasi -mexec-model=reactor -fuse-ld=lld -Wl,--strip-all -Wl,--stack-first \
             -Wl,-z,stack-size=262144
 
-.PHONY: wasm web check-web
+.PHONY: wasm web built check-web
 
 wasm: $(WASM_OUT)/bezel.wasm
 
@@ -208,8 +209,12 @@ tests/web/node_modules/.package-lock.json: tests/web/package.json tests/web/pack
 	cd tests/web && npm ci --silent
 	@touch $@
 
+# What check and check-web need. The page comes first, since it is made of the longest chain of steps.
+WEB_TESTED = app all web $(WASM_OUT)/ops_test.wasm tests/web/node_modules/.package-lock.json
+built: $(WEB_TESTED) $(TESTS)
+
 # Everything that needs the module: the Node tool, and the GPU in Node, Deno and Chromium.
-check-web: all web app $(WASM_OUT)/ops_test.wasm tests/web/node_modules/.package-lock.json
+check-web: $(WEB_TESTED)
 	@tests/web/run.sh $(BUILD)
 
 -include $(WASM_OBJ:.o=.d) $(WASM_OUT)/obj/tests/web/ops_test.d
