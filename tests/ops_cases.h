@@ -94,9 +94,9 @@ static void case_linear(struct bench *b, const struct op_case *c)
 static void case_rope_table(struct bench *b, const struct op_case *c)
 {
     /* A backend may know a table by its address, as a model's does not change: each call has its own. */
-    static float tables[4][512];
+    static float tables[32][512];
     static uint32_t n_calls;
-    float *div = tables[n_calls++ % 4];
+    float *div = tables[n_calls++ % 32];
     uint32_t n_pair = c->out;
     for (uint32_t i = 0; i < n_pair; i++)
         div[i] = c->plain ? 1 : 1 + 7 * rng_unit(rng_next(&b->rng));

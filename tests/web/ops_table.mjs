@@ -2,10 +2,10 @@
 // Node, Deno and a browser run the same lines.
 import { Core, Gpu, openDevice, profiles } from '../../web/engine/dist/core.js';
 
-/** One case. */
-async function runCase(core, gpu, i) {
+/** The case that has begun, on one backend. */
+async function runCase(core, gpu, i, number) {
   const { exports } = core;
-  const state = exports.ops_test_begin(i);
+  const state = exports.ops_test_record(i, number);
   const c = JSON.parse(core.resultText());
   try {
     if (state < 0) core.fail();
@@ -21,7 +21,7 @@ async function runCase(core, gpu, i) {
   } catch (e) {
     return { ...c, error: e.message.split('\n')[0] };
   } finally {
-    exports.ops_test_end();
+    exports.ops_test_recorded();
   }
 }
 
@@ -30,11 +30,67 @@ const isBackward = (op) => /_bwd$|^(head_loss|adamw|publish|zero)$/.test(op);
 
 const NUMBERS = 'no one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen'.split(' ');
 
-/** All cases on one tier; [passed, failed]. wide: joins, attention with a product, what they settle and gradients as devices with wide workgroups run them, in few
- * formats, since a software device takes seconds to compile each. */
-async function runTier(wasm, info, tier, { as, only, spell, log, wide }) {
-  const gpu = new Gpu(spell ? { ...info, limits: { ...info.limits, hasMatrix: 1 } } : info);
-  const core = await Core.load(wasm, gpu);
+/** Several devices behind one module, which calls the one that was chosen last. */
+class Switch {
+  constructor(gpus) {
+    this.gpus = gpus;
+    this.chosen = gpus[0];
+    this.imports = Object.fromEntries(Object.keys(this.chosen.imports).map((name) => [name, (...args) => this.chosen.imports[name](...args)]));
+  }
+
+  attach(core) {
+    for (const gpu of this.gpus) gpu.attach(core);
+  }
+}
+
+/** One tier of a device: what passed and failed there. wide: joins, attention with a product, what they settle and gradients as
+ *  devices with wide workgroups run them, in few formats, since a software device takes long to compile each. */
+class Run {
+  passed = 0;
+  failed = 0;
+  worst = new Map();
+
+  constructor({ info, tier, wide, as }, spell, log) {
+    this.gpu = new Gpu(spell ? { ...info, limits: { ...info.limits, hasMatrix: 1 } } : info);
+    this.tier = tier;
+    this.wide = wide;
+    this.name = `${info.name}${as ? ` as ${as}` : ''}, ${tier} tier${wide ? ', wide' : ''}`;
+    this.log = log;
+  }
+
+  bad(why) {
+    this.failed++;
+    this.log(`FAILED ${this.name}: ${why}`);
+  }
+
+  /** kind: of ops_test_op. */
+  takes(op, kind) {
+    const isWide = kind !== 2 && (/^join|^layer_|^norm_sum$|^attend_|then_|^linear_router$/.test(op) || isBackward(op));
+    return (!this.wide || isWide) && (!isBackward(op) || this.tier === 'plain');
+  }
+
+  judge(c) {
+    if (c.nmse <= c.limit) {
+      this.passed++;
+      this.worst.set(c.op, Math.max(this.worst.get(c.op) ?? 0, c.nmse));
+    } else this.bad(`${c.op} ${c.format} ${c.rows} x ${c.cols} (${c.why}): ${c.error ?? `nmse ${c.nmse} > ${c.limit}`}`);
+    // However many adapters a linear has, they cost one dispatch at most. (Subgroup matrices may want x as halves before.)
+    if (c.op === 'linear' && this.tier !== 'matrix' && c.dispatches > (c.adapters ? 2 : 1)) this.bad(`${c.op} ${c.format} (${c.why}): ${c.dispatches} dispatches`);
+    const said = /in (\w+) dispatch(es)?$/.exec(c.why)?.[1], wanted = /^\d+$/.test(said) ? +said : NUMBERS.indexOf(said);
+    if (said && wanted < 0) this.bad(`${c.op} (${c.why}): no number is called that here`);
+    if (this.wide && wanted >= 0 && c.dispatches !== wanted) this.bad(`${c.op} ${c.format} (${c.why}): ${c.dispatches} dispatches`);
+  }
+
+  finish() {
+    if (this.gpu.bytes) this.bad(`${this.gpu.bytes} bytes of buffers are left`);
+    this.log(`${this.name}: worst nmse that passed: ${[...this.worst].map(([op, e]) => `${op} ${e.toPrecision(2)}`).join(', ')}`);
+    this.gpu.reset();
+  }
+}
+
+/** Every case on every run that takes it. The reference computes a case once for all of them. */
+async function runAll(wasm, runs, { only, spell }) {
+  const devices = new Switch(runs.map((run) => run.gpu)), core = await Core.load(wasm, devices), { exports } = core;
   if (spell) {
     const kernel = core.kernel.bind(core);
     core.kernel = (i) => {
@@ -42,35 +98,28 @@ async function runTier(wasm, info, tier, { as, only, spell, log, wide }) {
       return k.name.endsWith('.matrix') ? { ...k, source: spell(k.source) } : k;
     };
   }
-  const { exports } = core;
+  const choose = (run) => (devices.chosen = run.gpu);
   const live = exports.bz_wasm_live();
-  core.checkNumber(exports.ops_test_open(['plain', 'subgroup', 'matrix'].indexOf(tier), wide ? 1 : 0));
-  const worst = new Map();
-  let passed = 0, failed = 0;
-  const bad = (why) => {
-    failed++;
-    log(`FAILED ${tier} ${why}`);
-  };
+  core.checkNumber(exports.ops_test_open());
+  for (const run of runs) {
+    choose(run);
+    run.number = core.checkNumber(exports.ops_test_add(['plain', 'subgroup', 'matrix'].indexOf(run.tier), run.wide ? 1 : 0));
+  }
   for (let i = 0, kind; (kind = exports.ops_test_op(i)); i++) {
-    const op = core.resultText();
-    if (!op || (only && !only.split(',').includes(op)) || (wide && (kind === 2 || !(/^join|^layer_|^norm_sum$|^attend_|then_|^linear_router$/.test(op) || isBackward(op)))) || (isBackward(op) && tier !== 'plain')) continue;
-    const c = await runCase(core, gpu, i);
-    if (c.nmse <= c.limit) passed++;
-    else bad(`${c.op} ${c.format} ${c.rows} x ${c.cols} (${c.why}): ${c.error ?? `nmse ${c.nmse} > ${c.limit}`}`);
-    // However many adapters a linear has, they cost one dispatch at most. (Subgroup matrices may want x as halves before.)
-    if (c.op === 'linear' && tier !== 'matrix' && c.dispatches > (c.adapters ? 2 : 1)) bad(`${c.op} ${c.format} (${c.why}): ${c.dispatches} dispatches`);
-    const said = /in (\w+) dispatch(es)?$/.exec(c.why)?.[1], wanted = /^\d+$/.test(said) ? +said : NUMBERS.indexOf(said);
-    if (said && wanted < 0) bad(`${c.op} (${c.why}): no number is called that here`);
-    if (wide && wanted >= 0 && c.dispatches !== wanted) bad(`${c.op} ${c.format} (${c.why}): ${c.dispatches} dispatches`);
-    if (c.nmse <= c.limit) worst.set(c.op, Math.max(worst.get(c.op) ?? 0, c.nmse));
+    const op = core.resultText(), those = runs.filter((run) => run.takes(op, kind));
+    if (!op || (only && !only.split(',').includes(op)) || !those.length) continue;
+    exports.ops_test_begin(i);
+    for (const run of those) run.judge(await runCase(core, choose(run), i, run.number));
+    exports.ops_test_end();
+  }
+  for (const run of runs) {
+    choose(run);
+    exports.ops_test_remove(run.number);
   }
   exports.ops_test_close();
-  if (exports.ops_test_failed()) bad('a check inside a case');
-  if (exports.bz_wasm_live() - live > 1) bad(`${exports.bz_wasm_live() - live} allocations are left`);
-  if (gpu.bytes) bad(`${gpu.bytes} bytes of buffers are left`);
-  log(`${gpu.info.name}${as ? ` as ${as}` : ''}, ${tier} tier${wide ? ', wide' : ''}: worst nmse that passed: ${[...worst].map(([op, e]) => `${op} ${e.toPrecision(2)}`).join(', ')}`);
-  gpu.reset();
-  return [passed, failed];
+  if (exports.ops_test_failed()) runs[0].bad('a check inside a case');
+  if (exports.bz_wasm_live() - live > 1) runs[0].bad(`${exports.bz_wasm_live() - live} allocations are left`);
+  for (const run of runs) run.finish();
 }
 
 /** What a device of a profile would tell the core. */
@@ -90,7 +139,6 @@ function tiersOf({ name, limits }, tiers, spell, log) {
  *  the limits of these profiles told to the core. spell: rewrites the kernels for subgroup matrices, for devices that have
  *  none. wide: a software device also computes as wide ones do. All of it is one device, which compiles a kernel once. */
 export async function runTable(wasm, { tiers = ['plain', 'subgroup', 'matrix'], profile, as = [], only, spell, wide: both = true, log = console.log } = {}) {
-  let passed = 0, failed = 0;
   const info = await openDevice({ profile }), { limits } = info;
   const runs = tiersOf(info, tiers, spell, log).flatMap((tier) => {
     const narrow = both && !spell && limits.subgroupMin === 4 && limits.subgroupMax === 4;
@@ -99,11 +147,9 @@ export async function runTable(wasm, { tiers = ['plain', 'subgroup', 'matrix'], 
     return [false, ...(narrow ? [true] : [])].map((wide) => ({ info: wide ? several : info, tier, wide, as: profile }));
   });
   for (const name of as) runs.push({ info: { ...info, limits: limitsAs(limits, profiles[name]) }, tier: 'plain', wide: false, as: name });
-  for (const { info: device, tier, ...run } of runs) {
-    const [p, f] = await runTier(wasm, device, tier, { ...run, only, spell, log });
-    passed += p;
-    failed += f;
-  }
+  const all = runs.map((run) => new Run(run, spell, log));
+  if (all.length) await runAll(wasm, all, { only, spell });
+  const sum = (key) => all.reduce((n, run) => n + run[key], 0), passed = sum('passed'), failed = sum('failed');
   info.device.destroy();
   log(`${passed + failed} tests: ${passed} passed, ${failed} failed, 0 skipped`);
   return failed;

@@ -1,8 +1,8 @@
 /* ops_test.c - the op tables of tests/ops_cases.h and ops_bwd_cases.h on the GPU: part of a wasm module that only tests load.
  *
- * The host (tests/web/test_ops.mjs) asks for one case after the other. A case is run by the reference loops
- * and recorded by the GPU backend with the same inputs; the host submits the program, reads the results
- * into the places named here, and asks how far they are off.
+ * The host (tests/web/test_ops.mjs) asks for one case after the other. A case is run by the reference loops, once,
+ * and recorded with the same inputs by one GPU backend after the other (each tier has its own); the host submits the
+ * program, reads the results into the places named here, and asks how far they are off.
  */
 #include "gpu/ops_gpu.h"
 #include "ops_bwd_cases.h"
@@ -13,7 +13,7 @@
 /* Halves as operands of matrix products: each is off by 2^-12 at most. */
 #define MATRIX_NMSE 1e-6
 
-enum { MAX_RESULTS = 8 };
+enum { MAX_RESULTS = 8, MAX_BACKENDS = 8 };
 
 struct deferred {
     gpu_buffer buffer;
@@ -22,7 +22,8 @@ struct deferred {
     bool is_int;
 };
 
-static struct backend reference, gpu;
+static struct backend reference, gpus[MAX_BACKENDS];
+static uint32_t n_gpus;
 static struct bench want, got;
 static struct op_case now;
 static struct deferred results[MAX_RESULTS];
@@ -30,19 +31,29 @@ static uint32_t n_results;
 static struct recorded program;
 static uint32_t n_dispatches;
 
-/* wide: record what a device with wide workgroups would run, on any device. */
-EXPORT(int32_t, ops_test_open, uint32_t tier, uint32_t wide)
+EXPORT(int32_t, ops_test_open, void)
 {
-    enum bz_status st = cpu_open(&reference, false, 1, &wasm_err);
-    if (st == BZ_OK) st = gpu_ops_open(&gpu, (enum gpu_tier)tier, &wasm_err);
-    if (st == BZ_OK && wide) ((struct gpu_ops *)gpu.ctx)->narrow = false;
-    return wasm_failed(st) ? -1 : 0;
+    return wasm_failed(cpu_open(&reference, false, 1, &wasm_err)) ? -1 : 0;
+}
+
+/* One more GPU backend: its number. wide: record what a device with wide workgroups would run, on any device. */
+EXPORT(int32_t, ops_test_add, uint32_t tier, uint32_t wide)
+{
+    CHECK(n_gpus < MAX_BACKENDS);
+    struct backend *gpu = &gpus[n_gpus];
+    if (wasm_failed(gpu_ops_open(gpu, (enum gpu_tier)tier, &wasm_err))) return -1;
+    if (wide) ((struct gpu_ops *)gpu->ctx)->narrow = false;
+    return (int32_t)n_gpus++;
+}
+
+EXPORT(void, ops_test_remove, uint32_t number)
+{
+    gpus[number].close(&gpus[number]);
 }
 
 EXPORT(void, ops_test_close, void)
 {
-    if (reference.close) reference.close(&reference);
-    if (gpu.close) gpu.close(&gpu);
+    reference.close(&reference);
 }
 
 static void defer(struct bench *b, const struct tensor *t, size_t at, bool is_int)
@@ -102,12 +113,11 @@ static enum bz_status upload_all(struct gpu_ops *g, uint32_t turn)
     return st;
 }
 
-static void describe(void)
+static void describe(const struct gpu_ops *g)
 {
     struct buf b = { 0 };
     bool product = strncmp(now.op, "linear", 6) == 0 || strcmp(now.op, "gate_up") == 0 ||
                    strcmp(now.op, "experts") == 0;
-    const struct gpu_ops *g = gpu.ctx;
     double usual = product && g->tier == TIER_MATRIX ? MATRIX_NMSE : GPU_NMSE;
     double limit = now.nmse > usual ? now.nmse : usual;
     buf_printf(&b, "{\"op\":\"%s\",\"rows\":%u,\"cols\":%u,\"format\":\"%s\",\"why\":\"%s\"",
@@ -148,37 +158,50 @@ EXPORT(int32_t, ops_test_op, uint32_t i)
     return (backward ? bwd_cases : cases)[line].format == EVERY ? 2 : 1;
 }
 
-/* Prepare case i: 0, and the result says what it is and where its results go; -1 when it could not be
- * recorded. ops_test_end must follow. */
-EXPORT(int32_t, ops_test_begin, uint32_t i)
+static void run_now(struct bench *b, bool backward)
+{
+    if (backward) run_bwd_case_on(b, &now);
+    else run_case_on(b, &now);
+}
+
+/* The reference's results of case i. ops_test_end must follow. */
+EXPORT(void, ops_test_begin, uint32_t i)
 {
     size_t line;
     bool backward;
     find_case(i, &now, &line, &backward);
-    void (*run_case)(struct bench *, const struct op_case *) =
-        backward ? run_bwd_case_on : run_case_on;
     bench_open(&want, &reference, true, line);
-    run_case(&want, &now);
-    bench_open(&got, &gpu, true, line);
+    run_now(&want, backward);
+}
+
+/* Record the case that has begun, i, on a GPU backend: 0, and the result says what it is and where its results go; -1 when
+ * it could not be recorded. ops_test_recorded must follow. */
+EXPORT(int32_t, ops_test_record, uint32_t i, uint32_t number)
+{
+    const struct backend *gpu = &gpus[number];
+    struct gpu_ops *g = gpu->ctx;
+    size_t line;
+    bool backward;
+    find_case(i, &now, &line, &backward);
+    bench_open(&got, gpu, true, line);
     got.like = &want;
     got.defer = defer;
     n_results = 0;
     /* The step begins at the case's own position, so that kernels must add the two up. */
-    gpu_ops_begin(&gpu, now.pos, now.pos + now.rows);
-    struct gpu_ops *g = gpu.ctx;
+    gpu_ops_begin(gpu, now.pos, now.pos + now.rows);
     g->cut = now.cut;
     g->narrow_stream = now.wide ? 0 : GPU_NARROW_STREAM;
-    run_case(&got, &now);
-    program = gpu_ops_end(&gpu);
+    run_now(&got, backward);
+    program = gpu_ops_end(gpu);
     n_dispatches = g->rec.n_dispatches;
-    gpu_write_step(&gpu, now.pos, now.rows, 0);
+    gpu_write_step(gpu, now.pos, now.rows, 0);
     /* Also when recording failed: no window may outlive its weight. */
-    enum bz_status st = upload_all(gpu.ctx, i);
+    enum bz_status st = upload_all(g, i);
     if (got.run.status || want.run.status) {
         st = got.run.status ? got.run.status : want.run.status;
         wasm_err = got.run.status ? got.run.err : want.run.err;
     }
-    describe();
+    describe(g);
     return wasm_failed(st) ? -1 : 0;
 }
 
@@ -198,11 +221,15 @@ EXPORT(double, ops_test_nmse, void)
     return worst;
 }
 
-EXPORT(void, ops_test_end, void)
+EXPORT(void, ops_test_recorded, void)
 {
     recorded_free(&program);
     free_placed();
     bench_close(&got);
+}
+
+EXPORT(void, ops_test_end, void)
+{
     bench_close(&want);
 }
 

@@ -17,12 +17,14 @@ const wasm = fs.readFileSync(process.argv[2] ?? 'build/wasm/ops_test.wasm');
 async function recordAll(limits = {}) {
   const info = await openDevice({ profile: 'spec-default' });
   const gpu = new Gpu({ ...info, limits: { ...info.limits, ...limits } }), core = await Core.load(wasm, gpu);
-  core.checkNumber(core.exports.ops_test_open(0, 0));
+  core.checkNumber(core.exports.ops_test_open());
+  const backend = core.checkNumber(core.exports.ops_test_add(0, 0));
   let n = 0;
   try {
     for (let i = 0; core.exports.ops_test_op(i); i++) {
       if (!core.resultText()) continue;
-      const state = core.exports.ops_test_begin(i), { op, format, why, program } = JSON.parse(core.resultText());
+      core.exports.ops_test_begin(i);
+      const state = core.exports.ops_test_record(i, backend), { op, format, why, program } = JSON.parse(core.resultText());
       try {
         if (state < 0) core.fail();
         await gpu.ready();
@@ -31,6 +33,7 @@ async function recordAll(limits = {}) {
       } catch (e) {
         throw new Error(`${op} ${format} (${why}): ${e.message}`, { cause: e });
       } finally {
+        core.exports.ops_test_recorded();
         core.exports.ops_test_end();
       }
       n++;

@@ -496,7 +496,8 @@ for (const [look, options] of [['wide and light', { colorScheme: 'light' }], ['a
     if (options.isMobile) await page.getByRole('button', { name: 'Show the sidebar' }).tap();
     else await page.getByRole('button', { name: /^Actions for Why/ }).click();
     if (options.isMobile) await page.locator('.shell.drawer').waitFor();
-    await page.evaluate(() => Promise.allSettled(document.getAnimations().filter((a) => a.effect?.getTiming().iterations !== Infinity).map((a) => a.finished)));
+    // Visibility is inherited, and an element's transition begins when that of the one around it has ended: none may be left.
+    await page.waitForFunction(() => document.getAnimations().every((a) => a.effect?.getTiming().iterations === Infinity));
     await checkAxe(page, 'the sidebar with what it opens');
   }));
 }
