@@ -18,7 +18,7 @@
 
 //!include lib/attend_new.wgsl
 //!include lib/settle.wgsl
-//!include lib/put_run.wgsl
+//!include lib/four.wgsl
 @group(0) @binding(9) var<storage, read_write> s : array<vec4<u32>>;
 
 fn put_four(part : Part, head : u32, i : u32, o : vec4<f32>) {
@@ -32,12 +32,23 @@ fn put_end(part : Part, head : u32, top : f32, total : f32) {
 fn before_share(part : Part, lid : u32) {
 }
 
-// The answer is there, all of it.
+// The answer is there, all of it. Four threads settle a run, each four of its columns.
 fn after_share(part : Part, lid : u32) {
-    let i = 4u * lid;
-    if (i < head4()) {
-        let f = 1.0 / some[0];
-        let v = settle(f * queries[i], f * queries[i + 1u], f * queries[i + 2u], f * queries[i + 3u]);
-        put_run(0u, 4u * p.n_head * head4(), (part.row_q * head4() + i) / 4u, v);
+    if (lid >= head4()) {
+        return;
+    }
+    let f = 1.0 / some[0];
+    let i = lid & ~3u;
+    let run = Four(f * queries[i], f * queries[i + 1u], f * queries[i + 2u], f * queries[i + 3u]);
+    let most = largest(run.a, run.b, run.c, run.d);
+    let d = transposed(digits_of(f * queries[lid], inverse_of(most)));
+    let runs = p.n_head * head4() / 4u;
+    let at = (part.row_q * head4() + i) / 4u;
+    let quarter = lid & 3u;
+    s[at][quarter] = d.high;
+    s[at + runs][quarter] = d.middle;
+    s[at + 2u * runs][quarter] = d.low;
+    if (quarter == 0u) {
+        s[at + 3u * runs] = scale_and_sum(most, run.a, run.b, run.c, run.d);
     }
 }

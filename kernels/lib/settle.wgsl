@@ -26,17 +26,29 @@ fn transposed(v : vec4<u32>) -> Digits {
     return Digits((even.x & 0xffffu) | (even.y << 16u), odd.x | (odd.y << 16u), (even.x >> 16u) | (even.y & 0xffff0000u));
 }
 
+// The size of the largest of sixteen activations, and what makes whole numbers of them.
+fn largest(a : vec4<f32>, b : vec4<f32>, c : vec4<f32>, d : vec4<f32>) -> f32 {
+    let size = max(max(abs(a), abs(b)), max(abs(c), abs(d)));
+    return max(max(size.x, size.y), max(size.z, size.w));
+}
+
+fn inverse_of(most : f32) -> f32 {
+    return select(0.0, LARGEST / most, most > 1.0e-30);
+}
+
+fn scale_and_sum(most : f32, a : vec4<f32>, b : vec4<f32>, c : vec4<f32>, d : vec4<f32>) -> vec4<u32> {
+    return vec4<u32>(bitcast<u32>(most / LARGEST), bitcast<u32>(across((a + b) + (c + d))), 0u, 0u);
+}
+
 // What they are kept as: the digits, then scale and sum. Without the builtins of lib/digits: kernels that settle also run
 // where there are none.
 fn settle(a : vec4<f32>, b : vec4<f32>, c : vec4<f32>, d : vec4<f32>) -> Settled {
-    let size = max(max(abs(a), abs(b)), max(abs(c), abs(d)));
-    let most = max(max(size.x, size.y), max(size.z, size.w));
-    let inverse = select(0.0, LARGEST / most, most > 1.0e-30);
+    let most = largest(a, b, c, d);
+    let inverse = inverse_of(most);
     let s = transposed(digits_of(a, inverse));
     let t = transposed(digits_of(b, inverse));
     let u = transposed(digits_of(c, inverse));
     let v = transposed(digits_of(d, inverse));
-    let sum = across((a + b) + (c + d));
     return Settled(vec4<u32>(s.high, t.high, u.high, v.high), vec4<u32>(s.middle, t.middle, u.middle, v.middle),
-                   vec4<u32>(s.low, t.low, u.low, v.low), vec4<u32>(bitcast<u32>(most / LARGEST), bitcast<u32>(sum), 0u, 0u));
+                   vec4<u32>(s.low, t.low, u.low, v.low), scale_and_sum(most, a, b, c, d));
 }
