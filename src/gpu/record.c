@@ -79,10 +79,12 @@ static gpu_pipeline find_pipeline(struct recorder *r, enum kernel kernel,
     return make_pipeline(slot_of(r, kernel, c, n));
 }
 
-void record_noted(struct recorder *r)
+void record_noted(struct recorder *r, uint32_t group)
 {
-    for (uint32_t i = 0; i < r->n_pipelines; i++)
-        if (!r->instead[r->pipelines[i].kernel]) make_pipeline(&r->pipelines[i]);
+    for (uint32_t i = 0; i < r->n_pipelines; i++) {
+        struct pipeline_slot *s = &r->pipelines[i];
+        if (s->noted && s->noted <= group && !r->instead[s->kernel]) make_pipeline(s);
+    }
 }
 
 gpu_pipeline record_pipeline(struct recorder *r, enum kernel kernel)
@@ -96,7 +98,7 @@ static void count(struct recorder *r, enum kernel kernel, const struct gpu_const
     struct record_trace *t = r->trace;
     uint32_t at = find_slot(r, kernel, c, n);
     const struct pipeline_slot *s = at < r->n_pipelines ? &r->pipelines[at] : NULL;
-    r->n_unproven += s && s->noted && !s->proven;
+    if (s && !s->proven && s->noted > r->unproven) r->unproven = s->noted;
     if (!t) return;
     t->noted = t->noted || (s && !s->pipeline);
     if (!s || t->n == sizeof t->slot / sizeof *t->slot) t->unknown = true;
@@ -106,7 +108,8 @@ static void count(struct recorder *r, enum kernel kernel, const struct gpu_const
 static void note(struct recorder *r, enum kernel kernel, const struct gpu_constant *c, uint32_t n)
 {
     struct pipeline_slot *s = slot_of(r, kernel, c, n);
-    if (s) s->noted = true; /* else it compiles when it is used */
+    if (s && (!s->noted || r->group < s->noted))
+        s->noted = r->group; /* else it compiles when it is used */
 }
 
 /* The shadow of the last chunk goes to its buffer. */
@@ -144,7 +147,7 @@ static bool put_params(struct recorder *r, const void *params, uint32_t n, struc
 void record_begin(struct recorder *r)
 {
     recorded_free(&r->now);
-    r->n_slices = r->n_written = r->n_dispatches = r->n_unproven = 0;
+    r->n_slices = r->n_written = r->n_dispatches = r->unproven = 0;
     r->next_part = RECORD_PART;
     r->status = BZ_OK;
     r->first = NULL;

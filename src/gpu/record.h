@@ -36,9 +36,9 @@ struct pipeline_slot {
     uint32_t kernel, n_constants;
     struct gpu_constant constants[RECORD_MAX_CONSTANTS];
     gpu_pipeline pipeline; /* 0: it is only noted */
-    bool noted;            /* for a step to come, which is to wait until it is proven */
-    bool tested;           /* selftest.c has picked a case for it */
-    bool proven;           /* and found its numbers right */
+    uint8_t noted; /* the first group of steps that is to wait until it is proven; 0: none */
+    bool tested;   /* selftest.c has picked a case for it */
+    bool proven;   /* and found its numbers right */
 };
 
 /* The pipelines that dispatches would use: their places in the recorder's list. */
@@ -59,6 +59,7 @@ enum record_mode {
 struct recorder {
     struct gpu_limits limits;
     enum record_mode mode;
+    uint8_t group;               /* of steps, from 1 on: for which pipelines are noted now */
     struct record_trace *trace;  /* of RECORD_NOTHING; may be NULL */
     uint16_t instead[N_KERNELS]; /* of a kernel that was demoted: the other's number + 1 */
     bool vouched[N_KERNELS];     /* a result of the self-test that it had a part in was right */
@@ -70,7 +71,7 @@ struct recorder {
     uint32_t n_slices;   /* used in it */
     uint32_t n_written;  /* of those, in the buffer */
     uint32_t n_dispatches, next_part;
-    uint32_t n_unproven;   /* of those, in RECORD_NOTHING: noted, and not proven */
+    uint32_t unproven; /* in RECORD_NOTHING: the last group that one was noted for and not proven */
     enum bz_status status; /* sticky: memory */
     void (*first)(void *); /* records what must come before the next dispatch; NULL: nothing */
     void *first_ctx;
@@ -84,8 +85,8 @@ void record_begin(struct recorder *r);
 void record_first(struct recorder *r);
 /* The pipeline of a kernel without constants, made if need be; 0 when memory is short. */
 gpu_pipeline record_pipeline(struct recorder *r, enum kernel kernel);
-/* Make those that were noted, but for kernels that were demoted since. */
-void record_noted(struct recorder *r);
+/* Make those that were noted for groups up to this one, but for kernels that were demoted since. */
+void record_noted(struct recorder *r, uint32_t group);
 /* The bindings of storage buffers in the kernel's order; params and step are added here. */
 void record_dispatch(struct recorder *r, enum kernel kernel, const struct gpu_constant *constants,
                      uint32_t n_constants, const void *params, const struct gpu_binding *bindings,

@@ -431,7 +431,7 @@ static bool pick_digits(struct selftest *t, uint32_t format)
             a.attend_cut = 1;
             a.split = true;
             for (uint32_t k = 0; a.n_head && k < 2; k++) {
-                a.plain = k;
+                a.plain = k == 0; /* a prompt that is the first may have these alone */
                 ok = ok && selftest_pick(t, &a);
             }
         }

@@ -189,18 +189,28 @@ EXPORT(void, bz_wasm_gpu_be_frugal, bz_engine *e, uint32_t frugal)
 
 enum { FIRST_HORIZON = 128 }; /* the shortest history that web/engine/src/gpu_session.ts has */
 
-/* Which pipelines are asked for: Reserve in web/engine/src/estimate.ts. */
+/* Groups of steps, in the order in which their pipelines are asked for and put to the test: Reserve in web/engine/src/estimate.ts. */
 enum reserve {
     RESERVE_BYTES, /* none */
-    RESERVE_FIRST, /* those that a text begins with; the others are noted */
+    RESERVE_FIRST, /* the first prompt, and drawing a token */
+    RESERVE_STEPS, /* looking ahead, and tokens one by one; short prompts after that */
     RESERVE_ALL,
 };
 
+/* Steps of this group come next: their pipelines are asked for where it is one of those up to `what`, else noted. */
+static void reserve_group(struct recorder *rec, enum reserve group, enum reserve what)
+{
+    rec->group = (uint8_t)group;
+    rec->mode = what == RESERVE_BYTES ? RECORD_NOTHING
+                : group <= what       ? RECORD_PIPELINES
+                                      : RECORD_NOTES;
+}
+
 /* Go through every kind of step that the session will record, at the start of a text and far from it, so that what they share
- * is there: scratch of the largest one, and pipelines as enum reserve says. A text begins with a short prompt (one of eight rows has
+ * is there: scratch of the largest one, and the pipelines of groups up to `what`. A text begins with a short prompt (one of eight rows has
  * the pipelines of all up to 32) and goes on row by row. Returns the bytes that come and go while steps are
  * recorded and tokens drawn, at most; -1 when a step cannot be. */
-EXPORT(double, bz_wasm_gpu_reserve, bz_session *s, uint32_t what)
+EXPORT(double, bz_wasm_gpu_reserve, bz_session *s, enum reserve what)
 {
     struct gpu_ops *g = gpu_ops_of_engine(s->engine);
     const struct config *c = &s->engine->model.config;
@@ -209,13 +219,12 @@ EXPORT(double, bz_wasm_gpu_reserve, bz_session *s, uint32_t what)
     const uint32_t rows[] = { s->n_batch, LOGIT_ROWS, LOGIT_ROWS / 2, 6, 2, 1 };
     const uint32_t far = s->kv.n_ctx, near = far < FIRST_HORIZON ? far : FIRST_HORIZON,
                    prompt = LOGIT_ROWS < s->n_batch ? LOGIT_ROWS : s->n_batch;
-    const enum record_mode later = what == RESERVE_BYTES   ? RECORD_NOTHING
-                                   : what == RESERVE_FIRST ? RECORD_NOTES
-                                                           : RECORD_PIPELINES,
-                           first = what == RESERVE_BYTES ? RECORD_NOTHING : RECORD_PIPELINES;
-    uint64_t bytes = 0;
-    g->rec.mode = first;
-    bool made = g->ahead_at == g->n_changes;
+    const bool made = g->ahead_at == g->n_changes;
+    reserve_group(&g->rec, RESERVE_FIRST, what);
+    if (!made) imagine_step(s, &r, prompt, 1, near); /* the first prompt comes before it */
+    uint64_t bytes =
+        recorded_bytes(imagine_draw(s, &r, 1)) + recorded_bytes(imagine_draw(s, &r, 0));
+    reserve_group(&g->rec, RESERVE_STEPS, what);
     if (!made) { /* steps are gone through as if it were */
         g->n_changes++;
         gpu_ops_begin(r.be, 0, 1);
@@ -226,21 +235,16 @@ EXPORT(double, bz_wasm_gpu_reserve, bz_session *s, uint32_t what)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (rows[i] > s->n_batch) continue;
         uint32_t n_logits = rows[i] < LOGIT_ROWS ? rows[i] : LOGIT_ROWS;
-        g->rec.mode = later;
+        reserve_group(&g->rec, RESERVE_ALL, what);
         uint64_t n = recorded_bytes(imagine_step(s, &r, rows[i], n_logits, far));
         /* At a time: a whole batch, the end of a prompt, and a decode step while it is recorded anew. */
         if (rows[i] == s->n_batch || rows[i] == 1) bytes += 2 * n;
         imagine_step(s, &r, rows[i], 0, far);
         imagine_step(s, &r, rows[i], 1, far);
-        if (rows[i] == prompt || rows[i] == 1) g->rec.mode = first;
+        if (rows[i] == prompt || rows[i] == 1) reserve_group(&g->rec, RESERVE_STEPS, what);
         if (rows[i] <= FIRST_HORIZON) imagine_step(s, &r, rows[i], 1, near); /* attention differs */
     }
-    g->rec.mode = first;
-    bytes += recorded_bytes(imagine_draw(s, &r, 1)) + recorded_bytes(imagine_draw(s, &r, 0));
-    if (!made) { /* the first prompt comes before it */
-        g->n_changes++;
-        imagine_step(s, &r, prompt, 1, near);
-    }
+    if (!made) g->n_changes++;
     g->rec.mode = RECORD_PROGRAM;
     bytes += gpu_draw_bytes(s->kv.n_ctx, c->n_vocab);
     s->acts.ids.rows = 0;
@@ -251,14 +255,14 @@ EXPORT(double, bz_wasm_gpu_reserve, bz_session *s, uint32_t what)
     return (double)bytes;
 }
 
-/* Ask for the pipelines that were noted. */
-EXPORT(void, bz_wasm_gpu_ask_noted, bz_engine *e)
+/* Ask for the pipelines that were noted for groups up to this one. */
+EXPORT(void, bz_wasm_gpu_ask_noted, bz_engine *e, enum reserve group)
 {
-    record_noted(&gpu_ops_of_engine(e)->rec);
+    record_noted(&gpu_ops_of_engine(e)->rec, group);
 }
 
-/* Would such a step (see bz_wasm_gpu_record) run a pipeline that was asked for or noted, and that the self-test has not found right
- * yet? */
+/* The last group up to which all must be proven before such a step (see bz_wasm_gpu_record) may run: it has a pipeline that was asked for or
+ * noted, and that the self-test has not found right yet. 0: none. */
 EXPORT(uint32_t, bz_wasm_gpu_unproven, bz_session *s, uint32_t rows, uint32_t n_logits,
        uint32_t horizon)
 {
@@ -267,7 +271,7 @@ EXPORT(uint32_t, bz_wasm_gpu_unproven, bz_session *s, uint32_t rows, uint32_t n_
     rec->mode = RECORD_NOTHING;
     imagine_step(s, &r, rows, n_logits, horizon);
     rec->mode = RECORD_PROGRAM;
-    return rec->n_unproven;
+    return rec->unproven;
 }
 
 /* ---- the self-test ---- */

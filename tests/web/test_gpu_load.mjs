@@ -441,7 +441,7 @@ const idle = { ...large, device: new Proxy(device.device, { get: (of, key) => (k
 test('where there is room for a long text, the pipelines of a short one are asked for too', () => fresh(async (core, gpu) => {
   const engine = await GpuEngine.open(core, [await fileSource(synth('tiny-e2b'))], { context: 4096, batch: 16, selfTest: false });
   const session = engine.session(4096, 16), x = core.exports, free = (program) => x.bz_wasm_gpu_program_free(core.check(program));
-  ok(x.bz_wasm_gpu_reserve(session.ptr, 2) >= 0);
+  ok(x.bz_wasm_gpu_reserve(session.ptr, 3) >= 0);
   const asked = gpu.pipelinesAsked;
   ok(asked > 0);
   free(x.bz_wasm_gpu_record(session.ptr, 12, 1, 12)); // the first prompt
@@ -452,7 +452,7 @@ test('where there is room for a long text, the pipelines of a short one are aske
   engine.close();
 }, idle));
 
-test('a load asks for what a text begins with, and what is noted meanwhile is all that a long one needs', () => fresh(async (core, gpu) => {
+test('a load asks for what the first prompt needs, then for what its tokens do, and what is noted meanwhile is all that a long text needs', () => fresh(async (core, gpu) => {
   const engine = await GpuEngine.open(core, [await fileSource(synth('tiny-e2b'))], { context: 4096, batch: 64, selfTest: false });
   const session = engine.session(4096, 64), x = core.exports, free = (program) => x.bz_wasm_gpu_program_free(core.check(program));
   const bytes = x.bz_wasm_gpu_reserve(session.ptr, 0), before = gpu.bytes;
@@ -460,17 +460,25 @@ test('a load asks for what a text begins with, and what is noted meanwhile is al
   equal(gpu.bytes, before, 'what is asked for takes no more');
   const first = gpu.pipelinesAsked;
   for (const rows of [8, 20, 32]) free(x.bz_wasm_gpu_record(session.ptr, rows, 1, rows));
-  free(x.bz_wasm_gpu_record_ahead(engine.ptr));
-  for (const [rows, horizon] of [[8, 40], [20, 128], [32, 100], [1, 33], [1, 128]]) free(x.bz_wasm_gpu_record(session.ptr, rows, 1, horizon));
+  const draw = core.with('{"temperature":1}', (p, n) => core.check(x.bz_wasm_gpu_draw_open(session.ptr, p, n)));
+  free(x.bz_wasm_gpu_record_draw(session.ptr, draw));
+  x.bz_wasm_gpu_draw_close(draw);
   equal(gpu.pipelinesAsked, first, 'a text begins with what was asked for');
-  const unproven = ([rows, logits, horizon]) => x.bz_wasm_gpu_unproven(session.ptr, rows, logits, horizon) > 0;
-  ok(unproven([1, 1, 4096]) && unproven([8, 8, 8]) && unproven([3, 1, 3]) && unproven([1, 1, 128]), 'nothing was tested here');
+  const unproven = (rows, logits, horizon) => x.bz_wasm_gpu_unproven(session.ptr, rows, logits, horizon);
+  same([unproven(8, 1, 20), unproven(1, 1, 4096), unproven(8, 8, 8), unproven(3, 1, 3)], [1, 3, 3, 3], 'nothing was tested here');
   equal(gpu.pipelinesAsked, first, 'to look asks for nothing');
-  x.bz_wasm_gpu_ask_noted(engine.ptr);
+  x.bz_wasm_gpu_ask_noted(engine.ptr, 2);
+  const steps = gpu.pipelinesAsked;
+  ok(steps > first, `${first} of ${steps}`);
+  free(x.bz_wasm_gpu_record_ahead(engine.ptr));
+  equal(unproven(1, 1, 128), 2);
+  for (const [rows, horizon] of [[8, 40], [20, 128], [32, 100], [1, 33], [1, 128]]) free(x.bz_wasm_gpu_record(session.ptr, rows, 1, horizon));
+  equal(gpu.pipelinesAsked, steps, 'a text goes on with what was asked for then');
+  x.bz_wasm_gpu_ask_noted(engine.ptr, 3);
   const all = gpu.pipelinesAsked;
-  ok(all > first, `${first} of ${all}`);
+  ok(all > steps, `${steps} of ${all}`);
   for (const [rows, logits, horizon] of [[64, 0, 4096], [8, 8, 4096], [3, 1, 20], [6, 1, 4000], [1, 1, 4096]]) free(x.bz_wasm_gpu_record(session.ptr, rows, logits, horizon));
-  x.bz_wasm_gpu_reserve(session.ptr, 2);
+  x.bz_wasm_gpu_reserve(session.ptr, 3);
   equal(gpu.pipelinesAsked, all, 'no step needs a pipeline that was not there');
   session.close();
   engine.close();

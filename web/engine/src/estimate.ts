@@ -51,8 +51,9 @@ export interface Estimate extends Memory {
   reason?: string;
 }
 
-/** Which pipelines are asked for while steps are gone through: those that a text begins with, or all. enum reserve in src/wasm/wasm_load.c. */
-export const RESERVE = { bytes: 0, first: 1, all: 2 } as const;
+/** Which pipelines are asked for while steps are gone through: none, those of the first prompt and its token, those of tokens one by one
+ *  as well, or all. enum reserve in src/wasm/wasm_load.c. */
+export const RESERVE = { bytes: 0, first: 1, steps: 2, all: 3 } as const;
 export type Reserve = (typeof RESERVE)[keyof typeof RESERVE];
 
 /** A session's part of it. */

@@ -24,6 +24,8 @@ export interface DecoderOptions {
   ahead: number | undefined;
   /** Bring the logits of every token. */
   logits: boolean;
+  /** Ends the waiting for kernels. */
+  signal: AbortSignal | undefined;
 }
 
 export class GpuDecoder {
@@ -85,7 +87,7 @@ export class GpuDecoder {
     while (this.flight.length < most) {
       const past = this.flight.length - 1, at = this.session.length + past;
       if (at >= this.session.context) return;
-      const program = this.session.decodeProgram(at);
+      const program = this.session.decodeProgram(at, this.options.signal);
       if (typeof program !== 'number') await program; // then look again: much may have changed
       else if (past > 0 && this.adapted !== this.session.adapted) return;
       else this.decode(program, past, false);
@@ -99,7 +101,7 @@ export class GpuDecoder {
     if (redo && this.adapted === this.session.adapted) return;
     if (engine.needsRows) await engine.gatherRows(ptr, Int32Array.of(id));
     for (;;) {
-      const program = this.session.decodeProgram(this.session.length);
+      const program = this.session.decodeProgram(this.session.length, this.options.signal);
       if (typeof program !== 'number') {
         await program;
         continue;

@@ -18,7 +18,7 @@ import { nextTurn } from './turns.js';
 import { places, upload } from './upload.js';
 
 export interface GpuOpenOptions extends EstimateOptions {
-  /** Compile the kernels that a text begins with while the weights are loaded, the others soon after, and compare each with the C loop
+  /** Compile the kernels of a first prompt while the weights are loaded, the others soon after, and compare each with the C loop
    *  that defines it; absent: unless the device is a software adapter, whose compiler takes seconds for each. Else kernels
    *  compile when first used. */
   selfTest?: boolean;
@@ -41,7 +41,7 @@ export class GpuEngine {
   private constructor(readonly core: Core, readonly gpu: Gpu, readonly ptr: EnginePtr, private readonly sources: ReadonlyMap<number, Source>,
     /** What it was found to take, with a session as the options have it. */
     readonly estimate: Estimate, private readonly rows: Rows | undefined, private readonly cutters: readonly number[], private readonly refused: Map<number, string>, private readonly options: GpuOpenOptions, readonly info: Info) {
-    this.proof = new Proof(gpu, (signal) => this.proveRest(signal), !testsKernels(gpu, options));
+    this.proof = new Proof(gpu, (group, signal) => this.proveMore(group, signal), testsKernels(gpu, options) ? RESERVE.first : RESERVE.all);
   }
 
   /** Find out whether the model fits, bind it and stream its weights to the device. Several sources are the shards of
@@ -88,9 +88,10 @@ export class GpuEngine {
   }
 
   /** Make it: queued before such a step, the first time and whenever adapters or their scales have changed. */
-  async lookAhead(): Promise<void> {
+  async lookAhead(signal?: AbortSignal): Promise<void> {
     const { core, gpu, ptr } = this, x = core.exports;
     while (!this.looksAhead) {
+      if (!this.proof.has(RESERVE.steps)) await this.proof.upTo(RESERVE.steps, signal);
       const adapted = x.bz_wasm_adapted(ptr), program = core.checkNumber(x.bz_wasm_gpu_record_ahead(ptr)) as ProgramPtr;
       if (!program) {
         this.ahead = adapted;
@@ -122,7 +123,7 @@ export class GpuEngine {
     });
     let onPrepared = (): void => {};
     const prepared = new Promise<void>((resolve) => (onPrepared = resolve));
-    const proof = testsKernels(gpu, this.options) ? this.prove(stop.signal, onPrepared, (p) => tell(p)) : Promise.resolve();
+    const proof = testsKernels(gpu, this.options) ? this.proveFirst(stop.signal, onPrepared, (p) => tell(p)) : Promise.resolve();
     proof.finally(onPrepared).catch(() => {}); // heard below
     const parts = [weights, proof, prepared.then(() => this.readOn(stop.signal))]; // nothing waits for the vocabulary
     for (const part of parts) part.catch((e: unknown) => stop.abort(e));
@@ -136,8 +137,8 @@ export class GpuEngine {
     while (!signal.aborted && this.core.checkNumber(this.core.exports.bz_wasm_engine_read_on(this.ptr))) await nextTurn();
   }
 
-  /** The kernels that a text begins with must be there, and right. */
-  private async prove(signal: AbortSignal, onPrepared: () => void, tell: (p: Progress) => void): Promise<void> {
+  /** The kernels of the first prompt and its token must be there, and right. */
+  private async proveFirst(signal: AbortSignal, onPrepared: () => void, tell: (p: Progress) => void): Promise<void> {
     const { core, gpu, report, refused } = this;
     const compiled = (): void => tell({ phase: 'kernels', loaded: gpu.pipelinesDone, total: gpu.pipelinesAsked });
     compiled();
@@ -153,12 +154,12 @@ export class GpuEngine {
     });
   }
 
-  /** So must the others, while sessions are at work. */
-  private async proveRest(signal: AbortSignal): Promise<void> {
+  /** So must those of the groups up to this one, while sessions are at work. */
+  private async proveMore(group: Reserve, signal: AbortSignal): Promise<void> {
     const { core, gpu, ptr, report, refused } = this;
     gpu.check();
-    gpu.later(refused, () => core.exports.bz_wasm_gpu_ask_noted(ptr));
-    await selfTest(core, gpu, ptr, { signal, report, refused, alone: false, compile: () => this.compile(RESERVE.all) });
+    gpu.later(refused, () => core.exports.bz_wasm_gpu_ask_noted(ptr, group));
+    await selfTest(core, gpu, ptr, { signal, report, refused, alone: false, compile: () => this.compile(group) });
   }
 
   /** Ask for the pipelines of a session as the options have it. */
@@ -171,9 +172,9 @@ export class GpuEngine {
     }));
   }
 
-  /** Would such a step of a session run a kernel that is still to be proven? */
-  lacksProof(session: SessionPtr, rows: number, nLogits: number, horizon: number): boolean {
-    return !this.proof.over && this.core.exports.bz_wasm_gpu_unproven(session, rows, nLogits, horizon) > 0;
+  /** Would such a step of a session run a kernel that is still to be proven? Then up to which group that must be; else 0. */
+  lacksProof(session: SessionPtr, rows: number, nLogits: number, horizon: number): Reserve {
+    return this.proof.over ? RESERVE.bytes : (this.core.exports.bz_wasm_gpu_unproven(session, rows, nLogits, horizon) as Reserve);
   }
 
   /** An engine with all its buffers counted; or why it does not fit. */

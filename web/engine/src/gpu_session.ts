@@ -138,14 +138,14 @@ export class GpuSession {
 
   /** The number of the decode program for a step at `position`; recorded (then it is a promise) where the history is longer
    *  than any before, or adapters have changed. */
-  decodeProgram(position: number): number | Promise<number> {
-    return this.knownDecodeProgram(position) ?? this.recordDecode(historyOf(position));
+  decodeProgram(position: number, signal?: AbortSignal): number | Promise<number> {
+    return this.knownDecodeProgram(position) ?? this.recordDecode(historyOf(position), signal);
   }
 
-  private async recordDecode(history: number): Promise<number> {
+  private async recordDecode(history: number, signal: AbortSignal | undefined): Promise<number> {
     const horizon = FIRST_HORIZON * 2 ** history;
-    await this.engine.lookAhead();
-    while (this.engine.lacksProof(this.ptr, 1, 1, horizon)) await this.engine.proof.all();
+    await this.engine.lookAhead(signal);
+    for (let group; (group = this.engine.lacksProof(this.ptr, 1, 1, horizon));) await this.engine.proof.upTo(group, signal);
     const made = await this.record(() => this.x.bz_wasm_gpu_record(this.ptr, 1, 1, horizon));
     this.decodes.forEach((one, i) => {
       if (i !== history && one?.adapted === made.adapted) return;
@@ -170,9 +170,9 @@ export class GpuSession {
   private async step(ids: Int32Array, nLogits: number, { read, signal }: { read?: Read; signal?: AbortSignal | undefined } = {}): Promise<void> {
     const { core, gpu } = this.engine;
     const quiet = nLogits === 0 && ids.length === this.batch, horizon = quiet ? this.context : this.length + ids.length;
-    if (ids.length === 1) await this.engine.lookAhead();
+    if (ids.length === 1) await this.engine.lookAhead(signal);
     if (this.engine.needsRows) await this.engine.gatherRows(this.ptr, ids);
-    while (this.engine.lacksProof(this.ptr, ids.length, nLogits, horizon)) await this.engine.proof.all(signal);
+    for (let group; (group = this.engine.lacksProof(this.ptr, ids.length, nLogits, horizon));) await this.engine.proof.upTo(group, signal);
     let program = quiet && this.whole?.adapted === this.adapted ? this.whole : undefined;
     let placed: boolean = this.place(ids);
     if (!program) {
@@ -262,7 +262,7 @@ export class GpuSession {
       for (const id of resumed ? this.tokens.subarray(-resumed) : []) core.checkNumber(this.x.bz_wasm_generation_take(text, id));
       if (core.checkNumber(this.x.bz_wasm_generation_room(text))) return { stop: this.stopOf(text) };
       await this.needLogits(signal);
-      decoder = await GpuDecoder.open(this, json, { ahead, logits: logprobs !== undefined });
+      decoder = await GpuDecoder.open(this, json, { ahead, logits: logprobs !== undefined, signal });
       for (let left = options.n_max ? options.n_max - resumed : Infinity; ; left--) {
         if (signal?.aborted) return { stop: 'cancelled' };
         const { id, logits } = await decoder.next(left);
