@@ -16,6 +16,7 @@ const ids = Int32Array.from({ length: 12 }, (_, i) => (i === 0 ? 2 : 5 + (i * 79
 const few = ids.subarray(0, 3), eight = ids.subarray(0, 8); // rows that a load does not expect, and logits of all
 const options = { context: 256, batch: 32, selfTest: true };
 const LATER = ['attention_split', 'head_norm_rope.subgroup']; // of few rows; of several rows with logits
+const STEPS = ['join_linears_bf16.subgroup']; // of tokens one by one
 
 /** A core on the device, for one test; nothing of it may be left. */
 async function fresh(fn) {
@@ -38,12 +39,15 @@ function soon(work) {
 /** Each token is read before the next is begun. */
 async function text(engine, n_max, each = () => {}) {
   const session = engine.session(256), drawn = [];
-  await session.read(ids);
-  for await (const { id } of session.generate({ temperature: 0, n_max, ahead: 1, ignore_end: true })) {
-    drawn.push(id);
-    await each(drawn.length);
+  try {
+    await session.read(ids);
+    for await (const { id } of session.generate({ temperature: 0, n_max, ahead: 1, ignore_end: true })) {
+      drawn.push(id);
+      await each(drawn.length);
+    }
+  } finally {
+    session.close();
   }
-  session.close();
   return drawn;
 }
 
@@ -67,13 +71,13 @@ await fresh(async (core) => {
 
 let compilations = 0;
 
-/** The compiler keeps later kernels until it may go on. */
-async function held(core, fn) {
+/** The compiler keeps these kernels until it may go on. */
+async function held(core, fn, kernels = LATER) {
   const d = device.device, real = d.createComputePipelineAsync.bind(d), mark = `\n// ${++compilations}\n`;
   let go;
   const gone = new Promise((resolve) => (go = resolve));
-  patch(core, Object.fromEntries(LATER.map((name) => [name, (s) => s + mark]))); // which no earlier test has compiled
-  d.createComputePipelineAsync = async (of) => (LATER.includes(of.label) && (await gone), real(of));
+  patch(core, Object.fromEntries(kernels.map((name) => [name, (s) => s + mark]))); // which no earlier test has compiled
+  d.createComputePipelineAsync = async (of) => (kernels.includes(of.label) && (await gone), real(of));
   try {
     await fn(go);
   } finally {
@@ -121,6 +125,78 @@ test('a text begins without the kernels that come later, and its tokens stay rig
   one.close();
   ok(worst(await logits(engine), want.logits) === 0);
   equal(gpu.pipelinesAsked, all, 'no step needs a pipeline that was not there');
+  engine.close();
+})));
+
+test('a first token comes before the kernels of the steps after it, and a text of one asks for none and records no step', () => fresh(async (core, gpu) => held(core, async (go) => {
+  const engine = await open(core), session = engine.session(256), asked = gpu.pipelinesAsked, options = { temperature: 0, ahead: 1, ignore_end: true };
+  await session.read(ids);
+  const begin = engine.proof.begin;
+  engine.proof.begin = () => {};
+  for await (const { id } of session.generate({ ...options, n_max: 1 })) equal(id, want.text[0]);
+  engine.proof.begin = begin;
+  equal(gpu.pipelinesAsked, asked);
+  equal(session.knownDecodeProgram(ids.length), undefined);
+  same([...session.tokens], [...ids, want.text[0]]);
+  session.truncate(0);
+  await session.read(ids);
+  const pieces = session.generate(options), drawn = [(await soon(pieces.next())).value.id], second = pieces.next();
+  for (let i = 0; i < 50; i++) await turn();
+  ok(gpu.pipelinesAsked > asked && !engine.proof.has(2) && session.length === 13, 'the second waits');
+  go();
+  drawn.push((await soon(second)).value.id);
+  ok(engine.proof.has(2) && !engine.proof.over, 'and for no more than its own');
+  while (drawn.length < 8) drawn.push((await soon(pieces.next())).value.id);
+  same(drawn, want.text);
+  await pieces.return();
+  session.close();
+  engine.close();
+}, STEPS)));
+
+test('a text that waits for the kernels of its second token is stopped, or hears that the engine is closed, and has its first', () => heard(() => fresh(async (core) => held(core, async () => {
+  const engine = await open(core), session = engine.session(256);
+  for (const end of ['stop', 'close']) {
+    const stop = new AbortController(), pieces = session.generate({ temperature: 0, ahead: 1, ignore_end: true, signal: stop.signal });
+    session.truncate(0);
+    await session.read(ids);
+    equal((await soon(pieces.next())).value.id, want.text[0]);
+    const second = pieces.next();
+    for (let i = 0; i < 20; i++) await turn();
+    if (end === 'stop') {
+      stop.abort();
+      same((await soon(second)).value, { stop: 'cancelled' });
+    } else {
+      engine.proof.stop();
+      await rejects(soon(second), { message: 'this model is closed' });
+    }
+    same([...session.tokens], [...ids, want.text[0]]);
+  }
+  session.close();
+  engine.close();
+}, STEPS))));
+
+test('a kernel of the second token that is wrong, or does not compile, gives way to the plain one, and the text is right', async () => {
+  for (const change of [(s) => s.replace('inverseSqrt', '1.01 * inverseSqrt'), (s) => s.replace('inverseSqrt', 'inverseRoot')]) {
+    await fresh(async (core) => {
+      patch(core, Object.fromEntries(STEPS.map((name) => [name, change])));
+      const engine = await open(core);
+      same(failed(engine), [], 'the load does not need it');
+      same(await text(engine, 8), want.text);
+      same(failed(engine), STEPS);
+      ok(engine.device.selfTest.some((t) => t.kernel === 'join_linears_bf16' && t.ok && !t.reason));
+      engine.close();
+    });
+  }
+});
+
+test('a plain one that is wrong is told when the second token is due, each time, and first ones go on', () => heard(() => fresh(async (core) => {
+  patch(core, { join_linears_bf16: (s) => s.replace('inverseSqrt', '1.01 * inverseSqrt') });
+  const engine = await open(core, { tier: 'plain' });
+  for (let i = 0; i < 2; i++) {
+    const drawn = [];
+    await rejects(text(engine, 8, (n) => drawn.push(n)), { kind: 'device', message: /^kernel join_linears_bf16 computes wrong numbers on .*: this device cannot be used$/ });
+    same(drawn, [1]);
+  }
   engine.close();
 })));
 
@@ -197,7 +273,7 @@ test('an engine is closed at any moment of the proof, and nothing is left or use
       Object.defineProperty(core, 'exports', { value: new Proxy(real, { get: (_, name) => (closed && late.push(name), real[name]) }) });
       const engine = await open(core);
       engine.proof.begin();
-      for (let i = 0; i < turns && !engine.proof.over; i++) await turn();
+      for (let i = 0; i < turns && !engine.proof.over; i++, engine.proof.begin()) await turn();
       over = engine.proof.over;
       engine.close();
       closed = true;

@@ -205,6 +205,37 @@ test('leaving the loop keeps exactly the tokens that came out, and going on is a
   same(b, a);
 });
 
+test('a text of one token, whose step nobody has recorded, leaves what one of several would', async () => {
+  const ids = prompt(20), again = prompt(9, 40), [want] = await pair(100, async (c) => (await c.set(ids), text(c, { ...greedy, n_max: 6 }))), first = want.ids[0];
+  const ways = {
+    'goes on': async (c) => [first, ...(await text(c, { ...greedy, n_max: 5 })).ids],
+    'in a snapshot': async (c) => {
+      await c.restore(await c.save());
+      return [first, ...(await text(c, { ...greedy, n_max: 5 })).ids];
+    },
+    'kept as it is': async (c) => (equal(c.truncate(21), 21), [first, ...(await text(c, { ...greedy, n_max: 5 })).ids]),
+    'taken back': async (c) => (equal(c.truncate(20), 20), (await text(c, { ...greedy, n_max: 6 })).ids),
+  };
+  for (const [name, way] of Object.entries(ways)) {
+    const c = await gpu.conversation(100);
+    await c.set(ids);
+    same((await text(c, { ...greedy, n_max: 1 })).held, [...ids, first], name);
+    equal(c.length, 21);
+    same(await way(c), want.ids, name);
+    c.close();
+  }
+  const after = async (c) => {
+    await c.set(ids);
+    await text(c, { ...greedy, n_max: 1 });
+    const rows = [];
+    await c.logits(again, (position, row) => rows.push([position, row.slice()]));
+    return rows;
+  };
+  const [a, b] = await pair(100, after);
+  same(b.map(([position]) => position), a.map(([position]) => position));
+  b.forEach(([, row], i) => ok(worst(row, a[i][1]) < 5e-4));
+});
+
 test('set keeps the longest common beginning, as on the CPU', async () => {
   const [a, b] = await pair(200, async (c) => {
     const kept = [await c.set(prompt(40))];

@@ -2,7 +2,8 @@
 //
 // The kernel that draws a token also makes it the next step's input and moves the position on, so the device
 // needs nothing from here between two tokens. A token that was taken is in the session, and the step that
-// reads it is queued. Steps queued past it are forgotten where the text ends, and where an adapter changed.
+// reads it is queued; or the session owes it that step, where that has yet to be recorded. Steps queued past it are
+// forgotten where the text ends, and where an adapter changed.
 
 import type { Read } from './gpu_queue.js';
 import type { GpuSession, Recorded } from './gpu_session.js';
@@ -64,18 +65,35 @@ export class GpuDecoder {
   /** The next token, which is then the session's; `left` more are wanted at most. The logits it was drawn from are
    *  good until the next call. */
   async next(left: number): Promise<{ id: number; logits: Float32Array | undefined }> {
-    const { core } = this.session.engine;
-    await this.lookAhead(this.session.engine.needsRows ? 1 : Math.min(this.options.ahead ?? this.pace.ahead, left + 1));
-    const first = this.flight[0] as Flight;
+    const { session } = this, { engine } = session;
+    if (session.owed !== undefined) await this.take();
+    const owes = this.mayOwe(left);
+    if (!owes) await this.lookAhead(engine.needsRows ? 1 : Math.min(this.options.ahead ?? this.pace.ahead, left + 1));
+    const first = this.flight[0] as Flight, { logits } = first;
     if (left > 0 && this.flight.length === 1) this.prepareReader();
     await first.done;
     this.pace.note(performance.now());
     const id = first.token[0] as number;
+    if (owes && id >= 0) session.owed = id;
+    else await this.take();
+    return { id, logits };
+  }
+
+  /** May the next token be handed out before the step that reads it is recorded? The first one of all need not wait for that, and for the last
+   *  one nobody may ever want it. Else it is recorded while the device is at work. */
+  private mayOwe(left: number): boolean {
+    const { session, flight } = this, { position } = session;
+    return flight.length === 1 && position + 1 < session.context && session.knownDecodeProgram(position) === undefined && (left <= 1 || !session.engine.looksAhead);
+  }
+
+  /** The first one's token becomes the session's, since the step that reads it is queued. */
+  private async take(): Promise<void> {
+    const { session } = this, first = this.flight[0] as Flight, id = first.token[0] as number;
     if (id >= 0) await this.queueReader(id);
-    core.checkNumber(this.x.bz_wasm_gpu_took(this.session.ptr, id));
+    session.engine.core.checkNumber(this.x.bz_wasm_gpu_took(session.ptr, id));
+    session.owed = undefined;
     this.flight.shift();
     this.spare.push(first);
-    return { id, logits: first.logits };
   }
 
   private get x(): Exports {
@@ -85,7 +103,7 @@ export class GpuDecoder {
   /** Queue steps past the first, as far as the context goes. */
   private async lookAhead(most: number): Promise<void> {
     while (this.flight.length < most) {
-      const past = this.flight.length - 1, at = this.session.length + past;
+      const past = this.flight.length - 1, at = this.session.position + past;
       if (at >= this.session.context) return;
       const program = this.session.decodeProgram(at, this.options.signal);
       if (typeof program !== 'number') await program; // then look again: much may have changed
@@ -101,7 +119,7 @@ export class GpuDecoder {
     if (redo && this.adapted === this.session.adapted) return;
     if (engine.needsRows) await engine.gatherRows(ptr, Int32Array.of(id));
     for (;;) {
-      const program = this.session.decodeProgram(this.session.length, this.options.signal);
+      const program = this.session.decodeProgram(this.session.position, this.options.signal);
       if (typeof program !== 'number') {
         await program;
         continue;
@@ -115,7 +133,7 @@ export class GpuDecoder {
 
   /** What queueReader() will most likely run is encoded while the device draws the first one's token. */
   private prepareReader(): void {
-    const { session } = this, program = session.knownDecodeProgram(session.length);
+    const { session } = this, program = session.knownDecodeProgram(session.position);
     if (program === undefined) return;
     const one = this.spare.pop() ?? this.makeFlight();
     one.items[0] = program;

@@ -24,6 +24,13 @@ const SAVE_READS = 8; // reads under way at a time
 /** Which of the decode programs is for a step at `position`. */
 const historyOf = (position: number): number => Math.max(0, Math.ceil(Math.log2((position + 1) / FIRST_HORIZON)));
 
+function joined(a: Int32Array, b: Int32Array): Int32Array {
+  const all = new Int32Array(a.length + b.length);
+  all.set(a);
+  all.set(b, a.length);
+  return all;
+}
+
 /** A recorded program, for as long as the engine's adapters stay as they were. */
 export interface Recorded {
   readonly ptr: ProgramPtr;
@@ -47,6 +54,8 @@ export class GpuSession {
   private p: SessionPtr;
   private readonly decodes: (Recorded | undefined)[] = []; // one token, by historyOf() its position
   private whole: Recorded | undefined; // a batch whose logits nobody wants
+  /** The last token, where no step has read it: the core's session is without it. Whoever goes on reads it first. */
+  owed: number | undefined;
 
   /** Made by GpuEngine.session. */
   constructor(readonly engine: GpuEngine, p: SessionPtr, batch: number) {
@@ -77,14 +86,20 @@ export class GpuSession {
     this.p = 0 as SessionPtr;
   }
 
+  /** How many tokens have been read, or are about to be. */
+  get position(): number {
+    return this.x.bz_wasm_session_length(this.ptr);
+  }
+
   /** How many tokens the session holds. */
   get length(): number {
-    return this.x.bz_wasm_session_length(this.ptr);
+    return this.position + +(this.owed !== undefined);
   }
 
   get tokens(): Int32Array {
     this.x.bz_wasm_session_tokens(this.ptr);
-    return this.engine.core.resultIds();
+    const read = this.engine.core.resultIds();
+    return this.owed === undefined ? read : joined(read, Int32Array.of(this.owed));
   }
 
   /** Bytes of keys and values. */
@@ -94,13 +109,17 @@ export class GpuSession {
 
   /** Keep the first n tokens; says how many really remain (n, or 0 when they must be fed again). */
   truncate(n: number): number {
-    return this.engine.core.checkNumber(this.x.bz_wasm_session_truncate(this.ptr, n));
+    if (this.owed !== undefined && n === this.length) return n;
+    const left = this.engine.core.checkNumber(this.x.bz_wasm_session_truncate(this.ptr, n));
+    this.owed = undefined;
+    return left;
   }
 
   /** Keep the longest beginning of `ids` that is there; the rest must be read, so that it ends in logits. */
   keep(ids: Int32Array): number {
-    const { core } = this.engine;
-    return core.with(ids, (p, n) => core.checkNumber(this.x.bz_wasm_session_keep(this.ptr, p, n)));
+    const { core } = this.engine, kept = core.with(ids, (p, n) => core.checkNumber(this.x.bz_wasm_session_keep(this.ptr, p, n)));
+    this.owed = undefined;
+    return kept;
   }
 
   // ---- programs ----
@@ -158,6 +177,16 @@ export class GpuSession {
 
   // ---- reading ----
 
+  /** What is to be read next, with the token that is owed before it. */
+  private withOwed(ids: Int32Array): Int32Array {
+    return this.owed === undefined ? ids : joined(Int32Array.of(this.owed), ids);
+  }
+
+  /** Read the token that is owed. */
+  private async settle(): Promise<void> {
+    if (this.owed !== undefined) await this.read(new Int32Array(0));
+  }
+
   /** What is queued next reads these tokens. */
   private place(ids: Int32Array): true {
     const { core, gpu } = this.engine;
@@ -169,7 +198,7 @@ export class GpuSession {
   /** Queue reading `ids` (a batch at most); reads see the logits of its last rows. */
   private async step(ids: Int32Array, nLogits: number, { read, signal }: { read?: Read; signal?: AbortSignal | undefined } = {}): Promise<void> {
     const { core, gpu } = this.engine;
-    const quiet = nLogits === 0 && ids.length === this.batch, horizon = quiet ? this.context : this.length + ids.length;
+    const quiet = nLogits === 0 && ids.length === this.batch, horizon = quiet ? this.context : this.position + ids.length;
     if (ids.length === 1) await this.engine.lookAhead(signal);
     if (this.engine.needsRows) await this.engine.gatherRows(this.ptr, ids);
     for (let group; (group = this.engine.lacksProof(this.ptr, ids.length, nLogits, horizon));) await this.engine.proof.upTo(group, signal);
@@ -190,6 +219,7 @@ export class GpuSession {
     try {
       if (!placed) this.place(ids);
       core.with(ids, (p, n) => core.checkNumber(this.x.bz_wasm_gpu_fed(this.ptr, p, n, +(nLogits === 1))));
+      this.owed = undefined; // it was the first of them
       const brought = gpu.run(read ? [program.number, read] : [program.number]);
       if (read) await brought;
     } finally {
@@ -201,6 +231,7 @@ export class GpuSession {
    *  behind it. A signal, or a failure, leaves those that were read. */
   async read(ids: Int32Array, { signal, onProgress }: { signal?: AbortSignal; onProgress?: (done: number, total: number) => void } = {}): Promise<void> {
     let before: Promise<void> | undefined;
+    ids = this.withOwed(ids);
     for (let at = 0; at < ids.length;) {
       if (signal?.aborted) throw stopped(signal);
       const end = Math.min(ids.length, at + this.batch);
@@ -217,8 +248,9 @@ export class GpuSession {
 
   /** Append tokens; onLogits sees the logits of the last `wanted` of them. */
   async feed(ids: Int32Array, wanted = 0, onLogits?: (position: number, logits: Float32Array) => void): Promise<void> {
-    const start = this.length, quiet = Math.max(0, ids.length - wanted);
-    const n = this.engine.info.n_vocab;
+    const asked = Math.min(wanted, ids.length);
+    ids = this.withOwed(ids);
+    const start = this.position, quiet = ids.length - asked, n = this.engine.info.n_vocab;
     for (let at = 0; at < quiet; at += this.batch) await this.step(ids.subarray(at, Math.min(quiet, at + this.batch)), 0);
     for (let at = quiet; at < ids.length; at += LOGIT_ROWS) {
       const part = ids.subarray(at, Math.min(ids.length, at + LOGIT_ROWS));
@@ -232,12 +264,13 @@ export class GpuSession {
   async profile(ids: Int32Array, timed: boolean): Promise<StepProfile> {
     const { core, gpu } = this.engine;
     await this.engine.proof.all(); // which would come in between
+    await this.settle();
     const draw = core.with('{"temperature":0}', (p, n) => core.check(this.x.bz_wasm_gpu_draw_open(this.ptr, p, n)));
     const programs: Recorded[] = [];
     try {
       if (this.engine.needsRows) await this.engine.gatherRows(this.ptr, ids);
       await this.engine.lookAhead();
-      programs.push(await this.record(() => this.x.bz_wasm_gpu_record(this.ptr, ids.length, 1, this.length + ids.length)));
+      programs.push(await this.record(() => this.x.bz_wasm_gpu_record(this.ptr, ids.length, 1, this.position + ids.length)));
       programs.push(await this.record(() => this.x.bz_wasm_gpu_record_draw(this.ptr, draw)));
       this.place(ids);
       core.with(ids, (p, n) => core.checkNumber(this.x.bz_wasm_gpu_fed(this.ptr, p, n, 0)));
@@ -303,6 +336,7 @@ export class GpuSession {
   /** The core says which bytes of which buffers a snapshot is made of; they come back in windows. */
   async save(): Promise<Uint8Array> {
     const { core, gpu } = this.engine;
+    await this.settle();
     core.checkNumber(this.x.bz_wasm_gpu_save(this.ptr));
     const plan = core.result(), view = new Uint32Array(plan.buffer, 0, plan.byteLength >> 2);
     const n = view[0] as number;
@@ -330,6 +364,7 @@ export class GpuSession {
 
   restore(data: Uint8Array): void {
     const { core } = this.engine;
+    this.owed = undefined;
     core.withSource(memorySource('session snapshot', data), (id) => core.checkNumber(this.x.bz_wasm_session_restore(this.ptr, id, data.length)));
   }
 }
