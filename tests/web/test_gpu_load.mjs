@@ -7,7 +7,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import { join } from 'node:path';
 
-import { Core, Gpu, GpuEngine, estimate, fileSource, loadWasm, memorySource, openDevice } from '../../web/engine/dist/core.js';
+import { Core, Gpu, GpuEngine, GpuModel, estimate, fileSource, loadWasm, memorySource, openDevice } from '../../web/engine/dist/core.js';
 import { done, equal, ok, rejects, same, test } from './check.mjs';
 import { patch } from './patch.mjs';
 import './software_adapter.mjs';
@@ -166,6 +166,28 @@ test('shards, in any order, are one model', () => fresh(async (core) => {
   }
   same(answers[1], answers[0]);
 }));
+
+test('a file\'s header is read while the device is opened, and forgotten when the weights come', async () => {
+  const folder = fs.mkdtempSync(join(os.tmpdir(), 'bezel-load-')), path = join(folder, 'changing');
+  const source = (fs.writeFileSync(path, 'before'), await fileSource(path)), bytes = new Uint8Array(4);
+  const text = () => (source.read(2, bytes), Buffer.from(bytes).toString());
+  await source.readHead();
+  fs.writeFileSync(path, 'behind');
+  equal(text(), 'fore', 'these are at hand');
+  await source.readAsync(0, new Uint8Array(1));
+  equal(text(), 'hind', 'and now the file is asked');
+  fs.truncateSync(path, 3);
+  await source.readHead(); // it is shorter than it was
+  rejectsSync(text, /is shorter than it was/);
+  source.close();
+  fs.rmSync(folder, { recursive: true });
+  const order = [], file = await fileSource(MODEL), told = (name, work) => (...of) => (order.includes(name) || order.push(name), work(...of));
+  const watching = { ...file, readHead: told('readHead', file.readHead), read: told('read', file.read), readAsync: told('readAsync', file.readAsync) };
+  const model = await GpuModel.open(Promise.resolve(wasm), told('device', () => openDevice({})), [watching], { selfTest: false });
+  same(order, ['readHead', 'device', 'read', 'readAsync']);
+  model.close();
+  file.close();
+});
 
 test('a load tells its phases in order, and all bytes', () => fresh(async (core) => {
   const seen = [];

@@ -65,12 +65,14 @@ export class GpuModel implements Model {
 
   /** Several sources are the shards of one model; they stay the caller's, and must outlive the model. `device` is
    *  called again when the device is lost. */
-  static async open(wasm: WebAssembly.Module, device: () => Promise<Device>, sources: readonly Source[], options: GpuModelOptions = {}): Promise<GpuModel> {
+  static async open(wasm: WebAssembly.Module | Promise<WebAssembly.Module>, device: () => Promise<Device>, sources: readonly Source[], options: GpuModelOptions = {}): Promise<GpuModel> {
     const { onProgress: _, signal: __, ...lasting } = options;
     const load = async (o: GpuModelOptions): Promise<GpuEngine> => {
+      const header = sources[0]?.readHead?.(); // meanwhile: in Node the thread is held up until the device is there
       const gpu = new Gpu(await device());
       try {
-        return await GpuEngine.open(await Core.load(wasm, gpu), sources, o);
+        await header;
+        return await GpuEngine.open(await Core.load(await wasm, gpu), sources, o);
       } catch (e) {
         gpu.close();
         throw o.signal?.aborted ? stopped(o.signal) : asDeviceError(e);

@@ -25,11 +25,12 @@ export async function openModel({ backend, sources, signal, ...options }: OpenMo
   if (!sources.length) throw new BezelError('a model needs at least one file', 'argument');
   if (signal?.aborted) throw stopped(signal);
   onProgress?.({ phase: 'open', loaded: 0, total: 1 });
-  const wasm = await WebAssembly.compile(await loadWasm());
+  const wasm = WebAssembly.compile(await loadWasm());
+  wasm.catch(() => {}); // heard when it is awaited: the device may fail first
   const described = { ...(name !== undefined && { name }), ...(store && { store }), ...(context && { context }), ...(cache && { cache }), ...(batch && { batch }) };
   if (backend === 'gpu') return GpuModel.open(wasm, () => openDevice({ ...(profile && { profile }), ...(dawn && { dawn }) }), sources, { ...described, ...options, ...(signal && { signal }) });
   const held = (loaded: number, total: number): void => onProgress?.({ phase: 'weights', loaded, total });
-  const model = await CpuModel.open(await Core.load(wasm), sources, { ...described, hold: true, onProgress: held, ...(signal && { signal }) });
+  const model = await CpuModel.open(await Core.load(await wasm), sources, { ...described, hold: true, onProgress: held, ...(signal && { signal }) });
   onProgress?.({ phase: 'ready', loaded: 1, total: 1 });
   return model;
 }

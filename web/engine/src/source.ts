@@ -19,6 +19,9 @@ export interface Source {
   /** It is the system that writes into dst, which must stay where it is until readAsync has settled, even when nobody waits
    *  for it any more. Absent: it is a script, to which memory that has gone is empty. */
   readonly direct?: boolean;
+  /** Read what a header takes, while something else holds up the thread: read() has it at hand then, until the first readAsync. A failure is
+   *  read()'s to tell. Absent: there is nothing to be gained. */
+  readHead?(): Promise<void>;
   close(): void;
 }
 
@@ -233,22 +236,41 @@ function openFile(fs: ReturnType<typeof nodeFiles>, path: string): [number, numb
   }
 }
 
+const HEAD = 24 << 20; // bytes: a header with 262,144 tokens and half a million merges fits
+
 /** A file by its path, in Node. */
 export async function fileSource(path: string): Promise<Source> {
   const fs = nodeFiles(), [handle, size] = openFile(fs, path);
+  let head: Uint8Array | undefined; // the first bytes, while a header is read
   const read = (offset: number, dst: Uint8Array): void => {
+    if (head && offset + dst.length <= head.length) {
+      dst.set(head.subarray(offset, offset + dst.length));
+      return;
+    }
     for (let at = 0; at < dst.length;) {
       const n = fs.readSync(handle, dst, at, dst.length - at, offset + at);
       if (n === 0) throw tooShort(path);
       at += n;
     }
   };
-  const readAsync = async (offset: number, dst: Uint8Array): Promise<void> => {
+  const fill = async (offset: number, dst: Uint8Array): Promise<void> => {
     for (let at = 0; at < dst.length;) {
       const n = await new Promise<number>((done, failed) => fs.read(handle, dst, at, dst.length - at, offset + at, (e, got) => (e ? failed(e) : done(got))));
       if (n === 0) throw tooShort(path);
       at += n;
     }
   };
-  return { name: path, size, read, readAsync, direct: true, close: () => fs.closeSync(handle) };
+  const readAsync = (offset: number, dst: Uint8Array): Promise<void> => {
+    head = undefined;
+    return fill(offset, dst);
+  };
+  const readHead = async (): Promise<void> => {
+    const bytes = new Uint8Array(Math.min(HEAD, size));
+    await fill(0, bytes).then(() => (head = bytes), () => {});
+  };
+  const close = (): void => {
+    head = undefined;
+    fs.closeSync(handle);
+  };
+  return { name: path, size, read, readAsync, direct: true, readHead, close };
 }
