@@ -3,7 +3,7 @@
 //   node bench/host.mjs MODEL.gguf [--tokens 400] [--layers N] [--rank R]
 //
 // Dawn's null backend validates and encodes as always and executes nothing, so what is timed is the host alone, but for
-// what a real backend and its driver do in submit. BEZEL_DAWN lists Dawn's toggles, as everywhere. With --layers the
+// what a real backend and its driver do in submit. BEZEL_DAWN lists toggles of Dawn's to turn on. With --layers the
 // decode program is replayed often enough to have the dispatches of a model of N layers, and what a prompt takes is
 // counted for as many. --rank: with an adapter of that rank on every linear.
 import { createRequire } from 'node:module';

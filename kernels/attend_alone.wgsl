@@ -32,7 +32,7 @@ fn put_end(part : Part, head : u32, top : f32, total : f32) {
 fn before_share(part : Part, lid : u32) {
 }
 
-// The answer is there, all of it. Four threads settle a run, each four of its columns.
+// The answer is there, all of it. Four threads settle a run, each four of its columns, to the places that lib/put_run has for it.
 fn after_share(part : Part, lid : u32) {
     if (lid >= head4()) {
         return;
