@@ -56,13 +56,11 @@ static float value_q5_k(const uint8_t *block, uint32_t j)
     return affine_value(block, g, (g % 2 ? byte / 16 : byte % 16) + 16 * high);
 }
 
-/* ql and qh as in the table of q6_k.c; the scale belongs to 16 weights. */
+/* The scale belongs to 16 weights; the two upper bits of weights 4c + b of them lie in byte b, from bit 2c on. */
 static float value_q6_k(const uint8_t *codes, const uint8_t *scales, float d, uint32_t j)
 {
-    uint32_t half = j / 128, quarter = j % 128 / 32, l = j % 32;
-    int low = codes[64 * half + 32 * (quarter % 2) + l];
-    low = quarter < 2 ? low % 16 : low / 16;
-    int high = codes[128 + 32 * half + l] >> (2 * quarter) & 3;
+    int low = nibble(codes + 16 * (j / 32), j % 32);
+    int high = codes[128 + 4 * (j / 16) + j % 4] >> (2 * (j % 16 / 4)) & 3;
     float step = d * (float)(int8_t)scales[j / 16];
     return step * (float)(low + 16 * high - 32);
 }

@@ -1,5 +1,5 @@
 // shape_q4_k - a block of 256: nine vec4, a header and one of nibbles for each group of 32, whose first sixteen weights are the low ones:
-// see turn_blocks. value = d sc q - dmin mn
+// see turn_q4_k. value = d sc q - dmin mn
 //!include lib/words.wgsl
 //!include lib/bytes.wgsl
 //!include lib/affine_group.wgsl

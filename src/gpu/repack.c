@@ -59,11 +59,13 @@ struct parts {
     uint8_t *p[REPACK_PARTS];
 };
 
-static const struct repack_cuts cuts_q4_0 = { 18, 2, { { 2, 16 }, { 0, 2 } }, false };
-static const struct repack_cuts cuts_q5_0 = { 22, 3, { { 6, 16 }, { 2, 4 }, { 0, 2 } }, false };
-static const struct repack_cuts cuts_q8_0 = { 34, 2, { { 2, 32 }, { 0, 2 } }, false };
+static const struct repack_cuts cuts_q4_0 = { 18, 2, { { 2, 16 }, { 0, 2 } }, TURN_NOTHING };
+static const struct repack_cuts cuts_q5_0 = {
+    22, 3, { { 6, 16 }, { 2, 4 }, { 0, 2 } }, TURN_NOTHING
+};
+static const struct repack_cuts cuts_q8_0 = { 34, 2, { { 2, 32 }, { 0, 2 } }, TURN_NOTHING };
 static const struct repack_cuts cuts_q6_k = {
-    210, 3, { { 0, 192 }, { 192, 16 }, { 208, 2 } }, false
+    210, 3, { { 0, 192 }, { 192, 16 }, { 208, 2 } }, TURN_Q6_K
 };
 
 /* Called with constants only, so that each copy is a move or two. */
@@ -97,12 +99,7 @@ static void cut_q8_0(const uint8_t *b, size_t n, struct parts o)
     cut_blocks(b, n, o, &cuts_q8_0);
 }
 
-static void cut_q6_k(const uint8_t *b, size_t n, struct parts o)
-{
-    cut_blocks(b, n, o, &cuts_q6_k);
-}
-
-/* The nibbles of each group together: see kernels/turn_blocks.wgsl. */
+/* The nibbles of each group together: see kernels/turn_q4_k.wgsl. */
 BZ_CLONES static void turn_q4_k(const uint8_t *restrict b, size_t n, struct parts o)
 {
     uint8_t *restrict out = o.p[0];
@@ -117,6 +114,31 @@ BZ_CLONES static void turn_q4_k(const uint8_t *restrict b, size_t n, struct part
             BZ_VECTOR
             for (int l = 0; l < 16; l++) high[l] = (uint8_t)(first[l] >> 4 | (second[l] & 0xf0));
         }
+    }
+}
+
+/* Group g of 32 weights: their low bits to low[16], the two above them to high[8]. See kernels/turn_q6_k.wgsl. */
+BZ_INLINE void turn_group(const uint8_t *restrict b, int g, uint8_t *restrict low,
+                          uint8_t *restrict high)
+{
+    const uint8_t *ql = b + 64 * (g / 4) + 32 * (g % 2), *qh = b + 128 + 32 * (g / 4);
+    int low_at = g & 2 ? 4 : 0, high_at = 2 * (g % 4);
+    BZ_VECTOR
+    for (int l = 0; l < 16; l++)
+        low[l] = (uint8_t)((ql[l] >> low_at & 15) | (ql[l + 16] >> low_at & 15) << 4);
+    for (int r = 0; r < 2; r++, qh += 16, high += 4)
+        for (int l = 0; l < 4; l++)
+            high[l] = (uint8_t)((qh[l] >> high_at & 3) | (qh[l + 4] >> high_at & 3) << 2 |
+                                (qh[l + 8] >> high_at & 3) << 4 | (qh[l + 12] >> high_at & 3) << 6);
+}
+
+BZ_CLONES static void turn_q6_k(const uint8_t *restrict b, size_t n, struct parts o)
+{
+    uint8_t *restrict codes = o.p[0], *restrict scales = o.p[1], *restrict d = o.p[2];
+    for (; n > 0; n--, b += 210, codes += 192, scales += 16, d += 2) {
+        for (int g = 0; g < 8; g++) turn_group(b, g, codes + 16 * g, codes + 128 + 8 * g);
+        memcpy(scales, b + 192, 16);
+        memcpy(d, b + 208, 2);
     }
 }
 
@@ -258,7 +280,7 @@ static void (*repacker(enum quant_id id))(const uint8_t *, size_t, struct parts)
     case QUANT_Q4_0: return cut_q4_0;
     case QUANT_Q5_0: return cut_q5_0;
     case QUANT_Q8_0: return cut_q8_0;
-    case QUANT_Q6_K: return cut_q6_k;
+    case QUANT_Q6_K: return turn_q6_k;
     case QUANT_Q4_K: return turn_q4_k;
     case QUANT_Q4_1: return widen_q4_1;
     case QUANT_Q5_1: return widen_q5_1;
@@ -345,12 +367,12 @@ bool gpu_repack_cuts(const struct quant_format *f, uint32_t cols, struct repack_
     case QUANT_Q8_0: *out = cuts_q8_0; return true;
     case QUANT_Q6_K: *out = cuts_q6_k; return true;
     case QUANT_Q4_K:
-        *out = (struct repack_cuts) { f->bytes, 1, { { 0, f->bytes } }, true };
+        *out = (struct repack_cuts) { f->bytes, 1, { { 0, f->bytes } }, TURN_Q4_K };
         return true;
     default: break;
     }
     if (repacker(f->id) || is_padded(gpu_shape_of(f), cols)) return false;
-    *out = (struct repack_cuts) { f->bytes, 1, { { 0, f->bytes } }, false };
+    *out = (struct repack_cuts) { f->bytes, 1, { { 0, f->bytes } }, TURN_NOTHING };
     return true;
 }
 

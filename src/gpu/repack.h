@@ -15,11 +15,11 @@
  *     Q8_0    32     q[32]: i8              d: half                              d q
  *     Q4_K    256    header[16], qs[8][16]                                       d sc q - dmin mn
  *     Q5_K    256    the file's 176 bytes                                        d sc q - dmin mn
- *     Q6_K    256    ql[128], qh[64]        scales[16]: i8       d: half         d sc (q - 32)
+ *     Q6_K    256    ql[8][16], qh[8][8]    scales[16]: i8       d: half         d sc (q - 32)
  *     Q8_A    16     q[16]: i8              s, o: two f32                        s q + o
  *
- * What the letters mean inside a block is in the file of the format in src/quant/; the nibbles of Q4_K's groups, which share
- * bytes there, are turned so that each group has its own (kernels/turn_blocks.wgsl). F32, F16 and BF16
+ * What the letters mean inside a block is in the file of the format in src/quant/; the bits of Q4_K's and Q6_K's groups, which share
+ * bytes there, are turned so that each group has its own (kernels/turn_q4_k.wgsl, kernels/turn_q6_k.wgsl). F32, F16 and BF16
  * rows end with zeros up to a whole block. A kernel gets the parts' offsets as `scales` (d of Q4_0,
  * Q5_0, Q8_0; scales of Q6_K; s and o of Q8_A), `high` (qh of Q5_0) and `d` (d of Q6_K).
  *
@@ -69,15 +69,18 @@ struct repack_out {
     } piece[REPACK_PARTS];
 };
 
+/* How the bits of a block's first part change places. */
+enum repack_turn { TURN_NOTHING, TURN_Q4_K, TURN_Q6_K };
+
 /* Formats whose bits are only moved: where part k lies in each block of the file. A shape that is the file's
- * own bytes has one part, the block; so has Q4_K, whose nibbles are turned. */
+ * own bytes has one part, the block; so has Q4_K. */
 struct repack_cuts {
     uint32_t block; /* bytes, even as all of these */
     uint32_t n;
     struct repack_cut {
         uint32_t at, bytes;
     } part[REPACK_PARTS];
-    bool turned;
+    enum repack_turn turn;
 };
 
 enum gpu_shape gpu_shape_of(const struct quant_format *f);

@@ -289,20 +289,23 @@ static void run_cut_blocks(struct stage *s, const struct test_case *c)
     stage_result(s, y, STAGE_F16);
 }
 
-/* Blocks of one part, whose nibbles change places: whole numbers, since any bits may come together. */
+/* Blocks whose bits change places: whole numbers, since any bits may come together. */
 static void run_turn_blocks(struct stage *s, const struct test_case *c)
 {
     const struct quant_format *f = quant_find(c->format);
-    uint32_t n = c->rows * (uint32_t)quant_row_bytes(f, c->cols) / 4;
-    struct tensor *x = stage_tensor(s, 1, n, STAGE_I32, INT32_MAX);
-    struct tensor *y = stage_tensor(s, 1, n, STAGE_I32, 1);
+    struct gpu_layout layout;
+    gpu_layout_of(f, c->rows, c->cols, &layout);
+    uint32_t n_from = c->rows * (uint32_t)quant_row_bytes(f, c->cols) / 4;
+    struct tensor *x = stage_tensor(s, 1, n_from, STAGE_I32, INT32_MAX);
+    struct tensor *y = stage_tensor(s, 1, (uint32_t)layout.bytes / 4, STAGE_I32, 1);
     stage_cut(s, y, x, f, c->rows, c->cols);
     stage_result(s, y, STAGE_I32);
 }
 
 static const struct test_case simple[] = {
-    { run_cut_blocks, .rows = 2, .cols = 5 * 256, .format = QUANT_Q6_K },
+    { run_cut_blocks, .rows = 2, .cols = 5 * 32, .format = QUANT_Q5_0 },
     { run_turn_blocks, .rows = 2, .cols = 5 * 256, .format = QUANT_Q4_K },
+    { run_turn_blocks, .rows = 2, .cols = 5 * 256, .format = QUANT_Q6_K },
     { run_rms_norm, .rows = 2, .cols = 320 },
     { run_add_norm, .rows = 2, .cols = 320 },
     { run_norm_sum, .rows = 2, .cols = 320 },

@@ -326,33 +326,36 @@ enum bz_status upload_give(struct upload *u, const struct upload_window *win, co
 
 /* ---- placing: the device cuts ---- */
 
-enum { CUT_WG = 256 }; /* WG of kernels/cut_blocks.wgsl and kernels/turn_blocks.wgsl */
+enum { CUT_WG = 256 }; /* WG of cut_blocks, turn_q4_k and turn_q6_k in kernels/ */
 
 /* The device moves bytes by itself only where they stay as they are. */
 static bool is_copied(const struct repack_cuts *cuts)
 {
-    return cuts->n == 1 && !cuts->turned;
+    return cuts->n == 1 && cuts->turn == TURN_NOTHING;
 }
 
-static void upload_turn(struct recorder *rec, uint32_t n_bytes, const struct repack_out *pieces,
-                        gpu_buffer from, uint32_t at, gpu_buffer to)
+/* The first part of n blocks. */
+static void upload_turn(struct recorder *rec, const struct repack_cuts *cuts, uint32_t n,
+                        const struct repack_out *pieces, gpu_buffer from, uint32_t at,
+                        gpu_buffer to)
 {
     struct gpu_binding bind[] = { { from, 0, 0 }, { to, 0, 0 } };
-    struct turn_blocks_params p = { .n = n_bytes / 4,
-                                    .at = at / 4,
-                                    .to = (uint32_t)(pieces->piece[0].offset / 4) };
-    record_dispatch(rec, KERNEL_TURN_BLOCKS, NULL, 0, &p, bind, 2, (p.n + CUT_WG - 1) / CUT_WG);
+    bool halves = cuts->turn == TURN_Q6_K; /* which blocks are counted in */
+    struct turn_q4_k_params p = { .n = n * (cuts->part[0].bytes / 4),
+                                  .at = at / (halves ? 2 : 4),
+                                  .to = (uint32_t)(pieces->piece[0].offset / 4) };
+    _Static_assert(sizeof p == sizeof(struct turn_q6_k_params), "one piece");
+    record_dispatch(rec, halves ? KERNEL_TURN_Q6_K : KERNEL_TURN_Q4_K, NULL, 0, &p, bind, 2,
+                    (p.n + CUT_WG - 1) / CUT_WG);
 }
 
 void upload_cut(struct recorder *rec, const struct repack_cuts *cuts, uint32_t n,
                 const struct repack_out *pieces, gpu_buffer from, uint32_t at, gpu_buffer to)
 {
     struct gpu_binding bind[] = { { from, 0, 0 }, { to, 0, 0 } };
-    if (cuts->turned) {
-        upload_turn(rec, n * cuts->block, pieces, from, at, to);
-        return;
-    }
-    for (uint32_t k = 0; k < cuts->n; k++) {
+    bool turns = cuts->turn != TURN_NOTHING;
+    if (turns) upload_turn(rec, cuts, n, pieces, from, at, to);
+    for (uint32_t k = turns; k < cuts->n; k++) {
         struct cut_blocks_params p = { .n = n * (cuts->part[k].bytes / 2),
                                        .block = cuts->block / 2,
                                        .at = (at + cuts->part[k].at) / 2,
@@ -364,14 +367,15 @@ void upload_cut(struct recorder *rec, const struct repack_cuts *cuts, uint32_t n
     }
 }
 
-void upload_cuts(const struct upload *u, bool *cut, bool *turn)
+void upload_cuts(const struct upload *u, bool *cut, bool *turn_q4_k, bool *turn_q6_k)
 {
     struct repack_cuts cuts;
-    *cut = *turn = false;
+    *cut = *turn_q4_k = *turn_q6_k = false;
     for (uint32_t i = 0; i < u->n_jobs; i++) {
         if (!gpu_repack_cuts(u->jobs[i].fmt, u->jobs[i].cols, &cuts)) continue;
         *cut = *cut || cuts.n > 1;
-        *turn = *turn || cuts.turned;
+        *turn_q4_k = *turn_q4_k || cuts.turn == TURN_Q4_K;
+        *turn_q6_k = *turn_q6_k || cuts.turn == TURN_Q6_K;
     }
 }
 
