@@ -254,13 +254,14 @@ export class Gpu {
     for (let last; last !== this.turn;) await (last = this.turn);
   }
 
-  /** Buffers that `decide` asks for are only counted, until it returns; then those that are left are made. One
+  /** Buffers that `decide` asks for are only counted, until it returns; then those of them that are left are made. One
    *  that is written to is made at once. */
   planned<T>(decide: () => T): T {
+    const before = new Set(this.unmade());
     try {
       return this.counted(decide);
     } finally {
-      this.makeCounted();
+      for (const b of this.unmade()) if (!before.has(b)) this.make(b);
     }
   }
 
@@ -274,8 +275,15 @@ export class Gpu {
     }
   }
 
-  makeCounted(): void {
-    for (const b of this.buffers.all()) if (!b.made) this.make(b);
+  /** Up to `most` of all that were counted; says whether none is left. */
+  makeCounted(most: number): boolean {
+    const left = this.unmade();
+    for (const b of left.slice(0, most)) this.make(b);
+    return left.length <= most;
+  }
+
+  private unmade(): Buffer[] {
+    return [...this.buffers.all()].filter((b) => !b.made);
   }
 
   /** Throw the first fault, if there was one. */

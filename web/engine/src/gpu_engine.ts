@@ -27,6 +27,8 @@ export interface GpuOpenOptions extends EstimateOptions {
   signal?: AbortSignal;
 }
 
+const BUFFERS = 16; // that are made in one turn
+
 function testsKernels(gpu: Gpu, { selfTest }: GpuOpenOptions): boolean {
   return selfTest ?? !gpu.info.software;
 }
@@ -57,10 +59,8 @@ export class GpuEngine {
     let engine: GpuEngine | undefined;
     try {
       engine = GpuEngine.plan(core, gpu, known, options);
-      await gpu.handedOut(); // the compiler has threads of its own, and takes longest: buffers are made while they work
+      await gpu.handedOut(); // the compiler has threads of its own, and takes longest: all else is done while they work
       signal?.throwIfAborted();
-      gpu.makeCounted();
-      await gpu.made();
       onProgress?.({ phase: 'open', loaded: 1, total: 1 });
       signal?.throwIfAborted();
       await engine.fill();
@@ -108,7 +108,7 @@ export class GpuEngine {
     }
   }
 
-  /** Bring the weights; meanwhile the vocabulary is read and the kernels are put to the test. Whichever fails ends the
+  /** Bring the weights; meanwhile buffers are made, the vocabulary is read and the kernels are put to the test. Whichever fails ends the
    *  others, and none goes on when this has thrown. Progress is the weights' as long as there are any. */
   private async fill(): Promise<void> {
     const { core, gpu } = this, { signal, onProgress } = this.options, stop = new AbortController();
@@ -125,11 +125,17 @@ export class GpuEngine {
     const prepared = new Promise<void>((resolve) => (onPrepared = resolve));
     const proof = testsKernels(gpu, this.options) ? this.proveFirst(stop.signal, onPrepared, (p) => tell(p)) : Promise.resolve();
     proof.finally(onPrepared).catch(() => {}); // heard below
-    const parts = [weights, proof, prepared.then(() => this.readOn(stop.signal))]; // nothing waits for the vocabulary
+    const parts = [weights, this.makeBuffers(stop.signal), proof, prepared.then(() => this.readOn(stop.signal))]; // nothing waits for the vocabulary
     for (const part of parts) part.catch((e: unknown) => stop.abort(e));
     await Promise.allSettled(parts);
     signal?.removeEventListener('abort', cancel);
     stop.signal.throwIfAborted();
+  }
+
+  /** Those that no weight was written to yet. */
+  private async makeBuffers(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted && !this.gpu.makeCounted(BUFFERS)) await nextTurn();
+    await this.gpu.made();
   }
 
   /** What is left of the vocabulary. */
@@ -165,7 +171,7 @@ export class GpuEngine {
   /** Ask for the pipelines of a session as the options have it. */
   private compile(what: Reserve): void {
     const { context = 0, batch = BATCH, cache } = this.options, { core, gpu } = this, x = core.exports;
-    gpu.later(this.refused, () => gpu.planned(() => {
+    gpu.later(this.refused, () => gpu.counted(() => {
       const s = core.check(x.bz_wasm_session_open(this.ptr, context, batch, +(cache === 'f16')));
       x.bz_wasm_gpu_reserve(s, what);
       x.bz_wasm_session_close(s);
