@@ -1,7 +1,7 @@
 // turn_q6_k - the codes of blocks of Q6_K, those of each group of 32 together     (loading)
 //
 //   x  read    blocks as in the file, from unit `at` on    grid   one thread per u32 of y, workgroups over x and y
-//   y  update  the weight, from u32 `to` on                bytes  4 to 8 reads + 1 write a u32
+//   y  update  the weight, from u32 `to` on                bytes  2 to 8 reads + 1 write a u32
 //                                                          needs  whole blocks; `at` is counted in units of 16 bits, since
 //                                                                 blocks are no whole u32s
 //

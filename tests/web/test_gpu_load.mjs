@@ -307,6 +307,21 @@ test('memory that the system still writes to is there until it has, even when th
   ok(begun >= 3 && written === begun, `${written} of ${begun} reads found their memory`);
 }, cutting));
 
+test('the first windows are read before buffers are made, and all are there when the load is over', () => fresh(async (core, gpu) => {
+  const source = await fileSource('models/tiny.q8_0.gguf'), make = device.device.createBuffer;
+  let made = 0, atFirstRead;
+  device.device.createBuffer = (o) => (made++, make.call(device.device, o));
+  const watched = { ...source, readAsync: (offset, dst) => (atFirstRead ??= made, source.readAsync(offset, dst)) };
+  try {
+    const engine = await GpuEngine.open(core, [watched], { selfTest: false }), loaded = made;
+    equal(gpu.makeCounted(0), true, 'none is left to be made');
+    ok(atFirstRead < loaded / 4, `${atFirstRead} of ${loaded}`);
+    engine.close();
+  } finally {
+    device.device.createBuffer = make;
+  }
+}));
+
 test('a device that is lost while weights are placed ends the load with its words', async () => {
   const own = { ...(await openDevice({})), software: false }, source = await fileSource('models/tiny.q8_0.gguf');
   let reads = 0;

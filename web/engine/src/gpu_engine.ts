@@ -171,7 +171,7 @@ export class GpuEngine {
   /** Ask for the pipelines of a session as the options have it. */
   private compile(what: Reserve): void {
     const { context = 0, batch = BATCH, cache } = this.options, { core, gpu } = this, x = core.exports;
-    gpu.later(this.refused, () => gpu.counted(() => {
+    gpu.later(this.refused, () => gpu.planned(() => {
       const s = core.check(x.bz_wasm_session_open(this.ptr, context, batch, +(cache === 'f16')));
       x.bz_wasm_gpu_reserve(s, what);
       x.bz_wasm_session_close(s);
