@@ -2,7 +2,7 @@
 //
 //   partial  read   rows x n_head x n_split x      grid   rows * n_head * pieces workgroups, pieces = ceil(head_dim / 64)
 //                   (head_dim + 4) f32             bytes  partial once, y once
-//   y        write  rows x n_head x head_dim f32   needs  attention_split's parts, n_split <= 128,
+//   y        write  rows x n_head x head_dim f32   needs  attention_split's parts, n_split <= 144,
 //   s        write  y, settled; LORA: behind it,          head_dim % 4 == 0; settles 0: no s;
 //                   from word z_at on, A y of each               else head_dim % 16 == 0; LORA: settles, rows 1;
 //                   workgroup's columns:                         else a is any buffer, unread
@@ -34,7 +34,7 @@ struct Params {
 override LORA : u32 = 0u; // 1: the product after it has adapters
 
 const WG : u32 = 256u;
-const SHARES : u32 = 128u; // at most
+const SHARES : u32 = 144u; // at most, a multiple of SLICES
 const COLS : u32 = 16u;    // vec4s of a head that a workgroup has
 const SLICES : u32 = WG / COLS;
 

@@ -1639,6 +1639,10 @@ static const struct op_case cases[] = {
     { "attend_linear",   1,   256, QUANT_Q8_0, 1e-11, .why = "heads alone, halves, a window around the ring", .n_head = 18, .n_kv = 2, .out = 128, .ring = 40, .pos = 100, .window = 33, .n_ff = 17, .half = true, .at = 1 },
     { "attend_linear",   1,   256, QUANT_Q4_K, 1e-11, .why = "more columns than a product merges, few shares", .n_head = 20, .n_kv = 4, .out = 128, .ring = 300, .pos = 290, .n_ff = 40, .at = 1 },
     { "attend_linear",   1,   256, F32,        1e-11, .why = "so many columns, floats", .n_head = 20, .n_kv = 4, .out = 128, .ring = 120, .pos = 100, .n_ff = 40, .at = 1 },
+
+    { "linear",          1,   256, QUANT_Q4_K, 1e-12, .why = "rows that teams of three share out more evenly", .out = 5376 },
+    { "linear",          1,  2304, QUANT_Q6_K, 1e-12, .why = "teams of three rows, a tail of one", .out = 34, .cut = 4 },
+    { "join_gate_up",    1,   768, QUANT_Q4_K, 1e-12, .why = "wide, and down, three rows a team", .out = 256, .n_ff = 20, .wide = true, .cut = 4 },
 };
 /* clang-format on */
 

@@ -8,6 +8,8 @@ fn unit_dots(at : vec4<u32>, u : u32, v : Acts) -> vec4<f32> {
     }
     if (R > 2u) {
         dots.z = unit_dot(at.z, u, v);
+    }
+    if (R > 3u) {
         dots.w = unit_dot(at.w, u, v);
     }
     return dots;

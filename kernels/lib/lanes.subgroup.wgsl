@@ -2,7 +2,7 @@
 // team adds up.
 override WG : u32 = 64u;
 override LANES : u32 = 32u;
-override R : u32 = 4u;          // rows of W that a team takes together: 1, 2 or 4
+override R : u32 = 4u;          // rows of W that a team takes together, at most four
 //!include lib/sums.subgroup.wgsl
 
 fn add_over(sum : vec4<f32>, id : u32, lanes : u32) -> vec4<f32> {

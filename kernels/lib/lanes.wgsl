@@ -2,7 +2,7 @@
 // adds up. Two sums need a barrier between them.
 override WG : u32 = 64u;
 override LANES : u32 = 32u;
-override R : u32 = 4u; // rows of W that a team takes together: 1, 2 or 4
+override R : u32 = 4u; // rows of W that a team takes together, at most four
 
 var<workgroup> lane_sums : array<vec4<f32>, 256>;
 

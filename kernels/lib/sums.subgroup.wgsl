@@ -21,6 +21,9 @@ fn add_other(s : vec4<f32>, n : u32, half : u32) -> vec4<f32> {
     if (n <= 2u) {
         return vec4<f32>(s.xy + subgroupShuffleXor(s.xy, half), 0.0, 0.0);
     }
+    if (n <= 3u) {
+        return vec4<f32>(s.xyz + subgroupShuffleXor(s.xyz, half), 0.0);
+    }
     return s + subgroupShuffleXor(s, half);
 }
 

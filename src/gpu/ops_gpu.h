@@ -88,8 +88,8 @@ struct gpu_choice {
 /* Columns above which a stream is joined and settled by a dispatch of its own, not by every workgroup that reads it. */
 enum { GPU_NARROW_STREAM = 4096 };
 
-/* Of a matrix product into workgroups: ops_gpu_linear.c. One of them is in shares. */
-enum { GPU_CUTS = 7, GPU_CUT_SHARES = 5 };
+/* Of a matrix product into workgroups: ops_gpu_linear.c. One of them is in shares; of one row's products one has teams of three rows. */
+enum { GPU_CUTS = 7, GPU_CUT_SHARES = 5, GPU_CUT_THREE = 4 };
 
 struct gpu_ops {
     struct recorder rec;

@@ -87,10 +87,24 @@ struct teams gpu_cut(const struct gpu_ops *g, enum gpu_shape shape, uint32_t row
     if (of_fours(g)) return (struct teams) { 4, 4, 4 };
     uint32_t units = divide_up(cols, gpu_unit(shape)), lanes = units > 96 ? 32 : 16;
     uint32_t r = together ? together : rows >= 4096 ? 4 : rows > 512 && cols > 1024 ? 2 : 1;
-    if (g->cut && !together) r = 1u << (g->cut - 1) % 3;
+    if (g->cut && !together) r = g->cut == GPU_CUT_THREE ? 3 : 1u << (g->cut - 1) % 3;
     while (lanes < 128 && divide_up(rows, r) * lanes < ENOUGH_LANES) lanes *= 2;
     while (lanes / 2 >= units) lanes /= 2;
     return (struct teams) { lanes < 128 ? 128 : lanes, lanes, r };
+}
+
+/* Rows that the busiest processor of a large device has. */
+static uint32_t busiest(struct teams t, uint32_t rows)
+{
+    return divide_up(divide_up(rows, team_rows(t)), GPU_UNITS) * team_rows(t);
+}
+
+struct teams gpu_even_cut(const struct gpu_ops *g, enum gpu_shape shape, uint32_t rows,
+                          uint32_t cols)
+{
+    struct teams four = gpu_cut(g, shape, rows, cols, 0), three = gpu_cut(g, shape, rows, cols, 3);
+    bool worth_it = 10 * busiest(three, rows) < 9 * busiest(four, rows);
+    return four.rows == 4 && !g->cut && !of_fours(g) && worth_it ? three : four;
 }
 
 bool gpu_linear_parts(struct run *r, const struct tensor *y, const struct tensor *settled,
@@ -161,7 +175,8 @@ bool gpu_gate_up_digits(struct run *r, struct tensor *y, const struct tensor *x,
     const struct gpu_layout *l = &a->parts[0].layout;
     bool many = g->cut ? g->cut > 1 : gate_w->rows >= 8192;
     struct teams t = gpu_cut(g, a->shape, gate_w->rows, x->cols, many ? 4 : 2);
-    if (t.lanes > 32) t.lanes = 32;
+    uint32_t most = many && !z ? 16 : 32;
+    if (t.lanes > most) t.lanes = most;
     t.wg = t.lanes < 8 ? 64 : 8 * t.lanes; /* whole runs of sixteen rows */
     bool settles = y->cols % 16 == 0;
     struct gate_up_digits_params p = { .cols = gate_w->cols,

@@ -106,6 +106,11 @@ static inline uint32_t team_rows(struct teams t)
 struct teams gpu_cut(const struct gpu_ops *g, enum gpu_shape shape, uint32_t rows, uint32_t cols,
                      uint32_t together);
 
+/* The same where a kernel can take three rows a team, too: 5,376 rows are 672 workgroups of four-row teams, so on 132 processors
+ * twelve have six of them and the others five. */
+struct teams gpu_even_cut(const struct gpu_ops *g, enum gpu_shape shape, uint32_t rows,
+                          uint32_t cols);
+
 /* Weights that a lane takes at a time. */
 static inline uint32_t gpu_unit(enum gpu_shape shape)
 {

@@ -412,7 +412,7 @@ static bool pick_digits(struct selftest *t, uint32_t format)
     uint32_t block = quant_find(format)->block;
     bool ok = true;
     for (uint32_t cols = block < 32 ? 32 : block; cols <= 4096; cols *= 2)
-        for (uint32_t cut = 1; cut <= 3; cut++) {
+        for (uint32_t cut = 1; cut <= GPU_CUT_THREE; cut++) {
             struct test_case c = { run_join_then_linear, .rows = 1, .cols = cols, .out = 32 };
             c.format = format;
             c.cut = cut;
@@ -451,7 +451,7 @@ static bool pick_matrices(struct selftest *t, uint32_t format)
     for (uint32_t cols = block < 8 ? 8 : block; cols <= 8192; cols *= 2) {
         struct test_case c = { run_gate_up, .rows = 1, .cols = cols, .out = 9, .format = format };
         ok = ok && selftest_pick(t, &c);
-        for (c.cut = 1; c.cut <= 3; c.cut++) { /* rows of a team, see gpu_cut */
+        for (c.cut = 1; c.cut <= GPU_CUT_THREE; c.cut++) { /* rows of a team, see gpu_cut */
             c.run = run_linear;
             ok = ok && selftest_pick(t, &c);
             c.run = run_linear_gelu;
