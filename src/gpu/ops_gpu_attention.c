@@ -46,15 +46,14 @@ void gpu_heads_write(struct run *r, struct kv *kv, const struct heads *h, uint32
 }
 
 enum {
-    SPLIT_ROWS = 4,  /* up to this many rows the history is split over workgroups */
-    SPLIT_KEYS = 32, /* positions of a share at least */
-    SPLIT_MOST =
-        GPU_UNITS, /* shares of the history at most: with one more, one processor would have two */
-    SPLIT_HEADS = 8,    /* query heads that one workgroup of attention_split takes at most */
-    SPLIT_GROUPS = 256, /* workgroups that a large device has at once */
-    MERGE_COLS = 64,    /* columns that a workgroup of attention_merge has */
-    MERGE_FEW_WG = 64,  /* threads of a workgroup of merge_few */
-    MERGED_SHARES = 8,  /* that every workgroup of the next product may merge for itself */
+    SPLIT_ROWS = 4,         /* up to this many rows the history is split over workgroups */
+    SPLIT_KEYS = 32,        /* positions of a share at least */
+    SPLIT_MOST = GPU_UNITS, /* shares of a history at most; SHARES of attention_merge is no less */
+    SPLIT_HEADS = 8,        /* query heads that one workgroup of attention_split takes at most */
+    SPLIT_GROUPS = 256,     /* workgroups that a large device has at once */
+    MERGE_COLS = 64,        /* columns that a workgroup of attention_merge has */
+    MERGE_FEW_WG = 64,      /* threads of a workgroup of merge_few */
+    MERGED_SHARES = 8,      /* that every workgroup of the next product may merge for itself */
     ALONE_KEYS = 128, /* positions of which a head may be one share, where merging is a dispatch */
 };
 
