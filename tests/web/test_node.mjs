@@ -263,15 +263,15 @@ test('where there is no GPU it says so and what to do, and does not compute on t
 
 test('bench measures both backends and says it in JSON', () => {
   const result = (...args) => {
-    const { code, out, err } = bezel(['bench', models[0], '-p', '8', '-n', '3', '--runs', '2', '--json', ...args]);
+    const { code, out, err } = bezel(['bench', models[0], '-p', '8', '-n', '3', '--runs', '3', '--json', ...args]);
     equal(code, 0, err);
     return JSON.parse(String(out));
   };
   const isTimes = (t) => t.p50 > 0 && t.p95 >= t.p50;
   const cpu = result('--backend', 'cpu', '-d', '5'), gpu = result('--runs', '1', '--profile');
-  for (const [r, runs] of [[cpu, 2], [gpu, 1]]) {
+  for (const [r, runs] of [[cpu, 3], [gpu, 1]]) {
     same([r.model, r.prompt.tokens, r.prompt.runs.length, r.predicted.tokens, r.predicted.runs.length], ['model_e2b.gguf', 8, runs, 3, runs]);
-    for (const s of [r.prompt, r.predicted]) ok(s.mean > 0 && s.deviation >= 0);
+    for (const s of [r.prompt, r.predicted]) ok(s.mean > 0 && s.deviation >= 0 && s.median === s.runs.sort((a, b) => a - b)[runs >> 1]);
     ok(isTimes(r.ttft_ms) && isTimes(r.token_ms));
     ok(r.bytes_a_token > 0 && r.bytes_a_token < r.weight_bytes && r.memory.weights > 0 && r.memory.cache > 0 && r.memory.scratch > 0);
     ok(Math.abs(r.bytes_per_second / r.predicted.mean / r.bytes_a_token - 1) < 1e-9);

@@ -21,11 +21,12 @@ export interface BenchProgress {
   total: number;
 }
 
-/** Tokens a second of each run, with mean and standard deviation. */
+/** Tokens a second of each run, with mean and standard deviation; the median, which one slow run does not change. */
 export interface Speed {
   tokens: number;
   runs: number[];
   mean: number;
+  median: number;
   deviation: number;
 }
 
@@ -78,7 +79,8 @@ function speed(tokens: number, runs: number[]): Speed | null {
   if (!runs.length) return null;
   const mean = runs.reduce((a, b) => a + b, 0) / runs.length;
   const variance = runs.reduce((a, b) => a + (b - mean) ** 2, 0) / Math.max(1, runs.length - 1);
-  return { tokens, runs, mean, deviation: Math.sqrt(variance) };
+  const [low, high] = [percentile(runs, 0.5), -percentile(runs.map((r) => -r), 0.5)]; // of an even number, the two in the middle
+  return { tokens, runs, mean, median: (low + high) / 2, deviation: Math.sqrt(variance) };
 }
 
 /** Tokens without meaning; what is measured does not depend on them. */

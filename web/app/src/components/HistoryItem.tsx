@@ -3,23 +3,28 @@
 import { useSignal } from '@preact/signals';
 import { useRef } from 'preact/hooks';
 import type { Conversation } from '../chat/types';
+import { focused, selected } from '../lib/focus';
 import { deleteConversation, rename } from '../state/chat';
 import { exportConversations } from '../state/library';
 import { notifyError } from '../state/notices';
 import { drawer } from '../state/ui';
 import { Icon } from './Icon';
 
+/** The list may be drawn again while somebody writes: the title is where the field begins, not what it holds. */
 function RenameField({ conversation, onDone }: { conversation: Conversation; onDone(): void }) {
-  const save = (value: string) => {
+  const ended = useRef(false); // a field that goes away loses the focus as well
+  const end = (value: string) => {
+    if (ended.current) return;
+    ended.current = true;
     onDone();
     rename(conversation, value).catch(notifyError);
   };
   return (
-    <input class="input" aria-label="New name" value={conversation.title} ref={(input) => input?.select()}
-      onBlur={(e) => save(e.currentTarget.value)}
+    <input class="input" aria-label="New name" defaultValue={conversation.title} ref={selected}
+      onBlur={(e) => end(e.currentTarget.value)}
       onKeyDown={(e) => {
-        if (e.key === 'Enter') save(e.currentTarget.value);
-        if (e.key === 'Escape') onDone();
+        if (e.key === 'Enter' && !e.isComposing) end(e.currentTarget.value);
+        if (e.key === 'Escape') end(conversation.title);
       }} />
   );
 }
@@ -50,7 +55,7 @@ export function HistoryItem({ conversation, current }: { conversation: Conversat
         onClick={() => (open.value = !open.value)}><Icon name="more" /></button>
       {open.value && (
         <div class="menu">
-          <button type="button" ref={(b) => b?.focus()} onClick={() => choose(() => (renaming.value = true))}><Icon name="pencil" /> Rename</button>
+          <button type="button" ref={focused} onClick={() => choose(() => (renaming.value = true))}><Icon name="pencil" /> Rename</button>
           <button type="button" onClick={() => choose(() => exportConversations(conversation))}><Icon name="download" /> Export</button>
           <button type="button" class="danger" onClick={() => choose(() => deleteConversation(conversation))}><Icon name="trash" /> Delete</button>
         </div>

@@ -4,6 +4,7 @@ import { useSignal } from '@preact/signals';
 import { placeOf } from '../chat/tree';
 import type { Message } from '../chat/types';
 import { copyText } from '../lib/files';
+import { focused } from '../lib/focus';
 import { busy, edit, thread } from '../state/chat';
 import { ready } from '../state/engine';
 import { notify, notifyError } from '../state/notices';
@@ -18,7 +19,7 @@ function Editor({ message, onDone }: { message: Message; onDone(): void }) {
   };
   return (
     <form class="editor" onSubmit={(e) => { e.preventDefault(); save(); }}>
-      <textarea class="input" aria-label="Edit the message" value={text.value} ref={(area) => area?.focus()}
+      <textarea class="input" aria-label="Edit the message" value={text.value} ref={focused}
         onInput={(e) => (text.value = e.currentTarget.value)}
         onKeyDown={(e) => {
           if (e.key === 'Escape') onDone();

@@ -40,9 +40,11 @@ const timesText = (t: Times): string => `p50 ${t.p50.toFixed(2)} ms, p95 ${t.p95
 
 function facts(r: BenchResult): string {
   const share = r.bandwidth && r.bytes_per_second ? `, ${((100 * r.bytes_per_second) / r.bandwidth).toFixed(1)}% of what memory gives (${bytesText(r.bandwidth)}/s measured)` : '';
+  const medians = ([['pp', r.prompt], ['tg', r.predicted], ['awaited tg', r.awaited]] as const).flatMap(([name, s]) => (s ? [`${name}${s.tokens} ${s.median.toFixed(2)}`] : []));
   const lines: [string, string | false | null][] = [
     ['device', `${r.device}${r.backend === 'gpu' ? `, ${r.tier} tier` : ''}`],
     ['a token', `${r.dispatches === null ? '' : `${r.dispatches} dispatches, `}${bytesText(r.bytes_a_token)} of weights${share}`],
+    ['median tok/s', medians.join(', ')],
     ['first token', r.ttft_ms && r.prompt && `after ${r.prompt.tokens} prompt tokens: ${timesText(r.ttft_ms)}`],
     ['between tokens', r.token_ms && `${timesText(r.token_ms)}${r.awaited_ms ? `; awaited ${timesText(r.awaited_ms)}` : ''}`],
     ['memory', `weights ${bytesText(r.memory.weights)}, cache ${bytesText(r.memory.cache)}, scratch ${bytesText(r.memory.scratch)}`],
@@ -66,7 +68,7 @@ const count = (given: Given, option: string, otherwise: number): number => {
 export const bench: Command = {
   name: 'bench',
   usage: 'MODEL',
-  about: 'Speed of reading a prompt (ppN) and of generating (tgN), tokens a second, after a\nwarm-up: mean and standard deviation. Where the GPU can, tokens are queued ahead;\nthe awaited row reads each token before the next is begun.',
+  about: 'Speed of reading a prompt (ppN) and of generating (tgN), tokens a second, after a\nwarm-up: mean and standard deviation; below them the medians of the runs. Where the\nGPU can, tokens are queued ahead; the awaited row reads each token before the next is begun.',
   args: 1,
   options: [
     { name: '--pp', also: ['-p'], arg: 'N', help: 'prompt tokens; 0 leaves the row out; default 512', kind: 'whole' },
