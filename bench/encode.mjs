@@ -12,7 +12,7 @@ import '../tests/web/software_adapter.mjs';
 const { GpuModel, fileSource, loadWasm, openDevice } = await import('../web/engine/dist/core.js');
 
 const { values: o, positionals: [file] } = parseArgs({ allowPositionals: true, options: { steps: { type: 'string', default: '400' } } });
-if (!file || !globalThis.gc) {
+if (!file || !globalThis.gc || !(+o.steps > 0)) {
   console.error('usage: node --expose-gc bench/encode.mjs MODEL.gguf [--steps N]');
   process.exit(2);
 }
@@ -57,3 +57,5 @@ gpu.run = async (items) => {
 };
 await session.read(Int32Array.of(2));
 for await (const _ of session.generate({ temperature: 0, ignore_end: true, n_max: 4 }));
+console.error('no step was recorded');
+process.exit(1);

@@ -20,7 +20,7 @@ const { values: o } = parseArgs({
 const numbers = (list, otherwise) => (list ? list.split(',').map(Number) : otherwise);
 const wgs = numbers(o.wg, o.quick ? [64] : [64, 128, 256]);
 const lanes = numbers(o.lanes, o.quick ? [4, 32] : [4, 8, 16, 32, 64, 128, 256]);
-const together = numbers(o.rows, o.quick ? [2] : [1, 2, 4]);
+const together = numbers(o.rows, o.quick ? [2] : [1, 2, 3, 4]);
 const dispatches = o.quick ? 4 : +o.dispatches, poolBytes = o.quick ? 2 ** 24 : 2 ** 29;
 
 // name, kernel, shape of the weights, rows (of each matrix, or a list), columns

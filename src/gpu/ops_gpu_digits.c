@@ -93,18 +93,19 @@ struct teams gpu_cut(const struct gpu_ops *g, enum gpu_shape shape, uint32_t row
     return (struct teams) { lanes < 128 ? 128 : lanes, lanes, r };
 }
 
-/* Rows that the busiest processor of a large device has. */
-static uint32_t busiest(struct teams t, uint32_t rows)
+/* Rows of W, each for one of x, that the busiest processor of a large device has. */
+static uint32_t busiest(struct teams t, uint32_t rows, uint32_t n_tok)
 {
-    return divide_up(divide_up(rows, team_rows(t)), GPU_UNITS) * team_rows(t);
+    uint64_t groups = (uint64_t)divide_up(rows, team_rows(t)) * n_tok;
+    return divide_up(groups, GPU_UNITS) * team_rows(t);
 }
 
 struct teams gpu_even_cut(const struct gpu_ops *g, enum gpu_shape shape, uint32_t rows,
-                          uint32_t cols)
+                          uint32_t cols, uint32_t n_tok)
 {
     struct teams four = gpu_cut(g, shape, rows, cols, 0), three = gpu_cut(g, shape, rows, cols, 3);
-    bool worth_it = 10 * busiest(three, rows) < 9 * busiest(four, rows);
-    return four.rows == 4 && !g->cut && !of_fours(g) && worth_it ? three : four;
+    bool worth_it = 10 * busiest(three, rows, n_tok) < 9 * busiest(four, rows, n_tok);
+    return four.rows == 4 && !g->cut && worth_it ? three : four;
 }
 
 bool gpu_linear_parts(struct run *r, const struct tensor *y, const struct tensor *settled,
@@ -175,6 +176,7 @@ bool gpu_gate_up_digits(struct run *r, struct tensor *y, const struct tensor *x,
     const struct gpu_layout *l = &a->parts[0].layout;
     bool many = g->cut ? g->cut > 1 : gate_w->rows >= 8192;
     struct teams t = gpu_cut(g, a->shape, gate_w->rows, x->cols, many ? 4 : 2);
+    /* Of rows as long as 31B's 32 lanes waste more than 16; with adapters that was not so (docs/SPEED.md). */
     uint32_t most = many && !z ? 16 : 32;
     if (t.lanes > most) t.lanes = most;
     t.wg = t.lanes < 8 ? 64 : 8 * t.lanes; /* whole runs of sixteen rows */

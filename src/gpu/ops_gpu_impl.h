@@ -87,7 +87,7 @@ static inline uint32_t divide_up(uint64_t n, uint32_t by)
     return (uint32_t)((n + by - 1) / by);
 }
 
-/* A team of lanes shares some rows of W (1, 2 or 4); a workgroup is one team or several. */
+/* A team of lanes shares some rows of W (at most four); a workgroup is one team or several. */
 struct teams {
     uint32_t wg, lanes, rows;
 };
@@ -106,10 +106,10 @@ static inline uint32_t team_rows(struct teams t)
 struct teams gpu_cut(const struct gpu_ops *g, enum gpu_shape shape, uint32_t rows, uint32_t cols,
                      uint32_t together);
 
-/* The same where a kernel can take three rows a team, too: 5,376 rows are 672 workgroups of four-row teams, so on 132 processors
- * twelve have six of them and the others five. */
+/* The same for n_tok rows of x, three rows a team instead of four where the busiest processor then has a tenth less to do: 5,376 rows
+ * are 672 workgroups of four-row teams, so of 132 processors twelve have six of them and the others five. */
 struct teams gpu_even_cut(const struct gpu_ops *g, enum gpu_shape shape, uint32_t rows,
-                          uint32_t cols);
+                          uint32_t cols, uint32_t n_tok);
 
 /* Weights that a lane takes at a time. */
 static inline uint32_t gpu_unit(enum gpu_shape shape)
@@ -118,7 +118,7 @@ static inline uint32_t gpu_unit(enum gpu_shape shape)
 }
 
 enum {
-    GPU_UNITS = 132,            /* places for workgroups of 256 threads on a large device */
+    GPU_UNITS = 132,            /* processors of a large device */
     GPU_PARTS_BYTES = 64 << 20, /* shares of a product that are summed afterwards, at most */
 };
 

@@ -293,7 +293,7 @@ static void row_product(struct run *r, const struct block *w, const struct linea
                         bool gelu)
 {
     struct gpu_ops *g = ops_of(r);
-    struct teams t = gpu_even_cut(g, w->shape, w->rows, w->cols);
+    struct teams t = gpu_even_cut(g, w->shape, w->rows, w->cols, p->n_tok);
     _Static_assert(LINEAR_WG == LINEAR_DIGITS_WG && LINEAR_LANES == LINEAR_DIGITS_LANES &&
                        LINEAR_R == LINEAR_DIGITS_R && LINEAR_GELU == LINEAR_DIGITS_GELU &&
                        LINEAR_LORA == LINEAR_DIGITS_LORA,

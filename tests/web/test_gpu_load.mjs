@@ -475,6 +475,17 @@ for (const [name, path, options, on] of [
 /** Such a device whose compiler has nothing to do, for what is recorded and never run. */
 const idle = { ...large, device: new Proxy(device.device, { get: (of, key) => (key === 'createComputePipelineAsync' ? async () => ({}) : typeof of[key] === 'function' ? of[key].bind(of) : of[key]) }) };
 
+test('rows are shared out among the processors of a large device: 5,376 by teams of three', () => fresh(async (core, gpu) => {
+  const engine = await GpuEngine.open(core, [await fileSource(synth('tiny-widest'))], { context: 64, batch: 16, selfTest: false });
+  const session = engine.session(64, 16), x = core.exports, program = core.check(x.bz_wasm_gpu_record(session.ptr, 1, 1, 64));
+  // Down's 512 columns are 16 lanes' units, so a workgroup of 128 threads has eight teams: 24 rows of the matrix, or with four rows a team 32.
+  const grids = gpu.listing(x.bz_wasm_gpu_program_number(program)).filter(({ kernel }) => kernel.startsWith('linear_digits')).map(({ grid }) => grid[0]);
+  ok(grids.includes(5376 / 24) && !grids.includes(5376 / 32), grids.join());
+  x.bz_wasm_gpu_program_free(program);
+  session.close();
+  engine.close();
+}, idle));
+
 test('where there is room for a long text, the pipelines of a short one are asked for too', () => fresh(async (core, gpu) => {
   const engine = await GpuEngine.open(core, [await fileSource(synth('tiny-e2b'))], { context: 4096, batch: 16, selfTest: false });
   const session = engine.session(4096, 16), x = core.exports, free = (program) => x.bz_wasm_gpu_program_free(core.check(program));

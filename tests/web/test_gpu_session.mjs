@@ -574,8 +574,11 @@ test('so many steps are on their way, never past what is wanted', async () => {
   await c.set(prompt(10));
   let steps = 0, most = 0, n = 0;
   device.run = (items) => (steps++, run.call(device, items)); // in how many parts it is submitted depends on how idle the device is
-  for await (const _ of c.generate({ ...greedy, n_max: 60 })) most = Math.max(most, steps - ++n);
-  delete device.run;
+  try {
+    for await (const _ of c.generate({ ...greedy, n_max: 60 })) most = Math.max(most, steps - ++n);
+  } finally {
+    delete device.run;
+  }
   equal(n, 60);
   ok(most >= 3 && most <= 16, `${most} on their way`);
   ok(steps <= 61, `${steps} steps for 60 tokens`);

@@ -186,6 +186,9 @@ test('conversations are found, renamed, exported, deleted, brought back and impo
   await page.getByRole('button', { name: 'Rename' }).click();
   await page.getByLabel('New name').fill('Nonsense');
   await page.keyboard.press('Escape');
+  await page.getByRole('button', { name: /^Actions for/ }).waitFor();
+  await page.waitForTimeout(300);
+  equal(await page.getByText('Nonsense').count(), 0, 'Escape leaves the name');
   await page.getByRole('button', { name: /^Actions for/ }).click();
   await page.getByRole('button', { name: 'Rename' }).click();
   await page.getByLabel('New name').fill('Geography');
@@ -193,7 +196,6 @@ test('conversations are found, renamed, exported, deleted, brought back and impo
   await page.waitForTimeout(600);
   await page.keyboard.press('Enter');
   await page.getByRole('heading', { name: 'Geography' }).waitFor();
-  equal(await page.getByText('Nonsense').count(), 0);
   await page.getByRole('button', { name: /^Actions for/ }).click();
   const [file] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name: 'Export' }).click()]);
   const exported = JSON.parse(fs.readFileSync(await file.path(), 'utf8'));

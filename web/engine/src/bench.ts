@@ -79,8 +79,8 @@ function speed(tokens: number, runs: number[]): Speed | null {
   if (!runs.length) return null;
   const mean = runs.reduce((a, b) => a + b, 0) / runs.length;
   const variance = runs.reduce((a, b) => a + (b - mean) ** 2, 0) / Math.max(1, runs.length - 1);
-  const [low, high] = [percentile(runs, 0.5), -percentile(runs.map((r) => -r), 0.5)]; // of an even number, the two in the middle
-  return { tokens, runs, mean, median: (low + high) / 2, deviation: Math.sqrt(variance) };
+  const sorted = [...runs].sort((a, b) => a - b), at = (i: number): number => sorted[i] ?? 0, n = runs.length;
+  return { tokens, runs, mean, median: (at((n - 1) >> 1) + at(n >> 1)) / 2, deviation: Math.sqrt(variance) };
 }
 
 /** Tokens without meaning; what is measured does not depend on them. */

@@ -13,18 +13,19 @@ import { Icon } from './Icon';
 /** The list may be drawn again while somebody writes: the title is where the field begins, not what it holds. */
 function RenameField({ conversation, onDone }: { conversation: Conversation; onDone(): void }) {
   const ended = useRef(false); // a field that goes away loses the focus as well
-  const end = (value: string) => {
+  const end = (value?: string) => {
     if (ended.current) return;
     ended.current = true;
     onDone();
-    rename(conversation, value).catch(notifyError);
+    if (value !== undefined) rename(conversation, value).catch(notifyError);
   };
   return (
     <input class="input" aria-label="New name" defaultValue={conversation.title} ref={selected}
       onBlur={(e) => end(e.currentTarget.value)}
       onKeyDown={(e) => {
-        if (e.key === 'Enter' && !e.isComposing) end(e.currentTarget.value);
-        if (e.key === 'Escape') end(conversation.title);
+        if (e.isComposing) return;
+        if (e.key === 'Enter') end(e.currentTarget.value);
+        if (e.key === 'Escape') end();
       }} />
   );
 }

@@ -3,4 +3,7 @@
 
 export const focused = (element: HTMLElement | null): void => element?.focus();
 
-export const selected = (field: HTMLInputElement | null): void => field?.select();
+export const selected = (field: HTMLInputElement | null): void => {
+  field?.focus();
+  field?.select();
+};

@@ -68,7 +68,7 @@ const count = (given: Given, option: string, otherwise: number): number => {
 export const bench: Command = {
   name: 'bench',
   usage: 'MODEL',
-  about: 'Speed of reading a prompt (ppN) and of generating (tgN), tokens a second, after a\nwarm-up: mean and standard deviation; below them the medians of the runs. Where the\nGPU can, tokens are queued ahead; the awaited row reads each token before the next is begun.',
+  about: 'Speed of reading a prompt (ppN) and of generating (tgN), tokens a second, after a\nwarm-up: mean and standard deviation; below them the medians of the runs. Where the\nGPU can, tokens are queued ahead; the awaited row reads each token before the next is\nbegun.',
   args: 1,
   options: [
     { name: '--pp', also: ['-p'], arg: 'N', help: 'prompt tokens; 0 leaves the row out; default 512', kind: 'whole' },
