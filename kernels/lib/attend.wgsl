@@ -4,7 +4,9 @@
 // what the queries are multiplied with, and, for put_queries(), q_four(i): vec4 i of the queries.
 //!include lib/attention_split.wgsl
 
-var<workgroup> queries : array<vec4<f32>, 1024>; // HEADS x head_dim / 4
+override QUERIES : u32 = 1024u; // HEADS x head_dim / 4 at least, and with lib/join_sums WG
+
+var<workgroup> queries : array<vec4<f32>, QUERIES>;
 var<workgroup> squares : array<f32, WG>; // of the queries, by threads
 var<workgroup> some : array<f32, 80>;    // eight sums of them for each of 8 heads; of the key's and the value's in `spread`
 

@@ -12,11 +12,13 @@
 override HEADS : u32 = 8u; // 1, 2, 4 or 8
 override DIM : u32 = 0u;   // p.head_dim where that is a power of two, so that compilers know it; else 0
 
-const WG : u32 = 256u;
+override WG : u32 = 256u;  // threads, 256 or 512; a tile has an eighth as many keys
+override SPREAD : u32 = 2304u; // 8 WG + 256; of one head 4 WG + 256 are enough
+const LANES : u32 = 8u;  // threads that share a key's dot product
 const ROUND : u32 = 32u; // shares are multiples of this many keys
 const LOWEST : f32 = -3.0e38;
 
-var<workgroup> spread : array<f32, 2304>; // at the end 2 heads x 4 columns x thread
+var<workgroup> spread : array<f32, SPREAD>; // scores of all heads by lanes; at the end 2 heads x 4 columns x thread
 
 // What one workgroup does.
 struct Part {
@@ -253,7 +255,7 @@ fn add_values(o : ptr<function, Outputs>, part : Part, slot0 : u32, n_keys : u32
     let wide = HEADS == 1u && DIM >= 256u;
     if (DIM >= 128u) { // four steps are a tile, or a part of one
         let more = select(4u, 8u, wide) * step;
-        for (var i = 0u; i < TILE; i++) {
+        for (var i = 0u; i < MOST_TURNS; i++) {
             let j = slice + i * more;
             if (j >= n_keys) {
                 break;
@@ -266,7 +268,7 @@ fn add_values(o : ptr<function, Outputs>, part : Part, slot0 : u32, n_keys : u32
         }
         return;
     }
-    for (var i = 0u; i < TILE; i++) {
+    for (var i = 0u; i < MOST_TURNS; i++) {
         let j = slice + i * step;
         if (j >= n_keys) {
             break;
@@ -282,10 +284,12 @@ fn store_two(part : Part, head : u32, a : vec4<f32>, b : vec4<f32>, lid : u32) {
     spread[WG + lid] = a.y;
     spread[2u * WG + lid] = a.z;
     spread[3u * WG + lid] = a.w;
-    spread[4u * WG + lid] = b.x;
-    spread[5u * WG + lid] = b.y;
-    spread[6u * WG + lid] = b.z;
-    spread[7u * WG + lid] = b.w;
+    if (HEADS > 1u) {
+        spread[4u * WG + lid] = b.x;
+        spread[5u * WG + lid] = b.y;
+        spread[6u * WG + lid] = b.z;
+        spread[7u * WG + lid] = b.w;
+    }
     workgroupBarrier();
     // Threads below n4 finish the first of the two, the next n4 the second.
     let which = lid / n4;
@@ -304,23 +308,24 @@ fn store_two(part : Part, head : u32, a : vec4<f32>, b : vec4<f32>, lid : u32) {
     workgroupBarrier();
 }
 
-const TILE : u32 = 32u;  // keys
-const LANES : u32 = 8u;  // threads that share a key's dot product
-const PITCH : u32 = 36u; // of a lane's row of `spread`: 32 keys and a gap, so that banks differ
-const HEAD : u32 = LANES * PITCH;
+var<workgroup> score : array<vec4<f32>, 128>; // head x key
+var<workgroup> prob : array<f32, WG>;         // key x 8 heads
+var<workgroup> shrink : array<f32, 8>;        // head: what older tiles are worth under the new maximum
 
-var<workgroup> score : array<vec4<f32>, 64>; // head x key
-var<workgroup> prob : array<f32, 256>;       // key x 8 heads
-var<workgroup> shrink : array<f32, 8>;       // head: what older tiles are worth under the new maximum
+// Where the lanes' scores of a head begin in `spread`: each lane has a row of them, a tile's keys and a gap, so that banks differ.
+fn scores_at(head : u32, lane : u32) -> u32 {
+    return (head * LANES + lane) * (WG / LANES + 4u);
+}
 
-// Attention over the part's share of the history. A tile is 32 keys: 8 lanes a key for the dots, then (head, key)
+// Attention over the part's share of the history. Of a tile 8 lanes share a key for the dots, then (head, key)
 // threads for the softmax, then threads over (slice of keys, 4 columns) for the values.
 fn attend_share(part : Part, lid : u32) {
     let n4 = head4();
     let key = lid / LANES; // in the first phase
     let lane = lid % LANES;
-    let my_head = lid / TILE; // in the second
-    let my_key = lid % TILE;
+    let n_tile = WG / LANES; // keys of a tile
+    let my_head = lid / n_tile; // in the second
+    let my_key = lid % n_tile;
     let slices = WG / n4; // in the third
     let slice = lid / n4;
     let col = lid % n4;
@@ -331,31 +336,30 @@ fn attend_share(part : Part, lid : u32) {
     var o = Outputs();
 
     for (var tile = 0u; tile < MOST_TURNS; tile++) {
-        let base = part.lo + tile * TILE;
+        let base = part.lo + tile * n_tile;
         if (base >= part.hi) {
             break;
         }
-        let n_keys = min(TILE, part.hi - base);
+        let n_keys = min(n_tile, part.hi - base);
         let slot0 = slot_of(base);
 
         var d = Scores();
         if (key < n_keys) {
             d = dots_of(vectors_at(slot0, key, part.kv_head), part, lane);
         }
-        let to = lane * PITCH + key;
-        spread[to] = d.a.x;
+        spread[scores_at(0u, lane) + key] = d.a.x;
         if (HEADS > 1u) {
-            spread[to + HEAD] = d.a.y;
+            spread[scores_at(1u, lane) + key] = d.a.y;
         }
         if (HEADS > 2u) {
-            spread[to + 2u * HEAD] = d.a.z;
-            spread[to + 3u * HEAD] = d.a.w;
+            spread[scores_at(2u, lane) + key] = d.a.z;
+            spread[scores_at(3u, lane) + key] = d.a.w;
         }
         if (HEADS > 4u) {
-            spread[to + 4u * HEAD] = d.b.x;
-            spread[to + 5u * HEAD] = d.b.y;
-            spread[to + 6u * HEAD] = d.b.z;
-            spread[to + 7u * HEAD] = d.b.w;
+            spread[scores_at(4u, lane) + key] = d.b.x;
+            spread[scores_at(5u, lane) + key] = d.b.y;
+            spread[scores_at(6u, lane) + key] = d.b.z;
+            spread[scores_at(7u, lane) + key] = d.b.w;
         }
         workgroupBarrier();
 
@@ -366,7 +370,7 @@ fn attend_share(part : Part, lid : u32) {
         if (my_head < HEADS && my_key < n_keys) {
             s = 0.0;
             for (var j = 0u; j < LANES; j++) {
-                s += spread[my_head * HEAD + j * PITCH + my_key];
+                s += spread[scores_at(my_head, j) + my_key];
             }
             s *= factor;
         }
@@ -374,9 +378,9 @@ fn attend_share(part : Part, lid : u32) {
         workgroupBarrier();
 
         if (my_head < HEADS) {
-            var most = score[my_head * (TILE / 4u)];
-            for (var j = 1u; j < TILE / 4u; j++) {
-                most = max(most, score[my_head * (TILE / 4u) + j]);
+            var most = score[my_head * (n_tile / 4u)];
+            for (var j = 1u; j < WG / (4u * LANES); j++) {
+                most = max(most, score[my_head * (n_tile / 4u) + j]);
             }
             let new_top = max(top, max(max(most.x, most.y), max(most.z, most.w)));
             let e = select(0.0, exp(s - new_top), my_key < n_keys);
@@ -396,12 +400,12 @@ fn attend_share(part : Part, lid : u32) {
         }
     }
 
-    // The sum of a head's exponentials is spread over its 32 threads.
+    // The sum of a head's exponentials is spread over its threads.
     score[lid >> 2u][lid & 3u] = total;
     workgroupBarrier();
     if (my_head < part.n_head && my_key == 0u) {
         var sum = score[lid >> 2u];
-        for (var j = 1u; j < TILE / 4u; j++) {
+        for (var j = 1u; j < WG / (4u * LANES); j++) {
             sum += score[(lid >> 2u) + j];
         }
         put_end(part, my_head, top, (sum.x + sum.y) + (sum.z + sum.w));

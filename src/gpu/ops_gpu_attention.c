@@ -1,49 +1,8 @@
-/* ops_gpu_attention.c - keys and values on their way to the cache, and attention over it. */
+/* ops_gpu_attention.c - attention over the cache, and, of one row, what comes right before and after it. */
 #include <stddef.h>
 
 #include "gpu/ops_gpu_bwd.h"
 #include "gpu/ops_gpu_impl.h"
-
-void gpu_kv_write(struct run *r, struct kv *kv, const struct tensor *k, const struct tensor *v,
-                  uint32_t pos)
-{
-    struct kv_write_params p = { .rows = k->rows,
-                                 .cols = k->cols,
-                                 .n_slots = kv->k.rows,
-                                 .pos_offset = pos - ops_of(r)->base_pos };
-    struct gpu_binding bind[] = { act(k), act(v), act(&kv->k), act(&kv->v) };
-    struct gpu_constant half = { KV_WRITE_KV_F16, kv->k.half };
-    record_dispatch(&ops_of(r)->rec, KERNEL_KV_WRITE, &half, 1, &p, bind, COUNT(bind),
-                    divide_up((uint64_t)k->rows * k->cols / (kv->k.half ? 8 : 4), 64));
-}
-
-void gpu_heads_write(struct run *r, struct kv *kv, const struct heads *h, uint32_t pos, float eps)
-{
-    struct gpu_ops *g = ops_of(r);
-    struct heads_write_params p = { .rows = h->k->rows,
-                                    .n_head = h->q ? h->n_head : 0,
-                                    .n_kv_head = kv->n_kv_head,
-                                    .head_dim = kv->head_dim,
-                                    .n_pair = h->table->cols / 2,
-                                    .n_slots = kv->k.rows,
-                                    .pos_offset = pos - g->base_pos,
-                                    .v_from_k = h->v_from_k,
-                                    .eps = eps };
-    /* Without queries something is bound that nobody else has. */
-    struct tensor none = h->q ? *h->q : gpu_scratch(r, SCRATCH_FIRST, 1, 4);
-    struct gpu_binding bind[] = { act(h->table),
-                                  vector(g, h->q ? h->q_norm : h->k_norm),
-                                  vector(g, h->k_norm),
-                                  act(&none),
-                                  act(h->k),
-                                  act(h->v),
-                                  act(&kv->k),
-                                  act(&kv->v) };
-    struct gpu_constant constants[] = { { HEADS_WRITE_KV_F16, kv->k.half },
-                                        { HEADS_WRITE_WG, g->narrow ? 16 : 64 } };
-    record_dispatch(&g->rec, TIERED(g, HEADS_WRITE), constants, COUNT(constants), &p, bind,
-                    COUNT(bind), p.rows * (p.n_head + p.n_kv_head));
-}
 
 enum {
     SPLIT_ROWS = 4,         /* up to this many rows the history is split over workgroups */
@@ -150,6 +109,29 @@ static void merge_shares(struct run *r, struct tensor *y, const struct shares *s
     if (adapts) gpu_note_parts(r, reader, &z, n_groups);
 }
 
+/* Threads of a workgroup that attends, and numbers of its memory: kernels/lib/attention_split.wgsl and attend.wgsl. */
+struct crew {
+    uint32_t wg, spread, queries;
+};
+
+enum crew_kind { CREW_OF_SHARES, CREW_ALONE, CREW_JOINING };
+
+/* Twice as many threads have half as many tiles one after the other, which pays where a share is long: of several heads, or all
+ * that a head sees. Not where the device has too little memory for them. */
+static struct crew crew_of(const struct gpu_ops *g, uint32_t heads, enum crew_kind kind)
+{
+    enum { USUAL = 256, WIDE = 2 * USUAL, HEAD_QUERIES = 128, SUMS = 2448, JOIN_SUMS = 2048 };
+    const struct gpu_limits *l = &g->rec.limits;
+    bool joins = kind == CREW_JOINING;
+    struct crew usual = { USUAL, 8 * USUAL + 256, 8 * HEAD_QUERIES };
+    struct crew wide = { WIDE, 4 * WIDE * (heads > 1 ? 2 : 1) + 256, HEAD_QUERIES * heads };
+    if (joins && wide.queries < WIDE) wide.queries = WIDE; /* lib/join_sums */
+    uint32_t bytes = 4 * (wide.spread + 2 * WIDE) + 16 * wide.queries + SUMS;
+    bool fits =
+        l->max_invocations >= WIDE && bytes + (joins ? JOIN_SUMS : 0) <= l->max_workgroup_bytes;
+    return fits && (heads > 1 || kind == CREW_ALONE) ? wide : usual;
+}
+
 /* The sizes of heads that kernels are compiled for, as the self-test has them; 0: they read it. */
 static uint32_t known_dim(uint32_t head_dim)
 {
@@ -171,7 +153,10 @@ static void attention_over_parts(struct run *r, struct tensor *y, const struct t
                                         .pos_offset = pos_offset,
                                         .n_split = s.n_split };
     struct gpu_binding bind[] = { act(q), act(&kv->k), act(&kv->v), act(&s.partial) };
+    struct crew crew = crew_of(ops_of(r), s.heads, CREW_OF_SHARES);
     struct gpu_constant constants[] = { { ATTENTION_SPLIT_HEADS, (float)s.heads },
+                                        { ATTENTION_SPLIT_WG, (float)crew.wg },
+                                        { ATTENTION_SPLIT_SPREAD, (float)crew.spread },
                                         { ATTENTION_SPLIT_KV_F16, kv->k.half },
                                         { ATTENTION_SPLIT_DIM, (float)known_dim(kv->head_dim) } };
     record_dispatch(&ops_of(r)->rec, KERNEL_ATTENTION_SPLIT, constants, COUNT(constants), &p, bind,
@@ -218,9 +203,10 @@ static void attend_new(struct run *r, const struct shares *s, struct kv *kv, con
     _Static_assert(
         offsetof(struct attend_lora_params, eps) == offsetof(struct attend_params, eps) &&
             (int)ATTEND_HEADS == ATTEND_LORA_HEADS && (int)ATTEND_KV_F16 == ATTEND_LORA_KV_F16 &&
-            (int)ATTEND_DIM == ATTEND_LORA_DIM && (int)ATTEND_ALONE_HEADS == ATTEND_LORA_HEADS &&
+            (int)ATTEND_DIM == ATTEND_LORA_DIM && (int)ATTEND_WG == ATTEND_LORA_WG &&
+            (int)ATTEND_ALONE_HEADS == ATTEND_LORA_HEADS &&
             (int)ATTEND_ALONE_KV_F16 == ATTEND_LORA_KV_F16 &&
-            (int)ATTEND_ALONE_DIM == ATTEND_LORA_DIM,
+            (int)ATTEND_ALONE_DIM == ATTEND_LORA_DIM && (int)ATTEND_ALONE_WG == ATTEND_LORA_WG,
         "one piece");
     struct gpu_binding bind[] = { act(h->table),   v.all,
                                   act(h->q),       act(h->k),
@@ -229,7 +215,11 @@ static void attend_new(struct run *r, const struct shares *s, struct kv *kv, con
                                   act(&s->partial) };
     if (!lora) bind[7] = bind[8]; /* attend has no A */
     if (alone) bind[7] = act(alone);
+    struct crew crew = crew_of(g, s->heads, alone ? CREW_ALONE : CREW_OF_SHARES);
     struct gpu_constant constants[] = { { ATTEND_LORA_HEADS, (float)s->heads },
+                                        { ATTEND_LORA_WG, (float)crew.wg },
+                                        { ATTEND_LORA_SPREAD, (float)crew.spread },
+                                        { ATTEND_LORA_QUERIES, (float)crew.queries },
                                         { ATTEND_LORA_KV_F16, kv->k.half },
                                         { ATTEND_LORA_DIM, (float)known_dim(kv->head_dim) },
                                         { ATTEND_LORA_LORA, 1 } };
@@ -268,7 +258,11 @@ static void attend_shared(struct run *r, const struct shares *s, const struct kv
                                   act(h->q),       act(&kv->k),
                                   act(&kv->v),     whole(lora ? lora->a : g->unused),
                                   act(&s->partial) };
+    struct crew crew = crew_of(g, s->heads, CREW_OF_SHARES);
     struct gpu_constant constants[] = { { ATTEND_SHARED_HEADS, (float)s->heads },
+                                        { ATTEND_SHARED_WG, (float)crew.wg },
+                                        { ATTEND_SHARED_SPREAD, (float)crew.spread },
+                                        { ATTEND_SHARED_QUERIES, (float)crew.queries },
                                         { ATTEND_SHARED_KV_F16, kv->k.half },
                                         { ATTEND_SHARED_LORA, lora != NULL },
                                         { ATTEND_SHARED_DIM, (float)known_dim(kv->head_dim) } };
@@ -277,7 +271,7 @@ static void attend_shared(struct run *r, const struct shares *s, const struct kv
 }
 
 enum {
-    ATTEND_BYTES = 29100, /* workgroup memory of attend and attend_shared */
+    ATTEND_BYTES = 30100, /* workgroup memory of attend and attend_shared, with 256 threads */
     ATTEND_BUFFERS = 8,
     ATTEND_LORA_BUFFERS = 9,
     ATTEND_LED_BUFFERS = 9,
@@ -347,7 +341,8 @@ static void attend_led(struct run *r, const struct shares *s, const struct gpu_h
                        (int)ATTEND_LED_HEADS == ATTEND_SHARED_LED_HEADS &&
                        (int)ATTEND_LED_KV_F16 == ATTEND_SHARED_LED_KV_F16 &&
                        (int)ATTEND_LED_LORA == ATTEND_SHARED_LED_LORA &&
-                       (int)ATTEND_LED_DIM == ATTEND_SHARED_LED_DIM,
+                       (int)ATTEND_LED_DIM == ATTEND_SHARED_LED_DIM &&
+                       (int)ATTEND_LED_WG == ATTEND_SHARED_LED_WG,
                    "one piece");
     struct gpu_binding bind[] = { act(h->table),
                                   v.join.all,
@@ -358,7 +353,11 @@ static void attend_led(struct run *r, const struct shares *s, const struct gpu_h
                                   act(&s->partial),
                                   act(&kv->k),
                                   act(&kv->v) };
+    struct crew crew = crew_of(g, s->heads, CREW_JOINING);
     struct gpu_constant constants[] = { { ATTEND_LED_HEADS, (float)s->heads },
+                                        { ATTEND_LED_WG, (float)crew.wg },
+                                        { ATTEND_LED_SPREAD, (float)crew.spread },
+                                        { ATTEND_LED_QUERIES, (float)crew.queries },
                                         { ATTEND_LED_KV_F16, kv->k.half },
                                         { ATTEND_LED_DIM, (float)known_dim(kv->head_dim) },
                                         { ATTEND_LED_LORA, lora != NULL } };

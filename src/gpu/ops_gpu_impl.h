@@ -364,7 +364,7 @@ bool gpu_leave_heads(struct run *r, const struct join *j, struct tensor *const *
                      const struct weight *const *w, uint32_t n);
 
 /* Workgroup memory of the kernels of attention that can take it over. */
-enum { GPU_ATTEND_LED_BYTES = 31200 };
+enum { GPU_ATTEND_LED_BYTES = 32200 };
 
 /* What was left, q being the first of its results, or NULL. Who takes it over makes it. */
 const struct gpu_heads *gpu_left_heads(const struct run *r, const struct tensor *q);

@@ -20,7 +20,7 @@ enum {
     RECORD_CHUNK = 64 << 10, /* bytes of one parameter buffer */
     RECORD_PART = 16, /* dispatches that a device can begin with; then twice as many, and so on */
     RECORD_MAX_BINDINGS = 14,
-    RECORD_MAX_CONSTANTS = 6,
+    RECORD_MAX_CONSTANTS = 8,
 };
 
 /* A program with what belongs to it. Zero is none. */
