@@ -31,7 +31,7 @@ function joined(a: Int32Array, b: Int32Array): Int32Array {
   return all;
 }
 
-/** A recorded program, for as long as the engine's adapters stay as they were. */
+/** A recorded program, for as long as the engine's adapters stay as they were, and its table where it was. */
 export interface Recorded {
   readonly ptr: ProgramPtr;
   readonly number: number;
@@ -68,9 +68,11 @@ export class GpuSession {
     return this.engine.core.exports;
   }
 
-  /** Names the engine's adapters and their scales: programs recorded with others must not be submitted. */
+  /** Names the engine's adapters and their scales, and whether a table is in the file (then it is negative): programs recorded with others
+   *  must not be submitted. */
   get adapted(): number {
-    return this.x.bz_wasm_adapted(this.engine.ptr);
+    const adapted = this.x.bz_wasm_adapted(this.engine.ptr);
+    return this.engine.needsRows ? -1 - adapted : adapted;
   }
 
   get ptr(): SessionPtr {
@@ -129,7 +131,7 @@ export class GpuSession {
   }
 
   private recordNow(make: () => ProgramPtr): Recorded {
-    this.engine.proof.soon();
+    this.engine.soon();
     const { adapted } = this, ptr = this.engine.core.check(make());
     return { ptr, number: this.x.bz_wasm_gpu_program_number(ptr), adapted };
   }
@@ -263,7 +265,7 @@ export class GpuSession {
   /** Append tokens and draw one, dispatch by dispatch where `timed`. Truncate to 0 afterwards. */
   async profile(ids: Int32Array, timed: boolean): Promise<StepProfile> {
     const { core, gpu } = this.engine;
-    await this.engine.proof.all(); // which would come in between
+    await this.engine.whole(); // which would come in between
     await this.settle();
     const draw = core.with('{"temperature":0}', (p, n) => core.check(this.x.bz_wasm_gpu_draw_open(this.ptr, p, n)));
     const programs: Recorded[] = [];
@@ -307,7 +309,7 @@ export class GpuSession {
           piece.top = all.top(logprobs);
         }
         yield piece;
-        this.engine.proof.begin();
+        this.engine.goOn();
         if (over) return { stop: this.stopOf(text) };
       }
     } catch (e) {

@@ -39,6 +39,8 @@ export interface DeviceReport {
   limits: Record<string, number>;
   /** Of the kernels that were tested by then. */
   selfTest: SelfTest[];
+  /** Why the per-layer embedding table, which was to come to the device after the load, stays in the file. */
+  tableInFile?: string;
 }
 
 export interface TokenLogprob {

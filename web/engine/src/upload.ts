@@ -8,6 +8,7 @@
 
 import type { Gpu } from './gpu.js';
 import type { Source } from './source.js';
+import { aborting } from './turns.js';
 import type { Bytes, Core, EnginePtr } from './wasm.js';
 
 const LANES = 6; // windows under way: some are read while the device takes the others
@@ -17,34 +18,27 @@ const WINDOW = 4 << 20; // bytes of one that goes through the module; a longer r
 const QUEUED = 32 << 20; // bytes written since the device was last known to have kept up
 const WRITE_MODE = 0x2; // GPUMapMode
 
-/** Rejects when the signal does; `off` forgets about it. */
-export function aborting(signal: AbortSignal | undefined): { aborted: Promise<never>; off: () => void } {
-  let off = (): void => {};
-  const aborted = new Promise<never>((_, reject) => {
-    const stop = (): void => reject(signal?.reason);
-    if (signal?.aborted) stop();
-    else signal?.addEventListener('abort', stop, { once: true });
-    off = () => signal?.removeEventListener('abort', stop);
-  });
-  aborted.catch(() => {}); // whoever races with it hears it
-  return { aborted, off };
-}
+/** Bytes of the device's that windows are placed through, at most, while they are. */
+export const STAGED = (LANES + 1) * PLACED;
 
 /** Are windows placed on this device? One in software would do the kernel's work on the cores that read. */
 export function places(gpu: Gpu): boolean {
   return !gpu.info.software;
 }
 
-/** Every window of the engine's weights. `sources` has them by the numbers that the core knows; `cutters` are the
- *  pipelines that cut and turn blocks. */
+/** Every window of the engine's weights that is on the core's list. `sources` has them by the numbers that the core knows; `cutters` are the
+ *  pipelines that cut and turn blocks. Once the signal is aborted, nothing of the core is held or used any more; memory that a source
+ *  still writes to is there until this has settled. */
 export async function upload(core: Core, gpu: Gpu, engine: EnginePtr, sources: ReadonlyMap<number, Source>, cutters: readonly number[], signal: AbortSignal | undefined, onBytes: (done: number, total: number) => void): Promise<void> {
   const pump = new Pump(core, gpu, engine, sources, cutters, onBytes);
-  const { aborted, off } = aborting(signal);
+  const { aborted, off } = aborting(signal), stop = (): void => pump.stop(); // not in a later turn: the engine may be closed by then
+  signal?.addEventListener('abort', stop, { once: true });
   try {
     await Promise.race([pump.run(), aborted]);
     signal?.throwIfAborted();
   } finally {
     off();
+    signal?.removeEventListener('abort', stop);
     await pump.close();
   }
 }
@@ -90,14 +84,20 @@ class Pump {
     this.gpu.check();
   }
 
-  /** Nothing is under way any more that could write where it must not. Whoever still waits in a lane finds it closed. */
-  async close(): Promise<void> {
+  /** The core is not needed any more. Whoever still waits in a lane finds it closed. */
+  stop(): void {
+    if (this.closed) return;
     this.closed = true;
     const x = this.core.exports;
     for (const { number } of this.lanes) if (number) this.gpu.unlend(number);
     if (this.scratch) this.gpu.unlend(this.scratch[0]);
     x.bz_wasm_free(this.bytes);
     x.bz_wasm_free((this.lanes[0] as Lane).window);
+  }
+
+  /** Nothing is under way any more that could write where it must not. */
+  async close(): Promise<void> {
+    this.stop();
     await Promise.allSettled(this.lanes.map((lane) => lane.direct));
     for (const { staging } of this.lanes) staging?.destroy();
     this.scratch?.[1].destroy();
