@@ -143,7 +143,7 @@ export class GpuEngine {
     let tell = hold;
     const cancel = (): void => stop.abort(signal?.reason);
     signal?.addEventListener('abort', cancel, { once: true });
-    const weights = upload(core, gpu, this.ptr, this.sources, this.cutters, stop.signal, (loaded, total) => say({ phase: 'weights', loaded, total })).then(() => {
+    const weights = upload(core, gpu, this.ptr, this.sources, this.cutters, { signal: stop.signal, onBytes: (loaded, total) => say({ phase: 'weights', loaded, total }) }).then(() => {
       tell = say;
       held.forEach(say);
     });
@@ -200,7 +200,7 @@ export class GpuEngine {
     if (!(await gpu.makeLate(buffers))) throw new BezelError(`${NO_MEMORY} for the per-layer embedding table`, 'memory');
     signal.throwIfAborted();
     core.exports.bz_wasm_gpu_resume_table(ptr);
-    await upload(core, gpu, ptr, this.sources, this.cutters, signal, () => {});
+    await upload(core, gpu, ptr, this.sources, this.cutters, { signal, beside: true });
     await this.proof.upTo(RESERVE.steps, signal); // its kernel is among those, and a step may be recorded anew without a look
   }
 

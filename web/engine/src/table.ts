@@ -8,7 +8,7 @@
 
 import { NO_MEMORY, type Gpu } from './gpu.js';
 import type { Rows } from './rows.js';
-import { Lull, nextTurn, unlessStopped } from './turns.js';
+import { aborting, Lull, nextTurn, unlessStopped } from './turns.js';
 import { BezelError, type SessionPtr } from './wasm.js';
 
 /** What the engine does for a table that comes later. */
@@ -26,7 +26,8 @@ export class Table {
   inFile = true;
   /** Why it stays there, where it was to come to the device. */
   refusal: string | undefined;
-  private work: Promise<void> | undefined; // of bringing it
+  private work: Promise<void> | undefined; // of bringing it, until nothing of that is under way
+  private news: Promise<void> | undefined; // what came of it, or will not
   private readonly closing = new AbortController();
   private readonly lull: Lull;
 
@@ -44,13 +45,15 @@ export class Table {
     if (!this.moves || this.work) return;
     this.lull.forget();
     this.work = this.run(this.moves);
-    this.work.catch(() => {}); // whoever waits hears it
+    const lost = this.gpu.lost.then(() => this.gpu.check()); // a read may go on for long
+    this.news = Promise.race([this.work, aborting(this.closing.signal).aborted, lost]);
+    this.news.catch(() => {}); // whoever waits hears it
   }
 
   /** Wait until it is where it will be; throws where the model is closed or its device lost. */
   async settled(signal?: AbortSignal): Promise<void> {
     this.begin();
-    if (this.work) await unlessStopped(this.work, signal);
+    if (this.news) await unlessStopped(this.news, signal);
   }
 
   /** Bring the rows of these tokens, in order, for the session's next step. */

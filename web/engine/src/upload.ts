@@ -12,14 +12,22 @@ import { aborting } from './turns.js';
 import type { Bytes, Core, EnginePtr } from './wasm.js';
 
 const LANES = 6; // windows under way: some are read while the device takes the others
+const LANES_BESIDE = 3; // while others read too: Node reads four things at a time, and a step's rows must not wait for windows
 const PLACED = 8 << 20, LEAST = 256 << 10; // bytes of a window that is placed, at most; and of a small model's
 const PARTS = 32; // windows that even such a model comes in, so that several are under way
 const WINDOW = 4 << 20; // bytes of one that goes through the module; a longer row is one window
 const QUEUED = 32 << 20; // bytes written since the device was last known to have kept up
 const WRITE_MODE = 0x2; // GPUMapMode
 
-/** Bytes of the device's that windows are placed through, at most, while they are. */
-export const STAGED = (LANES + 1) * PLACED;
+/** Bytes of the device's that windows are placed through beside others, at most. */
+export const STAGED = (LANES_BESIDE + 1) * PLACED;
+
+export interface UploadOptions {
+  signal: AbortSignal;
+  /** Are sessions at work meanwhile? */
+  beside?: boolean;
+  onBytes?: (done: number, total: number) => void;
+}
 
 /** Are windows placed on this device? One in software would do the kernel's work on the cores that read. */
 export function places(gpu: Gpu): boolean {
@@ -29,16 +37,16 @@ export function places(gpu: Gpu): boolean {
 /** Every window of the engine's weights that is on the core's list. `sources` has them by the numbers that the core knows; `cutters` are the
  *  pipelines that cut and turn blocks. Once the signal is aborted, nothing of the core is held or used any more; memory that a source
  *  still writes to is there until this has settled. */
-export async function upload(core: Core, gpu: Gpu, engine: EnginePtr, sources: ReadonlyMap<number, Source>, cutters: readonly number[], signal: AbortSignal | undefined, onBytes: (done: number, total: number) => void): Promise<void> {
-  const pump = new Pump(core, gpu, engine, sources, cutters, onBytes);
+export async function upload(core: Core, gpu: Gpu, engine: EnginePtr, sources: ReadonlyMap<number, Source>, cutters: readonly number[], { signal, beside = false, onBytes = () => {} }: UploadOptions): Promise<void> {
+  const pump = new Pump(core, gpu, engine, sources, cutters, beside ? LANES_BESIDE : LANES, onBytes);
   const { aborted, off } = aborting(signal), stop = (): void => pump.stop(); // not in a later turn: the engine may be closed by then
-  signal?.addEventListener('abort', stop, { once: true });
+  signal.addEventListener('abort', stop, { once: true });
   try {
     await Promise.race([pump.run(), aborted]);
-    signal?.throwIfAborted();
+    signal.throwIfAborted();
   } finally {
     off();
-    signal?.removeEventListener('abort', stop);
+    signal.removeEventListener('abort', stop);
     await pump.close();
   }
 }
@@ -66,13 +74,13 @@ class Pump {
   private kept: Promise<unknown> = Promise.resolve(); // the device has kept up with all but the last QUEUED bytes
   private closed = false;
 
-  constructor(private readonly core: Core, private readonly gpu: Gpu, private readonly engine: EnginePtr, private readonly sources: ReadonlyMap<number, Source>, cutters: readonly number[], private readonly onBytes: (done: number, total: number) => void) {
+  constructor(private readonly core: Core, private readonly gpu: Gpu, private readonly engine: EnginePtr, private readonly sources: ReadonlyMap<number, Source>, cutters: readonly number[], lanes: number, private readonly onBytes: (done: number, total: number) => void) {
     const x = core.exports;
     this.size = x.bz_wasm_gpu_window_size();
     this.total = x.bz_wasm_gpu_upload_bytes(engine);
     this.placed = places(gpu) ? Math.min(PLACED, Math.max(LEAST, Math.ceil(this.total / PARTS / LEAST) * LEAST)) : 0;
-    const windows = core.check(x.bz_wasm_alloc(LANES * this.size));
-    this.lanes = Array.from({ length: LANES }, (_, i) => ({ window: (windows + i * this.size) as Bytes, host: undefined, staging: undefined, number: 0, mapped: Promise.resolve(), direct: undefined }));
+    const windows = core.check(x.bz_wasm_alloc(lanes * this.size));
+    this.lanes = Array.from({ length: lanes }, (_, i) => ({ window: (windows + i * this.size) as Bytes, host: undefined, staging: undefined, number: 0, mapped: Promise.resolve(), direct: undefined }));
     this.cutting = Promise.all(cutters.map((pipeline) => gpu.compiledPipeline(pipeline)));
     this.cutting.catch(() => {}); // heard by who needs it
   }
