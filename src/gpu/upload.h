@@ -59,7 +59,7 @@ struct upload_window {
 };
 
 struct upload {
-    struct weight *jobs; /* copies: a model may move while it is bound */
+    struct weight *jobs;       /* copies: a model may move while it is bound */
     uint32_t n_jobs, cap_jobs; /* behind the last of them is a table that was postponed */
     struct upload_at
         next; /* where the next window begins; before the first, the list is put in the sources' order */
