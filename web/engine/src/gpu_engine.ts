@@ -201,7 +201,7 @@ export class GpuEngine {
     signal.throwIfAborted();
     core.exports.bz_wasm_gpu_resume_table(ptr);
     await upload(core, gpu, ptr, this.sources, this.cutters, { signal, beside: true });
-    await this.proof.upTo(RESERVE.steps, signal); // its kernel is among those, and a step may be recorded anew without a look
+    if (!this.proof.has(RESERVE.steps)) await this.proof.upTo(RESERVE.steps, signal); // its kernel is among those, and a step may be recorded anew without a look
   }
 
   private leaveTable(): void {
