@@ -277,6 +277,7 @@ export class GpuEngine {
       throw new BezelError(`a context of ${n} tokens takes ${gigabytes(short)} more graphics memory than there is; ask for a shorter one`, 'memory');
     });
     this.sessions.add(ptr);
+    this.soon();
     return new GpuSession(this, ptr, batch);
   }
 
