@@ -172,7 +172,7 @@ void gpu_embed(struct run *r, struct tensor *y, const struct weight *table,
                const struct tensor *ids, float scale_by)
 {
     const struct gpu_weight *g = table->mem;
-    for (uint32_t i = 0; i < g->n_parts; i++) {
+    for (uint32_t i = 0; i < g->n_parts && !g->away; i++) {
         const struct gpu_part *part = &g->parts[i];
         struct embed_params p = { .cols = table->cols,
                                   .rows = part->rows,

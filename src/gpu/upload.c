@@ -148,6 +148,11 @@ static enum bz_status load_vector(struct upload *u, struct weight *w, struct bz_
     return st;
 }
 
+static uint64_t source_bytes(const struct weight *w)
+{
+    return quant_row_bytes(w->fmt, w->cols) * w->rows * w->n_mat;
+}
+
 enum bz_status upload_add(struct upload *u, struct weight *w, const struct gpu_limits *limits,
                           struct bz_err *err)
 {
@@ -166,21 +171,40 @@ enum bz_status upload_add(struct upload *u, struct weight *w, const struct gpu_l
     w->mem = make_parts(w, limits, err);
     if (!w->mem) return BZ_ERR_LIMIT;
     u->jobs[u->n_jobs++] = *w;
-    u->bytes_total += quant_row_bytes(w->fmt, w->cols) * w->rows * w->n_mat;
+    u->bytes_total += source_bytes(w);
     u->bytes_on_device += device_bytes(w->mem);
     return BZ_OK;
+}
+
+/* It then lies behind the last. */
+static void take_off(struct upload *u, const struct weight *w)
+{
+    struct weight job = *w;
+    uint32_t at = 0;
+    while (at < u->n_jobs && u->jobs[at].mem != w->mem) at++;
+    if (at == u->n_jobs) return;
+    u->n_jobs--;
+    for (; at < u->n_jobs; at++) u->jobs[at] = u->jobs[at + 1];
+    u->jobs[at] = job;
+    u->bytes_total -= source_bytes(w);
+}
+
+void upload_postpone(struct upload *u, const struct weight *w)
+{
+    assert(u->next.job == 0 && u->next.part == 0 && u->next.row == 0);
+    take_off(u, w);
+    ((struct gpu_weight *)w->mem)->away = true;
+}
+
+void upload_resume(struct upload *u)
+{
+    u->bytes_total += source_bytes(&u->jobs[u->n_jobs++]);
 }
 
 void upload_leave(struct upload *u, struct weight *w)
 {
     struct gpu_weight *g = w->mem;
-    uint32_t at = 0;
-    assert(u->next.job == 0 && u->next.part == 0 && u->next.row == 0);
-    while (at < u->n_jobs && u->jobs[at].mem != g) at++;
-    if (at == u->n_jobs) return;
-    u->n_jobs--;
-    for (; at < u->n_jobs; at++) u->jobs[at] = u->jobs[at + 1];
-    u->bytes_total -= quant_row_bytes(w->fmt, w->cols) * w->rows * w->n_mat;
+    take_off(u, w);
     u->bytes_on_device -= device_bytes(g);
     for (uint32_t i = 0; i < g->n_parts; i++) gpu_buffer_free(g->parts[i].buffer);
     g->n_parts = 0;
@@ -290,7 +314,7 @@ bool upload_next(struct upload *u, uint32_t max_bytes, uint32_t max_placed,
                  struct upload_window *out)
 {
     struct upload_at *at = &u->next;
-    if (at->job == u->n_jobs) return false;
+    if (at->job >= u->n_jobs) return false;
     if (!at->job && !at->part && !at->row) qsort(u->jobs, u->n_jobs, sizeof *u->jobs, by_offset);
     *out = (struct upload_window) { .src = u->jobs[at->job].src,
                                     .offset = offset_of(u, at),

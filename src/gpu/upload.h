@@ -35,6 +35,7 @@ struct vector_page {
  * source has no parts. */
 struct gpu_weight {
     enum gpu_shape shape;
+    bool away; /* a table that is still to come: its rows are brought one by one until then */
     uint32_t n_parts;
     struct gpu_part *parts;
     struct vector_page *page;   /* of a vector */
@@ -58,8 +59,8 @@ struct upload_window {
 };
 
 struct upload {
-    struct weight *jobs; /* copies: a model may move while it is bound */
-    uint32_t n_jobs, cap_jobs;
+    struct weight *jobs;       /* copies: a model may move while it is bound */
+    uint32_t n_jobs, cap_jobs; /* behind the last of them is a table that was postponed */
     struct upload_at
         next; /* where the next window begins; before the first, the list is put in the sources' order */
     uint64_t bytes_done, bytes_total;
@@ -77,8 +78,14 @@ void upload_expect_vector(struct upload *u, uint32_t cols);
 enum bz_status upload_add(struct upload *u, struct weight *w, const struct gpu_limits *limits,
                           struct bz_err *err);
 
+/* A table that was added comes later: it is taken off the list, and its rows are brought one by one. Before the first window only. */
+void upload_postpone(struct upload *u, const struct weight *w);
+
+/* It comes now, after all others: it is on the list again, and `away` until whoever brings it says that it is not. */
+void upload_resume(struct upload *u);
+
 /* A table that was added stays in its source after all: its buffers are freed, and its rows are brought one
- * by one. Before the first window only. */
+ * by one. Before the first window, or instead of one that was postponed; then no window of it may be under way. */
 void upload_leave(struct upload *u, struct weight *w);
 
 /* One row of such a table: its bytes as in the source, decoded and multiplied. Good until the next call. */

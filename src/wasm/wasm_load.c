@@ -1,7 +1,7 @@
 /* wasm_load.c - exports: bringing a model to the GPU.
  *
- * The host drives: it asks what a session will take, brings the windows of the weights, and, where the
- * per-layer embedding table stays in the file, the rows of each step. Nothing here waits.
+ * The host drives: it asks what a session will take, brings the windows of the weights, and, as long as the
+ * per-layer embedding table is in the file, the rows of each step. Nothing here waits.
  */
 #include <math.h>
 #include <string.h>
@@ -111,17 +111,52 @@ EXPORT(int32_t, bz_wasm_gpu_has_table, const bz_engine *e)
     return weight_exists(&e->model.ple_embd);
 }
 
-/* It stays in its source, whose rows the host brings for each step. Before the first window only. The result
- * says where its rows are. */
-EXPORT(void, bz_wasm_gpu_leave_table, bz_engine *e)
+static struct gpu_weight *table_of(const bz_engine *e)
+{
+    return e->model.ple_embd.mem;
+}
+
+/* The i-th of its buffers; 0: there are no more. */
+EXPORT(gpu_buffer, bz_wasm_gpu_table_buffer, const bz_engine *e, uint32_t i)
+{
+    const struct gpu_weight *table = table_of(e);
+    return i < table->n_parts ? table->parts[i].buffer : 0;
+}
+
+static void show_table(const struct weight *w)
 {
     static struct table_for_host table;
-    struct weight *w = &e->model.ple_embd;
-    upload_leave(&gpu_ops_of_engine(e)->upload, w);
     table = (struct table_for_host) { (uint32_t)(uintptr_t)w->src->ctx,
                                       (uint32_t)quant_row_bytes(w->fmt, w->cols), (double)w->offset,
                                       w->rows };
     wasm_show(&table, sizeof table);
+}
+
+/* It stays in its source, whose rows the host brings for each step: before the first window, or when it was postponed. The result
+ * says where its rows are. */
+EXPORT(void, bz_wasm_gpu_leave_table, bz_engine *e)
+{
+    upload_leave(&gpu_ops_of_engine(e)->upload, &e->model.ple_embd);
+    show_table(&e->model.ple_embd);
+}
+
+/* It comes after all else, when bz_wasm_gpu_resume_table says so; until bz_wasm_gpu_table_there the host brings the rows of each
+ * step. Before the first window only. The result says where they are. */
+EXPORT(void, bz_wasm_gpu_postpone_table, bz_engine *e)
+{
+    upload_postpone(&gpu_ops_of_engine(e)->upload, &e->model.ple_embd);
+    show_table(&e->model.ple_embd);
+}
+
+EXPORT(void, bz_wasm_gpu_resume_table, bz_engine *e)
+{
+    upload_resume(&gpu_ops_of_engine(e)->upload);
+}
+
+/* Programs that were recorded before must not be submitted any more. */
+EXPORT(void, bz_wasm_gpu_table_there, bz_engine *e)
+{
+    table_of(e)->away = false;
 }
 
 /* Rows `first`, ... of the next step have these bytes, one after the other. */
@@ -220,9 +255,11 @@ EXPORT(double, bz_wasm_gpu_reserve, bz_session *s, enum reserve what)
     const uint32_t rows[] = { s->n_batch, LOGIT_ROWS, LOGIT_ROWS / 2, 6, 2, 1 };
     const uint32_t far = s->kv.n_ctx, near = far < FIRST_HORIZON ? far : FIRST_HORIZON,
                    prompt = LOGIT_ROWS < s->n_batch ? LOGIT_ROWS : s->n_batch;
-    const bool made = g->ahead_at == g->n_changes;
+    struct gpu_weight *table = table_of(s->engine);
+    const bool made = g->ahead_at == g->n_changes, away = table && table->away;
     reserve_group(&g->rec, RESERVE_FIRST, what);
     if (!made) imagine_step(s, &r, prompt, 1, near); /* the first prompt comes before it */
+    if (table) table->away = false;                  /* by then */
     uint64_t bytes =
         recorded_bytes(imagine_draw(s, &r, 1)) + recorded_bytes(imagine_draw(s, &r, 0));
     reserve_group(&g->rec, RESERVE_STEPS, what);
@@ -246,6 +283,7 @@ EXPORT(double, bz_wasm_gpu_reserve, bz_session *s, enum reserve what)
         if (rows[i] <= FIRST_HORIZON) imagine_step(s, &r, rows[i], 1, near); /* attention differs */
     }
     if (!made) g->n_changes++;
+    if (table) table->away = away;
     g->rec.mode = RECORD_PROGRAM;
     bytes += gpu_draw_bytes(s->kv.n_ctx, c->n_vocab);
     s->acts.ids.rows = 0;

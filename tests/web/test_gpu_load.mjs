@@ -77,7 +77,9 @@ for (const [name, path] of configs) {
       const session = engine.session(options.context);
       equal(gpu.bytes, before.weights + before.cache + before.scratch);
       same(engine.memory, { weights: before.weights, cache: before.cache, scratch: before.scratch });
+      await engine.whole();
       equal(engine.needsRows, before.table === 'source');
+      equal(gpu.bytes, before.weights + before.cache + before.scratch, 'a table that comes later was counted');
       session.close();
       engine.close();
     }
@@ -142,6 +144,7 @@ test('the per-layer embedding table stays in the file when only the rest fits, a
   const answers = [];
   for (const budget of [there.total, there.total - 1]) {
     const engine = await GpuEngine.open(core, sources, { ...options, budget });
+    await engine.whole();
     equal(engine.needsRows, budget < there.total);
     answers.push(await answer(engine));
     engine.close();
@@ -380,6 +383,7 @@ test('the module\'s memory stays below 64 MiB, whatever the size of the model', 
   await fresh(async (core) => {
     const path = synth('tiny-e2b', '--quant', 'q8_0', '--vocab', '65536');
     const engine = await GpuEngine.open(core, [await fileSource(path)], { context: 4096 });
+    await engine.whole();
     ok(written > 150e6, `${written} bytes are written`);
     ok(core.memory.buffer.byteLength <= 40 << 20, `${core.memory.buffer.byteLength} bytes`); // a vocabulary four times as large takes 25 MiB more
     engine.close();
@@ -409,7 +413,7 @@ test('weights larger than a binding are cut, and nothing else changes', async ()
 /** What is in the buffers of the weights, in the order in which they were made. */
 async function weightsOn(on, source, options) {
   return fresh(async (core, gpu) => {
-    const engine = await GpuEngine.open(core, [source], { context: 64, batch: 8, selfTest: false, ...options }), all = [], placed = gpu.submits;
+    const engine = await GpuEngine.open(core, [source], { context: 64, batch: 8, selfTest: false, table: 'gpu', ...options }), all = [], placed = gpu.submits;
     let n = 0;
     for (let b = 1; n < engine.estimate.weights; b++) { // numbers are given in order; a few small ones are no weights
       const { size } = gpu.buffers.get(b), bytes = new Uint8Array(size);

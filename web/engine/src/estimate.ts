@@ -8,6 +8,7 @@ import type { StoreTexts } from './cpu_engine.js';
 import type { Gpu } from './gpu.js';
 import type { Memory } from './model.js';
 import type { Source } from './source.js';
+import { STAGED } from './upload.js';
 import { BezelError, type Core, type EnginePtr, type ErrorKind, type SessionPtr } from './wasm.js';
 
 export const BATCH = 512; // tokens of a prompt that are read in one step
@@ -22,8 +23,9 @@ export interface PlanOptions {
   cache?: 'f32' | 'f16';
   /** Bytes of graphics memory that may be used; absent: what the device's profile allows. */
   budget?: number;
-  /** Where the per-layer embedding table is: on the device when it fits, or always, or always in the file, whose rows
-   *  are then read for every step. */
+  /** Where the per-layer embedding table is: on the device when it fits ('auto'), or always, or always in the file, whose rows are then read for
+   *  every step. With 'auto' a load does not wait for it where the sources give rows quickly (Source.random): it comes while the model is
+   *  in use, and rows are read until then. With 'gpu' it is there when the load is over. */
   table?: 'auto' | 'gpu' | 'source';
 }
 
@@ -45,7 +47,7 @@ export interface Estimate extends Memory {
   fits: boolean;
   /** Bytes short, or 0. */
   missing: number;
-  /** Where the per-layer embedding table goes, in a model that has one. */
+  /** Where the per-layer embedding table goes, in a model that has one; it is counted in the weights wherever it is by now. */
   table: 'gpu' | 'source' | undefined;
   /** Why it does not fit, for people. */
   reason?: string;
@@ -85,16 +87,20 @@ export class Plan {
     this.available = (options.budget ?? gpu.info.maxTotal) - before;
   }
 
-  /** Find out whether the model fits, with its table in the file where that must be. `leave` is called then. The
+  /** Find out whether the model fits, with its table in the file where that must be. `leave` is called then; and `postpone` where the
+   *  table may come later, beside a session and what it is brought through. The
    *  engine is left with the scratch that the session needs, and pipelines are on their way as `what` says. */
-  decide(leave: () => void, what: Reserve): Estimate {
+  decide(leave: () => void, what: Reserve, postpone?: () => void): Estimate {
     const x = this.core.exports, { table = 'auto', context = 0 } = this.options;
     const has = x.bz_wasm_gpu_has_table(this.engine) !== 0;
     let leaves = has && table === 'source';
     if (leaves) leave();
+    let room = 0; // beside a session
     const fitsAs = (frugal: boolean): boolean => {
       x.bz_wasm_gpu_be_frugal(this.engine, +frugal);
-      return this.fits(this.session(context));
+      const session = this.session(context);
+      room = session ? this.available - this.total(session) : -1;
+      return room >= 0;
     };
     let plenty = fitsAs(false); // the table goes before what only saves time
     if (has && table === 'auto' && !plenty && !fitsAs(true)) {
@@ -104,6 +110,7 @@ export class Plan {
     }
     x.bz_wasm_gpu_be_frugal(this.engine, +!plenty);
     const largestContext = this.largest();
+    if (has && table === 'auto' && !leaves && room >= STAGED) postpone?.();
     const made = this.session(context, what);
     return this.estimate(made, largestContext, has ? (leaves ? 'source' : 'gpu') : undefined);
   }

@@ -55,6 +55,7 @@ interface Buffer {
   readonly size: number;
   readonly usage: GPUBufferUsageFlags;
   made: GPUBuffer | undefined; // undefined while it is only planned
+  late?: boolean; // makeLate() makes it
 }
 
 /** What a device has compiled: a kernel's module, and its pipelines by their constants. */
@@ -119,6 +120,7 @@ export class Gpu {
   private turn: Promise<unknown> = Promise.resolve();
   private refused: Map<number, string> | undefined; // while later() asks
   private fault: Error | undefined;
+  private refusals: Promise<GPUError | null>[] | undefined; // while makeLate() makes buffers
   /** Did the device go away? Then nothing here works any more. */
   isLost = false;
   /** Whose position the step block holds: sessions on one device take turns. */
@@ -275,11 +277,31 @@ export class Gpu {
     }
   }
 
-  /** Up to `most` of all that were counted; says whether none is left. */
+  /** Up to `most` of all that were counted, but for late ones; says whether none is left. */
   makeCounted(most: number): boolean {
-    const left = this.unmade();
+    const left = this.unmade().filter((b) => !b.late);
     for (const b of left.slice(0, most)) this.make(b);
     return left.length <= most;
+  }
+
+  /** These that were counted are made when makeLate() is called. */
+  postpone(buffers: readonly number[]): void {
+    for (const b of buffers) this.buffers.get(b).late = true;
+  }
+
+  /** Says whether the device had room for all of them. It is no fault where it had not: who asks goes on without, and frees them. */
+  async makeLate(buffers: readonly number[]): Promise<boolean> {
+    const refusals: Promise<GPUError | null>[] = (this.refusals = []);
+    let all = true;
+    try {
+      for (const b of buffers) this.make(this.buffers.get(b));
+    } catch {
+      all = false;
+    } finally {
+      this.refusals = undefined;
+    }
+    const told = await Promise.allSettled(refusals);
+    return all && told.every((t) => t.status === 'fulfilled' && !t.value);
   }
 
   private unmade(): Buffer[] {
@@ -333,7 +355,7 @@ export class Gpu {
   }
 
   /** A buffer of the host's own that the core can name until unlend(): staging, to be mapped, or scratch on the device.
-   *  It is not counted, and must be gone before a session is there. */
+   *  It is not counted: it is gone before a session is there, or there is room for it (STAGED in upload.ts). */
   lend(kind: 'staging' | 'scratch', size: number): [number, GPUBuffer] {
     const b: Buffer = { size, usage: kind === 'staging' ? MAP_WRITE | COPY_SRC : STORAGE | COPY_DST, made: undefined };
     return [this.buffers.add(b), this.make(b)];
@@ -432,7 +454,9 @@ export class Gpu {
 
   /** Close the innermost error scope; an error in it becomes the fault, with the thing's name. */
   private watch(what: string): void {
-    this.wait(this.device.popErrorScope().then((error) => {
+    const popped = this.device.popErrorScope();
+    if (this.refusals) this.refusals.push(popped);
+    else this.wait(popped.then((error) => {
       if (error) this.fail(`${/"(kernel [^"]+)"/.exec(error.message)?.[1] ?? what}: ${error.message}`); // bind groups bear their kernel's name
     }), this.scopes);
   }

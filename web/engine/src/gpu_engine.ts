@@ -14,6 +14,7 @@ import { Proof } from './proof.js';
 import { Rows } from './rows.js';
 import type { Source } from './source.js';
 import { selfTest } from './selftest.js';
+import { Table } from './table.js';
 import { nextTurn } from './turns.js';
 import { places, upload } from './upload.js';
 
@@ -38,12 +39,20 @@ export class GpuEngine {
   private readonly report = new Map<string, SelfTest>(); // of the self-test
   /** The kernels that the load did not wait for. */
   readonly proof: Proof;
+  /** The per-layer embedding table, where the load did not wait for it, or left it in the file. */
+  private readonly table: Table | undefined;
   private ahead: number | undefined; // of which adapters lookAhead() was last
 
   private constructor(readonly core: Core, readonly gpu: Gpu, readonly ptr: EnginePtr, private readonly sources: ReadonlyMap<number, Source>,
     /** What it was found to take, with a session as the options have it. */
-    readonly estimate: Estimate, private readonly rows: Rows | undefined, private readonly cutters: readonly number[], private readonly refused: Map<number, string>, private readonly options: GpuOpenOptions, readonly info: Info) {
+    public estimate: Readonly<Estimate>, rows: Rows | undefined, late: readonly number[] | undefined, private readonly cutters: readonly number[], private readonly refused: Map<number, string>, private readonly options: GpuOpenOptions, readonly info: Info) {
     this.proof = new Proof(gpu, (group, signal) => this.proveMore(group, signal), testsKernels(gpu, options) ? RESERVE.first : RESERVE.all);
+    const moves = late && {
+      bring: (signal: AbortSignal) => this.bringTable(late, signal),
+      arrive: () => core.exports.bz_wasm_gpu_table_there(ptr),
+      leave: () => this.leaveTable(),
+    };
+    this.table = rows && new Table(gpu, rows, moves);
   }
 
   /** Find out whether the model fits, bind it and stream its weights to the device. Several sources are the shards of
@@ -67,10 +76,10 @@ export class GpuEngine {
       await gpu.ready();
       signal?.throwIfAborted();
       onProgress?.({ phase: 'ready', loaded: 1, total: 1 });
-      engine.proof.soon();
+      engine.soon();
       return engine;
     } catch (e) {
-      engine?.close();
+      void engine?.close();
       for (const id of known.keys()) core.removeSource(id);
       const fault = gpu.takeFault(); // nothing of the load is left, so others on the device may go on
       if (!engine || !fault || fault !== e || !fault.message.startsWith(NO_MEMORY)) throw e;
@@ -80,6 +89,23 @@ export class GpuEngine {
     } finally {
       gpu.onCompiled = undefined;
     }
+  }
+
+  /** Something new was asked of it. What the load did not wait for begins when it is quiet, */
+  soon(): void {
+    this.proof.soon();
+    this.table?.soon();
+  }
+
+  /** or when there is a token: whoever has it can wait. */
+  goOn(): void {
+    this.proof.begin();
+    this.table?.begin();
+  }
+
+  /** Wait until all is there that the load did not wait for, and nothing is under way but what is asked for. */
+  async whole(signal?: AbortSignal): Promise<void> {
+    await Promise.all([this.proof.all(signal), this.table?.settled(signal)]);
   }
 
   /** Is what steps of one token want to have ready there? */
@@ -117,7 +143,7 @@ export class GpuEngine {
     let tell = hold;
     const cancel = (): void => stop.abort(signal?.reason);
     signal?.addEventListener('abort', cancel, { once: true });
-    const weights = upload(core, gpu, this.ptr, this.sources, this.cutters, stop.signal, (loaded, total) => say({ phase: 'weights', loaded, total })).then(() => {
+    const weights = upload(core, gpu, this.ptr, this.sources, this.cutters, { signal: stop.signal, onBytes: (loaded, total) => say({ phase: 'weights', loaded, total }) }).then(() => {
       tell = say;
       held.forEach(say);
     });
@@ -168,6 +194,23 @@ export class GpuEngine {
     await selfTest(core, gpu, ptr, { signal, report, refused, alone: false, compile: () => this.compile(group) });
   }
 
+  /** Bring the table that the load did not wait for, to these buffers. */
+  private async bringTable(buffers: readonly number[], signal: AbortSignal): Promise<void> {
+    const { core, gpu, ptr } = this;
+    if (!(await gpu.makeLate(buffers))) throw new BezelError(`${NO_MEMORY} for the per-layer embedding table`, 'memory');
+    signal.throwIfAborted();
+    core.exports.bz_wasm_gpu_resume_table(ptr);
+    await upload(core, gpu, ptr, this.sources, this.cutters, { signal, beside: true });
+    if (!this.proof.has(RESERVE.steps)) await this.proof.upTo(RESERVE.steps, signal); // its kernel is among those, and a step may be recorded anew without a look
+  }
+
+  private leaveTable(): void {
+    const x = this.core.exports;
+    x.bz_wasm_gpu_leave_table(this.ptr);
+    const weights = x.bz_wasm_gpu_weight_bytes(this.ptr), { estimate } = this;
+    this.estimate = { ...estimate, table: 'source', weights, total: estimate.total - (estimate.weights - weights) };
+  }
+
   /** Ask for the pipelines of a session as the options have it. */
   private compile(what: Reserve): void {
     const { context = 0, batch = BATCH, cache } = this.options, { core, gpu } = this, x = core.exports;
@@ -189,17 +232,29 @@ export class GpuEngine {
     const decide = (): GpuEngine => gpu.counted(() => {
       const ptr = core.with(openJson(sources, options), (p, n) => core.check(x.bz_wasm_engine_open(p, n)));
       try {
-        let rows: Rows | undefined;
+        let rows: Rows | undefined, late: number[] | undefined;
         const cutters: number[] = [];
         if (places(gpu)) { // first, since the first windows wait for them
           x.bz_wasm_gpu_upload_cuts(ptr);
           cutters.push(...new Uint32Array(core.result().buffer).filter((pipeline) => pipeline));
         }
-        const estimate = new Plan(core, gpu, ptr, before, options).decide(() => (rows = Rows.of(core, ptr, sources)), tests ? RESERVE.first : RESERVE.bytes);
+        const leave = (): void => {
+          x.bz_wasm_gpu_leave_table(ptr);
+          rows = Rows.of(core, sources);
+        };
+        const postpone = (): void => {
+          x.bz_wasm_gpu_postpone_table(ptr);
+          rows = Rows.of(core, sources);
+          late = [];
+          for (let b; (b = x.bz_wasm_gpu_table_buffer(ptr, late.length));) late.push(b);
+          gpu.postpone(late);
+        };
+        const quick = [...sources.values()].every((s) => s.random);
+        const estimate = new Plan(core, gpu, ptr, before, options).decide(leave, tests ? RESERVE.first : RESERVE.bytes, quick ? postpone : undefined);
         if (!estimate.fits) throw new BezelError(estimate.reason ?? 'this model does not fit', 'memory');
         core.checkNumber(x.bz_wasm_engine_info(ptr));
         const info = JSON.parse(core.resultText()) as Info;
-        return new GpuEngine(core, gpu, ptr, sources, estimate, rows, cutters, refused, options, info);
+        return new GpuEngine(core, gpu, ptr, sources, estimate, rows, late, cutters, refused, options, info);
       } catch (e) {
         x.bz_wasm_engine_close(ptr);
         throw e;
@@ -222,6 +277,7 @@ export class GpuEngine {
       throw new BezelError(`a context of ${n} tokens takes ${gigabytes(short)} more graphics memory than there is; ask for a shorter one`, 'memory');
     });
     this.sessions.add(ptr);
+    this.soon();
     return new GpuSession(this, ptr, batch);
   }
 
@@ -232,10 +288,10 @@ export class GpuEngine {
 
   get device(): DeviceReport {
     const { name, limits } = this.gpu.info, best: Tier = limits.hasMatrix ? 'matrix' : limits.subgroupMax ? 'subgroup' : 'plain';
-    return { backend: 'gpu', name, tier: this.options.tier ?? best, limits: { ...limits }, selfTest: [...this.report.values()] };
+    return { backend: 'gpu', name, tier: this.options.tier ?? best, limits: { ...limits }, selfTest: [...this.report.values()], ...(this.table?.refusal !== undefined && { tableInFile: this.table.refusal }) };
   }
 
-  /** Bytes on the device now. */
+  /** Bytes on the device now, or soon: a table on its way is counted. */
   get memory(): Memory {
     const { weights } = this.estimate;
     let cache = 0;
@@ -243,15 +299,20 @@ export class GpuEngine {
     return { weights, cache, scratch: this.gpu.bytes - weights - cache };
   }
 
-  /** Must gatherRows() be awaited before every step, since a table stays in the file? Then the next token must be
-   *  known before its step is queued. */
+  /** Must gatherRows() be awaited before every step, since a table is in the file? Then the next token must be
+   *  known before its step is queued. Once it is false it stays so. */
   get needsRows(): boolean {
-    return this.rows !== undefined;
+    return this.table?.inFile ?? false;
+  }
+
+  /** Wait until the table is where it will be. */
+  async tableSettled(signal?: AbortSignal): Promise<void> {
+    await this.table?.settled(signal);
   }
 
   /** Bring the rows of the tokens that the session's next step reads. */
   async gatherRows(session: SessionPtr, ids: Int32Array): Promise<void> {
-    await this.rows?.gather(session, ids);
+    await this.table?.gather(session, ids);
   }
 
   tokenize(text: string, bos = true, plain = false): Int32Array {
@@ -264,9 +325,12 @@ export class GpuEngine {
     return this.core.resultText();
   }
 
-  close(): void {
+  /** Nothing of it is left when this returns. The device must stay until what is returned has settled: a source may still write to its memory. */
+  close(): Promise<void> {
     this.proof.stop();
+    const stopped = this.table?.stop();
     this.core.exports.bz_wasm_engine_close(this.ptr);
     for (const id of this.sources.keys()) this.core.removeSource(id);
+    return stopped ?? Promise.resolve();
   }
 }

@@ -101,7 +101,7 @@ export class GpuModel implements Model {
 
   selfTest(): Promise<SelfTest[]> {
     return this.steady(async (engine) => {
-      await engine.proof.all();
+      await engine.whole();
       return engine.device.selfTest;
     });
   }
@@ -193,8 +193,7 @@ export class GpuModel implements Model {
     for (const one of [...this.conversations]) one.close();
     if (this.conversations.size || this.gone) return;
     this.gone = true;
-    this.current.close();
-    this.current.gpu.close();
+    shut(this.current);
   }
 
   // ---- losing the device ----
@@ -230,10 +229,15 @@ export class GpuModel implements Model {
       for (const adapter of this.adapters.values()) await openWithFetches(() => this.attach(made, adapter));
       this.current = made;
     } catch (e) {
-      engine?.gpu.close(); // the rest went with its core
+      if (engine) shut(engine);
       throw new BezelError(`${why}; the model could not be loaded again: ${e instanceof Error ? e.message : String(e)}`, 'device', e);
     }
   }
+}
+
+/** Close an engine, and its device as soon as nothing is written there any more. */
+function shut(engine: GpuEngine): void {
+  void engine.close().then(() => engine.gpu.close());
 }
 
 /** A session whose memory the device really has. */

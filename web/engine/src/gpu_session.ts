@@ -16,6 +16,7 @@ import { BezelError, type Exports, type GenerationPtr, type ProgramPtr, type Ses
 
 const LOGIT_ROWS = 8; // rows of logits that one step can make
 const LOGITS_AHEAD = 4; // tokens on their way at most, where each brings its logits
+const MANY = 2048; // tokens whose rows, one by one, take as long as a table that is on its way (0.2 ms each in Node, 0.07 when nothing else is read): who reads more waits for it
 const DIGEST = 32; // bytes of a snapshot's checksum
 const FIRST_HORIZON = 128; // positions that the first of the decode programs is meant for; each next one is for twice as many. A load goes through it too: src/wasm/wasm_load.c
 const SAVE_WINDOW = 4 << 20; // bytes of a snapshot that come back in one read
@@ -31,7 +32,7 @@ function joined(a: Int32Array, b: Int32Array): Int32Array {
   return all;
 }
 
-/** A recorded program, for as long as the engine's adapters stay as they were. */
+/** A recorded program, for as long as the engine's adapters stay as they were, and its table where it was. */
 export interface Recorded {
   readonly ptr: ProgramPtr;
   readonly number: number;
@@ -68,9 +69,11 @@ export class GpuSession {
     return this.engine.core.exports;
   }
 
-  /** Names the engine's adapters and their scales: programs recorded with others must not be submitted. */
+  /** Names the engine's adapters and their scales, and whether a table is in the file (then it is negative): programs recorded with others
+   *  must not be submitted. */
   get adapted(): number {
-    return this.x.bz_wasm_adapted(this.engine.ptr);
+    const adapted = this.x.bz_wasm_adapted(this.engine.ptr);
+    return this.engine.needsRows ? -1 - adapted : adapted;
   }
 
   get ptr(): SessionPtr {
@@ -129,16 +132,16 @@ export class GpuSession {
   }
 
   private recordNow(make: () => ProgramPtr): Recorded {
-    this.engine.proof.soon();
+    this.engine.soon();
     const { adapted } = this, ptr = this.engine.core.check(make());
     return { ptr, number: this.x.bz_wasm_gpu_program_number(ptr), adapted };
   }
 
-  /** Record a program and wait until it can be submitted; again, should adapters change meanwhile. */
-  async record(make: () => ProgramPtr, made = this.recordNow(make)): Promise<Recorded> {
+  /** Record a program and wait until it can be submitted, and for what else it needs; again, should adapters change meanwhile. */
+  async record(make: () => ProgramPtr, made = this.recordNow(make), needs?: Promise<void>): Promise<Recorded> {
     for (;;) {
       try {
-        await this.engine.gpu.ready();
+        await Promise.all([this.engine.gpu.ready(), needs]);
       } catch (e) {
         this.forget(made);
         throw e;
@@ -208,7 +211,7 @@ export class GpuSession {
       const make = (): ProgramPtr => this.x.bz_wasm_gpu_record(this.ptr, ids.length, nLogits, horizon);
       program = gpu.beginning(() => this.recordNow(make));
       if (!gpu.begun(program.number)) {
-        program = await this.record(make, program);
+        program = await this.record(make, program, this.engine.gatherRows(this.ptr, ids)); // a part may have run, and changed them in place
         placed = false; // others may have had their turn
       }
     }
@@ -232,6 +235,7 @@ export class GpuSession {
   async read(ids: Int32Array, { signal, onProgress }: { signal?: AbortSignal; onProgress?: (done: number, total: number) => void } = {}): Promise<void> {
     let before: Promise<void> | undefined;
     ids = this.withOwed(ids);
+    if (ids.length > MANY) await this.engine.tableSettled(signal);
     for (let at = 0; at < ids.length;) {
       if (signal?.aborted) throw stopped(signal);
       const end = Math.min(ids.length, at + this.batch);
@@ -251,6 +255,7 @@ export class GpuSession {
     const asked = Math.min(wanted, ids.length);
     ids = this.withOwed(ids);
     const start = this.position, quiet = ids.length - asked, n = this.engine.info.n_vocab;
+    if (ids.length > MANY) await this.engine.tableSettled();
     for (let at = 0; at < quiet; at += this.batch) await this.step(ids.subarray(at, Math.min(quiet, at + this.batch)), 0);
     for (let at = quiet; at < ids.length; at += LOGIT_ROWS) {
       const part = ids.subarray(at, Math.min(ids.length, at + LOGIT_ROWS));
@@ -263,7 +268,7 @@ export class GpuSession {
   /** Append tokens and draw one, dispatch by dispatch where `timed`. Truncate to 0 afterwards. */
   async profile(ids: Int32Array, timed: boolean): Promise<StepProfile> {
     const { core, gpu } = this.engine;
-    await this.engine.proof.all(); // which would come in between
+    await this.engine.whole(); // which would come in between
     await this.settle();
     const draw = core.with('{"temperature":0}', (p, n) => core.check(this.x.bz_wasm_gpu_draw_open(this.ptr, p, n)));
     const programs: Recorded[] = [];
@@ -307,7 +312,7 @@ export class GpuSession {
           piece.top = all.top(logprobs);
         }
         yield piece;
-        this.engine.proof.begin();
+        this.engine.goOn();
         if (over) return { stop: this.stopOf(text) };
       }
     } catch (e) {

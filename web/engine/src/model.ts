@@ -9,6 +9,8 @@ import type { DispatchTime, KernelTime } from './profile.js';
 import type { Source } from './source.js';
 
 /** What a load is doing; `loaded` of `total` counts bytes for weights and pieces for the rest. */
+/** Of a load, until it is 'ready'. The bytes of 'weights' are those that it waits for: a per-layer embedding table that comes later is not
+ *  among them. */
 export interface Progress {
   phase: 'open' | 'weights' | 'kernels' | 'selftest' | 'ready';
   loaded: number;
@@ -39,6 +41,8 @@ export interface DeviceReport {
   limits: Record<string, number>;
   /** Of the kernels that were tested by then. */
   selfTest: SelfTest[];
+  /** Why the per-layer embedding table, which was to come to the device after the load, stays in the file. */
+  tableInFile?: string;
 }
 
 export interface TokenLogprob {

@@ -5,19 +5,18 @@
 
 import { RESERVE, type Reserve } from './estimate.js';
 import { NO_MEMORY, type Gpu } from './gpu.js';
-import { nextTurn, stopped } from './turns.js';
-import { aborting } from './upload.js';
+import { Lull, nextTurn, unlessStopped } from './turns.js';
 import { BezelError } from './wasm.js';
-
-const SOON = 300; // milliseconds without a new kind of step after which it begins
 
 export class Proof {
   private work: Promise<void> | undefined; // of a group, or why it failed
   private readonly closing = new AbortController();
-  private timer: ReturnType<typeof setTimeout> | undefined;
+  private readonly lull: Lull;
 
   /** `test` is to prove groups up to one; `proven`: up to which they are. */
-  constructor(private readonly gpu: Gpu, private readonly test: (group: Reserve, signal: AbortSignal) => Promise<void>, private proven: Reserve) {}
+  constructor(private readonly gpu: Gpu, private readonly test: (group: Reserve, signal: AbortSignal) => Promise<void>, private proven: Reserve) {
+    this.lull = new Lull(() => gpu.done(), () => this.begin());
+  }
 
   /** Are the kernels of the groups up to this one right? */
   has(group: Reserve): boolean {
@@ -29,19 +28,15 @@ export class Proof {
     return this.has(RESERVE.all);
   }
 
-  /** Begin once nothing new was asked of the model for a while, and what was is done: that may be somebody's first token. No process
-   *  is kept alive for it. */
+  /** Something new was asked of the model: begin when it is quiet. */
   soon(): void {
-    if (this.over || this.work || this.closing.signal.aborted) return;
-    clearTimeout(this.timer);
-    this.timer = setTimeout(() => void this.gpu.done().then(() => this.begin(), () => {}), SOON);
-    if (typeof this.timer === 'object') this.timer.unref();
+    if (!this.over && !this.work && !this.closing.signal.aborted) this.lull.await();
   }
 
   /** With the next group, unless one is under way; `least`: with those up to this one, together. */
   begin(least: Reserve = RESERVE.steps): void {
     if (this.over || this.work) return;
-    clearTimeout(this.timer);
+    this.lull.forget();
     this.work = this.run(Math.max(least, this.proven + 1) as Reserve);
     this.work.catch(() => {}); // whoever needs it hears it
   }
@@ -49,16 +44,10 @@ export class Proof {
   /** Wait until the kernels of the groups up to this one are there and right; throws where one is not. It begins, if it has not yet.
    *  A group that was right once may have got others, since a kernel was demoted: they are among the last. */
   async upTo(group: Reserve, signal?: AbortSignal): Promise<void> {
-    const last = group > this.proven ? group : RESERVE.all, { aborted, off } = aborting(signal);
-    try {
-      while (this.proven < last) {
-        this.begin(last);
-        await Promise.race([this.work, aborted]);
-      }
-    } catch (e) {
-      throw signal?.aborted ? stopped(signal) : e;
-    } finally {
-      off();
+    const last = group > this.proven ? group : RESERVE.all;
+    while (this.proven < last) {
+      this.begin(last);
+      await unlessStopped(this.work as Promise<void>, signal);
     }
   }
 
@@ -68,7 +57,7 @@ export class Proof {
 
   /** At once: nothing of it is left, and nothing is used any more. */
   stop(): void {
-    clearTimeout(this.timer);
+    this.lull.forget();
     this.closing.abort(new BezelError('this model is closed', 'argument'));
   }
 

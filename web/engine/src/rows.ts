@@ -1,7 +1,7 @@
-// rows - rows of the per-layer embedding table, where it stays in the file: read for each step, decoded by the core.
+// rows - rows of the per-layer embedding table, as long as it is in the file: read for each step, decoded by the core.
 
 import type { Source } from './source.js';
-import type { Core, EnginePtr, SessionPtr } from './wasm.js';
+import type { Core, SessionPtr } from './wasm.js';
 
 const READS = 16; // rows being read at a time
 const AT_ONCE = 64; // rows in the module's memory
@@ -9,9 +9,8 @@ const AT_ONCE = 64; // rows in the module's memory
 export class Rows {
   private constructor(private readonly core: Core, private readonly source: Source, private readonly offset: number, private readonly rowBytes: number, private readonly count: number) {}
 
-  /** Leave the engine's table where it is. */
-  static of(core: Core, engine: EnginePtr, sources: ReadonlyMap<number, Source>): Rows {
-    core.exports.bz_wasm_gpu_leave_table(engine);
+  /** Of the table whose place the core has just shown. */
+  static of(core: Core, sources: ReadonlyMap<number, Source>): Rows {
     const view = new DataView(core.result().buffer);
     const source = sources.get(view.getUint32(0, true));
     if (!source) throw new Error('the core asks for a source that is not there');

@@ -5,8 +5,7 @@
 
 import type { Gpu } from './gpu.js';
 import type { SelfTest } from './model.js';
-import { nextTurn } from './turns.js';
-import { aborting } from './upload.js';
+import { aborting, nextTurn } from './turns.js';
 import { BezelError, type Core, type EnginePtr, type SelfTestPtr } from './wasm.js';
 
 /** What the core says of a kernel. */

@@ -19,6 +19,9 @@ export interface Source {
   /** It is the system that writes into dst, which must stay where it is until readAsync has settled, even when nobody waits
    *  for it any more. Absent: it is a script, to which memory that has gone is empty. */
   readonly direct?: boolean;
+  /** A few kilobytes anywhere in it are read at once, so whoever needs them now and then need not have them all first. Absent: each read
+   *  may be a request. */
+  readonly random?: boolean;
   /** Read what a header takes, while something else holds up the thread: read() has it at hand then, until the first readAsync. A failure is
    *  read()'s to tell. Absent: there is nothing to be gained. */
   readHead?(): Promise<void>;
@@ -34,6 +37,8 @@ function tooShort(name: string): Error {
 }
 
 class MemorySource implements Source {
+  readonly random = true;
+
   constructor(readonly name: string, private readonly data: Uint8Array) {}
 
   get size(): number {
@@ -54,6 +59,7 @@ class MemorySource implements Source {
 
 class BlobSource implements Source {
   readonly size: number;
+  readonly random = true;
 
   constructor(readonly name: string, private readonly blob: Blob, private readonly reader: FileReaderSyncLike) {
     this.size = blob.size;
@@ -272,5 +278,5 @@ export async function fileSource(path: string): Promise<Source> {
     head = undefined;
     fs.closeSync(handle);
   };
-  return { name: path, size, read, readAsync, direct: true, readHead, close };
+  return { name: path, size, read, readAsync, direct: true, random: true, readHead, close };
 }

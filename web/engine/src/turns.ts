@@ -2,6 +2,7 @@
 
 import { BezelError } from './wasm.js';
 
+const SOON = 300; // milliseconds in which nothing new was asked for
 const HOLD = 8; // milliseconds that the thread is held at most, roughly
 
 let last = 0; // when others last had their turn
@@ -33,6 +34,50 @@ export function breathe(): Promise<void> | undefined {
 /** What a call that was stopped throws. */
 export function stopped(signal?: AbortSignal): BezelError {
   return new BezelError('stopped on request', 'cancelled', signal?.reason);
+}
+
+/** Rejects when the signal does; `off` forgets about it. */
+export function aborting(signal: AbortSignal | undefined): { aborted: Promise<never>; off: () => void } {
+  let off = (): void => {};
+  const aborted = new Promise<never>((_, reject) => {
+    const stop = (): void => reject(signal?.reason);
+    if (signal?.aborted) stop();
+    else signal?.addEventListener('abort', stop, { once: true });
+    off = () => signal?.removeEventListener('abort', stop);
+  });
+  aborted.catch(() => {}); // whoever races with it hears it
+  return { aborted, off };
+}
+
+/** Wait for work that goes on even when the signal ends the waiting. */
+export async function unlessStopped<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  const { aborted, off } = aborting(signal);
+  try {
+    return await Promise.race([work, aborted]);
+  } catch (e) {
+    throw signal?.aborted ? stopped(signal) : e;
+  } finally {
+    off();
+  }
+}
+
+/** Calls `begin` once nothing new was asked of the model for a while, and what was is done: that may be somebody's first token. No process is
+ *  kept alive for it. */
+export class Lull {
+  private timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(private readonly done: () => Promise<void>, private readonly begin: () => void) {}
+
+  /** Something was asked for. */
+  await(): void {
+    this.forget();
+    this.timer = setTimeout(() => void this.done().then(this.begin, () => {}), SOON);
+    if (typeof this.timer === 'object') this.timer.unref();
+  }
+
+  forget(): void {
+    clearTimeout(this.timer);
+  }
 }
 
 /** One thing at a time: who comes while another is at it is refused. */

@@ -8,26 +8,25 @@
 
 import type { Gpu } from './gpu.js';
 import type { Source } from './source.js';
+import { aborting } from './turns.js';
 import type { Bytes, Core, EnginePtr } from './wasm.js';
 
 const LANES = 6; // windows under way: some are read while the device takes the others
+const LANES_BESIDE = 3; // while others read too: Node reads four things at a time, and a step's rows must not wait for windows
 const PLACED = 8 << 20, LEAST = 256 << 10; // bytes of a window that is placed, at most; and of a small model's
 const PARTS = 32; // windows that even such a model comes in, so that several are under way
 const WINDOW = 4 << 20; // bytes of one that goes through the module; a longer row is one window
 const QUEUED = 32 << 20; // bytes written since the device was last known to have kept up
 const WRITE_MODE = 0x2; // GPUMapMode
 
-/** Rejects when the signal does; `off` forgets about it. */
-export function aborting(signal: AbortSignal | undefined): { aborted: Promise<never>; off: () => void } {
-  let off = (): void => {};
-  const aborted = new Promise<never>((_, reject) => {
-    const stop = (): void => reject(signal?.reason);
-    if (signal?.aborted) stop();
-    else signal?.addEventListener('abort', stop, { once: true });
-    off = () => signal?.removeEventListener('abort', stop);
-  });
-  aborted.catch(() => {}); // whoever races with it hears it
-  return { aborted, off };
+/** Bytes of the device's that windows are placed through beside others, at most. */
+export const STAGED = (LANES_BESIDE + 1) * PLACED;
+
+export interface UploadOptions {
+  signal: AbortSignal;
+  /** Are sessions at work meanwhile? */
+  beside?: boolean;
+  onBytes?: (done: number, total: number) => void;
 }
 
 /** Are windows placed on this device? One in software would do the kernel's work on the cores that read. */
@@ -35,16 +34,19 @@ export function places(gpu: Gpu): boolean {
   return !gpu.info.software;
 }
 
-/** Every window of the engine's weights. `sources` has them by the numbers that the core knows; `cutters` are the
- *  pipelines that cut and turn blocks. */
-export async function upload(core: Core, gpu: Gpu, engine: EnginePtr, sources: ReadonlyMap<number, Source>, cutters: readonly number[], signal: AbortSignal | undefined, onBytes: (done: number, total: number) => void): Promise<void> {
-  const pump = new Pump(core, gpu, engine, sources, cutters, onBytes);
-  const { aborted, off } = aborting(signal);
+/** Every window of the engine's weights that is on the core's list. `sources` has them by the numbers that the core knows; `cutters` are the
+ *  pipelines that cut and turn blocks. Once the signal is aborted, nothing of the core is held or used any more; memory that a source
+ *  still writes to is there until this has settled. */
+export async function upload(core: Core, gpu: Gpu, engine: EnginePtr, sources: ReadonlyMap<number, Source>, cutters: readonly number[], { signal, beside = false, onBytes = () => {} }: UploadOptions): Promise<void> {
+  const pump = new Pump(core, gpu, engine, sources, cutters, beside ? LANES_BESIDE : LANES, onBytes);
+  const { aborted, off } = aborting(signal), stop = (): void => pump.stop(); // not in a later turn: the engine may be closed by then
+  signal.addEventListener('abort', stop, { once: true });
   try {
     await Promise.race([pump.run(), aborted]);
-    signal?.throwIfAborted();
+    signal.throwIfAborted();
   } finally {
     off();
+    signal.removeEventListener('abort', stop);
     await pump.close();
   }
 }
@@ -72,13 +74,13 @@ class Pump {
   private kept: Promise<unknown> = Promise.resolve(); // the device has kept up with all but the last QUEUED bytes
   private closed = false;
 
-  constructor(private readonly core: Core, private readonly gpu: Gpu, private readonly engine: EnginePtr, private readonly sources: ReadonlyMap<number, Source>, cutters: readonly number[], private readonly onBytes: (done: number, total: number) => void) {
+  constructor(private readonly core: Core, private readonly gpu: Gpu, private readonly engine: EnginePtr, private readonly sources: ReadonlyMap<number, Source>, cutters: readonly number[], lanes: number, private readonly onBytes: (done: number, total: number) => void) {
     const x = core.exports;
     this.size = x.bz_wasm_gpu_window_size();
     this.total = x.bz_wasm_gpu_upload_bytes(engine);
     this.placed = places(gpu) ? Math.min(PLACED, Math.max(LEAST, Math.ceil(this.total / PARTS / LEAST) * LEAST)) : 0;
-    const windows = core.check(x.bz_wasm_alloc(LANES * this.size));
-    this.lanes = Array.from({ length: LANES }, (_, i) => ({ window: (windows + i * this.size) as Bytes, host: undefined, staging: undefined, number: 0, mapped: Promise.resolve(), direct: undefined }));
+    const windows = core.check(x.bz_wasm_alloc(lanes * this.size));
+    this.lanes = Array.from({ length: lanes }, (_, i) => ({ window: (windows + i * this.size) as Bytes, host: undefined, staging: undefined, number: 0, mapped: Promise.resolve(), direct: undefined }));
     this.cutting = Promise.all(cutters.map((pipeline) => gpu.compiledPipeline(pipeline)));
     this.cutting.catch(() => {}); // heard by who needs it
   }
@@ -90,14 +92,20 @@ class Pump {
     this.gpu.check();
   }
 
-  /** Nothing is under way any more that could write where it must not. Whoever still waits in a lane finds it closed. */
-  async close(): Promise<void> {
+  /** The core is not needed any more. Whoever still waits in a lane finds it closed. */
+  stop(): void {
+    if (this.closed) return;
     this.closed = true;
     const x = this.core.exports;
     for (const { number } of this.lanes) if (number) this.gpu.unlend(number);
     if (this.scratch) this.gpu.unlend(this.scratch[0]);
     x.bz_wasm_free(this.bytes);
     x.bz_wasm_free((this.lanes[0] as Lane).window);
+  }
+
+  /** Nothing is under way any more that could write where it must not. */
+  async close(): Promise<void> {
+    this.stop();
     await Promise.allSettled(this.lanes.map((lane) => lane.direct));
     for (const { staging } of this.lanes) staging?.destroy();
     this.scratch?.[1].destroy();

@@ -95,6 +95,10 @@ export interface Exports {
   bz_wasm_gpu_weight_bytes(e: EnginePtr): number;
   bz_wasm_gpu_has_table(e: EnginePtr): number;
   bz_wasm_gpu_leave_table(e: EnginePtr): void;
+  bz_wasm_gpu_postpone_table(e: EnginePtr): void;
+  bz_wasm_gpu_resume_table(e: EnginePtr): void;
+  bz_wasm_gpu_table_there(e: EnginePtr): void;
+  bz_wasm_gpu_table_buffer(e: EnginePtr, i: number): number;
   bz_wasm_gpu_table_rows(s: SessionPtr, first: number, n: number, bytes: Bytes): number;
   bz_wasm_gpu_free_scratch(e: EnginePtr): void;
   bz_wasm_gpu_be_frugal(e: EnginePtr, frugal: number): void;

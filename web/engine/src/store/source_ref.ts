@@ -98,7 +98,7 @@ async function syncSource(handle: OpfsFileHandle): Promise<Source | undefined> {
       at += n;
     }
   };
-  return { name: handle.name, size: file.getSize(), read, readAsync: async (offset, dst) => read(offset, dst), close: () => file.close() };
+  return { name: handle.name, size: file.getSize(), read, readAsync: async (offset, dst) => read(offset, dst), random: true, close: () => file.close() };
 }
 
 /** A file below the origin's private root, which nobody deletes while it is open. */
