@@ -2,7 +2,7 @@
 // something goes wrong. node tests/web/test_gpu.mjs
 import fs from 'node:fs';
 
-import { Gpu, openDevice, profile, profiles } from '../../web/engine/dist/core.js';
+import { bandwidth, Gpu, openDevice, profile, profiles } from '../../web/engine/dist/core.js';
 import { done, equal, ok, rejects, same, test, throws } from './check.mjs';
 import { openHarness } from './harness.mjs';
 
@@ -212,6 +212,31 @@ test('a profile hides what the smaller device does not have', async () => {
     device.destroy();
   }
 });
+
+test('the bandwidth is that of the fastest reads: one that is held up makes it neither more nor less', () => on({}, async (h) => {
+  const { device } = h.gpu, newEncoder = device.createCommandEncoder.bind(device), { now } = performance;
+  let clock = 0, reads = 0, waits = 0; // a read takes a millisecond, and so does waiting
+  device.createCommandEncoder = () => {
+    const encoder = newEncoder(), begin = encoder.beginComputePass.bind(encoder);
+    encoder.beginComputePass = () => {
+      const pass = begin();
+      pass.dispatchWorkgroups = () => void reads++;
+      return pass;
+    };
+    return encoder;
+  };
+  device.queue.onSubmittedWorkDone = async () => {
+    waits++;
+    clock += 1 + reads + (waits === 2 || waits === 11 ? 1000 : 0); // the first few reads, and the last many
+    reads = 0;
+  };
+  performance.now = () => clock;
+  try {
+    equal(await bandwidth(h.core), 16 * 2 ** 20 * 1000);
+  } finally {
+    performance.now = now;
+  }
+}));
 
 test('timestamps say which kernel took how long', () => on({}, async (h, imports) => {
   const { program } = await counter(h, imports);

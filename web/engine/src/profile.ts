@@ -104,14 +104,14 @@ export async function bandwidth(core: Core): Promise<number> {
       return performance.now() - start;
     };
     await read(1);
-    // Many reads less few of them: what submitting and waiting cost is in both.
-    let best = Infinity;
-    for (let i = 0; i < 3; i++) {
-      const few = await read(reads / 4), many = await read(reads);
-      best = Math.min(best, many - few);
+    // Many reads less few of them: what submitting and waiting cost is in both. The fastest of each, since what holds one up only adds to it.
+    let few = Infinity, many = Infinity;
+    for (let i = 0; i < 5; i++) {
+      few = Math.min(few, await read(reads / 4));
+      many = Math.min(many, await read(reads));
     }
     for (const thing of [x, y, params]) thing.destroy();
-    return best > 0 ? (0.75 * reads * bytes * 1000) / best : Infinity;
+    return many > few ? (0.75 * reads * bytes * 1000) / (many - few) : Infinity;
   };
   const first = await rate(16 * MiB, 4);
   // Past what caches hold, unless the device is so slow that it does not matter.
