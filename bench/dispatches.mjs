@@ -12,7 +12,7 @@ if (!file) {
   console.error('usage: deno run -A bench/dispatches.mjs MODEL.gguf [RANK …]');
   process.exit(2);
 }
-const model = await GpuModel.open(await loadWasm(), openDevice, [await fileSource(file)], { selfTest: false });
+const model = await GpuModel.open(await loadWasm(), openDevice, [await fileSource(file)], { selfTest: false, table: 'gpu' });
 const { gpu, core } = model.engine, linears = linearsOf(core, await fileSource(file));
 gpu.ready = async () => {}; // nobody waits for kernels: nothing runs
 gpu.submit = () => {}; // what adapters want to have ready

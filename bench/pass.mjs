@@ -21,7 +21,7 @@ if (!file) {
 const QUERY = 0x200, COPY_SRC = 4, COPY_DST = 8, MAP_READ = 1; // Node has no names for them
 const WARM = 8, FEW = 4, LEAST = 100, QUERIES = 4096; // a pass of fewer dispatches is none of a token
 const tokens = +o.tokens, depth = +o.depth;
-const model = await GpuModel.open(await loadWasm(), openDevice, [await fileSource(file)], { selfTest: false });
+const model = await GpuModel.open(await loadWasm(), openDevice, [await fileSource(file)], { selfTest: false, table: 'gpu' });
 if (o.adapter) await model.addAdapter(await fileSource(o.adapter));
 const { engine } = model, { device } = engine.gpu;
 const queries = device.createQuerySet({ type: 'timestamp', count: QUERIES });

@@ -236,7 +236,7 @@ for (const [way, on] of ways) {
     source.go();
     await engine.whole();
     ok(engine.needsRows);
-    equal(engine.device.tableInFile, 'the disk is gone');
+    equal(engine.memory.tableInFile, 'the disk is gone');
     const left = estimate(core, [source], { ...options, table: 'source' });
     same([engine.estimate.table, engine.estimate.weights, engine.estimate.total - total], ['source', left.weights, left.weights - weights]);
     equal(bytes - gpu.bytes, weights - left.weights);
@@ -289,7 +289,7 @@ test('a file that has become shorter is told by the steps whose rows are gone, a
   await session.read(ids);
   same(await text(session, 1), want.drawn.slice(0, 1));
   await engine.whole();
-  ok(/is shorter than it was/.test(engine.device.tableInFile), engine.device.tableInFile);
+  ok(/is shorter than it was/.test(engine.memory.tableInFile), engine.memory.tableInFile);
   session.truncate(0);
   await rejects(session.read(Int32Array.of(2, 5, 4000)), /is shorter than it was/);
   await session.read(ids);
@@ -310,7 +310,7 @@ test('what has no quick rows is loaded as a whole, and so is what has no room fo
     equal(engine.needsRows, rows);
     await engine.whole();
     equal(engine.needsRows, whole);
-    equal(engine.device.tableInFile, undefined);
+    equal(engine.memory.tableInFile, undefined);
     await engine.close();
   }
 }));
@@ -346,7 +346,7 @@ test('a device that has no room for it when it comes, or for what it comes throu
         ok(refused() > 0 && faults <= most, `${faults} faults`);
       });
       ok(engine.needsRows && engine.estimate.table === 'source');
-      ok(/^out of graphics memory/.test(engine.device.tableInFile), engine.device.tableInFile);
+      ok(/^out of graphics memory/.test(engine.memory.tableInFile), engine.memory.tableInFile);
       gpu.check();
       same((await answer(engine)).drawn, want.drawn.slice(0, 6));
       await engine.close();

@@ -91,13 +91,13 @@ export class GpuEngine {
     }
   }
 
-  /** Something new was asked of it. What the load did not wait for begins when it is quiet, */
+  /** Something new was asked of it: what the load did not wait for begins when it is quiet. */
   soon(): void {
     this.proof.soon();
     this.table?.soon();
   }
 
-  /** or when there is a token: whoever has it can wait. */
+  /** There is a token, so whoever has it can wait: what the load did not wait for begins now. */
   goOn(): void {
     this.proof.begin();
     this.table?.begin();
@@ -288,7 +288,7 @@ export class GpuEngine {
 
   get device(): DeviceReport {
     const { name, limits } = this.gpu.info, best: Tier = limits.hasMatrix ? 'matrix' : limits.subgroupMax ? 'subgroup' : 'plain';
-    return { backend: 'gpu', name, tier: this.options.tier ?? best, limits: { ...limits }, selfTest: [...this.report.values()], ...(this.table?.refusal !== undefined && { tableInFile: this.table.refusal }) };
+    return { backend: 'gpu', name, tier: this.options.tier ?? best, limits: { ...limits }, selfTest: [...this.report.values()] };
   }
 
   /** Bytes on the device now, or soon: a table on its way is counted. */
@@ -296,7 +296,8 @@ export class GpuEngine {
     const { weights } = this.estimate;
     let cache = 0;
     for (const s of this.sessions) cache += this.core.exports.bz_wasm_session_cache_bytes(s);
-    return { weights, cache, scratch: this.gpu.bytes - weights - cache };
+    const { refusal } = this.table ?? {};
+    return { weights, cache, scratch: this.gpu.bytes - weights - cache, ...(refusal !== undefined && { tableInFile: refusal }) };
   }
 
   /** Must gatherRows() be awaited before every step, since a table is in the file? Then the next token must be

@@ -8,9 +8,8 @@ import type { GenerateOptions, Info, Stop } from './cpu_engine.js';
 import type { DispatchTime, KernelTime } from './profile.js';
 import type { Source } from './source.js';
 
-/** What a load is doing; `loaded` of `total` counts bytes for weights and pieces for the rest. */
-/** Of a load, until it is 'ready'. The bytes of 'weights' are those that it waits for: a per-layer embedding table that comes later is not
- *  among them. */
+/** What a load is doing, until it is 'ready'; `loaded` of `total` counts bytes for weights and pieces for the rest. The bytes are those that it
+ *  waits for: a per-layer embedding table that comes later is not among them. */
 export interface Progress {
   phase: 'open' | 'weights' | 'kernels' | 'selftest' | 'ready';
   loaded: number;
@@ -22,6 +21,8 @@ export interface Memory {
   weights: number;
   cache: number;
   scratch: number;
+  /** Why the per-layer embedding table, which was to come to the device after the load, stays in the file: tokens are drawn one by one then. */
+  tableInFile?: string;
 }
 
 /** One kernel's self-test: against the C loop, on this device. */
@@ -41,8 +42,6 @@ export interface DeviceReport {
   limits: Record<string, number>;
   /** Of the kernels that were tested by then. */
   selfTest: SelfTest[];
-  /** Why the per-layer embedding table, which was to come to the device after the load, stays in the file. */
-  tableInFile?: string;
 }
 
 export interface TokenLogprob {

@@ -1,6 +1,6 @@
 // Device - where the model runs, whether its kernels agree with the reference there, and how fast it is.
 
-import type { BenchResult, SelfTest } from 'bezel';
+import type { BenchResult, Memory, SelfTest } from 'bezel';
 import { useEffect, useState } from 'preact/hooks';
 import { EngineBanner, LoadCard } from '../components/LoadCard';
 import { Icon } from '../components/Icon';
@@ -13,8 +13,11 @@ import { notify, notifyError } from '../state/notices';
 
 const tiers = { matrix: 'Subgroup matrices', subgroup: 'Subgroups', plain: 'Plain', cpu: 'CPU' };
 
-function Facts({ state: { engine, model, memory } }: { state: Ready }) {
+function Facts({ state: { engine, model, memory: loaded } }: { state: Ready }) {
   const { device, info } = engine;
+  const [later, tell] = useState<{ of: Ready['engine']; memory: Memory }>(); // a part of some models comes after the load
+  useEffect(() => void engine.selfTest().then(() => engine.memory()).then((memory) => tell({ of: engine, memory }), () => undefined), [engine]); // what went wrong, the self-test below says
+  const memory = later?.of === engine ? later.memory : loaded;
   const facts: [string, string][] = [
     ['Device', device.name],
     ['Backend', device.backend === 'gpu' ? 'WebGPU' : 'WebAssembly on the CPU'],
@@ -24,6 +27,7 @@ function Facts({ state: { engine, model, memory } }: { state: Ready }) {
     ['Context', `${count(engine.context)} tokens`],
     ['Weights in memory', bytes(memory.weights)],
     ['Cache and scratch', bytes(memory.cache + memory.scratch)],
+    ...(memory.tableInFile === undefined ? [] : [['Per-layer table', `in the file: ${memory.tableInFile}`] as [string, string]]),
   ];
   return (
     <section class="section">
