@@ -7,7 +7,7 @@
 //   vectors  read    at their places, in vec4s: what heads  bytes  the history once (a chunk), q for each workgroup
 //                    of q and of k are multiplied with      needs  head_dim % 8 == 0 and <= 512,
 //   q        read    n_head x head_dim f32                         chunks = ceil(group / HEADS), rows 1,
-//   k        read    n_kv_head x head_dim f32                      30,100 bytes of workgroup memory;
+//   k        read    n_kv_head x head_dim f32                      30,100 bytes of workgroup memory (WG 256);
 //   v        read    as k; unread when v_from_k                    KV_F16: a cache of halves
 //   k_cache  update  n_slots x n_kv_head x head_dim
 //   v_cache  update  as k_cache

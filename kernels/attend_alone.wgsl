@@ -5,7 +5,7 @@
 //   table    read    2 n_pair f32: cosines, sines           grid   n_head
 //   vectors  read    at their places, in vec4s: what heads  bytes  the history for each head, q once
 //                    of q and of k are multiplied with      needs  head_dim % 16 == 0 and <= 512, rows 1, n_split 1,
-//   q        read    n_head x head_dim f32                         HEADS 1, 30,100 bytes of workgroup memory;
+//   q        read    n_head x head_dim f32                         HEADS 1, 30,100 bytes of workgroup memory (WG 256);
 //   k        read    n_kv_head x head_dim f32                      KV_F16: a cache of halves
 //   v        read    as k; unread when v_from_k
 //   k_cache  update  n_slots x n_kv_head x head_dim

@@ -9,7 +9,7 @@
 //   x        read    cols f32, then queries, keys, values,  needs  head_dim % 8 == 0 and <= 512, cols <= 16 WG,
 //                    and n_more f32 at x_more
 //   branch   read    the same, and at branch_more                  chunks = ceil(group / HEADS), rows 1,
-//   a        read    rank x n_head x head_dim f32;                 32,200 bytes of workgroup memory;
+//   a        read    rank x n_head x head_dim f32;                 32,200 bytes of workgroup memory (WG 256);
 //                    LORA 0: any buffer, unread                    KV_F16: a cache of halves
 //   to       write   cols f32, then n_more f32
 //   partial  write   n_head x n_split x (head_dim + 4 + rank) f32:

@@ -6,7 +6,7 @@
 //   q_w      read   head_dim f32                            bytes  the history once (a chunk), q for each workgroup
 //   q        read   n_head x head_dim f32                   needs  head_dim % 8 == 0 and <= 512,
 //   k_cache  read   n_slots x n_kv_head x head_dim                 chunks = ceil(group / HEADS), rows 1,
-//   v_cache  read   as k_cache                                     30,100 bytes of workgroup memory
+//   v_cache  read   as k_cache                                     30,100 bytes of workgroup memory (WG 256)
 //   a        read   rank x n_head x head_dim f32; LORA 0: any buffer, unread
 //   partial  write  n_head x n_split x (head_dim + 4 + rank) f32:
 //                   o, top, total, 0, 0, A o

@@ -206,7 +206,11 @@ static void attend_new(struct run *r, const struct shares *s, struct kv *kv, con
             (int)ATTEND_DIM == ATTEND_LORA_DIM && (int)ATTEND_WG == ATTEND_LORA_WG &&
             (int)ATTEND_ALONE_HEADS == ATTEND_LORA_HEADS &&
             (int)ATTEND_ALONE_KV_F16 == ATTEND_LORA_KV_F16 &&
-            (int)ATTEND_ALONE_DIM == ATTEND_LORA_DIM && (int)ATTEND_ALONE_WG == ATTEND_LORA_WG,
+            (int)ATTEND_ALONE_DIM == ATTEND_LORA_DIM && (int)ATTEND_ALONE_WG == ATTEND_LORA_WG &&
+            (int)ATTEND_SPREAD == ATTEND_LORA_SPREAD &&
+            (int)ATTEND_QUERIES == ATTEND_LORA_QUERIES &&
+            (int)ATTEND_ALONE_SPREAD == ATTEND_LORA_SPREAD &&
+            (int)ATTEND_ALONE_QUERIES == ATTEND_LORA_QUERIES,
         "one piece");
     struct gpu_binding bind[] = { act(h->table),   v.all,
                                   act(h->q),       act(h->k),
@@ -271,7 +275,8 @@ static void attend_shared(struct run *r, const struct shares *s, const struct kv
 }
 
 enum {
-    ATTEND_BYTES = 30100, /* workgroup memory of attend and attend_shared, with 256 threads */
+    ATTEND_BYTES = 30100,  /* workgroup memory of attend and attend_shared, with 256 threads */
+    ATTEND_DIM_MOST = 512, /* of a head whose queries are in workgroup memory */
     ATTEND_BUFFERS = 8,
     ATTEND_LORA_BUFFERS = 9,
     ATTEND_LED_BUFFERS = 9,
@@ -342,7 +347,9 @@ static void attend_led(struct run *r, const struct shares *s, const struct gpu_h
                        (int)ATTEND_LED_KV_F16 == ATTEND_SHARED_LED_KV_F16 &&
                        (int)ATTEND_LED_LORA == ATTEND_SHARED_LED_LORA &&
                        (int)ATTEND_LED_DIM == ATTEND_SHARED_LED_DIM &&
-                       (int)ATTEND_LED_WG == ATTEND_SHARED_LED_WG,
+                       (int)ATTEND_LED_WG == ATTEND_SHARED_LED_WG &&
+                       (int)ATTEND_LED_SPREAD == ATTEND_SHARED_LED_SPREAD &&
+                       (int)ATTEND_LED_QUERIES == ATTEND_SHARED_LED_QUERIES,
                    "one piece");
     struct gpu_binding bind[] = { act(h->table),
                                   v.join.all,
@@ -422,7 +429,7 @@ void gpu_attention(struct run *r, struct tensor *y, const struct tensor *q, cons
 static bool in_one_step(const struct gpu_ops *g, const struct heads *h, const struct kv *kv)
 {
     return h->q->rows == 1 && !of_fours(g) && kv->head_dim % 8 == 0 &&
-           g->rec.limits.max_workgroup_bytes >= ATTEND_BYTES &&
+           kv->head_dim <= ATTEND_DIM_MOST && g->rec.limits.max_workgroup_bytes >= ATTEND_BYTES &&
            g->rec.limits.max_storage_buffers >= ATTEND_BUFFERS &&
            gpu_vectors_of(g, h->q_norm, h->k_norm, NULL).one;
 }

@@ -215,7 +215,7 @@ static void run_led(struct stage *s, const struct test_case *c)
     op_linear(&s->run, &branch, gate, out_w);
     op_join_linears(&s->run, &n, y, w, n_own);
     stage_recut(s, c->attend_cut);
-    op_attend(&s->run, o, &kv, &h, 17, SELFTEST_POS, EPS);
+    op_attend(&s->run, o, &kv, &h, SELFTEST_LATER, SELFTEST_LATER, EPS);
     stage_result(s, j.to, STAGE_F32);
     stage_result(s, n.to, STAGE_F32);
     stage_result(s, o, STAGE_F32);

@@ -12,6 +12,8 @@
 
 enum { SELFTEST_POS = 20, SELFTEST_ROWS = 70 }; /* position of row 0; rows at most */
 enum { SELFTEST_FAR = 4096 };                   /* of cases that say so: positions at most */
+/* Position of a row with attention: it sees so many positions, more than a tile has, in one share. */
+enum { SELFTEST_LATER = 70 };
 
 #define SELFTEST_EPS 1e-6f
 

@@ -120,7 +120,7 @@ export class Gpu {
   private turn: Promise<unknown> = Promise.resolve();
   private refused: Map<number, string> | undefined; // while later() asks
   private fault: Error | undefined;
-  private refusals: Promise<GPUError | null>[] | undefined; // while makeLate() makes buffers
+  private refusals: Promise<GPUError | null>[] | undefined; // while hasRoom() makes buffers
   /** Did the device go away? Then nothing here works any more. */
   isLost = false;
   /** Whose position the step block holds: sessions on one device take turns. */
@@ -289,12 +289,17 @@ export class Gpu {
     for (const b of buffers) this.buffers.get(b).late = true;
   }
 
-  /** Says whether the device had room for all of them. It is no fault where it had not: who asks goes on without, and frees them. */
-  async makeLate(buffers: readonly number[]): Promise<boolean> {
+  makeLate(buffers: readonly number[]): void {
+    for (const b of buffers) this.make(this.buffers.get(b));
+  }
+
+  /** Says whether the device has room for all buffers that `make` makes. It is no fault where it has not: who asks goes on without, and frees
+   *  them. */
+  async hasRoom(make: () => void): Promise<boolean> {
     const refusals: Promise<GPUError | null>[] = (this.refusals = []);
     let all = true;
     try {
-      for (const b of buffers) this.make(this.buffers.get(b));
+      make();
     } catch {
       all = false;
     } finally {
@@ -358,7 +363,8 @@ export class Gpu {
    *  It is not counted: it is gone before a session is there, or there is room for it (STAGED in upload.ts). */
   lend(kind: 'staging' | 'scratch', size: number): [number, GPUBuffer] {
     const b: Buffer = { size, usage: kind === 'staging' ? MAP_WRITE | COPY_SRC : STORAGE | COPY_DST, made: undefined };
-    return [this.buffers.add(b), this.make(b)];
+    const made = this.make(b);
+    return [this.buffers.add(b), made];
   }
 
   /** The buffer stays the host's, to be destroyed. */

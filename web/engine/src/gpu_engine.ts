@@ -197,7 +197,7 @@ export class GpuEngine {
   /** Bring the table that the load did not wait for, to these buffers. */
   private async bringTable(buffers: readonly number[], signal: AbortSignal): Promise<void> {
     const { core, gpu, ptr } = this;
-    if (!(await gpu.makeLate(buffers))) throw new BezelError(`${NO_MEMORY} for the per-layer embedding table`, 'memory');
+    if (!(await gpu.hasRoom(() => gpu.makeLate(buffers)))) throw new BezelError(`${NO_MEMORY} for the per-layer embedding table`, 'memory');
     signal.throwIfAborted();
     core.exports.bz_wasm_gpu_resume_table(ptr);
     await upload(core, gpu, ptr, this.sources, this.cutters, { signal, beside: true });

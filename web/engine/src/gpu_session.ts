@@ -137,14 +137,13 @@ export class GpuSession {
     return { ptr, number: this.x.bz_wasm_gpu_program_number(ptr), adapted };
   }
 
-  /** Record a program and wait until it can be submitted, and for what else it needs; again, should adapters change meanwhile. */
+  /** Record a program and wait until it can be submitted, and for what else it needs; again, should adapters change meanwhile, or the table come. */
   async record(make: () => ProgramPtr, made = this.recordNow(make), needs?: Promise<void>): Promise<Recorded> {
     for (;;) {
-      try {
-        await Promise.all([this.engine.gpu.ready(), needs]);
-      } catch (e) {
+      const waited = await Promise.allSettled([this.engine.gpu.ready(), needs]); // both: what is needed still uses the session
+      for (const one of waited) if (one.status === 'rejected') {
         this.forget(made);
-        throw e;
+        throw one.reason;
       }
       if (made.adapted === this.adapted) return made;
       this.forget(made);

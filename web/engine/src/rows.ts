@@ -25,6 +25,7 @@ export class Rows {
       some.forEach((id, i) => bytes.set(rows.get(id) as Uint8Array, i * this.rowBytes));
       this.core.with(bytes, (p) => this.core.checkNumber(this.core.exports.bz_wasm_gpu_table_rows(session, at, some.length, p)));
     }
+    this.core.gpu?.check(); // now: after a fault nothing is written, and whoever is to blame may take it
   }
 
   /** Each row once. */

@@ -6,7 +6,7 @@
 // a token, when nothing was asked for a while, or when somebody needs it. Where it cannot come, for want of memory or since its file cannot
 // be read any more, it stays where it is, and so does everything else. Whoever closes the engine stops it first.
 
-import { NO_MEMORY, type Gpu } from './gpu.js';
+import type { Gpu } from './gpu.js';
 import type { Rows } from './rows.js';
 import { aborting, Lull, nextTurn, unlessStopped } from './turns.js';
 import { BezelError, type SessionPtr } from './wasm.js';
@@ -81,7 +81,6 @@ export class Table {
       signal.throwIfAborted();
       if (this.gpu.isLost) throw e;
       this.refusal = e instanceof Error ? e.message : String(e);
-      if (this.refusal.startsWith(NO_MEMORY)) this.gpu.takeFault(); // nothing of it is left
       moves.leave();
     }
   }

@@ -6,10 +6,10 @@
 // module's (that may grow and move while a read is under way), repacked there, and written. What is on its way is
 // bounded on every side: windows being read, one window in the module, bytes waiting in the device's queue.
 
-import type { Gpu } from './gpu.js';
+import { NO_MEMORY, type Gpu } from './gpu.js';
 import type { Source } from './source.js';
 import { aborting } from './turns.js';
-import type { Bytes, Core, EnginePtr } from './wasm.js';
+import { BezelError, type Bytes, type Core, type EnginePtr } from './wasm.js';
 
 const LANES = 6; // windows under way: some are read while the device takes the others
 const LANES_BESIDE = 3; // while others read too: Node reads four things at a time, and a step's rows must not wait for windows
@@ -42,7 +42,7 @@ export async function upload(core: Core, gpu: Gpu, engine: EnginePtr, sources: R
   const { aborted, off } = aborting(signal), stop = (): void => pump.stop(); // not in a later turn: the engine may be closed by then
   signal.addEventListener('abort', stop, { once: true });
   try {
-    await Promise.race([pump.run(), aborted]);
+    await Promise.race([beside ? pump.makeRoom().then(() => pump.run()) : pump.run(), aborted]);
     signal.throwIfAborted();
   } finally {
     off();
@@ -83,6 +83,17 @@ class Pump {
     this.lanes = Array.from({ length: lanes }, (_, i) => ({ window: (windows + i * this.size) as Bytes, host: undefined, staging: undefined, number: 0, mapped: Promise.resolve(), direct: undefined }));
     this.cutting = Promise.all(cutters.map((pipeline) => gpu.compiledPipeline(pipeline)));
     this.cutting.catch(() => {}); // heard by who needs it
+  }
+
+  /** Make what windows are placed through, before the first of them: a device that has no room for it says so here, and it is nobody's fault. */
+  async makeRoom(): Promise<void> {
+    if (!this.placed) return;
+    const has = await this.gpu.hasRoom(() => {
+      for (const lane of this.lanes) this.stage(lane);
+      this.scratch = this.gpu.lend('scratch', this.placed);
+    });
+    if (!has) throw new BezelError(`${NO_MEMORY} for what weights come through`, 'memory');
+    for (const lane of this.lanes) if (!this.closed) this.map(lane, lane.staging as GPUBuffer);
   }
 
   async run(): Promise<void> {
@@ -128,7 +139,8 @@ class Pump {
 
   private async place(lane: Lane, source: Source, offset: number, n: number): Promise<void> {
     const x = this.core.exports;
-    const staging = lane.staging ?? this.stage(lane);
+    if (!lane.staging) this.map(lane, this.stage(lane));
+    const staging = lane.staging as GPUBuffer;
     await lane.mapped;
     if (this.closed) return;
     const read = source.readAsync(offset, new Uint8Array(staging.getMappedRange(0, Math.ceil(n / 8) * 8), 0, n));
@@ -147,15 +159,13 @@ class Pump {
     this.map(lane, staging);
   }
 
-  /** Mapped when asked for, and not when it is made: it is the device then that fills it with zeros. */
   private stage(lane: Lane): GPUBuffer {
     const [number, staging] = this.gpu.lend('staging', this.placed);
     lane.number = number;
-    lane.staging = staging;
-    this.map(lane, staging);
-    return staging;
+    return (lane.staging = staging);
   }
 
+  /** Not when it is made: so it is the device that fills it with zeros. */
   private map(lane: Lane, staging: GPUBuffer): void {
     lane.mapped = staging.mapAsync(WRITE_MODE).catch((e: unknown) => (this.closed ? undefined : this.gpu.notMapped(e)));
     lane.mapped.catch(() => {}); // heard by the next window, or by check()
@@ -176,6 +186,7 @@ class Pump {
     }
     new Uint8Array(this.core.memory.buffer, this.bytes, n).set(bytes);
     this.core.checkNumber(x.bz_wasm_gpu_upload_give(this.engine, lane.window, this.bytes));
+    this.gpu.check(); // now: after a fault nothing is written, and whoever is to blame may take it
     await this.bound(n);
   }
 
