@@ -11,9 +11,9 @@
 
 override HEADS : u32 = 8u; // 1, 2, 4 or 8
 override DIM : u32 = 0u;   // p.head_dim where that is a power of two, so that compilers know it; else 0
-
 override WG : u32 = 256u;  // threads, 256 or 512; a tile has an eighth as many keys
 override SPREAD : u32 = 2304u; // 8 WG + 256; of one head 4 WG + 256 are enough
+
 const LANES : u32 = 8u;  // threads that share a key's dot product
 const ROUND : u32 = 32u; // shares are multiples of this many keys
 const LOWEST : f32 = -3.0e38;
