@@ -108,7 +108,7 @@ static void count(struct recorder *r, enum kernel kernel, const struct gpu_const
 static void note(struct recorder *r, enum kernel kernel, const struct gpu_constant *c, uint32_t n)
 {
     struct pipeline_slot *s = slot_of(r, kernel, c, n);
-    if (s && (!s->noted || r->group < s->noted))
+    if (s && r->group && (!s->noted || r->group < s->noted))
         s->noted = r->group; /* else it compiles when it is used */
 }
 

@@ -294,6 +294,19 @@ EXPORT(double, bz_wasm_gpu_reserve, bz_session *s, enum reserve what)
     return (double)bytes;
 }
 
+/* A step of one token will come whose history is that long: ask for the pipelines that it has and others had not. */
+EXPORT(void, bz_wasm_gpu_expect, bz_session *s, uint32_t horizon)
+{
+    struct recorder *rec = &gpu_ops_of_engine(s->engine)->rec;
+    struct run r = { .be = &s->engine->backend };
+    uint8_t group = rec->group;
+    rec->mode = RECORD_PIPELINES;
+    rec->group = 0;
+    imagine_step(s, &r, 1, 1, horizon);
+    rec->mode = RECORD_PROGRAM;
+    rec->group = group;
+}
+
 /* Ask for the pipelines that were noted for groups up to this one. */
 EXPORT(void, bz_wasm_gpu_ask_noted, bz_engine *e, enum reserve group)
 {

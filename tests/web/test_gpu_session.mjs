@@ -607,6 +607,26 @@ for (const ahead of [4, 1]) test(`a token allocates nothing: not in the module, 
   c.close();
 });
 
+test('the kernels that a longer history has are asked for before it is that long', async () => {
+  const file = `${temp}/long.gguf`, context = 16384;
+  execFileSync(native, ['synth', 'tiny-e2b', file, '--ctx', `${context}`]);
+  const software = await openDevice(), own = new Gpu({ ...software, limits: { ...software.limits, subgroupMax: 8 } }); // so it passes for a large one
+  const engine = await GpuEngine.open(await Core.load(await loadWasm(), own), [await fileSource(file)], { context, batch: 8, selfTest: false });
+  const session = engine.session(context), recordNow = session.recordNow.bind(session), first = own.pipelinesAsked, asked = [];
+  session.recordNow = (make) => {
+    const before = own.pipelinesAsked, made = recordNow(make);
+    asked.push(own.pipelinesAsked - before);
+    return made;
+  };
+  for (let position = 5; position < context; position *= 2) await session.decodeProgram(position);
+  const [start, ...later] = asked;
+  ok(own.pipelinesAsked > first + start, 'there are such kernels');
+  ok(later.length > 5 && later.every((n) => n === 0), asked.join());
+  session.close();
+  engine.close();
+  own.close();
+});
+
 test('where each token is looked at before the next is begun, that was encoded meanwhile, and the tokens are the same', async () => {
   const { device } = gpu.engine.gpu, { queue } = device, { createCommandEncoder } = device, { submit } = queue;
   const c = await gpu.conversation(250), before = []; // encoders that were made between two submits

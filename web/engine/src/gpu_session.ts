@@ -174,6 +174,7 @@ export class GpuSession {
       this.decodes[i] = undefined;
     });
     this.decodes[history] = made;
+    if (horizon < this.context) this.x.bz_wasm_gpu_expect(this.ptr, 2 * horizon); // its kernels compile while tokens come
     return made.number;
   }
 
