@@ -72,6 +72,7 @@ struct recorder {
     uint32_t n_written;  /* of those, in the buffer */
     uint32_t n_dispatches, next_part;
     uint32_t unproven; /* in RECORD_NOTHING: the last group that one was noted for and not proven */
+    uint32_t awaited;  /* of the groups up to this one */
     enum bz_status status; /* sticky: memory */
     void (*first)(void *); /* records what must come before the next dispatch; NULL: nothing */
     void *first_ctx;

@@ -223,7 +223,10 @@ EXPORT(void, bz_wasm_gpu_be_frugal, bz_engine *e, uint32_t frugal)
     gpu_ops_of_engine(e)->frugal = frugal != 0;
 }
 
-enum { FIRST_HORIZON = 128 }; /* the shortest history that web/engine/src/gpu_session.ts has */
+enum {
+    FIRST_HORIZON = 128, /* the shortest history that web/engine/src/gpu_session.ts has */
+    PROMPT_ROWS = 32,    /* prompts up to this length have the pipelines of one of LOGIT_ROWS */
+};
 
 /* Groups of steps, in the order in which their pipelines are asked for and put to the test: Reserve in web/engine/src/estimate.ts. */
 enum reserve {
@@ -231,6 +234,7 @@ enum reserve {
     RESERVE_FIRST, /* the first prompt, and drawing a token */
     RESERVE_STEPS, /* looking ahead, and tokens one by one; short prompts after that */
     RESERVE_ALL,
+    RESERVE_REST, /* prompts of other lengths, and long histories: nobody waits until these are proven */
 };
 
 /* Steps of this group come next: their pipelines are asked for where it is one of those up to `what`, else noted. */
@@ -240,6 +244,18 @@ static void reserve_group(struct recorder *rec, enum reserve group, enum reserve
     rec->mode = what == RESERVE_BYTES ? RECORD_NOTHING
                 : group <= what       ? RECORD_PIPELINES
                                       : RECORD_NOTES;
+}
+
+/* Go through prompts of any length, whose products are cut in other ways, and through histories of any length, for which workgroups of attention have more
+ * heads, the longer they are. */
+static void reserve_rest(bz_session *s, struct run *r, uint32_t near, enum reserve what)
+{
+    const uint32_t far = s->kv.n_ctx, split[] = { 1, 2, 4 };
+    reserve_group(&gpu_ops_of_engine(s->engine)->rec, RESERVE_REST, what);
+    for (uint32_t n = PROMPT_ROWS + 1; n < s->n_batch; n += n / 4) imagine_step(s, r, n, 1, far);
+    for (uint32_t horizon = near; horizon < far / 2; horizon *= 2)
+        for (size_t i = 0; i < sizeof split / sizeof *split && split[i] <= s->n_batch; i++)
+            imagine_step(s, r, split[i], 1, 2 * horizon);
 }
 
 /* Go through every kind of step that the session will record, at the start of a text and far from it, so that what they share
@@ -282,6 +298,7 @@ EXPORT(double, bz_wasm_gpu_reserve, bz_session *s, enum reserve what)
         if (rows[i] == prompt || rows[i] == 1) reserve_group(&g->rec, RESERVE_STEPS, what);
         if (rows[i] <= FIRST_HORIZON) imagine_step(s, &r, rows[i], 1, near); /* attention differs */
     }
+    if (what != RESERVE_BYTES) reserve_rest(s, &r, near, what);
     if (!made) g->n_changes++;
     if (table) table->away = away;
     g->rec.mode = RECORD_PROGRAM;
@@ -313,14 +330,15 @@ EXPORT(void, bz_wasm_gpu_ask_noted, bz_engine *e, enum reserve group)
     record_noted(&gpu_ops_of_engine(e)->rec, group);
 }
 
-/* The last group up to which all must be proven before such a step (see bz_wasm_gpu_record) may run: it has a pipeline that was asked for or
- * noted, and that the self-test has not found right yet. 0: none. */
+/* The last group, of those up to `last`, up to which all must be proven before such a step (see bz_wasm_gpu_record) may run: it has a pipeline that
+ * was asked for or noted, and that the self-test has not found right yet. 0: none. */
 EXPORT(uint32_t, bz_wasm_gpu_unproven, bz_session *s, uint32_t rows, uint32_t n_logits,
-       uint32_t horizon)
+       uint32_t horizon, enum reserve last)
 {
     struct recorder *rec = &gpu_ops_of_engine(s->engine)->rec;
     struct run r = { .be = &s->engine->backend };
     rec->mode = RECORD_NOTHING;
+    rec->awaited = last;
     imagine_step(s, &r, rows, n_logits, horizon);
     rec->mode = RECORD_PROGRAM;
     return rec->unproven;

@@ -516,7 +516,7 @@ test('a load asks for what the first prompt needs, then for what its tokens do, 
   free(x.bz_wasm_gpu_record_draw(session.ptr, draw));
   x.bz_wasm_gpu_draw_close(draw);
   equal(gpu.pipelinesAsked, first, 'a text begins with what was asked for');
-  const unproven = (rows, logits, horizon) => x.bz_wasm_gpu_unproven(session.ptr, rows, logits, horizon);
+  const unproven = (rows, logits, horizon) => x.bz_wasm_gpu_unproven(session.ptr, rows, logits, horizon, 3);
   same([unproven(8, 1, 20), unproven(1, 1, 4096), unproven(8, 8, 8), unproven(3, 1, 3)], [1, 3, 3, 3], 'nothing was tested here');
   equal(gpu.pipelinesAsked, first, 'to look asks for nothing');
   x.bz_wasm_gpu_ask_noted(engine.ptr, 2);
@@ -532,6 +532,10 @@ test('a load asks for what the first prompt needs, then for what its tokens do, 
   for (const [rows, logits, horizon] of [[64, 0, 4096], [8, 8, 4096], [3, 1, 20], [6, 1, 4000], [1, 1, 4096]]) free(x.bz_wasm_gpu_record(session.ptr, rows, logits, horizon));
   x.bz_wasm_gpu_reserve(session.ptr, 3);
   equal(gpu.pipelinesAsked, all, 'no step needs a pipeline that was not there');
+  x.bz_wasm_gpu_ask_noted(engine.ptr, 4);
+  const rest = gpu.pipelinesAsked;
+  for (let rows = 1; rows <= 64; rows++) for (let horizon = 128; horizon <= 4096; horizon *= 2) free(x.bz_wasm_gpu_record(session.ptr, rows, 1, horizon));
+  equal(gpu.pipelinesAsked, rest, 'and with the rest that is so for prompts and histories of any length');
   session.close();
   engine.close();
 }, idle));

@@ -1,10 +1,15 @@
 // The kernels that a load does not wait for: they are compiled and tested while the model is in use, and nobody waits for
 // them but who needs them.
 //
-//   node tests/web/test_gpu_proof.mjs [part of a test's name]
+//   node tests/web/test_gpu_proof.mjs build/bezel [part of a test's name]
 //
 // On a software adapter that passes for a large GPU, where short and long histories have kernels of their own: a token
 // takes a second there, so texts are short.
+import { execFileSync } from 'node:child_process';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+
 import { Core, Gpu, GpuEngine, fileSource, loadWasm, openDevice } from '../../web/engine/dist/core.js';
 import { done, equal, ok, rejects, same, test } from './check.mjs';
 import { patch } from './patch.mjs';
@@ -298,6 +303,82 @@ test('what waits for a proof that is given up hears why', () => heard(() => fres
   await rejects(engine.proof.all(), { message: 'this model is closed' });
 }))));
 
+// ---- the last group ----
+
+const REST = 4, CONTEXT = 16384, LONG = 3000; // a position whose history has a kernel that no shorter one and none of the longest has
+const temp = fs.mkdtempSync(path.join(os.tmpdir(), 'bezel-proof-')), longModel = `${temp}/long.gguf`;
+process.on('exit', () => fs.rmSync(temp, { recursive: true, force: true }));
+execFileSync(process.argv[2] ?? 'build/bezel', ['synth', 'tiny-e2b', longModel, '--ctx', `${CONTEXT}`]);
+
+/** An engine that has all its kernels but those of the last group, and a conversation that is far along. */
+async function openLong(core) {
+  const engine = await GpuEngine.open(core, [await fileSource(longModel)], { context: CONTEXT, batch: 32, selfTest: true, table: 'gpu' });
+  await engine.proof.all();
+  ok(engine.proof.over && !engine.proof.has(REST));
+  return { engine, session: engine.session(CONTEXT) };
+}
+
+/** Kernels that attend, of which such a position has some with two heads in a workgroup. */
+const ATTENDS = ['attend_led.subgroup', 'attend_led', 'attend_shared_led.subgroup', 'attend_shared_led'];
+const changed = (names, change) => Object.fromEntries(names.map((name) => [name, change]));
+
+test('kernels of histories of any length come after all others; a step that needs one waits for that alone, and others go on', () => fresh(async (core, gpu) => {
+  const d = device.device, real = d.createComputePipelineAsync.bind(d), mark = `\n// ${++compilations}\n`;
+  patch(core, changed(ATTENDS, (s) => s + mark)); // which no earlier test has compiled
+  const { engine, session } = await openLong(core), before = gpu.pipelinesAsked;
+  let go, kept = 0, there = false;
+  const gone = new Promise((resolve) => (go = resolve));
+  d.createComputePipelineAsync = async (of) => (of.compute.constants.HEADS === 2 && (kept++, await gone), real(of));
+  try {
+    engine.proof.begin();
+    for (let i = 0; i < 500 && !kept; i++) await turn();
+    ok(kept > 0 && gpu.pipelinesAsked > before);
+    const waiting = session.decodeProgram(LONG).then(() => (there = true));
+    await soon(session.decodeProgram(5));
+    await soon(session.read(ids));
+    for (let i = 0; i < 50; i++) await turn();
+    ok(!there && !engine.proof.has(REST));
+    go();
+    await soon(waiting);
+    await soon(engine.proof.upTo(REST));
+  } finally {
+    go();
+    d.createComputePipelineAsync = real;
+  }
+  same(engine.device.selfTest.filter((t) => !t.ok || t.reason), []);
+  const asked = gpu.pipelinesAsked;
+  for (let position = 5; position < CONTEXT; position *= 2) await session.decodeProgram(position);
+  equal(gpu.pipelinesAsked, asked, 'no step needs another');
+  session.close();
+  engine.close();
+}));
+
+test('one of them that does not compile gives way to the plain one; a plain one that is wrong is told to the steps that need it, each time', () => heard(async () => {
+  const absent = (s) => s.replace('(known +', '(known + 0.0 * f32(NONE) +').replace('@compute', 'override NONE : u32 = 4u / (HEADS - 2u);\n@compute');
+  await fresh(async (core) => {
+    patch(core, changed([ATTENDS[0]], absent));
+    const { engine, session } = await openLong(core);
+    engine.proof.begin();
+    for (let i = 0; i < 3; i++) await turn();
+    await session.decodeProgram(LONG);
+    ok(failed(engine).includes(ATTENDS[0]) && engine.proof.has(REST));
+    session.close();
+    engine.close();
+  });
+  await fresh(async (core) => {
+    patch(core, changed(ATTENDS, (s) => s.replace('(known +', '(select(1.0, 1.5, HEADS == 2u) * known +')));
+    const { engine, session } = await openLong(core), sentence = /^kernel attend\w*_led computes wrong numbers on .*: this device cannot be used$/;
+    await rejects(engine.proof.upTo(REST), { kind: 'device', message: sentence });
+    for (let i = 0; i < 2; i++) await rejects(Promise.resolve(session.decodeProgram(LONG)), { kind: 'device', message: sentence });
+    await session.decodeProgram(5);
+    await session.read(ids);
+    session.close();
+    engine.close();
+  });
+}));
+
+// ---- a device that is lost, at the end ----
+
 test('what waits for it hears of a device that is lost, even where the compiler says nothing', () => heard(async () => {
   const d = device.device;
   let lose;
@@ -316,5 +397,5 @@ test('what waits for it hears of a device that is lost, even where the compiler 
   }
 }));
 
-await done(process.argv[2]);
+await done(process.argv[3]);
 device.device.destroy(); // else its threads do not end

@@ -54,8 +54,8 @@ export interface Estimate extends Memory {
 }
 
 /** Which pipelines are asked for while steps are gone through: none, those of the first prompt and its token, those of tokens one by one
- *  as well, or all. enum reserve in src/wasm/wasm_load.c. */
-export const RESERVE = { bytes: 0, first: 1, steps: 2, all: 3 } as const;
+ *  as well, all that a step must wait for until they are proven, or the rest too. enum reserve in src/wasm/wasm_load.c. */
+export const RESERVE = { bytes: 0, first: 1, steps: 2, all: 3, rest: 4 } as const;
 export type Reserve = (typeof RESERVE)[keyof typeof RESERVE];
 
 /** A session's part of it. */

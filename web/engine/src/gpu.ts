@@ -226,6 +226,14 @@ export class Gpu {
     this.check();
   }
 
+  /** The same, and for the pipelines of a program that later() asked for; false: one of them was refused. */
+  async readyFor(program: number): Promise<boolean> {
+    const { pipelines } = this.programs.get(program);
+    await Promise.all([this.ready(), ...pipelines.map((p) => !p.made && p.compiled.catch(() => {}))]); // what fails is a fault
+    this.check();
+    return pipelines.every((p) => p.made);
+  }
+
   /** Only ready(true) waits for the pipelines that `ask` asks for. They are given to the compiler one a turn, so that others
    *  have theirs meanwhile. Kernels that do not compile are no fault: their numbers are put into `refused`, and why. */
   later<T>(refused: Map<number, string>, ask: () => T): T {

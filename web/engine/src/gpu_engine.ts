@@ -46,7 +46,7 @@ export class GpuEngine {
   private constructor(readonly core: Core, readonly gpu: Gpu, readonly ptr: EnginePtr, private readonly sources: ReadonlyMap<number, Source>,
     /** What it was found to take, with a session as the options have it. */
     public estimate: Readonly<Estimate>, rows: Rows | undefined, late: readonly number[] | undefined, private readonly cutters: readonly number[], private readonly refused: Map<number, string>, private readonly options: GpuOpenOptions, readonly info: Info) {
-    this.proof = new Proof(gpu, (group, signal) => this.proveMore(group, signal), testsKernels(gpu, options) ? RESERVE.first : RESERVE.all);
+    this.proof = new Proof(gpu, (group, signal) => this.proveMore(group, signal), testsKernels(gpu, options) ? RESERVE.first : RESERVE.rest);
     const moves = late && {
       bring: (signal: AbortSignal) => this.bringTable(late, signal),
       arrive: () => core.exports.bz_wasm_gpu_table_there(ptr),
@@ -223,7 +223,8 @@ export class GpuEngine {
 
   /** Would such a step of a session run a kernel that is still to be proven? Then up to which group that must be; else 0. */
   lacksProof(session: SessionPtr, rows: number, nLogits: number, horizon: number): Reserve {
-    return this.proof.over ? RESERVE.bytes : (this.core.exports.bz_wasm_gpu_unproven(session, rows, nLogits, horizon) as Reserve);
+    const { awaited } = this.proof;
+    return awaited ? (this.core.exports.bz_wasm_gpu_unproven(session, rows, nLogits, horizon, awaited) as Reserve) : RESERVE.bytes;
   }
 
   /** An engine with all its buffers counted; or why it does not fit. */

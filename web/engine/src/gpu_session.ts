@@ -4,6 +4,7 @@
 // gpu_decoder.ts draws. What the device has computed past the last token of the core's session does not count.
 
 import { optionsJson, stopNames, type GenerateOptions, type Stop } from './cpu_engine.js';
+import { RESERVE } from './estimate.js';
 import { GpuDecoder } from './gpu_decoder.js';
 import type { GpuEngine } from './gpu_engine.js';
 import type { Read } from './gpu_queue.js';
@@ -137,16 +138,15 @@ export class GpuSession {
     return { ptr, number: this.x.bz_wasm_gpu_program_number(ptr), adapted };
   }
 
-  /** Record a program and wait until it can be submitted, and for what else it needs; again, should adapters change meanwhile, or the table come. */
+  /** Record a program and wait until it can be submitted, and for what else it needs; again, should adapters change meanwhile, the table come, or a kernel
+   *  that nobody had to wait for give way to another. */
   async record(make: () => ProgramPtr, made = this.recordNow(make), needs?: Promise<void>): Promise<Recorded> {
     for (;;) {
-      const waited = await Promise.allSettled([this.engine.gpu.ready(), needs]); // both: what is needed still uses the session
-      for (const one of waited) if (one.status === 'rejected') {
-        this.forget(made);
-        throw one.reason;
-      }
-      if (made.adapted === this.adapted) return made;
+      const [there, needed] = await Promise.allSettled([this.engine.gpu.readyFor(made.number), needs]); // both: what is needed still uses the session
+      if (there.status === 'fulfilled' && needed.status === 'fulfilled' && there.value && made.adapted === this.adapted) return made;
       this.forget(made);
+      for (const one of [there, needed]) if (one.status === 'rejected') throw one.reason;
+      if (there.status === 'fulfilled' && !there.value) await this.engine.proof.upTo(RESERVE.rest);
       made = this.recordNow(make);
     }
   }

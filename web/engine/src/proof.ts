@@ -1,7 +1,8 @@
 // proof - the kernels that a load does not wait for, compiled and put to the test while the model is in use.
 //
 // They come in groups: those of tokens one by one first, then the others. Steps that need one of a group wait for that group and those
-// before it; others go on. Whoever closes the engine stops it first.
+// before it; others go on. For the last group, of prompts of any length and of long histories, nobody waits: a step that needs one of it
+// before its turn has it compiled at once. Whoever closes the engine stops it first.
 
 import { RESERVE, type Reserve } from './estimate.js';
 import { NO_MEMORY, type Gpu } from './gpu.js';
@@ -12,6 +13,8 @@ export class Proof {
   private work: Promise<void> | undefined; // of a group, or why it failed
   private readonly closing = new AbortController();
   private readonly lull: Lull;
+  private last: Reserve = RESERVE.rest; // group to be proven
+  private failed = false; // the last group
 
   /** `test` is to prove groups up to one; `proven`: up to which they are. */
   constructor(private readonly gpu: Gpu, private readonly test: (group: Reserve, signal: AbortSignal) => Promise<void>, private proven: Reserve) {
@@ -23,19 +26,25 @@ export class Proof {
     return this.proven >= group;
   }
 
-  /** There is nothing left to prove. */
+  /** There is nothing left to prove that a step waits for. */
   get over(): boolean {
     return this.has(RESERVE.all);
   }
 
+  /** The last of the groups whose kernels must be right before a step may run; 0: none is left. */
+  get awaited(): Reserve {
+    if (this.failed) return RESERVE.rest; // those that need it hear why
+    return this.over ? RESERVE.bytes : RESERVE.all;
+  }
+
   /** Something new was asked of the model: begin when it is quiet. */
   soon(): void {
-    if (!this.over && !this.work && !this.closing.signal.aborted) this.lull.await();
+    if (!this.has(this.last) && !this.work && !this.closing.signal.aborted) this.lull.await();
   }
 
   /** With the next group, unless one is under way; `least`: with those up to this one, together. */
   begin(least: Reserve = RESERVE.steps): void {
-    if (this.over || this.work) return;
+    if (this.has(this.last) || this.work) return;
     this.lull.forget();
     this.work = this.run(Math.max(least, this.proven + 1) as Reserve);
     this.work.catch(() => {}); // whoever needs it hears it
@@ -45,6 +54,7 @@ export class Proof {
    *  A group that was right once may have got others, since a kernel was demoted: they are among the last. */
   async upTo(group: Reserve, signal?: AbortSignal): Promise<void> {
     const last = group > this.proven ? group : RESERVE.all;
+    if (last > this.last) this.last = last; // somebody needs it after all
     while (this.proven < last) {
       this.begin(last);
       await unlessStopped(this.work as Promise<void>, signal);
@@ -74,7 +84,8 @@ export class Proof {
       if (!signal.aborted && e instanceof Error && e.message.startsWith(NO_MEMORY)) { // nothing of it is left: another time
         this.gpu.takeFault();
         this.work = undefined;
-      }
+        if (group === RESERVE.rest) this.last = RESERVE.all; // or never: it only saves time
+      } else this.failed = group === RESERVE.rest;
       throw e;
     }
   }
