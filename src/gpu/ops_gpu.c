@@ -18,7 +18,7 @@ void gpu_dispatch_op(struct run *r, uint32_t kernel, const void *params,
 
 enum {
     LARGE_SCRATCH = 32 << 20
-}; /* past this scratch grows by what is asked for, and not twofold */
+}; /* past this scratch grows by what is asked for, or a quarter, and not twofold */
 
 static bool gpu_alloc(void *ctx, struct tensor *t)
 {
@@ -94,8 +94,11 @@ struct tensor gpu_scratch(struct run *r, int which, uint32_t rows, uint32_t cols
         uint64_t size = s->bytes ? s->bytes : 1 << 20;
         while (size < n_bytes) size *= 2;
         if (size > LARGE_SCRATCH) size = n_bytes;
+        if (size < s->bytes + (uint64_t)s->bytes / 4) size = s->bytes + (uint64_t)s->bytes / 4;
+        if (size > g->rec.limits.max_binding) size = n_bytes;
         if (size > g->rec.limits.max_binding || s->n == COUNT(s->buffers)) {
             run_fail(r, BZ_ERR_LIMIT, "a step needs more scratch than this device can bind");
+            g->rec.status = BZ_ERR_LIMIT; /* nothing can be bound */
             return t;
         }
         s->buffers[s->n++] = gpu_buffer_new((uint32_t)size, GPU_STORAGE);

@@ -190,6 +190,25 @@ EXPORT(void, bz_wasm_gpu_free_scratch, bz_engine *e)
     }
 }
 
+static bool has_scratch(const struct gpu_ops *g)
+{
+    for (int k = 0; k < N_GPU_SCRATCH; k++)
+        if (g->scratch[k].n) return true;
+    return false;
+}
+
+/* Of scratch that grew while nothing was recorded only the last is needed. */
+static void keep_last_scratch(struct gpu_ops *g)
+{
+    for (int k = 0; k < N_GPU_SCRATCH; k++) {
+        struct gpu_scratch *s = &g->scratch[k];
+        if (!s->n) continue;
+        for (uint32_t i = 0; i + 1 < s->n; i++) gpu_buffer_free(s->buffers[i]);
+        s->buffers[0] = s->buffers[s->n - 1];
+        s->n = 1;
+    }
+}
+
 /* A step that is not recorded. Returns how many dispatches it has. */
 static uint32_t imagine_step(bz_session *s, struct run *r, uint32_t rows, uint32_t n_logits,
                              uint32_t horizon)
@@ -225,7 +244,7 @@ EXPORT(void, bz_wasm_gpu_be_frugal, bz_engine *e, uint32_t frugal)
 
 enum {
     FIRST_HORIZON = 128, /* the shortest history that web/engine/src/gpu_session.ts has */
-    PROMPT_ROWS = 32,    /* prompts up to this length have the pipelines of one of LOGIT_ROWS */
+    PROMPT_ROWS = 16,    /* prompts up to this length have the pipelines of one of LOGIT_ROWS */
 };
 
 /* Groups of steps, in the order in which their pipelines are asked for and put to the test: Reserve in web/engine/src/estimate.ts. */
@@ -252,7 +271,7 @@ static void reserve_rest(bz_session *s, struct run *r, uint32_t near, enum reser
 {
     const uint32_t far = s->kv.n_ctx, split[] = { 1, 2, 4 };
     reserve_group(&gpu_ops_of_engine(s->engine)->rec, RESERVE_REST, what);
-    for (uint32_t n = PROMPT_ROWS + 1; n < s->n_batch; n += n / 4) imagine_step(s, r, n, 1, far);
+    for (uint32_t n = s->n_batch; n > PROMPT_ROWS; n -= (n + 4) / 5) imagine_step(s, r, n, 1, far);
     for (uint32_t horizon = near; horizon < far / 2; horizon *= 2)
         for (size_t i = 0; i < sizeof split / sizeof *split && split[i] <= s->n_batch; i++)
             imagine_step(s, r, split[i], 1, 2 * horizon);
@@ -260,7 +279,7 @@ static void reserve_rest(bz_session *s, struct run *r, uint32_t near, enum reser
 
 /* Go through every kind of step that the session will record, at the start of a text and far from it, so that what they share
  * is there: scratch of the largest one, and the pipelines of groups up to `what`. A text begins with a short prompt (one of eight rows has
- * the pipelines of all up to 32) and goes on row by row. Returns the bytes that come and go while steps are
+ * the pipelines of all up to 16) and goes on row by row. Returns the bytes that come and go while steps are
  * recorded and tokens drawn, at most; -1 when a step cannot be. */
 EXPORT(double, bz_wasm_gpu_reserve, bz_session *s, enum reserve what)
 {
@@ -272,7 +291,8 @@ EXPORT(double, bz_wasm_gpu_reserve, bz_session *s, enum reserve what)
     const uint32_t far = s->kv.n_ctx, near = far < FIRST_HORIZON ? far : FIRST_HORIZON,
                    prompt = LOGIT_ROWS < s->n_batch ? LOGIT_ROWS : s->n_batch;
     struct gpu_weight *table = table_of(s->engine);
-    const bool made = g->ahead_at == g->n_changes, away = table && table->away;
+    const bool made = g->ahead_at == g->n_changes, away = table && table->away,
+               fresh = !has_scratch(g);
     reserve_group(&g->rec, RESERVE_FIRST, what);
     if (!made) imagine_step(s, &r, prompt, 1, near); /* the first prompt comes before it */
     if (table) table->away = false;                  /* by then */
@@ -298,7 +318,8 @@ EXPORT(double, bz_wasm_gpu_reserve, bz_session *s, enum reserve what)
         if (rows[i] == prompt || rows[i] == 1) reserve_group(&g->rec, RESERVE_STEPS, what);
         if (rows[i] <= FIRST_HORIZON) imagine_step(s, &r, rows[i], 1, near); /* attention differs */
     }
-    if (what != RESERVE_BYTES) reserve_rest(s, &r, near, what);
+    reserve_rest(s, &r, near, what);
+    if (fresh) keep_last_scratch(g);
     if (!made) g->n_changes++;
     if (table) table->away = away;
     g->rec.mode = RECORD_PROGRAM;
