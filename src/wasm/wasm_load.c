@@ -272,7 +272,8 @@ static void reserve_rest(bz_session *s, struct run *r, uint32_t near, enum reser
     const uint32_t far = s->kv.n_ctx, split[] = { 1, 2, 4 };
     reserve_group(&gpu_ops_of_engine(s->engine)->rec, RESERVE_REST, what);
     for (uint32_t n = s->n_batch; n > PROMPT_ROWS; n -= (n + 4) / 5) imagine_step(s, r, n, 1, far);
-    for (uint32_t horizon = near; horizon < far / 2; horizon *= 2)
+    /* which take no more scratch than the longest */
+    for (uint32_t horizon = near; what != RESERVE_BYTES && horizon < far / 2; horizon *= 2)
         for (size_t i = 0; i < sizeof split / sizeof *split && split[i] <= s->n_batch; i++)
             imagine_step(s, r, split[i], 1, 2 * horizon);
 }

@@ -119,6 +119,7 @@ export class Gpu {
   onCompiled: (() => void) | undefined;
   private turn: Promise<unknown> = Promise.resolve();
   private refused: Map<number, string> | undefined; // while later() asks
+  private patient = false; // the same
   private fault: Error | undefined;
   private refusals: Promise<GPUError | null>[] | undefined; // while hasRoom() makes buffers
   /** Did the device go away? Then nothing here works any more. */
@@ -229,19 +230,23 @@ export class Gpu {
   /** The same, and for the pipelines of a program that later() asked for; false: one of them was refused. */
   async readyFor(program: number): Promise<boolean> {
     const { pipelines } = this.programs.get(program);
+    for (const p of pipelines) p.hurry?.();
     await Promise.all([this.ready(), ...pipelines.map((p) => !p.made && p.compiled.catch(() => {}))]); // what fails is a fault
     this.check();
     return pipelines.every((p) => p.made);
   }
 
   /** Only ready(true) waits for the pipelines that `ask` asks for. They are given to the compiler one a turn, so that others
-   *  have theirs meanwhile. Kernels that do not compile are no fault: their numbers are put into `refused`, and why. */
-  later<T>(refused: Map<number, string>, ask: () => T): T {
+   *  have theirs meanwhile; `patient`: each when the one before is done, since drivers compile one after the other, and somebody may need
+   *  another soon. Kernels that do not compile are no fault: their numbers are put into `refused`, and why. */
+  later<T>(refused: Map<number, string>, ask: () => T, patient = false): T {
     this.refused = refused;
+    this.patient = patient;
     try {
       return ask();
     } finally {
       this.refused = undefined;
+      this.patient = false;
     }
   }
 
@@ -569,7 +574,7 @@ export class Gpu {
 
   private async compile(pipeline: Pipeline, layout: GPUPipelineLayout, constants: Record<string, number>): Promise<void> {
     const { refused } = this, { name, source } = pipeline.kernel;
-    if (refused) await (this.turn = this.turn.then(nextTurn));
+    if (refused) await this.turnOf(pipeline);
     const { module, pipelines } = this.moduleOf(pipeline.kernel);
     const key = JSON.stringify(constants);
     try {
@@ -588,6 +593,13 @@ export class Gpu {
       this.pipelinesDone++;
       this.onCompiled?.();
     }
+  }
+
+  /** When a pipeline that later() asked for is given to the compiler. */
+  private turnOf(pipeline: Pipeline): Promise<unknown> {
+    const turn = this.turn.then(nextTurn);
+    this.turn = this.patient ? turn.then(() => pipeline.compiled.catch(() => {})) : turn;
+    return Promise.race([turn, new Promise<void>((now) => (pipeline.hurry = now))]);
   }
 
   private newGroup(pipeline: number, bindings: number, n: number): number {

@@ -190,7 +190,7 @@ export class GpuEngine {
   private async proveMore(group: Reserve, signal: AbortSignal): Promise<void> {
     const { core, gpu, ptr, report, refused } = this;
     gpu.check();
-    gpu.later(refused, () => core.exports.bz_wasm_gpu_ask_noted(ptr, group));
+    gpu.later(refused, () => core.exports.bz_wasm_gpu_ask_noted(ptr, group), group === RESERVE.rest);
     await selfTest(core, gpu, ptr, { signal, report, refused, alone: false, compile: () => this.compile(group) });
   }
 

@@ -11,6 +11,7 @@ export interface Pipeline {
   made: GPUComputePipeline | undefined; // undefined while it compiles
   refusal: string | undefined; // why it does not, where that is no fault
   compiled: Promise<void>;
+  hurry?: () => void; // give it to the compiler now, before its turn
 }
 
 /** Copies, dispatches, copies; what is needed to replay them lies in arrays side by side. */

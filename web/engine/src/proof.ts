@@ -61,8 +61,14 @@ export class Proof {
     }
   }
 
-  all(signal?: AbortSignal): Promise<void> {
-    return this.upTo(RESERVE.all, signal);
+  /** Wait until nothing is under way any more, and nothing will be. */
+  async all(signal?: AbortSignal): Promise<void> {
+    await this.upTo(RESERVE.all, signal);
+    while (!this.has(this.last) && !this.failed) {
+      this.begin();
+      await unlessStopped((this.work as Promise<void>).catch(() => {}), signal); // whoever needs the last group hears it
+    }
+    this.closing.signal.throwIfAborted();
   }
 
   /** At once: nothing of it is left, and nothing is used any more. */
