@@ -59,7 +59,7 @@ enum record_mode {
 struct recorder {
     struct gpu_limits limits;
     enum record_mode mode;
-    uint8_t group;               /* of steps, from 1 on: for which pipelines are noted now; 0: none are */
+    uint8_t group; /* of steps, from 1 on: for which pipelines are noted now; 0: for none */
     struct record_trace *trace;  /* of RECORD_NOTHING; may be NULL */
     uint16_t instead[N_KERNELS]; /* of a kernel that was demoted: the other's number + 1 */
     bool vouched[N_KERNELS];     /* a result of the self-test that it had a part in was right */
