@@ -313,6 +313,7 @@ enum bz_status gpu_ops_open(struct backend *out, enum gpu_tier tier, struct bz_e
     if (!g->rec.limits.subgroup_max) g->tier = TIER_PLAIN;
     g->narrow = g->rec.limits.subgroup_min == 4 && g->rec.limits.subgroup_max == 4;
     g->narrow_stream = GPU_NARROW_STREAM;
+    g->parts_room = GPU_PARTS_BYTES;
     g->n_changes = 1; /* so that nothing was made ahead */
     g->unused = gpu_buffer_new(16, GPU_STORAGE);
     for (uint32_t i = 0; i < COUNT(g->unread); i++) g->unread[i] = gpu_buffer_new(16, GPU_STORAGE);

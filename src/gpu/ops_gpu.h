@@ -91,6 +91,9 @@ enum { GPU_NARROW_STREAM = 4096 };
 /* Of a matrix product into workgroups: ops_gpu_linear.c. One of them is in shares; of one row's products one has teams of three rows. */
 enum { GPU_CUTS = 7, GPU_CUT_SHARES = 5, GPU_CUT_THREE = 4 };
 
+/* Bytes of shares of a product that are summed afterwards, at most. */
+enum { GPU_PARTS_BYTES = 64 << 20 };
+
 struct gpu_ops {
     struct recorder rec;
     struct upload upload;
@@ -103,6 +106,7 @@ struct gpu_ops {
     bool roomy;  /* memory is plentiful: gradients may take larger runs at a time */
     bool frugal; /* memory is scarce: no matrices are kept that only save time */
     struct gpu_scratch scratch[N_GPU_SCRATCH];
+    uint32_t parts_room; /* bytes that prompts may take for shares of products: what was reserved */
     struct gpu_halves halves;
     struct gpu_settled settled;
     struct gpu_owed owed;     /* while rec.first is set */

@@ -81,7 +81,7 @@ static struct bwd_cut bwd_cut(const struct gpu_ops *g, uint32_t n_tok, uint32_t 
     uint64_t cost;
     if (!g->narrow)
         c.n_split = gpu_shares(tiles, c.tile == 128 ? GPU_UNITS : 4 * GPU_UNITS, rows,
-                               (uint64_t)n_tok * cols, &cost);
+                               (uint64_t)n_tok * cols, GPU_PARTS_BYTES, &cost);
     c.n_groups = tiles * c.n_split;
     return c;
 }

@@ -117,10 +117,7 @@ static inline uint32_t gpu_unit(enum gpu_shape shape)
     return shape <= GPU_BF16 ? 8 : shape == GPU_Q8_0 || shape == GPU_Q8_A ? 16 : 32;
 }
 
-enum {
-    GPU_UNITS = 132,            /* processors of a large device */
-    GPU_PARTS_BYTES = 64 << 20, /* shares of a product that are summed afterwards, at most */
-};
+enum { GPU_UNITS = 132 }; /* processors of a large device */
 
 /* Record one dispatch with the kernel's default constants. */
 void gpu_dispatch_op(struct run *r, uint32_t kernel, const void *params,
@@ -171,9 +168,9 @@ void gpu_tiled_f32(struct run *r, const struct tensor *y, const struct tensor *x
                    const struct gpu_plan *plan, gpu_buffer m, uint32_t n_mat);
 
 /* In how many shares a product is summed, so that so many tiles fill a large device: one that has places for `units` of
- * them at a time. Each tile is `depth` steps long; a share costs `numbers` of memory. *cost: of the fewest shares that
- * are about as good as any, in steps. */
-uint32_t gpu_shares(uint32_t tiles, uint32_t units, uint32_t depth, uint64_t numbers,
+ * them at a time. Each tile is `depth` steps long; a share costs `numbers` of memory, of which there are `room` bytes. *cost: of the fewest
+ * shares that are about as good as any, in steps. */
+uint32_t gpu_shares(uint32_t tiles, uint32_t units, uint32_t depth, uint64_t numbers, uint64_t room,
                     uint64_t *cost);
 
 /* y, from row `first` on, = y + the sum of n_part tensors that lie one after the other (fresh: without y); with `by` its

@@ -56,10 +56,10 @@ static uint64_t shares_cost(uint32_t n, uint32_t tiles, uint32_t units, uint32_t
     return turns * divide_up(depth, n) + (n > 1 ? n * numbers / SHARE_SUMS + 20 : 0);
 }
 
-uint32_t gpu_shares(uint32_t tiles, uint32_t units, uint32_t depth, uint64_t numbers,
+uint32_t gpu_shares(uint32_t tiles, uint32_t units, uint32_t depth, uint64_t numbers, uint64_t room,
                     uint64_t *cost)
 {
-    uint64_t best = UINT64_MAX, most = GPU_PARTS_BYTES / sizeof(float) / numbers;
+    uint64_t best = UINT64_MAX, most = room / sizeof(float) / numbers;
     uint32_t n = 1;
     if (most > depth / SHARE_STEPS) most = depth / SHARE_STEPS;
     for (uint32_t i = 1; i == 1 || i <= most; i++) {
@@ -126,7 +126,7 @@ static struct matrix_plan matrix_plan(const struct gpu_ops *g, uint32_t rows, ui
 {
     enum { SHARE = 8 }; /* steps that are worth a workgroup */
     struct matrix_plan best = { 0 };
-    uint64_t least = UINT64_MAX, room = GPU_PARTS_BYTES / sizeof(float) / rows / n_tok;
+    uint64_t least = UINT64_MAX, room = g->parts_room / sizeof(float) / rows / n_tok;
     uint32_t steps = divide_up(cols, 32), most = steps / SHARE;
     if (most > room) most = (uint32_t)room;
     if (!apart || !most) most = 1;
@@ -226,7 +226,8 @@ static uint32_t product_shares(const struct gpu_ops *g, const struct block *w, u
     if (g->cut) return g->cut == GPU_CUT_SHARES ? 3 : 1;
     if (g->narrow || w->cols < 2048 || n_tok <= large.toks / 2) return 1;
     uint32_t tiles = divide_up(w->rows, large.rows) * divide_up(n_tok, large.toks);
-    uint32_t n = gpu_shares(tiles, GPU_UNITS, w->cols, (uint64_t)n_tok * w->rows, &cost);
+    uint32_t n =
+        gpu_shares(tiles, GPU_UNITS, w->cols, (uint64_t)n_tok * w->rows, g->parts_room, &cost);
     steps = divide_up(steps, GPU_UNITS) * w->cols * usual.rows * usual.toks / (128 * 128);
     return cost < steps ? n : 1;
 }

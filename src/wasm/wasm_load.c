@@ -294,6 +294,8 @@ EXPORT(double, bz_wasm_gpu_reserve, bz_session *s, enum reserve what)
     struct gpu_weight *table = table_of(s->engine);
     const bool made = g->ahead_at == g->n_changes, away = table && table->away,
                fresh = !has_scratch(g);
+    g->parts_room =
+        GPU_PARTS_BYTES; /* lengths that are not gone through get on with what these take */
     reserve_group(&g->rec, RESERVE_FIRST, what);
     if (!made) imagine_step(s, &r, prompt, 1, near); /* the first prompt comes before it */
     if (table) table->away = false;                  /* by then */
@@ -321,6 +323,7 @@ EXPORT(double, bz_wasm_gpu_reserve, bz_session *s, enum reserve what)
     }
     reserve_rest(s, &r, near, what);
     if (fresh) keep_last_scratch(g);
+    g->parts_room = g->scratch[SCRATCH_PARTS].bytes;
     if (!made) g->n_changes++;
     if (table) table->away = away;
     g->rec.mode = RECORD_PROGRAM;

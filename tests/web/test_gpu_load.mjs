@@ -540,6 +540,15 @@ test('a load asks for what the first prompt needs, then for what its tokens do, 
   engine.close();
 }, idle));
 
+test('prompts of any length take no more memory than was counted', () => fresh(async (core, gpu) => {
+  const batch = 1024, engine = await GpuEngine.open(core, [await fileSource(synth('tiny-widest'))], { context: batch, batch, selfTest: false });
+  const session = engine.session(batch, batch), before = gpu.bytes, x = core.exports;
+  for (let rows = 1; rows <= batch; rows += 11) x.bz_wasm_gpu_program_free(core.check(x.bz_wasm_gpu_record(session.ptr, rows, 1, rows)));
+  equal(gpu.bytes, before);
+  session.close();
+  engine.close();
+}, idle));
+
 test('a fast kernel that is wrong, and one that does not compile, give way to plain ones, and the answers stay right', () => fresh(async (core) => {
   const sources = [await fileSource(MODEL)], options = { context: 64, batch: 8, selfTest: true };
   let engine = await GpuEngine.open(core, sources, options);
