@@ -98,7 +98,9 @@ static void count(struct recorder *r, enum kernel kernel, const struct gpu_const
     struct record_trace *t = r->trace;
     uint32_t at = find_slot(r, kernel, c, n);
     const struct pipeline_slot *s = at < r->n_pipelines ? &r->pipelines[at] : NULL;
-    if (s && !s->proven && s->noted > r->unproven && s->noted <= r->awaited) r->unproven = s->noted;
+    if (s && !s->proven && s->noted > r->unproven && s->noted >= r->awaited[0] &&
+        s->noted <= r->awaited[1])
+        r->unproven = s->noted;
     if (!t) return;
     t->noted = t->noted || (s && !s->pipeline);
     if (!s || t->n == sizeof t->slot / sizeof *t->slot) t->unknown = true;

@@ -36,9 +36,9 @@ struct pipeline_slot {
     uint32_t kernel, n_constants;
     struct gpu_constant constants[RECORD_MAX_CONSTANTS];
     gpu_pipeline pipeline; /* 0: it is only noted */
-    uint8_t noted; /* the first group of steps that is to wait until it is proven; 0: none */
-    bool tested;   /* selftest.c has picked a case for it */
-    bool proven;   /* and found its numbers right */
+    uint8_t noted;         /* the first group of steps that it is proven with; 0: none */
+    bool tested;           /* selftest.c has picked a case for it */
+    bool proven;           /* and found its numbers right */
 };
 
 /* The pipelines that dispatches would use: their places in the recorder's list. */
@@ -72,7 +72,7 @@ struct recorder {
     uint32_t n_written;  /* of those, in the buffer */
     uint32_t n_dispatches, next_part;
     uint32_t unproven; /* in RECORD_NOTHING: the last group that one was noted for and not proven */
-    uint32_t awaited;  /* of the groups up to this one */
+    uint32_t awaited[2];   /* of the groups from the one to the other */
     enum bz_status status; /* sticky: memory */
     void (*first)(void *); /* records what must come before the next dispatch; NULL: nothing */
     void *first_ctx;

@@ -323,7 +323,8 @@ EXPORT(double, bz_wasm_gpu_reserve, bz_session *s, enum reserve what)
     }
     reserve_rest(s, &r, near, what);
     if (fresh) keep_last_scratch(g);
-    g->parts_room = g->scratch[SCRATCH_PARTS].bytes;
+    uint32_t parts = g->scratch[SCRATCH_PARTS].bytes;
+    if (parts < GPU_PARTS_BYTES) g->parts_room = parts;
     if (!made) g->n_changes++;
     if (table) table->away = away;
     g->rec.mode = RECORD_PROGRAM;
@@ -355,15 +356,16 @@ EXPORT(void, bz_wasm_gpu_ask_noted, bz_engine *e, enum reserve group)
     record_noted(&gpu_ops_of_engine(e)->rec, group);
 }
 
-/* The last group, of those up to `last`, up to which all must be proven before such a step (see bz_wasm_gpu_record) may run: it has a pipeline that
+/* The last group, of those from `first` to `last`, up to which all must be proven before such a step (see bz_wasm_gpu_record) may run: it has a pipeline that
  * was asked for or noted, and that the self-test has not found right yet. 0: none. */
 EXPORT(uint32_t, bz_wasm_gpu_unproven, bz_session *s, uint32_t rows, uint32_t n_logits,
-       uint32_t horizon, enum reserve last)
+       uint32_t horizon, enum reserve first, enum reserve last)
 {
     struct recorder *rec = &gpu_ops_of_engine(s->engine)->rec;
     struct run r = { .be = &s->engine->backend };
     rec->mode = RECORD_NOTHING;
-    rec->awaited = last;
+    rec->awaited[0] = first;
+    rec->awaited[1] = last;
     imagine_step(s, &r, rows, n_logits, horizon);
     rec->mode = RECORD_PROGRAM;
     return rec->unproven;

@@ -516,7 +516,7 @@ test('a load asks for what the first prompt needs, then for what its tokens do, 
   free(x.bz_wasm_gpu_record_draw(session.ptr, draw));
   x.bz_wasm_gpu_draw_close(draw);
   equal(gpu.pipelinesAsked, first, 'a text begins with what was asked for');
-  const unproven = (rows, logits, horizon) => x.bz_wasm_gpu_unproven(session.ptr, rows, logits, horizon, 3);
+  const unproven = (rows, logits, horizon) => x.bz_wasm_gpu_unproven(session.ptr, rows, logits, horizon, 1, 3);
   same([unproven(8, 1, 20), unproven(1, 1, 4096), unproven(8, 8, 8), unproven(3, 1, 3)], [1, 3, 3, 3], 'nothing was tested here');
   equal(gpu.pipelinesAsked, first, 'to look asks for nothing');
   x.bz_wasm_gpu_ask_noted(engine.ptr, 2);

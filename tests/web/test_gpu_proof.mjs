@@ -366,11 +366,13 @@ test('one of them that does not compile gives way to the plain one; a plain one 
     session.close();
     engine.close();
   });
-  await fresh(async (core) => {
-    patch(core, changed(ATTENDS, (s) => s.replace('(known +', '(select(1.0, 1.5, HEADS == 2u) * known +')));
-    const { engine, session } = await openLong(core), sentence = /^kernel attend\w*_led computes wrong numbers on .*: this device cannot be used$/;
-    await engine.whole();
-    await rejects(engine.proof.upTo(REST), { kind: 'device', message: sentence });
+  for (const [change, sentence] of [
+    [(s) => s.replace('(known +', '(select(1.0, 1.5, HEADS == 2u) * known +'), /^kernel attend\w*_led computes wrong numbers on .*: this device cannot be used$/],
+    [absent, /^kernel attend\w*_led: /],
+  ]) await fresh(async (core) => {
+    patch(core, changed(ATTENDS, change));
+    const { engine, session } = await openLong(core);
+    for (const wait of [engine.whole(), engine.proof.upTo(REST)]) await rejects(wait, { kind: 'device', message: sentence });
     for (let i = 0; i < 2; i++) await rejects(Promise.resolve(session.decodeProgram(LONG)), { kind: 'device', message: sentence });
     await session.decodeProgram(5);
     await session.read(ids);

@@ -393,7 +393,7 @@ export class Gpu {
   }
 
   /** Queue programs (a pass for those in a row, but for their copies) and reads, in this order. The queueing is done when
-   *  this returns; the promise waits for the bytes. ready() must have been awaited since the programs were recorded.
+   *  this returns; the promise waits for the bytes. ready() must have been awaited since the programs were recorded, or readyFor() each of them.
    *  All goes in one submit where a read is under way: then the device has work. Else it is idle, and begins while
    *  the rest is still encoded. */
   run(items: Items): Promise<void> {

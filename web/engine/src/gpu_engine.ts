@@ -221,10 +221,17 @@ export class GpuEngine {
     }));
   }
 
+  /** Tokens of a longer history will come: its kernels compile while others do. One that is refused is demoted by the test that is to come, if there is one. */
+  expect(session: SessionPtr, horizon: number): void {
+    const ask = (): void => this.core.exports.bz_wasm_gpu_expect(session, horizon);
+    if (this.proof.done) ask();
+    else this.gpu.later(this.refused, ask);
+  }
+
   /** Would such a step of a session run a kernel that is still to be proven? Then up to which group that must be; else 0. */
   lacksProof(session: SessionPtr, rows: number, nLogits: number, horizon: number): Reserve {
     const { awaited } = this.proof;
-    return awaited ? (this.core.exports.bz_wasm_gpu_unproven(session, rows, nLogits, horizon, awaited) as Reserve) : RESERVE.bytes;
+    return awaited ? (this.core.exports.bz_wasm_gpu_unproven(session, rows, nLogits, horizon, ...awaited) as Reserve) : RESERVE.bytes;
   }
 
   /** An engine with all its buffers counted; or why it does not fit. */
@@ -270,7 +277,7 @@ export class GpuEngine {
     const x = this.core.exports;
     const ptr = this.gpu.planned(() => {
       const s = this.core.check(x.bz_wasm_session_open(this.ptr, context, batch, +(cache === 'f16')));
-      const steps = x.bz_wasm_gpu_reserve(s, this.proof.over && testsKernels(this.gpu, this.options) ? RESERVE.all : RESERVE.bytes), short = this.gpu.bytes + steps - (this.options.budget ?? this.gpu.info.maxTotal);
+      const steps = x.bz_wasm_gpu_reserve(s, this.proof.done && testsKernels(this.gpu, this.options) ? RESERVE.all : RESERVE.bytes), short = this.gpu.bytes + steps - (this.options.budget ?? this.gpu.info.maxTotal);
       if (steps >= 0 && short <= 0) return s;
       const n = x.bz_wasm_session_context(s);
       x.bz_wasm_session_close(s);

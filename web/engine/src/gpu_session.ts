@@ -140,13 +140,16 @@ export class GpuSession {
 
   /** Record a program and wait until it can be submitted, and for what else it needs; again, should adapters change meanwhile, the table come, or a kernel
    *  that nobody had to wait for give way to another. */
-  async record(make: () => ProgramPtr, made = this.recordNow(make), needs?: Promise<void>): Promise<Recorded> {
+  async record(make: () => ProgramPtr, { made = this.recordNow(make), needs, signal }: { made?: Recorded; needs?: Promise<void>; signal?: AbortSignal | undefined } = {}): Promise<Recorded> {
     for (;;) {
       const [there, needed] = await Promise.allSettled([this.engine.gpu.readyFor(made.number), needs]); // both: what is needed still uses the session
       if (there.status === 'fulfilled' && needed.status === 'fulfilled' && there.value && made.adapted === this.adapted) return made;
       this.forget(made);
       for (const one of [there, needed]) if (one.status === 'rejected') throw one.reason;
-      if (there.status === 'fulfilled' && !there.value) await this.engine.proof.upTo(RESERVE.rest);
+      if (there.status === 'fulfilled' && !there.value) {
+        if (this.engine.proof.done) throw new BezelError('a kernel of this step does not compile', 'device'); // and nothing takes its place
+        await this.engine.proof.upTo(RESERVE.rest, signal);
+      }
       made = this.recordNow(make);
     }
   }
@@ -167,14 +170,14 @@ export class GpuSession {
     const horizon = FIRST_HORIZON * 2 ** history;
     await this.engine.lookAhead(signal);
     for (let group; (group = this.engine.lacksProof(this.ptr, 1, 1, horizon));) await this.engine.proof.upTo(group, signal);
-    const made = await this.record(() => this.x.bz_wasm_gpu_record(this.ptr, 1, 1, horizon));
+    const made = await this.record(() => this.x.bz_wasm_gpu_record(this.ptr, 1, 1, horizon), { signal });
     this.decodes.forEach((one, i) => {
       if (i !== history && one?.adapted === made.adapted) return;
       this.forget(one);
       this.decodes[i] = undefined;
     });
     this.decodes[history] = made;
-    if (horizon < this.context) this.x.bz_wasm_gpu_expect(this.ptr, 2 * horizon); // its kernels compile while tokens come
+    if (horizon < this.context) this.engine.expect(this.ptr, 2 * horizon);
     return made.number;
   }
 
@@ -211,7 +214,7 @@ export class GpuSession {
       const make = (): ProgramPtr => this.x.bz_wasm_gpu_record(this.ptr, ids.length, nLogits, horizon);
       program = gpu.beginning(() => this.recordNow(make));
       if (!gpu.begun(program.number)) {
-        program = await this.record(make, program, this.engine.gatherRows(this.ptr, ids)); // a part may have run, and changed them in place
+        program = await this.record(make, { made: program, needs: this.engine.gatherRows(this.ptr, ids), signal }); // a part may have run, and changed them in place
         placed = false; // others may have had their turn
       }
     }

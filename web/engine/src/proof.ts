@@ -2,7 +2,7 @@
 //
 // They come in groups: those of tokens one by one first, then the others. Steps that need one of a group wait for that group and those
 // before it; others go on. For the last group, of prompts of any length and of long histories, nobody waits: a step that needs one of it
-// before its turn has it compiled at once. Whoever closes the engine stops it first.
+// before its turn has it compiled at once. It is given up where it cannot be tested. Whoever closes the engine stops it first.
 
 import { RESERVE, type Reserve } from './estimate.js';
 import { NO_MEMORY, type Gpu } from './gpu.js';
@@ -31,20 +31,26 @@ export class Proof {
     return this.has(RESERVE.all);
   }
 
-  /** The last of the groups whose kernels must be right before a step may run; 0: none is left. */
-  get awaited(): Reserve {
-    if (this.failed) return RESERVE.rest; // those that need it hear why
-    return this.over ? RESERVE.bytes : RESERVE.all;
+  /** The first and the last of the groups whose kernels must be right before a step may run; undefined: none are left. Also while the last group is tested:
+   *  what takes the place of a kernel that it demotes is new. */
+  get awaited(): readonly [Reserve, Reserve] | undefined {
+    if (this.failed) return [RESERVE.rest, RESERVE.rest]; // those that need it hear why
+    return this.done ? undefined : [RESERVE.first, RESERVE.all];
+  }
+
+  /** There is nothing left to do. */
+  get done(): boolean {
+    return this.has(this.last);
   }
 
   /** Something new was asked of the model: begin when it is quiet. */
   soon(): void {
-    if (!this.has(this.last) && !this.work && !this.closing.signal.aborted) this.lull.await();
+    if (!this.done && !this.work && !this.closing.signal.aborted) this.lull.await();
   }
 
   /** With the next group, unless one is under way; `least`: with those up to this one, together. */
   begin(least: Reserve = RESERVE.steps): void {
-    if (this.has(this.last) || this.work) return;
+    if (this.done || this.work) return;
     this.lull.forget();
     this.work = this.run(Math.max(least, this.proven + 1) as Reserve);
     this.work.catch(() => {}); // whoever needs it hears it
@@ -53,7 +59,7 @@ export class Proof {
   /** Wait until the kernels of the groups up to this one are there and right; throws where one is not. It begins, if it has not yet.
    *  A group that was right once may have got others, since a kernel was demoted: they are among the last. */
   async upTo(group: Reserve, signal?: AbortSignal): Promise<void> {
-    const last = group > this.proven ? group : RESERVE.all;
+    const last = group > this.proven ? group : this.over ? RESERVE.rest : RESERVE.all;
     if (last > this.last) this.last = last; // somebody needs it after all
     while (this.proven < last) {
       this.begin(last);
@@ -63,12 +69,15 @@ export class Proof {
 
   /** Wait until nothing is under way any more, and nothing will be. */
   async all(signal?: AbortSignal): Promise<void> {
-    await this.upTo(RESERVE.all, signal);
-    while (!this.has(this.last) && !this.failed) {
+    if (!this.over) await this.upTo(RESERVE.all, signal);
+    while (!this.done) {
       this.begin();
-      await unlessStopped((this.work as Promise<void>).catch(() => {}), signal); // whoever needs the last group hears it
+      try {
+        await unlessStopped(this.work as Promise<void>, signal);
+      } catch (e) {
+        if (!this.done) throw e; // else the last group was given up, which only saves time
+      }
     }
-    this.closing.signal.throwIfAborted();
   }
 
   /** At once: nothing of it is left, and nothing is used any more. */
@@ -87,12 +96,18 @@ export class Proof {
       this.work = undefined;
       this.soon(); // who waited goes first
     } catch (e) {
-      if (!signal.aborted && e instanceof Error && e.message.startsWith(NO_MEMORY)) { // nothing of it is left: another time
-        this.gpu.takeFault();
-        this.work = undefined;
-        if (group === RESERVE.rest) this.last = RESERVE.all; // or never: it only saves time
-      } else this.failed = group === RESERVE.rest;
+      if (!signal.aborted) this.giveUp(group, e);
       throw e;
     }
+  }
+
+  /** A group is not proven. Where there was no room for the test, nothing of it is left: another time. The last one only saves time: unless one of its kernels is wrong, it
+   *  is left to whoever needs it. */
+  private giveUp(group: Reserve, e: unknown): void {
+    const noRoom = e instanceof Error && e.message.startsWith(NO_MEMORY), wrong = e instanceof BezelError && e.kind === 'device';
+    if (noRoom) this.gpu.takeFault();
+    this.failed = group === RESERVE.rest && wrong;
+    if (group === RESERVE.rest && !wrong) this.last = RESERVE.all;
+    if (noRoom || this.last < group) this.work = undefined;
   }
 }

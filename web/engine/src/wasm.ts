@@ -104,7 +104,7 @@ export interface Exports {
   bz_wasm_gpu_be_frugal(e: EnginePtr, frugal: number): void;
   bz_wasm_gpu_reserve(s: SessionPtr, what: number): number;
   bz_wasm_gpu_ask_noted(e: EnginePtr, group: number): void;
-  bz_wasm_gpu_unproven(s: SessionPtr, rows: number, logits: number, horizon: number, last: number): number;
+  bz_wasm_gpu_unproven(s: SessionPtr, rows: number, logits: number, horizon: number, first: number, last: number): number;
   bz_wasm_gpu_expect(s: SessionPtr, horizon: number): void;
   bz_wasm_gpu_demote(e: EnginePtr, kernel: number): number;
   bz_wasm_gpu_selftest_open(e: EnginePtr): SelfTestPtr;
