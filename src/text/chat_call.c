@@ -201,6 +201,27 @@ static size_t count_digits(struct str s)
     return n;
 }
 
+/* Is a JSON number below 10^308? Readers of JSON do not take one that no double holds. */
+static bool is_finite(struct str s)
+{
+    enum { MOST = 308, ENOUGH = 1 << 24 }; /* past it an exponent does not matter */
+    int64_t place = 0, exponent = 0;       /* it is less than 10^(place + exponent) */
+    bool counts = false, point = false, negative = false;
+    size_t i = s.p[0] == '-';
+    for (; i < s.n && s.p[i] != 'e' && s.p[i] != 'E'; i++) {
+        point = point || s.p[i] == '.';
+        counts = counts || (s.p[i] >= '1' && s.p[i] <= '9');
+        if (counts && !point) place++;
+        if (!counts && s.p[i] == '0' && point) place--;
+    }
+    for (; i < s.n; i++) {
+        negative = negative || s.p[i] == '-';
+        if (s.p[i] >= '0' && s.p[i] <= '9' && exponent < ENOUGH)
+            exponent = 10 * exponent + (s.p[i] - '0');
+    }
+    return !counts || place + (negative ? -exponent : exponent) <= MOST;
+}
+
 /* true, false, null or a JSON number, copied as it stands. */
 static bool read_literal(struct reader *r)
 {
@@ -219,6 +240,7 @@ static bool read_literal(struct reader *r)
             if (!(n = count_digits(rest(&t)))) return false;
             t.pos += n;
         }
+        if (!is_finite((struct str) { r->s.p + r->pos, t.pos - r->pos })) return false;
     }
     if (!is_before(&t, ",}]")) return false;
     buf_put(r->out, r->s.p + r->pos, t.pos - r->pos);
