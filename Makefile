@@ -25,6 +25,8 @@ FUZZ_SECONDS ?= 60
 
 .PHONY: help all run chat test check lint format asan fuzz fuzzers bench clean
 .SECONDARY:
+# A module that fails its check does not stay.
+.DELETE_ON_ERROR:
 
 help:
 	@echo "make run      install what is missing, build, start the server and open the page"
@@ -106,15 +108,16 @@ asan:
 	@echo "every test under AddressSanitizer and UBSan:"
 	@$(MAKE) --no-print-directory -s CC=clang-19 BUILD=$(BUILD)/asan OPT=-O1 EXTRA="$(SANITIZE)" check
 
-# Fuzz targets link an instrumented library of their own. New findings land in build/fuzz/.
+# Fuzz targets link an instrumented library of their own; those of the page run in Node. New findings land in
+# build/fuzzing/fuzz/.
 FUZZERS = $(FUZZ_SRC:tests/fuzz/%.c=$(BUILD)/fuzz/%)
-$(BUILD)/fuzz/fuzz_%: tests/fuzz/fuzz_%.c $(LIB_OBJ) $(TOOL_OBJ)
+$(BUILD)/fuzz/fuzz_%: tests/fuzz/fuzz_%.c $(wildcard tests/fuzz/*.h) $(LIB_OBJ) $(TOOL_OBJ)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -Itests -fsanitize=fuzzer $< $(LIB_OBJ) $(TOOL_OBJ) $(LDLIBS) -o $@
 
 fuzzers: $(FUZZERS)
 
-fuzz:
+fuzz: web web/app/node_modules/.package-lock.json
 	@$(MAKE) --no-print-directory -s CC=clang-19 BUILD=$(BUILD)/fuzzing OPT=-O1 \
 	    EXTRA="$(SANITIZE) -fsanitize=fuzzer-no-link" fuzzers
 	@tests/fuzz/run.sh $(BUILD)/fuzzing/fuzz $(FUZZ_SECONDS)
@@ -129,16 +132,22 @@ bench: all $(BUILD)/bench/tokenizer
 WASM_CC  ?= clang-19
 WASM_OUT  = $(BUILD)/wasm
 WASM_NO   = src/bezel_file.c src/io/source_file.c src/io/ollama.c src/io/locate.c src/io/gguf_write_file.c \
-            src/io/gguf_file.c src/io/adapter_file.c src/io/part_file.c
+            src/io/gguf_file.c src/io/adapter_file.c src/io/part_file.c src/io/file_guard.c \
+            src/base/seed.c
 WASM_CLI  = src/cli/inspect.c src/cli/inspect_json.c src/cli/inspect_text.c src/cli/quant_mix.c
 WASM_SRC  = $(sort $(filter-out $(WASM_NO),$(LIB_SRC)) $(wildcard src/gpu/*.c src/wasm/*.c) $(WASM_CLI))
 WASM_OBJ  = $(WASM_SRC:%.c=$(WASM_OUT)/obj/%.o) $(WASM_OUT)/obj/gen/kernels.o
 # SIMD, bulk memory, sign extension and saturating conversions are in every browser that has WebGPU.
 WASM_CFLAGS = --target=wasm32-wasi -std=c11 -O3 -msimd128 -mbulk-memory -msign-ext -mnontrapping-fptoint \
             -DBZ_NO_THREADS -DNDEBUG -D_GNU_SOURCE -ffp-contract=off $(WARN) -Iinclude -Isrc -I$(BUILD)/gen
-# What is called seldom, or only records what the device will do, is made small: 20 KB of what a page downloads.
-WASM_SMALL = $(addprefix $(WASM_OUT)/obj/src/,cli/%.o io/%.o wasm/%.o train/%.o model/%.o gpu/ops_%.o gpu/selftest%.o)
+# What is called seldom, or only records what the device will do, is made small: 30 KB of what a page downloads. Smallest
+# is what has no loop over a model's numbers or a long text.
+WASM_SMALL = $(addprefix $(WASM_OUT)/obj/src/,io/%.o text/tokenizer.o text/detok.o text/stop.o text/marked.o gpu/adapt.o \
+            gpu/draw.o gpu/upload.o ops/ops_cpu_bwd_experts.o)
+WASM_SMALLEST = $(addprefix $(WASM_OUT)/obj/src/,cli/%.o wasm/%.o train/%.o model/%.o gpu/ops_%.o gpu/selftest%.o \
+            text/chat_%.o base/json.o bezel.o session.o generate.o)
 $(WASM_SMALL): WASM_CFLAGS += -Os
+$(WASM_SMALLEST): WASM_CFLAGS += -Oz
 # The stack lies below everything else, so that an overflow traps instead of overwriting.
 WASM_LDFLAGS = --target=wasm32-wasi -mexec-model=reactor -fuse-ld=lld -Wl,--strip-all -Wl,--stack-first \
             -Wl,-z,stack-size=262144
@@ -176,7 +185,7 @@ $(APP)/node_modules/.package-lock.json: $(APP)/package.json $(APP)/package-lock.
 	cd $(APP) && npm ci --silent
 	@touch $@
 
-$(APP)/dist/index.html: $(APP_SRC) $(APP)/node_modules/.package-lock.json $(ENGINE)/dist/index.js $(ENGINE)/dist/bezel.wasm models/tiny.q8_0.gguf
+$(APP)/dist/index.html: $(APP_SRC) $(APP)/node_modules/.package-lock.json $(ENGINE)/dist/index.js $(ENGINE)/dist/bezel.wasm $(ENGINE)/licenses.txt models/tiny.q8_0.gguf
 	cd $(APP) && npm run --silent build
 
 # Pictures of every view, light and dark, wide and phone.

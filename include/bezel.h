@@ -68,7 +68,11 @@ struct bz_engine_options {
 };
 
 /* `model`: a path to a GGUF file, or a name in the Ollama store such as "gemma4:e2b". The store's
- * adapter, system prompt and sampling options come along. */
+ * adapter, system prompt and sampling options come along.
+ *
+ * The file stays mapped, with a handler of SIGBUS: one that is changed or cut short while in use, or whose drive
+ * goes away, is BZ_ERR_IO of the next step. Every other SIGBUS goes to the handler that was there before; one
+ * installed later passes on what it does not know. A host that blocks SIGBUS in its threads loses this guard. */
 enum bz_status bz_engine_open(bz_engine **out, const char *model,
                               const struct bz_engine_options *options, struct bz_err *err);
 void bz_engine_close(bz_engine *e);
@@ -87,7 +91,9 @@ struct bz_info bz_engine_info(const bz_engine *e);
 
 /* ---- text ---- */
 
-/* Ids of a text, to be freed with bz_free. `plain`: special tokens' text is ordinary text. */
+/* Ids of a text, to be freed with bz_free. A raw prompt: text that spells a special token, such as
+ * <turn|>, is that token, so whoever writes the text speaks in any role. `plain`: no text is a special
+ * token. For a conversation there is bz_chat_tokenize. */
 enum bz_status bz_tokenize(const bz_engine *e, const char *text, size_t n_bytes, bool bos,
                            bool plain, int32_t **ids, size_t *n_ids, struct bz_err *err);
 
@@ -101,10 +107,19 @@ struct bz_chat_options {
     bool no_generation_prompt; /* the history only */
 };
 
-/* {"messages": [...], "tools": [...]} in OpenAI's form to the prompt, to be freed with bz_free. */
+/* {"messages": [...], "tools": [...], "begun": {"reasoning", "content"}} in OpenAI's form to the prompt
+ * as text, to be freed with bz_free. "begun", which may be absent, is how the answer begins. The text is
+ * for reading: it does not tell the format's tags from a message that spells one. */
 enum bz_status bz_chat_render(const char *json, size_t n_bytes,
                               const struct bz_chat_options *options, char **prompt, size_t *n_out,
                               struct bz_err *err);
+
+/* The same to the prompt's ids, to be freed with bz_free. Special tokens are the format's own alone: what
+ * messages and tools say is plain text, whatever it spells. *in_thought (may be NULL): the answer begins
+ * inside a thought. */
+enum bz_status bz_chat_tokenize(const bz_engine *e, const char *json, size_t n_bytes,
+                                const struct bz_chat_options *options, int32_t **ids, size_t *n_ids,
+                                bool *in_thought, struct bz_err *err);
 
 void bz_free(void *p); /* for what the library allocated; NULL is fine */
 
@@ -164,7 +179,7 @@ enum bz_status bz_session_truncate(bz_session *s, uint32_t n, uint32_t *kept, st
 const int32_t *bz_session_tokens(const bz_session *s, size_t *n);
 const float *bz_session_logits(const bz_session *s); /* of the last token fed, or NULL */
 
-/* A snapshot to be freed with bz_free, and back. It fits only the same model file; it keeps the numbers as
+/* A snapshot to be freed with bz_free, and back. It fits only the same model file with the same adapters; it keeps the numbers as
  * the session's cache has them, and a session with the other kind of cache converts them. A
  * restored session has no logits; one whose restore failed is empty. */
 enum bz_status bz_session_save(bz_session *s, void **data, size_t *n_bytes, struct bz_err *err);

@@ -10,6 +10,7 @@
 
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/rng.h"
 #ifdef __wasm__
 #include "gpu/ops_gpu.h"
 #endif
@@ -18,19 +19,19 @@
 
 /* ---- engines ---- */
 
-/* FNV-1a of the adapters' serials and scales. */
-static uint64_t name_adapters(const bz_engine *e)
+/* Other adapters or other scales: other numbers. */
+static void name_adapters(bz_engine *e)
 {
-    uint64_t h = 0xcbf29ce484222325u;
+    e->adapted = e->worn = 1;
     for (size_t i = 0; i < e->n_adapters; i++) {
         const struct engine_adapter *a = &e->adapters[i];
-        uint8_t bytes[8];
+        uint32_t scale;
         if (!a->used) continue;
-        memcpy(bytes, &a->serial, 4);
-        memcpy(bytes + 4, &a->scale, 4);
-        for (size_t k = 0; k < sizeof bytes; k++) h = (h ^ bytes[k]) * 0x100000001b3u;
+        memcpy(&scale, &a->scale, sizeof scale);
+        e->adapted = rng_at(e->adapted ^ a->serial, scale);
+        if (a->scale != 0) e->worn = rng_at(e->worn ^ a->digest, scale);
     }
-    return h == ADAPTED_MIXED ? 1 : h;
+    if (e->worn == WORN_MIXED) e->worn = 1;
 }
 
 /* The store's config knows the renderer; a plain file is judged by its name and size. */
@@ -118,7 +119,7 @@ enum bz_status engine_open(bz_engine **out, struct located *file, const char *na
         return fail_memory(err, sizeof *e);
     }
     e->file = *file;
-    e->adapted = name_adapters(e);
+    name_adapters(e);
     enum bz_status st = fill_engine(e, name, options, later, err);
     if (st) {
         bz_engine_close(e);
@@ -169,6 +170,18 @@ void bz_free(void *p)
     mem_free(p);
 }
 
+/* Hand a list to the caller, or free it after a failure. */
+static enum bz_status give_ids(enum bz_status st, struct ids *list, int32_t **ids, size_t *n_ids)
+{
+    if (st) {
+        ids_free(list);
+        return st;
+    }
+    *ids = list->data;
+    *n_ids = list->n;
+    return BZ_OK;
+}
+
 enum bz_status bz_tokenize(const bz_engine *e, const char *text, size_t n_bytes, bool bos,
                            bool plain, int32_t **ids, size_t *n_ids, struct bz_err *err)
 {
@@ -176,13 +189,7 @@ enum bz_status bz_tokenize(const bz_engine *e, const char *text, size_t n_bytes,
     struct tokenize_options o = { .no_bos = !bos, .plain = plain };
     enum bz_status st =
         tokenizer_encode(e->tokenizer, (struct str) { text, n_bytes }, o, &list, err);
-    if (st) {
-        ids_free(&list);
-        return st;
-    }
-    *ids = list.data;
-    *n_ids = list.n;
-    return BZ_OK;
+    return give_ids(st, &list, ids, n_ids);
 }
 
 /* Hand a finished buffer to the caller. */
@@ -215,31 +222,52 @@ enum bz_status bz_detokenize(const bz_engine *e, const int32_t *ids, size_t n_id
     return give_text(&out, text, n_bytes, err);
 }
 
-enum bz_status bz_chat_render(const char *json, size_t n_bytes,
-                              const struct bz_chat_options *options, char **prompt, size_t *n_out,
-                              struct bz_err *err)
+static enum bz_status render(struct marked *out, struct str json,
+                             const struct bz_chat_options *options, bool *in_thought,
+                             struct bz_err *err)
 {
     const struct bz_chat_options defaults = { 0 };
     if (!options) options = &defaults;
     struct arena arena = { 0 };
-    struct buf out = { 0 };
     struct json *root = NULL;
-    enum bz_status st = json_parse(&root, (struct str) { json, n_bytes }, &arena, err);
+    enum bz_status st = json_parse(&root, json, &arena, err);
     struct chat_options o = {
         .variant = options->variant == BZ_CHAT_LARGE ? CHAT_LARGE : CHAT_SMALL,
         .thinking = options->thinking,
         .no_generation_prompt = options->no_generation_prompt,
+        .begun = json_get(root, "begun"),
     };
     if (st == BZ_OK && !json_get(root, "messages"))
         st = fail(err, BZ_ERR_FORMAT, "the conversation has no \"messages\"");
     if (st == BZ_OK)
-        st = chat_render(&out, json_get(root, "messages"), json_get(root, "tools"), o, err);
+        st = chat_render(out, json_get(root, "messages"), json_get(root, "tools"), o, in_thought,
+                         err);
     arena_free(&arena);
-    if (st) {
-        buf_free(&out);
-        return st;
-    }
-    return give_text(&out, prompt, n_out, err);
+    return st;
+}
+
+enum bz_status bz_chat_render(const char *json, size_t n_bytes,
+                              const struct bz_chat_options *options, char **prompt, size_t *n_out,
+                              struct bz_err *err)
+{
+    struct marked out = { 0 };
+    enum bz_status st = render(&out, (struct str) { json, n_bytes }, options, NULL, err);
+    if (st == BZ_OK) st = give_text(&out.text, prompt, n_out, err);
+    if (st == BZ_OK) out.text = (struct buf) { 0 }; /* the caller's now */
+    marked_free(&out);
+    return st;
+}
+
+enum bz_status bz_chat_tokenize(const bz_engine *e, const char *json, size_t n_bytes,
+                                const struct bz_chat_options *options, int32_t **ids, size_t *n_ids,
+                                bool *in_thought, struct bz_err *err)
+{
+    struct marked prompt = { 0 };
+    struct ids list = { 0 };
+    enum bz_status st = render(&prompt, (struct str) { json, n_bytes }, options, in_thought, err);
+    if (st == BZ_OK) st = tokenizer_encode_marked(e->tokenizer, &prompt, false, &list, err);
+    marked_free(&prompt);
+    return give_ids(st, &list, ids, n_ids);
 }
 
 /* ---- adapters ---- */
@@ -259,13 +287,15 @@ enum bz_status engine_add_adapter(bz_engine *e, struct adapter *adapter, float s
         e->adapters[at] = (struct engine_adapter) { 0 };
         e->n_adapters++;
     }
+    uint64_t digest = adapter_digest(adapter);
     enum bz_status st =
         lora_attach(&e->adapters[at].attached, adapter, scale, &e->model, &e->backend, err);
     if (st) return st;
     e->adapters[at].used = true;
     e->adapters[at].serial = ++e->n_serials;
+    e->adapters[at].digest = digest;
     e->adapters[at].scale = scale;
-    e->adapted = name_adapters(e);
+    name_adapters(e);
     *id = (int)at;
     return BZ_OK;
 }
@@ -283,7 +313,7 @@ enum bz_status bz_adapter_scale(bz_engine *e, int id, float scale, struct bz_err
     if (!a) return BZ_ERR_NOT_FOUND;
     lora_set_scale(&a->attached, scale, &e->backend);
     a->scale = scale;
-    e->adapted = name_adapters(e);
+    name_adapters(e);
     return BZ_OK;
 }
 
@@ -293,6 +323,6 @@ enum bz_status bz_adapter_remove(bz_engine *e, int id, struct bz_err *err)
     if (!a) return BZ_ERR_NOT_FOUND;
     lora_detach(&a->attached, &e->backend);
     a->used = false;
-    e->adapted = name_adapters(e);
+    name_adapters(e);
     return BZ_OK;
 }

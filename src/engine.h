@@ -15,10 +15,11 @@ struct engine_adapter {
     struct attached attached;
     bool used;
     uint32_t serial; /* no other adapter of this engine ever has it */
+    uint64_t digest; /* of its numbers: the same adapter has the same anywhere */
     float scale;
 };
 
-enum { ADAPTED_MIXED = 0 }; /* no engine's `adapted` */
+enum { WORN_MIXED = 0 }; /* no engine's `worn` */
 
 struct bz_engine {
     struct located file;
@@ -29,7 +30,8 @@ struct bz_engine {
     struct engine_adapter *adapters; /* an id is an index; removed ones leave a gap */
     size_t n_adapters;
     uint32_t n_serials;
-    uint64_t adapted;     /* names the adapters and their scales: other ones, another number */
+    uint64_t adapted; /* names the adapters and their scales: other ones, another number */
+    uint64_t worn;    /* the same by what they do: equal in every engine, and with none of effect */
     uint32_t n_trainings; /* begun and ended: what was recorded with others does not fit any more */
     enum bz_chat_variant variant;
     /* From the store's manifest, NUL-ended: */
@@ -57,7 +59,7 @@ struct bz_session {
     int32_t *tokens; /* kv.n_ctx; the first kv.n_past are in the cache */
     float *logits;   /* n_vocab: of the last token fed */
     bool has_logits;
-    uint64_t adapted; /* what the engine's was when the cache was computed */
+    uint64_t worn; /* what the engine's was when the cache was computed */
     uint32_t n_batch;
     bool (*on_batch)(void *ctx, uint32_t done, uint32_t total);
     void *on_batch_ctx;
@@ -75,6 +77,10 @@ enum bz_status session_keep(struct bz_session *s, const int32_t *ids, size_t n, 
 
 /* The cache holds n more positions, and these are their tokens. */
 void session_took(struct bz_session *s, const int32_t *ids, uint32_t n);
+
+/* What a snapshot of the session belongs to. A cache that several sets of adapters made has no such thing. */
+enum bz_status session_origin(const struct bz_session *s, struct kv_origin *out,
+                              struct bz_err *err);
 
 /* bz_session_restore for a snapshot that need not lie in memory. */
 enum bz_status session_restore(struct bz_session *s, const struct source *snap, struct bz_err *err);

@@ -100,8 +100,8 @@ enum bz_status session_check_ids(const struct bz_session *s, const int32_t *ids,
 
 void session_took(struct bz_session *s, const int32_t *ids, uint32_t n)
 {
-    if (s->kv.n_past == 0) s->adapted = s->engine->adapted;
-    else if (s->adapted != s->engine->adapted) s->adapted = ADAPTED_MIXED;
+    if (s->kv.n_past == 0) s->worn = s->engine->worn;
+    else if (s->worn != s->engine->worn) s->worn = WORN_MIXED;
     memcpy(s->tokens + s->kv.n_past, ids, n * sizeof *ids);
     kv_advance(&s->kv, n);
 }
@@ -113,6 +113,7 @@ static bool hand_out_logits(struct bz_session *s, struct run *r, uint32_t pos, u
     for (uint32_t at = 0; at < n; at += LOGIT_ROWS) {
         uint32_t rows = n - at < LOGIT_ROWS ? n - at : LOGIT_ROWS;
         model_logits(r, &s->engine->model, &s->acts, at, rows);
+        model_check(r, &s->engine->model);
         for (uint32_t i = 0; i < rows; i++) {
             op_read(r, &s->acts.logits, i, s->logits, 1);
             if (r->status) return true;
@@ -135,6 +136,7 @@ static enum bz_status feed(struct bz_session *s, const int32_t *ids, size_t n, s
         kv_begin(&s->kv, rows);
         model_forward(r, &s->engine->model, &s->kv, &s->acts, wanted);
         bool go_on = hand_out_logits(s, r, s->kv.n_past + rows - wanted, wanted, on_logits, ctx);
+        model_check(r, &s->engine->model);
         if (r->status) return fail(err, r->status, "%s", r->err.text);
         session_took(s, ids + at, rows);
         at += rows;
@@ -181,7 +183,7 @@ enum bz_status session_keep(struct bz_session *s, const int32_t *ids, size_t n, 
     enum bz_status st = check_ids(s, ids, n, 0, err);
     if (st) return st;
     size_t same = 0;
-    bool current = s->adapted == s->engine->adapted; /* else the cache is of other weights */
+    bool current = s->worn == s->engine->worn; /* else the cache is of other weights */
     while (current && same < n && same < s->kv.n_past && ids[same] == s->tokens[same]) same++;
     if (same == n && same == s->kv.n_past && s->has_logits) {
         *kept = (uint32_t)n;
@@ -224,11 +226,24 @@ const float *bz_session_logits(const bz_session *s)
 
 /* ---- snapshots ---- */
 
+enum bz_status session_origin(const struct bz_session *s, struct kv_origin *out, struct bz_err *err)
+{
+    *out = (struct kv_origin) { s->engine->model.fingerprint, s->worn };
+    if (s->kv.n_past == 0) out->worn = s->engine->worn;
+    if (out->worn != WORN_MIXED) return BZ_OK;
+    return fail(err, BZ_ERR_ARGUMENT,
+                "this session was computed with several sets of adapters, so it cannot be saved; "
+                "set its tokens again first");
+}
+
 enum bz_status bz_session_save(bz_session *s, void **data, size_t *n_bytes, struct bz_err *err)
 {
     struct run r = { .be = &s->engine->backend };
     struct buf out = { 0 };
-    kv_save(&r, &s->kv, s->engine->model.fingerprint, s->tokens, &out);
+    struct kv_origin origin;
+    enum bz_status st = session_origin(s, &origin, err);
+    if (st) return st;
+    kv_save(&r, &s->kv, &origin, s->tokens, &out);
     if (out.failed || r.status) {
         size_t n = out.n;
         buf_free(&out);
@@ -243,8 +258,9 @@ enum bz_status session_restore(struct bz_session *s, const struct source *snap, 
 {
     struct run r = { .be = &s->engine->backend };
     s->has_logits = false;
-    s->adapted = s->engine->adapted;
-    return kv_restore(&r, &s->kv, s->engine->model.fingerprint, snap, s->tokens, err);
+    s->worn = s->engine->worn;
+    const struct kv_origin here = { s->engine->model.fingerprint, s->worn };
+    return kv_restore(&r, &s->kv, &here, snap, s->tokens, err);
 }
 
 enum bz_status bz_session_restore(bz_session *s, const void *data, size_t n_bytes,

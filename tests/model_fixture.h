@@ -129,6 +129,8 @@ static inline bool same_floats(const float *a, const float *b, size_t n)
 
 struct model_edit {
     uint32_t n_context; /* 0: as it is */
+    const char *key;    /* of a number that becomes `number`, in its own type; NULL: none */
+    double number;
     const int32_t *suppress;
     size_t n_suppress;
     /* Sees every tensor as floats. True: the copy has them, changed, as F32. */
@@ -162,7 +164,11 @@ static inline void copy_model(const char *from, const char *to, const struct mod
     if (!w) exit(1);
     for (uint64_t i = 0; i < g.n_kv; i++) {
         bool is_context = str_is(g.kvs[i].key, "gemma4.context_length") && edit->n_context;
+        bool is_key = edit->key && str_is(g.kvs[i].key, edit->key);
         if (is_context) gguf_put_u32(w, "gemma4.context_length", edit->n_context);
+        else if (is_key && g.kvs[i].type == GGUF_F32)
+            gguf_put_f32(w, edit->key, (float)edit->number);
+        else if (is_key) gguf_put_u32(w, edit->key, (uint32_t)edit->number);
         else gguf_put_kv(w, &g.kvs[i]);
     }
     if (edit->n_suppress)

@@ -35,6 +35,7 @@ struct op_case {
     bool keep;                       /* A x of the adapters is a result too */
     bool wide;                       /* on the GPU: as streams that are wide */
     bool tied;                       /* three experts each have the same score */
+    bool broken;                     /* the scores of two experts of three are no numbers */
     bool both;                       /* a join of two branches */
     bool same;                       /* values are the keys as they come */
     bool
@@ -1034,7 +1035,8 @@ static void formula_router(double *ids, double *weights, const float *x, const s
     for (uint32_t i = 0; i < n; i++) u[i] /= sqrt(n);
     formula_linear(z, u, w, 0);
     struct ranked *all = malloc(n_expert * sizeof *all);
-    for (uint32_t e = 0; e < n_expert; e++) all[e] = (struct ranked) { exp(z[e]), e };
+    for (uint32_t e = 0; e < n_expert; e++)
+        all[e] = (struct ranked) { isnan(z[e]) ? -1 : exp(z[e]), e };
     qsort(all, n_expert, sizeof *all, better_first);
     for (uint32_t j = 0; j < n_used; j++) total += all[j].p;
     for (uint32_t j = 0; j < n_used; j++) {
@@ -1059,10 +1061,10 @@ static struct mat *router_scale(struct bench *b, uint32_t cols)
 /* What scores a row's experts. */
 static struct mat *router_matrix(struct bench *b, const struct op_case *c, uint32_t format)
 {
-    if (!c->tied) return bench_weight(b, format, c->cols, c->n_expert, 1);
+    if (!c->tied && !c->broken) return bench_weight(b, format, c->cols, c->n_expert, 1);
     float *rows = malloc((size_t)c->n_expert * c->cols * sizeof *rows);
     for (size_t i = 0; i < (size_t)c->n_expert * c->cols; i++)
-        rows[i] = i / c->cols % 3 ? rows[i - c->cols] : bench_normal(b);
+        rows[i] = !(i / c->cols % 3) ? bench_normal(b) : c->tied ? rows[i - c->cols] : NAN;
     struct mat *w = bench_weight_of(b, format, c->cols, c->n_expert, 1, rows);
     free(rows);
     return w;
@@ -1080,11 +1082,14 @@ static void case_router(struct bench *b, const struct op_case *c)
     struct router by = { &w->w, &scale->w, &norm->w };
     op_router(&b->run, &out, &read->t, &x->t, &by, EPS);
     bench_result(b, &out.ids, true);
-    bench_result(b, &out.weights, false);
-    double *want = bench_formula(b);
+    if (!c->broken) bench_result(b, &out.weights, false); /* then they are no numbers either */
+    double *want = bench_formula(b), *shares = malloc((size_t)c->rows * c->n_used * sizeof *shares);
     for (uint32_t t = 0; want && t < c->rows; t++)
-        formula_router(want + (size_t)t * c->n_used, want + (size_t)(c->rows + t) * c->n_used,
+        formula_router(want + (size_t)t * c->n_used, shares + (size_t)t * c->n_used,
                        x->v + (size_t)t * c->cols, w, scale, c->n_used);
+    for (size_t i = (size_t)c->rows * c->n_used, at = 0; want && i < b->n_got; i++)
+        want[i] = shares[at++];
+    free(shares);
 }
 
 /* A row that a join has left is multiplied, while the router reads the stream. */
@@ -1547,6 +1552,7 @@ static const struct op_case cases[] = {
     { "router",         65,    96, F32,        1e-15, .why = "many rows, all used", .n_expert = 5, .n_used = 5 },
     { "router",          5,   256, QUANT_Q8_0, 1e-15, .why = "128 experts", .n_expert = 128, .n_used = 8 },
     { "router",          2,    64, F32,        1e-15, .why = "of equals the lower index", .n_expert = 1024, .n_used = 32, .tied = true },
+    { "router",          3,    64, F32,        1e-15, .why = "distinct experts, what is no number last", .n_expert = 16, .n_used = 11, .broken = true },
     { "router",          4,    64, F32,        1e-15, .why = "adapted", .n_expert = 16, .n_used = 2, .rank = 8, .n_lora = 2 },
 
     { "linear_router",   1,   256, EVERY,      1e-12, .why = "decode, every format", .out = 37, .n_expert = 8, .n_used = 3 },

@@ -536,6 +536,8 @@ static void test_bad_modules(void)
         check_bad_peft(&f, CONFIG(""), BZ_ERR_UNSUPPORTED, "one table");
         mem_free(put_random(&f, "model.layers.0.mlp.up_proj.lora_magnitude_vector", 1, 3));
         check_bad_peft(&f, CONFIG(""), BZ_ERR_UNSUPPORTED, "lora_magnitude_vector");
+        mem_free(put_random(&f, "base_model.model.lora_B.weight", 2, 4)); /* of no module */
+        check_bad_peft(&f, CONFIG(""), BZ_ERR_UNSUPPORTED, "adapts lora_B.weight, a module");
     }
 }
 

@@ -28,7 +28,10 @@ static enum bz_status render(struct buf *out, const char *messages, const char *
     char *ms = quotes(messages), *ts = tools ? quotes(tools) : NULL;
     CHECK_MSG(json_parse(&m, str_of(ms), &a, err) == BZ_OK, "%s in %s", err->text, ms);
     if (ts) CHECK_MSG(json_parse(&t, str_of(ts), &a, err) == BZ_OK, "%s in %s", err->text, ts);
-    enum bz_status st = m ? chat_render(out, m, t, opt, err) : BZ_ERR_FORMAT;
+    struct marked prompt = { .text = *out };
+    enum bz_status st = m ? chat_render(&prompt, m, t, opt, NULL, err) : BZ_ERR_FORMAT;
+    *out = prompt.text;
+    mem_free(prompt.marks);
     mem_free(ms);
     mem_free(ts);
     arena_free(&a);
@@ -148,6 +151,8 @@ static const struct {
 static const struct {
     const char *messages, *tools, *want;
 } beyond[] = {
+    { "[" U("a") ",{'role':'developer','content':' d '}," U("b") "]", NULL,
+      "<|turn>user\na<turn|>\n<|turn>system\nd<turn|>\n<|turn>user\nb<turn|>\n" },
     { "[" CALLS(CALL("f", "' {\\'b\\':1,\\'a\\':[2.0]} '")) "]", NULL,
       MODEL "<|tool_call>call:f{a:[2.0],b:1}<tool_call|><|tool_response>" },
     { "[" CALLS(CALL("f", "''")) "]", NULL,
@@ -183,6 +188,10 @@ static const struct {
 static const struct {
     const char *messages, *tools, *sentence;
 } refused[] = {
+    { "[]", "[{'function':{'name':'f','parameters':{'properties':{'p':{'$ref':'#/$defs/x'}}}}}]",
+      "tools[0]: the '$ref' '#/$defs/x' names nothing in the tool" },
+    { "[]", "[{'function':{'name':'f','parameters':{'$ref':'https://x.test/y'}}}]",
+      "tools[0]: the '$ref' 'https://x.test/y' names nothing" },
     { "{}", NULL, "messages must be an array" },
     { "[]", "{}", "tools must be an array" },
     { "[" U("x") ",3]", NULL, "messages[1]: a message must be an object" },
@@ -234,6 +243,133 @@ static const struct {
       "tools[0]: 'type' in the items of an array must be a string or an array of strings" },
 };
 
+/* A property p, beside a definition d and one within itself, and how it is declared. */
+static const struct {
+    const char *schema, *want;
+} schemas[] = {
+    { "{'$ref':'#/$defs/d'}",
+      "{description:<|'|>D<|'|>,enum:[<|'|>x<|'|>],type:<|'|>STRING<|'|>}" },
+    { "{'$ref':'#/$defs/d','description':'mine'}",
+      "{description:<|'|>mine<|'|>,enum:[<|'|>x<|'|>],type:<|'|>STRING<|'|>}" },
+    { "{'allOf':[{'$ref':'#/$defs/d'}],'default':'x'}",
+      "{description:<|'|>D<|'|>,enum:[<|'|>x<|'|>],type:<|'|>STRING<|'|>}" },
+    { "{'$ref':'#/$defs/a~1b~0'}", "{type:<|'|>BOOLEAN<|'|>}" },
+    { "{'$ref':'#/$defs/tree'}",
+      "{properties:{kids:{items:{type:<|'|>OBJECT<|'|>},type:<|'|>ARRAY<|'|>},"
+      "left:{properties:{},type:<|'|>OBJECT<|'|>}},required:[<|'|>kids<|'|>],type:<|'|>OBJECT<|'|>"
+      "}" },
+    { "{'type':'array','items':{'$ref':'#/$defs/d'}}",
+      "{items:{description:<|'|>D<|'|>,enum:[<|'|>x<|'|>],type:<|'|>STRING<|'|>},"
+      "type:<|'|>ARRAY<|'|>}" },
+    { "{'anyOf':[{'type':'integer'},{'type':'null'}],'description':'n'}",
+      "{description:<|'|>n<|'|>,nullable:true,type:<|'|>INTEGER<|'|>}" },
+    { "{'anyOf':[{'$ref':'#/$defs/d'},{'type':'null'}]}",
+      "{description:<|'|>D<|'|>,enum:[<|'|>x<|'|>],nullable:true,type:<|'|>STRING<|'|>}" },
+    { "{'oneOf':[{'type':'string'},{'type':'integer'},{'type':'string'}]}",
+      "{type:<|'|>['STRING', 'INTEGER']<|'|>}" },
+    { "{'oneOf':[{'const':'a'},{'const':'b'}]}",
+      "{enum:[<|'|>a<|'|>,<|'|>b<|'|>],type:<|'|>STRING<|'|>}" },
+    { "{'anyOf':[{'type':'object','properties':{'a':{'type':'string'}}},{'type':'object',"
+      "'properties':{'b':{'type':'string'}}}]}",
+      "{properties:{a:{type:<|'|>STRING<|'|>},b:{type:<|'|>STRING<|'|>}},type:<|'|>OBJECT<|'|>}" },
+    { "{'const':5}", "{enum:[5],type:<|'|>INTEGER<|'|>}" },
+    { "{'type':'string','const':'k'}", "{enum:[<|'|>k<|'|>],type:<|'|>STRING<|'|>}" },
+    { "{'enum':['a','b']}", "{enum:[<|'|>a<|'|>,<|'|>b<|'|>],type:<|'|>STRING<|'|>}" },
+    { "{'enum':[1,2.5]}", "{enum:[1,2.5],type:<|'|>['INTEGER', 'NUMBER']<|'|>}" },
+    { "{'properties':{'a':{'type':'string'}}}",
+      "{properties:{a:{type:<|'|>STRING<|'|>}},type:<|'|>OBJECT<|'|>}" },
+};
+
+static void check_schema(const char *schema, const char *want)
+{
+    struct buf tools = { 0 }, out = { 0 }, all = { 0 };
+    struct bz_err err = { "" };
+    buf_printf(&tools,
+               "[{'function':{'name':'f','description':'','parameters':{'type':'object',"
+               "'properties':{'p':%s},'$defs':{'d':{'type':'string','enum':['x'],'description':"
+               "'D'},'a/b~':{'type':'boolean'},'tree':{'type':'object','properties':{'kids':"
+               "{'type':'array','items':{'$ref':'#/$defs/tree'}},'left':{'$ref':'#/$defs/tree'}},"
+               "'required':['kids']}}}}}]",
+               schema);
+    buf_printf(&all,
+               TURN_SYSTEM "<|tool>declaration:f{description:<|'|><|'|>,parameters:{properties:{"
+                           "p:%s},type:<|'|>OBJECT<|'|>}}<tool|><turn|>\n" MODEL,
+               want);
+    CHECK_MSG(!render(&out, "[]", tools.data, (struct chat_options) { 0 }, &err), "%s", err.text);
+    char *quoted = quotes(all.data);
+    for (char *c = out.data; c && *c; c++) /* of Python's lists, which quotes() cannot spell */
+        if (*c == '\'') *c = '"';
+    CHECK_STR(out.data, quoted);
+    mem_free(quoted);
+    buf_free(&tools);
+    buf_free(&out);
+    buf_free(&all);
+}
+
+/* Definitions that each name the next one twice: written out they would be a million. */
+static void check_expansion(void)
+{
+    struct buf tools = { 0 }, out = { 0 };
+    struct bz_err err = { "" };
+    buf_puts(&tools, "[{'function':{'name':'f','parameters':{'$ref':'#/$defs/d0','$defs':{");
+    for (int i = 0; i < 20; i++)
+        buf_printf(&tools,
+                   "'d%d':{'type':'object','properties':{'a':{'$ref':'#/$defs/d%d'},"
+                   "'b':{'$ref':'#/$defs/d%d'}}},",
+                   i, i + 1, i + 1);
+    buf_puts(&tools, "'d20':{'type':'string'}}}}}]");
+    CHECK_MSG(!render(&out, "[]", tools.data, (struct chat_options) { 0 }, &err), "%s", err.text);
+    CHECK_MSG(out.n > 1000 && out.n < 50000, "%zu bytes", out.n);
+    buf_free(&tools);
+    buf_free(&out);
+}
+
+/* A long definition that is named often, in every tool and in lists that add up. */
+static void check_long_definition(void)
+{
+    enum { LONG = 200000, TOOLS = 4, TIMES = 100 };
+    struct buf tools = { 0 }, out = { 0 };
+    struct bz_err err = { "" };
+    buf_puts(&tools, "[");
+    for (int i = 0; i < TOOLS; i++) {
+        buf_printf(&tools, "%s{'function':{'name':'f','parameters':{'properties':{", i ? "," : "");
+        for (int k = 0; k < TIMES; k++) buf_printf(&tools, "'p%d':{'$ref':'#/$defs/d'},", k);
+        buf_puts(&tools, "'all':{'anyOf':[");
+        for (int k = 0; k < TIMES; k++) buf_puts(&tools, "{'$ref':'#/$defs/d'},");
+        buf_puts(&tools, "{'type':'null'}]}},'$defs':{'d':{'enum':['");
+        for (int k = 0; k < LONG; k++) buf_putc(&tools, 'x');
+        buf_puts(&tools, "']}}}}}");
+    }
+    buf_puts(&tools, "]");
+    CHECK_MSG(!render(&out, "[]", tools.data, (struct chat_options) { 0 }, &err), "%s", err.text);
+    CHECK_MSG(out.n > 1000000 && out.n < tools.n + 2000000, "%zu bytes", out.n);
+    buf_free(&tools);
+    buf_free(&out);
+}
+
+/* Definitions as deep as JSON can be, each of which ends in the next: only so many are written out. */
+static void check_depth(void)
+{
+    enum { DEEP = 50, DEFS = 16 };
+    struct buf tools = { 0 }, out = { 0 };
+    struct bz_err err = { "" };
+    size_t n_levels = 0;
+    buf_puts(&tools, "[{'function':{'name':'f','parameters':{'$ref':'#/$defs/d0','$defs':{");
+    for (int i = 0; i < DEFS; i++) {
+        buf_printf(&tools, "'d%d':", i);
+        for (int k = 0; k < DEEP; k++) buf_puts(&tools, "{'type':'object','properties':{'a':");
+        buf_printf(&tools, "{'$ref':'#/$defs/d%d'}", i + 1);
+        for (int k = 0; k < DEEP; k++) buf_puts(&tools, "}}");
+        buf_puts(&tools, ",");
+    }
+    buf_printf(&tools, "'d%d':{'type':'object'}}}}}]", DEFS);
+    CHECK_MSG(!render(&out, "[]", tools.data, (struct chat_options) { 0 }, &err), "%s", err.text);
+    for (const char *p = out.data; p && (p = strstr(p, "a:{")); p++) n_levels++;
+    CHECK_MSG(n_levels > 150 && n_levels < 300, "%zu levels", n_levels);
+    buf_free(&tools);
+    buf_free(&out);
+}
+
 static char *read_file(const char *path, size_t *n)
 {
     FILE *f = fopen(path, "rb");
@@ -266,12 +402,14 @@ static void check_golden(const struct json *c)
         .no_generation_prompt = flag(o, "no_generation_prompt"),
         .preserve_thinking = flag(o, "preserve_thinking"),
     };
-    struct buf out = { 0 };
+    struct marked out = { 0 };
     struct bz_err err = { "" };
-    enum bz_status st = chat_render(&out, json_get(c, "messages"), json_get(c, "tools"), opt, &err);
-    CHECK_MSG(st == BZ_OK && str_eq(buf_str(&out), want), "%.*s: %s\n    got  %.*s\n    want %.*s",
-              STR_ARG(name), err.text, STR_ARG(buf_str(&out)), STR_ARG(want));
-    buf_free(&out);
+    enum bz_status st =
+        chat_render(&out, json_get(c, "messages"), json_get(c, "tools"), opt, NULL, &err);
+    struct str got = buf_str(&out.text);
+    CHECK_MSG(st == BZ_OK && str_eq(got, want), "%.*s: %s\n    got  %.*s\n    want %.*s",
+              STR_ARG(name), err.text, STR_ARG(got), STR_ARG(want));
+    marked_free(&out);
 }
 
 static void check_variants(void)
@@ -363,6 +501,18 @@ int main(void)
         }
     }
 
+    TEST("schemas keep their meaning in the keywords that declarations have")
+    {
+        for (size_t i = 0; i < sizeof schemas / sizeof schemas[0]; i++)
+            check_schema(schemas[i].schema, schemas[i].want);
+    }
+
+    TEST("references to references do not grow without end") check_expansion();
+
+    TEST("nor does a long definition that is named often") check_long_definition();
+
+    TEST("nor deep ones") check_depth();
+
     TEST("rendering appends to what is there")
     {
         struct buf out = { 0 };
@@ -384,12 +534,12 @@ int main(void)
         uint64_t k = 0;
         enum bz_status st = BZ_ERR_MEMORY;
         while (m && st == BZ_ERR_MEMORY && k < 1000) {
-            struct buf out = { 0 };
+            struct marked out = { 0 };
             mem_fail_at(++k);
-            st = chat_render(&out, m, NULL, (struct chat_options) { 0 }, &err);
+            st = chat_render(&out, m, NULL, (struct chat_options) { 0 }, NULL, &err);
             mem_fail_at(0);
-            CHECK(st == BZ_OK || out.n == 0);
-            buf_free(&out);
+            CHECK(st == BZ_OK || (out.text.n == 0 && out.n_marks == 0));
+            marked_free(&out);
             CHECK(mem_live() == live);
         }
         CHECK(st == BZ_OK);

@@ -161,6 +161,11 @@ static const struct {
     { "call:f{ a : [ 1 , <|'|>b<|'|> , { c : [ ] } ] , d : { } }",
       "{'a':[1,'b',{'c':[]}],'d':{}}" },
     { "call:f{a:<|'|>1<|'|>,b:<|'|>true<|'|>}", "{'a':'1','b':'true'}" },
+    /* of a key that comes twice the last value counts */
+    { "call:f{b:1,a:<|'|>x<|'|>,b:2.50}", "{'b':2.50,'a':'x'}" },
+    { "call:f{a:{c:1,c:{d:1,d:[2]}},A:1,<|'|>a<|'|>:{e:1,e:123456789012345678901}}",
+      "{'a':{'e':123456789012345678901},'A':1}" },
+    { "call:f{a:[{b:1,b:2}],c:{c:1}}", "{'a':[{'b':2}],'c':{'c':1}}" },
     /* repairs: single quotes */
     { "call:f{a:`x`,b:` y\\d `}", "{'a':'x','b':' y\\\\d '}" },
     { "call:f{a:`x`<|'|>,b:[`y`]}", "{'a':'x','b':['y']}" },
@@ -323,7 +328,8 @@ static void check_random_cuts(void)
  * same text. */
 static void check_round_trip(const char *name, const char *args, const char *want_args)
 {
-    struct buf message = { 0 }, prompt = { 0 }, want = { 0 };
+    struct buf message = { 0 }, want = { 0 };
+    struct marked prompt = { 0 };
     struct arena a = { 0 };
     buf_printf(&message,
                "[{'role':'assistant','tool_calls':[{'function':{'name':'%s','arguments':%s}"
@@ -331,10 +337,10 @@ static void check_round_trip(const char *name, const char *args, const char *wan
                name, args, name);
     struct json *j = parse_json(message.data, &a);
     struct chat_options opt = { .no_generation_prompt = true };
-    CHECK(chat_render(&prompt, j, NULL, opt, NULL) == BZ_OK);
+    CHECK(chat_render(&prompt, j, NULL, opt, NULL, NULL) == BZ_OK);
     const char *turn = "<bos><|turn>model\n";
-    CHECK(str_starts(buf_str(&prompt), turn));
-    char *got = parse(str_of(prompt.data + strlen(turn)), NULL, 0, NULL, 0);
+    CHECK(str_starts(buf_str(&prompt.text), turn));
+    char *got = parse(str_of(prompt.text.data + strlen(turn)), NULL, 0, NULL, 0);
     char *sorted = quotes(want_args);
     buf_printf(&want, "T(%s %s)T(%s {})", name, sorted, name);
     CHECK_STR(got, want.data);
@@ -342,7 +348,7 @@ static void check_round_trip(const char *name, const char *args, const char *wan
     mem_free(sorted);
     arena_free(&a);
     buf_free(&message);
-    buf_free(&prompt);
+    marked_free(&prompt);
     buf_free(&want);
 }
 

@@ -19,7 +19,10 @@ check "no command is wrong usage" expect 2 "$bezel"
 check "--help is not" expect 0 "$bezel" --help
 check "--version names a version" grep -q '^bezel [0-9]' <("$bezel" --version)
 check "an unknown command is wrong usage" expect 2 "$bezel" frobnicate
-for c in chat generate list inspect tokenize detokenize render logits bench synth quantize train merge; do
+check "help of a command" expect 0 "$bezel" help run
+check "is that command's" grep -q '^usage: bezel run MODEL' "$tmp/out"
+check "help of no command is wrong usage" expect 2 "$bezel" help frobnicate
+for c in run chat generate list inspect tokenize detokenize render logits bench synth quantize train merge; do
     check "bezel $c --help" expect 0 "$bezel" $c --help
     check "bezel $c --help shows usage" grep -q "^usage: bezel $c" "$tmp/out"
     check "bezel $c with an unknown option is wrong usage" expect 2 "$bezel" $c --frobnicate
@@ -57,11 +60,25 @@ check "without an adapter" test ! -e "$tmp/a.gguf"
 head -n 1 "$tmp/lessons.jsonl" > "$tmp/one.jsonl"
 check "train" expect 0 "$bezel" train $model "$tmp/one.jsonl" --out "$tmp/a.gguf" --peft "$tmp/peft" --steps 2 --rank 2
 check "prints a JSON object a step" json "[s['step'] for s in d] == [1, 2] and d[1]['loss'] < d[0]['loss']"
+# What was learned outlives a place that cannot be written: its directory is gone after the first step.
+learned_anyway() { # the option whose file is in that directory, the words that say what became of it
+    mkdir -p "$tmp/gone"
+    TMPDIR=$tmp "$bezel" train $model "$tmp/one.jsonl" --out "$tmp/b.gguf" --steps 6 --rank 2 --every 1 "$1" "$tmp/gone/x" 2>"$tmp/err" |
+        while read -r _; do rm -rf "$tmp/gone"; done
+    grep -q "$2" "$tmp/err"
+}
+check "a checkpoint that cannot be written does not end a training" learned_anyway --checkpoint 'the training goes on without this checkpoint'
+check "whose adapter is there" expect 0 "$bezel" inspect "$tmp/b.gguf"
+check "an adapter that cannot be written is written elsewhere" learned_anyway --out "; what was learned is in $tmp/bezel-adapter-"
+check "where the error says" expect 0 "$bezel" inspect "$tmp"/bezel-adapter-*.gguf
 for o in "--ctx 64" "--batch 8" "--cache f16"; do
     check "train $o, which would have no effect, is refused" expect 2 "$bezel" train $model "$tmp/one.jsonl" --out "$tmp/a.gguf" $o
     check "in one sentence" one_sentence
 done
 check "its adapter is one" expect 0 "$bezel" inspect "$tmp/a.gguf"
+"$bezel" train $model "$tmp/one.jsonl" --out "$tmp/h.gguf" --steps 6 --rank 2 2> "$tmp/h.err" | head -n 1 > /dev/null
+check "a training whose reader has seen enough goes on to its adapter" expect 0 "$bezel" inspect "$tmp/h.gguf"
+check "and does not complain" test -z "$(grep 'cannot write' "$tmp/h.err")"
 check "merge" expect 0 "$bezel" merge $model "$tmp/a.gguf" "$tmp/merged.gguf"
 check "says what it changed" grep -q 'merged.gguf: [1-9][0-9]* tensors changed' "$tmp/out"
 check "does not replace a file unasked" expect 2 "$bezel" merge $model "$tmp/a.gguf" "$tmp/merged.gguf"
@@ -186,6 +203,53 @@ if [[ -e /dev/full ]]; then
         check "in one sentence" one_sentence
     done
 fi
+# The models that ship have names.
+alone() { env -u OLLAMA_MODELS HOME="$(realpath "$tmp")/home" "$@"; } # with no store; the service's is on no test machine
+mkdir -p "$tmp/home"
+check "list without a store" expect 0 alone "$bezel" list
+check "shows what ships" test "$(grep -c '^tiny\(-moe\)\?:latest ' "$tmp/out")" -eq 2
+check "list of a folder that is no store is a failure" expect 1 "$bezel" list --store "$tmp/home"
+check "inspect tiny" expect 0 alone "$bezel" inspect tiny
+check "run tiny" expect 0 alone "$bezel" run tiny "What is the capital of France?" --greedy
+check "answers" grep -q Paris "$tmp/out"
+check "run tiny:latest of a store that lacks it is a failure" expect 1 "$bezel" run tiny:latest hi --store "$store"
+check "in one sentence" one_sentence
+echo 'France' > "$tmp/question"
+stdin=$tmp/question check "run with a question on standard input and in PROMPT" expect 0 "$bezel" run tiny \
+    "What is the capital of this?" --greedy
+check "reads both" grep -q Paris "$tmp/out"
+: > "$tmp/empty"
+stdin=$tmp/empty check "run with nothing to ask is a failure" expect 1 "$bezel" run tiny
+check "in one sentence" one_sentence
+
+# A reader that leaves is no failure to talk about.
+for c in "generate tiny --prompt the --n 500" "inspect tiny --tensors --keys" "logits tiny --ids 2,3,4,5 --top 4000"; do
+    check "bezel $c | head is quiet" test -z "$("$bezel" $c 2>&1 > >(head -c 1 > /dev/null))"
+done
+ends_early() { "$@" 2> "$tmp/err" | head -c 1 > /dev/null; [[ ${PIPESTATUS[0]} -eq 141 ]]; }
+# More than a pipe holds, so that the reader is gone before all is written.
+check "and ends as shells expect" ends_early "$bezel" logits tiny --ids 2,3,4,5 --top 4000
+
+# Chat on a terminal.
+typed() { local keys=$1; shift; expect 0 python3 tests/terminal.py "$keys" "$bezel" chat tiny --greedy "$@"; }
+check "a line is edited" typed 'What is the capitl of Frnce?\x01\x06\x06\x06\x06\x06\x06\x06\x06\x06\x06\x06\x06\x06\x06\x06\x06\x06a\x05\x1b[D\x1b[D\x1b[D\x02a\r\x04'
+check "and sent as it stands" grep -q 'What is the capital of France?' "$tmp/out"
+check "and answered" grep -q 'Paris' "$tmp/out"
+check "the line before comes back" typed 'What is the capital of Japan?\rx\x7f\x1b[A\r\x04' --n 20
+check "and is asked again" test "$(grep -o 'is Tokyo' "$tmp/out" | wc -l)" -eq 2
+check "three quotes begin several lines" typed '"""What is the capital\rof France?"""\r\x04'
+check "as one question" grep -q 'is Paris' "$tmp/out"
+check "a pasted text of two lines is one question" typed '\x1b[200~What is the capital\nof France?\x1b[201~\r\x04'
+check "too" test "$(grep -o 'is Paris' "$tmp/out" | wc -l)" -eq 1
+check "a pasted command to the terminal" typed '\x1b[200~a\xc2\x9bb\x7fc\x1b[201~\r\x04' --n 4
+check "is shown as a space" python3 -c "import sys; t = open('$tmp/out').read(); sys.exit('\x9b' in t or '\x7f' in t or 'a b' not in t)"
+check "an unknown command" typed '/frobnicate now\r\x04'
+check "is named" grep -q 'There is no command /frobnicate; /help lists them' "$tmp/out"
+check "Ctrl-C at the prompt" typed 'hello\x03/exit\r'
+check "says how to leave" grep -q 'Ctrl-D leaves' "$tmp/out"
+printf '"""What is the capital\nof France?"""\n' > "$tmp/lines"
+stdin=$tmp/lines check "three quotes in piped lines" expect 0 "$bezel" chat tiny --greedy
+check "are one question" grep -q '^The capital of France is Paris' "$tmp/out"
 check "a penalty that is no number is refused" expect 1 "$bezel" generate $model --ids 2 --presence-penalty nan
 check "in one sentence" one_sentence
 check "a bias past the vocabulary is refused" expect 1 "$bezel" generate $model --ids 2 --logit-bias 99999:1

@@ -340,7 +340,7 @@ static void test_start(void)
             CHECK_STR(verdict(&b), "file: key 's' reaches past the end of the file at byte 46: "
                                    "it is cut off or damaged");
             start(&b, 0, 1);
-            u64(&b, counts[i]), u8(&b, 'k'), zeros(&b, 4);
+            u64(&b, counts[i]), buf_puts(&b, "kkkkk");
             CHECK(strncmp(verdict(&b), "file: key ", 10) == 0);
         }
     }
@@ -375,6 +375,13 @@ static void test_keys(void)
         start(&b, 0, 1);
         u64(&b, 70000), zeros(&b, 80000);
         CHECK_STR(verdict(&b), "file: key number 1 has a name of 70000 bytes; 65535 are allowed");
+        start(&b, 0, 1);
+        u64(&b, 3), buf_put(&b, "x\0y", 3), u32(&b, GGUF_U32), u32(&b, 1);
+        CHECK_STR(verdict(&b), "file: the name of key 'x?y' holds a zero byte");
+        start(&b, 1, 0);
+        u64(&b, 3), buf_put(&b, "w\0v", 3), u32(&b, 1), u64(&b, 1), u32(&b, QUANT_F32), u64(&b, 0);
+        pad(&b, 32), zeros(&b, 4);
+        CHECK_STR(verdict(&b), "file: the name of tensor 'w?v' holds a zero byte");
         nested(&b, 8);
         CHECK_STR(verdict(&b), "ok");
         nested(&b, 9);
@@ -488,8 +495,31 @@ static void test_tensors(void)
     {
         struct buf b = { 0 };
         start(&b, 2, 0);
-        tensor(&b, "w", QUANT_F32, 1, 1, 0), tensor(&b, "w", QUANT_F32, 1, 1, 0), zeros(&b, 64);
+        tensor(&b, "w", QUANT_F32, 1, 1, 0), tensor(&b, "w", QUANT_F32, 1, 1, 32), zeros(&b, 96);
         CHECK_STR(verdict(&b), "file: tensor 'w' appears twice");
+    }
+
+    TEST("tensors share no bytes, in whatever order they are listed")
+    {
+        static const struct {
+            uint64_t at[3]; /* of tensors of 36, 32 and 4 bytes */
+            const char *want;
+        } cases[] = {
+            { { 0, 64, 96 }, "ok" },
+            { { 64, 0, 32 }, "ok" },
+            { { 0, 32, 96 }, "file: tensors 'a' and 'b' overlap: the file is damaged" },
+            { { 32, 96, 64 }, "file: tensors 'a' and 'c' overlap: the file is damaged" },
+            { { 64, 0, 0 }, "overlap" },
+        };
+        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+            struct buf b = { 0 };
+            start(&b, 3, 0);
+            tensor(&b, "a", QUANT_F32, 9, 1, cases[i].at[0]);
+            tensor(&b, "b", QUANT_F32, 8, 1, cases[i].at[1]);
+            tensor(&b, "c", QUANT_F32, 1, 1, cases[i].at[2]);
+            pad(&b, 32), zeros(&b, 128);
+            CHECK_MSG(strstr(verdict(&b), cases[i].want), "case %zu: %s", i, err.text);
+        }
     }
 }
 
@@ -511,9 +541,9 @@ static void test_large(void)
         key_u32(&b, "after", 8);
         for (uint32_t i = 0; i < N; i++) {
             snprintf(name, sizeof name, "tensor.%u", i);
-            tensor(&b, name, QUANT_F32, 1 + i, 1, 0);
+            tensor(&b, name, QUANT_F32, 1 + i, 1, 1024 * i);
         }
-        pad(&b, 32), zeros(&b, 4 * N);
+        pad(&b, 32), zeros(&b, 1024 * N);
         CHECK_MSG(open_bytes(&g, b.data, b.n) == BZ_OK, "%s", err.text);
         int64_t last = 0;
         const struct gguf_kv *huge = gguf_find(&g, "huge");

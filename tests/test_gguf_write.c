@@ -54,6 +54,13 @@ static bool nothing_left(void)
     return !exists(PATH) && !exists(PATH ".part");
 }
 
+static void put_text(const char *path, const char *text)
+{
+    FILE *f = fopen(path, "w");
+    fputs(text, f);
+    fclose(f);
+}
+
 static const struct {
     const char *name;
     uint32_t type, n_dims;
@@ -335,6 +342,46 @@ static void test_misuse(void)
         CHECK(nothing_left());
     }
 
+    TEST("a partial file that is there already is left alone, and what it leads to")
+    {
+        struct gguf_writer *w = NULL;
+        struct stat info;
+        put_text(PATH ".victim", "theirs");
+        CHECK(symlink("test_gguf_write.gguf.victim", PATH ".part") == 0);
+        put_text(PATH ".2.part", "an earlier run's");
+        CHECK(gguf_writer_open(&w, PATH, &err) == BZ_OK);
+        CHECK(exists(PATH ".3.part"));
+        gguf_writer_abort(w);
+        CHECK(write_model(8) == BZ_OK && exists(PATH) && !exists(PATH ".3.part"));
+        CHECK(stat(PATH ".victim", &info) == 0 && info.st_size == 6);
+        CHECK(lstat(PATH ".part", &info) == 0 && S_ISLNK(info.st_mode));
+        CHECK(stat(PATH ".2.part", &info) == 0 && info.st_size == 16);
+        unlink(PATH);
+        unlink(PATH ".victim");
+        unlink(PATH ".part");
+        unlink(PATH ".2.part");
+    }
+
+    TEST("99 partial files are the most, and the sentence names them")
+    {
+        struct gguf_writer *w = NULL;
+        char path[64];
+        for (int i = 1; i <= 98; i++) {
+            snprintf(path, sizeof path, i == 1 ? PATH ".part" : PATH ".%d.part", i);
+            put_text(path, "x");
+        }
+        CHECK(gguf_writer_open(&w, PATH, &err) == BZ_OK && exists(PATH ".99.part"));
+        gguf_writer_abort(w);
+        put_text(PATH ".99.part", "x");
+        CHECK(gguf_writer_open(&w, PATH, &err) == BZ_ERR_IO);
+        CHECK_STR(err.text, PATH ": 99 unfinished files are beside it; delete " PATH
+                                 ".part and " PATH ".*.part");
+        for (int i = 1; i <= 99; i++) {
+            snprintf(path, sizeof path, i == 1 ? PATH ".part" : PATH ".%d.part", i);
+            unlink(path);
+        }
+    }
+
     TEST("giving up removes the partial file")
     {
         struct gguf_writer *w = NULL;
@@ -354,9 +401,7 @@ static void test_failures(void)
         static const int64_t rooms[] = { 0, 1, 100, 1 << 20, 4000000, 4303000 };
         for (size_t i = 0; i < sizeof rooms / sizeof *rooms; i++) {
             int64_t live = mem_live();
-            FILE *old = fopen(PATH, "w");
-            fputs("old", old);
-            fclose(old);
+            put_text(PATH, "old");
             unkind.room = rooms[i];
             enum bz_status st = write_model(4096);
             unkind.room = -1;
@@ -416,6 +461,7 @@ static void test_failures(void)
 
 int main(void)
 {
+    unlink(PATH ".part"); /* of a run that was killed */
     mkdir("build", 0777);
     mkdir("build/tmp", 0777);
     test_round_trip();

@@ -265,6 +265,24 @@ static void test_json(void)
         arena_free(&a);
         inspect_close(&x);
     }
+    TEST("a tensor without dimensions does not break the JSON")
+    {
+        /* The fixed part (one tensor, no keys), a name of one byte, no dimensions, F32, offset 0. */
+        static const uint8_t bytes[68] = { 'G', 'G', 'U', 'F', 3, [8] = 1, [24] = 1, [32] = 't' };
+        struct located file = { 0 };
+        struct source src;
+        struct inspect x = { 0 };
+        struct arena a = { 0 };
+        struct buf b = { 0 };
+        CHECK(source_open_memory(&src, "scalar", bytes, sizeof bytes, &err) == BZ_OK);
+        CHECK_MSG(gguf_open(&file.gguf, &src, 1, &err) == BZ_OK, "%s", err.text);
+        CHECK(inspect_file(&x, &file, "scalar", &err) == BZ_OK);
+        const struct json *list = json_get(json_of(&x, &a, &b), "tensor_list");
+        CHECK(list && json_get(json_at(list, 0), "shape"));
+        buf_free(&b);
+        arena_free(&a);
+        inspect_close(&x);
+    }
 }
 
 static void test_memory(void)

@@ -13,13 +13,15 @@ static float value(uint32_t i)
     return (float)((int)(i * 37 % 101) - 50) / 16;
 }
 
-/* "w" in F32, "r" in a format that is only read, "k" of odd size, "x" a stack of two experts. */
+/* "w" in F32, "r" in a format that is only read, "k" of odd size, "x" a stack of two experts, "y" of four
+ * dimensions. */
 static void write_model(const char *arch)
 {
     struct gguf_writer *w;
     static float floats[2 * N_DATA];
     static uint8_t blocks[N_DATA / 32 * 18];
     const uint64_t ne[] = { COLS, ROWS }, odd[] = { 7 }, stack[] = { COLS, ROWS, 2 };
+    const uint64_t four[] = { COLS, ROWS, 1, 2 };
     for (uint32_t i = 0; i < 2 * N_DATA; i++) floats[i] = value(i);
     for (size_t i = 0; i < sizeof blocks; i++) blocks[i] = (uint8_t)(i % 18 < 2 ? 0x34 : i * 31);
     CHECK(gguf_writer_open(&w, in.z, NULL) == BZ_OK);
@@ -31,9 +33,11 @@ static void write_model(const char *arch)
     gguf_put_tensor(w, "r", QUANT_IQ4_NL, 2, ne);
     gguf_put_tensor(w, "w", QUANT_F32, 2, ne);
     gguf_put_tensor(w, "x", QUANT_F32, 3, stack);
+    gguf_put_tensor(w, "y", QUANT_F32, 4, four);
     gguf_put_data(w, floats, 7 * sizeof *floats);
     gguf_put_data(w, blocks, sizeof blocks);
     gguf_put_data(w, floats, N_DATA * sizeof *floats);
+    gguf_put_data(w, floats, sizeof floats);
     gguf_put_data(w, floats, sizeof floats);
     CHECK(gguf_writer_finish(w, NULL) == BZ_OK);
 }
@@ -167,6 +171,8 @@ int main(void)
         check_refused(wide, "",
                       "the adapter is for another model: its w is 128 -> 3, this model's 64 -> 3");
         check_refused(target("w", 2), "", "its w is 64 -> 3 in 2 experts, this model's 64 -> 3");
+        check_refused(target("y", 1), "", "y has four dimensions");
+        check_refused(target("y", 2), "", "y has four dimensions");
         check_refused(target("nowhere", 1), "", "the model has no tensor nowhere");
         check_refused(target("blk.1.attn_k.weight", 1), "", "no tensor blk.1.attn_k.weight");
         check_refused(target("blk.3.attn_v.weight", 1), "", "changes nothing");

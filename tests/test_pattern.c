@@ -56,9 +56,10 @@ static void test_answers(void)
     {
         for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
             bool hit = false;
+            uint64_t work = 0;
             struct bz_err err = { "" };
-            enum bz_status st =
-                pattern_match_tail(&hit, str_of(cases[i].pattern), str_of(cases[i].path), &err);
+            enum bz_status st = pattern_match_tail(&hit, str_of(cases[i].pattern),
+                                                   str_of(cases[i].path), &work, &err);
             bool refused = strcmp(cases[i].pattern, "(q_proj") == 0;
             CHECK_MSG(st == (refused ? BZ_ERR_UNSUPPORTED : BZ_OK), "%s", cases[i].pattern);
             CHECK_MSG(hit == cases[i].match, "%s on %s", cases[i].pattern, cases[i].path);
@@ -75,8 +76,9 @@ static void test_refusals(void)
                                            "[^",   "a\\",   "?",        "(?",  "a(*)" };
         for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
             bool hit = false;
+            uint64_t work = 0;
             struct bz_err err = { "" };
-            CHECK_MSG(pattern_match_tail(&hit, str_of(bad[i]), str_of("a"), &err) ==
+            CHECK_MSG(pattern_match_tail(&hit, str_of(bad[i]), str_of("a"), &work, &err) ==
                           BZ_ERR_UNSUPPORTED,
                       "%s", bad[i]);
             CHECK(strstr(err.text, bad[i]));
@@ -86,17 +88,20 @@ static void test_refusals(void)
     {
         struct buf b = { 0 };
         bool hit;
+        uint64_t work = 0;
         struct bz_err err;
         for (int i = 0; i < 1000; i++) buf_putc(&b, '(');
-        CHECK(pattern_match_tail(&hit, buf_str(&b), str_of("a"), &err) == BZ_ERR_UNSUPPORTED);
+        CHECK(pattern_match_tail(&hit, buf_str(&b), str_of("a"), &work, &err) ==
+              BZ_ERR_UNSUPPORTED);
         b.n = 0;
         for (int i = 0; i < 30000; i++) buf_puts(&b, "a*");
-        CHECK(pattern_match_tail(&hit, buf_str(&b), str_of("a"), &err) == BZ_ERR_UNSUPPORTED);
+        CHECK(pattern_match_tail(&hit, buf_str(&b), str_of("a"), &work, &err) ==
+              BZ_ERR_UNSUPPORTED);
         b.n = 0;
         for (int i = 0; i < 254; i++) buf_putc(&b, 'a');
-        CHECK(pattern_match_tail(&hit, str_of("a+"), buf_str(&b), &err) == BZ_OK && hit);
+        CHECK(pattern_match_tail(&hit, str_of("a+"), buf_str(&b), &work, &err) == BZ_OK && hit);
         buf_putc(&b, 'a');
-        CHECK(pattern_match_tail(&hit, str_of("a+"), buf_str(&b), &err) == BZ_ERR_LIMIT);
+        CHECK(pattern_match_tail(&hit, str_of("a+"), buf_str(&b), &work, &err) == BZ_ERR_LIMIT);
         buf_free(&b);
     }
 }

@@ -180,7 +180,7 @@ static void check_damage(bz_engine *e)
 /* With a right checksum: every 32-bit number of the file's own fields changed, and every length. */
 static void check_lies(bz_engine *e)
 {
-    enum { HEAD = 84, N = 3 };
+    enum { HEAD = 92, N = 3 };
     static const uint32_t lies[] = { 0, 1, 2, 4, 15, 16, 17, 1000, 0x7fffffff, 0xffffffff };
     int32_t *ids = random_ids(e, N, 44);
     bz_session *s = open_session(e, 16, 4), *other = open_session(e, 16, 4);
@@ -242,6 +242,111 @@ static void check_others(bz_engine *const *engines)
     }
 }
 
+/* The same weights, but numbers in the metadata that change what is computed with them. */
+static void check_metadata(void)
+{
+    static const struct {
+        const char *key;
+        double number;
+        bool same;
+    } edits[] = {
+        { "gemma4.rope.freq_base", 2000000, false },
+        { "gemma4.rope.freq_base_swa", 20000, false },
+        { "gemma4.attention.sliding_window", 8, false },
+        { "gemma4.final_logit_softcapping", 50, false },
+        { "gemma4.attention.layer_norm_rms_epsilon", 1e-5, false },
+        { "gemma4.context_length", 100, true },
+    };
+    bz_engine *e = open_engine(golden[0], BZ_BACKEND_CPU);
+    int32_t *ids = random_ids(e, 20, 48);
+    bz_session *s = open_session(e, 32, 32);
+    feed_pieces(s, ids, 20, 20);
+    struct snapshot snap = save(s);
+    for (size_t i = 0; i < sizeof edits / sizeof *edits; i++) {
+        struct tmp_path path = tmp_path("snapshot_meta.gguf");
+        copy_model(golden[0], path.z,
+                   &(struct model_edit) { .key = edits[i].key, .number = edits[i].number });
+        bz_engine *other = open_engine(path.z, BZ_BACKEND_CPU);
+        bz_session *t = open_session(other, 32, 32);
+        struct bz_err err = { "" };
+        enum bz_status st = bz_session_restore(t, snap.data, snap.n, &err);
+        CHECK_MSG((st == BZ_OK) == edits[i].same, "%s: %s", edits[i].key, err.text);
+        CHECK(st == BZ_OK || strstr(err.text, "belongs to another model"));
+        bz_session_close(t);
+        bz_engine_close(other);
+        remove(path.z);
+    }
+    bz_free(snap.data);
+    bz_session_close(s);
+    bz_engine_close(e);
+    free(ids);
+}
+
+static int add_adapter(bz_engine *e, uint64_t seed, float scale)
+{
+    struct tmp_path path = tmp_path("snapshot_lora.gguf");
+    struct lora_spec l = { "blk.0.attn_output.weight", 64, 96, 1, 3, seed, 0.5f };
+    struct bz_err err = { "" };
+    int id = -1;
+    write_adapter(path.z, 6, &l, 1);
+    CHECK_MSG(bz_adapter_add(e, path.z, scale, &id, &err) == BZ_OK, "%s", err.text);
+    remove(path.z);
+    return id;
+}
+
+/* Does a session of this engine take the snapshot? */
+static bool takes(bz_engine *e, struct snapshot snap)
+{
+    bz_session *s = open_session(e, 32, 32);
+    struct bz_err err = { "" };
+    enum bz_status st = bz_session_restore(s, snap.data, snap.n, &err);
+    CHECK_MSG(st == BZ_OK || strstr(err.text, "made with other adapters"), "%s", err.text);
+    bz_session_close(s);
+    return st == BZ_OK;
+}
+
+static void check_adapters(void)
+{
+    bz_engine *e = open_engine(golden[0], BZ_BACKEND_CPU);
+    bz_engine *twin = open_engine(golden[0], BZ_BACKEND_REFERENCE);
+    int32_t *ids = random_ids(e, 20, 49);
+    struct bz_err err = { "" };
+    bz_session *s = open_session(e, 32, 32), *plain = open_session(e, 32, 32);
+    feed_pieces(plain, ids, 10, 10);
+    struct snapshot without = save(plain);
+    int id = add_adapter(e, 7, 1), other = add_adapter(twin, 8, 1);
+    feed_pieces(s, ids, 10, 10);
+    struct snapshot with = save(s);
+    CHECK(takes(e, with) && !takes(e, without));
+    CHECK(!takes(twin, with) && !takes(twin, without)); /* it wears another one */
+    CHECK(bz_adapter_remove(twin, other, NULL) == BZ_OK && takes(twin, without));
+    int same = add_adapter(twin, 7, 0); /* of no effect */
+    CHECK(takes(twin, without) && !takes(twin, with));
+    CHECK(bz_adapter_scale(twin, same, 0.5f, NULL) == BZ_OK && !takes(twin, with));
+    CHECK(bz_adapter_scale(twin, same, 1, NULL) == BZ_OK && takes(twin, with));
+    /* What a session holds belongs to the adapters that computed it, not to those of today. */
+    CHECK(bz_adapter_remove(e, id, NULL) == BZ_OK);
+    struct snapshot late = save(s);
+    CHECK(takes(twin, late) && !takes(e, late));
+    feed_pieces(s, ids + 10, 5, 5);
+    void *data = NULL;
+    size_t n = 0;
+    CHECK(bz_session_save(s, &data, &n, &err) == BZ_ERR_ARGUMENT && !data);
+    CHECK_MSG(strstr(err.text, "several sets of adapters"), "%s", err.text);
+    CHECK(bz_session_set(s, ids, 10, &err) == BZ_OK);
+    struct snapshot again = save(s);
+    CHECK(takes(e, again));
+    bz_free(without.data);
+    bz_free(with.data);
+    bz_free(late.data);
+    bz_free(again.data);
+    bz_session_close(s);
+    bz_session_close(plain);
+    bz_engine_close(e);
+    bz_engine_close(twin);
+    free(ids);
+}
+
 static void check_memory(bz_engine *e)
 {
     int32_t *ids = random_ids(e, 9, 46);
@@ -281,6 +386,9 @@ static void check_memory(bz_engine *e)
 int main(void)
 {
     int64_t live = mem_live();
+    TEST("a snapshot fits no model whose metadata computes something else") check_metadata();
+    TEST("a snapshot belongs to the adapters, and their strengths, that computed it")
+    check_adapters();
     bz_engine *engines[N_GOLDEN], *deep[N_GOLDEN];
     struct model_edit longer = { .n_context = LONG_CONTEXT };
     for (int i = 0; i < N_GOLDEN; i++) {

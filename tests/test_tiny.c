@@ -109,20 +109,17 @@ static void check_answer(bz_engine *e, bz_session *s, const char *question, bool
     struct bz_chat_options co = { .thinking = thinking };
     struct bz_generate_options o = { .n_max = 200, .on_text = keep_text, .ctx = &answer };
     struct bz_err err = { "" };
-    char *prompt = NULL;
     int32_t *ids = NULL;
-    size_t n_prompt = 0, n_ids = 0;
+    size_t n_ids = 0;
     buf_puts(&json, "{\"messages\":[{\"role\":\"user\",\"content\":");
     json_put_string(&json, str_of(question));
     buf_puts(&json, "}]}");
-    CHECK(bz_chat_render(json.data, json.n, &co, &prompt, &n_prompt, &err) == BZ_OK);
-    CHECK(bz_tokenize(e, prompt, n_prompt, true, false, &ids, &n_ids, &err) == BZ_OK);
+    CHECK(bz_chat_tokenize(e, json.data, json.n, &co, &ids, &n_ids, NULL, &err) == BZ_OK);
     CHECK(bz_session_set(s, ids, n_ids, &err) == BZ_OK);
     CHECK(bz_generate(s, &o, NULL, &err) == BZ_OK);
     CHECK_MSG(answer.data && strstr(answer.data, word), "\"%s\" is answered \"%s\"", question,
               answer.data ? answer.data : "");
     bz_free(ids);
-    bz_free(prompt);
     buf_free(&json);
     buf_free(&answer);
 }

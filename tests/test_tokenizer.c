@@ -123,13 +123,19 @@ static void ref_plain(struct str s, struct ids *out)
     buf_free(&b);
 }
 
+/* Matched even in plain text: user-defined, and none of the chat format's. */
+static bool ref_word(size_t i)
+{
+    return i > 24 && ref_user_defined(i);
+}
+
 /* Special tokens, the longest first: split at each place where it occurs. */
 static void reference(struct str s, bool plain, size_t length, struct ids *out)
 {
     for (; length > 0; length--)
         for (size_t k = 0; k < N_HAND; k++) {
-            if (texts[k].n != length || !(ref_user_defined(k) || (ref_control(k) && !plain)))
-                continue;
+            bool special = ref_user_defined(k) || ref_control(k);
+            if (texts[k].n != length || !(plain ? ref_word(k) : special)) continue;
             const char *at = s.n ? memmem(s.p, s.n, texts[k].p, length) : NULL;
             if (!at) continue;
             size_t left = (size_t)(at - s.p), right = left + length;
@@ -287,7 +293,8 @@ static void test_rules(const struct tokenizer *t)
     {
         CHECK_STR(ids_of(t, "<eos>", true, false), "[<e] [os>]");
         CHECK_STR(ids_of(t, "<eos>", false, false), "[<eos>]");
-        CHECK_STR(ids_of(t, "<x><|\"|>", true, false), "[<x>] [<|\"|>]");
+        CHECK_STR(ids_of(t, "<x><|\"|>", false, false), "[<x>] [<|\"|>]");
+        CHECK_STR(ids_of(t, "<x><|\"|>", true, false), "[<x>] [<] [|] [<0x22>] [|] [>]");
         CHECK_STR(ids_of(t, "<x><y><x>", false, false), "[<x><y>] [<x>]");
     }
 

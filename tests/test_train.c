@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sha256.h"
 #include "check.h"
 #include "engine.h"
 #include "io/adapter_write.h"
@@ -96,6 +97,17 @@ static double steps(struct trainer *t, int n)
     return r.loss;
 }
 
+/* A checkpoint that says another step, with a checksum that is right. */
+static void change_step(struct buf *checkpoint, uint32_t step)
+{
+    struct sha256 h;
+    size_t n = checkpoint->n - 32;
+    memcpy(checkpoint->data + 8, &step, sizeof step);
+    sha256_init(&h);
+    sha256_feed(&h, checkpoint->data, n);
+    sha256_end(&h, (uint8_t *)checkpoint->data + n);
+}
+
 /* Eight steps at once, and four, a checkpoint, four: bit for bit the same. */
 static void check_resume(const struct dataset *d)
 {
@@ -122,6 +134,9 @@ static void check_resume(const struct dataset *d)
         half.data[half.n / 2] ^= 1;
         CHECK(trainer_load(&t, bytes, &err) == BZ_ERR_FORMAT && strstr(err.text, "damaged"));
         half.data[half.n / 2] ^= 1;
+        change_step(&half, o.n_steps + 1);
+        CHECK(trainer_load(&t, bytes, &err) == BZ_ERR_FORMAT && strstr(err.text, "damaged"));
+        change_step(&half, 4);
         for (size_t n = 0; n < half.n; n += half.n / 7)
             CHECK(trainer_load(&t, (struct str) { half.data, n }, &err) == BZ_ERR_FORMAT);
         CHECK_MSG(trainer_load(&t, bytes, &err) == BZ_OK, "%s", err.text);

@@ -3,7 +3,8 @@
 
 Include directions: a module may include only the modules below it (the table here is the one place
 that says so). Sizes: files and functions that grow past what a reader likes are named. Words: no
-tracked file may hold a conflict marker or trailing white space.
+tracked file may hold a conflict marker or trailing white space. Claims: every test that the threat
+model names exists.
 """
 import pathlib
 import re
@@ -71,6 +72,18 @@ def check_sizes(path, text, problems):
             start = None
 
 
+def check_threats(problems):
+    """Every test that the threat model relies on is there: `file under tests/`: "sentence", or `fuzz/NAME`."""
+    path = pathlib.Path("docs/design/0012-threat-model.md")
+    text, tests = path.read_text(), pathlib.Path("tests")
+    for file, sentence in re.findall(r'`([\w/]+\.(?:c|sh|mjs|py))`: "([^"]+)"', text):
+        if not (tests / file).is_file() or sentence not in (tests / file).read_text().replace("\\'", "'"):
+            problems.append(f"{path}: there is no test \"{sentence}\" in tests/{file}")
+    for name in re.findall(r"`fuzz/([a-z]+)`", text):
+        if not list(tests.glob(f"fuzz/fuzz_{name}.*")):
+            problems.append(f"{path}: there is no fuzz target {name}")
+
+
 def main():
     problems = []
     for path in tracked("src/*.c", "src/*.h", "src/*.def", "include/*.h"):
@@ -84,6 +97,7 @@ def main():
                 problems.append(f"{path}:{n}: white space at the end of the line")
             if line.startswith(("<<<<<<< ", ">>>>>>> ")):
                 problems.append(f"{path}:{n}: a conflict marker")
+    check_threats(problems)
     if len(pathlib.Path("include/bezel.h").read_text().splitlines()) > 250:
         problems.append("include/bezel.h: more than 250 lines")
     print("\n".join(problems) if problems else "lint: clean")

@@ -31,6 +31,9 @@ needs=("make:make:the build")
     "clang-format-19:clang-format-19:the style check"
     "$clang_rt/libclang_rt.fuzzer-x86_64.a|$clang_rt/libclang_rt.fuzzer-aarch64.a:libclang-rt-19-dev:the sanitizers' run-time"
     "/usr/lib/chromium/vk_swiftshader_icd.json:chromium:the browser tests, and a GPU in software"
+    "firefox-esr:firefox-esr:the page in Firefox"
+    "WebKitWebDriver:webkit2gtk-driver:the page in WebKit"
+    "Xvfb:xvfb:a display for it"
     "/usr/share/vulkan/icd.d/lvp_icd.x86_64.json|/usr/share/vulkan/icd.d/lvp_icd.aarch64.json:mesa-vulkan-drivers:a second GPU in software, for Deno"
 )
 
@@ -71,8 +74,8 @@ if [[ ${#missing[@]} -gt 0 ]] && ! command -v apt-get > /dev/null; then
 setup: this system has no apt-get, so please install by hand what is missing:
     ${missing[*]}
   These are Debian's names. Elsewhere: a C11 compiler (gcc 12 or newer), GNU make, git, Python 3; clang,
-  clang-format, lld and compiler-rt of LLVM 19 with wasi-libc; Node 20.16 with npm; Chromium and a software
-  Vulkan driver for the browser tests.
+  clang-format, lld and compiler-rt of LLVM 19 with wasi-libc; Node 20.16 with npm; Chromium, Firefox, WebKitGTK's
+  driver, Xvfb and a software Vulkan driver for the browser tests.
     Fedora:  sudo dnf install gcc make git python3 clang clang-tools-extra compiler-rt lld wasi-libc-devel nodejs chromium mesa-vulkan-drivers
     macOS:   xcode-select --install; brew install llvm@19 lld@19 wasi-libc node
   A C compiler and make are enough for the native tool: make all

@@ -4,17 +4,7 @@
 #include <assert.h>
 
 #include "base/mem.h"
-
-/* Eight bytes a step: xor, multiply by an odd constant, fold the high half down (the low bits of a
- * product know only the low bits of its factors). Not keyed: the tables hold a file that the user
- * chose to open. */
-#define HASH_MUL 0x9e3779b97f4a7c15u
-
-static inline uint64_t fold(uint64_t h, uint64_t word)
-{
-    h = (h ^ word) * HASH_MUL;
-    return h ^ h >> 32;
-}
+#include "base/seed.h"
 
 static inline uint64_t word_at(const char *p)
 {
@@ -38,11 +28,43 @@ static inline uint64_t last_word(const char *p, size_t n)
     return n ? (uint64_t)b[0] << 16 | (uint64_t)b[n / 2] << 8 | b[n - 1] : 0;
 }
 
-uint64_t str_hash(struct str s)
+/* SipHash-1-3 with a key of the table's own: the keys come from files of strangers, who could make all
+ * of them meet in one place of a table whose hash they can compute. */
+struct sip {
+    uint64_t a, b, c, d;
+};
+
+static inline uint64_t turn(uint64_t x, int n)
 {
-    uint64_t h = s.n * HASH_MUL;
-    for (size_t at = 0; at + 8 < s.n; at += 8) h = fold(h, word_at(s.p + at));
-    return fold(h, last_word(s.p, s.n));
+    return x << n | x >> (64 - n);
+}
+
+static inline void sip_round(struct sip *s)
+{
+    s->a += s->b, s->c += s->d;
+    s->b = turn(s->b, 13) ^ s->a, s->d = turn(s->d, 16) ^ s->c;
+    s->a = turn(s->a, 32);
+    s->c += s->b, s->a += s->d;
+    s->b = turn(s->b, 17) ^ s->c, s->d = turn(s->d, 21) ^ s->a;
+    s->c = turn(s->c, 32);
+}
+
+static inline void sip_word(struct sip *s, uint64_t word)
+{
+    s->d ^= word;
+    sip_round(s);
+    s->a ^= word;
+}
+
+static inline uint64_t hash_of(const struct strmap *m, struct str s)
+{
+    struct sip h = { m->key[0] ^ 0x736f6d6570736575u, m->key[1] ^ 0x646f72616e646f6du,
+                     m->key[0] ^ 0x6c7967656e657261u, m->key[1] ^ 0x7465646279746573u };
+    for (size_t at = 0; at + 8 < s.n; at += 8) sip_word(&h, word_at(s.p + at));
+    sip_word(&h, last_word(s.p, s.n));
+    h.c ^= 0xff ^ (uint64_t)s.n << 8; /* the words tell texts of one length apart */
+    for (int i = 0; i < 3; i++) sip_round(&h);
+    return h.a ^ h.b ^ h.c ^ h.d;
 }
 
 /* memcmp would be called; keys are short. */
@@ -65,6 +87,7 @@ bool strmap_init(struct strmap *m, size_t n)
     struct strmap_slot *slots = mem_alloc((size_t)n_slots, sizeof *slots);
     if (!slots) return false;
     *m = (struct strmap) { .slots = slots, .mask = n_slots - 1 };
+    seed_fresh(m->key);
     return true;
 }
 
@@ -92,14 +115,14 @@ static inline bool add_at(struct strmap *m, uint64_t hash, struct str key, uint3
 
 bool strmap_add(struct strmap *m, struct str key, uint32_t value)
 {
-    return add_at(m, str_hash(key), key, value);
+    return add_at(m, hash_of(m, key), key, value);
 }
 
 bool strmap_find(const struct strmap *m, struct str key, uint32_t *value)
 {
     if (!m->slots) return false;
     if (!key.p) key = (struct str) { "", 0 };
-    const struct strmap_slot *s = seek_from(m, str_hash(key), key);
+    const struct strmap_slot *s = seek_from(m, hash_of(m, key), key);
     if (!s->p) return false;
     *value = s->value;
     return true;
@@ -113,7 +136,7 @@ size_t strmap_add_many(struct strmap *m, const struct str *keys, const uint32_t 
     for (size_t first = 0; first < n; first += AT_ONCE) {
         size_t some = n - first < AT_ONCE ? n - first : AT_ONCE;
         for (size_t i = 0; i < some; i++) {
-            hashes[i] = str_hash(keys[first + i]);
+            hashes[i] = hash_of(m, keys[first + i]);
             /* No load here waits for another: all slots are on their way together. */
             (void)*(const char *const volatile *)&m->slots[hashes[i] & m->mask].p;
         }

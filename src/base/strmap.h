@@ -21,9 +21,8 @@ struct strmap {
     struct strmap_slot *slots; /* p == NULL: empty */
     uint64_t mask;
     uint64_t used;
+    uint64_t key[2]; /* of its hash: no two tables put keys into the same places */
 };
-
-uint64_t str_hash(struct str s);
 
 /* Room for n keys; false when memory is short. */
 bool strmap_init(struct strmap *m, size_t n);

@@ -7,11 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/json.h"
 #include "base/mem.h"
 #include "cli/cli_model.h"
+#include "cli/line.h"
 #include "text/chat.h"
 
 struct chat {
@@ -21,6 +23,7 @@ struct chat {
     uint64_t n_max;
     bool thinking, color, stats;
     const char *system;
+    char *own_system;    /* what /system set */
     struct buf messages; /* "{...},{...}": user and assistant turns so far */
     struct buf answer, reasoning;
     bool in_thought, shows_progress;
@@ -99,16 +102,13 @@ static enum bz_status set_prompt(struct chat *c, struct bz_err *err)
     buf_puts(&json, "]}");
     struct bz_chat_options o = { .variant = bz_engine_info(c->e).chat_variant,
                                  .thinking = c->thinking };
-    char *prompt = NULL;
     int32_t *ids = NULL;
-    size_t n_prompt, n_ids;
-    enum bz_status st = json.failed || all.failed
-                            ? fail_memory(err, json.n)
-                            : bz_chat_render(json.data, json.n, &o, &prompt, &n_prompt, err);
-    if (st == BZ_OK) st = bz_tokenize(c->e, prompt, n_prompt, true, false, &ids, &n_ids, err);
+    size_t n_ids;
+    enum bz_status st = json.failed || all.failed ? fail_memory(err, json.n)
+                                                  : bz_chat_tokenize(c->e, json.data, json.n, &o,
+                                                                     &ids, &n_ids, NULL, err);
     if (st == BZ_OK) st = bz_session_set(c->s, ids, n_ids, err);
     bz_free(ids);
-    bz_free(prompt);
     buf_free(&all);
     buf_free(&json);
     return st;
@@ -158,6 +158,7 @@ static void print_commands(void)
     printf("/clear          start a new conversation\n"
            "/system TEXT    set the system prompt (empty: none)\n"
            "/think on|off   let the model think first\n"
+           "\"\"\"             begin a text of several lines; \"\"\" ends it\n"
            "/exit           leave (or Ctrl-D); Ctrl-C stops an answer\n");
 }
 
@@ -169,7 +170,7 @@ static void put_opening(struct chat *c)
 }
 
 /* A line that begins with '/'. Returns false to leave. */
-static bool command(struct chat *c, char *line, char **system_copy)
+static bool command(struct chat *c, const char *line)
 {
     if (strcmp(line, "/exit") == 0 || strcmp(line, "/quit") == 0 || strcmp(line, "/bye") == 0)
         return false;
@@ -178,65 +179,146 @@ static bool command(struct chat *c, char *line, char **system_copy)
         put_opening(c);
     } else if (strncmp(line, "/system", 7) == 0 && (!line[7] || line[7] == ' ')) {
         const char *text = line[7] ? line + 8 : "";
-        mem_free(*system_copy);
-        *system_copy = mem_copy_str(text, strlen(text));
-        c->system = *system_copy;
+        mem_free(c->own_system);
+        c->own_system = mem_copy_str(text, strlen(text));
+        c->system = c->own_system;
     } else if (strcmp(line, "/think on") == 0 || strcmp(line, "/think off") == 0) {
         c->thinking = line[7] == 'o' && line[8] == 'n';
-    } else {
+    } else if (strcmp(line, "/help") == 0 || strcmp(line, "/?") == 0) {
         print_commands();
+    } else {
+        printf("There is no command %.*s; /help lists them.\n", (int)strcspn(line, " "), line);
     }
     return true;
 }
 
-static enum bz_status talk(struct chat *c, bool interactive, struct bz_err *err)
+/* One turn, kept in the conversation when it succeeds. */
+static enum bz_status turn(struct chat *c, struct str question, struct bz_err *err)
 {
-    char *line = NULL, *system_copy = NULL;
-    size_t cap = 0;
-    enum bz_status st = BZ_OK;
-    for (;;) {
-        if (interactive) {
-            printf("%s> %s", c->color ? "\033[1m" : "", c->color ? "\033[0m" : "");
-            fflush(stdout);
-        }
-        ssize_t n = getline(&line, &cap, stdin);
-        if (n < 0 && interrupted && interactive) { /* Ctrl-C at the prompt: a fresh line */
-            interrupted = 0;
-            clearerr(stdin);
-            printf("\n");
-            continue;
-        }
-        if (n < 0) break;
-        while (n > 0 && (line[n - 1] == '\n' || line[n - 1] == '\r')) line[--n] = 0;
-        if (n == 0) continue;
-        if (line[0] == '/') {
-            if (!command(c, line, &system_copy)) break;
-            continue;
-        }
-        size_t before = c->messages.n;
-        put_message(&c->messages, "user", (struct str) { line, (size_t)n });
-        st = answer(c, err);
-        if (st == BZ_OK) put_message(&c->messages, "assistant", buf_str(&c->answer));
-        if ((st == BZ_ERR_LIMIT || st == BZ_ERR_CANCELLED) &&
-            interactive) { /* the turn is undone */
-            fprintf(stderr, "%s%s\n", err->text, st == BZ_ERR_LIMIT ? "; /clear starts anew" : "");
-            c->messages.n = before;
-            st = BZ_OK;
-        }
-        if (st) break;
-    }
-    if (interactive) printf("\n");
-    free(line);
-    mem_free(system_copy);
+    size_t before = c->messages.n;
+    put_message(&c->messages, "user", question);
+    enum bz_status st = answer(c, err);
+    if (st == BZ_OK) put_message(&c->messages, "assistant", buf_str(&c->answer));
+    else c->messages.n = before;
     return st;
 }
 
-int cmd_chat(int argc, char **argv)
+/* A text that begins with """ goes on over further lines, until one that ends with """. */
+static enum line_result read_question(struct line_history *h, bool color, bool interactive,
+                                      struct buf *text)
+{
+    static const char quotes[] = "\"\"\"";
+    struct buf line = { 0 };
+    enum line_result r = line_read(h, color ? "\033[1m> \033[0m" : "> ", interactive, text);
+    if (r == LINE_READ && text->n && str_starts(buf_str(text), quotes)) {
+        memmove(text->data, text->data + 3, text->n - 3);
+        text->n -= 3;
+        while (r == LINE_READ && !str_ends(buf_str(text), quotes)) {
+            r = line_read(h, "... ", interactive, &line);
+            if (r == LINE_READ) {
+                buf_putc(text, '\n');
+                buf_put_str(text, buf_str(&line));
+            }
+        }
+        if (r == LINE_END && !interactive) r = LINE_READ; /* the input's end closes it too */
+        else if (r == LINE_READ) text->n -= 3;
+    }
+    if (r == LINE_READ && text->n) line_history_add(h, buf_str(text));
+    buf_free(&line);
+    return r;
+}
+
+static enum bz_status talk(struct chat *c, bool interactive, struct bz_err *err)
+{
+    struct line_history history = { 0 };
+    struct buf text = { 0 };
+    enum bz_status st = BZ_OK;
+    while (st == BZ_OK) {
+        enum line_result r = read_question(&history, c->color, interactive, &text);
+        if (r == LINE_INTERRUPT && interactive) {
+            printf("(/exit or Ctrl-D leaves)\n");
+            continue;
+        }
+        if (r != LINE_READ) break;
+        if (text.failed) st = fail_memory(err, text.n);
+        if (st || text.n == 0) continue;
+        buf_putc(&text, 0); /* commands are C strings */
+        text.n--;
+        if (text.data[0] == '/') {
+            if (!command(c, text.data)) break;
+            continue;
+        }
+        st = turn(c, buf_str(&text), err);
+        if ((st == BZ_ERR_LIMIT || st == BZ_ERR_CANCELLED) && interactive) {
+            fprintf(stderr, "%s%s\n", err->text, st == BZ_ERR_LIMIT ? "; /clear starts anew" : "");
+            st = BZ_OK;
+        }
+    }
+    if (interactive) printf("\n");
+    line_history_free(&history);
+    buf_free(&text);
+    return st;
+}
+
+/* Open the model and talk, or answer one question (question != NULL). */
+static enum bz_status converse(struct chat *c, struct cli_model *m, const char *model,
+                               const struct cli_sampling *sampling, const struct buf *question,
+                               struct bz_err *err)
+{
+    struct bz_bias bias[CLI_MAX_BIAS];
+    bool interactive = !question && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+    c->color = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
+    c->shows_progress = interactive && isatty(STDERR_FILENO);
+    m->on_batch = on_batch;
+    m->on_batch_ctx = c;
+    enum bz_status st = cli_open(m, model, &c->e, &c->s, err);
+    if (st == BZ_OK) st = cli_sampling(sampling, c->e, bias, &c->sampling, err);
+    if (st == BZ_OK) {
+        struct bz_info info = bz_engine_info(c->e);
+        if (!c->system) c->system = info.system;
+        put_opening(c);
+        if (interactive)
+            printf(
+                "%s: %.1f M parameters, %u layers, %u tokens of vocabulary. /help for commands.\n",
+                model, (double)info.n_params / 1e6, info.n_layer, info.n_vocab);
+        if (question) {
+            st = turn(c, buf_str(question), err);
+        } else {
+            cli_on_signal(SIGINT, on_interrupt, NULL); /* stops the answer, and the line too */
+            st = talk(c, interactive, err);
+        }
+    }
+    mem_free(c->own_system);
+    buf_free(&c->messages);
+    buf_free(&c->answer);
+    buf_free(&c->reasoning);
+    bz_session_close(c->s);
+    bz_engine_close(c->e);
+    return st;
+}
+
+/* The question of `run`: what standard input holds, if something was redirected to it, and PROMPT after that.
+ * False: neither is there, and a person sits at the terminal. */
+static bool find_question(const char *prompt, struct buf *out, enum bz_status *st,
+                          struct bz_err *err)
+{
+    struct stat info;
+    bool piped = fstat(STDIN_FILENO, &info) == 0 && !S_ISCHR(info.st_mode);
+    *st = BZ_OK;
+    if (piped || (!prompt && !isatty(STDIN_FILENO))) *st = cli_read_stdin(out, err);
+    while (out->n && strchr(" \t\r\n", out->data[out->n - 1])) out->n--;
+    if (out->n && prompt) buf_puts(out, "\n\n");
+    if (prompt) buf_puts(out, prompt);
+    if (*st == BZ_OK && out->failed) *st = fail_memory(err, out->n);
+    return prompt || piped || !isatty(STDIN_FILENO);
+}
+
+static int run_chat(int argc, char **argv, bool once)
 {
     struct cli_model m = CLI_MODEL_DEFAULTS;
     struct cli_sampling sampling = { 0 };
     struct chat c = { 0 };
-    const char *model;
+    const char *args[2] = { NULL, NULL };
     const struct cli_option options[] = {
         { "--system", "TEXT", "system prompt", CLI_STR, &c.system, NULL },
         { "--thinking", NULL, "let the model think first", CLI_FLAG, &c.thinking, NULL },
@@ -246,41 +328,37 @@ int cmd_chat(int argc, char **argv)
         CLI_MODEL_OPTIONS(m),
     };
     const struct cli_command cmd = {
-        "chat",
-        "MODEL",
-        "Talk to a model: one line a turn, /help for commands. Lines may be piped in.",
+        once ? "run" : "chat",
+        once ? "MODEL [PROMPT]" : "MODEL",
+        once ? "Ask once and print the answer. What is piped in comes before PROMPT. With neither, "
+               "on a\n"
+               "terminal, it is a chat."
+             : "Talk to a model: one line a turn, /help for commands. Lines may be piped in.",
         options,
         sizeof options / sizeof *options,
         1,
-        1
+        once ? 2 : 1,
     };
     int code;
-    if (cli_parse(&cmd, argc, argv, &model, &code) < 0) return code;
+    if (cli_parse(&cmd, argc, argv, args, &code) < 0) return code;
     if (c.n_max > UINT32_MAX) return cli_misuse(&cmd, "--n is too large");
     struct bz_err err;
-    struct bz_bias bias[CLI_MAX_BIAS];
-    bool interactive = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
-    c.color = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
-    c.shows_progress = interactive && isatty(STDERR_FILENO);
-    m.on_batch = on_batch;
-    m.on_batch_ctx = &c;
-    enum bz_status st = cli_open(&m, model, &c.e, &c.s, &err);
-    if (st == BZ_OK) st = cli_sampling(&sampling, c.e, bias, &c.sampling, &err);
-    if (st == BZ_OK) {
-        struct bz_info info = bz_engine_info(c.e);
-        if (!c.system) c.system = info.system;
-        put_opening(&c);
-        if (interactive)
-            printf(
-                "%s: %.1f M parameters, %u layers, %u tokens of vocabulary. /help for commands.\n",
-                model, (double)info.n_params / 1e6, info.n_layer, info.n_vocab);
-        cli_on_signal(SIGINT, on_interrupt, NULL); /* stops the answer, and getline too */
-        st = talk(&c, interactive, &err);
-    }
-    buf_free(&c.messages);
-    buf_free(&c.answer);
-    buf_free(&c.reasoning);
-    bz_session_close(c.s);
-    bz_engine_close(c.e);
+    struct buf question = { 0 };
+    enum bz_status st = BZ_OK;
+    bool asked = once && find_question(args[1], &question, &st, &err);
+    if (st == BZ_OK && asked && !question.n)
+        st = fail(&err, BZ_ERR_ARGUMENT, "the question is empty");
+    if (st == BZ_OK) st = converse(&c, &m, args[0], &sampling, asked ? &question : NULL, &err);
+    buf_free(&question);
     return st ? cli_fail(&cmd, &err) : CLI_OK;
+}
+
+int cmd_chat(int argc, char **argv)
+{
+    return run_chat(argc, argv, false);
+}
+
+int cmd_run(int argc, char **argv)
+{
+    return run_chat(argc, argv, true);
 }

@@ -50,8 +50,10 @@ __attribute__((format(printf, 2, 3))) int cli_misuse(const struct cli_command *c
                                                      ...);
 
 /* From now on SIGINT, SIGTERM and SIGHUP end the tool: no half of a file stays, "bezel NAME: stopped" on stderr,
- * exit code 128 + the signal's number. */
+ * exit code 128 + the signal's number. SIGPIPE does the same without a word. */
 void cli_stop_cleanly(const char *name);
+/* For a command that writes files: a reader of its output that is gone does not end it. */
+void cli_outlive_reader(void);
 /* A command's own way with a signal, unless whoever started the tool has it ignored (nohup, a background job).
  * What it did before goes to *before, which may be NULL. */
 struct sigaction;
@@ -70,6 +72,7 @@ int cmd_render(int argc, char **argv);
 int cmd_logits(int argc, char **argv);
 int cmd_generate(int argc, char **argv);
 int cmd_chat(int argc, char **argv);
+int cmd_run(int argc, char **argv);
 int cmd_synth(int argc, char **argv);
 int cmd_quantize(int argc, char **argv);
 int cmd_bench(int argc, char **argv);

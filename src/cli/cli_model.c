@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/mem.h"
+#include "cli/shipped.h"
 
 double cli_now(void)
 {
@@ -55,7 +56,8 @@ enum bz_status cli_open(const struct cli_model *m, const char *model, bz_engine 
         return fail(err, BZ_ERR_ARGUMENT, "no cache \"%s\"; there are f32 and f16", m->cache);
     if (m->n_context > UINT32_MAX || m->n_batch > UINT32_MAX || m->n_threads > 4096)
         return fail(err, BZ_ERR_ARGUMENT, "that number of tokens or threads is out of range");
-    enum bz_status st = bz_engine_open(engine, model, &o, err);
+    char path[PATH_MAX];
+    enum bz_status st = bz_engine_open(engine, shipped_or(model, m->store, path), &o, err);
     if (st) return st;
     for (size_t i = 0; st == BZ_OK && i < m->adapters.n; i++)
         st = add_adapter(*engine, m->adapters.v[i], err);

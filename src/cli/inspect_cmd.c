@@ -4,6 +4,7 @@
 
 #include "cli/cli.h"
 #include "cli/inspect.h"
+#include "cli/shipped.h"
 
 /* PEFT keeps adapters as a directory, or as the .safetensors file in it. */
 static bool is_peft(const char *path)
@@ -24,7 +25,8 @@ enum bz_status inspect_open(struct inspect *out, const char *model, const char *
         if (st == BZ_OK) inspect_peft(out, &adapter, model);
         return st;
     }
-    st = locate_open(&file, model, store, err);
+    char path[PATH_MAX];
+    st = locate_open(&file, shipped_or(model, store, path), store, err);
     return st ? st : inspect_file(out, &file, model, err);
 }
 

@@ -236,8 +236,9 @@ static void put_tensors(struct buf *b, const struct gguf *g)
         put_text(b, "name", t->name);
         put_text(b, "format", str_of(quant_type_name(t->type)));
         key(b, "shape");
+        buf_putc(b, '[');
         for (uint32_t k = 0; k < t->n_dims; k++)
-            buf_printf(b, "%c%" PRIu64, k ? ',' : '[', t->ne[k]);
+            buf_printf(b, "%s%" PRIu64, k ? "," : "", t->ne[k]);
         buf_putc(b, ']');
         put_u64(b, "shard", t->shard);
         put_u64(b, "offset", t->offset);

@@ -1,8 +1,10 @@
 /* main.c - the native tool: finds the command. Each command is in its own file. */
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 
@@ -11,9 +13,10 @@ static const struct {
     int (*run)(int argc, char **argv);
     const char *about;
 } commands[] = {
+    { "run", cmd_run, "ask once" },
     { "chat", cmd_chat, "talk to a model in the terminal" },
     { "generate", cmd_generate, "continue a text" },
-    { "list", cmd_list, "the models in the Ollama store" },
+    { "list", cmd_list, "the models in the Ollama store, and those that ship" },
     { "inspect", cmd_inspect, "what is in a file, and whether it runs" },
     { "tokenize", cmd_tokenize, "text to token ids" },
     { "detokenize", cmd_detokenize, "token ids to text" },
@@ -33,40 +36,57 @@ static void print_help(FILE *to)
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         fprintf(to, "  %-12s %s\n", commands[i].name, commands[i].about);
     fprintf(to,
-            "\nbezel COMMAND --help says more. MODEL is a GGUF file or a name such as gemma4:e2b.\n"
+            "\nbezel COMMAND --help says more. MODEL is a GGUF file, a name such as gemma4:e2b,\n"
+            "or tiny, which ships with Bezel.\n"
             "Exit codes: 0 done, 1 failed (one sentence says why), 2 wrong usage, 130 stopped by "
             "Ctrl-C.\n");
 }
 
-/* Output that did not arrive (a full disk, a closed pipe) is a failure, whatever the command said. */
+/* Asked of the system: errno of a write that failed earlier is gone. */
+static bool reader_is_gone(void)
+{
+    struct pollfd out = { .fd = STDOUT_FILENO, .events = POLLOUT };
+    return poll(&out, 1, 0) > 0 && out.revents & (POLLERR | POLLHUP);
+}
+
+/* Output that did not arrive (a full disk) is a failure, whatever the command said. A reader that has seen
+ * enough (`| head`) is told nothing. */
 static int check_output(int code)
 {
-    if (fflush(stdout) == 0 && !ferror(stdout)) return code;
-    fprintf(stderr, "bezel: cannot write the output: %s\n", strerror(errno));
+    int why = fflush(stdout) == 0 ? 0 : errno;
+    if (!why && !ferror(stdout)) return code;
+    if (why == EPIPE || reader_is_gone()) return 128 + SIGPIPE; /* where SIGPIPE is ignored */
+    if (why) fprintf(stderr, "bezel: cannot write the output: %s\n", strerror(why));
+    else fprintf(stderr, "bezel: cannot write some of the output\n");
     return code ? code : CLI_FAILED;
+}
+
+static int run_command(int argc, char **argv)
+{
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        if (strcmp(argv[0], commands[i].name) == 0) {
+            cli_stop_cleanly(argv[0]);
+            return check_output(commands[i].run(argc, argv));
+        }
+    fprintf(stderr, "bezel: no command \"%s\" (see: bezel --help)\n", argv[0]);
+    return CLI_USAGE;
 }
 
 int main(int argc, char **argv)
 {
-    signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of writing, not a death */
     if (argc < 2) {
         print_help(stderr);
         return CLI_USAGE;
     }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
-        strcmp(argv[1], "help") == 0) {
+    bool help = strcmp(argv[1], "help") == 0;
+    if (help && argc > 2) return run_command(2, (char *[]) { argv[2], "--help", NULL });
+    if (help || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
         print_help(stdout);
         return check_output(CLI_OK);
     }
     if (strcmp(argv[1], "--version") == 0) {
         printf("bezel %s\n", BZ_VERSION);
-        return CLI_OK;
+        return check_output(CLI_OK);
     }
-    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
-        if (strcmp(argv[1], commands[i].name) == 0) {
-            cli_stop_cleanly(argv[1]);
-            return check_output(commands[i].run(argc - 1, argv + 1));
-        }
-    fprintf(stderr, "bezel: no command \"%s\" (see: bezel --help)\n", argv[1]);
-    return CLI_USAGE;
+    return run_command(argc - 1, argv + 1);
 }

@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "cli/cli.h"
 #include "cli/cli_model.h"
+#include "cli/shipped.h"
 #include "io/locate.h"
 #include "io/merge.h"
 
@@ -76,9 +77,11 @@ int cmd_merge(int argc, char **argv)
     float own = 1;
     char *path = NULL;
     if (cli_parse(&c, argc, argv, args, &code) < 0) return code;
+    cli_outlive_reader();
     if (!force && access(args[2], F_OK) == 0)
         return cli_misuse(&c, "%s exists; --force replaces it", args[2]);
-    enum bz_status st = locate_open(&in, args[0], store, &err);
+    char from[PATH_MAX];
+    enum bz_status st = locate_open(&in, shipped_or(args[0], store, from), store, &err);
     if (st == BZ_OK) st = cli_split_adapter(args[1], &path, &own, &err);
     if (st == BZ_OK) st = adapter_open_file(&adapter, path, &err);
     if (st == BZ_OK)

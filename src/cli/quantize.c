@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "cli/cli.h"
 #include "cli/cli_model.h"
+#include "cli/shipped.h"
 #include "io/gguf_write.h"
 #include "io/locate.h"
 #include "io/quote.h"
@@ -239,7 +240,8 @@ static enum bz_status convert(const char *model, const char *store, const char *
     struct pool *pool = NULL;
     double start = cli_now(), last = start;
     bool terminal = isatty(STDERR_FILENO);
-    enum bz_status st = locate_open(&in, model, store, err);
+    char from[PATH_MAX];
+    enum bz_status st = locate_open(&in, shipped_or(model, store, from), store, err);
     if (st) return st;
     if (!pool_open(&pool, n_threads)) st = fail_memory(err, 0);
     if (st == BZ_OK)
@@ -278,6 +280,7 @@ int cmd_quantize(int argc, char **argv)
     enum mix_id mix;
     struct bz_err err = { "" };
     if (cli_parse(&c, argc, argv, args, &code) < 0) return code;
+    cli_outlive_reader();
     if (!mix_find(args[2], &mix)) return cli_misuse(&c, "TYPE cannot be \"%s\"", args[2]);
     if (n_threads > POOL_MAX_THREADS)
         return cli_misuse(&c, "--threads can be %u at most", POOL_MAX_THREADS);

@@ -1,17 +1,20 @@
-/* stop.c - what ends the tool from outside: Ctrl-C, a shutdown, a terminal that is gone. */
+/* stop.c - what ends the tool from outside: Ctrl-C, a shutdown, a terminal or a reader that is gone. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/line.h"
 #include "io/part_file.h"
 
 static char sentence[64]; /* composed beforehand: a handler cannot */
 
 static void on_stop(int number)
 {
+    line_restore_terminal();
     part_file_remove_all();
+    if (number == SIGPIPE) _exit(128 + number); /* the reader has seen enough: `| head` */
     ssize_t n = write(STDERR_FILENO, sentence, strlen(sentence));
     (void)n; /* a terminal that is gone cannot be told */
     _exit(128 + number);
@@ -28,8 +31,13 @@ void cli_on_signal(int number, void (*handler)(int), struct sigaction *before)
 
 void cli_stop_cleanly(const char *name)
 {
-    static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
+    static const int numbers[] = { SIGINT, SIGTERM, SIGHUP, SIGPIPE };
     snprintf(sentence, sizeof sentence, "bezel %s: stopped\n", name);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         cli_on_signal(numbers[i], on_stop, NULL);
+}
+
+void cli_outlive_reader(void)
+{
+    signal(SIGPIPE, SIG_IGN);
 }

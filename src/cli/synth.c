@@ -248,6 +248,7 @@ int cmd_synth(int argc, char **argv)
     };
     int code;
     if (cli_parse(&c, argc, argv, args, &code) < 0) return code;
+    cli_outlive_reader();
 
     struct synth_options o = { .size = synth_size_find(args[0]),
                                .ollama = strcmp(layout, "ollama") == 0,

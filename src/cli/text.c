@@ -4,12 +4,14 @@
 
 #include "base/json.h"
 #include "cli/cli_model.h"
+#include "cli/shipped.h"
 
 /* Only the vocabulary. */
 static enum bz_status open_vocab(bz_engine **e, const char *model, const char *store,
                                  struct bz_err *err)
 {
-    return bz_engine_open(e, model,
+    char path[PATH_MAX];
+    return bz_engine_open(e, shipped_or(model, store, path),
                           &(struct bz_engine_options) { .store = store, .vocab_only = true }, err);
 }
 
@@ -22,18 +24,20 @@ static void print_ids(const int32_t *ids, size_t n)
 
 int cmd_tokenize(int argc, char **argv)
 {
-    bool no_bos = false, plain = false;
+    bool no_bos = false, plain = false, chat = false;
     const char *store = NULL, *model;
     const struct cli_option options[] = {
         { "--no-bos", NULL, "do not begin with <bos>", CLI_FLAG, &no_bos, NULL },
         { "--plain", NULL, "special tokens' text is ordinary text", CLI_FLAG, &plain, NULL },
+        { "--chat", NULL, "the text is a conversation, as render takes it", CLI_FLAG, &chat, NULL },
         { "--store", "DIR", "Ollama store; default where Ollama keeps it", CLI_STR, &store, NULL },
     };
     const struct cli_command c = {
         "tokenize",
         "MODEL < TEXT",
         "Text on standard input to one JSON array of token ids. MODEL is a "
-        "GGUF file (a\nvocabulary is enough) or a name in the Ollama store.",
+        "GGUF file (a\nvocabulary is enough) or a name in the Ollama store. Text that spells a "
+        "special\ntoken is that token, but not with --plain, and not in a message of --chat.",
         options,
         sizeof options / sizeof *options,
         1,
@@ -41,6 +45,8 @@ int cmd_tokenize(int argc, char **argv)
     };
     int code;
     if (cli_parse(&c, argc, argv, &model, &code) < 0) return code;
+    if (chat && (no_bos || plain))
+        return cli_misuse(&c, "--chat takes neither --no-bos nor --plain");
     struct bz_err err;
     bz_engine *e = NULL;
     struct buf text = { 0 };
@@ -48,7 +54,11 @@ int cmd_tokenize(int argc, char **argv)
     size_t n = 0;
     enum bz_status st = open_vocab(&e, model, store, &err);
     if (st == BZ_OK) st = cli_read_stdin(&text, &err);
-    if (st == BZ_OK) st = bz_tokenize(e, text.data, text.n, !no_bos, plain, &ids, &n, &err);
+    if (st == BZ_OK) {
+        struct bz_chat_options o = { .variant = bz_engine_info(e).chat_variant };
+        st = chat ? bz_chat_tokenize(e, text.data, text.n, &o, &ids, &n, NULL, &err)
+                  : bz_tokenize(e, text.data, text.n, !no_bos, plain, &ids, &n, &err);
+    }
     if (st == BZ_OK) print_ids(ids, n);
     bz_free(ids);
     buf_free(&text);
@@ -108,7 +118,7 @@ int cmd_render(int argc, char **argv)
                                    "< CONVERSATION",
                                    "A conversation {\"messages\": [...], \"tools\": [...]} on "
                                    "standard input to the prompt, byte "
-                                   "for byte.",
+                                   "for byte.\nIts token ids: tokenize --chat.",
                                    options,
                                    sizeof options / sizeof *options,
                                    0,

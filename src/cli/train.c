@@ -148,6 +148,14 @@ static enum bz_status show_evaluation(struct train_job *j, uint32_t step, struct
     return st;
 }
 
+/* A full disk is no reason to stop learning: the next checkpoint may find room. */
+static void try_checkpoint(struct train_job *j)
+{
+    struct bz_err err = { "" };
+    if (save_checkpoint(j, &err))
+        fprintf(stderr, "%s; the training goes on without this checkpoint\n", err.text);
+}
+
 static enum bz_status run_steps(struct train_job *j, struct bz_err *err)
 {
     uint32_t n_steps = j->trainer.options.n_steps;
@@ -163,11 +171,30 @@ static enum bz_status run_steps(struct train_job *j, struct bz_err *err)
                (double)r.n_tokens / (cli_now() - start));
         fflush(stdout);
         bool due = j->every && r.step % j->every == 0;
-        if (due && j->checkpoint) st = save_checkpoint(j, err);
-        if (st == BZ_OK && (due || r.step == n_steps)) st = show_evaluation(j, r.step, err);
+        if (due && j->checkpoint) try_checkpoint(j);
+        if (due || r.step == n_steps) st = show_evaluation(j, r.step, err);
     }
-    if (st == BZ_OK && j->checkpoint) st = save_checkpoint(j, err);
     return st;
+}
+
+/* Where it should go. Where that fails, beside it or among the temporary files: hours of learning
+ * are not lost to a place. The status says that it is not where it was wanted, the sentence where it
+ * is. */
+static enum bz_status write_learned(const char *path, const struct buf *b, struct bz_err *err)
+{
+    char other[4096];
+    struct bz_err again = { "" }, first;
+    const char *tmp = getenv("TMPDIR");
+    enum bz_status st = part_file_write(path, b->data, b->n, err);
+    if (st == BZ_OK) return st;
+    first = *err;
+    snprintf(other, sizeof other, "%.4000s.%ld.gguf", path, (long)getpid());
+    if (part_file_write(other, b->data, b->n, &again)) {
+        snprintf(other, sizeof other, "%.4000s/bezel-adapter-%ld.gguf", tmp && *tmp ? tmp : "/tmp",
+                 (long)getpid());
+        if (part_file_write(other, b->data, b->n, &again)) return st;
+    }
+    return fail(err, st, "%s; what was learned is in %s", first.text, other);
 }
 
 static enum bz_status write_adapter(struct train_job *j, const char *model, struct bz_err *err)
@@ -176,7 +203,8 @@ static enum bz_status write_adapter(struct train_job *j, const char *model, stru
     struct buf gguf = { 0 }, weights = { 0 }, config = { 0 };
     enum bz_status st = trainer_adapter(&j->trainer, &a, err);
     if (st == BZ_OK) st = adapter_write_gguf(&gguf, &a, err);
-    if (st == BZ_OK) st = part_file_write(j->out, gguf.data, gguf.n, err);
+    if (st == BZ_OK) st = write_learned(j->out, &gguf, err);
+    bool kept = st == BZ_OK;
     if (st == BZ_OK && j->peft) {
         char path[4096];
         st = adapter_write_peft(&weights, &config, &a, model, err);
@@ -191,11 +219,23 @@ static enum bz_status write_adapter(struct train_job *j, const char *model, stru
         fprintf(stderr, "%s: %zu matrices of rank %u, %.1f MB%s%s\n", j->out, a.n_targets,
                 a.targets[0].rank, (double)gguf.n / 1e6, j->peft ? "; PEFT in " : "",
                 j->peft ? j->peft : "");
+    if (st && kept) fprintf(stderr, "%s holds what was learned\n", j->out);
     buf_free(&gguf);
     buf_free(&weights);
     buf_free(&config);
     adapter_close(&a);
     return st;
+}
+
+/* A training that fails after some steps leaves what it learned before, as one that is interrupted
+ * does. Why it failed is what the user is told last. */
+static void keep_learned(struct train_job *j, const char *model)
+{
+    struct bz_err err = { "" };
+    if (!j->trainer.step) return;
+    if (write_adapter(j, model, &err) == BZ_OK)
+        fprintf(stderr, "%s holds what was learned up to step %u\n", j->out, j->trainer.step);
+    else fprintf(stderr, "%s\n", err.text);
 }
 
 static void show_memory(struct model *m, const struct train_options *o, uint32_t n_max)
@@ -230,8 +270,14 @@ static enum bz_status train(struct train_job *j, const char *model, const char *
         st = trainer_open(&j->trainer, m, &j->engine->backend, &j->data, &o, err);
     }
     if (st == BZ_OK) st = load_checkpoint(j, err);
-    if (st == BZ_OK) st = run_steps(j, err);
-    if (st == BZ_OK) st = write_adapter(j, model, err);
+    if (st) return st;
+    st = run_steps(j, err);
+    if (st) {
+        keep_learned(j, model);
+        return st;
+    }
+    st = write_adapter(j, model, err);
+    if (st == BZ_OK && j->checkpoint) st = save_checkpoint(j, err);
     return st;
 }
 
@@ -258,6 +304,7 @@ static int run_command(struct train_job *j, const struct cli_option *options, si
     if (!j->n_max || j->n_max > 1u << 20 || j->eval_share < 0 || j->eval_share > 0.5)
         return cli_misuse(&c, "--max-tokens is 1 to 1048576, --eval-share 0 to 0.5");
     cli_on_signal(SIGINT, on_interrupt, &at_once);
+    cli_outlive_reader();
     enum bz_status st = train(j, args[0], args[1], &err);
     trainer_close(&j->trainer);
     dataset_free(&j->data);

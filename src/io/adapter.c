@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/rng.h"
 #include "io/adapter_plan.h"
 #include "io/quote.h"
 #include "quant/quant.h"
@@ -252,6 +253,30 @@ enum bz_status adapter_check_shape(const struct adapter_target *t, uint64_t n_in
     return fail(err, BZ_ERR_FORMAT,
                 "the adapter is for another model: its %s is %s, this model's %s", t->name, own,
                 other);
+}
+
+static uint64_t digest_bytes(uint64_t h, const void *p, size_t n)
+{
+    for (size_t at = 0; at < n; at += sizeof(uint64_t)) {
+        uint64_t word = 0;
+        memcpy(&word, (const char *)p + at, n - at < sizeof word ? n - at : sizeof word);
+        h = rng_mix(h + word) + 1;
+    }
+    return rng_mix(h ^ n);
+}
+
+uint64_t adapter_digest(const struct adapter *a)
+{
+    uint64_t h = a->n_targets;
+    for (size_t i = 0; i < a->n_targets; i++) {
+        const struct adapter_target *t = &a->targets[i];
+        size_t n = (size_t)t->rank * t->n_expert;
+        h = digest_bytes(h, t->name, strlen(t->name));
+        h = digest_bytes(h, &t->scale, sizeof t->scale);
+        h = digest_bytes(h, t->a, n * t->n_in * sizeof *t->a);
+        h = digest_bytes(h, t->b, n * t->n_out * sizeof *t->b);
+    }
+    return h;
 }
 
 void adapter_close(struct adapter *a)

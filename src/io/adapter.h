@@ -52,6 +52,9 @@ enum bz_status adapter_open_peft(struct adapter *out, const struct source *weigh
 enum bz_status adapter_check_shape(const struct adapter_target *t, uint64_t n_in, uint64_t n_out,
                                    uint64_t n_expert, struct bz_err *err);
 
+/* Of all its numbers and names: other ones, another number. */
+uint64_t adapter_digest(const struct adapter *a);
+
 void adapter_close(struct adapter *a);
 
 #endif

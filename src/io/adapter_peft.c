@@ -55,7 +55,12 @@ struct config {
     bool old_experts;                                /* written before PEFT 0.19 */
     const struct json *rank_pattern, *alpha_pattern; /* objects, or NULL */
     const struct json *parameters;                   /* array, or NULL */
+    uint64_t work; /* that matching names against the three has taken so far */
 };
+
+/* A second. Real adapters, every module of sixty layers named by itself, take half of it. */
+#define MAX_WORK      ((uint64_t)1000000000)
+#define TOO_MUCH_WORK "its config names too many patterns for that many tensors"
 
 /* --- the configuration --- */
 
@@ -122,14 +127,15 @@ static enum bz_status read_config(struct config *c, const struct json *root, con
 }
 
 /* The value of the first key that matches the module's path, else `otherwise`. */
-static enum bz_status look_up(double *out, const struct json *patterns, double otherwise,
-                              struct str path, struct bz_err *err)
+static enum bz_status look_up(double *out, struct config *c, const struct json *patterns,
+                              double otherwise, struct str path, struct bz_err *err)
 {
     *out = otherwise;
     for (const struct json *j = patterns ? patterns->child : NULL; j; j = j->next) {
         bool hit = false;
-        enum bz_status st = pattern_match_tail(&hit, j->key, path, err);
+        enum bz_status st = pattern_match_tail(&hit, j->key, path, &c->work, err);
         if (st) return st;
+        if (c->work > MAX_WORK) return fail(err, BZ_ERR_LIMIT, TOO_MUCH_WORK);
         if (!hit) continue;
         if (!is_number(j))
             return fail(err, BZ_ERR_FORMAT, "the value of pattern \"%s\" is not a number",
@@ -195,9 +201,10 @@ struct reader {
 };
 
 /* PEFT's rule: a parameter is targeted when its path is an entry or ends with "." and an entry. */
-static bool is_targeted(const struct config *c, struct str path)
+static bool is_targeted(struct config *c, struct str path)
 {
-    for (const struct json *j = c->parameters ? c->parameters->child : NULL; j; j = j->next) {
+    const struct json *j = c->parameters ? c->parameters->child : NULL;
+    for (; j && c->work <= MAX_WORK; j = j->next, c->work += 4) {
         if (j->type != JSON_STRING || j->text.n == 0 || j->text.n > path.n) continue;
         struct str tail = { path.p + path.n - j->text.n, j->text.n };
         if (str_eq(tail, j->text) && (tail.n == path.n || tail.p[-1] == '.')) return true;
@@ -207,7 +214,7 @@ static bool is_targeted(const struct config *c, struct str path)
 
 /* Rewrite the path of an experts wrapper as the path of its parameter; `path` is scratch. False
  * when the config does not say which one it is. */
-static bool name_expert_parameter(struct module *m, const struct config *c, struct buf *path)
+static bool name_expert_parameter(struct module *m, struct config *c, struct buf *path)
 {
     bool inner = str_ends(m->path, ".base_layer");
     struct str stem = { m->path.p, m->path.n - (inner ? strlen(".base_layer") : 0) };
@@ -292,7 +299,7 @@ static enum bz_status refuse_name(const struct reader *rd, struct str name, stru
 static enum bz_status add_half(struct reader *rd, const struct st_tensor *t, const struct module *m,
                                bool is_b, struct bz_err *err)
 {
-    const struct config *c = &rd->config;
+    struct config *c = &rd->config;
     const char *tensor = find_tensor(m->in_layer), *file = rd->plan.file;
     struct adapter_half h = { .src = &rd->file.source, .offset = t->offset, .n_bytes = t->n_bytes };
     bool experts = str_starts(m->in_layer, "experts.");
@@ -304,8 +311,8 @@ static enum bz_status add_half(struct reader *rd, const struct st_tensor *t, con
                     "%s: %s is stored as %s; PEFT adapters are read in "
                     "F32, F16 and BF16",
                     file, quote(t->name).z, quote(t->dtype_name).z);
-    enum bz_status st = look_up(&r, c->rank_pattern, c->r, m->path, err);
-    if (!st) st = look_up(&alpha, c->alpha_pattern, c->alpha, m->path, err);
+    enum bz_status st = look_up(&r, c, c->rank_pattern, c->r, m->path, err);
+    if (!st) st = look_up(&alpha, c, c->alpha_pattern, c->alpha, m->path, err);
     if (st) return fail_prefix(err, st, "%s", file);
     if (!(r >= 1 && r <= 65536) || r != floor(r))
         return fail(err, BZ_ERR_FORMAT, "%s: its config gives %s the rank %g", file,
@@ -330,8 +337,8 @@ static enum bz_status add_tensor(struct reader *rd, const struct st_tensor *t, s
 {
     static const char tail_a[] = ".lora_A.weight", tail_b[] = ".lora_B.weight";
     struct str path = t->name;
+    skip(&path, "base_model.model."); /* first: the two may share a dot */
     bool is_b = str_ends(path, tail_b);
-    skip(&path, "base_model.model.");
     if (!is_b && !str_ends(path, tail_a)) {
         if (str_ends(path, "norm.weight"))
             return adapter_plan_warn(&rd->plan, err, "%s was left out: norms are not adapted",
@@ -348,10 +355,12 @@ static enum bz_status add_tensor(struct reader *rd, const struct st_tensor *t, s
     bool wrapper = str_is(m.in_layer, "experts") || str_is(m.in_layer, "experts.base_layer");
     if (wrapper && !name_expert_parameter(&m, &rd->config, &scratch))
         st = scratch.failed ? fail_memory(err, path.n)
-                            : fail(err, BZ_ERR_FORMAT,
-                                   "%s adapts %s, but target_parameters in its config does not say "
-                                   "which parameter that is",
-                                   rd->plan.file, quote(path).z);
+             : rd->config.work > MAX_WORK
+                 ? fail(err, BZ_ERR_LIMIT, "%s: %s", rd->plan.file, TOO_MUCH_WORK)
+                 : fail(err, BZ_ERR_FORMAT,
+                        "%s adapts %s, but target_parameters in its config does not say "
+                        "which parameter that is",
+                        rd->plan.file, quote(path).z);
     if (!st) st = add_half(rd, t, &m, is_b, err);
     buf_free(&scratch);
     return st;

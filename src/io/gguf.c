@@ -22,6 +22,8 @@
 
 #include "base/le.h"
 #include "base/mem.h"
+#include "io/gguf_part.h"
+#include "io/gguf_place.h"
 #include "io/quote.h"
 #include "quant/quant.h"
 
@@ -49,16 +51,6 @@ struct head {
     uint64_t index;   /* which one */
     uint64_t name_at; /* where its name starts in data */
     size_t n_name;
-};
-
-/* One shard, parsed. */
-struct part {
-    struct source src;
-    struct gguf meta; /* kvs, n_kv, by_key, header_bytes: so that gguf_get_* work on it */
-    uint8_t *head;
-    struct gguf_tensor *tensors;
-    uint64_t n_tensors;
-    uint64_t no; /* its place in the split model */
 };
 
 /* What the walk is at: its name where that is known already, and its number where it is not. */
@@ -167,6 +159,10 @@ static enum bz_status take_name(struct head *h, const char *kind, uint64_t index
     if (st) return st;
     h->name_at = h->pos - n;
     h->n_name = (size_t)n;
+    /* Writers and lookups take C strings: a longer name would be taken for its beginning. */
+    if (memchr(h->data + h->name_at, 0, h->n_name))
+        return fail(err, BZ_ERR_FORMAT, "%s: the name of %s %s holds a zero byte", h->src->name,
+                    kind, here(h).z);
     return BZ_OK;
 }
 
@@ -246,7 +242,7 @@ static enum bz_status take_kv(struct head *h, uint64_t index, struct gguf_kv *ou
     return BZ_OK;
 }
 
-/* The offset stays relative to the data section until place_tensor. */
+/* The offset stays relative to the data section until gguf_place_tensors. */
 static enum bz_status take_tensor(struct head *h, uint64_t index, struct gguf_tensor *out,
                                   struct bz_err *err)
 {
@@ -314,7 +310,7 @@ static enum bz_status grow_table(void **table, uint64_t n, uint64_t *cap, size_t
     return BZ_OK;
 }
 
-static enum bz_status walk(struct head *h, struct part *p, struct bz_err *err)
+static enum bz_status walk(struct head *h, struct gguf_part *p, struct bz_err *err)
 {
     struct gguf *m = &p->meta;
     enum bz_status st = BZ_OK;
@@ -330,7 +326,7 @@ static enum bz_status walk(struct head *h, struct part *p, struct bz_err *err)
 }
 
 /* The header stays where it is now: offsets become pointers. */
-static void settle(struct part *p)
+static void settle(struct gguf_part *p)
 {
     const uint8_t *data = p->head;
     for (uint64_t i = 0; i < p->meta.n_kv; i++) {
@@ -343,7 +339,7 @@ static void settle(struct part *p)
 }
 
 /* The header block and the tables belong to p, whatever happens. */
-static enum bz_status read_tables(struct part *p, struct bz_err *err)
+static enum bz_status read_tables(struct gguf_part *p, struct bz_err *err)
 {
     struct head h = { .src = &p->src };
     enum bz_status st = take_start(&h, err);
@@ -358,7 +354,7 @@ static enum bz_status read_tables(struct part *p, struct bz_err *err)
     return BZ_OK;
 }
 
-static enum bz_status index_keys(struct part *p, struct bz_err *err)
+static enum bz_status index_keys(struct gguf_part *p, struct bz_err *err)
 {
     struct gguf *m = &p->meta;
     if (!strmap_init(&m->by_key, (size_t)m->n_kv))
@@ -371,7 +367,7 @@ static enum bz_status index_keys(struct part *p, struct bz_err *err)
 }
 
 /* Where the data section starts becomes meta.header_bytes. */
-static enum bz_status find_data(struct part *p, uint64_t *align, struct bz_err *err)
+static enum bz_status find_data(struct gguf_part *p, uint64_t *align, struct bz_err *err)
 {
     *align = DEFAULT_ALIGN;
     if (gguf_find(&p->meta, "general.alignment") &&
@@ -391,66 +387,17 @@ static enum bz_status find_data(struct part *p, uint64_t *align, struct bz_err *
     return BZ_OK;
 }
 
-/* Bytes of the tensor from its shape and type; 0 when the type is unknown. */
-static enum bz_status measure_tensor(struct gguf_tensor *t, const char *file, struct bz_err *err)
-{
-    uint64_t n = 1;
-    for (uint32_t i = 0; i < 4; i++) {
-        if (t->ne[i] == 0)
-            return fail(err, BZ_ERR_FORMAT,
-                        "%s: tensor '%s' is empty: its dimension %" PRIu32 " is 0", file,
-                        quote(t->name).z, i);
-        if (!size_mul(n, t->ne[i], &n) || n > INT64_MAX)
-            return fail(err, BZ_ERR_FORMAT, "%s: tensor '%s' has more weights than 64 bits count",
-                        file, quote(t->name).z);
-    }
-    uint32_t block, bytes;
-    if (!quant_type_size(t->type, &block, &bytes)) return BZ_OK;
-    if (t->ne[0] % block)
-        return fail(err, BZ_ERR_FORMAT,
-                    "%s: tensor '%s' has rows of %" PRIu64
-                    " weights, but %s comes in blocks of %" PRIu32,
-                    file, quote(t->name).z, t->ne[0], quant_type_name(t->type), block);
-    if (!size_mul(n / block, bytes, &t->n_bytes))
-        return fail(err, BZ_ERR_FORMAT, "%s: tensor '%s' has more bytes than 64 bits count", file,
-                    quote(t->name).z);
-    return BZ_OK;
-}
-
-static enum bz_status place_tensor(const struct part *p, struct gguf_tensor *t, uint64_t align,
-                                   struct bz_err *err)
-{
-    const char *file = p->src.name;
-    enum bz_status st = measure_tensor(t, file, err);
-    if (st) return st;
-    if (t->offset & (align - 1))
-        return fail(err, BZ_ERR_FORMAT,
-                    "%s: tensor '%s' starts at offset %" PRIu64
-                    ", which is not a multiple of %" PRIu64,
-                    file, quote(t->name).z, t->offset, align);
-    uint64_t end;
-    if (!size_add(t->offset, p->meta.header_bytes, &t->offset) ||
-        !size_add(t->offset, t->n_bytes, &end) || end > p->src.size)
-        return fail(err, BZ_ERR_FORMAT,
-                    "%s: tensor '%s' (%" PRIu64
-                    " bytes) reaches past the end of the file at byte %" PRIu64
-                    ": it is cut off or damaged",
-                    file, quote(t->name).z, t->n_bytes, p->src.size);
-    return BZ_OK;
-}
-
-static enum bz_status parse_part(struct part *p, struct bz_err *err)
+static enum bz_status parse_part(struct gguf_part *p, struct bz_err *err)
 {
     enum bz_status st = read_tables(p, err);
     if (st == BZ_OK) st = index_keys(p, err);
     uint64_t align = 0;
     if (st == BZ_OK) st = find_data(p, &align, err);
-    for (uint64_t i = 0; i < p->n_tensors && st == BZ_OK; i++)
-        st = place_tensor(p, &p->tensors[i], align, err);
-    return st;
+    if (st) return st;
+    return gguf_place_tensors(p->tensors, p->n_tensors, &p->src, p->meta.header_bytes, align, err);
 }
 
-static void free_part(struct part *p)
+static void free_part(struct gguf_part *p)
 {
     source_close(&p->src);
     mem_free(p->head);
@@ -459,101 +406,12 @@ static void free_part(struct part *p)
     strmap_free(&p->meta.by_key);
 }
 
-/* Does the part say that it is one of n? A file that says nothing is whole. */
-static enum bz_status check_split(struct part *p, uint32_t n, struct bz_err *err)
-{
-    uint64_t count = 1;
-    gguf_get_u64(&p->meta, "split.count", &count);
-    gguf_get_u64(&p->meta, "split.no", &p->no);
-    if (count == n || (count == 0 && n == 1)) return BZ_OK;
-    if (count <= 1)
-        return fail(err, BZ_ERR_FORMAT, "%s: is a whole model and not one of %" PRIu32 " parts",
-                    p->src.name, n);
-    return fail(err, BZ_ERR_FORMAT,
-                "%s: is part %" PRIu64 " of %" PRIu64 " of a split model, but %" PRIu32 " %s given",
-                p->src.name, p->no + 1, count, n, n == 1 ? "file was" : "files were");
-}
-
-static enum bz_status sort_parts(struct part *parts, uint32_t n, struct bz_err *err)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        enum bz_status st = check_split(&parts[i], n, err);
-        if (st) return st;
-    }
-    for (uint32_t i = 0; i < n && n > 1; i++) {
-        uint32_t j = i;
-        while (j < n && parts[j].no != i) j++;
-        if (j == n)
-            return fail(err, BZ_ERR_FORMAT,
-                        "%s: part %" PRIu32 " of %" PRIu32 " of this split model is missing",
-                        parts[0].src.name, i + 1, n);
-        struct part swap = parts[i];
-        parts[i] = parts[j];
-        parts[j] = swap;
-    }
-    return BZ_OK;
-}
-
-/* Shard after shard into one list of tensors with unique names. */
-static enum bz_status merge_tensors(struct gguf *g, const struct part *parts, uint32_t n,
-                                    struct bz_err *err)
-{
-    uint64_t total = 0, want;
-    for (uint32_t i = 0; i < n; i++) total += parts[i].n_tensors;
-    if (total > UINT32_MAX)
-        return fail(err, BZ_ERR_LIMIT, "%s: %" PRIu64 " tensors are more than this build can index",
-                    parts[0].src.name, total);
-    if (n > 1 && gguf_get_u64(&parts[0].meta, "split.tensors.count", &want) && want != total)
-        return fail(err, BZ_ERR_FORMAT,
-                    "%s: the split model should have %" PRIu64
-                    " tensors, but its parts hold %" PRIu64,
-                    parts[0].src.name, want, total);
-    g->tensors = mem_alloc((size_t)total, sizeof *g->tensors);
-    if (!g->tensors || !strmap_init(&g->by_name, (size_t)total))
-        return fail_memory(err, total * (sizeof *g->tensors + sizeof(struct strmap_slot)));
-    for (uint32_t i = 0; i < n; i++) {
-        for (uint64_t k = 0; k < parts[i].n_tensors; k++) {
-            struct gguf_tensor *t = &g->tensors[g->n_tensors];
-            *t = parts[i].tensors[k];
-            t->shard = i;
-            if (!strmap_add(&g->by_name, t->name, (uint32_t)g->n_tensors))
-                return fail(err, BZ_ERR_FORMAT, "%s: tensor '%s' appears twice", parts[i].src.name,
-                            quote(t->name).z);
-            g->n_tensors++;
-        }
-    }
-    return BZ_OK;
-}
-
-/* The last step, which cannot fail once its arrays are there: what g keeps of the parts. */
-static enum bz_status adopt(struct gguf *g, struct part *parts, uint32_t n, struct bz_err *err)
-{
-    g->sources = mem_alloc(n, sizeof *g->sources);
-    g->heads = mem_alloc(n, sizeof *g->heads);
-    if (!g->sources || !g->heads)
-        return fail_memory(err, n * (sizeof *g->sources + sizeof *g->heads));
-    g->n_sources = n;
-    for (uint32_t i = 0; i < n; i++) {
-        g->sources[i] = parts[i].src;
-        g->heads[i] = parts[i].head;
-        parts[i].src = (struct source) { 0 };
-        parts[i].head = NULL;
-    }
-    g->kvs = parts[0].meta.kvs;
-    g->n_kv = parts[0].meta.n_kv;
-    g->by_key = parts[0].meta.by_key;
-    g->header_bytes = parts[0].meta.header_bytes;
-    parts[0].meta = (struct gguf) { 0 };
-    return BZ_OK;
-}
-
-static enum bz_status open_parts(struct gguf *g, struct part *parts, uint32_t n, struct bz_err *err)
+static enum bz_status open_parts(struct gguf *g, struct gguf_part *parts, uint32_t n,
+                                 struct bz_err *err)
 {
     enum bz_status st = BZ_OK;
     for (uint32_t i = 0; i < n && st == BZ_OK; i++) st = parse_part(&parts[i], err);
-    if (st == BZ_OK) st = sort_parts(parts, n, err);
-    if (st == BZ_OK) st = merge_tensors(g, parts, n, err);
-    if (st == BZ_OK) st = adopt(g, parts, n, err);
+    if (st == BZ_OK) st = gguf_join_parts(g, parts, n, err);
     return st;
 }
 
@@ -561,13 +419,12 @@ enum bz_status gguf_open(struct gguf *out, const struct source *sources, uint32_
                          struct bz_err *err)
 {
     struct gguf g = { 0 };
-    struct part *parts = mem_alloc(n_sources, sizeof *parts);
+    struct gguf_part *parts = mem_alloc(n_sources, sizeof *parts);
     enum bz_status st = BZ_OK;
     if (!parts) st = fail_memory(err, n_sources * sizeof *parts);
     else if (n_sources == 0 || n_sources > GGUF_MAX_SHARDS)
-        st =
-            fail(err, BZ_ERR_ARGUMENT, "a model cannot have %" PRIu32 " files; 1 to %d can be read",
-                 n_sources, GGUF_MAX_SHARDS);
+        st = fail(err, BZ_ERR_ARGUMENT, "a model cannot have %" PRIu32 " files; it has 1 to %d",
+                  n_sources, GGUF_MAX_SHARDS);
     for (uint32_t i = 0; i < n_sources; i++) {
         struct source s = sources[i];
         if (parts) parts[i].src = s;

@@ -55,6 +55,8 @@ static enum bz_status take_target(struct merge *m, const struct adapter_target *
     const struct gguf_tensor *t = gguf_tensor_find(m->g, a->name);
     if (!t && is_inert(m->g, a->name)) return BZ_OK;
     if (!t) return fail(err, BZ_ERR_NOT_FOUND, "the model has no tensor %s", a->name);
+    if (t->ne[3] != 1)
+        return fail(err, BZ_ERR_FORMAT, "%s has four dimensions, which no adapter has", a->name);
     enum bz_status st = adapter_check_shape(a, t->ne[0], t->ne[1], t->ne[2], err);
     if (st) return st;
     if (!format_after(t) || t->ne[0] % format_after(t)->block)

@@ -13,7 +13,11 @@
 #include "base/mem.h"
 
 #define MAX_PIECE ((size_t)1 << 30) /* some systems refuse more in one write */
-enum { MAX_OPEN = 16 };
+enum {
+    MAX_OPEN = 16,
+    MAX_TRIES = 99,
+    PART_MAX = sizeof ".99.part",
+};
 
 struct part_file {
     char *path, *part; /* the final name and the name while writing */
@@ -94,16 +98,29 @@ void part_file_close(struct part_file *f)
     mem_free(f);
 }
 
+/* A new file beside `path`. O_EXCL follows no link and opens nothing that is there already: a NAME.part
+ * may be another run's, or was put there so that we overwrite what it leads to. It is left alone, and
+ * the next name is tried. */
 static enum bz_status create(struct part_file *f, struct bz_err *err)
 {
     struct stat info;
+    size_t n_part = strlen(f->path) + PART_MAX;
     if (stat(f->path, &info) == 0 && !S_ISREG(info.st_mode))
         return fail(err, BZ_ERR_IO, "%s: exists and is not a file", f->path);
-    if (!list_name(f))
+    for (int i = 1; i <= MAX_TRIES;) {
+        if (i == 1) snprintf(f->part, n_part, "%s.part", f->path);
+        else snprintf(f->part, n_part, "%s.%d.part", f->path, i);
+        f->fd = open(f->part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (f->fd >= 0 || (errno != EINTR && errno != EEXIST)) break;
+        if (errno == EEXIST) i++;
+    }
+    if (f->fd >= 0 && !list_name(f))
         return fail(err, BZ_ERR_IO, "%s: %d files are being written already", f->path, MAX_OPEN);
-    do f->fd = open(f->part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    while (f->fd < 0 && errno == EINTR);
     if (f->fd >= 0) return BZ_OK;
+    if (errno == EEXIST)
+        return fail(err, BZ_ERR_IO,
+                    "%s: %d unfinished files are beside it; delete %s.part and %s.*.part", f->path,
+                    MAX_TRIES, f->path, f->path);
     if (errno == ENOENT || errno == ENOTDIR)
         return fail(err, BZ_ERR_NOT_FOUND, "%s: its directory does not exist", f->path);
     if (errno == EACCES || errno == EPERM || errno == EROFS)
@@ -118,15 +135,8 @@ enum bz_status part_file_open(struct part_file **out, const char *path, struct b
     if (!f) return fail_memory(err, sizeof *f);
     f->fd = -1;
     f->path = mem_copy_str(path, n_path);
-    f->part = mem_alloc(n_path + sizeof ".part", 1);
-    enum bz_status st = BZ_OK;
-    if (!f->path || !f->part) {
-        st = fail_memory(err, 2 * n_path);
-    } else {
-        memcpy(f->part, path, n_path);
-        memcpy(f->part + n_path, ".part", sizeof ".part");
-        st = create(f, err);
-    }
+    f->part = mem_alloc(n_path + PART_MAX, 1);
+    enum bz_status st = f->path && f->part ? create(f, err) : fail_memory(err, 2 * n_path);
     if (st) {
         part_file_close(f);
         return st;

@@ -1,4 +1,8 @@
-/* part_file.h - a file on its way to the disk: NAME.part until it is whole, then NAME. */
+/* part_file.h - a file on its way to the disk: NAME.part until it is whole, then NAME.
+ *
+ * A NAME.part that is there already (an earlier run was killed, or another is under way) is neither
+ * followed, overwritten nor removed: this run writes NAME.2.part, or the next that is free.
+ */
 #ifndef BEZEL_IO_PART_FILE_H
 #define BEZEL_IO_PART_FILE_H
 

@@ -21,7 +21,8 @@ struct matcher {
     struct str pattern, text;
     size_t at; /* in the pattern */
     uint32_t steps;
-    bool bad; /* the pattern is outside the language, or too much work */
+    uint64_t work; /* steps, and the positions that they looked at */
+    bool bad;      /* the pattern is outside the language, or too much work */
 };
 
 static void set_add(struct set *s, size_t i)
@@ -126,9 +127,11 @@ static struct set read_class(struct matcher *m)
     return s;
 }
 
-static struct set step(const struct matcher *m, struct set in, struct set class)
+static struct set step(struct matcher *m, struct set in, struct set class)
 {
     struct set out = { { 0 } };
+    if (set_empty(in)) return out;
+    m->work += m->text.n;
     for (size_t i = 0; i < m->text.n; i++)
         if (set_has(&in, i) && set_has(&class, (unsigned char)m->text.p[i])) set_add(&out, i + 1);
     return out;
@@ -149,6 +152,7 @@ static struct set atom(struct matcher *m, struct set in, int depth)
     struct set class = { { 0 } }, out = { { 0 } };
     size_t edge = m->pattern.p[m->at] == '^' ? 0 : m->text.n;
     if (++m->steps > MAX_STEPS) m->bad = true;
+    m->work++;
     int c = peek(m);
     m->at++;
     switch (c) {
@@ -206,7 +210,7 @@ static struct set alternation(struct matcher *m, struct set in, int depth)
     return out;
 }
 
-enum bz_status pattern_match_tail(bool *out, struct str pattern, struct str path,
+enum bz_status pattern_match_tail(bool *out, struct str pattern, struct str path, uint64_t *work,
                                   struct bz_err *err)
 {
     struct matcher m = { .pattern = pattern, .text = path };
@@ -216,6 +220,7 @@ enum bz_status pattern_match_tail(bool *out, struct str pattern, struct str path
     for (size_t i = 0; i < path.n; i++)
         if (path.p[i] == '.') set_add(&starts, i + 1);
     struct set ends = alternation(&m, starts, 0);
+    *work += m.work;
     if (m.bad || m.at != pattern.n)
         return fail(err, BZ_ERR_UNSUPPORTED, "the pattern \"%s\" is not one that Bezel reads",
                     quote(pattern).z);

@@ -9,11 +9,14 @@
 #define BEZEL_IO_PATTERN_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/err.h"
 #include "base/str.h"
 
-enum bz_status pattern_match_tail(bool *out, struct str pattern, struct str path,
+/* *work grows by what the answer took, about a nanosecond each: a caller with many patterns and many
+ * paths sets a limit. */
+enum bz_status pattern_match_tail(bool *out, struct str pattern, struct str path, uint64_t *work,
                                   struct bz_err *err);
 
 #endif

@@ -62,6 +62,11 @@ const void *source_map(const struct source *s, uint64_t offset, uint64_t n)
     return s->map(s->ctx, offset, (size_t)n);
 }
 
+bool source_lost(const struct source *s)
+{
+    return s->lost && s->lost(s->ctx);
+}
+
 enum bz_status source_read_all(const struct source *s, uint64_t max, struct buf *out,
                                struct bz_err *err)
 {

@@ -7,6 +7,7 @@
 #ifndef BEZEL_IO_SOURCE_H
 #define BEZEL_IO_SOURCE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,7 +20,9 @@ struct source {
     /* Fill dst with exactly n bytes, or fail. The range was checked against size by source_read. */
     enum bz_status (*read)(void *ctx, uint64_t offset, void *dst, size_t n, struct bz_err *err);
     const void *(*map)(void *ctx, uint64_t offset, size_t n); /* may be NULL; may return NULL */
-    void (*close)(void *ctx);                                 /* may be NULL */
+    /* Has it changed since it was opened, or was something shown by `map` gone? May be NULL. */
+    bool (*lost)(void *ctx);
+    void (*close)(void *ctx); /* may be NULL */
 };
 
 /* A file, mapped read-only where the system can. On failure *out is untouched. */
@@ -37,6 +40,10 @@ enum bz_status source_read(const struct source *s, uint64_t offset, void *dst, s
 
 /* The bytes in place, or NULL where the source cannot (or the range is not inside it). */
 const void *source_map(const struct source *s, uint64_t offset, uint64_t n);
+
+/* Bytes that were read or that `map` showed may not have been the file's, since it was changed, became shorter or
+ * its drive went away: what was computed with them is worth nothing. It stays so. */
+bool source_lost(const struct source *s);
 
 /* The whole of a small source as text (at most max bytes); the caller frees buf. */
 struct buf;

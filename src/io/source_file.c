@@ -1,8 +1,10 @@
 /* source_file.c - files as sources, on POSIX systems.
  *
  * `read` always asks the system (pread), also when the file is mapped: a file that someone cuts
- * short while it is open is then an error sentence, where touching the lost pages of a mapping
- * would be a signal. `map` is for the bulk of the weights, which are never copied.
+ * short while it is open is then an error sentence at once. `map` is for the bulk of the weights, which
+ * are never copied; a page of it that is lost reads as zeros, and source_lost says so (file_guard.h). What
+ * is cut within the last page, or rewritten in place, raises no signal: source_lost asks the system for the
+ * file's size and time too.
  */
 #define _FILE_OFFSET_BITS 64 /* files past 2 GiB on 32-bit systems too */
 #include "io/source.h"
@@ -10,12 +12,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "io/file_guard.h"
 
 /* Some systems refuse a read of more than INT_MAX bytes, others cut it short. */
 #define MAX_PIECE ((size_t)1 << 30)
@@ -24,6 +28,9 @@ struct file {
     int fd;
     size_t n_mapped;
     const unsigned char *mapped; /* NULL: the system cannot (or the file is empty) */
+    struct file_guard *guard;    /* of the mapping */
+    struct stat opened;          /* what it was like */
+    atomic_bool changed;         /* since */
     char path[];                 /* for error sentences */
 };
 
@@ -56,9 +63,34 @@ static const void *file_map(void *ctx, uint64_t offset, size_t n)
     return f->mapped ? f->mapped + offset : NULL;
 }
 
+static struct timespec written_at(const struct stat *info)
+{
+#ifdef __APPLE__
+    return info->st_mtimespec;
+#else
+    return info->st_mtim;
+#endif
+}
+
+static bool file_lost(void *ctx)
+{
+    struct file *f = ctx;
+    struct stat now;
+    if (f->guard && file_guard_lost(f->guard)) return true;
+    if (atomic_load(&f->changed)) return true;
+    if (fstat(f->fd, &now) == 0) {
+        struct timespec a = written_at(&f->opened), b = written_at(&now);
+        if (now.st_size == f->opened.st_size && a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec)
+            return false;
+    }
+    atomic_store(&f->changed, true);
+    return true;
+}
+
 static void file_close(void *ctx)
 {
     struct file *f = ctx;
+    file_guard_remove(f->guard);
     if (f->mapped) munmap((void *)(uintptr_t)f->mapped, f->n_mapped);
     if (f->fd >= 0) close(f->fd);
     mem_free(f);
@@ -80,12 +112,27 @@ static enum bz_status open_regular(struct file *f, uint64_t *size, struct bz_err
     do f->fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     while (f->fd < 0 && errno == EINTR);
     if (f->fd < 0) return source_fail_open(f->path, errno, err);
-    struct stat info;
-    if (fstat(f->fd, &info) != 0) return source_fail_open(f->path, errno, err);
-    if (S_ISDIR(info.st_mode)) return source_fail_open(f->path, EISDIR, err);
-    if (!S_ISREG(info.st_mode)) return fail(err, BZ_ERR_IO, "%s: is not a regular file", f->path);
-    *size = (uint64_t)info.st_size;
+    if (fstat(f->fd, &f->opened) != 0) return source_fail_open(f->path, errno, err);
+    if (S_ISDIR(f->opened.st_mode)) return source_fail_open(f->path, EISDIR, err);
+    if (!S_ISREG(f->opened.st_mode))
+        return fail(err, BZ_ERR_IO, "%s: is not a regular file", f->path);
+    *size = (uint64_t)f->opened.st_size;
     return BZ_OK;
+}
+
+/* Mapped where the system can and a guard is free; else it is read. */
+static void map_file(struct file *f, uint64_t size)
+{
+    if (size == 0 || size > SIZE_MAX) return;
+    void *p = mmap(NULL, (size_t)size, PROT_READ, MAP_SHARED, f->fd, 0);
+    if (p == MAP_FAILED) return;
+    f->guard = file_guard_add(p, (size_t)size);
+    if (!f->guard) {
+        munmap(p, (size_t)size);
+        return;
+    }
+    f->mapped = p;
+    f->n_mapped = (size_t)size;
 }
 
 enum bz_status source_open_file(struct source *out, const char *path, struct bz_err *err)
@@ -107,19 +154,14 @@ enum bz_status source_open_file(struct source *out, const char *path, struct bz_
         mem_free(name);
         return st;
     }
-    if (size > 0 && size <= SIZE_MAX) {
-        void *p = mmap(NULL, (size_t)size, PROT_READ, MAP_SHARED, f->fd, 0);
-        if (p != MAP_FAILED) {
-            f->mapped = p;
-            f->n_mapped = (size_t)size;
-        }
-    }
+    map_file(f, size);
     *out = (struct source) {
         .name = name,
         .size = size,
         .ctx = f,
         .read = file_read,
         .map = file_map,
+        .lost = file_lost,
         .close = file_close,
     };
     return BZ_OK;

@@ -121,7 +121,7 @@ uint32_t kv_truncate(struct kv_cache *kv, uint32_t n)
 
 /* ---- snapshots ----
  *
- *     "BZKV"  u32 version = 2  fingerprint[64]  u32 n_past  u32 n_own  u32 width
+ *     "BZKV"  u32 version = 3  fingerprint[64]  u32 n_past  u32 n_own  u32 width  u64 worn
  *     i32 tokens[n_past]
  *     per owning layer:  u32 first  u32 cols  k[n_past - first][cols]  v[same]
  *     sha256 of everything before it
@@ -130,8 +130,8 @@ uint32_t kv_truncate(struct kv_cache *kv, uint32_t n)
  * that the layer's ring still held.
  */
 enum {
-    SNAPSHOT_VERSION = 2,
-    HEAD_BYTES = 4 + 4 + 64 + 4 + 4 + 4,
+    SNAPSHOT_VERSION = 3,
+    HEAD_BYTES = 4 + 4 + 64 + 4 + 4 + 4 + 8,
     WINDOW_BYTES = 256 << 10, /* of a snapshot in memory while it is read */
 };
 
@@ -148,16 +148,17 @@ static void walk_rows(const struct tensor *t, uint32_t first, uint32_t end, kv_s
     }
 }
 
-void kv_walk(const struct kv_cache *kv, const char *fingerprint, const int32_t *tokens,
+void kv_walk(const struct kv_cache *kv, const struct kv_origin *origin, const int32_t *tokens,
              kv_section_fn fn, void *ctx)
 {
     char head[HEAD_BYTES] = "BZKV";
     uint32_t version = SNAPSHOT_VERSION, width = kv->half ? 2 : 4;
     memcpy(head + 4, &version, 4);
-    memcpy(head + 8, fingerprint, 64);
+    memcpy(head + 8, origin->model, 64);
     memcpy(head + 72, &kv->n_past, 4);
     memcpy(head + 76, &kv->config->n_own, 4);
     memcpy(head + 80, &width, 4);
+    memcpy(head + 84, &origin->worn, 8);
     fn(ctx, &(struct kv_section) { .bytes = head, .n = sizeof head });
     fn(ctx, &(struct kv_section) { .bytes = tokens, .n = (size_t)kv->n_past * sizeof *tokens });
     for (uint32_t il = 0; il < kv->config->n_own; il++) {
@@ -193,12 +194,12 @@ static void save_section(void *ctx, const struct kv_section *s)
     mem_free(flat);
 }
 
-void kv_save(struct run *r, const struct kv_cache *kv, const char *fingerprint,
+void kv_save(struct run *r, const struct kv_cache *kv, const struct kv_origin *origin,
              const int32_t *tokens, struct buf *out)
 {
     size_t start = out->n;
     struct saving to = { r, out };
-    kv_walk(kv, fingerprint, tokens, save_section, &to);
+    kv_walk(kv, origin, tokens, save_section, &to);
     struct sha256 s;
     uint8_t digest[KV_DIGEST];
     if (out->failed) return;
@@ -245,7 +246,7 @@ struct reading {
 };
 
 /* Everything but the layers' rows. */
-static enum bz_status get_head(const struct kv_cache *kv, const char *fingerprint,
+static enum bz_status get_head(const struct kv_cache *kv, const struct kv_origin *here,
                                struct reading *in, int32_t *tokens, struct bz_err *err)
 {
     const struct source *snap = in->snap;
@@ -263,8 +264,12 @@ static enum bz_status get_head(const struct kv_cache *kv, const char *fingerprin
                     SNAPSHOT_VERSION);
     st = check_digest(snap, err);
     if (st) return st;
-    if (memcmp(head + 8, fingerprint, 64) != 0 || n_own != kv->config->n_own)
+    if (memcmp(head + 8, here->model, 64) != 0 || n_own != kv->config->n_own)
         return fail(err, BZ_ERR_FORMAT, "the session snapshot belongs to another model");
+    if (memcmp(head + 84, &here->worn, 8) != 0)
+        return fail(err, BZ_ERR_FORMAT,
+                    "the session snapshot was made with other adapters, or with other strengths of "
+                    "them; restore it with those, or let the model read the text again");
     in->width = load_u32(head + 80);
     if (in->width != 2 && in->width != 4)
         return fail(err, BZ_ERR_FORMAT, "the session snapshot's numbers have %u bytes, not 2 or 4",
@@ -346,12 +351,12 @@ static enum bz_status get_layer(struct run *r, struct kv_cache *kv, uint32_t il,
     return r->status ? fail(err, r->status, "%s", r->err.text) : BZ_OK;
 }
 
-enum bz_status kv_restore(struct run *r, struct kv_cache *kv, const char *fingerprint,
+enum bz_status kv_restore(struct run *r, struct kv_cache *kv, const struct kv_origin *here,
                           const struct source *snap, int32_t *tokens, struct bz_err *err)
 {
     struct reading in = { .snap = snap };
     kv_truncate(kv, 0);
-    enum bz_status st = get_head(kv, fingerprint, &in, tokens, err);
+    enum bz_status st = get_head(kv, here, &in, tokens, err);
     for (uint32_t il = 0; st == BZ_OK && il < kv->config->n_own; il++)
         st = get_layer(r, kv, il, &in, err);
     if (st == BZ_OK && in.at != snap->size - KV_DIGEST)

@@ -46,9 +46,15 @@ void kv_advance(struct kv_cache *kv, uint32_t n);
  * window before n (then everything must be computed again). */
 uint32_t kv_truncate(struct kv_cache *kv, uint32_t n);
 
-/* A snapshot: rows in order of position, in the cache's own type, with the model's fingerprint and a
- * checksum. `tokens` are the ids of the n_past positions. */
-void kv_save(struct run *r, const struct kv_cache *kv, const char *fingerprint,
+/* Which weights computed a cache. */
+struct kv_origin {
+    const char *model; /* its fingerprint, 64 characters */
+    uint64_t worn;     /* names its adapters and their scales */
+};
+
+/* A snapshot: rows in order of position, in the cache's own type, with their origin and a checksum.
+ * `tokens` are the ids of the n_past positions. */
+void kv_save(struct run *r, const struct kv_cache *kv, const struct kv_origin *origin,
              const int32_t *tokens, struct buf *out);
 
 /* The same for whoever must fetch the rows himself: everything but the checksum, section by section. */
@@ -59,7 +65,7 @@ struct kv_section {
     size_t n;
 };
 typedef void (*kv_section_fn)(void *ctx, const struct kv_section *s);
-void kv_walk(const struct kv_cache *kv, const char *fingerprint, const int32_t *tokens,
+void kv_walk(const struct kv_cache *kv, const struct kv_origin *origin, const int32_t *tokens,
              kv_section_fn fn, void *ctx);
 
 /* The checksum of a snapshot's first n bytes. */
@@ -69,8 +75,9 @@ enum bz_status kv_digest(const struct source *snap, uint64_t n, uint8_t digest[K
 
 /* The reverse, in windows. The snapshot may come from a session of another context size, if it fits, and of
  * the other type: halves become f32 without loss, f32 is rounded to halves as if it were written now. Fills
- * the cache and tokens (room for n_ctx). On failure the cache is empty. */
-enum bz_status kv_restore(struct run *r, struct kv_cache *kv, const char *fingerprint,
+ * the cache and tokens (room for n_ctx). One of another origin than `here` is refused. On failure the
+ * cache is empty. */
+enum bz_status kv_restore(struct run *r, struct kv_cache *kv, const struct kv_origin *here,
                           const struct source *snap, int32_t *tokens, struct bz_err *err);
 
 #endif

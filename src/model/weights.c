@@ -96,13 +96,13 @@ static enum bz_status check_shape(const struct binder *b, const struct gguf_tens
     /* A vector may come as [n] or [n, 1]; experts' matrices have a third dimension. */
     if (t->ne[0] == e->in && t->ne[1] == rows && t->ne[2] == mats && t->ne[3] == 1) return BZ_OK;
     return fail(b->err, BZ_ERR_FORMAT,
-                "%s: tensor %.*s is %" PRIu64 " x %" PRIu64 " x %" PRIu64
-                "; this model's metadata asks for %u x %" PRIu64 " x %" PRIu64,
-                b->g->sources[t->shard].name, STR_ARG(t->name), t->ne[0], t->ne[1], t->ne[2], e->in,
-                rows, mats);
+                "%s: tensor %.*s is %" PRIu64 " x %" PRIu64 " x %" PRIu64 " x %" PRIu64
+                "; this model's metadata asks for %u x %" PRIu64 " x %" PRIu64 " x 1",
+                b->g->sources[t->shard].name, STR_ARG(t->name), t->ne[0], t->ne[1], t->ne[2],
+                t->ne[3], e->in, rows, mats);
 }
 
-/* What the snapshot's fingerprint covers: where each tensor is and how it looks. */
+/* What the snapshot's fingerprint covers of a tensor: where it is and how it looks. */
 static enum bz_status hash_tensor(struct binder *b, const struct gguf_tensor *t,
                                   const struct weight *w)
 {
@@ -114,6 +114,26 @@ static enum bz_status hash_tensor(struct binder *b, const struct gguf_tensor *t,
     enum bz_status st = source_read(w->src, w->offset, sample, n, b->err);
     if (st == BZ_OK) sha256_feed(&b->hash, sample, n);
     return st;
+}
+
+/* The metadata that changes the maths. What only limits it, the context that a model was trained for, does
+ * not belong to a cache. */
+static void hash_config(struct sha256 *h, const struct model *m)
+{
+    const struct config *c = &m->config;
+    const uint32_t counts[] = {
+        c->n_layer, c->n_own,    c->n_embd,        c->n_head,      c->n_vocab,           c->n_swa,
+        c->n_ple,   c->n_expert, c->n_expert_used, c->n_ff_expert, m->rope_global.n_pair
+    };
+    const float numbers[] = { c->eps, c->softcap, c->rope_base, c->rope_base_swa };
+    sha256_feed(h, counts, sizeof counts);
+    sha256_feed(h, numbers, sizeof numbers);
+    for (uint32_t il = 0; il < c->n_layer; il++) {
+        const struct layer_config *l = &c->layers[il];
+        const uint32_t layer[] = { l->swa, l->n_ff, l->n_kv_head, l->head_dim, (uint32_t)l->donor };
+        sha256_feed(h, layer, sizeof layer);
+    }
+    sha256_feed(h, m->rope_div, m->rope_global.n_pair * sizeof *m->rope_div);
 }
 
 static enum bz_status bind(struct binder *b, struct weight *w, const struct entry *e,
@@ -313,6 +333,7 @@ static enum bz_status load(struct binder *b)
     if (st) return st;
     count_token_bytes(m);
     uint8_t digest[32];
+    hash_config(&b->hash, m);
     sha256_end(&b->hash, digest);
     sha256_hex(digest, m->fingerprint);
     return BZ_OK;
@@ -321,7 +342,7 @@ static enum bz_status load(struct binder *b)
 enum bz_status model_load(struct model *out, const struct gguf *g, const struct backend *be,
                           struct bz_err *err)
 {
-    struct model m = { 0 };
+    struct model m = { .sources = g->sources, .n_sources = g->n_sources };
     struct binder b = { .m = &m, .g = g, .be = be, .err = err };
     sha256_init(&b.hash);
     enum bz_status st = config_read(&m.config, g, err);
@@ -332,6 +353,16 @@ enum bz_status model_load(struct model *out, const struct gguf *g, const struct 
     }
     *out = m;
     return BZ_OK;
+}
+
+void model_check(struct run *r, const struct model *m)
+{
+    for (uint32_t i = 0; i < m->n_sources && !r->status; i++)
+        if (source_lost(&m->sources[i]))
+            run_fail(r, BZ_ERR_IO,
+                     "%s: was changed or became shorter while it was in use, or its drive went "
+                     "away; load the model again",
+                     m->sources[i].name);
 }
 
 static void unload(const struct backend *be, struct weight *w)

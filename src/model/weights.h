@@ -29,16 +29,23 @@ struct model {
     struct rope rope_global; /* its div points into rope_div */
     struct rope rope_swa;
     float *rope_div;
+    const struct source *sources; /* of its weights: the file's */
+    uint32_t n_sources;
     uint64_t n_params;      /* of the text model, dead tensors not counted */
     uint64_t n_bytes;       /* of the same */
     uint64_t bytes_a_token; /* weights that one decoded token reads */
-    char fingerprint[65];   /* hex SHA-256 over shapes, types, offsets and the small vectors */
+    char fingerprint
+        [65]; /* hex SHA-256: shapes, types and offsets, some bytes of each tensor, the config */
 };
 
 /* Read the configuration and bind every tensor; g and its sources must outlive the model. */
 enum bz_status model_load(struct model *out, const struct gguf *g, const struct backend *be,
                           struct bz_err *err);
 void model_free(struct model *m, const struct backend *be);
+
+/* Fails the run where weights that it may have used were lost: its file was changed or became shorter, or the drive
+ * went away. Before results are believed. */
+void model_check(struct run *r, const struct model *m);
 
 /* The weight that an adapter named e.g. "blk.3.attn_q.weight" goes to. BZ_OK with *out NULL: a key or
  * value projection of a layer that reads its donor's cache, where an adapter has no effect. */

@@ -431,21 +431,21 @@ static void ple_mix(struct run *r, struct tensor *ple, const struct tensor *proj
         }
 }
 
-/* The k largest of p, best first; of equals the lower index. p is used up. */
-static void take_largest(double *p, uint32_t n, int32_t *ids, float *weights, uint32_t k)
+/* The k best scores z, best first: of equals the lower index, what is no number last. So the chosen are
+ * distinct, whatever the scores. p, the softmax of z, is used up: below 0 is what is taken. */
+static void take_best(const float *z, double *p, uint32_t n, int32_t *ids, float *out, uint32_t k)
 {
     double total = 0;
-    for (uint32_t j = 0; j < k; j++) {
-        uint32_t best = 0;
-        for (uint32_t e = 1; e < n; e++)
-            if (p[e] > p[best]) best = e;
+    for (uint32_t j = 0, best = n; j < k; j++, best = n) {
+        for (uint32_t e = 0; e < n; e++)
+            if (!(p[e] < 0) && (best == n || z[e] > z[best] || (isnan(z[best]) && !isnan(z[e]))))
+                best = e;
         ids[j] = (int32_t)best;
-        weights[j] = (float)p[best];
-        total += p[best];
+        out[j] = (float)p[best], total += p[best];
         p[best] = -1;
     }
     /* The floor is the smallest normal half, as in the reference; it never matters in practice. */
-    for (uint32_t j = 0; j < k; j++) weights[j] /= (float)fmax(total, 6.103515625e-5);
+    for (uint32_t j = 0; j < k; j++) out[j] /= (float)fmax(total, 6.103515625e-5);
 }
 
 static void router(struct run *r, struct routing *out, struct tensor *norm, const struct tensor *x,
@@ -467,7 +467,7 @@ static void router(struct run *r, struct routing *out, struct tensor *norm, cons
         for (uint32_t e = 0; e < w->rows; e++) total += p[e] = exp((double)z[e] - top);
         for (uint32_t e = 0; e < w->rows; e++) p[e] /= total;
         int32_t *ids = (int32_t *)out->ids.mem + (size_t)t * out->ids.cols;
-        take_largest(p, w->rows, ids, row_f32(&out->weights, t), out->ids.cols);
+        take_best(z, p, w->rows, ids, row_f32(&out->weights, t), out->ids.cols);
     }
     rms_norm(r, norm, x, by->norm, eps);
 }

@@ -11,7 +11,7 @@ struct expert_rows {
     uint32_t n;
 };
 
-/* Memory for the busiest expert: every row once. False with the run failed. */
+/* Memory for the busiest expert: every row once, since a row's experts are distinct. False with the run failed. */
 static bool expert_rows_open(struct run *r, struct expert_rows *g, uint32_t rows, uint32_t n_embd,
                              uint32_t n_ff)
 {

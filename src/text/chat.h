@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "base/json.h"
 #include "base/str.h"
+#include "text/tokenizer.h"
 
 enum chat_variant {
     CHAT_SMALL, /* E2B, E4B */
@@ -28,13 +29,16 @@ struct chat_options {
     bool thinking;
     bool no_generation_prompt; /* render the history only (training data) */
     bool preserve_thinking;    /* keep reasoning of earlier messages that have tool calls */
+    const struct json *begun;  /* {"reasoning", "content"}: how the answer begins; may be NULL */
 };
 
 /* messages: JSON array of {role, content, ...} in OpenAI's form; tools: array, null or NULL.
- * Appends the prompt (beginning with <bos>) to out. On failure out is as it was and err names the
- * message, as in "messages[2]: ...". */
-enum bz_status chat_render(struct buf *out, const struct json *messages, const struct json *tools,
-                           struct chat_options opt, struct bz_err *err);
+ * Appends the prompt (beginning with <bos>) to out; its marks are the tags of the format, never text
+ * of a message or a tool. *in_thought (may be NULL): the answer goes on inside a thought. On failure
+ * out is as it was and err names the message, as in "messages[2]: ...". */
+enum bz_status chat_render(struct marked *out, const struct json *messages,
+                           const struct json *tools, struct chat_options opt, bool *in_thought,
+                           struct bz_err *err);
 
 /* What the parser reports, in order. Text is valid during the callback only. */
 enum chat_event { CHAT_CONTENT, CHAT_REASONING, CHAT_TOOL_CALL };

@@ -10,8 +10,11 @@
  *   - a bare text where the tool's schema wants a string: it ends at `,known_key:` or at the end;
  *   - missing closing brackets at the end, if the call's closing tag was seen or another repair was
  *     needed (a plain `{n:1` may be a number cut short).
- * Numbers are copied as written, so that integers stay integers.
+ * Numbers are copied as written, so that integers stay integers. Of a key that comes twice the last value
+ * counts, as readers of JSON take it, and only that one is reported.
  */
+#include <stdlib.h>
+
 #include "text/chat_parts.h"
 
 enum { MAX_DEPTH = 100 }; /* below the limit of the JSON reader */
@@ -325,6 +328,55 @@ static bool read_arguments(struct reader r)
     return at_end(&r) && !r.out->failed;
 }
 
+static int by_place(const void *a, const void *b)
+{
+    const struct chat_member *x = a, *y = b;
+    return x->index < y->index ? -1 : x->index > y->index;
+}
+
+/* Whether any object in j had a key twice; it no longer has. */
+static bool drop_twins(struct chat_out *o, struct json *j)
+{
+    bool any = false;
+    for (struct json *c = j->child; c; c = c->next) any |= drop_twins(o, c);
+    struct chat_member *m;
+    size_t n = j->type == JSON_OBJECT ? chat_sort_members(o, j, &m) : j->n;
+    if (n == j->n || o->st) return any;
+    qsort(m, n, sizeof *m, by_place);
+    struct json **at = &j->child;
+    for (size_t i = 0; i < n; i++) {
+        struct json *kept = (struct json *)(uintptr_t)m[i].value;
+        *at = kept;
+        at = &kept->next;
+    }
+    *at = NULL;
+    j->n = n;
+    return true;
+}
+
+/* Arguments that name a key twice, without. */
+static void mend_twins(struct buf *args)
+{
+    struct arena a = { 0 };
+    struct bz_err err;
+    struct chat_out o = { .scratch = &a, .err = &err };
+    struct json *j = NULL;
+    enum bz_status st = json_parse(&j, buf_str(args), &a, &err);
+    if (st == BZ_OK && drop_twins(&o, j) && !o.st) {
+        args->n = 0;
+        json_put(args, j);
+    }
+    args->failed |= st == BZ_ERR_MEMORY || o.st == BZ_ERR_MEMORY;
+    arena_free(&a);
+}
+
+static bool read_arguments_mended(struct reader r)
+{
+    if (!read_arguments(r)) return false;
+    mend_twins(r.out);
+    return !r.out->failed;
+}
+
 bool chat_read_call(struct str body, bool closed, const struct json *tools, struct str *name,
                     struct buf *args)
 {
@@ -346,7 +398,7 @@ bool chat_read_call(struct str body, bool closed, const struct json *tools, stru
                         .out = args,
                         .props = props && props->type == JSON_OBJECT ? props : NULL,
                         .may_end = closed };
-    if (read_arguments(r)) return true;
+    if (read_arguments_mended(r)) return true;
     r.repair = true;
-    return !args->failed && read_arguments(r);
+    return !args->failed && read_arguments_mended(r);
 }

@@ -12,17 +12,15 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "text/tokenizer.h"
 
-#define TAG_QUOTE        "<|\"|>" /* opens and closes a string; the text between is never escaped */
-#define TAG_THINK_OPEN   "<|channel>"
-#define TAG_THINK_CLOSE  "<channel|>"
-#define TAG_THINK_NAME   "thought"
-#define TAG_CALL_OPEN    "<|tool_call>"
-#define TAG_CALL_CLOSE   "<tool_call|>"
-#define TAG_ANSWER_OPEN  "<|tool_response>"
-#define TAG_ANSWER_CLOSE "<tool_response|>"
-#define TAG_TURN_OPEN    "<|turn>"
-#define TAG_TURN_CLOSE   "<turn|>\n"
+#define TAG_QUOTE       "<|\"|>" /* opens and closes a string; the text between is never escaped */
+#define TAG_THINK_OPEN  "<|channel>"
+#define TAG_THINK_CLOSE "<channel|>"
+#define TAG_THINK_NAME  "thought"
+#define TAG_CALL_OPEN   "<|tool_call>"
+#define TAG_CALL_CLOSE  "<tool_call|>"
+#define TAG_ANSWER_OPEN "<|tool_response>"
 
 /* Length of the whitespace character at the start (or end) of s as str.isspace() sees it, or 0. */
 size_t chat_space_first(struct str s);
@@ -34,19 +32,38 @@ struct str chat_trim(struct str s); /* str.strip() */
 /* bool(x): null, false, 0, "", [] and {} are false; so is NULL (a missing key). */
 bool chat_truthy(const struct json *j);
 
+enum { CHAT_MAX_OPEN = 16 };
+
+/* Of the tool whose declaration is being written: where its references lead. */
+struct chat_schema {
+    const struct json *root;                /* its parameters */
+    const struct json *open[CHAT_MAX_OPEN]; /* definitions around what is written now */
+    size_t n_open, n_levels;                /* around it; n_levels: calls that are under way */
+    size_t n_refs, n_found;                 /* so far: written out, looked for */
+};
+
 /* A rendering in progress. The first failure stays; later writes may still happen and are thrown
  * away by the caller. */
 struct chat_out {
-    struct buf *text;
+    struct marked *prompt;
+    struct buf *text; /* the prompt's: what is put here is text, even if it looks like a tag */
     struct arena *scratch;
     struct bz_err *err;
     enum bz_status st;
+    struct chat_schema schema;
+    size_t n_written;  /* bytes of definitions that references wrote out, in all tools */
     const char *place; /* "messages" or "tools", and which of them */
     size_t index;
 };
 
 /* Record "place[index]: sentence" as the failure, if it is the first. */
 __attribute__((format(printf, 2, 3))) void chat_fail(struct chat_out *o, const char *fmt, ...);
+
+/* Tags are written only by this, so that no text of a request can become one. */
+static inline void chat_put_tag(struct chat_out *o, enum special tag)
+{
+    marked_put(o->prompt, tag);
+}
 
 struct chat_member {
     struct str key;
@@ -66,6 +83,10 @@ void chat_put_value(struct chat_out *o, const struct json *j, bool quote_keys);
 
 /* k:v,k:v of an object, without the braces. */
 void chat_put_members(struct chat_out *o, const struct json *object, bool quote_keys);
+
+/* A schema in the keywords that declarations have; itself where it has no others. References that it
+ * follows stay open: the caller sets o->schema.n_open back when it has written the schema. */
+const struct json *chat_plain_schema(struct chat_out *o, const struct json *schema);
 
 /* declaration:NAME{...} of one entry of `tools`. */
 void chat_put_declaration(struct chat_out *o, const struct json *tool);

@@ -2,11 +2,14 @@
  *
  *   <bos> [system turn] turns [generation prompt],   a turn: <|turn>ROLE \n CONTENT <turn|> \n
  *
- * Owns turns, tool calls and their answers, and when a turn stays open. Knows no token ids: tags
- * are text here. Beyond the template it accepts arguments as JSON text and objects as answers,
+ * Owns turns, tool calls and their answers, and when a turn stays open. What it adds is tags and
+ * words of its own; what a request says is text, so nobody can write a tag into a message. Beyond the template it accepts arguments as JSON text and objects as answers,
  * and refuses shapes that the template would silently drop or misprint.
  */
 #include "text/chat.h"
+
+#include <stdlib.h>
+
 #include "text/chat_parts.h"
 
 /* What the last message that is not a tool's left behind; it decides the generation prompt. */
@@ -17,6 +20,7 @@ struct render {
     struct chat_options opt;
     size_t user_end; /* one past the last user message */
     bool in_model_turn;
+    bool in_thought; /* the prompt leaves a thought open */
     enum tail tail;
 };
 
@@ -72,12 +76,12 @@ static void put_without_thinking(struct buf *b, struct str text)
     trim_written(b, from);
 }
 
-static void put_media(struct buf *b, const struct json *part)
+static void put_media(struct chat_out *o, const struct json *part)
 {
     struct str type = json_get_str(part, "type");
-    if (str_is(type, "image") || str_is(type, "image_url")) buf_puts(b, "<|image|>");
-    else if (str_is(type, "audio") || str_is(type, "input_audio")) buf_puts(b, "<|audio|>");
-    else if (str_is(type, "video")) buf_puts(b, "<|video|>");
+    if (str_is(type, "image") || str_is(type, "image_url")) chat_put_tag(o, SPECIAL_IMAGE);
+    else if (str_is(type, "audio") || str_is(type, "input_audio")) chat_put_tag(o, SPECIAL_AUDIO);
+    else if (str_is(type, "video")) chat_put_tag(o, SPECIAL_VIDEO);
 }
 
 /* The text of a content part; a missing one is empty. */
@@ -101,7 +105,7 @@ static bool put_content(struct chat_out *o, const struct json *content, bool is_
     } else if (content->type == JSON_ARRAY) {
         for (const struct json *part = content->child; part; part = part->next) {
             if (part->type == JSON_OBJECT && !str_is(json_get_str(part, "type"), "text"))
-                put_media(o->text, part);
+                put_media(o, part);
             else if (is_model) put_without_thinking(o->text, part_text(o, part));
             else buf_put_str(o->text, chat_trim(part_text(o, part)));
         }
@@ -134,14 +138,16 @@ static void put_call(struct chat_out *o, const struct json *call, size_t i)
         chat_fail(o, "tool call %zu must be an object with a \"function\" that has a \"name\"", i);
         return;
     }
-    buf_puts(o->text, TAG_CALL_OPEN "call:");
+    chat_put_tag(o, SPECIAL_CALL);
+    buf_puts(o->text, "call:");
     buf_put_str(o->text, json_get_str(f, "name"));
     buf_putc(o->text, '{');
     if (is_string(args)) args = parse_arguments(o, args->text, i);
     if (args && args->type == JSON_OBJECT) chat_put_members(o, args, false);
     else if (args && args->type != JSON_NULL)
         chat_fail(o, "the arguments of tool call %zu must be a JSON object", i);
-    buf_puts(o->text, "}" TAG_CALL_CLOSE);
+    buf_putc(o->text, '}');
+    chat_put_tag(o, SPECIAL_CALL_END);
 }
 
 /* A list whose elements are all content parts; the template reads an empty object as one too. */
@@ -154,11 +160,23 @@ static bool is_parts(const struct json *j)
     return true;
 }
 
-static void put_answer(struct chat_out *o, struct str name, const struct json *value)
+static void open_answer(struct chat_out *o, struct str name)
 {
-    buf_puts(o->text, TAG_ANSWER_OPEN "response:");
+    chat_put_tag(o, SPECIAL_RESPONSE);
+    buf_puts(o->text, "response:");
     buf_put_str(o->text, name);
     buf_putc(o->text, '{');
+}
+
+static void close_answer(struct chat_out *o)
+{
+    buf_putc(o->text, '}');
+    chat_put_tag(o, SPECIAL_RESPONSE_END);
+}
+
+static void put_answer(struct chat_out *o, struct str name, const struct json *value)
+{
+    open_answer(o, name);
     if (value && value->type == JSON_OBJECT) {
         chat_put_members(o, value, false);
     } else {
@@ -166,41 +184,98 @@ static void put_answer(struct chat_out *o, struct str name, const struct json *v
         if (value) chat_put_value(o, value, false);
         else buf_puts(o->text, "[]"); /* what the template makes of an absent response */
     }
-    buf_puts(o->text, "}" TAG_ANSWER_CLOSE);
+    close_answer(o);
 }
 
 /* Content parts: all text in one string, untrimmed, then the placeholders of the media. */
 static void put_answer_parts(struct chat_out *o, struct str name, const struct json *parts)
 {
-    buf_puts(o->text, TAG_ANSWER_OPEN "response:");
-    buf_put_str(o->text, name);
-    buf_puts(o->text, "{value:" TAG_QUOTE);
+    open_answer(o, name);
+    buf_puts(o->text, "value:");
+    chat_put_tag(o, SPECIAL_QUOTE);
     for (const struct json *c = parts->child; c; c = c->next)
         if (str_is(json_get_str(c, "type"), "text")) buf_put_str(o->text, part_text(o, c));
-    buf_puts(o->text, TAG_QUOTE "}" TAG_ANSWER_CLOSE);
-    for (const struct json *c = parts->child; c; c = c->next) put_media(o->text, c);
+    chat_put_tag(o, SPECIAL_QUOTE);
+    close_answer(o);
+    for (const struct json *c = parts->child; c; c = c->next) put_media(o, c);
 }
 
-/* Python's == for ids; a missing id equals a missing id. */
-static bool same_id(const struct json *a, const struct json *b)
+/* A call's id as it is compared: Python's ==, and a missing id equals a missing id. */
+struct call_id {
+    enum { ID_NONE, ID_NUMBER, ID_TEXT, ID_OTHER } kind; /* OTHER equals nothing */
+    double number;
+    struct str text;
+    const struct json *call;
+    size_t index;
+};
+
+static struct call_id id_of(const struct json *id)
 {
-    bool no_a = !a || a->type == JSON_NULL, no_b = !b || b->type == JSON_NULL;
-    if (no_a || no_b) return no_a && no_b;
-    if (is_string(a) || is_string(b))
-        return is_string(a) && is_string(b) && str_eq(a->text, b->text);
-    bool numbers = (a->type == JSON_INT || a->type == JSON_FLOAT) &&
-                   (b->type == JSON_INT || b->type == JSON_FLOAT);
-    return numbers && a->number == b->number;
+    if (!id || id->type == JSON_NULL) return (struct call_id) { .kind = ID_NONE };
+    if (id->type == JSON_STRING) return (struct call_id) { .kind = ID_TEXT, .text = id->text };
+    if (id->type == JSON_INT || id->type == JSON_FLOAT)
+        return (struct call_id) { .kind = ID_NUMBER, .number = id->number };
+    return (struct call_id) { .kind = ID_OTHER };
+}
+
+static int by_id(const struct call_id *a, const struct call_id *b)
+{
+    if (a->kind != b->kind) return a->kind < b->kind ? -1 : 1;
+    if (a->number != b->number) return a->number < b->number ? -1 : 1;
+    size_t n = a->text.n < b->text.n ? a->text.n : b->text.n;
+    int order = n ? memcmp(a->text.p, b->text.p, n) : 0;
+    return order ? order : a->text.n < b->text.n ? -1 : a->text.n > b->text.n;
+}
+
+static int by_id_then_place(const void *x, const void *y)
+{
+    const struct call_id *a = x, *b = y;
+    int order = by_id(a, b);
+    return order ? order : a->index < b->index ? -1 : a->index > b->index;
+}
+
+/* The calls of one message, sorted, so that as many answers find theirs without looking at them all. */
+struct call_list {
+    struct call_id *ids;
+    size_t n;
+};
+
+static struct call_list sort_calls(struct chat_out *o, const struct json *calls)
+{
+    struct call_list list = { arena_alloc(o->scratch, calls->n, sizeof *list.ids), 0 };
+    if (!list.ids) {
+        if (!o->st) o->st = fail_memory(o->err, calls->n * sizeof *list.ids);
+        return list;
+    }
+    for (const struct json *c = calls->child; c; c = c->next, list.n++) {
+        list.ids[list.n] = id_of(json_get(c, "id"));
+        list.ids[list.n].call = c;
+        list.ids[list.n].index = list.n;
+    }
+    qsort(list.ids, list.n, sizeof *list.ids, by_id_then_place);
+    return list;
+}
+
+/* The last call with this id, or NULL. */
+static const struct json *find_call(const struct call_list *list, struct call_id id)
+{
+    size_t lo = 0, hi = list->n; /* of the first that is past the id */
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (by_id(&list->ids[mid], &id) <= 0) lo = mid + 1;
+        else hi = mid;
+    }
+    bool same = id.kind != ID_OTHER && lo > 0 && by_id(&list->ids[lo - 1], &id) == 0;
+    return same ? list->ids[lo - 1].call : NULL;
 }
 
 /* Whose answer a tool message is: the last call with its id, else its own name. */
-static struct str answer_name(struct chat_out *o, const struct json *calls, const struct json *tool)
+static struct str answer_name(struct chat_out *o, const struct call_list *calls,
+                              const struct json *tool)
 {
-    const struct json *own = json_get(tool, "name"), *match = NULL;
-    for (const struct json *c = calls->child; c; c = c->next)
-        if (same_id(json_get(c, "id"), json_get(tool, "tool_call_id")))
-            match = json_get(json_get(c, "function"), "name");
-    if (match) return match->text;
+    const struct json *own = json_get(tool, "name");
+    const struct json *call = find_call(calls, id_of(json_get(tool, "tool_call_id")));
+    if (call) return json_get(json_get(call, "function"), "name")->text;
     if (!chat_truthy(own)) return str_of("unknown");
     if (!is_string(own)) chat_fail(o, "\"name\" of a tool message after it must be a string");
     return own->text;
@@ -220,16 +295,42 @@ static bool put_answers(struct chat_out *o, const struct json *message, const st
             struct str who = chat_truthy(name) ? name->text : str_of("unknown");
             put_answer(o, who, json_get(c, "response"));
         }
-    } else if (calls) {
+    } else if (calls && role_is(message->next, "tool")) {
+        struct call_list list = sort_calls(o, calls);
         for (const struct json *t = message->next; role_is(t, "tool"); t = t->next, any = true) {
             const struct json *content = json_get(t, "content");
             static const struct json none = { .type = JSON_NULL };
-            struct str who = answer_name(o, calls, t);
+            struct str who = answer_name(o, &list, t);
             if (is_parts(content)) put_answer_parts(o, who, content);
             else put_answer(o, who, content ? content : &none);
         }
     }
     return any;
+}
+
+static void open_turn(struct chat_out *o, struct str role)
+{
+    chat_put_tag(o, SPECIAL_TURN);
+    buf_put_str(o->text, role);
+    buf_putc(o->text, '\n');
+}
+
+static void close_turn(struct chat_out *o)
+{
+    chat_put_tag(o, SPECIAL_TURN_END);
+    buf_putc(o->text, '\n');
+}
+
+static void open_thought(struct chat_out *o)
+{
+    chat_put_tag(o, SPECIAL_CHANNEL);
+    buf_puts(o->text, TAG_THINK_NAME "\n");
+}
+
+static void close_thought(struct chat_out *o)
+{
+    buf_putc(o->text, '\n');
+    chat_put_tag(o, SPECIAL_CHANNEL_END);
 }
 
 static void put_thinking(struct render *r, const struct json *message, bool has_calls)
@@ -242,20 +343,23 @@ static void put_thinking(struct render *r, const struct json *message, bool has_
         chat_fail(&r->o, "\"reasoning\" must be a string");
         return;
     }
-    buf_puts(r->o.text, TAG_THINK_OPEN TAG_THINK_NAME "\n");
+    open_thought(&r->o);
     buf_put_str(r->o.text, text->text);
-    buf_puts(r->o.text, "\n" TAG_THINK_CLOSE);
+    close_thought(&r->o);
+}
+
+/* The template knows "developer" as another name of the system only in front; here it always is. */
+static struct str turn_name(const struct json *message, bool is_model)
+{
+    if (is_model) return str_of("model");
+    return role_is(message, "developer") ? str_of("system") : json_get_str(message, "role");
 }
 
 static void put_message(struct render *r, const struct json *m)
 {
     struct chat_out *o = &r->o;
     bool is_assistant = role_is(m, "assistant"), is_model = is_assistant || role_is(m, "model");
-    if (!(is_model && r->in_model_turn)) {
-        buf_puts(o->text, TAG_TURN_OPEN);
-        buf_put_str(o->text, is_model ? str_of("model") : json_get_str(m, "role"));
-        buf_putc(o->text, '\n');
-    }
+    if (!(is_model && r->in_model_turn)) open_turn(o, turn_name(m, is_model));
     const struct json *calls = json_get(m, "tool_calls");
     if (!chat_truthy(calls)) calls = NULL;
     put_thinking(r, m, calls != NULL);
@@ -270,11 +374,11 @@ static void put_message(struct render *r, const struct json *m)
     const struct json *next = m->next;
     while (role_is(next, "tool")) next = next->next;
     if (calls && !answered) {
-        buf_puts(o->text, TAG_ANSWER_OPEN); /* the hand-over: now it is the tool's turn */
+        chat_put_tag(o, SPECIAL_RESPONSE); /* the hand-over: now it is the tool's turn */
     } else if (is_model && role_is(next, "assistant")) {
         /* the next message goes on in this turn */
     } else if (!answered || has_content || next) {
-        buf_puts(o->text, TAG_TURN_CLOSE);
+        close_turn(o);
     }
     r->tail = answered ? TAIL_ANSWERS : calls ? TAIL_CALLS : TAIL_CLOSED;
     r->in_model_turn = is_assistant;
@@ -297,29 +401,52 @@ static void put_system_text(struct chat_out *o, const struct json *message)
 static void put_system_turn(struct render *r, const struct json *system, const struct json *tools)
 {
     struct chat_out *o = &r->o;
-    buf_puts(o->text, TAG_TURN_OPEN "system\n");
-    if (r->opt.thinking) buf_puts(o->text, "<|think|>\n");
+    open_turn(o, str_of("system"));
+    if (r->opt.thinking) {
+        chat_put_tag(o, SPECIAL_THINK);
+        buf_putc(o->text, '\n');
+    }
     if (system) put_system_text(o, system);
     o->place = "tools";
     for (const struct json *t = tools ? tools->child : NULL; t; t = t->next, o->index++) {
-        buf_puts(o->text, "<|tool>");
+        chat_put_tag(o, SPECIAL_TOOL);
         chat_put_declaration(o, t);
-        buf_puts(o->text, "<tool|>");
+        chat_put_tag(o, SPECIAL_TOOL_END);
     }
-    buf_puts(o->text, TAG_TURN_CLOSE);
+    close_turn(o);
     o->place = "messages";
 }
 
 static void put_generation_prompt(struct render *r)
 {
-    struct buf *b = r->o.text;
+    struct chat_out *o = &r->o;
     if (r->tail == TAIL_CLOSED) {
-        buf_puts(b, TAG_TURN_OPEN "model\n");
-        if (r->opt.variant == CHAT_LARGE && !r->opt.thinking)
-            buf_puts(b, TAG_THINK_OPEN TAG_THINK_NAME "\n" TAG_THINK_CLOSE);
+        open_turn(o, str_of("model"));
+        if (r->opt.variant == CHAT_LARGE && !r->opt.thinking) {
+            open_thought(o);
+            chat_put_tag(o, SPECIAL_CHANNEL_END);
+        }
     } else if (r->tail == TAIL_ANSWERS && r->opt.thinking) {
-        buf_puts(b, TAG_THINK_OPEN TAG_THINK_NAME "\n");
+        open_thought(o);
+        r->in_thought = true;
     }
+}
+
+/* What the model has written of its answer already, as it would have. */
+static void put_begun(struct render *r, const struct json *begun)
+{
+    struct chat_out *o = &r->o;
+    struct str reasoning = json_get_str(begun, "reasoning"),
+               content = json_get_str(begun, "content");
+    if (!r->in_thought && r->opt.thinking && reasoning.n) {
+        open_thought(o);
+        r->in_thought = true;
+    }
+    if (r->in_thought) buf_put_str(o->text, reasoning);
+    if (!content.n) return;
+    if (r->in_thought) close_thought(o);
+    r->in_thought = false;
+    buf_put_str(o->text, content);
 }
 
 static void render_all(struct render *r, const struct json *messages, const struct json *tools)
@@ -334,16 +461,19 @@ static void render_all(struct render *r, const struct json *messages, const stru
     o->index = 0;
     const struct json *m = messages->child;
     const struct json *system = role_is(m, "system") || role_is(m, "developer") ? m : NULL;
-    buf_puts(o->text, "<bos>");
+    chat_put_tag(o, SPECIAL_BOS);
     if (r->opt.thinking || system || (tools && tools->n)) put_system_turn(r, system, tools);
     if (system) m = m->next;
     for (o->index = system != NULL; m && !o->st; m = m->next, o->index++)
         if (!role_is(m, "tool")) put_message(r, m);
-    if (!r->opt.no_generation_prompt) put_generation_prompt(r);
+    if (r->opt.no_generation_prompt) return;
+    put_generation_prompt(r);
+    put_begun(r, r->opt.begun);
 }
 
-enum bz_status chat_render(struct buf *out, const struct json *messages, const struct json *tools,
-                           struct chat_options opt, struct bz_err *err)
+enum bz_status chat_render(struct marked *out, const struct json *messages,
+                           const struct json *tools, struct chat_options opt, bool *in_thought,
+                           struct bz_err *err)
 {
     if (!messages || messages->type != JSON_ARRAY)
         return fail(err, BZ_ERR_FORMAT, "messages must be an array");
@@ -351,17 +481,19 @@ enum bz_status chat_render(struct buf *out, const struct json *messages, const s
     if (tools && tools->type != JSON_ARRAY)
         return fail(err, BZ_ERR_FORMAT, "tools must be an array");
     struct arena scratch = { 0 };
-    size_t start = out->n;
-    struct render r = { .o = { .text = out, .scratch = &scratch, .err = err, .place = "messages" },
+    size_t start = out->text.n;
+    struct render r = { .o = { .prompt = out,
+                               .text = &out->text,
+                               .scratch = &scratch,
+                               .err = err,
+                               .place = "messages" },
                         .opt = opt };
     render_all(&r, messages, tools);
     enum bz_status st = r.o.st;
-    if (!st && out->failed) st = fail_memory(err, out->n);
+    if (!st && out->text.failed) st = fail_memory(err, out->text.n);
     arena_free(&scratch);
-    if (st) {
-        out->n = start;
-        if (out->data) out->data[start] = 0;
-    }
+    if (st) marked_cut(out, start);
+    else if (in_thought) *in_thought = r.in_thought;
     return st;
 }
 

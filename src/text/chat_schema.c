@@ -9,9 +9,9 @@
 
 static void put_quoted(struct chat_out *o, const struct json *j)
 {
-    buf_puts(o->text, TAG_QUOTE);
+    chat_put_tag(o, SPECIAL_QUOTE);
     chat_put_python(o, j);
-    buf_puts(o->text, TAG_QUOTE);
+    chat_put_tag(o, SPECIAL_QUOTE);
 }
 
 /* str(x).upper(), in ASCII: type names have no other letters. */
@@ -19,11 +19,18 @@ static void put_upper(struct chat_out *o, const struct json *j)
 {
     struct buf *b = o->text;
     size_t from = b->n;
-    buf_puts(b, TAG_QUOTE);
+    chat_put_tag(o, SPECIAL_QUOTE);
     chat_put_python(o, j);
     for (size_t i = from; i < b->n; i++)
         if (b->data[i] >= 'a' && b->data[i] <= 'z') b->data[i] = (char)(b->data[i] - 'a' + 'A');
-    buf_puts(b, TAG_QUOTE);
+    chat_put_tag(o, SPECIAL_QUOTE);
+}
+
+static void put_object_type(struct chat_out *o)
+{
+    chat_put_tag(o, SPECIAL_QUOTE);
+    buf_puts(o->text, "OBJECT");
+    chat_put_tag(o, SPECIAL_QUOTE);
 }
 
 static bool type_is(const struct json *schema, const char *lower)
@@ -73,8 +80,10 @@ static void put_properties(struct chat_out *o, const struct json *props, bool on
 static void put_items(struct chat_out *o, const struct json *items)
 {
     struct chat_member *m;
-    size_t n = chat_sort_members(o, items, &m);
+    size_t n_open = o->schema.n_open;
+    size_t n = chat_sort_members(o, chat_plain_schema(o, items), &m);
     bool comma = false;
+    o->schema.n_levels++;
     buf_puts(o->text, "items:{");
     for (size_t i = 0; i < n; i++) {
         if (m[i].value->type == JSON_NULL) continue;
@@ -91,10 +100,13 @@ static void put_items(struct chat_out *o, const struct json *items)
         } else {
             buf_put_str(o->text, m[i].key);
             buf_putc(o->text, ':');
-            chat_put_value(o, m[i].value, true);
+            bool is_items = str_is(m[i].key, "items");
+            chat_put_value(o, is_items ? chat_plain_schema(o, m[i].value) : m[i].value, true);
         }
     }
     buf_putc(o->text, '}');
+    o->schema.n_levels--;
+    o->schema.n_open = n_open;
 }
 
 /* Start a field: a comma unless it is the first. */
@@ -106,10 +118,14 @@ static struct chat_out *field(struct chat_out *o, bool *comma)
 }
 
 /* One property: description, enum or items, nullable, properties, required, type; whatever is not
- * an object (additionalProperties: false) has no fields but an empty type. */
-static void put_property(struct chat_out *o, const struct json *p)
+ * an object (additionalProperties: false) has no fields but an empty type. The template drops an enum
+ * of another type than string; it stays where the schema had no type of its own. */
+static void put_property(struct chat_out *o, const struct json *schema)
 {
-    bool comma = false;
+    bool comma = false, typed = json_get(schema, "type") != NULL;
+    size_t n_open = o->schema.n_open;
+    o->schema.n_levels++;
+    const struct json *p = chat_plain_schema(o, schema);
     const struct json *description = json_get(p, "description"), *values = json_get(p, "enum");
     const struct json *items = json_get(p, "items"), *required = json_get(p, "required");
     const struct json *props = json_get(p, "properties");
@@ -117,7 +133,7 @@ static void put_property(struct chat_out *o, const struct json *p)
         buf_puts(field(o, &comma)->text, "description:");
         put_quoted(o, description);
     }
-    if (type_is(p, "string") && chat_truthy(values)) {
+    if ((type_is(p, "string") || !typed) && chat_truthy(values)) {
         buf_puts(field(o, &comma)->text, "enum:");
         chat_put_value(o, values, true);
     }
@@ -133,6 +149,8 @@ static void put_property(struct chat_out *o, const struct json *p)
     }
     buf_puts(field(o, &comma)->text, "type:");
     put_upper(o, json_get(p, "type"));
+    o->schema.n_levels--;
+    o->schema.n_open = n_open;
 }
 
 /* `only_unknown`: an object without a properties map offers its other keywords as properties. */
@@ -155,8 +173,10 @@ static void put_properties(struct chat_out *o, const struct json *props, bool on
     }
 }
 
-static void put_parameters(struct chat_out *o, const struct json *params)
+static void put_parameters(struct chat_out *o, const struct json *schema)
 {
+    o->schema = (struct chat_schema) { .root = schema };
+    const struct json *params = chat_plain_schema(o, schema);
     const struct json *props = json_get(params, "properties");
     const struct json *required = json_get(params, "required"), *type = json_get(params, "type");
     if (params->type != JSON_OBJECT) {
@@ -179,7 +199,7 @@ static void put_parameters(struct chat_out *o, const struct json *params)
     }
     buf_puts(o->text, "type:");
     if (chat_truthy(type)) put_upper(o, type);
-    else buf_puts(o->text, TAG_QUOTE "OBJECT" TAG_QUOTE);
+    else put_object_type(o);
     buf_putc(o->text, '}');
 }
 
@@ -204,7 +224,9 @@ void chat_put_declaration(struct chat_out *o, const struct json *tool)
             put_quoted(o, description);
             buf_putc(o->text, ',');
         }
-        buf_puts(o->text, "type:" TAG_QUOTE "OBJECT" TAG_QUOTE "}");
+        buf_puts(o->text, "type:");
+        put_object_type(o);
+        buf_putc(o->text, '}');
     }
     buf_putc(o->text, '}');
 }

@@ -331,12 +331,11 @@ void chat_put_members(struct chat_out *o, const struct json *object, bool quote_
 {
     struct chat_member *m;
     size_t n = chat_sort_members(o, object, &m);
-    const char *quote = quote_keys ? TAG_QUOTE : "";
     for (size_t i = 0; i < n; i++) {
         if (i) buf_putc(o->text, ',');
-        buf_puts(o->text, quote);
+        if (quote_keys) chat_put_tag(o, SPECIAL_QUOTE);
         buf_put_str(o->text, m[i].key);
-        buf_puts(o->text, quote);
+        if (quote_keys) chat_put_tag(o, SPECIAL_QUOTE);
         buf_putc(o->text, ':');
         chat_put_value(o, m[i].value, quote_keys);
     }
@@ -351,9 +350,9 @@ void chat_put_value(struct chat_out *o, const struct json *j, bool quote_keys)
     case JSON_INT:
     case JSON_FLOAT: put_number(b, j); return;
     case JSON_STRING:
-        buf_puts(b, TAG_QUOTE);
+        chat_put_tag(o, SPECIAL_QUOTE);
         buf_put_str(b, j->text);
-        buf_puts(b, TAG_QUOTE);
+        chat_put_tag(o, SPECIAL_QUOTE);
         return;
     case JSON_ARRAY:
         buf_putc(b, '[');

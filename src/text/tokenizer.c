@@ -40,6 +40,11 @@ static const struct {
     [SPECIAL_VIDEO] = { "<|video|>", TOKEN_CONTROL },
 };
 
+struct str special_text(enum special which)
+{
+    return str_of(known[which].text);
+}
+
 static const enum special ends[] = { SPECIAL_EOS, SPECIAL_TURN_END, SPECIAL_RESPONSE };
 
 static enum bz_status check_model(const struct gguf *g, struct bz_err *err)
@@ -165,15 +170,23 @@ int tokenizer_byte_value(struct str s)
     return hi && lo ? (int)(hi - hex) * 16 + (int)(lo - hex) : -1;
 }
 
+/* A second token of a special one's text is as special: plain text must not reach it either. */
+static void mark_twin(struct tokenizer *t, uint32_t id)
+{
+    int32_t first = tokenizer_find(t, token_text(t, id));
+    if (first >= 0 && (t->kind[first] & KIND_MARK)) t->kind[id] = t->kind[first];
+}
+
 /* What a token's text says outranks its type: the known special tokens and the byte tokens. */
 static enum bz_status mark_by_text(struct tokenizer *t, struct bz_err *err)
 {
     for (int i = 0; i < N_SPECIAL; i++) {
         t->special[i] = tokenizer_find(t, str_of(known[i].text));
-        if (t->special[i] >= 0) t->kind[t->special[i]] = (uint8_t)known[i].type;
+        if (t->special[i] >= 0) t->kind[t->special[i]] = (uint8_t)(known[i].type | KIND_MARK);
     }
     for (int i = 0; i < 256; i++) t->byte_id[i] = -1;
     for (uint32_t i = 0; i < t->n_tok; i++) {
+        if (t->has_twins) mark_twin(t, i);
         int byte = tokenizer_byte_value(token_text(t, i));
         if (byte >= 0) {
             t->kind[i] = TOKEN_BYTE;
@@ -261,9 +274,13 @@ static enum bz_status sort_specials(struct tokenizer *t, struct bz_err *err)
     for (uint32_t i = 0; i < t->n_tok; i++) {
         struct str text = token_text(t, i);
         if (!is_matched(token_kind(t, i)) || text.n == 0) continue;
+        if (text.n > MAX_SPECIAL)
+            return fail(err, BZ_ERR_FORMAT,
+                        "token %" PRIu32 " is matched in texts and has %zu bytes; %u is the most",
+                        i, text.n, MAX_SPECIAL);
         t->specials[t->n_specials++] = (struct special_text) { text, (int32_t)i };
         t->starts[0][(unsigned char)text.p[0]] = true;
-        if (token_kind(t, i) == TOKEN_USER_DEFINED) t->starts[1][(unsigned char)text.p[0]] = true;
+        if (token_is_word(t, i)) t->starts[1][(unsigned char)text.p[0]] = true;
     }
     qsort(t->specials, t->n_specials, sizeof *t->specials, by_bytes);
     uint32_t at = 0;

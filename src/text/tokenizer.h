@@ -50,6 +50,8 @@ enum special {
     N_SPECIAL,
 };
 
+struct str special_text(enum special which); /* as a vocabulary spells it */
+
 struct tokenizer; /* opaque */
 
 /* Read the vocabulary of a GGUF (a vocabulary-only file is enough). Copies what it keeps. The known
@@ -85,13 +87,33 @@ void ids_free(struct ids *v);
 
 struct tokenize_options {
     bool no_bos; /* do not put <bos> in front (it is never doubled in any case) */
-    bool plain;  /* control tokens' text is ordinary text; user-defined tokens are still matched */
+    bool plain;  /* no text is a special token; user-defined tokens that are only words of the
+                  * vocabulary, and none of enum special, are still matched */
 };
 
 /* Append the ids of text to out. On failure out holds what it held. May be called from several
  * threads at once. */
 enum bz_status tokenizer_encode(const struct tokenizer *t, struct str text,
                                 struct tokenize_options opt, struct ids *out, struct bz_err *err);
+
+/* A text and the places where it has special tokens. Nothing else in it is one, whatever it spells: so
+ * a prompt holds what people wrote beside the marks of the chat format, and neither is taken for the
+ * other. Zero is empty. A failed allocation is remembered in text.failed. */
+struct marked {
+    struct buf text;
+    struct mark {
+        size_t at; /* where in the text special_text(which) stands */
+        enum special which;
+    } *marks;
+    size_t n_marks, cap;
+};
+void marked_put(struct marked *m, enum special which);
+void marked_cut(struct marked *m, size_t n); /* keep the first n bytes */
+void marked_free(struct marked *m);
+
+/* As tokenizer_encode: marks are tokens, all else is plain. */
+enum bz_status tokenizer_encode_marked(const struct tokenizer *t, const struct marked *m,
+                                       bool no_bos, struct ids *out, struct bz_err *err);
 
 /* Streaming decode: feed ids one by one, get whole code points only. Zero is the start. */
 struct detok {

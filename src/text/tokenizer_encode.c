@@ -33,6 +33,7 @@ enum { PAIR_BITS = 12, N_PAIRS = 1 << PAIR_BITS };
 struct work {
     const struct tokenizer *t;
     struct ids *out;
+    size_t n_before;    /* ids that were there */
     bool failed;        /* an allocation did; sticky */
     struct pair *pairs; /* found before: each has one row */
     char *joined;       /* room for the longest text that a merge makes */
@@ -309,13 +310,18 @@ static void encode_fragment(struct work *w, struct str s)
 
 /* ---- special tokens ---- */
 
+static unsigned byte_at(const struct tokenizer *t, uint32_t i, size_t depth)
+{
+    return (unsigned char)t->specials[i].text.p[depth];
+}
+
 /* First index in [lo, hi) whose byte `depth` is not below c. All there are longer than depth. */
 static uint32_t lower_bound(const struct tokenizer *t, uint32_t lo, uint32_t hi, size_t depth,
                             unsigned c)
 {
     while (lo < hi) {
         uint32_t mid = lo + (hi - lo) / 2;
-        if ((unsigned char)t->specials[mid].text.p[depth] < c) lo = mid + 1;
+        if (byte_at(t, mid, depth) < c) lo = mid + 1;
         else hi = mid;
     }
     return lo;
@@ -331,12 +337,13 @@ static const struct special_text *match_special(const struct tokenizer *t, struc
         for (; lo < hi && t->specials[lo].text.n == depth; lo++) {
             const struct special_text *x = &t->specials[lo];
             if (best && best->text.n == depth) continue; /* the same text again */
-            if (!plain || token_kind(t, (uint32_t)x->id) == TOKEN_USER_DEFINED) best = x;
+            if (!plain || token_is_word(t, (uint32_t)x->id)) best = x;
         }
         if (depth == s.n) break;
         c = (unsigned char)s.p[depth];
-        lo = lower_bound(t, lo, hi, depth, c);
-        hi = lower_bound(t, lo, hi, depth, c + 1);
+        if (lo == hi) break;
+        if (byte_at(t, lo, depth) != c) lo = lower_bound(t, lo, hi, depth, c);
+        if (lo < hi && byte_at(t, hi - 1, depth) != c) hi = lower_bound(t, lo, hi, depth, c + 1);
     }
     return best;
 }
@@ -361,26 +368,65 @@ static void encode_text(struct work *w, struct str s, bool plain)
     encode_fragment(w, (struct str) { s.p + from, s.n - from });
 }
 
+/* Marks, and plain text between them. A mark that the vocabulary has no token for is text too. */
+static void encode_marked(struct work *w, const struct marked *m)
+{
+    size_t from = 0;
+    for (size_t i = 0; i < m->n_marks && !w->failed; i++) {
+        const struct mark *mark = &m->marks[i];
+        int32_t id = w->t->special[mark->which];
+        if (id < 0) continue;
+        encode_text(w, (struct str) { m->text.data + from, mark->at - from }, true);
+        put_special(w, id);
+        from = mark->at + special_text(mark->which).n;
+    }
+    encode_text(w, (struct str) { m->text.data + from, m->text.n - from }, true);
+}
+
+static enum bz_status work_open(struct work *w, const struct tokenizer *t, size_t n_text,
+                                bool no_bos, struct ids *out, struct bz_err *err)
+{
+    if (n_text > INT32_MAX)
+        return fail(err, BZ_ERR_LIMIT, "a text of %zu bytes is more than can be tokenized at once",
+                    n_text);
+    *w = (struct work) { .t = t,
+                         .out = out,
+                         .n_before = out->n,
+                         .pairs = mem_grow(NULL, N_PAIRS, sizeof *w->pairs),
+                         .joined = mem_grow(NULL, t->longest, 1) };
+    w->failed = !w->pairs || !w->joined;
+    if (w->pairs) memset(w->pairs, 0xff, N_PAIRS * sizeof *w->pairs); /* SYMBOL_NONE */
+    if (!no_bos && t->special[SPECIAL_BOS] >= 0) put_special(w, t->special[SPECIAL_BOS]);
+    return BZ_OK;
+}
+
+static enum bz_status work_close(struct work *w, size_t n_text, struct bz_err *err)
+{
+    mem_free(w->pairs);
+    mem_free(w->joined);
+    mem_free(w->symbols);
+    mem_free(w->heap);
+    if (!w->failed) return BZ_OK;
+    w->out->n = w->n_before;
+    return fail_memory(err, n_text);
+}
+
 enum bz_status tokenizer_encode(const struct tokenizer *t, struct str text,
                                 struct tokenize_options opt, struct ids *out, struct bz_err *err)
 {
-    if (text.n > INT32_MAX)
-        return fail(err, BZ_ERR_LIMIT, "a text of %zu bytes is more than can be tokenized at once",
-                    text.n);
-    struct work w = { .t = t,
-                      .out = out,
-                      .pairs = mem_grow(NULL, N_PAIRS, sizeof *w.pairs),
-                      .joined = mem_grow(NULL, t->longest, 1) };
-    size_t n_before = out->n;
-    w.failed = !w.pairs || !w.joined;
-    if (w.pairs) memset(w.pairs, 0xff, N_PAIRS * sizeof *w.pairs); /* SYMBOL_NONE */
-    if (!opt.no_bos && t->special[SPECIAL_BOS] >= 0) put_special(&w, t->special[SPECIAL_BOS]);
+    struct work w;
+    enum bz_status st = work_open(&w, t, text.n, opt.no_bos, out, err);
+    if (st) return st;
     if (text.n) encode_text(&w, text, opt.plain); /* an empty text may have no address */
-    mem_free(w.pairs);
-    mem_free(w.joined);
-    mem_free(w.symbols);
-    mem_free(w.heap);
-    if (!w.failed) return BZ_OK;
-    out->n = n_before;
-    return fail_memory(err, text.n);
+    return work_close(&w, text.n, err);
+}
+
+enum bz_status tokenizer_encode_marked(const struct tokenizer *t, const struct marked *m,
+                                       bool no_bos, struct ids *out, struct bz_err *err)
+{
+    struct work w;
+    enum bz_status st = work_open(&w, t, m->text.n, no_bos, out, err);
+    if (st) return st;
+    if (m->text.n) encode_marked(&w, m);
+    return work_close(&w, m->text.n, err);
 }

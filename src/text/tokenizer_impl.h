@@ -29,6 +29,11 @@ struct merge {
     uint32_t n_left; /* bytes of its left part */
 };
 
+/* Longer texts have no use and would make the time for a text depend on them: a place where a special
+ * token might stand is compared with that many bytes at most, and so is a pair that might merge. */
+#define MAX_SPECIAL 128u
+#define MAX_MERGED  1024u
+
 /* A token that is matched as a whole in the text before any BPE. */
 struct special_text {
     struct str text;
@@ -36,13 +41,14 @@ struct special_text {
 };
 
 #define KIND_TYPE 0x07 /* enum token_type */
+#define KIND_MARK 0x40 /* one of enum special */
 #define KIND_END  0x80 /* generation stops here */
 
 struct tokenizer {
     uint32_t n_tok;
     char *text;      /* every token's bytes, one after the other */
     uint32_t *start; /* n_tok + 1: where each begins in text */
-    uint8_t *kind;   /* n_tok: type and KIND_END */
+    uint8_t *kind;   /* n_tok: type, KIND_MARK, KIND_END */
     struct strmap by_text;
     bool has_twins; /* two tokens of one text: by_text has the first */
     int32_t special[N_SPECIAL];
@@ -86,12 +92,19 @@ static inline enum token_type token_kind(const struct tokenizer *t, uint32_t id)
     return (enum token_type)(t->kind[id] & KIND_TYPE);
 }
 
+/* Is the token's text matched where control tokens are not? */
+static inline bool token_is_word(const struct tokenizer *t, uint32_t id)
+{
+    return token_kind(t, id) == TOKEN_USER_DEFINED && !(t->kind[id] & KIND_MARK);
+}
+
 /* Text reaches these only through the special-token partition or byte by byte. A merge that built
  * one would let ordinary text speak with the voice of a control token, so it does not count. */
 static inline bool token_is_apart(const struct tokenizer *t, uint32_t id)
 {
     enum token_type type = token_kind(t, id);
-    return type == TOKEN_CONTROL || type == TOKEN_UNKNOWN || type == TOKEN_BYTE;
+    return type == TOKEN_CONTROL || type == TOKEN_UNKNOWN || type == TOKEN_BYTE ||
+           (t->kind[id] & KIND_MARK);
 }
 
 /* The value of "<0x2F>" (upper-case hex), or -1. */

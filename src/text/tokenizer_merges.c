@@ -97,6 +97,11 @@ static enum bz_status cut_merge(struct str s, uint32_t rank, struct str *parts, 
                     "merge %" PRIu32 " of tokenizer.ggml.merges is not two pieces with a space "
                     "between them",
                     rank);
+    if (s.n - 1 > MAX_MERGED)
+        return fail(err, BZ_ERR_FORMAT,
+                    "merge %" PRIu32 " of tokenizer.ggml.merges makes a text of %zu bytes; %u is "
+                    "the most",
+                    rank, s.n - 1, MAX_MERGED);
     parts[0] = (struct str) { s.p, n };
     parts[1] = (struct str) { s.p + n + 1, s.n - n - 1 };
     return BZ_OK;
@@ -146,7 +151,8 @@ static enum bz_status add_merge(struct tokenizer *t, struct str s, struct bz_err
     if (st) return st;
     uint32_t symbol = intern_both(t, b, parts, &st), rank = b->n++;
     if (st) return fail_memory(err, s.n);
-    if (symbol == SYMBOL_NONE) return BZ_OK;
+    /* A merge that is there already would never be the one that counts, but be walked past for ever. */
+    if (symbol == SYMBOL_NONE || merge_rank(t, symbol, parts[0].n) != SYMBOL_NONE) return BZ_OK;
     t->merges[rank] = (struct merge) { t->last_merge[symbol], (uint32_t)parts[0].n };
     t->last_merge[symbol] = rank;
     if (s.n - 1 > t->longest) t->longest = s.n - 1;

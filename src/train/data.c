@@ -72,36 +72,52 @@ static struct json *without_last(const struct json *list, struct arena *arena)
     return out;
 }
 
-/* What a person would have seen up to the last answer, then that answer. The prompt of a large model
- * opens an empty thought that the history does not have, so the two are rendered apart and joined:
- * training sees exactly what inference will. *n_prompt: bytes before the answer. */
-static enum bz_status render(struct buf *out, size_t *n_prompt, const struct json *messages,
-                             const struct json *tools, enum chat_variant variant,
-                             struct arena *arena, struct bz_err *err)
+/* Is `start` how m begins, marks and all? */
+static bool begins_with(const struct marked *m, const struct marked *start)
 {
-    struct chat_options prompt = { .variant = variant };
+    size_t n = start->text.n;
+    if (m->text.n < n || m->n_marks < start->n_marks) return false;
+    for (size_t i = 0; i < start->n_marks; i++)
+        if (m->marks[i].at != start->marks[i].at || m->marks[i].which != start->marks[i].which)
+            return false;
+    return str_eq((struct str) { m->text.data, n }, buf_str(&start->text));
+}
+
+/* Forget the first n bytes. */
+static void drop_front(struct marked *m, size_t n)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < m->n_marks; i++)
+        if (m->marks[i].at >= n)
+            m->marks[kept++] = (struct mark) { m->marks[i].at - n, m->marks[i].which };
+    m->n_marks = kept;
+    m->text.n -= n;
+    memmove(m->text.data, m->text.data + n, m->text.n);
+}
+
+/* What a person would have seen up to the last answer, then that answer. The prompt of a large model
+ * opens an empty thought that the history does not have, so the two are rendered apart: training sees
+ * exactly what inference will. An answer that goes on a turn that was open already (after a tool's
+ * answer) has no prompt: all of it is in *answer. */
+static enum bz_status render(struct marked *prompt, struct marked *answer,
+                             const struct json *messages, const struct json *tools,
+                             enum chat_variant variant, struct arena *arena, struct bz_err *err)
+{
+    struct chat_options asks = { .variant = variant };
     struct chat_options history = { .variant = variant, .no_generation_prompt = true };
-    struct buf before = { 0 }, whole = { 0 };
+    struct marked before = { 0 };
     const struct json *shorter = without_last(messages, arena);
-    enum bz_status st = shorter ? chat_render(&before, shorter, tools, history, err)
+    enum bz_status st = shorter ? chat_render(&before, shorter, tools, history, NULL, err)
                                 : fail_memory(err, messages->n * sizeof *messages);
-    buf_puts(&before, "<|turn>model\n");
-    if (st == BZ_OK) st = chat_render(&whole, messages, tools, history, err);
-    if (st == BZ_OK) st = chat_render(out, shorter, tools, prompt, err);
-    if (st == BZ_OK && (before.failed || whole.failed)) st = fail_memory(err, whole.n);
-    if (st == BZ_OK) {
-        struct str answer = { whole.data, whole.n }, start = { before.data, before.n };
-        if (whole.n < before.n || !str_eq((struct str) { whole.data, before.n }, start)) {
-            /* The answer goes on a turn that was open already (after a tool's answer). */
-            out->n = 0;
-            before.n = 0;
-        }
-        *n_prompt = out->n;
-        buf_put(out, answer.p + before.n, answer.n - before.n);
-        if (out->failed) st = fail_memory(err, whole.n);
+    marked_put(&before, SPECIAL_TURN);
+    buf_puts(&before.text, "model\n");
+    if (st == BZ_OK) st = chat_render(answer, messages, tools, history, NULL, err);
+    if (st == BZ_OK && before.text.failed) st = fail_memory(err, before.text.n);
+    if (st == BZ_OK && begins_with(answer, &before)) {
+        drop_front(answer, before.text.n);
+        st = chat_render(prompt, shorter, tools, asks, NULL, err);
     }
-    buf_free(&before);
-    buf_free(&whole);
+    marked_free(&before);
     return st;
 }
 
@@ -147,16 +163,16 @@ static uint32_t mark_targets(const struct tokenizer *t, const int32_t *ids, int3
 }
 
 /* Prompt and answer are encoded apart, as they are when the model is asked. */
-static enum bz_status make_example(struct example *out, struct str text, size_t n_prompt,
-                                   const struct dataset_options *o, struct bz_err *err)
+static enum bz_status make_example(struct example *out, const struct marked *prompt,
+                                   const struct marked *answer, const struct dataset_options *o,
+                                   struct bz_err *err)
 {
     struct ids ids = { 0 };
-    struct str prompt = { text.p, n_prompt }, answer = { text.p + n_prompt, text.n - n_prompt };
-    struct tokenize_options with_bos = { 0 }, without = { .no_bos = n_prompt > 0 };
     enum bz_status st = BZ_OK;
-    if (n_prompt) st = tokenizer_encode(o->tokenizer, prompt, with_bos, &ids, err);
+    if (prompt->text.n) st = tokenizer_encode_marked(o->tokenizer, prompt, false, &ids, err);
     uint32_t n_given = (uint32_t)ids.n;
-    if (st == BZ_OK) st = tokenizer_encode(o->tokenizer, answer, without, &ids, err);
+    if (st == BZ_OK)
+        st = tokenizer_encode_marked(o->tokenizer, answer, prompt->text.n > 0, &ids, err);
     int32_t *targets = st ? NULL : mem_alloc(ids.n, sizeof *targets);
     if (st == BZ_OK && !targets) st = fail_memory(err, ids.n * sizeof *targets);
     if (st == BZ_OK && ids.n > o->n_max)
@@ -181,8 +197,7 @@ static enum bz_status read_line(struct example *out, struct str line,
                                 const struct dataset_options *o, struct bz_err *err)
 {
     struct arena arena = { 0 };
-    struct buf text = { 0 };
-    size_t n_prompt = 0;
+    struct marked prompt = { 0 }, answer = { 0 };
     struct json *j;
     const struct json *messages = NULL;
     enum bz_status st = json_parse(&j, line, &arena, err);
@@ -199,9 +214,10 @@ static enum bz_status read_line(struct example *out, struct str line,
             st = fail(err, BZ_ERR_FORMAT, "the last message is not the assistant's");
     }
     if (st == BZ_OK)
-        st = render(&text, &n_prompt, messages, json_get(j, "tools"), o->variant, &arena, err);
-    if (st == BZ_OK) st = make_example(out, (struct str) { text.data, text.n }, n_prompt, o, err);
-    buf_free(&text);
+        st = render(&prompt, &answer, messages, json_get(j, "tools"), o->variant, &arena, err);
+    if (st == BZ_OK) st = make_example(out, &prompt, &answer, o, err);
+    marked_free(&prompt);
+    marked_free(&answer);
     arena_free(&arena);
     return st;
 }

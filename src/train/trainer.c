@@ -226,10 +226,15 @@ enum bz_status trainer_end(struct trainer *t, const float control[N_CONTROL],
 {
     t->now.loss = (double)control[CONTROL_LOSS] / (double)t->n_learned;
     t->now.grad_norm = (double)control[CONTROL_LENGTH];
+    bool is_number = isfinite(t->now.loss);
+    if (control[CONTROL_SCALE] < 0 && !t->step && !is_number)
+        return fail(err, BZ_ERR_LIMIT,
+                    "step 1: the loss is not a number before anything was learned; the model's "
+                    "weights are damaged, or an adapter on it is");
     if (control[CONTROL_SCALE] < 0)
         return fail(err, BZ_ERR_LIMIT,
                     "step %u: the %s is no longer a number; a lower learning rate may help",
-                    t->now.step, isfinite(t->now.loss) ? "gradient" : "loss");
+                    t->now.step, is_number ? "gradient" : "loss");
     t->step++;
     *report = t->now;
     return BZ_OK;
@@ -249,6 +254,7 @@ enum bz_status trainer_pass(struct trainer *t, uint32_t i, struct bz_err *err)
     drop->key = trainer_dropout_key(t, i);
     trainer_gradients(&r, t, trainer_put(&r, t, trainer_example(t, i)));
     drop->share = 0; /* who measures or asks the model in between sees all of it */
+    model_check(&r, t->m);
     return status_of(&r, err);
 }
 
@@ -289,6 +295,7 @@ enum bz_status trainer_losses(struct trainer *t, const struct example *e, double
     trainer_only_losses(&r, t, trainer_put(&r, t, e));
     op_read(&r, &t->control, 0, control, N_CONTROL);
     *sum = (double)control[CONTROL_LOSS];
+    model_check(&r, t->m);
     return status_of(&r, err);
 }
 
@@ -426,6 +433,7 @@ enum bz_status trainer_save(struct trainer *t, struct buf *out, struct bz_err *e
 static enum bz_status check_checkpoint(const struct trainer *t, struct str c, struct bz_err *err)
 {
     uint8_t digest[32];
+    uint32_t step;
     size_t n = CHECKPOINT_HEAD + 32;
     for (size_t i = 0; i < t->trainee.n_targets; i++) {
         struct tensor *all[6];
@@ -440,7 +448,8 @@ static enum bz_status check_checkpoint(const struct trainer *t, struct str c, st
                     "the checkpoint belongs to another training: the model, the data and the "
                     "options must be the same");
     digest_of(c.p, c.n >= 32 ? c.n - 32 : 0, digest);
-    if (c.n != n || memcmp(c.p + n - 32, digest, 32) != 0)
+    memcpy(&step, c.p + sizeof magic, sizeof step);
+    if (c.n != n || memcmp(c.p + n - 32, digest, 32) != 0 || step > t->options.n_steps)
         return fail(err, BZ_ERR_FORMAT, "the checkpoint is damaged");
     return BZ_OK;
 }
@@ -464,6 +473,19 @@ enum bz_status trainer_load(struct trainer *t, struct str c, struct bz_err *err)
 }
 
 /* ---- the result ---- */
+
+static bool all_finite(const float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(x[i])) return false;
+    return true;
+}
+
+static bool target_is_finite(const struct adapter_target *t)
+{
+    size_t n = (size_t)t->rank * t->n_expert;
+    return all_finite(t->a, n * t->n_in) && all_finite(t->b, n * t->n_out);
+}
 
 static float *copy_numbers(struct run *r, struct trainer *t, const struct tensor *x)
 {
@@ -499,6 +521,10 @@ enum bz_status trainer_adapter(struct trainer *t, struct adapter *out, struct bz
     }
     enum bz_status st =
         ok ? status_of(&r, err) : fail_memory(err, trainee_bytes(t->m, &t->options.adapter));
+    for (size_t i = 0; st == BZ_OK && i < a.n_targets; i++)
+        if (!target_is_finite(&a.targets[i]))
+            st = fail(err, BZ_ERR_LIMIT,
+                      "the adapter's numbers have overflowed; a lower learning rate may help");
     if (st) adapter_close(&a);
     else *out = a;
     return st;

@@ -112,7 +112,8 @@ uint64_t trainer_each(struct trainer *t, void *ctx, void (*fn)(void *ctx, struct
 enum bz_status trainer_save(struct trainer *t, struct buf *out, struct bz_err *err);
 enum bz_status trainer_load(struct trainer *t, struct str checkpoint, struct bz_err *err);
 
-/* The adapter as it is now, in the neutral form that the writers take. */
+/* The adapter as it is now, in the neutral form that the writers take. An error where a number of it
+ * is none, or is infinite: such an adapter makes every answer of a model noise. */
 enum bz_status trainer_adapter(struct trainer *t, struct adapter *out, struct bz_err *err);
 
 #endif

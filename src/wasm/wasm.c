@@ -170,7 +170,12 @@ EXPORT(int32_t, bz_wasm_engine_info, const bz_engine *e)
                i.chat_variant == BZ_CHAT_LARGE ? "large" : "small");
     if (i.system) json_put_string(&b, str_of(i.system));
     else buf_puts(&b, "null");
-    buf_printf(&b, ",\"messages\":%s,\"sampling\":", i.messages ? i.messages : "[]");
+    buf_printf(&b, ",\"messages\":%s,\"stop\":[", i.messages ? i.messages : "[]");
+    for (size_t k = 0; k < e->n_stop; k++) {
+        if (k) buf_putc(&b, ',');
+        json_put_string(&b, str_of(e->stop[k]));
+    }
+    buf_puts(&b, "],\"sampling\":");
     put_sampling(&b, &p);
     buf_putc(&b, '}');
     return wasm_give_text(&b);
@@ -212,6 +217,22 @@ EXPORT(int32_t, bz_wasm_chat_render, const char *json, uint32_t n, uint32_t larg
     if (wasm_failed(bz_chat_render(json, n, &o, &prompt, &n_prompt, &wasm_err))) return -1;
     wasm_give(prompt, n_prompt);
     return 0;
+}
+
+/* The result is the ids as i32. Returns 1 where the answer begins inside a thought, else 0. */
+EXPORT(int32_t, bz_wasm_chat_tokenize, const bz_engine *e, const char *json, uint32_t n,
+       uint32_t thinking, uint32_t history)
+{
+    int32_t *ids;
+    size_t n_ids;
+    bool in_thought;
+    struct bz_chat_options o = { .variant = bz_engine_info(e).chat_variant,
+                                 .thinking = thinking != 0,
+                                 .no_generation_prompt = history != 0 };
+    enum bz_status st = bz_chat_tokenize(e, json, n, &o, &ids, &n_ids, &in_thought, &wasm_err);
+    if (wasm_failed(st)) return -1;
+    wasm_give(ids, n_ids * sizeof *ids);
+    return in_thought;
 }
 
 /* ---- adapters ---- */

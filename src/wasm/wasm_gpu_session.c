@@ -254,7 +254,9 @@ EXPORT(int32_t, bz_wasm_gpu_save, const bz_session *s)
 {
     struct snapshot_plan plan = { 0 };
     struct buf out = { 0 };
-    kv_walk(&s->kv, s->engine->model.fingerprint, s->tokens, plan_section, &plan);
+    struct kv_origin origin;
+    if (wasm_failed(session_origin(s, &origin, &wasm_err))) return -1;
+    kv_walk(&s->kv, &origin, s->tokens, plan_section, &plan);
     uint32_t n = (uint32_t)(plan.list.n / sizeof(struct host_section));
     buf_put(&out, &n, sizeof n);
     buf_put(&out, plan.list.data, plan.list.n);

@@ -62,9 +62,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct str first = { (const char *)p, (size_t)(line - p) };
     size_t n_rest = n - first.n - 1;
     bool hit;
+    uint64_t work = 0;
     struct bz_err err;
     if (data[0] == 'p') fuzz_peft(first, line + 1, n_rest);
     if (data[0] == 'r')
-        pattern_match_tail(&hit, first, (struct str) { (const char *)line + 1, n_rest }, &err);
+        pattern_match_tail(&hit, first, (struct str) { (const char *)line + 1, n_rest }, &work,
+                           &err);
     return 0;
 }

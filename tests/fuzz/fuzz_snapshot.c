@@ -1,8 +1,9 @@
 /* fuzz_snapshot.c - any bytes restore a session that works, or leave an empty one that works.
  *
  * The checksum would stop nearly every input, and the model's fingerprint most of the rest. So the
- * bytes are tried three times: as they are, with the checksum made right, and with the beginning of a
- * true snapshot as well. Run from the repository root. */
+ * bytes are tried: as they are, with the checksum made right, and with the beginning of a
+ * true snapshot as well. At last they are laid over a true snapshot, which has whatever form there is now.
+ * Run from the repository root. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,12 +16,16 @@ enum {
     HASH_BYTES = 32,
     TRUE_BYTES = 72, /* magic, version and fingerprint */
     WIDTH_AT = 80,   /* 4: f32, as this session's cache; 2 is converted */
-    WINDOW = 20      /* of the model's sliding layers */
+    WORN_AT = 84,    /* which adapters: none */
+    HEAD_BYTES = 92,
+    WINDOW = 20 /* of the model's sliding layers */
 };
 
 static bz_engine *engine;
 static bz_session *session;
-static uint8_t head[TRUE_BYTES];
+static uint8_t head[HEAD_BYTES];
+static uint8_t *whole; /* a snapshot of three tokens */
+static size_t n_whole;
 
 static void start(void)
 {
@@ -30,9 +35,13 @@ static void start(void)
     size_t n;
     if (bz_engine_open(&engine, "tests/golden/model_kv.gguf", &o, NULL)) abort();
     if (bz_session_open(&session, engine, &so, NULL)) abort();
-    if (bz_session_save(session, &snapshot, &n, NULL) || n < TRUE_BYTES) abort();
-    memcpy(head, snapshot, TRUE_BYTES);
+    if (bz_session_save(session, &snapshot, &n, NULL) || n < HEAD_BYTES) abort();
+    memcpy(head, snapshot, HEAD_BYTES);
     bz_free(snapshot);
+    const int32_t ids[3] = { 5, 17, 300 };
+    if (bz_session_feed(session, ids, 3, 1, NULL, NULL, NULL)) abort();
+    if (bz_session_save(session, &snapshot, &n_whole, NULL)) abort();
+    whole = snapshot;
 }
 
 static void sign(uint8_t *p, size_t n)
@@ -74,11 +83,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size) memcpy(copy, data, size);
     sign(copy, size);
     check(copy, size);
-    if (size >= TRUE_BYTES + HASH_BYTES) {
+    if (size >= HEAD_BYTES + HASH_BYTES) {
         memcpy(copy, head, TRUE_BYTES);
+        memcpy(copy + WORN_AT, head + WORN_AT, HEAD_BYTES - WORN_AT);
         sign(copy, size);
         check(copy, size);
     }
     free(copy);
+    uint8_t *over = malloc(n_whole);
+    if (!over) abort();
+    memcpy(over, whole, n_whole);
+    for (size_t i = 0; i < size && TRUE_BYTES + i < n_whole; i++)
+        if (TRUE_BYTES + i < WORN_AT || TRUE_BYTES + i >= HEAD_BYTES)
+            over[TRUE_BYTES + i] ^= data[i];
+    sign(over, n_whole);
+    check(over, n_whole);
+    free(over);
     return 0;
 }

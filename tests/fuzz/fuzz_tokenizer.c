@@ -47,6 +47,8 @@ static void check(const struct tokenizer *t, struct str text, bool plain)
     if (tokenizer_encode(t, text, opt, &ids, NULL)) abort();
     for (size_t i = 0; i < ids.n; i++) {
         if (ids.data[i] < 0 || (uint32_t)ids.data[i] >= tokenizer_size(t)) abort();
+        for (int k = 0; plain && k < N_SPECIAL; k++)
+            if (ids.data[i] == tokenizer_special(t, (enum special)k)) abort();
         if (plain && tokenizer_type(t, ids.data[i]) == TOKEN_CONTROL) abort();
         size_t before = back.n;
         detok_feed(&d, t, ids.data[i], true, &back);

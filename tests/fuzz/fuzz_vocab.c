@@ -5,10 +5,16 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "io/gguf.h"
+#include "gguf_mutate.h"
 #include "text/tokenizer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed);
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed)
+{
+    return gguf_mutate(data, size, max, seed);
+}
 
 static void use(const struct tokenizer *t)
 {
