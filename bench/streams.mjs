@@ -13,10 +13,10 @@ const questions = [
   'Tell me a story about a fox.',
 ];
 
-/** Starts `bezel serve` on a free port; says its address when it listens. */
-export async function startServe(args = [], options = {}) {
+/** Starts `bezel serve` on a free port; says its address when it listens. `program` runs it, Node where nothing is said. */
+export async function startServe(args = [], { program: [program, ...first] = [process.execPath], ...options } = {}) {
   const tool = fileURLToPath(new URL('../web/engine/bin/bezel.mjs', import.meta.url));
-  const child = spawn(process.execPath, [tool, 'serve', '--port', '0', ...args], { stdio: ['ignore', 'pipe', 'pipe'], ...options });
+  const child = spawn(program, [...first, tool, 'serve', '--port', '0', ...args], { stdio: ['ignore', 'pipe', 'pipe'], ...options });
   const server = { child, out: '', err: '', url: '', over: new Promise((done) => child.on('close', (code) => done(code))) };
   child.stderr.on('data', (d) => (server.err += d));
   await new Promise((done, failed) => {
@@ -44,6 +44,7 @@ async function answer(url, question, client) {
     for (let at = rest.indexOf('\n\n'); at >= 0; at = rest.indexOf('\n\n')) {
       const event = rest.slice(0, at).replace(/^data: /, '');
       rest = rest.slice(at + 2);
+      if (event.startsWith(':')) continue; // a sign of life
       if (over) throw new Error('something came after [DONE]');
       if (event === '[DONE]') {
         over = true;
@@ -65,7 +66,7 @@ async function answer(url, question, client) {
 export async function runStreams({ url, clients = 32, seconds = 60 }) {
   const expected = new Map();
   for (const q of questions) expected.set(q, (await answer(url, q, 'alone')).text);
-  const result = { clients, seconds, streams: 0, whole: 0, pieces: 0, perClient: new Array(clients).fill(0), firsts: [], lost: [] };
+  const result = { clients, seconds, streams: 0, whole: 0, pieces: 0, perClient: new Array(clients).fill(0), piecesOf: new Array(clients).fill(0), firsts: [], lost: [] };
   const end = performance.now() + 1000 * seconds;
   await Promise.all(result.perClient.map(async (_, c) => {
     for (let i = c; performance.now() < end; i++) {
@@ -74,6 +75,7 @@ export async function runStreams({ url, clients = 32, seconds = 60 }) {
       try {
         const { text, pieces, first } = await answer(url, q, `client ${c}`);
         result.pieces += pieces;
+        result.piecesOf[c] += pieces;
         result.firsts.push(first);
         if (text === expected.get(q)) result.whole++;
         else result.lost.push(`${q}: ${text}`);

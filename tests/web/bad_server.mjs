@@ -13,7 +13,7 @@ const PIECE = 64 << 10;
 
 const once = (emitter, event) => new Promise((done) => emitter.once(event, done));
 
-/** A file is { data, etag, range (default true), cut: bytes → after how many of them the connection breaks or
+/** A file is { data, etag, range (default true), length (default true: it is said), cut: bytes → after how many of them the connection breaks or
  *  undefined, reset: and what is under way is lost too, pause: milliseconds between pieces, status: () → instead of an answer, or 0 }. */
 async function sendBad(file, request, response, entry) {
   const status = file.status?.();
@@ -24,7 +24,7 @@ async function sendBad(file, request, response, entry) {
   entry.from = from;
   if (from >= data.length) return response.writeHead(416, { 'content-range': `bytes */${data.length}` }).end();
   const body = data.subarray(from, to + 1), cut = file.cut?.(body.length);
-  response.writeHead(a ? 206 : 200, { 'content-length': body.length, ...(etag && { etag }), ...(a && { 'content-range': `bytes ${from}-${to}/${data.length}` }) });
+  response.writeHead(a ? 206 : 200, { ...((file.length ?? true) && { 'content-length': body.length }), ...(etag && { etag }), ...(a && { 'content-range': `bytes ${from}-${to}/${data.length}` }) });
   const gone = once(response, 'close');
   for (let at = 0; at < body.length && !response.destroyed; at += PIECE) {
     const piece = body.subarray(at, Math.min(at + PIECE, cut ?? Infinity));

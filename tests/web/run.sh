@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# run.sh BUILD - the tests of the wasm module and the GPU: in Node, in Deno and in Chromium; exit code = how many
-# failed. Needs `make web` and BUILD/wasm/ops_test.wasm. The longest come first.
+# run.sh BUILD - the tests of the wasm module, the GPU and the page: in Node, Deno, Chromium, Firefox and WebKit;
+# exit code = how many failed. Needs `make web` and BUILD/wasm/ops_test.wasm. The longest come first.
 set -uo pipefail
 build=${1:?usage: tests/web/run.sh BUILD}
 cd "$(dirname "$0")/../.."
@@ -11,7 +11,12 @@ deno=web/engine/node_modules/.bin/deno
 one wasm tools/check_wasm.py "$build/wasm/bezel.wasm"
 one ops_node node tests/web/test_ops.mjs "$ops" --as spec-default
 one app_views node tests/web/app/test_views.mjs
+one app_durable node tests/web/app/test_durable.mjs
+one app_models node tests/web/app/test_models.mjs
+one app_history node tests/web/app/test_history.mjs
 one app_train node tests/web/app/test_train.mjs
+one app_firefox node tests/web/app/test_firefox.mjs
+one app_webkit node tests/web/app/test_webkit.mjs
 one train_facts node tests/web/test_facts.mjs cpu
 one ops_chromium node tests/web/test_browser.mjs "$ops"
 one train_chromium node tests/web/test_train_browser.mjs gpu
@@ -20,6 +25,7 @@ one node node tests/web/test_node.mjs "$build/bezel"
 one gpu_session node tests/web/test_gpu_session.mjs "$build/bezel"
 one gpu_session_deno "$deno" run -A tests/web/test_gpu_session.mjs "$build/bezel"
 one app node tests/web/app/test_app.mjs
+one app_chat node tests/web/app/test_chat.mjs
 one gpu_model node tests/web/test_gpu_model.mjs "$build/bezel"
 one gpu_train node tests/web/test_gpu_train.mjs
 one gpu_load node tests/web/test_gpu_load.mjs "$build/bezel"
@@ -34,6 +40,8 @@ one api_cpu node tests/web/test_api.mjs cpu
 one matrix node tests/web/test_matrix.mjs "$ops"
 one ops_deno "$deno" run -A tests/web/test_ops.mjs "$ops"
 one gpu_model_deno "$deno" run -A tests/web/test_gpu_model.mjs "$build/bezel"
+one server_faults node tests/web/test_server_faults.mjs
+one server_hold node tests/web/test_server_hold.mjs
 one server node tests/web/test_server.mjs
 one order node tests/web/test_order.mjs
 one limits node tests/web/test_limits.mjs "$ops"

@@ -44,6 +44,9 @@ export async function until(isSo) {
   for (const end = performance.now() + 20_000; !isSo() && performance.now() < end;) await sleep(5);
 }
 
+/** Makes the model below wait before each word, and say all of it so many times. */
+export const told = (wishes) => ({ adapters: Object.entries(wishes).map(([name, scale]) => ({ name, scale })) });
+
 /** A model that says the words of the last message again; `log` tells what happened to it. */
 export function echo(log) {
   return async ({ entry, context, signal }) => {
@@ -55,7 +58,7 @@ export function echo(log) {
         return { object: 'chat.completion', choices: [{ index: 0, message: { role: 'assistant', content: request.messages.at(-1).content }, finish_reason: 'stop' }] };
       },
       async *stream(_kind, request, stop) {
-        const text = request.messages?.at(-1).content ?? request.prompt, { pause = 0, times = 1 } = request.metadata ?? {};
+        const text = request.messages?.at(-1).content ?? request.prompt, { pause = 0, times = 1 } = Object.fromEntries((request.adapters ?? []).map(({ name, scale }) => [name, scale]));
         log.push(`begin ${text.slice(0, 20)}`);
         try {
           for (let i = 0; i < times; i++)
@@ -77,10 +80,10 @@ export function echo(log) {
 const core = await Core.load(await loadWasm());
 
 /** A server on a free port, and what happened in it. */
-export async function startServer({ root, app, limits = {}, keepMs = Infinity, load, files = { tiny: 'models/tiny.q8_0.gguf' }, answerMs = 60_000, ...rest } = {}) {
+export async function startServer({ root, app, limits = {}, keepMs = Infinity, load, files = { tiny: 'models/tiny.q8_0.gguf' }, answerMs = 60_000, slots, ...rest } = {}) {
   const log = [], said = [];
   const catalog = await Catalog.open(core, { store: root === undefined ? undefined : DiskStore.open(core, root), files });
-  const host = new Host(catalog, { load: load ?? echo(log), queue: limits.queue ?? 128, answerMs, model: 'tiny', context: 0, keepMs });
+  const host = new Host(catalog, { load: load ?? echo(log), queue: limits.queue ?? 128, answerMs, model: 'tiny', context: 0, keepMs, slots });
   const server = new Server({ catalog, host, files: app && new Files(app), version: '0', limits, say: (line) => said.push(line), ...rest });
   const port = await server.listen(0, ['127.0.0.1']);
   return { server, host, catalog, port, log, said, url: `http://127.0.0.1:${port}`, close: () => server.close() };

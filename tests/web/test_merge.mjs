@@ -162,6 +162,16 @@ test('a signal stops it, and what the path had stays', async () => {
   ok(!fs.existsSync(at('kept.gguf.part')));
 });
 
+test('a PATH.part that is there already is left alone, and what it leads to', async () => {
+  fs.writeFileSync(at('theirs'), 'theirs');
+  fs.symlinkSync(at('theirs'), at('link.gguf.part'));
+  await Engine.merge(tiny, { source: at('all.gguf') }, { to: at('link.gguf') });
+  same([String(read('theirs')), fs.lstatSync(at('link.gguf.part')).isSymbolicLink(), fs.existsSync(at('link.gguf.2.part'))], ['theirs', true, false]);
+  equal(fs.lstatSync(at('link.gguf')).isFile(), true);
+  await rejects(Engine.merge(moe, { source: at('all.gguf') }, { to: at('link.gguf') }), { name: 'FormatError' });
+  same([String(read('theirs')), fs.existsSync(at('link.gguf.part'))], ['theirs', true]);
+});
+
 test('an adapter of another model is refused with a sentence', async () => {
   await rejects(Engine.merge(moe, { source: at('all.gguf') }, { to: at('no.gguf') }), { name: 'FormatError', message: /^the adapter is for another model: its blk\.0\.\w+\.weight is .*, this model's / });
   await rejects(Engine.merge(tiny, { source: at('experts.gguf') }, { to: at('no.gguf') }), { name: 'NotFoundError', message: /^the model has no tensor / });

@@ -29,7 +29,7 @@ test('the last news of a prompt\'s reading are told though the end came with the
       return { stop: 'end' };
     },
   };
-  const answer = new Answer({ conversation, signal: new AbortController().signal, asked: 0, begun: 0 }), read = [];
+  const answer = new Answer({ conversation, signal: new AbortController().signal, asked: 0, begun: 0, go: async () => {}, rest: () => {} }), read = [];
   for await (const step of answer.steps(new Int32Array(5), {}, true)) {
     read.push(step.read);
     await settle();

@@ -2,14 +2,17 @@
 // tests/web/test_server_clients.mjs has the official clients and a model.
 import fs from 'node:fs';
 import net from 'node:net';
+import zlib from 'node:zlib';
 
 import { BezelError } from '../../web/engine/dist/core.js';
-import { parseRange } from '../../web/engine/dist/server/content.js';
-import { hostName } from '../../web/engine/dist/server/guard.js';
+import { parseRange, sendContent } from '../../web/engine/dist/server/content.js';
+import { Guard, hostName } from '../../web/engine/dist/server/guard.js';
 import { parseKeepAlive } from '../../web/engine/dist/server/ollama.js';
 import { FairQueue } from '../../web/engine/dist/server/queue.js';
+import { Slices } from '../../web/engine/dist/queue.js';
+import { Sessions } from '../../web/engine/dist/sessions.js';
 import { done, equal, ok, rejects, same, test, throws } from './check.mjs';
-import { ask, echo, makeStore, post, sleep, startServer, temp, until } from './server_fixture.mjs';
+import { ask, echo, makeStore, post, sleep, startServer, temp, told, until } from './server_fixture.mjs';
 
 const root = `${temp}/store`, app = `${temp}/app`;
 const gemma = { model_format: 'gguf', model_family: 'gemma4', model_families: ['gemma4'], model_type: '5.1B', file_type: 'Q4_K_M' };
@@ -72,6 +75,38 @@ test('an origin that was allowed by name may ask, and no other', async () => {
   }
 });
 
+test('origins are allowed by pattern, and what is no origin is refused at the start', async () => {
+  const guard = (...origins) => new Guard({ origins });
+  const allows = (g, origin) => {
+    try {
+      return 'access-control-allow-origin' in g.check({ method: 'GET', headers: { host: '127.0.0.1:1', origin } }, false);
+    } catch (e) {
+      equal(e.code, 'origin_refused');
+      return false;
+    }
+  };
+  const cases = {
+    'http://localhost:*': [['http://localhost:3000', 'http://localhost', 'HTTP://LOCALHOST:8080'], ['https://localhost:3000', 'http://localhost.evil.example:3000', 'http://127.0.0.1:3000', 'http://localhost:3000/x', 'http://localhost:']],
+    'vscode-webview://*': [['vscode-webview://1b2c3d', 'vscode-webview://a.b-c'], ['vscode-file://x', 'http://vscode-webview', 'vscode-webview://', 'null']],
+    'https://*.example.org': [['https://a.example.org', 'https://a.b.example.org'], ['https://example.org', 'https://evilexample.org', 'https://a.example.org:444', 'https://a.example.org.evil']],
+    'https://Example.org:443': [['https://example.org'], ['https://example.org:444', 'http://example.org:443']],
+    'http://[::1]:*': [['http://[::1]:5173'], ['http://[::2]:5173']],
+    '*': [['https://anything.example', 'null', 'chrome-extension://abc'], []],
+  };
+  for (const [pattern, [yes, no]] of Object.entries(cases)) {
+    for (const origin of yes) ok(allows(guard('https://other.example', pattern), origin), `${pattern} ${origin}`);
+    for (const origin of no) ok(!allows(guard('https://other.example', pattern), origin), `${pattern} ${origin}`);
+  }
+  for (const bad of ['', 'localhost', 'localhost:3000', 'example.org', 'https://', 'https://example.org/', 'https://example.org/page', 'http://loc*', 'http://*:x', 'http://a:99999', 'null', '**', 'https://a b', 'https://*example.org', 'https://a.*.org', 'https://user@example.org'])
+    throws(() => guard(bad), (e) => e.kind === 'argument' && /is no origin/.test(e.message), bad);
+});
+
+test("the version is one that Ollama's clients accept, with our own beside it", async () => {
+  const { version, bezel } = (await ask(s.port, '/api/version')).json, [major, minor, patch] = version.split('.').map(Number);
+  ok(/^\d+\.\d+\.\d+$/.test(version) && (major > 0 || minor > 6 || (minor === 6 && patch >= 4)), version);
+  equal(bezel, '0');
+});
+
 test('the page comes with its type, its policy and its cache rules', async () => {
   const page = await ask(s.port, '/');
   equal(page.status, 200);
@@ -96,6 +131,52 @@ test('the page comes with its type, its policy and its cache rules', async () =>
   const newer = await ask(s.port, '/', { headers: { 'if-none-match': page.headers.etag } });
   ok(newer.status === 200 && newer.text.includes('newer'));
   equal((await ask(s.port, '/', { method: 'HEAD' })).bytes.length, 0);
+});
+
+test('what is text comes packed, once for all, and ranges of it as it is', async () => {
+  const text = 'export const words = "the same again and again";\n'.repeat(4000), name = '/assets/words-Ab12Cd34.js';
+  fs.writeFileSync(`${app}${name}`, text);
+  fs.writeFileSync(`${app}/assets/noise-Ab12Cd34.png`, weights);
+  await ask(s.port, '/'); // it looks again
+  const get = (encoding, more = {}) => ask(s.port, name, { headers: { ...(encoding && { 'accept-encoding': encoding }), ...more } });
+  const plain = await get(), br = await get('gzip, deflate, br'), gzip = await get('gzip;q=0.5, br;q=0');
+  same([plain.headers['content-encoding'], br.headers['content-encoding'], gzip.headers['content-encoding']], [undefined, 'br', 'gzip']);
+  same([plain.text, String(zlib.brotliDecompressSync(br.bytes)), String(zlib.gunzipSync(gzip.bytes))], [text, text, text]);
+  ok(br.bytes.length < 2000 && Number(br.headers['content-length']) === br.bytes.length);
+  equal(new Set([plain, br, gzip].map((r) => r.headers.etag)).size, 3);
+  for (const r of [plain, br, gzip]) equal(r.headers.vary, 'accept-encoding');
+  equal((await get('br', { 'if-none-match': br.headers.etag })).status, 304);
+  equal((await get('gzip', { 'if-none-match': br.headers.etag })).status, 200);
+  const part = await get('br', { range: 'bytes=10-19' });
+  same([part.status, part.headers['content-encoding'], part.text, part.headers.etag], [206, undefined, text.slice(10, 20), plain.headers.etag]);
+  const noise = await ask(s.port, '/assets/noise-Ab12Cd34.png', { headers: { 'accept-encoding': 'br' } });
+  same([noise.headers['content-encoding'], noise.headers.vary, noise.bytes.equals(weights)], [undefined, undefined, true]);
+});
+
+test('clients that do not read files take no memory, and are let go', async () => {
+  const page = `${temp}/large`;
+  fs.mkdirSync(`${page}/assets`, { recursive: true });
+  fs.writeFileSync(`${page}/index.html`, '<!doctype html>');
+  fs.writeFileSync(`${page}/assets/large-Ab12Cd34.bin`, Buffer.alloc(24 << 20, 7));
+  const one = await startServer({ app: page, limits: { stallMs: 1500 } }), before = process.memoryUsage.rss();
+  try {
+    let gone = 0; // counted from the start: on a busy machine they may be let go while another reads
+    const stuck = Array.from({ length: 60 }, () => {
+      const socket = net.connect(one.port, '127.0.0.1', () => socket.write('GET /assets/large-Ab12Cd34.bin HTTP/1.1\r\nHost: localhost\r\n\r\n'));
+      socket.pause().on('error', () => {}).on('close', () => gone++);
+      return socket;
+    });
+    await sleep(1000);
+    const grown = (process.memoryUsage.rss() - before) / 2 ** 20;
+    ok(grown < 300, `${grown} MB for ${stuck.length} clients that do not read`);
+    equal((await ask(one.port, '/assets/large-Ab12Cd34.bin')).bytes.length, 24 << 20);
+    await sleep(2500); // longer than the limit: who reads before it is up is served on
+    for (const socket of stuck) socket.resume();
+    await until(() => gone === stuck.length);
+    equal(gone, stuck.length, 'they were let go');
+  } finally {
+    await one.close();
+  }
 });
 
 test('no path leads out of the page or the store', async () => {
@@ -198,6 +279,53 @@ test('a body that is too large, or no JSON, is refused in the words of each prot
   equal((await post(s.port, '/api/chat', { model: 'tiny', messages: 3 })).status, 400);
 });
 
+test('a body of many values, or beside too many others, is refused; what has no effect is not kept', async () => {
+  const one = await startServer({ limits: { bodyValues: 1000, allBodiesBytes: 8000 } });
+  try {
+    const many = await post(one.port, '/v1/chat/completions', { ...say('x'), metadata: Array(1000).fill([]) });
+    same([many.status, many.json.error.message], [413, 'the body has more than 1000 values']);
+    equal((await post(one.port, '/v1/chat/completions', say(',[{"\\'.repeat(400)))).status, 200, 'a text is one value');
+    const waits = net.connect(one.port, '127.0.0.1', () => waits.write(`POST /api/chat HTTP/1.1\r\nHost: localhost\r\nContent-Length: 7800\r\n\r\n${'x'.repeat(7700)}`)).on('error', () => {});
+    await until(() => one.server.bodies.bytes === 7700);
+    const full = await post(one.port, '/v1/chat/completions', say('y'.repeat(400)));
+    same([full.status, full.json.error.code], [503, 'bodies_full']);
+    waits.destroy();
+    await until(() => !one.server.bodies.bytes);
+    equal((await post(one.port, '/v1/chat/completions', say('y'.repeat(400)))).status, 200);
+  } finally {
+    await one.close();
+  }
+  const seen = [], two = await startServer({ load: async (wish) => ({ ...(await echo([])(wish)), answer: async (_kind, request) => (seen.push(Object.keys(request).sort()), { choices: [] }) }) });
+  try {
+    equal((await post(two.port, '/v1/chat/completions', say('x', { metadata: { a: 'b' }, user: 'u', store: true }))).status, 200);
+    same(seen, [['messages', 'prompt_cache_key']]);
+  } finally {
+    await two.close();
+  }
+});
+
+test('a message is measured as a whole, and errors repeat a little of what was asked', async () => {
+  const chat = (message, more) => post(s.port, '/v1/chat/completions', { model: 'tiny', messages: [{ role: 'user', content: 'x' }, message], ...more });
+  await chat({ role: 'user', content: 'x' }); // whose context is known from now on
+  const large = 'y'.repeat(400_000);
+  for (const message of [{ role: 'assistant', tool_calls: [{ id: '1', type: 'function', function: { name: 'f', arguments: large } }] }, { role: 'assistant', content: '', reasoning_content: large }, { role: 'user', content: '', name: large }]) {
+    const r = await chat(message);
+    same([r.status, r.json.error.code], [400, 'context_length_exceeded'], Object.keys(message).join());
+  }
+  const long = 'z'.repeat(100_000);
+  for (const more of [{ [long]: 1 }, { typical_p: long }, { chat_template_kwargs: { [long]: 1 } }, { chat_template_kwargs: { thinking: long } }, { model: long }, { logit_bias: { [long]: 1 } }, { logit_bias: Object.fromEntries(Array.from({ length: 2000 }, (_, i) => [i, 1])) }]) {
+    const r = await chat({ role: 'user', content: 'x' }, more);
+    ok(r.status >= 400 && r.status < 500 && r.text.length < 500, `${Object.keys(more)[0].slice(0, 30)}: ${r.status} ${r.text.length}`);
+  }
+  for (const more of [{ options: { [long]: 1 } }, { keep_alive: long }]) ok((await post(s.port, '/api/chat', say('x', more))).text.length < 500);
+});
+
+test('a file that became shorter ends its connection', async () => {
+  const file = await fs.promises.open(`${app}/index.html`), res = { headersSent: 0, destroyed: false, writeHead: () => res, write: () => true, end() {}, writableFinished: true, destroy: () => (res.destroyed = true) };
+  await rejects(sendContent({ req: { headers: {} }, res, method: 'GET' }, { size: 5000, etag: '"x"', type: 'text/html', bytes: file }), /ended early/);
+  ok(res.destroyed);
+});
+
 test('answers stream as events and as lines', async () => {
   const events = await post(s.port, '/v1/chat/completions', say('one two three', { stream: true }));
   equal(events.headers['content-type'], 'text/event-stream');
@@ -218,7 +346,7 @@ test('answers stream as events and as lines', async () => {
 });
 
 test('a failure before the first piece has a status, one after it ends the stream with the reason', async () => {
-  const broken = await startServer({ load: async () => ({ device: { backend: 'cpu', name: 'x' }, context: 1, bytes: 0, close: async () => {}, async *stream(_k, r) {
+  const broken = await startServer({ load: async () => ({ device: { backend: 'cpu', name: 'x' }, context: 1024, bytes: 0, close: async () => {}, async *stream(_k, r) {
     if (r.messages[0].content === 'late') yield { choices: [{ index: 0, delta: { content: 'a' } }] };
     throw new Error('a bug at /home/someone');
   } }) });
@@ -246,6 +374,19 @@ test('one client with many requests does not stand before another with one', asy
   same(order, ['a0', 'b0', 'c0', 'a1', 'b1', 'a2', 'a3', 'a4', 'a5']);
 });
 
+test('of answers under way, every second turn is one that has begun', async () => {
+  const slices = new Slices(), never = new AbortController().signal, order = [], join = () => slices.join(never, () => {});
+  const old = join(), holder = join();
+  await old.go();
+  old.end();
+  await holder.go();
+  const turn = (slice, name) => slice.go().then(() => (order.push(name), slice.end()));
+  const all = [...Array.from({ length: 4 }, (_, i) => turn(join(), `new${i}`)), turn(old, 'old')];
+  holder.end();
+  await Promise.all(all);
+  ok(order.indexOf('old') <= 1, order.join());
+});
+
 test('newcomers do not starve one who waits', async () => {
   const queue = new FairQueue(100), order = [], never = new AbortController().signal;
   const all = [];
@@ -260,10 +401,70 @@ test('newcomers do not starve one who waits', async () => {
   ok(order.lastIndexOf('old') <= 6, order.join());
 });
 
+test('where no session is at work, a claim never waits; what was short of memory is tried again later', async () => {
+  const memory = { weights: 0, cache: 2 ** 40, scratch: 0 }, ids = Int32Array.of(1);
+  const model = { memory, conversation: async () => ({ tokens: ids, length: 1, close() {}, truncate: () => 0 }) };
+  const sessions = new Sessions(model, { count: 8, bytes: Infinity, shared: 4 }), wish = (session) => ({ session, scope: '', ids, adapters: '' });
+  for (const name of ['a', 'b', 'c', 'd', 'e']) await sessions.take(name, '');
+  const first = sessions.claim(wish());
+  ok(first !== undefined, 'five named sessions stand around');
+  ok(!sessions.isCrowded(new BezelError('x', 'limit')) && !sessions.isCrowded(new BezelError('x', 'device')));
+  ok(sessions.isCrowded(new BezelError('x', 'memory')));
+  equal(sessions.claim(wish('f')), undefined);
+  sessions.release(first);
+  same([sessions.claim(wish('f')), sessions.claim(wish('g'))], ['f', 'g']);
+});
+
+test('a queue that is full refuses the last of who has most waiting, by whatever names', async () => {
+  const queue = new FairQueue(4, { all: 1, client: 1 }), order = [], never = new AbortController().signal;
+  const job = (household, client) => queue.run(client, never, async () => (await sleep(1), order.push(client)), { household }).catch((e) => order.push(`${client} ${e.status}`));
+  const all = [job('a', 'a0'), job('a', 'a1'), job('a', 'a2'), job('a', 'a3'), job('a', 'a4'), job('a', 'a5'), job('b', 'b0'), job('c', 'c0'), job('a', 'a6')];
+  await Promise.all(all);
+  same(order.filter((o) => o.includes('503')).sort(), ['a3 503', 'a4 503', 'a5 503', 'a6 503']);
+  same(order.filter((o) => !o.includes('503')).sort(), ['a0', 'a1', 'a2', 'b0', 'c0']);
+  let most = 0, now = 0;
+  const side = new FairQueue(100, { all: 4, client: 2 }), go = (household, client) => side.run(client, never, async () => {
+    if (household === 'a') most = Math.max(most, ++now);
+    await sleep(2);
+    if (household === 'a') now--;
+  }, { household, beside: () => true });
+  await Promise.all([...Array.from({ length: 6 }, (_, i) => go('a', `a${i}`)), go('b', 'b')]);
+  equal(most, 2, 'names do not make more places');
+});
+
+test('no model is replaced under an answer', async () => {
+  const log = [], gates = {};
+  const { port, host, close } = await startServer({ root, slots: { all: 4, client: 4 }, load: async ({ entry }) => {
+    await sleep(5);
+    const engine = { device: { backend: 'cpu', name: 'x' }, context: 1024, bytes: 0, close: async () => void (engine.at && log.push(`${entry.name} closed under ${engine.at}`)), at: 0, async answer(_kind, { messages: [{ content }] }) {
+      engine.at++;
+      await (content === 'held' ? new Promise((open) => (gates.open = open)) : sleep(20));
+      engine.at--;
+      return { choices: [] };
+    } };
+    return engine;
+  } });
+  try {
+    const go = (model, content) => post(port, '/v1/chat/completions', say(content, { model }), { 'user-agent': content });
+    const first = go('tiny', 'held');
+    await until(() => gates.open);
+    const more = [];
+    for (const [i, model] of ['gemma4:e2b', 'tiny', 'gemma4:e2b', 'tiny'].entries()) {
+      more.push(go(model, `x${i}`));
+      await until(() => host.queue.waiting === i + 1);
+    }
+    gates.open();
+    same((await Promise.all([first, ...more])).map((r) => r.status), [200, 200, 200, 200, 200]);
+    same(log, []);
+  } finally {
+    await close();
+  }
+});
+
 test('a queue that is full says when to come again', async () => {
   const small = await startServer({ limits: { queue: 2 } });
   try {
-    const slow = () => post(small.port, '/v1/chat/completions', say('a b c d', { stream: true, metadata: { pause: '150' } }));
+    const slow = () => post(small.port, '/v1/chat/completions', say('a b c d', { stream: true, ...told({ pause: 150 }) }));
     const running = [slow(), slow(), slow()];
     await until(() => small.host.queue.waiting === 2);
     const health = (await ask(small.port, '/health')).json;
@@ -279,7 +480,7 @@ test('a queue that is full says when to come again', async () => {
 test('a client that goes away frees its place, whether it waits or runs', async () => {
   const { port, log, close, host } = await startServer();
   try {
-    const leave = new AbortController(), options = (content) => ({ method: 'POST', signal: leave.signal, body: JSON.stringify(say(content, { stream: true, metadata: { pause: '20', times: '1000' } })) });
+    const leave = new AbortController(), options = (content) => ({ method: 'POST', signal: leave.signal, body: JSON.stringify(say(content, { stream: true, ...told({ pause: 20, times: 1000 }) })) });
     const go = async (content) => (await fetch(`http://127.0.0.1:${port}/v1/chat/completions`, options(content))).text();
     const gone = ['runs on', 'waits', 'waits too'].map((c) => rejects(go(c), /abort/i));
     while (host.queue.waiting < 2) await sleep(5);
@@ -305,7 +506,7 @@ function slowReader(port, body) {
 test('a slow reader holds the model back once enough is unread, and is let go when it stands still', async () => {
   const { port, log, host, close } = await startServer({ limits: { unreadBytes: 256 << 10, stallMs: 700 } });
   try {
-    const many = { metadata: { times: '1000000' } };
+    const many = { ...told({ times: 1000000 }) };
     let pieces = 0;
     const stuck = slowReader(port, say('x'.repeat(4000), many)), closed = new Promise((r) => stuck.on('close', r).on('error', () => {}));
     while (!log.some((l) => l.startsWith('begin'))) await sleep(5);
@@ -318,7 +519,7 @@ test('a slow reader holds the model back once enough is unread, and is let go wh
     ok(log.some((l) => l.startsWith('end xxx')));
     stuck.resume();
     await closed;
-    const patient = slowReader(port, say('y'.repeat(4000), { metadata: { times: '2000' } }));
+    const patient = slowReader(port, say('y'.repeat(4000), { ...told({ times: 2000 }) }));
     patient.on('data', (d) => (pieces += d.length));
     await sleep(100);
     patient.resume();
@@ -348,7 +549,7 @@ test('a device that was lost is found again by the next request', async () => {
 test('an answer that takes too long is ended', async () => {
   const { port, close } = await startServer({ answerMs: 1000 });
   try {
-    const r = await post(port, '/v1/chat/completions', say('a', { stream: true, metadata: { pause: '20', times: '1000' } }));
+    const r = await post(port, '/v1/chat/completions', say('a', { stream: true, ...told({ pause: 20, times: 1000 }) }));
     ok(r.text.includes('took longer'), r.text.slice(-200));
     equal((await post(port, '/v1/chat/completions', say('b'))).status, 200);
   } finally {
@@ -412,9 +613,43 @@ test("Ollama's messages reach the engine in its own shape", async () => {
   }
 });
 
+test("Ollama's words for no limit, for all of the context and for what asks for nothing", async () => {
+  let request;
+  const { port, close } = await startServer({ load: async () => ({ device: { backend: 'cpu', name: 'x' }, context: 64, bytes: 1, close: async () => {}, async *stream(_kind, r) {
+    request = r;
+    yield { choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] };
+  } }) });
+  try {
+    const asked = async (options, more = {}) => {
+      const r = await post(port, '/api/chat', say('x', { stream: false, options, ...more }));
+      return r.status === 200 ? request : [r.status, r.json.error];
+    };
+    for (const n of [0, -1, -2]) equal('max_tokens' in (await asked({ num_predict: n })), false, `num_predict ${n}`);
+    equal((await asked({ num_predict: 4 })).max_tokens, 4);
+    equal((await asked({ repeat_last_n: -1 })).repeat_last_n, -1);
+    ok(!Array.isArray(await asked({ typical_p: 1, mirostat: 0, mirostat_tau: 5, mirostat_eta: 0.1, tfs_z: 1, num_thread: 2 })));
+    same((await asked({ mirostat: 2 }))[0], 400);
+    equal((await asked({})).truncation, 'auto');
+    equal((await asked({}, { truncate: false })).truncation, 'disabled');
+    same(await asked({}, { truncate: 'no' }), [400, '"truncate" is true or false']);
+  } finally {
+    await close();
+  }
+});
+
+test('a stream that is neither wanted nor not is an error; errors name their parameter, and every answer has an id', async () => {
+  const refused = await post(s.port, '/v1/chat/completions', say('x', { stream: 'yes' }));
+  same([refused.status, refused.json.error.param, refused.json.error.type], [400, 'stream', 'invalid_request_error']);
+  same((await post(s.port, '/api/chat', say('x', { stream: 'yes' }))).status, 400);
+  same((await post(s.port, '/v1/chat/completions', say('x', { model: 3 }))).json.error.param, 'model');
+  const ids = [refused, await ask(s.port, '/v1/models'), await ask(s.port, '/api/tags'), await ask(s.port, '/nowhere')].map((r) => r.headers['x-request-id']);
+  ok(ids.every((id) => /^req_[0-9a-f]{32}$/.test(id)) && new Set(ids).size === 4, String(ids));
+  same((await ask(s.port, '/v1/models/')).json, (await ask(s.port, '/v1/models')).json);
+});
+
 test('closing ends what is under way', async () => {
   const { port, log, close } = await startServer();
-  const broken = rejects(post(port, '/v1/chat/completions', say('a', { stream: true, metadata: { pause: '20', times: '1000' } })));
+  const broken = rejects(post(port, '/v1/chat/completions', say('a', { stream: true, ...told({ pause: 20, times: 1000 }) })));
   while (!log.includes('begin a')) await sleep(5);
   await close();
   await broken;

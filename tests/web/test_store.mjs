@@ -5,7 +5,7 @@ import { execFileSync } from 'node:child_process';
 import crypto from 'node:crypto';
 import fs from 'node:fs';
 
-import { BezelError, Core, loadWasm, ServerStore } from '../../web/engine/dist/core.js';
+import { BezelError, Core, loadWasm, openSource, ServerStore } from '../../web/engine/dist/core.js';
 import { Engine } from '../../web/engine/dist/index.js';
 import { DiskStore } from '../../web/engine/dist/store/disk_store.js';
 import { parseManifest, parseName } from '../../web/engine/dist/store/manifest.js';
@@ -590,6 +590,18 @@ fresh('an address without ranges, one that changes and one that is closed are cl
   await rejects(inTab(tab, ({ openSource, patience }, u) => openSource({ kind: 'url', url: u, size: 5 }, { patience }), serve({}).url), /changed on the server/);
 });
 
+fresh('an address that gives no ranges and does not say how long it is can be loaded as a whole, and pulled', async () => {
+  const { url } = serve({ range: false, length: false, etag: undefined });
+  const got = await inTab(tab, async ({ openSource, patience, store }, u) => {
+    const source = await openSource({ kind: 'url', url: u }, { patience, whole: true }), bytes = new Uint8Array(50), news = [];
+    source.read(3000001, bytes);
+    await store.pull(u, { name: 'plain', onProgress: (p) => p.phase === 'download' && news.push([p.loaded, p.total]) });
+    return { size: source.size, bytes: [...bytes], news, digest: (await store.list()).find((m) => m.name.startsWith('plain')).digest };
+  }, url);
+  same([got.size, got.bytes, got.digest], [tiny.length, [...tiny.subarray(3000001, 3000051)], sha(tiny)]);
+  ok(got.news.length > 1 && got.news.every(([loaded, total]) => loaded > 0 && total === 0), JSON.stringify(got.news.slice(0, 5)));
+});
+
 // ---- from a page ----
 
 fresh('a page has it all through openStore: pull with progress, stop, list, servers, folders, engines by name', async () => {
@@ -622,6 +634,100 @@ fresh('a page has it all through openStore: pull with progress, stop, list, serv
   equal(got.closed, 'this store was closed');
 });
 
+fresh('a folder of plain GGUF files is a store: models, shards as one, adapters; a folder without any is one sentence', async () => {
+  const result = await inTab(tab, async ({ openFolder, store, core: c }, url) => {
+    const root = await navigator.storage.getDirectory(), bytes = new Uint8Array(await (await fetch(url)).arrayBuffer());
+    const picked = await root.getDirectoryHandle('downloads', { create: true });
+    const why = await openFolder(c, picked).catch((e) => e.message);
+    const sub = await picked.getDirectoryHandle('more', { create: true });
+    for (const [at, name, content] of [[picked, 'Tiny Model.gguf', bytes], [sub, 'other.GGUF', bytes], [sub, 'split-00001-of-00002.gguf', bytes], [sub, 'split-00002-of-00002.gguf', bytes], [picked, 'notes.txt', bytes], [picked, 'broken.gguf', bytes.subarray(0, 100)], [picked, 'mmproj-x.gguf', bytes]]) {
+      const file = await (await at.getFileHandle(name, { create: true })).createSyncAccessHandle();
+      file.write(content);
+      file.close();
+    }
+    await store.addFolder(picked);
+    const folder = await openFolder(c, picked);
+    const names = (await folder.list()).map((m) => [m.name, m.kind, m.quantization ?? '']);
+    const { model, size } = await folder.resolve('more/split');
+    return { why, names, parts: model.map((r) => r.handle.name), size, gone: await folder.resolve('../secret').catch((e) => e.message) };
+  }, serve({}).url);
+  equal(result.why, 'downloads holds no models: neither an Ollama store (a folder "manifests") nor GGUF files');
+  same(result.names, [['Tiny Model', 'model', 'Q8_0'], ['broken', 'model', ''], ['more/other', 'model', 'Q8_0'], ['more/split', 'model', 'Q8_0']]);
+  same([result.parts, result.size], [['split-00001-of-00002.gguf', 'split-00002-of-00002.gguf'], 2 * tiny.length]);
+  equal(result.gone, '../secret is not in the folder downloads');
+});
+
+// ---- damage ----
+
+/** Change bytes of a model's weights where they lie. */
+const flip = (page, name) => inTab(page, async ({ store }, n) => {
+  const { model: [ref] } = await store.resolve(n);
+  let at = await navigator.storage.getDirectory();
+  const parts = ref.path.split('/'), file = parts.pop();
+  for (const part of parts) at = await at.getDirectoryHandle(part);
+  const out = await (await at.getFileHandle(file)).createSyncAccessHandle();
+  out.write(new Uint8Array(400_000).fill(0x5a), { at: 1_000_000 });
+  out.close();
+}, name);
+
+/** As a load opens it. Says how many bytes were read to find out. */
+const openAll = (page, name) => inTab(page, async ({ store, openSources, core: c }, n) => {
+  let read = 0;
+  const sources = await openSources(c, (await store.resolve(n)).model, { intact: n, onProgress: (loaded) => (read = loaded) });
+  for (const source of sources) source.close();
+  return read;
+}, name);
+
+const verify = (page, name) => inTab(page, ({ store }, n) => store.verify(n), name);
+
+fresh('a blob is read as a whole once per change of its file, and a damaged one is not used', async () => {
+  await pull(tab, serve({}).url, { name: 'rot' });
+  equal(await openAll(tab, 'rot'), 0, 'what was just verified is not read again');
+  await flip(tab, 'rot');
+  const damaged = (e) => e.kind === 'format' && e.message === "rot is damaged in this browser's storage: its bytes are not those that were stored; pull it again";
+  await rejects(openAll(tab, 'rot'), damaged);
+  await rejects(openAll(tab, 'rot'), damaged);
+  same((await inTab(tab, ({ store }) => store.list())).map((m) => m.damaged), [true], 'the list says so');
+});
+
+fresh('pulling a damaged model repairs it, from an address and from a server, asked or not', async () => {
+  const { url } = serve({}), from = { server: origin, model: 'tiny' };
+  for (const [again, name] of [[url, 'mine'], [from, 'tiny']]) {
+    await pull(tab, again, { name });
+    await flip(tab, name);
+    await pull(tab, again, { name }); // nobody has found out yet
+    equal(await readBack(tab, name), sha(tiny));
+    await flip(tab, name);
+    same(await verify(tab, name), { intact: false, damaged: ['model'] });
+    await pull(tab, again, { name });
+    equal(await readBack(tab, name), sha(tiny));
+    same(await verify(tab, name), { intact: true, damaged: [] });
+    equal((await inTab(tab, ({ store }) => store.list())).some((m) => m.damaged), false);
+    await inTab(tab, ({ store }, n) => store.delete(n), name);
+  }
+});
+
+fresh('bytes that change behind the file system are found on request, and a copied file takes the place of a damaged one', async () => {
+  const put = () => inTab(tab, async ({ store }, u) => store.importFile(new File([await (await fetch(u)).arrayBuffer()], 'x.gguf'), { name: 'copied' }), serve({}).url);
+  await put();
+  await rejects(put(), /already a model named copied/);
+  await flip(tab, 'copied');
+  equal((await verify(tab, 'copied')).intact, false);
+  await put();
+  same(await verify(tab, 'copied'), { intact: true, damaged: [] });
+  await rejects(verify(tab, 'nobody'), /nobody:latest is not in the store/);
+});
+
+test('a store on disk is verified on request', async () => {
+  same(await onDisk.verify('tiny'), { intact: true, damaged: [] });
+  const { model: [{ path: blob }] } = await onDisk.resolve('tiny'), whole = fs.readFileSync(blob);
+  const bad = Buffer.from(whole);
+  bad[bad.length >> 1] ^= 1;
+  fs.writeFileSync(blob, bad);
+  same(await onDisk.verify('tiny'), { intact: false, damaged: ['model'] });
+  fs.writeFileSync(blob, whole);
+});
+
 // ---- in Node ----
 
 test('the machine\'s store on disk lists and resolves, and links do not lead out of it', async () => {
@@ -635,6 +741,31 @@ test('the machine\'s store on disk lists and resolves, and links do not lead out
   fs.symlinkSync('/', `${disk}/manifests/registry.ollama.ai/library/away`);
   equal((await onDisk.list()).length, 3);
   await rejects(async () => DiskStore.open(core, 'tests'), /tests is not an Ollama store: it has no directory "manifests"/);
+});
+
+test('a part of a file that has come whole is no aborted request', async () => {
+  const real = globalThis.fetch, ends = [];
+  // A body whose end is seen only by who asks for it.
+  globalThis.fetch = async (url, options) => {
+    const answer = await real(url, options), reader = answer.body.getReader();
+    let ended = false;
+    options.signal.addEventListener('abort', () => ends.push(ended));
+    const pull = async (to) => {
+      const { done: isEnd, value } = await reader.read();
+      if (isEnd) (ended = true), to.close();
+      else to.enqueue(value);
+    };
+    return new Response(new ReadableStream({ pull }, { highWaterMark: 0 }), answer);
+  };
+  try {
+    const source = await openSource({ kind: 'url', url: serve({}).url }), some = new Uint8Array(1000);
+    await source.readAsync(5 * MB, some);
+    source.close();
+    ok(Buffer.from(some).equals(tiny.subarray(5 * MB, 5 * MB + 1000)));
+    same(ends, [true, true]);
+  } finally {
+    globalThis.fetch = real;
+  }
 });
 
 test('a server is a store in Node too', async () => {

@@ -2,7 +2,7 @@
 // bad data, files.
 //
 //   node tests/web/test_train.mjs cpu|gpu
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -165,6 +165,33 @@ test('the command-line tool learns the same adapter, and names a bad line', () =
     const bad = tool('--steps', '1');
     equal(bad.status, 1);
     ok(/^bezel train: .*line 5/.test(bad.stderr), bad.stderr);
+  } finally {
+    fs.rmSync(folder, { recursive: true });
+  }
+});
+
+/** Trains with one of its files in a directory that is gone after the first step. */
+async function trainIntoNothing(folder, option) {
+  const gone = path.join(folder, 'gone'), file = path.join(folder, 'data.jsonl');
+  fs.mkdirSync(gone, { recursive: true });
+  fs.writeFileSync(file, data.map((line) => `${JSON.stringify(line)}\n`).join(''));
+  const tool = spawn(process.execPath, ['web/engine/bin/bezel.mjs', 'train', MODEL, file, '--backend', backend, '--steps', '5', '--every', '1', '--out', path.join(folder, 'a.gguf'), option, path.join(gone, 'x')], { env: { ...process.env, TMPDIR: folder } });
+  let said = '';
+  tool.stderr.on('data', (piece) => (said += piece));
+  tool.stdout.on('data', () => fs.rmSync(gone, { recursive: true, force: true }));
+  const status = await new Promise((resolve) => tool.on('close', resolve));
+  return { said, status };
+}
+
+test('the command-line tool keeps what was learned when a checkpoint or the adapter cannot be written', async () => {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'bezel-train-'));
+  try {
+    const first = await trainIntoNothing(folder, '--checkpoint');
+    ok(/its directory does not exist; the training goes on without this checkpoint/.test(first.said), first.said);
+    ok(fs.statSync(path.join(folder, 'a.gguf')).size > 1000 && first.status === 1);
+    const { said, status } = await trainIntoNothing(folder, '--out');
+    const [, kept = ''] = /what was learned is in (\S+)/.exec(said) ?? [];
+    ok(status === 1 && fs.statSync(kept).size > 1000, said);
   } finally {
     fs.rmSync(folder, { recursive: true });
   }

@@ -3,6 +3,18 @@
 // It asks for the largest limits and the few features that kernels can use. A profile then pretends
 // that the device is a smaller one, so that every tier and every split can be tested on any machine.
 
+declare global {
+  // The names that declarations of this package mention. TypeScript has WebGPU in its DOM library since version 6; before that,
+  // without @webgpu/types, they would be unknown. Where they are known, these add nothing to them.
+  interface GPUDevice {}
+  interface GPUBuffer {}
+  interface GPUBindGroup {}
+  interface GPUBindGroupLayout {}
+  interface GPUComputePipeline {}
+  interface GPUCommandEncoder {}
+  interface GPUComputePassEncoder {}
+}
+
 /** What kernels may rely on; the fields and their order are struct gpu_limits of src/gpu/gpu.h. */
 export interface Limits {
   maxBuffer: number;
@@ -76,7 +88,7 @@ export interface DeviceOptions {
   profile?: ProfileName;
   /** Dawn toggles (Node only), one with a minus before it is turned off; default the comma-separated list in the variable BEZEL_DAWN. */
   dawn?: readonly string[];
-  power?: GPUPowerPreference;
+  power?: 'low-power' | 'high-performance';
 }
 
 const MATRIX = 'chromium-experimental-subgroup-matrix';
@@ -97,6 +109,18 @@ let dawn: GPU | undefined;
 /** Its devices: a process that ends while one is open may crash on its way out. */
 const open = new Set<GPUDevice>();
 
+/** On Linux Dawn reaches GPUs through this library, and where it is missing writes a warning of its own to the
+ *  terminal. So it is looked for first: a library that opens is no module of Node's, and the error says so. */
+function hasVulkan(): boolean {
+  if (process.platform !== 'linux') return true;
+  try {
+    process.dlopen({ exports: {} }, 'libvulkan.so.1');
+    return true;
+  } catch (e) {
+    return e instanceof Error && e.message.includes('did not self-register');
+  }
+}
+
 async function openDawn(toggles: readonly string[]): Promise<GPU> {
   const name = 'webgpu'; // not a literal in import(), so that bundlers for browsers leave it alone
   let module: { create(flags: string[]): GPU };
@@ -105,6 +129,7 @@ async function openDawn(toggles: readonly string[]): Promise<GPU> {
   } catch (cause) {
     throw new Error('this Node has no WebGPU: install it with  npm install webgpu', { cause });
   }
+  if (!hasVulkan()) throw new Error("this machine has no Vulkan, through which Node reaches the GPU; Debian's package is libvulkan1");
   // Node's timestamps are for whoever profiles: whole nanoseconds, not ticks of 0.1 ms as a page sees them.
   const off = ['timestamp_quantization', ...toggles.filter((t) => t.startsWith('-')).map((t) => t.slice(1))], on = toggles.filter((t) => !t.startsWith('-'));
   const flags = [`disable-dawn-features=${off.join(',')}`, ...(on.length ? [`enable-dawn-features=${on.join(',')}`] : [])];

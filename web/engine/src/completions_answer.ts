@@ -13,6 +13,10 @@ export interface Place {
   /** performance.now() when it was asked for, and when its turn came. */
   asked: number;
   begun: number;
+  /** Called before something is computed: it may be others' turn first. */
+  go(): Promise<void> | undefined;
+  /** Called when something was, until the next `go`. */
+  rest(): void;
 }
 
 export type Step = { piece: Piece } | { read: number; of: number; kept: number };
@@ -38,7 +42,7 @@ export class Answer {
     this.promptTokens = ids.length;
     try {
       if (progress) yield* this.readAloud(ids);
-      else this.kept = await conversation.set(ids, { signal });
+      else this.kept = await this.take(ids);
       yield* this.pieces(conversation.generate({ ...options, signal }));
     } catch (e) {
       signal.throwIfAborted(); // whatever the backend calls it, the caller's reason is what happened
@@ -48,15 +52,32 @@ export class Answer {
     if (this.stop === 'cancelled') signal.throwIfAborted();
   }
 
-  private async *readAloud(ids: Int32Array): AsyncGenerator<Step, void, void> {
+  /** Only read the prompt: no token is drawn. */
+  async *read(ids: Int32Array): AsyncGenerator<never, void, void> {
+    this.promptTokens = ids.length;
+    this.kept = await this.take(ids);
+    this.last = performance.now();
+    this.stop = 'length';
+  }
+
+  private async take(ids: Int32Array, onProgress?: (done: number, total: number) => void): Promise<number> {
     const { conversation, signal } = this.place;
+    try {
+      await this.place.go();
+      return await conversation.set(ids, { signal, between: () => this.place.go(), ...(onProgress && { onProgress }) });
+    } finally {
+      this.place.rest();
+    }
+  }
+
+  private async *readAloud(ids: Int32Array): AsyncGenerator<Step, void, void> {
     let news: [done: number, total: number] | undefined, over = false;
     let wake = (): void => {};
     const onProgress = (done: number, total: number): void => {
       news = [done, total];
       wake();
     };
-    const reading = conversation.set(ids, { signal, onProgress }).finally(() => {
+    const reading = this.take(ids, onProgress).finally(() => {
       over = true;
       wake();
     });
@@ -78,7 +99,10 @@ export class Answer {
     let whole = false;
     try {
       for (;;) {
+        const turn = this.place.go();
+        if (turn) await turn;
         const next = await tokens.next();
+        this.place.rest();
         if (next.done) {
           this.stop = next.value?.stop ?? 'cancelled'; // nothing: it was ended from outside
           whole = true;
@@ -118,4 +142,37 @@ export class Answer {
       ttft_ms: first - asked,
     };
   }
+}
+
+/** Usage of all answers to a request: a prompt counts once, its cached tokens as the first answer found them. */
+export class Tally {
+  private prompt = 0;
+  private cached = 0;
+  private drawn = 0;
+
+  add({ usage }: Answer, first: boolean): void {
+    if (first) {
+      this.prompt += usage.prompt_tokens;
+      this.cached += usage.prompt_tokens_details.cached_tokens;
+    }
+    this.drawn += usage.completion_tokens;
+  }
+
+  get usage(): Usage {
+    const { prompt, cached, drawn } = this;
+    return { prompt_tokens: prompt, completion_tokens: drawn, total_tokens: prompt + drawn, prompt_tokens_details: { cached_tokens: cached } };
+  }
+}
+
+/** Times of several answers as those of one: the first one's waiting, everybody's reading and drawing. */
+export function addTimings(all: Timings | undefined, more: Timings | undefined): Timings | undefined {
+  if (!all || !more) return all ?? more;
+  const prompt_n = all.prompt_n + more.prompt_n, prompt_ms = all.prompt_ms + more.prompt_ms;
+  const predicted_n = all.predicted_n + more.predicted_n, predicted_ms = all.predicted_ms + more.predicted_ms;
+  return {
+    ...all, prompt_n, prompt_ms, predicted_n, predicted_ms,
+    cache_n: all.cache_n + more.cache_n,
+    prompt_per_second: prompt_ms > 0 ? (1000 * prompt_n) / prompt_ms : 0,
+    predicted_per_second: predicted_ms > 0 ? (1000 * predicted_n) / predicted_ms : 0,
+  };
 }

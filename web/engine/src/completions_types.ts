@@ -1,6 +1,7 @@
 // completions_types - requests and answers in OpenAI's shapes, as far as this engine speaks them.
 //
-// Field names are the wire's (snake_case), so that JSON goes through unchanged. What is not OpenAI's says so.
+// Field names are the wire's (snake_case), so that JSON goes through unchanged. What is not OpenAI's says so. A request of OpenAI's
+// own types is one of these too: what this engine cannot do of it is an error of kind 'unsupported' when it is asked for.
 
 export type FinishReason = 'stop' | 'length' | 'tool_calls';
 
@@ -16,14 +17,29 @@ export interface AudioPart {
   type: 'input_audio';
   input_audio: { data: string; format: string };
 }
+export interface FilePart {
+  type: 'file';
+  file: { file_data?: string; file_id?: string; filename?: string };
+}
+export interface RefusalPart {
+  type: 'refusal';
+  refusal: string;
+}
 /** Today only text is read; others are an error of kind 'unsupported'. */
-export type ContentPart = TextPart | ImagePart | AudioPart;
+export type ContentPart = TextPart | ImagePart | AudioPart | FilePart;
 
 export interface ToolCall {
   id: string;
   type: 'function';
   /** `arguments` is a JSON object as text. */
   function: { name: string; arguments: string };
+}
+
+/** Not supported. */
+export interface CustomToolCall {
+  id: string;
+  type: 'custom';
+  custom: { name: string; input: string };
 }
 
 export interface SystemMessage {
@@ -38,8 +54,8 @@ export interface UserMessage {
 }
 export interface AssistantMessage {
   role: 'assistant';
-  content?: string | TextPart[] | null;
-  tool_calls?: ToolCall[];
+  content?: string | (TextPart | RefusalPart)[] | null;
+  tool_calls?: (ToolCall | CustomToolCall)[];
   /** What the model thought before it called tools in this turn; earlier thoughts are not shown to it. */
   reasoning_content?: string | null;
   name?: string;
@@ -49,7 +65,13 @@ export interface ToolMessage {
   content: string | TextPart[];
   tool_call_id: string;
 }
-export type ChatMessage = SystemMessage | UserMessage | AssistantMessage | ToolMessage;
+/** Not supported: what OpenAI had before tools. */
+export interface FunctionMessage {
+  role: 'function';
+  content: string | null;
+  name: string;
+}
+export type ChatMessage = SystemMessage | UserMessage | AssistantMessage | ToolMessage | FunctionMessage;
 
 export interface Tool {
   type: 'function';
@@ -60,6 +82,12 @@ export interface Tool {
     parameters?: Record<string, unknown>;
     strict?: boolean | null;
   };
+}
+
+/** Not supported. */
+export interface CustomTool {
+  type: 'custom';
+  custom: { name: string };
 }
 
 /** Not OpenAI's: which adapters this request wants, and how strongly. Others are off for it. */
@@ -81,14 +109,17 @@ export interface SamplingRequest {
   frequency_penalty?: number | null;
   /** Not OpenAI's: 1 is neutral. */
   repeat_penalty?: number | null;
-  /** Not OpenAI's: how many tokens back the penalties look. */
+  /** Not OpenAI's: how many tokens back the penalties look; -1: over all of the context. */
   repeat_last_n?: number | null;
   /** The same seed, prompt and settings draw the same tokens. */
   seed?: number | bigint | null;
   stop?: string | readonly string[] | null;
   /** Token id to a number that is added; -100 forbids the token. */
   logit_bias?: Record<string, number> | null;
-  n?: 1 | null;
+  /** Answers; their chunks have the index of theirs. A seed is that of the first, the next has the one after it. */
+  n?: number | null;
+  /** As many as `n`. */
+  best_of?: number | null;
   stream_options?: { include_usage?: boolean; include_obfuscation?: boolean } | null;
   /** Not OpenAI's: adapters for this request alone; absent, all of them at the scale they were added with. */
   adapters?: readonly AdapterUse[] | null;
@@ -98,6 +129,8 @@ export interface SamplingRequest {
   ignore_eos?: boolean | null;
   /** Not OpenAI's: the name of a session, so that its computed tokens are used. */
   session?: string | null;
+  /** Requests that name no session go on only from what was computed under the same key. */
+  prompt_cache_key?: string | null;
   /** Not part of the request as it travels. */
   signal?: AbortSignal;
   user?: string;
@@ -109,20 +142,27 @@ export interface SamplingRequest {
 export interface ChatRequestBase extends SamplingRequest {
   messages: readonly ChatMessage[];
   max_completion_tokens?: number | null;
-  tools?: readonly Tool[] | null;
-  /** 'required' and a named function need constrained output, which is not there yet. */
-  tool_choice?: 'none' | 'auto' | null;
+  tools?: readonly (Tool | CustomTool)[] | null;
+  /** 'none' or 'auto': 'required' and a named function need constrained output, which is not there yet. */
+  tool_choice?: 'none' | 'auto' | 'required' | { type: string } | null;
   parallel_tool_calls?: boolean | null;
-  response_format?: { type: 'text' } | null;
+  /** Only 'text' is supported. */
+  response_format?: { type: 'text' | 'json_object' | 'json_schema' } | null;
   logprobs?: boolean | null;
   top_logprobs?: number | null;
   /** Not OpenAI's: let the model think first; its thoughts arrive as `reasoning_content`. */
   thinking?: boolean | null;
   /** Any effort but 'none' and 'minimal' means `thinking: true`. */
-  reasoning_effort?: 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh' | null;
-  modalities?: readonly 'text'[] | null;
+  reasoning_effort?: 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh' | 'max' | null;
+  /** Only 'text' is supported. */
+  modalities?: readonly ('text' | 'audio')[] | null;
   /** Not OpenAI's, as in vLLM: the last message is the beginning of the answer, which goes on from there. */
   continue_final_message?: boolean | null;
+  /** Not of OpenAI's chats, but of its Responses. 'auto': a conversation that is longer than the context loses its oldest messages, and
+   *  keeps what the system says and the last message. 'disabled' (default): that is an error. */
+  truncation?: 'auto' | 'disabled' | null;
+  /** Not OpenAI's, as in vLLM: `enable_thinking` is `thinking`. */
+  chat_template_kwargs?: { enable_thinking?: boolean; thinking?: boolean } | null;
 }
 export type ChatRequest = ChatRequestBase & { stream?: boolean | null };
 export type ChatStreamRequest = ChatRequestBase & { stream: true };
@@ -190,7 +230,7 @@ export interface ChatCompletionChunk {
   object: 'chat.completion.chunk';
   created: number;
   model: string;
-  choices: { index: 0; delta: ChatDelta; finish_reason: FinishReason | null; logprobs: Logprobs | null }[];
+  choices: { index: number; delta: ChatDelta; finish_reason: FinishReason | null; logprobs: Logprobs | null }[];
   /** With stream_options.include_usage: null but in the last chunk. */
   usage?: Usage | null;
   /** In the chunk that has the finish_reason. */
@@ -204,7 +244,7 @@ export interface ChatCompletion {
   created: number;
   model: string;
   choices: {
-    index: 0;
+    index: number;
     message: { role: 'assistant'; content: string | null; reasoning_content?: string; tool_calls?: ToolCall[]; refusal: null };
     finish_reason: FinishReason;
     logprobs: Logprobs | null;
@@ -214,13 +254,16 @@ export interface ChatCompletion {
 }
 
 export interface CompletionRequestBase extends SamplingRequest {
-  /** Text (special tokens are read as such) or token ids; absent in a session: go on from where it is. */
-  prompt?: string | readonly string[] | readonly number[] | Int32Array | null;
+  /** Text or token ids, or a list of either, each of which is answered; absent in a session: go on from where it is. Text is taken
+   *  as it is: what spells a special token, such as <turn|>, is that token, so whoever writes it speaks in any role. Words of others
+   *  belong into a chat's messages. */
+  prompt?: string | readonly string[] | readonly number[] | readonly (readonly number[])[] | Int32Array | null;
   /** How many alternatives to each token. */
   logprobs?: number | null;
-  echo?: false | null;
-  best_of?: 1 | null;
-  suffix?: null;
+  /** The answer begins with the prompt, and log-probabilities with the prompt's; max_tokens may be 0 then. */
+  echo?: boolean | null;
+  /** Not supported. */
+  suffix?: string | null;
 }
 export type CompletionRequest = CompletionRequestBase & { stream?: boolean | null };
 export type CompletionStreamRequest = CompletionRequestBase & { stream: true };
@@ -228,8 +271,9 @@ export type CompletionWholeRequest = CompletionRequestBase & { stream?: false | 
 
 export interface CompletionLogprobs {
   tokens: string[];
-  token_logprobs: number[];
-  top_logprobs: Record<string, number>[];
+  /** Null for a prompt's first token, before which nothing stands. */
+  token_logprobs: (number | null)[];
+  top_logprobs: (Record<string, number> | null)[];
   text_offset: number[];
 }
 
@@ -239,7 +283,7 @@ export interface Completion {
   object: 'text_completion';
   created: number;
   model: string;
-  choices: { index: 0; text: string; finish_reason: 'stop' | 'length' | null; logprobs: CompletionLogprobs | null }[];
+  choices: { index: number; text: string; finish_reason: 'stop' | 'length' | null; logprobs: CompletionLogprobs | null }[];
   usage?: Usage | null;
   timings?: Timings;
   prompt_progress?: PromptProgress;

@@ -6,6 +6,7 @@ export { blobSource, fileSource, memorySource, openWithFetches, type Source } fr
 export { openSource, type ModelStore, type OpenSourceOptions, type ResolvedModel, type SourceRef, type StoredModel } from './store/source_ref.js';
 export { openSources } from './store/open_sources.js';
 export { FolderStore } from './store/folder_store.js';
+export { openFolder } from './store/plain_folder.js';
 export { ServerStore } from './store/server_store.js';
 export { OpfsStore } from './store/opfs_store.js';
 export { CpuEngine, CpuSession, inspect, render, type Generated, type GenerateOptions, type InspectOptions, type StoreTexts, type Info, type OpenOptions, type RenderOptions, type Sampling, type Stop } from './cpu_engine.js';

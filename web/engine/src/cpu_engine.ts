@@ -31,6 +31,8 @@ export interface Info {
   /** The store's default system prompt and opening messages. */
   system: string | null;
   messages: { role: string; content: string }[];
+  /** The store's stop strings. */
+  stop: string[];
   sampling: Sampling;
 }
 
@@ -89,7 +91,22 @@ export function optionsJson({ seed, ...rest }: GenerateOptions): string {
   return `${text.slice(0, -1)}${text === '{}' ? '' : ','}"seed":${BigInt.asIntN(64, BigInt(seed))}}`;
 }
 
-/** A conversation {"messages": [...], "tools": [...]} to its prompt. */
+/** A prompt as tokens. */
+export interface ChatTokens {
+  ids: Int32Array;
+  /** The answer begins inside a thought. */
+  inThought: boolean;
+}
+
+/** A conversation {"messages", "tools", "begun"} to its tokens. Special tokens are the format's own alone: what messages
+ *  and tools say is plain text, whatever it spells. */
+export function chatTokens(core: Core, engine: EnginePtr, conversation: string | Uint8Array, options: Omit<RenderOptions, 'variant'> = {}): ChatTokens {
+  const { thinking = false, history = false } = options;
+  const inThought = core.with(conversation, (p, n) => core.checkNumber(core.exports.bz_wasm_chat_tokenize(engine, p, n, +thinking, +history)));
+  return { ids: core.resultIds(), inThought: inThought === 1 };
+}
+
+/** A conversation {"messages": [...], "tools": [...]} to its prompt, for reading. */
 export function render(core: Core, conversation: string | Uint8Array, options: RenderOptions = {}): string {
   const { variant = 'small', thinking = false, history = false } = options;
   core.with(conversation, (p, n) => core.checkNumber(core.exports.bz_wasm_chat_render(p, n, +(variant === 'large'), +thinking, +history)));
@@ -207,6 +224,10 @@ export class CpuEngine {
     const { bos = true, plain = false } = options;
     this.core.with(text, (p, n) => this.core.checkNumber(this.core.exports.bz_wasm_tokenize(this.ptr, p, n, +bos, +plain)));
     return this.core.resultIds();
+  }
+
+  chatTokens(conversation: string | Uint8Array, options: Omit<RenderOptions, 'variant'> = {}): ChatTokens {
+    return chatTokens(this.core, this.ptr, conversation, options);
   }
 
   /** The bytes of a text; special tokens show theirs where `specials`. */

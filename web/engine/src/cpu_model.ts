@@ -3,23 +3,26 @@
 // The core computes without a break; here it is called in small bites, and between them other work of the
 // thread gets its turn, so that a signal can arrive.
 
-import { CpuEngine, hold, type CpuSession, type Info, type OpenOptions, type Stop } from './cpu_engine.js';
-import { gigabytes, type Estimate } from './estimate.js';
+import { CpuEngine, hold, type ChatTokens, type CpuSession, type Info, type OpenOptions, type Stop } from './cpu_engine.js';
+import { automaticContext, gigabytes, USUAL, type Estimate } from './estimate.js';
 import { Logprobs } from './logprobs.js';
-import type { AdapterOptions, Conversation, ConversationOptions, DeviceReport, Memory, Model, Piece, Preview, SelfTest, Training, TrainingTexts, TrainingWishes } from './model.js';
+import type { AdapterOptions, Conversation, ConversationOptions, DeviceReport, Memory, Model, Piece, Preview, ReadOptions, SelfTest, Training, TrainingTexts, TrainingWishes } from './model.js';
 import type { Source } from './source.js';
 import { CpuTraining, preview, trainBytes } from './training.js';
 import { breathe, stopped, Turn } from './turns.js';
 import type { Core } from './wasm.js';
 
 const BATCH = 32; // tokens of a prompt that are read without a break
-const USUAL = 4096; // tokens of a conversation, where nobody says; the core's choice
+const FIRST = 8; // of the first such, while nothing is known of the model
+const BITE = 250; // milliseconds that reading may hold the thread, where the model is so slow that a batch would take longer
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
 export interface CpuModelOptions extends OpenOptions {
   /** Tokens of a conversation that does not say; 0: the core's choice. */
   context?: number;
+  /** Where nobody says a context: bytes that a conversation may take (PlanOptions of estimate.ts). */
+  contextBytes?: number;
   /** How keys and values are kept. */
   cache?: 'f32' | 'f16';
   /** Tokens of a prompt that are read without a break. */
@@ -35,14 +38,19 @@ export class CpuModel implements Model {
   readonly device: DeviceReport = { backend: 'cpu', name: 'CPU (WebAssembly)', tier: 'cpu', limits: {}, selfTest: [] };
   private readonly open = new Set<CpuConversation>();
   private readonly trainings = new Set<CpuTraining>();
+  private readonly pace: Pace;
   private closed = false;
 
-  private constructor(private readonly engine: CpuEngine, private readonly context: number, private readonly cache: 'f32' | 'f16', private readonly batch: number) {}
+  private constructor(private readonly engine: CpuEngine, private readonly context: number, private readonly cache: 'f32' | 'f16', private readonly batch: number) {
+    this.pace = new Pace(batch);
+  }
 
   /** Several sources are the shards of one model; they stay the caller's, and must outlive the model. */
-  static async open(core: Core, sources: readonly Source[], { context = 0, cache = 'f32', batch = BATCH, hold: wanted = false, signal, onProgress, ...options }: CpuModelOptions = {}): Promise<CpuModel> {
+  static async open(core: Core, sources: readonly Source[], { context = 0, contextBytes, cache = 'f32', batch = BATCH, hold: wanted = false, signal, onProgress, ...options }: CpuModelOptions = {}): Promise<CpuModel> {
     const held = wanted ? await hold(core, sources, { ...(signal && { signal }), ...(onProgress && { onProgress }) }) : [];
-    return new CpuModel(CpuEngine.open(core, sources, options, held), context, cache, batch);
+    const engine = CpuEngine.open(core, sources, options, held);
+    const usual = context || automaticContext(contextBytes, engine.info.n_context, (n) => engine.sessionBytes(n, batch, cache));
+    return new CpuModel(engine, usual, cache, batch);
   }
 
   get info(): Info {
@@ -84,6 +92,10 @@ export class CpuModel implements Model {
     return this.engine.tokenize(text, options);
   }
 
+  chatTokens(conversation: string, options?: { thinking?: boolean; history?: boolean }): ChatTokens {
+    return this.engine.chatTokens(conversation, options);
+  }
+
   detokenize(ids: Int32Array, specials = false): string {
     return decoder.decode(this.engine.detokenize(ids, specials));
   }
@@ -101,7 +113,7 @@ export class CpuModel implements Model {
   }
 
   async conversation(context = this.context): Promise<Conversation> {
-    const made: CpuConversation = new CpuConversation(this.engine.session(context, this.batch, this.cache), this.batch, this.info.n_vocab, () => {
+    const made: CpuConversation = new CpuConversation(this.engine.session(context, this.batch, this.cache), this.pace, this.info.n_vocab, () => {
       this.open.delete(made);
       if (this.closed) this.close();
     });
@@ -132,12 +144,30 @@ export class CpuModel implements Model {
   }
 }
 
+/** Tokens that are read without a break: a batch, or as many as the model reads in a bite. The first batch of a model is timed by
+ *  whoever comes first, and known to all conversations. */
+class Pace {
+  bite: number;
+
+  constructor(private readonly batch: number) {
+    this.bite = Math.min(batch, FIRST);
+  }
+
+  time(n: number, work: () => void): void {
+    const begin = performance.now();
+    work();
+    const took = performance.now() - begin, fits = Math.floor((n * BITE) / took);
+    if (took > BITE) this.bite = Math.max(1, Math.min(this.bite, fits));
+    else if (n >= this.bite) this.bite = Math.min(this.batch, Math.max(n + 1, fits)); // fewer say little: a token alone takes longest
+  }
+}
+
 class CpuConversation implements Conversation {
   readonly context: number;
   private readonly turn = new Turn('this conversation is busy');
   private closing = false;
 
-  constructor(readonly session: CpuSession, private readonly batch: number, private readonly vocab: number, private readonly onClose: () => void) {
+  constructor(readonly session: CpuSession, private readonly pace: Pace, private readonly vocab: number, private readonly onClose: () => void) {
     this.context = session.context;
   }
 
@@ -149,13 +179,14 @@ class CpuConversation implements Conversation {
     return this.session.length;
   }
 
-  set(ids: Int32Array, { signal, onProgress }: { signal?: AbortSignal; onProgress?: (done: number, total: number) => void } = {}): Promise<number> {
+  set(ids: Int32Array, { signal, onProgress, between }: ReadOptions = {}): Promise<number> {
     return this.turn.take(async () => {
       const kept = this.session.keep(ids);
       for (let at = kept; at < ids.length;) {
+        await between?.();
         if (signal?.aborted || this.closing) throw stopped(signal);
-        const end = Math.min(ids.length, at + this.batch);
-        this.session.feed(ids.subarray(at, end), end === ids.length ? 1 : 0);
+        const from = at, end = Math.min(ids.length, at + this.pace.bite);
+        this.pace.time(end - at, () => this.session.feed(ids.subarray(from, end), end === ids.length ? 1 : 0));
         at = end;
         onProgress?.(at - kept, ids.length - kept);
         await breathe();
@@ -164,14 +195,15 @@ class CpuConversation implements Conversation {
     }, this.settle);
   }
 
-  logits(ids: Int32Array, each: (position: number, row: Float32Array) => void, signal?: AbortSignal): Promise<void> {
+  logits(ids: Int32Array, each: (position: number, row: Float32Array) => void, signal?: AbortSignal, between?: ReadOptions['between']): Promise<void> {
     return this.turn.take(async () => {
       if (!ids.length) return;
       const known = this.session.tokens.length, all = Int32Array.from([...this.session.tokens, ...ids]);
       for (let at = this.session.keep(all); at < all.length;) { // which checks them all before one is read
+        await between?.();
         if (signal?.aborted || this.closing) throw stopped(signal);
-        const end = Math.min(at < known ? known : all.length, at + this.batch);
-        this.session.feed(all.subarray(at, end), at < known ? 0 : end - at, each);
+        const from = at, end = Math.min(at < known ? known : all.length, at + this.pace.bite);
+        this.pace.time(end - at, () => this.session.feed(all.subarray(from, end), from < known ? 0 : end - from, each));
         at = end;
         await breathe();
       }
@@ -182,7 +214,7 @@ class CpuConversation implements Conversation {
     const leave = this.turn.begin();
     const pieces = this.session.pieces(options);
     try {
-      await this.needLogits();
+      await this.needLogits(signal);
       for (;;) {
         if (signal?.aborted || this.closing) return { stop: 'cancelled' };
         const before = logprobs === undefined ? undefined : this.session.logits;
@@ -205,11 +237,13 @@ class CpuConversation implements Conversation {
   }
 
   /** After a truncate, a restore or an end token the last token is read again. */
-  private async needLogits(): Promise<void> {
-    if (this.session.hasLogits || !this.session.length) return;
+  private async needLogits(signal: AbortSignal | undefined): Promise<void> {
+    if (this.session.hasLogits || !this.session.length || signal?.aborted) return;
     const all = this.session.tokens;
-    for (let at = this.session.truncate(all.length - 1); at < all.length; at += this.batch) {
-      this.session.feed(all.subarray(at, Math.min(all.length, at + this.batch)));
+    for (let at = this.session.truncate(all.length - 1); at < all.length && !signal?.aborted && !this.closing;) {
+      const from = at, end = Math.min(all.length, at + this.pace.bite);
+      this.pace.time(end - at, () => this.session.feed(all.subarray(from, end)));
+      at = end;
       await breathe();
     }
   }

@@ -13,7 +13,9 @@ import type { Estimate } from './estimate.js';
 import type { About, AdapterInfo, EngineCalls, EngineStreams, LoadParams } from './local_engine.js';
 import { mergeTo, type MergeOptions, type MergeResult } from './merge_to.js';
 import type { DeviceReport, Memory, Progress, SelfTest } from './model.js';
+import { checkAdapter, checkOptions, estimateNames, loadNames } from './load_request.js';
 import { isNode } from './node_files.js';
+import type { Backend } from './open_model.js';
 import { Client, direct, type Link } from './rpc.js';
 import { readData, readWishes } from './train_request.js';
 import { Run } from './train_run.js';
@@ -23,8 +25,9 @@ export interface LoadOptions extends Partial<Omit<LoadParams, 'model'>> {
   onProgress?: (progress: Progress) => void;
   /** Stops the load; what was loaded so far is let go. */
   signal?: AbortSignal;
-  /** 'gpu' unless said otherwise. It is never replaced by 'cpu' on its own: without WebGPU the load fails with a DeviceError. */
-  backend?: 'gpu' | 'cpu';
+  /** 'auto' unless said otherwise: the GPU where there is one, else the CPU, and `device.fallback` says why. With 'gpu' a load
+   *  without WebGPU fails with a DeviceError. */
+  backend?: Backend;
   adapters?: readonly AdapterSource[];
   /** Knows models by name. */
   store?: NameResolver;
@@ -37,7 +40,7 @@ export interface CallOptions {
 }
 
 /** `memory`: bytes that may be used; absent, what the device is known to have. */
-export type EstimateOptions = Pick<LoadOptions, 'backend' | 'context' | 'cache' | 'tier' | 'profile' | 'memory' | 'signal' | 'store' | 'worker'>;
+export type EstimateOptions = Pick<LoadOptions, 'backend' | 'context' | 'contextBytes' | 'cache' | 'tier' | 'profile' | 'memory' | 'signal' | 'store' | 'worker'>;
 
 type EngineLink = Link<EngineCalls, EngineStreams>;
 
@@ -108,7 +111,7 @@ function strip<R extends SamplingRequest & { messages?: unknown; tools?: unknown
   return { ...rest, ...(messages !== undefined && { messages: plain(messages) }), ...(tools !== undefined && { tools: plain(tools) }), ...(session !== undefined && { session }) } as R;
 }
 
-const nothing = { system: null, messages: [] };
+const nothing = { system: null, messages: [], stop: [] };
 
 export class ChatCompletions {
   constructor(private readonly link: EngineLink, private readonly session?: string) {}
@@ -146,6 +149,7 @@ export class Adapters {
 
   /** From now on every request uses it at its scale, but those that name their adapters themselves. */
   async add(source: ModelSource, options: Omit<AdapterSource, 'source'> & CallOptions = {}): Promise<AdapterInfo> {
+    checkAdapter({ source, ...options });
     const { signal, ...wish } = options;
     return this.link.call('adapterAdd', await findAdapter({ source, ...wish }, this.store), { signal });
   }
@@ -196,7 +200,7 @@ export class Session {
     return this.link.call('sessionTruncate', { id: this.id, n });
   }
 
-  /** Bytes that `restore` takes: in this engine or in another one with the same model file, on any backend. */
+  /** Bytes that `restore` takes: in this engine or in another one with the same model file and the same adapters, on any backend. */
   save({ signal }: CallOptions = {}): Promise<Uint8Array> {
     return this.link.call('sessionSave', this.id, { signal });
   }
@@ -233,12 +237,13 @@ export class Engine implements Trainer {
 
   /** Load a model. In a browser a worker is started for it. */
   static async load(source: ModelSource, options: LoadOptions = {}): Promise<Engine> {
-    const { onProgress, signal, adapters = [], store, worker, backend = 'gpu', ...rest } = options;
-    signal?.throwIfAborted();
-    const model = await findModel(source, store);
-    for (const adapter of adapters) model.adapters.push(await findAdapter(adapter, store));
-    const host = await hostFor(worker);
+    const { onProgress, signal, adapters = [], store, worker, backend = 'auto', ...rest } = checkOptions('Engine.load', options, loadNames);
+    adapters.forEach(checkAdapter);
+    const host = await hostFor(worker); // first: a worker that was given is ours to end, whatever fails
     try {
+      signal?.throwIfAborted();
+      const model = await findModel(source, store);
+      for (const adapter of adapters) model.adapters.push(await findAdapter(adapter, store));
       const about = await host.link.call('load', { ...rest, backend, model }, { signal, onProgress });
       return new Engine(host, about, store);
     } catch (e) {
@@ -249,11 +254,11 @@ export class Engine implements Trainer {
 
   /** What a model would take of the GPU's memory (or, with backend 'cpu', of the machine's), exactly, and the largest context that fits. Nothing of it is loaded. */
   static async estimate(source: ModelSource, options: EstimateOptions = {}): Promise<Estimate> {
-    const { signal, store, worker, ...rest } = options;
-    signal?.throwIfAborted();
-    const model = await findModel(source, store), host = await hostFor(worker);
+    const { signal, store, worker, ...rest } = checkOptions('Engine.estimate', options, estimateNames);
+    const host = await hostFor(worker);
     try {
-      return await host.link.call('estimate', { ...rest, model }, { signal });
+      signal?.throwIfAborted();
+      return await host.link.call('estimate', { ...rest, model: await findModel(source, store) }, { signal });
     } finally {
       host.close();
     }
@@ -262,10 +267,10 @@ export class Engine implements Trainer {
   /** Write a model with an adapter added into its weights, as one GGUF file in the model's own formats. Nothing is loaded, and
    *  neither file is in memory as a whole. `to`: a stream, the handle of a file, or in Node a path. */
   static async merge(source: ModelSource, adapter: AdapterSource, { store, worker, ...options }: MergeOptions & Pick<LoadOptions, 'store' | 'worker'>): Promise<MergeResult> {
-    options.signal?.throwIfAborted();
-    const from = { model: await findModel(source, store), adapter: await findAdapter(adapter, store) }, host = await hostFor(worker);
+    const host = await hostFor(worker);
     try {
-      return await mergeTo(host.link, from, options);
+      options.signal?.throwIfAborted();
+      return await mergeTo(host.link, { model: await findModel(source, store), adapter: await findAdapter(adapter, store) }, options);
     } finally {
       host.close();
     }
@@ -298,7 +303,8 @@ export class Engine implements Trainer {
     return this.host.link.call('selfTest', undefined);
   }
 
-  /** Text to ids, with <bos> in front unless told otherwise; `plain`: special tokens' text is ordinary text. */
+  /** Text to ids, with <bos> in front unless told otherwise. The text is a raw prompt: what spells a special token, such as
+   *  <turn|>, is that token. `plain`: it is ordinary text. Chats need neither: what their messages say is always plain. */
   tokenize(text: string, options: { bos?: boolean; plain?: boolean } = {}): Promise<Int32Array> {
     return this.host.link.call('tokenize', { text, ...options });
   }

@@ -4,9 +4,11 @@
 import type { AdapterRef, ModelRef } from './local_engine.js';
 import { BezelError } from './errors.js';
 import { isNode, nodeFiles } from './node_files.js';
+import { shippedModel } from './shipped.js';
 import type { ResolvedModel, SourceRef } from './store/source_ref.js';
 
-/** A File or Blob, the handle of a file, an address, in Node a path, a name that a store knows, or bytes. */
+/** A File or Blob, the handle of a file, an address, a name that a store knows, or bytes. In Node also a path, and
+ *  "tiny", the small model that comes with the package. */
 export type ModelSource = string | URL | Blob | FileSystemFileHandle | ArrayBuffer | Uint8Array | SourceRef;
 
 /** Anything that knows models by name. */
@@ -46,6 +48,8 @@ async function fromText(text: string, store: NameResolver | undefined): Promise<
     const path = /^file:/i.test(text) ? decodeURIComponent(new URL(text).pathname) : text;
     const is = nodeFiles().statSync(path, { throwIfNoEntry: false });
     if (is?.isFile()) return { name: bareName(path), refs: pathRefs(path) };
+    const shipped = store ? undefined : shippedModel(text);
+    if (shipped !== undefined) return { name: text, refs: pathRefs(shipped) };
     if (!store || looksLikePath(path)) throw new BezelError(`${path}: no such file${store || looksLikePath(path) ? '' : ', and no store was given that could know a name'}`, 'not-found');
   } else if (looksLikePath(text)) {
     return { name: bareName(text), refs: urlRefs(new URL(text, globalThis.location?.href).href) };

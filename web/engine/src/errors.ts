@@ -22,13 +22,22 @@ const names: Record<ErrorKind, string> = {
 /** A failure with one sentence for the person. */
 export class BezelError extends Error {
   readonly kind: ErrorKind;
+  /** The option or field that is wrong, where the error is about one. */
+  readonly param: string | undefined;
 
-  constructor(message: string, kind: ErrorKind, cause?: unknown) {
+  constructor(message: string, kind: ErrorKind, cause?: unknown, param?: string) {
     super(message, cause === undefined ? undefined : { cause });
     this.kind = kind;
+    this.param = param;
     this.name = names[kind];
   }
 }
+
+/** Of a text that somebody else chose, as much as an error should repeat. */
+export const brief = (text: string): string => (text.length > 60 ? `${text.slice(0, 57)}...` : text);
+
+/** A value as an error names it. */
+export const show = (value: unknown): string => brief(typeof value === 'bigint' ? String(value) : (JSON.stringify(value) ?? String(value)));
 
 const isKind = (e: unknown, kind: ErrorKind): boolean => typeof e === 'object' && e !== null && BezelError.prototype.isPrototypeOf(e) && (e as BezelError).kind === kind;
 
@@ -118,12 +127,13 @@ export interface PlainError {
   name: string;
   message: string;
   kind?: ErrorKind;
+  param?: string;
   stack?: string;
   value?: unknown;
 }
 
 export function packError(e: unknown): PlainError {
-  if (e instanceof BezelError) return { as: 'bezel', name: e.name, message: e.message, kind: e.kind, ...(e.stack && { stack: e.stack }) };
+  if (e instanceof BezelError) return { as: 'bezel', name: e.name, message: e.message, kind: e.kind, ...(e.param !== undefined && { param: e.param }), ...(e.stack && { stack: e.stack }) };
   if (typeof DOMException !== 'undefined' && e instanceof DOMException) return { as: 'dom', name: e.name, message: e.message };
   if (!(e instanceof Error)) return { as: 'value', name: 'value', message: String(e), value: isPlain(e) ? e : String(e) };
   const as = e instanceof TypeError ? 'type' : e instanceof RangeError ? 'range' : 'error';
@@ -136,7 +146,7 @@ const isPlain = (e: unknown): boolean => e === undefined || e === null || ['stri
 export function unpackError(p: PlainError): unknown {
   if (p.as === 'value') return p.value;
   if (p.as === 'dom') return new DOMException(p.message, p.name);
-  const e = p.as === 'bezel' ? new BezelError(p.message, p.kind ?? 'argument') : p.as === 'type' ? new TypeError(p.message) : p.as === 'range' ? new RangeError(p.message) : new Error(p.message);
+  const e = p.as === 'bezel' ? new BezelError(p.message, p.kind ?? 'argument', undefined, p.param) : p.as === 'type' ? new TypeError(p.message) : p.as === 'range' ? new RangeError(p.message) : new Error(p.message);
   if (p.as === 'error') e.name = p.name;
   if (p.stack) e.stack = p.stack;
   return e;

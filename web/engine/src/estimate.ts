@@ -17,6 +17,9 @@ export const BATCH = 512; // tokens of a prompt that are read in one step
 export interface PlanOptions {
   /** Tokens of a conversation; 0 or absent: the core's choice. */
   context?: number;
+  /** Where nobody says a context: bytes that a conversation may take. Its context is then the longest of 4096, 8192, 16384 and so on
+   *  that takes no more, and 4096 where none does; absent: 4096. */
+  contextBytes?: number;
   /** Tokens read in one step at most. */
   batch?: number;
   /** What keys and values are kept as. */
@@ -66,6 +69,15 @@ interface Session {
   steps: number;
 }
 
+export const USUAL = 4096; // tokens of a conversation, where nobody says; the core's choice
+
+/** The longest context of 4096 tokens times a power of two that is at most `most` and takes at most `bytes`; 0: the core's choice. */
+export function automaticContext(bytes: number | undefined, most: number, takes: (context: number) => number): number {
+  let chosen = 0;
+  for (let n = 2 * USUAL; bytes !== undefined && n <= most && takes(n) <= bytes; n *= 2) chosen = n;
+  return chosen;
+}
+
 /** 1.41 GB */
 export function gigabytes(n: number): string {
   const [unit, name] = n >= 1e9 ? [1e9, 'GB'] : n >= 1e6 ? [1e6, 'MB'] : [1e3, 'kB'];
@@ -111,8 +123,15 @@ export class Plan {
     x.bz_wasm_gpu_be_frugal(this.engine, +!plenty);
     const largestContext = this.largest();
     if (has && table === 'auto' && !leaves && room >= STAGED) postpone?.();
-    const made = this.session(context, what);
+    const made = this.session(context || this.automatic(largestContext), what);
     return this.estimate(made, largestContext, has ? (leaves ? 'source' : 'gpu') : undefined);
+  }
+
+  private automatic(most: number): number {
+    return automaticContext(this.options.contextBytes, most, (n) => {
+      const session = this.session(n);
+      return session ? session.cache + session.scratch + session.steps : Infinity;
+    });
   }
 
   private get weights(): number {

@@ -6,7 +6,7 @@
 import { BezelError, type Core, type EnginePtr, type ProgramPtr, type SessionPtr } from './wasm.js';
 import { NO_MEMORY, type Gpu } from './gpu.js';
 import type { Tier } from './adapter.js';
-import type { Info } from './cpu_engine.js';
+import { chatTokens, type ChatTokens, type Info } from './cpu_engine.js';
 import { BATCH, gigabytes, openJson, Plan, RESERVE, type Estimate, type EstimateOptions, type Reserve } from './estimate.js';
 import { GpuSession } from './gpu_session.js';
 import type { DeviceReport, Memory, Progress, SelfTest } from './model.js';
@@ -262,7 +262,7 @@ export class GpuEngine {
         if (!estimate.fits) throw new BezelError(estimate.reason ?? 'this model does not fit', 'memory');
         core.checkNumber(x.bz_wasm_engine_info(ptr));
         const info = JSON.parse(core.resultText()) as Info;
-        return new GpuEngine(core, gpu, ptr, sources, estimate, rows, late, cutters, refused, options, info);
+        return new GpuEngine(core, gpu, ptr, sources, estimate, rows, late, cutters, refused, { ...options, context: estimate.context }, info);
       } catch (e) {
         x.bz_wasm_engine_close(ptr);
         throw e;
@@ -270,6 +270,11 @@ export class GpuEngine {
     });
     gpu.check();
     return tests ? gpu.later(refused, decide) : decide();
+  }
+
+  /** Tokens of a conversation that does not say. */
+  get context(): number {
+    return this.options.context ?? 0;
   }
 
   /** `cache`: what keys and values are kept as. */
@@ -327,6 +332,10 @@ export class GpuEngine {
   tokenize(text: string, bos = true, plain = false): Int32Array {
     this.core.with(text, (p, n) => this.core.checkNumber(this.core.exports.bz_wasm_tokenize(this.ptr, p, n, +bos, +plain)));
     return this.core.resultIds();
+  }
+
+  chatTokens(conversation: string, options?: { thinking?: boolean; history?: boolean }): ChatTokens {
+    return chatTokens(this.core, this.ptr, conversation, options);
   }
 
   detokenize(ids: Int32Array, specials = false): string {

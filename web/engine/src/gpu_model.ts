@@ -5,12 +5,12 @@
 // again when they are next used.
 
 import type { Device, Tier } from './adapter.js';
-import { addAdapter, type Info, type Stop, type StoreTexts } from './cpu_engine.js';
+import { addAdapter, type ChatTokens, type Info, type Stop, type StoreTexts } from './cpu_engine.js';
 import { Gpu } from './gpu.js';
 import { GpuEngine } from './gpu_engine.js';
 import type { GpuSession } from './gpu_session.js';
 import { GpuTraining } from './gpu_training.js';
-import type { AdapterOptions, Conversation, ConversationOptions, DeviceReport, Memory, Model, Piece, Preview, Progress, SelfTest, StepProfile, Training, TrainingTexts, TrainingWishes } from './model.js';
+import type { AdapterOptions, Conversation, ConversationOptions, DeviceReport, Memory, Model, Piece, Preview, Progress, ReadOptions, SelfTest, StepProfile, Training, TrainingTexts, TrainingWishes } from './model.js';
 import { bandwidth } from './profile.js';
 import { openWithFetches, type Source } from './source.js';
 import { preview, trainBytes } from './training.js';
@@ -25,6 +25,8 @@ export interface GpuModelOptions {
   store?: StoreTexts;
   /** Tokens of a conversation that does not say; 0 or absent: the core's choice. */
   context?: number;
+  /** Where nobody says a context: bytes that a conversation may take (PlanOptions of estimate.ts). */
+  contextBytes?: number;
   /** 'subgroup': no subgroup matrices, even where the device has them; 'plain': no subgroups either. */
   tier?: Tier;
   /** How keys and values are kept. */
@@ -110,6 +112,10 @@ export class GpuModel implements Model {
     return this.current.tokenize(text, bos, plain);
   }
 
+  chatTokens(conversation: string, options?: { thinking?: boolean; history?: boolean }): ChatTokens {
+    return this.current.chatTokens(conversation, options);
+  }
+
   detokenize(ids: Int32Array, specials = false): string {
     return this.current.detokenize(ids, specials);
   }
@@ -152,7 +158,7 @@ export class GpuModel implements Model {
     this.adapters.delete(id);
   }
 
-  async conversation(context = this.options.context ?? 0): Promise<Conversation> {
+  async conversation(context = this.options.context ?? this.current.context): Promise<Conversation> {
     const session = await this.steady((engine) => this.openSession(engine, context));
     const made: GpuConversation = new GpuConversation(this, session, () => {
       this.conversations.delete(made);
@@ -302,7 +308,7 @@ export class GpuConversation implements Conversation {
     return signal ? AbortSignal.any([signal, this.closing.signal]) : this.closing.signal;
   }
 
-  set(ids: Int32Array, options: { signal?: AbortSignal; onProgress?: (done: number, total: number) => void } = {}): Promise<number> {
+  set(ids: Int32Array, options: ReadOptions = {}): Promise<number> {
     const signal = this.withClosing(options.signal);
     return this.turn.take(async () => {
       let kept: number | undefined;
@@ -315,12 +321,12 @@ export class GpuConversation implements Conversation {
     }, this.settle);
   }
 
-  logits(ids: Int32Array, each: (position: number, row: Float32Array) => void, signal?: AbortSignal): Promise<void> {
+  logits(ids: Int32Array, each: (position: number, row: Float32Array) => void, signal?: AbortSignal, between?: ReadOptions['between']): Promise<void> {
     const heeding = (position: number, row: Float32Array): void => {
       if (signal?.aborted) throw stopped(signal);
       each(position, row);
     };
-    return this.turn.take(async () => (await this.sessionOn(await this.model.alive())).feed(ids, ids.length, heeding), this.settle);
+    return this.turn.take(async () => (await this.sessionOn(await this.model.alive())).feed(ids, ids.length, heeding, between), this.settle);
   }
 
   profile(ids: Int32Array, timed: boolean): Promise<StepProfile> {

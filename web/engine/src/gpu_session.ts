@@ -9,7 +9,7 @@ import { GpuDecoder } from './gpu_decoder.js';
 import type { GpuEngine } from './gpu_engine.js';
 import type { Read } from './gpu_queue.js';
 import { Logprobs } from './logprobs.js';
-import type { Piece, StepProfile } from './model.js';
+import type { Piece, ReadOptions, StepProfile } from './model.js';
 import { profile } from './profile.js';
 import { memorySource } from './source.js';
 import { stopped } from './turns.js';
@@ -235,11 +235,12 @@ export class GpuSession {
 
   /** Append tokens, so that the next one can be drawn: the last batch is under way then, and what follows is queued
    *  behind it. A signal, or a failure, leaves those that were read. */
-  async read(ids: Int32Array, { signal, onProgress }: { signal?: AbortSignal; onProgress?: (done: number, total: number) => void } = {}): Promise<void> {
+  async read(ids: Int32Array, { signal, onProgress, between }: ReadOptions = {}): Promise<void> {
     let before: Promise<void> | undefined;
     ids = this.withOwed(ids);
     if (ids.length > MANY) await this.engine.tableSettled(signal);
     for (let at = 0; at < ids.length;) {
+      await between?.();
       if (signal?.aborted) throw stopped(signal);
       const end = Math.min(ids.length, at + this.batch);
       await this.step(ids.subarray(at, end), end === ids.length ? 1 : 0, { signal });
@@ -254,14 +255,16 @@ export class GpuSession {
   }
 
   /** Append tokens; onLogits sees the logits of the last `wanted` of them. */
-  async feed(ids: Int32Array, wanted = 0, onLogits?: (position: number, logits: Float32Array) => void): Promise<void> {
+  async feed(ids: Int32Array, wanted = 0, onLogits?: (position: number, logits: Float32Array) => void, between?: ReadOptions['between']): Promise<void> {
     const asked = Math.min(wanted, ids.length);
     ids = this.withOwed(ids);
     const start = this.position, quiet = ids.length - asked, n = this.engine.info.n_vocab;
     if (ids.length > MANY) await this.engine.tableSettled();
     for (let at = 0; at < quiet; at += this.batch) await this.step(ids.subarray(at, Math.min(quiet, at + this.batch)), 0);
-    for (let at = quiet; at < ids.length; at += LOGIT_ROWS) {
-      const part = ids.subarray(at, Math.min(ids.length, at + LOGIT_ROWS));
+    const most = Math.min(LOGIT_ROWS, this.batch);
+    for (let at = quiet; at < ids.length; at += most) {
+      await between?.();
+      const part = ids.subarray(at, Math.min(ids.length, at + most));
       const rows = new Float32Array(part.length * n);
       await this.step(part, part.length, { read: { buffer: this.x.bz_wasm_gpu_logits_buffer(this.ptr), offset: 0, into: new Uint8Array(rows.buffer) } });
       for (let i = 0; i < part.length; i++) onLogits?.(start + at + i, rows.subarray(i * n, (i + 1) * n));

@@ -12,7 +12,7 @@ export type { DeviceReport, Memory, Progress, SelfTest } from './model.js';
 export type * from './completions_types.js';
 export { ArgumentError, BezelError, DeviceError, FormatError, IoError, LimitError, MemoryError, NotFoundError, UnsupportedError, type ErrorKind } from './errors.js';
 export {
-  DownloadProgressEvent, languageModel, LanguageModelSession, type LanguageModelCreateOptions, type LanguageModelFactory, type LanguageModelMessage, type LanguageModelParams, type LanguageModelPart,
+  DownloadProgressEvent, languageModel, LanguageModelSession, type LanguageModelCreateOptions, type LanguageModelExpected, type LanguageModelFactory, type LanguageModelMessage, type LanguageModelParams, type LanguageModelPart,
   type LanguageModelPrompt, type LanguageModelPromptOptions,
 } from './language_model.js';
 
@@ -20,6 +20,7 @@ export {
 export { openStore, Store, type OpenStoreOptions } from './store/client.js';
 export { FolderStore, needsAccess, requestAccess } from './store/folder_store.js';
 export type { StoreProgress } from './store/news.js';
+export type { Verified, VerifyOptions } from './store/ollama_store.js';
 export type { ImportOptions, MergeOptions as StoreMergeOptions, PullFrom, PullOptions, Unfinished, StoreUsage } from './store/opfs_store.js';
 export { ServerStore } from './store/server_store.js';
 export type { AdapterFile, AdapterForm } from './store/adapter_files.js';

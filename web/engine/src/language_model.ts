@@ -23,10 +23,20 @@ export interface LanguageModelMessage {
 }
 export type LanguageModelPrompt = string | readonly LanguageModelMessage[];
 
+/** What a page will send, or wants back. */
+export interface LanguageModelExpected {
+  type: 'text' | 'image' | 'audio';
+  languages?: readonly string[];
+}
+
 export interface LanguageModelCreateOptions {
   initialPrompts?: readonly LanguageModelMessage[];
+  /** Above what params() has as the most, it is the most. */
   temperature?: number;
   topK?: number;
+  /** Only text is read and written. */
+  expectedInputs?: readonly LanguageModelExpected[];
+  expectedOutputs?: readonly LanguageModelExpected[];
   signal?: AbortSignal;
   /** Called with a target of 'downloadprogress' events. The model is there already: it hears 0 and 1. */
   monitor?: (monitor: EventTarget) => void;
@@ -52,6 +62,23 @@ export class DownloadProgressEvent extends Event {
 }
 
 const failure = (message: string, name: string): DOMException => new DOMException(message, name);
+
+/** An input that does not fit, with both numbers of tokens: the class of its own that browsers have today, or its older shape. */
+function tooLong(message: string, requested: number, quota: number): DOMException {
+  const Own = (globalThis as { QuotaExceededError?: new (message: string, options: { requested: number; quota: number }) => DOMException }).QuotaExceededError;
+  return Own ? new Own(message, { requested, quota }) : Object.assign(failure(message, 'QuotaExceededError'), { requested, quota });
+}
+
+/** A signal that fires with any of several, and what makes them forget it: they may outlive it by far. */
+function linked(signals: readonly (AbortSignal | undefined)[], onAbort: () => void = () => {}): { signal: AbortSignal; unlink(): void } {
+  const all = signals.filter((s) => s !== undefined), own = new AbortController();
+  const fire = (e: Event): void => own.abort((e.target as AbortSignal).reason);
+  for (const s of all) s.addEventListener('abort', fire);
+  const fired = all.find((s) => s.aborted);
+  if (fired) own.abort(fired.reason);
+  own.signal.addEventListener('abort', onAbort);
+  return { signal: own.signal, unlink: () => all.forEach((s) => s.removeEventListener('abort', fire)) };
+}
 
 /** An error of the engine under the name that a page expects. */
 function translate(e: unknown): unknown {
@@ -87,11 +114,18 @@ function refuseConstraint(options: object): void {
   if ((options as { responseConstraint?: unknown }).responseConstraint !== undefined) throw failure('a responseConstraint is not supported yet', 'NotSupportedError');
 }
 
-const ROOM = 64; // tokens that an answer should at least have
+const isText = (e: LanguageModelExpected): boolean => e.type === 'text';
+/** What this model cannot do of what a page expects. */
+const unexpected = ({ expectedInputs = [], expectedOutputs = [] }: Pick<LanguageModelCreateOptions, 'expectedInputs' | 'expectedOutputs'>): LanguageModelExpected | undefined => [...expectedInputs, ...expectedOutputs].find((e) => !isText(e));
+
+/** Tokens that an answer should at least have. */
+const roomOf = (context: number): number => Math.min(64, context >> 2);
 
 export class LanguageModelSession extends EventTarget {
   /** Called when the oldest messages were forgotten to make room. */
   oncontextoverflow: ((event: Event) => void) | null = null;
+  /** The name that it had before. */
+  onquotaoverflow: ((event: Event) => void) | null = null;
   private usage = 0;
   private last: Promise<unknown> = Promise.resolve(); // what was asked before must be in the history first
   private readonly end = new AbortController();
@@ -111,12 +145,21 @@ export class LanguageModelSession extends EventTarget {
     return this.engine.context;
   }
 
+  /** The names that they had before; an answer needs some of the window too. */
+  get inputUsage(): number {
+    return this.usage;
+  }
+
+  get inputQuota(): number {
+    return this.contextWindow - roomOf(this.contextWindow);
+  }
+
   /** One after the other; an abort is heard at once. */
   private async inTurn<T>(signal: AbortSignal | undefined, act: (signal: AbortSignal) => Promise<T>): Promise<T> {
     if (this.end.signal.aborted) throw failure('this session was destroyed', 'InvalidStateError');
     signal?.throwIfAborted();
-    const both = signal ? AbortSignal.any([signal, this.end.signal]) : this.end.signal;
-    const before = this.last;
+    let stop = (_: unknown): void => {};
+    const { signal: both, unlink } = linked([signal, this.end.signal], () => stop(both.reason)), before = this.last;
     const run = async (): Promise<T> => {
       await before;
       both.throwIfAborted();
@@ -126,11 +169,13 @@ export class LanguageModelSession extends EventTarget {
     this.last = mine.catch(() => {}); // its caller hears of it
     try {
       return await new Promise<T>((resolve, reject) => {
-        both.addEventListener('abort', () => reject(both.reason), { once: true });
+        stop = reject;
         mine.then(resolve, reject);
       });
     } catch (e) {
       throw translate(e);
+    } finally {
+      void mine.then(unlink, unlink); // what is under way hears of an abort until it has ended
     }
   }
 
@@ -140,18 +185,19 @@ export class LanguageModelSession extends EventTarget {
 
   /** The history with room for what comes: the oldest messages go, the system prompt stays. */
   private async fit(more: readonly ChatMessage[]): Promise<ChatMessage[]> {
-    const room = Math.min(ROOM, this.contextWindow >> 2);
-    let kept = this.history;
-    while ((await this.count([...this.system, ...kept, ...more])) + room > this.contextWindow) {
-      if (!kept.length) throw failure(`the input has ${await this.count([...this.system, ...more])} tokens; ${this.contextWindow} is all there is`, 'QuotaExceededError');
+    let kept = this.history, tokens: number;
+    while ((tokens = await this.count([...this.system, ...kept, ...more])) > this.inputQuota) {
+      if (!kept.length) throw tooLong(`the input has ${tokens} tokens; there is room for ${this.inputQuota}`, tokens, this.inputQuota);
       const next = kept.findIndex((m, i) => i > 0 && m.role === 'user');
       kept = next < 0 ? [] : kept.slice(next);
     }
     if (kept.length < this.history.length) {
       this.history = kept;
-      const event = new Event('contextoverflow');
-      this.oncontextoverflow?.(event);
-      this.dispatchEvent(event);
+      for (const name of ['contextoverflow', 'quotaoverflow'] as const) {
+        const event = new Event(name);
+        this[`on${name}`]?.(event);
+        this.dispatchEvent(event);
+      }
     }
     return [...this.system, ...kept, ...more];
   }
@@ -184,19 +230,19 @@ export class LanguageModelSession extends EventTarget {
   /** Pieces of the answer. Cancelling the stream stops the model, and the turn is as if it had not been. */
   promptStreaming(input: LanguageModelPrompt, options: LanguageModelPromptOptions = {}): ReadableStream<string> {
     const stop = new AbortController();
-    const signal = options.signal ? AbortSignal.any([options.signal, stop.signal]) : stop.signal;
     let wanted = (): void => {};
+    const { signal, unlink } = linked([options.signal, stop.signal], () => wanted());
     return new ReadableStream<string>({
       start: (controller) => {
         const flow = async (both: AbortSignal): Promise<void> => {
           refuseConstraint(options);
-          both.addEventListener('abort', () => wanted(), { once: true });
+          both.addEventListener('abort', () => wanted()); // a signal of this call alone
           for await (const piece of this.answer(input, both)) {
             controller.enqueue(piece);
             if ((controller.desiredSize ?? 1) <= 0 && !both.aborted) await new Promise<void>((resolve) => (wanted = resolve));
           }
         };
-        this.inTurn(signal, flow).then(() => controller.close(), (e: unknown) => controller.error(e));
+        this.inTurn(signal, flow).then(() => controller.close(), (e: unknown) => controller.error(e)).finally(unlink);
       },
       pull: () => wanted(),
       cancel: (reason) => stop.abort(reason ?? failure('the stream was cancelled', 'AbortError')),
@@ -221,6 +267,11 @@ export class LanguageModelSession extends EventTarget {
     return (await this.count([...before, ...messagesOf(input)])) - (await this.count(before));
   }
 
+  /** The name that it had before. */
+  measureInputUsage(input: LanguageModelPrompt, options: LanguageModelPromptOptions = {}): Promise<number> {
+    return this.measureContextUsage(input, options);
+  }
+
   /** Another session with the same past. */
   clone({ signal: given }: LanguageModelPromptOptions = {}): Promise<LanguageModelSession> {
     return this.inTurn(given, async (signal) => {
@@ -238,21 +289,24 @@ export class LanguageModelSession extends EventTarget {
 }
 
 export interface LanguageModelFactory {
-  availability(): Promise<'available'>;
+  /** 'unavailable' for what this model cannot do: expect anything but text. */
+  availability(options?: LanguageModelCreateOptions): Promise<'available' | 'unavailable'>;
   params(): Promise<LanguageModelParams>;
   create(options?: LanguageModelCreateOptions): Promise<LanguageModelSession>;
 }
 
 /** What the global LanguageModel is in a browser that has one, on this engine's model. */
 export function languageModel(engine: Engine): LanguageModelFactory {
-  const { temperature: defaultTemperature, top_k: defaultTopK } = engine.info.sampling;
+  const { temperature: defaultTemperature, top_k: defaultTopK } = engine.info.sampling, maxTopK = engine.info.n_vocab, maxTemperature = 2;
   return {
-    availability: async () => 'available',
-    params: async () => ({ defaultTopK, maxTopK: engine.info.n_vocab, defaultTemperature, maxTemperature: 2 }),
+    availability: async (options = {}) => (unexpected(options) ? 'unavailable' : 'available'),
+    params: async () => ({ defaultTopK, maxTopK, defaultTemperature, maxTemperature }),
     async create(options = {}) {
       const { initialPrompts = [], temperature = defaultTemperature, topK = defaultTopK, signal, monitor } = options;
       signal?.throwIfAborted();
       if ((options as { tools?: unknown[] }).tools?.length) throw failure('tools are not supported here; use engine.chat.completions', 'NotSupportedError');
+      const other = unexpected(options);
+      if (other) throw failure(`"${String(other.type)}" cannot be read or written; this version knows text only`, 'NotSupportedError');
       if (!(temperature >= 0) || !(topK >= 1)) throw new RangeError('temperature must be 0 or more and topK 1 or more');
       const [first] = initialPrompts, hasSystem = first?.role === 'system';
       const system: ChatMessage[] = hasSystem ? [{ role: 'system', content: textOf(first.content) }] : [];
@@ -267,13 +321,14 @@ export function languageModel(engine: Engine): LanguageModelFactory {
       if (messages.length) {
         try {
           usage = await engine.countTokens({ messages });
-          if (usage + ROOM > engine.context) throw failure(`the initial prompts have ${usage} tokens; ${engine.context} is all there is`, 'QuotaExceededError');
+          const quota = engine.context - roomOf(engine.context);
+          if (usage > quota) throw tooLong(`the initial prompts have ${usage} tokens; there is room for ${quota}`, usage, quota);
           await session.prefill({ messages }, { ...(signal && { signal }) });
         } catch (e) {
           throw translate(e);
         }
       }
-      return new LanguageModelSession(engine, session, system, history, temperature, Math.floor(topK), usage);
+      return new LanguageModelSession(engine, session, system, history, Math.min(temperature, maxTemperature), Math.min(Math.floor(topK), maxTopK), usage);
     },
   };
 }

@@ -3,28 +3,30 @@
 // Owns the model, its sources, adapters by name, sessions and the queue. Engine (engine.ts) is the client: it reaches
 // the calls below through rpc.ts or directly.
 
-import { openDevice } from './adapter.js';
+import type { Device } from './adapter.js';
 import { bench, type BenchOptions, type BenchProgress, type BenchResult } from './bench.js';
-import { chatChunks, chatPrompt, newHead, rawChunks, wholeChat, wholeText } from './completions.js';
+import { chatChunks, newHead, rawChunks, wholeChat, wholeText, type Head, type RawPrompt } from './completions.js';
 import type { Place } from './completions_answer.js';
-import { readChat, readCompletion } from './completions_request.js';
+import { readChat, readCompletion, withMessages, type ChatOrder, type RawOrder } from './completions_request.js';
 import type { AdapterUse, ChatCompletion, ChatCompletionChunk, ChatRequest, Completion, CompletionRequest } from './completions_types.js';
 import type { Info, StoreTexts } from './cpu_engine.js';
 import { CpuModel } from './cpu_model.js';
-import { BezelError } from './errors.js';
+import { BezelError, show } from './errors.js';
 import { estimate, type Estimate } from './estimate.js';
 import { mergeCalls } from './local_merge.js';
 import { LocalTraining, type TrainCalls } from './local_train.js';
 import { Gpu } from './gpu.js';
 import type { MergeCalls } from './merge_to.js';
-import type { Conversation, DeviceReport, Memory, Model, Progress, SelfTest } from './model.js';
-import { openModel, type OpenModelOptions } from './open_model.js';
-import { Queue } from './queue.js';
+import type { DeviceReport, Memory, Model, Progress, SelfTest } from './model.js';
+import { chooseBackend, openModel, type Backend, type OpenModelOptions } from './open_model.js';
+import { Queue, Slices } from './queue.js';
 import { Moved, type Context, type Handlers, type Spec, type Streams } from './rpc.js';
-import { DEFAULT, Sessions } from './sessions.js';
+import { DEFAULT, Sessions, type Wish } from './sessions.js';
 import { openWithFetches, type Source } from './source.js';
-import { openSources } from './store/open_sources.js';
-import { openSource, type SourceRef } from './store/source_ref.js';
+import { openIntact, openSources } from './store/open_sources.js';
+import type { SourceRef } from './store/source_ref.js';
+import { cutting } from './truncation.js';
+import { breathe } from './turns.js';
 import { Core, loadWasm } from './wasm.js';
 
 export interface AdapterRef {
@@ -48,8 +50,9 @@ export interface ModelRef {
   adapters: AdapterRef[];
 }
 
-export type LoadParams = Pick<OpenModelOptions, 'backend' | 'context' | 'tier' | 'cache' | 'profile' | 'selfTest'> & {
+export type LoadParams = Pick<OpenModelOptions, 'context' | 'contextBytes' | 'tier' | 'cache' | 'profile' | 'selfTest'> & {
   model: ModelRef;
+  backend: Backend;
   /** Bytes of model and conversations together. What does not fit is refused; the least recently used conversations make
    *  room first. */
   memory?: number;
@@ -60,7 +63,7 @@ export type LoadParams = Pick<OpenModelOptions, 'backend' | 'context' | 'tier' |
 };
 
 /** What `memory` bounds in a load is here what may be used. */
-export type EstimateParams = Pick<LoadParams, 'context' | 'cache' | 'tier' | 'profile' | 'memory' | 'model'> & Partial<Pick<LoadParams, 'backend'>>;
+export type EstimateParams = Pick<LoadParams, 'context' | 'contextBytes' | 'cache' | 'tier' | 'profile' | 'memory' | 'model'> & Partial<Pick<LoadParams, 'backend'>>;
 
 /** What does not change while a model is loaded. */
 export interface About {
@@ -114,23 +117,31 @@ interface Adapter {
   remove?(): void; // not while it is being trained
 }
 
-/** A turn at the model: nobody else has it until `end`. */
-interface Turn {
-  signal: AbortSignal;
-  asked: number;
-  begun: number;
+/** Where an answer is made, and what its session held before. */
+interface Seat extends Place {
+  held: Int32Array;
+}
+
+/** An answer under way: what it says, and how it gives everything back. */
+interface Running {
+  items: AsyncGenerator<unknown, void, void>;
   end(): void;
 }
+
+const USUAL_ANSWER = 512; // tokens, where a request does not say
 
 const disposed = (): BezelError => new BezelError('this engine was disposed', 'cancelled');
 
 export class LocalEngine {
   private readonly queue = new Queue();
+  private readonly slices = new Slices();
+  private readonly running = new Set<Running>();
+  private readonly heeding = new Set<AbortController>(); // of all that wait or run
   private readonly adapters = new Map<string, Adapter>();
   private readonly adapterSources = new Set<Source>();
   private readonly end = new AbortController();
   private serial = 0;
-  private running: { items: AsyncGenerator<unknown, void, void>; turn: Turn } | undefined; // the stream that has the turn
+  private context = Infinity; // tokens of a conversation at most
 
   private readonly training: LocalTraining;
 
@@ -148,85 +159,124 @@ export class LocalEngine {
   }
 
   static async load(params: LoadParams, context: Context<Progress>): Promise<{ engine: LocalEngine; about: About }> {
-    const { model: ref, memory, sessions: count = 4, shared = 1, ...options } = params;
-    const { signal } = context;
+    const { model: ref, memory, backend, sessions: count = 4, shared = 1, ...options } = params;
+    const { signal } = context, choice = await chooseBackend(backend, options.profile ? { profile: options.profile } : {});
     const sources: Source[] = [];
     let model: Model | undefined, engine: LocalEngine | undefined;
     try {
       const core = await Core.load(await loadWasm());
       const onProgress = (loaded: number, total: number): void => context.progress({ phase: 'weights', loaded, total });
-      sources.push(...(await openSources(core, ref.sources, { signal, inMemory: options.backend === 'cpu', onProgress })));
-      const wish = { ...options, name: ref.name, ...(ref.store && { store: ref.store }), ...(memory !== undefined && { budget: memory }), sources, signal, onProgress: context.progress };
+      sources.push(...(await openSources(core, ref.sources, { signal, inMemory: choice.backend === 'cpu', whole: true, intact: ref.name, onProgress })));
+      const wish = { ...options, backend: choice, name: ref.name, ...(ref.store && { store: ref.store }), ...(memory !== undefined && { budget: memory }), sources, signal, onProgress: context.progress };
       model = await openWithFetches(() => openModel(wish), signal);
       const sessions = new Sessions(model, { count, bytes: memory ?? Infinity, shared: Math.min(shared, count) });
       engine = new LocalEngine(ref.name, model, core, sources, sessions, memory);
       for (const adapter of ref.adapters) await engine.addAdapter(adapter, signal);
       const first = await sessions.take(DEFAULT, engine.wear(undefined));
+      engine.context = first.context;
       return { engine, about: { name: ref.name, info: model.info, device: model.device, context: first.context } };
     } catch (e) {
       model?.close();
       for (const source of [...sources, ...(engine?.adapterSources ?? [])]) source.close();
       signal.throwIfAborted();
       throw e;
+    } finally {
+      choice.close();
     }
   }
 
   // ---- turns ----
 
-  private async turn(signal: AbortSignal): Promise<Turn> {
-    const asked = performance.now();
+  /** The caller's signal, or the engine's end; `off` forgets about both. */
+  private heed(signal: AbortSignal): { both: AbortSignal; off: () => void } {
     if (this.end.signal.aborted) throw disposed();
-    const leave = await this.queue.enter(signal);
-    const both = new AbortController();
-    const onAbort = (): void => both.abort(signal.reason), onEnd = (): void => both.abort(disposed());
+    const both = new AbortController(), onAbort = (): void => both.abort(signal.reason);
     signal.addEventListener('abort', onAbort);
-    this.end.signal.addEventListener('abort', onEnd);
+    this.heeding.add(both);
     if (signal.aborted) onAbort();
-    const end = (): void => {
+    const off = (): void => {
       signal.removeEventListener('abort', onAbort);
-      this.end.signal.removeEventListener('abort', onEnd);
-      leave();
+      this.heeding.delete(both);
     };
-    return { signal: both.signal, asked, begun: performance.now(), end };
+    return { both: both.signal, off };
   }
 
+  /** Nothing else has the model meanwhile, and no answer is half done. */
   private async alone<T>(signal: AbortSignal, act: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    const turn = await this.turn(signal);
+    const { both, off } = this.heed(signal);
+    let leave = (): void => {};
     try {
-      return await act(turn.signal);
+      leave = await this.queue.enter(both);
+      return await act(both);
     } catch (e) {
-      turn.signal.throwIfAborted();
+      both.throwIfAborted();
       throw e;
     } finally {
-      turn.end();
+      off();
+      leave();
     }
   }
 
-  /** A stream that has the model to itself from its first item to its last. */
-  private async *aloneStream<T>(signal: AbortSignal, begin: (turn: Turn) => Promise<AsyncGenerator<T, void, void>>): AsyncGenerator<T, void, void> {
-    const turn = await this.turn(signal);
+  /** An answer beside others, each in a session of its own. `make` calls `enter` when it wants the model. */
+  private async *answer<T>(request: Pick<ChatRequest, 'adapters' | 'session' | 'prompt_cache_key'>, ids: Int32Array, signal: AbortSignal, make: (enter: () => Promise<Seat>) => AsyncGenerator<T, void, void>): AsyncGenerator<T, void, void> {
+    signal.throwIfAborted();
+    this.checkAdapters(request.adapters);
+    const { both, off } = this.heed(signal), asked = performance.now();
+    const wish = (): Wish => ({ session: request.session ?? undefined, scope: request.prompt_cache_key ?? '', ids, adapters: this.wear(request.adapters, false) });
+    let leave = (): void => {};
+    const enter = async (): Promise<Seat> => {
+      for (;;) {
+        let id = DEFAULT, over = false;
+        const out = await this.queue.enter(both, () => (id = this.sessions.claim(wish()) ?? '-') !== '-');
+        const slice = this.slices.join(both, () => void this.wear(request.adapters));
+        leave = () => {
+          if (over) return; // what it had may be another's by now
+          over = true;
+          slice.end();
+          this.sessions.release(id);
+          out();
+        };
+        try {
+          await slice.go();
+          const { adapters, scope } = wish(), held = this.sessions.tokens(id), conversation = await this.sessions.take(id, adapters, scope);
+          return { held, conversation, signal: both, asked, begun: performance.now(), go: () => slice.go(), rest: () => slice.rest() };
+        } catch (e) {
+          leave();
+          if (!this.sessions.isCrowded(e)) throw e; // else it comes in when another has left
+        }
+      }
+    };
+    const items = make(enter), one: Running = { items, end: () => leave() };
+    const end = (): void => {
+      this.running.delete(one);
+      off();
+      leave();
+    };
+    this.running.add(one);
+    both.addEventListener('abort', () => void items.return().then(end, end)); // its reader may never come back
     try {
-      const items = await begin(turn);
-      this.running = { items, turn };
       yield* items;
-      turn.signal.throwIfAborted(); // ended from outside
+      both.throwIfAborted(); // ended from outside
     } finally {
-      this.running = undefined;
-      turn.end();
+      end();
     }
   }
 
   // ---- adapters ----
 
-  /** Give the model the adapters of a request; names what it now wears. */
-  private wear(wish: readonly AdapterUse[] | null | undefined): string {
-    for (const { name } of wish ?? []) if (!this.adapters.has(name)) throw new BezelError(`there is no adapter "${name}"; add it first with engine.adapters.add`, 'not-found');
+  private checkAdapters(wish: readonly AdapterUse[] | null | undefined): void {
+    for (const { name } of wish ?? []) if (!this.adapters.has(name)) throw new BezelError(`there is no adapter ${show(name)}; add it first with engine.adapters.add`, 'not-found', undefined, 'adapters');
+  }
+
+  /** Give the model the adapters of a request; names what it now wears (or would, where it is not to be `put` on). */
+  private wear(wish: readonly AdapterUse[] | null | undefined, put = true): string {
+    if (put) this.checkAdapters(wish);
     const worn: string[] = [];
     for (const [name, adapter] of this.adapters) {
       const use = wish?.find((u) => u.name === name);
       const scale = !wish ? adapter.scale : use ? (use.scale ?? (adapter.scale || 1)) : 0;
-      if (scale !== adapter.now) adapter.apply(scale);
-      adapter.now = scale;
+      if (put && scale !== adapter.now) adapter.apply(scale);
+      if (put) adapter.now = scale;
       if (scale) worn.push(`${adapter.serial}*${scale}`);
     }
     return worn.join('+');
@@ -235,7 +285,7 @@ export class LocalEngine {
   /** `unasked`: its scale in requests that do not name their adapters. */
   private async addAdapter({ name, source: ref, scale = 1, config }: AdapterRef, signal: AbortSignal, unasked = scale): Promise<AdapterInfo> {
     this.adapterName(name);
-    const source = await openSource(ref, { signal }); // read again should the device be lost
+    const source = await openIntact(this.core, ref, { signal, whole: true, intact: name }); // read again should the device be lost
     try {
       const id = await openWithFetches(() => this.model.addAdapter(source, { scale, ...(config !== undefined && { config }) }), signal);
       this.adapterSources.add(source);
@@ -279,36 +329,75 @@ export class LocalEngine {
 
   // ---- answers ----
 
-  private place(conversation: Conversation, { signal, asked, begun }: Turn): Place {
-    return { conversation, signal, asked, begun };
+  /** Said while nothing has been promised yet: a server can still answer with a status. */
+  private checkLength(ids: Int32Array): Int32Array {
+    if (ids.length > this.context) throw new BezelError(`the prompt has ${ids.length} tokens, which do not fit into the context of ${this.context}`, 'limit');
+    return ids;
   }
 
   async *chat(request: ChatRequest, signal: AbortSignal): AsyncGenerator<ChatCompletionChunk, void, void> {
-    const order = readChat(request, this.model.info), prompt = chatPrompt(this.core, this.model, order);
-    const head = newHead('chatcmpl-', request.model ?? this.name);
-    yield* this.aloneStream(signal, async (turn) => {
-      const adapters = this.wear(request.adapters);
-      const id = request.session ?? this.sessions.match(this.model.tokenize(prompt), adapters);
-      const conversation = await this.sessions.take(id, adapters);
-      return chatChunks(this.core, this.model, this.place(conversation, turn), order, prompt, head);
-    });
+    if (this.end.signal.aborted) throw disposed();
+    const order = await this.fitted(readChat(request, this.model.info), signal);
+    if (this.end.signal.aborted) throw disposed();
+    const prompt = this.model.chatTokens(order.conversation, { thinking: order.thinking });
+    const head = newHead('chatcmpl-', request.model ?? this.name), ids = this.checkLength(prompt.ids);
+    yield* this.answer(request, ids, signal, (enter) => chatChunks(this.core, this.model, enter, order, prompt, head));
   }
 
   async *complete(request: CompletionRequest, signal: AbortSignal): AsyncGenerator<Completion, void, void> {
-    const order = readCompletion(request), head = newHead('cmpl-', request.model ?? this.name);
-    yield* this.aloneStream(signal, async (turn) => {
-      const { prompt } = order;
-      const ids = typeof prompt === 'string' ? this.model.tokenize(prompt) : (prompt ?? this.sessions.tokens(request.session ?? DEFAULT));
-      if (!ids.length) throw new BezelError('there is nothing to go on from: the prompt is empty', 'argument');
-      const adapters = this.wear(request.adapters);
-      const conversation = await this.sessions.take(request.session ?? this.sessions.match(ids, adapters), adapters);
-      return rawChunks(this.model, this.place(conversation, turn), order, ids, head);
-    });
+    if (this.end.signal.aborted) throw disposed();
+    const order = readCompletion(request), head = newHead('cmpl-', request.model ?? this.name), prompts = order.prompts && (await this.rawPrompts(order.prompts, signal));
+    if (this.end.signal.aborted) throw disposed();
+    if (!prompts && !request.session) throw new BezelError('"prompt" is missing: only a session can go on from what it holds', 'argument', undefined, 'prompt');
+    yield* this.answer(request, prompts?.[0]?.ids ?? new Int32Array(), signal, (enter) => this.raw(enter, order, prompts, head));
+  }
+
+  /** Without prompts it goes on from what the session held. */
+  private async *raw(enter: () => Promise<Seat>, order: RawOrder, prompts: readonly RawPrompt[] | undefined, head: Head): AsyncGenerator<Completion, void, void> {
+    const place = await enter();
+    yield* rawChunks(this.model, place, order, prompts ?? [this.rawPrompt(place.held)], head);
+  }
+
+  private async rawPrompts(prompts: readonly (string | Int32Array)[], signal: AbortSignal): Promise<RawPrompt[]> {
+    const read: RawPrompt[] = [];
+    for (const prompt of prompts) {
+      if (read.length) await this.pause(signal);
+      read.push(this.rawPrompt(prompt));
+    }
+    return read;
+  }
+
+  /** Others have their turn between two pieces of work that nothing else divides. */
+  private async pause(signal: AbortSignal): Promise<void> {
+    await breathe();
+    if (this.end.signal.aborted) throw disposed();
+    signal.throwIfAborted();
+  }
+
+  private rawPrompt(prompt: string | Int32Array): RawPrompt {
+    const ids = this.checkLength(typeof prompt === 'string' ? this.model.tokenize(prompt) : prompt);
+    if (!ids.length) throw new BezelError('there is nothing to go on from: the prompt is empty', 'argument', undefined, 'prompt');
+    return { ids, text: typeof prompt === 'string' ? prompt : this.model.detokenize(ids, true) };
+  }
+
+  /** Without its oldest messages, where it may lose them and must: an answer needs room too. */
+  private async fitted(order: ChatOrder, signal: AbortSignal): Promise<ChatOrder> {
+    if (!order.truncates) return order;
+    const room = Math.min(order.options.n_max ?? USUAL_ANSWER, this.context >> 2);
+    const fits = (messages: ChatOrder['messages']): boolean => this.model.chatTokens(withMessages(order, messages).conversation, { thinking: order.thinking }).ids.length + room <= this.context;
+    const search = cutting(order.messages);
+    let step = search.next();
+    while (!step.done) {
+      step = search.next(fits(step.value));
+      await this.pause(signal);
+    }
+    return withMessages(order, step.value ?? order.messages); // what fits nowhere is an error of its own
   }
 
   /** Tokens of a chat's prompt, or of the conversation alone. */
   private chatTokens(request: ChatRequest, history: boolean): Int32Array {
-    return this.model.tokenize(chatPrompt(this.core, this.model, readChat(request, this.model.info), history));
+    const { conversation, thinking } = readChat(request, this.model.info);
+    return this.model.chatTokens(conversation, { thinking, history }).ids;
   }
 
   // ---- sessions ----
@@ -380,10 +469,12 @@ export class LocalEngine {
   async dispose(): Promise<void> {
     if (this.end.signal.aborted) return;
     this.end.abort();
+    for (const one of this.heeding) one.abort(disposed());
     this.queue.clear(disposed());
-    const { items, turn } = this.running ?? {};
-    await items?.return();
-    turn?.end(); // a reader that stopped asking would hold it for ever
+    for (const { items, end } of [...this.running]) {
+      await items.return();
+      end(); // a reader that stopped asking would hold its place for ever
+    }
     const leave = await this.queue.enter();
     this.training.close();
     this.sessions.closeAll();
@@ -395,14 +486,19 @@ export class LocalEngine {
 }
 
 /** What a model would take on this device, before anything of it is there. */
-async function estimateModel({ backend = 'gpu', ...params }: EstimateParams, { signal }: Context<never>): Promise<Estimate> {
-  return backend === 'gpu' ? estimateOnGpu(params, signal) : estimateOnCpu(params, signal);
+async function estimateModel({ backend = 'auto', ...params }: EstimateParams, { signal }: Context<never>): Promise<Estimate> {
+  const choice = await chooseBackend(backend, params.profile ? { profile: params.profile } : {});
+  try {
+    return await (choice.backend === 'gpu' ? estimateOnGpu(params, choice.device, signal) : estimateOnCpu(params, signal));
+  } finally {
+    choice.close();
+  }
 }
 
-async function estimateOnCpu({ model, memory, context, cache }: EstimateParams, signal: AbortSignal): Promise<Estimate> {
+async function estimateOnCpu({ model, memory, context, contextBytes, cache }: EstimateParams, signal: AbortSignal): Promise<Estimate> {
   const core = await Core.load(await loadWasm()), sources = await openSources(core, model.sources, { signal });
   try {
-    const wish = { name: model.name, ...(model.store && { store: model.store }), ...(context && { context }), ...(cache && { cache }) };
+    const wish = { name: model.name, ...(model.store && { store: model.store }), ...(context && { context }), ...(contextBytes && { contextBytes }), ...(cache && { cache }) };
     return await openWithFetches(async () => {
       const opened = await CpuModel.open(core, sources, wish);
       try {
@@ -416,8 +512,8 @@ async function estimateOnCpu({ model, memory, context, cache }: EstimateParams, 
   }
 }
 
-async function estimateOnGpu({ model, memory, profile, ...options }: EstimateParams, signal: AbortSignal): Promise<Estimate> {
-  const device = await openDevice(profile ? { profile } : {}).catch((e: Error) => {
+async function estimateOnGpu({ model, memory, profile: _, ...options }: EstimateParams, open: () => Promise<Device>, signal: AbortSignal): Promise<Estimate> {
+  const device = await open().catch((e: Error) => {
     throw new BezelError(e.message, 'device', e);
   });
   const gpu = new Gpu(device);

@@ -4,8 +4,8 @@
 // on. Neither file is ever in memory as a whole: the module holds the model's metadata, the adapter and one window.
 
 import { openWithFetches, type Source } from './source.js';
-import { openSources } from './store/open_sources.js';
-import { openSource, type SourceRef } from './store/source_ref.js';
+import { openIntact, openSources } from './store/open_sources.js';
+import type { SourceRef } from './store/source_ref.js';
 import { Core, loadWasm, type Bytes, type MergePtr } from './wasm.js';
 
 const READS = 4; // windows being read
@@ -123,11 +123,11 @@ export class Merge {
 
 /** Do something with a merge in a module of its own, whose memory goes with it. */
 export async function withMerge<T>({ model, adapter: { source: ref, ...wish } }: MergeFrom, signal: AbortSignal | undefined, act: (merge: Merge) => Promise<T>): Promise<T> {
-  const core = await Core.load(await loadWasm()), options = signal ? { signal } : {};
-  const opened = await openSources(core, model.sources, options);
+  const core = await Core.load(await loadWasm()), options = { whole: true, ...(signal && { signal }) };
+  const opened = await openSources(core, model.sources, { ...options, intact: 'the model' });
   let merge: Merge | undefined;
   try {
-    const source = await openSource(ref, options);
+    const source = await openIntact(core, ref, { ...options, intact: 'the adapter' });
     opened.push(source);
     merge = await Merge.open(core, opened.slice(0, -1), { source, ...wish }, signal);
     return await act(merge);

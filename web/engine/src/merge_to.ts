@@ -3,6 +3,8 @@
 // The client's half: pieces are asked for one ahead of the one that is being written, so whoever takes them slowly
 // holds the merge back.
 
+import type { FileHandle } from 'node:fs/promises';
+
 import { BezelError } from './errors.js';
 import type { MergeFrom, MergeProgress } from './merge.js';
 import { nodeFiles } from './node_files.js';
@@ -47,6 +49,7 @@ export interface FileSink extends Sink {
 
 /** What the system says, in the native tool's words. */
 function writeError(path: string, written: number, e: unknown): BezelError {
+  if (e instanceof BezelError) return e;
   const { code, message } = e as NodeJS.ErrnoException;
   if (code === 'ENOSPC' || code === 'EDQUOT') return new BezelError(`${path}: the disk is full after ${written} bytes`, 'io', e);
   if (code === 'EFBIG') return new BezelError(`${path}: a file of more than ${written} bytes is not allowed here`, 'io', e);
@@ -55,9 +58,23 @@ function writeError(path: string, written: number, e: unknown): BezelError {
   return new BezelError(`${path}: cannot write: ${message}`, 'io', e);
 }
 
+/** A new file beside `path`. 'wx' follows no link and opens nothing that is there already: a PATH.part may be another
+ *  run's, or was put there so that we overwrite what it leads to. It is left alone, and the next name is tried. */
+async function openPart(path: string): Promise<{ part: string; file: FileHandle }> {
+  for (let i = 1; ; i++) {
+    const part = i === 1 ? `${path}.part` : `${path}.${i}.part`;
+    try {
+      return { part, file: await nodeFiles().promises.open(part, 'wx') };
+    } catch (e) {
+      if ((e as NodeJS.ErrnoException).code !== 'EEXIST') throw e;
+      if (i >= 99) throw new BezelError(`${path}: too many unfinished files beside it; delete ${path}.*.part`, 'io', e);
+    }
+  }
+}
+
 /** A file by its path: PATH.part until it is whole. */
 export async function fileSink(path: string): Promise<FileSink> {
-  const fs = nodeFiles(), part = `${path}.part`;
+  const fs = nodeFiles();
   const isThere = fs.statSync(path, { throwIfNoEntry: false });
   if (isThere && !isThere.isFile()) throw new BezelError(`${path}: exists and is not a file`, 'io');
   let written = 0;
@@ -68,7 +85,7 @@ export async function fileSink(path: string): Promise<FileSink> {
       throw writeError(path, written, e);
     }
   };
-  const file = await saying(() => fs.promises.open(part, 'w'));
+  const { part, file } = await saying(() => openPart(path));
   return {
     write: (bytes) => saying(async () => {
       for (let at = 0; at < bytes.length;) {
@@ -94,7 +111,7 @@ export async function fileSink(path: string): Promise<FileSink> {
       await fs.promises.rename(part, path);
     }),
     abort: async () => {
-      await file.close();
+      await file.close().catch(() => {}); // where the rename failed it is closed already
       await fs.promises.rm(part, { force: true });
     },
   };

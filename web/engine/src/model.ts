@@ -4,7 +4,7 @@
 // command-line tool) sees only this.
 
 import type { Tier } from './adapter.js';
-import type { GenerateOptions, Info, Stop } from './cpu_engine.js';
+import type { ChatTokens, GenerateOptions, Info, Stop } from './cpu_engine.js';
 import type { DispatchTime, KernelTime } from './profile.js';
 import type { Source } from './source.js';
 
@@ -14,6 +14,10 @@ export interface Progress {
   phase: 'open' | 'weights' | 'kernels' | 'selftest' | 'ready';
   loaded: number;
   total: number;
+  /** With 'open', once it is known: where the model will run. */
+  backend?: 'gpu' | 'cpu';
+  /** With it, where 'auto' found no GPU: why. */
+  fallback?: string;
 }
 
 /** Bytes by what they are for. */
@@ -39,6 +43,8 @@ export interface DeviceReport {
   /** For people: "nvidia hopper", "google swiftshader", "CPU (WebAssembly)". */
   name: string;
   tier: Tier | 'cpu';
+  /** Why it is the CPU, where 'auto' found no GPU. */
+  fallback?: string;
   limits: Record<string, number>;
   /** Of the kernels that were tested by then. */
   selfTest: SelfTest[];
@@ -73,6 +79,13 @@ export interface StepProfile {
   kernels: KernelTime[];
 }
 
+export interface ReadOptions {
+  signal?: AbortSignal;
+  onProgress?: (done: number, total: number) => void;
+  /** Called before each batch: other conversations may have their turn. */
+  between?: () => Promise<void> | undefined;
+}
+
 export interface Conversation {
   /** Tokens at most. */
   readonly context: number;
@@ -81,19 +94,19 @@ export interface Conversation {
   readonly length: number;
   /** Hold exactly these tokens, keeping the longest common beginning; says how many were kept. A signal
    *  leaves a valid, shorter conversation behind. */
-  set(ids: Int32Array, options?: { signal?: AbortSignal; onProgress?: (done: number, total: number) => void }): Promise<number>;
+  set(ids: Int32Array, options?: ReadOptions): Promise<number>;
   /** Go on from where `set` ended. Leave the loop, or use the signal, to stop: tokens computed past the last
    *  piece taken are forgotten. A piece comes for every token, the one that ends the text included. */
   generate(options?: ConversationOptions): AsyncGenerator<Piece, { stop: Stop }, void>;
   /** Append tokens and see the logits after each of them; a row is good during the call only. After a signal, or when
    *  `each` throws, some of them are there. */
-  logits(ids: Int32Array, each: (position: number, row: Float32Array) => void, signal?: AbortSignal): Promise<void>;
+  logits(ids: Int32Array, each: (position: number, row: Float32Array) => void, signal?: AbortSignal, between?: ReadOptions['between']): Promise<void>;
   /** GPU only: append tokens and draw one, to see how many dispatches that is and, where `timed`, how long each takes
    *  alone. Truncate to 0 afterwards. */
   profile?(ids: Int32Array, timed: boolean): Promise<StepProfile>;
   /** Forget tokens past n; says how many remain: n, or 0 when all must be fed again. */
   truncate(n: number): number;
-  /** A snapshot that fits the same model file on any backend, and back. */
+  /** A snapshot that fits the same model file and adapters on any backend, and back. */
   save(): Promise<Uint8Array>;
   restore(snapshot: Uint8Array): Promise<void>;
   close(): void;
@@ -209,7 +222,10 @@ export interface Model {
   readonly memory: Memory;
   /** Of all kernels, once the last are tested; empty where none are. Throws where one without a replacement is wrong. */
   selfTest(): Promise<SelfTest[]>;
+  /** Of a raw prompt: text that spells a special token is that token, unless `plain`. */
   tokenize(text: string, options?: { bos?: boolean; plain?: boolean }): Int32Array;
+  /** Of a conversation, as JSON {"messages", "tools", "begun"}: no text in it is a special token. */
+  chatTokens(conversation: string, options?: { thinking?: boolean; history?: boolean }): ChatTokens;
   detokenize(ids: Int32Array, specials?: boolean): string;
   /** The source stays the caller's, and must outlive the adapter: a device that is lost is loaded again. */
   addAdapter(source: Source, options?: AdapterOptions): Promise<number>;

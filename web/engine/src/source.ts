@@ -219,6 +219,8 @@ export function memorySource(name: string, data: Uint8Array): Source {
   return new MemorySource(name, data);
 }
 
+export const isMemory = (source: Source): boolean => source instanceof MemorySource;
+
 /** In a worker, reads are synchronous; elsewhere through NeedBytes. */
 export function blobSource(blob: Blob, name = blob instanceof File ? blob.name : 'blob'): Source {
   const Reader = (globalThis as { FileReaderSync?: typeof FileReaderSyncLike }).FileReaderSync;

@@ -31,6 +31,7 @@ export type Bytes = Ptr<'bytes'>;
 export interface Exports {
   memory: WebAssembly.Memory;
   _initialize(): void;
+  bz_wasm_seed(a: number, b: number, c: number, d: number): void;
   bz_wasm_result(): number;
   bz_wasm_error(): number;
   bz_wasm_status(): number;
@@ -45,6 +46,7 @@ export interface Exports {
   bz_wasm_tokenize(e: EnginePtr, text: Bytes, n: number, bos: number, plain: number): number;
   bz_wasm_detokenize(e: EnginePtr, ids: Bytes, n: number, specials: number): number;
   bz_wasm_chat_render(json: Bytes, n: number, large: number, thinking: number, history: number): number;
+  bz_wasm_chat_tokenize(e: EnginePtr, json: Bytes, n: number, thinking: number, history: number): number;
   bz_wasm_chat_open(json: Bytes, n: number): ChatPtr;
   bz_wasm_chat_feed(c: ChatPtr, text: Bytes, n: number): number;
   bz_wasm_chat_end(c: ChatPtr): number;
@@ -204,6 +206,8 @@ export class Core {
     this.gpu = gpu;
     gpu?.attach(this);
     this.exports._initialize();
+    const [a = 0, b = 0, c = 0, d = 0] = crypto.getRandomValues(new Uint32Array(4)); // keys of hash tables
+    this.exports.bz_wasm_seed(a, b, c, d);
   }
 
   static async load(wasm: BufferSource | WebAssembly.Module, gpu?: Gpu): Promise<Core> {

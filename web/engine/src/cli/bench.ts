@@ -68,7 +68,7 @@ const count = (given: Given, option: string, otherwise: number): number => {
 export const bench: Command = {
   name: 'bench',
   usage: 'MODEL',
-  about: 'Speed of reading a prompt (ppN) and of generating (tgN), tokens a second, after a\nwarm-up: mean and standard deviation; below them the medians of the runs. Where the\nGPU can, tokens are queued ahead; the awaited row reads each token before the next is\nbegun.',
+  about: 'Speed of reading a prompt (ppN) and of generating (tgN), tokens a second, after a\nwarm-up: mean and standard deviation; below them the medians of the runs. Where the\nGPU can, tokens are queued ahead; the awaited row reads each token before the next is\nbegun. Without a GPU it measures the CPU and says so.',
   args: 1,
   options: [
     { name: '--pp', also: ['-p'], arg: 'N', help: 'prompt tokens; 0 leaves the row out; default 512', kind: 'whole' },
@@ -172,7 +172,7 @@ function agreementText(a: Agreement): string {
 export const check: Command = {
   name: 'check',
   usage: 'MODEL',
-  about: 'Does the backend agree with the CPU on this file? Compares the best next token at\nevery position; fails when one differs by more than a tie. Where it does, the CPU is\nasked again token by token, which is another order of its sums: with experts that are\nall but equal a choice in one place changes what every later one sees, on one and the\nsame CPU too. Several short prompts leave less room for that than a long one.',
+  about: 'Does the GPU (or what --backend names) agree with the CPU on this file? Compares\nthe best next token at every position; fails when one differs by more than a tie. Where it does, the CPU is\nasked again token by token, which is another order of its sums: with experts that are\nall but equal a choice in one place changes what every later one sees, on one and the\nsame CPU too. Several short prompts leave less room for that than a long one.',
   args: 1,
   options: [
     { name: '--positions', arg: 'N', help: 'tokens of a prompt; default 32', kind: 'whole' },
@@ -180,12 +180,12 @@ export const check: Command = {
     { name: '--save', arg: 'PATH', help: 'write what the CPU says there, for bench/browser.html', kind: 'text' },
     { name: '--native', arg: 'PATH', help: 'ask the native tool there, which is faster, instead of this one', kind: 'text' },
     { name: '--json', help: 'machine-readable', kind: 'flag' },
-    ...modelOptions,
+    ...modelOptions.map((o) => (o.name === '--backend' ? { ...o, help: 'gpu (default), cpu, or reference, the slow oracle' } : o)),
   ],
   async run(given) {
     const n = count(given, '--positions', 32), prompts = count(given, '--prompts', 1), name = given.args[0] as string;
     if (!n || !prompts) throw new Misuse('--positions and --prompts must be at least 1');
-    const { model } = await openModel(name, given);
+    const { model } = await openModel(name, given, undefined, 'gpu'); // the CPU agrees with itself
     const conversation = await model.conversation(n), save = given.text('--save');
     const said: { ids: number[]; top: Best[] }[] = [];
     const all: Agreement = { positions: 0, same: 0, ties: 0, by_token: 0, worst: 0 };

@@ -7,7 +7,7 @@ import * as fs from 'node:fs';
 import * as readline from 'node:readline';
 
 import { ChatParser, type ChatEvent } from '../completions_parser.js';
-import { render, type GenerateOptions } from '../cpu_engine.js';
+import type { GenerateOptions } from '../cpu_engine.js';
 import type { Conversation } from '../model.js';
 import { BezelError } from '../wasm.js';
 import { Misuse, OK, type Command, type Given, type Option } from './args.js';
@@ -22,6 +22,7 @@ interface Message {
 const commands = `/clear          start a new conversation
 /system TEXT    set the system prompt (empty: none)
 /think on|off   let the model think first
+"""             begin a text of several lines; """ ends it
 /exit           leave (or Ctrl-D); Ctrl-C stops an answer
 `;
 
@@ -63,11 +64,10 @@ class Chat {
 
   /** The conversation so far as tokens in the model's. */
   private async setPrompt(signal: AbortSignal): Promise<void> {
-    const { core, model } = this.opened;
     const messages = this.system ? [{ role: 'system', content: this.system }, ...this.messages] : this.messages;
-    const prompt = render(core, JSON.stringify({ messages }), { variant: model.info.chat_variant, thinking: this.thinking });
+    const { ids } = this.opened.model.chatTokens(JSON.stringify({ messages }), { thinking: this.thinking });
     try {
-      await this.conversation.set(model.tokenize(prompt), {
+      await this.conversation.set(ids, {
         signal,
         ...(this.showsProgress && { onProgress: (done: number, total: number) => void (total > done && process.stderr.write(`\rreading ${done} of ${total} tokens`)) }),
       });
@@ -121,10 +121,13 @@ class Chat {
     if (line === '/clear') this.messages = [...this.opened.model.info.messages];
     else if (line === '/system' || line.startsWith('/system ')) this.system = line.slice('/system '.length);
     else if (line === '/think on' || line === '/think off') this.thinking = line === '/think on';
-    else process.stdout.write(commands);
+    else if (line === '/help' || line === '/?') process.stdout.write(commands);
+    else process.stdout.write(`There is no command ${line.split(' ', 1)[0]}; /help lists them.\n`);
     return true;
   }
 }
+
+const QUOTES = '"""';
 
 /** Lines of standard input until it ends, or until Ctrl-C is pressed twice at the prompt. */
 async function talk(chat: Chat, interactive: boolean): Promise<void> {
@@ -140,10 +143,22 @@ async function talk(chat: Chat, interactive: boolean): Promise<void> {
     lines.write(null, { ctrl: true, name: 'u' });
     lines.prompt();
   });
-  for (;;) {
+  /** A text that begins with """ goes on over further lines, until one that ends with """. */
+  const question = async (): Promise<string | undefined> => {
     if (interactive) lines.prompt();
-    const { value: line, done } = await each.next();
-    if (done) break;
+    let { value: text, done } = await each.next();
+    if (done || !text.startsWith(QUOTES)) return done ? undefined : text;
+    for (text = text.slice(QUOTES.length); !text.endsWith(QUOTES);) {
+      if (interactive) process.stdout.write('... ');
+      const more = await each.next();
+      if (more.done) return interactive ? undefined : text; // the input's end closes it too
+      text += `\n${more.value}`;
+    }
+    return text.slice(0, -QUOTES.length);
+  };
+  for (;;) {
+    const line = await question();
+    if (line === undefined) break;
     leaves = false;
     if (!line) continue;
     if (line.startsWith('/')) {
@@ -198,12 +213,22 @@ export const chat: Command = {
   run: (given) => converse(given, undefined),
 };
 
+/** What is piped in comes before PROMPT. Undefined: neither is there, and a person sits at the terminal. */
+function question(prompt: string | undefined): string | undefined {
+  const piped = !fs.fstatSync(0).isCharacterDevice() || (prompt === undefined && !process.stdin.isTTY);
+  const input = piped ? fs.readFileSync(0, 'utf8').trimEnd() : '';
+  if (prompt === undefined && !piped) return undefined;
+  const text = [input, prompt ?? ''].filter(Boolean).join('\n\n');
+  if (!text) throw new BezelError('the question is empty', 'argument');
+  return text;
+}
+
 export const run: Command = {
   name: 'run',
   usage: 'MODEL [PROMPT]',
-  about: 'Ask once and print the answer. Without PROMPT the question is what standard input\nholds; from a terminal it is a chat.',
+  about: 'Ask once and print the answer. What is piped in comes before PROMPT. With neither, on a\nterminal, it is a chat.',
   args: 2,
   needs: 1,
   options: chatOptions,
-  run: (given) => converse(given, given.args[1] ?? (process.stdin.isTTY ? undefined : fs.readFileSync(0, 'utf8').trimEnd())),
+  run: (given) => converse(given, question(given.args[1])),
 };

@@ -31,3 +31,15 @@ export async function interruptible<T>(work: (signal: AbortSignal) => Promise<T>
     lines?.off('SIGINT', onInterrupt);
   }
 }
+
+/** Resolves when Ctrl-C is pressed or the process is told to end. A second signal does not wait for the rest. */
+export function stopped(): Promise<void> {
+  return new Promise((done) => {
+    const stop = (by: Stop): void => {
+      last = by;
+      process.once(by, () => process.exit(stopCode()));
+      done();
+    };
+    for (const name of Object.keys(codes) as Stop[]) process.once(name, stop);
+  });
+}

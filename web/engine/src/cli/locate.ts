@@ -1,11 +1,12 @@
-// locate - what a person means by MODEL: a path, or a name in the Ollama store. Node only.
+// locate - what a person means by MODEL: a path, a name in the Ollama store, or one that ships. Node only.
 //
-// As src/io/locate.c: a path that exists is a file, anything else is looked up.
+// As the native tool: a path that exists is a file, a name is looked up in the store, and "tiny" is always there.
 
 import * as fs from 'node:fs';
 
 import type { StoreTexts } from '../cpu_engine.js';
 import { shards } from '../engine_source.js';
+import { shippedModel } from '../shipped.js';
 import type { Source } from '../source.js';
 import { DiskStore } from '../store/disk_store.js';
 import { openSource, type SourceRef } from '../store/source_ref.js';
@@ -27,9 +28,21 @@ function openStore(core: Core, model: string, folder: string | undefined): DiskS
   }
 }
 
+/** Whether Ollama's own store knows the name; it comes before what ships. */
+async function storeHas(core: Core, model: string): Promise<boolean> {
+  try {
+    return (await DiskStore.open(core).find(model)) !== undefined;
+  } catch (e) {
+    if (e instanceof BezelError && e.kind === 'not-found') return false; // there is no store
+    throw e;
+  }
+}
+
 export async function locate(core: Core, model: string, folder: string | undefined): Promise<Located> {
   const isPath = fs.statSync(model, { throwIfNoEntry: false })?.isFile() || model.startsWith('/') || model.startsWith('.') || model.endsWith('.gguf');
   if (isPath) return { sources: await openAll(shards(model).map((path) => ({ kind: 'path', path }))), store: undefined, adapters: [] };
+  const shipped = folder === undefined ? shippedModel(model) : undefined;
+  if (shipped !== undefined && !(await storeHas(core, model))) return { sources: await openAll([{ kind: 'path', path: shipped }]), store: undefined, adapters: [] };
   const found = await openStore(core, model, folder).resolve(model);
   const adapters = found.adapters.flatMap((ref) => (ref.kind === 'path' ? [ref.path] : []));
   return { sources: await openAll(found.model), store: found.store, adapters };

@@ -20,20 +20,23 @@ const commands: readonly (readonly [Command, string])[] = [
   [generate, 'continue a text'],
   [train, 'learn an adapter from conversations'],
   [merge, 'write a model with an adapter added into its weights'],
-  [list, 'the models in the Ollama store'],
+  [list, 'the models in the Ollama store, and those that ship'],
   [inspectCommand, 'what is in a file, and whether it runs'],
   [tokenize, 'text to token ids'],
   [detokenize, 'token ids to text'],
   [renderCommand, 'a conversation to the prompt'],
   [logits, 'the best next tokens at every position'],
   [bench, 'prompt and generation speed'],
-  [check, 'whether a backend agrees with the CPU'],
+  [check, 'whether the GPU agrees with the CPU'],
 ];
 
 function overview(): string {
   const rows = commands.map(([c, about]) => `  ${c.name.padEnd(12)} ${about}\n`);
-  return `Bezel: Gemma 4 on this machine.\n\nusage: bezel COMMAND [ARGUMENTS]\n\n${rows.join('')}\nbezel COMMAND --help says more. MODEL is a GGUF file or a name such as gemma4:e2b.\nExit codes: 0 done, 1 failed (one sentence says why), 2 wrong usage, 130 stopped by Ctrl-C.\n`;
+  return `Bezel: Gemma 4 on this machine.\n\nusage: bezel COMMAND [ARGUMENTS]\n\n${rows.join('')}\nbezel COMMAND --help says more. MODEL is a GGUF file, a name such as gemma4:e2b,\nor tiny, which ships with Bezel.\nExit codes: 0 done, 1 failed (one sentence says why), 2 wrong usage, 130 stopped by Ctrl-C.\n`;
 }
+
+/** What shells say of a program that SIGPIPE ended. */
+const CLOSED_PIPE = 141;
 
 /** Ctrl-C or a shutdown, as whatever was running says it. */
 function isStop(e: unknown): boolean {
@@ -60,11 +63,12 @@ async function runCommand(command: Command, words: readonly string[]): Promise<n
 
 /** The exit code. */
 export async function main(words: readonly string[]): Promise<number> {
-  process.stdout.on('error', (e) => { // a full disk, a closed pipe
+  process.stdout.on('error', (e: NodeJS.ErrnoException) => {
+    if (e.code === 'EPIPE') process.exit(CLOSED_PIPE); // the reader has seen enough: `| head`
     process.stderr.write(`bezel: cannot write the output: ${e.message}\n`);
     process.exit(FAILED);
   });
-  const [name, ...rest] = words;
+  const [name, ...rest] = words[0] === 'help' && words[1] !== undefined ? [words[1], '--help'] : words;
   if (name === undefined) {
     process.stderr.write(overview());
     return USAGE;

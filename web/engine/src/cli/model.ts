@@ -19,7 +19,7 @@ export const storeOption: Option = { name: '--store', arg: 'DIR', help: 'Ollama 
 
 /** Of the model itself. */
 export const engineOptions: readonly Option[] = [
-  { name: '--backend', arg: 'NAME', help: 'gpu (default), cpu, or reference, the slow oracle', kind: 'text' },
+  { name: '--backend', arg: 'NAME', help: 'auto (default: the GPU where there is one, else the CPU), gpu, cpu, or reference, the slow oracle', kind: 'text' },
   { name: '--tier', arg: 'NAME', help: 'kernels of the GPU at most: matrix (default, where it can), subgroup or plain', kind: 'text' },
   { name: '--device-profile', arg: 'NAME', help: `pretend to be a smaller GPU: ${Object.keys(profiles).join(', ')}`, kind: 'text' },
   { name: '--dawn-features', arg: 'LIST', help: "Dawn's toggles, with commas; allow_unsafe_apis,vulkan_enable_f16_on_nvidia: subgroup matrices", kind: 'text' },
@@ -102,9 +102,9 @@ export interface Opened {
   readonly hasLimit: boolean;
 }
 
-/** MODEL on the backend that was asked for, which is the GPU unless told otherwise. */
-export async function openModel(name: string, given: Given, signal?: AbortSignal): Promise<Opened> {
-  const backend = choice(given, '--backend', 'backend', ['gpu', 'cpu', 'reference']) ?? 'gpu';
+/** MODEL on the backend that was asked for: the GPU where there is one, else the CPU, unless told otherwise. */
+export async function openModel(name: string, given: Given, signal?: AbortSignal, otherwise: 'auto' | 'gpu' = 'auto'): Promise<Opened> {
+  const backend = choice(given, '--backend', 'backend', ['auto', 'gpu', 'cpu', 'reference']) ?? otherwise;
   const tier = choice(given, '--tier', 'tier', ['matrix', 'subgroup', 'plain']);
   const cache = choice(given, '--cache', 'cache', ['f32', 'f16']);
   const profile = choice(given, '--device-profile', 'device profile', Object.keys(profiles) as ProfileName[]);
@@ -121,7 +121,10 @@ export async function openModel(name: string, given: Given, signal?: AbortSignal
       : await open({
           backend, sources, ...described,
           ...(tier && { tier }), ...(profile && { profile }), ...(dawn && { dawn }), ...(signal && { signal }),
-          ...(line.onProgress && { onProgress: line.onProgress }),
+          onProgress: (p) => {
+            if (p.fallback !== undefined) process.stderr.write(`computing on the CPU: ${p.fallback}\n`);
+            line.onProgress?.(p);
+          },
         });
     for (const adapter of [...adapters, ...given.texts('--adapter')]) await addAdapter(model, adapter);
     const params = store?.params === undefined ? {} : (JSON.parse(store.params) as { num_predict?: number });

@@ -17,14 +17,3 @@ export function pageFolder(): string | undefined {
   const folder = path.join(root, inRepository ? '../app/dist' : 'app');
   return fs.existsSync(folder) ? folder : undefined;
 }
-
-/** GGUF files of the small models by name: the repository's, or the one that the page brings along. */
-export function shippedModels(): Record<string, string> {
-  const folder = path.join(root, inRepository ? '../../models' : 'app/assets');
-  if (!fs.existsSync(folder)) return {};
-  const found = fs.readdirSync(folder).flatMap((file) => {
-    const [, name] = /^(tiny|tiny-moe)\.q8_0(?:-[\w-]+)?\.gguf$/.exec(file) ?? [];
-    return name === undefined ? [] : [[name, path.join(folder, file)] as const];
-  });
-  return Object.fromEntries(found);
-}

@@ -4,20 +4,27 @@ import { spawn } from 'node:child_process';
 import * as fs from 'node:fs';
 import * as path from 'node:path';
 
-import { openDevice } from '../adapter.js';
+import type { AdapterSource } from '../engine_source.js';
+import { chooseBackend } from '../open_model.js';
 import { Catalog } from '../server/catalog.js';
 import { Files } from '../server/files.js';
+import { Guard } from '../server/guard.js';
 import { Host } from '../server/host.js';
 import { defaultLimits } from '../server/http.js';
 import { Server } from '../server/server.js';
-import { loadInThread } from '../server/thread.js';
+import { loadInThread, weighInThread } from '../server/thread.js';
+import { fileSource } from '../source.js';
 import { DiskStore } from '../store/disk_store.js';
+import { shippedModels } from '../shipped.js';
 import { BezelError, Core, loadWasm } from '../wasm.js';
-import { Misuse, OK, type Command, type Given } from './args.js';
-import { storeOption } from './model.js';
-import { packageVersion, pageFolder, shippedModels } from './package.js';
+import { Misuse, type Command, type Given } from './args.js';
+import { adapterParts, storeOption } from './model.js';
+import { stopCode, stopped } from './interrupt.js';
+import { packageVersion, pageFolder } from './package.js';
 
 const PORT = 4114, KEEP_MS = 5 * 60_000;
+const ANSWERS = 20; // side by side; one client alone leaves some of them to others
+const LATEST = 4000; // milliseconds from a signal to the end
 const loopback = ['127.0.0.1', '::1'];
 
 const say = (line: string): void => void process.stderr.write(`${line}\n`);
@@ -42,6 +49,32 @@ function offeredFiles(model: string | undefined): { files: Record<string, string
   return { files: same ? files : { ...files, [name]: model }, model: same ? same[0] : name };
 }
 
+/** The adapters of --model, by the name of their file. */
+async function offeredAdapters(given: Given): Promise<AdapterSource[]> {
+  const specs = given.texts('--adapter'), found: AdapterSource[] = [];
+  if (specs.length && !given.has('--model')) throw new Misuse('--adapter needs --model, whose adapter it is');
+  for (const spec of specs) {
+    const { path: place, config, scale } = adapterParts(spec), isFolder = path.basename(place) === 'adapter_model.safetensors';
+    (await fileSource(place)).close(); // what is not there is told now
+    const stem = path.basename(isFolder ? path.dirname(path.resolve(place)) : place).replace(/\.(gguf|safetensors)$/i, '');
+    let name = stem;
+    for (let i = 2; found.some((a) => a.name === name); i++) name = `${stem}-${i}`;
+    found.push({ source: place, name, scale, ...(config !== undefined && { config }) });
+  }
+  return found;
+}
+
+/** Origins that could never be one are wrong usage. */
+function allowedOrigins(given: Given): readonly string[] {
+  const origins = given.texts('--allow-origin');
+  try {
+    new Guard({ origins });
+    return origins;
+  } catch (e) {
+    throw e instanceof BezelError ? new Misuse(`--allow-origin: ${e.message}`) : e;
+  }
+}
+
 interface Device {
   readonly backend: 'gpu' | 'cpu';
   /** For people. */
@@ -51,18 +84,16 @@ interface Device {
 }
 
 /** The GPU where there is one. Nobody is moved to the CPU without being told. */
-async function chooseDevice(wish: string | undefined): Promise<Device> {
-  const cpu = { backend: 'cpu', name: 'CPU (WebAssembly)' } as const;
-  if (wish !== undefined && wish !== 'gpu' && wish !== 'cpu') throw new Misuse(`--backend is gpu or cpu, not "${wish}"`);
-  if (wish === 'cpu') return { ...cpu, reason: null };
+async function chooseDevice(wish: string): Promise<Device> {
+  if (wish !== 'auto' && wish !== 'gpu' && wish !== 'cpu') throw new Misuse(`--backend is auto, gpu or cpu, not "${wish}"`);
+  const choice = await chooseBackend(wish, {});
+  if (choice.backend === 'cpu') return { backend: 'cpu', name: 'CPU (WebAssembly)', reason: choice.fallback ?? null };
   try {
-    const { device, name } = await openDevice();
+    const { device, name } = await choice.device();
     device.destroy();
     return { backend: 'gpu', name, reason: null };
   } catch (e) {
-    const reason = e instanceof Error ? e.message : String(e);
-    if (wish === 'gpu') throw new BezelError(`${reason}; --backend cpu computes without one`, 'device', e);
-    return { ...cpu, reason };
+    throw new BezelError(`${e instanceof Error ? e.message : String(e)}; --backend cpu computes without one`, 'device', e);
   }
 }
 
@@ -84,18 +115,6 @@ function openPage(url: string): void {
   spawn(program as string, args, { stdio: 'ignore', detached: true }).on('error', () => say(`Please open ${url}`)).unref();
 }
 
-/** Until Ctrl-C; a second one does not wait. */
-function interrupted(): Promise<void> {
-  return new Promise((done) => {
-    const first = (): void => {
-      process.once('SIGINT', () => process.exit(130));
-      done();
-    };
-    process.once('SIGINT', first);
-    process.once('SIGTERM', first);
-  });
-}
-
 export const serve: Command = {
   name: 'serve',
   usage: '[options]',
@@ -105,25 +124,30 @@ export const serve: Command = {
     { name: '--port', arg: 'N', help: `default ${PORT}; 0: any that is free`, kind: 'whole' },
     { name: '--host', arg: 'ADDRESS', help: 'listen elsewhere than on this machine alone', kind: 'text' },
     { name: '--allow-host', arg: 'NAME', help: 'a name by which the server may be called; may be repeated', kind: 'texts' },
-    { name: '--allow-origin', arg: 'ORIGIN', help: 'a site whose pages may use the server; may be repeated', kind: 'texts' },
+    { name: '--allow-origin', arg: 'ORIGIN', help: 'pages that may use the server: https://example.org, http://localhost:*, vscode-webview://*; may be repeated', kind: 'texts' },
     { name: '--model', arg: 'NAME|FILE', help: 'load this one now, and keep it', kind: 'text' },
-    { name: '--backend', arg: 'NAME', help: 'gpu or cpu; default the GPU where there is one', kind: 'text' },
+    { name: '--adapter', arg: 'PATH[:S]', help: 'LoRA adapter of that model with scale S; may be repeated', kind: 'texts' },
+    { name: '--backend', arg: 'NAME', help: 'auto (default: the GPU where there is one, else the CPU), gpu or cpu', kind: 'text' },
     { name: '--context', also: ['--ctx'], arg: 'N', help: 'tokens of context; default 4096', kind: 'whole' },
     storeOption,
     { name: '--open', help: 'open the page', kind: 'flag' },
   ],
   async run(given) {
-    const { listen, hosts } = addresses(given), wanted = given.number('--port') ?? PORT;
+    const { listen, hosts } = addresses(given), origins = allowedOrigins(given), wanted = given.number('--port') ?? PORT;
     if (wanted > 65535) throw new Misuse('--port is 0 to 65535');
     const core = await Core.load(await loadWasm());
     const store = openStore(core, given.text('--store'));
     const { files, model } = offeredFiles(given.text('--model'));
     const catalog = await Catalog.open(core, { store, files, say });
-    if (model !== undefined && !(await catalog.find(model))) throw new BezelError(`there is no model "${model}" on this machine`, 'not-found');
-    const device = await chooseDevice(given.text('--backend'));
+    const kept = model === undefined ? undefined : await catalog.find(model), adapters = await offeredAdapters(given);
+    if (model !== undefined && !kept) throw new BezelError(`there is no model "${model}" on this machine`, 'not-found');
+    const device = await chooseDevice(given.text('--backend') ?? 'auto');
+    const threads = { backend: device.backend, store, answers: ANSWERS, say };
     const host = new Host(catalog, {
-      load: (wish) => loadInThread({ backend: device.backend, store }, wish),
+      load: (wish) => loadInThread({ ...threads, adapters: wish.entry.name === kept?.name ? adapters : [] }, wish),
+      weigh: (wish, used) => weighInThread(threads, wish, used),
       queue: defaultLimits.queue,
+      slots: { all: ANSWERS, client: ANSWERS - 4 },
       answerMs: defaultLimits.answerMs,
       model: model ?? 'tiny',
       context: given.number('--context') ?? 0,
@@ -131,17 +155,22 @@ export const serve: Command = {
       say,
     });
     const app = pageFolder();
-    const server = new Server({ catalog, host, files: app === undefined ? undefined : new Files(app), version: packageVersion(), hosts, origins: given.texts('--allow-origin'), health: () => ({ device }), say });
+    const server = new Server({ catalog, host, files: app === undefined ? undefined : new Files(app), version: packageVersion(), hosts, origins, health: () => ({ device }), say });
+    const stop = stopped(); // heard from here on, also while the rest starts
     const port = await listenOn(server, wanted, listen);
     const url = `http://localhost:${port}/`;
     await announce(url, catalog, device, app !== undefined);
     if (given.has('--open') && app !== undefined) openPage(url);
     const over = new AbortController();
     if (model !== undefined) host.use({ client: '', signal: over.signal, model }, async () => {}).catch((e: Error) => say(`${model}: ${e.message}`));
-    await interrupted();
+    await stop;
     over.abort();
+    // Whatever does not end (a device that hangs in its driver, say) must not keep the process.
+    setTimeout(() => process.kill(process.pid, 'SIGKILL'), LATEST).unref();
     await server.close();
-    return OK;
+    const code = stopCode();
+    setTimeout(() => process.exit(code), 100).unref(); // a file may still be read for its digest
+    return code;
   },
 };
 

@@ -14,16 +14,19 @@ const readInput = (): Buffer => fs.readFileSync(0);
 export const tokenize: Command = {
   name: 'tokenize',
   usage: 'MODEL < TEXT',
-  about: 'Text on standard input to one JSON array of token ids. MODEL is a GGUF file (a\nvocabulary is enough) or a name in the Ollama store.',
+  about: 'Text on standard input to one JSON array of token ids. MODEL is a GGUF file (a\nvocabulary is enough) or a name in the Ollama store. Text that spells a special\ntoken is that token, but not with --plain, and not in a message of --chat.',
   args: 1,
   options: [
     { name: '--no-bos', help: 'do not begin with <bos>', kind: 'flag' },
     { name: '--plain', help: "special tokens' text is ordinary text", kind: 'flag' },
+    { name: '--chat', help: 'the text is a conversation, as render takes it', kind: 'flag' },
     storeOption,
   ],
   async run(given) {
+    const chat = given.has('--chat'), bos = !given.has('--no-bos'), plain = given.has('--plain');
+    if (chat && (!bos || plain)) throw new Misuse('--chat takes neither --no-bos nor --plain');
     const engine = await openVocabulary(given.args[0] as string, given);
-    const ids = engine.tokenize(readInput(), { bos: !given.has('--no-bos'), plain: given.has('--plain') });
+    const ids = chat ? engine.chatTokens(readInput()).ids : engine.tokenize(readInput(), { bos, plain });
     process.stdout.write(`[${ids.join(',')}]\n`);
     return OK;
   },
@@ -50,7 +53,7 @@ export const detokenize: Command = {
 export const renderCommand: Command = {
   name: 'render',
   usage: '< CONVERSATION',
-  about: 'A conversation {"messages": [...], "tools": [...]} on standard input to the prompt, byte for byte.',
+  about: 'A conversation {"messages": [...], "tools": [...]} on standard input to the prompt, byte for byte.\nIts token ids: tokenize --chat.',
   args: 0,
   options: [
     { name: '--variant', arg: 'NAME', help: 'small (E2B, E4B; default) or large (12B, 26B-A4B, 31B)', kind: 'text' },

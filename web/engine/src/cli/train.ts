@@ -1,6 +1,7 @@
 // train - `bezel train`: learn a LoRA adapter from conversations. Options and output are the native tool's.
 
 import * as fs from 'node:fs';
+import * as os from 'node:os';
 import * as path from 'node:path';
 
 import { fileSink, writeFile } from '../merge_to.js';
@@ -53,7 +54,12 @@ async function profileStep(training: Training): Promise<void> {
 
 async function learn(training: Training, given: Given, isOver: () => boolean): Promise<void> {
   const { step: begun, steps, held } = training.about, every = given.number('--every') ?? 50, checkpoint = given.text('--checkpoint');
-  const save = async (): Promise<void> => checkpoint === undefined ? undefined : writeFile(checkpoint, await training.save());
+  /** A full disk is no reason to stop learning: the next checkpoint may find room. */
+  const save = async (): Promise<void> => {
+    if (checkpoint === undefined) return;
+    const bytes = await training.save();
+    await writeFile(checkpoint, bytes).catch((e: unknown) => process.stderr.write(`${sentence(e)}; the training goes on without this checkpoint\n`));
+  };
   const measure = async (step: number): Promise<void> => held ? say({ step, eval_loss: Number((await training.evaluate()).toFixed(6)) }) : undefined;
   const took: Step[] = [], last = given.has('--profile') ? steps - 1 : steps; // one is left for the profile
   const tell = (r: TrainingReport, ms: number): void => {
@@ -74,7 +80,6 @@ async function learn(training: Training, given: Given, isOver: () => boolean): P
     await profileStep(training);
     await measure(steps);
   }
-  await save();
 }
 
 /** Found out before anything is learned, not after. */
@@ -100,16 +105,50 @@ async function open(model: Model, texts: TrainingTexts, wishes: TrainingWishes, 
   return openFitting(model, texts, wishes, estimate);
 }
 
+const sentence = (e: unknown): string => (e instanceof Error ? e.message : String(e));
+
+/** Where it should go. Where that fails, beside it or among the temporary files: hours of learning are not lost to a
+ *  place. The error says where it is. */
+async function writeLearned(out: string, bytes: Uint8Array): Promise<void> {
+  try {
+    return await writeFile(out, bytes);
+  } catch (e) {
+    for (const other of [`${out}.${process.pid}.gguf`, path.join(os.tmpdir(), `bezel-adapter-${process.pid}.gguf`)]) {
+      if (!(await writeFile(other, bytes).then(() => true, () => false))) continue;
+      throw new BezelError(`${sentence(e)}; what was learned is in ${other}`, e instanceof BezelError ? e.kind : 'io', e);
+    }
+    throw e;
+  }
+}
+
+async function writePeft(folder: string, safetensors: Uint8Array, config: string): Promise<void> {
+  fs.mkdirSync(folder, { recursive: true });
+  await writeFile(path.join(folder, 'adapter_model.safetensors'), safetensors);
+  await writeFile(path.join(folder, 'adapter_config.json'), new TextEncoder().encode(config));
+}
+
 async function writeAdapter(training: Training, model: string, given: Given): Promise<void> {
   const out = given.text('--out') ?? 'adapter.gguf', peft = given.text('--peft');
   const { gguf, safetensors, config } = await training.files(model);
-  await writeFile(out, gguf);
-  if (peft !== undefined) {
-    fs.mkdirSync(peft, { recursive: true });
-    await writeFile(path.join(peft, 'adapter_model.safetensors'), safetensors);
-    await writeFile(path.join(peft, 'adapter_config.json'), new TextEncoder().encode(config));
-  }
+  await writeLearned(out, gguf);
+  if (peft !== undefined)
+    await writePeft(peft, safetensors, config).catch((e: unknown) => {
+      process.stderr.write(`${out} holds what was learned\n`);
+      throw e;
+    });
   process.stderr.write(`${out}: ${(gguf.length / 1e6).toFixed(1)} MB${peft === undefined ? '' : `; PEFT in ${peft}`}\n`);
+}
+
+/** A training that fails after some steps leaves what it learned before, as one that is interrupted does. */
+async function keepLearned(training: Training, model: string, given: Given): Promise<void> {
+  try {
+    const { step } = training.about;
+    if (!step) return;
+    await writeAdapter(training, model, given);
+    process.stderr.write(`${given.text('--out') ?? 'adapter.gguf'} holds what was learned up to step ${step}\n`);
+  } catch (e) {
+    process.stderr.write(`${sentence(e)}\n`); // why the training failed is told last
+  }
 }
 
 export const train: Command = {
@@ -161,8 +200,14 @@ export const train: Command = {
         await training.load(fs.readFileSync(checkpoint));
         process.stderr.write(`going on after step ${training.about.step}\n`);
       }
-      await learn(training, given, () => over);
+      try {
+        await learn(training, given, () => over);
+      } catch (e) {
+        await keepLearned(training, name, given);
+        throw e;
+      }
       await writeAdapter(training, name, given);
+      if (checkpoint !== undefined) await writeFile(checkpoint, await training.save());
       training.close();
     } finally {
       process.off('SIGINT', onInterrupt);

@@ -5,7 +5,7 @@ import * as crypto from 'node:crypto';
 import * as fs from 'node:fs';
 
 import { inspect } from '../cpu_engine.js';
-import { fileSource } from '../source.js';
+import { fileSource, type Source } from '../source.js';
 import type { DiskStore } from '../store/disk_store.js';
 import { inspectFile } from '../store/inspect_file.js';
 import { blobName, composeManifest, parseManifest, parseName, type Layer } from '../store/manifest.js';
@@ -38,8 +38,13 @@ async function fileDigest(file: string): Promise<string> {
 
 async function openFile(file: string): Promise<{ size: number; bytes: fs.promises.FileHandle }> {
   const bytes = await fs.promises.open(file, fs.constants.O_RDONLY | (fs.constants.O_NOFOLLOW ?? 0));
-  const { size } = await bytes.stat();
-  return { size, bytes };
+  try {
+    const { size } = await bytes.stat();
+    return { size, bytes };
+  } catch (e) {
+    await bytes.close();
+    throw e;
+  }
 }
 
 export interface CatalogOptions {
@@ -109,8 +114,9 @@ export class Catalog {
   async metadata(entry: Entry): Promise<Record<string, unknown>> {
     const resolved = entry.file === undefined ? await this.store?.resolve(entry.name) : undefined;
     const files = entry.file === undefined ? (resolved?.model ?? []).flatMap((ref) => (ref.kind === 'path' ? [ref.path] : [])) : [entry.file];
-    const sources = await Promise.all(files.map(fileSource));
+    const sources: Source[] = [];
     try {
+      for (const file of files) sources.push(await fileSource(file));
       const { keys = {}, parameters = 0 } = JSON.parse(inspect(this.core, sources, { json: true, keys: true })) as { keys?: Record<string, unknown>; parameters?: number };
       const short = Object.entries(keys).map(([k, v]) => [k, typeof v === 'object' && !Array.isArray(v) ? null : v] as const);
       return { 'general.parameter_count': parameters, ...Object.fromEntries(short) };
@@ -147,6 +153,14 @@ export class Catalog {
       if (e instanceof BezelError && e.kind === 'format') return undefined; // a link that leads out of the store
       throw e;
     }
+  }
+
+  /** Where things lie is this machine's business: who asks over the wire hears the model's name instead. */
+  withoutPaths(text: string, name: string): string {
+    let shown = text;
+    for (const { entry } of this.shipped.values()) if (entry.file !== undefined) shown = shown.replaceAll(entry.file, name);
+    if (this.store) shown = shown.replaceAll(` ${this.store.tree.place}`, '').replaceAll(this.store.tree.place, '/its/store'); // which may have spaces
+    return shown.replace(/(?<![\w.:/\\])(?:[A-Za-z]:)?(?:[\\/][^\s:"'\\/,;()]+){2,}/g, name);
   }
 
   /** A file as if it lay in a store: a manifest and a config are made for it. */

@@ -1,9 +1,9 @@
-// content - bytes of a known size and identity as an answer: ETag, conditions, single ranges (RFC 9110).
+// content - bytes of a known size and identity as an answer: ETag, conditions, single ranges (RFC 9110). They flow no faster than they
+// are read: nobody makes the server hold more than a piece of them by not reading.
 
-import * as fs from 'node:fs';
-import { pipeline } from 'node:stream/promises';
+import type * as fs from 'node:fs';
 
-import { Gone, HttpError, type Exchange } from './http.js';
+import { drained, ended, Gone, HttpError, type Exchange } from './http.js';
 
 export interface Content {
   readonly size: number;
@@ -63,12 +63,26 @@ async function send(ex: Exchange, { size, etag, type, bytes, headers: more }: Co
     res.end();
     return;
   }
-  if (Buffer.isBuffer(bytes)) {
-    res.end(bytes.subarray(first, last + 1));
-    return;
-  }
+  await pour(ex, last - first + 1, Buffer.isBuffer(bytes) ? pieces(bytes.subarray(first, last + 1)) : bytes.createReadStream({ start: first, end: last, highWaterMark: PIECE, autoClose: false }));
+}
+
+const PIECE = 256 << 10;
+
+function* pieces(bytes: Buffer): Generator<Buffer> {
+  for (let at = 0; at < bytes.length; at += PIECE) yield bytes.subarray(at, at + PIECE);
+}
+
+async function pour(ex: Exchange, size: number, parts: Iterable<Buffer> | AsyncIterable<Buffer>): Promise<void> {
+  const { res } = ex;
+  let left = size;
   try {
-    await pipeline(bytes.createReadStream({ start: first, end: last, highWaterMark: 1 << 20, autoClose: false }), res);
+    for await (const part of parts) {
+      left -= part.length;
+      if (res.destroyed) throw new Gone();
+      if (!res.write(part)) await drained(ex);
+    }
+    if (left) throw new Error('the file is shorter than it was'); // on a kept connection the next answer would be taken for the rest
+    await ended(ex);
   } catch (cause) {
     if (!res.destroyed) res.destroy();
     throw new Gone('the transfer ended early', { cause });

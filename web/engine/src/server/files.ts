@@ -1,9 +1,12 @@
 // files - the page: files of one folder, known by name before anyone asks. A request's path is looked up and never
-// joined to a folder, so there is no way out of it.
+// joined to a folder, so there is no way out of it. What packs well is kept packed in memory, once for all who ask; the rest is
+// read from the disk as fast as it is taken.
 
 import * as crypto from 'node:crypto';
 import * as fs from 'node:fs';
 import * as path from 'node:path';
+import { promisify } from 'node:util';
+import * as zlib from 'node:zlib';
 
 import { sendContent } from './content.js';
 import { HttpError, type Exchange } from './http.js';
@@ -58,11 +61,38 @@ const downloaderHeaders = headersWith("'self' https: http://127.0.0.1:* http://l
 /** What goes with a file of the page. */
 export const headersFor = (name: string): Readonly<Record<string, string>> => (isDownloader(name) ? downloaderHeaders : pageHeaders);
 
+type Packing = 'br' | 'gzip';
+
 interface Known {
   readonly file: string;
   readonly changed: number;
   readonly size: number;
-  etag?: string;
+  digest?: Promise<string>;
+  readonly packed: Map<Packing, Promise<Buffer>>;
+}
+
+const PACKED_LEAST = 1 << 10, PACKED_MOST = 8 << 20; // bytes of a file that is worth it, and that it is not too large for
+const packers: Readonly<Record<Packing, (bytes: Buffer) => Promise<Buffer>>> = {
+  br: (bytes) => promisify<Buffer, zlib.BrotliOptions, Buffer>(zlib.brotliCompress)(bytes, { params: { [zlib.constants.BROTLI_PARAM_QUALITY]: 6 } }),
+  gzip: (bytes) => promisify<Buffer, Buffer>(zlib.gzip)(bytes),
+};
+
+/** Text, and code that is as good as text. */
+const packs = (type: string): boolean => /^(text\/|application\/(json|manifest\+json|wasm)|image\/svg)/.test(type);
+
+/** What the client takes, the better one first; "q=0" is a refusal. */
+function packingFor(header: string | undefined): Packing | undefined {
+  const taken = new Map((header ?? '').toLowerCase().split(',').map((one) => {
+    const [name = '', ...rest] = one.split(';').map((t) => t.trim());
+    return [name, !rest.some((r) => /^q=0(\.0*)?$/.test(r))] as const;
+  }));
+  return (['br', 'gzip'] as const).find((name) => taken.get(name) ?? (name === 'gzip' && taken.get('*')));
+}
+
+async function digestOf(file: string): Promise<string> {
+  const hash = crypto.createHash('sha256');
+  for await (const part of fs.createReadStream(file)) hash.update(part as Buffer);
+  return hash.digest('base64url').slice(0, 22);
 }
 
 /** Built files carry a hash in their name: what such a name means never changes. */
@@ -85,16 +115,27 @@ export class Files {
     if (name === '/index.html') this.scan(); // it may have been built anew
     const found = name === undefined ? undefined : this.known.get(name);
     if (!found || name === undefined) throw new HttpError(404, 'there is no such page');
-    const bytes = await fs.promises.readFile(found.file);
-    found.etag ??= `"${crypto.createHash('sha256').update(bytes).digest('base64url').slice(0, 22)}"`;
-    const cache = isHashed(name) ? 'public, max-age=31536000, immutable' : 'no-cache';
-    await sendContent(ex, {
-      size: bytes.length,
-      etag: found.etag,
-      type: types[path.extname(name).toLowerCase()] ?? 'application/octet-stream',
-      bytes,
-      headers: { 'cache-control': cache, ...headersFor(name) },
-    });
+    const type = types[path.extname(name).toLowerCase()] ?? 'application/octet-stream';
+    const headers = { 'cache-control': isHashed(name) ? 'public, max-age=31536000, immutable' : 'no-cache', ...headersFor(name) };
+    found.digest ??= digestOf(found.file);
+    found.digest.catch(() => delete found.digest); // who asks next tries again
+    const digest = await found.digest, packable = packs(type) && found.size >= PACKED_LEAST && found.size <= PACKED_MOST;
+    if (packable) ex.res.appendHeader('vary', 'accept-encoding');
+    const packing = packable && ex.req.headers.range === undefined ? packingFor(ex.req.headers['accept-encoding']) : undefined;
+    if (packing) {
+      const bytes = await this.pack(found, packing);
+      return sendContent(ex, { size: bytes.length, etag: `"${digest}-${packing}"`, type, bytes, headers: { ...headers, 'content-encoding': packing } });
+    }
+    const bytes = await fs.promises.open(found.file);
+    await sendContent(ex, { size: found.size, etag: `"${digest}"`, type, bytes, headers });
+  }
+
+  /** All who ask meanwhile wait for the same. */
+  private pack(found: Known, packing: Packing): Promise<Buffer> {
+    const made = found.packed.get(packing) ?? fs.promises.readFile(found.file).then(packers[packing]);
+    found.packed.set(packing, made);
+    made.catch(() => found.packed.delete(packing));
+    return made;
   }
 
   private resolve(ex: Exchange): string | undefined {
@@ -119,7 +160,7 @@ export class Files {
       const file = path.join(e.parentPath, e.name), name = `/${path.relative(this.root, file).split(path.sep).join('/')}`;
       const { mtimeMs: changed, size } = fs.statSync(file);
       const old = before.get(name);
-      this.known.set(name, old?.changed === changed && old.size === size ? old : { file, changed, size });
+      this.known.set(name, old?.changed === changed && old.size === size ? old : { file, changed, size, packed: new Map() });
     }
   }
 }

@@ -1,15 +1,16 @@
 // guard - who may ask. A server on loopback is within reach of every page that the person has open: a page may send
 // requests to it (cross-site), or have its own name point here (DNS rebinding). So the Host must be one of ours, and
-// what comes from another origin is refused unless that origin was allowed by name.
+// what comes from another origin is refused unless that origin was allowed.
 
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 
+import { BezelError } from '../errors.js';
 import { HttpError } from './http.js';
 
 export interface GuardOptions {
   /** Beside localhost, 127.0.0.1 and ::1. */
   hosts?: readonly string[];
-  /** Origins such as https://example.org that may use the server; "*" is all of them. */
+  /** Origins that may use the server: https://example.org, http://localhost:*, https://*.example.org, vscode-webview://*; "*" is all. */
   origins?: readonly string[];
 }
 
@@ -21,14 +22,46 @@ export function hostName(header: string | undefined): string | undefined {
   return name?.toLowerCase().replace(/\.$/, '');
 }
 
+/** What an Origin header consists of; no port: the scheme's own. */
+interface Origin {
+  readonly scheme: string;
+  readonly host: string;
+  readonly port: string;
+}
+
+const DEFAULT_PORTS: Readonly<Record<string, string>> = { http: '80', https: '443' };
+
+/** In lower case. A pattern may have "*" as its host, as its first labels ("*.example.org") and as its port. */
+function parseOrigin(text: string, pattern: boolean): Origin | undefined {
+  const name = pattern ? String.raw`\*|(?:\*\.)?[a-z0-9_-]+(?:\.[a-z0-9_-]+)*` : String.raw`[a-z0-9_-]+(?:\.[a-z0-9_-]+)*`, port = pattern ? String.raw`\d{1,5}|\*` : String.raw`\d{1,5}`;
+  const [, scheme, host, given = ''] = new RegExp(String.raw`^([a-z][a-z0-9+.-]*)://(${name}|\[[0-9a-f:.]+\])(?::(${port}))?$`).exec(text.toLowerCase()) ?? [];
+  if (scheme === undefined || host === undefined || Number(given) > 65535) return undefined;
+  return { scheme, host, port: given === DEFAULT_PORTS[scheme] ? '' : given };
+}
+
+/** What --allow-origin allows. What could never match, or is no origin, is an error. */
+function readPattern(text: string): (origin: string) => boolean {
+  if (text === '*') return () => true;
+  const want = parseOrigin(text, true), wanted = want?.host ?? '';
+  if (!want) {
+    const hint = /^[a-z][a-z0-9+.-]*:\/\/[^/]+\//i.test(text) ? '; it has no path and no slash at its end' : '';
+    throw new BezelError(`${JSON.stringify(text)} is no origin${hint}: write https://example.org, http://localhost:*, https://*.example.org, vscode-webview://* or *`, 'argument', undefined, 'origins');
+  }
+  const isHost = (host: string): boolean => wanted === '*' || host === wanted || (wanted.startsWith('*.') && host.endsWith(wanted.slice(1)));
+  return (origin) => {
+    const is = parseOrigin(origin, false);
+    return is !== undefined && is.scheme === want.scheme && isHost(is.host) && (want.port === '*' || is.port === want.port);
+  };
+}
+
 export class Guard {
   private readonly hosts: ReadonlySet<string>;
-  private readonly origins: ReadonlySet<string>;
+  private readonly origins: readonly ((origin: string) => boolean)[];
 
   constructor(options: GuardOptions = {}) {
     const bracket = (h: string): string => (h.includes(':') && !h.startsWith('[') ? `[${h}]` : h);
     this.hosts = new Set([...loopbackNames, ...(options.hosts ?? []).map(bracket)].map((h) => h.toLowerCase()));
-    this.origins = new Set(options.origins ?? []);
+    this.origins = (options.origins ?? []).map(readPattern);
   }
 
   /** Headers for the answer; throws when the request is refused. `page` says that the path is a document or an asset. */
@@ -39,7 +72,7 @@ export class Guard {
     const { origin } = headers;
     if (origin !== undefined) {
       if (this.isOwn(origin, headers)) return {};
-      if (this.origins.has('*') || this.origins.has(origin)) return this.crossOrigin(origin, headers);
+      if (this.origins.some((allows) => allows(origin))) return this.crossOrigin(origin, headers);
       throw new HttpError(403, `requests from the origin ${JSON.stringify(origin)} are refused; --allow-origin opens the server to it`, 'origin_refused');
     }
     // Browsers leave Origin out of some GETs and say where they come from in another header.
@@ -59,7 +92,7 @@ export class Guard {
       'access-control-allow-methods': 'GET, HEAD, POST, OPTIONS',
       'access-control-allow-headers': headers['access-control-request-headers'] ?? 'authorization, content-type, range',
       'access-control-allow-private-network': 'true',
-      'access-control-expose-headers': 'etag, content-range, accept-ranges, content-length',
+      'access-control-expose-headers': 'etag, content-range, accept-ranges, content-length, x-request-id',
       'access-control-max-age': '600',
       'cross-origin-resource-policy': 'cross-origin',
       vary: 'origin',

@@ -1,11 +1,12 @@
-// host - which model is loaded. One at a time: a request for another takes its place, and one that nobody has asked for
-// in a while is given up. Requests take turns in one queue. Knows no protocol.
+// host - which model is loaded. One at a time: a request for another takes its place once that one is ready, and one that
+// nobody has asked for in a while is given up. Requests come through one queue; answers of the same model are computed
+// side by side. Knows no protocol.
 
 import type { ChatCompletion, ChatCompletionChunk, Completion } from '../completions_types.js';
-import { BezelError } from '../wasm.js';
+import { BezelError, show } from '../errors.js';
 import type { Catalog, Entry } from './catalog.js';
 import { HttpError } from './http.js';
-import { FairQueue } from './queue.js';
+import { FairQueue, type Slots } from './queue.js';
 
 /** A piece of an answer: what the engine's streams consist of. */
 export type Chunk = ChatCompletionChunk | Completion;
@@ -20,6 +21,8 @@ export interface Served {
   readonly context: number;
   /** Bytes of memory that it takes. */
   readonly bytes: number;
+  /** It was ended, and answers no more. */
+  readonly gone?: boolean;
   answer(kind: Kind, request: Request, signal: AbortSignal): Promise<ChatCompletion | Completion>;
   stream(kind: Kind, request: Request, signal: AbortSignal): AsyncIterable<Chunk>;
   close(): Promise<void>;
@@ -32,9 +35,21 @@ export interface LoadWish {
   readonly signal: AbortSignal;
 }
 
+/** Bytes that a model would take, and that are free for it. */
+export interface Weighed {
+  readonly bytes: number;
+  readonly free: number;
+}
+
 export interface HostOptions {
   readonly load: (wish: LoadWish) => Promise<Served>;
+  /** Looks at a model without loading it, while another is there that takes `used` bytes; throws where it cannot run. Absent:
+   *  nothing is known before, and two models never fit. */
+  readonly weigh?: (wish: LoadWish, used: number) => Promise<Weighed>;
+  /** Requests that may wait. */
   readonly queue: number;
+  /** Answers computed side by side; absent: one. */
+  readonly slots?: Slots;
   readonly answerMs: number;
   /** For requests that name none. */
   readonly model: string;
@@ -46,10 +61,14 @@ export interface HostOptions {
 
 export interface Turn {
   readonly client: string;
+  /** Whose share of the queue it takes; absent: the client's own. */
+  readonly household?: string | undefined;
   readonly signal: AbortSignal;
   readonly model: string | undefined;
   readonly context?: number | undefined;
   readonly keepMs?: number | undefined;
+  /** Called at once where the request has to wait for others. */
+  readonly onWait?: (() => void) | undefined;
 }
 
 export interface Given {
@@ -68,11 +87,14 @@ export interface Loaded {
 export class Host {
   readonly queue: FairQueue;
   private now: Loaded | undefined;
+  private last: string | undefined; // the model that was there last: what requests without a name mean
+  private loading: Promise<Served> | undefined;
+  private due = false; // who has just started will load another model
   private timer: NodeJS.Timeout | undefined;
   private closed = false;
 
   constructor(readonly catalog: Catalog, private readonly options: HostOptions) {
-    this.queue = new FairQueue(options.queue);
+    this.queue = new FairQueue(options.queue, options.slots);
   }
 
   get loaded(): Loaded | undefined {
@@ -81,32 +103,46 @@ export class Host {
 
   /** The model that a request means; a name is needed only where there is no other. */
   async find(model: string | undefined): Promise<Entry> {
-    const name = model || this.now?.entry.name || this.options.model;
+    const name = model || this.now?.entry.name || this.last || this.options.model;
     const entry = await this.catalog.find(name);
-    if (!entry) throw new HttpError(404, `there is no model "${name}" on this machine`, 'model_not_found');
+    if (!entry) throw new HttpError(404, `there is no model ${show(name)} on this machine`, 'model_not_found');
     return entry;
   }
 
-  /** Runs `job` with the model when the client's turn has come. */
-  async use<T>(turn: Turn, job: (given: Given) => Promise<T>): Promise<T> {
+  /** Tokens that a request for this model can have at most, as far as is known before its turn. */
+  contextOf(entry: Entry, wish = 0): number {
+    const { now } = this;
+    return now?.entry.name === entry.name ? Math.max(wish, now.engine.context) : Infinity;
+  }
+
+  /** Runs `work` with the model when the client's turn has come. */
+  async use<T>(turn: Turn, work: (given: Given) => Promise<T>): Promise<T> {
     const entry = await this.find(turn.model);
-    const wish = turn.context || this.options.context;
-    const context = wish && Math.min(wish, await this.catalog.contextLength(entry));
-    return this.queue.run(turn.client, turn.signal, () => {
-      clearTimeout(this.timer);
-      return this.limited(turn.signal, async (signal) => {
-        const begin = performance.now();
-        const engine = await this.load(entry, context, signal);
-        try {
-          return await job({ engine, entry, signal, loadMs: performance.now() - begin });
-        } catch (e) {
-          if (e instanceof BezelError && e.kind === 'device') await this.unload(); // lost: the next request starts anew
-          throw e;
-        } finally {
-          this.keep(turn.keepMs ?? this.options.keepMs);
-        }
-      });
-    });
+    try {
+      const wish = turn.context || this.options.context;
+      const context = wish && Math.min(wish, await this.catalog.contextLength(entry));
+      const job = (): Promise<T> => this.limited(turn.signal, (signal) => this.answer(turn, entry, context, signal, work));
+      const suits = (): boolean => !this.due && !this.loading && this.suits(entry, context);
+      return await this.queue.run(turn.client, turn.signal, job, { beside: suits, onStart: () => (this.due = !suits()), onWait: turn.onWait, household: turn.household });
+    } catch (e) {
+      throw e instanceof BezelError ? new BezelError(this.catalog.withoutPaths(e.message, entry.name), e.kind, e, e.param) : e;
+    }
+  }
+
+  private async answer<T>(turn: Turn, entry: Entry, context: number, signal: AbortSignal, work: (given: Given) => Promise<T>): Promise<T> {
+    const begin = performance.now();
+    clearTimeout(this.timer);
+    try {
+      const engine = await this.load(entry, context, signal);
+      try {
+        return await work({ engine, entry, signal, loadMs: performance.now() - begin });
+      } catch (e) {
+        if (e instanceof BezelError && e.kind === 'device') await this.drop(engine); // lost: the next request starts anew
+        throw e;
+      }
+    } finally {
+      this.keep(turn.keepMs ?? this.options.keepMs);
+    }
   }
 
   /** Within the time that an answer may take. */
@@ -128,11 +164,11 @@ export class Host {
   }
 
   /** Give the model's memory back, after what is under way. */
-  async release(client: string, signal: AbortSignal, name: string): Promise<void> {
+  async release({ client, household, signal }: Pick<Turn, 'client' | 'household' | 'signal'>, name: string): Promise<void> {
     const entry = await this.find(name);
     return this.queue.run(client, signal, async () => {
       if (this.now?.entry.name === entry.name) await this.unload();
-    });
+    }, { household });
   }
 
   /** After what is under way, which the caller has cancelled. */
@@ -141,16 +177,44 @@ export class Host {
     await this.queue.run('', new AbortController().signal, () => this.unload());
   }
 
+  /** Is what is loaded what a request wants? */
+  private suits(entry: Entry, context: number): boolean {
+    const { now } = this;
+    return now !== undefined && !now.engine.gone && now.entry.name === entry.name && now.entry.manifest === entry.manifest && context <= now.engine.context;
+  }
+
   private async load(entry: Entry, context: number, signal: AbortSignal): Promise<Served> {
+    this.due = false; // from here on it is `loading`, or all is as it was
+    while (this.loading) await this.loading.catch(() => {}); // whoever asked for it hears of it
     if (this.closed) throw new HttpError(503, 'the server is shutting down');
-    const same = this.now && this.now.entry.name === entry.name && this.now.entry.manifest === entry.manifest && context <= this.now.engine.context;
-    if (this.now && same) return this.now.engine;
-    await this.unload();
+    if (this.now && this.suits(entry, context)) return this.now.engine;
+    this.loading = this.replace({ entry, context, signal });
+    try {
+      return await this.loading;
+    } finally {
+      this.loading = undefined;
+      this.queue.next(); // others may have waited for this very model
+    }
+  }
+
+  private async replace(wish: LoadWish): Promise<Served> {
+    const { entry } = wish;
+    await this.makeRoom(wish);
     this.options.say?.(`loading ${entry.name}`);
-    const engine = await this.options.load({ entry, context, signal });
+    const engine = await this.options.load(wish);
+    await this.unload();
     this.now = { entry, engine, expires: undefined };
     this.options.say?.(`${entry.name} is ready on the ${engine.device.backend === 'gpu' ? `GPU: ${engine.device.name}` : 'CPU'}`);
     return engine;
+  }
+
+  /** A model that cannot run must not cost the one that does: it is looked at first, and the other goes only where there is no
+   *  room for both. */
+  private async makeRoom(wish: LoadWish): Promise<void> {
+    if (!this.now) return;
+    if (this.now.engine.gone || !this.options.weigh) return this.unload();
+    const { bytes, free } = await this.options.weigh(wish, this.now.engine.bytes);
+    if (1.25 * bytes > free) await this.unload(); // what loading itself takes comes on top
   }
 
   private keep(ms: number): void {
@@ -167,9 +231,14 @@ export class Host {
     if (this.now?.engine === engine && !this.queue.running) await this.queue.run('', new AbortController().signal, () => this.unload());
   }
 
+  private async drop(engine: Served): Promise<void> {
+    if (this.now?.engine === engine) await this.unload();
+  }
+
   private async unload(): Promise<void> {
     clearTimeout(this.timer);
     const gone = this.now;
+    this.last = gone?.entry.name ?? this.last;
     this.now = undefined;
     await gone?.engine.close();
   }

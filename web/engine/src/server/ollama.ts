@@ -1,13 +1,20 @@
 // ollama - the protocol of /api: chat, generate, tags, show, ps. Requests are turned into the engine's own shape (OpenAI's)
 // and its pieces into JSON lines.
 
+import { checkNeutral } from '../completions_extras.js';
+import { show as shown } from '../errors.js';
 import type { ChatDelta, Timings, Usage } from '../completions_types.js';
 import type { StoredModel } from '../store/source_ref.js';
 import type { Catalog, Entry } from './catalog.js';
 import type { Chunk, Given, Host, Kind, Request } from './host.js';
 import { Gone, HttpError, readJson, sendJson, Stream, type Exchange } from './http.js';
+import { check, scoped } from './openai.js';
+import { bounded } from './bounds.js';
 
 type Body = Record<string, unknown>;
+
+/** The Ollama whose protocol this is, as far as it goes: clients ask for 0.6.4 and later. */
+export const VERSION = '0.12.0';
 
 const CENTURY = 100 * 365.25 * 86_400_000; // how a time that never comes is told
 
@@ -33,14 +40,15 @@ export function parseKeepAlive(value: unknown): number | undefined {
     ms = [...value.matchAll(/(\d+(?:\.\d+)?)(ns|us|ms|s|m|h)/g)].reduce((sum, [, n, unit]) => sum + Number(n) * (units[unit as string] as number), 0);
     if (value.startsWith('-')) ms = -ms;
   }
-  if (Number.isNaN(ms)) throw new HttpError(400, `"keep_alive" cannot be ${JSON.stringify(value)}; it is a number of seconds or a time such as "5m"`);
+  if (Number.isNaN(ms)) throw new HttpError(400, `"keep_alive" cannot be ${shown(value)}; it is a number of seconds or a time such as "5m"`);
   return ms < 0 ? Infinity : ms;
 }
 
-const optionNames: Readonly<Record<string, string>> = {
-  temperature: 'temperature', top_p: 'top_p', top_k: 'top_k', min_p: 'min_p', seed: 'seed', stop: 'stop',
-  presence_penalty: 'presence_penalty', frequency_penalty: 'frequency_penalty', repeat_penalty: 'repeat_penalty', repeat_last_n: 'repeat_last_n',
-};
+/** The engine has these under the same names; the last ones it takes where they ask for nothing. */
+const optionNames = new Set([
+  'temperature', 'top_p', 'top_k', 'min_p', 'seed', 'stop', 'presence_penalty', 'frequency_penalty', 'repeat_penalty', 'repeat_last_n',
+  'typical_p', 'tfs_z', 'mirostat', 'mirostat_tau', 'mirostat_eta',
+]);
 /** How Ollama spreads its work; nothing that could change an answer. */
 const ignoredOptions = new Set(['num_keep', 'num_batch', 'num_gpu', 'main_gpu', 'num_thread', 'use_mmap', 'use_mlock', 'low_vram', 'numa', 'vocab_only', 'f16_kv', 'logits_all', 'penalize_newline', 'draft_num_predict']);
 
@@ -55,12 +63,12 @@ function mapOptions(body: Body): { request: Body; context: number | undefined } 
     if (name === 'num_ctx') context = wholeNumber(name, value);
     else if (name === 'num_predict') {
       const n = wholeNumber(name, value);
-      if (n >= 0) request.max_tokens = n;
+      if (n > 0) request.max_tokens = n; // 0 and less: no limit
     } else if (name === 'seed' && Number(value) < 0) continue; // any
-    else if (name === 'typical_p' && value === 1) continue;
-    else if (name in optionNames) request[optionNames[name] as string] = value;
-    else throw new HttpError(400, `this engine has no option "${name}"`);
+    else if (optionNames.has(name)) request[name] = value;
+    else throw new HttpError(400, `this engine has no option ${shown(name)}`);
   }
+  checkNeutral(request);
   return { request, context };
 }
 
@@ -111,6 +119,12 @@ function mapThink(think: unknown): Body {
   return { thinking: think !== false };
 }
 
+function flag(body: Body, key: string, otherwise: boolean): boolean {
+  const value = body[key] ?? otherwise;
+  if (typeof value !== 'boolean') throw new HttpError(400, `"${key}" is true or false`);
+  return value;
+}
+
 /** What /api/chat and /api/generate differ in. */
 interface Dialect {
   readonly kind: Kind;
@@ -127,7 +141,7 @@ export async function chat(ex: Exchange, host: Host): Promise<void> {
   const tools = Array.isArray(body.tools) && body.tools.length ? { tools: body.tools } : {};
   await run(ex, host, body, {
     kind: 'chat',
-    request: { messages, ...tools },
+    request: { messages, ...tools, truncation: flag(body, 'truncate', true) ? 'auto' : 'disabled' },
     empty: !messages.length,
     piece: (content, thinking, calls) => ({ message: { role: 'assistant', content, ...(thinking && { thinking }), ...(calls.length && { tool_calls: calls }) } }),
   });
@@ -137,7 +151,7 @@ export async function generate(ex: Exchange, host: Host): Promise<void> {
   const body = await readJson(ex);
   for (const key of ['template', 'suffix', 'context'])
     if (body[key] !== undefined && body[key] !== '' && !(Array.isArray(body[key]) && !body[key].length)) throw new HttpError(400, `"${key}" is not supported; /api/chat holds conversations`);
-  const prompt = text(body, 'prompt') ?? '', system = text(body, 'system'), raw = body.raw === true;
+  const prompt = text(body, 'prompt') ?? '', system = text(body, 'system'), raw = flag(body, 'raw', false);
   const messages = mapMessages([...(system ? [{ role: 'system', content: system }] : []), { role: 'user', content: prompt, images: body.images }]);
   await run(ex, host, body, {
     kind: raw ? 'completions' : 'chat',
@@ -152,31 +166,34 @@ async function run(ex: Exchange, host: Host, body: Body, dialect: Dialect): Prom
   const model = text(body, 'model');
   if (!model) throw new HttpError(400, '"model" is missing');
   const { request: options, context } = mapOptions(body);
-  const keepMs = parseKeepAlive(body.keep_alive);
+  const keepMs = parseKeepAlive(body.keep_alive), stream = flag(body, 'stream', true);
   const thinking = dialect.kind === 'chat' ? mapThink(body.think) : {};
-  const request = { ...dialect.request, ...options, ...mapFormat(body.format), ...thinking, stream_options: { include_usage: true } };
-  const out = new Stream(ex, 'application/x-ndjson');
-  const put = (value: Body): Promise<void> => out.write(`${JSON.stringify(value)}\n`);
+  const request = scoped(ex, { ...dialect.request, ...options, ...mapFormat(body.format), ...thinking, stream_options: { include_usage: true } });
   const head = (entry: Entry): Body => ({ model: entry.name, created_at: new Date().toISOString() });
+  const entry = await host.find(model);
+  if (!dialect.empty) check(dialect.kind, bounded(request, host.contextOf(entry, context)));
   if (dialect.empty && keepMs === 0) {
-    await host.release(ex.client, ex.signal, model);
+    await host.release(ex, model);
     sendJson(ex, 200, { ...head(await host.find(model)), ...dialect.piece('', '', []), done: true, done_reason: 'unload' });
     return;
   }
+  const whole = !stream || dialect.empty, out = whole ? undefined : new Stream(ex, 'application/x-ndjson');
+  const put = (value: Body): Promise<void> | undefined => out?.write(`${JSON.stringify(value)}\n`);
   try {
-    await host.use({ client: ex.client, signal: ex.signal, model, context, keepMs }, async (given) => {
+    await host.use({ client: ex.client, household: ex.household, signal: ex.signal, model, context, keepMs, onWait: out?.begin }, async (given) => {
       if (dialect.empty) return sendJson(ex, 200, { ...head(given.entry), ...dialect.piece('', '', []), done: true, done_reason: 'load' });
       const answer = new Answer(dialect);
       for await (const chunk of given.engine.stream(dialect.kind, request, given.signal))
-        for (const piece of answer.take(chunk)) if (body.stream !== false) await put({ ...head(given.entry), ...piece, done: false });
-      const last = answer.end(begin, given, body.stream === false);
-      if (body.stream === false) sendJson(ex, 200, { ...head(given.entry), ...last });
+        for (const piece of answer.take(chunk)) await put({ ...head(given.entry), ...piece, done: false });
+      const last = answer.end(begin, given, whole);
+      if (whole) sendJson(ex, 200, { ...head(given.entry), ...last });
       else await put({ ...head(given.entry), ...last });
     });
-    if (out.begun && !ex.res.writableEnded) out.end();
+    out?.end();
   } catch (e) {
-    if (!out.begun || e instanceof Gone || ex.signal.aborted) throw e;
-    out.end(`${JSON.stringify(ollamaError(e))}\n`);
+    out?.giveUp();
+    if (!out?.begun || e instanceof Gone || ex.signal.aborted) throw e;
+    out.end(`${JSON.stringify(ollamaError(ex.tell(e)))}\n`);
   }
 }
 

@@ -1,8 +1,12 @@
 // openai - the protocol of /v1: chat completions, completions, models. The engine speaks it already; here it meets HTTP.
 
 import type { StoredModel } from '../store/source_ref.js';
+import { withoutEffect } from '../completions_extras.js';
+import { readChat, readCompletion } from '../completions_request.js';
+import type { ChatRequest, CompletionRequest } from '../completions_types.js';
 import { BezelError } from '../wasm.js';
-import type { Host, Kind } from './host.js';
+import { bounded } from './bounds.js';
+import type { Host, Kind, Request, Turn } from './host.js';
 import { Gone, HttpError, readJson, sendJson, Stream, type Exchange } from './http.js';
 
 /** What a failure of the engine is in HTTP. */
@@ -12,16 +16,17 @@ export function httpStatus(e: unknown): number {
   switch (e.kind) {
     case 'argument': case 'limit': case 'format': case 'unsupported': return 400;
     case 'not-found': return 404;
-    case 'device': case 'memory': return 503;
+    case 'device': case 'memory': case 'cancelled': return 503;
     default: return 500;
   }
 }
 
-export function openaiError(e: unknown): { error: { message: string; type: string; param: null; code: string | null } } {
+export function openaiError(e: unknown): { error: { message: string; type: string; param: string | null; code: string | null } } {
   const status = httpStatus(e);
   const type = status < 500 ? (status === 404 ? 'not_found_error' : 'invalid_request_error') : 'server_error';
   const code = e instanceof HttpError ? e.code : e instanceof BezelError ? (e.kind === 'limit' ? 'context_length_exceeded' : e.kind) : null;
-  return { error: { message: e instanceof Error ? e.message : String(e), type, param: null, code } };
+  const param = e instanceof HttpError ? e.param : e instanceof BezelError ? (e.param ?? null) : null;
+  return { error: { message: e instanceof Error ? e.message : String(e), type, param, code } };
 }
 
 const modelObject = (m: StoredModel): object => ({ id: m.name, object: 'model', created: Math.floor((m.modified ?? 0) / 1000), owned_by: 'library' });
@@ -37,30 +42,43 @@ export async function showModel(ex: Exchange, host: Host, name: string): Promise
 /** Requests of one program, or of one user of it, share a turn. */
 const clientOf = (ex: Exchange, user: unknown): string => (typeof user === 'string' ? `${ex.client} ${user}` : ex.client);
 
+/** For the engine; what has no effect there is not kept while the request waits.
+ *  What was computed for one client is of no use to another: not its tokens, and not the count of those that are the same. A session's
+ *  name means something to the client that chose it. */
+export function scoped(ex: Exchange, { session, ...request }: Request): Request {
+  if (session !== undefined && session !== null && typeof session !== 'string') throw new HttpError(400, '"session" must be the name of a session', 'invalid_session', {}, 'session');
+  for (const name of withoutEffect) delete (request as Record<string, unknown>)[name];
+  return { ...request, prompt_cache_key: session ? `${ex.scope} ${session}` : ex.scope };
+}
+
+/** Throws what is wrong with a request while there is a status to say so with. */
+export function check(kind: Kind, request: Request): void {
+  if (kind === 'chat') readChat(request as unknown as ChatRequest, { system: null, messages: [], stop: [] });
+  else if (request.prompt === undefined || request.prompt === null) throw new HttpError(400, '"prompt" is missing', 'missing_prompt', {}, 'prompt');
+  else readCompletion(request as unknown as CompletionRequest);
+}
+
 export async function complete(ex: Exchange, host: Host, kind: Kind): Promise<void> {
-  const { model, stream, ...request } = await readJson(ex);
-  if (model !== undefined && typeof model !== 'string') throw new HttpError(400, '"model" is not a text', 'invalid_model');
-  const turn = { client: clientOf(ex, request.user), signal: ex.signal, model };
+  const { model, stream, ...rest } = await readJson(ex);
+  if (model !== undefined && typeof model !== 'string') throw new HttpError(400, '"model" is not a text', 'invalid_model', {}, 'model');
+  if (stream !== undefined && stream !== null && typeof stream !== 'boolean') throw new HttpError(400, '"stream" is true or false', 'invalid_stream', {}, 'stream');
+  const turn = { client: clientOf(ex, rest.user), household: ex.household, signal: ex.signal, model }, request = scoped(ex, rest);
+  const entry = await host.find(model);
+  check(kind, bounded(request, host.contextOf(entry)));
   if (stream === true) return streamed(ex, host, kind, request, turn);
   await host.use(turn, async ({ engine, entry, signal }) => sendJson(ex, 200, { ...(await engine.answer(kind, request, signal)), model: entry.name }));
 }
 
-async function streamed(ex: Exchange, host: Host, kind: Kind, request: Record<string, unknown>, turn: { client: string; signal: AbortSignal; model: string | undefined }): Promise<void> {
+async function streamed(ex: Exchange, host: Host, kind: Kind, request: Request, turn: Turn): Promise<void> {
   const out = new Stream(ex, 'text/event-stream');
   try {
-    await host.use(turn, async ({ engine, entry, signal }) => {
-      // The first piece comes before the prompt has been read. It is held back, so that what fails then has a status.
-      let held = '';
-      for await (const chunk of engine.stream(kind, request, signal)) {
-        const event = `data: ${JSON.stringify({ ...chunk, model: entry.name })}\n\n`;
-        if (held || out.begun) await out.write(held + event);
-        held = out.begun ? '' : event;
-      }
-      if (held) await out.write(held);
+    await host.use({ ...turn, onWait: out.begin }, async ({ engine, entry, signal }) => {
+      for await (const chunk of engine.stream(kind, request, signal)) await out.write(`data: ${JSON.stringify({ ...chunk, model: entry.name })}\n\n`);
     });
     out.end('data: [DONE]\n\n');
   } catch (e) {
+    out.giveUp();
     if (!out.begun || e instanceof Gone || ex.signal.aborted) throw e;
-    out.end(`data: ${JSON.stringify(openaiError(e))}\n\n`); // too late for a status
+    out.end(`data: ${JSON.stringify(openaiError(ex.tell(e)))}\n\n`); // too late for a status
   }
 }

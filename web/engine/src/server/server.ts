@@ -14,6 +14,7 @@ import { pageHeaders, type Files } from './files.js';
 import { Guard, type GuardOptions } from './guard.js';
 import type { Host } from './host.js';
 import { defaultLimits, Gone, HttpError, sendJson, type Exchange, type Limits } from './http.js';
+import { BezelError } from '../wasm.js';
 import * as ollama from './ollama.js';
 import * as openai from './openai.js';
 
@@ -29,6 +30,9 @@ export interface ServerOptions extends GuardOptions {
   /** Failures that are ours. */
   readonly say?: (line: string) => void;
 }
+
+/** Milliseconds that a connection is kept between two requests: long enough for a person to type the next question. */
+const KEEP_ALIVE = 75_000;
 
 type Handler = (ex: Exchange, rest: string) => Promise<void> | void;
 
@@ -55,6 +59,9 @@ export class Server {
   private readonly limits: Limits;
   private readonly listening: http.Server[] = [];
   private readonly live = new Set<AbortController>(); // one a request
+  private readonly connectionIds = new WeakMap<object, string>();
+  private connections = 0;
+  private readonly bodies = { bytes: 0 };
   private readonly exact: ReadonlyMap<string, Handler>;
   private readonly below: readonly (readonly [string, Handler])[];
 
@@ -67,7 +74,7 @@ export class Server {
       ['GET /v1/models', (ex) => openai.listModels(ex, host)],
       ['POST /v1/chat/completions', (ex) => openai.complete(ex, host, 'chat')],
       ['POST /v1/completions', (ex) => openai.complete(ex, host, 'completions')],
-      ['GET /api/version', (ex) => sendJson(ex, 200, { version: options.version })],
+      ['GET /api/version', (ex) => sendJson(ex, 200, { version: ollama.VERSION, bezel: options.version })],
       ['GET /api/tags', (ex) => ollama.tags(ex, catalog)],
       ['GET /api/ps', (ex) => ollama.running(ex, host)],
       ['POST /api/show', (ex) => ollama.show(ex, host)],
@@ -75,7 +82,7 @@ export class Server {
       ['POST /api/generate', (ex) => ollama.generate(ex, host)],
     ]);
     this.below = [
-      ['GET /v1/models/', (ex, name) => openai.showModel(ex, host, name)],
+      ['GET /v1/models/', (ex, name) => (name ? openai.showModel(ex, host, name) : openai.listModels(ex, host))],
       ['GET /bezel/manifest/', (ex, name) => this.manifest(ex, name)],
       ['GET /bezel/blob/', (ex, digest) => this.blob(ex, digest)],
     ];
@@ -99,14 +106,14 @@ export class Server {
     const all = this.listening.map((s) => new Promise((done) => s.close(done)));
     for (const request of this.live) request.abort();
     for (const s of this.listening) s.closeIdleConnections();
-    const late = setTimeout(() => this.listening.forEach((s) => s.closeAllConnections()), 2000).unref();
+    const late = setTimeout(() => this.listening.forEach((s) => s.closeAllConnections()), 1000).unref();
     await Promise.all(all);
     clearTimeout(late);
     await this.options.host.close();
   }
 
   private open(port: number, address: string): Promise<number> {
-    const server = http.createServer({ maxHeaderSize: this.limits.headerBytes, headersTimeout: this.limits.headerMs, requestTimeout: this.limits.requestMs, connectionsCheckingInterval: 1000 });
+    const server = http.createServer({ maxHeaderSize: this.limits.headerBytes, headersTimeout: this.limits.headerMs, requestTimeout: this.limits.requestMs, connectionsCheckingInterval: 1000, keepAliveTimeout: KEEP_ALIVE });
     server.maxConnections = this.limits.connections;
     server.on('request', (req, res) => void this.serve(req, res));
     return new Promise((done, failed) => {
@@ -127,9 +134,10 @@ export class Server {
       this.live.delete(gone);
       gone.abort();
     });
-    const client = [req.socket.remoteAddress, req.headers.authorization, req.headers.origin, req.headers['user-agent']].join(' ');
-    const ex: Exchange = { req, res, method: req.method ?? '', path, client, signal: gone.signal, limits: this.limits };
+    const household = JSON.stringify([req.socket.remoteAddress, req.headers.authorization]), client = [household, req.headers.origin, req.headers['user-agent']].join(' ');
+    const ex: Exchange = { req, res, method: req.method ?? '', path, client, household, bodies: this.bodies, scope: this.scopeOf(req), tell: (e) => this.tell(ex, e), signal: gone.signal, limits: this.limits };
     for (const [name, value] of Object.entries(common)) res.setHeader(name, value);
+    res.setHeader('x-request-id', `req_${crypto.randomUUID().replaceAll('-', '')}`);
     try {
       if (!path.startsWith('/')) throw new HttpError(400, 'the address is not well formed');
       for (const [name, value] of Object.entries(this.guard.check(req, !isApi(path)))) res.setHeader(name, value);
@@ -190,15 +198,30 @@ export class Server {
     await sendContent(ex, content);
   }
 
+  /** A key names a client. Without one only a connection is sure to be one client's: programs of many people come from one
+   *  address, and every other header can be copied. */
+  private scopeOf({ socket, headers }: http.IncomingMessage): string {
+    if (headers.authorization) return JSON.stringify([socket.remoteAddress, headers.origin, headers.authorization]);
+    const known = this.connectionIds.get(socket) ?? String(++this.connections);
+    this.connectionIds.set(socket, known);
+    return known;
+  }
+
+  private tell(ex: Exchange, e: unknown): unknown {
+    if (openai.httpStatus(e) === 500) {
+      this.options.say?.(`${String(ex.res.getHeader('x-request-id'))} ${ex.method} ${ex.path}: ${e instanceof Error ? (e.stack ?? e.message) : String(e)}`);
+      return new Error('something went wrong in the server; its terminal says what');
+    }
+    return e instanceof BezelError ? new BezelError(this.options.catalog.withoutPaths(e.message, 'the model'), e.kind, e, e.param) : e;
+  }
+
   private fail(ex: Exchange, e: unknown): void {
     const { res } = ex;
     if (e instanceof Gone || ex.signal.aborted || res.headersSent) {
       res.destroy();
       return;
     }
-    const status = openai.httpStatus(e);
-    if (status === 500) this.options.say?.(`${ex.method} ${ex.path}: ${e instanceof Error ? (e.stack ?? e.message) : String(e)}`);
-    const shown = status === 500 ? new Error('something went wrong in the server; its terminal says what') : e;
-    sendJson(ex, status, ex.path.startsWith('/api/') ? ollama.ollamaError(shown) : openai.openaiError(shown), e instanceof HttpError ? e.headers : {});
+    const shown = ex.tell(e);
+    sendJson(ex, openai.httpStatus(e), ex.path.startsWith('/api/') ? ollama.ollamaError(shown) : openai.openaiError(shown), e instanceof HttpError ? e.headers : {});
   }
 }

@@ -5,10 +5,11 @@ import type { MergeFrom } from '../merge.js';
 import type { Handlers, Spec } from '../rpc.js';
 import { blobSource } from '../source.js';
 import { adapterFiles, type AdapterFile, type AdapterForm } from './adapter_files.js';
-import { FolderStore } from './folder_store.js';
 import { inspectFile, type FileKind } from './inspect_file.js';
 import type { StoreProgress } from './news.js';
 import { OpfsStore, type ImportOptions, type MergeOptions, type PullFrom, type PullOptions } from './opfs_store.js';
+import { openFolder } from './plain_folder.js';
+import type { Verified } from './ollama_store.js';
 import { ServerStore } from './server_store.js';
 import type { ModelStore, ResolvedModel, StoredModel } from './source_ref.js';
 
@@ -31,6 +32,7 @@ export interface StoreCalls extends PlainCalls {
   importFile: Spec<{ from: File | FileSystemFileHandle; options: Watched<ImportOptions> }, StoredModel, StoreProgress>;
   merge: Spec<{ from: MergeFrom; options: Watched<MergeOptions> }, StoredModel, StoreProgress>;
   mergeFile: Spec<MergeFrom, File, StoreProgress>;
+  verify: Spec<{ name: string }, Verified, StoreProgress>;
 }
 
 /** No streams. */
@@ -49,7 +51,7 @@ export function storeCalls(): Handlers<StoreCalls> {
     }));
   const at = async (where: Where): Promise<ModelStore> => {
     const { core, own } = await open();
-    if (where.kind === 'folder') return FolderStore.open(core, where.handle);
+    if (where.kind === 'folder') return openFolder(core, where.handle);
     return where.kind === 'server' ? new ServerStore(core, where.url) : own;
   };
   const bound = Object.fromEntries(plain.map((name) => [name, async (args: never[]) => {
@@ -68,6 +70,7 @@ export function storeCalls(): Handlers<StoreCalls> {
     pull: async ({ from, options }, { signal, progress }) => (await open()).own.pull(from, { ...options, signal, onProgress: progress }),
     importFile: async ({ from, options }, { signal, progress }) => (await open()).own.importFile(from, { ...options, signal, onProgress: progress }),
     merge: async ({ from, options }, { signal, progress }) => (await open()).own.merge(from, { ...options, signal, onProgress: progress }),
+    verify: async ({ name }, { signal, progress }) => (await open()).own.verify(name, { signal, onProgress: progress }),
     mergeFile: async (from, { signal, progress }) => (await open()).own.mergeFile(from, { signal, onProgress: progress }),
   };
 }

@@ -10,6 +10,7 @@ import type { FileKind } from './inspect_file.js';
 import { storeCalls, type StoreCalls, type StoreStreams, type Where } from './calls.js';
 import { onStoreChange } from './news.js';
 import type { ImportOptions, MergeOptions, PullFrom, PullOptions, Unfinished, StoreUsage } from './opfs_store.js';
+import type { Verified, VerifyOptions } from './ollama_store.js';
 import { requestPersistence } from './room.js';
 import type { ModelStore, ResolvedModel, StoredModel } from './source_ref.js';
 
@@ -51,7 +52,7 @@ export class Store implements ModelStore {
     return this.at({ kind: 'own' }).resolve(name);
   }
 
-  /** A picked Ollama folder (~/.ollama/models or one above it), read in place. */
+  /** A picked folder, read in place: an Ollama store (~/.ollama/models or one above it), or GGUF files. */
   folder(handle: FileSystemDirectoryHandle): ModelStore {
     return this.at({ kind: 'folder', handle });
   }
@@ -100,6 +101,12 @@ export class Store implements ModelStore {
     return this.link.call('delete', [name]);
   }
 
+  /** Read all of a model and compare it with its digests; one that is damaged is not used until it is pulled again. A
+   *  load does the same by itself, once per change of a file. */
+  verify(name: string, { onProgress, signal }: VerifyOptions = {}): Promise<Verified> {
+    return this.link.call('verify', { name }, { onProgress, signal });
+  }
+
   /** Call it something else; a name that is taken is refused. */
   rename(name: string, as: string): Promise<StoredModel> {
     return this.link.call('rename', [name, as]);
@@ -129,7 +136,7 @@ export class Store implements ModelStore {
     return requestPersistence();
   }
 
-  /** Remember a picked Ollama folder. */
+  /** Remember a picked folder: an Ollama store, or GGUF files. */
   addFolder(handle: FileSystemDirectoryHandle): Promise<void> {
     return this.link.call('addFolder', [handle]);
   }

@@ -9,6 +9,8 @@ import { follow, Reporter, type StoreProgress } from './news.js';
 import { PartialFile } from './partial.js';
 import { isError } from './platform.js';
 import { needRoom, noRoom } from './room.js';
+import { isIntact, knownState, remember } from './verified.js';
+import { blobSource } from '../source.js';
 
 const MAX_RESTARTS = 3;
 
@@ -95,14 +97,31 @@ class Download {
     const { digest, size } = this.wanted;
     if (digest) {
       const release = await holdShared(keepName(blobName(digest)));
-      const have = await blobSize(this.folders.blobs, digest).catch(async (e: unknown) => (await release(), Promise.reject(e)));
-      if (have !== undefined && (size === undefined || have === size)) return { digest, size: have, version: undefined, release };
+      try {
+        const have = await blobSize(this.folders.blobs, digest);
+        if (have !== undefined && (size === undefined || have === size) && (await this.isIntact(digest))) return { digest, size: have, version: undefined, release };
+      } catch (e) {
+        await release();
+        throw e;
+      }
       await release();
     }
     await this.unlessSame();
     const reporter = new Reporter(this.key, this.options.onProgress);
     try {
       return await this.attempts(reporter);
+    } finally {
+      reporter.close();
+    }
+  }
+
+  /** A blob that is there and damaged is fetched again. */
+  private async isIntact(digest: string): Promise<boolean> {
+    const { blobs } = this.folders, blob = blobName(digest);
+    const reporter = new Reporter(this.key, this.options.onProgress);
+    try {
+      const source = blobSource(await (await blobs.getFileHandle(blob)).getFile());
+      return await isIntact(this.core, blobs, blob, source, { signal: this.options.signal, onProgress: (loaded, total) => reporter.report({ phase: 'verify', loaded, total }) });
     } finally {
       reporter.close();
     }
@@ -156,8 +175,8 @@ class Download {
       await part.rehash(hash, (loaded) => reporter.report({ phase: 'verify', loaded, total: part.bytes }), signal);
       const known = { ...(size !== undefined && { size }), ...(version !== undefined && { version }) };
       const onRemote = async (remote: Remote): Promise<void> => {
-        await needRoom(label, remote.size - part.bytes);
-        part.journal = { bytes: part.journal.bytes, url, label, size: remote.size, ...(remote.version !== undefined && { version: remote.version }) };
+        if (remote.size !== undefined) await needRoom(label, remote.size - part.bytes);
+        part.journal = { bytes: part.journal.bytes, url, label, ...(remote.size !== undefined && { size: remote.size }), ...(remote.version !== undefined && { version: remote.version }) };
         part.checkpoint();
       };
       if (size === undefined || part.bytes < size) {
@@ -185,9 +204,14 @@ export async function placeBlob(folders: BlobFolders, part: PartialFile, digest:
   const release = await holdShared(keepName(blob));
   const size = part.bytes, { version } = part.journal;
   const place = async (): Promise<void> => {
-    // A blob that is there is perhaps being read: it stays.
-    if ((await blobSize(folders.blobs, digest)) === size) await part.discard();
-    else await part.finish(folders.blobs, blob);
+    // A blob that is there is perhaps being read: it stays, unless it is not what it should be.
+    const known = await knownState(folders.blobs, blob);
+    if (known !== 'damaged' && (await blobSize(folders.blobs, digest)) === size) return part.discard();
+    await part.finish(folders.blobs, blob).catch((e: unknown) => {
+      if (!isError(e, 'NoModificationAllowedError')) throw e;
+      throw new BezelError('the damaged file is still open in another tab; close that tab and pull it again', 'io', e);
+    });
+    await remember(folders.blobs, blob, true);
   };
   try {
     // Who writes under this name has the lock; who learns the name only now must get it.

@@ -1,8 +1,9 @@
-// handles - files and folders that a person once picked, remembered in IndexedDB to be read in place again.
+// handles - what a store remembers in IndexedDB: files and folders that a person once picked, to be read in place again,
+// and what was found when a blob was read as a whole.
 
 import type { StoredModel } from './source_ref.js';
 
-const DATABASE = 'bezel-handles';
+const HANDLES = ['files', 'folders'] as const;
 
 /** A file in its place, under a model's full name. */
 export interface FileRecord {
@@ -18,9 +19,18 @@ export interface FolderRecord {
   handle: FileSystemDirectoryHandle;
 }
 
+/** A blob, by its name, as it was when all of it was read. */
+export interface BlobRecord {
+  key: string;
+  size: number;
+  modified: number;
+  intact: boolean;
+}
+
 interface Records {
   files: FileRecord;
   folders: FolderRecord;
+  blobs: BlobRecord;
 }
 
 function done<T>(request: IDBRequest<T>): Promise<T> {
@@ -30,16 +40,17 @@ function done<T>(request: IDBRequest<T>): Promise<T> {
   });
 }
 
-async function database(): Promise<IDBDatabase> {
-  const request = indexedDB.open(DATABASE, 1);
+/** Blobs have a database of their own: an older version of this package may have the other one open. */
+async function database(store: keyof Records): Promise<IDBDatabase> {
+  const request = indexedDB.open(store === 'blobs' ? 'bezel-blobs' : 'bezel-handles', 1);
   request.onupgradeneeded = () => {
-    for (const store of ['files', 'folders']) request.result.createObjectStore(store, { keyPath: 'key' });
+    for (const name of store === 'blobs' ? [store] : HANDLES) request.result.createObjectStore(name, { keyPath: 'key' });
   };
   return done(request);
 }
 
 async function use<S extends keyof Records, T>(store: S, mode: IDBTransactionMode, work: (s: IDBObjectStore) => IDBRequest<T>): Promise<T> {
-  const db = await database();
+  const db = await database(store);
   try {
     return await done(work(db.transaction(store, mode).objectStore(store)));
   } finally {
@@ -52,4 +63,11 @@ export const handles = {
   get: <S extends keyof Records>(store: S, key: string): Promise<Records[S] | undefined> => use(store, 'readonly', (s) => s.get(key) as IDBRequest<Records[S] | undefined>),
   put: async <S extends keyof Records>(store: S, record: Records[S]): Promise<void> => void (await use(store, 'readwrite', (s) => s.put(record))),
   remove: (store: keyof Records, key: string): Promise<undefined> => use(store, 'readwrite', (s) => s.delete(key)),
+};
+
+/** Without IndexedDB nothing is remembered, and a blob is read again at each load. */
+export const blobRecords = {
+  all: (): Promise<BlobRecord[]> => handles.all('blobs').catch(() => []),
+  get: (key: string): Promise<BlobRecord | undefined> => handles.get('blobs', key).catch(() => undefined),
+  put: (record: BlobRecord): Promise<void> => handles.put('blobs', record).catch(() => {}),
 };

@@ -20,7 +20,8 @@ const defaults: Patience = { tries: 8, first: 500, longest: 30_000, idle: 30_000
 
 /** What is known of an address: how long it is and which version of it. */
 export interface Remote {
-  size: number;
+  /** Undefined: the server does not say, and it is as long as what comes. */
+  size: number | undefined;
   /** ETag, or the date where there is none; undefined: versions cannot be told apart. */
   version: string | undefined;
 }
@@ -32,7 +33,7 @@ export interface RangeOptions {
   known?: Partial<Remote>;
   /** Told once, before the first byte; throws to leave it. */
   onRemote?: (remote: Remote) => void | Promise<void>;
-  /** Servers that send all of a file instead of a range: take what is wanted out of it. */
+  /** Servers that send all of a file instead of a range: take what is wanted out of it. Absent: that is an error, NoRanges. */
   whole?: boolean;
   signal?: AbortSignal | undefined;
   patience?: Partial<Patience> | undefined;
@@ -42,6 +43,13 @@ export interface RangeOptions {
 export class RemoteChanged extends BezelError {
   constructor(url: string) {
     super(`${shortUrl(url)} changed on the server while it was read`, 'io');
+  }
+}
+
+/** The server sends all of a file or nothing. */
+export class NoRanges extends BezelError {
+  constructor(url: string) {
+    super(`the server of ${shortUrl(url)} does not give parts of files (Range); put the file into the store first`, 'unsupported');
   }
 }
 
@@ -65,6 +73,18 @@ class NoAnswer extends Passing {}
 function isForeign(url: string): boolean {
   const here = (globalThis as { location?: Location }).location;
   return here !== undefined && new URL(url).origin !== here.origin;
+}
+
+/** What the system says of a connection that failed: Node has it as the cause of "fetch failed". */
+function causeOf(e: unknown): Error & { code?: unknown } {
+  const error = e instanceof Error ? e : new Error(String(e));
+  return error.cause instanceof Error ? error.cause : error;
+}
+
+/** No such host, a port that fetch refuses, a certificate that is not believed: another try sees the same. */
+function isFinal(e: unknown): boolean {
+  const { code, message } = causeOf(e);
+  return /^(ENOTFOUND|EAI_AGAIN|ENODATA|ERR_TLS_.*|.*CERT.*|UNABLE_TO_.*)$/.test(String(code)) || /dns error|bad port|certificate/i.test(message);
 }
 
 const FOREIGN_TRIES = 2; // a site that has never answered is not asked for minutes: the browser does not say which it is
@@ -98,18 +118,19 @@ function refuse(url: string, answer: Response): never {
   throw new BezelError(`cannot read ${shortUrl(url)}: the server says ${said}`, 'io');
 }
 
-/** Size and version, and the offset at which the body starts. */
-function readHead(url: string, answer: Response): Remote & { start: number } {
+/** Size and version, and where the body starts and ends. A length is that of the bytes that travel: of encoded ones it says nothing. */
+function readHead(url: string, answer: Response): Remote & { start: number; end: number | undefined } {
   const weak = answer.headers.get('etag') ?? answer.headers.get('last-modified') ?? undefined;
   const version = weak?.replace(/^W\//, '');
   if (answer.status === 206) {
-    const [, start, size] = /^bytes (\d+)-\d+\/(\d+)$/.exec(answer.headers.get('content-range') ?? '') ?? [];
+    const [, start, last, size] = /^bytes (\d+)-(\d+)\/(\d+)$/.exec(answer.headers.get('content-range') ?? '') ?? [];
     if (start === undefined) throw new BezelError(`${shortUrl(url)} answers with part of a file and does not say which (is Content-Range exposed to this page?)`, 'io');
-    return { start: Number(start), size: Number(size), version };
+    return { start: Number(start), end: Number(last) + 1, size: Number(size), version };
   }
   const length = answer.headers.get('content-length');
-  if (length === null || answer.headers.has('content-encoding')) throw new BezelError(`${shortUrl(url)} does not say how long it is`, 'io');
-  return { start: 0, size: Number(length), version };
+  const encoded = !['', 'identity'].includes(answer.headers.get('content-encoding') ?? '');
+  const size = length === null || encoded ? undefined : Number(length);
+  return { start: 0, end: size, size, version };
 }
 
 /** One connection, whose silence ends it. */
@@ -130,7 +151,7 @@ class Connection {
       return await work();
     } catch (e) {
       this.signal?.throwIfAborted();
-      throw new Failure(e instanceof Error ? e.message : String(e), 0, e);
+      throw new Failure(causeOf(e).message, 0, e);
     } finally {
       clearTimeout(this.timer);
     }
@@ -168,11 +189,11 @@ class Reading {
 
   private async check(remote: Remote): Promise<void> {
     const known = { ...this.options.known, ...this.remote };
-    const same = (known.size === undefined || known.size === remote.size) &&
+    const same = (known.size === undefined || remote.size === undefined || known.size === remote.size) &&
       (known.version === undefined || remote.version === undefined || known.version === remote.version);
     if (!same) throw new RemoteChanged(this.url);
     if (!this.remote) await this.options.onRemote?.(remote);
-    this.remote = { size: remote.size, version: remote.version };
+    this.remote = { size: remote.size ?? known.size, version: remote.version };
   }
 
   /** As far as one connection goes. */
@@ -188,18 +209,19 @@ class Reading {
         return;
       }
       if (answer.status !== 200 && answer.status !== 206) refuse(this.url, answer);
+      if (answer.status === 200 && !this.options.whole) throw new NoRanges(this.url);
       const head = readHead(this.url, answer);
-      if (answer.status === 200 && !this.options.whole) throw new BezelError(`the server of ${shortUrl(this.url)} does not give parts of files (Range); put the file into the store first`, 'unsupported');
       if (head.start > this.at) throw new BezelError(`${shortUrl(this.url)} answers with another part of the file than was asked for`, 'io');
       await this.check(head);
-      yield* this.take(connection.body(answer), head.start);
+      yield* this.take(connection.body(answer), head.start, head.end);
     } finally {
       connection.close();
     }
   }
 
-  /** The wanted part of a body that starts at `from`. */
-  private async *take(body: AsyncIterable<Uint8Array>, from: number): AsyncGenerator<Uint8Array, void, void> {
+  /** The wanted part of a body from `from` to `to`. One that was wanted to its end is read to its end: a request that is left
+   *  before it counts as aborted. */
+  private async *take(body: AsyncIterable<Uint8Array>, from: number, to: number | undefined): AsyncGenerator<Uint8Array, void, void> {
     for await (const bytes of body) {
       const piece = bytes.subarray(Math.max(0, this.at - from), this.end - from);
       from += bytes.length;
@@ -207,9 +229,10 @@ class Reading {
         this.at += piece.length;
         yield piece;
       }
-      if (this.at >= this.end) return;
+      if (this.at >= this.end && from !== to) return;
     }
-    if (this.at < this.end) throw new Passing('the connection ended early');
+    const known = this.remote?.size !== undefined; // else this is its end: what breaks off fails above
+    if (known && this.at < this.end) throw new Passing('the connection ended early');
   }
 }
 
@@ -233,6 +256,8 @@ class Tries {
     this.heard ||= !(e instanceof NoAnswer);
     const { tries, first, longest } = this.patience;
     this.failed = progress ? 1 : this.failed + 1;
+    if (!this.heard && isFinal(e.cause)) throw new BezelError(`${new URL(this.url).host} cannot be reached: ${e.message}`, 'io', e);
+    if (!this.heard && this.failed >= FOREIGN_TRIES && causeOf(e.cause).code === 'ECONNREFUSED') throw new BezelError(`nothing answers at ${new URL(this.url).host}: ${e.message}`, 'io', e);
     if (!this.heard && this.failed >= FOREIGN_TRIES && isForeign(this.url)) throw new BezelError(`${new URL(this.url).host} cannot be reached, or does not give its files to pages of other sites`, 'io', e);
     if (this.failed >= tries) throw new BezelError(`the connection to ${shortUrl(this.url)} was lost and ${tries} tries did not bring it back: ${e.message}`, 'io', e);
     const pause = Math.min(longest, first * 2 ** (this.failed - 1)) * (0.5 + Math.random() / 2);

@@ -8,8 +8,21 @@
 import type { StoreTexts } from '../cpu_engine.js';
 import { BezelError, type Core } from '../wasm.js';
 import { blobName, fullName, MAX_MANIFEST, parseManifest, parseName, pathOf, textKinds, type Layer, type ModelName } from './manifest.js';
-import type { ModelStore, ResolvedModel, SourceRef, StoredModel } from './source_ref.js';
+import type { StoreProgress } from './news.js';
+import { openSource, type ModelStore, type ResolvedModel, type SourceRef, type StoredModel } from './source_ref.js';
+import { digestOf, type ReadOptions } from './verified.js';
 import { sortModels } from './inspect_file.js';
+
+export interface VerifyOptions {
+  onProgress?: (p: StoreProgress) => void;
+  signal?: AbortSignal;
+}
+
+export interface Verified {
+  intact: boolean;
+  /** Which parts of the model are missing or not what they should be. */
+  damaged: Layer['kind'][];
+}
 
 export interface TreeFile {
   readonly size: number;
@@ -29,11 +42,12 @@ export interface Tree {
 }
 
 /** What a config blob says for people; a config that makes no sense says nothing. */
-export function detailsOf(config: string | undefined): Pick<StoredModel, 'family' | 'parameters' | 'quantization'> {
+export function detailsOf(config: string | undefined): Pick<StoredModel, 'family' | 'parameters' | 'quantization' | 'base'> {
   if (config === undefined) return {};
   try {
-    const { model_family: family, model_type: parameters, file_type: quantization } = JSON.parse(config) as Record<string, unknown>;
-    const texts = Object.entries({ family, parameters, quantization }).filter(([, v]) => typeof v === 'string' && v);
+    // PEFT's adapter_config.json names its model in words of its own.
+    const { model_family: family, model_type: parameters, file_type: quantization, base_model_name_or_path: base } = JSON.parse(config) as Record<string, unknown>;
+    const texts = Object.entries({ family, parameters, quantization, base }).filter(([, v]) => typeof v === 'string' && v);
     return Object.fromEntries(texts);
   } catch (e) {
     if (e instanceof SyntaxError || e instanceof TypeError) return {};
@@ -124,9 +138,41 @@ export class OllamaStore implements ModelStore {
     return file;
   }
 
-  async resolve(text: string): Promise<ResolvedModel> {
+  private async need(text: string): Promise<ModelName> {
     const name = await this.find(text);
     if (!name) throw new BezelError(`${parseName(this.core, text).short} is not in the store ${this.tree.place}`, 'not-found');
+    return name;
+  }
+
+  /** Read all of a model's blobs and compare them with their names. `onChecked` hears of each. */
+  async verify(text: string, { onProgress, signal, onChecked }: VerifyOptions & { onChecked?: (layer: Layer, intact: boolean) => Promise<void> } = {}): Promise<Verified> {
+    const layers = parseManifest(this.core, await this.manifest(await this.need(text))), total = sizeOf(layers);
+    const damaged: Layer['kind'][] = [];
+    let before = 0;
+    for (const layer of layers) {
+      const tell = (loaded: number): void => onProgress?.({ phase: 'verify', loaded: before + loaded, total });
+      const intact = await this.holds(layer, { signal, onProgress: tell });
+      if (!intact) damaged.push(layer.kind);
+      await onChecked?.(layer, intact);
+      before += layer.size;
+    }
+    onProgress?.({ phase: 'done', loaded: total, total });
+    return { intact: damaged.length === 0, damaged };
+  }
+
+  private async holds({ digest, size }: Layer, options: ReadOptions): Promise<boolean> {
+    const file = await this.tree.file(['blobs', blobName(digest)]);
+    if (file?.size !== size) return false;
+    const source = await openSource(file.ref);
+    try {
+      return (await digestOf(this.core, source, options)) === digest.toLowerCase();
+    } finally {
+      source.close();
+    }
+  }
+
+  async resolve(text: string): Promise<ResolvedModel> {
+    const name = await this.need(text);
     const manifest = await this.manifest(name);
     return resolveLayers(this.core, name, manifest, this.tree.place, (layer) => this.blob(name, layer));
   }

@@ -13,18 +13,20 @@ import { BezelError, Core, loadWasm } from '../wasm.js';
 import { Sha256, sha256 } from './digest.js';
 import { DirectoryTree, folderAt } from './directory.js';
 import { blobSize, download, placeBlob, Unchanged, type BlobFolders, type Downloaded } from './download.js';
-import { FolderStore, needsAccess } from './folder_store.js';
+import { needsAccess } from './folder_store.js';
+import { openFolder } from './plain_folder.js';
 import { handles, type FileRecord } from './handles.js';
 import { formatOf, HEAD, inspectFile, type FileKind } from './inspect_file.js';
 import { alone, holdShared, ifAlone, keepName, MANIFESTS, writeName, type Release } from './locks.js';
 import { blobName, composeManifest, fullName, MAX_MANIFEST, parseManifest, parseName, pathOf, type Layer, type ModelName } from './manifest.js';
 import type { Patience } from './net.js';
 import { onStoreChange, Reporter, tellChanged, type StoreProgress } from './news.js';
-import { OllamaStore, sizeOf } from './ollama_store.js';
+import { OllamaStore, sizeOf, type Verified, type VerifyOptions } from './ollama_store.js';
 import { journalName, parseJournal, PartialFile, removeFile } from './partial.js';
 import { isError } from './platform.js';
 import { needRoom, noRoom, requestPersistence } from './room.js';
 import { ServerStore } from './server_store.js';
+import { damagedBlobs, isIntact, knownState, remember, type ReadOptions } from './verified.js';
 import { fileOf, type ModelStore, type ResolvedModel, type StoredModel } from './source_ref.js';
 
 const ROOT = 'bezel';
@@ -58,6 +60,8 @@ export interface ImportOptions {
   name?: string;
   /** PEFT's adapter_config.json, which an adapter in safetensors needs. */
   config?: string;
+  /** Of an adapter in GGUF, which does not say: the model that it was made for. */
+  base?: string;
   /** Copy a file that could be read in place. */
   copy?: boolean;
   onProgress?: (p: StoreProgress) => void;
@@ -123,7 +127,10 @@ export class OpfsStore implements ModelStore {
     const storage = (globalThis.navigator as Navigator | undefined)?.storage;
     if (!storage?.getDirectory) throw new BezelError('this browser has no storage for models (it needs the Origin Private File System)', 'unsupported');
     const core = options.core ?? (await Core.load(await loadWasm()));
-    const root = await (await storage.getDirectory()).getDirectoryHandle(ROOT, { create: true });
+    const top = await storage.getDirectory().catch((e: unknown) => {
+      throw new BezelError('this window gives the page no storage for models (private windows have none)', 'unsupported', e);
+    });
+    const root = await top.getDirectoryHandle(ROOT, { create: true });
     const [blobs, partial] = [await root.getDirectoryHandle('blobs', { create: true }), await root.getDirectoryHandle('partial', { create: true })];
     const store = new OpfsStore(core, root, { blobs, partial }, options.patience);
     await store.collect();
@@ -134,12 +141,24 @@ export class OpfsStore implements ModelStore {
 
   async list(): Promise<StoredModel[]> {
     const inPlace = (await handles.all('files')).map((r) => r.model);
-    return [...(await this.files.list()), ...inPlace].sort((a, b) => (a.name < b.name ? -1 : 1));
+    const damaged = await damagedBlobs(this.folders.blobs);
+    const own = (await this.files.list()).map((m) => (damaged.has(blobName(m.digest)) ? { ...m, damaged: true } : m));
+    return [...own, ...inPlace].sort((a, b) => (a.name < b.name ? -1 : 1));
   }
 
   async resolve(text: string): Promise<ResolvedModel> {
     const record = await this.record(parseName(this.core, text));
     return record && !(await this.files.find(text)) ? this.inPlace(record) : this.files.resolve(text);
+  }
+
+  /** Read all of a model and compare it with its digests. One that is damaged is not used until it is pulled again. */
+  async verify(text: string, options: VerifyOptions = {}): Promise<Verified> {
+    if ((await this.record(parseName(this.core, text))) && !(await this.files.find(text)))
+      throw new BezelError(`${text} is read in place: there is no digest to compare it with`, 'argument');
+    const onChecked = (layer: Layer, intact: boolean): Promise<void> => remember(this.folders.blobs, blobName(layer.digest), intact);
+    const found = await this.files.verify(text, { ...options, onChecked });
+    tellChanged();
+    return found;
   }
 
   private record(name: ModelName): Promise<FileRecord | undefined> {
@@ -161,9 +180,9 @@ export class OpfsStore implements ModelStore {
 
   // ---- folders that were picked ----
 
-  /** Remember a picked Ollama folder. */
+  /** Remember a picked folder: an Ollama store, or GGUF files. */
   async addFolder(handle: FileSystemDirectoryHandle): Promise<void> {
-    await FolderStore.open(this.core, handle); // or its sentence
+    await openFolder(this.core, handle); // or its sentence
     for (const { key, handle: old } of await handles.all('folders')) if (await old.isSameEntry(handle)) return handles.put('folders', { key, handle });
     await handles.put('folders', { key: crypto.randomUUID(), handle });
     tellChanged();
@@ -190,7 +209,7 @@ export class OpfsStore implements ModelStore {
     const as = parseName(this.core, name ?? nameFromFile(file));
     const have = async (): Promise<string | undefined> => {
       const origin = await this.origin(as);
-      return origin?.url === url ? origin.version : undefined;
+      return origin?.url === url && !(await this.isDamaged(as, { signal })) ? origin.version : undefined;
     };
     const onHead = (head: Uint8Array): void => {
       if (head.length >= HEAD && formatOf(file, head) === 'safetensors' && config === undefined) throw new BezelError(`${file} needs its adapter_config.json (the option config)`, 'argument');
@@ -209,6 +228,18 @@ export class OpfsStore implements ModelStore {
     const model = await this.one(as);
     onProgress?.({ phase: 'done', loaded: model.size, total: model.size });
     return model;
+  }
+
+  /** Whether a model is there and must be fetched again: a part is missing, or is not what it should be. With `read`, parts of
+   *  which nothing is known are read. */
+  private async isDamaged(name: ModelName, read?: ReadOptions): Promise<boolean> {
+    const found = await this.files.find(fullName(name)), { blobs } = this.folders;
+    for (const { digest, size } of found ? await this.layers(found) : []) {
+      const blob = blobName(digest);
+      if ((await blobSize(blobs, digest)) !== size || (await knownState(blobs, blob)) === 'damaged') return true;
+      if (read && !(await isIntact(this.core, blobs, blob, blobSource(await (await blobs.getFileHandle(blob)).getFile()), read))) return true;
+    }
+    return false;
   }
 
   private async origin(name: ModelName): Promise<Origin | undefined> {
@@ -257,13 +288,13 @@ export class OpfsStore implements ModelStore {
     return model;
   }
 
-  private async copy(name: ModelName, file: File, kind: FileKind, { config, ...options }: ImportOptions): Promise<StoredModel> {
+  private async copy(name: ModelName, file: File, kind: FileKind, { config, base, ...options }: ImportOptions): Promise<StoredModel> {
     async function* pieces(): AsyncGenerator<Uint8Array, void, void> {
       for (let at = 0; at < file.size; at += PIECE) yield new Uint8Array(await file.slice(at, at + PIECE).arrayBuffer());
     }
     const got = await this.take(name.short, file.size, pieces(), 'copy', options);
     try {
-      await this.keepFile(name, got, kind, config, undefined);
+      await this.keepFile(name, got, kind, config, undefined, base);
       return await this.one(name);
     } finally {
       await got.release();
@@ -340,8 +371,9 @@ export class OpfsStore implements ModelStore {
     });
   }
 
-  /** A name that nobody has. */
+  /** A name that nobody has, or a model that is of no use any more. */
   private async needFree(name: ModelName): Promise<void> {
+    if (await this.isDamaged(name)) return;
     if ((await this.files.find(fullName(name))) ?? (await this.record(name))) throw new BezelError(`there is already a model named ${name.short}; give it another name`, 'argument');
   }
 
@@ -370,8 +402,8 @@ export class OpfsStore implements ModelStore {
   }
 
   /** One file, already a blob, as a model or adapter. */
-  private async keepFile(name: ModelName, { digest, size }: Downloaded, kind: FileKind, peft: string | undefined, origin: Origin | undefined): Promise<void> {
-    const described = { model_format: kind.format, model_family: kind.family, model_type: kind.parameters, file_type: kind.quantization };
+  private async keepFile(name: ModelName, { digest, size }: Downloaded, kind: FileKind, peft: string | undefined, origin: Origin | undefined, base?: string): Promise<void> {
+    const described = { model_format: kind.format, model_family: kind.family, model_type: kind.parameters, file_type: kind.quantization, base_model_name_or_path: base };
     const config = await this.putText(peft ?? JSON.stringify(described));
     try {
       const layers: Layer[] = [{ kind: kind.kind, digest, size }, { kind: 'config', digest: config.digest, size: config.size }];

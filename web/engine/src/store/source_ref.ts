@@ -4,7 +4,7 @@
 // file refuses to know.
 
 import type { StoreTexts } from '../cpu_engine.js';
-import { blobSource, fileSource, memorySource, type Source } from '../source.js';
+import { blobSource, fileSource, isMemory, memorySource, type Source } from '../source.js';
 import { BezelError } from '../wasm.js';
 import type { Patience } from './net.js';
 import { holdShared, keepName } from './locks.js';
@@ -24,10 +24,14 @@ export interface OpenSourceOptions {
   /** Read all of it now. The CPU backend reads every weight again for every token, which only memory and a
    *  file in Node are quick enough for. */
   inMemory?: boolean;
-  /** How many of the bytes are in memory. */
+  /** Servers that give no ranges are asked for all of a file. Absent: that is an error, for those who want a look only. */
+  whole?: boolean;
+  /** How many of the bytes are in memory, of how many; 0: nobody knows. */
   onProgress?: (loaded: number, total: number) => void;
   /** How long a network is waited for. */
   patience?: Partial<Patience>;
+  /** A blob of the browser's store must hold what its name says; this is what a person calls it. */
+  intact?: string;
 }
 
 /** One model of a store, as a list shows it. */
@@ -45,8 +49,12 @@ export interface StoredModel {
   family?: string;
   parameters?: string;
   quantization?: string;
+  /** Of an adapter: the model that it was made for, as whoever made it calls that. */
+  base?: string;
   /** Read where the person keeps it, not copied. */
   inPlace?: boolean;
+  /** It was read and is not what was stored; pulling it again replaces it. */
+  damaged?: boolean;
 }
 
 /** Everything that loading needs. */
@@ -126,7 +134,7 @@ async function openAny(ref: SourceRef, options: OpenSourceOptions): Promise<Sour
     case 'file': return blobSource(ref.file, ref.name);
     case 'handle': return blobSource(await fileOf(ref.handle));
     case 'opfs': return openOpfs(ref.path);
-    case 'url': return urlSource(ref.url, { size: ref.size, etag: ref.etag, signal: options.signal, patience: options.patience });
+    case 'url': return urlSource(ref.url, { size: ref.size, etag: ref.etag, signal: options.signal, patience: options.patience, whole: options.whole || options.inMemory, onProgress: options.onProgress });
     case 'path': return fileSource(ref.path);
     case 'memory': return memorySource(ref.name, ref.bytes);
   }
@@ -154,5 +162,5 @@ export async function toMemory(source: Source, { signal, onProgress }: OpenSourc
 export async function openSource(ref: SourceRef, options: OpenSourceOptions = {}): Promise<Source> {
   options.signal?.throwIfAborted();
   const source = await openAny(ref, options);
-  return options.inMemory && ref.kind !== 'memory' ? toMemory(source, options) : source;
+  return options.inMemory && !isMemory(source) ? toMemory(source, options) : source;
 }
