@@ -16,14 +16,25 @@ const woff2Only: Plugin = {
   },
 };
 
+/** The oldest that the page is made for; tsconfig.json's `lib` is what these have built in. */
+const browsers = ['chrome119', 'firefox128', 'safari17.4'];
+
 const LICENSES = 'licenses.txt';
 
-/** Vite lists what the page consists of; what is in workers alone it does not see. */
-const workerLicenses: Plugin = {
-  name: 'worker-licenses',
+/** What Vite does not see: the service worker, the start of it, and what is in workers alone. */
+const unseen = ['workbox-core', 'workbox-precaching', 'workbox-routing', 'workbox-strategies', 'vite-plugin-pwa', '@sqlite.org/sqlite-wasm'];
+
+/** Vite lists what the page's scripts consist of. The rest is added here. */
+const otherLicenses: Plugin = {
+  name: 'other-licenses',
   closeBundle() {
-    const { name, version, license } = JSON.parse(fs.readFileSync(here('node_modules/@sqlite.org/sqlite-wasm/package.json'), 'utf8')) as Record<string, string>;
-    fs.appendFileSync(here(`dist/${LICENSES}`), `\n## ${name} - ${version} (${license})\n\nThe text of that licence stands above, with dompurify. SQLite itself is in the public domain.\n`);
+    const texts = unseen.map((name) => {
+      const folder = here(`node_modules/${name}`), file = `${folder}/LICENSE`;
+      const { version, license } = JSON.parse(fs.readFileSync(`${folder}/package.json`, 'utf8')) as Record<string, string>;
+      const text = name.startsWith('@sqlite') ? 'The text of that licence stands above, with dompurify. SQLite itself is in the public domain.' : fs.readFileSync(file, 'utf8').trim();
+      return `\n## ${name} - ${version} (${license})\n\n${text}\n`;
+    });
+    fs.appendFileSync(here(`dist/${LICENSES}`), [...texts, '\n', fs.readFileSync(here('../engine/licenses.txt'), 'utf8')].join(''));
   },
 };
 
@@ -35,11 +46,11 @@ export default defineConfig({
   assetsInclude: ['**/*.gguf'],
   worker: { format: 'es' },
   optimizeDeps: { exclude: ['@sqlite.org/sqlite-wasm'] },
-  build: { target: 'es2022', assetsInlineLimit: 0, modulePreload: { polyfill: false }, chunkSizeWarningLimit: 1000, license: { fileName: LICENSES }, rolldownOptions: { checks: { bundlerTimings: false } } },
+  build: { target: browsers, assetsInlineLimit: 0, modulePreload: { polyfill: false }, chunkSizeWarningLimit: 1000, license: { fileName: LICENSES }, rolldownOptions: { checks: { bundlerTimings: false } } },
   server: { fs: { allow: [here('../..')] } },
   plugins: [
     woff2Only,
-    workerLicenses,
+    otherLicenses,
     VitePWA({
       registerType: 'prompt',
       injectRegister: false,

@@ -22,6 +22,7 @@ export async function openBrowser({ noGpu = false, viewport = { width: 1280, hei
     ...options,
   });
   context.setDefaultTimeout(60_000);
+  await context.addInitScript(() => delete window.showOpenFilePicker); // no test can answer its dialog; the other way to pick is there
   const watched = { errors: [], foreign: [] };
   const watch = (page) => {
     page.on('console', (message) => message.type() === 'error' && watched.errors.push(message.text()));

@@ -1,6 +1,6 @@
 // site - the built page behind a small server of its own, with the policy that the real one sends.
 //
-//   const site = await openSite();  site.url;  site.routes.set('/api/tags', (req, res) => …);  site.slow = 50;
+//   const site = await openSite();  site.url;  site.routes.set('/api/tags', (req, res) => …);  site.slow = 50;  site.offline = true;
 //   await site.close();
 import fs from 'node:fs';
 import http from 'node:http';
@@ -36,8 +36,9 @@ export async function sendFile(file, request, response, slow = 0, headers = {}) 
 }
 
 export async function openSite(root = 'web/app/dist') {
-  const site = { routes: new Map(), slow: 0, requests: [] };
+  const site = { routes: new Map(), slow: 0, offline: false, requests: [] };
   const server = http.createServer((request, response) => {
+    if (site.offline) return request.socket.destroy();
     const { pathname } = new URL(request.url, 'http://x');
     site.requests.push(pathname);
     const route = site.routes.get(pathname);

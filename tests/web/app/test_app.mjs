@@ -27,13 +27,20 @@ test('the page before lazy parts is at most 250 KB of JavaScript, gzipped', () =
   ok(!/maths|highlight|sqlite/.test(all), 'maths, highlighting and SQLite are not among them');
 });
 
-test('a first visit paints at once and answers from the small model on the GPU', () => holds(openBrowser(), async (page) => {
+test('a first visit paints at once and answers from the small model, on the CPU where the GPU is a software one', () => holds(openBrowser(), async (page) => {
   await page.goto(site.url);
   const painted = await page.evaluate(() => new Promise((resolve) => {
     new PerformanceObserver((list) => resolve(list.getEntries()[0].startTime)).observe({ type: 'paint', buffered: true });
   }));
   ok(painted < 1000, `first paint after ${painted} ms`);
   await ready(page);
+  equal(await page.locator('.model-chip .badge').innerText(), 'CPU');
+  equal(await ask(page, PARIS), 'The capital of France is Paris.');
+  await page.goto(`${site.url}#/device`);
+  await page.getByText(/only a software adapter/).waitFor();
+}));
+
+test('the small model answers on the GPU', () => holds(onGpu(site), async (page) => {
   equal(await page.locator('.model-chip .badge').count(), 0, 'no word of the CPU');
   equal(await ask(page, PARIS), 'The capital of France is Paris.');
   await page.goto(`${site.url}#/device`);

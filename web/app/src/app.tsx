@@ -1,17 +1,19 @@
 // app - the frame around the views.
 
 import { useEffect } from 'preact/hooks';
+import { ConfirmDialog } from './components/ConfirmDialog';
 import { ConversationDialog } from './components/ConversationDialog';
+import { DropWindow } from './components/DropWindow';
 import { HelpDialog } from './components/HelpDialog';
 import { MergeDialog } from './components/MergeDialog';
-import { Notices } from './components/Notices';
+import { Notices, Spoken } from './components/Notices';
 import { ResetDialog } from './components/ResetDialog';
 import { Sidebar } from './components/Sidebar';
 import { conversation } from './state/chat';
 import { mergeDialog } from './state/merge';
 import { prefs } from './state/prefs';
 import { route, type View } from './state/route';
-import { dialog, drawer } from './state/ui';
+import { dialog, drawer, question } from './state/ui';
 import { Chat } from './views/Chat';
 import { Device } from './views/Device';
 import { FineTune } from './views/FineTune';
@@ -30,15 +32,17 @@ export function App() {
   }, [title]);
   return (
     <div class={`shell ${prefs.value.sidebar ? '' : 'closed'} ${drawer.value ? 'drawer' : ''}`}>
-      <a class="button skip" href="#main" onClick={(e) => { e.preventDefault(); document.getElementById('main')?.focus(); }}>To the content</a>
+      <a class="button skip" href="#main" onClick={(e) => { e.preventDefault(); (document.getElementById('composer') ?? document.getElementById('main'))?.focus(); }}>To the content</a>
       <Sidebar />
       <button class="scrim" type="button" aria-label="Close the sidebar" tabIndex={drawer.value ? 0 : -1} onClick={() => (drawer.value = false)} />
-      <main class="main" id="main" tabIndex={-1} inert={drawer.value}><View /></main>
+      <main class="main" id="main" tabIndex={-1} inert={drawer.value}><View />{view !== 'chat' && !drawer.value && <Notices />}</main>
       {dialog.value === 'conversation' && <ConversationDialog />}
       {dialog.value === 'help' && <HelpDialog />}
       {dialog.value === 'reset' && <ResetDialog />}
+      {question.value && <ConfirmDialog asked={question.value} />}
       {mergeDialog.value !== null && <MergeDialog adapter={mergeDialog.value} />}
-      <Notices />
+      <DropWindow />
+      <Spoken />
     </div>
   );
 }

@@ -11,7 +11,11 @@ interface FileSystemHandle {
 interface FileSystemFileHandle {
   remove?(): Promise<void>;
 }
+interface DataTransferItem {
+  getAsFileSystemHandle?(): Promise<FileSystemHandle | null>;
+}
 interface Window {
+  showOpenFilePicker?(options: { multiple: boolean; types: { accept: Record<string, string[]> }[] }): Promise<FileSystemFileHandle[]>;
   showSaveFilePicker?(options: { suggestedName: string; types: { description: string; accept: Record<string, string[]> }[] }): Promise<FileSystemFileHandle>;
   showDirectoryPicker?(options: { id: string; mode: 'read' }): Promise<FileSystemDirectoryHandle>;
 }

@@ -10,13 +10,13 @@ import './style/views.css';
 import { App } from './app';
 import { keepOffline } from './lib/offline';
 import { listen } from './lib/shortcuts';
-import { refresh } from './state/library';
+import { openLibrary } from './state/library';
 import { begin } from './state/models';
 
 const root = document.getElementById('app');
 if (!root) throw new Error('the page has no #app');
 render(<App />, root);
 listen();
-void refresh();
+void openLibrary();
 void begin();
 keepOffline();

@@ -1,5 +1,7 @@
 // answer - one answer from the engine, kept while it grows, so that a reload in mid-sentence loses next to nothing.
 
+import { LimitError, type ChatStreamRequest, type Engine } from 'bezel';
+import { tooLong } from '../lib/format';
 import { needAdapters } from '../state/adapters';
 import { currentEngine, deviceLost, useConversation } from '../state/engine';
 import { messageOf, notifyError } from '../state/notices';
@@ -10,28 +12,39 @@ import type { Conversation, Message } from './types';
 
 const KEEP_EVERY = 300; // milliseconds
 
-/** `resume`: the message holds the beginning of the answer already. Never throws: what went wrong is in the message. */
-export async function answerOnce(c: Conversation, before: Message[], start: Message, signal: AbortSignal, resume: boolean): Promise<Message> {
+/** More tokens than the context holds, told as a person counts them. */
+async function limitNote(engine: Engine, { messages, tools, thinking }: ChatStreamRequest, e: LimitError): Promise<string> {
+  try {
+    const tokens = await engine.countTokens({ messages, ...(tools && { tools }), ...(thinking && { thinking }) });
+    if (tokens <= engine.context) return messageOf(e); // another limit
+    return `${tooLong(tokens, engine.context)} Load it with more context, or start a new chat.`;
+  } catch {
+    return messageOf(e); // what went wrong first is what is told
+  }
+}
+
+/** What `start` holds already is gone on from. Never throws: what went wrong is in the message. */
+export async function answerOnce(c: Conversation, before: readonly Message[], start: Message, signal: AbortSignal): Promise<Message> {
   const writer = new Writer(start);
   let kept = performance.now();
   let outcome: Pick<Message, 'state' | 'note'> = { state: 'done', note: '' };
   const { engine, model } = currentEngine();
+  const request = toRequest(before, c.settings, start);
   try {
     await needAdapters(c.settings.adapters);
     const session = await useConversation(c);
-    const request = toRequest(resume ? [...before, start] : before, c.settings);
-    const chunks = await engine.chat.completions.create({ ...request, ...(resume && { continue_final_message: true }), session, signal });
+    const chunks = await engine.chat.completions.create({ ...request, session, signal });
     for await (const chunk of chunks) {
       writer.add(chunk);
       if (performance.now() - kept < KEEP_EVERY) continue;
       kept = performance.now();
       history.putMessage(writer.message).catch(notifyError);
     }
-    if (writer.cut) outcome = { state: 'stopped', note: 'The answer reached its limit of tokens.' };
+    if (writer.cut) outcome = { state: 'stopped', note: c.settings.maxTokens ? 'The answer reached its limit of tokens.' : 'The context is full.' };
   } catch (e) {
     if (signal.aborted) outcome = { state: 'stopped', note: '' };
     else {
-      outcome = { state: 'error', note: messageOf(e) };
+      outcome = { state: 'error', note: e instanceof LimitError ? await limitNote(engine, request, e) : messageOf(e) };
       deviceLost(e);
     }
   }

@@ -9,6 +9,8 @@ export interface Live {
   message: Message;
   /** Of the prompt, while it is read. */
   read: { done: number; total: number } | null;
+  /** Tokens of the prompt; 0: not known yet. */
+  prompt: number;
   tokens: number;
   tokensPerSecond: number;
 }
@@ -18,7 +20,8 @@ export const live = signal<Live | null>(null);
 
 /** Whole sentences, so that a screen reader does not stumble over halves. */
 class Speaker {
-  private said = 0;
+  /** `said`: characters that need no saying, of an answer that goes on. */
+  constructor(private said: number) {}
 
   update(text: string, done: boolean): void {
     const fresh = text.slice(this.said);
@@ -32,6 +35,7 @@ class Speaker {
 export class Writer {
   private frame = 0;
   private read: Live['read'] = null;
+  private prompt = 0;
   private tokens = 0;
   private first = 0;
   private content: string;
@@ -39,20 +43,24 @@ export class Writer {
   private calls: ToolCall[] = [];
   private usage: Usage | null = null;
   private timings: Timings | null = null;
-  private readonly speaker = new Speaker();
+  private readonly speaker: Speaker;
   /** The model said that it was cut off by a limit. */
   cut = false;
 
   constructor(private readonly start: Message) {
     this.content = start.content;
     this.reasoning = start.reasoning;
+    this.speaker = new Speaker(start.content.length);
     this.show();
   }
 
   add(chunk: ChatCompletionChunk): void {
     if (chunk.usage) this.usage = chunk.usage;
     if (chunk.timings) this.timings = chunk.timings;
-    if (chunk.prompt_progress) this.read = { done: chunk.prompt_progress.processed, total: chunk.prompt_progress.total };
+    if (chunk.prompt_progress) {
+      this.prompt = chunk.prompt_progress.total;
+      this.read = { done: chunk.prompt_progress.processed, total: this.prompt };
+    }
     for (const { delta, finish_reason } of chunk.choices) {
       if (finish_reason === 'length') this.cut = true;
       if (delta.content || delta.reasoning_content || delta.tool_calls) {
@@ -77,7 +85,7 @@ export class Writer {
   private show(): void {
     const seconds = this.first ? (performance.now() - this.first) / 1000 : 0;
     const message = this.message;
-    live.value = { message, read: this.read, tokens: this.tokens, tokensPerSecond: seconds > 0.25 ? this.tokens / seconds : 0 };
+    live.value = { message, read: this.read, prompt: this.prompt, tokens: this.tokens, tokensPerSecond: seconds > 0.25 ? this.tokens / seconds : 0 };
     this.speaker.update(message.content, false);
   }
 

@@ -18,11 +18,20 @@ function toChat(m: Message): ChatMessage {
   };
 }
 
-export function toRequest(path: readonly Message[], settings: ChatSettings): ChatStreamRequest {
-  const messages = path.filter((m) => !isEmpty(m)).map(toChat);
+/** What the model reads of a path: the oldest turns may have been dropped. */
+export function readOf(path: readonly Message[], { from }: Pick<ChatSettings, 'from'>): readonly Message[] {
+  return path.slice(Math.max(0, path.findIndex((m) => m.id === from)));
+}
+
+/** `begun`: the answer so far, which goes on; one that was stopped before its first word begins anew. */
+export function toRequest(path: readonly Message[], settings: ChatSettings, begun?: Message): ChatStreamRequest {
+  const goesOn = begun !== undefined && (begun.content !== '' || begun.reasoning !== '');
+  const messages = readOf(path, settings).filter((m) => !isEmpty(m)).map(toChat);
+  if (goesOn) messages.push(toChat(begun));
   if (settings.system.trim()) messages.unshift({ role: 'system', content: settings.system });
   return {
     messages,
+    ...(goesOn && { continue_final_message: true }),
     stream: true,
     stream_options: { include_usage: true },
     return_progress: true,

@@ -8,25 +8,45 @@ export function childrenOf(messages: readonly Message[], parent: string | null):
   return messages.filter((m) => m.parent === parent).sort(byTime);
 }
 
-/** From the first message to `leaf`. */
+/** From the first message to `leaf`. A circle, which a damaged file may hold, is walked once. */
 export function pathTo(messages: readonly Message[], leaf: string | null): Message[] {
   const byId = new Map(messages.map((m) => [m.id, m]));
-  const path: Message[] = [];
-  for (let at = leaf ? byId.get(leaf) : undefined; at; at = at.parent ? byId.get(at.parent) : undefined) {
-    if (path.includes(at)) break; // an imported file may hold a circle
-    path.push(at);
-  }
-  return path.reverse();
+  const path = new Set<Message>();
+  for (let at = leaf ? byId.get(leaf) : undefined; at && !path.has(at); at = at.parent ? byId.get(at.parent) : undefined) path.add(at);
+  return [...path].reverse();
 }
 
 /** Follow the newest child down to an end. */
 export function newestLeaf(messages: readonly Message[], from: string | null): string | null {
+  const newest = new Map<string | null, Message>();
+  for (const m of messages) {
+    const known = newest.get(m.parent);
+    if (!known || byTime(known, m) < 0) newest.set(m.parent, m);
+  }
   let at = from;
   for (const seen = new Set<string | null>(); !seen.has(at); ) {
     seen.add(at);
-    at = childrenOf(messages, at).at(-1)?.id ?? at;
+    at = newest.get(at)?.id ?? at;
   }
   return at;
+}
+
+/** The parent of each message, by its id; null where it is missing or where following it leads round in a circle. */
+export function parentsWithoutCircles(messages: readonly Message[]): Map<string, string | null> {
+  const parents = new Map(messages.map((m) => [m.id, m.parent]));
+  for (const [id, parent] of parents) if (parent !== null && !parents.has(parent)) parents.set(id, null);
+  const safe = new Set<string | null>([null]); // these lead to a beginning
+  for (const { id } of messages) {
+    const walked = new Set<string>();
+    for (let at: string | null = id; at !== null && !safe.has(at); ) {
+      walked.add(at);
+      const parent: string | null = parents.get(at) ?? null;
+      if (parent !== null && walked.has(parent)) parents.set(at, null);
+      at = parents.get(at) ?? null;
+    }
+    for (const one of walked) safe.add(one);
+  }
+  return parents;
 }
 
 export interface Place {

@@ -51,6 +51,10 @@ export interface ChatSettings {
   minP: number | null;
   maxTokens: number | null;
   seed: number | null;
+  /** The first message that the model still reads; null: it reads all. */
+  from: string | null;
+  /** What the first question asks a summary of: messages of another conversation, from the first to the last. */
+  summaryOf: { conversation: string; from: string; to: string } | null;
   /** Those that are on, and how strong. */
   adapters: { name: string; scale: number }[];
 }
@@ -90,5 +94,7 @@ export const defaultSettings: ChatSettings = {
   minP: null,
   maxTokens: null,
   seed: null,
+  from: null,
+  summaryOf: null,
   adapters: [],
 };

@@ -38,15 +38,15 @@ export function AdapterRows({ always = false }: { always?: boolean }) {
       <h2>Adapters</h2>
       {library.value.length > 0 && (
         <ul class="card rows">
-          {library.value.map(({ name, size }) => (
+          {library.value.map(({ name, size, base }) => (
             <li key={name}>
-              <div class="grow"><Name name={name} /><div class="detail">{bytes(size)}</div></div>
+              <div class="grow"><Name name={name} /><div class="detail">{[bytes(size), base && `made for ${base}`].filter(Boolean).join(' · ')}</div></div>
               <div class="tools">
                 <button class="button small" type="button" onClick={() => startWith({ adapters: [{ name, scale: 1 }] })}>Talk<span class="visually-hidden"> with {name}</span></button>
                 <button class="button small" type="button" aria-label={`Export ${name} as GGUF`} onClick={() => save(name, 'gguf')}><Icon name="download" size={16} /> GGUF</button>
                 <button class="button small" type="button" aria-label={`Export ${name} as PEFT`} onClick={() => save(name, 'peft')}><Icon name="download" size={16} /> PEFT</button>
                 <button class="button small" type="button" aria-label={`Merge ${name} into a model`} onClick={() => (mergeDialog.value = name)}><Icon name="download" size={16} /> Merged model</button>
-                <button class="icon-button small" type="button" aria-label={`Delete ${name}`} onClick={() => deleteAdapter(name).catch(notifyError)}><Icon name="trash" size={18} /></button>
+                <button class="icon-button small" type="button" aria-label={`Delete ${name}`} onClick={() => deleteAdapter(name)}><Icon name="trash" size={18} /></button>
               </div>
             </li>
           ))}

@@ -8,6 +8,7 @@ import { count, duration, speed } from '../lib/format';
 import { busy, regenerate, resume } from '../state/chat';
 import { ready } from '../state/engine';
 import { notify, notifyError } from '../state/notices';
+import { room } from '../state/room';
 import { Branch } from './Branch';
 import { Gem, Icon } from './Icon';
 import { Markdown } from './Markdown';
@@ -16,7 +17,7 @@ function Thinking({ text, now }: { text: string; now: boolean }) {
   return (
     <details class="thinking">
       <summary><Icon name="spark" size={18} /> {now ? 'Thinking…' : 'Thoughts'}<span class="chevron"><Icon name="down" size={16} /></span></summary>
-      <div tabIndex={0} role="region" aria-label="Thoughts">{text}</div>
+      <div tabIndex={0} role="region" aria-label="Thoughts"><Markdown text={text} done={!now} /></div>
     </details>
   );
 }
@@ -55,7 +56,7 @@ function Part({ message, results }: { message: Message; results: Map<string, str
 const reasons = { streaming: 'The page closed before the answer was finished.', stopped: 'Stopped.', error: 'The answer failed.', done: '' };
 
 function Interrupted({ message }: { message: Message }) {
-  const canGoOn = !busy.value && ready.value && !message.toolCalls.length;
+  const canGoOn = !busy.value && ready.value && !message.toolCalls.length && room.value?.kind !== 'none'; // without room nothing comes of it
   return (
     <p class={`interrupted ${message.state === 'error' ? 'bad' : ''}`}>
       {message.note || reasons[message.state]}
@@ -78,7 +79,7 @@ export function Answer({ turn, last }: { turn: Turn; last: boolean }) {
   const writing = parts.some((m) => m.id === live.value?.message.id);
   const copy = () => copyText(parts.map((m) => m.content).join('\n\n').trim()).then(() => notify('Copied.'), notifyError);
   return (
-    <article class="turn assistant" aria-label="Answer" aria-busy={writing}>
+    <article data-messages={turn.messages.map((m) => m.id).join(' ')} class="turn assistant" aria-label="Answer" aria-busy={writing}>
       <Gem size={24} class={writing ? 'busy' : ''} />
       <div class="answer">
         {parts.map((message) => <Part key={message.id} message={message} results={results} />)}

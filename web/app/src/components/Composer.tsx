@@ -1,26 +1,25 @@
 // Composer - where one writes. What is typed is kept with every key.
 
-import { useSignal, useSignalEffect } from '@preact/signals';
-import { useRef } from 'preact/hooks';
+import { useSignalEffect } from '@preact/signals';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import { count } from '../lib/format';
-import { busy, busyHere, changeSettings, conversation, path, send, stop } from '../state/chat';
-import { readDraft, writeDraft } from '../state/drafts';
-import { engineState, ready } from '../state/engine';
+import { fitToText } from '../lib/grow';
+import { isComposing } from '../lib/keys';
+import { busy, busyHere, changeSettings, conversation, send, stop } from '../state/chat';
+import { draft, readDraft, setDraft } from '../state/drafts';
+import { ready } from '../state/engine';
 import { notifyError } from '../state/notices';
+import { room } from '../state/room';
 import { route } from '../state/route';
-import { dialog } from '../state/ui';
-import { live } from '../chat/live';
+import { dialog, focusComposer, isTouch } from '../state/ui';
 import { Icon } from './Icon';
 
 function ContextMeter() {
-  const state = engineState.value;
-  if (state.kind !== 'ready') return null;
-  const total = state.engine.context;
-  const stats = path.value.findLast((m) => m.stats)?.stats;
-  const used = Math.min(total, (stats ? stats.promptTokens + stats.tokens : 0) + (busyHere.value ? (live.value?.tokens ?? 0) : 0));
-  const share = used / total;
+  const now = room.value;
+  if (!now) return null;
+  const { total, kind } = now, used = Math.min(now.used, total), share = used / total;
   return (
-    <span class={`context ${share > 0.85 ? 'full' : ''}`} role="meter" aria-label="Context used" aria-valuemin={0} aria-valuemax={total} aria-valuenow={used} aria-valuetext={`${count(used)} of ${count(total)} tokens`} title={`${count(used)} of ${count(total)} tokens of context`}>
+    <span class={`context ${kind === 'plenty' ? '' : 'full'}`} role="meter" aria-label="Context used" aria-valuemin={0} aria-valuemax={total} aria-valuenow={used} aria-valuetext={`${count(used)} of ${count(total)} tokens`} title={`${count(used)} of ${count(total)} tokens of context`}>
       <svg width="16" height="16" viewBox="0 0 16 16" aria-hidden="true">
         <circle class="track" cx="8" cy="8" r="6" fill="none" stroke-width="2.5" />
         <circle class="fill" cx="8" cy="8" r="6" fill="none" stroke-width="2.5" stroke-dasharray={`${share * 37.7} 37.7`} />
@@ -42,31 +41,35 @@ function Toggles() {
   );
 }
 
+/** A conversation that is still being read takes nothing yet; a context without room is a matter for the notice above. */
+const canSend = () => conversation.value !== null && ready.value && !busy.value && room.value?.kind !== 'none';
+
 export function Composer() {
-  const text = useSignal(readDraft(route.peek().conversation));
   const area = useRef<HTMLTextAreaElement>(null);
   const id = route.value.conversation;
   useSignalEffect(() => {
-    text.value = readDraft(route.value.conversation);
+    draft.value = readDraft(route.value.conversation);
   });
-  const type = (value: string) => {
-    text.value = value;
-    writeDraft(id, value);
-  };
+  const type = (value: string) => setDraft(id, value);
   const submit = () => {
-    if (!text.value.trim() || busy.value || !ready.value) return;
-    const words = text.value;
+    if (!draft.value.trim() || !canSend()) return;
+    const words = draft.value;
     type('');
     void send(words);
+    focusComposer();
   };
-  const touch = () => matchMedia('(hover: none) and (pointer: coarse)').matches;
+  useLayoutEffect(() => fitToText(area.current), [draft.value]);
+  // Whoever comes to a conversation comes to write; somebody who is elsewhere on the page is left there.
+  useLayoutEffect(() => {
+    if (!isTouch() && document.activeElement === document.body) area.current?.focus();
+  }, []);
   return (
     <form class="composer" onSubmit={(e) => { e.preventDefault(); submit(); }}>
-      <textarea id="composer" ref={area} rows={1} aria-label="Message" placeholder={ready.value ? 'Ask something' : 'Write while the model loads'} value={text.value}
+      <textarea id="composer" ref={area} rows={1} dir="auto" aria-label="Message" placeholder={ready.value ? 'Ask something' : 'Write while the model loads'} value={draft.value}
         onInput={(e) => type(e.currentTarget.value)}
         onKeyDown={(e) => {
           // On a phone, Enter is the only way to a new line.
-          if (e.key !== 'Enter' || e.shiftKey || e.isComposing || touch()) return;
+          if (e.key !== 'Enter' || e.shiftKey || isComposing(e) || isTouch()) return;
           e.preventDefault();
           submit();
         }} />
@@ -74,9 +77,9 @@ export function Composer() {
         <Toggles />
         <span class="space" />
         <ContextMeter />
-        {busy.value
+        {busyHere.value
           ? <button class="button send" type="button" aria-label="Stop" title="Stop (Esc)" onClick={stop}><Icon name="stop" /></button>
-          : <button class="button primary send" type="submit" aria-label="Send" title="Send (Enter)" disabled={!text.value.trim() || !ready.value}><Icon name="send" /></button>}
+          : <button class="button primary send" type="submit" aria-label="Send" title="Send (Enter)" disabled={!draft.value.trim() || !canSend()}><Icon name="send" /></button>}
       </div>
     </form>
   );

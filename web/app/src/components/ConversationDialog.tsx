@@ -44,7 +44,7 @@ export function ConversationDialog() {
   useEffect(() => void lookInStore().catch(notifyError), []);
   if (!settings) return null;
   const keep = () => {
-    setPrefs({ chat: settings });
+    setPrefs({ chat: { ...settings, from: null, summaryOf: null } });
     notify('New conversations will begin like this one.');
   };
   return (
@@ -59,7 +59,7 @@ export function ConversationDialog() {
       <AdapterSwitches uses={settings.adapters} />
       <div class="grid-2">{numbers.map((field) => <NumberField key={field.key} field={field} value={settings[field.key]} />)}</div>
       <div class="dialog-foot">
-        <button class="button" type="button" onClick={() => change(defaultSettings)}>Reset</button>
+        <button class="button" type="button" onClick={() => change({ ...defaultSettings, from: settings.from, summaryOf: settings.summaryOf })}>Reset</button>
         <button class="button" type="button" onClick={keep}>Use for new conversations</button>
       </div>
     </Dialog>

@@ -4,9 +4,11 @@ import { useSignal } from '@preact/signals';
 import { useRef } from 'preact/hooks';
 import type { Conversation } from '../chat/types';
 import { focused, selected } from '../lib/focus';
-import { deleteConversation, rename } from '../state/chat';
+import { isComposing } from '../lib/keys';
+import { answering, deleteConversation, rename } from '../state/chat';
 import { exportConversations } from '../state/library';
 import { notifyError } from '../state/notices';
+import { tabStop } from '../state/roving';
 import { drawer } from '../state/ui';
 import { Icon } from './Icon';
 
@@ -23,9 +25,9 @@ function RenameField({ conversation, onDone }: { conversation: Conversation; onD
     <input class="input" aria-label="New name" defaultValue={conversation.title} ref={selected}
       onBlur={(e) => end(e.currentTarget.value)}
       onKeyDown={(e) => {
-        if (e.isComposing) return;
-        if (e.key === 'Enter') end(e.currentTarget.value);
-        if (e.key === 'Escape') end();
+        if (isComposing(e) || (e.key !== 'Enter' && e.key !== 'Escape')) return;
+        e.preventDefault(); // else Escape stops the answer as well
+        end(e.key === 'Enter' ? e.currentTarget.value : undefined);
       }} />
   );
 }
@@ -34,6 +36,7 @@ export function HistoryItem({ conversation, current }: { conversation: Conversat
   const open = useSignal(false);
   const renaming = useSignal(false);
   const button = useRef<HTMLButtonElement>(null);
+  const tab = tabStop.value === conversation.id ? 0 : -1;
   const choose = (action: () => unknown) => {
     open.value = false;
     Promise.resolve(action()).catch(notifyError);
@@ -43,16 +46,18 @@ export function HistoryItem({ conversation, current }: { conversation: Conversat
   };
   if (renaming.value) return <li><RenameField conversation={conversation} onDone={() => (renaming.value = false)} /></li>;
   return (
-    <li class={current ? 'current' : ''} onBlurCapture={leave}
+    <li class={`${current ? 'current' : ''} ${answering.value?.id === conversation.id ? 'answering' : ''}`} onBlurCapture={leave}
       onKeyDown={(e) => {
         if (e.key !== 'Escape' || !open.value) return;
+        e.preventDefault();
         open.value = false;
         button.current?.focus();
       }}>
-      <a href={`#/c/${conversation.id}`} aria-current={current ? 'page' : undefined} onClick={() => (drawer.value = false)}>
-        <span>{conversation.title}</span>
+      <a href={`#/c/${conversation.id}`} aria-current={current ? 'page' : undefined} tabIndex={tab} onClick={() => (drawer.value = false)}>
+        <span dir="auto">{conversation.title}</span>
+        {answering.value?.id === conversation.id && <span class="visually-hidden">(being answered)</span>}
       </a>
-      <button ref={button} class="icon-button small" type="button" aria-label={`Actions for ${conversation.title}`} aria-expanded={open.value}
+      <button ref={button} class="icon-button small" type="button" aria-label={`Actions for ${conversation.title}`} aria-expanded={open.value} tabIndex={tab}
         onClick={() => (open.value = !open.value)}><Icon name="more" /></button>
       {open.value && (
         <div class="menu">

@@ -1,8 +1,7 @@
 // LoadCard - a model on its way: phase, bytes, speed, time left; and what went wrong.
 
 import { bytes, count, duration } from '../lib/format';
-import { cancelLoad, engineState, load, phases, type Loading } from '../state/engine';
-import { setPrefs } from '../state/prefs';
+import { cancelLoad, engineState, load, loadOnCpu, phases, type Loading } from '../state/engine';
 import { Gem, Icon } from './Icon';
 
 const labels: Record<(typeof phases)[number], string> = { fetch: 'Fetch', open: 'Open', weights: 'Weights', kernels: 'Kernels', selftest: 'Self-test', ready: 'Ready' };
@@ -10,6 +9,7 @@ const labels: Record<(typeof phases)[number], string> = { fetch: 'Fetch', open: 
 function Numbers({ state }: { state: Loading }) {
   const { phase, loaded, total } = state.progress;
   if (phase !== 'weights' && phase !== 'fetch') return <>{labels[phase]}{total > 1 && ` ${count(loaded)} of ${count(total)}`}</>;
+  if (total === 0) return <>{bytes(loaded)}{state.speed > 0 && ` · ${bytes(state.speed)}/s`}</>; // the server does not say how much it is
   const left = state.speed > 0 ? (total - loaded) / state.speed : 0;
   return <>{bytes(loaded)} of {bytes(total)}{state.speed > 0 && ` · ${bytes(state.speed)}/s · ${duration(left)} left`}</>;
 }
@@ -46,15 +46,11 @@ export function EngineBanner() {
       <div class="banner" role="status"><Icon name="cube" /><p>{state.note || 'No model is loaded.'}</p><a class="button small" href="#/models">Choose a model</a></div>
     );
   }
-  const useCpu = () => {
-    setPrefs({ backend: 'cpu' });
-    void load(state.model);
-  };
   return (
     <div class="banner bad" role="alert">
       <Icon name="warn" />
       <p>{state.message}</p>
-      {state.device && <button class="button small" type="button" onClick={useCpu}>Use the CPU instead</button>}
+      {state.device && <button class="button small" type="button" onClick={() => loadOnCpu(state.model)}>Use the CPU instead</button>}
       <button class="button small" type="button" onClick={() => load(state.model)}>Try again</button>
     </div>
   );

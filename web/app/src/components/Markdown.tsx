@@ -1,4 +1,4 @@
-// Markdown - an answer's text. Blocks that are final are never touched again, however long the answer grows.
+// Markdown - the text of an answer, a thought or a question. Blocks that are final are never touched again, however long the answer grows.
 
 import { Component, createRef } from 'preact';
 import { useMemo } from 'preact/hooks';
@@ -26,12 +26,13 @@ class BlockView extends Component<{ block: Block }> {
   }
 
   override render() {
-    return <div ref={this.element} dangerouslySetInnerHTML={{ __html: this.props.block.html }} />;
+    return <div ref={this.element} dir="auto" dangerouslySetInnerHTML={{ __html: this.props.block.html }} />;
   }
 }
 
-export function Markdown({ text, done }: { text: string; done: boolean }) {
-  const stream = useMemo(() => new MarkdownStream(), []);
+/** `breaks`: a new line is a new line. */
+export function Markdown({ text, done, breaks = false }: { text: string; done: boolean; breaks?: boolean }) {
+  const stream = useMemo(() => new MarkdownStream({ breaks }), [breaks]);
   const blocks = stream.update(text, done);
   return <div class="markdown">{blocks.map((block, i) => block.html && <BlockView key={i} block={block} />)}</div>;
 }

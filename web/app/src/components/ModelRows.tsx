@@ -4,7 +4,7 @@ import { useEffect } from 'preact/hooks';
 import { bytes, count } from '../lib/format';
 import { engineState, load } from '../state/engine';
 import { fitOf, weigh, type Fit } from '../state/fits';
-import { removeModel, type ModelEntry } from '../state/models';
+import { removeModel, verifying, verifyModel, type ModelEntry } from '../state/models';
 import { notifyError } from '../state/notices';
 import { prefs } from '../state/prefs';
 import { lookInStore } from '../state/shelf';
@@ -20,6 +20,18 @@ function FitBadge({ fit }: { fit: Fit | undefined }) {
 }
 
 const whyNot = (fit: Fit | undefined): string | undefined => (fit?.kind === 'refused' ? fit.why : fit?.estimate.reason);
+
+/** All of it is read and compared with what was stored. */
+function Verify({ entry }: { entry: ModelEntry }) {
+  const now = verifying.value;
+  if (entry.origin !== 'store' || entry.inPlace) return null;
+  const mine = now?.key === entry.key;
+  return (
+    <button class="button small" type="button" aria-label={`Verify ${entry.name}`} disabled={now !== null} onClick={() => verifyModel(entry).catch(notifyError)}>
+      {mine ? `${Math.round(100 * now.share)}%` : 'Verify'}
+    </button>
+  );
+}
 
 /** A copy in this browser: from a file, or from the server. */
 function Keep({ entry }: { entry: ModelEntry }) {
@@ -37,14 +49,15 @@ function Row({ entry }: { entry: ModelEntry }) {
   return (
     <li>
       <div class="grow">
-        <div class="title">{entry.name}{loaded && <span class="badge good"><Icon name="check" size={14} /> loaded</span>}<FitBadge fit={fit} /></div>
+        <div class="title">{entry.name}{loaded && <span class="badge good"><Icon name="check" size={14} /> loaded</span>}{entry.damaged ? <span class="badge bad">damaged</span> : <FitBadge fit={fit} />}</div>
         <div class="detail">{[bytes(entry.size), entry.detail].filter(Boolean).join(' · ')}</div>
-        {why && <div class="detail">{why}</div>}
+        {entry.damaged ? <div class="detail">Its bytes are not those that were stored. Download or copy it again: that replaces it.</div> : why && <div class="detail">{why}</div>}
       </div>
       <div class="tools">
-        {!loaded && <button class="button small" type="button" disabled={mine && state.kind === 'loading'} aria-label={`Load ${entry.name}`} onClick={() => load(entry)}>Load</button>}
+        {!loaded && !entry.damaged && <button class="button small" type="button" disabled={mine && state.kind === 'loading'} aria-label={`Load ${entry.name}`} onClick={() => load(entry)}>Load</button>}
         <Keep entry={entry} />
-        {entry.origin === 'store' && <button class="icon-button small" type="button" aria-label={`Delete ${entry.name}`} disabled={loaded} onClick={() => removeModel(entry).catch(notifyError)}><Icon name="trash" size={18} /></button>}
+        <Verify entry={entry} />
+        {entry.origin === 'store' && <button class="icon-button small" type="button" aria-label={`${entry.inPlace ? 'Forget' : 'Delete'} ${entry.name}`} disabled={loaded} onClick={() => removeModel(entry)}><Icon name="trash" size={18} /></button>}
       </div>
     </li>
   );

@@ -1,13 +1,16 @@
 // Sidebar - new conversation, search, the history, and the way to the other views.
 
 import { useEffect, useRef } from 'preact/hooks';
-import { conversations, groups, hits, query, search } from '../state/library';
+import { conversations, groups, hits, opened, query, search } from '../state/library';
+import type { SearchHit } from '../storage/history';
 import { notifyError } from '../state/notices';
+import { onFocus, onKeyDown, tabStop } from '../state/roving';
 import { go, route, type View } from '../state/route';
 import { setPrefs } from '../state/prefs';
 import { drawer, focusComposer, isNarrow } from '../state/ui';
 import { HistoryItem } from './HistoryItem';
 import { Gem, Icon, type IconName } from './Icon';
+import { Notices } from './Notices';
 
 export function startNew() {
   drawer.value = false;
@@ -20,6 +23,11 @@ const Excerpt = ({ text }: { text: string }) => (
   <span class="excerpt">{text.split(/[\u0001\u0002]/).map((part, i) => (i % 2 ? <mark key={i}>{part}</mark> : part))}</span>
 );
 
+function openHit(hit: SearchHit) {
+  drawer.value = false;
+  opened.value = { ...hit }; // the same one again goes to its words again
+}
+
 function Hits() {
   const found = hits.value ?? [];
   if (!found.length) return <p class="empty">Nothing found.</p>;
@@ -27,7 +35,7 @@ function Hits() {
     <ul>
       {found.map((hit) => (
         <li key={hit.conversation} class={route.value.conversation === hit.conversation ? 'current' : ''}>
-          <a href={`#/c/${hit.conversation}`} onClick={() => (drawer.value = false)}>
+          <a href={`#/c/${hit.conversation}`} tabIndex={tabStop.value === hit.conversation ? 0 : -1} onClick={() => openHit(hit)}>
             <span>{hit.title}</span>
             {hit.excerpt && <Excerpt text={hit.excerpt} />}
           </a>
@@ -78,7 +86,8 @@ export function Sidebar() {
         <input id="search" class="input" type="search" aria-label="Search conversations" placeholder="Search" value={query.value}
           onInput={(e) => search(e.currentTarget.value).catch(notifyError)} />
       </div>
-      <div class="history">{query.value.trim() ? <Hits /> : <Groups />}</div>
+      <div class="history" onFocusIn={onFocus} onKeyDown={onKeyDown}>{query.value.trim() ? <Hits /> : <Groups />}</div>
+      {drawer.value && <Notices />}
       <div class="nav">
         {links.map(({ view, label, icon }) => (
           <a key={view} href={`#/${view}`} aria-current={route.value.view === view ? 'page' : undefined} onClick={() => (drawer.value = false)}>

@@ -6,7 +6,8 @@ import { bytes, count, duration, speed } from '../lib/format';
 import { startWith } from '../state/chat';
 import { mergeDialog } from '../state/merge';
 import { ready } from '../state/engine';
-import { act, cancel, discard, dismissResult, finish, goOn, goOnWithCpu, pause, resume, training, type Training } from '../state/train';
+import { act, cancel, discard, dismissResult, finish, goOn, goOnWithCpu, pause, resume, saveAgain, training, type Training } from '../state/train';
+import { question } from '../state/ui';
 import type { TrainRecord } from '../train/record';
 import { Icon } from './Icon';
 import { LossChart } from './LossChart';
@@ -28,8 +29,9 @@ function Samples({ record: { questions, before }, after }: { record: TrainRecord
 function Running({ state: { phase, paused, record, last, from, saved } }: { state: Extract<Training, { kind: 'running' }> }) {
   const step = last?.step ?? record.points.at(-1)?.step ?? 0, share = record.steps ? step / record.steps : 0;
   const left = last ? ((last.steps - step) * last.seconds) / Math.max(1, step - from) : 0;
+  const held = last?.evalLoss ?? record.points.findLast((p) => p.evalLoss !== undefined)?.evalLoss;
   const facts: [string, string][] = last ? [
-    ['Loss', last.loss.toFixed(3)], ['Held back', last.evalLoss?.toFixed(3) ?? record.points.findLast((p) => p.evalLoss !== undefined)?.evalLoss?.toFixed(3) ?? '…'],
+    ['Loss', last.loss.toFixed(3)], ...(record.options.evalShare ? [['Held back', held?.toFixed(3) ?? '…'] as [string, string]] : []),
     ['Speed', `${speed(last.tokensPerSecond)} tok/s`], ['Rate', last.learningRate.toExponential(1)], ['Memory', bytes(last.memory)], ['Left', duration(left)],
   ] : [];
   return (
@@ -70,8 +72,12 @@ function Kept({ state: { record, note, device } }: { state: Extract<Training, { 
   );
 }
 
-function Done({ state: { record, result, after } }: { state: Extract<Training, { kind: 'done' }> }) {
+function Done({ state: { record, result, after, unsaved } }: { state: Extract<Training, { kind: 'done' }> }) {
   const file = (name: string, content: Uint8Array | string) => download(name, content as BlobPart, 'application/octet-stream');
+  const putAway = () => {
+    if (!unsaved) return dismissResult();
+    question.value = { title: `Throw ${record.name} away?`, text: 'It is not in the library: what was learned is gone with it.', verb: 'Throw away', run: async () => dismissResult() };
+  };
   const peft = () => {
     file('adapter_model.safetensors', result.peft.safetensors);
     file('adapter_config.json', result.peft.config);
@@ -79,9 +85,15 @@ function Done({ state: { record, result, after } }: { state: Extract<Training, {
   return (
     <>
       <div class="row spread one-line">
-        <p><strong class="label">{record.name}</strong> is in the library, after {count(result.steps)} steps{result.evalLoss && `; what was held back: ${result.evalLoss.first.toFixed(3)} before, ${result.evalLoss.last.toFixed(3)} now`}.</p>
-        <button class="icon-button small" type="button" aria-label="Put this away" onClick={dismissResult}><Icon name="close" size={18} /></button>
+        <p><strong class="label">{record.name}</strong> {unsaved ? 'is trained' : 'is in the library'}, after {count(result.steps)} steps{result.evalLoss && `; what was held back: ${result.evalLoss.first.toFixed(3)} before, ${result.evalLoss.last.toFixed(3)} now`}.</p>
+        <button class="icon-button small" type="button" aria-label="Put this away" onClick={putAway}><Icon name="close" size={18} /></button>
       </div>
+      {unsaved && (
+        <p class="problem" role="alert">
+          <Icon name="warn" size={18} /> <span>It could not be put into the library: {unsaved}. The model has it until it is unloaded; save it as a file, or make room and save it again.</span>
+          <button class="button small" type="button" onClick={() => act(saveAgain)}>Save again</button>
+        </p>
+      )}
       <LossChart points={record.points} steps={record.steps} />
       <Samples record={record} after={after} />
       <div class="row">

@@ -1,9 +1,11 @@
 // Welcome - an empty conversation: what this is, and questions that the loaded model can answer.
 
-import { send } from '../state/chat';
+import { busy, changeSettings, send } from '../state/chat';
+import { setDraft } from '../state/drafts';
 import { engineState, ready } from '../state/engine';
-import { changeSettings } from '../state/chat';
 import { notifyError } from '../state/notices';
+import { route } from '../state/route';
+import { focusComposer } from '../state/ui';
 import { Gem } from './Icon';
 
 interface Suggestion {
@@ -30,7 +32,9 @@ const forOthers: Suggestion[] = [
 
 async function ask({ text, thinking = false, tools = false }: Suggestion): Promise<void> {
   if (thinking || tools) await changeSettings({ thinking, tools });
-  await send(text);
+  focusComposer();
+  if (ready.peek() && !busy.peek()) await send(text);
+  else setDraft(route.peek().conversation, text); // to be sent when the model can answer
 }
 
 export function Welcome() {
@@ -45,7 +49,7 @@ export function Welcome() {
         : <p>Everything runs on this device and nothing leaves it.</p>}
       <div class="suggestions">
         {(tiny ? forTiny : forOthers).map((suggestion) => (
-          <button key={suggestion.text} type="button" disabled={!ready.value} onClick={() => ask(suggestion).catch(notifyError)}>
+          <button key={suggestion.text} type="button" onClick={() => ask(suggestion).catch(notifyError)}>
             {suggestion.text}<small>{suggestion.hint}</small>
           </button>
         ))}

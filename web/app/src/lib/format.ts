@@ -25,6 +25,10 @@ export function duration(seconds: number): string {
 
 export const speed = (n: number): string => (n >= 100 ? count(n) : n.toFixed(1));
 
+/** What is wrong with a conversation that is longer than the context. */
+export const tooLong = (tokens: number, context: number): string =>
+  `This conversation has ${count(tokens)} tokens; the model is loaded with room for ${count(context)}.`;
+
 /** The heading under which the sidebar files a conversation. */
 export function dayLabel(time: number, now = Date.now()): string {
   const startOfDay = (t: number) => new Date(t).setHours(0, 0, 0, 0);

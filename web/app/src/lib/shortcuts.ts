@@ -3,22 +3,26 @@
 import { startNew } from '../components/Sidebar';
 import { busy, busyHere, path, regenerate, stop } from '../state/chat';
 import { ready } from '../state/engine';
-import { prefs, setPrefs } from '../state/prefs';
+import { setPrefs } from '../state/prefs';
 import { go, route } from '../state/route';
-import { dialog, drawer, focusComposer, focusSearch, isNarrow } from '../state/ui';
+import { dialog, drawer, focusSearch, isNarrow } from '../state/ui';
+import { isComposing } from './keys';
 
 interface Shortcut {
   keys: string[];
   does: string;
-  /** Single keys are for when nobody is typing, and can be turned off. */
-  single: boolean;
   matches(e: KeyboardEvent): boolean;
   run(): void;
 }
 
 const ctrl = (key: string, shift = false) => (e: KeyboardEvent) =>
   (e.ctrlKey || e.metaKey) && !e.altKey && e.shiftKey === shift && e.key.toLowerCase() === key;
-const plain = (key: string) => (e: KeyboardEvent) => !e.ctrlKey && !e.metaKey && !e.altKey && e.key === key;
+const isField = (target: EventTarget | null) =>
+  target instanceof HTMLElement && (target.isContentEditable || ['INPUT', 'TEXTAREA', 'SELECT'].includes(target.tagName));
+
+/** By place on the keyboard: with Alt, a Mac's key gives another character. In a field it is that character that is meant. */
+const altShift = (code: string) => (e: KeyboardEvent) =>
+  e.altKey && e.shiftKey && !e.ctrlKey && !e.metaKey && e.code === code && !(isField(e.target) && /^[^A-Za-z]$/u.test(e.key));
 
 function openSearch() {
   if (isNarrow()) drawer.value = true;
@@ -31,22 +35,15 @@ function again() {
   if (last && ready.value && !busy.value) void regenerate(last);
 }
 
-function writeHere() {
-  if (route.value.view !== 'chat') go('/');
-  focusComposer();
-}
-
 export const shortcuts: Shortcut[] = [
-  { keys: ['Ctrl', 'K'], does: 'Search conversations', single: false, matches: ctrl('k'), run: openSearch },
-  { keys: ['Ctrl', 'Shift', 'O'], does: 'New conversation', single: false, matches: ctrl('o', true), run: startNew },
-  { keys: ['/'], does: 'Write', single: true, matches: plain('/'), run: writeHere },
-  { keys: ['n'], does: 'New conversation', single: true, matches: plain('n'), run: startNew },
-  { keys: ['r'], does: 'Answer again', single: true, matches: plain('r'), run: again },
-  { keys: ['m'], does: 'Models', single: true, matches: plain('m'), run: () => go('/models') },
-  { keys: ['t'], does: 'Fine-tune', single: true, matches: plain('t'), run: () => go('/train') },
-  { keys: ['d'], does: 'Device', single: true, matches: plain('d'), run: () => go('/device') },
-  { keys: [','], does: 'Settings', single: true, matches: plain(','), run: () => go('/settings') },
-  { keys: ['?'], does: 'This help', single: true, matches: plain('?'), run: () => (dialog.value = 'help') },
+  { keys: ['Ctrl', 'K'], does: 'Search conversations', matches: ctrl('k'), run: openSearch },
+  { keys: ['Ctrl', 'Shift', 'O'], does: 'New conversation', matches: ctrl('o', true), run: startNew },
+  { keys: ['Alt', 'Shift', 'R'], does: 'Answer again', matches: altShift('KeyR'), run: again },
+  { keys: ['Alt', 'Shift', 'M'], does: 'Models', matches: altShift('KeyM'), run: () => go('/models') },
+  { keys: ['Alt', 'Shift', 'T'], does: 'Fine-tune', matches: altShift('KeyT'), run: () => go('/train') },
+  { keys: ['Alt', 'Shift', 'D'], does: 'Device', matches: altShift('KeyD'), run: () => go('/device') },
+  { keys: ['Alt', 'Shift', 'S'], does: 'Settings', matches: altShift('KeyS'), run: () => go('/settings') },
+  { keys: ['Ctrl', '/'], does: 'This help', matches: (e) => (e.ctrlKey || e.metaKey) && !e.altKey && (e.key === '/' || e.key === '?'), run: () => (dialog.value = 'help') },
 ];
 
 /** Keys that the composer itself knows, for the help. */
@@ -56,18 +53,25 @@ export const composerKeys: { keys: string[]; does: string }[] = [
   { keys: ['Esc'], does: 'Stop the answer' },
 ];
 
-const isTyping = (target: EventTarget | null) =>
-  target instanceof HTMLElement && (target.isContentEditable || ['INPUT', 'TEXTAREA', 'SELECT'].includes(target.tagName));
+/** In the search field, which Escape empties. */
+const isSearching = ({ target }: KeyboardEvent) => target instanceof HTMLInputElement && target.id === 'search' && target.value !== '';
+
+/** A character, and not one that a button or a scrolling box waits for. Where AltGr makes characters it counts as Ctrl and Alt. */
+const isText = (e: KeyboardEvent) =>
+  e.key.length === 1 && e.key !== ' ' && !e.metaKey && ((!e.ctrlKey && !e.altKey) || e.getModifierState('AltGraph'));
 
 export function listen(): void {
   addEventListener('keydown', (e) => {
-    if (e.defaultPrevented || e.isComposing || dialog.value !== 'none') return;
+    if (e.defaultPrevented || isComposing(e) || document.querySelector('dialog[open]')) return;
+    if (e.key === 'Escape' && isSearching(e)) return;
     if (e.key === 'Escape' && drawer.value) return void (drawer.value = false);
     if (e.key === 'Escape' && busyHere.value && route.value.view === 'chat') return stop();
-    const typing = isTyping(e.target);
-    const found = shortcuts.find((s) => s.matches(e) && (!s.single || (!typing && prefs.value.singleKeys)));
-    if (!found) return;
-    e.preventDefault();
-    found.run();
+    const found = shortcuts.find((s) => s.matches(e));
+    if (found) {
+      e.preventDefault();
+      found.run();
+    } else if (isText(e) && !isField(e.target) && !drawer.value) {
+      document.getElementById('composer')?.focus(); // before the character arrives: it is typed there
+    }
   });
 }

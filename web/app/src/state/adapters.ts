@@ -6,8 +6,9 @@ import { computed } from '@preact/signals';
 import type { AdapterForm, AdapterUse, Engine } from 'bezel';
 import { download } from '../lib/files';
 import { currentEngine, engineState } from './engine';
-import { notify } from './notices';
+import { messageOf, notify } from './notices';
 import { inStore, lookInStore, store } from './shelf';
+import { question } from './ui';
 
 /** As people write it. */
 const plainName = (name: string): string => name.replace(/:latest$/, '');
@@ -27,7 +28,10 @@ async function bring(engine: Engine, name: string): Promise<void> {
   const { adapters: [source], kind, store: { config } } = await store().resolve(name);
   if (!source || kind !== 'adapter') throw new Error(`${name} is not an adapter.`);
   // With a strength of 0, so that only who names it gets it.
-  await engine.adapters.add(source, { name, scale: 0, ...(config !== undefined && { config }) });
+  const base = library.peek().find((a) => a.name === name)?.base;
+  await engine.adapters.add(source, { name, scale: 0, ...(config !== undefined && { config }) }).catch((e: unknown) => {
+    throw base ? new Error(`${name} was made for ${base}, and does not work with ${currentEngine().model.name}: ${messageOf(e)}`) : e;
+  });
 }
 
 /** Make sure that the loaded model has these. */
@@ -66,12 +70,17 @@ export async function keepAdapter(weights: File, config?: string): Promise<strin
 }
 
 /** One that was made here. */
-export async function saveTrained(name: string, gguf: Uint8Array): Promise<void> {
-  await store().importFile(new File([gguf as Uint8Array<ArrayBuffer>], `${name}.gguf`), { name, copy: true });
+export async function saveTrained(name: string, gguf: Uint8Array, base: string): Promise<void> {
+  await store().importFile(new File([gguf as Uint8Array<ArrayBuffer>], `${name}.gguf`), { name, base, copy: true });
   await lookInStore();
 }
 
-export async function deleteAdapter(name: string): Promise<void> {
+export const deleteAdapter = (name: string): void => void (question.value = {
+  title: `Delete ${name}?`, verb: 'Delete', run: () => deleteNow(name),
+  text: 'What it has learned is gone with it. Export it first if you may want it again.',
+});
+
+async function deleteNow(name: string): Promise<void> {
   await letGo(name);
   await store().delete(name);
   await lookInStore();

@@ -7,12 +7,13 @@ import { answerOnce } from '../chat/answer';
 import { live } from '../chat/live';
 import { newestLeaf, pathTo } from '../chat/tree';
 import type { ChatSettings, Conversation, Message, Role, Thread } from '../chat/types';
-import { history } from '../storage/client';
+import { onTold } from '../storage/changes';
+import { history, savedStates } from '../storage/client';
 import { runTool } from '../tools';
 import { writeDraft } from './drafts';
 import { keepState, ready, useConversation } from './engine';
-import { newConversation, remove, saveConversation } from './library';
-import { notifyError } from './notices';
+import { newConversation, remove, removedHere, saveConversation, saveMessage } from './library';
+import { notify, notifyError } from './notices';
 import { go } from './route';
 
 const MAX_ROUNDS = 8; // of tool calls before the person is asked again
@@ -25,10 +26,17 @@ export const path = computed(() => {
   return open ? pathTo(open.messages, open.conversation.leaf) : [];
 });
 
-let running: { thread: Signal<Thread>; stop: AbortController; ended: Promise<void> } | null = null;
-export const busy = computed(() => live.value !== null);
+/** The answer that is being written, from the moment it is asked for. */
+const running = signal<{ thread: Signal<Thread>; stop: AbortController; ended: Promise<void> } | null>(null);
+/** The answer that was begun last; it has ended when its state is kept. */
+let last = { id: '', ended: Promise.resolve() };
+/** Ids that another tab deleted. */
+const removedElsewhere = new Set<string>();
+/** Which conversation is being answered, if any. */
+export const answering = computed(() => running.value?.thread.value.conversation ?? null);
+export const busy = computed(() => running.value !== null);
 /** Whether it is the open conversation that is being answered. */
-export const busyHere = computed(() => live.value?.message.conversation === conversation.value?.id && live.value !== null);
+export const busyHere = computed(() => answering.value !== null && answering.value.id === conversation.value?.id);
 
 let wanted: string | null | undefined;
 let nextBegins: Partial<ChatSettings> = {};
@@ -43,8 +51,9 @@ export function startWith(settings: Partial<ChatSettings>): void {
 export async function open(id: string | null): Promise<void> {
   wanted = id;
   if (id && thread.peek()?.peek().conversation.id === id) return;
-  if (id && running?.thread.peek().conversation.id === id) {
-    thread.value = running.thread;
+  const now = running.peek();
+  if (id && now?.thread.peek().conversation.id === id) {
+    thread.value = now.thread;
     return;
   }
   if (id === null) {
@@ -57,6 +66,7 @@ export async function open(id: string | null): Promise<void> {
   try {
     const found = await history.thread(id);
     if (wanted !== id) return; // another was opened meanwhile
+    if (found) removedElsewhere.delete(id); // it may have been brought back
     if (found) thread.value = signal(found);
     else go('/', true);
   } catch (e) {
@@ -79,7 +89,7 @@ const blank = (conversation: string, parent: string | null, role: Role, content:
 async function changeConversation(t: Signal<Thread>, change: Partial<Conversation>): Promise<void> {
   const next = { ...t.peek().conversation, ...change };
   t.value = { ...t.peek(), conversation: next };
-  if (t.peek().messages.length) await saveConversation(next);
+  if (t.peek().messages.length) saveConversation(next);
 }
 
 /** Into the tree, and where the person is: at its end. */
@@ -88,63 +98,115 @@ async function put(t: Signal<Thread>, message: Message): Promise<void> {
   const title = c.title || message.content.trim().replace(/\s+/g, ' ').slice(0, 70);
   const next = { ...c, title, leaf: message.id, updated: Date.now() };
   t.value = { conversation: next, messages: [...messages.filter((m) => m.id !== message.id), message] };
-  await saveConversation(next);
-  await history.putMessage(message);
+  saveConversation(next);
+  saveMessage(message);
 }
 
-/** Answers, with tools in between, until the model has said its piece. */
-async function answer(t: Signal<Thread>, parent: string, resume?: Message): Promise<void> {
-  if (running || !ready.peek()) return;
+interface Order {
+  /** The message that is answered. */
+  parent: string;
+  /** The answer that goes on. */
+  resume?: Message;
+  /** Of another conversation, to be read before this one's; where it is not given it is looked up. */
+  earlier?: readonly Message[];
+}
+
+/** Begin an answer, to what `ask` says. Nothing happens while another is written. */
+async function answer(t: Signal<Thread>, ask: () => Promise<Order>): Promise<void> {
+  if (running.peek() || !ready.peek()) return;
   const stop = new AbortController();
   const { promise: ended, resolve: end } = Promise.withResolvers<void>();
-  running = { thread: t, stop, ended };
+  running.value = { thread: t, stop, ended };
+  last = { id: t.peek().conversation.id, ended };
   try {
-    let from = parent;
-    for (let round = 0; round < MAX_ROUNDS; round++) {
-      const start: Message = resume ?? { ...blank(t.peek().conversation.id, from, 'assistant', ''), state: 'streaming' };
-      await put(t, { ...start, state: 'streaming', note: '' });
-      const before = pathTo(t.peek().messages, start.parent);
-      const message = await answerOnce(t.peek().conversation, before, { ...start, state: 'streaming', note: '' }, stop.signal, resume !== undefined);
-      resume = undefined;
-      await put(t, message);
-      if (message.state !== 'done' || !message.toolCalls.length) break;
-      from = message.id;
-      for (const call of message.toolCalls) {
-        const result: Message = { ...blank(message.conversation, from, 'tool', runTool(call.name, call.arguments)), toolCallId: call.id, toolName: call.name };
-        await put(t, result);
-        from = result.id;
-      }
-    }
+    await write(t, await ask(), stop.signal);
   } catch (e) {
     notifyError(e);
   } finally {
-    running = null;
+    running.value = null;
     live.value = null;
-    end();
-    await keep(t);
+    await keep(t).finally(end);
+  }
+}
+
+/** What is summed up by the answer to this message; undefined: nothing, it is an ordinary question. */
+async function earlierOf({ conversation: c, messages }: Thread, question: string): Promise<readonly Message[] | undefined> {
+  const { summaryOf } = c.settings;
+  if (!summaryOf || messages.find((m) => m.id === question)?.parent !== null) return undefined;
+  const all = pathTo((await history.thread(summaryOf.conversation))?.messages ?? [], summaryOf.to);
+  const first = all.findIndex((m) => m.id === summaryOf.from);
+  if (first < 0) throw new Error('The conversation that this one sums up is no longer here; start a new chat.');
+  return all.slice(first);
+}
+
+/** Answers, with tools in between, until the model has said its piece. */
+async function write(t: Signal<Thread>, { parent, resume, earlier }: Order, signal: AbortSignal): Promise<void> {
+  earlier ??= await earlierOf(t.peek(), parent);
+  let from = parent;
+  for (let round = 0; round < MAX_ROUNDS; round++) {
+    const begun: Message = { ...(resume ?? blank(t.peek().conversation.id, from, 'assistant', '')), state: 'streaming', note: '' };
+    await put(t, begun);
+    const { conversation: c, messages } = t.peek(), before = pathTo(messages, begun.parent);
+    const message = earlier
+      ? await answerOnce({ ...c, settings: { ...c.settings, thinking: false, tools: false } }, [...earlier, ...before], begun, signal)
+      : await answerOnce(c, before, begun, signal);
+    resume = undefined;
+    await put(t, message);
+    if (message.state !== 'done' || !message.toolCalls.length) return;
+    from = message.id;
+    for (const call of message.toolCalls) {
+      const result: Message = { ...blank(message.conversation, from, 'tool', runTool(call.name, call.arguments)), toolCallId: call.id, toolName: call.name };
+      await put(t, result);
+      from = result.id;
+    }
   }
 }
 
 /** What the model has read so far, for after a reload. */
 async function keep(t: Signal<Thread>): Promise<void> {
+  const { id } = t.peek().conversation;
+  if (removedElsewhere.has(id)) return;
   const savedFor = await keepState(t.peek().conversation);
+  if (removedElsewhere.has(id)) return savedStates.remove(id); // meanwhile
   if (savedFor !== t.peek().conversation.savedFor) await changeConversation(t, { savedFor });
 }
 
 export async function send(text: string): Promise<void> {
   const t = thread.peek();
-  if (!t || running || !ready.peek() || !text.trim()) return;
+  if (!t || !text.trim()) return;
   const c = t.peek().conversation;
-  const message = blank(c.id, c.leaf, 'user', text.trim());
-  const isNew = !t.peek().messages.length;
-  await put(t, message);
-  writeDraft(isNew ? null : c.id, '');
-  if (isNew) go(`/c/${c.id}`, true);
-  await answer(t, message.id);
+  await answer(t, async () => {
+    const message = blank(c.id, c.leaf, 'user', text.trim());
+    const isNew = !t.peek().messages.length;
+    await put(t, message);
+    writeDraft(isNew ? null : c.id, '');
+    if (isNew && thread.peek() === t) go(`/c/${c.id}`, true);
+    return { parent: message.id };
+  });
 }
 
+const SUMMARISE = 'Summarise our conversation so far in a few short paragraphs, with every fact and decision that is needed to go on from here.';
+
+/** A new conversation with the settings of the open one, whose first answer sums up these messages. */
+export async function summarise(earlier: readonly Message[]): Promise<void> {
+  const old = thread.peek()?.peek().conversation;
+  const from = earlier[0]?.id, to = earlier.at(-1)?.id;
+  if (!old || !from || !to) return;
+  const summaryOf = { conversation: old.id, from, to };
+  const fresh = { ...newConversation(), title: `${old.title} (continued)`, settings: { ...old.settings, from: null, summaryOf } };
+  const t = signal<Thread>({ conversation: fresh, messages: [] });
+  await answer(t, async () => {
+    const question = blank(fresh.id, null, 'user', SUMMARISE);
+    await put(t, question);
+    thread.value = t;
+    go(`/c/${fresh.id}`);
+    return { parent: question.id, earlier };
+  });
+}
+
+/** End the answer of the open conversation. */
 export function stop(): void {
-  running?.stop.abort();
+  if (busyHere.peek()) running.peek()?.stop.abort();
 }
 
 /** Another answer to the same question, beside the old one. */
@@ -153,38 +215,59 @@ export async function regenerate(message: Message): Promise<void> {
   if (!t) return;
   const before = pathTo(t.peek().messages, message.id);
   const question = before.findLast((m) => m.role === 'user');
-  if (question) await answer(t, question.id);
+  if (question) await answer(t, async () => ({ parent: question.id }));
 }
 
 /** The question put differently: a sibling of the old one, with its own future. */
 export async function edit(message: Message, text: string): Promise<void> {
   const t = thread.peek();
-  if (!t || running || !ready.peek() || !text.trim()) return;
-  const next = blank(message.conversation, message.parent, 'user', text.trim());
-  await put(t, next);
-  await answer(t, next.id);
+  if (!t || !text.trim()) return;
+  await answer(t, async () => {
+    const next = blank(message.conversation, message.parent, 'user', text.trim());
+    await put(t, next);
+    return { parent: next.id };
+  });
 }
 
 /** Write on where an answer was broken off. */
 export async function resume(message: Message): Promise<void> {
   const t = thread.peek();
-  if (t && message.parent) await answer(t, message.parent, message);
+  const { parent } = message;
+  if (t && parent) await answer(t, async () => ({ parent, resume: message }));
 }
 
 /** Show another branch. */
 export async function select(message: Message): Promise<void> {
   const t = thread.peek();
-  if (t && !running) await changeConversation(t, { leaf: newestLeaf(t.peek().messages, message.id) });
+  if (t && !busyHere.peek()) await changeConversation(t, { leaf: newestLeaf(t.peek().messages, message.id) });
 }
 
-/** An answer that is being written for it ends first, or it would come back with the answer's next words. */
+/** The branch that a message is on, where another one is shown. */
+export function showBranchOf(id: string): void {
+  const t = thread.peek();
+  if (!t || path.peek().some((m) => m.id === id) || !t.peek().messages.some((m) => m.id === id)) return;
+  t.value = { ...t.peek(), conversation: { ...t.peek().conversation, leaf: newestLeaf(t.peek().messages, id) } };
+}
+
+/** An answer that is being written for it ends first, or it would come back with the answer's next words, or its state. */
 export async function deleteConversation(c: Conversation): Promise<void> {
-  if (running?.thread.peek().conversation.id === c.id) {
-    running.stop.abort();
-    await running.ended;
-  }
+  const now = running.peek();
+  if (now?.thread.peek().conversation.id === c.id) now.stop.abort();
+  if (last.id === c.id) await last.ended;
   await remove(c);
 }
+
+// Another tab deleted it: what is written for it here would be kept nowhere.
+onTold((change) => {
+  if (change.kind !== 'removed' || removedHere.has(change.id)) return;
+  removedElsewhere.add(change.id);
+  const now = running.peek();
+  if (now?.thread.peek().conversation.id === change.id) now.stop.abort();
+  const shown = conversation.peek();
+  if (shown?.id !== change.id) return;
+  go('/', true);
+  notify(`“${shown.title}” was deleted in another tab.`);
+});
 
 export async function changeSettings(change: Partial<ChatSettings>): Promise<void> {
   const t = thread.peek();
@@ -196,5 +279,5 @@ export async function rename(c: Conversation, title: string): Promise<void> {
   if (!name || name === c.title) return;
   const t = thread.peek();
   if (t?.peek().conversation.id === c.id) await changeConversation(t, { title: name });
-  else await saveConversation({ ...c, title: name });
+  else saveConversation({ ...c, title: name });
 }

@@ -4,16 +4,16 @@
 
 import { signal } from '@preact/signals';
 import { DeviceError, Engine, type Estimate } from 'bezel';
+import { backendFor } from './engine';
 import type { ModelEntry } from './models';
 import { messageOf } from './notices';
-import { prefs } from './prefs';
 
 export type Fit = { kind: 'known'; estimate: Estimate } | { kind: 'refused'; why: string };
 
 /** By backend and model. */
 export const fits = signal<Record<string, Fit>>({});
 
-const keyOf = (entry: ModelEntry): string => `${prefs.value.backend}:${entry.key}`;
+const keyOf = (entry: ModelEntry): string => `${backendFor(entry)}:${entry.key}`;
 
 export const fitOf = (entry: ModelEntry): Fit | undefined => fits.value[keyOf(entry)];
 
@@ -23,7 +23,7 @@ let last: Promise<void> = Promise.resolve(); // one at a time: each has a worker
 async function estimate(entry: ModelEntry): Promise<Fit | undefined> {
   try {
     const { source, store } = await entry.open(() => {}, new AbortController().signal);
-    return { kind: 'known', estimate: await Engine.estimate(source, { backend: prefs.value.backend, ...(store && { store }) }) };
+    return { kind: 'known', estimate: await Engine.estimate(source, { backend: backendFor(entry), ...(store && { store }) }) };
   } catch (e) {
     if (e instanceof DeviceError) return undefined; // no GPU: the page says so elsewhere
     return { kind: 'refused', why: messageOf(e) };

@@ -1,11 +1,13 @@
 // library - the list of conversations: search, rename, delete, export, import.
 
 import { computed, signal } from '@preact/signals';
-import { defaultSettings, type Archive, type Conversation } from '../chat/types';
+import { readArchive } from '../chat/archive';
+import type { Conversation, Message } from '../chat/types';
 import { download } from '../lib/files';
 import { dayLabel } from '../lib/format';
+import { IN_MEMORY, onTold } from '../storage/changes';
 import { history, savedStates } from '../storage/client';
-import type { SearchHit } from '../storage/history';
+import type { Restored, SearchHit } from '../storage/history';
 import { writeDraft } from './drafts';
 import { notify, notifyError } from './notices';
 import { prefs } from './prefs';
@@ -35,12 +37,24 @@ export async function refresh(): Promise<void> {
   }
 }
 
-/** Other tabs' changes, gathered. */
+/** The list, and one quiet word where it will not last. */
+export async function openLibrary(): Promise<void> {
+  await refresh();
+  const kept = await history.kept().catch(() => true); // what went wrong, the list has said
+  if (!kept) notify(IN_MEMORY);
+}
+
+/** Changes of this tab and of others, gathered. */
 let due: ReturnType<typeof setTimeout> | undefined;
-new BroadcastChannel('bezel-changes').onmessage = () => {
+onTold((change) => {
+  if (change.kind === 'reset' || change.kind === 'wasReset') return;
+  if (change.kind === 'note') notify(change.note, { stay: change.note !== IN_MEMORY });
   clearTimeout(due);
   due = setTimeout(() => void refresh(), 300);
-};
+});
+
+/** The hit that was opened last: the message list goes to its words. */
+export const opened = signal<SearchHit | null>(null);
 
 let searches = 0;
 export async function search(words: string): Promise<void> {
@@ -55,21 +69,33 @@ export function newConversation(): Conversation {
   return { id: crypto.randomUUID(), title: '', created: now, updated: now, leaf: null, settings: { ...prefs.value.chat }, savedFor: '' };
 }
 
-export async function saveConversation(conversation: Conversation): Promise<void> {
+/** Nobody waits until it is written: an answer goes on whatever the history does, and changes are made in order. */
+export function saveConversation(conversation: Conversation): void {
   const others = (conversations.value ?? []).filter((c) => c.id !== conversation.id);
   conversations.value = [conversation, ...others].sort((a, b) => b.updated - a.updated);
-  await history.putConversation(conversation);
+  history.putConversation(conversation).catch(notifyError);
 }
 
+export const saveMessage = (message: Message): void => void history.putMessage(message).catch(notifyError);
+
+/** Ids that this tab deleted; of others it is told. */
+export const removedHere = new Set<string>();
+
 export async function remove(conversation: Conversation): Promise<void> {
+  removedHere.add(conversation.id);
   const kept = await history.archive(conversation.id);
   await history.remove(conversation.id);
   await savedStates.remove(conversation.id);
   writeDraft(conversation.id, '');
   if (route.value.conversation === conversation.id) go('/');
   await refresh();
+  const undo = async () => {
+    await history.restore(kept);
+    removedHere.delete(conversation.id);
+    await refresh();
+  };
   notify(`Deleted “${conversation.title}”.`, {
-    action: { label: 'Undo', run: () => void history.restore(kept).then(refresh, notifyError) },
+    action: { label: 'Undo', run: () => void undo().catch(notifyError) },
   });
 }
 
@@ -79,45 +105,16 @@ export async function exportConversations(conversation?: Conversation): Promise<
   download(`bezel-${name}.json`, JSON.stringify(archive, null, 1));
 }
 
-const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null;
+const conversationsText = (n: number) => `${n} ${n === 1 ? 'conversation' : 'conversations'}`;
 
-/** Throws one sentence when the file is something else. */
-export function readArchive(text: string): Archive {
-  const wrong = new Error('That file is not an export of Bezel conversations.');
-  let data: unknown;
-  try {
-    data = JSON.parse(text);
-  } catch {
-    throw wrong;
-  }
-  if (!isObject(data) || data['format'] !== 'bezel-conversations' || !Array.isArray(data['threads'])) throw wrong;
-  if (data['version'] !== 1) throw new Error('That export was written by a newer version of Bezel.');
-  const archive = data as unknown as Archive;
-  const str = (value: unknown) => (typeof value === 'string' ? value : '');
-  const num = (value: unknown) => (typeof value === 'number' && Number.isFinite(value) ? value : Date.now());
-  return {
-    ...archive,
-    threads: archive.threads.map(({ conversation: c, messages }) => {
-      if (!isObject(c) || !str(c.id) || !Array.isArray(messages)) throw wrong;
-      return {
-        conversation: { id: c.id, title: str(c.title) || 'Imported', created: num(c.created), updated: num(c.updated), leaf: c.leaf ?? null, settings: { ...defaultSettings, ...c.settings }, savedFor: '' },
-        messages: messages.map((m) => {
-          if (!isObject(m) || !str(m.id) || !['user', 'assistant', 'tool'].includes(m.role)) throw wrong;
-          return {
-            id: m.id, conversation: c.id, parent: m.parent ?? null, role: m.role, content: str(m.content), reasoning: str(m.reasoning),
-            toolCalls: Array.isArray(m.toolCalls) ? m.toolCalls : [], toolCallId: str(m.toolCallId), toolName: str(m.toolName),
-            state: m.state === 'streaming' || m.state === 'error' || m.state === 'stopped' ? m.state : 'done',
-            note: str(m.note), stats: m.stats ?? null, created: num(m.created),
-          };
-        }),
-      };
-    }),
-  };
+function importText({ added, completed, known }: Restored): string {
+  const rest = [completed && `${completed} that ${completed === 1 ? 'was' : 'were'} here got what ${completed === 1 ? 'it' : 'they'} lacked`, known && `${known} had nothing new`].filter(Boolean);
+  return `${[`Imported ${conversationsText(added)}`, ...rest].join('; ')}.`;
 }
 
 export async function importConversations(file: File): Promise<void> {
-  const archive = readArchive(await file.text());
-  await history.restore(archive);
+  const archive = readArchive(new Uint8Array(await file.arrayBuffer()));
+  const done = await history.restore(archive);
   await refresh();
-  notify(`Imported ${archive.threads.length} ${archive.threads.length === 1 ? 'conversation' : 'conversations'}.`);
+  notify(importText(done));
 }

@@ -1,14 +1,17 @@
 // models - what could be loaded: the small model of the page, this browser's store, the server's, a folder's, files.
 
 import { computed, signal } from '@preact/signals';
-import { requestAccess, type ModelSource, type ModelStore, type NameResolver, type StoredModel } from 'bezel';
+import { needsAccess, requestAccess, type ModelSource, type ModelStore, type NameResolver, type StoredModel } from 'bezel';
 import tinyUrl from '../../../../models/tiny.q8_0.gguf?url';
 import { keepAdapter } from './adapters';
-import { diedLoading, engineState, lastModel, load } from './engine';
+import { bytes } from '../lib/format';
+import type { Picked } from '../lib/files';
+import { diedLoading, engineState, lastModel, load, type EngineState } from './engine';
 import { notify, notifyError } from './notices';
 import { prefs } from './prefs';
-import { inStore, lookInStore, store } from './shelf';
+import { inStore, lookInStore, orNothing, store } from './shelf';
 import { findUnfinished } from './transfers';
+import { question } from './ui';
 
 type OnFetch = (loaded: number, total: number) => void;
 
@@ -21,6 +24,10 @@ export interface ModelEntry {
   detail: string;
   open(onFetch: OnFetch, signal: AbortSignal): Promise<{ source: ModelSource; store?: NameResolver }>;
   file?: File;
+  /** A file of the person's that is remembered, not copied. */
+  inPlace?: boolean;
+  /** What is stored is not what was put there. */
+  damaged?: boolean;
 }
 
 // ---- the small model ----
@@ -65,9 +72,21 @@ export const folder = signal<Folder>({ handle: null, open: false });
 function entryOf(origin: ModelEntry['origin'], model: StoredModel, from: ModelStore): ModelEntry {
   const detail = [model.parameters && `${model.parameters} parameters`, model.quantization].filter(Boolean).join(', ');
   return {
-    key: `${origin}:${model.name}`, name: model.name, origin, size: model.size, detail,
-    open: async () => ({ source: model.name, store: from }),
+    key: `${origin}:${model.name}`, name: model.name, origin, size: model.size, detail: model.inPlace ? [detail, 'a file of this computer, read in place'].filter(Boolean).join(', ') : detail,
+    open: async () => {
+      if (model.inPlace) await needAccess(model.name);
+      return { source: model.name, store: from };
+    },
+    ...(model.inPlace && { inPlace: true }),
+    ...(model.damaged && { damaged: true }),
   };
+}
+
+/** A file that was remembered may be read only while the browser allows it; after a click it can be asked again. */
+async function needAccess(name: string): Promise<void> {
+  const handle = await store().handleOf(name);
+  const allowed = !handle || (await requestAccess(handle).catch(() => false)); // no click: no question
+  if (!allowed) throw new Error(`The browser does not let the page read ${handle.name}; press Load and allow it.`);
 }
 
 const entries = (origin: ModelEntry['origin'], models: readonly StoredModel[], from: ModelStore) =>
@@ -80,9 +99,10 @@ export interface ModelGroup {
 
 export const groups = computed<ModelGroup[]>(() => {
   const { handle } = folder.value;
+  const own = entries('store', inStore.value, store());
   const all: ModelGroup[] = [
-    { label: 'In this browser', entries: [tiny, ...entries('store', inStore.value, store())] },
-    { label: 'Files', entries: files.value },
+    { label: 'In this browser', entries: [tiny, ...own.filter((m) => !m.inPlace)] },
+    { label: 'Files', entries: [...own.filter((m) => m.inPlace), ...files.value] },
     { label: 'On this computer’s Bezel server', entries: entries('server', onServer.value ?? [], store().server(location.origin)) },
     { label: `In the folder ${handle?.name ?? ''}`, entries: handle ? entries('folder', inFolder.value, store().folder(handle)) : [] },
   ];
@@ -100,7 +120,7 @@ async function lookOnServer(): Promise<void> {
 }
 
 async function lookInFolder(): Promise<void> {
-  const handle = folder.value.handle ?? (await store().folders()).at(-1) ?? null;
+  const handle = folder.value.handle ?? (await orNothing(store().folders())).at(-1) ?? null;
   const open = handle !== null && ((await handle.queryPermission?.({ mode: 'read' })) ?? 'granted') === 'granted';
   folder.value = { handle, open };
   inFolder.value = open ? await store().folder(handle).list() : [];
@@ -116,7 +136,10 @@ export async function pickFolder(): Promise<void> {
     if (e instanceof DOMException && e.name === 'AbortError') return undefined; // thought better of it
     throw e;
   });
-  if (!handle) return;
+  if (handle) await addFolder(handle);
+}
+
+export async function addFolder(handle: FileSystemDirectoryHandle): Promise<void> {
   await store().addFolder(handle);
   folder.value = { handle, open: true };
   await lookInFolder();
@@ -135,7 +158,7 @@ export async function forgetFolder(): Promise<void> {
   inFolder.value = [];
 }
 
-const endsIn = (file: File, end: string) => file.name.toLowerCase().endsWith(end);
+const endsIn = ({ file }: Picked, end: string) => file.name.toLowerCase().endsWith(end);
 
 /** A GGUF file may be either; what it says of itself decides. One that cannot be read says why when it is loaded. */
 async function isAdapter(file: File): Promise<boolean> {
@@ -146,37 +169,104 @@ async function isAdapter(file: File): Promise<boolean> {
   }
 }
 
+/** For this visit only: the browser has no way back to the file. */
+function forNow(file: File): ModelEntry {
+  const entry: ModelEntry = {
+    key: `file:${file.name}`, name: file.name.replace(/\.gguf$/i, ''), origin: 'file', size: file.size, detail: 'a file of this computer, gone after a reload unless a copy is kept',
+    open: async () => ({ source: file }),
+    file,
+  };
+  files.value = [...files.value.filter((f) => f.key !== entry.key), entry];
+  return entry;
+}
+
+/** Remembered, and read in place at the next visit as well. One that the store does not take is read as a file, which says why. */
+async function rememberFile({ file, handle }: Picked): Promise<ModelEntry> {
+  if (!handle) return forNow(file);
+  try {
+    const known = await knownFile(handle);
+    const name = known ?? (await store().importFile(handle, { name: await freeName(file.name) })).name;
+    await lookInStore();
+    return find(`store:${name}`) ?? forNow(file);
+  } catch {
+    return forNow(file);
+  }
+}
+
+/** The name of a file that was remembered before. */
+async function knownFile(handle: FileSystemFileHandle): Promise<string | undefined> {
+  for (const { name, inPlace } of inStore.peek()) if (inPlace && (await (await store().handleOf(name))?.isSameEntry(handle))) return name;
+  return undefined;
+}
+
+async function freeName(file: string): Promise<string> {
+  await lookInStore();
+  const taken = new Set(inStore.peek().map((m) => m.name.toLowerCase().replace(/:latest$/, '')));
+  const wish = file.replace(/\.gguf$/i, '').replace(/[^A-Za-z0-9._-]+/g, '-').replace(/^[^A-Za-z0-9_]+/, '').slice(0, 76) || 'model';
+  let name = wish;
+  for (let n = 2; taken.has(name.toLowerCase()); n++) name = `${wish}-${n}`;
+  return name;
+}
+
+const askedFor = (state: EngineState): string => ('model' in state ? state.model.key : '');
+
 /** Models to choose from, read where they are; adapters go to the library. */
-export async function addFiles(chosen: File[]): Promise<void> {
+export async function addFiles(chosen: Picked[]): Promise<void> {
+  const before = askedFor(engineState.peek());
   const ggufs = chosen.filter((f) => endsIn(f, '.gguf'));
   const weights = chosen.filter((f) => endsIn(f, '.safetensors'));
   if (!ggufs.length && !weights.length) throw new Error('Bezel reads models and adapters in GGUF, and adapters in safetensors with their adapter_config.json.');
-  const config = chosen.find((f) => endsIn(f, '.json'));
-  for (const file of weights) await keepAdapter(file, await config?.text());
-  const models: File[] = [];
-  for (const file of ggufs) {
-    if (await isAdapter(file)) await keepAdapter(file);
-    else models.push(file);
+  const config = chosen.find((f) => endsIn(f, '.json'))?.file;
+  for (const { file } of weights) await keepAdapter(file, await config?.text());
+  let first: ModelEntry | undefined;
+  for (const picked of ggufs) {
+    if (await isAdapter(picked.file)) await keepAdapter(picked.file);
+    else {
+      const entry = await rememberFile(picked);
+      first ??= entry;
+    }
   }
-  const added = models.map((file): ModelEntry => ({
-    key: `file:${file.name}`, name: file.name.replace(/\.gguf$/i, ''), origin: 'file', size: file.size, detail: 'a file of this computer, read in place',
-    open: async () => ({ source: file }),
-    file,
-  }));
-  files.value = [...files.value.filter((f) => !added.some((a) => a.key === f.key)), ...added];
-  const [first] = added;
-  if (first) await load(first);
+  const now = engineState.peek();
+  const isOther = before !== '' && askedFor(now) !== before; // somebody chose a model while the files were read
+  if (first && !isOther && !(now.kind === 'ready' && now.model.key === first.key)) await load(first);
 }
 
-export async function removeModel(entry: ModelEntry): Promise<void> {
-  if (entry.origin === 'file') files.value = files.value.filter((f) => f.key !== entry.key);
-  if (entry.origin !== 'store') return;
+async function deleteModel(entry: ModelEntry): Promise<void> {
   await store().delete(entry.name);
   await lookInStore();
-  notify(`Deleted ${entry.name}.`);
+  notify(entry.inPlace ? `${entry.name} is forgotten; its file stays where it is.` : `Deleted ${entry.name}.`);
+}
+
+/** Gigabytes cannot be kept for an undo: it is asked first. A file of the person's is only forgotten. */
+export function removeModel(entry: ModelEntry): void {
+  if (entry.inPlace) return void deleteModel(entry).catch(notifyError);
+  question.value = {
+    title: `Delete ${entry.name}?`, verb: 'Delete', run: () => deleteModel(entry),
+    text: `It takes ${bytes(entry.size)} in this browser. To use it again it must be downloaded or copied again.`,
+  };
+}
+
+/** The model that is being read, and how much of it was. */
+export const verifying = signal<{ key: string; share: number } | null>(null);
+
+export async function verifyModel(entry: ModelEntry): Promise<void> {
+  verifying.value = { key: entry.key, share: 0 };
+  try {
+    const { intact } = await store().verify(entry.name, { onProgress: ({ loaded, total }) => (verifying.value = { key: entry.key, share: loaded / total }) });
+    await lookInStore();
+    if (intact) notify(`${entry.name} is intact.`);
+    else notify(`${entry.name} is damaged; download or copy it again.`, { tone: 'error' });
+  } finally {
+    verifying.value = null;
+  }
 }
 
 // ---- the first thing that happens ----
+
+async function needsQuestion(entry: ModelEntry): Promise<boolean> {
+  const handle = await store().handleOf(entry.name).catch(() => undefined);
+  return handle !== undefined && (await needsAccess(handle));
+}
 
 /** The model of last time, or the small one. A load in which the page died is not tried again unasked. */
 export async function begin(): Promise<void> {
@@ -190,6 +280,10 @@ export async function begin(): Promise<void> {
   if (last.startsWith('server:')) await lookOnServer();
   if (last.startsWith('folder:')) await lookInFolder().catch(notifyError);
   const found = find(last);
+  if (found?.inPlace && (await needsQuestion(found))) {
+    notify(`The browser asks again before ${found.name} is read.`, { stay: true, action: { label: `Open ${found.name}`, run: () => void load(found) } });
+    return load(tiny);
+  }
   if (!found) notify(`${last.slice(last.indexOf(':') + 1)} is not within reach now; the models page knows where to look.`);
   await load(found ?? tiny);
 }

@@ -3,17 +3,18 @@
 import { effect, signal } from '@preact/signals';
 import { defaultSettings, type ChatSettings } from '../chat/types';
 
+/** 'auto': the GPU; without one the toy runs on the CPU, and other models ask. */
+export type Backend = 'auto' | 'gpu' | 'cpu';
+
 export interface Prefs {
   theme: 'system' | 'light' | 'dark';
-  backend: 'gpu' | 'cpu';
+  backend: Backend;
   /** Tokens of a conversation at most; 0: as the engine sees fit. */
   context: number;
   /** Load the model of last time when the page opens. */
   autoLoad: boolean;
   /** Keep what the model has read, so that conversations go on at once after a reload. */
   keepStates: boolean;
-  /** Shortcuts of one key, without Ctrl. */
-  singleKeys: boolean;
   sidebar: boolean;
   /** How new conversations begin. */
   chat: ChatSettings;
@@ -21,11 +22,10 @@ export interface Prefs {
 
 const initial: Prefs = {
   theme: 'system',
-  backend: 'gpu',
+  backend: 'auto',
   context: 0,
   autoLoad: true,
   keepStates: true,
-  singleKeys: true,
   sidebar: true,
   chat: defaultSettings,
 };

@@ -7,10 +7,19 @@ export type View = 'chat' | 'models' | 'train' | 'device' | 'settings';
 const hash = signal(location.hash);
 addEventListener('hashchange', () => (hash.value = location.hash));
 
+/** An id as an address has it; one that was imported long ago may hold anything. */
+function idOf(part: string): string | null {
+  try {
+    return decodeURIComponent(part) || null;
+  } catch {
+    return part; // a lone % stands for itself
+  }
+}
+
 export const route = computed<{ view: View; conversation: string | null }>(() => {
-  const [, view = '', id] = hash.value.split('/');
+  const [, view = '', ...rest] = hash.value.split('/');
   if (view === 'models' || view === 'train' || view === 'device' || view === 'settings') return { view, conversation: null };
-  return { view: 'chat', conversation: view === 'c' && id ? id : null };
+  return { view: 'chat', conversation: view === 'c' ? idOf(rest.join('/')) : null };
 });
 
 export function go(to: string, replace = false): void {

@@ -1,9 +1,11 @@
 // space - what the page keeps on this device: how much, whether the browser may throw it away, and how to.
 
 import { signal } from '@preact/signals';
-import { history as conversationsKept, savedStates, savedTraining } from '../storage/client';
+import { onTold, tellTabs } from '../storage/changes';
+import { closeStorage, history as conversationsKept, savedStates } from '../storage/client';
 import { unload } from './engine';
 import { notify } from './notices';
+import { closeStore } from './shelf';
 
 export interface Space {
   used: number;
@@ -16,13 +18,17 @@ export interface Space {
 
 export const space = signal<Space | null>(null);
 
+/** Absent in some ports of WebKit; a browser that refuses storage has none. */
+const storage = navigator.storage as StorageManager | undefined;
+const estimate = async (): Promise<StorageEstimate> => (await storage?.estimate?.().catch(() => ({}))) ?? {};
+
 export async function measure(): Promise<void> {
-  const [{ usage = 0, quota = 0 }, persisted, kept] = await Promise.all([navigator.storage.estimate(), navigator.storage.persisted(), conversationsKept.kept()]);
+  const [{ usage = 0, quota = 0 }, persisted, kept] = await Promise.all([estimate(), storage?.persisted() ?? false, conversationsKept.kept()]);
   space.value = { used: usage, quota, persisted, kept };
 }
 
 export async function persist(): Promise<void> {
-  const granted = await navigator.storage.persist();
+  const granted = (await storage?.persist()) ?? false;
   notify(granted ? 'The browser will keep this page’s data.' : 'The browser did not agree; it may do so once the page is installed or used more.');
   await measure();
 }
@@ -34,21 +40,62 @@ export async function clearStates(): Promise<void> {
   notify('Saved states were deleted.');
 }
 
-/** Everything: conversations, models, settings, the offline copy. Then the page starts as on the first day. */
-export async function resetEverything(): Promise<void> {
-  await unload();
-  await conversationsKept.clear();
-  await savedStates.clear();
-  await savedTraining.clear();
-  localStorage.clear();
+const PATIENCE = 5000; // milliseconds that an engine has to end
+const LONGER = 3 * PATIENCE; // that other tabs, which wait for theirs, have to let go of their files
+
+const within = <T>(work: Promise<T>): Promise<T | void> => Promise.race([work, new Promise<void>((resolve) => setTimeout(resolve, PATIENCE))]);
+
+/** All files of this page, once nobody has them open. */
+async function removeFiles(): Promise<void> {
+  const root = (await storage?.getDirectory().catch(() => null)) ?? null; // a browser without them has none to delete
+  if (!root) return;
+  for (const end = performance.now() + LONGER; ; ) {
+    let held: unknown;
+    for await (const name of root.keys()) await root.removeEntry(name, { recursive: true }).catch((e: unknown) => (held = e));
+    if (!held) return;
+    if (performance.now() > end) throw new Error('Another tab or program still has files of this page open; close it and reset again.');
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}
+
+async function removeOffline(): Promise<void> {
   const registrations = (await navigator.serviceWorker?.getRegistrations()) ?? [];
   await Promise.all(registrations.map((r) => r.unregister()));
   await Promise.all((await caches.keys()).map((key) => caches.delete(key)));
-  for (const { name } of await indexedDB.databases()) if (name) indexedDB.deleteDatabase(name);
-  const root = await navigator.storage.getDirectory();
-  for await (const name of root.keys()) {
-    if (name === 'bezel-app') continue; // the history's file is open, and empty now
-    await root.removeEntry(name, { recursive: true });
-  }
+}
+
+const removeDatabase = (name: string): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const request = indexedDB.deleteDatabase(name);
+    request.onsuccess = () => resolve();
+    request.onerror = () => reject(request.error ?? new Error(`The database ${name} could not be deleted.`));
+  });
+
+async function removeDatabases(): Promise<void> {
+  for (const { name } of await indexedDB.databases()) if (name) await within(removeDatabase(name)); // one in use goes when it is let go
+}
+
+/** No worker of this tab has a file open any more. */
+async function letGo(): Promise<void> {
+  closeStore();
+  closeStorage();
+  await within(unload().catch(() => {})); // what does not answer is ended with the page
+}
+
+/** Everything: conversations, models, settings, the offline copy. Then the page starts as on the first day. Files are
+ *  deleted as files: what they hold may be damaged, and each kind goes whatever becomes of the others. */
+export async function resetEverything(): Promise<void> {
+  tellTabs({ kind: 'reset' });
+  await letGo();
+  localStorage.clear();
+  const failed = (await Promise.allSettled([removeFiles(), removeOffline(), removeDatabases()])).find((r) => r.status === 'rejected');
+  tellTabs({ kind: 'wasReset' }); // also where something was left: without their files the tabs are of no use
+  if (failed) throw failed.reason;
   location.replace(location.pathname);
 }
+
+// Another tab resets everything: this one would keep files open, and write its own back.
+onTold((change) => {
+  if (change.kind === 'reset') void letGo();
+  if (change.kind === 'wasReset') location.replace(location.pathname);
+});

@@ -8,10 +8,9 @@ import { DeviceError, MemoryError, UnsupportedError, type Engine, type TrainResu
 import { pack, unpack, type Point, type TrainRecord } from '../train/record';
 import { savedTraining } from '../storage/client';
 import { hasAdapter, library, saveTrained } from './adapters';
-import { currentEngine, load } from './engine';
+import { currentEngine, isOnCpu, loadOnCpu } from './engine';
 import { adapterName, data, options } from './lesson';
 import { messageOf, notify, notifyError, say } from './notices';
-import { prefs, setPrefs } from './prefs';
 import { lookInStore } from './shelf';
 
 export type Training =
@@ -20,7 +19,8 @@ export type Training =
   | { kind: 'kept'; record: TrainRecord; note: string; device: boolean }
   /** `from`: the step that this visit began with; `saved`: the one it would go on from, were the page closed now. */
   | { kind: 'running'; phase: 'before' | 'learning' | 'after'; paused: boolean; record: TrainRecord; last: TrainStep | null; from: number; saved: number }
-  | { kind: 'done'; record: TrainRecord; result: TrainResult; after: string[] };
+  /** `unsaved`: why it is not in the library; it is here until the page is closed. */
+  | { kind: 'done'; record: TrainRecord; result: TrainResult; after: string[]; unsaved: string };
 
 export const training = signal<Training>({ kind: 'none' });
 
@@ -50,16 +50,20 @@ export async function findKept(): Promise<void> {
 const stepOf = (record: TrainRecord): number => record.points.at(-1)?.step ?? 0;
 
 let writing: Promise<void> = Promise.resolve();
+let held: Uint8Array | null = null; // the newest, where it could not be written: for as long as the page is open
 
 /** One after the other: a file has one writer. */
 async function keep(record: TrainRecord, checkpoint: Uint8Array): Promise<void> {
-  const mine = writing.then(() => savedTraining.save(ID, pack(record, checkpoint)));
-  writing = mine.catch(() => {}); // whoever asked for it is told
-  await mine;
+  const all = (held = pack(record, checkpoint));
+  const mine = writing.then(() => savedTraining.save(ID, all));
+  writing = mine.then(() => {}, () => {}); // whoever asked for it is told
+  if (!(await mine)) throw new Error('this window gives the page no lasting storage.');
+  if (held === all) held = null;
   show({ saved: stepOf(record) });
 }
 
 export async function discard(): Promise<void> {
+  held = null;
   await savedTraining.remove(ID);
   training.value = { kind: 'none' };
 }
@@ -92,9 +96,11 @@ function show(part: Partial<Extract<Training, { kind: 'running' }>>): void {
 
 const pointOf = ({ step, loss, evalLoss }: TrainStep): Point => ({ step, loss, ...(evalLoss !== undefined && { evalLoss }) });
 
+const TRY_AGAIN = 60_000; // milliseconds after a checkpoint that could not be written
+
 /** A full disk is no reason to stop learning. */
 function notKept(e: unknown): false {
-  notify(`The training goes on, but what is learned could not be written down: ${messageOf(e)}`, { tone: 'error' });
+  notify(`The training goes on. What is learned is in memory only, as it could not be written down: ${messageOf(e)}`, { tone: 'error' });
   return false;
 }
 
@@ -107,7 +113,7 @@ async function follow(running: TrainRun, record: TrainRecord): Promise<TrainReco
     if (performance.now() < due || last.step === last.steps || finishing) continue;
     const begin = performance.now();
     const kept = await keep(now, await running.checkpoint()).then(() => true, notKept);
-    due = kept ? performance.now() + SAVE_SHARE * (performance.now() - begin) : Infinity;
+    due = performance.now() + (kept ? SAVE_SHARE * (performance.now() - begin) : TRY_AGAIN);
   }
   return now;
 }
@@ -119,11 +125,28 @@ async function learn(engine: Engine, record: TrainRecord, checkpoint: Uint8Array
   const done = await follow(running, record), result = await running.result;
   show({ phase: 'after', paused: false });
   hasAdapter(engine, result.adapter);
-  await saveTrained(record.name, result.gguf);
   await writing;
-  await savedTraining.remove(ID);
-  training.value = { kind: 'done', record: done, result, after: await answers(engine, done.questions, result.adapter) };
-  say(`${record.name} is trained`);
+  const unsaved = await toLibrary(record, result);
+  training.value = { kind: 'done', record: done, result, after: await answers(engine, done.questions, result.adapter), unsaved };
+  say(unsaved ? `${record.name} is trained, but not in the library` : `${record.name} is trained`);
+}
+
+/** Says why it did not work; what is needed to go on stays then. */
+async function toLibrary({ name, modelName }: TrainRecord, { gguf }: TrainResult): Promise<string> {
+  try {
+    await saveTrained(name, gguf, modelName);
+  } catch (e) {
+    return messageOf(e);
+  }
+  held = null;
+  await savedTraining.remove(ID).catch(notifyError);
+  return '';
+}
+
+/** Once there is room. */
+export async function saveAgain(): Promise<void> {
+  const now = training.peek();
+  if (now.kind === 'done') training.value = { ...now, unsaved: await toLibrary(now.record, now.result) };
 }
 
 /** Holds the lock; a failure leaves what is needed to go on. */
@@ -137,7 +160,7 @@ async function alone(record: TrainRecord, work: () => Promise<void>): Promise<vo
       await work();
     } catch (e) {
       const now = training.peek(), note = stop.signal.aborted ? 'It was cancelled.' : messageOf(e);
-      const device = (e instanceof UnsupportedError || e instanceof DeviceError || e instanceof MemoryError) && prefs.peek().backend === 'gpu';
+      const device = (e instanceof UnsupportedError || e instanceof DeviceError || e instanceof MemoryError) && !isOnCpu();
       training.value = { kind: 'kept', record: now.kind === 'running' ? now.record : record, note, device };
     } finally {
       run = null;
@@ -164,7 +187,7 @@ export async function start(questions: string[]): Promise<void> {
   await alone(asked, async () => {
     const record = { ...asked, before: await answers(engine, questions, null) };
     show({ record });
-    await keep(record, new Uint8Array(0));
+    await keep(record, new Uint8Array(0)).catch(notKept);
     await learn(engine, record, new Uint8Array(0));
   });
 }
@@ -173,7 +196,7 @@ export async function goOn(): Promise<void> {
   const now = training.peek(), { engine, model } = currentEngine();
   if (now.kind !== 'kept') return;
   if (model.key !== now.record.model) throw new Error(`This training belongs to ${now.record.modelName}; load that model first.`);
-  const all = await savedTraining.load(ID), found = all && unpack(all);
+  const all = held ?? (await savedTraining.load(ID)), found = all && unpack(all);
   const { record, checkpoint } = found ?? { record: now.record, checkpoint: new Uint8Array(0) };
   await alone(record, () => learn(engine, record, checkpoint));
 }
@@ -181,8 +204,7 @@ export async function goOn(): Promise<void> {
 /** The same on the CPU, said and asked for. */
 export async function goOnWithCpu(): Promise<void> {
   const { model } = currentEngine();
-  setPrefs({ backend: 'cpu' });
-  await load(model);
+  await loadOnCpu(model);
   await goOn();
 }
 
@@ -195,7 +217,7 @@ export async function pause(): Promise<void> {
   run.pause();
   show({ paused: true });
   const checkpoint = await run.checkpoint(), { record } = training.peek() as typeof now;
-  await keep(record, checkpoint);
+  await keep(record, checkpoint).catch(notKept);
 }
 
 export function resume(): void {

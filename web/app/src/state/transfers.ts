@@ -4,7 +4,7 @@ import { signal } from '@preact/signals';
 import type { StoredModel, StoreProgress } from 'bezel';
 import { SpeedMeter } from '../lib/speed';
 import { messageOf, notify } from './notices';
-import { store } from './shelf';
+import { orNothing, store } from './shelf';
 
 export interface Transfer {
   /** What to do again to go on: an address, or a model of the server. */
@@ -72,7 +72,7 @@ export async function drop(transfer: Transfer): Promise<void> {
 
 /** Downloads of earlier visits that were not finished. */
 export async function findUnfinished(): Promise<void> {
-  for (const { url, label, loaded, total = 0 } of await store().unfinished()) {
+  for (const { url, label, loaded, total = 0 } of await orNothing(store().unfinished())) {
     if (!url || transfers.value.some((t) => t.key === url)) continue;
     transfers.value = [...transfers.value, { key: url, name: label, loaded, total, speed: 0, running: false, error: '', phase: 'download' }];
   }

@@ -25,10 +25,12 @@ export class Caller {
   private worker: Worker | null = null;
   private readonly waiting = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>();
   private next = 0;
+  private closed = '';
 
   constructor(private readonly start: () => Worker) {}
 
   ask<T>(method: string, args: unknown[]): Promise<T> {
+    if (this.closed) return Promise.reject(new Error(this.closed));
     const worker = (this.worker ??= this.listen(this.start()));
     const n = this.next++;
     return new Promise<T>((resolve, reject) => {
@@ -44,10 +46,21 @@ export class Caller {
       if ('error' in data) waiting?.reject(new Error(data.error));
       else waiting?.resolve(data.value);
     };
-    worker.onerror = (event) => {
-      for (const waiting of this.waiting.values()) waiting.reject(new Error(`The history does not open: ${event.message}`));
-      this.waiting.clear();
-    };
+    // What a worker says no more, nobody waits for; the next question starts another one.
+    worker.onerror = (event) => this.end(`The history does not open${event.message ? `: ${event.message}` : '.'}`);
     return worker;
+  }
+
+  /** For good: files are let go, and no question opens them again. */
+  close(why: string): void {
+    this.closed = why;
+    this.end(why);
+  }
+
+  private end(why: string): void {
+    this.worker?.terminate();
+    this.worker = null;
+    for (const waiting of this.waiting.values()) waiting.reject(new Error(why));
+    this.waiting.clear();
   }
 }

@@ -2,10 +2,13 @@
 
 import type { Archive, Conversation, Message, Thread } from '../chat/types';
 import { Caller } from './calls';
-import type { SearchHit } from './history';
+import type { Restored, SearchHit } from './history';
 
 const worker = new Caller(() => new Worker(new URL('./worker.ts', import.meta.url), { type: 'module', name: 'storage' }));
 const ask = <T>(method: string, ...args: unknown[]): Promise<T> => worker.ask<T>(method, args);
+
+/** Let go of all files until the page is loaded again. */
+export const closeStorage = (): void => worker.close('Everything is being reset; load the page again.');
 
 export const history = {
   /** Whether it outlives the tab. */
@@ -17,12 +20,13 @@ export const history = {
   putMessage: (m: Message) => ask<void>('putMessage', m),
   remove: (id: string) => ask<void>('remove', id),
   archive: (id?: string) => (id ? ask<Archive>('archive', id) : ask<Archive>('archive')),
-  restore: (archive: Archive) => ask<void>('restore', archive),
+  restore: (archive: Archive) => ask<Restored>('restore', archive),
   clear: () => ask<void>('clear'),
 };
 
 const saved = (kind: 'state' | 'training') => ({
-  save: (id: string, state: Uint8Array) => ask<void>(`${kind}.save`, id, state),
+  /** false: this browser has no place for it. */
+  save: (id: string, state: Uint8Array) => ask<boolean>(`${kind}.save`, id, state),
   load: (id: string) => ask<Uint8Array | null>(`${kind}.load`, id),
   remove: (id: string) => ask<void>(`${kind}.remove`, id),
   clear: () => ask<void>(`${kind}.clear`),

@@ -1,57 +1,83 @@
 // history - conversations in SQLite: what can be asked of them and changed. Knows no page and no worker.
 
 import type { Database, SqlValue } from '@sqlite.org/sqlite-wasm';
-import { defaultSettings, type Archive, type Conversation, type Message, type Thread } from '../chat/types';
+import { safeId, toConversation, toMessage } from '../chat/archive';
+import type { Archive, Conversation, Message, Thread } from '../chat/types';
 import { migrations } from './schema';
 
 export interface SearchHit {
   conversation: string;
   title: string;
+  /** The message that has them; '' where it is the title. */
+  message: string;
   /** Text around the words, which stand between \u0001 and \u0002. */
   excerpt: string;
 }
 
-type Row = Record<string, SqlValue>;
+export type Row = Record<string, SqlValue>;
 const text = (value: SqlValue | undefined) => (typeof value === 'string' ? value : '');
-const number = (value: SqlValue | undefined) => Number(value ?? 0);
+const LATEST = 8e15; // milliseconds; rows may be later than a clock that was set back, but must be a date
 
-const toConversation = (row: Row): Conversation => ({
-  id: text(row['id']),
-  title: text(row['title']),
-  created: number(row['created']),
-  updated: number(row['updated']),
-  leaf: row['leaf'] === null ? null : text(row['leaf']),
-  settings: { ...defaultSettings, ...(JSON.parse(text(row['settings'])) as Partial<Conversation['settings']>) }, // older ones have fewer
-  savedFor: text(row['saved_for']),
-});
+/** A damaged text is as good as none: the checks fill in what is missing. */
+function parse(value: SqlValue | undefined): unknown {
+  try {
+    return JSON.parse(text(value));
+  } catch {
+    return null;
+  }
+}
 
-const toMessage = (row: Row): Message => ({
-  id: text(row['id']),
-  conversation: text(row['conversation']),
-  parent: row['parent'] === null ? null : text(row['parent']),
-  role: text(row['role']) as Message['role'],
-  content: text(row['content']),
-  reasoning: text(row['reasoning']),
-  toolCalls: JSON.parse(text(row['tool_calls'])) as Message['toolCalls'],
-  toolCallId: text(row['tool_call_id']),
-  toolName: text(row['tool_name']),
-  state: text(row['state']) as Message['state'],
-  note: text(row['note']),
-  stats: row['stats'] === null ? null : (JSON.parse(text(row['stats'])) as Message['stats']),
-  created: number(row['created']),
-});
+export const conversationOf = (row: Row): Conversation | null => {
+  const found = toConversation({ ...row, settings: parse(row['settings']) }, LATEST);
+  return found && { ...found, savedFor: text(row['saved_for']) };
+};
+
+export const messageOf = (row: Row): Message | null =>
+  toMessage({
+    ...row, toolCalls: parse(row['tool_calls']), toolCallId: row['tool_call_id'], toolName: row['tool_name'], stats: parse(row['stats']),
+  }, text(row['conversation']), LATEST);
+
+const present = <T>(list: (T | null)[]): T[] => list.filter((one) => one !== null);
 
 /** Words as a person types them to a query that finds beginnings of words. */
 export const ftsQuery = (words: string) =>
   (words.match(/[\p{L}\p{N}]+/gu) ?? []).map((word) => `"${word}"*`).join(' ');
 
+/** Scripts that put no space between words: there a word is found anywhere, by reading every message. */
+const isUnspaced = (words: string) => /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u.test(words);
+
+const likeAny = (words: string) => `%${words.replace(/[\\%_]/g, '\\$&')}%`;
+
+const AROUND = 30; // characters
+
+function excerptOf(content: string, words: string): string {
+  const at = content.toLowerCase().indexOf(words.toLowerCase());
+  if (at < 0) return '';
+  const from = Math.max(0, at - AROUND), end = at + words.length, to = Math.min(content.length, end + AROUND);
+  return `${from ? '…' : ''}${content.slice(from, at)}\u0001${content.slice(at, end)}\u0002${content.slice(end, to)}${to < content.length ? '…' : ''}`;
+}
+
+const FORGET = 30 * 86_400_000; // milliseconds after which no tab still shows a deleted conversation
+
+export class NewerHistory extends Error {}
+
+/** What became of the conversations of an archive. */
+export interface Restored {
+  added: number;
+  /** They were here, and got what they lacked. */
+  completed: number;
+  /** They were here with all of it. */
+  known: number;
+}
+
 export class History {
   constructor(private readonly db: Database) {
-    db.exec('PRAGMA foreign_keys = ON; PRAGMA journal_mode = TRUNCATE; PRAGMA synchronous = NORMAL');
+    db.exec('PRAGMA foreign_keys = ON; PRAGMA secure_delete = ON; PRAGMA journal_mode = TRUNCATE; PRAGMA synchronous = NORMAL');
     const version = Number(db.selectValue('PRAGMA user_version') ?? 0);
-    if (version > migrations.length) throw new Error('The history was written by a newer version of this page; reload to update.');
+    if (version > migrations.length) throw new NewerHistory('The history was written by a newer version of this page; reload to update.');
     for (let i = version; i < migrations.length; i++)
       db.transaction(() => db.exec(`${migrations[i]}; PRAGMA user_version = ${i + 1}`));
+    db.exec({ sql: 'DELETE FROM deleted WHERE at < ?', bind: [Date.now() - FORGET] });
   }
 
   private rows(sql: string, bind: SqlValue[] = []): Row[] {
@@ -59,55 +85,79 @@ export class History {
   }
 
   list(): Conversation[] {
-    return this.rows('SELECT * FROM conversation ORDER BY updated DESC').map(toConversation);
+    return present(this.rows('SELECT * FROM conversation ORDER BY updated DESC').map(conversationOf));
   }
 
   thread(id: string): Thread | null {
-    const row = this.rows('SELECT * FROM conversation WHERE id = ?', [id])[0];
-    if (!row) return null;
-    const messages = this.rows('SELECT * FROM message WHERE conversation = ? ORDER BY created, key', [id]).map(toMessage);
-    return { conversation: toConversation(row), messages };
+    const [row] = this.rows('SELECT * FROM conversation WHERE id = ?', [id]);
+    const conversation = row ? conversationOf(row) : null;
+    if (!conversation) return null;
+    const messages = present(this.rows('SELECT * FROM message WHERE conversation = ? ORDER BY created, key', [id]).map(messageOf));
+    return { conversation, messages };
   }
 
   search(words: string): SearchHit[] {
-    const query = ftsQuery(words);
-    if (!query) return [];
-    const found = this.rows(
-      `SELECT m.conversation AS id, c.title AS title, snippet(message_text, 0, char(1), char(2), '…', 12) AS excerpt
-       FROM message_text JOIN message m ON m.key = message_text.rowid JOIN conversation c ON c.id = m.conversation
-       WHERE message_text MATCH ? ORDER BY rank LIMIT 60`, [query]);
-    const titled = this.rows(`SELECT id, title, '' AS excerpt FROM conversation WHERE title LIKE ? ESCAPE '\\' ORDER BY updated DESC LIMIT 20`,
-      [`%${words.trim().replace(/[\\%_]/g, '\\$&')}%`]);
+    const found = isUnspaced(words) ? this.searchInside(words.trim()) : this.searchWords(words);
+    const titled = this.rows(`SELECT id, title, '' AS message, '' AS excerpt FROM conversation WHERE title LIKE ? ESCAPE '\\'
+      ORDER BY updated DESC LIMIT 20`, [likeAny(words.trim())]);
     const hits = new Map<string, SearchHit>();
     for (const row of [...found, ...titled]) {
       const id = text(row['id']);
-      if (!hits.has(id)) hits.set(id, { conversation: id, title: text(row['title']), excerpt: text(row['excerpt']) });
+      if (!hits.has(id)) hits.set(id, { conversation: id, title: text(row['title']), message: text(row['message']), excerpt: text(row['excerpt']) });
     }
     return [...hits.values()];
   }
 
+  private searchWords(words: string): Row[] {
+    const query = ftsQuery(words);
+    return query ? this.rows(
+      `SELECT m.conversation AS id, m.id AS message, c.title AS title, snippet(message_text, 0, char(1), char(2), '…', 12) AS excerpt
+       FROM message_text JOIN message m ON m.key = message_text.rowid JOIN conversation c ON c.id = m.conversation
+       WHERE message_text MATCH ? ORDER BY rank LIMIT 60`, [query]) : [];
+  }
+
+  private searchInside(words: string): Row[] {
+    const rows = this.rows(
+      `SELECT m.conversation AS id, m.id AS message, c.title AS title, m.content AS content
+       FROM message m JOIN conversation c ON c.id = m.conversation
+       WHERE m.content LIKE ? ESCAPE '\\' ORDER BY m.created DESC LIMIT 60`, [likeAny(words)]);
+    return rows.map(({ content, ...row }) => ({ ...row, excerpt: excerptOf(text(content), words) }));
+  }
+
+  /** One that was deleted stays so, whoever still shows it. */
   putConversation(c: Conversation): void {
     this.db.exec({
-      sql: `INSERT INTO conversation VALUES (?,?,?,?,?,?,?) ON CONFLICT(id) DO UPDATE SET title = excluded.title,
+      sql: `INSERT INTO conversation SELECT ?,?,?,?,?,?,? WHERE NOT EXISTS (SELECT 1 FROM deleted WHERE id = ?1)
+            ON CONFLICT(id) DO UPDATE SET title = excluded.title,
             updated = excluded.updated, leaf = excluded.leaf, settings = excluded.settings, saved_for = excluded.saved_for`,
       bind: [c.id, c.title, c.created, c.updated, c.leaf, JSON.stringify(c.settings), c.savedFor],
     });
   }
 
-  /** A message of a conversation that is gone is not kept. */
+  /** A message of a conversation that is gone is not kept, and none leaves its conversation. */
   putMessage(m: Message): void {
     this.db.exec({
       sql: `INSERT INTO message(id, conversation, parent, role, content, reasoning, tool_calls, tool_call_id, tool_name, state, note, stats, created)
             SELECT ?,?,?,?,?,?,?,?,?,?,?,?,? WHERE EXISTS (SELECT 1 FROM conversation WHERE id = ?2)
             ON CONFLICT(id) DO UPDATE SET content = excluded.content, reasoning = excluded.reasoning,
-            tool_calls = excluded.tool_calls, state = excluded.state, note = excluded.note, stats = excluded.stats`,
+            tool_calls = excluded.tool_calls, state = excluded.state, note = excluded.note, stats = excluded.stats
+            WHERE message.conversation = excluded.conversation`,
       bind: [m.id, m.conversation, m.parent, m.role, m.content, m.reasoning, JSON.stringify(m.toolCalls), m.toolCallId,
         m.toolName, m.state, m.note, m.stats && JSON.stringify(m.stats), m.created],
     });
   }
 
   remove(id: string): void {
-    this.db.exec({ sql: 'DELETE FROM conversation WHERE id = ?', bind: [id] });
+    this.db.transaction(() => {
+      this.db.exec({ sql: 'DELETE FROM conversation WHERE id = ?', bind: [id] });
+      this.db.exec({ sql: 'INSERT OR REPLACE INTO deleted VALUES (?, ?)', bind: [id, Date.now()] });
+    });
+  }
+
+  /** That these were deleted, but for those that are here. */
+  rememberDeleted(deleted: readonly { id: string; at: number }[]): void {
+    for (const { id, at } of deleted)
+      this.db.exec({ sql: 'INSERT OR IGNORE INTO deleted SELECT ?, ? WHERE NOT EXISTS (SELECT 1 FROM conversation WHERE id = ?1)', bind: [id, at] });
   }
 
   archive(id?: string): Archive {
@@ -115,17 +165,41 @@ export class History {
     return { format: 'bezel-conversations', version: 1, threads: ids.flatMap((one) => this.thread(one) ?? []) };
   }
 
-  /** All of the archive or nothing. */
-  restore(archive: Archive): void {
+  /** All of the archive or nothing. What is here is never overwritten: a conversation gets the messages that it lacks,
+   *  and its title, settings and place only from one that is newer. One that was deleted comes back: that is asked for. */
+  restore(archive: Archive): Restored {
+    const done: Restored = { added: 0, completed: 0, known: 0 };
     this.db.transaction(() => {
-      for (const { conversation, messages } of archive.threads) {
-        this.putConversation(conversation);
-        for (const message of messages) this.putMessage({ ...message, conversation: conversation.id });
+      for (const thread of archive.threads) {
+        this.db.exec({ sql: 'DELETE FROM deleted WHERE id = ?', bind: [thread.conversation.id] });
+        done[this.restoreThread(thread)]++;
       }
     });
+    return done;
+  }
+
+  private restoreThread({ conversation: c, messages }: Thread): keyof Restored {
+    const here = this.thread(c.id);
+    const mine = new Set(here?.messages.map((m) => m.id));
+    const names = new Map<string, string>(); // an id that a message of another conversation has is changed
+    const renamed = (id: string | null) => (id === null ? null : (names.get(id) ?? id));
+    for (const { id } of messages) {
+      const [row] = this.rows('SELECT conversation FROM message WHERE id = ? AND conversation <> ?', [id, c.id]);
+      if (row) names.set(id, safeId(`${c.id}/${id}`));
+    }
+    const isNewer = !here || c.updated > here.conversation.updated;
+    if (isNewer) this.putConversation({ ...c, leaf: renamed(c.leaf), settings: { ...c.settings, from: renamed(c.settings.from) }, savedFor: here?.conversation.savedFor ?? c.savedFor });
+    let added = 0;
+    for (const m of messages) {
+      const id = renamed(m.id) ?? m.id;
+      if (mine.has(id)) continue;
+      this.putMessage({ ...m, id, parent: renamed(m.parent), conversation: c.id });
+      added++;
+    }
+    return !here ? 'added' : added || isNewer ? 'completed' : 'known';
   }
 
   clear(): void {
-    this.db.exec('DELETE FROM conversation; VACUUM');
+    this.db.exec('DELETE FROM conversation; DELETE FROM deleted; VACUUM');
   }
 }

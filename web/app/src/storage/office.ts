@@ -2,7 +2,7 @@
 // file, the others send it their questions over a channel. When it goes, the next one takes over and what was
 // not answered is asked again; every change is an upsert or a delete, so asking twice does no harm.
 
-type Answer = (method: string, args: unknown[]) => unknown;
+type Answer = (method: string, args: unknown[]) => Promise<unknown>;
 type Mail =
   | { kind: 'who' }
   | { kind: 'owner' }
@@ -16,6 +16,9 @@ interface Pending {
   reject(error: Error): void;
 }
 
+/** Held by the tab that has the history's file open. */
+export const HISTORY_LOCK = 'bezel-history';
+
 export class Office {
   private readonly me = crypto.randomUUID();
   private readonly channel = new BroadcastChannel('bezel-history');
@@ -26,16 +29,22 @@ export class Office {
   /** `open` runs when this tab becomes the owner. */
   constructor(open: () => Promise<Answer>) {
     this.channel.onmessage = (event: MessageEvent<Mail>) => this.receive(event.data);
-    void navigator.locks.request('bezel-history', async () => {
+    const own = async (): Promise<void> => {
       try {
         this.answer = await open();
       } catch (e) {
-        this.answer = () => { throw e; };
+        this.answer = () => Promise.reject(e as Error);
       }
       for (const n of [...this.pending.keys()]) this.dispatch(n);
       this.post({ kind: 'owner' });
-      await new Promise(() => {}); // owned until the tab goes
-    });
+    };
+    const owning = async (): Promise<void> => {
+      await own();
+      await new Promise(() => {}); // until the tab goes
+    };
+    // A browser that refuses storage refuses locks as well: then each tab is on its own.
+    const locked = async (): Promise<void> => navigator.locks.request(HISTORY_LOCK, owning);
+    locked().catch(own);
     this.post({ kind: 'who' });
   }
 
@@ -56,11 +65,7 @@ export class Office {
     if (!p) return;
     if (!this.answer) return this.post({ kind: 'ask', from: this.me, n, method: p.method, args: p.args });
     this.pending.delete(n);
-    try {
-      p.resolve(this.answer(p.method, p.args));
-    } catch (e) {
-      p.reject(e instanceof Error ? e : new Error(String(e)));
-    }
+    this.answer(p.method, p.args).then(p.resolve, p.reject);
   }
 
   private receive(mail: Mail): void {
@@ -68,11 +73,10 @@ export class Office {
     else if (mail.kind === 'owner' && !this.answer) for (const n of this.pending.keys()) this.dispatch(n);
     else if (mail.kind === 'ask' && this.answer) {
       const { from: to, n } = mail;
-      try {
-        this.post({ kind: 'answer', to, n, value: this.answer(mail.method, mail.args) });
-      } catch (e) {
-        this.post({ kind: 'answer', to, n, error: e instanceof Error ? e.message : String(e) });
-      }
+      this.answer(mail.method, mail.args).then(
+        (value) => this.post({ kind: 'answer', to, n, value }),
+        (e: unknown) => this.post({ kind: 'answer', to, n, error: e instanceof Error ? e.message : String(e) }),
+      );
     } else if (mail.kind === 'answer' && mail.to === this.me) {
       const p = this.pending.get(mail.n);
       this.pending.delete(mail.n);

@@ -39,4 +39,8 @@ export const migrations: readonly string[] = [
      INSERT INTO message_text(message_text, rowid, content) VALUES ('delete', old.key, old.content);
      INSERT INTO message_text(rowid, content) VALUES (new.key, new.content);
    END;`,
+  // Conversations that were deleted, so that a tab which still shows one does not write it back. And the index forgets
+  // the words of deleted messages at once, as `secure_delete` does for the rows.
+  `CREATE TABLE deleted(id TEXT PRIMARY KEY, at INTEGER NOT NULL) WITHOUT ROWID;
+   INSERT INTO message_text(message_text, rank) VALUES ('secure-delete', 1);`,
 ];

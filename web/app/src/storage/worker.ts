@@ -3,43 +3,30 @@
 
 import sqlite3InitModule from '@sqlite.org/sqlite-wasm';
 import { answerCalls } from './calls';
-import { History } from './history';
+import { tellTabs } from './changes';
+import type { History } from './history';
+import { Keeper } from './keeper';
 import { Office } from './office';
 import { SavedStates } from './saved_states';
 
-/** Handles of a tab that just went may live a moment longer than its lock. */
-async function patiently<T>(attempt: () => Promise<T>): Promise<T> {
-  for (let left = 20; ; left--) {
-    try {
-      return await attempt();
-    } catch (e) {
-      if (left === 0) throw e;
-      await new Promise((resolve) => setTimeout(resolve, 100));
-    }
-  }
-}
-
-let inMemory = false;
+const reading = new Set(['list', 'thread', 'search', 'archive']);
 
 const office = new Office(async () => {
-  const sqlite3 = await sqlite3InitModule();
-  const kept = typeof navigator.storage?.getDirectory === 'function' && 'createSyncAccessHandle' in FileSystemFileHandle.prototype;
-  inMemory = !kept;
-  const history = kept
-    ? new History(new (await patiently(() => sqlite3.installOpfsSAHPoolVfs({ directory: '/bezel-app/history', initialCapacity: 6 }))).OpfsSAHPoolDb('/history.sqlite3'))
-    : new History(new sqlite3.oo1.DB(':memory:'));
-  const changes = new BroadcastChannel('bezel-changes');
-  return (method, args) => {
-    const call = history[method as keyof History] as (...args: unknown[]) => unknown;
-    const value = call.apply(history, args);
-    if (method !== 'list' && method !== 'thread' && method !== 'search' && method !== 'archive') changes.postMessage(method);
+  // What goes wrong is told in the page's words; SQLite would write it to the console as well.
+  const quiet = () => {};
+  Object.assign(globalThis, { sqlite3ApiConfig: { warn: quiet, error: quiet } });
+  const keeper = await Keeper.open(await sqlite3InitModule(), (note) => tellTabs({ kind: 'note', note }));
+  return async (method, args) => {
+    if (method === 'kept') return keeper.kept;
+    const value = await keeper.call((history) => (history[method as keyof History] as (...args: unknown[]) => unknown).apply(history, args));
+    if (method === 'remove') tellTabs({ kind: 'removed', id: args[0] as string });
+    else if (!reading.has(method)) tellTabs({ kind: 'changed' });
     return value;
   };
 });
 const saved = { state: new SavedStates('states'), training: new SavedStates('training') };
 
 answerCalls(async (method, args) => {
-  if (method === 'kept') return await office.ask('list', []), !inMemory;
   const [, kind, act] = /^(state|training)\.(save|load|remove|clear)$/.exec(method) ?? [];
   if (!kind) return office.ask(method, args);
   const files = saved[kind as keyof typeof saved], id = args[0] as string;

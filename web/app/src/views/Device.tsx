@@ -21,6 +21,7 @@ function Facts({ state: { engine, model, memory: loaded } }: { state: Ready }) {
   const facts: [string, string][] = [
     ['Device', device.name],
     ['Backend', device.backend === 'gpu' ? 'WebGPU' : 'WebAssembly on the CPU'],
+    ...(device.fallback ? [['Why not the GPU', device.fallback] as [string, string]] : []),
     ['Kernels', tiers[device.tier]],
     ['Model', model.name],
     ['Parameters', count(info.n_params)],

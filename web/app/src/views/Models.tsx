@@ -15,7 +15,7 @@ import { prefs, setPrefs } from '../state/prefs';
 
 function folderText(name: string | undefined, open: boolean) {
   if (name) return open ? <>Reading <strong>{name}</strong> in place.</> : <><strong>{name}</strong> was opened before; the browser asks again.</>;
-  if ('showDirectoryPicker' in window) return <>Ollama keeps its models in <code>~/.ollama/models</code>. Open that folder to use them in place, without a copy.</>;
+  if ('showDirectoryPicker' in window) return <>Ollama keeps its models in <code>~/.ollama/models</code>. Open that folder, or one with GGUF files, to use them in place, without a copy.</>;
   return <>This browser cannot open folders; choose a file instead.</>;
 }
 
@@ -35,11 +35,12 @@ function Folder() {
 const sizes = [0, 2048, 4096, 8192, 16384, 32768, 65536, 131072];
 
 function Context() {
+  const shown = [...new Set([...sizes, prefs.value.context])].sort((a, b) => a - b); // one that was chosen elsewhere too
   return (
     <div class="card row spread">
       <div class="field"><label for="context">Context</label><span class="hint">Tokens that a conversation may have. More takes more memory; it counts from the next load.</span></div>
       <select class="input select" id="context" value={prefs.value.context} onChange={(e) => setPrefs({ context: Number(e.currentTarget.value) })}>
-        {sizes.map((n) => <option key={n} value={n}>{n ? count(n) : 'Automatic'}</option>)}
+        {shown.map((n) => <option key={n} value={n}>{n ? count(n) : 'Automatic'}</option>)}
       </select>
     </div>
   );

@@ -12,6 +12,7 @@ import { notifyError } from '../state/notices';
 import { prefs, setPrefs, type Prefs } from '../state/prefs';
 import { clearStates, measure, persist, space } from '../state/space';
 import { dialog } from '../state/ui';
+import { IN_MEMORY } from '../storage/changes';
 
 function Choice<K extends 'theme' | 'backend'>({ name, label, options, onChange }: { name: K; label: string; options: { value: Prefs[K]; label: string }[]; onChange?(): void }) {
   return (
@@ -35,7 +36,7 @@ function Storage() {
   const share = now && now.quota ? now.used / now.quota : 0;
   return (
     <div class="card stack">
-      {now && !now.kept && <p class="hint">This window gives the page no lasting storage: conversations end with the tab.</p>}
+      {now && !now.kept && <p class="hint">{IN_MEMORY}</p>}
       <div class="stack">
         <div class="row spread"><strong class="label">On this device</strong><span>{now ? `${bytes(now.used)} of ${bytes(now.quota)}` : 'Measuring…'}</span></div>
         <div class="bar" role="progressbar" aria-label="Storage used" aria-valuemin={0} aria-valuemax={100} aria-valuenow={Math.round(100 * share)}><div style={{ width: `${Math.max(0.5, 100 * share)}%` }} /></div>
@@ -74,14 +75,13 @@ export function Settings() {
             <h2>Look and keys</h2>
             <div class="card stack">
               <Choice name="theme" label="Theme" options={[{ value: 'system', label: 'System' }, { value: 'light', label: 'Light' }, { value: 'dark', label: 'Dark' }]} />
-              <Switch label="Single-key shortcuts" hint="Such as n for a new conversation, while no field has the cursor." checked={prefs.value.singleKeys} onChange={(singleKeys) => setPrefs({ singleKeys })} />
               <div class="row"><button class="button small" type="button" onClick={() => (dialog.value = 'help')}>Show all keys</button></div>
             </div>
           </section>
           <section class="section">
             <h2>Model</h2>
             <div class="card stack">
-              <Choice name="backend" label="Run models on" options={[{ value: 'gpu', label: 'GPU' }, { value: 'cpu', label: 'CPU' }]} onChange={reload} />
+              <Choice name="backend" label="Run models on" options={[{ value: 'auto', label: 'Automatic' }, { value: 'gpu', label: 'GPU' }, { value: 'cpu', label: 'CPU' }]} onChange={reload} />
               <Switch label="Load at start" hint="Load the model of last time when the page opens." checked={prefs.value.autoLoad} onChange={(autoLoad) => setPrefs({ autoLoad })} />
             </div>
           </section>
