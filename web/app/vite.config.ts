@@ -71,7 +71,7 @@ export default defineConfig({
         ],
       },
       workbox: {
-        globPatterns: ['**/*.{html,js,css,svg,png,woff2,wasm,gguf,webmanifest}'],
+        globPatterns: ['**/*.{html,js,css,svg,png,woff2,wasm,wgsl,gguf,webmanifest}'],
         globIgnores: ['**/sqlite3-worker1-*', '**/sqlite3-opfs-async-proxy-*'], // parts of SQLite that this page does not use
         maximumFileSizeToCacheInBytes: 32 * 1024 * 1024,
         navigateFallback: 'index.html',

@@ -10,9 +10,13 @@ const base = ['--no-sandbox', '--no-first-run', '--disable-background-networking
 // Without the last flag the browser ends itself after a handful of crashes of its GPU process.
 const gpu = ['--enable-unsafe-webgpu', '--use-webgpu-adapter=swiftshader', '--ignore-gpu-blocklist', '--disable-gpu-process-crash-limit'];
 
-/** A fresh profile each; `noGpu`: a browser without WebGPU. */
-export async function openBrowser({ noGpu = false, viewport = { width: 1280, height: 800 }, ...options } = {}) {
+/** A fresh profile each; `noGpu`: a browser without WebGPU; `refuse`: one whose owner lets no site keep anything. */
+export async function openBrowser({ noGpu = false, refuse = false, viewport = { width: 1280, height: 800 }, ...options } = {}) {
   const profile = fs.mkdtempSync(path.join(os.tmpdir(), 'bezel-app-'));
+  if (refuse) {
+    fs.mkdirSync(`${profile}/Default`);
+    fs.writeFileSync(`${profile}/Default/Preferences`, JSON.stringify({ profile: { default_content_setting_values: { cookies: 2 } } }));
+  }
   const context = await chromium.launchPersistentContext(profile, {
     executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
     headless: true,

@@ -250,6 +250,50 @@ for (const [what, worker] of Object.entries(refusals))
     await page.getByText('Conversations are kept here').waitFor();
   }));
 
+test('what another tab or an import adds to the open conversation is there, and stays', async () => {
+  const site = await freshSite();
+  await holds(onCpu(site), async (page, { context }) => {
+    await ask(page, 'What is the capital of France?');
+    const other = await context.newPage();
+    await other.goto(page.url());
+    await ready(other);
+    await other.getByRole('article', { name: 'Answer' }).waitFor();
+    await ask(page, 'And Japan?');
+    await other.getByText('The capital of Japan is Tokyo.').first().waitFor();
+    equal(await other.getByText('The page closed before').count(), 0);
+    await ask(other, 'And Italy?');
+    equal(await other.getByRole('article', { name: 'Answer' }).count(), 3);
+    await page.getByText('The capital of Italy is Rome.').first().waitFor();
+    equal(await page.getByRole('group', { name: 'Versions' }).count(), 0, 'one path, no branch');
+  });
+});
+
+test('where the owner lets no site keep anything, the page answers, trains and resets, and says that nothing lasts', () => holds(openBrowser({ refuse: true, noGpu: true }), async (page) => {
+  const site = await freshSite();
+  await page.goto(site.url);
+  await page.locator('.notice', { hasText: 'no lasting storage' }).waitFor();
+  await ready(page);
+  ok(/Paris/.test(await ask(page, 'What is the capital of France?')));
+  await page.getByRole('button', { name: 'New conversation' }).click();
+  await composer(page).fill('half a thought');
+  await page.locator('.history a', { hasText: 'France' }).click();
+  await page.getByRole('article', { name: 'Answer' }).waitFor();
+  await page.getByRole('button', { name: 'New conversation' }).click();
+  equal(await composer(page).inputValue(), 'half a thought', 'a draft lasts as long as the tab');
+  await page.goto(`${site.url}#/train`);
+  await page.getByRole('button', { name: 'Use a sample' }).click();
+  await page.getByText('30 examples,').waitFor();
+  equal(await page.locator('.notice.error').count(), 0, 'so far nothing was an error');
+  await page.getByRole('button', { name: 'Train', exact: true }).click();
+  await page.getByText(/Learning, step [1-9]/).waitFor();
+  await page.getByRole('button', { name: 'Cancel' }).click();
+  await page.goto(`${site.url}#/settings`);
+  await page.getByText('conversations end with the tab').last().waitFor();
+  await page.getByRole('button', { name: 'Reset everything' }).click();
+  await Promise.all([page.waitForEvent('load'), page.getByRole('button', { name: 'Delete everything' }).click()]);
+  await page.getByText('Conversations are kept here').waitFor();
+}));
+
 test('an answer does not wait for a history that never answers', async () => {
   const b = await openBrowser({ serviceWorkers: 'block' });
   await b.context.addInitScript(() => location.protocol === 'http:' && localStorage.setItem('bezel.prefs', JSON.stringify({ backend: 'cpu', chat: { temperature: 0 } })));
@@ -276,6 +320,19 @@ test('a conversation deleted in one tab leaves the other, and stays deleted', as
     await page.reload();
     await page.getByText('Conversations are kept here').waitFor();
     same(await titles(page), []);
+  });
+});
+
+test('an answer does not wait for a saved state that never comes', async () => {
+  const site = await freshSite(), b = await onCpu(site, { serviceWorkers: 'block' });
+  await holds(Promise.resolve(b), async (page) => {
+    await ask(page, 'What is the capital of France?');
+    await page.waitForTimeout(2000); // its state is kept
+    const silent = `self.addEventListener('message', (e) => e.data?.method === 'state.load' && e.stopImmediatePropagation());`;
+    await replaceWorker(b.context, (script) => `${silent}\n${script}`);
+    await page.reload();
+    await ready(page);
+    equal(await ask(page, 'And Japan?'), 'The capital of Japan is Tokyo.');
   });
 });
 

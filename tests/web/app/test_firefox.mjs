@@ -5,14 +5,16 @@ import os from 'node:os';
 import path from 'node:path';
 import puppeteer from '../node_modules/puppeteer-core/lib/esm/puppeteer/puppeteer-core.js';
 import { done } from '../check.mjs';
-import { visits } from './visits.mjs';
+import { visits, visitRefused } from './visits.mjs';
 
-async function openFirefox() {
+/** `preferences`: of its owner, beside its own. */
+async function openFirefox(preferences = {}) {
   const profile = fs.mkdtempSync(path.join(os.tmpdir(), 'bezel-firefox-'));
   const browser = await puppeteer.launch({
     browser: 'firefox',
     executablePath: process.env.FIREFOX ?? '/usr/bin/firefox-esr',
     headless: true,
+    extraPrefsFirefox: preferences,
     userDataDir: profile,
     defaultViewport: { width: 1280, height: 800 },
   });
@@ -40,5 +42,6 @@ async function openFirefox() {
 }
 
 const close = await visits(openFirefox);
+visitRefused(() => openFirefox({ 'network.cookie.cookieBehavior': 2 }));
 await done(process.argv[process.argv.indexOf('--only') + 1 || process.argv.length]);
 await close();

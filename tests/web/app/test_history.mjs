@@ -90,6 +90,14 @@ test('an import adds what is missing and overwrites nothing that is newer', () =
   equal(history.thread('a').conversation.title, 'newest name', 'a newer one brings its name');
 });
 
+test('messages that come to an empty conversation are shown, however old their file is', () => {
+  const history = opened(), now = Date.now();
+  history.restore({ threads: read([thread('a', [], { updated: now })]) });
+  history.restore({ threads: read([thread('a', [message('q', null, 'question'), message('r', 'q', 'answer')], { updated: now - 9000 })]) });
+  const { conversation, messages } = history.thread('a');
+  ok(messages.some((m) => m.id === conversation.leaf), 'the end is one of the messages');
+});
+
 test('an import cannot touch messages of another conversation', () => {
   const history = opened();
   history.restore({ threads: read([thread('a', [message('m', null, 'mine')])]) });
@@ -128,6 +136,7 @@ test('words are found at their beginnings, and anywhere in scripts that write no
   history.restore({ threads: read([thread('a', [message('en', null, 'The capital of France is Paris.')]), thread('zh', [message('zh1', null, '法国的首都是巴黎，位于塞纳河畔。')]), thread('ja', [message('ja1', null, 'フランスの首都はパリです')])]) });
   same(history.search('pari').map((h) => [h.conversation, h.message]), [['a', 'en']]);
   same(history.search('首都').map((h) => h.conversation).sort(), ['ja', 'zh']);
+  same(history.search('塞纳河 首都').map((h) => [h.conversation, h.excerpt.includes('\u0001塞纳河\u0002')]), [['zh', true]], 'each of several words');
   ok(history.search('巴黎')[0].excerpt.includes('\u0001巴黎\u0002'));
   same(history.search('100%_'), []);
 });

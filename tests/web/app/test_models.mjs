@@ -9,8 +9,8 @@ const tiny = 'models/tiny.q8_0.gguf';
 const site = await openSite();
 site.routes.set('/files/pebble.gguf', (request, response) => sendFile(tiny, request, response));
 
-/** Drop a file of this address anywhere on the page; `kept`: in a browser that remembers files. */
-const drop = (page, name, { kept = false, text } = {}) => page.evaluate(async ({ name, kept, text }) => {
+/** Drop a file of this address on the page, or on an element of it; says what is offered meanwhile; `kept`: in a browser that remembers files. */
+const drop = (page, name, { kept = false, text, on = '#main' } = {}) => page.evaluate(async ({ name, kept, text, on }) => {
   const bytes = text ?? (await (await fetch('/files/pebble.gguf')).arrayBuffer());
   const root = await navigator.storage.getDirectory(), handle = await root.getFileHandle(name, { create: true });
   const out = await handle.createWritable();
@@ -19,13 +19,14 @@ const drop = (page, name, { kept = false, text } = {}) => page.evaluate(async ({
   DataTransferItem.prototype.getAsFileSystemHandle = kept ? async () => handle : undefined;
   const dataTransfer = new DataTransfer();
   dataTransfer.items.add(new File([bytes], name));
-  const send = (kind) => document.querySelector('#main').dispatchEvent(new DragEvent(kind, { dataTransfer, bubbles: true, cancelable: true }));
+  const send = (kind) => document.querySelector(on).dispatchEvent(new DragEvent(kind, { dataTransfer, bubbles: true, cancelable: true }));
+  send('dragenter');
   send('dragover');
   await new Promise((resolve) => setTimeout(resolve, 100));
   const shown = document.querySelector('.drop-window')?.textContent ?? '';
   send('drop');
   return shown;
-}, { name, kept, text });
+}, { name, kept, text, on });
 
 test('a model dropped on the chat is loaded, remembered, and there after a reload', () => holds(onCpu(site), async (page) => {
   ok(/Drop a model/.test(await drop(page, 'pebble.gguf', { kept: true })));
@@ -53,10 +54,38 @@ test('where the browser has no way back to a file, it says so and offers a copy'
   await page.getByRole('button', { name: 'Verify stone:latest' }).waitFor();
 }));
 
+test('a copy that was stopped begins again', () => holds(onCpu(site), async (page) => {
+  await drop(page, 'rock.gguf');
+  await ready(page, 'rock');
+  await page.goto(`${site.url}#/models`);
+  await page.getByRole('button', { name: 'Keep a copy of rock' }).evaluate((button) => {
+    new MutationObserver((_, self) => {
+      const pause = document.querySelector('[aria-label="Pause rock.gguf"]');
+      if (pause) self.disconnect();
+      pause?.click();
+    }).observe(document.body, { childList: true, subtree: true });
+    button.click();
+  });
+  await page.getByRole('button', { name: 'Resume rock.gguf' }).click();
+  await page.getByRole('button', { name: 'Verify rock:latest' }).waitFor();
+}));
+
 test('exported conversations dropped on the page are imported', () => holds(onCpu(site), async (page) => {
   await drop(page, 'bezel-conversations.json', { text: JSON.stringify(archive()) });
   await page.getByText('Imported 5 conversations.').waitFor();
   await page.locator('.history a', { hasText: 'Trieste' }).waitFor();
+}));
+
+test('a field that takes files takes its own, and leaves models to the window', () => holds(onCpu(site), async (page) => {
+  await page.goto(`${site.url}#/train`);
+  const examples = page.getByLabel('Examples', { exact: true }), text = '{"prompt":"a","completion":"b"}\n';
+  equal(await drop(page, 'lesson.jsonl', { text, on: '#train-data' }), '', 'the window offers nothing over the field');
+  await page.waitForFunction((text) => document.querySelector('#train-data').value === text, text);
+  equal(await page.locator('.drop-window').count(), 0);
+  await drop(page, 'slate.gguf', { on: '#train-data' });
+  await ready(page, 'slate');
+  equal(await examples.inputValue(), text);
+  equal(await page.locator('.drop-window').count(), 0);
 }));
 
 /** Download the model as "pebble" on the models page. */
@@ -85,7 +114,8 @@ test('a damaged model says so, is not loaded, and a download repairs it', () => 
     const blobs = await (await (await navigator.storage.getDirectory()).getDirectoryHandle('bezel')).getDirectoryHandle('blobs');
     for await (const handle of blobs.values()) {
       if ((await handle.getFile()).size < 1e6) continue;
-      const out = await handle.createWritable({ keepExistingData: true });
+      const open = () => handle.createWritable({ keepExistingData: true }).catch(() => new Promise((again) => setTimeout(again, 100)).then(open)); // who reads it has it open
+      const out = await open();
       await out.write({ type: 'write', position: 1e6, data: new Uint8Array(400_000).fill(90) });
       await out.close();
     }

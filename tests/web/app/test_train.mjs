@@ -218,6 +218,7 @@ test('a training that is cancelled can be gone on with or thrown away; one that 
   ok(performance.now() - begin < 20_000); // on a busy machine too; all of it takes minutes there
   equal(await train(page).isDisabled(), true, 'one at a time');
   await page.getByRole('button', { name: 'Throw away' }).click();
+  await page.getByRole('dialog', { name: 'Throw my-adapter away?' }).getByRole('button', { name: 'Throw away' }).click();
   await page.getByText('It was cancelled.').waitFor({ state: 'detached' });
   await page.reload();
   await ready(page);

@@ -180,6 +180,8 @@ test('a download is paused, outlives a reload, and is then complete', () => hold
   await page.getByRole('progressbar', { name: 'Downloading pulled' }).and(page.locator(':not([aria-valuenow="0"])')).waitFor();
   await page.getByRole('button', { name: 'Pause' }).click();
   await page.getByRole('button', { name: 'Resume' }).waitFor();
+  await page.getByRole('button', { name: 'Give up pulled.gguf' }).click();
+  await page.getByRole('dialog', { name: 'Give up pulled.gguf?' }).getByRole('button', { name: 'Close' }).click();
   slow = 0;
   await page.reload();
   await page.getByRole('button', { name: 'Resume' }).click();
@@ -198,10 +200,16 @@ test('behind the real server its policy holds, and its models are weighed, loade
   makeStore(`${temp}/page`, { 'pebble:1': [fs.readFileSync(TINY), { model_family: 'gemma4', model_type: '6.1M', file_type: 'Q8_0' }] });
   const server = await startServer({ root: `${temp}/page`, app: 'web/app/dist' });
   try {
-    await holds(onCpu({ url: `${server.url}/` }), async (page) => {
+    await holds(onCpu({ url: `${server.url}/` }), async (page, { context }) => {
+      const aborted = [], reads = [];
+      const watch = (event, into) => context.on(event, (request) => request.url().includes('/bezel/blob/') && into.push(request.headers().range));
+      watch('request', reads);
+      watch('requestfailed', aborted);
       await page.goto(`${server.url}/#/models`);
       const row = page.getByRole('listitem').filter({ hasText: 'pebble' });
       await row.getByText(/^takes \d+(\.\d+)? MB, context up to 2,048$/).waitFor();
+      ok(reads.length > 3, 'it is weighed over the wire');
+      same(aborted.filter((range) => range !== 'bytes=0-1048575'), [], 'no part of it is an aborted request'); // the first is read as it comes
       await page.getByRole('button', { name: 'Load pebble:1' }).click();
       await ready(page, 'pebble');
       await page.getByRole('button', { name: 'Keep a copy of pebble:1' }).click();

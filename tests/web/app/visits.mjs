@@ -188,6 +188,26 @@ export async function visits(open) {
   };
 }
 
+/** One visit where the browser's owner lets no site keep anything. */
+export function visitRefused(open) {
+  test('where no site may keep anything the small model answers, and a reset works', async () => {
+    const site = await openPage(), driver = await open();
+    try {
+      await driver.goto(site.url);
+      await ready(driver);
+      ok(/Paris/.test(await ask(driver, PARIS)));
+      same(await errorsShown(driver), []);
+      await driver.goto(`${site.url}#/settings`);
+      await says(driver, 'no lasting storage: conversations end with the tab');
+      await reset(driver, site);
+      same(driver.errors, []);
+    } finally {
+      await driver.close();
+      await site.close();
+    }
+  });
+}
+
 /** The same where the browser gives the page no files: nothing outlives the tab, all else works. */
 export async function visitsWithoutFiles(open) {
   const site = await openPage(), driver = await open();

@@ -14,17 +14,18 @@ export function DropWindow() {
   useEffect(() => {
     const ending = new AbortController(), { signal } = ending;
     const on = (name: 'dragenter' | 'dragover' | 'dragleave' | 'drop', act: (e: DragEvent) => void) =>
-      addEventListener(name, (e) => hasFiles(e) && !e.defaultPrevented && act(e), { signal });
+      addEventListener(name, (e) => hasFiles(e) && act(e), { signal });
     const show = (e: DragEvent) => {
+      over.value = !e.defaultPrevented; // a field takes some files itself
       e.preventDefault(); // else the browser leaves the page for the file
-      over.value = true;
     };
     on('dragenter', show);
     on('dragover', show);
     on('dragleave', (e) => (over.value = e.relatedTarget !== null)); // null: out of the window
     on('drop', (e) => {
-      e.preventDefault();
       over.value = false;
+      if (e.defaultPrevented) return;
+      e.preventDefault();
       if (e.dataTransfer) dropped(e.dataTransfer).then(takeDropped).catch(notifyError);
     });
     return () => ending.abort();

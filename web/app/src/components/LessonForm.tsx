@@ -25,13 +25,22 @@ function showLine(line: number): void {
 function DataField() {
   const over = useSignal(false);
   const take = ([file]: File[]) => file && takeFile(file).catch(notifyError);
+  /** Models and adapters are not read as examples: they go to the window, as anywhere else. */
+  const drop = (e: DragEvent) => {
+    over.value = false;
+    const files = [...(e.dataTransfer?.files ?? [])];
+    if (files.some(({ name }) => /\.(?:gguf|safetensors)$/i.test(name))) return;
+    e.preventDefault();
+    void take(files);
+  };
   const tooLong = data.value.length > LARGEST_SHOWN;
   const found = check.value;
   return (
     <div class={`drop tall ${over.value ? 'over' : ''}`}
+      onDragEnter={(e) => e.preventDefault()}
       onDragOver={(e) => { e.preventDefault(); over.value = true; }}
       onDragLeave={() => (over.value = false)}
-      onDrop={(e) => { e.preventDefault(); over.value = false; void take([...(e.dataTransfer?.files ?? [])]); }}>
+      onDrop={drop}>
       <div class="row spread full">
         {tooLong ? <span class="label">Examples</span> : <label class="label" for="train-data">Examples</label>}
         <span class="row">

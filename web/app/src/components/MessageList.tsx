@@ -29,8 +29,8 @@ function onClick(e: MouseEvent) {
 
 /** Below this line the model reads. */
 const Dropped = () => (
-  <p class="dropped"><span>The model does not read what is above.</span>
-    <button class="link-button" type="button" disabled={busyHere.value} onClick={() => changeSettings({ from: null }).catch(notifyError)}>Read it again</button></p>
+  <p class="dropped"><span>The model does not read what is above.{' '}
+    <button class="link-button" type="button" disabled={busyHere.value} onClick={() => changeSettings({ from: null }).catch(notifyError)}>Read it again</button></span></p>
 );
 
 export function MessageList() {

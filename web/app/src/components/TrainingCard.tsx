@@ -57,6 +57,9 @@ function Running({ state: { phase, paused, record, last, from, saved } }: { stat
 
 function Kept({ state: { record, note, device } }: { state: Extract<Training, { kind: 'kept' }> }) {
   const step = record.points.at(-1)?.step ?? 0;
+  const throwAway = () => {
+    question.value = { title: `Throw ${record.name} away?`, text: `What it has learned in ${count(step)} steps is gone with it.`, verb: 'Throw away', run: discard };
+  };
   return (
     <>
       <div class="row spread">
@@ -64,7 +67,7 @@ function Kept({ state: { record, note, device } }: { state: Extract<Training, { 
         <span class="row">
           {device && <button class="button primary small" type="button" disabled={!ready.value} onClick={() => act(goOnWithCpu)}>Use the CPU instead</button>}
           {!device && <button class="button primary small" type="button" disabled={!ready.value} onClick={() => act(goOn)}>Continue</button>}
-          <button class="button small" type="button" onClick={() => act(discard)}>Throw away</button>
+          <button class="button small" type="button" onClick={step > 0 ? throwAway : () => act(discard)}>Throw away</button>
         </span>
       </div>
       {record.points.length > 0 && <LossChart points={record.points} steps={record.steps} />}

@@ -5,6 +5,7 @@ import { bytes, duration } from '../lib/format';
 import { notifyError } from '../state/notices';
 import { lookInStore } from '../state/shelf';
 import { drop, fetchModel, pause, transfers, type Transfer } from '../state/transfers';
+import { question } from '../state/ui';
 import { Icon } from './Icon';
 
 function numbers({ phase, loaded, total, speed, running, error }: Transfer): string {
@@ -19,6 +20,9 @@ function numbers({ phase, loaded, total, speed, running, error }: Transfer): str
 function Row({ transfer: t }: { transfer: Transfer }) {
   const share = t.total ? Math.min(100, (100 * t.loaded) / t.total) : 0;
   const again = () => fetchModel(t.key, lookInStore).catch(notifyError);
+  const giveUp = () => {
+    question.value = { title: `Give up ${t.name}?`, text: `The ${bytes(t.loaded)} that have come must be downloaded again.`, verb: 'Delete', run: () => drop(t) };
+  };
   return (
     <div class="transfer">
       <div class="row spread">
@@ -27,7 +31,7 @@ function Row({ transfer: t }: { transfer: Transfer }) {
           {t.running
             ? <button class="button small" type="button" aria-label={`Pause ${t.name}`} onClick={() => pause(t.key)}>Pause</button>
             : <button class="button small" type="button" aria-label={`Resume ${t.name}`} onClick={again}>Resume</button>}
-          {!t.running && <button class="icon-button small" type="button" aria-label={`Give up ${t.name}`} onClick={() => drop(t).catch(notifyError)}><Icon name="trash" size={18} /></button>}
+          {!t.running && <button class="icon-button small" type="button" aria-label={`Give up ${t.name}`} onClick={t.loaded > 0 ? giveUp : () => drop(t).catch(notifyError)}><Icon name="trash" size={18} /></button>}
         </span>
       </div>
       <div class="bar" role="progressbar" aria-label={`Downloading ${t.name}`} aria-valuemin={0} aria-valuemax={100} aria-valuenow={Math.round(share)}><div style={{ width: `${share}%` }} /></div>

@@ -12,7 +12,7 @@ import { history, savedStates } from '../storage/client';
 import { runTool } from '../tools';
 import { writeDraft } from './drafts';
 import { keepState, ready, useConversation } from './engine';
-import { newConversation, remove, removedHere, saveConversation, saveMessage } from './library';
+import { conversations, newConversation, remove, removedHere, saveConversation, saveMessage } from './library';
 import { notify, notifyError } from './notices';
 import { go } from './route';
 
@@ -267,6 +267,19 @@ onTold((change) => {
   if (shown?.id !== change.id) return;
   go('/', true);
   notify(`“${shown.title}” was deleted in another tab.`);
+});
+
+/** What the history has of it, once nobody writes there. */
+async function readAgain(t: Signal<Thread>): Promise<void> {
+  const found = await history.thread(t.peek().conversation.id), at = found?.messages.find((m) => m.id === found.conversation.leaf);
+  if (!found || at?.state === 'streaming' || busyHere.peek() || found.conversation.updated <= t.peek().conversation.updated) return;
+  t.value = found;
+}
+
+// Another tab went on with the open conversation, or an import brought more of it: what is written here next comes after that.
+effect(() => {
+  const t = thread.value, open = t?.value.conversation, listed = conversations.value?.find((c) => c.id === open?.id);
+  if (t && open && listed && listed.updated > open.updated && !busyHere.value) readAgain(t).catch(notifyError);
 });
 
 export async function changeSettings(change: Partial<ChatSettings>): Promise<void> {

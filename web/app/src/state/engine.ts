@@ -3,6 +3,8 @@
 import { computed, signal } from '@preact/signals';
 import { BezelError, DeviceError, Engine, LimitError, MemoryError, type LoadOptions, type Memory, type ModelSource, type Progress } from 'bezel';
 import type { Conversation } from '../chat/types';
+import { local } from '../lib/local';
+import { isHeld, locked } from '../lib/locks';
 import { contextBytes } from '../lib/memory';
 import { SpeedMeter } from '../lib/speed';
 import { savedStates } from '../storage/client';
@@ -42,24 +44,23 @@ export const ready = computed(() => engineState.value.kind === 'ready');
 const lastKey = 'bezel.model';
 const guardKey = 'bezel.loading'; // there while a load runs: found at start, the page died in it
 
-export const lastModel = (): string | null => localStorage.getItem(lastKey);
+export const lastModel = (): string | null => local.get(lastKey);
 
 /** Whether the page of last time died while it loaded a model. Asked once. */
 export async function diedLoading(): Promise<boolean> {
-  if (!localStorage.getItem(guardKey)) return false;
-  const { held = [] } = await navigator.locks.query();
-  if (held.some((lock) => lock.name === guardKey)) return false; // another tab is at it right now
-  localStorage.removeItem(guardKey);
+  if (!local.get(guardKey)) return false;
+  if (await isHeld(guardKey)) return false; // another tab is at it right now
+  local.remove(guardKey);
   return true;
 }
 
-const endGuard = (): void => localStorage.removeItem(guardKey);
+const endGuard = (): void => local.remove(guardKey);
 addEventListener('pagehide', endGuard); // left on purpose, not died
 
 /** Mark that a load runs, until `work` has ended. */
 function guarded(work: Promise<void>): Promise<void> {
-  localStorage.setItem(guardKey, '1');
-  return navigator.locks.request(guardKey, { mode: 'shared' }, () => work).finally(endGuard);
+  local.set(guardKey, '1');
+  return locked(guardKey, { mode: 'shared' }, () => work).finally(endGuard);
 }
 
 // ---- loading ----
@@ -189,7 +190,7 @@ async function show(engine: Engine, model: ModelEntry, signal: AbortSignal): Pro
   }
   engineState.value = alive;
   fallback = { model, backend: engine.device.backend, context: engine.context };
-  localStorage.setItem(lastKey, model.key);
+  local.set(lastKey, model.key);
   say(`${model.name} is ready`);
 }
 
@@ -239,13 +240,19 @@ export function deviceLost(e: unknown): void {
 // ---- the session ----
 
 const SESSION = 'open conversation';
+const PATIENCE = 5000; // milliseconds that a saved state has to come: reading again is slower, and always works
+
+/** A cache that cannot be read, or does not come, is none. */
+const stateOf = (id: string): Promise<Uint8Array | null> =>
+  Promise.race([savedStates.load(id).catch(() => null), new Promise<null>((resolve) => setTimeout(resolve, PATIENCE, null))]);
+
 let sessionFor: string | null = null;
 let pending: Promise<void> = Promise.resolve();
 
 async function bring(c: Conversation, { engine, model }: Ready): Promise<void> {
   if (sessionFor === c.id) return;
   sessionFor = c.id;
-  const state = c.savedFor === model.key && prefs.peek().keepStates ? await savedStates.load(c.id).catch(() => null) : null; // a cache that cannot be read is none
+  const state = c.savedFor === model.key && prefs.peek().keepStates ? await stateOf(c.id) : null;
   if (!state) return; // what two conversations have in common is kept, the rest is read again
   try {
     await engine.session(SESSION).restore(state);

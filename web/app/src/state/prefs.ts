@@ -1,7 +1,8 @@
-// prefs - what a person set for the whole page. Small, wanted before the first paint, hence localStorage.
+// prefs - what a person set for the whole page. Small, and wanted before the first paint.
 
 import { effect, signal } from '@preact/signals';
 import { defaultSettings, type ChatSettings } from '../chat/types';
+import { local } from '../lib/local';
 
 /** 'auto': the GPU; without one the toy runs on the CPU, and other models ask. */
 export type Backend = 'auto' | 'gpu' | 'cpu';
@@ -34,8 +35,8 @@ const key = 'bezel.prefs';
 
 function read(): Prefs {
   try {
-    const kept = JSON.parse(localStorage.getItem(key) ?? '{}') as Partial<Prefs>;
-    return { ...initial, ...kept, chat: { ...defaultSettings, ...kept.chat } };
+    const found = JSON.parse(local.get(key) ?? '{}') as Partial<Prefs>;
+    return { ...initial, ...found, chat: { ...defaultSettings, ...found.chat } };
   } catch {
     return initial; // unreadable settings are as good as none
   }
@@ -45,7 +46,7 @@ export const prefs = signal<Prefs>(read());
 
 export function setPrefs(change: Partial<Prefs>): void {
   prefs.value = { ...prefs.value, ...change };
-  localStorage.setItem(key, JSON.stringify(prefs.value));
+  local.set(key, JSON.stringify(prefs.value));
 }
 
 // Another tab changed them.

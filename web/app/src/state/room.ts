@@ -51,12 +51,12 @@ export const room = computed<Room | null>(() => {
 });
 
 /** The first question from which on at most so many tokens are left; null: not even the last alone. */
-async function startFor(most: number, more: readonly Message[] = []): Promise<Message | null> {
+async function startFor(most: number): Promise<Message | null> {
   const { engine } = currentEngine(), c = conversation.peek();
   if (!c) return null;
   const all = readOf(path.peek(), c.settings), settings = { ...c.settings, from: null };
   for (const question of all.filter((m) => m.role === 'user')) {
-    if ((await tokensOf(engine, [...all.slice(all.indexOf(question)), ...more], settings)) <= most) return question;
+    if ((await tokensOf(engine, all.slice(all.indexOf(question)), settings)) <= most) return question;
   }
   return null;
 }

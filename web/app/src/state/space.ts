@@ -1,6 +1,7 @@
 // space - what the page keeps on this device: how much, whether the browser may throw it away, and how to.
 
 import { signal } from '@preact/signals';
+import { isRefused, local } from '../lib/local';
 import { onTold, tellTabs } from '../storage/changes';
 import { closeStorage, history as conversationsKept, savedStates } from '../storage/client';
 import { unload } from './engine';
@@ -87,8 +88,9 @@ async function letGo(): Promise<void> {
 export async function resetEverything(): Promise<void> {
   tellTabs({ kind: 'reset' });
   await letGo();
-  localStorage.clear();
-  const failed = (await Promise.allSettled([removeFiles(), removeOffline(), removeDatabases()])).find((r) => r.status === 'rejected');
+  local.clear();
+  const all = isRefused() ? [] : [removeFiles(), removeOffline(), removeDatabases()]; // nothing is there, and asking is an error
+  const failed = (await Promise.allSettled(all)).find((r) => r.status === 'rejected');
   tellTabs({ kind: 'wasReset' }); // also where something was left: without their files the tabs are of no use
   if (failed) throw failed.reason;
   location.replace(location.pathname);

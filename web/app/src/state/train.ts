@@ -5,6 +5,7 @@
 
 import { signal } from '@preact/signals';
 import { DeviceError, MemoryError, UnsupportedError, type Engine, type TrainResult, type TrainRun, type TrainStep } from 'bezel';
+import { isHeld, locked } from '../lib/locks';
 import { pack, unpack, type Point, type TrainRecord } from '../train/record';
 import { savedTraining } from '../storage/client';
 import { hasAdapter, library, saveTrained } from './adapters';
@@ -39,8 +40,7 @@ let finishing = false; // the end was asked for: nothing more is written on the 
 /** What an earlier visit left half done. */
 export async function findKept(): Promise<void> {
   if (training.peek().kind !== 'none') return;
-  const { held = [] } = await navigator.locks.query();
-  if (held.some((lock) => lock.name === LOCK)) return; // another tab is at it
+  if (await isHeld(LOCK)) return; // another tab is at it
   const all = await savedTraining.load(ID), found = all && unpack(all);
   if (!all || training.peek().kind !== 'none') return;
   if (found) training.value = { kind: 'kept', record: found.record, note: 'The page was closed before it was done.', device: false };
@@ -151,8 +151,8 @@ export async function saveAgain(): Promise<void> {
 
 /** Holds the lock; a failure leaves what is needed to go on. */
 async function alone(record: TrainRecord, work: () => Promise<void>): Promise<void> {
-  await navigator.locks.request(LOCK, { ifAvailable: true }, async (lock) => {
-    if (!lock) throw new Error('Another tab is training an adapter.');
+  await locked(LOCK, { ifAvailable: true }, async (isMine) => {
+    if (!isMine) throw new Error('Another tab is training an adapter.');
     stop = new AbortController();
     finishing = false;
     training.value = { kind: 'running', phase: 'before', paused: false, record, last: null, from: stepOf(record), saved: stepOf(record) };

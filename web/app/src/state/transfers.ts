@@ -22,6 +22,8 @@ export interface Transfer {
 export const transfers = signal<Transfer[]>([]);
 
 const stops = new Map<string, AbortController>();
+/** Files that are copied, by key; nothing stays of a copy that breaks off. */
+const copies = new Map<string, File>();
 
 function change(key: string, part: Partial<Transfer>): void {
   transfers.value = transfers.value.map((t) => (t.key === key ? { ...t, ...part } : t));
@@ -43,7 +45,7 @@ async function run(key: string, name: string, work: Work, done: () => Promise<vo
     notify(`${model.name} is in this browser now.`);
     await done();
   } catch (e) {
-    change(key, { running: false, speed: 0, error: stop.signal.aborted ? '' : messageOf(e) });
+    change(key, { running: false, speed: 0, error: stop.signal.aborted ? '' : messageOf(e), ...(copies.has(key) && { loaded: 0 }) });
   } finally {
     stops.delete(key);
   }
@@ -51,15 +53,20 @@ async function run(key: string, name: string, work: Work, done: () => Promise<vo
 
 const SERVER = 'server:';
 
-/** From an address, or from the server ("server:NAME"); called again, it goes on where it stopped. */
+/** From an address, or from the server ("server:NAME"); called again, it goes on where it stopped, and a copy begins again. */
 export async function fetchModel(key: string, done: () => Promise<void>): Promise<void> {
+  const file = copies.get(key);
+  if (file) return copyFile(file, done);
   if (key.startsWith(SERVER)) return run(key, key.slice(SERVER.length), (watch) => store().pull({ server: location.origin, model: key.slice(SERVER.length) }, watch), done);
   const url = new URL(key, location.href).href;
   return run(url, new URL(url).pathname.split('/').pop() || url, (watch) => store().pull(url, watch), done);
 }
 
-export const copyFile = (file: File, done: () => Promise<void>): Promise<void> =>
-  run(`file:${file.name}`, file.name, (watch) => store().importFile(file, watch), done);
+export function copyFile(file: File, done: () => Promise<void>): Promise<void> {
+  const key = `file:${file.name}`;
+  copies.set(key, file);
+  return run(key, file.name, (watch) => store().importFile(file, watch), done);
+}
 
 export const pause = (key: string): void => stops.get(key)?.abort();
 

@@ -19,7 +19,7 @@ export const question = signal<Question | null>(null);
 function focusOn(id: string): void {
   const focus = () => document.getElementById(id)?.focus();
   focus();
-  requestAnimationFrame(focus);
+  if (document.activeElement?.id !== id) requestAnimationFrame(focus); // a second time would take it from whatever has it by then
 }
 /** Whether a field that is given the focus would bring up a keyboard over half of the page. */
 export const isTouch = () => matchMedia('(hover: none) and (pointer: coarse)').matches;

@@ -14,8 +14,16 @@ export const IN_MEMORY = 'This window gives the page no lasting storage: convers
 
 const NAME = 'bezel-changes';
 
-/** Undefined where the browser has no channels: then there is one tab. */
-const channel = typeof BroadcastChannel === 'undefined' ? undefined : new BroadcastChannel(NAME);
+/** Undefined where the browser has or allows none: then each tab is on its own. */
+export function openChannel(name: string): BroadcastChannel | undefined {
+  try {
+    return new BroadcastChannel(name);
+  } catch {
+    return undefined;
+  }
+}
+
+const channel = openChannel(NAME);
 
 export const tellTabs = (change: Change): void => channel?.postMessage(change);
 

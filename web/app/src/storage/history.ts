@@ -48,6 +48,15 @@ const isUnspaced = (words: string) => /[\p{Script=Han}\p{Script=Hiragana}\p{Scri
 
 const likeAny = (words: string) => `%${words.replace(/[\\%_]/g, '\\$&')}%`;
 
+const MOST_WORDS = 20; // of a search
+const wordsOf = (words: string) => words.trim().split(/\s+/).slice(0, MOST_WORDS);
+
+/** SQL for text that has each of the words, and its values. */
+const hasAll = (column: string, words: string): [string, string[]] => {
+  const each = wordsOf(words);
+  return [each.map(() => `${column} LIKE ? ESCAPE '\\'`).join(' AND '), each.map(likeAny)];
+};
+
 const AROUND = 30; // characters
 
 function excerptOf(content: string, words: string): string {
@@ -97,9 +106,10 @@ export class History {
   }
 
   search(words: string): SearchHit[] {
-    const found = isUnspaced(words) ? this.searchInside(words.trim()) : this.searchWords(words);
-    const titled = this.rows(`SELECT id, title, '' AS message, '' AS excerpt FROM conversation WHERE title LIKE ? ESCAPE '\\'
-      ORDER BY updated DESC LIMIT 20`, [likeAny(words.trim())]);
+    const found = isUnspaced(words) ? this.searchInside(words) : this.searchWords(words);
+    const [condition, values] = hasAll('title', words);
+    const titled = this.rows(`SELECT id, title, '' AS message, '' AS excerpt FROM conversation WHERE ${condition}
+      ORDER BY updated DESC LIMIT 20`, values);
     const hits = new Map<string, SearchHit>();
     for (const row of [...found, ...titled]) {
       const id = text(row['id']);
@@ -117,11 +127,12 @@ export class History {
   }
 
   private searchInside(words: string): Row[] {
+    const [condition, values] = hasAll('m.content', words), [first = ''] = wordsOf(words);
     const rows = this.rows(
       `SELECT m.conversation AS id, m.id AS message, c.title AS title, m.content AS content
        FROM message m JOIN conversation c ON c.id = m.conversation
-       WHERE m.content LIKE ? ESCAPE '\\' ORDER BY m.created DESC LIMIT 60`, [likeAny(words)]);
-    return rows.map(({ content, ...row }) => ({ ...row, excerpt: excerptOf(text(content), words) }));
+       WHERE ${condition} ORDER BY m.created DESC LIMIT 60`, values);
+    return rows.map(({ content, ...row }) => ({ ...row, excerpt: excerptOf(text(content), first) }));
   }
 
   /** One that was deleted stays so, whoever still shows it. */
@@ -196,6 +207,8 @@ export class History {
       this.putMessage({ ...m, id, parent: renamed(m.parent), conversation: c.id });
       added++;
     }
+    // Messages for a conversation that is here without any: they are shown from the end that they came with.
+    if (added && here && !isNewer && !mine.size) this.putConversation({ ...here.conversation, leaf: renamed(c.leaf) });
     return !here ? 'added' : added || isNewer ? 'completed' : 'known';
   }
 

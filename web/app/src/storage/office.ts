@@ -2,6 +2,8 @@
 // file, the others send it their questions over a channel. When it goes, the next one takes over and what was
 // not answered is asked again; every change is an upsert or a delete, so asking twice does no harm.
 
+import { openChannel } from './changes';
+
 type Answer = (method: string, args: unknown[]) => Promise<unknown>;
 type Mail =
   | { kind: 'who' }
@@ -21,14 +23,14 @@ export const HISTORY_LOCK = 'bezel-history';
 
 export class Office {
   private readonly me = crypto.randomUUID();
-  private readonly channel = new BroadcastChannel('bezel-history');
+  private readonly channel = openChannel('bezel-history');
   private readonly pending = new Map<number, Pending>();
   private answer: Answer | null = null;
   private next = 0;
 
   /** `open` runs when this tab becomes the owner. */
   constructor(open: () => Promise<Answer>) {
-    this.channel.onmessage = (event: MessageEvent<Mail>) => this.receive(event.data);
+    this.channel?.addEventListener('message', (event: MessageEvent<Mail>) => this.receive(event.data));
     const own = async (): Promise<void> => {
       try {
         this.answer = await open();
@@ -57,7 +59,7 @@ export class Office {
   }
 
   private post(mail: Mail): void {
-    this.channel.postMessage(mail);
+    this.channel?.postMessage(mail);
   }
 
   private dispatch(n: number): void {
