@@ -272,6 +272,21 @@ static const struct {
     { "{'anyOf':[{'type':'object','properties':{'a':{'type':'string'}}},{'type':'object',"
       "'properties':{'b':{'type':'string'}}}]}",
       "{properties:{a:{type:<|'|>STRING<|'|>},b:{type:<|'|>STRING<|'|>}},type:<|'|>OBJECT<|'|>}" },
+    /* A union told apart by a constant may be any of its kinds; what else is said of a property is the last's. */
+    { "{'oneOf':[{'type':'object','properties':{'kind':{'const':'a'},'n':{'type':'integer'}}},"
+      "{'type':'object','properties':{'kind':{'const':'b','description':'K'}}}]}",
+      "{properties:{kind:{description:<|'|>K<|'|>,enum:[<|'|>a<|'|>,<|'|>b<|'|>],type:<|'|>STRING<|"
+      "'|>},"
+      "n:{type:<|'|>INTEGER<|'|>}},type:<|'|>OBJECT<|'|>}" },
+    /* What a schema with a type takes from others. */
+    { "{'type':'string','$ref':'#/$defs/d'}",
+      "{description:<|'|>D<|'|>,enum:[<|'|>x<|'|>],type:<|'|>STRING<|'|>}" },
+    { "{'type':'object','allOf':[{'properties':{'a':{'type':'string'}}}],'properties':{'b':{'type':"
+      "'string'}}}",
+      "{properties:{a:{type:<|'|>STRING<|'|>},b:{type:<|'|>STRING<|'|>}},type:<|'|>OBJECT<|'|>}" },
+    { "{'type':'string','oneOf':[{'const':'a','title':'A'},{'const':'b'}]}",
+      "{enum:[<|'|>a<|'|>,<|'|>b<|'|>],type:<|'|>STRING<|'|>}" },
+    { "{'$ref':'#/$defs/a%2fb~0'}", "{type:<|'|>BOOLEAN<|'|>}" },
     { "{'const':5}", "{enum:[5],type:<|'|>INTEGER<|'|>}" },
     { "{'type':'string','const':'k'}", "{enum:[<|'|>k<|'|>],type:<|'|>STRING<|'|>}" },
     { "{'enum':['a','b']}", "{enum:[<|'|>a<|'|>,<|'|>b<|'|>],type:<|'|>STRING<|'|>}" },

@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,7 +60,11 @@ static bool take_value(const struct cli_option *o, const char *value)
     case CLI_U64:
         *(uint64_t *)o->out = strtoull(value, &end, 10);
         return isdigit((unsigned char)*value) && !*end && !errno;
-    case CLI_F64: *(double *)o->out = strtod(value, &end); return end != value && !*end && !errno;
+    case CLI_F64: {
+        double number = strtod(value, &end);
+        *(double *)o->out = number;
+        return end != value && !*end && !errno && isfinite(number);
+    }
     }
     return false;
 }

@@ -83,7 +83,8 @@ static enum bz_status gather(struct rows *rows, const char *store, struct bz_err
     char *root = NULL;
     struct ollama_list list = { 0 };
     enum bz_status st = ollama_find_root(&root, store, err);
-    bool absent = st == BZ_ERR_NOT_FOUND && !store && !getenv("OLLAMA_MODELS");
+    const char *set = getenv("OLLAMA_MODELS");
+    bool absent = st == BZ_ERR_NOT_FOUND && !store && (!set || !*set);
     if (st == BZ_OK) st = ollama_list(&list, root, err);
     if (absent) st = BZ_OK; /* nobody asked for a store, and there is none */
     if (st == BZ_OK) {

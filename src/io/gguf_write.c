@@ -96,10 +96,23 @@ static void emit(struct gguf_writer *w, const void *p, size_t n)
     w->n_buffer += n;
 }
 
+static const uint8_t zeros[4096];
+
 static void emit_padding(struct gguf_writer *w, uint64_t n)
 {
-    static const uint8_t zeros[ALIGN];
     emit(w, zeros, (size_t)n_padding(n));
+}
+
+static void emit_zeros(struct gguf_writer *w, uint64_t n)
+{
+    if (w->sink.skip) {
+        flush(w);
+        enum bz_status st = w->st ? w->st : w->sink.skip(w->sink.ctx, n, &w->err);
+        if (st && !w->st) give_up(w, st);
+        return;
+    }
+    for (; n && !w->st; n -= n < sizeof zeros ? n : sizeof zeros)
+        emit(w, zeros, n < sizeof zeros ? (size_t)n : sizeof zeros);
 }
 
 /* The header's two tables. */
@@ -302,7 +315,8 @@ static void emit_header(struct gguf_writer *w)
     w->in_data = true;
 }
 
-void gguf_put_data(struct gguf_writer *w, const void *p, size_t n)
+/* n bytes of the current tensor: those at p, or NULL for zeros. */
+static void put_bytes(struct gguf_writer *w, const void *p, uint64_t n)
 {
     if (!w->in_data) emit_header(w);
     if (w->st || n == 0) return;
@@ -313,12 +327,23 @@ void gguf_put_data(struct gguf_writer *w, const void *p, size_t n)
                         w->name, STR_ARG(name)));
         return;
     }
-    emit(w, p, n);
+    if (p) emit(w, p, (size_t)n);
+    else emit_zeros(w, n);
     w->n_given += n;
     if (w->n_given < owed) return;
     emit_padding(w, owed);
     w->current++;
     w->n_given = 0;
+}
+
+void gguf_put_data(struct gguf_writer *w, const void *p, size_t n)
+{
+    put_bytes(w, p, n);
+}
+
+void gguf_put_zeros(struct gguf_writer *w, uint64_t n)
+{
+    put_bytes(w, NULL, n);
 }
 
 /* Open, finish, abort. */

@@ -23,6 +23,7 @@ enum bz_status gguf_writer_open(struct gguf_writer **out, const char *path, stru
 struct gguf_sink {
     void *ctx;
     enum bz_status (*put)(void *ctx, const void *p, size_t n, struct bz_err *err);
+    enum bz_status (*skip)(void *ctx, uint64_t n, struct bz_err *err); /* n zeros; may be NULL */
     enum bz_status (*finish)(void *ctx, struct bz_err *err); /* all are there; may be NULL */
     /* Once, in every case; without finish nothing must be left behind. May be NULL. */
     void (*close)(void *ctx);
@@ -58,6 +59,9 @@ void gguf_put_tensor(struct gguf_writer *w, const char *name, uint32_t type, uin
 /* Tensor data, in the order the tensors were named. A tensor may come in several pieces; a piece
  * belongs to one tensor. Padding after tensors is written here. */
 void gguf_put_data(struct gguf_writer *w, const void *p, size_t n);
+
+/* The same for n bytes of zeros. A file on disk gets a hole there, which takes no room. */
+void gguf_put_zeros(struct gguf_writer *w, uint64_t n);
 
 /* Checks that every byte promised was given, flushes and renames. Frees w in every case; on failure
  * nothing is left behind. */

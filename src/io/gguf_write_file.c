@@ -7,6 +7,11 @@ static enum bz_status put(void *ctx, const void *p, size_t n, struct bz_err *err
     return part_file_put(ctx, p, n, err);
 }
 
+static enum bz_status skip(void *ctx, uint64_t n, struct bz_err *err)
+{
+    return part_file_skip(ctx, n, err);
+}
+
 static enum bz_status finish(void *ctx, struct bz_err *err)
 {
     return part_file_finish(ctx, err);
@@ -24,5 +29,7 @@ enum bz_status gguf_writer_open(struct gguf_writer **out, const char *path, stru
     if (st) return st;
     return gguf_writer_open_sink(
         out, path,
-        &(struct gguf_sink) { .ctx = f, .put = put, .finish = finish, .close = close_part }, err);
+        &(struct gguf_sink) {
+            .ctx = f, .put = put, .skip = skip, .finish = finish, .close = close_part },
+        err);
 }

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -72,6 +74,17 @@ enum bz_status part_file_put(struct part_file *f, const void *p, size_t n, struc
     return BZ_OK;
 }
 
+enum bz_status part_file_skip(struct part_file *f, uint64_t n, struct bz_err *err)
+{
+    uint64_t end;
+    if (!size_add(f->n_written, n, &end) || end > INT64_MAX)
+        return fail_write(err, f->path, f->n_written, EFBIG);
+    if (ftruncate(f->fd, (off_t)end) != 0 || lseek(f->fd, (off_t)end, SEEK_SET) < 0)
+        return fail_write(err, f->path, f->n_written, errno);
+    f->n_written = end;
+    return BZ_OK;
+}
+
 /* A crash must not leave a torn file under the final name. */
 enum bz_status part_file_finish(struct part_file *f, struct bz_err *err)
 {
@@ -104,17 +117,26 @@ void part_file_close(struct part_file *f)
 static enum bz_status create(struct part_file *f, struct bz_err *err)
 {
     struct stat info;
+    sigset_t all, before;
     size_t n_part = strlen(f->path) + PART_MAX;
     if (stat(f->path, &info) == 0 && !S_ISREG(info.st_mode))
         return fail(err, BZ_ERR_IO, "%s: exists and is not a file", f->path);
+    bool listed = false;
+    sigfillset(&all);
     for (int i = 1; i <= MAX_TRIES;) {
         if (i == 1) snprintf(f->part, n_part, "%s.part", f->path);
         else snprintf(f->part, n_part, "%s.%d.part", f->path, i);
+        /* A signal that ends us between the two would leave a file that nobody removes. */
+        pthread_sigmask(SIG_SETMASK, &all, &before);
         f->fd = open(f->part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        int why = errno;
+        listed = f->fd >= 0 && list_name(f);
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+        errno = why;
         if (f->fd >= 0 || (errno != EINTR && errno != EEXIST)) break;
         if (errno == EEXIST) i++;
     }
-    if (f->fd >= 0 && !list_name(f))
+    if (f->fd >= 0 && !listed)
         return fail(err, BZ_ERR_IO, "%s: %d files are being written already", f->path, MAX_OPEN);
     if (f->fd >= 0) return BZ_OK;
     if (errno == EEXIST)

@@ -7,6 +7,7 @@
 #define BEZEL_IO_PART_FILE_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/err.h"
 
@@ -15,6 +16,8 @@ struct part_file; /* opaque */
 /* On failure *out is untouched and no file was made. */
 enum bz_status part_file_open(struct part_file **out, const char *path, struct bz_err *err);
 enum bz_status part_file_put(struct part_file *f, const void *p, size_t n, struct bz_err *err);
+/* The next n bytes are zeros: a hole, which takes no room on the disk. */
+enum bz_status part_file_skip(struct part_file *f, uint64_t n, struct bz_err *err);
 /* Whole on the disk, then renamed: what was there stays until the new one is whole. */
 enum bz_status part_file_finish(struct part_file *f, struct bz_err *err);
 /* In every case, once; without finish nothing is left behind. NULL is allowed. */

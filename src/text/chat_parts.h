@@ -71,6 +71,10 @@ struct chat_member {
     size_t index;
 };
 
+/* The members of an object with those of one key side by side, as written. Returns the count; *out lives in
+ * o->scratch. */
+size_t chat_group_members(struct chat_out *o, const struct json *object, struct chat_member **out);
+
 /* The members of an object as Jinja's dictsort orders them (case-insensitive, ties as written; of a
  * repeated key the first place and the last value). Returns the count; *out lives in o->scratch. */
 size_t chat_sort_members(struct chat_out *o, const struct json *object, struct chat_member **out);

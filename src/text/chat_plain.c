@@ -3,12 +3,13 @@
  *   $ref                        what it names, inside of the tool's parameters; a type within itself
  *                               is only named there (its type), not written out again
  *   allOf                       all of them together
- *   anyOf, oneOf                null among them: nullable; one other: that one; several: their types
+ *   anyOf, oneOf                null among them: nullable; one other: that one; several: their types,
+ *                               values and properties; of a property that several have, any of theirs
  *   const                       an enum of one
  *   enum, properties, items     say the type where none is given
  *
- * A schema that has a type of its own is left as it is, but for const, and so is one that has none of
- * this: those are printed as the canonical template prints them.
+ * What a schema says itself goes before what it takes from others. One that has none of this, or a type and
+ * no others to take from, is printed as the canonical template prints it.
  *
  * Definitions that name each other can be written out without end, and a long one can be named often. Past
  * the limits below a reference is only named too.
@@ -115,6 +116,13 @@ static bool is_resolved(struct str key)
     return false;
 }
 
+/* Is it what options have together? */
+static bool is_united(struct str key)
+{
+    return str_is(key, "type") || str_is(key, "enum") || str_is(key, "properties") ||
+           str_is(key, "required");
+}
+
 /* The keywords of `from` after those of `to`: of one that both have the later counts, but properties
  * and required names add up. */
 static void take_keywords(struct chat_out *o, struct json *to, const struct json *from)
@@ -128,12 +136,23 @@ static void take_keywords(struct chat_out *o, struct json *to, const struct json
 
 /* ---- what a reference names ---- */
 
-/* Is a key what a part of a JSON pointer spells? ~1 is a slash, ~0 a tilde. */
+static int digit_of(char c)
+{
+    static const char digits[] = "0123456789abcdef";
+    const char *at = c ? strchr(digits, c >= 'A' && c <= 'F' ? c | 0x20 : c) : NULL;
+    return at ? (int)(at - digits) : -1;
+}
+
+/* Is a key what a part of a JSON pointer spells? ~1 is a slash, ~0 a tilde; in an address %20 is a space. */
 static bool is_key(struct str key, struct str part)
 {
     size_t k = 0;
+    if (str_eq(key, part)) return true;
     for (size_t i = 0; i < part.n; i++, k++) {
         char c = part.p[i];
+        int high = c == '%' && i + 2 < part.n ? digit_of(part.p[i + 1]) : -1;
+        int low = high >= 0 ? digit_of(part.p[i + 2]) : -1;
+        if (low >= 0) c = (char)(16 * high + low), i += 2;
         if (c == '~' && i + 1 < part.n) c = part.p[++i] == '1' ? '/' : '~';
         if (k == key.n || key.p[k] != c) return false;
     }
@@ -168,13 +187,15 @@ static size_t n_bytes(const struct json *j)
 
 static void take_plain(struct chat_out *o, struct json *to, const struct json *schema);
 
-static void take_ref(struct chat_out *o, struct json *to, const struct json *ref)
+/* `typed`: the schema says enough without it. */
+static void take_ref(struct chat_out *o, struct json *to, const struct json *ref, bool typed)
 {
     struct chat_schema *s = &o->schema;
     struct str name = ref->type == JSON_STRING ? ref->text : (struct str) { "", 0 };
     if (s->n_found++ >= MAX_FOUND) return;
     const struct json *target = find_ref(s->root, name);
     if (!target) {
+        if (typed) return;
         chat_fail(o, "the \"$ref\" \"%.*s\" names nothing in the tool's parameters",
                   name.n < 80 ? (int)name.n : 80, name.p);
         return;
@@ -216,12 +237,35 @@ static void put_types(struct chat_out *o, struct json *to, struct json *types)
     append(o, to, str_of("type"), types->n == 1 ? types->child : types);
 }
 
+/* A property that several options have is any of theirs. What it has besides a type, values and properties is
+ * the last one's. */
+static struct json *unite(struct chat_out *o, const struct json *props)
+{
+    struct chat_member *m;
+    size_t n = chat_group_members(o, props, &m), end;
+    struct json *all = node(o, JSON_OBJECT);
+    for (size_t i = 0; i < n; i = end) {
+        struct json *any = NULL, *one = NULL;
+        for (end = i + 1; end < n && str_eq(m[end].key, m[i].key); end++) continue;
+        const struct json *last = m[end - 1].value;
+        if (end - i > 1) any = node(o, JSON_ARRAY), one = node(o, JSON_OBJECT);
+        for (size_t k = i; any && k < end; k++)
+            append(o, any, (struct str) { NULL, 0 }, m[k].value);
+        for (const struct json *c = one && is_object(last) ? last->child : NULL; c; c = c->next)
+            if (!is_resolved(c->key) && !is_united(c->key)) append(o, one, c->key, c);
+        append(o, one, str_of("anyOf"), any);
+        append(o, all, m[i].key, one ? one : last);
+    }
+    return all;
+}
+
 static void infer_type(struct chat_out *o, struct json *to);
 
 static void take_options(struct chat_out *o, struct json *to, const struct json *list)
 {
     static const struct json yes = { .type = JSON_BOOL, .boolean = true };
     struct json *types = node(o, JSON_ARRAY), *values = node(o, JSON_ARRAY), *last = NULL;
+    struct json *props = node(o, JSON_OBJECT);
     size_t n = 0, n_listed = 0;
     bool nullable = false;
     for (const struct json *c = list->child; c && !o->st; c = c->next) {
@@ -233,24 +277,24 @@ static void take_options(struct chat_out *o, struct json *to, const struct json 
             continue;
         }
         const struct json *type = json_get(one, "type"), *some = json_get(one, "enum");
+        const struct json *own = json_get(one, "properties");
         n++;
         n_listed += some && some->type == JSON_ARRAY;
         if (some && some->type == JSON_ARRAY) append_all(o, values, some);
         if (type && type->type == JSON_ARRAY)
             for (const struct json *t = type->child; t; t = t->next) add_type(o, types, t);
         add_type(o, types, type);
-        for (const struct json *k = last ? one->child : NULL; k; k = k->next)
-            if (str_is(k->key, "properties")) join(o, last, k);
-        if (!last) last = one;
+        if (is_object(own)) append_all(o, props, own);
+        last = one;
     }
     if (o->st) return;
     if (n == 1) {
         take_keywords(o, to, last);
     } else if (n) {
-        const struct json *props = json_get(last, "properties");
         put_types(o, to, types);
         if (n_listed == n) append(o, to, str_of("enum"), values);
-        if (props) join(o, to, props);
+        props = props->n ? unite(o, props) : NULL;
+        if (props) props->key = str_of("properties"), join(o, to, props);
     }
     if (nullable) append(o, to, str_of("nullable"), &yes);
 }
@@ -288,11 +332,9 @@ static void infer_type(struct chat_out *o, struct json *to)
 
 static bool is_plain(const struct json *schema)
 {
-    bool infers = false;
-    if (json_get(schema, "type")) return !json_get(schema, "const");
+    bool infers = false, typed = json_get(schema, "type") != NULL;
     for (const struct json *c = schema->child; c; c = c->next)
-        infers |= is_resolved(c->key) || str_is(c->key, "enum") || str_is(c->key, "properties") ||
-                  str_is(c->key, "items");
+        infers |= is_resolved(c->key) || (!typed && (is_united(c->key) || str_is(c->key, "items")));
     return !infers;
 }
 
@@ -303,13 +345,11 @@ static void take_plain(struct chat_out *o, struct json *to, const struct json *s
     if (!is_object(schema) || !to || o->st) return;
     const struct json *ref = json_get(schema, "$ref"), *all = json_get(schema, "allOf");
     const struct json *value = json_get(schema, "const");
-    bool typed = json_get(schema, "type");
     o->schema.n_levels++;
-    if (ref && !typed) take_ref(o, to, ref);
-    for (const struct json *c = all && !typed && all->type == JSON_ARRAY ? all->child : NULL; c;
-         c = c->next)
+    if (ref) take_ref(o, to, ref, json_get(schema, "type") != NULL);
+    for (const struct json *c = all && all->type == JSON_ARRAY ? all->child : NULL; c; c = c->next)
         take_plain(o, to, c);
-    for (size_t i = 0; i < 2 && !typed; i++) {
+    for (size_t i = 0; i < 2; i++) {
         const struct json *list = json_get(schema, choices[i]);
         if (list && list->type == JSON_ARRAY) take_options(o, to, list);
     }

@@ -175,7 +175,7 @@ static int by_lower_key(const void *pa, const void *pb)
     return c ? c : compare_index(a, b);
 }
 
-size_t chat_sort_members(struct chat_out *o, const struct json *object, struct chat_member **out)
+size_t chat_group_members(struct chat_out *o, const struct json *object, struct chat_member **out)
 {
     *out = NULL;
     if (!object->n) return 0;
@@ -188,13 +188,19 @@ size_t chat_sort_members(struct chat_out *o, const struct json *object, struct c
     for (const struct json *c = object->child; c; c = c->next, n++)
         m[n] = (struct chat_member) { c->key, c, n };
     qsort(m, n, sizeof *m, by_exact_key);
-    size_t kept = 0;
+    *out = m;
+    return n;
+}
+
+size_t chat_sort_members(struct chat_out *o, const struct json *object, struct chat_member **out)
+{
+    size_t n = chat_group_members(o, object, out), kept = 0;
+    struct chat_member *m = *out;
     for (size_t i = 0; i < n; i++) {
         if (kept && str_eq(m[kept - 1].key, m[i].key)) m[kept - 1].value = m[i].value;
         else m[kept++] = m[i];
     }
-    qsort(m, kept, sizeof *m, by_lower_key);
-    *out = m;
+    if (kept) qsort(m, kept, sizeof *m, by_lower_key);
     return kept;
 }
 
