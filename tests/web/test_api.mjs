@@ -188,6 +188,7 @@ test('the same seed draws the same text, another seed another', async () => {
   equal(await draw(7), one);
   ok((await draw(8)) !== one);
   ok((await draw()) !== (await draw()), 'no seed: each answer is its own');
+  ok((await draw(-1)) !== (await draw(-1)), '-1 is any');
 });
 
 test('a bias forbids a token', async () => {
@@ -235,6 +236,12 @@ above('what other servers understand is accepted where it asks for nothing, and 
   equal((await engine.completions.create({ prompt: golden[4].prompt, ...greedy, ...raw })).choices[0].text, '7 * 8 = 56.');
   for (const [name, value] of Object.entries({ best_of: 2, typical_p: 0.5, mirostat: 2, tfs_z: 0.9, verbosity: 'low', repetition_penalty: 1.2 }))
     await rejects(create({ messages: france, [name]: value }), (e) => e instanceof UnsupportedError && e.param === name && e.message.includes(`"${name}"`), name);
+  const empty = { suffix: '', functions: [], function_call: 'none', grammar: '', stop_token_ids: [], extra_body: {}, plugins: [], id_slot: -1, n_probs: 0, do_sample: true, reasoning_format: 'auto', think: false };
+  equal(await ask(france, { ...empty, top_logprobs: 0, max_tokens: -1, max_completion_tokens: -1, seed: -1 }), 'The capital of France is Paris.');
+  equal((await engine.completions.create({ prompt: golden[4].prompt, ...greedy, ...empty, max_tokens: -1 })).choices[0].text, '7 * 8 = 56.');
+  for (const [name, value] of Object.entries({ suffix: 'x', functions: [{ name: 'f' }], grammar: 'root ::= "x"', n_probs: 3, n_predict: 5, think: true }))
+    await rejects(create({ messages: france, [name]: value }), (e) => e instanceof UnsupportedError && e.param === name, name);
+  for (const [name, value] of Object.entries({ max_tokens: -2, top_k: -2, top_logprobs: 1, logit_bias: { 99999999999: 1 } })) await rejects(create({ messages: france, [name]: value }), (e) => e instanceof ArgumentError && e.param === name, name);
   await rejects(create({ messages: france, chat_template_kwargs: { style: 'x' } }), (e) => e instanceof UnsupportedError && e.param === 'chat_template_kwargs.style');
   await rejects(create({ messages: france, max_tokns: 3 }), (e) => e.param === 'max_tokns' && /did you mean "max_tokens"\?$/.test(e.message));
   const thought = await create({ messages: [user('What is 12 * 12?')], ...greedy, chat_template_kwargs: { enable_thinking: true } });
@@ -653,6 +660,13 @@ above('options of a load that are unknown, of the wrong type or out of range are
   await (await Engine.load(MODEL, { backend: 'cpu', context: undefined, cache: null })).dispose();
 });
 
+above('a worker that was given to a load is ended, also where the options are refused', async () => {
+  let ended = 0;
+  const worker = { postMessage() {}, addEventListener() {}, terminate: () => ended++ };
+  for (const refused of [Engine.load(MODEL, { worker, context: -1 }), Engine.load(MODEL, { worker, adapters: [{}] }), Engine.load('no such model', { worker }), Engine.estimate(MODEL, { worker, context: -1 })]) await rejects(refused, BezelError);
+  equal(ended, 4);
+});
+
 if (backend === 'gpu') test('a process may end while an engine is open', () => {
   const script = `import { Engine } from './web/engine/dist/index.js';
     import './tests/web/software_adapter.mjs';
@@ -735,7 +749,10 @@ above('a host that is not there fails at once and says why', async () => {
   const begin = performance.now();
   await rejects(Engine.load('http://no-such-host.invalid/m.gguf', { backend: 'cpu' }), (e) => e.kind === 'io' && /^no-such-host\.invalid cannot be reached: .*(ENOTFOUND|EAI_AGAIN)/.test(e.message));
   await rejects(Engine.load('http://127.0.0.1:1/m.gguf', { backend: 'cpu' }), /^IoError: 127\.0\.0\.1:1 cannot be reached: bad port$/);
+  await rejects(Engine.load('http://127.0.0.1:99999/m.gguf', { backend: 'cpu' }), (e) => e instanceof ArgumentError && e.message === 'the address is not well formed');
+  await rejects(Engine.load('http://me:secret@127.0.0.1:9999/m.gguf', { backend: 'cpu' }), (e) => e instanceof UnsupportedError && !/secret/.test(e.message));
   const server = http.createServer(), port = await new Promise((done) => server.listen(0, '127.0.0.1', () => done(server.address().port)));
+  await rejects(Engine.load(`https://127.0.0.1:${port}/m.gguf`, { backend: 'cpu' }), (e) => e.kind === 'io' && /^127\.0\.0\.1:\d+ cannot be reached: .*SSL/.test(e.message));
   await new Promise((done) => server.close(done));
   await rejects(Engine.load(`http://127.0.0.1:${port}/m.gguf`, { backend: 'cpu' }), (e) => e.kind === 'io' && /^nothing answers at 127\.0\.0\.1:\d+: .*ECONNREFUSED/.test(e.message));
   ok(performance.now() - begin < 5000);

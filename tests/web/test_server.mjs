@@ -275,6 +275,7 @@ test('a body that is too large, or no JSON, is refused in the words of each prot
     same([none.status, words(none)], [404, 'there is no model "none" on this machine']);
   }
   equal((await post(s.port, '/api/chat', say('x', { options: { mirostat: 2 } }))).status, 400);
+  equal((await post(s.port, '/api/chat', say('x', { options: { seed: { toString: 1 } } }))).status, 400);
   equal((await post(s.port, '/api/chat', say('x', { keep_alive: 'soon' }))).status, 400);
   equal((await post(s.port, '/api/chat', { model: 'tiny', messages: 3 })).status, 400);
 });
@@ -416,25 +417,25 @@ test('where no session is at work, a claim never waits; what was short of memory
 });
 
 test('a queue that is full refuses the last of who has most waiting, by whatever names', async () => {
-  const queue = new FairQueue(4, { all: 1, client: 1 }), order = [], never = new AbortController().signal;
+  const queue = new FairQueue(4, { all: 1, household: 1, client: 1 }), order = [], never = new AbortController().signal;
   const job = (household, client) => queue.run(client, never, async () => (await sleep(1), order.push(client)), { household }).catch((e) => order.push(`${client} ${e.status}`));
   const all = [job('a', 'a0'), job('a', 'a1'), job('a', 'a2'), job('a', 'a3'), job('a', 'a4'), job('a', 'a5'), job('b', 'b0'), job('c', 'c0'), job('a', 'a6')];
   await Promise.all(all);
   same(order.filter((o) => o.includes('503')).sort(), ['a3 503', 'a4 503', 'a5 503', 'a6 503']);
   same(order.filter((o) => !o.includes('503')).sort(), ['a0', 'a1', 'a2', 'b0', 'c0']);
-  let most = 0, now = 0;
-  const side = new FairQueue(100, { all: 4, client: 2 }), go = (household, client) => side.run(client, never, async () => {
-    if (household === 'a') most = Math.max(most, ++now);
+  const most = {}, now = {}, count = (name, n) => (most[name] = Math.max(most[name] ?? 0, (now[name] = (now[name] ?? 0) + n)));
+  const side = new FairQueue(100, { all: 5, household: 3, client: 2 }), go = (household, client) => side.run(client, never, async () => {
+    for (const name of [household, client]) count(name, 1);
     await sleep(2);
-    if (household === 'a') now--;
+    for (const name of [household, client]) count(name, -1);
   }, { household, beside: () => true });
-  await Promise.all([...Array.from({ length: 6 }, (_, i) => go('a', `a${i}`)), go('b', 'b')]);
-  equal(most, 2, 'names do not make more places');
+  await Promise.all([...Array.from({ length: 6 }, (_, i) => go('a', `a${i}`)), ...Array.from({ length: 6 }, () => go('b', 'b0'))]);
+  same([most.a, most.b], [3, 2], 'names do not make more places, and a client leaves one to others of its household');
 });
 
 test('no model is replaced under an answer', async () => {
   const log = [], gates = {};
-  const { port, host, close } = await startServer({ root, slots: { all: 4, client: 4 }, load: async ({ entry }) => {
+  const { port, host, close } = await startServer({ root, slots: { all: 4, household: 4, client: 4 }, load: async ({ entry }) => {
     await sleep(5);
     const engine = { device: { backend: 'cpu', name: 'x' }, context: 1024, bytes: 0, close: async () => void (engine.at && log.push(`${entry.name} closed under ${engine.at}`)), at: 0, async answer(_kind, { messages: [{ content }] }) {
       engine.at++;
@@ -629,9 +630,11 @@ test("Ollama's words for no limit, for all of the context and for what asks for 
     equal((await asked({ repeat_last_n: -1 })).repeat_last_n, -1);
     ok(!Array.isArray(await asked({ typical_p: 1, mirostat: 0, mirostat_tau: 5, mirostat_eta: 0.1, tfs_z: 1, num_thread: 2 })));
     same((await asked({ mirostat: 2 }))[0], 400);
+    same(await asked({ num_ctx: -5 }), [400, '"num_ctx" is a number of tokens, not -5']);
     equal((await asked({})).truncation, 'auto');
     equal((await asked({}, { truncate: false })).truncation, 'disabled');
     same(await asked({}, { truncate: 'no' }), [400, '"truncate" is true or false']);
+    same(await asked({}, { tools: {} }), [400, '"tools" must be a list']);
   } finally {
     await close();
   }

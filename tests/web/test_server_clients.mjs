@@ -156,6 +156,13 @@ test('openai: several answers, several prompts, an echo, and errors with a param
   same(made.choices.map((c) => c.text), Array(2).fill(`${prompt}7 * 8 = 56.`));
   await rejects(openai.chat.completions.create({ ...long, temperature: 'hot' }), (e) => e instanceof OpenAI.BadRequestError && e.param === 'temperature' && /^req_/.test(e.requestID));
   await rejects(openai.chat.completions.create({ ...long, frobnicate: 1 }), (e) => e.status === 400 && e.param === 'frobnicate');
+  const tooMuch = 'word '.repeat(5000), about = (param) => (e) => e.status === 400 && e.param === param;
+  await rejects(openai.chat.completions.create({ ...greedy, messages: [user(tooMuch)] }), about('messages'));
+  await rejects(openai.chat.completions.create({ ...greedy, messages: [user(tooMuch.repeat(40))] }), about('messages'));
+  await rejects(openai.completions.create({ ...greedy, prompt: tooMuch }), about('prompt'));
+  await rejects(openai.chat.completions.create({ ...greedy, messages: [user('x'), { role: 'user', content: 5 }] }), about('messages[1]'));
+  await rejects(openai.chat.completions.create({ ...greedy, messages: [user('x')], tools: [5] }), about('tools[0]'));
+  equal((await openai.chat.completions.create({ ...greedy, model: null, messages: [user('What is 7 * 8?')] })).choices[0].message.content, '7 * 8 = 56.');
 });
 
 test('ollama: a history that is too long loses its oldest turns', async () => {

@@ -53,6 +53,7 @@ const faults = [
   [2, 'cancels at once', async (n) => meddled((req) => setTimeout(() => req.destroy(), n >> 2))],
   [1, 'reads slowly', async (n) => meddled((req, res) => res && (setTimeout(() => res.resume(), n), res.pause()))],
   [1, 'never reads', async (n) => meddled((req, res) => res && (setTimeout(() => req.destroy(), 3 * n), res.pause()))],
+  [1, 'cancels a load', async (n) => meddled((req) => setTimeout(() => req.destroy(), n), { ...question, model: 'tiny-moe' })],
   [1, 'missing blob', async () => equal((await post(port, path, { ...question, model: 'lost:1' })).status, 404)],
   [1, 'bad model', async (n) => ok((await post(port, path, { ...question, model: n % 2 ? 'rubbish:1' : 'cut:1' })).status >= 400)],
   [1, 'no such model', async () => equal((await post(port, '/api/chat', { ...question, model: 'none' })).status, 404)],
@@ -99,6 +100,16 @@ test('faults leave nothing behind', async () => {
   ok(after.threads <= before.threads, 'threads');
   ok(after.files <= before.files + NOISE, `file handles: ${before.files} before, ${after.files} after`);
   ok(after.mb <= before.mb + 80, 'memory');
+  right(await post(port, path, question));
+});
+
+test('a load that is cancelled leaves nothing open, at whatever moment', async () => {
+  right(await post(port, path, question));
+  const before = look();
+  for (let ms = 0; ms < 120; ms += 5) await meddled((req) => setTimeout(() => req.destroy(), ms), { ...question, model: 'tiny-moe' });
+  await until(() => look().threads <= before.threads && look().files <= before.files + NOISE);
+  const after = look();
+  ok(after.threads <= before.threads && after.files <= before.files + NOISE, `${JSON.stringify(before)} before, ${JSON.stringify(after)} after`);
   right(await post(port, path, question));
 });
 

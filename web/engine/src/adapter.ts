@@ -3,6 +3,8 @@
 // It asks for the largest limits and the few features that kernels can use. A profile then pretends
 // that the device is a smaller one, so that every tier and every split can be tested on any machine.
 
+import { nodeFiles } from './node_files.js';
+
 declare global {
   // The names that declarations of this package mention. TypeScript has WebGPU in its DOM library since version 6; before that,
   // without @webgpu/types, they would be unknown. Where they are known, these add nothing to them.
@@ -119,6 +121,14 @@ function hasVulkan(): boolean {
   } catch (e) {
     return e instanceof Error && e.message.includes('did not self-register');
   }
+}
+
+/** Could Node reach a graphics card here? On Linux each has a device file, and whoever names a driver means it. Where there is none,
+ *  drivers and Dawn still write lines of their own to the terminal when they are asked. */
+export function hasGraphicsCard(): boolean {
+  if (typeof process === 'undefined' || process.platform !== 'linux' || typeof navigator !== 'undefined' && 'gpu' in navigator) return true;
+  if (process.env.VK_ICD_FILENAMES !== undefined || process.env.VK_DRIVER_FILES !== undefined) return true;
+  return nodeFiles().readdirSync('/dev').some((name) => /^(dri|dxg|nvidia|nvhost|nvgpu|kgsl|mali)/.test(name));
 }
 
 async function openDawn(toggles: readonly string[]): Promise<GPU> {

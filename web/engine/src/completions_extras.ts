@@ -17,7 +17,13 @@ export const neutral: Readonly<Record<string, readonly unknown[]>> = {
   typical_p: [1], typ_p: [1], tfs_z: [1], mirostat: [0], top_a: [0], top_n_sigma: [-1, 0], xtc_probability: [0], dry_multiplier: [0], dynatemp_range: [0],
   repetition_penalty: [1], length_penalty: [1], min_tokens: [0], use_beam_search: [false], skip_special_tokens: [true], spaces_between_special_tokens: [true],
   include_stop_str_in_output: [false], penalize_nl: [false], add_generation_prompt: [true], verbosity: ['medium'],
+  n_predict: [-1], n_probs: [0], min_keep: [0], id_slot: [-1], timings_per_token: [false], return_tokens: [false], reasoning_format: ['auto', 'deepseek'],
+  typical: [1], do_sample: [true], early_stopping: [false], num_beams: [1], min_length: [0], guidance_scale: [1], priority: [0], detokenize: [true],
+  include_reasoning: [true], think: [false], function_call: ['auto', 'none'],
 };
+
+/** An empty text, list or object of a field that is not known here: whatever it is, it asks for nothing. */
+export const isEmpty = (value: unknown): boolean => value === '' || (typeof value === 'object' && value !== null && !Object.keys(value).length);
 
 export function checkNeutral(fields: Fields): void {
   for (const [name, values] of Object.entries(neutral)) {

@@ -4,7 +4,7 @@
 // is an error that names it. `null` counts as absent. Fields that ask for nothing are accepted (completions_extras.ts).
 
 import type { ChatRequest, CompletionRequest, SamplingRequest } from './completions_types.js';
-import { checkNeutral, neutral, templateThinking, withoutEffect } from './completions_extras.js';
+import { checkNeutral, isEmpty, neutral, templateThinking, withoutEffect } from './completions_extras.js';
 import { BezelError, brief, show } from './errors.js';
 import type { ConversationOptions } from './model.js';
 import { hint } from './near.js';
@@ -59,7 +59,7 @@ function fieldsOf(request: unknown, known: ReadonlySet<string>): Fields {
   if (typeof request !== 'object' || request === null || Array.isArray(request)) return wrong('a request is an object');
   const fields: Fields = {};
   for (const [name, value] of Object.entries(request)) {
-    if (value === null || value === undefined) continue;
+    if (value === null || value === undefined || (!known.has(name) && isEmpty(value))) continue;
     if (!known.has(name)) cannot(`the parameter ${show(name)} is not supported${hint(name, known)}`, brief(name));
     fields[name] = value;
   }
@@ -102,7 +102,7 @@ function bias(fields: Fields): [number, number | null][] | undefined {
   const entries = Object.entries(given);
   if (entries.length > MAX_BIAS) wrong(`"logit_bias" has ${entries.length} tokens; ${MAX_BIAS} are the most`, 'logit_bias');
   return entries.map(([id, add]: [string, unknown]) => {
-    if (!/^\d+$/.test(id) || typeof add !== 'number' || !(add >= -100 && add <= 100)) wrong(`"logit_bias" must map token ids to numbers from -100 to 100, not ${brief(id)} to ${show(add)}`, 'logit_bias');
+    if (!/^\d+$/.test(id) || Number(id) > 0x7fffffff || typeof add !== 'number' || !(add >= -100 && add <= 100)) wrong(`"logit_bias" must map token ids to numbers from -100 to 100, not ${brief(id)} to ${show(add)}`, 'logit_bias');
     return [Number(id), add === -100 ? null : (add as number)];
   });
 }
@@ -110,6 +110,7 @@ function bias(fields: Fields): [number, number | null][] | undefined {
 function seed(fields: Fields): number | bigint | undefined {
   const value = fields.seed;
   if (value === undefined || typeof value === 'bigint') return value;
+  if (value === -1) return undefined; // any: what local servers and their clients mean by it
   if (!Number.isSafeInteger(value)) wrong(`"seed" must be a whole number, not ${show(value)}`, 'seed');
   return value as number;
 }
@@ -123,6 +124,9 @@ function checkAdapters(fields: Fields): void {
 
 const MAX = 0xffffffff, MAX_ANSWERS = 128, MAX_PROMPTS = 2048; // the latter two as OpenAI has them
 
+/** The same, where -1 is how other servers are told that there is no limit. */
+const limit = (fields: Fields, name: string, least: number): number | undefined => (fields[name] === -1 ? undefined : number(fields, name, least, MAX, true));
+
 /** What chats and raw completions share. */
 function order(fields: Fields): Order {
   checkNeutral(fields);
@@ -134,10 +138,10 @@ function order(fields: Fields): Order {
   const put = <K extends keyof ConversationOptions>(key: K, value: ConversationOptions[K] | undefined): void => {
     if (value !== undefined) given[key] = value;
   };
-  put('n_max', number(fields, 'max_completion_tokens', 1, MAX, true) ?? number(fields, 'max_tokens', fields.echo === true ? 0 : 1, MAX, true));
+  put('n_max', limit(fields, 'max_completion_tokens', 1) ?? limit(fields, 'max_tokens', fields.echo === true ? 0 : 1));
   put('temperature', number(fields, 'temperature', 0, 100));
   put('top_p', number(fields, 'top_p', 0, 1));
-  put('top_k', number(fields, 'top_k', 0, MAX, true));
+  put('top_k', fields.top_k === -1 ? 0 : number(fields, 'top_k', 0, MAX, true));
   put('min_p', number(fields, 'min_p', 0, 1));
   put('presence_penalty', number(fields, 'presence_penalty', -100, 100));
   put('frequency_penalty', number(fields, 'frequency_penalty', -100, 100));
@@ -231,7 +235,7 @@ export function readChat(request: ChatRequest, store: { system: string | null; m
   const first = messages[0]?.role;
   if (store.system && first !== 'system' && first !== 'developer') messages.unshift({ role: 'system', content: store.system });
   const top = number(fields, 'top_logprobs', 0, 20, true), wanted = flag(fields, 'logprobs') ?? false;
-  if (top !== undefined && !wanted) wrong('"top_logprobs" needs "logprobs": true', 'top_logprobs');
+  if (top && !wanted) wrong('"top_logprobs" needs "logprobs": true', 'top_logprobs');
   const asked = order(fields);
   return {
     ...asked,
@@ -257,7 +261,7 @@ export interface RawOrder extends Order {
 /** A raw completion, checked. */
 export function readCompletion(request: CompletionRequest): RawOrder {
   const fields = fieldsOf(request, rawFields);
-  if (fields.suffix !== undefined) cannot('"suffix" is not supported', 'suffix');
+  if (fields.suffix !== undefined && fields.suffix !== '') cannot('"suffix" is not supported', 'suffix');
   const logprobs = number(fields, 'logprobs', 0, 20, true), echo = flag(fields, 'echo') ?? false, asked = order(fields);
   return { ...asked, options: { ...asked.options, ...(logprobs !== undefined && { logprobs }) }, prompts: promptsOf(fields.prompt), echo };
 }

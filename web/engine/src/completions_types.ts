@@ -100,9 +100,11 @@ export interface AdapterUse {
 export interface SamplingRequest {
   /** Echoed in the answer. */
   model?: string;
+  /** -1: no limit. */
   max_tokens?: number | null;
   temperature?: number | null;
   top_p?: number | null;
+  /** 0 or -1: all of the vocabulary. */
   top_k?: number | null;
   min_p?: number | null;
   presence_penalty?: number | null;
@@ -111,7 +113,7 @@ export interface SamplingRequest {
   repeat_penalty?: number | null;
   /** Not OpenAI's: how many tokens back the penalties look; -1: over all of the context. */
   repeat_last_n?: number | null;
-  /** The same seed, prompt and settings draw the same tokens. */
+  /** The same seed, prompt and settings draw the same tokens; -1: any. */
   seed?: number | bigint | null;
   stop?: string | readonly string[] | null;
   /** Token id to a number that is added; -100 forbids the token. */

@@ -82,9 +82,19 @@ function hostInWorker(given: Worker | undefined): Host {
   };
 }
 
+/** Not outside a secure context, and not where the browser refuses storage. */
+const hasLocks = async (): Promise<boolean> => {
+  try {
+    await navigator.locks.query();
+    return true;
+  } catch {
+    return false;
+  }
+};
+
 /** Notice when the worker is gone: it holds a lock for as long as it lives. */
 async function watch(client: EngineLink, signal: AbortSignal, die: (why: string) => void): Promise<void> {
-  if (typeof navigator === 'undefined' || !navigator.locks) return; // not a secure context
+  if (!(await hasLocks())) return;
   const name = `bezel-worker-${crypto.randomUUID()}`;
   try {
     await client.call('live', name, { signal });
@@ -101,6 +111,16 @@ async function hostHere(): Promise<Host> {
 }
 
 const hostFor = async (worker: Worker | false | undefined): Promise<Host> => (worker === false || (isNode() && !worker) ? hostHere() : hostInWorker(worker || undefined));
+
+/** What `read` makes of the options; a worker that was given is ours to end, also where they are wrong. */
+function owning<T>(options: Pick<LoadOptions, 'worker'>, read: () => T): T {
+  try {
+    return read();
+  } catch (e) {
+    (options?.worker as Partial<Worker> | undefined)?.terminate?.();
+    throw e;
+  }
+}
 
 // ---- requests ----
 
@@ -237,9 +257,12 @@ export class Engine implements Trainer {
 
   /** Load a model. In a browser a worker is started for it. */
   static async load(source: ModelSource, options: LoadOptions = {}): Promise<Engine> {
-    const { onProgress, signal, adapters = [], store, worker, backend = 'auto', ...rest } = checkOptions('Engine.load', options, loadNames);
-    adapters.forEach(checkAdapter);
-    const host = await hostFor(worker); // first: a worker that was given is ours to end, whatever fails
+    const { onProgress, signal, adapters = [], store, worker, backend = 'auto', ...rest } = owning(options, () => {
+      const checked = checkOptions('Engine.load', options, loadNames);
+      checked.adapters?.forEach(checkAdapter);
+      return checked;
+    });
+    const host = await hostFor(worker);
     try {
       signal?.throwIfAborted();
       const model = await findModel(source, store);
@@ -254,7 +277,7 @@ export class Engine implements Trainer {
 
   /** What a model would take of the GPU's memory (or, with backend 'cpu', of the machine's), exactly, and the largest context that fits. Nothing of it is loaded. */
   static async estimate(source: ModelSource, options: EstimateOptions = {}): Promise<Estimate> {
-    const { signal, store, worker, ...rest } = checkOptions('Engine.estimate', options, estimateNames);
+    const { signal, store, worker, ...rest } = owning(options, () => checkOptions('Engine.estimate', options, estimateNames));
     const host = await hostFor(worker);
     try {
       signal?.throwIfAborted();

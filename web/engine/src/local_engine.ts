@@ -330,8 +330,8 @@ export class LocalEngine {
   // ---- answers ----
 
   /** Said while nothing has been promised yet: a server can still answer with a status. */
-  private checkLength(ids: Int32Array): Int32Array {
-    if (ids.length > this.context) throw new BezelError(`the prompt has ${ids.length} tokens, which do not fit into the context of ${this.context}`, 'limit');
+  private checkLength(ids: Int32Array, param: 'messages' | 'prompt'): Int32Array {
+    if (ids.length > this.context) throw new BezelError(`the prompt has ${ids.length} tokens, which do not fit into the context of ${this.context}`, 'limit', undefined, param);
     return ids;
   }
 
@@ -340,7 +340,7 @@ export class LocalEngine {
     const order = await this.fitted(readChat(request, this.model.info), signal);
     if (this.end.signal.aborted) throw disposed();
     const prompt = this.model.chatTokens(order.conversation, { thinking: order.thinking });
-    const head = newHead('chatcmpl-', request.model ?? this.name), ids = this.checkLength(prompt.ids);
+    const head = newHead('chatcmpl-', request.model ?? this.name), ids = this.checkLength(prompt.ids, 'messages');
     yield* this.answer(request, ids, signal, (enter) => chatChunks(this.core, this.model, enter, order, prompt, head));
   }
 
@@ -375,7 +375,7 @@ export class LocalEngine {
   }
 
   private rawPrompt(prompt: string | Int32Array): RawPrompt {
-    const ids = this.checkLength(typeof prompt === 'string' ? this.model.tokenize(prompt) : prompt);
+    const ids = this.checkLength(typeof prompt === 'string' ? this.model.tokenize(prompt) : prompt, 'prompt');
     if (!ids.length) throw new BezelError('there is nothing to go on from: the prompt is empty', 'argument', undefined, 'prompt');
     return { ids, text: typeof prompt === 'string' ? prompt : this.model.detokenize(ids, true) };
   }

@@ -1,6 +1,6 @@
 // open_model - a model on the backend that was asked for: module, device, weights.
 
-import { openDevice, type Device, type DeviceOptions, type ProfileName } from './adapter.js';
+import { hasGraphicsCard, openDevice, type Device, type DeviceOptions, type ProfileName } from './adapter.js';
 import { CpuModel } from './cpu_model.js';
 import { GpuModel, type GpuModelOptions } from './gpu_model.js';
 import type { Model } from './model.js';
@@ -31,6 +31,7 @@ export async function chooseBackend(wish: Backend, options: DeviceOptions): Prom
   if (wish === 'gpu') return { backend: 'gpu', fallback: undefined, device, close: nothing };
   let found: Device | undefined;
   try {
+    if (!hasGraphicsCard()) throw new Error('this machine has no graphics card');
     found = await device();
   } catch (e) {
     return cpu(e instanceof Error ? e.message : String(e));

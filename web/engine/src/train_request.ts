@@ -2,6 +2,7 @@
 
 import { BezelError } from './errors.js';
 import type { TrainingTexts, TrainingWishes } from './model.js';
+import { hint } from './near.js';
 import type { TrainData, TrainOptions } from './train_types.js';
 
 /** Plain data for where the model lives. */
@@ -40,7 +41,13 @@ function present<T extends object>(all: { [K in keyof T]: T[K] | undefined }): T
   return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined)) as T;
 }
 
+const known: readonly string[] = [
+  'data', 'evalData', 'evalShare', 'name', 'targets', 'rank', 'alpha', 'dropout', 'rsLora', 'epochs', 'steps', 'batch', 'accumulate', 'sequence', 'packing',
+  'learningRate', 'schedule', 'warmup', 'clip', 'weightDecay', 'seed', 'checkpointing', 'evalEvery', 'saveEvery', 'onCheckpoint', 'resume', 'signal',
+] satisfies (keyof TrainOptions)[];
+
 export function readWishes(o: Omit<TrainOptions, 'data'>): TrainingWishes {
+  for (const name of Object.keys(o)) if (!known.includes(name)) throw new BezelError(`training has no option "${name}"${hint(name, known)}`, 'argument', undefined, name);
   const { targets, schedule } = o;
   if (targets !== undefined && (!Array.isArray(targets) || targets.some((t) => typeof t !== 'string' || !t))) throw new BezelError('targets is a list of parts of tensor names, such as "attn_q"', 'argument');
   if (schedule !== undefined && !['constant', 'linear', 'cosine'].includes(schedule)) throw new BezelError(`no schedule "${String(schedule)}"; there are constant, linear and cosine`, 'argument');

@@ -61,7 +61,7 @@ export class Given {
 
 function isValid(kind: Kind, value: string): boolean {
   if (kind === 'whole') return /^\d+$/.test(value) && BigInt(value) < 1n << 64n;
-  if (kind === 'number') return value.trim() !== '' && !Number.isNaN(Number(value));
+  if (kind === 'number') return value.trim() !== '' && Number.isFinite(Number(value));
   return true;
 }
 

@@ -21,7 +21,7 @@ async function stored(folder: string | undefined): Promise<readonly Row[]> {
     return await DiskStore.open(await Core.load(await loadWasm()), folder).list();
   } catch (e) {
     const isAbsent = e instanceof BezelError && e.kind === 'not-found';
-    if (isAbsent && folder === undefined && process.env.OLLAMA_MODELS === undefined) return [];
+    if (isAbsent && folder === undefined && !process.env.OLLAMA_MODELS) return [];
     throw e;
   }
 }

@@ -109,6 +109,7 @@ export async function openModel(name: string, given: Given, signal?: AbortSignal
   const cache = choice(given, '--cache', 'cache', ['f32', 'f16']);
   const profile = choice(given, '--device-profile', 'device profile', Object.keys(profiles) as ProfileName[]);
   const batch = given.number('--batch');
+  if ((given.number('--ctx') ?? 0) > 0xffffffff) throw new BezelError('that number of tokens or threads is out of range', 'argument');
   if (batch !== undefined && batch > 65536) throw new BezelError('--batch is 65536 at most', 'argument');
   const dawn = given.text('--dawn-features')?.split(',').filter(Boolean);
   const core = await Core.load(await loadWasm());

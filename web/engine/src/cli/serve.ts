@@ -23,7 +23,7 @@ import { stopCode, stopped } from './interrupt.js';
 import { packageVersion, pageFolder } from './package.js';
 
 const PORT = 4114, KEEP_MS = 5 * 60_000;
-const ANSWERS = 20; // side by side; one client alone leaves some of them to others
+const ANSWERS = 20, HOUSEHOLD = 18, CLIENT = 16; // side by side: of all, of one address and key, of one program there
 const LATEST = 4000; // milliseconds from a signal to the end
 const loopback = ['127.0.0.1', '::1'];
 
@@ -147,7 +147,7 @@ export const serve: Command = {
       load: (wish) => loadInThread({ ...threads, adapters: wish.entry.name === kept?.name ? adapters : [] }, wish),
       weigh: (wish, used) => weighInThread(threads, wish, used),
       queue: defaultLimits.queue,
-      slots: { all: ANSWERS, client: ANSWERS - 4 },
+      slots: { all: ANSWERS, household: HOUSEHOLD, client: CLIENT },
       answerMs: defaultLimits.answerMs,
       model: model ?? 'tiny',
       context: given.number('--context') ?? 0,

@@ -28,18 +28,18 @@ const prompts = (prompt: unknown): readonly unknown[] => (Array.isArray(prompt) 
 
 /** The request, with fewer turns where it is too long and allows that. */
 export function bounded(request: Request, context: number): Request {
-  const refuse = (n: number): never => {
-    throw new BezelError(`the prompt has more than ${n} tokens, which do not fit into the context of ${context}`, 'limit');
+  const refuse = (n: number, param: string): never => {
+    throw new BezelError(`the prompt has more than ${n} tokens, which do not fit into the context of ${context}`, 'limit', undefined, param);
   };
   for (const prompt of prompts(request.prompt)) {
     const n = Array.isArray(prompt) ? prompt.length : tokensOf(prompt);
-    if (n > context) refuse(n);
+    if (n > context) refuse(n, 'prompt');
   }
   const { messages } = request, room = context - tokensOf(request.tools) - length(request.tools);
-  if (room < 0) refuse(context - room);
+  if (room < 0) refuse(context - room, 'tools');
   if (!Array.isArray(messages)) return request;
   const n = atLeast(messages, room);
   if (n <= room) return request;
   const kept = request.truncation === 'auto' ? dropOldest(messages as { role?: unknown }[], (some) => atLeast(some, room) <= room) : undefined;
-  return kept ? { ...request, messages: kept } : refuse(n);
+  return kept ? { ...request, messages: kept } : refuse(n, 'messages');
 }

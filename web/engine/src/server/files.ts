@@ -29,6 +29,7 @@ const types: Readonly<Record<string, string>> = {
   '.woff': 'font/woff',
   '.ttf': 'font/ttf',
   '.txt': 'text/plain; charset=utf-8',
+  '.wgsl': 'text/plain; charset=utf-8',
 };
 
 /** What downloads models for a person who typed an address: alone in a worker, which shows nothing and runs no text. */

@@ -60,11 +60,13 @@ function mapOptions(body: Body): { request: Body; context: number | undefined } 
   let context: number | undefined;
   for (const [name, value] of Object.entries(options)) {
     if (value === null || value === undefined || ignoredOptions.has(name)) continue;
-    if (name === 'num_ctx') context = wholeNumber(name, value);
-    else if (name === 'num_predict') {
+    if (name === 'num_ctx') {
+      context = wholeNumber(name, value);
+      if (context < 0) throw new HttpError(400, `"num_ctx" is a number of tokens, not ${context}`);
+    } else if (name === 'num_predict') {
       const n = wholeNumber(name, value);
       if (n > 0) request.max_tokens = n; // 0 and less: no limit
-    } else if (name === 'seed' && Number(value) < 0) continue; // any
+    } else if (name === 'seed' && typeof value === 'number' && value < 0) continue; // any
     else if (optionNames.has(name)) request[name] = value;
     else throw new HttpError(400, `this engine has no option ${shown(name)}`);
   }
@@ -138,7 +140,7 @@ interface Dialect {
 export async function chat(ex: Exchange, host: Host): Promise<void> {
   const body = await readJson(ex);
   const messages = mapMessages(body.messages ?? []);
-  const tools = Array.isArray(body.tools) && body.tools.length ? { tools: body.tools } : {};
+  const tools = body.tools === undefined || body.tools === null ? {} : { tools: body.tools };
   await run(ex, host, body, {
     kind: 'chat',
     request: { messages, ...tools, truncation: flag(body, 'truncate', true) ? 'auto' : 'disabled' },

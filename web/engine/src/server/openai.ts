@@ -21,11 +21,14 @@ export function httpStatus(e: unknown): number {
   }
 }
 
+/** Which of the request's values the core's sentence is about. */
+const placeIn = (message: string): string | null => /^(messages|tools)\[\d+\]/.exec(message)?.[0] ?? null;
+
 export function openaiError(e: unknown): { error: { message: string; type: string; param: string | null; code: string | null } } {
   const status = httpStatus(e);
   const type = status < 500 ? (status === 404 ? 'not_found_error' : 'invalid_request_error') : 'server_error';
   const code = e instanceof HttpError ? e.code : e instanceof BezelError ? (e.kind === 'limit' ? 'context_length_exceeded' : e.kind) : null;
-  const param = e instanceof HttpError ? e.param : e instanceof BezelError ? (e.param ?? null) : null;
+  const param = e instanceof HttpError ? e.param : e instanceof BezelError ? (e.param ?? placeIn(e.message)) : null;
   return { error: { message: e instanceof Error ? e.message : String(e), type, param, code } };
 }
 
@@ -60,10 +63,10 @@ export function check(kind: Kind, request: Request): void {
 
 export async function complete(ex: Exchange, host: Host, kind: Kind): Promise<void> {
   const { model, stream, ...rest } = await readJson(ex);
-  if (model !== undefined && typeof model !== 'string') throw new HttpError(400, '"model" is not a text', 'invalid_model', {}, 'model');
+  if (model !== undefined && model !== null && typeof model !== 'string') throw new HttpError(400, '"model" is not a text', 'invalid_model', {}, 'model');
   if (stream !== undefined && stream !== null && typeof stream !== 'boolean') throw new HttpError(400, '"stream" is true or false', 'invalid_stream', {}, 'stream');
-  const turn = { client: clientOf(ex, rest.user), household: ex.household, signal: ex.signal, model }, request = scoped(ex, rest);
-  const entry = await host.find(model);
+  const turn = { client: clientOf(ex, rest.user), household: ex.household, signal: ex.signal, model: model ?? undefined }, request = scoped(ex, rest);
+  const entry = await host.find(turn.model);
   check(kind, bounded(request, host.contextOf(entry)));
   if (stream === true) return streamed(ex, host, kind, request, turn);
   await host.use(turn, async ({ engine, entry, signal }) => sendJson(ex, 200, { ...(await engine.answer(kind, request, signal)), model: entry.name }));

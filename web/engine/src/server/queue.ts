@@ -24,7 +24,8 @@ interface Client {
 export interface Slots {
   /** Jobs side by side. */
   all: number;
-  /** Of those, how many may be one household's. */
+  /** Of those, how many may be one household's, and one client's: the rest is for the next one's short question. */
+  household: number;
   client: number;
 }
 
@@ -47,7 +48,7 @@ export class FairQueue {
   private count = 0;
   private number = 0;
 
-  constructor(private readonly limit: number, private readonly slots: Slots = { all: 1, client: 1 }) {}
+  constructor(private readonly limit: number, private readonly slots: Slots = { all: 1, household: 1, client: 1 }) {}
 
   get waiting(): number {
     return this.count;
@@ -152,10 +153,11 @@ export class FairQueue {
 
   /** Starts what can be. Who cannot run beside the others holds up those behind it, or it would wait for ever. */
   next(): void {
-    while (this.busy < this.slots.all && !this.alone) {
+    const { slots } = this;
+    while (this.busy < slots.all && !this.alone) {
       let name = '', best: Client | undefined;
       for (const [other, client] of this.clients)
-        if (client.jobs.length && client.turn < (best?.turn ?? Infinity) && this.runningOf(client.household) < this.slots.client) [name, best] = [other, client];
+        if (client.jobs.length && client.turn < (best?.turn ?? Infinity) && client.running < slots.client && this.runningOf(client.household) < slots.household) [name, best] = [other, client];
       const entry = best?.jobs[0];
       if (!best || !entry || (this.busy > 0 && !entry.beside?.())) return;
       best.jobs.shift();

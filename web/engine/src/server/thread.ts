@@ -11,11 +11,18 @@ import { BezelError } from '../errors.js';
 import { bounded } from './bounds.js';
 import type { Chunk, Kind, LoadWish, Request, Served, Weighed } from './host.js';
 
+const CONVERSATIONS = 4; // of clients that take turns, kept as long as there is memory for them
+const GRACE = 1000; // milliseconds to close what is open; then the thread is ended
+const HANG = 5000; // milliseconds in which a thread whose client left must show a sign of life
+
+const wait = (ms: number): Promise<void> => new Promise((done) => void setTimeout(done, ms).unref());
+
 /** A thread of Node as the Worker that Engine talks to. */
 class ThreadWorker extends EventTarget {
   private readonly thread = new Thread(new URL('./thread_entry.js', import.meta.url));
-  /** Resolves when nothing of it is left. */
-  readonly over = new Promise<void>((done) => this.thread.once('exit', () => done()));
+  private readonly over = new Promise<void>((done) => this.thread.once('exit', () => done()));
+  /** It has read its modules, and said something. */
+  private readonly started = new Promise<void>((done) => this.thread.once('message', () => done()).once('exit', () => done()));
 
   constructor() {
     super();
@@ -30,8 +37,15 @@ class ThreadWorker extends EventTarget {
     this.thread.postMessage(message, transfer);
   }
 
+  /** Files that a thread of Node is just opening stay open for ever when it ends: its modules are dozens of them. */
   terminate(): void {
-    void this.thread.terminate();
+    void this.started.then(() => this.thread.terminate());
+  }
+
+  /** Until nothing of it is left: whoever comes next must not find it still there. */
+  async end(): Promise<void> {
+    this.terminate();
+    await Promise.race([this.over, wait(GRACE)]);
   }
 
   /** As what a page has. */
@@ -39,10 +53,6 @@ class ThreadWorker extends EventTarget {
     return this as unknown as Worker;
   }
 }
-
-const CONVERSATIONS = 4; // of clients that take turns, kept as long as there is memory for them
-const GRACE = 1000; // milliseconds to close what is open; then the thread is ended
-const HANG = 5000; // milliseconds in which a thread whose client left must show a sign of life
 
 interface Surface {
   create(request: Request, options: { signal: AbortSignal }): Promise<unknown>;
@@ -56,8 +66,6 @@ export interface ThreadOptions {
   readonly answers: number;
   readonly say?: (line: string) => void;
 }
-
-const wait = (ms: number): Promise<void> => new Promise((done) => void setTimeout(done, ms).unref());
 
 /** Ends a thread that is stuck in a call that nobody wants any more. */
 class Watch {
@@ -89,12 +97,13 @@ class Watch {
 /** What a model would take and what is free beside the `used` bytes of another, from its header alone; throws where it cannot
  *  run here. */
 export async function weighInThread({ backend, store }: ThreadOptions, { entry, context, signal }: LoadWish, used: number): Promise<Weighed> {
+  const worker = new ThreadWorker();
   const { total, available, fits, reason } = await Engine.estimate(entry.file ?? entry.name, {
-    backend, signal, worker: new ThreadWorker().asWorker,
+    backend, signal, worker: worker.asWorker,
     ...(backend === 'cpu' && { memory: os.totalmem() }),
     ...(store && { store }),
     ...(context && { context }),
-  });
+  }).finally(() => worker.end());
   if (!fits) throw new BezelError(reason ?? 'there is not enough memory for this model', 'memory');
   return { bytes: total, free: backend === 'cpu' ? process.availableMemory() : available - used };
 }
@@ -110,12 +119,14 @@ export async function loadInThread({ backend, store, adapters = [], answers, say
     shared: Math.max(CONVERSATIONS, answers),
     ...(store && { store }),
     ...(context && { context }),
+  }).catch(async (e: unknown) => {
+    await worker.end();
+    throw e;
   });
   const watch = new Watch(engine, worker, say);
   const close = async (): Promise<void> => {
     await Promise.race([engine.dispose().catch(() => {}), wait(GRACE)]); // what fails in closing ends with the thread
-    worker.terminate();
-    await worker.over;
+    await worker.end();
   };
   try {
     const { weights, cache, scratch } = await engine.memory();

@@ -7,4 +7,5 @@ const { postMessage, addEventListener } = parentPort as unknown as Pick<Worker, 
 Object.assign(globalThis, { postMessage: postMessage.bind(parentPort), addEventListener: addEventListener.bind(parentPort) });
 
 await import('../worker.js');
+parentPort.postMessage('started');
 (parentPort as { start?: () => void }).start?.(); // Deno's begins by itself

@@ -16,6 +16,7 @@ export interface Patience {
   idle: number;
 }
 
+const SMALL = 256 << 10; // bytes; in one piece they must come within `idle`
 const defaults: Patience = { tries: 8, first: 500, longest: 30_000, idle: 30_000 };
 
 /** What is known of an address: how long it is and which version of it. */
@@ -53,6 +54,17 @@ export class NoRanges extends BezelError {
   }
 }
 
+/** What fetch would refuse each time is told at once. The address is not repeated: it may hold a password. */
+function checkAddress(url: string): void {
+  let parsed: URL;
+  try {
+    parsed = new URL(url);
+  } catch (e) {
+    throw new BezelError('the address is not well formed', 'argument', e);
+  }
+  if (parsed.username || parsed.password) throw new BezelError(`the address of ${parsed.host} has a name or a password in it, which cannot be sent`, 'unsupported');
+}
+
 /** For sentences: no query, which may hold secrets. */
 export function shortUrl(url: string): string {
   const { host, pathname } = new URL(url);
@@ -81,10 +93,10 @@ function causeOf(e: unknown): Error & { code?: unknown } {
   return error.cause instanceof Error ? error.cause : error;
 }
 
-/** No such host, a port that fetch refuses, a certificate that is not believed: another try sees the same. */
+/** No such host, a port that fetch refuses, no TLS there, a certificate that is not believed: another try sees the same. */
 function isFinal(e: unknown): boolean {
   const { code, message } = causeOf(e);
-  return /^(ENOTFOUND|EAI_AGAIN|ENODATA|ERR_TLS_.*|.*CERT.*|UNABLE_TO_.*)$/.test(String(code)) || /dns error|bad port|certificate/i.test(message);
+  return /^(ENOTFOUND|EAI_AGAIN|ENODATA|EPROTO|ERR_SSL_.*|ERR_TLS_.*|.*CERT.*|UNABLE_TO_.*)$/.test(String(code)) || /dns error|bad port|certificate/i.test(message);
 }
 
 const FOREIGN_TRIES = 2; // a site that has never answered is not asked for minutes: the browser does not say which it is
@@ -137,6 +149,7 @@ function readHead(url: string, answer: Response): Remote & { start: number; end:
 class Connection {
   private readonly ended = new AbortController();
   private timer: ReturnType<typeof setTimeout> | undefined;
+  private isRead = false; // to the end of its body
   private readonly stop = (): void => this.ended.abort(this.signal?.reason);
 
   constructor(private readonly idle: number, private readonly signal: AbortSignal | undefined) {
@@ -161,11 +174,19 @@ class Connection {
     return this.step(() => fetch(url, { ...(range && { headers: { range } }), cache: 'no-store', signal: this.ended.signal }), NoAnswer);
   }
 
+  /** Chromium counts a body as aborted that was read as a stream, also to its end: a small one is taken in one piece. */
   async *body(answer: Response): AsyncGenerator<Uint8Array, void, void> {
+    if (Number(answer.headers.get('content-length') ?? Infinity) <= SMALL) {
+      const all = await this.step(() => answer.arrayBuffer());
+      this.isRead = true;
+      if (all.byteLength) yield new Uint8Array(all);
+      return;
+    }
     const reader = answer.body?.getReader();
     if (!reader) return;
     for (;;) {
       const { done, value } = await this.step(() => reader.read());
+      this.isRead = done;
       if (done) return;
       yield value;
     }
@@ -173,7 +194,7 @@ class Connection {
 
   close(): void {
     this.signal?.removeEventListener('abort', this.stop);
-    this.ended.abort();
+    if (!this.isRead) this.ended.abort();
   }
 }
 
@@ -267,6 +288,7 @@ class Tries {
 
 /** Pieces of an address from `from` on, in order and without gaps. */
 export async function* fetchRange(url: string, from: number, options: RangeOptions = {}): AsyncGenerator<Uint8Array, void, void> {
+  checkAddress(url);
   const tries = new Tries(url, options.signal, options.patience, options.known?.size !== undefined);
   const reading = new Reading(url, from, options);
   for (;;) {
@@ -282,6 +304,7 @@ export async function* fetchRange(url: string, from: number, options: RangeOptio
 
 /** A small answer as a whole, at most max bytes. */
 export async function fetchSmall(url: string, max: number, options: Pick<RangeOptions, 'signal' | 'patience'> = {}): Promise<Uint8Array> {
+  checkAddress(url);
   const tries = new Tries(url, options.signal, options.patience);
   for (;;) {
     const connection = new Connection(tries.idle, options.signal);

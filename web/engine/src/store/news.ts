@@ -14,8 +14,13 @@ type News = { key: string; progress: StoreProgress } | { changed: true };
 const NAME = 'bezel:store';
 const EVERY = 100; // milliseconds
 
+/** Undefined where there are none, and where the browser refuses storage. */
 function open(): BroadcastChannel | undefined {
-  return typeof BroadcastChannel === 'undefined' ? undefined : new BroadcastChannel(NAME);
+  try {
+    return new BroadcastChannel(NAME);
+  } catch {
+    return undefined;
+  }
 }
 
 /** Tell other tabs, and `tell`, how far the work on `key` is; not too often. */
