@@ -6,17 +6,19 @@ OPT     ?= -O3
 WARN     = -Wall -Wextra -Werror -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes \
            -Wmissing-prototypes -Wimplicit-fallthrough -Wvla
 # -ffp-contract=off: a block decodes to the same bits with every compiler.
-CFLAGS   = -std=c11 $(OPT) -g -D_GNU_SOURCE -ffp-contract=off $(WARN) -Iinclude -Isrc $(EXTRA)
+CFLAGS   = -std=c11 $(OPT) -g -D_GNU_SOURCE -ffp-contract=off $(WARN) -Iinclude -Isrc -I$(GEN) $(EXTRA)
 LDLIBS   = -lm -lpthread
 # Sums of the fast CPU path may use fused multiply-add; gcc's note on vector arguments is not for us.
 $(BUILD)/src/ops/ops_cpu_fast.o $(BUILD)/src/ops/ops_cpu_dot.o: CFLAGS += -ffp-contract=fast $(if $(filter gcc cc,$(notdir $(CC))),-Wno-psabi)
 
 LIB_SRC  = $(sort $(wildcard src/*.c src/base/*.c src/io/*.c src/text/*.c src/quant/*.c src/ops/*.c \
-           src/model/*.c src/train/*.c) src/gpu/repack.c)
+           src/model/*.c src/train/*.c src/gpu/*.c))
 CLI_SRC  = $(sort $(wildcard src/cli/*.c))
 TEST_SRC = $(sort $(wildcard tests/test_*.c))
 FUZZ_SRC = $(sort $(wildcard tests/fuzz/fuzz_*.c))
-LIB_OBJ  = $(LIB_SRC:%.c=$(BUILD)/%.o)
+# What tools/kernels.py makes of kernels/, once for all builds.
+GEN      = build/gen
+LIB_OBJ  = $(LIB_SRC:%.c=$(BUILD)/%.o) $(BUILD)/gen/kernels.o
 CLI_OBJ  = $(CLI_SRC:%.c=$(BUILD)/%.o)
 TOOL_OBJ = $(filter-out $(BUILD)/src/cli/main.o,$(CLI_OBJ))
 TESTS    = $(TEST_SRC:tests/%.c=$(BUILD)/tests/%)
@@ -41,15 +43,19 @@ help:
 	@echo "make wasm     the engine for the browser: $(BUILD)/wasm/bezel.wasm"
 	@echo "make web      the npm package around it: web/engine"
 	@echo "make app      the page: web/app; make screenshots: pictures of its views"
-	@echo "make bench    the measurements of docs/SPEED.md that run on this machine"
+	@echo "make bench    the measurements of docs/PERFORMANCE.md that run on this machine"
 	@echo "make clean    remove $(BUILD)/"
 
 all: $(BUILD)/bezel
 
 
-$(BUILD)/%.o: %.c
+$(BUILD)/%.o: %.c | $(GEN)/kernels.h
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -MMD -MP -c $< -o $@
+
+$(BUILD)/gen/kernels.o: $(GEN)/kernels.c
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -c $< -o $@
 
 $(BUILD)/libbezel.a: $(LIB_OBJ) Makefile
 	@rm -f $@
@@ -133,13 +139,13 @@ WASM_CC  ?= clang-19
 WASM_OUT  = $(BUILD)/wasm
 WASM_NO   = src/bezel_file.c src/io/source_file.c src/io/ollama.c src/io/locate.c src/io/gguf_write_file.c \
             src/io/gguf_file.c src/io/adapter_file.c src/io/part_file.c src/io/file_guard.c \
-            src/base/seed.c
+            src/base/seed.c src/plan.c src/gpu/null_host.c src/gpu/profile.c
 WASM_CLI  = src/cli/inspect.c src/cli/inspect_json.c src/cli/inspect_text.c src/cli/quant_mix.c
-WASM_SRC  = $(sort $(filter-out $(WASM_NO),$(LIB_SRC)) $(wildcard src/gpu/*.c src/wasm/*.c) $(WASM_CLI))
+WASM_SRC  = $(sort $(filter-out $(WASM_NO),$(LIB_SRC)) $(wildcard src/wasm/*.c) $(WASM_CLI))
 WASM_OBJ  = $(WASM_SRC:%.c=$(WASM_OUT)/obj/%.o) $(WASM_OUT)/obj/gen/kernels.o
 # SIMD, bulk memory, sign extension and saturating conversions are in every browser that has WebGPU.
 WASM_CFLAGS = --target=wasm32-wasi -std=c11 -O3 -msimd128 -mbulk-memory -msign-ext -mnontrapping-fptoint \
-            -DBZ_NO_THREADS -DNDEBUG -D_GNU_SOURCE -ffp-contract=off $(WARN) -Iinclude -Isrc -I$(BUILD)/gen
+            -DBZ_NO_THREADS -DNDEBUG -D_GNU_SOURCE -ffp-contract=off $(WARN) -Iinclude -Isrc -I$(GEN)
 # What is called seldom, or only records what the device will do, is made small: 30 KB of what a page downloads. Smallest
 # is what has no loop over a model's numbers or a long text.
 WASM_SMALL = $(addprefix $(WASM_OUT)/obj/src/,io/%.o text/tokenizer.o text/detok.o text/stop.o text/marked.o gpu/adapt.o \
@@ -156,11 +162,11 @@ WASM_LDFLAGS = --target=wasm32-wasi -mexec-model=reactor -fuse-ld=lld -Wl,--stri
 
 wasm: $(WASM_OUT)/bezel.wasm
 
-# The npm package `bezel`: TypeScript compiled, the module beside it.
+# The npm package `bezel`: TypeScript compiled, the module and training's kernels beside it.
 ENGINE    = web/engine
 ENGINE_TS = $(wildcard $(ENGINE)/src/*.ts $(ENGINE)/src/*/*.ts)
 
-web: $(ENGINE)/dist/index.js $(ENGINE)/dist/bezel.wasm
+web: $(ENGINE)/dist/index.js $(ENGINE)/dist/bezel.wasm $(ENGINE)/dist/train.wgsl
 
 $(ENGINE)/node_modules/.package-lock.json: $(ENGINE)/package.json $(ENGINE)/package-lock.json
 	cd $(ENGINE) && npm ci --silent
@@ -171,6 +177,10 @@ $(ENGINE)/dist/index.js: $(ENGINE_TS) $(ENGINE)/tsconfig.json $(ENGINE)/node_mod
 	@touch $@
 
 $(ENGINE)/dist/bezel.wasm: $(WASM_OUT)/bezel.wasm
+	@mkdir -p $(@D)
+	cp $< $@
+
+$(ENGINE)/dist/train.wgsl: $(GEN)/train.wgsl
 	@mkdir -p $(@D)
 	cp $< $@
 
@@ -185,28 +195,28 @@ $(APP)/node_modules/.package-lock.json: $(APP)/package.json $(APP)/package-lock.
 	cd $(APP) && npm ci --silent
 	@touch $@
 
-$(APP)/dist/index.html: $(APP_SRC) $(APP)/node_modules/.package-lock.json $(ENGINE)/dist/index.js $(ENGINE)/dist/bezel.wasm $(ENGINE)/licenses.txt models/tiny.q8_0.gguf
+$(APP)/dist/index.html: $(APP_SRC) $(APP)/node_modules/.package-lock.json $(ENGINE)/dist/index.js $(ENGINE)/dist/bezel.wasm $(ENGINE)/dist/train.wgsl $(ENGINE)/licenses.txt models/tiny.q8_0.gguf
 	cd $(APP) && npm run --silent build
 
 # Pictures of every view, light and dark, wide and phone.
 screenshots: app
 	@node tests/web/app/screenshots.mjs $(BUILD)/screenshots
 
-KERNEL_FILES = $(wildcard kernels/*.wgsl kernels/lib/*.wgsl)
-$(BUILD)/gen/kernels.h $(BUILD)/gen/kernels.c &: tools/kernels.py $(KERNEL_FILES)
-	@tools/kernels.py kernels $(BUILD)/gen
+KERNEL_FILES = $(wildcard kernels/*.wgsl kernels/*/*.wgsl)
+$(GEN)/kernels.h $(GEN)/kernels.c $(GEN)/train.wgsl $(GEN)/kernels.json &: tools/kernels.py tools/wgsl.py tools/wgsl_bytes.py src/gpu/wgsl.c $(KERNEL_FILES)
+	@tools/kernels.py kernels $(GEN)
 
-$(WASM_OUT)/obj/gen/kernels.o: $(BUILD)/gen/kernels.c
+$(WASM_OUT)/obj/gen/kernels.o: $(GEN)/kernels.c
 	@mkdir -p $(@D)
-	$(WASM_CC) $(WASM_CFLAGS) -c $< -o $@
+	$(WASM_CC) $(WASM_CFLAGS) -DKERNELS_WITHOUT_TRAINING -c $< -o $@
 
-$(WASM_OUT)/obj/%.o: %.c | $(BUILD)/gen/kernels.h
+$(WASM_OUT)/obj/%.o: %.c | $(GEN)/kernels.h
 	@mkdir -p $(@D)
 	$(WASM_CC) $(WASM_CFLAGS) -MMD -MP -c $< -o $@
 
-$(WASM_OUT)/bezel.wasm: $(WASM_OBJ) tools/check_wasm.py
+$(WASM_OUT)/bezel.wasm: $(WASM_OBJ) $(GEN)/train.wgsl tools/check_wasm.py
 	$(WASM_CC) $(WASM_LDFLAGS) $(WASM_OBJ) -o $@
-	@tools/check_wasm.py $@
+	@tools/check_wasm.py $@ $(GEN)/train.wgsl
 
 # The same module with the op table of the tests in it, for tests/web/test_ops.mjs.
 $(WASM_OUT)/obj/tests/%.o: WASM_CFLAGS += -Itests

@@ -15,7 +15,6 @@ if (!file) {
 const model = await GpuModel.open(await loadWasm(), openDevice, [await fileSource(file)], { selfTest: false, table: 'gpu' });
 const { gpu, core } = model.engine, linears = linearsOf(core, await fileSource(file));
 gpu.ready = async () => {}; // nobody waits for kernels: nothing runs
-gpu.submit = () => {}; // what adapters want to have ready
 
 /** Of the first program that would run: one token's. */
 async function count() {

@@ -48,7 +48,6 @@ async function timed(gpu, items) {
 
 const { engine } = await GpuModel.open(await loadWasm(), largeDevice, [await fileSource(file)], { selfTest: false, table: 'gpu' }), { gpu } = engine;
 const session = engine.session(1024, 64);
-gpu.submit = () => {}; // what is made ahead
 gpu.run = async (items) => {
   if (items.length === 3) {
     await timed(gpu, items);

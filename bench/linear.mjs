@@ -10,6 +10,7 @@
 // as in a decode step. Their weights lie at different places of a large buffer, so that no cache holds them. The time
 // is the device's own (timestamp queries), the best of three passes. "empty" is a dispatch that does nothing: what a
 // dispatch costs before it has read a byte.
+import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { Core, Gpu, loadWasm, openDevice } from '../web/engine/dist/core.js';
 
@@ -54,7 +55,8 @@ function layout(shape, rows, cols) {
 
 const found = await openDevice(), { device, limits } = found;
 const gpu = new Gpu(found);
-const kernels = (await Core.load(await loadWasm(), gpu)).kernels();
+const core = await Core.load(await loadWasm(), gpu);
+const variants = JSON.parse(readFileSync(new URL('../build/gen/kernels.json', import.meta.url), 'utf8'));
 const STORAGE = 0x80, UNIFORM = 0x40, COPY_DST = 8, COPY_SRC = 4, QUERY = 0x200, MAP = 1;
 const buffer = (size, usage = STORAGE | COPY_DST | COPY_SRC) => device.createBuffer({ size, usage });
 
@@ -144,7 +146,7 @@ console.log(`${found.name}, ${o.tier} tier, ${querySet ? 'device time' : 'wall t
 for (const [what, name, shape, allRows, cols] of cases) {
   if (!what.includes(o.only)) continue;
   const rows = [allRows].flat().map((n) => (o.quick ? Math.min(n, 64) : n));
-  const kernel = kernels.find((k) => k.name === `${name}_${shape}${o.tier === 'plain' ? '' : '.subgroup'}`);
+  const kernel = core.kernel(variants[`${name}[${shape}${o.tier === 'plain' ? '' : ' subgroup'}]`]);
   const joins = kernel.overrides.includes('HELD');
   const units = cols / (shape === 'q8_0' ? 16 : 32);
   const cuts = wgs.filter((wg) => !joins || cols <= 16 * wg).flatMap((wg) => lanes.filter((l) => l <= wg && l < 2 * units).flatMap((l) => together.map((r) => ({ WG: wg, LANES: l, R: r }))));

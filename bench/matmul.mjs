@@ -30,7 +30,8 @@ const { device } = info;
 device.addEventListener('uncapturederror', (e) => console.log(`  ! ${e.error.message.split('\n').slice(0, 4).join(' | ')}`));
 const gpu = new Gpu(info);
 const core = await Core.load(await loadWasm(), gpu);
-const kernels = new Map(core.kernels().map((k) => [k.name, k]));
+const numbers = JSON.parse(readFileSync(new URL('../build/gen/kernels.json', import.meta.url), 'utf8'));
+const sourceOf = (name) => core.kernel(numbers[name]).source;
 const matrix = device.features.has('chromium-experimental-subgroup-matrix') && device.features.has('shader-f16');
 console.log(`${info.name}: workgroup memory ${info.limits.maxWorkgroupBytes}, subgroups ${info.limits.subgroupMin}..${info.limits.subgroupMax}, subgroup matrices ${matrix ? 'yes' : 'no'}`);
 
@@ -108,21 +109,25 @@ function q6k(rows, cols) {
 
 // ---- sources ----
 
-const root = new URL('../kernels/', import.meta.url);
-/** Pieces of kernels/lib with what they include, each once. */
-function pieces(...names) {
-  const seen = new Set();
-  const add = (name) => {
-    if (seen.has(name)) return '';
-    seen.add(name);
-    return readFileSync(new URL(name, root), 'utf8').split('\n').map((line) => {
-      const m = /^\s*\/\/!\s*include\s+(\S+)/.exec(line);
-      return m ? add(m[1]) : line.split('//')[0];
-    }).join('\n');
-  };
-  return names.map(add).join('\n');
+/** What a kernel declares, as [name, text]. */
+function declarations(source) {
+  const found = [];
+  for (let at = 0, from = 0, depth = 0; at < source.length; at++) {
+    depth += { '{': 1, '}': -1 }[source[at]] ?? 0;
+    if (depth || !';}'.includes(source[at])) continue;
+    const text = source.slice(from, at + 1);
+    found.push([/\b(?:fn|struct|alias|const|override|var(?:<[^>]*>)?)\s*(\w+)/.exec(text)?.[1], text]);
+    from = at + 1;
+  }
+  return found;
 }
-const io = (format) => pieces('lib/grid.wgsl', 'lib/linear_io.wgsl', 'lib/given_z.wgsl', 'lib/one_weight.wgsl', `lib/shape_${format}.wgsl`);
+/** Those of the repository's matmul that these need: its buffers, where results go, and eight weights of a format. */
+function io(format) {
+  const all = new Map(declarations(sourceOf(`matmul[${format}]`)));
+  const names = new Set(['x', 'w', 'z', 'b', 'by', 'y', 'put', 'eight', 'flat_group']);
+  for (const name of names) for (const [word] of all.get(name).matchAll(/(?<!\.)\b\w+/g)) if (all.has(word)) names.add(word);
+  return [...all].filter(([name]) => names.has(name)).map(([, text]) => text).join('');
+}
 const keep = 'fn unread() -> f32 { return z[0] + b[0]; }'; // bindings must be used: it is called where rank > 0
 const times = (n, f) => Array.from({ length: n }, (_, i) => f(i)).join('\n');
 const grid = (bm, bn) => (s) => Math.ceil(s.rows / bm) * Math.ceil(nTok / bn);
@@ -223,7 +228,7 @@ function matrices({ bm, bn, bk, sr, sc, how = 'f16', half = false, direct = fals
     half, matrix: true,
     bytes: 2 * (bk + pad) * (bm + (direct ? 0 : bn)) + 1024 * sr * sc * slices, threads, groups: grid(bm, bn),
     source: (format) => `enable f16; enable subgroups; enable chromium_experimental_subgroup_matrix;
-${io(format).replace('x : array<vec4<f32>>', half ? 'x : array<vec4<u32>>' : 'x : array<vec4<f32>>')}
+${io(format).replace('x:array<vec4<f32>>', half ? 'x:array<vec4<u32>>' : 'x:array<vec4<f32>>')}
 ${keep}
 var<workgroup> ws : array<${how}, ${bm * pitch}>;
 ${direct ? '' : `var<workgroup> xs : array<${how}, ${bn * pitch}>;`}
@@ -275,14 +280,14 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
 /** The repository's own kernel in one of its cuts. */
 const own = (rows, toks, threads) => ({
   name: `own ${rows}x${toks} ${threads}`, bytes: 16384, threads, groups: grid(rows, toks), constants: { ROWS: rows, TOKS: toks, WG: threads },
-  source: (format) => kernels.get(`matmul_${format}`).source,
+  source: (format) => sourceOf(`matmul[${format}]`),
 });
 /** buffers: stages in workgroup memory; shares: of the columns, each with results of its own. */
 const ownMatrix = (rows, toks, threads, { shares = 1, buffers = 2 } = {}) => ({
   ...own(rows, toks, threads), name: `matrix own ${rows}x${toks} ${threads}${buffers > 1 ? '' : ' one stage'}${shares > 1 ? ` by ${shares}` : ''}`,
   bytes: 2560 * Math.max((buffers * (rows + toks)) / 32, threads / 32), half: true, matrix: true, shares,
   groups: (s) => shares * grid(rows, toks)(s), constants: { ROWS: rows, TOKS: toks, WG: threads, BUFFERS: buffers },
-  source: (format) => kernels.get(`matmul_${format}.matrix`).source,
+  source: (format) => sourceOf(`matmul[${format} matrix]`),
 });
 const cuts = [
   own(128, 128, 256), own(64, 64, 256), own(64, 32, 256), own(32, 32, 256), own(64, 64, 128),
@@ -455,7 +460,7 @@ const heads = (o.quick ? [{ name: 'small', rows: 64, n: 4, kv: 2, dim: 64, windo
   { name: '31B window', rows: 512, n: 32, kv: 16, dim: 256, window: 1024 },
 ]).filter((h) => !o.compile && (!o.only || o.only.startsWith('attention')) && h.name.includes(o.shape)).map((h) => ({ ...h, kernel: 'attention_tile' }));
 for (const h of heads) {
-  const { source } = kernels.get(h.kernel);
+  const source = sourceOf(h.kernel);
   const pipeline = await device.createComputePipelineAsync({ layout: 'auto', compute: { module: device.createShaderModule({ code: source }), entryPoint: 'main', constants: { COLS: Math.ceil(h.dim / 256), KV_F16: 0 } } });
   const filled = (n) => bufferOf(Float32Array.from({ length: n }, () => random() * 0.2 - 0.1), STORAGE | COPY_SRC);
   const buffers = [bufferOf(Uint32Array.of(h.rows, h.n, h.kv, h.dim, h.rows, h.window, 0, 0), UNIFORM), bufferOf(new Uint32Array(16), UNIFORM),

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# run.sh BUILD - the measurements of docs/SPEED.md that need no GPU. BEZEL_BENCH_DIR keeps the files (3.4 GB).
+# run.sh BUILD - the measurements of docs/PERFORMANCE.md that need no GPU. BEZEL_BENCH_DIR keeps the
+# files (3.4 GB).
 set -euo pipefail
 build=${1:?usage: bench/run.sh BUILD}
 cd "$(dirname "$0")/.."

@@ -22,7 +22,7 @@
 #define N_LONG  ((size_t)1 << 20)
 
 static const char *const pages[] = { "README.md", "HACKING.md", "MODEL.md", "CHANGELOG.md",
-                                     "docs/SPEED.md" };
+                                     "docs/PERFORMANCE.md" };
 
 static double now(void)
 {

@@ -6,6 +6,7 @@
 //   state    update  the step, 16 u32
 //
 // Reference: best_of() in src/text/sampler.c: ties to the lower id. Tolerance 0: comparisons only.
+
 //!include lib/key.wgsl
 //!include lib/best.wgsl
 //!include lib/token.wgsl
@@ -14,10 +15,10 @@ struct Params {
     advance : u32, // 1: the next step starts after this one
 }
 @group(0) @binding(0) var<uniform> p : Params;
-@group(0) @binding(1) var<storage, read> parts : array<vec2<u32>>;
-@group(0) @binding(2) var<storage, read_write> history : array<u32>;
-@group(0) @binding(3) var<storage, read_write> ids : array<u32>;
-@group(0) @binding(4) var<storage, read_write> state : array<u32>;
+//!bind parts read array<vec2<u32>>
+//!bind history update array<u32>
+//!bind ids update array<u32>
+//!bind state update array<u32>
 
 override WG : u32 = 256u;
 

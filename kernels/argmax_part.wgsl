@@ -5,6 +5,7 @@
 //                                            needs  key: an integer in the logits' order (lib/key.wgsl)
 //
 // Reference: best_of() in src/text/sampler.c, with argmax. Tolerance 0: comparisons only.
+
 //!include lib/key.wgsl
 //!include lib/best.wgsl
 struct Params {
@@ -12,8 +13,8 @@ struct Params {
     first : u32, // index of the first one: a row of several
 }
 @group(0) @binding(0) var<uniform> p : Params;
-@group(0) @binding(1) var<storage, read> logits : array<f32>;
-@group(0) @binding(2) var<storage, read_write> parts : array<vec2<u32>>;
+//!bind logits read array<f32>
+//!bind parts update array<vec2<u32>>
 
 override WG : u32 = 256u;
 

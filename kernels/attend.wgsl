@@ -21,4 +21,4 @@
 
 //!include lib/attend_new.wgsl
 //!include lib/no_share_z.wgsl
-@group(0) @binding(9) var<storage, read_write> partial : array<vec4<f32>>;
+//!bind partial update array<vec4<f32>>

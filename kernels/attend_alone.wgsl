@@ -19,7 +19,7 @@
 //!include lib/attend_new.wgsl
 //!include lib/settle.wgsl
 //!include lib/four.wgsl
-@group(0) @binding(9) var<storage, read_write> s : array<vec4<u32>>;
+//!bind s update array<vec4<u32>>
 
 fn put_four(part : Part, head : u32, i : u32, o : vec4<f32>) {
     queries[i] = o; // nobody asks them any more

@@ -24,5 +24,5 @@
 //!include lib/attend_new.wgsl
 //!include lib/sum_z.wgsl
 //!include lib/share_z.wgsl
-@group(0) @binding(9) var<storage, read> a : array<vec4<f32>>;
-@group(0) @binding(10) var<storage, read_write> partial : array<vec4<f32>>;
+//!bind a read array<vec4<f32>>
+//!bind partial update array<vec4<f32>>

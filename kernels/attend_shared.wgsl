@@ -31,13 +31,13 @@ struct Params {
     eps : f32,
 }
 @group(0) @binding(0) var<uniform> p : Params;
-@group(0) @binding(2) var<storage, read> table : array<f32>;
-@group(0) @binding(3) var<storage, read> q_w : array<vec4<f32>>;
-@group(0) @binding(4) var<storage, read> q : array<vec4<f32>>;
-@group(0) @binding(5) var<storage, read> k_cache : array<vec4<u32>>;
-@group(0) @binding(6) var<storage, read> v_cache : array<vec4<u32>>;
-@group(0) @binding(7) var<storage, read> a : array<vec4<f32>>;
-@group(0) @binding(8) var<storage, read_write> partial : array<vec4<f32>>;
+//!bind table read array<f32>
+//!bind q_w read array<vec4<f32>>
+//!bind q read array<vec4<f32>>
+//!bind k_cache read array<vec4<u32>>
+//!bind v_cache read array<vec4<u32>>
+//!bind a read array<vec4<f32>>
+//!bind partial update array<vec4<f32>>
 
 fn q_weight(i : u32) -> vec4<f32> {
     return q_w[i];

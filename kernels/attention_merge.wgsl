@@ -10,6 +10,7 @@
 //   a        read   rank x n_head x head_dim f32
 //
 // Reference: attention() in src/ops/ops_cpu.c. Tolerance 1e-9 nmse: f32 here.
+
 //!include lib/grid.wgsl
 //!include lib/settle.wgsl
 //!include lib/put_run.wgsl
@@ -26,10 +27,10 @@ struct Params {
     z_at : u32,
 }
 @group(0) @binding(0) var<uniform> p : Params;
-@group(0) @binding(1) var<storage, read> partial : array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read_write> y : array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read_write> s : array<vec4<u32>>;
-@group(0) @binding(4) var<storage, read> a : array<vec4<f32>>;
+//!bind partial read array<vec4<f32>>
+//!bind y update array<vec4<f32>>
+//!bind s update array<vec4<u32>>
+//!bind a read array<vec4<f32>>
 
 override LORA : u32 = 0u; // 1: the product after it has adapters
 

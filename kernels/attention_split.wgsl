@@ -25,10 +25,10 @@ struct Params {
     n_split : u32,
 }
 @group(0) @binding(0) var<uniform> p : Params;
-@group(0) @binding(2) var<storage, read> q : array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read> k_cache : array<vec4<u32>>;
-@group(0) @binding(4) var<storage, read> v_cache : array<vec4<u32>>;
-@group(0) @binding(5) var<storage, read_write> partial : array<vec4<f32>>;
+//!bind q read array<vec4<f32>>
+//!bind k_cache read array<vec4<u32>>
+//!bind v_cache read array<vec4<u32>>
+//!bind partial update array<vec4<f32>>
 
 fn query(part : Part, head : u32, d : u32) -> vec4<f32> {
     return q[(part.row_q + head) * head4() + d];

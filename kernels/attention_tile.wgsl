@@ -12,6 +12,7 @@
 // half of them, a thread 4 queries x 4 keys. Softmax, online: 8 threads a query. Values: a thread has
 // 8 queries x COLS x 4 columns.
 // Reference: attention() in src/ops/ops_cpu.c. Tolerance 1e-9 nmse: f32 here.
+
 //!include lib/grid.wgsl
 //!include lib/step.wgsl
 //!include lib/span.wgsl
@@ -25,10 +26,10 @@ struct Params {
     pos_offset : u32,
 }
 @group(0) @binding(0) var<uniform> p : Params;
-@group(0) @binding(2) var<storage, read> q : array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read> k_cache : array<vec4<u32>>;
-@group(0) @binding(4) var<storage, read> v_cache : array<vec4<u32>>;
-@group(0) @binding(5) var<storage, read_write> y : array<vec4<f32>>;
+//!bind q read array<vec4<f32>>
+//!bind k_cache read array<vec4<u32>>
+//!bind v_cache read array<vec4<u32>>
+//!bind y update array<vec4<f32>>
 //!include lib/kv.wgsl
 
 override COLS : u32 = 2u; // vectors of 4 columns a thread: 1 or 2, ceil(head_dim / 256)

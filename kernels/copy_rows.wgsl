@@ -17,8 +17,8 @@ override WG : u32 = 256u;
 
 // u32: a copy keeps the bits of every NaN, and serves i32 tensors too.
 @group(0) @binding(0) var<uniform> p : Params;
-@group(0) @binding(1) var<storage, read> x : array<u32>;
-@group(0) @binding(2) var<storage, read_write> y : array<u32>;
+//!bind x read array<u32>
+//!bind y update array<u32>
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,

@@ -8,6 +8,7 @@
 // no whole u32s.
 //
 // Reference: cut_blocks() in src/gpu/repack.c. Tolerance 0: bytes are moved.
+
 //!include lib/grid.wgsl
 struct Params {
     n : u32,     // units of the part in all blocks
@@ -17,8 +18,8 @@ struct Params {
     to : u32,    // u32 of y before the part
 }
 @group(0) @binding(0) var<uniform> p : Params;
-@group(0) @binding(1) var<storage, read> x : array<u32>;
-@group(0) @binding(2) var<storage, read_write> y : array<u32>;
+//!bind x read array<u32>
+//!bind y update array<u32>
 
 override WG : u32 = 256u;
 

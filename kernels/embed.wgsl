@@ -9,7 +9,7 @@
 // Reference: embed() in src/ops/ops_cpu.c. Tolerance 1e-12 nmse: a multiply-add
 // may be fused here.
 
-//!for SHAPE in f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
+//!axis format f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
 //!include lib/grid.wgsl
 
 struct Params {
@@ -27,12 +27,12 @@ struct Params {
 override WG : u32 = 64u;
 
 @group(0) @binding(0) var<uniform> p : Params;
-@group(0) @binding(1) var<storage, read> w : array<vec4<u32>>;
-@group(0) @binding(2) var<storage, read> ids : array<i32>;
-@group(0) @binding(3) var<storage, read_write> y : array<vec4<f32>>;
+//!bind w read array<vec4<u32>>
+//!bind ids read array<i32>
+//!bind y update array<vec4<f32>>
 
 //!include lib/one_weight.wgsl
-//!include lib/shape_$SHAPE.wgsl
+//!include lib/shape_$format.wgsl
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,

@@ -7,6 +7,7 @@
 //   y        write  n_tok x cols f32
 //
 // Reference: experts() in src/ops/ops_cpu.c. Tolerance 1e-12 nmse: the same sums in f32.
+
 //!include lib/grid.wgsl
 struct Params {
     n_tok : u32,
@@ -15,11 +16,11 @@ struct Params {
     has_factor : u32,
 }
 @group(0) @binding(0) var<uniform> p : Params;
-@group(0) @binding(1) var<storage, read> x : array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read> ids : array<i32>;
-@group(0) @binding(3) var<storage, read> weights : array<f32>;
-@group(0) @binding(4) var<storage, read> factor : array<f32>;
-@group(0) @binding(5) var<storage, read_write> y : array<vec4<f32>>;
+//!bind x read array<vec4<f32>>
+//!bind ids read array<i32>
+//!bind weights read array<f32>
+//!bind factor read array<f32>
+//!bind y update array<vec4<f32>>
 
 const WG : u32 = 64u;
 

@@ -12,12 +12,17 @@
 //
 // Reference: experts() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 
-//!for SHAPE in f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
+//!axis format f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
+//!axis tier plain matrix
+//!without tier == matrix && format == f32
+//!if tier == matrix
+//!include lib/experts_matmul_matrix.wgsl
+//!else
 //!include lib/grid.wgsl
 //!include lib/experts_matmul_io.wgsl
 
 //!include lib/one_weight.wgsl
-//!include lib/shape_$SHAPE.wgsl
+//!include lib/shape_$format.wgsl
 //!include lib/experts_tile.wgsl
 
 fn mat_rows() -> u32 {
@@ -66,3 +71,4 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     put_results(tile, at.tok + TOKS / 2u, row, sum.low2);
     put_results(tile, at.tok + TOKS / 2u, row + ROWS / 2u, sum.high2);
 }
+//!end

@@ -8,6 +8,7 @@
 // Tile i holds the slots [first, first + n) of the second list; the tiles that are left over have n = 0.
 // Which slot of an expert comes first is up to the threads: a slot's result does not depend on its neighbours.
 // Reference: experts() in src/ops/ops_cpu_fast.c, which groups alike. Tolerance 0: counting.
+
 //!include lib/scan.wgsl
 struct Params {
     n_slots : u32,
@@ -15,8 +16,8 @@ struct Params {
     n_tiles : u32,
 }
 @group(0) @binding(0) var<uniform> p : Params;
-@group(0) @binding(1) var<storage, read> ids : array<i32>;
-@group(0) @binding(2) var<storage, read_write> plan : array<u32>;
+//!bind ids read array<i32>
+//!bind plan update array<u32>
 
 const WG : u32 = 256u;
 const EACH : u32 = 4u; // experts a thread

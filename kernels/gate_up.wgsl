@@ -9,13 +9,13 @@
 //
 // Reference: gate_up() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 
-//!for SHAPE in f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
+//!axis format f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
+//!axis tier plain subgroup
 //!include lib/two_weights.wgsl
 //!include lib/one_input.wgsl
 //!include lib/floats.wgsl
-//!include lib/dot_$SHAPE.wgsl
+//!include lib/dot_$format.wgsl
 //!include lib/lanes.wgsl
 //!include lib/put_floats.wgsl
 //!include lib/gate_up.wgsl
 //!include lib/gate_up_bare.wgsl
-//!include lib/idle.wgsl

@@ -13,19 +13,20 @@
 //
 // Reference: gate_up() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 
-//!for SHAPE in q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
+//!axis format f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
+//!axis tier plain subgroup
+//!without format in f32 f16 bf16
 //!include lib/two_weights.wgsl
 //!include lib/one_settled.wgsl
 //!include lib/digits.wgsl
-//!include lib/dot_$SHAPE.wgsl
+//!include lib/dot_$format.wgsl
 //!include lib/lanes.wgsl
 //!include lib/put_settled.wgsl
 //!include lib/gate_up.wgsl
 //!include lib/two_b.wgsl
 //!include lib/gate_up_lora.wgsl
 //!include lib/z_behind.wgsl
-//!include lib/idle.wgsl
 
-@group(0) @binding(5) var<storage, read_write> s : array<vec4<u32>>;
-@group(0) @binding(6) var<storage, read> b : array<f32>;
-@group(0) @binding(7) var<storage, read> b2 : array<f32>;
+//!bind s update array<vec4<u32>>
+//!bind b read array<f32>
+//!bind b2 read array<f32>

@@ -5,6 +5,7 @@
 //                                     needs  cols, b_cols and col multiples of 4
 //
 // Reference: gelu_mul() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: the device's exp.
+
 //!include lib/grid.wgsl
 //!include lib/gelu.wgsl
 struct Params {
@@ -14,8 +15,8 @@ struct Params {
     col : u32,
 }
 @group(0) @binding(0) var<uniform> p : Params;
-@group(0) @binding(1) var<storage, read> b : array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read_write> x : array<vec4<f32>>;
+//!bind b read array<vec4<f32>>
+//!bind x update array<vec4<f32>>
 
 const WG : u32 = 256u;
 

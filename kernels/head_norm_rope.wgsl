@@ -8,5 +8,6 @@
 // n_pair 0: no rotation, table is any buffer; has_w 0: no weight, w is any buffer.
 // Reference: head_norm_rope() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sum here, f64 there.
 
+//!axis tier plain subgroup
 //!include lib/sum.wgsl
 //!include lib/head_norm_rope.wgsl

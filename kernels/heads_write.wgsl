@@ -14,5 +14,6 @@
 // Reference: heads_write() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sum here, f64 there; KV_F16: one
 // rounding to half.
 
+//!axis tier plain subgroup
 //!include lib/sum.wgsl
 //!include lib/heads_write.wgsl

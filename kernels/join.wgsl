@@ -13,5 +13,6 @@
 // row adds all of it up, and then writes its part.
 // Reference: cpu_join() in src/ops/ops_cpu_join.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 
+//!axis tier plain subgroup
 //!include lib/lanes.wgsl
 //!include lib/join.wgsl

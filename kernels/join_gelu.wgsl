@@ -13,9 +13,10 @@
 //
 // Reference: cpu_join_linear_gelu_mul() in src/ops/ops_cpu_join.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 
-//!for SHAPE in f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
+//!axis format f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
+//!axis tier plain subgroup
 //!include lib/one_weight.wgsl
 //!include lib/digits.wgsl
-//!include lib/dot_$SHAPE.wgsl
+//!include lib/dot_$format.wgsl
 //!include lib/lanes.wgsl
 //!include lib/join_gelu.wgsl

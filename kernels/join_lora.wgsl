@@ -2,17 +2,14 @@
 //   z[t] = A h of up to three matrices, with norm(v) = v / sqrt(mean(v^2) + eps)     (decode: one or a few rows t)
 //
 //   x       read   n_tok x cols f32   grid   each t in turn: two workgroups or more
-//   branch  read   n_tok x cols f32; behind it what it is owed, see lib/owed.wgsl
-//                                     bytes  each A once a row t; the rest comes from the cache
+//   branch  read   n_tok x cols f32   bytes  each A once a row t; the rest comes from the cache
 //   vectors read   post, scale and    needs  cols % 16 == 0; cols <= 16 WG; has_branch 0: nothing is added, branch is any
-//                  next_w at their           buffer; has_scale 0: factor 1; owed_rank 0: b is any buffer, unread
-//                  places, in vec4s
-//   b       read   of what the branch is owed, see lib/lora.wgsl
-//   a       read   rows x cols f32           rows2 or rows3 0: any buffers, unread; with `more` (see lib/ahead.wgsl) a has
-//                                            the rows of all, then those, and n_tok is 1
+//                  next_w at their           buffer; has_scale 0: factor 1; rows2 or rows3 0: any buffers,
+//                  places, in vec4s          unread
+//   a       read   rows x cols f32
 //   a2      read   rows2 x cols f32
 //   a3      read   rows3 x cols f32
-//   to      write  n_tok x cols f32; with `more` behind it those rows times to
+//   to      write  n_tok x cols f32
 //   norm    write  h; puts 0: any buffer, unwritten
 //   s       write  h, settled; behind it z, f32: from word `at` on n_tok x rows, from at2 on n_tok x rows2, from at3 on
 //                  n_tok x rows3
@@ -22,5 +19,6 @@
 //
 // Reference: cpu_join_linears() in src/ops/ops_cpu_join.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 
+//!axis tier plain subgroup
 //!include lib/lanes.wgsl
 //!include lib/join_lora.wgsl

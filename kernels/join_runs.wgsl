@@ -13,5 +13,6 @@
 // As join, for rows that the registers of a workgroup hold: all is read at once, and once.
 // Reference: cpu_join() in src/ops/ops_cpu_join.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 
+//!axis tier plain subgroup
 //!include lib/lanes.wgsl
 //!include lib/join_runs.wgsl

@@ -7,7 +7,6 @@
 //   w        read   a matrix                    added, branch is any buffer; has_scale 0: factor 1; a matrix that is not
 //   w2       read   a matrix                    there is any buffer; s has room for a vec4 behind the row
 //   w3       read   a matrix
-//   w4       read   a matrix
 //   to       write  cols f32
 //   s        write  cols, settled
 //
@@ -15,5 +14,6 @@
 // translated addresses of, so the products after it would begin with looking them up: that is done meanwhile. See lib/apart.
 // Reference: cpu_join() in src/ops/ops_cpu_join.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 
+//!axis tier plain subgroup
 //!include lib/lanes.wgsl
 //!include lib/join_touch.wgsl

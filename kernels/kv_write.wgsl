@@ -6,6 +6,7 @@
 //   v_cache  write  n_slots x cols         needs  cols % 4 == 0 (KV_F16: % 8), rows <= n_slots
 //
 // Reference: kv_write() in src/ops/ops_cpu.c. Tolerance 0; KV_F16: one rounding to half.
+
 //!include lib/grid.wgsl
 //!include lib/step.wgsl
 struct Params {
@@ -15,10 +16,10 @@ struct Params {
     pos_offset : u32,
 }
 @group(0) @binding(0) var<uniform> p : Params;
-@group(0) @binding(2) var<storage, read> k : array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read> v : array<vec4<f32>>;
-@group(0) @binding(4) var<storage, read_write> k_cache : array<vec4<u32>>;
-@group(0) @binding(5) var<storage, read_write> v_cache : array<vec4<u32>>;
+//!bind k read array<vec4<f32>>
+//!bind v read array<vec4<f32>>
+//!bind k_cache update array<vec4<u32>>
+//!bind v_cache update array<vec4<u32>>
 //!include lib/kv.wgsl
 
 const WG : u32 = 64u;

@@ -16,11 +16,13 @@
 //
 // Reference: linear() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 
-//!for SHAPE in q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
+//!axis format f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
+//!axis tier plain subgroup
+//!without format in f32 f16 bf16
 //!include lib/three_weights.wgsl
 //!include lib/one_settled.wgsl
 //!include lib/digits.wgsl
-//!include lib/dot_$SHAPE.wgsl
+//!include lib/dot_$format.wgsl
 //!include lib/third_alike.wgsl
 //!include lib/lanes.wgsl
 //!include lib/linears.wgsl

@@ -14,13 +14,19 @@
 //
 // Reference: linear() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 
-//!for SHAPE in f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
+//!axis format f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
+//!axis tier plain lone matrix
+//!without tier == matrix && format == f32
+//!if tier == lone
+//!include lib/matmul_lone.wgsl
+//!elif tier == matrix
+//!include lib/matmul_matrix.wgsl
+//!else
 //!include lib/grid.wgsl
 //!include lib/linear_io.wgsl
-//!include lib/given_z.wgsl
 //!include lib/put_block.wgsl
 //!include lib/one_weight.wgsl
-//!include lib/shape_$SHAPE.wgsl
+//!include lib/shape_$format.wgsl
 //!include lib/tile.wgsl
 //!include lib/lora_tile.wgsl
 
@@ -97,3 +103,4 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     put_results(tok + TOKS / 2u, row, split, sum.low2);
     put_results(tok + TOKS / 2u, row + ROWS / 2u, split, sum.high2);
 }
+//!end

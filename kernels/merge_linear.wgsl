@@ -11,9 +11,10 @@
 //
 // Reference: attention() and linear() in src/ops/ops_cpu.c. Tolerance 1e-9 nmse: f32 here.
 
-//!for SHAPE in f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
+//!axis format f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
+//!axis tier plain subgroup
 //!include lib/one_weight.wgsl
 //!include lib/digits.wgsl
-//!include lib/dot_$SHAPE.wgsl
+//!include lib/dot_$format.wgsl
 //!include lib/lanes.wgsl
 //!include lib/merge_linear.wgsl

@@ -9,5 +9,6 @@
 // Rows stay in the registers of a workgroup: all is read at once, and once.
 // Reference: cpu_norm_sum() in src/ops/ops_cpu_join.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 
+//!axis tier plain subgroup
 //!include lib/lanes.wgsl
 //!include lib/norm_sum.wgsl

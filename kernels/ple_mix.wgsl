@@ -5,6 +5,8 @@
 //   ple   update  rows x n_slice x width f32     needs  width % 4 == 0
 //
 // Reference: ple_mix() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sum here, f64 there.
+
+//!axis tier plain
 //!include lib/grid.wgsl
 //!include lib/sum.wgsl
 struct Params {
@@ -15,9 +17,9 @@ struct Params {
     eps : f32,
 }
 @group(0) @binding(0) var<uniform> p : Params;
-@group(0) @binding(1) var<storage, read> proj : array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read> w : array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read_write> ple : array<vec4<f32>>;
+//!bind proj read array<vec4<f32>>
+//!bind w read array<vec4<f32>>
+//!bind ple update array<vec4<f32>>
 
 override WG : u32 = 64u;
 

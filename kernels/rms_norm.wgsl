@@ -6,5 +6,6 @@
 //
 // Reference: rms_norm() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sum here, f64 there.
 
+//!axis tier plain subgroup
 //!include lib/sum.wgsl
 //!include lib/rms_norm.wgsl

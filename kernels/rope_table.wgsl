@@ -9,6 +9,7 @@
 // The device's own sin and cos are only good to 2^-11 between -pi and pi. Here an angle becomes a 32-bit
 // fraction of a turn in integers, which no compiler may reorder, then polynomials on an eighth of a turn.
 // Reference: rope_table() in src/ops/ops_cpu.c. Tolerance 1e-6 absolute at any position below 2^18.
+
 //!include lib/grid.wgsl
 //!include lib/step.wgsl
 struct Params {
@@ -19,8 +20,8 @@ struct Params {
     ratio : f32,
 }
 @group(0) @binding(0) var<uniform> p : Params;
-@group(0) @binding(2) var<storage, read> div : array<f32>;
-@group(0) @binding(3) var<storage, read_write> table : array<f32>;
+//!bind div read array<f32>
+//!bind table update array<f32>
 
 const WG : u32 = 64u;
 

@@ -7,6 +7,8 @@
 //
 // Reference: the second half of router() in src/ops/ops_cpu.c. Tolerance: ids equal, weights 1e-9 nmse
 // (f32 exponentials here).
+
+//!axis tier plain
 //!include lib/grid.wgsl
 //!include lib/sum.wgsl
 struct Params {
@@ -15,9 +17,9 @@ struct Params {
     n_used : u32,
 }
 @group(0) @binding(0) var<uniform> p : Params;
-@group(0) @binding(1) var<storage, read> scores : array<f32>;
-@group(0) @binding(2) var<storage, read_write> ids : array<u32>;
-@group(0) @binding(3) var<storage, read_write> weights : array<f32>;
+//!bind scores read array<f32>
+//!bind ids update array<u32>
+//!bind weights update array<f32>
 
 override WG : u32 = 256u;
 const ROUTE_FOURS : u32 = 256u;

@@ -11,6 +11,7 @@
 // The norm is a factor of the whole row, so it is summed beside the dot product and applied at the end.
 // Every workgroup has it then, and makes its share of y, which the experts read.
 // Reference: the first half of router() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sum here.
+
 //!include lib/grid.wgsl
 //!include lib/settle.wgsl
 //!include lib/put_run.wgsl
@@ -22,13 +23,13 @@ struct Params {
     eps : f32,
 }
 @group(0) @binding(0) var<uniform> p : Params;
-@group(0) @binding(1) var<storage, read> x : array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read> w : array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read> scale : array<vec4<f32>>;
-@group(0) @binding(4) var<storage, read> norm : array<vec4<f32>>;
-@group(0) @binding(5) var<storage, read_write> scores : array<f32>;
-@group(0) @binding(6) var<storage, read_write> y : array<vec4<f32>>;
-@group(0) @binding(7) var<storage, read_write> s : array<vec4<u32>>;
+//!bind x read array<vec4<f32>>
+//!bind w read array<vec4<f32>>
+//!bind scale read array<vec4<f32>>
+//!bind norm read array<vec4<f32>>
+//!bind scores update array<f32>
+//!bind y update array<vec4<f32>>
+//!bind s update array<vec4<u32>>
 
 override WG : u32 = 256u;   // at most 256
 override LANES : u32 = 32u; // threads an expert, a multiple of 4

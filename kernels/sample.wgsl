@@ -8,6 +8,7 @@
 //
 // Reference: sampler_draw() in src/text/sampler.c. Tolerance: the same token but where a sum in f32 and
 // one in f64 fall on different sides of a limit or the draw.
+
 //!include lib/key.wgsl
 //!include lib/u64.wgsl
 //!include lib/rng.wgsl
@@ -23,10 +24,10 @@ struct Params {
     temperature : f32,
 }
 @group(0) @binding(0) var<uniform> p : Params;
-@group(0) @binding(1) var<storage, read> parts : array<vec2<u32>>;
-@group(0) @binding(2) var<storage, read_write> history : array<u32>;
-@group(0) @binding(3) var<storage, read_write> ids : array<u32>;
-@group(0) @binding(4) var<storage, read_write> state : array<u32>;
+//!bind parts read array<vec2<u32>>
+//!bind history update array<u32>
+//!bind ids update array<u32>
+//!bind state update array<u32>
 
 const WG : u32 = 256u;
 

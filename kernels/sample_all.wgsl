@@ -10,6 +10,7 @@
 // a bar that the items reach or not, found by radix descent over sums of 31-bit weights.
 // Reference: sampler_draw() in src/text/sampler.c. Tolerance: the same token but where the weights'
 // rounding moves it over a limit or the draw.
+
 //!include lib/key.wgsl
 //!include lib/u64.wgsl
 //!include lib/rng.wgsl
@@ -26,10 +27,10 @@ struct Params {
     temperature : f32,
 }
 @group(0) @binding(0) var<uniform> p : Params;
-@group(0) @binding(1) var<storage, read> logits : array<f32>;
-@group(0) @binding(2) var<storage, read_write> history : array<u32>;
-@group(0) @binding(3) var<storage, read_write> ids : array<u32>;
-@group(0) @binding(4) var<storage, read_write> state : array<u32>;
+//!bind logits read array<f32>
+//!bind history update array<u32>
+//!bind ids update array<u32>
+//!bind state update array<u32>
 
 const WG : u32 = 256u;
 

@@ -10,6 +10,7 @@
 // The tokens so far are the positions below pos + rows. repeat 1, frequency 0, presence 0 and window 0 are
 // neutral. Ids outside of the vocabulary are passed over.
 // Reference: add_bias() and penalise() in src/text/sampler.c. Tolerance 1e-12 nmse: a device's division.
+
 //!include lib/step.wgsl
 struct Params {
     n_vocab : u32,
@@ -22,10 +23,10 @@ struct Params {
     presence : f32,
 }
 @group(0) @binding(0) var<uniform> p : Params;
-@group(0) @binding(2) var<storage, read> lists : array<u32>;
-@group(0) @binding(3) var<storage, read> history : array<u32>;
-@group(0) @binding(4) var<storage, read_write> counts : array<atomic<u32>>;
-@group(0) @binding(5) var<storage, read_write> logits : array<u32>;
+//!bind lists read array<u32>
+//!bind history read array<u32>
+//!bind counts update array<atomic<u32>>
+//!bind logits update array<u32>
 
 const WG : u32 = 256u;
 const FORBIDDEN : u32 = 0xff800000u; // minus infinity, which WGSL cannot write as a number

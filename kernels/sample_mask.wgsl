@@ -5,14 +5,15 @@
 //                                                                  needs  nothing
 //
 // Reference: forbid() in src/text/sampler.c. Tolerance 0.
+
 //!include lib/grid.wgsl
 struct Params {
     n : u32,     // logits
     first : u32, // index of the first one: a row of several
 }
 @group(0) @binding(0) var<uniform> p : Params;
-@group(0) @binding(1) var<storage, read> mask : array<u32>;
-@group(0) @binding(2) var<storage, read_write> logits : array<u32>;
+//!bind mask read array<u32>
+//!bind logits update array<u32>
 
 const WG : u32 = 256u;
 

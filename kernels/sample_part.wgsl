@@ -6,6 +6,7 @@
 //
 // The k of a share are in no order; (0, 0) fills up when a share has fewer.
 // Reference: take_best() in src/text/sampler.c, with sample. Tolerance 0: comparisons only.
+
 //!include lib/key.wgsl
 //!include lib/u64.wgsl
 //!include lib/select.wgsl
@@ -15,8 +16,8 @@ struct Params {
     k : u32,
 }
 @group(0) @binding(0) var<uniform> p : Params;
-@group(0) @binding(1) var<storage, read> logits : array<f32>;
-@group(0) @binding(2) var<storage, read_write> parts : array<vec2<u32>>;
+//!bind logits read array<f32>
+//!bind parts update array<vec2<u32>>
 
 const WG : u32 = 256u;
 

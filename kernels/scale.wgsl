@@ -15,8 +15,8 @@ struct Params {
 override WG : u32 = 256u;
 
 @group(0) @binding(0) var<uniform> p : Params;
-@group(0) @binding(1) var<storage, read> w : array<f32>;
-@group(0) @binding(2) var<storage, read_write> x : array<f32>;
+//!bind w read array<f32>
+//!bind x update array<f32>
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,

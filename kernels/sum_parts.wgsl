@@ -6,6 +6,7 @@
 //   y   update  at + n f32         needs  n, at, cols % 4 == 0; GELU 0: by is any buffer, unread
 //
 // Reference: the sums in linear_bwd() in src/ops/ops_cpu_bwd.c and in linear() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums.
+
 //!include lib/grid.wgsl
 //!include lib/gelu.wgsl
 struct Params {
@@ -18,9 +19,9 @@ struct Params {
     by_col : u32,    // its column that meets column 0 of y
 }
 @group(0) @binding(0) var<uniform> p : Params;
-@group(0) @binding(1) var<storage, read> x : array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read> by : array<f32>;
-@group(0) @binding(3) var<storage, read_write> y : array<vec4<f32>>;
+//!bind x read array<vec4<f32>>
+//!bind by read array<f32>
+//!bind y update array<vec4<f32>>
 
 const WG : u32 = 64u;
 override GELU : u32 = 0u;

@@ -9,6 +9,7 @@
 // Halves end at 65504 and lose digits below 2^-14; a row's own power of two keeps all that matter, and is exact.
 //
 // Reference: linear() in src/ops/ops_cpu.c, which multiplies the row as it is. Tolerance 1e-7 nmse: halves.
+
 //!include lib/grid.wgsl
 struct Params {
     rows : u32,
@@ -16,8 +17,8 @@ struct Params {
     x_stride : u32, // f32 from row to row
 }
 @group(0) @binding(0) var<uniform> p : Params;
-@group(0) @binding(1) var<storage, read> x : array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read_write> h : array<vec2<u32>>;
+//!bind x read array<vec4<f32>>
+//!bind h update array<vec2<u32>>
 
 override WG : u32 = 256u;
 

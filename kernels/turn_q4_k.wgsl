@@ -8,6 +8,7 @@
 // 16g .. 16g + 15 are group g, its first sixteen weights low: so one load of a lane has one scale. The header stays.
 //
 // Reference: turn_q4_k() in src/gpu/repack.c. Tolerance 0: bits are moved.
+
 //!include lib/grid.wgsl
 struct Params {
     n : u32, // u32s of all blocks
@@ -15,8 +16,8 @@ struct Params {
     to : u32,
 }
 @group(0) @binding(0) var<uniform> p : Params;
-@group(0) @binding(1) var<storage, read> x : array<u32>;
-@group(0) @binding(2) var<storage, read_write> y : array<u32>;
+//!bind x read array<u32>
+//!bind y update array<u32>
 
 const WG : u32 = 256u;
 const BLOCK : u32 = 36u; // u32s

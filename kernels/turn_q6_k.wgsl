@@ -10,6 +10,7 @@
 // its first sixteen weights and one for the others: of weights 4c + b two bits each, in byte b the bits 2c and 2c + 1.
 //
 // Reference: turn_q6_k() in src/gpu/repack.c. Tolerance 0: bits are moved.
+
 //!include lib/grid.wgsl
 struct Params {
     n : u32, // u32s of y
@@ -17,8 +18,8 @@ struct Params {
     to : u32,
 }
 @group(0) @binding(0) var<uniform> p : Params;
-@group(0) @binding(1) var<storage, read> x : array<u32>;
-@group(0) @binding(2) var<storage, read_write> y : array<u32>;
+//!bind x read array<u32>
+//!bind y update array<u32>
 
 const WG : u32 = 256u;
 const FILE_BLOCK : u32 = 105u; // units

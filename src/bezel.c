@@ -11,8 +11,9 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/rng.h"
-#ifdef __wasm__
 #include "gpu/ops_gpu.h"
+#ifndef __wasm__
+#include "gpu/null_host.h"
 #endif
 #include "ops/ops_cpu.h"
 #include "text/chat.h"
@@ -53,16 +54,16 @@ static enum bz_status open_backend(struct backend *out, const struct bz_engine_o
     case BZ_BACKEND_CPU: return cpu_open(out, true, o->n_threads, err);
     case BZ_BACKEND_REFERENCE: return cpu_open(out, false, 1, err);
     case BZ_BACKEND_GPU:
-#ifdef __wasm__
+#ifndef __wasm__
+        if (!null_host_is_open()) /* else a plan is made, which needs no device */
+            return fail(err, BZ_ERR_UNSUPPORTED,
+                        "the GPU is driven by a WebGPU host; this is a native build");
+#endif
         return gpu_ops_open(out,
                             o->plain_kernels       ? TIER_PLAIN
                             : o->no_matrix_kernels ? TIER_SUBGROUP
                                                    : TIER_MATRIX,
                             err);
-#else
-        return fail(err, BZ_ERR_UNSUPPORTED,
-                    "the GPU is driven by a WebGPU host; this is a native build");
-#endif
     }
     return fail(err, BZ_ERR_ARGUMENT, "there is no backend number %d", (int)o->backend);
 }

@@ -619,134 +619,28 @@ static void formula_layer_attention(double *out, const double *in, struct mat *c
     free(wide);
 }
 
-/* A layer up to gate and up, after a look ahead for its adapters: queries, and (not plain) keys and values, of the stream; attention over
- * pos positions before; its output. out is the head size. */
-static void case_layer_ahead(struct bench *b, const struct op_case *c)
-{
-    uint32_t width = c->n_kv * c->out, q_width = c->n_head * c->out;
-    uint32_t n_old = c->plain ? c->pos + 1 : c->pos, n_own = c->plain ? 1 : 3;
-    struct op_case joined = *c;
-    joined.plain = false;
-    struct joint t = make_join(b, &joined, true, true), u = make_join(b, &joined, false, true);
-    struct act *q = bench_blank(b, 1, q_width), *o = bench_blank(b, 1, q_width);
-    struct act *k = bench_blank(b, 1, width), *v = bench_blank(b, 1, width);
-    struct act *old_k = bench_random(b, n_old, width), *old_v = bench_random(b, n_old, width);
-    struct act *k_ring = bench_blank(b, c->pos + 1, width),
-               *v_ring = bench_blank(b, c->pos + 1, width);
-    struct act *turn = bench_random(b, 1, c->out), *y = bench_blank(b, 1, c->n_ff);
-    struct act *room = bench_blank(b, 1, c->n_ff);
-    struct mat *w[6] = { bench_weight(b, c->format, c->cols, q_width, 1),
-                         bench_weight(b, c->format, c->cols, width, 1),
-                         bench_weight(b, c->format, c->cols, width, 1),
-                         bench_weight(b, c->format, q_width, c->cols, 1),
-                         bench_weight(b, c->format, c->cols, c->n_ff, 1),
-                         bench_weight(b, c->format, c->cols, c->n_ff, 1) };
-    struct mat *q_w = bench_weight(b, F32, c->out, 1, 1), *k_w = bench_weight(b, F32, c->out, 1, 1);
-    for (uint32_t i = 0; i < c->n_lora; i++) bench_lora(b, w[(i + c->at) % 6], c->rank + i % 2);
-    struct kv kv = { .k = k_ring->t, .v = v_ring->t, .n_kv_head = c->n_kv, .head_dim = c->out };
-    struct heads h = { .q = &q->t,
-                       .k = c->plain ? NULL : &k->t,
-                       .v = c->plain ? NULL : &v->t,
-                       .q_norm = &q_w->w,
-                       .k_norm = &k_w->w,
-                       .table = &turn->t,
-                       .n_head = c->n_head };
-    struct ahead a = { .with = { &w[0]->w, &w[1]->w, &w[2]->w },
-                       .n_with = n_own,
-                       .branch = &w[3]->w,
-                       .post_w = &u.w->w,
-                       .next_w = &u.next->w,
-                       .readers = { &w[4]->w, &w[5]->w },
-                       .n_readers = 2 };
-    u.j.x = &t.to->t;
-    op_kv_write(&b->run, &kv, &old_k->t, &old_v->t, 0);
-    op_look_ahead(&b->run, &a);
-    op_join_linears(&b->run, &t.j, (struct tensor *[]) { &q->t, &k->t, &v->t },
-                    (const struct weight *[]) { &w[0]->w, &w[1]->w, &w[2]->w }, n_own);
-    op_attend_linear(&b->run, &u.branch->t, &o->t, &kv, &h, 0, c->pos, EPS, &w[3]->w);
-    op_join_gate_up(&b->run, &u.j, &y->t, &room->t, &w[4]->w, &w[5]->w);
-    bench_result(b, &t.to->t, false);
-    bench_result(b, &u.to->t, false);
-    bench_result(b, &y->t, false);
-    double *want = bench_formula(b);
-    if (!want) return;
-    double *in = formula_join(&t, &joined, want),
-           *out = malloc((q_width + 2 * c->n_ff) * sizeof *out), *up = out + q_width;
-    const struct past past = { old_k, old_v, turn, q_w, k_w };
-    formula_layer_attention(out, in, w, &past, c);
-    double *state = want + c->cols, *last = state + c->cols,
-           *branch = malloc(c->cols * sizeof *branch);
-    formula_linear(branch, out, w[3], 0);
-    formula_norm(state, branch, u.w->v, c->cols, (double)EPS);
-    for (uint32_t i = 0; i < c->cols; i++) state[i] += want[i];
-    formula_norm(in, state, u.next->v, c->cols, (double)EPS);
-    formula_linear(last, in, w[4], 0);
-    formula_linear(up, in, w[5], 0);
-    for (uint32_t i = 0; i < c->n_ff; i++) last[i] = formula_gelu(last[i]) * up[i];
-    free(branch);
-    free(out);
-    free(in);
-}
-
 /* How a layer goes on after attention: gate, up and down of the stream, then (out rows, n_used of `by`) the detour of per-layer
- * inputs. Each product leaves to the next what its adapters add, so only the last result is one. n_head: after a look ahead for the adapters,
- * and with the next layer's queries, so many numbers, and (n_kv) its keys and values. */
+ * inputs. */
 static void case_layer_end(struct bench *b, const struct op_case *c)
 {
     struct joint t = make_join(b, c, false, true), u = make_join(b, c, false, false);
     struct act *h = bench_blank(b, 1, c->n_ff), *room = bench_blank(b, 1, c->n_ff);
     struct act *gate = bench_blank(b, 1, c->out), *y = bench_blank(b, 1, c->cols);
     struct act *by = bench_random(b, 1, 3 * c->out);
-    struct joint n = { 0 };
-    struct act *heads = NULL;
-    struct tensor y_next[JOIN_LINEARS] = { { 0 } };
-    const uint32_t wide[JOIN_LINEARS] = { c->n_head, c->n_kv, c->n_kv };
-    uint32_t n_next = c->n_kv ? 3 : c->n_head ? 1 : 0;
-    if (n_next) {
-        n = make_join(b, c, true, true);
-        heads = bench_blank(b, 1, 64 + c->n_head + 2 * c->n_kv);
-    }
-    struct mat *w[8] = { bench_weight(b, c->format, c->cols, c->n_ff, 1),
+    struct mat *w[5] = { bench_weight(b, c->format, c->cols, c->n_ff, 1),
                          bench_weight(b, c->format, c->cols, c->n_ff, 1),
                          bench_weight(b, c->format, c->n_ff, c->cols, 1),
                          bench_weight(b, c->format, c->cols, c->out, 1),
                          bench_weight(b, c->format, c->out, c->cols, 1) };
-    for (uint32_t i = 0, first = 64; i < n_next; first += wide[i++]) {
-        uint32_t format = c->split && i == 2 ? QUANT_Q6_K : c->format;
-        w[5 + i] = bench_weight(b, format, c->cols, wide[i], 1);
-        y_next[i] = (struct tensor) { .cols = wide[i], .size = wide[i] };
-        b->be->view(&y_next[i], &heads->t, first);
-    }
-    for (uint32_t i = 0; i < c->n_lora; i++)
-        bench_lora(b, w[(i + c->at) % (5 + n_next)], c->rank + i % 5);
+    for (uint32_t i = 0; i < c->n_lora; i++) bench_lora(b, w[(i + c->at) % 5], c->rank + i % 5);
     u.j.x = &t.to->t;
-    if (n_next) {
-        struct ahead a = { .with = { &w[3]->w },
-                           .n_with = 1,
-                           .branch = &w[4]->w,
-                           .post_w = &n.w->w,
-                           .next_w = &n.next->w,
-                           .n_readers = n_next,
-                           .small = true };
-        for (uint32_t i = 0; i < n_next; i++) a.readers[i] = &w[5 + i]->w;
-        op_look_ahead(&b->run, &a);
-        n.j.x = &u.to->t;
-        n.j.branch = &y->t;
-    }
     op_join_gate_up(&b->run, &t.j, &h->t, &room->t, &w[0]->w, &w[1]->w);
     op_linear(&b->run, &u.branch->t, &h->t, &w[2]->w);
     op_join_linear_gelu_mul(&b->run, &u.j, &gate->t, &w[3]->w, &by->t, c->out);
     op_linear(&b->run, &y->t, &gate->t, &w[4]->w);
-    if (n_next)
-        op_join_linears(&b->run, &n.j, (struct tensor *[]) { &y_next[0], &y_next[1], &y_next[2] },
-                        (const struct weight *[]) { &w[5]->w, n_next > 1 ? &w[6]->w : NULL,
-                                                    n_next > 1 ? &w[7]->w : NULL },
-                        n_next);
     bench_result(b, &t.to->t, false);
     bench_result(b, &u.to->t, false);
     bench_result(b, &y->t, false);
-    if (n_next) bench_result(b, &n.to->t, false);
-    for (uint32_t i = 0; i < n_next; i++) bench_result(b, &y_next[i], false);
     double *want = bench_formula(b);
     if (!want) return;
     double *in = formula_join(&t, c, want), *up = malloc(2 * c->n_ff * sizeof *up),
@@ -761,24 +655,15 @@ static void case_layer_end(struct bench *b, const struct op_case *c)
     for (uint32_t i = 0; i < c->cols; i++) state[i] += want[i];
     formula_linear(v, state, w[3], 0);
     for (uint32_t i = 0; i < c->out; i++) v[i] = formula_gelu(v[i]) * (double)by->v[c->out + i];
-    double *branch = state + c->cols, *last = branch + c->cols;
-    formula_linear(branch, v, w[4], 0);
-    if (n_next) {
-        formula_norm(last, branch, n.w->v, c->cols, (double)EPS);
-        for (uint32_t i = 0; i < c->cols; i++)
-            last[i] = (last[i] + state[i]) * (double)n.scale->v[0];
-        formula_norm(in, last, n.next->v, c->cols, (double)EPS);
-        last += c->cols;
-        for (uint32_t i = 0; i < n_next; last += wide[i++]) formula_linear(last, in, w[5 + i], 0);
-    }
+    formula_linear(state + c->cols, v, w[4], 0);
     free(down);
     free(up);
     free(in);
 }
 
-/* From one layer's MLP to the next one's, after a look ahead: gate, up and down; the detour of per-layer inputs (n_used wide); queries, and (not plain) keys
+/* From one layer's MLP to the next one's: gate, up and down; the detour of per-layer inputs (n_used wide); queries, and (not plain) keys
  * and values; attention over pos positions before; its output; gate, up and down. out is the head size. split: the values' matrix has six bits. */
-static void case_layer_led(struct bench *b, const struct op_case *c)
+static void case_layer_next(struct bench *b, const struct op_case *c)
 {
     uint32_t width = c->n_kv * c->out, q_width = c->n_head * c->out;
     uint32_t n_old = c->plain ? c->pos + 1 : c->pos, n_own = c->plain ? 1 : c->same ? 2 : 3;
@@ -819,28 +704,10 @@ static void case_layer_led(struct bench *b, const struct op_case *c)
                            .table = &turn->t,
                            .n_head = c->n_head,
                            .v_from_k = c->same };
-    struct ahead mlp = { .with = { &w[5]->w, &w[6]->w, &w[7]->w },
-                         .n_with = n_own,
-                         .branch = &w[8]->w,
-                         .post_w = &m.w->w,
-                         .next_w = &m.next->w,
-                         .readers = { &w[9]->w, &w[10]->w },
-                         .n_readers = 2,
-                         .after = &w[11]->w };
-    struct ahead attn = { .with = { &w[3]->w },
-                          .n_with = 1,
-                          .branch = &w[4]->w,
-                          .post_w = &n.w->w,
-                          .next_w = &n.next->w,
-                          .readers = { &w[5]->w, &w[6]->w, &w[7]->w },
-                          .n_readers = n_own,
-                          .small = true };
     u.j.x = &t.to->t;
     n.j.x = &u.to->t;
     m.j.x = &n.to->t;
     op_kv_write(&b->run, &kv, &old_k->t, &old_v->t, 0);
-    op_look_ahead(&b->run, &mlp);
-    op_look_ahead(&b->run, &attn);
     op_join_gate_up(&b->run, &t.j, &h->t, &room->t, &w[0]->w, &w[1]->w);
     op_linear(&b->run, &u.branch->t, &h->t, &w[2]->w);
     op_join_linear_gelu_mul(&b->run, &u.j, &gate->t, &w[3]->w, &by->t, c->n_used);
@@ -1273,8 +1140,7 @@ static const struct {
     { "join_linears", case_join_linears },
     { "join_linear_gelu_mul", case_join_linear_gelu_mul },
     { "join_gate_up", case_join_gate_up },
-    { "layer_ahead", case_layer_ahead },
-    { "layer_led", case_layer_led },
+    { "layer_next", case_layer_next },
     { "layer_start", case_layer_start },
     { "layer_end", case_layer_end },
     { "gelu_mul", case_gelu_mul },
@@ -1525,9 +1391,9 @@ static const struct op_case cases[] = {
     { "join_then_linear", 70,  96, QUANT_Q8_0, 1e-11, .why = "prefill; that tanh", .out = 68 },
     { "layer_end",       1,   256, EVERY,      1e-11, .why = "decode, every format", .out = 256, .n_ff = 512 },
     { "layer_end",       1,   256, EVERY,      1e-11, .why = "an adapter on each, every format", .out = 256, .n_ff = 512, .rank = 3, .n_lora = 5 },
-    { "layer_end",       1,  1536, QUANT_Q4_K, 1e-11, .why = "an adapter on each, in seven dispatches", .out = 256, .n_ff = 6144, .rank = 12, .n_lora = 5 },
-    { "layer_end",       1,   256, QUANT_Q8_0, 1e-11, .why = "two on some, in seven dispatches", .out = 256, .n_ff = 512, .rank = 1, .n_lora = 8 },
-    { "layer_end",       1,   256, QUANT_Q6_K, 1e-11, .why = "a larger rank, in seven dispatches", .out = 256, .n_ff = 512, .rank = 60, .n_lora = 5 },
+    { "layer_end",       1,  1536, QUANT_Q4_K, 1e-11, .why = "an adapter on each, in eight dispatches", .out = 256, .n_ff = 6144, .rank = 12, .n_lora = 5 },
+    { "layer_end",       1,   256, QUANT_Q8_0, 1e-11, .why = "two on some, in eight dispatches", .out = 256, .n_ff = 512, .rank = 1, .n_lora = 8 },
+    { "layer_end",       1,   256, QUANT_Q6_K, 1e-11, .why = "a larger rank, in eight dispatches", .out = 256, .n_ff = 512, .rank = 60, .n_lora = 5 },
     { "layer_end",       1,   256, QUANT_Q8_0, 1e-11, .why = "too large a rank", .out = 256, .n_ff = 512, .rank = 65, .n_lora = 5 },
     { "layer_end",       1,  2560, QUANT_Q4_0, 1e-11, .why = "a wide stream, an adapter on each", .out = 256, .n_ff = 512, .rank = 16, .n_lora = 5 },
     { "layer_end",       1,   256, QUANT_Q5_0, 1e-11, .why = "adapters on gate and up", .out = 64, .n_ff = 512, .rank = 16, .n_lora = 2 },
@@ -1621,25 +1487,17 @@ static const struct op_case cases[] = {
     { "layer_start",     1,   256, QUANT_F16,  1e-11, .why = "without adapters", .n_head = 4, .n_kv = 2, .out = 64, .pos = 20 },
     { "attend_linear",   1,   160, QUANT_Q8_0, 1e-11, .why = "many shares, a head in three pieces, two adapters", .n_head = 4, .n_kv = 1, .out = 80, .ring = 700, .pos = 690, .n_ff = 12, .rank = 9, .n_lora = 2, .at = 1 },
     { "attend_linear",   1,   128, QUANT_Q4_0, 1e-11, .why = "as many shares as there can be, an adapter", .n_head = 8, .n_kv = 1, .out = 64, .ring = 4300, .pos = 4250, .n_ff = 12, .rank = 3, .n_lora = 1, .at = 1 },
-    { "layer_end",       1,   256, QUANT_Q4_K, 1e-11, .why = "a detour of 512, in seven dispatches", .out = 512, .n_ff = 512, .rank = 20, .n_lora = 5 },
+    { "layer_end",       1,   256, QUANT_Q4_K, 1e-11, .why = "a detour of 512, in eight dispatches", .out = 512, .n_ff = 512, .rank = 20, .n_lora = 5 },
     { "layer_end",       1,   256, QUANT_Q8_0, 1e-11, .why = "the same, a larger rank", .out = 512, .n_ff = 512, .rank = 40, .n_lora = 5 },
-    { "layer_end",       1,   256, QUANT_Q4_K, 1e-10, .why = "after a look ahead for attention that does not come, in fifteen dispatches", .out = 256, .n_ff = 512, .n_head = 128, .rank = 11, .n_lora = 6 },
-    { "layer_end",       1,  1536, QUANT_Q6_K, 1e-10, .why = "after a look ahead, a stream as wide as can be", .out = 256, .n_ff = 512, .n_head = 64, .rank = 3, .n_lora = 6 },
-    { "layer_end",       1,   256, QUANT_Q8_0, 1e-10, .why = "after a look ahead, adapters on down and the detour's gate", .out = 256, .n_ff = 512, .n_head = 128, .rank = 16, .n_lora = 2, .at = 2 },
-    { "layer_end",       1,   256, QUANT_Q4_K, 1e-10, .why = "the same, queries, keys and values, in 23 dispatches", .out = 256, .n_ff = 512, .n_head = 128, .n_kv = 64, .rank = 11, .n_lora = 8 },
-    { "layer_end",       1,   256, QUANT_Q4_K, 1e-10, .why = "after a look ahead, values of six bits, keys without an adapter", .out = 256, .n_ff = 512, .n_head = 128, .n_kv = 64, .split = true, .rank = 11, .n_lora = 7, .at = 7 },
-    { "layer_ahead",     1,   256, QUANT_Q4_K, 1e-10, .why = "another layer's cache, an adapter on each, in fifteen dispatches", .n_head = 4, .n_kv = 1, .out = 64, .pos = 70, .n_ff = 512, .plain = true, .rank = 15, .n_lora = 6 },
-    { "layer_ahead",     1,   256, QUANT_Q8_0, 1e-10, .why = "an adapter on each, in seventeen dispatches", .n_head = 2, .n_kv = 1, .out = 256, .pos = 40, .n_ff = 512, .rank = 16, .n_lora = 6 },
-    { "layer_ahead",     1,   256, QUANT_Q8_0, 1e-10, .why = "without adapters", .n_head = 2, .n_kv = 1, .out = 256, .pos = 40, .n_ff = 512 },
-    { "layer_led",       1,   256, QUANT_Q4_K, 1e-10, .why = "without adapters, in seventeen dispatches", .n_head = 4, .n_kv = 1, .out = 64, .pos = 70, .n_ff = 512, .n_used = 256 },
-    { "layer_led",       1,   256, QUANT_Q8_0, 1e-10, .why = "another layer's cache, without adapters, in thirteen dispatches", .n_head = 2, .n_kv = 1, .out = 256, .pos = 40, .n_ff = 512, .n_used = 64, .plain = true },
-    { "layer_led",       1,  1536, QUANT_Q4_K, 1e-10, .why = "values of six bits, another detour, many shares, in eighteen dispatches", .n_head = 4, .n_kv = 2, .out = 64, .pos = 300, .n_ff = 512, .n_used = 256, .split = true, .at = QUANT_Q8_0 },
-    { "layer_led",       1,   256, QUANT_Q4_K, 1e-10, .why = "an adapter on each, in 43 dispatches", .n_head = 4, .n_kv = 1, .out = 64, .pos = 70, .n_ff = 512, .n_used = 256, .rank = 14, .n_lora = 12 },
-    { "layer_led",       1,   256, QUANT_Q8_0, 1e-10, .why = "another layer's cache, an adapter on each, in 33 dispatches", .n_head = 2, .n_kv = 1, .out = 256, .pos = 40, .n_ff = 512, .n_used = 256, .plain = true, .rank = 16, .n_lora = 12 },
-    { "layer_led",       1,   256, QUANT_Q4_K, 1e-10, .why = "values of six bits, adapters on queries, keys and values", .n_head = 4, .n_kv = 1, .out = 64, .pos = 20, .n_ff = 512, .n_used = 256, .split = true, .rank = 8, .n_lora = 3, .n_expert = 5 },
-    { "layer_led",       1,   256, QUANT_Q8_0, 1e-10, .why = "adapters on down and the detour", .n_head = 2, .n_kv = 1, .out = 64, .pos = 20, .n_ff = 512, .n_used = 64, .rank = 8, .n_lora = 3, .n_expert = 2 },
-    { "layer_led",       1,   256, QUANT_Q8_0, 1e-10, .why = "values that are the keys as they come, an adapter on each", .n_head = 2, .n_kv = 1, .out = 64, .pos = 33, .n_ff = 512, .n_used = 64, .same = true, .rank = 4, .n_lora = 12 },
-    { "layer_led",       1,   256, QUANT_F16,  1e-10, .why = "floats, which are not led", .n_head = 2, .n_kv = 1, .out = 64, .pos = 20, .n_ff = 512, .n_used = 64, .rank = 8, .n_lora = 12 },
+    { "layer_next",      1,   256, QUANT_Q4_K, 1e-10, .why = "without adapters, in ten dispatches", .n_head = 4, .n_kv = 1, .out = 64, .pos = 70, .n_ff = 512, .n_used = 256 },
+    { "layer_next",      1,   256, QUANT_Q8_0, 1e-10, .why = "another layer's cache, without adapters, in ten dispatches", .n_head = 2, .n_kv = 1, .out = 256, .pos = 40, .n_ff = 512, .n_used = 64, .plain = true },
+    { "layer_next",      1,  1536, QUANT_Q4_K, 1e-10, .why = "values of six bits, another detour, many shares, in ten dispatches", .n_head = 4, .n_kv = 2, .out = 64, .pos = 300, .n_ff = 512, .n_used = 256, .split = true, .at = QUANT_Q8_0 },
+    { "layer_next",      1,   256, QUANT_Q4_K, 1e-10, .why = "an adapter on each, in seventeen dispatches", .n_head = 4, .n_kv = 1, .out = 64, .pos = 70, .n_ff = 512, .n_used = 256, .rank = 14, .n_lora = 12 },
+    { "layer_next",      1,   256, QUANT_Q8_0, 1e-10, .why = "another layer's cache, an adapter on each, in seventeen dispatches", .n_head = 2, .n_kv = 1, .out = 256, .pos = 40, .n_ff = 512, .n_used = 256, .plain = true, .rank = 16, .n_lora = 12 },
+    { "layer_next",      1,   256, QUANT_Q4_K, 1e-10, .why = "values of six bits, adapters on queries, keys and values", .n_head = 4, .n_kv = 1, .out = 64, .pos = 20, .n_ff = 512, .n_used = 256, .split = true, .rank = 8, .n_lora = 3, .n_expert = 5 },
+    { "layer_next",      1,   256, QUANT_Q8_0, 1e-10, .why = "adapters on down and the detour", .n_head = 2, .n_kv = 1, .out = 64, .pos = 20, .n_ff = 512, .n_used = 64, .rank = 8, .n_lora = 3, .n_expert = 2 },
+    { "layer_next",      1,   256, QUANT_Q8_0, 1e-10, .why = "values that are the keys as they come, an adapter on each", .n_head = 2, .n_kv = 1, .out = 64, .pos = 33, .n_ff = 512, .n_used = 64, .same = true, .rank = 4, .n_lora = 12 },
+    { "layer_next",      1,   256, QUANT_F16,  1e-10, .why = "floats", .n_head = 2, .n_kv = 1, .out = 64, .pos = 20, .n_ff = 512, .n_used = 64, .rank = 8, .n_lora = 12 },
     { "attend_linear",   1,   256, QUANT_Q4_K, 1e-11, .why = "more columns than a product merges: heads alone", .n_head = 20, .n_kv = 4, .out = 128, .ring = 120, .pos = 110, .n_ff = 40, .at = 1 },
     { "attend_linear",   1,   512, QUANT_Q6_K, 1e-11, .why = "heads alone, of the largest size, values made of keys, the first token", .n_head = 9, .n_kv = 3, .out = 64, .ring = 64, .n_ff = 33, .split = true, .at = 1 },
     { "attend_linear",   1,   256, QUANT_Q8_0, 1e-11, .why = "heads alone, halves, a window around the ring", .n_head = 18, .n_kv = 2, .out = 128, .ring = 40, .pos = 100, .window = 33, .n_ff = 17, .half = true, .at = 1 },

@@ -22,7 +22,7 @@ check "an unknown command is wrong usage" expect 2 "$bezel" frobnicate
 check "help of a command" expect 0 "$bezel" help run
 check "is that command's" grep -q '^usage: bezel run MODEL' "$tmp/out"
 check "help of no command is wrong usage" expect 2 "$bezel" help frobnicate
-for c in run chat generate list inspect tokenize detokenize render logits bench synth quantize train merge; do
+for c in run chat generate list inspect tokenize detokenize render logits bench plan synth quantize train merge; do
     check "bezel $c --help" expect 0 "$bezel" $c --help
     check "bezel $c --help shows usage" grep -q "^usage: bezel $c" "$tmp/out"
     check "bezel $c with an unknown option is wrong usage" expect 2 "$bezel" $c --frobnicate
@@ -133,6 +133,17 @@ check "prints two rows" test "$(grep -c 'pp8\|tg4' "$tmp/out")" -eq 2
 check "synth" expect 0 "$bezel" synth tiny-moe "$tmp/moe.gguf" --quant q4_k_m --seed 5
 check "is not overwritten" expect 2 "$bezel" synth tiny-moe "$tmp/moe.gguf" --quant q4_k_m
 check "in one sentence" one_sentence
+check "a hollow one" expect 0 "$bezel" synth tiny-moe "$tmp/hollow.gguf" --hollow
+check "has the size of a whole one" test "$(stat -c %s "$tmp/hollow.gguf")" -eq "$(stat -c %s "$tmp/moe.gguf")"
+check "and takes less of the disk" test "$(stat -c %b "$tmp/hollow.gguf")" -lt "$(stat -c %b "$tmp/moe.gguf")"
+check "plan" expect 0 "$bezel" plan "$tmp/hollow.gguf"
+check "says how many dispatches" grep -q ' on nvidia: [0-9]* dispatches, which read ' "$tmp/out"
+check "plan --json" expect 0 "$bezel" plan "$tmp/hollow.gguf" --json --rows 5 --device-profile apple
+check "is JSON" python3 -c "import json; p=json.load(open('$tmp/out')); assert p['dispatches'] == len(p['plan'])"
+check "a device that nobody knows is wrong usage" expect 2 "$bezel" plan "$tmp/hollow.gguf" --device-profile abacus
+check "in one sentence" one_sentence
+check "a plan of a missing file is a failure" expect 1 "$bezel" plan "$tmp/no-such.gguf"
+check "in one sentence" one_sentence
 check "quantize" expect 0 "$bezel" quantize "$tmp/moe.gguf" "$tmp/moe8.gguf" q8_0
 check "and the result runs" expect 0 "$bezel" logits "$tmp/moe8.gguf" --ids 2,5 --top 1
 # stopped SIGNAL CODE FILE COMMAND...: the signal, sent while FILE.part is written, gives the code, one sentence, no file.
@@ -208,6 +219,7 @@ alone() { env -u OLLAMA_MODELS HOME="$(realpath "$tmp")/home" "$@"; } # with no 
 mkdir -p "$tmp/home"
 check "list without a store" expect 0 alone "$bezel" list
 check "shows what ships" test "$(grep -c '^tiny\(-moe\)\?:latest ' "$tmp/out")" -eq 2
+check "an empty OLLAMA_MODELS names no store" expect 0 alone OLLAMA_MODELS= "$bezel" list
 check "list of a folder that is no store is a failure" expect 1 "$bezel" list --store "$tmp/home"
 check "inspect tiny" expect 0 alone "$bezel" inspect tiny
 check "run tiny" expect 0 alone "$bezel" run tiny "What is the capital of France?" --greedy
@@ -250,7 +262,7 @@ check "says how to leave" grep -q 'Ctrl-D leaves' "$tmp/out"
 printf '"""What is the capital\nof France?"""\n' > "$tmp/lines"
 stdin=$tmp/lines check "three quotes in piped lines" expect 0 "$bezel" chat tiny --greedy
 check "are one question" grep -q '^The capital of France is Paris' "$tmp/out"
-check "a penalty that is no number is refused" expect 1 "$bezel" generate $model --ids 2 --presence-penalty nan
+check "a penalty that is no number is refused" expect 2 "$bezel" generate $model --ids 2 --presence-penalty nan
 check "in one sentence" one_sentence
 check "a bias past the vocabulary is refused" expect 1 "$bezel" generate $model --ids 2 --logit-bias 99999:1
 

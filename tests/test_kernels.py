@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """What tools/kernels.py accepts, what it makes of it, and what it refuses with file:line."""
+import json
 import pathlib
 import shutil
 import subprocess
@@ -29,8 +30,8 @@ struct Params {
 override WG : u32 = 64u;
 override FAST : f32 = 0.5;
 @group(0) @binding(0) var<uniform> p : Params;
-@group(0) @binding(2) var<storage, read> x : array<f32>;
-@group(0) @binding(3) var<storage, read_write> y : array<f32>;
+//!bind x read array<f32> // a comment
+//!bind y update array<f32>
 @compute @workgroup_size(WG, 1, 1)
 fn main(@builtin(global_invocation_id) id : vec3<u32>) {
     if (id.x < p.n) { y[id.x] = x[id.x] * p.s - -FAST + f32(step.pos); } // done
@@ -60,8 +61,13 @@ class Generator(unittest.TestCase):
         self.put(text, name)
         with self.assertRaises(kernels.Bad) as caught:
             kernels.read_all(self.root)
-        self.assertIn(f"{name}:{line}: ", str(caught.exception))
+        self.assertIn(f"{name}:{line}: ", str(caught.exception) + " ")
         self.assertIn(words, str(caught.exception))
+
+    def family(self):
+        """The only one."""
+        _, (found,) = kernels.read_all(self.root)
+        return found
 
     def changed(self, old, new):
         self.assertIn(old, GOOD)
@@ -72,28 +78,14 @@ class Generator(unittest.TestCase):
 
     def test_a_good_kernel_is_understood(self):
         self.put(GOOD)
-        (k,) = kernels.read_all(self.root)
-        self.assertEqual(k.params, [("n", "u32"), ("s", "f32")])
-        self.assertEqual(k.overrides, ["WG", "FAST"])
-        self.assertEqual(k.bindings, "uurw")
-        self.assertNotIn("comment", k.text)
-        self.assertIn("* p.s - -FAST", k.text)
-        self.assertEqual(k.text.count("struct Step"), 1)
-
-    def test_a_piece_is_included_once(self):
-        self.put(GOOD.replace("//!include lib/step.wgsl", "//!include lib/step.wgsl\n//!include lib/step.wgsl"))
-        self.assertEqual(kernels.read_all(self.root)[0].text.count("struct Step"), 1)
-
-    def test_a_piece_comes_a_second_time_under_other_names(self):
-        (self.root / "lib" / "unit.wgsl").write_text("const UNIT : f32 = 8.0;\n")
-        (self.root / "lib" / "dot.wgsl").write_text("//!include lib/unit.wgsl\nstruct Pair {\n    one : f32,\n}\nfn dot1(v : Pair) -> f32 {\n    return v.one * UNIT;\n}\n")
-        (self.root / "lib" / "rows.wgsl").write_text("fn rows() -> f32 {\n    return dot1(Pair(1.0)) + other();\n}\n")
-        twice = "//!include lib/dot.wgsl\n//!include lib/dot.wgsl as third\n//!include lib/rows.wgsl as third\n//!include"
-        self.put(GOOD.replace("//!include", twice).replace("* p.s", "* dot1(Pair(1.0)) * rows_third() * p.s"))
-        text = kernels.read_all(self.root)[0].text
-        for words in ("const UNIT:f32", "const UNIT_third:f32", "fn dot1(v:Pair)", "fn dot1_third(v:Pair_third)", "v.one * UNIT_third;",
-                      "fn rows_third()", "dot1_third(Pair_third(1.0))+ other()"):
-            self.assertEqual(text.count(words), 1, words)
+        f = self.family()
+        v = f.variants[0]
+        self.assertEqual(f.params, [("n", "u32"), ("s", "f32")])
+        self.assertEqual(f.overrides, ["WG", "FAST"])
+        self.assertEqual(v.bindings, "uurw")
+        self.assertNotIn("comment", v.text)
+        self.assertIn("*p.s- -FAST+f32", v.text)  # two operators do not become one
+        self.assertEqual(v.text.count("struct Step"), 1)
 
     def test_fields_are_u32_and_f32_only(self):
         for t in ("i32", "vec4<u32>", "array<u32, 4>", "bool"):
@@ -106,14 +98,15 @@ class Generator(unittest.TestCase):
         self.refuses(self.changed("struct Params", "struct Parms"), 1, "no struct Params")
 
     def test_every_part_of_the_header_must_be_there(self):
-        for word in ("grid", "bytes", "needs", "Reference:", "Tolerance"):
+        for word in ("grid", "bytes", "needs", "Tolerance"):
             self.refuses(self.changed(word, "other"), 7, word)
+        self.refuses(self.changed("Reference:", "other"), 1, "no file includes this one")
         self.refuses(self.changed("// mul - ", "// mull - "), 1, "opens with")
 
     def test_the_header_and_the_bindings_agree(self):
         self.refuses(self.changed("x  read ", "x  write"), self.line_of("x  read"), "the header says x is write")
         self.refuses(self.changed("y  write", "y  read "), self.line_of("y  write"), "the header says y is read")
-        self.refuses(self.changed("//   x  read   n f32 ", "//   x  is n f32 "), self.line_of("read> x"), "nothing about x")
+        self.refuses(self.changed("//   x  read   n f32 ", "//   x  is n f32 "), self.line_of("bind x"), "nothing about x")
         self.refuses(self.changed("//                          needs", "//   z  read  n f32     needs"), 5, "not bound")
         rows = [line for line in GOOD.splitlines() if line.startswith(("//   x", "//   y"))]
         swapped = GOOD.replace("\n".join(rows), "\n".join(reversed(rows)))
@@ -123,31 +116,25 @@ class Generator(unittest.TestCase):
         self.put(self.changed("y  write", "y  update"))
         kernels.read_all(self.root)
 
-    def test_bindings_have_no_gap_and_no_twin(self):
-        self.refuses(self.changed("@binding(3)", "@binding(4)"), 1, "jump over 3")
-        self.refuses(self.changed("@binding(3)", "@binding(2)"), self.line_of("@binding(3)"), "twice")
-        self.refuses(self.changed("@group(0) @binding(3)", "@group(1) @binding(3)"), self.line_of("@binding(3)"), "@group(0)")
-
-    def test_the_first_bindings_are_the_parameters_and_the_step(self):
-        self.refuses(self.changed("uniform> p : Params", "uniform> p : vec4<u32>"), self.line_of("@binding(0)"), "p : Params")
-        self.refuses(self.changed("//!include lib/step.wgsl", ""), 1, "jump over 1")
+    def test_the_uniforms_are_the_parameters_and_the_step_and_buffers_are_binds(self):
+        self.refuses(self.changed("uniform> p : Params", "uniform> p : vec4<u32>"), 1, "the uniforms are")
+        self.refuses(self.changed("@group(0) @binding(0)", "@group(0) @binding(2)"), 1, "the uniforms are")
+        self.refuses(self.changed("//!bind x read array<f32>", "@group(0) @binding(2) var<storage, read> x : array<f32>;"),
+                     self.line_of("bind x"), "buffers are //!bind lines")
 
     def test_browsers_give_ten_storage_buffers(self):
         def more(n):
             rows = "".join(f"//   z{i}  read  n f32\n" for i in range(n))
-            buffers = "".join(f"@group(0) @binding({4 + i}) var<storage, read> z{i} : array<f32>;\n" for i in range(n))
+            buffers = "".join(f"//!bind z{i} read array<f32>\n" for i in range(n))
             uses = "".join(f" + z{i}[0]" for i in range(n))
             text = self.changed("//                          needs", rows + "//                          needs")
             return text.replace("@compute", buffers + "@compute").replace("x[id.x] * p.s", "x[id.x] * p.s" + uses)
         self.put(more(8))
-        self.assertEqual(kernels.Kernel(self.root / "mul.wgsl", self.root).bindings, "uur" + "w" + "r" * 8)
+        self.assertEqual(self.family().variants[0].bindings, "uur" + "w" + "r" * 8)
         self.refuses(more(9), 1, "11 storage buffers")
 
     def test_a_binding_must_be_used(self):
-        self.refuses(self.changed("x[id.x] * p.s", "p.x"), self.line_of("@binding(2)"), "never used")
-
-    def test_buffers_are_storage(self):
-        self.refuses(self.changed("storage, read_write", "storage, write"), self.line_of("@binding(3)"), "var<storage,write>")
+        self.refuses(self.changed("x[id.x] * p.s", "p.x"), self.line_of("bind x"), "never used")
 
     def test_the_entry_point_is_main(self):
         self.refuses(self.changed("fn main", "fn start"), 1, "one entry point, main; found start")
@@ -161,108 +148,146 @@ class Generator(unittest.TestCase):
 
     def test_unknown_pieces_and_features_are_refused(self):
         at = self.line_of("//!include")
-        self.refuses(self.changed("lib/step.wgsl", "lib/none.wgsl"), at, "no such piece")
-        self.refuses(self.changed("lib/step.wgsl", "../mul.wgsl"), at, "no such piece")
-        self.refuses(self.changed("//!include lib/step.wgsl", "//!pragma x"), at, "the only //! lines")
+        self.refuses(self.changed("lib/step.wgsl", "lib/none.wgsl"), at, "there is no file: lib/none.wgsl")
+        self.refuses(self.changed("//!include", "//!pragma"), at, "no such directive: pragma")
         self.refuses(self.changed("struct Params", "enable dual_source_blending;\nstruct Params"), 11, "no tier")
         self.refuses(self.changed("struct Params", "enable subgroups;\nstruct Params"), 1, "enables nothing")
 
-    def test_what_main_cannot_reach_is_left_out_of_the_table(self):
-        lib = "const A : f32 = B;\nconst B : f32 = 1.0;\nfn left(x : f32) -> f32 {\n    return A * right(x);\n}\nfn right(x : f32) -> f32 { return x; }\n"
-        (self.root / "lib" / "both.wgsl").write_text(lib)
-        include = "//!include lib/step.wgsl\n//!include lib/both.wgsl"
-        self.put(GOOD.replace("//!include lib/step.wgsl", include).replace("* p.s", "* right(p.s)"))
-        (k,) = kernels.read_all(self.root)
-        self.assertIn("fn left", k.text)  # which is checked as a whole
-        text = "\n".join(k.needed)
-        self.assertNotIn("fn left", text)
-        self.assertNotIn("const", text)
-        for needed in ("fn right", "fn main", "struct Params", "struct Step", "override FAST", "@binding(1)"):
-            self.assertIn(needed, text)
+    def test_a_directive_that_is_not_understood_is_told_by_the_preprocessor(self):
+        self.refuses(self.changed("struct Params", "//!if\n//!end\nstruct Params"), 11, "no axis and no loop has the name")
 
-    def test_pieces_are_shared_and_give_each_kernel_its_own_text(self):
-        (self.root / "lib" / "both.wgsl").write_text("fn left(x : f32) -> f32 { return x; }\nfn right(x : f32) -> f32 { return x; }\n")
-        include = "//!include lib/step.wgsl\n//!include lib/both.wgsl"
-        for name, uses in (("mul", "left(right(p.s))"), ("one", "left(p.s)"), ("other", "right(p.s)")):
-            self.put(GOOD.replace("// mul -", f"// {name} -").replace("//!include lib/step.wgsl", include).replace("* p.s", f"* {uses}"), f"{name}.wgsl")
-        found = kernels.read_all(self.root)
-        cut = kernels.cut_pieces(found)
-        for k, pieces in zip(found, cut):
-            self.assertEqual("\n".join(pieces), "\n".join(k.needed))
-        self.assertEqual(len({piece for pieces in cut for piece in pieces if "fn left" in piece}), 1)
-        self.assertEqual(len({piece for pieces in cut for piece in pieces if "struct Params" in piece}), 1)
-
-    def test_a_for_line_makes_a_kernel_per_word_in_that_order(self):
+    def test_axes_make_a_variant_of_each_combination_but_those_excluded(self):
         (self.root / "lib" / "by_two.wgsl").write_text("const BY : f32 = 2.0;\n")
         (self.root / "lib" / "by_one.wgsl").write_text("const BY : f32 = 1.0;\n")
-        many = GOOD.replace("//!include", "//!for HOW in two one\n//!include lib/by_$HOW.wgsl\n//!include")
-        many = many.replace("* p.s", "* BY * p.s")
+        axes = "//!axis how two one none\n//!axis tier plain subgroup\n//!without how == none && tier == subgroup\n"
+        body = ("//!if how != none\n//!include lib/by_$how.wgsl\n//!else\nconst BY : f32 = 0.0;\n//!end\n"
+                "//!if tier == subgroup\nenable subgroups;\n//!end\n")
+        many = GOOD.replace("//!include", axes + body + "//!include").replace("* p.s", "* BY * p.s")
         self.put(many)
-        found = kernels.read_all(self.root)
-        self.assertEqual([k.name for k in found], ["mul_two", "mul_one"])
-        self.assertIn("BY:f32 = 2.0", found[0].text)
-        two, one = kernels.cut_pieces(found)
-        self.assertEqual(len(two), 2)  # what differs comes first; the rest is always together
-        self.assertEqual(two[1:], one[1:])
-        out = self.dir / "gen"
-        self.assertEqual(kernels.main(["", str(self.root), str(out)]), 0)
-        header = (out / "kernels.h").read_text()
-        self.assertEqual(header.count("struct mul_params {"), 1)
-        self.assertEqual(header.count("enum { MUL_WG, MUL_FAST }"), 1)
-        self.assertEqual((out / "kernels.c").read_text().count("struct Step"), 1)
+        f = self.family()
+        self.assertEqual({n: v.name for n, v in f.variants.items()},
+                         {0: "mul", 1 << 10: "mul[subgroup]", 1 << 8: "mul[one]", 5 << 8: "mul[one subgroup]", 2 << 8: "mul[none]"})
+        self.assertIn("BY:f32=1.0", f.variants[5 << 8].text)
+        self.assertIn("enable subgroups", f.variants[5 << 8].text)
         at = self.line_of("//!include")
-        self.refuses(many.replace("in two one", "in two two"), at, "each once")
-        self.refuses(many.replace("in two one", "over two"), at, "//!for SHAPE in")
-        self.refuses(many.replace("in two one", "in three"), at + 1, "no such piece: lib/by_three.wgsl")
-        self.refuses(GOOD.replace("//!include", "//!include lib/by_$HOW.wgsl\n//!include"), at, "without a //!for")
-        self.refuses(many.replace("s : f32", "$HOW : f32"), 1, "not those of two")
-        self.put(many)
-        self.put(GOOD.replace("// mul", "// mul_one"), "mul_one.wgsl")
-        with self.assertRaisesRegex(kernels.Bad, "mul_one is made twice"):
-            kernels.read_all(self.root)
+        self.refuses(many.replace("two one none", "two one two"), at, "each once")
+        self.refuses(many.replace("tier plain subgroup", "tier subgroup plain"), at + 1, "plain is the first")
+        self.refuses(many.replace("tier plain subgroup", "tier plain quick"), at + 1, "tiers are")
+        self.refuses(many.replace("how != none", "how != nothing"), at + 3, "no axis how has the value nothing")
+        self.refuses(many.replace("lib/by_$how", "lib/by_$why"), at + 4, "no axis and no loop has the name: why")
+        self.refuses(many.replace("s : f32", "$how : f32"), 1, "Params of mul[one] are not those of mul")
+
+    def test_every_variant_reads_what_the_header_names_and_has_its_order(self):
+        axes = "//!axis how two one\n//!include"
+        row = "//   z  read   n f32\n//   y  write"
+        some = GOOD.replace("//   y  write", row).replace("//!include", axes)
+        some = some.replace("//!bind y", "//!if how == one\n//!bind z read array<f32>\n//!end\n//!bind y")
+        some = some.replace("p.s -", "p.s\n//!if how == one\n* z[0]\n//!end\n-")
+        self.put(some)
+        self.assertEqual([v.bindings for v in self.family().variants.values()], ["uurw", "uurrw"])
+        self.refuses(some.replace("z  read", "z  write"), self.line_of("y  write"), "the header says z is write")
+        self.refuses(some.replace("how == one\n//!bind", "how == one && how == two\n//!bind").replace("* z[0]", "* 1.0"),
+                     self.line_of("y  write"), "the header names z, which is not bound")
+
+    def test_overrides_of_a_family_are_those_of_all_variants(self):
+        self.put(GOOD.replace("//!include", "//!axis how two one\n//!if how == one\noverride MORE : u32 = 1u;\n//!end\n//!include"))
+        self.assertEqual(self.family().overrides, ["WG", "FAST", "MORE"])
+
+    def test_a_kernel_stands_in_any_folder_and_its_name_once(self):
+        (self.root / "norm").mkdir()
+        self.put(GOOD, "norm/mul.wgsl")
+        self.assertEqual(self.family().path, "norm/mul.wgsl")
+        self.put(GOOD)
+        self.refuses(GOOD, 1, "there is a kernel mul in mul.wgsl", "norm/mul.wgsl")
+
+    def test_a_piece_that_no_kernel_includes_is_refused(self):
+        self.put(GOOD)
+        self.refuses("const A : u32 = 1u;\n", 1, "no file includes this one", "lib/left.wgsl")
 
     def test_a_comment_must_be_closed(self):
         self.refuses(GOOD + "/* open\n", len(GOOD.splitlines()) + 1, "not closed")
 
-    def test_a_tier_has_the_plain_files_parameters_and_bindings(self):
-        fast = GOOD.replace("//!include", "enable subgroups;\n//!include")
-        self.put(fast, "mul.subgroup.wgsl")
-        self.refuses(fast, 1, "without its plain file", "mul.subgroup.wgsl")
-        self.put(GOOD)
-        self.assertEqual([k.c_name for k in kernels.read_all(self.root)], ["mul_subgroup", "mul"])
-        self.refuses(fast.replace("s : f32", "t : f32"), 1, "Params differ", "mul.subgroup.wgsl")
-        other = fast.replace("y  write", "z  write").replace("read_write> y", "read_write> z").replace("y[", "z[")
-        self.refuses(other, 1, "bindings differ", "mul.subgroup.wgsl")
-        self.refuses(fast, 1, "unknown tier", "mul.quick.wgsl")
+    def test_workgroup_memory_is_a_function_of_overrides_and_axes(self):
+        more = ("//!axis how two one\nconst N : u32 = 2u * 8u;\nstruct Pair { a : f32, b : vec3<f32>, c : f32, }\n"
+                "var<workgroup> some : array<vec4<f32>, WG>;\nvar<workgroup> odd : array<f32, 3u * WG / 2u>;\n"
+                "//!if how == one\nvar<workgroup> pairs : array<Pair, N>;\n//!else\nvar<workgroup> flag : atomic<u32>;\n"
+                "const pairs : f32 = 0.0;\n//!end\n//!include")
+        uses = "f32(step.pos) + some[0].x + odd[0] + f32(flags())"
+        self.put(GOOD.replace("//!include", more).replace("f32(step.pos)", uses).replace(
+            "@compute", "fn flags() -> u32 {\n//!if how == one\nreturn u32(pairs[0].a);\n//!else\nreturn atomicLoad(&flag);\n//!end\n}\n@compute"))
+        said = self.compiled('printf("%u %u", mul_workgroup_bytes(KERNEL_MUL, 64), mul_workgroup_bytes(KERNEL_MUL | MUL_HOW_ONE, 3));')
+        self.assertEqual(said, f"{64 * 16 + 96 * 4 + 16} {3 * 16 + 16 + 16 * 32}")
 
-    def test_what_is_written_compiles_and_says_what_was_read(self):
-        self.put(GOOD)
-        self.put(GOOD.replace("//!include", "enable subgroups;\n//!include"), "mul.subgroup.wgsl")
+    def compiled(self, body, *more):
+        """What a program with this body says of what is written; more: flags."""
         out = self.dir / "gen"
         self.assertEqual(kernels.main(["", str(self.root), str(out)]), 0)
+        (self.dir / "use.c").write_text(f'#include "gpu/kernel.h"\n#include <stdio.h>\nint main(void)\n{{\n{body}\nreturn 0;\n}}\n')
+        flags = "-std=c11 -O2 -Wall -Wextra -Werror -Wpedantic -Wconversion -D_GNU_SOURCE".split() + list(more)
+        sources = [ROOT / "src" / name for name in ("gpu/kernel.c", "gpu/wgsl.c", "base/err.c", "base/mem.c", "base/str.c")]
+        subprocess.run(["cc", *flags, f"-I{out}", f"-I{ROOT}/src", f"-I{ROOT}/include", str(self.dir / "use.c"), str(out / "kernels.c"),
+                        *sources, "-o", str(self.dir / "use")], check=True)
+        return subprocess.run([str(self.dir / "use")], capture_output=True, text=True, check=True).stdout
+
+    def test_what_is_written_compiles_and_says_what_was_read(self):
+        axes = "//!axis format f32 f16 q4_k\n//!axis tier plain subgroup\n//!if tier == subgroup\nenable subgroups;\n//!end\n"
+        self.put(GOOD.replace("//!include", axes + "//!include"))
+        self.put(GOOD.replace("// mul", "// add"), "add.wgsl")
+        said = self.compiled("""
+            struct mul_params p = { .n = 1, .s = 2 };
+            const struct kernel_family *f = kernel_family(KERNEL_MUL | MUL_TIER_SUBGROUP);
+            uint32_t one = KERNEL_MUL | 2u << MUL_FORMAT_SHIFT | MUL_TIER_SUBGROUP;
+            struct wgsl w;
+            struct bz_err err;
+            printf("%d %zu %s %u %u %d %s %d", N_KERNELS, sizeof p, f->path, f->n_overrides, f->params_bytes,
+                   f->uses_step, f->overrides[MUL_FAST], MUL_WG);
+            printf(" %u %u %u", kernel_value(one, f->format), kernel_plain(one) == (KERNEL_MUL | MUL_FORMAT_Q4_K),
+                   kernel_value(KERNEL_ADD, kernel_family(KERNEL_ADD)->tier));
+            if (kernel_expand(&w, one, &err)) return 1;
+            printf(" %s %s %.16s", w.name.data, w.bindings, w.text.data);
+            wgsl_free(&w);
+            printf(" %d %d", kernel_expand(&w, 99, &err), kernel_expand(&w, KERNEL_ADD | 1u << 20, &err));""")
+        self.assertEqual(said, "2 16 mul.wgsl 2 16 1 FAST 0 2 1 0 mul[q4_k subgroup] uurw enable subgroups 6 4")
+        out = self.dir / "gen"
         dates = [(out / f).stat().st_mtime_ns for f in ("kernels.h", "kernels.c")]
         self.assertEqual(kernels.main(["", str(self.root), str(out)]), 0)
         self.assertEqual(dates, [(out / f).stat().st_mtime_ns for f in ("kernels.h", "kernels.c")])
-        (self.dir / "use.c").write_text("""
-            #include "kernels.h"
-            #include <stdio.h>
-            int main(void)
-            {
-                struct mul_params p = { .n = 1, .s = 2 };
-                const struct kernel_info *a = &kernel_table[KERNEL_MUL], *b = &kernel_table[KERNEL_MUL_SUBGROUP];
-                printf("%d %zu %s %s %s %u %u %u %d %u %u", N_KERNELS, sizeof p, a->name, b->name, a->bindings,
-                       a->n_bindings, a->n_overrides, a->params_bytes, a->uses_step, a->needs, b->needs);
-                printf(" %s %d %d", a->overrides[MUL_FAST], MUL_WG, MUL_SUBGROUP_FAST);
-                return 0;
-            }""")
-        flags = "-std=c11 -Wall -Wextra -Werror -Wpedantic".split()
-        subprocess.run(["cc", *flags, f"-I{out}", str(self.dir / "use.c"), str(out / "kernels.c"), "-o",
-                        str(self.dir / "use")], check=True)
-        said = subprocess.run([str(self.dir / "use")], capture_output=True, text=True, check=True).stdout
-        self.assertEqual(said, "2 16 mul mul.subgroup uurw 4 2 16 1 0 1 FAST 0 1")
+        self.assertEqual(json.loads((out / "kernels.json").read_text())["mul[f16]"], 257)
+
+    def test_what_is_not_about_training_does_without_it(self):
+        (self.root / "train").mkdir()
+        (self.root / "train" / "rate.wgsl").write_text("const RATE : f32 = 2.0;\n")
+        with_rate = GOOD.replace("//!include", "//!include train/rate.wgsl\n//!include").replace("* p.s", "* RATE")
+        self.refuses(with_rate, self.line_of("//!include"), "for training alone")
+        (self.root / "mul.wgsl").unlink()
+        self.put(with_rate, "train/mul.wgsl")
+        self.assertEqual(self.family().path, "train/mul.wgsl")
+
+    def test_training_is_brought_from_a_file_of_the_same_build(self):
+        (self.root / "train").mkdir()
+        (self.root / "train" / "rate.wgsl").write_text("const RATE : f32 = 2.0;\n")
+        self.put(GOOD.replace("//!include", "//!include train/rate.wgsl\n//!include").replace("* p.s", "* RATE"), "train/mul.wgsl")
+        self.put(GOOD.replace("// mul", "// add"), "add.wgsl")
+        body = """
+            static char text[9999];
+            FILE *f = fopen(FILE_NAME, "r");
+            size_t n = fread(text, 1, sizeof text - 1, f);
+            struct wgsl w;
+            struct bz_err err;
+            printf("%d %d ", kernel_expand(&w, KERNEL_ADD, &err), kernel_expand(&w, KERNEL_MUL, &err));
+            printf("%s ", strstr(err.text, "not brought") ? "lacks" : "has");
+            text[9]++;
+            printf("%d ", kernel_bring(text, n, &err));
+            text[9]--;
+            printf("%d ", kernel_bring(text, n, &err));
+            printf("%d ", kernel_expand(&w, KERNEL_MUL, &err));
+            printf("%s %d", strstr(w.text.data, "const RATE:f32=2.0;") ? "all" : "some", kernel_bring(text, n, &err));
+            fclose(f);"""
+        file = f'-DFILE_NAME="{self.dir}/gen/train.wgsl"'
+        self.assertEqual(self.compiled(body, file, "-DKERNELS_WITHOUT_TRAINING"), "0 6 lacks 4 0 0 all 0")
 
     def test_the_repositorys_own_kernels_are_accepted(self):
-        self.assertGreater(len(kernels.read_all(ROOT / "kernels")), 0)
+        self.assertGreater(len(kernels.read_all(ROOT / "kernels")[1]), 0)
 
 
 if __name__ == "__main__":

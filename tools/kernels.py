@@ -1,284 +1,73 @@
 #!/usr/bin/env python3
-"""kernels.py - kernels/*.wgsl to C: parameter structs, override indices, and the table of sources.
+"""kernels.py - kernels/ to C: parameter structs, axes, override indices, and the sources.
 
-    tools/kernels.py KERNELS_DIR OUT_DIR      writes OUT_DIR/kernels.h and OUT_DIR/kernels.c
+    tools/kernels.py KERNELS_DIR OUT_DIR      writes OUT_DIR/kernels.h, kernels.c, train.wgsl and, for tests, kernels.json
 
-A kernel's file is the only place that says what its parameters and bindings are. It is read here, not
-compiled: what this page does not know stops the build with file:line. The rules, each checked:
+A kernel's file is the only place that says what its parameters and bindings are. src/gpu/wgsl.h has the directives, and
+src/gpu/wgsl.c expands every variant here as it does when a pipeline is made: what it or this page does not know stops the
+build with file:line. The rules, each checked:
 
-- NAME.wgsl is the plain tier; NAME.TIER.wgsl (see TIERS) is a faster one with the same Params and the
-  same storage bindings. `//!include lib/x.wgsl` pulls in a shared piece, once. `//!include lib/x.wgsl as third`
-  pulls it in once more with _third after every name that it and what it includes declare: a second shape.
-- `//!for SHAPE in f32 q4_k` makes one kernel per word, NAME_f32 and NAME_q4_k, with $SHAPE replaced by the
-  word in the lines that follow. Their numbers follow each other; Params and overrides are shared.
-- The file opens with a comment: `// NAME - formula`, one row `//   x  read  what` for each storage
-  binding in order (read, write, or update for what is read and written), the words grid, bytes and
-  needs, then `Reference:` and `Tolerance`.
-- `struct Params` has u32 and f32 fields only; the C struct is padded to 16 bytes.
-- Bindings of group 0 without gaps: 0 `var<uniform> p : Params`, 1 `step` where lib/step.wgsl is
-  included, then at most MOST_BUFFERS storage buffers, as many as Chromium gives. All are used: a driver may drop one that is not.
-- What `main` cannot reach is left out of the table.
-- One entry point, `main`. A plain file enables no feature; a tier enables what it is named for, and .lone, which is
-  for devices in software, nothing.
+- A file whose opening comment has a `Reference:` is a family of kernels, called as the file is; every other is a piece, which
+  a family includes. A family's variants are all combinations of its axes' values but those that //!without excludes.
+- A family opens with a comment: `// NAME - formula`, one row `//   x  read  what` for each buffer in order (read, write, or
+  update for what is read and written), the words grid, bytes and needs, then `Reference:` and `Tolerance`.
+- `struct Params` has u32 and f32 fields only, the same in every variant; the C struct is padded to 16 bytes.
+- Uniforms are `p : Params` at binding 0 and, where lib/step.wgsl is included, `step` at 1. Buffers are //!bind lines, in the
+  order of the header's rows, at most MOST_BUFFERS in a variant, as many as Chromium gives. All are used: a driver may drop
+  one that is not.
+- Files of train/ are included by each other only. Where KERNELS_WITHOUT_TRAINING is defined, kernels.c lacks their texts; they
+  are in train.wgsl, which says of which build it is.
+- One entry point, `main`. A variant enables what its value of the axis `tier` is named for, see TIERS.
+- Overrides are u32 or f32 with a default; C knows them by an enum of the family.
+- A value that a condition compares an axis with is a value of it somewhere.
 """
+import hashlib
+import itertools
+import json
 import pathlib
 import re
 import sys
 
-# tier -> features that its files must enable
+import wgsl
+from wgsl import Bad
+from wgsl_bytes import workgroup_bytes
+
+# value of the axis `tier` -> features that such a variant must enable; lone is for devices in software
 MATRIX = "chromium_experimental_subgroup_matrix"
-TIERS = {"": set(), "subgroup": {"subgroups"}, "f16": {"f16"}, "matrix": {"subgroups", "f16", MATRIX}, "lone": set()}
-# `enable` name -> bit of kernel_info.needs and its C name
-FEATURES = {"subgroups": (1, "KERNEL_NEEDS_SUBGROUPS"), "f16": (2, "KERNEL_NEEDS_F16"),
-            MATRIX: (4, "KERNEL_NEEDS_MATRIX")}
+TIERS = {"plain": set(), "subgroup": {"subgroups"}, "matrix": {"subgroups", "f16", MATRIX}, "lone": set()}
 C_TYPES = {"u32": "uint32_t", "f32": "float"}
-STEP = "lib/step.wgsl"
 MOST_BUFFERS = 10
+FAMILY_BITS = 8
+TRAINING = "train/"
 BY_HOST = ("SMALLEST", "GREATEST")  # lanes of a subgroup at least and at most: web/engine/src/gpu.ts
 
 
-class Bad(Exception):
-    """A construct that the generator does not accept."""
-
-    def __init__(self, where, what):
-        super().__init__(f"{where[0]}:{where[1]}: {what}")
+def bad(path, line, what):
+    return Bad(f"{path}:{line}: {what}")
 
 
-class Kernel:
-    """One file (for one word of its //!for line), read and checked."""
+# ---- files ----
 
-    def __init__(self, path, root, word=""):
-        self.path, self.word = path, word
-        self.stem, self.tier = split_name(path)
-        self.name = self.stem + ("_" + word if word else "")
-        self.included = []
-        raw = expand(path, root, self.included, word)
-        self.table = read_header(path, self.stem)
-        # (file, line) and text without comments, line by line
-        self.lines = strip_comments(raw)
-        self.text = "\n".join(text for _, text in self.lines)
-        self.features = self.read_features()
-        self.params = self.read_params()
-        self.overrides = self.read_overrides()
-        self.bindings = self.read_bindings()  # letters: u uniform, r read, w read and write
-        self.check_entry()
-
-    @property
-    def c_name(self):
-        return self.name + ("_" + self.tier if self.tier else "")
-
-    @property
-    def c_stem(self):
-        """The name of what all words of a file share."""
-        return self.stem + ("_" + self.tier if self.tier else "")
-
-    @property
-    def needed(self):
-        """The declarations that `main` can reach, one text each: hosts read every kernel at every start. Bindings and
-        overrides stay, since pipelines name them."""
-        out, names, now, depth = [], [], [], 0
-        for _, text in self.lines:
-            now.append(text)
-            depth += text.count("{") - text.count("}")
-            if depth == 0 and text[-1] in ";}":
-                out.append("\n".join(now))
-                named = re.search(r"\b(?:fn|struct|alias|const|var(?:<[^>]*>)?)\s+(\w+)", out[-1])
-                names.append(named[1] if named else None)
-                now = []
-        kept = {i for i, text in enumerate(out) if names[i] in (None, "main") or text.startswith("@group")}
-        more = kept
-        while more:
-            used = {word for i in more for word in re.findall(r"[A-Za-z_]\w*", out[i])}
-            more = {i for i, name in enumerate(names) if name in used} - kept
-            kept |= more
-        return [text for i, text in enumerate(out) if i in kept]
-
-    def where(self, at):
-        """(file, line) of a character of self.text."""
-        return self.lines[self.text.count("\n", 0, at)][0]
-
-    def read_features(self):
-        found = set()
-        for m in re.finditer(r"^\s*(enable|requires)\s+([^;]*);", self.text, re.M):
-            names = [n.strip() for n in m[2].split(",")]
-            for n in names:
-                if m[1] != "enable" or n not in FEATURES:
-                    raise Bad(self.where(m.start(1)), f"{m[1]} {n}: no tier of ours has that")
-            found.update(names)
-        if found != TIERS[self.tier]:
-            want = ", ".join(sorted(TIERS[self.tier])) or "nothing"
-            raise Bad((self.path, 1), f"this tier enables {want}, not {', '.join(sorted(found)) or 'nothing'}")
-        return found
-
-    def read_params(self):
-        m = re.search(r"\bstruct\s+Params\s*\{([^}]*)\}", self.text)
-        if not m:
-            raise Bad((self.path, 1), "no struct Params")
-        fields, at = [], m.start(1)
-        for piece in m[1].split(","):
-            if piece.strip():
-                start = at + len(piece) - len(piece.lstrip())
-                f = re.fullmatch(r"(\w+)\s*:\s*(\S.*)", piece.strip())
-                if not f:
-                    raise Bad(self.where(start), f"not a field: {piece.strip()}")
-                if f[2] not in C_TYPES:
-                    raise Bad(self.where(start), f"field {f[1]} is {f[2]}; Params holds only u32 and f32")
-                if f[1] in (n for n, _ in fields):
-                    raise Bad(self.where(start), f"field {f[1]} is there twice")
-                fields.append((f[1], f[2]))
-            at += len(piece) + 1
-        if not fields:
-            raise Bad(self.where(m.start()), "struct Params is empty")
-        return fields
-
-    def read_overrides(self):
-        found = []
-        for m in re.finditer(r"(@id\([^)]*\)\s*)?\boverride\s+(\w+)\s*(:\s*(\w+))?\s*(=[^;]*)?;", self.text):
-            where = self.where(m.start(2))
-            if m[1]:
-                raise Bad(where, f"override {m[2]} has an @id; they are known by name")
-            if m[4] not in ("u32", "f32"):
-                raise Bad(where, f"override {m[2]} must be declared u32 or f32")
-            if not m[5]:
-                raise Bad(where, f"override {m[2]} has no default")
-            found.append(m[2])
-        # What the host itself fills in has no number of its own.
-        return sorted(found, key=lambda name: name in BY_HOST)
-
-    def read_bindings(self):
-        found = {}
-        pattern = r"((?:@\w+\s*\([^)]*\)\s*)+)var\s*<([^>]*)>\s*(\w+)\s*:\s*([^;]+);"
-        for m in re.finditer(pattern, self.text):
-            where = self.where(m.start(2))
-            at = dict(re.findall(r"@(\w+)\s*\(\s*(\w+)\s*\)", m[1]))
-            if at.get("group") != "0" or not at.get("binding", "").isdigit():
-                raise Bad(where, f"{m[3]}: bindings are @group(0) @binding(number)")
-            number = int(at["binding"])
-            if number in found:
-                raise Bad(where, f"binding {number} is there twice")
-            found[number] = (m[3], re.sub(r"\s", "", m[2]), m[4].strip(), where)
-            if len(re.findall(rf"(?<![\w.]){m[3]}\b", self.text)) < 2:
-                raise Bad(where, f"binding {m[3]} is never used")
-        uses_step = STEP in self.included
-        for number in range(len(found)):
-            if number not in found:
-                raise Bad((self.path, 1), f"bindings jump over {number}")
-        fixed = [("p", "uniform", "Params")] + ([("step", "uniform", "Step")] if uses_step else [])
-        for number, want in enumerate(fixed):
-            if number not in found or found[number][:3] != want:
-                where = found[number][3] if number in found else (self.path, 1)
-                raise Bad(where, f"binding {number} must be var<{want[1]}> {want[0]} : {want[2]}")
-        storage = [found[n] for n in range(len(fixed), len(found))]
-        if len(storage) > MOST_BUFFERS:
-            raise Bad((self.path, 1), f"{len(storage)} storage buffers; Chromium gives {MOST_BUFFERS}")
-        self.check_table(storage)
-        self.storage = [s[0] for s in storage]
-        return "u" * len(fixed) + "".join("r" if s[1] == "storage,read" else "w" for s in storage)
-
-    def check_table(self, storage):
-        """The header's rows against the declarations."""
-        for name, space, _, where in storage:
-            if space not in ("storage,read", "storage,read_write"):
-                raise Bad(where, f"{name} is var<{space}>; buffers are var<storage, read> or read_write")
-            row = next((r for r in self.table if r[0] == name), None)
-            if not row:
-                raise Bad(where, f"the header says nothing about {name}")
-            if (row[1] == "read") != (space == "storage,read"):
-                raise Bad(row[2], f"the header says {name} is {row[1]}, the binding is {space}")
-        names, rows = [s[0] for s in storage], [r[0] for r in self.table]
-        if names != rows:
-            extra = next((r for r in self.table if r[0] not in names), None)
-            if extra:
-                raise Bad(extra[2], f"the header names {extra[0]}, which is not bound")
-            raise Bad(self.table[0][2], f"the header's order is {' '.join(rows)}, the bindings' {' '.join(names)}")
-
-    def check_entry(self):
-        entries = re.findall(r"@(?:compute|vertex|fragment)\b(?:\s*@\w+\s*(?:\([^)]*\))?)*\s*fn\s+(\w+)", self.text)
-        if entries != ["main"]:
-            raise Bad((self.path, 1), f"one entry point, main; found {', '.join(entries) or 'none'}")
+def read_files(root):
+    """path -> [line without comments and needless spaces]; and path -> the opening comment's lines."""
+    texts, headers = {}, {}
+    for file in sorted(root.rglob("*.wgsl")):
+        path, lines = file.relative_to(root).as_posix(), file.read_text().splitlines()
+        headers[path] = list(itertools.takewhile(lambda s: s.startswith("//") and not s.startswith("//!"), lines))
+        texts[path] = strip(path, lines)
+    if not texts:
+        raise bad(root, 0, "no kernels")
+    return texts, headers
 
 
-def split_name(path):
-    parts = path.name[: -len(".wgsl")].split(".")
-    stem, tier = parts[0], ".".join(parts[1:])
-    if tier not in TIERS:
-        raise Bad((path, 1), f"unknown tier .{tier}; there are {', '.join(t for t in TIERS if t)}")
-    if not re.fullmatch(r"[a-z][a-z0-9_]*", stem):
-        raise Bad((path, 1), "a kernel's name is lower case letters, digits and _")
-    return stem, tier
-
-
-FOR = re.compile(r"//!for ([A-Z]\w*) in ((?: ?[a-z]\w*)+)$")
-
-
-def words_of(path):
-    """The words of the file's //!for line; one empty word without it."""
-    for n, line in enumerate(path.read_text().splitlines(), 1):
-        if line.startswith("//!for"):
-            m = FOR.match(line)
-            if not m or len(set(m[2].split())) != len(m[2].split()):
-                raise Bad((path, n), "it reads: //!for SHAPE in word word, each once")
-            return m[2].split()
-    return [""]
-
-
-INCLUDE = re.compile(r"\s*//!\s*include\s+(\S+)(?:\s+as\s+([a-z]\w*))?\s*$")
-DECLARED = re.compile(r"(?:fn|struct|alias|const|override|var(?:<[^>]*>)?)\s+(\w+)")
-
-
-def expand(path, root, included, word="", suffix=""):
-    """[((file, line), text)] with the includes and the word in place."""
-    out, variable = [], None
-    for n, line in enumerate(path.read_text().splitlines(), 1):
-        code = line.split("//")[0] if not line.lstrip().startswith("//!") else line
-        if variable:
-            line, code = line.replace("$" + variable, word), code.replace("$" + variable, word)
-        m = INCLUDE.match(line)
-        loop = FOR.match(line) if path.parent == root else None
-        if "$" in code:
-            raise Bad((path, n), "a $ without a //!for line above it")
-        if loop and not variable:
-            variable = loop[1]
-        elif not m:
-            if line.lstrip().startswith("//!"):
-                raise Bad((path, n), "the only //! lines are //!include lib/x.wgsl [as name] and, once, //!for X in ...")
-            out.append(((path, n), line))
-        else:
-            out += include(m[1], m[2] or suffix, bool(m[2]), (path, n), root, included)
-    return out
-
-
-def include(name, suffix, outermost, where, root, included):
-    """The lines of a piece that is not there yet; names of a suffixed one are changed where it was asked for."""
-    piece, key = root / name, name + (" as " + suffix if suffix else "")
-    if not name.startswith("lib/") or not piece.is_file():
-        raise Bad(where, f"no such piece: {name}")
-    if key in included:
-        return []
-    included.append(key)
-    lines = expand(piece, root, included, suffix=suffix)
-    return rename(lines, suffix, declared_as(suffix, root, included)) if outermost else lines
-
-
-def declared_as(suffix, root, included):
-    """Names at the outermost level of all pieces with this suffix."""
-    names = set()
-    for key in included:
-        if key.endswith(" as " + suffix):
-            text = (root / key.split(" as ")[0]).read_text()
-            names.update(m[1] for m in map(DECLARED.match, text.splitlines()) if m)
-    return names
-
-
-def rename(lines, suffix, names):
-    pattern = re.compile(r"(?<![\w.])(" + "|".join(sorted(names)) + r")\b")
-    return [(where, pattern.sub(rf"\1_{suffix}", text)) for where, text in lines]
-
-
-def strip_comments(lines):
-    """Without comments, needless white space and empty lines. (WGSL has no strings.)"""
+def strip(path, lines):
+    """The lines without comments and needless spaces. (WGSL has no strings.)"""
     out, depth = [], 0
-    for where, text in lines:
+    for text in lines:
+        directive = re.match(r"\s*//!\s*(.*)$", text) if not depth else None
+        if directive:
+            out.append("//!" + re.sub(r"\s+", " ", directive[1].split("//")[0]).strip())
+            continue
         kept, i = "", 0
         while i < len(text):
             if text.startswith("/*", i):
@@ -292,162 +81,361 @@ def strip_comments(lines):
             else:
                 kept, i = kept + text[i], i + 1
         kept = re.sub(r"\s+", " ", kept).strip()
-        kept = re.sub(r" ?([{}()\[\],;:]) ?", r"\1", kept)  # never around operators: they could merge
-        if kept:
-            out.append((where, kept))
+        # A space beside a name or a bracket goes, unless it is between two names; operators could merge.
+        out.append(re.sub(r"(?<=[\w()\[\]{},;:]) (?![\w@])|(?<![\w]) (?=[\w()\[\]{},;:])", "", kept))
+        if "var<storage" in out[-1]:
+            raise bad(path, len(out), "buffers are //!bind lines")
     if depth:
-        raise Bad(lines[-1][0], "a comment is not closed")
+        raise bad(path, len(lines), "a comment is not closed")
     return out
 
 
-def read_header(path, name):
-    """The rows [(binding, mode, (file, line))] of the opening comment; its other parts must be there."""
-    lines = path.read_text().splitlines()
-    header = []
-    for line in lines:
-        if not line.startswith("//") or line.startswith("//!"):
-            break
-        header.append(line)
-    full = path.name[: -len(".wgsl")]
-    if not header or not re.match(rf"// ({re.escape(name)}|{re.escape(full)}) - \S", header[0]):
-        raise Bad((path, 1), f"the file opens with: // {full} - what it computes")
+# ---- a family and its variants ----
+
+class Variant:
+    """One expansion, read and checked."""
+
+    def __init__(self, path, axes, expanded):
+        self.path, self.axes, self.places = path, axes, expanded.places
+        self.name, self.text, self.bindings = expanded.name, expanded.text, expanded.bindings
+        self.check_entry()
+        self.check_features()
+        self.overrides = self.read_overrides()
+        self.storage = self.read_bindings()  # [(name, read or read_write, where)]
+        self.params = self.read_params()
+
+    def where(self, at):
+        """(path, line) of a character of the text."""
+        return self.places[self.text.count("\n", 0, at)]
+
+    def bad(self, at, what):
+        """at: a character of the text; None: the file as a whole."""
+        path, line = self.where(at) if at is not None else (self.path, 1)
+        return bad(path, line, what)
+
+    def check_features(self):
+        found = set()
+        for m in re.finditer(r"^(enable|requires)\s+([^;]*);", self.text, re.M):
+            names = [n.strip() for n in m[2].split(",")]
+            for n in names:
+                if m[1] != "enable" or n not in set().union(*TIERS.values()):
+                    raise self.bad(m.start(), f"{m[1]} {n}: no tier of ours has that")
+            found.update(names)
+        want = TIERS[self.axes.get("tier", "plain")]
+        if found != want:
+            raise self.bad(None, f"{self.name} enables {', '.join(sorted(want)) or 'nothing'}, not "
+                                 f"{', '.join(sorted(found)) or 'nothing'}")
+
+    def read_params(self):
+        m = re.search(r"\bstruct Params\s*\{([^}]*)\}", self.text)
+        if not m:
+            raise self.bad(None, "no struct Params")
+        fields, at = [], m.start(1)
+        for piece in m[1].split(","):
+            if piece.strip():
+                start = at + len(piece) - len(piece.lstrip())
+                f = re.fullmatch(r"(\w+)\s*:\s*(\S.*)", piece.strip())
+                if not f:
+                    raise self.bad(start, f"not a field: {piece.strip()}")
+                if f[2] not in C_TYPES:
+                    raise self.bad(start, f"field {f[1]} is {f[2]}; Params holds only u32 and f32")
+                if f[1] in (n for n, _ in fields):
+                    raise self.bad(start, f"field {f[1]} is there twice")
+                fields.append((f[1], f[2]))
+            at += len(piece) + 1
+        if not fields:
+            raise self.bad(m.start(), "struct Params is empty")
+        return fields
+
+    def read_overrides(self):
+        """name -> its default, as C has it."""
+        found = {}
+        for m in re.finditer(r"(@id\([^)]*\)\s*)?\boverride (\w+)\s*(:\s*(\w+))?\s*(?:=\s*([^;]*))?;", self.text):
+            if m[1]:
+                raise self.bad(m.start(2), f"override {m[2]} has an @id; they are known by name")
+            if m[4] not in ("u32", "f32"):
+                raise self.bad(m.start(2), f"override {m[2]} must be declared u32 or f32")
+            if not m[5]:
+                raise self.bad(m.start(2), f"override {m[2]} has no default")
+            found[m[2]] = m[5]
+        return found
+
+    def read_bindings(self):
+        uniforms, storage = {}, []
+        for m in re.finditer(r"@group\((\w+)\)\s*@binding\((\w+)\)\s*var<([^>]*)>\s*(\w+):([^;]+);", self.text):
+            if m[3] == "uniform":
+                uniforms[m[2]] = (m[1], m[4], m[5])
+            else:
+                storage.append((m[4], m[3], self.where(m.start())))
+            if len(re.findall(rf"(?<![\w.]){m[4]}\b", self.text)) < 2:
+                raise self.bad(m.start(), f"binding {m[4]} is never used")
+        want = {"0": ("0", "p", "Params"), "1": ("0", "step", "Step")}
+        if uniforms not in ({"0": want["0"]}, want) or self.bindings.count("u") != len(uniforms):
+            raise self.bad(None, "the uniforms are p : Params at binding 0 and step : Step at 1")
+        if len(storage) > MOST_BUFFERS:
+            raise self.bad(None, f"{len(storage)} storage buffers; Chromium gives {MOST_BUFFERS}")
+        return storage
+
+    def check_entry(self):
+        entries = re.findall(r"@(?:compute|vertex|fragment)\b(?:\s*@\w+\s*(?:\([^)]*\))?)*\s*fn\s+(\w+)", self.text)
+        if entries != ["main"]:
+            raise self.bad(None, f"one entry point, main; found {', '.join(entries) or 'none'}")
+
+
+class Family:
+    """One entry file."""
+
+    def __init__(self, path, header, axes, files):
+        self.path, self.name = path, pathlib.PurePosixPath(path).stem
+        if not re.fullmatch(r"[a-z][a-z0-9_]*", self.name):
+            raise bad(path, 1, "a kernel's name is lower case letters, digits and _")
+        self.table = read_header(path, self.name, header)
+        self.axes = axes
+        self.variants = {}  # number -> Variant
+        for number, values in self.combinations():
+            expanded = wgsl.expand(files, path, number >> FAMILY_BITS)
+            if expanded:
+                self.variants[number] = Variant(path, values, expanded)
+        if not self.variants:
+            raise bad(path, 1, "no variant is left")
+        self.check_variants()
+        first = next(iter(self.variants.values()))
+        self.params, self.uses_step = first.params, first.bindings.startswith("uu")
+        found = {o: None for v in self.variants.values() for o in v.overrides if o not in BY_HOST}
+        self.overrides = list(found)
+
+    def combinations(self):
+        """Each number (without the family's) with its values."""
+        for values in itertools.product(*(axis.values for axis in self.axes)):
+            number = sum(axis.values.index(v) << axis.shift for axis, v in zip(self.axes, values))
+            yield number, {axis.name: v for axis, v in zip(self.axes, values)}
+
+    def check_variants(self):
+        variants = list(self.variants.values())
+        first = variants[0]
+        rows = {r[0]: r for r in self.table}
+        for v in variants:
+            if v.params != first.params:
+                raise bad(self.path, 1, f"Params of {v.name} are not those of {first.name}")
+            if v.bindings.count("u") != first.bindings.count("u"):
+                raise bad(self.path, 1, f"{v.name} and {first.name} do not both read step")
+            for name, space, (path, line) in v.storage:
+                if name not in rows:
+                    raise bad(path, line, f"the header says nothing about {name}")
+                if (rows[name][1] == "read") != (space == "storage,read"):
+                    raise bad(self.path, rows[name][2], f"the header says {name} is {rows[name][1]}, the binding is {space}")
+            names = [s[0] for s in v.storage]
+            if names != [r[0] for r in self.table if r[0] in names]:
+                raise bad(self.path, self.table[0][2], f"the header's order is {' '.join(rows)}, the bindings of {v.name} {' '.join(names)}")
+        for name, _, line in self.table:
+            if not any(name == s[0] for v in variants for s in v.storage):
+                raise bad(self.path, line, f"the header names {name}, which is not bound")
+        names = [v.name for v in variants]
+        if len(set(names)) != len(names):
+            raise bad(self.path, 1, f"two variants are called {next(n for n in names if names.count(n) > 1)}: values are new words in each axis")
+
+    @property
+    def params_bytes(self):
+        return (4 * len(self.params) + 15) // 16 * 16
+
+
+class Axis:
+    def __init__(self, name, values, shift):
+        self.name, self.values, self.shift = name, values, shift
+        self.bits = (len(values) - 1).bit_length()
+
+
+def read_axes(path, lines):
+    axes, shift = [], FAMILY_BITS
+    for n, line in enumerate(lines, 1):
+        if not line.startswith("//!axis"):
+            continue
+        m = re.fullmatch(r"//!axis ([a-z]\w*)((?: [a-z0-9_]+)+)", line)
+        if not m or len(set(m[2].split())) != len(m[2].split()):
+            raise bad(path, n, "it reads: //!axis name value value, each once and in lower case")
+        if m[1] == "tier" and (m[2].split()[0] != "plain" or set(m[2].split()) - set(TIERS)):
+            raise bad(path, n, f"tiers are {' '.join(TIERS)}, and plain is the first")
+        axes.append(Axis(m[1], m[2].split(), shift))
+        shift += axes[-1].bits
+    if shift > 31:
+        raise bad(path, 1, f"a kernel's number has 31 bits; these axes need {shift}")
+    return axes
+
+
+def read_header(path, name, header):
+    """The rows [(binding, mode, line)] of the opening comment; its other parts must be there."""
+    if not re.match(rf"// {re.escape(name)} - \S", header[0]):
+        raise bad(path, 1, f"the file opens with: // {name} - what it computes")
     text = "\n".join(header)
     for word, pattern in (("grid", r"\bgrid\b"), ("bytes", r"\bbytes\b"), ("needs", r"\bneeds\b"),
-                          ("Reference:", r"\bReference:"), ("Tolerance", r"\b[Tt]olerance\b")):
+                          ("Tolerance", r"\b[Tt]olerance\b")):
         if not re.search(pattern, text):
-            raise Bad((path, len(header)), f"the header does not say: {word}")
+            raise bad(path, len(header), f"the header does not say: {word}")
     rows = []
     for n, line in enumerate(header, 1):
         m = re.match(r"//\s+(\w+)\s+(read|write|update)\s", line + " ")
         if m:
-            rows.append((m[1], m[2], (path, n)))
+            rows.append((m[1], m[2], n))
     return rows
 
 
+def includes_of(lines):
+    """The paths that a file names, `*` in place of $NAME."""
+    for line in lines:
+        m = re.match(r"//!include (\S+)", line)
+        if m:
+            yield re.sub(r"\$\w+", "*", m[1])
+
+
+def check_included(texts, entries):
+    """Every file is a family or is included by another."""
+    included = {p for path in texts for pattern in includes_of(texts[path]) for p in texts
+                if p == pattern or pathlib.PurePosixPath(p).match(pattern)}
+    for path in sorted(texts.keys() - included - set(entries)):
+        raise bad(path, 1, "no file includes this one, and it is no kernel: its header has no `Reference:`")
+
+
+def check_training(texts):
+    """What is not about training does without it."""
+    for path, lines in texts.items():
+        for n, line in enumerate(lines, 1):
+            if line.startswith(f"//!include {TRAINING}") and not path.startswith(TRAINING):
+                raise bad(path, n, f"a file of {TRAINING} is for training alone")
+
+
+def check_words(texts, axes):
+    """What conditions compare an axis with is a value of it."""
+    values = {}
+    for some in axes.values():
+        for axis in some:
+            values.setdefault(axis.name, set()).update(axis.values)
+    for path, lines in texts.items():
+        for n, line in enumerate(lines, 1):
+            if not re.match(r"//!(if|elif|without) ", line):
+                continue
+            for m in re.finditer(r"(\w+) (?:== |!= |in )((?: ?\w+)+)", line):
+                for word in m[2].split():
+                    if m[1] in values and word not in values[m[1]]:
+                        raise bad(path, n, f"no axis {m[1]} has the value {word}")
+
+
 def read_all(root):
-    kernels = [Kernel(p, root, word) for p in sorted(root.glob("*.wgsl")) for word in words_of(p)]
-    if not kernels:
-        raise Bad((root, 0), "no kernels")
-    plain = {k.name: k for k in kernels if not k.tier}
-    for k in kernels:
-        base = plain.get(k.name)
-        if not base:
-            raise Bad((k.path, 1), f"a tier without its plain file {k.name}.wgsl")
-        if k.params != base.params:
-            raise Bad((k.path, 1), f"Params differ from {base.path.name}'s")
-        if (k.bindings, k.storage) != (base.bindings, base.storage):
-            raise Bad((k.path, 1), f"bindings differ from {base.path.name}'s")
-        first = next(f for f in kernels if f.path == k.path)
-        if (k.params, k.overrides, k.bindings) != (first.params, first.overrides, first.bindings):
-            raise Bad((k.path, 1), f"Params, overrides or bindings of {k.word} are not those of {first.word}")
-    if len({k.c_name for k in kernels}) != len(kernels):
-        names = [k.c_name for k in kernels]
-        twin = next(k for i, k in enumerate(kernels) if k.c_name in names[:i])
-        raise Bad((twin.path, 1), f"{twin.c_name} is made twice")
-    return kernels
+    """(texts, families)"""
+    texts, headers = read_files(root)
+    files = wgsl.Files({path: "\n".join(lines) for path, lines in texts.items()})
+    entries = [p for p, h in headers.items() if any(re.match(r"// Reference:", line) for line in h)]
+    axes = {p: read_axes(p, texts[p]) for p in entries}
+    check_words(texts, axes)
+    families = sorted((Family(p, headers[p], axes[p], files) for p in entries), key=lambda f: f.name)
+    for one, two in zip(families, families[1:]):
+        if one.name == two.name:
+            raise bad(two.path, 1, f"there is a kernel {two.name} in {one.path}")
+    if len(families) > 1 << FAMILY_BITS:
+        raise bad(root, 0, f"{len(families)} families; a number has {FAMILY_BITS} bits for them")
+    check_included(texts, entries)
+    check_training(texts)
+    return texts, families
 
 
-def firsts(kernels):
-    """One kernel of each file."""
-    return [k for i, k in enumerate(kernels) if i == 0 or kernels[i - 1].path != k.path]
+# ---- C ----
 
-
-def params_bytes(k):
-    return (4 * len(k.params) + 15) // 16 * 16
-
-
-def write_header(kernels):
+def write_header(families):
     out = ["/* Made by tools/kernels.py from kernels/; do not edit. */",
            "#ifndef BEZEL_GEN_KERNELS_H", "#define BEZEL_GEN_KERNELS_H", "",
            "#include <stdbool.h>", "#include <stdint.h>", "",
+           '#include "gpu/wgsl.h"', "",
+           f"/* A kernel's number is its family, in {FAMILY_BITS} bits, and above it a value for each axis. */",
            "enum kernel {"]
-    out += [f"    KERNEL_{k.c_name.upper()}," for k in kernels]
+    out += [f"    KERNEL_{f.name.upper()}," for f in families]
     out += ["    N_KERNELS", "};", "",
-            "enum { " + ", ".join(f"{c} = {bit}" for bit, c in FEATURES.values()) + " };", "",
-            "struct kernel_info {",
-            "    const char *name; /* of the file, without .wgsl */",
-            "    const char *const *pieces; /* of the source, to be joined */",
-            "    uint32_t n_pieces;",
-            "    const char *bindings; /* a letter each: u uniform, r read, w read and write */",
-            "    const char *const *overrides;",
-            "    uint32_t n_overrides;",
-            "    uint32_t n_bindings;",
-            "    uint32_t params_bytes; /* a multiple of 16 */",
-            "    bool uses_step;        /* binding 1 is the step */",
-            "    uint32_t needs;        /* KERNEL_NEEDS_ bits */",
+            f"enum {{ KERNEL_FAMILY_BITS = {FAMILY_BITS} }};", "",
+            "struct kernel_axis {",
+            "    uint8_t shift, mask; /* mask 0: the family has no such axis */",
             "};", "",
-            "extern const struct kernel_info kernel_table[N_KERNELS];", ""]
-    for k in firsts(kernels):
-        if not k.tier:
-            out.append(f"struct {k.stem}_params {{")
-            out += [f"    {C_TYPES[t]} {n};" for n, t in k.params]
-            size, pad = params_bytes(k), params_bytes(k) // 4 - len(k.params)
-            if pad:
-                out.append(f"    uint32_t pad_[{pad}];")
-            out += ["};", f'_Static_assert(sizeof(struct {k.stem}_params) == {size}, "{k.stem}: Params");']
-        if k.overrides:
-            out.append("enum { " + ", ".join(f"{k.c_stem}_{o}".upper() for o in k.overrides) + " };")
-        out.append("")
+            "struct kernel_family {",
+            "    const char *path;             /* of its file in kernels/ */",
+            "    const char *const *overrides; /* names */",
+            "    uint8_t n_overrides;",
+            "    bool uses_step;        /* binding 1 is the step */",
+            "    uint16_t params_bytes; /* a multiple of 16 */",
+            "    struct kernel_axis tier, format;",
+            "};", "",
+            "/* For NAME_workgroup_bytes: what a variant takes of the device's max_workgroup_bytes, by its overrides. */",
+            "static inline uint32_t kernel_max(uint32_t a, uint32_t b)", "{", "    return a > b ? a : b;", "}", "",
+            "extern const struct kernel_family kernel_families[N_KERNELS];",
+            "extern struct wgsl_file kernel_file_list[]; /* a text is NULL where it has to be brought */",
+            "extern const struct wgsl_files kernel_files; /* the same */",
+            "extern const char kernel_build[];            /* of the sources */", ""]
+    for f in families:
+        out.append(f"struct {f.name}_params {{")
+        out += [f"    {C_TYPES[t]} {n};" for n, t in f.params]
+        pad = f.params_bytes // 4 - len(f.params)
+        if pad:
+            out.append(f"    uint32_t pad_[{pad}];")
+        out += ["};", f'_Static_assert(sizeof(struct {f.name}_params) == {f.params_bytes}, "{f.name}: Params");']
+        upper = f.name.upper()
+        if f.overrides:
+            out.append("enum { " + ", ".join(f"{upper}_{o}".upper() for o in f.overrides) + " };")
+        for axis in f.axes:
+            values = ", ".join(f"{upper}_{axis.name}_{v}".upper() + f" = {i}{f' << {axis.shift}' if i else ''}"
+                               for i, v in enumerate(axis.values))
+            if axis.bits:
+                out.append(f"enum {{ {upper}_{axis.name.upper()}_SHIFT = {axis.shift}, {values} }};")
+        out += [*workgroup_bytes(f), ""]
     return "\n".join(out + ["#endif", ""])
 
 
-def c_string(text):
+def c_string(lines):
     """A literal, one line of the source a line."""
-    quoted = [line.replace("\\", "\\\\").replace('"', '\\"') for line in text.split("\n")]
+    quoted = [line.replace("\\", "\\\\").replace('"', '\\"') for line in lines]
     return "\n".join(f'    "{line}\\n"' for line in quoted)
 
 
-def cut_pieces(kernels):
-    """The pieces of each kernel's text: what is never without its neighbour is one piece, so that kernels share them."""
-    texts = [k.needed for k in kernels]
-    after, before = {}, {}
-    for list_ in texts:
-        for one, next_ in zip([None, *list_], [*list_, None]):
-            after.setdefault(one, set()).add(next_)
-            before.setdefault(next_, set()).add(one)
-    out = []
-    for list_ in texts:
-        pieces = [[]]
-        for one, next_ in zip(list_, [*list_[1:], None]):
-            pieces[-1].append(one)
-            if next_ and (len(after[one]) > 1 or len(before[next_]) > 1):
-                pieces.append([])
-        out.append(["\n".join(piece) for piece in pieces])
-    return out
+def build_of(texts):
+    """A number of these sources."""
+    return hashlib.sha256(json.dumps(texts, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def write_source(kernels):
+def write_source(texts, families):
     out = ["/* Made by tools/kernels.py from kernels/; do not edit. */", '#include "kernels.h"', "",
            "/* ISO C promises only 4095 characters a literal; every compiler here takes more. */",
-           '#pragma GCC diagnostic ignored "-Woverlength-strings"', ""]
-    number = {}  # of each distinct piece
-    cut = cut_pieces(kernels)
-    for pieces in cut:
-        for text in pieces:
-            if text not in number:
-                number[text] = len(number)
-                out += [f"static const char piece_{number[text]}[] =\n{c_string(text)};", ""]
-    for k, pieces in zip(kernels, cut):
-        list_ = ", ".join(f"piece_{number[text]}" for text in pieces)
-        out.append(f"static const char *const {k.c_name}_pieces[] = {{ {list_} }};")
-    out.append("")
-    for k in firsts(kernels):
-        if k.overrides:
-            names = ", ".join(f'"{o}"' for o in k.overrides)
-            out += [f"static const char *const {k.c_stem}_overrides[] = {{ {names} }};", ""]
-    out.append("const struct kernel_info kernel_table[N_KERNELS] = {")
-    for k, pieces in zip(kernels, cut):
-        needs = " | ".join(FEATURES[f][1] for f in sorted(k.features)) or "0"
-        out += [f"    [KERNEL_{k.c_name.upper()}] = {{",
-                f'        .name = "{k.name}{"." + k.tier if k.tier else ""}",',
-                f"        .pieces = {k.c_name}_pieces,", f"        .n_pieces = {len(pieces)},",
-                f'        .bindings = "{k.bindings}",']
-        if k.overrides:
-            out += [f"        .overrides = {k.c_stem}_overrides,", f"        .n_overrides = {len(k.overrides)},"]
-        out += [f"        .n_bindings = {len(k.bindings)},", f"        .params_bytes = {params_bytes(k)},",
-                f"        .uses_step = {'true' if STEP in k.included else 'false'},",
-                f"        .needs = {needs},", "    },"]
+           '#pragma GCC diagnostic ignored "-Woverlength-strings"', "",
+           "#ifdef KERNELS_WITHOUT_TRAINING", "#define TRAINING(text) 0", "#else", "#define TRAINING(text) text", "#endif", "",
+           f'const char kernel_build[] = "{build_of(texts)}";', "",
+           "struct wgsl_file kernel_file_list[] = {"]
+    paths = sorted(texts, key=str.encode)
+    for path in paths:
+        text = c_string([line for line in texts[path] if line])
+        out.append(f'    {{ "{path}",\n{f"TRAINING({text})" if path.startswith(TRAINING) else text} }},')
+    out += ["};", "", f"const struct wgsl_files kernel_files = {{ kernel_file_list, {len(paths)} }};", ""]
+    for f in families:
+        if f.overrides:
+            names = ", ".join(f'"{o}"' for o in f.overrides)
+            out += [f"static const char *const {f.name}_overrides[] = {{ {names} }};"]
+    out += ["", "const struct kernel_family kernel_families[N_KERNELS] = {"]
+    for f in families:
+        out += [f"    [KERNEL_{f.name.upper()}] = {{", f'        .path = "{f.path}",']
+        if f.overrides:
+            out += [f"        .overrides = {f.name}_overrides,", f"        .n_overrides = {len(f.overrides)},"]
+        out += [f"        .uses_step = {'true' if f.uses_step else 'false'},", f"        .params_bytes = {f.params_bytes},"]
+        out += [f"        .{a.name} = {{ {a.shift}, {(1 << a.bits) - 1} }}," for a in f.axes if a.bits and a.name in ("tier", "format")]
+        out.append("    },")
     return "\n".join(out + ["};", ""])
+
+
+def write_training(texts):
+    """What kernels.c lacks where KERNELS_WITHOUT_TRAINING is defined: src/gpu/kernel.c reads it."""
+    out = [f"//!build {build_of(texts)}"]
+    for path in sorted(texts, key=str.encode):
+        if path.startswith(TRAINING):
+            out += [f"//!file {path}", *(line for line in texts[path] if line)]
+    return "\n".join(out) + "\n"
+
+
+def write_names(families):
+    """Every variant's name and number."""
+    names = {v.name: i | number for i, f in enumerate(families) for number, v in f.variants.items()}
+    return json.dumps(names, indent=0) + "\n"
 
 
 def write_if_changed(path, text):
@@ -462,13 +450,15 @@ def main(argv):
         return 2
     root, out = pathlib.Path(argv[1]), pathlib.Path(argv[2])
     try:
-        kernels = read_all(root)
+        texts, families = read_all(root)
+        written = {"kernels.h": write_header(families), "kernels.c": write_source(texts, families),
+                   "train.wgsl": write_training(texts), "kernels.json": write_names(families)}
     except Bad as e:
-        print(e, file=sys.stderr)
+        print(f"{root}/{e}", file=sys.stderr)
         return 1
     out.mkdir(parents=True, exist_ok=True)
-    write_if_changed(out / "kernels.h", write_header(kernels))
-    write_if_changed(out / "kernels.c", write_source(kernels))
+    for name, text in written.items():
+        write_if_changed(out / name, text)
     return 0
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # setup.sh - install what Bezel is built and tested with, and nothing that is already there.
 #
-#   tools/setup.sh chat     what `make chat` needs: a compiler and make
+#   tools/setup.sh chat     what `make chat` needs: a compiler, make and Python
 #   tools/setup.sh run      what `make run` needs: LLVM for the WebAssembly module, Node
 #   tools/setup.sh test     what `make test` needs: both, and a browser, software GPUs, tools for checking
 #   ... --check             only say what is missing (exit 1 when something is)
@@ -16,9 +16,9 @@ clang_rt=/usr/lib/llvm-19/lib/clang/19/lib/linux
 
 # command (or file) that shows it is there : Debian package : what it is for
 needs=("make:make:the build")
+needs+=("python3:python3:the kernels' parameters, checks and tools (standard library only)")
 [[ $goal != run ]] && needs+=("gcc:gcc:the compiler")
 [[ $goal != chat ]] && needs+=(
-    "python3:python3:checks and tools (standard library only)"
     "clang-19:clang-19:WebAssembly, and the second compiler for the tests"
     "wasm-ld-19:lld-19:the WebAssembly linker"
     "/usr/lib/wasm32-wasi/libc.a:wasi-libc:the C library of the WebAssembly module"

@@ -7,9 +7,9 @@ struct Params {
     eps : f32,
 }
 @group(0) @binding(0) var<uniform> p : Params;
-@group(0) @binding(1) var<storage, read> branch : array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read> w : array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read_write> x : array<vec4<f32>>;
+//!bind branch read array<vec4<f32>>
+//!bind w read array<vec4<f32>>
+//!bind x update array<vec4<f32>>
 
 override WG : u32 = 256u;
 

@@ -4,7 +4,7 @@
 // what the queries are multiplied with, and, for put_queries(), q_four(i): vec4 i of the queries.
 //!include lib/attention_split.wgsl
 
-override QUERIES : u32 = 1024u; // HEADS x head_dim / 4 at least, and with lib/join_sums WG
+override QUERIES : u32 = 1024u; // HEADS x head_dim / 4 at least
 
 var<workgroup> queries : array<vec4<f32>, QUERIES>;
 var<workgroup> squares : array<f32, WG>; // of the queries, by threads

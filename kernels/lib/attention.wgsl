@@ -13,10 +13,10 @@ struct Params {
     pos_offset : u32,
 }
 @group(0) @binding(0) var<uniform> p : Params;
-@group(0) @binding(2) var<storage, read> q : array<f32>;
-@group(0) @binding(3) var<storage, read> k_cache : array<u32>;
-@group(0) @binding(4) var<storage, read> v_cache : array<u32>;
-@group(0) @binding(5) var<storage, read_write> y : array<f32>;
+//!bind q read array<f32>
+//!bind k_cache read array<u32>
+//!bind v_cache read array<u32>
+//!bind y update array<f32>
 
 override WG : u32 = 4u;
 override KV_F16 : u32 = 0u; // as in lib/kv.wgsl

@@ -1,21 +1,22 @@
-// columns - sixteen columns of a row of the stream: all that a thread reads is on its way at once and stays in registers.
-// Needs lib/sixteens: which they are; lib/joining, the buffer to, normed(): is what follows normed, or the stream as it is, and lead(i): columns
+// columns - sixteen columns of a row of the stream that follow each other, as what is settled must
+// be: all that a thread reads is on its way at once and stays in registers. Needs lib/joining, the
+// buffer to, normed(): is what follows normed, or the stream as it is, and lead(i): columns
 // 4i .. 4i + 3 of what a normed row is multiplied with.
 //!include lib/four.wgsl
 fn x_four(i : u32) -> Four {
-    return Four(x[i], x[i + apart4()], x[i + 2u * apart4()], x[i + 3u * apart4()]);
+    return Four(x[i], x[i + 1u], x[i + 2u], x[i + 3u]);
 }
 
 fn branch_four(i : u32) -> Four {
-    return Four(branch[i], branch[i + apart4()], branch[i + 2u * apart4()], branch[i + 3u * apart4()]);
+    return Four(branch[i], branch[i + 1u], branch[i + 2u], branch[i + 3u]);
 }
 
 fn post_four(i : u32) -> Four {
-    return Four(post_of(i), post_of(i + apart4()), post_of(i + 2u * apart4()), post_of(i + 3u * apart4()));
+    return Four(post_of(i), post_of(i + 1u), post_of(i + 2u), post_of(i + 3u));
 }
 
 fn lead_four(i : u32) -> Four {
-    return Four(lead(i), lead(i + apart4()), lead(i + 2u * apart4()), lead(i + 3u * apart4()));
+    return Four(lead(i), lead(i + 1u), lead(i + 2u), lead(i + 3u));
 }
 
 struct Columns {
@@ -46,9 +47,9 @@ fn next_state(c : Columns, j : Joining) -> Four {
 
 fn put_state(at : u32, state : Four) {
     to[at] = state.a;
-    to[at + apart4()] = state.b;
-    to[at + 2u * apart4()] = state.c;
-    to[at + 3u * apart4()] = state.d;
+    to[at + 1u] = state.b;
+    to[at + 2u] = state.c;
+    to[at + 3u] = state.d;
 }
 
 // What the next block reads.

@@ -24,12 +24,12 @@ struct Params {
 }
 
 @group(0) @binding(0) var<uniform> p : Params;
-@group(0) @binding(1) var<storage, read> x : array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read> ids : array<i32>;
-@group(0) @binding(3) var<storage, read> weights : array<f32>;
-@group(0) @binding(4) var<storage, read> factor : array<f32>;
-@group(0) @binding(5) var<storage, read> w : array<vec4<u32>>;
-@group(0) @binding(6) var<storage, read_write> y : array<f32>;
+//!bind x read array<vec4<f32>>
+//!bind ids read array<i32>
+//!bind weights read array<f32>
+//!bind factor read array<f32>
+//!bind w read array<vec4<u32>>
+//!bind y update array<f32>
 
 // What a slot's expert counts for.
 fn share(slot : u32) -> f32 {

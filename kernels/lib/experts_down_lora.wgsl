@@ -1,7 +1,7 @@
 // experts_down_lora - a lane's part of what the adapters of a row's experts add.
 //!include lib/lora.wgsl
-@group(0) @binding(7) var<storage, read> z : array<f32>;
-@group(0) @binding(8) var<storage, read> b : array<f32>;
+//!bind z read array<f32>
+//!bind b read array<f32>
 
 fn adapted(mine : vec4<f32>, rows : vec4<u32>, tok : u32, lane : u32) -> vec4<f32> {
     var sum = mine;

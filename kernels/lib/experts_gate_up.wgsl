@@ -22,12 +22,12 @@ struct Params {
 }
 
 @group(0) @binding(0) var<uniform> p : Params;
-@group(0) @binding(1) var<storage, read> x : array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read> ids : array<i32>;
-@group(0) @binding(3) var<storage, read> w : array<vec4<u32>>;
-@group(0) @binding(4) var<storage, read> z : array<f32>;
-@group(0) @binding(5) var<storage, read> b : array<f32>;
-@group(0) @binding(6) var<storage, read_write> y : array<f32>;
+//!bind x read array<vec4<f32>>
+//!bind ids read array<i32>
+//!bind w read array<vec4<u32>>
+//!bind z read array<f32>
+//!bind b read array<f32>
+//!bind y update array<f32>
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,

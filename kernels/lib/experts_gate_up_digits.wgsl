@@ -21,14 +21,14 @@ struct Params {
 }
 
 @group(0) @binding(0) var<uniform> p : Params;
-@group(0) @binding(1) var<storage, read> x : array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read> w : array<vec4<u32>>;
-@group(0) @binding(3) var<storage, read> w2 : array<vec4<u32>>;
-@group(0) @binding(4) var<storage, read> choice : array<u32>;
-@group(0) @binding(5) var<storage, read_write> y : array<f32>;
-@group(0) @binding(6) var<storage, read_write> s : array<vec4<u32>>;
-@group(0) @binding(7) var<storage, read_write> ids : array<u32>;
-@group(0) @binding(8) var<storage, read_write> weights : array<f32>;
+//!bind x read array<vec4<f32>>
+//!bind w read array<vec4<u32>>
+//!bind w2 read array<vec4<u32>>
+//!bind choice read array<u32>
+//!bind y update array<f32>
+//!bind s update array<vec4<u32>>
+//!bind ids update array<u32>
+//!bind weights update array<f32>
 
 override ROUTES : u32 = 0u; // 1: choice has the scores
 

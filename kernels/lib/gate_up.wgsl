@@ -1,5 +1,5 @@
-// gate_up - the kernel of that name without its shape, its activations, put_rows(), adapted(), add_lanes() and spare(), what a workgroup
-// behind the last one does: a file and its tier choose.
+// gate_up - the kernel of that name without its shape, its activations, put_rows(), adapted() and
+// add_lanes(): a file and its tier choose.
 //!include lib/grid.wgsl
 //!include lib/apart.wgsl
 //!include lib/four_from.wgsl
@@ -25,10 +25,10 @@ struct Params {
 }
 
 @group(0) @binding(0) var<uniform> p : Params;
-@group(0) @binding(1) var<storage, read> x : array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read> w : array<vec4<u32>>;
-@group(0) @binding(3) var<storage, read> w2 : array<vec4<u32>>;
-@group(0) @binding(4) var<storage, read_write> y : array<f32>;
+//!bind x read array<vec4<f32>>
+//!bind w read array<vec4<u32>>
+//!bind w2 read array<vec4<u32>>
+//!bind y update array<f32>
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
@@ -38,7 +38,6 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     let turn = turn_of(flat_group(wid, num), per_tok);
     let tok = turn.row;
     if (tok >= p.n_tok) {
-        spare(id);
         return;
     }
     let first = R * (apart(turn.at, per_tok) * teams + id / LANES);

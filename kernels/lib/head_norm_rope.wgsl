@@ -10,9 +10,9 @@ struct Params {
     eps : f32,
 }
 @group(0) @binding(0) var<uniform> p : Params;
-@group(0) @binding(1) var<storage, read> table : array<f32>;
-@group(0) @binding(2) var<storage, read> w : array<f32>;
-@group(0) @binding(3) var<storage, read_write> x : array<f32>;
+//!bind table read array<f32>
+//!bind w read array<f32>
+//!bind x update array<f32>
 
 override WG : u32 = 64u;
 

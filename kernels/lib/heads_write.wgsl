@@ -14,14 +14,14 @@ struct Params {
     eps : f32,
 }
 @group(0) @binding(0) var<uniform> p : Params;
-@group(0) @binding(2) var<storage, read> table : array<f32>;
-@group(0) @binding(3) var<storage, read> q_w : array<vec2<f32>>;
-@group(0) @binding(4) var<storage, read> k_w : array<vec2<f32>>;
-@group(0) @binding(5) var<storage, read_write> q : array<vec2<f32>>;
-@group(0) @binding(6) var<storage, read_write> k : array<vec2<f32>>;
-@group(0) @binding(7) var<storage, read_write> v : array<vec2<f32>>;
-@group(0) @binding(8) var<storage, read_write> k_cache : array<u32>;
-@group(0) @binding(9) var<storage, read_write> v_cache : array<u32>;
+//!bind table read array<f32>
+//!bind q_w read array<vec2<f32>>
+//!bind k_w read array<vec2<f32>>
+//!bind q update array<vec2<f32>>
+//!bind k update array<vec2<f32>>
+//!bind v update array<vec2<f32>>
+//!bind k_cache update array<u32>
+//!bind v_cache update array<u32>
 //!include lib/kv.wgsl
 
 override WG : u32 = 64u;

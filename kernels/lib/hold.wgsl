@@ -1,10 +1,9 @@
 // hold - a workgroup joins, and keeps what its block reads of the stream. Needs what lib/columns needs.
 //!include lib/held.wgsl
-//!include lib/sixteens.wgsl
 //!include lib/columns.wgsl
 
 // The whole workgroup takes part, a thread for sixteen columns. One of the workgroups that share a row writes its next state.
-fn hold(tok : u32, id : u32, writes : bool) -> Joining {
+fn hold(tok : u32, id : u32, writes : bool) {
     let n = p.cols / 4u;
     let i = 4u * id;
     let at = tok * n + i;
@@ -22,5 +21,4 @@ fn hold(tok : u32, id : u32, writes : bool) -> Joining {
         keep(i, leading(c, j, state));
     }
     workgroupBarrier();
-    return j;
 }

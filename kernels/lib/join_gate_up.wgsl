@@ -1,5 +1,4 @@
-// join_gate_up - the kernels join_gate_up and join_gate_up_lora without their shape, add_over(), Params, adapted() and what is made for the reader, lib/parts_of_z: a file and its tier
-// choose.
+// join_gate_up - the kernel of that name without its shape and add_over(): a tier chooses.
 //!include lib/grid.wgsl
 //!include lib/four_from.wgsl
 //!include lib/gelu.wgsl
@@ -8,15 +7,30 @@
 //!include lib/pair_rows.wgsl
 //!include lib/put_settled.wgsl
 
+struct Params {
+    cols : u32,
+    rows : u32,  // of each matrix
+    n_tok : u32, // rows of x and y
+    y_stride : u32,
+    scales : u32, // offsets in u32 words, see src/gpu/repack.h
+    high : u32,
+    d : u32,
+    has_branch : u32,
+    post_at : u32, // in vectors, in vec4s
+    next_at : u32,
+    settles : u32, // s is wanted
+    eps : f32,
+}
+
 @group(0) @binding(0) var<uniform> p : Params;
-@group(0) @binding(1) var<storage, read> x : array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read> branch : array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read> vectors : array<vec4<f32>>;
-@group(0) @binding(4) var<storage, read> w : array<vec4<u32>>;
-@group(0) @binding(5) var<storage, read> w2 : array<vec4<u32>>;
-@group(0) @binding(6) var<storage, read_write> to : array<vec4<f32>>;
-@group(0) @binding(7) var<storage, read_write> y : array<f32>;
-@group(0) @binding(8) var<storage, read_write> s : array<vec4<u32>>;
+//!bind x read array<vec4<f32>>
+//!bind branch read array<vec4<f32>>
+//!bind vectors read array<vec4<f32>>
+//!bind w read array<vec4<u32>>
+//!bind w2 read array<vec4<u32>>
+//!bind to update array<vec4<f32>>
+//!bind y update array<f32>
+//!bind s update array<vec4<u32>>
 
 fn post_of(i : u32) -> vec4<f32> {
     return vectors[p.post_at + i];
@@ -45,7 +59,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     if (tok >= p.n_tok) {
         return;
     }
-    begin_adapters(hold(tok, id, turn.at == 0u));
+    hold(tok, id, turn.at == 0u);
     for (var i = 0u; i < MOST_TURNS; i++) {
         let block = turn.at + i * groups;
         if (block * R * teams >= p.rows) {
@@ -53,12 +67,8 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         }
         let first = R * (block * teams + id / LANES);
         let rows = four_from(first, p.rows);
-        let of_a = begin_part(block, id);
-        let mine = pair_rows(rows, 0u, id % LANES);
-        let sums = add_pair(adapted(mine, rows, tok, id % LANES), id);
+        let sums = add_pair(pair_rows(rows, 0u, id % LANES), id);
         put_rows(tok, first, sums.first, sums.second, id);
-        add_part(of_a, block, id);
         workgroupBarrier(); // before the next block's first
     }
-    put_part(turn.at, id);
 }

@@ -21,13 +21,13 @@ struct Params {
 }
 
 @group(0) @binding(0) var<uniform> p : Params;
-@group(0) @binding(1) var<storage, read> x : array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read> branch : array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read> post : array<vec4<f32>>;
-@group(0) @binding(4) var<storage, read> w : array<vec4<u32>>;
-@group(0) @binding(5) var<storage, read> by : array<f32>;
-@group(0) @binding(6) var<storage, read_write> to : array<vec4<f32>>;
-@group(0) @binding(7) var<storage, read_write> y : array<f32>;
+//!bind x read array<vec4<f32>>
+//!bind branch read array<vec4<f32>>
+//!bind post read array<vec4<f32>>
+//!bind w read array<vec4<u32>>
+//!bind by read array<f32>
+//!bind to update array<vec4<f32>>
+//!bind y update array<f32>
 
 fn post_of(i : u32) -> vec4<f32> {
     return post[i];

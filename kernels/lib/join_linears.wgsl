@@ -36,13 +36,13 @@ struct Params {
 }
 
 @group(0) @binding(0) var<uniform> p : Params;
-@group(0) @binding(1) var<storage, read> x : array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read> branch : array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read> vectors : array<vec4<f32>>;
-@group(0) @binding(4) var<storage, read> w : array<vec4<u32>>;
-@group(0) @binding(5) var<storage, read> w2 : array<vec4<u32>>;
-@group(0) @binding(6) var<storage, read> w3 : array<vec4<u32>>;
-@group(0) @binding(7) var<storage, read_write> to : array<vec4<f32>>;
+//!bind x read array<vec4<f32>>
+//!bind branch read array<vec4<f32>>
+//!bind vectors read array<vec4<f32>>
+//!bind w read array<vec4<u32>>
+//!bind w2 read array<vec4<u32>>
+//!bind w3 read array<vec4<u32>>
+//!bind to update array<vec4<f32>>
 
 override BRANCHES : u32 = 1u; // 1 or 2
 

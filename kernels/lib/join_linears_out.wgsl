@@ -1,7 +1,7 @@
 // join_linears_out - the results of join_linears: those of each matrix in a buffer of their own.
-@group(0) @binding(8) var<storage, read_write> y : array<f32>;
-@group(0) @binding(9) var<storage, read_write> y2 : array<f32>;
-@group(0) @binding(10) var<storage, read_write> y3 : array<f32>;
+//!bind y update array<f32>
+//!bind y2 update array<f32>
+//!bind y3 update array<f32>
 
 fn normed() -> bool {
     return true;

@@ -4,10 +4,9 @@
 //!include lib/put_run.wgsl
 //!include lib/join_vectors.wgsl
 //!include lib/joining.wgsl
-//!include lib/sixteens.wgsl
-//!include lib/joined_row.wgsl
+//!include lib/columns.wgsl
+//!include lib/turns.wgsl
 //!include lib/a_row.wgsl
-//!include lib/put_ahead.wgsl
 
 struct Params {
     cols : u32,
@@ -25,35 +24,19 @@ struct Params {
     at : u32, // where the results of each matrix begin in s, in words
     at2 : u32,
     at3 : u32,
-    more : u32, // rows behind those, see lib/ahead.wgsl; then all rows are in a, and n_tok is 1
-    owed_rank : u32, // see lib/owed.wgsl; then n_tok is 1
-    owed_at : u32,
-    owed_parts : u32,
-    owed_scales : u32,
     eps : f32,
 }
 
 @group(0) @binding(0) var<uniform> p : Params;
-@group(0) @binding(1) var<storage, read> x : array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read> branch : array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read> vectors : array<vec4<f32>>;
-@group(0) @binding(4) var<storage, read> b : array<vec4<f32>>;
-@group(0) @binding(5) var<storage, read> a : array<vec4<f32>>;
-@group(0) @binding(6) var<storage, read> a2 : array<vec4<f32>>;
-@group(0) @binding(7) var<storage, read> a3 : array<vec4<f32>>;
-@group(0) @binding(8) var<storage, read_write> to : array<vec4<f32>>;
-@group(0) @binding(9) var<storage, read_write> norm : array<vec4<f32>>;
-@group(0) @binding(10) var<storage, read_write> s : array<vec4<u32>>;
-
-var<workgroup> room : array<vec4<f32>, 512>; // 8 WG columns
-
-fn put_lacking(i : u32, v : vec4<f32>) {
-    room[i] = v;
-}
-
-fn lacking(i : u32) -> vec4<f32> {
-    return room[i];
-}
+//!bind x read array<vec4<f32>>
+//!bind branch read array<vec4<f32>>
+//!bind vectors read array<vec4<f32>>
+//!bind a read array<vec4<f32>>
+//!bind a2 read array<vec4<f32>>
+//!bind a3 read array<vec4<f32>>
+//!bind to update array<vec4<f32>>
+//!bind norm update array<vec4<f32>>
+//!bind s update array<vec4<u32>>
 
 fn normed() -> bool {
     return p.has_next != 0u;
@@ -64,7 +47,7 @@ fn a_at(i : u32) -> vec4<f32> {
     let n = p.cols / 4u;
     let second = p.rows * n;
     let third = second + p.rows2 * n;
-    if (i < second || p.more > 0u) {
+    if (i < second) {
         return a[i];
     }
     if (i < third) {
@@ -103,9 +86,9 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         @builtin(local_invocation_index) id : u32) {
     // The first of a row's workgroups writes it, the others take the rows of A in turn.
     let groups = groups_a_row(num, p.n_tok);
-    let turn = turn_of(flat_group(wid, num), groups);
-    let tok = turn.row;
-    let which = turn.at;
+    let of_row = turn_of(flat_group(wid, num), groups);
+    let tok = of_row.row;
+    let which = of_row.at;
     let i = 4u * id;
     if (tok >= p.n_tok) {
         return;
@@ -114,33 +97,32 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     if (which > 0u) {
         mine = a_columns(which - 1u, i);
     }
-    let joined = joined_row(tok, id, which == 0u);
+    let at = tok * (p.cols / 4u) + i;
+    var c = Columns();
+    if (i < p.cols / 4u) {
+        c = columns(at, i);
+    }
+    let j = joining_from(c.sums, at, id);
+    let state = next_state(c, j);
+    let h = leading(c, j, state);
     if (which == 0u) {
         if (i < p.cols / 4u) {
-            put_row(tok, i, joined.h);
+            put_state(at, state);
+            put_row(tok, i, h);
         }
         return;
     }
-    for (var i = 0u; i < MOST_TURNS; i++) {
-        let row = which - 1u + i * (groups - 1u);
-        let own = p.rows + p.rows2 + p.rows3;
-        if (row >= own + p.more) {
+    for (var turn = 0u; turn < MOST_TURNS; turn++) {
+        let row = which - 1u + turn * (groups - 1u);
+        if (row >= p.rows + p.rows2 + p.rows3) {
             break;
         }
-        if (i > 0u) {
-            mine = a_columns(row, 4u * id);
+        if (turn > 0u) {
+            mine = a_columns(row, i);
         }
-        var v = joined.h;
-        if (row >= own) {
-            v = joined.state;
-        }
-        let z = a_row(mine, v, id);
+        let z = a_row(mine, h, id);
         if (id == 0u) {
-            if (row >= own) {
-                put_ahead(row - own, z);
-            } else {
-                put_z(tok, row, z);
-            }
+            put_z(tok, row, z);
         }
     }
 }

@@ -1,7 +1,6 @@
 // join_row - a row is joined by a workgroup whose registers hold it: all is read at once, and once. Needs what lib/columns needs, and
 // finish(i, c, j): what becomes of the columns from vec4 i of the row on.
 //!include lib/joining.wgsl
-//!include lib/sixteens.wgsl
 //!include lib/columns.wgsl
 //!include lib/settle.wgsl
 //!include lib/put_run.wgsl

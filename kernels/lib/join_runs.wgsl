@@ -3,7 +3,7 @@
 //!include lib/join_io.wgsl
 //!include lib/join_row.wgsl
 
-@group(0) @binding(8) var<storage, read_write> s : array<vec4<u32>>;
+//!bind s update array<vec4<u32>>
 
 fn normed() -> bool {
     return p.has_next != 0u;

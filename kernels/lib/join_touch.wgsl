@@ -1,7 +1,6 @@
 // join_touch - the kernel of that name without its sum, which a tier chooses.
 //!include lib/join_row.wgsl
 //!include lib/join_vectors.wgsl
-//!include lib/touch.wgsl
 
 struct Params {
     cols : u32,
@@ -14,15 +13,14 @@ struct Params {
     eps : f32,
 }
 @group(0) @binding(0) var<uniform> p : Params;
-@group(0) @binding(1) var<storage, read> x : array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read> branch : array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read> vectors : array<vec4<f32>>;
-@group(0) @binding(4) var<storage, read> w : array<vec4<u32>>;
-@group(0) @binding(5) var<storage, read> w2 : array<vec4<u32>>;
-@group(0) @binding(6) var<storage, read> w3 : array<vec4<u32>>;
-@group(0) @binding(7) var<storage, read> w4 : array<vec4<u32>>;
-@group(0) @binding(8) var<storage, read_write> to : array<vec4<f32>>;
-@group(0) @binding(9) var<storage, read_write> s : array<vec4<u32>>;
+//!bind x read array<vec4<f32>>
+//!bind branch read array<vec4<f32>>
+//!bind vectors read array<vec4<f32>>
+//!bind w read array<vec4<u32>>
+//!bind w2 read array<vec4<u32>>
+//!bind w3 read array<vec4<u32>>
+//!bind to update array<vec4<f32>>
+//!bind s update array<vec4<u32>>
 
 fn normed() -> bool {
     return true;
@@ -35,7 +33,12 @@ fn finish(i : u32, c : Columns, j : Joining) {
     put_run(0u, p.cols, i / 4u, settle(v.a, v.b, v.c, v.d));
 }
 
-// Place k of each matrix that has one.
+// Neighbours are a MiB and a bit apart: without the bit they would all ask the same part of the
+// memory.
+const APART : u32 = 65536u + 104u; // vec4s
+
+// Place k of each matrix that has one. What is read decides something that nothing depends on, so
+// that no compiler leaves the loads out.
 fn touch(k : u32) {
     let at = k * APART;
     var seen = 0u;
@@ -48,10 +51,7 @@ fn touch(k : u32) {
     if (at < arrayLength(&w3)) {
         seen ^= w3[at].x;
     }
-    if (at < arrayLength(&w4)) {
-        seen ^= w4[at].x;
-    }
-    if (is_odd(seen)) {
+    if (seen == 0x9e3779b9u) {
         s[p.unread] = vec4<u32>(seen);
     }
 }

@@ -1,9 +1,9 @@
 // linear_bare - linear and linear_digits of a matrix without adapters, and without a gelu: fewer buffers, each of which costs the host.
 //!include lib/linear_params.wgsl
 @group(0) @binding(0) var<uniform> p : Params;
-@group(0) @binding(1) var<storage, read> x : array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read> w : array<vec4<u32>>;
-@group(0) @binding(3) var<storage, read_write> y : array<f32>;
+//!bind x read array<vec4<f32>>
+//!bind w read array<vec4<u32>>
+//!bind y update array<f32>
 
 fn put(tok : u32, row : u32, value : f32) {
     y[tok * p.y_stride + p.row0 + row] = capped(p.scale * value);

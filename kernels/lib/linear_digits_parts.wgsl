@@ -2,7 +2,7 @@
 //!include lib/grid.wgsl
 //!include lib/four_from.wgsl
 //!include lib/four_rows.wgsl
-//!include lib/led_rows.wgsl
+//!include lib/adapter_rows.wgsl
 
 struct Params {
     cols : u32,
@@ -16,11 +16,11 @@ struct Params {
 }
 
 @group(0) @binding(0) var<uniform> p : Params;
-@group(0) @binding(1) var<storage, read> x : array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read> w : array<vec4<u32>>;
-@group(0) @binding(3) var<storage, read> z : array<vec4<f32>>;
-@group(0) @binding(4) var<storage, read> b : array<f32>;
-@group(0) @binding(5) var<storage, read_write> y : array<f32>;
+//!bind x read array<vec4<f32>>
+//!bind w read array<vec4<u32>>
+//!bind z read array<vec4<f32>>
+//!bind b read array<f32>
+//!bind y update array<f32>
 
 const SUMS : u32 = 16u; // that are left of all parts in workgroup memory
 
@@ -83,7 +83,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         mine += part_at(turn, id);
     }
     sum_parts(mine, id);
-    let sum = add_lanes(product + led_rows(rows, p.rows, p.rank, 0u, 0u, lane), id);
+    let sum = add_lanes(product + adapter_rows(rows, lane), id);
     for (var k = 0u; k < (R + LANES - 1u) / LANES; k++) {
         let r = lane + k * LANES;
         if (r < R && first + r < p.rows) {

@@ -1,12 +1,13 @@
-// linear_io - buffers of linear and matmul but for z.
+// linear_io - buffers of linear and matmul. z is what adapters have made of x: n_tok x rank f32.
 //!include lib/gelu.wgsl
 //!include lib/linear_params.wgsl
 @group(0) @binding(0) var<uniform> p : Params;
-@group(0) @binding(1) var<storage, read> x : array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read> w : array<vec4<u32>>;
-@group(0) @binding(4) var<storage, read> b : array<f32>;
-@group(0) @binding(5) var<storage, read> by : array<f32>;
-@group(0) @binding(6) var<storage, read_write> y : array<f32>;
+//!bind x read array<vec4<f32>>
+//!bind w read array<vec4<u32>>
+//!bind z read array<f32>
+//!bind b read array<f32>
+//!bind by read array<f32>
+//!bind y update array<f32>
 
 override GELU : u32 = 0u; // 1: y = gelu(...) * by
 

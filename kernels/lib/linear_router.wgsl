@@ -20,15 +20,15 @@ struct Params {
 }
 
 @group(0) @binding(0) var<uniform> p : Params;
-@group(0) @binding(1) var<storage, read> x : array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read> w : array<vec4<u32>>;
-@group(0) @binding(3) var<storage, read> state : array<vec4<f32>>;
-@group(0) @binding(4) var<storage, read> m : array<vec4<f32>>;
-@group(0) @binding(5) var<storage, read> vectors : array<vec4<f32>>;
-@group(0) @binding(6) var<storage, read_write> y : array<f32>;
-@group(0) @binding(7) var<storage, read_write> scores : array<f32>;
-@group(0) @binding(8) var<storage, read_write> n : array<vec4<f32>>;
-@group(0) @binding(9) var<storage, read_write> s : array<vec4<u32>>;
+//!bind x read array<vec4<f32>>
+//!bind w read array<vec4<u32>>
+//!bind state read array<vec4<f32>>
+//!bind m read array<vec4<f32>>
+//!bind vectors read array<vec4<f32>>
+//!bind y update array<f32>
+//!bind scores update array<f32>
+//!bind n update array<vec4<f32>>
+//!bind s update array<vec4<u32>>
 
 // What columns 4i .. 4i + 3 of a row of the state give to the sum of squares and to an expert's score, nothing past its end.
 fn sums_at(row : u32, expert : u32, i : u32) -> vec2<f32> {

@@ -32,13 +32,13 @@ struct Params {
 }
 
 @group(0) @binding(0) var<uniform> p : Params;
-@group(0) @binding(1) var<storage, read> x : array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read> w : array<vec4<u32>>;
-@group(0) @binding(3) var<storage, read> w2 : array<vec4<u32>>;
-@group(0) @binding(4) var<storage, read> w3 : array<vec4<u32>>;
-@group(0) @binding(5) var<storage, read_write> y : array<f32>;
-@group(0) @binding(6) var<storage, read_write> y2 : array<f32>;
-@group(0) @binding(7) var<storage, read_write> y3 : array<f32>;
+//!bind x read array<vec4<f32>>
+//!bind w read array<vec4<u32>>
+//!bind w2 read array<vec4<u32>>
+//!bind w3 read array<vec4<u32>>
+//!bind y update array<f32>
+//!bind y2 update array<f32>
+//!bind y3 update array<f32>
 
 override MATRICES : u32 = 3u; // so many there are: no code for more
 

@@ -1,7 +1,7 @@
 // linears_lora - the adapters of up to three matrices that read one stream: as lib/lora, with z = A x of all behind x.
-@group(0) @binding(8) var<storage, read> b : array<f32>;
-@group(0) @binding(9) var<storage, read> b2 : array<f32>;
-@group(0) @binding(10) var<storage, read> b3 : array<f32>;
+//!bind b read array<f32>
+//!bind b2 read array<f32>
+//!bind b3 read array<f32>
 
 fn z_of(at : u32) -> f32 {
     return x[at >> 2u][at & 3u];

@@ -16,9 +16,9 @@ struct Params {
 }
 
 @group(0) @binding(0) var<uniform> p : Params;
-@group(0) @binding(1) var<storage, read> partial : array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read> w : array<vec4<u32>>;
-@group(0) @binding(3) var<storage, read_write> y : array<f32>;
+//!bind partial read array<vec4<f32>>
+//!bind w read array<vec4<u32>>
+//!bind y update array<f32>
 
 fn rank4() -> u32 {
     return 0u;

@@ -8,11 +8,11 @@ struct Params {
     eps : f32,
 }
 @group(0) @binding(0) var<uniform> p : Params;
-@group(0) @binding(1) var<storage, read> a : array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read> b : array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read> a_w : array<vec4<f32>>;
-@group(0) @binding(4) var<storage, read> b_w : array<vec4<f32>>;
-@group(0) @binding(5) var<storage, read_write> y : array<vec4<f32>>;
+//!bind a read array<vec4<f32>>
+//!bind b read array<vec4<f32>>
+//!bind a_w read array<vec4<f32>>
+//!bind b_w read array<vec4<f32>>
+//!bind y update array<vec4<f32>>
 
 override RUNS : u32 = 1u; // of sixteen columns, that a thread has
 

@@ -1,4 +1,26 @@
-// sum - one number from each thread; every thread learns their sum. Needs WG, at most 256.
+// sum - one number from each thread; every thread learns their sum. Needs WG, at most 256. Two calls need a
+// barrier between them.
+//!if tier == subgroup
+// Lanes add first, then one number a subgroup goes through workgroup memory. The number of lanes is
+// counted, not assumed.
+enable subgroups;
+var<workgroup> sum_part : array<f32, 64>; // subgroups have 4 lanes or more
+
+fn workgroup_sum(v : f32, lid : u32) -> f32 {
+    let ones = countOneBits(subgroupBallot(true));
+    let lanes = ones.x + ones.y + ones.z + ones.w;
+    let s = subgroupAdd(v);
+    if (lid % lanes == 0u) {
+        sum_part[lid / lanes] = s;
+    }
+    workgroupBarrier();
+    var total = 0.0;
+    for (var i = 0u; i < WG / lanes; i++) {
+        total += sum_part[i];
+    }
+    return total;
+}
+//!else
 // Two short rounds instead of a tree of log2(WG): barriers cost more than the adds. A device that runs
 // on a CPU pays for threads that meet at all: there WG is small, and one round is enough.
 var<workgroup> sum_all : array<f32, 256>;
@@ -28,3 +50,4 @@ fn workgroup_sum(v : f32, lid : u32) -> f32 {
     }
     return total;
 }
+//!end

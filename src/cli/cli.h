@@ -79,5 +79,6 @@ int cmd_bench(int argc, char **argv);
 int cmd_list(int argc, char **argv);
 int cmd_train(int argc, char **argv);
 int cmd_merge(int argc, char **argv);
+int cmd_plan(int argc, char **argv);
 
 #endif

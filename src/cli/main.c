@@ -25,6 +25,7 @@ static const struct {
     { "train", cmd_train, "learn a LoRA adapter from conversations" },
     { "merge", cmd_merge, "write a model with an adapter added into its weights" },
     { "bench", cmd_bench, "prompt and generation speed" },
+    { "plan", cmd_plan, "the dispatches of a step on a GPU, without one" },
     { "synth", cmd_synth, "write a model of real shape with random weights" },
     { "quantize", cmd_quantize, "rewrite a model in another format" },
 };

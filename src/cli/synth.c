@@ -163,12 +163,18 @@ static void put_tensors(struct gguf_writer *w, const struct synth_plan *p, void 
         const struct synth_tensor *t = &p->tensors[i];
         gguf_put_tensor(w, t->name, t->type, t->n_dims, t->ne);
     }
-    for (size_t i = 0; i < p->n; i++)
-        for (uint64_t k = 0; (n = synth_fill(&p->tensors[i], p->options.seed, k, chunk)); k++) {
+    for (size_t i = 0; i < p->n; i++) {
+        const struct synth_tensor *t = &p->tensors[i];
+        if (p->options.hollow && t->n_dims > 1) {
+            gguf_put_zeros(w, t->n_bytes);
+            continue;
+        }
+        for (uint64_t k = 0; (n = synth_fill(t, p->options.seed, k, chunk)); k++) {
             gguf_put_data(w, chunk, n);
             done += n;
             if (progress) progress(ctx, done, p->n_bytes);
         }
+    }
 }
 
 enum bz_status synth_write(const struct synth_plan *p, const char *path, synth_progress progress,
@@ -233,7 +239,7 @@ int cmd_synth(int argc, char **argv)
 {
     const char *quant = "q4_k_m", *layout = "split", *args[2];
     uint64_t seed = 1, n_ctx = 0, n_vocab = 0;
-    bool force = false;
+    bool force = false, hollow = false;
     const struct cli_option options[] = {
         { "--quant", "MIX", MIX_NAMES " (default q4_k_m)", CLI_STR, &quant, NULL },
         { "--seed", "N", "another seed, other weights (default 1)", CLI_U64, &seed, NULL },
@@ -241,6 +247,8 @@ int cmd_synth(int argc, char **argv)
           NULL },
         { "--ctx", "N", "context length to write down", CLI_U64, &n_ctx, NULL },
         { "--vocab", "N", "tokens in the vocabulary, 512 to 262144", CLI_U64, &n_vocab, NULL },
+        { "--hollow", NULL, "leave the matrices out: holes that take no room on the disk", CLI_FLAG,
+          &hollow, NULL },
         { "--force", NULL, "replace a file that exists", CLI_FLAG, &force, NULL },
     };
     const struct cli_command c = {
@@ -254,7 +262,8 @@ int cmd_synth(int argc, char **argv)
                                .ollama = strcmp(layout, "ollama") == 0,
                                .seed = seed,
                                .n_ctx = (uint32_t)n_ctx,
-                               .n_vocab = (uint32_t)n_vocab };
+                               .n_vocab = (uint32_t)n_vocab,
+                               .hollow = hollow };
     if (!o.size) return cli_misuse(&c, "there is no size \"%s\"", args[0]);
     if (!mix_find(quant, &o.mix)) return cli_misuse(&c, "--quant cannot be \"%s\"", quant);
     if (!o.ollama && strcmp(layout, "split") != 0)

@@ -64,6 +64,7 @@ struct synth_options {
     bool ollama; /* one file with towers, as Ollama's own converter makes it */
     uint64_t seed;
     uint32_t n_ctx, n_vocab; /* 0: the size's own */
+    bool hollow;             /* matrices are zeros, which take no room on the disk */
 };
 
 /* All tensors in file order. */

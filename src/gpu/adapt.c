@@ -12,14 +12,6 @@ void gpu_adapted_free(struct gpu_adapted *d)
     *d = (struct gpu_adapted) { 0 };
 }
 
-void gpu_lead_free(struct gpu_lead *l)
-{
-    if (l->rows) gpu_buffer_free(l->rows);
-    if (l->products) gpu_buffer_free(l->products);
-    if (l->b) gpu_buffer_free(l->b);
-    *l = (struct gpu_lead) { 0 };
-}
-
 /* f32 from row to row of A. */
 static uint32_t padded(uint32_t cols)
 {

@@ -21,25 +21,6 @@ struct gpu_adapted {
     uint32_t at[MAX_ADAPTED];              /* first row of each in a and b */
 };
 
-/* What a product takes along for a later block's: ops_gpu_ahead.c. Zero is nothing. */
-struct gpu_lead {
-    gpu_buffer
-        rows; /* own + more rows of f32, as long as the product's own: the A of its adapters, or the matrix itself, then others' */
-    uint32_t n_bytes, own, more;
-    bool merged;         /* the matrix, with its adapters added to it */
-    gpu_buffer products; /* as many rows, of other matrices times this one */
-    uint32_t product_bytes, n_products;
-    const struct weight *heads[JOIN_LINEARS]; /* matrices of which it makes what is known */
-    uint32_t n_heads;
-    const struct weight *next_w; /* what the stream is multiplied with for them */
-    gpu_buffer b; /* of the first of several readers: B of all of them, one after the other */
-    uint32_t b_bytes;
-    const struct weight *after;  /* of a block's first product: what is read when they are done */
-    const struct weight *reader; /* the first of those it is for */
-    uint32_t at_change;          /* of adapters; it counts until the next one */
-};
-void gpu_lead_free(struct gpu_lead *l);
-
 /* Make *d what w->lora says. Matrices that it has already are copied on the device, so that the host need
  * not keep them; new ones are read from their sources. On failure *d is as it was. */
 enum bz_status gpu_adapt(struct gpu_adapted *d, const struct weight *w,

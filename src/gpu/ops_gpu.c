@@ -24,7 +24,6 @@ static bool gpu_alloc(void *ctx, struct tensor *t)
 {
     struct gpu_ops *g = ctx;
     uint64_t n_bytes = (t->size * tensor_width(t) + 15) / 16 * 16;
-    n_bytes += gpu_room_behind(g, n_bytes);
     if (n_bytes > g->rec.limits.max_buffer || n_bytes > g->rec.limits.max_binding) return false;
     t->mem = (void *)(uintptr_t)gpu_buffer_new((uint32_t)n_bytes, GPU_STORAGE);
     return t->mem != NULL;
@@ -80,7 +79,6 @@ static void gpu_unload(void *ctx, struct weight *w)
 static enum bz_status adapt(void *ctx, struct weight *w, struct bz_err *err)
 {
     struct gpu_ops *g = ctx;
-    g->n_changes++;
     return gpu_adapt(&((struct gpu_weight *)w->mem)->adapted, w, &g->rec.limits, err);
 }
 
@@ -295,7 +293,6 @@ static const struct backend gpu_backend = {
     .add = add,
     .scale = scale,
     .copy_rows = copy_rows,
-    .look_ahead = gpu_look_ahead,
     .bwd = &gpu_backward,
 };
 
@@ -314,7 +311,6 @@ enum bz_status gpu_ops_open(struct backend *out, enum gpu_tier tier, struct bz_e
     g->narrow = g->rec.limits.subgroup_min == 4 && g->rec.limits.subgroup_max == 4;
     g->narrow_stream = GPU_NARROW_STREAM;
     g->parts_room = GPU_PARTS_BYTES;
-    g->n_changes = 1; /* so that nothing was made ahead */
     g->unused = gpu_buffer_new(16, GPU_STORAGE);
     for (uint32_t i = 0; i < COUNT(g->unread); i++) g->unread[i] = gpu_buffer_new(16, GPU_STORAGE);
     *out = gpu_backend;
@@ -329,7 +325,6 @@ void gpu_ops_begin(const struct backend *be, uint32_t pos, uint32_t horizon)
     g->horizon = horizon;
     g->halves = (struct gpu_halves) { 0 };
     g->settled = (struct gpu_settled) { 0 };
-    memset(g->led, 0, sizeof g->led);
     record_begin(&g->rec);
 }
 

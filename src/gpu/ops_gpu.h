@@ -56,29 +56,6 @@ struct gpu_settled {
     uint32_t n_parts;
 };
 
-/* A row that still lacks s B z of a matrix's adapters: ops_gpu_owed.c. */
-struct gpu_owed {
-    struct tensor of;
-    const struct weight *w;
-    uint32_t at, parts; /* z lies behind the row, from number `at` on, as the sum of so many rows */
-};
-
-/* Behind a tensor's row lies what a later block needs: ops_gpu_ahead.c. */
-struct gpu_led {
-    const void *behind;
-    const struct weight *reader; /* the first of that block's products */
-    const struct gpu_lead *lead; /* what was taken along */
-};
-
-/* A join and its products that are still to be made, of what lies behind its rows: ops_gpu_led.c. */
-struct gpu_heads {
-    struct join j;
-    struct tensor x, branch, to, norm, y[JOIN_LINEARS];
-    const struct weight *w[JOIN_LINEARS];
-    uint32_t n;
-    const struct gpu_lead *lead; /* of the stream */
-};
-
 /* A row's experts that are still to be chosen by their scores: ops_gpu_experts.c. */
 struct gpu_choice {
     struct tensor scores;
@@ -103,18 +80,12 @@ struct gpu_ops {
     uint32_t base_pos; /* position of row 0 at recording time */
     uint32_t
         cut; /* of matrix products and of attention's heads, counted from 1; 0: by their shape. Tests run each */
-    bool roomy;  /* memory is plentiful: gradients may take larger runs at a time */
-    bool frugal; /* memory is scarce: no matrices are kept that only save time */
+    bool roomy; /* memory is plentiful: gradients may take larger runs at a time */
     struct gpu_scratch scratch[N_GPU_SCRATCH];
     uint32_t parts_room; /* bytes that prompts may take for shares of products: what was reserved */
     struct gpu_halves halves;
     struct gpu_settled settled;
-    struct gpu_owed owed;     /* while rec.first is set */
-    struct gpu_choice choice; /* the same */
-    struct gpu_heads heads;   /* the same */
-    struct gpu_led led[2];    /* of a branch, and of the stream that it joins */
-    uint32_t n_changes;       /* of adapters, and of their scales */
-    uint32_t ahead_at;        /* of which of them what is made ahead was recorded last */
+    struct gpu_choice choice; /* while rec.first is set */
     uint32_t narrow_stream;   /* GPU_NARROW_STREAM, or 0 where a test wants wide ones */
     gpu_buffer div;           /* rotary divisors */
     uint32_t n_div;

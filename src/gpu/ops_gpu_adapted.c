@@ -20,7 +20,7 @@ static bool is_ours(const struct gpu_ops *g, const struct join *j, const struct 
 static bool join_lora(struct run *r, const struct join *j, struct tensor *z,
                       const struct weight *const *w, uint32_t n, bool floats)
 {
-    enum { BUFFERS = 10, GROUPS = 64 };
+    enum { BUFFERS = 9, GROUPS = 64 };
     struct gpu_ops *g = ops_of(r);
     struct gpu_vectors v = gpu_join_vectors(g, j);
     if (!gpu_joins(g, j, BUFFERS) || !v.one) return false;
@@ -40,42 +40,22 @@ static bool join_lora(struct run *r, const struct join *j, struct tensor *z,
     uint32_t *const rows[JOIN_LINEARS] = { &p.rows, &p.rows2, &p.rows3 };
     uint32_t *const at[JOIN_LINEARS] = { &p.at, &p.at2, &p.at3 };
     struct gpu_binding none = whole(g->unused);
-    struct gpu_binding bind[] = { act(j->x),
-                                  j->branch ? act(j->branch) : none,
-                                  v.all,
-                                  none,
-                                  none,
-                                  none,
-                                  none,
-                                  act(j->to),
-                                  p.puts ? act(j->norm) : whole(g->unread[0]),
-                                  act(&settled) };
+    struct gpu_binding bind[] = {
+        act(j->x),  j->branch ? act(j->branch) : none,           v.all,        none, none, none,
+        act(j->to), p.puts ? act(j->norm) : whole(g->unread[0]), act(&settled)
+    };
     _Static_assert(COUNT(bind) == BUFFERS, "as many as were asked for");
-    const struct gpu_lead *lead = gpu_lead_of(r, w[0], j->to);
     uint32_t k = 0, all = 0;
     for (uint32_t i = 0; i < n; i++) {
         if (!z[i].cols) continue;
-        bind[4 + k] = whole(matrix_of(w[i])->adapted.a);
+        bind[3 + k] = whole(matrix_of(w[i])->adapted.a);
         *at[k] = z[i].first;
         *rows[k++] = z[i].cols;
         all += z[i].cols;
     }
-    if (lead && (lead->merged || lead->own != all)) lead = NULL;
-    if (lead) bind[4] = whole(lead->rows);
-    p.more = lead ? lead->more : 0;
-    all += p.more;
     uint32_t groups = 1 + divide_up(all, divide_up(all, GROUPS));
-    struct gpu_lack l = gpu_join_lack(r, j, groups);
-    p.owed_rank = l.rank;
-    p.owed_at = l.at;
-    p.owed_parts = l.parts;
-    p.owed_scales = l.scales;
-    bind[3] = l.b;
-    struct gpu_constant constants[] = { { JOIN_LORA_WG, GPU_HELD_WG },
-                                        { JOIN_LORA_OWED, l.rank > 0 } };
-    record_dispatch(&g->rec, TIERED(g, JOIN_LORA), constants, COUNT(constants), &p, bind,
-                    COUNT(bind), groups * p.n_tok);
-    if (lead) gpu_led(r, lead, j->to, true);
+    struct gpu_constant wg = { JOIN_LORA_WG, GPU_HELD_WG };
+    record_dispatch(&g->rec, TIERED(g, JOIN_LORA), &wg, 1, &p, bind, COUNT(bind), groups * p.n_tok);
     gpu_note_settled(r, to, &settled);
     return true;
 }
@@ -119,7 +99,6 @@ bool gpu_adapted_gate_up(struct run *r, const struct join *j, struct tensor *y, 
     const struct weight *const w[] = { gate_w, up_w };
     struct tensor z[2];
     if (!is_ours(ops_of(r), j, w, 2)) return false;
-    if (gpu_is_led(r, j, gate_w) && gpu_join_gate_up_led(r, j, y, gate_w, up_w)) return true;
     join_and_adapt(r, j, z, w, 2);
     const struct tensor *x = join_result(j);
     if (gpu_gate_up_digits(r, y, x, gate_w, up_w, z)) return true;

@@ -11,7 +11,6 @@ enum {
     SPLIT_HEADS = 8,        /* query heads that one workgroup of attention_split takes at most */
     SPLIT_GROUPS = 256,     /* workgroups that a large device has at once */
     MERGE_COLS = 64,        /* columns that a workgroup of attention_merge has */
-    MERGE_FEW_WG = 64,      /* threads of a workgroup of merge_few */
     MERGED_SHARES = 8,      /* that every workgroup of the next product may merge for itself */
     ALONE_KEYS = 128, /* positions of which a head may be one share, where merging is a dispatch */
 };
@@ -58,22 +57,6 @@ static struct shares shares_of(struct run *r, const struct tensor *q, const stru
     return s;
 }
 
-/* Few shares: a thread for sixteen columns, which waits for no other. */
-static void merge_few(struct run *r, const struct tensor *y, const struct shares *s,
-                      uint32_t head_dim)
-{
-    struct gpu_ops *g = ops_of(r);
-    struct merge_few_params p = { .n_run = y->rows * y->cols / 16,
-                                  .cols = y->cols,
-                                  .head_dim = head_dim,
-                                  .n_split = s->n_split };
-    struct tensor digits = gpu_settled_room(r, y->rows, y->cols);
-    struct gpu_binding bind[] = { act(&s->partial), act(y), act(&digits) };
-    record_dispatch(&g->rec, KERNEL_MERGE_FEW, NULL, 0, &p, bind, COUNT(bind),
-                    divide_up(p.n_run, MERGE_FEW_WG));
-    gpu_note_settled(r, y, &digits);
-}
-
 /* reader: the linear that reads y next, where that is known. Each workgroup gives its part of what its adapters make of y. */
 static void merge_shares(struct run *r, struct tensor *y, const struct shares *s, uint32_t n_vec,
                          uint32_t head_dim, const struct weight *reader)
@@ -82,10 +65,6 @@ static void merge_shares(struct run *r, struct tensor *y, const struct shares *s
     bool settles = gpu_can_settle(g, y->rows, y->cols) && head_dim % 16 == 0;
     uint32_t n_groups = n_vec * divide_up(head_dim, MERGE_COLS);
     bool adapts = settles && y->rows == 1 && gpu_adapts_parts(reader, n_groups);
-    if (settles && !adapts && s->n_split <= MERGED_SHARES) {
-        merge_few(r, y, s, head_dim);
-        return;
-    }
     struct attention_merge_params p = { .n_vec = n_vec,
                                         .n_head = n_vec / y->rows,
                                         .head_dim = head_dim,
@@ -114,22 +93,17 @@ struct crew {
     uint32_t wg, spread, queries;
 };
 
-enum crew_kind { CREW_OF_SHARES, CREW_ALONE, CREW_JOINING };
-
 /* Twice as many threads have half as many tiles one after the other, which pays where a share is long: of several heads, or all
  * that a head sees. Not where the device has too little memory for them. */
-static struct crew crew_of(const struct gpu_ops *g, uint32_t heads, enum crew_kind kind)
+static struct crew crew_of(const struct gpu_ops *g, uint32_t heads, bool alone)
 {
-    enum { USUAL = 256, WIDE = 2 * USUAL, HEAD_QUERIES = 128, SUMS = 2448, JOIN_SUMS = 2048 };
+    enum { USUAL = 256, WIDE = 2 * USUAL, HEAD_QUERIES = 128, SUMS = 2448 };
     const struct gpu_limits *l = &g->rec.limits;
-    bool joins = kind == CREW_JOINING;
     struct crew usual = { USUAL, 8 * USUAL + 256, 8 * HEAD_QUERIES };
     struct crew wide = { WIDE, 4 * WIDE * (heads > 1 ? 2 : 1) + 256, HEAD_QUERIES * heads };
-    if (joins && wide.queries < WIDE) wide.queries = WIDE; /* lib/join_sums */
     uint32_t bytes = 4 * (wide.spread + 2 * WIDE) + 16 * wide.queries + SUMS;
-    bool fits =
-        l->max_invocations >= WIDE && bytes + (joins ? JOIN_SUMS : 0) <= l->max_workgroup_bytes;
-    return fits && (heads > 1 || kind == CREW_ALONE) ? wide : usual;
+    bool fits = l->max_invocations >= WIDE && bytes <= l->max_workgroup_bytes;
+    return fits && (heads > 1 || alone) ? wide : usual;
 }
 
 /* The sizes of heads that kernels are compiled for, as the self-test has them; 0: they read it. */
@@ -153,7 +127,7 @@ static void attention_over_parts(struct run *r, struct tensor *y, const struct t
                                         .pos_offset = pos_offset,
                                         .n_split = s.n_split };
     struct gpu_binding bind[] = { act(q), act(&kv->k), act(&kv->v), act(&s.partial) };
-    struct crew crew = crew_of(ops_of(r), s.heads, CREW_OF_SHARES);
+    struct crew crew = crew_of(ops_of(r), s.heads, false);
     struct gpu_constant constants[] = { { ATTENTION_SPLIT_HEADS, (float)s.heads },
                                         { ATTENTION_SPLIT_WG, (float)crew.wg },
                                         { ATTENTION_SPLIT_SPREAD, (float)crew.spread },
@@ -219,7 +193,7 @@ static void attend_new(struct run *r, const struct shares *s, struct kv *kv, con
                                   act(&s->partial) };
     if (!lora) bind[7] = bind[8]; /* attend has no A */
     if (alone) bind[7] = act(alone);
-    struct crew crew = crew_of(g, s->heads, alone ? CREW_ALONE : CREW_OF_SHARES);
+    struct crew crew = crew_of(g, s->heads, alone != NULL);
     struct gpu_constant constants[] = { { ATTEND_LORA_HEADS, (float)s->heads },
                                         { ATTEND_LORA_WG, (float)crew.wg },
                                         { ATTEND_LORA_SPREAD, (float)crew.spread },
@@ -262,7 +236,7 @@ static void attend_shared(struct run *r, const struct shares *s, const struct kv
                                   act(h->q),       act(&kv->k),
                                   act(&kv->v),     whole(lora ? lora->a : g->unused),
                                   act(&s->partial) };
-    struct crew crew = crew_of(g, s->heads, CREW_OF_SHARES);
+    struct crew crew = crew_of(g, s->heads, false);
     struct gpu_constant constants[] = { { ATTEND_SHARED_HEADS, (float)s->heads },
                                         { ATTEND_SHARED_WG, (float)crew.wg },
                                         { ATTEND_SHARED_SPREAD, (float)crew.spread },
@@ -279,99 +253,7 @@ enum {
     ATTEND_DIM_MOST = 512, /* of a head whose queries are in workgroup memory */
     ATTEND_BUFFERS = 8,
     ATTEND_LORA_BUFFERS = 9,
-    ATTEND_LED_BUFFERS = 9,
 };
-
-/* What attention multiplies with where it joins the stream: of the join, and of its heads. */
-struct led_vectors {
-    struct gpu_vectors join, heads;
-};
-
-static struct led_vectors led_vectors_of(const struct gpu_ops *g, const struct gpu_heads *left,
-                                         const struct heads *h)
-{
-    return (struct led_vectors) { gpu_vectors_of(g, left->j.w, left->j.scale, NULL),
-                                  gpu_vectors_of(g, h->q_norm, h->k_norm, NULL) };
-}
-
-/* Can attention make the queries, keys and values that were left? They must be those that it reads. */
-static bool can_attend_led(const struct gpu_ops *g, const struct gpu_heads *left,
-                           const struct heads *h, const struct kv *kv)
-{
-    struct led_vectors v = led_vectors_of(g, left, h);
-    uint32_t n = h->k ? h->v_from_k ? 2 : 3 : 1, q = h->n_head * kv->head_dim,
-             width = kv->n_kv_head * kv->head_dim;
-    return left->n == n && left->w[0]->rows == q && (n < 2 || left->w[1]->rows == width) &&
-           (n < 3 || left->w[2]->rows == width) && v.join.one && v.heads.one &&
-           v.join.all.buffer == v.heads.all.buffer && left->x.cols <= 16 * GPU_HELD_WG &&
-           g->rec.limits.max_workgroup_bytes >= GPU_ATTEND_LED_BYTES &&
-           g->rec.limits.max_storage_buffers >= ATTEND_LED_BUFFERS;
-}
-
-/* The same where the queries, and what is new, come of what was known ahead: attention joins the stream. */
-static void attend_led(struct run *r, const struct shares *s, const struct gpu_heads *left,
-                       const struct kv *kv, const struct heads *h, uint32_t window,
-                       uint32_t pos_offset, float eps)
-{
-    struct gpu_ops *g = ops_of(r);
-    const struct gpu_adapted *lora = adapters_of(s->reader);
-    struct led_vectors v = led_vectors_of(g, left, h);
-    const struct gpu_lead *further = gpu_lead_of(r, left->w[0], &left->to);
-    if (further && further->more > GPU_HELD_WG) further = NULL;
-    uint32_t n_more = further ? further->more : 0;
-    uint32_t cols = left->x.cols, end = cols + rows_of_all(left->w, left->n);
-    struct attend_led_params p = { .rows = 1,
-                                   .n_head = h->n_head,
-                                   .n_kv_head = kv->n_kv_head,
-                                   .head_dim = kv->head_dim,
-                                   .n_slots = kv->k.rows,
-                                   .window = window,
-                                   .pos_offset = pos_offset,
-                                   .n_split = s->n_split,
-                                   .n_pair = h->table->cols / 2,
-                                   .q_weight_at = v.heads.at[0],
-                                   .k_weight_at = v.heads.at[1],
-                                   .v_from_k = h->v_from_k,
-                                   .rank = lora ? lora->rank : 0,
-                                   .cols = cols,
-                                   .has_scale = weight_exists(left->j.scale),
-                                   .post_at = v.join.at[0],
-                                   .scale_at = v.join.at[1],
-                                   .writer = s->n_groups - 1,
-                                   .n_more = n_more,
-                                   .x_more = end + left->lead->more - n_more, /* z first */
-                                   .branch_more = end,
-                                   .eps = eps };
-    _Static_assert(sizeof p == sizeof(struct attend_shared_led_params) &&
-                       (int)ATTEND_LED_HEADS == ATTEND_SHARED_LED_HEADS &&
-                       (int)ATTEND_LED_KV_F16 == ATTEND_SHARED_LED_KV_F16 &&
-                       (int)ATTEND_LED_LORA == ATTEND_SHARED_LED_LORA &&
-                       (int)ATTEND_LED_DIM == ATTEND_SHARED_LED_DIM &&
-                       (int)ATTEND_LED_WG == ATTEND_SHARED_LED_WG &&
-                       (int)ATTEND_LED_SPREAD == ATTEND_SHARED_LED_SPREAD &&
-                       (int)ATTEND_LED_QUERIES == ATTEND_SHARED_LED_QUERIES,
-                   "one piece");
-    struct gpu_binding bind[] = { act(h->table),
-                                  v.join.all,
-                                  act(&left->x),
-                                  act(&left->branch),
-                                  whole(lora ? lora->a : g->unused),
-                                  act(&left->to),
-                                  act(&s->partial),
-                                  act(&kv->k),
-                                  act(&kv->v) };
-    struct crew crew = crew_of(g, s->heads, CREW_JOINING);
-    struct gpu_constant constants[] = { { ATTEND_LED_HEADS, (float)s->heads },
-                                        { ATTEND_LED_WG, (float)crew.wg },
-                                        { ATTEND_LED_SPREAD, (float)crew.spread },
-                                        { ATTEND_LED_QUERIES, (float)crew.queries },
-                                        { ATTEND_LED_KV_F16, kv->k.half },
-                                        { ATTEND_LED_DIM, (float)known_dim(kv->head_dim) },
-                                        { ATTEND_LED_LORA, lora != NULL } };
-    record_dispatch(&g->rec, h->k ? TIERED(g, ATTEND_LED) : TIERED(g, ATTEND_SHARED_LED), constants,
-                    COUNT(constants), &p, bind, COUNT(bind), s->n_groups);
-    if (further) gpu_led(r, further, &left->to, true);
-}
 
 /* On a software device: a workgroup is one subgroup of four lanes, so nobody waits. */
 static void attention_of_fours(struct run *r, struct tensor *y, const struct tensor *q,
@@ -388,8 +270,8 @@ static void attention_of_fours(struct run *r, struct tensor *y, const struct ten
                                   .pos_offset = pos_offset };
     struct gpu_binding bind[] = { act(q), act(&kv->k), act(&kv->v), act(y) };
     struct gpu_constant half = { ATTENTION_KV_F16, kv->k.half };
-    record_dispatch(&ops_of(r)->rec, KERNEL_ATTENTION_SUBGROUP, &half, 1, &p, bind, COUNT(bind),
-                    divide_up((uint64_t)q->rows * group, 4) * kv->n_kv_head);
+    record_dispatch(&ops_of(r)->rec, (uint32_t)KERNEL_ATTENTION | ATTENTION_TIER_SUBGROUP, &half, 1,
+                    &p, bind, COUNT(bind), divide_up((uint64_t)q->rows * group, 4) * kv->n_kv_head);
 }
 
 void gpu_attention(struct run *r, struct tensor *y, const struct tensor *q, const struct kv *kv,
@@ -439,12 +321,6 @@ static void attend_one(struct run *r, const struct shares *s, struct kv *kv, con
                        uint32_t window, uint32_t pos, float eps)
 {
     uint32_t pos_offset = pos - ops_of(r)->base_pos;
-    const struct gpu_heads *left = gpu_left_heads(r, h->q);
-    if (left && can_attend_led(ops_of(r), left, h, kv)) {
-        gpu_take_heads(r);
-        attend_led(r, s, left, kv, h, window, pos_offset, eps);
-        return;
-    }
     if (h->k) attend_new(r, s, kv, h, window, pos_offset, eps, NULL);
     else attend_shared(r, s, kv, h, window, pos_offset, eps);
 }
@@ -491,7 +367,7 @@ static void merge_linear(struct run *r, const struct tensor *y, const struct sha
                                         { MERGE_LINEAR_LANES, (float)t.lanes },
                                         { MERGE_LINEAR_R, (float)t.rows },
                                         { MERGE_LINEAR_HELD, (float)gpu_held(w->cols) } };
-    record_dispatch(&g->rec, TIERED(g, MERGE_LINEAR_F32) + gw->shape, constants, COUNT(constants),
+    record_dispatch(&g->rec, TIERED_SHAPED(g, MERGE_LINEAR, gw->shape), constants, COUNT(constants),
                     &p, bind, COUNT(bind), divide_up(p.rows, team_rows(t)));
 }
 
@@ -502,27 +378,23 @@ static void merge_linear_z(struct run *r, const struct tensor *y, const struct s
     struct gpu_ops *g = ops_of(r);
     const struct gpu_weight *gw = w->mem;
     const struct gpu_part *part = &gw->parts[0];
-    const struct gpu_lead *lead = gpu_lead_of(r, w, y);
     struct teams t = merge_cut(w->cols, true);
     struct merge_linear_z_params p = { .cols = w->cols,
                                        .rows = w->rows,
-                                       .groups = divide_up(w->rows, team_rows(t)),
                                        .head_dim = head_dim,
                                        .n_split = s->n_split,
                                        .scales = part->layout.scales,
                                        .high = part->layout.high,
                                        .d = part->layout.d,
-                                       .rank = gw->adapted.rank,
-                                       .n_more = lead ? lead->more : 0 };
+                                       .rank = gw->adapted.rank };
     struct gpu_binding bind[] = { act(&s->partial), whole(part->buffer), whole(gw->adapted.b),
-                                  whole(lead ? lead->rows : g->unused), act(y) };
+                                  act(y) };
     struct gpu_constant constants[] = { { MERGE_LINEAR_Z_WG, (float)t.wg },
                                         { MERGE_LINEAR_Z_LANES, (float)t.lanes },
                                         { MERGE_LINEAR_Z_R, (float)t.rows },
                                         { MERGE_LINEAR_Z_HELD, (float)gpu_held(w->cols) } };
-    record_dispatch(&g->rec, TIERED(g, MERGE_LINEAR_Z_Q4_0) + gw->shape - GPU_Q4_0, constants,
-                    COUNT(constants), &p, bind, COUNT(bind), p.groups + p.n_more);
-    if (lead) gpu_led(r, lead, y, false);
+    record_dispatch(&g->rec, TIERED_SHAPED(g, MERGE_LINEAR_Z, gw->shape), constants,
+                    COUNT(constants), &p, bind, COUNT(bind), divide_up(p.rows, team_rows(t)));
 }
 
 /* Can every workgroup of the product with w merge the shares? */
@@ -556,7 +428,7 @@ void gpu_attend_linear(struct run *r, struct tensor *y, struct tensor *o, struct
         gpu_linear(r, y, o, w);
         return;
     }
-    if (!gpu_left_heads(r, h->q) && can_attend_alone(r, h, kv, window, w)) {
+    if (can_attend_alone(r, h, kv, window, w)) {
         gpu_attend_alone(r, o, kv, h, window, pos, eps);
         gpu_linear(r, y, o, w);
         return;

@@ -136,7 +136,7 @@ static void part_transposed(struct run *r, struct tensor *dx, uint32_t first, bo
     struct gpu_binding bind[] = { act(dy), whole(part->buffer), lora->u, lora->a,
                                   lora->s, act(&parts) };
     enum gpu_shape shape = ((const struct gpu_weight *)w->mem)->shape;
-    uint32_t lone = (uint32_t)KERNEL_MATMUL_BWD_F32_LONE + shape;
+    uint32_t lone = LONE(MATMUL_BWD) | SHAPED(MATMUL_BWD, shape);
     uint64_t threads = (uint64_t)divide_up(n_tok, 8) * divide_up(w->cols, 8);
     struct gpu_constant constants[] = { { MATMUL_BWD_COLS, (float)cut.tile },
                                         { MATMUL_BWD_TOKS, (float)cut.tile },
@@ -145,8 +145,8 @@ static void part_transposed(struct run *r, struct tensor *dx, uint32_t first, bo
     if (has_lone(g, lone))
         gpu_dispatch_op(r, lone, &p, bind, COUNT(bind), divide_up(threads, LONE_WG));
     else
-        record_dispatch(&g->rec, (uint32_t)KERNEL_MATMUL_BWD_F32 + shape, constants,
-                        COUNT(constants), &p, bind, COUNT(bind), cut.n_groups);
+        record_dispatch(&g->rec, SHAPED(MATMUL_BWD, shape), constants, COUNT(constants), &p, bind,
+                        COUNT(bind), cut.n_groups);
     if (apart) gpu_sum_parts(r, dx, first, fresh, &parts, n_split, NULL, 0);
 }
 
@@ -206,10 +206,10 @@ static void few_rows(struct run *r, const struct tensor *z, const struct tensor 
     struct gpu_binding bind[] = { act(x), whole(m), act(z) };
     struct gpu_constant constants[] = { { LORA_IN_WG, g->narrow ? 16 : 128 },
                                         { LORA_IN_DROP, (float)drop.on } };
-    if (has_lone(g, KERNEL_LORA_IN_LONE)) {
-        struct gpu_constant drops = { LORA_IN_LONE_DROP, (float)drop.on };
+    if (has_lone(g, LONE(LORA_IN))) {
+        struct gpu_constant drops = { LORA_IN_DROP, (float)drop.on };
         uint64_t threads = (uint64_t)divide_up(x->rows, 4) * divide_up(rank, 8);
-        record_dispatch(&g->rec, KERNEL_LORA_IN_LONE, &drops, 1, &p, bind, COUNT(bind),
+        record_dispatch(&g->rec, LONE(LORA_IN), &drops, 1, &p, bind, COUNT(bind),
                         divide_up(threads, LONE_WG));
         return;
     }
@@ -281,11 +281,11 @@ static void lora_grad(struct run *r, struct tensor *out, const struct lora *l,
                                   .kept = drop.kept };
     struct gpu_binding bind[] = { act(z), act(x), rows->ids ? act(rows->ids) : whole(g->unused),
                                   act(out) };
-    if (has_lone(g, KERNEL_LORA_GRAD_LONE)) {
-        struct gpu_constant few[] = { { LORA_GRAD_LONE_MANY, rows->ids != NULL },
-                                      { LORA_GRAD_LONE_DROP, (float)drop.on } };
+    if (has_lone(g, LONE(LORA_GRAD))) {
+        struct gpu_constant few[] = { { LORA_GRAD_MANY, rows->ids != NULL },
+                                      { LORA_GRAD_DROP, (float)drop.on } };
         uint64_t threads = (uint64_t)n_mat * divide_up(rank, 8) * (x->cols / 4);
-        record_dispatch(&g->rec, KERNEL_LORA_GRAD_LONE, few, COUNT(few), &p, bind, COUNT(bind),
+        record_dispatch(&g->rec, LONE(LORA_GRAD), few, COUNT(few), &p, bind, COUNT(bind),
                         divide_up(threads, LONE_WG));
         return;
     }

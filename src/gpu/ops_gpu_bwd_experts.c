@@ -36,8 +36,8 @@ static void tiled_transposed(struct run *r, const struct tensor *dx, const struc
                                       d->rank ? whole(d->a) : none,
                                       d->rank ? whole(d->b) : none,
                                       act(dx) };
-        gpu_dispatch_op(r, (uint32_t)KERNEL_EXPERTS_MATMUL_BWD_F32 + g->shape, &p, bind,
-                        COUNT(bind), plan->n_tiles * divide_up(w->cols, 64));
+        gpu_dispatch_op(r, SHAPED(EXPERTS_MATMUL_BWD, g->shape), &p, bind, COUNT(bind),
+                        plan->n_tiles * divide_up(w->cols, 64));
     }
 }
 

@@ -79,7 +79,7 @@ void gpu_used_settled(struct run *r)
 
 /* ---- cuts ---- */
 
-enum { ENOUGH_LANES = 64 << 10 }; /* for a large device; docs/SPEED.md has what was measured */
+enum { ENOUGH_LANES = 64 << 10 }; /* for a large device; docs/experiments/matvec.md */
 
 struct teams gpu_cut(const struct gpu_ops *g, enum gpu_shape shape, uint32_t rows, uint32_t cols,
                      uint32_t together)
@@ -135,7 +135,7 @@ bool gpu_linear_parts(struct run *r, const struct tensor *y, const struct tensor
     struct gpu_constant constants[] = { { LINEAR_DIGITS_PARTS_WG, (float)t.wg },
                                         { LINEAR_DIGITS_PARTS_LANES, (float)t.lanes },
                                         { LINEAR_DIGITS_PARTS_R, (float)t.rows } };
-    record_dispatch(&g->rec, TIERED(g, LINEAR_DIGITS_PARTS_Q4_0) + m->shape - GPU_Q4_0, constants,
+    record_dispatch(&g->rec, TIERED_SHAPED(g, LINEAR_DIGITS_PARTS, m->shape), constants,
                     COUNT(constants), &p, bind, COUNT(bind), divide_up(w->rows, team_rows(t)));
     gpu_used_settled(r);
     return true;
@@ -176,7 +176,8 @@ bool gpu_gate_up_digits(struct run *r, struct tensor *y, const struct tensor *x,
     const struct gpu_layout *l = &a->parts[0].layout;
     bool many = g->cut ? g->cut > 1 : gate_w->rows >= 8192;
     struct teams t = gpu_cut(g, a->shape, gate_w->rows, x->cols, many ? 4 : 2);
-    /* Of rows as long as 31B's 32 lanes waste more than 16; with adapters that was not so (docs/SPEED.md). */
+    /* Rows as long as 31B's waste more by 32 lanes than by 16, but not with adapters:
+     * docs/experiments/matvec.md. */
     uint32_t most = many && !z ? 16 : 32;
     if (t.lanes > most) t.lanes = most;
     t.wg = t.lanes < 8 ? 64 : 8 * t.lanes; /* whole runs of sixteen rows */
@@ -198,26 +199,21 @@ bool gpu_gate_up_digits(struct run *r, struct tensor *y, const struct tensor *x,
                                        .z_at2 = z ? z[1].first : 0 };
     _Static_assert(sizeof p == sizeof(struct gate_up_digits_lora_params), "one piece");
     struct tensor s = { 0 };
-    struct gpu_binding bind[] = { act(settled),
-                                  whole(a->parts[0].buffer),
-                                  whole(b->parts[0].buffer),
-                                  act(y),
-                                  whole(g->unread[0]),
-                                  z ? adapters_out(g, gate_w) : whole(g->unused),
-                                  adapters_out(g, up_w) };
+    struct gpu_binding bind[] = {
+        act(settled),        whole(a->parts[0].buffer), whole(b->parts[0].buffer), act(y),
+        whole(g->unread[0]), adapters_out(g, gate_w),   adapters_out(g, up_w)
+    };
     if (settles) {
         s = gpu_settled_room(r, y->rows, y->cols);
         bind[4] = act(&s);
     }
-    const struct weight *next = a->lead.after; /* where it is known */
-    bool touches = !z && settles && x->rows == 1 && next && matrix_of(next)->n_parts > 0;
-    if (touches) bind[5] = whole(matrix_of(next)->parts[0].buffer);
     struct gpu_constant constants[] = { { GATE_UP_DIGITS_WG, (float)t.wg },
                                         { GATE_UP_DIGITS_LANES, (float)t.lanes },
                                         { GATE_UP_DIGITS_R, (float)t.rows } };
-    uint32_t kernel = z ? TIERED(g, GATE_UP_DIGITS_LORA_Q4_0) : TIERED(g, GATE_UP_DIGITS_Q4_0);
-    record_dispatch(&g->rec, kernel + a->shape - GPU_Q4_0, constants, COUNT(constants), &p, bind,
-                    COUNT(bind) - (z ? 0 : 1), divide_up(p.rows, team_rows(t)) * x->rows + touches);
+    uint32_t kernel = z ? TIERED_SHAPED(g, GATE_UP_DIGITS_LORA, a->shape)
+                        : TIERED_SHAPED(g, GATE_UP_DIGITS, a->shape);
+    record_dispatch(&g->rec, kernel, constants, COUNT(constants), &p, bind,
+                    COUNT(bind) - (z ? 0 : 2), divide_up(p.rows, team_rows(t)) * x->rows);
     if (settles) gpu_note_settled(r, y, &s);
     return true;
 }
@@ -262,10 +258,10 @@ static void dispatch_some(struct run *r, uint32_t kernel, struct tensor *const *
         *of[k].z_at = z[some->at[k]].first;
         bind[7 + k] = whole(d->b);
     }
-    _Static_assert(LINEARS_DIGITS_WG == LINEARS_DIGITS_MIXED_WG &&
-                       LINEARS_DIGITS_LANES == LINEARS_DIGITS_MIXED_LANES &&
-                       LINEARS_DIGITS_R == LINEARS_DIGITS_MIXED_R &&
-                       LINEARS_DIGITS_MATRICES == LINEARS_DIGITS_MIXED_MATRICES,
+    _Static_assert((int)LINEARS_DIGITS_WG == LINEARS_DIGITS_MIXED_WG &&
+                       (int)LINEARS_DIGITS_LANES == LINEARS_DIGITS_MIXED_LANES &&
+                       (int)LINEARS_DIGITS_R == LINEARS_DIGITS_MIXED_R &&
+                       (int)LINEARS_DIGITS_MATRICES == LINEARS_DIGITS_MIXED_MATRICES,
                    "one piece");
     struct gpu_constant constants[] = { { LINEARS_DIGITS_WG, (float)t.wg },
                                         { LINEARS_DIGITS_LANES, (float)t.lanes },
@@ -311,11 +307,10 @@ static uint32_t kernel_for(const struct gpu_ops *g, const struct gpu_picked *som
                            enum gpu_shape shape, bool adapted)
 {
     if (some->mixed)
-        return (adapted ? TIERED(g, LINEARS_DIGITS_MIXED_LORA_Q4_K)
-                        : TIERED(g, LINEARS_DIGITS_MIXED_Q4_K)) +
-               shape - GPU_Q4_K;
-    return (adapted ? TIERED(g, LINEARS_DIGITS_LORA_Q4_0) : TIERED(g, LINEARS_DIGITS_Q4_0)) +
-           shape - GPU_Q4_0;
+        return adapted ? TIERED_SHAPED(g, LINEARS_DIGITS_MIXED_LORA, shape)
+                       : TIERED_SHAPED(g, LINEARS_DIGITS_MIXED, shape);
+    return adapted ? TIERED_SHAPED(g, LINEARS_DIGITS_LORA, shape)
+                   : TIERED_SHAPED(g, LINEARS_DIGITS, shape);
 }
 
 void gpu_linears_digits(struct run *r, struct tensor *const *y, const struct tensor *x,
@@ -360,22 +355,19 @@ static bool is_wide(const struct gpu_ops *g, const struct join *j)
     return j->x->cols > g->narrow_stream && gpu_can_join_settled(g, j);
 }
 
-/* These matrices will be read of it, and `after`, or NULL, after them. */
+/* These matrices will be read of it. */
 static void join_wide(struct run *r, const struct join *j, const struct weight *const *w,
-                      uint32_t n, const struct weight *after)
+                      uint32_t n)
 {
-    const struct weight *soon[JOIN_LINEARS + 1];
     bool plain = all_plain_codes(w, n);
-    for (uint32_t i = 0; i < n; i++) soon[i] = w[i];
-    if (after) soon[n++] = after;
-    if (!plain || !gpu_join_touch(r, j, soon, n)) gpu_join_settled(r, j, !plain);
+    if (!plain || !gpu_join_touch(r, j, w, n)) gpu_join_settled(r, j, !plain);
 }
 
 bool gpu_wide_linears(struct run *r, const struct join *j, struct tensor *const *y,
                       const struct weight *const *w, uint32_t n)
 {
     if (!is_wide(ops_of(r), j)) return false;
-    join_wide(r, j, w, n, matrix_of(w[0])->lead.after);
+    join_wide(r, j, w, n);
     gpu_linears(r, y, join_result(j), w, n);
     return true;
 }
@@ -384,7 +376,7 @@ bool gpu_wide_linear_gelu_mul(struct run *r, const struct join *j, struct tensor
                               const struct weight *w, const struct tensor *b, uint32_t col)
 {
     if (!is_wide(ops_of(r), j)) return false;
-    join_wide(r, j, &w, 1, NULL);
+    join_wide(r, j, &w, 1);
     gpu_linear_gelu_mul(r, y, join_result(j), w, b, col);
     return true;
 }
@@ -394,7 +386,7 @@ bool gpu_wide_gate_up(struct run *r, const struct join *j, struct tensor *y, str
 {
     const struct weight *both[] = { gate_w, up_w };
     if (!is_wide(ops_of(r), j)) return false;
-    join_wide(r, j, both, COUNT(both), NULL); /* gpu_gate_up_digits touches what comes then */
+    join_wide(r, j, both, COUNT(both));
     gpu_gate_up(r, y, up, join_result(j), gate_w, up_w);
     return true;
 }

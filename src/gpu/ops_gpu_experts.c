@@ -152,7 +152,7 @@ void gpu_linear_router(struct run *r, struct tensor *y, const struct tensor *h,
     struct gpu_constant constants[] = { { LINEAR_ROUTER_WG, (float)t.wg },
                                         { LINEAR_ROUTER_LANES, (float)t.lanes },
                                         { LINEAR_ROUTER_R, (float)t.rows } };
-    record_dispatch(&g->rec, TIERED(g, LINEAR_ROUTER_Q4_0) + gw->shape - GPU_Q4_0, constants,
+    record_dispatch(&g->rec, TIERED_SHAPED(g, LINEAR_ROUTER, gw->shape), constants,
                     COUNT(constants), &p, bind, COUNT(bind),
                     p.n_tok * (p.n_expert + divide_up(w->rows, team_rows(t))));
     scored(r, out, &scores, norm, &s);
@@ -194,7 +194,7 @@ static void slots_product(struct run *r, const struct tensor *y, const struct te
     p.rank = lora->rank;
     p.b_rows = lora->b_rows;
     p.b_scales = lora->b_scales;
-    experts_dispatch(r, TIERED(ops_of(r), EXPERTS_LINEAR_F32) + shape, t, &p, bind, COUNT(bind),
+    experts_dispatch(r, TIERED_SHAPED(ops_of(r), EXPERTS_LINEAR, shape), t, &p, bind, COUNT(bind),
                      p.n_tok * p.n_used * divide_up(p.rows, team_rows(t)));
 }
 
@@ -236,7 +236,7 @@ static void gate_up_together(struct run *r, struct tensor *h, const struct tenso
             act(x), act(&routing->ids), whole(part->buffer), lora.z, lora.b, act(h)
         };
         struct teams t = gpu_teams(ops_of(r), g->shape, w->rows, w->cols);
-        experts_dispatch(r, TIERED(ops_of(r), EXPERTS_GATE_UP_F32) + g->shape, t, &p, bind,
+        experts_dispatch(r, TIERED_SHAPED(ops_of(r), EXPERTS_GATE_UP, g->shape), t, &p, bind,
                          COUNT(bind), x->rows * p.n_used * divide_up(p.n_ff, team_rows(t) / 2));
     }
 }
@@ -313,8 +313,8 @@ static bool gate_up_digits(struct run *r, struct tensor *h, const struct tensor 
                                             { EXPERTS_GATE_UP_DIGITS_LANES, (float)t.lanes },
                                             { EXPERTS_GATE_UP_DIGITS_R, (float)t.rows },
                                             { EXPERTS_GATE_UP_DIGITS_ROUTES, routes } };
-        record_dispatch(&g->rec, TIERED(g, EXPERTS_GATE_UP_DIGITS_Q4_0) + a->shape - GPU_Q4_0,
-                        constants, COUNT(constants), &p, bind, COUNT(bind),
+        record_dispatch(&g->rec, TIERED_SHAPED(g, EXPERTS_GATE_UP_DIGITS, a->shape), constants,
+                        COUNT(constants), &p, bind, COUNT(bind),
                         h->rows * divide_up(p.rows, team_rows(t)) + (routes ? p.n_tok : 0));
     }
     if (settles) gpu_note_settled(r, h, &s);
@@ -378,10 +378,10 @@ static void experts_sum(struct run *r, struct tensor *y, const struct tensor *h,
                                             { EXPERTS_DOWN_DIGITS_R, (float)t.rows } };
         if (settled)
             record_dispatch(&ops_of(r)->rec,
-                            TIERED(ops_of(r), EXPERTS_DOWN_DIGITS_Q4_0) + g->shape - GPU_Q4_0,
-                            constants, COUNT(constants), &p, bind, COUNT(bind) - 2, groups);
+                            TIERED_SHAPED(ops_of(r), EXPERTS_DOWN_DIGITS, g->shape), constants,
+                            COUNT(constants), &p, bind, COUNT(bind) - 2, groups);
         else
-            experts_dispatch(r, TIERED(ops_of(r), EXPERTS_DOWN_F32) + g->shape, t, &p, bind,
+            experts_dispatch(r, TIERED_SHAPED(ops_of(r), EXPERTS_DOWN, g->shape), t, &p, bind,
                              COUNT(bind), groups);
     }
 }
@@ -419,18 +419,18 @@ struct gpu_plan gpu_experts_plan(struct run *r, const struct routing *routing, u
     return plan;
 }
 
-static const struct gpu_constant matrix_constants[] = {
-    { EXPERTS_MATMUL_MATRIX_ROWS, EXPERT_MATRIX_ROWS },
-    { EXPERTS_MATMUL_MATRIX_TOKS, EXPERT_TILE },
-    { EXPERTS_MATMUL_MATRIX_WG, EXPERT_MATRIX_WG }
-};
+static const struct gpu_constant matrix_constants[] = { { EXPERTS_MATMUL_ROWS, EXPERT_MATRIX_ROWS },
+                                                        { EXPERTS_MATMUL_TOKS, EXPERT_TILE },
+                                                        { EXPERTS_MATMUL_WG, EXPERT_MATRIX_WG } };
+_Static_assert((int)EXPERTS_MATMUL_ROWS == (int)EXPERTS_GATE_UP_MATMUL_ROWS &&
+                   (int)EXPERTS_MATMUL_TOKS == (int)EXPERTS_GATE_UP_MATMUL_TOKS &&
+                   (int)EXPERTS_MATMUL_WG == (int)EXPERTS_GATE_UP_MATMUL_WG,
+               "one");
 
-/* The kernel of a shape in the tier of subgroup matrices, or 0 where the plain one is meant; `first` is that of F16. */
-static uint32_t matrix_kernel(const struct gpu_ops *g, uint32_t first, enum gpu_shape shape)
+/* Does the kernel of a shape in the tier of subgroup matrices run here? */
+static bool has_matrix(const struct gpu_ops *g, uint32_t kernel, enum gpu_shape shape)
 {
-    if (g->tier != TIER_MATRIX || shape == GPU_F32) return 0;
-    uint32_t kernel = first + shape - GPU_F16;
-    return g->rec.instead[kernel] ? 0 : kernel;
+    return g->tier == TIER_MATRIX && shape != GPU_F32 && !recorder_bars(&g->rec, kernel);
 }
 
 /* y[slot] = W_e x for the experts of one buffer. */
@@ -448,13 +448,10 @@ static void tiles_product(struct run *r, const struct tensor *y, const struct te
     p.rank = lora->rank;
     p.b_rows = lora->b_rows;
     p.b_scales = lora->b_scales;
-    uint32_t by_matrices = matrix_kernel(ops_of(r), KERNEL_EXPERTS_MATMUL_F16_MATRIX, shape);
-    if (by_matrices) {
+    uint32_t by_matrices = SHAPED(EXPERTS_MATMUL, shape) | EXPERTS_MATMUL_TIER_MATRIX;
+    if (has_matrix(ops_of(r), by_matrices, shape)) {
         struct tensor halves = gpu_halves_of(r, x);
         bind[0] = act(&halves);
-        _Static_assert(EXPERTS_MATMUL_MATRIX_ROWS == 0 && EXPERTS_MATMUL_MATRIX_TOKS == 1 &&
-                           EXPERTS_MATMUL_MATRIX_WG == 2,
-                       "in matrix_constants");
         record_dispatch(&ops_of(r)->rec, by_matrices, matrix_constants, COUNT(matrix_constants), &p,
                         bind, COUNT(bind), plan->n_tiles * divide_up(p.rows, EXPERT_MATRIX_ROWS));
         gpu_used_halves(r);
@@ -463,8 +460,8 @@ static void tiles_product(struct run *r, const struct tensor *y, const struct te
     struct gpu_constant set[] = { { EXPERTS_MATMUL_ROWS, EXPERT_TILE_ROWS },
                                   { EXPERTS_MATMUL_TOKS, EXPERT_TILE },
                                   { EXPERTS_MATMUL_LORA, lora->rank > 0 } };
-    record_dispatch(&ops_of(r)->rec, (uint32_t)KERNEL_EXPERTS_MATMUL_F32 + shape, set, COUNT(set),
-                    &p, bind, COUNT(bind), plan->n_tiles * divide_up(p.rows, EXPERT_TILE_ROWS));
+    record_dispatch(&ops_of(r)->rec, SHAPED(EXPERTS_MATMUL, shape), set, COUNT(set), &p, bind,
+                    COUNT(bind), plan->n_tiles * divide_up(p.rows, EXPERT_TILE_ROWS));
 }
 
 void gpu_tiled_f32(struct run *r, const struct tensor *y, const struct tensor *x, bool by_slot,
@@ -509,8 +506,8 @@ static void tiled_gate_up(struct run *r, struct tensor *h, const struct tensor *
         struct gpu_binding bind[] = { act(x), act(&plan->list), whole(part->buffer),
                                       lora.z, lora.b,           act(h) };
         uint32_t by_matrices =
-            matrix_kernel(ops_of(r), KERNEL_EXPERTS_GATE_UP_MATMUL_F16_MATRIX, g->shape);
-        if (by_matrices) {
+            SHAPED(EXPERTS_GATE_UP_MATMUL, g->shape) | EXPERTS_GATE_UP_MATMUL_TIER_MATRIX;
+        if (has_matrix(ops_of(r), by_matrices, g->shape)) {
             struct tensor halves = gpu_halves_of(r, x);
             bind[0] = act(&halves);
             record_dispatch(&ops_of(r)->rec, by_matrices, matrix_constants, COUNT(matrix_constants),
@@ -522,8 +519,8 @@ static void tiled_gate_up(struct run *r, struct tensor *h, const struct tensor *
         struct gpu_constant set[] = { { EXPERTS_GATE_UP_MATMUL_ROWS, EXPERT_TILE_ROWS },
                                       { EXPERTS_GATE_UP_MATMUL_TOKS, EXPERT_TILE },
                                       { EXPERTS_GATE_UP_MATMUL_LORA, lora.rank > 0 } };
-        record_dispatch(&ops_of(r)->rec, (uint32_t)KERNEL_EXPERTS_GATE_UP_MATMUL_F32 + g->shape,
-                        set, COUNT(set), &p, bind, COUNT(bind),
+        record_dispatch(&ops_of(r)->rec, SHAPED(EXPERTS_GATE_UP_MATMUL, g->shape), set, COUNT(set),
+                        &p, bind, COUNT(bind),
                         plan->n_tiles * divide_up(p.n_ff, EXPERT_TILE_ROWS / 2));
     }
 }

@@ -6,9 +6,13 @@
 
 #define COUNT(a) (uint32_t)(sizeof(a) / sizeof *(a))
 
-/* The faster file of a kernel, where the device and the tier allow it. */
+/* The faster variant of a kernel, where the device and the tier allow it. */
 #define TIERED(g, NAME)                                                                            \
-    ((uint32_t)((g)->tier >= TIER_SUBGROUP ? KERNEL_##NAME##_SUBGROUP : KERNEL_##NAME))
+    ((uint32_t)KERNEL_##NAME | ((g)->tier >= TIER_SUBGROUP ? NAME##_TIER_SUBGROUP : 0u))
+
+/* The variant for weights of a shape (enum gpu_shape); the same of the faster variant. */
+#define SHAPED(NAME, shape)           ((uint32_t)KERNEL_##NAME | (uint32_t)(shape) << NAME##_FORMAT_SHIFT)
+#define TIERED_SHAPED(g, NAME, shape) (TIERED(g, NAME) | SHAPED(NAME, shape))
 
 static inline struct gpu_ops *ops_of(const struct run *r)
 {
@@ -24,10 +28,11 @@ static inline bool of_fours(const struct gpu_ops *g)
 /* Threads that each work for themselves, as kernels/lib/lone.wgsl has them; a software device has such kernels
  * unless its compiler got them wrong, or a cut is asked for. */
 enum { LONE_WG = 16 };
+#define LONE(NAME) ((uint32_t)KERNEL_##NAME | NAME##_TIER_LONE)
 
 static inline bool has_lone(const struct gpu_ops *g, uint32_t kernel)
 {
-    return g->narrow && !g->cut && !g->rec.instead[kernel];
+    return g->narrow && !g->cut && !recorder_bars(&g->rec, kernel);
 }
 
 static inline struct gpu_weight *matrix_of(const struct weight *w)
@@ -262,9 +267,6 @@ bool gpu_joins(const struct gpu_ops *g, const struct join *j, uint32_t n_buffers
 /* What a join multiplies with: after the branch's norm, all, and what the next block reads. */
 struct gpu_vectors gpu_join_vectors(const struct gpu_ops *g, const struct join *j);
 
-/* How a product of so many rows is cut where every workgroup joins. */
-struct teams gpu_held_cut(const struct gpu_ops *g, uint32_t rows);
-
 /* Can a join settle what the next block reads? */
 bool gpu_can_join_settled(const struct gpu_ops *g, const struct join *j);
 
@@ -291,82 +293,6 @@ bool gpu_wide_linear_gelu_mul(struct run *r, const struct join *j, struct tensor
 bool gpu_wide_gate_up(struct run *r, const struct join *j, struct tensor *y, struct tensor *up,
                       const struct weight *gate_w, const struct weight *up_w);
 
-/* ---- rows that lack what adapters add: ops_gpu_owed.c ---- */
-
-/* A product of one row y = W x may leave s B z to who reads y next: it puts z = A x behind y. Whoever records the next dispatch
- * either takes that over, or it is recorded before. */
-
-/* Bytes behind each tensor of n_bytes, for z. */
-uint32_t gpu_room_behind(const struct gpu_ops *g, uint64_t n_bytes);
-
-/* May y be left so, with z in so many parts? */
-bool gpu_may_owe(const struct run *r, const struct tensor *y, const struct weight *w,
-                 uint32_t parts);
-
-/* Where z begins, in numbers from the start of y. */
-static inline uint32_t gpu_owed_at(const struct tensor *y)
-{
-    return divide_up(y->cols, 4) * 4;
-}
-
-/* The dispatch just recorded has left y so. */
-void gpu_owe(struct run *r, const struct tensor *y, const struct weight *w, uint32_t parts);
-
-/* What a kernel is told of it; kernels/lib/owed.wgsl. rank 0: nothing is lacking. */
-struct gpu_lack {
-    uint32_t rank, at, parts, scales;
-    struct gpu_binding b;
-};
-
-/* What the branch of a join lacks, taken over by a kernel of which every workgroup joins; where that would be much work, it is
- * left, and nothing is lacking when the kernel runs. */
-struct gpu_lack gpu_join_lack(struct run *r, const struct join *j, uint32_t groups);
-
-/* y = W x of a settled row (NULL: it is none), left without what adapters add. False: nothing was recorded. */
-bool gpu_linear_z(struct run *r, const struct tensor *y, const struct tensor *settled,
-                  const struct weight *w);
-
-/* ---- what a block makes of a stream before it is there: ops_gpu_ahead.c ---- */
-
-/* What a product of one row takes along, or NULL; the results are to lie behind that. Once it is recorded, gpu_led says that they do: behind the stream,
- * or behind the branch that it made. */
-const struct gpu_lead *gpu_lead_of(const struct run *r, const struct weight *w,
-                                   const struct tensor *behind);
-void gpu_led(struct run *r, const struct gpu_lead *l, const struct tensor *behind, bool stream);
-
-/* Where its rows begin that are not the product's own. */
-static inline struct gpu_binding gpu_more_of(const struct gpu_lead *l, const struct weight *w)
-{
-    return (struct gpu_binding) { l->rows, l->own * w->cols * (uint32_t)sizeof(float), 0 };
-}
-
-/* Does a block that begins with this join and the reader's product have all that it needs? */
-bool gpu_is_led(const struct run *r, const struct join *j, const struct weight *reader);
-
-/* A join, gate and up with adapters, where that is so. False: nothing was recorded. */
-bool gpu_join_gate_up_led(struct run *r, const struct join *j, struct tensor *y,
-                          const struct weight *gate_w, const struct weight *up_w);
-
-/* ---- a block's first products without a dispatch of their own: ops_gpu_led.c ---- */
-
-/* The two products before it, with what they take along. False: nothing was recorded. */
-bool gpu_join_gelu_led(struct run *r, const struct join *j, const struct tensor *y,
-                       const struct weight *w, const struct tensor *by, uint32_t col);
-bool gpu_linear_led(struct run *r, const struct tensor *y, const struct tensor *x,
-                    const struct weight *w);
-
-/* A join and its products are left to who reads the first of them next; when that cannot make them, they are recorded before. False: they must be
- * recorded now. */
-bool gpu_leave_heads(struct run *r, const struct join *j, struct tensor *const *y,
-                     const struct weight *const *w, uint32_t n);
-
-/* Workgroup memory of the kernels of attention that can take it over. */
-enum { GPU_ATTEND_LED_BYTES = 32200 };
-
-/* What was left, q being the first of its results, or NULL. Who takes it over makes it. */
-const struct gpu_heads *gpu_left_heads(const struct run *r, const struct tensor *q);
-void gpu_take_heads(struct run *r);
-
 /* ---- adapters of a stream's products: ops_gpu_adapted.c ---- */
 
 /* The ops of these names where matrices have adapters; false: nothing was recorded. */
@@ -389,7 +315,6 @@ void gpu_gate_up(struct run *r, struct tensor *y, struct tensor *up, const struc
                  const struct weight *gate_w, const struct weight *up_w);
 void gpu_norm_sum(struct run *r, struct tensor *y, const struct tensor *a, const struct weight *a_w,
                   const struct tensor *b, const struct weight *b_w, float eps);
-void gpu_look_ahead(struct run *r, const struct ahead *a);
 void gpu_join(struct run *r, const struct join *j);
 void gpu_join_linears(struct run *r, const struct join *j, struct tensor *const *y,
                       const struct weight *const *w, uint32_t n);

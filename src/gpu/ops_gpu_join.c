@@ -1,7 +1,5 @@
 /* ops_gpu_join.c - the end of one block and the start of the next: alone, or made by every workgroup of the next
  * block's first products, which saves a dispatch that all of them would wait for. */
-#include <stddef.h>
-
 #include "gpu/ops_gpu_impl.h"
 
 enum {
@@ -99,8 +97,7 @@ bool gpu_join_touch(struct run *r, const struct join *j, const struct weight *co
                     uint32_t n_soon)
 {
     enum {
-        BUFFERS = 9,
-        MATRICES = JOIN_LINEARS + 1, /* at most */
+        BUFFERS = 8,
         TOUCHING = 8, /* workgroups, for parts of a device that look up for themselves */
     };
     struct gpu_ops *g = ops_of(r);
@@ -120,10 +117,9 @@ bool gpu_join_touch(struct run *r, const struct join *j, const struct weight *co
                                    .eps = j->eps };
     struct gpu_binding none = whole(g->unused);
     struct gpu_binding bind[] = {
-        act(j->x), j->branch ? act(j->branch) : none, v.all, none, none, none, none, act(j->to),
-        act(&s)
+        act(j->x), j->branch ? act(j->branch) : none, v.all, none, none, none, act(j->to), act(&s)
     };
-    for (uint32_t i = 0; i < n_soon && i < MATRICES; i++)
+    for (uint32_t i = 0; i < n_soon && i < JOIN_LINEARS; i++)
         bind[3 + i] = whole(part_of(soon[i])->buffer);
     struct gpu_constant constants[] = {
         { JOIN_TOUCH_WG, (float)wg }, { JOIN_TOUCH_RUNS, (float)divide_up(cols, HELD_RUN * wg) }
@@ -189,8 +185,8 @@ static bool half_holds(const struct join *j)
     return j->x->cols <= HELD_RUN * GPU_HELD_WG / 2;
 }
 
-/* The more rows, the more of them a team takes, as was measured: docs/SPEED.md. */
-struct teams gpu_held_cut(const struct gpu_ops *g, uint32_t rows)
+/* The more rows, the more of them a team takes, as was measured: docs/experiments. */
+static struct teams held_cut(const struct gpu_ops *g, uint32_t rows)
 {
     uint32_t wanted = g->cut ? (g->cut - 1) % HELD_CUTS : rows <= 512 ? 0 : rows <= 4096 ? 1 : 2;
     return (struct teams) { GPU_HELD_WG, 32, 1u << wanted };
@@ -217,14 +213,10 @@ static void dispatch_held(struct run *r, uint32_t kernel, const struct join *j, 
                           uint32_t n, uint32_t n_teams)
 {
     struct gpu_ops *g = ops_of(r);
-    _Static_assert(JOIN_GATE_UP_WG == JOIN_LINEARS_WG && JOIN_GATE_UP_WG == JOIN_GELU_WG &&
-                       JOIN_GATE_UP_HELD == JOIN_LINEARS_HELD &&
-                       JOIN_GATE_UP_HELD == JOIN_GELU_HELD,
-                   "one");
-    _Static_assert((int)JOIN_GATE_UP_WG == JOIN_GATE_UP_LORA_WG &&
-                       (int)JOIN_GATE_UP_HELD == JOIN_GATE_UP_LORA_HELD &&
-                       (int)JOIN_GATE_UP_LANES == JOIN_GATE_UP_LORA_LANES,
-                   "one");
+    _Static_assert(
+        (int)JOIN_GATE_UP_WG == JOIN_LINEARS_WG && (int)JOIN_GATE_UP_WG == JOIN_GELU_WG &&
+            (int)JOIN_GATE_UP_HELD == JOIN_LINEARS_HELD && (int)JOIN_GATE_UP_HELD == JOIN_GELU_HELD,
+        "one");
     struct gpu_constant constants[] = { { JOIN_GATE_UP_WG, (float)t.wg },
                                         { JOIN_GATE_UP_LANES, (float)t.lanes },
                                         { JOIN_GATE_UP_R, (float)t.rows },
@@ -275,7 +267,7 @@ static void dispatch_picked(struct run *r, uint32_t kernel, const struct join *j
                                   whole(g->unread[1]) };
     uint32_t n_teams = 0, rows = 0;
     for (uint32_t k = 0; k < some->n; k++) rows += w[some->at[k]]->rows;
-    struct teams t = gpu_held_cut(g, rows);
+    struct teams t = held_cut(g, rows);
     for (uint32_t k = 0; k < some->n; k++) {
         const struct gpu_part *part = part_of(w[some->at[k]]);
         *of[k].rows = part->rows;
@@ -311,11 +303,11 @@ static void dispatch_one(struct run *r, const struct join *j, const struct tenso
     struct gpu_binding bind[] = { act(j->x),  j->branch ? act(j->branch) : whole(g->unused),
                                   v.all,      whole(part->buffer),
                                   act(j->to), act(y) };
-    struct teams t = gpu_held_cut(g, w->rows);
+    struct teams t = held_cut(g, w->rows);
     _Static_assert((int)JOIN_GATE_UP_WG == JOIN_LINEAR_WG && (int)JOIN_GATE_UP_R == JOIN_LINEAR_R &&
                        (int)JOIN_GATE_UP_HELD == JOIN_LINEAR_HELD,
                    "one");
-    dispatch_held(r, TIERED(g, JOIN_LINEAR_F32) + shape_of(w), j, t, 0, &p, bind, COUNT(bind),
+    dispatch_held(r, TIERED_SHAPED(g, JOIN_LINEAR, shape_of(w)), j, t, 0, &p, bind, COUNT(bind),
                   divide_up(part->rows, t.rows));
 }
 
@@ -332,7 +324,6 @@ void gpu_join_linears(struct run *r, const struct join *j, struct tensor *const 
                       const struct weight *const *w, uint32_t n)
 {
     struct gpu_ops *g = ops_of(r);
-    if (gpu_leave_heads(r, j, y, w, n)) return;
     bool ok = gpu_joins(g, j, 10) && weight_exists(j->next_w) && gpu_join_vectors(g, j).one;
     for (uint32_t i = 0; i < n; i++) ok = ok && gpu_whole_and_bare(w[i]);
     struct join one = *j;
@@ -354,8 +345,8 @@ void gpu_join_linears(struct run *r, const struct join *j, struct tensor *const 
             continue;
         }
         enum gpu_shape shape = shape_of(w[first]);
-        uint32_t kernel = some[i].mixed ? TIERED(g, JOIN_LINEARS_MIXED_Q4_K) + shape - GPU_Q4_K
-                                        : TIERED(g, JOIN_LINEARS_F32) + shape;
+        uint32_t kernel = some[i].mixed ? TIERED_SHAPED(g, JOIN_LINEARS_MIXED, shape)
+                                        : TIERED_SHAPED(g, JOIN_LINEARS, shape);
         dispatch_picked(r, kernel, j, y, w, &some[i]);
     }
 }
@@ -364,7 +355,6 @@ void gpu_join_linear_gelu_mul(struct run *r, const struct join *j, struct tensor
                               const struct weight *w, const struct tensor *b, uint32_t col)
 {
     struct gpu_ops *g = ops_of(r);
-    if (gpu_join_gelu_led(r, j, y, w, b, col)) return;
     if (gpu_adapted_linear_gelu_mul(r, j, y, w, b, col)) return;
     if (gpu_wide_linear_gelu_mul(r, j, y, w, b, col)) return;
     bool ok =
@@ -388,78 +378,45 @@ void gpu_join_linear_gelu_mul(struct run *r, const struct join *j, struct tensor
                                   .eps = j->eps };
     struct gpu_binding bind[] = { act(j->x), act(j->branch), vector(g, j->w), whole(part->buffer),
                                   act(b),    act(j->to),     act(y) };
-    struct teams t = gpu_held_cut(g, w->rows);
-    dispatch_held(r, TIERED(g, JOIN_GELU_F32) + shape_of(w), j, t, 0, &p, bind, COUNT(bind),
+    struct teams t = held_cut(g, w->rows);
+    dispatch_held(r, TIERED_SHAPED(g, JOIN_GELU, shape_of(w)), j, t, 0, &p, bind, COUNT(bind),
                   divide_up(w->rows, t.rows));
 }
 
-/* Is one dispatch enough for a join, gate and up, in a kernel with so many buffers? Adapters are another question. */
+/* Is one dispatch enough for a join, gate and up? */
 static bool joins_gate_up(const struct gpu_ops *g, const struct join *j,
-                          const struct weight *gate_w, const struct weight *up_w,
-                          uint32_t n_buffers)
+                          const struct weight *gate_w, const struct weight *up_w)
 {
-    enum { MADE_BYTES = 1024 }; /* kernels/lib/put_settled.wgsl */
-    const struct gpu_weight *gate = gate_w->mem, *up = up_w->mem;
+    enum { BUFFERS = 8, MADE_BYTES = 1024 }; /* kernels/lib/put_settled.wgsl */
     bool room = held_bytes(g, j->x->cols) + MADE_BYTES <= g->rec.limits.max_workgroup_bytes;
-    return gpu_joins(g, j, n_buffers) && room && j->branch && !weight_exists(j->scale) &&
-           weight_exists(j->next_w) && gpu_join_vectors(g, j).one && gate->n_parts == 1 &&
-           up->n_parts == 1 && gate->shape == up->shape;
-}
-
-/* The product that reads what gate and up make, where their workgroups can make parts of its z = A h, so many of them; or NULL. */
-static const struct weight *parts_reader(const struct gpu_ops *g, const struct weight *gate_w,
-                                         const struct tensor *y, uint32_t n_parts)
-{
-    enum { PART_RANK = 64 }; /* kernels/lib/parts_of_z.wgsl */
-    const struct weight *w = ((const struct gpu_weight *)gate_w->mem)->lead.after;
-    if (!w || y->rows != 1 || y->cols % 16 != 0 || y->first || w->cols != y->cols) return NULL;
-    const struct gpu_weight *m = w->mem;
-    uint64_t end = gpu_owed_at(y) + (uint64_t)n_parts * m->adapted.rank;
-    uint64_t room = y->size + gpu_room_behind(g, y->size * sizeof(float)) / sizeof(float);
-    bool ok = m->adapted.rank > 0 && m->adapted.rank <= PART_RANK && m->n_parts == 1 &&
-              gpu_reads_digits(m->shape) && !w->z && !gpu_drops(w) && end <= room;
-    return ok ? w : NULL;
+    return gpu_joins(g, j, BUFFERS) && room && j->branch && !weight_exists(j->scale) &&
+           weight_exists(j->next_w) && gpu_join_vectors(g, j).one && gpu_whole_and_bare(gate_w) &&
+           gpu_whole_and_bare(up_w) && shape_of(gate_w) == shape_of(up_w);
 }
 
 /* It is. */
 static void dispatch_gate_up(struct run *r, const struct join *j, struct tensor *y,
-                             const struct weight *gate_w, const struct weight *up_w, bool adapted)
+                             const struct weight *gate_w, const struct weight *up_w)
 {
-    enum { ADAPTERS = 2 }; /* buffers of them */
     struct gpu_ops *g = ops_of(r);
     struct gpu_vectors v = gpu_join_vectors(g, j);
-    const struct gpu_weight *gm = gate_w->mem, *um = up_w->mem;
     const struct gpu_part *gate = part_of(gate_w);
     struct teams t = held_pair_cut(g, j, gate_w->rows);
-    uint32_t n_teams = divide_up(gate_w->rows, t.rows), n_parts = held_groups(t, n_teams);
-    const struct weight *reader = adapted ? parts_reader(g, gate_w, y, n_parts) : NULL;
-    const struct gpu_adapted *after = reader ? &((struct gpu_weight *)reader->mem)->adapted : NULL;
     bool settles = y->cols % 16 == 0;
-    struct tensor settled = { 0 }, parts = *y;
+    struct tensor settled = { 0 };
     if (settles) settled = gpu_settled_room(r, y->rows, y->cols);
-    struct join_gate_up_lora_params p = { .cols = gate_w->cols,
-                                          .rows = gate_w->rows,
-                                          .n_tok = j->x->rows,
-                                          .y_stride = y->cols,
-                                          .scales = gate->layout.scales,
-                                          .high = gate->layout.high,
-                                          .d = gate->layout.d,
-                                          .has_branch = 1,
-                                          .post_at = v.at[0],
-                                          .next_at = v.at[2],
-                                          .settles = settles,
-                                          .eps = j->eps,
-                                          .rank = gm->adapted.rank,
-                                          .rank2 = um->adapted.rank,
-                                          .b_scales = gpu_adapted_scales(&gm->adapted, gate_w),
-                                          .b_scales2 = gpu_adapted_scales(&um->adapted, up_w),
-                                          .z_at2 = gm->adapted.rank,
-                                          .b_at2 = gm->adapted.rank * (gate_w->rows + 1),
-                                          .part_rank = after ? after->rank : 0,
-                                          .part_at = gpu_owed_at(y) };
-    _Static_assert(offsetof(struct join_gate_up_lora_params, eps) ==
-                       offsetof(struct join_gate_up_params, eps),
-                   "one begins as the other");
+    struct join_gate_up_params p = { .cols = gate_w->cols,
+                                     .rows = gate_w->rows,
+                                     .n_tok = j->x->rows,
+                                     .y_stride = y->cols,
+                                     .scales = gate->layout.scales,
+                                     .high = gate->layout.high,
+                                     .d = gate->layout.d,
+                                     .has_branch = 1,
+                                     .post_at = v.at[0],
+                                     .next_at = v.at[2],
+                                     .settles = settles,
+                                     .eps = j->eps };
     struct gpu_binding bind[] = { act(j->x),
                                   act(j->branch),
                                   v.all,
@@ -467,30 +424,10 @@ static void dispatch_gate_up(struct run *r, const struct join *j, struct tensor 
                                   whole(part_of(up_w)->buffer),
                                   act(j->to),
                                   act(y),
-                                  settles ? act(&settled) : whole(g->unread[0]),
-                                  whole(gm->lead.b),
-                                  whole(after ? after->a : g->unused) };
-    uint32_t kernel =
-        adapted ? TIERED(g, JOIN_GATE_UP_LORA_Q4_0) - GPU_Q4_0 : TIERED(g, JOIN_GATE_UP_F32);
-    dispatch_held(r, kernel + shape_of(gate_w), j, t, 0, &p, bind,
-                  COUNT(bind) - (adapted ? 0 : ADAPTERS), n_teams);
+                                  settles ? act(&settled) : whole(g->unread[0]) };
+    dispatch_held(r, TIERED_SHAPED(g, JOIN_GATE_UP, shape_of(gate_w)), j, t, 0, &p, bind,
+                  COUNT(bind), divide_up(gate_w->rows, t.rows));
     if (settles) gpu_note_settled(r, y, &settled);
-    if (!after) return;
-    parts.first = p.part_at;
-    parts.cols = after->rank;
-    parts.size = after->rank;
-    gpu_note_parts(r, reader, &parts, n_parts);
-}
-
-bool gpu_join_gate_up_led(struct run *r, const struct join *j, struct tensor *y,
-                          const struct weight *gate_w, const struct weight *up_w)
-{
-    const struct gpu_weight *gate = gate_w->mem;
-    if (!gpu_reads_digits(gate->shape) || !gate->lead.b ||
-        !joins_gate_up(ops_of(r), j, gate_w, up_w, 10))
-        return false;
-    dispatch_gate_up(r, j, y, gate_w, up_w, true);
-    return true;
 }
 
 void gpu_join_gate_up(struct run *r, const struct join *j, struct tensor *y, struct tensor *up,
@@ -498,9 +435,8 @@ void gpu_join_gate_up(struct run *r, const struct join *j, struct tensor *y, str
 {
     if (gpu_adapted_gate_up(r, j, y, up, gate_w, up_w)) return;
     if (gpu_wide_gate_up(r, j, y, up, gate_w, up_w)) return;
-    if (joins_gate_up(ops_of(r), j, gate_w, up_w, 8) && gpu_whole_and_bare(gate_w) &&
-        gpu_whole_and_bare(up_w)) {
-        dispatch_gate_up(r, j, y, gate_w, up_w, false);
+    if (joins_gate_up(ops_of(r), j, gate_w, up_w)) {
+        dispatch_gate_up(r, j, y, gate_w, up_w);
         return;
     }
     gpu_join(r, j);

@@ -74,7 +74,7 @@ uint32_t gpu_shares(uint32_t tiles, uint32_t units, uint32_t depth, uint64_t num
 
 static uint32_t matrix_kernel(enum gpu_shape shape)
 {
-    return (uint32_t)KERNEL_MATMUL_F16_MATRIX + shape - GPU_F16;
+    return SHAPED(MATMUL, shape) | MATMUL_TIER_MATRIX;
 }
 
 /* A workgroup's block; the time of a step of 32 columns where the device is full, in hundredths of that of the second; and how
@@ -184,7 +184,7 @@ void gpu_embed(struct run *r, struct tensor *y, const struct weight *table,
                                   .d = part->layout.d,
                                   .scale = scale_by };
         struct gpu_binding bind[] = { whole(part->buffer), act(ids), act(y) };
-        gpu_dispatch_op(r, (uint32_t)KERNEL_EMBED_F32 + g->shape, &p, bind, COUNT(bind),
+        gpu_dispatch_op(r, SHAPED(EMBED, g->shape), &p, bind, COUNT(bind),
                         divide_up((uint64_t)ids->rows * divide_up(table->cols, 8), 64));
     }
 }
@@ -237,9 +237,9 @@ static void tiles_product(struct run *r, const struct block *w, const struct lin
                           const struct gpu_binding *bind, uint32_t n, bool gelu)
 {
     struct gpu_ops *g = ops_of(r);
-    uint32_t lone = (uint32_t)KERNEL_MATMUL_F32_LONE + w->shape;
+    uint32_t lone = LONE(MATMUL) | SHAPED(MATMUL, w->shape);
     if (has_lone(g, lone)) {
-        struct gpu_constant by = { MATMUL_LONE_GELU, gelu };
+        struct gpu_constant by = { MATMUL_GELU, gelu };
         uint64_t threads = (uint64_t)divide_up(w->rows, 8) * divide_up(p->n_tok, 8);
         record_dispatch(&g->rec, lone, &by, 1, p, bind, n, divide_up(threads, LONE_WG));
         return;
@@ -250,7 +250,7 @@ static void tiles_product(struct run *r, const struct block *w, const struct lin
                                   { MATMUL_WG, (float)cut.wg },
                                   { MATMUL_GELU, gelu },
                                   { MATMUL_LORA, p->rank > 0 } };
-    record_dispatch(&g->rec, (uint32_t)KERNEL_MATMUL_F32 + w->shape, set, COUNT(set), p, bind, n,
+    record_dispatch(&g->rec, SHAPED(MATMUL, w->shape), set, COUNT(set), p, bind, n,
                     divide_up(w->rows, cut.rows) * divide_up(p->n_tok, cut.toks) * p->n_split);
 }
 
@@ -263,7 +263,7 @@ static bool matrices_product(struct run *r, const struct tensor *y, const struct
     struct gpu_ops *g = ops_of(r);
     struct gpu_binding bind[6];
     bool can = g->tier == TIER_MATRIX && w->shape != GPU_F32 && x->rows > 32 &&
-               !g->rec.instead[matrix_kernel(w->shape)];
+               !recorder_bars(&g->rec, matrix_kernel(w->shape));
     bool apart = w->whole && w->rows % 4 == 0 && w->rows == y->cols && f->cap <= 0 && f->scale == 1;
     if (!can) return false;
     struct matrix_plan plan = matrix_plan(g, w->rows, w->cols, x->rows, apart);
@@ -276,11 +276,11 @@ static bool matrices_product(struct run *r, const struct tensor *y, const struct
         parts = gpu_scratch(r, SCRATCH_PARTS, plan.shares * x->rows, y->cols);
         bind[5] = act(&parts);
     }
-    struct gpu_constant set[] = { { MATMUL_MATRIX_ROWS, (float)plan.cut.rows },
-                                  { MATMUL_MATRIX_TOKS, (float)plan.cut.toks },
-                                  { MATMUL_MATRIX_WG, (float)plan.cut.wg },
-                                  { MATMUL_MATRIX_BUFFERS, (float)plan.buffers },
-                                  { MATMUL_MATRIX_GELU, f->by && plan.shares == 1 } };
+    struct gpu_constant set[] = { { MATMUL_ROWS, (float)plan.cut.rows },
+                                  { MATMUL_TOKS, (float)plan.cut.toks },
+                                  { MATMUL_WG, (float)plan.cut.wg },
+                                  { MATMUL_BUFFERS, (float)plan.buffers },
+                                  { MATMUL_GELU, f->by && plan.shares == 1 } };
     record_dispatch(&g->rec, matrix_kernel(w->shape), set, COUNT(set), &p, bind, COUNT(bind),
                     plan.groups * plan.shares);
     if (plan.shares > 1) gpu_sum_parts(r, &sum, 0, true, &parts, plan.shares, f->by, f->col);
@@ -295,9 +295,9 @@ static void row_product(struct run *r, const struct block *w, const struct linea
 {
     struct gpu_ops *g = ops_of(r);
     struct teams t = gpu_even_cut(g, w->shape, w->rows, w->cols, p->n_tok);
-    _Static_assert(LINEAR_WG == LINEAR_DIGITS_WG && LINEAR_LANES == LINEAR_DIGITS_LANES &&
-                       LINEAR_R == LINEAR_DIGITS_R && LINEAR_GELU == LINEAR_DIGITS_GELU &&
-                       LINEAR_LORA == LINEAR_DIGITS_LORA,
+    _Static_assert((int)LINEAR_WG == LINEAR_DIGITS_WG && (int)LINEAR_LANES == LINEAR_DIGITS_LANES &&
+                       (int)LINEAR_R == LINEAR_DIGITS_R && (int)LINEAR_GELU == LINEAR_DIGITS_GELU &&
+                       (int)LINEAR_LORA == LINEAR_DIGITS_LORA,
                    "one piece");
     _Static_assert(LINEAR_WG == (int)LINEAR_BARE_WG && LINEAR_LANES == (int)LINEAR_BARE_LANES &&
                        LINEAR_R == (int)LINEAR_BARE_R && LINEAR_WG == (int)LINEAR_DIGITS_BARE_WG &&
@@ -311,14 +311,15 @@ static void row_product(struct run *r, const struct block *w, const struct linea
                                         { LINEAR_GELU, gelu },
                                         { LINEAR_LORA, p->z_parts ? 2 : p->rank > 0 } };
     bool bare = !gelu && !p->rank, digits = settled && gpu_reads_digits(w->shape);
-    uint32_t kernel = bare ? TIERED(g, LINEAR_BARE_F32) : TIERED(g, LINEAR_F32);
+    uint32_t kernel =
+        bare ? TIERED_SHAPED(g, LINEAR_BARE, w->shape) : TIERED_SHAPED(g, LINEAR, w->shape);
     if (digits) {
-        kernel =
-            (bare ? TIERED(g, LINEAR_DIGITS_BARE_Q4_0) : TIERED(g, LINEAR_DIGITS_Q4_0)) - GPU_Q4_0;
+        kernel = bare ? TIERED_SHAPED(g, LINEAR_DIGITS_BARE, w->shape)
+                      : TIERED_SHAPED(g, LINEAR_DIGITS, w->shape);
         bind[0] = act(settled);
     }
     struct gpu_binding few[] = { bind[0], bind[1], bind[n - 1] };
-    record_dispatch(&g->rec, kernel + w->shape, constants, COUNT(constants) - (bare ? 2 : 0), p,
+    record_dispatch(&g->rec, kernel, constants, COUNT(constants) - (bare ? 2 : 0), p,
                     bare ? few : bind, bare ? COUNT(few) : n,
                     divide_up(w->rows, team_rows(t)) * p->n_tok);
 }
@@ -414,27 +415,13 @@ static void after_adapters(struct run *r, const struct tensor *y, const struct t
     }
 }
 
-/* The matrix as it is with its adapters. False: there is none. */
-static bool merged_product(struct run *r, const struct tensor *y, const struct tensor *x,
-                           const struct weight *w, const struct finish *f)
-{
-    const struct gpu_lead *m = gpu_lead_of(r, w, y);
-    if (!m || !m->merged) return false;
-    const struct gpu_lora none = { .z = whole(ops_of(r)->unused), .b = whole(ops_of(r)->unused) };
-    const struct block b = { .buffer = m->rows, .shape = GPU_F32, .cols = w->cols, .rows = m->own };
-    block_product(r, y, x, NULL, &b, &none, f);
-    return true;
-}
-
 static void adapted_matrix(struct run *r, const struct tensor *y, const struct tensor *x,
                            const struct weight *w, const struct finish *f)
 {
     const struct gpu_settled *last = &ops_of(r)->settled;
     const struct tensor *settled = gpu_settled_of(r, x);
     bool bare = f->scale == 1 && f->cap <= 0 && !f->by;
-    if (bare && (gpu_linear_led(r, y, x, w) || merged_product(r, y, x, w, f) ||
-                 gpu_linear_parts(r, y, settled, w) || gpu_linear_z(r, y, settled, w)))
-        return;
+    if (bare && gpu_linear_parts(r, y, settled, w)) return;
     if (settled && last->reader == w) {
         after_adapters(r, y, x, settled, w, &last->z, last->n_parts, f);
     } else {
@@ -522,6 +509,6 @@ void gpu_gate_up(struct run *r, struct tensor *y, struct tensor *up, const struc
     struct gpu_constant constants[] = { { GATE_UP_WG, (float)t.wg },
                                         { GATE_UP_LANES, (float)t.lanes },
                                         { GATE_UP_R, (float)t.rows } };
-    record_dispatch(&g->rec, TIERED(g, GATE_UP_F32) + a->shape, constants, COUNT(constants), &p,
+    record_dispatch(&g->rec, TIERED_SHAPED(g, GATE_UP, a->shape), constants, COUNT(constants), &p,
                     bind, COUNT(bind), divide_up(p.rows, team_rows(t)) * x->rows);
 }

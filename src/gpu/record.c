@@ -22,6 +22,7 @@ void recorder_close(struct recorder *r)
     recorded_free(&r->now);
     if (r->step) gpu_buffer_free(r->step);
     mem_free(r->slices);
+    mem_free(r->kernels);
     mem_free(r->pipelines);
     *r = (struct recorder) { 0 };
 }
@@ -39,13 +40,32 @@ static bool grow(void **list, uint32_t n, uint32_t *cap, size_t size)
 }
 
 /* Its place in the list, or the list's length. */
-static uint32_t find_slot(const struct recorder *r, enum kernel kernel,
-                          const struct gpu_constant *c, uint32_t n)
+static uint32_t find_kernel(const struct recorder *r, uint32_t kernel)
 {
     uint32_t i = 0;
+    while (i < r->n_kernels && r->kernels[i].number != kernel) i++;
+    return i;
+}
+
+/* The same, made if need be; false when memory is short. */
+static bool add_kernel(struct recorder *r, uint32_t kernel, uint32_t *at)
+{
+    *at = find_kernel(r, kernel);
+    if (*at < r->n_kernels) return true;
+    if (!grow((void **)&r->kernels, r->n_kernels, &r->cap_kernels, sizeof *r->kernels))
+        return false;
+    r->kernels[r->n_kernels++] = (struct record_kernel) { .number = kernel };
+    return true;
+}
+
+/* A pipeline's place in the list, or the list's length. */
+static uint32_t find_slot(const struct recorder *r, uint32_t kernel, const struct gpu_constant *c,
+                          uint32_t n)
+{
+    uint32_t i = 0, of = find_kernel(r, kernel);
     for (; i < r->n_pipelines; i++) {
         const struct pipeline_slot *s = &r->pipelines[i];
-        if (s->kernel == (uint32_t)kernel && s->n_constants == n &&
+        if (s->kernel == of && s->n_constants == n &&
             (n == 0 || memcmp(s->constants, c, n * sizeof *c) == 0))
             break;
     }
@@ -53,47 +73,49 @@ static uint32_t find_slot(const struct recorder *r, enum kernel kernel,
 }
 
 /* Its slot, made if need be; NULL when memory is short. */
-static struct pipeline_slot *slot_of(struct recorder *r, enum kernel kernel,
+static struct pipeline_slot *slot_of(struct recorder *r, uint32_t kernel,
                                      const struct gpu_constant *c, uint32_t n)
 {
     assert(n <= RECORD_MAX_CONSTANTS);
-    uint32_t at = find_slot(r, kernel, c, n);
+    uint32_t at = find_slot(r, kernel, c, n), of;
     if (at < r->n_pipelines) return &r->pipelines[at];
-    if (!grow((void **)&r->pipelines, r->n_pipelines, &r->cap_pipelines, sizeof *r->pipelines))
+    if (!add_kernel(r, kernel, &of) ||
+        !grow((void **)&r->pipelines, r->n_pipelines, &r->cap_pipelines, sizeof *r->pipelines))
         return NULL;
     struct pipeline_slot *s = &r->pipelines[r->n_pipelines++];
-    *s = (struct pipeline_slot) { .kernel = (uint32_t)kernel, .n_constants = n };
+    *s = (struct pipeline_slot) { .kernel = of, .n_constants = n };
     if (n) memcpy(s->constants, c, n * sizeof *c);
     return s;
 }
 
-static gpu_pipeline make_pipeline(struct pipeline_slot *s)
+static gpu_pipeline make_pipeline(const struct recorder *r, struct pipeline_slot *s)
 {
-    if (s && !s->pipeline) s->pipeline = gpu_pipeline_new(s->kernel, s->constants, s->n_constants);
+    if (s && !s->pipeline)
+        s->pipeline = gpu_pipeline_new(r->kernels[s->kernel].number, s->constants, s->n_constants);
     return s ? s->pipeline : 0;
 }
 
-static gpu_pipeline find_pipeline(struct recorder *r, enum kernel kernel,
-                                  const struct gpu_constant *c, uint32_t n)
+static gpu_pipeline find_pipeline(struct recorder *r, uint32_t kernel, const struct gpu_constant *c,
+                                  uint32_t n)
 {
-    return make_pipeline(slot_of(r, kernel, c, n));
+    return make_pipeline(r, slot_of(r, kernel, c, n));
 }
 
 void record_noted(struct recorder *r, uint32_t group)
 {
     for (uint32_t i = 0; i < r->n_pipelines; i++) {
         struct pipeline_slot *s = &r->pipelines[i];
-        if (s->noted && s->noted <= group && !r->instead[s->kernel]) make_pipeline(s);
+        if (s->noted && s->noted <= group && !r->kernels[s->kernel].barred) make_pipeline(r, s);
     }
 }
 
-gpu_pipeline record_pipeline(struct recorder *r, enum kernel kernel)
+gpu_pipeline record_pipeline(struct recorder *r, uint32_t kernel)
 {
     return find_pipeline(r, kernel, NULL, 0);
 }
 
 /* A dispatch that only counts. */
-static void count(struct recorder *r, enum kernel kernel, const struct gpu_constant *c, uint32_t n)
+static void count(struct recorder *r, uint32_t kernel, const struct gpu_constant *c, uint32_t n)
 {
     struct record_trace *t = r->trace;
     uint32_t at = find_slot(r, kernel, c, n);
@@ -107,7 +129,7 @@ static void count(struct recorder *r, enum kernel kernel, const struct gpu_const
     else t->slot[t->n++] = at;
 }
 
-static void note(struct recorder *r, enum kernel kernel, const struct gpu_constant *c, uint32_t n)
+static void note(struct recorder *r, uint32_t kernel, const struct gpu_constant *c, uint32_t n)
 {
     struct pipeline_slot *s = slot_of(r, kernel, c, n);
     if (s && r->group && (!s->noted || r->group < s->noted))
@@ -163,13 +185,13 @@ void record_first(struct recorder *r)
     if (first) first(r->first_ctx);
 }
 
-void record_dispatch(struct recorder *r, enum kernel kernel, const struct gpu_constant *constants,
+void record_dispatch(struct recorder *r, uint32_t kernel, const struct gpu_constant *constants,
                      uint32_t n_constants, const void *params, const struct gpu_binding *bindings,
                      uint32_t n_bindings, uint32_t n_groups)
 {
-    if (r->instead[kernel]) kernel = (enum kernel)(r->instead[kernel] - 1);
-    const struct kernel_info *k = &kernel_table[kernel];
-    struct gpu_binding all[RECORD_MAX_BINDINGS];
+    if (recorder_bars(r, kernel)) kernel = kernel_plain(kernel);
+    const struct kernel_family *k = kernel_family(kernel);
+    struct gpu_binding all[WGSL_MAX_BINDINGS];
     uint32_t n = 0;
     if (r->status || n_groups == 0) return;
     record_first(r);
@@ -188,7 +210,7 @@ void record_dispatch(struct recorder *r, enum kernel kernel, const struct gpu_co
         return;
     }
     if (k->uses_step) all[n++] = (struct gpu_binding) { r->step, 0, STEP_BYTES };
-    assert(n + n_bindings == k->n_bindings && k->n_bindings <= RECORD_MAX_BINDINGS);
+    assert(n + n_bindings <= WGSL_MAX_BINDINGS);
     memcpy(all + n, bindings, n_bindings * sizeof *bindings);
     gpu_group group = gpu_group_new(pipeline, all, n + n_bindings);
     r->now.groups[r->now.n_groups++] = group;
@@ -233,16 +255,18 @@ uint64_t recorded_bytes(uint32_t n_dispatches)
     return (uint64_t)((n_dispatches + a_chunk - 1) / a_chunk) * RECORD_CHUNK;
 }
 
-bool recorder_demote(struct recorder *r, enum kernel kernel)
+bool recorder_bars(const struct recorder *r, uint32_t kernel)
 {
-    const char *name = kernel_table[kernel].name, *tier = strchr(name, '.');
-    if (!tier || r->instead[kernel]) return false;
-    for (uint32_t i = 0; i < N_KERNELS; i++) {
-        const char *plain = kernel_table[i].name;
-        size_t n = strlen(plain);
-        if (n != (size_t)(tier - name) || memcmp(plain, name, n) != 0) continue;
-        r->instead[kernel] = (uint16_t)(i + 1);
-        return true;
-    }
-    return false;
+    uint32_t at = r->n_barred ? find_kernel(r, kernel) : r->n_kernels;
+    return at < r->n_kernels && r->kernels[at].barred;
+}
+
+bool recorder_demote(struct recorder *r, uint32_t kernel)
+{
+    uint32_t at;
+    if (kernel_plain(kernel) == kernel || !add_kernel(r, kernel, &at) || r->kernels[at].barred)
+        return false;
+    r->kernels[at].barred = true;
+    r->n_barred++;
+    return true;
 }

@@ -13,13 +13,12 @@
 
 #include "base/err.h"
 #include "gpu/gpu.h"
-#include "kernels.h"
+#include "gpu/kernel.h"
 
 enum {
     RECORD_SLICE = 256,      /* the largest uniform alignment that devices ask for */
     RECORD_CHUNK = 64 << 10, /* bytes of one parameter buffer */
     RECORD_PART = 16, /* dispatches that a device can begin with; then twice as many, and so on */
-    RECORD_MAX_BINDINGS = 14,
     RECORD_MAX_CONSTANTS = 8,
 };
 
@@ -32,8 +31,17 @@ struct recorded {
     uint32_t n_groups, cap_groups;
 };
 
+/* What is known of a kernel that a pipeline was wanted of. */
+struct record_kernel {
+    uint32_t number;
+    bool barred;     /* it was demoted: its plain variant takes its place */
+    bool vouched;    /* a result of the self-test that it had a part in was right */
+    uint8_t verdict; /* of the last self-test: enum selftest_verdict, and how far it was off */
+    double nmse;
+};
+
 struct pipeline_slot {
-    uint32_t kernel, n_constants;
+    uint32_t kernel, n_constants; /* kernel: its place in the recorder's list */
     struct gpu_constant constants[RECORD_MAX_CONSTANTS];
     gpu_pipeline pipeline; /* 0: it is only noted */
     uint8_t noted;         /* the first group of steps that it is proven with; 0: none */
@@ -60,12 +68,11 @@ struct recorder {
     struct gpu_limits limits;
     enum record_mode mode;
     uint8_t group; /* of steps, from 1 on: for which pipelines are noted now; 0: for none */
-    struct record_trace *trace;  /* of RECORD_NOTHING; may be NULL */
-    uint16_t instead[N_KERNELS]; /* of a kernel that was demoted: the other's number + 1 */
-    bool vouched[N_KERNELS];     /* a result of the self-test that it had a part in was right */
-    gpu_buffer step;             /* struct Step of kernels/lib/step.wgsl */
+    struct record_trace *trace; /* of RECORD_NOTHING; may be NULL */
+    gpu_buffer step;            /* struct Step of kernels/lib/step.wgsl */
+    struct record_kernel *kernels;
     struct pipeline_slot *pipelines;
-    uint32_t n_pipelines, cap_pipelines;
+    uint32_t n_kernels, cap_kernels, n_barred, n_pipelines, cap_pipelines;
     struct recorded now; /* being recorded */
     uint8_t *slices;     /* shadow of the current chunk */
     uint32_t n_slices;   /* used in it */
@@ -85,20 +92,22 @@ void record_begin(struct recorder *r);
 /* What r->first is for, now. */
 void record_first(struct recorder *r);
 /* The pipeline of a kernel without constants, made if need be; 0 when memory is short. */
-gpu_pipeline record_pipeline(struct recorder *r, enum kernel kernel);
+gpu_pipeline record_pipeline(struct recorder *r, uint32_t kernel);
 /* Make those that were noted for groups up to this one, but for kernels that were demoted since. */
 void record_noted(struct recorder *r, uint32_t group);
 /* The bindings of storage buffers in the kernel's order; params and step are added here. */
-void record_dispatch(struct recorder *r, enum kernel kernel, const struct gpu_constant *constants,
+void record_dispatch(struct recorder *r, uint32_t kernel, const struct gpu_constant *constants,
                      uint32_t n_constants, const void *params, const struct gpu_binding *bindings,
                      uint32_t n_bindings, uint32_t n_groups);
 /* The finished program; zero with r->status set when something failed, or when none was recorded. */
 struct recorded record_end(struct recorder *r);
 void recorded_free(struct recorded *p);
 
-/* Record the plain kernel in the place of this one of a faster tier. False when it is plain, or was demoted
+/* Record the plain variant in the place of this kernel of a faster tier. False when it is plain, or was demoted
  * before. */
-bool recorder_demote(struct recorder *r, enum kernel kernel);
+bool recorder_demote(struct recorder *r, uint32_t kernel);
+/* Was it? */
+bool recorder_bars(const struct recorder *r, uint32_t kernel);
 
 /* Bytes of the parameter buffers of a program of so many dispatches. */
 uint64_t recorded_bytes(uint32_t n_dispatches);

@@ -42,8 +42,6 @@ struct selftest {
     struct recorded program;
     gpu_buffer results;
     uint32_t n_bytes;
-    uint8_t verdicts[N_KERNELS];
-    double nmse[N_KERNELS];
 };
 
 static struct gpu_ops *ops(const struct selftest *t)
@@ -70,7 +68,6 @@ static void stage_close(struct stage *s)
         if (s->place != STAGE_PROBE) tensor_free(s->run.be, &s->tensors[i]);
     for (uint32_t i = 0; i < s->n_weights; i++) {
         struct stage_weight *w = &s->weights[i];
-        if (s->place == STAGE_PROBE) gpu_lead_free(&w->probe.lead);
         if (s->place == STAGE_GPU) gpu_weight_free(w->w.mem);
         else if (s->place == STAGE_CPU && weight_exists(&w->w))
             s->run.be->unload(s->run.be->ctx, &w->w);
@@ -317,27 +314,36 @@ static void drop_scratch(struct selftest *t)
         while (t->scratch[k].n > 0) gpu_buffer_free(t->scratch[k].buffers[--t->scratch[k].n]);
 }
 
-/* Was a kernel with this in its name asked for; lacking: one that nothing has run yet? */
-static bool has_kernel(const struct selftest *t, const char *part_of_name, bool lacking)
+bool selftest_uses(const struct selftest *t, const char *part_of_name)
 {
     const struct recorder *rec = &((const struct gpu_ops *)t->gpu->ctx)->rec;
     for (uint32_t i = 0; i < rec->n_pipelines; i++) {
         const struct pipeline_slot *s = &rec->pipelines[i];
-        if (s->pipeline && !(lacking && s->tested) &&
-            strstr(kernel_table[s->kernel].name, part_of_name))
-            return true;
+        const char *path = kernel_family(rec->kernels[s->kernel].number)->path;
+        if (s->pipeline && strstr(path, part_of_name)) return true;
     }
     return false;
 }
 
-bool selftest_uses(const struct selftest *t, const char *part_of_name)
+bool selftest_uses_format(const struct selftest *t, uint32_t format)
 {
-    return has_kernel(t, part_of_name, false);
+    const struct recorder *rec = &((const struct gpu_ops *)t->gpu->ctx)->rec;
+    for (uint32_t i = 0; i < rec->n_pipelines; i++) {
+        const struct pipeline_slot *s = &rec->pipelines[i];
+        uint32_t number = rec->kernels[s->kernel].number;
+        struct kernel_axis axis = kernel_family(number)->format;
+        if (s->pipeline && axis.mask && kernel_value(number, axis) == format) return true;
+    }
+    return false;
 }
 
-bool selftest_lacks(const struct selftest *t, const char *part_of_name)
+/* Is there a pipeline that no case has run yet? */
+static bool lacks_case(const struct selftest *t)
 {
-    return has_kernel(t, part_of_name, true);
+    const struct recorder *rec = &((const struct gpu_ops *)t->gpu->ctx)->rec;
+    for (uint32_t i = 0; i < rec->n_pipelines; i++)
+        if (rec->pipelines[i].pipeline && !rec->pipelines[i].tested) return true;
+    return false;
 }
 
 static bool pick_all(struct selftest *t)
@@ -347,7 +353,7 @@ static bool pick_all(struct selftest *t)
     memcpy(before, ops(t)->scratch, sizeof before);
     for (uint32_t k = 0; ok && k < 6; k++) { /* three rounds each */
         t->round = k % 3;
-        if (selftest_lacks(t, "")) ok = k < 3 ? selftest_pick_draws(t) : selftest_pick_all(t);
+        if (lacks_case(t)) ok = k < 3 ? selftest_pick_draws(t) : selftest_pick_all(t);
     }
     take_scratch(t, before);
     drop_scratch(t);
@@ -485,30 +491,40 @@ static double compare(const struct test *test, const uint8_t *results)
     return want == end && !isnan(nmse) ? nmse : INFINITY;
 }
 
-static uint32_t kernel_of(const struct selftest *t, const struct test *test, uint32_t i)
+static struct record_kernel *kernel_of(const struct selftest *t, const struct test *test,
+                                       uint32_t i)
 {
-    return ops(t)->rec.pipelines[test->trace.slot[i]].kernel;
+    struct recorder *rec = &ops(t)->rec;
+    return &rec->kernels[rec->pipelines[test->trace.slot[i]].kernel];
 }
 
-static bool is_plain(uint32_t kernel)
+static bool is_plain(const struct record_kernel *k)
 {
-    return strchr(kernel_table[kernel].name, '.') == NULL;
+    return kernel_plain(k->number) == k->number;
 }
 
-/* Who is to blame for a wrong result: of the kernels that no right result vouches for, those of faster tiers,
- * else all. */
+/* How much speaks for pipeline i of a test: 2 a right result of its own, 1 one of another pipeline of
+ * its kernel, 0 none. */
+static int trust(const struct selftest *t, const struct test *test, uint32_t i)
+{
+    bool right = ops(t)->rec.pipelines[test->trace.slot[i]].proven;
+    return right ? 2 : kernel_of(t, test, i)->vouched ? 1 : 0;
+}
+
+/* Who is to blame for a wrong result: of the pipelines that the least speaks for, the kernels of faster
+ * tiers, else all. */
 static void blame(struct selftest *t, const struct test *test)
 {
-    const bool *vouched = ops(t)->rec.vouched;
-    bool doubtful = false, faster = false;
+    int least = 2;
+    bool faster = false;
     for (uint32_t i = 0; i < test->trace.n; i++)
-        doubtful = doubtful || !vouched[kernel_of(t, test, i)];
+        if (trust(t, test, i) < least) least = trust(t, test, i);
     for (int pass = 0; pass < 2; pass++)
         for (uint32_t i = 0; i < test->trace.n; i++) {
-            uint32_t k = kernel_of(t, test, i);
-            if (doubtful && vouched[k]) continue;
+            struct record_kernel *k = kernel_of(t, test, i);
+            if (trust(t, test, i) > least) continue;
             if (pass == 0) faster = faster || !is_plain(k);
-            else if (!faster || !is_plain(k)) t->verdicts[k] = KERNEL_WRONG;
+            else if (!faster || !is_plain(k)) k->verdict = KERNEL_WRONG;
         }
 }
 
@@ -517,31 +533,36 @@ uint32_t selftest_judge(struct selftest *t, const uint8_t *results)
     struct recorder *rec = &ops(t)->rec;
     uint32_t demoted = 0;
     t->judged = true;
+    for (uint32_t i = 0; i < rec->n_kernels; i++) {
+        rec->kernels[i].verdict = KERNEL_UNUSED;
+        rec->kernels[i].nmse = 0;
+    }
     for (uint32_t i = 0; i < rec->n_pipelines; i++) {
         const struct pipeline_slot *s = &rec->pipelines[i];
-        if (s->pipeline && !s->tested && !rec->instead[s->kernel])
-            t->verdicts[s->kernel] = KERNEL_UNTESTED;
+        struct record_kernel *k = &rec->kernels[s->kernel];
+        if (s->pipeline && !s->tested && !k->barred) k->verdict = KERNEL_UNTESTED;
     }
     for (uint32_t k = 0; k < t->n; k++) {
         struct test *test = &t->tests[k];
         test->nmse = compare(test, results);
         for (uint32_t i = 0; i < test->trace.n; i++) {
-            uint32_t kernel = kernel_of(t, test, i);
-            if (!(t->nmse[kernel] >= test->nmse)) t->nmse[kernel] = test->nmse;
+            struct record_kernel *kernel = kernel_of(t, test, i);
+            if (!(kernel->nmse >= test->nmse)) kernel->nmse = test->nmse;
             if (!(test->nmse <= MOST_NMSE)) continue;
-            rec->vouched[kernel] = rec->pipelines[test->trace.slot[i]].proven = true;
-            if (t->verdicts[kernel] == KERNEL_UNUSED) t->verdicts[kernel] = KERNEL_GOOD;
+            kernel->vouched = rec->pipelines[test->trace.slot[i]].proven = true;
+            if (kernel->verdict == KERNEL_UNUSED) kernel->verdict = KERNEL_GOOD;
         }
     }
     for (uint32_t k = 0; k < t->n; k++)
         if (!(t->tests[k].nmse <= MOST_NMSE)) blame(t, &t->tests[k]);
-    for (uint32_t k = 0; k < N_KERNELS; k++)
-        if (t->verdicts[k] == KERNEL_WRONG) demoted += recorder_demote(rec, (enum kernel)k);
+    for (uint32_t k = 0; k < rec->n_kernels; k++)
+        if (rec->kernels[k].verdict == KERNEL_WRONG)
+            demoted += recorder_demote(rec, rec->kernels[k].number);
     return demoted;
 }
 
-enum selftest_verdict selftest_verdict(const struct selftest *t, uint32_t kernel, double *nmse)
+const struct record_kernel *selftest_kernels(const struct selftest *t, uint32_t *n)
 {
-    *nmse = t->nmse[kernel];
-    return t->verdicts[kernel];
+    *n = ops(t)->rec.n_kernels;
+    return ops(t)->rec.kernels;
 }

@@ -30,7 +30,7 @@ gpu_buffer selftest_results(const struct selftest *t, uint32_t *n_bytes);
 /* Compare. Wrong kernels of faster tiers are demoted; returns how many were. */
 uint32_t selftest_judge(struct selftest *t, const uint8_t *results);
 
-/* After that: what is known of a kernel, and how far it was off at most (nmse). */
-enum selftest_verdict selftest_verdict(const struct selftest *t, uint32_t kernel, double *nmse);
+/* After that: the n kernels that are known, each with its verdict, and how far it was off at most (nmse). */
+const struct record_kernel *selftest_kernels(const struct selftest *t, uint32_t *n);
 
 #endif

@@ -6,7 +6,7 @@
 
 enum { RING = 80 };
 
-struct kv selftest_cache(struct stage *s, const struct test_case *c)
+static struct kv make_cache(struct stage *s, const struct test_case *c)
 {
     enum stage_kind kind = c->half ? STAGE_F16 : STAGE_F32;
     struct tensor *k = stage_tensor(s, RING, c->n_kv * c->cols, kind, 0);
@@ -16,7 +16,7 @@ struct kv selftest_cache(struct stage *s, const struct test_case *c)
 
 static void run_kv_write(struct stage *s, const struct test_case *c)
 {
-    struct kv kv = selftest_cache(s, c);
+    struct kv kv = make_cache(s, c);
     struct tensor *k = stage_rows(s, c, kv.k.cols), *v = stage_rows(s, c, kv.k.cols);
     op_kv_write(&s->run, &kv, k, v, SELFTEST_POS);
     stage_result(s, &kv.k, c->half ? STAGE_F16 : STAGE_F32);
@@ -25,7 +25,7 @@ static void run_kv_write(struct stage *s, const struct test_case *c)
 
 static void run_attention(struct stage *s, const struct test_case *c)
 {
-    struct kv kv = selftest_cache(s, c);
+    struct kv kv = make_cache(s, c);
     struct tensor *q = stage_rows(s, c, c->n_head * c->cols);
     struct tensor *y = stage_rows(s, c, c->n_head * c->cols);
     op_attention(&s->run, y, q, &kv, c->n_head, 17, SELFTEST_POS);
@@ -34,7 +34,7 @@ static void run_attention(struct stage *s, const struct test_case *c)
 
 static void run_heads_write(struct stage *s, const struct test_case *c)
 {
-    struct kv kv = selftest_cache(s, c);
+    struct kv kv = make_cache(s, c);
     struct tensor *k = stage_rows(s, c, kv.k.cols), *v = stage_rows(s, c, kv.k.cols);
     struct heads h = { .q = stage_rows(s, c, c->n_head * c->cols),
                        .k = k,
@@ -66,7 +66,7 @@ static struct heads make_heads(struct stage *s, const struct test_case *c, const
 /* Such a row and the answer; out: a product with it instead; split: after it. */
 void selftest_attend(struct stage *s, const struct test_case *c)
 {
-    struct kv kv = selftest_cache(s, c);
+    struct kv kv = make_cache(s, c);
     struct tensor *o = stage_rows(s, c, c->n_head * c->cols);
     struct heads h = make_heads(s, c, &kv);
     uint32_t window = c->far ? 0 : SELFTEST_LATER, pos = SELFTEST_LATER;
@@ -92,7 +92,7 @@ void selftest_attend(struct stage *s, const struct test_case *c)
 /* Such a row where a head is one share. */
 static void run_attend_alone(struct stage *s, const struct test_case *c)
 {
-    struct kv kv = selftest_cache(s, c);
+    struct kv kv = make_cache(s, c);
     struct tensor *o = stage_rows(s, c, c->n_head * c->cols);
     struct heads h = make_heads(s, c, &kv);
     const uint32_t seen = SELFTEST_LATER;

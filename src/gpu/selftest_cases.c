@@ -4,15 +4,10 @@
 
 #define EPS SELFTEST_EPS
 
-/* One format for each shape of weights that kernels know, in the order of enum gpu_shape, and how their names end. */
-static const struct {
-    uint32_t format;
-    const char *name;
-} shapes[N_GPU_SHAPES] = {
-    { QUANT_F32, "_f32" },   { QUANT_F16, "_f16" },   { QUANT_BF16, "_bf16" },
-    { QUANT_Q4_0, "_q4_0" }, { QUANT_Q5_0, "_q5_0" }, { QUANT_Q8_0, "_q8_0" },
-    { QUANT_Q4_K, "_q4_k" }, { QUANT_Q5_K, "_q5_k" }, { QUANT_Q6_K, "_q6_k" },
-    { QUANT_Q4_1, "_q8_a" }, /* which that becomes */
+/* One format for each shape of weights that kernels know, in the order of enum gpu_shape. */
+static const uint32_t shapes[N_GPU_SHAPES] = {
+    QUANT_F32,  QUANT_F16,  QUANT_BF16, QUANT_Q4_0, QUANT_Q5_0,
+    QUANT_Q8_0, QUANT_Q4_K, QUANT_Q5_K, QUANT_Q6_K, QUANT_Q4_1, /* which becomes q8_a */
 };
 
 /* Few sizes, since each has a supply of its own. */
@@ -175,52 +170,6 @@ static void run_head_norm_rope(struct stage *s, const struct test_case *c)
     stage_result(s, x, STAGE_F32);
 }
 
-/* From a detour (out wide) to attention, which joins the stream, after a look ahead: one row, heads of n_ff columns; plain: with another layer's keys. */
-static void run_led(struct stage *s, const struct test_case *c)
-{
-    struct test_case head = *c, third = *c;
-    head.cols = c->n_ff;
-    if (c->split) third.format = QUANT_Q6_K;
-    struct join j = selftest_join(s, c, false, false), n = selftest_join(s, c, true, true);
-    struct tensor *by = stage_rows(s, c, c->out), *gate = stage_rows(s, c, c->out);
-    struct kv kv = selftest_cache(s, &head);
-    uint32_t q_width = c->n_head * c->n_ff, n_own = c->plain ? 1 : 3;
-    struct tensor *y[JOIN_LINEARS] = { stage_rows(s, c, q_width), stage_rows(s, c, kv.k.cols),
-                                       stage_rows(s, c, kv.k.cols) };
-    struct tensor *o = stage_rows(s, c, q_width), branch = *n.branch;
-    struct weight *gate_w = stage_matrix(s, c, c->cols, c->out, 1);
-    struct weight *out_w = stage_matrix(s, c, c->out, c->cols, 1);
-    const struct weight *w[JOIN_LINEARS] = { stage_matrix(s, c, c->cols, q_width, 1),
-                                             stage_matrix(s, c, c->cols, kv.k.cols, 1),
-                                             stage_matrix(s, &third, c->cols, kv.k.cols, 1) };
-    struct heads h = { .q = y[0],
-                       .k = c->plain ? NULL : y[1],
-                       .v = c->plain ? NULL : y[2],
-                       .q_norm = stage_vector(s, c->n_ff, 1),
-                       .k_norm = stage_vector(s, c->n_ff, 1),
-                       .table = stage_rows(s, c, c->n_ff),
-                       .n_head = c->n_head };
-    struct ahead a = { .with = { gate_w },
-                       .n_with = 1,
-                       .branch = out_w,
-                       .post_w = n.w,
-                       .next_w = n.next_w,
-                       .readers = { w[0], w[1], w[2] },
-                       .n_readers = n_own,
-                       .small = true };
-    n.x = j.to;
-    n.branch = &branch;
-    op_look_ahead(&s->run, &a);
-    op_join_linear_gelu_mul(&s->run, &j, gate, gate_w, by, 0);
-    op_linear(&s->run, &branch, gate, out_w);
-    op_join_linears(&s->run, &n, y, w, n_own);
-    stage_recut(s, c->attend_cut);
-    op_attend(&s->run, o, &kv, &h, SELFTEST_LATER, SELFTEST_LATER, EPS);
-    stage_result(s, j.to, STAGE_F32);
-    stage_result(s, n.to, STAGE_F32);
-    stage_result(s, o, STAGE_F32);
-}
-
 static void run_linear_gelu(struct stage *s, const struct test_case *c)
 {
     struct tensor *x = stage_rows(s, c, c->cols), *y = stage_rows(s, c, c->out);
@@ -359,53 +308,6 @@ static bool pick_held(struct selftest *t, uint32_t format)
     return ok;
 }
 
-/* Heads of every size, after products as c has them. */
-static bool pick_led_heads(struct selftest *t, struct test_case c)
-{
-    static const uint32_t dims[] = { 32, 48, 64, 128, 256, 512 };
-    bool ok = true;
-    if (!selftest_lacks(t, "attend_led") && !selftest_lacks(t, "attend_shared_led")) return true;
-    for (uint32_t i = 0; i < 2 * 2 * 4 * sizeof dims / sizeof *dims; i++) {
-        c.half = i & 1;
-        c.plain = i >> 1 & 1;
-        c.n_head = 1u << (i >> 2 & 3);
-        c.attend_cut = 1 + (i >> 2 & 3);
-        c.n_ff = dims[i >> 4];
-        ok = ok && selftest_pick(t, &c);
-    }
-    return ok;
-}
-
-/* Products that are made ahead for attention, which joins the stream: streams (see HELD_STEP) and matrices in every cut; detours of
- * every width; heads. */
-static bool pick_led(struct selftest *t, uint32_t format)
-{
-    static const uint32_t widths[] = { 768, 1280, 2304, 3328 };
-    struct test_case c = { run_led, .rows = 1, .cols = 1280, .out = 256, .cut = 2, .n_ff = 256 };
-    bool ok = true;
-    if (!selftest_lacks(t, "_led")) return true;
-    c.format = format;
-    c.attend_cut = c.n_head = c.n_kv = 1;
-    struct test_case usual = c;
-    for (uint32_t i = 0; i < 4 * 3 * 3; i++) {
-        c.cols = widths[i % 4];
-        c.cut = 1 + i / 4 % 3;
-        c.plain = i / 12 == 0;
-        c.split = i / 12 == 1;
-        ok = ok && selftest_pick(t, &c);
-    }
-    c = usual;
-    for (c.out = 32; c.out <= 512; c.out *= 2)
-        if (c.out % quant_find(format)->block == 0) ok = ok && selftest_pick(t, &c);
-    c = usual;
-    for (uint32_t i = 0; i < 4 * 3; i++) {
-        c.cols = widths[i % 4];
-        c.cut = 1 + i / 4;
-        ok = ok && pick_led_heads(t, c);
-    }
-    return ok;
-}
-
 /* Products of settled rows, in every cut: the lanes follow from the length. Who settles them is another question: the model may have it otherwise. */
 static bool pick_digits(struct selftest *t, uint32_t format)
 {
@@ -458,7 +360,7 @@ static bool pick_matrices(struct selftest *t, uint32_t format)
             ok = ok && selftest_pick(t, &c);
         }
     }
-    ok = ok && pick_held(t, format) && pick_digits(t, format) && pick_led(t, format);
+    ok = ok && pick_held(t, format) && pick_digits(t, format);
     struct test_case product = { run_linear, .cols = 256, .out = 70, .format = format };
     struct test_case router = { selftest_router, .rows = 2, .cols = 256, .out = 12,
                                 .format = format };
@@ -480,8 +382,8 @@ bool selftest_pick_all(struct selftest *t)
     for (size_t i = 0; ok && i < sizeof simple / sizeof *simple; i++)
         ok = selftest_pick(t, &simple[i]);
     ok = ok && selftest_pick_attention(t, false) && selftest_pick_attention(t, true);
-    for (size_t i = 0; ok && i < N_GPU_SHAPES; i++)
-        if (selftest_uses(t, shapes[i].name))
-            ok = pick_matrices(t, shapes[i].format) && selftest_pick_experts(t, shapes[i].format);
+    for (uint32_t i = 0; ok && i < N_GPU_SHAPES; i++)
+        if (selftest_uses_format(t, i))
+            ok = pick_matrices(t, shapes[i]) && selftest_pick_experts(t, shapes[i]);
     return ok;
 }

@@ -53,8 +53,8 @@ struct stage {
     struct stage_supply *supply;
     struct upload *upload;
     const struct rope *rope;
-    struct tensor tensors[20], others[2]; /* the latter in the memory of the former */
-    struct stage_weight weights[16];      /* of what leads to attention */
+    struct tensor tensors[8], others[2]; /* the latter in the memory of the former */
+    struct stage_weight weights[8];      /* of a router and its experts */
     struct stage_output results[4];
     uint32_t n_tensors, n_weights, n_results;
     struct gpu_draw draw;
@@ -116,12 +116,11 @@ struct join selftest_join(struct stage *s, const struct test_case *c, bool scale
 /* Offer a case; false when memory is short. */
 bool selftest_pick(struct selftest *t, const struct test_case *c);
 
-/* Has the model a kernel with this in its name? One that nothing has run yet? */
+/* Has the model a kernel with this in its name? */
 bool selftest_uses(const struct selftest *t, const char *part_of_name);
-bool selftest_lacks(const struct selftest *t, const char *part_of_name);
+bool selftest_uses_format(const struct selftest *t, uint32_t format); /* enum gpu_shape */
 
-/* A cache of random keys and values; one row of attention, as selftest_attention.c has it; all cases of it. */
-struct kv selftest_cache(struct stage *s, const struct test_case *c);
+/* One row of attention, as selftest_attention.c has it; all cases of it. */
 void selftest_attend(struct stage *s, const struct test_case *c);
 bool selftest_pick_attention(struct selftest *t, bool half);
 

@@ -58,7 +58,6 @@ void gpu_weight_free(struct gpu_weight *w)
         if (w->parts[i].buffer) gpu_buffer_free(w->parts[i].buffer);
     leave_page(w->page);
     gpu_adapted_free(&w->adapted);
-    gpu_lead_free(&w->lead);
     mem_free(w->parts);
     mem_free(w);
 }

@@ -40,7 +40,6 @@ struct gpu_weight {
     struct gpu_part *parts;
     struct vector_page *page;   /* of a vector */
     struct gpu_adapted adapted; /* what hangs on it */
-    struct gpu_lead lead;
 };
 
 /* A row of a matrix on the list. */

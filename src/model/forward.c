@@ -280,17 +280,6 @@ static bool project_and_drop(struct step *s, const struct layer *l, uint32_t il,
     return true;
 }
 
-/* The products that begin a layer; returns how many. */
-static uint32_t first_products(const struct model *m, uint32_t il,
-                               const struct weight *w[JOIN_LINEARS])
-{
-    const struct layer *l = &m->layers[il];
-    w[0] = &l->attn_q;
-    w[1] = &l->attn_k;
-    w[2] = &l->attn_v;
-    return il >= m->config.n_own ? 1 : weight_exists(&l->attn_v) ? 3 : 2;
-}
-
 /* 3 and 4. Queries, and keys and values where the layer owns them. Without attn_v the values are the raw key
  * projection, before its norm and rotation. */
 static void project(struct step *s, const struct layer *l, uint32_t il, struct tensor *q,
@@ -298,8 +287,8 @@ static void project(struct step *s, const struct layer *l, uint32_t il, struct t
 {
     struct join j = enter(s, &l->attn_norm);
     struct tensor *const y[JOIN_LINEARS] = { q, k, v };
-    const struct weight *w[JOIN_LINEARS];
-    uint32_t n = first_products(s->m, il, w);
+    const struct weight *const w[JOIN_LINEARS] = { &l->attn_q, &l->attn_k, &l->attn_v };
+    uint32_t n = il >= s->m->config.n_own ? 1 : weight_exists(&l->attn_v) ? 3 : 2;
     op_join_linears(s->r, &j, y, w, n);
     begun(s, il);
 }
@@ -402,33 +391,6 @@ static bool layer(struct step *s, uint32_t il)
     feed_forward(s, l, il);
     if (s->m->config.n_ple) per_layer_input(s, l, il);
     return true;
-}
-
-void model_look_ahead(struct run *r, const struct model *m)
-{
-    for (uint32_t il = m->config.n_layer; il-- > 0;) {
-        const struct layer *l = &m->layers[il], *next = l + 1;
-        struct ahead mlp = { .branch = &l->attn_output,
-                             .post_w = &l->attn_post_norm,
-                             .next_w = &l->ffn_norm,
-                             .readers = { &l->ffn_gate, &l->ffn_up },
-                             .n_readers = 2,
-                             .after = &l->ffn_down };
-        if (m->config.n_ple) {
-            struct ahead attn = { .with = { &l->ple_gate },
-                                  .n_with = 1,
-                                  .branch = &l->ple_out,
-                                  .post_w = &l->ple_post_norm,
-                                  .small = true };
-            if (il + 1 < m->config.n_layer) {
-                attn.next_w = &next->attn_norm;
-                attn.n_readers = first_products(m, il + 1, attn.readers);
-            }
-            op_look_ahead(r, &attn);
-        }
-        mlp.n_with = first_products(m, il, mlp.with);
-        op_look_ahead(r, &mlp);
-    }
 }
 
 void model_input(struct run *r, const struct model *m, struct acts *a, uint32_t pos)

@@ -34,9 +34,6 @@ uint64_t acts_bytes(const struct model *m, uint32_t n_batch);
 /* What rows of the per-layer embedding table are multiplied by. */
 float model_ple_scale(const struct model *m);
 
-/* Weights are there, or adapters have changed: what makes steps of one row cheap is made ready. */
-void model_look_ahead(struct run *r, const struct model *m);
-
 /* The part before the first layer, for the tokens in a->ids (rows set) at positions pos ...: a->x, a->ple
  * and the rotary tables. */
 void model_input(struct run *r, const struct model *m, struct acts *a, uint32_t pos);

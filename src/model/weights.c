@@ -428,19 +428,45 @@ enum bz_status model_find_adaptable(struct model *m, struct str name, struct wei
     return fail(err, BZ_ERR_NOT_FOUND, "this model has no adaptable tensor %.*s", STR_ARG(name));
 }
 
-void model_each_adaptable(struct model *m, void *ctx,
-                          void (*fn)(void *ctx, const char *name, struct weight *w))
+/* Call fn for the entries of a layer that `want` asks for. */
+static void each_of_layer(struct model *m, uint32_t il,
+                          bool (*want)(const struct entry *e, bool owns), void *ctx,
+                          model_weight_fn fn)
 {
     struct entry list[N_LAYER];
-    for (uint32_t il = 0; il < m->config.n_layer; il++) {
-        list_layer(list, &m->config, &m->config.layers[il]);
-        for (size_t i = 0; i < N_LAYER; i++) {
-            struct weight *w = field_of(&m->layers[il], &list[i]);
-            bool owned = list[i].need == OWNER || list[i].need == OWNER_V;
-            if (!list[i].adapt || !weight_exists(w) || (owned && il >= m->config.n_own)) continue;
-            char name[96];
-            snprintf(name, sizeof name, "blk.%u.%s", il, list[i].name);
-            fn(ctx, name, w);
-        }
+    list_layer(list, &m->config, &m->config.layers[il]);
+    for (size_t i = 0; i < N_LAYER; i++) {
+        struct weight *w = field_of(&m->layers[il], &list[i]);
+        char name[96];
+        if (!weight_exists(w) || !want(&list[i], il < m->config.n_own)) continue;
+        snprintf(name, sizeof name, "blk.%u.%s", il, list[i].name);
+        fn(ctx, name, w);
     }
+}
+
+static bool is_adaptable(const struct entry *e, bool owns)
+{
+    return e->adapt && (owns || (e->need != OWNER && e->need != OWNER_V));
+}
+
+static bool is_any(const struct entry *e, bool owns)
+{
+    (void)e, (void)owns;
+    return true;
+}
+
+void model_each_adaptable(struct model *m, void *ctx, model_weight_fn fn)
+{
+    for (uint32_t il = 0; il < m->config.n_layer; il++) each_of_layer(m, il, is_adaptable, ctx, fn);
+}
+
+void model_each_weight(struct model *m, void *ctx, model_weight_fn fn)
+{
+    struct entry list[N_GLOBAL];
+    list_globals(list, &m->config);
+    for (size_t i = 0; i < N_GLOBAL; i++) {
+        struct weight *w = field_of(m, &list[i]);
+        if (weight_exists(w)) fn(ctx, list[i].name, w);
+    }
+    for (uint32_t il = 0; il < m->config.n_layer; il++) each_of_layer(m, il, is_any, ctx, fn);
 }

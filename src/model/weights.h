@@ -52,9 +52,13 @@ void model_check(struct run *r, const struct model *m);
 enum bz_status model_find_adaptable(struct model *m, struct str name, struct weight **out,
                                     struct bz_err *err);
 
+typedef void (*model_weight_fn)(void *ctx, const char *name, struct weight *w);
+
 /* Call fn for every tensor of a layer that an adapter can change, in the order of the layers. */
-void model_each_adaptable(struct model *m, void *ctx,
-                          void (*fn)(void *ctx, const char *name, struct weight *w));
+void model_each_adaptable(struct model *m, void *ctx, model_weight_fn fn);
+
+/* The same for every tensor that the model has, those outside of layers first. */
+void model_each_weight(struct model *m, void *ctx, model_weight_fn fn);
 
 /* The head: output.weight where the file has one, else the embedding table. */
 static inline const struct weight *model_head(const struct model *m)

@@ -369,14 +369,6 @@ void op_copy_rows(struct run *r, struct tensor *y, const struct tensor *x, uint3
     if (!idle(r, y)) r->be->copy_rows(r, y, x, first);
 }
 
-void op_look_ahead(struct run *r, const struct ahead *a)
-{
-    assert(a->n_with > 0 && a->n_with <= JOIN_LINEARS && a->n_readers <= JOIN_LINEARS);
-    for (uint32_t i = 0; i < a->n_with; i++) assert(a->with[i]->cols == a->branch->rows);
-    for (uint32_t i = 0; i < a->n_readers; i++) assert(a->readers[i]->cols == a->branch->rows);
-    if (r->status == BZ_OK && r->be->look_ahead) r->be->look_ahead(r, a);
-}
-
 void op_tap(struct run *r, const char *name, int layer, const struct tensor *x)
 {
     if (r->tap && r->status == BZ_OK) r->tap(r->tap_ctx, name, layer, x);

@@ -196,20 +196,6 @@ struct experts {
 struct run;
 struct backward_ops; /* ops_bwd.h */
 
-/* Products that follow each other in a layer, one block's and then the next one's: op_look_ahead. */
-struct ahead {
-    const struct weight
-        *with[JOIN_LINEARS];     /* read the stream as it is, through a norm of theirs */
-    const struct weight *branch; /* then makes the branch that joins it, ... */
-    const struct weight *post_w; /* ... normed and times this */
-    const struct weight *next_w; /* the stream, normed and times this, ... */
-    const struct weight *readers[JOIN_LINEARS]; /* ... is what these read, if any */
-    const struct weight *after;                 /* reads what they make; NULL: unknown */
-    uint32_t n_with, n_readers;
-    bool
-        small; /* one product `with`; it and that of the branch are of matrices that may be kept twice */
-};
-
 /* What a backend implements: one function an op. The comments are with the op_* functions. */
 struct backend {
     const char *name;
@@ -283,8 +269,6 @@ struct backend {
     void (*add)(struct run *r, struct tensor *x, const struct tensor *b);
     void (*scale)(struct run *r, struct tensor *x, const struct weight *w);
     void (*copy_rows)(struct run *r, struct tensor *y, const struct tensor *x, uint32_t first);
-    /* NULL: it would not help. */
-    void (*look_ahead)(struct run *r, const struct ahead *a);
 
     const struct backward_ops *bwd; /* NULL: this backend cannot train */
 };
@@ -431,10 +415,6 @@ void op_scale(struct run *r, struct tensor *x, const struct weight *w);
 
 /* y = rows [first, first + y.rows) of x; y.rows is set by the caller. */
 void op_copy_rows(struct run *r, struct tensor *y, const struct tensor *x, uint32_t first);
-
-/* Weights are there, or adapters or their scales have changed, and these products of one row follow each other: the backend makes ready what
- * it likes. Those that follow later are told first. No result changes. */
-void op_look_ahead(struct run *r, const struct ahead *a);
 
 /* Show x to the run's tap. */
 void op_tap(struct run *r, const char *name, int layer, const struct tensor *x);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "kernels.h"
+#include "gpu/kernel.h"
 
 /* ---- errors and results ---- */
 
@@ -275,8 +275,34 @@ EXPORT(int32_t, bz_wasm_adapter_remove, bz_engine *e, int32_t id)
 
 /* ---- kernels ---- */
 
-/* struct kernel_info number i, or NULL past the last. */
-EXPORT(const struct kernel_info *, bz_wasm_kernel, uint32_t i)
+/* The kernel of a number. The result is its name, the letters of its bindings, the names of its family's overrides with a
+ * space between them, and its text, each but the last on a line of its own. Returns the bytes of its parameters; -1: there
+ * is no such kernel. */
+EXPORT(int32_t, bz_wasm_kernel, uint32_t number)
 {
-    return i < N_KERNELS ? &kernel_table[i] : NULL;
+    struct wgsl kernel;
+    struct buf b = { 0 };
+    bool failed = wasm_failed(kernel_expand(&kernel, number, &wasm_err));
+    if (!failed) {
+        const struct kernel_family *f = kernel_family(number);
+        buf_printf(&b, "%s\n%s\n", kernel.name.data, kernel.bindings);
+        for (uint32_t i = 0; i < f->n_overrides; i++)
+            buf_printf(&b, i ? " %s" : "%s", f->overrides[i]);
+        buf_putc(&b, '\n');
+        buf_put_str(&b, buf_str(&kernel.text));
+    }
+    wgsl_free(&kernel);
+    return failed || wasm_give_text(&b) < 0 ? -1 : kernel_family(number)->params_bytes;
+}
+
+/* Training's kernels, from the file train.wgsl that lies beside the module. */
+EXPORT(int32_t, bz_wasm_kernels_bring, const char *text, uint32_t n)
+{
+    return wasm_failed(kernel_bring(text, n, &wasm_err)) ? -1 : 0;
+}
+
+/* The one that profile.ts reads memory with. */
+EXPORT(uint32_t, bz_wasm_kernel_bandwidth, void)
+{
+    return KERNEL_BANDWIDTH;
 }

@@ -8,7 +8,7 @@
 
 #include "base/mem.h"
 #include "gpu/draw.h"
-#include "gpu/ops_gpu.h"
+#include "step.h"
 #include "wasm/host.h"
 
 static struct gpu_ops *gpu_ops_of(const bz_session *s)
@@ -81,10 +81,9 @@ EXPORT(uint32_t, bz_wasm_gpu_program_number, const struct gpu_program_record *p)
 }
 
 /* The end of a recording: the program, or why there is none. */
-static struct gpu_program_record *finish(const struct run *r)
+static struct gpu_program_record *finish(const struct run *r, struct recorded recorded)
 {
     struct gpu_program_record *p = mem_alloc(1, sizeof *p);
-    struct recorded recorded = gpu_ops_end(r->be);
     if (p && r->status == BZ_OK && recorded.program) {
         p->recorded = recorded;
         return p;
@@ -107,28 +106,8 @@ EXPORT(struct gpu_program_record *, bz_wasm_gpu_record, bz_session *s, uint32_t 
         return NULL;
     }
     struct run r = { .be = &s->engine->backend };
-    gpu_ops_begin(r.be, s->kv.n_past, horizon);
-    s->acts.ids.rows = rows;
-    model_forward(&r, &s->engine->model, &s->kv, &s->acts, n_logits);
-    if (n_logits) model_logits(&r, &s->engine->model, &s->acts, 0, n_logits);
-    return finish(&r);
-}
-
-/* Record what steps of one token want to have ready, since weights are there, or adapters or their scales have changed. 0: nothing. */
-EXPORT(int32_t, bz_wasm_gpu_record_ahead, bz_engine *e)
-{
-    struct run r = { .be = &e->backend };
-    struct gpu_ops *g = r.be->ctx;
-    gpu_ops_begin(r.be, 0, 1);
-    model_look_ahead(&r, &e->model);
-    g->ahead_at = g->n_changes;
-    if (r.status == BZ_OK && !g->rec.n_dispatches) {
-        struct recorded none = gpu_ops_end(r.be);
-        recorded_free(&none);
-        return 0;
-    }
-    struct gpu_program_record *p = finish(&r);
-    return p ? (int32_t)(uintptr_t)p : -1;
+    struct recorded step = step_record(&r, s, rows, n_logits, horizon);
+    return finish(&r, step);
 }
 
 /* Record drawing a token from the first row of the logits, which are spoilt by it. The token becomes the
@@ -137,10 +116,8 @@ EXPORT(struct gpu_program_record *, bz_wasm_gpu_record_draw, bz_session *s,
        const struct gpu_draw *draw)
 {
     struct run r = { .be = &s->engine->backend };
-    gpu_ops_begin(r.be, s->kv.n_past, 1);
-    s->acts.logits.rows = 1;
-    gpu_draw_record(&r, draw, &s->acts.ids, &s->acts.logits);
-    return finish(&r);
+    struct recorded drawn = step_record_draw(&r, s, draw, 1);
+    return finish(&r, drawn);
 }
 
 /* ---- steps ---- */

@@ -9,6 +9,7 @@
 #include "gpu/draw.h"
 #include "gpu/selftest.h"
 #include "kernels.h"
+#include "step.h"
 #include "wasm/wasm.h"
 
 static struct gpu_ops *gpu_ops_of_engine(const bz_engine *e)
@@ -213,12 +214,8 @@ static void keep_last_scratch(struct gpu_ops *g)
 static uint32_t imagine_step(bz_session *s, struct run *r, uint32_t rows, uint32_t n_logits,
                              uint32_t horizon)
 {
-    gpu_ops_begin(r->be, s->kv.n_past, horizon);
-    s->acts.ids.rows = rows;
-    model_forward(r, &s->engine->model, &s->kv, &s->acts, n_logits);
-    if (n_logits) model_logits(r, &s->engine->model, &s->acts, 0, n_logits);
-    gpu_ops_end(r->be);
-    return gpu_ops_of_engine(s->engine)->rec.n_dispatches;
+    step_record(r, s, rows, n_logits, horizon);
+    return step_dispatches(s);
 }
 
 /* The same for drawing. */
@@ -229,17 +226,8 @@ static uint32_t imagine_draw(bz_session *s, struct run *r, float temperature)
     tokenizer_suppressed(s->engine->tokenizer, &n_suppress);
     draw.n_suppress = (uint32_t)n_suppress;
     draw.sampling.temperature = temperature;
-    gpu_ops_begin(r->be, s->kv.n_past, s->kv.n_ctx);
-    s->acts.logits.rows = 1;
-    gpu_draw_record(r, &draw, &s->acts.ids, &s->acts.logits);
-    gpu_ops_end(r->be);
-    return gpu_ops_of_engine(s->engine)->rec.n_dispatches;
-}
-
-/* Memory is scarce: keep nothing that only saves time. To be called before anything is recorded. */
-EXPORT(void, bz_wasm_gpu_be_frugal, bz_engine *e, uint32_t frugal)
-{
-    gpu_ops_of_engine(e)->frugal = frugal != 0;
+    step_record_draw(r, s, &draw, s->kv.n_ctx);
+    return step_dispatches(s);
 }
 
 enum {
@@ -251,7 +239,7 @@ enum {
 enum reserve {
     RESERVE_BYTES, /* none */
     RESERVE_FIRST, /* the first prompt, and drawing a token */
-    RESERVE_STEPS, /* looking ahead, and tokens one by one; short prompts after that */
+    RESERVE_STEPS, /* tokens one by one; short prompts after that */
     RESERVE_ALL,
     RESERVE_REST, /* prompts of other lengths, and long histories: nobody waits until these are proven */
 };
@@ -292,23 +280,15 @@ EXPORT(double, bz_wasm_gpu_reserve, bz_session *s, enum reserve what)
     const uint32_t far = s->kv.n_ctx, near = far < FIRST_HORIZON ? far : FIRST_HORIZON,
                    prompt = LOGIT_ROWS < s->n_batch ? LOGIT_ROWS : s->n_batch;
     struct gpu_weight *table = table_of(s->engine);
-    const bool made = g->ahead_at == g->n_changes, away = table && table->away,
-               fresh = !has_scratch(g);
+    const bool away = table && table->away, fresh = !has_scratch(g);
     g->parts_room =
         GPU_PARTS_BYTES; /* lengths that are not gone through get on with what these take */
     reserve_group(&g->rec, RESERVE_FIRST, what);
-    if (!made) imagine_step(s, &r, prompt, 1, near); /* the first prompt comes before it */
-    if (table) table->away = false;                  /* by then */
+    imagine_step(s, &r, prompt, 1, near); /* the first prompt comes before the table */
+    if (table) table->away = false;
     uint64_t bytes =
         recorded_bytes(imagine_draw(s, &r, 1)) + recorded_bytes(imagine_draw(s, &r, 0));
     reserve_group(&g->rec, RESERVE_STEPS, what);
-    if (!made) { /* steps are gone through as if it were */
-        g->n_changes++;
-        gpu_ops_begin(r.be, 0, 1);
-        model_look_ahead(&r, &s->engine->model);
-        bytes += recorded_bytes(g->rec.n_dispatches);
-        gpu_ops_end(r.be);
-    }
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (rows[i] > s->n_batch) continue;
         uint32_t n_logits = rows[i] < LOGIT_ROWS ? rows[i] : LOGIT_ROWS;
@@ -325,7 +305,6 @@ EXPORT(double, bz_wasm_gpu_reserve, bz_session *s, enum reserve what)
     if (fresh) keep_last_scratch(g);
     uint32_t parts = g->scratch[SCRATCH_PARTS].bytes;
     if (parts < GPU_PARTS_BYTES) g->parts_room = parts;
-    if (!made) g->n_changes++;
     if (table) table->away = away;
     g->rec.mode = RECORD_PROGRAM;
     bytes += gpu_draw_bytes(s->kv.n_ctx, c->n_vocab);
@@ -376,7 +355,7 @@ EXPORT(uint32_t, bz_wasm_gpu_unproven, bz_session *s, uint32_t rows, uint32_t n_
 /* A kernel that does not compile here: 1 when the plain one takes its place, 0 when there is none. */
 EXPORT(int32_t, bz_wasm_gpu_demote, bz_engine *e, uint32_t kernel)
 {
-    return recorder_demote(&gpu_ops_of_engine(e)->rec, (enum kernel)kernel);
+    return recorder_demote(&gpu_ops_of_engine(e)->rec, kernel);
 }
 
 /* Test the kernels that no earlier test has run. */
@@ -411,21 +390,22 @@ EXPORT(int32_t, bz_wasm_gpu_selftest_record, struct selftest *t)
 }
 
 /* The results are here: how many kernels were demoted. The result is a list of what is known now:
- * [{"kernel", "ok", "tested", "plain", "nmse"}], nmse null where it is no number. */
+ * [{"kernel", "ok", "tested", "plain", "nmse"}], kernel its number, nmse null where it is no number. */
 EXPORT(int32_t, bz_wasm_gpu_selftest_judge, struct selftest *t, const uint8_t *bytes)
 {
     uint32_t demoted = selftest_judge(t, bytes);
     struct buf b = { 0 };
     buf_putc(&b, '[');
-    for (uint32_t k = 0; k < N_KERNELS; k++) {
-        double nmse;
-        enum selftest_verdict v = selftest_verdict(t, k, &nmse);
-        if (v == KERNEL_UNUSED) continue;
-        const char *name = kernel_table[k].name;
-        buf_printf(&b, "%s{\"kernel\":\"%s\",\"ok\":%s,\"tested\":%s", b.n > 1 ? "," : "", name,
-                   v == KERNEL_WRONG ? "false" : "true", v == KERNEL_UNTESTED ? "false" : "true");
-        buf_printf(&b, ",\"plain\":%s,\"nmse\":", strchr(name, '.') ? "false" : "true");
-        if (isfinite(nmse)) buf_printf(&b, "%.3g}", nmse);
+    uint32_t n;
+    const struct record_kernel *k = selftest_kernels(t, &n);
+    for (uint32_t i = 0; i < n; i++, k++) {
+        if (k->verdict == KERNEL_UNUSED) continue;
+        buf_printf(&b, "%s{\"kernel\":%u,\"ok\":%s,\"tested\":%s", b.n > 1 ? "," : "", k->number,
+                   k->verdict == KERNEL_WRONG ? "false" : "true",
+                   k->verdict == KERNEL_UNTESTED ? "false" : "true");
+        buf_printf(
+            &b, ",\"plain\":%s,\"nmse\":", kernel_plain(k->number) == k->number ? "true" : "false");
+        if (isfinite(k->nmse)) buf_printf(&b, "%.3g}", k->nmse);
         else buf_puts(&b, "null}");
     }
     buf_putc(&b, ']');

@@ -9,7 +9,11 @@
 // Buffers are named as in the kernel; those it may write come back, in the type they were given. The
 // kernel goes through the same Gpu class and imports as the engine's own dispatches.
 import './software_adapter.mjs';
+import { readFileSync } from 'node:fs';
 import { Core, Gpu, loadWasm, openDevice } from '../../web/engine/dist/core.js';
+
+/** Every variant of a kernel: name -> number. */
+export const numbers = JSON.parse(readFileSync(new URL('../../build/gen/kernels.json', import.meta.url), 'utf8'));
 
 /** Fields of Params in order, with their types. */
 function paramsOf(kernel) {
@@ -27,14 +31,12 @@ export class Harness {
   constructor(core, gpu) {
     this.core = core;
     this.gpu = gpu;
-    this.kernels = core.kernels();
     this.device = gpu.info;
   }
 
   kernel(name) {
-    const at = this.kernels.findIndex((k) => k.name === name);
-    if (at < 0) throw new Error(`no kernel ${name}`);
-    return at;
+    if (!(name in numbers)) throw new Error(`no kernel ${name}`);
+    return numbers[name];
   }
 
   /** Call with bytes in the module's memory. */
@@ -78,11 +80,11 @@ export class Harness {
   /** groups: a number of workgroups (spread over x and y as the engine does), or [x, y, z]. */
   async run(name, { params, buffers, groups, constants = {}, step = {} }) {
     const { imports } = this.gpu;
-    const number = this.kernel(name), kernel = this.kernels[number], storage = storageOf(kernel);
+    const number = this.kernel(name), kernel = this.core.kernel(number), storage = storageOf(kernel);
     const max = this.device.limits.maxWorkgroups;
     const [x, y, z] = Array.isArray(groups) ? groups : groups <= max ? [groups, 1, 1] : [max, Math.ceil(groups / max), 1];
     const made = [this.#upload(this.#params(kernel, params), 2)];
-    if (kernel.usesStep) {
+    if (kernel.bindings.startsWith('uu')) {
       const { pos = 0, rows = 1, token = 0, draw = 0, seed_lo = 0, seed_hi = 0 } = step;
       const words = new Uint32Array(16);
       words.set([pos, rows, token, draw, seed_lo, seed_hi]);
@@ -130,5 +132,7 @@ export class Harness {
 /** options: those of openDevice (profile, dawn, power). No adapter is a failure. */
 export async function openHarness(options = {}) {
   const gpu = new Gpu(await openDevice(options));
-  return new Harness(await Core.load(await loadWasm(), gpu), gpu);
+  const core = await Core.load(await loadWasm(), gpu);
+  await core.bringTraining();
+  return new Harness(core, gpu);
 }

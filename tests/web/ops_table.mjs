@@ -91,11 +91,12 @@ class Run {
 /** Every case on every run that takes it. The reference computes a case once for all of them. */
 async function runAll(wasm, runs, { only, spell }) {
   const devices = new Switch(runs.map((run) => run.gpu)), core = await Core.load(wasm, devices), { exports } = core;
+  await core.bringTraining();
   if (spell) {
     const kernel = core.kernel.bind(core);
     core.kernel = (i) => {
       const k = kernel(i);
-      return k.name.endsWith('.matrix') ? { ...k, source: spell(k.source) } : k;
+      return /\bmatrix]/.test(k.name) ? { ...k, source: spell(k.source) } : k;
     };
   }
   const choose = (run) => (devices.chosen = run.gpu);

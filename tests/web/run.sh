@@ -8,7 +8,7 @@ mkdir -p "$build/tmp" build/tmp
 source tests/lanes.sh
 ops=$build/wasm/ops_test.wasm
 deno=web/engine/node_modules/.bin/deno
-one wasm tools/check_wasm.py "$build/wasm/bezel.wasm"
+one wasm tools/check_wasm.py "$build/wasm/bezel.wasm" "$build/gen/train.wgsl"
 one ops_node node tests/web/test_ops.mjs "$ops" --as spec-default
 one app_views node tests/web/app/test_views.mjs
 one app_durable node tests/web/app/test_durable.mjs
@@ -46,6 +46,8 @@ one server node tests/web/test_server.mjs
 one order node tests/web/test_order.mjs
 one limits node tests/web/test_limits.mjs "$ops"
 one gpu node tests/web/test_gpu.mjs
+one kernels_node node tests/web/test_kernels.mjs
+one kernels_deno "$deno" run -A tests/web/test_kernels.mjs
 one load_chromium node tests/web/test_load_browser.mjs
 finish
 [[ -n $names ]] && echo "failed:$names"

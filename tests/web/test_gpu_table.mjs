@@ -383,21 +383,21 @@ test('its kernel is tested before a step reads it there, and no load waits for t
   const d = device.device, real = d.createComputePipelineAsync.bind(d), asked = [];
   let go;
   const gone = new Promise((resolve) => (go = resolve));
-  patch(core, { embed_bf16: (s) => `${s}\n// of this test\n` });
-  d.createComputePipelineAsync = async (of) => (asked.push(of.label), of.label === 'embed_bf16' && (await gone), real(of));
+  patch(core, { 'embed[bf16]': (s) => `${s}\n// of this test\n` });
+  d.createComputePipelineAsync = async (of) => (asked.push(of.label), of.label === 'embed[bf16]' && (await gone), real(of));
   try {
     const engine = await GpuEngine.open(core, [await fileSource(MODEL)], { ...options, selfTest: true }), session = engine.session(64, 8);
-    ok(asked.length && !asked.includes('embed_bf16'));
+    ok(asked.length && !asked.includes('embed[bf16]'));
     const pipelines = gpu.pipelinesAsked;
     await session.read(ids.subarray(0, 8));
     equal(gpu.pipelinesAsked, pipelines, 'a first prompt needs no other pipeline');
     engine.goOn();
     for (let i = 0; i < 200; i++) await turn();
-    ok(engine.needsRows && asked.includes('embed_bf16'), 'all of it may be there, and is not read');
+    ok(engine.needsRows && asked.includes('embed[bf16]'), 'all of it may be there, and is not read');
     go();
     await engine.whole();
     ok(!engine.needsRows);
-    ok(engine.device.selfTest.some((t) => t.kernel === 'embed_bf16' && t.ok));
+    ok(engine.device.selfTest.some((t) => t.kernel === 'embed[bf16]' && t.ok));
     const all = gpu.pipelinesAsked;
     session.truncate(0);
     await session.read(ids);

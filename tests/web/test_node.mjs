@@ -110,8 +110,9 @@ test('conversations render to the same prompt', () => {
 
 // Definitions as deep as JSON can be, each of which ends in the next: the module's stack is small.
 test('deep schemas that lead to each other render too', () => {
-  for (const [open, close] of [['{"type":"object","properties":{"a":', '}}'], ['{"allOf":[', ']}'], ['{"anyOf":[', ']}']]) {
-    const defs = [...Array(17)].map((_, i) => `"d${i}":${open.repeat(58)}{"$ref":"#/$defs/d${(i + 1) % 17}"}${close.repeat(58)}`);
+  const union = ['{"anyOf":[{"properties":{"a":{}}},{"properties":{"a":', '}}]}', 28];
+  for (const [open, close, n = 58] of [['{"type":"object","properties":{"a":', '}}'], ['{"allOf":[', ']}'], ['{"anyOf":[', ']}'], union]) {
+    const defs = [...Array(17)].map((_, i) => `"d${i}":${open.repeat(n)}{"$ref":"#/$defs/d${(i + 1) % 17}"}${close.repeat(n)}`);
     alike(['render'], `{"messages":[],"tools":[{"function":{"name":"f","parameters":{"$ref":"#/$defs/d0","$defs":{${defs}}}}}]}`);
   }
 });
@@ -177,6 +178,7 @@ test('mistakes have the same sentence and exit code', () => {
     ['logits', models[0], models[1]], ['logits', models[0], '--ids'], ['logits', models[0], '--ids', '2', '--greedy'],
     ['generate', models[0]], ['generate', models[0], '--ids', '2', '--prompt', 'x'], ['generate', models[0], '--ids', '2', '--temp', '-1'],
     ['generate', models[0], '--ids', '2', '--temp', 'hot'], ['generate', models[0], '--ids', '2', '--logit-bias', 'x'], ['generate', models[0], '--ids', '2', '--ctx', '99999'],
+    ['generate', models[0], '--ids', '2', '--ctx', '4294967297'], ['generate', models[0], '--ids', '2', '--temp', 'nan'], ['generate', models[0], '--ids', '2', '--temp', '1e400'],
     ['logits', 'no/such/file.gguf', '--ids', '2'], ['logits', 'tests/check.h', '--ids', '2'], ['logits', models[0], '--ids', ids, '--ctx', '3'],
     ['tokenize', models[0], '--', '--plain'], ['logits', models[0], '--ids=2', '--cache', 'none'], ['logits', '/', '--ids', '2'], ['inspect', '/'],
     ['chat', 'nobody', '--store', temp],
@@ -334,6 +336,11 @@ test('where there is no GPU the CPU computes and that is said; --backend gpu and
     ok(new RegExp(`(^|\n)computing on the CPU: ${why}\n$`).test(r.stderr), r.stderr);
   }
   equal(cpu.err, '');
+  // Drivers for cards that are not there are not asked: they and Dawn write to the terminal.
+  const { VK_ICD_FILENAMES, VK_DRIVER_FILES, ...plain } = process.env;
+  const bare = spawnSync(process.execPath, ['web/engine/bin/bezel.mjs', ...logits], { encoding: 'utf8', env: plain });
+  equal(bare.status, 0, bare.stderr);
+  if (!fs.readdirSync('/dev').some((name) => /^(dri|dxg|nvidia)/.test(name))) equal(bare.stderr, 'computing on the CPU: this machine has no graphics card\n');
   for (const args of [[...logits, '--backend', 'gpu'], ['check', models[0]]]) {
     const r = without('/nowhere', ...args);
     same([r.status, r.stdout], [1, '']);

@@ -47,9 +47,9 @@ fs.writeFileSync(`${project}/package.json`, JSON.stringify({ name: 'sample', pri
 test('the package holds what it needs and no more', () => {
   [packed] = JSON.parse(run('npm', ['pack', '--json', '--pack-destination', path.resolve(project)], 'web/engine'));
   const names = packed.files.map((f) => f.path);
-  for (const needed of ['package.json', 'README.md', 'LICENSE', 'licenses.txt', 'bin/bezel.mjs', 'dist/index.js', 'dist/index.d.ts', 'dist/worker.js', 'dist/core.js', 'dist/bezel.wasm', 'app/index.html', 'app/sw.js', 'app/licenses.txt'])
+  for (const needed of ['package.json', 'README.md', 'LICENSE', 'licenses.txt', 'bin/bezel.mjs', 'dist/index.js', 'dist/index.d.ts', 'dist/worker.js', 'dist/core.js', 'dist/bezel.wasm', 'dist/train.wgsl', 'app/index.html', 'app/sw.js', 'app/licenses.txt'])
     ok(names.includes(needed), `${needed} is missing`);
-  same(names.filter((n) => !/^(package\.json|README\.md|LICENSE|licenses\.txt|bin\/bezel\.mjs|dist\/.*\.(js|d\.ts|wasm)|app\/.*\.(html|js|css|wasm|woff2|png|svg|txt|webmanifest)|app\/assets\/tiny\.q8_0-[\w-]+\.gguf)$/.test(n)), []);
+  same(names.filter((n) => !/^(package\.json|README\.md|LICENSE|licenses\.txt|bin\/bezel\.mjs|dist\/.*\.(js|d\.ts|wasm|wgsl)|app\/.*\.(html|js|css|wasm|wgsl|woff2|png|svg|txt|webmanifest)|app\/assets\/tiny\.q8_0-[\w-]+\.gguf)$/.test(n)), []);
   const sizeOf = (which) => packed.files.filter((f) => which.test(f.path)).reduce((sum, f) => sum + f.size, 0);
   const zipped = names.filter((n) => n.startsWith('dist/')).reduce((sum, n) => sum + zlib.gzipSync(fs.readFileSync(`web/engine/${n}`)).length, 0);
   const engine = sizeOf(/^dist\//), page = sizeOf(/^app\/(?!.*\.gguf$)/), model = sizeOf(/^app\/.*\.gguf$/);

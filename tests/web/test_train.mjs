@@ -55,6 +55,9 @@ test('bad data is named by its line, bad options by their name', async () => {
   await rejects(engine.train({ ...options, rank: 1000 }).result, (e) => e instanceof ArgumentError && /rank is a whole number from 1 to 256/.test(e.message));
   await rejects(engine.train({ ...options, targets: ['nothing'] }).result, (e) => e instanceof ArgumentError && /targets/.test(e.message));
   await rejects(engine.train({ ...options, schedule: 'up' }).result, (e) => e instanceof ArgumentError && /schedule/.test(e.message));
+  const slip = (e) => e instanceof ArgumentError && e.param === 'learningrate' && /has no option "learningrate"; did you mean "learningRate"\?$/.test(e.message);
+  await rejects(engine.train({ ...options, learningrate: 1 }).result, slip);
+  await rejects(engine.trainEstimate({ learningrate: 1 }), slip);
 });
 
 test('a training lowers the loss, and its adapter is there at once for those who name it', async () => {

@@ -1,7 +1,7 @@
 // core - the layers below the public interface: the module, its devices, and engines on each backend.
 export { openDevice, profiles, type Device, type DeviceOptions, type Limits, type ProfileName, type Tier } from './adapter.js';
 export { Gpu } from './gpu.js';
-export { BezelError, Core, loadWasm, type ErrorKind, type KernelInfo, type LogitsFn } from './wasm.js';
+export { BezelError, Core, loadTrainingKernels, loadWasm, type ErrorKind, type KernelInfo, type LogitsFn } from './wasm.js';
 export { blobSource, fileSource, memorySource, openWithFetches, type Source } from './source.js';
 export { openSource, type ModelStore, type OpenSourceOptions, type ResolvedModel, type SourceRef, type StoredModel } from './store/source_ref.js';
 export { openSources } from './store/open_sources.js';

@@ -107,22 +107,13 @@ export class Plan {
     const has = x.bz_wasm_gpu_has_table(this.engine) !== 0;
     let leaves = has && table === 'source';
     if (leaves) leave();
-    let room = 0; // beside a session
-    const fitsAs = (frugal: boolean): boolean => {
-      x.bz_wasm_gpu_be_frugal(this.engine, +frugal);
-      const session = this.session(context);
-      room = session ? this.available - this.total(session) : -1;
-      return room >= 0;
-    };
-    let plenty = fitsAs(false); // the table goes before what only saves time
-    if (has && table === 'auto' && !plenty && !fitsAs(true)) {
+    const first = this.session(context);
+    if (has && table === 'auto' && !this.fits(first)) {
       leaves = true;
       leave();
-      plenty = fitsAs(false);
     }
-    x.bz_wasm_gpu_be_frugal(this.engine, +!plenty);
     const largestContext = this.largest();
-    if (has && table === 'auto' && !leaves && room >= STAGED) postpone?.();
+    if (has && table === 'auto' && !leaves && first && this.available - this.total(first) >= STAGED) postpone?.();
     const made = this.session(context || this.automatic(largestContext), what);
     return this.estimate(made, largestContext, has ? (leaves ? 'source' : 'gpu') : undefined);
   }

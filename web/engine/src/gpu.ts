@@ -551,7 +551,7 @@ export class Gpu {
       if (name === undefined) throw new Error(`kernel ${kernel.name}: no such override`);
       values[name] = view.getFloat32(constants + 8 * i + 4, true);
     }
-    if (kernel.overrides.includes('SMALLEST')) {
+    if (kernel.source.includes('override SMALLEST')) {
       values['SMALLEST'] = this.info.limits.subgroupMin;
       values['GREATEST'] = this.info.limits.subgroupMax;
     }

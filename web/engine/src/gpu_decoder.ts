@@ -83,7 +83,7 @@ export class GpuDecoder {
    *  one nobody may ever want it. Else it is recorded while the device is at work. */
   private mayOwe(left: number): boolean {
     const { session, flight } = this, { position } = session;
-    return flight.length === 1 && position + 1 < session.context && session.knownDecodeProgram(position) === undefined && (left <= 1 || !session.engine.looksAhead);
+    return flight.length === 1 && position + 1 < session.context && session.knownDecodeProgram(position) === undefined && (left <= 1 || session.engine.stepped !== session.adapted);
   }
 
   /** The first one's token becomes the session's, since the step that reads it is queued. */

@@ -3,7 +3,7 @@
 // The core says which bytes it wants and where they go; upload.ts brings them. Conversations are
 // gpu_session.ts.
 
-import { BezelError, type Core, type EnginePtr, type ProgramPtr, type SessionPtr } from './wasm.js';
+import { BezelError, type Core, type EnginePtr, type SessionPtr } from './wasm.js';
 import { NO_MEMORY, type Gpu } from './gpu.js';
 import type { Tier } from './adapter.js';
 import { chatTokens, type ChatTokens, type Info } from './cpu_engine.js';
@@ -41,7 +41,8 @@ export class GpuEngine {
   readonly proof: Proof;
   /** The per-layer embedding table, where the load did not wait for it, or left it in the file. */
   private readonly table: Table | undefined;
-  private ahead: number | undefined; // of which adapters lookAhead() was last
+  /** With what a step of one token was recorded last (GpuSession.adapted). */
+  stepped: number | undefined;
 
   private constructor(readonly core: Core, readonly gpu: Gpu, readonly ptr: EnginePtr, private readonly sources: ReadonlyMap<number, Source>,
     /** What it was found to take, with a session as the options have it. */
@@ -106,32 +107,6 @@ export class GpuEngine {
   /** Wait until all is there that the load did not wait for, and nothing is under way but what is asked for. */
   async whole(signal?: AbortSignal): Promise<void> {
     await Promise.all([this.proof.all(signal), this.table?.settled(signal)]);
-  }
-
-  /** Is what steps of one token want to have ready there? */
-  get looksAhead(): boolean {
-    return this.ahead === this.core.exports.bz_wasm_adapted(this.ptr);
-  }
-
-  /** Make it: queued before such a step, the first time and whenever adapters or their scales have changed. */
-  async lookAhead(signal?: AbortSignal): Promise<void> {
-    const { core, gpu, ptr } = this, x = core.exports;
-    while (!this.looksAhead) {
-      if (!this.proof.has(RESERVE.steps)) await this.proof.upTo(RESERVE.steps, signal);
-      const adapted = x.bz_wasm_adapted(ptr), program = core.checkNumber(x.bz_wasm_gpu_record_ahead(ptr)) as ProgramPtr;
-      if (!program) {
-        this.ahead = adapted;
-        return;
-      }
-      try {
-        await gpu.ready();
-        if (adapted !== x.bz_wasm_adapted(ptr)) continue;
-        gpu.submit(x.bz_wasm_gpu_program_number(program));
-        this.ahead = adapted;
-      } finally {
-        x.bz_wasm_gpu_program_free(program);
-      }
-    }
   }
 
   /** Bring the weights; meanwhile buffers are made, the vocabulary is read and the kernels are put to the test. Whichever fails ends the

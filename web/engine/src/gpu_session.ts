@@ -157,7 +157,7 @@ export class GpuSession {
   /** The number of the decode program for a step at `position`, unless it has to be recorded. */
   knownDecodeProgram(position: number): number | undefined {
     const decode = this.decodes[historyOf(position)];
-    return decode && decode.adapted === this.adapted && this.engine.looksAhead ? decode.number : undefined;
+    return decode && decode.adapted === this.adapted ? decode.number : undefined;
   }
 
   /** The number of the decode program for a step at `position`; recorded (then it is a promise) where the history is longer
@@ -168,7 +168,6 @@ export class GpuSession {
 
   private async recordDecode(history: number, signal: AbortSignal | undefined): Promise<number> {
     const horizon = FIRST_HORIZON * 2 ** history;
-    await this.engine.lookAhead(signal);
     for (let group; (group = this.engine.lacksProof(this.ptr, 1, 1, horizon));) await this.engine.proof.upTo(group, signal);
     const made = await this.record(() => this.x.bz_wasm_gpu_record(this.ptr, 1, 1, horizon), { signal });
     this.decodes.forEach((one, i) => {
@@ -177,6 +176,7 @@ export class GpuSession {
       this.decodes[i] = undefined;
     });
     this.decodes[history] = made;
+    this.engine.stepped = made.adapted;
     if (horizon < this.context) this.engine.expect(this.ptr, 2 * horizon);
     return made.number;
   }
@@ -205,7 +205,6 @@ export class GpuSession {
   private async step(ids: Int32Array, nLogits: number, { read, signal }: { read?: Read; signal?: AbortSignal | undefined } = {}): Promise<void> {
     const { core, gpu } = this.engine;
     const quiet = nLogits === 0 && ids.length === this.batch, horizon = quiet ? this.context : this.position + ids.length;
-    if (ids.length === 1) await this.engine.lookAhead(signal);
     if (this.engine.needsRows) await this.engine.gatherRows(this.ptr, ids);
     for (let group; (group = this.engine.lacksProof(this.ptr, ids.length, nLogits, horizon));) await this.engine.proof.upTo(group, signal);
     let program = quiet && this.whole?.adapted === this.adapted ? this.whole : undefined;
@@ -280,7 +279,6 @@ export class GpuSession {
     const programs: Recorded[] = [];
     try {
       if (this.engine.needsRows) await this.engine.gatherRows(this.ptr, ids);
-      await this.engine.lookAhead();
       programs.push(await this.record(() => this.x.bz_wasm_gpu_record(this.ptr, ids.length, 1, this.position + ids.length)));
       programs.push(await this.record(() => this.x.bz_wasm_gpu_record_draw(this.ptr, draw)));
       this.place(ids);

@@ -28,6 +28,7 @@ export class GpuTraining extends CoreTraining implements Training {
   }
 
   static async open(engine: GpuEngine, texts: TrainingTexts, wishes: TrainingWishes, onClose: () => void): Promise<GpuTraining> {
+    await engine.core.bringTraining();
     await engine.whole(); // what is left of a load would come between the pieces of a step
     if (engine.needsRows) throw new BezelError(`to train this model on the GPU its per-layer table must be there too: ${engine.memory.tableInFile ?? 'it does not fit'}`, 'memory');
     const training = new GpuTraining(engine, texts, wishes, onClose);

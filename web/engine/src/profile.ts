@@ -81,9 +81,9 @@ const LANES = 256, VECTORS = 16; // of kernels/bandwidth.wgsl: lanes of a workgr
 
 /** Bytes a second that a kernel which does nothing else reads: what decoding can reach at most. */
 export async function bandwidth(core: Core): Promise<number> {
-  const gpu = core.gpu, kernel = core.kernels().find((k) => k.name === 'bandwidth');
-  if (!gpu || !kernel) throw new BezelError('this core was loaded without a GPU', 'device');
-  const { device, info } = gpu;
+  const gpu = core.gpu;
+  if (!gpu) throw new BezelError('this core was loaded without a GPU', 'device');
+  const { device, info } = gpu, kernel = core.kernel(core.exports.bz_wasm_kernel_bandwidth());
   const module = device.createShaderModule({ label: kernel.name, code: kernel.source });
   const pipeline = await device.createComputePipelineAsync({ label: kernel.name, layout: 'auto', compute: { module, entryPoint: 'main' } });
   const rate = async (bytes: number, reads: number): Promise<number> => {

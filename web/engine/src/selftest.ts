@@ -10,7 +10,7 @@ import { BezelError, type Core, type EnginePtr, type SelfTestPtr } from './wasm.
 
 /** What the core says of a kernel. */
 interface Verdict {
-  kernel: string;
+  kernel: number;
   ok: boolean;
   tested: boolean;
   plain: boolean;
@@ -114,11 +114,14 @@ function judge(core: Core, gpu: Gpu, test: SelfTestPtr, results: Uint8Array, rep
   const demoted = core.with(results, (p) => core.checkNumber(core.exports.bz_wasm_gpu_selftest_judge(test, p)));
   const verdicts = JSON.parse(core.resultText()) as Verdict[];
   if (demoted > 0) compile();
-  for (const verdict of verdicts) report.set(verdict.kernel, told(verdict, gpu.info.name));
+  for (const verdict of verdicts) {
+    const { name } = core.kernel(verdict.kernel);
+    report.set(name, told(name, verdict, gpu.info.name));
+  }
   return demoted > 0;
 }
 
-function told({ kernel, ok, tested, plain, nmse }: Verdict, device: string): SelfTest {
+function told(kernel: string, { ok, tested, plain, nmse }: Verdict, device: string): SelfTest {
   if (ok) return { kernel, ok, ...(!tested && { reason: 'no test runs it' }) };
   const reason = `kernel ${kernel} computes wrong numbers on ${device} (${nmse === null ? 'not even finite ones' : `nmse ${nmse}`})`;
   if (plain) throw new BezelError(`${reason}: this device cannot be used`, 'device');

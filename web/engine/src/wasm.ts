@@ -38,7 +38,9 @@ export interface Exports {
   bz_wasm_alloc(n: number): Bytes;
   bz_wasm_free(p: Bytes): void;
   bz_wasm_live(): number;
-  bz_wasm_kernel(i: number): number;
+  bz_wasm_kernel(number: number): number;
+  bz_wasm_kernels_bring(text: Bytes, n: number): number;
+  bz_wasm_kernel_bandwidth(): number;
   bz_wasm_engine_open(json: Bytes, n: number): EnginePtr;
   bz_wasm_engine_read_on(e: EnginePtr): number;
   bz_wasm_engine_close(e: EnginePtr): void;
@@ -103,7 +105,6 @@ export interface Exports {
   bz_wasm_gpu_table_buffer(e: EnginePtr, i: number): number;
   bz_wasm_gpu_table_rows(s: SessionPtr, first: number, n: number, bytes: Bytes): number;
   bz_wasm_gpu_free_scratch(e: EnginePtr): void;
-  bz_wasm_gpu_be_frugal(e: EnginePtr, frugal: number): void;
   bz_wasm_gpu_reserve(s: SessionPtr, what: number): number;
   bz_wasm_gpu_ask_noted(e: EnginePtr, group: number): void;
   bz_wasm_gpu_unproven(s: SessionPtr, rows: number, logits: number, horizon: number, first: number, last: number): number;
@@ -122,7 +123,6 @@ export interface Exports {
   bz_wasm_gpu_upload_placed(window: Bytes): void;
   bz_wasm_gpu_program_free(p: ProgramPtr): void;
   bz_wasm_gpu_program_number(p: ProgramPtr): number;
-  bz_wasm_gpu_record_ahead(e: EnginePtr): number;
   bz_wasm_gpu_record(s: SessionPtr, rows: number, logits: number, horizon: number): ProgramPtr;
   bz_wasm_gpu_record_draw(s: SessionPtr, draw: DrawPtr): ProgramPtr;
   bz_wasm_gpu_feed(s: SessionPtr, ids: Bytes, n: number): number;
@@ -162,15 +162,13 @@ export interface Exports {
   bz_wasm_train_gpu_forget(t: TrainingPtr): void;
 }
 
-/** One line of the generated table: struct kernel_info. */
+/** A variant of a kernel: a family, and a value for each of its axes. */
 export interface KernelInfo {
-  readonly name: string;
+  readonly name: string; // `matmul[q4_k subgroup]`, without the axes' defaults
   readonly source: string;
   readonly bindings: string; // u uniform, r read, w read and write
-  readonly overrides: readonly string[];
+  readonly overrides: readonly string[]; // of the family, by their numbers
   readonly paramsBytes: number;
-  readonly usesStep: boolean;
-  readonly needs: number; // 1 subgroups, 2 f16
 }
 
 /** enum bz_status, by name. */
@@ -191,6 +189,7 @@ export class Core {
   private vocab = 0; // of the engine that is fed now
   private cause: unknown; // why the host failed to read
   private readonly known = new Map<number, KernelInfo>();
+  private brought = false; // training's kernels are there
 
   private constructor(module: WebAssembly.Module, gpu: Gpu | undefined) {
     const absent = () => {
@@ -323,51 +322,46 @@ export class Core {
     }
   }
 
-  // ---- kernels ----
-
   /** NUL-ended text at p. */
   private text(p: number): string {
     const bytes = new Uint8Array(this.memory.buffer, p);
     return decoder.decode(bytes.subarray(0, bytes.indexOf(0)));
   }
 
-  kernel(i: number): KernelInfo {
-    const known = this.known.get(i);
+  // ---- kernels ----
+
+  /** The kernel of a number: its text is expanded when it is first asked for. */
+  kernel(number: number): KernelInfo {
+    const known = this.known.get(number);
     if (known) return known;
-    const made = this.readKernel(i);
-    this.known.set(i, made);
+    const paramsBytes = this.checkNumber(this.exports.bz_wasm_kernel(number));
+    const [name = '', bindings = '', overrides = '', ...source] = this.resultText().split('\n');
+    const made = { name, source: source.join('\n'), bindings, overrides: overrides.split(' '), paramsBytes };
+    this.known.set(number, made);
     return made;
   }
 
-  private readKernel(i: number): KernelInfo {
-    const p = this.exports.bz_wasm_kernel(i);
-    if (!p) throw new Error(`there is no kernel number ${i}`);
-    const [name = 0, pieces = 0, nPieces = 0, bindings = 0, overrides = 0, nOverrides = 0, , paramsBytes = 0, usesStep = 0, needs = 0] = new Uint32Array(this.memory.buffer, p, 10);
-    const texts = (at: number, n: number): string[] => Array.from(new Uint32Array(this.memory.buffer, at, n), (q) => this.text(q));
-    return {
-      name: this.text(name),
-      source: texts(pieces, nPieces).join(''),
-      bindings: this.text(bindings),
-      overrides: texts(overrides, nOverrides),
-      paramsBytes,
-      usesStep: (usesStep & 255) !== 0,
-      needs,
-    };
-  }
-
-  /** Every kernel, in the order of the generated table. */
-  kernels(): KernelInfo[] {
-    const all: KernelInfo[] = [];
-    while (this.exports.bz_wasm_kernel(all.length)) all.push(this.kernel(all.length));
-    return all;
+  /** Training's kernels, which are downloaded when a training begins. */
+  async bringTraining(): Promise<void> {
+    if (this.brought) return;
+    const text = await loadTrainingKernels();
+    this.with(text, (p, n) => this.checkNumber(this.exports.bz_wasm_kernels_bring(p, n)));
+    this.brought = true;
   }
 }
 
-/** The module that lies beside this file. */
-export async function loadWasm(): Promise<BufferSource> {
-  const url = new URL('./bezel.wasm', import.meta.url);
-  if (url.protocol === 'file:' && isNode()) return nodeFiles().promises.readFile(url) as Promise<BufferSource>;
-  const answer = await fetch(url);
-  if (!answer.ok) throw new BezelError(`cannot load the engine: ${answer.status} ${answer.statusText} for ${url.pathname}`, 'io');
-  return answer.arrayBuffer();
+/** A file that lies beside this one. */
+async function load(url: URL, what: string): Promise<Uint8Array<ArrayBuffer>> {
+  if (url.protocol === 'file:' && isNode()) return new Uint8Array(nodeFiles().readFileSync(url)); // a thread that ends while it opens a file leaves it open
+  const answer = await fetch(url).catch((why: unknown) => {
+    throw new BezelError(`cannot load ${what}: ${why instanceof Error ? why.message : String(why)}`, 'io', why);
+  });
+  if (!answer.ok) throw new BezelError(`cannot load ${what}: ${answer.status} ${answer.statusText} for ${url.pathname}`, 'io');
+  return new Uint8Array(await answer.arrayBuffer());
 }
+
+/** The module. */
+export const loadWasm = (): Promise<Uint8Array<ArrayBuffer>> => load(new URL('./bezel.wasm', import.meta.url), 'the engine');
+
+/** The sources of training's kernels, which nothing else downloads. */
+export const loadTrainingKernels = (): Promise<Uint8Array<ArrayBuffer>> => load(new URL('./train.wgsl', import.meta.url), 'the kernels for training');

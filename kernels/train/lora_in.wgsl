@@ -1,0 +1,98 @@
+// lora_in - z[t] = M (m * x)[t], where M has few rows: A, or B turned; DROP 0: m is 1     (training)
+//
+//   x  read   n_tok x cols f32       grid   a workgroup per 4 rows t and 16 rows of M, t first
+//   m  read   rows of stride f32     bytes  M once per 4 rows t, x once per 16 rows of M
+//   z  write  n_tok x z_stride f32   needs  cols, stride % 4 == 0; rank % 8 == 0
+//
+// The rows of M from `at` on give the columns of z from `at` on.
+// Each thread has every WG-th vector of columns of 4 x 16 products; the threads' sums meet at the end.
+// Reference: linear_bwd() in src/ops/ops_cpu_bwd.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
+
+//!axis tier plain lone
+//!if tier == lone
+//!include train/lora_in_lone.wgsl
+//!else
+//!include lib/grid.wgsl
+//!include train/lora_in_io.wgsl
+
+override WG : u32 = 128u; // a power of 2, at most 128
+
+var<workgroup> parts : array<mat4x4<f32>, 128>; // a thread's sums of 4 rows t and 4 rows of M
+var<workgroup> some : array<f32, 128>;          // of the 16 sums, those of 16 threads
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
+        @builtin(local_invocation_index) lid : u32) {
+    let tok_tiles = (p.n_tok + 3u) / 4u;
+    let group = flat_group(wid, num);
+    let tok0 = group % tok_tiles * 4u;
+    let k0 = group / tok_tiles * 16u;
+    if (k0 >= p.rank) {
+        return;
+    }
+    let n4 = p.cols / 4u;
+    let most = p.n_tok - 1u;
+    let x0 = min(tok0, most) * n4;
+    let x1 = min(tok0 + 1u, most) * n4;
+    let x2 = min(tok0 + 2u, most) * n4;
+    let x3 = min(tok0 + 3u, most) * n4;
+    var hash = vec4<u32>();
+    if (DROP == 1u) {
+        hash = vec4<u32>(dropout_row(tok0), dropout_row(tok0 + 1u), dropout_row(tok0 + 2u),
+                         dropout_row(tok0 + 3u));
+    }
+    var s0 = mat4x4<f32>(); // a column a row of M, a row a t
+    var s1 = mat4x4<f32>();
+    var s2 = mat4x4<f32>();
+    var s3 = mat4x4<f32>();
+    for (var i = lid; i < n4; i += WG) {
+        var v = mat4x4<f32>(x[x0 + i], x[x1 + i], x[x2 + i], x[x3 + i]);
+        if (DROP == 1u) {
+            v[0] *= dropout_factors(hash.x, i);
+            v[1] *= dropout_factors(hash.y, i);
+            v[2] *= dropout_factors(hash.z, i);
+            v[3] *= dropout_factors(hash.w, i);
+        }
+        s0 += four(v, k0, i);
+        s1 += four(v, k0 + 4u, i);
+        if (k0 + 8u < p.rank) {
+            s2 += four(v, k0 + 8u, i);
+            s3 += four(v, k0 + 12u, i);
+        }
+    }
+    finish(s0, tok0, k0, lid);
+    finish(s1, tok0, k0 + 4u, lid);
+    finish(s2, tok0, k0 + 8u, lid);
+    finish(s3, tok0, k0 + 12u, lid);
+}
+
+// The products of four rows t with four rows of M, in four columns.
+fn four(v : mat4x4<f32>, k : u32, i : u32) -> mat4x4<f32> {
+    let n = p.stride / 4u;
+    let at = (p.at + k) * n + i;
+    return mat4x4<f32>(m[at] * v, m[at + n] * v, m[at + 2u * n] * v, m[at + 3u * n] * v);
+}
+
+fn finish(s : mat4x4<f32>, tok0 : u32, k : u32, lid : u32) {
+    let i = lid % 16u;
+    let tok = i / 4u;
+    parts[lid] = s;
+    workgroupBarrier();
+    var sum = 0.0;
+    for (var j = lid / 16u * 16u; j < lid / 16u * 16u + 16u; j++) {
+        sum += parts[j][i % 4u][tok];
+    }
+    if (WG > 16u) {
+        some[lid] = sum;
+        workgroupBarrier();
+        sum = 0.0;
+        for (var j = i; j < WG; j += 16u) {
+            sum += some[j];
+        }
+    }
+    if (lid < 16u && tok0 + tok < p.n_tok && k + i % 4u < p.rank) {
+        z[(tok0 + tok) * p.z_stride + p.at + k + i % 4u] = sum;
+    }
+    workgroupBarrier();
+}
+//!end

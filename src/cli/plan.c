@@ -1,0 +1,135 @@
+/* plan.c - `bezel plan`: the dispatches of a step on a GPU, without one. */
+#include "plan.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "cli/cli_model.h"
+#include "cli/shipped.h"
+
+static void print_text(const struct plan *p, const char *model, const char *profile)
+{
+    for (uint32_t i = 0; i < p->n; i++) {
+        const struct plan_line *l = &p->lines[i];
+        const uint32_t *g = l->dispatch->groups;
+        printf("%4u  %-36s %6u groups", i + 1, l->kernel, g[0] * g[1] * g[2]);
+        if (l->bytes) printf("  %7.2f MB", (double)l->bytes / 1e6);
+        else printf("  %10s", "");
+        printf("  %-34s %s\n", l->constants, l->weights);
+    }
+    printf("\n%s on %s: %u dispatches, which read %.2f MB of weights\n", model, profile, p->n,
+           (double)p->bytes / 1e6);
+    printf("memory: weights %.1f MB, keys and values %.1f MB, intermediates %.1f MB\n",
+           (double)p->weight_bytes / 1e6, (double)p->cache_bytes / 1e6, (double)p->act_bytes / 1e6);
+}
+
+static void put_member(struct buf *b, const char *name, const char *text)
+{
+    buf_printf(b, ",\"%s\":", name);
+    json_put_string(b, str_of(text));
+}
+
+static void put_line(struct buf *b, const struct plan_line *l)
+{
+    const struct null_dispatch *d = l->dispatch;
+    buf_puts(b, "{\"kernel\":");
+    json_put_string(b, str_of(l->kernel));
+    buf_printf(b, ",\"workgroups\":%u,\"bytes\":%llu", d->groups[0] * d->groups[1] * d->groups[2],
+               (unsigned long long)l->bytes);
+    put_member(b, "constants", l->constants);
+    put_member(b, "weights", l->weights);
+    uint32_t n;
+    const uint8_t *params = null_host_params(d, &n);
+    buf_puts(b, ",\"params\":\"");
+    for (uint32_t i = 0; i < n; i++) buf_printf(b, "%02x", params[i]);
+    buf_puts(b, "\",\"buffers\":[");
+    for (uint32_t i = 0; i < d->n_bindings; i++)
+        buf_printf(b, "%s[%u,%u,%u]", i ? "," : "", d->bindings[i].buffer, d->bindings[i].offset,
+                   d->bindings[i].size);
+    buf_puts(b, "]}");
+}
+
+static bool print_json(const struct plan *p, const char *profile)
+{
+    struct buf b = { 0 };
+    buf_printf(&b,
+               "{\"profile\":\"%s\",\"dispatches\":%u,\"bytes\":%llu,\"weight_bytes\":%llu,"
+               "\"cache_bytes\":%llu,\"intermediate_bytes\":%llu,\"plan\":[",
+               profile, p->n, (unsigned long long)p->bytes, (unsigned long long)p->weight_bytes,
+               (unsigned long long)p->cache_bytes, (unsigned long long)p->act_bytes);
+    for (uint32_t i = 0; i < p->n; i++) {
+        if (i) buf_putc(&b, ',');
+        buf_putc(&b, '\n');
+        put_line(&b, &p->lines[i]);
+    }
+    buf_puts(&b, "]}\n");
+    bool ok = !b.failed;
+    if (ok) fwrite(b.data, 1, b.n, stdout);
+    buf_free(&b);
+    return ok;
+}
+
+static int misuse_profile(const struct cli_command *c, const char *name)
+{
+    char list[256] = "";
+    for (size_t i = 0; gpu_profile_at(i); i++) {
+        size_t n = strlen(list);
+        snprintf(list + n, sizeof list - n, "%s%s", i ? ", " : "", gpu_profile_at(i)->name);
+    }
+    return cli_misuse(c, "there is no device profile \"%s\"; there are %s", name, list);
+}
+
+static const char about[] =
+    "The dispatches of one step on a GPU, and of drawing a token after it: kernel, workgroups,\n"
+    "bytes of weights, constants, matrices. Needs no GPU and reads no weights.\n"
+    "\n"
+    "device profiles:\n"
+    "  nvidia      an NVIDIA GPU under Vulkan (the default)\n"
+    "  apple       an Apple GPU under Metal: no packed integer products\n"
+    "  spec        the least that WebGPU promises\n"
+    "  software    a CPU: SwiftShader, as the tests have it";
+
+int cmd_plan(int argc, char **argv)
+{
+    uint64_t rows = 1, horizon = 0, rank = 0, n_context = 0, n_batch = 512;
+    const char *profile = "nvidia", *store = NULL, *model;
+    struct plan_options o = { 0 };
+    bool json = false;
+    const struct cli_option options[] = {
+        { "--rows", "N", "tokens read at once; default 1, a token that is written", CLI_U64, &rows,
+          NULL },
+        { "--horizon", "N", "positions that attention is shaped for; default 128", CLI_U64,
+          &horizon, NULL },
+        { "--adapter", "PATH", "with this LoRA adapter", CLI_STR, &o.adapter, NULL },
+        { "--rank", "N", "with an adapter of this rank on every linear", CLI_U64, &rank, NULL },
+        { "--device-profile", "NAME", "the device; default nvidia", CLI_STR, &profile, NULL },
+        { "--ctx", "N", "tokens of context; default 4096", CLI_U64, &n_context, NULL },
+        { "--batch", "N", "prompt tokens computed together; default 512", CLI_U64, &n_batch, NULL },
+        { "--store", "DIR", "Ollama store; default where Ollama keeps it", CLI_STR, &store, NULL },
+        { "--json", NULL, "for programs, with every parameter and binding", CLI_FLAG, &json, NULL },
+    };
+    const struct cli_command c = {
+        "plan", "MODEL [options]", about, options, sizeof options / sizeof *options, 1, 1
+    };
+    int code;
+    if (cli_parse(&c, argc, argv, &model, &code) < 0) return code;
+    o.profile = gpu_profile_find(profile);
+    if (!o.profile) return misuse_profile(&c, profile);
+    if (!rows || (rows | horizon | rank | n_context | n_batch) > INT32_MAX)
+        return cli_misuse(&c, "that number of tokens is out of range");
+    o.rows = (uint32_t)rows;
+    o.horizon = (uint32_t)horizon;
+    o.rank = (uint32_t)rank;
+    struct bz_err err = { "" };
+    struct plan p = { 0 };
+    struct bz_engine_options engine = { .store = store };
+    struct bz_session_options session = { .n_context = (uint32_t)n_context,
+                                          .n_batch = (uint32_t)n_batch };
+    char path[PATH_MAX];
+    enum bz_status st = plan_open(&p, shipped_or(model, store, path), &engine, &session, &o, &err);
+    if (st == BZ_OK && json && !print_json(&p, profile)) st = fail_memory(&err, 1 << 20);
+    if (st == BZ_OK && !json) print_text(&p, model, profile);
+    plan_close(&p);
+    return st ? cli_fail(&c, &err) : CLI_OK;
+}

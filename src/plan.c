@@ -1,0 +1,238 @@
+#include "plan.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "model/lora.h"
+#include "step.h"
+
+enum { USUAL_HORIZON = 128 }; /* the shortest history that web/engine/src/gpu_session.ts has */
+
+/* ---- an adapter on every linear ---- */
+
+struct rank_adapter {
+    struct adapter *adapter;
+    uint32_t rank, cap;
+    bool failed;
+};
+
+static void add_target(void *ctx, const char *name, struct weight *w)
+{
+    struct rank_adapter *r = ctx;
+    struct adapter *a = r->adapter;
+    struct adapter_target t = { arena_copy_str(&a->arena, name, strlen(name)),
+                                r->rank,
+                                w->cols,
+                                w->rows,
+                                w->n_mat,
+                                1,
+                                NULL,
+                                NULL };
+    if (a->n_targets == r->cap) {
+        uint32_t cap = r->cap ? 2 * r->cap : 64;
+        struct adapter_target *grown = mem_grow(a->targets, cap, sizeof *grown);
+        if (grown) a->targets = grown, r->cap = cap;
+    }
+    t.a = mem_alloc((size_t)w->n_mat * r->rank, w->cols * sizeof *t.a);
+    t.b = mem_alloc((size_t)w->n_mat * r->rank, w->rows * sizeof *t.b);
+    if (t.name && t.a && t.b && a->n_targets < r->cap) {
+        a->targets[a->n_targets++] = t;
+        return;
+    }
+    mem_free(t.a);
+    mem_free(t.b);
+    r->failed = true;
+}
+
+static enum bz_status add_rank(bz_engine *e, uint32_t rank, struct bz_err *err)
+{
+    struct adapter a = { .arch = "gemma4" };
+    struct rank_adapter r = { .adapter = &a, .rank = rank };
+    int id;
+    if (rank > LORA_MAX_RANK)
+        return fail(err, BZ_ERR_ARGUMENT, "an adapter of rank %u; the most is %d", rank,
+                    LORA_MAX_RANK);
+    model_each_adaptable(&e->model, &r, add_target);
+    if (!r.failed) return engine_add_adapter(e, &a, 1, &id, err);
+    adapter_close(&a);
+    return fail_memory(err, (uint64_t)rank * e->model.config.n_embd * sizeof(float));
+}
+
+/* ---- the matrices by their buffers ---- */
+
+struct named {
+    gpu_buffer buffer;
+    const char *name;
+    const struct weight *w;
+    bool read; /* by a dispatch that was looked at already */
+};
+
+struct names {
+    struct named *list;
+    uint32_t n, cap;
+    struct arena *arena;
+    bool failed;
+};
+
+static void add_names(void *ctx, const char *name, struct weight *w)
+{
+    struct names *all = ctx;
+    const struct gpu_weight *g = w->mem;
+    if (w->rows == 1 || !g) return;
+    size_t n = strlen(name), tail = strlen(".weight");
+    if (n > tail && strcmp(name + n - tail, ".weight") == 0) n -= tail;
+    const char *copy = arena_copy_str(all->arena, name, n);
+    for (uint32_t i = 0; i < g->n_parts; i++) {
+        if (all->n == all->cap) {
+            uint32_t cap = all->cap ? 2 * all->cap : 256;
+            struct named *grown = mem_grow(all->list, cap, sizeof *grown);
+            if (grown) all->list = grown, all->cap = cap;
+        }
+        all->failed = all->failed || !copy || all->n == all->cap;
+        if (!all->failed)
+            all->list[all->n++] = (struct named) { g->parts[i].buffer, copy, w, false };
+    }
+}
+
+static struct named *find_name(const struct names *all, gpu_buffer b)
+{
+    for (uint32_t i = 0; i < all->n; i++)
+        if (all->list[i].buffer == b) return &all->list[i];
+    return NULL;
+}
+
+/* ---- lines ---- */
+
+/* Bytes that a dispatch reads of a matrix: `rows` rows of a table, the experts that `rows` rows use at
+ * most, or all. A dispatch that only prefetches it comes before the product, and lines are looked at
+ * from the last to the first: each matrix counts once. */
+static uint64_t bytes_read(const struct plan *p, struct named *m, const char *kernel, uint32_t rows)
+{
+    uint64_t n = null_host_buffer_bytes(m->buffer);
+    uint64_t used = (uint64_t)rows * p->engine->model.config.n_expert_used;
+    if (strncmp(kernel, "embed", strlen("embed")) == 0) return n * rows / m->w->rows;
+    if (m->read) return 0;
+    m->read = true;
+    return m->w->n_mat > used && m->w->n_mat > 1 ? n * used / m->w->n_mat : n;
+}
+
+static enum bz_status put_line(struct plan *p, struct plan_line *line, const struct names *names,
+                               uint32_t rows, struct bz_err *err)
+{
+    const struct null_dispatch *d = line->dispatch;
+    const struct kernel_family *family = kernel_family(d->kernel);
+    struct wgsl text;
+    struct buf constants = { 0 }, weights = { 0 };
+    enum bz_status st = kernel_expand(&text, d->kernel, err);
+    if (st == BZ_OK) {
+        line->kernel = arena_copy_str(&p->arena, text.name.data, text.name.n);
+        line->access = arena_copy_str(&p->arena, text.bindings, strlen(text.bindings));
+    }
+    wgsl_free(&text);
+    if (st) return st;
+    for (uint32_t i = 0; i < d->n_constants; i++)
+        buf_printf(&constants, "%s%s=%g", i ? " " : "", family->overrides[d->constants[i].index],
+                   (double)d->constants[i].value);
+    for (uint32_t i = 0; i < d->n_bindings; i++) {
+        struct named *m = find_name(names, d->bindings[i].buffer);
+        if (!m || !line->kernel) continue;
+        buf_printf(&weights, "%s%s", weights.n ? " " : "", m->name);
+        line->bytes += bytes_read(p, m, line->kernel, rows);
+    }
+    line->constants = arena_copy_str(&p->arena, constants.data ? constants.data : "", constants.n);
+    line->weights = arena_copy_str(&p->arena, weights.data ? weights.data : "", weights.n);
+    bool ok = line->kernel && line->access && line->constants && line->weights &&
+              !constants.failed && !weights.failed;
+    buf_free(&constants);
+    buf_free(&weights);
+    p->bytes += line->bytes;
+    return ok ? BZ_OK : fail_memory(err, sizeof *line);
+}
+
+/* The lines of two programs, one after the other. */
+static enum bz_status put_lines(struct plan *p, const gpu_program *programs, uint32_t rows,
+                                struct bz_err *err)
+{
+    struct names names = { .arena = &p->arena };
+    uint32_t n[2];
+    for (int i = 0; i < 2; i++) null_host_program(programs[i], &n[i]);
+    p->n = n[0] + n[1];
+    p->lines = arena_alloc(&p->arena, p->n, sizeof *p->lines);
+    model_each_weight(&p->engine->model, &names, add_names);
+    enum bz_status st = p->lines && !names.failed ? BZ_OK : fail_memory(err, 1 << 20);
+    for (uint32_t i = p->n; st == BZ_OK && i-- > 0;) {
+        bool second = i >= n[0];
+        const struct null_dispatch *d = null_host_program(programs[second], &n[second]);
+        p->lines[i] = (struct plan_line) { .dispatch = &d[second ? i - n[0] : i] };
+        st = put_line(p, &p->lines[i], &names, rows, err);
+    }
+    mem_free(names.list);
+    return st;
+}
+
+static enum bz_status record_both(struct plan *p, const struct plan_options *o, struct bz_err *err)
+{
+    bz_session *s = p->session;
+    struct run r = { .be = &p->engine->backend };
+    struct bz_sampling greedy = bz_sampling_defaults(p->engine);
+    struct gpu_draw draw;
+    size_t n_suppress;
+    const int32_t *suppress = tokenizer_suppressed(p->engine->tokenizer, &n_suppress);
+    uint32_t rows = o->rows ? o->rows : 1, horizon = o->horizon ? o->horizon : USUAL_HORIZON;
+    greedy.temperature = 0;
+    if (rows > s->n_batch)
+        return fail(err, BZ_ERR_ARGUMENT, "a step of %u tokens; this session's have at most %u",
+                    rows, s->n_batch);
+    if (horizon > s->kv.n_ctx) horizon = s->kv.n_ctx;
+    enum bz_status st = gpu_draw_open(&draw, &greedy, suppress, n_suppress, s->kv.n_ctx,
+                                      p->engine->model.config.n_vocab, err);
+    if (st) return st;
+    struct recorded both[] = { step_record(&r, s, rows, 1, horizon), { 0 } };
+    both[1] = step_record_draw(&r, s, &draw, horizon);
+    const gpu_program programs[] = { both[0].program, both[1].program };
+    if (r.status) st = fail(err, r.status, "%s", r.err.text);
+    else if (!programs[0] || !programs[1] || null_host_failed()) st = fail_memory(err, 1 << 20);
+    if (st == BZ_OK) st = put_lines(p, programs, rows, err);
+    for (int i = 0; i < 2; i++) recorded_free(&both[i]);
+    gpu_draw_close(&draw);
+    return st;
+}
+
+enum bz_status plan_open(struct plan *out, const char *model,
+                         const struct bz_engine_options *engine,
+                         const struct bz_session_options *session, const struct plan_options *o,
+                         struct bz_err *err)
+{
+    struct plan p = { 0 };
+    struct bz_engine_options gpu = *engine;
+    gpu.backend = BZ_BACKEND_GPU;
+    null_host_open(&o->profile->limits);
+    enum bz_status st = bz_engine_open(&p.engine, model, &gpu, err);
+    if (st == BZ_OK && o->adapter) {
+        int id;
+        st = bz_adapter_add(p.engine, o->adapter, 1, &id, err);
+    }
+    if (st == BZ_OK && o->rank) st = add_rank(p.engine, o->rank, err);
+    p.weight_bytes = null_host_bytes();
+    if (st == BZ_OK) st = bz_session_open(&p.session, p.engine, session, err);
+    if (st == BZ_OK) {
+        p.cache_bytes = kv_bytes(&p.engine->model.config, p.session->kv.n_ctx, p.session->n_batch,
+                                 session->cache == BZ_CACHE_F16);
+        p.act_bytes = null_host_bytes() - p.weight_bytes - p.cache_bytes;
+        st = record_both(&p, o, err);
+    }
+    if (st) plan_close(&p);
+    else *out = p;
+    return st;
+}
+
+void plan_close(struct plan *p)
+{
+    bz_session_close(p->session);
+    bz_engine_close(p->engine);
+    arena_free(&p->arena);
+    null_host_close();
+    *p = (struct plan) { 0 };
+}

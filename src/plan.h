@@ -1,0 +1,52 @@
+/* plan.h - what a step would do on a GPU, told without one: `bezel plan`.
+ *
+ * The model is opened on a host that only remembers (gpu/null_host.h), a step is recorded as it would
+ * be there, and its dispatches are listed. No weight is read.
+ */
+#ifndef BEZEL_PLAN_H
+#define BEZEL_PLAN_H
+
+#include "bezel.h"
+
+#include "base/mem.h"
+#include "gpu/null_host.h"
+#include "gpu/profile.h"
+
+struct plan_options {
+    const struct gpu_profile *profile;
+    uint32_t rows; /* tokens read at once; 0: one */
+    uint32_t
+        horizon; /* positions that attention is shaped for; 0: 128, or the context if shorter */
+    const char *adapter; /* a file, or NULL */
+    uint32_t rank;       /* of one more adapter, of zeros, on every linear; 0: none */
+};
+
+/* One dispatch in words. */
+struct plan_line {
+    const struct null_dispatch *dispatch;
+    const char *kernel;    /* "matmul[q4_k subgroup]" */
+    const char *access;    /* a letter for each binding: u uniform, r read, w read and write */
+    const char *constants; /* "WG=256 R=2" */
+    const char *weights;   /* file names of the matrices that it reads, with spaces between */
+    uint64_t bytes;        /* of those; of experts, the share that a token uses for each row */
+};
+
+struct plan {
+    bz_engine *engine;
+    bz_session *session;
+    struct plan_line *lines;
+    uint32_t n;
+    uint64_t bytes;                                /* of the matrices that all lines read */
+    uint64_t weight_bytes, cache_bytes, act_bytes; /* on the device */
+    struct arena arena;
+};
+
+/* `model` as for bz_engine_open. The plan of a step that makes the last row's logits, and of drawing a
+ * token from them. One plan at a time. On failure *out is untouched. */
+enum bz_status plan_open(struct plan *out, const char *model,
+                         const struct bz_engine_options *engine,
+                         const struct bz_session_options *session,
+                         const struct plan_options *options, struct bz_err *err);
+void plan_close(struct plan *p); /* accepts a zeroed one */
+
+#endif

@@ -1,0 +1,157 @@
+/* test_plan.c - what a step would do on GPUs of several kinds, counted without one.
+ *
+ * The models have the shapes of the real ones and no weights: a plan reads none.
+ */
+#include "plan.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "check.h"
+#include "cli/synth.h"
+
+enum { CONTEXT = 4096, BATCH = 512 };
+
+/* Dispatches of a token, drawing it included. A change of fusion changes them: then look at
+ * `bezel plan`, measure, and write the new ones down. */
+static const struct {
+    const char *size;
+    uint32_t nvidia, apple, spec, prompt; /* prompt: 512 tokens on nvidia */
+} counts[] = {
+    { "e2b", 255, 425, 478, 390 },     { "e4b", 305, 521, 587, 568 }, { "12b", 248, 480, 540, 531 },
+    { "26b-a4b", 218, 452, 594, 599 }, { "31b", 427, 597, 673, 779 },
+};
+enum { E2B_RANK_16 = 430 };
+
+static bool make_model(const char *size, char path[64])
+{
+    struct synth_options o = { .size = synth_size_find(size), .seed = 1, .hollow = true };
+    struct synth_plan plan = { 0 };
+    struct bz_err err = { "" };
+    CHECK(mix_find("q4_k_m", &o.mix));
+    snprintf(path, 64, "build/tmp/plan_%s.gguf", size);
+    mkdir("build", 0777);
+    CHECK(mkdir("build/tmp", 0777) == 0 || errno == EEXIST);
+    enum bz_status st = synth_plan_make(&plan, &o, &err);
+    if (st == BZ_OK) st = synth_write(&plan, path, NULL, NULL, &err);
+    synth_plan_free(&plan);
+    CHECK_MSG(st == BZ_OK, "%s", err.text);
+    return st == BZ_OK;
+}
+
+static bool open_plan(struct plan *p, const char *path, const struct plan_options *o)
+{
+    const struct bz_engine_options engine = { 0 };
+    const struct bz_session_options session = { .n_context = CONTEXT, .n_batch = BATCH };
+    struct bz_err err = { "" };
+    *p = (struct plan) { 0 };
+    enum bz_status st = plan_open(p, path, &engine, &session, o, &err);
+    CHECK_MSG(st == BZ_OK, "%s: %s", path, err.text);
+    return st == BZ_OK;
+}
+
+static uint64_t end_of(const struct gpu_binding *b)
+{
+    return b->size ? (uint64_t)b->offset + b->size : null_host_buffer_bytes(b->buffer);
+}
+
+/* WebGPU: bindings lie in their buffers, and none that is written shares one with one that is read or
+ * overlaps another that is written. */
+static bool is_valid(const struct plan_line *l)
+{
+    const struct gpu_binding *b = l->dispatch->bindings;
+    bool ok = strlen(l->access) == l->dispatch->n_bindings;
+    for (uint32_t i = 0; ok && i < l->dispatch->n_bindings; i++) {
+        ok = b[i].buffer && b[i].offset % 256 == 0 && b[i].offset < end_of(&b[i]) &&
+             end_of(&b[i]) <= null_host_buffer_bytes(b[i].buffer);
+        for (uint32_t k = 0; ok && k < i; k++) {
+            bool apart = end_of(&b[k]) <= b[i].offset || end_of(&b[i]) <= b[k].offset;
+            if (b[i].buffer != b[k].buffer) continue;
+            if (l->access[i] != l->access[k]) ok = false;
+            else ok = l->access[i] != 'w' || apart;
+        }
+    }
+    return ok;
+}
+
+static void check_valid(const struct plan *p, const char *what)
+{
+    for (uint32_t i = 0; i < p->n; i++)
+        CHECK_MSG(is_valid(&p->lines[i]), "%s: dispatch %u, %s", what, i + 1, p->lines[i].kernel);
+}
+
+static void check_count(const char *path, const char *what, const struct plan_options *o,
+                        uint32_t want)
+{
+    struct plan p;
+    if (!open_plan(&p, path, o)) return;
+    CHECK_MSG(p.n == want, "%s, %s: %u dispatches and not %u", path, what, p.n, want);
+    check_valid(&p, path);
+    plan_close(&p);
+}
+
+int main(void)
+{
+    const struct gpu_profile *nvidia = gpu_profile_find("nvidia");
+    char path[64];
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        TEST("a token of each size takes the dispatches that were measured, on each kind of device")
+        {
+            if (!make_model(counts[i].size, path)) continue;
+            check_count(path, "nvidia", &(struct plan_options) { .profile = nvidia },
+                        counts[i].nvidia);
+            check_count(path, "apple",
+                        &(struct plan_options) { .profile = gpu_profile_find("apple") },
+                        counts[i].apple);
+            check_count(path, "spec",
+                        &(struct plan_options) { .profile = gpu_profile_find("spec") },
+                        counts[i].spec);
+            check_count(path, "a prompt", &(struct plan_options) { .profile = nvidia, .rows = 512 },
+                        counts[i].prompt);
+        }
+        if (i > 0) { /* the adapter's zeros of larger models take long to make */
+            remove(path);
+            continue;
+        }
+        TEST("an adapter on every linear takes the dispatches that were measured")
+        {
+            check_count(path, "rank 16", &(struct plan_options) { .profile = nvidia, .rank = 16 },
+                        E2B_RANK_16);
+        }
+        TEST("a token reads each matrix once, and of tables a row")
+        {
+            struct plan p;
+            if (!open_plan(&p, path, &(struct plan_options) { .profile = nvidia })) continue;
+            uint64_t want = bz_engine_info(p.engine).bytes_a_token;
+            CHECK_MSG(100 * p.bytes > 98 * want && 100 * p.bytes < 103 * want, "%llu and not %llu",
+                      (unsigned long long)p.bytes, (unsigned long long)want);
+            plan_close(&p);
+        }
+        TEST("a step that no session has is an error, and the next plan is as before")
+        {
+            struct plan p = { 0 };
+            struct bz_err err = { "" };
+            const struct bz_session_options session = { .n_context = CONTEXT, .n_batch = 16 };
+            const struct plan_options o = { .profile = nvidia, .rows = 17 };
+            CHECK(plan_open(&p, path, &(struct bz_engine_options) { 0 }, &session, &o, &err) ==
+                  BZ_ERR_ARGUMENT);
+            CHECK_STR(err.text, "a step of 17 tokens; this session's have at most 16");
+            CHECK(!null_host_is_open());
+            check_count(path, "again", &(struct plan_options) { .profile = nvidia },
+                        counts[i].nvidia);
+        }
+        remove(path);
+    }
+    TEST("without a plan under way a native build has no GPU")
+    {
+        bz_engine *e = NULL;
+        struct bz_err err = { "" };
+        CHECK(bz_engine_open(&e, "models/tiny.q8_0.gguf",
+                             &(struct bz_engine_options) { .backend = BZ_BACKEND_GPU },
+                             &err) == BZ_ERR_UNSUPPORTED);
+        CHECK_STR(err.text, "the GPU is driven by a WebGPU host; this is a native build");
+    }
+    return check_done();
+}
