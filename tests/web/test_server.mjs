@@ -90,6 +90,7 @@ test('origins are allowed by pattern, and what is no origin is refused at the st
     'vscode-webview://*': [['vscode-webview://1b2c3d', 'vscode-webview://a.b-c'], ['vscode-file://x', 'http://vscode-webview', 'vscode-webview://', 'null']],
     'https://*.example.org': [['https://a.example.org', 'https://a.b.example.org'], ['https://example.org', 'https://evilexample.org', 'https://a.example.org:444', 'https://a.example.org.evil']],
     'https://Example.org:443': [['https://example.org'], ['https://example.org:444', 'http://example.org:443']],
+    'file://*': [['file://'], ['null', 'app://x']],
     'http://[::1]:*': [['http://[::1]:5173'], ['http://[::2]:5173']],
     '*': [['https://anything.example', 'null', 'chrome-extension://abc'], []],
   };
@@ -97,7 +98,7 @@ test('origins are allowed by pattern, and what is no origin is refused at the st
     for (const origin of yes) ok(allows(guard('https://other.example', pattern), origin), `${pattern} ${origin}`);
     for (const origin of no) ok(!allows(guard('https://other.example', pattern), origin), `${pattern} ${origin}`);
   }
-  for (const bad of ['', 'localhost', 'localhost:3000', 'example.org', 'https://', 'https://example.org/', 'https://example.org/page', 'http://loc*', 'http://*:x', 'http://a:99999', 'null', '**', 'https://a b', 'https://*example.org', 'https://a.*.org', 'https://user@example.org'])
+  for (const bad of ['', 'localhost', 'localhost:3000', 'example.org', 'https://', 'https://example.org/', 'https://example.org/page', 'http://loc*', 'http://*:x', 'http://a:99999', 'http://a:0', 'http://a:080', 'null', '**', 'https://a b', 'https://*example.org', 'https://a.*.org', 'https://user@example.org'])
     throws(() => guard(bad), (e) => e.kind === 'argument' && /is no origin/.test(e.message), bad);
 });
 
@@ -588,7 +589,7 @@ test('one model is loaded at a time, a larger context loads it anew, and it leav
     await close();
   }
   same([parseKeepAlive('5m'), parseKeepAlive('1h30m'), parseKeepAlive(-1), parseKeepAlive('-1s'), parseKeepAlive(2), parseKeepAlive('10'), parseKeepAlive(undefined)], [300000, 5400000, Infinity, Infinity, 2000, 10000, undefined]);
-  throws(() => parseKeepAlive('x'), /keep_alive/);
+  for (const wrong of ['x', '5 m', true, '1s'.repeat(8e6)]) throws(() => parseKeepAlive(wrong), (e) => e.status === 400 && /^"keep_alive" cannot be/.test(e.message));
 });
 
 test("Ollama's messages reach the engine in its own shape", async () => {
@@ -609,6 +610,14 @@ test("Ollama's messages reach the engine in its own shape", async () => {
     same(request.messages[1].reasoning_content, 't');
     const { max_tokens: most, temperature, seed, stop, repeat_last_n: back, thinking } = request;
     same([most, temperature, seed, stop, back, thinking], [5, 0, 7, ['z'], 3, true]);
+    const results = async (calls, tools) => {
+      await post(port, '/api/chat', { model: 'tiny', messages: [{ role: 'assistant', tool_calls: calls.map((name) => call(name, {})) }, ...tools.map((tool_name) => ({ role: 'tool', tool_name, content: '' }))], stream: false });
+      return request.messages.slice(1).map((m) => m.tool_call_id?.slice(5));
+    };
+    same(await results(['a', 'b', 'a', 'c'], ['a', 'x', 'a', undefined, 'a']), ['0', '1', '2', '3', undefined], 'by name, else the first, while there are any');
+    const n = 60_000, names = Array.from({ length: n }, (_, i) => `f${i}`), begin = process.cpuUsage().user;
+    same(await results(names, names.toReversed()), names.map((_, i) => String(n - 1 - i)));
+    ok(process.cpuUsage().user - begin < 3e6, 'the time for calls grows with their number alone');
   } finally {
     await close();
   }

@@ -31,9 +31,10 @@ interface Origin {
 
 const DEFAULT_PORTS: Readonly<Record<string, string>> = { http: '80', https: '443' };
 
-/** In lower case. A pattern may have "*" as its host, as its first labels ("*.example.org") and as its port. */
+/** In lower case; only files have no host. A pattern may have "*" as its host, as its first labels ("*.example.org") and as its port. */
 function parseOrigin(text: string, pattern: boolean): Origin | undefined {
-  const name = pattern ? String.raw`\*|(?:\*\.)?[a-z0-9_-]+(?:\.[a-z0-9_-]+)*` : String.raw`[a-z0-9_-]+(?:\.[a-z0-9_-]+)*`, port = pattern ? String.raw`\d{1,5}|\*` : String.raw`\d{1,5}`;
+  if (!pattern && text === 'file://') return { scheme: 'file', host: '', port: '' };
+  const name = pattern ? String.raw`\*|(?:\*\.)?[a-z0-9_-]+(?:\.[a-z0-9_-]+)*` : String.raw`[a-z0-9_-]+(?:\.[a-z0-9_-]+)*`, port = pattern ? String.raw`[1-9]\d{0,4}|\*` : String.raw`[1-9]\d{0,4}`;
   const [, scheme, host, given = ''] = new RegExp(String.raw`^([a-z][a-z0-9+.-]*)://(${name}|\[[0-9a-f:.]+\])(?::(${port}))?$`).exec(text.toLowerCase()) ?? [];
   if (scheme === undefined || host === undefined || Number(given) > 65535) return undefined;
   return { scheme, host, port: given === DEFAULT_PORTS[scheme] ? '' : given };

@@ -29,16 +29,19 @@ function text(body: Body, key: string): string | undefined {
   return value;
 }
 
+const LONGEST_TIME = 100; // characters; an expression that repeats over a far longer text ends in an overflow
+
 /** "5m", "1h30m", seconds as a number; negative is for ever. Milliseconds. */
 export function parseKeepAlive(value: unknown): number | undefined {
   if (value === undefined || value === null || value === '') return undefined;
   const units: Readonly<Record<string, number>> = { ns: 1e-6, us: 1e-3, ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
+  const text = typeof value === 'string' && value.length <= LONGEST_TIME ? value : '';
   let ms = NaN;
   if (typeof value === 'number') ms = value * 1000;
-  else if (typeof value === 'string' && /^-?\d+(\.\d+)?$/.test(value)) ms = Number(value) * 1000;
-  else if (typeof value === 'string' && /^-?(\d+(\.\d+)?(ns|us|ms|s|m|h))+$/.test(value)) {
-    ms = [...value.matchAll(/(\d+(?:\.\d+)?)(ns|us|ms|s|m|h)/g)].reduce((sum, [, n, unit]) => sum + Number(n) * (units[unit as string] as number), 0);
-    if (value.startsWith('-')) ms = -ms;
+  else if (/^-?\d+(\.\d+)?$/.test(text)) ms = Number(text) * 1000;
+  else if (/^-?(\d+(\.\d+)?(ns|us|ms|s|m|h))+$/.test(text)) {
+    ms = [...text.matchAll(/(\d+(?:\.\d+)?)(ns|us|ms|s|m|h)/g)].reduce((sum, [, n, unit]) => sum + Number(n) * (units[unit as string] as number), 0);
+    if (text.startsWith('-')) ms = -ms;
   }
   if (Number.isNaN(ms)) throw new HttpError(400, `"keep_alive" cannot be ${shown(value)}; it is a number of seconds or a time such as "5m"`);
   return ms < 0 ? Infinity : ms;
@@ -79,11 +82,43 @@ function wholeNumber(name: string, value: unknown): number {
   return value as number;
 }
 
+interface Call {
+  readonly id: string;
+  answered: boolean;
+}
+
+/** Calls and their results, however many there are of either: nothing is looked at twice. */
+class Calls {
+  private readonly lists = new Map<unknown, { readonly calls: Call[]; next: number }>(); // by name; undefined: all of them
+  private count = 0;
+
+  add(name: string): string {
+    const call = { id: `call_${this.count++}`, answered: false };
+    for (const key of [name, undefined]) {
+      const list = this.lists.get(key) ?? { calls: [], next: 0 };
+      list.calls.push(call);
+      this.lists.set(key, list);
+    }
+    return call.id;
+  }
+
+  /** The first call of that name that has no result yet, or the first of any. */
+  answer(name: unknown): string | undefined {
+    for (const list of [this.lists.get(name), this.lists.get(undefined)])
+      while (list && list.next < list.calls.length) {
+        const call = list.calls[list.next++] as Call;
+        if (call.answered) continue;
+        call.answered = true;
+        return call.id;
+      }
+    return undefined;
+  }
+}
+
 /** Ollama's tool calls have neither ids nor arguments as text; answers name the tool. */
 function mapMessages(list: unknown): Body[] {
   if (!Array.isArray(list)) throw new HttpError(400, '"messages" is not a list');
-  const open: { id: string; name: string }[] = []; // calls without an answer yet
-  let count = 0;
+  const open = new Calls();
   return list.map((m: unknown) => {
     if (!isObject(m)) throw new HttpError(400, 'a message is not an object');
     const { images, thinking, tool_calls: calls, tool_name: toolName, content, ...rest } = m;
@@ -94,14 +129,11 @@ function mapMessages(list: unknown): Body[] {
       out.tool_calls = calls.map((call: unknown) => {
         const f = isObject(call) && isObject(call.function) ? call.function : undefined;
         if (!f || typeof f.name !== 'string') throw new HttpError(400, 'a tool call has no function name');
-        const id = `call_${count++}`;
-        open.push({ id, name: f.name });
-        return { id, type: 'function', function: { name: f.name, arguments: typeof f.arguments === 'string' ? f.arguments : JSON.stringify(f.arguments ?? {}) } };
+        return { id: open.add(f.name), type: 'function', function: { name: f.name, arguments: typeof f.arguments === 'string' ? f.arguments : JSON.stringify(f.arguments ?? {}) } };
       });
     if (m.role === 'tool' && typeof m.tool_call_id !== 'string') {
-      const at = Math.max(0, open.findIndex((o) => o.name === toolName));
-      const [answered] = open.splice(at, 1);
-      if (answered) out.tool_call_id = answered.id;
+      const id = open.answer(toolName);
+      if (id !== undefined) out.tool_call_id = id;
     }
     return out;
   });
