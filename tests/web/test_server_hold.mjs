@@ -221,7 +221,7 @@ async function terminated(prepare, ...args) {
   await prepare(one);
   const begin = performance.now();
   one.child.kill('SIGTERM');
-  await one.over;
+  equal(await one.over, 143, 'it ends by itself, and says what by');
   return performance.now() - begin;
 }
 

@@ -165,9 +165,11 @@ export const serve: Command = {
     if (model !== undefined) host.use({ client: '', signal: over.signal, model }, async () => {}).catch((e: Error) => say(`${model}: ${e.message}`));
     await stop;
     over.abort();
-    // Whatever does not end (a device that hangs in its driver, say) must not keep the process.
-    setTimeout(() => process.kill(process.pid, 'SIGKILL'), LATEST).unref();
+    // Whatever does not end (a device that hangs in its driver, say) must not keep the process; until then this timer does, since
+    // threads do not.
+    const latest = setTimeout(() => process.kill(process.pid, 'SIGKILL'), LATEST);
     await server.close();
+    clearTimeout(latest);
     const code = stopCode();
     setTimeout(() => process.exit(code), 100).unref(); // a file may still be read for its digest
     return code;
