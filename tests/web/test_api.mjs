@@ -649,6 +649,10 @@ above('options of a load that are unknown, of the wrong type or out of range are
   const refused = (options, param, words) => rejects(Engine.load(MODEL, options), (e) => e instanceof ArgumentError && e.param === param && words.test(e.message), JSON.stringify(options));
   for (const [name, values] of Object.entries(bad)) for (const value of values) await refused({ [name]: value }, name, new RegExp(`^"${name}" of Engine.load must be `));
   await refused({ backend: 'webgpu' }, 'backend', /'auto', 'gpu', 'cpu', not 'webgpu'$/);
+  const loop = {};
+  loop.loop = loop;
+  for (const [options, words] of [[{ store: loop }, /not an object$/], [{ context: Infinity }, /not Infinity$/], [{ context: 512n }, /not 512$/]])
+    await rejects(Engine.load(MODEL, options), (e) => e instanceof ArgumentError && words.test(e.message));
   await refused({ contxt: 512 }, 'contxt', /^Engine.load has no option "contxt"; did you mean "context"\?$/);
   await refused({ on_progress: () => {} }, 'on_progress', /did you mean "onProgress"\?$/);
   await refused({ quantization: 'q4' }, 'quantization', /has no option "quantization"$/);

@@ -36,8 +36,15 @@ export class BezelError extends Error {
 /** Of a text that somebody else chose, as much as an error should repeat. */
 export const brief = (text: string): string => (text.length > 60 ? `${text.slice(0, 57)}...` : text);
 
-/** A value as an error names it. */
-export const show = (value: unknown): string => brief(typeof value === 'bigint' ? String(value) : (JSON.stringify(value) ?? String(value)));
+/** A value as an error names it: JSON has neither every number nor every object. */
+export function show(value: unknown): string {
+  if (typeof value !== 'string' && typeof value !== 'object') return brief(String(value));
+  try {
+    return brief(JSON.stringify(value) ?? 'an object');
+  } catch {
+    return 'an object';
+  }
+}
 
 const isKind = (e: unknown, kind: ErrorKind): boolean => typeof e === 'object' && e !== null && BezelError.prototype.isPrototypeOf(e) && (e as BezelError).kind === kind;
 

@@ -2,7 +2,7 @@
 // the wrong type or out of range is an error that names it. `null` counts as absent, as it does in requests.
 
 import { profiles } from './adapter.js';
-import { BezelError } from './errors.js';
+import { BezelError, show as shown } from './errors.js';
 import { hint } from './near.js';
 
 type Check = (value: unknown) => string | undefined; // what it must be, where it is not
@@ -44,7 +44,7 @@ const wrong = (message: string, param: string): never => {
 
 function show(value: unknown): string {
   if (typeof value === 'string') return `'${value.slice(0, 40)}'`;
-  return typeof value === 'function' ? 'a function' : (JSON.stringify(value) ?? String(value)).slice(0, 40);
+  return typeof value === 'function' ? 'a function' : shown(value);
 }
 
 /** The options that are there; `call` is what the error calls the function. */

@@ -1,6 +1,6 @@
 // train_request - what a caller asks of training, checked and in the core's words. Opens nothing, computes nothing.
 
-import { BezelError } from './errors.js';
+import { BezelError, show } from './errors.js';
 import type { TrainingTexts, TrainingWishes } from './model.js';
 import { hint } from './near.js';
 import type { TrainData, TrainOptions } from './train_types.js';
@@ -27,7 +27,7 @@ export async function readData(data: TrainData, what = 'data'): Promise<string> 
 function number(options: Record<string, unknown>, name: string, isGood: (n: number) => boolean, says: string): number | undefined {
   const value = options[name];
   if (value === undefined) return undefined;
-  if (typeof value !== 'number' || !isGood(value)) throw new BezelError(`${name} is ${says}, not ${JSON.stringify(value)}`, 'argument');
+  if (typeof value !== 'number' || !isGood(value)) throw new BezelError(`${name} is ${says}, not ${show(value)}`, 'argument');
   return value;
 }
 
