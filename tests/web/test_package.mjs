@@ -88,12 +88,15 @@ test('everything that ships is named with its licence', () => {
   const page = 'web/app/dist', worker = fs.readdirSync(page).find((name) => /^workbox-.*\.js$/.test(name));
   const workbox = [...fs.readFileSync(`${page}/${worker}`, 'utf8').matchAll(/workbox:(\w+):/g)].map((m) => `workbox-${m[1]}`);
   ok(workbox.length >= 3, `the service worker is made of ${workbox}`);
+  const built = { 'vite:preloadError': 'vite', getOwnPropertyNames: 'rolldown', 'register its module': '@trickfilm400/rollup-plugin-off-main-thread' };
+  const scripts = fs.readdirSync(page, { recursive: true }).filter((f) => f.endsWith('.js')).map((f) => fs.readFileSync(`${page}/${f}`, 'utf8')).join('');
+  for (const words of Object.keys(built)) ok(scripts.includes(words), `${words} is in no script: does ${built[words]} still put it there?`);
   const module = ['wasi-libc', 'musl', 'compiler-rt'];
   const named = (file, names) => {
     const headings = fs.readFileSync(file, 'utf8').split('\n').filter((line) => line.startsWith('## '));
     for (const name of names) ok(headings.some((h) => h.startsWith(`## ${name} `) || h.startsWith(`## ${name},`)), `${file} does not name ${name}`);
   };
-  named(`${page}/licenses.txt`, [...workbox, 'workbox-window', 'vite-plugin-pwa', 'preact', '@preact/signals', 'dompurify', 'marked', 'katex', 'highlight.js', '@sqlite.org/sqlite-wasm', ...module]);
+  named(`${page}/licenses.txt`, [...workbox, ...Object.values(built), 'workbox-window', 'vite-plugin-pwa', 'preact', '@preact/signals', 'dompurify', 'marked', 'katex', 'highlight.js', '@sqlite.org/sqlite-wasm', ...module]);
   named('web/engine/licenses.txt', module);
 });
 

@@ -21,17 +21,28 @@ const browsers = ['chrome119', 'firefox128', 'safari17.4'];
 
 const LICENSES = 'licenses.txt';
 
-/** What Vite does not see: the service worker, the start of it, and what is in workers alone. */
-const unseen = ['workbox-core', 'workbox-precaching', 'workbox-routing', 'workbox-strategies', 'vite-plugin-pwa', '@sqlite.org/sqlite-wasm'];
+/** What Vite does not see: the service worker, the start of it, what is in workers alone, and what bundlers put in of their own
+ *  (vite: loading ahead; rolldown: modules of the older kind; off-main-thread: modules in the service worker). */
+const unseen = [
+  'workbox-core', 'workbox-precaching', 'workbox-routing', 'workbox-strategies', 'vite-plugin-pwa', '@sqlite.org/sqlite-wasm',
+  'vite', 'rolldown', '@trickfilm400/rollup-plugin-off-main-thread',
+];
+
+/** The licence of a package, without those of what it was built from. */
+function licenseOf(folder: string): string {
+  const file = ['LICENSE', 'LICENSE.md'].map((name) => `${folder}/${name}`).find((f) => fs.existsSync(f));
+  if (file === undefined) throw new Error(`${folder} has no licence`);
+  return (fs.readFileSync(file, 'utf8').split('# Licenses of bundled dependencies')[0] as string).trim();
+}
 
 /** Vite lists what the page's scripts consist of. The rest is added here. */
 const otherLicenses: Plugin = {
   name: 'other-licenses',
   closeBundle() {
     const texts = unseen.map((name) => {
-      const folder = here(`node_modules/${name}`), file = `${folder}/LICENSE`;
+      const folder = here(`node_modules/${name}`);
       const { version, license } = JSON.parse(fs.readFileSync(`${folder}/package.json`, 'utf8')) as Record<string, string>;
-      const text = name.startsWith('@sqlite') ? 'The text of that licence stands above, with dompurify. SQLite itself is in the public domain.' : fs.readFileSync(file, 'utf8').trim();
+      const text = name.startsWith('@sqlite') ? 'The text of that licence stands above, with dompurify. SQLite itself is in the public domain.' : licenseOf(folder);
       return `\n## ${name} - ${version} (${license})\n\n${text}\n`;
     });
     fs.appendFileSync(here(`dist/${LICENSES}`), [...texts, '\n', fs.readFileSync(here('../engine/licenses.txt'), 'utf8')].join(''));
