@@ -230,11 +230,11 @@ above('what would change the answer and is not possible is refused by name', asy
 });
 
 above('what other servers understand is accepted where it asks for nothing, and refused by name where it does not', async () => {
-  const idle = { best_of: 1, typical_p: 1, mirostat: 0, mirostat_tau: 5, tfs_z: 1, cache_prompt: true, verbosity: 'medium', chat_template_kwargs: {}, repetition_penalty: 1, min_tokens: 0 };
+  const idle = { best_of: 1, typical_p: 1, mirostat: 0, mirostat_tau: 5, tfs_z: 1, cache_prompt: true, verbosity: 'medium', chat_template_kwargs: {}, repetition_penalty: 1, min_tokens: 0, prediction: { type: 'content', content: 'x' }, draft_model: 'x', ttl: 60, keep_alive: '5m', enable_thinking: false };
   equal(await ask(france, idle), 'The capital of France is Paris.');
   const { chat_template_kwargs: _, ...raw } = idle;
   equal((await engine.completions.create({ prompt: golden[4].prompt, ...greedy, ...raw })).choices[0].text, '7 * 8 = 56.');
-  for (const [name, value] of Object.entries({ best_of: 2, typical_p: 0.5, mirostat: 2, tfs_z: 0.9, verbosity: 'low', repetition_penalty: 1.2 }))
+  for (const [name, value] of Object.entries({ best_of: 2, typical_p: 0.5, mirostat: 2, tfs_z: 0.9, verbosity: 'low', repetition_penalty: 1.2, enable_thinking: true }))
     await rejects(create({ messages: france, [name]: value }), (e) => e instanceof UnsupportedError && e.param === name && e.message.includes(`"${name}"`), name);
   const empty = { suffix: '', functions: [], function_call: 'none', grammar: '', stop_token_ids: [], extra_body: {}, plugins: [], id_slot: -1, n_probs: 0, do_sample: true, reasoning_format: 'auto', think: false };
   equal(await ask(france, { ...empty, top_logprobs: 0, max_tokens: -1, max_completion_tokens: -1, seed: -1 }), 'The capital of France is Paris.');
@@ -888,6 +888,8 @@ above('the LanguageModel shape reads text alone, keeps to its limits and has the
   const long = 'word '.repeat(3000), full = (e) => e instanceof DOMException && e.name === 'QuotaExceededError' && e.quota === s.inputQuota && e.requested > 3000;
   await rejects(s.prompt(long), full);
   await rejects(LanguageModel.create({ initialPrompts: [{ role: 'system', content: long }] }), full);
+  const poor = { info: engine.info, context: 512, countTokens: async () => 3, session: () => ({ prefill: async () => { throw new LimitError('there is no room'); } }) };
+  await rejects(languageModel(poor).create({ initialPrompts: [{ role: 'system', content: 'x' }] }), (e) => e.name === 'QuotaExceededError' && e.requested === null && e.quota === null);
   for (const one of [hot, s]) one.destroy();
 });
 

@@ -5,9 +5,10 @@ import { BezelError, brief, show } from './errors.js';
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Of a service, or of how a server keeps its cache; no effect on an answer. */
+/** Of a service, of how a server keeps its cache or its models, or a way to be quicker; no effect on an answer. */
 export const withoutEffect = [
-  'user', 'metadata', 'store', 'service_tier', 'safety_identifier', 'prompt_cache_key', 'prompt_cache_retention', 'cache_prompt',
+  'user', 'metadata', 'store', 'service_tier', 'safety_identifier', 'prompt_cache_key', 'prompt_cache_retention', 'cache_prompt', 'prediction', 'draft_model',
+  'ttl', 'keep_alive',
   // Details of methods that are off, see below.
   'mirostat_tau', 'mirostat_eta', 'xtc_threshold', 'dry_base', 'dry_allowed_length', 'dry_penalty_last_n', 'dry_sequence_breakers', 'dynatemp_exponent',
 ];
@@ -19,7 +20,7 @@ export const neutral: Readonly<Record<string, readonly unknown[]>> = {
   include_stop_str_in_output: [false], penalize_nl: [false], add_generation_prompt: [true], verbosity: ['medium'],
   n_predict: [-1], n_probs: [0], min_keep: [0], id_slot: [-1], timings_per_token: [false], return_tokens: [false], reasoning_format: ['auto', 'deepseek'],
   typical: [1], do_sample: [true], early_stopping: [false], num_beams: [1], min_length: [0], guidance_scale: [1], priority: [0], detokenize: [true],
-  include_reasoning: [true], think: [false], function_call: ['auto', 'none'],
+  include_reasoning: [true], think: [false], enable_thinking: [false], function_call: ['auto', 'none'],
 };
 
 /** An empty text, list or object of a field that is not known here: whatever it is, it asks for nothing. */

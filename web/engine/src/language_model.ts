@@ -63,10 +63,17 @@ export class DownloadProgressEvent extends Event {
 
 const failure = (message: string, name: string): DOMException => new DOMException(message, name);
 
-/** An input that does not fit, with both numbers of tokens: the class of its own that browsers have today, or its older shape. */
-function tooLong(message: string, requested: number, quota: number): DOMException {
-  const Own = (globalThis as { QuotaExceededError?: new (message: string, options: { requested: number; quota: number }) => DOMException }).QuotaExceededError;
-  return Own ? new Own(message, { requested, quota }) : Object.assign(failure(message, 'QuotaExceededError'), { requested, quota });
+/** Numbers of tokens. */
+interface Quota {
+  requested: number;
+  quota: number;
+}
+
+/** An input that does not fit, with both numbers where they are known: the class of its own that browsers have today, or its older
+ *  shape. */
+function tooLong(message: string, numbers?: Quota): DOMException {
+  const Own = (globalThis as { QuotaExceededError?: new (message: string, numbers?: Quota) => DOMException }).QuotaExceededError;
+  return Own ? new Own(message, numbers) : Object.assign(failure(message, 'QuotaExceededError'), numbers ?? { requested: null, quota: null });
 }
 
 /** A signal that fires with any of several, and what makes them forget it: they may outlive it by far. */
@@ -83,7 +90,8 @@ function linked(signals: readonly (AbortSignal | undefined)[], onAbort: () => vo
 /** An error of the engine under the name that a page expects. */
 function translate(e: unknown): unknown {
   if (!(e instanceof BezelError)) return e;
-  const names: Partial<Record<BezelError['kind'], string>> = { limit: 'QuotaExceededError', unsupported: 'NotSupportedError', cancelled: 'AbortError' };
+  if (e.kind === 'limit') return tooLong(e.message);
+  const names: Partial<Record<BezelError['kind'], string>> = { unsupported: 'NotSupportedError', cancelled: 'AbortError' };
   return failure(e.message, names[e.kind] ?? 'OperationError');
 }
 
@@ -187,7 +195,7 @@ export class LanguageModelSession extends EventTarget {
   private async fit(more: readonly ChatMessage[]): Promise<ChatMessage[]> {
     let kept = this.history, tokens: number;
     while ((tokens = await this.count([...this.system, ...kept, ...more])) > this.inputQuota) {
-      if (!kept.length) throw tooLong(`the input has ${tokens} tokens; there is room for ${this.inputQuota}`, tokens, this.inputQuota);
+      if (!kept.length) throw tooLong(`the input has ${tokens} tokens; there is room for ${this.inputQuota}`, { requested: tokens, quota: this.inputQuota });
       const next = kept.findIndex((m, i) => i > 0 && m.role === 'user');
       kept = next < 0 ? [] : kept.slice(next);
     }
@@ -322,7 +330,7 @@ export function languageModel(engine: Engine): LanguageModelFactory {
         try {
           usage = await engine.countTokens({ messages });
           const quota = engine.context - roomOf(engine.context);
-          if (usage > quota) throw tooLong(`the initial prompts have ${usage} tokens; there is room for ${quota}`, usage, quota);
+          if (usage > quota) throw tooLong(`the initial prompts have ${usage} tokens; there is room for ${quota}`, { requested: usage, quota });
           await session.prefill({ messages }, { ...(signal && { signal }) });
         } catch (e) {
           throw translate(e);
