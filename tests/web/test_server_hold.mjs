@@ -91,8 +91,8 @@ test('a model that fails does not cost the one that works, and no path is told',
 
 const connection = (headers = {}) => {
   const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
-  const go = (where, body) => new Promise((resolve, reject) => {
-    const req = http.request({ host: '127.0.0.1', port, path: where, method: 'POST', agent, headers: { 'content-type': 'application/json', ...headers } }, async (res) => {
+  const go = (where, body, more = {}) => new Promise((resolve, reject) => {
+    const req = http.request({ host: '127.0.0.1', port, path: where, method: 'POST', agent, headers: { 'content-type': 'application/json', ...headers, ...more } }, async (res) => {
       let text = '';
       for await (const d of res) text += d;
       resolve({ status: res.statusCode, json: JSON.parse(text) });
@@ -111,6 +111,8 @@ test('no client goes on from what another said, or learns how much of a guess wa
     ok(cached(await a(path, { ...secret, session: 'mine' })) > 10, 'the same connection goes on from its own');
     equal(cached(await b(path, secret)), 0);
     equal(cached(await b(path, { ...secret, session: 'mine' })), 0);
+    for (const by of [{ origin: `http://127.0.0.1:${port}` }, { 'x-forwarded-for': '192.0.2.1' }, { 'x-forwarded-for': '192.0.2.2' }, { forwarded: 'for=192.0.2.3' }])
+      equal(cached(await a(path, secret, by)), 0, `one connection may be several people's: ${JSON.stringify(by)}`);
     equal(cached(await keyed(path, secret)), 0);
     equal(cached(await other(path, secret)), 0);
     ok(cached(await same1(path, secret)) > 10, 'a key is a client on any connection');

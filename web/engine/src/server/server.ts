@@ -199,12 +199,12 @@ export class Server {
   }
 
   /** A key names a client. Without one only a connection is sure to be one client's: programs of many people come from one
-   *  address, and every other header can be copied. */
+   *  address, and every other header can be copied. A browser or a proxy may send requests of several over one connection. */
   private scopeOf({ socket, headers }: http.IncomingMessage): string {
     if (headers.authorization) return JSON.stringify([socket.remoteAddress, headers.origin, headers.authorization]);
     const known = this.connectionIds.get(socket) ?? String(++this.connections);
     this.connectionIds.set(socket, known);
-    return known;
+    return JSON.stringify([known, headers.origin, headers['x-forwarded-for'] ?? headers.forwarded]);
   }
 
   private tell(ex: Exchange, e: unknown): unknown {
