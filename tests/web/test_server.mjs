@@ -291,6 +291,14 @@ test('a body of many values, or beside too many others, is refused; what has no 
     await until(() => one.server.bodies.bytes === 7700);
     const full = await post(one.port, '/v1/chat/completions', say('y'.repeat(400)));
     same([full.status, full.json.error.code], [503, 'bodies_full']);
+    // Most clients look at the answer once they have sent everything: who is refused is listened to until then.
+    const size = 24 << 20, piece = 'y'.repeat(1 << 20), sends = net.connect(one.port, '127.0.0.1');
+    const heard = await new Promise((resolve) => {
+      const send = (left) => (left ? sends.write(piece, () => setTimeout(send, 5, left - 1)) : sends.on('data', (d) => resolve(String(d).split('\r\n')[0])));
+      sends.on('error', (e) => resolve(e.code)).write(`POST /api/chat HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${size}\r\n\r\n`, () => send(24));
+    });
+    same([heard, one.server.bodies.bytes], ['HTTP/1.1 503 Service Unavailable', 7700]);
+    sends.destroy();
     waits.destroy();
     await until(() => !one.server.bodies.bytes);
     equal((await post(one.port, '/v1/chat/completions', say('y'.repeat(400)))).status, 200);
