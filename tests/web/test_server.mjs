@@ -618,8 +618,19 @@ test("Ollama's messages reach the engine in its own shape", async () => {
     same(request.messages[1].reasoning_content, 't');
     const { max_tokens: most, temperature, seed, stop, repeat_last_n: back, thinking } = request;
     same([most, temperature, seed, stop, back, thinking], [5, 0, 7, ['z'], 3, true]);
+  } finally {
+    await close();
+  }
+});
+
+test("Ollama's results find their calls by name, however many there are", async () => {
+  let request;
+  const { port, close } = await startServer({ load: async () => ({ device: { backend: 'cpu', name: 'x' }, context: 1e6, bytes: 0, close: async () => {}, async *stream(_k, r) {
+    request = r;
+  } }) });
+  try {
     const results = async (calls, tools) => {
-      await post(port, '/api/chat', { model: 'tiny', messages: [{ role: 'assistant', tool_calls: calls.map((name) => call(name, {})) }, ...tools.map((tool_name) => ({ role: 'tool', tool_name, content: '' }))], stream: false });
+      await post(port, '/api/chat', { model: 'tiny', messages: [{ role: 'assistant', tool_calls: calls.map((name) => ({ function: { name, arguments: {} } })) }, ...tools.map((tool_name) => ({ role: 'tool', tool_name, content: '' }))], stream: false });
       return request.messages.slice(1).map((m) => m.tool_call_id?.slice(5));
     };
     same(await results(['a', 'b', 'a', 'c'], ['a', 'x', 'a', undefined, 'a']), ['0', '1', '2', '3', undefined], 'by name, else the first, while there are any');
