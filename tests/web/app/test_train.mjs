@@ -242,25 +242,48 @@ test('a training that is cancelled can be gone on with or thrown away; one that 
   await page.getByText('Deleted my-adapter').waitFor();
 }));
 
-/** Workers of the page on a disk that is full for trainings and adapters, until the page says 'room'. */
-function fillDisk() {
-  const full = () => {
-    let full = true;
-    new BroadcastChannel('test-disk').onmessage = () => (full = false);
-    const open = FileSystemFileHandle.prototype.createSyncAccessHandle;
-    FileSystemFileHandle.prototype.createSyncAccessHandle = async function (...options) {
-      const handle = await open.apply(this, options);
-      if (full && /^current\.part$|^import-/.test(this.name)) handle.write = () => { throw new DOMException('full', 'QuotaExceededError'); };
-      return handle;
-    };
-  };
+/** A script before those of the page's workers; says how to end it. */
+function beforeWorkers(script) {
   const assets = 'web/app/dist/assets', routes = fs.readdirSync(assets).filter((name) => /worker-[^/]*\.js$/.test(name)).map((name) => `/assets/${name}`);
   for (const route of routes) {
-    const script = fs.readFileSync(`web/app/dist${route}`, 'utf8');
-    site.routes.set(route, (_, response) => response.writeHead(200, { 'content-type': 'text/javascript' }).end(`(${full})();${script}`));
+    const own = fs.readFileSync(`web/app/dist${route}`, 'utf8');
+    site.routes.set(route, (_, response) => response.writeHead(200, { 'content-type': 'text/javascript' }).end(`(${script})();${own}`));
   }
   return () => routes.forEach((route) => site.routes.delete(route));
 }
+
+/** A disk that is full for trainings and adapters, until the page says 'room'. */
+const fillDisk = () => beforeWorkers(() => {
+  let full = true;
+  new BroadcastChannel('test-disk').onmessage = () => (full = false);
+  const open = FileSystemFileHandle.prototype.createSyncAccessHandle;
+  FileSystemFileHandle.prototype.createSyncAccessHandle = async function (...options) {
+    const handle = await open.apply(this, options);
+    if (full && /^current\.part$|^import-/.test(this.name)) handle.write = () => { throw new DOMException('full', 'QuotaExceededError'); };
+    return handle;
+  };
+});
+
+/** A disk that never says that a training is written. */
+const hangDisk = () => beforeWorkers(() => self.addEventListener('message', (e) => e.data?.method === 'training.save' && e.stopImmediatePropagation()));
+
+test('a training does not wait for a disk that never answers', async () => {
+  const end = hangDisk();
+  try {
+    await holds(onCpu(site), async (page) => {
+      await page.goto(`${site.url}#/train`);
+      await page.getByRole('button', { name: 'Use a sample' }).click();
+      await page.getByText('30 examples,').waitFor();
+      await page.getByLabel('Questions before and after').fill('What is the capital of Zarvonia?');
+      await train(page).click();
+      await page.getByText(/Learning, step [3-9]\d/).waitFor(); // after the time of a checkpoint
+      await page.getByRole('button', { name: 'Stop and keep' }).click();
+      await page.getByText('is in the library, after').waitFor();
+    });
+  } finally {
+    end();
+  }
+});
 
 test('on a full disk a training goes on, and what it taught can be downloaded, used and saved later', async () => {
   const empty = fillDisk();

@@ -7,6 +7,7 @@ import { local } from '../lib/local';
 import { isHeld, locked } from '../lib/locks';
 import { contextBytes } from '../lib/memory';
 import { SpeedMeter } from '../lib/speed';
+import { within } from '../lib/within';
 import { savedStates } from '../storage/client';
 import type { ModelEntry } from './models';
 import { messageOf, notify, notifyError, say } from './notices';
@@ -243,8 +244,7 @@ const SESSION = 'open conversation';
 const PATIENCE = 5000; // milliseconds that a saved state has to come: reading again is slower, and always works
 
 /** A cache that cannot be read, or does not come, is none. */
-const stateOf = (id: string): Promise<Uint8Array | null> =>
-  Promise.race([savedStates.load(id).catch(() => null), new Promise<null>((resolve) => setTimeout(resolve, PATIENCE, null))]);
+const stateOf = async (id: string): Promise<Uint8Array | null> => (await within(savedStates.load(id).catch(() => null), PATIENCE)) ?? null;
 
 let sessionFor: string | null = null;
 let pending: Promise<void> = Promise.resolve();

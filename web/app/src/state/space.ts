@@ -2,6 +2,7 @@
 
 import { signal } from '@preact/signals';
 import { isRefused, local } from '../lib/local';
+import { within } from '../lib/within';
 import { onTold, tellTabs } from '../storage/changes';
 import { closeStorage, history as conversationsKept, savedStates } from '../storage/client';
 import { unload } from './engine';
@@ -44,8 +45,6 @@ export async function clearStates(): Promise<void> {
 const PATIENCE = 5000; // milliseconds that an engine has to end
 const LONGER = 3 * PATIENCE; // that other tabs, which wait for theirs, have to let go of their files
 
-const within = <T>(work: Promise<T>): Promise<T | void> => Promise.race([work, new Promise<void>((resolve) => setTimeout(resolve, PATIENCE))]);
-
 /** All files of this page, once nobody has them open. */
 async function removeFiles(): Promise<void> {
   const root = (await storage?.getDirectory().catch(() => null)) ?? null; // a browser without them has none to delete
@@ -73,14 +72,14 @@ const removeDatabase = (name: string): Promise<void> =>
   });
 
 async function removeDatabases(): Promise<void> {
-  for (const { name } of await indexedDB.databases()) if (name) await within(removeDatabase(name)); // one in use goes when it is let go
+  for (const { name } of await indexedDB.databases()) if (name) await within(removeDatabase(name), PATIENCE); // one in use goes when it is let go
 }
 
 /** No worker of this tab has a file open any more. */
 async function letGo(): Promise<void> {
   closeStore();
   closeStorage();
-  await within(unload().catch(() => {})); // what does not answer is ended with the page
+  await within(unload().catch(() => {}), PATIENCE); // what does not answer is ended with the page
 }
 
 /** Everything: conversations, models, settings, the offline copy. Then the page starts as on the first day. Files are

@@ -6,6 +6,7 @@
 import { signal } from '@preact/signals';
 import { DeviceError, MemoryError, UnsupportedError, type Engine, type TrainResult, type TrainRun, type TrainStep } from 'bezel';
 import { isHeld, locked } from '../lib/locks';
+import { within } from '../lib/within';
 import { pack, unpack, type Point, type TrainRecord } from '../train/record';
 import { savedTraining } from '../storage/client';
 import { hasAdapter, library, saveTrained } from './adapters';
@@ -29,6 +30,7 @@ const ID = 'current'; // there is one
 const LOCK = 'bezel-training';
 const SAVE_FIRST = 2000; // milliseconds of learning before the first checkpoint is written
 const SAVE_SHARE = 20; // then at most this part of the time is spent on them
+const PATIENCE = 5000; // milliseconds that the end waits for files
 const ANSWER = 96; // tokens of a sample answer
 
 let run: TrainRun | null = null;
@@ -56,16 +58,23 @@ let held: Uint8Array | null = null; // the newest, where it could not be written
 async function keep(record: TrainRecord, checkpoint: Uint8Array): Promise<void> {
   const all = (held = pack(record, checkpoint));
   const mine = writing.then(() => savedTraining.save(ID, all));
-  writing = mine.then(() => {}, () => {}); // whoever asked for it is told
+  writing = mine.then(() => {}, () => {});
   if (!(await mine)) throw new Error('this window gives the page no lasting storage.');
   if (held === all) held = null;
   show({ saved: stepOf(record) });
 }
 
-export async function discard(): Promise<void> {
+/** After what is being written, which would come back else. */
+function forget(): Promise<void> {
   held = null;
-  await savedTraining.remove(ID);
+  const mine = writing.then(() => savedTraining.remove(ID));
+  writing = mine.catch(() => {}); // whoever asked for it is told
+  return mine;
+}
+
+export async function discard(): Promise<void> {
   training.value = { kind: 'none' };
+  await forget();
 }
 
 /** The card of a finished training is put away. */
@@ -104,16 +113,19 @@ function notKept(e: unknown): false {
   return false;
 }
 
-/** Reads the steps, and writes a checkpoint now and then. */
+/** Reads the steps, and writes a checkpoint now and then. No step waits until it is written: a disk takes its time. */
 async function follow(running: TrainRun, record: TrainRecord): Promise<TrainRecord> {
   let now = record, due = performance.now() + SAVE_FIRST;
+  const save = async (begin: number, checkpoint: Uint8Array): Promise<void> => {
+    const kept = await keep(now, checkpoint).then(() => true, notKept);
+    due = performance.now() + (kept ? SAVE_SHARE * (performance.now() - begin) : TRY_AGAIN);
+  };
   for await (const last of running) {
     now = { ...now, steps: last.steps, points: [...now.points.filter((p) => p.step < last.step), pointOf(last)] };
     show({ record: now, last });
     if (performance.now() < due || last.step === last.steps || finishing) continue;
-    const begin = performance.now();
-    const kept = await keep(now, await running.checkpoint()).then(() => true, notKept);
-    due = performance.now() + (kept ? SAVE_SHARE * (performance.now() - begin) : TRY_AGAIN);
+    due = Infinity; // one at a time
+    void save(performance.now(), await running.checkpoint());
   }
   return now;
 }
@@ -125,7 +137,6 @@ async function learn(engine: Engine, record: TrainRecord, checkpoint: Uint8Array
   const done = await follow(running, record), result = await running.result;
   show({ phase: 'after', paused: false });
   hasAdapter(engine, result.adapter);
-  await writing;
   const unsaved = await toLibrary(record, result);
   training.value = { kind: 'done', record: done, result, after: await answers(engine, done.questions, result.adapter), unsaved };
   say(unsaved ? `${record.name} is trained, but not in the library` : `${record.name} is trained`);
@@ -138,8 +149,7 @@ async function toLibrary({ name, modelName }: TrainRecord, { gguf }: TrainResult
   } catch (e) {
     return messageOf(e);
   }
-  held = null;
-  await savedTraining.remove(ID).catch(notifyError);
+  await within(forget().catch(notifyError), PATIENCE);
   return '';
 }
 
@@ -187,7 +197,7 @@ export async function start(questions: string[]): Promise<void> {
   await alone(asked, async () => {
     const record = { ...asked, before: await answers(engine, questions, null) };
     show({ record });
-    await keep(record, new Uint8Array(0)).catch(notKept);
+    void keep(record, new Uint8Array(0)).catch(notKept);
     await learn(engine, record, new Uint8Array(0));
   });
 }
