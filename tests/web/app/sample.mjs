@@ -1,4 +1,9 @@
-// sample - conversations as an export has them: something of everything that an answer can hold.
+// sample - conversations as an export has them: something of everything that an answer can hold; and an adapter.
+import { spawnSync } from 'node:child_process';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { equal } from '../check.mjs';
 
 let clock = Date.parse('2026-03-01T09:00:00Z');
 const message = (id, conversation, parent, role, content, more = {}) => ({
@@ -58,4 +63,14 @@ export function archive(now = Date.now()) {
       thread('letter', 'A kind letter to my landlord', q('letter', 'A kind letter to my landlord'), now - 5 * day),
     ],
   };
+}
+
+/** An adapter with which tiny has another opinion on France, as GGUF and as PEFT's two files. */
+export function trainedAdapter() {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'bezel-adapter-')), answer = 'The capital of France is Lyon.';
+  process.once('exit', () => fs.rmSync(folder, { recursive: true }));
+  fs.writeFileSync(`${folder}/data.jsonl`, JSON.stringify({ prompt: 'What is the capital of France?', completion: answer }));
+  const r = spawnSync('build/bezel', ['train', 'models/tiny.q8_0.gguf', `${folder}/data.jsonl`, '--steps', '25', '--lr', '5e-3', '--rank', '4', '--out', `${folder}/lyon.gguf`, '--peft', `${folder}/peft`], { encoding: 'utf8' });
+  equal(r.status, 0, r.stderr);
+  return { answer, gguf: `${folder}/lyon.gguf`, peft: ['adapter_model.safetensors', 'adapter_config.json'].map((name) => `${folder}/peft/${name}`) };
 }

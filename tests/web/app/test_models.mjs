@@ -1,8 +1,8 @@
 // Models and files in the page, in Chromium: dropped, remembered, verified, deleted. node tests/web/app/test_models.mjs [--only WORDS]
 import fs from 'node:fs';
 import { done, equal, ok, test } from '../check.mjs';
-import { ask, holds, onCpu, ready } from './browser.mjs';
-import { archive } from './sample.mjs';
+import { ask, composer, holds, onCpu, ready } from './browser.mjs';
+import { archive, trainedAdapter } from './sample.mjs';
 import { openSite, sendFile } from './site.mjs';
 
 const tiny = 'models/tiny.q8_0.gguf';
@@ -108,31 +108,96 @@ test('deleting a model asks first', () => holds(onCpu(site), async (page) => {
   equal(await page.locator('.rows .title', { hasText: 'pebble' }).count(), 0);
 }));
 
+/** Other bytes in the middle of every stored file that is as large. */
+const flip = (page, least = 1e6) => page.evaluate(async (least) => {
+  const blobs = await (await (await navigator.storage.getDirectory()).getDirectoryHandle('bezel')).getDirectoryHandle('blobs');
+  for await (const handle of blobs.values()) {
+    const { size } = await handle.getFile();
+    if (size < least) continue;
+    const open = () => handle.createWritable({ keepExistingData: true }).catch(() => new Promise((again) => setTimeout(again, 100)).then(open)); // who reads it has it open
+    const out = await open();
+    await out.write({ type: 'write', position: size >> 1, data: new Uint8Array(size >> 4).fill(90) });
+    await out.close();
+  }
+}, least);
+
+const damaged = (page) => page.locator('.rows .badge', { hasText: 'damaged' });
+
 test('a damaged model says so, is not loaded, and a download repairs it', () => holds(onCpu(site), async (page) => {
   await download(page);
-  const flip = () => page.evaluate(async () => {
-    const blobs = await (await (await navigator.storage.getDirectory()).getDirectoryHandle('bezel')).getDirectoryHandle('blobs');
-    for await (const handle of blobs.values()) {
-      if ((await handle.getFile()).size < 1e6) continue;
-      const open = () => handle.createWritable({ keepExistingData: true }).catch(() => new Promise((again) => setTimeout(again, 100)).then(open)); // who reads it has it open
-      const out = await open();
-      await out.write({ type: 'write', position: 1e6, data: new Uint8Array(400_000).fill(90) });
-      await out.close();
-    }
-  });
-  await flip();
+  await flip(page);
   await page.getByRole('button', { name: 'Load pebble:latest' }).click();
   await page.getByText("pebble:latest is damaged in this browser's storage").first().waitFor();
+  await damaged(page).waitFor();
   await download(page);
   await page.getByRole('button', { name: 'Verify pebble:latest' }).click();
   await page.getByText('pebble:latest is intact.').waitFor();
-  await flip();
+  await flip(page);
   await page.getByRole('button', { name: 'Verify pebble:latest' }).click();
-  await page.locator('.rows .badge', { hasText: 'damaged' }).waitFor();
+  await damaged(page).waitFor();
   equal(await page.getByRole('button', { name: 'Load pebble:latest' }).count(), 0);
   await download(page);
   await page.getByRole('button', { name: 'Load pebble:latest' }).click();
   await ready(page, 'pebble');
+}));
+
+const failed = (page, words) => page.locator('.interrupted.bad', { hasText: words }).last().waitFor();
+
+async function importAdapter(page, files) {
+  await page.goto(`${site.url}#/train`);
+  const chooser = page.waitForEvent('filechooser');
+  await page.getByRole('button', { name: 'Import an adapter' }).click();
+  await (await chooser).setFiles(files);
+}
+
+async function askTiny(page) {
+  await composer(page).fill('What is the capital of France?');
+  await page.keyboard.press('Enter');
+}
+
+test('a damaged adapter says so, is not used, and the same file repairs it', () => holds(onCpu(site), async (page) => {
+  const { gguf, answer } = trainedAdapter();
+  await importAdapter(page, gguf);
+  await page.getByRole('button', { name: 'Talk with lyon' }).waitFor();
+  await flip(page, 10_000);
+  await page.getByRole('button', { name: 'Talk with lyon' }).click();
+  await askTiny(page);
+  await failed(page, "lyon is damaged in this browser's storage");
+  await page.goto(`${site.url}#/models`);
+  await damaged(page).waitFor();
+  equal(await page.getByRole('button', { name: 'Talk with lyon' }).count(), 0);
+  await importAdapter(page, gguf);
+  await page.getByRole('button', { name: 'Talk with lyon' }).waitFor();
+  await page.getByRole('button', { name: 'Verify lyon' }).click();
+  await page.getByText('lyon is intact.').waitFor();
+  await page.getByRole('button', { name: 'Talk with lyon' }).click();
+  equal(await ask(page, 'What is the capital of France?'), answer);
+}));
+
+test('an adapter that does not fit the model says which one it was made for', () => holds(onCpu(site), async (page) => {
+  const { peft: [weights, config] } = trainedAdapter();
+  const made = { ...JSON.parse(fs.readFileSync(config, 'utf8')), base_model_name_or_path: 'someone/tiny' };
+  await importAdapter(page, [
+    { name: 'lyon.safetensors', mimeType: 'application/octet-stream', buffer: fs.readFileSync(weights) },
+    { name: 'adapter_config.json', mimeType: 'application/json', buffer: Buffer.from(JSON.stringify(made)) },
+  ]);
+  await page.getByText('made for someone/tiny').waitFor();
+  await page.goto(`${site.url}#/models`);
+  const chooser = page.waitForEvent('filechooser');
+  await page.getByRole('button', { name: 'Choose files' }).click();
+  await (await chooser).setFiles('models/tiny-moe.q8_0.gguf');
+  await ready(page, 'tiny-moe');
+  await page.getByRole('button', { name: 'Talk with lyon' }).click();
+  await askTiny(page);
+  await failed(page, 'lyon was made for someone/tiny, and tiny-moe.q8_0 is loaded.');
+}));
+
+test('what one tab puts into the store, another shows', () => holds(onCpu(site), async (page, { context }) => {
+  const other = await context.newPage();
+  await other.goto(`${site.url}#/models`);
+  await other.getByText('context up to').first().waitFor();
+  await download(page);
+  await other.getByRole('button', { name: 'Load pebble:latest' }).waitFor();
 }));
 
 await done(process.argv[process.argv.indexOf('--only') + 1 || process.argv.length]);

@@ -1,17 +1,15 @@
 // The page in Chromium, view by view: models and folders, devices that fail, tabs, keys, phones, accessibility.
 // node tests/web/app/test_views.mjs [--only WORDS]
 import { createHash } from 'node:crypto';
-import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import { done, equal, ok, same, test } from '../check.mjs';
 import { answered, ask, checkAxe, composer, holds, onCpu, onGpu, openBrowser, ready } from './browser.mjs';
-import { archive } from './sample.mjs';
+import { archive, trainedAdapter } from './sample.mjs';
 import { openSite, sendFile } from './site.mjs';
 
 const TINY = 'models/tiny.q8_0.gguf';
 const PARIS = 'What is the capital of France?', ANSWER = 'The capital of France is Paris.';
-const LYON = 'The capital of France is Lyon.';
 const site = await openSite();
 const noServer = (_, response) => response.writeHead(200, { 'content-type': 'application/json' }).end('{"models":[]}');
 site.routes.set('/api/tags', noServer);
@@ -79,6 +77,29 @@ test('a picked Ollama folder is read in place, and its model answers', () => hol
   await ready(page, 'pocket');
 }));
 
+test('a folder of plain GGUF files is read in place, picked or dropped, whatever its files are called', () => holds(onCpu(site), async (page) => {
+  await givePicker(page, [['alpha.gguf', fs.readFileSync(TINY)], ['more/Beta (2).gguf', fs.readFileSync(TINY)], ['notes.txt', Buffer.from('hello')]]);
+  await page.goto(`${site.url}#/models`);
+  await page.getByRole('button', { name: 'Open a folder' }).click();
+  await page.getByText('Found 2 in picked.').waitFor();
+  await page.getByText('context up to').nth(2).waitFor();
+  await page.getByRole('button', { name: 'Load more/Beta (2)' }).click();
+  await ready(page, 'more/Beta (2)');
+  await page.reload();
+  await ready(page, 'more/Beta (2)');
+  await page.getByRole('button', { name: 'Forget', exact: true }).click();
+  await page.getByRole('button', { name: 'Open a folder' }).waitFor();
+  await page.goto(`${site.url}#/`);
+  await page.evaluate(async () => {
+    const root = await (await navigator.storage.getDirectory()).getDirectoryHandle('picked');
+    DataTransferItem.prototype.getAsFileSystemHandle = async () => root;
+    const dataTransfer = new DataTransfer();
+    dataTransfer.items.add(new File([''], 'picked'));
+    document.querySelector('#main').dispatchEvent(new DragEvent('drop', { dataTransfer, bubbles: true, cancelable: true }));
+  });
+  await page.getByText('Found 2 in picked.').waitFor();
+}));
+
 test('a dropped file is loaded; a broken one says why', () => holds(onCpu(site), async (page) => {
   await page.goto(`${site.url}#/models`);
   const choose = async (name, buffer) => {
@@ -95,18 +116,8 @@ test('a dropped file is loaded; a broken one says why', () => holds(onCpu(site),
   await page.locator('.notice', { hasText: 'Bezel reads models and adapters' }).waitFor();
 }));
 
-/** An adapter with which tiny has another opinion on France, as GGUF and as PEFT's two files. */
-function trainedAdapter() {
-  const folder = path.resolve('build/app-adapter');
-  fs.mkdirSync(folder, { recursive: true });
-  fs.writeFileSync(`${folder}/data.jsonl`, JSON.stringify({ prompt: PARIS, completion: LYON }));
-  const r = spawnSync('build/bezel', ['train', TINY, `${folder}/data.jsonl`, '--steps', '25', '--lr', '5e-3', '--rank', '4', '--out', `${folder}/lyon.gguf`, '--peft', `${folder}/peft`], { encoding: 'utf8' });
-  equal(r.status, 0, r.stderr);
-  return { gguf: `${folder}/lyon.gguf`, peft: ['adapter_model.safetensors', 'adapter_config.json'].map((name) => `${folder}/peft/${name}`) };
-}
-
 test('dropped adapters, GGUF and PEFT, go to the library; a conversation switches them on and off', () => holds(onCpu(site), async (page) => {
-  const { gguf, peft } = trainedAdapter();
+  const { gguf, peft, answer: LYON } = trainedAdapter();
   const choose = async (files) => {
     const chooser = page.waitForEvent('filechooser');
     await page.getByRole('button', { name: 'Choose files' }).click();

@@ -4,12 +4,13 @@ import { useEffect } from 'preact/hooks';
 import { bytes, count } from '../lib/format';
 import { engineState, load } from '../state/engine';
 import { fitOf, weigh, type Fit } from '../state/fits';
-import { removeModel, verifying, verifyModel, type ModelEntry } from '../state/models';
+import { removeModel, type ModelEntry } from '../state/models';
 import { notifyError } from '../state/notices';
 import { prefs } from '../state/prefs';
 import { lookInStore } from '../state/shelf';
 import { copyFile, fetchModel } from '../state/transfers';
 import { Icon } from './Icon';
+import { Damaged, Verify } from './Verify';
 
 function FitBadge({ fit }: { fit: Fit | undefined }) {
   if (!fit) return null;
@@ -20,18 +21,6 @@ function FitBadge({ fit }: { fit: Fit | undefined }) {
 }
 
 const whyNot = (fit: Fit | undefined): string | undefined => (fit?.kind === 'refused' ? fit.why : fit?.estimate.reason);
-
-/** All of it is read and compared with what was stored. */
-function Verify({ entry }: { entry: ModelEntry }) {
-  const now = verifying.value;
-  if (entry.origin !== 'store' || entry.inPlace) return null;
-  const mine = now?.key === entry.key;
-  return (
-    <button class="button small" type="button" aria-label={`Verify ${entry.name}`} disabled={now !== null} onClick={() => verifyModel(entry).catch(notifyError)}>
-      {mine ? `${Math.round(100 * now.share)}%` : 'Verify'}
-    </button>
-  );
-}
 
 /** A copy in this browser: from a file, or from the server. */
 function Keep({ entry }: { entry: ModelEntry }) {
@@ -51,12 +40,12 @@ function Row({ entry }: { entry: ModelEntry }) {
       <div class="grow">
         <div class="title">{entry.name}{loaded && <span class="badge good"><Icon name="check" size={14} /> loaded</span>}{entry.damaged ? <span class="badge bad">damaged</span> : <FitBadge fit={fit} />}</div>
         <div class="detail">{[bytes(entry.size), entry.detail].filter(Boolean).join(' · ')}</div>
-        {entry.damaged ? <div class="detail">Its bytes are not those that were stored. Download or copy it again: that replaces it.</div> : why && <div class="detail">{why}</div>}
+        {entry.damaged ? <Damaged /> : why && <div class="detail">{why}</div>}
       </div>
       <div class="tools">
         {!loaded && !entry.damaged && <button class="button small" type="button" disabled={mine && state.kind === 'loading'} aria-label={`Load ${entry.name}`} onClick={() => load(entry)}>Load</button>}
         <Keep entry={entry} />
-        <Verify entry={entry} />
+        {entry.origin === 'store' && !entry.inPlace && <Verify name={entry.name} />}
         {entry.origin === 'store' && <button class="icon-button small" type="button" aria-label={`${entry.inPlace ? 'Forget' : 'Delete'} ${entry.name}`} disabled={loaded} onClick={() => removeModel(entry)}><Icon name="trash" size={18} /></button>}
       </div>
     </li>

@@ -30,7 +30,8 @@ async function bring(engine: Engine, name: string): Promise<void> {
   // With a strength of 0, so that only who names it gets it.
   const base = library.peek().find((a) => a.name === name)?.base;
   await engine.adapters.add(source, { name, scale: 0, ...(config !== undefined && { config }) }).catch((e: unknown) => {
-    throw base ? new Error(`${name} was made for ${base}, and does not work with ${currentEngine().model.name}: ${messageOf(e)}`) : e;
+    const { model } = currentEngine();
+    throw base && base !== model.name ? new Error(`${messageOf(e)}. ${name} was made for ${base}, and ${model.name} is loaded.`) : e;
   });
 }
 

@@ -71,13 +71,14 @@ export const folder = signal<Folder>({ handle: null, open: false });
 
 function entryOf(origin: ModelEntry['origin'], model: StoredModel, from: ModelStore): ModelEntry {
   const detail = [model.parameters && `${model.parameters} parameters`, model.quantization].filter(Boolean).join(', ');
+  const remembered = origin === 'store' && model.inPlace; // a folder's files have no handles of their own there
   return {
     key: `${origin}:${model.name}`, name: model.name, origin, size: model.size, detail: model.inPlace ? [detail, 'a file of this computer, read in place'].filter(Boolean).join(', ') : detail,
     open: async () => {
-      if (model.inPlace) await needAccess(model.name);
+      if (remembered) await needAccess(model.name);
       return { source: model.name, store: from };
     },
-    ...(model.inPlace && { inPlace: true }),
+    ...(remembered && { inPlace: true }),
     ...(model.damaged && { damaged: true }),
   };
 }
@@ -244,21 +245,6 @@ export function removeModel(entry: ModelEntry): void {
     title: `Delete ${entry.name}?`, verb: 'Delete', run: () => deleteModel(entry),
     text: `It takes ${bytes(entry.size)} in this browser. To use it again it must be downloaded or copied again.`,
   };
-}
-
-/** The model that is being read, and how much of it was. */
-export const verifying = signal<{ key: string; share: number } | null>(null);
-
-export async function verifyModel(entry: ModelEntry): Promise<void> {
-  verifying.value = { key: entry.key, share: 0 };
-  try {
-    const { intact } = await store().verify(entry.name, { onProgress: ({ loaded, total }) => (verifying.value = { key: entry.key, share: loaded / total }) });
-    await lookInStore();
-    if (intact) notify(`${entry.name} is intact.`);
-    else notify(`${entry.name} is damaged; download or copy it again.`, { tone: 'error' });
-  } finally {
-    verifying.value = null;
-  }
 }
 
 // ---- the first thing that happens ----

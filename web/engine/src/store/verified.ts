@@ -6,6 +6,7 @@ import type { Source } from '../source.js';
 import { BezelError, type Core } from '../wasm.js';
 import { Sha256 } from './digest.js';
 import { blobRecords } from './handles.js';
+import { tellChanged } from './news.js';
 import { isError } from './platform.js';
 import type { SourceRef } from './source_ref.js';
 
@@ -75,6 +76,7 @@ export async function isIntact(core: Core, blobs: FileSystemDirectoryHandle, blo
   if (known) return known === 'intact';
   const intact = `sha256-${await digestOf(core, source, options)}` === blob;
   await remember(blobs, blob, intact);
+  if (!intact) tellChanged(); // the list says so from now on
   return intact;
 }
 
