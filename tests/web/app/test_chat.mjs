@@ -293,7 +293,7 @@ async function importArchive(page, data) {
 test('tables scroll and break no number or word; markdown and direction are those of the text, in questions and thoughts too', () => holds(onCpu(site, phone), async (page) => {
   const data = archive(), [question, reply] = data.threads[0].messages, columns = ['model', 'parameters', 'weights', 'context', 'decode', 'prefill', 'memory'];
   question.content = 'كم **المسافة**؟\nسطر ثان';
-  reply.content = `| ${columns.join(' | ')} |\n|${'---:|'.repeat(columns.length)}\n| Supercalifragilistic | 540 | 1234567 | 131072 | 540.25 | 540 | 540 |\n\nمرحبا بالعالم\n\nAnd English.\n\n<details><summary>More</summary>\n\n- [x] seen[^1]\n\n</details>\n\n[^1]: By me.`;
+  reply.content = `| ${columns.join(' | ')} |\n|${'---:|'.repeat(columns.length)}\n| Supercalifragilistic | 540 | 1234567 | 131072 | 540.25 | 540 | 540 |\n\nمرحبا بالعالم\n\nAnd English.\n\n<details><summary>More</summary>\n\n- [x] seen[^1]\n\n~~~js\n1;\n~~~\n\n</details>\n\n[^1]: By me.`;
   reply.reasoning = 'First **weigh** it.';
   await importArchive(page, data);
   await page.goto(`${site.url}#/c/strings`);
@@ -315,10 +315,20 @@ test('tables scroll and break no number or word; markdown and direction are thos
   await page.locator('.thinking summary').first().click();
   equal(await page.locator('.thinking strong').innerText(), 'weigh');
   await page.locator('.markdown details > summary').click();
+  const gap = await page.locator('.markdown details figure').evaluate((code) => code.getBoundingClientRect().top - code.previousElementSibling.getBoundingClientRect().bottom);
+  ok(gap > 5, `${gap} px between blocks of details`);
   await page.locator('.note').click();
   equal(await page.evaluate(() => document.activeElement?.dataset.noted), '1', 'a mark leads to its note');
   await composer(page).fill('مرحبا');
   equal(await direction(composer(page)), 'rtl');
+  await page.getByRole('button', { name: 'Conversation settings' }).click();
+  await page.getByLabel('System prompt').fill('مرحبا');
+  equal(await direction(page.getByLabel('System prompt')), 'rtl');
+  await page.keyboard.press('Escape');
+  await page.getByRole('button', { name: 'Show the sidebar' }).click();
+  await page.getByLabel('Search conversations').fill('مرحبا');
+  equal(await direction(page.getByLabel('Search conversations')), 'rtl');
+  equal(await direction(page.locator('.history .excerpt')), 'rtl');
 }));
 
 // ---- the page around it ----

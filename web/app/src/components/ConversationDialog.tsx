@@ -51,7 +51,7 @@ export function ConversationDialog() {
     <Dialog title="This conversation" onClose={() => (dialog.value = 'none')}>
       <div class="field">
         <label for="set-system">System prompt</label>
-        <textarea class="input" id="set-system" placeholder="Who the model should be, and how it should answer" value={settings.system}
+        <textarea class="input" id="set-system" dir="auto" placeholder="Who the model should be, and how it should answer" value={settings.system}
           onChange={(e) => change({ system: e.currentTarget.value })} />
       </div>
       <Switch label="Thinking" hint="The model reasons before it answers." checked={settings.thinking} onChange={(thinking) => change({ thinking })} />

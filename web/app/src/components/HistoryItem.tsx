@@ -22,7 +22,7 @@ function RenameField({ conversation, onDone }: { conversation: Conversation; onD
     if (value !== undefined) rename(conversation, value).catch(notifyError);
   };
   return (
-    <input class="input" aria-label="New name" defaultValue={conversation.title} ref={selected}
+    <input class="input" dir="auto" aria-label="New name" defaultValue={conversation.title} ref={selected}
       onBlur={(e) => end(e.currentTarget.value)}
       onKeyDown={(e) => {
         if (isComposing(e) || (e.key !== 'Enter' && e.key !== 'Escape')) return;

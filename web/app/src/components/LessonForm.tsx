@@ -148,7 +148,7 @@ export function LessonForm() {
             </div>
             <div class="field">
               <label for="train-questions">Questions before and after</label>
-              <textarea class="input short" id="train-questions" rows={3} value={questions} aria-describedby="train-questions-hint" onInput={(e) => (own.value = e.currentTarget.value)} />
+              <textarea class="input short" id="train-questions" dir="auto" rows={3} value={questions} aria-describedby="train-questions-hint" onInput={(e) => (own.value = e.currentTarget.value)} />
               <span class="hint" id="train-questions-hint">One a line, ten at most; asked before and after, side by side.</span>
             </div>
           </div>

@@ -20,7 +20,7 @@ export function startNew() {
 
 /** The words that were found stand between two control characters. */
 const Excerpt = ({ text }: { text: string }) => (
-  <span class="excerpt">{text.split(/[\u0001\u0002]/).map((part, i) => (i % 2 ? <mark key={i}>{part}</mark> : part))}</span>
+  <span class="excerpt" dir="auto">{text.split(/[\u0001\u0002]/).map((part, i) => (i % 2 ? <mark key={i}>{part}</mark> : part))}</span>
 );
 
 function openHit(hit: SearchHit) {
@@ -36,7 +36,7 @@ function Hits() {
       {found.map((hit) => (
         <li key={hit.conversation} class={route.value.conversation === hit.conversation ? 'current' : ''}>
           <a href={`#/c/${hit.conversation}`} tabIndex={tabStop.value === hit.conversation ? 0 : -1} onClick={() => openHit(hit)}>
-            <span>{hit.title}</span>
+            <span dir="auto">{hit.title}</span>
             {hit.excerpt && <Excerpt text={hit.excerpt} />}
           </a>
         </li>
@@ -83,7 +83,7 @@ export function Sidebar() {
       <button class="button new" type="button" onClick={startNew}><Icon name="plus" /> New conversation</button>
       <div class="search" role="search">
         <Icon name="search" size={18} />
-        <input id="search" class="input" type="search" aria-label="Search conversations" placeholder="Search" value={query.value}
+        <input id="search" class="input" type="search" dir="auto" aria-label="Search conversations" placeholder="Search" value={query.value}
           onInput={(e) => search(e.currentTarget.value).catch(notifyError)} />
       </div>
       <div class="history" onFocusIn={onFocus} onKeyDown={onKeyDown}>{query.value.trim() ? <Hits /> : <Groups />}</div>
