@@ -305,6 +305,30 @@ test('an answer does not wait for a history that never answers', async () => {
   });
 });
 
+test('a conversation stays in the list although the history opens late', async () => {
+  const site = await freshSite(), b = await openBrowser({ serviceWorkers: 'block' });
+  await b.context.addInitScript(() => location.protocol === 'http:' && localStorage.setItem('bezel.prefs', JSON.stringify({ backend: 'cpu', chat: { temperature: 0 } })));
+  const late = `const { request } = LockManager.prototype;
+    LockManager.prototype.request = async function (...all) {
+      if (all[0] === 'bezel-history') await new Promise((over) => setTimeout(over, 6000));
+      return request.apply(this, all);
+    };`;
+  await replaceWorker(b.context, (script) => `${late}\n${script}`);
+  await holds(Promise.resolve(b), async (page) => {
+    await page.goto(site.url);
+    await ready(page);
+    await ask(page, 'What is the capital of France?');
+    await page.evaluate(() => new MutationObserver(() => (globalThis.gone ||= document.querySelector('.history .empty')?.textContent.startsWith('Conversations')))
+      .observe(document.querySelector('.history'), { childList: true, subtree: true }));
+    await page.getByLabel('Search conversations').fill('paris'); // found once the history is there
+    await page.locator('.history mark').waitFor();
+    await page.getByLabel('Search conversations').fill('');
+    await page.waitForTimeout(500); // the list has been read again
+    ok(!(await page.evaluate(() => globalThis.gone)), 'never was it away');
+    equal((await titles(page)).length, 1);
+  });
+});
+
 test('a conversation deleted in one tab leaves the other, and stays deleted', async () => {
   const site = await freshSite();
   await holds(onCpu(site), async (page, { context }) => {

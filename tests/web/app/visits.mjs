@@ -64,12 +64,17 @@ async function openPage() {
   return site;
 }
 
-/** A conversation of the likeliest words; how the model got there is the page's own choice. */
+/** A conversation of the likeliest words; how the model got there is the page's own choice. It is
+ *  cut short by a reload while the offline copy is made. */
 async function firstVisit(driver, site) {
+  site.slow = 40;
   await driver.goto(site.url);
+  await until(driver, 'the offline copy is begun', async () =>
+    Boolean((await navigator.serviceWorker.getRegistration())?.installing));
   await driver.evaluate(() =>
     localStorage.setItem('bezel.prefs', JSON.stringify({ chat: { temperature: 0 } })));
   await driver.reload();
+  site.slow = 0;
   await ready(driver);
   equal(await ask(driver, PARIS), 'The capital of France is Paris.');
 }
@@ -118,7 +123,14 @@ const errorsShown = (driver) => driver.evaluate(() =>
 export async function visits(open) {
   const site = await openPage(), driver = await open();
 
-  test('on a first visit the small model answers', () => firstVisit(driver, site));
+  test('on a first visit the small model answers, and nothing is to be told', async () => {
+    await firstVisit(driver, site);
+    await offlineCopy(driver);
+    await sleep(500);
+    const told = await driver.evaluate(() =>
+      [...document.querySelectorAll('.notice p')].map((notice) => notice.innerText));
+    same(told, []);
+  });
 
   test('where one writes is as tall as what is written', () => growingComposer(driver));
 

@@ -28,9 +28,13 @@ export const groups = computed(() => {
   return out;
 });
 
+let saves = 0; // of conversations: a list that was asked for before the last one lacks it
+
 export async function refresh(): Promise<void> {
   try {
-    conversations.value = await history.list();
+    const before = saves, list = await history.list();
+    if (before !== saves) return refresh();
+    conversations.value = list;
   } catch (e) {
     conversations.value ??= [];
     notifyError(e);
@@ -73,6 +77,7 @@ export function newConversation(): Conversation {
 export function saveConversation(conversation: Conversation): void {
   const others = (conversations.value ?? []).filter((c) => c.id !== conversation.id);
   conversations.value = [conversation, ...others].sort((a, b) => b.updated - a.updated);
+  saves++;
   history.putConversation(conversation).catch(notifyError);
 }
 
