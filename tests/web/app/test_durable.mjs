@@ -247,7 +247,7 @@ for (const [what, worker] of Object.entries(refusals))
     await page.goto(`${site.url}#/settings`);
     await page.getByRole('button', { name: 'Reset everything' }).click();
     await Promise.all([page.waitForEvent('load'), page.getByRole('button', { name: 'Delete everything' }).click()]);
-    await page.getByText('Conversations are kept here').waitFor();
+    await page.locator('.history', { hasText: 'conversations end with the tab' }).waitFor();
   }));
 
 test('what another tab or an import adds to the open conversation is there, and stays', async () => {
@@ -291,7 +291,7 @@ test('where the owner lets no site keep anything, the page answers, trains and r
   await page.getByText('conversations end with the tab').last().waitFor();
   await page.getByRole('button', { name: 'Reset everything' }).click();
   await Promise.all([page.waitForEvent('load'), page.getByRole('button', { name: 'Delete everything' }).click()]);
-  await page.getByText('Conversations are kept here').waitFor();
+  await page.locator('.history', { hasText: 'conversations end with the tab' }).waitFor();
 }));
 
 test('an answer does not wait for a history that never answers', async () => {

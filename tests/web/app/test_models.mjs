@@ -1,7 +1,7 @@
 // Models and files in the page, in Chromium: dropped, remembered, verified, deleted. node tests/web/app/test_models.mjs [--only WORDS]
 import fs from 'node:fs';
 import { done, equal, ok, test } from '../check.mjs';
-import { ask, composer, holds, onCpu, ready } from './browser.mjs';
+import { ask, composer, holds, onCpu, onGpu, ready } from './browser.mjs';
 import { archive, trainedAdapter } from './sample.mjs';
 import { openSite, sendFile } from './site.mjs';
 
@@ -190,6 +190,36 @@ test('an adapter that does not fit the model says which one it was made for', ()
   await page.getByRole('button', { name: 'Talk with lyon' }).click();
   await askTiny(page);
   await failed(page, 'lyon was made for someone/tiny, and tiny-moe.q8_0 is loaded.');
+}));
+
+/** Choose a model while the one that is there is at work. */
+async function loadAnother(page) {
+  await page.goto(`${site.url}#/models`);
+  const chooser = page.waitForEvent('filechooser');
+  await page.getByRole('button', { name: 'Choose files' }).click();
+  await (await chooser).setFiles('models/tiny-moe.q8_0.gguf');
+  await ready(page, 'tiny-moe');
+}
+
+test('an answer whose model makes room for another says so, and can go on', () => holds(onGpu(site), async (page) => {
+  await composer(page).fill('Tell me a story about a fox.');
+  await page.keyboard.press('Enter');
+  await page.locator('.turn.assistant .markdown').waitFor();
+  const chat = page.url();
+  await loadAnother(page);
+  await page.goto(chat);
+  await page.locator('.interrupted', { hasText: 'tiny was unloaded meanwhile.' }).getByRole('button', { name: 'Continue' }).waitFor();
+}));
+
+test('a training whose model makes room for another says so, and is kept', () => holds(onCpu(site), async (page) => {
+  await page.goto(`${site.url}#/train`);
+  await page.getByRole('button', { name: 'Use a sample' }).click();
+  await page.getByText('30 examples,').waitFor();
+  await page.getByRole('button', { name: 'Train', exact: true }).click();
+  await page.getByText(/Learning, step [1-9]/).waitFor();
+  await loadAnother(page);
+  await page.goto(`${site.url}#/train`);
+  await page.getByText(/is half done: step \d+ of \d+\. tiny was unloaded meanwhile\./).waitFor();
 }));
 
 test('what one tab puts into the store, another shows', () => holds(onCpu(site), async (page, { context }) => {

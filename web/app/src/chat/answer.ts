@@ -3,7 +3,7 @@
 import { LimitError, type ChatStreamRequest, type Engine } from 'bezel';
 import { tooLong } from '../lib/format';
 import { needAdapters } from '../state/adapters';
-import { currentEngine, deviceLost, useConversation } from '../state/engine';
+import { currentEngine, deviceLost, unloadedNote, useConversation } from '../state/engine';
 import { messageOf, notifyError } from '../state/notices';
 import { history } from '../storage/client';
 import { Writer } from './live';
@@ -44,7 +44,9 @@ export async function answerOnce(c: Conversation, before: readonly Message[], st
   } catch (e) {
     if (signal.aborted) outcome = { state: 'stopped', note: '' };
     else {
-      outcome = { state: 'error', note: e instanceof LimitError ? await limitNote(engine, request, e) : messageOf(e) };
+      const unloaded = unloadedNote(e, model.name);
+      if (unloaded) outcome = { state: 'stopped', note: unloaded };
+      else outcome = { state: 'error', note: e instanceof LimitError ? await limitNote(engine, request, e) : messageOf(e) };
       deviceLost(e);
     }
   }

@@ -1,7 +1,8 @@
 // Sidebar - new conversation, search, the history, and the way to the other views.
 
 import { useEffect, useRef } from 'preact/hooks';
-import { conversations, groups, hits, opened, query, search } from '../state/library';
+import { conversations, groups, hits, lasts, opened, query, search } from '../state/library';
+import { IN_MEMORY } from '../storage/changes';
 import type { SearchHit } from '../storage/history';
 import { notifyError } from '../state/notices';
 import { onFocus, onKeyDown, tabStop } from '../state/roving';
@@ -46,7 +47,7 @@ function Hits() {
 }
 
 function Groups() {
-  if (conversations.value && !conversations.value.length) return <p class="empty">Conversations are kept here, in this browser only.</p>;
+  if (conversations.value && !conversations.value.length) return <p class="empty">{lasts.value ? 'Conversations are kept here, in this browser only.' : IN_MEMORY}</p>;
   return (
     <>
       {groups.value.map((group) => (

@@ -106,6 +106,10 @@ async function giveBack(): Promise<void> {
   await before.engine.dispose();
 }
 
+/** Whoever used a model that made room for another is told this. */
+export const unloadedNote = (e: unknown, model: string): string | null =>
+  e instanceof BezelError && e.kind === 'cancelled' ? `${model} was unloaded meanwhile.` : null;
+
 const noDevice = (backend: Backend, e: unknown): boolean => backend !== 'cpu' && e instanceof DeviceError;
 
 function onFailure(model: ModelEntry, backend: Backend, e: unknown): void {

@@ -41,11 +41,14 @@ export async function refresh(): Promise<void> {
   }
 }
 
+/** Whether it outlives the tab, as far as is known. */
+export const lasts = signal(true);
+
 /** The list, and one quiet word where it will not last. */
 export async function openLibrary(): Promise<void> {
   await refresh();
-  const kept = await history.kept().catch(() => true); // what went wrong, the list has said
-  if (!kept) notify(IN_MEMORY);
+  lasts.value = await history.kept().catch(() => true); // what went wrong, the list has said
+  if (!lasts.value) notify(IN_MEMORY);
 }
 
 /** Changes of this tab and of others, gathered. */
@@ -53,6 +56,7 @@ let due: ReturnType<typeof setTimeout> | undefined;
 onTold((change) => {
   if (change.kind === 'reset' || change.kind === 'wasReset') return;
   if (change.kind === 'note') notify(change.note, { stay: change.note !== IN_MEMORY });
+  if (change.kind === 'note' && change.note === IN_MEMORY) lasts.value = false;
   clearTimeout(due);
   due = setTimeout(() => void refresh(), 300);
 });

@@ -10,7 +10,7 @@ import { within } from '../lib/within';
 import { pack, unpack, type Point, type TrainRecord } from '../train/record';
 import { savedTraining } from '../storage/client';
 import { hasAdapter, library, saveTrained } from './adapters';
-import { currentEngine, isOnCpu, loadOnCpu } from './engine';
+import { currentEngine, isOnCpu, loadOnCpu, unloadedNote } from './engine';
 import { adapterName, data, options } from './lesson';
 import { messageOf, notify, notifyError, say } from './notices';
 import { lookInStore } from './shelf';
@@ -169,7 +169,7 @@ async function alone(record: TrainRecord, work: () => Promise<void>): Promise<vo
     try {
       await work();
     } catch (e) {
-      const now = training.peek(), note = stop.signal.aborted ? 'It was cancelled.' : messageOf(e);
+      const now = training.peek(), note = stop.signal.aborted ? 'It was cancelled.' : (unloadedNote(e, record.modelName) ?? messageOf(e));
       const device = (e instanceof UnsupportedError || e instanceof DeviceError || e instanceof MemoryError) && !isOnCpu();
       training.value = { kind: 'kept', record: now.kind === 'running' ? now.record : record, note, device };
     } finally {
