@@ -66,6 +66,21 @@ static void *make_answers(size_t n)
     return b;
 }
 
+/* All of one call, which has as many members. */
+static void *make_answers_of_one(size_t n)
+{
+    struct buf *b = mem_alloc(1, sizeof *b);
+    buf_puts(b, "[{\"role\":\"assistant\",\"tool_calls\":[{\"id\":\"a\"");
+    for (size_t i = 0; i < n; i++) buf_printf(b, ",\"c%zu\":0", i);
+    buf_puts(b, ",\"function\":{\"arguments\":{}");
+    for (size_t i = 0; i < n; i++) buf_printf(b, ",\"f%zu\":0", i);
+    buf_puts(b, ",\"name\":\"f\"}}]}");
+    for (size_t i = 0; i < n; i++)
+        buf_puts(b, ",{\"role\":\"tool\",\"tool_call_id\":\"a\",\"content\":\"x\"}");
+    buf_puts(b, "]");
+    return b;
+}
+
 static void render(struct str messages_text, struct str tools_text)
 {
     struct arena a = { 0 };
@@ -240,7 +255,10 @@ static void check_refused(struct str text, const char *merge, const char *senten
 int main(void)
 {
     TEST("answers find the calls they belong to")
-    check_growth(make_answers, run_render, done_buf, 5000);
+    {
+        check_growth(make_answers, run_render, done_buf, 5000);
+        check_growth(make_answers_of_one, run_render, done_buf, 1000);
+    }
 
     TEST("schemas are joined, and their references found, in the time it takes to read them")
     {

@@ -39,7 +39,7 @@ struct chat_schema {
     const struct json *root;                /* its parameters */
     const struct json *open[CHAT_MAX_OPEN]; /* definitions around what is written now */
     size_t n_open, n_levels;                /* around it; n_levels: calls that are under way */
-    size_t n_refs, n_found;                 /* so far: written out, looked for */
+    size_t n_refs;                          /* written out so far */
 };
 
 /* A rendering in progress. The first failure stays; later writes may still happen and are thrown
@@ -52,6 +52,7 @@ struct chat_out {
     enum bz_status st;
     struct chat_schema schema;
     size_t n_written;  /* bytes of definitions that references wrote out, in all tools */
+    size_t n_looked;   /* bytes that were looked through to find them, in all tools */
     const char *place; /* "messages" or "tools", and which of them */
     size_t index;
 };

@@ -17,8 +17,9 @@
 #include "text/chat_parts.h"
 
 enum {
-    MAX_REFS = 256,        /* written out in one declaration */
-    MAX_FOUND = 1024,      /* looked for in one declaration; further ones say nothing */
+    MAX_REFS = 256, /* written out in one declaration */
+    MAX_LOOKED =
+        1 << 26, /* bytes looked through for those of one prompt; further ones say nothing */
     MAX_WRITTEN = 1 << 20, /* bytes of definitions in one prompt: more than a context holds */
     MAX_LEVELS = 200,      /* JSON alone has fewer; a stack of 256 KB holds several times as many */
     N_TYPES = 7,           /* that JSON Schema has */
@@ -159,7 +160,7 @@ static bool is_key(struct str key, struct str part)
     return k == key.n;
 }
 
-static const struct json *find_ref(const struct json *root, struct str ref)
+static const struct json *find_ref(struct chat_out *o, const struct json *root, struct str ref)
 {
     if (!ref.n || ref.p[0] != '#') return NULL;
     struct str s = { ref.p + 1, ref.n - 1 };
@@ -169,8 +170,11 @@ static const struct json *find_ref(const struct json *root, struct str ref)
         const char *slash = memchr(s.p, '/', s.n);
         struct str part = { s.p, slash ? (size_t)(slash - s.p) : s.n };
         const struct json *found = NULL;
-        for (const struct json *c = is_object(root) ? root->child : NULL; c; c = c->next)
+        if (!is_object(root)) return NULL;
+        for (const struct json *c = root->child; c; c = c->next) {
+            o->n_looked += sizeof *c + c->key.n;
             if (is_key(c->key, part)) found = c;
+        }
         root = found;
         s = (struct str) { s.p + part.n, s.n - part.n };
     }
@@ -192,8 +196,8 @@ static void take_ref(struct chat_out *o, struct json *to, const struct json *ref
 {
     struct chat_schema *s = &o->schema;
     struct str name = ref->type == JSON_STRING ? ref->text : (struct str) { "", 0 };
-    if (s->n_found++ >= MAX_FOUND) return;
-    const struct json *target = find_ref(s->root, name);
+    if (o->n_looked >= MAX_LOOKED) return;
+    const struct json *target = find_ref(o, s->root, name);
     if (!target) {
         if (typed) return;
         chat_fail(o, "the \"$ref\" \"%.*s\" names nothing in the tool's parameters",

@@ -205,7 +205,7 @@ struct call_id {
     enum { ID_NONE, ID_NUMBER, ID_TEXT, ID_OTHER } kind; /* OTHER equals nothing */
     double number;
     struct str text;
-    const struct json *call;
+    struct str name; /* of the function */
     size_t index;
 };
 
@@ -234,7 +234,8 @@ static int by_id_then_place(const void *x, const void *y)
     return order ? order : a->index < b->index ? -1 : a->index > b->index;
 }
 
-/* The calls of one message, sorted, so that as many answers find theirs without looking at them all. */
+/* The calls of one message, sorted and with their names at hand, so that an answer finds its own without
+ * looking at all calls, or at all members of one. */
 struct call_list {
     struct call_id *ids;
     size_t n;
@@ -249,7 +250,7 @@ static struct call_list sort_calls(struct chat_out *o, const struct json *calls)
     }
     for (const struct json *c = calls->child; c; c = c->next, list.n++) {
         list.ids[list.n] = id_of(json_get(c, "id"));
-        list.ids[list.n].call = c;
+        list.ids[list.n].name = json_get_str(json_get(c, "function"), "name");
         list.ids[list.n].index = list.n;
     }
     qsort(list.ids, list.n, sizeof *list.ids, by_id_then_place);
@@ -257,7 +258,7 @@ static struct call_list sort_calls(struct chat_out *o, const struct json *calls)
 }
 
 /* The last call with this id, or NULL. */
-static const struct json *find_call(const struct call_list *list, struct call_id id)
+static const struct call_id *find_call(const struct call_list *list, struct call_id id)
 {
     size_t lo = 0, hi = list->n; /* of the first that is past the id */
     while (lo < hi) {
@@ -266,7 +267,7 @@ static const struct json *find_call(const struct call_list *list, struct call_id
         else hi = mid;
     }
     bool same = id.kind != ID_OTHER && lo > 0 && by_id(&list->ids[lo - 1], &id) == 0;
-    return same ? list->ids[lo - 1].call : NULL;
+    return same ? &list->ids[lo - 1] : NULL;
 }
 
 /* Whose answer a tool message is: the last call with its id, else its own name. */
@@ -274,8 +275,8 @@ static struct str answer_name(struct chat_out *o, const struct call_list *calls,
                               const struct json *tool)
 {
     const struct json *own = json_get(tool, "name");
-    const struct json *call = find_call(calls, id_of(json_get(tool, "tool_call_id")));
-    if (call) return json_get(json_get(call, "function"), "name")->text;
+    const struct call_id *call = find_call(calls, id_of(json_get(tool, "tool_call_id")));
+    if (call) return call->name;
     if (!chat_truthy(own)) return str_of("unknown");
     if (!is_string(own)) chat_fail(o, "\"name\" of a tool message after it must be a string");
     return own->text;
