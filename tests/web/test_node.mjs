@@ -149,13 +149,16 @@ test('a reader that leaves is told nothing', () => {
 });
 
 for (const [signal, code] of [['SIGINT', 130], ['SIGTERM', 143]])
-  test(`serve ends with ${code} on ${signal}, as --help says`, async () => {
-    const child = spawn(process.execPath, ['web/engine/bin/bezel.mjs', 'serve', '--port', '0', '--backend', 'cpu']);
-    const over = new Promise((end) => child.on('close', end));
-    await new Promise((ready) => child.stdout.on('data', (text) => String(text).includes('Ctrl-C ends it') && ready()));
-    child.kill(signal);
-    equal(await over, code);
-  });
+  for (const [holding, args, said] of [['nothing', [], 'Ctrl-C ends it'], ['a model', ['--model', 'tiny'], 'is ready on the CPU']])
+    test(`serve ends with ${code} on ${signal} when it holds ${holding}, as --help says`, async () => {
+      const child = spawn(process.execPath, ['web/engine/bin/bezel.mjs', 'serve', '--port', '0', '--backend', 'cpu', ...args]);
+      const over = new Promise((end) => child.on('close', end));
+      await new Promise((ready) => {
+        for (const stream of [child.stdout, child.stderr]) stream.on('data', (text) => String(text).includes(said) && ready());
+      });
+      child.kill(signal);
+      equal(await over, code);
+    });
 
 test('help of a command, and commands of a chat that do not exist', () => {
   const help = bezel(['help', 'run']);

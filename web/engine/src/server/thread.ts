@@ -42,10 +42,17 @@ class ThreadWorker extends EventTarget {
     void this.started.then(() => this.thread.terminate());
   }
 
+  /** The process waits for what is asked of it now, also when no socket is left. */
+  keepAlive(): void {
+    this.thread.ref();
+  }
+
   /** Until nothing of it is left: whoever comes next must not find it still there. */
   async end(): Promise<void> {
+    this.keepAlive();
     this.terminate();
     await Promise.race([this.over, wait(GRACE)]);
+    this.thread.unref();
   }
 
   /** As what a page has. */
@@ -125,6 +132,7 @@ export async function loadInThread({ backend, store, adapters = [], answers, say
   });
   const watch = new Watch(engine, worker, say);
   const close = async (): Promise<void> => {
+    worker.keepAlive();
     await Promise.race([engine.dispose().catch(() => {}), wait(GRACE)]); // what fails in closing ends with the thread
     await worker.end();
   };
