@@ -63,7 +63,7 @@ check "prints a JSON object a step" json "[s['step'] for s in d] == [1, 2] and d
 # What was learned outlives a place that cannot be written: its directory is gone after the first step.
 learned_anyway() { # the option whose file is in that directory, the words that say what became of it
     mkdir -p "$tmp/gone"
-    TMPDIR=$tmp "$bezel" train $model "$tmp/one.jsonl" --out "$tmp/b.gguf" --steps 6 --rank 2 --every 1 "$1" "$tmp/gone/x" 2>"$tmp/err" |
+    TMPDIR=$tmp "$bezel" train $model "$tmp/one.jsonl" --out "$tmp/b.gguf" --steps 60 --rank 2 --every 1 "$1" "$tmp/gone/x" 2>"$tmp/err" |
         while read -r _; do rm -rf "$tmp/gone"; done
     grep -q "$2" "$tmp/err"
 }
@@ -257,6 +257,14 @@ check "a pasted command to the terminal" typed '\x1b[200~a\xc2\x9bb\x7fc\x1b[201
 check "is shown as a space" python3 -c "import sys; t = open('$tmp/out').read(); sys.exit('\x9b' in t or '\x7f' in t or 'a b' not in t)"
 check "an unknown command" typed '/frobnicate now\r\x04'
 check "is named" grep -q 'There is no command /frobnicate; /help lists them' "$tmp/out"
+check "a text in quotes that begins as a command" typed '"""/frobnicate"""\r\x1b[200~/help\nme\x1b[201~\r\x04' --n 4
+check "is none, nor are lines that were pasted" bash -c '! grep -q "no command\|/clear" "$1"' - "$tmp/out"
+# A model that writes nothing but the byte of ESC.
+escape=$(printf '\033' | "$bezel" tokenize tiny --no-bos --plain | tr -d '[]')
+check "a model that writes commands to the terminal" typed 'hi\r\x04' --n 3 --logit-bias "$escape:1000"
+check "shows them as unprintable" python3 -c "import sys; t = open('$tmp/out').read(); sys.exit('\ufffd\ufffd\ufffd' not in t or '\x1b\x1b' in t)"
+check "and writes them as they are to a file" expect 0 "$bezel" generate tiny --prompt a --n 3 --logit-bias "$escape:1000"
+check "all three" test "$(tr -cd '\033' < "$tmp/out" | wc -c)" -eq 3
 check "Ctrl-C at the prompt" typed 'hello\x03/exit\r'
 check "says how to leave" grep -q 'Ctrl-D leaves' "$tmp/out"
 printf '"""What is the capital\nof France?"""\n' > "$tmp/lines"

@@ -2,6 +2,7 @@
 #ifndef BEZEL_BASE_UTF8_H
 #define BEZEL_BASE_UTF8_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,6 +20,12 @@ static inline size_t utf8_len(unsigned char lead)
 /* Strict decode at p[0..n): the code point and its length in *used. Malformed (overlong, surrogate,
  * past U+10FFFF, cut short): U+FFFD and *used = 1. n > 0. */
 uint32_t utf8_decode(const char *p, size_t n, size_t *used);
+
+/* Would a terminal obey it? Some past ASCII do too: U+009B begins a command as ESC [ does. */
+static inline bool utf8_is_control(uint32_t cp)
+{
+    return cp < ' ' || (cp >= 0x7f && cp <= 0x9f);
+}
 
 /* Write cp (a scalar value) to out[4]; returns its length. */
 size_t utf8_encode(uint32_t cp, char *out);

@@ -60,12 +60,15 @@ static void on_event(void *ctx, enum chat_event event, struct str name, struct s
     struct chat *c = ctx;
     set_dim(c, event == CHAT_REASONING);
     if (event == CHAT_TOOL_CALL) {
-        printf("[calls %.*s(%.*s), but this terminal has no tools]", STR_ARG(name), STR_ARG(text));
-    } else {
-        buf_put_str(event == CHAT_REASONING ? &c->reasoning : &c->answer, text);
-        fwrite(text.p, 1, text.n, stdout);
+        struct buf call = { 0 };
+        buf_printf(&call, "[calls %.*s(%.*s), but this terminal has no tools]", STR_ARG(name),
+                   STR_ARG(text));
+        if (!cli_put_text(buf_str(&call))) interrupted = 1;
+        buf_free(&call);
+        return;
     }
-    if (fflush(stdout)) interrupted = 1; /* nobody is reading any more */
+    buf_put_str(event == CHAT_REASONING ? &c->reasoning : &c->answer, text);
+    if (!cli_put_text(text)) interrupted = 1; /* nobody is reading any more */
 }
 
 /* Long prompts say how far they are, and Ctrl-C ends them. */
@@ -203,14 +206,15 @@ static enum bz_status turn(struct chat *c, struct str question, struct bz_err *e
     return st;
 }
 
-/* A text that begins with """ goes on over further lines, until one that ends with """. */
+/* A text that begins with """ goes on over further lines, until one that ends with """: it is `quoted`. */
 static enum line_result read_question(struct line_history *h, bool color, bool interactive,
-                                      struct buf *text)
+                                      struct buf *text, bool *quoted)
 {
     static const char quotes[] = "\"\"\"";
     struct buf line = { 0 };
     enum line_result r = line_read(h, color ? "\033[1m> \033[0m" : "> ", interactive, text);
-    if (r == LINE_READ && text->n && str_starts(buf_str(text), quotes)) {
+    *quoted = r == LINE_READ && text->n && str_starts(buf_str(text), quotes);
+    if (*quoted) {
         memmove(text->data, text->data + 3, text->n - 3);
         text->n -= 3;
         while (r == LINE_READ && !str_ends(buf_str(text), quotes)) {
@@ -233,8 +237,9 @@ static enum bz_status talk(struct chat *c, bool interactive, struct bz_err *err)
     struct line_history history = { 0 };
     struct buf text = { 0 };
     enum bz_status st = BZ_OK;
+    bool quoted;
     while (st == BZ_OK) {
-        enum line_result r = read_question(&history, c->color, interactive, &text);
+        enum line_result r = read_question(&history, c->color, interactive, &text, &quoted);
         if (r == LINE_INTERRUPT && interactive) {
             printf("(/exit or Ctrl-D leaves)\n");
             continue;
@@ -244,7 +249,7 @@ static enum bz_status talk(struct chat *c, bool interactive, struct bz_err *err)
         if (st || text.n == 0) continue;
         buf_putc(&text, 0); /* commands are C strings */
         text.n--;
-        if (text.data[0] == '/') {
+        if (text.data[0] == '/' && !quoted && !memchr(text.data, '\n', text.n)) {
             if (!command(c, text.data)) break;
             continue;
         }

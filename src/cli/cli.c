@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/utf8.h"
 
 static void print_help(const struct cli_command *c)
 {
@@ -136,6 +137,18 @@ enum bz_status cli_read_stdin(struct buf *out, struct bz_err *err)
         buf_put(out, piece, (size_t)n);
     }
     return out->failed ? fail_memory(err, out->n) : BZ_OK;
+}
+
+bool cli_put_text(struct str text)
+{
+    bool terminal = isatty(STDOUT_FILENO);
+    for (size_t used; text.n; text.p += used, text.n -= used) {
+        uint32_t c = utf8_decode(text.p, text.n, &used);
+        if (terminal && utf8_is_control(c) && c != '\n' && c != '\t')
+            fputs("\xef\xbf\xbd", stdout); /* U+FFFD */
+        else fwrite(text.p, 1, used, stdout);
+    }
+    return fflush(stdout) == 0 && !ferror(stdout);
 }
 
 enum bz_status cli_read_ids(const char *text, int32_t **ids, size_t *n, struct bz_err *err)

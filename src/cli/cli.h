@@ -62,6 +62,10 @@ void cli_on_signal(int number, void (*handler)(int), struct sigaction *before);
 /* All of standard input. */
 enum bz_status cli_read_stdin(struct buf *out, struct bz_err *err);
 
+/* Text of a model, in whole code points, to standard output. A terminal gets no control characters but newlines
+ * and tabs: a model must not command it. False: it cannot be written. */
+bool cli_put_text(struct str text);
+
 /* "2,400,401" (commas or spaces) into ids the caller frees. */
 enum bz_status cli_read_ids(const char *text, int32_t **ids, size_t *n, struct bz_err *err);
 

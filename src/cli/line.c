@@ -132,12 +132,10 @@ static size_t char_bytes(const struct buf *b, size_t at)
     return used;
 }
 
-/* Also those past ASCII, which a terminal obeys as well: U+009B begins a command as ESC [ does. */
 static bool is_control(const struct buf *b, size_t at)
 {
     size_t used;
-    uint32_t c = utf8_decode(b->data + at, b->n - at, &used);
-    return c < ' ' || (c >= 0x7f && c <= 0x9f);
+    return utf8_is_control(utf8_decode(b->data + at, b->n - at, &used));
 }
 
 static size_t char_columns(const struct buf *b, size_t at)

@@ -123,7 +123,7 @@ struct generate_args {
 static bool write_text(void *ctx, const char *text, size_t n)
 {
     (void)ctx;
-    return fwrite(text, 1, n, stdout) == n && fflush(stdout) == 0;
+    return cli_put_text((struct str) { text, n });
 }
 
 static bool collect_text(void *ctx, const char *text, size_t n)

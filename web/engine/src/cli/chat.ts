@@ -13,6 +13,7 @@ import { BezelError } from '../wasm.js';
 import { Misuse, OK, type Command, type Given, type Option } from './args.js';
 import { interruptible, stopCode } from './interrupt.js';
 import { modelOptions, openModel, sampling, samplingOptions, type Opened } from './model.js';
+import { printable } from './terminal.js';
 
 interface Message {
   role: string;
@@ -53,11 +54,11 @@ class Chat {
   private show(events: readonly ChatEvent[]): void {
     for (const e of events) {
       this.setDim('reasoning' in e);
-      if ('name' in e) process.stdout.write(`[calls ${e.name}(${e.arguments}), but this terminal has no tools]`);
-      else if ('reasoning' in e) process.stdout.write(e.reasoning);
+      if ('name' in e) process.stdout.write(printable(`[calls ${e.name}(${e.arguments}), but this terminal has no tools]`));
+      else if ('reasoning' in e) process.stdout.write(printable(e.reasoning));
       else {
         this.answered += e.content;
-        process.stdout.write(e.content);
+        process.stdout.write(printable(e.content));
       }
     }
   }
@@ -144,30 +145,32 @@ async function talk(chat: Chat, interactive: boolean): Promise<void> {
     lines.prompt();
   });
   /** A text that begins with """ goes on over further lines, until one that ends with """. */
-  const question = async (): Promise<string | undefined> => {
+  const question = async (): Promise<{ text: string; quoted: boolean } | undefined> => {
     if (interactive) lines.prompt();
     let { value: text, done } = await each.next();
-    if (done || !text.startsWith(QUOTES)) return done ? undefined : text;
+    if (done) return undefined;
+    if (!text.startsWith(QUOTES)) return { text, quoted: false };
     for (text = text.slice(QUOTES.length); !text.endsWith(QUOTES);) {
       if (interactive) process.stdout.write('... ');
       const more = await each.next();
-      if (more.done) return interactive ? undefined : text; // the input's end closes it too
+      if (more.done) return interactive ? undefined : { text, quoted: true }; // the input's end closes it too
       text += `\n${more.value}`;
     }
-    return text.slice(0, -QUOTES.length);
+    return { text: text.slice(0, -QUOTES.length), quoted: true };
   };
   for (;;) {
-    const line = await question();
-    if (line === undefined) break;
+    const asked = await question();
+    if (!asked) break;
     leaves = false;
-    if (!line) continue;
-    if (line.startsWith('/')) {
-      if (!chat.command(line)) break;
+    const { text, quoted } = asked;
+    if (!text) continue;
+    if (text.startsWith('/') && !quoted) {
+      if (!chat.command(text)) break;
       continue;
     }
     isBusy = true;
     try {
-      await chat.turn(line, lines);
+      await chat.turn(text, lines);
     } catch (e) {
       const isHarmless = e instanceof BezelError && (e.kind === 'limit' || e.kind === 'cancelled');
       if (!interactive || !isHarmless) throw e;

@@ -5,6 +5,7 @@ import { BezelError } from '../wasm.js';
 import { Misuse, OK, parseIds, type Command } from './args.js';
 import { interruptible, stopCode } from './interrupt.js';
 import { modelOptions, openModel, sampling, samplingOptions } from './model.js';
+import { printable } from './terminal.js';
 
 /** The shortest decimal that reads back as the same f32. */
 function putF32(f: number): string {
@@ -97,7 +98,7 @@ export const generate: Command = {
       for (; !step.done; step = await pieces.next()) {
         made.push(step.value.id);
         text += step.value.text;
-        if (!json) process.stdout.write(step.value.text);
+        if (!json) process.stdout.write(printable(step.value.text));
       }
       const end = performance.now(), { stop } = step.value;
       process.stdout.write(json ? `{"ids":[${made.join(',')}],"text":${JSON.stringify(text)},"stop":"${stop}"}\n` : '\n');
