@@ -289,6 +289,7 @@ static const struct {
     { "{'$ref':'#/$defs/a%2fb~0'}", "{type:<|'|>BOOLEAN<|'|>}" },
     { "{'const':5}", "{enum:[5],type:<|'|>INTEGER<|'|>}" },
     { "{'type':'string','const':'k'}", "{enum:[<|'|>k<|'|>],type:<|'|>STRING<|'|>}" },
+    { "{'type':'number','const':3}", "{enum:[3],type:<|'|>NUMBER<|'|>}" },
     { "{'enum':['a','b']}", "{enum:[<|'|>a<|'|>,<|'|>b<|'|>],type:<|'|>STRING<|'|>}" },
     { "{'enum':[1,2.5]}", "{enum:[1,2.5],type:<|'|>['INTEGER', 'NUMBER']<|'|>}" },
     { "{'properties':{'a':{'type':'string'}}}",
