@@ -149,15 +149,21 @@ test('a reader that leaves is told nothing', () => {
 });
 
 for (const [signal, code] of [['SIGINT', 130], ['SIGTERM', 143]])
-  for (const [holding, args, said] of [['nothing', [], 'Ctrl-C ends it'], ['a model', ['--model', 'tiny'], 'is ready on the CPU']])
-    test(`serve ends with ${code} on ${signal} when it holds ${holding}, as --help says`, async () => {
+  for (const [when, args, said] of [['at once', [], 'Ctrl-C ends it'], ['while a model loads', ['--model', 'tiny'], 'loading tiny'], ['with a model', ['--model', 'tiny'], 'is ready on the CPU']])
+    test(`serve ends with ${code} on ${signal} ${when}, as --help says`, async () => {
       const child = spawn(process.execPath, ['web/engine/bin/bezel.mjs', 'serve', '--port', '0', '--backend', 'cpu', ...args]);
       const over = new Promise((end) => child.on('close', end));
+      let heard = '';
       await new Promise((ready) => {
-        for (const stream of [child.stdout, child.stderr]) stream.on('data', (text) => String(text).includes(said) && ready());
+        for (const stream of [child.stdout, child.stderr])
+          stream.on('data', (text) => {
+            heard += text;
+            if (heard.includes(said)) ready();
+          });
       });
       child.kill(signal);
       equal(await over, code);
+      ok(!heard.includes('aborted'), heard);
     });
 
 test('help of a command, and commands of a chat that do not exist', () => {

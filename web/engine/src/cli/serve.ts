@@ -162,7 +162,7 @@ export const serve: Command = {
     await announce(url, catalog, device, app !== undefined);
     if (given.has('--open') && app !== undefined) openPage(url);
     const over = new AbortController();
-    if (model !== undefined) host.use({ client: '', signal: over.signal, model }, async () => {}).catch((e: Error) => say(`${model}: ${e.message}`));
+    if (model !== undefined) host.use({ client: '', signal: over.signal, model }, async () => {}).catch((e: Error) => over.signal.aborted || say(`${model}: ${e.message}`));
     await stop;
     over.abort();
     // Whatever does not end (a device that hangs in its driver, say) must not keep the process; until then this timer does, since
