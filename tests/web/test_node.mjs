@@ -349,7 +349,11 @@ test('where there is no GPU the CPU computes and that is said; --backend gpu and
   const { VK_ICD_FILENAMES, VK_DRIVER_FILES, ...plain } = process.env;
   const bare = spawnSync(process.execPath, ['web/engine/bin/bezel.mjs', ...logits], { encoding: 'utf8', env: plain });
   equal(bare.status, 0, bare.stderr);
-  if (!fs.readdirSync('/dev').some((name) => /^(dri|dxg|nvidia)/.test(name))) equal(bare.stderr, 'computing on the CPU: this machine has no graphics card\n');
+  if (!fs.readdirSync('/dev').some((name) => /^(dri|dxg|nvidia)/.test(name))) {
+    equal(bare.stderr, 'computing on the CPU: this machine has no graphics card\n');
+    const terminal = spawnSync('python3', ['tests/terminal.py', '', process.execPath, 'web/engine/bin/bezel.mjs', ...logits], { encoding: 'utf8', env: plain });
+    ok(terminal.stdout.includes('\x1b[Kcomputing on the CPU: '), JSON.stringify(terminal.stdout)); // not behind "opening"
+  }
   for (const args of [[...logits, '--backend', 'gpu'], ['check', models[0]]]) {
     const r = without('/nowhere', ...args);
     same([r.status, r.stdout], [1, '']);

@@ -123,7 +123,7 @@ export async function openModel(name: string, given: Given, signal?: AbortSignal
           backend, sources, ...described,
           ...(tier && { tier }), ...(profile && { profile }), ...(dawn && { dawn }), ...(signal && { signal }),
           onProgress: (p) => {
-            if (p.fallback !== undefined) process.stderr.write(`computing on the CPU: ${p.fallback}\n`);
+            if (p.fallback !== undefined) line.say(`computing on the CPU: ${p.fallback}`);
             line.onProgress?.(p);
           },
         });

@@ -11,9 +11,17 @@ export function bytesText(n: number): string {
 
 const phases: Record<Progress['phase'], string> = { open: 'opening', weights: 'weights', kernels: 'kernels', selftest: 'self-test', ready: 'ready' };
 
-/** What to give as onProgress, and what wipes the line away. Nothing at all when nobody watches. */
-export function loadingLine(what = 'weights'): { onProgress?: (p: Progress) => void; end(): void } {
-  if (!process.stderr.isTTY) return { end: () => {} };
+interface LoadingLine {
+  onProgress?: (p: Progress) => void;
+  /** A line of its own, in its place. */
+  say(text: string): void;
+  /** Wipes it away. */
+  end(): void;
+}
+
+/** What to give as onProgress: nothing at all when nobody watches. */
+export function loadingLine(what = 'weights'): LoadingLine {
+  if (!process.stderr.isTTY) return { say: (text) => void process.stderr.write(`${text}\n`), end: () => {} };
   let start = 0, drawn = 0, phase: Progress['phase'] | undefined;
   return {
     onProgress: (p) => {
@@ -24,6 +32,7 @@ export function loadingLine(what = 'weights'): { onProgress?: (p: Progress) => v
       drawn = now;
       process.stderr.write(`\r\x1b[K${p.phase === 'weights' ? weightsText(what, p, now - start) : phases[p.phase]}`);
     },
+    say: (text) => void process.stderr.write(`\r\x1b[K${text}\n`),
     end: () => process.stderr.write('\r\x1b[K'),
   };
 }
