@@ -182,6 +182,11 @@ static void check_explosion(const struct dataset *d)
     o.n_warmup = 0;
     o.schedule = SCHEDULE_CONSTANT;
     if (open_trainer(&t, d, &o)) {
+        /* At the first step no rate is to blame, whichever of the two it is. */
+        const float damaged[N_CONTROL] = { [CONTROL_LOSS] = 1, [CONTROL_SCALE] = -1 };
+        CHECK(!trainer_begin(&t, &err) && trainer_end(&t, damaged, &r, &err) == BZ_ERR_LIMIT);
+        CHECK_MSG(strstr(err.text, "step 1: the gradient is not a number before anything was"),
+                  "%s", err.text);
         enum bz_status st = BZ_OK;
         while (st == BZ_OK && t.step < o.n_steps) st = trainer_step(&t, &r, &err);
         snprintf(sentence, sizeof sentence, "step %u: the ", t.step + 1);

@@ -226,15 +226,16 @@ enum bz_status trainer_end(struct trainer *t, const float control[N_CONTROL],
 {
     t->now.loss = (double)control[CONTROL_LOSS] / (double)t->n_learned;
     t->now.grad_norm = (double)control[CONTROL_LENGTH];
-    bool is_number = isfinite(t->now.loss);
-    if (control[CONTROL_SCALE] < 0 && !t->step && !is_number)
+    const char *what = isfinite(t->now.loss) ? "gradient" : "loss";
+    if (control[CONTROL_SCALE] < 0 && !t->step)
         return fail(err, BZ_ERR_LIMIT,
-                    "step 1: the loss is not a number before anything was learned; the model's "
-                    "weights are damaged, or an adapter on it is");
+                    "step 1: the %s is not a number before anything was learned; the model's "
+                    "weights are damaged, or an adapter on it is",
+                    what);
     if (control[CONTROL_SCALE] < 0)
         return fail(err, BZ_ERR_LIMIT,
                     "step %u: the %s is no longer a number; a lower learning rate may help",
-                    t->now.step, is_number ? "gradient" : "loss");
+                    t->now.step, what);
     t->step++;
     *report = t->now;
     return BZ_OK;
