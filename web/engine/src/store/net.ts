@@ -93,6 +93,12 @@ function causeOf(e: unknown): Error & { code?: unknown } {
   return error.cause instanceof Error ? error.cause : error;
 }
 
+/** Its words, without the numbers and the line of source that OpenSSL puts around them. */
+function causeText(e: unknown): string {
+  const { message } = causeOf(e), ssl = /:error:[^:]*:([^:]*):[^:]*:([^:]*):/.exec(message);
+  return ssl ? `${ssl[1]}: ${ssl[2]}` : message;
+}
+
 /** No such host, a port that fetch refuses, no TLS there, a certificate that is not believed: another try sees the same. */
 function isFinal(e: unknown): boolean {
   const { code, message } = causeOf(e);
@@ -164,7 +170,7 @@ class Connection {
       return await work();
     } catch (e) {
       this.signal?.throwIfAborted();
-      throw new Failure(causeOf(e).message, 0, e);
+      throw new Failure(causeText(e), 0, e);
     } finally {
       clearTimeout(this.timer);
     }
