@@ -17,6 +17,7 @@ const wasm = fs.readFileSync(process.argv[2] ?? 'build/wasm/ops_test.wasm');
 async function recordAll(limits = {}) {
   const info = await openDevice({ profile: 'spec-default' });
   const gpu = new Gpu({ ...info, limits: { ...info.limits, ...limits } }), core = await Core.load(wasm, gpu);
+  await core.bringTraining();
   core.checkNumber(core.exports.ops_test_open());
   const backend = core.checkNumber(core.exports.ops_test_add(0, 0));
   let n = 0;

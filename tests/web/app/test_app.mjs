@@ -91,7 +91,8 @@ test('after a reload a conversation goes on without being read again', () => hol
   await ask(page, PARIS);
   await page.waitForFunction(async () => {
     const root = await navigator.storage.getDirectory();
-    const states = await (await root.getDirectoryHandle('bezel-app')).getDirectoryHandle('states');
+    const app = await root.getDirectoryHandle('bezel-app', { create: true });
+    const states = await app.getDirectoryHandle('states', { create: true }); // the page may not have made it yet
     for await (const name of states.keys()) if (name.endsWith('.kv')) return true;
     return false;
   });
