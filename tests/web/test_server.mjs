@@ -264,11 +264,27 @@ test('models are those of the store and those that ship, and a manifest names bl
   same([missing.status, missing.json.error.code], [404, 'model_not_found']);
 });
 
+/** What a client hears that looks at the answer once it has sent all of so many MiB, as most do. */
+async function heardAtTheEnd(port, size) {
+  const piece = 'y'.repeat(1 << 20), socket = net.connect(port, '127.0.0.1');
+  const heard = await new Promise((resolve) => {
+    const send = (left) => {
+      if (left) socket.write(piece, () => setTimeout(send, 5, left - 1));
+      else socket.on('data', (d) => resolve(String(d).split('\r\n')[0]));
+    };
+    const head = ['POST /api/chat HTTP/1.1', 'Host: localhost', `Content-Length: ${size << 20}`, '', ''];
+    socket.on('error', (e) => resolve(e.code)).write(head.join('\r\n'), () => send(size));
+  });
+  socket.destroy();
+  return heard;
+}
+
 test('a body that is too large, or no JSON, is refused in the words of each protocol', async () => {
   for (const path of ['/v1/chat/completions', '/api/chat']) {
     const words = (r) => (path.startsWith('/v1') ? r.json.error.message : r.json.error);
     const large = await post(s.port, path, say('x'.repeat(2 << 20)));
     same([large.status, words(large)], [413, 'the request is larger than 1 MiB']);
+    equal(await heardAtTheEnd(s.port, 24), 'HTTP/1.1 413 Payload Too Large', 'however much it is');
     const chunked = await ask(s.port, path, { method: 'POST', headers: { 'transfer-encoding': 'chunked' }, body: 'y'.repeat((1 << 20) + 1) });
     equal(chunked.status, 413);
     for (const body of ['', '{', '[]', '3', '"x"', Buffer.from([0x7b, 0xff, 0x7d])]) equal((await ask(s.port, path, { method: 'POST', body })).status, 400);
@@ -291,14 +307,8 @@ test('a body of many values, or beside too many others, is refused; what has no 
     await until(() => one.server.bodies.bytes === 7700);
     const full = await post(one.port, '/v1/chat/completions', say('y'.repeat(400)));
     same([full.status, full.json.error.code], [503, 'bodies_full']);
-    // Most clients look at the answer once they have sent everything: who is refused is listened to until then.
-    const size = 24 << 20, piece = 'y'.repeat(1 << 20), sends = net.connect(one.port, '127.0.0.1');
-    const heard = await new Promise((resolve) => {
-      const send = (left) => (left ? sends.write(piece, () => setTimeout(send, 5, left - 1)) : sends.on('data', (d) => resolve(String(d).split('\r\n')[0])));
-      sends.on('error', (e) => resolve(e.code)).write(`POST /api/chat HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${size}\r\n\r\n`, () => send(24));
-    });
-    same([heard, one.server.bodies.bytes], ['HTTP/1.1 503 Service Unavailable', 7700]);
-    sends.destroy();
+    equal(await heardAtTheEnd(one.port, 24), 'HTTP/1.1 503 Service Unavailable');
+    equal(one.server.bodies.bytes, 7700);
     waits.destroy();
     await until(() => !one.server.bodies.bytes);
     equal((await post(one.port, '/v1/chat/completions', say('y'.repeat(400)))).status, 200);

@@ -82,14 +82,12 @@ export function sendJson(ex: Exchange, status: number, value: unknown, headers: 
   ex.res.end(ex.method === 'HEAD' ? undefined : body);
 }
 
-/** Of a body that is refused, so many times the limit is read and thrown away: most clients do not look at the answer before
- *  they have sent everything, and one that is cut off sees a broken pipe instead of it. */
-const DRAINED = 8;
-
+/** Of a body that is refused the rest is read and thrown away, for as long as a request may take: most
+ *  clients do not look at the answer before they have sent everything, and one that is cut off sees a
+ *  broken pipe instead of it. */
 async function readBody(ex: Exchange): Promise<Buffer> {
-  const most = ex.limits.bodyBytes;
-  const tooLarge = (headers = {}): HttpError => new HttpError(413, `the request is larger than ${most >> 20} MiB`, 'body_too_large', headers);
-  if (Number(ex.req.headers['content-length'] ?? 0) > DRAINED * most) throw tooLarge({ connection: 'close' });
+  const most = ex.limits.bodyBytes, said = `the request is larger than ${most >> 20} MiB`;
+  const tooLarge = new HttpError(413, said, 'body_too_large');
   let parts: Buffer[] = [], size = 0, held = 0, refusal: HttpError | undefined;
   const hold = (bytes: number): void => {
     ex.bodies.bytes += bytes - held;
@@ -99,15 +97,14 @@ async function readBody(ex: Exchange): Promise<Buffer> {
   try {
     for await (const part of ex.req as AsyncIterable<Buffer>) {
       size += part.length;
-      if (size > DRAINED * most) throw tooLarge({ connection: 'close' });
-      if (size > most) refusal ??= tooLarge();
+      if (size > most) refusal ??= tooLarge;
       else if (ex.bodies.bytes - held + size > ex.limits.allBodiesBytes) refusal ??= new HttpError(503, 'other requests take all the memory for requests; try again later', 'bodies_full', { 'retry-after': '5' });
       if (refusal) parts = [];
       else parts.push(part);
       if (!ex.signal.aborted) hold(refusal ? 0 : size);
     }
-  } catch (e) {
-    throw e instanceof HttpError ? e : new Gone();
+  } catch {
+    throw new Gone();
   }
   if (refusal) throw refusal;
   return Buffer.concat(parts);
