@@ -2,6 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
+import path from 'node:path';
 
 import { Ollama } from 'ollama';
 import OpenAI from 'openai';
@@ -267,7 +268,8 @@ test('Ctrl-C ends it at once, an answer under way or not', async () => {
 });
 
 test('adapters of the model are worn by every answer, and may be chosen by name', async () => {
-  const source = await fileSource('models/tiny.q8_0.gguf'), file = `${temp}/noise.gguf`;
+  const source = await fileSource('models/tiny.q8_0.gguf'), file = `${temp}/my adapters/noise.gguf`;
+  fs.mkdirSync(path.dirname(file));
   fs.writeFileSync(file, loraFile(linearsOf(await Core.load(await loadWasm()), source), 4));
   source.close();
   const adapted = await startServe(['--backend', 'cpu', '--model', 'tiny', '--adapter', `${file}:4`, '--adapter', `${file}:0`]);
@@ -280,6 +282,9 @@ test('adapters of the model are worn by every answer, and may be chosen by name'
     equal(await say({ adapters: [{ name: 'noise-2', scale: 4 }] }), await say({}));
   } finally {
     await adapted.stop();
+    fs.rmSync(file);
+    await new Ollama({ host: adapted.url }).chat({ model: 'tiny', messages: [], keep_alive: 0 });
+    await rejects(say({}), (e) => e.message === '404 noise: no such file');
   }
 });
 

@@ -49,9 +49,11 @@ function offeredFiles(model: string | undefined): { files: Record<string, string
   return { files: same ? files : { ...files, [name]: model }, model: same ? same[0] : name };
 }
 
+type OfferedAdapter = AdapterSource & { source: string; name: string };
+
 /** The adapters of --model, by the name of their file. */
-async function offeredAdapters(given: Given): Promise<AdapterSource[]> {
-  const specs = given.texts('--adapter'), found: AdapterSource[] = [];
+async function offeredAdapters(given: Given): Promise<OfferedAdapter[]> {
+  const specs = given.texts('--adapter'), found: OfferedAdapter[] = [];
   if (specs.length && !given.has('--model')) throw new Misuse('--adapter needs --model, whose adapter it is');
   for (const spec of specs) {
     const { path: place, config, scale } = adapterParts(spec), isFolder = path.basename(place) === 'adapter_model.safetensors';
@@ -59,7 +61,7 @@ async function offeredAdapters(given: Given): Promise<AdapterSource[]> {
     const stem = path.basename(isFolder ? path.dirname(path.resolve(place)) : place).replace(/\.(gguf|safetensors)$/i, '');
     let name = stem;
     for (let i = 2; found.some((a) => a.name === name); i++) name = `${stem}-${i}`;
-    found.push({ source: place, name, scale, ...(config !== undefined && { config }) });
+    found.push({ source: path.resolve(place), name, scale, ...(config !== undefined && { config }) });
   }
   return found;
 }
@@ -138,8 +140,10 @@ export const serve: Command = {
     const core = await Core.load(await loadWasm());
     const store = openStore(core, given.text('--store'));
     const { files, model } = offeredFiles(given.text('--model'));
-    const catalog = await Catalog.open(core, { store, files, say });
-    const kept = model === undefined ? undefined : await catalog.find(model), adapters = await offeredAdapters(given);
+    const adapters = await offeredAdapters(given);
+    const places = Object.fromEntries(adapters.map(({ name, source }) => [name, source]));
+    const catalog = await Catalog.open(core, { store, files, adapters: places, say });
+    const kept = model === undefined ? undefined : await catalog.find(model);
     if (model !== undefined && !kept) throw new BezelError(`there is no model "${model}" on this machine`, 'not-found');
     const device = await chooseDevice(given.text('--backend') ?? 'auto');
     const threads = { backend: device.backend, store, answers: ANSWERS, say };

@@ -51,6 +51,8 @@ export interface CatalogOptions {
   store?: DiskStore | undefined;
   /** GGUF files by the name under which they are offered. */
   files?: Readonly<Record<string, string>>;
+  /** Adapters' files by the name that errors call them. */
+  adapters?: Readonly<Record<string, string>>;
   say?: ((line: string) => void) | undefined;
 }
 
@@ -59,7 +61,7 @@ export class Catalog {
   private readonly shipped = new Map<string, Shipped>();
   private readonly contexts = new Map<string, number>(); // by manifest or file
 
-  private constructor(private readonly core: Core, options: CatalogOptions) {
+  private constructor(private readonly core: Core, private readonly options: CatalogOptions) {
     this.store = options.store;
   }
 
@@ -155,10 +157,13 @@ export class Catalog {
     }
   }
 
-  /** Where things lie is this machine's business: who asks over the wire hears the model's name instead. */
+  /** Where things lie is this machine's business: who asks over the wire hears names instead, of the
+   *  model or of an adapter. */
   withoutPaths(text: string, name: string): string {
     let shown = text;
     for (const { entry } of this.shipped.values()) if (entry.file !== undefined) shown = shown.replaceAll(entry.file, name);
+    const adapters = Object.entries(this.options.adapters ?? {});
+    for (const [adapter, file] of adapters) shown = shown.replaceAll(file, adapter);
     if (this.store) shown = shown.replaceAll(` ${this.store.tree.place}`, '').replaceAll(this.store.tree.place, '/its/store'); // which may have spaces
     return shown.replace(/(?<![\w.:/\\])(?:[A-Za-z]:)?(?:[\\/][^\s:"'\\/,;()]+){2,}/g, name);
   }
