@@ -664,6 +664,24 @@ above('options of a load that are unknown, of the wrong type or out of range are
   await (await Engine.load(MODEL, { backend: 'cpu', context: undefined, cache: null })).dispose();
 });
 
+above('options of a merge and of a benchmark are refused by name too', async () => {
+  const refused = (promise, param) => {
+    return rejects(promise, (e) => e instanceof ArgumentError && e.param === param, param);
+  };
+  const to = new WritableStream(), adapter = { source: new Uint8Array(), scale: 1 };
+  await refused(Engine.merge(MODEL, adapter, {}), 'to');
+  for (const [name, value] of Object.entries({ to: 3, overwrite: true, signal: {}, worker: true, toString: 1 }))
+    await refused(Engine.merge(MODEL, adapter, { to, [name]: value }), name);
+  for (const scale of ['x', NaN])
+    await refused(Engine.merge(MODEL, { ...adapter, scale }, { to }), 'scale');
+  const noise = { source: randomAdapter(), config, name: 'noise', scale: null };
+  const unsaid = await Engine.load(MODEL, { backend: 'cpu', adapters: [noise] });
+  same(await unsaid.adapters.list(), [{ name: 'noise', scale: 1 }], 'null is as good as absent');
+  await unsaid.dispose();
+  const wrong = { prompt: 'x', predicted: -1, repetitions: 0, depth: 1.5, promt: 4, signal: {} };
+  for (const [name, value] of Object.entries(wrong)) await refused(engine.bench({ [name]: value }), name);
+});
+
 above('a worker that was given to a load is ended, also where the options are refused', async () => {
   let ended = 0;
   const worker = { postMessage() {}, addEventListener() {}, terminate: () => ended++ };

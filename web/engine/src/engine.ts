@@ -13,7 +13,7 @@ import type { Estimate } from './estimate.js';
 import type { About, AdapterInfo, EngineCalls, EngineStreams, LoadParams } from './local_engine.js';
 import { mergeTo, type MergeOptions, type MergeResult } from './merge_to.js';
 import type { DeviceReport, Memory, Progress, SelfTest } from './model.js';
-import { checkAdapter, checkOptions, estimateNames, loadNames } from './load_request.js';
+import { benchChecks, checkOptions, estimateChecks, loadChecks, mergeChecks } from './load_request.js';
 import { isNode } from './node_files.js';
 import type { Backend } from './open_model.js';
 import { Client, direct, type Link } from './rpc.js';
@@ -169,9 +169,7 @@ export class Adapters {
 
   /** From now on every request uses it at its scale, but those that name their adapters themselves. */
   async add(source: ModelSource, options: Omit<AdapterSource, 'source'> & CallOptions = {}): Promise<AdapterInfo> {
-    checkAdapter({ source, ...options });
-    const { signal, ...wish } = options;
-    return this.link.call('adapterAdd', await findAdapter({ source, ...wish }, this.store), { signal });
+    return this.link.call('adapterAdd', await findAdapter({ source, ...options }, this.store), { signal: options.signal });
   }
 
   remove(name: string): Promise<void> {
@@ -257,11 +255,7 @@ export class Engine implements Trainer {
 
   /** Load a model. In a browser a worker is started for it. */
   static async load(source: ModelSource, options: LoadOptions = {}): Promise<Engine> {
-    const { onProgress, signal, adapters = [], store, worker, backend = 'auto', ...rest } = owning(options, () => {
-      const checked = checkOptions('Engine.load', options, loadNames);
-      checked.adapters?.forEach(checkAdapter);
-      return checked;
-    });
+    const { onProgress, signal, adapters = [], store, worker, backend = 'auto', ...rest } = owning(options, () => checkOptions('Engine.load', options, loadChecks));
     const host = await hostFor(worker);
     try {
       signal?.throwIfAborted();
@@ -277,7 +271,7 @@ export class Engine implements Trainer {
 
   /** What a model would take of the GPU's memory (or, with backend 'cpu', of the machine's), exactly, and the largest context that fits. Nothing of it is loaded. */
   static async estimate(source: ModelSource, options: EstimateOptions = {}): Promise<Estimate> {
-    const { signal, store, worker, ...rest } = owning(options, () => checkOptions('Engine.estimate', options, estimateNames));
+    const { signal, store, worker, ...rest } = owning(options, () => checkOptions('Engine.estimate', options, estimateChecks));
     const host = await hostFor(worker);
     try {
       signal?.throwIfAborted();
@@ -289,7 +283,8 @@ export class Engine implements Trainer {
 
   /** Write a model with an adapter added into its weights, as one GGUF file in the model's own formats. Nothing is loaded, and
    *  neither file is in memory as a whole. `to`: a stream, the handle of a file, or in Node a path. */
-  static async merge(source: ModelSource, adapter: AdapterSource, { store, worker, ...options }: MergeOptions & Pick<LoadOptions, 'store' | 'worker'>): Promise<MergeResult> {
+  static async merge(source: ModelSource, adapter: AdapterSource, given: MergeOptions & Pick<LoadOptions, 'store' | 'worker'>): Promise<MergeResult> {
+    const { store, worker, ...options } = owning(given, () => checkOptions('Engine.merge', given, mergeChecks, ['to']));
     const host = await hostFor(worker);
     try {
       options.signal?.throwIfAborted();
@@ -347,7 +342,8 @@ export class Engine implements Trainer {
   }
 
   /** llama-bench's pp512 and tg128 on this device. */
-  bench({ onProgress, signal, ...options }: BenchOptions & CallOptions & { onProgress?: (p: BenchProgress) => void } = {}): Promise<BenchResult> {
+  async bench(given: BenchOptions & CallOptions & { onProgress?: (p: BenchProgress) => void } = {}): Promise<BenchResult> {
+    const { onProgress, signal, ...options } = checkOptions('Engine.bench', given, benchChecks);
     return this.host.link.call('bench', options, { signal, onProgress });
   }
 

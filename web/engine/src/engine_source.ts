@@ -3,6 +3,7 @@
 
 import type { AdapterRef, ModelRef } from './local_engine.js';
 import { BezelError } from './errors.js';
+import { checkAdapter } from './load_request.js';
 import { isNode, nodeFiles } from './node_files.js';
 import { shippedModel } from './shipped.js';
 import type { ResolvedModel, SourceRef } from './store/source_ref.js';
@@ -95,7 +96,8 @@ export interface AdapterSource {
   config?: string | Record<string, unknown>;
 }
 
-export async function findAdapter({ source, name, scale, config }: AdapterSource, store: NameResolver | undefined): Promise<AdapterRef> {
+export async function findAdapter(adapter: AdapterSource, store: NameResolver | undefined): Promise<AdapterRef> {
+  const { source, name, scale, config } = checkAdapter(adapter);
   const found = await find(source, store);
   const [ref] = found.resolved ? found.resolved.adapters : found.refs;
   if (!ref) throw new BezelError(`${found.name} has no adapter`, 'not-found');
