@@ -893,6 +893,38 @@ above('the LanguageModel shape reads text alone, keeps to its limits and has the
   for (const more of [{ expectedInputs: [{ type: 'text' }, { type: 'image' }] }, { expectedInputs: [{ type: 'audio' }] }, { expectedOutputs: [{ type: 'image' }] }]) {
     equal(await LanguageModel.availability(more), 'unavailable');
     await rejects(LanguageModel.create(more), (e) => e instanceof DOMException && e.name === 'NotSupportedError');
+above('a session that is not made after all leaves nothing behind', async () => {
+  const one = await Engine.load(MODEL, { backend, context: 1024 });
+  const LanguageModel = languageModel(one), { cache } = await one.memory();
+  const nothingLeft = async (what) => {
+    await one.session().close(); // its turn comes after those that were given up
+    equal((await one.memory()).cache, cache, what);
+  };
+  const system = (content) => [{ role: 'system', content }], stop = new AbortController();
+  const made = LanguageModel.create({ initialPrompts: system('word '.repeat(700)), signal: stop.signal });
+  setTimeout(() => stop.abort(), 1);
+  await rejects(made, isAbort);
+  await nothingLeft('of one that was still reading its prompts');
+  const s = await LanguageModel.create({ initialPrompts: system('Be brief.') });
+  const { session } = s, { link } = session, fork = session.fork.bind(session), late = new AbortController();
+  session.fork = async (options) => {
+    const twin = await fork(options);
+    late.abort();
+    return twin;
+  };
+  await rejects(s.clone({ signal: late.signal }), isAbort);
+  session.fork = fork;
+  session.link = { call: async (name, ...more) => {
+    const answer = await link.call(name, ...more);
+    if (name === 'sessionFork') throw new BezelError('it was stopped', 'cancelled');
+    return answer;
+  } };
+  await rejects(s.clone());
+  s.destroy();
+  await nothingLeft('of clones');
+  await one.dispose();
+});
+
   }
   equal(await LanguageModel.availability({ expectedInputs: [{ type: 'text', languages: ['en'] }], expectedOutputs: [{ type: 'text' }] }), 'available');
   const hot = await LanguageModel.create({ temperature: 99, topK: 1e9 });
@@ -906,7 +938,7 @@ above('the LanguageModel shape reads text alone, keeps to its limits and has the
   const long = 'word '.repeat(3000), full = (e) => e instanceof DOMException && e.name === 'QuotaExceededError' && e.quota === s.inputQuota && e.requested > 3000;
   await rejects(s.prompt(long), full);
   await rejects(LanguageModel.create({ initialPrompts: [{ role: 'system', content: long }] }), full);
-  const poor = { info: engine.info, context: 512, countTokens: async () => 3, session: () => ({ prefill: async () => { throw new LimitError('there is no room'); } }) };
+  const poor = { info: engine.info, context: 512, countTokens: async () => 3, session: () => ({ prefill: async () => { throw new LimitError('there is no room'); }, close: async () => {} }) };
   await rejects(languageModel(poor).create({ initialPrompts: [{ role: 'system', content: 'x' }] }), (e) => e.name === 'QuotaExceededError' && e.requested === null && e.quota === null);
   for (const one of [hot, s]) one.destroy();
 });

@@ -230,8 +230,13 @@ export class Session {
   /** Another session that goes on from the same place. */
   async fork({ signal }: CallOptions = {}): Promise<Session> {
     const made = new Session(this.link, newSessionId());
-    await this.link.call('sessionFork', { from: this.id, to: made.id }, { signal });
-    return made;
+    try {
+      await this.link.call('sessionFork', { from: this.id, to: made.id }, { signal });
+      return made;
+    } catch (e) {
+      void made.close().catch(() => {}); // after an abort it may still be made
+      throw e;
+    }
   }
 
   close(): Promise<void> {

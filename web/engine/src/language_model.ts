@@ -284,6 +284,7 @@ export class LanguageModelSession extends EventTarget {
   clone({ signal: given }: LanguageModelPromptOptions = {}): Promise<LanguageModelSession> {
     return this.inTurn(given, async (signal) => {
       const session = await this.session.fork({ signal });
+      if (signal.aborted) void session.close().catch(() => {}); // nobody waits for it any more
       return new LanguageModelSession(this.engine, session, this.system, [...this.history], this.temperature, this.topK, this.usage);
     });
   }
@@ -333,6 +334,7 @@ export function languageModel(engine: Engine): LanguageModelFactory {
           if (usage > quota) throw tooLong(`the initial prompts have ${usage} tokens; there is room for ${quota}`, { requested: usage, quota });
           await session.prefill({ messages }, { ...(signal && { signal }) });
         } catch (e) {
+          void session.close().catch(() => {});
           throw translate(e);
         }
       }
