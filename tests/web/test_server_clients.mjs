@@ -161,6 +161,8 @@ test('openai: several answers, several prompts, an echo, and errors with a param
   await rejects(openai.chat.completions.create({ ...greedy, messages: [user(tooMuch)] }), about('messages'));
   await rejects(openai.chat.completions.create({ ...greedy, messages: [user(tooMuch.repeat(40))] }), about('messages'));
   await rejects(openai.completions.create({ ...greedy, prompt: tooMuch }), about('prompt'));
+  const unknown = { ...greedy, prompt: [[2], [4096]], stream: true };
+  await rejects(openai.completions.create(unknown), about('prompt'));
   await rejects(openai.chat.completions.create({ ...greedy, messages: [user('x'), { role: 'user', content: 5 }] }), about('messages[1]'));
   await rejects(openai.chat.completions.create({ ...greedy, messages: [user('x')], tools: [5] }), about('tools[0]'));
   equal((await openai.chat.completions.create({ ...greedy, model: null, messages: [user('What is 7 * 8?')] })).choices[0].message.content, '7 * 8 = 56.');
@@ -280,11 +282,11 @@ test('adapters of the model are worn by every answer, and may be chosen by name'
     equal(await say({ adapters: [] }), 'The capital of France is Paris.');
     equal(await say({ adapters: [{ name: 'noise', scale: 4 }] }), await say({}));
     equal(await say({ adapters: [{ name: 'noise-2', scale: 4 }] }), await say({}));
-  } finally {
-    await adapted.stop();
     fs.rmSync(file);
     await new Ollama({ host: adapted.url }).chat({ model: 'tiny', messages: [], keep_alive: 0 });
     await rejects(say({}), (e) => e.message === '404 noise: no such file');
+  } finally {
+    await adapted.stop();
   }
 });
 

@@ -376,6 +376,11 @@ export class LocalEngine {
 
   private rawPrompt(prompt: string | Int32Array): RawPrompt {
     const ids = this.checkLength(typeof prompt === 'string' ? this.model.tokenize(prompt) : prompt, 'prompt');
+    const { n_vocab: end } = this.model.info, unknown = ids.find((id) => id >= end);
+    if (unknown !== undefined) {
+      const message = `token id ${unknown}; this vocabulary ends at ${end - 1}`;
+      throw new BezelError(message, 'argument', undefined, 'prompt');
+    }
     if (!ids.length) throw new BezelError('there is nothing to go on from: the prompt is empty', 'argument', undefined, 'prompt');
     return { ids, text: typeof prompt === 'string' ? prompt : this.model.detokenize(ids, true) };
   }
