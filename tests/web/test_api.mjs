@@ -721,6 +721,11 @@ above('a model is found by path, Blob, bytes and through a store, and what is no
     equal(contentOf(answer), pirate ? 'Arr, matey! The capital of Italy be Rome.' : 'The capital of Italy is Rome.');
     await other.dispose();
   }
+  for (const name of ['tiny', 'Tiny-MoE:latest']) {
+    const shipped = await Engine.load(name, { backend: 'cpu' });
+    equal(shipped.name, name);
+    await shipped.dispose();
+  }
   await rejects(Engine.load('gemma9', { store }), NotFoundError);
   await rejects(Engine.load('gemma9'), NotFoundError);
   await rejects(Engine.load('./no/such/file.gguf', { store }), /no such file/);
@@ -888,11 +893,6 @@ above('the LanguageModel shape leaves no listener behind on the signals that it 
   s.destroy();
 });
 
-above('the LanguageModel shape reads text alone, keeps to its limits and has the older names too', async () => {
-  const LanguageModel = languageModel(engine), { maxTemperature, maxTopK } = await LanguageModel.params();
-  for (const more of [{ expectedInputs: [{ type: 'text' }, { type: 'image' }] }, { expectedInputs: [{ type: 'audio' }] }, { expectedOutputs: [{ type: 'image' }] }]) {
-    equal(await LanguageModel.availability(more), 'unavailable');
-    await rejects(LanguageModel.create(more), (e) => e instanceof DOMException && e.name === 'NotSupportedError');
 above('a session that is not made after all leaves nothing behind', async () => {
   const one = await Engine.load(MODEL, { backend, context: 1024 });
   const LanguageModel = languageModel(one), { cache } = await one.memory();
@@ -925,6 +925,11 @@ above('a session that is not made after all leaves nothing behind', async () => 
   await one.dispose();
 });
 
+above('the LanguageModel shape reads text alone, keeps to its limits and has the older names too', async () => {
+  const LanguageModel = languageModel(engine), { maxTemperature, maxTopK } = await LanguageModel.params();
+  for (const more of [{ expectedInputs: [{ type: 'text' }, { type: 'image' }] }, { expectedInputs: [{ type: 'audio' }] }, { expectedOutputs: [{ type: 'image' }] }]) {
+    equal(await LanguageModel.availability(more), 'unavailable');
+    await rejects(LanguageModel.create(more), (e) => e instanceof DOMException && e.name === 'NotSupportedError');
   }
   equal(await LanguageModel.availability({ expectedInputs: [{ type: 'text', languages: ['en'] }], expectedOutputs: [{ type: 'text' }] }), 'available');
   const hot = await LanguageModel.create({ temperature: 99, topK: 1e9 });
