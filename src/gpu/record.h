@@ -47,6 +47,7 @@ struct pipeline_slot {
     uint8_t noted;         /* the first group of steps that it is proven with; 0: none */
     bool tested;           /* selftest.c has picked a case for it */
     bool proven;           /* and found its numbers right */
+    bool proven_alone;     /* in a case that runs nothing else */
 };
 
 /* The pipelines that dispatches would use: their places in the recorder's list. */

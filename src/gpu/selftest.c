@@ -503,19 +503,19 @@ static bool is_plain(const struct record_kernel *k)
     return kernel_plain(k->number) == k->number;
 }
 
-/* How much speaks for pipeline i of a test: 2 a right result of its own, 1 one of another pipeline of
- * its kernel, 0 none. */
+/* How much speaks for pipeline i of a test: 3 a right result of it alone, 2 one that it shares with
+ * other pipelines, 1 one of another pipeline of its kernel, 0 none. */
 static int trust(const struct selftest *t, const struct test *test, uint32_t i)
 {
-    bool right = ops(t)->rec.pipelines[test->trace.slot[i]].proven;
-    return right ? 2 : kernel_of(t, test, i)->vouched ? 1 : 0;
+    const struct pipeline_slot *s = &ops(t)->rec.pipelines[test->trace.slot[i]];
+    return s->proven_alone ? 3 : s->proven ? 2 : kernel_of(t, test, i)->vouched ? 1 : 0;
 }
 
 /* Who is to blame for a wrong result: of the pipelines that the least speaks for, the kernels of faster
  * tiers, else all. */
 static void blame(struct selftest *t, const struct test *test)
 {
-    int least = 2;
+    int least = 3;
     bool faster = false;
     for (uint32_t i = 0; i < test->trace.n; i++)
         if (trust(t, test, i) < least) least = trust(t, test, i);
@@ -549,7 +549,9 @@ uint32_t selftest_judge(struct selftest *t, const uint8_t *results)
             struct record_kernel *kernel = kernel_of(t, test, i);
             if (!(kernel->nmse >= test->nmse)) kernel->nmse = test->nmse;
             if (!(test->nmse <= MOST_NMSE)) continue;
-            kernel->vouched = rec->pipelines[test->trace.slot[i]].proven = true;
+            struct pipeline_slot *slot = &rec->pipelines[test->trace.slot[i]];
+            kernel->vouched = slot->proven = true;
+            if (test->trace.n == 1) slot->proven_alone = true;
             if (kernel->verdict == KERNEL_UNUSED) kernel->verdict = KERNEL_GOOD;
         }
     }
