@@ -453,6 +453,21 @@ static void test_stream(const struct tokenizer *t)
     }
 }
 
+/* A vocabulary whose two newlines are a control token. */
+static void test_newlines(void)
+{
+    TEST("a run of newlines in plain text is no control token either")
+    {
+        for (size_t i = 0; i < N_HAND; i++)
+            if (str_is(texts[i], "\n\n")) types[i] = TOKEN_CONTROL;
+        struct tokenizer *t = open_hand();
+        if (!t) return;
+        CHECK_STR(ids_of(t, "a\n\na", true, false), "[a] [\n] [\n] [a]");
+        CHECK_STR(ids_of(t, "a\n\na", false, false), "[a] [\n\n] [a]");
+        tokenizer_close(t);
+    }
+}
+
 int main(void)
 {
     make_lists();
@@ -465,6 +480,7 @@ int main(void)
     test_reference(t);
     test_stream(t);
     tokenizer_close(t);
+    test_newlines();
     arena_free(&room);
     CHECK(mem_live() == 0);
     return check_done();

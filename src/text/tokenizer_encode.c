@@ -297,7 +297,7 @@ static void encode_fragment(struct work *w, struct str s)
         if (s.p[0] == '\n') {
             while (n < s.n && s.p[n] == '\n') n++;
             int32_t id = tokenizer_find(w->t, (struct str) { s.p, n });
-            if (id >= 0) put_id(w, id);
+            if (id >= 0 && !token_is_apart(w->t, (uint32_t)id)) put_id(w, id);
             else encode_run(w, (struct str) { s.p, n });
         } else {
             const char *stop = memchr(s.p, '\n', s.n);
