@@ -155,13 +155,24 @@ static void *make_refs(size_t n)
     return b;
 }
 
-/* ---- a call that names one key again and again ---- */
+/* ---- a call that names one key again and again, or opens quotes that nothing closes ---- */
+
+static const struct json *tools; /* of which calls are read */
 
 static void *make_call(size_t n)
 {
     struct buf *b = mem_alloc(1, sizeof *b);
     buf_puts(b, "call:f{");
     for (size_t i = 0; i < n; i++) buf_printf(b, "%sk%zu:1", i ? "," : "", i / 2);
+    buf_puts(b, "}");
+    return b;
+}
+
+static void *make_quotes(size_t n)
+{
+    struct buf *b = mem_alloc(1, sizeof *b);
+    buf_puts(b, "call:f{");
+    for (size_t i = 0; i < n; i++) buf_printf(b, "%ss:'x", i ? "," : "");
     buf_puts(b, "}");
     return b;
 }
@@ -178,7 +189,8 @@ static void run_parse(const void *input)
     struct str text = buf_str(input);
     struct chat_parser *p = NULL;
     struct chat_sink sink = { NULL, no_event };
-    if (chat_parser_open(&p, (struct chat_parser_options) { 0 }, sink, NULL)) CHECK(false);
+    if (chat_parser_open(&p, (struct chat_parser_options) { .tools = tools }, sink, NULL))
+        CHECK(false);
     if (!p) return;
     CHECK(!chat_parser_feed(p, str_of("<|tool_call>"), NULL));
     for (size_t at = 0; at < text.n; at += 5) {
@@ -270,6 +282,20 @@ int main(void)
 
     TEST("a call is read as it comes, its repeated keys too")
     check_growth(make_call, run_parse, done_buf, 20000);
+
+    TEST("quotes that nothing closes are looked for once")
+    {
+        struct arena a = { 0 };
+        struct json *list = NULL;
+        CHECK(!json_parse(&list,
+                          str_of("[{\"function\":{\"name\":\"f\",\"parameters\":{\"properties\":"
+                                 "{\"s\":{\"type\":\"string\"}}}}}]"),
+                          &a, NULL));
+        tools = list;
+        check_growth(make_quotes, run_parse, done_buf, 2000);
+        tools = NULL;
+        arena_free(&a);
+    }
 
     TEST("a text of beginnings of special tokens")
     {

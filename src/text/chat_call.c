@@ -25,6 +25,7 @@ struct reader {
     struct buf *out;
     const struct json *props; /* the tool's properties, or NULL */
     bool repair, may_end;
+    bool unquoted; /* from here on no single quote ends a value */
     size_t depth;
     char closers[MAX_DEPTH]; /* what would close the open brackets, outermost first */
 };
@@ -264,7 +265,10 @@ static bool read_value(struct reader *r, const struct json *prop)
     if (peek(r) == '[') return read_list(r, false);
     if (read_literal(r)) return true;
     if (!r->repair) return false;
-    if (peek(r) == '\'' && read_single_quoted(r, ",}]")) return true;
+    if (peek(r) == '\'' && !r->unquoted) {
+        if (read_single_quoted(r, ",}]")) return true;
+        r->unquoted = true;
+    }
     if (!accepts_string(prop)) return false;
     r->pos = before; /* raw text keeps its leading space */
     read_raw_string(r);
