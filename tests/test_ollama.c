@@ -284,6 +284,22 @@ static void test_manifests(void)
         CHECK(parse_manifest(&m, "{\"layers\":[" LAYER("json", "x", "1") "]}", &a, &err) == BZ_OK);
         CHECK(m.has_tensors);
     }
+    TEST("a thousand layers are the most")
+    {
+        static const char one[] = LAYER("adapter", "sha256:" HEX64, "1");
+        struct buf text = { 0 };
+        buf_puts(&text, "{\"layers\":[");
+        for (int i = 0; i < 1000; i++) buf_printf(&text, "%s%s", i ? "," : "", one);
+        size_t n = text.n;
+        buf_puts(&text, "]}");
+        CHECK_MSG(parse_manifest(&m, text.data, &a, &err) == BZ_OK, "%s", err.text);
+        CHECK(m.n_layers == 1000);
+        text.n = n;
+        buf_printf(&text, ",%s]}", one);
+        CHECK(parse_manifest(&m, text.data, &a, &err) == BZ_ERR_FORMAT);
+        CHECK_MSG(strstr(err.text, "more than 1000 layers"), "%s", err.text);
+        buf_free(&text);
+    }
     TEST("manifests of the wrong form are errors")
     {
         static const char *const bad[] = {

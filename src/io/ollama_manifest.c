@@ -17,6 +17,9 @@ static const struct {
     { "messages", OLLAMA_LAYER_MESSAGES }, { "license", OLLAMA_LAYER_LICENSE },
 };
 
+/* Of the kinds above, split models among them. Whoever asks for the layers of a kind walks past all others. */
+enum { MAX_KEPT = 1000 };
+
 static const char media_prefix[] = "application/vnd.ollama.image.";
 
 static struct str media_suffix(struct str media)
@@ -61,6 +64,8 @@ static bool read_size(const struct json *layer, uint64_t *out)
 static enum bz_status read_layer(struct ollama_manifest *m, const struct json *j,
                                  enum ollama_kind kind, struct bz_err *err)
 {
+    if (m->n_layers == MAX_KEPT)
+        return fail(err, BZ_ERR_FORMAT, "the manifest has more than %d layers", MAX_KEPT);
     struct ollama_layer *l = &m->layers[m->n_layers];
     l->kind = kind;
     if (!read_digest(l->digest, json_get_str(j, "digest")))
