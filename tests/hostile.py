@@ -5,6 +5,7 @@ Owns the container byte by byte, with Python's own library alone. Every case is 
 a model that is changed, and stays as it is.
 """
 
+import hashlib
 import itertools
 import json
 import math
@@ -157,7 +158,32 @@ def peft_flood(out):
         json.dump({"peft_type": "LORA", "r": 4, "lora_alpha": 4, "rank_pattern": patterns}, f)
 
 
-CASES = {"overlapping": overlapping, "key-flood": key_flood, "peft-flood": peft_flood,"nan-router": nan_router, "four-dims": four_dims}
+def store(out, model, adapter):
+    """An Ollama store with the model "worn", which wears the adapter."""
+    layers = []
+    manifests = f"{out}/manifests/registry.ollama.ai/library/worn"
+    for folder in (f"{out}/blobs", manifests):
+        os.makedirs(folder, exist_ok=True)
+    for kind, path in (("model", model), ("adapter", adapter)):
+        with open(path, "rb") as f:
+            data = f.read()
+        digest = hashlib.sha256(data).hexdigest()
+        with open(f"{out}/blobs/sha256-{digest}", "wb") as f:
+            f.write(data)
+        media = f"application/vnd.ollama.image.{kind}"
+        layers.append({"mediaType": media, "digest": f"sha256:{digest}", "size": len(data)})
+    with open(f"{manifests}/latest", "w") as f:
+        json.dump({"layers": layers}, f)
+
+
+CASES = {
+    "overlapping": overlapping,
+    "key-flood": key_flood,
+    "peft-flood": peft_flood,
+    "nan-router": nan_router,
+    "four-dims": four_dims,
+    "store": store,
+}
 
 if __name__ == "__main__":
     CASES[sys.argv[1]](*sys.argv[2:])

@@ -65,5 +65,15 @@ check "leaves that file" grep -qx theirs "$tmp/theirs"
 check "and the link" test -L "$tmp/b.gguf.part" -a ! -e "$tmp/b.gguf.2.part"
 check "and writes its own" expect 0 "$bezel" inspect "$tmp/b.gguf"
 
+# ---- a checkpoint on another model than it was made on ----
+worn() { "$bezel" train worn "$tmp/one.jsonl" --store "$tmp/store" --out "$tmp/w.gguf" --steps 2 --rank 2 --checkpoint "$tmp/worn.ckpt"; }
+hostile store "$tmp/store" $tiny "$tmp/a.gguf"
+check "train a model that wears an adapter, with a checkpoint" expect 0 worn
+check "and go on from it" expect 0 worn
+"$bezel" train $tiny "$tmp/one.jsonl" --out "$tmp/c.gguf" --steps 1 --rank 2 --seed 2 > /dev/null 2>&1
+hostile store "$tmp/store" $tiny "$tmp/c.gguf"
+check "not with another adapter in its place" expect 1 worn
+check "and says why" says "the checkpoint belongs to another training"
+
 echo "$((passed + failed)) checks: $passed passed, $failed failed"
 exit "$failed"

@@ -152,6 +152,13 @@ static void check_resume(const struct dataset *d)
         CHECK(strstr(err.text, "another training") != NULL);
     }
     trainer_close(&t);
+    o.lr /= 2;
+    o.worn = 7;
+    if (open_trainer(&t, d, &o)) {
+        CHECK(trainer_load(&t, (struct str) { half.data, half.n }, &err) == BZ_ERR_FORMAT);
+        CHECK(strstr(err.text, "another training") != NULL);
+    }
+    trainer_close(&t);
     buf_free(&whole);
     buf_free(&half);
     buf_free(&resumed);

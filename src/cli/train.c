@@ -113,6 +113,7 @@ static enum bz_status choose_options(struct train_job *j, struct train_options *
     o->n_batch = j->n_batch > 4096 ? 0 : (uint32_t)j->n_batch;
     o->n_max = dataset_longest(&j->held);
     o->keep_all = j->keep_all;
+    o->worn = j->engine->n_adapters ? j->engine->worn : 0; /* a store's model may bring some */
     o->n_steps = j->n_steps ? j->n_steps > 1000000000 ? 0 : (uint32_t)j->n_steps
                             : train_steps(j->epochs, j->data.n, o->n_batch);
     o->n_warmup = j->n_warmup == UINT64_MAX ? o->n_steps / 20 : (uint32_t)j->n_warmup;

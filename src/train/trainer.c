@@ -351,6 +351,7 @@ static void hash_setting(const struct trainer *t, uint8_t out[32])
                           o->n_warmup,     o->n_steps,        o->n_batch };
     sha256_feed(&h, numbers, sizeof numbers);
     sha256_feed(&h, counts, sizeof counts);
+    if (o->worn) sha256_feed(&h, &o->worn, sizeof o->worn);
     sha256_end(&h, out);
 }
 

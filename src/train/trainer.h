@@ -27,6 +27,7 @@ struct train_options {
     float clip;    /* the longest gradient; 0: no limit */
     float dropout; /* share of an adapter's inputs that is left out at random, 0 to below 1 */
     bool keep_all; /* no gradient checkpointing: faster, more memory */
+    uint64_t worn; /* names the adapters that the model has beside the learned one; 0: none */
 };
 
 /* By name; an error names those that there are. */
