@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/quantize.h"
 #include "model_fixture.h"
 #include "train/data.h"
 #include "train/trainer.h"
@@ -94,6 +95,30 @@ static void check_training(void)
     trainer_close(&t);
     dataset_free(&d);
     bz_engine_close(e);
+    remove(path.z);
+}
+
+/* ---- files made of it ---- */
+
+static void spoil_halfway(void *ctx, uint64_t done, uint64_t total)
+{
+    const char *path = ctx;
+    if (done < total / 2) return;
+    CHECK(rewrite_in_place(path));
+}
+
+/* What was read before belongs to other weights than what was read after. */
+static void check_quantize(void)
+{
+    struct tmp_path path = tmp_path("lost_in.gguf"), out = tmp_path("lost_out.gguf");
+    struct bz_err err = { "" };
+    struct gguf g;
+    copy_to(path);
+    CHECK(gguf_open_file(&g, path.z, &err) == BZ_OK);
+    CHECK(quantize_file(&g, out.z, MIX_Q8_0, NULL, spoil_halfway, path.z, &err) == BZ_ERR_IO);
+    CHECK_MSG(strstr(err.text, path.z) && strstr(err.text, "was changed"), "%s", err.text);
+    CHECK(access(out.z, F_OK) != 0);
+    gguf_close(&g);
     remove(path.z);
 }
 
@@ -197,6 +222,8 @@ int main(void)
     }
 
     TEST("and of a step of training") check_training();
+
+    TEST("no file is made of one that is rewritten meanwhile") check_quantize();
 
     return check_done();
 }

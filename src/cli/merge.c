@@ -38,6 +38,7 @@ static enum bz_status write_merged(const struct gguf *g, const struct adapter *a
     if (st) return st;
     st = merge_open(&m, g, a, scale, w, err);
     if (st == BZ_OK) st = run(m, err);
+    if (st == BZ_OK) st = source_check(g->sources, g->n_sources, err);
     if (st == BZ_OK) {
         *n_changed = merge_n_changed(m);
         st = gguf_writer_finish(w, err);

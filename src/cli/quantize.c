@@ -213,6 +213,7 @@ enum bz_status quantize_file(const struct gguf *g, const char *path, enum mix_id
         j->progress = progress;
         j->progress_ctx = ctx;
         st = put_tensors(j, w, types, err);
+        if (st == BZ_OK) st = source_check(g->sources, g->n_sources, err);
         if (st) gguf_writer_abort(w);
         else st = gguf_writer_finish(w, err);
     }

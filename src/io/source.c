@@ -67,6 +67,17 @@ bool source_lost(const struct source *s)
     return s->lost && s->lost(s->ctx);
 }
 
+enum bz_status source_check(const struct source *s, uint32_t n, struct bz_err *err)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (source_lost(&s[i]))
+            return fail(err, BZ_ERR_IO,
+                        "%s: was changed or became shorter while it was in use, or its drive went "
+                        "away",
+                        s[i].name);
+    return BZ_OK;
+}
+
 enum bz_status source_read_all(const struct source *s, uint64_t max, struct buf *out,
                                struct bz_err *err)
 {

@@ -45,6 +45,9 @@ const void *source_map(const struct source *s, uint64_t offset, uint64_t n);
  * its drive went away: what was computed with them is worth nothing. It stays so. */
 bool source_lost(const struct source *s);
 
+/* An error that names the first of n sources that is lost. Before what was made of them is believed. */
+enum bz_status source_check(const struct source *s, uint32_t n, struct bz_err *err);
+
 /* The whole of a small source as text (at most max bytes); the caller frees buf. */
 struct buf;
 enum bz_status source_read_all(const struct source *s, uint64_t max, struct buf *out,

@@ -357,12 +357,9 @@ enum bz_status model_load(struct model *out, const struct gguf *g, const struct 
 
 void model_check(struct run *r, const struct model *m)
 {
-    for (uint32_t i = 0; i < m->n_sources && !r->status; i++)
-        if (source_lost(&m->sources[i]))
-            run_fail(r, BZ_ERR_IO,
-                     "%s: was changed or became shorter while it was in use, or its drive went "
-                     "away; load the model again",
-                     m->sources[i].name);
+    struct bz_err err;
+    if (!r->status && source_check(m->sources, m->n_sources, &err))
+        run_fail(r, BZ_ERR_IO, "%s; load the model again", err.text);
 }
 
 static void unload(const struct backend *be, struct weight *w)
