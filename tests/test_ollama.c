@@ -373,6 +373,23 @@ static void test_params(void)
             CHECK_MSG(strstr(err.text, bad[i][1]) != NULL, "%s", err.text);
         }
     }
+    TEST("stop strings are as few and as short as a request's")
+    {
+        for (int n = 64; n <= 65; n++) {
+            struct buf many = { 0 }, text = { 0 };
+            buf_puts(&many, "{\"stop\":[");
+            for (int i = 0; i < n; i++) buf_puts(&many, i ? ",\"s\"" : "\"s\"");
+            buf_puts(&many, "]}");
+            buf_printf(&text, "{\"stop\":\"%0*d\"}", n * 16, 0);
+            enum bz_status want = n == 64 ? BZ_OK : BZ_ERR_FORMAT;
+            CHECK(ollama_parse_params(&p, buf_str(&many), &a, &err) == want);
+            CHECK(n == 64 || strstr(err.text, "stop has 65 strings; 64 are the most"));
+            CHECK(ollama_parse_params(&p, buf_str(&text), &a, &err) == want);
+            CHECK(n == 64 || strstr(err.text, "a string of 1040 bytes; 1024 is the most"));
+            buf_free(&many);
+            buf_free(&text);
+        }
+    }
     TEST("messages need a role and a content")
     {
         struct ollama_message *m = NULL;

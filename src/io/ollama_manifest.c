@@ -178,6 +178,9 @@ static enum bz_status get_num(struct ollama_num *out, const struct json *root, c
     return BZ_OK;
 }
 
+/* Every piece of an answer is compared with all of them; a request may bring as many. */
+enum { MAX_STOPS = 64, MAX_STOP = 1024 };
+
 /* A list of strings, or one string alone. */
 static enum bz_status get_stop(struct ollama_params *p, const struct json *root, struct arena *a,
                                struct bz_err *err)
@@ -188,6 +191,9 @@ static enum bz_status get_stop(struct ollama_params *p, const struct json *root,
     if (!one && j->type != JSON_ARRAY)
         return fail(err, BZ_ERR_FORMAT, "params: stop is not a list of strings");
     size_t n = one ? 1 : j->n;
+    if (n > MAX_STOPS)
+        return fail(err, BZ_ERR_FORMAT, "params: stop has %zu strings; %d are the most", n,
+                    MAX_STOPS);
     struct str *stop = arena_alloc(a, n, sizeof *stop);
     if (!stop) return fail_memory(err, n * sizeof *stop);
     if (one) stop[0] = j->text;
@@ -198,6 +204,11 @@ static enum bz_status get_stop(struct ollama_params *p, const struct json *root,
             return fail(err, BZ_ERR_FORMAT, "params: stop is not a list of strings");
         *stop++ = s->text;
     }
+    for (size_t i = 0; i < n; i++)
+        if (p->stop[i].n > MAX_STOP)
+            return fail(err, BZ_ERR_FORMAT,
+                        "params: stop has a string of %zu bytes; %d is the most", p->stop[i].n,
+                        MAX_STOP);
     return BZ_OK;
 }
 
