@@ -224,6 +224,17 @@ test('adapters and lessons that cannot be used are named, with the same sentence
   }
 });
 
+test('a pipe in place of a model or an adapter does not hold us up', () => {
+  const pipe = `${temp}/pipe.gguf`;
+  equal(spawnSync('mkfifo', [pipe]).status, 0);
+  for (const args of [['inspect', pipe], ['logits', pipe, '--ids=2'], ['logits', models[0], '--ids=2', '--adapter', pipe]]) {
+    const all = args[0] === 'logits' ? [...args, '--backend', 'cpu'] : args, c = call(native, all);
+    const node = spawnSync(process.execPath, ['web/engine/bin/bezel.mjs', ...all], { timeout: 20_000, killSignal: 'SIGKILL' });
+    same([node.status, String(node.stderr)], [1, c.err]);
+    ok(c.err.endsWith(`${pipe}: is not a regular file\n`), c.err);
+  }
+});
+
 test('a training that leaves the range of numbers ends with its step, and what was learned before is kept', () => {
   const out = `${temp}/wild.gguf`;
   fs.writeFileSync(`${temp}/wild.jsonl`, '{"prompt":"Who are you?","completion":"A gem."}\n');

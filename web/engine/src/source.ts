@@ -232,12 +232,11 @@ export function blobSource(blob: Blob, name = blob instanceof File ? blob.name :
   });
 }
 
-/** Its handle and size. */
+/** Its handle and size. What is no file is not opened: a pipe would wait for its writer. */
 function openFile(fs: ReturnType<typeof nodeFiles>, path: string): [number, number] {
   try {
-    const handle = fs.openSync(path, 'r'), info = fs.fstatSync(handle);
-    if (info.isFile()) return [handle, info.size];
-    fs.closeSync(handle);
+    const info = fs.statSync(path);
+    if (info.isFile()) return [fs.openSync(path, 'r'), info.size];
     throw new BezelError(`${path}: is ${info.isDirectory() ? 'a directory, not a file' : 'not a regular file'}`, 'io');
   } catch (e) {
     throw e instanceof BezelError ? e : readError(path, e);
