@@ -359,6 +359,25 @@ test('the list of conversations is one stop of the Tab key, and the arrow keys g
   equal(await title(), first);
 }));
 
+test('the menu of a conversation can be clicked where buttons get no focus, as in Safari', () =>
+  holds(onCpu(site), async (page) => {
+    await ask(page, PARIS);
+    await page.evaluate(() => addEventListener('mousedown', (e) => {
+      const button = e.target.closest('button'), near = e.target.closest('[tabindex]');
+      if (!button || button === near) return; // a button with a tabindex of its own gets it there too
+      e.preventDefault();
+      if (near) near.focus();
+      else document.activeElement.blur();
+    }, true));
+    const actions = page.getByRole('button', { name: /^Actions for/ });
+    await actions.click();
+    await actions.click();
+    await page.locator('.menu').waitFor({ state: 'detached' });
+    await actions.click();
+    await page.getByRole('button', { name: 'Rename' }).click({ timeout: 10_000 });
+    await page.getByLabel('New name').waitFor({ timeout: 10_000 });
+  }));
+
 test('notices cover nothing that can be clicked, wide and on a phone', async () => {
   for (const options of [{}, phone]) {
     await holds(onCpu(site, options), async (page) => {

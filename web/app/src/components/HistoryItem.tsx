@@ -60,7 +60,8 @@ export function HistoryItem({ conversation, current }: { conversation: Conversat
       <button ref={button} class="icon-button small" type="button" aria-label={`Actions for ${conversation.title}`} aria-expanded={open.value} tabIndex={tab}
         onClick={() => (open.value = !open.value)}><Icon name="more" /></button>
       {open.value && (
-        <div class="menu">
+        // It can have the focus: Safari gives that to no button that is clicked, but to what is around.
+        <div class="menu" tabIndex={-1}>
           <button type="button" ref={focused} onClick={() => choose(() => (renaming.value = true))}><Icon name="pencil" /> Rename</button>
           <button type="button" onClick={() => choose(() => exportConversations(conversation))}><Icon name="download" /> Export</button>
           <button type="button" class="danger" onClick={() => choose(() => deleteConversation(conversation))}><Icon name="trash" /> Delete</button>
