@@ -7,6 +7,9 @@ import { same } from '../check.mjs';
 import { chromium } from '../../../web/app/node_modules/playwright-core/index.mjs';
 
 const base = ['--no-sandbox', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
+// By the second name another machine calls this one, over plain HTTP.
+const own = new Set(['127.0.0.1', 'box.test']);
+base.push('--host-resolver-rules=MAP box.test 127.0.0.1');
 // Without the last flag the browser ends itself after a handful of crashes of its GPU process.
 const gpu = ['--enable-unsafe-webgpu', '--use-webgpu-adapter=swiftshader', '--ignore-gpu-blocklist', '--disable-gpu-process-crash-limit'];
 
@@ -36,7 +39,7 @@ export async function openBrowser({ noGpu = false, refuse = false, viewport = { 
   context.on('page', watch);
   context.on('request', (request) => {
     const { protocol, hostname } = new URL(request.url());
-    if (protocol.startsWith('http') && hostname !== '127.0.0.1') watched.foreign.push(request.url());
+    if (protocol.startsWith('http') && !own.has(hostname)) watched.foreign.push(request.url());
   });
   return {
     context,

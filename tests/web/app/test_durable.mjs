@@ -294,6 +294,32 @@ test('where the owner lets no site keep anything, the page answers, trains and r
   await page.locator('.history', { hasText: 'conversations end with the tab' }).waitFor();
 }));
 
+test('over plain HTTP, as from another machine, the page works, and says that nothing lasts', () =>
+  holds(openBrowser(), async (page) => {
+    const url = (await freshSite()).url.replace('127.0.0.1', 'box.test');
+    await page.goto(url);
+    equal(await page.evaluate(() => isSecureContext), false);
+    await page.locator('.notice', { hasText: 'no lasting storage' }).waitFor();
+    await ready(page);
+    ok(/Paris/.test(await ask(page, 'What is the capital of France?')));
+    await page.getByRole('button', { name: 'Answer again' }).click();
+    await page.getByText('2/2').waitFor();
+    equal(await page.locator('.notice.error').count(), 0);
+    await page.getByRole('button', { name: 'Copy the answer' }).click();
+    await page.locator('.notice.error', { hasText: 'only over HTTPS or on localhost' }).waitFor();
+    await page.goto(`${url}#/train`);
+    await page.getByRole('button', { name: 'Use a sample' }).click();
+    await page.getByText('30 examples,').waitFor();
+    await page.getByRole('button', { name: 'Train', exact: true }).click();
+    await page.getByText(/Learning, step [1-9]/).waitFor();
+    await page.goto(`${url}#/settings`);
+    await page.getByRole('button', { name: 'Reset everything' }).click();
+    const loaded = page.waitForEvent('load');
+    await page.getByRole('button', { name: 'Delete everything' }).click();
+    await loaded;
+    await page.locator('.history', { hasText: 'conversations end with the tab' }).waitFor();
+  }));
+
 test('an answer does not wait for a history that never answers', async () => {
   const b = await openBrowser({ serviceWorkers: 'block' });
   await b.context.addInitScript(() => location.protocol === 'http:' && localStorage.setItem('bezel.prefs', JSON.stringify({ backend: 'cpu', chat: { temperature: 0 } })));

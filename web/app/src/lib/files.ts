@@ -50,4 +50,10 @@ export async function pickKept(accept: string): Promise<Picked[]> {
   }
 }
 
-export const copyText = (text: string): Promise<void> => navigator.clipboard.writeText(text);
+/** Over plain HTTP from another machine browsers give a page no clipboard. */
+export async function copyText(text: string): Promise<void> {
+  const clipboard = navigator.clipboard as Clipboard | undefined;
+  if (!clipboard)
+    throw new Error('The browser lets this page copy only over HTTPS or on localhost; select the text.');
+  await clipboard.writeText(text);
+}

@@ -7,6 +7,7 @@ import { answerOnce } from '../chat/answer';
 import { live } from '../chat/live';
 import { newestLeaf, pathTo } from '../chat/tree';
 import type { ChatSettings, Conversation, Message, Role, Thread } from '../chat/types';
+import { newId } from '../lib/id';
 import { onTold } from '../storage/changes';
 import { history, savedStates } from '../storage/client';
 import { runTool } from '../tools';
@@ -82,7 +83,7 @@ effect(() => {
 });
 
 const blank = (conversation: string, parent: string | null, role: Role, content: string): Message => ({
-  id: crypto.randomUUID(), conversation, parent, role, content, reasoning: '', toolCalls: [], toolCallId: '', toolName: '',
+  id: newId(), conversation, parent, role, content, reasoning: '', toolCalls: [], toolCallId: '', toolName: '',
   state: 'done', note: '', stats: null, created: Date.now(),
 });
 

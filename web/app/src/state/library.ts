@@ -5,6 +5,7 @@ import { readArchive } from '../chat/archive';
 import type { Conversation, Message } from '../chat/types';
 import { download } from '../lib/files';
 import { dayLabel } from '../lib/format';
+import { newId } from '../lib/id';
 import { IN_MEMORY, onTold } from '../storage/changes';
 import { history, savedStates } from '../storage/client';
 import type { Restored, SearchHit } from '../storage/history';
@@ -74,7 +75,7 @@ export async function search(words: string): Promise<void> {
 
 export function newConversation(): Conversation {
   const now = Date.now();
-  return { id: crypto.randomUUID(), title: '', created: now, updated: now, leaf: null, settings: { ...prefs.value.chat }, savedFor: '' };
+  return { id: newId(), title: '', created: now, updated: now, leaf: null, settings: { ...prefs.value.chat }, savedFor: '' };
 }
 
 /** Nobody waits until it is written: an answer goes on whatever the history does, and changes are made in order. */

@@ -59,6 +59,7 @@ async function removeFiles(): Promise<void> {
 }
 
 async function removeOffline(): Promise<void> {
+  if (!('caches' in globalThis)) return; // over plain HTTP from another machine
   const registrations = (await navigator.serviceWorker?.getRegistrations()) ?? [];
   await Promise.all(registrations.map((r) => r.unregister()));
   await Promise.all((await caches.keys()).map((key) => caches.delete(key)));

@@ -2,6 +2,7 @@
 // file, the others send it their questions over a channel. When it goes, the next one takes over and what was
 // not answered is asked again; every change is an upsert or a delete, so asking twice does no harm.
 
+import { newId } from '../lib/id';
 import { openChannel } from './changes';
 
 type Answer = (method: string, args: unknown[]) => Promise<unknown>;
@@ -22,7 +23,7 @@ interface Pending {
 export const HISTORY_LOCK = 'bezel-history';
 
 export class Office {
-  private readonly me = crypto.randomUUID();
+  private readonly me = newId();
   private readonly channel = openChannel('bezel-history');
   private readonly pending = new Map<number, Pending>();
   private answer: Answer | null = null;

@@ -4,6 +4,7 @@
 // Each file begins with a head of 4096 bytes: 512 of a path, flags, and a digest of both.
 
 import type { Sqlite3Static } from '@sqlite.org/sqlite-wasm';
+import { newId } from '../lib/id';
 
 export const DIRECTORY = 'bezel-app/history'; // as installOpfsSAHPoolVfs is told
 const OPAQUE = '.opaque'; // the pool's own name for its folder
@@ -73,7 +74,7 @@ export async function takeOut(sqlite3: Sqlite3Static, path?: string): Promise<vo
     const found = pathOf(sqlite3, new Uint8Array(await file.slice(0, HEAD).arrayBuffer()));
     // A head of zeros, as a power cut leaves it, reads like the head of a file that is free; but a free one is empty.
     if (found ? found !== path : file.size <= HEAD) continue;
-    await move(handle, pool, aside, `${PENDING}${new Date().toISOString().replaceAll(':', '-')}-${crypto.randomUUID().slice(0, 4)}`);
+    await move(handle, pool, aside, `${PENDING}${new Date().toISOString().replaceAll(':', '-')}-${newId().slice(0, 4)}`);
   }
 }
 
