@@ -451,6 +451,22 @@ test('on a phone the sidebar is a drawer and nothing is wider than the screen', 
   equal(await page.locator('.shell.drawer').count(), 0, 'the drawer is closed again');
 }));
 
+test('on a phone no field has letters below 16 pixels: Safari would zoom into it', () =>
+  holds(onCpu(site, phone), async (page) => {
+    for (const hash of ['#/', '#/models', '#/train']) {
+      await page.goto(site.url + hash);
+      await page.waitForTimeout(200);
+      if (hash === '#/') await page.getByRole('button', { name: 'Conversation settings' }).tap();
+      if (hash === '#/train') await page.getByText('Advanced').tap();
+      const written = 'input:not([type=checkbox], [type=radio], [type=range]), textarea, select';
+      const sizes = await page.locator(written).evaluateAll((fields) => fields.map((field) =>
+        [field.id || field.getAttribute('aria-label'), parseFloat(getComputedStyle(field).fontSize)]));
+      ok(sizes.length > 1);
+      same(sizes.filter(([, size]) => size < 16), [], hash);
+      if (hash === '#/') await page.getByRole('button', { name: 'Close', exact: true }).tap();
+    }
+  }));
+
 // ---- what a model writes ----
 
 /** Parts of the page by themselves, bundled as the page is. */
