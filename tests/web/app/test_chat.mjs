@@ -6,6 +6,7 @@ import { done, equal, ok, test } from '../check.mjs';
 import { answered, ask, composer, holds, onCpu, onGpu, openBrowser, ready } from './browser.mjs';
 import { archive } from './sample.mjs';
 import { openSite, sendFile } from './site.mjs';
+import { unit } from './unit.mjs';
 
 const PARIS = 'What is the capital of France?', ANSWER = 'The capital of France is Paris.';
 const TINY = 'models/tiny.q8_0.gguf';
@@ -212,6 +213,16 @@ test('the automatic context follows the memory of the device, up to what the mod
   await page.goto(`${site.url}#/device`);
   await page.getByText('16,384 tokens').waitFor();
 }));
+
+test('a large device gives a conversation more memory than a small one, never half', async () => {
+  const { contextBytesFor } = await unit('web/app/src/lib/memory.ts');
+  const GB = 2 ** 30;
+  const of = (memory, maxBuffer, touch = false) => contextBytesFor({ memory, maxBuffer, touch });
+  ok(of(8, 4 * GB) > of(4, 4 * GB), 'it follows the memory');
+  ok(of(8, 4 * GB) > of(8, GB / 4), 'and the GPU');
+  ok(of(undefined, GB, true) < of(undefined, GB, false), 'a phone that does not say has less');
+  for (const memory of [2, 8, 32]) ok(of(memory, 4 * GB) < (memory * GB) / 2);
+});
 
 test('the oldest turns are dropped, and can be read again', () => holds(withContext(160), async (page) => {
   for (let n = 0; n < 12 && !(await page.locator('.banner', { hasText: 'room for 160.' }).isVisible()); n++) {
