@@ -21,7 +21,6 @@ export const history = {
   remove: (id: string) => ask<void>('remove', id),
   archive: (id?: string) => (id ? ask<Archive>('archive', id) : ask<Archive>('archive')),
   restore: (archive: Archive) => ask<Restored>('restore', archive),
-  clear: () => ask<void>('clear'),
 };
 
 const saved = (kind: 'state' | 'training') => ({

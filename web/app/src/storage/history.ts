@@ -211,8 +211,4 @@ export class History {
     if (added && here && !isNewer && !mine.size) this.putConversation({ ...here.conversation, leaf: renamed(c.leaf) });
     return !here ? 'added' : added || isNewer ? 'completed' : 'known';
   }
-
-  clear(): void {
-    this.db.exec('DELETE FROM conversation; DELETE FROM deleted; VACUUM');
-  }
 }
