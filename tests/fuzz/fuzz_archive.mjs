@@ -56,9 +56,9 @@ function show({ conversation, messages }) {
   for (const n of [temperature, top_k, seed]) ok(n === null || Number.isFinite(n));
 }
 
-const used = new History(new sqlite3.oo1.DB(':memory:'));
+const db = new sqlite3.oo1.DB(':memory:'), used = new History(db);
 function fresh() {
-  used.clear();
+  db.exec('DELETE FROM conversation; DELETE FROM deleted');
   used.restore(own);
   return used;
 }

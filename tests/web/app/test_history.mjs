@@ -98,6 +98,14 @@ test('messages that come to an empty conversation are shown, however old their f
   ok(messages.some((m) => m.id === conversation.leaf), 'the end is one of the messages');
 });
 
+test('a newer file without messages takes no message out of sight', () => {
+  const history = opened(), now = Date.now();
+  history.restore({ threads: read([thread('a', [message('q', null, 'question')], { updated: now - 9000 })]) });
+  history.restore({ threads: read([thread('a', [], { updated: now, title: 'newer name' })]) });
+  const { conversation } = history.thread('a');
+  same([conversation.title, conversation.leaf], ['newer name', 'q']);
+});
+
 test('an import cannot touch messages of another conversation', () => {
   const history = opened();
   history.restore({ threads: read([thread('a', [message('m', null, 'mine')])]) });

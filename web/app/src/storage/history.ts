@@ -199,7 +199,8 @@ export class History {
       if (row) names.set(id, safeId(`${c.id}/${id}`));
     }
     const isNewer = !here || c.updated > here.conversation.updated;
-    if (isNewer) this.putConversation({ ...c, leaf: renamed(c.leaf), settings: { ...c.settings, from: renamed(c.settings.from) }, savedFor: here?.conversation.savedFor ?? c.savedFor });
+    const leaf = here && !messages.length ? here.conversation.leaf : renamed(c.leaf);
+    if (isNewer) this.putConversation({ ...c, leaf, settings: { ...c.settings, from: renamed(c.settings.from) }, savedFor: here?.conversation.savedFor ?? c.savedFor });
     let added = 0;
     for (const m of messages) {
       const id = renamed(m.id) ?? m.id;
@@ -208,7 +209,7 @@ export class History {
       added++;
     }
     // Messages for a conversation that is here without any: they are shown from the end that they came with.
-    if (added && here && !isNewer && !mine.size) this.putConversation({ ...here.conversation, leaf: renamed(c.leaf) });
+    if (added && here && !isNewer && !mine.size) this.putConversation({ ...here.conversation, leaf });
     return !here ? 'added' : added || isNewer ? 'completed' : 'known';
   }
 }
