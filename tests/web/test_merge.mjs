@@ -122,6 +122,24 @@ test('the module holds metadata, adapter and one window, never a file', async ()
   for (const s of [...sources, source]) s.close();
 });
 
+test('no file is made of a model that is rewritten meanwhile, by either tool', async () => {
+  for (const [program, ...first] of [[native], [process.execPath, 'web/engine/bin/bezel.mjs']]) {
+    fs.utimesSync(big, 1, 1); // clocks of file systems are coarse
+    const out = at('torn.gguf');
+    const child = spawn(program, [...first, 'merge', big, at('big_adapter.gguf'), out]);
+    const over = new Promise((ended) => child.once('exit', ended));
+    let said = '';
+    child.stderr.on('data', (text) => (said += text));
+    while (!fs.existsSync(`${out}.part`)) await new Promise((again) => setTimeout(again, 1));
+    const file = fs.openSync(big, 'r+');
+    fs.writeSync(file, 'G', 0); // its first byte, as it was
+    fs.closeSync(file);
+    equal(await over, 1, said);
+    ok(said.includes(`${big}: was changed or became shorter`), said);
+    ok(!fs.existsSync(out) && !fs.existsSync(`${out}.part`));
+  }
+});
+
 // ---- the package ----
 
 const adapter = { source: at('all.gguf') };

@@ -115,6 +115,7 @@ export class Merge {
       heard = performance.now();
     }
     signal?.throwIfAborted();
+    for (const source of this.sources.values()) source.check?.();
     this.core.checkNumber(this.core.exports.bz_wasm_merge_end(this.ptr));
     const rest = this.core.result();
     if (rest.length) yield rest;

@@ -25,6 +25,8 @@ export interface Source {
   /** Read what a header takes, while something else holds up the thread: read() has it at hand then, until the first readAsync. A failure is
    *  read()'s to tell. Absent: there is nothing to be gained. */
   readHead?(): Promise<void>;
+  /** Throws where what was read may belong to two versions of the file. Absent: reading says so. */
+  check?(): void;
   close(): void;
 }
 
@@ -248,6 +250,11 @@ const HEAD = 24 << 20; // bytes: a header with 262,144 tokens and half a million
 /** A file by its path, in Node. */
 export async function fileSource(path: string): Promise<Source> {
   const fs = nodeFiles(), [handle, size] = openFile(fs, path);
+  const version = (): string => {
+    const { size: n, mtimeNs } = fs.fstatSync(handle, { bigint: true });
+    return `${n} ${mtimeNs}`;
+  };
+  const opened = version();
   let head: Uint8Array | undefined; // the first bytes, while a header is read
   const read = (offset: number, dst: Uint8Array): void => {
     if (head && offset + dst.length <= head.length) {
@@ -275,9 +282,14 @@ export async function fileSource(path: string): Promise<Source> {
     const bytes = new Uint8Array(Math.min(HEAD, size));
     await fill(0, bytes).then(() => (head = bytes), () => {});
   };
+  const check = (): void => {
+    if (version() === opened) return;
+    const what = 'was changed or became shorter while it was in use, or its drive went away';
+    throw new BezelError(`${path}: ${what}`, 'io');
+  };
   const close = (): void => {
     head = undefined;
     fs.closeSync(handle);
   };
-  return { name: path, size, read, readAsync, direct: true, random: true, readHead, close };
+  return { name: path, size, read, readAsync, direct: true, random: true, readHead, check, close };
 }
