@@ -195,7 +195,7 @@ $(APP)/node_modules/.package-lock.json: $(APP)/package.json $(APP)/package-lock.
 	cd $(APP) && npm ci --silent
 	@touch $@
 
-$(APP)/dist/index.html: $(APP_SRC) $(APP)/node_modules/.package-lock.json $(ENGINE)/dist/index.js $(ENGINE)/dist/bezel.wasm $(ENGINE)/dist/train.wgsl $(ENGINE)/licenses.txt models/tiny.q8_0.gguf
+$(APP)/dist/index.html: $(APP_SRC) $(APP)/node_modules/.package-lock.json $(ENGINE)/dist/index.js $(ENGINE)/dist/bezel.wasm $(ENGINE)/dist/train.wgsl $(ENGINE)/licenses.txt $(APP)/licenses.txt models/tiny.q8_0.gguf
 	cd $(APP) && npm run --silent build
 
 # Pictures of every view, light and dark, wide and phone.

@@ -91,12 +91,19 @@ test('everything that ships is named with its licence', () => {
   const built = { 'vite:preloadError': 'vite', getOwnPropertyNames: 'rolldown', 'register its module': '@trickfilm400/rollup-plugin-off-main-thread' };
   const scripts = fs.readdirSync(page, { recursive: true }).filter((f) => f.endsWith('.js')).map((f) => fs.readFileSync(`${page}/${f}`, 'utf8')).join('');
   for (const words of Object.keys(built)) ok(scripts.includes(words), `${words} is in no script: does ${built[words]} still put it there?`);
+  const files = fs.readdirSync(page, { recursive: true }).map(String);
+  const inside = (name) => fs.readFileSync(`${page}/${files.find((f) => name.test(f))}`, 'latin1');
+  ok(inside(/sqlite3-.*\.wasm$/).includes('emscripten'), 'how SQLite is built');
+  const fonts = files.filter((f) => f.endsWith('.woff2'))
+    .map((f) => /KaTeX_[A-Za-z0-9]+/.exec(f)?.[0]);
+  ok(fonts.length > 0);
+  for (const name of fonts) ok(inside(/licenses\.txt$/).includes(name), `the font ${name}`);
   const module = ['wasi-libc', 'musl', 'compiler-rt'];
   const named = (file, names) => {
     const headings = fs.readFileSync(file, 'utf8').split('\n').filter((line) => line.startsWith('## '));
     for (const name of names) ok(headings.some((h) => h.startsWith(`## ${name} `) || h.startsWith(`## ${name},`)), `${file} does not name ${name}`);
   };
-  named(`${page}/licenses.txt`, [...workbox, ...Object.values(built), 'workbox-window', 'vite-plugin-pwa', 'preact', '@preact/signals', 'dompurify', 'marked', 'katex', 'highlight.js', '@sqlite.org/sqlite-wasm', ...module]);
+  named(`${page}/licenses.txt`, [...workbox, ...Object.values(built), 'workbox-window', 'vite-plugin-pwa', 'preact', '@preact/signals', 'dompurify', 'marked', 'katex', 'highlight.js', '@sqlite.org/sqlite-wasm', 'Emscripten', 'The fonts of KaTeX', ...module]);
   named('web/engine/licenses.txt', module);
 });
 

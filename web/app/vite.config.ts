@@ -35,7 +35,8 @@ function licenseOf(folder: string): string {
   return (fs.readFileSync(file, 'utf8').split('# Licenses of bundled dependencies')[0] as string).trim();
 }
 
-/** Vite lists what the page's scripts consist of. The rest is added here. */
+/** Vite lists what the page's scripts consist of. The rest is added here. Two files of ours have what
+ *  packages do not say of their own parts. */
 const otherLicenses: Plugin = {
   name: 'other-licenses',
   closeBundle() {
@@ -45,7 +46,9 @@ const otherLicenses: Plugin = {
       const text = name.startsWith('@sqlite') ? 'The text of that licence stands above, with dompurify. SQLite itself is in the public domain.' : licenseOf(folder);
       return `\n## ${name} - ${version} (${license})\n\n${text}\n`;
     });
-    fs.appendFileSync(here(`dist/${LICENSES}`), [...texts, '\n', fs.readFileSync(here('../engine/licenses.txt'), 'utf8')].join(''));
+    const files = [LICENSES, '../engine/licenses.txt'];
+    const ours = files.map((file) => fs.readFileSync(here(file), 'utf8'));
+    fs.appendFileSync(here(`dist/${LICENSES}`), [...texts, ...ours].join(''));
   },
 };
 
