@@ -183,6 +183,9 @@ test('a context that fills is told of at 85%, and when it is full there are thre
   await full.waitFor();
   ok(/This conversation has \d\d\d tokens;/.test(await full.innerText()), await full.innerText());
   equal(await goOn(page).count(), 0, 'nothing would come of it');
+  await page.waitForTimeout(300);
+  const hidden = await page.getByRole('button', { name: 'To the latest message' }).count();
+  equal(hidden, 0, 'the end of the answer is above the notice, not below it');
   const context = page.url();
   await full.getByRole('button', { name: 'New chat with a summary' }).click();
   await page.getByRole('heading', { name: /\(continued\)$/ }).waitFor();

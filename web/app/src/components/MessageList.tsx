@@ -36,14 +36,22 @@ const Dropped = () => (
 export function MessageList() {
   const box = useRef<HTMLDivElement>(null);
   const atEnd = useSignal(true);
+  const put = useRef(-1); // where the page scrolled to
   const shown = turns(path.value);
   const toEnd = () => {
     const element = box.current;
-    if (element) element.scrollTop = path.peek().length ? element.scrollHeight : 0; // the welcome is read from its beginning
+    if (!element) return;
+    // The welcome is read from its beginning.
+    element.scrollTop = path.peek().length ? element.scrollHeight : 0;
+    put.current = element.scrollTop;
   };
   const check = () => {
     const element = box.current;
-    if (element) atEnd.value = element.scrollHeight - element.scrollTop - element.clientHeight < 80;
+    if (!element) return;
+    const isNear = element.scrollHeight - element.scrollTop - element.clientHeight < 80;
+    // The page's own scrolling is told of a frame later. A list that was made lower meanwhile does
+    // not mean that the person scrolled.
+    if (isNear || element.scrollTop !== put.current) atEnd.value = isNear;
   };
   const count = path.value.length;
   useLayoutEffect(toEnd, [conversation.value?.id, count]);
