@@ -307,7 +307,7 @@ async function importArchive(page, data) {
 test('tables scroll and break no number or word; markdown and direction are those of the text, in questions and thoughts too', () => holds(onCpu(site, phone), async (page) => {
   const data = archive(), [question, reply] = data.threads[0].messages, columns = ['model', 'parameters', 'weights', 'context', 'decode', 'prefill', 'memory'];
   question.content = 'كم **المسافة**؟\nسطر ثان';
-  reply.content = `| ${columns.join(' | ')} |\n|${'---:|'.repeat(columns.length)}\n| Supercalifragilistic | 540 | 1234567 | 131072 | 540.25 | 540 | 540 |\n\nمرحبا بالعالم\n\nAnd English.\n\n<details><summary>More</summary>\n\n- [x] seen[^1]\n\n~~~js\n1;\n~~~\n\n</details>\n\n[^1]: By me.`;
+  reply.content = `| ${columns.join(' | ')} |\n|${'---:|'.repeat(columns.length)}\n| Supercalifragilistic-4B | 540 | 1234567 | 131072 | 540.25 | 2019–2026 | 540 |\n\nمرحبا بالعالم\n\nAnd English.\n\n<details><summary>More</summary>\n\n- [x] seen[^1]\n\n~~~js\n1;\n~~~\n\n</details>\n\n[^1]: By me.`;
   reply.reasoning = 'First **weigh** it.';
   await importArchive(page, data);
   await page.goto(`${site.url}#/c/strings`);

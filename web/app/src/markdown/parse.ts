@@ -122,6 +122,11 @@ const footnote: TokenizerAndRendererExtension = {
 
 const LONG = 24; // characters of a cell that may take several lines, but not one for each word
 
+/** "2019–2026" is one word, which browsers break behind the dash. In scripts without spaces a line
+ *  may end anywhere. */
+const lengthOf = (text: string): string | false =>
+  text.length > LONG ? 'long' : !/[\s\p{Lo}]/u.test(text) && 'word';
+
 const extension: MarkedExtension = {
   extensions: [blockMath, inlineMath, details, footnote, footnoteMark],
   renderer: {
@@ -131,7 +136,8 @@ const extension: MarkedExtension = {
         `<pre tabindex="0"><code data-lang="${escape(name)}">${escape(text)}</code></pre></figure>`;
     },
     table(token) {
-      const look = ({ align, text }: Tokens.TableCell) => [align && `align-${align}`, text.length > LONG && 'long'].filter(Boolean).join(' ');
+      const look = ({ align, text }: Tokens.TableCell) =>
+        [align && `align-${align}`, lengthOf(text)].filter(Boolean).join(' ');
       const row = (cells: typeof token.header, tag: string) =>
         `<tr>${cells.map((cell) => `<${tag} class="${look(cell)}">${this.parser.parseInline(cell.tokens)}</${tag}>`).join('')}</tr>`;
       return `<div class="table" tabindex="0"><table><thead>${row(token.header, 'th')}</thead><tbody>${token.rows.map((r) => row(r, 'td')).join('')}</tbody></table></div>`;
