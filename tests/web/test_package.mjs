@@ -98,7 +98,7 @@ test('everything that ships is named with its licence', () => {
     .map((f) => /KaTeX_[A-Za-z0-9]+/.exec(f)?.[0]);
   ok(fonts.length > 0);
   for (const name of fonts) ok(inside(/licenses\.txt$/).includes(name), `the font ${name}`);
-  const module = ['wasi-libc', 'musl', 'compiler-rt'];
+  const module = ['wasi-libc', 'musl', 'cloudlibc', 'compiler-rt'];
   const named = (file, names) => {
     const headings = fs.readFileSync(file, 'utf8').split('\n').filter((line) => line.startsWith('## '));
     for (const name of names) ok(headings.some((h) => h.startsWith(`## ${name} `) || h.startsWith(`## ${name},`)), `${file} does not name ${name}`);
