@@ -76,6 +76,11 @@ for o in "--ctx 64" "--batch 8" "--cache f16"; do
     check "in one sentence" one_sentence
 done
 check "its adapter is one" expect 0 "$bezel" inspect "$tmp/a.gguf"
+limited() { (ulimit -f 8 && expect 1 "$@"); } # 8 KB a file
+check "where no large file is allowed, a training ends with a sentence" limited \
+    "$bezel" train $model "$tmp/one.jsonl" --out "$tmp/l.gguf" --steps 1 --rank 8
+check "that says so" grep -q 'l.gguf: a file of more than 8192 bytes is not allowed here' "$tmp/err"
+check "and leaves no half of it" test ! -e "$tmp/l.gguf.part" -a ! -e "$tmp/l.gguf"
 "$bezel" train $model "$tmp/one.jsonl" --out "$tmp/h.gguf" --steps 6 --rank 2 2> "$tmp/h.err" | head -n 1 > /dev/null
 check "a training whose reader has seen enough goes on to its adapter" expect 0 "$bezel" inspect "$tmp/h.gguf"
 check "and does not complain" test -z "$(grep 'cannot write' "$tmp/h.err")"

@@ -50,7 +50,7 @@ __attribute__((format(printf, 2, 3))) int cli_misuse(const struct cli_command *c
                                                      ...);
 
 /* From now on SIGINT, SIGTERM and SIGHUP end the tool: no half of a file stays, "bezel NAME: stopped" on stderr,
- * exit code 128 + the signal's number. SIGPIPE does the same without a word. */
+ * exit code 128 + the signal's number. SIGPIPE does the same without a word. SIGXFSZ is ignored. */
 void cli_stop_cleanly(const char *name);
 /* For a command that writes files: a reader of its output that is gone does not end it. */
 void cli_outlive_reader(void);

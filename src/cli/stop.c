@@ -35,6 +35,7 @@ void cli_stop_cleanly(const char *name)
     snprintf(sentence, sizeof sentence, "bezel %s: stopped\n", name);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         cli_on_signal(numbers[i], on_stop, NULL);
+    signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit on file sizes is an error of that write */
 }
 
 void cli_outlive_reader(void)
