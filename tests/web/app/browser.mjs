@@ -57,6 +57,16 @@ export const ready = (page, name = 'tiny') => page.locator('.model-chip', { has:
 
 export const composer = (page) => page.getByLabel('Message', { exact: true });
 
+/** Until an async function says something true in the page; page.waitForFunction takes any promise
+ *  for that. */
+export async function until(page, fn, arg) {
+  for (const end = performance.now() + 60_000; performance.now() < end;) {
+    if (await page.evaluate(fn, arg)) return;
+    await page.waitForTimeout(100);
+  }
+  throw new Error(`not within a minute: ${fn}`);
+}
+
 /** Send a message and wait until its answer is complete; says the answer's text. */
 export async function ask(page, text) {
   await page.locator('.messages:not([aria-busy=true])').waitFor(); // a conversation that is still being read has none

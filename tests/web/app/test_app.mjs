@@ -4,7 +4,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import zlib from 'node:zlib';
 import { done, equal, ok, test } from '../check.mjs';
-import { answered, ask, composer, holds, onCpu, onGpu, openBrowser, ready } from './browser.mjs';
+import { answered, ask, composer, holds, onCpu, onGpu, openBrowser, ready, until } from './browser.mjs';
 import { openSite } from './site.mjs';
 
 const PARIS = 'What is the capital of France?';
@@ -89,7 +89,7 @@ test('a reload in mid-answer keeps what was written, and the answer goes on from
 
 test('after a reload a conversation goes on without being read again', () => holds(onCpu(site), async (page) => {
   await ask(page, PARIS);
-  await page.waitForFunction(async () => {
+  await until(page, async () => {
     const root = await navigator.storage.getDirectory();
     const app = await root.getDirectoryHandle('bezel-app', { create: true });
     const states = await app.getDirectoryHandle('states', { create: true }); // the page may not have made it yet
@@ -108,7 +108,7 @@ test('after a reload a conversation goes on without being read again', () => hol
 test('the page, the model and the history are there without a network', () => holds(onCpu(site), async (page, b) => {
   await ask(page, PARIS);
   await page.evaluate(() => navigator.serviceWorker.ready);
-  await page.waitForFunction(async () => {
+  await until(page, async () => {
     const keys = await caches.keys();
     const requests = (await Promise.all(keys.map(async (key) => (await caches.open(key)).keys()))).flat();
     return requests.some((r) => r.url.includes('.gguf')) && requests.some((r) => r.url.includes('sqlite3'));

@@ -1,7 +1,7 @@
 // The history against accidents, in Chromium: a first visit cut short, damaged files, refused storage, other tabs, and a
 // reset that must work whatever became of it. node tests/web/app/test_durable.mjs [--only WORDS]
 import { done, equal, ok, same, test } from '../check.mjs';
-import { ask, composer, holds, onCpu, openBrowser, ready } from './browser.mjs';
+import { ask, composer, holds, onCpu, openBrowser, ready, until } from './browser.mjs';
 import { archive } from './sample.mjs';
 import { openSite } from './site.mjs';
 
@@ -370,6 +370,39 @@ test('a conversation deleted in one tab leaves the other, and stays deleted', as
     await page.reload();
     await page.getByText('Conversations are kept here').waitFor();
     same(await titles(page), []);
+  });
+});
+
+test('where files move by folder and name alone, as in WebKit, what was read is kept, twice', async () => {
+  const site = await freshSite(), b = await openBrowser({ serviceWorkers: 'block' });
+  await b.context.addInitScript(() => {
+    const prefs = { backend: 'cpu', chat: { temperature: 0 } };
+    if (location.protocol === 'http:') localStorage.setItem('bezel.prefs', JSON.stringify(prefs));
+  });
+  const twoArguments = `const { move } = FileSystemFileHandle.prototype;
+    FileSystemFileHandle.prototype.move = async function (...to) {
+      if (to.length < 2) throw new TypeError('Not enough arguments');
+      return move.apply(this, to);
+    };`;
+  await replaceWorker(b.context, (script) => `${twoArguments}\n${script}`);
+  const isWritten = async (after) => {
+    const root = await navigator.storage.getDirectory();
+    const app = await root.getDirectoryHandle('bezel-app', { create: true });
+    const states = await app.getDirectoryHandle('states', { create: true });
+    for await (const [name, handle] of states.entries()) {
+      if (name.endsWith('.kv')) return (await handle.getFile()).lastModified > after;
+    }
+    return false;
+  };
+  await holds(Promise.resolve(b), async (page) => {
+    await page.goto(site.url);
+    await ready(page);
+    await ask(page, 'What is the capital of France?');
+    await until(page, isWritten, 0);
+    const begin = Date.now();
+    await ask(page, 'And Japan?');
+    await until(page, isWritten, begin);
+    equal(await page.getByText('Not enough arguments').count(), 0);
   });
 });
 
