@@ -279,6 +279,7 @@ test('where the owner lets no site keep anything, the page answers, trains and r
   await page.locator('.history a', { hasText: 'France' }).click();
   await page.getByRole('article', { name: 'Answer' }).waitFor();
   await page.getByRole('button', { name: 'New conversation' }).click();
+  await page.getByRole('heading', { name: 'New conversation' }).waitFor();
   equal(await composer(page).inputValue(), 'half a thought', 'a draft lasts as long as the tab');
   await page.goto(`${site.url}#/train`);
   await page.getByRole('button', { name: 'Use a sample' }).click();
