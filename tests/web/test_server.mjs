@@ -566,6 +566,28 @@ test('a device that was lost is found again by the next request', async () => {
   }
 });
 
+test('a model that fails where there is no room for two brings the other one back, for as long as it was to stay', async () => {
+  const log = [], load = echo(log);
+  const { port, host, close } = await startServer({ root, load: async (wish) => {
+    if (wish.entry.name === 'tiny:latest') return load(wish);
+    throw new BezelError('its self-test failed', 'device');
+  } });
+  try {
+    const go = (model, more) => post(port, '/api/chat', say('x', { model, stream: false, ...more }));
+    await go('tiny', { keep_alive: 600, options: { num_ctx: 500 } });
+    const stays = host.loaded.expires;
+    for (const more of [{}, { keep_alive: 0 }, { keep_alive: '1ms' }]) {
+      same([(await go('gemma4:e2b', more)).status, host.loaded?.entry.name], [503, 'tiny:latest']);
+      ok(Math.abs(host.loaded.expires - stays) < 1000, `${host.loaded.expires}, not ${stays}`);
+    }
+    await sleep(50);
+    equal((await go('tiny')).status, 200);
+    same(log.splice(0).filter((l) => /load|close/.test(l)), ['load tiny:latest 500', ...Array(3).fill(['close tiny:latest', 'load tiny:latest 500']).flat()]);
+  } finally {
+    await close();
+  }
+});
+
 test('an answer that takes too long is ended', async () => {
   const { port, close } = await startServer({ answerMs: 1000 });
   try {

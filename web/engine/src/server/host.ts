@@ -91,7 +91,7 @@ export class Host {
   private loading: Promise<Served> | undefined;
   private due = false; // who has just started will load another model
   private timer: NodeJS.Timeout | undefined;
-  private closed = false;
+  private readonly end = new AbortController();
 
   constructor(readonly catalog: Catalog, private readonly options: HostOptions) {
     this.queue = new FairQueue(options.queue, options.slots);
@@ -132,8 +132,10 @@ export class Host {
   private async answer<T>(turn: Turn, entry: Entry, context: number, signal: AbortSignal, work: (given: Given) => Promise<T>): Promise<T> {
     const begin = performance.now();
     clearTimeout(this.timer);
+    let keepMs: number | undefined; // absent: what is there was not asked for, and stays as long as it would have
     try {
       const engine = await this.load(entry, context, signal);
+      keepMs = turn.keepMs ?? this.options.keepMs;
       try {
         return await work({ engine, entry, signal, loadMs: performance.now() - begin });
       } catch (e) {
@@ -141,7 +143,7 @@ export class Host {
         throw e;
       }
     } finally {
-      this.keep(turn.keepMs ?? this.options.keepMs);
+      this.keep(keepMs ?? this.left);
     }
   }
 
@@ -173,7 +175,7 @@ export class Host {
 
   /** After what is under way, which the caller has cancelled. */
   async close(): Promise<void> {
-    this.closed = true;
+    this.end.abort();
     await this.queue.run('', new AbortController().signal, () => this.unload());
   }
 
@@ -186,7 +188,7 @@ export class Host {
   private async load(entry: Entry, context: number, signal: AbortSignal): Promise<Served> {
     this.due = false; // from here on it is `loading`, or all is as it was
     while (this.loading) await this.loading.catch(() => {}); // whoever asked for it hears of it
-    if (this.closed) throw new HttpError(503, 'the server is shutting down');
+    if (this.end.signal.aborted) throw new HttpError(503, 'the server is shutting down');
     if (this.now && this.suits(entry, context)) return this.now.engine;
     this.loading = this.replace({ entry, context, signal });
     try {
@@ -198,23 +200,49 @@ export class Host {
   }
 
   private async replace(wish: LoadWish): Promise<Served> {
-    const { entry } = wish;
+    const before = this.now;
     await this.makeRoom(wish);
+    try {
+      return await this.put(wish);
+    } catch (e) {
+      if (before && !this.now && !before.engine.gone && !this.end.signal.aborted) await this.bringBack(before);
+      throw e;
+    }
+  }
+
+  /** Loads a model in place of what is there by then. */
+  private async put(wish: LoadWish, expires?: Date): Promise<Served> {
+    const { entry } = wish;
     this.options.say?.(`loading ${entry.name}`);
     const engine = await this.options.load(wish);
     await this.unload();
-    this.now = { entry, engine, expires: undefined };
+    this.now = { entry, engine, expires };
     this.options.say?.(`${entry.name} is ready on the ${engine.device.backend === 'gpu' ? `GPU: ${engine.device.name}` : 'CPU'}`);
     return engine;
   }
 
+  /** The model that made room for one that could not be loaded after all. */
+  private async bringBack({ entry, engine, expires }: Loaded): Promise<void> {
+    try {
+      await this.put({ entry, context: engine.context, signal: this.end.signal }, expires);
+    } catch (e) {
+      this.options.say?.(`${entry.name} could not be loaded again: ${e instanceof Error ? e.message : String(e)}`);
+    }
+  }
+
   /** A model that cannot run must not cost the one that does: it is looked at first, and the other goes only where there is no
-   *  room for both. */
+   *  room for both. What fails then all the same has it brought back. */
   private async makeRoom(wish: LoadWish): Promise<void> {
     if (!this.now) return;
     if (this.now.engine.gone || !this.options.weigh) return this.unload();
     const { bytes, free } = await this.options.weigh(wish, this.now.engine.bytes);
     if (1.25 * bytes > free) await this.unload(); // what loading itself takes comes on top
+  }
+
+  /** Milliseconds until what is there would leave. */
+  private get left(): number {
+    const at = this.now?.expires?.getTime();
+    return at === undefined ? Infinity : Math.max(0, at - Date.now());
   }
 
   private keep(ms: number): void {
