@@ -13,6 +13,7 @@ import { Slices } from '../../web/engine/dist/queue.js';
 import { Sessions } from '../../web/engine/dist/sessions.js';
 import { done, equal, ok, rejects, same, test, throws } from './check.mjs';
 import { ask, echo, makeStore, post, sleep, startServer, temp, told, until } from './server_fixture.mjs';
+import { splitGguf } from './split_gguf.mjs';
 
 const root = `${temp}/store`, app = `${temp}/app`;
 const gemma = { model_format: 'gguf', model_family: 'gemma4', model_families: ['gemma4'], model_type: '5.1B', file_type: 'Q4_K_M' };
@@ -278,6 +279,27 @@ async function heardAtTheEnd(port, size) {
   socket.destroy();
   return heard;
 }
+
+test('the parts of a split file are one model, and no error says where they lie', async () => {
+  const place = `${temp}/two parts`, part = (i) => `${place}/m-0000${i}-of-00002.gguf`, tiny = fs.readFileSync('models/tiny.q8_0.gguf');
+  fs.mkdirSync(`${place}/held`, { recursive: true });
+  splitGguf(tiny, 2).forEach((bytes, i) => fs.writeFileSync(`${place}/held/${i}`, bytes));
+  for (const i of [1, 2]) fs.symlinkSync(`held/${i - 1}`, part(i)); // as other programs keep them
+  const { port, close } = await startServer({ files: { split: part(1) } });
+  try {
+    const [model] = (await ask(port, '/api/tags')).json.models, show = () => post(port, '/api/show', { model: 'split' });
+    same([model.name, model.details.parameter_size, model.size > tiny.length], ['split:latest', '6.1M', true]);
+    const { model_info: info } = (await show()).json;
+    equal(info['general.architecture'], 'gemma4');
+    for (const spoil of [() => fs.writeFileSync(part(2), 'x'), () => fs.rmSync(part(2))]) {
+      spoil();
+      const r = await show();
+      ok(r.status >= 400 && /^the model: /.test(r.json.error) && !r.text.includes('parts'), r.text);
+    }
+  } finally {
+    await close();
+  }
+});
 
 test('a body that is too large, or no JSON, is refused in the words of each protocol', async () => {
   for (const path of ['/v1/chat/completions', '/api/chat']) {

@@ -3,8 +3,10 @@
 
 import * as crypto from 'node:crypto';
 import * as fs from 'node:fs';
+import * as path from 'node:path';
 
 import { inspect } from '../cpu_engine.js';
+import { shards } from '../engine_source.js';
 import { fileSource, type Source } from '../source.js';
 import type { DiskStore } from '../store/disk_store.js';
 import { inspectFile } from '../store/inspect_file.js';
@@ -34,6 +36,18 @@ async function fileDigest(file: string): Promise<string> {
   const hash = crypto.createHash('sha256');
   for await (const part of fs.createReadStream(file, { highWaterMark: 1 << 20 })) hash.update(part as Buffer);
   return hash.digest('hex');
+}
+
+/** All of them, or none. */
+async function openFiles(files: readonly string[]): Promise<Source[]> {
+  const sources: Source[] = [];
+  try {
+    for (const file of files) sources.push(await fileSource(file));
+    return sources;
+  } catch (e) {
+    for (const s of sources) s.close();
+    throw e;
+  }
 }
 
 async function openFile(file: string): Promise<{ size: number; bytes: fs.promises.FileHandle }> {
@@ -69,7 +83,8 @@ export class Catalog {
   static async open(core: Core, options: CatalogOptions = {}): Promise<Catalog> {
     const catalog = new Catalog(core, options);
     for (const [name, given] of Object.entries(options.files ?? {})) {
-      const file = fs.realpathSync(given), split = /-\d{5}-of-\d{5}\.gguf$/.test(file), small = fs.statSync(file).size <= 64 << 20;
+      const split = shards(given).length > 1; // its parts are found by the name that was given, which may be a link's
+      const file = split ? path.resolve(given) : fs.realpathSync(given), small = fs.statSync(file).size <= 64 << 20;
       await catalog.ship(name, file, small && !split ? await fileDigest(file) : '');
       if (small || split) continue; // the parts of a split model are run here and not handed on
       fileDigest(file).then((digest) => catalog.ship(name, file, digest)).catch((e: Error) => options.say?.(`${file}: ${e.message}`));
@@ -115,10 +130,9 @@ export class Catalog {
   /** Metadata of the weights, long lists left out as Ollama does. */
   async metadata(entry: Entry): Promise<Record<string, unknown>> {
     const resolved = entry.file === undefined ? await this.store?.resolve(entry.name) : undefined;
-    const files = entry.file === undefined ? (resolved?.model ?? []).flatMap((ref) => (ref.kind === 'path' ? [ref.path] : [])) : [entry.file];
-    const sources: Source[] = [];
+    const files = entry.file === undefined ? (resolved?.model ?? []).flatMap((ref) => (ref.kind === 'path' ? [ref.path] : [])) : shards(entry.file);
+    const sources = await openFiles(files);
     try {
-      for (const file of files) sources.push(await fileSource(file));
       const { keys = {}, parameters = 0 } = JSON.parse(inspect(this.core, sources, { json: true, keys: true })) as { keys?: Record<string, unknown>; parameters?: number };
       const short = Object.entries(keys).map(([k, v]) => [k, typeof v === 'object' && !Array.isArray(v) ? null : v] as const);
       return { 'general.parameter_count': parameters, ...Object.fromEntries(short) };
@@ -161,7 +175,8 @@ export class Catalog {
    *  model or of an adapter. */
   withoutPaths(text: string, name: string): string {
     let shown = text;
-    for (const { entry } of this.shipped.values()) if (entry.file !== undefined) shown = shown.replaceAll(entry.file, name);
+    const files = [...this.shipped.values()].flatMap(({ entry }) => (entry.file === undefined ? [] : shards(entry.file)));
+    for (const file of files) shown = shown.replaceAll(file, name);
     const adapters = Object.entries(this.options.adapters ?? {});
     for (const [adapter, file] of adapters) shown = shown.replaceAll(file, adapter);
     if (this.store) shown = shown.replaceAll(` ${this.store.tree.place}`, '').replaceAll(this.store.tree.place, '/its/store'); // which may have spaces
@@ -170,18 +185,18 @@ export class Catalog {
 
   /** A file as if it lay in a store: a manifest and a config are made for it. */
   private async ship(name: string, file: string, digest: string): Promise<void> {
-    const source = await fileSource(file), { short } = parseName(this.core, name);
+    const sources = await openFiles(shards(file)), [first, ...parts] = sources as [Source, ...Source[]], { short } = parseName(this.core, name), size = sources.reduce((sum, s) => sum + s.size, 0);
     try {
-      const { family = '', parameters = '', quantization = '' } = await inspectFile(this.core, source);
+      const { family = '', parameters = '', quantization = '' } = await inspectFile(this.core, first, undefined, parts);
       const config = Buffer.from(JSON.stringify({ model_format: 'gguf', model_family: family, model_families: [family], model_type: parameters, file_type: quantization }));
-      const layers: Layer[] = [{ kind: 'config', digest: sha256(config), size: config.length }, { kind: 'model', digest, size: source.size }];
-      const about: StoredModel = { name: short, kind: 'model', size: source.size, digest, modified: fs.statSync(file).mtimeMs, family, parameters, quantization };
+      const layers: Layer[] = [{ kind: 'config', digest: sha256(config), size: config.length }, { kind: 'model', digest, size }];
+      const about: StoredModel = { name: short, kind: 'model', size, digest, modified: fs.statSync(file).mtimeMs, family, parameters, quantization };
       this.shipped.set(short.toLowerCase(), {
         entry: { ...about, file, manifest: digest && composeManifest(layers) },
         blobs: new Map<string, string | Buffer>(digest ? [[digest, file], [sha256(config), config]] : []),
       });
     } finally {
-      source.close();
+      for (const s of sources) s.close();
     }
   }
 }

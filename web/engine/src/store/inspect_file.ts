@@ -35,18 +35,18 @@ export interface FileKind extends Pick<StoredModel, 'kind' | 'family' | 'paramet
   format: 'gguf' | 'safetensors';
 }
 
-async function inspected(core: Core, source: Source, config: string | undefined): Promise<Inspected> {
-  const text = await openWithFetches(() => inspect(core, [source], { json: true, name: source.name, ...(config !== undefined && { config }) }));
+async function inspected(core: Core, sources: readonly Source[], config: string | undefined): Promise<Inspected> {
+  const text = await openWithFetches(() => inspect(core, sources, { json: true, name: sources[0]?.name ?? '', ...(config !== undefined && { config }) }));
   return JSON.parse(text) as Inspected;
 }
 
-/** Look at a whole file. PEFT's weights are understood only with their adapter_config.json. */
-export async function inspectFile(core: Core, source: Source, config?: string): Promise<FileKind> {
+/** Look at a whole file, or at a split one with its other parts. PEFT's weights are understood only with their adapter_config.json. */
+export async function inspectFile(core: Core, source: Source, config?: string, parts: readonly Source[] = []): Promise<FileKind> {
   const head = new Uint8Array(Math.min(HEAD, source.size));
   await source.readAsync(0, head);
   const format = formatOf(source.name, head);
   if (format === 'safetensors' && config === undefined) throw new BezelError(`${source.name} needs the adapter_config.json that lies beside it`, 'argument');
-  const facts = await inspected(core, source, format === 'safetensors' ? config : undefined);
+  const facts = await inspected(core, [source, ...parts], format === 'safetensors' ? config : undefined);
   return {
     format,
     kind: facts.kind === 'adapter' ? 'adapter' : 'model',
@@ -66,7 +66,7 @@ export async function sortModels(core: Core, refs: SourceRef[]): Promise<{ model
 async function isProjector(core: Core, ref: SourceRef): Promise<boolean> {
   const source = await openSource(ref);
   try {
-    return (await inspected(core, source, undefined)).kind === 'mmproj';
+    return (await inspected(core, [source], undefined)).kind === 'mmproj';
   } catch (e) {
     if (e instanceof BezelError && e.kind === 'format') return false; // a shard alone makes no sense, and says so when loaded
     throw e;
