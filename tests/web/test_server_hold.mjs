@@ -1,4 +1,5 @@
 // `bezel serve` as hostile and unlucky clients meet it: the tool itself, the tiny model on the CPU, and what is left behind.
+import { spawn } from 'node:child_process';
 import fs from 'node:fs';
 import http from 'node:http';
 import net from 'node:net';
@@ -249,6 +250,22 @@ test('SIGTERM ends it within five seconds, whatever is under way', async () => {
     for (let i = 0; i < 3; i++) await post(at, path, chat('x', { model: 'lost:1' }));
   });
   for (const [name, ms] of Object.entries({ hung, stuck, loading, lost })) ok(ms < 5000, `${name}: ${Math.round(ms)} ms`);
+});
+
+test('SIGTERM ends it also where its store never says what is in it', async () => {
+  const gone = `${temp}/HANG`;
+  fs.mkdirSync(`${gone}/manifests/registry.ollama.ai`, { recursive: true });
+  const child = spawn(process.execPath, ['web/engine/bin/bezel.mjs', 'serve', '--port', '0', '--backend', 'cpu', '--store', gone], { stdio: ['ignore', 'ignore', 'pipe'], ...hook });
+  const over = new Promise((done) => child.on('close', (code, signal) => done(code ?? signal)));
+  let said = '';
+  child.stderr.on('data', (d) => (said += d));
+  await until(() => said.includes('for ever'));
+  const begin = performance.now();
+  child.kill('SIGTERM');
+  const late = setTimeout(() => child.kill('SIGKILL'), 5000);
+  equal(await over, 143);
+  clearTimeout(late);
+  ok(performance.now() - begin < 5000);
 });
 
 await done(process.argv[2]);

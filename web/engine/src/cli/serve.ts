@@ -163,7 +163,7 @@ export const serve: Command = {
     const stop = stopped(); // heard from here on, also while the rest starts
     const port = await listenOn(server, wanted, listen);
     const url = `http://localhost:${port}/`;
-    await announce(url, catalog, device, app !== undefined);
+    await Promise.race([announce(url, catalog, device, app !== undefined), stop]); // a store on a drive that is gone says nothing
     if (given.has('--open') && app !== undefined) openPage(url);
     const over = new AbortController();
     if (model !== undefined) host.use({ client: '', signal: over.signal, model }, async () => {}).catch((e: Error) => over.signal.aborted || say(`${model}: ${e.message}`));
