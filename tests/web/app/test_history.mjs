@@ -74,6 +74,15 @@ test('a tree with circles, missing parents and 50,000 messages is read in second
   ok(performance.now() - begin < 5000);
 });
 
+test('a file that has one conversation again and again is imported in seconds, as its first', () => {
+  const history = opened(), first = thread('a', Array.from({ length: 1000 }, (_, i) => message(`m${i}`, i ? `m${i - 1}` : null)));
+  const threads = read([first, ...Array.from({ length: 1000 }, () => thread('a', [], { title: 'another', updated: 3000 }))]);
+  const begin = performance.now();
+  same(history.restore({ threads }), { added: 1, completed: 0, known: 0 });
+  ok(performance.now() - begin < 5000, `${Math.round(performance.now() - begin)} ms`);
+  same([history.thread('a').conversation.title, history.thread('a').messages.length], ['a', 1000]);
+});
+
 test('an import adds what is missing and overwrites nothing that is newer', () => {
   const history = opened(), now = Date.now();
   const old = read([thread('a', [message('q', null, 'question')], { updated: now - 9000, title: 'old name' })]);

@@ -144,6 +144,10 @@ export function readArchive(file: Uint8Array, now = Date.now()): Archive {
   }
   if (!isObject(data) || data['format'] !== 'bezel-conversations' || !Array.isArray(data['threads'])) throw new Error(NOT_ONE);
   if (data['version'] !== 1) throw new Error('That export was written by a newer version of Bezel.');
-  const taken = new Set<string>();
-  return { format: 'bezel-conversations', version: 1, threads: data['threads'].map((t) => toThread(t, now, taken)) };
+  const taken = new Set<string>(), threads = new Map<string, Thread>();
+  for (const one of data['threads']) {
+    const thread = toThread(one, now, taken), { id } = thread.conversation;
+    if (!threads.has(id)) threads.set(id, thread); // twice the same: the first one counts
+  }
+  return { format: 'bezel-conversations', version: 1, threads: [...threads.values()] };
 }
