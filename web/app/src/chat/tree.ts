@@ -4,8 +4,21 @@ import type { Message } from './types';
 
 const byTime = (a: Message, b: Message) => a.created - b.created || (a.id < b.id ? -1 : 1);
 
-export function childrenOf(messages: readonly Message[], parent: string | null): Message[] {
-  return messages.filter((m) => m.parent === parent).sort(byTime);
+type Families = Map<string | null, Message[]>;
+
+/** Of lists that were asked about: every message on screen asks, and a list never changes, another takes its place. */
+const sorted = new WeakMap<readonly Message[], Families>();
+
+function familiesOf(messages: readonly Message[]): Families {
+  const families: Families = new Map();
+  for (const m of messages) {
+    const family = families.get(m.parent);
+    if (family) family.push(m);
+    else families.set(m.parent, [m]);
+  }
+  for (const family of families.values()) family.sort(byTime);
+  sorted.set(messages, families);
+  return families;
 }
 
 /** From the first message to `leaf`. A circle, which a damaged file may hold, is walked once. */
@@ -52,11 +65,11 @@ export function parentsWithoutCircles(messages: readonly Message[]): Map<string,
 export interface Place {
   /** Which of its siblings a message is, from 0. */
   index: number;
-  siblings: Message[];
+  siblings: readonly Message[];
 }
 
 export function placeOf(messages: readonly Message[], message: Message): Place {
-  const siblings = childrenOf(messages, message.parent);
+  const siblings = (sorted.get(messages) ?? familiesOf(messages)).get(message.parent) ?? [];
   return { index: siblings.findIndex((m) => m.id === message.id), siblings };
 }
 
