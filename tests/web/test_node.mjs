@@ -148,6 +148,33 @@ test('a reader that leaves is told nothing', () => {
   equal(String(r.stderr), '');
 });
 
+test('where nobody hears what is said beside an answer there is an answer', async () => {
+  const started = (...args) => {
+    const words = ['web/engine/bin/bezel.mjs', ...args, '--backend', 'cpu'];
+    const child = spawn(process.execPath, words, { stdio: ['ignore', 'pipe', 'pipe'] });
+    child.stderr.destroy();
+    return Object.assign(child, { over: new Promise((end) => child.on('close', end)) });
+  };
+  const one = started('run', 'tiny', 'What is 7 * 8?', '--greedy', '--stats');
+  let answer = '';
+  one.stdout.on('data', (text) => (answer += text));
+  same([await one.over, answer], [0, '7 * 8 = 56.\n']);
+  const server = started('serve', '--port', '0');
+  try {
+    const url = await new Promise((found, failed) => {
+      server.stdout.on('data', (text) => found(/http:[^\s]*/.exec(text)?.[0]));
+      server.over.then((code) => failed(new Error(`it ended with ${code}`)));
+    });
+    for (const model of ['tiny', 'tiny-moe']) { // it says which one it loads
+      const body = JSON.stringify({ model, prompt: 'a', max_tokens: 1 });
+      equal((await fetch(`${url}v1/completions`, { method: 'POST', body })).status, 200);
+    }
+  } finally {
+    server.kill();
+    await server.over;
+  }
+});
+
 for (const [signal, code] of [['SIGINT', 130], ['SIGTERM', 143]])
   for (const [when, args, said] of [['at once', [], 'Ctrl-C ends it'], ['while a model loads', ['--model', 'tiny'], 'loading tiny'], ['with a model', ['--model', 'tiny'], 'is ready on the CPU']])
     test(`serve ends with ${code} on ${signal} ${when}, as --help says`, async () => {

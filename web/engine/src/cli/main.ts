@@ -68,6 +68,7 @@ export async function main(words: readonly string[]): Promise<number> {
     process.stderr.write(`bezel: cannot write the output: ${e.message}\n`);
     process.exit(FAILED);
   });
+  process.stderr.on('error', () => {}); // a log that nobody reads any more is no reason to end
   const [name, ...rest] = words[0] === 'help' && words[1] !== undefined ? [words[1], '--help'] : words;
   if (name === undefined) {
     process.stderr.write(overview());
