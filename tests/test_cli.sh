@@ -260,8 +260,10 @@ check "a pasted text of two lines is one question" typed '\x1b[200~What is the c
 check "too" test "$(grep -o 'is Paris' "$tmp/out" | wc -l)" -eq 1
 check "a pasted command to the terminal" typed '\x1b[200~a\xc2\x9bb\x7fc\x1b[201~\r\x04' --n 4
 check "is shown as a space" python3 -c "import sys; t = open('$tmp/out').read(); sys.exit('\x9b' in t or '\x7f' in t or 'a b' not in t)"
-check "an unknown command" typed '/frobnicate now\r\x04'
-check "is named" grep -q 'There is no command /frobnicate; /help lists them' "$tmp/out"
+check "an unknown command" typed '/frobnicate now\r/think maybe\r/clear  \r\x04'
+check "is named" grep -q 'There is no command /frobnicate now; /help lists them' "$tmp/out"
+check "as is one with a word that it does not know" grep -q 'no command /think maybe;' "$tmp/out"
+check "a space behind a known one does no harm" bash -c '! grep -q "no command /clear" "$1"' - "$tmp/out"
 check "a text in quotes that begins as a command" typed '"""/frobnicate"""\r\x1b[200~/help\nme\x1b[201~\r\x04' --n 4
 check "is none, nor are lines that were pasted" bash -c '! grep -q "no command\|/clear" "$1"' - "$tmp/out"
 # A model that writes nothing but the byte of ESC.

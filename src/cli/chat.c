@@ -190,7 +190,7 @@ static bool command(struct chat *c, const char *line)
     } else if (strcmp(line, "/help") == 0 || strcmp(line, "/?") == 0) {
         print_commands();
     } else {
-        printf("There is no command %.*s; /help lists them.\n", (int)strcspn(line, " "), line);
+        printf("There is no command %s; /help lists them.\n", line);
     }
     return true;
 }
@@ -247,10 +247,11 @@ static enum bz_status talk(struct chat *c, bool interactive, struct bz_err *err)
         if (r != LINE_READ) break;
         if (text.failed) st = fail_memory(err, text.n);
         if (st || text.n == 0) continue;
-        buf_putc(&text, 0); /* commands are C strings */
-        text.n--;
         if (text.data[0] == '/' && !quoted && !memchr(text.data, '\n', text.n)) {
-            if (!command(c, text.data)) break;
+            while (text.data[text.n - 1] == ' ') text.n--;
+            buf_putc(&text, 0); /* commands are C strings */
+            if (text.failed) st = fail_memory(err, text.n);
+            else if (!command(c, text.data)) break;
             continue;
         }
         st = turn(c, buf_str(&text), err);

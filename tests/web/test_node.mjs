@@ -198,7 +198,7 @@ test('help of a command, and commands of a chat that do not exist', () => {
   equal(help.code, 0);
   ok(String(help.out).startsWith('usage: bezel run MODEL [PROMPT]\n'));
   equal(bezel(['help', 'frobnicate']).code, 2);
-  alike(['chat', tiny, '--greedy'], '/frobnicate now\n/help\n"""What is the capital\nof France?"""\n"""/help"""\n');
+  alike(['chat', tiny, '--greedy'], '/frobnicate now\n/think maybe\n/clear \n/help\n"""What is the capital\nof France?"""\n"""/help"""\n');
 });
 
 test('what is in a file is told in the same words', () => {

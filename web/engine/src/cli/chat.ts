@@ -123,7 +123,7 @@ class Chat {
     else if (line === '/system' || line.startsWith('/system ')) this.system = line.slice('/system '.length);
     else if (line === '/think on' || line === '/think off') this.thinking = line === '/think on';
     else if (line === '/help' || line === '/?') process.stdout.write(commands);
-    else process.stdout.write(`There is no command ${line.split(' ', 1)[0]}; /help lists them.\n`);
+    else process.stdout.write(`There is no command ${line}; /help lists them.\n`);
     return true;
   }
 }
@@ -165,7 +165,7 @@ async function talk(chat: Chat, interactive: boolean): Promise<void> {
     const { text, quoted } = asked;
     if (!text) continue;
     if (text.startsWith('/') && !quoted) {
-      if (!chat.command(text)) break;
+      if (!chat.command(text.trimEnd())) break;
       continue;
     }
     isBusy = true;
