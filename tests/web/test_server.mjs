@@ -727,6 +727,11 @@ test('a stream that is neither wanted nor not is an error; errors name their par
   same([refused.status, refused.json.error.param, refused.json.error.type], [400, 'stream', 'invalid_request_error']);
   same((await post(s.port, '/api/chat', say('x', { stream: 'yes' }))).status, 400);
   same((await post(s.port, '/v1/chat/completions', say('x', { model: 3 }))).json.error.param, 'model');
+  for (const session of [3, 'x'.repeat(1025)]) {
+    const { status, json } = await post(s.port, '/v1/chat/completions', say('x', { session }));
+    same([status, json.error.param], [400, 'session']);
+  }
+  same((await post(s.port, '/v1/chat/completions', say('x', { session: 'x'.repeat(1024) }))).status, 200);
   const ids = [refused, await ask(s.port, '/v1/models'), await ask(s.port, '/api/tags'), await ask(s.port, '/nowhere')].map((r) => r.headers['x-request-id']);
   ok(ids.every((id) => /^req_[0-9a-f]{32}$/.test(id)) && new Set(ids).size === 4, String(ids));
   same((await ask(s.port, '/v1/models/')).json, (await ask(s.port, '/v1/models')).json);

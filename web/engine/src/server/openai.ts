@@ -45,11 +45,17 @@ export async function showModel(ex: Exchange, host: Host, name: string): Promise
 /** Requests of one program, or of one user of it, share a turn. */
 const clientOf = (ex: Exchange, user: unknown): string => (typeof user === 'string' ? `${ex.client} ${user}` : ex.client);
 
+const LONGEST_NAME = 1024; // of a session: it is kept for as long as what was computed in it
+
 /** For the engine; what has no effect there is not kept while the request waits.
  *  What was computed for one client is of no use to another: not its tokens, and not the count of those that are the same. A session's
  *  name means something to the client that chose it. */
 export function scoped(ex: Exchange, { session, ...request }: Request): Request {
-  if (session !== undefined && session !== null && typeof session !== 'string') throw new HttpError(400, '"session" must be the name of a session', 'invalid_session', {}, 'session');
+  const isName = typeof session === 'string' && session.length <= LONGEST_NAME;
+  if (session !== undefined && session !== null && !isName) {
+    const what = `"session" must be the name of a session, of ${LONGEST_NAME} characters at most`;
+    throw new HttpError(400, what, 'invalid_session', {}, 'session');
+  }
   for (const name of withoutEffect) delete (request as Record<string, unknown>)[name];
   return { ...request, prompt_cache_key: session ? `${ex.scope} ${session}` : ex.scope };
 }
