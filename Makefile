@@ -12,7 +12,7 @@ LDLIBS   = -lm -lpthread
 $(BUILD)/src/ops/ops_cpu_fast.o $(BUILD)/src/ops/ops_cpu_dot.o: CFLAGS += -ffp-contract=fast $(if $(filter gcc cc,$(notdir $(CC))),-Wno-psabi)
 
 LIB_SRC  = $(sort $(wildcard src/*.c src/base/*.c src/io/*.c src/text/*.c src/quant/*.c src/ops/*.c \
-           src/model/*.c src/train/*.c src/gpu/*.c))
+           src/tape/*.c src/model/*.c src/train/*.c src/gpu/*.c))
 CLI_SRC  = $(sort $(wildcard src/cli/*.c))
 TEST_SRC = $(sort $(wildcard tests/test_*.c))
 FUZZ_SRC = $(sort $(wildcard tests/fuzz/fuzz_*.c))
@@ -149,9 +149,9 @@ WASM_CFLAGS = --target=wasm32-wasi -std=c11 -O3 -msimd128 -mbulk-memory -msign-e
 # What is called seldom, or only records what the device will do, is made small: 30 KB of what a page downloads. Smallest
 # is what has no loop over a model's numbers or a long text.
 WASM_SMALL = $(addprefix $(WASM_OUT)/obj/src/,io/%.o text/tokenizer.o text/detok.o text/stop.o text/marked.o gpu/adapt.o \
-            gpu/draw.o gpu/upload.o ops/ops_cpu_bwd_experts.o)
-WASM_SMALLEST = $(addprefix $(WASM_OUT)/obj/src/,cli/%.o wasm/%.o train/%.o model/%.o gpu/ops_%.o gpu/selftest%.o \
-            text/chat_%.o base/json.o bezel.o session.o generate.o)
+            gpu/draw.o gpu/upload.o gpu/wgsl.o ops/ops_cpu_bwd_experts.o)
+WASM_SMALLEST = $(addprefix $(WASM_OUT)/obj/src/,cli/%.o wasm/%.o train/%.o model/%.o tape/%.o gpu/ops_%.o gpu/fuse%.o gpu/selftest%.o \
+            text/chat_%.o base/json.o bezel.o session.o generate.o step.o ops/ops.o gpu/record.o gpu/kernel.o)
 $(WASM_SMALL): WASM_CFLAGS += -Os
 $(WASM_SMALLEST): WASM_CFLAGS += -Oz
 # The stack lies below everything else, so that an overflow traps instead of overwriting.

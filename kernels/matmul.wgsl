@@ -1,5 +1,5 @@
 // matmul - y[t] = scale * (W x[t] + sum of the adapters s B z[t])     (prefill: many rows t);
-//   with GELU y[t] = gelu(that) * by[t][by_col ...]; with cap > 0 y[t] = cap * tanh(that / cap)
+//   with GELU y[t] = gelu(that) * by[t][by_col ...]
 //
 //   x   read   n_tok x cols f32     grid   a workgroup per ROWS rows of W, TOKS rows t and share, t first
 //   w   read   rows x cols          bytes  W once per TOKS rows t, x once per ROWS rows of W

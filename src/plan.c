@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "gpu/fuse.h"
 #include "model/lora.h"
 #include "step.h"
 
@@ -200,6 +201,35 @@ static enum bz_status record_both(struct plan *p, const struct plan_options *o, 
     return st;
 }
 
+/* ---- rules of fusion ---- */
+
+static const struct {
+    const char *name, *formula;
+} rules[N_GPU_RULES] = {
+#define RULE(NAME, name, formula) [RULE_##NAME] = { #name, formula },
+#include "gpu/rules.def"
+#undef RULE
+};
+
+const char *plan_rule_name(uint32_t rule)
+{
+    return rule < N_GPU_RULES ? rules[rule].name : NULL;
+}
+
+const char *plan_rule_formula(uint32_t rule)
+{
+    return rule < N_GPU_RULES ? rules[rule].formula : NULL;
+}
+
+uint32_t plan_rule_find(const char *name)
+{
+    for (uint32_t i = 1; i < N_GPU_RULES; i++)
+        if (strcmp(rules[i].name, name) == 0) return i;
+    return 0;
+}
+
+/* ---- opening ---- */
+
 enum bz_status plan_open(struct plan *out, const char *model,
                          const struct bz_engine_options *engine,
                          const struct bz_session_options *session, const struct plan_options *o,
@@ -210,6 +240,7 @@ enum bz_status plan_open(struct plan *out, const char *model,
     gpu.backend = BZ_BACKEND_GPU;
     null_host_open(&o->profile->limits);
     enum bz_status st = bz_engine_open(&p.engine, model, &gpu, err);
+    if (st == BZ_OK) ((struct gpu_ops *)p.engine->backend.ctx)->without = o->without;
     if (st == BZ_OK && o->adapter) {
         int id;
         st = bz_adapter_add(p.engine, o->adapter, 1, &id, err);

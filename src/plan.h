@@ -19,6 +19,7 @@ struct plan_options {
         horizon; /* positions that attention is shaped for; 0: 128, or the context if shorter */
     const char *adapter; /* a file, or NULL */
     uint32_t rank;       /* of one more adapter, of zeros, on every linear; 0: none */
+    uint32_t without;    /* rules of gpu/rules.def that are off: a bit each, by its number */
 };
 
 /* One dispatch in words. */
@@ -40,6 +41,12 @@ struct plan {
     uint64_t weight_bytes, cache_bytes, act_bytes; /* on the device */
     struct arena arena;
 };
+
+/* The number of a rule of fusion; 0: there is none of this name. */
+uint32_t plan_rule_find(const char *name);
+/* Of rules from 1 on: its name, and its formula. NULL: there are no more. */
+const char *plan_rule_name(uint32_t rule);
+const char *plan_rule_formula(uint32_t rule);
 
 /* `model` as for bz_engine_open. The plan of a step that makes the last row's logits, and of drawing a
  * token from them. One plan at a time. On failure *out is untouched. */

@@ -31,7 +31,7 @@ uint64_t bz_session_bytes(const bz_engine *e, const struct bz_session_options *o
 {
     struct bz_session_options o = fill_in(e, options);
     return kv_bytes(&e->model.config, o.n_context, o.n_batch, o.cache == BZ_CACHE_F16) +
-           acts_bytes(&e->model, o.n_batch) + 16 * (uint64_t)e->model.config.n_vocab;
+           acts_bytes(&e->model, &e->backend, o.n_batch) + 16 * (uint64_t)e->model.config.n_vocab;
 }
 
 enum bz_status bz_session_open(bz_session **out, bz_engine *e,
@@ -54,7 +54,7 @@ enum bz_status bz_session_open(bz_session **out, bz_engine *e,
     if (st == BZ_OK)
         st = kv_open(&s->kv, &e->model.config, &e->backend, o.n_context, o.n_batch,
                      o.cache == BZ_CACHE_F16, err);
-    if (st == BZ_OK) st = acts_open(&s->acts, &e->model, &e->backend, o.n_batch, err);
+    if (st == BZ_OK) st = acts_open(&s->acts, &e->model, &e->backend, &s->kv, o.n_batch, err);
     if (st == BZ_OK) st = sampler_open(&s->sampler, e->model.config.n_vocab, err);
     if (st) {
         bz_session_close(s);
@@ -68,7 +68,7 @@ void bz_session_close(bz_session *s)
 {
     if (!s) return;
     if (s->kv.be) kv_close(&s->kv);
-    acts_close(&s->acts, &s->engine->model, &s->engine->backend);
+    acts_close(&s->acts, &s->engine->backend);
     sampler_close(&s->sampler);
     mem_free(s->tokens);
     mem_free(s->logits);
@@ -134,7 +134,7 @@ static enum bz_status feed(struct bz_session *s, const int32_t *ids, size_t n, s
         s->acts.ids.rows = rows;
         op_write(r, &s->acts.ids, 0, ids + at, rows);
         kv_begin(&s->kv, rows);
-        model_forward(r, &s->engine->model, &s->kv, &s->acts, wanted);
+        model_forward(r, &s->engine->model, &s->acts, wanted);
         bool go_on = hand_out_logits(s, r, s->kv.n_past + rows - wanted, wanted, on_logits, ctx);
         model_check(r, &s->engine->model);
         if (r->status) return fail(err, r->status, "%s", r->err.text);

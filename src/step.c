@@ -5,7 +5,7 @@ struct recorded step_record(struct run *r, bz_session *s, uint32_t rows, uint32_
 {
     gpu_ops_begin(r->be, s->kv.n_past, horizon);
     s->acts.ids.rows = rows;
-    model_forward(r, &s->engine->model, &s->kv, &s->acts, n_logits);
+    model_forward(r, &s->engine->model, &s->acts, n_logits);
     if (n_logits) model_logits(r, &s->engine->model, &s->acts, 0, n_logits);
     return gpu_ops_end(r->be);
 }

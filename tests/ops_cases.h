@@ -114,6 +114,30 @@ static void case_rope_table(struct bench *b, const struct op_case *c)
         }
 }
 
+/* The first n_pair pairs of a head, rotated by a row of the table. */
+static void formula_rope(double *u, const float *cosine, uint32_t n_pair, uint32_t half)
+{
+    for (uint32_t k = 0; k < n_pair; k++) {
+        double p = u[k], q = u[k + half], sine = (double)cosine[n_pair + k];
+        u[k] = p * (double)cosine[k] - q * sine;
+        u[k + half] = p * sine + q * (double)cosine[k];
+    }
+}
+
+/* cols is the head size, out the number of pairs that turn. */
+static void case_rope(struct bench *b, const struct op_case *c)
+{
+    struct act *x = bench_random(b, c->rows, c->n_head * c->cols);
+    struct act *turn = bench_random(b, c->rows, 2 * c->out);
+    op_rope(&b->run, &x->t, &turn->t, c->n_head);
+    bench_result(b, &x->t, false);
+    double *want = bench_formula(b);
+    for (size_t i = 0; want && i < b->n_got; i++) want[i] = (double)x->v[i];
+    for (size_t i = 0; want && i < b->n_got; i += c->cols)
+        formula_rope(want + i, turn->v + i / (c->n_head * c->cols) * 2 * c->out, c->out,
+                     c->cols / 2);
+}
+
 /* cols is the head size, out the number of pairs that turn. */
 static void case_head_norm_rope(struct bench *b, const struct op_case *c)
 {
@@ -126,12 +150,8 @@ static void case_head_norm_rope(struct bench *b, const struct op_case *c)
     double *want = bench_formula(b), *in = widen(x->v, b->n_got);
     for (size_t i = 0; want && i < b->n_got; i += n) {
         formula_norm(want + i, in + i, w->v, n, (double)EPS);
-        const float *cosine = turn->v + i / (c->n_head * n) * 2 * c->out, *sine = cosine + c->out;
-        for (uint32_t k = 0; k < n_pair; k++) {
-            double p = want[i + k], q = want[i + k + half];
-            want[i + k] = p * (double)cosine[k] - q * (double)sine[k];
-            want[i + k + half] = p * (double)sine[k] + q * (double)cosine[k];
-        }
+        if (n_pair)
+            formula_rope(want + i, turn->v + i / (c->n_head * n) * 2 * c->out, n_pair, half);
     }
     free(in);
 }
@@ -446,16 +466,14 @@ static void case_join_then_linear(struct bench *b, const struct op_case *c)
     struct mat *w = bench_weight(b, c->format, c->cols, c->out, 1);
     for (uint32_t i = 0; i < c->n_lora; i++) bench_lora(b, w, c->rank + i);
     op_join(&b->run, &t.j);
-    op_linear_softcap(&b->run, &y->t, &t.norm->t, &w->w, 30);
+    op_linear(&b->run, &y->t, &t.norm->t, &w->w);
     bench_result(b, &t.to->t, false);
     bench_result(b, &y->t, false);
     double *want = bench_formula(b);
     if (!want) return;
     double *h = formula_join(&t, c, want), *to = want + (size_t)c->rows * c->cols;
-    for (uint32_t k = 0; k < c->rows; k++, to += c->out) {
+    for (uint32_t k = 0; k < c->rows; k++, to += c->out)
         formula_linear(to, h + (size_t)k * c->cols, w, 0);
-        for (uint32_t i = 0; i < c->out; i++) to[i] = 30 * tanh(to[i] / 30);
-    }
     free(h);
 }
 
@@ -779,22 +797,6 @@ static void case_linear_gelu_mul(struct bench *b, const struct op_case *c)
     free(in);
 }
 
-static void case_linear_softcap(struct bench *b, const struct op_case *c)
-{
-    struct act *x = bench_random(b, c->rows, c->cols), *y = bench_blank(b, c->rows, c->out);
-    struct mat *w = bench_weight(b, c->format, c->cols, c->out, 1);
-    for (uint32_t i = 0; i < c->n_lora; i++) bench_lora(b, w, c->rank + i);
-    op_linear_softcap(&b->run, &y->t, &x->t, &w->w, c->plain ? 0 : 0.75f);
-    bench_result(b, &y->t, false);
-    double *want = bench_formula(b), *in = widen(x->v, (size_t)c->rows * c->cols);
-    for (uint32_t t = 0; want && t < c->rows; t++) {
-        double *to = want + (size_t)t * c->out;
-        formula_linear(to, in + (size_t)t * c->cols, w, 0);
-        for (uint32_t i = 0; !c->plain && i < c->out; i++) to[i] = 0.75 * tanh(to[i] / 0.75);
-    }
-    free(in);
-}
-
 static void case_gate_up(struct bench *b, const struct op_case *c)
 {
     struct act *x = bench_random(b, c->rows, c->cols), *y = bench_blank(b, c->rows, c->out);
@@ -862,22 +864,24 @@ static void case_gelu_mul(struct bench *b, const struct op_case *c)
                   (double)by->v[i / c->cols * width + c->at + i % c->cols];
 }
 
-/* cols is the width of a slice, out the number of slices (layers). */
-static void case_ple_mix(struct bench *b, const struct op_case *c)
+static void case_times(struct bench *b, const struct op_case *c)
 {
-    struct act *ple = bench_random(b, c->rows, c->cols * c->out);
-    struct act *proj = bench_random(b, c->rows, c->cols * c->out);
-    struct mat *w = bench_weight(b, c->format, c->cols, 1, 1);
-    op_ple_mix(&b->run, &ple->t, &proj->t, &w->w, 0.125f, 0.01f);
-    bench_result(b, &ple->t, false);
-    double *want = bench_formula(b), *in = widen(proj->v, b->n_got);
-    for (size_t i = 0; i < b->n_got; i++) in[i] *= 0.125;
-    for (size_t i = 0; want && i < b->n_got; i += c->cols) {
-        formula_norm(want + i, in + i, w->v, c->cols, (double)0.01f);
-        for (uint32_t j = 0; j < c->cols; j++)
-            want[i + j] = (want[i + j] + (double)ple->v[i + j]) / sqrt(2);
-    }
-    free(in);
+    struct act *x = bench_random(b, c->rows, c->cols);
+    op_times(&b->run, &x->t, 0.375f);
+    bench_result(b, &x->t, false);
+    double *want = bench_formula(b);
+    for (size_t i = 0; want && i < b->n_got; i++) want[i] = 0.375 * (double)x->v[i];
+}
+
+/* plain: numbers far past the cap. */
+static void case_softcap(struct bench *b, const struct op_case *c)
+{
+    const double cap = c->plain ? 0.0078125 : 0.75;
+    struct act *x = bench_random(b, c->rows, c->cols);
+    op_softcap(&b->run, &x->t, (float)cap);
+    bench_result(b, &x->t, false);
+    double *want = bench_formula(b);
+    for (size_t i = 0; want && i < b->n_got; i++) want[i] = cap * tanh((double)x->v[i] / cap);
 }
 
 struct ranked {
@@ -893,15 +897,11 @@ static int better_first(const void *pa, const void *pb)
 }
 
 /* One row: ids and weights by sorting all experts. */
-static void formula_router(double *ids, double *weights, const float *x, const struct mat *w,
-                           const struct mat *scale, uint32_t n_used)
+static void formula_route(double *ids, double *weights, const double *z, uint32_t n_expert,
+                          uint32_t n_used)
 {
-    uint32_t n = w->w.cols, n_expert = w->w.rows;
-    double *u = widen(x, n), *z = malloc(n_expert * sizeof *z), total = 0;
-    formula_norm(u, u, scale->v, n, (double)EPS);
-    for (uint32_t i = 0; i < n; i++) u[i] /= sqrt(n);
-    formula_linear(z, u, w, 0);
     struct ranked *all = malloc(n_expert * sizeof *all);
+    double total = 0;
     for (uint32_t e = 0; e < n_expert; e++)
         all[e] = (struct ranked) { isnan(z[e]) ? -1 : exp(z[e]), e };
     qsort(all, n_expert, sizeof *all, better_first);
@@ -911,6 +911,18 @@ static void formula_router(double *ids, double *weights, const float *x, const s
         weights[j] = all[j].p / total;
     }
     free(all);
+}
+
+/* The same from the state that the router reads. */
+static void formula_router(double *ids, double *weights, const float *x, const struct mat *w,
+                           const struct mat *scale, uint32_t n_used)
+{
+    uint32_t n = w->w.cols, n_expert = w->w.rows;
+    double *u = widen(x, n), *z = malloc(n_expert * sizeof *z);
+    formula_norm(u, u, scale->v, n, (double)EPS);
+    for (uint32_t i = 0; i < n; i++) u[i] /= sqrt(n);
+    formula_linear(z, u, w, 0);
+    formula_route(ids, weights, z, n_expert, n_used);
     free(z);
     free(u);
 }
@@ -935,6 +947,22 @@ static struct mat *router_matrix(struct bench *b, const struct op_case *c, uint3
     struct mat *w = bench_weight_of(b, format, c->cols, c->n_expert, 1, rows);
     free(rows);
     return w;
+}
+
+static void case_route(struct bench *b, const struct op_case *c)
+{
+    struct act *scores = bench_random(b, c->rows, c->n_expert);
+    struct act *ids = bench_blank(b, c->rows, c->n_used),
+               *weights = bench_blank(b, c->rows, c->n_used);
+    struct routing out = { ids->t, weights->t };
+    op_route(&b->run, &out, &scores->t);
+    bench_result(b, &out.ids, true);
+    bench_result(b, &out.weights, false);
+    double *want = bench_formula(b), *z = widen(scores->v, (size_t)c->rows * c->n_expert);
+    for (uint32_t t = 0; want && t < c->rows; t++)
+        formula_route(want + (size_t)t * c->n_used, want + (size_t)(c->rows + t) * c->n_used,
+                      z + (size_t)t * c->n_expert, c->n_expert, c->n_used);
+    free(z);
 }
 
 static void case_router(struct bench *b, const struct op_case *c)
@@ -1123,11 +1151,11 @@ static const struct {
     { "rms_norm", case_rms_norm },
     { "linear", case_linear },
     { "linear_shares", case_linear },
-    { "linear_softcap", case_linear_softcap },
     { "linear_gelu_mul", case_linear_gelu_mul },
     { "gate_up", case_gate_up },
     { "rope_table", case_rope_table },
     { "head_norm_rope", case_head_norm_rope },
+    { "rope", case_rope },
     { "attention", case_attention },
     { "heads_write", case_heads_write },
     { "attend", case_attend },
@@ -1144,7 +1172,9 @@ static const struct {
     { "layer_start", case_layer_start },
     { "layer_end", case_layer_end },
     { "gelu_mul", case_gelu_mul },
-    { "ple_mix", case_ple_mix },
+    { "times", case_times },
+    { "softcap", case_softcap },
+    { "route", case_route },
     { "router", case_router },
     { "linear_router", case_linear_router },
     { "router_then_experts", case_router_then_experts },
@@ -1202,10 +1232,10 @@ static const struct op_case cases[] = {
     { "linear",         67,    64, QUANT_Q5_0, 1e-12, .why = "three adapters, A x kept, many rows", .out = 40, .rank = 15, .n_lora = 3, .keep = true },
     { "linear",          3,    32, F32,        1e-12, .why = "adapters on a single output", .out = 1, .rank = 1, .n_lora = 2, .cpu_only = true },
 
-    { "linear_softcap",  1,   256, QUANT_Q6_K, 1e-12, .why = "decode", .out = 33 },
-    { "linear_softcap",  5,    96, QUANT_Q8_0, 1e-12, .why = "a few rows, an adapter", .out = 40, .rank = 4, .n_lora = 1 },
-    { "linear_softcap", 70,    96, QUANT_Q8_0, 1e-12, .why = "prefill", .out = 68 },
-    { "linear_softcap",  1,    64, QUANT_Q4_0, 1e-12, .why = "no cap", .out = 36, .plain = true },
+    { "times",           1,    64, F32,        1e-14, .why = "decode" },
+    { "times",          65,   100, F32,        1e-14, .why = "many rows" },
+    { "softcap",         1,   333, F32,        1e-12, .why = "decode, no whole lanes" },
+    { "softcap",         5,   100, F32,        1e-12, .why = "numbers far past the cap", .plain = true },
 
     { "linear_gelu_mul", 1,   256, QUANT_Q4_K, 1e-12, .why = "decode", .out = 33, .at = 4 },
     { "linear_gelu_mul", 5,    96, QUANT_Q8_0, 1e-12, .why = "a few rows, all of b", .out = 40 },
@@ -1410,9 +1440,9 @@ static const struct op_case cases[] = {
     { "gelu_mul",       65,   100, F32,        1e-12, .why = "many rows" },
     { "gelu_mul",        5,    32, F32,        1e-12, .why = "by a slice in the middle", .at = 96 },
 
-    { "ple_mix",         1,    32, F32,        1e-12, .why = "decode", .out = 6 },
-    { "ple_mix",         5,   256, F32,        1e-12, .why = "many layers", .out = 35 },
-    { "ple_mix",        65,     3, QUANT_BF16, 1e-12, .why = "narrow slices", .out = 2, .cpu_only = true },
+    { "route",           1,     1, F32,        1e-14, .why = "decode", .n_expert = 8, .n_used = 3 },
+    { "route",          65,     1, F32,        1e-14, .why = "many rows, 128 experts", .n_expert = 128, .n_used = 8 },
+    { "route",           5,     1, F32,        1e-14, .why = "all used", .n_expert = 70, .n_used = 70 },
 
     { "router",          1,    64, F32,        1e-15, .why = "decode", .n_expert = 8, .n_used = 3 },
     { "router",         65,    96, F32,        1e-15, .why = "many rows, all used", .n_expert = 5, .n_used = 5 },
@@ -1507,6 +1537,9 @@ static const struct op_case cases[] = {
     { "linear",          1,   256, QUANT_Q4_K, 1e-12, .why = "rows that teams of three share out more evenly", .out = 5376 },
     { "linear",          1,  2304, QUANT_Q6_K, 1e-12, .why = "teams of three rows, a tail of one", .out = 34, .cut = 4 },
     { "join_gate_up",    1,   768, QUANT_Q4_K, 1e-12, .why = "wide, and down, three rows a team", .out = 256, .n_ff = 20, .wide = true, .cut = 4 },
+
+    { "rope",            1,   256, F32,        1e-12, .why = "decode", .n_head = 8, .out = 128 },
+    { "rope",           65,    32, F32,        1e-12, .why = "pairs past the last stay", .n_head = 3, .out = 5 },
 };
 /* clang-format on */
 

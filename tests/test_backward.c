@@ -9,6 +9,7 @@
 #include "check.h"
 #include "io/gguf.h"
 #include "model/backward.h"
+#include "model/forward.h"
 #include "ops/ops_cpu.h"
 #include "train/trainee.h"
 
@@ -21,7 +22,7 @@ struct fixture {
     struct backend be;
     struct model m;
     struct trainee trainee;
-    struct tape tape;
+    struct trace trace;
     int32_t ids[N_TOK], targets[N_TOK];
 };
 
@@ -40,7 +41,7 @@ static bool open_fixture(struct fixture *f, const char *name, bool fast, bool ke
               cpu_open(&f->be, fast, 3, &err) == BZ_OK &&
               model_load(&f->m, &f->file, &f->be, &err) == BZ_OK &&
               trainee_open(&f->trainee, &f->m, &f->be, &o, &err) == BZ_OK &&
-              tape_open(&f->tape, &f->m, &f->be, N_TOK, keep_all, &err) == BZ_OK;
+              trace_open(&f->trace, &f->m, &f->be, N_TOK, keep_all, &err) == BZ_OK;
     CHECK_MSG(ok, "%s: %s", name, err.text);
     if (ok) *f->trainee.drop = (struct dropout) { dropout, 77, 0 };
     struct rng rng = { 11 };
@@ -59,7 +60,7 @@ static bool open_fixture(struct fixture *f, const char *name, bool fast, bool ke
 
 static void close_fixture(struct fixture *f)
 {
-    tape_close(&f->tape);
+    trace_close(&f->trace);
     trainee_close(&f->trainee);
     model_free(&f->m, &f->be);
     cpu_close(&f->be);
@@ -70,9 +71,9 @@ static double total_loss(struct fixture *f)
 {
     struct run r = { .be = &f->be };
     double sum = 0;
-    model_losses(&r, &f->tape, f->ids, f->targets, N_TOK);
+    model_losses(&r, &f->trace, f->ids, f->targets, N_TOK);
     CHECK_MSG(r.status == BZ_OK, "%s", r.err.text);
-    for (int i = 0; i < N_TOK; i++) sum += (double)((float *)f->tape.loss.mem)[i];
+    for (int i = 0; i < N_TOK; i++) sum += (double)((float *)f->trace.loss.mem)[i];
     return sum;
 }
 
@@ -80,7 +81,7 @@ static void gradients(struct fixture *f)
 {
     struct run r = { .be = &f->be };
     trainee_zero_grads(&r, &f->trainee);
-    model_train_step(&r, &f->tape, f->ids, f->targets, N_TOK, 1);
+    model_train_step(&r, &f->trace, f->ids, f->targets, N_TOK, 1);
     CHECK_MSG(r.status == BZ_OK, "%s", r.err.text);
 }
 
@@ -170,7 +171,7 @@ static void check_ways(const char *name)
         double off = difference(&again, &fast);
         CHECK_MSG(off < 1e-4, "%s: threads and SIMD change a gradient by %g of its length", name,
                   off);
-        CHECK(tape_bytes(&again.m, N_TOK, false) < tape_bytes(&again.m, N_TOK, true));
+        CHECK(trace_bytes(&again.m, N_TOK, false) < trace_bytes(&again.m, N_TOK, true));
     }
     close_fixture(&again);
     close_fixture(&kept);
@@ -188,20 +189,20 @@ static void check_losses(const char *name)
         struct run r = { .be = &f.be };
         uint32_t V = f.m.config.n_vocab;
         CHECK(kv_open(&kv, &f.m.config, &f.be, N_TOK, N_TOK, false, &err) == BZ_OK);
-        CHECK(acts_open(&a, &f.m, &f.be, N_TOK, &err) == BZ_OK);
+        CHECK(acts_open(&a, &f.m, &f.be, &kv, N_TOK, &err) == BZ_OK);
         total_loss(&f);
         a.ids.rows = N_TOK;
         op_write(&r, &a.ids, 0, f.ids, N_TOK);
-        model_forward(&r, &f.m, &kv, &a, N_TOK);
+        model_forward(&r, &f.m, &a, N_TOK);
         for (uint32_t t = 0; t < N_TOK; t++) {
             model_logits(&r, &f.m, &a, t, 1);
             const float *z = a.logits.mem;
             double sum = 0, want = 0;
             for (uint32_t i = 0; i < V; i++) sum += exp((double)z[i]);
             if (f.targets[t] >= 0) want = log(sum) - (double)z[f.targets[t]];
-            CHECK(fabs((double)((float *)f.tape.loss.mem)[t] - want) < 1e-4);
+            CHECK(fabs((double)((float *)f.trace.loss.mem)[t] - want) < 1e-4);
         }
-        acts_close(&a, &f.m, &f.be);
+        acts_close(&a, &f.be);
         kv_close(&kv);
     }
     close_fixture(&f);
@@ -215,8 +216,8 @@ static void check_sum(void)
         struct run r = { .be = &twice.be };
         gradients(&once);
         trainee_zero_grads(&r, &twice.trainee);
-        model_train_step(&r, &twice.tape, twice.ids, twice.targets, N_TOK, 0.25f);
-        model_train_step(&r, &twice.tape, twice.ids, twice.targets, N_TOK, 0.75f);
+        model_train_step(&r, &twice.trace, twice.ids, twice.targets, N_TOK, 0.25f);
+        model_train_step(&r, &twice.trace, twice.ids, twice.targets, N_TOK, 0.75f);
         CHECK(r.status == BZ_OK && difference(&once, &twice) < 1e-5);
     }
     close_fixture(&once);
@@ -234,21 +235,21 @@ static void check_packed(const char *name, bool fast)
         struct run r = { .be = &packed.be }, s = { .be = &alone.be };
         double together = 0, apart = 0;
         trainee_zero_grads(&r, &packed.trainee);
-        tape_pack(&r, &packed.tape, starts, N_TOK);
-        model_train_step(&r, &packed.tape, packed.ids, packed.targets, N_TOK, 1);
-        for (int i = 0; i < N_TOK; i++) together += (double)((float *)packed.tape.loss.mem)[i];
+        trace_pack(&r, &packed.trace, starts, N_TOK);
+        model_train_step(&r, &packed.trace, packed.ids, packed.targets, N_TOK, 1);
+        for (int i = 0; i < N_TOK; i++) together += (double)((float *)packed.trace.loss.mem)[i];
         trainee_zero_grads(&s, &alone.trainee);
-        model_train_step(&s, &alone.tape, alone.ids, alone.targets, FIRST, 1);
-        for (int i = 0; i < FIRST; i++) apart += (double)((float *)alone.tape.loss.mem)[i];
-        model_train_step(&s, &alone.tape, alone.ids + FIRST, alone.targets + FIRST, N_TOK - FIRST,
+        model_train_step(&s, &alone.trace, alone.ids, alone.targets, FIRST, 1);
+        for (int i = 0; i < FIRST; i++) apart += (double)((float *)alone.trace.loss.mem)[i];
+        model_train_step(&s, &alone.trace, alone.ids + FIRST, alone.targets + FIRST, N_TOK - FIRST,
                          1);
-        for (int i = 0; i < N_TOK - FIRST; i++) apart += (double)((float *)alone.tape.loss.mem)[i];
+        for (int i = 0; i < N_TOK - FIRST; i++) apart += (double)((float *)alone.trace.loss.mem)[i];
         CHECK(r.status == BZ_OK && s.status == BZ_OK);
         CHECK_MSG(fabs(together - apart) < 1e-4 * apart, "%s: losses %g and %g", name, together,
                   apart);
         double off = difference(&alone, &packed);
         CHECK_MSG(off < 1e-4, "%s: packing changes a gradient by %g of its length", name, off);
-        tape_pack(&r, &packed.tape, NULL, 0);
+        trace_pack(&r, &packed.trace, NULL, 0);
         gradients(&packed);
         CHECK(difference(&alone, &packed) > 1e-2);
     }

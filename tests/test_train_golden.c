@@ -19,7 +19,7 @@ struct fixture {
     struct backend be;
     struct model m;
     struct trainee trainee;
-    struct tape tape;
+    struct trace trace;
     int32_t ids[MAX_TOK], targets[MAX_TOK];
     uint32_t n, n_learned;
 };
@@ -100,7 +100,7 @@ static bool open_fixture(struct fixture *f, const char *name, bool fast)
     ok = cpu_open(&f->be, fast, 2, &err) == BZ_OK &&
          model_load(&f->m, &f->file, &f->be, &err) == BZ_OK &&
          trainee_open(&f->trainee, &f->m, &f->be, &o, &err) == BZ_OK &&
-         tape_open(&f->tape, &f->m, &f->be, f->n, false, &err) == BZ_OK;
+         trace_open(&f->trace, &f->m, &f->be, f->n, false, &err) == BZ_OK;
     CHECK_MSG(ok, "%s: %s", name, err.text);
     if (ok) fill_adapter(f);
     return ok;
@@ -108,7 +108,7 @@ static bool open_fixture(struct fixture *f, const char *name, bool fast)
 
 static void close_fixture(struct fixture *f)
 {
-    tape_close(&f->tape);
+    trace_close(&f->trace);
     trainee_close(&f->trainee);
     model_free(&f->m, &f->be);
     cpu_close(&f->be);
@@ -122,9 +122,9 @@ static double gradients(struct fixture *f)
     struct run r = { .be = &f->be };
     double sum = 0;
     trainee_zero_grads(&r, &f->trainee);
-    model_train_step(&r, &f->tape, f->ids, f->targets, f->n, 1.0f / (float)f->n_learned);
+    model_train_step(&r, &f->trace, f->ids, f->targets, f->n, 1.0f / (float)f->n_learned);
     CHECK_MSG(r.status == BZ_OK, "%s", r.err.text);
-    for (uint32_t i = 0; i < f->n; i++) sum += (double)((float *)f->tape.loss.mem)[i];
+    for (uint32_t i = 0; i < f->n; i++) sum += (double)((float *)f->trace.loss.mem)[i];
     return sum / f->n_learned;
 }
 

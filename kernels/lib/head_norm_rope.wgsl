@@ -7,6 +7,7 @@ struct Params {
     head_dim : u32,
     n_pair : u32,
     has_w : u32,
+    has_norm : u32,
     eps : f32,
 }
 @group(0) @binding(0) var<uniform> p : Params;
@@ -31,7 +32,10 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         let b = x[at + i + half];
         squares += a * a + b * b;
     }
-    let inverse = inverseSqrt(workgroup_sum(squares, lid) / f32(p.head_dim) + p.eps);
+    var inverse = inverseSqrt(workgroup_sum(squares, lid) / f32(p.head_dim) + p.eps);
+    if (p.has_norm == 0u) {
+        inverse = 1.0;
+    }
     let turn = (head / p.n_head) * 2u * p.n_pair;
     for (var i = lid; i < half; i += WG) {
         var a = x[at + i] * inverse;

@@ -6,7 +6,7 @@
 //!bind y update array<f32>
 
 fn put(tok : u32, row : u32, value : f32) {
-    y[tok * p.y_stride + p.row0 + row] = capped(p.scale * value);
+    y[tok * p.y_stride + p.row0 + row] = p.scale * value;
 }
 
 fn adapted(rows : vec4<u32>, tok : u32, lane : u32) -> vec4<f32> {

@@ -16,5 +16,5 @@ fn put(tok : u32, row : u32, value : f32) {
     if (GELU == 1u) {
         v = gelu_tanh(vec4<f32>(v)).x * by[tok * p.by_stride + p.by_col + p.row0 + row];
     }
-    y[tok * p.y_stride + p.row0 + row] = capped(v);
+    y[tok * p.y_stride + p.row0 + row] = v;
 }

@@ -16,15 +16,5 @@ struct Params {
     by_stride : u32, // f32 from row to row of `by`
     by_col : u32,    // its column that meets column 0 of y
     scale : f32,     // times all
-    cap : f32,       // y = cap tanh(... / cap); 0: none
     n_split : u32,   // matmul: shares of the columns, each with a y of its own; 0 or 1: all at once
-}
-
-// What becomes of a result: y = cap tanh(value / cap).
-fn capped(v : f32) -> f32 {
-    if (p.cap > 0.0) {
-        // Past 15 tanh is 1 in f32, and some drivers' tanh is exp(2x)/exp(2x) and overflows.
-        return p.cap * tanh(clamp(v / p.cap, -15.0, 15.0));
-    }
-    return v;
 }

@@ -1,5 +1,5 @@
 // matmul_lone - y[t] = scale * (W x[t] + sum of the adapters s B z[t])     (prefill: many rows t);
-//   with GELU y[t] = gelu(that) * by[t][by_col ...]; with cap > 0 y[t] = cap * tanh(that / cap)
+//   with GELU y[t] = gelu(that) * by[t][by_col ...]
 //
 //   x   read   n_tok x cols f32     grid   a thread per 8 rows of W and 8 rows t, rows of W first
 //   w   read   rows x cols          bytes  W once per 8 rows t, x once per 8 rows of W

@@ -66,18 +66,35 @@ struct arena_block {
     _Alignas(16) unsigned char data[];
 };
 
+/* A spare block with room for so many bytes, taken from the list; NULL: none. */
+static struct arena_block *take_spare(struct arena *a, size_t bytes)
+{
+    struct arena_block **at = &a->spare;
+    while (*at && (*at)->cap < bytes) at = &(*at)->next;
+    struct arena_block *b = *at;
+    if (b) *at = b->next;
+    return b;
+}
+
+static struct arena_block *new_block(const struct arena *a, size_t bytes)
+{
+    size_t cap = a->head ? a->head->cap * 2 : 4096;
+    if (cap > (size_t)1 << 20) cap = (size_t)1 << 20;
+    if (cap < bytes) cap = bytes;
+    struct arena_block *b = mem_alloc(1, sizeof *b + cap);
+    if (b) b->cap = cap;
+    return b;
+}
+
 void *arena_alloc(struct arena *a, size_t n, size_t size)
 {
     size_t bytes;
     if (__builtin_mul_overflow(n, size, &bytes) || bytes > SIZE_MAX / 2) return NULL;
     bytes = (bytes + 15) & ~(size_t)15;
     if (!a->head || a->head->cap - a->head->used < bytes) {
-        size_t cap = a->head ? a->head->cap * 2 : 4096;
-        if (cap > (size_t)1 << 20) cap = (size_t)1 << 20;
-        if (cap < bytes) cap = bytes;
-        struct arena_block *b = mem_alloc(1, sizeof *b + cap);
+        struct arena_block *b = take_spare(a, bytes);
+        if (!b) b = new_block(a, bytes);
         if (!b) return NULL;
-        b->cap = cap;
         b->next = a->head;
         a->head = b;
     }
@@ -93,11 +110,24 @@ char *arena_copy_str(struct arena *a, const char *p, size_t n)
     return s;
 }
 
-void arena_free(struct arena *a)
+void arena_reset(struct arena *a)
 {
     while (a->head) {
         struct arena_block *b = a->head;
         a->head = b->next;
+        memset(b->data, 0, b->used);
+        b->used = 0;
+        b->next = a->spare;
+        a->spare = b;
+    }
+}
+
+void arena_free(struct arena *a)
+{
+    arena_reset(a);
+    while (a->spare) {
+        struct arena_block *b = a->spare;
+        a->spare = b->next;
         mem_free(b);
     }
 }

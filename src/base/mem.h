@@ -47,12 +47,15 @@ static inline bool size_add(uint64_t a, uint64_t b, uint64_t *out)
 
 /* An arena: many small allocations with one lifetime. Zeroed; freed together. */
 struct arena {
-    struct arena_block *head;
+    struct arena_block *head, *spare;
 };
 
 /* Zeroed, aligned to 16 bytes, or NULL. */
 void *arena_alloc(struct arena *a, size_t n, size_t size);
 char *arena_copy_str(struct arena *a, const char *p, size_t n);
 void arena_free(struct arena *a);
+
+/* Forget every allocation, and keep the memory for the next ones. */
+void arena_reset(struct arena *a);
 
 #endif

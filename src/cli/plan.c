@@ -38,6 +38,7 @@ static void put_line(struct buf *b, const struct plan_line *l)
     buf_printf(b, ",\"workgroups\":%u,\"bytes\":%llu", d->groups[0] * d->groups[1] * d->groups[2],
                (unsigned long long)l->bytes);
     put_member(b, "constants", l->constants);
+    put_member(b, "access", l->access);
     put_member(b, "weights", l->weights);
     uint32_t n;
     const uint8_t *params = null_host_params(d, &n);
@@ -80,6 +81,26 @@ static int misuse_profile(const struct cli_command *c, const char *name)
     return cli_misuse(c, "there is no device profile \"%s\"; there are %s", name, list);
 }
 
+/* A list of names with commas between, or "all", as bits. False: it was told. */
+static bool read_rules(const struct cli_command *c, const char *list, uint32_t *out, int *code)
+{
+    char name[32];
+    if (strcmp(list, "all") == 0) *out = ~0u;
+    for (const char *at = list; *out != ~0u && *at;) {
+        size_t n = strcspn(at, ",");
+        snprintf(name, sizeof name, "%.*s", (int)(n < sizeof name ? n : sizeof name - 1), at);
+        uint32_t rule = plan_rule_find(name);
+        if (!rule) {
+            *code = cli_misuse(c, "there is no rule \"%.*s\"; `bezel plan --help` lists them",
+                               (int)n, at);
+            return false;
+        }
+        *out |= 1u << rule;
+        at += n + (at[n] == ',');
+    }
+    return true;
+}
+
 static const char about[] =
     "The dispatches of one step on a GPU, and of drawing a token after it: kernel, workgroups,\n"
     "bytes of weights, constants, matrices. Needs no GPU and reads no weights.\n"
@@ -88,12 +109,25 @@ static const char about[] =
     "  nvidia      an NVIDIA GPU under Vulkan (the default)\n"
     "  apple       an Apple GPU under Metal: no packed integer products\n"
     "  spec        the least that WebGPU promises\n"
-    "  software    a CPU: SwiftShader, as the tests have it";
+    "  software    a CPU: SwiftShader, as the tests have it\n"
+    "\n"
+    "rules of fusion, in their order (--without NAME):\n";
+
+/* With the rules in it. */
+static const char *about_all(char text[4096])
+{
+    size_t n = (size_t)snprintf(text, 4096, "%s", about);
+    for (uint32_t i = 1; plan_rule_name(i) && n < 4096; i++)
+        n += (size_t)snprintf(text + n, 4096 - n, "%s  %-22s%s", i > 1 ? "\n" : "",
+                              plan_rule_name(i), plan_rule_formula(i));
+    return text;
+}
 
 int cmd_plan(int argc, char **argv)
 {
     uint64_t rows = 1, horizon = 0, rank = 0, n_context = 0, n_batch = 512;
-    const char *profile = "nvidia", *store = NULL, *model;
+    const char *profile = "nvidia", *store = NULL, *model, *without = "";
+    char text[4096];
     struct plan_options o = { 0 };
     bool json = false;
     const struct cli_option options[] = {
@@ -104,18 +138,21 @@ int cmd_plan(int argc, char **argv)
         { "--adapter", "PATH", "with this LoRA adapter", CLI_STR, &o.adapter, NULL },
         { "--rank", "N", "with an adapter of this rank on every linear", CLI_U64, &rank, NULL },
         { "--device-profile", "NAME", "the device; default nvidia", CLI_STR, &profile, NULL },
+        { "--without", "RULES", "without these rules of fusion: names, or all", CLI_STR, &without,
+          NULL },
         { "--ctx", "N", "tokens of context; default 4096", CLI_U64, &n_context, NULL },
         { "--batch", "N", "prompt tokens computed together; default 512", CLI_U64, &n_batch, NULL },
         { "--store", "DIR", "Ollama store; default where Ollama keeps it", CLI_STR, &store, NULL },
         { "--json", NULL, "for programs, with every parameter and binding", CLI_FLAG, &json, NULL },
     };
     const struct cli_command c = {
-        "plan", "MODEL [options]", about, options, sizeof options / sizeof *options, 1, 1
+        "plan", "MODEL [options]", about_all(text), options, sizeof options / sizeof *options, 1, 1
     };
     int code;
     if (cli_parse(&c, argc, argv, &model, &code) < 0) return code;
     o.profile = gpu_profile_find(profile);
     if (!o.profile) return misuse_profile(&c, profile);
+    if (!read_rules(&c, without, &o.without, &code)) return code;
     if (!rows || (rows | horizon | rank | n_context | n_batch) > INT32_MAX)
         return cli_misuse(&c, "that number of tokens is out of range");
     o.rows = (uint32_t)rows;

@@ -115,11 +115,32 @@ static void add(struct run *r, struct tensor *x, const struct tensor *b)
     gpu_dispatch_op(r, KERNEL_ADD, &p, bind, COUNT(bind), divide_up(p.n, 256));
 }
 
+/* As HOW of kernels/scale.wgsl says. */
+enum { BY_WEIGHT, BY_CONSTANT, CAPPED };
+
+static void scale_all(struct run *r, struct tensor *x, int how, const struct weight *w, float c)
+{
+    struct gpu_ops *g = ops_of(r);
+    struct scale_params p = { .n = x->rows * x->cols, .c = c };
+    struct gpu_binding bind[] = { vector(g, w), act(x) };
+    struct gpu_constant constant = { SCALE_HOW, (float)how };
+    record_dispatch(&g->rec, KERNEL_SCALE, &constant, 1, &p, bind, COUNT(bind),
+                    divide_up(p.n, 256));
+}
+
 static void scale(struct run *r, struct tensor *x, const struct weight *w)
 {
-    struct scale_params p = { .n = x->rows * x->cols };
-    struct gpu_binding bind[] = { vector(ops_of(r), w), act(x) };
-    gpu_dispatch_op(r, KERNEL_SCALE, &p, bind, COUNT(bind), divide_up(p.n, 256));
+    scale_all(r, x, BY_WEIGHT, w, 0);
+}
+
+static void times(struct run *r, struct tensor *x, float c)
+{
+    scale_all(r, x, BY_CONSTANT, NULL, c);
+}
+
+static void softcap(struct run *r, struct tensor *x, float cap)
+{
+    scale_all(r, x, CAPPED, NULL, cap);
 }
 
 static void copy_rows(struct run *r, struct tensor *y, const struct tensor *x, uint32_t first)
@@ -195,32 +216,32 @@ static void rope_table(struct run *r, struct tensor *table, const struct rope *r
                     divide_up((uint64_t)table->rows * rope->n_pair, 64));
 }
 
-void gpu_head_norm_rope(struct run *r, struct tensor *x, const struct weight *w,
-                        const struct tensor *table, uint32_t n_head, float eps)
+/* w NULL: no norm, the rotation alone. */
+static void norm_and_rope(struct run *r, struct tensor *x, const struct weight *w,
+                          const struct tensor *table, uint32_t n_head, float eps)
 {
     struct gpu_ops *g = ops_of(r);
     struct head_norm_rope_params p = { .rows = x->rows,
                                        .n_head = n_head,
                                        .head_dim = x->cols / n_head,
                                        .n_pair = table ? table->cols / 2 : 0,
-                                       .has_w = weight_exists(w),
+                                       .has_w = w && weight_exists(w),
+                                       .has_norm = w != NULL,
                                        .eps = eps };
     struct gpu_binding bind[] = { table ? act(table) : whole(g->unused), vector(g, w), act(x) };
     gpu_dispatch_sum(r, TIERED(g, HEAD_NORM_ROPE), HEAD_NORM_ROPE_WG, 64, &p, bind, COUNT(bind),
                      x->rows * n_head);
 }
 
-static void ple_mix(struct run *r, struct tensor *ple, const struct tensor *proj,
-                    const struct weight *w, float proj_scale, float eps)
+void gpu_head_norm_rope(struct run *r, struct tensor *x, const struct weight *w,
+                        const struct tensor *table, uint32_t n_head, float eps)
 {
-    struct ple_mix_params p = { .rows = ple->rows,
-                                .n_slice = ple->cols / w->cols,
-                                .width = w->cols,
-                                .proj_scale = proj_scale,
-                                .eps = eps };
-    struct gpu_binding bind[] = { act(proj), vector(ops_of(r), w), act(ple) };
-    gpu_dispatch_sum(r, KERNEL_PLE_MIX, PLE_MIX_WG, 64, &p, bind, COUNT(bind),
-                     ple->rows * p.n_slice);
+    norm_and_rope(r, x, w, table, n_head, eps);
+}
+
+static void rope(struct run *r, struct tensor *x, const struct tensor *table, uint32_t n_head)
+{
+    norm_and_rope(r, x, NULL, table, n_head, 0);
 }
 
 struct gpu_vectors gpu_vectors_of(const struct gpu_ops *g, const struct weight *a,
@@ -266,14 +287,15 @@ static const struct backend gpu_backend = {
     .load = gpu_load,
     .unload = gpu_unload,
     .adapt = adapt,
+    .fuse = gpu_fuse,
     .embed = gpu_embed,
     .rms_norm = gpu_rms_norm,
     .linear = gpu_linear,
-    .linear_softcap = gpu_linear_softcap,
     .linear_gelu_mul = gpu_linear_gelu_mul,
     .gate_up = gpu_gate_up,
     .rope_table = rope_table,
     .head_norm_rope = gpu_head_norm_rope,
+    .rope = rope,
     .kv_write = gpu_kv_write,
     .heads_write = gpu_heads_write,
     .attention = gpu_attention,
@@ -286,12 +308,14 @@ static const struct backend gpu_backend = {
     .join_linear_gelu_mul = gpu_join_linear_gelu_mul,
     .join_gate_up = gpu_join_gate_up,
     .gelu_mul = gpu_gelu_mul,
-    .ple_mix = ple_mix,
     .router = gpu_router,
     .linear_router = gpu_linear_router,
     .experts = gpu_experts,
     .add = add,
     .scale = scale,
+    .times = times,
+    .softcap = softcap,
+    .route = gpu_route,
     .copy_rows = copy_rows,
     .bwd = &gpu_backward,
 };

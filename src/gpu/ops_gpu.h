@@ -80,7 +80,8 @@ struct gpu_ops {
     uint32_t base_pos; /* position of row 0 at recording time */
     uint32_t
         cut; /* of matrix products and of attention's heads, counted from 1; 0: by their shape. Tests run each */
-    bool roomy; /* memory is plentiful: gradients may take larger runs at a time */
+    uint32_t without; /* rules of fuse.c that are off: a bit each, by its number */
+    bool roomy;       /* memory is plentiful: gradients may take larger runs at a time */
     struct gpu_scratch scratch[N_GPU_SCRATCH];
     uint32_t parts_room; /* bytes that prompts may take for shares of products: what was reserved */
     struct gpu_halves halves;

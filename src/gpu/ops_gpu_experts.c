@@ -49,18 +49,28 @@ static bool bare_codes(const struct weight *w)
     return gpu_reads_digits(g->shape) && g->adapted.n == 0;
 }
 
+/* A routing by its scores. */
+static void choose_by(struct gpu_ops *g, const struct tensor *scores, const struct routing *to)
+{
+    struct router_params p = { .rows = scores->rows,
+                               .n_expert = scores->cols,
+                               .n_used = to->ids.cols };
+    struct gpu_binding bind[] = { act(scores), act(&to->ids), act(&to->weights) };
+    struct gpu_constant wg = { ROUTER_WG, g->narrow ? 16 : 256 };
+    record_dispatch(&g->rec, KERNEL_ROUTER, &wg, 1, &p, bind, COUNT(bind), p.rows);
+}
+
+void gpu_route(struct run *r, struct routing *out, const struct tensor *scores)
+{
+    choose_by(ops_of(r), scores, out);
+}
+
 /* The choice that is due, by a dispatch of its own. */
 static void choose(void *ctx)
 {
     struct gpu_ops *g = ctx;
-    struct gpu_choice *c = &g->choice;
     bool settled = g->settled.at == g->rec.n_dispatches;
-    struct router_params p = { .rows = c->scores.rows,
-                               .n_expert = c->scores.cols,
-                               .n_used = c->to.ids.cols };
-    struct gpu_binding bind[] = { act(&c->scores), act(&c->to.ids), act(&c->to.weights) };
-    struct gpu_constant wg = { ROUTER_WG, g->narrow ? 16 : 256 };
-    record_dispatch(&g->rec, KERNEL_ROUTER, &wg, 1, &p, bind, COUNT(bind), p.rows);
+    choose_by(g, &g->choice.scores, &g->choice.to);
     if (settled) g->settled.at = g->rec.n_dispatches; /* what was settled serves on */
 }
 

@@ -2,6 +2,7 @@
 #ifndef BEZEL_GPU_OPS_GPU_IMPL_H
 #define BEZEL_GPU_OPS_GPU_IMPL_H
 
+#include "gpu/fuse.h"
 #include "gpu/ops_gpu.h"
 
 #define COUNT(a) (uint32_t)(sizeof(a) / sizeof *(a))
@@ -306,8 +307,6 @@ bool gpu_adapted_gate_up(struct run *r, const struct join *j, struct tensor *y, 
 /* The ops of backend, each in the file that owns it. */
 void gpu_embed(struct run *r, struct tensor *y, const struct weight *table,
                const struct tensor *ids, float scale_by);
-void gpu_linear_softcap(struct run *r, struct tensor *y, const struct tensor *x,
-                        const struct weight *w, float cap);
 void gpu_linear_gelu_mul(struct run *r, struct tensor *y, const struct tensor *x,
                          const struct weight *w, const struct tensor *b, uint32_t col);
 void gpu_linear(struct run *r, struct tensor *y, const struct tensor *x, const struct weight *w);
@@ -344,6 +343,7 @@ void gpu_add_norm(struct run *r, struct tensor *x, const struct tensor *branch,
 void gpu_gelu_mul(struct run *r, struct tensor *x, const struct tensor *b, uint32_t col);
 void gpu_router(struct run *r, struct routing *out, struct tensor *norm, const struct tensor *x,
                 const struct router *by, float eps);
+void gpu_route(struct run *r, struct routing *out, const struct tensor *scores);
 void gpu_linear_router(struct run *r, struct tensor *y, const struct tensor *h,
                        const struct weight *w, struct routing *out, struct tensor *norm,
                        const struct tensor *x, const struct router *by, float eps);

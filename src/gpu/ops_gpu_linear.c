@@ -207,9 +207,9 @@ struct block {
     bool whole; /* there are no others */
 };
 
-/* What becomes of a product: scale times it, then its gelu times columns `col` ... of `by`, or capped. */
+/* What becomes of a product: scale times it, then its gelu times columns `col` ... of `by`. */
 struct finish {
-    float scale, cap;        /* cap 0: none */
+    float scale;
     const struct tensor *by; /* NULL: no gelu */
     uint32_t col;
 };
@@ -219,7 +219,7 @@ struct finish {
 static uint32_t product_shares(const struct gpu_ops *g, const struct block *w, uint32_t n_tok,
                                const struct finish *f)
 {
-    bool bare = f->cap <= 0 && f->scale == 1 && w->whole && w->rows % 4 == 0;
+    bool bare = f->scale == 1 && w->whole && w->rows % 4 == 0;
     struct cut usual = matmul_cut(g, w->rows, n_tok), large = cuts[0];
     uint64_t cost, steps = divide_up(w->rows, usual.rows) * divide_up(n_tok, usual.toks);
     if (!bare || large.wg > g->rec.limits.max_invocations) return 1;
@@ -264,7 +264,7 @@ static bool matrices_product(struct run *r, const struct tensor *y, const struct
     struct gpu_binding bind[6];
     bool can = g->tier == TIER_MATRIX && w->shape != GPU_F32 && x->rows > 32 &&
                !recorder_bars(&g->rec, matrix_kernel(w->shape));
-    bool apart = w->whole && w->rows % 4 == 0 && w->rows == y->cols && f->cap <= 0 && f->scale == 1;
+    bool apart = w->whole && w->rows % 4 == 0 && w->rows == y->cols && f->scale == 1;
     if (!can) return false;
     struct matrix_plan plan = matrix_plan(g, w->rows, w->cols, x->rows, apart);
     if (!g->narrow && !g->cut && plan.groups * plan.shares < ENOUGH_BLOCKS) return false;
@@ -346,7 +346,6 @@ static void block_product(struct run *r, const struct tensor *y, const struct te
                                .by_stride = f->by ? f->by->cols : 0,
                                .by_col = f->col,
                                .scale = f->scale,
-                               .cap = f->cap,
                                .n_split = 1 };
     _Static_assert(sizeof(struct linear_params) == sizeof(struct matmul_params), "one piece");
     struct gpu_binding bind[] = {
@@ -420,7 +419,7 @@ static void adapted_matrix(struct run *r, const struct tensor *y, const struct t
 {
     const struct gpu_settled *last = &ops_of(r)->settled;
     const struct tensor *settled = gpu_settled_of(r, x);
-    bool bare = f->scale == 1 && f->cap <= 0 && !f->by;
+    bool bare = f->scale == 1 && !f->by;
     if (bare && gpu_linear_parts(r, y, settled, w)) return;
     if (settled && last->reader == w) {
         after_adapters(r, y, x, settled, w, &last->z, last->n_parts, f);
@@ -459,13 +458,6 @@ void gpu_adapted_matrix(struct run *r, const struct tensor *y, const struct tens
                         const struct weight *w, float scale_by)
 {
     struct finish f = { .scale = scale_by };
-    adapted_matrix(r, y, x, w, &f);
-}
-
-void gpu_linear_softcap(struct run *r, struct tensor *y, const struct tensor *x,
-                        const struct weight *w, float cap)
-{
-    struct finish f = { .scale = 1, .cap = cap };
     adapted_matrix(r, y, x, w, &f);
 }
 

@@ -194,17 +194,24 @@ static void run_gelu_mul(struct stage *s, const struct test_case *c)
     stage_result(s, x, STAGE_F32);
 }
 
-static void run_ple_mix(struct stage *s, const struct test_case *c)
-{
-    struct tensor *ple = stage_rows(s, c, 3 * c->cols), *proj = stage_rows(s, c, 3 * c->cols);
-    op_ple_mix(&s->run, ple, proj, stage_vector(s, c->cols, 1), 0.125f, EPS);
-    stage_result(s, ple, STAGE_F32);
-}
-
 static void run_add(struct stage *s, const struct test_case *c)
 {
     struct tensor *x = stage_rows(s, c, c->cols), *b = stage_rows(s, c, c->cols);
     op_add(&s->run, x, b);
+    stage_result(s, x, STAGE_F32);
+}
+
+static void run_times(struct stage *s, const struct test_case *c)
+{
+    struct tensor *x = stage_rows(s, c, c->cols);
+    op_times(&s->run, x, 0.7f);
+    stage_result(s, x, STAGE_F32);
+}
+
+static void run_softcap(struct stage *s, const struct test_case *c)
+{
+    struct tensor *x = stage_rows(s, c, c->cols);
+    op_softcap(&s->run, x, 0.7f);
     stage_result(s, x, STAGE_F32);
 }
 
@@ -268,9 +275,10 @@ static const struct test_case simple[] = {
     { run_rope_table, .rows = 2 },
     { run_head_norm_rope, .rows = 2, .cols = 64, .n_head = 3 },
     { run_gelu_mul, .rows = 2, .cols = 64 },
-    { run_ple_mix, .rows = 2, .cols = 64 },
     { run_add, .rows = 2, .cols = 64 },
     { run_scale, .rows = 2, .cols = 64 },
+    { run_times, .rows = 2, .cols = 64 },
+    { run_softcap, .rows = 2, .cols = 64 },
     { run_copy_rows, .rows = 2, .cols = 64 },
     { selftest_router, .rows = 2, .cols = 256, .out = 12, .format = QUANT_F32 },
 };

@@ -1,11 +1,12 @@
-/* backward.c - forward.c once more, with every intermediate kept, and each of its lines in reverse.
+/* backward.c - text.c once more, with every intermediate kept, and each of its lines in reverse.
  *
- * keep_layer() is the layer of forward.c, op by op, not fused; the tests hold the two together.
+ * keep_layer() is the layer of text.c, op by op, not fused; the tests hold the two together.
  * layer_bwd() is the same list from its last line to its first: `dx` comes in as the gradient of the
  * layer's output and leaves as that of its input.
  */
 #include "model/backward.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -14,7 +15,7 @@ static const struct weight none;
 
 /* ---- memory ---- */
 
-struct tape_shape {
+struct trace_shape {
     struct tensor *t;
     uint32_t cols;
 };
@@ -44,10 +45,10 @@ static struct widths widths_of(const struct config *c)
     return w;
 }
 
-enum { N_KEPT = 22, N_OWN = 15 };
+enum { N_KEPT = 22, N_OWN = 20 };
 
 /* One layer's intermediates; with `only` NULL at the widest layer's sizes. */
-static size_t list_kept(struct tape_shape list[N_KEPT], struct kept *k, const struct config *c,
+static size_t list_kept(struct trace_shape list[N_KEPT], struct kept *k, const struct config *c,
                         const struct layer_config *only)
 {
     struct widths w = widths_of(c);
@@ -56,7 +57,7 @@ static size_t list_kept(struct tape_shape list[N_KEPT], struct kept *k, const st
         w.kv = only->n_kv_head * only->head_dim;
         w.ff = only->n_ff;
     }
-    const struct tape_shape all[N_KEPT] = {
+    const struct trace_shape all[N_KEPT] = {
         { &k->norm, w.d },      { &k->q_raw, w.q },      { &k->k_raw, w.kv },
         { &k->v_raw, w.kv },    { &k->q, w.q },          { &k->attn, w.q },
         { &k->branch, w.d },    { &k->x_mid, w.d },      { &k->ffn_in, w.d },
@@ -70,31 +71,45 @@ static size_t list_kept(struct tape_shape list[N_KEPT], struct kept *k, const st
     return c->n_expert ? N_KEPT : c->n_ple ? 17 : 14;
 }
 
-static void list_own(struct tape_shape list[N_OWN], struct tape *t, const struct config *c)
+static void list_own(struct trace_shape list[N_OWN], struct trace *t, const struct model *m)
 {
+    const struct config *c = &m->config;
     struct widths w = widths_of(c);
+    uint32_t ple = at_least_one(c->n_ple * c->n_layer);
     uint32_t inner = w.ff > w.ple ? w.ff : w.ple;
-    const struct tape_shape all[N_OWN] = {
-        { &t->k, w.kv },           { &t->v, w.kv },
-        { &t->dx, w.d },           { &t->d_embd, w.d },
-        { &t->d_branch, w.d },     { &t->d_wide, inner },
-        { &t->d_up, w.ff },        { &t->d_q, w.q },
-        { &t->d_attn, w.q },       { &t->d_exp, c->n_expert ? w.d : 1 },
-        { &t->d_weights, w.used }, { &t->result, w.d },
-        { &t->targets, 1 },        { &t->loss, 1 },
+    const struct trace_shape all[N_OWN] = {
+        { &t->k, w.kv },
+        { &t->v, w.kv },
+        { &t->dx, w.d },
+        { &t->d_embd, w.d },
+        { &t->d_branch, w.d },
+        { &t->d_wide, inner },
+        { &t->d_up, w.ff },
+        { &t->d_q, w.q },
+        { &t->d_attn, w.q },
+        { &t->d_exp, c->n_expert ? w.d : 1 },
+        { &t->d_weights, w.used },
+        { &t->result, w.d },
+        { &t->targets, 1 },
+        { &t->loss, 1 },
         { &t->starts, 1 },
+        { &t->ids, 1 },
+        { &t->ple, ple },
+        { &t->ple_proj, ple },
+        { &t->rope_global, at_least_one(2 * m->rope_global.n_pair) },
+        { &t->rope_swa, at_least_one(2 * m->rope_swa.n_pair) },
     };
     memcpy(list, all, sizeof all);
 }
 
-uint64_t tape_bytes(const struct model *m, uint32_t n_max, bool keep_all)
+uint64_t trace_bytes(const struct model *m, uint32_t n_max, bool keep_all)
 {
     const struct config *c = &m->config;
     struct kept k;
-    struct tape t;
-    struct tape_shape kept[N_KEPT], own[N_OWN];
+    struct trace t;
+    struct trace_shape kept[N_KEPT], own[N_OWN];
     uint64_t cols = (uint64_t)(c->n_layer + 1) * c->n_embd;
-    list_own(own, &t, c);
+    list_own(own, &t, m);
     for (size_t i = 0; i < N_OWN; i++) cols += own[i].cols;
     for (uint32_t il = 0; il < (keep_all ? c->n_layer : 1); il++) {
         size_t n = list_kept(kept, &k, c, keep_all ? &c->layers[il] : NULL);
@@ -102,20 +117,20 @@ uint64_t tape_bytes(const struct model *m, uint32_t n_max, bool keep_all)
     }
     for (uint32_t il = 0; il < c->n_own; il++)
         cols += 2 * (uint64_t)c->layers[il].n_kv_head * c->layers[il].head_dim;
-    return cols * n_max * sizeof(float) + acts_bytes(m, n_max) + kv_bytes(c, n_max, n_max, false);
+    return cols * n_max * sizeof(float) + kv_bytes(c, n_max, n_max, false);
 }
 
-static bool alloc_all(const struct backend *be, struct tape_shape *list, size_t n, uint32_t rows)
+static bool alloc_all(const struct backend *be, struct trace_shape *list, size_t n, uint32_t rows)
 {
     for (size_t i = 0; i < n; i++)
         if (!tensor_alloc(be, list[i].t, rows, list[i].cols)) return false;
     return true;
 }
 
-static bool alloc_layers(struct tape *t)
+static bool alloc_layers(struct trace *t)
 {
     const struct config *c = &t->m->config;
-    struct tape_shape list[N_KEPT];
+    struct trace_shape list[N_KEPT];
     for (uint32_t il = 0; il <= c->n_layer; il++)
         if (!tensor_alloc(t->be, &t->inputs[il], t->n_max, c->n_embd)) return false;
     for (uint32_t il = 0; il < c->n_own; il++) {
@@ -133,34 +148,33 @@ static bool alloc_layers(struct tape *t)
     return true;
 }
 
-enum bz_status tape_open(struct tape *out, const struct model *m, const struct backend *be,
-                         uint32_t n_max, bool keep_all, struct bz_err *err)
+enum bz_status trace_open(struct trace *out, const struct model *m, const struct backend *be,
+                          uint32_t n_max, bool keep_all, struct bz_err *err)
 {
     const struct config *c = &m->config;
-    struct tape t = { .m = m, .be = be, .n_max = n_max, .keep_all = keep_all };
-    struct tape_shape own[N_OWN];
+    struct trace t = { .m = m, .be = be, .n_max = n_max, .keep_all = keep_all };
+    struct trace_shape own[N_OWN];
     t.inputs = mem_alloc(c->n_layer + 1, sizeof *t.inputs);
     t.kept = mem_alloc(c->n_layer, sizeof *t.kept);
     t.dkv = mem_alloc(c->n_own, sizeof *t.dkv);
-    list_own(own, &t, c);
+    list_own(own, &t, m);
     bool ok = t.inputs && t.kept && t.dkv && alloc_all(be, own, N_OWN, n_max) && alloc_layers(&t);
     enum bz_status st =
         ok ? BZ_OK
            : fail(err, BZ_ERR_MEMORY, "not enough memory to train on %u tokens: it takes %llu MB",
-                  n_max, (unsigned long long)(tape_bytes(m, n_max, keep_all) / 1000000));
-    if (st == BZ_OK) st = acts_open(&t.a, m, be, n_max, err);
+                  n_max, (unsigned long long)(trace_bytes(m, n_max, keep_all) / 1000000));
     if (st == BZ_OK) st = kv_open(&t.kv, c, be, n_max, n_max, false, err);
-    if (st) tape_close(&t);
+    if (st) trace_close(&t);
     else *out = t;
     return st;
 }
 
-void tape_close(struct tape *t)
+void trace_close(struct trace *t)
 {
     if (!t->m) return;
     const struct config *c = &t->m->config;
-    struct tape_shape list[N_KEPT], own[N_OWN];
-    list_own(own, t, c);
+    struct trace_shape list[N_KEPT], own[N_OWN];
+    list_own(own, t, t->m);
     for (size_t i = 0; i < N_OWN; i++) tensor_free(t->be, own[i].t);
     for (uint32_t il = 0; t->inputs && il <= c->n_layer; il++) tensor_free(t->be, &t->inputs[il]);
     for (uint32_t il = 0; t->kept && il < c->n_layer; il++) {
@@ -174,16 +188,36 @@ void tape_close(struct tape *t)
     mem_free(t->inputs);
     mem_free(t->kept);
     mem_free(t->dkv);
-    acts_close(&t->a, t->m, t->be);
     kv_close(&t->kv);
-    *t = (struct tape) { 0 };
+    *t = (struct trace) { 0 };
+}
+
+/* ---- before the layers ---- */
+
+static void keep_input(struct run *r, struct trace *t, uint32_t n)
+{
+    const struct model *m = t->m;
+    const struct config *c = &m->config;
+    float width = (float)c->n_embd;
+    t->ids.rows = t->rope_global.rows = t->rope_swa.rows = n;
+    op_embed(r, &t->inputs[0], &m->token_embd, &t->ids, sqrtf(width));
+    if (c->n_ple) {
+        op_embed(r, &t->ple, &m->ple_embd, &t->ids, sqrtf((float)c->n_ple));
+        op_linear(r, &t->ple_proj, &t->inputs[0], &m->ple_proj);
+        op_times(r, &t->ple_proj, 1.0f / sqrtf(width));
+        op_head_norm_rope(r, &t->ple_proj, &m->ple_proj_norm, NULL, c->n_layer, c->eps);
+        op_add(r, &t->ple, &t->ple_proj);
+        op_times(r, &t->ple, sqrtf(0.5f));
+    }
+    op_rope_table(r, &t->rope_global, &m->rope_global, 0);
+    if (m->rope_swa.n_pair) op_rope_table(r, &t->rope_swa, &m->rope_swa, 0);
 }
 
 /* ---- one layer forward, everything kept ---- */
 
 struct pass {
     struct run *r;
-    struct tape *t;
+    struct trace *t;
     const struct model *m;
     const struct layer *l;
     const struct layer_config *lc;
@@ -192,7 +226,7 @@ struct pass {
     float eps;
 };
 
-static struct pass pass_of(struct run *r, struct tape *t, uint32_t il, uint32_t n)
+static struct pass pass_of(struct run *r, struct trace *t, uint32_t il, uint32_t n)
 {
     const struct model *m = t->m;
     return (struct pass) {
@@ -233,7 +267,7 @@ static void linears(struct run *r, struct tensor *const *y, const struct tensor 
 
 static const struct tensor *turns(const struct pass *p)
 {
-    return p->lc->swa ? &p->t->a.rope_swa : &p->t->a.rope_global;
+    return p->lc->swa ? &p->t->rope_swa : &p->t->rope_global;
 }
 
 /* The raw values: of a V = K layer those of the keys. */
@@ -255,7 +289,7 @@ static void keep_queries_keys_values(const struct pass *p)
 static void keep_attention(const struct pass *p, const struct tensor *x)
 {
     struct run *r = p->r;
-    struct tape *t = p->t;
+    struct trace *t = p->t;
     struct kept *k = p->k;
     const struct layer *l = p->l;
     struct kv *kv = kv_of(&t->kv, p->il);
@@ -326,7 +360,7 @@ static void keep_per_layer_input(const struct pass *p, struct tensor *out)
     uint32_t n_ple = p->m->config.n_ple;
     linear(r, &k->ple_gate, &k->x_ffn, &p->l->ple_gate);
     copy(r, &k->ple_act, &k->ple_gate);
-    op_gelu_mul(r, &k->ple_act, &p->t->a.ple, p->il * n_ple);
+    op_gelu_mul(r, &k->ple_act, &p->t->ple, p->il * n_ple);
     op_linear(r, &k->ple_branch, &k->ple_act, &p->l->ple_out);
     op_add_norm(r, out, &k->ple_branch, &p->l->ple_post_norm, p->eps);
 }
@@ -354,7 +388,7 @@ static struct tensor *fresh(const struct pass *p, struct tensor *d, uint32_t col
 static void per_layer_input_bwd(const struct pass *p)
 {
     struct run *r = p->r;
-    struct tape *t = p->t;
+    struct trace *t = p->t;
     struct kept *k = p->k;
     const struct layer *l = p->l;
     uint32_t n_ple = p->m->config.n_ple;
@@ -362,7 +396,7 @@ static void per_layer_input_bwd(const struct pass *p)
     op_rms_norm_bwd(r, d_branch, &t->dx, &k->ple_branch, &l->ple_post_norm, p->eps);
     struct tensor *d_gate = fresh(p, &t->d_wide, n_ple);
     op_linear_bwd(r, d_gate, d_branch, &k->ple_act, &l->ple_out);
-    op_gelu_mul_bwd(r, d_gate, NULL, &k->ple_gate, &t->a.ple, p->il * n_ple);
+    op_gelu_mul_bwd(r, d_gate, NULL, &k->ple_gate, &t->ple, p->il * n_ple);
     op_linear_bwd(r, &t->dx, d_gate, &k->x_ffn, &l->ple_gate);
 }
 
@@ -371,7 +405,7 @@ static void per_layer_input_bwd(const struct pass *p)
 static void experts_bwd(const struct pass *p, struct tensor *df)
 {
     struct run *r = p->r;
-    struct tape *t = p->t;
+    struct trace *t = p->t;
     struct kept *k = p->k;
     const struct layer *l = p->l;
     const struct experts e = experts_of(l);
@@ -389,7 +423,7 @@ static void experts_bwd(const struct pass *p, struct tensor *df)
 static void feed_forward_bwd(const struct pass *p)
 {
     struct run *r = p->r;
-    struct tape *t = p->t;
+    struct trace *t = p->t;
     struct kept *k = p->k;
     const struct layer *l = p->l;
     uint32_t d = p->m->config.n_embd;
@@ -427,7 +461,7 @@ static void keys_values_bwd(const struct pass *p, struct tensor *d_norm)
 static void attention_bwd(const struct pass *p)
 {
     struct run *r = p->r;
-    struct tape *t = p->t;
+    struct trace *t = p->t;
     struct kept *k = p->k;
     const struct layer *l = p->l;
     const struct config *c = &p->m->config;
@@ -455,7 +489,7 @@ static void layer_bwd(const struct pass *p)
 
 /* ---- the whole ---- */
 
-void tape_pack(struct run *r, struct tape *t, const int32_t *starts, uint32_t n)
+void trace_pack(struct run *r, struct trace *t, const int32_t *starts, uint32_t n)
 {
     if (starts) {
         t->starts.rows = n;
@@ -465,11 +499,9 @@ void tape_pack(struct run *r, struct tape *t, const int32_t *starts, uint32_t n)
         t->kv.layers[il].starts = starts ? &t->starts : NULL;
 }
 
-static void forward_kept(struct run *r, struct tape *t, uint32_t n)
+static void forward_kept(struct run *r, struct trace *t, uint32_t n)
 {
-    t->a.ids.rows = n;
-    model_input(r, t->m, &t->a, 0);
-    copy(r, &t->inputs[0], &t->a.x);
+    keep_input(r, t, n);
     for (uint32_t il = 0; il < t->m->config.n_layer; il++) {
         struct pass p = pass_of(r, t, il, n);
         keep_layer(&p);
@@ -479,7 +511,7 @@ static void forward_kept(struct run *r, struct tape *t, uint32_t n)
 }
 
 /* Loss and the gradient of the final norm's result, which lands in t->d_embd. */
-static void losses(struct run *r, struct tape *t, uint32_t n, float weight)
+static void losses(struct run *r, struct trace *t, uint32_t n, float weight)
 {
     t->targets.rows = n;
     t->d_embd.cols = t->m->config.n_embd;
@@ -487,20 +519,21 @@ static void losses(struct run *r, struct tape *t, uint32_t n, float weight)
                  t->m->config.softcap, weight);
 }
 
-void tape_put(struct run *r, struct tape *t, const int32_t *ids, const int32_t *targets, uint32_t n)
+void trace_put(struct run *r, struct trace *t, const int32_t *ids, const int32_t *targets,
+               uint32_t n)
 {
-    t->a.ids.rows = t->targets.rows = n;
-    op_write(r, &t->a.ids, 0, ids, n);
+    t->ids.rows = t->targets.rows = n;
+    op_write(r, &t->ids, 0, ids, n);
     op_write(r, &t->targets, 0, targets, n);
 }
 
-void tape_losses(struct run *r, struct tape *t, uint32_t n)
+void trace_losses(struct run *r, struct trace *t, uint32_t n)
 {
     forward_kept(r, t, n);
     losses(r, t, n, 0);
 }
 
-void tape_gradients(struct run *r, struct tape *t, uint32_t n, float weight)
+void trace_gradients(struct run *r, struct trace *t, uint32_t n, float weight)
 {
     const struct config *c = &t->m->config;
     forward_kept(r, t, n);
@@ -518,16 +551,16 @@ void tape_gradients(struct run *r, struct tape *t, uint32_t n, float weight)
     }
 }
 
-void model_losses(struct run *r, struct tape *t, const int32_t *ids, const int32_t *targets,
+void model_losses(struct run *r, struct trace *t, const int32_t *ids, const int32_t *targets,
                   uint32_t n)
 {
-    tape_put(r, t, ids, targets, n);
-    tape_losses(r, t, n);
+    trace_put(r, t, ids, targets, n);
+    trace_losses(r, t, n);
 }
 
-void model_train_step(struct run *r, struct tape *t, const int32_t *ids, const int32_t *targets,
+void model_train_step(struct run *r, struct trace *t, const int32_t *ids, const int32_t *targets,
                       uint32_t n, float weight)
 {
-    tape_put(r, t, ids, targets, n);
-    tape_gradients(r, t, n, weight);
+    trace_put(r, t, ids, targets, n);
+    trace_gradients(r, t, n, weight);
 }

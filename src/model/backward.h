@@ -1,16 +1,17 @@
 /* backward.h - the network as training sees it: forward with everything kept, then back.
  *
- * A tape holds one sequence. Of every layer it keeps the input, and either everything in between
+ * A trace holds one sequence. Of every layer it keeps the input, and either everything in between
  * (keep_all) or room for one layer, which is computed again on the way back: that is gradient
  * checkpointing, a third more arithmetic for a fraction of the memory.
  */
 #ifndef BEZEL_MODEL_BACKWARD_H
 #define BEZEL_MODEL_BACKWARD_H
 
-#include "model/forward.h"
+#include "model/kv.h"
+#include "model/weights.h"
 #include "ops/ops_bwd.h"
 
-/* The intermediates of one layer, in the order of forward.c; n rows each. */
+/* The intermediates of one layer, in the order of text.c; n rows each. */
 struct kept {
     struct tensor norm;                /* rms(x) */
     struct tensor q_raw, k_raw, v_raw; /* before norm and rotation; V = K layers have no v_raw */
@@ -23,14 +24,16 @@ struct kept {
     struct tensor ple_gate, ple_act, ple_branch;
 };
 
-struct tape {
+struct trace {
     const struct model *m;
     const struct backend *be;
     uint32_t n_max; /* positions at most */
     bool keep_all;
-    struct acts a;         /* input part, rotary tables */
-    struct kv_cache kv;    /* keys and values of all layers */
-    struct kv *dkv;        /* their gradients: config.n_own */
+    struct tensor ids;                   /* i32, the tokens */
+    struct tensor ple, ple_proj;         /* per-layer inputs of all layers; room for half of them */
+    struct tensor rope_global, rope_swa; /* cos and sin of the positions */
+    struct kv_cache kv;                  /* keys and values of all layers */
+    struct kv *dkv;                      /* their gradients: config.n_own */
     struct tensor *inputs; /* x before layer il; [n_layer] is after the last: n x n_embd */
     struct kept *kept;     /* n_layer of them, or one */
     struct tensor k, v;    /* normed and rotated, on their way to the cache */
@@ -41,33 +44,33 @@ struct tape {
 };
 
 /* On failure *out is untouched. */
-enum bz_status tape_open(struct tape *out, const struct model *m, const struct backend *be,
-                         uint32_t n_max, bool keep_all, struct bz_err *err);
-void tape_close(struct tape *t); /* accepts a zeroed one */
+enum bz_status trace_open(struct trace *out, const struct model *m, const struct backend *be,
+                          uint32_t n_max, bool keep_all, struct bz_err *err);
+void trace_close(struct trace *t); /* accepts a zeroed one */
 
-/* Bytes that tape_open would take. */
-uint64_t tape_bytes(const struct model *m, uint32_t n_max, bool keep_all);
+/* Bytes that trace_open would take. */
+uint64_t trace_bytes(const struct model *m, uint32_t n_max, bool keep_all);
 
 /* The sequences to come hold several examples, which do not see one another: position p belongs to the one
  * that begins at starts[p]. NULL: one example each, as at the start.
  * Rotations depend on distances alone, so an example that begins later is the same. */
-void tape_pack(struct run *r, struct tape *t, const int32_t *starts, uint32_t n);
+void trace_pack(struct run *r, struct trace *t, const int32_t *starts, uint32_t n);
 
 /* Run n tokens from position 0. targets[t] is the token that position t should say, negative where
- * nothing is asked. Afterwards tape->loss has each position's loss, and the trained adapters' gradients
+ * nothing is asked. Afterwards trace->loss has each position's loss, and the trained adapters' gradients
  * (struct lora.grad) have grown by d (weight * sum of losses). */
-void model_train_step(struct run *r, struct tape *t, const int32_t *ids, const int32_t *targets,
+void model_train_step(struct run *r, struct trace *t, const int32_t *ids, const int32_t *targets,
                       uint32_t n, float weight);
 
 /* The losses alone. */
-void model_losses(struct run *r, struct tape *t, const int32_t *ids, const int32_t *targets,
+void model_losses(struct run *r, struct trace *t, const int32_t *ids, const int32_t *targets,
                   uint32_t n);
 
 /* The same in two halves, for a backend that records the second once and then repeats it: what the pass
  * is about, and the pass. */
-void tape_put(struct run *r, struct tape *t, const int32_t *ids, const int32_t *targets,
-              uint32_t n);
-void tape_losses(struct run *r, struct tape *t, uint32_t n);
-void tape_gradients(struct run *r, struct tape *t, uint32_t n, float weight);
+void trace_put(struct run *r, struct trace *t, const int32_t *ids, const int32_t *targets,
+               uint32_t n);
+void trace_losses(struct run *r, struct trace *t, uint32_t n);
+void trace_gradients(struct run *r, struct trace *t, uint32_t n, float weight);
 
 #endif

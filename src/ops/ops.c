@@ -99,13 +99,6 @@ void op_linear(struct run *r, struct tensor *y, const struct tensor *x, const st
     if (!idle(r, y)) r->be->linear(r, y, x, w);
 }
 
-void op_linear_softcap(struct run *r, struct tensor *y, const struct tensor *x,
-                       const struct weight *w, float cap)
-{
-    op_check_linear(y, x, w);
-    if (!idle(r, y)) r->be->linear_softcap(r, y, x, w, cap);
-}
-
 void op_linear_gelu_mul(struct run *r, struct tensor *y, const struct tensor *x,
                         const struct weight *w, const struct tensor *b, uint32_t col)
 {
@@ -136,6 +129,13 @@ void op_head_norm_rope(struct run *r, struct tensor *x, const struct weight *w,
     assert(!weight_exists(w) || w->cols == x->cols / n_head);
     assert(!table || (table->rows >= x->rows && table->cols <= x->cols / n_head));
     if (!idle(r, x)) r->be->head_norm_rope(r, x, w, table, n_head, eps);
+}
+
+void op_rope(struct run *r, struct tensor *x, const struct tensor *table, uint32_t n_head)
+{
+    assert(n_head && x->cols % n_head == 0);
+    assert(table->rows >= x->rows && table->cols <= x->cols / n_head);
+    if (!idle(r, x)) r->be->rope(r, x, table, n_head);
 }
 
 void op_kv_write(struct run *r, struct kv *kv, const struct tensor *k, const struct tensor *v,
@@ -298,13 +298,6 @@ void op_gelu_mul(struct run *r, struct tensor *x, const struct tensor *b, uint32
     if (!idle(r, x)) r->be->gelu_mul(r, x, b, col);
 }
 
-void op_ple_mix(struct run *r, struct tensor *ple, const struct tensor *proj,
-                const struct weight *w, float proj_scale, float eps)
-{
-    assert(ple->rows == proj->rows && ple->cols == proj->cols && ple->cols % w->cols == 0);
-    if (!idle(r, ple)) r->be->ple_mix(r, ple, proj, w, proj_scale, eps);
-}
-
 /* What op_router asks of its arguments. */
 static void check_router(struct routing *out, struct tensor *norm, const struct tensor *x,
                          const struct router *by)
@@ -361,6 +354,25 @@ void op_add(struct run *r, struct tensor *x, const struct tensor *b)
 void op_scale(struct run *r, struct tensor *x, const struct weight *w)
 {
     if (weight_exists(w) && !idle(r, x)) r->be->scale(r, x, w);
+}
+
+void op_times(struct run *r, struct tensor *x, float c)
+{
+    if (!idle(r, x)) r->be->times(r, x, c);
+}
+
+void op_softcap(struct run *r, struct tensor *x, float cap)
+{
+    assert(cap > 0);
+    if (!idle(r, x)) r->be->softcap(r, x, cap);
+}
+
+void op_route(struct run *r, struct routing *out, const struct tensor *scores)
+{
+    follow(&out->ids, scores);
+    follow(&out->weights, scores);
+    assert(out->ids.cols == out->weights.cols && out->ids.cols <= scores->cols);
+    if (!idle(r, scores)) r->be->route(r, out, scores);
 }
 
 void op_copy_rows(struct run *r, struct tensor *y, const struct tensor *x, uint32_t first)

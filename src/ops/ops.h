@@ -1,6 +1,6 @@
 /* ops.h - the contract between the model and whatever computes it.
  *
- * The model (src/model/forward.c) is a list of calls of the op_* functions below. ops.c checks shapes
+ * The model (src/model/text.c) is a tape, and running it calls the op_* functions below. ops.c checks shapes
  * once for all backends and then hands the op to a backend: the CPU executes it, a GPU records it.
  * Errors are sticky: after the first one every op of the run does nothing, and the caller looks at
  * run.status at the end.
@@ -194,6 +194,7 @@ struct experts {
 };
 
 struct run;
+struct tape;         /* tape/tape.h */
 struct backward_ops; /* ops_bwd.h */
 
 /* What a backend implements: one function an op. The comments are with the op_* functions. */
@@ -216,14 +217,14 @@ struct backend {
     /* The list w->lora, or a scale in it, has changed. On failure the backend goes on as before. NULL: this
      * backend looks at the list itself. */
     enum bz_status (*adapt)(void *ctx, struct weight *w, struct bz_err *err);
+    /* Join groups of a tape's nodes that one call of this backend computes. NULL: each node is an op. */
+    void (*fuse)(void *ctx, struct tape *t);
 
     void (*embed)(struct run *r, struct tensor *y, const struct weight *table,
                   const struct tensor *ids, float scale);
     void (*rms_norm)(struct run *r, struct tensor *y, const struct tensor *x,
                      const struct weight *w, float eps);
     void (*linear)(struct run *r, struct tensor *y, const struct tensor *x, const struct weight *w);
-    void (*linear_softcap)(struct run *r, struct tensor *y, const struct tensor *x,
-                           const struct weight *w, float cap);
     void (*linear_gelu_mul)(struct run *r, struct tensor *y, const struct tensor *x,
                             const struct weight *w, const struct tensor *b, uint32_t col);
     void (*gate_up)(struct run *r, struct tensor *y, struct tensor *up, const struct tensor *x,
@@ -231,6 +232,7 @@ struct backend {
     void (*rope_table)(struct run *r, struct tensor *table, const struct rope *rope, uint32_t pos);
     void (*head_norm_rope)(struct run *r, struct tensor *x, const struct weight *w,
                            const struct tensor *table, uint32_t n_head, float eps);
+    void (*rope)(struct run *r, struct tensor *x, const struct tensor *table, uint32_t n_head);
     void (*kv_write)(struct run *r, struct kv *kv, const struct tensor *k, const struct tensor *v,
                      uint32_t pos);
     void (*heads_write)(struct run *r, struct kv *kv, const struct heads *h, uint32_t pos,
@@ -256,8 +258,6 @@ struct backend {
     void (*join_gate_up)(struct run *r, const struct join *j, struct tensor *y, struct tensor *up,
                          const struct weight *gate_w, const struct weight *up_w);
     void (*gelu_mul)(struct run *r, struct tensor *x, const struct tensor *b, uint32_t col);
-    void (*ple_mix)(struct run *r, struct tensor *ple, const struct tensor *proj,
-                    const struct weight *w, float proj_scale, float eps);
     void (*router)(struct run *r, struct routing *out, struct tensor *norm, const struct tensor *x,
                    const struct router *by, float eps);
     /* NULL: one after the other is as good. */
@@ -268,6 +268,9 @@ struct backend {
                     const struct routing *routing, const struct experts *e);
     void (*add)(struct run *r, struct tensor *x, const struct tensor *b);
     void (*scale)(struct run *r, struct tensor *x, const struct weight *w);
+    void (*times)(struct run *r, struct tensor *x, float c);
+    void (*softcap)(struct run *r, struct tensor *x, float cap);
+    void (*route)(struct run *r, struct routing *out, const struct tensor *scores);
     void (*copy_rows)(struct run *r, struct tensor *y, const struct tensor *x, uint32_t first);
 
     const struct backward_ops *bwd; /* NULL: this backend cannot train */
@@ -315,10 +318,6 @@ void op_linear(struct run *r, struct tensor *y, const struct tensor *x, const st
 /* What op_linear asks of its arguments; y gets as many rows as x. */
 void op_check_linear(struct tensor *y, const struct tensor *x, const struct weight *w);
 
-/* y = cap * tanh((W x, plus the adapters of w) / cap); cap 0: as op_linear. Sets y.rows. */
-void op_linear_softcap(struct run *r, struct tensor *y, const struct tensor *x,
-                       const struct weight *w, float cap);
-
 /* y = gelu_tanh(W x, plus the adapters of w) * b[:, col ...]. Sets y.rows. */
 void op_linear_gelu_mul(struct run *r, struct tensor *y, const struct tensor *x,
                         const struct weight *w, const struct tensor *b, uint32_t col);
@@ -336,6 +335,9 @@ void op_rope_table(struct run *r, struct tensor *table, const struct rope *rope,
  * pairs (i, i + head_dim/2) are rotated by the table; table NULL: no rotation. */
 void op_head_norm_rope(struct run *r, struct tensor *x, const struct weight *w,
                        const struct tensor *table, uint32_t n_head, float eps);
+
+/* In place on x (rows x n_head * head_dim): the rotation alone. */
+void op_rope(struct run *r, struct tensor *x, const struct tensor *table, uint32_t n_head);
 
 /* Rows of k and v become positions pos, pos + 1, ... of the cache. */
 void op_kv_write(struct run *r, struct kv *kv, const struct tensor *k, const struct tensor *v,
@@ -387,11 +389,6 @@ void op_join_gate_up(struct run *r, const struct join *j, struct tensor *y, stru
 /* In place on x: x = gelu_tanh(x) * b[:, col ...]. */
 void op_gelu_mul(struct run *r, struct tensor *x, const struct tensor *b, uint32_t col);
 
-/* In place on ple (rows x n_layer * P), w a vector of P: each P-slice becomes
- * (rms_norm(proj * proj_scale) * w + ple) / sqrt(2). */
-void op_ple_mix(struct run *r, struct tensor *ple, const struct tensor *proj,
-                const struct weight *w, float proj_scale, float eps);
-
 /* u = rms_norm(x) / sqrt(cols) * scale; p = softmax(W u) over all experts; the out.ids.cols largest
  * (ties to the lower index), their p renormalised to sum 1. What op_experts reads next: norm = rms_norm(x) * by->norm.
  * Sets rows. */
@@ -412,6 +409,16 @@ void op_add(struct run *r, struct tensor *x, const struct tensor *b);
 
 /* In place on x: x *= w[0]; an absent w changes nothing. */
 void op_scale(struct run *r, struct tensor *x, const struct weight *w);
+
+/* In place on x: x *= c. */
+void op_times(struct run *r, struct tensor *x, float c);
+
+/* In place on x: x = cap * tanh(x / cap). */
+void op_softcap(struct run *r, struct tensor *x, float cap);
+
+/* p = softmax of a row's scores; the out.ids.cols largest (ties to the lower index), their p renormalised to sum 1.
+ * Sets rows. */
+void op_route(struct run *r, struct routing *out, const struct tensor *scores);
 
 /* y = rows [first, first + y.rows) of x; y.rows is set by the caller. */
 void op_copy_rows(struct run *r, struct tensor *y, const struct tensor *x, uint32_t first);

@@ -266,25 +266,37 @@ static void rope_table(struct run *r, struct tensor *table, const struct rope *r
     }
 }
 
+/* The first n_pair pairs (i, i + half) of a head, rotated by a row of the table. */
+static void rotate(float *u, const float *table, uint32_t n_pair, uint32_t half)
+{
+    const float *cosine = table, *sine = table + n_pair;
+    for (uint32_t i = 0; i < n_pair; i++) {
+        float a = u[i], b = u[i + half];
+        u[i] = a * cosine[i] - b * sine[i];
+        u[i + half] = a * sine[i] + b * cosine[i];
+    }
+}
+
+static void rope(struct run *r, struct tensor *x, const struct tensor *table, uint32_t n_head)
+{
+    (void)r;
+    uint32_t head_dim = x->cols / n_head;
+    for (uint32_t t = 0; t < x->rows; t++)
+        for (uint32_t h = 0; h < n_head; h++)
+            rotate(row_f32(x, t) + (size_t)h * head_dim, row_f32(table, t), table->cols / 2,
+                   head_dim / 2);
+}
+
 static void head_norm_rope(struct run *r, struct tensor *x, const struct weight *w,
                            const struct tensor *table, uint32_t n_head, float eps)
 {
-    (void)r;
-    uint32_t head_dim = x->cols / n_head, half = head_dim / 2;
-    uint32_t n_pair = table ? table->cols / 2 : 0;
-    for (uint32_t t = 0; t < x->rows; t++) {
-        const float *cosine = table ? row_f32(table, t) : NULL;
-        const float *sine = table ? cosine + n_pair : NULL;
+    uint32_t head_dim = x->cols / n_head;
+    for (uint32_t t = 0; t < x->rows; t++)
         for (uint32_t h = 0; h < n_head; h++) {
             float *u = row_f32(x, t) + (size_t)h * head_dim;
             norm_vec(u, u, vec(w), head_dim, eps);
-            for (uint32_t i = 0; i < n_pair; i++) {
-                float a = u[i], b = u[i + half];
-                u[i] = a * cosine[i] - b * sine[i];
-                u[i + half] = a * sine[i] + b * cosine[i];
-            }
         }
-    }
+    if (table) rope(r, x, table, n_head);
 }
 
 /* Row t of x becomes a row of the cache. */
@@ -310,17 +322,6 @@ static void kv_write(struct run *r, struct kv *kv, const struct tensor *k, const
         remember(&kv->k, slot, k, t);
         remember(&kv->v, slot, v, t);
     }
-}
-
-static void heads_write(struct run *r, struct kv *kv, const struct heads *h, uint32_t pos,
-                        float eps)
-{
-    const struct weight none = { 0 };
-    if (h->v_from_k) memcpy(h->v->mem, h->k->mem, (size_t)h->k->rows * h->k->cols * sizeof(float));
-    if (h->q) head_norm_rope(r, h->q, h->q_norm, h->table, h->n_head, eps);
-    head_norm_rope(r, h->k, h->k_norm, h->table, kv->n_kv_head, eps);
-    head_norm_rope(r, h->v, &none, NULL, kv->n_kv_head, eps);
-    kv_write(r, kv, h->k, h->v, pos);
 }
 
 /* One query head over the positions [first, last] of one kv head. */
@@ -362,14 +363,6 @@ static void attention(struct run *r, struct tensor *y, const struct tensor *q, c
     }
 }
 
-static void attend(struct run *r, struct tensor *y, struct kv *kv, const struct heads *h,
-                   uint32_t window, uint32_t pos, float eps)
-{
-    if (h->k) heads_write(r, kv, h, pos, eps);
-    else head_norm_rope(r, h->q, h->q_norm, h->table, h->n_head, eps);
-    r->be->attention(r, y, h->q, kv, h->n_head, window, pos);
-}
-
 static void add_norm(struct run *r, struct tensor *x, const struct tensor *branch,
                      const struct weight *w, float eps)
 {
@@ -389,6 +382,20 @@ static void scale(struct run *r, struct tensor *x, const struct weight *w)
     for (uint64_t i = 0; i < (uint64_t)x->rows * x->cols; i++) out[i] *= vec(w)[0];
 }
 
+static void times(struct run *r, struct tensor *x, float c)
+{
+    (void)r;
+    float *out = x->mem;
+    for (uint64_t i = 0; i < (uint64_t)x->rows * x->cols; i++) out[i] *= c;
+}
+
+static void softcap(struct run *r, struct tensor *x, float cap)
+{
+    (void)r;
+    float *out = x->mem;
+    for (uint64_t i = 0; i < (uint64_t)x->rows * x->cols; i++) out[i] = cap * tanhf(out[i] / cap);
+}
+
 float gelu_tanh(float x)
 {
     return 0.5f * x * (1.0f + tanhf(0.79788456080286536f * (x + 0.044715f * x * x * x)));
@@ -402,33 +409,6 @@ static void gelu_mul(struct run *r, struct tensor *x, const struct tensor *b, ui
         const float *by = row_f32(b, t) + col;
         for (uint32_t i = 0; i < x->cols; i++) a[i] = gelu_tanh(a[i]) * by[i];
     }
-}
-
-static void linear_softcap(struct run *r, struct tensor *y, const struct tensor *x,
-                           const struct weight *w, float cap)
-{
-    float *out = y->mem;
-    linear(r, y, x, w);
-    if (cap == 0) return;
-    for (uint64_t i = 0; i < (uint64_t)y->rows * y->cols; i++) out[i] = cap * tanhf(out[i] / cap);
-}
-
-static void ple_mix(struct run *r, struct tensor *ple, const struct tensor *proj,
-                    const struct weight *w, float proj_scale, float eps)
-{
-    (void)r;
-    uint32_t n = w->cols;
-    for (uint32_t t = 0; t < ple->rows; t++)
-        for (uint32_t at = 0; at < ple->cols; at += n) {
-            float *a = row_f32(ple, t) + at;
-            float *b = row_f32(proj, t) + at;
-            /* rms_norm(b * s) = b * s / sqrt(s^2 mean(b^2) + eps) */
-            double sum = 0;
-            for (uint32_t i = 0; i < n; i++) sum += pow((double)(b[i] * proj_scale), 2);
-            float inverse = (float)(1.0 / sqrt(sum / n + (double)eps));
-            for (uint32_t i = 0; i < n; i++)
-                a[i] = (b[i] * proj_scale * inverse * vec(w)[i] + a[i]) * 0.70710678118654752f;
-        }
 }
 
 /* The k best scores z, best first: of equals the lower index, what is no number last. So the chosen are
@@ -448,6 +428,25 @@ static void take_best(const float *z, double *p, uint32_t n, int32_t *ids, float
     for (uint32_t j = 0; j < k; j++) out[j] /= (float)fmax(total, 6.103515625e-5);
 }
 
+/* Row t of a routing, by its n scores z; p is room for as many. */
+static void choose(struct routing *out, uint32_t t, const float *z, double *p, uint32_t n)
+{
+    double top = -INFINITY, total = 0;
+    for (uint32_t e = 0; e < n; e++) top = fmax(top, (double)z[e]);
+    for (uint32_t e = 0; e < n; e++) total += p[e] = exp((double)z[e] - top);
+    for (uint32_t e = 0; e < n; e++) p[e] /= total;
+    int32_t *ids = (int32_t *)out->ids.mem + (size_t)t * out->ids.cols;
+    take_best(z, p, n, ids, row_f32(&out->weights, t), out->ids.cols);
+}
+
+static void route(struct run *r, struct routing *out, const struct tensor *scores)
+{
+    struct cpu *c = r->be->ctx;
+    double *p = need(r, &c->hidden, scores->cols * sizeof *p);
+    for (uint32_t t = 0; p && t < scores->rows; t++)
+        choose(out, t, row_f32(scores, t), p, scores->cols);
+}
+
 static void router(struct run *r, struct routing *out, struct tensor *norm, const struct tensor *x,
                    const struct router *by, float eps)
 {
@@ -462,12 +461,7 @@ static void router(struct run *r, struct routing *out, struct tensor *norm, cons
         norm_vec(u, row_f32(x, t), NULL, x->cols, eps);
         for (uint32_t i = 0; i < x->cols; i++) u[i] *= inverse_width * vec(by->scale)[i];
         adapted_matvec(r, z, u, w, 0, t);
-        double top = -INFINITY, total = 0;
-        for (uint32_t e = 0; e < w->rows; e++) top = fmax(top, (double)z[e]);
-        for (uint32_t e = 0; e < w->rows; e++) total += p[e] = exp((double)z[e] - top);
-        for (uint32_t e = 0; e < w->rows; e++) p[e] /= total;
-        int32_t *ids = (int32_t *)out->ids.mem + (size_t)t * out->ids.cols;
-        take_best(z, p, w->rows, ids, row_f32(&out->weights, t), out->ids.cols);
+        choose(out, t, z, p, w->rows);
     }
     rms_norm(r, norm, x, by->norm, eps);
 }
@@ -537,15 +531,15 @@ static const struct backend reference = {
     .embed = embed,
     .rms_norm = rms_norm,
     .linear = linear,
-    .linear_softcap = linear_softcap,
     .linear_gelu_mul = cpu_linear_gelu_mul,
     .gate_up = cpu_gate_up,
     .rope_table = rope_table,
     .head_norm_rope = head_norm_rope,
+    .rope = rope,
     .kv_write = kv_write,
-    .heads_write = heads_write,
+    .heads_write = cpu_heads_write,
     .attention = attention,
-    .attend = attend,
+    .attend = cpu_attend,
     .add_norm = add_norm,
     .norm_sum = cpu_norm_sum,
     .join = cpu_join,
@@ -553,11 +547,13 @@ static const struct backend reference = {
     .join_linear_gelu_mul = cpu_join_linear_gelu_mul,
     .join_gate_up = cpu_join_gate_up,
     .gelu_mul = gelu_mul,
-    .ple_mix = ple_mix,
     .router = router,
     .experts = experts,
     .add = add,
     .scale = scale,
+    .times = times,
+    .softcap = softcap,
+    .route = route,
     .copy_rows = copy_rows,
     .bwd = &cpu_backward,
 };

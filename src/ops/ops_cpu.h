@@ -79,6 +79,9 @@ void cpu_linear_gelu_mul(struct run *r, struct tensor *y, const struct tensor *x
                          const struct weight *w, const struct tensor *b, uint32_t col);
 void cpu_gate_up(struct run *r, struct tensor *y, struct tensor *up, const struct tensor *x,
                  const struct weight *gate_w, const struct weight *up_w);
+void cpu_heads_write(struct run *r, struct kv *kv, const struct heads *h, uint32_t pos, float eps);
+void cpu_attend(struct run *r, struct tensor *y, struct kv *kv, const struct heads *h,
+                uint32_t window, uint32_t pos, float eps);
 void cpu_norm_sum(struct run *r, struct tensor *y, const struct tensor *a, const struct weight *a_w,
                   const struct tensor *b, const struct weight *b_w, float eps);
 void cpu_join(struct run *r, const struct join *j);

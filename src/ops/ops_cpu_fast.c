@@ -399,11 +399,10 @@ BZ_CLONES static void cap_numbers(float *x, size_t n, float cap)
     for (; i < n; i++) x[i] = cap * tanhf(x[i] / cap);
 }
 
-static void linear_softcap(struct run *r, struct tensor *y, const struct tensor *x,
-                           const struct weight *w, float cap)
+static void softcap(struct run *r, struct tensor *x, float cap)
 {
-    linear(r, y, x, w);
-    if (cap > 0) cap_numbers(y->mem, (size_t)y->rows * y->cols, cap);
+    (void)r;
+    cap_numbers(x->mem, (size_t)x->rows * x->cols, cap);
 }
 
 /* ---- experts: rows grouped by expert, so that each expert's weights are read once ---- */
@@ -464,6 +463,6 @@ void cpu_use_fast(struct backend *be)
     be->linear = linear;
     be->attention = attention;
     be->gelu_mul = gelu_mul;
-    be->linear_softcap = linear_softcap;
+    be->softcap = softcap;
     be->experts = experts;
 }

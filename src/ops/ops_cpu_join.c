@@ -1,5 +1,5 @@
-/* ops_cpu_join.c - what is put together from other ops: a block's end, the next one's start and its first products;
- * gate and up. */
+/* ops_cpu_join.c - what is put together from other ops: heads on their way to attention; a block's end, the next
+ * one's start and its first products; gate and up. */
 #include <string.h>
 
 #include "ops/ops_cpu.h"
@@ -16,6 +16,25 @@ void cpu_gate_up(struct run *r, struct tensor *y, struct tensor *up, const struc
 {
     r->be->linear(r, up, x, up_w);
     cpu_linear_gelu_mul(r, y, x, gate_w, up, 0);
+}
+
+void cpu_heads_write(struct run *r, struct kv *kv, const struct heads *h, uint32_t pos, float eps)
+{
+    const struct backend *be = r->be;
+    const struct weight none = { 0 };
+    if (h->v_from_k) memcpy(h->v->mem, h->k->mem, (size_t)h->k->rows * h->k->cols * sizeof(float));
+    if (h->q) be->head_norm_rope(r, h->q, h->q_norm, h->table, h->n_head, eps);
+    be->head_norm_rope(r, h->k, h->k_norm, h->table, kv->n_kv_head, eps);
+    be->head_norm_rope(r, h->v, &none, NULL, kv->n_kv_head, eps);
+    be->kv_write(r, kv, h->k, h->v, pos);
+}
+
+void cpu_attend(struct run *r, struct tensor *y, struct kv *kv, const struct heads *h,
+                uint32_t window, uint32_t pos, float eps)
+{
+    if (h->k) cpu_heads_write(r, kv, h, pos, eps);
+    else r->be->head_norm_rope(r, h->q, h->q_norm, h->table, h->n_head, eps);
+    r->be->attention(r, y, h->q, kv, h->n_head, window, pos);
 }
 
 void cpu_norm_sum(struct run *r, struct tensor *y, const struct tensor *a, const struct weight *a_w,

@@ -41,7 +41,7 @@ uint32_t train_steps(double epochs, size_t n, uint32_t n_batch)
 
 uint64_t trainer_bytes(struct model *m, uint32_t n_max, const struct train_options *o)
 {
-    return tape_bytes(m, n_max, o->keep_all) + trainee_bytes(m, &o->adapter);
+    return trace_bytes(m, n_max, o->keep_all) + trainee_bytes(m, &o->adapter);
 }
 
 /* Rows of a pass over n tokens. */
@@ -82,7 +82,7 @@ enum bz_status trainer_open(struct trainer *out, struct model *m, const struct b
     uint32_t n_max = dataset_longest(data);
     if (o->n_max > n_max) n_max = o->n_max;
     n_max = rows_of(be, n_max);
-    if (st == BZ_OK) st = tape_open(&t.tape, m, be, n_max, o->keep_all, err);
+    if (st == BZ_OK) st = trace_open(&t.trace, m, be, n_max, o->keep_all, err);
     if (st == BZ_OK && !tensor_alloc(be, &t.control, N_CONTROL, 1))
         st = fail_memory(err, N_CONTROL * sizeof(float));
     t.control.rows = N_CONTROL;
@@ -97,7 +97,7 @@ enum bz_status trainer_open(struct trainer *out, struct model *m, const struct b
 
 void trainer_close(struct trainer *t)
 {
-    tape_close(&t->tape);
+    trace_close(&t->trace);
     trainee_close(&t->trainee);
     if (t->be) tensor_free(t->be, &t->control);
     mem_free(t->order);
@@ -185,8 +185,8 @@ uint32_t trainer_put(struct run *r, struct trainer *t, const struct example *e)
     uint32_t rows = rows_of(t->be, e->n);
     int32_t *ids = t->padded, *targets = ids + rows, *starts = targets + rows;
     if (!t->be->bwd->records) {
-        tape_pack(r, &t->tape, e->starts, rows);
-        tape_put(r, &t->tape, e->ids, e->targets, rows);
+        trace_pack(r, &t->trace, e->starts, rows);
+        trace_put(r, &t->trace, e->ids, e->targets, rows);
         return rows;
     }
     for (uint32_t i = 0; i < rows; i++) {
@@ -195,21 +195,21 @@ uint32_t trainer_put(struct run *r, struct trainer *t, const struct example *e)
         targets[i] = real ? e->targets[i] : -1;
         starts[i] = !real ? (int32_t)e->n : e->starts ? e->starts[i] : 0;
     }
-    tape_pack(r, &t->tape, starts, rows);
-    tape_put(r, &t->tape, ids, targets, rows);
+    trace_pack(r, &t->trace, starts, rows);
+    trace_put(r, &t->trace, ids, targets, rows);
     return rows;
 }
 
 void trainer_gradients(struct run *r, struct trainer *t, uint32_t rows)
 {
-    tape_gradients(r, &t->tape, rows, 1);
-    op_sum(r, &t->control, CONTROL_LOSS, &t->tape.loss);
+    trace_gradients(r, &t->trace, rows, 1);
+    op_sum(r, &t->control, CONTROL_LOSS, &t->trace.loss);
 }
 
 void trainer_only_losses(struct run *r, struct trainer *t, uint32_t rows)
 {
-    tape_losses(r, &t->tape, rows);
-    op_sum(r, &t->control, CONTROL_LOSS, &t->tape.loss);
+    trace_losses(r, &t->trace, rows);
+    op_sum(r, &t->control, CONTROL_LOSS, &t->trace.loss);
 }
 
 void trainer_update(struct run *r, struct trainer *t)
@@ -280,7 +280,7 @@ enum bz_status trainer_begin_losses(struct trainer *t, const struct example *e, 
 {
     struct run r = { .be = t->be };
     const float none[N_CONTROL] = { 0 };
-    if (e->n > t->tape.n_max)
+    if (e->n > t->trace.n_max)
         return fail(err, BZ_ERR_LIMIT, "an example to evaluate is longer than those to learn from");
     write_control(&r, t, none);
     return status_of(&r, err);

@@ -53,9 +53,9 @@ struct trainer {
     const struct backend *be;
     const struct dataset *data;
     struct trainee trainee;
-    struct tape tape;
+    struct trace trace;
     struct tensor control; /* of the step: enum control */
-    int32_t *padded;       /* 3 x tape.n_max: an example as the backend takes it */
+    int32_t *padded;       /* 3 x trace.n_max: an example as the backend takes it */
     float *mirror;   /* what trainer_each names, brought here by a host; NULL: tensors are read */
     uint32_t *order; /* data->n: this epoch's */
     uint64_t epoch;  /* whose order that is; UINT64_MAX: none yet */

@@ -171,7 +171,7 @@ EXPORT(int32_t, bz_wasm_gpu_table_rows, bz_session *s, uint32_t first, uint32_t 
     for (uint32_t i = 0; i < n; i++) {
         enum bz_status st =
             upload_row(&gpu_ops_of_engine(s->engine)->upload, &m->ple_embd, bytes + i * row_bytes,
-                       model_ple_scale(m), &values, &wasm_err);
+                       text_ple_scale(m), &values, &wasm_err);
         if (wasm_failed(st)) return -1;
         op_write(&r, &s->acts.ple, first + i, values, 1);
     }
@@ -179,6 +179,12 @@ EXPORT(int32_t, bz_wasm_gpu_table_rows, bz_session *s, uint32_t first, uint32_t 
 }
 
 /* ---- what a session takes ---- */
+
+/* Steps recorded from now on do without these rules of fusion: a bit each, by its number in gpu/rules.def. */
+EXPORT(void, bz_wasm_gpu_without, bz_engine *e, uint32_t rules)
+{
+    gpu_ops_of_engine(e)->without = rules;
+}
 
 /* Give back the scratch. No program may be alive. */
 EXPORT(void, bz_wasm_gpu_free_scratch, bz_engine *e)

@@ -163,7 +163,7 @@ static enum bz_status begin_training(struct training *t, bz_engine *e, struct wi
     o->n_max = dataset_longest(&t->held);
     if (st == BZ_OK) st = trainer_open(&t->trainer, &e->model, &e->backend, &t->data, o, &wasm_err);
     if (st) return st;
-    t->n_bytes = count_bytes(e, t->trainer.tape.n_max, o);
+    t->n_bytes = count_bytes(e, t->trainer.trace.n_max, o);
     t->engine = e;
     e->n_trainings++;
     t->trainer.options.adapter.targets =

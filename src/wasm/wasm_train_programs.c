@@ -32,7 +32,7 @@ static bool make_z(struct gpu_train_programs *p, const struct trainer *t)
     p->z = mem_alloc(all->n_targets, sizeof *p->z);
     for (; p->z && p->n_z < all->n_targets; p->n_z++) {
         const struct weight *w = all->targets[p->n_z].where;
-        if (!tensor_alloc(t->be, &p->z[p->n_z], w->n_mat == 1 ? t->tape.n_max : 1, lora_width(w)))
+        if (!tensor_alloc(t->be, &p->z[p->n_z], w->n_mat == 1 ? t->trace.n_max : 1, lora_width(w)))
             return false;
     }
     return p->z != NULL;
@@ -81,7 +81,7 @@ gpu_program gpu_train_program(struct gpu_train_programs *p, struct trainer *t,
         fail(err, BZ_ERR_MEMORY, "not enough memory for what a pass keeps");
         return 0;
     }
-    ((struct gpu_ops *)t->be->ctx)->roomy = t->tape.keep_all;
+    ((struct gpu_ops *)t->be->ctx)->roomy = t->trace.keep_all;
     gpu_ops_begin(t->be, 0, rows);
     if (part == TRAIN_GRADIENTS) learning(p, t, true);
     record_part(&r, t, part, rows);

@@ -6,6 +6,7 @@
 //
 // Node's device is SwiftShader, which takes the paths of a processor; Deno's, llvmpipe, those of large GPUs.
 import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 
 import { Core, CpuEngine, Gpu, GpuEngine, fileSource, loadWasm, openDevice } from '../../web/engine/dist/core.js';
 import { done, equal, ok, same, test } from './check.mjs';
@@ -23,6 +24,9 @@ async function logitsOf(session, piece) {
   for (let at = 0; at < N; at += piece) await session.feed(ids.subarray(at, at + piece), piece, (_, row) => rows.push(row.slice()));
   return rows;
 }
+
+/** Names of the rules of fusion, in the order of their numbers, from 1 on. */
+const rules = [...readFileSync('src/gpu/rules.def', 'utf8').matchAll(/^RULE\(\w+, (\w+),/gm)].map((m) => m[1]);
 
 const worst = (a, b) => a.reduce((w, row, i) => Math.max(w, row.reduce((v, x, j) => Math.max(v, Math.abs(x - b[i][j])), 0)), 0);
 
@@ -48,6 +52,18 @@ for (const [name, plain] of [['e2b', false], ['kv', true], ['moe', true]]) {
       equal(batched[i].indexOf(Math.max(...batched[i])), id, `position ${i}`);
       ok(Math.abs(batched[i][id] - value) < 5e-4, `position ${i}: ${batched[i][id]} for ${value}`); // f32 sums in another order
     });
+  });
+  if (name !== 'kv') test(`${name}: without any one rule of fusion, and without all, the logits are the same`, async () => {
+    for (const [without, mask] of [...rules.map((rule, i) => [rule, 2 << i]), ['all', -1]]) {
+      engine.core.exports.bz_wasm_gpu_without(engine.ptr, mask);
+      const other = engine.session(200, 32);
+      for (const piece of [8, 1]) {
+        const far = worst(await logitsOf(other, piece), batched);
+        ok(far < 5e-4, `without ${without}, ${piece} at a time: ${far}`);
+      }
+      other.close();
+    }
+    engine.core.exports.bz_wasm_gpu_without(engine.ptr, 0);
   });
   test(`${name}: a prompt in pieces of 3 gives the same logits`, async () => {
     ok(worst(await logitsOf(session, 3), batched) < 5e-4);

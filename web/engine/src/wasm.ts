@@ -105,6 +105,7 @@ export interface Exports {
   bz_wasm_gpu_table_buffer(e: EnginePtr, i: number): number;
   bz_wasm_gpu_table_rows(s: SessionPtr, first: number, n: number, bytes: Bytes): number;
   bz_wasm_gpu_free_scratch(e: EnginePtr): void;
+  bz_wasm_gpu_without(e: EnginePtr, rules: number): void;
   bz_wasm_gpu_reserve(s: SessionPtr, what: number): number;
   bz_wasm_gpu_ask_noted(e: EnginePtr, group: number): void;
   bz_wasm_gpu_unproven(s: SessionPtr, rows: number, logits: number, horizon: number, first: number, last: number): number;

@@ -1,0 +1,18 @@
+/* fuse.h - which nodes of a tape one dispatch, or one op of few dispatches, computes. */
+#ifndef BEZEL_GPU_FUSE_H
+#define BEZEL_GPU_FUSE_H
+
+#include "tape/tape.h"
+
+enum gpu_rule {
+    RULE_NONE,
+#define RULE(NAME, name, formula) RULE_##NAME,
+#include "gpu/rules.def"
+#undef RULE
+    N_GPU_RULES
+};
+
+/* backend.fuse: join groups of t by every rule that is not in struct gpu_ops.without. */
+void gpu_fuse(void *gpu_ops, struct tape *t);
+
+#endif

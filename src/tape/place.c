@@ -1,0 +1,226 @@
+/* place.c - memory for the values of a tape, by liveness.
+ *
+ * A value exists from the group that makes it to the last group that reads it. Two values may share a
+ * slot where their lives do not meet; what one group reads and writes lives at once, so it never shares
+ * one, which is WebGPU's rule for bindings. The largest value chooses first.
+ *
+ * Sizes are those of the largest step that has the same nodes (max_rows, max_out), not of this one: so
+ * every such step has the same slots.
+ */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tape/tape.h"
+
+static struct value *whole_of(struct value *x)
+{
+    return x->of ? x->of : x;
+}
+
+/* Numbers that a value has at most. */
+static uint64_t most_numbers(const struct tape *t, const struct value *v)
+{
+    return (uint64_t)(v->leaves ? t->max_out : t->max_rows) * v->at.cols;
+}
+
+static uint64_t aligned(uint64_t n)
+{
+    return (n + TENSOR_ALIGN - 1) / TENSOR_ALIGN * TENSOR_ALIGN;
+}
+
+/* ---- lives ---- */
+
+static void lives_in(struct value *x, uint32_t turn)
+{
+    if (!x->placed || turn < x->first) x->first = turn;
+    if (!x->placed || turn > x->last) x->last = turn;
+    x->placed = true;
+}
+
+static void number_groups(struct tape *t)
+{
+    t->n_groups = 0;
+    for (struct node *n = t->nodes; n; n = n->next)
+        if (n->group->place == n) n->group->number = t->n_groups++;
+}
+
+static void find_lives(struct tape *t)
+{
+    for (struct value *v = t->values; v; v = v->next) {
+        v->placed = false;
+        v->root = v;
+    }
+    for (struct node *n = t->nodes; n; n = n->next)
+        for (uint32_t i = 0; n->group->place == n && i < n->group->n_room; i++)
+            lives_in(n->group->room[i], n->group->number);
+    for (struct node *n = t->nodes; n; n = n->next)
+        for (int i = 0; i < 4 && n->in[i]; i++) {
+            struct value *x = whole_of(n->in[i]);
+            if (x->placed) lives_in(x, n->group->number);
+        }
+}
+
+/* y is computed where x lies, if nobody reads x afterwards. */
+static void hand_over(const struct tape *t, struct value *y, uint32_t turn)
+{
+    struct value *x = y->over && y->over->placed ? y->over->root : NULL;
+    if (!x || x->last != turn || x->behind || most_numbers(t, x) != most_numbers(t, y)) return;
+    if (x->own && y->own) return;
+    if (y->own) x->own = y->own;
+    y->root = x;
+    x->last = y->last;
+}
+
+/* Where v lies behind `before`, both live as long as either. */
+static void live_together(struct value *v)
+{
+    struct value *b = v->behind;
+    if (v->first < b->first) b->first = v->first;
+    if (v->last > b->last) b->last = v->last;
+}
+
+static void share_memory(struct tape *t)
+{
+    for (struct node *n = t->nodes; n; n = n->next)
+        for (uint32_t i = 0; n->group->place == n && i < n->group->n_room; i++)
+            hand_over(t, n->group->room[i], n->group->number);
+}
+
+/* ---- slots ---- */
+
+/* Which slots are taken in which turns. */
+struct taken {
+    uint8_t *turns; /* TAPE_SLOTS x n */
+    uint32_t n;
+};
+
+static bool is_free(const struct taken *k, uint32_t slot, const struct value *v)
+{
+    for (uint32_t i = v->first; i <= v->last; i++)
+        if (k->turns[slot * k->n + i]) return false;
+    return true;
+}
+
+/* The smallest slot that is free all its life and large enough; else the largest free one, which must grow; else a
+ * new one. TAPE_SLOTS: there are too many. */
+static uint32_t choose_slot(const struct tape_memory *m, const struct taken *k,
+                            const struct value *v, uint64_t size)
+{
+    uint32_t best = m->n, largest = m->n;
+    for (uint32_t i = 0; i < m->n; i++) {
+        if (!is_free(k, i, v)) continue;
+        if (m->sizes[i] >= size && (best == m->n || m->sizes[i] < m->sizes[best])) best = i;
+        if (largest == m->n || m->sizes[i] > m->sizes[largest]) largest = i;
+    }
+    return best < m->n ? best : largest;
+}
+
+struct claim {
+    struct value *v;
+    uint64_t size;
+    uint32_t order;
+};
+
+static int larger_first(const void *a, const void *b)
+{
+    const struct claim *x = a, *y = b;
+    if (x->size != y->size) return x->size < y->size ? 1 : -1;
+    return x->order < y->order ? -1 : 1;
+}
+
+/* Everything that needs a slot. */
+static uint32_t list_claims(const struct tape *t, struct claim *list)
+{
+    uint32_t n = 0;
+    for (struct value *v = t->values; v; v = v->next)
+        if (v->placed && v->root == v && v->behind && !v->behind->own) live_together(v);
+    for (struct value *v = t->values; v; v = v->next) {
+        if (!v->placed || v->root != v || v->own || v->behind) continue;
+        list[n] = (struct claim) { v, most_numbers(t, v), n };
+        n++;
+    }
+    for (struct value *v = t->values; v; v = v->next) {
+        if (!v->placed || !v->behind) continue;
+        struct claim *c = list;
+        while (c->v != v->behind) c++;
+        v->offset = aligned(c->size);
+        c->size = v->offset + most_numbers(t, v);
+    }
+    return n;
+}
+
+static uint32_t count_values(const struct tape *t)
+{
+    uint32_t n = 0;
+    for (const struct value *v = t->values; v; v = v->next) n++;
+    return n;
+}
+
+bool tape_place(struct tape *t, struct tape_memory *m)
+{
+    number_groups(t);
+    find_lives(t);
+    share_memory(t);
+    struct claim *list = arena_alloc(&t->arena, count_values(t), sizeof *list);
+    struct taken k = { arena_alloc(&t->arena, TAPE_SLOTS, t->n_groups), t->n_groups };
+    if (!list || !k.turns) {
+        t->failed = true;
+        return false;
+    }
+    uint32_t n = list_claims(t, list);
+    qsort(list, n, sizeof *list, larger_first);
+    for (uint32_t i = 0; i < n; i++) {
+        struct value *v = list[i].v;
+        v->slot = choose_slot(m, &k, v, list[i].size);
+        assert(v->slot < TAPE_SLOTS);
+        if (v->slot == m->n) m->sizes[m->n++] = 0;
+        if (m->sizes[v->slot] < list[i].size) m->sizes[v->slot] = list[i].size;
+        memset(k.turns + v->slot * k.n + v->first, 1, v->last - v->first + 1);
+    }
+    return true;
+}
+
+/* Its memory: its own, or in a slot. */
+static void bind(const struct tape *t, struct value *v, const struct tape_memory *m,
+                 const struct backend *be)
+{
+    const struct value *root = v->root->behind ? v->root->behind : v->root;
+    const struct tensor *of = v->root->own ? v->root->own : &m->slots[root->slot];
+    v->at.size = most_numbers(t, v);
+    if (v->root->own) v->at.size = of->size;
+    v->at.mem = of->mem;
+    v->at.first = of->first;
+    if (v->root->offset) be->view(&v->at, of, (uint32_t)v->root->offset);
+}
+
+bool tape_bind(struct tape *t, const struct tape_memory *m, const struct backend *be)
+{
+    for (uint32_t i = 0; i < m->n; i++)
+        if (m->slots[i].size < m->sizes[i]) return false;
+    for (struct value *v = t->values; v; v = v->next)
+        if (v->placed || (v->own && !v->from)) bind(t, v, m, be);
+    t->ready = true;
+    return true;
+}
+
+bool tape_memory_open(struct tape_memory *m, const struct backend *be)
+{
+    for (uint32_t i = 0; i < m->n; i++)
+        if (!m->slots[i].mem && !tensor_alloc(be, &m->slots[i], 1, (uint32_t)m->sizes[i]))
+            return false;
+    return true;
+}
+
+void tape_memory_close(struct tape_memory *m, const struct backend *be)
+{
+    for (uint32_t i = 0; i < m->n; i++) tensor_free(be, &m->slots[i]);
+    *m = (struct tape_memory) { 0 };
+}
+
+uint64_t tape_memory_bytes(const struct tape_memory *m)
+{
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < m->n; i++) n += m->sizes[i] * sizeof(float);
+    return n;
+}

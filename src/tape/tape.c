@@ -1,0 +1,322 @@
+/* tape.c - the ops of a tape: each checks shapes and appends a node. */
+#include "tape/tape.h"
+
+#include <assert.h>
+#include <string.h>
+
+void tape_begin(struct tape *t, float eps, uint32_t rows, uint32_t n_out)
+{
+    struct arena arena = t->arena;
+    arena_reset(&arena);
+    *t = (struct tape) { .arena = arena, .eps = eps, .rows = rows, .n_out = n_out };
+    t->nothing.layer = -1;
+}
+
+void tape_free(struct tape *t)
+{
+    arena_free(&t->arena);
+    *t = (struct tape) { 0 };
+}
+
+static struct value *new_value(struct tape *t, struct value like)
+{
+    struct value *v = arena_alloc(&t->arena, 1, sizeof *v);
+    if (!v) {
+        t->failed = true;
+        return &t->nothing;
+    }
+    *v = like;
+    v->layer = -1;
+    v->next = t->values;
+    t->values = v;
+    return v;
+}
+
+struct value *tape_room(struct tape *t, const struct value *like, uint32_t cols)
+{
+    return new_value(t, (struct value) { .at = { .rows = like->at.rows, .cols = cols },
+                                         .row0 = like->row0,
+                                         .leaves = like->leaves });
+}
+
+static void add_use(struct value *x, struct node *n, int i)
+{
+    struct value *whole = x->of ? x->of : x;
+    n->use[i] = (struct use) { n, whole->uses };
+    whole->uses = &n->use[i];
+}
+
+/* A node of these inputs, which has no result yet; NULL: memory is short. */
+static struct node *new_node(struct tape *t, enum tape_op op, struct value *const *in, int n_in)
+{
+    struct node *n = t->failed ? NULL : arena_alloc(&t->arena, 1, sizeof *n);
+    if (!n) {
+        t->failed = true;
+        return NULL;
+    }
+    n->op = op;
+    n->number = t->n_nodes++;
+    for (int i = 0; i < n_in; i++) {
+        n->in[i] = in[i];
+        add_use(in[i], n, i);
+    }
+    n->before = t->end;
+    if (t->end) t->end->next = n;
+    else t->nodes = n;
+    t->end = n;
+    return n;
+}
+
+/* Ops whose result may lie where their first input does. */
+static bool in_place(enum tape_op op)
+{
+    static const bool all[] = {
+#define OP(NAME, name, n_in, n_out, in_place) in_place,
+#include "tape/ops.def"
+#undef OP
+    };
+    return all[op];
+}
+
+/* The next result of a node, with as many rows as `like`. */
+static struct value *result(struct tape *t, struct node *n, const struct value *like, uint32_t cols)
+{
+    struct value *y = tape_room(t, like, cols);
+    if (t->failed) return &t->nothing;
+    y->from = n;
+    if (in_place(n->op) && !n->in[0]->of) y->over = n->in[0];
+    n->out[n->out[0] ? 1 : 0] = y;
+    return y;
+}
+
+/* A node of up to two inputs with a result of x's rows; NULL where there is nothing to do. */
+static struct node *append(struct tape *t, enum tape_op op, struct value *x, struct value *b,
+                           uint32_t cols)
+{
+    struct value *in[] = { x, b };
+    if (t->failed || x->at.rows == 0) return NULL;
+    struct node *n = new_node(t, op, in, b ? 2 : 1);
+    if (n && result(t, n, x, cols) == &t->nothing) return NULL;
+    return n;
+}
+
+static struct value *made(struct tape *t, const struct node *n)
+{
+    return n ? n->out[0] : &t->nothing;
+}
+
+struct value *tape_input(struct tape *t, const struct tensor *own, uint32_t rows)
+{
+    struct value v = { .at = { .rows = rows, .cols = own->cols }, .own = own };
+    return new_value(t, v);
+}
+
+struct value *tape_embed(struct tape *t, const struct weight *table, struct value *ids, float c)
+{
+    struct node *n = append(t, TAPE_EMBED, ids, NULL, table->cols);
+    if (n) n->w = table, n->c = c;
+    return made(t, n);
+}
+
+struct value *tape_rows(struct tape *t, struct value *x, uint32_t first, uint32_t n_rows)
+{
+    if (n_rows == x->at.rows) return x;
+    if (n_rows == 0) return &t->nothing;
+    assert(t->failed || first + n_rows <= x->at.rows);
+    struct node *n = append(t, TAPE_ROWS, x, NULL, x->at.cols);
+    if (!n) return &t->nothing;
+    n->n = first;
+    n->out[0]->at.rows = n_rows;
+    n->out[0]->row0 = x->row0 + first;
+    n->out[0]->leaves = true;
+    return n->out[0];
+}
+
+struct value *tape_cols(struct tape *t, struct value *x, uint32_t col, uint32_t n)
+{
+    if (x->at.rows == 0) return &t->nothing;
+    assert(t->failed || (!x->of && col + n <= x->at.cols));
+    struct value *v = tape_room(t, x, n);
+    if (t->failed) return v;
+    v->of = x;
+    v->col = col;
+    return v;
+}
+
+struct value *tape_linear(struct tape *t, struct value *x, const struct weight *w)
+{
+    assert(weight_exists(w) && (!x->at.rows || w->cols == x->at.cols));
+    struct node *n = append(t, TAPE_LINEAR, x, NULL, w->rows);
+    if (n) n->w = w;
+    return made(t, n);
+}
+
+struct value *tape_rms_norm(struct tape *t, struct value *x, const struct weight *w)
+{
+    assert(!weight_exists(w) || !x->at.rows || w->cols == x->at.cols);
+    struct node *n = append(t, TAPE_RMS_NORM, x, NULL, x->at.cols);
+    if (n) n->w = w;
+    return made(t, n);
+}
+
+struct value *tape_head_norm(struct tape *t, struct value *x, const struct weight *w, uint32_t size)
+{
+    assert(t->failed || (size && x->at.cols % size == 0));
+    struct node *n = append(t, TAPE_HEAD_NORM, x, NULL, x->at.cols);
+    if (n) n->w = w, n->n = size;
+    return made(t, n);
+}
+
+struct value *tape_angles(struct tape *t, const struct rope *rope, uint32_t row0, uint32_t n_rows)
+{
+    if (t->failed || n_rows == 0) return &t->nothing;
+    struct value like = { .at = { .rows = n_rows }, .row0 = row0, .leaves = row0 > 0 };
+    struct node *n = new_node(t, TAPE_ANGLES, NULL, 0);
+    if (!n) return &t->nothing;
+    n->with.rope = rope;
+    return result(t, n, &like, 2 * rope->n_pair);
+}
+
+struct value *tape_rope(struct tape *t, struct value *x, struct value *angles, uint32_t size)
+{
+    assert(t->failed || !x->at.rows || angles->row0 == x->row0);
+    struct node *n = append(t, TAPE_ROPE, x, angles, x->at.cols);
+    if (n) n->n = size;
+    return made(t, n);
+}
+
+void tape_kv_write(struct tape *t, struct kv *kv, struct value *k, struct value *v)
+{
+    struct value *in[] = { k, v };
+    if (t->failed || k->at.rows == 0) return;
+    struct node *n = new_node(t, TAPE_KV_WRITE, in, 2);
+    if (n) n->with.kv = kv;
+}
+
+struct value *tape_attend(struct tape *t, struct kv *kv, struct value *q, uint32_t n_head,
+                          uint32_t window)
+{
+    struct node *n = append(t, TAPE_ATTEND, q, NULL, q->at.cols);
+    if (n) n->with.kv = kv, n->n = window, n->n_head = n_head;
+    return made(t, n);
+}
+
+struct value *tape_add(struct tape *t, struct value *a, struct value *b)
+{
+    assert(t->failed || (a->at.rows == b->at.rows && a->at.cols == b->at.cols));
+    return made(t, append(t, TAPE_ADD, a, b, a->at.cols));
+}
+
+struct value *tape_times(struct tape *t, struct value *x, float c)
+{
+    struct node *n = append(t, TAPE_TIMES, x, NULL, x->at.cols);
+    if (n) n->c = c;
+    return made(t, n);
+}
+
+struct value *tape_scale(struct tape *t, struct value *x, const struct weight *w)
+{
+    if (!weight_exists(w)) return x;
+    struct node *n = append(t, TAPE_SCALE, x, NULL, x->at.cols);
+    if (n) n->w = w;
+    return made(t, n);
+}
+
+struct value *tape_softcap(struct tape *t, struct value *x, float c)
+{
+    if (c == 0) return x;
+    struct node *n = append(t, TAPE_SOFTCAP, x, NULL, x->at.cols);
+    if (n) n->c = c;
+    return made(t, n);
+}
+
+struct value *tape_gelu_mul(struct tape *t, struct value *a, struct value *b)
+{
+    assert(t->failed || (a->at.rows == b->at.rows && a->at.cols == b->at.cols));
+    return made(t, append(t, TAPE_GELU_MUL, a, b, a->at.cols));
+}
+
+struct chosen tape_route(struct tape *t, struct value *scores, uint32_t n_used)
+{
+    struct node *n = append(t, TAPE_ROUTE, scores, NULL, n_used);
+    struct value *weights = n ? result(t, n, scores, n_used) : &t->nothing;
+    return (struct chosen) { made(t, n), weights };
+}
+
+struct value *tape_experts(struct tape *t, struct value *x, struct chosen by,
+                           const struct experts *e)
+{
+    struct value *in[] = { x, by.ids, by.weights };
+    if (t->failed || x->at.rows == 0) return &t->nothing;
+    struct node *n = new_node(t, TAPE_EXPERTS, in, 3);
+    if (!n) return &t->nothing;
+    n->with.experts = *e;
+    return result(t, n, x, e->down->rows);
+}
+
+struct value *tape_tap(struct tape *t, const char *name, int layer, struct value *x)
+{
+    if (!t->taps || x->at.rows == 0) return x;
+    x->pinned = true;
+    x->tap = name;
+    x->layer = layer;
+    return x;
+}
+
+void tape_result(struct tape *t, struct value *x, const struct tensor *own)
+{
+    if (x->at.rows == 0) return;
+    assert(own->cols == x->at.cols && !x->own);
+    (void)t;
+    x->own = own;
+    x->pinned = true;
+}
+
+/* ---- passes ---- */
+
+/* Does it do something by itself: write a cache, or make what is pinned? */
+static bool acts_alone(const struct node *n)
+{
+    bool pinned = n->op == TAPE_KV_WRITE;
+    for (int i = 0; i < 2; i++) pinned = pinned || (n->out[i] && n->out[i]->pinned);
+    return pinned;
+}
+
+/* Does a node that is read itself read what n makes? Those come after n. */
+static bool has_readers(const struct node *n)
+{
+    for (int i = 0; i < 2 && n->out[i]; i++)
+        for (const struct use *u = n->out[i]->uses; u; u = u->next)
+            if (u->node->read) return true;
+    return false;
+}
+
+/* The uses by nodes that are gone leave the lists. */
+static void drop_uses(struct value *x)
+{
+    struct use **at = &x->uses;
+    while (*at) {
+        if ((*at)->node->read) at = &(*at)->next;
+        else *at = (*at)->next;
+    }
+}
+
+void tape_finish(struct tape *t)
+{
+    struct node *kept = NULL;
+    for (struct node *n = t->end; n; n = n->before) {
+        n->read = acts_alone(n) || has_readers(n);
+        if (!n->read) continue;
+        n->next = kept;
+        if (!kept) t->end = n;
+        kept = n;
+    }
+    t->nodes = kept;
+    t->n_nodes = 0;
+    if (!kept) t->end = NULL;
+    for (struct node *n = kept, *before = NULL; n; before = n, n = n->next) {
+        n->before = before;
+        n->number = t->n_nodes++;
+    }
+    for (struct value *v = t->values; v; v = v->next) drop_uses(v);
+}

@@ -1,0 +1,230 @@
+/* tape.h - a network written down before it runs.
+ *
+ * A model file calls the tape_* functions below. Each appends one node and returns the value that the
+ * node will compute; nothing runs yet. The passes that follow read the list of nodes:
+ *
+ *   tape_finish   drops nodes whose results nobody reads
+ *   tape_groups   makes every node a group of its own; a backend may fuse groups (struct backend.fuse)
+ *   tape_place    gives each value that must exist a place in memory, by when it is read last
+ *   tape_run      hands the groups to the backend, one after the other
+ *
+ * A tape knows no position: tape_run gets the position of the step's first row. Errors are sticky:
+ * once memory is short every call returns t->nothing, and the caller looks at t->failed at the end.
+ */
+#ifndef BEZEL_TAPE_TAPE_H
+#define BEZEL_TAPE_TAPE_H
+
+#include "base/mem.h"
+#include "ops/ops.h"
+
+enum tape_op {
+#define OP(NAME, name, n_in, n_out, in_place) TAPE_##NAME,
+#include "tape/ops.def"
+#undef OP
+    N_TAPE_OPS
+};
+
+struct node;
+struct group;
+
+/* A reader of a value. */
+struct use {
+    struct node *node;
+    struct use *next;
+};
+
+/* What a node computes, or an input: rows x cols numbers. */
+struct value {
+    struct tensor at;         /* its shape; its memory, once tape_place has run */
+    const struct tensor *own; /* memory that outlives the step, for inputs and results; or NULL */
+    struct node *from;        /* NULL: an input, or room that a group asks for */
+    struct value *of;         /* a view of the columns [col, col + at.cols) of this one; or NULL */
+    uint32_t col;
+    uint32_t row0;   /* which row of the step its first row is */
+    bool leaves;     /* only rows that go on to the end of the network: at most max_out */
+    bool pinned;     /* a tap or a result: it must exist, whoever reads it */
+    const char *tap; /* its name, or NULL */
+    int layer;       /* -1: outside of layers */
+    struct use *uses;
+    struct value *over;   /* computed in this one's place where that is free then */
+    struct value *behind; /* lies right behind this one, in one buffer */
+    struct value *next;   /* in the tape's list */
+    /* place.c */
+    bool placed;          /* it needs memory */
+    uint32_t first, last; /* groups between which it must exist */
+    struct value *root;   /* whose memory it shares; itself where nobody's */
+    uint32_t slot;        /* of the pool */
+    uint64_t offset;      /* in numbers */
+};
+
+struct node {
+    enum tape_op op;
+    uint32_t number; /* in the order of the tape */
+    bool read;       /* somebody wants its results */
+    struct value *in[4], *out[2];
+    struct use use[4];
+    const struct weight *w;
+    union {
+        const struct rope *rope;
+        struct kv *kv;
+        struct experts experts;
+    } with;
+    uint32_t n; /* size of a head; window; first row */
+    uint32_t n_head;
+    float c; /* a constant factor, or a cap */
+    struct group *group;
+    struct node *before, *next;
+};
+
+enum { GROUP_NODES = 12, GROUP_ROOM = 8, GROUP_LINEARS = JOIN_LINEARS };
+
+/* Nodes that one call of the backend computes. */
+struct group {
+    struct node *nodes[GROUP_NODES]; /* in the order of the tape */
+    uint32_t n_nodes;
+    struct node *place; /* runs in the turn of this one of them */
+    uint32_t number;    /* among the groups that run */
+    struct value
+        *room[GROUP_ROOM]; /* what must have memory: results, and what the backend writes */
+    uint32_t n_room;
+    /* Records the nodes as one; NULL: the one node runs as it is. */
+    void (*run)(struct run *r, const struct group *g, uint32_t pos);
+    uint32_t rule; /* of gpu/fuse.c; 0: none */
+    /* What `run` needs to know. Each rule says which of them it sets. */
+    struct value *x, *branch, *other, *to, *norm, *sum, *by, *q, *k, *v, *table, *attn;
+    struct value *y[GROUP_LINEARS];
+    const struct weight *w[GROUP_LINEARS];
+    const struct weight *branch_w, *other_w, *post_w, *scale_w, *norm_w, *q_w, *k_w;
+    const struct node *attend, *write, *route;
+    uint32_t n_linears;
+    bool v_from_k;
+    float c, eps;
+};
+
+struct tape {
+    struct arena arena;
+    struct node *nodes, *end;
+    struct value *values;
+    uint32_t n_nodes, n_groups;
+    float eps;                  /* of every norm */
+    bool taps;                  /* tap() pins */
+    bool failed;                /* memory was short */
+    bool ready;                 /* finished, grouped and placed */
+    uint32_t rows, n_out;       /* of the step */
+    uint32_t max_rows, max_out; /* of any step that is placed alike */
+    struct value nothing;       /* zero rows */
+};
+
+/* Start anew, in the memory of the last one. */
+void tape_begin(struct tape *t, float eps, uint32_t rows, uint32_t n_out);
+void tape_free(struct tape *t);
+
+/* ---- ops: the comments give the formula of a row. Values with zero rows append nothing. ---- */
+
+/* A value that the host, or another tape, has put into `own`: its rows [row0, row0 + rows). */
+struct value *tape_input(struct tape *t, const struct tensor *own, uint32_t rows);
+
+/* y = table[id] * c */
+struct value *tape_embed(struct tape *t, const struct weight *table, struct value *ids, float c);
+
+/* The rows [first, first + n) of x; x itself where that is all of them. */
+struct value *tape_rows(struct tape *t, struct value *x, uint32_t first, uint32_t n);
+
+/* The columns [col, col + n) of x: no node, and only the second argument of gelu_mul takes it. */
+struct value *tape_cols(struct tape *t, struct value *x, uint32_t col, uint32_t n);
+
+/* y = W x, and what the adapters of W add */
+struct value *tape_linear(struct tape *t, struct value *x, const struct weight *w);
+
+/* y = x / sqrt(mean(x^2) + eps) * w; w absent: no weight */
+struct value *tape_rms_norm(struct tape *t, struct value *x, const struct weight *w);
+
+/* The same of every head of x, each `size` numbers. */
+struct value *tape_head_norm(struct tape *t, struct value *x, const struct weight *w,
+                             uint32_t size);
+
+/* The angles of n rows' positions, from row `row0` of the step on: cosines, then sines. */
+struct value *tape_angles(struct tape *t, const struct rope *rope, uint32_t row0, uint32_t n);
+
+/* Each head of x, `size` numbers, is rotated by its row's angles. */
+struct value *tape_rope(struct tape *t, struct value *x, struct value *angles, uint32_t size);
+
+/* Rows of k and v become their positions of the cache. */
+void tape_kv_write(struct tape *t, struct kv *kv, struct value *k, struct value *v);
+
+/* y = sum softmax(q . k_s) v_s over the positions that a row sees; window 0: all before it. */
+struct value *tape_attend(struct tape *t, struct kv *kv, struct value *q, uint32_t n_head,
+                          uint32_t window);
+
+/* y = a + b */
+struct value *tape_add(struct tape *t, struct value *a, struct value *b);
+
+/* y = c x; y = w[0] x, and x itself where w is absent */
+struct value *tape_times(struct tape *t, struct value *x, float c);
+struct value *tape_scale(struct tape *t, struct value *x, const struct weight *w);
+
+/* y = c tanh(x / c); x itself where c is 0 */
+struct value *tape_softcap(struct tape *t, struct value *x, float c);
+
+/* y = gelu_tanh(a) * b */
+struct value *tape_gelu_mul(struct tape *t, struct value *a, struct value *b);
+
+/* The `n` experts with the largest of a row's scores, and softmax of those scores, made to sum 1. */
+struct chosen {
+    struct value *ids, *weights;
+};
+struct chosen tape_route(struct tape *t, struct value *scores, uint32_t n);
+
+/* y = sum over a row's experts of weight * scale * down(gelu_tanh(gate x) * up x) */
+struct value *tape_experts(struct tape *t, struct value *x, struct chosen by,
+                           const struct experts *e);
+
+/* Show x to who watches the run; x itself. */
+struct value *tape_tap(struct tape *t, const char *name, int layer, struct value *x);
+
+/* x is a result: it is computed into `own`, and that is there when the step is over. */
+void tape_result(struct tape *t, struct value *x, const struct tensor *own);
+
+/* ---- passes ---- */
+
+void tape_finish(struct tape *t);
+void tape_groups(struct tape *t);
+
+/* ---- for fusion (struct backend.fuse) ---- */
+
+/* y's tensor, with x's numbers in it: for an op that works in place. */
+struct tensor *tape_moved(struct run *r, struct value *y, const struct value *x);
+
+/* Room of x's rows that nobody computes: a backend writes there what it likes. */
+struct value *tape_room(struct tape *t, const struct value *x, uint32_t cols);
+
+void group_add_room(struct group *g, struct value *x);
+
+/* The nodes of `parts` become one group, *like, which has its room and what `run` needs. NULL, and
+ * nothing has changed, where a value that others read, or that is pinned, would have no memory, and where no place is
+ * after all that the group reads and before all that read it. */
+struct group *group_join(struct tape *t, const struct group *like, struct group *const *parts,
+                         uint32_t n_parts);
+
+/* Memory for the values of a session's tapes. */
+enum { TAPE_SLOTS = 64 };
+struct tape_memory {
+    struct tensor slots[TAPE_SLOTS];
+    uint64_t sizes[TAPE_SLOTS]; /* in numbers */
+    uint32_t n;
+};
+
+/* Choose each value's slot. New slots are added to `m`, and old ones grow, where these do not do. */
+bool tape_place(struct tape *t, struct tape_memory *m);
+/* Give the values the memory of their slots. False: a slot has none of that size. */
+bool tape_bind(struct tape *t, const struct tape_memory *m, const struct backend *be);
+
+/* Allocate what slots lack. False: memory is short. */
+bool tape_memory_open(struct tape_memory *m, const struct backend *be);
+void tape_memory_close(struct tape_memory *m, const struct backend *be);
+uint64_t tape_memory_bytes(const struct tape_memory *m);
+
+/* Row 0 of the step is at position `pos`. */
+void tape_run(struct tape *t, struct run *r, uint32_t pos);
+
+#endif
