@@ -1,21 +1,23 @@
 // pass.mjs - what tokens cost the device, and what each kind of kernel costs where it is: with its dispatches left out.
 //
-//   node bench/pass.mjs MODEL.gguf [--adapter FILE] [--depth 8] [--tokens 48] [--orders same,sorted,few] [--no-kinds]
+//   node bench/pass.mjs MODEL.gguf [--adapter FILE] [--depth 8] [--tokens 48] [--orders same,sorted,few] [--no-kinds] [--rules]
 //
 // A token is one pass; its time is the device's own (timestamp queries), medians of tokens. Results are wrong while dispatches
 // are left out or exchanged, which no time depends on. A kernel alone, again and again, is faster than among others:
 // here it meets memory and instructions that others have pushed out. --orders are further passes: "same" as recorded, "sorted"
 // all dispatches of a pipeline together, "few" every layer with the memory of the first four of its kind, so that little is read
-// that was not read a moment ago (the rest of the difference is translating addresses).
+// that was not read a moment ago (the rest of the difference is translating addresses). --rules says what each rule of fusion
+// (src/gpu/rules.def) saves: a token without it. Savings do not add up.
+import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { GpuModel, fileSource, loadWasm, openDevice } from '../web/engine/dist/core.js';
 
 const { values: o, positionals: [file] } = parseArgs({
   allowPositionals: true,
-  options: { adapter: { type: 'string' }, depth: { type: 'string', default: '8' }, tokens: { type: 'string', default: '48' }, orders: { type: 'string', default: '' }, 'no-kinds': { type: 'boolean', default: false } },
+  options: { adapter: { type: 'string' }, depth: { type: 'string', default: '8' }, tokens: { type: 'string', default: '48' }, orders: { type: 'string', default: '' }, 'no-kinds': { type: 'boolean', default: false }, rules: { type: 'boolean', default: false } },
 });
 if (!file) {
-  console.error('usage: node bench/pass.mjs MODEL.gguf [--adapter FILE] [--depth N] [--tokens N] [--orders same,sorted,few] [--no-kinds]');
+  console.error('usage: node bench/pass.mjs MODEL.gguf [--adapter FILE] [--depth N] [--tokens N] [--orders same,sorted,few] [--no-kinds] [--rules]');
   process.exit(2);
 }
 const QUERY = 0x200, COPY_SRC = 4, COPY_DST = 8, MAP_READ = 1; // Node has no names for them
@@ -76,8 +78,15 @@ device.createCommandEncoder = () => {
   return encoder;
 };
 
-const session = engine.session(Math.max(1024, depth + tokens + 64), 512), ids = Int32Array.from({ length: depth }, (_, k) => 5 + (k % 50));
-await session.read(ids);
+const ids = Int32Array.from({ length: depth }, (_, k) => 5 + (k % 50));
+
+async function begin() {
+  const fresh = engine.session(Math.max(1024, depth + tokens + 64), 512);
+  await fresh.read(ids);
+  return fresh;
+}
+
+let session = await begin();
 const median = (list) => list.sort((a, b) => a - b)[list.length >> 1] ?? 0;
 
 /** Medians, in microseconds: the passes of tokens, and how long the device had nothing to do before each. */
@@ -119,5 +128,16 @@ for (const { label, n } of o['no-kinds'] ? [] : kinds) {
   console.log(`${label.padEnd(44)} ${String(n).padStart(3)} a token, ${us(saved).padStart(5)} us, ${(saved / n).toFixed(1)} each`);
 }
 session.close();
+if (o.rules) {
+  const names = [...readFileSync(new URL('../src/gpu/rules.def', import.meta.url), 'utf8').matchAll(/^RULE\(\w+, (\w+),/gm)].map((m) => m[1]);
+  leaves = () => false;
+  for (const [name, mask] of [...names.map((rule, i) => [rule, 2 << i]), ['all', -1]]) {
+    engine.core.exports.bz_wasm_gpu_without(engine.ptr, mask);
+    session = await begin();
+    await draw();
+    console.log(`without ${name.padEnd(22)} ${us(Math.min((await draw()).pass, (await draw()).pass))} us`);
+    session.close();
+  }
+}
 engine.close();
 process.exit(0);
