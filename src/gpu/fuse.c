@@ -140,3 +140,31 @@ void match_linear_router(struct tape *t, struct node *n)
     group_add_room(&g, g.y[0]);
     group_join(t, &g, parts, 2);
 }
+
+/* ---- the experts that it chooses: y[1], experts ---- */
+
+static void run_router_experts(struct run *r, const struct group *g, uint32_t pos)
+{
+    struct routing to = { g->route->out[0]->at, g->route->out[1]->at };
+    const struct router by = { g->w[0], g->scale_w, g->norm_w };
+    struct product beside = { 0 };
+    if (g->by) beside = (struct product) { &g->y[0]->at, &g->by->at, g->w[1] };
+    (void)pos;
+    op_router_experts(r, &g->y[1]->at, &to, &g->norm->at, &g->x->at, &by, g->eps,
+                      &g->experts->with.experts, g->by ? &beside : NULL);
+}
+
+void match_router_experts(struct tape *t, struct node *n)
+{
+    struct group *router = is_plain(n, TAPE_EXPERTS) ? maker(n->in[1]) : NULL;
+    if (!router || (router->rule != RULE_ROUTER && router->rule != RULE_LINEAR_ROUTER)) return;
+    if (router->norm != n->in[0]) return;
+    struct group g = *router;
+    struct group *const parts[] = { router, n->group };
+    g.rule = RULE_ROUTER_EXPERTS;
+    g.run = run_router_experts;
+    g.experts = n;
+    g.y[1] = n->out[0];
+    group_add_room(&g, g.y[1]);
+    group_join(t, &g, parts, 2);
+}

@@ -311,6 +311,7 @@ static const struct backend gpu_backend = {
     .router = gpu_router,
     .linear_router = gpu_linear_router,
     .experts = gpu_experts,
+    .router_experts = gpu_router_experts,
     .add = add,
     .scale = scale,
     .times = times,
@@ -355,7 +356,6 @@ void gpu_ops_begin(const struct backend *be, uint32_t pos, uint32_t horizon)
 struct recorded gpu_ops_end(const struct backend *be)
 {
     struct gpu_ops *g = be->ctx;
-    record_first(&g->rec);
     return record_end(&g->rec);
 }
 

@@ -56,12 +56,6 @@ struct gpu_settled {
     uint32_t n_parts;
 };
 
-/* A row's experts that are still to be chosen by their scores: ops_gpu_experts.c. */
-struct gpu_choice {
-    struct tensor scores;
-    struct routing to;
-};
-
 /* Columns above which a stream is joined and settled by a dispatch of its own, not by every workgroup that reads it. */
 enum { GPU_NARROW_STREAM = 4096 };
 
@@ -86,9 +80,8 @@ struct gpu_ops {
     uint32_t parts_room; /* bytes that prompts may take for shares of products: what was reserved */
     struct gpu_halves halves;
     struct gpu_settled settled;
-    struct gpu_choice choice; /* while rec.first is set */
-    uint32_t narrow_stream;   /* GPU_NARROW_STREAM, or 0 where a test wants wide ones */
-    gpu_buffer div;           /* rotary divisors */
+    uint32_t narrow_stream; /* GPU_NARROW_STREAM, or 0 where a test wants wide ones */
+    gpu_buffer div;         /* rotary divisors */
     uint32_t n_div;
     gpu_buffer unused;    /* bound where a kernel's optional argument is absent */
     gpu_buffer unread[3]; /* the same for what it would write */

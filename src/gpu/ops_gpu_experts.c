@@ -1,172 +1,9 @@
-/* ops_gpu_experts.c - the router and the experts as dispatches.
+/* ops_gpu_experts.c - the experts as dispatches.
  *
  * A slot is one choice of one row. Few slots: each reads its expert's weights. Many: they are put in the
  * order of their experts first, so that a tile of slots shares what it reads.
  */
-#include <math.h>
-
 #include "gpu/ops_gpu_impl.h"
-
-/* scores = W (rms_norm(x) * scale) / sqrt(cols), and norm, by the general product. */
-static void any_router_scores(struct run *r, struct tensor *scores, struct tensor *norm,
-                              const struct tensor *x, const struct router *by, float eps)
-{
-    struct tensor u = gpu_scratch(r, SCRATCH_FIRST, x->rows, x->cols);
-    gpu_rms_norm(r, &u, x, by->scale, eps);
-    gpu_adapted_matrix(r, scores, &u, by->w, 1.0f / sqrtf((float)x->cols));
-    gpu_rms_norm(r, norm, x, by->norm, eps);
-}
-
-/* The same by one kernel, for a plain F32 router, as published files have it; where s is not NULL it gets norm, settled. */
-static void router_scores(struct run *r, struct tensor *scores, struct tensor *norm,
-                          const struct tensor *s, const struct tensor *x, const struct router *by,
-                          float eps)
-{
-    struct gpu_ops *g = ops_of(r);
-    const struct weight *w = by->w;
-    const struct gpu_weight *gw = w->mem;
-    struct router_scores_params p = {
-        .rows = x->rows, .cols = x->cols, .n_expert = w->rows, .settles = s != NULL, .eps = eps
-    };
-    struct gpu_binding bind[] = { act(x),
-                                  whole(gw->parts[0].buffer),
-                                  vector(g, by->scale),
-                                  vector(g, by->norm),
-                                  act(scores),
-                                  act(norm),
-                                  s ? act(s) : whole(g->unread[0]) };
-    uint32_t wg = g->narrow ? 16 : 256, lanes = g->narrow ? 4 : 128;
-    struct gpu_constant constants[] = { { ROUTER_SCORES_WG, (float)wg },
-                                        { ROUTER_SCORES_LANES, (float)lanes } };
-    record_dispatch(&g->rec, KERNEL_ROUTER_SCORES, constants, COUNT(constants), &p, bind,
-                    COUNT(bind), x->rows * divide_up(w->rows, wg / lanes));
-}
-
-/* Are the matrices codes without adapters? */
-static bool bare_codes(const struct weight *w)
-{
-    const struct gpu_weight *g = w->mem;
-    return gpu_reads_digits(g->shape) && g->adapted.n == 0;
-}
-
-/* A routing by its scores. */
-static void choose_by(struct gpu_ops *g, const struct tensor *scores, const struct routing *to)
-{
-    struct router_params p = { .rows = scores->rows,
-                               .n_expert = scores->cols,
-                               .n_used = to->ids.cols };
-    struct gpu_binding bind[] = { act(scores), act(&to->ids), act(&to->weights) };
-    struct gpu_constant wg = { ROUTER_WG, g->narrow ? 16 : 256 };
-    record_dispatch(&g->rec, KERNEL_ROUTER, &wg, 1, &p, bind, COUNT(bind), p.rows);
-}
-
-void gpu_route(struct run *r, struct routing *out, const struct tensor *scores)
-{
-    choose_by(ops_of(r), scores, out);
-}
-
-/* The choice that is due, by a dispatch of its own. */
-static void choose(void *ctx)
-{
-    struct gpu_ops *g = ctx;
-    bool settled = g->settled.at == g->rec.n_dispatches;
-    choose_by(g, &g->choice.scores, &g->choice.to);
-    if (settled) g->settled.at = g->rec.n_dispatches; /* what was settled serves on */
-}
-
-/* May every workgroup that reads the routing make it for itself? Where there is much of it, a dispatch is cheaper. */
-static bool chosen_by_readers(const struct run *r, const struct tensor *scores)
-{
-    enum { ROWS = 2, EXPERTS = 256 }; /* the latter in kernels/lib/experts_gate_up_digits.wgsl */
-    return !r->tap && scores->rows <= ROWS && scores->cols <= EXPERTS;
-}
-
-/* Is this the routing that is due? Then the caller's next dispatch makes it. */
-static bool take_choice(struct run *r, const struct routing *routing)
-{
-    struct gpu_ops *g = ops_of(r);
-    if (g->rec.first != choose || g->choice.to.ids.mem != routing->ids.mem) return false;
-    g->rec.first = NULL;
-    return true;
-}
-
-/* Is the router a plain F32 matrix, as published files have it? */
-static bool plain_router(const struct weight *w)
-{
-    const struct gpu_weight *g = w->mem;
-    return g->shape == GPU_F32 && g->n_parts == 1 && !w->lora;
-}
-
-/* The scores are there, and norm, settled too where s is not NULL; the choice is made by who reads it, or now. */
-static void scored(struct run *r, const struct routing *out, const struct tensor *scores,
-                   const struct tensor *norm, const struct tensor *s)
-{
-    struct gpu_ops *g = ops_of(r);
-    if (s) gpu_note_settled(r, norm, s);
-    g->choice = (struct gpu_choice) { .scores = *scores, .to = *out };
-    g->rec.first = choose;
-    g->rec.first_ctx = g;
-    if (!s || !chosen_by_readers(r, scores)) record_first(&g->rec);
-}
-
-void gpu_router(struct run *r, struct routing *out, struct tensor *norm, const struct tensor *x,
-                const struct router *by, float eps)
-{
-    const struct weight *w = by->w;
-    struct tensor scores = gpu_scratch(r, SCRATCH_SECOND, x->rows, w->rows), s;
-    bool plain = plain_router(w), settles = plain && gpu_can_settle(ops_of(r), x->rows, x->cols);
-    if (settles) s = gpu_settled_room(r, x->rows, x->cols);
-    if (plain) router_scores(r, &scores, norm, settles ? &s : NULL, x, by, eps);
-    else any_router_scores(r, &scores, norm, x, by, eps);
-    scored(r, out, &scores, norm, settles ? &s : NULL);
-}
-
-/* Both in one dispatch, where h is settled and W codes without adapters. */
-void gpu_linear_router(struct run *r, struct tensor *y, const struct tensor *h,
-                       const struct weight *w, struct routing *out, struct tensor *norm,
-                       const struct tensor *x, const struct router *by, float eps)
-{
-    enum { BUFFERS = 9 };
-    struct gpu_ops *g = ops_of(r);
-    const struct gpu_weight *gw = w->mem, *m = by->w->mem;
-    const struct tensor *settled = gpu_settled_of(r, h);
-    struct gpu_vectors v = gpu_vectors_of(g, by->scale, by->norm, NULL);
-    struct teams t = gpu_cut(g, gw->shape, w->rows, w->cols, 0);
-    bool can = settled && bare_codes(w) && gw->n_parts == 1 && plain_router(by->w) && v.one &&
-               gpu_can_settle(g, x->rows, x->cols) && x->cols / 16 <= by->w->rows * t.wg &&
-               g->rec.limits.max_storage_buffers >= BUFFERS;
-    if (!can) {
-        gpu_linear(r, y, h, w);
-        gpu_router(r, out, norm, x, by, eps);
-        return;
-    }
-    struct tensor scores = gpu_scratch(r, SCRATCH_SECOND, x->rows, by->w->rows);
-    struct tensor digits = *settled, s = gpu_settled_room(r, x->rows, x->cols);
-    const struct gpu_part *part = &gw->parts[0];
-    struct linear_router_params p = { .cols = w->cols,
-                                      .rows = w->rows,
-                                      .n_tok = x->rows,
-                                      .scales = part->layout.scales,
-                                      .high = part->layout.high,
-                                      .d = part->layout.d,
-                                      .n_embd = x->cols,
-                                      .n_expert = by->w->rows,
-                                      .scale_at = v.at[0],
-                                      .norm_at = v.at[1],
-                                      .eps = eps };
-    struct gpu_binding bind[] = {
-        act(&digits), whole(part->buffer), act(x), whole(m->parts[0].buffer), v.all, act(y),
-        act(&scores), act(norm),           act(&s)
-    };
-    _Static_assert(COUNT(bind) == BUFFERS, "as many as were asked for");
-    struct gpu_constant constants[] = { { LINEAR_ROUTER_WG, (float)t.wg },
-                                        { LINEAR_ROUTER_LANES, (float)t.lanes },
-                                        { LINEAR_ROUTER_R, (float)t.rows } };
-    record_dispatch(&g->rec, TIERED_SHAPED(g, LINEAR_ROUTER, gw->shape), constants,
-                    COUNT(constants), &p, bind, COUNT(bind),
-                    p.n_tok * (p.n_expert + divide_up(w->rows, team_rows(t))));
-    scored(r, out, &scores, norm, &s);
-}
 
 /* Experts of one buffer: the first, and how many. */
 static uint32_t first_expert(const struct weight *w, const struct gpu_part *part)
@@ -279,22 +116,24 @@ static struct teams pairs_cut(enum gpu_shape shape, uint32_t cols)
     return t;
 }
 
-/* h = gelu(gate x) * up x of every (row, slot), where x is settled; then h is too. False: nothing was recorded. */
+/* h = gelu(gate x) * up x of every (row, slot), where x is settled; then h is too. due: the routing is to be chosen by the
+ * same dispatch; or NULL. False: nothing was recorded. */
 static bool gate_up_digits(struct run *r, struct tensor *h, const struct tensor *x,
-                           const struct routing *routing, const struct experts *e)
+                           const struct routing *routing, const struct gpu_choice *due,
+                           const struct experts *e)
 {
     struct gpu_ops *g = ops_of(r);
     bool fused = weight_exists(e->gate_up);
     const struct weight *gate = fused ? e->gate_up : e->gate, *up = fused ? e->gate_up : e->up;
     const struct gpu_weight *a = gate->mem, *b = up->mem;
-    if (!gpu_settled_of(r, x) || !bare_codes(gate) || !bare_codes(up) || a->shape != b->shape ||
-        a->n_parts != b->n_parts)
+    if (!gpu_settled_of(r, x) || !gpu_bare_codes(gate) || !gpu_bare_codes(up) ||
+        a->shape != b->shape || a->n_parts != b->n_parts)
         return false;
     struct tensor settled = *gpu_settled_of(r, x), s = { 0 };
     bool settles = h->cols % 16 == 0;
     if (settles) s = gpu_settled_room(r, h->rows, h->cols);
     struct teams t = pairs_cut(a->shape, x->cols);
-    bool routes = take_choice(r, routing);
+    bool routes = due != NULL;
     for (uint32_t i = 0; i < a->n_parts; i++, routes = false) {
         const struct gpu_part *part = &a->parts[i];
         struct experts_gate_up_digits_params p = { .cols = gate->cols,
@@ -314,7 +153,7 @@ static bool gate_up_digits(struct run *r, struct tensor *h, const struct tensor 
         struct gpu_binding bind[] = { act(&settled),
                                       whole(part->buffer),
                                       whole(b->parts[i].buffer),
-                                      act(routes ? &g->choice.scores : &routing->ids),
+                                      act(routes ? &due->scores : &routing->ids),
                                       act(h),
                                       settles ? act(&s) : whole(g->unread[0]),
                                       routes ? act(&routing->ids) : whole(g->unread[1]),
@@ -351,7 +190,7 @@ static void experts_sum(struct run *r, struct tensor *y, const struct tensor *h,
 {
     const struct weight *w = e->down;
     const struct gpu_weight *g = w->mem;
-    const struct tensor *settled = bare_codes(w) ? gpu_settled_of(r, h) : NULL;
+    const struct tensor *settled = gpu_bare_codes(w) ? gpu_settled_of(r, h) : NULL;
     struct gpu_lora lora = slots_lora(r, w, h, true, routing);
     for (uint32_t i = 0; i < g->n_parts; i++) {
         const struct gpu_part *part = &g->parts[i];
@@ -397,10 +236,14 @@ static void experts_sum(struct run *r, struct tensor *y, const struct tensor *h,
 }
 
 static void experts_apart(struct run *r, struct tensor *y, const struct tensor *x,
-                          const struct routing *routing, const struct experts *e)
+                          const struct routing *routing, const struct gpu_choice *due,
+                          const struct experts *e)
 {
     struct tensor h = gpu_scratch(r, SCRATCH_FIRST, x->rows * routing->ids.cols, e->down->cols);
-    if (!gate_up_digits(r, &h, x, routing, e)) gate_up_floats(r, &h, x, routing, e);
+    if (!gate_up_digits(r, &h, x, routing, due, e)) {
+        if (due) gpu_choose(ops_of(r), due);
+        gate_up_floats(r, &h, x, routing, e);
+    }
     experts_sum(r, y, &h, routing, e);
 }
 
@@ -588,11 +431,37 @@ static void experts_grouped(struct run *r, struct tensor *y, const struct tensor
 /* A tile is work for 8, 16, 24 or 32 slots however few it has: sharing pays from some slots an expert on. */
 enum { GROUP_FROM = 4, GROUP_FROM_FOURS = 64 };
 
+static bool is_grouped(const struct run *r, const struct tensor *y, const struct routing *routing,
+                       const struct experts *e)
+{
+    uint32_t from = of_fours(ops_of(r)) ? GROUP_FROM_FOURS : GROUP_FROM;
+    return routing->ids.rows * routing->ids.cols >= from * e->down->n_mat && y->cols % 4 == 0;
+}
+
 void gpu_experts(struct run *r, struct tensor *y, const struct tensor *x,
                  const struct routing *routing, const struct experts *e)
 {
-    uint32_t from = of_fours(ops_of(r)) ? GROUP_FROM_FOURS : GROUP_FROM;
-    bool many = x->rows * routing->ids.cols >= from * e->down->n_mat && y->cols % 4 == 0;
-    if (many) experts_grouped(r, y, x, routing, e);
-    else experts_apart(r, y, x, routing, e);
+    if (is_grouped(r, y, routing, e)) experts_grouped(r, y, x, routing, e);
+    else experts_apart(r, y, x, routing, NULL, e);
+}
+
+/* May every workgroup that reads the routing make it for itself? Where there is much of it, a dispatch is cheaper. */
+static bool chosen_by_readers(const struct tensor *scores)
+{
+    enum { ROWS = 2, EXPERTS = 256 }; /* the latter in kernels/lib/experts_gate_up_digits.wgsl */
+    return scores->rows <= ROWS && scores->cols <= EXPERTS;
+}
+
+void gpu_router_experts(struct run *r, struct tensor *y, struct routing *out, struct tensor *norm,
+                        const struct tensor *x, const struct router *by, float eps,
+                        const struct experts *e, const struct product *beside)
+{
+    struct gpu_choice c;
+    bool settled = gpu_score(r, &c, out, norm, x, by, eps, beside);
+    if (settled && chosen_by_readers(&c.scores) && !is_grouped(r, y, out, e)) {
+        experts_apart(r, y, norm, out, &c, e);
+        return;
+    }
+    gpu_choose(ops_of(r), &c);
+    gpu_experts(r, y, norm, out, e);
 }

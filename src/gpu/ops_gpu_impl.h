@@ -212,11 +212,34 @@ void gpu_dispatch_sum(struct run *r, uint32_t kernel, uint32_t wg_index, uint32_
 struct tensor gpu_halves_of(struct run *r, const struct tensor *x);
 void gpu_used_halves(struct run *r);
 
+/* ---- the router: ops_gpu_router.c ---- */
+
+/* A routing that is still to be chosen by its scores. */
+struct gpu_choice {
+    struct tensor scores;
+    struct routing to;
+};
+
+/* By a dispatch of its own. */
+void gpu_choose(struct gpu_ops *g, const struct gpu_choice *c);
+
+/* The scores, and norm, which the experts read; with the product beside it, or NULL. The choice is due. Returns
+ * whether norm is settled. */
+bool gpu_score(struct run *r, struct gpu_choice *c, const struct routing *out, struct tensor *norm,
+               const struct tensor *x, const struct router *by, float eps,
+               const struct product *beside);
+
 /* ---- digits: ops_gpu_digits.c ---- */
 
 /* Can rows of activations be settled, and would products read them? */
 bool gpu_can_settle(const struct gpu_ops *g, uint32_t rows, uint32_t cols);
 bool gpu_reads_digits(enum gpu_shape shape);
+
+/* Are the matrices codes without adapters? */
+static inline bool gpu_bare_codes(const struct weight *w)
+{
+    return gpu_reads_digits(matrix_of(w)->shape) && matrix_of(w)->adapted.n == 0;
+}
 
 enum {
     GPU_Z_ALIGN = 64,                              /* f32: where a binding may begin */
@@ -349,5 +372,8 @@ void gpu_linear_router(struct run *r, struct tensor *y, const struct tensor *h,
                        const struct tensor *x, const struct router *by, float eps);
 void gpu_experts(struct run *r, struct tensor *y, const struct tensor *x,
                  const struct routing *routing, const struct experts *e);
+void gpu_router_experts(struct run *r, struct tensor *y, struct routing *out, struct tensor *norm,
+                        const struct tensor *x, const struct router *by, float eps,
+                        const struct experts *e, const struct product *beside);
 
 #endif

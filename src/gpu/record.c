@@ -174,15 +174,7 @@ void record_begin(struct recorder *r)
     r->n_slices = r->n_written = r->n_dispatches = r->unproven = 0;
     r->next_part = RECORD_PART;
     r->status = BZ_OK;
-    r->first = NULL;
     if (r->mode == RECORD_PROGRAM) gpu_program_begin();
-}
-
-void record_first(struct recorder *r)
-{
-    void (*first)(void *) = r->first;
-    r->first = NULL;
-    if (first) first(r->first_ctx);
 }
 
 void record_dispatch(struct recorder *r, uint32_t kernel, const struct gpu_constant *constants,
@@ -194,7 +186,6 @@ void record_dispatch(struct recorder *r, uint32_t kernel, const struct gpu_const
     struct gpu_binding all[WGSL_MAX_BINDINGS];
     uint32_t n = 0;
     if (r->status || n_groups == 0) return;
-    record_first(r);
     r->n_dispatches++;
     if (r->mode == RECORD_NOTHING) count(r, kernel, constants, n_constants);
     if (r->mode == RECORD_NOTES || r->mode == RECORD_PIPELINES)

@@ -82,16 +82,12 @@ struct recorder {
     uint32_t unproven; /* in RECORD_NOTHING: the last group that one was noted for and not proven */
     uint32_t awaited[2];   /* of the groups from the one to the other */
     enum bz_status status; /* sticky: memory */
-    void (*first)(void *); /* records what must come before the next dispatch; NULL: nothing */
-    void *first_ctx;
 };
 
 enum bz_status recorder_open(struct recorder *r, struct bz_err *err);
 void recorder_close(struct recorder *r);
 
 void record_begin(struct recorder *r);
-/* What r->first is for, now. */
-void record_first(struct recorder *r);
 /* The pipeline of a kernel without constants, made if need be; 0 when memory is short. */
 gpu_pipeline record_pipeline(struct recorder *r, uint32_t kernel);
 /* Make those that were noted for groups up to this one, but for kernels that were demoted since. */

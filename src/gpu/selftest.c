@@ -173,7 +173,6 @@ void stage_settled(struct stage *s, const struct tensor *t)
      * copies has a case of its own: it is not among those that a wrong result here is blamed on. */
     struct recorder *rec = &((struct gpu_ops *)s->run.be->ctx)->rec;
     struct tensor from = *settled, *kept = stage_tensor(s, t->rows, t->cols, STAGE_F32, 0);
-    record_first(rec);
     uint32_t n_before = rec->trace ? rec->trace->n : 0;
     op_copy_rows(&s->run, kept, &from, 0);
     if (rec->trace) rec->trace->n = n_before;
@@ -244,7 +243,6 @@ static void run_case(struct gpu_ops *g, struct stage *s, const struct test_case 
     if (c->wide) g->narrow_stream = 0;
     if (c->far) g->horizon = SELFTEST_FAR;
     c->run(s, c);
-    record_first(&g->rec); /* what the case has left to those after it */
     g->cut = 0;
     g->narrow_stream = usual;
     g->horizon = near;

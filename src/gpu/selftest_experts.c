@@ -82,8 +82,7 @@ static void run_routed(struct stage *s, const struct test_case *c)
     struct routing routing = make_routing(s, c->rows, USED, EXPERTS);
     struct router by = make_router(s, QUANT_F32, c->cols, EXPERTS);
     struct experts e = make_experts(s, c);
-    op_router(&s->run, &routing, norm, x, &by, EPS);
-    op_experts(&s->run, y, norm, &routing, &e);
+    op_router_experts(&s->run, y, &routing, norm, x, &by, EPS, &e, NULL);
     stage_result(s, y, STAGE_F32);
 }
 

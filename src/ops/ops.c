@@ -334,15 +334,37 @@ void op_linear_router(struct run *r, struct tensor *y, const struct tensor *h,
     if (!idle(r, x)) r->be->linear_router(r, y, h, w, out, norm, x, by, eps);
 }
 
-void op_experts(struct run *r, struct tensor *y, const struct tensor *x,
-                const struct routing *routing, const struct experts *e)
+static void check_experts(struct tensor *y, const struct tensor *x, const struct routing *routing,
+                          const struct experts *e)
 {
     follow(y, x);
     assert(routing->ids.rows == x->rows && e->down->rows == y->cols);
     assert(weight_exists(e->gate_up) || (weight_exists(e->gate) && weight_exists(e->up)));
     const struct weight *all[] = { e->gate_up, e->gate, e->up, e->down };
     for (int i = 0; i < 4; i++) expect_z(all[i], x->rows * routing->ids.cols);
+}
+
+void op_experts(struct run *r, struct tensor *y, const struct tensor *x,
+                const struct routing *routing, const struct experts *e)
+{
+    check_experts(y, x, routing, e);
     if (!idle(r, y)) r->be->experts(r, y, x, routing, e);
+}
+
+void op_router_experts(struct run *r, struct tensor *y, struct routing *out, struct tensor *norm,
+                       const struct tensor *x, const struct router *by, float eps,
+                       const struct experts *e, const struct product *beside)
+{
+    if (!r->be->router_experts) {
+        if (beside) op_linear_router(r, beside->y, beside->h, beside->w, out, norm, x, by, eps);
+        else op_router(r, out, norm, x, by, eps);
+        op_experts(r, y, norm, out, e);
+        return;
+    }
+    if (beside) op_check_linear(beside->y, beside->h, beside->w);
+    check_router(out, norm, x, by);
+    check_experts(y, norm, out, e);
+    if (!idle(r, x)) r->be->router_experts(r, y, out, norm, x, by, eps, e, beside);
 }
 
 void op_add(struct run *r, struct tensor *x, const struct tensor *b)

@@ -193,6 +193,13 @@ struct experts {
     const struct weight *scale; /* n_mat, or absent: multiplies an expert's output */
 };
 
+/* A product that reads nothing of what is computed beside it: y = W h. */
+struct product {
+    struct tensor *y;
+    const struct tensor *h;
+    const struct weight *w;
+};
+
 struct run;
 struct tape;         /* tape/tape.h */
 struct backward_ops; /* ops_bwd.h */
@@ -266,6 +273,10 @@ struct backend {
                           const struct tensor *x, const struct router *by, float eps);
     void (*experts)(struct run *r, struct tensor *y, const struct tensor *x,
                     const struct routing *routing, const struct experts *e);
+    /* NULL: one after the other is as good. */
+    void (*router_experts)(struct run *r, struct tensor *y, struct routing *out,
+                           struct tensor *norm, const struct tensor *x, const struct router *by,
+                           float eps, const struct experts *e, const struct product *beside);
     void (*add)(struct run *r, struct tensor *x, const struct tensor *b);
     void (*scale)(struct run *r, struct tensor *x, const struct weight *w);
     void (*times)(struct run *r, struct tensor *x, float c);
@@ -403,6 +414,12 @@ void op_linear_router(struct run *r, struct tensor *y, const struct tensor *h,
 /* y = sum over a row's experts e of weight_e * scale_e * down_e(gelu(gate_e x) * up_e x). Sets rows. */
 void op_experts(struct run *r, struct tensor *y, const struct tensor *x,
                 const struct routing *routing, const struct experts *e);
+
+/* op_router (with a product beside it: op_linear_router), then op_experts of what it chose, which
+ * read `norm`. beside NULL: no product. */
+void op_router_experts(struct run *r, struct tensor *y, struct routing *out, struct tensor *norm,
+                       const struct tensor *x, const struct router *by, float eps,
+                       const struct experts *e, const struct product *beside);
 
 /* In place on x: x += b. */
 void op_add(struct run *r, struct tensor *x, const struct tensor *b);

@@ -95,7 +95,7 @@ struct group {
     struct value *y[GROUP_LINEARS];
     const struct weight *w[GROUP_LINEARS];
     const struct weight *branch_w, *other_w, *post_w, *scale_w, *norm_w, *q_w, *k_w;
-    const struct node *attend, *write, *route;
+    const struct node *attend, *write, *route, *experts;
     uint32_t n_linears;
     bool v_from_k;
     float c, eps;

@@ -1,0 +1,151 @@
+/* ops_gpu_router.c - the router as dispatches: scores and what the experts read, then the choice. */
+#include <math.h>
+
+#include "gpu/ops_gpu_impl.h"
+
+/* scores = W (rms_norm(x) * scale) / sqrt(cols), and norm, by the general product. */
+static void any_router_scores(struct run *r, struct tensor *scores, struct tensor *norm,
+                              const struct tensor *x, const struct router *by, float eps)
+{
+    struct tensor u = gpu_scratch(r, SCRATCH_FIRST, x->rows, x->cols);
+    gpu_rms_norm(r, &u, x, by->scale, eps);
+    gpu_adapted_matrix(r, scores, &u, by->w, 1.0f / sqrtf((float)x->cols));
+    gpu_rms_norm(r, norm, x, by->norm, eps);
+}
+
+/* The same by one kernel, for a plain F32 router, as published files have it; where s is not NULL it gets norm, settled. */
+static void router_scores(struct run *r, struct tensor *scores, struct tensor *norm,
+                          const struct tensor *s, const struct tensor *x, const struct router *by,
+                          float eps)
+{
+    struct gpu_ops *g = ops_of(r);
+    const struct weight *w = by->w;
+    const struct gpu_weight *gw = w->mem;
+    struct router_scores_params p = {
+        .rows = x->rows, .cols = x->cols, .n_expert = w->rows, .settles = s != NULL, .eps = eps
+    };
+    struct gpu_binding bind[] = { act(x),
+                                  whole(gw->parts[0].buffer),
+                                  vector(g, by->scale),
+                                  vector(g, by->norm),
+                                  act(scores),
+                                  act(norm),
+                                  s ? act(s) : whole(g->unread[0]) };
+    uint32_t wg = g->narrow ? 16 : 256, lanes = g->narrow ? 4 : 128;
+    struct gpu_constant constants[] = { { ROUTER_SCORES_WG, (float)wg },
+                                        { ROUTER_SCORES_LANES, (float)lanes } };
+    record_dispatch(&g->rec, KERNEL_ROUTER_SCORES, constants, COUNT(constants), &p, bind,
+                    COUNT(bind), x->rows * divide_up(w->rows, wg / lanes));
+}
+
+/* A routing by its scores. */
+static void choose_by(struct gpu_ops *g, const struct tensor *scores, const struct routing *to)
+{
+    struct router_params p = { .rows = scores->rows,
+                               .n_expert = scores->cols,
+                               .n_used = to->ids.cols };
+    struct gpu_binding bind[] = { act(scores), act(&to->ids), act(&to->weights) };
+    struct gpu_constant wg = { ROUTER_WG, g->narrow ? 16 : 256 };
+    record_dispatch(&g->rec, KERNEL_ROUTER, &wg, 1, &p, bind, COUNT(bind), p.rows);
+}
+
+void gpu_route(struct run *r, struct routing *out, const struct tensor *scores)
+{
+    choose_by(ops_of(r), scores, out);
+}
+
+void gpu_choose(struct gpu_ops *g, const struct gpu_choice *c)
+{
+    bool settled = g->settled.at == g->rec.n_dispatches;
+    choose_by(g, &c->scores, &c->to);
+    if (settled) g->settled.at = g->rec.n_dispatches; /* what was settled serves on */
+}
+
+/* Is the router a plain F32 matrix, as published files have it? */
+static bool plain_router(const struct weight *w)
+{
+    const struct gpu_weight *g = w->mem;
+    return g->shape == GPU_F32 && g->n_parts == 1 && !w->lora;
+}
+
+/* Scores, and norm, settled too where that can be; the choice is due. Returns whether norm is settled. */
+static bool score(struct run *r, struct gpu_choice *c, const struct routing *out,
+                  struct tensor *norm, const struct tensor *x, const struct router *by, float eps)
+{
+    const struct weight *w = by->w;
+    struct tensor s;
+    bool plain = plain_router(w), settles = plain && gpu_can_settle(ops_of(r), x->rows, x->cols);
+    *c = (struct gpu_choice) { gpu_scratch(r, SCRATCH_SECOND, x->rows, w->rows), *out };
+    if (settles) s = gpu_settled_room(r, x->rows, x->cols);
+    if (plain) router_scores(r, &c->scores, norm, settles ? &s : NULL, x, by, eps);
+    else any_router_scores(r, &c->scores, norm, x, by, eps);
+    if (settles) gpu_note_settled(r, norm, &s);
+    return settles;
+}
+
+/* The product beside it is of the same dispatch where h is settled and W codes without adapters. */
+bool gpu_score(struct run *r, struct gpu_choice *c, const struct routing *out, struct tensor *norm,
+               const struct tensor *x, const struct router *by, float eps,
+               const struct product *beside)
+{
+    enum { BUFFERS = 9 };
+    struct gpu_ops *g = ops_of(r);
+    if (!beside) return score(r, c, out, norm, x, by, eps);
+    const struct weight *w = beside->w;
+    const struct gpu_weight *gw = w->mem, *m = by->w->mem;
+    const struct tensor *settled = gpu_settled_of(r, beside->h);
+    struct gpu_vectors v = gpu_vectors_of(g, by->scale, by->norm, NULL);
+    struct teams t = gpu_cut(g, gw->shape, w->rows, w->cols, 0);
+    bool can = settled && gpu_bare_codes(w) && gw->n_parts == 1 && plain_router(by->w) && v.one &&
+               gpu_can_settle(g, x->rows, x->cols) && x->cols / 16 <= by->w->rows * t.wg &&
+               g->rec.limits.max_storage_buffers >= BUFFERS;
+    if (!can) {
+        gpu_linear(r, beside->y, beside->h, w);
+        return score(r, c, out, norm, x, by, eps);
+    }
+    *c = (struct gpu_choice) { gpu_scratch(r, SCRATCH_SECOND, x->rows, by->w->rows), *out };
+    struct tensor digits = *settled, s = gpu_settled_room(r, x->rows, x->cols);
+    const struct gpu_part *part = &gw->parts[0];
+    struct linear_router_params p = { .cols = w->cols,
+                                      .rows = w->rows,
+                                      .n_tok = x->rows,
+                                      .scales = part->layout.scales,
+                                      .high = part->layout.high,
+                                      .d = part->layout.d,
+                                      .n_embd = x->cols,
+                                      .n_expert = by->w->rows,
+                                      .scale_at = v.at[0],
+                                      .norm_at = v.at[1],
+                                      .eps = eps };
+    struct gpu_binding bind[] = { act(&digits),    whole(part->buffer),
+                                  act(x),          whole(m->parts[0].buffer),
+                                  v.all,           act(beside->y),
+                                  act(&c->scores), act(norm),
+                                  act(&s) };
+    _Static_assert(COUNT(bind) == BUFFERS, "as many as were asked for");
+    struct gpu_constant constants[] = { { LINEAR_ROUTER_WG, (float)t.wg },
+                                        { LINEAR_ROUTER_LANES, (float)t.lanes },
+                                        { LINEAR_ROUTER_R, (float)t.rows } };
+    record_dispatch(&g->rec, TIERED_SHAPED(g, LINEAR_ROUTER, gw->shape), constants,
+                    COUNT(constants), &p, bind, COUNT(bind),
+                    p.n_tok * (p.n_expert + divide_up(w->rows, team_rows(t))));
+    gpu_note_settled(r, norm, &s);
+    return true;
+}
+
+void gpu_router(struct run *r, struct routing *out, struct tensor *norm, const struct tensor *x,
+                const struct router *by, float eps)
+{
+    struct gpu_choice c;
+    gpu_score(r, &c, out, norm, x, by, eps, NULL);
+    gpu_choose(ops_of(r), &c);
+}
+
+void gpu_linear_router(struct run *r, struct tensor *y, const struct tensor *h,
+                       const struct weight *w, struct routing *out, struct tensor *norm,
+                       const struct tensor *x, const struct router *by, float eps)
+{
+    struct gpu_choice c;
+    gpu_score(r, &c, out, norm, x, by, eps, &(struct product) { y, h, w });
+    gpu_choose(ops_of(r), &c);
+}
