@@ -12,6 +12,7 @@
 #include "base/rng.h"
 #include "check.h"
 #include "io/gguf_write.h"
+#include "io/part_file.h"
 #include "quant/quant.h"
 
 #define PATH "build/tmp/test_gguf_write.gguf"
@@ -382,6 +383,20 @@ static void test_misuse(void)
         }
     }
 
+    TEST("who is told to stop after a file is whole removes no partial file of another run")
+    {
+        struct part_file *f;
+        struct stat info;
+        CHECK(part_file_open(&f, PATH, &err) == BZ_OK && part_file_put(f, "1", 1, &err) == BZ_OK);
+        CHECK(part_file_finish(f, &err) == BZ_OK && exists(PATH));
+        put_text(PATH ".part", "another run's");
+        part_file_remove_all();
+        CHECK(stat(PATH ".part", &info) == 0);
+        part_file_close(f);
+        CHECK(stat(PATH ".part", &info) == 0);
+        unlink(PATH ".part");
+        unlink(PATH);
+    }
     TEST("giving up removes the partial file")
     {
         struct gguf_writer *w = NULL;

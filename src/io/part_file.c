@@ -25,7 +25,8 @@ struct part_file {
     char *path, *part; /* the final name and the name while writing */
     int fd;            /* -1 when there is no partial file */
     uint64_t n_written;
-    _Atomic(char *) *listed; /* where `part` stands in the list below */
+    _Atomic(char *) *listed; /* where `part` stands in the list below; NULL: nowhere */
+    bool taken;              /* a handler on another thread has `part`, and ends us */
 };
 
 /* The names of those that are open, for part_file_remove_all. Whoever takes a name out owns it. */
@@ -40,6 +41,12 @@ static bool list_name(struct part_file *f)
         return true;
     }
     return false;
+}
+
+static void unlist_name(struct part_file *f)
+{
+    if (f->listed && atomic_exchange(f->listed, NULL) != f->part) f->taken = true;
+    f->listed = NULL;
 }
 
 void part_file_remove_all(void)
@@ -91,11 +98,17 @@ enum bz_status part_file_finish(struct part_file *f, struct bz_err *err)
     if (fsync(f->fd) != 0 && errno != EINVAL && errno != ENOSYS)
         return fail_write(err, f->path, f->n_written, errno);
     int fd = f->fd, why = 0;
+    sigset_t all, before;
     f->fd = -1;
-    if (close(fd) != 0 || rename(f->part, f->path) != 0) why = errno;
-    if (why == 0) return BZ_OK;
-    unlink(f->part);
-    return fail_write(err, f->path, f->n_written, why);
+    if (close(fd) != 0) why = errno;
+    /* Once the file has its final name, a file of the old one may be another run's. */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    if (!why && rename(f->part, f->path) != 0) why = errno;
+    if (why) unlink(f->part);
+    unlist_name(f);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return why ? fail_write(err, f->path, f->n_written, why) : BZ_OK;
 }
 
 void part_file_close(struct part_file *f)
@@ -105,8 +118,8 @@ void part_file_close(struct part_file *f)
         close(f->fd);
         unlink(f->part);
     }
-    bool taken = f->listed && atomic_exchange(f->listed, NULL) != f->part;
-    if (!taken) mem_free(f->part); /* else a handler on another thread reads it, and ends us */
+    unlist_name(f);
+    if (!f->taken) mem_free(f->part);
     mem_free(f->path);
     mem_free(f);
 }
