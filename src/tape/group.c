@@ -10,9 +10,19 @@ void group_add_room(struct group *g, struct value *x)
     g->room[g->n_room++] = x;
 }
 
+static const struct kv *cache_of(const struct node *n)
+{
+    return n->op == TAPE_KV_WRITE || n->op == TAPE_ATTEND ? n->with.kv : NULL;
+}
+
 void tape_groups(struct tape *t)
 {
+    struct node **last = &t->caches;
     for (struct node *n = t->nodes; n; n = n->next) {
+        if (cache_of(n)) {
+            *last = n;
+            last = &n->next_cache;
+        }
         struct group *g = n->group = arena_alloc(&t->arena, 1, sizeof *g);
         if (!g) {
             t->failed = true;
@@ -92,17 +102,12 @@ static bool bound_by_values(struct turns *t, const struct group *g, const struct
     return true;
 }
 
-static const struct kv *cache_of(const struct node *n)
-{
-    return n->op == TAPE_KV_WRITE || n->op == TAPE_ATTEND ? n->with.kv : NULL;
-}
-
 /* Nobody who touches the same cache changes sides. */
 static void bound_by_cache(struct turns *turns, const struct tape *t, const struct group *g,
                            const struct node *n)
 {
     if (!cache_of(n)) return;
-    for (const struct node *o = t->nodes; o; o = o->next) {
+    for (const struct node *o = t->caches; o; o = o->next_cache) {
         if (cache_of(o) != cache_of(n) || is_member(g, o)) continue;
         if (o->number < n->number) after(turns, o);
         else before(turns, o);

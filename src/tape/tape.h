@@ -74,6 +74,7 @@ struct node {
     float c; /* a constant factor, or a cap */
     struct group *group;
     struct node *before, *next;
+    struct node *next_cache; /* the next one that reads or writes any cache */
 };
 
 enum { GROUP_NODES = 12, GROUP_ROOM = 8, GROUP_LINEARS = JOIN_LINEARS };
@@ -104,6 +105,7 @@ struct group {
 struct tape {
     struct arena arena;
     struct node *nodes, *end;
+    struct node *caches; /* the first of those that read or write a cache; set by tape_groups */
     struct value *values;
     uint32_t n_nodes, n_groups;
     float eps;                  /* of every norm */
