@@ -172,7 +172,9 @@ $(ENGINE)/node_modules/.package-lock.json: $(ENGINE)/package.json $(ENGINE)/pack
 	cd $(ENGINE) && npm ci --silent
 	@touch $@
 
+# What was compiled from a file that has moved or gone does not stay: the package is all of dist/.
 $(ENGINE)/dist/index.js: $(ENGINE_TS) $(ENGINE)/tsconfig.json $(ENGINE)/node_modules/.package-lock.json
+	@rm -f $(ENGINE)/dist/*.js $(ENGINE)/dist/*.d.ts $(ENGINE)/dist/*/*.js $(ENGINE)/dist/*/*.d.ts
 	cd $(ENGINE) && npx --no-install tsc -p .
 	@touch $@
 

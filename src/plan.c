@@ -9,7 +9,7 @@
 #include "model/lora.h"
 #include "step.h"
 
-enum { USUAL_HORIZON = 128 }; /* the shortest history that web/engine/src/gpu_session.ts has */
+enum { USUAL_HORIZON = 128 }; /* the shortest history that web/engine/src/gpu/gpu_session.ts has */
 
 /* ---- an adapter on every linear ---- */
 

@@ -39,7 +39,7 @@ C_TYPES = {"u32": "uint32_t", "f32": "float"}
 MOST_BUFFERS = 10
 FAMILY_BITS = 8
 TRAINING = "train/"
-BY_HOST = ("SMALLEST", "GREATEST")  # lanes of a subgroup at least and at most: web/engine/src/gpu.ts
+BY_HOST = ("SMALLEST", "GREATEST")  # lanes of a subgroup at least and at most: web/engine/src/gpu/gpu.ts
 
 
 def bad(path, line, what):

@@ -1,6 +1,6 @@
 /* wasm.h - shared by the files that export functions to the host.
  *
- * The host (web/engine/src/wasm.ts) calls these functions and no others. Pointers are numbers to it.
+ * The host (web/engine/src/engine/wasm.ts) calls these functions and no others. Pointers are numbers to it.
  * Options travel as JSON, so that no layout of a struct is known twice. A function that fails returns
  * 0 (pointers) or -1 (numbers), and bz_wasm_error has the sentence.
  */

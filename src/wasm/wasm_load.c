@@ -237,11 +237,11 @@ static uint32_t imagine_draw(bz_session *s, struct run *r, float temperature)
 }
 
 enum {
-    FIRST_HORIZON = 128, /* the shortest history that web/engine/src/gpu_session.ts has */
+    FIRST_HORIZON = 128, /* the shortest history that web/engine/src/gpu/gpu_session.ts has */
     PROMPT_ROWS = 16,    /* prompts up to this length have the pipelines of one of LOGIT_ROWS */
 };
 
-/* Groups of steps, in the order in which their pipelines are asked for and put to the test: Reserve in web/engine/src/estimate.ts. */
+/* Groups of steps, in the order in which their pipelines are asked for and put to the test: Reserve in web/engine/src/load/estimate.ts. */
 enum reserve {
     RESERVE_BYTES, /* none */
     RESERVE_FIRST, /* the first prompt, and drawing a token */

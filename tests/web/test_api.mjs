@@ -12,7 +12,7 @@ import http from 'node:http';
 import { createRequire } from 'node:module';
 
 import { ArgumentError, BezelError, Engine, LimitError, NotFoundError, UnsupportedError, languageModel } from '../../web/engine/dist/index.js';
-import { dropOldest } from '../../web/engine/dist/truncation.js';
+import { dropOldest } from '../../web/engine/dist/engine/truncation.js';
 import { done, equal, ok, rejects, same, test } from './check.mjs';
 import './software_adapter.mjs';
 

@@ -1,4 +1,4 @@
-// The host of the GPU (web/engine/src/gpu.ts, adapter.ts): what it promises the core, and what it says when
+// The host of the GPU (web/engine/src/gpu/gpu.ts, adapter.ts): what it promises the core, and what it says when
 // something goes wrong. node tests/web/test_gpu.mjs
 import fs from 'node:fs';
 

@@ -8,7 +8,7 @@ import os from 'node:os';
 import path from 'node:path';
 
 import { Core, Gpu, GpuEngine, GpuModel, fileSource, loadWasm, memorySource, openDevice, openModel } from '../../web/engine/dist/core.js';
-import { Pace } from '../../web/engine/dist/pace.js';
+import { Pace } from '../../web/engine/dist/gpu/pace.js';
 import { done, equal, ok, rejects, same, test } from './check.mjs';
 import { linearsOf, loraFile } from './lora_file.mjs';
 import './software_adapter.mjs';

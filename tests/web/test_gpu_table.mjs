@@ -8,7 +8,7 @@ import os from 'node:os';
 import { join } from 'node:path';
 
 import { Core, Gpu, GpuEngine, GpuModel, estimate, fileSource, loadWasm, memorySource, openDevice } from '../../web/engine/dist/core.js';
-import { BlockSource } from '../../web/engine/dist/source.js';
+import { BlockSource } from '../../web/engine/dist/load/source.js';
 import { done, equal, ok, rejects, same, test } from './check.mjs';
 import { patch } from './patch.mjs';
 import './software_adapter.mjs';

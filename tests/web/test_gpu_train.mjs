@@ -3,8 +3,8 @@
 //
 //   node tests/web/test_gpu_train.mjs
 import { Core, CpuEngine, Gpu, GpuEngine, fileSource, loadWasm, openDevice } from '../../web/engine/dist/core.js';
-import { GpuTraining } from '../../web/engine/dist/gpu_training.js';
-import { CpuTraining } from '../../web/engine/dist/training.js';
+import { GpuTraining } from '../../web/engine/dist/train/gpu_training.js';
+import { CpuTraining } from '../../web/engine/dist/train/training.js';
 import { done, equal, ok, rejects, same, test } from './check.mjs';
 import './software_adapter.mjs';
 

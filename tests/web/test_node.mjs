@@ -9,7 +9,7 @@ import path from 'node:path';
 
 import './software_adapter.mjs';
 import { Core, CpuEngine, CpuModel, fileSource, loadWasm, memorySource } from '../../web/engine/dist/core.js';
-import { openModel } from '../../web/engine/dist/open_model.js';
+import { openModel } from '../../web/engine/dist/engine/open_model.js';
 import { done, equal, ok, rejects, same, test, throws } from './check.mjs';
 
 const native = process.argv[2] ?? 'build/bezel';

@@ -1,9 +1,9 @@
 // Things that happen in an unlucky order, forced: news that come together with the end, wishes that come while the one
 // before is being met. node tests/web/test_order.mjs
-import { Answer } from '../../web/engine/dist/completions_answer.js';
-import { Client, serve } from '../../web/engine/dist/rpc.js';
-import { Run } from '../../web/engine/dist/train_run.js';
-import { nextTurn } from '../../web/engine/dist/turns.js';
+import { Answer } from '../../web/engine/dist/engine/completions_answer.js';
+import { Client, serve } from '../../web/engine/dist/engine/rpc.js';
+import { Run } from '../../web/engine/dist/train/train_run.js';
+import { nextTurn } from '../../web/engine/dist/engine/turns.js';
 import { done, equal, ok, same, test } from './check.mjs';
 
 /** All that was under way had its turn. */

@@ -9,8 +9,8 @@ import { parseRange, sendContent } from '../../web/engine/dist/server/content.js
 import { Guard, hostName } from '../../web/engine/dist/server/guard.js';
 import { parseKeepAlive } from '../../web/engine/dist/server/ollama.js';
 import { FairQueue } from '../../web/engine/dist/server/queue.js';
-import { Slices } from '../../web/engine/dist/queue.js';
-import { Sessions } from '../../web/engine/dist/sessions.js';
+import { Slices } from '../../web/engine/dist/engine/queue.js';
+import { Sessions } from '../../web/engine/dist/engine/sessions.js';
 import { done, equal, ok, rejects, same, test, throws } from './check.mjs';
 import { ask, echo, makeStore, post, sleep, startServer, temp, told, until } from './server_fixture.mjs';
 import { splitGguf } from './split_gguf.mjs';

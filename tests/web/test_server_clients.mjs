@@ -8,7 +8,7 @@ import { Ollama } from 'ollama';
 import OpenAI from 'openai';
 
 import { Core, fileSource, loadWasm } from '../../web/engine/dist/core.js';
-import { Engine } from '../../web/engine/dist/engine.js';
+import { Engine } from '../../web/engine/dist/api/engine.js';
 import { ServerStore } from '../../web/engine/dist/store/server_store.js';
 import { runStreams, startServe } from '../../bench/streams.mjs';
 import { done, equal, ok, rejects, same, test } from './check.mjs';

@@ -1,20 +1,20 @@
 // bezel - Gemma 4 in a browser tab, in Node and in Deno. Importing it touches nothing: no navigator, no Worker.
-export { Adapters, ChatCompletions, Completions, Engine, Session, type CallOptions, type EstimateOptions, type LoadOptions, type PromptRequest } from './engine.js';
-export type { AdapterSource, ModelSource, NameResolver } from './engine_source.js';
-export type { About, AdapterInfo } from './local_engine.js';
-export type { BenchOptions, BenchProgress, BenchResult, Speed } from './bench.js';
-export type { Info, Sampling } from './cpu_engine.js';
-export type { Estimate } from './estimate.js';
-export type { MergeProgress } from './merge.js';
-export type { MergeOptions, MergeResult, MergeTarget } from './merge_to.js';
-export type * from './train_types.js';
-export type { DeviceReport, Memory, Progress, SelfTest } from './model.js';
-export type * from './completions_types.js';
-export { ArgumentError, BezelError, DeviceError, FormatError, IoError, LimitError, MemoryError, NotFoundError, UnsupportedError, type ErrorKind } from './errors.js';
+export { Adapters, ChatCompletions, Completions, Engine, Session, type CallOptions, type EstimateOptions, type LoadOptions, type PromptRequest } from './api/engine.js';
+export type { AdapterSource, ModelSource, NameResolver } from './api/engine_source.js';
+export type { About, AdapterInfo } from './engine/local_engine.js';
+export type { BenchOptions, BenchProgress, BenchResult, Speed } from './engine/bench.js';
+export type { Info, Sampling } from './engine/cpu_engine.js';
+export type { Estimate } from './load/estimate.js';
+export type { MergeProgress } from './train/merge.js';
+export type { MergeOptions, MergeResult, MergeTarget } from './train/merge_to.js';
+export type * from './train/train_types.js';
+export type { DeviceReport, Memory, Progress, SelfTest } from './engine/model.js';
+export type * from './api/completions_types.js';
+export { ArgumentError, BezelError, DeviceError, FormatError, IoError, LimitError, MemoryError, NotFoundError, UnsupportedError, type ErrorKind } from './api/errors.js';
 export {
   DownloadProgressEvent, languageModel, LanguageModelSession, type LanguageModelCreateOptions, type LanguageModelExpected, type LanguageModelFactory, type LanguageModelMessage, type LanguageModelParams, type LanguageModelPart,
   type LanguageModelPrompt, type LanguageModelPromptOptions,
-} from './language_model.js';
+} from './api/language_model.js';
 
 // Stores of models: the browser's own files, a picked Ollama folder, a Bezel server.
 export { openStore, Store, type OpenStoreOptions } from './store/client.js';
@@ -26,4 +26,4 @@ export { ServerStore } from './store/server_store.js';
 export type { AdapterFile, AdapterForm } from './store/adapter_files.js';
 export type { FileKind } from './store/inspect_file.js';
 export type { ModelStore, ResolvedModel, SourceRef, StoredModel } from './store/source_ref.js';
-export { Core, loadWasm } from './wasm.js';
+export { Core, loadWasm } from './engine/wasm.js';

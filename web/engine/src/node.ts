@@ -1,7 +1,7 @@
 // node - what the package has for Node alone: the machine's own Ollama store.
 
 import { DiskStore } from './store/disk_store.js';
-import { Core, loadWasm } from './wasm.js';
+import { Core, loadWasm } from './engine/wasm.js';
 
 export type { DiskStore };
 

@@ -1,7 +1,7 @@
 // worker - the thread that owns the model, the GPU and the files: a page's Engine talks to it through rpc.ts.
 
-import { engineCalls } from './local_engine.js';
-import { serve, type Port } from './rpc.js';
+import { engineCalls } from './engine/local_engine.js';
+import { serve, type Port } from './engine/rpc.js';
 
 const { calls, streams } = engineCalls();
 

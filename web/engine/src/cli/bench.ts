@@ -4,11 +4,11 @@ import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import * as path from 'node:path';
 
-import { anyTokens, bench as measure, type BenchResult, type Speed, type Times } from '../bench.js';
-import { CpuModel } from '../cpu_model.js';
-import type { Conversation } from '../model.js';
-import type { KernelTime } from '../profile.js';
-import { BezelError, Core, loadWasm } from '../wasm.js';
+import { anyTokens, bench as measure, type BenchResult, type Speed, type Times } from '../engine/bench.js';
+import { CpuModel } from '../engine/cpu_model.js';
+import type { Conversation } from '../engine/model.js';
+import type { KernelTime } from '../gpu/profile.js';
+import { BezelError, Core, loadWasm } from '../engine/wasm.js';
 import { FAILED, Misuse, OK, type Command, type Given } from './args.js';
 import { interruptible } from './interrupt.js';
 import { locate } from './locate.js';

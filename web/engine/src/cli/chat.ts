@@ -6,10 +6,10 @@
 import * as fs from 'node:fs';
 import * as readline from 'node:readline';
 
-import { ChatParser, type ChatEvent } from '../completions_parser.js';
-import type { GenerateOptions } from '../cpu_engine.js';
-import type { Conversation } from '../model.js';
-import { BezelError } from '../wasm.js';
+import { ChatParser, type ChatEvent } from '../engine/completions_parser.js';
+import type { GenerateOptions } from '../engine/cpu_engine.js';
+import type { Conversation } from '../engine/model.js';
+import { BezelError } from '../engine/wasm.js';
 import { Misuse, OK, type Command, type Given, type Option } from './args.js';
 import { interruptible, stopCode } from './interrupt.js';
 import { modelOptions, openModel, sampling, samplingOptions, type Opened } from './model.js';

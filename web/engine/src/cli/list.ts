@@ -4,8 +4,8 @@ import * as crypto from 'node:crypto';
 import * as fs from 'node:fs';
 
 import { DiskStore } from '../store/disk_store.js';
-import { BezelError, Core, loadWasm } from '../wasm.js';
-import { shippedModels } from '../shipped.js';
+import { BezelError, Core, loadWasm } from '../engine/wasm.js';
+import { shippedModels } from '../store/shipped.js';
 import { OK, type Command } from './args.js';
 import { storeOption } from './model.js';
 

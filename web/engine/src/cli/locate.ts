@@ -4,13 +4,13 @@
 
 import * as fs from 'node:fs';
 
-import type { StoreTexts } from '../cpu_engine.js';
-import { shards } from '../engine_source.js';
-import { shippedModel } from '../shipped.js';
-import type { Source } from '../source.js';
+import type { StoreTexts } from '../engine/cpu_engine.js';
+import { shards } from '../api/engine_source.js';
+import { shippedModel } from '../store/shipped.js';
+import type { Source } from '../load/source.js';
 import { DiskStore } from '../store/disk_store.js';
 import { openSource, type SourceRef } from '../store/source_ref.js';
-import { BezelError, type Core } from '../wasm.js';
+import { BezelError, type Core } from '../engine/wasm.js';
 
 export interface Located {
   readonly sources: Source[];

@@ -1,6 +1,6 @@
 // main - the tool `bezel` for Node: finds the command.
 
-import { BezelError } from '../wasm.js';
+import { BezelError } from '../engine/wasm.js';
 import { FAILED, help, Misuse, OK, parse, USAGE, type Command } from './args.js';
 import { bench, check } from './bench.js';
 import { chat, run } from './chat.js';

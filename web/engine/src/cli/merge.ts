@@ -3,10 +3,10 @@
 
 import * as fs from 'node:fs';
 
-import { Merge } from '../merge.js';
-import { drain, fileSink } from '../merge_to.js';
+import { Merge } from '../train/merge.js';
+import { drain, fileSink } from '../train/merge_to.js';
 import { openSource } from '../store/source_ref.js';
-import { Core, loadWasm } from '../wasm.js';
+import { Core, loadWasm } from '../engine/wasm.js';
 import { Misuse, OK, type Command, type Given } from './args.js';
 import { interruptible } from './interrupt.js';
 import { locate } from './locate.js';

@@ -3,14 +3,14 @@
 import * as fs from 'node:fs';
 import * as path from 'node:path';
 
-import { profiles, type ProfileName } from '../adapter.js';
-import { CpuEngine, type GenerateOptions, type Info } from '../cpu_engine.js';
-import { CpuModel } from '../cpu_model.js';
-import type { Model } from '../model.js';
-import { readText } from '../node_files.js';
-import { openModel as open } from '../open_model.js';
-import { fileSource } from '../source.js';
-import { BezelError, Core, loadWasm } from '../wasm.js';
+import { profiles, type ProfileName } from '../gpu/adapter.js';
+import { CpuEngine, type GenerateOptions, type Info } from '../engine/cpu_engine.js';
+import { CpuModel } from '../engine/cpu_model.js';
+import type { Model } from '../engine/model.js';
+import { readText } from '../load/node_files.js';
+import { openModel as open } from '../engine/open_model.js';
+import { fileSource } from '../load/source.js';
+import { BezelError, Core, loadWasm } from '../engine/wasm.js';
 import type { Given, Option } from './args.js';
 import { locate } from './locate.js';
 import { loadingLine } from './progress.js';

@@ -4,7 +4,7 @@ import * as fs from 'node:fs';
 import * as path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-import { readText } from '../node_files.js';
+import { readText } from '../load/node_files.js';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 /** Sources are not published: where they are, the page and the models are where they are made. */

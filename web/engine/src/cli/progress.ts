@@ -1,6 +1,6 @@
 // progress - one line on standard error that says how far a long load is, where a person sees it.
 
-import type { Progress } from '../model.js';
+import type { Progress } from '../engine/model.js';
 
 /** "3.4 GB" */
 export function bytesText(n: number): string {

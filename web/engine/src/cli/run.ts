@@ -1,7 +1,7 @@
 // run - the commands that compute: logits and generate.
 
-import { fillFile } from '../merge_to.js';
-import { BezelError } from '../wasm.js';
+import { fillFile } from '../train/merge_to.js';
+import { BezelError } from '../engine/wasm.js';
 import { Misuse, OK, parseIds, type Command } from './args.js';
 import { interruptible, stopCode } from './interrupt.js';
 import { modelOptions, openModel, sampling, samplingOptions } from './model.js';

@@ -2,9 +2,9 @@
 
 import * as fs from 'node:fs';
 
-import { inspect, render } from '../cpu_engine.js';
-import { fileSource } from '../source.js';
-import { Core, loadWasm } from '../wasm.js';
+import { inspect, render } from '../engine/cpu_engine.js';
+import { fileSource } from '../load/source.js';
+import { Core, loadWasm } from '../engine/wasm.js';
 import { Misuse, OK, parseIds, type Command } from './args.js';
 import { locate } from './locate.js';
 import { openVocabulary, peftParts, storeOption } from './model.js';

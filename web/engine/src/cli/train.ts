@@ -4,12 +4,12 @@ import * as fs from 'node:fs';
 import * as os from 'node:os';
 import * as path from 'node:path';
 
-import { fileSink, writeFile } from '../merge_to.js';
-import type { Model, Training, TrainingReport, TrainingTexts, TrainingWishes } from '../model.js';
-import { readText } from '../node_files.js';
-import { sumBy } from '../profile.js';
-import { openFitting, trainEstimate } from '../train_memory.js';
-import { BezelError } from '../wasm.js';
+import { fileSink, writeFile } from '../train/merge_to.js';
+import type { Model, Training, TrainingReport, TrainingTexts, TrainingWishes } from '../engine/model.js';
+import { readText } from '../load/node_files.js';
+import { sumBy } from '../gpu/profile.js';
+import { openFitting, trainEstimate } from '../train/train_memory.js';
+import { BezelError } from '../engine/wasm.js';
 import { Misuse, OK, type Command, type Given } from './args.js';
 import { kernels } from './bench.js';
 import { engineOptions, openModel } from './model.js';

@@ -1,8 +1,8 @@
 // bounds - requests that no context could hold, told by their bytes: they are refused (or lose their oldest turns, where they
 // may) before anything is copied into the engine's thread, whose memory only ever grows.
 
-import { BezelError } from '../errors.js';
-import { dropOldest } from '../truncation.js';
+import { BezelError } from '../api/errors.js';
+import { dropOldest } from '../engine/truncation.js';
 import type { Request } from './host.js';
 
 const TOKEN_BYTES = 256; // of UTF-8: no token of a Gemma vocabulary is longer

@@ -5,14 +5,14 @@ import * as crypto from 'node:crypto';
 import * as fs from 'node:fs';
 import * as path from 'node:path';
 
-import { inspect } from '../cpu_engine.js';
-import { shards } from '../engine_source.js';
-import { fileSource, type Source } from '../source.js';
+import { inspect } from '../engine/cpu_engine.js';
+import { shards } from '../api/engine_source.js';
+import { fileSource, type Source } from '../load/source.js';
 import type { DiskStore } from '../store/disk_store.js';
 import { inspectFile } from '../store/inspect_file.js';
 import { blobName, composeManifest, parseManifest, parseName, type Layer } from '../store/manifest.js';
 import type { StoredModel } from '../store/source_ref.js';
-import { BezelError, type Core } from '../wasm.js';
+import { BezelError, type Core } from '../engine/wasm.js';
 import type { Content } from './content.js';
 
 /** A model by its name. Its digest is that of the weights; '' while a large file is still being read. */

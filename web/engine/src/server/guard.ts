@@ -4,7 +4,7 @@
 
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 
-import { BezelError } from '../errors.js';
+import { BezelError } from '../api/errors.js';
 import { HttpError } from './http.js';
 
 export interface GuardOptions {

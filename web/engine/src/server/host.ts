@@ -2,8 +2,8 @@
 // nobody has asked for in a while is given up. Requests come through one queue; answers of the same model are computed
 // side by side. Knows no protocol.
 
-import type { ChatCompletion, ChatCompletionChunk, Completion } from '../completions_types.js';
-import { BezelError, show } from '../errors.js';
+import type { ChatCompletion, ChatCompletionChunk, Completion } from '../api/completions_types.js';
+import { BezelError, show } from '../api/errors.js';
 import type { Catalog, Entry } from './catalog.js';
 import { HttpError } from './http.js';
 import { FairQueue, type Slots } from './queue.js';

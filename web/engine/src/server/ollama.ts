@@ -1,9 +1,9 @@
 // ollama - the protocol of /api: chat, generate, tags, show, ps. Requests are turned into the engine's own shape (OpenAI's)
 // and its pieces into JSON lines.
 
-import { checkNeutral } from '../completions_extras.js';
-import { show as shown } from '../errors.js';
-import type { ChatDelta, Timings, Usage } from '../completions_types.js';
+import { checkNeutral } from '../api/completions_extras.js';
+import { show as shown } from '../api/errors.js';
+import type { ChatDelta, Timings, Usage } from '../api/completions_types.js';
 import type { StoredModel } from '../store/source_ref.js';
 import type { Catalog, Entry } from './catalog.js';
 import type { Chunk, Given, Host, Kind, Request } from './host.js';

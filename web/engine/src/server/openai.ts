@@ -1,10 +1,10 @@
 // openai - the protocol of /v1: chat completions, completions, models. The engine speaks it already; here it meets HTTP.
 
 import type { StoredModel } from '../store/source_ref.js';
-import { withoutEffect } from '../completions_extras.js';
-import { readChat, readCompletion } from '../completions_request.js';
-import type { ChatRequest, CompletionRequest } from '../completions_types.js';
-import { BezelError } from '../wasm.js';
+import { withoutEffect } from '../api/completions_extras.js';
+import { readChat, readCompletion } from '../api/completions_request.js';
+import type { ChatRequest, CompletionRequest } from '../api/completions_types.js';
+import { BezelError } from '../engine/wasm.js';
 import { bounded } from './bounds.js';
 import type { Host, Kind, Request, Turn } from './host.js';
 import { Gone, HttpError, readJson, sendJson, Stream, type Exchange } from './http.js';

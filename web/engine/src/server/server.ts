@@ -14,7 +14,7 @@ import { pageHeaders, type Files } from './files.js';
 import { Guard, type GuardOptions } from './guard.js';
 import type { Host } from './host.js';
 import { defaultLimits, Gone, HttpError, sendJson, type Exchange, type Limits } from './http.js';
-import { BezelError } from '../wasm.js';
+import { BezelError } from '../engine/wasm.js';
 import * as ollama from './ollama.js';
 import * as openai from './openai.js';
 

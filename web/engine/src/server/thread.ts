@@ -5,9 +5,9 @@
 import * as os from 'node:os';
 import { Worker as Thread, type TransferListItem } from 'node:worker_threads';
 
-import { Engine } from '../engine.js';
-import type { AdapterSource, NameResolver } from '../engine_source.js';
-import { BezelError } from '../errors.js';
+import { Engine } from '../api/engine.js';
+import type { AdapterSource, NameResolver } from '../api/engine_source.js';
+import { BezelError } from '../api/errors.js';
 import { bounded } from './bounds.js';
 import type { Chunk, Kind, LoadWish, Request, Served, Weighed } from './host.js';
 

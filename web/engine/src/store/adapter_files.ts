@@ -1,8 +1,8 @@
 // adapter_files - an adapter of a store as files for others: GGUF for llama.cpp and Ollama, or PEFT's two. One that is kept in the
 // wanted form is handed out as it is.
 
-import { openWithFetches, type Source } from '../source.js';
-import { BezelError, type Core } from '../wasm.js';
+import { openWithFetches, type Source } from '../load/source.js';
+import { BezelError, type Core } from '../engine/wasm.js';
 import { openSource, type ResolvedModel } from './source_ref.js';
 
 export type AdapterForm = 'gguf' | 'peft';

@@ -1,9 +1,9 @@
 // calls - what a page asks of the stores in the worker: names, parameters, answers.
 
-import { Core, loadWasm } from '../wasm.js';
-import type { MergeFrom } from '../merge.js';
-import type { Handlers, Spec } from '../rpc.js';
-import { blobSource } from '../source.js';
+import { Core, loadWasm } from '../engine/wasm.js';
+import type { MergeFrom } from '../train/merge.js';
+import type { Handlers, Spec } from '../engine/rpc.js';
+import { blobSource } from '../load/source.js';
 import { adapterFiles, type AdapterFile, type AdapterForm } from './adapter_files.js';
 import { inspectFile, type FileKind } from './inspect_file.js';
 import type { StoreProgress } from './news.js';

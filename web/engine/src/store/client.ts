@@ -1,10 +1,10 @@
 // client - the stores of models for a page: the browser's own, picked folders, servers. The work is done by a
 // worker, since only there can large files be written; in a worker it is done at once.
 
-import { findAdapter, findModel, type AdapterSource, type ModelSource, type NameResolver } from '../engine_source.js';
-import { BezelError } from '../errors.js';
-import type { MergeFrom } from '../merge.js';
-import { Client, direct, type Link } from '../rpc.js';
+import { findAdapter, findModel, type AdapterSource, type ModelSource, type NameResolver } from '../api/engine_source.js';
+import { BezelError } from '../api/errors.js';
+import type { MergeFrom } from '../train/merge.js';
+import { Client, direct, type Link } from '../engine/rpc.js';
 import type { AdapterFile, AdapterForm } from './adapter_files.js';
 import type { FileKind } from './inspect_file.js';
 import { storeCalls, type StoreCalls, type StoreStreams, type Where } from './calls.js';

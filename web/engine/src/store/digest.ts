@@ -1,6 +1,6 @@
 // digest - sha256 of bytes as they pass, by the core (the browser's own wants them all at once).
 
-import { BezelError, type Bytes, type Core, type DigestPtr } from '../wasm.js';
+import { BezelError, type Bytes, type Core, type DigestPtr } from '../engine/wasm.js';
 
 const WINDOW = 256 << 10;
 

@@ -1,7 +1,7 @@
 // directory - a Tree over a FileSystemDirectoryHandle: the origin's private files, or a folder that a person
 // picked. Handles have no way up, so nothing outside the folder can be reached.
 
-import { BezelError } from '../wasm.js';
+import { BezelError } from '../engine/wasm.js';
 import type { Tree, TreeFile } from './ollama_store.js';
 import { isError } from './platform.js';
 import { fileOf, type SourceRef } from './source_ref.js';

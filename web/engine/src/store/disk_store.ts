@@ -4,7 +4,7 @@ import * as fs from 'node:fs';
 import * as os from 'node:os';
 import * as path from 'node:path';
 
-import { BezelError, type Core } from '../wasm.js';
+import { BezelError, type Core } from '../engine/wasm.js';
 import { OllamaStore, type Tree, type TreeFile } from './ollama_store.js';
 
 /** Ollama strips space and quotes around the variable, and so do we. */

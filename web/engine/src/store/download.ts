@@ -1,6 +1,6 @@
 // download - one blob from an address into the store: resumed, verified, and by one tab at a time.
 
-import { BezelError, type Core } from '../wasm.js';
+import { BezelError, type Core } from '../engine/wasm.js';
 import { Sha256, sha256 } from './digest.js';
 import { alone, holdShared, keepName, writeName, type Release } from './locks.js';
 import { blobName } from './manifest.js';
@@ -10,7 +10,7 @@ import { PartialFile } from './partial.js';
 import { isError } from './platform.js';
 import { needRoom, noRoom } from './room.js';
 import { isIntact, knownState, remember } from './verified.js';
-import { blobSource } from '../source.js';
+import { blobSource } from '../load/source.js';
 
 const MAX_RESTARTS = 3;
 

@@ -1,6 +1,6 @@
 // folder_store - the Ollama folder that a person picked, read in place.
 
-import { BezelError, type Core } from '../wasm.js';
+import { BezelError, type Core } from '../engine/wasm.js';
 import { DirectoryTree, folderAt } from './directory.js';
 import { OllamaStore } from './ollama_store.js';
 import type { AskableHandle } from './platform.js';

@@ -1,8 +1,8 @@
 // inspect_file - what a file is, from its first bytes and from the core: a model, an adapter, or neither.
 
-import { inspect } from '../cpu_engine.js';
-import { openWithFetches, type Source } from '../source.js';
-import { BezelError, type Core } from '../wasm.js';
+import { inspect } from '../engine/cpu_engine.js';
+import { openWithFetches, type Source } from '../load/source.js';
+import { BezelError, type Core } from '../engine/wasm.js';
 import { openSource, type SourceRef, type StoredModel } from './source_ref.js';
 
 export const HEAD = 16; // bytes that tell the formats apart

@@ -1,6 +1,6 @@
 // manifest - Ollama's names and manifests, as the core reads them, and manifests that we write.
 
-import type { Core } from '../wasm.js';
+import type { Core } from '../engine/wasm.js';
 
 /** Four path components below manifests/, safe to join, and the name as people write it. */
 export interface ModelName {

@@ -4,7 +4,7 @@
 // pauses; the count of tries starts again whenever bytes have come. An address whose content is no longer
 // the same (ETag, or failing that the date, or the size) is never mixed with what came before.
 
-import { BezelError } from '../wasm.js';
+import { BezelError } from '../engine/wasm.js';
 
 export interface Patience {
   /** Tries in a row that bring no byte. */

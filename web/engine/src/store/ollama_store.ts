@@ -5,8 +5,8 @@
 //
 // Reads only. Names and digests come through the core, so that nothing a manifest says can be a path.
 
-import type { StoreTexts } from '../cpu_engine.js';
-import { BezelError, type Core } from '../wasm.js';
+import type { StoreTexts } from '../engine/cpu_engine.js';
+import { BezelError, type Core } from '../engine/wasm.js';
 import { blobName, fullName, MAX_MANIFEST, parseManifest, parseName, pathOf, textKinds, type Layer, type ModelName } from './manifest.js';
 import type { StoreProgress } from './news.js';
 import { openSource, type ModelStore, type ResolvedModel, type SourceRef, type StoredModel } from './source_ref.js';

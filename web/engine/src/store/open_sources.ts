@@ -1,8 +1,8 @@
 // open_sources - the sources of one model, ready for the core to open.
 
-import { CpuEngine, holds, inspect } from '../cpu_engine.js';
-import { BlockSource, isMemory, openWithFetches, type Source } from '../source.js';
-import type { Core } from '../wasm.js';
+import { CpuEngine, holds, inspect } from '../engine/cpu_engine.js';
+import { BlockSource, isMemory, openWithFetches, type Source } from '../load/source.js';
+import type { Core } from '../engine/wasm.js';
 import { openSource, toMemory, type OpenSourceOptions, type SourceRef } from './source_ref.js';
 import { needIntact } from './verified.js';
 

@@ -7,9 +7,9 @@
 // once: who writes a blob, changes manifests or reads a model holds a lock of that name (locks.ts). It must
 // run in a worker.
 
-import { withMerge, type MergeFrom } from '../merge.js';
-import { blobSource } from '../source.js';
-import { BezelError, Core, loadWasm } from '../wasm.js';
+import { withMerge, type MergeFrom } from '../train/merge.js';
+import { blobSource } from '../load/source.js';
+import { BezelError, Core, loadWasm } from '../engine/wasm.js';
 import { Sha256, sha256 } from './digest.js';
 import { DirectoryTree, folderAt } from './directory.js';
 import { blobSize, download, placeBlob, Unchanged, type BlobFolders, type Downloaded } from './download.js';

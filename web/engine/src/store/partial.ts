@@ -6,7 +6,7 @@
 // After a crash only bytes that the journal counts are believed. A file gets its final name by a move, when
 // it is whole. Needs a worker: only there can files be written in place.
 
-import { BezelError } from '../wasm.js';
+import { BezelError } from '../engine/wasm.js';
 import type { Sha256 } from './digest.js';
 import { isError, type OpfsFileHandle, type SyncFile } from './platform.js';
 

@@ -1,8 +1,8 @@
 // plain_folder - a picked folder of GGUF files, as other programs keep them: each file is a model or an adapter, and the shards
 // of one model are one. Names are paths below the folder without their ending.
 
-import { blobSource } from '../source.js';
-import { BezelError, type Core } from '../wasm.js';
+import { blobSource } from '../load/source.js';
+import { BezelError, type Core } from '../engine/wasm.js';
 import { FolderStore } from './folder_store.js';
 import { inspectFile } from './inspect_file.js';
 import { fileOf, type ModelStore, type ResolvedModel, type SourceRef, type StoredModel } from './source_ref.js';

@@ -1,6 +1,6 @@
 // room - how much of the disk the browser gives this site, and the sentence for when it is not enough.
 
-import { BezelError } from '../wasm.js';
+import { BezelError } from '../engine/wasm.js';
 import { bytesText } from './platform.js';
 
 const GIB = 2 ** 30;

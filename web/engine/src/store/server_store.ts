@@ -4,7 +4,7 @@
 //     GET /bezel/manifest/<name>        the manifest's text
 //     GET /bezel/blob/<64 hex>          a blob, with Range; its ETag is the digest
 
-import { BezelError, type Core } from '../wasm.js';
+import { BezelError, type Core } from '../engine/wasm.js';
 import { sha256 } from './digest.js';
 import { MAX_MANIFEST, parseName, type Layer, type ModelName } from './manifest.js';
 import { fetchSmall, shortUrl, type Patience } from './net.js';

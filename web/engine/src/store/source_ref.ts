@@ -3,9 +3,9 @@
 // And the contract of every store of models: names in, references to bytes out. What a store is made of, this
 // file refuses to know.
 
-import type { StoreTexts } from '../cpu_engine.js';
-import { blobSource, fileSource, isMemory, memorySource, type Source } from '../source.js';
-import { BezelError } from '../wasm.js';
+import type { StoreTexts } from '../engine/cpu_engine.js';
+import { blobSource, fileSource, isMemory, memorySource, type Source } from '../load/source.js';
+import { BezelError } from '../engine/wasm.js';
 import type { Patience } from './net.js';
 import { holdShared, keepName } from './locks.js';
 import { isError, type OpfsFileHandle, type SyncFile } from './platform.js';

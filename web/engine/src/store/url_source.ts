@@ -1,7 +1,7 @@
 // url_source - a Source whose bytes lie behind an address: read in ranges, or brought as a whole where the server gives none.
 
-import { BlockSource, blobSource, memorySource, type Source } from '../source.js';
-import { BezelError } from '../wasm.js';
+import { BlockSource, blobSource, memorySource, type Source } from '../load/source.js';
+import { BezelError } from '../engine/wasm.js';
 import { fetchRange, NoRanges, shortUrl, type Patience, type Remote } from './net.js';
 
 const FIRST = 1 << 20; // the first question brings the size, the version and the beginning of the header

@@ -2,8 +2,8 @@
 // together with the file's size and date, so that each is read once per change of its file. A disk that changes bytes behind
 // the file system's back is found only by reading again, which store.verify does on request.
 
-import type { Source } from '../source.js';
-import { BezelError, type Core } from '../wasm.js';
+import type { Source } from '../load/source.js';
+import { BezelError, type Core } from '../engine/wasm.js';
 import { Sha256 } from './digest.js';
 import { blobRecords } from './handles.js';
 import { tellChanged } from './news.js';

@@ -1,0 +1,393 @@
+// cpu_engine - a model and its conversations, as the core has them: synchronous, on the CPU.
+//
+// This is what a worker or a command-line tool holds. Field names of plain data are the core's own
+// (snake_case), so that JSON goes through unchanged.
+
+import { BezelError, type Bytes, type Core, type EnginePtr, type GenerationPtr, type LogitsFn, type SessionPtr } from './wasm.js';
+import { memorySource, type Source } from '../load/source.js';
+
+export interface Sampling {
+  temperature: number;
+  top_k: number;
+  top_p: number;
+  min_p: number;
+  repeat_penalty: number;
+  presence_penalty: number;
+  frequency_penalty: number;
+  penalty_window: number;
+  seed: number | bigint;
+}
+
+/** struct bz_info, and how the model likes to be sampled. */
+export interface Info {
+  n_layer: number;
+  n_embd: number;
+  n_vocab: number;
+  n_context: number;
+  n_params: number;
+  weight_bytes: number;
+  bytes_a_token: number;
+  chat_variant: 'small' | 'large';
+  /** The store's default system prompt and opening messages. */
+  system: string | null;
+  messages: { role: string; content: string }[];
+  /** The store's stop strings. */
+  stop: string[];
+  sampling: Sampling;
+}
+
+/** What an Ollama store says about a model beside its weights: texts as they lie there. */
+export interface StoreTexts {
+  name?: string;
+  /** Folder of the store; blobs are named below it. */
+  root?: string;
+  manifest?: string;
+  config?: string;
+  params?: string;
+  system?: string;
+  messages?: string;
+}
+
+export interface OpenOptions {
+  /** What a person calls the model. */
+  name?: string;
+  backend?: 'cpu' | 'reference';
+  /** Tokenizer only: enough for a vocabulary file. */
+  vocab_only?: boolean;
+  store?: StoreTexts;
+}
+
+export interface GenerateOptions extends Partial<Sampling> {
+  /** Tokens at most; 0: until the model ends or the context is full. */
+  n_max?: number;
+  stop?: readonly string[];
+  ignore_end?: boolean;
+  /** Show control tokens' text. */
+  specials?: boolean;
+  /** Added to logits; null forbids the token. */
+  bias?: readonly (readonly [id: number, add: number | null])[];
+}
+
+/** enum bz_stop, by name. */
+export const stopNames = ['end', 'string', 'length', 'context', 'cancelled'] as const;
+export type Stop = (typeof stopNames)[number];
+
+export interface Generated {
+  ids: Int32Array;
+  stop: Stop;
+}
+
+export interface RenderOptions {
+  variant?: 'small' | 'large';
+  thinking?: boolean;
+  /** No generation prompt at the end. */
+  history?: boolean;
+}
+
+/** JSON of the options. A seed has 64 bits, which the core reads as a signed number. */
+export function optionsJson({ seed, ...rest }: GenerateOptions): string {
+  const text = JSON.stringify(rest);
+  if (seed === undefined) return text;
+  return `${text.slice(0, -1)}${text === '{}' ? '' : ','}"seed":${BigInt.asIntN(64, BigInt(seed))}}`;
+}
+
+/** A prompt as tokens. */
+export interface ChatTokens {
+  ids: Int32Array;
+  /** The answer begins inside a thought. */
+  inThought: boolean;
+}
+
+/** A conversation {"messages", "tools", "begun"} to its tokens. Special tokens are the format's own alone: what messages
+ *  and tools say is plain text, whatever it spells. */
+export function chatTokens(core: Core, engine: EnginePtr, conversation: string | Uint8Array, options: Omit<RenderOptions, 'variant'> = {}): ChatTokens {
+  const { thinking = false, history = false } = options;
+  const inThought = core.with(conversation, (p, n) => core.checkNumber(core.exports.bz_wasm_chat_tokenize(engine, p, n, +thinking, +history)));
+  return { ids: core.resultIds(), inThought: inThought === 1 };
+}
+
+/** A conversation {"messages": [...], "tools": [...]} to its prompt, for reading. */
+export function render(core: Core, conversation: string | Uint8Array, options: RenderOptions = {}): string {
+  const { variant = 'small', thinking = false, history = false } = options;
+  core.with(conversation, (p, n) => core.checkNumber(core.exports.bz_wasm_chat_render(p, n, +(variant === 'large'), +thinking, +history)));
+  return core.resultText();
+}
+
+export interface InspectOptions {
+  /** Machine-readable. */
+  json?: boolean;
+  keys?: boolean;
+  tensors?: boolean;
+  name?: string;
+  store?: StoreTexts;
+  /** PEFT's adapter_config.json: then the source is an adapter's weights. */
+  config?: string;
+}
+
+/** What is in a file, and whether this build runs it. */
+export function inspect(core: Core, sources: readonly Source[], options: InspectOptions = {}): string {
+  const ids = sources.map((s) => core.addSource(s));
+  const described = sources.map((s, i) => ({ id: ids[i], name: s.name, size: s.size }));
+  const what = options.config === undefined ? { sources: described } : { source: described[0] };
+  try {
+    core.with(JSON.stringify({ ...options, ...what }), (p, n) => core.checkNumber(core.exports.bz_wasm_inspect(p, n)));
+    return core.resultText();
+  } finally {
+    for (const id of ids) core.removeSource(id);
+  }
+}
+
+/** A GGUF adapter, or PEFT's weights together with the text of adapter_config.json, hung onto an engine. */
+export function addAdapter(core: Core, engine: EnginePtr, source: Source, options: { config?: string; scale?: number }): number {
+  return core.withSource(source, (id) => {
+    const json = JSON.stringify({ ...options, source: { id, name: source.name, size: source.size } });
+    return core.with(json, (p, n) => core.checkNumber(core.exports.bz_wasm_adapter_add(engine, p, n)));
+  });
+}
+
+/** Bytes of a model that are taken into the module's memory, so that conversations too have addresses below 2 GiB. */
+const HELD_MAX = 1.5 * 2 ** 30, PIECE = 8 << 20;
+
+const sizeOf = (sources: readonly Source[]): number => sources.reduce((n, { size }) => n + size, 0);
+
+/** Would `hold` take them? */
+export const holds = (sources: readonly Source[]): boolean => sizeOf(sources) <= HELD_MAX;
+
+function release(core: Core, held: readonly Bytes[]): void {
+  for (const p of held) core.exports.bz_wasm_free(p);
+}
+
+/** Bring sources into the module's memory, where weights are used in place: otherwise each token copies every one of
+ *  them. Where there is no room they stay where they are, and the list is empty. */
+export async function hold(core: Core, sources: readonly Source[], { signal, onProgress }: { signal?: AbortSignal; onProgress?: (loaded: number, total: number) => void } = {}): Promise<Bytes[]> {
+  const held: Bytes[] = [], total = sizeOf(sources);
+  if (!holds(sources)) return held;
+  let loaded = 0;
+  try {
+    for (const source of sources) {
+      const p = core.exports.bz_wasm_alloc(source.size);
+      if (!p) return release(core, held), [];
+      held.push(p);
+      for (let at = 0; at < source.size; at += PIECE) {
+        signal?.throwIfAborted();
+        const n = Math.min(PIECE, source.size - at);
+        await source.readAsync(at, new Uint8Array(core.memory.buffer, p + at, n));
+        onProgress?.(loaded += n, total);
+      }
+    }
+    return held;
+  } catch (e) {
+    release(core, held);
+    throw e;
+  }
+}
+
+export class CpuEngine {
+  readonly info: Info;
+  private p: EnginePtr;
+
+  private constructor(readonly core: Core, p: EnginePtr, private readonly sources: number[], private readonly held: readonly Bytes[]) {
+    this.p = p;
+    core.checkNumber(core.exports.bz_wasm_engine_info(p));
+    this.info = JSON.parse(core.resultText()) as Info;
+  }
+
+  /** Several sources are the shards of one model. They stay the caller's, and must outlive the engine. What `hold` made
+   *  of them is the engine's from now on, also when it does not open. */
+  static open(core: Core, sources: readonly Source[], options: OpenOptions = {}, held: readonly Bytes[] = []): CpuEngine {
+    const ids = sources.map((s) => core.addSource(s));
+    const described = sources.map((s, i) => ({ id: ids[i], name: s.name, size: s.size, ...(held.length && { at: held[i] }) }));
+    try {
+      const p = core.with(JSON.stringify({ ...options, sources: described }), (json, n) => core.check(core.exports.bz_wasm_engine_open(json, n)));
+      return new CpuEngine(core, p, ids, held);
+    } catch (e) {
+      release(core, held);
+      for (const id of ids) core.removeSource(id);
+      throw e;
+    }
+  }
+
+  get ptr(): EnginePtr {
+    if (!this.p) throw new BezelError('this engine is closed', 'argument');
+    return this.p;
+  }
+
+  close(): void {
+    if (!this.p) return;
+    this.core.exports.bz_wasm_engine_close(this.p);
+    release(this.core, this.held);
+    for (const id of this.sources) this.core.removeSource(id);
+    this.p = 0 as EnginePtr;
+  }
+
+  tokenize(text: string | Uint8Array, options: { bos?: boolean; plain?: boolean } = {}): Int32Array {
+    const { bos = true, plain = false } = options;
+    this.core.with(text, (p, n) => this.core.checkNumber(this.core.exports.bz_wasm_tokenize(this.ptr, p, n, +bos, +plain)));
+    return this.core.resultIds();
+  }
+
+  chatTokens(conversation: string | Uint8Array, options: Omit<RenderOptions, 'variant'> = {}): ChatTokens {
+    return chatTokens(this.core, this.ptr, conversation, options);
+  }
+
+  /** The bytes of a text; special tokens show theirs where `specials`. */
+  detokenize(ids: Int32Array, specials = false): Uint8Array {
+    this.core.with(ids, (p, n) => this.core.checkNumber(this.core.exports.bz_wasm_detokenize(this.ptr, p, n, +specials)));
+    return this.core.result();
+  }
+
+  /** A GGUF adapter, or PEFT's weights together with the text of adapter_config.json. Read at once. */
+  addAdapter(source: Source, options: { config?: string; scale?: number } = {}): number {
+    return addAdapter(this.core, this.ptr, source, options);
+  }
+
+  scaleAdapter(id: number, scale: number): void {
+    this.core.checkNumber(this.core.exports.bz_wasm_adapter_scale(this.ptr, id, scale));
+  }
+
+  removeAdapter(id: number): void {
+    this.core.checkNumber(this.core.exports.bz_wasm_adapter_remove(this.ptr, id));
+  }
+
+  /** Bytes that such a session would take. */
+  sessionBytes(context = 0, batch = 0, cache: 'f32' | 'f16' = 'f32'): number {
+    return this.core.exports.bz_wasm_session_bytes(this.ptr, context, batch, +(cache === 'f16'));
+  }
+
+  /** A conversation of at most `context` tokens (0: 4096), whose prompts are read `batch` tokens at a time. */
+  session(context = 0, batch = 0, cache: 'f32' | 'f16' = 'f32'): CpuSession {
+    return new CpuSession(this, this.core.check(this.core.exports.bz_wasm_session_open(this.ptr, context, batch, +(cache === 'f16'))));
+  }
+}
+
+export class CpuSession {
+  private p: SessionPtr;
+
+  /** Made by CpuEngine.session. */
+  constructor(readonly engine: CpuEngine, p: SessionPtr) {
+    this.p = p;
+  }
+
+  private get core(): Core {
+    return this.engine.core;
+  }
+
+  private get ptr(): SessionPtr {
+    if (!this.p) throw new BezelError('this session is closed', 'argument');
+    return this.p;
+  }
+
+  close(): void {
+    if (this.p) this.core.exports.bz_wasm_session_close(this.p);
+    this.p = 0 as SessionPtr;
+  }
+
+  /** Append tokens. The logits of the last nLogits of them go to onLogits, in order. */
+  feed(ids: Int32Array, nLogits = 1, onLogits?: LogitsFn): void {
+    const { exports } = this.core;
+    this.core.watchLogits(this.engine.info.n_vocab, onLogits, () =>
+      this.core.with(ids, (p, n) => this.core.checkNumber(exports.bz_wasm_session_feed(this.ptr, p, n, nLogits, +!!onLogits))));
+  }
+
+  /** Make it hold exactly these tokens, keeping the longest common beginning. */
+  set(ids: Int32Array): void {
+    this.core.with(ids, (p, n) => this.core.checkNumber(this.core.exports.bz_wasm_session_set(this.ptr, p, n)));
+  }
+
+  /** Forget tokens past n; says how many remain: n, or 0 when all must be fed again. */
+  truncate(n: number): number {
+    return this.core.checkNumber(this.core.exports.bz_wasm_session_truncate(this.ptr, n));
+  }
+
+  get tokens(): Int32Array {
+    this.core.exports.bz_wasm_session_tokens(this.ptr);
+    return this.core.resultIds();
+  }
+
+  /** Are there logits of the last token to draw from? */
+  get hasLogits(): boolean {
+    return this.core.exports.bz_wasm_session_logits(this.ptr) !== 0;
+  }
+
+  /** A copy of the last token's logits. */
+  get logits(): Float32Array | undefined {
+    const at = this.core.exports.bz_wasm_session_logits(this.ptr);
+    return at ? new Float32Array(this.core.memory.buffer, at, this.engine.info.n_vocab).slice() : undefined;
+  }
+
+  save(): Uint8Array {
+    this.core.checkNumber(this.core.exports.bz_wasm_session_save(this.ptr));
+    return this.core.result();
+  }
+
+  restore(data: Uint8Array): void {
+    this.core.withSource(memorySource('session snapshot', data), (id) => this.core.checkNumber(this.core.exports.bz_wasm_session_restore(this.ptr, id, data.length)));
+  }
+
+  /** Draw one token from the last logits. */
+  sample(options: GenerateOptions = {}): number {
+    return this.core.with(optionsJson(options), (p, n) => this.core.checkNumber(this.core.exports.bz_wasm_session_sample(this.ptr, p, n)));
+  }
+
+  /** How many tokens it holds. */
+  get length(): number {
+    return this.core.exports.bz_wasm_session_length(this.ptr);
+  }
+
+  /** How many it can hold. */
+  get context(): number {
+    return this.core.exports.bz_wasm_session_context(this.ptr);
+  }
+
+  get cacheBytes(): number {
+    return this.core.exports.bz_wasm_session_cache_bytes(this.ptr);
+  }
+
+  /** The first half of `set`: how many of these tokens were kept. The others must be fed, with logits of the last. */
+  keep(ids: Int32Array): number {
+    return this.core.with(ids, (p, n) => this.core.checkNumber(this.core.exports.bz_wasm_session_keep(this.ptr, p, n)));
+  }
+
+  /** Go on from the last logits: each token with the text that became certain with it (perhaps none). Leave the loop
+   *  to cancel. */
+  *pieces(options: GenerateOptions = {}): Generator<{ id: number; text: string }, { first: number; count: number; stop: Stop }> {
+    const { exports } = this.core;
+    const g: GenerationPtr = this.core.with(optionsJson(options), (p, n) => this.core.check(exports.bz_wasm_generation_open(this.ptr, p, n)));
+    try {
+      for (;;) {
+        const before = exports.bz_wasm_generation_count(g);
+        const over = this.core.checkNumber(exports.bz_wasm_generation_step(g));
+        const text = this.core.resultText(), first = exports.bz_wasm_generation_first(g), count = exports.bz_wasm_generation_count(g);
+        if (count > before) yield { id: this.tokenAt(first + before), text };
+        if (over) return { first, count, stop: stopNames[exports.bz_wasm_generation_stop(g)] ?? 'end' };
+      }
+    } finally {
+      exports.bz_wasm_generation_close(g);
+    }
+  }
+
+  /** The same as pieces of text alone. */
+  *generate(options: GenerateOptions = {}): Generator<string, Generated> {
+    const pieces = this.pieces(options);
+    try {
+      for (;;) {
+        const next = pieces.next();
+        if (!next.done) {
+          yield next.value.text;
+          continue;
+        }
+        const { first, count, stop } = next.value;
+        return { ids: this.tokens.slice(first, first + count), stop };
+      }
+    } finally {
+      pieces.return({ first: 0, count: 0, stop: 'cancelled' });
+    }
+  }
+
+  private tokenAt(position: number): number {
+    const { exports } = this.core;
+    exports.bz_wasm_session_tokens(this.ptr);
+    const [at = 0] = new Uint32Array(this.core.memory.buffer, exports.bz_wasm_result(), 1);
+    return new Int32Array(this.core.memory.buffer, at + 4 * position, 1)[0] as number;
+  }
+}

@@ -1,0 +1,168 @@
+// gpu_decoder - tokens drawn one after the other on the device, several steps ahead of whoever takes them.
+//
+// The kernel that draws a token also makes it the next step's input and moves the position on, so the device
+// needs nothing from here between two tokens. A token that was taken is in the session, and the step that
+// reads it is queued; or the session owes it that step, where that has yet to be recorded. Steps queued past it are
+// forgotten where the text ends, and where an adapter changed.
+
+import type { Read } from './gpu_queue.js';
+import type { GpuSession, Recorded } from './gpu_session.js';
+import { Pace } from './pace.js';
+import type { DrawPtr, Exports } from '../engine/wasm.js';
+
+const TOKEN = 8; // where in the step block the newest token is
+
+/** A step that was submitted, with the token that it will have drawn and, where asked for, the logits. */
+interface Flight {
+  readonly token: Int32Array;
+  readonly logits: Float32Array | undefined;
+  readonly items: (number | Read)[]; // the decode program, the logits, the drawing, the token
+  done: Promise<void>;
+}
+
+export interface DecoderOptions {
+  /** Tokens on their way at most; undefined: as many as the device's pace asks for. */
+  ahead: number | undefined;
+  /** Bring the logits of every token. */
+  logits: boolean;
+  /** Ends the waiting for kernels. */
+  signal: AbortSignal | undefined;
+}
+
+export class GpuDecoder {
+  private readonly flight: Flight[] = []; // the first one's token comes next; each other one reads the token before
+  private readonly spare: Flight[] = [];
+  private readonly pace = new Pace();
+  private adapted: number; // what the others of them were queued with
+
+  private constructor(private readonly session: GpuSession, private readonly draw: DrawPtr, private readonly program: Recorded, private readonly options: DecoderOptions) {
+    this.adapted = session.adapted;
+  }
+
+  /** Draw from the session's logits, and go on with what was drawn; `json` has the sampling options. */
+  static async open(session: GpuSession, json: string, options: DecoderOptions): Promise<GpuDecoder> {
+    const { core } = session.engine, x = core.exports;
+    const draw = core.with(json, (p, n) => core.check(x.bz_wasm_gpu_draw_open(session.ptr, p, n)));
+    let program: Recorded | undefined;
+    try {
+      program = await session.record(() => x.bz_wasm_gpu_record_draw(session.ptr, draw));
+      core.checkNumber(x.bz_wasm_gpu_draw(session.ptr, draw));
+      const made = new GpuDecoder(session, draw, program, options);
+      made.launch(undefined);
+      return made;
+    } catch (e) {
+      session.forget(program);
+      x.bz_wasm_gpu_draw_close(draw);
+      throw e;
+    }
+  }
+
+  close(): void {
+    this.session.forget(this.program);
+    this.x.bz_wasm_gpu_draw_close(this.draw);
+  }
+
+  /** The next token, which is then the session's; `left` more are wanted at most. The logits it was drawn from are
+   *  good until the next call. */
+  async next(left: number): Promise<{ id: number; logits: Float32Array | undefined }> {
+    const { session } = this, { engine } = session;
+    if (session.owed !== undefined) await this.take();
+    const owes = this.mayOwe(left);
+    if (!owes) await this.lookAhead(engine.needsRows ? 1 : Math.min(this.options.ahead ?? this.pace.ahead, left + 1));
+    const first = this.flight[0] as Flight, { logits } = first;
+    if (left > 0 && this.flight.length === 1) this.prepareReader();
+    await first.done;
+    this.pace.note(performance.now());
+    const id = first.token[0] as number;
+    if (owes && id >= 0) session.owed = id;
+    else await this.take();
+    return { id, logits };
+  }
+
+  /** May the next token be handed out before the step that reads it is recorded? The first one of all need not wait for that, and for the last
+   *  one nobody may ever want it. Else it is recorded while the device is at work. */
+  private mayOwe(left: number): boolean {
+    const { session, flight } = this, { position } = session;
+    return flight.length === 1 && position + 1 < session.context && session.knownDecodeProgram(position) === undefined && (left <= 1 || session.engine.stepped !== session.adapted);
+  }
+
+  /** The first one's token becomes the session's, since the step that reads it is queued. */
+  private async take(): Promise<void> {
+    const { session } = this, first = this.flight[0] as Flight, id = first.token[0] as number;
+    if (id >= 0) await this.queueReader(id);
+    session.engine.core.checkNumber(this.x.bz_wasm_gpu_took(session.ptr, id));
+    session.owed = undefined;
+    this.flight.shift();
+    this.spare.push(first);
+  }
+
+  private get x(): Exports {
+    return this.session.engine.core.exports;
+  }
+
+  /** Queue steps past the first, as far as the context goes. */
+  private async lookAhead(most: number): Promise<void> {
+    while (this.flight.length < most) {
+      const past = this.flight.length - 1, at = this.session.position + past;
+      if (at >= this.session.context) return;
+      const program = this.session.decodeProgram(at, this.options.signal);
+      if (typeof program !== 'number') await program; // then look again: much may have changed
+      else if (past > 0 && this.adapted !== this.session.adapted) return;
+      else this.decode(program, past, false);
+    }
+  }
+
+  /** The step that reads `id`, the first one's token: it may be queued, or be wrong by now. Where nothing was queued
+   *  past the first one, the device has its token and position still. */
+  private async queueReader(id: number): Promise<void> {
+    const { engine, ptr } = this.session, redo = this.flight.length > 1;
+    if (redo && this.adapted === this.session.adapted) return;
+    if (engine.needsRows) await engine.gatherRows(ptr, Int32Array.of(id));
+    for (;;) {
+      const program = this.session.decodeProgram(this.session.position, this.options.signal);
+      if (typeof program !== 'number') {
+        await program;
+        continue;
+      }
+      this.flight.length = 1;
+      if (redo) engine.core.checkNumber(this.x.bz_wasm_gpu_redo(ptr, id, this.draw));
+      this.decode(program, 0, redo);
+      return;
+    }
+  }
+
+  /** What queueReader() will most likely run is encoded while the device draws the first one's token. */
+  private prepareReader(): void {
+    const { session } = this, program = session.knownDecodeProgram(session.position);
+    if (program === undefined) return;
+    const one = this.spare.pop() ?? this.makeFlight();
+    one.items[0] = program;
+    session.engine.gpu.prepare(one.items);
+    this.spare.push(one); // launch() takes it from there
+  }
+
+  private decode(program: number, past: number, place: boolean): void {
+    const { session } = this, { core, gpu } = session.engine;
+    core.checkNumber(this.x.bz_wasm_gpu_decode(session.ptr, past, this.draw, +(place || gpu.stepOwner !== session)));
+    this.adapted = session.adapted;
+    this.launch(program);
+  }
+
+  private launch(program: number | undefined): void {
+    const { gpu } = this.session.engine;
+    const one = this.spare.pop() ?? this.makeFlight();
+    one.items[0] = program ?? this.program.number;
+    gpu.stepOwner = this.session;
+    one.done = gpu.run(program === undefined ? one.items.slice(1) : one.items);
+    one.done.catch(() => undefined); // it is awaited, unless nobody wants the token any more
+    this.flight.push(one);
+  }
+
+  private makeFlight(): Flight {
+    const { ptr, engine } = this.session;
+    const token = new Int32Array(1), logits = this.options.logits ? new Float32Array(engine.info.n_vocab) : undefined;
+    const items: (number | Read)[] = [0, this.program.number, { buffer: this.x.bz_wasm_gpu_step_buffer(ptr), offset: TOKEN, into: new Uint8Array(token.buffer) }];
+    if (logits) items.splice(1, 0, { buffer: this.x.bz_wasm_gpu_logits_buffer(ptr), offset: 0, into: new Uint8Array(logits.buffer) });
+    return { token, logits, items, done: Promise.resolve() };
+  }
+}
