@@ -4,7 +4,8 @@
 Include directions: a module may include only the modules below it (the table here is the one place
 that says so). Sizes: files and functions that grow past what a reader likes are named. Words: no
 tracked file may hold a conflict marker or trailing white space. Pages: lines of Markdown fit 100
-columns, and their links lead somewhere. Tapes: a model file calls one op a statement. Claims: every test that the threat model names exists.
+columns, and their links lead somewhere. Tapes: a model file calls one op a statement. Claims: every test that the threat model names exists,
+and so does every function of the ways that HACKING.md draws.
 """
 import pathlib
 import re
@@ -107,6 +108,25 @@ def check_threats(problems):
             problems.append(f"{path}: there is no fuzz target {name}")
 
 
+# What defines a function, a method or a class, in TypeScript and in C.
+DEFINES = {
+    "ts": r"^ *(?:export )?(?:async )?function\*? {0}\b|^(?:export )?(?:class|const) {0}\b|"
+          r"^  (?:(?:private|static|readonly|async) )*\*?{0}(?:\(|<| =)",
+    "c": r"^[a-z][^;\n]*\b{0}\([^;]*$|^EXPORT\([^;]*?\b{0},[^;]*$",
+}
+
+
+def check_hops(problems):
+    """Every hop of HACKING.md (`path: function`, `path: Class.method`) can be opened."""
+    hops = re.findall(r"`([\w/]+)\.(ts|c): (?:(\w+)\.)?(\w+)`", pathlib.Path("HACKING.md").read_text())
+    for name, ext, owner, function in hops:
+        path = pathlib.Path("web/engine/src" if ext == "ts" else "src", f"{name}.{ext}")
+        text = path.read_text() if path.is_file() else ""
+        for wanted in filter(None, [owner, function]):
+            if not re.search(DEFINES[ext].format(wanted), text, re.M):
+                problems.append(f"HACKING.md: {path} has no {wanted}")
+
+
 def main():
     problems = []
     for path in tracked("src/*.c", "src/*.h", "src/*.def", "include/*.h"):
@@ -125,6 +145,7 @@ def main():
     for path in tracked("*.md"):
         check_page(path, path.read_text(), problems)
     check_threats(problems)
+    check_hops(problems)
     if len(pathlib.Path("include/bezel.h").read_text().splitlines()) > 250:
         problems.append("include/bezel.h: more than 250 lines")
     print("\n".join(problems) if problems else "lint: clean")
