@@ -10,6 +10,7 @@
 //!include lib/key.wgsl
 //!include lib/best.wgsl
 //!include lib/token.wgsl
+
 struct Params {
     n_parts : u32,
     advance : u32, // 1: the next step starts after this one

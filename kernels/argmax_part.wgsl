@@ -8,6 +8,7 @@
 
 //!include lib/key.wgsl
 //!include lib/best.wgsl
+
 struct Params {
     n : u32,     // logits
     first : u32, // index of the first one: a row of several

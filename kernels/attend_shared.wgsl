@@ -17,6 +17,7 @@
 //!include lib/attend.wgsl
 //!include lib/sum_z.wgsl
 //!include lib/share_z.wgsl
+
 struct Params {
     rows : u32,
     n_head : u32,

@@ -12,7 +12,137 @@
 // Reference: attention() in src/ops/ops_cpu.c. Tolerance 1e-9 nmse: f32 here.
 
 //!axis tier plain subgroup
-//!include lib/attention.wgsl
+//!include lib/grid.wgsl
+//!include lib/step.wgsl
+//!include lib/span.wgsl
+
+struct Params {
+    rows : u32,
+    n_head : u32,
+    n_kv_head : u32,
+    head_dim : u32,
+    n_slots : u32,
+    window : u32, // 0: all
+    pos_offset : u32,
+}
+@group(0) @binding(0) var<uniform> p : Params;
+//!bind q read array<f32>
+//!bind k_cache read array<u32>
+//!bind v_cache read array<u32>
+//!bind y update array<f32>
+
+override WG : u32 = 4u;
+override KV_F16 : u32 = 0u; // as in lib/kv.wgsl
+
+const QUERIES : u32 = 4u;
+const LOWEST : f32 = -3.0e38;
+
+// Of four queries, for each of four keys.
+struct Four {
+    a : vec4<f32>,
+    b : vec4<f32>,
+    c : vec4<f32>,
+    d : vec4<f32>,
+}
+
+fn number(word : u32, i : u32) -> f32 {
+    if (KV_F16 == 0u) {
+        return bitcast<f32>(word);
+    }
+    return unpack2x16float(word)[i & 1u];
+}
+
+// Where query m of the kv head begins in q and y; past the end, the last one.
+fn query_at(m : u32, kv_head : u32, group : u32) -> u32 {
+    let i = min(m, p.rows * group - 1u);
+    return (i / group * p.n_head + kv_head * group + i % group) * p.head_dim;
+}
+
+// Where position `key` of the kv head begins in the cache.
+fn key_at(key : u32, kv_head : u32) -> u32 {
+    return (key % p.n_slots * p.n_kv_head + kv_head) * p.head_dim;
+}
+
+// The scores of one key, LOWEST for queries that do not see it.
+fn visible(score : vec4<f32>, key : u32, first : vec4<u32>, last : vec4<u32>) -> vec4<f32> {
+    return select(vec4<f32>(LOWEST), score, (vec4<u32>(key) >= first) & (vec4<u32>(key) <= last));
+}
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
+        @builtin(local_invocation_index) lid : u32) {
+    let group = p.n_head / p.n_kv_head;
+    let index = flat_group(wid, num);
+    let kv_head = index % p.n_kv_head;
+    let m = index / p.n_kv_head * QUERIES;
+    let n_query = p.rows * group;
+    if (m >= n_query) {
+        return;
+    }
+    let at = vec4<u32>(query_at(m, kv_head, group), query_at(m + 1u, kv_head, group),
+                       query_at(m + 2u, kv_head, group), query_at(m + 3u, kv_head, group));
+    // The positions that each query sees.
+    let row = min(vec4<u32>(m, m + 1u, m + 2u, m + 3u), vec4<u32>(n_query - 1u)) / group;
+    let last = step.pos + p.pos_offset + row;
+    let first = vec4<u32>(first_seen(last.x, p.window), first_seen(last.y, p.window),
+                          first_seen(last.z, p.window), first_seen(last.w, p.window));
+
+    var top = vec4<f32>(LOWEST);
+    var total = vec4<f32>();
+    var out : array<vec4<f32>, 128>; // by column of this thread
+    for (var base = first.x; base <= last.w; base += 4u) {
+        let ka = key_at(base, kv_head);
+        let kb = key_at(min(base + 1u, last.w), kv_head);
+        let kc = key_at(min(base + 2u, last.w), kv_head);
+        let kd = key_at(min(base + 3u, last.w), kv_head);
+        var s = Four();
+        for (var i = lid; i < p.head_dim; i += WG) {
+            let u = vec4<f32>(q[at.x + i], q[at.y + i], q[at.z + i], q[at.w + i]);
+            s.a += u * number(k_cache[(ka + i) >> KV_F16], i);
+            s.b += u * number(k_cache[(kb + i) >> KV_F16], i);
+            s.c += u * number(k_cache[(kc + i) >> KV_F16], i);
+            s.d += u * number(k_cache[(kd + i) >> KV_F16], i);
+        }
+        s = sum_of_four(s, lid);
+        s.a = visible(s.a, base, first, last);
+        s.b = visible(s.b, base + 1u, first, last);
+        s.c = visible(s.c, base + 2u, first, last);
+        s.d = visible(s.d, base + 3u, first, last);
+        let new_top = max(max(max(s.a, s.b), max(s.c, s.d)), top);
+        // A query that has seen nothing yet has top LOWEST, and e^0 must not count.
+        let from_top = max(new_top, vec4<f32>(0.5 * LOWEST));
+        let older = exp(top - new_top);
+        let a = exp(s.a - from_top);
+        let b = exp(s.b - from_top);
+        let c = exp(s.c - from_top);
+        let d = exp(s.d - from_top);
+        top = new_top;
+        total = total * older + a + b + c + d;
+        var j = 0u;
+        for (var i = lid; i < p.head_dim; i += WG) {
+            out[j] = out[j] * older + a * number(v_cache[(ka + i) >> KV_F16], i)
+                + b * number(v_cache[(kb + i) >> KV_F16], i)
+                + c * number(v_cache[(kc + i) >> KV_F16], i)
+                + d * number(v_cache[(kd + i) >> KV_F16], i);
+            j += 1u;
+        }
+    }
+    var j = 0u;
+    for (var i = lid; i < p.head_dim; i += WG) {
+        let o = out[j] / total;
+        j += 1u;
+        y[at.x + i] = o.x;
+        if (m + 1u < n_query) {
+            y[at.y + i] = o.y;
+        }
+        if (m + 2u < n_query) {
+            y[at.z + i] = o.z;
+        }
+        if (m + 3u < n_query) {
+            y[at.w + i] = o.w;
+        }
+    }
+}
 
 //!if tier == subgroup
 enable subgroups;

@@ -17,6 +17,7 @@
 //!include lib/turns.wgsl
 //!include lib/sum_z.wgsl
 //!include lib/head_z.wgsl
+
 struct Params {
     n_vec : u32, // rows * n_head
     n_head : u32,

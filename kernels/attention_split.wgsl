@@ -14,6 +14,7 @@
 
 //!include lib/attention_split.wgsl
 //!include lib/no_share_z.wgsl
+
 struct Params {
     rows : u32,
     n_head : u32,

@@ -16,6 +16,7 @@
 //!include lib/grid.wgsl
 //!include lib/step.wgsl
 //!include lib/span.wgsl
+
 struct Params {
     rows : u32,
     n_head : u32,

@@ -9,6 +9,7 @@
 // Reference: experts() in src/ops/ops_cpu.c. Tolerance 1e-12 nmse: the same sums in f32.
 
 //!include lib/grid.wgsl
+
 struct Params {
     n_tok : u32,
     n_used : u32,

@@ -20,4 +20,7 @@
 //!include lib/dot_$format.wgsl
 //!include lib/lanes.wgsl
 //!include lib/experts_down.wgsl
-//!include lib/experts_down_bare.wgsl
+
+fn adapted(mine : vec4<f32>, rows : vec4<u32>, tok : u32, lane : u32) -> vec4<f32> {
+    return mine;
+}

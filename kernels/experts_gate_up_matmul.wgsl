@@ -16,14 +16,86 @@
 //!axis format f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
 //!axis tier plain matrix
 //!without tier == matrix && format == f32
-//!if tier == matrix
-//!include lib/experts_gate_up_matmul_matrix.wgsl
-//!else
 //!include lib/grid.wgsl
 //!include lib/gelu.wgsl
-//!include lib/experts_gate_up_matmul_io.wgsl
-
 //!include lib/one_weight.wgsl
+
+struct Params {
+    cols : u32,
+    n_ff : u32, // rows of gate, and of up
+    mat0 : u32, // first expert of this buffer
+    n_mat : u32,
+    n_tiles : u32,
+    n_used : u32,
+    by_slot : u32, // 1: x has a row for every slot
+    x_stride : u32,
+    scales : u32, // offsets in u32 words, see src/gpu/repack.h
+    high : u32,
+    d : u32,
+    rank : u32, // of the adapters, see lib/lora.wgsl
+    b_rows : u32,
+    b_scales : u32,
+}
+
+//!include lib/experts_buffers.wgsl
+
+//!if tier == matrix
+// x is what to_halves has made, weights are 1e-4 .. 65,000: halves; subgroups are of 32. Of every 32 rows of a block 16 are
+// gate's and 16 the same of up, so a thread has both of its columns. Tolerance 1e-6 nmse: halves are off by 2^-12 at most,
+// sums are f32.
+enable f16;
+enable subgroups;
+enable chromium_experimental_subgroup_matrix;
+
+//!include lib/raw_$format.wgsl
+//!include lib/lora.wgsl
+//!include lib/experts_matrix.wgsl
+
+fn mat_rows() -> u32 {
+    return 2u * p.n_ff;
+}
+
+fn w_row(row0 : u32, i : u32) -> u32 {
+    return i % 32u / 16u * p.n_ff + min(row0 + i / 32u * 16u + i % 16u, p.n_ff - 1u);
+}
+
+fn with_adapters(slot : u32, row : u32, v : vec4<f32>) -> vec4<f32> {
+    if (p.rank == 0u) {
+        return v;
+    }
+    let rows = min(vec4<u32>(row, row + 1u, row + 2u, row + 3u), vec4<u32>(2u * p.n_ff - 1u));
+    return v + lora_rows(now.mat + p.mat0, rows, slot * p.rank, 0u, 1u);
+}
+
+fn put_eight(i : u32, row : u32, gate : vec4<f32>, up : vec4<f32>) {
+    if (i >= now.n) {
+        return;
+    }
+    let slot = slot_of(now, i);
+    let s = x_scale(row_of(slot));
+    let col = row0 + row / 32u * 16u + row % 16u;
+    let h = gelu_tanh(with_adapters(slot, col, s * gate)) * with_adapters(slot, p.n_ff + col, s * up);
+    for (var c = 0u; c < 4u; c++) {
+        if (col + c < p.n_ff) {
+            y[slot * p.n_ff + col + c] = h[c];
+        }
+    }
+}
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
+        @builtin(local_invocation_index) id : u32, @builtin(subgroup_id) subgroup : u32) {
+    let group = flat_group(wid, num);
+    let first = group / p.n_tiles * (ROWS / 2u);
+    let tile = tile_at(group % p.n_tiles);
+    if (!tile.exists || first >= p.n_ff) {
+        return;
+    }
+    now = tile;
+    row0 = first;
+    block_products(0u, 0u, 0u, (p.cols + 7u) / 8u, id, subgroup);
+}
+//!else
 //!include lib/shape_$format.wgsl
 //!include lib/experts_tile.wgsl
 

@@ -17,4 +17,64 @@
 //!include lib/floats.wgsl
 //!include lib/dot_$format.wgsl
 //!include lib/lanes.wgsl
-//!include lib/experts_linear.wgsl
+//!include lib/grid.wgsl
+//!include lib/four_from.wgsl
+//!include lib/one_input.wgsl
+//!include lib/four_rows.wgsl
+//!include lib/lora.wgsl
+
+struct Params {
+    cols : u32,
+    rows : u32, // of one expert
+    mat0 : u32, // first expert of this buffer
+    n_mat : u32,
+    n_tok : u32,
+    n_used : u32,
+    x_stride : u32, // f32 from t to t
+    x_slot : u32,   // f32 from slot to slot; 0: all slots of a t share a row
+    y_stride : u32, // f32 from (t, slot) to the next
+    scales : u32,   // offsets in u32 words, see src/gpu/repack.h
+    high : u32,
+    d : u32,
+    rank : u32, // of the adapters, see lib/lora.wgsl
+    b_rows : u32,
+    b_scales : u32,
+}
+
+@group(0) @binding(0) var<uniform> p : Params;
+//!bind x read array<vec4<f32>>
+//!bind ids read array<i32>
+//!bind w read array<vec4<u32>>
+//!bind z read array<f32>
+//!bind b read array<f32>
+//!bind y update array<f32>
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
+        @builtin(local_invocation_index) id : u32) {
+    let teams = WG / LANES;
+    let per_slot = (p.rows + 4u * teams - 1u) / (4u * teams);
+    let group = flat_group(wid, num);
+    let slot = group / per_slot; // counted through all t
+    if (slot >= p.n_tok * p.n_used) {
+        return;
+    }
+    let mat = u32(ids[slot]) - p.mat0;
+    if (mat >= p.n_mat) {
+        return;
+    }
+    let first = 4u * (group % per_slot * teams + id / LANES);
+    let rows = four_from(first, p.rows);
+    let x_base = (slot / p.n_used * p.x_stride + slot % p.n_used * p.x_slot) / 4u;
+    let lane = id % LANES;
+    var mine = four_rows(rows + mat * p.rows, x_base, lane);
+    if (p.rank > 0u) {
+        mine += lora_rows(u32(ids[slot]), rows, slot * p.rank, lane, LANES);
+    }
+    let sum = add_lanes(mine, id);
+    for (var r = lane; r < 4u; r += LANES) {
+        if (first + r < p.rows) {
+            y[slot * p.y_stride + first + r] = sum[r];
+        }
+    }
+}

@@ -10,6 +10,7 @@
 // Reference: experts() in src/ops/ops_cpu_fast.c, which groups alike. Tolerance 0: counting.
 
 //!include lib/scan.wgsl
+
 struct Params {
     n_slots : u32,
     n_expert : u32,

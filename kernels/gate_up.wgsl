@@ -16,6 +16,18 @@
 //!include lib/floats.wgsl
 //!include lib/dot_$format.wgsl
 //!include lib/lanes.wgsl
-//!include lib/put_floats.wgsl
+
+fn put_rows(tok : u32, first : u32, gate : vec4<f32>, up : vec4<f32>, id : u32) {
+    for (var k = 0u; k < (R + LANES - 1u) / LANES; k++) {
+        let r = id % LANES + k * LANES;
+        if (r >= R) {
+            break;
+        }
+        if (first + r < p.rows) {
+            y[tok * p.y_stride + first + r] = gelu(gate[r]) * up[r];
+        }
+    }
+}
+
 //!include lib/gate_up.wgsl
 //!include lib/gate_up_bare.wgsl

@@ -23,9 +23,51 @@
 //!include lib/lanes.wgsl
 //!include lib/put_settled.wgsl
 //!include lib/gate_up.wgsl
-//!include lib/two_b.wgsl
-//!include lib/gate_up_lora.wgsl
-//!include lib/z_behind.wgsl
+
+fn b_word(i : u32) -> f32 {
+    if (second) {
+        return b2[i];
+    }
+    return b[i];
+}
+
+// Column k of B for R rows; no more are read.
+fn b_rows(rows : vec4<u32>, k : u32) -> vec4<f32> {
+    let at = rows + k * p.rows;
+    var v = vec4<f32>(b_word(at.x), 0.0, 0.0, 0.0);
+    if (R > 1u) {
+        v.y = b_word(at.y);
+    }
+    if (R > 2u) {
+        v.z = b_word(at.z);
+        v.w = b_word(at.w);
+    }
+    return v;
+}
+
+// This lane's part of some rows, with what the adapters add.
+fn adapted(mine : Pair, rows : vec4<u32>, tok : u32, lane : u32) -> Pair {
+    var sum = mine;
+    for (var turn = 0u; turn < MOST_TURNS; turn++) {
+        let k = lane + turn * LANES;
+        if (k >= max(p.rank, p.rank2)) {
+            break;
+        }
+        second = false;
+        if (k < p.rank) {
+            sum.first += z_of(p.z_at + tok * p.rank + k) * b_word(p.b_scales + k) * b_rows(rows, k);
+        }
+        second = true;
+        if (k < p.rank2) {
+            sum.second += z_of(p.z_at2 + tok * p.rank2 + k) * b_word(p.b_scales2 + k) * b_rows(rows, k);
+        }
+    }
+    return sum;
+}
+
+fn z_of(at : u32) -> f32 {
+    return x[at >> 2u][at & 3u];
+}
 
 //!bind s update array<vec4<u32>>
 //!bind b read array<f32>

@@ -8,6 +8,7 @@
 
 //!include lib/grid.wgsl
 //!include lib/gelu.wgsl
+
 struct Params {
     rows : u32,
     cols : u32,

@@ -10,4 +10,59 @@
 
 //!axis tier plain subgroup
 //!include lib/sum.wgsl
-//!include lib/head_norm_rope.wgsl
+//!include lib/grid.wgsl
+
+struct Params {
+    rows : u32,
+    n_head : u32,
+    head_dim : u32,
+    n_pair : u32,
+    has_w : u32,
+    has_norm : u32,
+    eps : f32,
+}
+@group(0) @binding(0) var<uniform> p : Params;
+//!bind table read array<f32>
+//!bind w read array<f32>
+//!bind x update array<f32>
+
+override WG : u32 = 64u;
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
+        @builtin(local_invocation_index) lid : u32) {
+    let head = flat_group(wid, num);
+    if (head >= p.rows * p.n_head) {
+        return;
+    }
+    let half = p.head_dim / 2u;
+    let at = head * p.head_dim;
+    var squares = 0.0;
+    for (var i = lid; i < half; i += WG) {
+        let a = x[at + i];
+        let b = x[at + i + half];
+        squares += a * a + b * b;
+    }
+    var inverse = inverseSqrt(workgroup_sum(squares, lid) / f32(p.head_dim) + p.eps);
+    if (p.has_norm == 0u) {
+        inverse = 1.0;
+    }
+    let turn = (head / p.n_head) * 2u * p.n_pair;
+    for (var i = lid; i < half; i += WG) {
+        var a = x[at + i] * inverse;
+        var b = x[at + i + half] * inverse;
+        if (p.has_w != 0u) {
+            a *= w[i];
+            b *= w[i + half];
+        }
+        if (i < p.n_pair) {
+            let c = table[turn + i];
+            let s = table[turn + p.n_pair + i];
+            let turned = a * c - b * s;
+            b = a * s + b * c;
+            a = turned;
+        }
+        x[at + i] = a;
+        x[at + i + half] = b;
+    }
+}

@@ -21,4 +21,76 @@
 //!include lib/digits.wgsl
 //!include lib/dot_$format.wgsl
 //!include lib/lanes.wgsl
-//!include lib/join_gate_up.wgsl
+//!include lib/grid.wgsl
+//!include lib/four_from.wgsl
+//!include lib/gelu.wgsl
+//!include lib/joining.wgsl
+//!include lib/hold.wgsl
+//!include lib/pair_rows.wgsl
+//!include lib/put_settled.wgsl
+
+struct Params {
+    cols : u32,
+    rows : u32,  // of each matrix
+    n_tok : u32, // rows of x and y
+    y_stride : u32,
+    scales : u32, // offsets in u32 words, see src/gpu/repack.h
+    high : u32,
+    d : u32,
+    has_branch : u32,
+    post_at : u32, // in vectors, in vec4s
+    next_at : u32,
+    settles : u32, // s is wanted
+    eps : f32,
+}
+
+@group(0) @binding(0) var<uniform> p : Params;
+//!bind x read array<vec4<f32>>
+//!bind branch read array<vec4<f32>>
+//!bind vectors read array<vec4<f32>>
+//!bind w read array<vec4<u32>>
+//!bind w2 read array<vec4<u32>>
+//!bind to update array<vec4<f32>>
+//!bind y update array<f32>
+//!bind s update array<vec4<u32>>
+
+fn post_of(i : u32) -> vec4<f32> {
+    return vectors[p.post_at + i];
+}
+
+fn factor() -> f32 {
+    return 1.0;
+}
+
+fn normed() -> bool {
+    return true;
+}
+
+fn lead(i : u32) -> vec4<f32> {
+    return vectors[p.next_at + i];
+}
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
+        @builtin(local_invocation_index) id : u32) {
+    // The workgroups of a row take its teams' rows in turn, so that few of them join.
+    let teams = WG / LANES;
+    let groups = groups_a_row(num, p.n_tok);
+    let turn = turn_of(flat_group(wid, num), groups);
+    let tok = turn.row;
+    if (tok >= p.n_tok) {
+        return;
+    }
+    hold(tok, id, turn.at == 0u);
+    for (var i = 0u; i < MOST_TURNS; i++) {
+        let block = turn.at + i * groups;
+        if (block * R * teams >= p.rows) {
+            break;
+        }
+        let first = R * (block * teams + id / LANES);
+        let rows = four_from(first, p.rows);
+        let sums = add_pair(pair_rows(rows, 0u, id % LANES), id);
+        put_rows(tok, first, sums.first, sums.second, id);
+        workgroupBarrier(); // before the next block's first
+    }
+}

@@ -21,4 +21,146 @@
 
 //!axis tier plain subgroup
 //!include lib/lanes.wgsl
-//!include lib/join_lora.wgsl
+//!include lib/grid.wgsl
+//!include lib/settle.wgsl
+//!include lib/put_run.wgsl
+//!include lib/join_vectors.wgsl
+//!include lib/joining.wgsl
+//!include lib/columns.wgsl
+//!include lib/turns.wgsl
+//!include lib/four.wgsl
+
+fn a_columns(row : u32, i : u32) -> Four {
+    let n = p.cols / 4u;
+    if (i >= n) {
+        return Four();
+    }
+    let at = row * n + i;
+    return Four(a_at(at), a_at(at + 1u), a_at(at + 2u), a_at(at + 3u));
+}
+
+// The row times x, of which a thread has the same columns. No barrier is needed after an earlier sum.
+fn a_row(mine : Four, x_mine : Four, id : u32) -> f32 {
+    let part = (dot(mine.a, x_mine.a) + dot(mine.b, x_mine.b)) + (dot(mine.c, x_mine.c) + dot(mine.d, x_mine.d));
+    workgroupBarrier();
+    return add_some(vec4<f32>(part, 0.0, 0.0, 0.0), 1u, id, WG).x;
+}
+
+struct Params {
+    cols : u32,
+    n_tok : u32, // rows of x and of the results
+    has_branch : u32,
+    has_scale : u32,
+    has_next : u32,
+    puts : u32,    // norm is wanted
+    post_at : u32, // in vectors, in vec4s
+    scale_at : u32,
+    next_at : u32,
+    rows : u32,
+    rows2 : u32,
+    rows3 : u32,
+    at : u32, // where the results of each matrix begin in s, in words
+    at2 : u32,
+    at3 : u32,
+    eps : f32,
+}
+
+@group(0) @binding(0) var<uniform> p : Params;
+//!bind x read array<vec4<f32>>
+//!bind branch read array<vec4<f32>>
+//!bind vectors read array<vec4<f32>>
+//!bind a read array<vec4<f32>>
+//!bind a2 read array<vec4<f32>>
+//!bind a3 read array<vec4<f32>>
+//!bind to update array<vec4<f32>>
+//!bind norm update array<vec4<f32>>
+//!bind s update array<vec4<u32>>
+
+fn normed() -> bool {
+    return p.has_next != 0u;
+}
+
+// Of the rows of all matrices, one after the other.
+fn a_at(i : u32) -> vec4<f32> {
+    let n = p.cols / 4u;
+    let second = p.rows * n;
+    let third = second + p.rows2 * n;
+    if (i < second) {
+        return a[i];
+    }
+    if (i < third) {
+        return a2[i - second];
+    }
+    return a3[i - third];
+}
+
+fn put_z(tok : u32, row : u32, z : f32) {
+    let second = p.rows;
+    let third = p.rows + p.rows2;
+    var at = p.at + tok * p.rows + row;
+    if (row >= third) {
+        at = p.at3 + tok * p.rows3 + row - third;
+    } else if (row >= second) {
+        at = p.at2 + tok * p.rows2 + row - second;
+    }
+    s[at >> 2u][at & 3u] = bitcast<u32>(z);
+}
+
+// Columns from vec4 i of row tok on.
+fn put_row(tok : u32, i : u32, v : Four) {
+    let row = tok * (p.cols / 4u);
+    let at = row + i;
+    if (p.puts != 0u) {
+        norm[at] = v.a;
+        norm[at + 1u] = v.b;
+        norm[at + 2u] = v.c;
+        norm[at + 3u] = v.d;
+    }
+    put_run(row, p.cols, i / 4u, settle(v.a, v.b, v.c, v.d));
+}
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
+        @builtin(local_invocation_index) id : u32) {
+    // The first of a row's workgroups writes it, the others take the rows of A in turn.
+    let groups = groups_a_row(num, p.n_tok);
+    let of_row = turn_of(flat_group(wid, num), groups);
+    let tok = of_row.row;
+    let which = of_row.at;
+    let i = 4u * id;
+    if (tok >= p.n_tok) {
+        return;
+    }
+    var mine = Four();
+    if (which > 0u) {
+        mine = a_columns(which - 1u, i);
+    }
+    let at = tok * (p.cols / 4u) + i;
+    var c = Columns();
+    if (i < p.cols / 4u) {
+        c = columns(at, i);
+    }
+    let j = joining_from(c.sums, at, id);
+    let state = next_state(c, j);
+    let h = leading(c, j, state);
+    if (which == 0u) {
+        if (i < p.cols / 4u) {
+            put_state(at, state);
+            put_row(tok, i, h);
+        }
+        return;
+    }
+    for (var turn = 0u; turn < MOST_TURNS; turn++) {
+        let row = which - 1u + turn * (groups - 1u);
+        if (row >= p.rows + p.rows2 + p.rows3) {
+            break;
+        }
+        if (turn > 0u) {
+            mine = a_columns(row, i);
+        }
+        let z = a_row(mine, h, id);
+        if (id == 0u) {
+            put_z(tok, row, z);
+        }
+    }
+}

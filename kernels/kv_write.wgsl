@@ -9,6 +9,7 @@
 
 //!include lib/grid.wgsl
 //!include lib/step.wgsl
+
 struct Params {
     rows : u32,
     cols : u32,

@@ -17,15 +17,171 @@
 //!axis format f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
 //!axis tier plain lone matrix
 //!without tier == matrix && format == f32
-//!if tier == lone
-//!include lib/matmul_lone.wgsl
-//!elif tier == matrix
-//!include lib/matmul_matrix.wgsl
-//!else
 //!include lib/grid.wgsl
 //!include lib/linear_io.wgsl
-//!include lib/put_block.wgsl
 //!include lib/one_weight.wgsl
+
+fn put_rows(tok : u32, row : u32, split : u32, v : vec4<f32>) {
+    for (var r = 0u; r < 4u; r++) {
+        if (tok < p.n_tok && row + r < p.rows) {
+            put(split * p.n_tok + tok, row + r, v[r]);
+        }
+    }
+}
+
+fn put_results(tok : u32, row : u32, split : u32, m : mat4x4<f32>) {
+    put_rows(tok, row, split, m[0]);
+    put_rows(tok + 1u, row, split, m[1]);
+    put_rows(tok + 2u, row, split, m[2]);
+    put_rows(tok + 3u, row, split, m[3]);
+}
+
+//!if tier == lone
+// For devices in software, whose threads wait dearly and whose memory is all the same: nobody waits, all is in
+// registers. The grid is a thread per 8 rows of W and 8 rows t, rows of W first; n_split is 0 or 1.
+//!include lib/lone.wgsl
+//!include lib/shape_$format.wgsl
+
+// Eight columns of four rows; each row is a column of the matrices.
+struct Four {
+    a : mat4x4<f32>,
+    b : mat4x4<f32>,
+}
+
+fn w_four(at : vec4<u32>) -> Four {
+    let r0 = eight(at.x);
+    let r1 = eight(at.y);
+    let r2 = eight(at.z);
+    let r3 = eight(at.w);
+    return Four(mat4x4<f32>(r0.a, r1.a, r2.a, r3.a), mat4x4<f32>(r0.b, r1.b, r2.b, r3.b));
+}
+
+fn x_four(at : vec4<u32>) -> Four {
+    return Four(mat4x4<f32>(x[at.x], x[at.y], x[at.z], x[at.w]),
+                mat4x4<f32>(x[at.x + 1u], x[at.y + 1u], x[at.z + 1u], x[at.w + 1u]));
+}
+
+fn plus_product(sum : mat4x4<f32>, w : Four, v : Four) -> mat4x4<f32> {
+    return sum + transpose(w.a) * v.a + transpose(w.b) * v.b;
+}
+
+// Four rows of column k of B, scaled.
+fn b_four(rows : vec4<u32>, k : u32) -> vec4<f32> {
+    let at = rows + p.row0 + k * p.b_rows;
+    return b[p.b_scales + k] * vec4<f32>(b[at.x], b[at.y], b[at.z], b[at.w]);
+}
+
+fn z_four(toks : vec4<u32>, k : u32) -> vec4<f32> {
+    let at = toks * p.rank + k;
+    return vec4<f32>(z[at.x], z[at.y], z[at.z], z[at.w]);
+}
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
+        @builtin(local_invocation_index) id : u32) {
+    let i = lone_thread(wid, num, id);
+    let row_tiles = (p.rows + 7u) / 8u;
+    let row = i % row_tiles * 8u;
+    let tok = i / row_tiles * 8u;
+    if (tok >= p.n_tok) {
+        return;
+    }
+    let rows0 = four_from(row, p.rows);
+    let rows1 = four_from(row + 4u, p.rows);
+    let toks0 = four_from(tok, p.n_tok);
+    let toks1 = four_from(tok + 4u, p.n_tok);
+    let eights = (p.cols + 7u) / 8u;
+    var low = mat4x4<f32>(); // a column a row t
+    var high = mat4x4<f32>();
+    var low2 = mat4x4<f32>();
+    var high2 = mat4x4<f32>();
+    for (var c = 0u; c < eights; c++) {
+        let w0 = w_four(rows0 * eights + c);
+        let w1 = w_four(rows1 * eights + c);
+        let v0 = x_four(toks0 * (p.x_stride / 4u) + 2u * c);
+        low = plus_product(low, w0, v0);
+        high = plus_product(high, w1, v0);
+        let v1 = x_four(toks1 * (p.x_stride / 4u) + 2u * c);
+        low2 = plus_product(low2, w0, v1);
+        high2 = plus_product(high2, w1, v1);
+    }
+    for (var k = 0u; k < p.rank; k++) {
+        let b0 = b_four(rows0, k);
+        let b1 = b_four(rows1, k);
+        let z0 = z_four(toks0, k);
+        let z1 = z_four(toks1, k);
+        low = plus_outer(low, b0, z0);
+        high = plus_outer(high, b1, z0);
+        low2 = plus_outer(low2, b0, z1);
+        high2 = plus_outer(high2, b1, z1);
+    }
+    put_results(tok, row, 0u, low);
+    put_results(tok, row + 4u, 0u, high);
+    put_results(tok + 4u, row, 0u, low2);
+    put_results(tok + 4u, row + 4u, 0u, high2);
+}
+//!elif tier == matrix
+// lib/matrix.wgsl says how. x is what to_halves has made, weights are 1e-4 .. 65,000: halves; subgroups are of 32. Adapters
+// are added to the results in f32, with n_split > 1 to those of the first share. Tolerance 1e-6 nmse: halves are off by
+// 2^-12 at most, sums are f32.
+enable f16;
+enable subgroups;
+enable chromium_experimental_subgroup_matrix;
+
+//!include lib/raw_$format.wgsl
+//!include lib/lora.wgsl
+//!include lib/matrix.wgsl
+
+fn w_eight(i : u32, col : u32) -> u32 {
+    return min(i, p.rows - 1u) * ((p.cols + 7u) / 8u) + col;
+}
+
+fn x_row(i : u32) -> u32 {
+    return min(i, p.n_tok - 1u);
+}
+
+var<private> split : u32; // which share
+
+fn put_four(tok : u32, row : u32, v : vec4<f32>) {
+    var sum = v;
+    if (p.rank > 0u && split == 0u) {
+        let rows = min(vec4<u32>(row, row + 1u, row + 2u, row + 3u), vec4<u32>(p.rows - 1u));
+        sum += lora_rows(0u, rows + p.row0, tok * p.rank, 0u, 1u);
+    }
+    for (var r = 0u; r < 4u; r++) {
+        if (row + r < p.rows) {
+            put(split * p.n_tok + tok, row + r, sum[r]);
+        }
+    }
+}
+
+fn put_eight(tok : u32, row : u32, a : vec4<f32>, b : vec4<f32>) {
+    if (tok < p.n_tok) {
+        let s = x_scale(tok);
+        put_four(tok, row, s * a);
+        put_four(tok, row + 16u, s * b);
+    }
+}
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
+        @builtin(local_invocation_index) id : u32, @builtin(subgroup_id) subgroup : u32) {
+    let tok_tiles = (p.n_tok + TOKS - 1u) / TOKS;
+    let group = flat_group(wid, num);
+    let row_tiles = (p.rows + ROWS - 1u) / ROWS;
+    let row0 = group / tok_tiles % row_tiles * ROWS;
+    let tok0 = group % tok_tiles * TOKS;
+    let n_split = max(p.n_split, 1u);
+    let share = group / tok_tiles / row_tiles;
+    if (share >= n_split) {
+        return;
+    }
+    split = share;
+    // A share is whole steps.
+    let steps = (p.cols + 31u) / 32u;
+    block_products(row0, tok0, steps * share / n_split * 4u, steps * (share + 1u) / n_split * 4u, id, subgroup);
+}
+//!else
 //!include lib/shape_$format.wgsl
 //!include lib/tile.wgsl
 //!include lib/lora_tile.wgsl

@@ -11,4 +11,70 @@
 
 //!axis tier plain subgroup
 //!include lib/lanes.wgsl
-//!include lib/norm_sum.wgsl
+//!include lib/grid.wgsl
+//!include lib/four.wgsl
+
+struct Params {
+    rows : u32,
+    cols : u32,
+    eps : f32,
+}
+@group(0) @binding(0) var<uniform> p : Params;
+//!bind a read array<vec4<f32>>
+//!bind b read array<vec4<f32>>
+//!bind a_w read array<vec4<f32>>
+//!bind b_w read array<vec4<f32>>
+//!bind y update array<vec4<f32>>
+
+override RUNS : u32 = 1u; // of sixteen columns, that a thread has
+
+// Sixteen columns of both rows, each times its weight, and what they give to the sums of squares.
+struct Both {
+    a : Four,
+    b : Four,
+    squares : vec2<f32>,
+}
+
+// From vec4 i of the row on, which is vec4 `at` of the buffers.
+fn both(at : u32, i : u32) -> Both {
+    let u = Four(a[at], a[at + 1u], a[at + 2u], a[at + 3u]);
+    let v = Four(b[at], b[at + 1u], b[at + 2u], b[at + 3u]);
+    let u_w = Four(a_w[i], a_w[i + 1u], a_w[i + 2u], a_w[i + 3u]);
+    let v_w = Four(b_w[i], b_w[i + 1u], b_w[i + 2u], b_w[i + 3u]);
+    return Both(times(u, u_w), times(v, v_w), vec2<f32>(square(u), square(v)));
+}
+
+fn put(at : u32, c : Both, inverse : vec4<f32>) {
+    y[at] = c.a.a * inverse.x + c.b.a * inverse.y;
+    y[at + 1u] = c.a.b * inverse.x + c.b.b * inverse.y;
+    y[at + 2u] = c.a.c * inverse.x + c.b.c * inverse.y;
+    y[at + 3u] = c.a.d * inverse.x + c.b.d * inverse.y;
+}
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
+        @builtin(local_invocation_index) id : u32) {
+    let row = flat_group(wid, num);
+    if (row >= p.rows) {
+        return;
+    }
+    let n = p.cols / 4u;
+    let i = 4u * id;
+    let k = 4u * (id + WG);
+    var c = Both();
+    var d = Both();
+    if (i < n) {
+        c = both(row * n + i, i);
+    }
+    if (RUNS > 1u && k < n) {
+        d = both(row * n + k, k);
+    }
+    let squares = add_some(vec4<f32>(c.squares + d.squares, 0.0, 0.0), 2u, id, WG);
+    let inverse = inverseSqrt(squares / f32(p.cols) + p.eps);
+    if (i < n) {
+        put(row * n + i, c, inverse);
+    }
+    if (RUNS > 1u && k < n) {
+        put(row * n + k, d, inverse);
+    }
+}

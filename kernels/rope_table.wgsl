@@ -12,6 +12,7 @@
 
 //!include lib/grid.wgsl
 //!include lib/step.wgsl
+
 struct Params {
     rows : u32,
     n_pair : u32,

@@ -11,6 +11,7 @@
 //!axis tier plain
 //!include lib/grid.wgsl
 //!include lib/sum.wgsl
+
 struct Params {
     rows : u32,
     n_expert : u32,

@@ -15,6 +15,7 @@
 //!include lib/grid.wgsl
 //!include lib/settle.wgsl
 //!include lib/put_run.wgsl
+
 struct Params {
     rows : u32,
     cols : u32,

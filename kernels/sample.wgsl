@@ -15,6 +15,7 @@
 //!include lib/select.wgsl
 //!include lib/scan.wgsl
 //!include lib/token.wgsl
+
 struct Params {
     n_parts : u32, // items: sample_part's grid * its k
     k : u32,

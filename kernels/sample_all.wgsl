@@ -17,6 +17,7 @@
 //!include lib/best.wgsl
 //!include lib/select.wgsl
 //!include lib/token.wgsl
+
 struct Params {
     n : u32,     // logits
     first : u32, // index of the first one: a row of several

@@ -12,6 +12,7 @@
 // Reference: add_bias() and penalise() in src/text/sampler.c. Tolerance 1e-12 nmse: a device's division.
 
 //!include lib/step.wgsl
+
 struct Params {
     n_vocab : u32,
     first : u32, // index of the first logit: a row of several

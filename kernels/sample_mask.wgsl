@@ -7,6 +7,7 @@
 // Reference: forbid() in src/text/sampler.c. Tolerance 0.
 
 //!include lib/grid.wgsl
+
 struct Params {
     n : u32,     // logits
     first : u32, // index of the first one: a row of several

@@ -10,6 +10,7 @@
 //!include lib/key.wgsl
 //!include lib/u64.wgsl
 //!include lib/select.wgsl
+
 struct Params {
     n : u32,     // logits
     first : u32, // index of the first one: a row of several

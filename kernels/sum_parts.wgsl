@@ -9,6 +9,7 @@
 
 //!include lib/grid.wgsl
 //!include lib/gelu.wgsl
+
 struct Params {
     n : u32,
     n_part : u32,

@@ -10,6 +10,7 @@
 // Reference: turn_q4_k() in src/gpu/repack.c. Tolerance 0: bits are moved.
 
 //!include lib/grid.wgsl
+
 struct Params {
     n : u32, // u32s of all blocks
     at : u32,

@@ -12,6 +12,7 @@
 // Reference: turn_q6_k() in src/gpu/repack.c. Tolerance 0: bits are moved.
 
 //!include lib/grid.wgsl
+
 struct Params {
     n : u32, // u32s of y
     at : u32,

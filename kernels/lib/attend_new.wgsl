@@ -1,6 +1,7 @@
 // attend_new - the kernels attend, attend_alone and attend_lora, but for the last buffers and what becomes of a share: before_share() and
 // after_share(), and what lib/attention_split needs for it.
 //!include lib/attend.wgsl
+
 struct Params {
     rows : u32,
     n_head : u32,

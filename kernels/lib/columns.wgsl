@@ -3,6 +3,7 @@
 // buffer to, normed(): is what follows normed, or the stream as it is, and lead(i): columns
 // 4i .. 4i + 3 of what a normed row is multiplied with.
 //!include lib/four.wgsl
+
 fn x_four(i : u32) -> Four {
     return Four(x[i], x[i + 1u], x[i + 2u], x[i + 3u]);
 }

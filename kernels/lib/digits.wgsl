@@ -6,6 +6,7 @@
 // activations is a word, so that dot4I8Packed multiplies four codes with four digits and adds them up, exactly, in one
 // instruction. Decoding codes to floats takes twice as long; on large GPUs that and not memory sets the speed.
 //!include lib/settle.wgsl
+
 struct Run {
     high : vec4<u32>, // a digit of sixteen activations
     middle : vec4<u32>,

@@ -1,7 +1,13 @@
 // dot_q5_k - a lane's unit is one vec4 of nibbles; four lanes share the fifth bits, eight a header.
 //!include lib/shape_q5_k.wgsl
 //!include lib/nibbles.wgsl
-//!include lib/affine_acts.wgsl
+const UNIT : u32 = 32u;
+alias Acts = Acts32;
+
+fn acts(base : u32, u : u32) -> Acts {
+    let first = 4u * (u >> 1u) + (u & 1u);
+    return Acts(run_at(base, first), run_at(base, first + 2u));
+}
 
 // Bit g of every byte, as bit 4.
 fn fifth16(high : vec4<u32>, g : u32) -> vec4<u32> {

@@ -1,5 +1,6 @@
 // floats - sixteen activations as they are, and their products with sixteen codes. See lib/digits.
 //!include lib/bytes.wgsl
+
 struct Run {
     v : mat4x4<f32>,
     sum : f32, // of the activations

@@ -1,5 +1,6 @@
 // no_share_z - the product that reads a share has no adapters.
 //!include lib/put_partial.wgsl
+
 fn share4() -> u32 {
     return head4() + 1u;
 }

@@ -1,6 +1,7 @@
 // pair_rows - four_rows of two matrices in one loop, so that the loads of both are on their way together. Needs
 // lib/two_weights.
 //!include lib/four_rows.wgsl
+
 struct Pair {
     first : vec4<f32>,
     second : vec4<f32>,

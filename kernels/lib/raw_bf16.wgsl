@@ -1,5 +1,6 @@
 // raw_bf16 - the shape of shape_bf16 as halves, see lib/raw.
 //!include lib/raw.wgsl
+
 struct Raw {
     a : vec4<u32>,
     b : vec4<u32>,

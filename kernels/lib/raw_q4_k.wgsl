@@ -1,6 +1,7 @@
 // raw_q4_k - the shape of shape_q4_k as halves, see lib/raw.
 //!include lib/raw.wgsl
 //!include lib/raw_affine.wgsl
+
 struct Raw {
     head : vec4<u32>,
     q : vec4<u32>,

@@ -1,6 +1,7 @@
 // raw_q6_k - the shape of shape_q6_k as halves, see lib/raw.
 //!include lib/raw.wgsl
 //!include lib/upper16.wgsl
+
 struct Raw {
     low : vec4<u32>,
     high : u32,

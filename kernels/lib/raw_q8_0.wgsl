@@ -1,5 +1,6 @@
 // raw_q8_0 - the shape of shape_q8_0 as halves, see lib/raw.
 //!include lib/raw.wgsl
+
 struct Raw {
     q : vec4<u32>,
     d : u32,

@@ -1,5 +1,6 @@
 // raw_q8_a - the shape of shape_q8_a as halves, see lib/raw.
 //!include lib/raw.wgsl
+
 struct Raw {
     q : vec4<u32>,
     m : vec2<u32>,

@@ -2,7 +2,17 @@
 // see turn_q4_k. value = d sc q - dmin mn
 //!include lib/words.wgsl
 //!include lib/bytes.wgsl
-//!include lib/affine_group.wgsl
+
+fn affine_group(head : vec4<u32>, g : u32) -> vec2<f32> {
+    // Six bits of the groups 0 to 3 lie together; of the others four lie in the last word, two above the six.
+    let upper = g > 3u;
+    let shift = 8u * (g & 3u);
+    let four = select(0u, 0x0fu, upper);
+    let rest = select(0x3fu, 0x30u, upper);
+    let past = vec2<u32>(shift + select(0u, 2u, upper));
+    let two = ((head.ww >> vec2<u32>(shift, shift + 4u)) & vec2<u32>(four)) | ((head.yz >> past) & vec2<u32>(rest));
+    return unpack2x16float(head.x) * vec2<f32>(two);
+}
 
 fn eight(i : u32) -> Eight {
     let head = 9u * (i >> 5u);

@@ -3,6 +3,7 @@
 // start; starts never fall.
 //!include lib/grid.wgsl
 //!include lib/span.wgsl
+
 struct Params {
     rows : u32,
     row0 : u32,

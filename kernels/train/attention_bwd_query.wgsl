@@ -10,10 +10,62 @@
 // Reference: attend_bwd() in src/ops/ops_cpu_bwd.c. Tolerance 1e-9 nmse: f32 here.
 
 //!axis tier plain lone
-//!if tier == lone
-//!include train/attention_bwd_query_lone.wgsl
-//!else
 //!include train/attention_bwd.wgsl
+
+//!if tier == lone
+// For devices in software, as in matmul. The grid is a thread per head, 8 rows and 4 columns, columns first.
+//!include lib/lone.wgsl
+//!bind d read array<vec4<f32>>
+//!bind k read array<vec4<f32>>
+//!bind dq update array<vec4<f32>>
+
+fn d_four(at : vec4<u32>) -> mat4x4<f32> {
+    return mat4x4<f32>(d[at.x], d[at.y], d[at.z], d[at.w]);
+}
+
+fn put(m : u32, h : u32, c : u32, v : vec4<f32>) {
+    if (m < p.rows) {
+        dq[query_at(p.row0 + m, h) + c] = v;
+    }
+}
+
+fn put_four(m : u32, h : u32, c : u32, v : mat4x4<f32>) {
+    put(m, h, c, v[0]);
+    put(m + 1u, h, c, v[1]);
+    put(m + 2u, h, c, v[2]);
+    put(m + 3u, h, c, v[3]);
+}
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
+        @builtin(local_invocation_index) id : u32) {
+    let i = lone_thread(wid, num, id);
+    let n4 = p.head_dim / 4u;
+    let m_tiles = (p.rows + 7u) / 8u;
+    let c = i % n4;
+    let m = i / n4 % m_tiles * 8u;
+    let h = i / n4 / m_tiles;
+    if (h >= p.n_head) {
+        return;
+    }
+    // The first row sees farthest back, the last one farthest forward.
+    let begin = (first_key(p.row0 + m) - p.key0) / 4u;
+    let end = (p.row0 + min(m + 7u, p.rows - 1u) - p.key0) / 4u + 1u;
+    let d0 = (h * p.rows + four_from(m, p.rows)) * (p.span / 4u);
+    let d1 = (h * p.rows + four_from(m + 4u, p.rows)) * (p.span / 4u);
+    let kv_head = kv_head_of(h);
+    var sum = mat4x4<f32>(); // a column a row m
+    var sum2 = mat4x4<f32>();
+    for (var j4 = begin; j4 < end; j4++) {
+        let at = (four_from(p.key0 + 4u * j4, p.n_key) * p.n_kv_head + kv_head) * n4 + c;
+        let keys = mat4x4<f32>(k[at.x], k[at.y], k[at.z], k[at.w]);
+        sum += keys * d_four(d0 + j4);
+        sum2 += keys * d_four(d1 + j4);
+    }
+    put_four(m, h, c, sum);
+    put_four(m + 4u, h, c, sum2);
+}
+//!else
 //!include train/tile_bwd.wgsl
 //!bind d read array<vec4<f32>>
 //!bind k read array<vec4<f32>>

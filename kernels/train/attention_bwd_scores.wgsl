@@ -9,10 +9,64 @@
 // Reference: attend_bwd() in src/ops/ops_cpu_bwd.c. Tolerance 1e-9 nmse: f32 here.
 
 //!axis tier plain lone
-//!if tier == lone
-//!include train/attention_bwd_scores_lone.wgsl
-//!else
 //!include train/attention_bwd.wgsl
+
+//!if tier == lone
+// For devices in software, as in matmul. The grid is a thread per head and 8 x 4 (m, j), j first. A block in which no row
+// sees a key stays as it is.
+//!include lib/lone.wgsl
+//!bind x read array<vec4<f32>>
+//!bind y read array<vec4<f32>>
+//!bind s update array<vec4<f32>>
+
+fn x_four(at : vec4<u32>) -> mat4x4<f32> {
+    return mat4x4<f32>(x[at.x], x[at.y], x[at.z], x[at.w]);
+}
+
+fn put(h : u32, m : u32, j : u32, v : vec4<f32>) {
+    if (m < p.rows) {
+        s[((h * p.rows + m) * p.span + j) / 4u] = v;
+    }
+}
+
+fn put_four(h : u32, m : u32, j : u32, v : mat4x4<f32>) {
+    put(h, m, j, v[0]);
+    put(h, m + 1u, j, v[1]);
+    put(h, m + 2u, j, v[2]);
+    put(h, m + 3u, j, v[3]);
+}
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
+        @builtin(local_invocation_index) id : u32) {
+    let i = lone_thread(wid, num, id);
+    let j_tiles = p.span / 4u;
+    let m_tiles = (p.rows + 7u) / 8u;
+    let j = i % j_tiles * 4u;
+    let m = i / j_tiles % m_tiles * 8u;
+    let h = i / j_tiles / m_tiles;
+    if (h >= p.n_head || !meet(m, 8u, j, 4u)) {
+        return;
+    }
+    let n4 = p.head_dim / 4u;
+    let rows = four_from(m, p.rows);
+    let rows2 = four_from(m + 4u, p.rows);
+    let keys = four_from(p.key0 + j, p.n_key);
+    let x0 = ((p.row0 + rows) * p.n_head + h) * n4;
+    let x1 = ((p.row0 + rows2) * p.n_head + h) * n4;
+    let y0 = (keys * p.n_kv_head + kv_head_of(h)) * n4;
+    var sum = mat4x4<f32>(); // a column a row m
+    var sum2 = mat4x4<f32>();
+    for (var c = 0u; c < n4; c++) {
+        let at = y0 + c;
+        let k = transpose(mat4x4<f32>(y[at.x], y[at.y], y[at.z], y[at.w]));
+        sum += k * x_four(x0 + c);
+        sum2 += k * x_four(x1 + c);
+    }
+    put_four(h, m, j, sum);
+    put_four(h, m + 4u, j, sum2);
+}
+//!else
 //!include train/tile_bwd.wgsl
 //!bind x read array<vec4<f32>>
 //!bind y read array<vec4<f32>>

@@ -9,6 +9,7 @@
 //!include lib/grid.wgsl
 //!include lib/gelu.wgsl
 //!include train/gelu_bwd.wgsl
+
 struct Params {
     rows : u32,
     n_ff : u32,

@@ -15,6 +15,7 @@
 
 //!axis format f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
 //!include lib/grid.wgsl
+
 struct Params {
     cols : u32,
     rows : u32, // of one expert

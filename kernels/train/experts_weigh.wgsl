@@ -9,6 +9,7 @@
 // Reference: gather_expert() in src/ops/ops_cpu_bwd_experts.c. Tolerance 0.
 
 //!include lib/grid.wgsl
+
 struct Params {
     n_slots : u32,
     n_used : u32,

@@ -10,6 +10,7 @@
 //!include lib/grid.wgsl
 //!include lib/gelu.wgsl
 //!include train/gelu_bwd.wgsl
+
 struct Params {
     rows : u32,
     cols : u32,

@@ -9,11 +9,88 @@
 // Reference: linear_bwd() in src/ops/ops_cpu_bwd.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 
 //!axis tier plain lone
-//!if tier == lone
-//!include train/lora_in_lone.wgsl
-//!else
 //!include lib/grid.wgsl
-//!include train/lora_in_io.wgsl
+
+struct Params {
+    cols : u32,
+    stride : u32, // f32 from row to row of M
+    rank : u32,
+    n_tok : u32,
+    z_stride : u32,
+    at : u32,
+    salt : u32,
+    share : f32,
+    kept : f32,
+}
+@group(0) @binding(0) var<uniform> p : Params;
+//!bind x read array<vec4<f32>>
+//!bind m read array<vec4<f32>>
+//!bind z update array<f32>
+
+//!include train/dropout.wgsl
+
+//!if tier == lone
+// For devices in software, as in matmul. The grid is a thread per 4 rows t and 8 rows of M, t first.
+//!include lib/lone.wgsl
+
+// Four columns of four rows of M, turned.
+fn m_four(at : u32) -> mat4x4<f32> {
+    let n = p.stride / 4u;
+    return transpose(mat4x4<f32>(m[at], m[at + n], m[at + 2u * n], m[at + 3u * n]));
+}
+
+fn put(tok : u32, k : u32, v : vec4<f32>) {
+    if (tok < p.n_tok) {
+        let at = tok * p.z_stride + p.at + k;
+        z[at] = v.x;
+        z[at + 1u] = v.y;
+        z[at + 2u] = v.z;
+        z[at + 3u] = v.w;
+    }
+}
+
+fn put_four(tok : u32, k : u32, v : mat4x4<f32>) {
+    put(tok, k, v[0]);
+    put(tok + 1u, k, v[1]);
+    put(tok + 2u, k, v[2]);
+    put(tok + 3u, k, v[3]);
+}
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
+        @builtin(local_invocation_index) id : u32) {
+    let i = lone_thread(wid, num, id);
+    let tok_tiles = (p.n_tok + 3u) / 4u;
+    let tok = i % tok_tiles * 4u;
+    let k = i / tok_tiles * 8u;
+    if (k >= p.rank) {
+        return;
+    }
+    let n4 = p.cols / 4u;
+    let toks = four_from(tok, p.n_tok) * n4;
+    let row = (p.at + k) * (p.stride / 4u);
+    let row2 = (p.at + k + 4u) * (p.stride / 4u);
+    var hash = vec4<u32>();
+    if (DROP == 1u) {
+        hash = vec4<u32>(dropout_row(tok), dropout_row(tok + 1u), dropout_row(tok + 2u),
+                         dropout_row(tok + 3u));
+    }
+    var sum = mat4x4<f32>(); // a column a row t
+    var sum2 = mat4x4<f32>();
+    for (var c = 0u; c < n4; c++) {
+        let at = toks + c;
+        var v = mat4x4<f32>(x[at.x], x[at.y], x[at.z], x[at.w]);
+        if (DROP == 1u) {
+            v = mat4x4<f32>(v[0] * dropout_factors(hash.x, c), v[1] * dropout_factors(hash.y, c),
+                            v[2] * dropout_factors(hash.z, c), v[3] * dropout_factors(hash.w, c));
+        }
+        sum += m_four(row + c) * v;
+        sum2 += m_four(row2 + c) * v;
+    }
+    put_four(tok, k, sum);
+    put_four(tok, k + 4u, sum2);
+}
+//!else
 
 override WG : u32 = 128u; // a power of 2, at most 128
 

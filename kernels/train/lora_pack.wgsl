@@ -8,6 +8,7 @@
 // Reference: write_rows() in src/gpu/adapt.c. Tolerance 0.
 
 //!include lib/grid.wgsl
+
 struct Params {
     rank : u32,
     cols : u32,

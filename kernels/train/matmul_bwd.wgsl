@@ -20,11 +20,116 @@
 
 //!axis format f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
 //!axis tier plain lone
-//!if tier == lone
-//!include train/matmul_bwd_lone.wgsl
-//!else
 //!include lib/grid.wgsl
-//!include train/matmul_bwd_io.wgsl
+
+struct Params {
+    cols : u32,
+    rows : u32, // of W in this buffer
+    row0 : u32, // which rows of the whole W they are
+    n_tok : u32,
+    dy_stride : u32, // f32 from row to row
+    n_split : u32,   // shares of the rows
+    scales : u32,    // offsets in u32 words, see src/gpu/repack.h
+    high : u32,
+    d : u32,
+    rank : u32, // of all adapters, see lib/lora.wgsl
+    s_at : u32, // where their scales begin
+}
+
+@group(0) @binding(0) var<uniform> p : Params;
+//!bind dy read array<vec4<f32>>
+//!bind w read array<vec4<u32>>
+//!bind u read array<vec4<f32>>
+//!bind a read array<vec4<f32>>
+//!bind s read array<f32>
+//!bind dx update array<vec4<f32>>
+
+fn scales4(at : u32) -> vec4<f32> {
+    return vec4<f32>(s[at], s[at + 1u], s[at + 2u], s[at + 3u]);
+}
+
+//!if tier == lone
+// For devices in software, as in matmul. The grid is a thread per 8 columns of W and 8 rows t, columns first; n_split is 1. A
+// turn of the loop takes four rows of W.
+//!include lib/lone.wgsl
+//!include lib/one_weight.wgsl
+//!include lib/shape_$format.wgsl
+
+// Results of a thread: rows t are the columns.
+struct Block {
+    low : mat4x4<f32>,  // columns 0 .. 3 of the eight
+    high : mat4x4<f32>, // columns 4 .. 7
+    low2 : mat4x4<f32>, // rows t + 4 ..
+    high2 : mat4x4<f32>,
+}
+
+// low and high: the eight columns of four rows k, each a column; f and f2: their factors, a column a row t.
+fn plus_rows(sum : Block, low : mat4x4<f32>, high : mat4x4<f32>, f : mat4x4<f32>,
+             f2 : mat4x4<f32>) -> Block {
+    return Block(sum.low + low * f, sum.high + high * f, sum.low2 + low * f2, sum.high2 + high * f2);
+}
+
+// The factors of rows k .. k + 3 of W; `is` is 0 for those that are not there.
+fn dy_four(toks : vec4<u32>, k : u32, is : vec4<f32>) -> mat4x4<f32> {
+    let at = (toks * p.dy_stride + p.row0 + k) / 4u;
+    return mat4x4<f32>(dy[at.x] * is, dy[at.y] * is, dy[at.z] * is, dy[at.w] * is);
+}
+
+fn u_four(toks : vec4<u32>, k : u32) -> mat4x4<f32> {
+    let at = (toks * p.rank + k) / 4u;
+    let by = scales4(p.s_at + k);
+    return mat4x4<f32>(u[at.x] * by, u[at.y] * by, u[at.z] * by, u[at.w] * by);
+}
+
+fn put(tok : u32, col4 : u32, v : vec4<f32>) {
+    if (tok < p.n_tok && col4 < p.cols / 4u) {
+        dx[tok * (p.cols / 4u) + col4] += v;
+    }
+}
+
+fn put_four(tok : u32, col4 : u32, m : mat4x4<f32>) {
+    put(tok, col4, m[0]);
+    put(tok + 1u, col4, m[1]);
+    put(tok + 2u, col4, m[2]);
+    put(tok + 3u, col4, m[3]);
+}
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
+        @builtin(local_invocation_index) id : u32) {
+    let i = lone_thread(wid, num, id);
+    let eights = (p.cols + 7u) / 8u;
+    let col = i % eights;
+    let tok = i / eights * 8u;
+    if (tok >= p.n_tok) {
+        return;
+    }
+    let toks = four_from(tok, p.n_tok);
+    let toks2 = four_from(tok + 4u, p.n_tok);
+    var sum = Block();
+    for (var k = 0u; k < p.rows; k += 4u) {
+        let at = four_from(k, p.rows) * eights + col;
+        let r0 = eight(at.x);
+        let r1 = eight(at.y);
+        let r2 = eight(at.z);
+        let r3 = eight(at.w);
+        let is = below(k, p.rows);
+        sum = plus_rows(sum, mat4x4<f32>(r0.a, r1.a, r2.a, r3.a),
+                        mat4x4<f32>(r0.b, r1.b, r2.b, r3.b), dy_four(toks, k, is),
+                        dy_four(toks2, k, is));
+    }
+    for (var k = 0u; k < p.rank; k += 4u) {
+        let at = 2u * (vec4<u32>(k, k + 1u, k + 2u, k + 3u) * eights + col);
+        sum = plus_rows(sum, mat4x4<f32>(a[at.x], a[at.y], a[at.z], a[at.w]),
+                        mat4x4<f32>(a[at.x + 1u], a[at.y + 1u], a[at.z + 1u], a[at.w + 1u]),
+                        u_four(toks, k), u_four(toks2, k));
+    }
+    put_four(tok, 2u * col, sum.low);
+    put_four(tok, 2u * col + 1u, sum.high);
+    put_four(tok + 4u, 2u * col, sum.low2);
+    put_four(tok + 4u, 2u * col + 1u, sum.high2);
+}
+//!else
 
 override COLS : u32 = 64u;
 override TOKS : u32 = 64u;

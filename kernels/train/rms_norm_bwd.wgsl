@@ -10,6 +10,7 @@
 //!axis tier plain
 //!include lib/grid.wgsl
 //!include lib/sum.wgsl
+
 struct Params {
     rows : u32,
     cols : u32,

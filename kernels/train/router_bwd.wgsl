@@ -10,6 +10,7 @@
 // Reference: cpu_router_bwd() in src/ops/ops_cpu_bwd_experts.c. Tolerance 1e-12 nmse: f32 sums of n_used.
 
 //!include lib/grid.wgsl
+
 struct Params {
     rows : u32,
     n_used : u32,
