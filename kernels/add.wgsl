@@ -6,7 +6,7 @@
 //
 // Reference: add() in src/ops/ops_cpu.c. Tolerance 0: one rounding here and there.
 
-//!include lib/grid.wgsl
+//!include lib/base.wgsl
 
 struct Params {
     n : u32, // numbers: rows * cols

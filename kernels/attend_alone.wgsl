@@ -16,9 +16,8 @@
 // Reference: heads_write() and attention() in src/ops/ops_cpu.c. Tolerance 1e-9 nmse: f32 here; KV_F16: one rounding
 // to half.
 
+//!include lib/base.wgsl
 //!include lib/attend_new.wgsl
-//!include lib/settle.wgsl
-//!include lib/four.wgsl
 //!bind s update array<vec4<u32>>
 
 fn put_four(part : Part, head : u32, i : u32, o : vec4<f32>) {
@@ -32,15 +31,15 @@ fn put_end(part : Part, head : u32, top : f32, total : f32) {
 fn before_share(part : Part, lid : u32) {
 }
 
-// The answer is there, all of it. Four threads settle a run, each four of its columns, to the places that lib/put_run has for it.
+// The answer is there, all of it. Four threads settle a run, each four of its columns, to the places of put_run().
 fn after_share(part : Part, lid : u32) {
     if (lid >= head4()) {
         return;
     }
     let f = 1.0 / some[0];
     let i = lid & ~3u;
-    let run = Four(f * queries[i], f * queries[i + 1u], f * queries[i + 2u], f * queries[i + 3u]);
-    let most = largest(run.a, run.b, run.c, run.d);
+    let run = Sixteen(f * queries[i], f * queries[i + 1u], f * queries[i + 2u], f * queries[i + 3u]);
+    let most = largest_of(run.a, run.b, run.c, run.d);
     let d = transposed(digits_of(f * queries[lid], inverse_of(most)));
     let runs = p.n_head * head4() / 4u;
     let at = (part.row_q * head4() + i) / 4u;

@@ -12,9 +12,8 @@
 // Reference: attention() in src/ops/ops_cpu.c. Tolerance 1e-9 nmse: f32 here.
 
 //!axis tier plain subgroup
-//!include lib/grid.wgsl
+//!include lib/base.wgsl
 //!include lib/step.wgsl
-//!include lib/span.wgsl
 
 struct Params {
     rows : u32,

@@ -11,10 +11,7 @@
 //
 // Reference: attention() in src/ops/ops_cpu.c. Tolerance 1e-9 nmse: f32 here.
 
-//!include lib/grid.wgsl
-//!include lib/settle.wgsl
-//!include lib/put_run.wgsl
-//!include lib/turns.wgsl
+//!include lib/base.wgsl
 //!include lib/sum_z.wgsl
 //!include lib/head_z.wgsl
 

@@ -13,9 +13,8 @@
 // 8 queries x COLS x 4 columns.
 // Reference: attention() in src/ops/ops_cpu.c. Tolerance 1e-9 nmse: f32 here.
 
-//!include lib/grid.wgsl
+//!include lib/base.wgsl
 //!include lib/step.wgsl
-//!include lib/span.wgsl
 
 struct Params {
     rows : u32,

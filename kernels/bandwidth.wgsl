@@ -7,7 +7,7 @@
 // Reference: none; a measurement (web/engine/src/profile.ts), no op. Tolerance: none; nobody reads the sum. It is
 // compared with a number that it almost never is, so that no compiler leaves the reads out.
 
-//!include lib/grid.wgsl
+//!include lib/base.wgsl
 
 struct Params {
     n : u32, // vectors

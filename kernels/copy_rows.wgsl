@@ -6,7 +6,7 @@
 //
 // Reference: copy_rows() in src/ops/ops_cpu.c. Tolerance 0: bits are copied.
 
-//!include lib/grid.wgsl
+//!include lib/base.wgsl
 
 struct Params {
     n : u32,     // numbers: rows * cols

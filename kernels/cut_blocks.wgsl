@@ -9,7 +9,7 @@
 //
 // Reference: cut_blocks() in src/gpu/repack.c. Tolerance 0: bytes are moved.
 
-//!include lib/grid.wgsl
+//!include lib/base.wgsl
 
 struct Params {
     n : u32,     // units of the part in all blocks

@@ -10,7 +10,8 @@
 // may be fused here.
 
 //!axis format f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
-//!include lib/grid.wgsl
+
+//!include lib/base.wgsl
 
 struct Params {
     cols : u32,

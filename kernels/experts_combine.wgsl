@@ -8,7 +8,7 @@
 //
 // Reference: experts() in src/ops/ops_cpu.c. Tolerance 1e-12 nmse: the same sums in f32.
 
-//!include lib/grid.wgsl
+//!include lib/base.wgsl
 
 struct Params {
     n_tok : u32,

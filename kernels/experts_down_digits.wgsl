@@ -7,7 +7,7 @@
 //   w        read    n_mat x rows x cols
 //   y        update  n_tok x rows f32
 //
-// As experts_down, for rows that the kernel before has settled (lib/settle) and matrices without adapters.
+// As experts_down, for rows that the kernel before has settled (lib/base) and matrices without adapters.
 //
 // Reference: experts() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 

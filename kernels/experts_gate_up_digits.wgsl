@@ -10,7 +10,7 @@
 //   ids      write  n_tok x n_used i32
 //   weights  write  n_tok x n_used f32
 //
-// As experts_gate_up, for rows that the kernel before has settled (lib/settle) and matrices without adapters. Where one
+// As experts_gate_up, for rows that the kernel before has settled (lib/base) and matrices without adapters. Where one
 // tensor has both, gate first, w and w2 are the same. The buffers hold the experts [mat0, mat0 + n_mat): y of other experts
 // stays as it is. With ROUTES there are no ids yet: every workgroup finds its own among the scores, and some make what router does.
 //
@@ -19,14 +19,13 @@
 //!axis format f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
 //!axis tier plain subgroup
 //!without format in f32 f16 bf16
+//!include lib/base.wgsl
 //!include lib/two_weights.wgsl
 //!include lib/one_settled.wgsl
 //!include lib/digits.wgsl
 //!include lib/dot_$format.wgsl
 //!include lib/lanes.wgsl
 //!include lib/put_settled.wgsl
-//!include lib/grid.wgsl
-//!include lib/gelu.wgsl
 //!include lib/four_rows.wgsl
 
 struct Params {

@@ -16,8 +16,7 @@
 //!axis format f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
 //!axis tier plain matrix
 //!without tier == matrix && format == f32
-//!include lib/grid.wgsl
-//!include lib/gelu.wgsl
+//!include lib/base.wgsl
 //!include lib/one_weight.wgsl
 
 struct Params {

@@ -6,7 +6,7 @@
 //   y   write  n_tok x rows f32               rows % 16 == 0 and R WG / LANES % 16 == 0, else s is any buffer,
 //   s   write  y, settled                     unwritten
 //
-// As gate_up, for rows that the kernel before has settled (lib/settle), and it settles its own for the one after.
+// As gate_up, for rows that the kernel before has settled (lib/base), and it settles its own for the one after.
 //
 // Reference: gate_up() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 

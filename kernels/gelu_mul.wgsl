@@ -6,8 +6,7 @@
 //
 // Reference: gelu_mul() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: the device's exp.
 
-//!include lib/grid.wgsl
-//!include lib/gelu.wgsl
+//!include lib/base.wgsl
 
 struct Params {
     rows : u32,

@@ -9,8 +9,8 @@
 // Reference: head_norm_rope() and rope() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sum here, f64 there.
 
 //!axis tier plain subgroup
+//!include lib/base.wgsl
 //!include lib/sum.wgsl
-//!include lib/grid.wgsl
 
 struct Params {
     rows : u32,

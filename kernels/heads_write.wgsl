@@ -15,8 +15,8 @@
 // rounding to half.
 
 //!axis tier plain subgroup
+//!include lib/base.wgsl
 //!include lib/sum.wgsl
-//!include lib/grid.wgsl
 //!include lib/step.wgsl
 
 struct Params {

@@ -14,8 +14,8 @@
 // Reference: cpu_join() in src/ops/ops_cpu_join.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 
 //!axis tier plain subgroup
+//!include lib/base.wgsl
 //!include lib/lanes.wgsl
-//!include lib/grid.wgsl
 //!include lib/join_io.wgsl
 //!include lib/joining.wgsl
 

@@ -17,13 +17,11 @@
 
 //!axis format f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
 //!axis tier plain subgroup
+//!include lib/base.wgsl
 //!include lib/two_weights.wgsl
 //!include lib/digits.wgsl
 //!include lib/dot_$format.wgsl
 //!include lib/lanes.wgsl
-//!include lib/grid.wgsl
-//!include lib/four_from.wgsl
-//!include lib/gelu.wgsl
 //!include lib/joining.wgsl
 //!include lib/hold.wgsl
 //!include lib/pair_rows.wgsl

@@ -20,27 +20,23 @@
 // Reference: cpu_join_linears() in src/ops/ops_cpu_join.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 
 //!axis tier plain subgroup
+//!include lib/base.wgsl
 //!include lib/lanes.wgsl
-//!include lib/grid.wgsl
-//!include lib/settle.wgsl
-//!include lib/put_run.wgsl
 //!include lib/join_vectors.wgsl
 //!include lib/joining.wgsl
 //!include lib/columns.wgsl
-//!include lib/turns.wgsl
-//!include lib/four.wgsl
 
-fn a_columns(row : u32, i : u32) -> Four {
+fn a_columns(row : u32, i : u32) -> Sixteen {
     let n = p.cols / 4u;
     if (i >= n) {
-        return Four();
+        return Sixteen();
     }
     let at = row * n + i;
-    return Four(a_at(at), a_at(at + 1u), a_at(at + 2u), a_at(at + 3u));
+    return Sixteen(a_at(at), a_at(at + 1u), a_at(at + 2u), a_at(at + 3u));
 }
 
 // The row times x, of which a thread has the same columns. No barrier is needed after an earlier sum.
-fn a_row(mine : Four, x_mine : Four, id : u32) -> f32 {
+fn a_row(mine : Sixteen, x_mine : Sixteen, id : u32) -> f32 {
     let part = (dot(mine.a, x_mine.a) + dot(mine.b, x_mine.b)) + (dot(mine.c, x_mine.c) + dot(mine.d, x_mine.d));
     workgroupBarrier();
     return add_some(vec4<f32>(part, 0.0, 0.0, 0.0), 1u, id, WG).x;
@@ -107,7 +103,7 @@ fn put_z(tok : u32, row : u32, z : f32) {
 }
 
 // Columns from vec4 i of row tok on.
-fn put_row(tok : u32, i : u32, v : Four) {
+fn put_row(tok : u32, i : u32, v : Sixteen) {
     let row = tok * (p.cols / 4u);
     let at = row + i;
     if (p.puts != 0u) {
@@ -131,7 +127,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     if (tok >= p.n_tok) {
         return;
     }
-    var mine = Four();
+    var mine = Sixteen();
     if (which > 0u) {
         mine = a_columns(which - 1u, i);
     }

@@ -7,7 +7,7 @@
 //
 // Reference: kv_write() in src/ops/ops_cpu.c. Tolerance 0; KV_F16: one rounding to half.
 
-//!include lib/grid.wgsl
+//!include lib/base.wgsl
 //!include lib/step.wgsl
 
 struct Params {

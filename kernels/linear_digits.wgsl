@@ -8,7 +8,7 @@
 //   by  read   n_tok rows of f32              GELU 0: by is any buffer, unread
 //   y   write  n_tok x rows f32
 //
-// As linear, for rows that the kernel before has settled (lib/settle): multiplying digits takes half the time of decoding
+// As linear, for rows that the kernel before has settled (lib/base): multiplying digits takes half the time of decoding
 // codes to floats.
 //
 // Reference: linear() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.

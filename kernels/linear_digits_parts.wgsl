@@ -14,13 +14,12 @@
 //!axis format f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
 //!axis tier plain subgroup
 //!without format in f32 f16 bf16
+//!include lib/base.wgsl
 //!include lib/one_weight.wgsl
 //!include lib/one_settled.wgsl
 //!include lib/digits.wgsl
 //!include lib/dot_$format.wgsl
 //!include lib/lanes.wgsl
-//!include lib/grid.wgsl
-//!include lib/four_from.wgsl
 //!include lib/four_rows.wgsl
 //!include lib/adapter_rows.wgsl
 

@@ -19,16 +19,13 @@
 //!axis format f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
 //!axis tier plain subgroup
 //!without format in f32 f16 bf16
+//!include lib/base.wgsl
 //!include lib/one_weight.wgsl
 //!include lib/one_settled.wgsl
 //!include lib/digits.wgsl
 //!include lib/dot_$format.wgsl
 //!include lib/lanes.wgsl
-//!include lib/grid.wgsl
-//!include lib/four.wgsl
-//!include lib/four_from.wgsl
 //!include lib/four_rows.wgsl
-//!include lib/put_run.wgsl
 
 struct Params {
     cols : u32,
@@ -65,18 +62,18 @@ fn sums_at(row : u32, expert : u32, i : u32) -> vec2<f32> {
 }
 
 // Sixteen columns from vec4 i of a row on, times norm.
-fn normed_four(row : u32, i : u32) -> Four {
+fn normed_four(row : u32, i : u32) -> Sixteen {
     let at = row * (p.n_embd / 4u) + i;
     let k = p.norm_at + i;
-    return times(Four(state[at], state[at + 1u], state[at + 2u], state[at + 3u]),
-                 Four(vectors[k], vectors[k + 1u], vectors[k + 2u], vectors[k + 3u]));
+    return times(Sixteen(state[at], state[at + 1u], state[at + 2u], state[at + 3u]),
+                 Sixteen(vectors[k], vectors[k + 1u], vectors[k + 2u], vectors[k + 3u]));
 }
 
 // A workgroup makes the score of an expert, and some runs of n. Four loads of each are on their way at a time.
 fn score(row : u32, expert : u32, id : u32) {
     let run = expert + p.n_expert * id;
     let mine = run < p.n_embd / 16u;
-    var v = Four();
+    var v = Sixteen();
     if (mine) {
         v = normed_four(row, 4u * run);
     }
@@ -96,7 +93,7 @@ fn score(row : u32, expert : u32, id : u32) {
         scores[row * p.n_expert + expert] = all.y * inverse * inverseSqrt(width);
     }
     if (mine) {
-        v = mixed(v, Four(), 0.0, inverse);
+        v = mixed(v, Sixteen(), 0.0, inverse);
         let at = row * (p.n_embd / 4u);
         n[at + 4u * run] = v.a;
         n[at + 4u * run + 1u] = v.b;

@@ -8,7 +8,7 @@
 //   y2  write  n_tok x rows2 f32
 //   y3  write  n_tok x rows3 f32
 //
-// Queries, keys and values in one dispatch, for rows that the kernel before has settled (lib/settle).
+// Queries, keys and values in one dispatch, for rows that the kernel before has settled (lib/base).
 //
 // Reference: linear() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 

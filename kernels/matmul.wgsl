@@ -17,7 +17,7 @@
 //!axis format f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
 //!axis tier plain lone matrix
 //!without tier == matrix && format == f32
-//!include lib/grid.wgsl
+//!include lib/base.wgsl
 //!include lib/linear_io.wgsl
 //!include lib/one_weight.wgsl
 
@@ -39,7 +39,12 @@ fn put_results(tok : u32, row : u32, split : u32, m : mat4x4<f32>) {
 //!if tier == lone
 // For devices in software, whose threads wait dearly and whose memory is all the same: nobody waits, all is in
 // registers. The grid is a thread per 8 rows of W and 8 rows t, rows of W first; n_split is 0 or 1.
-//!include lib/lone.wgsl
+const WG : u32 = 16u;
+
+fn plus_outer(sum : mat4x4<f32>, w : vec4<f32>, v : vec4<f32>) -> mat4x4<f32> {
+    return mat4x4<f32>(sum[0] + w * v.x, sum[1] + w * v.y, sum[2] + w * v.z, sum[3] + w * v.w);
+}
+
 //!include lib/shape_$format.wgsl
 
 // Eight columns of four rows; each row is a column of the matrices.
@@ -216,7 +221,7 @@ fn w_part(i : u32, col : u32) -> Sixteen {
     if (col + 1u < eights) {
         return sixteen(row * eights + col);
     }
-    return both(w_eight(row, col), w_eight(row, col + 1u));
+    return two_eights(w_eight(row, col), w_eight(row, col + 1u));
 }
 
 fn x_part(i : u32, col : u32) -> Sixteen {
@@ -225,7 +230,7 @@ fn x_part(i : u32, col : u32) -> Sixteen {
         let at = tok * (p.x_stride / 4u) + 2u * col;
         return Sixteen(x[at], x[at + 1u], x[at + 2u], x[at + 3u]);
     }
-    return both(x_eight(tok, col), x_eight(tok, col + 1u));
+    return two_eights(x_eight(tok, col), x_eight(tok, col + 1u));
 }
 
 @compute @workgroup_size(WG)

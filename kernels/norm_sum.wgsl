@@ -10,9 +10,8 @@
 // Reference: cpu_norm_sum() in src/ops/ops_cpu_join.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 
 //!axis tier plain subgroup
+//!include lib/base.wgsl
 //!include lib/lanes.wgsl
-//!include lib/grid.wgsl
-//!include lib/four.wgsl
 
 struct Params {
     rows : u32,
@@ -30,18 +29,18 @@ override RUNS : u32 = 1u; // of sixteen columns, that a thread has
 
 // Sixteen columns of both rows, each times its weight, and what they give to the sums of squares.
 struct Both {
-    a : Four,
-    b : Four,
+    a : Sixteen,
+    b : Sixteen,
     squares : vec2<f32>,
 }
 
 // From vec4 i of the row on, which is vec4 `at` of the buffers.
 fn both(at : u32, i : u32) -> Both {
-    let u = Four(a[at], a[at + 1u], a[at + 2u], a[at + 3u]);
-    let v = Four(b[at], b[at + 1u], b[at + 2u], b[at + 3u]);
-    let u_w = Four(a_w[i], a_w[i + 1u], a_w[i + 2u], a_w[i + 3u]);
-    let v_w = Four(b_w[i], b_w[i + 1u], b_w[i + 2u], b_w[i + 3u]);
-    return Both(times(u, u_w), times(v, v_w), vec2<f32>(square(u), square(v)));
+    let u = Sixteen(a[at], a[at + 1u], a[at + 2u], a[at + 3u]);
+    let v = Sixteen(b[at], b[at + 1u], b[at + 2u], b[at + 3u]);
+    let u_w = Sixteen(a_w[i], a_w[i + 1u], a_w[i + 2u], a_w[i + 3u]);
+    let v_w = Sixteen(b_w[i], b_w[i + 1u], b_w[i + 2u], b_w[i + 3u]);
+    return Both(times(u, u_w), times(v, v_w), vec2<f32>(square_sum(u), square_sum(v)));
 }
 
 fn put(at : u32, c : Both, inverse : vec4<f32>) {

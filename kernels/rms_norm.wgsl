@@ -7,8 +7,8 @@
 // Reference: rms_norm() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sum here, f64 there.
 
 //!axis tier plain subgroup
+//!include lib/base.wgsl
 //!include lib/sum.wgsl
-//!include lib/grid.wgsl
 
 struct Params {
     rows : u32,

@@ -10,7 +10,7 @@
 // fraction of a turn in integers, which no compiler may reorder, then polynomials on an eighth of a turn.
 // Reference: rope_table() in src/ops/ops_cpu.c. Tolerance 1e-6 absolute at any position below 2^18.
 
-//!include lib/grid.wgsl
+//!include lib/base.wgsl
 //!include lib/step.wgsl
 
 struct Params {

@@ -9,7 +9,7 @@
 // (f32 exponentials here).
 
 //!axis tier plain
-//!include lib/grid.wgsl
+//!include lib/base.wgsl
 //!include lib/sum.wgsl
 
 struct Params {

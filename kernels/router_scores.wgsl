@@ -12,9 +12,7 @@
 // Every workgroup has it then, and makes its share of y, which the experts read.
 // Reference: the first half of router() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sum here.
 
-//!include lib/grid.wgsl
-//!include lib/settle.wgsl
-//!include lib/put_run.wgsl
+//!include lib/base.wgsl
 
 struct Params {
     rows : u32,

@@ -6,7 +6,7 @@
 //
 // Reference: forbid() in src/text/sampler.c. Tolerance 0.
 
-//!include lib/grid.wgsl
+//!include lib/base.wgsl
 
 struct Params {
     n : u32,     // logits

@@ -7,7 +7,7 @@
 // Reference: scale(), times() and softcap() in src/ops/ops_cpu.c. Tolerance 0 for products (one rounding
 // here and there), 1e-10 nmse for tanh.
 
-//!include lib/grid.wgsl
+//!include lib/base.wgsl
 
 struct Params {
     n : u32, // numbers: rows * cols

@@ -7,8 +7,7 @@
 //
 // Reference: the sums in linear_bwd() in src/ops/ops_cpu_bwd.c and in linear() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums.
 
-//!include lib/grid.wgsl
-//!include lib/gelu.wgsl
+//!include lib/base.wgsl
 
 struct Params {
     n : u32,

@@ -10,7 +10,7 @@
 //
 // Reference: linear() in src/ops/ops_cpu.c, which multiplies the row as it is. Tolerance 1e-7 nmse: halves.
 
-//!include lib/grid.wgsl
+//!include lib/base.wgsl
 
 struct Params {
     rows : u32,

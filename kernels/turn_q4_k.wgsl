@@ -9,7 +9,7 @@
 //
 // Reference: turn_q4_k() in src/gpu/repack.c. Tolerance 0: bits are moved.
 
-//!include lib/grid.wgsl
+//!include lib/base.wgsl
 
 struct Params {
     n : u32, // u32s of all blocks

@@ -11,7 +11,7 @@
 //
 // Reference: turn_q6_k() in src/gpu/repack.c. Tolerance 0: bits are moved.
 
-//!include lib/grid.wgsl
+//!include lib/base.wgsl
 
 struct Params {
     n : u32, // u32s of y

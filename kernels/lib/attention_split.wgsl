@@ -3,11 +3,9 @@
 // buffers k_cache and v_cache, query(part, head, d): four columns of a query head, query_scale(head): what its scores are multiplied
 // with, which is asked after a barrier, and what becomes of a head's answer: put_end(part, head, top, total) and put_four(part, head, i, o)
 // of its vec4 i.
-//!include lib/grid.wgsl
+//!include lib/base.wgsl
 //!include lib/step.wgsl
-//!include lib/span.wgsl
 //!include lib/kv.wgsl
-//!include lib/turns.wgsl
 
 override HEADS : u32 = 8u; // 1, 2, 4 or 8
 override DIM : u32 = 0u;   // p.head_dim where that is a power of two, so that compilers know it; else 0

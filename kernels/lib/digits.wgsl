@@ -5,7 +5,8 @@
 // below 64 fits 32 bits. v is written with three digits from -128 to 127 to the base 256, and one digit of four
 // activations is a word, so that dot4I8Packed multiplies four codes with four digits and adds them up, exactly, in one
 // instruction. Decoding codes to floats takes twice as long; on large GPUs that and not memory sets the speed.
-//!include lib/settle.wgsl
+
+//!include lib/base.wgsl
 
 struct Run {
     high : vec4<u32>, // a digit of sixteen activations

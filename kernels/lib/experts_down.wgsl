@@ -1,7 +1,6 @@
 // experts_down - the kernel of that name without its shape, its activations, adapted() and add_lanes(): a file and its
 // tier choose.
-//!include lib/grid.wgsl
-//!include lib/four_from.wgsl
+//!include lib/base.wgsl
 //!include lib/four_rows.wgsl
 
 struct Params {

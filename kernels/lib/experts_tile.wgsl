@@ -40,7 +40,7 @@ fn w_part(i : u32, col : u32) -> Sixteen {
     if (col + 1u < eights) {
         return sixteen((now.mat * mat_rows() + row) * eights + col);
     }
-    return both(w_eight(row, col), w_eight(row, col + 1u));
+    return two_eights(w_eight(row, col), w_eight(row, col + 1u));
 }
 
 fn x_part(i : u32, col : u32) -> Sixteen {
@@ -48,7 +48,7 @@ fn x_part(i : u32, col : u32) -> Sixteen {
         let at = my_x + 2u * col;
         return Sixteen(x[at], x[at + 1u], x[at + 2u], x[at + 3u]);
     }
-    return both(x_eight(col), x_eight(col + 1u));
+    return two_eights(x_eight(col), x_eight(col + 1u));
 }
 
 // For the threads of team 0: the products of `tile` with ROWS rows of W, from `first` on.

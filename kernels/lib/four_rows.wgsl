@@ -1,6 +1,7 @@
 // four_rows - a lane's part of R products, at most four: every LANES-th unit of so many rows of W times a row of x, so that
 // an activation in a register is used R times. Needs lib/dot_<shape> and lib/lanes.
-//!include lib/turns.wgsl
+
+//!include lib/base.wgsl
 
 fn unit_dots(at : vec4<u32>, u : u32, v : Acts) -> vec4<f32> {
     var dots = vec4<f32>(unit_dot(at.x, u, v), 0.0, 0.0, 0.0);

@@ -1,9 +1,6 @@
 // gate_up - the kernel of that name without its shape, its activations, put_rows(), adapted() and
 // add_lanes(): a file and its tier choose.
-//!include lib/grid.wgsl
-//!include lib/apart.wgsl
-//!include lib/four_from.wgsl
-//!include lib/gelu.wgsl
+//!include lib/base.wgsl
 //!include lib/pair_rows.wgsl
 
 struct Params {
@@ -40,7 +37,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     if (tok >= p.n_tok) {
         return;
     }
-    let first = R * (apart(turn.at, per_tok) * teams + id / LANES);
+    let first = R * (swizzle_group(turn.at, per_tok) * teams + id / LANES);
     let rows = four_from(first, p.rows);
     let mine = pair_rows(rows, tok * (p.x_stride / 4u), id % LANES);
     let sums = add_pair(adapted(mine, rows, tok, id % LANES), id);

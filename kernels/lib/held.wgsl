@@ -1,6 +1,5 @@
 // held - where the products read an activation: from workgroup memory, in which each workgroup keeps the row.
-//!include lib/settled.wgsl
-//!include lib/four.wgsl
+//!include lib/base.wgsl
 override HELD : u32 = 512u; // vec4s of a row, rounded up to a multiple of 8
 
 var<workgroup> held : array<vec4<u32>, HELD>;
@@ -26,7 +25,7 @@ fn settled_at(base : u32, i : u32) -> Settled {
 }
 
 // Sixteen columns from vec4 i on, as the products want them: settled, or as they are.
-fn keep(i : u32, v : Four) {
+fn keep(i : u32, v : Sixteen) {
     if (CODES) {
         let s = settle(v.a, v.b, v.c, v.d);
         let at = run_place(i / 4u);

@@ -1,18 +1,17 @@
 // join_linears - the kernel of that name and join_linears_mixed, without their shapes, add_over() and what becomes of the
 // results: a file and its tier choose.
-//!include lib/grid.wgsl
-//!include lib/four_from.wgsl
+//!include lib/base.wgsl
 //!include lib/join_vectors.wgsl
 //!include lib/joining.wgsl
 //!include lib/hold.wgsl
 
-fn vector_four(i : u32) -> Four {
-    return Four(vectors[i], vectors[i + 1u], vectors[i + 2u], vectors[i + 3u]);
+fn vector_four(i : u32) -> Sixteen {
+    return Sixteen(vectors[i], vectors[i + 1u], vectors[i + 2u], vectors[i + 3u]);
 }
 
 // f u + g v
-fn sum_of(u : Four, f : f32, v : Four, g : f32) -> Four {
-    return Four(f * u.a + g * v.a, f * u.b + g * v.b, f * u.c + g * v.c, f * u.d + g * v.d);
+fn sum_of(u : Sixteen, f : f32, v : Sixteen, g : f32) -> Sixteen {
+    return Sixteen(f * u.a + g * v.a, f * u.b + g * v.b, f * u.c + g * v.c, f * u.d + g * v.d);
 }
 
 fn hold_sum(tok : u32, id : u32, writes : bool) {
@@ -22,9 +21,9 @@ fn hold_sum(tok : u32, id : u32, writes : bool) {
     let mine = i < n;
     // All that is read is on its way before anything is waited for.
     var c = Columns();
-    var post = Four();
-    var one = Four();
-    var two = Four();
+    var post = Sixteen();
+    var one = Sixteen();
+    var two = Sixteen();
     var squares = vec2<f32>();
     if (mine) {
         c.v = x_four(at);
@@ -32,7 +31,7 @@ fn hold_sum(tok : u32, id : u32, writes : bool) {
         post = post_four(i);
         one = branch_four(at);
         two = branch_four(p.other_at + at);
-        squares = vec2<f32>(square(one), square(two));
+        squares = vec2<f32>(square_sum(one), square_sum(two));
         one = times(one, vector_four(p.branch_w_at + i));
         two = times(two, vector_four(p.other_w_at + i));
     }

@@ -1,9 +1,8 @@
 // join_row - a row is joined by a workgroup whose registers hold it: all is read at once, and once. Needs what lib/columns needs, and
 // finish(i, c, j): what becomes of the columns from vec4 i of the row on.
+//!include lib/base.wgsl
 //!include lib/joining.wgsl
 //!include lib/columns.wgsl
-//!include lib/settle.wgsl
-//!include lib/put_run.wgsl
 
 override RUNS : u32 = 1u; // of sixteen columns, that a thread has
 

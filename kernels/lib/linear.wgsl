@@ -1,8 +1,6 @@
 // linear - the kernel of that name, linear_digits and those of matrices without adapters, without their shape, their activations, their
 // buffers, add_lanes() and what adapters do: a file and its tier choose.
-//!include lib/grid.wgsl
-//!include lib/apart.wgsl
-//!include lib/four_from.wgsl
+//!include lib/base.wgsl
 //!include lib/four_rows.wgsl
 
 @compute @workgroup_size(WG)
@@ -15,7 +13,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     if (tok >= p.n_tok) {
         return;
     }
-    let first = R * (apart(turn.at, per_tok) * teams + id / LANES);
+    let first = R * (swizzle_group(turn.at, per_tok) * teams + id / LANES);
     let rows = four_from(first, p.rows);
     let lane = id % LANES;
     let mine = four_rows(rows, tok * (p.x_stride / 4u), lane) + adapted(rows + p.row0, tok, lane);

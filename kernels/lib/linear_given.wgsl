@@ -1,5 +1,5 @@
 // linear_given - what adapters add to linear where z = A x was made before.
-//!include lib/turns.wgsl
+//!include lib/base.wgsl
 //!include lib/lora.wgsl
 override LORA : u32 = 0u; // 1: there are adapters; 2: and z, of one row t, is the sum of z_parts
 

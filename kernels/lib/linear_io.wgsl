@@ -1,5 +1,5 @@
 // linear_io - buffers of linear and matmul. z is what adapters have made of x: n_tok x rank f32.
-//!include lib/gelu.wgsl
+//!include lib/base.wgsl
 //!include lib/linear_params.wgsl
 @group(0) @binding(0) var<uniform> p : Params;
 //!bind x read array<vec4<f32>>

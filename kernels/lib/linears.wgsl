@@ -1,8 +1,6 @@
 // linears - linears_digits, linears_digits_mixed and the two for matrices with adapters without their shapes, add_lanes() and
 // adapted(): a file and its tier choose.
-//!include lib/grid.wgsl
-//!include lib/apart.wgsl
-//!include lib/four_from.wgsl
+//!include lib/base.wgsl
 //!include lib/four_rows.wgsl
 
 struct Params {
@@ -56,7 +54,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     if (tok >= p.n_tok) {
         return;
     }
-    let team = apart(turn.at, per_tok) * teams + id / LANES;
+    let team = swizzle_group(turn.at, per_tok) * teams + id / LANES;
     let lane = id % LANES;
     let ones = team < ends.x;
     let twos = !ones && team < ends.x + ends.y;

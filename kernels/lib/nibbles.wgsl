@@ -6,11 +6,3 @@ struct Acts32 {
     a : Run,
     b : Run,
 }
-
-fn low_nibbles(v : vec4<u32>) -> vec4<u32> {
-    return v & vec4<u32>(0x0f0f0f0fu);
-}
-
-fn high_nibbles(v : vec4<u32>) -> vec4<u32> {
-    return (v >> vec4<u32>(4u)) & vec4<u32>(0x0f0f0f0fu);
-}

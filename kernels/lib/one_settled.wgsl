@@ -1,5 +1,6 @@
 // one_settled - where the products read activations: from x, settled.
-//!include lib/settled.wgsl
+
+//!include lib/base.wgsl
 
 fn settled_at(base : u32, i : u32) -> Settled {
     let runs = p.cols / 16u;

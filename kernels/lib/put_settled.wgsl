@@ -1,7 +1,6 @@
 // put_settled - where a team's R results gelu(gate) up go: to y and, where p.settles, to s in settled form. Then a workgroup has whole runs
-// of sixteen rows, as the matrix has. Needs the buffer s and lib/gelu.
-//!include lib/settle.wgsl
-//!include lib/put_run.wgsl
+// of sixteen rows, as the matrix has. Needs the buffer s and lib/base.
+//!include lib/base.wgsl
 var<workgroup> made : array<f32, 256>; // R WG / LANES results
 
 fn made_at(i : u32) -> vec4<f32> {

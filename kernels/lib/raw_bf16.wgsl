@@ -1,5 +1,6 @@
 // raw_bf16 - the shape of shape_bf16 as halves, see lib/raw.
-//!include lib/raw.wgsl
+
+//!include lib/base.wgsl
 
 struct Raw {
     a : vec4<u32>,

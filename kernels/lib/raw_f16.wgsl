@@ -1,5 +1,6 @@
 // raw_f16 - the shape of shape_f16, which is halves, see lib/raw.
-//!include lib/raw.wgsl
+
+//!include lib/base.wgsl
 
 struct Raw {
     a : vec4<u32>,

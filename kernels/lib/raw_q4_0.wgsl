@@ -1,5 +1,6 @@
 // raw_q4_0 - the shape of shape_q4_0 as halves, see lib/raw.
-//!include lib/raw.wgsl
+
+//!include lib/base.wgsl
 
 struct Raw {
     q : vec4<u32>,
@@ -12,5 +13,5 @@ fn raw_at(i : u32) -> Raw {
 
 fn halves_of(r : Raw, i : u32) -> Halves {
     let s = half_of(r.d, i >> 2u);
-    return codes16((r.q >> vec4<u32>(2u * (i & 2u))) & vec4<u32>(0x0f0f0f0fu), s, -8.0 * s);
+    return half_codes16((r.q >> vec4<u32>(2u * (i & 2u))) & vec4<u32>(0x0f0f0f0fu), s, -8.0 * s);
 }

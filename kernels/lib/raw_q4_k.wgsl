@@ -1,5 +1,5 @@
 // raw_q4_k - the shape of shape_q4_k as halves, see lib/raw.
-//!include lib/raw.wgsl
+//!include lib/base.wgsl
 //!include lib/raw_affine.wgsl
 
 struct Raw {
@@ -15,5 +15,5 @@ fn raw_at(i : u32) -> Raw {
 fn halves_of(r : Raw, i : u32) -> Halves {
     let m = affine_of(r.head, (i >> 2u) & 7u);
     let q = (r.q >> vec4<u32>(2u * (i & 2u))) & vec4<u32>(0x0f0f0f0fu);
-    return codes16(q, m.x, -m.y);
+    return half_codes16(q, m.x, -m.y);
 }

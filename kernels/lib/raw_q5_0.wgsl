@@ -1,5 +1,6 @@
 // raw_q5_0 - the shape of shape_q5_0 as halves, see lib/raw.
-//!include lib/raw.wgsl
+
+//!include lib/base.wgsl
 
 struct Raw {
     q : vec4<u32>,
@@ -21,5 +22,5 @@ fn halves_of(r : Raw, i : u32) -> Halves {
     let high = r.high >> (8u * (i & 2u));
     let low = (r.q >> vec4<u32>(2u * (i & 2u))) & vec4<u32>(0x0f0f0f0fu);
     let bits = vec4<u32>(fifth_bits(high), fifth_bits(high >> 4u), fifth_bits(high >> 8u), fifth_bits(high >> 12u));
-    return codes16(low | bits, s, -16.0 * s);
+    return half_codes16(low | bits, s, -16.0 * s);
 }

@@ -1,5 +1,5 @@
 // raw_q5_k - the shape of shape_q5_k as halves, see lib/raw.
-//!include lib/raw.wgsl
+//!include lib/base.wgsl
 //!include lib/raw_affine.wgsl
 
 struct Raw {
@@ -19,5 +19,5 @@ fn halves_of(r : Raw, i : u32) -> Halves {
     let m = affine_of(r.head, group);
     let low = (r.q >> vec4<u32>(4u * (group & 1u))) & vec4<u32>(0x0f0f0f0fu);
     let bit = (r.high >> vec4<u32>(group)) & vec4<u32>(0x01010101u);
-    return codes16(low | (bit << vec4<u32>(4u)), m.x, -m.y);
+    return half_codes16(low | (bit << vec4<u32>(4u)), m.x, -m.y);
 }

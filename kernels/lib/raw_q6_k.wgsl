@@ -1,5 +1,5 @@
 // raw_q6_k - the shape of shape_q6_k as halves, see lib/raw.
-//!include lib/raw.wgsl
+//!include lib/base.wgsl
 //!include lib/upper16.wgsl
 
 struct Raw {
@@ -19,5 +19,5 @@ fn halves_of(r : Raw, i : u32) -> Halves {
     let low = (r.low >> vec4<u32>(2u * (i & 2u))) & vec4<u32>(0x0f0f0f0fu);
     let byte = (r.scales >> (8u * ((i >> 1u) & 3u))) & 0xffu;
     let s = half_of(r.d, i >> 5u) * (f32(byte ^ 0x80u) - 128.0);
-    return codes16(low | upper16(r.high), s, -32.0 * s);
+    return half_codes16(low | upper16(r.high), s, -32.0 * s);
 }

@@ -1,5 +1,6 @@
 // raw_q8_0 - the shape of shape_q8_0 as halves, see lib/raw.
-//!include lib/raw.wgsl
+
+//!include lib/base.wgsl
 
 struct Raw {
     q : vec4<u32>,
@@ -11,5 +12,5 @@ fn raw_at(i : u32) -> Raw {
 }
 
 fn halves_of(r : Raw, i : u32) -> Halves {
-    return bytes16(r.q, half_of(r.d, i >> 2u), 0.0);
+    return half_bytes16(r.q, half_of(r.d, i >> 2u), 0.0);
 }

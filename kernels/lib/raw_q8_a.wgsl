@@ -1,5 +1,6 @@
 // raw_q8_a - the shape of shape_q8_a as halves, see lib/raw.
-//!include lib/raw.wgsl
+
+//!include lib/base.wgsl
 
 struct Raw {
     q : vec4<u32>,
@@ -13,5 +14,5 @@ fn raw_at(i : u32) -> Raw {
 
 fn halves_of(r : Raw, i : u32) -> Halves {
     let m = bitcast<vec2<f32>>(r.m);
-    return bytes16(r.q, m.x, m.y);
+    return half_bytes16(r.q, m.x, m.y);
 }

@@ -1,5 +1,6 @@
 // shape_bf16 - eight bf16: one vec4. The bits are the upper half of an f32.
-//!include lib/words.wgsl
+
+//!include lib/base.wgsl
 
 fn eight(i : u32) -> Eight {
     let v = w_at(i);
@@ -9,5 +10,5 @@ fn eight(i : u32) -> Eight {
 }
 
 fn sixteen(i : u32) -> Sixteen {
-    return both(eight(i), eight(i + 1u));
+    return two_eights(eight(i), eight(i + 1u));
 }

@@ -1,5 +1,6 @@
 // shape_f16 - eight halves: one vec4.
-//!include lib/words.wgsl
+
+//!include lib/base.wgsl
 
 fn eight(i : u32) -> Eight {
     let v = w_at(i);
@@ -8,5 +9,5 @@ fn eight(i : u32) -> Eight {
 }
 
 fn sixteen(i : u32) -> Sixteen {
-    return both(eight(i), eight(i + 1u));
+    return two_eights(eight(i), eight(i + 1u));
 }

@@ -1,7 +1,7 @@
 // shape_q4_0 - a block of 32: one vec4, whose byte j holds q[j] and q[j + 16]; a half d at
 // w_scales(). value = d (q - 8)
-//!include lib/words.wgsl
-//!include lib/bytes.wgsl
+
+//!include lib/base.wgsl
 
 fn eight(i : u32) -> Eight {
     let block = i >> 2u;

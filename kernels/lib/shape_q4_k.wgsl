@@ -1,7 +1,7 @@
 // shape_q4_k - a block of 256: nine vec4, a header and one of nibbles for each group of 32, whose first sixteen weights are the low ones:
 // see turn_q4_k. value = d sc q - dmin mn
-//!include lib/words.wgsl
-//!include lib/bytes.wgsl
+
+//!include lib/base.wgsl
 
 fn affine_group(head : vec4<u32>, g : u32) -> vec2<f32> {
     // Six bits of the groups 0 to 3 lie together; of the others four lie in the last word, two above the six.

@@ -1,7 +1,7 @@
 // shape_q5_0 - as Q4_0, and the fifth bit of q[j] is bit j of the block's word at w_high().
 // value = d (q - 16)
-//!include lib/words.wgsl
-//!include lib/bytes.wgsl
+
+//!include lib/base.wgsl
 
 // The lowest four bits of v, each as bit 4 of a byte: the product has v four times, 7 bits apart.
 fn fifth_bits(v : u32) -> u32 {

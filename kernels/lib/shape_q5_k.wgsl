@@ -1,7 +1,7 @@
 // shape_q5_k - a block of 256: eleven vec4, a header, 32 bytes of fifth bits (bit g of byte l is
 // group g, weight l), 128 bytes of nibbles as in Q4_K. value = d sc q - dmin mn
-//!include lib/words.wgsl
-//!include lib/bytes.wgsl
+
+//!include lib/base.wgsl
 
 fn affine_pair(head : vec4<u32>, p : u32) -> vec4<f32> {
     let s = head.yzw >> vec3<u32>(16u * (p & 1u));

@@ -1,7 +1,6 @@
 // shape_q6_k - a block of 256: twelve vec4, for each group of 32 one of nibbles, whose first sixteen weights are the low ones, and half a one of the
 // two bits above them: see turn_q6_k; then 16 signed bytes at w_scales() and a half at w_d(). value = d sc (q - 32)
-//!include lib/words.wgsl
-//!include lib/bytes.wgsl
+//!include lib/base.wgsl
 //!include lib/upper16.wgsl
 
 fn q6_scale(block : u32, group : u32) -> f32 {

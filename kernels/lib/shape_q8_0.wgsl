@@ -1,6 +1,6 @@
 // shape_q8_0 - a block of 32: two vec4 of signed bytes; a half d at w_scales(). value = d q
-//!include lib/words.wgsl
-//!include lib/bytes.wgsl
+
+//!include lib/base.wgsl
 
 fn eight(i : u32) -> Eight {
     let d = half_at(w_scales(), i >> 2u);

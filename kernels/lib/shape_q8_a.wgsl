@@ -1,7 +1,7 @@
 // shape_q8_a - a block of 16: one vec4 of signed bytes; two f32, s and o, at w_scales().
 // value = s q + o
-//!include lib/words.wgsl
-//!include lib/bytes.wgsl
+
+//!include lib/base.wgsl
 
 fn eight(i : u32) -> Eight {
     let m = bitcast<vec2<f32>>(two_words(w_scales() + 2u * (i >> 1u)));

@@ -9,7 +9,7 @@
 //
 // Reference: adamw() in src/ops/ops_cpu_bwd.c. Tolerance 1e-12 nmse: a root, sums of two.
 
-//!include lib/grid.wgsl
+//!include lib/base.wgsl
 
 struct Params {
     n : u32,

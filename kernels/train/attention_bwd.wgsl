@@ -1,8 +1,8 @@
 // attention_bwd - what the kernels of attention's gradient share: a run of query rows [row0, row0 + rows) against the
 // keys [key0, key0 + span), whose scores lie head by head, row by row. PACKED: a position sees none before its example's
 // start; starts never fall.
-//!include lib/grid.wgsl
-//!include lib/span.wgsl
+
+//!include lib/base.wgsl
 
 struct Params {
     rows : u32,

@@ -13,12 +13,13 @@
 // Reference: attend_bwd() in src/ops/ops_cpu_bwd.c. Tolerance 1e-9 nmse: f32 here.
 
 //!axis tier plain lone
+//!include lib/base.wgsl
 //!include train/attention_bwd.wgsl
 
 //!if tier == lone
 // For devices in software, as in matmul. The grid is a thread per kv head, 8 keys and 4 columns, columns first. A turn of
 // the loop takes four rows m.
-//!include lib/lone.wgsl
+const WG : u32 = 16u;
 //!bind d read array<vec4<f32>>
 //!bind q read array<vec4<f32>>
 //!bind dk update array<vec4<f32>>

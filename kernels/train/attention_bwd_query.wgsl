@@ -10,11 +10,12 @@
 // Reference: attend_bwd() in src/ops/ops_cpu_bwd.c. Tolerance 1e-9 nmse: f32 here.
 
 //!axis tier plain lone
+//!include lib/base.wgsl
 //!include train/attention_bwd.wgsl
 
 //!if tier == lone
 // For devices in software, as in matmul. The grid is a thread per head, 8 rows and 4 columns, columns first.
-//!include lib/lone.wgsl
+const WG : u32 = 16u;
 //!bind d read array<vec4<f32>>
 //!bind k read array<vec4<f32>>
 //!bind dq update array<vec4<f32>>

@@ -9,12 +9,13 @@
 // Reference: attend_bwd() in src/ops/ops_cpu_bwd.c. Tolerance 1e-9 nmse: f32 here.
 
 //!axis tier plain lone
+//!include lib/base.wgsl
 //!include train/attention_bwd.wgsl
 
 //!if tier == lone
 // For devices in software, as in matmul. The grid is a thread per head and 8 x 4 (m, j), j first. A block in which no row
 // sees a key stays as it is.
-//!include lib/lone.wgsl
+const WG : u32 = 16u;
 //!bind x read array<vec4<f32>>
 //!bind y read array<vec4<f32>>
 //!bind s update array<vec4<f32>>

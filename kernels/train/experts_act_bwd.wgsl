@@ -6,8 +6,7 @@
 //
 // Reference: expert_backward() in src/ops/ops_cpu_bwd_experts.c. Tolerance 1e-10 nmse: the device's exp.
 
-//!include lib/grid.wgsl
-//!include lib/gelu.wgsl
+//!include lib/base.wgsl
 //!include train/gelu_bwd.wgsl
 
 struct Params {

@@ -14,7 +14,8 @@
 // Reference: cpu_experts_bwd() in src/ops/ops_cpu_bwd_experts.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 
 //!axis format f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
-//!include lib/grid.wgsl
+
+//!include lib/base.wgsl
 
 struct Params {
     cols : u32,

@@ -8,7 +8,7 @@
 //
 // Reference: gather_expert() in src/ops/ops_cpu_bwd_experts.c. Tolerance 0.
 
-//!include lib/grid.wgsl
+//!include lib/base.wgsl
 
 struct Params {
     n_slots : u32,

@@ -1,4 +1,4 @@
-// gelu_bwd - the slope of lib/gelu.wgsl's function. With s = 1 / (1 + e^(-2u)), gelu = x s and
+// gelu_bwd - the slope of lib/base.wgsl's function. With s = 1 / (1 + e^(-2u)), gelu = x s and
 // s' = 2 s (1 - s) u'. Beyond +-10 it is 1 or 0 in f32.
 fn gelu_slope(x : vec4<f32>) -> vec4<f32> {
     let c = clamp(x, vec4<f32>(-10.0), vec4<f32>(10.0));

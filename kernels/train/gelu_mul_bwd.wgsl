@@ -7,8 +7,7 @@
 //
 // Reference: gelu_mul_bwd() in src/ops/ops_cpu_bwd.c. Tolerance 1e-10 nmse: the device's exp.
 
-//!include lib/grid.wgsl
-//!include lib/gelu.wgsl
+//!include lib/base.wgsl
 //!include train/gelu_bwd.wgsl
 
 struct Params {

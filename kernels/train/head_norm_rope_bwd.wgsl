@@ -9,7 +9,7 @@
 // Reference: head_norm_rope_bwd() in src/ops/ops_cpu_bwd.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 
 //!axis tier plain
-//!include lib/grid.wgsl
+//!include lib/base.wgsl
 //!include lib/sum.wgsl
 
 struct Params {

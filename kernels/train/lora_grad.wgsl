@@ -11,7 +11,8 @@
 // Reference: linear_bwd() in src/ops/ops_cpu_bwd.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 
 //!axis tier plain lone
-//!include lib/grid.wgsl
+
+//!include lib/base.wgsl
 
 struct Params {
     n : u32,
@@ -42,7 +43,7 @@ override MANY : u32 = 0u;
 
 //!if tier == lone
 // For devices in software, as in matmul. The grid is a thread per matrix, 8 columns k and 4 columns j, j first.
-//!include lib/lone.wgsl
+const WG : u32 = 16u;
 
 // 1 for each of the rows that counts for the matrix.
 fn counts(t : vec4<u32>, mat : u32, is : vec4<f32>) -> vec4<f32> {

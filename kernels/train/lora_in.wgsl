@@ -9,7 +9,8 @@
 // Reference: linear_bwd() in src/ops/ops_cpu_bwd.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 
 //!axis tier plain lone
-//!include lib/grid.wgsl
+
+//!include lib/base.wgsl
 
 struct Params {
     cols : u32,
@@ -31,7 +32,7 @@ struct Params {
 
 //!if tier == lone
 // For devices in software, as in matmul. The grid is a thread per 4 rows t and 8 rows of M, t first.
-//!include lib/lone.wgsl
+const WG : u32 = 16u;
 
 // Four columns of four rows of M, turned.
 fn m_four(at : u32) -> mat4x4<f32> {

@@ -6,7 +6,7 @@
 //
 // Reference: add_row() in src/ops/ops_cpu_bwd.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 
-//!include lib/grid.wgsl
+//!include lib/base.wgsl
 
 struct Params {
     n_tok : u32,

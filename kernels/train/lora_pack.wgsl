@@ -7,7 +7,7 @@
 //
 // Reference: write_rows() in src/gpu/adapt.c. Tolerance 0.
 
-//!include lib/grid.wgsl
+//!include lib/base.wgsl
 
 struct Params {
     rank : u32,

@@ -8,7 +8,7 @@
 // Reference: loss_row() in src/ops/ops_cpu_bwd.c. Tolerance 1e-9 nmse: the device's exp and tanh.
 
 //!axis tier plain
-//!include lib/grid.wgsl
+//!include lib/base.wgsl
 //!include lib/sum.wgsl
 
 struct Params {

@@ -20,7 +20,8 @@
 
 //!axis format f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
 //!axis tier plain lone
-//!include lib/grid.wgsl
+
+//!include lib/base.wgsl
 
 struct Params {
     cols : u32,
@@ -51,7 +52,7 @@ fn scales4(at : u32) -> vec4<f32> {
 //!if tier == lone
 // For devices in software, as in matmul. The grid is a thread per 8 columns of W and 8 rows t, columns first; n_split is 1. A
 // turn of the loop takes four rows of W.
-//!include lib/lone.wgsl
+const WG : u32 = 16u;
 //!include lib/one_weight.wgsl
 //!include lib/shape_$format.wgsl
 

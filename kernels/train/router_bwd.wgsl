@@ -9,7 +9,7 @@
 // The weights are the softmax of the chosen scores alone; width is what the scores were multiplied by.
 // Reference: cpu_router_bwd() in src/ops/ops_cpu_bwd_experts.c. Tolerance 1e-12 nmse: f32 sums of n_used.
 
-//!include lib/grid.wgsl
+//!include lib/base.wgsl
 
 struct Params {
     rows : u32,

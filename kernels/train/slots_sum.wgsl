@@ -6,7 +6,7 @@
 //
 // Reference: cpu_experts_bwd() in src/ops/ops_cpu_bwd_experts.c. Tolerance 1e-12 nmse: another order.
 
-//!include lib/grid.wgsl
+//!include lib/base.wgsl
 
 struct Params {
     rows : u32,

@@ -6,7 +6,7 @@
 //
 // Reference: zero() in src/ops/ops_cpu_bwd.c. Tolerance 0.
 
-//!include lib/grid.wgsl
+//!include lib/base.wgsl
 
 struct Params {
     n : u32,

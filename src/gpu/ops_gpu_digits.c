@@ -1,4 +1,4 @@
-/* ops_gpu_digits.c - products whose activations are digits in memory (kernels/lib/settle.wgsl): who has made a row of them
+/* ops_gpu_digits.c - products whose activations are digits in memory (kernels/lib/base.wgsl): who has made a row of them
  * last, who can read them, and how wide streams go on by them. */
 #include "gpu/ops_gpu_impl.h"
 

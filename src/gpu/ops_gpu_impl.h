@@ -26,7 +26,7 @@ static inline bool of_fours(const struct gpu_ops *g)
     return g->narrow && g->tier >= TIER_SUBGROUP;
 }
 
-/* Threads that each work for themselves, as kernels/lib/lone.wgsl has them; a software device has such kernels
+/* Threads that each work for themselves, as kernels/lib/base.wgsl has them; a software device has such kernels
  * unless its compiler got them wrong, or a cut is asked for. */
 enum { LONE_WG = 16 };
 #define LONE(NAME) ((uint32_t)KERNEL_##NAME | NAME##_TIER_LONE)

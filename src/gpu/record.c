@@ -205,7 +205,7 @@ void record_dispatch(struct recorder *r, uint32_t kernel, const struct gpu_const
     memcpy(all + n, bindings, n_bindings * sizeof *bindings);
     gpu_group group = gpu_group_new(pipeline, all, n + n_bindings);
     r->now.groups[r->now.n_groups++] = group;
-    /* Past the limit of one dimension the workgroups spread over two: lib/grid.wgsl. */
+    /* Past the limit of one dimension the workgroups spread over two: lib/base.wgsl. */
     uint32_t x = n_groups, y = 1, most = r->limits.max_workgroups;
     if (x > most) {
         y = (n_groups + most - 1) / most;

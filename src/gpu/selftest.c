@@ -207,7 +207,7 @@ static uint32_t output_bytes(const struct stage_output *o)
     return o->t.rows * o->t.cols * tensor_width(&o->t);
 }
 
-/* Number i of rows that kernels/lib/settle.wgsl has settled: a byte of each for every digit, from the highest on, then
+/* Number i of rows that kernels/lib/base.wgsl has settled: a byte of each for every digit, from the highest on, then
  * sixteen bytes for every sixteen, which begin with their scale. */
 static double settled_number(const uint8_t *bytes, uint32_t cols, uint32_t i)
 {
