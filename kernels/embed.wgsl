@@ -33,7 +33,7 @@ override WG : u32 = 64u;
 //!bind y update array<vec4<f32>>
 
 //!include lib/one_weight.wgsl
-//!include lib/shape_$format.wgsl
+//!include quant/$format.wgsl
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,

@@ -16,7 +16,7 @@
 //!include lib/base.wgsl
 //!include lib/one_weight.wgsl
 //!include lib/floats.wgsl
-//!include lib/dot_$format.wgsl
+//!include quant/$format.wgsl
 //!include lib/lanes.wgsl
 //!include lib/one_input.wgsl
 //!include lib/four_rows.wgsl

@@ -46,7 +46,7 @@ enable f16;
 enable subgroups;
 enable chromium_experimental_subgroup_matrix;
 
-//!include lib/raw_$format.wgsl
+//!include quant/$format.wgsl
 //!include lib/lora.wgsl
 //!include lib/experts_matrix.wgsl
 
@@ -95,7 +95,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     block_products(0u, 0u, 0u, (p.cols + 7u) / 8u, id, subgroup);
 }
 //!else
-//!include lib/shape_$format.wgsl
+//!include quant/$format.wgsl
 //!include lib/experts_tile.wgsl
 
 fn mat_rows() -> u32 {

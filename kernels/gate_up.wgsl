@@ -14,7 +14,7 @@
 //!include lib/two_weights.wgsl
 //!include lib/one_input.wgsl
 //!include lib/floats.wgsl
-//!include lib/dot_$format.wgsl
+//!include quant/$format.wgsl
 //!include lib/lanes.wgsl
 
 fn put_rows(tok : u32, first : u32, gate : vec4<f32>, up : vec4<f32>, id : u32) {

@@ -16,7 +16,7 @@
 //!include lib/two_weights.wgsl
 //!include lib/one_settled.wgsl
 //!include lib/digits.wgsl
-//!include lib/dot_$format.wgsl
+//!include quant/$format.wgsl
 //!include lib/lanes.wgsl
 //!include lib/put_settled.wgsl
 //!include lib/gate_up.wgsl

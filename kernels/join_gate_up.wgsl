@@ -20,7 +20,7 @@
 //!include lib/base.wgsl
 //!include lib/two_weights.wgsl
 //!include lib/digits.wgsl
-//!include lib/dot_$format.wgsl
+//!include quant/$format.wgsl
 //!include lib/lanes.wgsl
 //!include lib/joining.wgsl
 //!include lib/hold.wgsl

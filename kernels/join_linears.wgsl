@@ -23,7 +23,7 @@
 //!axis tier plain subgroup
 //!include lib/three_weights.wgsl
 //!include lib/digits.wgsl
-//!include lib/dot_$format.wgsl
+//!include quant/$format.wgsl
 //!include lib/third_alike.wgsl
 //!include lib/lanes.wgsl
 //!include lib/join_linears.wgsl

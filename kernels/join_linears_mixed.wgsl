@@ -24,7 +24,7 @@
 //!without !(format in q4_k q5_k)
 //!include lib/three_weights.wgsl
 //!include lib/digits.wgsl
-//!include lib/dot_$format.wgsl
+//!include quant/$format.wgsl
 //!include lib/third_q6_k.wgsl
 //!include lib/lanes.wgsl
 //!include lib/join_linears.wgsl

@@ -17,7 +17,7 @@
 //!include lib/one_weight.wgsl
 //!include lib/one_input.wgsl
 //!include lib/floats.wgsl
-//!include lib/dot_$format.wgsl
+//!include quant/$format.wgsl
 //!include lib/lanes.wgsl
 //!include lib/linear_io.wgsl
 //!include lib/linear.wgsl

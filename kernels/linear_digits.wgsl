@@ -19,7 +19,7 @@
 //!include lib/one_weight.wgsl
 //!include lib/one_settled.wgsl
 //!include lib/digits.wgsl
-//!include lib/dot_$format.wgsl
+//!include quant/$format.wgsl
 //!include lib/lanes.wgsl
 //!include lib/linear_io.wgsl
 //!include lib/linear.wgsl

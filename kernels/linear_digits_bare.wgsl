@@ -14,7 +14,7 @@
 //!include lib/one_weight.wgsl
 //!include lib/one_settled.wgsl
 //!include lib/digits.wgsl
-//!include lib/dot_$format.wgsl
+//!include quant/$format.wgsl
 //!include lib/lanes.wgsl
 //!include lib/linear_bare.wgsl
 //!include lib/linear.wgsl

@@ -18,7 +18,7 @@
 //!include lib/one_weight.wgsl
 //!include lib/one_settled.wgsl
 //!include lib/digits.wgsl
-//!include lib/dot_$format.wgsl
+//!include quant/$format.wgsl
 //!include lib/lanes.wgsl
 //!include lib/four_rows.wgsl
 //!include lib/adapter_rows.wgsl

@@ -22,7 +22,7 @@
 //!include lib/three_weights.wgsl
 //!include lib/one_settled.wgsl
 //!include lib/digits.wgsl
-//!include lib/dot_$format.wgsl
+//!include quant/$format.wgsl
 //!include lib/third_alike.wgsl
 //!include lib/lanes.wgsl
 //!include lib/linears.wgsl

@@ -45,7 +45,7 @@ fn plus_outer(sum : mat4x4<f32>, w : vec4<f32>, v : vec4<f32>) -> mat4x4<f32> {
     return mat4x4<f32>(sum[0] + w * v.x, sum[1] + w * v.y, sum[2] + w * v.z, sum[3] + w * v.w);
 }
 
-//!include lib/shape_$format.wgsl
+//!include quant/$format.wgsl
 
 // Eight columns of four rows; each row is a column of the matrices.
 struct Four {
@@ -133,7 +133,7 @@ enable f16;
 enable subgroups;
 enable chromium_experimental_subgroup_matrix;
 
-//!include lib/raw_$format.wgsl
+//!include quant/$format.wgsl
 //!include lib/lora.wgsl
 //!include lib/matrix.wgsl
 
@@ -187,7 +187,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     block_products(row0, tok0, steps * share / n_split * 4u, steps * (share + 1u) / n_split * 4u, id, subgroup);
 }
 //!else
-//!include lib/shape_$format.wgsl
+//!include quant/$format.wgsl
 //!include lib/tile.wgsl
 //!include lib/lora_tile.wgsl
 

@@ -16,7 +16,7 @@
 //!include lib/base.wgsl
 //!include lib/one_weight.wgsl
 //!include lib/digits.wgsl
-//!include lib/dot_$format.wgsl
+//!include quant/$format.wgsl
 //!include lib/lanes.wgsl
 //!include lib/held.wgsl
 //!include lib/merged.wgsl

@@ -118,6 +118,13 @@ fn gelu(x : f32) -> f32 {
     return gelu_tanh(vec4<f32>(x)).x;
 }
 
+// Those of a unit of 32 weights: a lane reads both runs with one vec4 of nibbles. Run: lib/floats or
+// lib/digits.
+struct Acts32 {
+    a : Run,
+    b : Run,
+}
+
 // ---- activations as int8 planes ----
 
 // Sixteen activations, a run, as products with codes read them: x = scale v with |v| <= 2^21, where
@@ -233,6 +240,14 @@ fn low_nibbles(v : vec4<u32>) -> vec4<u32> {
 
 fn high_nibbles(v : vec4<u32>) -> vec4<u32> {
     return (v >> vec4<u32>(4u)) & vec4<u32>(0x0f0f0f0fu);
+}
+
+// (d sc, dmin mn) of one group of eight out of the header that Q4_K and Q5_K share.
+fn affine_of(head : vec4<u32>, group : u32) -> vec2<f32> {
+    let s = head.yzw >> vec3<u32>(8u * (group & 3u));
+    let low = s.xy & vec2<u32>(63u);
+    let high = (vec2<u32>(s.z, s.z >> 4u) & vec2<u32>(15u)) | ((s.xy >> vec2<u32>(2u)) & vec2<u32>(48u));
+    return unpack2x16float(head.x) * vec2<f32>(select(low, high, group > 3u));
 }
 
 // Two words of a weight buffer. Needs word_at(), see lib/matvec.

@@ -1,5 +1,5 @@
 // four_rows - a lane's part of R products, at most four: every LANES-th unit of so many rows of W times a row of x, so that
-// an activation in a register is used R times. Needs lib/dot_<shape> and lib/lanes.
+// an activation in a register is used R times. Needs quant/<format> and lib/lanes.
 
 //!include lib/base.wgsl
 

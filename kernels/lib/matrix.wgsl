@@ -1,4 +1,4 @@
-// matrix - a block of ROWS x TOKS results of W x by subgroup matrices. Needs a raw_ piece, the buffer x of to_halves,
+// matrix - a block of ROWS x TOKS results of W x by subgroup matrices. Needs a format of quant/, the buffer x of to_halves,
 // w_eight(row, col) and x_row(tok): which eight of W that is, and which row of x; put_eight(tok, row, a, b): what becomes of
 // the results of rows row .. row + 3 and of those 16 further on.
 //

@@ -41,7 +41,7 @@ struct Params {
 //!bind dx update array<vec4<f32>>
 
 //!include lib/one_weight.wgsl
-//!include lib/shape_$format.wgsl
+//!include quant/$format.wgsl
 //!include train/tile_bwd.wgsl
 
 fn put(slot : u32, col4 : u32, v : vec4<f32>) {

@@ -54,7 +54,7 @@ fn scales4(at : u32) -> vec4<f32> {
 // turn of the loop takes four rows of W.
 const WG : u32 = 16u;
 //!include lib/one_weight.wgsl
-//!include lib/shape_$format.wgsl
+//!include quant/$format.wgsl
 
 // Results of a thread: rows t are the columns.
 struct Block {
@@ -141,7 +141,7 @@ var<workgroup> right : array<vec4<f32>, 512>; // rows of W: COLS columns
 var<workgroup> left : array<vec4<f32>, 512>;  // the same rows: TOKS factors
 
 //!include lib/one_weight.wgsl
-//!include lib/shape_$format.wgsl
+//!include quant/$format.wgsl
 
 // Results of a thread: rows t are the columns.
 struct Block {

@@ -1,4 +1,10 @@
-// dot8 - the products of a lane, eight weights at a time: for shapes without a scale.
+// floats - what f32, f16 and bf16 have in common. A lane's unit is eight weights, without a scale.
+//!include lib/base.wgsl
+
+fn sixteen(i : u32) -> Sixteen {
+    return two_eights(eight(i), eight(i + 1u));
+}
+
 const CODES : bool = false; // of weights that are floats nothing is made ready
 const UNIT : u32 = 8u;
 alias Acts = Eight;

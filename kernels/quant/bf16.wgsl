@@ -1,6 +1,16 @@
-// raw_bf16 - the shape of shape_bf16 as halves, see lib/raw.
+// bf16 - eight weights are one vec4. A weight is the upper half of an f32.
 
 //!include lib/base.wgsl
+//!include quant/floats.wgsl
+
+fn eight(i : u32) -> Eight {
+    let v = w_at(i);
+    let even = bitcast<vec4<f32>>(v << vec4<u32>(16u));
+    let odd = bitcast<vec4<f32>>(v & vec4<u32>(0xffff0000u));
+    return Eight(vec4<f32>(even.x, odd.x, even.y, odd.y), vec4<f32>(even.z, odd.z, even.w, odd.w));
+}
+
+// ---- subgroup matrices: the bits of sixteen weights, and halves of them ----
 
 struct Raw {
     a : vec4<u32>,
