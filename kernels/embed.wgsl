@@ -10,8 +10,10 @@
 // may be fused here.
 
 //!axis format f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
-
-//!include lib/base.wgsl
+//!axis product own
+//!axis matrices 1
+//!axis input none
+//!include lib/matvec.wgsl
 
 struct Params {
     cols : u32,
@@ -31,9 +33,6 @@ override WG : u32 = 64u;
 //!bind w read array<vec4<u32>>
 //!bind ids read array<i32>
 //!bind y update array<vec4<f32>>
-
-//!include lib/one_weight.wgsl
-//!include quant/$format.wgsl
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,

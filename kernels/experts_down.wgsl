@@ -16,11 +16,11 @@
 
 //!axis format f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
 //!axis tier plain subgroup
-//!include lib/one_weight.wgsl
-//!include lib/one_input.wgsl
-//!include lib/floats.wgsl
-//!include quant/$format.wgsl
+//!axis product own
+//!axis matrices 1
+//!axis input f32
 //!include lib/lanes.wgsl
+//!include lib/matvec.wgsl
 //!include lib/experts_down.wgsl
 //!include lib/lora.wgsl
 //!bind z read array<f32>

@@ -18,15 +18,12 @@
 
 //!axis format f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
 //!axis tier plain subgroup
+//!axis product own
+//!axis matrices 2
+//!axis input int8
 //!without format in f32 f16 bf16
-//!include lib/base.wgsl
-//!include lib/two_weights.wgsl
-//!include lib/one_settled.wgsl
-//!include lib/digits.wgsl
-//!include quant/$format.wgsl
 //!include lib/lanes.wgsl
-//!include lib/put_settled.wgsl
-//!include lib/four_rows.wgsl
+//!include lib/gate_up.wgsl
 
 struct Params {
     cols : u32,
@@ -42,7 +39,7 @@ struct Params {
     scales : u32,   // offsets in u32 words, see src/gpu/repack.h
     high : u32,
     d : u32,
-    settles : u32, // see lib/put_settled.wgsl
+    settles : u32, // see put_rows() in lib/gate_up.wgsl
 }
 
 @group(0) @binding(0) var<uniform> p : Params;

@@ -14,9 +14,11 @@
 
 //!axis format f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
 //!axis tier plain matrix
+//!axis product own
+//!axis matrices 1
+//!axis input none
 //!without tier == matrix && format == f32
-//!include lib/base.wgsl
-//!include lib/one_weight.wgsl
+//!include lib/matvec.wgsl
 
 struct Params {
     cols : u32,
@@ -45,7 +47,6 @@ enable f16;
 enable subgroups;
 enable chromium_experimental_subgroup_matrix;
 
-//!include quant/$format.wgsl
 //!include lib/lora.wgsl
 //!include lib/experts_matrix.wgsl
 
@@ -93,7 +94,6 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     block_products(0u, 0u, 0u, (p.cols + 7u) / 8u, id, subgroup);
 }
 //!else
-//!include quant/$format.wgsl
 //!include lib/experts_tile.wgsl
 
 fn mat_rows() -> u32 {

@@ -11,23 +11,9 @@
 
 //!axis format f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
 //!axis tier plain subgroup
-//!include lib/two_weights.wgsl
-//!include lib/one_input.wgsl
-//!include lib/floats.wgsl
-//!include quant/$format.wgsl
+//!axis product gate_up
+//!axis matrices 2
+//!axis input f32
+//!axis adapter none
 //!include lib/lanes.wgsl
-
-fn put_rows(tok : u32, first : u32, gate : vec4<f32>, up : vec4<f32>, id : u32) {
-    for (var k = 0u; k < (R + LANES - 1u) / LANES; k++) {
-        let r = id % LANES + k * LANES;
-        if (r >= R) {
-            break;
-        }
-        if (first + r < p.rows) {
-            y[tok * p.y_stride + first + r] = gelu(gate[r]) * up[r];
-        }
-    }
-}
-
 //!include lib/gate_up.wgsl
-//!include lib/gate_up_bare.wgsl

@@ -12,14 +12,10 @@
 
 //!axis format f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
 //!axis tier plain subgroup
+//!axis product gate_up
+//!axis matrices 2
+//!axis input int8
+//!axis adapter none
 //!without format in f32 f16 bf16
-//!include lib/two_weights.wgsl
-//!include lib/one_settled.wgsl
-//!include lib/digits.wgsl
-//!include quant/$format.wgsl
 //!include lib/lanes.wgsl
-//!include lib/put_settled.wgsl
 //!include lib/gate_up.wgsl
-//!include lib/gate_up_bare.wgsl
-
-//!bind s update array<vec4<u32>>

@@ -14,10 +14,9 @@
 // Reference: cpu_join() in src/ops/ops_cpu_join.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 
 //!axis tier plain subgroup
-//!include lib/base.wgsl
+//!axis vectors each
 //!include lib/lanes.wgsl
-//!include lib/join_io.wgsl
-//!include lib/joining.wgsl
+//!include lib/residual.wgsl
 
 // What the next block reads of vec4 i, which is v of the stream.
 fn leads_on(j : Joining, v : vec4<f32>, i : u32) -> vec4<f32> {

@@ -17,15 +17,13 @@
 
 //!axis format f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
 //!axis tier plain subgroup
-//!include lib/base.wgsl
-//!include lib/two_weights.wgsl
-//!include lib/digits.wgsl
-//!include quant/$format.wgsl
+//!axis product own
+//!axis matrices 2
+//!axis input held
+//!axis vectors own
 //!include lib/lanes.wgsl
-//!include lib/joining.wgsl
-//!include lib/hold.wgsl
-//!include lib/pair_rows.wgsl
-//!include lib/put_settled.wgsl
+//!include lib/gate_up.wgsl
+//!include lib/residual.wgsl
 
 struct Params {
     cols : u32,

@@ -21,10 +21,10 @@
 
 //!axis format f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
 //!axis tier plain subgroup
-//!include lib/three_weights.wgsl
-//!include lib/digits.wgsl
-//!include quant/$format.wgsl
-//!include lib/third_alike.wgsl
+//!axis product own
+//!axis matrices 3
+//!axis input held
+//!axis third alike
+//!axis vectors one
 //!include lib/lanes.wgsl
-//!include lib/join_linears.wgsl
-//!include lib/join_linears_out.wgsl
+//!include lib/linears.wgsl

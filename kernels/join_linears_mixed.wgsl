@@ -21,11 +21,11 @@
 
 //!axis format f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
 //!axis tier plain subgroup
+//!axis product own
+//!axis matrices 3
+//!axis input held
+//!axis third q6_k
+//!axis vectors one
 //!without !(format in q4_k q5_k)
-//!include lib/three_weights.wgsl
-//!include lib/digits.wgsl
-//!include quant/$format.wgsl
-//!include lib/third_q6_k.wgsl
 //!include lib/lanes.wgsl
-//!include lib/join_linears.wgsl
-//!include lib/join_linears_out.wgsl
+//!include lib/linears.wgsl

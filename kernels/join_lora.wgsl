@@ -20,11 +20,9 @@
 // Reference: cpu_join_linears() in src/ops/ops_cpu_join.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 
 //!axis tier plain subgroup
-//!include lib/base.wgsl
+//!axis vectors one
 //!include lib/lanes.wgsl
-//!include lib/join_vectors.wgsl
-//!include lib/joining.wgsl
-//!include lib/columns.wgsl
+//!include lib/residual.wgsl
 
 fn a_columns(row : u32, i : u32) -> Sixteen {
     let n = p.cols / 4u;

@@ -14,11 +14,11 @@
 // Reference: cpu_join() in src/ops/ops_cpu_join.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 
 //!axis tier plain subgroup
-//!include lib/base.wgsl
+//!axis vectors each
 //!include lib/lanes.wgsl
-//!include lib/join_io.wgsl
-//!include lib/join_row.wgsl
+//!include lib/residual.wgsl
 
+override RUNS : u32 = 1u; // of sixteen columns, that a thread has
 //!bind s update array<vec4<u32>>
 
 fn normed() -> bool {

@@ -15,9 +15,11 @@
 // Reference: cpu_join() in src/ops/ops_cpu_join.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 
 //!axis tier plain subgroup
+//!axis vectors one
 //!include lib/lanes.wgsl
-//!include lib/join_row.wgsl
-//!include lib/join_vectors.wgsl
+//!include lib/residual.wgsl
+
+override RUNS : u32 = 1u; // of sixteen columns, that a thread has
 
 struct Params {
     cols : u32,

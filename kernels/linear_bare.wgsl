@@ -10,10 +10,9 @@
 
 //!axis format f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
 //!axis tier plain subgroup
-//!include lib/one_weight.wgsl
-//!include lib/one_input.wgsl
-//!include lib/floats.wgsl
-//!include quant/$format.wgsl
+//!axis product linear
+//!axis matrices 1
+//!axis input f32
+//!axis adapter none
 //!include lib/lanes.wgsl
-//!include lib/linear_bare.wgsl
-//!include lib/linear.wgsl
+//!include lib/matvec.wgsl

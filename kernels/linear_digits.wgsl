@@ -15,12 +15,10 @@
 
 //!axis format f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
 //!axis tier plain subgroup
+//!axis product linear
+//!axis matrices 1
+//!axis input int8
+//!axis adapter given
 //!without format in f32 f16 bf16
-//!include lib/one_weight.wgsl
-//!include lib/one_settled.wgsl
-//!include lib/digits.wgsl
-//!include quant/$format.wgsl
 //!include lib/lanes.wgsl
-//!include lib/linear_io.wgsl
-//!include lib/linear.wgsl
-//!include lib/linear_given.wgsl
+//!include lib/matvec.wgsl

@@ -14,12 +14,11 @@
 
 //!axis format f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
 //!axis tier plain subgroup
+//!axis product own
+//!axis matrices 3
+//!axis input int8
+//!axis adapter none
+//!axis third alike
 //!without format in f32 f16 bf16
-//!include lib/three_weights.wgsl
-//!include lib/one_settled.wgsl
-//!include lib/digits.wgsl
-//!include quant/$format.wgsl
-//!include lib/third_alike.wgsl
 //!include lib/lanes.wgsl
 //!include lib/linears.wgsl
-//!include lib/linears_bare.wgsl

@@ -16,10 +16,12 @@
 
 //!axis format f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
 //!axis tier plain lone matrix
+//!axis product linear
+//!axis matrices 1
+//!axis input none
+//!axis adapter given
 //!without tier == matrix && format == f32
-//!include lib/base.wgsl
-//!include lib/linear_io.wgsl
-//!include lib/one_weight.wgsl
+//!include lib/matvec.wgsl
 
 fn put_rows(tok : u32, row : u32, split : u32, v : vec4<f32>) {
     for (var r = 0u; r < 4u; r++) {
@@ -44,8 +46,6 @@ const WG : u32 = 16u;
 fn plus_outer(sum : mat4x4<f32>, w : vec4<f32>, v : vec4<f32>) -> mat4x4<f32> {
     return mat4x4<f32>(sum[0] + w * v.x, sum[1] + w * v.y, sum[2] + w * v.z, sum[3] + w * v.w);
 }
-
-//!include quant/$format.wgsl
 
 // Eight columns of four rows; each row is a column of the matrices.
 struct Four {
@@ -133,7 +133,6 @@ enable f16;
 enable subgroups;
 enable chromium_experimental_subgroup_matrix;
 
-//!include quant/$format.wgsl
 //!include lib/lora.wgsl
 //!include lib/matrix.wgsl
 
@@ -187,7 +186,6 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     block_products(row0, tok0, steps * share / n_split * 4u, steps * (share + 1u) / n_split * 4u, id, subgroup);
 }
 //!else
-//!include quant/$format.wgsl
 //!include lib/tile.wgsl
 //!include lib/lora_tile.wgsl
 

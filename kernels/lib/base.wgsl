@@ -118,13 +118,6 @@ fn gelu(x : f32) -> f32 {
     return gelu_tanh(vec4<f32>(x)).x;
 }
 
-// Those of a unit of 32 weights: a lane reads both runs with one vec4 of nibbles. Run: lib/floats or
-// lib/digits.
-struct Acts32 {
-    a : Run,
-    b : Run,
-}
-
 // ---- activations as int8 planes ----
 
 // Sixteen activations, a run, as products with codes read them: x = scale v with |v| <= 2^21, where
@@ -299,4 +292,43 @@ fn half_bytes4(v : u32, s : f32, o : f32) -> vec2<u32> {
 fn half_bytes16(q : vec4<u32>, s : f32, o : f32) -> Halves {
     return Halves(vec4<u32>(half_bytes4(q.x, s, o), half_bytes4(q.y, s, o)),
                   vec4<u32>(half_bytes4(q.z, s, o), half_bytes4(q.w, s, o)));
+}
+
+// ---- few rows times one row of activations ----
+
+// The activations of a unit of 32 weights: a lane reads both runs with one vec4 of nibbles.
+struct Acts32 {
+    a : Run,
+    b : Run,
+}
+
+// One unit of R rows of W, at most four, so that an activation in a register is used R times. Needs
+// quant/<format> and lib/lanes.
+fn unit_dots(at : vec4<u32>, u : u32, v : Acts) -> vec4<f32> {
+    var dots = vec4<f32>(unit_dot(at.x, u, v), 0.0, 0.0, 0.0);
+    if (R > 1u) {
+        dots.y = unit_dot(at.y, u, v);
+    }
+    if (R > 2u) {
+        dots.z = unit_dot(at.z, u, v);
+    }
+    if (R > 3u) {
+        dots.w = unit_dot(at.w, u, v);
+    }
+    return dots;
+}
+
+// A lane's part of R products: every LANES-th unit of so many rows of W times a row of x.
+fn four_rows(rows : vec4<u32>, x_base : u32, lane : u32) -> vec4<f32> {
+    let units = (p.cols + UNIT - 1u) / UNIT;
+    let at = rows * units;
+    var sum = vec4<f32>();
+    for (var turn = 0u; turn < MOST_TURNS; turn++) {
+        let u = lane + turn * LANES;
+        if (u >= units) {
+            break;
+        }
+        sum += unit_dots(at, u, acts(x_base, u));
+    }
+    return sum;
 }

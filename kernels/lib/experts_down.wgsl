@@ -1,7 +1,5 @@
 // experts_down - the kernel of that name without its shape, its activations, adapted() and add_lanes(): a file and its
 // tier choose.
-//!include lib/base.wgsl
-//!include lib/four_rows.wgsl
 
 struct Params {
     cols : u32,

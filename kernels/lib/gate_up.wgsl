@@ -1,8 +1,97 @@
-// gate_up - the kernel of that name without its shape, its activations, put_rows(), adapted() and
-// add_lanes(): a file and its tier choose.
-//!include lib/base.wgsl
-//!include lib/pair_rows.wgsl
+// gate_up - gelu(gate x) * up x: the kernels gate_up* (product gate_up) as a whole, and what others share with
+// them. axis adapter: none or given.
 
+//!include lib/matvec.wgsl
+
+// four_rows() of two matrices in one loop, so that the loads of both are on their way together.
+struct Pair {
+    first : vec4<f32>,
+    second : vec4<f32>,
+}
+
+fn pair_rows(rows : vec4<u32>, x_base : u32, lane : u32) -> Pair {
+    let units = (p.cols + UNIT - 1u) / UNIT;
+    let at = rows * units;
+    var sum = Pair();
+    for (var turn = 0u; turn < MOST_TURNS; turn++) {
+        let u = lane + turn * LANES;
+        if (u >= units) {
+            break;
+        }
+        let v = acts(x_base, u);
+        second = false;
+        sum.first += unit_dots(at, u, v);
+        second = true;
+        sum.second += unit_dots(at, u, v);
+    }
+    return sum;
+}
+
+// Every lane learns the sums of its team.
+fn add_pair(mine : Pair, id : u32) -> Pair {
+    if (R == 1u) {
+        let both = add_some(vec4<f32>(mine.first.x, mine.second.x, 0.0, 0.0), 2u, id, LANES);
+        return Pair(vec4<f32>(both.x, 0.0, 0.0, 0.0), vec4<f32>(both.y, 0.0, 0.0, 0.0));
+    }
+    if (R == 2u) {
+        let both = add_some(vec4<f32>(mine.first.xy, mine.second.xy), 4u, id, LANES);
+        return Pair(vec4<f32>(both.xy, 0.0, 0.0), vec4<f32>(both.zw, 0.0, 0.0));
+    }
+    let first = add_lanes(mine.first, id);
+    workgroupBarrier(); // before the second sum
+    return Pair(first, add_lanes(mine.second, id));
+}
+
+//!if input == f32
+// Where a team's R results go: to y.
+fn put_rows(tok : u32, first : u32, gate : vec4<f32>, up : vec4<f32>, id : u32) {
+    for (var k = 0u; k < (R + LANES - 1u) / LANES; k++) {
+        let r = id % LANES + k * LANES;
+        if (r >= R) {
+            break;
+        }
+        if (first + r < p.rows) {
+            y[tok * p.y_stride + first + r] = gelu(gate[r]) * up[r];
+        }
+    }
+}
+//!else
+// Where a team's R results go: to y and, where p.settles, to s as int8 planes. Then a workgroup has whole runs
+// of sixteen rows, as the matrix has.
+var<workgroup> made : array<f32, 256>; // R WG / LANES results
+
+fn made_at(i : u32) -> vec4<f32> {
+    return vec4<f32>(made[i], made[i + 1u], made[i + 2u], made[i + 3u]);
+}
+
+fn put_rows(tok : u32, first : u32, gate : vec4<f32>, up : vec4<f32>, id : u32) {
+    let team = id / LANES;
+    for (var k = 0u; k < (R + LANES - 1u) / LANES; k++) {
+        let r = id % LANES + k * LANES;
+        if (r >= R) {
+            break;
+        }
+        let h = gelu(gate[r]) * up[r];
+        if (first + r < p.rows) {
+            y[tok * p.y_stride + first + r] = h;
+        }
+        made[R * team + r] = h;
+    }
+    if (p.settles == 0u) {
+        return;
+    }
+    workgroupBarrier();
+    let n = R * (WG / LANES);
+    let start = first - R * team; // the workgroup's first row
+    let i = 16u * id; // a run for each of the first threads: there are fewer runs than threads
+    if (i < n && start + i < p.rows) {
+        let v = settle(made_at(i), made_at(i + 4u), made_at(i + 8u), made_at(i + 12u));
+        put_run(tok * (p.rows / 4u), p.rows, (start + i) / 16u, v);
+    }
+}
+//!end
+
+//!if product == gate_up
 struct Params {
     cols : u32,
     rows : u32,     // of each matrix
@@ -12,8 +101,8 @@ struct Params {
     scales : u32, // offsets in u32 words, see src/gpu/repack.h
     high : u32,
     d : u32,
-    settles : u32, // see lib/put_settled.wgsl
-    rank : u32,    // from here on: adapters, see lib/gate_up_lora.wgsl
+    settles : u32, // see put_rows()
+    rank : u32,    // from here on: adapters, as in lib/lora.wgsl
     rank2 : u32,
     b_scales : u32,
     b_scales2 : u32,
@@ -26,6 +115,64 @@ struct Params {
 //!bind w read array<vec4<u32>>
 //!bind w2 read array<vec4<u32>>
 //!bind y update array<f32>
+//!if input != f32
+//!bind s update array<vec4<u32>>
+//!end
+//!if adapter == given
+//!bind b read array<f32>
+//!bind b2 read array<f32>
+
+// Of B of the first matrix or the second.
+fn b_word(i : u32) -> f32 {
+    if (second) {
+        return b2[i];
+    }
+    return b[i];
+}
+
+// Column k of B for R rows; no more are read.
+fn b_rows(rows : vec4<u32>, k : u32) -> vec4<f32> {
+    let at = rows + k * p.rows;
+    var v = vec4<f32>(b_word(at.x), 0.0, 0.0, 0.0);
+    if (R > 1u) {
+        v.y = b_word(at.y);
+    }
+    if (R > 2u) {
+        v.z = b_word(at.z);
+        v.w = b_word(at.w);
+    }
+    return v;
+}
+
+// This lane's part of some rows, with what the adapters add.
+fn adapted(mine : Pair, rows : vec4<u32>, tok : u32, lane : u32) -> Pair {
+    var sum = mine;
+    for (var turn = 0u; turn < MOST_TURNS; turn++) {
+        let k = lane + turn * LANES;
+        if (k >= max(p.rank, p.rank2)) {
+            break;
+        }
+        second = false;
+        if (k < p.rank) {
+            sum.first += z_of(p.z_at + tok * p.rank + k) * b_word(p.b_scales + k) * b_rows(rows, k);
+        }
+        second = true;
+        if (k < p.rank2) {
+            sum.second += z_of(p.z_at2 + tok * p.rank2 + k) * b_word(p.b_scales2 + k) * b_rows(rows, k);
+        }
+    }
+    return sum;
+}
+
+// Of z = A x, which lies behind x.
+fn z_of(at : u32) -> f32 {
+    return x[at >> 2u][at & 3u];
+}
+//!else
+fn adapted(mine : Pair, rows : vec4<u32>, tok : u32, lane : u32) -> Pair {
+    return mine;
+}
+//!end
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
@@ -43,3 +190,4 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     let sums = add_pair(adapted(mine, rows, tok, id % LANES), id);
     put_rows(tok, first, sums.first, sums.second, id);
 }
+//!end

@@ -60,7 +60,7 @@ fn sixteen(i : u32) -> Sixteen {
 
 // ---- few rows: a lane's unit is one vec4 of nibbles; four lanes share the fifth bits, eight a header ----
 
-const CODES : bool = true; // products take activations in runs, see lib/held
+const CODES : bool = true; // products take activations in runs, see keep() in lib/matvec
 const UNIT : u32 = 32u;
 alias Acts = Acts32;
 

@@ -36,7 +36,7 @@ fn sixteen(i : u32) -> Sixteen {
 // ---- few rows: a lane's unit is a group: one vec4 of nibbles, and half a vec4 of the two bits above
 // them, of which its neighbour has the other half ----
 
-const CODES : bool = true; // products take activations in runs, see lib/held
+const CODES : bool = true; // products take activations in runs, see keep() in lib/matvec
 const UNIT : u32 = 32u;
 alias Acts = Acts32;
 

@@ -14,8 +14,10 @@
 // Reference: cpu_experts_bwd() in src/ops/ops_cpu_bwd_experts.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 
 //!axis format f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
-
-//!include lib/base.wgsl
+//!axis product own
+//!axis matrices 1
+//!axis input none
+//!include lib/matvec.wgsl
 
 struct Params {
     cols : u32,
@@ -40,8 +42,6 @@ struct Params {
 //!bind s read array<f32>
 //!bind dx update array<vec4<f32>>
 
-//!include lib/one_weight.wgsl
-//!include quant/$format.wgsl
 //!include train/tile_bwd.wgsl
 
 fn put(slot : u32, col4 : u32, v : vec4<f32>) {

@@ -11,7 +11,6 @@
 // Reference: linear_bwd() in src/ops/ops_cpu_bwd.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 
 //!axis tier plain lone
-
 //!include lib/base.wgsl
 
 struct Params {

@@ -20,8 +20,10 @@
 
 //!axis format f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
 //!axis tier plain lone
-
-//!include lib/base.wgsl
+//!axis product own
+//!axis matrices 1
+//!axis input none
+//!include lib/matvec.wgsl
 
 struct Params {
     cols : u32,
@@ -53,8 +55,6 @@ fn scales4(at : u32) -> vec4<f32> {
 // For devices in software, as in matmul. The grid is a thread per 8 columns of W and 8 rows t, columns first; n_split is 1. A
 // turn of the loop takes four rows of W.
 const WG : u32 = 16u;
-//!include lib/one_weight.wgsl
-//!include quant/$format.wgsl
 
 // Results of a thread: rows t are the columns.
 struct Block {
@@ -139,9 +139,6 @@ override LOADS : u32 = 4u;
 
 var<workgroup> right : array<vec4<f32>, 512>; // rows of W: COLS columns
 var<workgroup> left : array<vec4<f32>, 512>;  // the same rows: TOKS factors
-
-//!include lib/one_weight.wgsl
-//!include quant/$format.wgsl
 
 // Results of a thread: rows t are the columns.
 struct Block {

@@ -279,7 +279,7 @@ uint32_t gpu_pick(struct gpu_picked *some, const struct weight *const *w, uint32
 void gpu_linears(struct run *r, struct tensor *const *y, const struct tensor *x,
                  const struct weight *const *w, uint32_t n);
 
-/* Rows that a workgroup keeps in its memory, a thread sixteen columns (kernels/lib/held.wgsl): can it, and in how many
+/* Rows that a workgroup keeps in its memory, a thread sixteen columns (kernels/lib/matvec.wgsl): can it, and in how many
  * vec4s? */
 enum { GPU_HELD_WG = 256 };
 bool gpu_can_hold(const struct gpu_ops *g, uint32_t cols);

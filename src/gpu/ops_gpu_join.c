@@ -387,7 +387,7 @@ void gpu_join_linear_gelu_mul(struct run *r, const struct join *j, struct tensor
 static bool joins_gate_up(const struct gpu_ops *g, const struct join *j,
                           const struct weight *gate_w, const struct weight *up_w)
 {
-    enum { BUFFERS = 8, MADE_BYTES = 1024 }; /* kernels/lib/put_settled.wgsl */
+    enum { BUFFERS = 8, MADE_BYTES = 1024 }; /* kernels/lib/gate_up.wgsl */
     bool room = held_bytes(g, j->x->cols) + MADE_BYTES <= g->rec.limits.max_workgroup_bytes;
     return gpu_joins(g, j, BUFFERS) && room && j->branch && !weight_exists(j->scale) &&
            weight_exists(j->next_w) && gpu_join_vectors(g, j).one && gpu_whole_and_bare(gate_w) &&
