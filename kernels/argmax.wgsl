@@ -8,8 +8,6 @@
 // Reference: best_of() in src/text/sampler.c: ties to the lower id. Tolerance 0: comparisons only.
 
 //!include lib/key.wgsl
-//!include lib/best.wgsl
-//!include lib/token.wgsl
 
 struct Params {
     n_parts : u32,

@@ -7,7 +7,6 @@
 // Reference: best_of() in src/text/sampler.c, with argmax. Tolerance 0: comparisons only.
 
 //!include lib/key.wgsl
-//!include lib/best.wgsl
 
 struct Params {
     n : u32,     // logits

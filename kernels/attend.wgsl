@@ -19,6 +19,7 @@
 // Reference: heads_write() and attention() in src/ops/ops_cpu.c, with attention_merge. Tolerance 1e-9 nmse: f32
 // here; KV_F16: one rounding to half.
 
-//!include lib/attend_new.wgsl
-//!include lib/no_share_z.wgsl
+//!axis share partial
+//!axis cache written
+//!include lib/attend.wgsl
 //!bind partial update array<vec4<f32>>

@@ -16,8 +16,9 @@
 // Reference: heads_write() and attention() in src/ops/ops_cpu.c. Tolerance 1e-9 nmse: f32 here; KV_F16: one rounding
 // to half.
 
-//!include lib/base.wgsl
-//!include lib/attend_new.wgsl
+//!axis share whole
+//!axis cache written
+//!include lib/attend.wgsl
 //!bind s update array<vec4<u32>>
 
 fn put_four(part : Part, head : u32, i : u32, o : vec4<f32>) {

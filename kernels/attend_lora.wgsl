@@ -21,8 +21,8 @@
 // Reference: heads_write() and attention() in src/ops/ops_cpu.c, with attention_merge. Tolerance 1e-9 nmse: f32
 // here; KV_F16: one rounding to half.
 
-//!include lib/attend_new.wgsl
-//!include lib/sum_z.wgsl
-//!include lib/share_z.wgsl
+//!axis share partial_z
+//!axis cache written
+//!include lib/attend.wgsl
 //!bind a read array<vec4<f32>>
 //!bind partial update array<vec4<f32>>

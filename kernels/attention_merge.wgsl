@@ -12,8 +12,7 @@
 // Reference: attention() in src/ops/ops_cpu.c. Tolerance 1e-9 nmse: f32 here.
 
 //!include lib/base.wgsl
-//!include lib/sum_z.wgsl
-//!include lib/head_z.wgsl
+//!include lib/lora.wgsl
 
 struct Params {
     n_vec : u32, // rows * n_head

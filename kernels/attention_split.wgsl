@@ -12,8 +12,8 @@
 // step, so a recorded dispatch serves every position. A share without positions has total 0 and no o.
 // Reference: attention() in src/ops/ops_cpu.c, with attention_merge. Tolerance 1e-9 nmse: f32 here.
 
+//!axis share partial
 //!include lib/attention_split.wgsl
-//!include lib/no_share_z.wgsl
 
 struct Params {
     rows : u32,

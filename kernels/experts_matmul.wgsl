@@ -38,7 +38,7 @@ struct Params {
     b_scales : u32,
 }
 
-//!include lib/experts_buffers.wgsl
+//!include lib/experts_tile.wgsl
 
 //!if tier == matrix
 // x is what to_halves has made, weights are 1e-4 .. 65,000: halves; subgroups are of 32. Adapters are added to the results
@@ -46,9 +46,6 @@ struct Params {
 enable f16;
 enable subgroups;
 enable chromium_experimental_subgroup_matrix;
-
-//!include lib/lora.wgsl
-//!include lib/experts_matrix.wgsl
 
 fn mat_rows() -> u32 {
     return p.rows;
@@ -94,7 +91,6 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     block_products(0u, 0u, 0u, (p.cols + 7u) / 8u, id, subgroup);
 }
 //!else
-//!include lib/experts_tile.wgsl
 
 fn mat_rows() -> u32 {
     return p.rows;

@@ -9,7 +9,8 @@
 // Which slot of an expert comes first is up to the threads: a slot's result does not depend on its neighbours.
 // Reference: experts() in src/ops/ops_cpu_fast.c, which groups alike. Tolerance 0: counting.
 
-//!include lib/scan.wgsl
+//!axis tier plain
+//!include lib/sum.wgsl
 
 struct Params {
     n_slots : u32,

@@ -187,7 +187,6 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
 }
 //!else
 //!include lib/tile.wgsl
-//!include lib/lora_tile.wgsl
 
 // The adapters' B and z are more columns of W and x.
 fn w_eight(row : u32, col : u32) -> Eight {

@@ -20,7 +20,7 @@
 //!without format in f32 f16 bf16
 //!include lib/lanes.wgsl
 //!include lib/matvec.wgsl
-//!include lib/adapter_rows.wgsl
+//!include lib/lora.wgsl
 
 struct Params {
     cols : u32,

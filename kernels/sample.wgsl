@@ -9,12 +9,10 @@
 // Reference: sampler_draw() in src/text/sampler.c. Tolerance: the same token but where a sum in f32 and
 // one in f64 fall on different sides of a limit or the draw.
 
+//!axis tier plain
 //!include lib/key.wgsl
-//!include lib/u64.wgsl
-//!include lib/rng.wgsl
 //!include lib/select.wgsl
-//!include lib/scan.wgsl
-//!include lib/token.wgsl
+//!include lib/sum.wgsl
 
 struct Params {
     n_parts : u32, // items: sample_part's grid * its k

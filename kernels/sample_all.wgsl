@@ -12,11 +12,7 @@
 // rounding moves it over a limit or the draw.
 
 //!include lib/key.wgsl
-//!include lib/u64.wgsl
-//!include lib/rng.wgsl
-//!include lib/best.wgsl
 //!include lib/select.wgsl
-//!include lib/token.wgsl
 
 struct Params {
     n : u32,     // logits

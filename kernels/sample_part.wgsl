@@ -8,7 +8,6 @@
 // Reference: take_best() in src/text/sampler.c, with sample. Tolerance 0: comparisons only.
 
 //!include lib/key.wgsl
-//!include lib/u64.wgsl
 //!include lib/select.wgsl
 
 struct Params {

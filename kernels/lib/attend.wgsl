@@ -1,7 +1,12 @@
-// attend - what comes before attention in the kernels attend and attend_shared: the queries of a workgroup's heads,
-// weighted and turned, in workgroup memory. Normalising them is a factor of their scores, which is known later. Needs
-// what lib/attention_split.wgsl needs, p also with n_pair and eps, the buffer table, q_weight(i): columns 4i .. 4i + 3 of
-// what the queries are multiplied with, and, for put_queries(), q_four(i): vec4 i of the queries.
+// attend - the kernels attend, attend_alone, attend_lora and attend_shared, but for what becomes of
+// a share: the queries of a workgroup's heads, weighted and turned, in workgroup memory, then
+// attention over a share. Normalising the queries is a factor of their scores, which is known
+// later.
+//
+// axis cache: written: the row's key and value are made too, and become a position of it; read: the
+// layer reads another's cache, and the kernel has the buffers table and q, q_weight(i): columns 4i
+// .. 4i + 3 of what the queries are multiplied with, and q_four(i): vec4 i of the queries.
+
 //!include lib/attention_split.wgsl
 
 override QUERIES : u32 = 1024u; // HEADS x head_dim / 4 at least
@@ -113,4 +118,219 @@ fn sum_queries(lid : u32) {
         }
         some[lid] = sum;
     }
+}
+
+//!if share == partial_z
+// The product that reads a share has adapters: behind the share lies its part of z = A o. Needs p
+// with rank (a multiple of 8, 0 without LORA), and the buffer a.
+//!include lib/lora.wgsl
+
+override LORA : u32 = 0u; // 1: the product after it has adapters; then HEADS is 1
+
+fn share4() -> u32 {
+    return head4() + 1u + p.rank / 4u;
+}
+
+fn put_four(part : Part, head : u32, i : u32, o : vec4<f32>) {
+    partial[partial_at(part, head) + i] = o;
+    if (HEADS == 1u) {
+        queries[i] = o; // nobody asks them any more
+    }
+}
+
+fn o_four(i : u32) -> vec4<f32> {
+    return queries[i];
+}
+
+var<private> z_to : u32; // where the share's part of z begins in partial
+
+fn put_z(k : u32, z : f32) {
+    partial[z_to + k / 4u][k % 4u] = z;
+}
+
+// Before attend_share().
+fn before_share(part : Part, lid : u32) {
+    if (LORA == 1u) {
+        begin_z(part.row_q * head4(), head4(), p.n_head * head4(), lid);
+    }
+}
+
+// After it: what the next product's adapters make of the share's answer.
+fn after_share(part : Part, lid : u32) {
+    if (LORA == 1u && part.lo < part.hi) {
+        z_to = partial_at(part, 0u) + head4() + 1u;
+        make_z(part.row_q * head4(), head4(), p.n_head * head4(), lid);
+    }
+}
+//!end
+
+//!if cache == written
+struct Params {
+    rows : u32,
+    n_head : u32,
+    n_kv_head : u32,
+    head_dim : u32,
+    n_slots : u32,
+    window : u32, // 0: all
+    pos_offset : u32,
+    n_split : u32,
+    n_pair : u32,
+    q_weight_at : u32,
+    k_weight_at : u32,
+    v_from_k : u32, // 1: values are made of the keys as they come
+    eps : f32,
+    rank : u32, // where share is partial_z: rows of A
+}
+@group(0) @binding(0) var<uniform> p : Params;
+//!bind table read array<f32>
+//!bind vectors read array<vec4<f32>>
+//!bind q read array<vec4<f32>>
+//!bind k read array<vec4<f32>>
+//!bind v read array<vec4<f32>>
+//!bind k_cache update array<vec4<u32>>
+//!bind v_cache update array<vec4<u32>>
+
+fn q_weight(i : u32) -> vec4<f32> {
+    return vectors[p.q_weight_at + i];
+}
+
+fn k_weight(i : u32) -> vec4<f32> {
+    return vectors[p.k_weight_at + i];
+}
+
+fn q_four(i : u32) -> vec4<f32> {
+    return q[i];
+}
+
+fn raw_key(i : u32) -> vec4<f32> {
+    return k[i];
+}
+
+fn raw_value(i : u32) -> vec4<f32> {
+    if (p.v_from_k == 1u) {
+        return k[i];
+    }
+    return v[i];
+}
+
+// Four numbers as words of the cache: two words of halves, or four.
+fn put_key(at : u32, x : vec4<f32>) {
+    if (KV_F16 == 1u) {
+        let h = half_bits(x);
+        k_cache[at >> 1u][2u * (at & 1u)] = h.x | (h.y << 16u);
+        k_cache[at >> 1u][2u * (at & 1u) + 1u] = h.z | (h.w << 16u);
+    } else {
+        k_cache[at] = bitcast<vec4<u32>>(x);
+    }
+}
+
+fn put_value(at : u32, x : vec4<f32>) {
+    if (KV_F16 == 1u) {
+        let h = half_bits(x);
+        v_cache[at >> 1u][2u * (at & 1u)] = h.x | (h.y << 16u);
+        v_cache[at >> 1u][2u * (at & 1u) + 1u] = h.z | (h.w << 16u);
+    } else {
+        v_cache[at] = bitcast<vec4<u32>>(x);
+    }
+}
+
+// What a thread has of the new key and value, columns 4i .. 4i + 3 of both halves, and what the key
+// is multiplied with.
+struct New {
+    key_a : vec4<f32>,
+    key_b : vec4<f32>,
+    value_a : vec4<f32>,
+    value_b : vec4<f32>,
+    w : Weights,
+}
+
+fn new_four(part : Part, i : u32) -> New {
+    let at = part.kv_head * head4() + i;
+    let half = head4() / 2u;
+    return New(raw_key(at), raw_key(at + half), raw_value(at), raw_value(at + half),
+               Weights(k_weight(i), k_weight(i + half), angles(i)));
+}
+
+// Squares of the new key and value, by the first head_dim / 8 threads; then eight sums of each.
+fn put_squares(n : New, lid : u32) {
+    if (lid < head4() / 2u) {
+        spread[lid] = dot(n.key_a, n.key_a) + dot(n.key_b, n.key_b);
+        spread[WG + lid] = dot(n.value_a, n.value_a) + dot(n.value_b, n.value_b);
+    }
+}
+
+fn sum_squares(lid : u32) {
+    if (lid >= 64u && lid < 80u) {
+        var sum = 0.0;
+        for (var turn = 0u; turn < MOST_TURNS; turn++) {
+            let i = lid % 8u + 8u * turn;
+            if (i >= head4() / 2u) {
+                break;
+            }
+            sum += spread[(lid - 64u) / 8u * WG + i];
+        }
+        some[lid] = sum;
+    }
+}
+
+// The new position of this kv head, by the same threads.
+fn put_new(part : Part, n : New, lid : u32) {
+    let half = head4() / 2u;
+    if (lid >= half) {
+        return;
+    }
+    let k_inverse = inverse_rms(sum_eight(64u));
+    let v_inverse = inverse_rms(sum_eight(72u));
+    let to = (slot_of(part.hi - 1u) * p.n_kv_head + part.kv_head) * head4() + lid;
+    let f = turned(n.key_a * k_inverse * n.w.a, n.key_b * k_inverse * n.w.b, n.w.by);
+    put_key(to, f.a);
+    put_key(to + half, f.b);
+    put_value(to, n.value_a * v_inverse);
+    put_value(to + half, n.value_b * v_inverse);
+}
+
+fn has_new(part : Part) -> bool {
+    return part.lo < part.hi && part.hi == step.pos + p.pos_offset + 1u;
+}
+
+// The whole workgroup takes part, and all that comes before a share but the queries. n is only
+// looked at where there is something new.
+fn put_heads(part : Part, n : New, lid : u32) {
+    let news = has_new(part);
+    if (news) {
+        put_squares(n, lid);
+    }
+    workgroupBarrier();
+    sum_queries(lid);
+    if (news) {
+        sum_squares(lid);
+        workgroupBarrier();
+        put_new(part, n, lid);
+        workgroupBarrier();
+        storageBarrier();
+    }
+}
+//!end
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
+        @builtin(local_invocation_index) lid : u32) {
+    let part = part_of(flat_group(wid, num));
+    if (!part.exists) {
+        return;
+    }
+    before_share(part, lid);
+    put_queries(part, lid);
+//!if cache == written
+    var n = New();
+    if (has_new(part) && lid < head4() / 2u) {
+        n = new_four(part, lid);
+    }
+    put_heads(part, n, lid);
+//!else
+    workgroupBarrier();
+    sum_queries(lid);
+//!end
+    attend_share(part, lid);
+    after_share(part, lid);
 }

@@ -1,8 +1,11 @@
-// attention_split - what attention_split, attend and attend_shared have in common: which share of the history a
-// workgroup has, attention over it, and the result. Needs p with the fields of attention_split's Params, the
-// buffers k_cache and v_cache, query(part, head, d): four columns of a query head, query_scale(head): what its scores are multiplied
-// with, which is asked after a barrier, and what becomes of a head's answer: put_end(part, head, top, total) and put_four(part, head, i, o)
-// of its vec4 i.
+// attention_split - which share of the history a workgroup has, attention over it, and the result:
+// what attention_split and attend* have in common. Needs p with the fields of attention_split's
+// Params, the buffers k_cache and v_cache, query(part, head, d): four columns of a query head, and
+// query_scale(head): what its scores are multiplied with, which is asked after a barrier.
+//
+// axis share: partial: it goes to the buffer `partial`; partial_z: with its part of z = A o behind
+// it, see lib/attend; whole: the kernel says what becomes of a head's answer, put_end(part, head,
+// top, total) and put_four(part, head, i, o) of its vec4 i, and what is before and after it.
 //!include lib/base.wgsl
 //!include lib/step.wgsl
 //!include lib/kv.wgsl
@@ -90,7 +93,8 @@ fn value_at(i : u32) -> vec4<f32> {
     return kv_four(v_cache[i >> KV_F16], i);
 }
 
-// The products of four columns of a key with all heads. Heads past the last one repeat it: computed, never stored.
+// The products of four columns of a key with all heads. Heads past the last one repeat it:
+// computed, never stored.
 fn add_dots(s : ptr<function, Scores>, k : vec4<f32>, part : Part, d : u32) {
     let end = part.n_head - 1u;
     (*s).a.x += dot(k, query(part, 0u, d));
@@ -310,13 +314,14 @@ var<workgroup> score : array<vec4<f32>, 128>; // head x key
 var<workgroup> prob : array<f32, WG>;         // key x 8 heads
 var<workgroup> shrink : array<f32, 8>;        // head: what older tiles are worth under the new maximum
 
-// Where the lanes' scores of a head begin in `spread`: each lane has a row of them, a tile's keys and a gap, so that banks differ.
+// Where the lanes' scores of a head begin in `spread`: each lane has a row of them, a tile's keys
+// and a gap, so that banks differ.
 fn scores_at(head : u32, lane : u32) -> u32 {
     return (head * LANES + lane) * (WG / LANES + 4u);
 }
 
-// Attention over the part's share of the history. Of a tile 8 lanes share a key for the dots, then (head, key)
-// threads for the softmax, then threads over (slice of keys, 4 columns) for the values.
+// Attention over the part's share of the history. Of a tile 8 lanes share a key for the dots, then
+// (head, key) threads for the softmax, then threads over (slice of keys, 4 columns) for the values.
 fn attend_share(part : Part, lid : u32) {
     let n4 = head4();
     let key = lid / LANES; // in the first phase
@@ -420,3 +425,32 @@ fn attend_share(part : Part, lid : u32) {
         store_two(part, 6u, o.o6, o.o7, lid);
     }
 }
+
+// ---- where a share's result goes ----
+
+//!if share in partial partial_z
+// share4() vec4s each. Head `head` of the part: where its share's result begins.
+fn partial_at(part : Part, head : u32) -> u32 {
+    return ((part.row_q + head) * p.n_split + part.split) * share4();
+}
+
+fn put_end(part : Part, head : u32, top : f32, total : f32) {
+    partial[partial_at(part, head) + head4()] = vec4<f32>(top, total, 0.0, 0.0);
+}
+//!end
+
+//!if share == partial
+fn share4() -> u32 {
+    return head4() + 1u;
+}
+
+fn put_four(part : Part, head : u32, i : u32, o : vec4<f32>) {
+    partial[partial_at(part, head) + i] = o;
+}
+
+fn before_share(part : Part, lid : u32) {
+}
+
+fn after_share(part : Part, lid : u32) {
+}
+//!end

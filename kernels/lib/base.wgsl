@@ -37,8 +37,9 @@ fn groups_a_row(num : vec3<u32>, rows : u32) -> u32 {
 const MOST_TURNS : u32 = 0x10000u;
 
 // Which of n pieces of a matrix the i-th workgroup takes: those that begin together are far from
-// each other, so that each part of a device goes on where it has been. A large model has more memory
-// than a device keeps translated addresses of, and each that it must look up again costs time.
+// each other, so that each part of a device goes on where it has been. A large model has more
+// memory than a device keeps translated addresses of, and each that it must look up again costs
+// time.
 const PLACES : u32 = 132u; // at once: so many processors has a large device
 
 fn swizzle_group(i : u32, n : u32) -> u32 {
@@ -106,8 +107,9 @@ fn sum_four(v : vec4<f32>) -> f32 {
     return (v.x + v.y) + (v.z + v.w);
 }
 
-// GELU in the tanh form: x/2 (1 + tanh u) = x / (1 + e^(-2u)) with u = sqrt(2/pi) (x + 0.044715 x^3).
-// The quotient does not cancel for negative x. Beyond +-10 it is x or 0 in f32, so nothing overflows.
+// GELU in the tanh form: x/2 (1 + tanh u) = x / (1 + e^(-2u)) with u = sqrt(2/pi) (x + 0.044715
+// x^3). The quotient does not cancel for negative x. Beyond +-10 it is x or 0 in f32, so nothing
+// overflows.
 fn gelu_tanh(x : vec4<f32>) -> vec4<f32> {
     let c = clamp(x, vec4<f32>(-10.0), vec4<f32>(10.0));
     let u = 0.79788456080286536 * (c + 0.044715 * c * c * c);
@@ -121,10 +123,10 @@ fn gelu(x : f32) -> f32 {
 // ---- activations as int8 planes ----
 
 // Sixteen activations, a run, as products with codes read them: x = scale v with |v| <= 2^21, where
-// v has three digits from -128 to 127 to the base 256. a, b and c have the high, middle and low digits,
-// four activations to a word; d has the scale and the sum of the activations, as f32. A row is four
-// planes, of a for all of its runs, then of b, c and d: lanes that read neighbouring runs read
-// neighbouring vec4s.
+// v has three digits from -128 to 127 to the base 256. a, b and c have the high, middle and low
+// digits, four activations to a word; d has the scale and the sum of the activations, as f32. A row
+// is four planes, of a for all of its runs, then of b, c and d: lanes that read neighbouring runs
+// read neighbouring vec4s.
 struct Settled {
     a : vec4<u32>,
     b : vec4<u32>,
@@ -141,7 +143,8 @@ fn digits_of(x : vec4<f32>, inverse : f32) -> vec4<u32> {
     return (v + vec4<u32>(0x8080u - 0x4b400000u)) ^ vec4<u32>(0x8080u);
 }
 
-// The low bytes of all four, their second and their third ones: two neighbours first, then both pairs.
+// The low bytes of all four, their second and their third ones: two neighbours first, then both
+// pairs.
 struct Digits {
     low : u32,
     middle : u32,
@@ -267,9 +270,9 @@ fn half_of(word : u32, i : u32) -> f32 {
     return select(two.x, two.y, (i & 1u) == 1u);
 }
 
-// s c + o for the four codes c < 128 in the bytes of a word. Between 128 and 256 bit 16 of a float is
-// worth 1, so a code that is moved there is the float 128 + c, and the 128 goes into o: one fused
-// addition a weight.
+// s c + o for the four codes c < 128 in the bytes of a word. Between 128 and 256 bit 16 of a float
+// is worth 1, so a code that is moved there is the float 128 + c, and the 128 goes into o: one
+// fused addition a weight.
 fn half_codes4(v : u32, s : f32, o : f32) -> vec2<u32> {
     let placed = vec4<u32>(v << 16u, v << 8u, v, v >> 8u) & vec4<u32>(0x7f0000u);
     let f = s * bitcast<vec4<f32>>(placed | vec4<u32>(0x43000000u)) + (o - 128.0 * s);
@@ -281,7 +284,8 @@ fn half_codes16(q : vec4<u32>, s : f32, o : f32) -> Halves {
                   vec4<u32>(half_codes4(q.z, s, o), half_codes4(q.w, s, o)));
 }
 
-// The same for signed bytes: flipping the top bit adds 128, and between 256 and 512 bit 15 is worth 1.
+// The same for signed bytes: flipping the top bit adds 128, and between 256 and 512 bit 15 is worth
+// 1.
 fn half_bytes4(v : u32, s : f32, o : f32) -> vec2<u32> {
     let u = v ^ 0x80808080u;
     let placed = vec4<u32>(u << 15u, u << 7u, u >> 1u, u >> 9u) & vec4<u32>(0x7f8000u);

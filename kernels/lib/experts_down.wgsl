@@ -1,5 +1,5 @@
-// experts_down - the kernel of that name without its shape, its activations, adapted() and add_lanes(): a file and its
-// tier choose.
+// experts_down - the kernel of that name without its shape, its activations, adapted() and
+// add_lanes(): a file and its tier choose.
 
 struct Params {
     cols : u32,

@@ -1,5 +1,5 @@
-// gate_up - gelu(gate x) * up x: the kernels gate_up* (product gate_up) as a whole, and what others share with
-// them. axis adapter: none or given.
+// gate_up - gelu(gate x) * up x: the kernels gate_up* (product gate_up) as a whole, and what others
+// share with them. axis adapter: none or given.
 
 //!include lib/matvec.wgsl
 
@@ -56,8 +56,8 @@ fn put_rows(tok : u32, first : u32, gate : vec4<f32>, up : vec4<f32>, id : u32) 
     }
 }
 //!else
-// Where a team's R results go: to y and, where p.settles, to s as int8 planes. Then a workgroup has whole runs
-// of sixteen rows, as the matrix has.
+// Where a team's R results go: to y and, where p.settles, to s as int8 planes. Then a workgroup has
+// whole runs of sixteen rows, as the matrix has.
 var<workgroup> made : array<f32, 256>; // R WG / LANES results
 
 fn made_at(i : u32) -> vec4<f32> {

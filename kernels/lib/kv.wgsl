@@ -11,8 +11,8 @@ fn kv_four(word : vec4<u32>, i : u32) -> vec4<f32> {
     return vec4<f32>(unpack2x16float(h.x), unpack2x16float(h.y));
 }
 
-// The bits of halves, rounded to nearest even, past 65504 the largest. pack2x16float may round either way
-// and devices do; this is what the CPU does, so a cache has the same bits everywhere.
+// The bits of halves, rounded to nearest even, past 65504 the largest. pack2x16float may round
+// either way and devices do; this is what the CPU does, so a cache has the same bits everywhere.
 fn half_bits(v : vec4<f32>) -> vec4<u32> {
     let u = bitcast<vec4<u32>>(v);
     let size = u & vec4<u32>(0x7fffffffu);

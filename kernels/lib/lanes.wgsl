@@ -1,5 +1,5 @@
-// lanes - a workgroup is WG / LANES teams of LANES lanes, both powers of two, WG <= 256 (subgroup: 512); a
-// team adds up. Two sums need a barrier between them.
+// lanes - a workgroup is WG / LANES teams of LANES lanes, both powers of two, WG <= 256 (subgroup:
+// 512); a team adds up. Two sums need a barrier between them.
 override WG : u32 = 64u;
 override LANES : u32 = 32u;
 override R : u32 = 4u; // rows of W that a team takes together, at most four
@@ -60,8 +60,9 @@ fn add_near(sum : vec4<f32>, n : u32, lanes : u32) -> vec4<f32> {
     return s;
 }
 
-// Every lane learns the sums of the first n numbers of the `lanes` lanes it is one of; `id` is its number in the workgroup. Both
-// n and lanes are known before it runs: compilers leave out what is not needed.
+// Every lane learns the sums of the first n numbers of the `lanes` lanes it is one of; `id` is its
+// number in the workgroup. Both n and lanes are known before it runs: compilers leave out what is
+// not needed.
 fn add_some(sum : vec4<f32>, n : u32, id : u32, lanes : u32) -> vec4<f32> {
     if (lanes <= SMALLEST) {
         return add_near(sum, n, lanes);

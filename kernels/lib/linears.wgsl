@@ -1,6 +1,7 @@
 // linears - up to three matrices that read one stream, as queries, keys and values: the kernels
-// linears_digits* (input int8) and join_linears* (input held), each as a whole. axis adapter: none or given,
-// for those that have one; axis third: alike, or q6_k, where the third matrix is Q6_K whatever the others are.
+// linears_digits* (input int8) and join_linears* (input held), each as a whole. axis adapter: none
+// or given, for those that have one; axis third: alike, or q6_k, where the third matrix is Q6_K
+// whatever the others are.
 
 //!include lib/matvec.wgsl
 
@@ -113,8 +114,8 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     let twos = !ones && team < ends.x + ends.y;
     let first = R * (team - select(select(ends.x + ends.y, ends.x, twos), 0u, ones));
     let x_base = tok * (p.cols / 4u);
-    // One loop after the other, two of them without a unit: so `which` is a number that the compiler sees, and no load
-    // has to choose or to wait for a branch.
+    // One loop after the other, two of them without a unit: so `which` is a number that the
+    // compiler sees, and no load has to choose or to wait for a branch.
     which = 0u;
     var mine = four_rows(four_from(first, p.rows), x_base, select(NO_UNIT, lane, ones));
     if (MATRICES > 1u) {
@@ -208,8 +209,8 @@ fn sum_of(u : Sixteen, f : f32, v : Sixteen, g : f32) -> Sixteen {
     return Sixteen(f * u.a + g * v.a, f * u.b + g * v.b, f * u.c + g * v.c, f * u.d + g * v.d);
 }
 
-// As hold(), where the branch is the sum of two: norm(branch) branch_w + norm(other) other_w. The other
-// lies in the same buffer.
+// As hold(), where the branch is the sum of two: norm(branch) branch_w + norm(other) other_w. The
+// other lies in the same buffer.
 fn hold_sum(tok : u32, id : u32, writes : bool) {
     let n = p.cols / 4u;
     let i = 4u * id;
@@ -248,7 +249,8 @@ fn hold_sum(tok : u32, id : u32, writes : bool) {
     workgroupBarrier();
 }
 
-// The products of a team's R rows with the held row, where the teams of the matrices follow each other.
+// The products of a team's R rows with the held row, where the teams of the matrices follow each
+// other.
 struct TeamRows {
     first : u32,     // row of the matrix `which`
     sum : vec4<f32>, // this lane's part
@@ -263,8 +265,8 @@ fn three_rows(team : u32, lane : u32) -> TeamRows {
     let ones = team < ends.x;
     let twos = !ones && team < ends.x + ends.y;
     let first = R * (team - select(select(ends.x + ends.y, ends.x, twos), 0u, ones));
-    // One loop after the other, two of them without a unit: so `which` is a number that the compiler sees, and no
-    // load has to choose or to wait for a branch.
+    // One loop after the other, two of them without a unit: so `which` is a number that the
+    // compiler sees, and no load has to choose or to wait for a branch.
     which = 0u;
     var sum = four_rows(four_from(first, p.rows), 0u, select(NO_UNIT, lane, ones));
     if (MATRICES > 1u) {
@@ -287,8 +289,8 @@ fn of_three(first : u32, second : u32, third : u32) -> u32 {
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
         @builtin(local_invocation_index) id : u32) {
-    // R rows a team; the teams of the matrices follow each other. The workgroups of a row of x take them in
-    // turn, so that few of them join.
+    // R rows a team; the teams of the matrices follow each other. The workgroups of a row of x take
+    // them in turn, so that few of them join.
     let ends = n_teams();
     let teams = WG / LANES;
     let groups = groups_a_row(num, p.n_tok);

@@ -1,15 +1,17 @@
-// matrix - a block of ROWS x TOKS results of W x by subgroup matrices. Needs a format of quant/, the buffer x of to_halves,
-// w_eight(row, col) and x_row(tok): which eight of W that is, and which row of x; put_eight(tok, row, a, b): what becomes of
-// the results of rows row .. row + 3 and of those 16 further on.
+// matrix - a block of ROWS x TOKS results of W x by subgroup matrices. Needs a format of quant/,
+// the buffer x of to_halves, w_eight(row, col) and x_row(tok): which eight of W that is, and which
+// row of x; put_eight(tok, row, a, b): what becomes of the results of rows row .. row + 3 and of
+// those 16 further on.
 //
-// A step takes 32 columns: W and x are staged as halves in workgroup memory, a thread sixteen columns of one row or two of
-// each. A subgroup has a part of the results, 64 x 64, 64 rows x 32 tokens or 32 x 32, and multiplies in pieces of 16 x 16 with
-// f32 sums. While a step is multiplied the bits of the next are on their way; then they become halves in the other of two
-// stages, so there is one barrier a step (BUFFERS 1: one stage, two barriers). At the end the pieces go through workgroup
-// memory, where every thread finds rows of its own.
+// A step takes 32 columns: W and x are staged as halves in workgroup memory, a thread sixteen
+// columns of one row or two of each. A subgroup has a part of the results, 64 x 64, 64 rows x 32
+// tokens or 32 x 32, and multiplies in pieces of 16 x 16 with f32 sums. While a step is multiplied
+// the bits of the next are on their way; then they become halves in the other of two stages, so
+// there is one barrier a step (BUFFERS 1: one stage, two barriers). At the end the pieces go
+// through workgroup memory, where every thread finds rows of its own.
 //
-// Loads of pieces have constant offsets into arrays of 32 rows: then the compiler knows that they are inside. Otherwise it
-// chooses offset and stride of each anew.
+// Loads of pieces have constant offsets into arrays of 32 rows: then the compiler knows that they
+// are inside. Otherwise it chooses offset and stride of each anew.
 //
 // ROWS and TOKS are 32 or more and no more than WG; a part is ROWS * TOKS / (WG / 32) results.
 override ROWS : u32 = 128u;
@@ -19,11 +21,12 @@ override BUFFERS : u32 = 2u;
 
 const PITCH : u32 = 5u; // of a row in workgroup memory: 32 halves and a gap, so that banks differ
 
-// Of each stage the rows of W, then of x, 32 in a unit; the second 16 begin at 80. At the end f32: a unit a subgroup has
-// two pieces, token by token.
+// Of each stage the rows of W, then of x, 32 in a unit; the second 16 begin at 80. At the end f32:
+// a unit a subgroup has two pieces, token by token.
 var<workgroup> stage : array<array<vec4<u32>, 160>, max(BUFFERS * (ROWS + TOKS) / 32u, WG / 32u)>;
 
-// Rows of halves are whole steps long, and end with the number that their results are to be multiplied with.
+// Rows of halves are whole steps long, and end with the number that their results are to be
+// multiplied with.
 fn x_pitch() -> u32 {
     return (p.cols + 31u) / 32u * 4u + 1u;
 }

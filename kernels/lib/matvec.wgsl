@@ -1,12 +1,14 @@
-// matvec - what products of few rows with matrices share. A row group, LANES lanes of a workgroup, takes
-// R rows of W: lib/lanes adds its lanes up. The axes, of which a kernel has one value each:
+// matvec - what products of few rows with matrices share. A row group, LANES lanes of a workgroup,
+// takes R rows of W: lib/lanes adds its lanes up. The axes, of which a kernel has one value each:
 //
 //   matrices  1: w      2: w and w2, of one size      3: w, w2 and w3, each of its own size
-//   input     f32: x as it is      int8: x as int8 planes      held: the row is in workgroup memory;
-//             partials: as held, where it is what the shares of attention add up to;
+//   input     f32: x as it is      int8: x as int8 planes      held: the row is in workgroup memory
+//             partials: as held, where it is what the shares of attention add up to
 //             none: the kernel reads x itself, since it has many rows
-//   product   linear: the kernels linear* as a whole, and what matmul is bound to; adapter says whether
-//             there may be adapters and a gelu. gate_up: lib/gate_up. own: the kernel's own
+//   product   linear: the kernels linear* as a whole, and what matmul is bound to
+//             gate_up: see lib/gate_up      own: the kernel's own
+//   adapter   of linear. given: there may be adapters, and a gelu      none: fewer buffers, each of
+//             which costs the host
 
 //!include lib/base.wgsl
 //!include quant/$format.wgsl
@@ -139,8 +141,8 @@ fn x_at(i : u32) -> vec4<f32> {
     return bitcast<vec4<f32>>(held[place(i)]);
 }
 
-// Where run i lies in its plane. Lanes read every run, every second, or two or four of every four or eight: in this order any
-// eight neighbours hit different banks.
+// Where run i lies in its plane. Lanes read every run, every second, or two or four of every four
+// or eight: in this order any eight neighbours hit different banks.
 fn run_place(i : u32) -> u32 {
     return i ^ (7u * ((i >> 3u) & 1u));
 }
@@ -167,12 +169,12 @@ fn keep(i : u32, v : Sixteen) {
     }
 }
 //!if input == partials
-// Attention's answer from its shares. Needs p with head_dim and n_split, the buffer partial, and rank4(): vec4s
-// of z = A o that a share has behind it, see lib/attend.
+// Attention's answer from its shares. Needs p with head_dim and n_split, the buffer partial, and
+// rank4(): vec4s of z = A o that a share has behind it, see lib/attend.
 var<private> z_merged : vec4<f32>; // of the head that the thread has columns of: vec4 (its sixteens before them) of z, where that is one
 
-// Columns 4i .. 4i + 15 of all heads. The shares are added up one after the other, scaled by the largest top so far: so each
-// is read once, and all loads can be on their way together.
+// Columns 4i .. 4i + 15 of all heads. The shares are added up one after the other, scaled by the
+// largest top so far: so each is read once, and all loads can be on their way together.
 fn merged(i : u32) -> Sixteen {
     let n4 = p.head_dim / 4u;
     let share = n4 + 1u + rank4();
@@ -211,12 +213,12 @@ fn merged(i : u32) -> Sixteen {
 //!end
 //!end
 
-// Sixteen activations as whole numbers with one scale, see Settled: x = scale v with |v| <= 2^21. That is
-// four times coarser than f32 for the largest of the sixteen, so that its sum with codes below 64 fits 32
-// bits. One digit of four activations is a word, so that dot4I8Packed multiplies four codes with four
-// digits and adds them up, exactly, in one instruction. Decoding codes to floats takes twice as long; on
-// large GPUs that and not memory sets the speed. Making the digits costs as much as four rows save, so
-// they are for rows that many products read.
+// Sixteen activations as whole numbers with one scale, see Settled: x = scale v with |v| <= 2^21.
+// That is four times coarser than f32 for the largest of the sixteen, so that its sum with codes
+// below 64 fits 32 bits. One digit of four activations is a word, so that dot4I8Packed multiplies
+// four codes with four digits and adds them up, exactly, in one instruction. Decoding codes to
+// floats takes twice as long; on large GPUs that and not memory sets the speed. Making the digits
+// costs as much as four rows save, so they are for rows that many products read.
 struct Run {
     high : vec4<u32>, // a digit of sixteen activations
     middle : vec4<u32>,
@@ -236,7 +238,8 @@ fn add_digits(sum : i32, q : vec4<u32>, digit : vec4<u32>) -> i32 {
     return dot4I8Packed(q.w, digit.w) + (dot4I8Packed(q.z, digit.z) + (dot4I8Packed(q.y, digit.y) + (dot4I8Packed(q.x, digit.x) + sum)));
 }
 
-// Codes are bytes below 64, `zero` the one that stands for 0. What overflows on the way comes back: the sum fits.
+// Codes are bytes below 64, `zero` the one that stands for 0. What overflows on the way comes back:
+// the sum fits.
 fn dot16(q : vec4<u32>, zero : f32, r : Run) -> f32 {
     let sum = add_digits(add_digits(add_digits(0, q, r.high) << 8u, q, r.middle) << 8u, q, r.low);
     return r.scale * f32(sum) - zero * r.sum;

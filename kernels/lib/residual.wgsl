@@ -1,10 +1,11 @@
-// residual - how the residual stream goes on:  to = (x + norm(branch) post) factor,  norm(v) = v / rms(v),
-// and what the next block reads of it: norm(to) next. Needs Params with cols, has_branch and eps, the buffers
-// x and branch, and lib/lanes.
+// residual - how the residual stream goes on:  to = (x + norm(branch) post) factor,
+// norm(v) = v / rms(v), and what the next block reads of it: norm(to) next. Needs Params with cols,
+// has_branch and eps, the buffers x and branch, and lib/lanes.
 //
-// axis vectors: one: post, factor and next lie in the buffer `vectors`; each: in buffers of their own, with the
-// Params of join and join_runs; own: the kernel says what they are. That is post_of(i) and lead(i), columns
-// 4i .. 4i + 3 of each, and factor(). normed(): is what the next block reads normed, or the stream as it is?
+// axis vectors: one: post, factor and next lie in the buffer `vectors`; each: in buffers of their own,
+// with the Params of join and join_runs; own: the kernel says what they are. That is post_of(i) and
+// lead(i), columns 4i .. 4i + 3 of each, and factor(). normed(): is what the next block reads normed,
+// or the stream as it is?
 
 //!include lib/base.wgsl
 
@@ -56,8 +57,8 @@ fn factor() -> f32 {
 }
 //!end
 
-// One pass gives all sums, since  |to|^2 = factor^2 (|x|^2 + 2 r x.b + r^2 |b|^2)  with  b = branch post
-// and r = 1 / rms(branch).
+// One pass gives all sums, since  |to|^2 = factor^2 (|x|^2 + 2 r x.b + r^2 |b|^2)  with
+// b = branch post  and  r = 1 / rms(branch).
 struct Joining {
     at : u32,      // of the row
     r : f32,       // 1 / rms(branch)
@@ -109,7 +110,7 @@ fn joined(j : Joining, i : u32) -> vec4<f32> {
     return v * j.factor;
 }
 
-// ---- sixteen columns at a time: all that a thread reads is on its way at once and stays in registers ----
+// ---- sixteen columns a thread: all is on its way at once, and stays in registers ----
 
 fn x_four(i : u32) -> Sixteen {
     return Sixteen(x[i], x[i + 1u], x[i + 2u], x[i + 3u]);
@@ -168,8 +169,9 @@ fn leading(c : Columns, j : Joining, state : Sixteen) -> Sixteen {
     return state;
 }
 
-// The row is joined by a workgroup whose registers hold it, in RUNS runs of sixteen columns a thread. Needs
-// override RUNS, 1 or 2, and finish(i, c, j): what becomes of the columns from vec4 i of the row on.
+// The row is joined by a workgroup whose registers hold it, in RUNS runs of sixteen columns a
+// thread. Needs override RUNS, 1 or 2, and finish(i, c, j): what becomes of the columns from vec4 i
+// of the row on.
 fn join_row(row : u32, id : u32) {
     let n = p.cols / 4u;
     let i = 4u * id;
@@ -191,7 +193,8 @@ fn join_row(row : u32, id : u32) {
     }
 }
 
-// A workgroup joins, and keeps what its block reads of the stream. The whole workgroup takes part, a thread for sixteen columns. One of the workgroups that share a row writes its next state.
+// A workgroup joins, and keeps what its block reads of the stream. The whole workgroup takes part,
+// a thread for sixteen columns. One of the workgroups that share a row writes its next state.
 fn hold(tok : u32, id : u32, writes : bool) {
     let n = p.cols / 4u;
     let i = 4u * id;

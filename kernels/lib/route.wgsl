@@ -1,6 +1,7 @@
-// route - the experts of a row by their scores. Every expert counts those better than itself, four at a time: its rank, without
-// any order of threads. Needs WG, ROUTE_FOURS (experts at most, in fours), p with n_expert and n_used, score_at(i) of all rows,
-// sum_two(v, id): sums of two numbers of a workgroup, and the buffers ids and weights.
+// route - the experts of a row by their scores. Every expert counts those better than itself, four
+// at a time: its rank, without any order of threads. Needs WG, ROUTE_FOURS (experts at most, in
+// fours), p with n_expert and n_used, score_at(i) of all rows, sum_two(v, id): sums of two numbers
+// of a workgroup, and the buffers ids and weights.
 //!include lib/key.wgsl
 var<workgroup> keys : array<vec4<u32>, ROUTE_FOURS>;
 var<workgroup> ranks : array<u32, 4u * ROUTE_FOURS>; // an expert's own thread writes and reads it

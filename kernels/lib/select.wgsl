@@ -1,13 +1,68 @@
-// select - of many items, best first, how many make up a given weight: the k best of logits (weight 1
-// each), or those that hold a probability (weight e^z). Radix descent: bytes of the order, best byte first.
+// select - of many items, best first, how many make up a given weight: the k best of logits (weight
+// 1 each), or those that hold a probability (weight e^z). Radix descent: bytes of the order, best
+// byte first.
 //
 // An item is vec2<u32>(key, NO_ID - id): larger is better, so equal keys go to the lower id; key 0 is no
 // item. Ids are below 2^24. The kernel gives
 //   fn n_items() -> u32
 //   fn item(i : u32) -> vec2<u32>
 //   fn item_weight(key : u32, kind : u32) -> u32
-// and const WG = 256. Sums are 64-bit integers, so the order of threads does not matter. Needs lib/key.wgsl
-// and lib/u64.wgsl.
+// and const WG = 256. Sums are 64-bit integers, so the order of threads does not matter. Needs lib/key.wgsl.
+
+// ---- 64-bit unsigned integers as vec2<u32>(low, high). WGSL has none ----
+
+fn u64_add(a : vec2<u32>, b : vec2<u32>) -> vec2<u32> {
+    let low = a.x + b.x;
+    return vec2<u32>(low, a.y + b.y + select(0u, 1u, low < a.x));
+}
+
+fn u64_sub(a : vec2<u32>, b : vec2<u32>) -> vec2<u32> {
+    return vec2<u32>(a.x - b.x, a.y - b.y - select(0u, 1u, a.x < b.x));
+}
+
+fn u64_less(a : vec2<u32>, b : vec2<u32>) -> bool {
+    return a.y < b.y || (a.y == b.y && a.x < b.x);
+}
+
+// The whole product of two 32-bit numbers, from their 16-bit halves.
+fn u64_of_product(a : u32, b : u32) -> vec2<u32> {
+    let ll = (a & 0xffffu) * (b & 0xffffu);
+    let lh = (a & 0xffffu) * (b >> 16u);
+    let hl = (a >> 16u) * (b & 0xffffu);
+    let mid = (ll >> 16u) + (lh & 0xffffu) + (hl & 0xffffu);
+    return vec2<u32>((ll & 0xffffu) | (mid << 16u),
+                     (a >> 16u) * (b >> 16u) + (lh >> 16u) + (hl >> 16u) + (mid >> 16u));
+}
+
+// a * b modulo 2^64.
+fn u64_mul(a : vec2<u32>, b : vec2<u32>) -> vec2<u32> {
+    let low = u64_of_product(a.x, b.x);
+    return vec2<u32>(low.x, low.y + a.x * b.y + a.y * b.x);
+}
+
+// a >> n for 0 < n < 32.
+fn u64_shift_right(a : vec2<u32>, n : u32) -> vec2<u32> {
+    return vec2<u32>((a.x >> n) | (a.y << (32u - n)), a.y >> n);
+}
+
+// ---- the numbers of src/base/rng.h, bit for bit ----
+
+fn rng_mix(seed : vec2<u32>) -> vec2<u32> {
+    var z = seed;
+    z = u64_mul(z ^ u64_shift_right(z, 30u), vec2<u32>(0x1ce4e5b9u, 0xbf58476du));
+    z = u64_mul(z ^ u64_shift_right(z, 27u), vec2<u32>(0x133111ebu, 0x94d049bbu));
+    return z ^ u64_shift_right(z, 31u);
+}
+
+// The 24 bits of rng_unit(rng_at(seed, i)): u = bits / 2^24.
+fn rng_bits(seed : vec2<u32>, i : u32) -> u32 {
+    let golden = vec2<u32>(0x7f4a7c15u, 0x9e3779b9u);
+    let number = u64_add(vec2<u32>(i, 0u), vec2<u32>(1u, 0u));
+    return rng_mix(u64_add(rng_mix(u64_add(seed, golden)), u64_mul(number, golden))).y >> 8u;
+}
+
+// ---- selection ----
+
 const NO_ID : u32 = 0x00ffffffu;
 const ALL_ITEMS : vec2<u32> = vec2<u32>(FIRST_KEY, 0u); // no allowed item is below this
 
@@ -43,8 +98,8 @@ fn byte_of(it : vec2<u32>, round : u32) -> u32 {
     return (word >> shift) & 255u;
 }
 
-// The weights of the items that are at least `bar` and share `found`'s bytes before `round`, by their
-// next byte.
+// The weights of the items that are at least `bar` and share `found`'s bytes before `round`, by
+// their next byte.
 fn weigh(bar : vec2<u32>, found : vec2<u32>, round : u32, kind : u32, lid : u32) {
     atomicStore(&weight_low[lid], 0u);
     atomicStore(&weight_high[lid], 0u);
@@ -101,8 +156,9 @@ fn choose(need : vec2<u32>, lid : u32) {
     workgroupBarrier();
 }
 
-// The worst item of the fewest best ones whose weight is `need` or more; only items at least `bar` count.
-// All of them when they weigh less. Unless `exact`, it may be a bound between two items instead.
+// The worst item of the fewest best ones whose weight is `need` or more; only items at least `bar`
+// count. All of them when they weigh less. Unless `exact`, it may be a bound between two items
+// instead.
 fn select_bar(bar : vec2<u32>, need_all : vec2<u32>, kind : u32, exact : bool, lid : u32) -> vec2<u32> {
     var need = need_all;
     var found = vec2<u32>();

@@ -1,5 +1,5 @@
-// sum - one number from each thread; every thread learns their sum. Needs WG, at most 256. Two calls need a
-// barrier between them.
+// sum - one number from each thread: every thread learns their sum, or that of those before it.
+// Needs WG, at most 256; a scan needs 256. Two sums need a barrier between them.
 //!if tier == subgroup
 // Lanes add first, then one number a subgroup goes through workgroup memory. The number of lanes is
 // counted, not assumed.
@@ -21,8 +21,8 @@ fn workgroup_sum(v : f32, lid : u32) -> f32 {
     return total;
 }
 //!else
-// Two short rounds instead of a tree of log2(WG): barriers cost more than the adds. A device that runs
-// on a CPU pays for threads that meet at all: there WG is small, and one round is enough.
+// Two short rounds instead of a tree of log2(WG): barriers cost more than the adds. A device that
+// runs on a CPU pays for threads that meet at all: there WG is small, and one round is enough.
 var<workgroup> sum_all : array<f32, 256>;
 var<workgroup> sum_some : array<f32, 16>;
 
@@ -51,3 +51,35 @@ fn workgroup_sum(v : f32, lid : u32) -> f32 {
     return total;
 }
 //!end
+
+// ---- scan ----
+
+var<workgroup> scan_all : array<f32, 256>;
+var<workgroup> scan_16 : array<f32, 16>; // of 16 threads each
+
+// (sum before this thread, sum of all)
+fn workgroup_scan(v : f32, lid : u32) -> vec2<f32> {
+    scan_all[lid] = v;
+    workgroupBarrier();
+    if (lid < 16u) {
+        var s = 0.0;
+        for (var i = 0u; i < 16u; i++) {
+            s += scan_all[lid * 16u + i];
+        }
+        scan_16[lid] = s;
+    }
+    workgroupBarrier();
+    var before = 0.0;
+    var total = 0.0;
+    for (var i = 0u; i < 16u; i++) {
+        if (i == lid / 16u) {
+            before = total;
+        }
+        total += scan_16[i];
+    }
+    for (var i = lid / 16u * 16u; i < lid; i++) {
+        before += scan_all[i];
+    }
+    workgroupBarrier(); // before the next call
+    return vec2<f32>(before, total);
+}

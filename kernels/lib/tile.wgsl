@@ -1,11 +1,13 @@
-// tile - a block of ROWS x TOKS results of W x, for kernels with many rows of x. Needs a shape, w_part(row, col) and
-// x_part(tok, col): the eights of columns col and col + 1 of a row of W and of x; zeros past the last column.
+// tile - a block of ROWS x TOKS results of W x, for kernels with many rows of x. Needs a shape,
+// w_part(row, col) and x_part(tok, col): the eights of columns col and col + 1 of a row of W and of
+// x; zeros past the last column.
 //
-// A step takes 8 WG / ROWS columns. Half of the threads decode sixteen columns of a row of W each, the others bring
-// those of x, to workgroup memory, where they lie column by column. A thread has 8 x 8 results: rows 4r .. 4r + 3 and
-// the same ROWS / 2 further on, tokens alike, so a column is four loads for 64 multiply-adds. Where the block has fewer
-// threads than WG, several teams share the columns of a step and add up at the end. While a step is computed the next
-// one is on its way. TOKS <= ROWS, and ROWS * TOKS <= 4096 if there are several teams.
+// A step takes 8 WG / ROWS columns. Half of the threads decode sixteen columns of a row of W each,
+// the others bring those of x, to workgroup memory, where they lie column by column. A thread has 8
+// x 8 results: rows 4r .. 4r + 3 and the same ROWS / 2 further on, tokens alike, so a column is
+// four loads for 64 multiply-adds. Where the block has fewer threads than WG, several teams share
+// the columns of a step and add up at the end. While a step is computed the next one is on its way.
+// TOKS <= ROWS, and ROWS * TOKS <= 4096 if there are several teams.
 override ROWS : u32 = 64u;
 override TOKS : u32 = 64u;
 override WG : u32 = 256u;
@@ -68,8 +70,8 @@ fn step_eights() -> u32 {
     return WG / ROWS;
 }
 
-// The products of `cols` eights of columns for this thread. n_tok: tokens from tok0 on; half of the work is left out
-// where they are few.
+// The products of `cols` eights of columns for this thread. n_tok: tokens from tok0 on; half of the
+// work is left out where they are few.
 fn block_products(row0 : u32, tok0 : u32, cols : u32, n_tok : u32, id : u32) -> Block {
     return block_products_from(row0, tok0, 0u, cols, n_tok, id);
 }
@@ -164,4 +166,34 @@ fn add_teams(mine : Block, id : u32) -> Block {
         workgroupBarrier();
     }
     return sum;
+}
+
+// ---- adapters, see lib/lora: B and z as more columns of W and x ----
+
+// There are kernels with and without: on some devices what a kernel might do costs even if it does
+// not.
+override LORA : u32 = 0u;
+
+// Columns of B and z that follow those of W and x, in eights.
+fn lora_eights() -> u32 {
+    return select(0u, p.rank / 8u, LORA == 1u);
+}
+
+// Columns 8i .. 8i + 7 of a row of B, and the same of z, scaled.
+fn lora_eight(mat : u32, row : u32, i : u32) -> Eight {
+    let n = p.b_rows;
+    let at = (mat * p.rank + 8u * i) * n + row;
+    return Eight(vec4<f32>(b[at], b[at + n], b[at + 2u * n], b[at + 3u * n]),
+                 vec4<f32>(b[at + 4u * n], b[at + 5u * n], b[at + 6u * n], b[at + 7u * n]));
+}
+
+fn lora_scaled(at : u32, s : u32) -> vec4<f32> {
+    return vec4<f32>(z[at] * b[s], z[at + 1u] * b[s + 1u], z[at + 2u] * b[s + 2u],
+                     z[at + 3u] * b[s + 3u]);
+}
+
+fn z_eight(z_base : u32, i : u32) -> Eight {
+    let at = z_base + 8u * i;
+    let s = p.b_scales + 8u * i;
+    return Eight(lora_scaled(at, s), lora_scaled(at + 4u, s + 4u));
 }

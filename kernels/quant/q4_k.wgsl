@@ -1,15 +1,16 @@
 // q4_k - a block of 256: nine vec4, a header and one of nibbles for each group of 32, whose first
 // sixteen weights are the low ones, see turn_q4_k. value = d sc q - dmin mn
 //
-// The header is that of Q5_K too, drawn in src/quant/affine.h: d, dmin, and eight pairs (sc, mn) of six
-// bits in twelve bytes.
+// The header is that of Q5_K too, drawn in src/quant/affine.h: d, dmin, and eight pairs (sc, mn) of
+// six bits in twelve bytes.
 
 //!include lib/base.wgsl
 
-// (d sc, dmin mn) of group g. Where g is that of many headers in turn, as in the dot products of a lane,
-// what is chosen by it is chosen once; affine_of() is for groups that change.
+// (d sc, dmin mn) of group g. Where g is that of many headers in turn, as in the dot products of a
+// lane, what is chosen by it is chosen once; affine_of() is for groups that change.
 fn affine_group(head : vec4<u32>, g : u32) -> vec2<f32> {
-    // Six bits of the groups 0 to 3 lie together; of the others four lie in the last word, two above the six.
+    // Six bits of the groups 0 to 3 lie together; of the others four lie in the last word, two
+    // above the six.
     let upper = g > 3u;
     let shift = 8u * (g & 3u);
     let four = select(0u, 0x0fu, upper);

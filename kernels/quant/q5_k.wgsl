@@ -1,9 +1,9 @@
 // q5_k - a block of 256: eleven vec4, a header, 32 bytes of fifth bits (bit g of byte l is group g,
 // weight l), 128 bytes of nibbles as in the file. value = d sc q - dmin mn
 //
-// The header is that of Q4_K, drawn in src/quant/affine.h: d, dmin, and eight pairs (sc, mn) of six bits
-// in twelve bytes. The groups 2p and 2p + 1 are the nibbles of the same bytes, so their numbers come
-// together: vec4(d sc, d sc', dmin mn, dmin mn').
+// The header is that of Q4_K, drawn in src/quant/affine.h: d, dmin, and eight pairs (sc, mn) of six
+// bits in twelve bytes. The groups 2p and 2p + 1 are the nibbles of the same bytes, so their
+// numbers come together: vec4(d sc, d sc', dmin mn, dmin mn').
 
 //!include lib/base.wgsl
 
@@ -18,10 +18,11 @@ fn affine_pair(head : vec4<u32>, p : u32) -> vec4<f32> {
     return d.xxyy * vec4<f32>(vec4<u32>(two.x & 0xffu, two.x >> 8u, two.y & 0xffu, two.y >> 8u));
 }
 
-// The same in fewer instructions where p is that of many headers in turn, as in the dot products of a
-// lane: what is chosen by it is chosen once.
+// The same in fewer instructions where p is that of many headers in turn, as in the dot products of
+// a lane: what is chosen by it is chosen once.
 fn affine_lane(head : vec4<u32>, p : u32) -> vec4<f32> {
-    // Six bits of the pairs 0 and 1 lie together; of 2 and 3 four lie in the last word, two above the others' six.
+    // Six bits of the pairs 0 and 1 lie together; of 2 and 3 four lie in the last word, two above
+    // the others' six.
     let upper = p > 1u;
     let shift = 16u * (p & 1u);
     let four = select(0u, 0x0f0fu, upper);
@@ -58,14 +59,16 @@ fn sixteen(i : u32) -> Sixteen {
     return scaled16(q, 0.0, m.x, -m.y);
 }
 
-// ---- few rows: a lane's unit is one vec4 of nibbles; four lanes share the fifth bits, eight a header ----
+// ---- few rows: a lane's unit is one vec4 of nibbles ----
+
+// Four lanes share the fifth bits, eight a header.
 
 const CODES : bool = true; // products take activations in runs, see keep() in lib/matvec
 const UNIT : u32 = 32u;
 alias Acts = Acts32;
 
-// vec4 number u % 8 of a block's nibbles has sixteen weights of each of two groups, 32 apart. The sums
-// of the activations meet the groups' offsets.
+// vec4 number u % 8 of a block's nibbles has sixteen weights of each of two groups, 32 apart. The
+// sums of the activations meet the groups' offsets.
 fn acts(base : u32, u : u32) -> Acts {
     let first = 4u * (u >> 1u) + (u & 1u);
     return Acts(run_at(base, first), run_at(base, first + 2u));

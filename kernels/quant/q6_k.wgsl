@@ -1,10 +1,11 @@
-// q6_k - a block of 256: twelve vec4, for each group of 32 one of nibbles, whose first sixteen weights are
-// the low ones, and half a one of the two bits above them, see turn_q6_k; then 16 signed bytes at w_scales()
-// and a half at w_d(). value = d sc (q - 32)
+// q6_k - a block of 256: twelve vec4, for each group of 32 one of nibbles, whose first sixteen
+// weights are the low ones, and half a one of the two bits above them, see turn_q6_k; then 16
+// signed bytes at w_scales() and a half at w_d(). value = d sc (q - 32)
 
 //!include lib/base.wgsl
 
-// Two bits of sixteen weights out of a word: those of weight 4c + b as bits 4 and 5 of byte b of word c.
+// Two bits of sixteen weights out of a word: those of weight 4c + b as bits 4 and 5 of byte b of
+// word c.
 fn upper16(bits : u32) -> vec4<u32> {
     return vec4<u32>(bits << 4u, bits << 2u, bits, bits >> 2u) & vec4<u32>(0x30303030u);
 }
@@ -33,9 +34,10 @@ fn sixteen(i : u32) -> Sixteen {
     return scaled16((low & vec4<u32>(0x0f0f0f0fu)) | high, 32.0, q6_scale(block, (i >> 1u) & 15u), 0.0);
 }
 
-// ---- few rows: a lane's unit is a group: one vec4 of nibbles, and half a vec4 of the two bits above
-// them, of which its neighbour has the other half ----
+// ---- few rows: a lane's unit is a group ----
 
+// One vec4 of nibbles, and half a vec4 of the two bits above them, of which its neighbour has the
+// other half.
 const CODES : bool = true; // products take activations in runs, see keep() in lib/matvec
 const UNIT : u32 = 32u;
 alias Acts = Acts32;

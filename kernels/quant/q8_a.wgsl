@@ -13,8 +13,9 @@ fn sixteen(i : u32) -> Sixteen {
     return scaled16(w_at(i >> 1u) ^ vec4<u32>(0x80808080u), 128.0, m.x, m.y);
 }
 
-// ---- few rows: a lane's unit is a block: one vec4 and two f32. sum (s q + o) x = s sum q x + o sum x ----
+// ---- few rows: a lane's unit is a block: one vec4 and two f32 ----
 
+// sum (s q + o) x = s sum q x + o sum x
 const CODES : bool = true; // products take activations in runs, see keep() in lib/matvec
 const UNIT : u32 = 16u;
 alias Acts = Run;
