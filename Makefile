@@ -204,7 +204,7 @@ $(APP)/dist/index.html: $(APP_SRC) $(APP)/node_modules/.package-lock.json $(ENGI
 screenshots: app
 	@node tests/web/app/screenshots.mjs $(BUILD)/screenshots
 
-KERNEL_FILES = $(wildcard kernels/*.wgsl kernels/*/*.wgsl)
+KERNEL_FILES = $(wildcard kernels/*/*.wgsl)
 $(GEN)/kernels.h $(GEN)/kernels.c $(GEN)/train.wgsl $(GEN)/kernels.json &: tools/kernels.py tools/wgsl.py tools/wgsl_bytes.py src/gpu/wgsl.c $(KERNEL_FILES)
 	@tools/kernels.py kernels $(GEN)
 

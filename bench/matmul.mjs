@@ -384,7 +384,7 @@ const toHalf = (() => {
   };
 })();
 
-/** As kernels/to_halves.wgsl lays them out, with a scale of 1: eight halves more a row. */
+/** As kernels/matmul/to_halves.wgsl lays them out, with a scale of 1: eight halves more a row. */
 function halvesOf(x, cols) {
   const pitch = cols + 8, out = new Uint16Array((x.length / cols) * pitch);
   for (let i = 0; i < x.length; i++) out[Math.floor(i / cols) * pitch + (i % cols)] = toHalf(x[i]);

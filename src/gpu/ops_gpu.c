@@ -115,7 +115,7 @@ static void add(struct run *r, struct tensor *x, const struct tensor *b)
     gpu_dispatch_op(r, KERNEL_ADD, &p, bind, COUNT(bind), divide_up(p.n, 256));
 }
 
-/* As HOW of kernels/scale.wgsl says. */
+/* As HOW of kernels/norm/scale.wgsl says. */
 enum { BY_WEIGHT, BY_CONSTANT, CAPPED };
 
 static void scale_all(struct run *r, struct tensor *x, int how, const struct weight *w, float c)

@@ -99,7 +99,7 @@ static void cut_q8_0(const uint8_t *b, size_t n, struct parts o)
     cut_blocks(b, n, o, &cuts_q8_0);
 }
 
-/* The nibbles of each group together: see kernels/turn_q4_k.wgsl. */
+/* The nibbles of each group together: see kernels/load/turn_q4_k.wgsl. */
 BZ_CLONES static void turn_q4_k(const uint8_t *restrict b, size_t n, struct parts o)
 {
     uint8_t *restrict out = o.p[0];
@@ -117,7 +117,7 @@ BZ_CLONES static void turn_q4_k(const uint8_t *restrict b, size_t n, struct part
     }
 }
 
-/* Group g of 32 weights: their low bits to low[16], the two above them to high[8]. See kernels/turn_q6_k.wgsl. */
+/* Group g of 32 weights: their low bits to low[16], the two above them to high[8]. See kernels/load/turn_q6_k.wgsl. */
 BZ_INLINE void turn_group(const uint8_t *restrict b, int g, uint8_t *restrict low,
                           uint8_t *restrict high)
 {

@@ -19,7 +19,7 @@
  *     Q8_A    16     q[16]: i8              s, o: two f32                        s q + o
  *
  * What the letters mean inside a block is in the file of the format in src/quant/; the bits of Q4_K's and Q6_K's groups, which share
- * bytes there, are turned so that each group has its own (kernels/turn_q4_k.wgsl, kernels/turn_q6_k.wgsl). F32, F16 and BF16
+ * bytes there, are turned so that each group has its own (kernels/load/turn_q4_k.wgsl, kernels/load/turn_q6_k.wgsl). F32, F16 and BF16
  * rows end with zeros up to a whole block. A kernel gets the parts' offsets as `scales` (d of Q4_0,
  * Q5_0, Q8_0; scales of Q6_K; s and o of Q8_A), `high` (qh of Q5_0) and `d` (d of Q6_K).
  *

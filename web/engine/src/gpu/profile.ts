@@ -77,7 +77,7 @@ async function time(device: GPUDevice, steps: ReturnType<Gpu['listing']>): Promi
 }
 
 const MiB = 1024 * 1024;
-const LANES = 256, VECTORS = 16; // of kernels/bandwidth.wgsl: lanes of a workgroup, vectors that each reads
+const LANES = 256, VECTORS = 16; // of kernels/load/bandwidth.wgsl: lanes of a workgroup, vectors that each reads
 
 /** Bytes a second that a kernel which does nothing else reads: what decoding can reach at most. */
 export async function bandwidth(core: Core): Promise<number> {

@@ -23,6 +23,7 @@
 //!without tier == matrix && format == f32
 //!include lib/matvec.wgsl
 
+// Results, four rows of W by four rows t of a share, to where lib/matvec puts one.
 fn put_rows(tok : u32, row : u32, split : u32, v : vec4<f32>) {
     for (var r = 0u; r < 4u; r++) {
         if (tok < p.n_tok && row + r < p.rows) {

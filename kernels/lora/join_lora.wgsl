@@ -24,6 +24,8 @@
 //!include lib/lanes.wgsl
 //!include lib/residual.wgsl
 
+// A workgroup's share of z = A x: one row of A, a thread sixteen columns of it, which are on their way
+// while x is made.
 fn a_columns(row : u32, i : u32) -> Sixteen {
     let n = p.cols / 4u;
     if (i >= n) {
