@@ -448,7 +448,7 @@ void gpu_experts(struct run *r, struct tensor *y, const struct tensor *x,
 /* May every workgroup that reads the routing make it for itself? Where there is much of it, a dispatch is cheaper. */
 static bool chosen_by_readers(const struct tensor *scores)
 {
-    enum { ROWS = 2, EXPERTS = 256 }; /* the latter in the kernel */
+    enum { ROWS = 2, EXPERTS = 256 }; /* the latter in the kernel experts_gate_up_digits */
     return scores->rows <= ROWS && scores->cols <= EXPERTS;
 }
 
