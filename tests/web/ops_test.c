@@ -1,11 +1,14 @@
-/* ops_test.c - the op tables of tests/ops_cases.h and ops_bwd_cases.h on the GPU: part of a wasm module that only tests load.
+/* ops_test.c - the op tables of tests/ops_cases.h and tests/ops_cases/backward.h on the GPU: part
+ * of a wasm module that only tests load.
  *
- * The host (tests/web/test_ops.mjs) asks for one case after the other. A case is run by the reference loops, once,
- * and recorded with the same inputs by one GPU backend after the other (each tier has its own); the host submits the
- * program, reads the results into the places named here, and asks how far they are off.
+ * The host (tests/web/test_ops.mjs) asks for one case after the other. The reference loops run a
+ * case once. Each tier has a GPU backend of its own, which records the case with the same inputs.
+ * The host then submits the program, reads the results into the places named here, and asks how far
+ * they are off.
  */
 #include "gpu/ops_gpu.h"
-#include "ops_bwd_cases.h"
+#include "ops_cases.h"
+#include "ops_cases/backward.h"
 #include "wasm/wasm.h"
 
 /* f32 sums and the device's exp, tanh and sine here, double there. */
@@ -25,7 +28,7 @@ struct deferred {
 static struct backend reference, gpus[MAX_BACKENDS];
 static uint32_t n_gpus;
 static struct bench want, got;
-static struct op_case now;
+static struct nth_case now;
 static struct deferred results[MAX_RESULTS];
 static uint32_t n_results;
 static struct recorded program;
@@ -36,7 +39,8 @@ EXPORT(int32_t, ops_test_open, void)
     return wasm_failed(cpu_open(&reference, false, 1, &wasm_err)) ? -1 : 0;
 }
 
-/* One more GPU backend: its number. wide: record what a device with wide workgroups would run, on any device. */
+/* Open one more GPU backend: its number. wide: record what a device with wide workgroups would run,
+ * on any device. */
 EXPORT(int32_t, ops_test_add, uint32_t tier, uint32_t wide)
 {
     CHECK(n_gpus < MAX_BACKENDS);
@@ -95,7 +99,8 @@ static void free_placed(void)
     }
 }
 
-/* Bring the weights of the case to the GPU, in windows of odd size: by turns through the core and by the device. */
+/* Upload the weights of the case to the GPU, in windows of odd size. By turns the core places a
+ * window or the device does. */
 static enum bz_status upload_all(struct gpu_ops *g, uint32_t turn)
 {
     struct upload_window win;
@@ -116,14 +121,16 @@ static enum bz_status upload_all(struct gpu_ops *g, uint32_t turn)
 static void describe(const struct gpu_ops *g)
 {
     struct buf b = { 0 };
-    bool product = strncmp(now.op, "linear", 6) == 0 || strcmp(now.op, "gate_up") == 0 ||
-                   strcmp(now.op, "experts") == 0;
+    const struct op_case *c = &now.c;
+    const char *op = now.op->name;
+    bool product =
+        strncmp(op, "linear", 6) == 0 || strcmp(op, "gate_up") == 0 || strcmp(op, "experts") == 0;
     double usual = product && g->tier == TIER_MATRIX ? MATRIX_NMSE : GPU_NMSE;
-    double limit = now.nmse > usual ? now.nmse : usual;
-    buf_printf(&b, "{\"op\":\"%s\",\"rows\":%u,\"cols\":%u,\"format\":\"%s\",\"why\":\"%s\"",
-               now.op, now.rows, now.cols, quant_find(now.format)->name, now.why);
+    double limit = c->nmse > usual ? c->nmse : usual;
+    buf_printf(&b, "{\"op\":\"%s\",\"rows\":%u,\"cols\":%u,\"format\":\"%s\",\"why\":\"%s\"", op,
+               c->rows, c->cols, quant_find(c->format)->name, c->why);
     buf_printf(&b, ",\"limit\":%g,\"program\":%u,\"adapters\":%u,\"dispatches\":%u,\"results\":[",
-               limit, program.program, now.n_lora, n_dispatches);
+               limit, program.program, c->n_lora, n_dispatches);
     for (uint32_t i = 0; i < n_results; i++)
         buf_printf(&b, "%s{\"buffer\":%u,\"offset\":%u,\"at\":%u,\"bytes\":%u}", i ? "," : "",
                    results[i].buffer, results[i].first * 4,
@@ -137,64 +144,51 @@ static void describe(const struct gpu_ops *g)
 }
 
 /* Case i of both tables, one after the other. */
-static bool find_case(size_t i, struct op_case *c, size_t *line, bool *backward)
+static struct nth_case find_case(size_t i)
 {
     static size_t n_forward;
-    while (nth_case(n_forward, c, line)) n_forward++;
-    *backward = i >= n_forward;
-    if (!*backward) return nth_case(i, c, line);
-    return nth_of(bwd_cases, sizeof bwd_cases / sizeof *bwd_cases, i - n_forward, c, line);
+    while (nth_case(ops, COUNT(ops), n_forward).op) n_forward++;
+    if (i < n_forward) return nth_case(ops, COUNT(ops), i);
+    return nth_case(bwd_ops, COUNT(bwd_ops), i - n_forward);
 }
 
-/* The op of case i is the result, or an empty text when the case is not for GPUs; 0 past the last, 2 when it is one
- * line of the table in one of many formats. */
+/* The name of case i's op is the result text; it is empty when the case is not for GPUs. Returns 0
+ * past the last case, 2 when the case's row is for every format, else 1. */
 EXPORT(int32_t, ops_test_op, uint32_t i)
 {
-    struct op_case c;
-    size_t line;
-    bool backward;
-    if (!find_case(i, &c, &line, &backward)) return 0;
-    wasm_show(c.op, c.cpu_only ? 0 : strlen(c.op));
-    return (backward ? bwd_cases : cases)[line].format == EVERY ? 2 : 1;
-}
-
-static void run_now(struct bench *b, bool backward)
-{
-    if (backward) run_bwd_case_on(b, &now);
-    else run_case_on(b, &now);
+    struct nth_case n = find_case(i);
+    if (!n.op) return 0;
+    wasm_show(n.op->name, n.c.cpu_only ? 0 : strlen(n.op->name));
+    return n.every ? 2 : 1;
 }
 
 /* The reference's results of case i. ops_test_end must follow. */
 EXPORT(void, ops_test_begin, uint32_t i)
 {
-    size_t line;
-    bool backward;
-    find_case(i, &now, &line, &backward);
-    bench_open(&want, &reference, true, line);
-    run_now(&want, backward);
+    now = find_case(i);
+    bench_open(&want, &reference, true, now.c.seed);
+    now.op->run(&want, &now.c);
 }
 
-/* Record the case that has begun, i, on a GPU backend: 0, and the result says what it is and where its results go; -1 when
- * it could not be recorded. ops_test_recorded must follow. */
+/* Record the case that has begun, i, on a GPU backend. The result text says what the case is and
+ * where its results go. Returns -1 when it could not be recorded. ops_test_recorded must follow. */
 EXPORT(int32_t, ops_test_record, uint32_t i, uint32_t number)
 {
     const struct backend *gpu = &gpus[number];
     struct gpu_ops *g = gpu->ctx;
-    size_t line;
-    bool backward;
-    find_case(i, &now, &line, &backward);
-    bench_open(&got, gpu, true, line);
+    const struct op_case *c = &now.c;
+    bench_open(&got, gpu, true, c->seed);
     got.like = &want;
     got.defer = defer;
     n_results = 0;
     /* The step begins at the case's own position, so that kernels must add the two up. */
-    gpu_ops_begin(gpu, now.pos, now.pos + now.rows);
-    g->cut = now.cut;
-    g->narrow_stream = now.wide ? 0 : GPU_NARROW_STREAM;
-    run_now(&got, backward);
+    gpu_ops_begin(gpu, c->pos, c->pos + c->rows);
+    g->cut = c->cut;
+    g->narrow_stream = c->wide ? 0 : GPU_NARROW_STREAM;
+    now.op->run(&got, c);
     program = gpu_ops_end(gpu);
     n_dispatches = g->rec.n_dispatches;
-    gpu_write_step(gpu, now.pos, now.rows, 0);
+    gpu_write_step(gpu, c->pos, c->rows, 0);
     /* Also when recording failed: no window may outlive its weight. */
     enum bz_status st = upload_all(g, i);
     if (got.run.status || want.run.status) {

@@ -1,16 +1,17 @@
-/* ops_bwd_cases.h - the gradients of ops_bwd.h in a table like that of ops_cases.h: what a GPU makes of them
- * against the loops of the CPU, which test_backward.c holds against the slope of the loss.
+/* backward.h - the gradients of ops_bwd.h in a table like that of ops_cases.h.
  *
- * Where an argument is added to, it begins with random numbers, so that setting it shows. Tolerances are
- * normalised mean squared errors, of the worst of a case's results.
+ * The cases compare a GPU's gradients with the loops of the CPU. test_backward.c compares those
+ * loops with the slope of the loss. An argument that an op adds to begins with random numbers, so
+ * that an op that sets it is found out. Tolerances are normalised mean squared errors, of the worst
+ * of a case's results.
  */
-#ifndef BEZEL_TESTS_OPS_BWD_CASES_H
-#define BEZEL_TESTS_OPS_BWD_CASES_H
+#ifndef BEZEL_TESTS_OPS_CASES_BACKWARD_H
+#define BEZEL_TESTS_OPS_CASES_BACKWARD_H
 
 #include "ops/ops_bwd.h"
-#include "ops_cases.h"
+#include "ops_cases/case.h"
 
-/* A place for an adapter's gradients, as many as a bench has adapters. */
+/* Train an adapter: its gradients begin with random numbers. */
 static inline void bench_train(struct bench *b, struct lora_grad *grad, struct lora *l)
 {
     uint32_t rank = l->a.rows;
@@ -26,6 +27,13 @@ static void case_zero(struct bench *b, const struct op_case *c)
     bench_result(b, &x->t, false);
 }
 
+/* clang-format off */
+static const struct op_case zero_cases[] = {
+    /* seed rows cols format    nmse   why this case */
+    {   0,    5,   36, F32,        0,     .why = "every row" },
+};
+/* clang-format on */
+
 static void case_rms_norm_bwd(struct bench *b, const struct op_case *c)
 {
     struct act *x = bench_random(b, c->rows, c->cols), *dy = bench_random(b, c->rows, c->cols);
@@ -35,8 +43,17 @@ static void case_rms_norm_bwd(struct bench *b, const struct op_case *c)
     bench_result(b, &dx->t, false);
 }
 
-/* The first adapter is trained; others only pass the gradient on. plain: nobody wants dx. With `at` per cent of
- * dropout, the way forward too. */
+/* clang-format off */
+static const struct op_case rms_norm_bwd_cases[] = {
+    /* seed rows cols format    nmse   why this case */
+    {   1,    1,   64, F32,        1e-10, .why = "one row" },
+    {   2,   65, 2052, F32,        1e-10, .why = "rows and cols just past a tile" },
+    {   3,    3,   96, QUANT_BF16, 1e-10, .why = "no weight", .plain = true },
+};
+/* clang-format on */
+
+/* The first adapter is trained; the others only pass the gradient on. plain: dx is not asked for.
+ * at: per cent of dropout, which the forward product then has too. */
 static void case_linear_bwd(struct bench *b, const struct op_case *c)
 {
     static struct lora_grad grads[2]; /* one for each of the two benches that are open at a time */
@@ -61,6 +78,29 @@ static void case_linear_bwd(struct bench *b, const struct op_case *c)
     bench_result(b, &grad->b, false);
 }
 
+/* clang-format off */
+static const struct op_case linear_bwd_cases[] = {
+    /* seed rows cols format    nmse   why this case */
+    {   4,    5,  256, EVERY,      1e-10, .why = "every format", .out = 36 },
+    {   5,   70,  256, EVERY,      1e-10, .why = "just past a tile of rows", .out = 68 },
+    {   6,    3,   96, QUANT_Q8_0, 1e-10, .why = "columns past a tile", .out = 4 },
+    {   7,   17,   96, F32,        1e-10, .why = "a trained adapter",
+      .out = 100, .rank = 3, .n_lora = 1 },
+    {   8,   66,  256, QUANT_Q4_K, 1e-10, .why = "rank 16", .out = 132, .rank = 16, .n_lora = 1 },
+    {   9,    9,  256, QUANT_Q6_K, 1e-10, .why = "one of three is trained",
+      .out = 64, .rank = 18, .n_lora = 3 },
+    {  10,   20,   64, QUANT_Q4_0, 1e-10, .why = "rank 40; nobody wants dx",
+      .out = 48, .rank = 40, .n_lora = 1, .plain = true },
+    {  11,    4,  128, QUANT_Q8_0, 1e-10, .why = "rows of W in shares",
+      .out = 2080, .rank = 8, .n_lora = 1 },
+
+    {  12,   18,  256, QUANT_Q4_K, 1e-10, .why = "dropout; forward too",
+      .out = 68, .rank = 16, .n_lora = 1, .at = 30 },
+    {  13,    9,  100, F32,        1e-10, .why = "dropout of one of two",
+      .out = 132, .rank = 20, .n_lora = 2, .at = 55 },
+};
+/* clang-format on */
+
 static void case_head_norm_rope_bwd(struct bench *b, const struct op_case *c)
 {
     struct act *x = bench_random(b, c->rows, c->n_head * c->cols);
@@ -70,6 +110,16 @@ static void case_head_norm_rope_bwd(struct bench *b, const struct op_case *c)
     op_head_norm_rope_bwd(&b->run, &d->t, &x->t, &w->w, c->plain ? NULL : &turn->t, c->n_head, EPS);
     bench_result(b, &d->t, false);
 }
+
+/* clang-format off */
+static const struct op_case head_norm_rope_bwd_cases[] = {
+    /* seed rows cols format    nmse   why this case */
+    {  14,    3,   64, F32,        1e-10, .why = "all pairs", .n_head = 2, .out = 32 },
+    {  15,    5,  256, QUANT_BF16, 1e-10, .why = "some pairs", .n_head = 3, .out = 32 },
+    {  16,    2,   32, F32,        1e-10, .why = "no weight, no rotation",
+      .n_head = 1, .out = 16, .plain = true },
+};
+/* clang-format on */
 
 /* Scores of variance 1. */
 static void case_attention_bwd(struct bench *b, const struct op_case *c)
@@ -98,6 +148,23 @@ static void case_attention_bwd(struct bench *b, const struct op_case *c)
     bench_result(b, &y->t, false);
 }
 
+/* clang-format off */
+static const struct op_case attention_bwd_cases[] = {
+    /* seed rows cols format    nmse   why this case */
+    {  17,    1,   32, F32,        1e-10, .why = "one position", .n_head = 2, .n_kv = 1 },
+    {  18,   33,   64, F32,        1e-10, .why = "groups of four heads", .n_head = 8, .n_kv = 2 },
+    {  19,   70,   96, F32,        1e-10, .why = "past a tile everywhere", .n_head = 2, .n_kv = 2 },
+    {  20,  150,   32, F32,        1e-10, .why = "a window", .n_head = 2, .n_kv = 1, .window = 20 },
+    {  21,   66,  256, F32,        1e-10, .why = "a large head",
+      .n_head = 2, .n_kv = 1, .window = 40 },
+
+    {  22,   70,   32, F32,        1e-10, .why = "packed; forward too",
+      .n_head = 4, .n_kv = 2, .at = 13 },
+    {  23,  140,   32, F32,        1e-10, .why = "packed and a window",
+      .n_head = 2, .n_kv = 1, .at = 50, .window = 17 },
+};
+/* clang-format on */
+
 static void case_gelu_mul_bwd(struct bench *b, const struct op_case *c)
 {
     struct act *a = bench_random(b, c->rows, c->cols), *by = bench_random(b, c->rows, c->out);
@@ -108,6 +175,15 @@ static void case_gelu_mul_bwd(struct bench *b, const struct op_case *c)
     bench_result(b, &d->t, false);
     if (!c->plain) bench_result(b, &db->t, false);
 }
+
+/* clang-format off */
+static const struct op_case gelu_mul_bwd_cases[] = {
+    /* seed rows cols format    nmse   why this case */
+    {  24,   65,  100, F32,        1e-10, .why = "both gradients", .out = 100 },
+    {  25,    3,   32, F32,        1e-10, .why = "a slice of a wider factor",
+      .out = 96, .at = 64, .plain = true },
+};
+/* clang-format on */
 
 static void case_head_loss(struct bench *b, const struct op_case *c)
 {
@@ -123,6 +199,16 @@ static void case_head_loss(struct bench *b, const struct op_case *c)
     bench_result(b, &loss->t, false);
     bench_result(b, &dx->t, false);
 }
+
+/* clang-format off */
+static const struct op_case head_loss_cases[] = {
+    /* seed rows cols format    nmse   why this case */
+    {  26,    5,   64, QUANT_Q4_0, 1e-9,  .why = "few rows", .out = 260 },
+    {  27,   70,  256, QUANT_Q6_K, 1e-9,  .why = "as published files have it", .out = 1028 },
+    {  28,    7,   96, QUANT_Q8_0, 1e-9,  .why = "no cap; an odd vocabulary",
+      .out = 311, .plain = true },
+};
+/* clang-format on */
 
 /* Weights of a router are positive. */
 static struct act *bench_positive(struct bench *b, uint32_t rows, uint32_t cols)
@@ -176,6 +262,22 @@ static void case_experts_bwd(struct bench *b, const struct op_case *c)
     }
 }
 
+/* clang-format off */
+static const struct op_case experts_bwd_cases[] = {
+    /* seed rows cols format    nmse   why this case */
+    {  29,    5,   64, F32,        1e-10, .why = "fused",
+      .out = 64, .n_expert = 4, .n_used = 2, .n_ff = 32 },
+    {  30,   40,   96, QUANT_Q8_0, 1e-10, .why = "more slots of one expert than a tile",
+      .out = 96, .n_expert = 2, .n_used = 2, .n_ff = 64, .plain = true },
+    {  31,    9,  256, QUANT_Q4_K, 1e-10, .why = "gate and up apart",
+      .out = 256, .n_expert = 5, .n_used = 3, .n_ff = 256, .split = true },
+    {  32,   20,   64, QUANT_Q5_0, 1e-10, .why = "adapters on both",
+      .out = 64, .n_expert = 3, .n_used = 2, .n_ff = 32, .rank = 5, .n_lora = 2 },
+    {  33,   20,   64, QUANT_Q8_0, 1e-10, .why = "adapters on down and gate",
+      .out = 64, .n_expert = 3, .n_used = 2, .n_ff = 32, .rank = 16, .n_lora = 2, .split = true },
+};
+/* clang-format on */
+
 static void case_router_bwd(struct bench *b, const struct op_case *c)
 {
     static struct lora_grad grads[2];
@@ -197,6 +299,15 @@ static void case_router_bwd(struct bench *b, const struct op_case *c)
     bench_result(b, &grad->b, false);
 }
 
+/* clang-format off */
+static const struct op_case router_bwd_cases[] = {
+    /* seed rows cols format    nmse   why this case */
+    {  34,    5,   64, F32,        1e-10, .why = "some of eight", .n_expert = 8, .n_used = 3 },
+    {  35,   66,   96, QUANT_Q8_0, 1e-10, .why = "adapted",
+      .n_expert = 16, .n_used = 2, .rank = 4, .n_lora = 1 },
+};
+/* clang-format on */
+
 /* Sums, the clip and a step of the optimiser; plain: the loss is no number. */
 static void case_adamw(struct bench *b, const struct op_case *c)
 {
@@ -217,7 +328,16 @@ static void case_adamw(struct bench *b, const struct op_case *c)
     bench_result(b, &v->t, false);
 }
 
-/* A x and y of an adapter whose numbers were changed on the backend: it must be what was published. */
+/* clang-format off */
+static const struct op_case adamw_cases[] = {
+    /* seed rows cols format    nmse   why this case */
+    {  36,    3,   36, F32,        1e-10, .why = "clipped", .at = 1 },
+    {  37,  130,  256, F32,        1e-10, .why = "large; no limit" },
+    {  38,    3,   36, F32,        0,     .why = "no number: nothing changes", .plain = true },
+};
+/* clang-format on */
+
+/* Publish new matrices of an adapter to the backend: the next product must use them. */
 static void case_publish(struct bench *b, const struct op_case *c)
 {
     struct act *x = bench_random(b, c->rows, c->cols), *y = bench_blank(b, c->rows, c->out);
@@ -235,84 +355,17 @@ static void case_publish(struct bench *b, const struct op_case *c)
     bench_result(b, &y->t, false);
 }
 
-static const struct {
-    const char *name;
-    void (*run)(struct bench *b, const struct op_case *c);
-} bwd_ops[] = {
-    { "zero", case_zero },
-    { "rms_norm_bwd", case_rms_norm_bwd },
-    { "linear_bwd", case_linear_bwd },
-    { "head_norm_rope_bwd", case_head_norm_rope_bwd },
-    { "attention_bwd", case_attention_bwd },
-    { "gelu_mul_bwd", case_gelu_mul_bwd },
-    { "head_loss", case_head_loss },
-    { "experts_bwd", case_experts_bwd },
-    { "router_bwd", case_router_bwd },
-    { "adamw", case_adamw },
-    { "publish", case_publish },
-};
-
 /* clang-format off */
-static const struct op_case bwd_cases[] = {
-    /* op             rows  cols  format       nmse   why this case */
-    { "zero",            5,    36, F32,        0,     .why = "every row" },
-    { "rms_norm_bwd",    1,    64, F32,        1e-10, .why = "one row" },
-    { "rms_norm_bwd",   65,  2052, F32,        1e-10, .why = "rows and cols just past a tile" },
-    { "rms_norm_bwd",    3,    96, QUANT_BF16, 1e-10, .why = "no weight", .plain = true },
-
-    { "linear_bwd",      5,   256, EVERY,      1e-10, .why = "every format", .out = 36 },
-    { "linear_bwd",     70,   256, EVERY,      1e-10, .why = "just past a tile of rows", .out = 68 },
-    { "linear_bwd",      3,    96, QUANT_Q8_0, 1e-10, .why = "columns past a tile", .out = 4 },
-    { "linear_bwd",     17,    96, F32,        1e-10, .why = "a trained adapter", .out = 100, .rank = 3, .n_lora = 1 },
-    { "linear_bwd",     66,   256, QUANT_Q4_K, 1e-10, .why = "rank 16", .out = 132, .rank = 16, .n_lora = 1 },
-    { "linear_bwd",      9,   256, QUANT_Q6_K, 1e-10, .why = "one of three is trained", .out = 64, .rank = 18, .n_lora = 3 },
-    { "linear_bwd",     20,    64, QUANT_Q4_0, 1e-10, .why = "rank 40; nobody wants dx", .out = 48, .rank = 40, .n_lora = 1, .plain = true },
-    { "linear_bwd",      4,   128, QUANT_Q8_0, 1e-10, .why = "rows of W in shares", .out = 2080, .rank = 8, .n_lora = 1 },
-
-    { "linear_bwd",     18,   256, QUANT_Q4_K, 1e-10, .why = "dropout; forward too", .out = 68, .rank = 16, .n_lora = 1, .at = 30 },
-    { "linear_bwd",      9,   100, F32,        1e-10, .why = "dropout of one of two", .out = 132, .rank = 20, .n_lora = 2, .at = 55 },
-
-    { "head_norm_rope_bwd", 3, 64, F32,        1e-10, .why = "all pairs", .n_head = 2, .out = 32 },
-    { "head_norm_rope_bwd", 5, 256, QUANT_BF16, 1e-10, .why = "some pairs", .n_head = 3, .out = 32 },
-    { "head_norm_rope_bwd", 2, 32, F32,        1e-10, .why = "no weight, no rotation", .n_head = 1, .out = 16, .plain = true },
-
-    { "attention_bwd",   1,    32, F32,        1e-10, .why = "one position", .n_head = 2, .n_kv = 1 },
-    { "attention_bwd",  33,    64, F32,        1e-10, .why = "groups of four heads", .n_head = 8, .n_kv = 2 },
-    { "attention_bwd",  70,    96, F32,        1e-10, .why = "past a tile everywhere", .n_head = 2, .n_kv = 2 },
-    { "attention_bwd", 150,    32, F32,        1e-10, .why = "a window", .n_head = 2, .n_kv = 1, .window = 20 },
-    { "attention_bwd",  66,   256, F32,        1e-10, .why = "a large head", .n_head = 2, .n_kv = 1, .window = 40 },
-
-    { "attention_bwd",  70,    32, F32,        1e-10, .why = "packed; forward too", .n_head = 4, .n_kv = 2, .at = 13 },
-    { "attention_bwd", 140,    32, F32,        1e-10, .why = "packed and a window", .n_head = 2, .n_kv = 1, .at = 50, .window = 17 },
-
-    { "gelu_mul_bwd",   65,   100, F32,        1e-10, .why = "both gradients", .out = 100 },
-    { "gelu_mul_bwd",    3,    32, F32,        1e-10, .why = "a slice of a wider factor", .out = 96, .at = 64, .plain = true },
-
-    { "head_loss",       5,    64, QUANT_Q4_0, 1e-9,  .why = "few rows", .out = 260 },
-    { "head_loss",      70,   256, QUANT_Q6_K, 1e-9,  .why = "as published files have it", .out = 1028 },
-    { "head_loss",       7,    96, QUANT_Q8_0, 1e-9,  .why = "no cap; an odd vocabulary", .out = 311, .plain = true },
-
-    { "experts_bwd",     5,    64, F32,        1e-10, .why = "fused", .out = 64, .n_expert = 4, .n_used = 2, .n_ff = 32 },
-    { "experts_bwd",    40,    96, QUANT_Q8_0, 1e-10, .why = "more slots of one expert than a tile", .out = 96, .n_expert = 2, .n_used = 2, .n_ff = 64, .plain = true },
-    { "experts_bwd",     9,   256, QUANT_Q4_K, 1e-10, .why = "gate and up apart", .out = 256, .n_expert = 5, .n_used = 3, .n_ff = 256, .split = true },
-    { "experts_bwd",    20,    64, QUANT_Q5_0, 1e-10, .why = "adapters on both", .out = 64, .n_expert = 3, .n_used = 2, .n_ff = 32, .rank = 5, .n_lora = 2 },
-    { "experts_bwd",    20,    64, QUANT_Q8_0, 1e-10, .why = "adapters on down and gate", .out = 64, .n_expert = 3, .n_used = 2, .n_ff = 32, .rank = 16, .n_lora = 2, .split = true },
-
-    { "router_bwd",      5,    64, F32,        1e-10, .why = "some of eight", .n_expert = 8, .n_used = 3 },
-    { "router_bwd",     66,    96, QUANT_Q8_0, 1e-10, .why = "adapted", .n_expert = 16, .n_used = 2, .rank = 4, .n_lora = 1 },
-
-    { "adamw",           3,    36, F32,        1e-10, .why = "clipped", .at = 1 },
-    { "adamw",         130,   256, F32,        1e-10, .why = "large; no limit" },
-    { "adamw",           3,    36, F32,        0,     .why = "no number: nothing changes", .plain = true },
-
-    { "publish",         5,    96, QUANT_Q8_0, 1e-10, .why = "one of two", .out = 36, .rank = 3, .n_lora = 2 },
+static const struct op_case publish_cases[] = {
+    /* seed rows cols format    nmse   why this case */
+    {  39,    5,   96, QUANT_Q8_0, 1e-10, .why = "one of two", .out = 36, .rank = 3, .n_lora = 2 },
 };
 /* clang-format on */
 
-static inline void run_bwd_case_on(struct bench *b, const struct op_case *c)
-{
-    for (size_t i = 0; i < sizeof bwd_ops / sizeof *bwd_ops; i++)
-        if (strcmp(bwd_ops[i].name, c->op) == 0) bwd_ops[i].run(b, c);
-}
+static const struct tested_op bwd_ops[] = {
+    TESTED(zero),          TESTED(rms_norm_bwd), TESTED(linear_bwd), TESTED(head_norm_rope_bwd),
+    TESTED(attention_bwd), TESTED(gelu_mul_bwd), TESTED(head_loss),  TESTED(experts_bwd),
+    TESTED(router_bwd),    TESTED(adamw),        TESTED(publish),
+};
 
 #endif

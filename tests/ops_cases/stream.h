@@ -1,0 +1,399 @@
+/* stream.h - the ops that add a branch to the residual stream, and what reads the stream next */
+#ifndef BEZEL_TESTS_OPS_CASES_STREAM_H
+#define BEZEL_TESTS_OPS_CASES_STREAM_H
+
+#include "ops_cases/case.h"
+
+/* A join with its inputs; plain: nothing is added; both: behind the branch is another. */
+struct joint {
+    struct join j;
+    struct act *x, *branch, *to, *norm, *sum;
+    struct mat *w, *scale, *next, *branch_w, *other_w;
+    struct tensor other;
+};
+
+static struct joint make_join(struct bench *b, const struct op_case *c, bool scaled, bool normed)
+{
+    struct joint t = { .x = bench_random(b, c->rows, c->cols),
+                       .branch = bench_random(b, c->both ? 2 * c->rows : c->rows, c->cols),
+                       .to = bench_blank(b, c->rows, c->cols),
+                       .norm = bench_blank(b, c->rows, c->cols),
+                       .w = bench_weight(b, F32, c->cols, 1, 1),
+                       .scale = scaled ? bench_weight(b, F32, 1, 1, 1) : bench_absent(b),
+                       .next = normed ? bench_weight(b, F32, c->cols, 1, 1) : bench_absent(b) };
+    t.j = (struct join) { .x = &t.x->t,
+                          .branch = c->plain ? NULL : &t.branch->t,
+                          .w = &t.w->w,
+                          .scale = &t.scale->w,
+                          .next_w = &t.next->w,
+                          .to = &t.to->t,
+                          .norm = &t.norm->t,
+                          .eps = EPS };
+    return t;
+}
+
+/* The second branch, and what both are multiplied with. */
+static void join_both(struct bench *b, const struct op_case *c, struct joint *t)
+{
+    t->sum = bench_blank(b, c->rows, c->cols);
+    t->branch_w = bench_weight(b, F32, c->cols, 1, 1);
+    t->other_w = bench_weight(b, F32, c->cols, 1, 1);
+    t->branch->t.rows = c->rows;
+    t->other = t->branch->t;
+    t->other.size = (uint64_t)c->rows * c->cols;
+    b->be->view(&t->other, &t->branch->t, c->rows * c->cols);
+    t->j.other = &t->other;
+    t->j.branch_w = &t->branch_w->w;
+    t->j.other_w = &t->other_w->w;
+    t->j.sum = &t->sum->t;
+}
+
+/* in = norm(in) * branch_w + norm(what is behind it) * other_w */
+static void formula_both(const struct joint *t, const struct op_case *c, double *in)
+{
+    size_t n = (size_t)c->rows * c->cols;
+    double *other = widen(t->branch->v + n, n);
+    for (size_t i = 0; i < n; i += c->cols) {
+        formula_norm(in + i, in + i, t->branch_w->v, c->cols, (double)EPS);
+        formula_norm(other + i, other + i, t->other_w->v, c->cols, (double)EPS);
+    }
+    for (size_t i = 0; i < n; i++) in[i] += other[i];
+    free(other);
+}
+
+/* Its next state into `to`, and what the block reads as the result, which the caller frees. */
+static double *formula_join(const struct joint *t, const struct op_case *c, double *to)
+{
+    size_t n = (size_t)c->rows * c->cols;
+    double *in = widen(t->branch->v, n), *result = malloc((n ? n : 1) * sizeof *result);
+    if (c->both) formula_both(t, c, in);
+    for (size_t i = 0; i < n; i += c->cols) {
+        formula_norm(to + i, in + i, t->w->v, c->cols, (double)EPS);
+        for (uint32_t k = 0; k < c->cols; k++)
+            to[i + k] = ((t->j.branch ? to[i + k] : 0) + (double)t->x->v[i + k]) *
+                        (t->scale->v ? (double)t->scale->v[0] : 1);
+        if (t->next->v) formula_norm(result + i, to + i, t->next->v, c->cols, (double)EPS);
+        else memcpy(result + i, to + i, c->cols * sizeof *to);
+    }
+    free(in);
+    return result;
+}
+
+/* at: no norm afterwards. */
+static void case_join(struct bench *b, const struct op_case *c)
+{
+    struct joint t = make_join(b, c, !c->split, !c->at);
+    if (c->both) join_both(b, c, &t);
+    op_join(&b->run, &t.j);
+    bench_result(b, &t.to->t, false);
+    if (!c->at) bench_result(b, &t.norm->t, false);
+    double *want = bench_formula(b);
+    if (!want) return;
+    double *result = formula_join(&t, c, want);
+    if (!c->at) memcpy(want + b->n_got / 2, result, b->n_got / 2 * sizeof *want);
+    free(result);
+}
+
+/* clang-format off */
+static const struct op_case join_cases[] = {
+    /* seed rows cols format    nmse   why this case */
+    { 118,    3,  256, F32,        1e-12, .why = "two branches", .both = true },
+    { 119,   65, 2052, F32,        1e-12, .why = "rows and cols just past a tile" },
+    { 120,    1,   64, F32,        1e-12, .why = "decode, no scale", .split = true },
+    { 121,    1, 1536, F32,        1e-12, .why = "nothing is added", .plain = true },
+    { 122,    5,  256, F32,        1e-12, .why = "no norm afterwards, no scale",
+      .at = 1, .split = true },
+    { 123,    3, 2064, F32,        1e-12, .why = "columns just past a workgroup of 128" },
+    { 124,    1, 5376, F32,        1e-12, .why = "decode, two runs of columns a thread" },
+    { 125,   65, 5376, F32,        1e-12, .why = "the same, many rows, nothing is added",
+      .plain = true },
+    { 126,    2, 8208, F32,        1e-12, .why = "columns past what a workgroup keeps" },
+};
+/* clang-format on */
+
+/* As the model ends. */
+static void case_join_then_linear(struct bench *b, const struct op_case *c)
+{
+    struct joint t = make_join(b, c, true, true);
+    struct act *y = bench_blank(b, c->rows, c->out);
+    struct mat *w = bench_weight(b, c->format, c->cols, c->out, 1);
+    for (uint32_t i = 0; i < c->n_lora; i++) bench_lora(b, w, c->rank + i);
+    op_join(&b->run, &t.j);
+    op_linear(&b->run, &y->t, &t.norm->t, &w->w);
+    bench_result(b, &t.to->t, false);
+    bench_result(b, &y->t, false);
+    double *want = bench_formula(b);
+    if (!want) return;
+    double *h = formula_join(&t, c, want), *to = want + (size_t)c->rows * c->cols;
+    for (uint32_t k = 0; k < c->rows; k++, to += c->out)
+        formula_linear(to, h + (size_t)k * c->cols, w, 0);
+    free(h);
+}
+
+/* clang-format off */
+static const struct op_case join_then_linear_cases[] = {
+    /* seed rows cols format    nmse   why this case */
+    { 202,    1,  256, QUANT_Q6_K, 1e-11,
+      .why = "as the model ends; the CPU's fast tanh is e^x in f32", .out = 300 },
+    { 203,    5, 1536, QUANT_Q8_0, 1e-12, .why = "a few rows", .out = 65 },
+    { 204,   70,   96, QUANT_Q8_0, 1e-11, .why = "prefill; that tanh", .out = 68 },
+
+    { 216,    1,   64, QUANT_Q5_0, 1e-12, .why = "adapters, in three dispatches",
+      .out = 36, .rank = 4, .n_lora = 2 },
+    { 217,    3,  256, QUANT_Q4_K, 1e-12, .why = "an adapter, a few rows, in three dispatches",
+      .out = 300, .rank = 16, .n_lora = 1 },
+    { 218,    1,  264, QUANT_F16,  1e-12,
+      .why = "an adapter of large rank, an odd number of eights, in three dispatches", .out = 41,
+      .rank = 100, .n_lora = 1, .cut = 3 },
+    { 219,    1, 1536, QUANT_Q6_K, 1e-12, .why = "an adapter on a long row",
+      .out = 36, .rank = 1, .n_lora = 1 },
+};
+/* clang-format on */
+
+/* n_used weights of out, out / 2, ... rows; split: the last one has more bits. */
+static void case_join_linears(struct bench *b, const struct op_case *c)
+{
+    struct joint t = make_join(b, c, true, true);
+    if (c->both) join_both(b, c, &t);
+    struct mat *m[JOIN_LINEARS];
+    struct act *out[JOIN_LINEARS];
+    struct tensor *y[JOIN_LINEARS];
+    const struct weight *w[JOIN_LINEARS];
+    for (uint32_t i = 0; i < c->n_used; i++) {
+        uint32_t more = c->format == QUANT_Q6_K ? QUANT_F16 : QUANT_Q6_K;
+        uint32_t format = c->split && i == c->n_used - 1 ? more : c->format;
+        m[i] = bench_weight(b, format, c->cols, c->out >> i, 1);
+        out[i] = bench_blank(b, c->rows, c->out >> i);
+        y[i] = &out[i]->t;
+    }
+    for (uint32_t i = 0; i < c->n_lora; i++) bench_lora(b, m[i % c->n_used], c->rank + i);
+    for (uint32_t i = 0; i < c->n_used; i++) w[i] = &m[i]->w;
+    op_join_linears(&b->run, &t.j, y, w, c->n_used);
+    bench_result(b, &t.to->t, false);
+    for (uint32_t i = 0; i < c->n_used; i++) bench_result(b, y[i], false);
+    double *want = bench_formula(b);
+    if (!want) return;
+    double *h = formula_join(&t, c, want), *to = want + (size_t)c->rows * c->cols;
+    for (uint32_t i = 0; i < c->n_used; i++)
+        for (uint32_t k = 0; k < c->rows; k++, to += c->out >> i)
+            formula_linear(to, h + (size_t)k * c->cols, m[i], 0);
+    free(h);
+}
+
+/* clang-format off */
+static const struct op_case join_linears_cases[] = {
+    /* seed rows cols format    nmse   why this case */
+    { 127,    1,  256, EVERY,      1e-12, .why = "decode, every format", .out = 40, .n_used = 3 },
+    { 128,    1, 1536, QUANT_Q4_K, 1e-12, .why = "one weight, a row longer than the lanes",
+      .out = 65, .n_used = 1 },
+    { 129,    1,   96, QUANT_Q8_0, 1e-12, .why = "two weights, the first of all blocks",
+      .out = 34, .n_used = 2, .plain = true },
+    { 130,    1,  512, QUANT_Q6_K, 1e-12, .why = "two formats",
+      .out = 100, .n_used = 3, .split = true },
+    { 131,    1,  512, QUANT_Q4_K, 1e-12, .why = "the usual two formats",
+      .out = 100, .n_used = 3, .split = true },
+    { 132,    2,  256, QUANT_Q5_K, 1e-12, .why = "the same of more bits",
+      .out = 36, .n_used = 3, .split = true },
+    { 133,    1,  512, QUANT_Q4_K, 1e-12, .why = "teams of 32 lanes",
+      .out = 100, .n_used = 2, .cut = 2 },
+    { 134,    5,  512, QUANT_Q4_K, 1e-12, .why = "a few rows, teams of 16 lanes",
+      .out = 68, .n_used = 3, .cut = 3 },
+    { 135,   70,   96, QUANT_Q8_0, 1e-12, .why = "prefill", .out = 68, .n_used = 3 },
+    { 136,    1,   64, QUANT_Q5_0, 1e-12, .why = "adapters on all",
+      .out = 36, .n_used = 3, .rank = 4, .n_lora = 3 },
+    { 137,    1,  256, EVERY,      1e-12, .why = "two branches, every format",
+      .out = 40, .n_used = 2, .both = true },
+    { 138,    1, 2816, QUANT_Q4_K, 1e-12,
+      .why = "two branches, as published files have them, in one dispatch", .out = 100,
+      .n_used = 3, .split = true, .both = true },
+    { 139,    3,  512, QUANT_Q8_0, 1e-12, .why = "two branches, a few rows, in one dispatch",
+      .out = 68, .n_used = 3, .cut = 3, .both = true },
+    { 140,    1, 5376, QUANT_Q4_0, 1e-12, .why = "two branches, the widest stream",
+      .out = 9, .n_used = 2, .both = true },
+    { 141,    1,  256, QUANT_Q5_0, 1e-12, .why = "two branches, adapters on all",
+      .out = 36, .n_used = 3, .rank = 4, .n_lora = 3, .both = true },
+    { 142,   70,   64, QUANT_Q8_0, 1e-12, .why = "two branches, prefill",
+      .out = 68, .n_used = 3, .both = true },
+    { 143,    1, 5376, QUANT_Q4_0, 1e-12, .why = "the widest stream", .out = 9, .n_used = 2 },
+    { 144,    1, 1536, QUANT_Q4_K, 1e-12, .why = "adapters on all, in two dispatches",
+      .out = 100, .n_used = 3, .rank = 16, .n_lora = 3 },
+    { 145,    1,  512, QUANT_Q4_K, 1e-12,
+      .why = "the usual two formats, adapters on two, in two dispatches", .out = 100, .n_used = 3,
+      .split = true, .rank = 1, .n_lora = 2 },
+    { 146,    3,  256, QUANT_Q5_K, 1e-12,
+      .why = "the same of more bits, several adapters, in two dispatches", .out = 70, .n_used = 3,
+      .split = true, .rank = 15, .n_lora = 4, .cut = 3 },
+    { 147,    5,  256, QUANT_Q8_0, 1e-12, .why = "the largest rank, a few rows, in two dispatches",
+      .out = 68, .n_used = 3, .rank = 254, .n_lora = 3 },
+    { 148,    1,  256, QUANT_Q6_K, 1e-12,
+      .why = "one weight, two adapters, nothing is added, in two dispatches", .out = 37,
+      .n_used = 1, .plain = true, .rank = 16, .n_lora = 2 },
+    { 149,    3, 1536, QUANT_Q4_K, 1e-12,
+      .why = "one weight, an adapter, a few rows, in two dispatches", .out = 530, .n_used = 1,
+      .rank = 16, .n_lora = 1 },
+    { 150,    1, 1536, QUANT_Q4_K, 1e-12,
+      .why = "one weight, an adapter, its share afterwards, in two dispatches", .out = 640,
+      .n_used = 1, .rank = 16, .n_lora = 1 },
+    { 151,    1,  256, QUANT_Q5_0, 1e-12, .why = "one weight, too large a rank, in two dispatches",
+      .out = 66, .n_used = 1, .rank = 257, .n_lora = 1 },
+    { 152,    1,  256, QUANT_Q6_K, 1e-12, .why = "adapters on codes and on floats",
+      .out = 41, .n_used = 3, .split = true, .rank = 8, .n_lora = 3 },
+    { 153,    2,  128, QUANT_F16,  1e-12, .why = "adapters on floats",
+      .out = 40, .n_used = 2, .rank = 8, .n_lora = 2 },
+    { 154,    1, 5376, QUANT_Q4_0, 1e-12, .why = "the widest stream, adapters",
+      .out = 20, .n_used = 2, .rank = 16, .n_lora = 2 },
+
+    { 173,    1,  256, QUANT_Q4_0, 1e-12, .why = "wide", .out = 40, .n_used = 3, .wide = true },
+    { 174,    1,  256, QUANT_Q5_0, 1e-12, .why = "wide, single rows",
+      .out = 41, .n_used = 3, .wide = true, .cut = 1 },
+    { 175,    1,  256, QUANT_Q8_0, 1e-12, .why = "wide, pairs of rows",
+      .out = 43, .n_used = 3, .wide = true, .cut = 2 },
+    { 176,    1,  512, QUANT_Q4_K, 1e-12, .why = "wide, four rows together",
+      .out = 70, .n_used = 3, .wide = true, .cut = 3 },
+    { 177,    5,  256, QUANT_Q5_K, 1e-12, .why = "wide, a few rows",
+      .out = 40, .n_used = 2, .wide = true },
+    { 178,    1,  768, QUANT_Q6_K, 1e-12, .why = "wide, one weight, nothing is added",
+      .out = 37, .n_used = 1, .wide = true, .plain = true },
+    { 179,    1,  256, QUANT_Q4_1, 1e-12, .why = "wide", .out = 40, .n_used = 3, .wide = true },
+    { 180,    1,  512, QUANT_Q4_K, 1e-12, .why = "wide, the usual two formats",
+      .out = 100, .n_used = 3, .wide = true, .split = true },
+    { 181,    3,  256, QUANT_Q5_K, 1e-12, .why = "wide, the same of more bits, pairs of rows",
+      .out = 36, .n_used = 3, .wide = true, .split = true, .cut = 2 },
+    { 182,    1,   64, QUANT_Q5_0, 1e-12, .why = "wide, adapters on all",
+      .out = 36, .n_used = 3, .rank = 4, .n_lora = 3, .wide = true },
+    { 183,    1,   64, QUANT_F16,  1e-12, .why = "wide, floats",
+      .out = 36, .n_used = 3, .wide = true },
+    { 184,    1, 4352, QUANT_Q4_K, 1e-12, .why = "wide by itself", .out = 20, .n_used = 3 },
+    { 185,    1, 2816, QUANT_Q4_K, 1e-12, .why = "not yet wide, more than half of the threads hold",
+      .out = 20, .n_used = 3 },
+    { 186,    2, 3840, QUANT_Q6_K, 1e-12,
+      .why = "not yet wide, almost all that the threads hold, two rows", .out = 20, .n_used = 1 },
+};
+/* clang-format on */
+
+static void case_join_linear_gelu_mul(struct bench *b, const struct op_case *c)
+{
+    uint32_t width = c->out + 2 * c->at;
+    struct joint t = make_join(b, c, false, false);
+    struct act *by = bench_random(b, c->rows, width), *y = bench_blank(b, c->rows, c->out);
+    struct mat *w = bench_weight(b, c->format, c->cols, c->out, 1);
+    for (uint32_t i = 0; i < c->n_lora; i++) bench_lora(b, w, c->rank + i);
+    op_join_linear_gelu_mul(&b->run, &t.j, &y->t, &w->w, &by->t, c->at);
+    bench_result(b, &t.to->t, false);
+    bench_result(b, &y->t, false);
+    double *want = bench_formula(b);
+    if (!want) return;
+    double *h = formula_join(&t, c, want), *to = want + (size_t)c->rows * c->cols;
+    for (uint32_t k = 0; k < c->rows; k++, to += c->out) {
+        formula_linear(to, h + (size_t)k * c->cols, w, 0);
+        for (uint32_t i = 0; i < c->out; i++)
+            to[i] = formula_gelu(to[i]) * (double)by->v[(size_t)k * width + c->at + i];
+    }
+    free(h);
+}
+
+/* clang-format off */
+static const struct op_case join_linear_gelu_mul_cases[] = {
+    /* seed rows cols format    nmse   why this case */
+    { 155,    1,  256, EVERY,      1e-12, .why = "decode, every format", .out = 33, .at = 4 },
+    { 156,    3, 1536, QUANT_Q4_K, 1e-12, .why = "a few rows", .out = 40 },
+    { 157,   70,  256, QUANT_Q6_K, 1e-12, .why = "prefill, a slice in the middle",
+      .out = 68, .at = 8 },
+    { 158,    1,   64, QUANT_Q5_0, 1e-12, .why = "two adapters",
+      .out = 36, .rank = 8, .n_lora = 2 },
+    { 159,    1, 1536, QUANT_Q4_K, 1e-12, .why = "an adapter, its share and gelu afterwards",
+      .out = 40, .at = 8, .rank = 16, .n_lora = 1 },
+    { 160,    5,  256, QUANT_Q8_0, 1e-12, .why = "two adapters, a few rows, in two dispatches",
+      .out = 100, .rank = 40, .n_lora = 2 },
+    { 161,    3,  256, F32,        1e-12,
+      .why = "floats, the largest rank, a few rows, in two dispatches", .out = 40, .rank = 256,
+      .n_lora = 1 },
+
+    { 187,    1,  256, QUANT_Q4_0, 1e-12, .why = "wide", .out = 33, .at = 4, .wide = true },
+    { 188,    3,  256, QUANT_Q6_K, 1e-12, .why = "wide, a few rows",
+      .out = 40, .at = 8, .wide = true },
+    { 189,    1,   64, QUANT_Q8_0, 1e-12, .why = "wide, two adapters",
+      .out = 36, .rank = 8, .n_lora = 2, .wide = true },
+};
+/* clang-format on */
+
+/* n_ff: the product with a third matrix of so many rows is a result too. */
+static void case_join_gate_up(struct bench *b, const struct op_case *c)
+{
+    struct joint t = make_join(b, c, false, true);
+    struct act *y = bench_blank(b, c->rows, c->out), *room = bench_blank(b, c->rows, c->out);
+    struct mat *w[2] = { bench_weight(b, c->format, c->cols, c->out, 1),
+                         bench_weight(b, c->split ? QUANT_F16 : c->format, c->cols, c->out, 1) };
+    for (uint32_t i = 0; i < c->n_lora; i++) bench_lora(b, w[i % 2], c->rank + i);
+    struct mat *down = c->n_ff ? bench_weight(b, c->format, c->out, c->n_ff, 1) : NULL;
+    struct act *z = c->n_ff ? bench_blank(b, c->rows, c->n_ff) : NULL;
+    op_join_gate_up(&b->run, &t.j, &y->t, &room->t, &w[0]->w, &w[1]->w);
+    if (down) op_linear(&b->run, &z->t, &y->t, &down->w);
+    bench_result(b, &t.to->t, false);
+    bench_result(b, &y->t, false);
+    if (down) bench_result(b, &z->t, false);
+    double *want = bench_formula(b);
+    if (!want) return;
+    double *h = formula_join(&t, c, want), *to = want + (size_t)c->rows * c->cols;
+    double *up = malloc(c->out * sizeof *up), *last = to + (size_t)c->rows * c->out;
+    for (uint32_t k = 0; k < c->rows; k++, to += c->out) {
+        formula_linear(to, h + (size_t)k * c->cols, w[0], 0);
+        formula_linear(up, h + (size_t)k * c->cols, w[1], 0);
+        for (uint32_t i = 0; i < c->out; i++) to[i] = formula_gelu(to[i]) * up[i];
+        if (down) formula_linear(last + (size_t)k * c->n_ff, to, down, 0);
+    }
+    free(up);
+    free(h);
+}
+
+/* clang-format off */
+static const struct op_case join_gate_up_cases[] = {
+    /* seed rows cols format    nmse   why this case */
+    { 162,    1,  256, EVERY,      1e-12, .why = "decode, every format", .out = 33 },
+    { 163,    1, 1536, QUANT_Q4_K, 1e-12, .why = "a row longer than the lanes", .out = 130 },
+    { 164,    1, 1536, QUANT_Q4_K, 1e-12, .why = "settled, the same in another cut",
+      .out = 144, .cut = 2 },
+    { 165,    5,   96, QUANT_Q8_0, 1e-12, .why = "a few rows", .out = 40 },
+    { 166,   70,   96, QUANT_Q8_0, 1e-12, .why = "prefill", .out = 68 },
+    { 167,    1,   64, QUANT_Q8_0, 1e-12, .why = "two formats", .out = 36, .split = true },
+    { 168,    1,   64, QUANT_Q8_0, 1e-12, .why = "adapters on both",
+      .out = 36, .rank = 4, .n_lora = 3 },
+    { 169,    1, 1536, QUANT_Q4_K, 1e-12, .why = "adapters on both, in two dispatches",
+      .out = 144, .rank = 16, .n_lora = 2 },
+    { 170,    5,  256, QUANT_Q6_K, 1e-12,
+      .why = "the largest rank on one, a few rows, in two dispatches", .out = 70, .rank = 256,
+      .n_lora = 1 },
+    { 171,    1,  256, QUANT_Q4_0, 1e-12, .why = "adapters on both, and down",
+      .out = 256, .n_ff = 20, .rank = 1, .n_lora = 2 },
+    { 172,    1,   64, QUANT_Q8_0, 1e-12, .why = "two formats, adapters",
+      .out = 36, .split = true, .rank = 8, .n_lora = 2 },
+
+    { 190,    1,  256, QUANT_Q4_0, 1e-12, .why = "wide, and down",
+      .out = 256, .n_ff = 20, .wide = true },
+    { 191,    2,  256, QUANT_Q5_0, 1e-12, .why = "wide, and down, two rows",
+      .out = 288, .n_ff = 20, .wide = true, .cut = 2 },
+    { 192,    1,  256, QUANT_Q8_0, 1e-12, .why = "wide, and down",
+      .out = 256, .n_ff = 20, .wide = true },
+    { 193,    1,  768, QUANT_Q4_K, 1e-12, .why = "wide, and down",
+      .out = 256, .n_ff = 20, .wide = true, .cut = 2 },
+    { 194,    1,  256, QUANT_Q5_K, 1e-12, .why = "wide, and down",
+      .out = 256, .n_ff = 20, .wide = true },
+    { 195,    1,  256, QUANT_Q6_K, 1e-12, .why = "wide, and down",
+      .out = 512, .n_ff = 20, .wide = true, .cut = 3 },
+    { 196,    1,  256, QUANT_Q4_1, 1e-12, .why = "wide, and down",
+      .out = 256, .n_ff = 20, .wide = true },
+    { 197,    5,   64, QUANT_Q8_0, 1e-12, .why = "wide, not in runs of sixteen",
+      .out = 41, .wide = true },
+    { 198,    1, 4352, QUANT_Q4_K, 1e-12, .why = "wide by itself", .out = 36 },
+    { 199,    1, 2816, QUANT_Q4_K, 1e-12, .why = "not yet wide", .out = 36 },
+    { 200,    1,   64, QUANT_Q8_0, 1e-12, .why = "wide, two formats",
+      .out = 36, .split = true, .wide = true },
+    { 201,    1,   64, QUANT_Q8_0, 1e-12, .why = "wide, adapters on both",
+      .out = 36, .rank = 4, .n_lora = 3, .wide = true },
+
+    { 312,    1,  768, QUANT_Q4_K, 1e-12, .why = "wide, and down, three rows a team",
+      .out = 256, .n_ff = 20, .wide = true, .cut = 4 },
+};
+/* clang-format on */
+
+#endif
