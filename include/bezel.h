@@ -13,9 +13,9 @@
  *     bz_session_close(session);
  *     bz_engine_close(engine);
  *
- * An engine is a model: its file, vocabulary and adapters. A session is one conversation with it: the
- * tokens so far and their keys and values. An engine serves several sessions, but one thread at a
- * time. Functions that can fail return a status and write one sentence for the person; they never
+ * An engine is a model: its file, vocabulary and adapters. A session is one conversation with it:
+ * the tokens so far and their keys and values. An engine serves several sessions, but one thread at
+ * a time. Functions that can fail return a status and write one sentence for the person; they never
  * print and never exit. Options given as NULL, or zeroed, are the defaults.
  */
 #ifndef BEZEL_H
@@ -67,12 +67,12 @@ struct bz_engine_options {
     bool no_matrix_kernels; /* GPU: no products of small matrices by subgroups */
 };
 
-/* `model`: a path to a GGUF file, or a name in the Ollama store such as "gemma4:e2b". The store's
+/* `model` is a path to a GGUF file, or a name in the Ollama store such as "gemma4:e2b". The store's
  * adapter, system prompt and sampling options come along.
  *
- * The file stays mapped, with a handler of SIGBUS: one that is changed or cut short while in use, or whose drive
- * goes away, is BZ_ERR_IO of the next step. Every other SIGBUS goes to the handler that was there before; one
- * installed later passes on what it does not know. A host that blocks SIGBUS in its threads loses this guard. */
+ * The file stays mapped, guarded by a handler of SIGBUS. If it is changed or cut short while in
+ * use, or its drive goes away, the next step is BZ_ERR_IO. Every other SIGBUS goes to the handler
+ * before it, and a later one must do the same. A host that blocks SIGBUS has no such guard. */
 enum bz_status bz_engine_open(bz_engine **out, const char *model,
                               const struct bz_engine_options *options, struct bz_err *err);
 void bz_engine_close(bz_engine *e);
@@ -91,9 +91,9 @@ struct bz_info bz_engine_info(const bz_engine *e);
 
 /* ---- text ---- */
 
-/* Ids of a text, to be freed with bz_free. A raw prompt: text that spells a special token, such as
- * <turn|>, is that token, so whoever writes the text speaks in any role. `plain`: no text is a special
- * token. For a conversation there is bz_chat_tokenize. */
+/* Ids of a raw prompt, to be freed with bz_free. Text that spells a special token, such as <turn|>,
+ * is that token, so its author can speak in any role; with `plain` no text is a special token. For
+ * a conversation there is bz_chat_tokenize. */
 enum bz_status bz_tokenize(const bz_engine *e, const char *text, size_t n_bytes, bool bos,
                            bool plain, int32_t **ids, size_t *n_ids, struct bz_err *err);
 
@@ -107,16 +107,16 @@ struct bz_chat_options {
     bool no_generation_prompt; /* the history only */
 };
 
-/* {"messages": [...], "tools": [...], "begun": {"reasoning", "content"}} in OpenAI's form to the prompt
- * as text, to be freed with bz_free. "begun", which may be absent, is how the answer begins. The text is
- * for reading: it does not tell the format's tags from a message that spells one. */
+/* Render {"messages": [...], "tools": [...], "begun": {"reasoning", "content"}}, in OpenAI's form,
+ * as the text of the prompt, to be freed with bz_free. "begun" (may be absent) is how the answer
+ * begins. The text is for people: in it a tag of the format looks like a message that spells it. */
 enum bz_status bz_chat_render(const char *json, size_t n_bytes,
                               const struct bz_chat_options *options, char **prompt, size_t *n_out,
                               struct bz_err *err);
 
-/* The same to the prompt's ids, to be freed with bz_free. Special tokens are the format's own alone: what
- * messages and tools say is plain text, whatever it spells. *in_thought (may be NULL): the answer begins
- * inside a thought. */
+/* The same conversation as the ids of the prompt, to be freed with bz_free. Only the format itself
+ * makes special tokens: what messages and tools say is plain text, whatever it spells. *in_thought
+ * (may be NULL) says whether the answer begins inside a thought. */
 enum bz_status bz_chat_tokenize(const bz_engine *e, const char *json, size_t n_bytes,
                                 const struct bz_chat_options *options, int32_t **ids, size_t *n_ids,
                                 bool *in_thought, struct bz_err *err);
@@ -125,8 +125,8 @@ void bz_free(void *p); /* for what the library allocated; NULL is fine */
 
 /* ---- adapters: LoRA, several at once, changed between steps ---- */
 
-/* `path`: a GGUF adapter or a PEFT folder. *id names it from now on. Sessions keep their caches: what
- * was computed before stays as it was. */
+/* `path` is a GGUF adapter or a PEFT folder. *id names the adapter from now on. Sessions keep their
+ * caches: what was computed before stays as it was. */
 enum bz_status bz_adapter_add(bz_engine *e, const char *path, float scale, int *id,
                               struct bz_err *err);
 enum bz_status bz_adapter_scale(bz_engine *e, int id, float scale, struct bz_err *err);
@@ -156,13 +156,13 @@ void bz_session_close(bz_session *s);
 /* Memory that such a session would take. */
 uint64_t bz_session_bytes(const bz_engine *e, const struct bz_session_options *options);
 
-/* Called with the logits (n_vocab, soft-capped) of a position; false stops with BZ_ERR_CANCELLED. */
+/* Called with a position's logits (n_vocab, soft-capped); false stops with BZ_ERR_CANCELLED. */
 typedef bool (*bz_logits_fn)(void *ctx, uint32_t position, const float *logits);
 
-/* Append tokens. The logits of the last n_logits of them go to on_logits, in order; the last one's
- * are kept for bz_session_sample when n_logits > 0. Rows whose logits nobody wants leave the network
- * early, so ask for few. On failure the session is as it was before, without its
- * last logits; or empty, when the sliding layers no longer hold what was there. */
+/* Append tokens. The logits of the last n_logits tokens go to on_logits, in order. Unless n_logits
+ * is 0, the last token's logits are kept for bz_session_sample. Rows without logits leave the
+ * network early, so ask for few. On failure the session is as it was before, but without its last
+ * logits; or empty, when the sliding layers no longer hold what was there. */
 enum bz_status bz_session_feed(bz_session *s, const int32_t *ids, size_t n, size_t n_logits,
                                bz_logits_fn on_logits, void *ctx, struct bz_err *err);
 
@@ -179,9 +179,9 @@ enum bz_status bz_session_truncate(bz_session *s, uint32_t n, uint32_t *kept, st
 const int32_t *bz_session_tokens(const bz_session *s, size_t *n);
 const float *bz_session_logits(const bz_session *s); /* of the last token fed, or NULL */
 
-/* A snapshot to be freed with bz_free, and back. It fits only the same model file with the same adapters; it keeps the numbers as
- * the session's cache has them, and a session with the other kind of cache converts them. A
- * restored session has no logits; one whose restore failed is empty. */
+/* A snapshot of the session, to be freed with bz_free; and back. It fits only the same model file
+ * with the same adapters. A session with the other kind of cache (f32, halves) converts its
+ * numbers. A restored session has no logits. A session whose restore failed is empty. */
 enum bz_status bz_session_save(bz_session *s, void **data, size_t *n_bytes, struct bz_err *err);
 enum bz_status bz_session_restore(bz_session *s, const void *data, size_t n_bytes,
                                   struct bz_err *err);
@@ -195,7 +195,7 @@ struct bz_bias {
 
 /* Applied in this order. A zeroed struct is neutral throughout: always the best token. */
 struct bz_sampling {
-    /* What a grammar allows: bit i % 32 of word i / 32 is set where token i may be drawn. NULL: all may. */
+    /* Of a grammar: bit i % 32 of word i / 32 is set where token i may be drawn. NULL: all may. */
     const uint32_t *mask;
     const struct bz_bias *bias; /* n_bias of them; the file's suppressed tokens are always added */
     size_t n_bias;
@@ -210,7 +210,7 @@ struct bz_sampling {
     uint64_t seed;           /* same seed, same text */
 };
 
-/* From the store's parameters or the file's metadata, else Gemma's own (1.0, top-k 64, top-p 0.95). */
+/* Of the store's parameters or the file's metadata, else Gemma's (1.0, top-k 64, top-p 0.95). */
 struct bz_sampling bz_sampling_defaults(const bz_engine *e);
 
 /* Draw from the kept logits; sampling NULL: the defaults. */

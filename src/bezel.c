@@ -68,7 +68,7 @@ static enum bz_status open_backend(struct backend *out, const struct bz_engine_o
     return fail(err, BZ_ERR_ARGUMENT, "there is no backend number %d", (int)o->backend);
 }
 
-/* What the manifest says beside the weights, as C strings: system prompt, earlier messages, stops. */
+/* Copy a manifest's texts as C strings: system prompt, earlier messages, stops. */
 static enum bz_status copy_store_texts(struct bz_engine *e, struct bz_err *err)
 {
     const struct ollama_model *m = &e->file.store;

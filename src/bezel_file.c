@@ -1,6 +1,5 @@
-/* bezel_file.c - the part of the public interface that names files: models by path or by their name in
- * the Ollama store, adapters by path. A host without files leaves this file out.
- */
+/* bezel_file.c - the part of the public interface that names files: models by path or by their name
+ * in the Ollama store, adapters by path. A host without files leaves this file out. */
 #include "engine.h"
 
 /* Adapter layers of the manifest, with scale 1. */

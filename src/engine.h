@@ -1,4 +1,4 @@
-/* engine.h - what an engine, a session and a generation are made of; private to src/ and src/wasm/. */
+/* engine.h - structs of an engine, a session and a generation; private to src/ and src/wasm/. */
 #ifndef BEZEL_ENGINE_H
 #define BEZEL_ENGINE_H
 
@@ -41,9 +41,9 @@ struct bz_engine {
     size_t n_stop;
 };
 
-/* Build an engine on an opened file, which it takes over in every case. `name` is what a person calls
- * the model, where the file itself does not say. On failure *out is untouched. `later`: engine->tokenizer has only
- * begun, see tokenizer_read_on. */
+/* Build an engine on an opened file, which it takes over in every case. `name` is used for the
+ * model where the file has no name. On failure *out is untouched. `later`: engine->tokenizer has
+ * only begun, see tokenizer_read_on. */
 enum bz_status engine_open(bz_engine **out, struct located *file, const char *name,
                            const struct bz_engine_options *options, bool later, struct bz_err *err);
 
@@ -69,16 +69,16 @@ struct bz_session {
 enum bz_status session_check_ids(const struct bz_session *s, const int32_t *ids, size_t n,
                                  struct bz_err *err);
 
-/* The first half of bz_session_set: keep the longest beginning of `ids` that is in the cache, so that what
- * remains to be fed, ids[*kept] to the end, leaves logits. Nothing remains where they are there already.
- * Ids that cannot be held change nothing. */
+/* The first half of bz_session_set: keep the longest beginning of `ids` that is in the cache, such
+ * that feeding the rest, ids[*kept] to the end, leaves logits. The rest is empty where the logits
+ * exist already. Ids that do not fit change nothing. */
 enum bz_status session_keep(struct bz_session *s, const int32_t *ids, size_t n, uint32_t *kept,
                             struct bz_err *err);
 
 /* The cache holds n more positions, and these are their tokens. */
 void session_took(struct bz_session *s, const int32_t *ids, uint32_t n);
 
-/* What a snapshot of the session belongs to. A cache that several sets of adapters made has no such thing. */
+/* The origin of the session's snapshots. A cache that several sets of adapters made has none. */
 enum bz_status session_origin(const struct bz_session *s, struct kv_origin *out,
                               struct bz_err *err);
 

@@ -1,7 +1,7 @@
-/* generate.c - choosing the next token, and texts made of such tokens, one step at a time.
+/* generate.c - drawing tokens, and texts made of them, one step at a time.
  *
- * A generation is a state and not a loop, so that a host which must not block can take its steps one
- * by one, and so that the same rules end a text whoever drew the token.
+ * A generation is a state and not a loop: a host that must not block can take its steps one by one,
+ * and the same rules end a text whether the CPU or the GPU drew the token.
  */
 #include <math.h>
 

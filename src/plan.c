@@ -106,9 +106,9 @@ static struct named *find_name(const struct names *all, gpu_buffer b)
 
 /* ---- lines ---- */
 
-/* Bytes that a dispatch reads of a matrix: `rows` rows of a table, the experts that `rows` rows use at
- * most, or all. A dispatch that only prefetches it comes before the product, and lines are looked at
- * from the last to the first: each matrix counts once. */
+/* Bytes that a dispatch reads of a matrix: `rows` rows of a table, the experts that `rows` rows use
+ * at most, or all. Each matrix counts once, for its product: a dispatch that only prefetches a
+ * matrix comes before the product, so lines are looked at from the last to the first. */
 static uint64_t bytes_read(const struct plan *p, struct named *m, const char *kernel, uint32_t rows)
 {
     uint64_t n = null_host_buffer_bytes(m->buffer);

@@ -1,7 +1,7 @@
-/* plan.h - what a step would do on a GPU, told without one: `bezel plan`.
+/* plan.h - the dispatches of a step on a GPU, listed without a GPU: `bezel plan`.
  *
- * The model is opened on a host that only remembers (gpu/null_host.h), a step is recorded as it would
- * be there, and its dispatches are listed. No weight is read.
+ * The model is opened on a host that only remembers (gpu/null_host.h), a step is recorded as it
+ * would be on a device, and its dispatches are listed. No weight is read.
  */
 #ifndef BEZEL_PLAN_H
 #define BEZEL_PLAN_H
@@ -48,8 +48,8 @@ uint32_t plan_rule_find(const char *name);
 const char *plan_rule_name(uint32_t rule);
 const char *plan_rule_formula(uint32_t rule);
 
-/* `model` as for bz_engine_open. The plan of a step that makes the last row's logits, and of drawing a
- * token from them. One plan at a time. On failure *out is untouched. */
+/* The plan of a step that makes the last row's logits, and of drawing a token from them. `model` as
+ * for bz_engine_open. Only one plan is open at a time. On failure *out is untouched. */
 enum bz_status plan_open(struct plan *out, const char *model,
                          const struct bz_engine_options *engine,
                          const struct bz_session_options *session,

@@ -6,8 +6,8 @@
 #include "engine.h"
 #include "gpu/draw.h"
 
-/* A step of `rows` <= n_batch tokens with the logits of its last n_logits <= LOGIT_ROWS rows, shaped
- * for positions below `horizon`. Failures are the run's. */
+/* Record a step of `rows` <= n_batch tokens with the logits of its last n_logits <= LOGIT_ROWS
+ * rows, with tiles for positions below `horizon`. A failure is the run's. */
 struct recorded step_record(struct run *r, bz_session *s, uint32_t rows, uint32_t n_logits,
                             uint32_t horizon);
 

@@ -18,8 +18,8 @@
 #include "io/gguf_write.h"
 #include "quant/quant.h"
 
-/* Their shapes: e2b and e4b share keys and have per-layer embeddings, kv has layers without V, moe has
- * experts. Windows of 12 to 20 tokens. */
+/* The shapes of the golden models: e2b and e4b share keys and have per-layer embeddings, kv has
+ * layers without V, moe has experts. Their windows have 12 to 20 tokens. */
 #define N_GOLDEN 4
 static const char *const golden[N_GOLDEN] = {
     "tests/golden/model_e2b.gguf",

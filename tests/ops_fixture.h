@@ -49,7 +49,7 @@ struct bench {
     size_t n_got;
     /* A backend that only records: told where a result belongs in `got`, it is filled in later. */
     void (*defer)(struct bench *b, const struct tensor *t, size_t at, bool is_int);
-    /* A bench that ran the same case from the same seed: its weights are copied, since encoding takes long. */
+    /* A bench that ran this case from this seed. Its weights are copied: encoding is slow. */
     const struct bench *like;
     bool wants_formula; /* then the case also fills `formula` */
     double *formula;
@@ -184,7 +184,7 @@ static inline const void *bench_map(void *ctx, uint64_t offset, size_t n)
     return ((const struct mat *)ctx)->bytes + offset;
 }
 
-/* Where a block of a format that has no encoder keeps its half-precision scales; the rest may be any
+/* Set the half-precision scales of a block in a format that has no encoder; the rest may be any
  * bytes. MXFP4 has an exponent instead. */
 static inline void bench_set_scales(struct bench *b, const struct quant_format *f, uint8_t *block)
 {
@@ -230,8 +230,8 @@ static inline void bench_fill(struct bench *b, struct mat *m, float size)
     m->after = b->rng;
 }
 
-/* n_mat matrices of rows x cols (a vector has rows 1), loaded; with the numbers of `values` where they
- * are given, else random ones of a size that keeps W x near 1. */
+/* n_mat matrices of rows x cols (a vector has rows 1), loaded. Their numbers are those of `values`,
+ * or, where it is NULL, random ones of a size that keeps W x near 1. */
 static inline struct mat *bench_weight_of(struct bench *b, uint32_t format, uint32_t cols,
                                           uint32_t rows, uint32_t n_mat, const float *values)
 {

@@ -1,4 +1,4 @@
-/* test_adapters.c - LoRA through the public interface: y = W x + scale * B (A x) and nothing else. */
+/* test_adapters.c - LoRA through the public interface: y = W x + scale * B (A x), nothing else. */
 #include "model_fixture.h"
 
 enum { N = 24, MAX_TARGETS = 128 };

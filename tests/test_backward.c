@@ -1,5 +1,5 @@
-/* Gradients of whole models: against the slope of the loss, measured by moving one number of an adapter
- * a little; against themselves, computed in other ways. */
+/* Gradients of whole models, compared with the slope of the loss, which is measured by moving one
+ * number of an adapter a little, and with the same gradients computed in other ways. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,8 +112,9 @@ static double length_of(const struct tensor *t)
     return sqrt(sum);
 }
 
-/* Along the gradient of a matrix the loss must rise at the speed of its length. A step across the border
- * where a router chooses another expert measures the jump there; then a shorter one is tried. */
+/* Along the gradient of a matrix the loss must rise at a speed equal to the gradient's length. A
+ * step across the border where a router chooses another expert measures the jump there; then a
+ * shorter step is tried. */
 static void check_slope(struct fixture *f, const char *name, struct learning *l,
                         const struct tensor *grad)
 {

@@ -272,7 +272,8 @@ static const struct {
     { "{'anyOf':[{'type':'object','properties':{'a':{'type':'string'}}},{'type':'object',"
       "'properties':{'b':{'type':'string'}}}]}",
       "{properties:{a:{type:<|'|>STRING<|'|>},b:{type:<|'|>STRING<|'|>}},type:<|'|>OBJECT<|'|>}" },
-    /* A union told apart by a constant may be any of its kinds; what else is said of a property is the last's. */
+    /* A union told apart by a constant may be any of its kinds. Other keywords of a property are
+     * the last kind's. */
     { "{'oneOf':[{'type':'object','properties':{'kind':{'const':'a'},'n':{'type':'integer'}}},"
       "{'type':'object','properties':{'kind':{'const':'b','description':'K'}}}]}",
       "{properties:{kind:{description:<|'|>K<|'|>,enum:[<|'|>a<|'|>,<|'|>b<|'|>],type:<|'|>STRING<|"
@@ -363,7 +364,7 @@ static void check_long_definition(void)
     buf_free(&out);
 }
 
-/* Definitions as deep as JSON can be, each of which ends in the next: only so many are written out. */
+/* Definitions as deep as JSON can be, each ending in the next. Only so many are written out. */
 static void check_depth(void)
 {
     enum { DEEP = 50, DEFS = 16 };

@@ -1,5 +1,6 @@
-/* test_chat_tokens.c - who may speak as whom: a conversation's special tokens are those that its
- * rendering put there, whatever the texts in it spell; honest texts have the tokens they always had. */
+/* test_chat_tokens.c - who may speak as whom. A conversation's special tokens are those that its
+ * rendering put there, whatever the texts in it spell. Honest texts have the tokens they always
+ * had. */
 #include <stdlib.h>
 
 #include "base/mem.h"

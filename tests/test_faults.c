@@ -1,6 +1,5 @@
-/* test_faults.c - a model opened and used while memory runs out, and from files that are cut short or
- * damaged: always a status and a sentence, never a leak or a crash.
- */
+/* test_faults.c - a model opened and used while memory runs out, and from files that are cut short
+ * or damaged: always a status and a sentence, never a leak or a crash. */
 #include "model_fixture.h"
 
 enum { N_FED = 3 };
@@ -82,8 +81,8 @@ static void check_cut(const char *path, const struct bytes *b, size_t n)
     CHECK(mem_live() == live);
 }
 
-/* Bytes of the header changed at random: an error, or a model that can be used. (Only the numbers and
- * names of the header: what the tensors hold may be anything.) */
+/* Bytes of the header changed at random: an error, or a model that can be used. Only the numbers
+ * and names of the header are changed: tensors may hold anything. */
 static void check_damage(const char *path, const struct bytes *b, uint64_t seed)
 {
     struct rng rng = { seed };

@@ -115,8 +115,8 @@ static void check_resume(bz_engine *e)
     bz_session_close(s);
 }
 
-/* The draw is numbered by the position: at a temperature that makes all tokens alike, the rank of the
- * token drawn is the random number itself. */
+/* The draw is numbered by the position. At a temperature that makes all tokens equally likely, the
+ * rank of the token drawn is the random number itself. */
 static void check_positions(bz_engine *e)
 {
     enum { STEPS = 20 };
@@ -378,8 +378,8 @@ static void check_arguments(bz_engine *e)
     bz_session_close(s);
 }
 
-/* Any single failed allocation is an error; without one the text is whole. A stop string that begins
- * like the whole text holds all of it back until the end. */
+/* Any single failed allocation is an error; without one the text is whole. A stop string that is a
+ * longer version of the whole text holds all of it back until the end. */
 static void check_memory(bz_engine *e, uint32_t n_max)
 {
     bz_session *s = open_session(e, CONTEXT, 16);

@@ -267,7 +267,7 @@ static void test_json(void)
     }
     TEST("a tensor without dimensions does not break the JSON")
     {
-        /* The fixed part (one tensor, no keys), a name of one byte, no dimensions, F32, offset 0. */
+        /* The fixed part (one tensor, no keys), a name of one byte, no dimensions, F32, at 0. */
         static const uint8_t bytes[68] = { 'G', 'G', 'U', 'F', 3, [8] = 1, [24] = 1, [32] = 't' };
         struct located file = { 0 };
         struct source src;

@@ -1,4 +1,4 @@
-/* test_lost_file.c - a model file that is cut short in place while it is mapped: an error, and no signal. */
+/* test_lost_file.c - a model file that is cut short while it is mapped: an error, no signal. */
 #include <setjmp.h>
 #include <signal.h>
 #include <sys/mman.h>

@@ -1,4 +1,5 @@
-/* test_merge.c - a file with an adapter added into some of its tensors: W + s B A there, the same bytes elsewhere. */
+/* test_merge.c - a file with an adapter added: W + s B A where it names a tensor, else the same
+ * bytes. */
 #include "io/merge.h"
 
 #include "model_fixture.h"
@@ -13,8 +14,8 @@ static float value(uint32_t i)
     return (float)((int)(i * 37 % 101) - 50) / 16;
 }
 
-/* "w" in F32, "r" in a format that is only read, "k" of odd size, "x" a stack of two experts, "y" of four
- * dimensions. */
+/* "w" is F32, "r" has a format that is only read, "k" has an odd size, "x" is a stack of two
+ * experts, "y" has four dimensions. */
 static void write_model(const char *arch)
 {
     struct gguf_writer *w;

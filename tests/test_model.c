@@ -1,9 +1,9 @@
 /* The network against the transformers reference: four small random models that between them have
- * per-layer embeddings, shared keys, double-wide layers, K = V, routed experts, and windows shorter than
- * the prompt. tools/golden/README.md says how the files were made.
+ * per-layer embeddings, shared keys, double-wide layers, K = V, routed experts, and windows shorter
+ * than the prompt. tools/golden/README.md says how the files were made.
  *
- * Every tap is compared; when one is off, the test names the first in order of computation, which is
- * the op that is broken.
+ * Every tap is compared. When one is off, the test names the first in order of computation, which
+ * is the op that is broken.
  */
 #include <math.h>
 #include <stdio.h>
@@ -13,8 +13,9 @@
 #include "model/forward.h"
 #include "ops/ops_cpu.h"
 
-/* Largest difference allowed, relative to the tap's rms. Half a unit in the last place on every weight
- * moves the worst logit by 3e-5 of its rms; the mildest real mistake tried moves a tap by 5e-2. */
+/* Largest difference allowed, relative to the tap's rms. Half a unit in the last place on every
+ * weight moves the worst logit by 3e-5 of its rms; the mildest real mistake tried moves a tap by
+ * 5e-2. */
 #define TAP_TOLERANCE   1e-4
 #define LOGIT_TOLERANCE 2e-4 /* absolute */
 

@@ -129,7 +129,7 @@ static void check_slots(int backend)
     bench_close(&bench);
 }
 
-/* Only what the mask shows is read: every other slot is NaN, later positions and older ones alike. */
+/* Only positions inside the mask are read: every other slot, later or older, is NaN. */
 static void check_mask(int backend)
 {
     enum { RING = 12, COLS = 16, WINDOW = 4, POS = 30, ROWS = 3 };

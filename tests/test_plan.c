@@ -25,8 +25,9 @@ static const struct {
 };
 enum { E2B_RANK_16 = 434 };
 
-/* The same of a token on nvidia without one rule of fusion, in the order of `counts`. Savings do not add up: a rule
- * whose groups another one takes costs those too. */
+/* The dispatches of a token on nvidia without one rule of fusion, in the order of `counts`. Savings
+ * do not add up: without a rule whose groups another rule takes, the other's savings are gone
+ * too. */
 static const struct {
     const char *rule;
     uint32_t n[5];
@@ -81,8 +82,8 @@ static uint64_t end_of(const struct gpu_binding *b)
     return b->size ? (uint64_t)b->offset + b->size : null_host_buffer_bytes(b->buffer);
 }
 
-/* WebGPU: bindings lie in their buffers, and none that is written shares one with one that is read or
- * overlaps another that is written. */
+/* What WebGPU demands: bindings are inside their buffers, and a binding that is written shares no
+ * buffer with one that is read, and overlaps no other that is written. */
 static bool is_valid(const struct plan_line *l)
 {
     const struct gpu_binding *b = l->dispatch->bindings;

@@ -56,7 +56,7 @@ static float value_q5_k(const uint8_t *block, uint32_t j)
     return affine_value(block, g, (g % 2 ? byte / 16 : byte % 16) + 16 * high);
 }
 
-/* The scale belongs to 16 weights; the two upper bits of weights 4c + b of them lie in byte b, from bit 2c on. */
+/* A scale serves 16 weights. The two upper bits of weights 4c + b are in byte b from bit 2c on. */
 static float value_q6_k(const uint8_t *codes, const uint8_t *scales, float d, uint32_t j)
 {
     int low = nibble(codes + 16 * (j / 32), j % 32);

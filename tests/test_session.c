@@ -1,8 +1,8 @@
 /* test_session.c - feeding tokens: the same text gives the same logits, however it arrives.
  *
- * On the reference backend every row is computed by itself in one order, so "the same" is to the bit.
- * The fast backend sums in another order when it has several rows; there logits (at most 30, after
- * the cap) may differ by f32 rounding that went through 6 layers.
+ * The reference backend computes every row by itself in one order, so "the same" is to the bit. The
+ * fast backend sums in another order when it has several rows. There logits (at most 30, after the
+ * cap) may differ by f32 rounding that went through 6 layers.
  */
 #include "model_fixture.h"
 
@@ -160,7 +160,7 @@ static void check_far_back(bz_engine *e)
     free(ids);
 }
 
-/* For every length: what truncate says is kept is whole. Found by comparing with a session whose ring
+/* For every length: what truncate says is kept is whole. It is compared with a session whose ring
  * is as long as its context. */
 static void check_ring_border(bz_engine *e)
 {
@@ -198,7 +198,8 @@ static void check_failed_feed(const char *path)
     bz_session *s = open_session(e, CTX, PIECE), *fresh = open_session(e, CTX, CTX);
     struct bz_err err = { "" };
     feed_pieces(s, ids, N, PIECE);
-    /* Attention over half as many positions again needs more scratch than growth in quarters left. */
+    /* Attention over half as many positions again needs more scratch than the room that growth by a
+     * quarter left. */
     mem_fail_at(1);
     CHECK(bz_session_feed(s, ids + N, PIECE, 1, NULL, NULL, &err) == BZ_ERR_MEMORY && err.text[0]);
     mem_fail_at(0);
@@ -370,8 +371,8 @@ static void check_threads(const char *path)
     free(want);
 }
 
-/* A cache of halves: near the f32 one but not it, the same on both backends, whole or in pieces, and half as
- * large. */
+/* A cache of halves is near the f32 one but not equal, the same on both backends, whole or in
+ * pieces, and half as large. */
 static void check_halves(bz_engine *reference, bz_engine *fast)
 {
     enum { N = 60 };

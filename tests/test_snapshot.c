@@ -1,4 +1,4 @@
-/* test_snapshot.c - a saved session goes on where it was, to the bit, and nothing else is believed. */
+/* test_snapshot.c - a saved session goes on where it was, to the bit; all else is refused. */
 #include "base/sha256.h"
 #include "model_fixture.h"
 

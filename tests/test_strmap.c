@@ -76,7 +76,7 @@ int main(void)
 
     TEST("keys made to meet in one slot cost what others cost")
     {
-        /* Their 16 bytes end in what makes the hash of Bezel 1.0, which had no key, the same for all. */
+        /* The last of their 16 bytes make the hash of Bezel 1.0, which had no key, equal. */
         enum { MANY = 40000 };
         static uint64_t crafted[MANY][2], plain[MANY][2];
         for (uint64_t i = 0; i < MANY; i++) {

@@ -1,5 +1,5 @@
-/* test_synth_vocab.c - made-up vocabularies: their structure, and the ids that another implementation
- * gives over one of them (tests/golden/tokenizer_llama.txt).
+/* test_synth_vocab.c - made-up vocabularies: their structure, and the ids that another
+ * implementation gives for one of them (tests/golden/tokenizer_llama.txt).
  *
  * Needs src/cli/synth_vocab.c and src/cli/synth_words.c besides the library.
  */

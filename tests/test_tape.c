@@ -1,7 +1,7 @@
-/* test_tape.c - tapes: a member of one's own, memory by liveness, groups.
+/* test_tape.c - tapes: a network of one's own, memory by liveness, groups.
  *
- * The first test is what HACKING calls the toy member: a network that is no Gemma, from its maths to its
- * numbers on the CPU and its dispatches on a GPU.
+ * The first test is what HACKING calls the toy member: a network that is no Gemma, from its maths
+ * to its numbers on the CPU and its dispatches on a GPU.
  */
 #include "gpu/fuse.h"
 #include "gpu/null_host.h"
@@ -12,7 +12,7 @@
 
 #define EPS 1e-6f
 
-/* ---- the toy member: which of V words comes next, by a gated layer over the last word's embedding ---- */
+/* ---- the toy member: the next of V words, by a gated layer over the last word's embedding ---- */
 
 enum { V = 40, D = 32, FF = 48, ROWS = 5, N_OUT = 2 };
 
@@ -20,7 +20,10 @@ struct toy {
     const struct weight *table, *norm, *gate, *up, *down, *post, *out;
 };
 
-/* x = table[id] * 3;  x += rms(down(gelu(gate h) * up h)) with h = rms(x);  5 tanh(table rms(x) / 5) */
+/* x = table[id] * 3
+ * x += rms(down(gelu(gate h) * up h))   with h = rms(x)
+ * y = 5 tanh(table rms(x) / 5)
+ */
 static struct value *toy_forward(struct tape *t, const struct toy *m, struct value *ids,
                                  uint32_t n_out)
 {
@@ -170,7 +173,8 @@ static struct value *random_value(struct tape *t, struct rng *r, struct value **
     }
 }
 
-/* Write one from a seed, run it, and put its last values into `got`. alone: every value has memory of its own. */
+/* Write a tape from a seed, run it, and put its last values into `got`. alone: every value has
+ * memory of its own. */
 static uint64_t run_random(const struct backend *be, uint64_t seed, bool alone, float *got)
 {
     struct rng r = { seed };

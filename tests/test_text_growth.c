@@ -1,8 +1,10 @@
-/* test_text_growth.c - texts made to take long: eight times as much of one takes about eight times as long.
+/* test_text_growth.c - texts made to be slow: eight times as much of one takes about eight times as
+ * long.
  *
- * What is measured is the processor's time of this process, the least of several runs of each size by turns. A busy
- * machine only adds to a time, so runs go on until the two are in proportion. What no longer fits a cache takes up to
- * three times as long as its share, and work that grows with the square 64 times as long, however often it is timed. */
+ * Measured is the processor's time of this process, the least of several runs of each size by
+ * turns. A busy machine only adds to a time, so runs go on until the two are in proportion. Data
+ * that no longer fits a cache takes up to three times its share of time. Work that grows with the
+ * square takes 64 times as long, however often it is timed. */
 #include <stdlib.h>
 #include <time.h>
 

@@ -1,6 +1,6 @@
-/* The trained models that ship with the repository: their numbers and transcripts are the transformers
- * reference's, and their answers make sense. models/README.md says how the golden files were made.
- */
+/* The trained models that ship with the repository: their numbers and transcripts are those of the
+ * transformers reference, and their answers make sense. models/README.md says how the golden files
+ * were made. */
 #include <math.h>
 #include <stdio.h>
 

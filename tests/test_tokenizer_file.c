@@ -1,6 +1,5 @@
-/* test_tokenizer_file.c - what the tokenizer makes of a file: keys it heeds, files it refuses, memory
- * it does without. What it makes of text is test_tokenizer.c's.
- */
+/* test_tokenizer_file.c - the tokenizer and a file: keys it heeds, files it refuses, memory that it
+ * does without. Its ids for texts are tested in test_tokenizer.c. */
 #include "text/tokenizer.h"
 
 #include "base/mem.h"
@@ -250,7 +249,8 @@ static void test_memory(void)
     }
 }
 
-/* The vocabulary of a file, n entries at a time: `text` encoded by it, and how many calls that took. */
+/* Read the vocabulary of a file n entries at a time: `ids` gets `text` encoded by it. Returns how
+ * many calls the reading took. */
 static unsigned encode_in_pieces(const struct gguf *g, uint32_t n, struct str text, struct ids *ids)
 {
     struct tokenizer *t = NULL;

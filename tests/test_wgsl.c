@@ -1,4 +1,5 @@
-/* test_wgsl.c - the preprocessor of kernels/: each directive, what is left out, and what is said of mistakes. */
+/* test_wgsl.c - the preprocessor of kernels/: each directive, the lines that are left out, and the
+ * errors for mistakes. */
 #include "gpu/wgsl.h"
 
 #include <stdlib.h>

@@ -8,7 +8,8 @@
 
 #include "bezel.h"
 
-/* Write the sentence (err may be NULL) and return st, so that `return fail(...)` reads as one act. */
+/* Write the sentence (err may be NULL) and return st, so that `return fail(...)` is one
+ * statement. */
 __attribute__((format(printf, 3, 4))) enum bz_status fail(struct bz_err *err, enum bz_status st,
                                                           const char *fmt, ...);
 

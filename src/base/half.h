@@ -24,8 +24,8 @@ static inline float f16_to_f32(uint16_t h)
 {
     uint32_t sign = (uint32_t)(h & 0x8000) << 16;
     uint32_t rest = (uint32_t)(h & 0x7fff) << 13; /* exponent and fraction at f32's place */
-    /* Multiplying by 2^112 moves the exponent bias from 15 to 127 and normalises denormals. No early
-     * return for infinities and NaN, so that loops over this vectorise. */
+    /* Multiplying by 2^112 moves the exponent bias from 15 to 127 and normalises denormals.
+     * Infinities and NaN take no early return, so that loops over this function vectorise. */
     uint32_t u = f32_bits(f32_from_bits(rest) * 0x1p112f);
     u |= rest >= 0x0f800000 ? 0x7f800000 : 0;
     return f32_from_bits(u | sign);

@@ -40,7 +40,7 @@ static void mix_block(uint32_t state[8], const uint8_t *p)
     }
     uint32_t a = state[0], b = state[1], c = state[2], d = state[3];
     uint32_t e = state[4], f = state[5], g = state[6], h = state[7];
-    /* Eight rounds bring each letter back to its place, so that nothing is moved: 12% faster as wasm. */
+    /* Eight rounds rotate each letter back to its place, so nothing moves: 12% faster as wasm. */
 #pragma GCC unroll 8
     for (int t = 0; t < 64; t++) {
         uint32_t S1 = rotr(e, 6) ^ rotr(e, 11) ^ rotr(e, 25);

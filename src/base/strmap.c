@@ -13,8 +13,9 @@ static inline uint64_t word_at(const char *p)
     return word;
 }
 
-/* The last bytes, eight at most, some of them twice: no loop whose length would have to be guessed. Of two texts of
- * one length only equal ones have equal words here. */
+/* The last bytes as a word: eight at most, some of them twice. There is no loop whose length the
+ * processor would have to guess. Of two texts of one length only equal ones have equal words
+ * here. */
 static inline uint64_t last_word(const char *p, size_t n)
 {
     if (n >= 8) return word_at(p + n - 8);
@@ -28,8 +29,8 @@ static inline uint64_t last_word(const char *p, size_t n)
     return n ? (uint64_t)b[0] << 16 | (uint64_t)b[n / 2] << 8 | b[n - 1] : 0;
 }
 
-/* SipHash-1-3 with a key of the table's own: the keys come from files of strangers, who could make all
- * of them meet in one place of a table whose hash they can compute. */
+/* SipHash-1-3 with a key of the table's own. Keys come from files of strangers, who could otherwise
+ * choose keys that all fall into one place of the table. */
 struct sip {
     uint64_t a, b, c, d;
 };

@@ -33,8 +33,8 @@ bool strmap_add(struct strmap *m, struct str key, uint32_t value);
 /* True and *value set when the key is there. */
 bool strmap_find(const struct strmap *m, struct str key, uint32_t *value);
 
-/* n keys and their values, as by strmap_add, which is faster where the map is large: memory brings several slots
- * meanwhile. Returns how many were not there yet. */
+/* Add n keys and their values, as strmap_add does. Faster where the map is large: memory fetches
+ * several slots at a time. Returns how many keys were not there yet. */
 size_t strmap_add_many(struct strmap *m, const struct str *keys, const uint32_t *values, size_t n);
 
 void strmap_free(struct strmap *m);

@@ -1,7 +1,7 @@
 /* chat.c - a conversation in the terminal.
  *
- * The whole conversation is rendered again for every turn and the session keeps what is unchanged, so
- * a long talk costs only its new tokens.
+ * The whole conversation is rendered again for every turn, and the session keeps what is unchanged.
+ * So a long conversation costs only its new tokens.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -206,7 +206,8 @@ static enum bz_status turn(struct chat *c, struct str question, struct bz_err *e
     return st;
 }
 
-/* A text that begins with """ goes on over further lines, until one that ends with """: it is `quoted`. */
+/* Read a question. A text that begins with """ goes on over further lines until one that ends with
+ * """; *quoted says so. */
 static enum line_result read_question(struct line_history *h, bool color, bool interactive,
                                       struct buf *text, bool *quoted)
 {
@@ -303,8 +304,8 @@ static enum bz_status converse(struct chat *c, struct cli_model *m, const char *
     return st;
 }
 
-/* The question of `run`: what standard input holds, if something was redirected to it, and PROMPT after that.
- * False: neither is there, and a person sits at the terminal. */
+/* The question of `run`: standard input, if it was redirected, and PROMPT after that. False: there
+ * is neither, and a person sits at the terminal. */
 static bool find_question(const char *prompt, struct buf *out, enum bz_status *st,
                           struct bz_err *err)
 {

@@ -24,8 +24,8 @@ struct cli_option {
     const char *arg;  /* what help calls its value: "K"; NULL for a flag */
     const char *help;
     enum cli_type type;
-    void *
-        out; /* bool, const char *, struct cli_strs, uint64_t or double; keeps its default if unset */
+    /* bool, const char *, struct cli_strs, uint64_t or double; keeps its default if unset */
+    void *out;
     bool *seen; /* may be NULL: set to true when the option is given */
 };
 
@@ -49,21 +49,23 @@ int cli_fail(const struct cli_command *c, const struct bz_err *err);
 __attribute__((format(printf, 2, 3))) int cli_misuse(const struct cli_command *c, const char *fmt,
                                                      ...);
 
-/* From now on SIGINT, SIGTERM and SIGHUP end the tool: no half of a file stays, "bezel NAME: stopped" on stderr,
- * exit code 128 + the signal's number. SIGPIPE does the same without a word. SIGXFSZ is ignored. */
+/* From now on SIGINT, SIGTERM and SIGHUP end the tool: half-written files are removed, stderr gets
+ * "bezel NAME: stopped", and the exit code is 128 + the signal's number. SIGPIPE does the same
+ * silently. SIGXFSZ is ignored. */
 void cli_stop_cleanly(const char *name);
 /* For a command that writes files: a reader of its output that is gone does not end it. */
 void cli_outlive_reader(void);
-/* A command's own way with a signal, unless whoever started the tool has it ignored (nohup, a background job).
- * What it did before goes to *before, which may be NULL. */
+/* Set a command's own handler of a signal, unless whoever started the tool has the signal ignored
+ * (nohup, a background job). The handler before it goes to *before, which may be NULL. */
 struct sigaction;
 void cli_on_signal(int number, void (*handler)(int), struct sigaction *before);
 
 /* All of standard input. */
 enum bz_status cli_read_stdin(struct buf *out, struct bz_err *err);
 
-/* Text of a model, in whole code points, to standard output. A terminal gets no control characters but newlines
- * and tabs: a model must not command it. False: it cannot be written. */
+/* Write a model's text, in whole code points, to standard output. Control characters but newlines
+ * and tabs are withheld from a terminal: a model must not command it. False: it cannot be
+ * written. */
 bool cli_put_text(struct str text);
 
 /* "2,400,401" (commas or spaces) into ids the caller frees. */

@@ -37,8 +37,8 @@ struct cli_model {
           CLI_STR,   &(m).cache, NULL },                                                           \
         CLI_ENGINE_OPTIONS(m)
 
-/* "PATH" or "PATH:SCALE"; a colon not followed by a number belongs to the path. *path is the caller's, NULL on
- * failure. */
+/* Split "PATH" or "PATH:SCALE"; a colon without a number after it belongs to the path. *path is the
+ * caller's to free, NULL on failure. */
 enum bz_status cli_split_adapter(const char *spec, char **path, float *scale, struct bz_err *err);
 
 struct cli_sampling {
@@ -50,25 +50,25 @@ struct cli_sampling {
     struct cli_strs bias; /* ID:ADD */
 };
 
-#define CLI_SAMPLING_OPTIONS(s)                                                                         \
-    { "--greedy", NULL, "always the most likely token", CLI_FLAG, &(s).greedy, NULL },                  \
-        { "--temp", "T", "temperature", CLI_F64, &(s).temp, &(s).set_temp },                            \
-        { "--top-k", "K", "keep the K most likely tokens", CLI_U64, &(s).top_k, &(s).set_top_k },       \
-        { "--top-p", "P", "keep the most likely tokens up to P", CLI_F64, &(s).top_p, &(s).set_top_p }, \
-        { "--min-p", "P", "drop tokens below P times the best", CLI_F64, &(s).min_p, &(s).set_min_p },  \
-        { "--repeat-penalty", "R", "divide the logits of recent tokens", CLI_F64, &(s).repeat,          \
-          &(s).set_repeat },                                                                            \
-        { "--presence-penalty", "R", "subtract once from recent tokens", CLI_F64, &(s).presence,        \
-          &(s).set_presence },                                                                          \
-        { "--frequency-penalty", "R", "subtract for every occurrence", CLI_F64, &(s).frequency,         \
-          &(s).set_frequency },                                                                         \
-        { "--repeat-last-n", "N",         "tokens that the penalties look at; default 64",              \
-          CLI_U64,           &(s).window, &(s).set_window },                                            \
-        { "--logit-bias", "ID:ADD",  "add to a token's logit; may be repeated",                         \
-          CLI_STRS,       &(s).bias, NULL },                                                            \
-    {                                                                                                   \
-        "--seed", "N", "same seed, same text", CLI_U64, &(s).seed, &(s).set_seed                        \
-    }
+/* clang-format off */
+#define CLI_SAMPLING_OPTIONS(s)                                                                    \
+    { "--greedy", NULL, "always the most likely token", CLI_FLAG, &(s).greedy, NULL },             \
+    { "--temp", "T", "temperature", CLI_F64, &(s).temp, &(s).set_temp },                           \
+    { "--top-k", "K", "keep the K most likely tokens", CLI_U64, &(s).top_k, &(s).set_top_k },      \
+    { "--top-p", "P", "keep the most likely tokens up to P", CLI_F64, &(s).top_p, &(s).set_top_p },\
+    { "--min-p", "P", "drop tokens below P times the best", CLI_F64, &(s).min_p, &(s).set_min_p }, \
+    { "--repeat-penalty", "R", "divide the logits of recent tokens", CLI_F64, &(s).repeat,         \
+      &(s).set_repeat },                                                                           \
+    { "--presence-penalty", "R", "subtract once from recent tokens", CLI_F64, &(s).presence,       \
+      &(s).set_presence },                                                                         \
+    { "--frequency-penalty", "R", "subtract for every occurrence", CLI_F64, &(s).frequency,        \
+      &(s).set_frequency },                                                                        \
+    { "--repeat-last-n", "N", "tokens that the penalties look at; default 64", CLI_U64,            \
+      &(s).window, &(s).set_window },                                                              \
+    { "--logit-bias", "ID:ADD", "add to a token's logit; may be repeated", CLI_STRS, &(s).bias,    \
+      NULL },                                                                                      \
+    { "--seed", "N", "same seed, same text", CLI_U64, &(s).seed, &(s).set_seed }
+/* clang-format on */
 
 enum { CLI_MAX_BIAS = 64 };
 

@@ -1,5 +1,6 @@
-/* inspect.c - what is in an opened file: sorts its tensors, and asks the engine whether it would run.
- * Nothing is read but headers and the small vectors that loading reads. Opening is in inspect_cmd.c. */
+/* inspect.c - what is in an opened file: sorts its tensors, and asks the engine whether it would
+ * run. It reads only headers and the small vectors that loading reads. Opening is in
+ * inspect_cmd.c. */
 #include "cli/inspect.h"
 
 #include "cli/quant_mix.h"

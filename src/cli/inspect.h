@@ -65,9 +65,9 @@ const char *inspect_kind_name(enum inspect_kind k);
 const char *inspect_role_name(enum inspect_role r);
 enum inspect_role inspect_role_of(struct str tensor_name);
 
-/* Facts about an opened file; `model` is what it was asked for as, and outlives the facts. A file that
- * cannot run is no failure: then `why` says it. Takes the file over in every case. On failure *out is
- * untouched. */
+/* Facts about an opened file. `model` is the name that was asked for, and must outlive the facts.
+ * For a file that cannot run, `why` says the reason; that is no failure. Takes the file over in
+ * every case. On failure *out is untouched. */
 enum bz_status inspect_file(struct inspect *out, struct located *file, const char *model,
                             struct bz_err *err);
 

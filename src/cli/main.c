@@ -50,8 +50,8 @@ static bool reader_is_gone(void)
     return poll(&out, 1, 0) > 0 && out.revents & (POLLERR | POLLHUP);
 }
 
-/* Output that did not arrive (a full disk) is a failure, whatever the command said. A reader that has seen
- * enough (`| head`) is told nothing. */
+/* Output that could not be written (a full disk) is a failure, whatever the command returned. A
+ * reader that ends early (`| head`) is none. */
 static int check_output(int code)
 {
     int why = fflush(stdout) == 0 ? 0 : errno;

@@ -1,8 +1,8 @@
 /* quant_mix.h - which format each tensor of a file gets: the recipes of llama.cpp's quantiser.
  *
- * A mix is a name such as Q4_K_M. Most matrices get its main format; what hurts most when it is
- * coarse (the embedding tables, some value and down projections) gets more bits; vectors, the router
- * and whatever belongs to a tower stay as they are. `synth` and `quantize` both ask here.
+ * A mix is a name such as Q4_K_M. Most matrices get its main format. The tensors where coarse
+ * weights hurt most (the embedding tables, some value and down projections) get more bits. Vectors,
+ * the router and everything of a tower keep their format. `synth` and `quantize` both ask here.
  */
 #ifndef BEZEL_CLI_QUANT_MIX_H
 #define BEZEL_CLI_QUANT_MIX_H

@@ -12,9 +12,9 @@ extern const char *const shipped_names[SHIPPED_N];
  * program was moved away from its models. */
 bool shipped_path(const char *name, char path[PATH_MAX]);
 
-/* What the library is to open for MODEL: MODEL itself, or the file of a shipped model if MODEL names
- * one and neither a file nor the Ollama store is called so. With `store` that store alone is asked.
- * `path` is room for the answer. */
+/* The file or name that the library opens for MODEL: the file of a shipped model, if MODEL names
+ * one and neither a file nor the Ollama store has that name; else MODEL itself. With `store` only
+ * that store is searched. `path` is room for the answer. */
 const char *shipped_or(const char *model, const char *store, char path[PATH_MAX]);
 
 #endif

@@ -1,4 +1,4 @@
-/* stop.c - what ends the tool from outside: Ctrl-C, a shutdown, a terminal or a reader that is gone. */
+/* stop.c - signals that end the tool: Ctrl-C, a shutdown, a terminal or a reader that is gone. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>

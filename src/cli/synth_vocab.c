@@ -1,9 +1,9 @@
 /* synth_vocab.c - makes the pieces of a vocabulary, gives them ids, and lists their merges.
  *
  * Pieces are made one by one. A new piece is taken only when BPE over the pieces so far leaves
- * exactly two symbols of it: then those two merge into it, and as later pieces have higher ranks
- * they cannot get in the way. So every piece is reachable. "a b" is a merge exactly when a, b and ab
- * are pieces, and its rank is the rank of ab; no table of merges is needed to make more pieces.
+ * exactly two symbols of it. Then those two merge into it, and later pieces cannot get in the way,
+ * since they have higher ranks. So every piece is reachable. "a b" is a merge exactly when a, b and
+ * ab are pieces, and its rank is the rank of ab; making more pieces needs no table of merges.
  */
 #include "cli/synth_vocab.h"
 
@@ -157,7 +157,7 @@ static uint32_t bpe(const struct build *b, struct str s, uint32_t *cuts)
     }
 }
 
-/* Whether both parts of s are pieces: a character that is none stays a symbol, but merges nothing. */
+/* Are both parts of s pieces? A character that is no piece stays a symbol, but merges nothing. */
 static bool are_pieces(const struct build *b, struct str s, uint32_t cut)
 {
     return rank_of(b, (struct str) { s.p, cut }) != NO_PIECE &&
@@ -192,11 +192,12 @@ static struct str ideographs(const uint32_t *cp, uint32_t n, char *out)
     return (struct str) { out, len };
 }
 
-/* Fill up with exactly so many pieces that have exactly so many merges. All of them are stretches of
- * one long chain of ideographs in which no two neighbours occur twice. A stretch of k has k - 1
- * merges, as long as the stretches of k - 1 in it are pieces. With n of length 2, n - 1 of length 3,
- * and a and b of lengths 4 and 5:
- *     2n - 1 + a + b = pieces        3n - 2 + 3a + 4b = merges        b < a < n - 1 */
+/* Fill up with exactly so many pieces that have exactly so many merges. All of them are stretches
+ * of one long chain of ideographs in which no two neighbours occur twice. A stretch of k has k - 1
+ * merges, as long as the stretches of k - 1 in it are pieces. With n of length 2, n - 1 of length
+ * 3, and a and b of lengths 4 and 5:
+ *     2n - 1 + a + b = pieces        3n - 2 + 3a + 4b = merges        b < a < n - 1
+ */
 static void add_ideographs(struct build *b, uint32_t pieces, uint32_t merges)
 {
     uint32_t n = (4 * pieces - merges + 9) / 6;

@@ -178,9 +178,9 @@ static enum bz_status run_steps(struct train_job *j, struct bz_err *err)
     return st;
 }
 
-/* Where it should go. Where that fails, beside it or among the temporary files: hours of learning
- * are not lost to a place. The status says that it is not where it was wanted, the sentence where it
- * is. */
+/* Write the adapter to `path`. If that fails, write it beside `path` or among the temporary files,
+ * so that no hours of training are lost. The status then still is the failure, and the error names
+ * the place. */
 static enum bz_status write_learned(const char *path, const struct buf *b, struct bz_err *err)
 {
     char other[4096];

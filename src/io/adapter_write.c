@@ -1,4 +1,4 @@
-/* adapter_write.c - see adapter_write.h; the layouts are those that adapter_gguf.c and adapter_peft.c read. */
+/* adapter_write.c - see adapter_write.h. adapter_gguf.c and adapter_peft.c read these layouts. */
 #include "io/adapter_write.h"
 
 #include <inttypes.h>
@@ -123,7 +123,7 @@ static const struct {
     { "ffn_gate_up_exps", "experts" },  { "ffn_down_exps", "experts" },
 };
 
-/* "blk.3.attn_q.weight" to its layer and its place in the table; false when PEFT has no such module. */
+/* The layer of "blk.3.attn_q.weight" and its place in the table; false: PEFT has no such module. */
 static bool find_module(const char *name, unsigned *layer, size_t *at)
 {
     char tensor[64];
@@ -142,8 +142,8 @@ static bool has_target(const struct adapter *a, unsigned layer, const char *tens
     return false;
 }
 
-/* PEFT wraps the experts' module once for each trained parameter: gate_up_proj is the inner wrapper when
- * both are. */
+/* PEFT wraps the experts' module once for each trained parameter. When both are trained,
+ * gate_up_proj is the inner wrapper. */
 static void module_path(char out[192], const struct adapter *a, unsigned layer, size_t at)
 {
     bool inner = strcmp(modules[at].tensor, "ffn_gate_up_exps") == 0 &&

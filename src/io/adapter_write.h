@@ -4,12 +4,12 @@
 
 #include "io/adapter.h"
 
-/* A GGUF adapter, as llama.cpp and Ollama load it. Every target must have the same alpha (scale times
- * rank), since the file has only one. Appends to out. */
+/* Append a GGUF adapter, as llama.cpp and Ollama load it, to out. Every target must have the same
+ * alpha (scale times rank), since the file has room for one only. */
 enum bz_status adapter_write_gguf(struct buf *out, const struct adapter *a, struct bz_err *err);
 
-/* PEFT's two files: adapter_model.safetensors and adapter_config.json. `base` is what the configuration
- * calls the base model. */
+/* PEFT's two files: adapter_model.safetensors and adapter_config.json. `base` is the
+ * configuration's name of the base model. */
 enum bz_status adapter_write_peft(struct buf *weights, struct buf *config, const struct adapter *a,
                                   const char *base, struct bz_err *err);
 

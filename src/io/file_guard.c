@@ -1,6 +1,7 @@
-/* file_guard.c - see file_guard.h. The handler takes no lock and allocates nothing: a table of atomics,
- * and one mmap, which on every POSIX system is a plain system call. A place in the table may change while
- * it looks: it believes only what it read between two looks at the same even number of changes. */
+/* file_guard.c - see file_guard.h. The handler takes no lock and allocates nothing: it reads a
+ * table of atomics, and calls mmap, which on every POSIX system is a plain system call. A place in
+ * the table may change while the handler reads it. So the handler uses only what it read between
+ * two looks at the same even number of changes. */
 #include "io/file_guard.h"
 
 #include <errno.h>

@@ -1,9 +1,9 @@
 /* file_guard.h - mapped files that are cut short, or whose drive goes away, while they are in use.
  *
- * Touching a page that the system can no longer bring is SIGBUS. While a mapping is guarded, the library's
- * handler puts zeros there instead and notes that the mapping is lost; whoever computed with it asks before
- * a result is believed. SIGBUS anywhere else goes to the handler that was there before, or ends the
- * process as it always did.
+ * Touching a page that the system can no longer bring raises SIGBUS. While a mapping is guarded,
+ * the library's handler maps zeros there instead and notes that the mapping is lost. Whoever
+ * computes with a mapping asks source_lost before a result is used. SIGBUS anywhere else goes to
+ * the handler that was there before, or ends the process as it always did.
  */
 #ifndef BEZEL_IO_FILE_GUARD_H
 #define BEZEL_IO_FILE_GUARD_H

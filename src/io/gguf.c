@@ -7,10 +7,10 @@
  *
  *   string = u64 length, bytes        array = u32 element type, u64 count, elements
  *
- * Nothing says how long the header is: it is read in windows that double while it is walked, every
- * length is checked, and the tables grow with what was found. A count is believed only as far as the
- * source has bytes to back it. The header may move while it grows, so until its end is known the
- * tables hold offsets where their pointers go.
+ * The file does not say how long the header is. It is read in windows that double while it is
+ * walked, every length is checked, and the tables grow with what was found. A count is used only as
+ * far as the source has bytes to back it. The header may move while it grows, so until its end is
+ * known the tables hold offsets in place of pointers.
  *
  * This file owns the rules of the container. It does not know what any key means to a model, except
  * those that describe the file itself (general.alignment, split.*).

@@ -2,9 +2,9 @@
  *
  * The whole header (for Gemma 4 about 16 MB, nearly all of it vocabulary) is kept as one block of
  * bytes; keys, values and names are ranges of it, checked once while parsing. A model may be split
- * into shards: then tensors say which source they live in. After opening, every tensor of a known
- * type lies inside its source and overlaps no other, its rows are whole blocks, and keys and names are
- * unique.
+ * into shards: then each tensor says which source it is in. After opening, every tensor of a known
+ * type is inside its source and overlaps no other, its rows are whole blocks, and keys and names
+ * are unique.
  */
 #ifndef BEZEL_IO_GGUF_H
 #define BEZEL_IO_GGUF_H

@@ -16,8 +16,8 @@ struct gguf_part {
     uint64_t no; /* its place in the split model */
 };
 
-/* All parts of a model, in any order, as one: g takes over what it keeps of them. Parts that do not belong
- * together are an error. */
+/* Join all parts of a model, in any order: g takes over what it keeps of them. It is an error if
+ * the parts do not belong together. */
 enum bz_status gguf_join_parts(struct gguf *g, struct gguf_part *parts, uint32_t n,
                                struct bz_err *err);
 

@@ -72,9 +72,9 @@ static bool is_sorted(const struct gguf_tensor *tensors, uint64_t n)
     return true;
 }
 
-/* Tensors that share bytes could make a small file ask for any amount of memory: a few megabytes that a
- * thousand names point at. No writer makes them. Files list tensors in the order of their offsets, so
- * the sort is for the others. */
+/* Tensors that share bytes are refused: with a thousand names for a few megabytes, a small file
+ * could ask for any amount of memory, and no writer makes such files. Files usually list tensors in
+ * the order of their offsets; the sort is for the others. */
 static enum bz_status check_overlap(const struct gguf_tensor *tensors, uint64_t n, const char *file,
                                     struct bz_err *err)
 {

@@ -21,8 +21,8 @@ static enum bz_status open_layers(struct gguf *out, const struct ollama_manifest
     return gguf_open(out, sources, n, err);
 }
 
-/* Several model layers are the shards of one model or, in older manifests, a model and its projector;
- * then the one that is not "clip" is the model. */
+/* Several model layers are the shards of one model or, in older manifests, a model and its
+ * projector; then the layer that is not "clip" is the model. */
 static enum bz_status open_store_model(struct gguf *out, const struct ollama_manifest *m,
                                        struct bz_err *err)
 {
@@ -68,8 +68,8 @@ enum bz_status locate_open(struct located *out, const char *model, const char *r
 {
     struct located l = { 0 };
     struct stat info;
-    /* With a slash, a dot in front or the usual ending it is meant as a path: the file's own error is
-     * then the helpful one. */
+    /* A name with a slash, a dot in front or the usual ending is meant as a path. Then the error of
+     * the file itself is the helpful one. */
     bool is_path = (stat(model, &info) == 0 && S_ISREG(info.st_mode)) || model[0] == '/' ||
                    model[0] == '.' || str_ends(str_of(model), ".gguf");
     enum bz_status st =

@@ -36,7 +36,8 @@ static const struct quant_format *format_after(const struct gguf_tensor *t)
 
 /* ---- does the adapter fit? ---- */
 
-/* Keys and values of layers that use another layer's: such a tensor may be absent, and has no effect. */
+/* Keys and values of layers that read another's cache: such tensors may be absent, without
+ * effect. */
 static bool is_inert(const struct gguf *g, const char *name)
 {
     uint64_t n_layer, n_shared;
@@ -143,7 +144,8 @@ static size_t row_bytes(const struct merge *m, uint64_t tensor)
     return quant_row_bytes(quant_find(t->type), (size_t)t->ne[0]);
 }
 
-/* Bytes of the window there, and on to the next place. A changed tensor's windows are whole rows. */
+/* The bytes of the window at p; p moves on to the next window. Windows of a changed tensor are
+ * whole rows. */
 static size_t step(const struct merge *m, struct place *p)
 {
     const struct gguf_tensor *t = &m->g->tensors[p->tensor];

@@ -17,7 +17,8 @@ static const struct {
     { "messages", OLLAMA_LAYER_MESSAGES }, { "license", OLLAMA_LAYER_LICENSE },
 };
 
-/* Of the kinds above, split models among them. Whoever asks for the layers of a kind walks past all others. */
+/* Layers of the kinds above, split models included. A search for the layers of one kind walks past
+ * all others, so their number has a limit. */
 enum { MAX_KEPT = 1000 };
 
 static const char media_prefix[] = "application/vnd.ollama.image.";

@@ -124,9 +124,9 @@ void part_file_close(struct part_file *f)
     mem_free(f);
 }
 
-/* A new file beside `path`. O_EXCL follows no link and opens nothing that is there already: a NAME.part
- * may be another run's, or was put there so that we overwrite what it leads to. It is left alone, and
- * the next name is tried. */
+/* Create a file beside `path`. O_EXCL follows no link and opens no file that is there already: a
+ * NAME.part may belong to another run, or may be a link that somebody placed so that we overwrite
+ * its target. Such a file is left alone, and the next name is tried. */
 static enum bz_status create(struct part_file *f, struct bz_err *err)
 {
     struct stat info;

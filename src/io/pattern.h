@@ -14,8 +14,8 @@
 #include "base/err.h"
 #include "base/str.h"
 
-/* *work grows by what the answer took, about a nanosecond each: a caller with many patterns and many
- * paths sets a limit. */
+/* *work grows by the time of the answer, in steps of about a nanosecond: a caller with many
+ * patterns and many paths sets a limit. */
 enum bz_status pattern_match_tail(bool *out, struct str pattern, struct str path, uint64_t *work,
                                   struct bz_err *err);
 

@@ -41,11 +41,12 @@ enum bz_status source_read(const struct source *s, uint64_t offset, void *dst, s
 /* The bytes in place, or NULL where the source cannot (or the range is not inside it). */
 const void *source_map(const struct source *s, uint64_t offset, uint64_t n);
 
-/* Bytes that were read or that `map` showed may not have been the file's, since it was changed, became shorter or
- * its drive went away: what was computed with them is worth nothing. It stays so. */
+/* Whether bytes that were read, or that `map` showed, may not be the file's: the file was changed
+ * or became shorter, or its drive went away. Nothing that was computed with them may be used. A
+ * lost source stays lost. */
 bool source_lost(const struct source *s);
 
-/* An error that names the first of n sources that is lost. Before what was made of them is believed. */
+/* An error that names the first of n sources that is lost. Call it before results are used. */
 enum bz_status source_check(const struct source *s, uint32_t n, struct bz_err *err);
 
 /* The whole of a small source as text (at most max bytes); the caller frees buf. */

@@ -1,10 +1,10 @@
 /* source_file.c - files as sources, on POSIX systems.
  *
- * `read` always asks the system (pread), also when the file is mapped: a file that someone cuts
- * short while it is open is then an error sentence at once. `map` is for the bulk of the weights, which
- * are never copied; a page of it that is lost reads as zeros, and source_lost says so (file_guard.h). What
- * is cut within the last page, or rewritten in place, raises no signal: source_lost asks the system for the
- * file's size and time too.
+ * `read` always asks the system (pread), even when the file is mapped: then a file that someone
+ * cuts short while it is open is an error at once. `map` is for the bulk of the weights, which are
+ * never copied; a lost page of it reads as zeros, and source_lost says so (file_guard.h). A cut
+ * within the last page, or a rewrite in place, raises no signal: for these source_lost also asks
+ * the system for the file's size and time.
  */
 #define _FILE_OFFSET_BITS 64 /* files past 2 GiB on 32-bit systems too */
 #include "io/source.h"

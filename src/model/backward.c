@@ -1,8 +1,8 @@
 /* backward.c - text.c once more, with every intermediate kept, and each of its lines in reverse.
  *
  * keep_layer() is the layer of text.c, op by op, not fused; the tests hold the two together.
- * layer_bwd() is the same list from its last line to its first: `dx` comes in as the gradient of the
- * layer's output and leaves as that of its input.
+ * layer_bwd() is the same list from its last line to its first: `dx` comes in as the gradient of
+ * the layer's output and leaves as that of its input.
  */
 #include "model/backward.h"
 
@@ -400,8 +400,8 @@ static void per_layer_input_bwd(const struct pass *p)
     op_linear_bwd(r, &t->dx, d_gate, &k->x_ffn, &l->ple_gate);
 }
 
-/* df, the gradient of both halves' sum, goes through the experts and the router into dx; what is left
- * for the dense half comes back in t->d_branch. */
+/* df, the gradient of the sum of both halves, goes back through the experts and the router into dx.
+ * What is left for the dense half is in t->d_branch afterwards. */
 static void experts_bwd(const struct pass *p, struct tensor *df)
 {
     struct run *r = p->r;
@@ -443,7 +443,7 @@ static void feed_forward_bwd(const struct pass *p)
     op_rms_norm_bwd(r, &t->dx, d_in, &k->x_mid, &l->ffn_norm, p->eps);
 }
 
-/* Keys and values were read by this layer and by those that share them: all of that is in dkv now. */
+/* dkv has the gradients from this layer and from the layers that share its keys and values. */
 static void keys_values_bwd(const struct pass *p, struct tensor *d_norm)
 {
     struct run *r = p->r;

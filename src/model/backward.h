@@ -51,14 +51,14 @@ void trace_close(struct trace *t); /* accepts a zeroed one */
 /* Bytes that trace_open would take. */
 uint64_t trace_bytes(const struct model *m, uint32_t n_max, bool keep_all);
 
-/* The sequences to come hold several examples, which do not see one another: position p belongs to the one
- * that begins at starts[p]. NULL: one example each, as at the start.
- * Rotations depend on distances alone, so an example that begins later is the same. */
+/* From now on sequences hold several examples that do not see one another: position p belongs to
+ * the example that begins at starts[p]. NULL: one example each, as at the start. Rotations depend
+ * on distances alone, so an example that begins later gives the same numbers. */
 void trace_pack(struct run *r, struct trace *t, const int32_t *starts, uint32_t n);
 
-/* Run n tokens from position 0. targets[t] is the token that position t should say, negative where
- * nothing is asked. Afterwards trace->loss has each position's loss, and the trained adapters' gradients
- * (struct lora.grad) have grown by d (weight * sum of losses). */
+/* Run n tokens from position 0. targets[t] is the token that should follow position t, or negative
+ * where nothing is learned. Afterwards trace->loss has each position's loss, and the trained
+ * adapters' gradients (struct lora.grad) have grown by d (weight * sum of losses). */
 void model_train_step(struct run *r, struct trace *t, const int32_t *ids, const int32_t *targets,
                       uint32_t n, float weight);
 
@@ -66,8 +66,8 @@ void model_train_step(struct run *r, struct trace *t, const int32_t *ids, const 
 void model_losses(struct run *r, struct trace *t, const int32_t *ids, const int32_t *targets,
                   uint32_t n);
 
-/* The same in two halves, for a backend that records the second once and then repeats it: what the pass
- * is about, and the pass. */
+/* model_train_step in two halves: the inputs of the pass, and the pass. A backend that records
+ * writes the inputs anew and repeats the recorded pass. */
 void trace_put(struct run *r, struct trace *t, const int32_t *ids, const int32_t *targets,
                uint32_t n);
 void trace_losses(struct run *r, struct trace *t, uint32_t n);

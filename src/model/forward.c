@@ -1,8 +1,8 @@
 /* forward.c - a session's steps: text.c's network on a tape, given memory, kept and run.
  *
  * Steps of any number of rows have one of few kinds: what differs is which nodes there are, not the
- * number of rows. acts_open places a tape of each kind at its largest, so that every step of the kind
- * finds the same memory.
+ * number of rows. acts_open places a tape of each kind at its largest, so that every step of the
+ * kind finds the same memory.
  */
 #include "model/forward.h"
 
@@ -83,8 +83,8 @@ static bool write_all_kinds(struct acts *a, const struct step_of *of)
     return !a->head.failed;
 }
 
-/* The sizes of slots, without their memory. A kind may make a slot larger, and another kind choose that one then:
- * until nothing grows any more. */
+/* The sizes of slots, without their memory. A kind may make a slot larger, and another kind may
+ * then choose that slot. So the kinds are planned again until no slot grows. */
 static bool plan_memory(struct acts *a, const struct step_of *of)
 {
     uint64_t before;
@@ -163,7 +163,8 @@ void acts_close(struct acts *a, const struct backend *be)
 
 /* ---- running ---- */
 
-/* Is the tape that of the last step? A backend that fuses records a step once, and its rules may change. */
+/* Is the tape that of the last step? A backend that fuses records a step once, and its rules of
+ * fusion may change. */
 static bool is_kept(const struct tape *t, const struct run *r, uint32_t rows, uint32_t n_out)
 {
     return t->ready && !r->be->fuse && t->rows == rows && t->n_out == n_out &&

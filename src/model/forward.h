@@ -6,7 +6,7 @@
 
 enum { LOGIT_ROWS = 8 }; /* rows of logits made together: 8 MiB at 262,144 tokens */
 
-/* What a session computes with. The tensors outlive a step; everything between them lies in `memory`. */
+/* The activations of a session. The tensors outlive a step; all between them lies in `memory`. */
 struct acts {
     struct tensor ids;    /* i32, the tokens */
     struct tensor ple;    /* per-layer inputs of all layers */
@@ -25,8 +25,8 @@ void acts_close(struct acts *a, const struct backend *be);
 /* Bytes that acts_open would take; ~0: memory is too short to find out. */
 uint64_t acts_bytes(const struct model *m, const struct backend *be, uint32_t n_batch);
 
-/* Run the tokens in a->ids (rows set) at positions kv->n_past .... Writes keys and values, and leaves
- * the final norm of the last n_logits rows in a->result. The cache is not advanced. */
+/* Run the tokens in a->ids (rows set) at the positions from kv->n_past on. Writes keys and values,
+ * and leaves the final norm of the last n_logits rows in a->result. The cache is not advanced. */
 void model_forward(struct run *r, const struct model *m, struct acts *a, uint32_t n_logits);
 
 /* Soft-capped logits of n <= LOGIT_ROWS rows of a->result, into a->logits. */

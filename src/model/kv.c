@@ -126,8 +126,8 @@ uint32_t kv_truncate(struct kv_cache *kv, uint32_t n)
  *     per owning layer:  u32 first  u32 cols  k[n_past - first][cols]  v[same]
  *     sha256 of everything before it
  *
- * All little-endian. k and v are f32 where width is 4 and f16 where it is 2. `first` is the oldest position
- * that the layer's ring still held.
+ * All little-endian. k and v are f32 where width is 4 and f16 where it is 2. `first` is the oldest
+ * position that the layer's ring still held.
  */
 enum {
     SNAPSHOT_VERSION = 3,

@@ -1,9 +1,9 @@
 /* kv.h - the keys and values of a session.
  *
- * Every layer that owns keys and values has two tensors of a fixed number of rows, chosen at the start;
- * position p is row p % rows. A global layer has a row for every position of the context. A sliding
- * layer is a ring with room for its window, one batch, and some slack that lets a conversation step
- * back. Layers that share read their donor's.
+ * Every layer that owns keys and values has two tensors of a fixed number of rows, chosen at the
+ * start; position p is row p % rows. A global layer has a row for every position of the context. A
+ * sliding layer is a ring with room for its window, one batch, and some slack that lets a
+ * conversation step back. Layers that share read their donor's.
  */
 #ifndef BEZEL_MODEL_KV_H
 #define BEZEL_MODEL_KV_H
@@ -57,7 +57,8 @@ struct kv_origin {
 void kv_save(struct run *r, const struct kv_cache *kv, const struct kv_origin *origin,
              const int32_t *tokens, struct buf *out);
 
-/* The same for whoever must fetch the rows himself: everything but the checksum, section by section. */
+/* The same for a caller that must fetch the rows itself: everything but the checksum, section by
+ * section. */
 struct kv_section {
     const void *bytes;            /* n of them, as they are; or NULL: */
     const struct tensor *rows_of; /* n rows from `row` on */
@@ -73,10 +74,10 @@ enum { KV_DIGEST = 32 };
 enum bz_status kv_digest(const struct source *snap, uint64_t n, uint8_t digest[KV_DIGEST],
                          struct bz_err *err);
 
-/* The reverse, in windows. The snapshot may come from a session of another context size, if it fits, and of
- * the other type: halves become f32 without loss, f32 is rounded to halves as if it were written now. Fills
- * the cache and tokens (room for n_ctx). One of another origin than `here` is refused. On failure the
- * cache is empty. */
+/* Restore a snapshot, which comes in windows. It may come from a session of another context size,
+ * if it fits, and of the other type: halves become f32 without loss, and f32 is rounded to halves
+ * as if it were written now. Fills the cache and tokens (room for n_ctx). A snapshot whose origin
+ * is not `here` is refused. On failure the cache is empty. */
 enum bz_status kv_restore(struct run *r, struct kv_cache *kv, const struct kv_origin *here,
                           const struct source *snap, int32_t *tokens, struct bz_err *err);
 

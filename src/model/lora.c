@@ -68,7 +68,7 @@ static enum bz_status tell(const struct backend *be, struct weight *w, struct bz
     return be->adapt ? be->adapt(be->ctx, w, err) : BZ_OK;
 }
 
-/* Take the first n nodes off their weights. The backend cannot fail: it keeps some of what it has. */
+/* Remove the first n nodes from their weights. The backend keeps a subset, so it cannot fail. */
 static void unhang(struct attached *a, size_t n, const struct backend *be)
 {
     struct bz_err err;

@@ -22,8 +22,7 @@ enum bz_status lora_attach(struct attached *out, struct adapter *adapter, float 
                            struct model *m, const struct backend *be, struct bz_err *err);
 void lora_set_scale(struct attached *a, float user_scale, const struct backend *be);
 
-/* For a backend that has copied the matrices (its `adapt` is not NULL): the adapter itself is not needed any
- * more. */
+/* Free the adapter's own bytes: the backend has copied the matrices (its `adapt` is not NULL). */
 void lora_forget_bytes(struct attached *a);
 void lora_detach(struct attached *a, const struct backend *be);
 

@@ -1,8 +1,8 @@
 /* text.c - Gemma 4's text network. This file is the model's definition: MODEL.md says the same in
  * words, step by step, and the comments here give its step numbers.
  *
- * What a layer has is decided by which of its tensors exist. Steps of one row and of many are the same.
- * Each statement makes one call: C leaves the order of arguments open, and compilers differ.
+ * Which of its tensors exist decides what a layer computes. Steps of one row and of many are the
+ * same. Each statement makes one call: C leaves the order of arguments open, and compilers differ.
  */
 #include "model/text.h"
 
@@ -46,8 +46,8 @@ static void rotate_like(struct tape *t, struct text_step *s, const struct value 
     if (s->m->rope_swa.n_pair) s->angles[1] = tape_angles(t, &s->m->rope_swa, x->row0, x->at.rows);
 }
 
-/* After the last layer that writes a cache, rows whose logits nobody asked for have done their work. On
- * E2B they skip 20 of 35 layers, and the widest ones. */
+/* After the last layer that writes a cache, rows without logits are finished. On E2B they skip 20
+ * of 35 layers, and those are the widest. */
 static void drop_finished_rows(struct tape *t, struct text_step *s, struct value **x,
                                struct value **h)
 {
@@ -59,7 +59,7 @@ static void drop_finished_rows(struct tape *t, struct text_step *s, struct value
     rotate_like(t, s, *x);
 }
 
-/* 4. Keys and values of the normed state h. Without attn_v the values are the raw key projection. */
+/* 4. Keys and values of the normed state h. Without attn_v the raw key projection is the values. */
 static void keys_and_values(struct tape *t, const struct text_step *s, uint32_t il, struct value *h)
 {
     const struct layer_config *lc = &s->m->config.layers[il];

@@ -19,7 +19,7 @@ struct text_step {
 /* What rows of the per-layer embedding table are multiplied by. */
 float text_ple_scale(const struct model *m);
 
-/* The tokens `ids` become the final norm of the last n_out rows; their keys and values go to the cache. */
+/* From the tokens `ids` to the final norm of the last n_out rows. Writes keys and values. */
 struct value *text_forward(struct tape *t, struct text_step *s, struct value *ids);
 
 /* Soft-capped logits of rows of that. */

@@ -116,8 +116,8 @@ static enum bz_status hash_tensor(struct binder *b, const struct gguf_tensor *t,
     return st;
 }
 
-/* The metadata that changes the maths. What only limits it, the context that a model was trained for, does
- * not belong to a cache. */
+/* The metadata that changes the numbers. The context that a model was trained for only limits them,
+ * so it is not part of a cache's origin. */
 static void hash_config(struct sha256 *h, const struct model *m)
 {
     const struct config *c = &m->config;
@@ -245,8 +245,9 @@ static enum bz_status bind_layer(struct binder *b, uint32_t il)
 
 /* ---- what follows from the tensors ---- */
 
-/* Global layers rotate the first pairs only. The file says which by dividing the other frequencies by
- * 1e30; without that tensor, a quarter of the pairs. Pairs at the end that do not turn are cut off. */
+/* Global layers rotate only the first pairs. The file marks the other pairs by dividing their
+ * frequencies by 1e30; without that tensor, a quarter of the pairs rotate. Pairs at the end that do
+ * not rotate are dropped from the table. */
 static enum bz_status set_ropes(struct model *m, struct bz_err *err)
 {
     const struct config *c = &m->config;

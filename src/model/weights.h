@@ -1,7 +1,7 @@
 /* weights.h - a model's tensors, bound to their places in the file.
  *
- * The fields come from weights.def. Binding checks names, shapes and formats; it reads no tensor data
- * beyond the small vectors that the backend keeps.
+ * The fields come from weights.def. Binding checks names, shapes and formats; it reads no tensor
+ * data beyond the small vectors that the backend keeps.
  */
 #ifndef BEZEL_MODEL_WEIGHTS_H
 #define BEZEL_MODEL_WEIGHTS_H
@@ -43,12 +43,12 @@ enum bz_status model_load(struct model *out, const struct gguf *g, const struct 
                           struct bz_err *err);
 void model_free(struct model *m, const struct backend *be);
 
-/* Fails the run where weights that it may have used were lost: its file was changed or became shorter, or the drive
- * went away. Before results are believed. */
+/* Fail the run if weights that it may have used were lost: the file was changed or became shorter,
+ * or its drive went away. Call it before the results are used. */
 void model_check(struct run *r, const struct model *m);
 
-/* The weight that an adapter named e.g. "blk.3.attn_q.weight" goes to. BZ_OK with *out NULL: a key or
- * value projection of a layer that reads its donor's cache, where an adapter has no effect. */
+/* The weight that an adapter calls e.g. "blk.3.attn_q.weight". BZ_OK with *out NULL: a key or value
+ * projection of a layer that reads its donor's cache, where an adapter has no effect. */
 enum bz_status model_find_adaptable(struct model *m, struct str name, struct weight **out,
                                     struct bz_err *err);
 

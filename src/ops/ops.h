@@ -1,12 +1,13 @@
 /* ops.h - the contract between the model and whatever computes it.
  *
- * The model (src/model/text.c) is a tape, and running it calls the op_* functions below. ops.c checks shapes
- * once for all backends and then hands the op to a backend: the CPU executes it, a GPU records it.
- * Errors are sticky: after the first one every op of the run does nothing, and the caller looks at
- * run.status at the end.
+ * The model (src/model/text.c) is a tape, and running it calls the op_* functions below. ops.c
+ * checks shapes once for all backends and then hands the op to a backend: the CPU executes it, a
+ * GPU records it. Errors are sticky: after the first one every op of the run does nothing, and the
+ * caller looks at run.status at the end.
  *
  * Rows are positions, columns are features; everything is row-major f32 unless it says i32. An op
- * never reads and writes the same tensor, except the one argument that its comment marks "in place".
+ * never reads and writes the same tensor, except the one argument that its comment marks "in
+ * place".
  */
 #ifndef BEZEL_OPS_OPS_H
 #define BEZEL_OPS_OPS_H
@@ -49,8 +50,8 @@ static inline struct tensor tensor_shape(const struct tensor *t, uint32_t cols)
 /* Numbers between the beginnings of tensors in one memory: what every device can bind. */
 enum { TENSOR_ALIGN = 64 };
 
-/* A frozen matrix (rows x cols: y = W x has `rows` outputs), or n_mat of them (experts), or a vector
- * (rows == 1). Its bytes stay where they are; a backend decides in `load` what it keeps. */
+/* A frozen matrix (rows x cols: y = W x has `rows` outputs), or n_mat of them (experts), or a
+ * vector (rows == 1). Its bytes stay where they are; a backend decides in `load` what it keeps. */
 struct weight {
     const struct quant_format *fmt; /* NULL: this model has no such tensor */
     uint32_t cols, rows, n_mat;
@@ -71,9 +72,10 @@ struct lora {
     const struct lora *next;
 };
 
-/* Training alone: A sees x with a share of its numbers left out at random and the others made larger in turn.
- * Which ones follows from the key, the adapter, the row and the column, so that a pass over the same sequence
- * again, forward or back, leaves out the same. Of experts a row is row * n_used + place. */
+/* Dropout, used by training only: A sees x with a share of its numbers set to 0 at random, and the
+ * others scaled up in turn. Which numbers are dropped follows from the key, the adapter, the row
+ * and the column. So a second pass over the same sequence, forward or back, drops the same ones.
+ * For experts the row is row * n_used + place. */
 struct dropout {
     float share;
     uint32_t key;
@@ -117,12 +119,12 @@ struct lora_grad {
     struct tensor a, b;
 };
 
-/* One layer's keys and values: position p lives in row p % rows of both. As f32, or both as halves, each
- * number rounded to the nearest when it is written (ties to even). */
+/* One layer's keys and values: position p is row p % rows of both. Both are f32, or both are
+ * halves, which are rounded to nearest (ties to even) when they are written. */
 struct kv {
     struct tensor k, v; /* rows x (n_kv_head * head_dim); of halves, a multiple of 8 */
     uint32_t n_kv_head, head_dim;
-    /* Training alone: i32, one a position, the first position that it may see. NULL: no such limit. */
+    /* Training alone: i32, the first position that each position may see. NULL: no such limit. */
     const struct tensor *starts;
 };
 
@@ -152,8 +154,9 @@ struct heads {
     bool v_from_k; /* the values are the keys as they come; what v holds does not matter */
 };
 
-/* How the residual stream goes on: to = (x + rms_norm(branch) * w) * scale, and what the next block reads of it:
- * norm = rms_norm(to) * next_w. Of two branches, rms_norm(branch) * branch_w + rms_norm(other) * other_w joins. */
+/* The next state of the residual stream, to = (x + rms_norm(branch) * w) * scale, and what the next
+ * block reads of it, norm = rms_norm(to) * next_w. With two branches, rms_norm(branch) * branch_w +
+ * rms_norm(other) * other_w takes the place of branch. */
 struct join {
     const struct tensor *x, *branch; /* branch NULL: nothing is added, and w is not looked at */
     const struct weight *w;
@@ -212,19 +215,19 @@ struct backend {
 
     bool (*alloc)(void *ctx, struct tensor *t); /* size is set; fills mem */
     void (*free)(void *ctx, struct tensor *t);
-    /* x, whose shape is set, becomes the part of `of` that begins at number `first`, a multiple of TENSOR_ALIGN. It
-     * is not freed. */
+    /* Make x, whose shape is set, a view of the part of `of` that begins at number `first`, a
+     * multiple of TENSOR_ALIGN. A view is not freed. */
     void (*view)(struct tensor *x, const struct tensor *of, uint32_t first);
     void (*write)(struct run *r, struct tensor *t, uint32_t row, const void *src, uint32_t n_rows);
     void (*read)(struct run *r, const struct tensor *t, uint32_t row, void *dst, uint32_t n_rows);
-    /* A vector of so many numbers will be loaded, before the first of them is. NULL: this backend need not know. */
+    /* Called before the first load: a vector of so many numbers will be loaded. May be NULL. */
     void (*expect_vector)(void *ctx, uint32_t cols);
     enum bz_status (*load)(void *ctx, struct weight *w, struct bz_err *err);
     void (*unload)(void *ctx, struct weight *w);
-    /* The list w->lora, or a scale in it, has changed. On failure the backend goes on as before. NULL: this
-     * backend looks at the list itself. */
+    /* The list w->lora, or a scale in it, has changed. On failure the backend goes on with what it
+     * had. NULL: this backend reads the list itself. */
     enum bz_status (*adapt)(void *ctx, struct weight *w, struct bz_err *err);
-    /* Join groups of a tape's nodes that one call of this backend computes. NULL: each node is an op. */
+    /* Fuse groups of a tape's nodes that one call computes. NULL: each node is an op. */
     void (*fuse)(void *ctx, struct tape *t);
 
     void (*embed)(struct run *r, struct tensor *y, const struct weight *table,
@@ -324,7 +327,8 @@ void op_embed(struct run *r, struct tensor *y, const struct weight *table, const
 void op_rms_norm(struct run *r, struct tensor *y, const struct tensor *x, const struct weight *w,
                  float eps);
 
-/* y = W x, each row, plus the adapters of w; sets y.rows. Where w has a place for z: rows x lora_width. */
+/* y = W x for each row, plus the adapters of w; sets y.rows. If w has a place for z, z = A x of the
+ * adapters is stored there: rows x lora_width. */
 void op_linear(struct run *r, struct tensor *y, const struct tensor *x, const struct weight *w);
 /* What op_linear asks of its arguments; y gets as many rows as x. */
 void op_check_linear(struct tensor *y, const struct tensor *x, const struct weight *w);
@@ -333,17 +337,17 @@ void op_check_linear(struct tensor *y, const struct tensor *x, const struct weig
 void op_linear_gelu_mul(struct run *r, struct tensor *y, const struct tensor *x,
                         const struct weight *w, const struct tensor *b, uint32_t col);
 
-/* y = gelu_tanh(gate_w x) * (up_w x), with their adapters. `up` is room for the second factor; what it holds
- * afterwards is up to the backend. Sets y.rows. */
+/* y = gelu_tanh(gate_w x) * (up_w x), with their adapters. `up` is room for the second factor; its
+ * contents afterwards are up to the backend. Sets y.rows. */
 void op_gate_up(struct run *r, struct tensor *y, struct tensor *up, const struct tensor *x,
                 const struct weight *gate_w, const struct weight *up_w);
 
-/* table[t] = cos then sin of the n_pair angles of position pos + t; table.rows is set by the caller,
- * table.cols = 2 * n_pair. */
+/* table[t] = cos then sin of the n_pair angles of position pos + t; table.rows is set by the
+ * caller, table.cols = 2 * n_pair. */
 void op_rope_table(struct run *r, struct tensor *table, const struct rope *rope, uint32_t pos);
 
-/* In place on x (rows x n_head * head_dim): each head is normalised (times w where present), then its
- * pairs (i, i + head_dim/2) are rotated by the table; table NULL: no rotation. */
+/* In place on x (rows x n_head * head_dim): each head is normalised (times w where present), then
+ * its pairs (i, i + head_dim/2) are rotated by the table; table NULL: no rotation. */
 void op_head_norm_rope(struct run *r, struct tensor *x, const struct weight *w,
                        const struct tensor *table, uint32_t n_head, float eps);
 
@@ -354,22 +358,25 @@ void op_rope(struct run *r, struct tensor *x, const struct tensor *table, uint32
 void op_kv_write(struct run *r, struct kv *kv, const struct tensor *k, const struct tensor *v,
                  uint32_t pos);
 
-/* All that happens between the projections and attention. In place on q and k: as op_head_norm_rope, each with
- * its weight; in place on v: the same without weight and rotation. Then k and v as in op_kv_write. */
+/* Everything between the projections and attention. In place on q and k: op_head_norm_rope, each
+ * with its own weight. In place on v: the same without weight and rotation. Then k and v go to the
+ * cache as in op_kv_write. */
 void op_heads_write(struct run *r, struct kv *kv, const struct heads *h, uint32_t pos, float eps);
 
-/* Row t is at position p = pos + t and sees the positions s with s <= p and p - s < window (window 0:
- * all), none before kv->starts[p] where there are such. y = sum softmax(q . k_s) v_s, scale 1; query head h reads kv head h / (n_head / n_kv_head).
- * Sets y.rows. */
+/* Row t is at position p = pos + t. It sees the positions s with s <= p and p - s < window (window
+ * 0: all of them); where kv->starts exists, none before kv->starts[p]. y = sum softmax(q . k_s)
+ * v_s, scale 1; query head h reads kv head h / (n_head / n_kv_head). Sets y.rows. */
 void op_attention(struct run *r, struct tensor *y, const struct tensor *q, const struct kv *kv,
                   uint32_t n_head, uint32_t window, uint32_t pos);
 
-/* From projections to attention's result: op_heads_write, or without keys op_head_norm_rope on the queries; then
- * op_attention. What q, k and v hold afterwards is up to the backend. Sets y.rows. */
+/* From projections to attention's result: op_heads_write (without keys: op_head_norm_rope on the
+ * queries), then op_attention. The contents of q, k and v afterwards are up to the backend. Sets
+ * y.rows. */
 void op_attend(struct run *r, struct tensor *y, struct kv *kv, const struct heads *h,
                uint32_t window, uint32_t pos, float eps);
 
-/* y = W o, plus the adapters of w, with o as op_attend makes it; a backend may leave o as it was. Sets o.rows and y.rows. */
+/* y = W o, plus the adapters of w, where o is the result of op_attend. A backend need not store o.
+ * Sets o.rows and y.rows. */
 void op_attend_linear(struct run *r, struct tensor *y, struct tensor *o, struct kv *kv,
                       const struct heads *h, uint32_t window, uint32_t pos, float eps,
                       const struct weight *w);
@@ -382,14 +389,16 @@ void op_add_norm(struct run *r, struct tensor *x, const struct tensor *branch,
 void op_norm_sum(struct run *r, struct tensor *y, const struct tensor *a, const struct weight *a_w,
                  const struct tensor *b, const struct weight *b_w, float eps);
 
-/* The end of one block and the start of the next. Sets the rows of j->to and, where next_w exists, of j->norm. */
+/* The end of one block and the start of the next. Sets the rows of j->to and, where next_w exists,
+ * of j->norm. */
 void op_join(struct run *r, const struct join *j);
 
 /* A join of one branch as it is; of two, that of their sum, which is made now. */
 struct join op_join_sum(struct run *r, const struct join *j);
 
-/* A join and what its block begins with: as op_join, then op_linear for each of n <= JOIN_LINEARS weights,
- * op_linear_gelu_mul, or op_gate_up, of the join's result. What j->norm holds afterwards is up to the backend. */
+/* op_join and the first ops of the block that follows, on the join's result: op_linear for each of
+ * n <= JOIN_LINEARS weights, op_linear_gelu_mul, or op_gate_up. The contents of j->norm afterwards
+ * are up to the backend. */
 void op_join_linears(struct run *r, const struct join *j, struct tensor *const *y,
                      const struct weight *const *w, uint32_t n);
 void op_join_linear_gelu_mul(struct run *r, const struct join *j, struct tensor *y,
@@ -400,9 +409,9 @@ void op_join_gate_up(struct run *r, const struct join *j, struct tensor *y, stru
 /* In place on x: x = gelu_tanh(x) * b[:, col ...]. */
 void op_gelu_mul(struct run *r, struct tensor *x, const struct tensor *b, uint32_t col);
 
-/* u = rms_norm(x) / sqrt(cols) * scale; p = softmax(W u) over all experts; the out.ids.cols largest
- * (ties to the lower index), their p renormalised to sum 1. What op_experts reads next: norm = rms_norm(x) * by->norm.
- * Sets rows. */
+/* u = rms_norm(x) / sqrt(cols) * scale; p = softmax(W u) over all experts. The out.ids.cols largest
+ * are chosen (ties to the lower index), and their p renormalised to sum 1. norm = rms_norm(x) *
+ * by->norm is what op_experts reads next. Sets rows. */
 void op_router(struct run *r, struct routing *out, struct tensor *norm, const struct tensor *x,
                const struct router *by, float eps);
 
@@ -411,7 +420,7 @@ void op_linear_router(struct run *r, struct tensor *y, const struct tensor *h,
                       const struct weight *w, struct routing *out, struct tensor *norm,
                       const struct tensor *x, const struct router *by, float eps);
 
-/* y = sum over a row's experts e of weight_e * scale_e * down_e(gelu(gate_e x) * up_e x). Sets rows. */
+/* y = sum over a row's experts e of weight_e scale_e down_e(gelu(gate_e x) * up_e x). Sets rows. */
 void op_experts(struct run *r, struct tensor *y, const struct tensor *x,
                 const struct routing *routing, const struct experts *e);
 
@@ -433,8 +442,8 @@ void op_times(struct run *r, struct tensor *x, float c);
 /* In place on x: x = cap * tanh(x / cap). */
 void op_softcap(struct run *r, struct tensor *x, float cap);
 
-/* p = softmax of a row's scores; the out.ids.cols largest (ties to the lower index), their p renormalised to sum 1.
- * Sets rows. */
+/* p = softmax of a row's scores. The out.ids.cols largest are chosen (ties to the lower index), and
+ * their p renormalised to sum 1. Sets rows. */
 void op_route(struct run *r, struct routing *out, const struct tensor *scores);
 
 /* y = rows [first, first + y.rows) of x; y.rows is set by the caller. */

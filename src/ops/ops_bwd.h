@@ -1,16 +1,16 @@
 /* ops_bwd.h - gradients: for each op that training passes through, its reverse.
  *
- * dX is the derivative of the loss by X. The base is frozen, so weights have no gradient; trained are
- * the adapters that have a place for theirs (struct lora.grad). Where a comment says "added", the
- * argument is accumulated into, since several consumers of a value each add their part.
+ * dX is the derivative of the loss by X. The base is frozen, so weights have no gradient; trained
+ * are the adapters that have a place for theirs (struct lora.grad). Where a comment says "added",
+ * the argument is accumulated into, since several consumers of a value each add their part.
  */
 #ifndef BEZEL_OPS_OPS_BWD_H
 #define BEZEL_OPS_OPS_BWD_H
 
 #include "ops/ops.h"
 
-/* What a step of the optimiser is told and what it says, as rows of one number each: a backend that only
- * records keeps all of it on the device, and the host reads it once, after the step. */
+/* The inputs and outputs of a step of the optimiser, as rows of one number each. A backend that
+ * only records keeps all of them on the device, and the host reads them once, after the step. */
 enum control {
     CONTROL_LR,
     CONTROL_FIX1, /* 1 / (1 - beta^step) of both moments: their bias at the start */
@@ -31,8 +31,9 @@ struct adamw {
 struct backward_ops {
     bool drops_experts; /* experts too heed lora.drop, as linears do, both ways */
     bool records;       /* ops are only noted, to be run by the host */
-    uint32_t
-        row_step; /* a sequence has a multiple of so many rows (a long one of 4 times as many): few programs */
+    /* Sequences have a multiple of so many rows (long ones of 4 times as many), so that there are
+     * few programs. */
+    uint32_t row_step;
     void (*zero)(struct run *r, struct tensor *t);
     void (*rms_norm)(struct run *r, struct tensor *dx, const struct tensor *dy,
                      const struct tensor *x, const struct weight *w, float eps);
@@ -78,22 +79,21 @@ void op_rms_norm_bwd(struct run *r, struct tensor *dx, const struct tensor *dy,
 void op_linears(struct run *r, struct tensor *const *y, const struct tensor *x,
                 const struct weight *const *w, uint32_t n);
 
-/* y = W x + s B (A x) for each adapter. dx (added; NULL where nobody needs it) += W' dy + s A' (B' dy).
- * For a trained adapter dB += s dy' (A x) and dA += s (B' dy)' x. With dropout x is what A saw, and A' goes
- * back through the same numbers. */
+/* The reverse of y = W x + s B (A x), for each adapter. dx (added; may be NULL) += W' dy + s A' (B'
+ * dy). For a trained adapter dB += s dy' (A x) and dA += s (B' dy)' x. With dropout, x is what A
+ * saw, and A' drops the same numbers of the gradient. */
 void op_linear_bwd(struct run *r, struct tensor *dx, const struct tensor *dy,
                    const struct tensor *x, const struct weight *w);
 
-/* In place on d: the gradient after op_head_norm_rope becomes the one before it. x is what the op was
- * given. */
+/* In place on d: from the gradient after op_head_norm_rope to that before it. x is its input. */
 void op_head_norm_rope_bwd(struct run *r, struct tensor *d, const struct tensor *x,
                            const struct weight *w, const struct tensor *table, uint32_t n_head,
                            float eps);
 
-/* Of op_attention over a whole sequence, kv->starts included: row t is position t, and every position is in
- * the cache.
- * With P = softmax(Q K'), dP = dy V' and dS = P * (dP - rowsum(P * dP)): dq = dS K, and into dkv (added;
- * several layers may read one cache) dK += dS' Q, dV += P' dy. P is computed anew. */
+/* The reverse of op_attention over a whole sequence, kv->starts included: row t is position t, and
+ * every position is in the cache. With P = softmax(Q K'), dP = dy V' and dS = P * (dP - rowsum(P *
+ * dP)): dq = dS K, and into dkv (added, since several layers may read one cache) dK += dS' Q, dV +=
+ * P' dy. P is computed anew. */
 void op_attention_bwd(struct run *r, struct tensor *dq, struct kv *dkv, const struct tensor *dy,
                       const struct tensor *q, const struct kv *kv, uint32_t n_head,
                       uint32_t window);
@@ -122,8 +122,8 @@ void op_head_loss(struct run *r, struct tensor *loss, struct tensor *dx, const s
 void op_sum(struct run *r, struct tensor *control, enum control at, const struct tensor *t);
 void op_sum_squares(struct run *r, struct tensor *control, enum control at, const struct tensor *t);
 
-/* From LOSS, SQUARES and SHARE to LENGTH and SCALE: a gradient longer than `most` is made as long as that
- * (0: no limit). */
+/* LENGTH and SCALE from LOSS, SQUARES and SHARE: a gradient longer than `most` is scaled to that
+ * length (0: no limit). */
 void op_clip(struct run *r, struct tensor *control, float most);
 
 /* In place on x, m and v, with g scaled: m = b1 m + (1 - b1) g, v = b2 v + (1 - b2) g^2,

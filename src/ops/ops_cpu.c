@@ -1,8 +1,8 @@
 /* ops_cpu.c - the reference: one obvious loop per op.
  *
  * This file is the definition that every kernel is tested against, so nothing here is clever: one
- * thread, sums in double, weights decoded a row at a time. Faster versions of the same functions are
- * in ops_cpu_fast.c.
+ * thread, sums in double, weights decoded a row at a time. Faster versions of the same functions
+ * are in ops_cpu_fast.c.
  */
 #include "ops/ops_cpu.h"
 
@@ -411,8 +411,9 @@ static void gelu_mul(struct run *r, struct tensor *x, const struct tensor *b, ui
     }
 }
 
-/* The k best scores z, best first: of equals the lower index, what is no number last. So the chosen are
- * distinct, whatever the scores. p, the softmax of z, is used up: below 0 is what is taken. */
+/* The k best scores z, best first; ties to the lower index, NaN last. So the chosen ones are
+ * distinct, whatever the scores are. p, the softmax of z, is overwritten: a negative p marks a
+ * score that is already taken. */
 static void take_best(const float *z, double *p, uint32_t n, int32_t *ids, float *out, uint32_t k)
 {
     double total = 0;

@@ -1,8 +1,9 @@
 /* ops_cpu.h - the CPU backend: the oracle, and the same with threads and SIMD.
  *
- * cpu_open(fast = false) gives the reference: one obvious single-threaded loop per op, sums in double
- * (ops_cpu.c). fast = true replaces the ops where time goes (ops_cpu_fast.c); tests hold the two
- * together. Weights stay in their source: mapped files are used in place, others are read row by row.
+ * cpu_open(fast = false) gives the reference: one obvious single-threaded loop per op, sums in
+ * double (ops_cpu.c). fast = true replaces the ops where time goes (ops_cpu_fast.c); the tests
+ * compare the two. Weights stay in their source: mapped files are used in place, others are read
+ * row by row.
  */
 #ifndef BEZEL_OPS_OPS_CPU_H
 #define BEZEL_OPS_OPS_CPU_H
@@ -24,7 +25,7 @@ struct scratch {
 
 enum { SCRATCH_RAW, SCRATCH_DECODED, SCRATCH_SCORES, N_SCRATCH };
 
-/* A worker keeps its own failure, since several may fail at once; cpu_collect hands it to the run. */
+/* A worker keeps its own failure: several may fail at once. cpu_collect gives one to the run. */
 struct cpu_worker {
     struct scratch scratch[N_SCRATCH];
     enum bz_status status;
@@ -41,8 +42,9 @@ struct cpu {
 /* At least n bytes, or NULL with the worker failed. */
 void *scratch_need(struct cpu_worker *worker, struct scratch *s, size_t n);
 
-/* The bytes of rows [first, first + n) of a weight (rows of all experts counted through): in place
- * where the source can show them, else read into the worker's scratch. NULL with the worker failed. */
+/* The bytes of rows [first, first + n) of a weight, counted through the rows of all experts. They
+ * are in place where the source can show them, else read into the worker's scratch. NULL: the
+ * worker failed. */
 const void *weight_bytes(struct cpu_worker *worker, const struct weight *w, uint64_t first,
                          uint32_t n);
 
@@ -66,8 +68,8 @@ const float *kv_numbers(const struct tensor *t, uint32_t row, size_t at, uint32_
 /* Adapter l's A x is `z`: into its columns of a row of w->z, where somebody keeps it. */
 void keep_z(const struct weight *w, const struct lora *l, uint32_t row, const float *z);
 
-/* Rows of x (n x cols) as adapter l sees them: x itself, or with dropout a copy. Row t is number slots[t], or
- * first + t. NULL with the worker failed. */
+/* Rows of x (n x cols) as adapter l sees them: x itself, or a copy with dropout. Dropout takes row
+ * t for row number slots[t], or first + t without slots. NULL: the worker failed. */
 const float *dropped_rows(struct cpu *c, const struct lora *l, const float *x, uint32_t n,
                           uint32_t cols, const uint32_t *slots, uint32_t first);
 

@@ -1,7 +1,7 @@
 /* ops_cpu_bwd.c - the gradients on the CPU: the obvious loops, sums in double.
  *
- * Work is cut into runs of rows (positions), or of kv heads, or of an adapter's rows: pieces that write
- * to different places, so that the numbers do not depend on how many threads there are. Both CPU
+ * Work is divided into runs of rows (positions), of kv heads, or of an adapter's rows. These pieces
+ * write to different places, so the numbers do not depend on how many threads there are. Both CPU
  * backends use these loops.
  */
 #include <assert.h>

@@ -17,8 +17,8 @@ void norm_bwd(float *dx, const float *dy, const float *x, const float *w, uint32
 /* The derivative of gelu_tanh. */
 double gelu_slope(double x);
 
-/* The gradients of n packed rows through matrix `mat` of w and its adapters; dx may be NULL. For dropout row
- * t is number slots[t], or first + t. */
+/* The gradients of n packed rows through matrix `mat` of w and its adapters. dx may be NULL.
+ * Dropout takes row t for row number slots[t], or first + t without slots. */
 void linear_rows_bwd(struct run *r, float *dx, const float *dy, const float *x, uint32_t n,
                      const struct weight *w, uint64_t mat, const uint32_t *slots, uint32_t first);
 

@@ -11,7 +11,8 @@ struct expert_rows {
     uint32_t n;
 };
 
-/* Memory for the busiest expert: every row once, since a row's experts are distinct. False with the run failed. */
+/* Memory for the busiest expert, which has every row once at most: a row's experts are distinct.
+ * False: the run failed. */
 static bool expert_rows_open(struct run *r, struct expert_rows *g, uint32_t rows, uint32_t n_embd,
                              uint32_t n_ff)
 {
@@ -147,8 +148,8 @@ void cpu_experts_bwd(struct run *r, struct tensor *dx, struct tensor *dweights,
     cpu_collect(r);
 }
 
-/* With c the chosen and w_j = p_j / sum_c p, the other experts do not matter: w is the softmax of the
- * chosen scores alone, so dz_j = w_j (dw_j - sum_c w dw) for the chosen, 0 for the rest. */
+/* With c the chosen and w_j = p_j / sum_c p, the other experts do not matter: w is the softmax of
+ * the chosen scores alone, so dz_j = w_j (dw_j - sum_c w dw) for the chosen, 0 for the rest. */
 void cpu_router_bwd(struct run *r, struct tensor *dx, const struct tensor *dweights,
                     const struct tensor *x, const struct routing *routing, const struct weight *w,
                     const struct weight *scale, float eps)

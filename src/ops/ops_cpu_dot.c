@@ -1,12 +1,13 @@
 /* ops_cpu_dot.c - weight rows times one activation row, straight from the bits.
  *
- * A vector of 32-bit words is loaded and each field is masked where it stands:
+ * A vector of 32-bit words is loaded, and each field is masked where it stands:
  *
- *     (float)(word & 15 << 4k) = q 16^k    exactly, so the activation that meets it is x 16^-k, exactly too.
+ *     (float)(word & 15 << 4k) = q 16^k    exactly,
  *
- * That is four operations for a vector of weights: and, convert, multiply, add. The scale of a group meets the
- * group's sum, and an offset meets the sum of the group's activations. ROWS rows go together and share the
- * loads of x. Sums are f32; this file is compiled with -ffp-contract=fast.
+ * so the activation that it is multiplied with is x 16^-k, exactly too. That is four operations for
+ * a vector of weights: and, convert, multiply, add. The scale of a group multiplies the group's
+ * sum, and an offset multiplies the sum of the group's activations. ROWS rows go together and share
+ * the loads of x. Sums are f32; this file is compiled with -ffp-contract=fast.
  */
 #include "ops/ops_cpu_dot.h"
 
@@ -25,8 +26,8 @@ typedef int8_t vb4 __attribute__((vector_size(4), aligned(1), may_alias));
 /* Shifted as signed numbers, for the same reason as below. */
 #define DOWN(v, n) ((vu)((vi)(v) >> (n)))
 
-/* A number that the compiler cannot see through. If it knew that no field is negative it would take wasm's
- * unsigned conversion, which is one instruction there but eight on x86. */
+/* A number that the compiler cannot see through. If the compiler knew that no field is negative, it
+ * would use the unsigned conversion of wasm, which is one instruction there but eight on x86. */
 BZ_INLINE uint32_t opaque(uint32_t v)
 {
     __asm__("" : "+r"(v));
@@ -40,7 +41,7 @@ static float sum_of(const float *x, int n)
     return sum;
 }
 
-/* ---- Q4_K: word w has weights 4w .. 4w + 3 of group 2p in its even nibbles, of 2p + 1 in its odd ---- */
+/* ---- Q4_K: word w has weights 4w .. 4w + 3 of group 2p (even nibbles) and 2p + 1 (odd) ---- */
 
 static const float byte_unit[4] = { 1, 0x1p-8f, 0x1p-16f, 0x1p-24f };
 
@@ -133,7 +134,7 @@ BZ_CLONES static void q4_k_rows(float *y, const uint8_t *w, uint32_t n_row, cons
     for (; r < n_row; r++) q4_k_n(y + r, w + r * row_bytes, row_bytes, x, cols, 1);
 }
 
-/* ---- Q6_K: the six bits of a weight are brought together, four weights in the bytes of a word ---- */
+/* ---- Q6_K: the six bits of a weight are combined, four weights in the bytes of a word ---- */
 
 static void q6_k_prepare(float *out, const float *x, uint32_t cols)
 {
@@ -157,7 +158,7 @@ BZ_INLINE void spread(vf *out, const float *s)
 #endif
 }
 
-/* A vector's share of the 128 weights that n rows have at w (the lower bits) and qh (the upper two). */
+/* One vector's part of the 128 weights of n rows, whose lower bits are at w and upper two at qh. */
 BZ_INLINE void q6_k_part(vf total[ROWS], const uint8_t *w, const uint8_t *qh, size_t row_bytes,
                          const float *scale, const float *x, int n)
 {

@@ -1,7 +1,7 @@
 /* ops_cpu_dot.h - weight rows times one activation row, without decoding the weights first.
  *
- * For the formats that most weights have. The activation row is laid out once for each product in the
- * order in which the format's bits fall out of its words, then serves every weight row.
+ * For the formats that most weights have. The activation row is laid out once for each product in
+ * the order in which the format's bits fall out of its words, then serves every weight row.
  */
 #ifndef BEZEL_OPS_OPS_CPU_DOT_H
 #define BEZEL_OPS_OPS_CPU_DOT_H

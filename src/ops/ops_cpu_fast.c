@@ -2,12 +2,13 @@
  *
  * Nearly all time is in matrix products, and nearly all of that in reading quantised weights:
  *
- *     one row   (decode)    Q4_K, Q6_K and Q8_0 straight from their bits (ops_cpu_dot.c); other formats stream
- *                           through a 4 KiB buffer, one dot product behind
+ *     one row   (decode)    Q4_K, Q6_K and Q8_0 straight from their bits (ops_cpu_dot.c); other
+ *                           formats stream through a 4 KiB buffer, one dot product behind
  *     many rows (prefill)   4 weight rows are decoded whole, then tiles of 4 x 3 dot products
  *
- * Sums are f32 in 8 or 16 independent lanes. The vectors are the compiler's own (vector_size), so one
- * source serves AVX2, SSE2, NEON and wasm SIMD128. This file is compiled with -ffp-contract=fast.
+ * Sums are f32 in 8 or 16 independent lanes. The vectors are the compiler's own (vector_size), so
+ * one source serves AVX2, SSE2, NEON and wasm SIMD128. This file is compiled with
+ * -ffp-contract=fast.
  */
 #include "ops/ops_cpu.h"
 
@@ -179,7 +180,8 @@ static void matmul(struct run *r, struct matmul *m)
     cpu_collect(r);
 }
 
-/* Matrix `mat` of w on n_tok rows, plus its adapters; row t of x is row slots[t] of a kept z, or row t. */
+/* Matrix `mat` of w on n_tok rows, plus its adapters. Row t of x has row slots[t] of a stored z, or
+ * row t. */
 static void adapted_matmul(struct run *r, float *y, uint32_t y_stride, const float *x,
                            const struct weight *w, uint64_t mat, uint32_t n_tok,
                            const uint32_t *slots)
@@ -238,8 +240,8 @@ struct attention {
     uint32_t n_head, window, pos;
 };
 
-/* score[j] = q . k_j. An exponential shows every rounding of what may be as large as 60, so sums are of short pieces
- * and end in double. */
+/* score[j] = q . k_j. A score may be as large as 60, and its exponential shows every rounding. So
+ * the sums are of short pieces and end in double. */
 BZ_CLONES static void score_rows(double score[TOGETHER], const float *q,
                                  const float *const k[TOGETHER], size_t n)
 {
@@ -355,7 +357,8 @@ struct gelu {
     uint32_t col;
 };
 
-/* out = gelu_tanh(a) * b; out may be a. The same curve without cancellation, u = c (a + 0.044715 a^3):
+/* out = gelu_tanh(a) * b; out may be a. With u = c (a + 0.044715 a^3), the same curve without
+ * cancellation is
  *
  *     a (1 + tanh u) / 2 = a / (1 + e^(-2u))
  */

@@ -1,5 +1,5 @@
-/* ops_cpu_join.c - what is put together from other ops: heads on their way to attention; a block's end, the next
- * one's start and its first products; gate and up. */
+/* ops_cpu_join.c - ops made of other ops: heads on their way to attention; the end of a block, the
+ * start of the next one and its first products; gate and up. */
 #include <string.h>
 
 #include "ops/ops_cpu.h"

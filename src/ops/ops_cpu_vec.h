@@ -1,7 +1,8 @@
-/* ops_cpu_vec.h - vectors of the fast CPU ops: as wide as the instruction set likes, in one source.
+/* ops_cpu_vec.h - vectors of the fast CPU ops: as wide as the instruction set allows, in one
+ * source.
  *
- * The types are the compiler's own (vector_size). Vectors go by address: how a wide one is passed by value
- * depends on the instruction set.
+ * The types are the compiler's own (vector_size). Vectors are passed by address: how a wide one is
+ * passed by value depends on the instruction set.
  */
 #ifndef BEZEL_OPS_OPS_CPU_VEC_H
 #define BEZEL_OPS_OPS_CPU_VEC_H
@@ -45,8 +46,8 @@ BZ_INLINE void keep_lanes(vf *x, const vi *keep, float other)
  *
  *     e^x = 2^n e^r,   n = x / ln 2 rounded,   |r| <= ln 2 / 2
  *
- * Adding 1.5 * 2^23 rounds to a whole number and leaves it in the low bits; e^r is the polynomial of the
- * Cephes library. ln 2 is in two parts, so that n times the first is exact. */
+ * Adding 1.5 * 2^23 rounds to a whole number and leaves it in the low bits; e^r is the polynomial
+ * of the Cephes library. ln 2 is in two parts, so that n times the first is exact. */
 BZ_INLINE void exp_lanes(vf *x)
 {
     const float magic = 0x1.8p23f;

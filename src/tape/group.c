@@ -81,8 +81,8 @@ static void before(struct turns *t, const struct node *n)
     if (turn < t->high) t->high = turn;
 }
 
-/* A group runs after those that make what n reads, and before those that read what n makes. False: what they read
- * has no memory. */
+/* A group runs after those that make what n reads, and before those that read what n makes. False:
+ * what n reads has no memory. */
 static bool bound_by_values(struct turns *t, const struct group *g, const struct node *n)
 {
     for (int i = 0; i < 4 && n->in[i]; i++) {

@@ -1,11 +1,12 @@
 /* place.c - memory for the values of a tape, by liveness.
  *
- * A value exists from the group that makes it to the last group that reads it. Two values may share a
- * slot where their lives do not meet; what one group reads and writes lives at once, so it never shares
- * one, which is WebGPU's rule for bindings. The largest value chooses first.
+ * A value exists from the group that makes it to the last group that reads it. Two values may share
+ * a slot if their lifetimes do not meet. What one group reads and writes exists at once, so it
+ * never shares a slot; WebGPU's rule for bindings asks for just that. The largest value chooses
+ * first.
  *
- * Sizes are those of the largest step that has the same nodes (max_rows, max_out), not of this one: so
- * every such step has the same slots.
+ * Sizes are those of the largest step that has the same nodes (max_rows, max_out), not of this one:
+ * so every such step has the same slots.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -102,8 +103,8 @@ static bool is_free(const struct taken *k, uint32_t slot, const struct value *v)
     return true;
 }
 
-/* The smallest slot that is free all its life and large enough; else the largest free one, which must grow; else a
- * new one. TAPE_SLOTS: there are too many. */
+/* The smallest slot that is large enough and free all the value's life; else the largest free one,
+ * which must grow; else a new one. TAPE_SLOTS: there are too many. */
 static uint32_t choose_slot(const struct tape_memory *m, const struct taken *k,
                             const struct value *v, uint64_t size)
 {

@@ -1,4 +1,5 @@
-/* run.c - a tape's nodes as they are, one op of the backend each. Groups of several bring a function of their own. */
+/* run.c - runs a tape's nodes, one op of the backend each. A group of several nodes has a function
+ * of its own. */
 #include "tape/tape.h"
 
 struct tensor *tape_moved(struct run *r, struct value *y, const struct value *x)

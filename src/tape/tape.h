@@ -1,10 +1,10 @@
 /* tape.h - a network written down before it runs.
  *
- * A model file calls the tape_* functions below. Each appends one node and returns the value that the
- * node will compute; nothing runs yet. The passes that follow read the list of nodes:
+ * A model file calls the tape_* functions below. Each appends one node and returns the value that
+ * the node will compute; nothing runs yet. The passes that follow read the list of nodes:
  *
  *   tape_finish   drops nodes whose results nobody reads
- *   tape_groups   makes every node a group of its own; a backend may fuse groups (struct backend.fuse)
+ *   tape_groups   makes every node a group; a backend may fuse groups (struct backend.fuse)
  *   tape_place    gives each value that must exist a place in memory, by when it is read last
  *   tape_run      hands the groups to the backend, one after the other
  *
@@ -171,7 +171,8 @@ struct value *tape_softcap(struct tape *t, struct value *x, float c);
 /* y = gelu_tanh(a) * b */
 struct value *tape_gelu_mul(struct tape *t, struct value *a, struct value *b);
 
-/* The `n` experts with the largest of a row's scores, and softmax of those scores, made to sum 1. */
+/* The `n` experts with the largest of a row's scores; their weights are the softmax of those
+ * scores, so they sum to 1. */
 struct chosen {
     struct value *ids, *weights;
 };
@@ -202,9 +203,9 @@ struct value *tape_room(struct tape *t, const struct value *x, uint32_t cols);
 
 void group_add_room(struct group *g, struct value *x);
 
-/* The nodes of `parts` become one group, *like, which has its room and what `run` needs. NULL, and
- * nothing has changed, where a value that others read, or that is pinned, would have no memory, and where no place is
- * after all that the group reads and before all that read it. */
+/* Make the nodes of `parts` one group: *like, with its room and what `run` needs. Returns NULL, and
+ * changes nothing, if a value that is pinned or that other groups read would have no memory, or if
+ * no place in the order is after all that the group reads and before all that read it. */
 struct group *group_join(struct tape *t, const struct group *like, struct group *const *parts,
                          uint32_t n_parts);
 
@@ -216,7 +217,7 @@ struct tape_memory {
     uint32_t n;
 };
 
-/* Choose each value's slot. New slots are added to `m`, and old ones grow, where these do not do. */
+/* Choose each value's slot. Where those of `m` do not suffice, slots are added or grow. */
 bool tape_place(struct tape *t, struct tape_memory *m);
 /* Give the values the memory of their slots. False: a slot has none of that size. */
 bool tape_bind(struct tape *t, const struct tape_memory *m, const struct backend *be);

@@ -32,10 +32,10 @@ struct chat_options {
     const struct json *begun;  /* {"reasoning", "content"}: how the answer begins; may be NULL */
 };
 
-/* messages: JSON array of {role, content, ...} in OpenAI's form; tools: array, null or NULL.
- * Appends the prompt (beginning with <bos>) to out; its marks are the tags of the format, never text
- * of a message or a tool. *in_thought (may be NULL): the answer goes on inside a thought. On failure
- * out is as it was and err names the message, as in "messages[2]: ...". */
+/* Append the prompt of a conversation to out, beginning with <bos>. messages: JSON array of {role,
+ * content, ...} in OpenAI's form; tools: array, null or NULL. Its marks are the tags of the format,
+ * never text of a message or a tool. *in_thought (may be NULL): the answer goes on inside a
+ * thought. On failure out is as it was and err names the message, as in "messages[2]: ...". */
 enum bz_status chat_render(struct marked *out, const struct json *messages,
                            const struct json *tools, struct chat_options opt, bool *in_thought,
                            struct bz_err *err);

@@ -10,8 +10,8 @@
  *   - a bare text where the tool's schema wants a string: it ends at `,known_key:` or at the end;
  *   - missing closing brackets at the end, if the call's closing tag was seen or another repair was
  *     needed (a plain `{n:1` may be a number cut short).
- * Numbers are copied as written, so that integers stay integers. Of a key that comes twice the last value
- * counts, as readers of JSON take it, and only that one is reported.
+ * Numbers are copied as written, so that integers stay integers. If a key comes twice its last
+ * value counts, as in readers of JSON, and only that one is reported.
  */
 #include <stdlib.h>
 

@@ -72,8 +72,8 @@ struct chat_member {
     size_t index;
 };
 
-/* The members of an object with those of one key side by side, as written. Returns the count; *out lives in
- * o->scratch. */
+/* The members of an object, members of one key side by side, in the order in which the text has
+ * them. Returns the count; *out is in o->scratch. */
 size_t chat_group_members(struct chat_out *o, const struct json *object, struct chat_member **out);
 
 /* The members of an object as Jinja's dictsort orders them (case-insensitive, ties as written; of a
@@ -89,8 +89,9 @@ void chat_put_value(struct chat_out *o, const struct json *j, bool quote_keys);
 /* k:v,k:v of an object, without the braces. */
 void chat_put_members(struct chat_out *o, const struct json *object, bool quote_keys);
 
-/* A schema in the keywords that declarations have; itself where it has no others. References that it
- * follows stay open: the caller sets o->schema.n_open back when it has written the schema. */
+/* A schema in the keywords that declarations have; the schema itself if it has no others. The
+ * references that were followed stay open: the caller restores o->schema.n_open when it has written
+ * the schema. */
 const struct json *chat_plain_schema(struct chat_out *o, const struct json *schema);
 
 /* declaration:NAME{...} of one entry of `tools`. */

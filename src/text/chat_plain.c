@@ -1,18 +1,19 @@
 /* chat_plain.c - JSON Schema in the few keywords that a declaration has.
  *
- *   $ref                        what it names, inside of the tool's parameters; a type within itself
- *                               is only named there (its type), not written out again
- *   allOf                       all of them together
- *   anyOf, oneOf                null among them: nullable; one other: that one; several: their types,
- *                               values and properties; of a property that several have, any of theirs
- *   const                       an enum of one
- *   enum, properties, items     say the type where none is given
+ *   $ref                      what it names, inside of the tool's parameters; a type within itself
+ *                             is only named there (its type), not written out again
+ *   allOf                     all of them together
+ *   anyOf, oneOf              null among them: nullable; one other: that one; several: their types,
+ *                             values and properties; a property that several have is any of theirs
+ *   const                     an enum of one
+ *   enum, properties, items   say the type where none is given
  *
- * What a schema says itself goes before what it takes from others. One that has none of this, or a type and
- * no others to take from, is printed as the canonical template prints it.
+ * A schema's own keywords go before those that it takes from others. A schema with none of these
+ * keywords, or with a type and no others to take from, is printed as the canonical template prints
+ * it.
  *
- * Definitions that name each other can be written out without end, and a long one can be named often. Past
- * the limits below a reference is only named too.
+ * Definitions that name each other could be written out without end, and a long one can be named
+ * often. Past the limits below a reference is only named too.
  */
 #include "text/chat_parts.h"
 
@@ -45,8 +46,9 @@ static struct json *node(struct chat_out *o, enum json_type type)
     return j;
 }
 
-/* Objects and lists whose elements were made here keep the last one in `text`, which they do not use. A copy
- * shares its elements with the original, and does not. */
+/* Append an element to an object or a list. Those whose elements were made here keep a pointer to
+ * the last element in `text`, which they have no other use for. A copy shares its elements with the
+ * original, so it has no such pointer. */
 static void append(struct chat_out *o, struct json *to, struct str key, const struct json *value)
 {
     struct json *j = to && value ? node(o, JSON_NULL) : NULL;
@@ -73,7 +75,8 @@ static void append_text(struct chat_out *o, struct json *to, const char *key, co
     append(o, to, str_of(key), &value);
 }
 
-/* What add up are a schema's first members: looking for them takes no time, however many others it has. */
+/* Find a keyword whose values add up. These are a schema's first members, so the search is short
+ * however many other members there are. */
 static struct json *find_sum(struct chat_out *o, struct json *to, struct str key)
 {
     for (struct json *c = to->child; c; c = c->next)
@@ -124,8 +127,8 @@ static bool is_united(struct str key)
            str_is(key, "required");
 }
 
-/* The keywords of `from` after those of `to`: of one that both have the later counts, but properties
- * and required names add up. */
+/* Add the keywords of `from` to those of `to`. Of a keyword that both have the later value counts,
+ * but properties and required names add up. */
 static void take_keywords(struct chat_out *o, struct json *to, const struct json *from)
 {
     for (const struct json *c = is_object(from) && to ? from->child : NULL; c; c = c->next) {
@@ -144,7 +147,7 @@ static int digit_of(char c)
     return at ? (int)(at - digits) : -1;
 }
 
-/* Is a key what a part of a JSON pointer spells? ~1 is a slash, ~0 a tilde; in an address %20 is a space. */
+/* Does a part of a JSON pointer spell this key? ~1 is a slash, ~0 a tilde, %20 a space. */
 static bool is_key(struct str key, struct str part)
 {
     size_t k = 0;
@@ -241,8 +244,8 @@ static void put_types(struct chat_out *o, struct json *to, struct json *types)
     append(o, to, str_of("type"), types->n == 1 ? types->child : types);
 }
 
-/* A property that several options have is any of theirs. What it has besides a type, values and properties is
- * the last one's. */
+/* A property of several options is any of theirs. Its keywords besides type, values and properties
+ * are the last option's. */
 static struct json *unite(struct chat_out *o, const struct json *props)
 {
     struct chat_member *m;

@@ -2,9 +2,10 @@
  *
  *   <bos> [system turn] turns [generation prompt],   a turn: <|turn>ROLE \n CONTENT <turn|> \n
  *
- * Owns turns, tool calls and their answers, and when a turn stays open. What it adds is tags and
- * words of its own; what a request says is text, so nobody can write a tag into a message. Beyond the template it accepts arguments as JSON text and objects as answers,
- * and refuses shapes that the template would silently drop or misprint.
+ * Owns turns, tool calls and their answers, and when a turn stays open. It adds tags and words of
+ * its own; what a request says is text, so nobody can write a tag into a message. Beyond the
+ * template it accepts arguments as JSON text and objects as answers, and refuses shapes that the
+ * template would silently drop or misprint.
  */
 #include "text/chat.h"
 
@@ -234,8 +235,8 @@ static int by_id_then_place(const void *x, const void *y)
     return order ? order : a->index < b->index ? -1 : a->index > b->index;
 }
 
-/* The calls of one message, sorted and with their names at hand, so that an answer finds its own without
- * looking at all calls, or at all members of one. */
+/* The calls of one message, sorted by id and with their names at hand. So an answer finds its call
+ * without a look at all calls, or at all members of one. */
 struct call_list {
     struct call_id *ids;
     size_t n;

@@ -117,10 +117,10 @@ static struct chat_out *field(struct chat_out *o, bool *comma)
     return o;
 }
 
-/* One property: description, enum or items, nullable, properties, required, type; whatever is not
- * an object (additionalProperties: false) has no fields but an empty type. The template drops an enum
- * of another type than string; it stays where the schema had no type of its own, and where it is a constant,
- * which the template does not know. */
+/* Put one property: description, enum or items, nullable, properties, required, type. What is not
+ * an object (additionalProperties: false) has no fields but an empty type. The template drops an
+ * enum of another type than string. Here such an enum stays if the schema had no type of its own,
+ * and if it is a constant, which the template does not know. */
 static void put_property(struct chat_out *o, const struct json *schema)
 {
     bool comma = false, typed = json_get(schema, "type") && !json_get(schema, "const");

@@ -135,7 +135,7 @@ static uint32_t take_best(struct sampler *s, uint32_t k)
     return n;
 }
 
-/* How likely c is, as a fraction of the best. (Equal logits first: infinity - infinity is no number.) */
+/* How likely c is, as a fraction of the best. Equal logits are 1 (infinity - infinity is NaN). */
 static double likelihood(struct sampler_candidate c, struct sampler_candidate best,
                          float temperature)
 {

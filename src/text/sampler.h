@@ -20,8 +20,9 @@ struct sampler {
 enum bz_status sampler_open(struct sampler *out, uint32_t n_vocab, struct bz_err *err);
 void sampler_close(struct sampler *s);
 
-/* Draw number `draw` of the seed's stream. `history` holds the n_history tokens so far, newest last;
- * `suppress` are ids never drawn. Ties go to the lower id. When everything is forbidden: an error. */
+/* Draw number `draw` of the seed's stream. `history` has the n_history tokens so far, newest last;
+ * `suppress` are ids never drawn. Ties go to the lower id. It is an error if everything is
+ * forbidden. */
 enum bz_status sampler_draw(struct sampler *s, const struct bz_sampling *p, const float *logits,
                             const int32_t *history, size_t n_history, const int32_t *suppress,
                             size_t n_suppress, uint64_t draw, int32_t *id, struct bz_err *err);

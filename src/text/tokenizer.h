@@ -59,8 +59,9 @@ struct tokenizer; /* opaque */
  * failure *out is untouched. */
 enum bz_status tokenizer_open(struct tokenizer **out, const struct gguf *g, struct bz_err *err);
 
-/* The same in pieces: tokens, then merges, are read n at a time; before that their number is known, and what must never be
- * drawn. While there are more the gguf must stay, and nothing else can be asked. */
+/* Read a tokenizer in pieces of n entries: tokens, then merges. Before that only the number of
+ * tokens is known, and the tokens that are never drawn. While there are more pieces the gguf must
+ * stay, and nothing else may be asked. */
 enum bz_status tokenizer_begin(struct tokenizer **out, const struct gguf *g, struct bz_err *err);
 enum bz_status tokenizer_read_on(struct tokenizer *t, uint32_t n, bool *more, struct bz_err *err);
 void tokenizer_close(struct tokenizer *t);
@@ -96,9 +97,10 @@ struct tokenize_options {
 enum bz_status tokenizer_encode(const struct tokenizer *t, struct str text,
                                 struct tokenize_options opt, struct ids *out, struct bz_err *err);
 
-/* A text and the places where it has special tokens. Nothing else in it is one, whatever it spells: so
- * a prompt holds what people wrote beside the marks of the chat format, and neither is taken for the
- * other. Zero is empty. A failed allocation is remembered in text.failed. */
+/* A text and the places where it has special tokens. Nothing else in it is a special token,
+ * whatever it spells. So a prompt holds what people wrote beside the marks of the chat format, and
+ * neither is taken for the other. Zero is empty. A failed allocation is remembered in
+ * text.failed. */
 struct marked {
     struct buf text;
     struct mark {

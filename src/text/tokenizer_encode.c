@@ -6,8 +6,8 @@
  *        -> BPE in each unit: the pair of lowest rank merges first, leftmost on ties
  *
  * Only newlines split text by definition; a run is a whole line. But a merge joins two symbols at
- * the characters that touch, so between two characters whose classes no merge joins, nothing is ever
- * joined and both sides are independent. In practice that cuts a line into its words, which are
+ * the characters that touch. Between two characters whose classes no merge joins, nothing is ever
+ * joined, so both sides are independent. In practice that cuts a line into its words, which are
  * short enough for a plain scan. Where it does not, a heap keeps long units at n log n.
  */
 #include <assert.h>
@@ -23,7 +23,8 @@ struct symbol {
 
 #define END 0xffffffffu /* of the list */
 
-/* What two neighbours merge into; rank and result are SYMBOL_NONE where they do not. left == SYMBOL_NONE: an empty row. */
+/* The merge of two neighbours; rank and result are SYMBOL_NONE if there is none. left ==
+ * SYMBOL_NONE: an empty row. */
 struct pair {
     uint32_t left, right, rank, result;
 };
@@ -327,7 +328,7 @@ static uint32_t lower_bound(const struct tokenizer *t, uint32_t lo, uint32_t hi,
     return lo;
 }
 
-/* The longest special token at the start of s, or NULL: the sorted list is narrowed byte by byte. */
+/* The longest special token at the start of s, or NULL. Each byte narrows the sorted list. */
 static const struct special_text *match_special(const struct tokenizer *t, struct str s, bool plain)
 {
     const struct special_text *best = NULL;

@@ -6,8 +6,9 @@
  *     SYMBOL_CHAR | c        code point c that is neither
  *     SYMBOL_MUTE | c        code point c that is a token apart (below); it never merges
  *
- * A merge is known by the symbol that it makes and by how many bytes its left part has. The file lists merges by what they
- * make, so reading them needs no search; looking for one needs one, for the text of both parts.
+ * A merge is identified by the symbol that it makes and the number of bytes of its left part. The
+ * file lists merges by what they make, so reading them needs no search; looking one up needs a
+ * search for the text of both parts.
  */
 #ifndef BEZEL_TEXT_TOKENIZER_IMPL_H
 #define BEZEL_TEXT_TOKENIZER_IMPL_H
@@ -29,8 +30,9 @@ struct merge {
     uint32_t n_left; /* bytes of its left part */
 };
 
-/* Longer texts have no use and would make the time for a text depend on them: a place where a special
- * token might stand is compared with that many bytes at most, and so is a pair that might merge. */
+/* The limit of a special token's length. Each place where a special token might stand, and each
+ * pair that might merge, is compared with that many bytes at most; without a limit the vocabulary
+ * would decide how long a text takes. Longer special tokens have no use. */
 #define MAX_SPECIAL 128u
 #define MAX_MERGED  1024u
 
@@ -153,7 +155,8 @@ static inline unsigned char_class(uint32_t cp)
     return 0xf0 | cp >> 18;
 }
 
-/* The first merge that makes the symbol out of a left part of so many bytes and a right part, or SYMBOL_NONE. */
+/* The rank of the first merge that makes the symbol out of a left part of so many bytes and a right
+ * part, or SYMBOL_NONE. */
 static inline uint32_t merge_rank(const struct tokenizer *t, uint32_t symbol, size_t n_left)
 {
     uint32_t found = SYMBOL_NONE;

@@ -121,8 +121,8 @@ static bool is_joined(struct str s, const struct str *parts)
            begins_with(s.p + parts[0].n, parts[1]);
 }
 
-/* The symbol of both parts' text. Files list merges by the tokens that they make, so mostly it is that of the merge
- * before, or the next one. */
+/* The symbol of the text of both parts. Files list merges by the tokens that they make, so it is
+ * mostly the symbol of the merge before, or the next one. */
 static uint32_t intern_both(struct tokenizer *t, struct merge_reader *b, const struct str *parts,
                             enum bz_status *st)
 {
@@ -151,7 +151,7 @@ static enum bz_status add_merge(struct tokenizer *t, struct str s, struct bz_err
     if (st) return st;
     uint32_t symbol = intern_both(t, b, parts, &st), rank = b->n++;
     if (st) return fail_memory(err, s.n);
-    /* A merge that is there already would never be the one that counts, but be walked past for ever. */
+    /* A merge that is there already would never count, but slow down every later lookup. */
     if (symbol == SYMBOL_NONE || merge_rank(t, symbol, parts[0].n) != SYMBOL_NONE) return BZ_OK;
     t->merges[rank] = (struct merge) { t->last_merge[symbol], (uint32_t)parts[0].n };
     t->last_merge[symbol] = rank;
@@ -170,7 +170,8 @@ static bool alloc_merges(struct tokenizer *t, uint64_t n)
     return true;
 }
 
-/* A token of exactly one character, in its shortest form, is that character's symbol; the first of several. */
+/* A token of exactly one character, in its shortest form, is that character's symbol. Of several
+ * such tokens the first counts. */
 static void note_char(struct tokenizer *t, uint32_t id)
 {
     struct str s = token_text(t, id);

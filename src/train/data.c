@@ -95,10 +95,10 @@ static void drop_front(struct marked *m, size_t n)
     memmove(m->text.data, m->text.data + n, m->text.n);
 }
 
-/* What a person would have seen up to the last answer, then that answer. The prompt of a large model
- * opens an empty thought that the history does not have, so the two are rendered apart: training sees
- * exactly what inference will. An answer that goes on a turn that was open already (after a tool's
- * answer) has no prompt: all of it is in *answer. */
+/* Render what a person would have seen up to the last answer, then that answer. The two are
+ * rendered apart, because the prompt of a large model opens an empty thought that the history does
+ * not have: training sees exactly what inference will. An answer within an open turn (after a
+ * tool's answer) has no prompt: all of it is in *answer. */
 static enum bz_status render(struct marked *prompt, struct marked *answer,
                              const struct json *messages, const struct json *tools,
                              enum chat_variant variant, struct arena *arena, struct bz_err *err)
@@ -132,8 +132,9 @@ static bool opens_model_turn(const struct tokenizer *t, const int32_t *ids, size
            str_eq(tokenizer_text(t, ids[i + 2]), newline);
 }
 
-/* targets[i] = ids[i + 1] inside of the model's turns, the closing token included. Of the turn that the
- * first n_prompt ids have opened, what they already say (an empty thought) is given, not learned. */
+/* targets[i] = ids[i + 1] inside of the model's turns, the closing token included. The first
+ * n_prompt ids have opened a turn; what they already say in it (an empty thought) is given, not
+ * learned. */
 static uint32_t mark_targets(const struct tokenizer *t, const int32_t *ids, int32_t *targets,
                              uint32_t n, uint32_t n_prompt)
 {

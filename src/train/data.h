@@ -1,10 +1,11 @@
-/* data.h - what is learned from: conversations, one JSON object a line, as tokens and targets.
+/* data.h - training data: conversations, one JSON object a line, as tokens and targets.
  *
- *     {"messages": [{"role": "user", "content": "…"}, {"role": "assistant", "content": "…"}], "tools": […]}
+ *     {"messages": [{"role": "user", "content": "…"}, {"role": "assistant", …}], "tools": […]}
  *     {"prompt": "…", "completion": "…"}      the same with one question and one answer
  *
- * Learned are the model's turns, the token that closes them included; not the prompt, not what tools
- * answered. Every line is checked before the first step, and a wrong one is named by its number.
+ * The model's turns are learned, the token that closes them included; the prompt and the answers of
+ * tools are not. Every line is checked before the first step, and a wrong one is named by its
+ * number.
  */
 #ifndef BEZEL_TRAIN_DATA_H
 #define BEZEL_TRAIN_DATA_H
@@ -44,14 +45,14 @@ uint32_t dataset_longest(const struct dataset *d);
 /* 0 to n - 1 in an order that follows from the seed. */
 void shuffle(uint32_t *order, uint32_t n, uint64_t seed);
 
-/* Every k-th example leaves *from for *held, so that the two look alike; share is at most a half. On
- * failure nothing has moved. */
+/* Move every k-th example from *from to *held, so that the two are alike. `share` is at most a
+ * half. On failure nothing has moved. */
 enum bz_status dataset_hold_back(struct dataset *held, struct dataset *from, double share,
                                  struct bz_err *err);
 
-/* Short examples share a sequence of at most n_max tokens: taken in an order that follows from the seed,
- * since neighbours in a file are often alike, each goes into the first of the last few sequences that has
- * room. On failure *d is as it was. */
+/* Pack short examples into sequences of at most n_max tokens. Neighbours in a file are often alike,
+ * so the examples are taken in an order that follows from the seed. Each goes into the first of the
+ * last few sequences that has room. On failure *d is as it was. */
 enum bz_status dataset_pack(struct dataset *d, uint32_t n_max, uint64_t seed, struct bz_err *err);
 
 #endif

@@ -1,9 +1,9 @@
-/* trainee.h - the adapter that is being trained: A and B of every target, where their gradients are
- * summed, and the optimiser's two moments.
+/* trainee.h - the adapter that is being trained: A and B of every target, the sums of their
+ * gradients, and the optimiser's two moments.
  *
- * All of it lives on the backend. The model reads A and B through ordinary weights that look into the
- * same memory, so that a changed number counts at once; a backend that keeps adapters in an order of its
- * own is told (op_publish).
+ * All of it lives on the backend. The model reads A and B through ordinary weights on the same
+ * memory, so a changed number counts at once. A backend that keeps adapters in an order of its own
+ * is told of changes (op_publish).
  */
 #ifndef BEZEL_TRAIN_TRAINEE_H
 #define BEZEL_TRAIN_TRAINEE_H
@@ -27,7 +27,7 @@ struct trainee_target {
     bool hangs; /* the lora is on the model's list */
 };
 
-/* Memory of many matrices, one after the other, so that what the optimiser does is a few ops for all of them. */
+/* Memory of many matrices in a row, so that a few ops of the optimiser serve all of them. */
 struct slab {
     struct tensor value, m, v, grad;
 };
@@ -48,14 +48,15 @@ struct trainee_options {
     uint32_t rank; /* 1 to 256 */
     float alpha;
     bool rslora;
-    /* Parts of names, such as "attn_q" or "blk.3.", in which a star stands for anything ("blk.*.ffn_"); n 0:
-     * every linear but routers and experts. */
+    /* Parts of names, such as "attn_q" or "blk.3.", in which a star stands for anything
+     * ("blk.*.ffn_"). n 0: every linear but routers and experts. */
     const char *const *targets;
     size_t n_targets;
     uint64_t seed; /* of A; B starts as zero, so that the model starts as it was */
 };
 
-/* Make the adapter and hang it onto the model. On failure *out is untouched, the model unchanged. */
+/* Make the adapter and attach it to the model. On failure neither *out nor the model has
+ * changed. */
 enum bz_status trainee_open(struct trainee *out, struct model *m, const struct backend *be,
                             const struct trainee_options *options, struct bz_err *err);
 void trainee_close(struct trainee *t); /* takes it off the model; accepts a zeroed one */

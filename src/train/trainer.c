@@ -178,8 +178,8 @@ const struct example *trainer_example(struct trainer *t, uint32_t i)
     return example_at(t, (uint64_t)t->step * t->options.n_batch + i);
 }
 
-/* A backend that records has one kind of pass: always of packed sequences, some of one example. What fills
- * up the rows is another example, from which nothing is learned. */
+/* A backend that records has one kind of pass: always of packed sequences, even of one example. The
+ * rows after the last example are one more example, from which nothing is learned. */
 uint32_t trainer_put(struct run *r, struct trainer *t, const struct example *e)
 {
     uint32_t rows = rows_of(t->be, e->n);
@@ -315,8 +315,9 @@ enum bz_status trainer_evaluate(struct trainer *t, const struct dataset *data, d
 
 /* ---- checkpoints ----
  *
- *     "BZTRAIN1"  u32 step  sha256 of what must be the same  then of every target: A, its two moments,
- *     B, its two moments, as f32  then sha256 of all that
+ *     "BZTRAIN1"  u32 step  sha256 of what must be the same: model, targets, data, options
+ *     of every target, as f32: A, its two moments, B, its two moments
+ *     sha256 of everything before it
  */
 
 static void digest_of(const void *p, size_t n, uint8_t out[32])

@@ -1,8 +1,8 @@
-/* trainer.h - the loop: examples in an order, gradients, a step of the optimiser, and checkpoints from
- * which it goes on as if it had never stopped.
+/* trainer.h - the training loop: the order of examples, gradients, steps of the optimiser, and
+ * checkpoints. A training resumed from a checkpoint continues as if it had never stopped.
  *
- * Everything random (the start of A, the order of the examples) follows from the seed and the step's
- * number, so a checkpoint is the adapter, its moments and that number.
+ * Everything random (the start of A, the order of the examples) follows from the seed and the
+ * step's number, so a checkpoint is the adapter, its moments and that number.
  */
 #ifndef BEZEL_TRAIN_TRAINER_H
 #define BEZEL_TRAIN_TRAINER_H
@@ -74,20 +74,21 @@ void trainer_close(struct trainer *t);
 /* Bytes beyond the model's weights. */
 uint64_t trainer_bytes(struct model *m, uint32_t n_max, const struct train_options *options);
 
-/* One step. A loss that is no number ends the training: the error names the step, and the adapter is as
- * it was before. */
+/* One step. A loss that is NaN or infinite ends the training: the error names the step, and the
+ * adapter is as it was before. */
 enum bz_status trainer_step(struct trainer *t, struct train_report *report, struct bz_err *err);
 
-/* The same in parts, for a host that must breathe in between: begin, options.n_batch passes, each over one
- * sequence, and the end. A step that is begun again is as if it had never begun. */
+/* trainer_step in parts, for a host that must not block for long: begin, options.n_batch passes,
+ * each over one sequence, and the end. A step that is begun again is as if it had never begun. */
 enum bz_status trainer_begin(struct trainer *t, struct bz_err *err);
 enum bz_status trainer_pass(struct trainer *t, uint32_t i, struct bz_err *err);
 enum bz_status trainer_finish(struct trainer *t, struct train_report *report, struct bz_err *err);
 
-/* And in the pieces that a backend which records is given, each a program for the host to run: begin (which
- * does not clear), clear where a step was left half-way, and for each of the n_batch examples put, which
- * says how many rows its pass has, and gradients: one program for each number of rows; then update, and
- * clear. The host shows what control holds to end. Losses go the same way: begin_losses, put, only_losses. */
+/* trainer_step in the pieces that a backend records, each a program for the host to run: begin
+ * (which does not clear); clear, where a step was left half-way; for each of the n_batch examples
+ * put, which returns how many rows its pass has, and gradients, one program for each number of
+ * rows; update; clear. The host passes the contents of control to end. Losses go the same way:
+ * begin_losses, put, only_losses. */
 void trainer_clear(struct run *r, struct trainer *t);
 const struct example *trainer_example(struct trainer *t, uint32_t i);
 uint32_t trainer_dropout_key(const struct trainer *t, uint32_t i); /* of the pass over it */
@@ -113,8 +114,8 @@ uint64_t trainer_each(struct trainer *t, void *ctx, void (*fn)(void *ctx, struct
 enum bz_status trainer_save(struct trainer *t, struct buf *out, struct bz_err *err);
 enum bz_status trainer_load(struct trainer *t, struct str checkpoint, struct bz_err *err);
 
-/* The adapter as it is now, in the neutral form that the writers take. An error where a number of it
- * is none, or is infinite: such an adapter makes every answer of a model noise. */
+/* The adapter as it is now, in the neutral form that the writers take. It is an error if a number
+ * of it is NaN or infinite: such an adapter makes every answer of a model noise. */
 enum bz_status trainer_adapter(struct trainer *t, struct adapter *out, struct bz_err *err);
 
 #endif

@@ -1,7 +1,7 @@
 /* host.h - what the wasm module asks of its host besides the GPU: the imports of module "host".
  *
- * All of them return at once. Bytes come from sources that the host numbers as it likes; when a read
- * fails the host remembers why, and tells the person together with our sentence.
+ * All of them return at once. The host numbers the sources of bytes as it likes. When a read fails
+ * the host remembers why, and shows its reason together with our sentence.
  */
 #ifndef BEZEL_WASM_HOST_H
 #define BEZEL_WASM_HOST_H

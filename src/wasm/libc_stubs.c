@@ -1,8 +1,8 @@
-/* libc_stubs.c - what the C library would ask of a system, answered here, so that the module imports
+/* libc_stubs.c - the calls that the C library would make to a system, so that the module imports
  * nothing but "gpu" and "host".
  *
- * snprintf drags stderr into the module, and stderr the three calls below. The core never prints, so
- * they are never reached; they say "no such file" to whoever proves that wrong.
+ * snprintf links stderr into the module, and stderr the three calls below. The core never prints,
+ * so they are never reached; if one were, it would return "no such file".
  */
 #include <wasi/api.h>
 

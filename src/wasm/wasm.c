@@ -106,9 +106,9 @@ static enum bz_status open_engine(bz_engine **out, const struct json *j)
     return st;
 }
 
-/* {"name", "sources": [...], "backend": "cpu" | "reference" | "gpu", "vocab_only", "later", "store"}; see
- * wasm_open_file. All but sources may be absent. With "later" bz_wasm_engine_read_on must follow before there is
- * any text. */
+/* Open an engine: {"name", "sources": [...], "backend": "cpu" | "reference" | "gpu", "vocab_only",
+ * "later", "store"}; see wasm_open_file. All but sources may be absent. With "later",
+ * bz_wasm_engine_read_on must be called before any text is used. */
 EXPORT(bz_engine *, bz_wasm_engine_open, const char *text, uint32_t n)
 {
     struct arena arena = { 0 };
@@ -237,7 +237,8 @@ EXPORT(int32_t, bz_wasm_chat_tokenize, const bz_engine *e, const char *json, uin
 
 /* ---- adapters ---- */
 
-/* Names the adapters and their scales, and what hangs there in training: other ones, another number. */
+/* A number that identifies the adapters with their scales, and those attached for training: other
+ * adapters, another number. */
 EXPORT(double, bz_wasm_adapted, const bz_engine *e)
 {
     return (double)((e->adapted ^ e->n_trainings * 0x9e3779b97f4a7c15u) >> 11);
@@ -275,9 +276,9 @@ EXPORT(int32_t, bz_wasm_adapter_remove, bz_engine *e, int32_t id)
 
 /* ---- kernels ---- */
 
-/* The kernel of a number. The result is its name, the letters of its bindings, the names of its family's overrides with a
- * space between them, and its text, each but the last on a line of its own. Returns the bytes of its parameters; -1: there
- * is no such kernel. */
+/* A kernel by its number. The result has four parts, with a newline after each but the last: its
+ * name, the letters of its bindings, the names of its family's overrides with a space between them,
+ * and its text. Returns the bytes of its parameters; -1: there is no such kernel. */
 EXPORT(int32_t, bz_wasm_kernel, uint32_t number)
 {
     struct wgsl kernel;

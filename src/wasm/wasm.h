@@ -1,8 +1,8 @@
 /* wasm.h - shared by the files that export functions to the host.
  *
- * The host (web/engine/src/engine/wasm.ts) calls these functions and no others. Pointers are numbers to it.
- * Options travel as JSON, so that no layout of a struct is known twice. A function that fails returns
- * 0 (pointers) or -1 (numbers), and bz_wasm_error has the sentence.
+ * The host (web/engine/src/engine/wasm.ts) calls these functions and no others. Pointers are
+ * numbers to it. Options travel as JSON, so that no layout of a struct is written down twice. A function that
+ * fails returns 0 (pointers) or -1 (numbers), and bz_wasm_error has the sentence.
  */
 #ifndef BEZEL_WASM_WASM_H
 #define BEZEL_WASM_WASM_H
@@ -41,15 +41,16 @@ bool json_f32(const struct json *j, const char *key, float *out);
 bool json_u32(const struct json *j, const char *key, uint32_t *out);
 bool json_flag(const struct json *j, const char *key);
 
-/* {"sources": [{"id", "name", "size"}, ...], "store"}: several sources are the shards of one model. The
- * store is texts as they lie there, each of which may be absent: {"name", "root", "manifest", "config",
- * "params", "system", "messages"}. On failure *out is untouched, here and below. */
+/* Open a file: {"sources": [{"id", "name", "size"}, ...], "store"}. Several sources are the shards
+ * of one model. The store is its texts as they are, each of which may be absent: {"name", "root",
+ * "manifest", "config", "params", "system", "messages"}. On failure *out is untouched, here and
+ * below. */
 enum bz_status wasm_open_file(struct located *out, const struct json *j);
 
 /* {"source": {...}, "config"}: a GGUF adapter, or PEFT's with the text of adapter_config.json. */
 enum bz_status wasm_open_adapter(struct adapter *out, const struct json *j);
 
-/* Hand over an adapter as the bytes of a file; `base` is what PEFT's configuration calls the model. */
+/* Give the host an adapter as the bytes of a file. `base` is the model's name in PEFT's files. */
 enum wasm_adapter_file { ADAPTER_GGUF, ADAPTER_SAFETENSORS, ADAPTER_CONFIG };
 int32_t wasm_give_adapter(const struct adapter *a, uint32_t which, const char *base);
 

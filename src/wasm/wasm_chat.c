@@ -1,4 +1,4 @@
-/* wasm_chat.c - exports: the model's text back to content, reasoning and tool calls, piece by piece. */
+/* wasm_chat.c - exports: the model's text as content, reasoning and tool calls, piece by piece. */
 #include "base/mem.h"
 #include "text/chat.h"
 #include "wasm/wasm.h"
@@ -9,7 +9,8 @@ struct wasm_chat {
     struct arena arena; /* tools */
 };
 
-/* {"content": "..."}, {"reasoning": "..."} or {"name": "...", "arguments": "a JSON object as text"} */
+/* An event: {"content": "..."}, {"reasoning": "..."}, or {"name": "...", "arguments": "..."}, where
+ * the arguments are a JSON object as text. */
 static void put_event(void *ctx, enum chat_event e, struct str name, struct str text)
 {
     struct buf *b = ctx;

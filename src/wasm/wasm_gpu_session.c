@@ -1,8 +1,9 @@
 /* wasm_gpu_session.c - exports: conversations on the GPU, whose steps are recorded programs.
  *
- * The host drives: it submits the programs that it is handed and reads results back when the device is
- * done. Recording changes nothing of a session. What a step is about (tokens, position) is queued for
- * writing by a call of its own, right before the submit, so that sessions can take turns on one device.
+ * The host drives: it submits the programs that it is given, and reads results back when the device
+ * is done. Recording changes nothing of a session. The inputs of a step (tokens, position) are
+ * queued for writing by a call of their own, right before the submit. So sessions can take turns on
+ * one device.
  */
 #include "wasm/wasm.h"
 
@@ -24,8 +25,9 @@ EXPORT(void, bz_wasm_gpu_draw_close, struct gpu_draw *d)
     mem_free(d);
 }
 
-/* How a session's tokens are drawn from now on: options as for bz_wasm_generation_open. With n_mask words only
- * what a grammar allows, as for bz_wasm_generation_mask; then they can be replaced before each draw. */
+/* How a session's tokens are drawn from now on. The options are those of bz_wasm_generation_open.
+ * With n_mask words only the tokens that a grammar allows are drawn, as in bz_wasm_generation_mask;
+ * the words can be replaced before each draw. */
 EXPORT(struct gpu_draw *, bz_wasm_gpu_draw_open, const bz_session *s, const char *text, uint32_t n,
        const uint32_t *mask, uint32_t n_mask)
 {
@@ -95,8 +97,9 @@ static struct gpu_program_record *finish(const struct run *r, struct recorded re
     return NULL;
 }
 
-/* Record reading `rows` <= n_batch tokens, wherever they begin; logits of the last n_logits <= 8 are made.
- * Past position `horizon` a program recorded for a longer history is faster, and this one as right. */
+/* Record reading `rows` <= n_batch tokens at any position, with the logits of the last n_logits <=
+ * 8 of them. The program is right at every position; past position `horizon` a program recorded for
+ * a longer history is faster. */
 EXPORT(struct gpu_program_record *, bz_wasm_gpu_record, bz_session *s, uint32_t rows,
        uint32_t n_logits, uint32_t horizon)
 {
@@ -110,8 +113,8 @@ EXPORT(struct gpu_program_record *, bz_wasm_gpu_record, bz_session *s, uint32_t 
     return finish(&r, step);
 }
 
-/* Record drawing a token from the first row of the logits, which are spoilt by it. The token becomes the
- * session's next input, and the step moves on to it. */
+/* Record drawing a token from the first row of the logits, which are overwritten. The token becomes
+ * the session's next input, and the step's position moves on by one. */
 EXPORT(struct gpu_program_record *, bz_wasm_gpu_record_draw, bz_session *s,
        const struct gpu_draw *draw)
 {
@@ -122,7 +125,7 @@ EXPORT(struct gpu_program_record *, bz_wasm_gpu_record_draw, bz_session *s,
 
 /* ---- steps ---- */
 
-/* The next program to be submitted reads these tokens; the session has them after bz_wasm_gpu_fed. */
+/* The next submitted program reads these tokens. The session has them after bz_wasm_gpu_fed. */
 EXPORT(int32_t, bz_wasm_gpu_feed, bz_session *s, const int32_t *ids, uint32_t n)
 {
     if (wasm_failed(session_check_ids(s, ids, n, &wasm_err))) return -1;
@@ -156,9 +159,9 @@ EXPORT(int32_t, bz_wasm_gpu_draw, bz_session *s, const struct gpu_draw *draw)
     return 0;
 }
 
-/* The next program to be submitted reads the token that the device has drawn last, `ahead` positions past
- * the session's; with `place` (another session had its turn) the step is put there first. -1 when the
- * context ends before. */
+/* The next submitted program reads the token that the device drew last, `ahead` positions past the
+ * session's. With `place` (another session had its turn) the step's position is written first. -1
+ * when the context ends before that position. */
 EXPORT(int32_t, bz_wasm_gpu_decode, bz_session *s, uint32_t ahead, const struct gpu_draw *draw,
        uint32_t place)
 {
@@ -203,7 +206,7 @@ EXPORT(uint32_t, bz_wasm_gpu_step_buffer, const bz_session *s)
 
 /* ---- snapshots ---- */
 
-/* One section of a snapshot: bytes of a buffer, or (buffer 0) the next ones of those after the list. */
+/* A section of a snapshot: bytes of a buffer, or (buffer 0) the next bytes after the list. */
 struct host_section {
     uint32_t buffer, offset, n_bytes;
 };
@@ -225,8 +228,8 @@ static void plan_section(void *ctx, const struct kv_section *s)
     buf_put(&plan->list, &h, sizeof h);
 }
 
-/* What a snapshot is made of, but for its checksum: the result is a u32 count, that many sections, and the
- * bytes that are no buffer's. */
+/* The sections of a snapshot, without its checksum. The result is a u32 count, that many sections,
+ * and the bytes that are in no buffer. */
 EXPORT(int32_t, bz_wasm_gpu_save, const bz_session *s)
 {
     struct snapshot_plan plan = { 0 };

@@ -1,7 +1,8 @@
 /* wasm_load.c - exports: bringing a model to the GPU.
  *
- * The host drives: it asks what a session will take, brings the windows of the weights, and, as long as the
- * per-layer embedding table is in the file, the rows of each step. Nothing here waits.
+ * The host drives. It asks what a session will take and uploads the windows of the weights. As long
+ * as the per-layer embedding table is still in the file, it also uploads the rows of each step.
+ * Nothing here waits.
  */
 #include <math.h>
 #include <string.h>
@@ -35,8 +36,8 @@ EXPORT(double, bz_wasm_gpu_upload_bytes, const bz_engine *e)
     return (double)(u->bytes_total - u->bytes_done);
 }
 
-/* Windows will be placed: the result is the pipelines that cut and turn them, each 0 where none does. They are among those that
- * are tested. */
+/* The device will place windows. The result is the pipelines that cut and transpose them, each 0
+ * where this model needs none. They are among the pipelines that are tested. */
 EXPORT(void, bz_wasm_gpu_upload_cuts, bz_engine *e)
 {
     static uint32_t pipelines[3];
@@ -49,8 +50,8 @@ EXPORT(void, bz_wasm_gpu_upload_cuts, bz_engine *e)
     wasm_show(pipelines, sizeof pipelines);
 }
 
-/* Fill *out with the next window: of at most max_placed bytes to be placed, or of max_bytes; 0 when there is none
- * left. */
+/* Fill *out with the next window: one of at most max_placed bytes that the device places, or one of
+ * at most max_bytes. Returns 0 when no window is left. */
 EXPORT(int32_t, bz_wasm_gpu_upload_next, bz_engine *e, uint32_t max_bytes, uint32_t max_placed,
        struct window_for_host *out)
 {
@@ -75,8 +76,8 @@ EXPORT(int32_t, bz_wasm_gpu_upload_give, bz_engine *e, const struct window_for_h
                : 0;
 }
 
-/* The window's bytes are in `staging`: returns the program that brings them to their places, -1 on failure. Once it
- * is queued, bz_wasm_gpu_upload_placed forgets it. */
+/* The window's bytes are in `staging`. Returns the program that moves them to their places, -1 on
+ * failure. Once the program is queued, call bz_wasm_gpu_upload_placed to release it. */
 EXPORT(int32_t, bz_wasm_gpu_upload_place, bz_engine *e, struct window_for_host *w,
        gpu_buffer staging, gpu_buffer scratch)
 {
@@ -133,16 +134,17 @@ static void show_table(const struct weight *w)
     wasm_show(&table, sizeof table);
 }
 
-/* It stays in its source, whose rows the host brings for each step: before the first window, or when it was postponed. The result
- * says where its rows are. */
+/* The table stays in its source, and the host brings its rows for each step. Call it before the
+ * first window, or when the table was postponed. The result says where the rows are. */
 EXPORT(void, bz_wasm_gpu_leave_table, bz_engine *e)
 {
     upload_leave(&gpu_ops_of_engine(e)->upload, &e->model.ple_embd);
     show_table(&e->model.ple_embd);
 }
 
-/* It comes after all else, when bz_wasm_gpu_resume_table says so; until bz_wasm_gpu_table_there the host brings the rows of each
- * step. Before the first window only. The result says where they are. */
+/* The table is uploaded after everything else, when bz_wasm_gpu_resume_table is called. Until
+ * bz_wasm_gpu_table_there the host brings the rows of each step. Call it before the first window
+ * only. The result says where the rows are. */
 EXPORT(void, bz_wasm_gpu_postpone_table, bz_engine *e)
 {
     upload_postpone(&gpu_ops_of_engine(e)->upload, &e->model.ple_embd);
@@ -180,7 +182,8 @@ EXPORT(int32_t, bz_wasm_gpu_table_rows, bz_session *s, uint32_t first, uint32_t 
 
 /* ---- what a session takes ---- */
 
-/* Steps recorded from now on do without these rules of fusion: a bit each, by its number in gpu/rules.def. */
+/* Steps recorded from now on do without these rules of fusion: a bit each, by its number in
+ * gpu/rules.def. */
 EXPORT(void, bz_wasm_gpu_without, bz_engine *e, uint32_t rules)
 {
     gpu_ops_of_engine(e)->without = rules;
@@ -237,20 +240,22 @@ static uint32_t imagine_draw(bz_session *s, struct run *r, float temperature)
 }
 
 enum {
-    FIRST_HORIZON = 128, /* the shortest history that web/engine/src/gpu/gpu_session.ts has */
+    FIRST_HORIZON = 128, /* the shortest history that web/engine/src/gpu_session.ts has */
     PROMPT_ROWS = 16,    /* prompts up to this length have the pipelines of one of LOGIT_ROWS */
 };
 
-/* Groups of steps, in the order in which their pipelines are asked for and put to the test: Reserve in web/engine/src/load/estimate.ts. */
+/* Groups of steps, in the order in which their pipelines are requested and tested. They are Reserve
+ * in web/engine/src/load/estimate.ts. */
 enum reserve {
     RESERVE_BYTES, /* none */
     RESERVE_FIRST, /* the first prompt, and drawing a token */
     RESERVE_STEPS, /* tokens one by one; short prompts after that */
     RESERVE_ALL,
-    RESERVE_REST, /* prompts of other lengths, and long histories: nobody waits until these are proven */
+    RESERVE_REST, /* prompts of other lengths, and long histories: no step waits for their tests */
 };
 
-/* Steps of this group come next: their pipelines are asked for where it is one of those up to `what`, else noted. */
+/* The steps recorded next belong to this group. Its pipelines are requested if it is one of the
+ * groups up to `what`, else noted. */
 static void reserve_group(struct recorder *rec, enum reserve group, enum reserve what)
 {
     rec->group = (uint8_t)group;
@@ -259,8 +264,8 @@ static void reserve_group(struct recorder *rec, enum reserve group, enum reserve
                                       : RECORD_NOTES;
 }
 
-/* Go through prompts of any length, whose products are cut in other ways, and through histories of any length, for which workgroups of attention have more
- * heads, the longer they are. */
+/* Go through prompts of other lengths, whose products have other tiles, and through longer
+ * histories, for which workgroups of attention have more heads. */
 static void reserve_rest(bz_session *s, struct run *r, uint32_t near, enum reserve what)
 {
     const uint32_t far = s->kv.n_ctx, split[] = { 1, 2, 4 };
@@ -272,10 +277,11 @@ static void reserve_rest(bz_session *s, struct run *r, uint32_t near, enum reser
             imagine_step(s, r, split[i], 1, 2 * horizon);
 }
 
-/* Go through every kind of step that the session will record, at the start of a text and far from it, so that what they share
- * is there: scratch of the largest one, and the pipelines of groups up to `what`. A text begins with a short prompt (one of eight rows has
- * the pipelines of all up to 16) and goes on row by row. Returns the bytes that come and go while steps are
- * recorded and tokens drawn, at most; -1 when a step cannot be. */
+/* Go through every kind of step that the session will record, at the start of a text and far from
+ * it, so that what they share exists: scratch of the largest one, and the pipelines of groups up to
+ * `what`. A text begins with a short prompt and goes on row by row; a prompt of eight rows has the
+ * pipelines of all up to 16. Returns at most how many bytes are allocated while steps are recorded
+ * and tokens drawn; -1 when a step cannot be recorded. */
 EXPORT(double, bz_wasm_gpu_reserve, bz_session *s, enum reserve what)
 {
     struct gpu_ops *g = gpu_ops_of_engine(s->engine);
@@ -300,7 +306,7 @@ EXPORT(double, bz_wasm_gpu_reserve, bz_session *s, enum reserve what)
         uint32_t n_logits = rows[i] < LOGIT_ROWS ? rows[i] : LOGIT_ROWS;
         reserve_group(&g->rec, RESERVE_ALL, what);
         uint64_t n = recorded_bytes(imagine_step(s, &r, rows[i], n_logits, far));
-        /* At a time: a whole batch, the end of a prompt, and a decode step while it is recorded anew. */
+        /* At one time: a whole batch, a prompt's end, a decode step being recorded anew. */
         if (rows[i] == s->n_batch || rows[i] == 1) bytes += 2 * n;
         imagine_step(s, &r, rows[i], 0, far);
         imagine_step(s, &r, rows[i], 1, far);
@@ -322,7 +328,8 @@ EXPORT(double, bz_wasm_gpu_reserve, bz_session *s, enum reserve what)
     return (double)bytes;
 }
 
-/* A step of one token will come whose history is that long: ask for the pipelines that it has and others had not. */
+/* A step of one token with a history of that length will come: request the pipelines that only this
+ * step has. */
 EXPORT(void, bz_wasm_gpu_expect, bz_session *s, uint32_t horizon)
 {
     struct recorder *rec = &gpu_ops_of_engine(s->engine)->rec;
@@ -341,8 +348,9 @@ EXPORT(void, bz_wasm_gpu_ask_noted, bz_engine *e, enum reserve group)
     record_noted(&gpu_ops_of_engine(e)->rec, group);
 }
 
-/* The last group, of those from `first` to `last`, up to which all must be proven before such a step (see bz_wasm_gpu_record) may run: it has a pipeline that
- * was asked for or noted, and that the self-test has not found right yet. 0: none. */
+/* The last group, among those from `first` to `last`, that such a step (see bz_wasm_gpu_record)
+ * must wait for. The step may run once every group up to this one is tested: the group has a
+ * pipeline that was requested or noted and that the self-test has not passed yet. 0: none. */
 EXPORT(uint32_t, bz_wasm_gpu_unproven, bz_session *s, uint32_t rows, uint32_t n_logits,
        uint32_t horizon, enum reserve first, enum reserve last)
 {
@@ -358,7 +366,8 @@ EXPORT(uint32_t, bz_wasm_gpu_unproven, bz_session *s, uint32_t rows, uint32_t n_
 
 /* ---- the self-test ---- */
 
-/* A kernel that does not compile here: 1 when the plain one takes its place, 0 when there is none. */
+/* A kernel does not compile here. Returns 1 when the plain one takes its place, 0 when there is
+ * none. */
 EXPORT(int32_t, bz_wasm_gpu_demote, bz_engine *e, uint32_t kernel)
 {
     return recorder_demote(&gpu_ops_of_engine(e)->rec, kernel);
@@ -384,8 +393,8 @@ EXPORT(int32_t, bz_wasm_gpu_selftest_prepare, struct selftest *t)
     return wasm_failed(selftest_prepare(t, &more, &wasm_err)) ? -1 : more;
 }
 
-/* Record what is to be submitted (0: nothing), before anything else is, and what is then to be read: the result is buffer and bytes.
- * -1 on failure. */
+/* Record the program of the self-test, to be submitted before anything else; 0 when there is none.
+ * The result is what to read afterwards: buffer and bytes. -1 on failure. */
 EXPORT(int32_t, bz_wasm_gpu_selftest_record, struct selftest *t)
 {
     static uint32_t results[2];
@@ -395,8 +404,9 @@ EXPORT(int32_t, bz_wasm_gpu_selftest_record, struct selftest *t)
     return (int32_t)selftest_program(t);
 }
 
-/* The results are here: how many kernels were demoted. The result is a list of what is known now:
- * [{"kernel", "ok", "tested", "plain", "nmse"}], kernel its number, nmse null where it is no number. */
+/* Judge the results of the self-test. Returns how many kernels were demoted. The result is a list
+ * of what is known now: [{"kernel", "ok", "tested", "plain", "nmse"}]. "kernel" is its number;
+ * "nmse" is null where it is NaN. */
 EXPORT(int32_t, bz_wasm_gpu_selftest_judge, struct selftest *t, const uint8_t *bytes)
 {
     uint32_t demoted = selftest_judge(t, bytes);

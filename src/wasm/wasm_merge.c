@@ -1,6 +1,5 @@
-/* wasm_merge.c - exports: a model with an adapter added into its weights, for a host that brings the one file's bytes
- * and takes the other's.
- */
+/* wasm_merge.c - exports: a model with an adapter added into its weights. The host brings the bytes
+ * of one file and takes those of the other. */
 #include "base/mem.h"
 #include "io/merge.h"
 #include "wasm/wasm.h"
@@ -79,8 +78,8 @@ EXPORT(uint32_t, bz_wasm_merge_changed, const struct merging *m)
     return (uint32_t)merge_n_changed(m->merge);
 }
 
-/* 1 when bytes of the model are wanted: the result says which. They are given in the same order, and several
- * windows may be asked for ahead. */
+/* 1 when bytes of the model are needed: the result says which. They are given in the same order,
+ * and several windows may be asked for ahead. */
 EXPORT(int32_t, bz_wasm_merge_next, struct merging *m)
 {
     static struct {

@@ -29,7 +29,8 @@ bool json_flag(const struct json *j, const char *key)
 
 /* ---- sources ---- */
 
-/* {"id": 1, "name": "model.gguf", "size": 123}; with "at" its bytes lie in our memory, and are used in place. */
+/* One source: {"id": 1, "name": "model.gguf", "size": 123}. With "at" its bytes are in our memory,
+ * and are used in place. */
 static enum bz_status open_source(struct source *out, const struct json *j)
 {
     const struct json *size = json_get(j, "size");

@@ -1,4 +1,4 @@
-/* wasm_seed.c - base/seed.h for the module, which has no randomness of its own: the host gives some once. */
+/* wasm_seed.c - base/seed.h for the module, which gets its randomness from the host, once. */
 #include "base/rng.h"
 #include "base/seed.h"
 #include "wasm/wasm.h"

@@ -1,5 +1,5 @@
-/* wasm_session.c - exports: conversations, and texts generated step by step. What only the GPU has is in
- * wasm_gpu_session.c. */
+/* wasm_session.c - exports: conversations, and texts generated step by step. Exports for the GPU
+ * alone are in wasm_gpu_session.c. */
 #include "wasm/wasm.h"
 
 #include <math.h>
@@ -220,8 +220,9 @@ EXPORT(void, bz_wasm_generation_close, struct wasm_generation *w)
     mem_free(w);
 }
 
-/* What a grammar allows from the next draw on: bit i % 32 of word i / 32 is set where token i may be drawn;
- * n = ceil(n_vocab / 32) words, or 0: everything again. For tokens drawn on the CPU. */
+/* The tokens that a grammar allows from the next draw on: bit i % 32 of word i / 32 is set where
+ * token i may be drawn. n = ceil(n_vocab / 32) words, or 0: all tokens again. For tokens drawn on
+ * the CPU. */
 EXPORT(int32_t, bz_wasm_generation_mask, struct wasm_generation *w, const uint32_t *words,
        uint32_t n)
 {
@@ -235,8 +236,9 @@ EXPORT(int32_t, bz_wasm_generation_mask, struct wasm_generation *w, const uint32
     return 0;
 }
 
-/* Options: the sampling fields of bz_wasm_engine_info, "bias", "n_max", "stop": [...], "ignore_end",
- * "specials"; what is absent is as the model likes it. The session must outlive it. */
+/* Begin a text. Options: the sampling fields of bz_wasm_engine_info, "bias", "n_max", "stop":
+ * [...], "ignore_end", "specials"; absent ones have the model's defaults. The session must outlive
+ * it. */
 EXPORT(struct wasm_generation *, bz_wasm_generation_open, bz_session *s, const char *text,
        uint32_t n)
 {
@@ -254,8 +256,9 @@ EXPORT(struct wasm_generation *, bz_wasm_generation_open, bz_session *s, const c
     return NULL;
 }
 
-/* One token: 0 there may be more, 1 that was the end (or there was no room for one: the count stays), -1 it
- * failed. The result is the piece of text that became certain, perhaps empty. */
+/* Draw one token. Returns 0 when there may be more, 1 when that was the end (or there was no room
+ * for a token: the count stays), -1 on failure. The result is the piece of text that became
+ * certain, perhaps empty. */
 EXPORT(int32_t, bz_wasm_generation_step, struct wasm_generation *w)
 {
     if (w->g.done) return 1;
@@ -264,8 +267,8 @@ EXPORT(int32_t, bz_wasm_generation_step, struct wasm_generation *w)
     return w->g.done ? 1 : 0;
 }
 
-/* For a backend that draws tokens itself: may another be drawn? As bz_wasm_generation_step, but without
- * the token. */
+/* May another token be drawn? For a backend that draws tokens itself. Returns what
+ * bz_wasm_generation_step would, but draws no token. */
 EXPORT(int32_t, bz_wasm_generation_room, struct wasm_generation *w)
 {
     generation_goes_on(&w->g, w->session);

@@ -1,6 +1,6 @@
-/* wasm_store.c - exports: Ollama's names and manifests and the digests of blobs, for hosts that hold a
- * store's directory. The host walks its files; what their bytes mean is said here.
- */
+/* wasm_store.c - exports: Ollama's names and manifests and the digests of blobs, for hosts that
+ * hold a store's directory. The host walks the files of the store; this file knows what their bytes
+ * mean. */
 #include "base/mem.h"
 #include "base/sha256.h"
 #include "wasm/wasm.h"

@@ -44,7 +44,8 @@ EXPORT(int32_t, bz_wasm_data_about, const struct dataset *d)
     return wasm_give_text(&b);
 }
 
-/* The result is i32: its line, then of every token the id and whether it is learned. -1 past the last. */
+/* The result is i32: the example's line, then each token's id and whether it is learned. -1: no
+ * such example. */
 EXPORT(int32_t, bz_wasm_data_example, const struct dataset *d, uint32_t i)
 {
     if (i >= d->n)
@@ -92,8 +93,9 @@ static enum bz_status read_targets(struct wishes *w, const struct json *list, st
     return w->targets ? BZ_OK : fail_memory(&wasm_err, list->n * sizeof *w->targets);
 }
 
-/* {"rank", "alpha", "rslora", "dropout", "targets", "seed", "lr", "schedule", "warmup", "steps" | "epochs", "batch",
- * "accumulate", "sequence", "no_packing", "decay", "clip", "keep_all", "eval_share"}: all may be absent. */
+/* Read {"rank", "alpha", "rslora", "dropout", "targets", "seed", "lr", "schedule", "warmup",
+ * "steps" | "epochs", "batch", "accumulate", "sequence", "no_packing", "decay", "clip", "keep_all",
+ * "eval_share"}. All may be absent. */
 static enum bz_status read_wishes(struct wishes *w, const struct json *j, struct arena *arena)
 {
     struct train_options *o = &w->options;

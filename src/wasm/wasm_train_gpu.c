@@ -1,9 +1,9 @@
 /* wasm_train_gpu.c - exports: training on the GPU, whose pieces are recorded programs.
  *
- * A step is bz_wasm_train_begin, then programs that the host submits in this order: TRAIN_CLEAR where a step was
- * left half-way, TRAIN_GRADIENTS for every pass, TRAIN_UPDATE, and once the host has asked for the bytes of
- * control TRAIN_CLEAR; then bz_wasm_train_gpu_end is shown those bytes. What a program is about is queued for
- * writing by the call that names it, right before the submit.
+ * A step is bz_wasm_train_begin, then programs that the host submits in this order: TRAIN_CLEAR
+ * where a step was left half-way, TRAIN_GRADIENTS for every pass, TRAIN_UPDATE, and, once the host
+ * has asked for the bytes of control, TRAIN_CLEAR. Then bz_wasm_train_gpu_end gets those bytes. The
+ * inputs of a program are queued for writing by the call that names it, right before the submit.
  */
 #include <string.h>
 
@@ -11,8 +11,8 @@
 #include "gpu/ops_gpu.h"
 #include "wasm/wasm_train.h"
 
-/* The program of a piece (enum gpu_train_part); i: the pass of the step, or which example held back. 0: it
- * failed. */
+/* The program of a piece (enum gpu_train_part). i: the pass of the step, or which of the examples
+ * held back. 0: it failed. */
 EXPORT(uint32_t, bz_wasm_train_gpu_part, struct training *t, uint32_t part, uint32_t i)
 {
     struct trainer *r = &t->trainer;
@@ -59,8 +59,9 @@ static void list_one(void *ctx, struct tensor *x)
     buf_put(ctx, place, sizeof place);
 }
 
-/* Room for all numbers, one tensor after the other; the result says where they are: of each buffer,
- * offset and bytes, as u32. While it is there, checkpoints and files are made of what the host has put into it. */
+/* Room for all numbers, one tensor after the other. The result says where they are on the device:
+ * of each buffer, offset and bytes, as u32. While the room exists, checkpoints and files are made
+ * of what the host has put into it. */
 EXPORT(float *, bz_wasm_train_gpu_mirror, struct training *t)
 {
     struct buf list = { 0 };

@@ -38,7 +38,7 @@ static bool make_z(struct gpu_train_programs *p, const struct trainer *t)
     return p->z != NULL;
 }
 
-/* While gradients are recorded, linears know where to keep it, and adapters see a part of their input. */
+/* While gradients are recorded, linears store A x, and adapters see their input with dropout. */
 static void learning(const struct gpu_train_programs *p, const struct trainer *t, bool on)
 {
     const struct trainee *all = &t->trainee;

@@ -1,7 +1,8 @@
 /* wasm_train_programs.h - a trainer's pieces as programs, each recorded when it is first wanted.
  *
- * The passes over sequences of the same number of rows are one program, which the host runs again and again
- * with other tokens in it. Programs know buffers, so they are dropped when the adapters of the model change.
+ * The passes over sequences of the same number of rows are one program, which the host runs again
+ * and again with other tokens in it. Programs know buffers, so they are dropped when the adapters
+ * of the model change.
  */
 #ifndef BEZEL_WASM_WASM_TRAIN_PROGRAMS_H
 #define BEZEL_WASM_WASM_TRAIN_PROGRAMS_H
@@ -40,8 +41,8 @@ gpu_program gpu_train_program(struct gpu_train_programs *p, struct trainer *t,
                               enum gpu_train_part part, uint32_t rows, struct bz_err *err);
 void gpu_train_programs_free(struct gpu_train_programs *p);
 
-/* Bytes on the device beyond trainer_bytes: what ops keep for themselves, and the adapters once more as
- * kernels read them. At most. */
+/* At most so many bytes on the device beyond trainer_bytes: the scratch of ops, and a copy of the
+ * adapters in the order that kernels read. */
 uint64_t gpu_train_bytes(struct model *m, uint32_t n_max, const struct train_options *o);
 
 #endif

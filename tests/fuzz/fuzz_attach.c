@@ -1,6 +1,6 @@
-/* Any bytes as an adapter, hung on a model that then runs, twice, with other strengths, and off again.
- * The first byte says which kind: 'g' and a GGUF file, or 'p', a line of adapter_config.json and a
- * safetensors file. Run from the repository root. */
+/* Any bytes as an adapter, attached to a model that then runs, twice, with other strengths, and
+ * detached again. The first byte says which kind: 'g' and a GGUF file, or 'p', a line of
+ * adapter_config.json and a safetensors file. Run from the repository root. */
 #include "engine.h"
 #include "gguf_mutate.h"
 

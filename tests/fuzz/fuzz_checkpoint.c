@@ -1,7 +1,9 @@
-/* Any bytes as the checkpoint of a training: it goes on from there, or is as it was before.
+/* Any bytes as the checkpoint of a training: the training goes on from there, or is as it was
+ * before.
  *
- * Two checksums would stop nearly every input. So the bytes are tried as they are, with the last checksum
- * made right, with the setting's as well, and laid over a true checkpoint. Run from the repository root. */
+ * Two checksums would stop nearly every input. So the bytes are tried as they are, with the last
+ * checksum corrected, with the checksum of the setup corrected as well, and laid over a true
+ * checkpoint. Run from the repository root. */
 #include <stdlib.h>
 #include <string.h>
 

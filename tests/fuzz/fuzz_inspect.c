@@ -1,5 +1,6 @@
-/* Any bytes as a file to inspect: the text has nothing in it that a terminal would obey, the JSON can be
- * read. A first byte '2', and then u32 bytes of the first, make two parts of a split model. */
+/* Any bytes as a file to inspect: the text has nothing that a terminal would obey, and the JSON can
+ * be read. If the first byte is '2' and a u32 follows, so many bytes are the first part of a split
+ * model and the rest is the second. */
 #include "base/json.h"
 #include "base/utf8.h"
 #include "cli/inspect.h"

@@ -1,5 +1,6 @@
-/* Any bytes as a model and as an adapter that is merged into it: u32 bytes of the model, the model, the
- * adapter, both GGUF. What comes out is whole, and what the adapter does not name is as it was. */
+/* Any bytes as a model and an adapter to merge into it: a u32, so many bytes of the model, and the
+ * adapter, both GGUF. The result is whole, and tensors that the adapter does not name are as they
+ * were. */
 #include "gguf_mutate.h"
 #include "io/merge.h"
 

@@ -1,5 +1,5 @@
-/* Any bytes as a whole model: opened or refused, and if opened, run for four tokens on both backends of
- * the CPU, and taught for a step. Run from the repository root. */
+/* Any bytes as a whole model: opened or refused. An opened one runs for four tokens on both
+ * backends of the CPU, and is trained for a step. Run from the repository root. */
 #include "engine.h"
 #include "gguf_mutate.h"
 #include "train/trainer.h"
@@ -51,7 +51,7 @@ static void run(bz_engine *e)
     bz_session_close(s);
 }
 
-/* Every adaptable tensor learns from three tokens. A loss that is no number ends it with a sentence. */
+/* Train every adaptable tensor on three tokens. A loss that is NaN ends it with a sentence. */
 static void learn(bz_engine *e)
 {
     int32_t ids[3] = { 0, 1, 0 }, targets[3] = { 1, 0, -1 };

@@ -1,5 +1,5 @@
-/* Any bytes as a model that is written in other formats: the first byte chooses the mix, the rest is
- * GGUF. What is written opens, with the same tensors. */
+/* Any bytes as a model to write in other formats: the first byte chooses the mix, the rest is GGUF.
+ * The result opens, with the same tensors. */
 #include <stdio.h>
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
-/* fuzz_render.c - any JSON renders or is refused in a sentence; the prompt is whole either way, and what
- * people, tools and schemas say makes no tag.
+/* fuzz_render.c - any JSON renders or is refused in a sentence. The prompt is whole either way, and
+ * what people, tools and schemas say makes no tag.
  *
  * Byte 0: options. The rest: {"messages": ..., "tools": ...}. */
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* fuzz_snapshot.c - any bytes restore a session that works, or leave an empty one that works.
  *
  * The checksum would stop nearly every input, and the model's fingerprint most of the rest. So the
- * bytes are tried: as they are, with the checksum made right, and with the beginning of a
- * true snapshot as well. At last they are laid over a true snapshot, which has whatever form there is now.
- * Run from the repository root. */
+ * bytes are tried as they are, with the checksum corrected, and with the beginning of a true
+ * snapshot as well. At last they are laid over a true snapshot, which has whatever form there is
+ * now. Run from the repository root. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,8 +61,8 @@ static void check(const uint8_t *p, size_t n)
     bz_session_tokens(session, &n_held);
     if (st && (n_held || !err.text[0])) abort();
     if (st) return;
-    /* What was restored is saved as the same bytes (past the window a layer may bring more rows than
-     * another, and the extra ones are forgotten), and the session goes on. */
+    /* What was restored is saved as the same bytes, and the session goes on. (Past the window a
+     * layer may bring more rows than another, and the extra ones are forgotten.) */
     void *again;
     size_t n_again;
     if (bz_session_save(session, &again, &n_again, NULL)) abort();

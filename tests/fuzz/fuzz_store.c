@@ -5,13 +5,13 @@
  *     d PATH              a directory
  *     f PATH CONTENT      a file
  *     l PATH TARGET       a symbolic link
- *     p PATH              a pipe, which must not hold anybody up
+ *     p PATH              a pipe, which must not block anybody
  *     n NAME              a model to open
  *
- * Paths begin in the root of the store. In all of them $x stands for the digest xxx... of 64 digits, #x
- * for the bytes of that blob, and @ for the path of a directory beside the store, whose files say SECRET. In
- * contents % stands for the smallest GGUF. Nothing is made through a link, so that no input can write
- * outside its own directory. */
+ * Paths begin in the root of the store. In all of them $x stands for the digest xxx... of 64
+ * digits, #x for the bytes of that blob, and @ for the path of a directory beside the store, whose
+ * files say SECRET. In contents % stands for the smallest GGUF. Nothing is made through a link, so
+ * that no input can write outside its own directory. */
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -121,8 +121,8 @@ static struct buf expand(struct str s, bool is_content)
     return b;
 }
 
-/* The directory that a path is made in, without following links; -1: there is none. *name is the last
- * part. Missing directories are made. */
+/* The directory in which a path is made, without following links; -1: there is none. *name is the
+ * last part. Missing directories are made. */
 static int open_parent(char *path, const char **name)
 {
     int dir = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -1,9 +1,9 @@
-/* gguf_mutate.h - mutations that leave a GGUF file whole, so that fuzzing reaches what lies behind its
- * parser.
+/* gguf_mutate.h - mutations that leave a GGUF file whole, so that fuzzing reaches the code behind
+ * its parser.
  *
- * A file that opens is taken apart into keys and tensors, a few of them are changed, and the file is
- * put together again with lengths, counts and offsets that fit. Some changes lie on purpose. A file
- * that does not open is changed as bytes.
+ * A file that opens is taken apart into keys and tensors, a few of them are changed, and the file
+ * is put together again with lengths, counts and offsets that fit. Some changes lie on purpose. A
+ * file that does not open is changed as bytes.
  */
 #ifndef BEZEL_FUZZ_GGUF_MUTATE_H
 #define BEZEL_FUZZ_GGUF_MUTATE_H
@@ -280,8 +280,9 @@ static uint64_t replaced(uint64_t x, uint64_t was, uint64_t is)
     return x % was || x > 1u << 20 ? x : x / was * is;
 }
 
-/* Every dimension and every number among the keys that is a multiple of one becomes one of another: the
- * model has another width, another number of heads or of experts, and still fits together. */
+/* Replace a factor: every dimension, and every number among the keys, that is a multiple of one
+ * number becomes the same multiple of another. The model has another width, or another number of
+ * heads or of experts, and still fits together. */
 static void change_everywhere(struct draft *d)
 {
     if (!d->n_tensors) return;

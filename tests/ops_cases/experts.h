@@ -234,8 +234,7 @@ static void case_router_then_experts(struct bench *b, const struct op_case *c)
     struct routing routing = { ids->t, weights->t };
     struct router by = { &router->w, &scale->w, &norm->w };
     struct experts e = { &w[0]->w, &w[1]->w, &w[2]->w, &w[3]->w, &factor->w };
-    op_router(&b->run, &routing, &read->t, &x->t, &by, EPS);
-    op_experts(&b->run, &y->t, &read->t, &routing, &e);
+    op_router_experts(&b->run, &y->t, &routing, &read->t, &x->t, &by, EPS, &e, NULL);
     bench_result(b, &read->t, false);
     bench_result(b, &y->t, false);
     double *want = bench_formula(b), *chosen = malloc(2 * c->n_used * sizeof *chosen);
