@@ -35,8 +35,6 @@ BACKEND_HEADERS = {
     "gpu/ops_gpu.h": {"src/bezel.c", "src/step.h", "src/gpu", "src/wasm"},
 }
 MAX_FILE, MAX_FUNCTION, MAX_COLUMNS = 600, 60, 100
-# Folders whose C still has longer lines.
-WIDE_FOLDERS = {"src/gpu"}
 
 
 def tracked(*patterns):
@@ -78,8 +76,6 @@ def check_sizes(path, text, problems):
 
 
 def check_columns(path, text, problems):
-    if str(path.parent) in WIDE_FOLDERS:
-        return
     for n, line in enumerate(text.splitlines(), 1):
         if len(line) > MAX_COLUMNS:
             problems.append(f"{path}:{n}: {len(line)} columns (limit {MAX_COLUMNS})")

@@ -1,7 +1,7 @@
 /* adapt.h - the adapters of a linear on the device: all of them as one pair of matrices.
  *
- * However many adapters hang on a linear, z = A x is one product and B z rides along with W x, so they cost
- * one dispatch more and not two each. The layout is that of kernels/lib/lora.wgsl.
+ * However many adapters hang on a linear, z = A x is one product and B z rides along with W x, so
+ * they cost one dispatch more and not two each. The layout is that of kernels/lib/lora.wgsl.
  */
 #ifndef BEZEL_GPU_ADAPT_H
 #define BEZEL_GPU_ADAPT_H
@@ -21,8 +21,8 @@ struct gpu_adapted {
     uint32_t at[MAX_ADAPTED];              /* first row of each in a and b */
 };
 
-/* Make *d what w->lora says. Matrices that it has already are copied on the device, so that the host need
- * not keep them; new ones are read from their sources. On failure *d is as it was. */
+/* Make *d what w->lora says. Matrices that it has already are copied on the device, so that the
+ * host need not keep them; new ones are read from their sources. On failure *d is as it was. */
 enum bz_status gpu_adapt(struct gpu_adapted *d, const struct weight *w,
                          const struct gpu_limits *limits, struct bz_err *err);
 void gpu_adapted_free(struct gpu_adapted *d);

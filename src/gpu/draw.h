@@ -24,14 +24,15 @@ void gpu_draw_close(struct gpu_draw *d);
 /* Bytes of its buffers, but for the lists. */
 uint64_t gpu_draw_bytes(uint32_t n_ctx, uint32_t n_vocab);
 
-/* Queue another mask, for the draws submitted from now on. Only where the sampling had one at the start. */
+/* Queue another mask, for the draws submitted from now on. Only where the sampling had one at the
+ * start. */
 void gpu_draw_mask(const struct gpu_draw *d, const uint32_t *words);
 
 /* Queue the tokens of positions [first, first + n): the penalties look at them. */
 void gpu_draw_history(const struct gpu_draw *d, const int32_t *tokens, uint32_t first, uint32_t n);
 
-/* Record: draw from row 0 of the logits (which are edited in place); the token becomes ids[0] and the step
- * moves on. */
+/* Record: draw from row 0 of the logits (which are edited in place); the token becomes ids[0] and
+ * the step moves on. */
 void gpu_draw_record(struct run *r, const struct gpu_draw *d, struct tensor *ids,
                      struct tensor *logits);
 

@@ -1,7 +1,7 @@
 /* fuse.c - the table of rules, and those that stand alone.
  *
- * Every rule is tried once at every node, in the order of rules.def. What a rule looks at is the tape:
- * who makes a value, who reads it. group_join() sees to it that nothing is lost by it.
+ * Every rule is tried once at every node, in the order of rules.def. What a rule looks at is the
+ * tape: who makes a value, who reads it. group_join() sees to it that nothing is lost by it.
  */
 #include "gpu/fuse.h"
 
@@ -72,7 +72,8 @@ void match_linear_gelu(struct tape *t, struct node *n)
     group_join(t, &g, parts, 2);
 }
 
-/* ---- the router, and the norm that its experts read: x, w[0], scale_w, norm, norm_w, route ---- */
+/* ---- the router, and the norm that its experts read: x, w[0], scale_w, norm, norm_w, route ----
+ */
 
 static void run_router(struct run *r, const struct group *g, uint32_t pos)
 {
@@ -113,7 +114,8 @@ void match_router(struct tape *t, struct node *n)
     group_join(t, &g, parts, 5);
 }
 
-/* ---- beside it the product before it, which needs nothing of it: by = h, y[0] = D h, w[1] = D ---- */
+/* ---- beside it the product before it, which needs nothing of it: by = h, y[0] = D h, w[1] = D
+ * ---- */
 
 static void run_linear_router(struct run *r, const struct group *g, uint32_t pos)
 {

@@ -1,6 +1,7 @@
 /* fuse_heads.c - rules of attention: from the projections to the product after it.
  *
- * The ops behind these rules work in place on the projections q, k and v, so nobody else may read those.
+ * The ops behind these rules work in place on the projections q, k and v, so nobody else may read
+ * those.
  */
 #include "gpu/fuse_impl.h"
 
@@ -72,7 +73,8 @@ void match_heads_write(struct tape *t, struct node *n)
     group_join(t, &g, parts, 3);
 }
 
-/* ---- the same, and attention of one layer: q, q_w, attend, attn; k NULL: the cache is there already ---- */
+/* ---- the same, and attention of one layer: q, q_w, attend, attn; k NULL: the cache is there
+ * already ---- */
 
 static void run_attend_heads(struct run *r, const struct group *g, uint32_t pos)
 {
@@ -80,7 +82,8 @@ static void run_attend_heads(struct run *r, const struct group *g, uint32_t pos)
     op_attend(r, &g->attn->at, g->attend->with.kv, &h, g->attend->n, pos + g->q->row0, g->eps);
 }
 
-/* Who writes the same rows of this cache, all of whose heads turn by the same angles; NULL: nobody. */
+/* Who writes the same rows of this cache, all of whose heads turn by the same angles; NULL: nobody.
+ */
 static struct group *writer_of(const struct node *attend, const struct group *q)
 {
     const struct node *n = attend->before;

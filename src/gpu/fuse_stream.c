@@ -1,8 +1,8 @@
-/* fuse_stream.c - rules of the residual stream: the end of one block, the norm that begins the next one,
- * and the products that read it.
+/* fuse_stream.c - rules of the residual stream: the end of one block, the norm that begins the next
+ * one, and the products that read it.
  *
- * Their groups have x, branch, post_w, scale_w, to (the stream's next state), norm and norm_w; of a sum
- * of two branches other, branch_w, other_w and sum too.
+ * Their groups have x, branch, post_w, scale_w, to (the stream's next state), norm and norm_w; of a
+ * sum of two branches other, branch_w, other_w and sum too.
  */
 #include "gpu/fuse_impl.h"
 
@@ -175,7 +175,8 @@ static void run_norm_linears(struct run *r, const struct group *g, uint32_t pos)
     op_join_linears(r, &j, y, g->w, g->n_linears);
 }
 
-/* Is product a to come before b? The widest first: kernels for a mixture of formats expect the queries there. */
+/* Is product a to come before b? The widest first: kernels for a mixture of formats expect the
+ * queries there. */
 static bool comes_before(const struct node *a, const struct node *b)
 {
     return a->w->rows != b->w->rows ? a->w->rows > b->w->rows : a->number < b->number;

@@ -1,9 +1,9 @@
 /* gpu.h - the little of WebGPU that Bezel needs, as functions of the host.
  *
- * In the wasm build these are the imports of module "gpu"; web/engine/src/gpu.ts implements them over
- * navigator.gpu, npm `webgpu` or Deno. All of them return at once: nothing here waits for the device.
- * Handles are small numbers, 0 is none. Errors (out of memory, validation, a lost device) are found by
- * the host, which stops calling the core and says why.
+ * In the wasm build these are the imports of module "gpu". web/engine/src/gpu/gpu.ts implements
+ * them over navigator.gpu, npm `webgpu` or Deno. All of them return at once: nothing here waits for
+ * the device. Handles are small numbers, 0 is none. Errors (out of memory, validation, a lost
+ * device) are found by the host, which stops calling the core and says why.
  */
 #ifndef BEZEL_GPU_GPU_H
 #define BEZEL_GPU_GPU_H

@@ -1,5 +1,5 @@
-/* null_host.c - the functions of gpu.h for a device that only remembers. Handles are places in tables,
- * counted from 1. */
+/* null_host.c - the functions of gpu.h for a device that only remembers. Handles are places in
+ * tables, counted from 1. */
 #include "gpu/null_host.h"
 
 #include <assert.h>

@@ -362,7 +362,8 @@ struct recorded gpu_ops_end(const struct backend *be)
 void gpu_write_step(const struct backend *be, uint32_t pos, uint32_t rows, uint64_t seed)
 {
     struct gpu_ops *g = be->ctx;
-    /* The next draw has the number of the position that its token takes, as in bz_session_sample. */
+    /* The next draw has the number of the position that its token takes, as in bz_session_sample.
+     */
     struct gpu_step step = { .pos = pos,
                              .rows = rows,
                              .draw = pos + rows,

@@ -1,9 +1,9 @@
 /* ops_gpu.h - the GPU backend: every op becomes a dispatch of a kernel in kernels/.
  *
- * Ops are called between gpu_ops_begin and gpu_ops_end and are recorded, not run. Positions inside a
- * recorded program are relative: `pos` of an op minus the position that gpu_ops_begin was told becomes
- * the kernel's pos_offset, and the kernel adds the step block's pos. So one recorded decode step serves
- * every position.
+ * Ops are called between gpu_ops_begin and gpu_ops_end and are recorded, not run. Positions inside
+ * a recorded program are relative: `pos` of an op minus the position that gpu_ops_begin was told
+ * becomes the kernel's pos_offset, and the kernel adds the step block's pos. So one recorded decode
+ * step serves every position.
  */
 #ifndef BEZEL_GPU_OPS_GPU_H
 #define BEZEL_GPU_OPS_GPU_H
@@ -15,7 +15,8 @@
 /* Each has what the ones before it have. */
 enum gpu_tier { TIER_PLAIN, TIER_SUBGROUP, TIER_MATRIX };
 
-/* Values that live within one op. The last buffer is the largest; programs may still bind the others. */
+/* Values that live within one op. The last buffer is the largest; programs may still bind the
+ * others. */
 struct gpu_scratch {
     gpu_buffer buffers[12];
     uint32_t n, bytes;
@@ -39,13 +40,15 @@ enum {
     N_GPU_SCRATCH
 };
 
-/* What lies in SCRATCH_HALVES: it serves the products that follow without another dispatch in between. */
+/* What lies in SCRATCH_HALVES: it serves the products that follow without another dispatch in
+ * between. */
 struct gpu_halves {
     struct tensor of, halves;
     uint32_t at; /* dispatches recorded so far */
 };
 
-/* A tensor's rows as digits, in one of the two rooms for them: ops_gpu_digits.c. It serves as halves do. */
+/* A tensor's rows as digits, in one of the two rooms for them: ops_gpu_digits.c. It serves as
+ * halves do. */
 struct gpu_settled {
     struct tensor of, settled;
     uint32_t at;
@@ -56,10 +59,12 @@ struct gpu_settled {
     uint32_t n_parts;
 };
 
-/* Columns above which a stream is joined and settled by a dispatch of its own, not by every workgroup that reads it. */
+/* Columns above which a stream is joined and settled by a dispatch of its own, not by every
+ * workgroup that reads it. */
 enum { GPU_NARROW_STREAM = 4096 };
 
-/* Of a matrix product into workgroups: ops_gpu_linear.c. One of them is in shares; of one row's products one has teams of three rows. */
+/* Of a matrix product into workgroups: ops_gpu_linear.c. One of them is in shares; of one row's
+ * products one has teams of three rows. */
 enum { GPU_CUTS = 7, GPU_CUT_SHARES = 5, GPU_CUT_THREE = 4 };
 
 /* Bytes of shares of a product that are summed afterwards, at most. */
@@ -72,8 +77,8 @@ struct gpu_ops {
     bool narrow;       /* subgroups of 4 lanes only: a CPU, where wide workgroups cost */
     uint32_t horizon;  /* positions that the program is shaped for */
     uint32_t base_pos; /* position of row 0 at recording time */
-    uint32_t
-        cut; /* of matrix products and of attention's heads, counted from 1; 0: by their shape. Tests run each */
+    uint32_t cut; /* of matrix products and of attention's heads, counted from 1; 0: by their shape.
+                     Tests run each */
     uint32_t without; /* rules of fuse.c that are off: a bit each, by its number */
     bool roomy;       /* memory is plentiful: gradients may take larger runs at a time */
     struct gpu_scratch scratch[N_GPU_SCRATCH];

@@ -1,8 +1,9 @@
-/* ops_gpu_adapted.c - a block's first products where matrices have adapters: one dispatch joins the stream and makes
- * z = A x for all of them, the next one takes the products, with B z in them. */
+/* ops_gpu_adapted.c - a block's first products where matrices have adapters: one dispatch joins the
+ * stream and makes z = A x for all of them, the next one takes the products, with B z in them. */
 #include "gpu/ops_gpu_impl.h"
 
-/* Few rows of a stream that can be settled, adapters on some of the matrices, and nobody who wants z kept? */
+/* Few rows of a stream that can be settled, adapters on some of the matrices, and nobody who wants
+ * z kept? */
 static bool is_ours(const struct gpu_ops *g, const struct join *j, const struct weight *const *w,
                     uint32_t n)
 {
@@ -15,8 +16,9 @@ static bool is_ours(const struct gpu_ops *g, const struct join *j, const struct 
     return rank > 0 && rank <= GPU_Z_MOST && !kept && gpu_can_join_settled(g, j);
 }
 
-/* A join, and z[i] = A of what the block reads, for each of the matrices that has adapters. What the block reads is settled,
- * and (floats) there as it is too. False: it cannot be one dispatch, and nothing was recorded. */
+/* A join, and z[i] = A of what the block reads, for each of the matrices that has adapters. What
+ * the block reads is settled, and (floats) there as it is too. False: it cannot be one dispatch,
+ * and nothing was recorded. */
 static bool join_lora(struct run *r, const struct join *j, struct tensor *z,
                       const struct weight *const *w, uint32_t n, bool floats)
 {

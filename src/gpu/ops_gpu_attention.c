@@ -1,4 +1,5 @@
-/* ops_gpu_attention.c - attention over the cache, and, of one row, what comes right before and after it. */
+/* ops_gpu_attention.c - attention over the cache, and, of one row, what comes right before and
+ * after it. */
 #include <stddef.h>
 
 #include "gpu/ops_gpu_bwd.h"
@@ -30,9 +31,10 @@ static uint32_t most_seen(const struct gpu_ops *g, uint32_t window)
     return window && window < g->horizon ? window : g->horizon;
 }
 
-/* Short histories are cut as finely as they can be, each head for itself: caches then answer for those that read the
- * same keys. Where that makes too many workgroups, heads of the same keys share one, then shares grow. Enough for
- * the longest history that this program will meet; another cut would be as right. */
+/* Short histories are cut as finely as they can be, each head for itself: caches then answer for
+ * those that read the same keys. Where that makes too many workgroups, heads of the same keys share
+ * one, then shares grow. Enough for the longest history that this program will meet; another cut
+ * would be as right. */
 static struct shares shares_of(struct run *r, const struct tensor *q, const struct kv *kv,
                                uint32_t n_head, uint32_t window)
 {
@@ -57,7 +59,8 @@ static struct shares shares_of(struct run *r, const struct tensor *q, const stru
     return s;
 }
 
-/* reader: the linear that reads y next, where that is known. Each workgroup gives its part of what its adapters make of y. */
+/* reader: the linear that reads y next, where that is known. Each workgroup gives its part of what
+ * its adapters make of y. */
 static void merge_shares(struct run *r, struct tensor *y, const struct shares *s, uint32_t n_vec,
                          uint32_t head_dim, const struct weight *reader)
 {
@@ -88,13 +91,15 @@ static void merge_shares(struct run *r, struct tensor *y, const struct shares *s
     if (adapts) gpu_note_parts(r, reader, &z, n_groups);
 }
 
-/* Threads of a workgroup that attends, and numbers of its memory: kernels/lib/attention_split.wgsl and attend.wgsl. */
+/* Threads of a workgroup that attends, and numbers of its memory: kernels/lib/attention_split.wgsl
+ * and attend.wgsl. */
 struct crew {
     uint32_t wg, spread, queries;
 };
 
-/* Twice as many threads have half as many tiles one after the other, which pays where a share is long: of several heads, or all
- * that a head sees. Not where the device has too little memory for them. */
+/* Twice as many threads have half as many tiles one after the other, which pays where a share is
+ * long: of several heads, or all that a head sees. Not where the device has too little memory for
+ * them. */
 static struct crew crew_of(const struct gpu_ops *g, uint32_t heads, bool alone)
 {
     enum { USUAL = 256, WIDE = 2 * USUAL, HEAD_QUERIES = 128, SUMS = 2448 };
@@ -153,7 +158,8 @@ static bool can_attend_alone(struct run *r, const struct heads *h, const struct 
            gpu_reads_digits(((const struct gpu_weight *)w->mem)->shape);
 }
 
-/* One row, from projections to the shares of its attention in one dispatch. alone: where its only share goes, settled; else NULL. */
+/* One row, from projections to the shares of its attention in one dispatch. alone: where its only
+ * share goes, settled; else NULL. */
 static void attend_new(struct run *r, const struct shares *s, struct kv *kv, const struct heads *h,
                        uint32_t window, uint32_t pos_offset, float eps, const struct tensor *alone)
 {
@@ -417,7 +423,8 @@ static bool can_share_z(const struct gpu_ops *g, const struct shares *s, const s
            g->rec.limits.max_storage_buffers >= ATTEND_LORA_BUFFERS;
 }
 
-/* Few shares are merged by every workgroup of the product: that saves a dispatch. So does it where heads are one share each. */
+/* Few shares are merged by every workgroup of the product: that saves a dispatch. So does it where
+ * heads are one share each. */
 void gpu_attend_linear(struct run *r, struct tensor *y, struct tensor *o, struct kv *kv,
                        const struct heads *h, uint32_t window, uint32_t pos, float eps,
                        const struct weight *w)

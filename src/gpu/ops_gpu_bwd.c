@@ -1,7 +1,8 @@
-/* ops_gpu_bwd.c - the gradients as dispatches, first part: products, norms, elementwise ops and the optimiser.
+/* ops_gpu_bwd.c - the gradients as dispatches, first part: products, norms, elementwise ops and the
+ * optimiser.
  *
- * Every result is summed by the workgroup that owns it, in a fixed order, so that a step gives the same bits
- * each time.
+ * Every result is summed by the workgroup that owns it, in a fixed order, so that a step gives the
+ * same bits each time.
  */
 #include "gpu/ops_gpu_bwd.h"
 
@@ -68,7 +69,8 @@ void gpu_gelu_mul_bwd(struct run *r, struct tensor *d, struct tensor *db, const 
 
 /* ---- linear ---- */
 
-/* How a product is cut: tiles of so many columns and rows t, and in how many shares the rows of W are summed. */
+/* How a product is cut: tiles of so many columns and rows t, and in how many shares the rows of W
+ * are summed. */
 struct bwd_cut {
     uint32_t tile, loads, n_split, n_groups;
 };
@@ -110,7 +112,8 @@ void gpu_sum_parts(struct run *r, struct tensor *y, uint32_t first, bool fresh,
                     divide_up(p.n, 4 * 64));
 }
 
-/* dx = dx + W' dy + A' u for the rows of one buffer of W. With `first` or `fresh` the sum is made apart. */
+/* dx = dx + W' dy + A' u for the rows of one buffer of W. With `first` or `fresh` the sum is made
+ * apart. */
 static void part_transposed(struct run *r, struct tensor *dx, uint32_t first, bool fresh,
                             const struct tensor *dy, const struct weight *w,
                             const struct gpu_part *part, const struct lora_bwd *lora)

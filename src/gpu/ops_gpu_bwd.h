@@ -7,7 +7,8 @@
 
 extern const struct backward_ops gpu_backward;
 
-/* What a run of rows keeps within one op, so that longer sequences and larger vocabularies need no more. */
+/* What a run of rows keeps within one op, so that longer sequences and larger vocabularies need no
+ * more. */
 enum {
     GPU_SCORES_BYTES = 32 << 20, /* attention's probabilities; their gradients take as much */
     GPU_LOGITS_BYTES = 64 << 20,
@@ -22,13 +23,15 @@ void gpu_rms_norm_bwd(struct run *r, struct tensor *dx, const struct tensor *dy,
 void gpu_gelu_mul_bwd(struct run *r, struct tensor *d, struct tensor *db, const struct tensor *a,
                       const struct tensor *b, uint32_t col);
 
-/* dx += W' dy, without adapters; dx begins at row `first`, and `fresh` says that it holds nothing yet. */
+/* dx += W' dy, without adapters; dx begins at row `first`, and `fresh` says that it holds nothing
+ * yet. */
 void gpu_transposed(struct run *r, struct tensor *dx, uint32_t first, bool fresh,
                     const struct tensor *dy, const struct weight *w);
 void gpu_linear_bwd(struct run *r, struct tensor *dx, const struct tensor *dy,
                     const struct tensor *x, const struct weight *w);
 
-/* The gradients of one trained adapter: z is A x, u is B' dy, of all adapters; `at` is its first column. */
+/* The gradients of one trained adapter: z is A x, u is B' dy, of all adapters; `at` is its first
+ * column. */
 struct gpu_lora_rows {
     const struct tensor *z, *u, *x, *dy;
     const struct tensor *ids; /* NULL: one matrix */

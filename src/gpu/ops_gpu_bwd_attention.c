@@ -1,7 +1,8 @@
-/* ops_gpu_bwd_attention.c - the gradients of attention, and of the head with its loss, as dispatches.
+/* ops_gpu_bwd_attention.c - the gradients of attention, and of the head with its loss, as
+ * dispatches.
  *
- * Both cut their rows into runs, so that what is kept of probabilities is bounded however long the sequence
- * and however large the vocabulary.
+ * Both cut their rows into runs, so that what is kept of probabilities is bounded however long the
+ * sequence and however large the vocabulary.
  */
 #include "gpu/ops_gpu_bwd.h"
 
@@ -90,7 +91,8 @@ static void dispatch_query(struct run *r, const struct attention_bwd_scores_para
                     p->n_head * divide_up(p->rows, 64) * divide_up(p->head_dim, 64));
 }
 
-/* Are the heads of a group summed by several workgroups? Where a large device would have too few. */
+/* Are the heads of a group summed by several workgroups? Where a large device would have too few.
+ */
 static bool heads_apart(const struct run *r, const struct attention_bwd_scores_params *p)
 {
     uint32_t tiles = divide_up(p->span, 64) * divide_up(p->head_dim, 64);

@@ -1,8 +1,8 @@
 /* ops_gpu_bwd_experts.c - the gradients of a router and its experts as dispatches.
  *
- * A slot is one choice of one row. Slots are put in the order of their experts, so that a tile of them shares
- * what it reads; what a slot gives to its row, and to its expert's adapters, is gathered in the order of the
- * slots.
+ * A slot is one choice of one row. Slots are put in the order of their experts, so that a tile of
+ * them shares what it reads; what a slot gives to its row, and to its expert's adapters, is
+ * gathered in the order of the slots.
  */
 #include <math.h>
 
@@ -41,8 +41,8 @@ static void tiled_transposed(struct run *r, const struct tensor *dx, const struc
     }
 }
 
-/* The gradients of one weight of all experts: dx by slot, and those of its adapters. x has a row for each
- * slot, or for each n_used of them. */
+/* The gradients of one weight of all experts: dx by slot, and those of its adapters. x has a row
+ * for each slot, or for each n_used of them. */
 static void experts_linear_bwd(struct run *r, const struct tensor *dx, const struct tensor *dy,
                                const struct tensor *x, bool by_slot, const struct routing *routing,
                                const struct gpu_plan *plan, const struct weight *w, bool add)
@@ -155,7 +155,8 @@ void gpu_experts_bwd(struct run *r, struct tensor *dx, struct tensor *dweights,
                     divide_up((uint64_t)x->rows * x->cols / 4, 64));
 }
 
-/* Scores are width * W u with u = rms_norm(x) * scale_by: an ordinary linear between a norm and a softmax. */
+/* Scores are width * W u with u = rms_norm(x) * scale_by: an ordinary linear between a norm and a
+ * softmax. */
 void gpu_router_bwd(struct run *r, struct tensor *dx, const struct tensor *dweights,
                     const struct tensor *x, const struct routing *routing, const struct weight *w,
                     const struct weight *scale_by, float eps)

@@ -1,5 +1,5 @@
-/* ops_gpu_digits.c - products whose activations are digits in memory (kernels/lib/base.wgsl): who has made a row of them
- * last, who can read them, and how wide streams go on by them. */
+/* ops_gpu_digits.c - products whose activations are digits in memory (kernels/lib/base.wgsl): who
+ * has made a row of them last, who can read them, and how wide streams go on by them. */
 #include "gpu/ops_gpu_impl.h"
 
 bool gpu_can_settle(const struct gpu_ops *g, uint32_t rows, uint32_t cols)
@@ -12,7 +12,8 @@ bool gpu_reads_digits(enum gpu_shape shape)
     return shape >= GPU_Q4_0;
 }
 
-/* Two rooms in turn: who reads digits may write the next ones. Behind them is place for what adapters make of them. */
+/* Two rooms in turn: who reads digits may write the next ones. Behind them is place for what
+ * adapters make of them. */
 struct tensor gpu_settled_room(struct run *r, uint32_t rows, uint32_t cols)
 {
     struct gpu_settled *last = &ops_of(r)->settled;
@@ -349,7 +350,8 @@ void gpu_linears(struct run *r, struct tensor *const *y, const struct tensor *x,
 
 /* ---- wide streams ---- */
 
-/* A row is joined once, by a dispatch of its own: for a wide one that is cheaper than by every workgroup. */
+/* A row is joined once, by a dispatch of its own: for a wide one that is cheaper than by every
+ * workgroup. */
 static bool is_wide(const struct gpu_ops *g, const struct join *j)
 {
     return j->x->cols > g->narrow_stream && gpu_can_join_settled(g, j);

@@ -1,7 +1,7 @@
 /* ops_gpu_experts.c - the experts as dispatches.
  *
- * A slot is one choice of one row. Few slots: each reads its expert's weights. Many: they are put in the
- * order of their experts first, so that a tile of slots shares what it reads.
+ * A slot is one choice of one row. Few slots: each reads its expert's weights. Many: they are put
+ * in the order of their experts first, so that a tile of slots shares what it reads.
  */
 #include "gpu/ops_gpu_impl.h"
 
@@ -25,7 +25,8 @@ static void experts_dispatch(struct run *r, uint32_t kernel, struct teams t, con
     record_dispatch(&ops_of(r)->rec, kernel, constants, COUNT(constants), params, b, n, n_groups);
 }
 
-/* y[slot] = W_e x for the experts of one buffer; x has a row for each t, or (by_slot) for each slot. */
+/* y[slot] = W_e x for the experts of one buffer; x has a row for each t, or (by_slot) for each
+ * slot. */
 static void slots_product(struct run *r, const struct tensor *y, const struct tensor *x,
                           bool by_slot, const struct routing *routing, gpu_buffer w,
                           enum gpu_shape shape, struct experts_linear_params p,
@@ -107,7 +108,8 @@ static void experts_matrix(struct run *r, struct tensor *h, const struct tensor 
     }
 }
 
-/* Pairs of rows in teams of 32 lanes, or as many as a row has units; whole runs of sixteen rows, which are settled. */
+/* Pairs of rows in teams of 32 lanes, or as many as a row has units; whole runs of sixteen rows,
+ * which are settled. */
 static struct teams pairs_cut(enum gpu_shape shape, uint32_t cols)
 {
     struct teams t = { .lanes = 32, .rows = 2 };
@@ -116,8 +118,8 @@ static struct teams pairs_cut(enum gpu_shape shape, uint32_t cols)
     return t;
 }
 
-/* h = gelu(gate x) * up x of every (row, slot), where x is settled; then h is too. due: the routing is to be chosen by the
- * same dispatch; or NULL. False: nothing was recorded. */
+/* h = gelu(gate x) * up x of every (row, slot), where x is settled; then h is too. due: the routing
+ * is to be chosen by the same dispatch; or NULL. False: nothing was recorded. */
 static bool gate_up_digits(struct run *r, struct tensor *h, const struct tensor *x,
                            const struct routing *routing, const struct gpu_choice *due,
                            const struct experts *e)
@@ -428,7 +430,8 @@ static void experts_grouped(struct run *r, struct tensor *y, const struct tensor
     combine(r, y, &each, routing, e);
 }
 
-/* A tile is work for 8, 16, 24 or 32 slots however few it has: sharing pays from some slots an expert on. */
+/* A tile is work for 8, 16, 24 or 32 slots however few it has: sharing pays from some slots an
+ * expert on. */
 enum { GROUP_FROM = 4, GROUP_FROM_FOURS = 64 };
 
 static bool is_grouped(const struct run *r, const struct tensor *y, const struct routing *routing,
@@ -445,7 +448,8 @@ void gpu_experts(struct run *r, struct tensor *y, const struct tensor *x,
     else experts_apart(r, y, x, routing, NULL, e);
 }
 
-/* May every workgroup that reads the routing make it for itself? Where there is much of it, a dispatch is cheaper. */
+/* May every workgroup that reads the routing make it for itself? Where there is much of it, a
+ * dispatch is cheaper. */
 static bool chosen_by_readers(const struct tensor *scores)
 {
     enum { ROWS = 2, EXPERTS = 256 }; /* the latter in the kernel experts_gate_up_digits */

@@ -12,7 +12,8 @@
     ((uint32_t)KERNEL_##NAME | ((g)->tier >= TIER_SUBGROUP ? NAME##_TIER_SUBGROUP : 0u))
 
 /* The variant for weights of a shape (enum gpu_shape); the same of the faster variant. */
-#define SHAPED(NAME, shape)           ((uint32_t)KERNEL_##NAME | (uint32_t)(shape) << NAME##_FORMAT_SHIFT)
+#define SHAPED(NAME, shape) ((uint32_t)KERNEL_##NAME | (uint32_t)(shape) << NAME##_FORMAT_SHIFT)
+
 #define TIERED_SHAPED(g, NAME, shape) (TIERED(g, NAME) | SHAPED(NAME, shape))
 
 static inline struct gpu_ops *ops_of(const struct run *r)
@@ -26,8 +27,8 @@ static inline bool of_fours(const struct gpu_ops *g)
     return g->narrow && g->tier >= TIER_SUBGROUP;
 }
 
-/* Threads that each work for themselves, as kernels/lib/base.wgsl has them; a software device has such kernels
- * unless its compiler got them wrong, or a cut is asked for. */
+/* Threads that each work for themselves, as kernels/lib/base.wgsl has them; a software device has
+ * such kernels unless its compiler got them wrong, or a cut is asked for. */
 enum { LONE_WG = 16 };
 #define LONE(NAME) ((uint32_t)KERNEL_##NAME | NAME##_TIER_LONE)
 
@@ -69,8 +70,8 @@ static inline struct gpu_binding vector(const struct gpu_ops *g, const struct we
               : whole(g->unused);
 }
 
-/* Vectors that one binding reaches, and where each begins, in vec4s. one: they lie in one buffer. NULL and absent ones are
- * anywhere. */
+/* Vectors that one binding reaches, and where each begins, in vec4s. one: they lie in one buffer.
+ * NULL and absent ones are anywhere. */
 enum { GPU_VECTORS = 3 };
 
 struct gpu_vectors {
@@ -98,8 +99,8 @@ struct teams {
     uint32_t wg, lanes, rows;
 };
 
-/* For a matrix of rows x cols: no more lanes than a row has units of work, and more where the rows are few and
- * long, so that the device has enough to do. Four rows a team. */
+/* For a matrix of rows x cols: no more lanes than a row has units of work, and more where the rows
+ * are few and long, so that the device has enough to do. Four rows a team. */
 struct teams gpu_teams(const struct gpu_ops *g, enum gpu_shape shape, uint32_t rows, uint32_t cols);
 
 /* Rows of W that a workgroup takes. */
@@ -112,8 +113,9 @@ static inline uint32_t team_rows(struct teams t)
 struct teams gpu_cut(const struct gpu_ops *g, enum gpu_shape shape, uint32_t rows, uint32_t cols,
                      uint32_t together);
 
-/* The same for n_tok rows of x, three rows a team instead of four where the busiest processor then has a tenth less to do: 5,376 rows
- * are 672 workgroups of four-row teams, so of 132 processors twelve have six of them and the others five. */
+/* The same for n_tok rows of x, three rows a team instead of four where the busiest processor then
+ * has a tenth less to do: 5,376 rows are 672 workgroups of four-row teams, so of 132 processors
+ * twelve have six of them and the others five. */
 struct teams gpu_even_cut(const struct gpu_ops *g, enum gpu_shape shape, uint32_t rows,
                           uint32_t cols, uint32_t n_tok);
 
@@ -153,7 +155,8 @@ void gpu_linear_given(struct run *r, const struct tensor *y, const struct tensor
                       const struct weight *w, const struct tensor *z, const struct tensor *by,
                       uint32_t col);
 
-/* y = scale_by * (W x + adapters): one dispatch for each buffer of W, and one more with adapters. */
+/* y = scale_by * (W x + adapters): one dispatch for each buffer of W, and one more with adapters.
+ */
 void gpu_adapted_matrix(struct run *r, const struct tensor *y, const struct tensor *x,
                         const struct weight *w, float scale_by);
 
@@ -173,14 +176,15 @@ void gpu_tiled_matrix(struct run *r, struct tensor *y, const struct tensor *x, b
 void gpu_tiled_f32(struct run *r, const struct tensor *y, const struct tensor *x, bool by_slot,
                    const struct gpu_plan *plan, gpu_buffer m, uint32_t n_mat);
 
-/* In how many shares a product is summed, so that so many tiles fill a large device: one that has places for `units` of
- * them at a time. Each tile is `depth` steps long; a share costs `numbers` of memory, of which there are `room` bytes. *cost: of the fewest
- * shares that are about as good as any, in steps. */
+/* In how many shares a product is summed, so that so many tiles fill a large device: one that has
+ * places for `units` of them at a time. Each tile is `depth` steps long; a share costs `numbers` of
+ * memory, of which there are `room` bytes. *cost: of the fewest shares that are about as good as
+ * any, in steps. */
 uint32_t gpu_shares(uint32_t tiles, uint32_t units, uint32_t depth, uint64_t numbers, uint64_t room,
                     uint64_t *cost);
 
-/* y, from row `first` on, = y + the sum of n_part tensors that lie one after the other (fresh: without y); with `by` its
- * gelu times columns `col` ... of that. */
+/* y, from row `first` on, = y + the sum of n_part tensors that lie one after the other (fresh:
+ * without y); with `by` its gelu times columns `col` ... of that. */
 void gpu_sum_parts(struct run *r, struct tensor *y, uint32_t first, bool fresh,
                    const struct tensor *parts, uint32_t n_part, const struct tensor *by,
                    uint32_t col);
@@ -192,8 +196,8 @@ void gpu_lora_in(struct run *r, const struct tensor *z, const struct tensor *x,
 /* Does any of its adapters see only a part of x? */
 bool gpu_drops(const struct weight *w);
 
-/* gpu_linear in two halves, for linears of the same x: what their adapters make of it, where each has a place for that
- * (w->z), and the products. */
+/* gpu_linear in two halves, for linears of the same x: what their adapters make of it, where each
+ * has a place for that (w->z), and the products. */
 void gpu_adapters_in(struct run *r, const struct tensor *x, const struct weight *w);
 void gpu_linear_after(struct run *r, struct tensor *y, const struct tensor *x,
                       const struct weight *w);
@@ -201,14 +205,14 @@ void gpu_linear_after(struct run *r, struct tensor *y, const struct tensor *x,
 /* Do so many rows go to the tiles of the matrix product? */
 bool gpu_by_tiles(const struct gpu_ops *g, uint32_t n_tok);
 
-/* A kernel whose workgroup shares one sum: on a software device a small one, since each barrier costs it
- * some microseconds for every four lanes. */
+/* A kernel whose workgroup shares one sum: on a software device a small one, since each barrier
+ * costs it some microseconds for every four lanes. */
 void gpu_dispatch_sum(struct run *r, uint32_t kernel, uint32_t wg_index, uint32_t usual,
                       const void *params, const struct gpu_binding *b, uint32_t n,
                       uint32_t n_groups);
 
-/* x as to_halves makes it; made once for products that follow each other, as those of q, k and v do. The product that
- * uses it calls gpu_used_halves after its dispatch. */
+/* x as to_halves makes it; made once for products that follow each other, as those of q, k and v
+ * do. The product that uses it calls gpu_used_halves after its dispatch. */
 struct tensor gpu_halves_of(struct run *r, const struct tensor *x);
 void gpu_used_halves(struct run *r);
 
@@ -223,8 +227,8 @@ struct gpu_choice {
 /* By a dispatch of its own. */
 void gpu_choose(struct gpu_ops *g, const struct gpu_choice *c);
 
-/* The scores, and norm, which the experts read; with the product beside it, or NULL. The choice is due. Returns
- * whether norm is settled. */
+/* The scores, and norm, which the experts read; with the product beside it, or NULL. The choice is
+ * due. Returns whether norm is settled. */
 bool gpu_score(struct run *r, struct gpu_choice *c, const struct routing *out, struct tensor *norm,
                const struct tensor *x, const struct router *by, float eps,
                const struct product *beside);
@@ -246,7 +250,8 @@ enum {
     GPU_Z_MOST = JOIN_LINEARS * MAX_ADAPTED * 256, /* a row's z of all matrices of a stream */
 };
 
-/* Room for what a dispatch settles of rows x cols; once that is recorded, gpu_note_settled says whose it is. */
+/* Room for what a dispatch settles of rows x cols; once that is recorded, gpu_note_settled says
+ * whose it is. */
 struct tensor gpu_settled_room(struct run *r, uint32_t rows, uint32_t cols);
 void gpu_note_settled(struct run *r, const struct tensor *of, const struct tensor *settled);
 
@@ -254,8 +259,8 @@ void gpu_note_settled(struct run *r, const struct tensor *of, const struct tenso
 void gpu_place_z(struct tensor *z, const struct tensor *settled, const struct weight *const *w,
                  uint32_t n);
 
-/* Can the dispatch that settles x also make z = A x of w, in n parts (each a row of z) that are to be summed? Then, after
- * gpu_note_settled, it says so. */
+/* Can the dispatch that settles x also make z = A x of w, in n parts (each a row of z) that are to
+ * be summed? Then, after gpu_note_settled, it says so. */
 bool gpu_adapts_parts(const struct weight *w, uint32_t n);
 void gpu_note_parts(struct run *r, const struct weight *reader, const struct tensor *z, uint32_t n);
 
@@ -263,8 +268,8 @@ void gpu_note_parts(struct run *r, const struct weight *reader, const struct ten
 bool gpu_linear_parts(struct run *r, const struct tensor *y, const struct tensor *settled,
                       const struct weight *w);
 
-/* x, settled by the dispatch before, or NULL. Who has used it and wants it to serve on calls gpu_used_settled after its
- * own dispatches. */
+/* x, settled by the dispatch before, or NULL. Who has used it and wants it to serve on calls
+ * gpu_used_settled after its own dispatches. */
 const struct tensor *gpu_settled_of(struct run *r, const struct tensor *x);
 void gpu_used_settled(struct run *r);
 
@@ -279,8 +284,8 @@ uint32_t gpu_pick(struct gpu_picked *some, const struct weight *const *w, uint32
 void gpu_linears(struct run *r, struct tensor *const *y, const struct tensor *x,
                  const struct weight *const *w, uint32_t n);
 
-/* Rows that a workgroup keeps in its memory, a thread sixteen columns (kernels/lib/matvec.wgsl): can it, and in how many
- * vec4s? */
+/* Rows that a workgroup keeps in its memory, a thread sixteen columns (kernels/lib/matvec.wgsl):
+ * can it, and in how many vec4s? */
 enum { GPU_HELD_WG = 256 };
 bool gpu_can_hold(const struct gpu_ops *g, uint32_t cols);
 uint32_t gpu_held(uint32_t cols);
@@ -296,17 +301,18 @@ bool gpu_can_join_settled(const struct gpu_ops *g, const struct join *j);
 
 /* A join that settles what the next block reads, and (floats) leaves it as it is too. */
 void gpu_join_settled(struct run *r, const struct join *j, bool floats);
-/* The same for one row, settled only, while the device touches matrices that are read soon; false: it cannot. */
+/* The same for one row, settled only, while the device touches matrices that are read soon; false:
+ * it cannot. */
 bool gpu_join_touch(struct run *r, const struct join *j, const struct weight *const *soon,
                     uint32_t n_soon);
 
-/* y[i] = W_i x + s B_i z[i], where x is settled and z lies behind it, in as few dispatches as can be; z NULL: all are codes
- * without adapters. */
+/* y[i] = W_i x + s B_i z[i], where x is settled and z lies behind it, in as few dispatches as can
+ * be; z NULL: all are codes without adapters. */
 void gpu_linears_digits(struct run *r, struct tensor *const *y, const struct tensor *x,
                         const struct weight *const *w, const struct tensor *z, uint32_t n);
 
-/* The ops of these names where their input is settled (z: what the adapters of both have made of it, or NULL), or their
- * stream wide; false: nothing was recorded. */
+/* The ops of these names where their input is settled (z: what the adapters of both have made of
+ * it, or NULL), or their stream wide; false: nothing was recorded. */
 bool gpu_gate_up_digits(struct run *r, struct tensor *y, const struct tensor *x,
                         const struct weight *gate_w, const struct weight *up_w,
                         const struct tensor *z);
@@ -352,7 +358,8 @@ void gpu_attention(struct run *r, struct tensor *y, const struct tensor *q, cons
 void gpu_attend_linear(struct run *r, struct tensor *y, struct tensor *o, struct kv *kv,
                        const struct heads *h, uint32_t window, uint32_t pos, float eps,
                        const struct weight *w);
-/* Of one row with new keys where a head is one share, which needs no merging: o settled, and only that. */
+/* Of one row with new keys where a head is one share, which needs no merging: o settled, and only
+ * that. */
 void gpu_attend_alone(struct run *r, const struct tensor *o, struct kv *kv, const struct heads *h,
                       uint32_t window, uint32_t pos, float eps);
 void gpu_attend(struct run *r, struct tensor *y, struct kv *kv, const struct heads *h,

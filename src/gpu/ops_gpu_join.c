@@ -1,5 +1,6 @@
-/* ops_gpu_join.c - the end of one block and the start of the next: alone, or made by every workgroup of the next
- * block's first products, which saves a dispatch that all of them would wait for. */
+/* ops_gpu_join.c - the end of one block and the start of the next: alone, or made by every
+ * workgroup of the next block's first products, which saves a dispatch that all of them would wait
+ * for. */
 #include "gpu/ops_gpu_impl.h"
 
 enum {
@@ -7,8 +8,8 @@ enum {
     JOIN_MOST_RUNS = 2,  /* that a thread of it keeps in registers */
     HELD_RUN = 16,       /* columns that a thread joins */
     HELD_CUTS = 3,
-    HELD_STEP =
-        256, /* vec4s: few different pipelines, and those of a model's width can be tested at another */
+    HELD_STEP = 256, /* vec4s: few different pipelines, and those of a model's width can be tested
+                        at another */
     HELD_LANES_AT_ONCE = 96 << 10, /* for a large device; each workgroup joins */
 };
 
@@ -28,7 +29,8 @@ bool gpu_can_join_settled(const struct gpu_ops *g, const struct join *j)
     return gpu_can_settle(g, j->x->rows, j->x->cols) && in_runs(g, j->x->cols);
 }
 
-/* Lanes for so many columns: where they can, as many as keep one run each, since a second one takes twice as long. */
+/* Lanes for so many columns: where they can, as many as keep one run each, since a second one takes
+ * twice as long. */
 static uint32_t runs_wg(const struct gpu_ops *g, uint32_t cols)
 {
     bool twice = g->tier >= TIER_SUBGROUP && g->rec.limits.max_invocations >= 2 * JOIN_LANES_WG;
@@ -56,8 +58,8 @@ void gpu_norm_sum(struct run *r, struct tensor *y, const struct tensor *a, const
                     COUNT(bind), p.rows);
 }
 
-/* What the next block reads goes to y, settled to s, or to both; NULL: to neither. Rows that do not fit registers are not
- * settled. */
+/* What the next block reads goes to y, settled to s, or to both; NULL: to neither. Rows that do not
+ * fit registers are not settled. */
 static void join(struct run *r, const struct join *j, const struct tensor *y,
                  const struct tensor *s)
 {

@@ -45,8 +45,8 @@ static struct cut matmul_cut(const struct gpu_ops *g, uint32_t rows, uint32_t n_
 
 enum {
     SHARE_STEPS = 128, /* that are worth a workgroup */
-    SHARE_SUMS =
-        54000 /* numbers that can be set apart and summed in the time of a step of a 128 x 128 tile */
+    SHARE_SUMS = 54000 /* numbers that can be set apart and summed in the time of a step of a 128 x
+                          128 tile */
 };
 
 static uint64_t shares_cost(uint32_t n, uint32_t tiles, uint32_t units, uint32_t depth,
@@ -77,8 +77,8 @@ static uint32_t matrix_kernel(enum gpu_shape shape)
     return SHAPED(MATMUL, shape) | MATMUL_TIER_MATRIX;
 }
 
-/* A workgroup's block; the time of a step of 32 columns where the device is full, in hundredths of that of the second; and how
- * many of them keep a unit of the device busy, times four. */
+/* A workgroup's block; the time of a step of 32 columns where the device is full, in hundredths of
+ * that of the second; and how many of them keep a unit of the device busy, times four. */
 struct matrix_cut {
     uint32_t rows, toks, wg, cost, busy;
 };
@@ -214,8 +214,8 @@ struct finish {
     uint32_t col;
 };
 
-/* In how many shares the columns are summed: long rows of small results, as those of a down projection are, or blocks that would
- * leave a large device half empty in the end. */
+/* In how many shares the columns are summed: long rows of small results, as those of a down
+ * projection are, or blocks that would leave a large device half empty in the end. */
 static uint32_t product_shares(const struct gpu_ops *g, const struct block *w, uint32_t n_tok,
                                const struct finish *f)
 {
@@ -254,8 +254,8 @@ static void tiles_product(struct run *r, const struct block *w, const struct lin
                     divide_up(w->rows, cut.rows) * divide_up(p->n_tok, cut.toks) * p->n_split);
 }
 
-/* The same by subgroup matrices. Where there are enough blocks for a large device; F32 weights stay what they are: who has
- * them wants their digits. False: nothing was recorded. */
+/* The same by subgroup matrices. Where there are enough blocks for a large device; F32 weights stay
+ * what they are: who has them wants their digits. False: nothing was recorded. */
 static bool matrices_product(struct run *r, const struct tensor *y, const struct tensor *x,
                              const struct block *w, struct linear_params p,
                              const struct gpu_binding *bindings, const struct finish *f)

@@ -1,4 +1,5 @@
-/* ops_gpu_router.c - the router as dispatches: scores and what the experts read, then the choice. */
+/* ops_gpu_router.c - the router as dispatches: scores and what the experts read, then the choice.
+ */
 #include <math.h>
 
 #include "gpu/ops_gpu_impl.h"
@@ -13,7 +14,8 @@ static void any_router_scores(struct run *r, struct tensor *scores, struct tenso
     gpu_rms_norm(r, norm, x, by->norm, eps);
 }
 
-/* The same by one kernel, for a plain F32 router, as published files have it; where s is not NULL it gets norm, settled. */
+/* The same by one kernel, for a plain F32 router, as published files have it; where s is not NULL
+ * it gets norm, settled. */
 static void router_scores(struct run *r, struct tensor *scores, struct tensor *norm,
                           const struct tensor *s, const struct tensor *x, const struct router *by,
                           float eps)
@@ -68,7 +70,8 @@ static bool plain_router(const struct weight *w)
     return g->shape == GPU_F32 && g->n_parts == 1 && !w->lora;
 }
 
-/* Scores, and norm, settled too where that can be; the choice is due. Returns whether norm is settled. */
+/* Scores, and norm, settled too where that can be; the choice is due. Returns whether norm is
+ * settled. */
 static bool score(struct run *r, struct gpu_choice *c, const struct routing *out,
                   struct tensor *norm, const struct tensor *x, const struct router *by, float eps)
 {

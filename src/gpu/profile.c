@@ -1,4 +1,5 @@
-/* profile.c - the table of profile.h. The limits are those that Chrome and Dawn give on such devices. */
+/* profile.c - the table of profile.h. The limits are those that Chrome and Dawn give on such
+ * devices. */
 #include "gpu/profile.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
-/* profile.h - devices by name, as what their adapters say: for plans and tests without the device. */
+/* profile.h - devices by name, as what their adapters say: for plans and tests without the device.
+ */
 #ifndef BEZEL_GPU_PROFILE_H
 #define BEZEL_GPU_PROFILE_H
 

@@ -1,8 +1,8 @@
 /* record.h - recording dispatches: pipelines, parameter slices, bind groups.
  *
- * One recorder per engine. Between record_begin and record_end each record_dispatch adds one kernel to
- * the program: its parameter block goes into the next 256-byte slice of a uniform buffer, its bindings
- * become a bind group. Nothing is freed until the program is.
+ * One recorder per engine. Between record_begin and record_end each record_dispatch adds one kernel
+ * to the program: its parameter block goes into the next 256-byte slice of a uniform buffer, its
+ * bindings become a bind group. Nothing is freed until the program is.
  */
 #ifndef BEZEL_GPU_RECORD_H
 #define BEZEL_GPU_RECORD_H
@@ -96,12 +96,13 @@ void record_noted(struct recorder *r, uint32_t group);
 void record_dispatch(struct recorder *r, uint32_t kernel, const struct gpu_constant *constants,
                      uint32_t n_constants, const void *params, const struct gpu_binding *bindings,
                      uint32_t n_bindings, uint32_t n_groups);
-/* The finished program; zero with r->status set when something failed, or when none was recorded. */
+/* The finished program; zero with r->status set when something failed, or when none was recorded.
+ */
 struct recorded record_end(struct recorder *r);
 void recorded_free(struct recorded *p);
 
-/* Record the plain variant in the place of this kernel of a faster tier. False when it is plain, or was demoted
- * before. */
+/* Record the plain variant in the place of this kernel of a faster tier. False when it is plain, or
+ * was demoted before. */
 bool recorder_demote(struct recorder *r, uint32_t kernel);
 /* Was it? */
 bool recorder_bars(const struct recorder *r, uint32_t kernel);

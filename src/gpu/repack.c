@@ -117,7 +117,8 @@ BZ_CLONES static void turn_q4_k(const uint8_t *restrict b, size_t n, struct part
     }
 }
 
-/* Group g of 32 weights: their low bits to low[16], the two above them to high[8]. See kernels/load/turn_q6_k.wgsl. */
+/* Group g of 32 weights: their low bits to low[16], the two above them to high[8]. See
+ * kernels/load/turn_q6_k.wgsl. */
 BZ_INLINE void turn_group(const uint8_t *restrict b, int g, uint8_t *restrict low,
                           uint8_t *restrict high)
 {

@@ -18,10 +18,11 @@
  *     Q6_K    256    ql[8][16], qh[8][8]    scales[16]: i8       d: half         d sc (q - 32)
  *     Q8_A    16     q[16]: i8              s, o: two f32                        s q + o
  *
- * What the letters mean inside a block is in the file of the format in src/quant/; the bits of Q4_K's and Q6_K's groups, which share
- * bytes there, are turned so that each group has its own (kernels/load/turn_q4_k.wgsl, kernels/load/turn_q6_k.wgsl). F32, F16 and BF16
- * rows end with zeros up to a whole block. A kernel gets the parts' offsets as `scales` (d of Q4_0,
- * Q5_0, Q8_0; scales of Q6_K; s and o of Q8_A), `high` (qh of Q5_0) and `d` (d of Q6_K).
+ * What the letters mean inside a block is in the file of the format in src/quant/; the bits of
+ * Q4_K's and Q6_K's groups, which share bytes there, are turned so that each group has its own
+ * (kernels/load/turn_q4_k.wgsl, kernels/load/turn_q6_k.wgsl). F32, F16 and BF16 rows end with zeros
+ * up to a whole block. A kernel gets the parts' offsets as `scales` (d of Q4_0, Q5_0, Q8_0; scales
+ * of Q6_K; s and o of Q8_A), `high` (qh of Q5_0) and `d` (d of Q6_K).
  *
  * A tensor may be cut by rows into several buffers; each is laid out for itself.
  */
@@ -72,8 +73,8 @@ struct repack_out {
 /* How the bits of a block's first part change places. */
 enum repack_turn { TURN_NOTHING, TURN_Q4_K, TURN_Q6_K };
 
-/* Formats whose bits are only moved: where part k lies in each block of the file. A shape that is the file's
- * own bytes has one part, the block; so has Q4_K. */
+/* Formats whose bits are only moved: where part k lies in each block of the file. A shape that is
+ * the file's own bytes has one part, the block; so has Q4_K. */
 struct repack_cuts {
     uint32_t block; /* bytes, even as all of these */
     uint32_t n;
@@ -88,7 +89,8 @@ enum gpu_shape gpu_shape_of(const struct quant_format *f);
 /* False where a window must go through gpu_repack: weights are converted, or rows padded. */
 bool gpu_repack_cuts(const struct quant_format *f, uint32_t cols, struct repack_cuts *out);
 
-/* The buffer of rows x cols weights; cols are whole blocks of f. False when it has 16 GiB or more. */
+/* The buffer of rows x cols weights; cols are whole blocks of f. False when it has 16 GiB or more.
+ */
 bool gpu_layout_of(const struct quant_format *f, uint32_t rows, uint32_t cols,
                    struct gpu_layout *out);
 

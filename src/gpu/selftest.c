@@ -1,4 +1,5 @@
-/* selftest.c - picking cases, running them on both backends, comparing. The cases are in selftest_cases.c. */
+/* selftest.c - picking cases, running them on both backends, comparing. The cases are in
+ * selftest_cases.c. */
 #include "gpu/selftest.h"
 
 #include <math.h>
@@ -10,8 +11,8 @@
 #include "gpu/selftest_impl.h"
 #include "ops/ops_cpu.h"
 
-/* A kernel that is right is off by less than 1e-9 (f32 sums in another order, and the device's exp and
- * tanh), one with a cache of halves by less than 1e-7; a wrong one by far more. */
+/* A kernel that is right is off by less than 1e-9 (f32 sums in another order, and the device's exp
+ * and tanh), one with a cache of halves by less than 1e-7; a wrong one by far more. */
 #define MOST_NMSE 1e-6
 
 enum { UPLOAD_WINDOW = 1 << 20 };
@@ -207,8 +208,8 @@ static uint32_t output_bytes(const struct stage_output *o)
     return o->t.rows * o->t.cols * tensor_width(&o->t);
 }
 
-/* Number i of rows that kernels/lib/base.wgsl has settled: a byte of each for every digit, from the highest on, then
- * sixteen bytes for every sixteen, which begin with their scale. */
+/* Number i of rows that kernels/lib/base.wgsl has settled: a byte of each for every digit, from the
+ * highest on, then sixteen bytes for every sixteen, which begin with their scale. */
 static double settled_number(const uint8_t *bytes, uint32_t cols, uint32_t i)
 {
     uint32_t col = i % cols;
@@ -267,9 +268,9 @@ static enum bz_status try_case(struct selftest *t, const struct test_case *c, en
     return st;
 }
 
-/* Take the case when it runs a pipeline that was asked for and that nothing has run yet. One that also runs pipelines that were
- * not, and have to be compiled for it, must wait: those that the model needs later are for the second round, others
- * for the last. */
+/* Take the case when it runs a pipeline that was asked for and that nothing has run yet. One that
+ * also runs pipelines that were not, and have to be compiled for it, must wait: those that the
+ * model needs later are for the second round, others for the last. */
 bool selftest_pick(struct selftest *t, const struct test_case *c)
 {
     struct recorder *rec = &ops(t)->rec;
@@ -299,7 +300,8 @@ bool selftest_pick(struct selftest *t, const struct test_case *c)
     return true;
 }
 
-/* Cases that were tried out, or recorded, may have made scratch beside the model's: it becomes the test's. */
+/* Cases that were tried out, or recorded, may have made scratch beside the model's: it becomes the
+ * test's. */
 static void take_scratch(struct selftest *t, const struct gpu_scratch *before)
 {
     struct gpu_scratch *now = ops(t)->scratch;
@@ -386,8 +388,8 @@ static enum bz_status expect(struct selftest *t, struct test *test, struct bz_er
     return s.run.status ? fail(err, s.run.status, "%s", s.run.err.text) : BZ_OK;
 }
 
-/* All cases as one program, with their results side by side in one buffer. The last that was picked comes first: those that draw, which
- * were picked before all others, move the step on. */
+/* All cases as one program, with their results side by side in one buffer. The last that was picked
+ * comes first: those that draw, which were picked before all others, move the step on. */
 enum bz_status selftest_record(struct selftest *t, struct bz_err *err)
 {
     struct gpu_scratch before[N_GPU_SCRATCH];
@@ -514,8 +516,8 @@ static int trust(const struct selftest *t, const struct test *test, uint32_t i)
     return s->proven_alone ? 3 : s->proven ? 2 : kernel_of(t, test, i)->vouched ? 1 : 0;
 }
 
-/* Who is to blame for a wrong result: of the pipelines that the least speaks for, the kernels of faster
- * tiers, else all. */
+/* Who is to blame for a wrong result: of the pipelines that the least speaks for, the kernels of
+ * faster tiers, else all. */
 static void blame(struct selftest *t, const struct test *test)
 {
     int least = 3;

@@ -101,8 +101,8 @@ static void run_attend_alone(struct stage *s, const struct test_case *c)
     stage_settled(s, o);
 }
 
-/* Few rows and many; heads of one size for every number of columns that a lane can have, and of one that no kernel is compiled
- * for; query heads that share a key head. */
+/* Few rows and many; heads of one size for every number of columns that a lane can have, and of one
+ * that no kernel is compiled for; query heads that share a key head. */
 bool selftest_pick_attention(struct selftest *t, bool half)
 {
     static const uint32_t dims[] = { 32, 48, 64, 128, 256, 512 }, groups[] = { 1, 2, 4, 8 };

@@ -1,4 +1,5 @@
-/* selftest_cases.c - the cases of the self-test: every op, in the shapes that choose its pipelines. */
+/* selftest_cases.c - the cases of the self-test: every op, in the shapes that choose its pipelines.
+ */
 #include "gpu/ops_gpu_impl.h"
 #include "gpu/selftest_impl.h"
 
@@ -232,7 +233,8 @@ static void run_copy_rows(struct stage *s, const struct test_case *c)
 
 /* ---- all of them ---- */
 
-/* Blocks of three parts, one of them half a u32. Numbers, so that each unit that is moved counts. */
+/* Blocks of three parts, one of them half a u32. Numbers, so that each unit that is moved counts.
+ */
 static void run_cut_blocks(struct stage *s, const struct test_case *c)
 {
     const struct quant_format *f = quant_find(c->format);
@@ -283,8 +285,8 @@ static const struct test_case simple[] = {
     { selftest_router, .rows = 2, .cols = 256, .out = 12, .format = QUANT_F32 },
 };
 
-/* Products that join: of one matrix to three, in every cut; and that merge attention. See HELD_STEP in ops_gpu_join.c for
- * the columns. */
+/* Products that join: of one matrix to three, in every cut; and that merge attention. See HELD_STEP
+ * in ops_gpu_join.c for the columns. */
 static bool pick_held(struct selftest *t, uint32_t format)
 {
     bool ok = true;
@@ -316,7 +318,8 @@ static bool pick_held(struct selftest *t, uint32_t format)
     return ok;
 }
 
-/* Products of settled rows, in every cut: the lanes follow from the length. Who settles them is another question: the model may have it otherwise. */
+/* Products of settled rows, in every cut: the lanes follow from the length. Who settles them is
+ * another question: the model may have it otherwise. */
 static bool pick_digits(struct selftest *t, uint32_t format)
 {
     uint32_t block = quant_find(format)->block;
@@ -351,8 +354,8 @@ static bool pick_digits(struct selftest *t, uint32_t format)
     return ok;
 }
 
-/* Rows of every length from one unit of work a lane to 128 of them and more, since the lanes follow from it; and past the
- * tiles of the matrix product. */
+/* Rows of every length from one unit of work a lane to 128 of them and more, since the lanes follow
+ * from it; and past the tiles of the matrix product. */
 static bool pick_matrices(struct selftest *t, uint32_t format)
 {
     uint32_t block = quant_find(format)->block;

@@ -1,7 +1,7 @@
 /* selftest_impl.h - a small bench: one op with inputs of its own, on one of two backends.
  *
- * The same case gives the same inputs on both. On the probe nothing is allocated or computed: the ops are
- * only counted, to find out which pipelines the case would run.
+ * The same case gives the same inputs on both. On the probe nothing is allocated or computed: the
+ * ops are only counted, to find out which pipelines the case would run.
  */
 #ifndef BEZEL_GPU_SELFTEST_IMPL_H
 #define BEZEL_GPU_SELFTEST_IMPL_H
@@ -12,7 +12,8 @@
 
 enum { SELFTEST_POS = 20, SELFTEST_ROWS = 70 }; /* position of row 0; rows at most */
 enum { SELFTEST_FAR = 4096 };                   /* of cases that say so: positions at most */
-/* Position of a row with attention: it sees so many positions, more than a tile has, in one share. */
+/* Position of a row with attention: it sees so many positions, more than a tile has, in one share.
+ */
 enum { SELFTEST_LATER = 70 };
 
 #define SELFTEST_EPS 1e-6f
@@ -33,8 +34,9 @@ struct stage_output {
     enum stage_kind kind;
 };
 
-/* Random numbers of a format near a size, as blocks that tensors and matrices are made of. Encoders look for the best scale,
- * which takes them longer than all else here: so there are few, and a matrix has runs of them from any place. */
+/* Random numbers of a format near a size, as blocks that tensors and matrices are made of. Encoders
+ * look for the best scale, which takes them longer than all else here: so there are few, and a
+ * matrix has runs of them from any place. */
 struct stage_blocks {
     const struct quant_format *f;
     float size;
@@ -89,7 +91,8 @@ struct weight *stage_absent(struct stage *s);
 /* What follows is cut like this. */
 void stage_recut(struct stage *s, uint32_t cut);
 void stage_result(struct stage *s, const struct tensor *t, enum stage_kind kind);
-/* t as digits, where the op that was last has settled it. The last of a case: it may take a tensor. */
+/* t as digits, where the op that was last has settled it. The last of a case: it may take a tensor.
+ */
 void stage_settled(struct stage *s, const struct tensor *t);
 
 /* x as the blocks of a file, cut into the parts of y: what loading does. */

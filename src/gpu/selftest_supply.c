@@ -15,7 +15,8 @@ static float normal(struct rng *rng)
     return sum * 1.7320508f;
 }
 
-/* n random numbers as bytes. Q4_1 has no encoder: any codes will do, with scales that are numbers. */
+/* n random numbers as bytes. Q4_1 has no encoder: any codes will do, with scales that are numbers.
+ */
 static void encode(struct rng *rng, const struct quant_format *f, const float *values,
                    uint8_t *bytes, size_t n, float size)
 {
@@ -65,7 +66,8 @@ void stage_supply_free(struct stage_supply *y)
 }
 
 /* n random numbers near `size`, as bytes: runs of the supply, each from some place on. A supply
- * has few blocks, so a run has four of them, or many matrices would be alike; numbers that are alone come in runs as long as the supply, and a row of logits has none twice. */
+ * has few blocks, so a run has four of them, or many matrices would be alike; numbers that are
+ * alone come in runs as long as the supply, and a row of logits has none twice. */
 bool stage_fill(struct stage *s, const struct quant_format *f, uint8_t *to, size_t n, float size)
 {
     const uint8_t *from = blocks_of(s->supply, f, size);

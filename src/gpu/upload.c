@@ -253,7 +253,8 @@ static uint64_t offset_of(const struct upload *u, const struct upload_at *at)
     return u->jobs[at->job].offset + (part_at(u, at)->row0 + at->row) * row_bytes_at(u, at);
 }
 
-/* Rows of this part from here on that so many bytes have room for: whole steps, unless they are the last. */
+/* Rows of this part from here on that so many bytes have room for: whole steps, unless they are the
+ * last. */
 static uint32_t rows_within(const struct upload *u, const struct upload_at *at, uint64_t n_bytes)
 {
     uint32_t step = gpu_repack_step(u->jobs[at->job].fmt, u->jobs[at->job].cols);

@@ -1,9 +1,9 @@
 /* upload.h - weights on their way to the GPU: what is to be read, repacked and written, in windows.
  *
  * Binding a model makes a list of jobs (one per matrix) and reads nothing big. Then the host takes
- * windows, brings their bytes in any order, and gives them back; the wasm heap holds only the windows
- * that are under way. Of windows whose bytes are only moved not even those: their bytes can be in a buffer
- * of the device's, which then does what is left to do.
+ * windows, brings their bytes in any order, and gives them back; the wasm heap holds only the
+ * windows that are under way. Of windows whose bytes are only moved not even those: their bytes can
+ * be in a buffer of the device's, which then does what is left to do.
  */
 #ifndef BEZEL_GPU_UPLOAD_H
 #define BEZEL_GPU_UPLOAD_H
@@ -22,8 +22,8 @@ struct gpu_part {
     struct gpu_layout layout;
 };
 
-/* A buffer that vectors share, so that a kernel reaches several of them through one binding: devices have few. It is
- * freed with the last of them. */
+/* A buffer that vectors share, so that a kernel reaches several of them through one binding:
+ * devices have few. It is freed with the last of them. */
 struct vector_page {
     gpu_buffer buffer;
     uint32_t bytes, used;
@@ -31,8 +31,8 @@ struct vector_page {
     struct vector_page **current; /* upload.vectors */
 };
 
-/* What struct weight.mem points to on this backend. A vector is one part of F32; a table that stays in its
- * source has no parts. */
+/* What struct weight.mem points to on this backend. A vector is one part of F32; a table that stays
+ * in its source has no parts. */
 struct gpu_weight {
     enum gpu_shape shape;
     bool away; /* a table that is still to come: its rows are brought one by one until then */
@@ -47,7 +47,8 @@ struct upload_at {
     uint32_t job, part, row; /* row counts from the part's first */
 };
 
-/* Bytes of a source. Those to be placed may be of several matrices, and what little lies between them. */
+/* Bytes of a source. Those to be placed may be of several matrices, and what little lies between
+ * them. */
 struct upload_window {
     const struct source *src;
     uint64_t offset;
@@ -60,8 +61,8 @@ struct upload_window {
 struct upload {
     struct weight *jobs;       /* copies: a model may move while it is bound */
     uint32_t n_jobs, cap_jobs; /* behind the last of them is a table that was postponed */
-    struct upload_at
-        next; /* where the next window begins; before the first, the list is put in the sources' order */
+    struct upload_at next; /* where the next window begins; before the first, the list is put in the
+                              sources' order */
     uint64_t bytes_done, bytes_total;
     uint64_t bytes_on_device;    /* of the buffers of all weights that were added */
     struct vector_page *vectors; /* with room for more, or NULL */
@@ -77,22 +78,26 @@ void upload_expect_vector(struct upload *u, uint32_t cols);
 enum bz_status upload_add(struct upload *u, struct weight *w, const struct gpu_limits *limits,
                           struct bz_err *err);
 
-/* A table that was added comes later: it is taken off the list, and its rows are brought one by one. Before the first window only. */
+/* A table that was added comes later: it is taken off the list, and its rows are brought one by
+ * one. Before the first window only. */
 void upload_postpone(struct upload *u, const struct weight *w);
 
-/* It comes now, after all others: it is on the list again, and `away` until whoever brings it says that it is not. */
+/* It comes now, after all others: it is on the list again, and `away` until whoever brings it says
+ * that it is not. */
 void upload_resume(struct upload *u);
 
-/* A table that was added stays in its source after all: its buffers are freed, and its rows are brought one
- * by one. Before the first window, or instead of one that was postponed; then no window of it may be under way. */
+/* A table that was added stays in its source after all: its buffers are freed, and its rows are
+ * brought one by one. Before the first window, or instead of one that was postponed; then no window
+ * of it may be under way. */
 void upload_leave(struct upload *u, struct weight *w);
 
-/* One row of such a table: its bytes as in the source, decoded and multiplied. Good until the next call. */
+/* One row of such a table: its bytes as in the source, decoded and multiplied. Good until the next
+ * call. */
 enum bz_status upload_row(struct upload *u, const struct weight *w, const void *bytes, float scale,
                           const float **out, struct bz_err *err);
 
-/* The next window: to be placed, of at most max_placed bytes, or of at most max_bytes (one row at least). False
- * when there is none. */
+/* The next window: to be placed, of at most max_placed bytes, or of at most max_bytes (one row at
+ * least). False when there is none. */
 bool upload_next(struct upload *u, uint32_t max_bytes, uint32_t max_placed,
                  struct upload_window *out);
 
@@ -100,13 +105,14 @@ bool upload_next(struct upload *u, uint32_t max_bytes, uint32_t max_placed,
 enum bz_status upload_give(struct upload *u, const struct upload_window *w, const void *bytes,
                            struct bz_err *err);
 
-/* The bytes of a window are at the start of `staging`: record how they get to their places. `scratch` has room for as
- * many, and is read by kernels. */
+/* The bytes of a window are at the start of `staging`: record how they get to their places.
+ * `scratch` has room for as many, and is read by kernels. */
 enum bz_status upload_place(struct upload *u, struct recorder *rec, const struct upload_window *w,
                             gpu_buffer staging, gpu_buffer scratch, struct recorded *out,
                             struct bz_err *err);
 
-/* Record the parts of n blocks in `from`, behind the first `at` bytes, as they go to `to`; not for bytes that stay as they are. */
+/* Record the parts of n blocks in `from`, behind the first `at` bytes, as they go to `to`; not for
+ * bytes that stay as they are. */
 void upload_cut(struct recorder *rec, const struct repack_cuts *cuts, uint32_t n,
                 const struct repack_out *pieces, gpu_buffer from, uint32_t at, gpu_buffer to);
 

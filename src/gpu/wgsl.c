@@ -1,4 +1,5 @@
-/* wgsl.c - the preprocessor of kernels/: directives to lines, then the declarations that main needs.
+/* wgsl.c - the preprocessor of kernels/: directives to lines, then the declarations that main
+ * needs.
  *
  * block() expands lines into x->text. cut() finds the declarations there, keep() follows names from
  * main on, and copy() writes what was kept. Failures are sticky (x->status).
@@ -420,7 +421,8 @@ static bool has_name(const struct expander *x, const struct declaration *d, stru
            memcmp(name.p + d->name.n + 1, own.p, own.n) == 0;
 }
 
-/* The slot of a name with a suffix (0: none): a declaration's, or the empty one where it would be. */
+/* The slot of a name with a suffix (0: none): a declaration's, or the empty one where it would be.
+ */
 static uint32_t *slot_of(const struct expander *x, struct str name, uint32_t suffix)
 {
     struct str end = suffix ? x->suffixes[suffix] : (struct str) { 0 };

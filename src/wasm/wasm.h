@@ -1,8 +1,8 @@
 /* wasm.h - shared by the files that export functions to the host.
  *
  * The host (web/engine/src/engine/wasm.ts) calls these functions and no others. Pointers are
- * numbers to it. Options travel as JSON, so that no layout of a struct is written down twice. A function that
- * fails returns 0 (pointers) or -1 (numbers), and bz_wasm_error has the sentence.
+ * numbers to it. Options travel as JSON, so that no layout of a struct is written down twice. A
+ * function that fails returns 0 (pointers) or -1 (numbers), and bz_wasm_error has the sentence.
  */
 #ifndef BEZEL_WASM_WASM_H
 #define BEZEL_WASM_WASM_H

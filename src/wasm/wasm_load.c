@@ -240,7 +240,7 @@ static uint32_t imagine_draw(bz_session *s, struct run *r, float temperature)
 }
 
 enum {
-    FIRST_HORIZON = 128, /* the shortest history that web/engine/src/gpu_session.ts has */
+    FIRST_HORIZON = 128, /* the shortest history that web/engine/src/gpu/gpu_session.ts has */
     PROMPT_ROWS = 16,    /* prompts up to this length have the pipelines of one of LOGIT_ROWS */
 };
 
