@@ -8,7 +8,8 @@ src/gpu/wgsl.c expands every variant here as it does when a pipeline is made: wh
 build with file:line. The rules, each checked:
 
 - A file whose opening comment has a `Reference:` is a family of kernels, called as the file is; every other is a piece, which
-  a family includes. A family's variants are all combinations of its axes' values but those that //!without excludes.
+  a family includes. A family's variants are all combinations of its axes' values but those that //!without excludes. An axis
+  with one value is no choice: it says which branches of the pieces a family is made of.
 - A family opens with a comment: `// NAME - formula`, one row `//   x  read  what` for each buffer in order (read, write, or
   update for what is read and written), the words grid, bytes and needs, then `Reference:` and `Tolerance`.
 - `struct Params` has u32 and f32 fields only, the same in every variant; the C struct is padded to 16 bytes.

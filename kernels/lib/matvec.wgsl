@@ -168,10 +168,15 @@ fn keep(i : u32, v : Sixteen) {
         held[place(i + 3u)] = bitcast<vec4<u32>>(v.d);
     }
 }
+
 //!if input == partials
-// Attention's answer from its shares. Needs p with head_dim and n_split, the buffer partial, and
-// rank4(): vec4s of z = A o that a share has behind it, see lib/attend.
-var<private> z_merged : vec4<f32>; // of the head that the thread has columns of: vec4 (its sixteens before them) of z, where that is one
+// Attention's answer from its shares, which the kernel then keeps. Needs p with head_dim and
+// n_split, the buffer partial, and rank4(): vec4s of z = A o that a share has behind it, see
+// lib/attend.
+
+// Of z of the head that the thread has columns of: vec4 (its sixteens before them), where that is
+// one.
+var<private> z_merged : vec4<f32>;
 
 // Columns 4i .. 4i + 15 of all heads. The shares are added up one after the other, scaled by the
 // largest top so far: so each is read once, and all loads can be on their way together.

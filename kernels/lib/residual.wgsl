@@ -2,10 +2,10 @@
 // norm(v) = v / rms(v), and what the next block reads of it: norm(to) next. Needs Params with cols,
 // has_branch and eps, the buffers x and branch, and lib/lanes.
 //
-// axis vectors: one: post, factor and next lie in the buffer `vectors`; each: in buffers of their own,
-// with the Params of join and join_runs; own: the kernel says what they are. That is post_of(i) and
-// lead(i), columns 4i .. 4i + 3 of each, and factor(). normed(): is what the next block reads normed,
-// or the stream as it is?
+// axis vectors: one: post, factor and next lie in the buffer `vectors`; each: in buffers of their
+// own, with the Params of join and join_runs; own: the kernel says what they are. That is
+// post_of(i) and lead(i), columns 4i .. 4i + 3 of each, and factor(). normed(): is what the next
+// block reads normed, or the stream as it is?
 
 //!include lib/base.wgsl
 

@@ -1,4 +1,4 @@
-// tile - a block of ROWS x TOKS results of W x, for kernels with many rows of x. Needs a shape,
+// tile - a block of ROWS x TOKS results of W x, for kernels with many rows of x. Needs lib/matvec,
 // w_part(row, col) and x_part(tok, col): the eights of columns col and col + 1 of a row of W and of
 // x; zeros past the last column.
 //
