@@ -104,7 +104,7 @@ check: $(TESTS) $(BUILD)/bezel
 lint:
 	@tools/lint.py
 	@clang-format-19 --dry-run --Werror $(C_FILES) && echo "clang-format: clean"
-	@$(MAKE) --no-print-directory -s CC=clang-19 BUILD=$(BUILD)/clang all && echo "clang-19: no warnings"
+	@$(MAKE) --no-print-directory -s CC=clang-19 BUILD=$(BUILD)/clang OPT=-O0 all && echo "clang-19: no warnings"
 
 format:
 	clang-format-19 -i $(C_FILES)

@@ -10,7 +10,9 @@ ops=$build/wasm/ops_test.wasm
 deno=web/engine/node_modules/.bin/deno
 one wasm tools/check_wasm.py "$build/wasm/bezel.wasm" "$build/gen/train.wgsl"
 one ops_node node tests/web/test_ops.mjs "$ops" --as spec-default
+one ops_deno "$deno" run -A tests/web/test_ops.mjs "$ops"
 one app_views node tests/web/app/test_views.mjs
+one gpu_session_deno "$deno" run -A tests/web/test_gpu_session.mjs "$build/bezel"
 one app_durable node tests/web/app/test_durable.mjs
 one app_models node tests/web/app/test_models.mjs
 one app_history node tests/web/app/test_history.mjs
@@ -21,12 +23,13 @@ one train_facts node tests/web/test_facts.mjs cpu
 one ops_chromium node tests/web/test_browser.mjs "$ops"
 one train_chromium node tests/web/test_train_browser.mjs gpu
 one api_gpu node tests/web/test_api.mjs gpu
+one matrix node tests/web/test_matrix.mjs "$ops"
 one node node tests/web/test_node.mjs "$build/bezel"
 one gpu_session node tests/web/test_gpu_session.mjs "$build/bezel"
-one gpu_session_deno "$deno" run -A tests/web/test_gpu_session.mjs "$build/bezel"
 one app node tests/web/app/test_app.mjs
 one app_chat node tests/web/app/test_chat.mjs
 one gpu_model node tests/web/test_gpu_model.mjs "$build/bezel"
+one gpu_model_deno "$deno" run -A tests/web/test_gpu_model.mjs "$build/bezel"
 one gpu_train node tests/web/test_gpu_train.mjs
 one gpu_load node tests/web/test_gpu_load.mjs "$build/bezel"
 one gpu_table node tests/web/test_gpu_table.mjs "$build/bezel"
@@ -37,9 +40,6 @@ one merge node tests/web/test_merge.mjs "$build/bezel"
 one package node tests/web/test_package.mjs "$build/bezel"
 one server_clients node tests/web/test_server_clients.mjs
 one api_cpu node tests/web/test_api.mjs cpu
-one matrix node tests/web/test_matrix.mjs "$ops"
-one ops_deno "$deno" run -A tests/web/test_ops.mjs "$ops"
-one gpu_model_deno "$deno" run -A tests/web/test_gpu_model.mjs "$build/bezel"
 one server_faults node tests/web/test_server_faults.mjs
 one server_hold node tests/web/test_server_hold.mjs
 one server node tests/web/test_server.mjs
