@@ -43,7 +43,12 @@ export class Answer {
     try {
       if (progress) yield* this.readAloud(ids);
       else this.kept = await this.take(ids);
-      yield* this.pieces(conversation.generate({ ...options, signal }));
+      const tokens = conversation.generate({ ...options, signal });
+      try {
+        for (let piece; (piece = await this.draw(tokens));) yield { piece };
+      } finally {
+        await tokens.return({ stop: 'cancelled' }); // it has ended, unless the reader left
+      }
     } catch (e) {
       signal.throwIfAborted(); // whatever the backend calls it, the caller's reason is what happened
       throw e;
@@ -95,26 +100,19 @@ export class Answer {
     }
   }
 
-  private async *pieces(tokens: AsyncGenerator<Piece, { stop: Stop }, void>): AsyncGenerator<Step, void, void> {
-    let whole = false;
-    try {
-      for (;;) {
-        const turn = this.place.go();
-        if (turn) await turn;
-        const next = await tokens.next();
-        this.place.rest();
-        if (next.done) {
-          this.stop = next.value?.stop ?? 'cancelled'; // nothing: it was ended from outside
-          whole = true;
-          return;
-        }
-        this.last = performance.now();
-        if (!this.drawn++) this.first = this.last;
-        yield { piece: next.value };
-      }
-    } finally {
-      if (!whole) await tokens.return({ stop: 'cancelled' });
+  /** The next token, in its slice of time; undefined: the text has ended. */
+  private async draw(tokens: AsyncGenerator<Piece, { stop: Stop }, void>): Promise<Piece | undefined> {
+    const turn = this.place.go();
+    if (turn) await turn;
+    const next = await tokens.next();
+    this.place.rest();
+    if (next.done) {
+      this.stop = next.value?.stop ?? 'cancelled'; // nothing: it was ended from outside
+      return undefined;
     }
+    this.last = performance.now();
+    if (!this.drawn++) this.first = this.last;
+    return next.value;
   }
 
   get usage(): Usage {
