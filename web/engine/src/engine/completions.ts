@@ -39,11 +39,11 @@ function seeded(model: Model, options: ConversationOptions, index: number): Conv
   return { ...options, seed: BigInt(seed) + BigInt(index) };
 }
 
-/** Each of n answers at its place; waiting is the first one's. */
-async function* choices<T>(place: Place, n: number, tally: Tally, make: (answer: Answer, index: number) => AsyncGenerator<T, void, void>): AsyncGenerator<T, void, void> {
+/** Each of n answers at its place, counted when it is over; waiting is the first one's. */
+function* answers(place: Place, n: number, tally: Tally): Generator<[index: number, answer: Answer], void, void> {
   for (let i = 0; i < n; i++) {
     const now = performance.now(), answer = new Answer(i ? { ...place, asked: now, begun: now } : place);
-    yield* make(answer, i);
+    yield [i, answer];
     tally.add(answer, i === 0);
   }
 }
@@ -146,7 +146,7 @@ class ChatState {
 export async function* chatChunks(core: Core, model: Model, enter: () => Promise<Place>, order: ChatOrder, prompt: ChatTokens, head: Head): AsyncGenerator<ChatCompletionChunk, void, void> {
   const tally = new Tally();
   yield new ChatState(head, order, model, 0).chunk({ role: 'assistant', content: '' });
-  yield* choices(await enter(), order.n, tally, (answer, index) => chatChoice(core, model, answer, order, prompt, head, index));
+  for (const [index, answer] of answers(await enter(), order.n, tally)) yield* chatChoice(core, model, answer, order, prompt, head, index);
   if (order.includeUsage) yield { ...head, object: 'chat.completion.chunk', choices: [], usage: tally.usage };
 }
 
@@ -256,7 +256,7 @@ export async function* rawChunks(model: Model, place: Place, order: RawOrder, pr
   const tally = new Tally();
   for (const [i, prompt] of prompts.entries()) {
     const there = i ? { ...place, asked: performance.now(), begun: performance.now() } : place;
-    yield* choices(there, order.n, tally, (answer, index) => rawChoice(model, there, answer, order, prompt, head, i * order.n + index));
+    for (const [index, answer] of answers(there, order.n, tally)) yield* rawChoice(model, there, answer, order, prompt, head, i * order.n + index);
   }
   if (order.includeUsage) yield { ...head, object: 'text_completion', choices: [], usage: tally.usage };
 }
