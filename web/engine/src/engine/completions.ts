@@ -251,10 +251,10 @@ async function promptInfos(model: Model, { conversation, signal, go, rest }: Pla
   return text.startsWith(infos[0]?.token ?? '') ? infos : infos.slice(1);
 }
 
-/** The answers to each prompt, one after the other. */
-export async function* rawChunks(model: Model, place: Place, order: RawOrder, prompts: readonly RawPrompt[], head: Head): AsyncGenerator<Completion, void, void> {
-  const tally = new Tally();
-  for (const [i, prompt] of prompts.entries()) {
+/** The answers to each prompt, one after the other; the prompts are known with the place. */
+export async function* rawChunks<P extends Place>(model: Model, enter: () => Promise<P>, order: RawOrder, promptsAt: (place: P) => readonly RawPrompt[], head: Head): AsyncGenerator<Completion, void, void> {
+  const tally = new Tally(), place = await enter();
+  for (const [i, prompt] of promptsAt(place).entries()) {
     const there = i ? { ...place, asked: performance.now(), begun: performance.now() } : place;
     for (const [index, answer] of answers(there, order.n, tally)) yield* rawChoice(model, there, answer, order, prompt, head, i * order.n + index);
   }

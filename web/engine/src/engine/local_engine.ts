@@ -5,9 +5,9 @@
 
 import type { Device } from '../gpu/adapter.js';
 import { bench, type BenchOptions, type BenchProgress, type BenchResult } from './bench.js';
-import { chatChunks, newHead, rawChunks, wholeChat, wholeText, type Head, type RawPrompt } from './completions.js';
+import { chatChunks, newHead, rawChunks, wholeChat, wholeText, type RawPrompt } from './completions.js';
 import type { Place } from './completions_answer.js';
-import { readChat, readCompletion, withMessages, type ChatOrder, type RawOrder } from '../api/completions_request.js';
+import { readChat, readCompletion, withMessages, type ChatOrder } from '../api/completions_request.js';
 import type { AdapterUse, ChatCompletion, ChatCompletionChunk, ChatRequest, Completion, CompletionRequest } from '../api/completions_types.js';
 import type { Info, StoreTexts } from './cpu_engine.js';
 import { CpuModel } from './cpu_model.js';
@@ -122,6 +122,12 @@ interface Seat extends Place {
   held: Int32Array;
 }
 
+/** A request that was read: its prompt's tokens, and how it is answered. `make` calls `enter` when it wants the model. */
+interface Reading<T> {
+  ids: Int32Array;
+  make(enter: () => Promise<Seat>): AsyncGenerator<T, void, void>;
+}
+
 /** An answer under way: what it says, and how it gives everything back. */
 interface Running {
   items: AsyncGenerator<unknown, void, void>;
@@ -217,8 +223,11 @@ export class LocalEngine {
     }
   }
 
-  /** An answer beside others, each in a session of its own. `make` calls `enter` when it wants the model. */
-  private async *answer<T>(request: Pick<ChatRequest, 'adapters' | 'session' | 'prompt_cache_key'>, ids: Int32Array, signal: AbortSignal, make: (enter: () => Promise<Seat>) => AsyncGenerator<T, void, void>): AsyncGenerator<T, void, void> {
+  /** An answer beside others, each in a session of its own; `read` begins when its first piece is wanted. */
+  private async *answer<T>(request: Pick<ChatRequest, 'adapters' | 'session' | 'prompt_cache_key'>, signal: AbortSignal, read: () => Promise<Reading<T>>): AsyncGenerator<T, void, void> {
+    signal.throwIfAborted();
+    if (this.end.signal.aborted) throw disposed();
+    const { ids, make } = await read();
     signal.throwIfAborted();
     this.checkAdapters(request.adapters);
     const { both, off } = this.heed(signal), asked = performance.now();
@@ -335,27 +344,25 @@ export class LocalEngine {
     return ids;
   }
 
-  async *chat(request: ChatRequest, signal: AbortSignal): AsyncGenerator<ChatCompletionChunk, void, void> {
-    if (this.end.signal.aborted) throw disposed();
-    const order = await this.fitted(readChat(request, this.model.info), signal);
-    if (this.end.signal.aborted) throw disposed();
-    const prompt = this.model.chatTokens(order.conversation, { thinking: order.thinking });
-    const head = newHead('chatcmpl-', request.model ?? this.name), ids = this.checkLength(prompt.ids, 'messages');
-    yield* this.answer(request, ids, signal, (enter) => chatChunks(this.core, this.model, enter, order, prompt, head));
-  }
-
-  async *complete(request: CompletionRequest, signal: AbortSignal): AsyncGenerator<Completion, void, void> {
-    if (this.end.signal.aborted) throw disposed();
-    const order = readCompletion(request), head = newHead('cmpl-', request.model ?? this.name), prompts = order.prompts && (await this.rawPrompts(order.prompts, signal));
-    if (this.end.signal.aborted) throw disposed();
-    if (!prompts && !request.session) throw new BezelError('"prompt" is missing: only a session can go on from what it holds', 'argument', undefined, 'prompt');
-    yield* this.answer(request, prompts?.[0]?.ids ?? new Int32Array(), signal, (enter) => this.raw(enter, order, prompts, head));
+  chat(request: ChatRequest, signal: AbortSignal): AsyncGenerator<ChatCompletionChunk, void, void> {
+    return this.answer(request, signal, async () => {
+      const order = await this.fitted(readChat(request, this.model.info), signal);
+      if (this.end.signal.aborted) throw disposed();
+      const prompt = this.model.chatTokens(order.conversation, { thinking: order.thinking });
+      const head = newHead('chatcmpl-', request.model ?? this.name);
+      return { ids: this.checkLength(prompt.ids, 'messages'), make: (enter) => chatChunks(this.core, this.model, enter, order, prompt, head) };
+    });
   }
 
   /** Without prompts it goes on from what the session held. */
-  private async *raw(enter: () => Promise<Seat>, order: RawOrder, prompts: readonly RawPrompt[] | undefined, head: Head): AsyncGenerator<Completion, void, void> {
-    const place = await enter();
-    yield* rawChunks(this.model, place, order, prompts ?? [this.rawPrompt(place.held)], head);
+  complete(request: CompletionRequest, signal: AbortSignal): AsyncGenerator<Completion, void, void> {
+    return this.answer(request, signal, async () => {
+      const order = readCompletion(request), head = newHead('cmpl-', request.model ?? this.name), prompts = order.prompts && (await this.rawPrompts(order.prompts, signal));
+      if (this.end.signal.aborted) throw disposed();
+      if (!prompts && !request.session) throw new BezelError('"prompt" is missing: only a session can go on from what it holds', 'argument', undefined, 'prompt');
+      const promptsAt = ({ held }: Seat): readonly RawPrompt[] => prompts ?? [this.rawPrompt(held)];
+      return { ids: prompts?.[0]?.ids ?? new Int32Array(), make: (enter) => rawChunks(this.model, enter, order, promptsAt, head) };
+    });
   }
 
   private async rawPrompts(prompts: readonly (string | Int32Array)[], signal: AbortSignal): Promise<RawPrompt[]> {
