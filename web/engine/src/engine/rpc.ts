@@ -207,9 +207,8 @@ export function direct<C extends Specs<C>, S extends Specs<S>>(calls: Partial<Ha
       const value = await (calls[name] ?? absent(name))(params, contextOf(options));
       return value instanceof Moved ? value.value : value;
     },
-    async *stream(name, params, options = {}) {
-      options.signal?.throwIfAborted();
-      yield* (streams[name] ?? absent(name))(params, contextOf(options));
+    stream(name, params, options = {}) {
+      return (streams[name] ?? absent(name))(params, contextOf(options)); // which begins when its first item is wanted
     },
   };
 }
