@@ -383,10 +383,12 @@ static void check_halves(bz_engine *reference, bz_engine *fast)
     feed_pieces(f32, ids, N, 16);
     feed_pieces(f16, ids, N, 16);
     feed_pieces(slow, ids, N, 7);
-    double off = largest_difference(bz_session_logits(f16), bz_session_logits(f32), n_vocab);
-    CHECK_MSG(off > 1e-7 && off < 0.05, "%g from f32", off); /* logits of some units */
-    off = largest_difference(bz_session_logits(f16), bz_session_logits(slow), n_vocab);
-    CHECK_MSG(off < 5e-3, "%g from the reference", off); /* keys that round the other way: 2^-11 */
+    double cost = largest_difference(bz_session_logits(f16), bz_session_logits(f32), n_vocab);
+    CHECK_MSG(cost > 1e-7 && cost < 0.05, "%g from f32", cost); /* logits of some units */
+    /* A key beside the border of two halves may round the other way, by 2^-11 of it. A few keys do,
+     * which depends on the compiler; all of them are what halves cost. */
+    double off = largest_difference(bz_session_logits(f16), bz_session_logits(slow), n_vocab);
+    CHECK_MSG(off < cost / 2, "%g from the reference, where halves cost %g", off, cost);
     struct bz_session_options whole = { .n_context = N, .n_batch = 1 }, half = whole, none = whole;
     half.cache = BZ_CACHE_F16;
     none.n_context = 1;
