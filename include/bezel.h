@@ -153,7 +153,7 @@ enum bz_status bz_session_open(bz_session **out, bz_engine *e,
                                const struct bz_session_options *options, struct bz_err *err);
 void bz_session_close(bz_session *s);
 
-/* Memory that such a session would take. */
+/* Memory that such a session would take; UINT64_MAX where there is too little to find out. */
 uint64_t bz_session_bytes(const bz_engine *e, const struct bz_session_options *options);
 
 /* Called with a position's logits (n_vocab, soft-capped); false stops with BZ_ERR_CANCELLED. */

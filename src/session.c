@@ -30,8 +30,10 @@ static struct bz_session_options fill_in(const struct bz_engine *e,
 uint64_t bz_session_bytes(const bz_engine *e, const struct bz_session_options *options)
 {
     struct bz_session_options o = fill_in(e, options);
-    return kv_bytes(&e->model.config, o.n_context, o.n_batch, o.cache == BZ_CACHE_F16) +
-           acts_bytes(&e->model, &e->backend, o.n_batch) + 16 * (uint64_t)e->model.config.n_vocab;
+    uint64_t acts = acts_bytes(&e->model, &e->backend, o.n_batch);
+    if (acts == UINT64_MAX) return acts;
+    return kv_bytes(&e->model.config, o.n_context, o.n_batch, o.cache == BZ_CACHE_F16) + acts +
+           16 * (uint64_t)e->model.config.n_vocab;
 }
 
 enum bz_status bz_session_open(bz_session **out, bz_engine *e,

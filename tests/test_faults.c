@@ -43,6 +43,28 @@ static void check_memory(const char *path, enum bz_backend backend)
     CHECK(k > 100);
 }
 
+/* What a session would take is known, or is told to be unknown. */
+static void check_estimate(const char *path)
+{
+    const struct bz_engine_options o = { .backend = BZ_BACKEND_CPU, .n_threads = 1 };
+    const struct bz_session_options so = { .n_context = 32, .n_batch = 8 };
+    struct bz_err err;
+    bz_engine *e = NULL;
+    CHECK(bz_engine_open(&e, path, &o, &err) == BZ_OK);
+    uint64_t want = bz_session_bytes(e, &so), k = 1;
+    CHECK(want > 0 && want < UINT64_MAX);
+    for (bool failed = true; failed; k++) {
+        uint64_t before = mem_count();
+        mem_fail_at(k);
+        uint64_t got = bz_session_bytes(e, &so);
+        mem_fail_at(0);
+        failed = mem_count() - before >= k;
+        CHECK(got == (failed ? UINT64_MAX : want));
+    }
+    CHECK(k > 3);
+    bz_engine_close(e);
+}
+
 /* ---- files ---- */
 
 struct bytes {
@@ -157,6 +179,10 @@ int main(void)
         check_memory(MOE, BZ_BACKEND_CPU);
         check_memory(E2B, BZ_BACKEND_CPU);
         check_memory(KV, BZ_BACKEND_REFERENCE);
+    }
+    TEST("the estimate of a session is the same, or told to be unknown, at any failed allocation")
+    {
+        check_estimate(E2B);
     }
     struct tmp_path path = tmp_path("faults.gguf");
     TEST("a model file cut anywhere is an error that names it")

@@ -22,7 +22,7 @@ struct acts {
 enum bz_status acts_open(struct acts *out, const struct model *m, const struct backend *be,
                          const struct kv_cache *kv, uint32_t n_batch, struct bz_err *err);
 void acts_close(struct acts *a, const struct backend *be);
-/* Bytes that acts_open would take; ~0: memory is too short to find out. */
+/* Bytes that acts_open would take; UINT64_MAX: memory is too short to find out. */
 uint64_t acts_bytes(const struct model *m, const struct backend *be, uint32_t n_batch);
 
 /* Run the tokens in a->ids (rows set) at the positions from kv->n_past on. Writes keys and values,
