@@ -102,8 +102,8 @@ struct act_shape {
 
 enum { N_ACTS = 4 };
 
-static void list_acts(struct act_shape list[N_ACTS], struct acts *a, const struct model *m,
-                      const struct backend *be, uint32_t n_batch)
+static void list_tensors(struct act_shape list[N_ACTS], struct acts *a, const struct model *m,
+                         const struct backend *be, uint32_t n_batch)
 {
     const struct config *c = &m->config;
     uint32_t ple = c->n_ple ? c->n_ple * c->n_layer : 1;
@@ -124,7 +124,7 @@ uint64_t acts_bytes(const struct model *m, const struct backend *be, uint32_t n_
     struct kv_cache kv = { .config = &m->config };
     kv.layers = mem_alloc(m->config.n_own, sizeof *kv.layers);
     const struct step_of of = { m, be, &kv, n_batch, false };
-    list_acts(list, &a, m, be, n_batch);
+    list_tensors(list, &a, m, be, n_batch);
     bool ok = kv.layers && plan_memory(&a, &of);
     uint64_t n = tape_memory_bytes(&a.memory);
     for (size_t i = 0; i < N_ACTS; i++) n += (uint64_t)list[i].rows * list[i].cols * sizeof(float);
@@ -140,7 +140,7 @@ enum bz_status acts_open(struct acts *out, const struct model *m, const struct b
     struct acts a = { .kv = kv, .n_batch = n_batch };
     struct act_shape list[N_ACTS];
     const struct step_of of = { m, be, kv, n_batch, false };
-    list_acts(list, &a, m, be, n_batch);
+    list_tensors(list, &a, m, be, n_batch);
     bool ok = plan_memory(&a, &of) && tape_memory_open(&a.memory, be);
     for (size_t i = 0; ok && i < N_ACTS; i++)
         ok = tensor_alloc(be, list[i].t, list[i].rows, list[i].cols);

@@ -83,10 +83,9 @@ enum { GROUP_NODES = 12, GROUP_ROOM = 8, GROUP_LINEARS = JOIN_LINEARS };
 struct group {
     struct node *nodes[GROUP_NODES]; /* in the order of the tape */
     uint32_t n_nodes;
-    struct node *place; /* runs in the turn of this one of them */
-    uint32_t number;    /* among the groups that run */
-    struct value
-        *room[GROUP_ROOM]; /* what must have memory: results, and what the backend writes */
+    struct node *place;             /* runs in the turn of this one of them */
+    uint32_t number;                /* among the groups that run */
+    struct value *room[GROUP_ROOM]; /* must have memory: results, and what the backend writes */
     uint32_t n_room;
     /* Records the nodes as one; NULL: the one node runs as it is. */
     void (*run)(struct run *r, const struct group *g, uint32_t pos);
@@ -98,8 +97,8 @@ struct group {
     const struct weight *branch_w, *other_w, *post_w, *scale_w, *norm_w, *q_w, *k_w;
     const struct node *attend, *write, *route, *experts;
     uint32_t n_linears;
-    bool v_from_k;
-    float c, eps;
+    bool v_from_k; /* the values are the raw keys */
+    float eps;
 };
 
 struct tape {
