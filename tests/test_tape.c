@@ -10,8 +10,6 @@
 #include "ops_fixture.h"
 #include "tape/tape.h"
 
-#define EPS 1e-6f
-
 /* ---- the toy member: the next of V words, by a gated layer over the last word's embedding ---- */
 
 enum { V = 40, D = 32, FF = 48, ROWS = 5, N_OUT = 2 };

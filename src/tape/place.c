@@ -62,12 +62,13 @@ static void find_lives(struct tape *t)
         }
 }
 
-/* y is computed where x lies, if nobody reads x afterwards. */
+/* y is computed where x lies, if nobody reads x afterwards: no node, and nobody who wants x as a
+ * result of the tape. */
 static void hand_over(const struct tape *t, struct value *y, uint32_t turn)
 {
     struct value *x = y->over && y->over->placed ? y->over->root : NULL;
     if (!x || x->last != turn || x->behind || most_numbers(t, x) != most_numbers(t, y)) return;
-    if (x->own && y->own) return;
+    if (x->own) return;
     if (y->own) x->own = y->own;
     y->root = x;
     x->last = y->last;

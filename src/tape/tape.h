@@ -42,6 +42,7 @@ struct value {
     uint32_t col;
     uint32_t row0;   /* which row of the step its first row is */
     bool leaves;     /* only rows that go on to the end of the network: at most max_out */
+    bool donated;    /* an input that nobody wants afterwards: a backend may work in its memory */
     bool pinned;     /* a tap or a result: it must exist, whoever reads it */
     const char *tap; /* its name, or NULL */
     int layer;       /* -1: outside of layers */
@@ -77,7 +78,7 @@ struct node {
     struct node *next_cache; /* the next one that reads or writes any cache */
 };
 
-enum { GROUP_NODES = 12, GROUP_ROOM = 8, GROUP_LINEARS = JOIN_LINEARS };
+enum { GROUP_NODES = 12, GROUP_ROOM = 8, GROUP_LINEARS = 3 };
 
 /* Nodes that one call of the backend computes. */
 struct group {
@@ -124,6 +125,9 @@ void tape_free(struct tape *t);
 
 /* A value that the host, or another tape, has put into `own`: its rows [row0, row0 + rows). */
 struct value *tape_input(struct tape *t, const struct tensor *own, uint32_t rows);
+
+/* The same where nobody wants the input afterwards. */
+struct value *tape_donated(struct tape *t, const struct tensor *own, uint32_t rows);
 
 /* y = table[id] * c */
 struct value *tape_embed(struct tape *t, const struct weight *table, struct value *ids, float c);
