@@ -52,7 +52,10 @@ static struct value *attend(struct stage *s, const struct test_case *c, struct k
         v = tape_head_norm(t, v, stage_absent(s), c->cols);
         tape_kv_write(t, kv, k, v);
     }
-    return tape_attend(t, kv, q, c->n_head, window);
+    const struct attend of = {
+        .kv = kv, .mask = { MASK_CAUSAL, window }, .n_head = c->n_head, .scale = 1
+    };
+    return tape_attend(t, q, &of);
 }
 
 static void run_heads_write(struct stage *s, const struct test_case *c)

@@ -45,7 +45,10 @@ static void write_step(struct acts *a, const struct step_of *of, uint32_t rows, 
     struct value *ids = tape_input(t, &a->ids, rows);
     struct value *x = text_forward(t, &s, ids);
     tape_result(t, x, &a->result);
-    if (s.ple_rows) tape_result(t, s.ple_rows, &a->ple);
+    if (s.ple_rows) { /* the host may write them, but wants nothing of them afterwards */
+        tape_result(t, s.ple_rows, &a->ple);
+        s.ple_rows->donated = true;
+    }
     place(t, &a->memory, of->be);
 }
 

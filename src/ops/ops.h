@@ -157,8 +157,10 @@ struct experts {
 };
 
 struct run;
-struct tape;         /* tape/tape.h */
+struct tape; /* tape/tape.h */
+struct group;
 struct backward_ops; /* ops_bwd.h */
+struct optional_ops; /* ops_optional.h */
 
 /* What a backend implements: one function an op. The comments are with the op_* functions. */
 struct backend {
@@ -182,6 +184,8 @@ struct backend {
     enum bz_status (*adapt)(void *ctx, struct weight *w, struct bz_err *err);
     /* Fuse groups of a tape's nodes that one call computes. NULL: each node is an op. */
     void (*fuse)(void *ctx, struct tape *t);
+    /* The calls that follow compute this group of nodes. May be NULL. */
+    void (*label)(void *ctx, const struct group *g);
 
     void (*embed)(struct run *r, struct tensor *y, const struct weight *table,
                   const struct tensor *ids, float scale);
@@ -206,7 +210,8 @@ struct backend {
     void (*route)(struct run *r, struct routing *out, const struct tensor *scores);
     void (*copy_rows)(struct run *r, struct tensor *y, const struct tensor *x, uint32_t first);
 
-    const struct backward_ops *bwd; /* NULL: this backend cannot train */
+    const struct backward_ops *bwd;      /* NULL: this backend cannot train */
+    const struct optional_ops *optional; /* NULL: none of them */
 };
 
 /* Sees every named intermediate of a run. `layer` is -1 outside of layers. */

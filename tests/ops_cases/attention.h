@@ -88,7 +88,7 @@ static void case_head_norm(struct bench *b, const struct op_case *c)
 static const struct op_case head_norm_cases[] = {
     /* seed rows cols format    nmse   why this case */
     {  57,   65,   16, F32,        1e-12, .why = "values: no weight", .n_head = 1, .plain = true },
-    { 315,    3,  256, QUANT_BF16, 1e-12, .why = "per-layer inputs", .n_head = 5 },
+    { 338,    3,  256, QUANT_BF16, 1e-12, .why = "per-layer inputs", .n_head = 5 },
 };
 /* clang-format on */
 
@@ -264,6 +264,15 @@ static void write_heads(struct bench *b, const struct op_case *c, struct kv *kv,
     tape_kv_write(&b->tape, kv, k, v);
 }
 
+static struct value *attend_cache(struct tape *t, struct kv *kv, struct value *q, uint32_t n_head,
+                                  uint32_t window)
+{
+    const struct attend of = {
+        .kv = kv, .mask = { MASK_CAUSAL, window }, .n_head = n_head, .scale = 1
+    };
+    return tape_attend(t, q, &of);
+}
+
 /* cols is the head size, out the number of pairs that turn. plain: queries as they come. A history
  * is written first; attention then shows what the cache holds. */
 static void case_heads_write(struct bench *b, const struct op_case *c)
@@ -284,7 +293,7 @@ static void case_heads_write(struct bench *b, const struct op_case *c)
     struct value *new_k = bench_donated(b, k), *new_v = bench_donated(b, v);
     write_heads(b, c, &kv, new_k, new_v, k_w, angles);
     if (!c->plain) asked = norm_rope(&b->tape, asked, q_w, angles, c->cols);
-    asked = tape_attend(&b->tape, &kv, asked, c->n_head, 0);
+    asked = attend_cache(&b->tape, &kv, asked, c->n_head, 0);
     bench_keep(b, asked, y);
     bench_run(b, RULE_BIT(HEADS_WRITE), c->pos);
     bench_result(b, &y->t, false);
@@ -366,7 +375,7 @@ static void case_attend_heads(struct bench *b, const struct op_case *c)
     struct value *new_k = bench_donated(b, k), *new_v = bench_donated(b, v);
     if (!c->plain) write_heads(b, c, &kv, new_k, new_v, k_w, angles);
     o = norm_rope(&b->tape, o, q_w, angles, c->cols);
-    o = tape_attend(&b->tape, &kv, o, c->n_head, c->window);
+    o = attend_cache(&b->tape, &kv, o, c->n_head, c->window);
     if (!c->at) bench_keep(b, o, y);
     if (w) {
         o = tape_linear(&b->tape, o, &w->w);

@@ -24,7 +24,7 @@ static void case_layer_start(struct bench *b, const struct op_case *c)
     x = normed(b, &s, x);
     x = tape_linear(t, x, &w->w);
     x = norm_rope(t, x, q_w, angles, c->out);
-    x = tape_attend(t, &kv, x, c->n_head, 0);
+    x = attend_cache(t, &kv, x, c->n_head, 0);
     bench_keep(b, x, y);
     bench_run(b, RULE_BIT(ATTEND_HEADS) | RULE_BIT(NORM_LINEARS), c->pos);
     stream_result(b, c, &s);
@@ -214,7 +214,7 @@ static struct value *layer_attention(struct bench *b, const struct op_case *c, s
     }
     h = tape_linear(t, h, &w[0]->w);
     h = norm_rope(t, h, p->q_w, angles, c->out);
-    h = tape_attend(t, kv, h, c->n_head, 0);
+    h = attend_cache(t, kv, h, c->n_head, 0);
     return tape_linear(t, h, &w[3]->w);
 }
 

@@ -36,7 +36,9 @@ static uint32_t n_dispatches;
 
 EXPORT(int32_t, ops_test_open, void)
 {
-    return wasm_failed(cpu_open(&reference, false, 1, &wasm_err)) ? -1 : 0;
+    if (wasm_failed(cpu_open(&reference, false, 1, &wasm_err))) return -1;
+    reference.optional = &cpu_optional;
+    return 0;
 }
 
 /* Open one more GPU backend: its number. wide: record what a device with wide workgroups would run,
@@ -186,8 +188,8 @@ EXPORT(int32_t, ops_test_record, uint32_t i, uint32_t number)
     g->cut = c->cut;
     g->narrow_stream = c->wide ? 0 : GPU_NARROW_STREAM;
     now.op->run(&got, c);
-    program = gpu_ops_end(gpu);
-    n_dispatches = g->rec.n_dispatches;
+    program = gpu_ops_record(gpu);
+    n_dispatches = g->rec.plan.n;
     gpu_write_step(gpu, c->pos, c->rows, 0);
     /* Also when recording failed: no window may outlive its weight. */
     enum bz_status st = upload_all(g, i);
