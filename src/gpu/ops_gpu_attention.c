@@ -212,8 +212,10 @@ static void attend_new(struct run *r, const struct shares *s, struct kv *kv, con
                     COUNT(bind) - (lora ? 0 : 1), s->n_groups);
 }
 
-void gpu_attend_alone(struct run *r, const struct tensor *o, struct kv *kv, const struct heads *h,
-                      uint32_t window, uint32_t pos, float eps)
+/* Of one row with new keys where a head is one share, which needs no merging: o settled, and only
+ * that. */
+static void attend_alone(struct run *r, const struct tensor *o, struct kv *kv,
+                         const struct heads *h, uint32_t window, uint32_t pos, float eps)
 {
     struct shares s = { .n_split = 1, .heads = 1, .n_groups = h->n_head };
     struct tensor settled = gpu_settled_room(r, 1, o->cols);
@@ -436,7 +438,7 @@ void gpu_attend_linear(struct run *r, struct tensor *y, struct tensor *o, struct
         return;
     }
     if (can_attend_alone(r, h, kv, window, w)) {
-        gpu_attend_alone(r, o, kv, h, window, pos, eps);
+        attend_alone(r, o, kv, h, window, pos, eps);
         gpu_linear(r, y, o, w);
         return;
     }

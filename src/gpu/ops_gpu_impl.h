@@ -408,10 +408,6 @@ void gpu_attention(struct run *r, struct tensor *y, const struct tensor *q, cons
 void gpu_attend_linear(struct run *r, struct tensor *y, struct tensor *o, struct kv *kv,
                        const struct heads *h, uint32_t window, uint32_t pos, float eps,
                        const struct weight *w);
-/* Of one row with new keys where a head is one share, which needs no merging: o settled, and only
- * that. */
-void gpu_attend_alone(struct run *r, const struct tensor *o, struct kv *kv, const struct heads *h,
-                      uint32_t window, uint32_t pos, float eps);
 void gpu_attend(struct run *r, struct tensor *y, struct kv *kv, const struct heads *h,
                 uint32_t window, uint32_t pos, float eps);
 void gpu_head_norm_rope(struct run *r, struct tensor *x, const struct weight *w,

@@ -34,6 +34,7 @@ struct selftest {
     const struct rope *rope;
     struct upload upload;
     struct stage_supply supply;
+    struct tape tape; /* of one case after the other */
     struct test *tests;
     uint32_t n, cap;
     uint32_t n_expected; /* of which the C loop has said what they are to give */
@@ -58,6 +59,7 @@ static void stage_open(struct stage *s, struct selftest *t, const struct backend
     *s = (struct stage) { .run = { .be = be },
                           .place = place,
                           .rng = { 1 },
+                          .tape = &t->tape,
                           .supply = &t->supply,
                           .upload = &t->upload,
                           .rope = t->rope };
@@ -75,7 +77,6 @@ static void stage_close(struct stage *s)
         source_close(&w->src);
         mem_free(w->bytes);
     }
-    tape_free(&s->tape);
     gpu_draw_close(&s->draw);
     s->n_tensors = s->n_weights = 0;
 }
@@ -444,6 +445,7 @@ void selftest_close(struct selftest *t)
     if (t->results) gpu_buffer_free(t->results);
     upload_free(&t->upload);
     stage_supply_free(&t->supply);
+    tape_free(&t->tape);
     if (t->reference.close) t->reference.close(&t->reference);
     mem_free(t->tests);
     mem_free(t);

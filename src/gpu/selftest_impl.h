@@ -56,7 +56,7 @@ struct stage {
     struct stage_supply *supply;
     struct upload *upload;
     const struct rope *rope;
-    struct tape tape;                 /* of the case, where it has one */
+    struct tape *tape;                /* of the case, where it has one */
     struct tensor tensors[24], other; /* the latter in the memory of one of the former */
     struct stage_weight weights[12];  /* of a product, a router and its experts */
     struct stage_output results[4];
