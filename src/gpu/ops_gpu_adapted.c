@@ -22,7 +22,7 @@ static bool is_ours(const struct gpu_ops *g, const struct join *j, const struct 
 static bool join_lora(struct run *r, const struct join *j, struct tensor *z,
                       const struct weight *const *w, uint32_t n, bool floats)
 {
-    enum { BUFFERS = 9, GROUPS = 64 };
+    enum { BUFFERS = 9 };
     struct gpu_ops *g = ops_of(r);
     struct gpu_vectors v = gpu_join_vectors(g, j);
     if (!gpu_joins(g, j, BUFFERS) || !v.one) return false;
@@ -55,7 +55,7 @@ static bool join_lora(struct run *r, const struct join *j, struct tensor *z,
         *rows[k++] = z[i].cols;
         all += z[i].cols;
     }
-    uint32_t groups = 1 + divide_up(all, divide_up(all, GROUPS));
+    uint32_t groups = 1 + divide_up(all, divide_up(all, g->tuning->lora_groups));
     struct gpu_constant wg = { JOIN_LORA_WG, GPU_HELD_WG };
     record_dispatch(&g->rec, TIERED(g, JOIN_LORA), &wg, 1, &p, bind, COUNT(bind), groups * p.n_tok);
     gpu_note_settled(r, to, &settled);

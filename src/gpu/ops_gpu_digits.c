@@ -4,7 +4,8 @@
 
 bool gpu_can_settle(const struct gpu_ops *g, uint32_t rows, uint32_t cols)
 {
-    return !g->narrow && g->rec.limits.has_packed_dot && !gpu_by_tiles(g, rows) && cols % 16 == 0;
+    return g->tuning->shares_rows && g->rec.limits.has_packed_dot && !gpu_by_tiles(g, rows) &&
+           cols % 16 == 0;
 }
 
 bool gpu_reads_digits(enum gpu_shape shape)
@@ -80,32 +81,32 @@ void gpu_used_settled(struct run *r)
 
 /* ---- cuts ---- */
 
-enum { ENOUGH_LANES = 64 << 10 }; /* for a large device; docs/experiments/matvec.md */
-
 struct teams gpu_cut(const struct gpu_ops *g, enum gpu_shape shape, uint32_t rows, uint32_t cols,
                      uint32_t together)
 {
     if (of_fours(g)) return (struct teams) { 4, 4, 4 };
-    uint32_t units = divide_up(cols, gpu_unit(shape)), lanes = units > 96 ? 32 : 16;
-    uint32_t r = together ? together : rows >= 4096 ? 4 : rows > 512 && cols > 1024 ? 2 : 1;
+    const struct gpu_tuning *by = g->tuning;
+    uint32_t units = divide_up(cols, gpu_unit(shape)), lanes = units > by->long_units ? 32 : 16;
+    bool two = rows > by->two_rows_past[0] && cols > by->two_rows_past[1];
+    uint32_t r = together ? together : rows >= by->four_rows_from ? 4 : two ? 2 : 1;
     if (g->cut && !together) r = g->cut == GPU_CUT_THREE ? 3 : 1u << (g->cut - 1) % 3;
-    while (lanes < 128 && divide_up(rows, r) * lanes < ENOUGH_LANES) lanes *= 2;
+    while (lanes < 128 && divide_up(rows, r) * lanes < by->enough_lanes) lanes *= 2;
     while (lanes / 2 >= units) lanes /= 2;
     return (struct teams) { lanes < 128 ? 128 : lanes, lanes, r };
 }
 
-/* Rows of W, each for one of x, that the busiest processor of a large device has. */
-static uint32_t busiest(struct teams t, uint32_t rows, uint32_t n_tok)
+/* Rows of W, each for one of x, that the busiest processor has. */
+static uint32_t busiest(const struct gpu_ops *g, struct teams t, uint32_t rows, uint32_t n_tok)
 {
     uint64_t groups = (uint64_t)divide_up(rows, team_rows(t)) * n_tok;
-    return divide_up(groups, GPU_UNITS) * team_rows(t);
+    return divide_up(groups, g->tuning->units) * team_rows(t);
 }
 
 struct teams gpu_even_cut(const struct gpu_ops *g, enum gpu_shape shape, uint32_t rows,
                           uint32_t cols, uint32_t n_tok)
 {
     struct teams four = gpu_cut(g, shape, rows, cols, 0), three = gpu_cut(g, shape, rows, cols, 3);
-    bool worth_it = 10 * busiest(three, rows, n_tok) < 9 * busiest(four, rows, n_tok);
+    bool worth_it = 10 * busiest(g, three, rows, n_tok) < 9 * busiest(g, four, rows, n_tok);
     return four.rows == 4 && !g->cut && worth_it ? three : four;
 }
 
@@ -117,8 +118,8 @@ bool gpu_linear_parts(struct run *r, const struct tensor *y, const struct tensor
     const struct gpu_weight *m = matrix_of(w);
     const struct gpu_settled *last = &g->settled;
     if (!settled || last->reader != w || settled->rows != 1 || !gpu_reads_digits(m->shape) ||
-        m->n_parts != 1 || g->narrow || last->z.cols != m->adapted.rank ||
-        last->z.cols > MOST_RANK || last->z.first % 4 != 0)
+        m->n_parts != 1 || last->z.cols != m->adapted.rank || last->z.cols > MOST_RANK ||
+        last->z.first % 4 != 0)
         return false;
     const struct gpu_part *part = &m->parts[0];
     struct teams t = gpu_cut(g, m->shape, w->rows, w->cols, 0);
@@ -175,11 +176,11 @@ bool gpu_gate_up_digits(struct run *r, struct tensor *y, const struct tensor *x,
         z ? whole_codes(gate_w) && whole_codes(up_w) : plain_codes(gate_w) && plain_codes(up_w);
     if (!settled || !can || a->shape != b->shape) return false;
     const struct gpu_layout *l = &a->parts[0].layout;
-    bool many = g->cut ? g->cut > 1 : gate_w->rows >= 8192;
+    bool many = g->cut ? g->cut > 1 : gate_w->rows >= g->tuning->gate_up_four_from;
     struct teams t = gpu_cut(g, a->shape, gate_w->rows, x->cols, many ? 4 : 2);
     /* Rows as long as 31B's waste more by 32 lanes than by 16, but not with adapters:
      * docs/experiments/matvec.md. */
-    uint32_t most = many && !z ? 16 : 32;
+    uint32_t most = many && !z ? g->tuning->gate_up_lanes : 32;
     if (t.lanes > most) t.lanes = most;
     t.wg = t.lanes < 8 ? 64 : 8 * t.lanes; /* whole runs of sixteen rows */
     bool settles = y->cols % 16 == 0;
@@ -354,7 +355,7 @@ void gpu_linears(struct run *r, struct tensor *const *y, const struct tensor *x,
  * workgroup. */
 static bool is_wide(const struct gpu_ops *g, const struct join *j)
 {
-    return j->x->cols > g->narrow_stream && gpu_can_join_settled(g, j);
+    return !gpu_is_narrow(g, j->x->cols) && gpu_can_join_settled(g, j);
 }
 
 /* These matrices will be read of it. */

@@ -432,12 +432,11 @@ static void experts_grouped(struct run *r, struct tensor *y, const struct tensor
 
 /* A tile is work for 8, 16, 24 or 32 slots however few it has: sharing pays from some slots an
  * expert on. */
-enum { GROUP_FROM = 4, GROUP_FROM_FOURS = 64 };
-
 static bool is_grouped(const struct run *r, const struct tensor *y, const struct routing *routing,
                        const struct experts *e)
 {
-    uint32_t from = of_fours(ops_of(r)) ? GROUP_FROM_FOURS : GROUP_FROM;
+    const struct gpu_tuning *by = ops_of(r)->tuning;
+    uint32_t from = of_fours(ops_of(r)) ? by->group_from_fours : by->group_from;
     return routing->ids.rows * routing->ids.cols >= from * e->down->n_mat && y->cols % 4 == 0;
 }
 
@@ -450,10 +449,10 @@ void gpu_experts(struct run *r, struct tensor *y, const struct tensor *x,
 
 /* May every workgroup that reads the routing make it for itself? Where there is much of it, a
  * dispatch is cheaper. */
-static bool chosen_by_readers(const struct tensor *scores)
+static bool chosen_by_readers(const struct gpu_ops *g, const struct tensor *scores)
 {
-    enum { ROWS = 2, EXPERTS = 256 }; /* the latter in the kernel experts_gate_up_digits */
-    return scores->rows <= ROWS && scores->cols <= EXPERTS;
+    enum { EXPERTS = 256 }; /* in the kernel experts_gate_up_digits */
+    return scores->rows <= g->tuning->readers_choose && scores->cols <= EXPERTS;
 }
 
 void gpu_router_experts(struct run *r, struct tensor *y, struct routing *out, struct tensor *norm,
@@ -462,7 +461,7 @@ void gpu_router_experts(struct run *r, struct tensor *y, struct routing *out, st
 {
     struct gpu_choice c;
     bool settled = gpu_score(r, &c, out, norm, x, by, eps, beside);
-    if (settled && chosen_by_readers(&c.scores) && !is_grouped(r, y, out, e)) {
+    if (settled && chosen_by_readers(ops_of(r), &c.scores) && !is_grouped(r, y, out, e)) {
         experts_apart(r, y, norm, out, &c, e);
         return;
     }

@@ -24,7 +24,7 @@ static inline struct gpu_ops *ops_of(const struct run *r)
 /* A software device, where a workgroup is best one subgroup of four lanes: then nobody waits. */
 static inline bool of_fours(const struct gpu_ops *g)
 {
-    return g->narrow && g->tier >= TIER_SUBGROUP;
+    return g->tuning->lone && g->tier >= TIER_SUBGROUP;
 }
 
 /* Threads that each work for themselves, as kernels/lib/base.wgsl has them; a software device has
@@ -34,7 +34,26 @@ enum { LONE_WG = 16 };
 
 static inline bool has_lone(const struct gpu_ops *g, uint32_t kernel)
 {
-    return g->narrow && !g->cut && !recorder_bars(&g->rec, kernel);
+    return g->tuning->lone && !g->cut && !recorder_bars(&g->rec, kernel);
+}
+
+/* Threads of a workgroup that makes one sum, where `usual` are best on most devices. */
+static inline float gpu_sum_wg(const struct gpu_ops *g, uint32_t usual)
+{
+    return (float)(usual < g->tuning->sum_wg ? usual : g->tuning->sum_wg);
+}
+
+/* Is a residual stream of so many columns made anew by every workgroup that reads it? */
+static inline bool gpu_is_narrow(const struct gpu_ops *g, uint32_t cols)
+{
+    return !g->wide && cols <= g->tuning->narrow_stream;
+}
+
+/* The value for a matrix of so many rows. */
+static inline uint32_t gpu_value_at(const struct gpu_step_at *list, uint32_t rows)
+{
+    while (rows > list->rows) list++;
+    return list->value;
 }
 
 static inline struct gpu_weight *matrix_of(const struct weight *w)
@@ -125,8 +144,6 @@ static inline uint32_t gpu_unit(enum gpu_shape shape)
     return shape <= GPU_BF16 ? 8 : shape == GPU_Q8_0 || shape == GPU_Q8_A ? 16 : 32;
 }
 
-enum { GPU_UNITS = 132 }; /* processors of a large device */
-
 /* Record one dispatch with the kernel's default constants. */
 void gpu_dispatch_op(struct run *r, uint32_t kernel, const void *params,
                      const struct gpu_binding *b, uint32_t n, uint32_t n_groups);
@@ -176,12 +193,12 @@ void gpu_tiled_matrix(struct run *r, struct tensor *y, const struct tensor *x, b
 void gpu_tiled_f32(struct run *r, const struct tensor *y, const struct tensor *x, bool by_slot,
                    const struct gpu_plan *plan, gpu_buffer m, uint32_t n_mat);
 
-/* In how many shares a product is summed, so that so many tiles fill a large device: one that has
- * places for `units` of them at a time. Each tile is `depth` steps long; a share costs `numbers` of
+/* In how many shares a product is summed, so that so many tiles fill a device that has places for
+ * `units` of them at a time. Each tile is `depth` steps long; a share costs `numbers` of
  * memory, of which there are `room` bytes. *cost: of the fewest shares that are about as good as
  * any, in steps. */
-uint32_t gpu_shares(uint32_t tiles, uint32_t units, uint32_t depth, uint64_t numbers, uint64_t room,
-                    uint64_t *cost);
+uint32_t gpu_shares(const struct gpu_tuning *by, uint32_t tiles, uint32_t units, uint32_t depth,
+                    uint64_t numbers, uint64_t room, uint64_t *cost);
 
 /* y, from row `first` on, = y + the sum of n_part tensors that lie one after the other (fresh:
  * without y); with `by` its gelu times columns `col` ... of that. */
@@ -205,8 +222,7 @@ void gpu_linear_after(struct run *r, struct tensor *y, const struct tensor *x,
 /* Do so many rows go to the tiles of the matrix product? */
 bool gpu_by_tiles(const struct gpu_ops *g, uint32_t n_tok);
 
-/* A kernel whose workgroup shares one sum: on a software device a small one, since each barrier
- * costs it some microseconds for every four lanes. */
+/* A kernel whose workgroup shares one sum: `usual` threads, or what gpu_sum_wg makes of them. */
 void gpu_dispatch_sum(struct run *r, uint32_t kernel, uint32_t wg_index, uint32_t usual,
                       const void *params, const struct gpu_binding *b, uint32_t n,
                       uint32_t n_groups);

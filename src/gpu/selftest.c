@@ -239,13 +239,13 @@ static double number_at(const struct stage_output *o, const uint8_t *bytes, uint
 /* Run a case in the cut that it names; the backend then chooses by itself again. */
 static void run_case(struct gpu_ops *g, struct stage *s, const struct test_case *c)
 {
-    uint32_t usual = g->narrow_stream, near = g->horizon;
+    uint32_t near = g->horizon;
     g->cut = c->cut;
-    if (c->wide) g->narrow_stream = 0;
+    g->wide = c->wide;
     if (c->far) g->horizon = SELFTEST_FAR;
     c->run(s, c);
     g->cut = 0;
-    g->narrow_stream = usual;
+    g->wide = false;
     g->horizon = near;
 }
 

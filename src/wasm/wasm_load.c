@@ -293,8 +293,8 @@ EXPORT(double, bz_wasm_gpu_reserve, bz_session *s, enum reserve what)
                    prompt = LOGIT_ROWS < s->n_batch ? LOGIT_ROWS : s->n_batch;
     struct gpu_weight *table = table_of(s->engine);
     const bool away = table && table->away, fresh = !has_scratch(g);
-    g->parts_room =
-        GPU_PARTS_BYTES; /* lengths that are not gone through get on with what these take */
+    /* lengths that are not gone through get on with what these take */
+    g->parts_room = g->tuning->parts_bytes;
     reserve_group(&g->rec, RESERVE_FIRST, what);
     imagine_step(s, &r, prompt, 1, near); /* the first prompt comes before the table */
     if (table) table->away = false;
@@ -316,7 +316,7 @@ EXPORT(double, bz_wasm_gpu_reserve, bz_session *s, enum reserve what)
     reserve_rest(s, &r, near, what);
     if (fresh) keep_last_scratch(g);
     uint32_t parts = g->scratch[SCRATCH_PARTS].bytes;
-    if (parts < GPU_PARTS_BYTES) g->parts_room = parts;
+    if (parts < g->tuning->parts_bytes) g->parts_room = parts;
     if (table) table->away = away;
     g->rec.mode = RECORD_PROGRAM;
     bytes += gpu_draw_bytes(s->kv.n_ctx, c->n_vocab);
