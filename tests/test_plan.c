@@ -130,8 +130,44 @@ static void check_rules(const char *path, const struct gpu_profile *profile, siz
     }
 }
 
+/* What a device that calls itself so would be; its subgroups have 32 lanes. */
+static const char *profile_of(const char *vendor, const char *architecture)
+{
+    struct gpu_adapter a = { .profile = "" };
+    const struct gpu_limits l = { .subgroup_min = 32, .subgroup_max = 32 };
+    snprintf(a.vendor, sizeof a.vendor, "%s", vendor);
+    snprintf(a.architecture, sizeof a.architecture, "%s", architecture);
+    return gpu_profile_of(&a, &l)->name;
+}
+
+static void check_profiles(void)
+{
+    for (size_t i = 0; gpu_profile_at(i); i++) {
+        const struct gpu_profile *p = gpu_profile_at(i);
+        struct gpu_adapter a = { .vendor = "nvidia" };
+        snprintf(a.profile, sizeof a.profile, "%s", p->name);
+        CHECK_STR(gpu_profile_of(&p->adapter, &p->limits)->name, p->name);
+        CHECK_STR(gpu_profile_of(&a, &p->limits)->name, p->name);
+        CHECK(!p->int8 || p->limits.has_packed_dot);
+    }
+    CHECK_STR(profile_of("nvidia", "turing"), "nvidia");
+    CHECK_STR(profile_of("nvidia", ""), "nvidia");
+    CHECK_STR(profile_of("nvidia", "kepler"), "spec");
+    CHECK_STR(profile_of("intel", "gen-12lp"), "intel");
+    CHECK_STR(profile_of("intel", "gen-9"), "spec");
+    CHECK_STR(profile_of("amd", "rdna-2"), "amd");
+    CHECK_STR(profile_of("amd", "gcn-5"), "spec");
+    CHECK_STR(profile_of("qualcomm", "adreno-6xx"), "adreno");
+    CHECK_STR(profile_of("arm", "valhall"), "spec");
+    CHECK_STR(profile_of("", ""), "spec");
+}
+
 int main(void)
 {
+    TEST("a device's profile is what it names, else that of its vendor and architecture")
+    {
+        check_profiles();
+    }
     const struct gpu_profile *nvidia = gpu_profile_find("nvidia");
     char path[64];
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {

@@ -333,8 +333,11 @@ enum bz_status gpu_ops_open(struct backend *out, enum gpu_tier tier, struct bz_e
     g->tier = tier;
     if (g->tier == TIER_MATRIX && !g->rec.limits.has_matrix) g->tier = TIER_SUBGROUP;
     if (!g->rec.limits.subgroup_max) g->tier = TIER_PLAIN;
-    bool fours = g->rec.limits.subgroup_min == 4 && g->rec.limits.subgroup_max == 4;
-    g->tuning = gpu_profile_find(fours ? "software" : "nvidia")->tuning;
+    struct gpu_adapter adapter;
+    gpu_get_adapter(&adapter);
+    const struct gpu_profile *profile = gpu_profile_of(&adapter, &g->rec.limits);
+    g->tuning = profile->tuning;
+    g->int8 = profile->int8 && g->rec.limits.has_packed_dot;
     g->parts_room = g->tuning->parts_bytes;
     g->unused = gpu_buffer_new(16, GPU_STORAGE);
     for (uint32_t i = 0; i < COUNT(g->unread); i++) g->unread[i] = gpu_buffer_new(16, GPU_STORAGE);

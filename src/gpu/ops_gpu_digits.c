@@ -4,8 +4,7 @@
 
 bool gpu_can_settle(const struct gpu_ops *g, uint32_t rows, uint32_t cols)
 {
-    return g->tuning->shares_rows && g->rec.limits.has_packed_dot && !gpu_by_tiles(g, rows) &&
-           cols % 16 == 0;
+    return g->tuning->shares_rows && g->int8 && !gpu_by_tiles(g, rows) && cols % 16 == 0;
 }
 
 bool gpu_reads_digits(enum gpu_shape shape)

@@ -158,7 +158,7 @@ static uint32_t held_bytes(const struct gpu_ops *g, uint32_t cols)
 
 bool gpu_can_hold(const struct gpu_ops *g, uint32_t cols)
 {
-    return g->tuning->shares_rows && g->rec.limits.has_packed_dot && cols % HELD_RUN == 0 &&
+    return g->tuning->shares_rows && g->int8 && cols % HELD_RUN == 0 &&
            cols <= HELD_RUN * GPU_HELD_WG &&
            held_bytes(g, cols) <= g->rec.limits.max_workgroup_bytes;
 }

@@ -122,63 +122,83 @@ static const struct gpu_tuning software = {
     .lora_grad_groups = 1,
 };
 
+/* What a graphics card has at least, by Chrome. */
+#define CARD                                                                                       \
+    .max_buffer = UINT32_MAX, .max_binding = INT32_MAX, .max_workgroups = 65535,                   \
+    .max_invocations = 1024, .max_workgroup_bytes = 32 * KIB, .max_storage_buffers = 10,           \
+    .uniform_align = 256, .storage_align = 256, .has_f16 = 1, .has_timestamps = 1,                 \
+    .has_packed_dot = 1
+
+/* Only nvidia and software were measured. The others have the numbers of the former, and what is
+ * known of their hardware. */
 static const struct gpu_profile profiles[] = {
-    { "nvidia",
-      "an NVIDIA GPU under Vulkan (measured: H200)",
-      { .max_buffer = UINT32_MAX,
-        .max_binding = INT32_MAX,
-        .max_workgroups = 65535,
-        .max_invocations = 1024,
-        .max_workgroup_bytes = 48 * KIB,
-        .max_storage_buffers = 16,
-        .uniform_align = 256,
-        .storage_align = 256,
-        .subgroup_min = 32,
-        .subgroup_max = 32,
-        .has_timestamps = 1,
-        .has_packed_dot = 1 },
-      &large },
-    { "apple",
-      "an Apple GPU under Metal: no packed integer products",
-      { .max_buffer = UINT32_MAX,
-        .max_binding = INT32_MAX,
-        .max_workgroups = 65535,
-        .max_invocations = 1024,
-        .max_workgroup_bytes = 32 * KIB,
-        .max_storage_buffers = 10,
-        .uniform_align = 256,
-        .storage_align = 256,
-        .subgroup_min = 4,
-        .subgroup_max = 64,
-        .has_f16 = 1,
-        .has_timestamps = 1 },
-      &large },
-    { "spec",
-      "the least that WebGPU promises",
-      { .max_buffer = 256 * MIB,
-        .max_binding = 128 * MIB,
-        .max_workgroups = 65535,
-        .max_invocations = 256,
-        .max_workgroup_bytes = 16 * KIB,
-        .max_storage_buffers = 8,
-        .uniform_align = 256,
-        .storage_align = 256 },
-      &large },
-    { "software",
-      "a CPU: SwiftShader, as the tests have it",
-      { .max_buffer = 1024 * MIB,
-        .max_binding = 1024 * MIB,
-        .max_workgroups = 65535,
-        .max_invocations = 256,
-        .max_workgroup_bytes = 32 * KIB,
-        .max_storage_buffers = 12,
-        .uniform_align = 256,
-        .storage_align = 256,
-        .subgroup_min = 4,
-        .subgroup_max = 4,
-        .has_timestamps = 1,
-        .has_packed_dot = 1 },
-      &software },
+    { .name = "nvidia",
+      .about = "an NVIDIA GPU under Vulkan; measured: H200",
+      .adapter = { .vendor = "nvidia", .architecture = "hopper" },
+      .limits = { .max_buffer = UINT32_MAX,
+                  .max_binding = INT32_MAX,
+                  .max_workgroups = 65535,
+                  .max_invocations = 1024,
+                  .max_workgroup_bytes = 48 * KIB,
+                  .max_storage_buffers = 16,
+                  .uniform_align = 256,
+                  .storage_align = 256,
+                  .subgroup_min = 32,
+                  .subgroup_max = 32,
+                  .has_timestamps = 1,
+                  .has_packed_dot = 1 },
+      .int8 = true,
+      .tuning = &large },
+    { .name = "apple",
+      .about = "an Apple GPU: f32, as int8 products are emulated; not measured",
+      .adapter = { .vendor = "apple", .architecture = "metal-3" },
+      .limits = { CARD, .subgroup_min = 4, .subgroup_max = 64 },
+      .tuning = &large },
+    { .name = "intel",
+      .about = "an Intel GPU, Xe or later; not measured",
+      .adapter = { .vendor = "intel", .architecture = "xe-lpg" },
+      .limits = { CARD, .subgroup_min = 8, .subgroup_max = 32 },
+      .int8 = true,
+      .tuning = &large },
+    { .name = "amd",
+      .about = "an AMD GPU with RDNA; not measured",
+      .adapter = { .vendor = "amd", .architecture = "rdna-3" },
+      .limits = { CARD, .subgroup_min = 32, .subgroup_max = 64 },
+      .int8 = true,
+      .tuning = &large },
+    { .name = "adreno",
+      .about = "a Qualcomm Adreno GPU; not measured",
+      .adapter = { .vendor = "qualcomm", .architecture = "adreno-7xx" },
+      .limits = { CARD, .subgroup_min = 64, .subgroup_max = 128 },
+      .int8 = true,
+      .tuning = &large },
+    { .name = "spec",
+      .about = "any other GPU, here with the least that WebGPU promises: f32; not measured",
+      .limits = { .max_buffer = 256 * MIB,
+                  .max_binding = 128 * MIB,
+                  .max_workgroups = 65535,
+                  .max_invocations = 256,
+                  .max_workgroup_bytes = 16 * KIB,
+                  .max_storage_buffers = 8,
+                  .uniform_align = 256,
+                  .storage_align = 256 },
+      .tuning = &large },
+    { .name = "software",
+      .about = "a CPU as a GPU; measured: SwiftShader",
+      .adapter = { .vendor = "google", .architecture = "swiftshader" },
+      .limits = { .max_buffer = 1024 * MIB,
+                  .max_binding = 1024 * MIB,
+                  .max_workgroups = 65535,
+                  .max_invocations = 256,
+                  .max_workgroup_bytes = 32 * KIB,
+                  .max_storage_buffers = 12,
+                  .uniform_align = 256,
+                  .storage_align = 256,
+                  .subgroup_min = 4,
+                  .subgroup_max = 4,
+                  .has_timestamps = 1,
+                  .has_packed_dot = 1 },
+      .tuning = &software },
 };
 
 const struct gpu_profile *gpu_profile_at(size_t i)
@@ -191,4 +211,29 @@ const struct gpu_profile *gpu_profile_find(const char *name)
     for (size_t i = 0; gpu_profile_at(i); i++)
         if (strcmp(profiles[i].name, name) == 0) return &profiles[i];
     return NULL;
+}
+
+/* Architectures begin so, in the names of Chrome; the first line that fits. What no line has is
+ * `spec`: older ones, which lack packed integer products or emulate them, and ARM's. */
+static const struct {
+    const char *vendor, *architecture, *profile;
+} known[] = {
+    { "nvidia", "fermi", "spec" },      { "nvidia", "kepler", "spec" },
+    { "nvidia", "maxwell", "spec" },    { "nvidia", "", "nvidia" },
+    { "apple", "", "apple" },           { "intel", "gen-12", "intel" },
+    { "intel", "xe", "intel" },         { "amd", "rdna", "amd" },
+    { "qualcomm", "adreno", "adreno" },
+};
+
+const struct gpu_profile *gpu_profile_of(const struct gpu_adapter *a, const struct gpu_limits *l)
+{
+    const struct gpu_profile *named = gpu_profile_find(a->profile);
+    if (named) return named;
+    /* Subgroups of four lanes are those of a CPU's vectors. */
+    if (l->subgroup_min == 4 && l->subgroup_max == 4) return gpu_profile_find("software");
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(a->vendor, known[i].vendor) == 0 &&
+            strncmp(a->architecture, known[i].architecture, strlen(known[i].architecture)) == 0)
+            return gpu_profile_find(known[i].profile);
+    return gpu_profile_find("spec");
 }

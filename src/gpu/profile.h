@@ -98,9 +98,15 @@ struct gpu_tuning {
 
 struct gpu_profile {
     const char *name, *about;
+    struct gpu_adapter adapter; /* of one such device, with its limits */
     struct gpu_limits limits;
+    bool int8; /* the hardware multiplies int8 (dot4I8Packed): few rows are read as int8 planes */
     const struct gpu_tuning *tuning;
 };
+
+/* The profile of a device: the one that it names, else by vendor and architecture; `spec` for what
+ * is not known. */
+const struct gpu_profile *gpu_profile_of(const struct gpu_adapter *a, const struct gpu_limits *l);
 
 /* By name; NULL: there is none. By place; NULL past the last. */
 const struct gpu_profile *gpu_profile_find(const char *name);

@@ -39,14 +39,12 @@ EXPORT(int32_t, ops_test_open, void)
     return wasm_failed(cpu_open(&reference, false, 1, &wasm_err)) ? -1 : 0;
 }
 
-/* Open one more GPU backend: its number. wide: record what a device with wide workgroups would run,
- * on any device. */
-EXPORT(int32_t, ops_test_add, uint32_t tier, uint32_t wide)
+/* Open one more GPU backend: its number. */
+EXPORT(int32_t, ops_test_add, uint32_t tier)
 {
     CHECK(n_gpus < MAX_BACKENDS);
     struct backend *gpu = &gpus[n_gpus];
     if (wasm_failed(gpu_ops_open(gpu, (enum gpu_tier)tier, &wasm_err))) return -1;
-    if (wide) ((struct gpu_ops *)gpu->ctx)->tuning = gpu_profile_find("nvidia")->tuning;
     return (int32_t)n_gpus++;
 }
 

@@ -21,7 +21,7 @@ export const storeOption: Option = { name: '--store', arg: 'DIR', help: 'Ollama 
 export const engineOptions: readonly Option[] = [
   { name: '--backend', arg: 'NAME', help: 'auto (default: the GPU where there is one, else the CPU), gpu, cpu, or reference, the slow oracle', kind: 'text' },
   { name: '--tier', arg: 'NAME', help: 'kernels of the GPU at most: matrix (default, where it can), subgroup or plain', kind: 'text' },
-  { name: '--device-profile', arg: 'NAME', help: `pretend to be a smaller GPU: ${Object.keys(profiles).join(', ')}`, kind: 'text' },
+  { name: '--device-profile', arg: 'NAME', help: `pretend to be another GPU, no larger: ${Object.keys(profiles).join(', ')}`, kind: 'text' },
   { name: '--dawn-features', arg: 'LIST', help: "Dawn's toggles, with commas; allow_unsafe_apis,vulkan_enable_f16_on_nvidia: subgroup matrices", kind: 'text' },
   { name: '--adapter', arg: 'PATH[:S]', help: 'LoRA adapter with scale S; may be repeated', kind: 'texts' },
   { name: '--threads', arg: 'N', help: 'accepted for the sake of scripts; this build has one thread', kind: 'whole' },

@@ -1,7 +1,8 @@
 // adapter - a WebGPU device, whatever the host: a browser's, npm `webgpu` (Dawn) in Node, or Deno's.
 //
 // It asks for the largest limits and the few features that kernels can use. A profile then pretends
-// that the device is a smaller one, so that every tier and every split can be tested on any machine.
+// that the device is another one, and no larger, so that every tier, every split and what is chosen
+// for each vendor's devices can be tested on any machine.
 
 import { nodeFiles } from '../load/node_files.js';
 
@@ -32,7 +33,14 @@ export interface Limits {
   hasF16: number; // 0 or 1
   hasTimestamps: number;
   hasMatrix: number; // products of 16 x 16 matrices of halves, by subgroups of 32
-  hasPackedDot: number; // WGSL's packed_4x8_integer_dot_product
+  hasPackedDot: number; // WGSL's packed_4x8_integer_dot_product: in the language, the hardware may lack it
+}
+
+/** What the device is, as WebGPU says: struct gpu_adapter of src/gpu/gpu.h. src/gpu/profile.c makes its choices by that. */
+export interface AdapterNames {
+  readonly vendor: string; // "nvidia"; "" where the host does not tell
+  readonly architecture: string; // "hopper"
+  readonly profile: string; // of src/gpu/profile.c, whose choices are wanted whatever the device is; "": its own
 }
 
 /** Sets of kernels, each with what the next has and more. */
@@ -42,21 +50,26 @@ export interface Device {
   readonly device: GPUDevice;
   readonly name: string; // for people: "nvidia hopper", "google swiftshader"
   readonly limits: Readonly<Limits>;
+  readonly names: AdapterNames;
   readonly software: boolean; // it computes on the CPU, and takes seconds to compile a kernel
   readonly maxTotal: number; // bytes of all buffers together; Infinity where the device decides
 }
 
-/** A smaller device: the most it has of each limit, and which features. */
+/** Another device: whose choices src/gpu/profile.c makes, the most it has of each limit, and which features. */
 interface Profile {
+  readonly as: string;
   readonly most: Partial<Limits>;
   readonly maxTotal?: number;
 }
 
 const MiB = 1024 * 1024;
 
+const card: Partial<Limits> = { maxBuffer: 4096 * MiB - 1, maxBinding: 2048 * MiB - 4, maxInvocations: 1024, maxWorkgroupBytes: 32768, maxStorageBuffers: 10, hasMatrix: 0 };
+
 export const profiles = {
   // What the WebGPU specification promises everywhere.
-  'spec-default': {
+  spec: {
+    as: 'spec',
     most: {
       maxBuffer: 256 * MiB, maxBinding: 128 * MiB, maxInvocations: 256, maxWorkgroupBytes: 16384,
       maxStorageBuffers: 8, subgroupMin: 0, subgroupMax: 0, hasF16: 0, hasTimestamps: 0, hasMatrix: 0,
@@ -64,6 +77,7 @@ export const profiles = {
   },
   // Safari on a phone: the tab dies near 1.5 GB.
   'ios-like': {
+    as: 'apple',
     most: {
       maxBuffer: 1024 * MiB, maxBinding: 1024 * MiB, maxInvocations: 1024, maxWorkgroupBytes: 32768,
       maxStorageBuffers: 8, subgroupMin: 0, subgroupMax: 0, hasTimestamps: 0, hasMatrix: 0,
@@ -71,7 +85,8 @@ export const profiles = {
     maxTotal: 1.4e9,
   },
   // Chromium's software adapter.
-  swiftshader: {
+  software: {
+    as: 'software',
     most: {
       maxBuffer: 1024 * MiB, maxBinding: 1024 * MiB, maxInvocations: 256, maxWorkgroupBytes: 32768,
       maxStorageBuffers: 12, subgroupMax: 4, hasF16: 0, hasMatrix: 0,
@@ -79,14 +94,20 @@ export const profiles = {
   },
   // Chromium on an NVIDIA card, as it comes.
   nvidia: {
+    as: 'nvidia',
     most: { maxBuffer: 4096 * MiB - 1, maxBinding: 2048 * MiB - 4, maxInvocations: 1024, maxWorkgroupBytes: 49152, maxStorageBuffers: 16, hasF16: 0, hasMatrix: 0 },
   },
+  // Chromium on other vendors' cards.
+  apple: { as: 'apple', most: card },
+  intel: { as: 'intel', most: card },
+  amd: { as: 'amd', most: card },
+  adreno: { as: 'adreno', most: card },
 } as const satisfies Record<string, Profile>;
 
 export type ProfileName = keyof typeof profiles;
 
 export interface DeviceOptions {
-  /** Pretend to be a smaller device. */
+  /** Pretend to be another device, and no larger than it. */
   profile?: ProfileName;
   /** Dawn toggles (Node only), one with a minus before it is turned off; default the comma-separated list in the variable BEZEL_DAWN. */
   dawn?: readonly string[];
@@ -206,6 +227,9 @@ function largest(adapter: GPUAdapter, most: Partial<Limits>): Record<string, num
   };
 }
 
+/** wgpu gives the vendor as its number on the PCI bus. */
+const pci: Record<string, string> = { 4098: 'amd', 4203: 'apple', 4318: 'nvidia', 5045: 'arm', 20803: 'qualcomm', 32902: 'intel' };
+
 /** wgpu gives the vendor as a number and a name for people in the description. */
 function nameOf(info: GPUAdapterInfo): string {
   const spoken = [info.vendor, info.architecture].filter((w) => w && !/^\d+$/.test(w)).join(' ');
@@ -217,7 +241,7 @@ export async function openDevice(options: DeviceOptions = {}): Promise<Device> {
   const gpu = await findGpu(options.dawn ?? env?.split(',').filter(Boolean) ?? []);
   const adapter = await gpu.requestAdapter({ powerPreference: options.power ?? 'high-performance' });
   if (!adapter) throw new Error('WebGPU found no graphics adapter');
-  const profile: Profile = options.profile ? profiles[options.profile] : { most: {} };
+  const profile: Profile = options.profile ? profiles[options.profile] : { as: '', most: {} };
   const hidden: Record<string, boolean> = {
     subgroups: profile.most.subgroupMax === 0,
     'shader-f16': profile.most.hasF16 === 0,
@@ -237,6 +261,7 @@ export async function openDevice(options: DeviceOptions = {}): Promise<Device> {
     device,
     name: nameOf(adapter.info),
     limits: clamp(deviceLimits(gpu, device, adapter.info), profile.most),
+    names: { vendor: pci[adapter.info.vendor] ?? adapter.info.vendor, architecture: adapter.info.architecture, profile: profile.as },
     software: adapter.info.isFallbackAdapter === true,
     maxTotal: profile.maxTotal ?? Infinity,
   };
