@@ -57,7 +57,8 @@ static bool join_lora(struct run *r, const struct join *j, struct tensor *z,
     }
     uint32_t groups = 1 + divide_up(all, divide_up(all, g->tuning->lora_groups));
     struct gpu_constant wg = { JOIN_LORA_WG, GPU_HELD_WG };
-    record_dispatch(&g->rec, TIERED(g, JOIN_LORA), &wg, 1, &p, bind, COUNT(bind), groups * p.n_tok);
+    record_dispatch(&g->rec, TIERED(g, JOIN_LORA) | ACTS(g, JOIN_LORA), &wg, 1, &p, bind,
+                    COUNT(bind), groups * p.n_tok);
     gpu_note_settled(r, to, &settled);
     return true;
 }
@@ -67,7 +68,7 @@ static void join_and_adapt(struct run *r, const struct join *j, struct tensor *z
                            const struct weight *const *w, uint32_t n)
 {
     bool floats = false;
-    for (uint32_t i = 0; i < n; i++) floats = floats || !gpu_reads_digits(matrix_of(w[i])->shape);
+    for (uint32_t i = 0; i < n; i++) floats = floats || !gpu_is_codes(matrix_of(w[i])->shape);
     if (join_lora(r, j, z, w, n, floats)) return;
     gpu_join_settled(r, j, true);
     gpu_place_z(z, gpu_settled_of(r, join_result(j)), w, n);

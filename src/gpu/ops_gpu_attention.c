@@ -81,7 +81,8 @@ static void merge_shares(struct run *r, struct tensor *y, const struct shares *s
         bind[3] = whole(((const struct gpu_weight *)reader->mem)->adapted.a);
     }
     struct gpu_constant lora = { ATTENTION_MERGE_LORA, adapts };
-    record_dispatch(&g->rec, KERNEL_ATTENTION_MERGE, &lora, 1, &p, bind, COUNT(bind), n_groups);
+    record_dispatch(&g->rec, (uint32_t)KERNEL_ATTENTION_MERGE | ACTS(g, ATTENTION_MERGE), &lora, 1,
+                    &p, bind, COUNT(bind), n_groups);
     if (settles) gpu_note_settled(r, y, &digits);
     if (adapts) gpu_note_parts(r, reader, &z, n_groups);
 }
@@ -151,7 +152,7 @@ static bool can_attend_alone(struct run *r, const struct heads *h, const struct 
     struct gpu_ops *g = ops_of(r);
     return h->k && most_seen(g, window) <= g->tuning->single_keys && kv->head_dim % 16 == 0 &&
            !gpu_can_hold(g, w->cols) && gpu_can_settle(g, 1, w->cols) && gpu_whole_and_bare(w) &&
-           gpu_reads_digits(((const struct gpu_weight *)w->mem)->shape);
+           gpu_is_codes(((const struct gpu_weight *)w->mem)->shape);
 }
 
 /* One row, from projections to the shares of its attention in one dispatch. alone: where its only
@@ -203,7 +204,9 @@ static void attend_new(struct run *r, const struct shares *s, struct kv *kv, con
                                         { ATTEND_LORA_KV_F16, kv->k.half },
                                         { ATTEND_LORA_DIM, (float)known_dim(kv->head_dim) },
                                         { ATTEND_LORA_LORA, 1 } };
-    uint32_t kernel = lora ? KERNEL_ATTEND_LORA : alone ? KERNEL_ATTEND_ALONE : KERNEL_ATTEND;
+    uint32_t kernel = lora    ? (uint32_t)KERNEL_ATTEND_LORA
+                      : alone ? (uint32_t)KERNEL_ATTEND_ALONE | ACTS(g, ATTEND_ALONE)
+                              : (uint32_t)KERNEL_ATTEND;
     record_dispatch(&g->rec, kernel, constants, COUNT(constants) - (lora ? 0 : 1), &p, bind,
                     COUNT(bind) - (lora ? 0 : 1), s->n_groups);
 }
@@ -367,8 +370,8 @@ static void merge_linear(struct run *r, const struct tensor *y, const struct sha
                                         { MERGE_LINEAR_LANES, (float)t.lanes },
                                         { MERGE_LINEAR_R, (float)t.rows },
                                         { MERGE_LINEAR_HELD, (float)gpu_held(w->cols) } };
-    record_dispatch(&g->rec, TIERED_SHAPED(g, MERGE_LINEAR, gw->shape), constants, COUNT(constants),
-                    &p, bind, COUNT(bind), divide_up(p.rows, team_rows(t)));
+    record_dispatch(&g->rec, READY(g, MERGE_LINEAR, gw->shape), constants, COUNT(constants), &p,
+                    bind, COUNT(bind), divide_up(p.rows, team_rows(t)));
 }
 
 /* The same of a matrix with adapters, where the shares have z. */
@@ -393,8 +396,8 @@ static void merge_linear_z(struct run *r, const struct tensor *y, const struct s
                                         { MERGE_LINEAR_Z_LANES, (float)t.lanes },
                                         { MERGE_LINEAR_Z_R, (float)t.rows },
                                         { MERGE_LINEAR_Z_HELD, (float)gpu_held(w->cols) } };
-    record_dispatch(&g->rec, TIERED_SHAPED(g, MERGE_LINEAR_Z, gw->shape), constants,
-                    COUNT(constants), &p, bind, COUNT(bind), divide_up(p.rows, team_rows(t)));
+    record_dispatch(&g->rec, READY(g, MERGE_LINEAR_Z, gw->shape), constants, COUNT(constants), &p,
+                    bind, COUNT(bind), divide_up(p.rows, team_rows(t)));
 }
 
 /* Can every workgroup of the product with w merge the shares? */
@@ -411,8 +414,8 @@ static bool can_share_z(const struct gpu_ops *g, const struct shares *s, const s
 {
     const struct gpu_weight *gw = w->mem;
     uint32_t rank = gw->adapted.rank;
-    return can_merge(g, s, kv, w) && gpu_reads_digits(gw->shape) && rank > 0 &&
-           rank <= SHARE_RANK && rank <= kv->head_dim / 4 && s->heads == 1 &&
+    return can_merge(g, s, kv, w) && gpu_is_codes(gw->shape) && rank > 0 && rank <= SHARE_RANK &&
+           rank <= kv->head_dim / 4 && s->heads == 1 &&
            w->cols / kv->head_dim * rank <= 4 * GPU_HELD_WG && !w->z && !gpu_drops(w) &&
            gw->n_parts == 1 && w->rows % 4 == 0 && y->cols == w->rows && !y->first &&
            g->rec.limits.max_storage_buffers >= ATTEND_LORA_BUFFERS;

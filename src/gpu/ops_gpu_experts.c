@@ -131,44 +131,42 @@ static bool gate_up_digits(struct run *r, struct tensor *h, const struct tensor 
     if (!gpu_settled_of(r, x) || !gpu_bare_codes(gate) || !gpu_bare_codes(up) ||
         a->shape != b->shape || a->n_parts != b->n_parts)
         return false;
-    struct tensor settled = *gpu_settled_of(r, x), s = { 0 };
-    bool settles = h->cols % 16 == 0;
-    if (settles) s = gpu_settled_room(r, h->rows, h->cols);
+    bool planes = gpu_reads_planes(g, a->shape);
+    struct tensor settled = *gpu_settled_of(r, x), s = gpu_settled_beside(r, h, planes);
     struct teams t = pairs_cut(a->shape, x->cols);
     bool routes = due != NULL;
     for (uint32_t i = 0; i < a->n_parts; i++, routes = false) {
         const struct gpu_part *part = &a->parts[i];
-        struct experts_gate_up_digits_params p = { .cols = gate->cols,
-                                                   .rows = h->cols,
-                                                   .stride = gate->rows,
-                                                   .up_at = fused ? h->cols : 0,
-                                                   .mat0 = first_expert(gate, part),
-                                                   .n_mat = part->rows / gate->rows,
-                                                   .n_tok = x->rows,
-                                                   .n_used = routing->ids.cols,
-                                                   .n_expert = gate->n_mat,
-                                                   .y_stride = h->cols,
-                                                   .scales = part->layout.scales,
-                                                   .high = part->layout.high,
-                                                   .d = part->layout.d,
-                                                   .settles = settles };
-        struct gpu_binding bind[] = { act(&settled),
-                                      whole(part->buffer),
-                                      whole(b->parts[i].buffer),
-                                      act(routes ? &due->scores : &routing->ids),
-                                      act(h),
-                                      settles ? act(&s) : whole(g->unread[0]),
-                                      routes ? act(&routing->ids) : whole(g->unread[1]),
-                                      routes ? act(&routing->weights) : whole(g->unread[2]) };
-        struct gpu_constant constants[] = { { EXPERTS_GATE_UP_DIGITS_WG, (float)t.wg },
-                                            { EXPERTS_GATE_UP_DIGITS_LANES, (float)t.lanes },
-                                            { EXPERTS_GATE_UP_DIGITS_R, (float)t.rows },
-                                            { EXPERTS_GATE_UP_DIGITS_ROUTES, routes } };
-        record_dispatch(&g->rec, TIERED_SHAPED(g, EXPERTS_GATE_UP_DIGITS, a->shape), constants,
-                        COUNT(constants), &p, bind, COUNT(bind),
+        struct experts_gate_up_bare_params p = { .cols = gate->cols,
+                                                 .rows = h->cols,
+                                                 .stride = gate->rows,
+                                                 .up_at = fused ? h->cols : 0,
+                                                 .mat0 = first_expert(gate, part),
+                                                 .n_mat = part->rows / gate->rows,
+                                                 .n_tok = x->rows,
+                                                 .n_used = routing->ids.cols,
+                                                 .n_expert = gate->n_mat,
+                                                 .y_stride = h->cols,
+                                                 .scales = part->layout.scales,
+                                                 .high = part->layout.high,
+                                                 .d = part->layout.d,
+                                                 .settles = planes && s.size };
+        struct gpu_binding bind[8] = { act(&settled), whole(part->buffer),
+                                       whole(b->parts[i].buffer),
+                                       act(routes ? &due->scores : &routing->ids), act(h) };
+        uint32_t n = 5;
+        if (planes) bind[n++] = s.size ? act(&s) : whole(g->unread[0]);
+        bind[n++] = routes ? act(&routing->ids) : whole(g->unread[1]);
+        bind[n++] = routes ? act(&routing->weights) : whole(g->unread[2]);
+        struct gpu_constant constants[] = { { EXPERTS_GATE_UP_BARE_WG, (float)t.wg },
+                                            { EXPERTS_GATE_UP_BARE_LANES, (float)t.lanes },
+                                            { EXPERTS_GATE_UP_BARE_R, (float)t.rows },
+                                            { EXPERTS_GATE_UP_BARE_ROUTES, routes } };
+        record_dispatch(&g->rec, READY(g, EXPERTS_GATE_UP_BARE, a->shape), constants,
+                        COUNT(constants), &p, bind, n,
                         h->rows * divide_up(p.rows, team_rows(t)) + (routes ? p.n_tok : 0));
     }
-    if (settles) gpu_note_settled(r, h, &s);
+    if (s.size) gpu_note_settled(r, h, &s);
     return true;
 }
 
@@ -224,13 +222,12 @@ static void experts_sum(struct run *r, struct tensor *y, const struct tensor *h,
         struct teams t = settled ? gpu_cut(ops_of(r), g->shape, w->rows, cols, 0)
                                  : gpu_teams(ops_of(r), g->shape, w->rows, cols);
         uint32_t groups = y->rows * divide_up(w->rows, team_rows(t));
-        struct gpu_constant constants[] = { { EXPERTS_DOWN_DIGITS_WG, (float)t.wg },
-                                            { EXPERTS_DOWN_DIGITS_LANES, (float)t.lanes },
-                                            { EXPERTS_DOWN_DIGITS_R, (float)t.rows } };
+        struct gpu_constant constants[] = { { EXPERTS_DOWN_BARE_WG, (float)t.wg },
+                                            { EXPERTS_DOWN_BARE_LANES, (float)t.lanes },
+                                            { EXPERTS_DOWN_BARE_R, (float)t.rows } };
         if (settled)
-            record_dispatch(&ops_of(r)->rec,
-                            TIERED_SHAPED(ops_of(r), EXPERTS_DOWN_DIGITS, g->shape), constants,
-                            COUNT(constants), &p, bind, COUNT(bind) - 2, groups);
+            record_dispatch(&ops_of(r)->rec, READY(ops_of(r), EXPERTS_DOWN_BARE, g->shape),
+                            constants, COUNT(constants), &p, bind, COUNT(bind) - 2, groups);
         else
             experts_dispatch(r, TIERED_SHAPED(ops_of(r), EXPERTS_DOWN, g->shape), t, &p, bind,
                              COUNT(bind), groups);
@@ -452,7 +449,7 @@ void gpu_experts(struct run *r, struct tensor *y, const struct tensor *x,
  * dispatch is cheaper. */
 static bool chosen_by_readers(const struct gpu_ops *g, const struct tensor *scores)
 {
-    enum { EXPERTS = 256 }; /* in the kernel experts_gate_up_digits */
+    enum { EXPERTS = 256 }; /* in the kernel experts_gate_up_bare */
     return scores->rows <= g->tuning->readers_choose && scores->cols <= EXPERTS;
 }
 

@@ -16,6 +16,12 @@
 
 #define TIERED_SHAPED(g, NAME, shape) (TIERED(g, NAME) | SHAPED(NAME, shape))
 
+/* How a row is made ready for products of few rows (kernels/lib/acts.wgsl): as int8 planes where
+ * the device multiplies int8, else as f32. A product reads it so; W of floats wants floats. */
+#define ACTS(g, NAME) ((g)->int8 ? (uint32_t)NAME##_ACTS_INT8 : 0u)
+#define READY(g, NAME, shape)                                                                      \
+    (TIERED_SHAPED(g, NAME, shape) | (gpu_reads_planes(g, shape) ? ACTS(g, NAME) : 0u))
+
 static inline struct gpu_ops *ops_of(const struct run *r)
 {
     return r->be->ctx;
@@ -35,6 +41,17 @@ enum { LONE_WG = 16 };
 static inline bool has_lone(const struct gpu_ops *g, uint32_t kernel)
 {
     return g->tuning->lone && !g->cut && !recorder_bars(&g->rec, kernel);
+}
+
+/* Are the weights whole numbers with a scale for each block? */
+static inline bool gpu_is_codes(enum gpu_shape shape)
+{
+    return shape >= GPU_Q4_0;
+}
+
+static inline bool gpu_reads_planes(const struct gpu_ops *g, enum gpu_shape shape)
+{
+    return g->int8 && gpu_is_codes(shape);
 }
 
 /* Threads of a workgroup that makes one sum, where `usual` are best on most devices. */
@@ -250,16 +267,15 @@ bool gpu_score(struct run *r, struct gpu_choice *c, const struct routing *out, s
                const struct tensor *x, const struct router *by, float eps,
                const struct product *beside);
 
-/* ---- digits: ops_gpu_digits.c ---- */
+/* ---- rows made ready: ops_gpu_digits.c ---- */
 
-/* Can rows of activations be settled, and would products read them? */
+/* Can rows of activations be settled? Products with codes read them. */
 bool gpu_can_settle(const struct gpu_ops *g, uint32_t rows, uint32_t cols);
-bool gpu_reads_digits(enum gpu_shape shape);
 
 /* Are the matrices codes without adapters? */
 static inline bool gpu_bare_codes(const struct weight *w)
 {
-    return gpu_reads_digits(matrix_of(w)->shape) && matrix_of(w)->adapted.n == 0;
+    return gpu_is_codes(matrix_of(w)->shape) && matrix_of(w)->adapted.n == 0;
 }
 
 enum {
@@ -270,6 +286,9 @@ enum {
 /* Room for what a dispatch settles of rows x cols; once that is recorded, gpu_note_settled says
  * whose it is. */
 struct tensor gpu_settled_room(struct run *r, uint32_t rows, uint32_t cols);
+/* The same for y that a dispatch with `planes` writes beside it; others leave y itself for products
+ * that read f32. Empty: y is not settled. */
+struct tensor gpu_settled_beside(struct run *r, const struct tensor *y, bool planes);
 void gpu_note_settled(struct run *r, const struct tensor *of, const struct tensor *settled);
 
 /* The places of z = A x of n matrices, behind the digits of x; empty ones without adapters. */

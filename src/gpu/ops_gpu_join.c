@@ -92,8 +92,8 @@ static void join(struct run *r, const struct join *j, const struct tensor *y,
     }
     struct gpu_constant constants[] = { { JOIN_RUNS_WG, (float)wg },
                                         { JOIN_RUNS_RUNS, (float)divide_up(cols, HELD_RUN * wg) } };
-    record_dispatch(&g->rec, TIERED(g, JOIN_RUNS), constants, COUNT(constants), &p, bind,
-                    COUNT(bind), rows);
+    record_dispatch(&g->rec, TIERED(g, JOIN_RUNS) | ACTS(g, JOIN_RUNS), constants, COUNT(constants),
+                    &p, bind, COUNT(bind), rows);
 }
 
 bool gpu_join_touch(struct run *r, const struct join *j, const struct weight *const *soon,
@@ -124,8 +124,8 @@ bool gpu_join_touch(struct run *r, const struct join *j, const struct weight *co
     struct gpu_constant constants[] = {
         { JOIN_TOUCH_WG, (float)wg }, { JOIN_TOUCH_RUNS, (float)divide_up(cols, HELD_RUN * wg) }
     };
-    record_dispatch(&g->rec, TIERED(g, JOIN_TOUCH), constants, COUNT(constants), &p, bind,
-                    COUNT(bind), 1 + g->tuning->prefetch_groups);
+    record_dispatch(&g->rec, TIERED(g, JOIN_TOUCH) | ACTS(g, JOIN_TOUCH), constants,
+                    COUNT(constants), &p, bind, COUNT(bind), 1 + g->tuning->prefetch_groups);
     gpu_note_settled(r, join_result(j), &s);
     return true;
 }
@@ -158,8 +158,7 @@ static uint32_t held_bytes(const struct gpu_ops *g, uint32_t cols)
 
 bool gpu_can_hold(const struct gpu_ops *g, uint32_t cols)
 {
-    return g->tuning->shares_rows && g->int8 && cols % HELD_RUN == 0 &&
-           cols <= HELD_RUN * GPU_HELD_WG &&
+    return g->tuning->shares_rows && cols % HELD_RUN == 0 && cols <= HELD_RUN * GPU_HELD_WG &&
            held_bytes(g, cols) <= g->rec.limits.max_workgroup_bytes;
 }
 
@@ -309,7 +308,7 @@ static void dispatch_one(struct run *r, const struct join *j, const struct tenso
     _Static_assert((int)JOIN_GATE_UP_WG == JOIN_LINEAR_WG && (int)JOIN_GATE_UP_R == JOIN_LINEAR_R &&
                        (int)JOIN_GATE_UP_HELD == JOIN_LINEAR_HELD,
                    "one");
-    dispatch_held(r, TIERED_SHAPED(g, JOIN_LINEAR, shape_of(w)), j, t, 0, &p, bind, COUNT(bind),
+    dispatch_held(r, READY(g, JOIN_LINEAR, shape_of(w)), j, t, 0, &p, bind, COUNT(bind),
                   divide_up(part->rows, t.rows));
 }
 
@@ -347,8 +346,8 @@ void gpu_join_linears(struct run *r, const struct join *j, struct tensor *const 
             continue;
         }
         enum gpu_shape shape = shape_of(w[first]);
-        uint32_t kernel = some[i].mixed ? TIERED_SHAPED(g, JOIN_LINEARS_MIXED, shape)
-                                        : TIERED_SHAPED(g, JOIN_LINEARS, shape);
+        uint32_t kernel =
+            some[i].mixed ? READY(g, JOIN_LINEARS_MIXED, shape) : READY(g, JOIN_LINEARS, shape);
         dispatch_picked(r, kernel, j, y, w, &some[i]);
     }
 }
@@ -381,7 +380,7 @@ void gpu_join_linear_gelu_mul(struct run *r, const struct join *j, struct tensor
     struct gpu_binding bind[] = { act(j->x), act(j->branch), vector(g, j->w), whole(part->buffer),
                                   act(b),    act(j->to),     act(y) };
     struct teams t = held_cut(g, w->rows);
-    dispatch_held(r, TIERED_SHAPED(g, JOIN_GELU, shape_of(w)), j, t, 0, &p, bind, COUNT(bind),
+    dispatch_held(r, READY(g, JOIN_GELU, shape_of(w)), j, t, 0, &p, bind, COUNT(bind),
                   divide_up(w->rows, t.rows));
 }
 
@@ -404,9 +403,8 @@ static void dispatch_gate_up(struct run *r, const struct join *j, struct tensor 
     struct gpu_vectors v = gpu_join_vectors(g, j);
     const struct gpu_part *gate = part_of(gate_w);
     struct teams t = held_pair_cut(g, j, gate_w->rows);
-    bool settles = y->cols % 16 == 0;
-    struct tensor settled = { 0 };
-    if (settles) settled = gpu_settled_room(r, y->rows, y->cols);
+    bool planes = gpu_reads_planes(g, shape_of(gate_w));
+    struct tensor settled = gpu_settled_beside(r, y, planes);
     struct join_gate_up_params p = { .cols = gate_w->cols,
                                      .rows = gate_w->rows,
                                      .n_tok = j->x->rows,
@@ -417,7 +415,7 @@ static void dispatch_gate_up(struct run *r, const struct join *j, struct tensor 
                                      .has_branch = 1,
                                      .post_at = v.at[0],
                                      .next_at = v.at[2],
-                                     .settles = settles,
+                                     .settles = planes && settled.size,
                                      .eps = j->eps };
     struct gpu_binding bind[] = { act(j->x),
                                   act(j->branch),
@@ -426,10 +424,10 @@ static void dispatch_gate_up(struct run *r, const struct join *j, struct tensor 
                                   whole(part_of(up_w)->buffer),
                                   act(j->to),
                                   act(y),
-                                  settles ? act(&settled) : whole(g->unread[0]) };
-    dispatch_held(r, TIERED_SHAPED(g, JOIN_GATE_UP, shape_of(gate_w)), j, t, 0, &p, bind,
-                  COUNT(bind), divide_up(gate_w->rows, t.rows));
-    if (settles) gpu_note_settled(r, y, &settled);
+                                  planes && settled.size ? act(&settled) : whole(g->unread[0]) };
+    dispatch_held(r, READY(g, JOIN_GATE_UP, shape_of(gate_w)), j, t, 0, &p, bind,
+                  COUNT(bind) - (planes ? 0 : 1), divide_up(gate_w->rows, t.rows));
+    if (settled.size) gpu_note_settled(r, y, &settled);
 }
 
 void gpu_join_gate_up(struct run *r, const struct join *j, struct tensor *y, struct tensor *up,

@@ -250,14 +250,8 @@ static void row_product(struct run *r, const struct block *w, const struct linea
 {
     struct gpu_ops *g = ops_of(r);
     struct teams t = gpu_even_cut(g, w->shape, w->rows, w->cols, p->n_tok);
-    _Static_assert((int)LINEAR_WG == LINEAR_DIGITS_WG && (int)LINEAR_LANES == LINEAR_DIGITS_LANES &&
-                       (int)LINEAR_R == LINEAR_DIGITS_R && (int)LINEAR_GELU == LINEAR_DIGITS_GELU &&
-                       (int)LINEAR_LORA == LINEAR_DIGITS_LORA,
-                   "one piece");
     _Static_assert(LINEAR_WG == (int)LINEAR_BARE_WG && LINEAR_LANES == (int)LINEAR_BARE_LANES &&
-                       LINEAR_R == (int)LINEAR_BARE_R && LINEAR_WG == (int)LINEAR_DIGITS_BARE_WG &&
-                       LINEAR_LANES == (int)LINEAR_DIGITS_BARE_LANES &&
-                       LINEAR_R == (int)LINEAR_DIGITS_BARE_R &&
+                       LINEAR_R == (int)LINEAR_BARE_R &&
                        sizeof *p == sizeof(struct linear_bare_params),
                    "one piece");
     struct gpu_constant constants[] = { { LINEAR_WG, (float)t.wg },
@@ -265,12 +259,11 @@ static void row_product(struct run *r, const struct block *w, const struct linea
                                         { LINEAR_R, (float)t.rows },
                                         { LINEAR_GELU, gelu },
                                         { LINEAR_LORA, p->z_parts ? 2 : p->rank > 0 } };
-    bool bare = !gelu && !p->rank, digits = settled && gpu_reads_digits(w->shape);
+    bool bare = !gelu && !p->rank, ready = settled && gpu_is_codes(w->shape);
     uint32_t kernel =
         bare ? TIERED_SHAPED(g, LINEAR_BARE, w->shape) : TIERED_SHAPED(g, LINEAR, w->shape);
-    if (digits) {
-        kernel = bare ? TIERED_SHAPED(g, LINEAR_DIGITS_BARE, w->shape)
-                      : TIERED_SHAPED(g, LINEAR_DIGITS, w->shape);
+    if (ready) {
+        kernel |= bare ? ACTS(g, LINEAR_BARE) : ACTS(g, LINEAR);
         bind[0] = act(settled);
     }
     struct gpu_binding few[] = { bind[0], bind[1], bind[n - 1] };

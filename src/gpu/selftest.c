@@ -174,7 +174,8 @@ void stage_settled(struct stage *s, const struct tensor *t)
      * copies has a case of its own: it is not among those that a wrong result here is blamed on. */
     struct tensor from = *settled, *kept = stage_tensor(s, t->rows, t->cols, STAGE_F32, 0);
     if (s->place == STAGE_GPU) op_copy_rows(&s->run, kept, &from, 0);
-    stage_result(s, kept, STAGE_SETTLED);
+    bool planes = ((struct gpu_ops *)s->run.be->ctx)->int8;
+    stage_result(s, kept, planes ? STAGE_SETTLED : STAGE_F32);
 }
 
 void stage_cut(struct stage *s, struct tensor *y, const struct tensor *x,
@@ -205,7 +206,7 @@ static uint32_t output_bytes(const struct stage_output *o)
     return o->t.rows * o->t.cols * tensor_width(&o->t);
 }
 
-/* Number i of rows that kernels/lib/base.wgsl has settled: a byte of each for every digit, from the
+/* Number i of rows of int8 planes (kernels/lib/acts.wgsl): a byte of each for every digit, from the
  * highest on, then sixteen bytes for every sixteen, which begin with their scale. */
 static double settled_number(const uint8_t *bytes, uint32_t cols, uint32_t i)
 {

@@ -137,7 +137,7 @@ function tiersOf({ name, limits }, tiers, spell, log) {
 }
 
 /** tiers: 'plain', 'subgroup', 'matrix'. A tier that the device does not have is left out, aloud. as: then once more as
- *  devices of these profiles, in their fastest tier. spell: rewrites the kernels for subgroup matrices, for devices that have
+ *  devices of these profiles, in the tiers that they have; as wide ones where that is more than one. spell: rewrites the kernels for subgroup matrices, for devices that have
  *  none. wide: a software device also computes as wide ones do. All of it is one device, which compiles a kernel once. */
 export async function runTable(wasm, { tiers = ['plain', 'subgroup', 'matrix'], profile, as = [], only, spell, wide: both = true, log = console.log } = {}) {
   const opened = await openDevice({ profile }), { limits } = opened;
@@ -150,7 +150,7 @@ export async function runTable(wasm, { tiers = ['plain', 'subgroup', 'matrix'], 
   });
   for (const name of as) {
     const other = deviceAs(info, profiles[name]), { subgroupMax } = other.limits;
-    runs.push({ info: other, tier: subgroupMax ? 'subgroup' : 'plain', wide: subgroupMax > 0, as: name });
+    for (const tier of subgroupMax ? ['plain', 'subgroup'] : ['plain']) runs.push({ info: other, tier, wide: subgroupMax > 0, as: name });
   }
   const all = runs.map((run) => new Run(run, spell, log));
   if (all.length) await runAll(wasm, all, { only, spell });
