@@ -1,4 +1,5 @@
-// adapter - a WebGPU device, whatever the host: a browser's, npm `webgpu` (Dawn) in Node, or Deno's.
+// adapter - a WebGPU device, whatever the host: a browser's, npm `webgpu` (Dawn) in Node, or
+// Deno's.
 //
 // It asks for the largest limits and the few features that kernels can use. A profile then pretends
 // that the device is another one, and no larger, so that every tier, every split and what is chosen
@@ -7,8 +8,9 @@
 import { nodeFiles } from '../load/node_files.js';
 
 declare global {
-  // The names that declarations of this package mention. TypeScript has WebGPU in its DOM library since version 6; before that,
-  // without @webgpu/types, they would be unknown. Where they are known, these add nothing to them.
+  // The names that declarations of this package mention. TypeScript has WebGPU in its DOM library
+  // since version 6; before that, without @webgpu/types, they would be unknown. Where they are
+  // known, these add nothing to them.
   interface GPUDevice {}
   interface GPUBuffer {}
   interface GPUBindGroup {}
@@ -33,14 +35,17 @@ export interface Limits {
   hasF16: number; // 0 or 1
   hasTimestamps: number;
   hasMatrix: number; // products of 16 x 16 matrices of halves, by subgroups of 32
-  hasPackedDot: number; // WGSL's packed_4x8_integer_dot_product: in the language, the hardware may lack it
+  // WGSL's packed_4x8_integer_dot_product is in the language; the hardware may lack it.
+  hasPackedDot: number;
 }
 
-/** What the device is, as WebGPU says: struct gpu_adapter of src/gpu/gpu.h. src/gpu/profile.c makes its choices by that. */
+/** What the device is, as WebGPU says: struct gpu_adapter of src/gpu/gpu.h. src/gpu/profile.c
+ *  makes its choices by that. */
 export interface AdapterNames {
   readonly vendor: string; // "nvidia"; "" where the host does not tell
   readonly architecture: string; // "hopper"
-  readonly profile: string; // of src/gpu/profile.c, whose choices are wanted whatever the device is; "": its own
+  // Of src/gpu/profile.c, whose choices are wanted whatever the device is; "": its own.
+  readonly profile: string;
 }
 
 /** Sets of kernels, each with what the next has and more. */
@@ -55,7 +60,8 @@ export interface Device {
   readonly maxTotal: number; // bytes of all buffers together; Infinity where the device decides
 }
 
-/** Another device: whose choices src/gpu/profile.c makes, the most it has of each limit, and which features. */
+/** Another device: whose choices src/gpu/profile.c makes, the most it has of each limit, and which
+ *  features. */
 interface Profile {
   readonly as: string;
   readonly most: Partial<Limits>;
@@ -64,7 +70,10 @@ interface Profile {
 
 const MiB = 1024 * 1024;
 
-const card: Partial<Limits> = { maxBuffer: 4096 * MiB - 1, maxBinding: 2048 * MiB - 4, maxInvocations: 1024, maxWorkgroupBytes: 32768, maxStorageBuffers: 10, hasMatrix: 0 };
+const card: Partial<Limits> = {
+  maxBuffer: 4096 * MiB - 1, maxBinding: 2048 * MiB - 4, maxInvocations: 1024,
+  maxWorkgroupBytes: 32768, maxStorageBuffers: 10, hasMatrix: 0,
+};
 
 export const profiles = {
   // What the WebGPU specification promises everywhere.
@@ -72,7 +81,8 @@ export const profiles = {
     as: 'spec',
     most: {
       maxBuffer: 256 * MiB, maxBinding: 128 * MiB, maxInvocations: 256, maxWorkgroupBytes: 16384,
-      maxStorageBuffers: 8, subgroupMin: 0, subgroupMax: 0, hasF16: 0, hasTimestamps: 0, hasMatrix: 0,
+      maxStorageBuffers: 8, subgroupMin: 0, subgroupMax: 0, hasF16: 0, hasTimestamps: 0,
+      hasMatrix: 0,
     },
   },
   // Safari on a phone: the tab dies near 1.5 GB.
@@ -95,7 +105,10 @@ export const profiles = {
   // Chromium on an NVIDIA card, as it comes.
   nvidia: {
     as: 'nvidia',
-    most: { maxBuffer: 4096 * MiB - 1, maxBinding: 2048 * MiB - 4, maxInvocations: 1024, maxWorkgroupBytes: 49152, maxStorageBuffers: 16, hasF16: 0, hasMatrix: 0 },
+    most: {
+      maxBuffer: 4096 * MiB - 1, maxBinding: 2048 * MiB - 4, maxInvocations: 1024,
+      maxWorkgroupBytes: 49152, maxStorageBuffers: 16, hasF16: 0, hasMatrix: 0,
+    },
   },
   // Chromium on other vendors' cards.
   apple: { as: 'apple', most: card },
@@ -109,7 +122,8 @@ export type ProfileName = keyof typeof profiles;
 export interface DeviceOptions {
   /** Pretend to be another device, and no larger than it. */
   profile?: ProfileName;
-  /** Dawn toggles (Node only), one with a minus before it is turned off; default the comma-separated list in the variable BEZEL_DAWN. */
+  /** Dawn toggles (Node only), one with a minus before it is turned off; default the
+   *  comma-separated list in the variable BEZEL_DAWN. */
   dawn?: readonly string[];
   power?: 'low-power' | 'high-performance';
 }
@@ -117,7 +131,8 @@ export interface DeviceOptions {
 const MATRIX = 'chromium-experimental-subgroup-matrix';
 const wantedFeatures = ['subgroups', 'shader-f16', 'timestamp-query', MATRIX] as const;
 
-/** An entry of GPUAdapterInfo.subgroupMatrixConfigs: what a device multiplies, and how large the pieces are. */
+/** An entry of GPUAdapterInfo.subgroupMatrixConfigs: what a device multiplies, and how large the
+ *  pieces are. */
 interface MatrixKind {
   readonly componentType: string;
   readonly resultComponentType: string;
@@ -132,8 +147,9 @@ let dawn: GPU | undefined;
 /** Its devices: a process that ends while one is open may crash on its way out. */
 const open = new Set<GPUDevice>();
 
-/** On Linux Dawn reaches GPUs through this library, and where it is missing writes a warning of its own to the
- *  terminal. So it is looked for first: a library that opens is no module of Node's, and the error says so. */
+/** On Linux Dawn reaches GPUs through this library, and where it is missing writes a warning of its
+ *  own to the terminal. So it is looked for first: a library that opens is no module of Node's, and
+ *  the error says so. */
 function hasVulkan(): boolean {
   if (process.platform !== 'linux') return true;
   try {
@@ -144,12 +160,17 @@ function hasVulkan(): boolean {
   }
 }
 
-/** Could Node reach a graphics card here? On Linux each has a device file, and whoever names a driver means it. Where there is none,
- *  drivers and Dawn still write lines of their own to the terminal when they are asked. */
+/** Could Node reach a graphics card here? On Linux each has a device file, and whoever names a
+ *  driver means it. Where there is none, drivers and Dawn still write lines of their own to the
+ *  terminal when they are asked. */
 export function hasGraphicsCard(): boolean {
-  if (typeof process === 'undefined' || process.platform !== 'linux' || typeof navigator !== 'undefined' && 'gpu' in navigator) return true;
-  if (process.env.VK_ICD_FILENAMES !== undefined || process.env.VK_DRIVER_FILES !== undefined) return true;
-  return nodeFiles().readdirSync('/dev').some((name) => /^(dri|dxg|nvidia|nvhost|nvgpu|kgsl|mali)/.test(name));
+  if (typeof process === 'undefined' || process.platform !== 'linux'
+    || typeof navigator !== 'undefined' && 'gpu' in navigator)
+    return true;
+  if (process.env.VK_ICD_FILENAMES !== undefined || process.env.VK_DRIVER_FILES !== undefined)
+    return true;
+  return nodeFiles().readdirSync('/dev').some((name) =>
+    /^(dri|dxg|nvidia|nvhost|nvgpu|kgsl|mali)/.test(name));
 }
 
 async function openDawn(toggles: readonly string[]): Promise<GPU> {
@@ -160,10 +181,21 @@ async function openDawn(toggles: readonly string[]): Promise<GPU> {
   } catch (cause) {
     throw new Error('this Node has no WebGPU: install it with  npm install webgpu', { cause });
   }
-  if (!hasVulkan()) throw new Error("this machine has no Vulkan, through which Node reaches the GPU; Debian's package is libvulkan1");
-  // Node's timestamps are for whoever profiles: whole nanoseconds, not ticks of 0.1 ms as a page sees them.
-  const off = ['timestamp_quantization', ...toggles.filter((t) => t.startsWith('-')).map((t) => t.slice(1))], on = toggles.filter((t) => !t.startsWith('-'));
-  const flags = [`disable-dawn-features=${off.join(',')}`, ...(on.length ? [`enable-dawn-features=${on.join(',')}`] : [])];
+  if (!hasVulkan())
+    throw new Error(
+      "this machine has no Vulkan, through which Node reaches the GPU; "
+        + "Debian's package is libvulkan1",
+    );
+  // Node's timestamps are for whoever profiles: whole nanoseconds, not ticks of 0.1 ms as a page
+  // sees them.
+  const off = [
+    'timestamp_quantization', ...toggles.filter((t) => t.startsWith('-')).map((t) => t.slice(1)),
+  ];
+  const on = toggles.filter((t) => !t.startsWith('-'));
+  const flags = [
+    `disable-dawn-features=${off.join(',')}`,
+    ...(on.length ? [`enable-dawn-features=${on.join(',')}`] : []),
+  ];
   if (!dawn) process.once('exit', () => open.forEach((device) => device.destroy()));
   return (dawn ??= module.create(flags));
 }
@@ -177,9 +209,15 @@ async function findGpu(toggles: readonly string[]): Promise<GPU> {
 
 /** The one kind of product that the kernels use. */
 function hasMatrices(device: GPUDevice, info: GPUAdapterInfo): boolean {
-  const { features, limits } = device, kinds = (info as { subgroupMatrixConfigs?: Iterable<MatrixKind> }).subgroupMatrixConfigs ?? [];
-  return features.has(MATRIX as GPUFeatureName) && features.has('shader-f16') && info.subgroupMinSize === 32 && info.subgroupMaxSize === 32
-    && limits.maxComputeWorkgroupStorageSize >= 32768 && [...kinds].some((k) => k.componentType === 'f16' && k.resultComponentType === 'f32' && k.M === 16 && k.N === 16 && k.K === 16);
+  const { features, limits } = device;
+  const kinds =
+    (info as { subgroupMatrixConfigs?: Iterable<MatrixKind> }).subgroupMatrixConfigs ?? [];
+  return features.has(MATRIX as GPUFeatureName) && features.has('shader-f16')
+    && info.subgroupMinSize === 32 && info.subgroupMaxSize === 32
+    && limits.maxComputeWorkgroupStorageSize >= 32768
+    && [...kinds].some((k) =>
+      k.componentType === 'f16' && k.resultComponentType === 'f32' && k.M === 16 && k.N === 16
+        && k.K === 16);
 }
 
 function deviceLimits(gpu: GPU, device: GPUDevice, info: GPUAdapterInfo): Limits {
@@ -200,19 +238,22 @@ function deviceLimits(gpu: GPU, device: GPUDevice, info: GPUAdapterInfo): Limits
     hasF16: device.features.has('shader-f16') ? 1 : 0,
     hasTimestamps: device.features.has('timestamp-query') ? 1 : 0,
     hasMatrix: hasMatrices(device, info) ? 1 : 0,
-    hasPackedDot: gpu.wgslLanguageFeatures?.has('packed_4x8_integer_dot_product') ? 1 : 0, // a browser without the list has none
+    // a browser without the list has none
+    hasPackedDot: gpu.wgslLanguageFeatures?.has('packed_4x8_integer_dot_product') ? 1 : 0,
   };
 }
 
 /** The smaller of each limit. Alignments are not in any profile: they are the device's. */
 function clamp(limits: Limits, most: Partial<Limits>): Limits {
   const out = { ...limits };
-  for (const key of Object.keys(most) as (keyof Limits)[]) out[key] = Math.min(out[key], most[key] ?? Infinity);
+  for (const key of Object.keys(most) as (keyof Limits)[])
+    out[key] = Math.min(out[key], most[key] ?? Infinity);
   if (out.subgroupMax === 0) out.subgroupMin = 0;
   return out;
 }
 
-/** Everything the adapter has, except what a profile hides: then validation holds us to the profile. */
+/** Everything the adapter has, except what a profile hides: then validation holds us to the
+ *  profile. */
 function largest(adapter: GPUAdapter, most: Partial<Limits>): Record<string, number> {
   const a = adapter.limits;
   const of = (have: number, cap: number | undefined) => Math.min(have, cap ?? Infinity);
@@ -228,7 +269,9 @@ function largest(adapter: GPUAdapter, most: Partial<Limits>): Record<string, num
 }
 
 /** wgpu gives the vendor as its number on the PCI bus. */
-const pci: Record<string, string> = { 4098: 'amd', 4203: 'apple', 4318: 'nvidia', 5045: 'arm', 20803: 'qualcomm', 32902: 'intel' };
+const pci: Record<string, string> = {
+  4098: 'amd', 4203: 'apple', 4318: 'nvidia', 5045: 'arm', 20803: 'qualcomm', 32902: 'intel',
+};
 
 /** wgpu gives the vendor as a number and a name for people in the description. */
 function nameOf(info: GPUAdapterInfo): string {
@@ -239,7 +282,8 @@ function nameOf(info: GPUAdapterInfo): string {
 export async function openDevice(options: DeviceOptions = {}): Promise<Device> {
   const env = typeof process === 'undefined' ? undefined : process.env?.BEZEL_DAWN;
   const gpu = await findGpu(options.dawn ?? env?.split(',').filter(Boolean) ?? []);
-  const adapter = await gpu.requestAdapter({ powerPreference: options.power ?? 'high-performance' });
+  const adapter =
+    await gpu.requestAdapter({ powerPreference: options.power ?? 'high-performance' });
   if (!adapter) throw new Error('WebGPU found no graphics adapter');
   const profile: Profile = options.profile ? profiles[options.profile] : { as: '', most: {} };
   const hidden: Record<string, boolean> = {
@@ -250,7 +294,8 @@ export async function openDevice(options: DeviceOptions = {}): Promise<Device> {
   };
   const device = await adapter.requestDevice({
     label: 'bezel',
-    requiredFeatures: wantedFeatures.filter((f) => adapter.features.has(f) && !hidden[f]) as GPUFeatureName[],
+    requiredFeatures:
+      wantedFeatures.filter((f) => adapter.features.has(f) && !hidden[f]) as GPUFeatureName[],
     requiredLimits: largest(adapter, profile.most),
   });
   if (gpu === dawn) {
@@ -261,7 +306,11 @@ export async function openDevice(options: DeviceOptions = {}): Promise<Device> {
     device,
     name: nameOf(adapter.info),
     limits: clamp(deviceLimits(gpu, device, adapter.info), profile.most),
-    names: { vendor: pci[adapter.info.vendor] ?? adapter.info.vendor, architecture: adapter.info.architecture, profile: profile.as },
+    names: {
+      vendor: pci[adapter.info.vendor] ?? adapter.info.vendor,
+      architecture: adapter.info.architecture,
+      profile: profile.as,
+    },
     software: adapter.info.isFallbackAdapter === true,
     maxTotal: profile.maxTotal ?? Infinity,
   };
