@@ -108,7 +108,7 @@ static void check_fused_toy(uint32_t without, bool taps, uint32_t want)
     struct bz_err err;
     struct tape t = { 0 };
     struct tape_memory m = { 0 };
-    null_host_open(&gpu_profile_find("nvidia")->limits);
+    null_host_open(gpu_profile_find("nvidia"));
     CHECK(gpu_ops_open(&gpu, TIER_SUBGROUP, &err) == BZ_OK);
     ((struct gpu_ops *)gpu.ctx)->without = without;
     bench_open(&b, &gpu, true, 1);

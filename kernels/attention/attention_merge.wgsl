@@ -11,7 +11,9 @@
 //
 // Reference: attention() in src/ops/ops_cpu.c. Tolerance 1e-9 nmse: f32 here.
 
+//!axis acts f32 int8
 //!include lib/base.wgsl
+//!include lib/acts.wgsl
 //!include lib/lora.wgsl
 
 struct Params {

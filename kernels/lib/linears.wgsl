@@ -1,5 +1,5 @@
 // linears - up to three matrices that read one stream, as queries, keys and values: the kernels
-// linears_digits* (input int8) and join_linears* (input held), each as a whole. axis adapter: none
+// linears* (input memory) and join_linears* (input held), each as a whole. axis adapter: none
 // or given, for those that have one; axis third: alike, or q6_k, where the third matrix is Q6_K
 // whatever the others are.
 
@@ -21,7 +21,7 @@ override MATRICES : u32 = 3u; // so many there are: no code for more
 
 const NO_UNIT : u32 = 0x7fffffffu; // a lane past the end of every row
 
-//!if input == int8
+//!if input == memory
 struct Params {
     cols : u32,
     n_tok : u32, // rows of x and of the results

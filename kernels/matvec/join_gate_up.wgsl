@@ -16,11 +16,13 @@
 // Reference: the nodes of rule norm_gate_up, in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 
 //!axis format f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
+//!axis acts f32 int8
 //!axis tier plain subgroup
 //!axis product own
 //!axis matrices 2
 //!axis input held
 //!axis vectors own
+//!without acts == int8 && format in f32 f16 bf16
 //!include lib/lanes.wgsl
 //!include lib/gate_up.wgsl
 //!include lib/residual.wgsl
@@ -48,7 +50,9 @@ struct Params {
 //!bind w2 read array<vec4<u32>>
 //!bind to update array<vec4<f32>>
 //!bind y update array<f32>
+//!if acts == int8
 //!bind s update array<vec4<u32>>
+//!end
 
 fn post_of(i : u32) -> vec4<f32> {
     return vectors[p.post_at + i];

@@ -12,10 +12,12 @@
 // Reference: attention() and linear() in src/ops/ops_cpu.c. Tolerance 1e-9 nmse: f32 here.
 
 //!axis format f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
+//!axis acts f32 int8
 //!axis tier plain subgroup
 //!axis product own
 //!axis matrices 1
 //!axis input partials
+//!without acts == int8 && format in f32 f16 bf16
 //!include lib/lanes.wgsl
 //!include lib/matvec.wgsl
 

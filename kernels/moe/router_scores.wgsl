@@ -12,7 +12,9 @@
 // Every workgroup has it then, and makes its share of y, which the experts read.
 // Reference: rms_norm(), linear() and times() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sum here.
 
+//!axis acts f32 int8
 //!include lib/base.wgsl
+//!include lib/acts.wgsl
 
 struct Params {
     rows : u32,

@@ -13,10 +13,12 @@
 // As join, for rows that the registers of a workgroup hold: all is read at once, and once.
 // Reference: the nodes of rule residual_norm, in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 
+//!axis acts f32 int8
 //!axis tier plain subgroup
 //!axis vectors each
 //!include lib/lanes.wgsl
 //!include lib/residual.wgsl
+//!include lib/acts.wgsl
 
 override RUNS : u32 = 1u; // of sixteen columns, that a thread has
 //!bind s update array<vec4<u32>>

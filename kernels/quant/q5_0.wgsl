@@ -30,7 +30,6 @@ fn sixteen(i : u32) -> Sixteen {
 
 // ---- few rows: a lane's unit is a block: one vec4, a word of fifth bits and a half ----
 
-const CODES : bool = true; // products take activations in runs, see keep() in lib/matvec
 const UNIT : u32 = 32u;
 alias Acts = Acts32;
 

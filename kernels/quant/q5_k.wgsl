@@ -63,7 +63,6 @@ fn sixteen(i : u32) -> Sixteen {
 
 // Four lanes share the fifth bits, eight a header.
 
-const CODES : bool = true; // products take activations in runs, see keep() in lib/matvec
 const UNIT : u32 = 32u;
 alias Acts = Acts32;
 

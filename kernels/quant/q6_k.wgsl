@@ -38,7 +38,6 @@ fn sixteen(i : u32) -> Sixteen {
 
 // One vec4 of nibbles, and half a vec4 of the two bits above them, of which its neighbour has the
 // other half.
-const CODES : bool = true; // products take activations in runs, see keep() in lib/matvec
 const UNIT : u32 = 32u;
 alias Acts = Acts32;
 

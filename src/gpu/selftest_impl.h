@@ -93,8 +93,8 @@ struct weight *stage_absent(struct stage *s);
 /* What follows is cut like this. */
 void stage_recut(struct stage *s, uint32_t cut);
 void stage_result(struct stage *s, const struct tensor *t, enum stage_kind kind);
-/* t as digits, where the op that was last has settled it. The last of a case: it may take a tensor.
- */
+/* t as products read it, where the op that was last has settled it. The last of a case: it may take
+ * a tensor. */
 void stage_settled(struct stage *s, const struct tensor *t);
 
 /* x as the blocks of a file, cut into the parts of y: what loading does. */

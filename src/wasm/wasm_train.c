@@ -131,7 +131,7 @@ static uint64_t count_bytes(bz_engine *e, uint32_t n_max, const struct train_opt
 {
     const struct backward_ops *bwd = e->backend.bwd;
     return trainer_bytes(&e->model, n_max, o) +
-           (bwd && bwd->records ? gpu_train_bytes(&e->model, n_max, o) : 0);
+           (bwd && bwd->records ? gpu_train_bytes(&e->backend, &e->model, n_max, o) : 0);
 }
 
 /* Bytes beyond the model, for sequences of n_max tokens; -1 for options that make no sense. */

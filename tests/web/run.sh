@@ -9,7 +9,7 @@ source tests/lanes.sh
 ops=$build/wasm/ops_test.wasm
 deno=web/engine/node_modules/.bin/deno
 one wasm tools/check_wasm.py "$build/wasm/bezel.wasm" "$build/gen/train.wgsl"
-one ops_node node tests/web/test_ops.mjs "$ops" --as spec-default
+one ops_node node tests/web/test_ops.mjs "$ops" --as spec,apple
 one ops_deno "$deno" run -A tests/web/test_ops.mjs "$ops"
 one app_views node tests/web/app/test_views.mjs
 one gpu_session_deno "$deno" run -A tests/web/test_gpu_session.mjs "$build/bezel"

@@ -6,7 +6,7 @@
 //
 // Node's device is SwiftShader, which takes the paths of a processor; Deno's, llvmpipe, those of large GPUs.
 import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync } from 'node:fs';
 
 import { Core, CpuEngine, Gpu, GpuEngine, fileSource, loadWasm, openDevice } from '../../web/engine/dist/core.js';
 import { done, equal, ok, same, test } from './check.mjs';
@@ -133,6 +133,26 @@ for (const [name, plain] of [['e2b', false], ['kv', true], ['moe', true]]) {
     equal(gpu.bytes, 0);
   });
 }
+const synth = `build/tmp/gpu_model_${process.pid}.gguf`;
+const known = ['nvidia', 'apple', 'spec']; // others have the plans of nvidia: tests/test_plan.c
+for (const name of known) {
+  test(`a device of the profile ${name} has the CPU's logits`, async () => {
+    mkdirSync('build/tmp', { recursive: true });
+    run('synth', 'tiny-e2b', synth, '--force');
+    const want = run('logits', synth, '--ids', ids.join(','), '--top', '1').trim().split('\n').map((l) => JSON.parse(l).top[0]);
+    const own = await openDevice({ profile: name }), gpu = new Gpu(own);
+    const engine = await GpuEngine.open(await Core.load(await loadWasm(), gpu), [await fileSource(synth)], { selfTest: false });
+    const session = engine.session(64, 8), got = [];
+    for (const id of ids.subarray(0, 12)) await session.feed(Int32Array.of(id), 1, (_, row) => got.push(row.slice()));
+    equal(got.length, 12);
+    got.forEach((row, i) => ok(Math.abs(row[want[i][0]] - want[i][1]) < 5e-4, `position ${i}: ${row[want[i][0]]} for ${want[i][1]}`));
+    session.close();
+    engine.close();
+    own.device.destroy();
+    rmSync(synth);
+  });
+}
+
 const question = '<bos><|turn>user\nWhat is the capital of France?<turn|>\n<|turn>model\n';
 test('the shipped model answers on the GPU', async () => {
   const gpu = new Gpu(device), core = await Core.load(await loadWasm(), gpu);
