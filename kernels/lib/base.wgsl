@@ -96,7 +96,8 @@ fn times(u : Sixteen, v : Sixteen) -> Sixteen {
 
 // f (u + r v)
 fn mixed(u : Sixteen, v : Sixteen, r : f32, f : f32) -> Sixteen {
-    return Sixteen(f * (u.a + r * v.a), f * (u.b + r * v.b), f * (u.c + r * v.c), f * (u.d + r * v.d));
+    return Sixteen(f * (u.a + r * v.a), f * (u.b + r * v.b), f * (u.c + r * v.c),
+                   f * (u.d + r * v.d));
 }
 
 fn square_sum(v : Sixteen) -> f32 {
@@ -154,7 +155,8 @@ struct Digits {
 fn transposed(v : vec4<u32>) -> Digits {
     let even = (v.xz & vec2<u32>(0xff00ffu)) | ((v.yw << vec2<u32>(8u)) & vec2<u32>(0xff00ff00u));
     let odd = ((v.xz >> vec2<u32>(8u)) & vec2<u32>(0xffu)) | (v.yw & vec2<u32>(0xff00u));
-    return Digits((even.x & 0xffffu) | (even.y << 16u), odd.x | (odd.y << 16u), (even.x >> 16u) | (even.y & 0xffff0000u));
+    return Digits((even.x & 0xffffu) | (even.y << 16u), odd.x | (odd.y << 16u),
+                  (even.x >> 16u) | (even.y & 0xffff0000u));
 }
 
 // The size of the largest of sixteen activations, and what makes whole numbers of them.
@@ -167,8 +169,10 @@ fn inverse_of(most : f32) -> f32 {
     return select(0.0, LARGEST / most, most > 1.0e-30);
 }
 
-fn scale_and_sum(most : f32, a : vec4<f32>, b : vec4<f32>, c : vec4<f32>, d : vec4<f32>) -> vec4<u32> {
-    return vec4<u32>(bitcast<u32>(most / LARGEST), bitcast<u32>(sum_four((a + b) + (c + d))), 0u, 0u);
+fn scale_and_sum(most : f32, a : vec4<f32>, b : vec4<f32>, c : vec4<f32>, d : vec4<f32>) ->
+    vec4<u32> {
+    return vec4<u32>(bitcast<u32>(most / LARGEST), bitcast<u32>(sum_four((a + b) + (c + d))), 0u,
+                     0u);
 }
 
 // Without dot4I8Packed and its like: kernels that settle also run where there are none.
@@ -179,7 +183,8 @@ fn settle(a : vec4<f32>, b : vec4<f32>, c : vec4<f32>, d : vec4<f32>) -> Settled
     let t = transposed(digits_of(b, inverse));
     let u = transposed(digits_of(c, inverse));
     let v = transposed(digits_of(d, inverse));
-    return Settled(vec4<u32>(s.high, t.high, u.high, v.high), vec4<u32>(s.middle, t.middle, u.middle, v.middle),
+    return Settled(vec4<u32>(s.high, t.high, u.high, v.high),
+                   vec4<u32>(s.middle, t.middle, u.middle, v.middle),
                    vec4<u32>(s.low, t.low, u.low, v.low), scale_and_sum(most, a, b, c, d));
 }
 
@@ -242,7 +247,8 @@ fn high_nibbles(v : vec4<u32>) -> vec4<u32> {
 fn affine_of(head : vec4<u32>, group : u32) -> vec2<f32> {
     let s = head.yzw >> vec3<u32>(8u * (group & 3u));
     let low = s.xy & vec2<u32>(63u);
-    let high = (vec2<u32>(s.z, s.z >> 4u) & vec2<u32>(15u)) | ((s.xy >> vec2<u32>(2u)) & vec2<u32>(48u));
+    let high =
+        (vec2<u32>(s.z, s.z >> 4u) & vec2<u32>(15u)) | ((s.xy >> vec2<u32>(2u)) & vec2<u32>(48u));
     return unpack2x16float(head.x) * vec2<f32>(select(low, high, group > 3u));
 }
 

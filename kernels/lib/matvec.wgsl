@@ -112,7 +112,8 @@ fn run_at(base : u32, i : u32) -> Run {
 
 // Codes are bytes below 256, `zero` the one that stands for 0.
 fn dot16(q : vec4<u32>, zero : f32, r : Run) -> f32 {
-    return sum_four(bytes4(q.x, zero) * r.v[0] + bytes4(q.y, zero) * r.v[1] + bytes4(q.z, zero) * r.v[2] +
+    return sum_four(bytes4(q.x, zero) * r.v[0] + bytes4(q.y, zero) * r.v[1] +
+                    bytes4(q.z, zero) * r.v[2] +
                   bytes4(q.w, zero) * r.v[3]);
 }
 
@@ -124,7 +125,8 @@ fn dot16_signed(q : vec4<u32>, r : Run) -> f32 {
 fn settled_at(base : u32, i : u32) -> Settled {
     let runs = p.cols / 16u;
     let at = base + i;
-    return Settled(bitcast<vec4<u32>>(x[at]), bitcast<vec4<u32>>(x[at + runs]), bitcast<vec4<u32>>(x[at + 2u * runs]),
+    return Settled(bitcast<vec4<u32>>(x[at]), bitcast<vec4<u32>>(x[at + runs]),
+                   bitcast<vec4<u32>>(x[at + 2u * runs]),
                    bitcast<vec4<u32>>(x[at + 3u * runs]));
 }
 //!else
@@ -196,7 +198,8 @@ fn merged(i : u32) -> Sixteen {
         }
         let s = turn * share;
         let end = partial[at + s + n4]; // top and total
-        let o = Sixteen(partial[col + s], partial[col + s + 1u], partial[col + s + 2u], partial[col + s + 3u]);
+        let o = Sixteen(partial[col + s], partial[col + s + 1u], partial[col + s + 2u],
+                        partial[col + s + 3u]);
         var z_share = vec4<f32>();
         if (rank4() > 0u) {
             z_share = partial[at + s + z_col];
@@ -205,7 +208,8 @@ fn merged(i : u32) -> Sixteen {
             let higher = max(top, end.x);
             let before = exp(top - higher);
             let now = exp(end.x - higher);
-            sum = Sixteen(before * sum.a + now * o.a, before * sum.b + now * o.b, before * sum.c + now * o.c,
+            sum = Sixteen(before * sum.a + now * o.a, before * sum.b + now * o.b,
+                          before * sum.c + now * o.c,
                        before * sum.d + now * o.d);
             z = before * z + now * z_share;
             total = before * total + now * end.y;
@@ -240,7 +244,9 @@ fn run_at(base : u32, i : u32) -> Run {
 
 // Sixteen products on top of `sum`.
 fn add_digits(sum : i32, q : vec4<u32>, digit : vec4<u32>) -> i32 {
-    return dot4I8Packed(q.w, digit.w) + (dot4I8Packed(q.z, digit.z) + (dot4I8Packed(q.y, digit.y) + (dot4I8Packed(q.x, digit.x) + sum)));
+    return dot4I8Packed(q.w, digit.w) +
+        (dot4I8Packed(q.z, digit.z) +
+         (dot4I8Packed(q.y, digit.y) + (dot4I8Packed(q.x, digit.x) + sum)));
 }
 
 // Codes are bytes below 64, `zero` the one that stands for 0. What overflows on the way comes back:

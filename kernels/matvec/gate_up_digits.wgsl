@@ -2,11 +2,12 @@
 //
 //   x   read   n_tok x cols, settled   grid   each t in turn: a workgroup per R WG / LANES rows
 //   w   read   gate, rows x cols       bytes  both matrices once a row t; x comes from the cache
-//   w2  read   up, as w                needs  cols % 16 == 0; both matrices in one shape, whole; where p.settles
-//   y   write  n_tok x rows f32               rows % 16 == 0 and R WG / LANES % 16 == 0, else s is any buffer,
-//   s   write  y, settled                     unwritten
+//   w2  read   up, as w                needs  cols % 16 == 0; both matrices in one shape, whole;
+//   y   write  n_tok x rows f32               where p.settles rows % 16 == 0 and R WG / LANES % 16
+//   s   write  y, settled                     == 0, else s is any buffer, unwritten
 //
-// As gate_up, for rows that the kernel before has settled (lib/base), and it settles its own for the one after.
+// As gate_up, for rows that the kernel before has settled (lib/base), and it settles its own for
+// the one after.
 //
 // Reference: gate_up() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 

@@ -1,8 +1,8 @@
 // linear_bare - y[t] = scale * W x[t]     (decode: one or a few rows t)
 //
-//   x   read   n_tok x cols f32         grid   each t in turn: a workgroup per R WG / LANES rows of W
-//   w   read   rows x cols                 bytes  W once a row t; x comes from the cache
-//   y   write  n_tok x rows f32         needs  x_stride % 4 == 0; x finite up to 8-fold columns
+//   x   read   n_tok x cols f32   grid   each t in turn: a workgroup per R WG / LANES rows of W
+//   w   read   rows x cols        bytes  W once a row t; x comes from the cache
+//   y   write  n_tok x rows f32   needs  x_stride % 4 == 0; x finite up to 8-fold columns
 //
 // As linear, without adapters and without a gelu.
 //

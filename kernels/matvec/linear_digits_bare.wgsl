@@ -1,8 +1,10 @@
 // linear_digits_bare - y[t] = scale * W x[t]     (decode: one or a few rows t)
 //
-//   x   read   n_tok x cols, settled     grid   each t in turn: a workgroup per R WG / LANES rows of W
-//   w   read   rows x cols                 bytes  W once a row t; x comes from the cache
+//   x   read   n_tok x cols, settled
+//   w   read   rows x cols
 //   y   write  n_tok x rows f32         needs  cols % 16 == 0
+//   grid   each t in turn: a workgroup per R WG / LANES rows of W
+//   bytes  W once a row t; x comes from the cache
 //
 // As linear_digits, without adapters and without a gelu.
 //
