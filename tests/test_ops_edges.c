@@ -1,6 +1,7 @@
 /* test_ops_edges.c - what the table of test_ops.c cannot say: ties, masks, drift, and what happens
  * when a read or an allocation fails in the middle of an op.
  */
+#include "ops/ops_optional.h"
 #include "ops_fixture.h"
 
 enum { N_BACKENDS = 3 };
@@ -19,23 +20,17 @@ static void begin(int backend, bool mapped)
 
 static void check_ties(int backend)
 {
-    enum { ROWS = 3, COLS = 32, EXPERTS = 9, USED = 4 };
+    enum { ROWS = 3, EXPERTS = 9, USED = 4 };
     begin(backend, true);
-    float rows[EXPERTS * COLS];
-    for (int e = 0; e < EXPERTS; e++) /* experts 2, 5, 7 and 8 are the same and the best */
-        for (int i = 0; i < COLS; i++)
-            rows[e * COLS + i] = e == 2 || e == 5 || e > 6 ? 4 : (float)e * 0.25f;
-    float ones[COLS];
-    for (int i = 0; i < COLS; i++) ones[i] = 1;
-    struct act *x = bench_random(&bench, ROWS, COLS);
-    for (int i = 0; i < ROWS * COLS; i++) x->v[i] = fabsf(x->v[i]);
-    op_write(&bench.run, &x->t, 0, x->v, ROWS);
-    struct mat *w = bench_weight_of(&bench, QUANT_F32, COLS, EXPERTS, 1, rows);
-    struct mat *scale = bench_weight_of(&bench, QUANT_F32, COLS, 1, 1, ones);
+    struct act *scores = bench_blank(&bench, ROWS, EXPERTS);
+    for (int i = 0; i < ROWS * EXPERTS; i++) { /* experts 2, 5, 7 and 8 are the same and the best */
+        int e = i % EXPERTS;
+        scores->v[i] = e == 2 || e == 5 || e > 6 ? 4 : (float)e * 0.25f;
+    }
+    op_write(&bench.run, &scores->t, 0, scores->v, ROWS);
     struct act *ids = bench_blank(&bench, ROWS, USED), *weights = bench_blank(&bench, ROWS, USED);
     struct routing out = { ids->t, weights->t };
-    struct router by = { &w->w, &scale->w, &scale->w };
-    op_router(&bench.run, &out, &bench_blank(&bench, ROWS, COLS)->t, &x->t, &by, 1e-6f);
+    op_route(&bench.run, &out, &scores->t);
     bench_result(&bench, &out.ids, true);
     bench_result(&bench, &out.weights, false);
     const float want[USED] = { 2, 5, 7, 8 };
@@ -84,8 +79,9 @@ static void check_turn(int backend)
     op_write(&bench.run, &still->t, 0, turned->v, ROWS);
     struct mat *w = bench_weight(&bench, QUANT_F32, HEAD, 1, 1);
     op_rope_table(&bench.run, &table->t, &rope, 0);
-    op_head_norm_rope(&bench.run, &turned->t, &w->w, &table->t, N_HEAD, 1e-6f);
-    op_head_norm_rope(&bench.run, &still->t, &w->w, NULL, N_HEAD, 1e-6f);
+    op_head_norm(&bench.run, &turned->t, &w->w, N_HEAD, EPS);
+    op_rope(&bench.run, &turned->t, &table->t, N_HEAD);
+    op_head_norm(&bench.run, &still->t, &w->w, N_HEAD, EPS);
     bench_result(&bench, &turned->t, false);
     bench_result(&bench, &still->t, false);
     const float *a = bench.got, *b = a + bench.n_got / 2;
@@ -144,6 +140,59 @@ static void check_mask(int backend)
     bench_result(&bench, &y->t, false);
     for (int i = 0; i < ROWS * COLS; i++) /* all visible values are the same vector */
         CHECK(fabsf(bench.got[i] - one->v[i % COLS]) <= 1e-6f * fabsf(one->v[i % COLS]));
+    bench_close(&bench);
+}
+
+/* The same with the masks of a canvas and of spans; the span begins before the step's last rows. */
+static void check_masked(int backend, enum mask_kind kind)
+{
+    enum { RING = 16, COLS = 16, WINDOW = 4, POS = 30, ROWS = 3 };
+    begin(backend, true);
+    struct act *k = bench_blank(&bench, RING, COLS), *v = bench_blank(&bench, RING, COLS);
+    struct act *q = bench_random(&bench, ROWS, COLS), *y = bench_blank(&bench, ROWS, COLS);
+    struct act *one = bench_random(&bench, 1, COLS), *own = bench_blank(&bench, ROWS, COLS);
+    struct act *later = bench_blank(&bench, ROWS, 1);
+    struct kv kv = { .k = k->t, .v = v->t, .n_kv_head = 1, .head_dim = COLS };
+    const int32_t to_last[ROWS] = { 2, 1, 0 };
+    bool prefix = kind == MASK_PREFIX;
+    for (uint32_t p = POS - WINDOW + 1; p < (prefix ? POS : POS + ROWS); p++)
+        op_kv_write(&bench.run, &kv, &one->t, &one->t, p);
+    for (uint32_t t = 0; t < ROWS; t++) op_write(&bench.run, &own->t, t, one->v, 1);
+    op_write(&bench.run, &later->t, 0, to_last, ROWS);
+    const struct attention a = { .kv = &kv,
+                                 .k = prefix ? &own->t : NULL,
+                                 .v = prefix ? &own->t : NULL,
+                                 .later = prefix ? NULL : &later->t,
+                                 .mask = { kind, WINDOW },
+                                 .n_head = 1,
+                                 .scale = 0.5f };
+    op_attend_masked(&bench.run, &y->t, &q->t, &a, POS);
+    bench_result(&bench, &y->t, false);
+    for (int i = 0; i < ROWS * COLS; i++)
+        CHECK(fabsf(bench.got[i] - one->v[i % COLS]) <= 1e-6f * fabsf(one->v[i % COLS]));
+    bench_close(&bench);
+}
+
+static void check_flat(int backend)
+{
+    enum { COLS = 48 };
+    const float far[4] = { -INFINITY, INFINITY, NAN, 1e30f };
+    float flat[COLS];
+    begin(backend, true);
+    for (int i = 0; i < COLS; i++) flat[i] = 1e6f;
+    struct act *x = bench_blank(&bench, 1, COLS), *y = bench_blank(&bench, 1, COLS);
+    struct act *z = bench_blank(&bench, 1, 4);
+    struct mat *w = bench_weight(&bench, QUANT_F32, COLS, 1, 1);
+    struct mat *b = bench_weight(&bench, QUANT_F32, COLS, 1, 1);
+    op_write(&bench.run, &x->t, 0, flat, 1);
+    op_write(&bench.run, &z->t, 0, far, 1);
+    op_layer_norm(&bench.run, &y->t, &x->t, &w->w, &b->w, 1e-6f);
+    op_clamp(&bench.run, &z->t, -2, 3);
+    bench_result(&bench, &y->t, false);
+    bench_result(&bench, &z->t, false);
+    CHECK(memcmp(bench.got, b->v, sizeof flat) == 0);
+    const float *end = bench.got + COLS;
+    CHECK(end[0] == -2 && end[1] == 3 && isnan(end[2]) && end[3] == 3);
     bench_close(&bench);
 }
 
@@ -225,9 +274,9 @@ static void check_inert(struct run *r)
     CHECK(r->status == st && strcmp(r->err.text, before.text) == 0);
 }
 
-enum failing { LINEAR, ADAPTED, EMBED, EXPERTS, SPLIT_EXPERTS, ROUTER, N_FAILING };
+enum failing { LINEAR, ADAPTED, EMBED, EXPERTS, SPLIT_EXPERTS, ROUTE, TOWER, N_FAILING };
 
-/* One op that reads its weights; the bench says how that ends. */
+/* What reads weights; the bench says how that ends. */
 static void run_reader(enum failing which)
 {
     struct bench *b = &bench;
@@ -242,11 +291,18 @@ static void run_reader(enum failing which)
     } else if (which == EMBED) {
         struct mat *w = bench_weight(b, QUANT_Q8_0, 32, 40, 1);
         op_embed(&b->run, &x->t, &w->w, &ids->t, 1);
-    } else if (which == ROUTER) {
+    } else if (which == TOWER) {
+        struct mat *w = bench_weight(b, QUANT_F16, 5, 32, 1);
+        const struct attention all = {
+            .k = &norm->t, .v = &norm->t, .mask = { MASK_FULL, 0 }, .n_head = 2, .scale = 1
+        };
+        op_conv_depthwise(&b->run, &norm->t, &x->t, &w->w);
+        y->t.cols = 32;
+        op_attend_masked(&b->run, &y->t, &x->t, &all, 0);
+    } else if (which == ROUTE) {
         struct mat *w = bench_weight(b, QUANT_F32, 32, 40, 1);
-        struct mat *scale = bench_weight(b, QUANT_F32, 32, 1, 1);
-        struct router by = { &w->w, &scale->w, &scale->w };
-        if (!b->run.status) op_router(&b->run, &routing, &norm->t, &x->t, &by, 1e-6f);
+        op_linear(&b->run, &y->t, &x->t, &w->w);
+        op_route(&b->run, &routing, &y->t);
     } else {
         bool split = which == SPLIT_EXPERTS;
         struct mat *none = bench_absent(b);
@@ -288,6 +344,7 @@ static void check_memory_failures(bool fast, unsigned n_threads)
         for (uint64_t k = 1; !done && k < 1000; k++) {
             struct backend be = { 0 };
             CHECK(cpu_open(&be, fast, n_threads, NULL) == BZ_OK);
+            be.optional = &cpu_optional;
             bench_open(&bench, &be, false, 5);
             enum { INPUTS = 5 }; /* tensors of run_reader */
             mem_fail_at(INPUTS + k);
@@ -356,8 +413,10 @@ int main(void)
 {
     struct bz_err err;
     int64_t live = mem_live();
-    for (int i = 0; i < N_BACKENDS; i++)
+    for (int i = 0; i < N_BACKENDS; i++) {
         CHECK(cpu_open(&backends[i], i > 0, i == 2 ? 3 : 1, &err) == BZ_OK);
+        backends[i].optional = &cpu_optional;
+    }
 
     TEST("equal experts are taken in the order of their index, with equal weights")
     FOR_EACH_BACKEND check_ties(be_);
@@ -374,6 +433,21 @@ int main(void)
     FOR_EACH_BACKEND check_turn(be_);
     TEST("position p lives in row p mod rows") FOR_EACH_BACKEND check_slots(be_);
     TEST("attention reads no slot that the mask hides") FOR_EACH_BACKEND check_mask(be_);
+    TEST("a canvas sees window - 1 positions before it, a span its own rows, and no other slot")
+    {
+        FOR_EACH_BACKEND
+        {
+            check_masked(be_, MASK_PREFIX);
+            check_masked(be_, MASK_SPANS);
+        }
+    }
+    TEST("a norm of equal numbers is the bias; far numbers are clamped, NaN stays")
+    FOR_EACH_BACKEND check_flat(be_);
+    TEST("a window that does not fit is none")
+    {
+        const struct conv_axis axis = { 5, 2, 1 };
+        CHECK(conv_count(&axis, 2) == 0 && conv_count(&axis, 3) == 1 && conv_count(&axis, 6) == 2);
+    }
     TEST("scores beyond the range of exp give the best value alone")
     FOR_EACH_BACKEND check_large_scores(be_);
     TEST("an adapter of scale 0 changes nothing") FOR_EACH_BACKEND check_adapters_add(be_);

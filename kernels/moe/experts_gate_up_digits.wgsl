@@ -10,12 +10,12 @@
 //   s        write  y, settled
 //   ids      write  n_tok x n_used i32
 //   weights  write  n_tok x n_used f32
-//   grid   each (t, slot) in turn: a workgroup per R WG / LANES columns of y; with ROUTES before
-//          them one for each t
-//   bytes  both matrices of e once a (t, slot); x comes from the cache
-//   needs  cols % 16 == 0; R 1 or 2; where p.settles rows % 16 == 0 and R WG / LANES % 16 == 0, else
-//          s is any buffer, unwritten; ROUTES 1: n_used <= n_expert <= 256; 0: the others are any
-//          buffers, unwritten
+// grid   each (t, slot) in turn: a workgroup per R WG / LANES columns of y; with ROUTES before them
+//        one for each t
+// bytes  both matrices of e once a (t, slot); x comes from the cache
+// needs  cols % 16 == 0; R 1 or 2; where p.settles rows % 16 == 0 and R WG / LANES % 16 == 0, else
+//        s is any buffer, unwritten; ROUTES 1: n_used <= n_expert <= 256; 0: the others are any
+//        buffers, unwritten
 //
 // As experts_gate_up, for rows that the kernel before has settled (lib/base) and matrices without
 // adapters. Where one tensor has both, gate first, w and w2 are the same. The buffers hold the

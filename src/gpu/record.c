@@ -245,7 +245,7 @@ static void put_copies(const struct gpu_plan *p, bool first)
 struct recorded record_program(struct recorder *r, const gpu_buffer *scratch)
 {
     struct gpu_plan *p = &r->plan;
-    if (p->status || p->n + p->n_copies == 0) return (struct recorded) { 0 };
+    if (p->status) return (struct recorded) { 0 };
     uint32_t next_part = RECORD_PART;
     r->n_slices = r->n_written = 0;
     gpu_program_begin();

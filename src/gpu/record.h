@@ -82,8 +82,8 @@ void record_dispatch(struct recorder *r, uint32_t kernel, const struct gpu_const
 
 /* ---- walks of the plan ---- */
 
-/* Its program; scratch[k] is the buffer behind scratch k. Zero with r->plan.status set when
- * something failed, or when the plan is empty. */
+/* Its program; scratch[k] is the buffer behind scratch k. Zero, with r->plan.status set, when
+ * something failed. */
 struct recorded record_program(struct recorder *r, const gpu_buffer *scratch);
 /* Note the pipelines as needed by this group of steps (0: by none), and (now) ask for them. */
 void record_compile(struct recorder *r, uint8_t group, bool now);

@@ -45,7 +45,7 @@ static struct widths widths_of(const struct config *c)
     return w;
 }
 
-enum { N_KEPT = 22, N_OWN = 20 };
+enum { N_KEPT = 22, N_OWN = 22 };
 
 /* One layer's intermediates; with `only` NULL at the widest layer's sizes. */
 static size_t list_kept(struct trace_shape list[N_KEPT], struct kept *k, const struct config *c,
@@ -80,6 +80,8 @@ static void list_own(struct trace_shape list[N_OWN], struct trace *t, const stru
     const struct trace_shape all[N_OWN] = {
         { &t->k, w.kv },
         { &t->v, w.kv },
+        { &t->normed, w.d },
+        { &t->scores, at_least_one(c->n_expert) },
         { &t->dx, w.d },
         { &t->d_embd, w.d },
         { &t->d_branch, w.d },
@@ -205,7 +207,7 @@ static void keep_input(struct run *r, struct trace *t, uint32_t n)
         op_embed(r, &t->ple, &m->ple_embd, &t->ids, sqrtf((float)c->n_ple));
         op_linear(r, &t->ple_proj, &t->inputs[0], &m->ple_proj);
         op_times(r, &t->ple_proj, 1.0f / sqrtf(width));
-        op_head_norm_rope(r, &t->ple_proj, &m->ple_proj_norm, NULL, c->n_layer, c->eps);
+        op_head_norm(r, &t->ple_proj, &m->ple_proj_norm, c->n_layer, c->eps);
         op_add(r, &t->ple, &t->ple_proj);
         op_times(r, &t->ple, sqrtf(0.5f));
     }
@@ -270,6 +272,22 @@ static const struct tensor *turns(const struct pass *p)
     return p->lc->swa ? &p->t->rope_swa : &p->t->rope_global;
 }
 
+/* In place: each head normed, then rotated. */
+static void norm_and_turn(const struct pass *p, struct tensor *x, const struct weight *w,
+                          uint32_t n_head)
+{
+    op_head_norm(p->r, x, w, n_head, p->eps);
+    op_rope(p->r, x, turns(p), n_head);
+}
+
+/* x += rms(branch) */
+static void add_norm(const struct pass *p, struct tensor *x, const struct tensor *branch,
+                     const struct weight *w)
+{
+    op_rms_norm(p->r, &p->t->normed, branch, w, p->eps);
+    op_add(p->r, x, &p->t->normed);
+}
+
 /* The raw values: of a V = K layer those of the keys. */
 static const struct tensor *raw_values(const struct pass *p)
 {
@@ -299,17 +317,17 @@ static void keep_attention(const struct pass *p, const struct tensor *x)
     if (p->il < p->m->config.n_own) {
         copy(r, &t->k, &k->k_raw);
         copy(r, &t->v, raw_values(p));
-        op_head_norm_rope(r, &t->k, &l->attn_k_norm, turns(p), kv->n_kv_head, p->eps);
-        op_head_norm_rope(r, &t->v, &none, NULL, kv->n_kv_head, p->eps);
+        norm_and_turn(p, &t->k, &l->attn_k_norm, kv->n_kv_head);
+        op_head_norm(r, &t->v, &none, kv->n_kv_head, p->eps);
         op_kv_write(r, kv, &t->k, &t->v, 0);
     }
     copy(r, &k->q, &k->q_raw);
-    op_head_norm_rope(r, &k->q, &l->attn_q_norm, turns(p), n_head, p->eps);
+    norm_and_turn(p, &k->q, &l->attn_q_norm, n_head);
     k->attn.cols = k->q.cols;
     op_attention(r, &k->attn, &k->q, kv, n_head, p->lc->swa ? p->m->config.n_swa : 0, 0);
     op_linear(r, &k->branch, &k->attn, &l->attn_output);
     copy(r, &k->x_mid, x);
-    op_add_norm(r, &k->x_mid, &k->branch, &l->attn_post_norm, p->eps);
+    add_norm(p, &k->x_mid, &k->branch, &l->attn_post_norm);
 }
 
 static struct experts experts_of(const struct layer *l)
@@ -325,10 +343,14 @@ static void keep_experts(const struct pass *p)
     struct kept *k = p->k;
     const struct layer *l = p->l;
     const struct experts e = experts_of(l);
-    const struct router by = { &l->router, &l->router_scale, &l->exp_norm };
-    op_router(r, &k->routing, &k->exp_in, &k->x_mid, &by, p->eps);
+    op_rms_norm(r, &p->t->normed, &k->x_mid, &l->router_scale, p->eps);
+    op_linear(r, &p->t->scores, &p->t->normed, &l->router);
+    op_times(r, &p->t->scores, 1.0f / sqrtf((float)p->m->config.n_embd));
+    op_route(r, &k->routing, &p->t->scores);
+    op_rms_norm(r, &k->exp_in, &k->x_mid, &l->exp_norm, p->eps);
     op_experts(r, &k->exp_out, &k->exp_in, &k->routing, &e);
-    op_norm_sum(r, &k->f, &k->mlp, &l->dense_post_norm, &k->exp_out, &l->exp_post_norm, p->eps);
+    op_rms_norm(r, &k->f, &k->mlp, &l->dense_post_norm, p->eps);
+    add_norm(p, &k->f, &k->exp_out, &l->exp_post_norm);
 }
 
 static const struct tensor *ffn_result(const struct pass *p)
@@ -350,7 +372,7 @@ static void keep_feed_forward(const struct pass *p)
     op_linear(r, &k->mlp, &k->act, &l->ffn_down);
     if (weight_exists(&l->router)) keep_experts(p);
     copy(r, &k->x_ffn, &k->x_mid);
-    op_add_norm(r, &k->x_ffn, ffn_result(p), &l->ffn_post_norm, p->eps);
+    add_norm(p, &k->x_ffn, ffn_result(p), &l->ffn_post_norm);
 }
 
 static void keep_per_layer_input(const struct pass *p, struct tensor *out)
@@ -362,7 +384,7 @@ static void keep_per_layer_input(const struct pass *p, struct tensor *out)
     copy(r, &k->ple_act, &k->ple_gate);
     op_gelu_mul(r, &k->ple_act, &p->t->ple, p->il * n_ple);
     op_linear(r, &k->ple_branch, &k->ple_act, &p->l->ple_out);
-    op_add_norm(r, out, &k->ple_branch, &p->l->ple_post_norm, p->eps);
+    add_norm(p, out, &k->ple_branch, &p->l->ple_post_norm);
 }
 
 static void keep_layer(const struct pass *p)

@@ -34,10 +34,11 @@ struct trace {
     struct tensor rope_global, rope_swa; /* cos and sin of the positions */
     struct kv_cache kv;                  /* keys and values of all layers */
     struct kv *dkv;                      /* their gradients: config.n_own */
-    struct tensor *inputs; /* x before layer il; [n_layer] is after the last: n x n_embd */
-    struct kept *kept;     /* n_layer of them, or one */
-    struct tensor k, v;    /* normed and rotated, on their way to the cache */
-    struct tensor dx;      /* the gradient of the stream */
+    struct tensor *inputs;        /* x before layer il; [n_layer] is after the last: n x n_embd */
+    struct kept *kept;            /* n_layer of them, or one */
+    struct tensor k, v;           /* normed and rotated, on their way to the cache */
+    struct tensor normed, scores; /* a normed row, used at once; those of the experts */
+    struct tensor dx;             /* the gradient of the stream */
     struct tensor d_embd, d_branch, d_wide, d_up, d_q, d_attn, d_exp, d_weights; /* parts of it */
     struct tensor result, targets, loss;
     struct tensor starts; /* i32: where the example of each position begins */

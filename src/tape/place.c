@@ -22,6 +22,7 @@ static struct value *whole_of(struct value *x)
 /* Numbers that a value has at most. */
 static uint64_t most_numbers(const struct tape *t, const struct value *v)
 {
+    if (v->fixed) return (uint64_t)v->at.rows * v->at.cols;
     return (uint64_t)(v->leaves ? t->max_out : t->max_rows) * v->at.cols;
 }
 
@@ -62,12 +63,13 @@ static void find_lives(struct tape *t)
         }
 }
 
-/* y is computed where x lies, if nobody reads x afterwards. */
+/* y is computed where x lies, if nobody reads x afterwards: no node, and nobody who wants x as a
+ * result of the tape. */
 static void hand_over(const struct tape *t, struct value *y, uint32_t turn)
 {
     struct value *x = y->over && y->over->placed ? y->over->root : NULL;
     if (!x || x->last != turn || x->behind || most_numbers(t, x) != most_numbers(t, y)) return;
-    if (x->own && y->own) return;
+    if (x->own && (y->own || !x->donated)) return;
     if (y->own) x->own = y->own;
     y->root = x;
     x->last = y->last;

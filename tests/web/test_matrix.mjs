@@ -43,7 +43,9 @@ var<private> lane_id : u32;
 
 const PIECE = /subgroup_matrix_(?:left|right)<f16,\s*16,\s*16>/.source;
 const LOADS = new RegExp(
-  `subgroupMatrixLoad<${PIECE},\\s*(?:row|col)_major>\\(\\s*&stage\\[(\\w+)\\],(\\w+),PITCH\\)`, 'g',
+  `subgroupMatrixLoad<${PIECE},\\s*(?:row|col)_major>`
+    + '\\(\\s*&stage\\[(\\w+)\\],(\\w+),PITCH\\)',
+  'g',
 );
 
 function spellOut(source) {
@@ -66,7 +68,7 @@ const args = process.argv.slice(2), at = args.indexOf('--only');
 const only = at < 0 ? undefined : args.splice(at, 2)[1];
 const wasm = fs.readFileSync(args[0] ?? 'build/wasm/ops_test.wasm');
 // In one call, so that the device compiles a kernel once for all of them.
-const products = 'linear,linear_shares,linear_gelu_mul,gate_up,experts';
+const products = 'linear,linear_shares,linear_gelu,gate_up,experts';
 process.exitCode = Math.min(
   100, await runTable(wasm, { tiers: ['matrix'], only: only ?? products, spell: spellOut }),
 );
