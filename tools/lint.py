@@ -3,9 +3,9 @@
 
 Include directions: a module may include only the modules below it (the table here is the one place
 that says so). Sizes: files and functions that grow past what a reader likes are named, and lines of
-C past 100 columns. Words: no tracked file may hold a conflict marker or trailing white space.
-Pages: lines of Markdown fit 100 columns, and their links lead somewhere. Tapes: a model file calls
-one op a statement. Claims: every test that the threat model names exists, and so does every
+every language past 100 columns. Words: no tracked file may hold a conflict marker or trailing white
+space. Pages: lines of Markdown fit 100 columns, and their links lead somewhere. Tapes: a model file
+calls one op a statement. Claims: every test that the threat model names exists, and so does every
 function of the ways that HACKING.md draws.
 """
 import pathlib
@@ -38,6 +38,8 @@ BACKEND_HEADERS = {
     "ops/ops_cpu.h": {"src/bezel.c", "src/ops", "src/cli", "src/gpu/selftest.c"},
     "gpu/ops_gpu.h": {"src/bezel.c", "src/step.h", "src/gpu", "src/wasm"},
 }
+SOURCES = ("*.c", "*.h", "*.def", "*.wgsl", "*.ts", "*.tsx", "*.mjs", "*.css", "*.html", "*.py",
+           "*.sh", "Makefile")
 MAX_FILE, MAX_FUNCTION, MAX_COLUMNS = 600, 60, 100
 
 
@@ -159,9 +161,9 @@ def main():
         check_sizes(path, text, problems)
         if path.parts[1] == "model":
             check_tape(path, text, problems)
-    for path in tracked("*.c", "*.h", "*.def"):
+    for path in tracked(*SOURCES):
         check_columns(path, path.read_text(), problems)
-    for path in tracked("*.c", "*.h", "*.py", "*.sh", "*.md", "Makefile", "*.wgsl", "*.ts"):
+    for path in tracked(*SOURCES, "*.md"):
         for n, line in enumerate(path.read_text().splitlines(), 1):
             if line != line.rstrip() and path.suffix != ".md":
                 problems.append(f"{path}:{n}: white space at the end of the line")
