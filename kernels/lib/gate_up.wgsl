@@ -158,7 +158,8 @@ fn adapted(mine : Pair, rows : vec4<u32>, tok : u32, lane : u32) -> Pair {
         }
         second = true;
         if (k < p.rank2) {
-            sum.second += z_of(p.z_at2 + tok * p.rank2 + k) * b_word(p.b_scales2 + k) * b_rows(rows, k);
+            sum.second +=
+                z_of(p.z_at2 + tok * p.rank2 + k) * b_word(p.b_scales2 + k) * b_rows(rows, k);
         }
     }
     return sum;

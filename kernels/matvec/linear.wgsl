@@ -1,5 +1,5 @@
-// linear - y[t] = scale * (W x[t] + sum of the adapters s B z[t])     (decode: one or a few rows t);
-//   with GELU y[t] = gelu(that) * by[t][by_col ...]
+// linear - y[t] = scale * (W x[t] + sum of the adapters s B z[t])     (decode: one or a few rows
+//   t); with GELU y[t] = gelu(that) * by[t][by_col ...]
 //
 //   x   read   n_tok x cols         grid   each t in turn: a workgroup per R WG / LANES rows of W
 //   w   read   rows x cols          bytes  W once a row t; x comes from the cache

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# run.sh BUILD - the tests of the wasm module, the GPU and the page: in Node, Deno, Chromium, Firefox and WebKit;
-# exit code = how many failed. Needs `make web` and BUILD/wasm/ops_test.wasm. The longest come first.
+# run.sh BUILD - the tests of the wasm module, the GPU and the page: in Node, Deno, Chromium,
+# Firefox and WebKit; exit code = how many failed. Needs `make web` and BUILD/wasm/ops_test.wasm.
+# The longest come first.
 set -uo pipefail
 build=${1:?usage: tests/web/run.sh BUILD}
 cd "$(dirname "$0")/../.."
