@@ -47,6 +47,8 @@ static const struct {
     { "linear_router", { 259, 309, 249, 249, 428 } },
     { "router_experts", { 259, 309, 249, 249, 428 } },
     { "norm_linears", { 324, 399, 385, 333, 538 } },
+    { "linears_z", { 259, 309, 249, 219, 428 } }, /* of training */
+    { "norm_rope_bwd", { 259, 309, 249, 219, 428 } },
     { "all", { 874, 1083, 1113, 998, 1388 } },
 };
 

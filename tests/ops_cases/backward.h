@@ -10,6 +10,7 @@
 
 #include "ops/ops_bwd.h"
 #include "ops_cases/case.h"
+#include "tape/tape.h"
 
 /* Train an adapter: its gradients begin with random numbers. */
 static inline void bench_train(struct bench *b, struct lora_grad *grad, struct lora *l)
@@ -69,9 +70,11 @@ static void case_linear_bwd(struct bench *b, const struct op_case *c)
     if (c->at) b->loras[0].drop = &drop;
     b->loras[0].salt = 7;
     struct act *y = bench_blank(b, c->rows, c->out);
-    if (c->at) op_linear(&b->run, &y->t, &x->t, &w->w);
+    struct act *z = c->n_lora ? bench_blank(b, c->rows, lora_width(&w->w)) : NULL;
+    if (z) op_linear_z(&b->run, &y->t, &z->t, &x->t, &w->w);
     if (c->at) bench_result(b, &y->t, false);
-    op_linear_bwd(&b->run, c->plain ? NULL : &dx->t, &dy->t, &x->t, &w->w);
+    op_linear_bwd(&b->run, c->plain ? NULL : &dx->t, &dy->t, z ? &x->t : NULL, z ? &z->t : NULL,
+                  &w->w);
     bench_result(b, &dx->t, false);
     if (!c->n_lora) return;
     bench_result(b, &grad->a, false);
@@ -101,14 +104,68 @@ static const struct op_case linear_bwd_cases[] = {
 };
 /* clang-format on */
 
+static void case_rows_bwd(struct bench *b, const struct op_case *c)
+{
+    struct act *dx = bench_random(b, c->rows, c->cols), *dy = bench_random(b, c->out, c->cols);
+    op_rows_bwd(&b->run, &dx->t, &dy->t, c->at);
+    bench_result(b, &dx->t, false);
+}
+
+/* clang-format off */
+static const struct op_case rows_bwd_cases[] = {
+    /* seed rows cols format    nmse   why this case */
+    {  40,   65,   36, F32,        1e-10, .why = "rows in the middle", .out = 7, .at = 57 },
+};
+/* clang-format on */
+
+static void case_rope_bwd(struct bench *b, const struct op_case *c)
+{
+    struct act *d = bench_random(b, c->rows, c->n_head * c->cols);
+    struct act *turn = bench_random(b, c->rows, 2 * c->out);
+    op_rope_bwd(&b->run, &d->t, &turn->t, c->n_head);
+    bench_result(b, &d->t, false);
+}
+
+/* clang-format off */
+static const struct op_case rope_bwd_cases[] = {
+    /* seed rows cols format    nmse   why this case */
+    {  41,    3,   64, F32,        1e-10, .why = "all pairs", .n_head = 2, .out = 32 },
+    {  42,    5,  256, F32,        1e-10, .why = "some pairs", .n_head = 3, .out = 32 },
+};
+/* clang-format on */
+
+/* Both together, as a tape: a backend that fuses has one dispatch for them. plain: no rotation and
+ * no weight. */
 static void case_head_norm_rope_bwd(struct bench *b, const struct op_case *c)
 {
+    const struct backend *be = b->run.be;
     struct act *x = bench_random(b, c->rows, c->n_head * c->cols);
     struct act *d = bench_random(b, c->rows, c->n_head * c->cols);
     struct act *turn = bench_random(b, c->rows, 2 * c->out);
+    struct act *dx = bench_blank(b, c->rows, c->n_head * c->cols);
     struct mat *w = c->plain ? bench_absent(b) : bench_weight(b, c->format, c->cols, 1, 1);
-    op_head_norm_rope_bwd(&b->run, &d->t, &x->t, &w->w, c->plain ? NULL : &turn->t, c->n_head, EPS);
-    bench_result(b, &d->t, false);
+    struct tape t = { 0 };
+    struct tape_memory none = { 0 };
+    tape_begin(&t, EPS, c->rows, c->rows);
+    t.max_rows = t.max_out = c->rows;
+    struct value *in[] = { tape_input(&t, &d->t, c->rows), tape_input(&t, &turn->t, c->rows) };
+    if (!c->plain) {
+        struct node *rope = tape_append(&t, TAPE_ROPE_BWD, in, 2);
+        rope->n = c->cols;
+        in[0] = tape_output(&t, rope, in[0], x->t.cols);
+    }
+    in[1] = tape_input(&t, &x->t, c->rows);
+    struct node *norm = tape_append(&t, TAPE_HEAD_NORM_BWD, in, 2);
+    norm->w = &w->w;
+    norm->n = c->cols;
+    tape_result(&t, tape_output(&t, norm, in[0], x->t.cols), &dx->t);
+    tape_finish(&t);
+    tape_groups(&t);
+    if (be->fuse) be->fuse(be->ctx, &t);
+    if (tape_place(&t, &none) && tape_bind(&t, &none, be)) tape_run(&t, &b->run, 0);
+    bench_result(b, &dx->t, false);
+    tape_free(&t);
+    tape_memory_close(&none, be);
 }
 
 /* clang-format off */
@@ -278,33 +335,22 @@ static const struct op_case experts_bwd_cases[] = {
 };
 /* clang-format on */
 
-static void case_router_bwd(struct bench *b, const struct op_case *c)
+static void case_route_bwd(struct bench *b, const struct op_case *c)
 {
-    static struct lora_grad grads[2];
-    static uint32_t n_calls;
-    struct lora_grad *grad = &grads[n_calls++ % 2];
-    struct act *x = bench_random(b, c->rows, c->cols), *dx = bench_random(b, c->rows, c->cols);
+    struct act *dscores = bench_random(b, c->rows, c->n_expert);
     struct act *dweights = bench_random(b, c->rows, c->n_used);
     struct act *ids = bench_choices(b, c->rows, c->n_used, c->n_expert);
     struct act *weights = bench_positive(b, c->rows, c->n_used);
-    struct mat *w = bench_weight(b, c->format, c->cols, c->n_expert, 1);
-    struct mat *scale = bench_weight(b, QUANT_F32, c->cols, 1, 1);
-    if (c->n_lora) bench_lora(b, w, c->rank);
-    if (c->n_lora) bench_train(b, grad, &b->loras[0]);
     struct routing routing = { ids->t, weights->t };
-    op_router_bwd(&b->run, &dx->t, &dweights->t, &x->t, &routing, &w->w, &scale->w, EPS);
-    bench_result(b, &dx->t, false);
-    if (!c->n_lora) return;
-    bench_result(b, &grad->a, false);
-    bench_result(b, &grad->b, false);
+    op_route_bwd(&b->run, &dscores->t, &dweights->t, &routing);
+    bench_result(b, &dscores->t, false);
 }
 
 /* clang-format off */
-static const struct op_case router_bwd_cases[] = {
+static const struct op_case route_bwd_cases[] = {
     /* seed rows cols format    nmse   why this case */
     {  34,    5,   64, F32,        1e-10, .why = "some of eight", .n_expert = 8, .n_used = 3 },
-    {  35,   66,   96, QUANT_Q8_0, 1e-10, .why = "adapted",
-      .n_expert = 16, .n_used = 2, .rank = 4, .n_lora = 1 },
+    {  35,   66,   96, F32,        1e-10, .why = "two of many", .n_expert = 16, .n_used = 2 },
 };
 /* clang-format on */
 
@@ -363,9 +409,10 @@ static const struct op_case publish_cases[] = {
 /* clang-format on */
 
 static const struct tested_op bwd_ops[] = {
-    TESTED(zero),          TESTED(rms_norm_bwd), TESTED(linear_bwd), TESTED(head_norm_rope_bwd),
-    TESTED(attention_bwd), TESTED(gelu_mul_bwd), TESTED(head_loss),  TESTED(experts_bwd),
-    TESTED(router_bwd),    TESTED(adamw),        TESTED(publish),
+    TESTED(zero),      TESTED(rms_norm_bwd),       TESTED(linear_bwd),    TESTED(rows_bwd),
+    TESTED(rope_bwd),  TESTED(head_norm_rope_bwd), TESTED(attention_bwd), TESTED(gelu_mul_bwd),
+    TESTED(head_loss), TESTED(experts_bwd),        TESTED(route_bwd),     TESTED(adamw),
+    TESTED(publish),
 };
 
 #endif
