@@ -152,23 +152,34 @@ static enum bz_status put_line(struct plan *p, struct plan_line *line, const str
     return ok ? BZ_OK : fail_memory(err, sizeof *line);
 }
 
-/* The lines of two programs, one after the other. */
-static enum bz_status put_lines(struct plan *p, const gpu_program *programs, uint32_t rows,
-                                struct bz_err *err)
+/* Record the recorder's plan: lines with their dispatches and labels follow the others. */
+static struct recorded add_lines(struct plan *p)
+{
+    const struct gpu_plan *plan = &((struct gpu_ops *)p->engine->backend.ctx)->rec.plan;
+    struct plan_line *lines = arena_alloc(&p->arena, p->n + plan->n, sizeof *lines);
+    struct recorded recorded = { 0 };
+    uint64_t scratch = 0;
+    uint32_t n;
+    for (int k = 0; k < PLAN_SCRATCHES; k++) scratch += plan->scratch[k];
+    if (scratch > p->scratch_bytes) p->scratch_bytes = scratch;
+    if (lines) recorded = gpu_ops_record(&p->engine->backend);
+    if (!recorded.program) return recorded;
+    const struct null_dispatch *d = null_host_program(recorded.program, &n);
+    if (p->n) memcpy(lines, p->lines, p->n * sizeof *lines);
+    for (uint32_t i = 0; i < n; i++)
+        lines[p->n++] = (struct plan_line) { .dispatch = &d[i], .label = plan->list[i].label };
+    p->lines = lines;
+    return recorded;
+}
+
+/* Put all lines into words. */
+static enum bz_status put_lines(struct plan *p, uint32_t rows, struct bz_err *err)
 {
     struct names names = { .arena = &p->arena };
-    uint32_t n[2];
-    for (int i = 0; i < 2; i++) null_host_program(programs[i], &n[i]);
-    p->n = n[0] + n[1];
-    p->lines = arena_alloc(&p->arena, p->n, sizeof *p->lines);
     model_each_weight(&p->engine->model, &names, add_names);
-    enum bz_status st = p->lines && !names.failed ? BZ_OK : fail_memory(err, 1 << 20);
-    for (uint32_t i = p->n; st == BZ_OK && i-- > 0;) {
-        bool second = i >= n[0];
-        const struct null_dispatch *d = null_host_program(programs[second], &n[second]);
-        p->lines[i] = (struct plan_line) { .dispatch = &d[second ? i - n[0] : i] };
+    enum bz_status st = names.failed ? fail_memory(err, 1 << 20) : BZ_OK;
+    for (uint32_t i = p->n; st == BZ_OK && i-- > 0;)
         st = put_line(p, &p->lines[i], &names, rows, err);
-    }
     mem_free(names.list);
     return st;
 }
@@ -190,12 +201,15 @@ static enum bz_status record_both(struct plan *p, const struct plan_options *o, 
     enum bz_status st = gpu_draw_open(&draw, &greedy, suppress, n_suppress, s->kv.n_ctx,
                                       p->engine->model.config.n_vocab, err);
     if (st) return st;
-    struct recorded both[] = { step_record(&r, s, rows, 1, horizon), { 0 } };
-    both[1] = step_record_draw(&r, s, &draw, horizon);
-    const gpu_program programs[] = { both[0].program, both[1].program };
+    struct recorded both[2];
+    step_plan(&r, s, rows, 1, horizon);
+    both[0] = add_lines(p);
+    step_plan_draw(&r, s, &draw, horizon);
+    both[1] = add_lines(p);
     if (r.status) st = fail(err, r.status, "%s", r.err.text);
-    else if (!programs[0] || !programs[1] || null_host_failed()) st = fail_memory(err, 1 << 20);
-    if (st == BZ_OK) st = put_lines(p, programs, rows, err);
+    else if (!both[0].program || !both[1].program || null_host_failed())
+        st = fail_memory(err, 1 << 20);
+    if (st == BZ_OK) st = put_lines(p, rows, err);
     for (int i = 0; i < 2; i++) recorded_free(&both[i]);
     gpu_draw_close(&draw);
     return st;

@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "gpu/null_host.h"
+#include "gpu/plan.h"
 #include "gpu/profile.h"
 
 struct plan_options {
@@ -25,6 +26,7 @@ struct plan_options {
 /* One dispatch in words. */
 struct plan_line {
     const struct null_dispatch *dispatch;
+    struct plan_label label;
     const char *kernel;    /* "matmul[q4_k subgroup]" */
     const char *access;    /* a letter for each binding: u uniform, r read, w read and write */
     const char *constants; /* "WG=256 R=2" */
@@ -37,8 +39,8 @@ struct plan {
     bz_session *session;
     struct plan_line *lines;
     uint32_t n;
-    uint64_t bytes;                                /* of the matrices that all lines read */
-    uint64_t weight_bytes, cache_bytes, act_bytes; /* on the device */
+    uint64_t bytes; /* of the matrices that all lines read */
+    uint64_t weight_bytes, cache_bytes, act_bytes, scratch_bytes; /* on the device */
     struct arena arena;
 };
 

@@ -8,26 +8,62 @@
 #include "cli/cli_model.h"
 #include "cli/shipped.h"
 
+/* The steps of MODEL.md that a dispatch is part of: "L3 6, L4 3 4 5". */
+static const char *steps_of(const struct plan_label *label, char text[64])
+{
+    size_t n = 0;
+    text[0] = '\0';
+    for (int i = 0; i < 2; i++) {
+        const struct plan_steps *s = &label->of[i];
+        if (!s->steps) continue;
+        if (n) n += (size_t)snprintf(text + n, 64 - n, ", ");
+        if (s->layer >= 0) n += (size_t)snprintf(text + n, 64 - n, "L%d", s->layer);
+        else n += (size_t)snprintf(text + n, 64 - n, "--");
+        for (int k = 1; k < 32 && n < 60; k++)
+            if (s->steps >> k & 1) n += (size_t)snprintf(text + n, 64 - n, " %d", k);
+    }
+    return text;
+}
+
 static void print_text(const struct plan *p, const char *model, const char *profile)
 {
+    char steps[64];
+    printf("       steps of MODEL.md\n");
     for (uint32_t i = 0; i < p->n; i++) {
         const struct plan_line *l = &p->lines[i];
         const uint32_t *g = l->dispatch->groups;
-        printf("%4u  %-36s %6u groups", i + 1, l->kernel, g[0] * g[1] * g[2]);
+        printf("%4u   %-18s %-36s %6u groups", i + 1, steps_of(&l->label, steps), l->kernel,
+               g[0] * g[1] * g[2]);
         if (l->bytes) printf("  %7.2f MB", (double)l->bytes / 1e6);
         else printf("  %10s", "");
         printf("  %-34s %s\n", l->constants, l->weights);
     }
     printf("\n%s on %s: %u dispatches, which read %.2f MB of weights\n", model, profile, p->n,
            (double)p->bytes / 1e6);
-    printf("memory: weights %.1f MB, keys and values %.1f MB, intermediates %.1f MB\n",
-           (double)p->weight_bytes / 1e6, (double)p->cache_bytes / 1e6, (double)p->act_bytes / 1e6);
+    printf(
+        "memory: weights %.1f MB, keys and values %.1f MB, intermediates %.1f MB, scratch of this "
+        "step %.1f MB\n",
+        (double)p->weight_bytes / 1e6, (double)p->cache_bytes / 1e6, (double)p->act_bytes / 1e6,
+        (double)p->scratch_bytes / 1e6);
 }
 
 static void put_member(struct buf *b, const char *name, const char *text)
 {
     buf_printf(b, ",\"%s\":", name);
     json_put_string(b, str_of(text));
+}
+
+/* [{ "layer": -1 outside of layers, "steps": [numbers of MODEL.md] }] */
+static void put_steps(struct buf *b, const struct plan_label *label)
+{
+    buf_puts(b, ",\"of\":[");
+    for (int i = 0; i < 2 && label->of[i].steps; i++) {
+        buf_printf(b, "%s{\"layer\":%d,\"steps\":[", i ? "," : "", label->of[i].layer);
+        for (int k = 0, n = 0; k < 32; k++)
+            if (label->of[i].steps >> k & 1) buf_printf(b, "%s%d", n++ ? "," : "", k);
+        buf_puts(b, "]}");
+    }
+    buf_putc(b, ']');
 }
 
 static void put_line(struct buf *b, const struct plan_line *l)
@@ -37,6 +73,7 @@ static void put_line(struct buf *b, const struct plan_line *l)
     json_put_string(b, str_of(l->kernel));
     buf_printf(b, ",\"workgroups\":%u,\"bytes\":%llu", d->groups[0] * d->groups[1] * d->groups[2],
                (unsigned long long)l->bytes);
+    put_steps(b, &l->label);
     put_member(b, "constants", l->constants);
     put_member(b, "access", l->access);
     put_member(b, "weights", l->weights);
@@ -56,9 +93,10 @@ static bool print_json(const struct plan *p, const char *profile)
     struct buf b = { 0 };
     buf_printf(&b,
                "{\"profile\":\"%s\",\"dispatches\":%u,\"bytes\":%llu,\"weight_bytes\":%llu,"
-               "\"cache_bytes\":%llu,\"intermediate_bytes\":%llu,\"plan\":[",
+               "\"cache_bytes\":%llu,\"intermediate_bytes\":%llu,\"scratch_bytes\":%llu,\"plan\":[",
                profile, p->n, (unsigned long long)p->bytes, (unsigned long long)p->weight_bytes,
-               (unsigned long long)p->cache_bytes, (unsigned long long)p->act_bytes);
+               (unsigned long long)p->cache_bytes, (unsigned long long)p->act_bytes,
+               (unsigned long long)p->scratch_bytes);
     for (uint32_t i = 0; i < p->n; i++) {
         if (i) buf_putc(&b, ',');
         buf_putc(&b, '\n');

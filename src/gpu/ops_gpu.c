@@ -5,20 +5,17 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "tape/tape.h"
 
 void gpu_dispatch_op(struct run *r, uint32_t kernel, const void *params,
                      const struct gpu_binding *b, uint32_t n, uint32_t n_groups)
 {
     struct gpu_ops *g = ops_of(r);
     record_dispatch(&g->rec, kernel, NULL, 0, params, b, n, n_groups);
-    if (g->rec.status) run_fail(r, g->rec.status, "not enough memory to record a step");
+    if (g->rec.plan.status) run_fail(r, g->rec.plan.status, "not enough memory to record a step");
 }
 
 /* ---- memory ---- */
-
-enum {
-    LARGE_SCRATCH = 32 << 20
-}; /* past this scratch grows by what is asked for, or a quarter, and not twofold */
 
 static bool gpu_alloc(void *ctx, struct tensor *t)
 {
@@ -85,25 +82,33 @@ static enum bz_status adapt(void *ctx, struct weight *w, struct bz_err *err)
 struct tensor gpu_scratch(struct run *r, int which, uint32_t rows, uint32_t cols)
 {
     struct gpu_ops *g = ops_of(r);
-    struct gpu_scratch *s = &g->scratch[which];
+    struct gpu_plan *p = &g->rec.plan;
     struct tensor t = { .rows = rows, .cols = cols, .size = (uint64_t)rows * cols };
     uint64_t n_bytes = t.size * sizeof(float);
-    if (n_bytes > s->bytes) {
-        uint64_t size = s->bytes ? s->bytes : 1 << 20;
-        while (size < n_bytes) size *= 2;
-        if (size > LARGE_SCRATCH) size = n_bytes;
-        if (size < s->bytes + (uint64_t)s->bytes / 4) size = s->bytes + (uint64_t)s->bytes / 4;
-        if (size > g->rec.limits.max_binding) size = n_bytes;
-        if (size > g->rec.limits.max_binding || s->n == COUNT(s->buffers)) {
-            run_fail(r, BZ_ERR_LIMIT, "a step needs more scratch than this device can bind");
-            g->rec.status = BZ_ERR_LIMIT; /* nothing can be bound */
-            return t;
-        }
+    if (n_bytes > g->rec.limits.max_binding) {
+        run_fail(r, BZ_ERR_LIMIT, "a step needs more scratch than this device can bind");
+        p->status = BZ_ERR_LIMIT;
+    }
+    if (n_bytes > p->scratch[which]) p->scratch[which] = n_bytes;
+    t.mem = (void *)(uintptr_t)(PLAN_SCRATCH + (uint32_t)which);
+    return t;
+}
+
+bool gpu_ops_reserve(const struct backend *be, const uint64_t *bytes)
+{
+    struct gpu_ops *g = be->ctx;
+    for (int k = 0; k < N_GPU_SCRATCH; k++) {
+        struct gpu_scratch *s = &g->scratch[k];
+        if (bytes[k] <= s->bytes) continue;
+        /* Whoever asks for a little more each time is given more. */
+        uint64_t size = s->bytes + s->bytes / 4, most = g->rec.limits.max_binding;
+        if (size < bytes[k] || size > most) size = bytes[k];
+        size = (size + 255) / 256 * 256 > most ? most : (size + 255) / 256 * 256;
+        if (s->n == COUNT(s->buffers)) return false;
         s->buffers[s->n++] = gpu_buffer_new((uint32_t)size, GPU_STORAGE);
         s->bytes = (uint32_t)size;
     }
-    t.mem = (void *)(uintptr_t)s->buffers[s->n - 1];
-    return t;
+    return true;
 }
 
 /* ---- elementwise ops ---- */
@@ -271,6 +276,20 @@ struct gpu_vectors gpu_vectors_of(const struct gpu_ops *g, const struct weight *
     return v;
 }
 
+/* Which steps of MODEL.md the next dispatches are part of. */
+static void label(void *ctx, const struct group *group)
+{
+    struct gpu_ops *g = ctx;
+    struct plan_steps *of = g->rec.plan.label.of;
+    of[0] = of[1] = (struct plan_steps) { group->nodes[0]->layer, 0 };
+    for (uint32_t i = 0; i < group->n_nodes; i++) {
+        const struct node *n = group->nodes[i];
+        struct plan_steps *to = &of[n->layer != of[0].layer];
+        to->layer = n->layer;
+        to->steps |= 1u << n->step;
+    }
+}
+
 /* ---- open and close ---- */
 
 static void gpu_close(struct backend *be)
@@ -300,6 +319,7 @@ static const struct backend gpu_backend = {
     .unload = gpu_unload,
     .adapt = adapt,
     .fuse = gpu_fuse,
+    .label = label,
     .embed = gpu_embed,
     .rms_norm = gpu_rms_norm,
     .linear = gpu_linear,
@@ -366,10 +386,16 @@ void gpu_ops_begin(const struct backend *be, uint32_t pos, uint32_t horizon)
     record_begin(&g->rec);
 }
 
-struct recorded gpu_ops_end(const struct backend *be)
+struct recorded gpu_ops_record(const struct backend *be)
 {
     struct gpu_ops *g = be->ctx;
-    return record_end(&g->rec);
+    gpu_buffer scratch[N_GPU_SCRATCH];
+    if (!gpu_ops_reserve(be, g->rec.plan.scratch)) g->rec.plan.status = BZ_ERR_LIMIT;
+    for (int k = 0; k < N_GPU_SCRATCH; k++) {
+        const struct gpu_scratch *s = &g->scratch[k];
+        scratch[k] = s->n ? s->buffers[s->n - 1] : 0;
+    }
+    return record_program(&g->rec, scratch);
 }
 
 void gpu_write_step(const struct backend *be, uint32_t pos, uint32_t rows, uint64_t seed)

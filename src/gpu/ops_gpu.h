@@ -1,9 +1,9 @@
 /* ops_gpu.h - the GPU backend: every op becomes a dispatch of a kernel in kernels/.
  *
- * Ops are called between gpu_ops_begin and gpu_ops_end and are recorded, not run. Positions inside
- * a recorded program are relative: `pos` of an op minus the position that gpu_ops_begin was told
- * becomes the kernel's pos_offset, and the kernel adds the step block's pos. So one recorded decode
- * step serves every position.
+ * Ops are called after gpu_ops_begin. They append dispatches to a plan (gpu/plan.h), which is the
+ * recorder's from then on, and run nothing. Positions inside a plan are relative: `pos` of an op
+ * minus the position that gpu_ops_begin was told becomes the kernel's pos_offset, and the kernel
+ * adds the step block's pos. So one plan of a decode step serves every position.
  */
 #ifndef BEZEL_GPU_OPS_GPU_H
 #define BEZEL_GPU_OPS_GPU_H
@@ -15,14 +15,15 @@
 /* Each has what the ones before it have. */
 enum gpu_tier { TIER_PLAIN, TIER_SUBGROUP, TIER_MATRIX };
 
-/* Values that live within one op. The last buffer is the largest; programs may still bind the
+/* The buffers behind a scratch of plans. The last one is the largest; programs may still bind the
  * others. */
 struct gpu_scratch {
     gpu_buffer buffers[12];
     uint32_t n, bytes;
 };
 
-/* The second line is for gradients, which need several ops of others within one of theirs. */
+/* Scratch: values that live within one op. The second half is for gradients, which need several ops
+ * of others within one of theirs. */
 enum {
     SCRATCH_FIRST,
     SCRATCH_SECOND,
@@ -102,7 +103,12 @@ enum bz_status gpu_ops_open(struct backend *out, enum gpu_tier tier, struct bz_e
 
 /* Row 0 of the step is at `pos`; the program is meant for positions below `horizon`. */
 void gpu_ops_begin(const struct backend *be, uint32_t pos, uint32_t horizon);
-struct recorded gpu_ops_end(const struct backend *be);
+
+/* The program of the plan. Scratch that it lacks is made. */
+struct recorded gpu_ops_record(const struct backend *be);
+/* Make scratch of so many bytes each, where there is less. False: too often, while programs that
+ * bind the older buffers may live. */
+bool gpu_ops_reserve(const struct backend *be, const uint64_t *bytes);
 
 /* Queue the step block: row 0 is at `pos`; tokens are drawn from the seed's stream. */
 void gpu_write_step(const struct backend *be, uint32_t pos, uint32_t rows, uint64_t seed);

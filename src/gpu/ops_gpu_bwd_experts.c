@@ -8,7 +8,7 @@
 
 /* dx = W_e' dy + A_e' u, slot by slot; with `add` added. */
 static void tiled_transposed(struct run *r, const struct tensor *dx, const struct tensor *dy,
-                             const struct tensor *u, const struct gpu_plan *plan,
+                             const struct tensor *u, const struct expert_tiles *plan,
                              const struct weight *w, bool add)
 {
     const struct gpu_weight *g = w->mem;
@@ -43,7 +43,7 @@ static void tiled_transposed(struct run *r, const struct tensor *dx, const struc
  * for each slot, or for each n_used of them. */
 static void experts_linear_bwd(struct run *r, const struct tensor *dx, const struct tensor *dy,
                                const struct tensor *x, bool by_slot, const struct routing *routing,
-                               const struct gpu_plan *plan, const struct weight *w, bool add)
+                               const struct expert_tiles *plan, const struct weight *w, bool add)
 {
     const struct gpu_adapted *d = &((const struct gpu_weight *)w->mem)->adapted;
     struct tensor u = { 0 };
@@ -67,8 +67,8 @@ static void experts_linear_bwd(struct run *r, const struct tensor *dx, const str
 
 /* act = gelu(gate) * up of every slot; gate and up stay in `gate` side by side, or in both. */
 static void forward_again(struct run *r, struct tensor *act_out, struct tensor *gate,
-                          struct tensor *up, const struct tensor *x, const struct gpu_plan *plan,
-                          const struct experts *e)
+                          struct tensor *up, const struct tensor *x,
+                          const struct expert_tiles *plan, const struct experts *e)
 {
     bool fused = weight_exists(e->gate_up);
     gpu_tiled_matrix(r, gate, x, false, plan, fused ? e->gate_up : e->gate);
@@ -110,7 +110,7 @@ static void weights_bwd(struct run *r, struct tensor *dweights, const struct ten
 /* From dh, the gradient of gelu(gate) * up, through gate and up to each slot's part of dx. */
 static void gate_up_bwd(struct run *r, const struct tensor *each, struct tensor *dh,
                         const struct tensor *gate, const struct tensor *up, const struct tensor *x,
-                        const struct routing *routing, const struct gpu_plan *plan,
+                        const struct routing *routing, const struct expert_tiles *plan,
                         const struct experts *e)
 {
     if (!weight_exists(e->gate_up)) {
@@ -134,7 +134,7 @@ void gpu_experts_bwd(struct run *r, struct tensor *dx, struct tensor *dweights,
 {
     bool fused = weight_exists(e->gate_up);
     uint32_t n_ff = e->down->cols, n = x->rows * routing->ids.cols;
-    struct gpu_plan plan = gpu_experts_plan(r, routing, e->down->n_mat);
+    struct expert_tiles plan = gpu_expert_tiles(r, routing, e->down->n_mat);
     struct tensor gate = gpu_scratch(r, SCRATCH_GATE, n, fused ? 2 * n_ff : n_ff);
     struct tensor up = { 0 };
     if (!fused) up = gpu_scratch(r, SCRATCH_UP, n, n_ff);

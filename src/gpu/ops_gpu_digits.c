@@ -44,7 +44,7 @@ void gpu_note_settled(struct run *r, const struct tensor *of, const struct tenso
     struct gpu_ops *g = ops_of(r);
     g->settled.of = *of;
     g->settled.settled = *settled;
-    g->settled.at = g->rec.n_dispatches;
+    g->settled.at = g->rec.plan.n;
     g->settled.reader = NULL;
 }
 
@@ -69,13 +69,13 @@ const struct tensor *gpu_settled_of(struct run *r, const struct tensor *x)
     struct gpu_ops *g = ops_of(r);
     const struct tensor *of = &g->settled.of;
     bool it = of->mem == x->mem && of->rows == x->rows && of->cols == x->cols && of->rows > 0 &&
-              g->settled.at == g->rec.n_dispatches;
+              g->settled.at == g->rec.plan.n;
     return it ? &g->settled.settled : NULL;
 }
 
 void gpu_used_settled(struct run *r)
 {
-    ops_of(r)->settled.at = ops_of(r)->rec.n_dispatches;
+    ops_of(r)->settled.at = ops_of(r)->rec.plan.n;
 }
 
 /* ---- cuts ---- */

@@ -258,13 +258,14 @@ enum {
     EXPERT_MATRIX_WG = 128,
 };
 
-struct gpu_plan gpu_experts_plan(struct run *r, const struct routing *routing, uint32_t n_expert)
+struct expert_tiles gpu_expert_tiles(struct run *r, const struct routing *routing,
+                                     uint32_t n_expert)
 {
     uint32_t n_slots = routing->ids.rows * routing->ids.cols;
-    struct gpu_plan plan = { .n_tiles =
-                                 n_slots / EXPERT_TILE + (n_slots < n_expert ? n_slots : n_expert),
-                             .n_slots = n_slots,
-                             .n_used = routing->ids.cols };
+    struct expert_tiles plan = { .n_tiles = n_slots / EXPERT_TILE +
+                                            (n_slots < n_expert ? n_slots : n_expert),
+                                 .n_slots = n_slots,
+                                 .n_used = routing->ids.cols };
     plan.list = gpu_scratch(r, SCRATCH_PLAN, 1, 4 * plan.n_tiles + n_slots);
     struct experts_plan_params p = { .n_slots = n_slots,
                                      .n_expert = n_expert,
@@ -290,7 +291,7 @@ static bool has_matrix(const struct gpu_ops *g, uint32_t kernel, enum gpu_shape 
 
 /* y[slot] = W_e x for the experts of one buffer. */
 static void tiles_product(struct run *r, const struct tensor *y, const struct tensor *x,
-                          bool by_slot, const struct gpu_plan *plan, gpu_buffer w,
+                          bool by_slot, const struct expert_tiles *plan, gpu_buffer w,
                           enum gpu_shape shape, struct experts_matmul_params p,
                           const struct gpu_lora *lora)
 {
@@ -320,7 +321,7 @@ static void tiles_product(struct run *r, const struct tensor *y, const struct te
 }
 
 void gpu_tiled_f32(struct run *r, const struct tensor *y, const struct tensor *x, bool by_slot,
-                   const struct gpu_plan *plan, gpu_buffer m, uint32_t n_mat)
+                   const struct expert_tiles *plan, gpu_buffer m, uint32_t n_mat)
 {
     const struct gpu_lora none = { .z = whole(ops_of(r)->unused), .b = whole(ops_of(r)->unused) };
     const struct experts_matmul_params p = { .cols = x->cols, .rows = y->cols, .n_mat = n_mat };
@@ -329,7 +330,7 @@ void gpu_tiled_f32(struct run *r, const struct tensor *y, const struct tensor *x
 
 /* As slots_lora. */
 static struct gpu_lora tiles_lora(struct run *r, const struct weight *w, const struct tensor *x,
-                                  bool by_slot, const struct gpu_plan *plan)
+                                  bool by_slot, const struct expert_tiles *plan)
 {
     struct tensor z = gpu_lora_room(r, w, plan->n_slots);
     struct gpu_lora lora = gpu_lora_of(r, w, &z);
@@ -339,7 +340,7 @@ static struct gpu_lora tiles_lora(struct run *r, const struct weight *w, const s
 }
 
 static void tiled_gate_up(struct run *r, struct tensor *h, const struct tensor *x,
-                          const struct gpu_plan *plan, const struct weight *w)
+                          const struct expert_tiles *plan, const struct weight *w)
 {
     const struct gpu_weight *g = w->mem;
     struct gpu_lora lora = tiles_lora(r, w, x, false, plan);
@@ -381,7 +382,7 @@ static void tiled_gate_up(struct run *r, struct tensor *h, const struct tensor *
 }
 
 void gpu_tiled_matrix(struct run *r, struct tensor *y, const struct tensor *x, bool by_slot,
-                      const struct gpu_plan *plan, const struct weight *w)
+                      const struct expert_tiles *plan, const struct weight *w)
 {
     const struct gpu_weight *g = w->mem;
     struct gpu_lora lora = tiles_lora(r, w, x, by_slot, plan);
@@ -415,7 +416,7 @@ static void experts_grouped(struct run *r, struct tensor *y, const struct tensor
                             const struct routing *routing, const struct experts *e)
 {
     uint32_t n_ff = e->down->cols, n = x->rows * routing->ids.cols;
-    struct gpu_plan plan = gpu_experts_plan(r, routing, e->down->n_mat);
+    struct expert_tiles plan = gpu_expert_tiles(r, routing, e->down->n_mat);
     struct tensor h = gpu_scratch(r, SCRATCH_FIRST, n, n_ff);
     if (weight_exists(e->gate_up)) {
         tiled_gate_up(r, &h, x, &plan, e->gate_up);

@@ -131,7 +131,7 @@ enum { GPU_UNITS = 132 }; /* processors of a large device */
 void gpu_dispatch_op(struct run *r, uint32_t kernel, const void *params,
                      const struct gpu_binding *b, uint32_t n, uint32_t n_groups);
 
-/* A tensor for values that live within one op; its buffer grows between recordings. */
+/* A tensor for values that live within one op: scratch of the plan. */
 struct tensor gpu_scratch(struct run *r, int which, uint32_t rows, uint32_t cols);
 
 /* What a kernel is told of a weight's adapters: kernels/lib/lora.wgsl. rank 0: none. */
@@ -161,20 +161,21 @@ void gpu_adapted_matrix(struct run *r, const struct tensor *y, const struct tens
                         const struct weight *w, float scale_by);
 
 /* Slots (choices of rows) by expert, and the tiles they are cut into: ops_gpu_experts.c. */
-struct gpu_plan {
+struct expert_tiles {
     struct tensor list;
     uint32_t n_tiles, n_slots, n_used;
 };
 
-struct gpu_plan gpu_experts_plan(struct run *r, const struct routing *routing, uint32_t n_expert);
+struct expert_tiles gpu_expert_tiles(struct run *r, const struct routing *routing,
+                                     uint32_t n_expert);
 
 /* y[slot] = W_e x, where x has a row for each t, or (by_slot) for each slot. */
 void gpu_tiled_matrix(struct run *r, struct tensor *y, const struct tensor *x, bool by_slot,
-                      const struct gpu_plan *plan, const struct weight *w);
+                      const struct expert_tiles *plan, const struct weight *w);
 
 /* y[slot] = M_e x for n_mat matrices of rows x cols f32, rows of whole eights. */
 void gpu_tiled_f32(struct run *r, const struct tensor *y, const struct tensor *x, bool by_slot,
-                   const struct gpu_plan *plan, gpu_buffer m, uint32_t n_mat);
+                   const struct expert_tiles *plan, gpu_buffer m, uint32_t n_mat);
 
 /* In how many shares a product is summed, so that so many tiles fill a large device: one that has
  * places for `units` of them at a time. Each tile is `depth` steps long; a share costs `numbers` of

@@ -153,7 +153,7 @@ struct tensor gpu_halves_of(struct run *r, const struct tensor *x)
     struct gpu_ops *g = ops_of(r);
     const struct tensor *of = &g->halves.of;
     if (of->mem == x->mem && of->rows == x->rows && of->cols == x->cols &&
-        g->halves.at == g->rec.n_dispatches)
+        g->halves.at == g->rec.plan.n)
         return g->halves.halves;
     struct tensor h = gpu_scratch(r, SCRATCH_HALVES, x->rows, 16 * divide_up(x->cols, 32) + 4);
     struct to_halves_params p = { .rows = x->rows, .cols = x->cols, .x_stride = x->cols };
@@ -165,7 +165,7 @@ struct tensor gpu_halves_of(struct run *r, const struct tensor *x)
 
 void gpu_used_halves(struct run *r)
 {
-    ops_of(r)->halves.at = ops_of(r)->rec.n_dispatches;
+    ops_of(r)->halves.at = ops_of(r)->rec.plan.n;
 }
 
 void gpu_embed(struct run *r, struct tensor *y, const struct weight *table,

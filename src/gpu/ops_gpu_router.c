@@ -58,9 +58,9 @@ void gpu_route(struct run *r, struct routing *out, const struct tensor *scores)
 
 void gpu_choose(struct gpu_ops *g, const struct gpu_choice *c)
 {
-    bool settled = g->settled.at == g->rec.n_dispatches;
+    bool settled = g->settled.at == g->rec.plan.n;
     choose_by(g, &c->scores, &c->to);
-    if (settled) g->settled.at = g->rec.n_dispatches; /* what was settled serves on */
+    if (settled) g->settled.at = g->rec.plan.n; /* what was settled serves on */
 }
 
 /* Is the router a plain F32 matrix, as published files have it? */

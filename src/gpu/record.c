@@ -24,6 +24,7 @@ void recorder_close(struct recorder *r)
     mem_free(r->slices);
     mem_free(r->kernels);
     mem_free(r->pipelines);
+    plan_free(&r->plan);
     *r = (struct recorder) { 0 };
 }
 
@@ -76,7 +77,7 @@ static uint32_t find_slot(const struct recorder *r, uint32_t kernel, const struc
 static struct pipeline_slot *slot_of(struct recorder *r, uint32_t kernel,
                                      const struct gpu_constant *c, uint32_t n)
 {
-    assert(n <= RECORD_MAX_CONSTANTS);
+    assert(n <= PLAN_CONSTANTS);
     uint32_t at = find_slot(r, kernel, c, n), of;
     if (at < r->n_pipelines) return &r->pipelines[at];
     if (!add_kernel(r, kernel, &of) ||
@@ -114,27 +115,50 @@ gpu_pipeline record_pipeline(struct recorder *r, uint32_t kernel)
     return find_pipeline(r, kernel, NULL, 0);
 }
 
-/* A dispatch that only counts. */
-static void count(struct recorder *r, uint32_t kernel, const struct gpu_constant *c, uint32_t n)
+/* ---- walks ---- */
+
+void record_compile(struct recorder *r, uint8_t group, bool now)
 {
-    struct record_trace *t = r->trace;
-    uint32_t at = find_slot(r, kernel, c, n);
-    const struct pipeline_slot *s = at < r->n_pipelines ? &r->pipelines[at] : NULL;
-    if (s && !s->proven && s->noted > r->unproven && s->noted >= r->awaited[0] &&
-        s->noted <= r->awaited[1])
-        r->unproven = s->noted;
-    if (!t) return;
-    t->noted = t->noted || (s && !s->pipeline);
-    if (!s || t->n == sizeof t->slot / sizeof *t->slot) t->unknown = true;
-    else t->slot[t->n++] = at;
+    for (uint32_t i = 0; i < r->plan.n; i++) {
+        const struct dispatch *d = &r->plan.list[i];
+        struct pipeline_slot *s =
+            slot_of(r, d->kernel, plan_constants(&r->plan, d), d->n_constants);
+        if (s && group && (!s->noted || group < s->noted)) s->noted = group;
+        if (now) make_pipeline(r, s);
+    }
 }
 
-static void note(struct recorder *r, uint32_t kernel, const struct gpu_constant *c, uint32_t n)
+/* The slot of a dispatch; NULL: it is not in the list. */
+static const struct pipeline_slot *slot_in_list(const struct recorder *r, const struct dispatch *d)
 {
-    struct pipeline_slot *s = slot_of(r, kernel, c, n);
-    if (s && r->group && (!s->noted || r->group < s->noted))
-        s->noted = r->group; /* else it compiles when it is used */
+    uint32_t at = find_slot(r, d->kernel, plan_constants(&r->plan, d), d->n_constants);
+    return at < r->n_pipelines ? &r->pipelines[at] : NULL;
 }
+
+uint32_t record_awaits(const struct recorder *r, uint32_t first, uint32_t last)
+{
+    uint32_t group = 0;
+    for (uint32_t i = 0; i < r->plan.n; i++) {
+        const struct pipeline_slot *s = slot_in_list(r, &r->plan.list[i]);
+        if (s && !s->proven && s->noted > group && s->noted >= first && s->noted <= last)
+            group = s->noted;
+    }
+    return group;
+}
+
+struct record_trace record_trace(const struct recorder *r)
+{
+    struct record_trace t = { 0 };
+    for (uint32_t i = 0; i < r->plan.n; i++) {
+        const struct pipeline_slot *s = slot_in_list(r, &r->plan.list[i]);
+        t.noted = t.noted || (s && !s->pipeline);
+        if (!s || t.n == sizeof t.slot / sizeof *t.slot) t.unknown = true;
+        else t.slot[t.n++] = (uint32_t)(s - r->pipelines);
+    }
+    return t;
+}
+
+/* ---- a program ---- */
 
 /* The shadow of the last chunk goes to its buffer. */
 static void write_slices(struct recorder *r)
@@ -170,11 +194,7 @@ static bool put_params(struct recorder *r, const void *params, uint32_t n, struc
 
 void record_begin(struct recorder *r)
 {
-    recorded_free(&r->now);
-    r->n_slices = r->n_written = r->n_dispatches = r->unproven = 0;
-    r->next_part = RECORD_PART;
-    r->status = BZ_OK;
-    if (r->mode == RECORD_PROGRAM) gpu_program_begin();
+    plan_begin(&r->plan);
 }
 
 void record_dispatch(struct recorder *r, uint32_t kernel, const struct gpu_constant *constants,
@@ -182,51 +202,67 @@ void record_dispatch(struct recorder *r, uint32_t kernel, const struct gpu_const
                      uint32_t n_bindings, uint32_t n_groups)
 {
     if (recorder_bars(r, kernel)) kernel = kernel_plain(kernel);
-    const struct kernel_family *k = kernel_family(kernel);
+    plan_dispatch(&r->plan, kernel, constants, n_constants, params, bindings, n_bindings, n_groups);
+}
+
+/* A dispatch of the plan becomes one of the program. */
+static bool put_dispatch(struct recorder *r, const struct dispatch *d, const gpu_buffer *scratch)
+{
+    const struct kernel_family *k = kernel_family(d->kernel);
+    gpu_pipeline pipeline =
+        find_pipeline(r, d->kernel, plan_constants(&r->plan, d), d->n_constants);
+    const struct gpu_binding *bindings = plan_bindings(&r->plan, d);
     struct gpu_binding all[WGSL_MAX_BINDINGS];
     uint32_t n = 0;
-    if (r->status || n_groups == 0) return;
-    r->n_dispatches++;
-    if (r->mode == RECORD_NOTHING) count(r, kernel, constants, n_constants);
-    if (r->mode == RECORD_NOTES || r->mode == RECORD_PIPELINES)
-        note(r, kernel, constants, n_constants);
-    if (r->mode == RECORD_NOTHING || r->mode == RECORD_NOTES) return;
-    gpu_pipeline pipeline = find_pipeline(r, kernel, constants, n_constants);
-    if (r->mode == RECORD_PIPELINES) return;
-    bool ok =
-        pipeline && put_params(r, params, k->params_bytes, &all[n++]) &&
-        grow((void **)&r->now.groups, r->now.n_groups, &r->now.cap_groups, sizeof *r->now.groups);
-    if (!ok) {
-        r->status = BZ_ERR_MEMORY;
-        return;
-    }
+    if (!pipeline || !put_params(r, plan_params(&r->plan, d), k->params_bytes, &all[n++]) ||
+        !grow((void **)&r->now.groups, r->now.n_groups, &r->now.cap_groups, sizeof *r->now.groups))
+        return false;
     if (k->uses_step) all[n++] = (struct gpu_binding) { r->step, 0, STEP_BYTES };
-    assert(n + n_bindings <= WGSL_MAX_BINDINGS);
-    memcpy(all + n, bindings, n_bindings * sizeof *bindings);
-    gpu_group group = gpu_group_new(pipeline, all, n + n_bindings);
+    for (uint32_t i = 0; i < d->n_bindings; i++, n++) {
+        all[n] = bindings[i];
+        if (plan_is_scratch(all[n].buffer)) all[n].buffer = scratch[all[n].buffer - PLAN_SCRATCH];
+    }
+    gpu_group group = gpu_group_new(pipeline, all, n);
     r->now.groups[r->now.n_groups++] = group;
     /* Past the limit of one dimension the workgroups spread over two: lib/base.wgsl. */
-    uint32_t x = n_groups, y = 1, most = r->limits.max_workgroups;
+    uint32_t x = d->n_groups, y = 1, most = r->limits.max_workgroups;
     if (x > most) {
-        y = (n_groups + most - 1) / most;
-        x = (n_groups + y - 1) / y;
+        y = (d->n_groups + most - 1) / most;
+        x = (d->n_groups + y - 1) / y;
     }
     gpu_dispatch(pipeline, group, x, y, 1);
-    if (r->n_dispatches == r->next_part) {
-        r->next_part = 2 * r->n_dispatches + RECORD_PART;
-        write_slices(r);
-        gpu_program_part();
+    return true;
+}
+
+static void put_copies(const struct gpu_plan *p, bool first)
+{
+    for (uint32_t i = 0; i < p->n_copies; i++) {
+        const struct plan_copy *c = &p->copies[i];
+        if (c->first == first) gpu_copy(c->from, c->from_at, c->to, c->to_at, c->n);
     }
 }
 
-struct recorded record_end(struct recorder *r)
+struct recorded record_program(struct recorder *r, const gpu_buffer *scratch)
 {
-    if (r->mode != RECORD_PROGRAM) return (struct recorded) { 0 };
+    struct gpu_plan *p = &r->plan;
+    if (p->status) return (struct recorded) { 0 };
+    uint32_t next_part = RECORD_PART;
+    r->n_slices = r->n_written = 0;
+    gpu_program_begin();
+    put_copies(p, true);
+    for (uint32_t i = 0; i < p->n && !p->status; i++) {
+        if (!put_dispatch(r, &p->list[i], scratch)) p->status = BZ_ERR_MEMORY;
+        if (i + 1 < next_part) continue;
+        next_part = 2 * (i + 1) + RECORD_PART;
+        write_slices(r);
+        gpu_program_part();
+    }
+    put_copies(p, false);
     leave_chunk(r);
     r->now.program = gpu_program_end();
     struct recorded done = r->now;
     r->now = (struct recorded) { 0 };
-    if (r->status) recorded_free(&done);
+    if (p->status) recorded_free(&done);
     return done;
 }
 

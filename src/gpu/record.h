@@ -1,8 +1,8 @@
-/* record.h - recording dispatches: pipelines, parameter slices, bind groups.
+/* record.h - what becomes of a plan: a program, pipelines to compile, a wait for tests.
  *
- * One recorder per engine. Between record_begin and record_end each record_dispatch adds one kernel
- * to the program: its parameter block goes into the next 256-byte slice of a uniform buffer, its
- * bindings become a bind group. Nothing is freed until the program is.
+ * One recorder per engine. It knows every pipeline that a plan has asked for. record_program makes
+ * a plan a program: the parameter block of a dispatch goes into the next 256-byte slice of a
+ * uniform buffer, its bindings become a bind group. Nothing is freed until the program is.
  */
 #ifndef BEZEL_GPU_RECORD_H
 #define BEZEL_GPU_RECORD_H
@@ -13,13 +13,12 @@
 
 #include "base/err.h"
 #include "gpu/gpu.h"
-#include "gpu/kernel.h"
+#include "gpu/plan.h"
 
 enum {
     RECORD_SLICE = 256,      /* the largest uniform alignment that devices ask for */
     RECORD_CHUNK = 64 << 10, /* bytes of one parameter buffer */
     RECORD_PART = 16, /* dispatches that a device can begin with; then twice as many, and so on */
-    RECORD_MAX_CONSTANTS = 8,
 };
 
 /* A program with what belongs to it. Zero is none. */
@@ -42,7 +41,7 @@ struct record_kernel {
 
 struct pipeline_slot {
     uint32_t kernel, n_constants; /* kernel: its place in the recorder's list */
-    struct gpu_constant constants[RECORD_MAX_CONSTANTS];
+    struct gpu_constant constants[PLAN_CONSTANTS];
     gpu_pipeline pipeline; /* 0: it is only noted */
     uint8_t noted;         /* the first group of steps that it is proven with; 0: none */
     bool tested;           /* selftest.c has picked a case for it */
@@ -57,48 +56,48 @@ struct record_trace {
     bool unknown; /* one is not on the list, or there are more than can be noted */
 };
 
-/* What becomes of a dispatch. */
-enum record_mode {
-    RECORD_PROGRAM,   /* it is part of a program */
-    RECORD_PIPELINES, /* its pipeline is made, so that it compiles before it is needed */
-    RECORD_NOTES,     /* its pipeline is noted, for record_noted() to make */
-    RECORD_NOTHING,   /* it is counted */
-};
-
 struct recorder {
     struct gpu_limits limits;
-    enum record_mode mode;
-    uint8_t group; /* of steps, from 1 on: for which pipelines are noted now; 0: for none */
-    struct record_trace *trace; /* of RECORD_NOTHING; may be NULL */
-    gpu_buffer step;            /* struct Step of kernels/lib/step.wgsl */
+    gpu_buffer step; /* struct Step of kernels/lib/step.wgsl */
     struct record_kernel *kernels;
     struct pipeline_slot *pipelines;
     uint32_t n_kernels, cap_kernels, n_barred, n_pipelines, cap_pipelines;
-    struct recorded now; /* being recorded */
-    uint8_t *slices;     /* shadow of the current chunk */
-    uint32_t n_slices;   /* used in it */
-    uint32_t n_written;  /* of those, in the buffer */
-    uint32_t n_dispatches, next_part;
-    uint32_t unproven; /* in RECORD_NOTHING: the last group that one was noted for and not proven */
-    uint32_t awaited[2];   /* of the groups from the one to the other */
-    enum bz_status status; /* sticky: memory */
+    struct gpu_plan plan; /* the last one that was made, or that is being made */
+    struct recorded now;  /* being recorded */
+    uint8_t *slices;      /* shadow of the current chunk */
+    uint32_t n_slices;    /* used in it */
+    uint32_t n_written;   /* of those, in the buffer */
 };
 
 enum bz_status recorder_open(struct recorder *r, struct bz_err *err);
 void recorder_close(struct recorder *r);
 
+/* Begin a plan. */
 void record_begin(struct recorder *r);
-/* The pipeline of a kernel without constants, made if need be; 0 when memory is short. */
-gpu_pipeline record_pipeline(struct recorder *r, uint32_t kernel);
-/* Make those that were noted for groups up to this one, but for kernels that were demoted since. */
-void record_noted(struct recorder *r, uint32_t group);
-/* The bindings of storage buffers in the kernel's order; params and step are added here. */
+/* Add a dispatch to it; the arguments are those of plan_dispatch. A kernel that was demoted gives
+ * way to its plain variant. */
 void record_dispatch(struct recorder *r, uint32_t kernel, const struct gpu_constant *constants,
                      uint32_t n_constants, const void *params, const struct gpu_binding *bindings,
                      uint32_t n_bindings, uint32_t n_groups);
-/* The finished program; zero with r->status set when something failed, or when none was recorded.
+
+/* ---- walks of the plan ---- */
+
+/* Its program; scratch[k] is the buffer behind scratch k. Zero, with r->plan.status set, when
+ * something failed. */
+struct recorded record_program(struct recorder *r, const gpu_buffer *scratch);
+/* Note the pipelines as needed by this group of steps (0: by none), and (now) ask for them. */
+void record_compile(struct recorder *r, uint8_t group, bool now);
+/* The last group, among those from `first` to `last`, that one of the pipelines was noted for whose
+ * numbers the self-test has not found right yet; 0: none. */
+uint32_t record_awaits(const struct recorder *r, uint32_t first, uint32_t last);
+/* The pipelines' places in the recorder's list. */
+struct record_trace record_trace(const struct recorder *r);
+
+/* The pipeline of a kernel without constants, made if need be; 0 when memory is short. */
+gpu_pipeline record_pipeline(struct recorder *r, uint32_t kernel);
+/* Ask for those that were noted for groups up to this one, but for kernels that were demoted since.
  */
-struct recorded record_end(struct recorder *r);
+void record_noted(struct recorder *r, uint32_t group);
 void recorded_free(struct recorded *p);
 
 /* Record the plain variant in the place of this kernel of a faster tier. False when it is plain, or

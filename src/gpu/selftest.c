@@ -172,11 +172,8 @@ void stage_settled(struct stage *s, const struct tensor *t)
     }
     /* The next case settles its own in the same place, so this one is copied. The kernel that
      * copies has a case of its own: it is not among those that a wrong result here is blamed on. */
-    struct recorder *rec = &((struct gpu_ops *)s->run.be->ctx)->rec;
     struct tensor from = *settled, *kept = stage_tensor(s, t->rows, t->cols, STAGE_F32, 0);
-    uint32_t n_before = rec->trace ? rec->trace->n : 0;
-    op_copy_rows(&s->run, kept, &from, 0);
-    if (rec->trace) rec->trace->n = n_before;
+    if (s->place == STAGE_GPU) op_copy_rows(&s->run, kept, &from, 0);
     stage_result(s, kept, STAGE_SETTLED);
 }
 
@@ -249,20 +246,13 @@ static void run_case(struct gpu_ops *g, struct stage *s, const struct test_case 
     g->horizon = near;
 }
 
-/* Go through a case without running it. */
-static enum bz_status try_case(struct selftest *t, const struct test_case *c, enum record_mode mode,
-                               struct record_trace *trace)
+/* Plan a case that is not run. */
+static enum bz_status plan_case(struct selftest *t, const struct test_case *c)
 {
-    struct recorder *rec = &ops(t)->rec;
     struct stage s;
     stage_open(&s, t, t->gpu, STAGE_PROBE);
-    rec->mode = mode;
-    rec->trace = trace;
     gpu_ops_begin(t->gpu, SELFTEST_POS, SELFTEST_POS + c->rows);
     run_case(ops(t), &s, c);
-    gpu_ops_end(t->gpu);
-    rec->trace = NULL;
-    rec->mode = RECORD_PROGRAM;
     enum bz_status st = s.run.status;
     stage_close(&s);
     return st;
@@ -276,7 +266,8 @@ bool selftest_pick(struct selftest *t, const struct test_case *c)
     struct recorder *rec = &ops(t)->rec;
     struct test test = { .c = *c };
     bool news = false;
-    if (try_case(t, c, RECORD_NOTHING, &test.trace)) return true;
+    if (plan_case(t, c)) return true;
+    test.trace = record_trace(rec);
     for (uint32_t i = 0; i < test.trace.n; i++) {
         const struct pipeline_slot *s = &rec->pipelines[test.trace.slot[i]];
         news = news || (s->pipeline && !s->tested);
@@ -284,9 +275,8 @@ bool selftest_pick(struct selftest *t, const struct test_case *c)
     bool more = test.trace.unknown || test.trace.noted;
     if (!news || t->round < (test.trace.unknown ? ANY : more ? NOTED : ASKED)) return true;
     if (more) {
-        try_case(t, c, RECORD_PIPELINES, NULL);
-        test.trace = (struct record_trace) { 0 };
-        try_case(t, c, RECORD_NOTHING, &test.trace);
+        record_compile(rec, 0, true);
+        test.trace = record_trace(rec);
     }
     if (t->n == t->cap) {
         uint32_t cap = t->cap ? 2 * t->cap : 32;
@@ -300,8 +290,7 @@ bool selftest_pick(struct selftest *t, const struct test_case *c)
     return true;
 }
 
-/* Cases that were tried out, or recorded, may have made scratch beside the model's: it becomes the
- * test's. */
+/* The test's program may have made scratch beside the model's: it becomes the test's. */
 static void take_scratch(struct selftest *t, const struct gpu_scratch *before)
 {
     struct gpu_scratch *now = ops(t)->scratch;
@@ -353,15 +342,11 @@ static bool lacks_case(const struct selftest *t)
 
 static bool pick_all(struct selftest *t)
 {
-    struct gpu_scratch before[N_GPU_SCRATCH];
     bool ok = true;
-    memcpy(before, ops(t)->scratch, sizeof before);
     for (uint32_t k = 0; ok && k < 6; k++) { /* three rounds each */
         t->round = k % 3;
         if (lacks_case(t)) ok = k < 3 ? selftest_pick_draws(t) : selftest_pick_all(t);
     }
-    take_scratch(t, before);
-    drop_scratch(t);
     return ok;
 }
 
@@ -408,12 +393,12 @@ enum bz_status selftest_record(struct selftest *t, struct bz_err *err)
         run_case(ops(t), s, &t->tests[k].c);
         for (uint32_t i = 0; i < s->n_results; i++) {
             uint32_t n = (output_bytes(&s->results[i]) + 3) / 4 * 4;
-            gpu_copy(gpu_of(&s->results[i].t), 0, t->results, at, n);
+            plan_copy(&ops(t)->rec.plan, gpu_of(&s->results[i].t), 0, t->results, at, n);
             at += n;
         }
         if (s->run.status) st = fail(err, s->run.status, "%s", s->run.err.text);
     }
-    t->program = gpu_ops_end(t->gpu);
+    t->program = gpu_ops_record(t->gpu);
     take_scratch(t, before);
     if (st == BZ_OK && !t->program.program)
         st = fail(err, BZ_ERR_MEMORY, "not enough memory to test the kernels");

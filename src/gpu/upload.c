@@ -418,8 +418,10 @@ static uint32_t place_rows(struct upload *u, struct recorder *rec, const struct 
     (void)ok;
     gpu_repack_pieces(w->fmt, w->cols, at->row, n_rows, p->rows, &pieces);
     bool copied = is_copied(&cuts);
-    if (copied) gpu_copy(staging, begin, p->buffer, (uint32_t)pieces.piece[0].offset, n_bytes);
-    else if (rec->n_dispatches == 0) gpu_copy(staging, 0, scratch, 0, (win->n_bytes + 3) / 4 * 4);
+    if (copied)
+        plan_copy(&rec->plan, staging, begin, p->buffer, (uint32_t)pieces.piece[0].offset, n_bytes);
+    else if (rec->plan.n == 0)
+        plan_copy(&rec->plan, staging, 0, scratch, 0, (win->n_bytes + 3) / 4 * 4);
     if (!copied) upload_cut(rec, &cuts, n_bytes / cuts.block, &pieces, scratch, begin, p->buffer);
     u->bytes_done += n_bytes;
     return begin + n_bytes;
@@ -439,8 +441,8 @@ enum bz_status upload_place(struct upload *u, struct recorder *rec, const struct
         end = place_rows(u, rec, win, &at, begin, n_rows, staging, scratch);
         step_over(u, &at, n_rows);
     }
-    *out = record_end(rec);
-    return rec->status ? fail_memory(err, sizeof *out) : BZ_OK;
+    *out = record_program(rec, NULL);
+    return rec->plan.status ? fail_memory(err, sizeof *out) : BZ_OK;
 }
 
 void upload_free(struct upload *u)

@@ -1,5 +1,5 @@
 /* text.c - Gemma 4's text network. This file is the model's definition: MODEL.md says the same in
- * words, step by step, and the comments here give its step numbers.
+ * words, step by step; tape_at gives its step numbers.
  *
  * Which of its tensors exist decides what a layer computes. Steps of one row and of many are the
  * same. Each statement makes one call: C leaves the order of arguments open, and compilers differ.
@@ -20,6 +20,7 @@ static struct value *per_layer_inputs(struct tape *t, struct text_step *s, struc
                                       struct value *x)
 {
     const struct model *m = s->m;
+    tape_at(t, -1, 2);
     s->ple_rows = tape_embed(t, &m->ple_embd, ids, text_ple_scale(m));
     struct value *b = tape_linear(t, x, &m->ple_proj);
     b = tape_times(t, b, 1.0f / sqrtf((float)m->config.n_embd));
@@ -33,6 +34,7 @@ static struct value *per_layer_inputs(struct tape *t, struct text_step *s, struc
 static struct value *input(struct tape *t, struct text_step *s, struct value *ids)
 {
     const struct model *m = s->m;
+    tape_at(t, -1, 1);
     struct value *x = tape_embed(t, &m->token_embd, ids, sqrtf((float)m->config.n_embd));
     tape_tap(t, "embd", -1, x);
     if (m->config.n_ple) s->ple = per_layer_inputs(t, s, ids, x);
@@ -65,6 +67,7 @@ static void keys_and_values(struct tape *t, const struct text_step *s, uint32_t 
     const struct layer_config *lc = &s->m->config.layers[il];
     const struct layer *l = &s->m->layers[il];
     uint32_t size = lc->head_dim;
+    tape_at(t, (int)il, 4);
     struct value *k = tape_linear(t, h, &l->attn_k), *v = k;
     if (weight_exists(&l->attn_v)) v = tape_linear(t, h, &l->attn_v);
     k = tape_head_norm(t, k, &l->attn_k_norm, size);
@@ -81,10 +84,12 @@ static struct value *attention(struct tape *t, struct text_step *s, uint32_t il,
     const struct config *c = &s->m->config;
     const struct layer_config *lc = &c->layers[il];
     const struct layer *l = &s->m->layers[il];
+    tape_at(t, (int)il, 3);
     struct value *h = tape_rms_norm(t, *x, &l->attn_norm);
     tape_tap(t, "attn_norm", (int)il, h);
     if (il < c->n_own) keys_and_values(t, s, il, h);
     if (il + 1 == c->n_own) drop_finished_rows(t, s, x, &h);
+    tape_at(t, (int)il, 5);
     struct value *q = tape_linear(t, h, &l->attn_q);
     q = tape_head_norm(t, q, &l->attn_q_norm, lc->head_dim);
     q = tape_rope(t, q, s->angles[lc->swa], lc->head_dim);
@@ -95,8 +100,9 @@ static struct value *attention(struct tape *t, struct text_step *s, uint32_t il,
 }
 
 /* 6. Feed-forward: down(gelu(gate h) * up h). */
-static struct value *feed_forward(struct tape *t, const struct layer *l, struct value *x)
+static struct value *feed_forward(struct tape *t, const struct layer *l, int il, struct value *x)
 {
+    tape_at(t, il, 6);
     struct value *h = tape_rms_norm(t, x, &l->ffn_norm);
     struct value *gate = tape_linear(t, h, &l->ffn_gate);
     struct value *up = tape_linear(t, h, &l->ffn_up);
@@ -110,6 +116,7 @@ static struct value *experts(struct tape *t, const struct config *c, const struc
 {
     const struct experts e = { &l->exp_gate_up, &l->exp_gate, &l->exp_up, &l->exp_down,
                                &l->exp_scale };
+    tape_at(t, il, 7);
     struct value *u = tape_rms_norm(t, x, &l->router_scale);
     u = tape_linear(t, u, &l->router);
     u = tape_times(t, u, 1.0f / sqrtf((float)c->n_embd));
@@ -130,6 +137,7 @@ static struct value *per_layer_branch(struct tape *t, const struct text_step *s,
 {
     const struct layer *l = &s->m->layers[il];
     uint32_t n_ple = s->m->config.n_ple;
+    tape_at(t, (int)il, 8);
     struct value *by = tape_cols(t, s->ple, il * n_ple, n_ple);
     struct value *g = tape_linear(t, x, &l->ple_gate);
     g = tape_gelu_mul(t, g, by);
@@ -150,7 +158,7 @@ static struct value *layer(struct tape *t, struct text_step *s, uint32_t il, str
     struct value *b = attention(t, s, il, &x);
     x = join(t, x, b, &l->attn_post_norm);
     tape_tap(t, "attn_out", (int)il, x);
-    b = feed_forward(t, l, x);
+    b = feed_forward(t, l, (int)il, x);
     if (weight_exists(&l->router)) b = experts(t, &s->m->config, l, (int)il, x, b);
     tape_tap(t, "ffn", (int)il, b);
     x = join(t, x, b, &l->ffn_post_norm);
@@ -160,25 +168,29 @@ static struct value *layer(struct tape *t, struct text_step *s, uint32_t il, str
         x = join(t, x, b, &l->ple_post_norm);
         tape_tap(t, "ple_out", (int)il, x);
     }
-    x = tape_scale(t, x, &l->out_scale); /* 9 */
+    tape_at(t, (int)il, 9);
+    x = tape_scale(t, x, &l->out_scale);
     return tape_tap(t, "out", (int)il, x);
 }
 
 struct value *text_forward(struct tape *t, struct text_step *s, struct value *ids)
 {
     struct value *x = input(t, s, ids);
+    tape_at(t, -1, 5);
     rotate_like(t, s, x);
     for (uint32_t il = 0; il < s->m->config.n_layer; il++) {
         tape_checkpoint(t);
         x = layer(t, s, il, x);
     }
-    x = tape_rms_norm(t, x, &s->m->output_norm); /* 10 */
+    tape_at(t, -1, 10);
+    x = tape_rms_norm(t, x, &s->m->output_norm);
     return tape_tap(t, "result_norm", -1, x);
 }
 
 /* 11. Logits. */
 struct value *text_logits(struct tape *t, const struct model *m, struct value *x)
 {
+    tape_at(t, -1, 11);
     struct value *z = tape_linear(t, x, model_head(m));
     z = tape_softcap(t, z, m->config.softcap);
     return tape_tap(t, "logits", -1, z);

@@ -218,7 +218,8 @@ struct product {
 };
 
 struct run;
-struct tape;         /* tape/tape.h */
+struct tape; /* tape/tape.h */
+struct group;
 struct backward_ops; /* ops_bwd.h */
 
 /* What a backend implements: one function an op. The comments are with the op_* functions. */
@@ -243,6 +244,8 @@ struct backend {
     enum bz_status (*adapt)(void *ctx, struct weight *w, struct bz_err *err);
     /* Fuse groups of a tape's nodes that one call computes. NULL: each node is an op. */
     void (*fuse)(void *ctx, struct tape *t);
+    /* The calls that follow compute this group of nodes. May be NULL. */
+    void (*label)(void *ctx, const struct group *g);
 
     void (*embed)(struct run *r, struct tensor *y, const struct weight *table,
                   const struct tensor *ids, float scale);

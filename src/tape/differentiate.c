@@ -47,7 +47,8 @@ static void give(struct tape *t, struct value *x, struct value *d)
 {
     if (!learns(x)) return;
     assert(t->failed || !x->of);
-    x->grad = x->grad ? tape_add(t, x->grad, d) : d;
+    if (x->grad == d) x->grad = tape_times(t, d, 2);
+    else x->grad = x->grad ? tape_add(t, x->grad, d) : d;
 }
 
 /* The node has added a part to x's gradient, and its next result is the sum. */
@@ -214,6 +215,7 @@ static void append_again(struct tape *t, const struct node *n)
     for (int i = 0; i < NODE_OUT && n->out[i]; i++) kept = kept && is_kept(n->out[i]);
     if (kept) return;
     for (int i = 0; i < NODE_IN; i++) in[i] = again(t, n->in[i]);
+    tape_at(t, n->layer, n->step);
     struct node *g = tape_append(t, n->op, in, NODE_IN);
     if (!g) return;
     g->w = n->w;
@@ -254,6 +256,7 @@ void tape_differentiate(struct tape *t, struct value *x, struct value *dx, bool 
             computed = n->segment;
             segment_again(t, n);
         }
+        tape_at(t, n->layer, n->step);
         rule(t, n);
     }
 }

@@ -9,13 +9,19 @@ void tape_begin(struct tape *t, float eps, uint32_t rows, uint32_t n_out)
     struct arena arena = t->arena;
     arena_reset(&arena);
     *t = (struct tape) { .arena = arena, .eps = eps, .rows = rows, .n_out = n_out };
-    t->nothing.layer = -1;
+    t->layer = t->nothing.layer = -1;
 }
 
 void tape_free(struct tape *t)
 {
     arena_free(&t->arena);
     *t = (struct tape) { 0 };
+}
+
+void tape_at(struct tape *t, int layer, int step)
+{
+    t->layer = layer;
+    t->step = step;
 }
 
 static struct value *new_value(struct tape *t, struct value like)
@@ -53,6 +59,8 @@ struct node *tape_append(struct tape *t, enum tape_op op, struct value *const *i
         return NULL;
     }
     n->op = op;
+    n->layer = t->layer;
+    n->step = t->step;
     n->number = t->n_nodes++;
     n->segment = t->segment;
     for (int i = 0; i < n_in; i++) {

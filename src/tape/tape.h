@@ -67,6 +67,7 @@ struct value {
 
 struct node {
     enum tape_op op;
+    int layer, step;                           /* tape_at */
     uint32_t number;                           /* in the order of the tape */
     uint32_t segment;                          /* which of those that tape_checkpoint cuts */
     bool read;                                 /* somebody wants its results */
@@ -114,6 +115,7 @@ struct group {
 struct tape {
     struct arena arena;
     struct node *nodes, *end;
+    int layer, step;     /* of the nodes that come next */
     struct node *caches; /* the first of those that read or write a cache; set by tape_groups */
     struct value *values;
     uint32_t n_nodes, n_groups;
@@ -132,6 +134,9 @@ struct tape {
 /* Start anew, in the memory of the last one. */
 void tape_begin(struct tape *t, float eps, uint32_t rows, uint32_t n_out);
 void tape_free(struct tape *t);
+
+/* What follows belongs to this step of MODEL.md, in this layer (-1: outside of layers). */
+void tape_at(struct tape *t, int layer, int step);
 
 /* ---- ops: the comments give the formula of a row. Values with zero rows append nothing. ---- */
 

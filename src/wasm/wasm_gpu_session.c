@@ -82,9 +82,10 @@ EXPORT(uint32_t, bz_wasm_gpu_program_number, const struct gpu_program_record *p)
     return p->recorded.program;
 }
 
-/* The end of a recording: the program, or why there is none. */
-static struct gpu_program_record *finish(const struct run *r, struct recorded recorded)
+/* The program of the plan that was made; or why there is none. */
+static struct gpu_program_record *finish(const struct run *r)
 {
+    struct recorded recorded = gpu_ops_record(r->be);
     struct gpu_program_record *p = mem_alloc(1, sizeof *p);
     if (p && r->status == BZ_OK && recorded.program) {
         p->recorded = recorded;
@@ -109,8 +110,8 @@ EXPORT(struct gpu_program_record *, bz_wasm_gpu_record, bz_session *s, uint32_t 
         return NULL;
     }
     struct run r = { .be = &s->engine->backend };
-    struct recorded step = step_record(&r, s, rows, n_logits, horizon);
-    return finish(&r, step);
+    step_plan(&r, s, rows, n_logits, horizon);
+    return finish(&r);
 }
 
 /* Record drawing a token from the first row of the logits, which are overwritten. The token becomes
@@ -119,8 +120,8 @@ EXPORT(struct gpu_program_record *, bz_wasm_gpu_record_draw, bz_session *s,
        const struct gpu_draw *draw)
 {
     struct run r = { .be = &s->engine->backend };
-    struct recorded drawn = step_record_draw(&r, s, draw, 1);
-    return finish(&r, drawn);
+    step_plan_draw(&r, s, draw, 1);
+    return finish(&r);
 }
 
 /* ---- steps ---- */

@@ -200,45 +200,6 @@ EXPORT(void, bz_wasm_gpu_free_scratch, bz_engine *e)
     }
 }
 
-static bool has_scratch(const struct gpu_ops *g)
-{
-    for (int k = 0; k < N_GPU_SCRATCH; k++)
-        if (g->scratch[k].n) return true;
-    return false;
-}
-
-/* Of scratch that grew while nothing was recorded only the last is needed. */
-static void keep_last_scratch(struct gpu_ops *g)
-{
-    for (int k = 0; k < N_GPU_SCRATCH; k++) {
-        struct gpu_scratch *s = &g->scratch[k];
-        if (!s->n) continue;
-        for (uint32_t i = 0; i + 1 < s->n; i++) gpu_buffer_free(s->buffers[i]);
-        s->buffers[0] = s->buffers[s->n - 1];
-        s->n = 1;
-    }
-}
-
-/* A step that is not recorded. Returns how many dispatches it has. */
-static uint32_t imagine_step(bz_session *s, struct run *r, uint32_t rows, uint32_t n_logits,
-                             uint32_t horizon)
-{
-    step_record(r, s, rows, n_logits, horizon);
-    return step_dispatches(s);
-}
-
-/* The same for drawing. */
-static uint32_t imagine_draw(bz_session *s, struct run *r, float temperature)
-{
-    struct gpu_draw draw = { .sampling = bz_generate_defaults(s->engine).sampling };
-    size_t n_suppress;
-    tokenizer_suppressed(s->engine->tokenizer, &n_suppress);
-    draw.n_suppress = (uint32_t)n_suppress;
-    draw.sampling.temperature = temperature;
-    step_record_draw(r, s, &draw, s->kv.n_ctx);
-    return step_dispatches(s);
-}
-
 enum {
     FIRST_HORIZON = 128, /* the shortest history that web/engine/src/gpu/gpu_session.ts has */
     PROMPT_ROWS = 16,    /* prompts up to this length have the pipelines of one of LOGIT_ROWS */
@@ -254,92 +215,120 @@ enum reserve {
     RESERVE_REST, /* prompts of other lengths, and long histories: no step waits for their tests */
 };
 
-/* The steps recorded next belong to this group. Its pipelines are requested if it is one of the
- * groups up to `what`, else noted. */
-static void reserve_group(struct recorder *rec, enum reserve group, enum reserve what)
+/* What the steps of a session need together. */
+struct reserve_walk {
+    bz_session *s;
+    struct run r;
+    struct recorder *rec;
+    enum reserve what;                /* groups up to this one ask for their pipelines now */
+    uint64_t scratch[PLAN_SCRATCHES]; /* bytes of each that the largest plan needs */
+};
+
+/* Take the plan that was made for this group of steps. Returns the bytes of its parameters. */
+static uint64_t take_plan(struct reserve_walk *w, enum reserve group)
 {
-    rec->group = (uint8_t)group;
-    rec->mode = what == RESERVE_BYTES ? RECORD_NOTHING
-                : group <= what       ? RECORD_PIPELINES
-                                      : RECORD_NOTES;
+    const struct gpu_plan *p = &w->rec->plan;
+    for (int k = 0; k < PLAN_SCRATCHES; k++)
+        if (p->scratch[k] > w->scratch[k]) w->scratch[k] = p->scratch[k];
+    if (w->what != RESERVE_BYTES) record_compile(w->rec, (uint8_t)group, group <= w->what);
+    return recorded_bytes(p->n);
 }
 
-/* Go through prompts of other lengths, whose products have other tiles, and through longer
- * histories, for which workgroups of attention have more heads. */
-static void reserve_rest(bz_session *s, struct run *r, uint32_t near, enum reserve what)
+static uint64_t take_step(struct reserve_walk *w, enum reserve group, uint32_t rows,
+                          uint32_t n_logits, uint32_t horizon)
 {
+    step_plan(&w->r, w->s, rows, n_logits, horizon);
+    return take_plan(w, group);
+}
+
+static uint64_t take_draw(struct reserve_walk *w, enum reserve group, float temperature)
+{
+    struct gpu_draw draw = { .sampling = bz_generate_defaults(w->s->engine).sampling };
+    size_t n_suppress;
+    tokenizer_suppressed(w->s->engine->tokenizer, &n_suppress);
+    draw.n_suppress = (uint32_t)n_suppress;
+    draw.sampling.temperature = temperature;
+    step_plan_draw(&w->r, w->s, &draw, w->s->kv.n_ctx);
+    return take_plan(w, group);
+}
+
+/* Prompts of other lengths, whose products have other tiles, and longer histories, for which
+ * workgroups of attention have more heads. */
+static void take_rest(struct reserve_walk *w, uint32_t near)
+{
+    const bz_session *s = w->s;
     const uint32_t far = s->kv.n_ctx, split[] = { 1, 2, 4 };
-    reserve_group(&gpu_ops_of_engine(s->engine)->rec, RESERVE_REST, what);
-    for (uint32_t n = s->n_batch; n > PROMPT_ROWS; n -= (n + 4) / 5) imagine_step(s, r, n, 1, far);
+    for (uint32_t n = s->n_batch; n > PROMPT_ROWS; n -= (n + 4) / 5)
+        take_step(w, RESERVE_REST, n, 1, far);
     /* which take no more scratch than the longest */
-    for (uint32_t horizon = near; what != RESERVE_BYTES && horizon < far / 2; horizon *= 2)
+    for (uint32_t horizon = near; w->what != RESERVE_BYTES && horizon < far / 2; horizon *= 2)
         for (size_t i = 0; i < sizeof split / sizeof *split && split[i] <= s->n_batch; i++)
-            imagine_step(s, r, split[i], 1, 2 * horizon);
+            take_step(w, RESERVE_REST, split[i], 1, 2 * horizon);
 }
 
-/* Go through every kind of step that the session will record, at the start of a text and far from
- * it, so that what they share exists: scratch of the largest one, and the pipelines of groups up to
- * `what`. A text begins with a short prompt and goes on row by row; a prompt of eight rows has the
- * pipelines of all up to 16. Returns at most how many bytes are allocated while steps are recorded
- * and tokens drawn; -1 when a step cannot be recorded. */
-EXPORT(double, bz_wasm_gpu_reserve, bz_session *s, enum reserve what)
+/* Every kind of step that the session will have, at the start of a text and far from it. A text
+ * begins with a short prompt and goes on row by row. A prompt of eight rows has the pipelines of
+ * all up to 16. Returns the bytes of parameters that live at one time. */
+static uint64_t take_all(struct reserve_walk *w, struct gpu_weight *table)
 {
-    struct gpu_ops *g = gpu_ops_of_engine(s->engine);
-    const struct config *c = &s->engine->model.config;
-    struct run r = { .be = &s->engine->backend };
+    const bz_session *s = w->s;
     /* 6: too few for tiles of products, too many for shares of attention */
     const uint32_t rows[] = { s->n_batch, LOGIT_ROWS, LOGIT_ROWS / 2, 6, 2, 1 };
     const uint32_t far = s->kv.n_ctx, near = far < FIRST_HORIZON ? far : FIRST_HORIZON,
                    prompt = LOGIT_ROWS < s->n_batch ? LOGIT_ROWS : s->n_batch;
-    struct gpu_weight *table = table_of(s->engine);
-    const bool away = table && table->away, fresh = !has_scratch(g);
-    g->parts_room =
-        GPU_PARTS_BYTES; /* lengths that are not gone through get on with what these take */
-    reserve_group(&g->rec, RESERVE_FIRST, what);
-    imagine_step(s, &r, prompt, 1, near); /* the first prompt comes before the table */
+    take_step(w, RESERVE_FIRST, prompt, 1, near); /* the first prompt comes before the table */
     if (table) table->away = false;
-    uint64_t bytes =
-        recorded_bytes(imagine_draw(s, &r, 1)) + recorded_bytes(imagine_draw(s, &r, 0));
-    reserve_group(&g->rec, RESERVE_STEPS, what);
+    uint64_t bytes = take_draw(w, RESERVE_FIRST, 1) + take_draw(w, RESERVE_FIRST, 0);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (rows[i] > s->n_batch) continue;
         uint32_t n_logits = rows[i] < LOGIT_ROWS ? rows[i] : LOGIT_ROWS;
-        reserve_group(&g->rec, RESERVE_ALL, what);
-        uint64_t n = recorded_bytes(imagine_step(s, &r, rows[i], n_logits, far));
+        bool soon = rows[i] == prompt || rows[i] == 1;
+        uint64_t n = take_step(w, RESERVE_ALL, rows[i], n_logits, far);
         /* At one time: a whole batch, a prompt's end, a decode step being recorded anew. */
         if (rows[i] == s->n_batch || rows[i] == 1) bytes += 2 * n;
-        imagine_step(s, &r, rows[i], 0, far);
-        imagine_step(s, &r, rows[i], 1, far);
-        if (rows[i] == prompt || rows[i] == 1) reserve_group(&g->rec, RESERVE_STEPS, what);
-        if (rows[i] <= FIRST_HORIZON) imagine_step(s, &r, rows[i], 1, near); /* attention differs */
+        take_step(w, RESERVE_ALL, rows[i], 0, far);
+        take_step(w, RESERVE_ALL, rows[i], 1, far);
+        if (rows[i] <= FIRST_HORIZON) /* attention differs */
+            take_step(w, soon ? RESERVE_STEPS : RESERVE_ALL, rows[i], 1, near);
     }
-    reserve_rest(s, &r, near, what);
-    if (fresh) keep_last_scratch(g);
-    uint32_t parts = g->scratch[SCRATCH_PARTS].bytes;
-    if (parts < GPU_PARTS_BYTES) g->parts_room = parts;
+    take_rest(w, near);
+    return bytes;
+}
+
+/* Plan the steps of a session: make the scratch that they share, and ask for the pipelines of
+ * groups up to `what`; those of later groups are noted. Returns at
+ * most how many bytes are allocated while steps are recorded and tokens drawn; -1 when a step
+ * cannot be planned. */
+EXPORT(double, bz_wasm_gpu_reserve, bz_session *s, enum reserve what)
+{
+    struct gpu_ops *g = gpu_ops_of_engine(s->engine);
+    struct reserve_walk w = { s, { .be = &s->engine->backend }, &g->rec, what, { 0 } };
+    struct gpu_weight *table = table_of(s->engine);
+    const bool away = table && table->away;
+    g->parts_room = GPU_PARTS_BYTES;
+    uint64_t bytes = take_all(&w, table);
+    /* Lengths that were not gone through get on with what these take. */
+    uint64_t parts = w.scratch[SCRATCH_PARTS];
+    if (parts < g->scratch[SCRATCH_PARTS].bytes) parts = g->scratch[SCRATCH_PARTS].bytes;
+    if (parts < GPU_PARTS_BYTES) g->parts_room = (uint32_t)parts;
     if (table) table->away = away;
-    g->rec.mode = RECORD_PROGRAM;
-    bytes += gpu_draw_bytes(s->kv.n_ctx, c->n_vocab);
     s->acts.ids.rows = 0;
-    if (wasm_failed(r.status)) {
-        wasm_err = r.err;
+    if (w.r.status == BZ_OK && !gpu_ops_reserve(w.r.be, w.scratch))
+        run_fail(&w.r, BZ_ERR_LIMIT, "too many sessions of different sizes");
+    if (wasm_failed(w.r.status)) {
+        wasm_err = w.r.err;
         return -1;
     }
-    return (double)bytes;
+    return (double)(bytes + gpu_draw_bytes(s->kv.n_ctx, s->engine->model.config.n_vocab));
 }
 
 /* A step of one token with a history of that length will come: request the pipelines that only this
  * step has. */
 EXPORT(void, bz_wasm_gpu_expect, bz_session *s, uint32_t horizon)
 {
-    struct recorder *rec = &gpu_ops_of_engine(s->engine)->rec;
     struct run r = { .be = &s->engine->backend };
-    uint8_t group = rec->group;
-    rec->mode = RECORD_PIPELINES;
-    rec->group = 0;
-    imagine_step(s, &r, 1, 1, horizon);
-    rec->mode = RECORD_PROGRAM;
-    rec->group = group;
+    step_plan(&r, s, 1, 1, horizon);
+    record_compile(&gpu_ops_of_engine(s->engine)->rec, 0, true);
 }
 
 /* Ask for the pipelines that were noted for groups up to this one. */
@@ -354,14 +343,9 @@ EXPORT(void, bz_wasm_gpu_ask_noted, bz_engine *e, enum reserve group)
 EXPORT(uint32_t, bz_wasm_gpu_unproven, bz_session *s, uint32_t rows, uint32_t n_logits,
        uint32_t horizon, enum reserve first, enum reserve last)
 {
-    struct recorder *rec = &gpu_ops_of_engine(s->engine)->rec;
     struct run r = { .be = &s->engine->backend };
-    rec->mode = RECORD_NOTHING;
-    rec->awaited[0] = first;
-    rec->awaited[1] = last;
-    imagine_step(s, &r, rows, n_logits, horizon);
-    rec->mode = RECORD_PROGRAM;
-    return rec->unproven;
+    step_plan(&r, s, rows, n_logits, horizon);
+    return record_awaits(&gpu_ops_of_engine(s->engine)->rec, first, last);
 }
 
 /* ---- the self-test ---- */

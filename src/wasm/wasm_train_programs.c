@@ -55,7 +55,7 @@ gpu_program gpu_train_program(struct gpu_train_programs *p, struct trainer *t,
     if (part == TRAIN_GRADIENTS) t->trainee.drop->share = t->options.dropout;
     record_part(&r, t, part, rows);
     t->trainee.drop->share = 0;
-    struct recorded made = gpu_ops_end(t->be);
+    struct recorded made = gpu_ops_record(t->be);
     if (r.status || !made.program) {
         recorded_free(&made);
         fail(err, r.status ? r.status : BZ_ERR_MEMORY, "%s",

@@ -186,8 +186,8 @@ EXPORT(int32_t, ops_test_record, uint32_t i, uint32_t number)
     g->cut = c->cut;
     g->narrow_stream = c->wide ? 0 : GPU_NARROW_STREAM;
     now.op->run(&got, c);
-    program = gpu_ops_end(gpu);
-    n_dispatches = g->rec.n_dispatches;
+    program = gpu_ops_record(gpu);
+    n_dispatches = g->rec.plan.n;
     gpu_write_step(gpu, c->pos, c->rows, 0);
     /* Also when recording failed: no window may outlive its weight. */
     enum bz_status st = upload_all(g, i);
