@@ -4,8 +4,7 @@ void step_plan(struct run *r, bz_session *s, uint32_t rows, uint32_t n_logits, u
 {
     gpu_ops_begin(r->be, s->kv.n_past, horizon);
     s->acts.ids.rows = rows;
-    model_forward(r, &s->engine->model, &s->acts, n_logits);
-    if (n_logits) model_logits(r, &s->engine->model, &s->acts, 0, n_logits);
+    model_step(r, &s->engine->model, &s->acts, n_logits);
 }
 
 void step_plan_draw(struct run *r, bz_session *s, const struct gpu_draw *draw, uint32_t horizon)

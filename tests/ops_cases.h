@@ -11,6 +11,7 @@
 #include "ops_cases/experts.h"
 #include "ops_cases/layer.h"
 #include "ops_cases/linear.h"
+#include "ops_cases/optional.h"
 #include "ops_cases/small.h"
 #include "ops_cases/stream.h"
 
@@ -56,6 +57,15 @@ static const struct tested_op ops[] = {
     TESTED(linear_router),
     TESTED(router_then_experts),
     TESTED(experts),
+    /* ops_cases/optional.h: what towers and a canvas need */
+    TESTED(attend_masked),
+    TESTED(add_bias),
+    TESTED(clamp),
+    TESTED(layer_norm),
+    TESTED(rope_2d),
+    TESTED(unfold),
+    TESTED(conv_depthwise),
+    TESTED(pool),
 };
 
 #endif

@@ -57,13 +57,21 @@ static struct value *net_rope(struct net *n)
     return tape_rope(&n->t, n->p[0], angles, SIZE);
 }
 
+static struct value *attend(struct net *n, struct value *q, uint32_t window)
+{
+    const struct attend a = {
+        .kv = &n->kv, .mask = { MASK_CAUSAL, window }, .n_head = D / SIZE, .scale = 1
+    };
+    return tape_attend(&n->t, q, &a);
+}
+
 /* Two layers that share keys and values. */
 static struct value *net_self_attend(struct net *n)
 {
     tape_kv_write(&n->t, &n->kv, n->p[1], n->p[2]);
-    struct value *a = tape_attend(&n->t, &n->kv, n->p[0], D / SIZE, 0);
+    struct value *a = attend(n, n->p[0], 0);
     struct value *q = tape_add(&n->t, n->p[0], a);
-    return tape_attend(&n->t, &n->kv, q, D / SIZE, 3);
+    return attend(n, q, 3);
 }
 
 static struct value *net_add(struct net *n)

@@ -83,6 +83,7 @@ int main(void)
     CHECK(cpu_open(&reference, false, 1, &err) == BZ_OK);
     CHECK(cpu_open(&fast1, true, 1, &err) == BZ_OK);
     CHECK(cpu_open(&fast3, true, 3, &err) == BZ_OK);
+    reference.optional = fast1.optional = fast3.optional = &cpu_optional;
 
     TEST("every case has a seed of its own")
     {

@@ -1,6 +1,7 @@
 /* test_ops_edges.c - what the table of test_ops.c cannot say: ties, masks, drift, and what happens
  * when a read or an allocation fails in the middle of an op.
  */
+#include "ops/ops_optional.h"
 #include "ops_fixture.h"
 
 enum { N_BACKENDS = 3 };
@@ -147,6 +148,59 @@ static void check_mask(int backend)
     bench_close(&bench);
 }
 
+/* The same with the masks of a canvas and of spans; the span begins before the step's last rows. */
+static void check_masked(int backend, enum mask_kind kind)
+{
+    enum { RING = 16, COLS = 16, WINDOW = 4, POS = 30, ROWS = 3 };
+    begin(backend, true);
+    struct act *k = bench_blank(&bench, RING, COLS), *v = bench_blank(&bench, RING, COLS);
+    struct act *q = bench_random(&bench, ROWS, COLS), *y = bench_blank(&bench, ROWS, COLS);
+    struct act *one = bench_random(&bench, 1, COLS), *own = bench_blank(&bench, ROWS, COLS);
+    struct act *later = bench_blank(&bench, ROWS, 1);
+    struct kv kv = { .k = k->t, .v = v->t, .n_kv_head = 1, .head_dim = COLS };
+    const int32_t to_last[ROWS] = { 2, 1, 0 };
+    bool prefix = kind == MASK_PREFIX;
+    for (uint32_t p = POS - WINDOW + 1; p < (prefix ? POS : POS + ROWS); p++)
+        op_kv_write(&bench.run, &kv, &one->t, &one->t, p);
+    for (uint32_t t = 0; t < ROWS; t++) op_write(&bench.run, &own->t, t, one->v, 1);
+    op_write(&bench.run, &later->t, 0, to_last, ROWS);
+    const struct attention a = { .kv = &kv,
+                                 .k = prefix ? &own->t : NULL,
+                                 .v = prefix ? &own->t : NULL,
+                                 .later = prefix ? NULL : &later->t,
+                                 .mask = { kind, WINDOW },
+                                 .n_head = 1,
+                                 .scale = 0.5f };
+    op_attend_masked(&bench.run, &y->t, &q->t, &a, POS);
+    bench_result(&bench, &y->t, false);
+    for (int i = 0; i < ROWS * COLS; i++)
+        CHECK(fabsf(bench.got[i] - one->v[i % COLS]) <= 1e-6f * fabsf(one->v[i % COLS]));
+    bench_close(&bench);
+}
+
+static void check_flat(int backend)
+{
+    enum { COLS = 48 };
+    const float far[4] = { -INFINITY, INFINITY, NAN, 1e30f };
+    float flat[COLS];
+    begin(backend, true);
+    for (int i = 0; i < COLS; i++) flat[i] = 1e6f;
+    struct act *x = bench_blank(&bench, 1, COLS), *y = bench_blank(&bench, 1, COLS);
+    struct act *z = bench_blank(&bench, 1, 4);
+    struct mat *w = bench_weight(&bench, QUANT_F32, COLS, 1, 1);
+    struct mat *b = bench_weight(&bench, QUANT_F32, COLS, 1, 1);
+    op_write(&bench.run, &x->t, 0, flat, 1);
+    op_write(&bench.run, &z->t, 0, far, 1);
+    op_layer_norm(&bench.run, &y->t, &x->t, &w->w, &b->w, 1e-6f);
+    op_clamp(&bench.run, &z->t, -2, 3);
+    bench_result(&bench, &y->t, false);
+    bench_result(&bench, &z->t, false);
+    CHECK(memcmp(bench.got, b->v, sizeof flat) == 0);
+    const float *end = bench.got + COLS;
+    CHECK(end[0] == -2 && end[1] == 3 && isnan(end[2]) && end[3] == 3);
+    bench_close(&bench);
+}
+
 /* Scores of +-10^5 are far outside exp's range; the best one takes all. */
 static void check_large_scores(int backend)
 {
@@ -225,7 +279,7 @@ static void check_inert(struct run *r)
     CHECK(r->status == st && strcmp(r->err.text, before.text) == 0);
 }
 
-enum failing { LINEAR, ADAPTED, EMBED, EXPERTS, SPLIT_EXPERTS, ROUTER, N_FAILING };
+enum failing { LINEAR, ADAPTED, EMBED, EXPERTS, SPLIT_EXPERTS, ROUTER, TOWER, N_FAILING };
 
 /* One op that reads its weights; the bench says how that ends. */
 static void run_reader(enum failing which)
@@ -242,6 +296,14 @@ static void run_reader(enum failing which)
     } else if (which == EMBED) {
         struct mat *w = bench_weight(b, QUANT_Q8_0, 32, 40, 1);
         op_embed(&b->run, &x->t, &w->w, &ids->t, 1);
+    } else if (which == TOWER) {
+        struct mat *w = bench_weight(b, QUANT_F16, 5, 32, 1);
+        const struct attention all = {
+            .k = &norm->t, .v = &norm->t, .mask = { MASK_FULL, 0 }, .n_head = 2, .scale = 1
+        };
+        op_conv_depthwise(&b->run, &norm->t, &x->t, &w->w);
+        y->t.cols = 32;
+        op_attend_masked(&b->run, &y->t, &x->t, &all, 0);
     } else if (which == ROUTER) {
         struct mat *w = bench_weight(b, QUANT_F32, 32, 40, 1);
         struct mat *scale = bench_weight(b, QUANT_F32, 32, 1, 1);
@@ -288,6 +350,7 @@ static void check_memory_failures(bool fast, unsigned n_threads)
         for (uint64_t k = 1; !done && k < 1000; k++) {
             struct backend be = { 0 };
             CHECK(cpu_open(&be, fast, n_threads, NULL) == BZ_OK);
+            be.optional = &cpu_optional;
             bench_open(&bench, &be, false, 5);
             enum { INPUTS = 5 }; /* tensors of run_reader */
             mem_fail_at(INPUTS + k);
@@ -356,8 +419,10 @@ int main(void)
 {
     struct bz_err err;
     int64_t live = mem_live();
-    for (int i = 0; i < N_BACKENDS; i++)
+    for (int i = 0; i < N_BACKENDS; i++) {
         CHECK(cpu_open(&backends[i], i > 0, i == 2 ? 3 : 1, &err) == BZ_OK);
+        backends[i].optional = &cpu_optional;
+    }
 
     TEST("equal experts are taken in the order of their index, with equal weights")
     FOR_EACH_BACKEND check_ties(be_);
@@ -374,6 +439,21 @@ int main(void)
     FOR_EACH_BACKEND check_turn(be_);
     TEST("position p lives in row p mod rows") FOR_EACH_BACKEND check_slots(be_);
     TEST("attention reads no slot that the mask hides") FOR_EACH_BACKEND check_mask(be_);
+    TEST("a canvas sees window - 1 positions before it, a span its own rows, and no other slot")
+    {
+        FOR_EACH_BACKEND
+        {
+            check_masked(be_, MASK_PREFIX);
+            check_masked(be_, MASK_SPANS);
+        }
+    }
+    TEST("a norm of equal numbers is the bias; far numbers are clamped, NaN stays")
+    FOR_EACH_BACKEND check_flat(be_);
+    TEST("a window that does not fit is none")
+    {
+        const struct conv_axis axis = { 5, 2, 1 };
+        CHECK(conv_count(&axis, 2) == 0 && conv_count(&axis, 3) == 1 && conv_count(&axis, 6) == 2);
+    }
     TEST("scores beyond the range of exp give the best value alone")
     FOR_EACH_BACKEND check_large_scores(be_);
     TEST("an adapter of scale 0 changes nothing") FOR_EACH_BACKEND check_adapters_add(be_);

@@ -1,16 +1,13 @@
 /* test_tape.c - tapes: a network of one's own, memory by liveness, groups.
  *
- * The first test is what HACKING calls the toy member: a network that is no Gemma, from its maths
- * to its numbers on the CPU and its dispatches on a GPU.
+ * The first test has a network that is no Gemma, from its maths to its numbers on the CPU and its
+ * dispatches on a GPU. A tower and a canvas are in test_members.c.
  */
 #include "gpu/fuse.h"
 #include "gpu/null_host.h"
 #include "gpu/ops_gpu.h"
 #include "gpu/profile.h"
-#include "ops_fixture.h"
-#include "tape/tape.h"
-
-#define EPS 1e-6f
+#include "tape_fixture.h"
 
 /* ---- the toy member: the next of V words, by a gated layer over the last word's embedding ---- */
 
@@ -68,24 +65,6 @@ static void toy_formula(double z[V], const struct toy *m, int32_t id)
     formula_norm(x, x, decoded(m->out), D, (double)EPS);
     formula_matvec(z, x, m->table, 0);
     for (uint32_t i = 0; i < V; i++) z[i] = 5 * tanh(z[i] / 5);
-}
-
-/* ---- what every tape goes through ---- */
-
-static void begin(struct tape *t, uint32_t rows, uint32_t n_out)
-{
-    tape_begin(t, EPS, rows, n_out);
-    t->max_rows = rows;
-    t->max_out = n_out;
-}
-
-/* False: memory is short. */
-static bool make_ready(struct tape *t, struct tape_memory *m, const struct backend *be)
-{
-    if (!t->failed) tape_finish(t);
-    if (!t->failed) tape_groups(t);
-    if (be->fuse && !t->failed) be->fuse(be->ctx, t);
-    return !t->failed && tape_place(t, m) && tape_memory_open(m, be) && tape_bind(t, m, be);
 }
 
 /* Groups that run. */
@@ -231,7 +210,8 @@ static void check_groups(void)
     struct value *a = tape_times(&t, x, 2), *b = tape_times(&t, a, 3), *c = tape_add(&t, a, b);
     struct value *lost = tape_times(&t, x, 4);
     tape_kv_write(&t, &kv, x, c);
-    struct value *seen = tape_attend(&t, &kv, c, 1, 0);
+    const struct attend before = { .kv = &kv, .mask = { MASK_CAUSAL, 0 }, .n_head = 1, .scale = 1 };
+    struct value *seen = tape_attend(&t, c, &before);
     tape_kv_write(&t, &kv, x, x);
     struct value *d = tape_times(&t, seen, 5);
     tape_kv_write(&t, &kv, d, d);

@@ -182,11 +182,16 @@ static bool comes_before(const struct node *a, const struct node *b)
     return a->w->rows != b->w->rows ? a->w->rows > b->w->rows : a->number < b->number;
 }
 
-/* The products that read x, into g and parts. False: others read it, or it has too many. */
+/* A head has many more rows than any other matrix: a norm of its own costs it nothing. */
+enum { HEAD_ROWS = 65536 };
+
+/* The products that read x, into g and parts. False: others read it, or it has too many, or one is
+ * a head. */
 static bool collect_linears(struct group *g, struct group **parts, const struct value *x)
 {
     for (const struct use *u = x->uses; u; u = u->next) {
         if (!is_plain(u->node, TAPE_LINEAR) || g->n_linears == GROUP_LINEARS) return false;
+        if (u->node->w->rows > HEAD_ROWS) return false;
         uint32_t at = g->n_linears++;
         for (; at && comes_before(u->node, parts[at - 1]->place); at--) parts[at] = parts[at - 1];
         parts[at] = u->node->group;

@@ -32,6 +32,7 @@ struct step_of {
     const struct kv_cache *kv;
     uint32_t n_batch;
     bool taps;
+    bool logits; /* on the same tape */
 };
 
 static void write_step(struct acts *a, const struct step_of *of, uint32_t rows, uint32_t n_out)
@@ -44,7 +45,8 @@ static void write_step(struct acts *a, const struct step_of *of, uint32_t rows, 
     t->taps = of->taps;
     struct value *ids = tape_input(t, &a->ids, rows);
     struct value *x = text_forward(t, &s, ids);
-    tape_result(t, x, &a->result);
+    if (of->logits) tape_result(t, text_logits(t, of->m, x), &a->logits);
+    else tape_result(t, x, &a->result);
     if (s.ple_rows) tape_result(t, s.ple_rows, &a->ple);
     place(t, &a->memory, of->be);
 }
@@ -77,6 +79,7 @@ static bool write_all_kinds(struct acts *a, const struct step_of *of)
         write_step(a, of, kinds[i][0], kinds[i][1]);
         if (a->step.failed) return false;
     }
+    if (of->logits) return true;
     a->result.rows = most;
     write_head(a, of, 0, most < LOGIT_ROWS ? most : LOGIT_ROWS);
     if (!a->head.failed) write_head(a, of, 0, 1);
@@ -110,7 +113,7 @@ static void list_tensors(struct act_shape list[N_ACTS], struct acts *a, const st
     const struct act_shape all[N_ACTS] = {
         { &a->ids, n_batch, 1 },
         { &a->ple, c->n_ple ? n_batch : 1, ple },
-        { &a->result, most_out(be, n_batch), c->n_embd },
+        { &a->result, be->fuse ? 1 : n_batch, c->n_embd },
         { &a->logits, LOGIT_ROWS, c->n_vocab },
     };
     memcpy(list, all, sizeof all);
@@ -123,7 +126,7 @@ uint64_t acts_bytes(const struct model *m, const struct backend *be, uint32_t n_
     struct act_shape list[N_ACTS];
     struct kv_cache kv = { .config = &m->config };
     kv.layers = mem_alloc(m->config.n_own, sizeof *kv.layers);
-    const struct step_of of = { m, be, &kv, n_batch, false };
+    const struct step_of of = { m, be, &kv, n_batch, false, be->fuse != NULL };
     list_tensors(list, &a, m, be, n_batch);
     bool ok = kv.layers && plan_memory(&a, &of);
     uint64_t n = tape_memory_bytes(&a.memory);
@@ -140,7 +143,7 @@ enum bz_status acts_open(struct acts *out, const struct model *m, const struct b
 {
     struct acts a = { .kv = kv, .n_batch = n_batch };
     struct act_shape list[N_ACTS];
-    const struct step_of of = { m, be, kv, n_batch, false };
+    const struct step_of of = { m, be, kv, n_batch, false, be->fuse != NULL };
     list_tensors(list, &a, m, be, n_batch);
     bool ok = plan_memory(&a, &of) && tape_memory_open(&a.memory, be);
     for (size_t i = 0; ok && i < N_ACTS; i++)
@@ -181,7 +184,7 @@ static void run_tape(struct run *r, struct tape *t, struct acts *a, uint32_t pos
 
 void model_forward(struct run *r, const struct model *m, struct acts *a, uint32_t n_logits)
 {
-    const struct step_of of = { m, r->be, a->kv, a->n_batch, r->tap != NULL };
+    const struct step_of of = { m, r->be, a->kv, a->n_batch, r->tap != NULL, false };
     if (!is_kept(&a->step, r, a->ids.rows, n_logits)) write_step(a, &of, a->ids.rows, n_logits);
     a->result.rows = n_logits;
     run_tape(r, &a->step, a, a->kv->n_past);
@@ -189,9 +192,17 @@ void model_forward(struct run *r, const struct model *m, struct acts *a, uint32_
 
 void model_logits(struct run *r, const struct model *m, struct acts *a, uint32_t first, uint32_t n)
 {
-    const struct step_of of = { m, r->be, a->kv, a->n_batch, r->tap != NULL };
+    const struct step_of of = { m, r->be, a->kv, a->n_batch, r->tap != NULL, false };
     bool kept = is_kept(&a->head, r, a->result.rows, n) && a->head_first == first;
     if (!kept) write_head(a, &of, first, n);
     a->logits.rows = n;
     run_tape(r, &a->head, a, 0);
+}
+
+void model_step(struct run *r, const struct model *m, struct acts *a, uint32_t n_logits)
+{
+    const struct step_of of = { m, r->be, a->kv, a->n_batch, r->tap != NULL, true };
+    write_step(a, &of, a->ids.rows, n_logits);
+    a->logits.rows = n_logits;
+    run_tape(r, &a->step, a, a->kv->n_past);
 }

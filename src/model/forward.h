@@ -10,7 +10,7 @@ enum { LOGIT_ROWS = 8 }; /* rows of logits made together: 8 MiB at 262,144 token
 struct acts {
     struct tensor ids;    /* i32, the tokens */
     struct tensor ple;    /* per-layer inputs of all layers */
-    struct tensor result; /* final norm of the rows whose logits are wanted */
+    struct tensor result; /* final norm of the rows whose logits are wanted; not on a GPU */
     struct tensor logits; /* LOGIT_ROWS at a time */
     struct tape_memory memory;
     struct tape step, head; /* of the last step; of the last logits */
@@ -31,5 +31,8 @@ void model_forward(struct run *r, const struct model *m, struct acts *a, uint32_
 
 /* Soft-capped logits of n <= LOGIT_ROWS rows of a->result, into a->logits. */
 void model_logits(struct run *r, const struct model *m, struct acts *a, uint32_t first, uint32_t n);
+
+/* For a backend that fuses: both at once, with n_logits <= LOGIT_ROWS. It is planned, not run. */
+void model_step(struct run *r, const struct model *m, struct acts *a, uint32_t n_logits);
 
 #endif

@@ -94,7 +94,11 @@ static struct value *attention(struct tape *t, struct text_step *s, uint32_t il,
     q = tape_head_norm(t, q, &l->attn_q_norm, lc->head_dim);
     q = tape_rope(t, q, s->angles[lc->swa], lc->head_dim);
     tape_tap(t, "q", (int)il, q);
-    struct value *o = tape_attend(t, kv_of(s->kv, il), q, c->n_head, lc->swa ? c->n_swa : 0);
+    const struct attend before = { .kv = kv_of(s->kv, il),
+                                   .mask = { MASK_CAUSAL, lc->swa ? c->n_swa : 0 },
+                                   .n_head = c->n_head,
+                                   .scale = 1 };
+    struct value *o = tape_attend(t, q, &before);
     tape_tap(t, "attn", (int)il, o);
     return tape_linear(t, o, &l->attn_output);
 }

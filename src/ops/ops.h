@@ -221,6 +221,7 @@ struct run;
 struct tape; /* tape/tape.h */
 struct group;
 struct backward_ops; /* ops_bwd.h */
+struct optional_ops; /* ops_optional.h */
 
 /* What a backend implements: one function an op. The comments are with the op_* functions. */
 struct backend {
@@ -306,7 +307,8 @@ struct backend {
     void (*route)(struct run *r, struct routing *out, const struct tensor *scores);
     void (*copy_rows)(struct run *r, struct tensor *y, const struct tensor *x, uint32_t first);
 
-    const struct backward_ops *bwd; /* NULL: this backend cannot train */
+    const struct backward_ops *bwd;      /* NULL: this backend cannot train */
+    const struct optional_ops *optional; /* NULL: none of them */
 };
 
 /* Sees every named intermediate of a run. `layer` is -1 outside of layers. */

@@ -220,6 +220,7 @@ static void append_again(struct tape *t, const struct node *n)
     if (!g) return;
     g->w = n->w;
     g->with = n->with;
+    g->mask = n->mask;
     g->n = n->n;
     g->n_head = n->n_head;
     g->c = n->c;

@@ -12,7 +12,8 @@ void group_add_room(struct group *g, struct value *x)
 
 static const struct kv *cache_of(const struct node *n)
 {
-    return n->op == TAPE_KV_WRITE || n->op == TAPE_ATTEND ? n->with.kv : NULL;
+    bool touches = n->op == TAPE_KV_WRITE || n->op == TAPE_ATTEND || n->op == TAPE_ATTEND_MASKED;
+    return touches ? n->with.kv : NULL;
 }
 
 void tape_groups(struct tape *t)

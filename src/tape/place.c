@@ -15,6 +15,7 @@
 /* Numbers that a value has at most. */
 static uint64_t most_numbers(const struct tape *t, const struct value *v)
 {
+    if (v->fixed) return (uint64_t)v->at.rows * v->at.cols;
     return (uint64_t)(v->leaves ? t->max_out : t->max_rows) * v->at.cols;
 }
 

@@ -115,11 +115,46 @@ static void run_gradient(struct run *r, const struct node *n, float eps)
     }
 }
 
+/* A row that sees what came before the step has no position of its own: see op_attend_masked. */
+static void run_attend_masked(struct run *r, const struct node *n, uint32_t pos)
+{
+    bool own = n->mask == MASK_PREFIX || n->mask == MASK_FULL;
+    const struct value *q = n->in[0];
+    const struct attention a = { .kv = n->with.kv,
+                                 .k = own ? &n->in[1]->at : NULL,
+                                 .v = own ? &n->in[2]->at : NULL,
+                                 .later = n->mask == MASK_SPANS ? &n->in[1]->at : NULL,
+                                 .mask = { n->mask, n->n },
+                                 .n_head = n->n_head,
+                                 .scale = n->c };
+    op_attend_masked(r, &n->out[0]->at, &q->at, &a, own ? pos : pos + q->row0);
+}
+
+/* An op that a backend may lack: where it does, the run ends here. */
+static bool has_op(struct run *r, enum tape_op op)
+{
+    static const struct optional_ops none;
+    const struct optional_ops *o = r->be->optional ? r->be->optional : &none;
+    const char *lacks = NULL;
+    switch (op) {
+#define OP(NAME, name, n_out, in_place, gradient)
+#define OPTIONAL(NAME, name, n_out, in_place, gradient)                                            \
+    case TAPE_##NAME: lacks = o->name ? NULL : #name; break;
+#include "tape/ops.def"
+#undef OP
+    default: break;
+    }
+    if (lacks)
+        run_fail(r, BZ_ERR_UNSUPPORTED, "the %s has no kernel for %s yet", r->be->name, lacks);
+    return !lacks;
+}
+
 static void run_node(struct run *r, const struct node *n, float eps, uint32_t pos)
 {
     struct value *y = n->out[0], *x = n->in[0], *b = n->in[1];
     const struct weight none = { 0 };
     const struct weight *w = n->w ? n->w : &none;
+    if (!has_op(r, n->op)) return;
     switch (n->op) {
     case TAPE_EMBED: op_embed(r, &y->at, w, &x->at, n->c); break;
     case TAPE_ROWS: op_copy_rows(r, &y->at, &x->at, n->n); break;
@@ -143,6 +178,17 @@ static void run_node(struct run *r, const struct node *n, float eps, uint32_t po
     case TAPE_GELU_MUL: op_gelu_mul(r, tape_moved(r, y, x), &tape_whole(b)->at, b->col); break;
     case TAPE_ROUTE: run_route(r, n); break;
     case TAPE_EXPERTS: run_experts(r, n); break;
+    case TAPE_ATTEND_MASKED: run_attend_masked(r, n, pos); break;
+    case TAPE_ADD_BIAS: op_add_bias(r, tape_moved(r, y, x), w); break;
+    case TAPE_CLAMP: op_clamp(r, tape_moved(r, y, x), n->with.clamp.low, n->with.clamp.high); break;
+    case TAPE_LAYER_NORM:
+        op_layer_norm(r, &y->at, &x->at, w, n->with.bias ? n->with.bias : &none, n->c);
+        break;
+    case TAPE_ANGLES_2D: op_angles_2d(r, &y->at, n->with.rope, &x->at); break;
+    case TAPE_ROPE_2D: op_rope_2d(r, tape_moved(r, y, x), &b->at, heads_of(n)); break;
+    case TAPE_UNFOLD: op_unfold(r, &y->at, &x->at, &n->with.conv); break;
+    case TAPE_CONV_DEPTHWISE: op_conv_depthwise(r, &y->at, &x->at, w); break;
+    case TAPE_POOL: op_pool(r, &y->at, &x->at, n->with.conv.width, n->n); break;
     default: run_gradient(r, n, eps); break;
     }
 }

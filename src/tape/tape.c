@@ -42,7 +42,8 @@ struct value *tape_room(struct tape *t, const struct value *like, uint32_t cols)
 {
     return new_value(t, (struct value) { .at = { .rows = like->at.rows, .cols = cols },
                                          .row0 = like->row0,
-                                         .leaves = like->leaves });
+                                         .leaves = like->leaves,
+                                         .fixed = like->fixed });
 }
 
 static void add_use(struct value *x, struct node *n, int i)
@@ -222,24 +223,36 @@ void tape_kv_write(struct tape *t, struct kv *kv, struct value *k, struct value 
     if (n) n->with.kv = kv;
 }
 
-static struct node *self_attend(struct tape *t, const struct kv *kv, struct value *q)
+static struct value *self_attend(struct tape *t, struct value *q, const struct attend *a)
 {
     const struct own_kv *own = t->own_kv;
-    if (t->failed) return NULL;
-    while (own->kv != kv) own = own->next;
+    while (own->kv != a->kv) own = own->next;
     struct value *in[] = { q, own->k, own->v };
     struct node *n = tape_append(t, TAPE_SELF_ATTEND, in, 3);
-    if (n) tape_output(t, n, q, q->at.cols);
-    return t->failed ? NULL : n;
+    if (!n) return &t->nothing;
+    n->with.kv = a->kv;
+    n->n = a->mask.window;
+    n->n_head = a->n_head;
+    return tape_output(t, n, q, q->at.cols);
 }
 
-struct value *tape_attend(struct tape *t, struct kv *kv, struct value *q, uint32_t n_head,
-                          uint32_t window)
+/* Attention of text is a node of its own, which backends fuse and gradients know. */
+struct value *tape_attend(struct tape *t, struct value *q, const struct attend *a)
 {
-    struct node *n =
-        t->trains ? self_attend(t, kv, q) : append(t, TAPE_ATTEND, q, NULL, q->at.cols);
-    if (n) n->with.kv = kv, n->n = window, n->n_head = n_head;
-    return made(t, n);
+    bool text = a->mask.kind == MASK_CAUSAL && a->scale == 1;
+    struct value *in[] = { q, a->k ? a->k : a->later, a->v };
+    int n_in = a->k ? 3 : a->later ? 2 : 1;
+    assert(t->failed || !a->later || !q->at.rows || a->later->row0 == q->row0);
+    if (t->failed || q->at.rows == 0) return &t->nothing;
+    if (text && t->trains) return self_attend(t, q, a);
+    struct node *n = tape_append(t, text ? TAPE_ATTEND : TAPE_ATTEND_MASKED, in, n_in);
+    if (!n) return &t->nothing;
+    n->with.kv = a->kv;
+    n->mask = a->mask.kind;
+    n->n = a->mask.window;
+    n->n_head = a->n_head;
+    n->c = a->scale;
+    return tape_output(t, n, q, q->at.cols);
 }
 
 struct value *tape_add(struct tape *t, struct value *a, struct value *b)
@@ -312,6 +325,83 @@ struct head_loss tape_head_loss(struct tape *t, struct value *x, const struct we
 void tape_checkpoint(struct tape *t)
 {
     t->segment++;
+}
+
+struct value *tape_add_bias(struct tape *t, struct value *x, const struct weight *b)
+{
+    assert(weight_exists(b) && (!x->at.rows || b->cols == x->at.cols));
+    struct node *n = append(t, TAPE_ADD_BIAS, x, NULL, x->at.cols);
+    if (n) n->w = b;
+    return made(t, n);
+}
+
+struct value *tape_clamp(struct tape *t, struct value *x, float low, float high)
+{
+    struct node *n = append(t, TAPE_CLAMP, x, NULL, x->at.cols);
+    if (n) n->with.clamp.low = low, n->with.clamp.high = high;
+    return made(t, n);
+}
+
+struct value *tape_layer_norm(struct tape *t, struct value *x, const struct weight *w,
+                              const struct weight *b, float eps)
+{
+    assert(!weight_exists(w) || !x->at.rows || w->cols == x->at.cols);
+    assert(!weight_exists(b) || !x->at.rows || b->cols == x->at.cols);
+    struct node *n = append(t, TAPE_LAYER_NORM, x, NULL, x->at.cols);
+    if (n) n->w = w, n->with.bias = b, n->c = eps;
+    return made(t, n);
+}
+
+struct value *tape_angles_2d(struct tape *t, const struct rope *rope, struct value *xy)
+{
+    assert(t->failed || !xy->at.rows || xy->at.cols == 2);
+    struct node *n = append(t, TAPE_ANGLES_2D, xy, NULL, 4 * rope->n_pair);
+    if (n) n->with.rope = rope;
+    return made(t, n);
+}
+
+struct value *tape_rope_2d(struct tape *t, struct value *x, struct value *angles, uint32_t size)
+{
+    assert(t->failed || (size % 4 == 0 && x->at.cols % size == 0));
+    assert(t->failed || !x->at.rows || angles->row0 == x->row0);
+    struct node *n = append(t, TAPE_ROPE_2D, x, angles, x->at.cols);
+    if (n) n->n = size;
+    return made(t, n);
+}
+
+/* A result whose number of rows is not that of x. */
+static struct value *resized(struct tape *t, struct node *n, uint32_t rows)
+{
+    if (!n) return &t->nothing;
+    n->out[0]->at.rows = rows;
+    n->out[0]->fixed = true;
+    return n->out[0];
+}
+
+struct value *tape_unfold(struct tape *t, struct value *x, const struct conv *c)
+{
+    assert(t->failed || (c->width && x->at.rows % c->width == 0));
+    uint32_t rows = conv_count(&c->x, c->width) * conv_count(&c->y, x->at.rows / c->width);
+    if (rows == 0) return &t->nothing;
+    struct node *n = append(t, TAPE_UNFOLD, x, NULL, c->x.k * c->y.k * x->at.cols);
+    if (n) n->with.conv = *c;
+    return resized(t, n, rows);
+}
+
+struct value *tape_conv_depthwise(struct tape *t, struct value *x, const struct weight *w)
+{
+    assert(weight_exists(w) && (!x->at.rows || w->rows == x->at.cols));
+    struct node *n = append(t, TAPE_CONV_DEPTHWISE, x, NULL, x->at.cols);
+    if (n) n->w = w;
+    return made(t, n);
+}
+
+struct value *tape_pool(struct tape *t, struct value *x, uint32_t width, uint32_t k)
+{
+    assert(t->failed || (k && width % k == 0 && x->at.rows % (width * k) == 0));
+    struct node *n = append(t, TAPE_POOL, x, NULL, x->at.cols);
+    if (n) n->with.conv.width = width, n->n = k;
+    return resized(t, n, x->at.rows / (k * k));
 }
 
 struct value *tape_tap(struct tape *t, const char *name, int layer, struct value *x)

@@ -16,7 +16,7 @@
 #define BEZEL_TAPE_TAPE_H
 
 #include "base/mem.h"
-#include "ops/ops.h"
+#include "ops/ops_optional.h"
 
 enum tape_op {
 #define OP(NAME, name, n_out, in_place, gradient) TAPE_##NAME,
@@ -45,6 +45,7 @@ struct value {
     uint32_t col;
     uint32_t row0;   /* which row of the step its first row is */
     bool leaves;     /* only rows that go on to the end of the network: at most max_out */
+    bool fixed;      /* as many rows as it has now, however many the step has */
     bool pinned;     /* a tap or a result: it must exist, whoever reads it */
     const char *tap; /* its name, or NULL */
     int layer;       /* -1: outside of layers */
@@ -78,11 +79,17 @@ struct node {
         const struct rope *rope;
         struct kv *kv;
         struct experts experts;
+        const struct weight *bias;
+        struct {
+            float low, high;
+        } clamp;
+        struct conv conv;
         float weight; /* of a loss */
     } with;
-    uint32_t n; /* size of a head; window; first row */
+    enum mask_kind mask;
+    uint32_t n; /* size of a head; window; first row; size of a square */
     uint32_t n_head;
-    float c; /* a constant factor, or a cap */
+    float c; /* a constant factor, a cap, or an eps */
     struct group *group;
     struct node *before, *next;
     struct node *next_cache; /* the next one that reads or writes any cache */
@@ -172,9 +179,18 @@ struct value *tape_rope(struct tape *t, struct value *x, struct value *angles, u
  * positions, and no cache: attend reads k and v themselves. */
 void tape_kv_write(struct tape *t, struct kv *kv, struct value *k, struct value *v);
 
-/* y = sum softmax(q . k_s) v_s over the positions that a row sees; window 0: all before it. */
-struct value *tape_attend(struct tape *t, struct kv *kv, struct value *q, uint32_t n_head,
-                          uint32_t window);
+/* What attention reads beside its queries, and which of it a row sees: struct attention. */
+struct attend {
+    struct kv *kv;       /* NULL with MASK_FULL */
+    struct value *k, *v; /* rows of the step; with MASK_PREFIX and MASK_FULL */
+    struct value *later; /* i32: later rows of a row's span; with MASK_SPANS */
+    struct mask mask;
+    uint32_t n_head;
+    float scale;
+};
+
+/* y = sum softmax(scale q . k_s) v_s over what the mask lets a row see */
+struct value *tape_attend(struct tape *t, struct value *q, const struct attend *a);
 
 /* y = a + b */
 struct value *tape_add(struct tape *t, struct value *a, struct value *b);
@@ -199,6 +215,34 @@ struct chosen tape_route(struct tape *t, struct value *scores, uint32_t n);
 /* y = sum over a row's experts of weight * scale * down(gelu_tanh(gate x) * up x) */
 struct value *tape_experts(struct tape *t, struct value *x, struct chosen by,
                            const struct experts *e);
+
+/* y = x + b */
+struct value *tape_add_bias(struct tape *t, struct value *x, const struct weight *b);
+
+/* y = min(max(x, low), high) */
+struct value *tape_clamp(struct tape *t, struct value *x, float low, float high);
+
+/* y = (x - mean(x)) / sqrt(var(x) + eps) * w + b; w absent: no weight; b absent: no bias */
+struct value *tape_layer_norm(struct tape *t, struct value *x, const struct weight *w,
+                              const struct weight *b, float eps);
+
+/* Angles of places in a picture, xy (i32, two a row): those of x, then those of y. rope->head_dim
+ * is the size of half a head. */
+struct value *tape_angles_2d(struct tape *t, const struct rope *rope, struct value *xy);
+
+/* Each head of x, `size` numbers: its first half is rotated by the angles of x, its second half by
+ * those of y. */
+struct value *tape_rope_2d(struct tape *t, struct value *x, struct value *angles, uint32_t size);
+
+/* The windows of c over a picture, one a row: linear of that is a convolution. Pictures, and the
+ * order of a window's numbers, are in ops_optional.h. */
+struct value *tape_unfold(struct tape *t, struct value *x, const struct conv *c);
+
+/* y[t][c] = sum_j w[c][j] x[t - k + 1 + j][c]: each channel by itself, nothing of later rows */
+struct value *tape_conv_depthwise(struct tape *t, struct value *x, const struct weight *w);
+
+/* The means of squares of k x k points of a picture that is `width` wide. */
+struct value *tape_pool(struct tape *t, struct value *x, uint32_t width, uint32_t k);
 
 /* Head, soft cap and cross-entropy in one (op_head_loss): each row's loss, and its gradient by x
  * times `weight`. targets: i32, negative where nothing is learned. */

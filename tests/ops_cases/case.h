@@ -11,6 +11,7 @@
 #ifndef BEZEL_TESTS_OPS_CASES_CASE_H
 #define BEZEL_TESTS_OPS_CASES_CASE_H
 
+#include "ops/ops_optional.h"
 #include "ops_fixture.h"
 
 #define EVERY UINT32_MAX /* format: each one whose block divides cols, in turn */
@@ -38,7 +39,9 @@ struct op_case {
     bool broken;                     /* the scores of two experts of three are NaN */
     bool both;                       /* a join of two branches */
     bool same;                       /* values are the keys as they come */
-    bool cpu_only; /* the GPU backend refuses rows that are not whole vec4s (no Gemma has them) */
+    enum mask_kind mask;             /* of attend_masked */
+    struct conv conv;                /* of a picture's ops */
+    bool cpu_only; /* the GPU backend has no kernel, or refuses rows that are not whole vec4s */
 };
 
 /* An op, the function that runs its cases, and the cases. */
