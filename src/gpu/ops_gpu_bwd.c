@@ -23,11 +23,11 @@ static void dispatch_sum(struct run *r, uint32_t kernel, struct gpu_constant wg,
     record_dispatch(&g->rec, kernel, &wg, 1, params, b, n, n_groups);
 }
 
-void gpu_rms_norm_bwd(struct run *r, struct tensor *dx, const struct tensor *dy,
+void gpu_rms_norm_bwd(struct run *r, struct tensor *dx, bool fresh, const struct tensor *dy,
                       const struct tensor *x, const struct weight *w, float eps)
 {
     struct rms_norm_bwd_params p = {
-        .rows = x->rows, .cols = x->cols, .has_w = weight_exists(w), .eps = eps
+        .rows = x->rows, .cols = x->cols, .has_w = weight_exists(w), .fresh = fresh, .eps = eps
     };
     struct gpu_binding bind[] = { act(dy), act(x), vector(ops_of(r), w), act(dx) };
     dispatch_sum(r, KERNEL_RMS_NORM_BWD, (struct gpu_constant) { RMS_NORM_BWD_WG, 256 }, &p, bind,
@@ -118,8 +118,8 @@ void gpu_sum_parts(struct run *r, struct tensor *y, uint32_t first, bool fresh,
                     divide_up(p.n, 4 * 64));
 }
 
-/* dx = dx + W' dy + A' u for the rows of one buffer of W. With `first` or `fresh` the sum is made
- * apart. */
+/* dx = dx + W' dy + A' u for the rows of one buffer of W; fresh: without dx. With `first` the sum
+ * is made apart. */
 static void part_transposed(struct run *r, struct tensor *dx, uint32_t first, bool fresh,
                             const struct tensor *dy, const struct weight *w,
                             const struct gpu_part *part, const struct lora_bwd *lora)
@@ -127,16 +127,16 @@ static void part_transposed(struct run *r, struct tensor *dx, uint32_t first, bo
     struct gpu_ops *g = ops_of(r);
     const struct bwd_cut cut = bwd_cut(g, dy->rows, part->rows, w->cols);
     uint32_t n_tok = dy->rows, n_split = cut.n_split;
-    bool apart = n_split > 1 || first || fresh;
+    bool apart = n_split > 1 || first;
     struct tensor parts = *dx;
     if (apart) parts = gpu_scratch(r, SCRATCH_PARTS, n_split * n_tok, w->cols);
-    if (apart && n_split == 1) gpu_zero(r, &parts);
     struct matmul_bwd_params p = { .cols = w->cols,
                                    .rows = part->rows,
                                    .row0 = part->row0,
                                    .n_tok = n_tok,
                                    .dy_stride = dy->cols,
                                    .n_split = n_split,
+                                   .fresh = apart || fresh,
                                    .scales = part->layout.scales,
                                    .high = part->layout.high,
                                    .d = part->layout.d,
@@ -316,7 +316,7 @@ void gpu_lora_grads(struct run *r, const struct weight *w, const struct gpu_lora
     }
 }
 
-void gpu_linear_bwd(struct run *r, struct tensor *dx, const struct tensor *dy,
+void gpu_linear_bwd(struct run *r, struct tensor *dx, bool fresh, const struct tensor *dy,
                     const struct tensor *x, const struct tensor *z, const struct weight *w)
 {
     const struct gpu_weight *g = w->mem;
@@ -336,7 +336,8 @@ void gpu_linear_bwd(struct run *r, struct tensor *dx, const struct tensor *dy,
     const struct lora_bwd without = { .u = none, .a = none, .s = none };
     bool apart = gpu_drops(w);
     for (uint32_t i = 0; dx && i < g->n_parts; i++)
-        part_transposed(r, dx, 0, false, dy, w, &g->parts[i], i || apart ? &without : &lora);
+        part_transposed(r, dx, 0, fresh && i == 0, dy, w, &g->parts[i],
+                        i || apart ? &without : &lora);
     if (dx && apart) lora_out(r, dx, &u, w);
 }
 

@@ -128,7 +128,7 @@ static void gate_up_bwd(struct run *r, const struct tensor *each, struct tensor 
     experts_linear_bwd(r, each, &both, x, false, routing, plan, e->gate_up, false);
 }
 
-void gpu_experts_bwd(struct run *r, struct tensor *dx, struct tensor *dweights,
+void gpu_experts_bwd(struct run *r, struct tensor *dx, bool fresh, struct tensor *dweights,
                      const struct tensor *dy, const struct tensor *x, const struct routing *routing,
                      const struct experts *e)
 {
@@ -147,7 +147,9 @@ void gpu_experts_bwd(struct run *r, struct tensor *dx, struct tensor *dweights,
     weights_bwd(r, dweights, &h, &dh, routing);
     struct tensor each = gpu_scratch(r, SCRATCH_WIDE, n, x->cols); /* d_out has been used */
     gate_up_bwd(r, &each, &dh, &gate, &up, x, routing, &plan, e);
-    struct slots_sum_params p = { .rows = x->rows, .n_used = plan.n_used, .cols = x->cols };
+    struct slots_sum_params p = {
+        .rows = x->rows, .n_used = plan.n_used, .cols = x->cols, .fresh = fresh
+    };
     struct gpu_binding bind[] = { act(&each), act(dx) };
     gpu_dispatch_op(r, KERNEL_SLOTS_SUM, &p, bind, COUNT(bind),
                     divide_up((uint64_t)x->rows * x->cols / 4, 64));

@@ -23,11 +23,11 @@ void op_zero(struct run *r, struct tensor *t, uint32_t rows)
     if (!cannot(r, t)) r->be->bwd->zero(r, t);
 }
 
-void op_rms_norm_bwd(struct run *r, struct tensor *dx, const struct tensor *dy,
+void op_rms_norm_bwd(struct run *r, struct tensor *dx, bool fresh, const struct tensor *dy,
                      const struct tensor *x, const struct weight *w, float eps)
 {
     assert(same_shape(dx, dy) && same_shape(dx, x) && dx->mem != dy->mem);
-    if (!cannot(r, dx)) r->be->bwd->rms_norm(r, dx, dy, x, w, eps);
+    if (!cannot(r, dx)) r->be->bwd->rms_norm(r, dx, fresh, dy, x, w, eps);
 }
 
 void op_rows_bwd(struct run *r, struct tensor *dx, const struct tensor *dy, uint32_t first)
@@ -36,13 +36,13 @@ void op_rows_bwd(struct run *r, struct tensor *dx, const struct tensor *dy, uint
     if (!cannot(r, dy)) r->be->bwd->rows(r, dx, dy, first);
 }
 
-void op_linear_bwd(struct run *r, struct tensor *dx, const struct tensor *dy,
+void op_linear_bwd(struct run *r, struct tensor *dx, bool fresh, const struct tensor *dy,
                    const struct tensor *x, const struct tensor *z, const struct weight *w)
 {
     assert(dy->cols == w->rows && w->n_mat == 1 && (x || !weight_learns(w)));
     assert(!x || (x->cols == w->cols && x->rows == dy->rows && z->cols == lora_width(w)));
     assert(!dx || (dx->cols == w->cols && dx->rows == dy->rows && dx->mem != dy->mem));
-    if (!cannot(r, dy)) r->be->bwd->linear(r, dx, dy, x, z, w);
+    if (!cannot(r, dy)) r->be->bwd->linear(r, dx, fresh, dy, x, z, w);
 }
 
 void op_head_norm_bwd(struct run *r, struct tensor *d, const struct tensor *x,
@@ -76,13 +76,13 @@ void op_gelu_mul_bwd(struct run *r, struct tensor *d, struct tensor *db, const s
     if (!cannot(r, d)) r->be->bwd->gelu_mul(r, d, db, a, b, col);
 }
 
-void op_experts_bwd(struct run *r, struct tensor *dx, struct tensor *dweights,
+void op_experts_bwd(struct run *r, struct tensor *dx, bool fresh, struct tensor *dweights,
                     const struct tensor *dy, const struct tensor *x, const struct routing *routing,
                     const struct experts *e)
 {
     dweights->rows = x->rows;
     assert(same_shape(dx, x) && x->rows == dy->rows && same_shape(dweights, &routing->weights));
-    if (!cannot(r, dx)) r->be->bwd->experts(r, dx, dweights, dy, x, routing, e);
+    if (!cannot(r, dx)) r->be->bwd->experts(r, dx, fresh, dweights, dy, x, routing, e);
 }
 
 void op_route_bwd(struct run *r, struct tensor *dscores, const struct tensor *dweights,

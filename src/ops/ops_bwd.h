@@ -2,7 +2,8 @@
  *
  * dX is the derivative of the loss by X. The base is frozen, so weights have no gradient; trained
  * are the adapters that have a place for theirs (struct lora.grad). Where a comment says "added",
- * the argument is accumulated into, since several consumers of a value each add their part.
+ * the argument is accumulated into, since several consumers of a value each add their part; where
+ * there is a `fresh`, it says that dx holds nothing yet, and is set.
  */
 #ifndef BEZEL_OPS_OPS_BWD_H
 #define BEZEL_OPS_OPS_BWD_H
@@ -35,10 +36,10 @@ struct backward_ops {
      * few programs. */
     uint32_t row_step;
     void (*zero)(struct run *r, struct tensor *t);
-    void (*rms_norm)(struct run *r, struct tensor *dx, const struct tensor *dy,
+    void (*rms_norm)(struct run *r, struct tensor *dx, bool fresh, const struct tensor *dy,
                      const struct tensor *x, const struct weight *w, float eps);
     void (*rows)(struct run *r, struct tensor *dx, const struct tensor *dy, uint32_t first);
-    void (*linear)(struct run *r, struct tensor *dx, const struct tensor *dy,
+    void (*linear)(struct run *r, struct tensor *dx, bool fresh, const struct tensor *dy,
                    const struct tensor *x, const struct tensor *z, const struct weight *w);
     void (*head_norm)(struct run *r, struct tensor *d, const struct tensor *x,
                       const struct weight *w, uint32_t n_head, float eps);
@@ -48,7 +49,7 @@ struct backward_ops {
                       uint32_t window);
     void (*gelu_mul)(struct run *r, struct tensor *d, struct tensor *db, const struct tensor *a,
                      const struct tensor *b, uint32_t col);
-    void (*experts)(struct run *r, struct tensor *dx, struct tensor *dweights,
+    void (*experts)(struct run *r, struct tensor *dx, bool fresh, struct tensor *dweights,
                     const struct tensor *dy, const struct tensor *x, const struct routing *routing,
                     const struct experts *e);
     void (*route)(struct run *r, struct tensor *dscores, const struct tensor *dweights,
@@ -70,7 +71,7 @@ struct backward_ops {
 void op_zero(struct run *r, struct tensor *t, uint32_t rows);
 
 /* y = rms_norm(x) * w. With n = x / rms and g = dy * w: dx += (g - n * mean(g * n)) / rms. */
-void op_rms_norm_bwd(struct run *r, struct tensor *dx, const struct tensor *dy,
+void op_rms_norm_bwd(struct run *r, struct tensor *dx, bool fresh, const struct tensor *dy,
                      const struct tensor *x, const struct weight *w, float eps);
 
 /* The reverse of op_copy_rows: rows [first, first + dy.rows) of dx (added) += dy. */
@@ -80,7 +81,7 @@ void op_rows_bwd(struct run *r, struct tensor *dx, const struct tensor *dy, uint
  * dy). For a trained adapter dB += s dy' z and dA += s (B' dy)' x, with op_linear_z's z = A x;
  * without one x and z may be NULL. With dropout, x is what A saw, and A' drops the same numbers of
  * the gradient. */
-void op_linear_bwd(struct run *r, struct tensor *dx, const struct tensor *dy,
+void op_linear_bwd(struct run *r, struct tensor *dx, bool fresh, const struct tensor *dy,
                    const struct tensor *x, const struct tensor *z, const struct weight *w);
 
 /* In place on d: from the gradient after the norm of each head to that before it. x is what came
@@ -104,7 +105,7 @@ void op_gelu_mul_bwd(struct run *r, struct tensor *d, struct tensor *db, const s
                      const struct tensor *b, uint32_t col);
 
 /* Of op_experts: dx (added), and dweights (set) by the routing weights. */
-void op_experts_bwd(struct run *r, struct tensor *dx, struct tensor *dweights,
+void op_experts_bwd(struct run *r, struct tensor *dx, bool fresh, struct tensor *dweights,
                     const struct tensor *dy, const struct tensor *x, const struct routing *routing,
                     const struct experts *e);
 

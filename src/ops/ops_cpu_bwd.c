@@ -92,10 +92,10 @@ void norm_bwd(float *dx, const float *dy, const float *x, const float *w, uint32
     }
 }
 
-static void rms_norm_bwd(struct run *r, struct tensor *dx, const struct tensor *dy,
+static void rms_norm_bwd(struct run *r, struct tensor *dx, bool fresh, const struct tensor *dy,
                          const struct tensor *x, const struct weight *w, float eps)
 {
-    (void)r;
+    if (fresh) zero(r, dx);
     for (uint32_t t = 0; t < x->rows; t++)
         norm_bwd(row_f32(dx, t), row_f32(dy, t), row_f32(x, t), vec(w), x->cols, eps);
 }
@@ -303,9 +303,10 @@ void linear_rows_bwd(struct run *r, float *dx, const float *dy, const float *x,
     }
 }
 
-static void linear_bwd(struct run *r, struct tensor *dx, const struct tensor *dy,
+static void linear_bwd(struct run *r, struct tensor *dx, bool fresh, const struct tensor *dy,
                        const struct tensor *x, const struct tensor *z, const struct weight *w)
 {
+    if (dx && fresh) zero(r, dx);
     linear_rows_bwd(r, dx ? dx->mem : NULL, dy->mem, x ? x->mem : NULL, z, dy->rows, w, 0, NULL);
 }
 

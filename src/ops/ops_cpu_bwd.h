@@ -23,7 +23,7 @@ void linear_rows_bwd(struct run *r, float *dx, const float *dy, const float *x,
                      const struct tensor *z, uint32_t n, const struct weight *w, uint64_t mat,
                      const uint32_t *slots);
 
-void cpu_experts_bwd(struct run *r, struct tensor *dx, struct tensor *dweights,
+void cpu_experts_bwd(struct run *r, struct tensor *dx, bool fresh, struct tensor *dweights,
                      const struct tensor *dy, const struct tensor *x, const struct routing *routing,
                      const struct experts *e);
 void cpu_route_bwd(struct run *r, struct tensor *dscores, const struct tensor *dweights,

@@ -118,7 +118,7 @@ static void gather_expert(struct expert_rows *g, const struct routing *routing, 
     memset(g->dx, 0, (size_t)g->n * n * sizeof(float));
 }
 
-void cpu_experts_bwd(struct run *r, struct tensor *dx, struct tensor *dweights,
+void cpu_experts_bwd(struct run *r, struct tensor *dx, bool fresh, struct tensor *dweights,
                      const struct tensor *dy, const struct tensor *x, const struct routing *routing,
                      const struct experts *e)
 {
@@ -126,6 +126,7 @@ void cpu_experts_bwd(struct run *r, struct tensor *dx, struct tensor *dweights,
     const float *scale = weight_exists(e->scale) ? vec(e->scale) : NULL;
     struct expert_rows g;
     if (!expert_rows_open(r, &g, x->rows, n, n_ff)) return;
+    if (fresh) memset(dx->mem, 0, (size_t)dx->rows * dx->cols * sizeof(float));
     for (uint32_t expert = 0; expert < e->down->n_mat && r->status == BZ_OK; expert++) {
         gather_expert(&g, routing, expert, x, dy, scale);
         if (!g.n) continue;

@@ -47,8 +47,15 @@ static struct tensor *tensor_of(struct value *x)
     return x ? &x->at : NULL;
 }
 
-/* Where a gradient is added up: y, with the sum so far in it. */
+/* Where a gradient is added up: y, with the sum so far in it. Without one y holds nothing. */
 static struct tensor *summed(struct run *r, struct value *y, const struct value *sum)
+{
+    if (sum) return tape_moved(r, y, sum);
+    return &y->at;
+}
+
+/* For an op that adds in any case. */
+static struct tensor *summed_from_zero(struct run *r, struct value *y, const struct value *sum)
 {
     if (sum) return tape_moved(r, y, sum);
     op_zero(r, &y->at, y->at.rows);
@@ -58,8 +65,8 @@ static struct tensor *summed(struct run *r, struct value *y, const struct value 
 static void run_self_attend_bwd(struct run *r, const struct node *n)
 {
     const struct kv kv = whole_kv(n, n->in[2], n->in[3]);
-    summed(r, n->out[1], n->in[4]);
-    summed(r, n->out[2], n->in[5]);
+    summed_from_zero(r, n->out[1], n->in[4]);
+    summed_from_zero(r, n->out[2], n->in[5]);
     struct kv dkv = whole_kv(n, n->out[1], n->out[2]);
     op_attention_bwd(r, &n->out[0]->at, &dkv, &n->in[0]->at, &n->in[1]->at, &kv, n->n_head, n->n);
 }
@@ -67,14 +74,14 @@ static void run_self_attend_bwd(struct run *r, const struct node *n)
 static void run_linear_bwd(struct run *r, const struct node *n)
 {
     struct tensor *dx = n->out[0] ? summed(r, n->out[0], n->in[3]) : NULL;
-    op_linear_bwd(r, dx, &n->in[0]->at, tensor_of(n->in[1]), tensor_of(n->in[2]), n->w);
+    op_linear_bwd(r, dx, !n->in[3], &n->in[0]->at, tensor_of(n->in[1]), tensor_of(n->in[2]), n->w);
 }
 
 static void run_experts_bwd(struct run *r, const struct node *n)
 {
     const struct routing routing = { n->in[2]->at, n->in[3]->at };
-    op_experts_bwd(r, summed(r, n->out[0], n->in[4]), &n->out[1]->at, &n->in[0]->at, &n->in[1]->at,
-                   &routing, &n->with.experts);
+    op_experts_bwd(r, summed(r, n->out[0], n->in[4]), !n->in[4], &n->out[1]->at, &n->in[0]->at,
+                   &n->in[1]->at, &routing, &n->with.experts);
 }
 
 static void run_route_bwd(struct run *r, const struct node *n)
@@ -98,10 +105,10 @@ static void run_gradient(struct run *r, const struct node *n, float eps)
     case TAPE_HEAD_LOSS:
         op_head_loss(r, &y->at, &n->out[1]->at, &x->at, n->w, &b->at, n->c, n->with.weight);
         break;
-    case TAPE_ROWS_BWD: op_rows_bwd(r, summed(r, y, b), &x->at, n->n); break;
+    case TAPE_ROWS_BWD: op_rows_bwd(r, summed_from_zero(r, y, b), &x->at, n->n); break;
     case TAPE_LINEAR_BWD: run_linear_bwd(r, n); break;
     case TAPE_RMS_NORM_BWD:
-        op_rms_norm_bwd(r, summed(r, y, n->in[2]), &x->at, &b->at, n->w, eps);
+        op_rms_norm_bwd(r, summed(r, y, n->in[2]), !n->in[2], &x->at, &b->at, n->w, eps);
         break;
     case TAPE_HEAD_NORM_BWD:
         op_head_norm_bwd(r, tape_moved(r, y, x), &b->at, n->w, heads_of(n), eps);

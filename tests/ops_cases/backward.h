@@ -40,7 +40,7 @@ static void case_rms_norm_bwd(struct bench *b, const struct op_case *c)
     struct act *x = bench_random(b, c->rows, c->cols), *dy = bench_random(b, c->rows, c->cols);
     struct act *dx = bench_random(b, c->rows, c->cols);
     struct mat *w = c->plain ? bench_absent(b) : bench_weight(b, c->format, c->cols, 1, 1);
-    op_rms_norm_bwd(&b->run, &dx->t, &dy->t, &x->t, &w->w, 0.5f);
+    op_rms_norm_bwd(&b->run, &dx->t, c->at, &dy->t, &x->t, &w->w, 0.5f);
     bench_result(b, &dx->t, false);
 }
 
@@ -50,11 +50,12 @@ static const struct op_case rms_norm_bwd_cases[] = {
     {   1,    1,   64, F32,        1e-10, .why = "one row" },
     {   2,   65, 2052, F32,        1e-10, .why = "rows and cols just past a tile" },
     {   3,    3,   96, QUANT_BF16, 1e-10, .why = "no weight", .plain = true },
+    {  43,    5,  100, F32,        1e-10, .why = "set, not added", .at = 1 },
 };
 /* clang-format on */
 
 /* The first adapter is trained; the others only pass the gradient on. plain: dx is not asked for.
- * at: per cent of dropout, which the forward product then has too. */
+ * at: per cent of dropout, which the forward product then has too. window: dx is set. */
 static void case_linear_bwd(struct bench *b, const struct op_case *c)
 {
     static struct lora_grad grads[2]; /* one for each of the two benches that are open at a time */
@@ -73,8 +74,8 @@ static void case_linear_bwd(struct bench *b, const struct op_case *c)
     struct act *z = c->n_lora ? bench_blank(b, c->rows, lora_width(&w->w)) : NULL;
     if (z) op_linear_z(&b->run, &y->t, &z->t, &x->t, &w->w);
     if (c->at) bench_result(b, &y->t, false);
-    op_linear_bwd(&b->run, c->plain ? NULL : &dx->t, &dy->t, z ? &x->t : NULL, z ? &z->t : NULL,
-                  &w->w);
+    op_linear_bwd(&b->run, c->plain ? NULL : &dx->t, c->window, &dy->t, z ? &x->t : NULL,
+                  z ? &z->t : NULL, &w->w);
     bench_result(b, &dx->t, false);
     if (!c->n_lora) return;
     bench_result(b, &grad->a, false);
@@ -101,6 +102,12 @@ static const struct op_case linear_bwd_cases[] = {
       .out = 68, .rank = 16, .n_lora = 1, .at = 30 },
     {  13,    9,  100, F32,        1e-10, .why = "dropout of one of two",
       .out = 132, .rank = 20, .n_lora = 2, .at = 55 },
+    {  44,   66,  256, QUANT_Q4_K, 1e-10, .why = "set, not added",
+      .out = 132, .rank = 16, .n_lora = 1, .window = 1 },
+    {  45,    4,  128, QUANT_Q8_0, 1e-10, .why = "rows of W in shares, set",
+      .out = 2080, .rank = 8, .n_lora = 1, .window = 1 },
+    {  46,   18,  256, QUANT_Q4_K, 1e-10, .why = "dropout, set",
+      .out = 68, .rank = 16, .n_lora = 1, .at = 30, .window = 1 },
 };
 /* clang-format on */
 
@@ -310,7 +317,7 @@ static void case_experts_bwd(struct bench *b, const struct op_case *c)
     struct routing routing = { ids->t, weights->t };
     struct experts e = { c->split ? &none->w : &gate->w, c->split ? &gate->w : &none->w, &up->w,
                          &down->w, &scale->w };
-    op_experts_bwd(&b->run, &dx->t, &dweights->t, &dy->t, &x->t, &routing, &e);
+    op_experts_bwd(&b->run, &dx->t, c->window, &dweights->t, &dy->t, &x->t, &routing, &e);
     bench_result(b, &dx->t, false);
     bench_result(b, &dweights->t, false);
     for (uint32_t i = 0; i < c->n_lora; i++) {
@@ -328,6 +335,8 @@ static const struct op_case experts_bwd_cases[] = {
       .out = 96, .n_expert = 2, .n_used = 2, .n_ff = 64, .plain = true },
     {  31,    9,  256, QUANT_Q4_K, 1e-10, .why = "gate and up apart",
       .out = 256, .n_expert = 5, .n_used = 3, .n_ff = 256, .split = true },
+    {  47,    9,   64, F32,        1e-10, .why = "set, not added",
+      .out = 64, .n_expert = 4, .n_used = 2, .n_ff = 32, .window = 1 },
     {  32,   20,   64, QUANT_Q5_0, 1e-10, .why = "adapters on both",
       .out = 64, .n_expert = 3, .n_used = 2, .n_ff = 32, .rank = 5, .n_lora = 2 },
     {  33,   20,   64, QUANT_Q8_0, 1e-10, .why = "adapters on down and gate",
