@@ -19,7 +19,7 @@ static const struct tested_op ops[] = {
     /* ops_cases/small.h: a norm or one step for each element */
     TESTED(embed),
     TESTED(rms_norm),
-    TESTED(add_norm),
+    TESTED(residual),
     TESTED(norm_sum),
     TESTED(gelu_mul),
     TESTED(times),
@@ -30,23 +30,24 @@ static const struct tested_op ops[] = {
     /* ops_cases/linear.h: products with a matrix */
     TESTED(linear),
     TESTED_BY(linear_shares, linear),
-    TESTED(linear_gelu_mul),
+    TESTED(linear_gelu),
     TESTED(gate_up),
     /* ops_cases/attention.h: rotation, the cache, attention */
     TESTED(rope_table),
     TESTED(rope),
-    TESTED(head_norm_rope),
+    TESTED(head_norm),
+    TESTED(norm_rope),
     TESTED(attention),
     TESTED(heads_write),
-    TESTED(attend),
-    TESTED_BY(attend_then_linear, attend),
-    TESTED_BY(attend_linear, attend),
-    /* ops_cases/stream.h: a branch joins the residual stream, and what reads the stream next */
-    TESTED(join),
-    TESTED(join_then_linear),
-    TESTED(join_linears),
-    TESTED(join_linear_gelu_mul),
-    TESTED(join_gate_up),
+    TESTED(attend_heads),
+    TESTED_BY(attend_then_linear, attend_heads),
+    TESTED_BY(attend_linear, attend_heads),
+    /* ops_cases/stream.h: a branch is added to the residual stream, and what reads it next */
+    TESTED(residual_norm),
+    TESTED(residual_norm_then_linear),
+    TESTED(norm_linears),
+    TESTED(residual_linear_gelu),
+    TESTED(norm_gate_up),
     /* ops_cases/layer.h: several of these in a row, as a model calls them */
     TESTED(layer_start),
     TESTED(layer_end),
@@ -55,7 +56,7 @@ static const struct tested_op ops[] = {
     TESTED(route),
     TESTED(router),
     TESTED(linear_router),
-    TESTED(router_then_experts),
+    TESTED(router_experts),
     TESTED(experts),
     /* ops_cases/optional.h: what towers and a canvas need */
     TESTED(attend_masked),

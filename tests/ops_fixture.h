@@ -14,7 +14,10 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "check.h"
+#include "gpu/fuse.h"
 #include "ops/ops_cpu.h"
+
+#define EPS 1e-6f
 
 enum { BENCH_ACTS = 32, BENCH_MATS = 56, BENCH_LORAS = 16 };
 
@@ -45,6 +48,8 @@ struct bench {
     struct mat mats[BENCH_MATS];
     struct lora loras[BENCH_LORAS];
     uint32_t n_acts, n_mats, n_loras;
+    struct tape tape; /* of a case that has one */
+    struct tape_memory memory;
     float *got; /* the results read back, one after the other */
     size_t n_got;
     /* A backend that only records: told where a result belongs in `got`, it is filled in later. */
@@ -72,6 +77,8 @@ static inline void bench_close(struct bench *b)
         free(b->mats[i].bytes);
         free(b->mats[i].v);
     }
+    tape_memory_close(&b->memory, b->be);
+    tape_free(&b->tape);
     free(b->got);
     free(b->formula);
 }
@@ -289,6 +296,59 @@ static inline void bench_lora(struct bench *b, struct mat *m, uint32_t rank)
     struct bz_err err;
     enum bz_status st = b->be->adapt ? b->be->adapt(b->be->ctx, &m->w, &err) : BZ_OK;
     if (st) run_fail(&b->run, st, "%s", err.text);
+}
+
+/* ---- tapes: cases of the rules of fusion ---- */
+
+/* Begin the bench's tape. A case writes plain nodes: the CPU runs one after the other, and a GPU
+ * what its rules make of them. */
+static inline struct tape *bench_tape(struct bench *b, uint32_t rows)
+{
+    tape_begin(&b->tape, EPS, rows, rows);
+    b->tape.max_rows = b->tape.max_out = rows;
+    return &b->tape;
+}
+
+static inline struct value *bench_input(struct bench *b, const struct act *a)
+{
+    return tape_input(&b->tape, &a->t, a->t.rows);
+}
+
+static inline struct value *bench_donated(struct bench *b, const struct act *a)
+{
+    return tape_donated(&b->tape, &a->t, a->t.rows);
+}
+
+/* x is a result of the tape: a's numbers. */
+static inline void bench_keep(struct bench *b, struct value *x, const struct act *a)
+{
+    tape_result(&b->tape, x, &a->t);
+}
+
+#define RULE_BIT(NAME) (1u << RULE_##NAME)
+
+/* Run the tape; row 0 is at position `pos`. `rules`: of which the case is, a bit each. A GPU fuses
+ * by the rules up to the last of them, and must find a group of each: else the case is vacuous. */
+static inline void bench_run(struct bench *b, uint32_t rules, uint32_t pos)
+{
+    static const char *const names[N_GPU_RULES] = {
+#define RULE(NAME, name, formula) [RULE_##NAME] = #name,
+#include "gpu/rules.def"
+#undef RULE
+    };
+    struct tape *t = &b->tape;
+    uint32_t last = N_GPU_RULES - 1, found = rules;
+    while (!(rules >> last & 1)) last--;
+    tape_finish(t);
+    tape_groups(t);
+    if (b->be->fuse) found = gpu_fuse_up_to(b->be->ctx, t, (enum gpu_rule)last);
+    for (uint32_t i = 1; i < N_GPU_RULES; i++)
+        if (rules >> i & ~found >> i & 1)
+            run_fail(&b->run, BZ_ERR_UNSUPPORTED, "the tape has no group of rule %s", names[i]);
+    bool ok = !t->failed && tape_place(t, &b->memory) && tape_memory_open(&b->memory, b->be) &&
+              tape_bind(t, &b->memory, b->be);
+    CHECK(ok);
+    if (ok) tape_run(t, &b->run, pos);
 }
 
 /* ---- the maths, in double ---- */

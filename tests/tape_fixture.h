@@ -5,8 +5,6 @@
 #include "ops_fixture.h"
 #include "tape/tape.h"
 
-#define EPS 1e-6f
-
 static inline void begin(struct tape *t, uint32_t rows, uint32_t n_out)
 {
     tape_begin(t, EPS, rows, n_out);

@@ -8,8 +8,6 @@
 #include "ops_fixture.h"
 #include "tape/tape.h"
 
-#define EPS 1e-6f
-
 enum { ROWS = 6, D = 16, SIZE = 8, WORDS = 12, RANK = 2, N_P = 3, N_EXPERT = 4, FF = 12 };
 
 struct net {

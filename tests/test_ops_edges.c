@@ -20,23 +20,17 @@ static void begin(int backend, bool mapped)
 
 static void check_ties(int backend)
 {
-    enum { ROWS = 3, COLS = 32, EXPERTS = 9, USED = 4 };
+    enum { ROWS = 3, EXPERTS = 9, USED = 4 };
     begin(backend, true);
-    float rows[EXPERTS * COLS];
-    for (int e = 0; e < EXPERTS; e++) /* experts 2, 5, 7 and 8 are the same and the best */
-        for (int i = 0; i < COLS; i++)
-            rows[e * COLS + i] = e == 2 || e == 5 || e > 6 ? 4 : (float)e * 0.25f;
-    float ones[COLS];
-    for (int i = 0; i < COLS; i++) ones[i] = 1;
-    struct act *x = bench_random(&bench, ROWS, COLS);
-    for (int i = 0; i < ROWS * COLS; i++) x->v[i] = fabsf(x->v[i]);
-    op_write(&bench.run, &x->t, 0, x->v, ROWS);
-    struct mat *w = bench_weight_of(&bench, QUANT_F32, COLS, EXPERTS, 1, rows);
-    struct mat *scale = bench_weight_of(&bench, QUANT_F32, COLS, 1, 1, ones);
+    struct act *scores = bench_blank(&bench, ROWS, EXPERTS);
+    for (int i = 0; i < ROWS * EXPERTS; i++) { /* experts 2, 5, 7 and 8 are the same and the best */
+        int e = i % EXPERTS;
+        scores->v[i] = e == 2 || e == 5 || e > 6 ? 4 : (float)e * 0.25f;
+    }
+    op_write(&bench.run, &scores->t, 0, scores->v, ROWS);
     struct act *ids = bench_blank(&bench, ROWS, USED), *weights = bench_blank(&bench, ROWS, USED);
     struct routing out = { ids->t, weights->t };
-    struct router by = { &w->w, &scale->w, &scale->w };
-    op_router(&bench.run, &out, &bench_blank(&bench, ROWS, COLS)->t, &x->t, &by, 1e-6f);
+    op_route(&bench.run, &out, &scores->t);
     bench_result(&bench, &out.ids, true);
     bench_result(&bench, &out.weights, false);
     const float want[USED] = { 2, 5, 7, 8 };
@@ -85,8 +79,9 @@ static void check_turn(int backend)
     op_write(&bench.run, &still->t, 0, turned->v, ROWS);
     struct mat *w = bench_weight(&bench, QUANT_F32, HEAD, 1, 1);
     op_rope_table(&bench.run, &table->t, &rope, 0);
-    op_head_norm_rope(&bench.run, &turned->t, &w->w, &table->t, N_HEAD, 1e-6f);
-    op_head_norm_rope(&bench.run, &still->t, &w->w, NULL, N_HEAD, 1e-6f);
+    op_head_norm(&bench.run, &turned->t, &w->w, N_HEAD, EPS);
+    op_rope(&bench.run, &turned->t, &table->t, N_HEAD);
+    op_head_norm(&bench.run, &still->t, &w->w, N_HEAD, EPS);
     bench_result(&bench, &turned->t, false);
     bench_result(&bench, &still->t, false);
     const float *a = bench.got, *b = a + bench.n_got / 2;
@@ -279,9 +274,9 @@ static void check_inert(struct run *r)
     CHECK(r->status == st && strcmp(r->err.text, before.text) == 0);
 }
 
-enum failing { LINEAR, ADAPTED, EMBED, EXPERTS, SPLIT_EXPERTS, ROUTER, TOWER, N_FAILING };
+enum failing { LINEAR, ADAPTED, EMBED, EXPERTS, SPLIT_EXPERTS, ROUTE, TOWER, N_FAILING };
 
-/* One op that reads its weights; the bench says how that ends. */
+/* What reads weights; the bench says how that ends. */
 static void run_reader(enum failing which)
 {
     struct bench *b = &bench;
@@ -304,11 +299,10 @@ static void run_reader(enum failing which)
         op_conv_depthwise(&b->run, &norm->t, &x->t, &w->w);
         y->t.cols = 32;
         op_attend_masked(&b->run, &y->t, &x->t, &all, 0);
-    } else if (which == ROUTER) {
+    } else if (which == ROUTE) {
         struct mat *w = bench_weight(b, QUANT_F32, 32, 40, 1);
-        struct mat *scale = bench_weight(b, QUANT_F32, 32, 1, 1);
-        struct router by = { &w->w, &scale->w, &scale->w };
-        if (!b->run.status) op_router(&b->run, &routing, &norm->t, &x->t, &by, 1e-6f);
+        op_linear(&b->run, &y->t, &x->t, &w->w);
+        op_route(&b->run, &routing, &y->t);
     } else {
         bool split = which == SPLIT_EXPERTS;
         struct mat *none = bench_absent(b);

@@ -16,7 +16,7 @@
 //
 // The workgroups whose share ends with the new position write it (where heads of one kv head are in several
 // chunks, each the same numbers) and read it back; nobody else looks at that slot.
-// Reference: heads_write() and attention() in src/ops/ops_cpu.c, with attention_merge. Tolerance 1e-9 nmse: f32
+// Reference: the nodes of rule attend_heads, in src/ops/ops_cpu.c, with attention_merge. Tolerance 1e-9 nmse: f32
 // here; KV_F16: one rounding to half.
 
 //!axis share partial

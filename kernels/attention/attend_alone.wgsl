@@ -13,7 +13,7 @@
 //   s        write   n_head x head_dim, settled
 //
 // As attend, while histories are short: then a workgroup has a head to itself, and nobody need merge what several have.
-// Reference: heads_write() and attention() in src/ops/ops_cpu.c. Tolerance 1e-9 nmse: f32 here; KV_F16: one rounding
+// Reference: the nodes of rule attend_heads, in src/ops/ops_cpu.c. Tolerance 1e-9 nmse: f32 here; KV_F16: one rounding
 // to half.
 
 //!axis share whole

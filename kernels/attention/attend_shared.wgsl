@@ -12,7 +12,7 @@
 //                   o, top, total, 0, 0, A o
 //
 // For layers that read another's cache. See attention_split for the shares, lib/attend for what is before.
-// Reference: head_norm_rope() and attention() in src/ops/ops_cpu.c, with attention_merge. Tolerance 1e-9 nmse: f32 here.
+// Reference: the nodes of rule attend_heads, in src/ops/ops_cpu.c, with attention_merge. Tolerance 1e-9 nmse: f32 here.
 
 //!axis share partial_z
 //!axis cache read

@@ -7,7 +7,7 @@
 //
 // n_pair 0: no rotation, table is any buffer; has_w 0: no weight, w is any buffer; has_norm 0: rotation alone.
 // way: 1, or -1 for the rotation back.
-// Reference: head_norm_rope() and rope() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sum here, f64 there.
+// Reference: head_norm() and rope() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sum here, f64 there.
 
 //!axis tier plain subgroup
 //!include lib/base.wgsl

@@ -11,7 +11,7 @@
 //   v_cache  update  n_slots x n_kv_head x head_dim
 //
 // All that happens between the projections and attention, in one dispatch. A cache of halves with KV_F16.
-// Reference: heads_write() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sum here, f64 there; KV_F16: one
+// Reference: the nodes of rule heads_write, in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sum here, f64 there; KV_F16: one
 // rounding to half.
 
 //!axis tier plain subgroup

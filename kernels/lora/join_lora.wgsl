@@ -17,7 +17,7 @@
 // What the adapters of all matrices that read one stream make of it: the products after it (linears_digits_lora,
 // gate_up_digits_lora, linear) read h and z. Every workgroup joins for itself; there are few.
 //
-// Reference: cpu_join_linears() in src/ops/ops_cpu_join.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
+// Reference: the nodes of rule norm_linears, in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 
 //!axis tier plain subgroup
 //!axis vectors one

@@ -7,7 +7,7 @@
 //
 // As two products of linear in one loop: the loads of both matrices are on their way together.
 //
-// Reference: gate_up() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
+// Reference: the nodes of rule gate_up, in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 
 //!axis format f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
 //!axis tier plain subgroup

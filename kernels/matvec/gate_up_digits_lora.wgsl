@@ -11,7 +11,7 @@
 // Behind x lies z = A x of all adapters: n_tok x rank f32 for each matrix that has such.
 // As gate_up_digits, for matrices of which at least one has adapters.
 //
-// Reference: gate_up() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
+// Reference: the nodes of rule gate_up, in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 
 //!axis format f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
 //!axis tier plain subgroup

@@ -13,7 +13,7 @@
 //
 // Every workgroup joins for itself: that is cheaper than a dispatch that all would wait for.
 //
-// Reference: cpu_join_gate_up() in src/ops/ops_cpu_join.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
+// Reference: the nodes of rule norm_gate_up, in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 
 //!axis format f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
 //!axis tier plain subgroup

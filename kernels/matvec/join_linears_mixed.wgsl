@@ -17,7 +17,7 @@
 // As join_linears, for the layers of usual files whose values have more bits than their queries and keys. With BRANCHES 2 branch
 // stands for norm(branch) * branch_w + norm(other) * other_w, where branch has the other too, and vectors what they are multiplied with.
 //
-// Reference: cpu_join_linears() in src/ops/ops_cpu_join.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
+// Reference: the nodes of rule norm_linears, in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 
 //!axis format f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
 //!axis tier plain subgroup

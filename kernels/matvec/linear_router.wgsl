@@ -14,7 +14,7 @@
 // linear_digits and router_scores, which need nothing of one another, at the same time: a dispatch that waits costs more than
 // either of them.
 //
-// Reference: linear() and the first half of router() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
+// Reference: rms_norm(), linear() and times() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 
 //!axis format f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
 //!axis tier plain subgroup

@@ -5,7 +5,7 @@
 //   ids      write  rows x n_used i32        bytes  scores once, results once
 //   weights  write  rows x n_used f32        needs  n_used <= n_expert <= 1024
 //
-// Reference: the second half of router() in src/ops/ops_cpu.c. Tolerance: ids equal, weights 1e-9 nmse
+// Reference: route() in src/ops/ops_cpu.c. Tolerance: ids equal, weights 1e-9 nmse
 // (f32 exponentials here).
 
 //!axis tier plain

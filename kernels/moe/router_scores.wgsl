@@ -10,7 +10,7 @@
 //
 // The norm is a factor of the whole row, so it is summed beside the dot product and applied at the end.
 // Every workgroup has it then, and makes its share of y, which the experts read.
-// Reference: the first half of router() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sum here.
+// Reference: rms_norm(), linear() and times() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sum here.
 
 //!include lib/base.wgsl
 

@@ -11,7 +11,7 @@
 //   s       write  y, settled
 //
 // As join, for rows that the registers of a workgroup hold: all is read at once, and once.
-// Reference: cpu_join() in src/ops/ops_cpu_join.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
+// Reference: the nodes of rule residual_norm, in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 
 //!axis tier plain subgroup
 //!axis vectors each

@@ -12,7 +12,7 @@
 //
 // As join_runs, where a large device has nothing to do but one workgroup's join. A model of many GB has more memory than a device keeps
 // translated addresses of, so the products after it would begin with looking them up: that is done meanwhile.
-// Reference: cpu_join() in src/ops/ops_cpu_join.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
+// Reference: the nodes of rule residual_norm, in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 
 //!axis tier plain subgroup
 //!axis vectors one

@@ -7,7 +7,7 @@
 //   y    write  rows x cols f32
 //
 // Rows stay in the registers of a workgroup: all is read at once, and once.
-// Reference: cpu_norm_sum() in src/ops/ops_cpu_join.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
+// Reference: the nodes of rule norm_sum, in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 
 //!axis tier plain subgroup
 //!include lib/base.wgsl

@@ -8,7 +8,7 @@
 #include <math.h>
 
 #include "gpu/fuse_impl.h"
-#include "gpu/ops_gpu.h"
+#include "gpu/ops_gpu_impl.h"
 
 static void (*const rules[N_GPU_RULES])(struct tape *t, struct node *n) = {
 #define RULE(NAME, name, formula) [RULE_##NAME] = match_##name,
@@ -23,12 +23,23 @@ void gpu_fuse(void *gpu_ops, struct tape *t)
         for (struct node *n = t->nodes; n && !(g->without >> i & 1); n = n->next) rules[i](t, n);
 }
 
+uint32_t gpu_fuse_up_to(void *gpu_ops, struct tape *t, enum gpu_rule last)
+{
+    struct gpu_ops *g = gpu_ops;
+    uint32_t without = g->without, found = 0;
+    g->without |= ~0u << (last + 1);
+    gpu_fuse(g, t);
+    g->without = without;
+    for (const struct node *n = t->nodes; n; n = n->next) found |= 1u << n->group->rule;
+    return found;
+}
+
 /* ---- gelu(G x) * (U x): x, y[0], w[0] = G, w[1] = U; y[1] is room for U x ---- */
 
 static void run_gate_up(struct run *r, const struct group *g, uint32_t pos)
 {
     (void)pos;
-    op_gate_up(r, &g->y[0]->at, &g->y[1]->at, &g->x->at, g->w[0], g->w[1]);
+    gpu_gate_up(r, &g->y[0]->at, &g->y[1]->at, &g->x->at, g->w[0], g->w[1]);
 }
 
 void match_gate_up(struct tape *t, struct node *n)
@@ -55,7 +66,7 @@ static void run_linear_gelu(struct run *r, const struct group *g, uint32_t pos)
 {
     const struct value *by = g->by->of ? g->by->of : g->by;
     (void)pos;
-    op_linear_gelu_mul(r, &g->y[0]->at, &g->x->at, g->w[0], &by->at, g->by->col);
+    gpu_linear_gelu_mul(r, &g->y[0]->at, &g->x->at, g->w[0], &by->at, g->by->col);
 }
 
 void match_linear_gelu(struct tape *t, struct node *n)
@@ -80,7 +91,7 @@ static void run_router(struct run *r, const struct group *g, uint32_t pos)
     struct routing to = { g->route->out[0]->at, g->route->out[1]->at };
     const struct router by = { g->w[0], g->scale_w, g->norm_w };
     (void)pos;
-    op_router(r, &to, &g->norm->at, &g->x->at, &by, g->eps);
+    gpu_router(r, &to, &g->norm->at, &g->x->at, &by, g->eps);
 }
 
 /* The norm that the experts of this routing read; NULL: there is no such node. */
@@ -122,8 +133,8 @@ static void run_linear_router(struct run *r, const struct group *g, uint32_t pos
     struct routing to = { g->route->out[0]->at, g->route->out[1]->at };
     const struct router by = { g->w[0], g->scale_w, g->norm_w };
     (void)pos;
-    op_linear_router(r, &g->y[0]->at, &g->by->at, g->w[1], &to, &g->norm->at, &g->x->at, &by,
-                     g->eps);
+    gpu_linear_router(r, &g->y[0]->at, &g->by->at, g->w[1], &to, &g->norm->at, &g->x->at, &by,
+                      g->eps);
 }
 
 void match_linear_router(struct tape *t, struct node *n)
@@ -152,8 +163,8 @@ static void run_router_experts(struct run *r, const struct group *g, uint32_t po
     struct product beside = { 0 };
     if (g->by) beside = (struct product) { &g->y[0]->at, &g->by->at, g->w[1] };
     (void)pos;
-    op_router_experts(r, &g->y[1]->at, &to, &g->norm->at, &g->x->at, &by, g->eps,
-                      &g->experts->with.experts, g->by ? &beside : NULL);
+    gpu_router_experts(r, &g->y[1]->at, &to, &g->norm->at, &g->x->at, &by, g->eps,
+                       &g->experts->with.experts, g->by ? &beside : NULL);
 }
 
 void match_router_experts(struct tape *t, struct node *n)

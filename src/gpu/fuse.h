@@ -15,4 +15,8 @@ enum gpu_rule {
 /* backend.fuse: join groups of t by every rule that is not in struct gpu_ops.without. */
 void gpu_fuse(void *gpu_ops, struct tape *t);
 
+/* For tests of a rule: the same by the rules up to this one. Returns the rules that have groups, a
+ * bit each, by its number. */
+uint32_t gpu_fuse_up_to(void *gpu_ops, struct tape *t, enum gpu_rule last);
+
 #endif

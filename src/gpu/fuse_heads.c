@@ -4,6 +4,7 @@
  * those.
  */
 #include "gpu/fuse_impl.h"
+#include "gpu/ops_gpu_impl.h"
 
 /* ---- rope(head_norm(x)), in place: x, y[0], w[0], table ---- */
 
@@ -11,7 +12,7 @@ static void run_norm_rope(struct run *r, const struct group *g, uint32_t pos)
 {
     uint32_t n_head = g->y[0]->at.cols / g->nodes[0]->n;
     (void)pos;
-    op_head_norm_rope(r, tape_moved(r, g->y[0], g->x), g->w[0], &g->table->at, n_head, g->eps);
+    gpu_head_norm_rope(r, tape_moved(r, g->y[0], g->x), g->w[0], &g->table->at, n_head, g->eps);
 }
 
 void match_norm_rope(struct tape *t, struct node *n)
@@ -45,7 +46,7 @@ static struct heads heads_of(const struct group *g)
 static void run_heads_write(struct run *r, const struct group *g, uint32_t pos)
 {
     struct heads h = heads_of(g);
-    op_heads_write(r, g->write->with.kv, &h, pos + g->k->row0, g->eps);
+    gpu_heads_write(r, g->write->with.kv, &h, pos + g->k->row0, g->eps);
 }
 
 /* Is the raw projection of keys, or of both, read by these norms and nobody else? */
@@ -53,7 +54,7 @@ static bool is_theirs(const struct value *raw, const struct node *a, const struc
 {
     for (const struct use *u = raw->uses; u; u = u->next)
         if (u->node != a && u->node != b) return false;
-    return raw->from && !raw->pinned && !raw->of;
+    return (raw->from || raw->donated) && !raw->pinned && !raw->of;
 }
 
 void match_heads_write(struct tape *t, struct node *n)
@@ -79,7 +80,7 @@ void match_heads_write(struct tape *t, struct node *n)
 static void run_attend_heads(struct run *r, const struct group *g, uint32_t pos)
 {
     struct heads h = heads_of(g);
-    op_attend(r, &g->attn->at, g->attend->with.kv, &h, g->attend->n, pos + g->q->row0, g->eps);
+    gpu_attend(r, &g->attn->at, g->attend->with.kv, &h, g->attend->n, pos + g->q->row0, g->eps);
 }
 
 /* Who writes the same rows of this cache, all of whose heads turn by the same angles; NULL: nobody.
@@ -117,8 +118,8 @@ void match_attend_heads(struct tape *t, struct node *n)
 static void run_attend_linear(struct run *r, const struct group *g, uint32_t pos)
 {
     struct heads h = heads_of(g);
-    op_attend_linear(r, &g->y[0]->at, &g->attn->at, g->attend->with.kv, &h, g->attend->n,
-                     pos + g->q->row0, g->eps, g->w[0]);
+    gpu_attend_linear(r, &g->y[0]->at, &g->attn->at, g->attend->with.kv, &h, g->attend->n,
+                      pos + g->q->row0, g->eps, g->w[0]);
 }
 
 void match_attend_linear(struct tape *t, struct node *n)

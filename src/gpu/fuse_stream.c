@@ -5,6 +5,7 @@
  * sum of two branches other, branch_w, other_w and sum too.
  */
 #include "gpu/fuse_impl.h"
+#include "gpu/ops_gpu_impl.h"
 
 static const struct weight none;
 
@@ -29,7 +30,7 @@ static struct join join_of(const struct group *g)
 static void run_norm_sum(struct run *r, const struct group *g, uint32_t pos)
 {
     (void)pos;
-    op_norm_sum(r, &g->sum->at, &g->other->at, g->other_w, &g->branch->at, g->branch_w, g->eps);
+    gpu_norm_sum(r, &g->sum->at, &g->other->at, g->other_w, &g->branch->at, g->branch_w, g->eps);
 }
 
 static struct node *weighted_norm(const struct value *x)
@@ -60,7 +61,7 @@ static void run_residual(struct run *r, const struct group *g, uint32_t pos)
 {
     const struct join j = join_of(g);
     (void)pos;
-    op_join(r, &j);
+    gpu_join(r, &j);
 }
 
 /* A kernel reaches both branches by one binding where they lie in one buffer. */
@@ -121,7 +122,7 @@ static void run_norm_gate_up(struct run *r, const struct group *g, uint32_t pos)
 {
     const struct join j = join_of(g);
     (void)pos;
-    op_join_gate_up(r, &j, &g->y[0]->at, &g->y[1]->at, g->w[0], g->w[1]);
+    gpu_join_gate_up(r, &j, &g->y[0]->at, &g->y[1]->at, g->w[0], g->w[1]);
 }
 
 void match_norm_gate_up(struct tape *t, struct node *n)
@@ -146,7 +147,7 @@ static void run_residual_linear_gelu(struct run *r, const struct group *g, uint3
     const struct join j = join_of(g);
     const struct value *by = g->by->of ? g->by->of : g->by;
     (void)pos;
-    op_join_linear_gelu_mul(r, &j, &g->y[0]->at, g->w[0], &by->at, g->by->col);
+    gpu_join_linear_gelu_mul(r, &j, &g->y[0]->at, g->w[0], &by->at, g->by->col);
 }
 
 void match_residual_linear_gelu(struct tape *t, struct node *n)
@@ -172,7 +173,7 @@ static void run_norm_linears(struct run *r, const struct group *g, uint32_t pos)
     struct tensor *y[GROUP_LINEARS];
     (void)pos;
     for (uint32_t i = 0; i < g->n_linears; i++) y[i] = &g->y[i]->at;
-    op_join_linears(r, &j, y, g->w, g->n_linears);
+    gpu_join_linears(r, &j, y, g->w, g->n_linears);
 }
 
 /* Is product a to come before b? The widest first: kernels for a mixture of formats expect the

@@ -245,6 +245,12 @@ void gpu_head_norm_rope(struct run *r, struct tensor *x, const struct weight *w,
     norm_and_rope(r, x, w, table, n_head, 1, eps);
 }
 
+static void head_norm(struct run *r, struct tensor *x, const struct weight *w, uint32_t n_head,
+                      float eps)
+{
+    norm_and_rope(r, x, w, NULL, n_head, 1, eps);
+}
+
 static void rope(struct run *r, struct tensor *x, const struct tensor *table, uint32_t n_head)
 {
     norm_and_rope(r, x, NULL, table, n_head, 1, 0);
@@ -324,27 +330,13 @@ static const struct backend gpu_backend = {
     .rms_norm = gpu_rms_norm,
     .linear = gpu_linear,
     .linear_z = linear_z,
-    .linear_gelu_mul = gpu_linear_gelu_mul,
-    .gate_up = gpu_gate_up,
     .rope_table = rope_table,
-    .head_norm_rope = gpu_head_norm_rope,
+    .head_norm = head_norm,
     .rope = rope,
     .kv_write = gpu_kv_write,
-    .heads_write = gpu_heads_write,
     .attention = gpu_attention,
-    .attend = gpu_attend,
-    .attend_linear = gpu_attend_linear,
-    .add_norm = gpu_add_norm,
-    .norm_sum = gpu_norm_sum,
-    .join = gpu_join,
-    .join_linears = gpu_join_linears,
-    .join_linear_gelu_mul = gpu_join_linear_gelu_mul,
-    .join_gate_up = gpu_join_gate_up,
     .gelu_mul = gpu_gelu_mul,
-    .router = gpu_router,
-    .linear_router = gpu_linear_router,
     .experts = gpu_experts,
-    .router_experts = gpu_router_experts,
     .add = add,
     .scale = scale,
     .times = times,

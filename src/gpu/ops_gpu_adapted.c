@@ -39,8 +39,8 @@ static bool join_lora(struct run *r, const struct join *j, struct tensor *z,
                                   .scale_at = v.at[1],
                                   .next_at = v.at[2],
                                   .eps = j->eps };
-    uint32_t *const rows[JOIN_LINEARS] = { &p.rows, &p.rows2, &p.rows3 };
-    uint32_t *const at[JOIN_LINEARS] = { &p.at, &p.at2, &p.at3 };
+    uint32_t *const rows[GROUP_LINEARS] = { &p.rows, &p.rows2, &p.rows3 };
+    uint32_t *const at[GROUP_LINEARS] = { &p.at, &p.at2, &p.at3 };
     struct gpu_binding none = whole(g->unused);
     struct gpu_binding bind[] = {
         act(j->x),  j->branch ? act(j->branch) : none,           v.all,        none, none, none,
@@ -78,7 +78,7 @@ static void join_and_adapt(struct run *r, const struct join *j, struct tensor *z
 bool gpu_adapted_linears(struct run *r, const struct join *j, struct tensor *const *y,
                          const struct weight *const *w, uint32_t n)
 {
-    struct tensor z[JOIN_LINEARS];
+    struct tensor z[GROUP_LINEARS];
     if (!is_ours(ops_of(r), j, w, n)) return false;
     join_and_adapt(r, j, z, w, n);
     gpu_linears_digits(r, y, join_result(j), w, z, n);

@@ -232,7 +232,7 @@ static void dispatch_some(struct run *r, uint32_t kernel, struct tensor *const *
                    "one piece");
     struct {
         uint32_t *rows, *scales, *high, *d, *rank, *b_scales, *z_at;
-    } const of[JOIN_LINEARS] = {
+    } const of[GROUP_LINEARS] = {
         { &p.rows, &p.scales, &p.high, &p.d, &p.rank, &p.b_scales, &p.z_at },
         { &p.rows2, &p.scales2, &p.high2, &p.d2, &p.rank2, &p.b_scales2, &p.z_at2 },
         { &p.rows3, &p.scales3, &p.high3, &p.d3, &p.rank3, &p.b_scales3, &p.z_at3 }
@@ -320,7 +320,7 @@ void gpu_linears_digits(struct run *r, struct tensor *const *y, const struct ten
     enum { LORA_BUFFERS = 10 };
     struct gpu_ops *g = ops_of(r);
     const struct tensor settled = *gpu_settled_of(r, x);
-    struct gpu_picked some[JOIN_LINEARS];
+    struct gpu_picked some[GROUP_LINEARS];
     uint32_t n_some = gpu_pick(some, w, n);
     for (uint32_t i = 0; i < n_some; i++) {
         enum gpu_shape shape = matrix_of(w[some[i].at[0]])->shape;

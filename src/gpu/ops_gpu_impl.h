@@ -16,6 +16,53 @@
 
 #define TIERED_SHAPED(g, NAME, shape) (TIERED(g, NAME) | SHAPED(NAME, shape))
 
+/* ---- what a rule of fusion computes ---- */
+
+/* A layer's projections on their way to attention. */
+struct heads {
+    struct tensor *q;     /* rows x n_head * head_dim; NULL: keys and values only */
+    struct tensor *k, *v; /* both NULL: queries only, the cache is another layer's */
+    const struct weight *q_norm, *k_norm;
+    const struct tensor *table;
+    uint32_t n_head;
+    bool v_from_k; /* the values are the keys as they come; what v holds does not matter */
+};
+
+/* The next state of the residual stream, to = (x + rms_norm(branch) * w) * scale, and what the next
+ * block reads of it, norm = rms_norm(to) * next_w. With two branches, rms_norm(branch) * branch_w +
+ * rms_norm(other) * other_w takes the place of branch. */
+struct join {
+    const struct tensor *x, *branch; /* branch NULL: nothing is added, and w is not looked at */
+    const struct weight *w;
+    const struct weight *scale;  /* absent: 1 */
+    const struct weight *next_w; /* absent: the block reads `to` itself */
+    struct tensor *to;           /* another tensor than x */
+    struct tensor *norm;         /* where next_w exists */
+    float eps;
+    const struct tensor *other; /* NULL: there is one branch, and what follows is not looked at */
+    const struct weight *branch_w, *other_w;
+    struct tensor *sum; /* room for both; what it holds afterwards is up to the backend */
+};
+
+/* What the block reads, once it is there. */
+static inline const struct tensor *join_result(const struct join *j)
+{
+    return j->next_w->fmt ? j->norm : j->to;
+}
+
+/* What the choice is made by. */
+struct router {
+    const struct weight *w, *scale;
+    const struct weight *norm; /* of what the experts read */
+};
+
+/* A product that reads nothing of what is computed beside it: y = W h. */
+struct product {
+    struct tensor *y;
+    const struct tensor *h;
+    const struct weight *w;
+};
+
 static inline struct gpu_ops *ops_of(const struct run *r)
 {
     return r->be->ctx;
@@ -246,8 +293,8 @@ static inline bool gpu_bare_codes(const struct weight *w)
 }
 
 enum {
-    GPU_Z_ALIGN = 64,                              /* f32: where a binding may begin */
-    GPU_Z_MOST = JOIN_LINEARS * MAX_ADAPTED * 256, /* a row's z of all matrices of a stream */
+    GPU_Z_ALIGN = 64,                               /* f32: where a binding may begin */
+    GPU_Z_MOST = GROUP_LINEARS * MAX_ADAPTED * 256, /* a row's z of all matrices of a stream */
 };
 
 /* Room for what a dispatch settles of rows x cols; once that is recorded, gpu_note_settled says
@@ -275,7 +322,7 @@ void gpu_used_settled(struct run *r);
 
 /* Matrices of one stream that one dispatch takes: alike, or (mixed) the usual two shapes. */
 struct gpu_picked {
-    uint32_t n, at[JOIN_LINEARS];
+    uint32_t n, at[GROUP_LINEARS];
     bool mixed;
 };
 uint32_t gpu_pick(struct gpu_picked *some, const struct weight *const *w, uint32_t n);
@@ -333,7 +380,9 @@ bool gpu_adapted_linear_gelu_mul(struct run *r, const struct join *j, struct ten
 bool gpu_adapted_gate_up(struct run *r, const struct join *j, struct tensor *y, struct tensor *up,
                          const struct weight *gate_w, const struct weight *up_w);
 
-/* The ops of backend, each in the file that owns it. */
+/* ---- the ops of the backend, and those of the rules of fusion, each in the file that owns it
+ * ---- */
+
 void gpu_embed(struct run *r, struct tensor *y, const struct weight *table,
                const struct tensor *ids, float scale_by);
 void gpu_linear_gelu_mul(struct run *r, struct tensor *y, const struct tensor *x,

@@ -58,6 +58,17 @@ void gpu_norm_sum(struct run *r, struct tensor *y, const struct tensor *a, const
                     COUNT(bind), p.rows);
 }
 
+/* A join of one branch as it is; of two, that of their sum, which is made now. */
+static struct join of_one_branch(struct run *r, const struct join *j)
+{
+    struct join one = *j;
+    if (!j->other) return one;
+    gpu_norm_sum(r, j->sum, j->other, j->other_w, j->branch, j->branch_w, j->eps);
+    one.branch = j->sum;
+    one.other = NULL;
+    return one;
+}
+
 /* What the next block reads goes to y, settled to s, or to both; NULL: to neither. Rows that do not
  * fit registers are not settled. */
 static void join(struct run *r, const struct join *j, const struct tensor *y,
@@ -121,7 +132,7 @@ bool gpu_join_touch(struct run *r, const struct join *j, const struct weight *co
     struct gpu_binding bind[] = {
         act(j->x), j->branch ? act(j->branch) : none, v.all, none, none, none, act(j->to), act(&s)
     };
-    for (uint32_t i = 0; i < n_soon && i < JOIN_LINEARS; i++)
+    for (uint32_t i = 0; i < n_soon && i < GROUP_LINEARS; i++)
         bind[3 + i] = whole(part_of(soon[i])->buffer);
     struct gpu_constant constants[] = {
         { JOIN_TOUCH_WG, (float)wg }, { JOIN_TOUCH_RUNS, (float)divide_up(cols, HELD_RUN * wg) }
@@ -140,8 +151,9 @@ void gpu_join_settled(struct run *r, const struct join *j, bool floats)
     gpu_note_settled(r, to, &s);
 }
 
-void gpu_join(struct run *r, const struct join *j)
+void gpu_join(struct run *r, const struct join *of)
 {
+    const struct join one = of_one_branch(r, of), *j = &one;
     if (gpu_can_join_settled(ops_of(r), j)) gpu_join_settled(r, j, true);
     else join(r, j, weight_exists(j->next_w) ? j->norm : NULL, NULL);
 }
@@ -253,9 +265,9 @@ static void dispatch_picked(struct run *r, uint32_t kernel, const struct join *j
     }
     struct {
         uint32_t *rows, *scales, *high, *d;
-    } const of[JOIN_LINEARS] = { { &p.rows, &p.scales, &p.high, &p.d },
-                                 { &p.rows2, &p.scales2, &p.high2, &p.d2 },
-                                 { &p.rows3, &p.scales3, &p.high3, &p.d3 } };
+    } const of[GROUP_LINEARS] = { { &p.rows, &p.scales, &p.high, &p.d },
+                                  { &p.rows2, &p.scales2, &p.high2, &p.d2 },
+                                  { &p.rows3, &p.scales3, &p.high3, &p.d3 } };
     struct gpu_binding none = whole(g->unused);
     struct gpu_binding bind[] = { act(j->x),
                                   j->branch ? act(j->branch) : none,
@@ -329,7 +341,7 @@ void gpu_join_linears(struct run *r, const struct join *j, struct tensor *const 
     bool ok = gpu_joins(g, j, 10) && weight_exists(j->next_w) && gpu_join_vectors(g, j).one;
     for (uint32_t i = 0; i < n; i++) ok = ok && gpu_whole_and_bare(w[i]);
     struct join one = *j;
-    if (j->other && !(ok && takes_both(g, j))) one = op_join_sum(r, j);
+    if (j->other && !(ok && takes_both(g, j))) one = of_one_branch(r, j);
     j = &one;
     if (!j->other && gpu_adapted_linears(r, j, y, w, n)) return;
     if (!j->other && gpu_wide_linears(r, j, y, w, n)) return;
@@ -338,7 +350,7 @@ void gpu_join_linears(struct run *r, const struct join *j, struct tensor *const 
         gpu_linears(r, y, join_result(j), w, n);
         return;
     }
-    struct gpu_picked some[JOIN_LINEARS];
+    struct gpu_picked some[GROUP_LINEARS];
     uint32_t n_some = gpu_pick(some, w, n);
     for (uint32_t i = 0; i < n_some; i++) {
         uint32_t first = some[i].at[0];
@@ -353,10 +365,11 @@ void gpu_join_linears(struct run *r, const struct join *j, struct tensor *const 
     }
 }
 
-void gpu_join_linear_gelu_mul(struct run *r, const struct join *j, struct tensor *y,
+void gpu_join_linear_gelu_mul(struct run *r, const struct join *of, struct tensor *y,
                               const struct weight *w, const struct tensor *b, uint32_t col)
 {
     struct gpu_ops *g = ops_of(r);
+    const struct join one = of_one_branch(r, of), *j = &one;
     if (gpu_adapted_linear_gelu_mul(r, j, y, w, b, col)) return;
     if (gpu_wide_linear_gelu_mul(r, j, y, w, b, col)) return;
     bool ok =
@@ -432,9 +445,10 @@ static void dispatch_gate_up(struct run *r, const struct join *j, struct tensor 
     if (settles) gpu_note_settled(r, y, &settled);
 }
 
-void gpu_join_gate_up(struct run *r, const struct join *j, struct tensor *y, struct tensor *up,
+void gpu_join_gate_up(struct run *r, const struct join *of, struct tensor *y, struct tensor *up,
                       const struct weight *gate_w, const struct weight *up_w)
 {
+    const struct join one = of_one_branch(r, of), *j = &one;
     if (gpu_adapted_gate_up(r, j, y, up, gate_w, up_w)) return;
     if (gpu_wide_gate_up(r, j, y, up, gate_w, up_w)) return;
     if (joins_gate_up(ops_of(r), j, gate_w, up_w)) {

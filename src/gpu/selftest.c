@@ -75,6 +75,7 @@ static void stage_close(struct stage *s)
         source_close(&w->src);
         mem_free(w->bytes);
     }
+    tape_free(&s->tape);
     gpu_draw_close(&s->draw);
     s->n_tensors = s->n_weights = 0;
 }

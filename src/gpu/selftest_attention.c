@@ -2,8 +2,6 @@
 #include "gpu/ops_gpu_impl.h"
 #include "gpu/selftest_impl.h"
 
-#define EPS SELFTEST_EPS
-
 enum { RING = 80 };
 
 static struct kv make_cache(struct stage *s, const struct test_case *c)
@@ -32,73 +30,68 @@ static void run_attention(struct stage *s, const struct test_case *c)
     stage_result(s, y, STAGE_F32);
 }
 
+/* rope(head_norm(x)) of heads as long as the case has them. */
+static struct value *turned(struct stage *s, const struct test_case *c, struct value *x,
+                            struct value *angles)
+{
+    x = tape_head_norm(&s->tape, x, stage_vector(s, c->cols, 1), c->cols);
+    return tape_rope(&s->tape, x, angles, c->cols);
+}
+
+/* New keys, unless plain, and the attention of new queries. */
+static struct value *attend(struct stage *s, const struct test_case *c, struct kv *kv,
+                            uint32_t window)
+{
+    struct tape *t = stage_tape(s, c);
+    struct value *angles = stage_input(s, c, c->cols);
+    struct value *q = stage_donated(s, c, c->n_head * c->cols);
+    q = turned(s, c, q, angles);
+    if (!c->plain) {
+        struct value *k = stage_donated(s, c, kv->k.cols), *v = stage_donated(s, c, kv->k.cols);
+        k = turned(s, c, k, angles);
+        v = tape_head_norm(t, v, stage_absent(s), c->cols);
+        tape_kv_write(t, kv, k, v);
+    }
+    const struct attend of = {
+        .kv = kv, .mask = { MASK_CAUSAL, window }, .n_head = c->n_head, .scale = 1
+    };
+    return tape_attend(t, q, &of);
+}
+
 static void run_heads_write(struct stage *s, const struct test_case *c)
 {
     struct kv kv = make_cache(s, c);
-    struct tensor *k = stage_rows(s, c, kv.k.cols), *v = stage_rows(s, c, kv.k.cols);
-    struct heads h = { .q = stage_rows(s, c, c->n_head * c->cols),
-                       .k = k,
-                       .v = v,
-                       .q_norm = stage_vector(s, c->cols, 1),
-                       .k_norm = stage_vector(s, c->cols, 1),
-                       .table = stage_rows(s, c, c->cols),
-                       .n_head = c->n_head };
-    op_heads_write(&s->run, &kv, &h, SELFTEST_POS, EPS);
-    stage_result(s, h.q, STAGE_F32);
+    struct value *o = attend(s, c, &kv, 17);
+    stage_keep(s, o, STAGE_F32);
+    stage_run(s, RULE_ATTEND_HEADS, SELFTEST_POS);
     stage_result(s, &kv.k, c->half ? STAGE_F16 : STAGE_F32);
+    stage_result(s, &kv.v, c->half ? STAGE_F16 : STAGE_F32);
 }
 
-/* One row with new keys (plain: with another layer's). */
-static struct heads make_heads(struct stage *s, const struct test_case *c, const struct kv *kv)
-{
-    struct heads h = { .q = stage_rows(s, c, c->n_head * c->cols),
-                       .q_norm = stage_vector(s, c->cols, 1),
-                       .k_norm = stage_vector(s, c->cols, 1),
-                       .table = stage_rows(s, c, c->cols),
-                       .n_head = c->n_head };
-    if (!c->plain) {
-        h.k = stage_rows(s, c, kv->k.cols);
-        h.v = stage_rows(s, c, kv->k.cols);
-    }
-    return h;
-}
-
-/* Such a row and the answer; out: a product with it instead; split: after it. */
+/* One row; out: a product with its attention; split: in a dispatch of its own. */
 void selftest_attend(struct stage *s, const struct test_case *c)
 {
     struct kv kv = make_cache(s, c);
-    struct tensor *o = stage_rows(s, c, c->n_head * c->cols);
-    struct heads h = make_heads(s, c, &kv);
-    uint32_t window = c->far ? 0 : SELFTEST_LATER, pos = SELFTEST_LATER;
-    if (c->out) {
-        struct tensor *y = stage_rows(s, c, c->out);
-        struct weight *w = stage_matrix(s, c, o->cols, c->out, 1);
-        if (c->split) {
-            stage_recut(s, c->attend_cut);
-            op_attend(&s->run, o, &kv, &h, window, pos, EPS);
-            stage_recut(s, c->cut);
-            op_linear(&s->run, y, o, w);
-        } else {
-            op_attend_linear(&s->run, y, o, &kv, &h, window, pos, EPS, w);
-        }
-        stage_result(s, y, STAGE_F32);
+    uint32_t width = c->n_head * c->cols;
+    struct weight *w = c->out ? stage_matrix(s, c, width, c->out, 1) : NULL;
+    struct value *o = attend(s, c, &kv, c->far ? 0 : SELFTEST_LATER);
+    if (w && !c->split) {
+        o = tape_linear(&s->tape, o, w);
+        stage_keep(s, o, STAGE_F32);
+        stage_run(s, RULE_ATTEND_LINEAR, SELFTEST_LATER);
         return;
     }
-    op_attend(&s->run, o, &kv, &h, window, pos, EPS);
-    stage_result(s, o, STAGE_F32);
-    stage_settled(s, o);
-}
-
-/* Such a row where a head is one share. */
-static void run_attend_alone(struct stage *s, const struct test_case *c)
-{
-    struct kv kv = make_cache(s, c);
-    struct tensor *o = stage_rows(s, c, c->n_head * c->cols);
-    struct heads h = make_heads(s, c, &kv);
-    const uint32_t seen = SELFTEST_LATER;
-    if (s->place == STAGE_CPU) op_attend(&s->run, o, &kv, &h, seen, seen, EPS);
-    else gpu_attend_alone(&s->run, o, &kv, &h, seen, seen, EPS);
-    stage_settled(s, o);
+    struct tensor *attention = stage_keep(s, o, STAGE_F32);
+    stage_recut(s, w ? c->attend_cut : c->cut);
+    stage_run(s, RULE_ATTEND_HEADS, SELFTEST_LATER);
+    if (w) {
+        struct tensor *y = stage_rows(s, c, c->out);
+        stage_recut(s, c->cut);
+        op_linear(&s->run, y, attention, w);
+        stage_result(s, y, STAGE_F32);
+    } else {
+        stage_settled(s, attention);
+    }
 }
 
 /* Few rows and many; heads of one size for every number of columns that a lane can have, and of one
@@ -109,8 +102,8 @@ bool selftest_pick_attention(struct selftest *t, bool half)
     static const uint32_t rows[] = { 1, 9 };
     struct test_case write = { run_kv_write, .rows = 2, .cols = 32, .n_kv = 2, .half = half };
     struct test_case heads = { run_heads_write, .rows = 2, .cols = 64,
-                               .n_head = 3,     .n_kv = 2, .half = half };
-    bool ok = selftest_pick(t, &write) && selftest_pick(t, &heads);
+                               .n_head = 4,     .n_kv = 2, .half = half };
+    bool ok = selftest_pick(t, &write);
     for (size_t d = 0; d < sizeof dims / sizeof *dims; d++)
         for (size_t g = 0; g < sizeof groups / sizeof *groups; g++)
             for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
@@ -119,9 +112,9 @@ bool selftest_pick_attention(struct selftest *t, bool half)
                 c.n_head = 2 * groups[g];
                 c.cut = 1 + (uint32_t)g; /* all heads of a group together */
                 ok = ok && selftest_pick(t, &c);
+                c.run = run_heads_write;
+                if (c.rows > 1) ok = ok && selftest_pick(t, &c);
                 if (c.rows > 1) continue;
-                c.run = run_attend_alone;
-                if (c.cols % 16 == 0) ok = ok && selftest_pick(t, &c);
                 c.run = selftest_attend;
                 for (uint32_t k = 0; k < 4; k++) {
                     c.plain = k & 1;
@@ -129,5 +122,5 @@ bool selftest_pick_attention(struct selftest *t, bool half)
                     ok = ok && selftest_pick(t, &c);
                 }
             }
-    return ok;
+    return ok && selftest_pick(t, &heads);
 }

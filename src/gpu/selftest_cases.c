@@ -3,8 +3,6 @@
 #include "gpu/ops_gpu_impl.h"
 #include "gpu/selftest_impl.h"
 
-#define EPS SELFTEST_EPS
-
 /* One format for each shape of weights that kernels know, in the order of enum gpu_shape. */
 static const uint32_t shapes[N_GPU_SHAPES] = {
     QUANT_F32,  QUANT_F16,  QUANT_BF16, QUANT_Q4_0, QUANT_Q5_0,
@@ -40,120 +38,123 @@ static void run_linear(struct stage *s, const struct test_case *c)
 static void run_rms_norm(struct stage *s, const struct test_case *c)
 {
     struct tensor *x = stage_rows(s, c, c->cols), *y = stage_rows(s, c, c->cols);
-    op_rms_norm(&s->run, y, x, stage_vector(s, c->cols, 1), EPS);
+    op_rms_norm(&s->run, y, x, stage_vector(s, c->cols, 1), SELFTEST_EPS);
     stage_result(s, y, STAGE_F32);
 }
 
-static void run_add_norm(struct stage *s, const struct test_case *c)
+static struct value *normed_input(struct stage *s, const struct test_case *c)
 {
-    struct tensor *x = stage_rows(s, c, c->cols), *branch = stage_rows(s, c, c->cols);
-    op_add_norm(&s->run, x, branch, stage_vector(s, c->cols, 1), EPS);
-    stage_result(s, x, STAGE_F32);
+    struct value *x = stage_input(s, c, c->cols);
+    return tape_rms_norm(&s->tape, x, stage_vector(s, c->cols, 1));
 }
 
 static void run_norm_sum(struct stage *s, const struct test_case *c)
 {
-    struct tensor *a = stage_rows(s, c, c->cols), *b = stage_rows(s, c, c->cols);
-    struct tensor *y = stage_rows(s, c, c->cols);
-    struct weight *a_w = stage_vector(s, c->cols, 1);
-    op_norm_sum(&s->run, y, a, a_w, b, stage_vector(s, c->cols, 1), EPS);
-    stage_result(s, y, STAGE_F32);
+    struct tape *t = stage_tape(s, c);
+    struct value *a = normed_input(s, c), *b = normed_input(s, c);
+    stage_keep(s, tape_add(t, a, b), STAGE_F32);
+    stage_run(s, RULE_NORM_SUM, SELFTEST_POS);
 }
 
-/* A join in the forms that the model has: with a scale and a norm, with a norm, with neither. */
-struct join selftest_join(struct stage *s, const struct test_case *c, bool scaled, bool normed)
+/* Two branches in one memory, as a model's lie. */
+static struct value *sum_of_branches(struct stage *s, const struct test_case *c)
 {
-    return (struct join) { .x = stage_rows(s, c, c->cols),
-                           .branch =
-                               stage_tensor(s, (c->both ? 2 : 1) * c->rows, c->cols, STAGE_F32, 0),
-                           .w = stage_vector(s, c->cols, 1),
-                           .scale = scaled ? stage_vector(s, 1, 1) : stage_absent(s),
-                           .next_w = normed ? stage_vector(s, c->cols, 1) : stage_absent(s),
-                           .to = stage_rows(s, c, c->cols),
-                           .norm = stage_rows(s, c, c->cols),
-                           .eps = EPS };
+    struct tape *t = &s->tape;
+    struct tensor *first = stage_tensor(s, 2 * c->rows, c->cols, STAGE_F32, 0);
+    first->rows = c->rows;
+    s->other = *first;
+    s->other.size /= 2;
+    s->run.be->view(&s->other, first, c->rows * c->cols);
+    struct value *a = tape_input(t, &s->other, c->rows), *b = tape_input(t, first, c->rows);
+    a = tape_rms_norm(t, a, stage_vector(s, c->cols, 1));
+    b = tape_rms_norm(t, b, stage_vector(s, c->cols, 1));
+    return tape_add(t, a, b);
 }
 
-/* A second branch, in the memory of the first. */
-static void join_both(struct stage *s, const struct test_case *c, struct join *j)
+struct value *selftest_residual(struct stage *s, const struct test_case *c, bool scaled)
 {
-    struct tensor first = *j->branch;
-    first.rows = c->rows;
-    s->others[0] = s->others[1] = first;
-    s->run.be->view(&s->others[1], &first, c->rows * c->cols);
-    j->branch = &s->others[0];
-    j->other = &s->others[1];
-    j->branch_w = stage_vector(s, c->cols, 1);
-    j->other_w = stage_vector(s, c->cols, 1);
-    j->sum = stage_rows(s, c, c->cols);
+    struct tape *t = &s->tape;
+    struct value *x = stage_input(s, c, c->cols);
+    struct value *b = c->both ? sum_of_branches(s, c) : stage_input(s, c, c->cols);
+    b = tape_rms_norm(t, b, stage_vector(s, c->cols, 1));
+    x = tape_add(t, x, b);
+    if (scaled) x = tape_scale(t, x, stage_vector(s, 1, 1));
+    stage_keep(s, x, STAGE_F32);
+    return x;
 }
 
-static void run_join(struct stage *s, const struct test_case *c)
+/* What the next block reads of it. */
+static struct value *residual_norm(struct stage *s, const struct test_case *c, bool scaled)
 {
-    struct join j = selftest_join(s, c, true, true);
-    op_join(&s->run, &j);
-    stage_result(s, j.to, STAGE_F32);
-    stage_result(s, j.norm, STAGE_F32);
-    stage_settled(s, j.norm);
+    struct value *x = selftest_residual(s, c, scaled);
+    return tape_rms_norm(&s->tape, x, stage_vector(s, c->cols, 1));
 }
 
-/* The same of one row where others touch a matrix meanwhile. */
-static void run_join_touch(struct stage *s, const struct test_case *c)
+static void run_residual_norm(struct stage *s, const struct test_case *c)
 {
-    struct join j = selftest_join(s, c, true, true);
-    const struct weight *w = stage_matrix(s, c, c->cols, c->out, 1);
-    if (s->place == STAGE_CPU || !gpu_join_touch(&s->run, &j, &w, 1)) op_join(&s->run, &j);
-    stage_result(s, j.to, STAGE_F32);
-    stage_settled(s, j.norm);
+    stage_tape(s, c);
+    struct value *h = residual_norm(s, c, true);
+    struct tensor *norm = stage_keep(s, h, STAGE_F32);
+    stage_run(s, RULE_RESIDUAL_NORM, SELFTEST_POS);
+    stage_settled(s, norm);
 }
 
 /* What the model ends with. */
-static void run_join_then_linear(struct stage *s, const struct test_case *c)
+static void run_residual_norm_then_linear(struct stage *s, const struct test_case *c)
 {
-    struct join j = selftest_join(s, c, true, true);
-    struct tensor *y = stage_rows(s, c, c->out);
-    struct weight *w = stage_matrix(s, c, c->cols, c->out, 1);
-    op_join(&s->run, &j);
-    op_linear(&s->run, y, j.norm, w);
-    stage_result(s, j.to, STAGE_F32);
-    stage_result(s, y, STAGE_F32);
+    struct tape *t = stage_tape(s, c);
+    struct value *h = residual_norm(s, c, true);
+    h = tape_linear(t, h, stage_matrix(s, c, c->cols, c->out, 1));
+    stage_keep(s, h, STAGE_F32);
+    stage_run(s, RULE_RESIDUAL_NORM, SELFTEST_POS);
 }
 
-static void run_join_linears(struct stage *s, const struct test_case *c)
+static void run_norm_linears(struct stage *s, const struct test_case *c)
 {
-    struct join j = selftest_join(s, c, true, true);
-    if (c->both) join_both(s, c, &j);
-    struct tensor *y[JOIN_LINEARS];
-    const struct weight *w[JOIN_LINEARS];
-    uint32_t n = c->n_mat ? c->n_mat : JOIN_LINEARS;
+    struct tape *t = stage_tape(s, c);
+    struct value *h = residual_norm(s, c, true);
+    uint32_t n = c->n_mat ? c->n_mat : GROUP_LINEARS;
     for (uint32_t i = 0; i < n; i++) {
-        y[i] = stage_rows(s, c, c->out);
         struct test_case of = *c;
-        if (c->split && i == JOIN_LINEARS - 1) of.format = QUANT_Q6_K;
-        w[i] = stage_matrix(s, &of, c->cols, c->out, 1);
+        if (c->split && i == GROUP_LINEARS - 1) of.format = QUANT_Q6_K;
+        struct value *y = tape_linear(t, h, stage_matrix(s, &of, c->cols, c->out, 1));
+        stage_keep(s, y, STAGE_F32);
     }
-    op_join_linears(&s->run, &j, y, w, n);
-    stage_result(s, j.to, STAGE_F32);
-    for (uint32_t i = 0; i < n; i++) stage_result(s, y[i], STAGE_F32);
+    stage_run(s, RULE_NORM_LINEARS, SELFTEST_POS);
 }
 
-static void run_join_gelu(struct stage *s, const struct test_case *c)
+/* gelu(W x) * b of the last columns of an input. */
+static struct value *linear_gelu(struct stage *s, const struct test_case *c, struct value *x)
 {
-    struct join j = selftest_join(s, c, false, false);
-    struct tensor *b = stage_rows(s, c, 2 * c->out), *y = stage_rows(s, c, c->out);
-    op_join_linear_gelu_mul(&s->run, &j, y, stage_matrix(s, c, c->cols, c->out, 1), b, c->out);
-    stage_result(s, j.to, STAGE_F32);
-    stage_result(s, y, STAGE_F32);
+    struct tape *t = &s->tape;
+    struct value *b = stage_input(s, c, 2 * c->out);
+    b = tape_cols(t, b, c->out, c->out);
+    x = tape_linear(t, x, stage_matrix(s, c, c->cols, c->out, 1));
+    return tape_gelu_mul(t, x, b);
 }
 
-static void run_join_gate_up(struct stage *s, const struct test_case *c)
+static void run_residual_linear_gelu(struct stage *s, const struct test_case *c)
 {
-    struct join j = selftest_join(s, c, false, true);
-    struct tensor *y = stage_rows(s, c, c->out), *up = stage_rows(s, c, c->out);
-    struct weight *gate_w = stage_matrix(s, c, c->cols, c->out, 1);
-    op_join_gate_up(&s->run, &j, y, up, gate_w, stage_matrix(s, c, c->cols, c->out, 1));
-    stage_result(s, j.to, STAGE_F32);
-    stage_result(s, y, STAGE_F32);
+    stage_tape(s, c);
+    struct value *x = selftest_residual(s, c, false);
+    stage_keep(s, linear_gelu(s, c, x), STAGE_F32);
+    stage_run(s, RULE_RESIDUAL_LINEAR_GELU, SELFTEST_POS);
+}
+
+static struct value *gate_up(struct stage *s, const struct test_case *c, struct value *x)
+{
+    struct tape *t = &s->tape;
+    struct value *gate = tape_linear(t, x, stage_matrix(s, c, c->cols, c->out, 1));
+    struct value *up = tape_linear(t, x, stage_matrix(s, c, c->cols, c->out, 1));
+    return tape_gelu_mul(t, gate, up);
+}
+
+static void run_norm_gate_up(struct stage *s, const struct test_case *c)
+{
+    stage_tape(s, c);
+    struct value *h = residual_norm(s, c, false);
+    struct tensor *y = stage_keep(s, gate_up(s, c, h), STAGE_F32);
+    stage_run(s, RULE_NORM_GATE_UP, SELFTEST_POS);
     stage_settled(s, y);
 }
 
@@ -164,28 +165,33 @@ static void run_rope_table(struct stage *s, const struct test_case *c)
     stage_result(s, table, STAGE_F32);
 }
 
-static void run_head_norm_rope(struct stage *s, const struct test_case *c)
+/* In place, as a model's heads are. */
+static void run_norm_rope(struct stage *s, const struct test_case *c)
 {
-    struct tensor *x = stage_rows(s, c, c->n_head * c->cols), *table = stage_rows(s, c, c->cols);
-    op_head_norm_rope(&s->run, x, stage_vector(s, c->cols, 1), table, c->n_head, EPS);
-    stage_result(s, x, STAGE_F32);
+    struct tape *t = stage_tape(s, c);
+    struct tensor *own = stage_rows(s, c, c->n_head * c->cols);
+    struct value *x = tape_input(t, own, c->rows), *angles = stage_input(s, c, c->cols);
+    x = tape_head_norm(t, x, stage_vector(s, c->cols, 1), c->cols);
+    x = tape_rope(t, x, angles, c->cols);
+    tape_result(t, x, own);
+    stage_result(s, own, STAGE_F32);
+    stage_run(s, RULE_NORM_ROPE, SELFTEST_POS);
 }
 
 static void run_linear_gelu(struct stage *s, const struct test_case *c)
 {
-    struct tensor *x = stage_rows(s, c, c->cols), *y = stage_rows(s, c, c->out);
-    struct tensor *b = stage_rows(s, c, 2 * c->out);
-    op_linear_gelu_mul(&s->run, y, x, stage_matrix(s, c, c->cols, c->out, 1), b, c->out);
-    stage_result(s, y, STAGE_F32);
+    stage_tape(s, c);
+    struct value *x = stage_input(s, c, c->cols);
+    stage_keep(s, linear_gelu(s, c, x), STAGE_F32);
+    stage_run(s, RULE_LINEAR_GELU, SELFTEST_POS);
 }
 
 static void run_gate_up(struct stage *s, const struct test_case *c)
 {
-    struct tensor *x = stage_rows(s, c, c->cols), *y = stage_rows(s, c, c->out);
-    struct tensor *up = stage_rows(s, c, c->out);
-    struct weight *gate_w = stage_matrix(s, c, c->cols, c->out, 1);
-    op_gate_up(&s->run, y, up, x, gate_w, stage_matrix(s, c, c->cols, c->out, 1));
-    stage_result(s, y, STAGE_F32);
+    stage_tape(s, c);
+    struct value *x = stage_input(s, c, c->cols);
+    stage_keep(s, gate_up(s, c, x), STAGE_F32);
+    stage_run(s, RULE_GATE_UP, SELFTEST_POS);
 }
 
 static void run_gelu_mul(struct stage *s, const struct test_case *c)
@@ -265,24 +271,22 @@ static const struct test_case simple[] = {
     { run_turn_blocks, .rows = 2, .cols = 5 * 256, .format = QUANT_Q4_K },
     { run_turn_blocks, .rows = 2, .cols = 5 * 256, .format = QUANT_Q6_K },
     { run_rms_norm, .rows = 2, .cols = 320 },
-    { run_add_norm, .rows = 2, .cols = 320 },
     { run_norm_sum, .rows = 2, .cols = 320 },
     { run_norm_sum, .rows = 2, .cols = 2560 },
     { run_norm_sum, .rows = 2, .cols = 5376 },
-    { run_join, .rows = 2, .cols = 320 },
-    { run_join, .rows = 2, .cols = 2560 },
-    { run_join, .rows = 2, .cols = 5376 },
-    { run_join, .rows = 2, .cols = 8196 },
-    { run_join_touch, .rows = 1, .cols = 5376, .out = 100, .format = QUANT_F32 },
+    { run_norm_sum, .rows = 2, .cols = 8196 },
+    { run_residual_norm, .rows = 2, .cols = 320 },
+    { run_residual_norm, .rows = 2, .cols = 2560 },
+    { run_residual_norm, .rows = 2, .cols = 5376 },
+    { run_residual_norm, .rows = 2, .cols = 8196 },
     { run_rope_table, .rows = 2 },
-    { run_head_norm_rope, .rows = 2, .cols = 64, .n_head = 3 },
+    { run_norm_rope, .rows = 2, .cols = 64, .n_head = 3 },
     { run_gelu_mul, .rows = 2, .cols = 64 },
     { run_add, .rows = 2, .cols = 64 },
     { run_scale, .rows = 2, .cols = 64 },
     { run_times, .rows = 2, .cols = 64 },
     { run_softcap, .rows = 2, .cols = 64 },
     { run_copy_rows, .rows = 2, .cols = 64 },
-    { selftest_router, .rows = 2, .cols = 256, .out = 12, .format = QUANT_F32 },
 };
 
 /* Products that join: of one matrix to three, in every cut; and that merge attention. See HELD_STEP
@@ -298,22 +302,44 @@ static bool pick_held(struct selftest *t, uint32_t format)
         attend.plain = true;
         ok = ok && selftest_pick(t, &attend);
         for (uint32_t cut = 1; cut <= 3; cut++) {
-            struct test_case c = { run_join_linears, .rows = 1, .cols = cols, .out = 9 };
+            struct test_case c = { run_norm_linears, .rows = 1, .cols = cols, .out = 9 };
             c.format = format;
             c.cut = cut;
-            for (uint32_t k = 0; k < 2 * (JOIN_LINEARS + 1); k++) {
+            for (uint32_t k = 0; k < 2 * (GROUP_LINEARS + 1); k++) {
                 c.both = k & 1;
                 c.n_mat = k / 2;
                 c.split = c.n_mat == 0;
                 ok = ok && selftest_pick(t, &c);
             }
             c.both = false;
-            c.run = run_join_gelu;
+            c.run = run_residual_linear_gelu;
             ok = ok && selftest_pick(t, &c);
-            c.run = run_join_gate_up;
+            c.run = run_norm_gate_up;
             c.out = 32; /* whole runs of sixteen */
             ok = ok && selftest_pick(t, &c);
         }
+    }
+    return ok;
+}
+
+/* Products of rows that are wider than workgroups keep: a dispatch of its own ends the block before
+ * them, or has heads of every size whole. */
+static bool pick_wide(struct selftest *t, uint32_t format, uint32_t cut)
+{
+    static const uint32_t dims[] = { 32, 48, 64, 128, 256, 512 };
+    enum { STREAM = 5376, HEADS = 4608 };
+    struct test_case c = { run_norm_linears, .rows = 1, .cols = STREAM, .out = 32, .n_mat = 1 };
+    c.format = format;
+    c.cut = cut;
+    bool ok = selftest_pick(t, &c);
+    for (size_t i = 0; i < 2 * sizeof dims / sizeof *dims; i++) {
+        struct test_case a = { selftest_attend, .rows = 1, .cols = dims[i / 2], .n_kv = 1 };
+        a.n_head = HEADS / a.cols;
+        a.out = 32;
+        a.format = format;
+        a.cut = cut;
+        a.half = i & 1;
+        ok = ok && selftest_pick(t, &a);
     }
     return ok;
 }
@@ -324,21 +350,22 @@ static bool pick_digits(struct selftest *t, uint32_t format)
 {
     uint32_t block = quant_find(format)->block;
     bool ok = true;
-    for (uint32_t cols = block < 32 ? 32 : block; cols <= 4096; cols *= 2)
-        for (uint32_t cut = 1; cut <= GPU_CUT_THREE; cut++) {
-            struct test_case c = { run_join_then_linear, .rows = 1, .cols = cols, .out = 32 };
+    for (uint32_t cut = 1; cut <= GPU_CUT_THREE; cut++) {
+        for (uint32_t cols = block < 32 ? 32 : block; cols <= 4096; cols *= 2) {
+            struct test_case c = { run_residual_norm_then_linear, .rows = 1, .cols = cols,
+                                   .out = 32 };
             c.format = format;
             c.cut = cut;
             c.wide = true;
             ok = ok && selftest_pick(t, &c);
             c.run = selftest_linear_router, ok = ok && selftest_pick(t, &c);
-            c.run = run_join_gelu, ok = ok && selftest_pick(t, &c);
-            c.run = run_join_linears;
-            for (c.n_mat = 1; c.n_mat <= JOIN_LINEARS; c.n_mat++) ok = ok && selftest_pick(t, &c);
+            c.run = run_residual_linear_gelu, ok = ok && selftest_pick(t, &c);
+            c.run = run_norm_linears;
+            for (c.n_mat = 1; c.n_mat <= GROUP_LINEARS; c.n_mat++) ok = ok && selftest_pick(t, &c);
             c.n_mat = 0;
             c.split = true;
             ok = ok && selftest_pick(t, &c);
-            c.run = run_join_gate_up;
+            c.run = run_norm_gate_up;
             ok = ok && selftest_pick(t, &c);
             struct test_case a = { selftest_attend, .rows = 1, .cols = 256, .n_kv = 1, .out = 32 };
             a.format = format;
@@ -351,6 +378,8 @@ static bool pick_digits(struct selftest *t, uint32_t format)
                 ok = ok && selftest_pick(t, &a);
             }
         }
+        ok = ok && pick_wide(t, format, cut);
+    }
     return ok;
 }
 
@@ -373,8 +402,6 @@ static bool pick_matrices(struct selftest *t, uint32_t format)
     }
     ok = ok && pick_held(t, format) && pick_digits(t, format);
     struct test_case product = { run_linear, .cols = 256, .out = 70, .format = format };
-    struct test_case router = { selftest_router, .rows = 2, .cols = 256, .out = 12,
-                                .format = format };
     for (uint32_t i = 0; i < 2 * (GPU_CUTS + 1); i++) {
         product.cut = i / 2; /* 0: by its shape, and on a software device no tiles */
         product.out = product.cut == GPU_CUT_SHARES ? 72 : 70; /* shares are of whole vec4s */
@@ -384,7 +411,7 @@ static bool pick_matrices(struct selftest *t, uint32_t format)
         product.run = run_linear_gelu;
         ok = ok && selftest_pick(t, &product);
     }
-    return ok && selftest_pick(t, &router);
+    return ok;
 }
 
 bool selftest_pick_all(struct selftest *t)

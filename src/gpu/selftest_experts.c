@@ -3,95 +3,88 @@
 
 #include "gpu/selftest_impl.h"
 
-#define EPS SELFTEST_EPS
-
 /* Rows of prompts: devices differ in how many are worth a tile. */
 static const uint32_t prompts[] = { 9, SELFTEST_ROWS };
-
-/* The scale makes clear winners, so that rounding does not choose. */
-static struct router make_router(struct stage *s, uint32_t format, uint32_t cols, uint32_t n)
-{
-    struct test_case c = { .format = format };
-    return (struct router) { .w = stage_matrix(s, &c, cols, n, 1),
-                             .scale = stage_vector(s, cols, sqrtf((float)cols)),
-                             .norm = stage_vector(s, cols, 1) };
-}
-
-static struct routing make_routing(struct stage *s, uint32_t rows, uint32_t n_used, uint32_t n)
-{
-    struct tensor *ids = stage_tensor(s, rows, n_used, STAGE_I32, n);
-    return (struct routing) { *ids, *stage_tensor(s, rows, n_used, STAGE_F32, 0) };
-}
-
-void selftest_router(struct stage *s, const struct test_case *c)
-{
-    struct tensor *x = stage_rows(s, c, c->cols), *norm = stage_rows(s, c, c->cols);
-    struct routing out = make_routing(s, c->rows, 3, 1);
-    struct router by = make_router(s, c->format, c->cols, c->out);
-    op_router(&s->run, &out, norm, x, &by, EPS);
-    stage_result(s, &out.ids, STAGE_I32);
-    stage_result(s, &out.weights, STAGE_F32);
-    stage_result(s, norm, STAGE_F32);
-    stage_settled(s, norm);
-}
-
-/* Beside the product of a row that the join has settled. */
-void selftest_linear_router(struct stage *s, const struct test_case *c)
-{
-    struct join j = selftest_join(s, c, false, true);
-    struct tensor *y = stage_rows(s, c, c->out), *norm = stage_rows(s, c, c->cols);
-    struct routing out = make_routing(s, c->rows, 2, 1);
-    struct weight *w = stage_matrix(s, c, c->cols, c->out, 1);
-    struct router by = make_router(s, QUANT_F32, c->cols, 8);
-    op_join(&s->run, &j);
-    op_linear_router(&s->run, y, j.norm, w, &out, norm, j.to, &by, EPS);
-    stage_result(s, y, STAGE_F32);
-    stage_result(s, &out.ids, STAGE_I32);
-    stage_result(s, &out.weights, STAGE_F32);
-    stage_result(s, norm, STAGE_F32);
-}
 
 enum { EXPERTS = 2, USED = 2 };
 
 static struct experts make_experts(struct stage *s, const struct test_case *c)
 {
-    uint32_t n_ff = c->n_ff;
+    uint32_t n_ff = c->n_ff, n = c->n_mat ? c->n_mat : EXPERTS;
     return (struct experts) {
-        .gate_up = c->split ? stage_absent(s) : stage_matrix(s, c, c->cols, 2 * n_ff, EXPERTS),
-        .gate = c->split ? stage_matrix(s, c, c->cols, n_ff, EXPERTS) : stage_absent(s),
-        .up = c->split ? stage_matrix(s, c, c->cols, n_ff, EXPERTS) : stage_absent(s),
-        .down = stage_matrix(s, c, n_ff, c->out, EXPERTS),
-        .scale = stage_vector(s, EXPERTS, 1),
+        .gate_up = c->split ? stage_absent(s) : stage_matrix(s, c, c->cols, 2 * n_ff, n),
+        .gate = c->split ? stage_matrix(s, c, c->cols, n_ff, n) : stage_absent(s),
+        .up = c->split ? stage_matrix(s, c, c->cols, n_ff, n) : stage_absent(s),
+        .down = stage_matrix(s, c, n_ff, c->out, n),
+        .scale = stage_vector(s, n, 1),
     };
 }
 
 static void run_experts(struct stage *s, const struct test_case *c)
 {
     struct tensor *x = stage_rows(s, c, c->cols), *y = stage_rows(s, c, c->out);
-    struct routing routing = make_routing(s, c->rows, USED, EXPERTS);
+    struct tensor *ids = stage_tensor(s, c->rows, USED, STAGE_I32, EXPERTS);
+    struct routing routing = { *ids, *stage_tensor(s, c->rows, USED, STAGE_F32, 0) };
     struct experts e = make_experts(s, c);
     op_experts(&s->run, y, x, &routing, &e);
     stage_result(s, y, STAGE_F32);
 }
 
-/* Experts that read what a router leaves; all of them are chosen, in whichever order. */
+/* The experts of x by its router, which has the case's format where plain. The scale makes clear
+ * winners, so that rounding does not choose. */
+static void keep_experts(struct stage *s, const struct test_case *c, struct value *x)
+{
+    struct tape *t = &s->tape;
+    struct test_case of = { .format = c->plain ? c->format : QUANT_F32 };
+    uint32_t n = c->n_mat ? c->n_mat : EXPERTS;
+    struct value *u = tape_rms_norm(t, x, stage_vector(s, c->cols, sqrtf((float)c->cols)));
+    u = tape_linear(t, u, stage_matrix(s, &of, c->cols, n, 1));
+    u = tape_times(t, u, 1.0f / sqrtf((float)c->cols));
+    struct chosen by = tape_route(t, u, c->top_k ? c->top_k : USED);
+    u = tape_rms_norm(t, x, stage_vector(s, c->cols, 1));
+    stage_keep(s, u, STAGE_F32);
+    struct experts e = make_experts(s, c);
+    u = tape_experts(t, u, by, &e);
+    stage_keep(s, u, STAGE_F32);
+}
+
+/* Experts that read what a router leaves. */
 static void run_routed(struct stage *s, const struct test_case *c)
 {
-    struct tensor *x = stage_rows(s, c, c->cols), *y = stage_rows(s, c, c->out);
-    struct tensor *norm = stage_rows(s, c, c->cols);
-    struct routing routing = make_routing(s, c->rows, USED, EXPERTS);
-    struct router by = make_router(s, QUANT_F32, c->cols, EXPERTS);
-    struct experts e = make_experts(s, c);
-    op_router_experts(&s->run, y, &routing, norm, x, &by, EPS, &e, NULL);
-    stage_result(s, y, STAGE_F32);
+    stage_tape(s, c);
+    struct value *x = stage_input(s, c, c->cols);
+    keep_experts(s, c, x);
+    stage_run(s, RULE_ROUTER_EXPERTS, SELFTEST_POS);
+}
+
+/* The same beside the product of a row that the block before has settled. */
+void selftest_linear_router(struct stage *s, const struct test_case *c)
+{
+    uint32_t block = quant_find(c->format)->block;
+    struct test_case few = *c;
+    few.n_mat = 8;
+    few.out = 36;
+    few.n_ff = block < 32 ? 32 : block;
+    struct tape *t = stage_tape(s, c);
+    struct value *x = selftest_residual(s, c, false);
+    struct value *h = tape_rms_norm(t, x, stage_vector(s, c->cols, 1));
+    h = tape_linear(t, h, stage_matrix(s, c, c->cols, c->out, 1));
+    stage_keep(s, h, STAGE_F32);
+    keep_experts(s, &few, x);
+    stage_run(s, RULE_ROUTER_EXPERTS, SELFTEST_POS);
 }
 
 /* The lanes of gate and up follow from the one length, those of down from the other. */
 bool selftest_pick_experts(struct selftest *t, uint32_t format)
 {
     uint32_t block = quant_find(format)->block;
+    struct test_case some = { run_routed, .rows = 3, .cols = 256, .n_ff = 256, .out = 36 };
     bool ok = true;
     if (!selftest_uses(t, "experts")) return true;
+    some.format = format;
+    some.n_mat = 12;
+    some.top_k = 3;
+    ok = selftest_pick(t, &some);
     for (uint32_t n = block < 8 ? 8 : block; n <= 8192; n *= 2)
         for (uint32_t k = 0; k < 4; k++) {
             struct test_case c = { run_experts, .rows = 1, .out = 36, .format = format };
@@ -112,6 +105,12 @@ bool selftest_pick_experts(struct selftest *t, uint32_t format)
             c.format = format;
             c.split = split;
             ok = ok && selftest_pick(t, &c);
+            c.run = run_routed;
+            ok = ok && selftest_pick(t, &c);
+            c.n_mat = some.n_mat;
+            c.top_k = some.top_k;
+            ok = ok && selftest_pick(t, &c);
         }
-    return ok;
+    some.plain = true;
+    return ok && selftest_pick(t, &some);
 }

@@ -8,6 +8,7 @@
 
 #include "base/rng.h"
 #include "gpu/draw.h"
+#include "gpu/fuse.h"
 #include "gpu/selftest.h"
 
 enum { SELFTEST_POS = 20, SELFTEST_ROWS = 70 }; /* position of row 0; rows at most */
@@ -55,8 +56,9 @@ struct stage {
     struct stage_supply *supply;
     struct upload *upload;
     const struct rope *rope;
-    struct tensor tensors[8], others[2]; /* the latter in the memory of the former */
-    struct stage_weight weights[8];      /* of a router and its experts */
+    struct tape tape;                 /* of the case, where it has one */
+    struct tensor tensors[24], other; /* the latter in the memory of one of the former */
+    struct stage_weight weights[12];  /* of a product, a router and its experts */
     struct stage_output results[4];
     uint32_t n_tensors, n_weights, n_results;
     struct gpu_draw draw;
@@ -66,13 +68,13 @@ struct test_case {
     void (*run)(struct stage *s, const struct test_case *c);
     uint32_t rows, cols, out, format;
     uint32_t n_head, n_kv, n_ff;
-    uint32_t n_mat; /* matrices; 0: the most */
-    uint32_t top_k;
+    uint32_t n_mat;      /* matrices; 0: the most; experts */
+    uint32_t top_k;      /* experts that are chosen */
     uint32_t cut;        /* of a matrix product, see struct gpu_ops */
     uint32_t attend_cut; /* of attention after such products */
     float temperature;
     bool half, split, plain;
-    bool both; /* a join of two branches */
+    bool both; /* the sum of two branches ends a block */
     bool wide; /* as streams that are wide, see struct gpu_ops */
     bool far;  /* as where a history may become long */
 };
@@ -113,8 +115,21 @@ static inline struct weight *stage_vector(struct stage *s, uint32_t n, float siz
     return stage_weight(s, QUANT_F32, n, 1, 1, size);
 }
 
-/* A join in the forms that the model has: with a scale and a norm, with a norm, with neither. */
-struct join selftest_join(struct stage *s, const struct test_case *c, bool scaled, bool normed);
+/* A tape of c->rows rows. Its nodes are plain: the C loops run one after the other, and a GPU what
+ * its rules of fusion make of them. */
+struct tape *stage_tape(struct stage *s, const struct test_case *c);
+/* A random input of it; donated: that nobody wants afterwards. */
+struct value *stage_input(struct stage *s, const struct test_case *c, uint32_t cols);
+struct value *stage_donated(struct stage *s, const struct test_case *c, uint32_t cols);
+/* x is a result of the tape, and of the case. Returns where it will be. */
+struct tensor *stage_keep(struct stage *s, struct value *x, enum stage_kind kind);
+/* Run it; row 0 is at position `pos`. A GPU fuses by the rules up to `last`, of which there must be
+ * a group. */
+void stage_run(struct stage *s, enum gpu_rule last, uint32_t pos);
+
+/* The end of a block: (x + rms_norm(branch)) * scale; c->both: of the sum of two branches. The
+ * tape has begun, and gets a result. */
+struct value *selftest_residual(struct stage *s, const struct test_case *c, bool scaled);
 
 /* Offer a case; false when memory is short. */
 bool selftest_pick(struct selftest *t, const struct test_case *c);
@@ -127,8 +142,7 @@ bool selftest_uses_format(const struct selftest *t, uint32_t format); /* enum gp
 void selftest_attend(struct stage *s, const struct test_case *c);
 bool selftest_pick_attention(struct selftest *t, bool half);
 
-/* Cases of routers, alone and beside the product of a settled row; and all of experts. */
-void selftest_router(struct stage *s, const struct test_case *c);
+/* A router and its experts beside the product of a settled row; all cases of experts. */
 void selftest_linear_router(struct stage *s, const struct test_case *c);
 bool selftest_pick_experts(struct selftest *t, uint32_t format);
 

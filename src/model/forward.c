@@ -47,7 +47,10 @@ static void write_step(struct acts *a, const struct step_of *of, uint32_t rows, 
     struct value *x = text_forward(t, &s, ids);
     if (of->logits) tape_result(t, text_logits(t, of->m, x), &a->logits);
     else tape_result(t, x, &a->result);
-    if (s.ple_rows) tape_result(t, s.ple_rows, &a->ple);
+    if (s.ple_rows) { /* the host may write them, but wants nothing of them afterwards */
+        tape_result(t, s.ple_rows, &a->ple);
+        s.ple_rows->donated = true;
+    }
     place(t, &a->memory, of->be);
 }
 

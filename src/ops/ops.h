@@ -151,50 +151,10 @@ struct rope {
     const float *div; /* n_pair, or NULL for all ones */
 };
 
-/* A layer's projections on their way to attention. */
-struct heads {
-    struct tensor *q;     /* rows x n_head * head_dim; NULL: keys and values only */
-    struct tensor *k, *v; /* both NULL: queries only, the cache is another layer's */
-    const struct weight *q_norm, *k_norm;
-    const struct tensor *table;
-    uint32_t n_head;
-    bool v_from_k; /* the values are the keys as they come; what v holds does not matter */
-};
-
-/* The next state of the residual stream, to = (x + rms_norm(branch) * w) * scale, and what the next
- * block reads of it, norm = rms_norm(to) * next_w. With two branches, rms_norm(branch) * branch_w +
- * rms_norm(other) * other_w takes the place of branch. */
-struct join {
-    const struct tensor *x, *branch; /* branch NULL: nothing is added, and w is not looked at */
-    const struct weight *w;
-    const struct weight *scale;  /* absent: 1 */
-    const struct weight *next_w; /* absent: the block reads `to` itself */
-    struct tensor *to;           /* another tensor than x */
-    struct tensor *norm;         /* where next_w exists */
-    float eps;
-    const struct tensor *other; /* NULL: there is one branch, and what follows is not looked at */
-    const struct weight *branch_w, *other_w;
-    struct tensor *sum; /* room for both; what it holds afterwards is up to the backend */
-};
-
-/* What the block reads, once it is there. */
-static inline const struct tensor *join_result(const struct join *j)
-{
-    return j->next_w->fmt ? j->norm : j->to;
-}
-
-enum { JOIN_LINEARS = 3 };
-
 /* Which experts each row uses. */
 struct routing {
     struct tensor ids;     /* i32, rows x n_used, best first */
     struct tensor weights; /* rows x n_used, sum 1 */
-};
-
-/* What the choice is made by. */
-struct router {
-    const struct weight *w, *scale;
-    const struct weight *norm; /* of what the experts read */
 };
 
 /* The feed-forward experts of a layer: gate and up in one tensor (gate rows first), or apart. */
@@ -209,13 +169,6 @@ static inline bool experts_learn(const struct experts *e)
     return weight_learns(e->gate_up) || weight_learns(e->gate) || weight_learns(e->up) ||
            weight_learns(e->down);
 }
-
-/* A product that reads nothing of what is computed beside it: y = W h. */
-struct product {
-    struct tensor *y;
-    const struct tensor *h;
-    const struct weight *w;
-};
 
 struct run;
 struct tape; /* tape/tape.h */
@@ -255,51 +208,17 @@ struct backend {
     void (*linear)(struct run *r, struct tensor *y, const struct tensor *x, const struct weight *w);
     void (*linear_z)(struct run *r, struct tensor *y, struct tensor *z, const struct tensor *x,
                      const struct weight *w);
-    void (*linear_gelu_mul)(struct run *r, struct tensor *y, const struct tensor *x,
-                            const struct weight *w, const struct tensor *b, uint32_t col);
-    void (*gate_up)(struct run *r, struct tensor *y, struct tensor *up, const struct tensor *x,
-                    const struct weight *gate_w, const struct weight *up_w);
     void (*rope_table)(struct run *r, struct tensor *table, const struct rope *rope, uint32_t pos);
-    void (*head_norm_rope)(struct run *r, struct tensor *x, const struct weight *w,
-                           const struct tensor *table, uint32_t n_head, float eps);
+    void (*head_norm)(struct run *r, struct tensor *x, const struct weight *w, uint32_t n_head,
+                      float eps);
     void (*rope)(struct run *r, struct tensor *x, const struct tensor *table, uint32_t n_head);
     void (*kv_write)(struct run *r, struct kv *kv, const struct tensor *k, const struct tensor *v,
                      uint32_t pos);
-    void (*heads_write)(struct run *r, struct kv *kv, const struct heads *h, uint32_t pos,
-                        float eps);
     void (*attention)(struct run *r, struct tensor *y, const struct tensor *q, const struct kv *kv,
                       uint32_t n_head, uint32_t window, uint32_t pos);
-    void (*attend)(struct run *r, struct tensor *y, struct kv *kv, const struct heads *h,
-                   uint32_t window, uint32_t pos, float eps);
-    /* NULL: one after the other is as good. */
-    void (*attend_linear)(struct run *r, struct tensor *y, struct tensor *o, struct kv *kv,
-                          const struct heads *h, uint32_t window, uint32_t pos, float eps,
-                          const struct weight *w);
-    void (*add_norm)(struct run *r, struct tensor *x, const struct tensor *branch,
-                     const struct weight *w, float eps);
-    void (*norm_sum)(struct run *r, struct tensor *y, const struct tensor *a,
-                     const struct weight *a_w, const struct tensor *b, const struct weight *b_w,
-                     float eps);
-    void (*join)(struct run *r, const struct join *j);
-    void (*join_linears)(struct run *r, const struct join *j, struct tensor *const *y,
-                         const struct weight *const *w, uint32_t n);
-    void (*join_linear_gelu_mul)(struct run *r, const struct join *j, struct tensor *y,
-                                 const struct weight *w, const struct tensor *b, uint32_t col);
-    void (*join_gate_up)(struct run *r, const struct join *j, struct tensor *y, struct tensor *up,
-                         const struct weight *gate_w, const struct weight *up_w);
     void (*gelu_mul)(struct run *r, struct tensor *x, const struct tensor *b, uint32_t col);
-    void (*router)(struct run *r, struct routing *out, struct tensor *norm, const struct tensor *x,
-                   const struct router *by, float eps);
-    /* NULL: one after the other is as good. */
-    void (*linear_router)(struct run *r, struct tensor *y, const struct tensor *h,
-                          const struct weight *w, struct routing *out, struct tensor *norm,
-                          const struct tensor *x, const struct router *by, float eps);
     void (*experts)(struct run *r, struct tensor *y, const struct tensor *x,
                     const struct routing *routing, const struct experts *e);
-    /* NULL: one after the other is as good. */
-    void (*router_experts)(struct run *r, struct tensor *y, struct routing *out,
-                           struct tensor *norm, const struct tensor *x, const struct router *by,
-                           float eps, const struct experts *e, const struct product *beside);
     void (*add)(struct run *r, struct tensor *x, const struct tensor *b);
     void (*scale)(struct run *r, struct tensor *x, const struct weight *w);
     void (*times)(struct run *r, struct tensor *x, float c);
@@ -357,35 +276,21 @@ void op_linear_z(struct run *r, struct tensor *y, struct tensor *z, const struct
 /* What op_linear asks of its arguments; y gets as many rows as x. */
 void op_check_linear(struct tensor *y, const struct tensor *x, const struct weight *w);
 
-/* y = gelu_tanh(W x, plus the adapters of w) * b[:, col ...]. Sets y.rows. */
-void op_linear_gelu_mul(struct run *r, struct tensor *y, const struct tensor *x,
-                        const struct weight *w, const struct tensor *b, uint32_t col);
-
-/* y = gelu_tanh(gate_w x) * (up_w x), with their adapters. `up` is room for the second factor; its
- * contents afterwards are up to the backend. Sets y.rows. */
-void op_gate_up(struct run *r, struct tensor *y, struct tensor *up, const struct tensor *x,
-                const struct weight *gate_w, const struct weight *up_w);
-
 /* table[t] = cos then sin of the n_pair angles of position pos + t; table.rows is set by the
  * caller, table.cols = 2 * n_pair. */
 void op_rope_table(struct run *r, struct tensor *table, const struct rope *rope, uint32_t pos);
 
-/* In place on x (rows x n_head * head_dim): each head is normalised (times w where present), then
- * its pairs (i, i + head_dim/2) are rotated by the table; table NULL: no rotation. */
-void op_head_norm_rope(struct run *r, struct tensor *x, const struct weight *w,
-                       const struct tensor *table, uint32_t n_head, float eps);
+/* In place on x (rows x n_head * head_dim): op_rms_norm of each head. */
+void op_head_norm(struct run *r, struct tensor *x, const struct weight *w, uint32_t n_head,
+                  float eps);
 
-/* In place on x (rows x n_head * head_dim): the rotation alone. */
+/* In place on x (rows x n_head * head_dim): the pairs (i, i + head_dim/2) of each head are rotated
+ * by the row's angles. */
 void op_rope(struct run *r, struct tensor *x, const struct tensor *table, uint32_t n_head);
 
 /* Rows of k and v become positions pos, pos + 1, ... of the cache. */
 void op_kv_write(struct run *r, struct kv *kv, const struct tensor *k, const struct tensor *v,
                  uint32_t pos);
-
-/* Everything between the projections and attention. In place on q and k: op_head_norm_rope, each
- * with its own weight. In place on v: the same without weight and rotation. Then k and v go to the
- * cache as in op_kv_write. */
-void op_heads_write(struct run *r, struct kv *kv, const struct heads *h, uint32_t pos, float eps);
 
 /* Row t is at position p = pos + t. It sees the positions s with s <= p and p - s < window (window
  * 0: all of them); where kv->starts exists, none before kv->starts[p]. y = sum softmax(q . k_s)
@@ -393,66 +298,12 @@ void op_heads_write(struct run *r, struct kv *kv, const struct heads *h, uint32_
 void op_attention(struct run *r, struct tensor *y, const struct tensor *q, const struct kv *kv,
                   uint32_t n_head, uint32_t window, uint32_t pos);
 
-/* From projections to attention's result: op_heads_write (without keys: op_head_norm_rope on the
- * queries), then op_attention. The contents of q, k and v afterwards are up to the backend. Sets
- * y.rows. */
-void op_attend(struct run *r, struct tensor *y, struct kv *kv, const struct heads *h,
-               uint32_t window, uint32_t pos, float eps);
-
-/* y = W o, plus the adapters of w, where o is the result of op_attend. A backend need not store o.
- * Sets o.rows and y.rows. */
-void op_attend_linear(struct run *r, struct tensor *y, struct tensor *o, struct kv *kv,
-                      const struct heads *h, uint32_t window, uint32_t pos, float eps,
-                      const struct weight *w);
-
-/* In place on x: x += rms_norm(branch) * w. */
-void op_add_norm(struct run *r, struct tensor *x, const struct tensor *branch,
-                 const struct weight *w, float eps);
-
-/* y = rms_norm(a) * a_w + rms_norm(b) * b_w. Sets y.rows. */
-void op_norm_sum(struct run *r, struct tensor *y, const struct tensor *a, const struct weight *a_w,
-                 const struct tensor *b, const struct weight *b_w, float eps);
-
-/* The end of one block and the start of the next. Sets the rows of j->to and, where next_w exists,
- * of j->norm. */
-void op_join(struct run *r, const struct join *j);
-
-/* A join of one branch as it is; of two, that of their sum, which is made now. */
-struct join op_join_sum(struct run *r, const struct join *j);
-
-/* op_join and the first ops of the block that follows, on the join's result: op_linear for each of
- * n <= JOIN_LINEARS weights, op_linear_gelu_mul, or op_gate_up. The contents of j->norm afterwards
- * are up to the backend. */
-void op_join_linears(struct run *r, const struct join *j, struct tensor *const *y,
-                     const struct weight *const *w, uint32_t n);
-void op_join_linear_gelu_mul(struct run *r, const struct join *j, struct tensor *y,
-                             const struct weight *w, const struct tensor *b, uint32_t col);
-void op_join_gate_up(struct run *r, const struct join *j, struct tensor *y, struct tensor *up,
-                     const struct weight *gate_w, const struct weight *up_w);
-
 /* In place on x: x = gelu_tanh(x) * b[:, col ...]. */
 void op_gelu_mul(struct run *r, struct tensor *x, const struct tensor *b, uint32_t col);
-
-/* u = rms_norm(x) / sqrt(cols) * scale; p = softmax(W u) over all experts. The out.ids.cols largest
- * are chosen (ties to the lower index), and their p renormalised to sum 1. norm = rms_norm(x) *
- * by->norm is what op_experts reads next. Sets rows. */
-void op_router(struct run *r, struct routing *out, struct tensor *norm, const struct tensor *x,
-               const struct router *by, float eps);
-
-/* Two that need nothing of one another: op_linear of h, and op_router of x. */
-void op_linear_router(struct run *r, struct tensor *y, const struct tensor *h,
-                      const struct weight *w, struct routing *out, struct tensor *norm,
-                      const struct tensor *x, const struct router *by, float eps);
 
 /* y = sum over a row's experts e of weight_e scale_e down_e(gelu(gate_e x) * up_e x). Sets rows. */
 void op_experts(struct run *r, struct tensor *y, const struct tensor *x,
                 const struct routing *routing, const struct experts *e);
-
-/* op_router (with a product beside it: op_linear_router), then op_experts of what it chose, which
- * read `norm`. beside NULL: no product. */
-void op_router_experts(struct run *r, struct tensor *y, struct routing *out, struct tensor *norm,
-                       const struct tensor *x, const struct router *by, float eps,
-                       const struct experts *e, const struct product *beside);
 
 /* In place on x: x += b. */
 void op_add(struct run *r, struct tensor *x, const struct tensor *b);

@@ -285,16 +285,16 @@ static void rope(struct run *r, struct tensor *x, const struct tensor *table, ui
                    head_dim / 2);
 }
 
-static void head_norm_rope(struct run *r, struct tensor *x, const struct weight *w,
-                           const struct tensor *table, uint32_t n_head, float eps)
+static void head_norm(struct run *r, struct tensor *x, const struct weight *w, uint32_t n_head,
+                      float eps)
 {
+    (void)r;
     uint32_t head_dim = x->cols / n_head;
     for (uint32_t t = 0; t < x->rows; t++)
         for (uint32_t h = 0; h < n_head; h++) {
             float *u = row_f32(x, t) + (size_t)h * head_dim;
             norm_vec(u, u, vec(w), head_dim, eps);
         }
-    if (table) rope(r, x, table, n_head);
 }
 
 /* Row t of x becomes a row of the cache. */
@@ -358,18 +358,6 @@ static void attention(struct run *r, struct tensor *y, const struct tensor *q, c
             float *dst = row_f32(y, t) + (size_t)h * hd;
             for (uint32_t i = 0; i < hd; i++) dst[i] = (float)out[i];
         }
-    }
-}
-
-static void add_norm(struct run *r, struct tensor *x, const struct tensor *branch,
-                     const struct weight *w, float eps)
-{
-    (void)r;
-    for (uint32_t t = 0; t < x->rows; t++) {
-        float *out = row_f32(x, t);
-        const float *b = row_f32(branch, t);
-        float inverse = rms_inverse(b, x->cols, eps);
-        for (uint32_t i = 0; i < x->cols; i++) out[i] += b[i] * inverse * vec(w)[i];
     }
 }
 
@@ -446,25 +434,6 @@ static void route(struct run *r, struct routing *out, const struct tensor *score
         choose(out, t, row_f32(scores, t), p, scores->cols);
 }
 
-static void router(struct run *r, struct routing *out, struct tensor *norm, const struct tensor *x,
-                   const struct router *by, float eps)
-{
-    const struct weight *w = by->w;
-    struct cpu *c = r->be->ctx;
-    size_t n_bytes = w->rows * sizeof(double) + (w->rows + x->cols) * sizeof(float);
-    double *p = need(r, &c->hidden, n_bytes);
-    if (!p) return;
-    float *z = (float *)(p + w->rows), *u = z + w->rows;
-    float inverse_width = 1.0f / sqrtf((float)x->cols);
-    for (uint32_t t = 0; t < x->rows; t++) {
-        norm_vec(u, row_f32(x, t), NULL, x->cols, eps);
-        for (uint32_t i = 0; i < x->cols; i++) u[i] *= inverse_width * vec(by->scale)[i];
-        adapted_matvec(r, z, u, w, 0, t);
-        choose(out, t, z, p, w->rows);
-    }
-    rms_norm(r, norm, x, by->norm, eps);
-}
-
 /* h = gate_e x then up_e x, whichever way the file stores them. */
 static void gate_and_up(struct run *r, float *h, const float *x, const struct experts *e,
                         uint64_t expert, uint32_t n_ff, uint32_t slot)
@@ -531,23 +500,12 @@ static const struct backend reference = {
     .rms_norm = rms_norm,
     .linear = linear,
     .linear_z = linear_z,
-    .linear_gelu_mul = cpu_linear_gelu_mul,
-    .gate_up = cpu_gate_up,
     .rope_table = rope_table,
-    .head_norm_rope = head_norm_rope,
+    .head_norm = head_norm,
     .rope = rope,
     .kv_write = kv_write,
-    .heads_write = cpu_heads_write,
     .attention = attention,
-    .attend = cpu_attend,
-    .add_norm = add_norm,
-    .norm_sum = cpu_norm_sum,
-    .join = cpu_join,
-    .join_linears = cpu_join_linears,
-    .join_linear_gelu_mul = cpu_join_linear_gelu_mul,
-    .join_gate_up = cpu_join_gate_up,
     .gelu_mul = gelu_mul,
-    .router = router,
     .experts = experts,
     .add = add,
     .scale = scale,

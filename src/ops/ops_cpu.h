@@ -77,24 +77,6 @@ const float *dropped_rows(struct cpu *c, const struct lora *l, const float *x, u
 float gelu_tanh(float x);
 double dot_f64(const float *a, const float *b, uint32_t n);
 
-/* What is put together from other ops, for both: ops_cpu_join.c. */
-void cpu_linear_gelu_mul(struct run *r, struct tensor *y, const struct tensor *x,
-                         const struct weight *w, const struct tensor *b, uint32_t col);
-void cpu_gate_up(struct run *r, struct tensor *y, struct tensor *up, const struct tensor *x,
-                 const struct weight *gate_w, const struct weight *up_w);
-void cpu_heads_write(struct run *r, struct kv *kv, const struct heads *h, uint32_t pos, float eps);
-void cpu_attend(struct run *r, struct tensor *y, struct kv *kv, const struct heads *h,
-                uint32_t window, uint32_t pos, float eps);
-void cpu_norm_sum(struct run *r, struct tensor *y, const struct tensor *a, const struct weight *a_w,
-                  const struct tensor *b, const struct weight *b_w, float eps);
-void cpu_join(struct run *r, const struct join *j);
-void cpu_join_linears(struct run *r, const struct join *j, struct tensor *const *y,
-                      const struct weight *const *w, uint32_t n);
-void cpu_join_linear_gelu_mul(struct run *r, const struct join *j, struct tensor *y,
-                              const struct weight *w, const struct tensor *b, uint32_t col);
-void cpu_join_gate_up(struct run *r, const struct join *j, struct tensor *y, struct tensor *up,
-                      const struct weight *gate_w, const struct weight *up_w);
-
 /* The gradients, for both. */
 extern const struct backward_ops cpu_backward;
 

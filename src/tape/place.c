@@ -64,12 +64,13 @@ static bool reads_once(const struct value *y, const struct value *x)
     return n <= 1;
 }
 
-/* y is computed where x lies, if nobody reads x afterwards. */
+/* y is computed where x lies, if nobody reads x afterwards: no node, and nobody who wants x as a
+ * result of the tape. */
 static void hand_over(const struct tape *t, struct value *y, uint32_t turn)
 {
     struct value *x = y->over && y->over->placed ? y->over->root : NULL;
     if (!x || x->last != turn || x->behind || most_numbers(t, x) != most_numbers(t, y)) return;
-    if ((x->own && y->own) || !reads_once(y, x)) return;
+    if ((x->own && (y->own || !x->donated)) || !reads_once(y, x)) return;
     if (y->own) x->own = y->own;
     y->root = x;
     x->last = y->last;

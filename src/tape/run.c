@@ -168,9 +168,7 @@ static void run_node(struct run *r, const struct node *n, float eps, uint32_t po
     case TAPE_LINEAR: op_linear(r, &y->at, &x->at, w); break;
     case TAPE_LINEAR_Z: op_linear_z(r, &y->at, &n->out[1]->at, &x->at, w); break;
     case TAPE_RMS_NORM: op_rms_norm(r, &y->at, &x->at, w, eps); break;
-    case TAPE_HEAD_NORM:
-        op_head_norm_rope(r, tape_moved(r, y, x), w, NULL, heads_of(n), eps);
-        break;
+    case TAPE_HEAD_NORM: op_head_norm(r, tape_moved(r, y, x), w, heads_of(n), eps); break;
     case TAPE_ANGLES: op_rope_table(r, &y->at, n->with.rope, pos + y->row0); break;
     case TAPE_ROPE: op_rope(r, tape_moved(r, y, x), &b->at, heads_of(n)); break;
     case TAPE_KV_WRITE: op_kv_write(r, n->with.kv, &x->at, &b->at, pos + x->row0); break;

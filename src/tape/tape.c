@@ -120,6 +120,13 @@ struct value *tape_input(struct tape *t, const struct tensor *own, uint32_t rows
     return new_value(t, v);
 }
 
+struct value *tape_donated(struct tape *t, const struct tensor *own, uint32_t rows)
+{
+    struct value *x = tape_input(t, own, rows);
+    x->donated = true;
+    return x;
+}
+
 struct value *tape_embed(struct tape *t, const struct weight *table, struct value *ids, float c)
 {
     struct node *n = append(t, TAPE_EMBED, ids, NULL, table->cols);

@@ -45,6 +45,7 @@ struct value {
     uint32_t col;
     uint32_t row0;   /* which row of the step its first row is */
     bool leaves;     /* only rows that go on to the end of the network: at most max_out */
+    bool donated;    /* `own` is free once x was read: nobody wants it after the step */
     bool fixed;      /* as many rows as it has now, however many the step has */
     bool pinned;     /* a tap or a result: it must exist, whoever reads it */
     const char *tap; /* its name, or NULL */
@@ -95,7 +96,7 @@ struct node {
     struct node *next_cache; /* the next one that reads or writes any cache */
 };
 
-enum { GROUP_NODES = 12, GROUP_ROOM = 8, GROUP_LINEARS = JOIN_LINEARS };
+enum { GROUP_NODES = 12, GROUP_ROOM = 8, GROUP_LINEARS = 3 };
 
 /* Nodes that one call of the backend computes. */
 struct group {
@@ -149,6 +150,9 @@ void tape_at(struct tape *t, int layer, int step);
 
 /* A value that the host, or another tape, has put into `own`: its rows [row0, row0 + rows). */
 struct value *tape_input(struct tape *t, const struct tensor *own, uint32_t rows);
+
+/* The same where nobody wants the input afterwards. */
+struct value *tape_donated(struct tape *t, const struct tensor *own, uint32_t rows);
 
 /* y = table[id] * c */
 struct value *tape_embed(struct tape *t, const struct weight *table, struct value *ids, float c);

@@ -71,32 +71,62 @@ static const struct op_case rope_cases[] = {
 };
 /* clang-format on */
 
-/* cols is the head size, out the number of pairs that turn. */
-static void case_head_norm_rope(struct bench *b, const struct op_case *c)
+/* cols is the head size. */
+static void case_head_norm(struct bench *b, const struct op_case *c)
 {
-    uint32_t n = c->cols, n_pair = c->plain ? 0 : c->out, half = n / 2;
-    struct act *x = bench_random(b, c->rows, c->n_head * n);
-    struct act *turn = bench_random(b, c->rows, 2 * c->out);
-    struct mat *w = c->plain ? bench_absent(b) : bench_weight(b, c->format, n, 1, 1);
-    op_head_norm_rope(&b->run, &x->t, &w->w, c->plain ? NULL : &turn->t, c->n_head, EPS);
+    struct act *x = bench_random(b, c->rows, c->n_head * c->cols);
+    struct mat *w = c->plain ? bench_absent(b) : bench_weight(b, c->format, c->cols, 1, 1);
+    op_head_norm(&b->run, &x->t, &w->w, c->n_head, EPS);
     bench_result(b, &x->t, false);
+    double *want = bench_formula(b), *in = widen(x->v, b->n_got);
+    for (size_t i = 0; want && i < b->n_got; i += c->cols)
+        formula_norm(want + i, in + i, w->v, c->cols, (double)EPS);
+    free(in);
+}
+
+/* clang-format off */
+static const struct op_case head_norm_cases[] = {
+    /* seed rows cols format    nmse   why this case */
+    {  57,   65,   16, F32,        1e-12, .why = "values: no weight", .n_head = 1, .plain = true },
+    { 338,    3,  256, QUANT_BF16, 1e-12, .why = "per-layer inputs", .n_head = 5 },
+};
+/* clang-format on */
+
+/* rope(head_norm(x)) */
+static struct value *norm_rope(struct tape *t, struct value *x, const struct mat *w,
+                               struct value *angles, uint32_t size)
+{
+    x = tape_head_norm(t, x, &w->w, size);
+    return tape_rope(t, x, angles, size);
+}
+
+/* cols is the head size, out the number of pairs that turn. */
+static void case_norm_rope(struct bench *b, const struct op_case *c)
+{
+    uint32_t n = c->cols, width = c->n_head * n;
+    struct act *x = bench_random(b, c->rows, width), *y = bench_blank(b, c->rows, width);
+    struct act *turn = bench_random(b, c->rows, 2 * c->out);
+    struct mat *w = bench_weight(b, c->format, n, 1, 1);
+    bench_tape(b, c->rows);
+    struct value *v = bench_input(b, x), *angles = bench_input(b, turn);
+    v = norm_rope(&b->tape, v, w, angles, n);
+    bench_keep(b, v, y);
+    bench_run(b, RULE_BIT(NORM_ROPE), 0);
+    bench_result(b, &y->t, false);
     double *want = bench_formula(b), *in = widen(x->v, b->n_got);
     for (size_t i = 0; want && i < b->n_got; i += n) {
         formula_norm(want + i, in + i, w->v, n, (double)EPS);
-        if (n_pair)
-            formula_rope(want + i, turn->v + i / (c->n_head * n) * 2 * c->out, n_pair, half);
+        formula_rope(want + i, turn->v + i / width * 2 * c->out, c->out, n / 2);
     }
     free(in);
 }
 
 /* clang-format off */
-static const struct op_case head_norm_rope_cases[] = {
+static const struct op_case norm_rope_cases[] = {
     /* seed rows cols format    nmse   why this case */
     {  55,    1,  256, F32,        1e-12, .why = "decode", .n_head = 8, .out = 128 },
     {  56,    5,   32, F32,        1e-12, .why = "pairs past the last stay",
       .n_head = 3, .out = 5 },
-    {  57,   65,   16, F32,        1e-12, .why = "values: no weight, no turn",
-      .n_head = 1, .out = 1, .plain = true },
     {  58,    3,  512, QUANT_BF16, 1e-12, .why = "a large head", .n_head = 2, .out = 256 },
 };
 /* clang-format on */
@@ -223,8 +253,28 @@ static void formula_heads(float *x, uint32_t n_head, uint32_t n, const float *w,
     free(wide);
 }
 
-/* cols is the head size, out the number of pairs that turn. plain: no queries. split: the values
- * are made of the keys. A history is written first; attention then shows what the cache holds. */
+/* New keys and values go to the cache, the values without weight and rotation. split: they are made
+ * of the keys. */
+static void write_heads(struct bench *b, const struct op_case *c, struct kv *kv, struct value *k,
+                        struct value *v, const struct mat *k_w, struct value *angles)
+{
+    static const struct weight none;
+    v = tape_head_norm(&b->tape, c->split ? k : v, &none, kv->head_dim);
+    k = norm_rope(&b->tape, k, k_w, angles, kv->head_dim);
+    tape_kv_write(&b->tape, kv, k, v);
+}
+
+static struct value *attend_cache(struct tape *t, struct kv *kv, struct value *q, uint32_t n_head,
+                                  uint32_t window)
+{
+    const struct attend of = {
+        .kv = kv, .mask = { MASK_CAUSAL, window }, .n_head = n_head, .scale = 1
+    };
+    return tape_attend(t, q, &of);
+}
+
+/* cols is the head size, out the number of pairs that turn. plain: queries as they come. A history
+ * is written first; attention then shows what the cache holds. */
 static void case_heads_write(struct bench *b, const struct op_case *c)
 {
     uint32_t width = c->n_kv * c->cols, q_width = c->n_head * c->cols, n_pos = c->pos + c->rows;
@@ -237,29 +287,26 @@ static void case_heads_write(struct bench *b, const struct op_case *c)
     struct act *(*blank)(struct bench *, uint32_t, uint32_t) = c->half ? bench_halves : bench_blank;
     struct act *k_ring = blank(b, n_pos, width), *v_ring = blank(b, n_pos, width);
     struct kv kv = { .k = k_ring->t, .v = v_ring->t, .n_kv_head = c->n_kv, .head_dim = c->cols };
-    struct heads h = { .q = c->plain ? NULL : &q->t,
-                       .k = &k->t,
-                       .v = &v->t,
-                       .q_norm = &q_w->w,
-                       .k_norm = &k_w->w,
-                       .table = &turn->t,
-                       .n_head = c->n_head,
-                       .v_from_k = c->split };
     op_kv_write(&b->run, &kv, &old_k->t, &old_v->t, 0);
-    op_heads_write(&b->run, &kv, &h, c->pos, EPS);
-    op_attention(&b->run, &y->t, &q->t, &kv, c->n_head, 0, c->pos);
-    const struct act *all[] = { q, k, v, y };
-    for (int i = 0; i < 4; i++) bench_result(b, &all[i]->t, false);
+    bench_tape(b, c->rows);
+    struct value *asked = bench_input(b, q), *angles = bench_input(b, turn);
+    struct value *new_k = bench_donated(b, k), *new_v = bench_donated(b, v);
+    write_heads(b, c, &kv, new_k, new_v, k_w, angles);
+    if (!c->plain) asked = norm_rope(&b->tape, asked, q_w, angles, c->cols);
+    asked = attend_cache(&b->tape, &kv, asked, c->n_head, 0);
+    bench_keep(b, asked, y);
+    bench_run(b, RULE_BIT(HEADS_WRITE), c->pos);
+    bench_result(b, &y->t, false);
     double *want = bench_formula(b);
     if (!want) return;
     float *keys = malloc((size_t)n_pos * width * sizeof *keys);
     float *values = malloc((size_t)n_pos * width * sizeof *values);
     for (uint32_t t = 0; t < c->rows; t++) {
         float *qt = q->v + (size_t)t * q_width, *kt = k->v + (size_t)t * width;
-        float *vt = v->v + (size_t)t * width, *angles = turn->v + (size_t)t * 2 * c->out;
+        float *vt = v->v + (size_t)t * width, *cosine = turn->v + (size_t)t * 2 * c->out;
         if (c->split) memcpy(vt, kt, width * sizeof *vt);
-        if (!c->plain) formula_heads(qt, c->n_head, c->cols, q_w->v, angles, c->out);
-        formula_heads(kt, c->n_kv, c->cols, k_w->v, angles, c->out);
+        if (!c->plain) formula_heads(qt, c->n_head, c->cols, q_w->v, cosine, c->out);
+        formula_heads(kt, c->n_kv, c->cols, k_w->v, cosine, c->out);
         formula_heads(vt, c->n_kv, c->cols, NULL, NULL, 0);
     }
     size_t n_old = (size_t)c->pos * width, n_new = (size_t)c->rows * width, at = 0;
@@ -267,9 +314,6 @@ static void case_heads_write(struct bench *b, const struct op_case *c)
         keys[i] = as_kept(c, i < n_old ? old_k->v[i] : k->v[i - n_old]);
         values[i] = as_kept(c, i < n_old ? old_v->v[i] : v->v[i - n_old]);
     }
-    for (int i = 0; i < 3; i++)
-        for (size_t j = 0; j < (size_t)all[i]->t.rows * all[i]->t.cols; j++)
-            want[at++] = (double)all[i]->v[j];
     for (uint32_t i = 0; i < c->rows * c->n_head; i++, at += c->cols) {
         size_t head = (size_t)(i % c->n_head * c->n_kv / c->n_head) * c->cols;
         formula_attend(want + at, q->v + (size_t)i * c->cols, keys + head, values + head, width, c,
@@ -297,11 +341,11 @@ static const struct op_case heads_write_cases[] = {
 };
 /* clang-format on */
 
-/* heads_write and attention in one op. cols, out and split as in case_heads_write; plain: no keys.
- * A second set of queries (probe) shows afterwards what the cache holds. n_ff: the attention is
- * multiplied with a matrix of so many rows. at: that matrix has the case's format, and
- * op_attend_linear computes both. */
-static void case_attend(struct bench *b, const struct op_case *c)
+/* From projections to attention. cols, out and split as in case_heads_write; plain: no keys. A
+ * second set of queries (probe) shows afterwards what the cache holds. n_ff: the attention is
+ * multiplied with a matrix of so many rows. at: that matrix has the case's format, and is of the
+ * same group. */
+static void case_attend_heads(struct bench *b, const struct op_case *c)
 {
     uint32_t width = c->n_kv * c->cols, q_width = c->n_head * c->cols, n_pos = c->pos + c->rows;
     uint32_t n_old = c->plain ? n_pos : c->pos;
@@ -322,24 +366,22 @@ static void case_attend(struct bench *b, const struct op_case *c)
         op_copy_rows(&b->run, &one_v->t, &old_v->t, at);
         op_kv_write(&b->run, &kv, &one_k->t, &one_v->t, at);
     }
-    struct heads h = { .q = &q->t,
-                       .k = c->plain ? NULL : &k->t,
-                       .v = c->plain ? NULL : &v->t,
-                       .q_norm = &q_w->w,
-                       .k_norm = &k_w->w,
-                       .table = &turn->t,
-                       .n_head = c->n_head,
-                       .v_from_k = c->split };
     uint32_t format = c->at ? c->format : QUANT_Q8_0;
     struct mat *w = c->n_ff ? bench_weight(b, format, q_width, c->n_ff, 1) : NULL;
     struct act *z = c->n_ff ? bench_blank(b, c->rows, c->n_ff) : NULL;
     for (uint32_t i = 0; w && i < c->n_lora; i++) bench_lora(b, w, c->rank + i);
-    if (c->at) {
-        op_attend_linear(&b->run, &z->t, &y->t, &kv, &h, c->window, c->pos, EPS, &w->w);
-    } else {
-        op_attend(&b->run, &y->t, &kv, &h, c->window, c->pos, EPS);
-        if (w) op_linear(&b->run, &z->t, &y->t, &w->w);
+    bench_tape(b, c->rows);
+    struct value *o = bench_donated(b, q), *angles = bench_input(b, turn);
+    struct value *new_k = bench_donated(b, k), *new_v = bench_donated(b, v);
+    if (!c->plain) write_heads(b, c, &kv, new_k, new_v, k_w, angles);
+    o = norm_rope(&b->tape, o, q_w, angles, c->cols);
+    o = attend_cache(&b->tape, &kv, o, c->n_head, c->window);
+    if (!c->at) bench_keep(b, o, y);
+    if (w) {
+        o = tape_linear(&b->tape, o, &w->w);
+        bench_keep(b, o, z);
     }
+    bench_run(b, c->at ? RULE_BIT(ATTEND_LINEAR) : RULE_BIT(ATTEND_HEADS), c->pos);
     op_attention(&b->run, &seen->t, &probe->t, &kv, c->n_head, c->window, c->pos);
     if (!c->at) bench_result(b, &y->t, false);
     bench_result(b, &seen->t, false);
@@ -351,13 +393,13 @@ static void case_attend(struct bench *b, const struct op_case *c)
     memcpy(keys, old_k->v, (size_t)n_old * width * sizeof *keys);
     memcpy(values, old_v->v, (size_t)n_old * width * sizeof *values);
     for (uint32_t t = 0; t < c->rows; t++) {
-        float *angles = turn->v + (size_t)t * 2 * c->out;
-        formula_heads(q->v + (size_t)t * q_width, c->n_head, c->cols, q_w->v, angles, c->out);
+        float *cosine = turn->v + (size_t)t * 2 * c->out;
+        formula_heads(q->v + (size_t)t * q_width, c->n_head, c->cols, q_w->v, cosine, c->out);
         if (c->plain) continue;
         float *kt = keys + (size_t)(n_old + t) * width, *vt = values + (size_t)(n_old + t) * width;
         memcpy(kt, k->v + (size_t)t * width, width * sizeof *kt);
         memcpy(vt, (c->split ? k : v)->v + (size_t)t * width, width * sizeof *vt);
-        formula_heads(kt, c->n_kv, c->cols, k_w->v, angles, c->out);
+        formula_heads(kt, c->n_kv, c->cols, k_w->v, cosine, c->out);
         formula_heads(vt, c->n_kv, c->cols, NULL, NULL, 0);
     }
     for (size_t i = 0; i < (size_t)n_pos * width; i++) {
@@ -366,23 +408,23 @@ static void case_attend(struct bench *b, const struct op_case *c)
     }
     const struct act *asked[] = { q, probe };
     size_t n_o = (size_t)c->rows * q_width, n_want = c->at ? n_o : 2 * n_o; /* of attention */
-    double *o = malloc(2 * n_o * sizeof *o);
+    double *out = malloc(2 * n_o * sizeof *out);
     for (uint32_t i = 0; i < 2 * c->rows * c->n_head; i++) {
         uint32_t n = c->rows * c->n_head, j = i % n;
         size_t head = (size_t)(j % c->n_head * c->n_kv / c->n_head) * c->cols;
-        formula_attend(o + (size_t)i * c->cols, asked[i / n]->v + (size_t)j * c->cols, keys + head,
-                       values + head, width, c, c->pos + j / c->n_head);
+        formula_attend(out + (size_t)i * c->cols, asked[i / n]->v + (size_t)j * c->cols,
+                       keys + head, values + head, width, c, c->pos + j / c->n_head);
     }
-    memcpy(want, o + 2 * n_o - n_want, n_want * sizeof *o);
+    memcpy(want, out + 2 * n_o - n_want, n_want * sizeof *out);
     for (uint32_t t = 0; w && t < c->rows; t++)
-        formula_linear(want + n_want + (size_t)t * c->n_ff, o + (size_t)t * q_width, w, 0);
-    free(o);
+        formula_linear(want + n_want + (size_t)t * c->n_ff, out + (size_t)t * q_width, w, 0);
+    free(out);
     free(keys);
     free(values);
 }
 
 /* clang-format off */
-static const struct op_case attend_cases[] = {
+static const struct op_case attend_heads_cases[] = {
     /* seed rows cols format    nmse   why this case */
     {  85,    1,  256, F32,        1e-12, .why = "decode, groups of 8",
       .n_head = 8, .n_kv = 1, .out = 128, .ring = 80, .pos = 70 },

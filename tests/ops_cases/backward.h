@@ -10,7 +10,6 @@
 
 #include "ops/ops_bwd.h"
 #include "ops_cases/case.h"
-#include "tape/tape.h"
 
 /* Train an adapter: its gradients begin with random numbers. */
 static inline void bench_train(struct bench *b, struct lora_grad *grad, struct lora *l)
@@ -141,47 +140,49 @@ static const struct op_case rope_bwd_cases[] = {
 };
 /* clang-format on */
 
-/* Both together, as a tape: a backend that fuses has one dispatch for them. plain: no rotation and
- * no weight. */
-static void case_head_norm_rope_bwd(struct bench *b, const struct op_case *c)
+static void case_head_norm_bwd(struct bench *b, const struct op_case *c)
 {
-    const struct backend *be = b->run.be;
     struct act *x = bench_random(b, c->rows, c->n_head * c->cols);
     struct act *d = bench_random(b, c->rows, c->n_head * c->cols);
-    struct act *turn = bench_random(b, c->rows, 2 * c->out);
-    struct act *dx = bench_blank(b, c->rows, c->n_head * c->cols);
     struct mat *w = c->plain ? bench_absent(b) : bench_weight(b, c->format, c->cols, 1, 1);
-    struct tape t = { 0 };
-    struct tape_memory none = { 0 };
-    tape_begin(&t, EPS, c->rows, c->rows);
-    t.max_rows = t.max_out = c->rows;
-    struct value *in[] = { tape_input(&t, &d->t, c->rows), tape_input(&t, &turn->t, c->rows) };
-    if (!c->plain) {
-        struct node *rope = tape_append(&t, TAPE_ROPE_BWD, in, 2);
-        rope->n = c->cols;
-        in[0] = tape_output(&t, rope, in[0], x->t.cols);
-    }
-    in[1] = tape_input(&t, &x->t, c->rows);
-    struct node *norm = tape_append(&t, TAPE_HEAD_NORM_BWD, in, 2);
-    norm->w = &w->w;
-    norm->n = c->cols;
-    tape_result(&t, tape_output(&t, norm, in[0], x->t.cols), &dx->t);
-    tape_finish(&t);
-    tape_groups(&t);
-    if (be->fuse) be->fuse(be->ctx, &t);
-    if (tape_place(&t, &none) && tape_bind(&t, &none, be)) tape_run(&t, &b->run, 0);
-    bench_result(b, &dx->t, false);
-    tape_free(&t);
-    tape_memory_close(&none, be);
+    op_head_norm_bwd(&b->run, &d->t, &x->t, &w->w, c->n_head, EPS);
+    bench_result(b, &d->t, false);
 }
 
 /* clang-format off */
-static const struct op_case head_norm_rope_bwd_cases[] = {
+static const struct op_case head_norm_bwd_cases[] = {
+    /* seed rows cols format    nmse   why this case */
+    {  16,    2,   32, F32,        1e-10, .why = "no weight", .n_head = 1, .plain = true },
+    {  48,   65,  256, QUANT_BF16, 1e-10, .why = "a weight", .n_head = 3 },
+};
+/* clang-format on */
+
+/* Both together: the gradient of rope(head_norm(x)). */
+static void case_norm_rope_bwd(struct bench *b, const struct op_case *c)
+{
+    uint32_t width = c->n_head * c->cols;
+    struct act *x = bench_random(b, c->rows, width), *d = bench_random(b, c->rows, width);
+    struct act *turn = bench_random(b, c->rows, 2 * c->out), *dx = bench_blank(b, c->rows, width);
+    struct mat *w = bench_weight(b, c->format, c->cols, 1, 1);
+    struct tape *t = bench_tape(b, c->rows);
+    struct value *in[] = { bench_donated(b, d), bench_input(b, turn) };
+    struct node *rope = tape_append(t, TAPE_ROPE_BWD, in, 2);
+    rope->n = c->cols;
+    in[0] = tape_output(t, rope, in[0], width);
+    in[1] = bench_input(b, x);
+    struct node *norm = tape_append(t, TAPE_HEAD_NORM_BWD, in, 2);
+    norm->w = &w->w;
+    norm->n = c->cols;
+    bench_keep(b, tape_output(t, norm, in[0], width), dx);
+    bench_run(b, RULE_BIT(NORM_ROPE_BWD), 0);
+    bench_result(b, &dx->t, false);
+}
+
+/* clang-format off */
+static const struct op_case norm_rope_bwd_cases[] = {
     /* seed rows cols format    nmse   why this case */
     {  14,    3,   64, F32,        1e-10, .why = "all pairs", .n_head = 2, .out = 32 },
     {  15,    5,  256, QUANT_BF16, 1e-10, .why = "some pairs", .n_head = 3, .out = 32 },
-    {  16,    2,   32, F32,        1e-10, .why = "no weight, no rotation",
-      .n_head = 1, .out = 16, .plain = true },
 };
 /* clang-format on */
 
@@ -418,10 +419,10 @@ static const struct op_case publish_cases[] = {
 /* clang-format on */
 
 static const struct tested_op bwd_ops[] = {
-    TESTED(zero),      TESTED(rms_norm_bwd),       TESTED(linear_bwd),    TESTED(rows_bwd),
-    TESTED(rope_bwd),  TESTED(head_norm_rope_bwd), TESTED(attention_bwd), TESTED(gelu_mul_bwd),
-    TESTED(head_loss), TESTED(experts_bwd),        TESTED(route_bwd),     TESTED(adamw),
-    TESTED(publish),
+    TESTED(zero),         TESTED(rms_norm_bwd),  TESTED(linear_bwd),    TESTED(rows_bwd),
+    TESTED(rope_bwd),     TESTED(head_norm_bwd), TESTED(norm_rope_bwd), TESTED(attention_bwd),
+    TESTED(gelu_mul_bwd), TESTED(head_loss),     TESTED(experts_bwd),   TESTED(route_bwd),
+    TESTED(adamw),        TESTED(publish),
 };
 
 #endif

@@ -15,7 +15,6 @@
 #include "ops_fixture.h"
 
 #define EVERY UINT32_MAX /* format: each one whose block divides cols, in turn */
-#define EPS   1e-6f
 #define F32   QUANT_F32
 
 struct op_case {

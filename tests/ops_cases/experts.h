@@ -95,23 +95,57 @@ static const struct op_case route_cases[] = {
 };
 /* clang-format on */
 
+/* A router of x: its scores, the experts that it chooses, and what they read of x. */
+struct routed {
+    struct mat *w, *scale, *norm;
+    struct chosen by;
+    struct value *read;
+};
+
+static void route(struct bench *b, const struct op_case *c, struct routed *r, struct value *x)
+{
+    struct tape *t = &b->tape;
+    struct value *u = tape_rms_norm(t, x, &r->scale->w);
+    u = tape_linear(t, u, &r->w->w);
+    u = tape_times(t, u, 1.0f / sqrtf((float)c->cols));
+    r->by = tape_route(t, u, c->n_used);
+    r->read = tape_rms_norm(t, x, &r->norm->w);
+}
+
+/* The smallest experts that there can be: a router is part of a network where some read it. What
+ * they make is not looked at. */
+static void small_experts(struct bench *b, const struct op_case *c, const struct routed *r)
+{
+    enum { N_FF = 8, OUT = 8 };
+    struct mat *gate_up = bench_weight(b, QUANT_Q8_0, c->cols, 2 * N_FF, c->n_expert);
+    struct mat *down = bench_weight(b, F32, N_FF, OUT, c->n_expert), *none = bench_absent(b);
+    struct act *y = bench_blank(b, c->rows, OUT);
+    const struct experts e = { &gate_up->w, &none->w, &none->w, &down->w, &none->w };
+    struct value *out = tape_experts(&b->tape, r->read, r->by, &e);
+    bench_keep(b, out, y);
+}
+
 static void case_router(struct bench *b, const struct op_case *c)
 {
     struct act *x = bench_random(b, c->rows, c->cols), *ids = bench_blank(b, c->rows, c->n_used);
     struct act *weights = bench_blank(b, c->rows, c->n_used);
-    struct act *read = bench_blank(b, c->rows, c->cols);
-    struct mat *w = router_matrix(b, c, c->format);
-    struct mat *scale = router_scale(b, c->cols), *norm = bench_weight(b, QUANT_F32, c->cols, 1, 1);
-    for (uint32_t i = 0; i < c->n_lora; i++) bench_lora(b, w, c->rank + i);
-    struct routing out = { ids->t, weights->t };
-    struct router by = { &w->w, &scale->w, &norm->w };
-    op_router(&b->run, &out, &read->t, &x->t, &by, EPS);
-    bench_result(b, &out.ids, true);
-    if (!c->broken) bench_result(b, &out.weights, false); /* then they are no numbers either */
+    struct routed r = { router_matrix(b, c, c->format), NULL, NULL, .read = NULL };
+    r.scale = router_scale(b, c->cols);
+    r.norm = bench_weight(b, QUANT_F32, c->cols, 1, 1);
+    for (uint32_t i = 0; i < c->n_lora; i++) bench_lora(b, r.w, c->rank + i);
+    bench_tape(b, c->rows);
+    struct value *in = bench_input(b, x);
+    route(b, c, &r, in);
+    small_experts(b, c, &r);
+    bench_keep(b, r.by.ids, ids);
+    bench_keep(b, r.by.weights, weights);
+    bench_run(b, RULE_BIT(ROUTER), 0);
+    bench_result(b, &ids->t, true);
+    if (!c->broken) bench_result(b, &weights->t, false); /* then they are no numbers either */
     double *want = bench_formula(b), *shares = malloc((size_t)c->rows * c->n_used * sizeof *shares);
     for (uint32_t t = 0; want && t < c->rows; t++)
         formula_router(want + (size_t)t * c->n_used, shares + (size_t)t * c->n_used,
-                       x->v + (size_t)t * c->cols, w, scale, c->n_used);
+                       x->v + (size_t)t * c->cols, r.w, r.scale, c->n_used);
     for (size_t i = (size_t)c->rows * c->n_used, at = 0; want && i < b->n_got; i++)
         want[i] = shares[at++];
     free(shares);
@@ -133,35 +167,42 @@ static const struct op_case router_cases[] = {
 };
 /* clang-format on */
 
-/* A row that a join has left is multiplied, while the router reads the stream. */
+/* The norm of a stream is multiplied, while the router reads the stream itself. */
 static void case_linear_router(struct bench *b, const struct op_case *c)
 {
-    struct joint t = make_join(b, c, true, true);
+    struct stream s = make_stream(b, c, true, true);
     struct act *y = bench_blank(b, c->rows, c->out), *ids = bench_blank(b, c->rows, c->n_used);
     struct act *weights = bench_blank(b, c->rows, c->n_used);
     struct act *read = bench_blank(b, c->rows, c->cols);
     struct mat *w = bench_weight(b, c->format, c->cols, c->out, 1), *m = router_matrix(b, c, F32);
     struct mat *scale = router_scale(b, c->cols), *norm = bench_weight(b, F32, c->cols, 1, 1);
+    struct routed r = { m, scale, norm, .read = NULL };
     for (uint32_t i = 0; i < c->n_lora; i++) bench_lora(b, i % 2 ? m : w, c->rank + i);
-    struct routing out = { ids->t, weights->t };
-    struct router by = { &m->w, &scale->w, &norm->w };
-    op_join(&b->run, &t.j);
-    op_linear_router(&b->run, &y->t, &t.norm->t, &w->w, &out, &read->t, &t.to->t, &by, EPS);
-    bench_result(b, &t.to->t, false);
+    bench_tape(b, c->rows);
+    struct value *x = residual_input(b, c, &s), *h = normed(b, &s, x);
+    h = tape_linear(&b->tape, h, &w->w);
+    bench_keep(b, h, y);
+    route(b, c, &r, x);
+    small_experts(b, c, &r);
+    bench_keep(b, r.read, read);
+    bench_keep(b, r.by.ids, ids);
+    bench_keep(b, r.by.weights, weights);
+    bench_run(b, RULE_BIT(LINEAR_ROUTER), 0);
+    stream_result(b, c, &s);
     bench_result(b, &y->t, false);
     bench_result(b, &read->t, false);
-    bench_result(b, &out.ids, true);
-    bench_result(b, &out.weights, false);
+    bench_result(b, &ids->t, true);
+    bench_result(b, &weights->t, false);
     double *want = bench_formula(b);
     if (!want) return;
-    double *in = formula_join(&t, c, want), *to = want + (size_t)c->rows * c->cols;
+    double *in = formula_stream(&s, c, want), *to = want + (size_t)c->rows * c->cols;
     double *state = to + (size_t)c->rows * c->out, *chosen = state + (size_t)c->rows * c->cols;
     float *v = malloc(c->cols * sizeof *v);
     for (uint32_t k = 0; k < c->rows; k++) {
-        const double *x = want + (size_t)k * c->cols;
-        for (uint32_t i = 0; i < c->cols; i++) v[i] = (float)x[i];
+        const double *xk = want + (size_t)k * c->cols;
+        for (uint32_t i = 0; i < c->cols; i++) v[i] = (float)xk[i];
         formula_linear(to + (size_t)k * c->out, in + (size_t)k * c->cols, w, 0);
-        formula_norm(state + (size_t)k * c->cols, x, norm->v, c->cols, (double)EPS);
+        formula_norm(state + (size_t)k * c->cols, xk, norm->v, c->cols, (double)EPS);
         formula_router(chosen + (size_t)k * c->n_used, chosen + (size_t)(c->rows + k) * c->n_used,
                        v, m, scale, c->n_used);
     }
@@ -174,13 +215,13 @@ static const struct op_case linear_router_cases[] = {
     /* seed rows cols format    nmse   why this case */
     { 232,    1,  256, EVERY,      1e-12, .why = "decode, every format",
       .out = 37, .n_expert = 8, .n_used = 3 },
-    { 233,    1, 2816, QUANT_Q8_0, 1e-12, .why = "as long as published rows, in three dispatches",
+    { 233,    1, 2816, QUANT_Q8_0, 1e-12, .why = "as long as published rows, in five dispatches",
       .out = 36, .n_expert = 128, .n_used = 8, .cut = 2 },
-    { 234,    3,  256, QUANT_Q4_K, 1e-12, .why = "a few rows, in three dispatches",
+    { 234,    3,  256, QUANT_Q4_K, 1e-12, .why = "a few rows, in five dispatches",
       .out = 300, .n_expert = 5, .n_used = 5, .cut = 3 },
     { 235,    1, 4096, QUANT_Q4_0, 1e-12, .why = "more runs than experts' workgroups have threads",
       .out = 33, .n_expert = 1, .n_used = 1 },
-    { 236,    2,  256, QUANT_Q6_K, 1e-12, .why = "of equals the lower index, in three dispatches",
+    { 236,    2,  256, QUANT_Q6_K, 1e-12, .why = "of equals the lower index, in five dispatches",
       .out = 40, .n_expert = 71, .n_used = 7, .tied = true },
     { 237,    1,  256, QUANT_Q8_0, 1e-12, .why = "adapters on both",
       .out = 40, .n_expert = 8, .n_used = 2, .rank = 4, .n_lora = 2 },
@@ -221,20 +262,23 @@ static void expert_weights(struct bench *b, const struct op_case *c, struct mat 
 }
 
 /* What a router leaves is what the experts read. */
-static void case_router_then_experts(struct bench *b, const struct op_case *c)
+static void case_router_experts(struct bench *b, const struct op_case *c)
 {
     struct act *x = bench_random(b, c->rows, c->cols), *y = bench_blank(b, c->rows, c->out);
-    struct act *ids = bench_blank(b, c->rows, c->n_used);
-    struct act *weights = bench_blank(b, c->rows, c->n_used);
     struct act *read = bench_blank(b, c->rows, c->cols);
     struct mat *w[4], *router = router_matrix(b, c, F32);
     struct mat *scale = router_scale(b, c->cols), *norm = bench_weight(b, QUANT_F32, c->cols, 1, 1);
+    struct routed r = { router, scale, norm, .read = NULL };
     expert_weights(b, c, w);
     struct mat *factor = c->plain ? bench_absent(b) : bench_weight(b, QUANT_F32, c->n_expert, 1, 1);
-    struct routing routing = { ids->t, weights->t };
-    struct router by = { &router->w, &scale->w, &norm->w };
-    struct experts e = { &w[0]->w, &w[1]->w, &w[2]->w, &w[3]->w, &factor->w };
-    op_router_experts(&b->run, &y->t, &routing, &read->t, &x->t, &by, EPS, &e, NULL);
+    const struct experts e = { &w[0]->w, &w[1]->w, &w[2]->w, &w[3]->w, &factor->w };
+    bench_tape(b, c->rows);
+    struct value *v = bench_input(b, x);
+    route(b, c, &r, v);
+    bench_keep(b, r.read, read);
+    v = tape_experts(&b->tape, r.read, r.by, &e);
+    bench_keep(b, v, y);
+    bench_run(b, RULE_BIT(ROUTER_EXPERTS), 0);
     bench_result(b, &read->t, false);
     bench_result(b, &y->t, false);
     double *want = bench_formula(b), *chosen = malloc(2 * c->n_used * sizeof *chosen);
@@ -256,7 +300,7 @@ static void case_router_then_experts(struct bench *b, const struct op_case *c)
 }
 
 /* clang-format off */
-static const struct op_case router_then_experts_cases[] = {
+static const struct op_case router_experts_cases[] = {
     /* seed rows cols format    nmse   why this case */
     { 239,    1,  256, QUANT_Q4_K, 1e-12,
       .why = "decode, as published files have it, in three dispatches", .out = 70, .n_expert = 8,

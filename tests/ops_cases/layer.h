@@ -10,29 +10,30 @@
 static void case_layer_start(struct bench *b, const struct op_case *c)
 {
     uint32_t width = c->n_kv * c->out, q_width = c->n_head * c->out, n_pos = c->pos + 1;
-    struct joint t = make_join(b, c, true, true);
-    struct act *q = bench_blank(b, 1, q_width), *y = bench_blank(b, 1, q_width);
+    struct stream s = make_stream(b, c, true, true);
+    struct act *y = bench_blank(b, 1, q_width), *turn = bench_random(b, 1, c->out);
     struct act *keys = bench_random(b, n_pos, width), *values = bench_random(b, n_pos, width);
     struct act *k_ring = bench_blank(b, n_pos, width), *v_ring = bench_blank(b, n_pos, width);
-    struct act *turn = bench_random(b, 1, c->out);
     struct mat *w = bench_weight(b, c->format, c->cols, q_width, 1);
     struct mat *q_w = bench_weight(b, F32, c->out, 1, 1);
     for (uint32_t i = 0; i < c->n_lora; i++) bench_lora(b, w, c->rank + i);
     struct kv kv = { .k = k_ring->t, .v = v_ring->t, .n_kv_head = c->n_kv, .head_dim = c->out };
-    struct heads h = {
-        .q = &q->t, .q_norm = &q_w->w, .k_norm = &q_w->w, .table = &turn->t, .n_head = c->n_head
-    };
     op_kv_write(&b->run, &kv, &keys->t, &values->t, 0);
-    op_join_linears(&b->run, &t.j, (struct tensor *[]) { &q->t },
-                    (const struct weight *[]) { &w->w }, 1);
-    op_attend(&b->run, &y->t, &kv, &h, 0, c->pos, EPS);
-    bench_result(b, &t.to->t, false);
+    struct tape *t = bench_tape(b, 1);
+    struct value *angles = bench_input(b, turn), *x = residual_input(b, c, &s);
+    x = normed(b, &s, x);
+    x = tape_linear(t, x, &w->w);
+    x = norm_rope(t, x, q_w, angles, c->out);
+    x = attend_cache(t, &kv, x, c->n_head, 0);
+    bench_keep(b, x, y);
+    bench_run(b, RULE_BIT(ATTEND_HEADS) | RULE_BIT(NORM_LINEARS), c->pos);
+    stream_result(b, c, &s);
     bench_result(b, &y->t, false);
     double *want = bench_formula(b);
     if (!want) return;
     struct op_case head = *c;
     head.cols = c->out;
-    double *in = formula_join(&t, c, want), *wide = malloc(q_width * sizeof *wide);
+    double *in = formula_stream(&s, c, want), *wide = malloc(q_width * sizeof *wide);
     float *asked = malloc(q_width * sizeof *asked);
     formula_linear(wide, in, w, 0);
     for (uint32_t i = 0; i < q_width; i++) asked[i] = (float)wide[i];
@@ -106,31 +107,49 @@ static void formula_layer_attention(double *out, const double *in, struct mat *c
     free(wide);
 }
 
+/* From the state x on, which s ends with: gate, up and down of its norm, which u adds to it. */
+static struct value *feed_forward(struct bench *b, const struct stream *s, const struct stream *u,
+                                  struct mat *const w[3], struct value *x)
+{
+    struct value *h = normed(b, s, x);
+    h = gate_up(&b->tape, h, w);
+    h = tape_linear(&b->tape, h, &w[2]->w);
+    return residual(b, u, x, h);
+}
+
+/* The branch of per-layer inputs, n wide, which are columns n to 2 n of `by`. */
+static struct value *detour(struct bench *b, uint32_t n, struct mat *const w[2], struct value *x,
+                            const struct act *by)
+{
+    const struct op_case at = { .at = n, .out = n };
+    x = linear_gelu(b, &at, x, w[0], by);
+    return tape_linear(&b->tape, x, &w[1]->w);
+}
+
 /* The ops of a layer after attention: gate, up and down; then the detour of per-layer inputs, out
  * wide, whose gelu is multiplied with columns out to 2 out of `by`. */
 static void case_layer_end(struct bench *b, const struct op_case *c)
 {
-    struct joint t = make_join(b, c, false, true), u = make_join(b, c, false, false);
-    struct act *h = bench_blank(b, 1, c->n_ff), *room = bench_blank(b, 1, c->n_ff);
-    struct act *gate = bench_blank(b, 1, c->out), *y = bench_blank(b, 1, c->cols);
-    struct act *by = bench_random(b, 1, 3 * c->out);
+    struct stream s = make_stream(b, c, false, true), u = make_stream(b, c, false, false);
+    struct act *y = bench_blank(b, 1, c->cols), *by = bench_random(b, 1, 3 * c->out);
     struct mat *w[5] = { bench_weight(b, c->format, c->cols, c->n_ff, 1),
                          bench_weight(b, c->format, c->cols, c->n_ff, 1),
                          bench_weight(b, c->format, c->n_ff, c->cols, 1),
                          bench_weight(b, c->format, c->cols, c->out, 1),
                          bench_weight(b, c->format, c->out, c->cols, 1) };
     for (uint32_t i = 0; i < c->n_lora; i++) bench_lora(b, w[(i + c->at) % 5], c->rank + i % 5);
-    u.j.x = &t.to->t;
-    op_join_gate_up(&b->run, &t.j, &h->t, &room->t, &w[0]->w, &w[1]->w);
-    op_linear(&b->run, &u.branch->t, &h->t, &w[2]->w);
-    op_join_linear_gelu_mul(&b->run, &u.j, &gate->t, &w[3]->w, &by->t, c->out);
-    op_linear(&b->run, &y->t, &gate->t, &w[4]->w);
-    bench_result(b, &t.to->t, false);
+    bench_tape(b, 1);
+    struct value *x = residual_input(b, c, &s);
+    x = feed_forward(b, &s, &u, w, x);
+    x = detour(b, c->out, w + 3, x, by);
+    bench_keep(b, x, y);
+    bench_run(b, RULE_BIT(NORM_GATE_UP) | RULE_BIT(RESIDUAL_LINEAR_GELU), 0);
+    stream_result(b, c, &s);
     bench_result(b, &u.to->t, false);
     bench_result(b, &y->t, false);
     double *want = bench_formula(b);
     if (!want) return;
-    double *in = formula_join(&t, c, want), *up = malloc(2 * c->n_ff * sizeof *up),
+    double *in = formula_stream(&s, c, want), *up = malloc(2 * c->n_ff * sizeof *up),
            *act = up + c->n_ff;
     double *state = want + c->cols, *down = malloc((c->cols + c->out) * sizeof *down);
     double *v = down + c->cols;
@@ -180,21 +199,38 @@ static const struct op_case layer_end_cases[] = {
 };
 /* clang-format on */
 
+/* The branch of attention of h, with its output: w has queries, keys, values (same: the raw keys)
+ * and the output. plain: no keys of its own. */
+static struct value *layer_attention(struct bench *b, const struct op_case *c, struct kv *kv,
+                                     struct mat *const w[4], const struct past *p, struct value *h,
+                                     struct value *angles)
+{
+    struct tape *t = &b->tape;
+    if (!c->plain) {
+        struct op_case heads = { .split = c->same };
+        struct value *k = tape_linear(t, h, &w[1]->w), *v = k;
+        if (!c->same) v = tape_linear(t, h, &w[2]->w);
+        write_heads(b, &heads, kv, k, v, p->k_w, angles);
+    }
+    h = tape_linear(t, h, &w[0]->w);
+    h = norm_rope(t, h, p->q_w, angles, c->out);
+    h = attend_cache(t, kv, h, c->n_head, 0);
+    return tape_linear(t, h, &w[3]->w);
+}
+
 /* From one layer's MLP to the next layer's: gate, up and down; the detour of per-layer inputs,
  * n_used wide; queries, and unless plain keys and values; attention over pos earlier positions; its
  * output; gate, up and down. out is the head size. split: the values' matrix is Q6_K. */
 static void case_layer_next(struct bench *b, const struct op_case *c)
 {
     uint32_t width = c->n_kv * c->out, q_width = c->n_head * c->out;
-    uint32_t n_old = c->plain ? c->pos + 1 : c->pos, n_own = c->plain ? 1 : c->same ? 2 : 3;
+    uint32_t n_old = c->plain ? c->pos + 1 : c->pos;
     struct op_case joined = *c;
     joined.plain = false;
-    struct joint t = make_join(b, &joined, false, true), u = make_join(b, &joined, false, false);
-    struct joint n = make_join(b, &joined, true, true), m = make_join(b, &joined, false, true);
-    struct act *h = bench_blank(b, 1, c->n_ff), *room = bench_blank(b, 1, c->n_ff);
-    struct act *gate = bench_blank(b, 1, c->n_used), *by = bench_random(b, 1, 3 * c->n_used);
-    struct act *q = bench_blank(b, 1, q_width), *o = bench_blank(b, 1, q_width);
-    struct act *k = bench_blank(b, 1, width), *v = bench_blank(b, 1, width);
+    struct stream s = make_stream(b, &joined, false, true),
+                  u = make_stream(b, &joined, false, false);
+    struct stream n = make_stream(b, &joined, true, true), m = make_stream(b, &joined, false, true);
+    struct act *by = bench_random(b, 1, 3 * c->n_used);
     struct act *old_k = bench_random(b, n_old, width), *old_v = bench_random(b, n_old, width);
     struct act *k_ring = bench_blank(b, c->pos + 1, width),
                *v_ring = bench_blank(b, c->pos + 1, width);
@@ -216,28 +252,25 @@ static void case_layer_next(struct bench *b, const struct op_case *c)
     for (uint32_t i = 0; i < c->n_lora; i++)
         bench_lora(b, w[(i + c->n_expert) % 12], c->rank + i % 3);
     struct kv kv = { .k = k_ring->t, .v = v_ring->t, .n_kv_head = c->n_kv, .head_dim = c->out };
-    struct heads heads = { .q = &q->t,
-                           .k = c->plain ? NULL : &k->t,
-                           .v = c->plain ? NULL : &v->t,
-                           .q_norm = &q_w->w,
-                           .k_norm = &k_w->w,
-                           .table = &turn->t,
-                           .n_head = c->n_head,
-                           .v_from_k = c->same };
-    u.j.x = &t.to->t;
-    n.j.x = &u.to->t;
-    m.j.x = &n.to->t;
     op_kv_write(&b->run, &kv, &old_k->t, &old_v->t, 0);
-    op_join_gate_up(&b->run, &t.j, &h->t, &room->t, &w[0]->w, &w[1]->w);
-    op_linear(&b->run, &u.branch->t, &h->t, &w[2]->w);
-    op_join_linear_gelu_mul(&b->run, &u.j, &gate->t, &w[3]->w, &by->t, c->n_used);
-    op_linear(&b->run, &n.branch->t, &gate->t, &w[4]->w);
-    op_join_linears(&b->run, &n.j, (struct tensor *[]) { &q->t, &k->t, &v->t },
-                    (const struct weight *[]) { &w[5]->w, &w[6]->w, &w[7]->w }, n_own);
-    op_attend_linear(&b->run, &m.branch->t, &o->t, &kv, &heads, 0, c->pos, EPS, &w[8]->w);
-    op_join_gate_up(&b->run, &m.j, &y->t, &room->t, &w[9]->w, &w[10]->w);
-    op_linear(&b->run, &end->t, &y->t, &w[11]->w);
-    bench_result(b, &t.to->t, false);
+    struct tape *t = bench_tape(b, 1);
+    struct value *angles = bench_input(b, turn), *x = residual_input(b, &joined, &s);
+    x = feed_forward(b, &s, &u, w, x);
+    struct value *branch = detour(b, c->n_used, w + 3, x, by);
+    x = residual(b, &n, x, branch);
+    branch = layer_attention(b, c, &kv, w + 5, &(struct past) { .q_w = q_w, .k_w = k_w },
+                             normed(b, &n, x), angles);
+    x = residual(b, &m, x, branch);
+    x = normed(b, &m, x);
+    x = gate_up(t, x, w + 9);
+    bench_keep(b, x, y);
+    x = tape_linear(t, x, &w[11]->w);
+    bench_keep(b, x, end);
+    bench_run(b,
+              RULE_BIT(NORM_GATE_UP) | RULE_BIT(RESIDUAL_LINEAR_GELU) | RULE_BIT(NORM_LINEARS) |
+                  RULE_BIT(ATTEND_LINEAR),
+              c->pos);
+    stream_result(b, &joined, &s);
     bench_result(b, &u.to->t, false);
     bench_result(b, &n.to->t, false);
     bench_result(b, &m.to->t, false);
@@ -245,37 +278,37 @@ static void case_layer_next(struct bench *b, const struct op_case *c)
     bench_result(b, &end->t, false);
     double *want = bench_formula(b);
     if (!want) return;
-    double *in = formula_join(&t, &joined, want), *up = malloc(2 * c->n_ff * sizeof *up),
+    double *in = formula_stream(&s, &joined, want), *up = malloc(2 * c->n_ff * sizeof *up),
            *act = up + c->n_ff;
-    double *branch = malloc((c->cols + c->n_used + (size_t)q_width) * sizeof *branch);
-    double *narrow = branch + c->cols, *out = narrow + c->n_used;
+    double *added = malloc((c->cols + c->n_used + (size_t)q_width) * sizeof *added);
+    double *narrow = added + c->cols, *out = narrow + c->n_used;
     const struct past past = { old_k, old_v, turn, q_w, k_w };
     formula_linear(act, in, w[0], 0);
     formula_linear(up, in, w[1], 0);
     for (uint32_t i = 0; i < c->n_ff; i++) act[i] = formula_gelu(act[i]) * up[i];
-    formula_linear(branch, act, w[2], 0);
+    formula_linear(added, act, w[2], 0);
     double *state = want + c->cols;
-    formula_norm(state, branch, u.w->v, c->cols, (double)EPS);
+    formula_norm(state, added, u.w->v, c->cols, (double)EPS);
     for (uint32_t i = 0; i < c->cols; i++) state[i] += want[i];
     formula_linear(narrow, state, w[3], 0);
     for (uint32_t i = 0; i < c->n_used; i++)
         narrow[i] = formula_gelu(narrow[i]) * (double)by->v[c->n_used + i];
-    formula_linear(branch, narrow, w[4], 0);
+    formula_linear(added, narrow, w[4], 0);
     double *next = state + c->cols;
-    formula_norm(next, branch, n.w->v, c->cols, (double)EPS);
+    formula_norm(next, added, n.w->v, c->cols, (double)EPS);
     for (uint32_t i = 0; i < c->cols; i++) next[i] = (next[i] + state[i]) * (double)n.scale->v[0];
     formula_norm(in, next, n.next->v, c->cols, (double)EPS);
     formula_layer_attention(out, in, w + 5, &past, c);
     double *after = next + c->cols, *last = after + c->cols;
-    formula_linear(branch, out, w[8], 0);
-    formula_norm(after, branch, m.w->v, c->cols, (double)EPS);
+    formula_linear(added, out, w[8], 0);
+    formula_norm(after, added, m.w->v, c->cols, (double)EPS);
     for (uint32_t i = 0; i < c->cols; i++) after[i] += next[i];
     formula_norm(in, after, m.next->v, c->cols, (double)EPS);
     formula_linear(last, in, w[9], 0);
     formula_linear(up, in, w[10], 0);
     for (uint32_t i = 0; i < c->n_ff; i++) last[i] = formula_gelu(last[i]) * up[i];
     formula_linear(last + c->n_ff, last, w[11], 0);
-    free(branch);
+    free(added);
     free(up);
     free(in);
 }

@@ -103,14 +103,28 @@ static const struct op_case linear_shares_cases[] = {
 };
 /* clang-format on */
 
-static void case_linear_gelu_mul(struct bench *b, const struct op_case *c)
+/* gelu(W x) * columns at ... of b */
+static struct value *linear_gelu(struct bench *b, const struct op_case *c, struct value *x,
+                                 const struct mat *w, const struct act *by)
+{
+    struct value *some = bench_input(b, by);
+    some = tape_cols(&b->tape, some, c->at, c->out);
+    x = tape_linear(&b->tape, x, &w->w);
+    return tape_gelu_mul(&b->tape, x, some);
+}
+
+static void case_linear_gelu(struct bench *b, const struct op_case *c)
 {
     uint32_t width = c->out + 2 * c->at;
     struct act *x = bench_random(b, c->rows, c->cols), *y = bench_blank(b, c->rows, c->out);
     struct act *by = bench_random(b, c->rows, width);
     struct mat *w = bench_weight(b, c->format, c->cols, c->out, 1);
     for (uint32_t i = 0; i < c->n_lora; i++) bench_lora(b, w, c->rank + i);
-    op_linear_gelu_mul(&b->run, &y->t, &x->t, &w->w, &by->t, c->at);
+    bench_tape(b, c->rows);
+    struct value *v = bench_input(b, x);
+    v = linear_gelu(b, c, v, w, by);
+    bench_keep(b, v, y);
+    bench_run(b, RULE_BIT(LINEAR_GELU), 0);
     bench_result(b, &y->t, false);
     double *want = bench_formula(b), *in = widen(x->v, (size_t)c->rows * c->cols);
     for (uint32_t t = 0; want && t < c->rows; t++) {
@@ -123,7 +137,7 @@ static void case_linear_gelu_mul(struct bench *b, const struct op_case *c)
 }
 
 /* clang-format off */
-static const struct op_case linear_gelu_mul_cases[] = {
+static const struct op_case linear_gelu_cases[] = {
     /* seed rows cols format    nmse   why this case */
     {  42,    1,  256, QUANT_Q4_K, 1e-12, .why = "decode", .out = 33, .at = 4 },
     {  43,    5,   96, QUANT_Q8_0, 1e-12, .why = "a few rows, all of b", .out = 40 },
@@ -141,14 +155,24 @@ static const struct op_case linear_gelu_mul_cases[] = {
 };
 /* clang-format on */
 
+/* gelu(G x) * (U x) */
+static struct value *gate_up(struct tape *t, struct value *x, struct mat *const w[2])
+{
+    struct value *gate = tape_linear(t, x, &w[0]->w), *up = tape_linear(t, x, &w[1]->w);
+    return tape_gelu_mul(t, gate, up);
+}
+
 static void case_gate_up(struct bench *b, const struct op_case *c)
 {
     struct act *x = bench_random(b, c->rows, c->cols), *y = bench_blank(b, c->rows, c->out);
-    struct act *room = bench_blank(b, c->rows, c->out);
     struct mat *w[2] = { bench_weight(b, c->format, c->cols, c->out, 1),
                          bench_weight(b, c->split ? QUANT_F16 : c->format, c->cols, c->out, 1) };
     for (uint32_t i = 0; i < c->n_lora; i++) bench_lora(b, w[i % 2], c->rank + i);
-    op_gate_up(&b->run, &y->t, &room->t, &x->t, &w[0]->w, &w[1]->w);
+    bench_tape(b, c->rows);
+    struct value *v = bench_input(b, x);
+    v = gate_up(&b->tape, v, w);
+    bench_keep(b, v, y);
+    bench_run(b, RULE_BIT(GATE_UP), 0);
     bench_result(b, &y->t, false);
     double *want = bench_formula(b), *in = widen(x->v, (size_t)c->rows * c->cols);
     double *up = malloc(c->out * sizeof *up);

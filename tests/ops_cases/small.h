@@ -49,12 +49,19 @@ static const struct op_case rms_norm_cases[] = {
 };
 /* clang-format on */
 
-static void case_add_norm(struct bench *b, const struct op_case *c)
+/* x + rms_norm(branch) */
+static void case_residual(struct bench *b, const struct op_case *c)
 {
     struct act *x = bench_random(b, c->rows, c->cols), *branch = bench_random(b, c->rows, c->cols);
+    struct act *y = bench_blank(b, c->rows, c->cols);
     struct mat *w = bench_weight(b, c->format, c->cols, 1, 1);
-    op_add_norm(&b->run, &x->t, &branch->t, &w->w, EPS);
-    bench_result(b, &x->t, false);
+    struct tape *t = bench_tape(b, c->rows);
+    struct value *sum = bench_input(b, x), *added = bench_input(b, branch);
+    added = tape_rms_norm(t, added, &w->w);
+    sum = tape_add(t, sum, added);
+    bench_keep(b, sum, y);
+    bench_run(b, RULE_BIT(RESIDUAL), 0);
+    bench_result(b, &y->t, false);
     double *want = bench_formula(b), *in = widen(branch->v, b->n_got);
     for (size_t i = 0; want && i < b->n_got; i += c->cols) {
         formula_norm(want + i, in + i, w->v, c->cols, (double)EPS);
@@ -64,7 +71,7 @@ static void case_add_norm(struct bench *b, const struct op_case *c)
 }
 
 /* clang-format off */
-static const struct op_case add_norm_cases[] = {
+static const struct op_case residual_cases[] = {
     /* seed rows cols format    nmse   why this case */
     { 111,   65, 2052, F32,        1e-12, .why = "rows and cols just past a tile" },
     { 112,    1,   64, QUANT_F16,  1e-12, .why = "decode" },
@@ -77,7 +84,15 @@ static void case_norm_sum(struct bench *b, const struct op_case *c)
     struct act *y = bench_blank(b, c->rows, c->cols);
     struct mat *w[2] = { bench_weight(b, c->format, c->cols, 1, 1),
                          bench_weight(b, c->format, c->cols, 1, 1) };
-    op_norm_sum(&b->run, &y->t, &x[0]->t, &w[0]->w, &x[1]->t, &w[1]->w, EPS);
+    struct tape *t = bench_tape(b, c->rows);
+    struct value *v[2] = { NULL };
+    for (int k = 0; k < 2; k++) {
+        v[k] = bench_input(b, x[k]);
+        v[k] = tape_rms_norm(t, v[k], &w[k]->w);
+    }
+    v[0] = tape_add(t, v[0], v[1]);
+    bench_keep(b, v[0], y);
+    bench_run(b, RULE_BIT(NORM_SUM), 0);
     bench_result(b, &y->t, false);
     double *want = bench_formula(b), *half = malloc(c->cols * sizeof *half);
     for (size_t i = 0; want && i < b->n_got; i++) want[i] = 0;

@@ -1,78 +1,103 @@
-/* stream.h - the ops that add a branch to the residual stream, and what reads the stream next */
+/* stream.h - a branch is added to the residual stream, and what reads the stream next */
 #ifndef BEZEL_TESTS_OPS_CASES_STREAM_H
 #define BEZEL_TESTS_OPS_CASES_STREAM_H
 
-#include "ops_cases/case.h"
+#include "ops_cases/linear.h"
 
-/* A join with its inputs; plain: nothing is added; both: behind the branch is another. */
-struct joint {
-    struct join j;
-    struct act *x, *branch, *to, *norm, *sum;
+/* The end of a block, (x + rms_norm(branch) * w) * scale, and what the next block reads of it, its
+ * norm. plain: nothing is added, and x itself is read; both: behind the branch is another. */
+struct stream {
+    struct act *x, *branch, *to, *norm;
     struct mat *w, *scale, *next, *branch_w, *other_w;
     struct tensor other;
 };
 
-static struct joint make_join(struct bench *b, const struct op_case *c, bool scaled, bool normed)
+static struct stream make_stream(struct bench *b, const struct op_case *c, bool scaled, bool normed)
 {
-    struct joint t = { .x = bench_random(b, c->rows, c->cols),
-                       .branch = bench_random(b, c->both ? 2 * c->rows : c->rows, c->cols),
-                       .to = bench_blank(b, c->rows, c->cols),
-                       .norm = bench_blank(b, c->rows, c->cols),
-                       .w = bench_weight(b, F32, c->cols, 1, 1),
-                       .scale = scaled ? bench_weight(b, F32, 1, 1, 1) : bench_absent(b),
-                       .next = normed ? bench_weight(b, F32, c->cols, 1, 1) : bench_absent(b) };
-    t.j = (struct join) { .x = &t.x->t,
-                          .branch = c->plain ? NULL : &t.branch->t,
-                          .w = &t.w->w,
-                          .scale = &t.scale->w,
-                          .next_w = &t.next->w,
-                          .to = &t.to->t,
-                          .norm = &t.norm->t,
-                          .eps = EPS };
-    return t;
+    return (struct stream) {
+        .x = bench_random(b, c->rows, c->cols),
+        .branch = bench_random(b, c->both ? 2 * c->rows : c->rows, c->cols),
+        .to = bench_blank(b, c->rows, c->cols),
+        .norm = bench_blank(b, c->rows, c->cols),
+        .w = bench_weight(b, F32, c->cols, 1, 1),
+        .scale = scaled && !c->plain ? bench_weight(b, F32, 1, 1, 1) : bench_absent(b),
+        .next = normed ? bench_weight(b, F32, c->cols, 1, 1) : bench_absent(b),
+    };
 }
 
-/* The second branch, and what both are multiplied with. */
-static void join_both(struct bench *b, const struct op_case *c, struct joint *t)
+/* The second branch, which lies in the memory of the first, and what both are multiplied with. */
+static void stream_both(struct bench *b, const struct op_case *c, struct stream *s)
 {
-    t->sum = bench_blank(b, c->rows, c->cols);
-    t->branch_w = bench_weight(b, F32, c->cols, 1, 1);
-    t->other_w = bench_weight(b, F32, c->cols, 1, 1);
-    t->branch->t.rows = c->rows;
-    t->other = t->branch->t;
-    t->other.size = (uint64_t)c->rows * c->cols;
-    b->be->view(&t->other, &t->branch->t, c->rows * c->cols);
-    t->j.other = &t->other;
-    t->j.branch_w = &t->branch_w->w;
-    t->j.other_w = &t->other_w->w;
-    t->j.sum = &t->sum->t;
+    s->branch_w = bench_weight(b, F32, c->cols, 1, 1);
+    s->other_w = bench_weight(b, F32, c->cols, 1, 1);
+    s->branch->t.rows = c->rows;
+    s->other = s->branch->t;
+    s->other.size = (uint64_t)c->rows * c->cols;
+    b->be->view(&s->other, &s->branch->t, c->rows * c->cols);
+}
+
+/* The next state of the stream, which is a result. */
+static struct value *residual(struct bench *b, const struct stream *s, struct value *x,
+                              struct value *branch)
+{
+    branch = tape_rms_norm(&b->tape, branch, &s->w->w);
+    x = tape_add(&b->tape, x, branch);
+    x = tape_scale(&b->tape, x, &s->scale->w);
+    bench_keep(b, x, s->to);
+    return x;
+}
+
+static struct value *normed(struct bench *b, const struct stream *s, struct value *x)
+{
+    return tape_rms_norm(&b->tape, x, &s->next->w);
+}
+
+/* The same of its inputs. The tape has begun. */
+static struct value *residual_input(struct bench *b, const struct op_case *c, struct stream *s)
+{
+    struct value *x = bench_input(b, s->x);
+    if (c->plain) return x;
+    struct value *branch = bench_input(b, s->branch);
+    if (c->both) {
+        struct value *other = tape_input(&b->tape, &s->other, c->rows);
+        other = tape_rms_norm(&b->tape, other, &s->other_w->w);
+        branch = tape_rms_norm(&b->tape, branch, &s->branch_w->w);
+        branch = tape_add(&b->tape, other, branch);
+    }
+    return residual(b, s, x, branch);
+}
+
+/* The state as a result: of a stream to which nothing was added it is x as it was. */
+static void stream_result(struct bench *b, const struct op_case *c, const struct stream *s)
+{
+    bench_result(b, c->plain ? &s->x->t : &s->to->t, false);
 }
 
 /* in = norm(in) * branch_w + norm(what is behind it) * other_w */
-static void formula_both(const struct joint *t, const struct op_case *c, double *in)
+static void formula_both(const struct stream *s, const struct op_case *c, double *in)
 {
     size_t n = (size_t)c->rows * c->cols;
-    double *other = widen(t->branch->v + n, n);
+    double *other = widen(s->branch->v + n, n);
     for (size_t i = 0; i < n; i += c->cols) {
-        formula_norm(in + i, in + i, t->branch_w->v, c->cols, (double)EPS);
-        formula_norm(other + i, other + i, t->other_w->v, c->cols, (double)EPS);
+        formula_norm(in + i, in + i, s->branch_w->v, c->cols, (double)EPS);
+        formula_norm(other + i, other + i, s->other_w->v, c->cols, (double)EPS);
     }
     for (size_t i = 0; i < n; i++) in[i] += other[i];
     free(other);
 }
 
 /* Its next state into `to`, and what the block reads as the result, which the caller frees. */
-static double *formula_join(const struct joint *t, const struct op_case *c, double *to)
+static double *formula_stream(const struct stream *s, const struct op_case *c, double *to)
 {
     size_t n = (size_t)c->rows * c->cols;
-    double *in = widen(t->branch->v, n), *result = malloc((n ? n : 1) * sizeof *result);
-    if (c->both) formula_both(t, c, in);
+    double *in = widen(s->branch->v, n), *result = malloc((n ? n : 1) * sizeof *result);
+    if (c->both) formula_both(s, c, in);
     for (size_t i = 0; i < n; i += c->cols) {
-        formula_norm(to + i, in + i, t->w->v, c->cols, (double)EPS);
+        formula_norm(to + i, in + i, s->w->v, c->cols, (double)EPS);
         for (uint32_t k = 0; k < c->cols; k++)
-            to[i + k] = ((t->j.branch ? to[i + k] : 0) + (double)t->x->v[i + k]) *
-                        (t->scale->v ? (double)t->scale->v[0] : 1);
-        if (t->next->v) formula_norm(result + i, to + i, t->next->v, c->cols, (double)EPS);
+            to[i + k] = ((c->plain ? 0 : to[i + k]) + (double)s->x->v[i + k]) *
+                        (s->scale->v ? (double)s->scale->v[0] : 1);
+        if (s->next->v) formula_norm(result + i, to + i, s->next->v, c->cols, (double)EPS);
         else memcpy(result + i, to + i, c->cols * sizeof *to);
     }
     free(in);
@@ -80,58 +105,65 @@ static double *formula_join(const struct joint *t, const struct op_case *c, doub
 }
 
 /* at: no norm afterwards. */
-static void case_join(struct bench *b, const struct op_case *c)
+static void case_residual_norm(struct bench *b, const struct op_case *c)
 {
-    struct joint t = make_join(b, c, !c->split, !c->at);
-    if (c->both) join_both(b, c, &t);
-    op_join(&b->run, &t.j);
-    bench_result(b, &t.to->t, false);
-    if (!c->at) bench_result(b, &t.norm->t, false);
+    struct stream s = make_stream(b, c, !c->split, !c->at);
+    if (c->both) stream_both(b, c, &s);
+    bench_tape(b, c->rows);
+    struct value *x = residual_input(b, c, &s);
+    if (!c->at) {
+        x = normed(b, &s, x);
+        bench_keep(b, x, s.norm);
+    }
+    bench_run(b, c->at ? RULE_BIT(RESIDUAL) : RULE_BIT(RESIDUAL_NORM), 0);
+    stream_result(b, c, &s);
+    if (!c->at) bench_result(b, &s.norm->t, false);
     double *want = bench_formula(b);
     if (!want) return;
-    double *result = formula_join(&t, c, want);
+    double *result = formula_stream(&s, c, want);
     if (!c->at) memcpy(want + b->n_got / 2, result, b->n_got / 2 * sizeof *want);
     free(result);
 }
 
 /* clang-format off */
-static const struct op_case join_cases[] = {
+static const struct op_case residual_norm_cases[] = {
     /* seed rows cols format    nmse   why this case */
     { 118,    3,  256, F32,        1e-12, .why = "two branches", .both = true },
     { 119,   65, 2052, F32,        1e-12, .why = "rows and cols just past a tile" },
     { 120,    1,   64, F32,        1e-12, .why = "decode, no scale", .split = true },
-    { 121,    1, 1536, F32,        1e-12, .why = "nothing is added", .plain = true },
     { 122,    5,  256, F32,        1e-12, .why = "no norm afterwards, no scale",
       .at = 1, .split = true },
     { 123,    3, 2064, F32,        1e-12, .why = "columns just past a workgroup of 128" },
     { 124,    1, 5376, F32,        1e-12, .why = "decode, two runs of columns a thread" },
-    { 125,   65, 5376, F32,        1e-12, .why = "the same, many rows, nothing is added",
-      .plain = true },
     { 126,    2, 8208, F32,        1e-12, .why = "columns past what a workgroup keeps" },
 };
 /* clang-format on */
 
-/* As the model ends. */
-static void case_join_then_linear(struct bench *b, const struct op_case *c)
+/* As the model ends: the product is a dispatch of its own. */
+static void case_residual_norm_then_linear(struct bench *b, const struct op_case *c)
 {
-    struct joint t = make_join(b, c, true, true);
+    struct stream s = make_stream(b, c, true, true);
     struct act *y = bench_blank(b, c->rows, c->out);
     struct mat *w = bench_weight(b, c->format, c->cols, c->out, 1);
     for (uint32_t i = 0; i < c->n_lora; i++) bench_lora(b, w, c->rank + i);
-    op_join(&b->run, &t.j);
-    op_linear(&b->run, &y->t, &t.norm->t, &w->w);
-    bench_result(b, &t.to->t, false);
+    bench_tape(b, c->rows);
+    struct value *x = residual_input(b, c, &s);
+    x = normed(b, &s, x);
+    x = tape_linear(&b->tape, x, &w->w);
+    bench_keep(b, x, y);
+    bench_run(b, RULE_BIT(RESIDUAL_NORM), 0);
+    stream_result(b, c, &s);
     bench_result(b, &y->t, false);
     double *want = bench_formula(b);
     if (!want) return;
-    double *h = formula_join(&t, c, want), *to = want + (size_t)c->rows * c->cols;
+    double *h = formula_stream(&s, c, want), *to = want + (size_t)c->rows * c->cols;
     for (uint32_t k = 0; k < c->rows; k++, to += c->out)
         formula_linear(to, h + (size_t)k * c->cols, w, 0);
     free(h);
 }
 
 /* clang-format off */
-static const struct op_case join_then_linear_cases[] = {
+static const struct op_case residual_norm_then_linear_cases[] = {
     /* seed rows cols format    nmse   why this case */
     { 202,    1,  256, QUANT_Q6_K, 1e-11,
       .why = "as the model ends; the CPU's fast tanh is e^x in f32", .out = 300 },
@@ -151,29 +183,32 @@ static const struct op_case join_then_linear_cases[] = {
 /* clang-format on */
 
 /* n_used weights of out, out / 2, ... rows; split: the last one has more bits. */
-static void case_join_linears(struct bench *b, const struct op_case *c)
+static void case_norm_linears(struct bench *b, const struct op_case *c)
 {
-    struct joint t = make_join(b, c, true, true);
-    if (c->both) join_both(b, c, &t);
-    struct mat *m[JOIN_LINEARS];
-    struct act *out[JOIN_LINEARS];
-    struct tensor *y[JOIN_LINEARS];
-    const struct weight *w[JOIN_LINEARS];
+    struct stream s = make_stream(b, c, true, true);
+    if (c->both) stream_both(b, c, &s);
+    struct mat *m[GROUP_LINEARS];
+    struct act *y[GROUP_LINEARS];
     for (uint32_t i = 0; i < c->n_used; i++) {
         uint32_t more = c->format == QUANT_Q6_K ? QUANT_F16 : QUANT_Q6_K;
         uint32_t format = c->split && i == c->n_used - 1 ? more : c->format;
         m[i] = bench_weight(b, format, c->cols, c->out >> i, 1);
-        out[i] = bench_blank(b, c->rows, c->out >> i);
-        y[i] = &out[i]->t;
+        y[i] = bench_blank(b, c->rows, c->out >> i);
     }
     for (uint32_t i = 0; i < c->n_lora; i++) bench_lora(b, m[i % c->n_used], c->rank + i);
-    for (uint32_t i = 0; i < c->n_used; i++) w[i] = &m[i]->w;
-    op_join_linears(&b->run, &t.j, y, w, c->n_used);
-    bench_result(b, &t.to->t, false);
-    for (uint32_t i = 0; i < c->n_used; i++) bench_result(b, y[i], false);
+    bench_tape(b, c->rows);
+    struct value *x = residual_input(b, c, &s);
+    x = normed(b, &s, x);
+    for (uint32_t i = 0; i < c->n_used; i++) {
+        struct value *v = tape_linear(&b->tape, x, &m[i]->w);
+        bench_keep(b, v, y[i]);
+    }
+    bench_run(b, RULE_BIT(NORM_LINEARS), 0);
+    stream_result(b, c, &s);
+    for (uint32_t i = 0; i < c->n_used; i++) bench_result(b, &y[i]->t, false);
     double *want = bench_formula(b);
     if (!want) return;
-    double *h = formula_join(&t, c, want), *to = want + (size_t)c->rows * c->cols;
+    double *h = formula_stream(&s, c, want), *to = want + (size_t)c->rows * c->cols;
     for (uint32_t i = 0; i < c->n_used; i++)
         for (uint32_t k = 0; k < c->rows; k++, to += c->out >> i)
             formula_linear(to, h + (size_t)k * c->cols, m[i], 0);
@@ -181,8 +216,12 @@ static void case_join_linears(struct bench *b, const struct op_case *c)
 }
 
 /* clang-format off */
-static const struct op_case join_linears_cases[] = {
+static const struct op_case norm_linears_cases[] = {
     /* seed rows cols format    nmse   why this case */
+    { 121,    1, 1536, F32,        1e-12, .why = "nothing is added, floats",
+      .out = 8, .n_used = 1, .plain = true },
+    { 125,   65, 5376, F32,        1e-12, .why = "two runs of columns a thread, nothing is added",
+      .out = 8, .n_used = 1, .plain = true },
     { 127,    1,  256, EVERY,      1e-12, .why = "decode, every format", .out = 40, .n_used = 3 },
     { 128,    1, 1536, QUANT_Q4_K, 1e-12, .why = "one weight, a row longer than the lanes",
       .out = 65, .n_used = 1 },
@@ -271,19 +310,23 @@ static const struct op_case join_linears_cases[] = {
 };
 /* clang-format on */
 
-static void case_join_linear_gelu_mul(struct bench *b, const struct op_case *c)
+static void case_residual_linear_gelu(struct bench *b, const struct op_case *c)
 {
     uint32_t width = c->out + 2 * c->at;
-    struct joint t = make_join(b, c, false, false);
+    struct stream s = make_stream(b, c, false, false);
     struct act *by = bench_random(b, c->rows, width), *y = bench_blank(b, c->rows, c->out);
     struct mat *w = bench_weight(b, c->format, c->cols, c->out, 1);
     for (uint32_t i = 0; i < c->n_lora; i++) bench_lora(b, w, c->rank + i);
-    op_join_linear_gelu_mul(&b->run, &t.j, &y->t, &w->w, &by->t, c->at);
-    bench_result(b, &t.to->t, false);
+    bench_tape(b, c->rows);
+    struct value *x = residual_input(b, c, &s);
+    x = linear_gelu(b, c, x, w, by);
+    bench_keep(b, x, y);
+    bench_run(b, RULE_BIT(RESIDUAL_LINEAR_GELU), 0);
+    stream_result(b, c, &s);
     bench_result(b, &y->t, false);
     double *want = bench_formula(b);
     if (!want) return;
-    double *h = formula_join(&t, c, want), *to = want + (size_t)c->rows * c->cols;
+    double *h = formula_stream(&s, c, want), *to = want + (size_t)c->rows * c->cols;
     for (uint32_t k = 0; k < c->rows; k++, to += c->out) {
         formula_linear(to, h + (size_t)k * c->cols, w, 0);
         for (uint32_t i = 0; i < c->out; i++)
@@ -293,7 +336,7 @@ static void case_join_linear_gelu_mul(struct bench *b, const struct op_case *c)
 }
 
 /* clang-format off */
-static const struct op_case join_linear_gelu_mul_cases[] = {
+static const struct op_case residual_linear_gelu_cases[] = {
     /* seed rows cols format    nmse   why this case */
     { 155,    1,  256, EVERY,      1e-12, .why = "decode, every format", .out = 33, .at = 4 },
     { 156,    3, 1536, QUANT_Q4_K, 1e-12, .why = "a few rows", .out = 40 },
@@ -318,23 +361,31 @@ static const struct op_case join_linear_gelu_mul_cases[] = {
 /* clang-format on */
 
 /* n_ff: the product with a third matrix of so many rows is a result too. */
-static void case_join_gate_up(struct bench *b, const struct op_case *c)
+static void case_norm_gate_up(struct bench *b, const struct op_case *c)
 {
-    struct joint t = make_join(b, c, false, true);
-    struct act *y = bench_blank(b, c->rows, c->out), *room = bench_blank(b, c->rows, c->out);
+    struct stream s = make_stream(b, c, false, true);
+    struct act *y = bench_blank(b, c->rows, c->out);
     struct mat *w[2] = { bench_weight(b, c->format, c->cols, c->out, 1),
                          bench_weight(b, c->split ? QUANT_F16 : c->format, c->cols, c->out, 1) };
     for (uint32_t i = 0; i < c->n_lora; i++) bench_lora(b, w[i % 2], c->rank + i);
     struct mat *down = c->n_ff ? bench_weight(b, c->format, c->out, c->n_ff, 1) : NULL;
     struct act *z = c->n_ff ? bench_blank(b, c->rows, c->n_ff) : NULL;
-    op_join_gate_up(&b->run, &t.j, &y->t, &room->t, &w[0]->w, &w[1]->w);
-    if (down) op_linear(&b->run, &z->t, &y->t, &down->w);
-    bench_result(b, &t.to->t, false);
+    bench_tape(b, c->rows);
+    struct value *x = residual_input(b, c, &s);
+    x = normed(b, &s, x);
+    x = gate_up(&b->tape, x, w);
+    bench_keep(b, x, y);
+    if (down) {
+        x = tape_linear(&b->tape, x, &down->w);
+        bench_keep(b, x, z);
+    }
+    bench_run(b, RULE_BIT(NORM_GATE_UP), 0);
+    stream_result(b, c, &s);
     bench_result(b, &y->t, false);
     if (down) bench_result(b, &z->t, false);
     double *want = bench_formula(b);
     if (!want) return;
-    double *h = formula_join(&t, c, want), *to = want + (size_t)c->rows * c->cols;
+    double *h = formula_stream(&s, c, want), *to = want + (size_t)c->rows * c->cols;
     double *up = malloc(c->out * sizeof *up), *last = to + (size_t)c->rows * c->out;
     for (uint32_t k = 0; k < c->rows; k++, to += c->out) {
         formula_linear(to, h + (size_t)k * c->cols, w[0], 0);
@@ -347,7 +398,7 @@ static void case_join_gate_up(struct bench *b, const struct op_case *c)
 }
 
 /* clang-format off */
-static const struct op_case join_gate_up_cases[] = {
+static const struct op_case norm_gate_up_cases[] = {
     /* seed rows cols format    nmse   why this case */
     { 162,    1,  256, EVERY,      1e-12, .why = "decode, every format", .out = 33 },
     { 163,    1, 1536, QUANT_Q4_K, 1e-12, .why = "a row longer than the lanes", .out = 130 },

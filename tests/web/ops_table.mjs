@@ -43,7 +43,7 @@ class Switch {
   }
 }
 
-/** One tier of a device: what passed and failed there. wide: joins, attention with a product, what they settle and gradients as
+/** One tier of a device: what passed and failed there. wide: the stream's rules, attention with a product, routers and gradients as
  *  devices with wide workgroups run them, in few formats, since a software device takes long to compile each. */
 class Run {
   passed = 0;
@@ -65,7 +65,7 @@ class Run {
 
   /** kind: of ops_test_op. */
   takes(op, kind) {
-    const isWide = kind !== 2 && (/^join|^layer_|^norm_sum$|^attend_|then_|^linear_router$/.test(op) || isBackward(op));
+    const isWide = kind !== 2 && (/^residual_|^norm_(linears|gate_up|sum)$|^layer_|^attend_linear$|then_|^(linear_router|router_experts)$/.test(op) || isBackward(op));
     return (!this.wide || isWide) && (!isBackward(op) || this.tier === 'plain');
   }
 

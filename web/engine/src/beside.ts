@@ -1,5 +1,5 @@
-// beside - the files that lie beside this one in the package. This file stays on the top level: a bundler that leaves
-// `new URL` alone looks for them beside its bundle.
+// beside - the files that lie beside this one in the package. This file stays on the top level: a
+// bundler that leaves `new URL` alone looks for them beside its bundle.
 
 /** The module. */
 export const wasmUrl = (): URL => new URL('./bezel.wasm', import.meta.url);
@@ -8,4 +8,5 @@ export const wasmUrl = (): URL => new URL('./bezel.wasm', import.meta.url);
 export const trainingUrl = (): URL => new URL('./train.wgsl', import.meta.url);
 
 /** The thread that owns the model. */
-export const startWorker = (): Worker => new Worker(new URL('./worker.js', import.meta.url), { type: 'module' });
+export const startWorker = (): Worker =>
+  new Worker(new URL('./worker.js', import.meta.url), { type: 'module' });

@@ -1,10 +1,13 @@
 // completions_request - what a request asks for, checked: OpenAI's fields to the core's options.
 //
-// A parameter that would change the answer is never ignored: what is unknown here, or known and not possible yet,
-// is an error that names it. `null` counts as absent. Fields that ask for nothing are accepted (completions_extras.ts).
+// A parameter that would change the answer is never ignored: what is unknown here, or known and not
+// possible yet, is an error that names it. `null` counts as absent. Fields that ask for nothing are
+// accepted (completions_extras.ts).
 
 import type { ChatRequest, CompletionRequest, SamplingRequest } from './completions_types.js';
-import { checkNeutral, isEmpty, neutral, templateThinking, withoutEffect } from './completions_extras.js';
+import {
+  checkNeutral, isEmpty, neutral, templateThinking, withoutEffect,
+} from './completions_extras.js';
 import { BezelError, brief, show } from './errors.js';
 import type { ConversationOptions } from '../engine/model.js';
 import { hint } from './near.js';
@@ -36,12 +39,15 @@ export interface ChatOrder extends Order {
 }
 
 const shared = [
-  'model', 'stream', 'stream_options', 'max_tokens', 'temperature', 'top_p', 'top_k', 'min_p', 'presence_penalty', 'frequency_penalty',
-  'repeat_penalty', 'repeat_last_n', 'seed', 'stop', 'logit_bias', 'n', 'adapters', 'return_progress', 'ignore_eos', 'session', 'signal', 'logprobs', 'best_of',
+  'model', 'stream', 'stream_options', 'max_tokens', 'temperature', 'top_p', 'top_k', 'min_p',
+  'presence_penalty', 'frequency_penalty',
+  'repeat_penalty', 'repeat_last_n', 'seed', 'stop', 'logit_bias', 'n', 'adapters',
+  'return_progress', 'ignore_eos', 'session', 'signal', 'logprobs', 'best_of',
   ...withoutEffect, ...Object.keys(neutral),
 ];
 const chatFields = new Set([
-  ...shared, 'messages', 'max_completion_tokens', 'tools', 'tool_choice', 'parallel_tool_calls', 'response_format', 'top_logprobs', 'thinking',
+  ...shared, 'messages', 'max_completion_tokens', 'tools', 'tool_choice', 'parallel_tool_calls',
+  'response_format', 'top_logprobs', 'thinking',
   'reasoning_effort', 'modalities', 'continue_final_message', 'chat_template_kwargs', 'truncation',
 ]);
 const rawFields = new Set([...shared, 'prompt', 'echo', 'suffix']);
@@ -56,27 +62,38 @@ const cannot = (message: string, param: string): never => {
 type Fields = Record<string, unknown>;
 
 function fieldsOf(request: unknown, known: ReadonlySet<string>): Fields {
-  if (typeof request !== 'object' || request === null || Array.isArray(request)) return wrong('a request is an object');
+  if (typeof request !== 'object' || request === null || Array.isArray(request))
+    return wrong('a request is an object');
   const fields: Fields = {};
   for (const [name, value] of Object.entries(request)) {
     if (value === null || value === undefined || (!known.has(name) && isEmpty(value))) continue;
-    if (!known.has(name)) cannot(`the parameter ${show(name)} is not supported${hint(name, known)}`, brief(name));
+    if (!known.has(name))
+      cannot(`the parameter ${show(name)} is not supported${hint(name, known)}`, brief(name));
     fields[name] = value;
   }
   return fields;
 }
 
-function number(fields: Fields, name: string, least: number, most: number, whole = false): number | undefined {
+function number(
+  fields: Fields, name: string, least: number, most: number, whole = false,
+): number | undefined {
   const value = fields[name];
   if (value === undefined) return undefined;
-  const fits = typeof value === 'number' && value >= least && value <= most && (!whole || Number.isInteger(value));
-  if (!fits) wrong(`"${name}" must be ${whole ? 'a whole number' : 'a number'} from ${least} to ${most}, not ${show(value)}`, name);
+  const fits = typeof value === 'number' && value >= least && value <= most
+    && (!whole || Number.isInteger(value));
+  if (!fits)
+    wrong(
+      `"${name}" must be ${whole ? 'a whole number' : 'a number'} from ${least} to ${most}, `
+        + `not ${show(value)}`,
+      name,
+    );
   return value as number;
 }
 
 function flag(fields: Fields, name: string): boolean | undefined {
   const value = fields[name];
-  if (value !== undefined && typeof value !== 'boolean') wrong(`"${name}" must be true or false, not ${show(value)}`, name);
+  if (value !== undefined && typeof value !== 'boolean')
+    wrong(`"${name}" must be true or false, not ${show(value)}`, name);
   return value as boolean | undefined;
 }
 
@@ -87,9 +104,14 @@ function stops(fields: Fields): string[] | undefined {
   const { stop } = fields;
   if (stop === undefined) return undefined;
   const list: unknown[] = Array.isArray(stop) ? stop : [stop];
-  if (list.length > MAX_STOPS) wrong(`"stop" has ${list.length} strings; ${MAX_STOPS} is the most`, 'stop');
-  for (const s of list) if (typeof s === 'string' && s.length > MAX_STOP) wrong(`"stop" has a string of ${s.length} characters; ${MAX_STOP} is the most`, 'stop');
-  for (const s of list) if (typeof s !== 'string' || s === '') wrong(`"stop" must be a string or a list of strings, not ${show(stop)}`, 'stop');
+  if (list.length > MAX_STOPS)
+    wrong(`"stop" has ${list.length} strings; ${MAX_STOPS} is the most`, 'stop');
+  for (const s of list)
+    if (typeof s === 'string' && s.length > MAX_STOP)
+      wrong(`"stop" has a string of ${s.length} characters; ${MAX_STOP} is the most`, 'stop');
+  for (const s of list)
+    if (typeof s !== 'string' || s === '')
+      wrong(`"stop" must be a string or a list of strings, not ${show(stop)}`, 'stop');
   return list as string[];
 }
 
@@ -98,11 +120,19 @@ const MAX_BIAS = 1024; // OpenAI takes 300
 function bias(fields: Fields): [number, number | null][] | undefined {
   const given = fields.logit_bias;
   if (given === undefined) return undefined;
-  if (typeof given !== 'object' || given === null) return wrong('"logit_bias" must be an object of token ids', 'logit_bias');
+  if (typeof given !== 'object' || given === null)
+    return wrong('"logit_bias" must be an object of token ids', 'logit_bias');
   const entries = Object.entries(given);
-  if (entries.length > MAX_BIAS) wrong(`"logit_bias" has ${entries.length} tokens; ${MAX_BIAS} are the most`, 'logit_bias');
+  if (entries.length > MAX_BIAS)
+    wrong(`"logit_bias" has ${entries.length} tokens; ${MAX_BIAS} are the most`, 'logit_bias');
   return entries.map(([id, add]: [string, unknown]) => {
-    if (!/^\d+$/.test(id) || Number(id) > 0x7fffffff || typeof add !== 'number' || !(add >= -100 && add <= 100)) wrong(`"logit_bias" must map token ids to numbers from -100 to 100, not ${brief(id)} to ${show(add)}`, 'logit_bias');
+    if (!/^\d+$/.test(id) || Number(id) > 0x7fffffff || typeof add !== 'number'
+      || !(add >= -100 && add <= 100))
+      wrong(
+        '"logit_bias" must map token ids to numbers from -100 to 100, '
+          + `not ${brief(id)} to ${show(add)}`,
+        'logit_bias',
+      );
     return [Number(id), add === -100 ? null : (add as number)];
   });
 }
@@ -111,34 +141,47 @@ function seed(fields: Fields): number | bigint | undefined {
   const value = fields.seed;
   if (value === undefined || typeof value === 'bigint') return value;
   if (value === -1) return undefined; // any: what local servers and their clients mean by it
-  if (!Number.isSafeInteger(value)) wrong(`"seed" must be a whole number, not ${show(value)}`, 'seed');
+  if (!Number.isSafeInteger(value))
+    wrong(`"seed" must be a whole number, not ${show(value)}`, 'seed');
   return value as number;
 }
 
 function checkAdapters(fields: Fields): void {
   const { adapters } = fields;
   if (adapters === undefined) return;
-  const one = (a: unknown): boolean => typeof a === 'object' && a !== null && typeof (a as Fields).name === 'string' && ['number', 'undefined'].includes(typeof (a as Fields).scale);
-  if (!Array.isArray(adapters) || !adapters.every(one)) wrong('"adapters" must be a list such as [{"name": "pirate", "scale": 1}]', 'adapters');
+  const one = (a: unknown): boolean =>
+    typeof a === 'object' && a !== null && typeof (a as Fields).name === 'string'
+      && ['number', 'undefined'].includes(typeof (a as Fields).scale);
+  if (!Array.isArray(adapters) || !adapters.every(one))
+    wrong('"adapters" must be a list such as [{"name": "pirate", "scale": 1}]', 'adapters');
 }
 
 const MAX = 0xffffffff, MAX_ANSWERS = 128, MAX_PROMPTS = 2048; // the latter two as OpenAI has them
 
 /** The same, where -1 is how other servers are told that there is no limit. */
-const limit = (fields: Fields, name: string, least: number): number | undefined => (fields[name] === -1 ? undefined : number(fields, name, least, MAX, true));
+const limit = (fields: Fields, name: string, least: number): number | undefined =>
+  (fields[name] === -1 ? undefined : number(fields, name, least, MAX, true));
 
 /** What chats and raw completions share. */
 function order(fields: Fields): Order {
   checkNeutral(fields);
   const usage = fields.stream_options as { include_usage?: unknown } | undefined;
-  if (usage !== undefined && typeof usage !== 'object') wrong('"stream_options" must be an object', 'stream_options');
-  if (fields.session !== undefined && typeof fields.session !== 'string') wrong('"session" must be the name of a session', 'session');
+  if (usage !== undefined && typeof usage !== 'object')
+    wrong('"stream_options" must be an object', 'stream_options');
+  if (fields.session !== undefined && typeof fields.session !== 'string')
+    wrong('"session" must be the name of a session', 'session');
   checkAdapters(fields);
   const given: ConversationOptions = {};
-  const put = <K extends keyof ConversationOptions>(key: K, value: ConversationOptions[K] | undefined): void => {
+  const put = <K extends keyof ConversationOptions>(
+    key: K, value: ConversationOptions[K] | undefined,
+  ): void => {
     if (value !== undefined) given[key] = value;
   };
-  put('n_max', limit(fields, 'max_completion_tokens', 1) ?? limit(fields, 'max_tokens', fields.echo === true ? 0 : 1));
+  put(
+    'n_max',
+    limit(fields, 'max_completion_tokens', 1)
+      ?? limit(fields, 'max_tokens', fields.echo === true ? 0 : 1),
+  );
   put('temperature', number(fields, 'temperature', 0, 100));
   put('top_p', number(fields, 'top_p', 0, 1));
   put('top_k', fields.top_k === -1 ? 0 : number(fields, 'top_k', 0, MAX, true));
@@ -164,18 +207,30 @@ function order(fields: Fields): Order {
 function checkParts(content: unknown, at: number): void {
   if (!Array.isArray(content)) return;
   for (const part of content) {
-    const type: unknown = typeof part === 'object' && part !== null ? (part as Fields).type : undefined;
-    if (type !== 'text') cannot(`messages[${at}] has a part of type ${show(type)}; this version reads text only`, `messages[${at}].content`);
+    const type: unknown =
+      typeof part === 'object' && part !== null ? (part as Fields).type : undefined;
+    if (type !== 'text')
+      cannot(
+        `messages[${at}] has a part of type ${show(type)}; this version reads text only`,
+        `messages[${at}].content`,
+      );
   }
 }
 
 function checkMessages(fields: Fields): Fields[] {
   const { messages } = fields;
-  if (!Array.isArray(messages) || !messages.length) return wrong('"messages" must be a list with at least one message', 'messages');
+  if (!Array.isArray(messages) || !messages.length)
+    return wrong('"messages" must be a list with at least one message', 'messages');
   messages.forEach((m: unknown, i) => {
-    if (typeof m !== 'object' || m === null) return wrong(`messages[${i}] must be an object`, `messages[${i}]`);
+    if (typeof m !== 'object' || m === null)
+      return wrong(`messages[${i}] must be an object`, `messages[${i}]`);
     const { role, content } = m as Fields;
-    if (!['system', 'developer', 'user', 'assistant', 'tool'].includes(role as string)) wrong(`messages[${i}] has the role ${show(role)}; it must be system, developer, user, assistant or tool`, `messages[${i}].role`);
+    if (!['system', 'developer', 'user', 'assistant', 'tool'].includes(role as string))
+      wrong(
+        `messages[${i}] has the role ${show(role)}; it must be system, developer, `
+          + 'user, assistant or tool',
+        `messages[${i}].role`,
+      );
     checkParts(content, i);
   });
   return messages;
@@ -183,14 +238,20 @@ function checkMessages(fields: Fields): Fields[] {
 
 function checkFormat(fields: Fields): void {
   const format = fields.response_format as { type?: unknown } | undefined;
-  if (format !== undefined && format?.type !== 'text') cannot(`"response_format" ${show(format?.type)} is not supported; only "text" is`, 'response_format');
+  if (format !== undefined && format?.type !== 'text')
+    cannot(
+      `"response_format" ${show(format?.type)} is not supported; only "text" is`, 'response_format',
+    );
   const modalities = fields.modalities as unknown;
-  if (modalities !== undefined && !(Array.isArray(modalities) && modalities.every((m) => m === 'text'))) cannot('"modalities" must be ["text"]', 'modalities');
+  if (modalities !== undefined
+    && !(Array.isArray(modalities) && modalities.every((m) => m === 'text')))
+    cannot('"modalities" must be ["text"]', 'modalities');
 }
 
 function toolsOf(fields: Fields): unknown[] | undefined {
   const { tools, tool_choice: choice } = fields;
-  if (choice !== undefined && choice !== 'none' && choice !== 'auto') cannot(`"tool_choice" ${show(choice)} is not supported; "auto" and "none" are`, 'tool_choice');
+  if (choice !== undefined && choice !== 'none' && choice !== 'auto')
+    cannot(`"tool_choice" ${show(choice)} is not supported; "auto" and "none" are`, 'tool_choice');
   if (tools !== undefined && !Array.isArray(tools)) return wrong('"tools" must be a list', 'tools');
   return tools?.length && choice !== 'none' ? tools : undefined;
 }
@@ -199,7 +260,11 @@ const efforts = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'];
 
 function wantsThinking(fields: Fields): boolean {
   const asked = flag(fields, 'thinking'), effort = fields.reasoning_effort;
-  if (effort !== undefined && !efforts.includes(effort as string)) wrong(`"reasoning_effort" must be one of ${efforts.join(', ')}, not ${show(effort)}`, 'reasoning_effort');
+  if (effort !== undefined && !efforts.includes(effort as string))
+    wrong(
+      `"reasoning_effort" must be one of ${efforts.join(', ')}, not ${show(effort)}`,
+      'reasoning_effort',
+    );
   const byEffort = effort === undefined ? undefined : efforts.indexOf(effort as string) > 1;
   return asked ?? templateThinking(fields.chat_template_kwargs) ?? byEffort ?? false;
 }
@@ -207,14 +272,25 @@ function wantsThinking(fields: Fields): boolean {
 /** The beginning of an answer, taken off the end of the messages. */
 function takeBegun(fields: Fields, messages: Fields[]): ChatOrder['begun'] {
   if (!flag(fields, 'continue_final_message')) return undefined;
-  const { role, content, reasoning_content: reasoning, tool_calls: calls } = messages.pop() as Fields;
-  if (role !== 'assistant' || (Array.isArray(calls) && calls.length)) wrong('"continue_final_message" needs a last message of the assistant, without tool calls', 'continue_final_message');
-  const text = Array.isArray(content) ? content.map((part) => String((part as Fields).text ?? '')).join('') : content;
-  return { reasoning: typeof reasoning === 'string' ? reasoning : '', content: typeof text === 'string' ? text : '' };
+  const { role, content, reasoning_content: reasoning, tool_calls: calls } =
+    messages.pop() as Fields;
+  if (role !== 'assistant' || (Array.isArray(calls) && calls.length))
+    wrong(
+      '"continue_final_message" needs a last message of the assistant, without tool calls',
+      'continue_final_message',
+    );
+  const text = Array.isArray(content)
+    ? content.map((part) => String((part as Fields).text ?? '')).join('')
+    : content;
+  return {
+    reasoning: typeof reasoning === 'string' ? reasoning : '',
+    content: typeof text === 'string' ? text : '',
+  };
 }
 
 function truncates({ truncation }: Fields): boolean {
-  if (truncation !== undefined && truncation !== 'auto' && truncation !== 'disabled') wrong(`"truncation" must be "auto" or "disabled", not ${show(truncation)}`, 'truncation');
+  if (truncation !== undefined && truncation !== 'auto' && truncation !== 'disabled')
+    wrong(`"truncation" must be "auto" or "disabled", not ${show(truncation)}`, 'truncation');
   return truncation === 'auto';
 }
 
@@ -223,18 +299,28 @@ export function withMessages(order: ChatOrder, messages: ChatOrder['messages']):
   return { ...order, messages, conversation: conversationOf(messages, order.tools, order.begun) };
 }
 
-const conversationOf = (messages: ChatOrder['messages'], tools: string | undefined, begun: ChatOrder['begun']): string =>
-  `{"messages":${JSON.stringify(messages)}${tools ? `,"tools":${tools}` : ''}${begun ? `,"begun":${JSON.stringify(begun)}` : ''}}`;
+const conversationOf = (
+  messages: ChatOrder['messages'], tools: string | undefined, begun: ChatOrder['begun'],
+): string =>
+  `{"messages":${JSON.stringify(messages)}${tools ? `,"tools":${tools}` : ''}`
+    + `${begun ? `,"begun":${JSON.stringify(begun)}` : ''}}`;
 
-/** A chat, checked. What the model's store begins conversations with comes before the request's messages. */
-export function readChat(request: ChatRequest, store: { system: string | null; messages: readonly Readonly<Fields>[]; stop: readonly string[] }): ChatOrder {
+/** A chat, checked. What the model's store begins conversations with comes before the request's
+ *  messages. */
+export function readChat(
+  request: ChatRequest,
+  store: { system: string | null; messages: readonly Readonly<Fields>[]; stop: readonly string[] },
+): ChatOrder {
   const fields = fieldsOf(request, chatFields);
   checkFormat(fields);
-  const messages: Fields[] = [...store.messages, ...checkMessages(fields)], list = toolsOf(fields), tools = list && JSON.stringify(list);
+  const messages: Fields[] = [...store.messages, ...checkMessages(fields)], list = toolsOf(fields);
+  const tools = list && JSON.stringify(list);
   const begun = takeBegun(fields, messages);
   const first = messages[0]?.role;
-  if (store.system && first !== 'system' && first !== 'developer') messages.unshift({ role: 'system', content: store.system });
-  const top = number(fields, 'top_logprobs', 0, 20, true), wanted = flag(fields, 'logprobs') ?? false;
+  if (store.system && first !== 'system' && first !== 'developer')
+    messages.unshift({ role: 'system', content: store.system });
+  const top = number(fields, 'top_logprobs', 0, 20, true);
+  const wanted = flag(fields, 'logprobs') ?? false;
   if (top && !wanted) wrong('"top_logprobs" needs "logprobs": true', 'top_logprobs');
   const asked = order(fields);
   return {
@@ -261,28 +347,42 @@ export interface RawOrder extends Order {
 /** A raw completion, checked. */
 export function readCompletion(request: CompletionRequest): RawOrder {
   const fields = fieldsOf(request, rawFields);
-  if (fields.suffix !== undefined && fields.suffix !== '') cannot('"suffix" is not supported', 'suffix');
-  const logprobs = number(fields, 'logprobs', 0, 20, true), echo = flag(fields, 'echo') ?? false, asked = order(fields);
-  return { ...asked, options: { ...asked.options, ...(logprobs !== undefined && { logprobs }) }, prompts: promptsOf(fields.prompt), echo };
+  if (fields.suffix !== undefined && fields.suffix !== '')
+    cannot('"suffix" is not supported', 'suffix');
+  const logprobs = number(fields, 'logprobs', 0, 20, true), echo = flag(fields, 'echo') ?? false;
+  const asked = order(fields);
+  return {
+    ...asked,
+    options: { ...asked.options, ...(logprobs !== undefined && { logprobs }) },
+    prompts: promptsOf(fields.prompt),
+    echo,
+  };
 }
 
 /** A text, token ids, or a list of either. */
 function promptsOf(prompt: unknown): RawOrder['prompts'] {
   if (prompt === undefined) return undefined;
-  const isList = Array.isArray(prompt) && (typeof prompt[0] === 'string' || Array.isArray(prompt[0]));
+  const isList =
+    Array.isArray(prompt) && (typeof prompt[0] === 'string' || Array.isArray(prompt[0]));
   if (!isList) return [promptOf(prompt)];
-  if (prompt.length > MAX_PROMPTS) wrong(`"prompt" has ${prompt.length} texts; ${MAX_PROMPTS} are the most`, 'prompt');
+  if (prompt.length > MAX_PROMPTS)
+    wrong(`"prompt" has ${prompt.length} texts; ${MAX_PROMPTS} are the most`, 'prompt');
   return prompt.map(promptOf);
 }
 
 function promptOf(prompt: unknown): string | Int32Array {
   if (typeof prompt === 'string' || prompt instanceof Int32Array) return prompt;
-  if (!Array.isArray(prompt)) return wrong('"prompt" must be a text, a list of token ids, or a list of either', 'prompt');
-  for (const id of prompt) if (!Number.isInteger(id) || id < 0 || id > 0x7fffffff) wrong(`"prompt" has ${show(id)}, which is not a token id`, 'prompt');
+  if (!Array.isArray(prompt))
+    return wrong('"prompt" must be a text, a list of token ids, or a list of either', 'prompt');
+  for (const id of prompt)
+    if (!Number.isInteger(id) || id < 0 || id > 0x7fffffff)
+      wrong(`"prompt" has ${show(id)}, which is not a token id`, 'prompt');
   return Int32Array.from(prompt as number[]);
 }
 
 /** The parts of a request that name things of the engine. */
-export function placeOf(request: SamplingRequest): { session: string | undefined; adapters: SamplingRequest['adapters'] } {
+export function placeOf(
+  request: SamplingRequest,
+): { session: string | undefined; adapters: SamplingRequest['adapters'] } {
   return { session: request.session ?? undefined, adapters: request.adapters };
 }

@@ -1,7 +1,8 @@
 // completions_types - requests and answers in OpenAI's shapes, as far as this engine speaks them.
 //
-// Field names are the wire's (snake_case), so that JSON goes through unchanged. What is not OpenAI's says so. A request of OpenAI's
-// own types is one of these too: what this engine cannot do of it is an error of kind 'unsupported' when it is asked for.
+// Field names are the wire's (snake_case), so that JSON goes through unchanged. What is not
+// OpenAI's says so. A request of OpenAI's own types is one of these too: what this engine cannot do
+// of it is an error of kind 'unsupported' when it is asked for.
 
 export type FinishReason = 'stop' | 'length' | 'tool_calls';
 
@@ -56,7 +57,8 @@ export interface AssistantMessage {
   role: 'assistant';
   content?: string | (TextPart | RefusalPart)[] | null;
   tool_calls?: (ToolCall | CustomToolCall)[];
-  /** What the model thought before it called tools in this turn; earlier thoughts are not shown to it. */
+  /** What the model thought before it called tools in this turn; earlier thoughts are not shown
+   *  to it. */
   reasoning_content?: string | null;
   name?: string;
 }
@@ -71,7 +73,8 @@ export interface FunctionMessage {
   content: string | null;
   name: string;
 }
-export type ChatMessage = SystemMessage | UserMessage | AssistantMessage | ToolMessage | FunctionMessage;
+export type ChatMessage =
+  SystemMessage | UserMessage | AssistantMessage | ToolMessage | FunctionMessage;
 
 export interface Tool {
   type: 'function';
@@ -118,12 +121,14 @@ export interface SamplingRequest {
   stop?: string | readonly string[] | null;
   /** Token id to a number that is added; -100 forbids the token. */
   logit_bias?: Record<string, number> | null;
-  /** Answers; their chunks have the index of theirs. A seed is that of the first, the next has the one after it. */
+  /** Answers; their chunks have the index of theirs. A seed is that of the first, the next has
+   *  the one after it. */
   n?: number | null;
   /** As many as `n`. */
   best_of?: number | null;
   stream_options?: { include_usage?: boolean; include_obfuscation?: boolean } | null;
-  /** Not OpenAI's: adapters for this request alone; absent, all of them at the scale they were added with. */
+  /** Not OpenAI's: adapters for this request alone; absent, all of them at the scale they were
+   *  added with. */
   adapters?: readonly AdapterUse[] | null;
   /** Not OpenAI's, as in llama.cpp's server: chunks that say how far the prompt was read. */
   return_progress?: boolean | null;
@@ -145,7 +150,8 @@ export interface ChatRequestBase extends SamplingRequest {
   messages: readonly ChatMessage[];
   max_completion_tokens?: number | null;
   tools?: readonly (Tool | CustomTool)[] | null;
-  /** 'none' or 'auto': 'required' and a named function need constrained output, which is not there yet. */
+  /** 'none' or 'auto': 'required' and a named function need constrained output, which is not
+   *  there yet. */
   tool_choice?: 'none' | 'auto' | 'required' | { type: string } | null;
   parallel_tool_calls?: boolean | null;
   /** Only 'text' is supported. */
@@ -158,10 +164,12 @@ export interface ChatRequestBase extends SamplingRequest {
   reasoning_effort?: 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh' | 'max' | null;
   /** Only 'text' is supported. */
   modalities?: readonly ('text' | 'audio')[] | null;
-  /** Not OpenAI's, as in vLLM: the last message is the beginning of the answer, which goes on from there. */
+  /** Not OpenAI's, as in vLLM: the last message is the beginning of the answer, which goes on
+   *  from there. */
   continue_final_message?: boolean | null;
-  /** Not of OpenAI's chats, but of its Responses. 'auto': a conversation that is longer than the context loses its oldest messages, and
-   *  keeps what the system says and the last message. 'disabled' (default): that is an error. */
+  /** Not of OpenAI's chats, but of its Responses. 'auto': a conversation that is longer than the
+   *  context loses its oldest messages, and keeps what the system says and the last message.
+   *  'disabled' (default): that is an error. */
   truncation?: 'auto' | 'disabled' | null;
   /** Not OpenAI's, as in vLLM: `enable_thinking` is `thinking`. */
   chat_template_kwargs?: { enable_thinking?: boolean; thinking?: boolean } | null;
@@ -179,7 +187,8 @@ export interface TopLogprob {
 export interface TokenInfo extends TopLogprob {
   top_logprobs: TopLogprob[];
 }
-/** Every token that was drawn, thoughts and calls included; the one that ended the turn is left out. */
+/** Every token that was drawn, thoughts and calls included; the one that ended the turn is left
+ *  out. */
 export interface Logprobs {
   content: TokenInfo[];
   refusal: null;
@@ -232,7 +241,9 @@ export interface ChatCompletionChunk {
   object: 'chat.completion.chunk';
   created: number;
   model: string;
-  choices: { index: number; delta: ChatDelta; finish_reason: FinishReason | null; logprobs: Logprobs | null }[];
+  choices: {
+    index: number; delta: ChatDelta; finish_reason: FinishReason | null; logprobs: Logprobs | null;
+  }[];
   /** With stream_options.include_usage: null but in the last chunk. */
   usage?: Usage | null;
   /** In the chunk that has the finish_reason. */
@@ -247,7 +258,10 @@ export interface ChatCompletion {
   model: string;
   choices: {
     index: number;
-    message: { role: 'assistant'; content: string | null; reasoning_content?: string; tool_calls?: ToolCall[]; refusal: null };
+    message: {
+      role: 'assistant'; content: string | null; reasoning_content?: string;
+      tool_calls?: ToolCall[]; refusal: null;
+    };
     finish_reason: FinishReason;
     logprobs: Logprobs | null;
   }[];
@@ -256,13 +270,16 @@ export interface ChatCompletion {
 }
 
 export interface CompletionRequestBase extends SamplingRequest {
-  /** Text or token ids, or a list of either, each of which is answered; absent in a session: go on from where it is. Text is taken
-   *  as it is: what spells a special token, such as <turn|>, is that token, so whoever writes it speaks in any role. Words of others
-   *  belong into a chat's messages. */
-  prompt?: string | readonly string[] | readonly number[] | readonly (readonly number[])[] | Int32Array | null;
+  /** Text or token ids, or a list of either, each of which is answered; absent in a session: go on
+   *  from where it is. Text is taken as it is: what spells a special token, such as <turn|>, is
+   *  that token, so whoever writes it speaks in any role. Words of others belong into a chat's
+   *  messages. */
+  prompt?: string | readonly string[] | readonly number[] | readonly (readonly number[])[]
+    | Int32Array | null;
   /** How many alternatives to each token. */
   logprobs?: number | null;
-  /** The answer begins with the prompt, and log-probabilities with the prompt's; max_tokens may be 0 then. */
+  /** The answer begins with the prompt, and log-probabilities with the prompt's; max_tokens may
+   *  be 0 then. */
   echo?: boolean | null;
   /** Not supported. */
   suffix?: string | null;
@@ -279,13 +296,19 @@ export interface CompletionLogprobs {
   text_offset: number[];
 }
 
-/** Whole answers and pieces of a stream look alike; all but the last piece have no finish_reason. */
+/** Whole answers and pieces of a stream look alike; all but the last piece have no
+ *  finish_reason. */
 export interface Completion {
   id: string;
   object: 'text_completion';
   created: number;
   model: string;
-  choices: { index: number; text: string; finish_reason: 'stop' | 'length' | null; logprobs: CompletionLogprobs | null }[];
+  choices: {
+    index: number;
+    text: string;
+    finish_reason: 'stop' | 'length' | null;
+    logprobs: CompletionLogprobs | null;
+  }[];
   usage?: Usage | null;
   timings?: Timings;
   prompt_progress?: PromptProgress;

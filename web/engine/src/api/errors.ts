@@ -1,11 +1,13 @@
 // errors - what can go wrong, as classes with a code, and how they travel between threads.
 //
-// Every failure of Bezel's own is a BezelError with one sentence for the person and a `kind` for the program.
-// The classes below it name the kinds: whoever made the error, `e instanceof DeviceError` is the same question as
-// `e.kind === 'device'`. A cancelled call fails with its signal's reason, by default a DOMException 'AbortError'.
+// Every failure of Bezel's own is a BezelError with one sentence for the person and a `kind` for
+// the program. The classes below it name the kinds: whoever made the error, `e instanceof
+// DeviceError` is the same question as `e.kind === 'device'`. A cancelled call fails with its
+// signal's reason, by default a DOMException 'AbortError'.
 
 /** The code of a failure. */
-export type ErrorKind = 'argument' | 'memory' | 'io' | 'format' | 'unsupported' | 'not-found' | 'limit' | 'cancelled' | 'device';
+export type ErrorKind = 'argument' | 'memory' | 'io' | 'format' | 'unsupported' | 'not-found'
+  | 'limit' | 'cancelled' | 'device';
 
 const names: Record<ErrorKind, string> = {
   argument: 'ArgumentError',
@@ -34,7 +36,8 @@ export class BezelError extends Error {
 }
 
 /** Of a text that somebody else chose, as much as an error should repeat. */
-export const brief = (text: string): string => (text.length > 60 ? `${text.slice(0, 57)}...` : text);
+export const brief = (text: string): string =>
+  (text.length > 60 ? `${text.slice(0, 57)}...` : text);
 
 /** A value as an error names it: JSON has neither every number nor every object. */
 export function show(value: unknown): string {
@@ -46,7 +49,9 @@ export function show(value: unknown): string {
   }
 }
 
-const isKind = (e: unknown, kind: ErrorKind): boolean => typeof e === 'object' && e !== null && BezelError.prototype.isPrototypeOf(e) && (e as BezelError).kind === kind;
+const isKind = (e: unknown, kind: ErrorKind): boolean =>
+  typeof e === 'object' && e !== null && BezelError.prototype.isPrototypeOf(e)
+    && (e as BezelError).kind === kind;
 
 /** A parameter that makes no sense. */
 export class ArgumentError extends BezelError {
@@ -118,7 +123,8 @@ export class IoError extends BezelError {
   }
 }
 
-/** Bytes that are not what they should be: a broken model file, a conversation with an odd shape. */
+/** Bytes that are not what they should be: a broken model file, a conversation with an odd
+ *  shape. */
 export class FormatError extends BezelError {
   constructor(message: string, cause?: unknown) {
     super(message, 'format', cause);
@@ -140,20 +146,31 @@ export interface PlainError {
 }
 
 export function packError(e: unknown): PlainError {
-  if (e instanceof BezelError) return { as: 'bezel', name: e.name, message: e.message, kind: e.kind, ...(e.param !== undefined && { param: e.param }), ...(e.stack && { stack: e.stack }) };
-  if (typeof DOMException !== 'undefined' && e instanceof DOMException) return { as: 'dom', name: e.name, message: e.message };
-  if (!(e instanceof Error)) return { as: 'value', name: 'value', message: String(e), value: isPlain(e) ? e : String(e) };
+  if (e instanceof BezelError)
+    return {
+      as: 'bezel', name: e.name, message: e.message, kind: e.kind,
+      ...(e.param !== undefined && { param: e.param }), ...(e.stack && { stack: e.stack }),
+    };
+  if (typeof DOMException !== 'undefined' && e instanceof DOMException)
+    return { as: 'dom', name: e.name, message: e.message };
+  if (!(e instanceof Error))
+    return { as: 'value', name: 'value', message: String(e), value: isPlain(e) ? e : String(e) };
   const as = e instanceof TypeError ? 'type' : e instanceof RangeError ? 'range' : 'error';
   return { as, name: e.name, message: e.message, ...(e.stack && { stack: e.stack }) };
 }
 
 /** Thrown values that survive a structured clone: someone may abort with a string or a number. */
-const isPlain = (e: unknown): boolean => e === undefined || e === null || ['string', 'number', 'boolean'].includes(typeof e);
+const isPlain = (e: unknown): boolean =>
+  e === undefined || e === null || ['string', 'number', 'boolean'].includes(typeof e);
 
 export function unpackError(p: PlainError): unknown {
   if (p.as === 'value') return p.value;
   if (p.as === 'dom') return new DOMException(p.message, p.name);
-  const e = p.as === 'bezel' ? new BezelError(p.message, p.kind ?? 'argument', undefined, p.param) : p.as === 'type' ? new TypeError(p.message) : p.as === 'range' ? new RangeError(p.message) : new Error(p.message);
+  const e = p.as === 'bezel'
+    ? new BezelError(p.message, p.kind ?? 'argument', undefined, p.param)
+    : p.as === 'type'
+      ? new TypeError(p.message)
+      : p.as === 'range' ? new RangeError(p.message) : new Error(p.message);
   if (p.as === 'error') e.name = p.name;
   if (p.stack) e.stack = p.stack;
   return e;

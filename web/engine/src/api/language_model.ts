@@ -1,11 +1,14 @@
-// language_model - the shape of Chrome's built-in LanguageModel (the Prompt API) on top of an Engine.
+// language_model - the shape of Chrome's built-in LanguageModel (the Prompt API) on top of an
+// Engine.
 //
 //   const LanguageModel = languageModel(engine);
-//   const session = await LanguageModel.create({ initialPrompts: [{ role: 'system', content: 'Be brief.' }] });
+//   const initialPrompts = [{ role: 'system', content: 'Be brief.' }];
+//   const session = await LanguageModel.create({ initialPrompts });
 //   for await (const text of session.promptStreaming('Hello!')) ...
 //
-// A client of the public interface alone. Failures are DOMExceptions with the names that API uses: AbortError,
-// InvalidStateError (destroyed), NotSupportedError, QuotaExceededError (the input does not fit), OperationError.
+// A client of the public interface alone. Failures are DOMExceptions with the names that API uses:
+// AbortError, InvalidStateError (destroyed), NotSupportedError, QuotaExceededError (the input does
+// not fit), OperationError.
 
 import type { ChatMessage } from './completions_types.js';
 import type { Engine, Session } from './engine.js';
@@ -38,7 +41,8 @@ export interface LanguageModelCreateOptions {
   expectedInputs?: readonly LanguageModelExpected[];
   expectedOutputs?: readonly LanguageModelExpected[];
   signal?: AbortSignal;
-  /** Called with a target of 'downloadprogress' events. The model is there already: it hears 0 and 1. */
+  /** Called with a target of 'downloadprogress' events. The model is there already: it hears 0
+   *  and 1. */
   monitor?: (monitor: EventTarget) => void;
 }
 
@@ -69,36 +73,54 @@ interface Quota {
   quota: number;
 }
 
-/** An input that does not fit, with both numbers where they are known: the class of its own that browsers have today, or its older
- *  shape. */
+/** An input that does not fit, with both numbers where they are known: the class of its own that
+ *  browsers have today, or its older shape. */
 function tooLong(message: string, numbers?: Quota): DOMException {
-  const Own = (globalThis as { QuotaExceededError?: new (message: string, numbers?: Quota) => DOMException }).QuotaExceededError;
-  return Own ? new Own(message, numbers) : Object.assign(failure(message, 'QuotaExceededError'), numbers ?? { requested: null, quota: null });
+  const Own = (globalThis as {
+    QuotaExceededError?: new (message: string, numbers?: Quota) => DOMException;
+  }).QuotaExceededError;
+  return Own
+    ? new Own(message, numbers)
+    : Object.assign(
+      failure(message, 'QuotaExceededError'), numbers ?? { requested: null, quota: null },
+    );
 }
 
-/** A signal that fires with any of several, and what makes them forget it: they may outlive it by far. */
-function linked(signals: readonly (AbortSignal | undefined)[], onAbort: () => void = () => {}): { signal: AbortSignal; unlink(): void } {
+/** A signal that fires with any of several, and what makes them forget it: they may outlive it
+ *  by far. */
+function linked(
+  signals: readonly (AbortSignal | undefined)[], onAbort: () => void = () => {},
+): { signal: AbortSignal; unlink(): void } {
   const all = signals.filter((s) => s !== undefined), own = new AbortController();
   const fire = (e: Event): void => own.abort((e.target as AbortSignal).reason);
   for (const s of all) s.addEventListener('abort', fire);
   const fired = all.find((s) => s.aborted);
   if (fired) own.abort(fired.reason);
   own.signal.addEventListener('abort', onAbort);
-  return { signal: own.signal, unlink: () => all.forEach((s) => s.removeEventListener('abort', fire)) };
+  return {
+    signal: own.signal, unlink: () => all.forEach((s) => s.removeEventListener('abort', fire)),
+  };
 }
 
 /** An error of the engine under the name that a page expects. */
 function translate(e: unknown): unknown {
   if (!(e instanceof BezelError)) return e;
   if (e.kind === 'limit') return tooLong(e.message);
-  const names: Partial<Record<BezelError['kind'], string>> = { unsupported: 'NotSupportedError', cancelled: 'AbortError' };
+  const names: Partial<Record<BezelError['kind'], string>> = {
+    unsupported: 'NotSupportedError', cancelled: 'AbortError',
+  };
   return failure(e.message, names[e.kind] ?? 'OperationError');
 }
 
 function textOf(content: LanguageModelMessage['content']): string {
   if (typeof content === 'string') return content;
   return content.map((part) => {
-    if (part.type !== 'text') throw failure(`a part of type "${String((part as { type: unknown }).type)}" cannot be read; this version reads text only`, 'NotSupportedError');
+    if (part.type !== 'text')
+      throw failure(
+        `a part of type "${String((part as { type: unknown }).type)}" cannot be read; `
+          + 'this version reads text only',
+        'NotSupportedError',
+      );
     return part.value;
   }).join('');
 }
@@ -106,8 +128,12 @@ function textOf(content: LanguageModelMessage['content']): string {
 function messagesOf(input: LanguageModelPrompt): ChatMessage[] {
   if (typeof input === 'string') return [{ role: 'user', content: input }];
   return input.map(({ role, content, prefix }, i): ChatMessage => {
-    if (role !== 'user' && role !== 'assistant') throw role === 'system' ? failure('a system prompt is only the first of the initial prompts', 'NotSupportedError') : new TypeError(`"${String(role)}" is not a role`);
-    if (prefix && (role !== 'assistant' || i + 1 < input.length)) throw failure("only a last message of the assistant's can be a prefix", 'SyntaxError');
+    if (role !== 'user' && role !== 'assistant')
+      throw role === 'system'
+        ? failure('a system prompt is only the first of the initial prompts', 'NotSupportedError')
+        : new TypeError(`"${String(role)}" is not a role`);
+    if (prefix && (role !== 'assistant' || i + 1 < input.length))
+      throw failure("only a last message of the assistant's can be a prefix", 'SyntaxError');
     return { role, content: textOf(content) };
   });
 }
@@ -119,12 +145,17 @@ const prefixOf = (input: LanguageModelPrompt): string | undefined => {
 };
 
 function refuseConstraint(options: object): void {
-  if ((options as { responseConstraint?: unknown }).responseConstraint !== undefined) throw failure('a responseConstraint is not supported yet', 'NotSupportedError');
+  if ((options as { responseConstraint?: unknown }).responseConstraint !== undefined)
+    throw failure('a responseConstraint is not supported yet', 'NotSupportedError');
 }
 
 const isText = (e: LanguageModelExpected): boolean => e.type === 'text';
 /** What this model cannot do of what a page expects. */
-const unexpected = ({ expectedInputs = [], expectedOutputs = [] }: Pick<LanguageModelCreateOptions, 'expectedInputs' | 'expectedOutputs'>): LanguageModelExpected | undefined => [...expectedInputs, ...expectedOutputs].find((e) => !isText(e));
+const unexpected = ({
+  expectedInputs = [], expectedOutputs = [],
+}: Pick<LanguageModelCreateOptions, 'expectedInputs'
+  | 'expectedOutputs'>): LanguageModelExpected | undefined =>
+    [...expectedInputs, ...expectedOutputs].find((e) => !isText(e));
 
 /** Tokens that an answer should at least have. */
 const roomOf = (context: number): number => Math.min(64, context >> 2);
@@ -135,11 +166,20 @@ export class LanguageModelSession extends EventTarget {
   /** The name that it had before. */
   onquotaoverflow: ((event: Event) => void) | null = null;
   private usage = 0;
-  private last: Promise<unknown> = Promise.resolve(); // what was asked before must be in the history first
+  // what was asked before must be in the history first
+  private last: Promise<unknown> = Promise.resolve();
   private readonly end = new AbortController();
 
   /** Made by languageModel(engine).create. */
-  constructor(private readonly engine: Engine, private readonly session: Session, private readonly system: readonly ChatMessage[], private history: ChatMessage[], readonly temperature: number, readonly topK: number, usage: number) {
+  constructor(
+    private readonly engine: Engine,
+    private readonly session: Session,
+    private readonly system: readonly ChatMessage[],
+    private history: ChatMessage[],
+    readonly temperature: number,
+    readonly topK: number,
+    usage: number,
+  ) {
     super();
     this.usage = usage;
   }
@@ -163,11 +203,14 @@ export class LanguageModelSession extends EventTarget {
   }
 
   /** One after the other; an abort is heard at once. */
-  private async inTurn<T>(signal: AbortSignal | undefined, act: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  private async inTurn<T>(
+    signal: AbortSignal | undefined, act: (signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
     if (this.end.signal.aborted) throw failure('this session was destroyed', 'InvalidStateError');
     signal?.throwIfAborted();
     let stop = (_: unknown): void => {};
-    const { signal: both, unlink } = linked([signal, this.end.signal], () => stop(both.reason)), before = this.last;
+    const { signal: both, unlink } = linked([signal, this.end.signal], () => stop(both.reason));
+    const before = this.last;
     const run = async (): Promise<T> => {
       await before;
       both.throwIfAborted();
@@ -195,7 +238,10 @@ export class LanguageModelSession extends EventTarget {
   private async fit(more: readonly ChatMessage[]): Promise<ChatMessage[]> {
     let kept = this.history, tokens: number;
     while ((tokens = await this.count([...this.system, ...kept, ...more])) > this.inputQuota) {
-      if (!kept.length) throw tooLong(`the input has ${tokens} tokens; there is room for ${this.inputQuota}`, { requested: tokens, quota: this.inputQuota });
+      if (!kept.length)
+        throw tooLong(`the input has ${tokens} tokens; there is room for ${this.inputQuota}`, {
+          requested: tokens, quota: this.inputQuota,
+        });
       const next = kept.findIndex((m, i) => i > 0 && m.role === 'user');
       kept = next < 0 ? [] : kept.slice(next);
     }
@@ -210,11 +256,15 @@ export class LanguageModelSession extends EventTarget {
     return [...this.system, ...kept, ...more];
   }
 
-  private async *answer(input: LanguageModelPrompt, signal: AbortSignal): AsyncGenerator<string, void, void> {
+  private async *answer(
+    input: LanguageModelPrompt, signal: AbortSignal,
+  ): AsyncGenerator<string, void, void> {
     const more = messagesOf(input), prefix = prefixOf(input), messages = await this.fit(more);
     let text = prefix ?? '';
     const chunks = await this.session.chat.completions.create({
-      messages, stream: true, stream_options: { include_usage: true }, temperature: this.temperature, top_k: this.topK, signal, continue_final_message: prefix !== undefined,
+      messages, stream: true, stream_options: { include_usage: true },
+      temperature: this.temperature, top_k: this.topK, signal,
+      continue_final_message: prefix !== undefined,
     });
     for await (const { choices: [choice], usage } of chunks) {
       const piece = choice?.delta.content;
@@ -223,7 +273,10 @@ export class LanguageModelSession extends EventTarget {
       text += piece;
       yield piece;
     }
-    this.history = [...this.history, ...(prefix === undefined ? more : more.slice(0, -1)), { role: 'assistant', content: text }];
+    this.history = [
+      ...this.history, ...(prefix === undefined ? more : more.slice(0, -1)),
+      { role: 'assistant', content: text },
+    ];
   }
 
   prompt(input: LanguageModelPrompt, options: LanguageModelPromptOptions = {}): Promise<string> {
@@ -235,8 +288,11 @@ export class LanguageModelSession extends EventTarget {
     });
   }
 
-  /** Pieces of the answer. Cancelling the stream stops the model, and the turn is as if it had not been. */
-  promptStreaming(input: LanguageModelPrompt, options: LanguageModelPromptOptions = {}): ReadableStream<string> {
+  /** Pieces of the answer. Cancelling the stream stops the model, and the turn is as if it had
+   *  not been. */
+  promptStreaming(
+    input: LanguageModelPrompt, options: LanguageModelPromptOptions = {},
+  ): ReadableStream<string> {
     const stop = new AbortController();
     let wanted = (): void => {};
     const { signal, unlink } = linked([options.signal, stop.signal], () => wanted());
@@ -247,18 +303,24 @@ export class LanguageModelSession extends EventTarget {
           both.addEventListener('abort', () => wanted()); // a signal of this call alone
           for await (const piece of this.answer(input, both)) {
             controller.enqueue(piece);
-            if ((controller.desiredSize ?? 1) <= 0 && !both.aborted) await new Promise<void>((resolve) => (wanted = resolve));
+            if ((controller.desiredSize ?? 1) <= 0 && !both.aborted)
+              await new Promise<void>((resolve) => (wanted = resolve));
           }
         };
-        this.inTurn(signal, flow).then(() => controller.close(), (e: unknown) => controller.error(e)).finally(unlink);
+        this.inTurn(signal, flow)
+          .then(() => controller.close(), (e: unknown) => controller.error(e))
+          .finally(unlink);
       },
       pull: () => wanted(),
       cancel: (reason) => stop.abort(reason ?? failure('the stream was cancelled', 'AbortError')),
     });
   }
 
-  /** Add messages without asking for an answer; they are computed now, so that the next prompt is quick. */
-  append(input: LanguageModelPrompt, { signal: given }: LanguageModelPromptOptions = {}): Promise<void> {
+  /** Add messages without asking for an answer; they are computed now, so that the next prompt
+   *  is quick. */
+  append(
+    input: LanguageModelPrompt, { signal: given }: LanguageModelPromptOptions = {},
+  ): Promise<void> {
     return this.inTurn(given, async (signal) => {
       const more = messagesOf(input), messages = await this.fit(more);
       await this.session.prefill({ messages }, { signal });
@@ -268,7 +330,9 @@ export class LanguageModelSession extends EventTarget {
   }
 
   /** Tokens that the input would add. */
-  async measureContextUsage(input: LanguageModelPrompt, { signal }: LanguageModelPromptOptions = {}): Promise<number> {
+  async measureContextUsage(
+    input: LanguageModelPrompt, { signal }: LanguageModelPromptOptions = {},
+  ): Promise<number> {
     if (this.end.signal.aborted) throw failure('this session was destroyed', 'InvalidStateError');
     signal?.throwIfAborted();
     const before = [...this.system, ...this.history];
@@ -276,7 +340,9 @@ export class LanguageModelSession extends EventTarget {
   }
 
   /** The name that it had before. */
-  measureInputUsage(input: LanguageModelPrompt, options: LanguageModelPromptOptions = {}): Promise<number> {
+  measureInputUsage(
+    input: LanguageModelPrompt, options: LanguageModelPromptOptions = {},
+  ): Promise<number> {
     return this.measureContextUsage(input, options);
   }
 
@@ -285,7 +351,10 @@ export class LanguageModelSession extends EventTarget {
     return this.inTurn(given, async (signal) => {
       const session = await this.session.fork({ signal });
       if (signal.aborted) void session.close().catch(() => {}); // nobody waits for it any more
-      return new LanguageModelSession(this.engine, session, this.system, [...this.history], this.temperature, this.topK, this.usage);
+      return new LanguageModelSession(
+        this.engine, session, this.system, [...this.history], this.temperature, this.topK,
+        this.usage,
+      );
     });
   }
 
@@ -293,7 +362,8 @@ export class LanguageModelSession extends EventTarget {
   destroy(): void {
     if (this.end.signal.aborted) return;
     this.end.abort(failure('this session was destroyed', 'AbortError'));
-    void this.last.then(() => this.session.close()).catch(() => {}); // an engine that is gone has closed it already
+    // an engine that is gone has closed it already
+    void this.last.then(() => this.session.close()).catch(() => {});
   }
 }
 
@@ -306,19 +376,31 @@ export interface LanguageModelFactory {
 
 /** What the global LanguageModel is in a browser that has one, on this engine's model. */
 export function languageModel(engine: Engine): LanguageModelFactory {
-  const { temperature: defaultTemperature, top_k: defaultTopK } = engine.info.sampling, maxTopK = engine.info.n_vocab, maxTemperature = 2;
+  const { temperature: defaultTemperature, top_k: defaultTopK } = engine.info.sampling;
+  const maxTopK = engine.info.n_vocab, maxTemperature = 2;
   return {
     availability: async (options = {}) => (unexpected(options) ? 'unavailable' : 'available'),
     params: async () => ({ defaultTopK, maxTopK, defaultTemperature, maxTemperature }),
     async create(options = {}) {
-      const { initialPrompts = [], temperature = defaultTemperature, topK = defaultTopK, signal, monitor } = options;
+      const {
+        initialPrompts = [], temperature = defaultTemperature, topK = defaultTopK, signal, monitor,
+      } = options;
       signal?.throwIfAborted();
-      if ((options as { tools?: unknown[] }).tools?.length) throw failure('tools are not supported here; use engine.chat.completions', 'NotSupportedError');
+      if ((options as { tools?: unknown[] }).tools?.length)
+        throw failure(
+          'tools are not supported here; use engine.chat.completions', 'NotSupportedError',
+        );
       const other = unexpected(options);
-      if (other) throw failure(`"${String(other.type)}" cannot be read or written; this version knows text only`, 'NotSupportedError');
-      if (!(temperature >= 0) || !(topK >= 1)) throw new RangeError('temperature must be 0 or more and topK 1 or more');
+      if (other)
+        throw failure(
+          `"${String(other.type)}" cannot be read or written; this version knows text only`,
+          'NotSupportedError',
+        );
+      if (!(temperature >= 0) || !(topK >= 1))
+        throw new RangeError('temperature must be 0 or more and topK 1 or more');
       const [first] = initialPrompts, hasSystem = first?.role === 'system';
-      const system: ChatMessage[] = hasSystem ? [{ role: 'system', content: textOf(first.content) }] : [];
+      const system: ChatMessage[] =
+        hasSystem ? [{ role: 'system', content: textOf(first.content) }] : [];
       const history = messagesOf(initialPrompts.slice(hasSystem ? 1 : 0));
       if (monitor) {
         const target = new EventTarget();
@@ -331,14 +413,25 @@ export function languageModel(engine: Engine): LanguageModelFactory {
         try {
           usage = await engine.countTokens({ messages });
           const quota = engine.context - roomOf(engine.context);
-          if (usage > quota) throw tooLong(`the initial prompts have ${usage} tokens; there is room for ${quota}`, { requested: usage, quota });
+          if (usage > quota)
+            throw tooLong(`the initial prompts have ${usage} tokens; there is room for ${quota}`, {
+              requested: usage, quota,
+            });
           await session.prefill({ messages }, { ...(signal && { signal }) });
         } catch (e) {
           void session.close().catch(() => {});
           throw translate(e);
         }
       }
-      return new LanguageModelSession(engine, session, system, history, Math.min(temperature, maxTemperature), Math.min(Math.floor(topK), maxTopK), usage);
+      return new LanguageModelSession(
+        engine,
+        session,
+        system,
+        history,
+        Math.min(temperature, maxTemperature),
+        Math.min(Math.floor(topK), maxTopK),
+        usage,
+      );
     },
   };
 }

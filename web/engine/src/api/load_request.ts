@@ -1,6 +1,6 @@
 // load_request - what a load, an estimate, a merge or a benchmark asks for, checked: an option that
-// would change it is never ignored. What is unknown, of the wrong type or out of range is an error that
-// names it. `null` counts as absent, as it does in requests.
+// would change it is never ignored. What is unknown, of the wrong type or out of range is an error
+// that names it. `null` counts as absent, as it does in requests.
 
 import { profiles } from '../gpu/adapter.js';
 import { BezelError, show as shown } from './errors.js';
@@ -9,11 +9,18 @@ import { hint } from './near.js';
 type Check = (value: unknown) => string | undefined; // what it must be, where it is not
 type Checks = Readonly<Record<string, Check>>;
 
-const oneOf = (...words: readonly string[]): Check => (v) => (words.includes(v as string) ? undefined : `one of ${words.map((w) => `'${w}'`).join(', ')}`);
-const whole = (least: number, most: number): Check => (v) => (Number.isInteger(v) && (v as number) >= least && (v as number) <= most ? undefined : `a whole number from ${least} to ${most}`);
-const is = (type: 'function' | 'boolean', text: string): Check => (v) => (typeof v === type ? undefined : text);
-const has = (method: string, text: string): Check => (v) => (typeof (v as Record<string, unknown>)[method] === 'function' ? undefined : text);
-const bytes: Check = (v) => (typeof v === 'number' && v > 0 ? undefined : 'a number of bytes above 0');
+const oneOf = (...words: readonly string[]): Check => (v) =>
+  (words.includes(v as string) ? undefined : `one of ${words.map((w) => `'${w}'`).join(', ')}`);
+const whole = (least: number, most: number): Check => (v) =>
+  (Number.isInteger(v) && (v as number) >= least && (v as number) <= most
+    ? undefined
+    : `a whole number from ${least} to ${most}`);
+const is = (type: 'function' | 'boolean', text: string): Check =>
+  (v) => (typeof v === type ? undefined : text);
+const has = (method: string, text: string): Check =>
+  (v) => (typeof (v as Record<string, unknown>)[method] === 'function' ? undefined : text);
+const bytes: Check = (v) =>
+  (typeof v === 'number' && v > 0 ? undefined : 'a number of bytes above 0');
 
 const MAX = 0xffffffff;
 
@@ -32,14 +39,18 @@ export const loadChecks = {
   shared: whole(1, MAX),
   adapters: (v) => (Array.isArray(v) ? undefined : 'a list such as [{ source, scale: 1 }]'),
   store: has('resolve', 'a store: an object that resolves names'),
-  worker: (v) => (v === false || typeof (v as Partial<Worker>).postMessage === 'function' ? undefined : 'a Worker or false'),
+  worker: (v) =>
+    (v === false || typeof (v as Partial<Worker>).postMessage === 'function'
+      ? undefined
+      : 'a Worker or false'),
 } satisfies Checks;
 
 const pick = (...names: readonly (keyof typeof loadChecks)[]): Checks =>
   Object.fromEntries(names.map((name) => [name, loadChecks[name]]));
 
 export const estimateChecks = pick(
-  'backend', 'context', 'contextBytes', 'cache', 'tier', 'profile', 'memory', 'signal', 'store', 'worker',
+  'backend', 'context', 'contextBytes', 'cache', 'tier', 'profile', 'memory', 'signal', 'store',
+  'worker',
 );
 
 const isTarget: Check = (v) => {
@@ -48,7 +59,9 @@ const isTarget: Check = (v) => {
   return fits ? undefined : 'a stream, the handle of a file or a path';
 };
 
-export const mergeChecks: Checks = { ...pick('onProgress', 'signal', 'store', 'worker'), to: isTarget };
+export const mergeChecks: Checks = {
+  ...pick('onProgress', 'signal', 'store', 'worker'), to: isTarget,
+};
 
 export const benchChecks: Checks = {
   ...pick('onProgress', 'signal'),
@@ -69,13 +82,17 @@ function show(value: unknown): string {
 }
 
 /** The options that are there; `call` is what the error calls the function. */
-export function checkOptions<T extends object>(call: string, options: T, checks: Checks, needs: readonly string[] = []): T {
-  if (typeof options !== 'object' || options === null || Array.isArray(options)) return wrong(`the options of ${call} must be an object, not ${show(options)}`, 'options');
+export function checkOptions<T extends object>(
+  call: string, options: T, checks: Checks, needs: readonly string[] = [],
+): T {
+  if (typeof options !== 'object' || options === null || Array.isArray(options))
+    return wrong(`the options of ${call} must be an object, not ${show(options)}`, 'options');
   const given: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(options)) {
     if (value === undefined || value === null) continue;
     const check = Object.hasOwn(checks, name) ? checks[name] : undefined;
-    if (!check) return wrong(`${call} has no option "${name}"${hint(name, Object.keys(checks))}`, name);
+    if (!check)
+      return wrong(`${call} has no option "${name}"${hint(name, Object.keys(checks))}`, name);
     const must = check(value);
     if (must !== undefined) wrong(`"${name}" of ${call} must be ${must}, not ${show(value)}`, name);
     given[name] = value;
@@ -88,12 +105,16 @@ const adapterChecks: Checks = {
   source: () => undefined,
   name: (v) => (typeof v === 'string' && v !== '' ? undefined : 'a text'),
   scale: (v) => (typeof v === 'number' && Number.isFinite(v) ? undefined : 'a number'),
-  config: (v) => (typeof v === 'string' || (typeof v === 'object' && !Array.isArray(v)) ? undefined : "PEFT's configuration: its text, or the object"),
+  config: (v) =>
+    (typeof v === 'string' || (typeof v === 'object' && !Array.isArray(v))
+      ? undefined
+      : "PEFT's configuration: its text, or the object"),
   signal: loadChecks.signal,
 };
 
 /** An adapter's own options. */
 export function checkAdapter<T extends object>(adapter: T): T {
-  if (typeof adapter !== 'object' || adapter === null || !('source' in adapter)) wrong('an adapter must be an object such as { source, scale: 1 }', 'adapters');
+  if (typeof adapter !== 'object' || adapter === null || !('source' in adapter))
+    wrong('an adapter must be an object such as { source, scale: 1 }', 'adapters');
   return checkOptions('an adapter', adapter, adapterChecks);
 }

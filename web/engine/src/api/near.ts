@@ -2,7 +2,8 @@
 
 const MAX_LENGTH = 40; // a longer word is no slip of the pen
 
-/** Letters that differ: the least number of insertions, deletions and replacements (Levenshtein). */
+/** Letters that differ: the least number of insertions, deletions and replacements
+ *  (Levenshtein). */
 function distance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, j) => j);
   for (let i = 1; i <= a.length; i++) {

@@ -65,7 +65,8 @@ function isValid(kind: Kind, value: string): boolean {
   return true;
 }
 
-/** Options may stand anywhere; "--" ends them; "--name=value" works too. Undefined: help is wanted. */
+/** Options may stand anywhere; "--" ends them; "--name=value" works too. Undefined: help is
+ *  wanted. */
 export function parse(command: Command, words: readonly string[]): Given | undefined {
   const given = new Given();
   let options = true;
@@ -76,21 +77,28 @@ export function parse(command: Command, words: readonly string[]): Given | undef
     else if (options && (word.startsWith('--') || /^-[a-z]$/.test(word))) {
       const [, name = '', , inline] = /^([^=]*)(=(.*))?$/s.exec(word) ?? [];
       const option = command.options.find((o) => o.name === name || o.also?.includes(name));
-      if (!option || (option.kind === 'flag' && inline !== undefined)) throw new Misuse(`no option ${word}`);
+      if (!option || (option.kind === 'flag' && inline !== undefined))
+        throw new Misuse(`no option ${word}`);
       const value = option.kind === 'flag' ? '' : (inline ?? words[++i]);
       if (value === undefined) throw new Misuse(`${name} needs a value`);
       if (!isValid(option.kind, value)) throw new Misuse(`${name} cannot be "${value}"`);
       given.add(option.name, value);
-    } else if (given.args.length === command.args) throw new Misuse(`one argument too many: ${word}`);
+    } else if (given.args.length === command.args)
+      throw new Misuse(`one argument too many: ${word}`);
     else given.args.push(word);
   }
-  if (given.args.length < (command.needs ?? command.args)) throw new Misuse(`usage: bezel ${command.name} ${command.usage}`);
+  if (given.args.length < (command.needs ?? command.args))
+    throw new Misuse(`usage: bezel ${command.name} ${command.usage}`);
   return given;
 }
 
 export function help(command: Command): string {
-  const rows = [...command.options, { name: '--help', help: 'this text' } as Option].map((o) => `  ${`${[...(o.also ?? []), o.name].join(', ')}${o.arg ? ` ${o.arg}` : ''}`.padEnd(24)} ${o.help}`);
-  return `usage: bezel ${command.name} ${command.usage}\n\n${command.about}\n${command.options.length ? '\noptions:\n' : ''}${rows.join('\n')}\n`;
+  const rows = [...command.options, { name: '--help', help: 'this text' } as Option].map((o) => {
+    const names = `${[...(o.also ?? []), o.name].join(', ')}${o.arg ? ` ${o.arg}` : ''}`;
+    return `  ${names.padEnd(24)} ${o.help}`;
+  });
+  return `usage: bezel ${command.name} ${command.usage}\n\n${command.about}\n`
+    + `${command.options.length ? '\noptions:\n' : ''}${rows.join('\n')}\n`;
 }
 
 /** "2,400,401" (commas, spaces or a JSON array). */

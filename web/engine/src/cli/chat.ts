@@ -1,7 +1,7 @@
 // chat - a conversation in the terminal, and one question with its answer.
 //
-// The whole conversation is rendered again for every turn and the model's keeps what is unchanged, so a long talk
-// costs only its new tokens.
+// The whole conversation is rendered again for every turn and the model's keeps what is unchanged,
+// so a long talk costs only its new tokens.
 
 import * as fs from 'node:fs';
 import * as readline from 'node:readline';
@@ -36,12 +36,18 @@ class Chat {
   private readonly color = process.stdout.isTTY && !process.env.NO_COLOR;
   private readonly options: GenerateOptions;
 
-  constructor(private readonly opened: Opened, private readonly conversation: Conversation, private readonly given: Given, private readonly showsProgress: boolean) {
+  constructor(
+    private readonly opened: Opened,
+    private readonly conversation: Conversation,
+    private readonly given: Given,
+    private readonly showsProgress: boolean,
+  ) {
     const { info } = opened.model, n = given.number('--n');
     this.messages = [...info.messages];
     this.system = given.text('--system') ?? info.system;
     this.thinking = given.has('--thinking');
-    this.options = { ...sampling(given, info), ...(n ? { n_max: n } : {}), specials: true }; // else the store says
+    // else the store says
+    this.options = { ...sampling(given, info), ...(n ? { n_max: n } : {}), specials: true };
   }
 
   private setDim(dim: boolean): void {
@@ -54,7 +60,10 @@ class Chat {
   private show(events: readonly ChatEvent[]): void {
     for (const e of events) {
       this.setDim('reasoning' in e);
-      if ('name' in e) process.stdout.write(printable(`[calls ${e.name}(${e.arguments}), but this terminal has no tools]`));
+      if ('name' in e)
+        process.stdout.write(
+          printable(`[calls ${e.name}(${e.arguments}), but this terminal has no tools]`),
+        );
       else if ('reasoning' in e) process.stdout.write(printable(e.reasoning));
       else {
         this.answered += e.content;
@@ -65,12 +74,18 @@ class Chat {
 
   /** The conversation so far as tokens in the model's. */
   private async setPrompt(signal: AbortSignal): Promise<void> {
-    const messages = this.system ? [{ role: 'system', content: this.system }, ...this.messages] : this.messages;
-    const { ids } = this.opened.model.chatTokens(JSON.stringify({ messages }), { thinking: this.thinking });
+    const messages =
+      this.system ? [{ role: 'system', content: this.system }, ...this.messages] : this.messages;
+    const { ids } =
+      this.opened.model.chatTokens(JSON.stringify({ messages }), { thinking: this.thinking });
     try {
       await this.conversation.set(ids, {
         signal,
-        ...(this.showsProgress && { onProgress: (done: number, total: number) => void (total > done && process.stderr.write(`\rreading ${done} of ${total} tokens`)) }),
+        ...(this.showsProgress
+          && {
+            onProgress: (done: number, total: number) =>
+              void (total > done && process.stderr.write(`\rreading ${done} of ${total} tokens`)),
+          }),
       });
     } finally {
       if (this.showsProgress) process.stderr.write('\r\x1b[K');
@@ -82,7 +97,10 @@ class Chat {
     const start = performance.now();
     this.answered = '';
     await this.setPrompt(signal);
-    const first = performance.now(), parser = new ChatParser(this.opened.core, { thinking: this.thinking, starts_in_thought: false, tools: undefined });
+    const first = performance.now();
+    const parser = new ChatParser(this.opened.core, {
+      thinking: this.thinking, starts_in_thought: false, tools: undefined,
+    });
     const pieces = this.conversation.generate({ ...this.options, signal });
     let n = 0, step = await pieces.next();
     try {
@@ -96,10 +114,14 @@ class Chat {
     }
     this.setDim(false);
     process.stdout.write('\n');
-    if (step.value.stop === 'context') process.stderr.write('(the context is full; /clear starts anew, --ctx N makes it larger)\n');
+    if (step.value.stop === 'context')
+      process.stderr.write('(the context is full; /clear starts anew, --ctx N makes it larger)\n');
     const seconds = (ms: number): number => ms / 1000;
     if (this.given.has('--stats'))
-      process.stderr.write(`(${n} tokens, ${(n / seconds(performance.now() - first)).toFixed(1)} tok/s, first after ${seconds(first - start).toFixed(2)} s, ${this.conversation.length} in context)\n`);
+      process.stderr.write(
+        `(${n} tokens, ${(n / seconds(performance.now() - first)).toFixed(1)} tok/s, first after `
+          + `${seconds(first - start).toFixed(2)} s, ${this.conversation.length} in context)\n`,
+      );
     return step.value.stop === 'cancelled';
   }
 
@@ -120,7 +142,8 @@ class Chat {
   command(line: string): boolean {
     if (['/exit', '/quit', '/bye'].includes(line)) return false;
     if (line === '/clear') this.messages = [...this.opened.model.info.messages];
-    else if (line === '/system' || line.startsWith('/system ')) this.system = line.slice('/system '.length);
+    else if (line === '/system' || line.startsWith('/system '))
+      this.system = line.slice('/system '.length);
     else if (line === '/think on' || line === '/think off') this.thinking = line === '/think on';
     else if (line === '/help' || line === '/?') process.stdout.write(commands);
     else process.stdout.write(`There is no command ${line}; /help lists them.\n`);
@@ -133,7 +156,11 @@ const QUOTES = '"""';
 /** Lines of standard input until it ends, or until Ctrl-C is pressed twice at the prompt. */
 async function talk(chat: Chat, interactive: boolean): Promise<void> {
   const bold = process.stdout.isTTY && !process.env.NO_COLOR;
-  const lines = readline.createInterface({ input: process.stdin, terminal: interactive, ...(interactive && { output: process.stdout, prompt: bold ? '\x1b[1m> \x1b[0m' : '> ' }) });
+  const lines = readline.createInterface({
+    input: process.stdin,
+    terminal: interactive,
+    ...(interactive && { output: process.stdout, prompt: bold ? '\x1b[1m> \x1b[0m' : '> ' }),
+  });
   const each = lines[Symbol.asyncIterator]();
   let isBusy = false, leaves = false;
   lines.on('SIGINT', () => {
@@ -153,7 +180,8 @@ async function talk(chat: Chat, interactive: boolean): Promise<void> {
     for (text = text.slice(QUOTES.length); !text.endsWith(QUOTES);) {
       if (interactive) process.stdout.write('... ');
       const more = await each.next();
-      if (more.done) return interactive ? undefined : { text, quoted: true }; // the input's end closes it too
+      // the input's end closes it too
+      if (more.done) return interactive ? undefined : { text, quoted: true };
       text += `\n${more.value}`;
     }
     return { text: text.slice(0, -QUOTES.length), quoted: true };
@@ -174,7 +202,8 @@ async function talk(chat: Chat, interactive: boolean): Promise<void> {
     } catch (e) {
       const isHarmless = e instanceof BezelError && (e.kind === 'limit' || e.kind === 'cancelled');
       if (!interactive || !isHarmless) throw e;
-      process.stderr.write(`${e.message}${e.kind === 'limit' ? '; /clear starts anew' : ''}\n`); // the turn is undone
+      // the turn is undone
+      process.stderr.write(`${e.message}${e.kind === 'limit' ? '; /clear starts anew' : ''}\n`);
     } finally {
       isBusy = false;
     }
@@ -195,11 +224,21 @@ const chatOptions: readonly Option[] = [
 /** Open the model and talk, or answer one question. */
 async function converse(given: Given, question: string | undefined): Promise<number> {
   if ((given.number('--n') ?? 0) > 0xffffffff) throw new Misuse('--n is too large');
-  const interactive = question === undefined && !!process.stdin.isTTY && !!process.stdout.isTTY, name = given.args[0] as string;
+  const interactive = question === undefined && !!process.stdin.isTTY && !!process.stdout.isTTY;
+  const name = given.args[0] as string;
   const opened = await interruptible((signal) => openModel(name, given, signal));
   const { info, device } = opened.model;
-  const chat = new Chat(opened, await opened.model.conversation(given.number('--ctx')), given, interactive && process.stderr.isTTY);
-  if (interactive) process.stdout.write(`${name}: ${(info.n_params / 1e6).toFixed(1)} M parameters, ${info.n_layer} layers, ${info.n_vocab} tokens of vocabulary, on ${device.name}. /help for commands.\n`);
+  const chat = new Chat(
+    opened,
+    await opened.model.conversation(given.number('--ctx')),
+    given,
+    interactive && process.stderr.isTTY,
+  );
+  if (interactive)
+    process.stdout.write(
+      `${name}: ${(info.n_params / 1e6).toFixed(1)} M parameters, ${info.n_layer} layers, `
+        + `${info.n_vocab} tokens of vocabulary, on ${device.name}. /help for commands.\n`,
+    );
   let cut = false;
   if (question === undefined) await talk(chat, interactive);
   else cut = await chat.turn(question);
@@ -216,9 +255,11 @@ export const chat: Command = {
   run: (given) => converse(given, undefined),
 };
 
-/** What is piped in comes before PROMPT. Undefined: neither is there, and a person sits at the terminal. */
+/** What is piped in comes before PROMPT. Undefined: neither is there, and a person sits at the
+ *  terminal. */
 function question(prompt: string | undefined): string | undefined {
-  const piped = !fs.fstatSync(0).isCharacterDevice() || (prompt === undefined && !process.stdin.isTTY);
+  const piped =
+    !fs.fstatSync(0).isCharacterDevice() || (prompt === undefined && !process.stdin.isTTY);
   const input = piped ? fs.readFileSync(0, 'utf8').trimEnd() : '';
   if (prompt === undefined && !piped) return undefined;
   const text = [input, prompt ?? ''].filter(Boolean).join('\n\n');
@@ -229,7 +270,9 @@ function question(prompt: string | undefined): string | undefined {
 export const run: Command = {
   name: 'run',
   usage: 'MODEL [PROMPT]',
-  about: 'Ask once and print the answer. What is piped in comes before PROMPT. With neither, on a\nterminal, it is a chat.',
+  about:
+    'Ask once and print the answer. What is piped in comes before PROMPT. With neither, '
+      + 'on a\nterminal, it is a chat.',
   args: 2,
   needs: 1,
   options: chatOptions,

@@ -29,7 +29,11 @@ async function stored(folder: string | undefined): Promise<readonly Row[]> {
 function shipped(): Row[] {
   return Object.entries(shippedModels()).map(([name, file]) => {
     const bytes = fs.readFileSync(file);
-    return { name: `${name}:latest`, size: bytes.length, digest: crypto.createHash('sha256').update(bytes).digest('hex') };
+    return {
+      name: `${name}:latest`,
+      size: bytes.length,
+      digest: crypto.createHash('sha256').update(bytes).digest('hex'),
+    };
   });
 }
 
@@ -48,12 +52,15 @@ export const list: Command = {
     const others = folder === undefined ? shipped().filter((m) => !names.has(m.name)) : [];
     const models = [...found, ...others].sort((a, b) => (a.name < b.name ? -1 : 1));
     if (given.has('--json')) {
-      const rows = models.map(({ name, size, digest }) => `\n  {"name":${JSON.stringify(name)},"size":${size},"digest":"${digest}"}`);
+      const rows = models.map(({ name, size, digest }) =>
+        `\n  {"name":${JSON.stringify(name)},"size":${size},"digest":"${digest}"}`);
       process.stdout.write(`[${rows.join(',')}\n]\n`);
       return OK;
     }
     for (const { name, size, digest } of models)
-      process.stdout.write(`${name.padEnd(40)} ${(size / 1e9).toFixed(2).padStart(10)} GB  ${digest.slice(0, 12)}\n`);
+      process.stdout.write(
+        `${name.padEnd(40)} ${(size / 1e9).toFixed(2).padStart(10)} GB  ${digest.slice(0, 12)}\n`,
+      );
     return OK;
   },
 };

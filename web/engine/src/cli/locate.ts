@@ -1,6 +1,8 @@
-// locate - what a person means by MODEL: a path, a name in the Ollama store, or one that ships. Node only.
+// locate - what a person means by MODEL: a path, a name in the Ollama store, or one that ships.
+// Node only.
 //
-// As the native tool: a path that exists is a file, a name is looked up in the store, and "tiny" is always there.
+// As the native tool: a path that exists is a file, a name is looked up in the store, and "tiny" is
+// always there.
 
 import * as fs from 'node:fs';
 
@@ -18,13 +20,20 @@ export interface Located {
   readonly adapters: string[]; // paths
 }
 
-const openAll = (refs: readonly SourceRef[]): Promise<Source[]> => Promise.all(refs.map((ref) => openSource(ref)));
+const openAll = (refs: readonly SourceRef[]): Promise<Source[]> =>
+  Promise.all(refs.map((ref) => openSource(ref)));
 
 function openStore(core: Core, model: string, folder: string | undefined): DiskStore {
   try {
     return DiskStore.open(core, folder);
   } catch (e) {
-    throw e instanceof BezelError ? new BezelError(`${model} is not a file, and there is no Ollama store to look in (${e.message})`, 'not-found', e) : e;
+    throw e instanceof BezelError
+      ? new BezelError(
+        `${model} is not a file, and there is no Ollama store to look in (${e.message})`,
+        'not-found',
+        e,
+      )
+      : e;
   }
 }
 
@@ -38,11 +47,22 @@ async function storeHas(core: Core, model: string): Promise<boolean> {
   }
 }
 
-export async function locate(core: Core, model: string, folder: string | undefined): Promise<Located> {
-  const isPath = fs.statSync(model, { throwIfNoEntry: false })?.isFile() || model.startsWith('/') || model.startsWith('.') || model.endsWith('.gguf');
-  if (isPath) return { sources: await openAll(shards(model).map((path) => ({ kind: 'path', path }))), store: undefined, adapters: [] };
+export async function locate(
+  core: Core, model: string, folder: string | undefined,
+): Promise<Located> {
+  const isPath = fs.statSync(model, { throwIfNoEntry: false })?.isFile() || model.startsWith('/')
+    || model.startsWith('.') || model.endsWith('.gguf');
+  if (isPath)
+    return {
+      sources: await openAll(shards(model).map((path) => ({ kind: 'path', path }))),
+      store: undefined,
+      adapters: [],
+    };
   const shipped = folder === undefined ? shippedModel(model) : undefined;
-  if (shipped !== undefined && !(await storeHas(core, model))) return { sources: await openAll([{ kind: 'path', path: shipped }]), store: undefined, adapters: [] };
+  if (shipped !== undefined && !(await storeHas(core, model)))
+    return {
+      sources: await openAll([{ kind: 'path', path: shipped }]), store: undefined, adapters: [],
+    };
   const found = await openStore(core, model, folder).resolve(model);
   const adapters = found.adapters.flatMap((ref) => (ref.kind === 'path' ? [ref.path] : []));
   return { sources: await openAll(found.model), store: found.store, adapters };

@@ -32,7 +32,11 @@ const commands: readonly (readonly [Command, string])[] = [
 
 function overview(): string {
   const rows = commands.map(([c, about]) => `  ${c.name.padEnd(12)} ${about}\n`);
-  return `Bezel: Gemma 4 on this machine.\n\nusage: bezel COMMAND [ARGUMENTS]\n\n${rows.join('')}\nbezel COMMAND --help says more. MODEL is a GGUF file, a name such as gemma4:e2b,\nor tiny, which ships with Bezel.\nExit codes: 0 done, 1 failed (one sentence says why), 2 wrong usage, 130 stopped by Ctrl-C.\n`;
+  return 'Bezel: Gemma 4 on this machine.\n\nusage: bezel COMMAND [ARGUMENTS]\n\n'
+    + `${rows.join('')}\nbezel COMMAND --help says more. MODEL is a GGUF file, a name such as `
+    + 'gemma4:e2b,\nor tiny, which ships with Bezel.\n'
+    + 'Exit codes: 0 done, 1 failed (one sentence says why), 2 wrong usage, '
+    + '130 stopped by Ctrl-C.\n';
 }
 
 /** What shells say of a program that SIGPIPE ended. */
@@ -40,7 +44,8 @@ const CLOSED_PIPE = 141;
 
 /** Ctrl-C or a shutdown, as whatever was running says it. */
 function isStop(e: unknown): boolean {
-  return e instanceof Error && (e.name === 'AbortError' || (e instanceof BezelError && e.kind === 'cancelled'));
+  return e instanceof Error
+    && (e.name === 'AbortError' || (e instanceof BezelError && e.kind === 'cancelled'));
 }
 
 async function runCommand(command: Command, words: readonly string[]): Promise<number> {
@@ -56,7 +61,9 @@ async function runCommand(command: Command, words: readonly string[]): Promise<n
     }
     const misuse = e instanceof Misuse;
     const why = e instanceof Error ? e.message : String(e);
-    process.stderr.write(`bezel ${command.name}: ${why}${misuse ? ` (see: bezel ${command.name} --help)` : ''}\n`);
+    process.stderr.write(
+      `bezel ${command.name}: ${why}${misuse ? ` (see: bezel ${command.name} --help)` : ''}\n`,
+    );
     return misuse ? USAGE : FAILED;
   }
 }
@@ -69,7 +76,8 @@ export async function main(words: readonly string[]): Promise<number> {
     process.exit(FAILED);
   });
   process.stderr.on('error', () => {}); // a log that nobody reads any more is no reason to end
-  const [name, ...rest] = words[0] === 'help' && words[1] !== undefined ? [words[1], '--help'] : words;
+  const [name, ...rest] =
+    words[0] === 'help' && words[1] !== undefined ? [words[1], '--help'] : words;
   if (name === undefined) {
     process.stderr.write(overview());
     return USAGE;

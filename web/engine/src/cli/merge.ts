@@ -1,5 +1,5 @@
-// merge - `bezel merge`: a model with an adapter added into its weights, as a new file. Options, words and bytes are the
-// native tool's.
+// merge - `bezel merge`: a model with an adapter added into its weights, as a new file. Options,
+// words and bytes are the native tool's.
 
 import * as fs from 'node:fs';
 
@@ -18,11 +18,14 @@ async function write(given: Given, signal: AbortSignal): Promise<number> {
   const { path, config, scale } = adapterParts(spec);
   const { sources } = await locate(core, model, given.text('--store'));
   const source = await openSource({ kind: 'path', path });
-  const strength = Math.fround(Math.fround(given.number('--scale') ?? 1) * Math.fround(scale)); // as the native tool has it
+  // as the native tool has it
+  const strength = Math.fround(Math.fround(given.number('--scale') ?? 1) * Math.fround(scale));
   const line = fileLine();
   let merge: Merge | undefined;
   try {
-    merge = await Merge.open(core, sources, { source, scale: strength, ...(config !== undefined && { config }) }, signal);
+    merge = await Merge.open(
+      core, sources, { source, scale: strength, ...(config !== undefined && { config }) }, signal,
+    );
     await drain(await fileSink(out), merge.pieces(signal), merge.size, line.onProgress);
     return merge.changed;
   } finally {
@@ -35,7 +38,10 @@ async function write(given: Given, signal: AbortSignal): Promise<number> {
 export const merge: Command = {
   name: 'merge',
   usage: 'MODEL ADAPTER[:S] OUT',
-  about: 'Write a model with a LoRA adapter (GGUF or PEFT) added into its weights. They keep their\nformats, so quantised ones round what is added; an adapter beside its model does not.\nCtrl-C leaves nothing behind.',
+  about:
+    'Write a model with a LoRA adapter (GGUF or PEFT) added into its weights. They keep '
+      + 'their\nformats, so quantised ones round what is added; '
+      + 'an adapter beside its model does not.\nCtrl-C leaves nothing behind.',
   args: 3,
   options: [
     { name: '--scale', arg: 'S', help: "the adapter's strength; default 1", kind: 'number' },
@@ -44,7 +50,8 @@ export const merge: Command = {
   ],
   async run(given) {
     const [, , out = ''] = given.args;
-    if (!given.has('--force') && fs.existsSync(out)) throw new Misuse(`${out} exists; --force replaces it`);
+    if (!given.has('--force') && fs.existsSync(out))
+      throw new Misuse(`${out} exists; --force replaces it`);
     const changed = await interruptible((signal) => write(given, signal));
     process.stdout.write(`${out}: ${changed} tensors changed\n`);
     return OK;

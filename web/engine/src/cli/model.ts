@@ -15,24 +15,73 @@ import type { Given, Option } from './args.js';
 import { locate } from './locate.js';
 import { loadingLine } from './progress.js';
 
-export const storeOption: Option = { name: '--store', arg: 'DIR', help: 'Ollama store; default where Ollama keeps it', kind: 'text' };
+export const storeOption: Option = {
+  name: '--store', arg: 'DIR', help: 'Ollama store; default where Ollama keeps it', kind: 'text',
+};
 
 /** Of the model itself. */
 export const engineOptions: readonly Option[] = [
-  { name: '--backend', arg: 'NAME', help: 'auto (default: the GPU where there is one, else the CPU), gpu, cpu, or reference, the slow oracle', kind: 'text' },
-  { name: '--tier', arg: 'NAME', help: 'kernels of the GPU at most: matrix (default, where it can), subgroup or plain', kind: 'text' },
-  { name: '--device-profile', arg: 'NAME', help: `pretend to be a smaller GPU: ${Object.keys(profiles).join(', ')}`, kind: 'text' },
-  { name: '--dawn-features', arg: 'LIST', help: "Dawn's toggles, with commas; allow_unsafe_apis,vulkan_enable_f16_on_nvidia: subgroup matrices", kind: 'text' },
-  { name: '--adapter', arg: 'PATH[:S]', help: 'LoRA adapter with scale S; may be repeated', kind: 'texts' },
-  { name: '--threads', arg: 'N', help: 'accepted for the sake of scripts; this build has one thread', kind: 'whole' },
+  {
+    name: '--backend',
+    arg: 'NAME',
+    help:
+      'auto (default: the GPU where there is one, else the CPU), gpu, cpu, or '
+        + 'reference, the slow oracle',
+    kind: 'text',
+  },
+  {
+    name: '--tier',
+    arg: 'NAME',
+    help: 'kernels of the GPU at most: matrix (default, where it can), subgroup or plain',
+    kind: 'text',
+  },
+  {
+    name: '--device-profile',
+    arg: 'NAME',
+    help: `pretend to be a smaller GPU: ${Object.keys(profiles).join(', ')}`,
+    kind: 'text',
+  },
+  {
+    name: '--dawn-features',
+    arg: 'LIST',
+    help:
+      "Dawn's toggles, with commas; "
+        + "allow_unsafe_apis,vulkan_enable_f16_on_nvidia: subgroup matrices",
+    kind: 'text',
+  },
+  {
+    name: '--adapter',
+    arg: 'PATH[:S]',
+    help: 'LoRA adapter with scale S; may be repeated',
+    kind: 'texts',
+  },
+  {
+    name: '--threads',
+    arg: 'N',
+    help: 'accepted for the sake of scripts; this build has one thread',
+    kind: 'whole',
+  },
   storeOption,
 ];
 
 /** And of a conversation with it. */
 export const modelOptions: readonly Option[] = [
-  { name: '--ctx', also: ['--context'], arg: 'N', help: 'tokens of context; default 4096', kind: 'whole' },
-  { name: '--batch', arg: 'N', help: 'tokens of a prompt read in one step; default 512, on the CPU 32', kind: 'whole' },
-  { name: '--cache', arg: 'TYPE', help: 'keys and values: f32 (default), or f16 in half the memory', kind: 'text' },
+  {
+    name: '--ctx', also: ['--context'], arg: 'N', help: 'tokens of context; default 4096',
+    kind: 'whole',
+  },
+  {
+    name: '--batch',
+    arg: 'N',
+    help: 'tokens of a prompt read in one step; default 512, on the CPU 32',
+    kind: 'whole',
+  },
+  {
+    name: '--cache',
+    arg: 'TYPE',
+    help: 'keys and values: f32 (default), or f16 in half the memory',
+    kind: 'text',
+  },
   ...engineOptions,
 ];
 
@@ -42,25 +91,43 @@ export const samplingOptions: readonly Option[] = [
   { name: '--top-k', arg: 'K', help: 'keep the K most likely tokens', kind: 'whole' },
   { name: '--top-p', arg: 'P', help: 'keep the most likely tokens up to P', kind: 'number' },
   { name: '--min-p', arg: 'P', help: 'drop tokens below P times the best', kind: 'number' },
-  { name: '--repeat-penalty', arg: 'R', help: 'divide the logits of recent tokens', kind: 'number' },
-  { name: '--presence-penalty', arg: 'R', help: 'subtract once from recent tokens', kind: 'number' },
+  {
+    name: '--repeat-penalty', arg: 'R', help: 'divide the logits of recent tokens', kind: 'number',
+  },
+  {
+    name: '--presence-penalty', arg: 'R', help: 'subtract once from recent tokens', kind: 'number',
+  },
   { name: '--frequency-penalty', arg: 'R', help: 'subtract for every occurrence', kind: 'number' },
-  { name: '--repeat-last-n', arg: 'N', help: 'tokens that the penalties look at; default 64', kind: 'whole' },
-  { name: '--logit-bias', arg: 'ID:ADD', help: "add to a token's logit; may be repeated", kind: 'texts' },
+  {
+    name: '--repeat-last-n',
+    arg: 'N',
+    help: 'tokens that the penalties look at; default 64',
+    kind: 'whole',
+  },
+  {
+    name: '--logit-bias',
+    arg: 'ID:ADD',
+    help: "add to a token's logit; may be repeated",
+    kind: 'texts',
+  },
   { name: '--seed', arg: 'N', help: 'same seed, same text', kind: 'whole' },
 ];
 
-/** PEFT keeps adapters as a folder, or as the .safetensors file in it; undefined for anything else. */
+/** PEFT keeps adapters as a folder, or as the .safetensors file in it; undefined for anything
+ *  else. */
 export function peftParts(place: string): { weights: string; config: string } | undefined {
   const isFolder = fs.statSync(place, { throwIfNoEntry: false })?.isDirectory() ?? false;
   if (!isFolder && !place.endsWith('.safetensors')) return undefined;
-  const weights = isFolder ? path.join(place, 'adapter_model.safetensors') : place, config = path.join(path.dirname(weights), 'adapter_config.json');
+  const weights = isFolder ? path.join(place, 'adapter_model.safetensors') : place;
+  const config = path.join(path.dirname(weights), 'adapter_config.json');
   if (isFolder && !fs.existsSync(weights) && !fs.existsSync(config)) return undefined;
   return { weights, config: readText(config) };
 }
 
 /** What "PATH" or "PATH:SCALE" means; a colon not followed by a number belongs to the path. */
-export function adapterParts(spec: string): { path: string; config: string | undefined; scale: number } {
+export function adapterParts(
+  spec: string,
+): { path: string; config: string | undefined; scale: number } {
   const [, before, after] = /^(.*):([^:]+)$/s.exec(spec) ?? [];
   const scaled = before !== undefined && !Number.isNaN(Number(after));
   const [place, scale] = scaled ? [before, Number(after)] : [spec, 1];
@@ -73,7 +140,8 @@ export async function addAdapter(model: Model, spec: string): Promise<void> {
   try {
     await model.addAdapter(source, { scale, ...(config !== undefined && { config }) });
   } catch (e) {
-    const isItself = e instanceof BezelError && ['format', 'unsupported', 'not-found'].includes(e.kind) && !e.message.startsWith(place);
+    const isItself = e instanceof BezelError
+      && ['format', 'unsupported', 'not-found'].includes(e.kind) && !e.message.startsWith(place);
     throw isItself ? new BezelError(`${place}: ${e.message}`, e.kind, e) : e;
   } finally {
     source.close();
@@ -88,10 +156,16 @@ export async function openVocabulary(model: string, given: Given): Promise<CpuEn
 }
 
 /** One of a few words, or the sentence that lists them. */
-function choice<T extends string>(given: Given, option: string, what: string, words: readonly T[]): T | undefined {
+function choice<T extends string>(
+  given: Given, option: string, what: string, words: readonly T[],
+): T | undefined {
   const word = given.text(option);
-  if (word === undefined || (words as readonly string[]).includes(word)) return word as T | undefined;
-  throw new BezelError(`no ${what} "${word}"; there are ${words.slice(0, -1).join(', ')} and ${words.at(-1)}`, 'argument');
+  if (word === undefined || (words as readonly string[]).includes(word))
+    return word as T | undefined;
+  throw new BezelError(
+    `no ${what} "${word}"; there are ${words.slice(0, -1).join(', ')} and ${words.at(-1)}`,
+    'argument',
+  );
 }
 
 export interface Opened {
@@ -102,33 +176,45 @@ export interface Opened {
   readonly hasLimit: boolean;
 }
 
-/** MODEL on the backend that was asked for: the GPU where there is one, else the CPU, unless told otherwise. */
-export async function openModel(name: string, given: Given, signal?: AbortSignal, otherwise: 'auto' | 'gpu' = 'auto'): Promise<Opened> {
-  const backend = choice(given, '--backend', 'backend', ['auto', 'gpu', 'cpu', 'reference']) ?? otherwise;
+/** MODEL on the backend that was asked for: the GPU where there is one, else the CPU, unless
+ *  told otherwise. */
+export async function openModel(
+  name: string, given: Given, signal?: AbortSignal, otherwise: 'auto' | 'gpu' = 'auto',
+): Promise<Opened> {
+  const backend =
+    choice(given, '--backend', 'backend', ['auto', 'gpu', 'cpu', 'reference']) ?? otherwise;
   const tier = choice(given, '--tier', 'tier', ['matrix', 'subgroup', 'plain']);
   const cache = choice(given, '--cache', 'cache', ['f32', 'f16']);
-  const profile = choice(given, '--device-profile', 'device profile', Object.keys(profiles) as ProfileName[]);
+  const profile =
+    choice(given, '--device-profile', 'device profile', Object.keys(profiles) as ProfileName[]);
   const batch = given.number('--batch');
-  if ((given.number('--ctx') ?? 0) > 0xffffffff) throw new BezelError('that number of tokens or threads is out of range', 'argument');
-  if (batch !== undefined && batch > 65536) throw new BezelError('--batch is 65536 at most', 'argument');
+  if ((given.number('--ctx') ?? 0) > 0xffffffff)
+    throw new BezelError('that number of tokens or threads is out of range', 'argument');
+  if (batch !== undefined && batch > 65536)
+    throw new BezelError('--batch is 65536 at most', 'argument');
   const dawn = given.text('--dawn-features')?.split(',').filter(Boolean);
   const core = await Core.load(await loadWasm());
   const { sources, store, adapters } = await locate(core, name, given.text('--store'));
   const line = loadingLine();
   try {
-    const described = { name, ...(store && { store }), ...(cache && { cache }), ...(batch && { batch }) };
+    const described = {
+      name, ...(store && { store }), ...(cache && { cache }), ...(batch && { batch }),
+    };
     const model = backend === 'reference'
       ? await CpuModel.open(await Core.load(await loadWasm()), sources, { ...described, backend })
       : await open({
           backend, sources, ...described,
-          ...(tier && { tier }), ...(profile && { profile }), ...(dawn && { dawn }), ...(signal && { signal }),
+          ...(tier && { tier }), ...(profile && { profile }), ...(dawn && { dawn }),
+          ...(signal && { signal }),
           onProgress: (p) => {
             if (p.fallback !== undefined) line.say(`computing on the CPU: ${p.fallback}`);
             line.onProgress?.(p);
           },
         });
-    for (const adapter of [...adapters, ...given.texts('--adapter')]) await addAdapter(model, adapter);
-    const params = store?.params === undefined ? {} : (JSON.parse(store.params) as { num_predict?: number });
+    for (const adapter of [...adapters, ...given.texts('--adapter')])
+      await addAdapter(model, adapter);
+    const params =
+      store?.params === undefined ? {} : (JSON.parse(store.params) as { num_predict?: number });
     return { model, core, hasLimit: (params.num_predict ?? 0) > 0 };
   } catch (e) {
     if (!(e instanceof BezelError) || e.kind !== 'device') throw e;
@@ -144,7 +230,10 @@ function parseBias(text: string, nVocab: number): [number, number | null] {
   const infinite = /^([+-]?)inf(inity)?$/i.exec(add);
   const value = infinite ? (infinite[1] === '-' ? -Infinity : Infinity) : Number(add);
   if (!id || Number(id) >= nVocab || Number.isNaN(value) || value === Infinity)
-    throw new BezelError(`logit bias "${text}"; it is ID:ADD, such as 107:-inf, with an id below ${nVocab}`, 'argument');
+    throw new BezelError(
+      `logit bias "${text}"; it is ID:ADD, such as 107:-inf, with an id below ${nVocab}`,
+      'argument',
+    );
   return [Number(id), value === -Infinity ? null : value];
 }
 
@@ -162,6 +251,7 @@ export function sampling(given: Given, info: Info): GenerateOptions {
     frequency_penalty: number('--frequency-penalty', d.frequency_penalty),
     penalty_window: number('--repeat-last-n', d.penalty_window),
     seed: given.big('--seed') ?? (d.seed || BigInt(Date.now()) * 1000003n),
-    ...(given.has('--logit-bias') && { bias: given.texts('--logit-bias').map((b) => parseBias(b, info.n_vocab)) }),
+    ...(given.has('--logit-bias')
+      && { bias: given.texts('--logit-bias').map((b) => parseBias(b, info.n_vocab)) }),
   };
 }

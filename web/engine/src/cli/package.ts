@@ -1,4 +1,5 @@
-// package - the package as it lies on the disk: published, or in the repository that it is built in. Node only.
+// package - the package as it lies on the disk: published, or in the repository that it is built
+// in. Node only.
 
 import * as fs from 'node:fs';
 import * as path from 'node:path';
@@ -10,7 +11,8 @@ const root = fileURLToPath(new URL('../../', import.meta.url));
 /** Sources are not published: where they are, the page and the models are where they are made. */
 const inRepository = fs.existsSync(path.join(root, 'src'));
 
-export const packageVersion = (): string => (JSON.parse(readText(path.join(root, 'package.json'))) as { version: string }).version;
+export const packageVersion = (): string =>
+  (JSON.parse(readText(path.join(root, 'package.json'))) as { version: string }).version;
 
 /** The folder of the built page; in the repository it may be missing. */
 export function pageFolder(): string | undefined {

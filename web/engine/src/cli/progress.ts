@@ -9,7 +9,9 @@ export function bytesText(n: number): string {
   return `${(n / 1000 ** i).toFixed(i ? 2 : 0)} ${units[i]}`;
 }
 
-const phases: Record<Progress['phase'], string> = { open: 'opening', weights: 'weights', kernels: 'kernels', selftest: 'self-test', ready: 'ready' };
+const phases: Record<Progress['phase'], string> = {
+  open: 'opening', weights: 'weights', kernels: 'kernels', selftest: 'self-test', ready: 'ready',
+};
 
 interface LoadingLine {
   onProgress?: (p: Progress) => void;
@@ -21,7 +23,8 @@ interface LoadingLine {
 
 /** What to give as onProgress: nothing at all when nobody watches. */
 export function loadingLine(what = 'weights'): LoadingLine {
-  if (!process.stderr.isTTY) return { say: (text) => void process.stderr.write(`${text}\n`), end: () => {} };
+  if (!process.stderr.isTTY)
+    return { say: (text) => void process.stderr.write(`${text}\n`), end: () => {} };
   let start = 0, drawn = 0, phase: Progress['phase'] | undefined;
   return {
     onProgress: (p) => {
@@ -30,7 +33,9 @@ export function loadingLine(what = 'weights'): LoadingLine {
       else if (now - drawn < 100) return;
       phase = p.phase;
       drawn = now;
-      process.stderr.write(`\r\x1b[K${p.phase === 'weights' ? weightsText(what, p, now - start) : phases[p.phase]}`);
+      process.stderr.write(
+        `\r\x1b[K${p.phase === 'weights' ? weightsText(what, p, now - start) : phases[p.phase]}`,
+      );
     },
     say: (text) => void process.stderr.write(`\r\x1b[K${text}\n`),
     end: () => process.stderr.write('\r\x1b[K'),
@@ -38,13 +43,16 @@ export function loadingLine(what = 'weights'): LoadingLine {
 }
 
 /** The same for a file that is being written. */
-export function fileLine(): { onProgress?: (p: { loaded: number; total: number }) => void; end(): void } {
+export function fileLine(): {
+  onProgress?: (p: { loaded: number; total: number }) => void; end(): void;
+} {
   const { onProgress, end } = loadingLine('written');
   return { ...(onProgress && { onProgress: (p) => onProgress({ phase: 'weights', ...p }) }), end };
 }
 
 function weightsText(what: string, { loaded, total }: Progress, ms: number): string {
   const speed = ms > 200 ? (1000 * loaded) / ms : 0;
-  const rest = speed ? `, ${bytesText(speed)}/s, ${Math.ceil((total - loaded) / speed)} s left` : '';
+  const rest =
+    speed ? `, ${bytesText(speed)}/s, ${Math.ceil((total - loaded) / speed)} s left` : '';
   return `${what} ${bytesText(loaded)} of ${bytesText(total)}${rest}`;
 }

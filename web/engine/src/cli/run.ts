@@ -38,11 +38,17 @@ export const logits: Command = {
   options: [
     { name: '--ids', arg: 'LIST', help: 'token ids, separated by commas', kind: 'text' },
     { name: '--top', arg: 'K', help: 'how many of each position; default 8', kind: 'whole' },
-    { name: '--all-bin', arg: 'FILE', help: 'write every logit as f32 to FILE instead', kind: 'text' },
+    {
+      name: '--all-bin',
+      arg: 'FILE',
+      help: 'write every logit as f32 to FILE instead',
+      kind: 'text',
+    },
     ...modelOptions,
   ],
   async run(given) {
-    const list = given.text('--ids'), top = given.number('--top') ?? 8, file = given.text('--all-bin');
+    const list = given.text('--ids'), top = given.number('--top') ?? 8;
+    const file = given.text('--all-bin');
     if (list === undefined) throw new Misuse('--ids is needed');
     if (!top) throw new Misuse('--top must be at least 1');
     const ids = parseIds(list);
@@ -50,10 +56,21 @@ export const logits: Command = {
     return interruptible(async (signal) => {
       const { model } = await openModel(given.args[0] as string, given, signal);
       const conversation = await model.conversation(given.number('--ctx') || ids.length);
-      const show = (position: number, z: Float32Array): void =>
-        void process.stdout.write(`{"pos":${position},"top":[${findBest(z, Math.min(top, z.length)).map((id) => `[${id},${putF32(z[id] as number)}]`)}]}\n`);
+      const show = (position: number, z: Float32Array): void => {
+        const best = findBest(z, Math.min(top, z.length));
+        const pairs = best.map((id) => `[${id},${putF32(z[id] as number)}]`);
+        process.stdout.write(`{"pos":${position},"top":[${pairs}]}\n`);
+      };
       if (file === undefined) await conversation.logits(ids, show, signal);
-      else await fillFile(file, (out) => conversation.logits(ids, (_, z) => out.writeNow(new Uint8Array(z.buffer, z.byteOffset, z.byteLength)), signal));
+      else
+        await fillFile(
+          file,
+          (out) => conversation.logits(
+            ids,
+            (_, z) => out.writeNow(new Uint8Array(z.buffer, z.byteOffset, z.byteLength)),
+            signal,
+          ),
+        );
       model.close();
       return OK;
     });
@@ -66,9 +83,19 @@ export const generate: Command = {
   about: 'Continue a text. For conversations see: bezel chat',
   args: 1,
   options: [
-    { name: '--prompt', arg: 'TEXT', help: 'text to continue (special tokens are parsed)', kind: 'text' },
+    {
+      name: '--prompt',
+      arg: 'TEXT',
+      help: 'text to continue (special tokens are parsed)',
+      kind: 'text',
+    },
     { name: '--ids', arg: 'LIST', help: 'token ids to continue instead', kind: 'text' },
-    { name: '--n', arg: 'N', help: 'tokens at most; 0: until the model ends; default 128', kind: 'whole' },
+    {
+      name: '--n',
+      arg: 'N',
+      help: 'tokens at most; 0: until the model ends; default 128',
+      kind: 'whole',
+    },
     { name: '--stop', arg: 'TEXT', help: 'end before this string; may be repeated', kind: 'texts' },
     { name: '--json', help: 'print {"ids", "text", "stop"} at the end', kind: 'flag' },
     { name: '--stats', help: 'speed, on standard error', kind: 'flag' },
@@ -77,7 +104,8 @@ export const generate: Command = {
   ],
   async run(given) {
     const prompt = given.text('--prompt'), list = given.text('--ids'), json = given.has('--json');
-    if ((prompt === undefined) === (list === undefined)) throw new Misuse('give either --prompt or --ids');
+    if ((prompt === undefined) === (list === undefined))
+      throw new Misuse('give either --prompt or --ids');
     if ((given.number('--n') ?? 0) > 0xffffffff) throw new Misuse('--n is too large');
     const wanted = list === undefined ? undefined : parseIds(list);
     return interruptible(async (signal) => {
@@ -87,13 +115,15 @@ export const generate: Command = {
       if (!ids.length) throw new BezelError('the prompt is empty', 'argument');
       const options = {
         ...sampling(given, model.info),
-        ...(given.has('--n') || !hasLimit ? { n_max: given.number('--n') ?? 128 } : {}), // else the store says
+        // else the store says
+        ...(given.has('--n') || !hasLimit ? { n_max: given.number('--n') ?? 128 } : {}),
         ...(given.has('--stop') && { stop: given.texts('--stop') }),
         signal,
       };
       const start = performance.now();
       await conversation.set(ids, { signal });
-      const promptEnd = performance.now(), pieces = conversation.generate(options), made: number[] = [];
+      const promptEnd = performance.now(), pieces = conversation.generate(options);
+      const made: number[] = [];
       let text = '', step = await pieces.next();
       for (; !step.done; step = await pieces.next()) {
         made.push(step.value.id);
@@ -101,10 +131,18 @@ export const generate: Command = {
         if (!json) process.stdout.write(printable(step.value.text));
       }
       const end = performance.now(), { stop } = step.value;
-      process.stdout.write(json ? `{"ids":[${made.join(',')}],"text":${JSON.stringify(text)},"stop":"${stop}"}\n` : '\n');
-      const speed = (n: number, ms: number): string => `${n} tokens, ${((1000 * n) / ms).toFixed(2)} tok/s`;
+      process.stdout.write(
+        json
+          ? `{"ids":[${made.join(',')}],"text":${JSON.stringify(text)},"stop":"${stop}"}\n`
+          : '\n',
+      );
+      const speed = (n: number, ms: number): string =>
+        `${n} tokens, ${((1000 * n) / ms).toFixed(2)} tok/s`;
       if (given.has('--stats'))
-        process.stderr.write(`prompt ${speed(ids.length, promptEnd - start)}; generated ${speed(made.length, end - promptEnd)}\n`);
+        process.stderr.write(
+          `prompt ${speed(ids.length, promptEnd - start)}; `
+            + `generated ${speed(made.length, end - promptEnd)}\n`,
+        );
       model.close();
       return stop === 'cancelled' ? stopCode() : OK;
     });

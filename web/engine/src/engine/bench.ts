@@ -1,6 +1,7 @@
 // bench - how fast a model reads and writes here, measured as llama-bench does: pp512 and tg128.
 //
-// Everything is timed from outside, through the calls that everybody makes: what a person waits for is in it.
+// Everything is timed from outside, through the calls that everybody makes: what a person waits for
+// is in it.
 
 import type { Conversation, Memory, Model, StepProfile } from './model.js';
 
@@ -21,7 +22,8 @@ export interface BenchProgress {
   total: number;
 }
 
-/** Tokens a second of each run, with mean and standard deviation; the median, which one slow run does not change. */
+/** Tokens a second of each run, with mean and standard deviation; the median, which one slow run
+ *  does not change. */
 export interface Speed {
   tokens: number;
   runs: number[];
@@ -47,9 +49,11 @@ export interface BenchResult {
   prompt: Speed | null;
   /** Tokens drawn a second, queued ahead where the backend does that. */
   predicted: Speed | null;
-  /** The same with each token awaited before the next is begun; null where that is no difference. */
+  /** The same with each token awaited before the next is begun; null where that is no
+   *  difference. */
   awaited: Speed | null;
-  /** Milliseconds from the question to the first token, between two tokens, and between two that are awaited. */
+  /** Milliseconds from the question to the first token, between two tokens, and between two that
+   *  are awaited. */
   ttft_ms: Times | null;
   token_ms: Times | null;
   awaited_ms: Times | null;
@@ -73,14 +77,18 @@ function percentile(values: readonly number[], p: number): number {
   return sorted[Math.max(0, Math.ceil(p * sorted.length) - 1)] ?? 0;
 }
 
-const times = (values: readonly number[]): Times | null => (values.length ? { p50: percentile(values, 0.5), p95: percentile(values, 0.95) } : null);
+const times = (values: readonly number[]): Times | null =>
+  (values.length ? { p50: percentile(values, 0.5), p95: percentile(values, 0.95) } : null);
 
 function speed(tokens: number, runs: number[]): Speed | null {
   if (!runs.length) return null;
   const mean = runs.reduce((a, b) => a + b, 0) / runs.length;
   const variance = runs.reduce((a, b) => a + (b - mean) ** 2, 0) / Math.max(1, runs.length - 1);
-  const sorted = [...runs].sort((a, b) => a - b), at = (i: number): number => sorted[i] ?? 0, n = runs.length;
-  return { tokens, runs, mean, median: (at((n - 1) >> 1) + at(n >> 1)) / 2, deviation: Math.sqrt(variance) };
+  const sorted = [...runs].sort((a, b) => a - b), at = (i: number): number => sorted[i] ?? 0;
+  const n = runs.length;
+  return {
+    tokens, runs, mean, median: (at((n - 1) >> 1) + at(n >> 1)) / 2, deviation: Math.sqrt(variance),
+  };
 }
 
 /** Tokens without meaning; what is measured does not depend on them. */
@@ -88,13 +96,20 @@ export function anyTokens(n: number, vocabulary: number, first = 0): Int32Array 
   return Int32Array.from({ length: n }, (_, i) => 1 + (((first + i) * 7919) % (vocabulary - 1)));
 }
 
-/** Milliseconds when each of n tokens came, counted from when all of `ids` past `depth` were there to be read. */
-async function run(conversation: Conversation, ids: Int32Array, depth: number, n: number, signal: AbortSignal, ahead?: number): Promise<number[]> {
+/** Milliseconds when each of n tokens came, counted from when all of `ids` past `depth` were
+ *  there to be read. */
+async function run(
+  conversation: Conversation, ids: Int32Array, depth: number, n: number, signal: AbortSignal,
+  ahead?: number,
+): Promise<number[]> {
   conversation.truncate(0);
-  const options = { temperature: 0, n_max: n, ignore_end: true, stop: [], signal, ...(ahead && { ahead }) };
+  const options = {
+    temperature: 0, n_max: n, ignore_end: true, stop: [], signal, ...(ahead && { ahead }),
+  };
   if (depth) {
     await conversation.set(ids.subarray(0, depth), { signal });
-    for await (const _ of conversation.generate({ ...options, n_max: 1 })); // so that the device is done with it
+    // so that the device is done with it
+    for await (const _ of conversation.generate({ ...options, n_max: 1 }));
   }
   const start = performance.now(), came: number[] = [];
   await conversation.set(ids, { signal });
@@ -103,8 +118,11 @@ async function run(conversation: Conversation, ids: Int32Array, depth: number, n
   return came;
 }
 
-/** The dispatches of a token and of a prompt. They run twice: the first time, drivers still compile. */
-async function steps(conversation: Conversation, ids: Int32Array, depth: number, timed: boolean): Promise<BenchResult['profile']> {
+/** The dispatches of a token and of a prompt. They run twice: the first time, drivers still
+ *  compile. */
+async function steps(
+  conversation: Conversation, ids: Int32Array, depth: number, timed: boolean,
+): Promise<BenchResult['profile']> {
   if (!conversation.profile) return undefined;
   const step = async (read: Int32Array): Promise<StepProfile | undefined> => {
     let made: StepProfile | undefined;
@@ -116,18 +134,29 @@ async function steps(conversation: Conversation, ids: Int32Array, depth: number,
     conversation.truncate(0);
     return made;
   };
-  const token = await step(ids.subarray(-1)), prompt = await step(ids.subarray(-Math.min(BATCH, Math.max(1, ids.length - depth))));
+  const token = await step(ids.subarray(-1));
+  const prompt = await step(ids.subarray(-Math.min(BATCH, Math.max(1, ids.length - depth))));
   return token && prompt && { token, prompt };
 }
 
-export async function bench(model: Model, name: string, conversation: Conversation, options: BenchOptions, signal: AbortSignal, progress: (p: BenchProgress) => void): Promise<BenchResult> {
+export async function bench(
+  model: Model,
+  name: string,
+  conversation: Conversation,
+  options: BenchOptions,
+  signal: AbortSignal,
+  progress: (p: BenchProgress) => void,
+): Promise<BenchResult> {
   const { repetitions = 5 } = options, { info, device } = model, most = conversation.context;
   const depth = Math.max(0, Math.min(options.depth ?? 0, most - 4));
-  const drawn = Math.min(options.predicted ?? 128, most - depth - 3), read = Math.min(options.prompt ?? 512, most - depth - 1);
-  const ids = anyTokens(depth + Math.max(1, read), info.n_vocab), short = ids.subarray(0, depth + 1);
+  const drawn = Math.min(options.predicted ?? 128, most - depth - 3);
+  const read = Math.min(options.prompt ?? 512, most - depth - 1);
+  const ids = anyTokens(depth + Math.max(1, read), info.n_vocab);
+  const short = ids.subarray(0, depth + 1);
   const reading: number[] = [], first: number[] = [];
   progress({ test: 'warmup', done: 0, total: 1 });
-  await model.selfTest(); // of the kernels that a text does not begin with: they are compiled meanwhile
+  // of the kernels that a text does not begin with: they are compiled meanwhile
+  await model.selfTest();
   if (read) await run(conversation, ids, depth, 1, signal);
   if (drawn) await run(conversation, short, depth, 8, signal);
   for (let i = 0; read && i < repetitions; i++) {
@@ -137,11 +166,14 @@ export async function bench(model: Model, name: string, conversation: Conversati
     first.push(ms);
   }
   const isGpu = device.backend === 'gpu', rounds = isGpu ? 2 * repetitions : repetitions;
-  const drawing = async (offset: number, ahead?: number): Promise<{ rates: number[]; between: number[] }> => {
+  const drawing = async (
+    offset: number, ahead?: number,
+  ): Promise<{ rates: number[]; between: number[] }> => {
     const rates: number[] = [], between: number[] = [];
     for (let i = 0; drawn && i < repetitions; i++) {
       progress({ test: 'predicted', done: offset + i, total: rounds });
-      // The first comes with the prompt, and what is queued by then is not counted as drawn in no time.
+      // The first comes with the prompt, and what is queued by then is not counted as drawn in no
+      // time.
       const came = await run(conversation, short, depth, drawn + 1, signal, ahead);
       const start = came[0] ?? 0;
       rates.push((1000 * (came.length - 1)) / ((came.at(-1) ?? 0) - start));
@@ -149,7 +181,8 @@ export async function bench(model: Model, name: string, conversation: Conversati
     }
     return { rates, between };
   };
-  const queued = await drawing(0), awaited = isGpu ? await drawing(repetitions, 1) : { rates: [], between: [] };
+  const queued = await drawing(0);
+  const awaited = isGpu ? await drawing(repetitions, 1) : { rates: [], between: [] };
   progress({ test: 'device', done: 0, total: 1 });
   const memory = model.memory, predicted = speed(drawn, queued.rates);
   const profile = await steps(conversation, ids, depth, options.profile ?? false);

@@ -1,9 +1,11 @@
-// chat_stops - stop strings of a chat: they end the answer where its content has one. Thoughts and tool calls are no
-// content, so a string that they hold ends nothing.
+// chat_stops - stop strings of a chat: they end the answer where its content has one. Thoughts and
+// tool calls are no content, so a string that they hold ends nothing.
 
-/** How many characters at the end of a text could be the beginning of a string, but not all of it. */
+/** How many characters at the end of a text could be the beginning of a string, but not all of
+ *  it. */
 function overlap(text: string, stop: string): number {
-  for (let k = Math.min(stop.length - 1, text.length); k > 0; k--) if (text.endsWith(stop.slice(0, k))) return k;
+  for (let k = Math.min(stop.length - 1, text.length); k > 0; k--)
+    if (text.endsWith(stop.slice(0, k))) return k;
   return 0;
 }
 
@@ -14,7 +16,8 @@ export class ChatStops {
 
   constructor(private readonly strings: readonly string[]) {}
 
-  /** Where the string begins that is complete first; of several that end together, the longest. -1: there is none. */
+  /** Where the string begins that is complete first; of several that end together, the longest.
+   *  -1: there is none. */
   private find(text: string): number {
     let best = -1, bestEnd = Infinity;
     for (const s of this.strings) {

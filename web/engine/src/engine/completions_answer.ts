@@ -1,4 +1,5 @@
-// completions_answer - one answer being made: the prompt read, tokens drawn, all of it timed and counted.
+// completions_answer - one answer being made: the prompt read, tokens drawn, all of it timed and
+// counted.
 //
 // Below it is a conversation of any backend; above it the shapes of completions.ts.
 
@@ -37,7 +38,9 @@ export class Answer {
   constructor(private readonly place: Place) {}
 
   /** How far the prompt is read (where wanted), then every token. Ends with `stop` set. */
-  async *steps(ids: Int32Array, options: ConversationOptions, progress: boolean): AsyncGenerator<Step, void, void> {
+  async *steps(
+    ids: Int32Array, options: ConversationOptions, progress: boolean,
+  ): AsyncGenerator<Step, void, void> {
     const { conversation, signal } = this.place;
     this.promptTokens = ids.length;
     try {
@@ -50,7 +53,8 @@ export class Answer {
         await tokens.return({ stop: 'cancelled' }); // it has ended, unless the reader left
       }
     } catch (e) {
-      signal.throwIfAborted(); // whatever the backend calls it, the caller's reason is what happened
+      // whatever the backend calls it, the caller's reason is what happened
+      signal.throwIfAborted();
       throw e;
     }
     this.last = performance.now();
@@ -65,11 +69,15 @@ export class Answer {
     this.stop = 'length';
   }
 
-  private async take(ids: Int32Array, onProgress?: (done: number, total: number) => void): Promise<number> {
+  private async take(
+    ids: Int32Array, onProgress?: (done: number, total: number) => void,
+  ): Promise<number> {
     const { conversation, signal } = this.place;
     try {
       await this.place.go();
-      return await conversation.set(ids, { signal, between: () => this.place.go(), ...(onProgress && { onProgress }) });
+      return await conversation.set(ids, {
+        signal, between: () => this.place.go(), ...(onProgress && { onProgress }),
+      });
     } finally {
       this.place.rest();
     }
@@ -101,7 +109,9 @@ export class Answer {
   }
 
   /** The next token, in its slice of time; undefined: the text has ended. */
-  private async draw(tokens: AsyncGenerator<Piece, { stop: Stop }, void>): Promise<Piece | undefined> {
+  private async draw(
+    tokens: AsyncGenerator<Piece, { stop: Stop }, void>,
+  ): Promise<Piece | undefined> {
     const turn = this.place.go();
     if (turn) await turn;
     const next = await tokens.next();
@@ -142,7 +152,8 @@ export class Answer {
   }
 }
 
-/** Usage of all answers to a request: a prompt counts once, its cached tokens as the first answer found them. */
+/** Usage of all answers to a request: a prompt counts once, its cached tokens as the first
+ *  answer found them. */
 export class Tally {
   private prompt = 0;
   private cached = 0;
@@ -158,15 +169,24 @@ export class Tally {
 
   get usage(): Usage {
     const { prompt, cached, drawn } = this;
-    return { prompt_tokens: prompt, completion_tokens: drawn, total_tokens: prompt + drawn, prompt_tokens_details: { cached_tokens: cached } };
+    return {
+      prompt_tokens: prompt,
+      completion_tokens: drawn,
+      total_tokens: prompt + drawn,
+      prompt_tokens_details: { cached_tokens: cached },
+    };
   }
 }
 
-/** Times of several answers as those of one: the first one's waiting, everybody's reading and drawing. */
-export function addTimings(all: Timings | undefined, more: Timings | undefined): Timings | undefined {
+/** Times of several answers as those of one: the first one's waiting, everybody's reading and
+ *  drawing. */
+export function addTimings(
+  all: Timings | undefined, more: Timings | undefined,
+): Timings | undefined {
   if (!all || !more) return all ?? more;
   const prompt_n = all.prompt_n + more.prompt_n, prompt_ms = all.prompt_ms + more.prompt_ms;
-  const predicted_n = all.predicted_n + more.predicted_n, predicted_ms = all.predicted_ms + more.predicted_ms;
+  const predicted_n = all.predicted_n + more.predicted_n;
+  const predicted_ms = all.predicted_ms + more.predicted_ms;
   return {
     ...all, prompt_n, prompt_ms, predicted_n, predicted_ms,
     cache_n: all.cache_n + more.cache_n,

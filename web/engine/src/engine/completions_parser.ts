@@ -1,4 +1,5 @@
-// completions_parser - the core's chat parser: the model's text, piece by piece, to content, thoughts and tool calls.
+// completions_parser - the core's chat parser: the model's text, piece by piece, to content,
+// thoughts and tool calls.
 
 import type { ChatPtr, Core } from './wasm.js';
 
@@ -12,19 +13,25 @@ export interface ChatParserOptions {
 }
 
 /** Exactly one kind each. `arguments` is a JSON object as text. */
-export type ChatEvent = { content: string } | { reasoning: string } | { name: string; arguments: string };
+export type ChatEvent =
+  { content: string } | { reasoning: string } | { name: string; arguments: string };
 
 export class ChatParser {
   private readonly p: ChatPtr;
 
-  constructor(private readonly core: Core, { thinking, starts_in_thought, tools }: ChatParserOptions) {
-    const json = `{"thinking":${thinking},"starts_in_thought":${starts_in_thought}${tools ? `,"tools":${tools}` : ''}}`;
+  constructor(
+    private readonly core: Core, { thinking, starts_in_thought, tools }: ChatParserOptions,
+  ) {
+    const json =
+      `{"thinking":${thinking},"starts_in_thought":`
+        + `${starts_in_thought}${tools ? `,"tools":${tools}` : ''}}`;
     this.p = core.with(json, (p, n) => core.check(core.exports.bz_wasm_chat_open(p, n)));
   }
 
   feed(text: string): ChatEvent[] {
     if (!text) return [];
-    this.core.with(text, (p, n) => this.core.checkNumber(this.core.exports.bz_wasm_chat_feed(this.p, p, n)));
+    this.core.with(text, (p, n) =>
+      this.core.checkNumber(this.core.exports.bz_wasm_chat_feed(this.p, p, n)));
     return this.events();
   }
 

@@ -3,7 +3,10 @@
 // This is what a worker or a command-line tool holds. Field names of plain data are the core's own
 // (snake_case), so that JSON goes through unchanged.
 
-import { BezelError, type Bytes, type Core, type EnginePtr, type GenerationPtr, type LogitsFn, type SessionPtr } from './wasm.js';
+import {
+  BezelError, type Bytes, type Core, type EnginePtr, type GenerationPtr, type LogitsFn,
+  type SessionPtr,
+} from './wasm.js';
 import { memorySource, type Source } from '../load/source.js';
 
 export interface Sampling {
@@ -88,7 +91,8 @@ export interface RenderOptions {
 export function optionsJson({ seed, ...rest }: GenerateOptions): string {
   const text = JSON.stringify(rest);
   if (seed === undefined) return text;
-  return `${text.slice(0, -1)}${text === '{}' ? '' : ','}"seed":${BigInt.asIntN(64, BigInt(seed))}}`;
+  const before = text === '{}' ? '' : ',';
+  return `${text.slice(0, -1)}${before}"seed":${BigInt.asIntN(64, BigInt(seed))}}`;
 }
 
 /** A prompt as tokens. */
@@ -98,18 +102,31 @@ export interface ChatTokens {
   inThought: boolean;
 }
 
-/** A conversation {"messages", "tools", "begun"} to its tokens. Special tokens are the format's own alone: what messages
- *  and tools say is plain text, whatever it spells. */
-export function chatTokens(core: Core, engine: EnginePtr, conversation: string | Uint8Array, options: Omit<RenderOptions, 'variant'> = {}): ChatTokens {
+/** A conversation {"messages", "tools", "begun"} to its tokens. Special tokens are the format's own
+ *  alone: what messages and tools say is plain text, whatever it spells. */
+export function chatTokens(
+  core: Core,
+  engine: EnginePtr,
+  conversation: string | Uint8Array,
+  options: Omit<RenderOptions, 'variant'> = {},
+): ChatTokens {
   const { thinking = false, history = false } = options;
-  const inThought = core.with(conversation, (p, n) => core.checkNumber(core.exports.bz_wasm_chat_tokenize(engine, p, n, +thinking, +history)));
+  const inThought = core.with(conversation, (p, n) =>
+    core.checkNumber(core.exports.bz_wasm_chat_tokenize(engine, p, n, +thinking, +history)));
   return { ids: core.resultIds(), inThought: inThought === 1 };
 }
 
 /** A conversation {"messages": [...], "tools": [...]} to its prompt, for reading. */
-export function render(core: Core, conversation: string | Uint8Array, options: RenderOptions = {}): string {
+export function render(
+  core: Core, conversation: string | Uint8Array, options: RenderOptions = {},
+): string {
   const { variant = 'small', thinking = false, history = false } = options;
-  core.with(conversation, (p, n) => core.checkNumber(core.exports.bz_wasm_chat_render(p, n, +(variant === 'large'), +thinking, +history)));
+  core.with(
+    conversation,
+    (p, n) => core.checkNumber(
+      core.exports.bz_wasm_chat_render(p, n, +(variant === 'large'), +thinking, +history),
+    ),
+  );
   return core.resultText();
 }
 
@@ -125,27 +142,36 @@ export interface InspectOptions {
 }
 
 /** What is in a file, and whether this build runs it. */
-export function inspect(core: Core, sources: readonly Source[], options: InspectOptions = {}): string {
+export function inspect(
+  core: Core, sources: readonly Source[], options: InspectOptions = {},
+): string {
   const ids = sources.map((s) => core.addSource(s));
   const described = sources.map((s, i) => ({ id: ids[i], name: s.name, size: s.size }));
   const what = options.config === undefined ? { sources: described } : { source: described[0] };
   try {
-    core.with(JSON.stringify({ ...options, ...what }), (p, n) => core.checkNumber(core.exports.bz_wasm_inspect(p, n)));
+    core.with(JSON.stringify({ ...options, ...what }), (p, n) =>
+      core.checkNumber(core.exports.bz_wasm_inspect(p, n)));
     return core.resultText();
   } finally {
     for (const id of ids) core.removeSource(id);
   }
 }
 
-/** A GGUF adapter, or PEFT's weights together with the text of adapter_config.json, hung onto an engine. */
-export function addAdapter(core: Core, engine: EnginePtr, source: Source, options: { config?: string; scale?: number }): number {
+/** A GGUF adapter, or PEFT's weights together with the text of adapter_config.json, hung onto an
+ *  engine. */
+export function addAdapter(
+  core: Core, engine: EnginePtr, source: Source, options: { config?: string; scale?: number },
+): number {
   return core.withSource(source, (id) => {
-    const json = JSON.stringify({ ...options, source: { id, name: source.name, size: source.size } });
-    return core.with(json, (p, n) => core.checkNumber(core.exports.bz_wasm_adapter_add(engine, p, n)));
+    const json =
+      JSON.stringify({ ...options, source: { id, name: source.name, size: source.size } });
+    return core.with(json, (p, n) =>
+      core.checkNumber(core.exports.bz_wasm_adapter_add(engine, p, n)));
   });
 }
 
-/** Bytes of a model that are taken into the module's memory, so that conversations too have addresses below 2 GiB. */
+/** Bytes of a model that are taken into the module's memory, so that conversations too have
+ *  addresses below 2 GiB. */
 const HELD_MAX = 1.5 * 2 ** 30, PIECE = 8 << 20;
 
 const sizeOf = (sources: readonly Source[]): number => sources.reduce((n, { size }) => n + size, 0);
@@ -157,9 +183,16 @@ function release(core: Core, held: readonly Bytes[]): void {
   for (const p of held) core.exports.bz_wasm_free(p);
 }
 
-/** Bring sources into the module's memory, where weights are used in place: otherwise each token copies every one of
- *  them. Where there is no room they stay where they are, and the list is empty. */
-export async function hold(core: Core, sources: readonly Source[], { signal, onProgress }: { signal?: AbortSignal; onProgress?: (loaded: number, total: number) => void } = {}): Promise<Bytes[]> {
+/** Bring sources into the module's memory, where weights are used in place: otherwise each token
+ *  copies every one of them. Where there is no room they stay where they are, and the list is
+ *  empty. */
+export async function hold(
+  core: Core,
+  sources: readonly Source[],
+  {
+    signal, onProgress,
+  }: { signal?: AbortSignal; onProgress?: (loaded: number, total: number) => void } = {},
+): Promise<Bytes[]> {
   const held: Bytes[] = [], total = sizeOf(sources);
   if (!holds(sources)) return held;
   let loaded = 0;
@@ -186,19 +219,28 @@ export class CpuEngine {
   readonly info: Info;
   private p: EnginePtr;
 
-  private constructor(readonly core: Core, p: EnginePtr, private readonly sources: number[], private readonly held: readonly Bytes[]) {
+  private constructor(
+    readonly core: Core,
+    p: EnginePtr,
+    private readonly sources: number[],
+    private readonly held: readonly Bytes[],
+  ) {
     this.p = p;
     core.checkNumber(core.exports.bz_wasm_engine_info(p));
     this.info = JSON.parse(core.resultText()) as Info;
   }
 
-  /** Several sources are the shards of one model. They stay the caller's, and must outlive the engine. What `hold` made
-   *  of them is the engine's from now on, also when it does not open. */
-  static open(core: Core, sources: readonly Source[], options: OpenOptions = {}, held: readonly Bytes[] = []): CpuEngine {
+  /** Several sources are the shards of one model. They stay the caller's, and must outlive the
+   *  engine. What `hold` made of them is the engine's from now on, also when it does not open. */
+  static open(
+    core: Core, sources: readonly Source[], options: OpenOptions = {}, held: readonly Bytes[] = [],
+  ): CpuEngine {
     const ids = sources.map((s) => core.addSource(s));
-    const described = sources.map((s, i) => ({ id: ids[i], name: s.name, size: s.size, ...(held.length && { at: held[i] }) }));
+    const described = sources.map((s, i) =>
+      ({ id: ids[i], name: s.name, size: s.size, ...(held.length && { at: held[i] }) }));
     try {
-      const p = core.with(JSON.stringify({ ...options, sources: described }), (json, n) => core.check(core.exports.bz_wasm_engine_open(json, n)));
+      const p = core.with(JSON.stringify({ ...options, sources: described }), (json, n) =>
+        core.check(core.exports.bz_wasm_engine_open(json, n)));
       return new CpuEngine(core, p, ids, held);
     } catch (e) {
       release(core, held);
@@ -220,23 +262,30 @@ export class CpuEngine {
     this.p = 0 as EnginePtr;
   }
 
-  tokenize(text: string | Uint8Array, options: { bos?: boolean; plain?: boolean } = {}): Int32Array {
+  tokenize(
+    text: string | Uint8Array, options: { bos?: boolean; plain?: boolean } = {},
+  ): Int32Array {
     const { bos = true, plain = false } = options;
-    this.core.with(text, (p, n) => this.core.checkNumber(this.core.exports.bz_wasm_tokenize(this.ptr, p, n, +bos, +plain)));
+    this.core.with(text, (p, n) =>
+      this.core.checkNumber(this.core.exports.bz_wasm_tokenize(this.ptr, p, n, +bos, +plain)));
     return this.core.resultIds();
   }
 
-  chatTokens(conversation: string | Uint8Array, options: Omit<RenderOptions, 'variant'> = {}): ChatTokens {
+  chatTokens(
+    conversation: string | Uint8Array, options: Omit<RenderOptions, 'variant'> = {},
+  ): ChatTokens {
     return chatTokens(this.core, this.ptr, conversation, options);
   }
 
   /** The bytes of a text; special tokens show theirs where `specials`. */
   detokenize(ids: Int32Array, specials = false): Uint8Array {
-    this.core.with(ids, (p, n) => this.core.checkNumber(this.core.exports.bz_wasm_detokenize(this.ptr, p, n, +specials)));
+    this.core.with(ids, (p, n) =>
+      this.core.checkNumber(this.core.exports.bz_wasm_detokenize(this.ptr, p, n, +specials)));
     return this.core.result();
   }
 
-  /** A GGUF adapter, or PEFT's weights together with the text of adapter_config.json. Read at once. */
+  /** A GGUF adapter, or PEFT's weights together with the text of adapter_config.json. Read at
+   *  once. */
   addAdapter(source: Source, options: { config?: string; scale?: number } = {}): number {
     return addAdapter(this.core, this.ptr, source, options);
   }
@@ -254,9 +303,15 @@ export class CpuEngine {
     return this.core.exports.bz_wasm_session_bytes(this.ptr, context, batch, +(cache === 'f16'));
   }
 
-  /** A conversation of at most `context` tokens (0: 4096), whose prompts are read `batch` tokens at a time. */
+  /** A conversation of at most `context` tokens (0: 4096), whose prompts are read `batch` tokens
+   *  at a time. */
   session(context = 0, batch = 0, cache: 'f32' | 'f16' = 'f32'): CpuSession {
-    return new CpuSession(this, this.core.check(this.core.exports.bz_wasm_session_open(this.ptr, context, batch, +(cache === 'f16'))));
+    return new CpuSession(
+      this,
+      this.core.check(
+        this.core.exports.bz_wasm_session_open(this.ptr, context, batch, +(cache === 'f16')),
+      ),
+    );
   }
 }
 
@@ -286,12 +341,14 @@ export class CpuSession {
   feed(ids: Int32Array, nLogits = 1, onLogits?: LogitsFn): void {
     const { exports } = this.core;
     this.core.watchLogits(this.engine.info.n_vocab, onLogits, () =>
-      this.core.with(ids, (p, n) => this.core.checkNumber(exports.bz_wasm_session_feed(this.ptr, p, n, nLogits, +!!onLogits))));
+      this.core.with(ids, (p, n) =>
+        this.core.checkNumber(exports.bz_wasm_session_feed(this.ptr, p, n, nLogits, +!!onLogits))));
   }
 
   /** Make it hold exactly these tokens, keeping the longest common beginning. */
   set(ids: Int32Array): void {
-    this.core.with(ids, (p, n) => this.core.checkNumber(this.core.exports.bz_wasm_session_set(this.ptr, p, n)));
+    this.core.with(ids, (p, n) =>
+      this.core.checkNumber(this.core.exports.bz_wasm_session_set(this.ptr, p, n)));
   }
 
   /** Forget tokens past n; says how many remain: n, or 0 when all must be fed again. */
@@ -312,7 +369,9 @@ export class CpuSession {
   /** A copy of the last token's logits. */
   get logits(): Float32Array | undefined {
     const at = this.core.exports.bz_wasm_session_logits(this.ptr);
-    return at ? new Float32Array(this.core.memory.buffer, at, this.engine.info.n_vocab).slice() : undefined;
+    return at
+      ? new Float32Array(this.core.memory.buffer, at, this.engine.info.n_vocab).slice()
+      : undefined;
   }
 
   save(): Uint8Array {
@@ -321,12 +380,14 @@ export class CpuSession {
   }
 
   restore(data: Uint8Array): void {
-    this.core.withSource(memorySource('session snapshot', data), (id) => this.core.checkNumber(this.core.exports.bz_wasm_session_restore(this.ptr, id, data.length)));
+    this.core.withSource(memorySource('session snapshot', data), (id) =>
+      this.core.checkNumber(this.core.exports.bz_wasm_session_restore(this.ptr, id, data.length)));
   }
 
   /** Draw one token from the last logits. */
   sample(options: GenerateOptions = {}): number {
-    return this.core.with(optionsJson(options), (p, n) => this.core.checkNumber(this.core.exports.bz_wasm_session_sample(this.ptr, p, n)));
+    return this.core.with(optionsJson(options), (p, n) =>
+      this.core.checkNumber(this.core.exports.bz_wasm_session_sample(this.ptr, p, n)));
   }
 
   /** How many tokens it holds. */
@@ -343,23 +404,30 @@ export class CpuSession {
     return this.core.exports.bz_wasm_session_cache_bytes(this.ptr);
   }
 
-  /** The first half of `set`: how many of these tokens were kept. The others must be fed, with logits of the last. */
+  /** The first half of `set`: how many of these tokens were kept. The others must be fed, with
+   *  logits of the last. */
   keep(ids: Int32Array): number {
-    return this.core.with(ids, (p, n) => this.core.checkNumber(this.core.exports.bz_wasm_session_keep(this.ptr, p, n)));
+    return this.core.with(ids, (p, n) =>
+      this.core.checkNumber(this.core.exports.bz_wasm_session_keep(this.ptr, p, n)));
   }
 
-  /** Go on from the last logits: each token with the text that became certain with it (perhaps none). Leave the loop
-   *  to cancel. */
-  *pieces(options: GenerateOptions = {}): Generator<{ id: number; text: string }, { first: number; count: number; stop: Stop }> {
+  /** Go on from the last logits: each token with the text that became certain with it (perhaps
+   *  none). Leave the loop to cancel. */
+  *pieces(
+    options: GenerateOptions = {},
+  ): Generator<{ id: number; text: string }, { first: number; count: number; stop: Stop }> {
     const { exports } = this.core;
-    const g: GenerationPtr = this.core.with(optionsJson(options), (p, n) => this.core.check(exports.bz_wasm_generation_open(this.ptr, p, n)));
+    const g: GenerationPtr = this.core.with(optionsJson(options), (p, n) =>
+      this.core.check(exports.bz_wasm_generation_open(this.ptr, p, n)));
     try {
       for (;;) {
         const before = exports.bz_wasm_generation_count(g);
         const over = this.core.checkNumber(exports.bz_wasm_generation_step(g));
-        const text = this.core.resultText(), first = exports.bz_wasm_generation_first(g), count = exports.bz_wasm_generation_count(g);
+        const text = this.core.resultText(), first = exports.bz_wasm_generation_first(g);
+        const count = exports.bz_wasm_generation_count(g);
         if (count > before) yield { id: this.tokenAt(first + before), text };
-        if (over) return { first, count, stop: stopNames[exports.bz_wasm_generation_stop(g)] ?? 'end' };
+        if (over)
+          return { first, count, stop: stopNames[exports.bz_wasm_generation_stop(g)] ?? 'end' };
       }
     } finally {
       exports.bz_wasm_generation_close(g);

@@ -1,12 +1,17 @@
 // cpu_model - a model on the CPU, inside the module, as everything above sees a model.
 //
-// The core computes without a break; here it is called in small bites, and between them other work of the
-// thread gets its turn, so that a signal can arrive.
+// The core computes without a break; here it is called in small bites, and between them other work
+// of the thread gets its turn, so that a signal can arrive.
 
-import { CpuEngine, hold, type ChatTokens, type CpuSession, type Info, type OpenOptions, type Stop } from './cpu_engine.js';
+import {
+  CpuEngine, hold, type ChatTokens, type CpuSession, type Info, type OpenOptions, type Stop,
+} from './cpu_engine.js';
 import { automaticContext, gigabytes, USUAL, type Estimate } from '../load/estimate.js';
 import { Logprobs } from './logprobs.js';
-import type { AdapterOptions, Conversation, ConversationOptions, DeviceReport, Memory, Model, Piece, Preview, ReadOptions, SelfTest, Training, TrainingTexts, TrainingWishes } from './model.js';
+import type {
+  AdapterOptions, Conversation, ConversationOptions, DeviceReport, Memory, Model, Piece, Preview,
+  ReadOptions, SelfTest, Training, TrainingTexts, TrainingWishes,
+} from './model.js';
 import type { Source } from '../load/source.js';
 import { CpuTraining, preview, trainBytes } from '../train/training.js';
 import { breathe, stopped, Turn } from './turns.js';
@@ -14,14 +19,17 @@ import type { Core } from './wasm.js';
 
 const BATCH = 32; // tokens of a prompt that are read without a break
 const FIRST = 8; // of the first such, while nothing is known of the model
-const BITE = 250; // milliseconds that reading may hold the thread, where the model is so slow that a batch would take longer
+// milliseconds that reading may hold the thread, where the model is so slow that a batch would take
+// longer
+const BITE = 250;
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
 export interface CpuModelOptions extends OpenOptions {
   /** Tokens of a conversation that does not say; 0: the core's choice. */
   context?: number;
-  /** Where nobody says a context: bytes that a conversation may take (PlanOptions of estimate.ts). */
+  /** Where nobody says a context: bytes that a conversation may take (PlanOptions of
+   *  estimate.ts). */
   contextBytes?: number;
   /** How keys and values are kept. */
   cache?: 'f32' | 'f16';
@@ -35,21 +43,40 @@ export interface CpuModelOptions extends OpenOptions {
 }
 
 export class CpuModel implements Model {
-  readonly device: DeviceReport = { backend: 'cpu', name: 'CPU (WebAssembly)', tier: 'cpu', limits: {}, selfTest: [] };
+  readonly device: DeviceReport = {
+    backend: 'cpu', name: 'CPU (WebAssembly)', tier: 'cpu', limits: {}, selfTest: [],
+  };
   private readonly open = new Set<CpuConversation>();
   private readonly trainings = new Set<CpuTraining>();
   private readonly pace: Pace;
   private closed = false;
 
-  private constructor(private readonly engine: CpuEngine, private readonly context: number, private readonly cache: 'f32' | 'f16', private readonly batch: number) {
+  private constructor(
+    private readonly engine: CpuEngine,
+    private readonly context: number,
+    private readonly cache: 'f32' | 'f16',
+    private readonly batch: number,
+  ) {
     this.pace = new Pace(batch);
   }
 
-  /** Several sources are the shards of one model; they stay the caller's, and must outlive the model. */
-  static async open(core: Core, sources: readonly Source[], { context = 0, contextBytes, cache = 'f32', batch = BATCH, hold: wanted = false, signal, onProgress, ...options }: CpuModelOptions = {}): Promise<CpuModel> {
-    const held = wanted ? await hold(core, sources, { ...(signal && { signal }), ...(onProgress && { onProgress }) }) : [];
+  /** Several sources are the shards of one model; they stay the caller's, and must outlive the
+   *  model. */
+  static async open(
+    core: Core,
+    sources: readonly Source[],
+    {
+      context = 0, contextBytes, cache = 'f32', batch = BATCH, hold: wanted = false, signal,
+      onProgress, ...options
+    }: CpuModelOptions = {},
+  ): Promise<CpuModel> {
+    const held = wanted
+      ? await hold(core, sources, { ...(signal && { signal }), ...(onProgress && { onProgress }) })
+      : [];
     const engine = CpuEngine.open(core, sources, options, held);
-    const usual = context || automaticContext(contextBytes, engine.info.n_context, (n) => engine.sessionBytes(n, batch, cache));
+    const usual = context
+      || automaticContext(contextBytes, engine.info.n_context, (n) =>
+        engine.sessionBytes(n, batch, cache));
     return new CpuModel(engine, usual, cache, batch);
   }
 
@@ -65,15 +92,19 @@ export class CpuModel implements Model {
     const memory = { weights: this.info.weight_bytes, cache: 0, scratch: 0 };
     for (const { session } of this.open) {
       memory.cache += session.cacheBytes;
-      memory.scratch += this.engine.sessionBytes(session.context, this.batch, this.cache) - session.cacheBytes;
+      memory.scratch +=
+        this.engine.sessionBytes(session.context, this.batch, this.cache) - session.cacheBytes;
     }
     return memory;
   }
 
-  /** What a conversation of the usual length takes with the model, and the longest for which so many bytes are enough. */
+  /** What a conversation of the usual length takes with the model, and the longest for which so
+   *  many bytes are enough. */
   estimate(available = Infinity): Estimate {
     const { weight_bytes: weights, n_context: most } = this.info;
-    const context = Math.min(this.context || USUAL, most), bytesAt = (n: number): number => weights + this.engine.sessionBytes(n, this.batch, this.cache);
+    const context = Math.min(this.context || USUAL, most);
+    const bytesAt = (n: number): number =>
+      weights + this.engine.sessionBytes(n, this.batch, this.cache);
     let fits = 0, not = most + 1;
     while (not - fits > 1) {
       const middle = Math.floor((fits + not) / 2);
@@ -82,9 +113,15 @@ export class CpuModel implements Model {
     }
     const total = bytesAt(context), missing = Math.max(0, total - available);
     return {
-      weights, cache: total - weights, scratch: 0, steps: 0, // the core gives keys, values and scratch as one number
+      // the core gives keys, values and scratch as one number
+      weights, cache: total - weights, scratch: 0, steps: 0,
       total, available, context, largestContext: fits, fits: !missing, missing, table: undefined,
-      ...(missing && { reason: `this model needs ${gigabytes(total)} of memory for a context of ${context} tokens, ${gigabytes(missing)} more than may be used` }),
+      ...(missing
+        && {
+          reason:
+            `this model needs ${gigabytes(total)} of memory for a context of ${context} tokens, `
+              + `${gigabytes(missing)} more than may be used`,
+        }),
     };
   }
 
@@ -92,7 +129,9 @@ export class CpuModel implements Model {
     return this.engine.tokenize(text, options);
   }
 
-  chatTokens(conversation: string, options?: { thinking?: boolean; history?: boolean }): ChatTokens {
+  chatTokens(
+    conversation: string, options?: { thinking?: boolean; history?: boolean },
+  ): ChatTokens {
     return this.engine.chatTokens(conversation, options);
   }
 
@@ -113,7 +152,9 @@ export class CpuModel implements Model {
   }
 
   async conversation(context = this.context): Promise<Conversation> {
-    const made: CpuConversation = new CpuConversation(this.engine.session(context, this.batch, this.cache), this.pace, this.info.n_vocab, () => {
+    const made: CpuConversation = new CpuConversation(this.engine.session(
+      context, this.batch, this.cache,
+    ), this.pace, this.info.n_vocab, () => {
       this.open.delete(made);
       if (this.closed) this.close();
     });
@@ -130,7 +171,9 @@ export class CpuModel implements Model {
   }
 
   async training(texts: TrainingTexts, wishes: TrainingWishes): Promise<Training> {
-    const made: CpuTraining = new CpuTraining(this.engine.core, this.engine.ptr, texts, wishes, () => this.trainings.delete(made));
+    const made: CpuTraining = new CpuTraining(
+      this.engine.core, this.engine.ptr, texts, wishes, () => this.trainings.delete(made),
+    );
     this.trainings.add(made);
     return made;
   }
@@ -144,8 +187,8 @@ export class CpuModel implements Model {
   }
 }
 
-/** Tokens that are read without a break: a batch, or as many as the model reads in a bite. The first batch of a model is timed by
- *  whoever comes first, and known to all conversations. */
+/** Tokens that are read without a break: a batch, or as many as the model reads in a bite. The
+ *  first batch of a model is timed by whoever comes first, and known to all conversations. */
 class Pace {
   bite: number;
 
@@ -158,7 +201,8 @@ class Pace {
     work();
     const took = performance.now() - begin, fits = Math.floor((n * BITE) / took);
     if (took > BITE) this.bite = Math.max(1, Math.min(this.bite, fits));
-    else if (n >= this.bite) this.bite = Math.min(this.batch, Math.max(n + 1, fits)); // fewer say little: a token alone takes longest
+    // fewer say little: a token alone takes longest
+    else if (n >= this.bite) this.bite = Math.min(this.batch, Math.max(n + 1, fits));
   }
 }
 
@@ -167,7 +211,12 @@ class CpuConversation implements Conversation {
   private readonly turn = new Turn('this conversation is busy');
   private closing = false;
 
-  constructor(readonly session: CpuSession, private readonly pace: Pace, private readonly vocab: number, private readonly onClose: () => void) {
+  constructor(
+    readonly session: CpuSession,
+    private readonly pace: Pace,
+    private readonly vocab: number,
+    private readonly onClose: () => void,
+  ) {
     this.context = session.context;
   }
 
@@ -186,7 +235,8 @@ class CpuConversation implements Conversation {
         await between?.();
         if (signal?.aborted || this.closing) throw stopped(signal);
         const from = at, end = Math.min(ids.length, at + this.pace.bite);
-        this.pace.time(end - at, () => this.session.feed(ids.subarray(from, end), end === ids.length ? 1 : 0));
+        this.pace.time(end - at, () =>
+          this.session.feed(ids.subarray(from, end), end === ids.length ? 1 : 0));
         at = end;
         onProgress?.(at - kept, ids.length - kept);
         await breathe();
@@ -195,22 +245,32 @@ class CpuConversation implements Conversation {
     }, this.settle);
   }
 
-  logits(ids: Int32Array, each: (position: number, row: Float32Array) => void, signal?: AbortSignal, between?: ReadOptions['between']): Promise<void> {
+  logits(
+    ids: Int32Array,
+    each: (position: number, row: Float32Array) => void,
+    signal?: AbortSignal,
+    between?: ReadOptions['between'],
+  ): Promise<void> {
     return this.turn.take(async () => {
       if (!ids.length) return;
-      const known = this.session.tokens.length, all = Int32Array.from([...this.session.tokens, ...ids]);
-      for (let at = this.session.keep(all); at < all.length;) { // which checks them all before one is read
+      const known = this.session.tokens.length;
+      const all = Int32Array.from([...this.session.tokens, ...ids]);
+      // which checks them all before one is read
+      for (let at = this.session.keep(all); at < all.length;) {
         await between?.();
         if (signal?.aborted || this.closing) throw stopped(signal);
         const from = at, end = Math.min(at < known ? known : all.length, at + this.pace.bite);
-        this.pace.time(end - at, () => this.session.feed(all.subarray(from, end), from < known ? 0 : end - from, each));
+        this.pace.time(end - at, () =>
+          this.session.feed(all.subarray(from, end), from < known ? 0 : end - from, each));
         at = end;
         await breathe();
       }
     }, this.settle);
   }
 
-  async *generate({ signal, logprobs, ahead: _, ...options }: ConversationOptions = {}): AsyncGenerator<Piece, { stop: Stop }, void> {
+  async *generate({
+    signal, logprobs, ahead: _, ...options
+  }: ConversationOptions = {}): AsyncGenerator<Piece, { stop: Stop }, void> {
     const leave = this.turn.begin();
     const pieces = this.session.pieces(options);
     try {
@@ -240,7 +300,9 @@ class CpuConversation implements Conversation {
   private async needLogits(signal: AbortSignal | undefined): Promise<void> {
     if (this.session.hasLogits || !this.session.length || signal?.aborted) return;
     const all = this.session.tokens;
-    for (let at = this.session.truncate(all.length - 1); at < all.length && !signal?.aborted && !this.closing;) {
+    for (let at = this.session.truncate(
+      all.length - 1,
+    ); at < all.length && !signal?.aborted && !this.closing;) {
       const from = at, end = Math.min(all.length, at + this.pace.bite);
       this.pace.time(end - at, () => this.session.feed(all.subarray(from, end)));
       at = end;

@@ -1,113 +1,40 @@
 // local_engine - the engine where the model lives: in a worker of the page, or in Node itself.
 //
-// Owns the model, its sources, adapters by name, sessions and the queue. Engine (engine.ts) is the client: it reaches
-// the calls below through rpc.ts or directly.
+// Owns the model, its sources, adapters by name, sessions and the queue. Engine (engine.ts) is the
+// client: it reaches the calls below through rpc.ts or directly.
 
-import type { Device } from '../gpu/adapter.js';
 import { bench, type BenchOptions, type BenchProgress, type BenchResult } from './bench.js';
-import { chatChunks, newHead, rawChunks, wholeChat, wholeText, type RawPrompt } from './completions.js';
+import {
+  chatChunks, newHead, rawChunks, wholeChat, wholeText, type RawPrompt,
+} from './completions.js';
 import type { Place } from './completions_answer.js';
-import { readChat, readCompletion, withMessages, type ChatOrder } from '../api/completions_request.js';
-import type { AdapterUse, ChatCompletion, ChatCompletionChunk, ChatRequest, Completion, CompletionRequest } from '../api/completions_types.js';
-import type { Info, StoreTexts } from './cpu_engine.js';
-import { CpuModel } from './cpu_model.js';
+import {
+  readChat, readCompletion, withMessages, type ChatOrder,
+} from '../api/completions_request.js';
+import type {
+  AdapterUse, ChatCompletionChunk, ChatRequest, Completion, CompletionRequest,
+} from '../api/completions_types.js';
+import type {
+  About, AdapterInfo, AdapterRef, EngineCalls, EngineStreams, LoadParams,
+} from './engine_calls.js';
 import { BezelError, show } from '../api/errors.js';
-import { estimate, type Estimate } from '../load/estimate.js';
+import { estimateModel } from './local_estimate.js';
 import { mergeCalls } from '../train/local_merge.js';
 import { LocalTraining, type TrainCalls } from '../train/local_train.js';
-import { Gpu } from '../gpu/gpu.js';
 import type { MergeCalls } from '../train/merge_to.js';
-import type { DeviceReport, Memory, Model, Progress, SelfTest } from './model.js';
-import { chooseBackend, openModel, type Backend, type OpenModelOptions } from './open_model.js';
+import type { Model, Progress } from './model.js';
+import { chooseBackend, openModel } from './open_model.js';
 import { Queue, Slices } from './queue.js';
-import { Moved, type Context, type Handlers, type Spec, type Streams } from './rpc.js';
+import { Moved, type Context, type Handlers, type Streams } from './rpc.js';
 import { DEFAULT, Sessions, type Wish } from './sessions.js';
 import { openWithFetches, type Source } from '../load/source.js';
 import { openIntact, openSources } from '../store/open_sources.js';
-import type { SourceRef } from '../store/source_ref.js';
 import { cutting } from './truncation.js';
 import { breathe } from './turns.js';
 import { Core, loadWasm } from './wasm.js';
 
-export interface AdapterRef {
-  name: string;
-  source: SourceRef;
-  scale?: number;
-  /** PEFT's adapter_config.json. */
-  config?: string;
-}
-
-export interface AdapterInfo {
-  name: string;
-  scale: number;
-}
-
-/** Where a model is, as plain data. Several sources are the shards of one model. */
-export interface ModelRef {
-  name: string;
-  sources: SourceRef[];
-  store?: StoreTexts;
-  adapters: AdapterRef[];
-}
-
-export type LoadParams = Pick<OpenModelOptions, 'context' | 'contextBytes' | 'tier' | 'cache' | 'profile' | 'selfTest'> & {
-  model: ModelRef;
-  backend: Backend;
-  /** Bytes of model and conversations together. What does not fit is refused; the least recently used conversations make
-   *  room first. */
-  memory?: number;
-  /** Conversations kept computed at a time. */
-  sessions?: number;
-  /** Of those, how many are for requests that name no session: each goes to the one whose beginning is its own. Default 1. */
-  shared?: number;
-};
-
-/** What `memory` bounds in a load is here what may be used. */
-export type EstimateParams = Pick<LoadParams, 'context' | 'contextBytes' | 'cache' | 'tier' | 'profile' | 'memory' | 'model'> & Partial<Pick<LoadParams, 'backend'>>;
-
-/** What does not change while a model is loaded. */
-export interface About {
-  name: string;
-  info: Info;
-  device: DeviceReport;
-  /** Tokens of a conversation at most. */
-  context: number;
-}
-
-export interface EngineCalls extends TrainCalls, MergeCalls {
-  /** Hold the lock of this name for as long as the thread lives; answers once it is held. Workers only. */
-  live: Spec<string, void>;
-  load: Spec<LoadParams, About, Progress>;
-  estimate: Spec<EstimateParams, Estimate>;
-  chat: Spec<ChatRequest, ChatCompletion>;
-  complete: Spec<CompletionRequest, Completion>;
-  tokenize: Spec<{ text: string; bos?: boolean; plain?: boolean }, Int32Array>;
-  detokenize: Spec<{ ids: Int32Array; specials?: boolean }, string>;
-  countChat: Spec<{ request: ChatRequest; history: boolean }, number>;
-  memory: Spec<undefined, Memory>;
-  selfTest: Spec<undefined, SelfTest[]>;
-  adapterAdd: Spec<AdapterRef, AdapterInfo, Progress>;
-  adapterRemove: Spec<string, void>;
-  adapterList: Spec<undefined, AdapterInfo[]>;
-  sessionAppend: Spec<{ id: string; text: string | Int32Array }, number>;
-  sessionPrefill: Spec<{ id: string; request: ChatRequest; history: boolean }, number>;
-  sessionTokens: Spec<string, Int32Array>;
-  sessionSave: Spec<string, Uint8Array>;
-  sessionRestore: Spec<{ id: string; snapshot: Uint8Array }, number>;
-  sessionFork: Spec<{ from: string; to: string }, number>;
-  sessionTruncate: Spec<{ id: string; n: number }, number>;
-  sessionClose: Spec<string, void>;
-  bench: Spec<BenchOptions, BenchResult, BenchProgress>;
-  dispose: Spec<undefined, void>;
-}
-
 /** Calls that need no loaded model. */
 type Modelless = 'load' | 'live' | 'estimate' | keyof MergeCalls;
-
-export interface EngineStreams {
-  chat: Spec<ChatRequest, ChatCompletionChunk>;
-  complete: Spec<CompletionRequest, Completion>;
-}
 
 interface Adapter {
   serial: number; // other numbers, another serial
@@ -122,7 +49,8 @@ interface Seat extends Place {
   held: Int32Array;
 }
 
-/** A request that was read: its prompt's tokens, and how it is answered. `make` calls `enter` when it wants the model. */
+/** A request that was read: its prompt's tokens, and how it is answered. `make` calls `enter`
+ *  when it wants the model. */
 interface Reading<T> {
   ids: Int32Array;
   make(enter: () => Promise<Seat>): AsyncGenerator<T, void, void>;
@@ -151,7 +79,14 @@ export class LocalEngine {
 
   private readonly training: LocalTraining;
 
-  private constructor(private readonly name: string, private readonly model: Model, private readonly core: Core, private readonly sources: readonly Source[], private readonly sessions: Sessions, budget: number | undefined) {
+  private constructor(
+    private readonly name: string,
+    private readonly model: Model,
+    private readonly core: Core,
+    private readonly sources: readonly Source[],
+    private readonly sessions: Sessions,
+    budget: number | undefined,
+  ) {
     this.training = new LocalTraining({
       name, model, budget,
       alone: (signal, act) => this.alone(signal, act),
@@ -159,28 +94,46 @@ export class LocalEngine {
       hang: (adapter, apply) => this.hang(adapter, apply),
       unhang: (adapter) => this.adapters.delete(adapter),
       wear: (adapter) => this.wear([{ name: adapter, scale: 1 }]),
-      keep: async (adapter, gguf, signal) => void (await this.addAdapter({ name: adapter, source: { kind: 'memory', name: adapter, bytes: gguf } }, signal, 0)),
+      keep: async (adapter, gguf, signal) =>
+        void (await this.addAdapter(
+          { name: adapter, source: { kind: 'memory', name: adapter, bytes: gguf } }, signal, 0,
+        )),
     });
     this.calls = { ...this.ownCalls, ...this.training.calls };
   }
 
-  static async load(params: LoadParams, context: Context<Progress>): Promise<{ engine: LocalEngine; about: About }> {
+  static async load(
+    params: LoadParams, context: Context<Progress>,
+  ): Promise<{ engine: LocalEngine; about: About }> {
     const { model: ref, memory, backend, sessions: count = 4, shared = 1, ...options } = params;
-    const { signal } = context, choice = await chooseBackend(backend, options.profile ? { profile: options.profile } : {});
+    const { signal } = context;
+    const choice =
+      await chooseBackend(backend, options.profile ? { profile: options.profile } : {});
     const sources: Source[] = [];
     let model: Model | undefined, engine: LocalEngine | undefined;
     try {
       const core = await Core.load(await loadWasm());
-      const onProgress = (loaded: number, total: number): void => context.progress({ phase: 'weights', loaded, total });
-      sources.push(...(await openSources(core, ref.sources, { signal, inMemory: choice.backend === 'cpu', whole: true, intact: ref.name, onProgress })));
-      const wish = { ...options, backend: choice, name: ref.name, ...(ref.store && { store: ref.store }), ...(memory !== undefined && { budget: memory }), sources, signal, onProgress: context.progress };
+      const onProgress = (loaded: number, total: number): void =>
+        context.progress({ phase: 'weights', loaded, total });
+      sources.push(...(await openSources(core, ref.sources, {
+        signal, inMemory: choice.backend === 'cpu', whole: true, intact: ref.name, onProgress,
+      })));
+      const wish = {
+        ...options, backend: choice, name: ref.name, ...(ref.store && { store: ref.store }),
+        ...(memory !== undefined && { budget: memory }), sources, signal,
+        onProgress: context.progress,
+      };
       model = await openWithFetches(() => openModel(wish), signal);
-      const sessions = new Sessions(model, { count, bytes: memory ?? Infinity, shared: Math.min(shared, count) });
+      const sessions =
+        new Sessions(model, { count, bytes: memory ?? Infinity, shared: Math.min(shared, count) });
       engine = new LocalEngine(ref.name, model, core, sources, sessions, memory);
       for (const adapter of ref.adapters) await engine.addAdapter(adapter, signal);
       const first = await sessions.take(DEFAULT, engine.wear(undefined));
       engine.context = first.context;
-      return { engine, about: { name: ref.name, info: model.info, device: model.device, context: first.context } };
+      return {
+        engine,
+        about: { name: ref.name, info: model.info, device: model.device, context: first.context },
+      };
     } catch (e) {
       model?.close();
       for (const source of [...sources, ...(engine?.adapterSources ?? [])]) source.close();
@@ -208,7 +161,9 @@ export class LocalEngine {
   }
 
   /** Nothing else has the model meanwhile, and no answer is half done. */
-  private async alone<T>(signal: AbortSignal, act: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  private async alone<T>(
+    signal: AbortSignal, act: (signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
     const { both, off } = this.heed(signal);
     let leave = (): void => {};
     try {
@@ -223,20 +178,29 @@ export class LocalEngine {
     }
   }
 
-  /** An answer beside others, each in a session of its own; `read` begins when its first piece is wanted. */
-  private async *answer<T>(request: Pick<ChatRequest, 'adapters' | 'session' | 'prompt_cache_key'>, signal: AbortSignal, read: () => Promise<Reading<T>>): AsyncGenerator<T, void, void> {
+  /** An answer beside others, each in a session of its own; `read` begins when its first piece
+   *  is wanted. */
+  private async *answer<T>(
+    request: Pick<ChatRequest, 'adapters' | 'session' | 'prompt_cache_key'>,
+    signal: AbortSignal,
+    read: () => Promise<Reading<T>>,
+  ): AsyncGenerator<T, void, void> {
     signal.throwIfAborted();
     if (this.end.signal.aborted) throw disposed();
     const { ids, make } = await read();
     signal.throwIfAborted();
     this.checkAdapters(request.adapters);
     const { both, off } = this.heed(signal), asked = performance.now();
-    const wish = (): Wish => ({ session: request.session ?? undefined, scope: request.prompt_cache_key ?? '', ids, adapters: this.wear(request.adapters, false) });
+    const wish = (): Wish => ({
+      session: request.session ?? undefined, scope: request.prompt_cache_key ?? '', ids,
+      adapters: this.wear(request.adapters, false),
+    });
     let leave = (): void => {};
     const enter = async (): Promise<Seat> => {
       for (;;) {
         let id = DEFAULT, over = false;
-        const out = await this.queue.enter(both, () => (id = this.sessions.claim(wish()) ?? '-') !== '-');
+        const out =
+          await this.queue.enter(both, () => (id = this.sessions.claim(wish()) ?? '-') !== '-');
         const slice = this.slices.join(both, () => void this.wear(request.adapters));
         leave = () => {
           if (over) return; // what it had may be another's by now
@@ -247,8 +211,12 @@ export class LocalEngine {
         };
         try {
           await slice.go();
-          const { adapters, scope } = wish(), held = this.sessions.tokens(id), conversation = await this.sessions.take(id, adapters, scope);
-          return { held, conversation, signal: both, asked, begun: performance.now(), go: () => slice.go(), rest: () => slice.rest() };
+          const { adapters, scope } = wish(), held = this.sessions.tokens(id);
+          const conversation = await this.sessions.take(id, adapters, scope);
+          return {
+            held, conversation, signal: both, asked, begun: performance.now(),
+            go: () => slice.go(), rest: () => slice.rest(),
+          };
         } catch (e) {
           leave();
           if (!this.sessions.isCrowded(e)) throw e; // else it comes in when another has left
@@ -262,7 +230,8 @@ export class LocalEngine {
       leave();
     };
     this.running.add(one);
-    both.addEventListener('abort', () => void items.return().then(end, end)); // its reader may never come back
+    // its reader may never come back
+    both.addEventListener('abort', () => void items.return().then(end, end));
     try {
       yield* items;
       both.throwIfAborted(); // ended from outside
@@ -274,10 +243,18 @@ export class LocalEngine {
   // ---- adapters ----
 
   private checkAdapters(wish: readonly AdapterUse[] | null | undefined): void {
-    for (const { name } of wish ?? []) if (!this.adapters.has(name)) throw new BezelError(`there is no adapter ${show(name)}; add it first with engine.adapters.add`, 'not-found', undefined, 'adapters');
+    for (const { name } of wish ?? [])
+      if (!this.adapters.has(name))
+        throw new BezelError(
+          `there is no adapter ${show(name)}; add it first with engine.adapters.add`,
+          'not-found',
+          undefined,
+          'adapters',
+        );
   }
 
-  /** Give the model the adapters of a request; names what it now wears (or would, where it is not to be `put` on). */
+  /** Give the model the adapters of a request; names what it now wears (or would, where it is
+   *  not to be `put` on). */
   private wear(wish: readonly AdapterUse[] | null | undefined, put = true): string {
     if (put) this.checkAdapters(wish);
     const worn: string[] = [];
@@ -292,11 +269,17 @@ export class LocalEngine {
   }
 
   /** `unasked`: its scale in requests that do not name their adapters. */
-  private async addAdapter({ name, source: ref, scale = 1, config }: AdapterRef, signal: AbortSignal, unasked = scale): Promise<AdapterInfo> {
+  private async addAdapter(
+    { name, source: ref, scale = 1, config }: AdapterRef, signal: AbortSignal, unasked = scale,
+  ): Promise<AdapterInfo> {
     this.adapterName(name);
-    const source = await openIntact(this.core, ref, { signal, whole: true, intact: name }); // read again should the device be lost
+    // read again should the device be lost
+    const source = await openIntact(this.core, ref, { signal, whole: true, intact: name });
     try {
-      const id = await openWithFetches(() => this.model.addAdapter(source, { scale, ...(config !== undefined && { config }) }), signal);
+      const id = await openWithFetches(
+        () => this.model.addAdapter(source, { scale, ...(config !== undefined && { config }) }),
+        signal,
+      );
       this.adapterSources.add(source);
       this.adapters.set(name, {
         serial: ++this.serial, scale: unasked, now: scale,
@@ -315,7 +298,8 @@ export class LocalEngine {
   }
 
   private adapterName(wish: string | undefined): string {
-    if (wish !== undefined && this.adapters.has(wish)) throw new BezelError(`there is an adapter "${wish}" already`, 'argument');
+    if (wish !== undefined && this.adapters.has(wish))
+      throw new BezelError(`there is an adapter "${wish}" already`, 'argument');
     let name = wish ?? 'trained';
     for (let i = 2; this.adapters.has(name); i++) name = `trained-${i}`;
     return name;
@@ -331,7 +315,8 @@ export class LocalEngine {
   private removeAdapter(name: string): void {
     const adapter = this.adapters.get(name);
     if (!adapter) throw new BezelError(`there is no adapter "${name}"`, 'not-found');
-    if (!adapter.remove) throw new BezelError(`"${name}" is being trained; cancel that instead`, 'argument');
+    if (!adapter.remove)
+      throw new BezelError(`"${name}" is being trained; cancel that instead`, 'argument');
     adapter.remove();
     this.adapters.delete(name);
   }
@@ -340,7 +325,13 @@ export class LocalEngine {
 
   /** Said while nothing has been promised yet: a server can still answer with a status. */
   private checkLength(ids: Int32Array, param: 'messages' | 'prompt'): Int32Array {
-    if (ids.length > this.context) throw new BezelError(`the prompt has ${ids.length} tokens, which do not fit into the context of ${this.context}`, 'limit', undefined, param);
+    if (ids.length > this.context)
+      throw new BezelError(
+        `the prompt has ${ids.length} tokens, which do not fit into the context of ${this.context}`,
+        'limit',
+        undefined,
+        param,
+      );
     return ids;
   }
 
@@ -350,22 +341,39 @@ export class LocalEngine {
       if (this.end.signal.aborted) throw disposed();
       const prompt = this.model.chatTokens(order.conversation, { thinking: order.thinking });
       const head = newHead('chatcmpl-', request.model ?? this.name);
-      return { ids: this.checkLength(prompt.ids, 'messages'), make: (enter) => chatChunks(this.core, this.model, enter, order, prompt, head) };
+      return {
+        ids: this.checkLength(prompt.ids, 'messages'),
+        make: (enter) => chatChunks(this.core, this.model, enter, order, prompt, head),
+      };
     });
   }
 
   /** Without prompts it goes on from what the session held. */
-  complete(request: CompletionRequest, signal: AbortSignal): AsyncGenerator<Completion, void, void> {
+  complete(
+    request: CompletionRequest, signal: AbortSignal,
+  ): AsyncGenerator<Completion, void, void> {
     return this.answer(request, signal, async () => {
-      const order = readCompletion(request), head = newHead('cmpl-', request.model ?? this.name), prompts = order.prompts && (await this.rawPrompts(order.prompts, signal));
+      const order = readCompletion(request), head = newHead('cmpl-', request.model ?? this.name);
+      const prompts = order.prompts && (await this.rawPrompts(order.prompts, signal));
       if (this.end.signal.aborted) throw disposed();
-      if (!prompts && !request.session) throw new BezelError('"prompt" is missing: only a session can go on from what it holds', 'argument', undefined, 'prompt');
+      if (!prompts && !request.session)
+        throw new BezelError(
+          '"prompt" is missing: only a session can go on from what it holds',
+          'argument',
+          undefined,
+          'prompt',
+        );
       const promptsAt = ({ held }: Seat): readonly RawPrompt[] => prompts ?? [this.rawPrompt(held)];
-      return { ids: prompts?.[0]?.ids ?? new Int32Array(), make: (enter) => rawChunks(this.model, enter, order, promptsAt, head) };
+      return {
+        ids: prompts?.[0]?.ids ?? new Int32Array(),
+        make: (enter) => rawChunks(this.model, enter, order, promptsAt, head),
+      };
     });
   }
 
-  private async rawPrompts(prompts: readonly (string | Int32Array)[], signal: AbortSignal): Promise<RawPrompt[]> {
+  private async rawPrompts(
+    prompts: readonly (string | Int32Array)[], signal: AbortSignal,
+  ): Promise<RawPrompt[]> {
     const read: RawPrompt[] = [];
     for (const prompt of prompts) {
       if (read.length) await this.pause(signal);
@@ -382,13 +390,17 @@ export class LocalEngine {
   }
 
   private rawPrompt(prompt: string | Int32Array): RawPrompt {
-    const ids = this.checkLength(typeof prompt === 'string' ? this.model.tokenize(prompt) : prompt, 'prompt');
+    const ids =
+      this.checkLength(typeof prompt === 'string' ? this.model.tokenize(prompt) : prompt, 'prompt');
     const { n_vocab: end } = this.model.info, unknown = ids.find((id) => id >= end);
     if (unknown !== undefined) {
       const message = `token id ${unknown}; this vocabulary ends at ${end - 1}`;
       throw new BezelError(message, 'argument', undefined, 'prompt');
     }
-    if (!ids.length) throw new BezelError('there is nothing to go on from: the prompt is empty', 'argument', undefined, 'prompt');
+    if (!ids.length)
+      throw new BezelError(
+        'there is nothing to go on from: the prompt is empty', 'argument', undefined, 'prompt',
+      );
     return { ids, text: typeof prompt === 'string' ? prompt : this.model.detokenize(ids, true) };
   }
 
@@ -396,14 +408,20 @@ export class LocalEngine {
   private async fitted(order: ChatOrder, signal: AbortSignal): Promise<ChatOrder> {
     if (!order.truncates) return order;
     const room = Math.min(order.options.n_max ?? USUAL_ANSWER, this.context >> 2);
-    const fits = (messages: ChatOrder['messages']): boolean => this.model.chatTokens(withMessages(order, messages).conversation, { thinking: order.thinking }).ids.length + room <= this.context;
+    const fits = (messages: ChatOrder['messages']): boolean =>
+      this.model.chatTokens(
+        withMessages(order, messages).conversation, { thinking: order.thinking },
+      ).ids.length
+        + room
+        <= this.context;
     const search = cutting(order.messages);
     let step = search.next();
     while (!step.done) {
       step = search.next(fits(step.value));
       await this.pause(signal);
     }
-    return withMessages(order, step.value ?? order.messages); // what fits nowhere is an error of its own
+    // what fits nowhere is an error of its own
+    return withMessages(order, step.value ?? order.messages);
   }
 
   /** Tokens of a chat's prompt, or of the conversation alone. */
@@ -414,9 +432,12 @@ export class LocalEngine {
 
   // ---- sessions ----
 
-  private async append(id: string, text: string | Int32Array, signal: AbortSignal): Promise<number> {
+  private async append(
+    id: string, text: string | Int32Array, signal: AbortSignal,
+  ): Promise<number> {
     const before = this.sessions.tokens(id);
-    const more = typeof text === 'string' ? this.model.tokenize(text, { bos: !before.length }) : text;
+    const more =
+      typeof text === 'string' ? this.model.tokenize(text, { bos: !before.length }) : text;
     const all = new Int32Array(before.length + more.length);
     all.set(before);
     all.set(more, before.length);
@@ -438,8 +459,10 @@ export class LocalEngine {
   readonly calls: Handlers<Omit<EngineCalls, Modelless>>;
 
   private readonly ownCalls: Handlers<Omit<EngineCalls, Modelless | keyof TrainCalls>> = {
-    chat: (request, { signal }) => wholeChat(this.chat({ ...request, stream_options: { include_usage: true } }, signal)),
-    complete: (request, { signal }) => wholeText(this.complete({ ...request, stream_options: { include_usage: true } }, signal)),
+    chat: (request, { signal }) =>
+      wholeChat(this.chat({ ...request, stream_options: { include_usage: true } }, signal)),
+    complete: (request, { signal }) =>
+      wholeText(this.complete({ ...request, stream_options: { include_usage: true } }, signal)),
     tokenize: async ({ text, ...options }) => this.model.tokenize(text, options),
     detokenize: async ({ ids, specials }) => this.model.detokenize(ids, specials),
     countChat: async ({ request, history }) => this.chatTokens(request, history).length,
@@ -448,18 +471,28 @@ export class LocalEngine {
     adapterAdd: (ref, { signal }) => this.alone(signal, (s) => this.addAdapter(ref, s)),
     adapterRemove: (name, { signal }) => this.alone(signal, async () => this.removeAdapter(name)),
     adapterList: async () => Array.from(this.adapters, ([name, { scale }]) => ({ name, scale })),
-    sessionAppend: ({ id, text }, { signal }) => this.alone(signal, (s) => this.append(id, text, s)),
-    sessionPrefill: ({ id, request, history }, { signal }) => this.alone(signal, async (s) => (await this.sessions.take(id, this.wear(request.adapters))).set(this.chatTokens(request, history), { signal: s })),
+    sessionAppend: ({ id, text }, { signal }) =>
+      this.alone(signal, (s) => this.append(id, text, s)),
+    sessionPrefill: ({ id, request, history }, { signal }) => this.alone(
+      signal,
+      async (s) => (await this.sessions.take(id, this.wear(request.adapters))).set(
+        this.chatTokens(request, history), { signal: s },
+      ),
+    ),
     sessionTokens: async (id) => this.sessions.tokens(id),
     sessionSave: (id, { signal }) => this.alone(signal, async (s) => {
       const snapshot = await this.save(id, s);
       return new Moved(snapshot, [snapshot.buffer]);
     }),
-    sessionRestore: ({ id, snapshot }, { signal }) => this.alone(signal, () => this.restore(id, snapshot)),
-    sessionFork: ({ from, to }, { signal }) => this.alone(signal, async (s) => (this.sessions.tokens(from).length ? this.restore(to, await this.save(from, s)) : 0)),
-    sessionTruncate: ({ id, n }, { signal }) => this.alone(signal, async () => this.sessions.truncate(id, n)),
+    sessionRestore: ({ id, snapshot }, { signal }) =>
+      this.alone(signal, () => this.restore(id, snapshot)),
+    sessionFork: ({ from, to }, { signal }) => this.alone(signal, async (s) =>
+      (this.sessions.tokens(from).length ? this.restore(to, await this.save(from, s)) : 0)),
+    sessionTruncate: ({ id, n }, { signal }) =>
+      this.alone(signal, async () => this.sessions.truncate(id, n)),
     sessionClose: (id, { signal }) => this.alone(signal, async () => this.sessions.close(id)),
-    bench: (options, { signal, progress }) => this.alone(signal, (s) => this.bench(options, s, progress)),
+    bench: (options, { signal, progress }) =>
+      this.alone(signal, (s) => this.bench(options, s, progress)),
     dispose: () => this.dispose(),
   };
 
@@ -468,7 +501,9 @@ export class LocalEngine {
     complete: (request, { signal }) => this.complete(request, signal),
   };
 
-  private async bench(options: BenchOptions, signal: AbortSignal, progress: (p: BenchProgress) => void): Promise<BenchResult> {
+  private async bench(
+    options: BenchOptions, signal: AbortSignal, progress: (p: BenchProgress) => void,
+  ): Promise<BenchResult> {
     this.wear(undefined);
     const conversation = await this.sessions.open();
     try {
@@ -497,52 +532,10 @@ export class LocalEngine {
   }
 }
 
-/** What a model would take on this device, before anything of it is there. */
-async function estimateModel({ backend = 'auto', ...params }: EstimateParams, { signal }: Context<never>): Promise<Estimate> {
-  const choice = await chooseBackend(backend, params.profile ? { profile: params.profile } : {});
-  try {
-    return await (choice.backend === 'gpu' ? estimateOnGpu(params, choice.device, signal) : estimateOnCpu(params, signal));
-  } finally {
-    choice.close();
-  }
-}
-
-async function estimateOnCpu({ model, memory, context, contextBytes, cache }: EstimateParams, signal: AbortSignal): Promise<Estimate> {
-  const core = await Core.load(await loadWasm()), sources = await openSources(core, model.sources, { signal });
-  try {
-    const wish = { name: model.name, ...(model.store && { store: model.store }), ...(context && { context }), ...(contextBytes && { contextBytes }), ...(cache && { cache }) };
-    return await openWithFetches(async () => {
-      const opened = await CpuModel.open(core, sources, wish);
-      try {
-        return opened.estimate(memory);
-      } finally {
-        opened.close();
-      }
-    }, signal);
-  } finally {
-    for (const source of sources) source.close();
-  }
-}
-
-async function estimateOnGpu({ model, memory, profile: _, ...options }: EstimateParams, open: () => Promise<Device>, signal: AbortSignal): Promise<Estimate> {
-  const device = await open().catch((e: Error) => {
-    throw new BezelError(e.message, 'device', e);
-  });
-  const gpu = new Gpu(device);
-  let sources: Source[] = [];
-  try {
-    const core = await Core.load(await loadWasm(), gpu);
-    sources = await openSources(core, model.sources, { signal });
-    const wish = { ...options, name: model.name, ...(model.store && { store: model.store }), ...(memory !== undefined && { budget: memory }) };
-    return await openWithFetches(() => estimate(core, sources, wish), signal);
-  } finally {
-    for (const source of sources) source.close();
-    gpu.close();
-  }
-}
-
 /** The calls of an engine: `load` brings those that need a model. */
-export function engineCalls(): { calls: Partial<Handlers<EngineCalls>>; streams: Partial<Streams<EngineStreams>> } {
+export function engineCalls(): {
+  calls: Partial<Handlers<EngineCalls>>; streams: Partial<Streams<EngineStreams>>;
+} {
   const streams: Partial<Streams<EngineStreams>> = {};
   const calls: Partial<Handlers<EngineCalls>> = {
     estimate: estimateModel,

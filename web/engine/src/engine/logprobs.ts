@@ -1,4 +1,5 @@
-// logprobs - log-probabilities of a row of logits, as the model gave them: before any sampling rule.
+// logprobs - log-probabilities of a row of logits, as the model gave them: before any sampling
+// rule.
 
 import type { TokenLogprob } from './model.js';
 
@@ -19,7 +20,8 @@ export class Logprobs {
   /** The n best, best first; ties go to the lower id. */
   top(n: number): TokenLogprob[] {
     const best: number[] = [];
-    const at = (id: number | undefined): number => (id === undefined ? -Infinity : (this.logits[id] as number));
+    const at = (id: number | undefined): number =>
+      (id === undefined ? -Infinity : (this.logits[id] as number));
     for (let id = 0; id < this.logits.length && n > 0; id++) {
       if (best.length === n && at(id) <= at(best[n - 1])) continue;
       if (best.length === n) best.pop();

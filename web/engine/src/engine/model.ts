@@ -1,15 +1,16 @@
 // model - what an engine needs of a backend: one model on one device, and conversations with it.
 //
-// Implemented by cpu_model.ts and gpu_model.ts. Everything above (completions, sessions, the server, the
-// command-line tool) sees only this.
+// Implemented by cpu_model.ts and gpu_model.ts. Everything above (completions, sessions, the
+// server, the command-line tool) sees only this.
 
 import type { Tier } from '../gpu/adapter.js';
 import type { ChatTokens, GenerateOptions, Info, Stop } from './cpu_engine.js';
 import type { DispatchTime, KernelTime } from '../gpu/profile.js';
 import type { Source } from '../load/source.js';
 
-/** What a load is doing, until it is 'ready'; `loaded` of `total` counts bytes for weights and pieces for the rest. The bytes are those that it
- *  waits for: a per-layer embedding table that comes later is not among them. */
+/** What a load is doing, until it is 'ready'; `loaded` of `total` counts bytes for weights and
+ *  pieces for the rest. The bytes are those that it waits for: a per-layer embedding table that
+ *  comes later is not among them. */
 export interface Progress {
   phase: 'open' | 'weights' | 'kernels' | 'selftest' | 'ready';
   loaded: number;
@@ -25,7 +26,8 @@ export interface Memory {
   weights: number;
   cache: number;
   scratch: number;
-  /** Why the per-layer embedding table, which was to come to the device after the load, stays in the file: tokens are drawn one by one then. */
+  /** Why the per-layer embedding table, which was to come to the device after the load, stays in
+   *  the file: tokens are drawn one by one then. */
   tableInFile?: string;
 }
 
@@ -92,17 +94,23 @@ export interface Conversation {
   /** What it holds, as a copy. */
   readonly tokens: Int32Array;
   readonly length: number;
-  /** Hold exactly these tokens, keeping the longest common beginning; says how many were kept. A signal
-   *  leaves a valid, shorter conversation behind. */
+  /** Hold exactly these tokens, keeping the longest common beginning; says how many were kept. A
+   *  signal leaves a valid, shorter conversation behind. */
   set(ids: Int32Array, options?: ReadOptions): Promise<number>;
-  /** Go on from where `set` ended. Leave the loop, or use the signal, to stop: tokens computed past the last
-   *  piece taken are forgotten. A piece comes for every token, the one that ends the text included. */
+  /** Go on from where `set` ended. Leave the loop, or use the signal, to stop: tokens computed past
+   *  the last piece taken are forgotten. A piece comes for every token, the one that ends the text
+   *  included. */
   generate(options?: ConversationOptions): AsyncGenerator<Piece, { stop: Stop }, void>;
-  /** Append tokens and see the logits after each of them; a row is good during the call only. After a signal, or when
-   *  `each` throws, some of them are there. */
-  logits(ids: Int32Array, each: (position: number, row: Float32Array) => void, signal?: AbortSignal, between?: ReadOptions['between']): Promise<void>;
-  /** GPU only: append tokens and draw one, to see how many dispatches that is and, where `timed`, how long each takes
-   *  alone. Truncate to 0 afterwards. */
+  /** Append tokens and see the logits after each of them; a row is good during the call only. After
+   *  a signal, or when `each` throws, some of them are there. */
+  logits(
+    ids: Int32Array,
+    each: (position: number, row: Float32Array) => void,
+    signal?: AbortSignal,
+    between?: ReadOptions['between'],
+  ): Promise<void>;
+  /** GPU only: append tokens and draw one, to see how many dispatches that is and, where `timed`,
+   *  how long each takes alone. Truncate to 0 afterwards. */
   profile?(ids: Int32Array, timed: boolean): Promise<StepProfile>;
   /** Forget tokens past n; says how many remain: n, or 0 when all must be fed again. */
   truncate(n: number): number;
@@ -189,7 +197,8 @@ export interface TrainingProfile {
   dispatches: DispatchTime[];
 }
 
-/** An adapter that hangs on the model and learns. One call at a time, and no conversation at work meanwhile. */
+/** An adapter that hangs on the model and learns. One call at a time, and no conversation at
+ *  work meanwhile. */
 export interface Training {
   readonly about: TrainingAbout;
   /** One step of the optimiser. A signal leaves the adapter as it was before the step. */
@@ -220,14 +229,17 @@ export interface Model {
   readonly info: Info;
   readonly device: DeviceReport;
   readonly memory: Memory;
-  /** Of all kernels, once the last are tested; empty where none are. Throws where one without a replacement is wrong. */
+  /** Of all kernels, once the last are tested; empty where none are. Throws where one without a
+   *  replacement is wrong. */
   selfTest(): Promise<SelfTest[]>;
   /** Of a raw prompt: text that spells a special token is that token, unless `plain`. */
   tokenize(text: string, options?: { bos?: boolean; plain?: boolean }): Int32Array;
-  /** Of a conversation, as JSON {"messages", "tools", "begun"}: no text in it is a special token. */
+  /** Of a conversation, as JSON {"messages", "tools", "begun"}: no text in it is a special
+   *  token. */
   chatTokens(conversation: string, options?: { thinking?: boolean; history?: boolean }): ChatTokens;
   detokenize(ids: Int32Array, specials?: boolean): string;
-  /** The source stays the caller's, and must outlive the adapter: a device that is lost is loaded again. */
+  /** The source stays the caller's, and must outlive the adapter: a device that is lost is
+   *  loaded again. */
   addAdapter(source: Source, options?: AdapterOptions): Promise<number>;
   scaleAdapter(id: number, scale: number): void;
   removeAdapter(id: number): void;

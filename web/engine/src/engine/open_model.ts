@@ -1,6 +1,8 @@
 // open_model - a model on the backend that was asked for: module, device, weights.
 
-import { hasGraphicsCard, openDevice, type Device, type DeviceOptions, type ProfileName } from '../gpu/adapter.js';
+import {
+  hasGraphicsCard, openDevice, type Device, type DeviceOptions, type ProfileName,
+} from '../gpu/adapter.js';
 import { CpuModel } from './cpu_model.js';
 import { GpuModel, type GpuModelOptions } from '../gpu/gpu_model.js';
 import type { Model } from './model.js';
@@ -22,8 +24,9 @@ export interface Choice {
   close(): void;
 }
 
-/** Nobody is moved to the CPU without being told: `fallback` says why, and only 'auto' has one. A software adapter is no GPU: it
- *  computes on the CPU too, and compiles for seconds before its first token. */
+/** Nobody is moved to the CPU without being told: `fallback` says why, and only 'auto' has one. A
+ *  software adapter is no GPU: it computes on the CPU too, and compiles for seconds before its
+ *  first token. */
 export async function chooseBackend(wish: Backend, options: DeviceOptions): Promise<Choice> {
   const device = (): Promise<Device> => openDevice(options), nothing = (): void => {};
   const cpu = (fallback?: string): Choice => ({ backend: 'cpu', fallback, device, close: nothing });
@@ -61,7 +64,8 @@ export interface OpenModelOptions extends GpuModelOptions {
   sources: readonly Source[];
   /** Pretend to be a smaller device. */
   profile?: ProfileName;
-  /** Dawn's toggles, in Node, with a minus before those to turn off; absent: those that the variable BEZEL_DAWN lists. */
+  /** Dawn's toggles, in Node, with a minus before those to turn off; absent: those that the
+   *  variable BEZEL_DAWN lists. */
   dawn?: readonly string[];
 }
 
@@ -70,24 +74,41 @@ export async function openModel({ backend, ...options }: OpenModelOptions): Prom
   if (!options.sources.length) throw new BezelError('a model needs at least one file', 'argument');
   if (signal?.aborted) throw stopped(signal);
   onProgress?.({ phase: 'open', loaded: 0, total: 1 });
-  const choice = typeof backend === 'string' ? await chooseBackend(backend, { ...(profile && { profile }), ...(dawn && { dawn }) }) : backend;
+  const choice = typeof backend === 'string'
+    ? await chooseBackend(backend, { ...(profile && { profile }), ...(dawn && { dawn }) })
+    : backend;
   try {
     const { fallback } = choice;
-    onProgress?.({ phase: 'open', loaded: 0, total: 1, backend: choice.backend, ...(fallback !== undefined && { fallback }) });
+    onProgress?.({
+      phase: 'open', loaded: 0, total: 1, backend: choice.backend,
+      ...(fallback !== undefined && { fallback }),
+    });
     return await openOn(choice, options);
   } finally {
     choice.close();
   }
 }
 
-async function openOn({ backend, fallback, device }: Choice, { sources, signal, ...options }: Omit<OpenModelOptions, 'backend'>): Promise<Model> {
+async function openOn(
+  { backend, fallback, device }: Choice,
+  { sources, signal, ...options }: Omit<OpenModelOptions, 'backend'>,
+): Promise<Model> {
   const { name, store, context, contextBytes, cache, batch, onProgress } = options;
   const wasm = WebAssembly.compile(await loadWasm());
   wasm.catch(() => {}); // heard when it is awaited: the device may fail first
-  const described = { ...(name !== undefined && { name }), ...(store && { store }), ...(context && { context }), ...(contextBytes && { contextBytes }), ...(cache && { cache }), ...(batch && { batch }) };
-  if (backend === 'gpu') return GpuModel.open(wasm, device, sources, { ...described, ...options, ...(signal && { signal }) });
-  const held = (loaded: number, total: number): void => onProgress?.({ phase: 'weights', loaded, total });
-  const model = await CpuModel.open(await Core.load(await wasm), sources, { ...described, hold: true, onProgress: held, ...(signal && { signal }) });
+  const described = {
+    ...(name !== undefined && { name }), ...(store && { store }), ...(context && { context }),
+    ...(contextBytes && { contextBytes }), ...(cache && { cache }), ...(batch && { batch }),
+  };
+  if (backend === 'gpu')
+    return GpuModel.open(wasm, device, sources, {
+      ...described, ...options, ...(signal && { signal }),
+    });
+  const held = (loaded: number, total: number): void =>
+    onProgress?.({ phase: 'weights', loaded, total });
+  const model = await CpuModel.open(await Core.load(await wasm), sources, {
+    ...described, hold: true, onProgress: held, ...(signal && { signal }),
+  });
   if (fallback !== undefined) model.device.fallback = fallback;
   onProgress?.({ phase: 'ready', loaded: 1, total: 1 });
   return model;

@@ -1,4 +1,5 @@
-// queue - who may use the model: one alone, or several that take turns slice by slice. Who waits can leave by its signal.
+// queue - who may use the model: one alone, or several that take turns slice by slice. Who waits
+// can leave by its signal.
 
 interface Waiting {
   /** May it come in beside others? Absent: it comes alone. */
@@ -7,14 +8,15 @@ interface Waiting {
   fail(error: unknown): void;
 }
 
-/** In the order of asking. One that comes alone waits until all are out, and those behind it wait for it. */
+/** In the order of asking. One that comes alone waits until all are out, and those behind it
+ *  wait for it. */
 export class Queue {
   private readonly waiting: Waiting[] = [];
   private inside = 0;
   private alone = false;
 
-  /** Resolves when it is this caller's turn, to what ends the turn. `beside` is asked whether there is room beside those that
-   *  came in the same way; where nobody is in, there must be. */
+  /** Resolves when it is this caller's turn, to what ends the turn. `beside` is asked whether there
+   *  is room beside those that came in the same way; where nobody is in, there must be. */
   enter(signal?: AbortSignal, beside?: () => boolean): Promise<() => void> {
     return new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason);
@@ -76,9 +78,12 @@ export class Queue {
   }
 }
 
-const SLICE = 50; // milliseconds: a round of twenty takes a second, and a GPU fills its queue anew in a fraction of it
+// milliseconds: a round of twenty takes a second, and a GPU fills its queue anew in a fraction of
+// it
+const SLICE = 50;
 
-/** Time at the model for those that are in at once: each computes for a slice, then comes whoever has waited longest. */
+/** Time at the model for those that are in at once: each computes for a slice, then comes
+ *  whoever has waited longest. */
 export class Slices {
   private readonly waiting: Slice[] = [];
   private holder: Slice | undefined;
@@ -111,7 +116,8 @@ export class Slices {
     this.next();
   }
 
-  /** Who has had no turn yet goes before those who have, every second time: many short answers do not stop a long one. */
+  /** Who has had no turn yet goes before those who have, every second time: many short answers
+   *  do not stop a long one. */
   private next(): void {
     if (this.holder || !this.waiting.length) return;
     const at = this.waiting.findIndex((s) => s.fresh !== this.newcomer);
@@ -130,14 +136,19 @@ export class Slice {
   private timer: ReturnType<typeof setTimeout> | undefined;
   private started = (): void => {};
 
-  constructor(private readonly slices: Slices, private readonly signal: AbortSignal, private readonly onTurn: () => void) {}
+  constructor(
+    private readonly slices: Slices,
+    private readonly signal: AbortSignal,
+    private readonly onTurn: () => void,
+  ) {}
 
   /** Before something is computed: nothing to wait for, or the next turn. */
   go(): Promise<void> | undefined {
     clearTimeout(this.timer);
     this.resting = false;
     const { slices } = this;
-    if (slices.has(this) && (!slices.contended || performance.now() - this.since < SLICE)) return undefined;
+    if (slices.has(this) && (!slices.contended || performance.now() - this.since < SLICE))
+      return undefined;
     return this.again();
   }
 
@@ -169,7 +180,8 @@ export class Slice {
     this.started();
   }
 
-  /** Something was computed, and its reader has it. One that does not come back soon loses the turn. */
+  /** Something was computed, and its reader has it. One that does not come back soon loses the
+   *  turn. */
   rest(): void {
     this.resting = true;
     if (this.slices.contended) this.timer = setTimeout(() => this.end(), SLICE);

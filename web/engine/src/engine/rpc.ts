@@ -1,12 +1,13 @@
 // rpc - calls and streams between two threads over one port.
 //
-// A call has plain parameters and a plain answer; it may report progress and be cancelled. A stream answers with
-// items: the other side runs at most WINDOW items ahead of the reader, and leaving the loop ends it there too.
-// Knows nothing of what is called.
+// A call has plain parameters and a plain answer; it may report progress and be cancelled. A stream
+// answers with items: the other side runs at most WINDOW items ahead of the reader, and leaving the
+// loop ends it there too. Knows nothing of what is called.
 
 import { BezelError, packError, unpackError, type PlainError } from '../api/errors.js';
 
-const WINDOW = 64; // items on their way: enough to hide the port, few enough that a reader holds the writer back
+// items on their way: enough to hide the port, few enough that a reader holds the writer back
+const WINDOW = 64;
 
 /** A Worker, a MessagePort, or what a worker calls self. */
 export interface Port {
@@ -15,7 +16,8 @@ export interface Port {
   start?(): void;
 }
 
-/** What can be called, by name: its parameters, its answer (or item), and what it reports meanwhile. */
+/** What can be called, by name: its parameters, its answer (or item), and what it reports
+ *  meanwhile. */
 export interface Spec<P, R, G = never> {
   params: P;
   result: R;
@@ -34,7 +36,8 @@ interface Ask {
   params: unknown;
   stream: boolean;
 }
-type ToServer = Ask | { rpc: 'abort'; id: number; reason: PlainError } | { rpc: 'more'; id: number; n: number } | { rpc: 'leave'; id: number };
+type ToServer = Ask | { rpc: 'abort'; id: number; reason: PlainError }
+  | { rpc: 'more'; id: number; n: number } | { rpc: 'leave'; id: number };
 type ToClient =
   | { rpc: 'progress'; id: number; value: unknown }
   | { rpc: 'item'; id: number; value: unknown }
@@ -46,7 +49,8 @@ export class Moved<T> {
   constructor(readonly value: T, readonly buffers: Transferable[]) {}
 }
 
-const unwrap = (value: unknown): [unknown, Transferable[]] => (value instanceof Moved ? [value.value, value.buffers] : [value, []]);
+const unwrap = (value: unknown): [unknown, Transferable[]] =>
+  (value instanceof Moved ? [value.value, value.buffers] : [value, []]);
 
 export interface CallOptions<P> {
   signal?: AbortSignal | undefined;
@@ -63,9 +67,13 @@ interface Pending {
 
 /** The side that asks, whatever lies between. */
 export interface Link<C extends Specs<C>, S extends Specs<S>> {
-  call<K extends keyof C & string>(name: K, params: Params<C, K>, options?: CallOptions<ProgressOf<C, K>>): Promise<Result<C, K>>;
+  call<K extends keyof C & string>(
+    name: K, params: Params<C, K>, options?: CallOptions<ProgressOf<C, K>>,
+  ): Promise<Result<C, K>>;
   /** Nothing is asked before the first item is wanted. */
-  stream<K extends keyof S & string>(name: K, params: Params<S, K>, options?: CallOptions<ProgressOf<S, K>>): AsyncGenerator<Result<S, K>, void, void>;
+  stream<K extends keyof S & string>(
+    name: K, params: Params<S, K>, options?: CallOptions<ProgressOf<S, K>>,
+  ): AsyncGenerator<Result<S, K>, void, void>;
 }
 
 /** Asks through a port. */
@@ -125,13 +133,20 @@ export class Client<C extends Specs<C>, S extends Specs<S>> implements Link<C, S
       this.post({ rpc: 'ask', id, ...ask }, options.transfer);
     } catch (e) {
       this.pending.delete(id);
-      throw new BezelError(`"${ask.name}" was asked with something that cannot be sent to a worker (${(e as Error).message})`, 'argument', e);
+      throw new BezelError(
+        `"${ask.name}" was asked with something that cannot be sent to a worker `
+          + `(${(e as Error).message})`,
+        'argument',
+        e,
+      );
     }
     signal?.addEventListener('abort', onAbort, { once: true });
     return id;
   }
 
-  call<K extends keyof C & string>(name: K, params: Params<C, K>, options: CallOptions<ProgressOf<C, K>> = {}): Promise<Result<C, K>> {
+  call<K extends keyof C & string>(
+    name: K, params: Params<C, K>, options: CallOptions<ProgressOf<C, K>> = {},
+  ): Promise<Result<C, K>> {
     return new Promise((resolve, reject) => {
       const pending: Pending = {
         progress: (value) => options.onProgress?.(value as ProgressOf<C, K>),
@@ -143,7 +158,9 @@ export class Client<C extends Specs<C>, S extends Specs<S>> implements Link<C, S
     });
   }
 
-  async *stream<K extends keyof S & string>(name: K, params: Params<S, K>, options: CallOptions<ProgressOf<S, K>> = {}): AsyncGenerator<Result<S, K>, void, void> {
+  async *stream<K extends keyof S & string>(
+    name: K, params: Params<S, K>, options: CallOptions<ProgressOf<S, K>> = {},
+  ): AsyncGenerator<Result<S, K>, void, void> {
     const items: Result<S, K>[] = [];
     let end: { error?: unknown } | undefined;
     let wake = (): void => {};
@@ -169,7 +186,8 @@ export class Client<C extends Specs<C>, S extends Specs<S>> implements Link<C, S
       }
     } finally {
       if (!end) {
-        // The other side may be busy with the model until it has heard; whoever asks next waits in its queue.
+        // The other side may be busy with the model until it has heard; whoever asks next waits in
+        // its queue.
         const over = this.pending.get(id);
         this.post({ rpc: 'leave', id });
         over?.done(undefined);
@@ -185,8 +203,12 @@ export interface Context<P> {
   progress(value: P): void;
 }
 
-export type Handlers<C extends Specs<C>> = { [K in keyof C]: (params: Params<C, K>, context: Context<ProgressOf<C, K>>) => Promise<Result<C, K> | Moved<Result<C, K>>> };
-export type Streams<S extends Specs<S>> = { [K in keyof S]: (params: Params<S, K>, context: Context<ProgressOf<S, K>>) => AsyncGenerator<Result<S, K>, void, void> };
+export type Handlers<C extends Specs<C>> = { [K in keyof C]: (
+  params: Params<C, K>, context: Context<ProgressOf<C, K>>,
+) => Promise<Result<C, K> | Moved<Result<C, K>>> };
+export type Streams<S extends Specs<S>> = { [K in keyof S]: (
+  params: Params<S, K>, context: Context<ProgressOf<S, K>>,
+) => AsyncGenerator<Result<S, K>, void, void> };
 
 interface Running {
   abort: AbortController;
@@ -196,11 +218,16 @@ interface Running {
 }
 
 /** Asks in the same thread. */
-export function direct<C extends Specs<C>, S extends Specs<S>>(calls: Partial<Handlers<C>>, streams: Partial<Streams<S>>): Link<C, S> {
+export function direct<C extends Specs<C>, S extends Specs<S>>(
+  calls: Partial<Handlers<C>>, streams: Partial<Streams<S>>,
+): Link<C, S> {
   const absent = (name: string): never => {
     throw new BezelError(`there is nothing called "${name}" here`, 'argument');
   };
-  const contextOf = <P>(options: CallOptions<P>): Context<P> => ({ signal: options.signal ?? new AbortController().signal, progress: (value) => options.onProgress?.(value) });
+  const contextOf = <P>(options: CallOptions<P>): Context<P> => ({
+    signal: options.signal ?? new AbortController().signal,
+    progress: (value) => options.onProgress?.(value),
+  });
   return {
     async call(name, params, options = {}) {
       options.signal?.throwIfAborted();
@@ -208,15 +235,19 @@ export function direct<C extends Specs<C>, S extends Specs<S>>(calls: Partial<Ha
       return value instanceof Moved ? value.value : value;
     },
     stream(name, params, options = {}) {
-      return (streams[name] ?? absent(name))(params, contextOf(options)); // which begins when its first item is wanted
+      // which begins when its first item is wanted
+      return (streams[name] ?? absent(name))(params, contextOf(options));
     },
   };
 }
 
 /** Answers through a port. The tables are looked up when a call comes, so they may still grow. */
-export function serve<C extends Specs<C>, S extends Specs<S>>(port: Port, calls: Partial<Handlers<C>>, streams: Partial<Streams<S>>): void {
+export function serve<C extends Specs<C>, S extends Specs<S>>(
+  port: Port, calls: Partial<Handlers<C>>, streams: Partial<Streams<S>>,
+): void {
   const running = new Map<number, Running>();
-  const post = (message: ToClient, transfer: Transferable[] = []): void => port.postMessage(message, transfer);
+  const post = (message: ToClient, transfer: Transferable[] = []): void =>
+    port.postMessage(message, transfer);
 
   async function flow(ask: Ask, task: Running, items: AsyncIterable<unknown>): Promise<void> {
     for await (const item of items) {
@@ -224,19 +255,25 @@ export function serve<C extends Specs<C>, S extends Specs<S>>(port: Port, calls:
       const [value, transfer] = unwrap(item);
       post({ rpc: 'item', id: ask.id, value }, transfer);
       task.credit--;
-      while (task.credit <= 0 && !task.left && !task.abort.signal.aborted) await new Promise<void>((resolve) => (task.wake = resolve));
+      while (task.credit <= 0 && !task.left && !task.abort.signal.aborted)
+        await new Promise<void>((resolve) => (task.wake = resolve));
       if (task.left) return;
     }
   }
 
   async function answer(ask: Ask): Promise<void> {
-    const task: Running = { abort: new AbortController(), credit: WINDOW, left: false, wake: () => {} };
-    const context: Context<unknown> = { signal: task.abort.signal, progress: (value) => post({ rpc: 'progress', id: ask.id, value }) };
+    const task: Running = {
+      abort: new AbortController(), credit: WINDOW, left: false, wake: () => {},
+    };
+    const context: Context<unknown> = {
+      signal: task.abort.signal, progress: (value) => post({ rpc: 'progress', id: ask.id, value }),
+    };
     running.set(ask.id, task);
     try {
       const table = (ask.stream ? streams : calls) as Record<string, unknown>;
       const handler = Object.hasOwn(table, ask.name) ? table[ask.name] : undefined;
-      if (typeof handler !== 'function') throw new BezelError(`there is nothing called "${ask.name}" here`, 'argument');
+      if (typeof handler !== 'function')
+        throw new BezelError(`there is nothing called "${ask.name}" here`, 'argument');
       let value: unknown, transfer: Transferable[] = [];
       if (ask.stream) await flow(ask, task, handler(ask.params, context) as AsyncIterable<unknown>);
       else [value, transfer] = unwrap(await (handler(ask.params, context) as Promise<unknown>));

@@ -1,8 +1,10 @@
-// sessions - several conversations on one model within a bound: the least recently used one gives its memory back.
+// sessions - several conversations on one model within a bound: the least recently used one gives
+// its memory back.
 //
-// A session is a list of tokens; a conversation holds what was computed of them. One that gave it back is computed
-// again when it is used, so a session never breaks, it only gets slower. What a client of a server had computed is for that
-// client alone. Knows no requests and no queue: the caller lets one act at a time, and claims those that are at work.
+// A session is a list of tokens; a conversation holds what was computed of them. One that gave it
+// back is computed again when it is used, so a session never breaks, it only gets slower. What a
+// client of a server had computed is for that client alone. Knows no requests and no queue: the
+// caller lets one act at a time, and claims those that are at work.
 
 import { BezelError } from '../api/errors.js';
 import type { Conversation, Model } from './model.js';
@@ -53,7 +55,8 @@ function commonLength(a: Int32Array, b: Int32Array): number {
   return i;
 }
 
-const isFull = (e: unknown): boolean => e instanceof BezelError && ['memory', 'limit', 'device'].includes(e.kind);
+const isFull = (e: unknown): boolean =>
+  e instanceof BezelError && ['memory', 'limit', 'device'].includes(e.kind);
 
 export class Sessions {
   private readonly all = new Map<string, Session>();
@@ -65,7 +68,10 @@ export class Sessions {
   }
 
   private get(id: string): Session {
-    const found = this.all.get(id) ?? { conversation: undefined, tokens: new Int32Array(0), adapters: '', scope: '', used: 0, busy: false };
+    const found = this.all.get(id) ?? {
+      conversation: undefined, tokens: new Int32Array(0), adapters: '', scope: '', used: 0,
+      busy: false,
+    };
     this.all.set(id, found);
     found.used = ++this.clock;
     return found;
@@ -96,11 +102,13 @@ export class Sessions {
   /** A conversation of its own, for which others make room. */
   async open(context?: number): Promise<Conversation> {
     const live = this.live, others = live.filter((s) => !s.busy);
-    for (let n = live.length; n >= this.limits.count && others.length; n--) this.park(others.shift() as Session);
+    for (let n = live.length; n >= this.limits.count && others.length; n--)
+      this.park(others.shift() as Session);
     for (;;) {
       try {
         const made = await this.model.conversation(context);
-        while (this.bytes > this.limits.bytes && others.length) this.park(others.shift() as Session);
+        while (this.bytes > this.limits.bytes && others.length)
+          this.park(others.shift() as Session);
         return made;
       } catch (e) {
         const oldest = others.shift();
@@ -110,19 +118,21 @@ export class Sessions {
     }
   }
 
-  /** The conversation of a session, ready to be set. What other adapters computed is not kept, nor what another client's was. */
+  /** The conversation of a session, ready to be set. What other adapters computed is not kept,
+   *  nor what another client's was. */
   async take(id: string, adapters: string, scope = ''): Promise<Conversation> {
     const s = this.get(id);
     if (s.scope !== scope) s.tokens = new Int32Array(0);
-    if (s.conversation && (s.adapters !== adapters || s.scope !== scope)) s.conversation.truncate(0);
+    if (s.conversation && (s.adapters !== adapters || s.scope !== scope))
+      s.conversation.truncate(0);
     s.conversation ??= await this.open();
     s.adapters = adapters;
     s.scope = scope;
     return s.conversation;
   }
 
-  /** The session that an answer will be made in, which is its own until it is released; undefined where it has to wait for one
-   *  that is at work. Where none is, none has to. */
+  /** The session that an answer will be made in, which is its own until it is released; undefined
+   *  where it has to wait for one that is at work. Where none is, none has to. */
   claim(wish: Wish): string | undefined {
     if (this.busy >= this.most) return undefined;
     const id = wish.session ?? this.match(wish);
@@ -137,8 +147,8 @@ export class Sessions {
     if (!this.busy) this.most = this.limits.count; // what was short of memory then need not be now
   }
 
-  /** A session could not be opened since those at work take the room: until all of them are done, not more are at work at a
-   *  time. */
+  /** A session could not be opened since those at work take the room: until all of them are done,
+   *  not more are at work at a time. */
   isCrowded(e: unknown): boolean {
     if (!(e instanceof BezelError && e.kind === 'memory') || !this.busy) return false;
     this.most = this.busy;
@@ -158,12 +168,14 @@ export class Sessions {
     return conversation;
   }
 
-  /** The session for a prompt that names none: the one that goes on with it, or was asked the like before, where at least
-   *  half of what it holds can be kept; else a fresh one, or the least recently used. Those at work are passed over. */
+  /** The session for a prompt that names none: the one that goes on with it, or was asked the like
+   *  before, where at least half of what it holds can be kept; else a fresh one, or the least
+   *  recently used. Those at work are passed over. */
   private match({ ids, adapters, scope }: Wish): string | undefined {
     const { shared = 1 } = this.limits;
     if (shared === 1) return DEFAULT;
-    let best: string | undefined, most = 0, oldest: string | undefined, age = Infinity, fresh: string | undefined, live = 0;
+    let best: string | undefined, most = 0, oldest: string | undefined, age = Infinity;
+    let fresh: string | undefined, live = 0;
     for (let i = 0; i < shared; i++) {
       const name = i ? `${DEFAULT}#${i}` : DEFAULT, s = this.all.get(name);
       live += +!!s?.conversation;
@@ -195,7 +207,8 @@ export class Sessions {
     if (!s.conversation) s.tokens = s.tokens.slice(0, keep);
     else {
       const tokens = s.conversation.tokens.slice(0, keep);
-      // A window that has moved on cannot go back: then the tokens are computed again when they are needed.
+      // A window that has moved on cannot go back: then the tokens are computed again when they are
+      // needed.
       if (s.conversation.truncate(keep) !== keep) {
         this.park(s);
         s.tokens = tokens;

@@ -7,7 +7,8 @@ const HOLD = 8; // milliseconds that the thread is held at most, roughly
 
 let last = 0; // when others last had their turn
 
-/** What waits for files, devices or people goes first. setTimeout would wait for milliseconds each time. */
+/** What waits for files, devices or people goes first. setTimeout would wait for milliseconds
+ *  each time. */
 export function nextTurn(): Promise<void> {
   return new Promise((turn) => {
     if (typeof setImmediate === 'function') {
@@ -37,7 +38,9 @@ export function stopped(signal?: AbortSignal): BezelError {
 }
 
 /** Rejects when the signal does; `off` forgets about it. */
-export function aborting(signal: AbortSignal | undefined): { aborted: Promise<never>; off: () => void } {
+export function aborting(
+  signal: AbortSignal | undefined,
+): { aborted: Promise<never>; off: () => void } {
   let off = (): void => {};
   const aborted = new Promise<never>((_, reject) => {
     const stop = (): void => reject(signal?.reason);
@@ -50,7 +53,9 @@ export function aborting(signal: AbortSignal | undefined): { aborted: Promise<ne
 }
 
 /** Wait for work that goes on even when the signal ends the waiting. */
-export async function unlessStopped<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+export async function unlessStopped<T>(
+  work: Promise<T>, signal: AbortSignal | undefined,
+): Promise<T> {
   const { aborted, off } = aborting(signal);
   try {
     return await Promise.race([work, aborted]);
@@ -61,8 +66,8 @@ export async function unlessStopped<T>(work: Promise<T>, signal: AbortSignal | u
   }
 }
 
-/** Calls `begin` once nothing new was asked of the model for a while, and what was is done: that may be somebody's first token. No process is
- *  kept alive for it. */
+/** Calls `begin` once nothing new was asked of the model for a while, and what was is done: that
+ *  may be somebody's first token. No process is kept alive for it. */
 export class Lull {
   private timer: ReturnType<typeof setTimeout> | undefined;
 

@@ -1,7 +1,7 @@
 // wasm - the core: one WebAssembly module, its memory, and calls that cannot be mixed up.
 //
-// Pointers are branded numbers that never leave the package. Views on memory are made where they are
-// used, because memory that grows leaves old ones behind, empty.
+// Pointers are branded numbers that never leave the package. Views on memory are made where they
+// are used, because memory that grows leaves old ones behind, empty.
 
 import { BezelError, type ErrorKind } from '../api/errors.js';
 import { trainingUrl, wasmUrl } from '../beside.js';
@@ -48,8 +48,12 @@ export interface Exports {
   bz_wasm_engine_info(e: EnginePtr): number;
   bz_wasm_tokenize(e: EnginePtr, text: Bytes, n: number, bos: number, plain: number): number;
   bz_wasm_detokenize(e: EnginePtr, ids: Bytes, n: number, specials: number): number;
-  bz_wasm_chat_render(json: Bytes, n: number, large: number, thinking: number, history: number): number;
-  bz_wasm_chat_tokenize(e: EnginePtr, json: Bytes, n: number, thinking: number, history: number): number;
+  bz_wasm_chat_render(
+    json: Bytes, n: number, large: number, thinking: number, history: number,
+  ): number;
+  bz_wasm_chat_tokenize(
+    e: EnginePtr, json: Bytes, n: number, thinking: number, history: number,
+  ): number;
   bz_wasm_chat_open(json: Bytes, n: number): ChatPtr;
   bz_wasm_chat_feed(c: ChatPtr, text: Bytes, n: number): number;
   bz_wasm_chat_end(c: ChatPtr): number;
@@ -109,7 +113,9 @@ export interface Exports {
   bz_wasm_gpu_without(e: EnginePtr, rules: number): void;
   bz_wasm_gpu_reserve(s: SessionPtr, what: number): number;
   bz_wasm_gpu_ask_noted(e: EnginePtr, group: number): void;
-  bz_wasm_gpu_unproven(s: SessionPtr, rows: number, logits: number, horizon: number, first: number, last: number): number;
+  bz_wasm_gpu_unproven(
+    s: SessionPtr, rows: number, logits: number, horizon: number, first: number, last: number,
+  ): number;
   bz_wasm_gpu_expect(s: SessionPtr, horizon: number): void;
   bz_wasm_gpu_demote(e: EnginePtr, kernel: number): number;
   bz_wasm_gpu_selftest_open(e: EnginePtr): SelfTestPtr;
@@ -132,7 +138,9 @@ export interface Exports {
   bz_wasm_gpu_draw(s: SessionPtr, draw: DrawPtr): number;
   bz_wasm_gpu_decode(s: SessionPtr, ahead: number, draw: DrawPtr, place: number): number;
   bz_wasm_gpu_redo(s: SessionPtr, id: number, draw: DrawPtr): number;
-  bz_wasm_gpu_draw_open(s: SessionPtr, json: Bytes, n: number, mask?: Bytes, words?: number): DrawPtr;
+  bz_wasm_gpu_draw_open(
+    s: SessionPtr, json: Bytes, n: number, mask?: Bytes, words?: number,
+  ): DrawPtr;
   bz_wasm_gpu_draw_mask(s: SessionPtr, d: DrawPtr, mask: Bytes, words: number): number;
   bz_wasm_gpu_draw_close(d: DrawPtr): void;
   bz_wasm_gpu_took(s: SessionPtr, id: number): number;
@@ -146,7 +154,9 @@ export interface Exports {
   bz_wasm_data_about(d: DataPtr): number;
   bz_wasm_data_example(d: DataPtr, i: number): number;
   bz_wasm_train_bytes(e: EnginePtr, json: Bytes, n: number, tokens: number): number;
-  bz_wasm_train_open(e: EnginePtr, data: DataPtr, held: DataPtr, json: Bytes, n: number): TrainingPtr;
+  bz_wasm_train_open(
+    e: EnginePtr, data: DataPtr, held: DataPtr, json: Bytes, n: number,
+  ): TrainingPtr;
   bz_wasm_train_close(t: TrainingPtr): void;
   bz_wasm_train_about(t: TrainingPtr): number;
   bz_wasm_train_begin(t: TrainingPtr): number;
@@ -174,10 +184,13 @@ export interface KernelInfo {
 }
 
 /** enum bz_status, by name. */
-const statuses = ['ok', 'argument', 'memory', 'io', 'format', 'unsupported', 'not-found', 'limit', 'cancelled'] as const;
+const statuses = [
+  'ok', 'argument', 'memory', 'io', 'format', 'unsupported', 'not-found', 'limit', 'cancelled',
+] as const;
 
 const encoder = new TextEncoder();
-const decoder = new TextDecoder('utf-8', { ignoreBOM: true }); // a piece of text may begin with that character
+// a piece of text may begin with that character
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
 export type LogitsFn = (position: number, logits: Float32Array) => boolean | void;
 
@@ -197,22 +210,33 @@ export class Core {
     const absent = () => {
       throw new BezelError('this engine was opened without a GPU', 'device');
     };
-    const none = Object.fromEntries(WebAssembly.Module.imports(module).filter((i) => i.module === 'gpu').map((i) => [i.name, absent]));
+    const none = Object.fromEntries(WebAssembly.Module
+      .imports(module)
+      .filter((i) => i.module === 'gpu')
+      .map((i) => [i.name, absent]));
     const host = {
-      read: (id: number, offset: number, dst: number, n: number): number => this.read(id, offset, dst >>> 0, n >>> 0),
-      logits: (position: number, p: number): number => this.onLogits?.(position >>> 0, new Float32Array(this.memory.buffer, p, this.vocab)) === false ? 0 : 1,
+      read: (id: number, offset: number, dst: number, n: number): number =>
+        this.read(id, offset, dst >>> 0, n >>> 0),
+      logits: (position: number, p: number): number =>
+        this.onLogits?.(position >>> 0, new Float32Array(this.memory.buffer, p, this.vocab))
+          === false
+          ? 0
+          : 1,
     };
     const instance = new WebAssembly.Instance(module, { host, gpu: gpu?.imports ?? none });
     this.exports = instance.exports as unknown as Exports;
     this.gpu = gpu;
     gpu?.attach(this);
     this.exports._initialize();
-    const [a = 0, b = 0, c = 0, d = 0] = crypto.getRandomValues(new Uint32Array(4)); // keys of hash tables
+    // keys of hash tables
+    const [a = 0, b = 0, c = 0, d = 0] = crypto.getRandomValues(new Uint32Array(4));
     this.exports.bz_wasm_seed(a, b, c, d);
   }
 
   static async load(wasm: BufferSource | WebAssembly.Module, gpu?: Gpu): Promise<Core> {
-    return new Core(wasm instanceof WebAssembly.Module ? wasm : await WebAssembly.compile(wasm), gpu);
+    return new Core(
+      wasm instanceof WebAssembly.Module ? wasm : await WebAssembly.compile(wasm), gpu,
+    );
   }
 
   get memory(): WebAssembly.Memory {
@@ -261,7 +285,9 @@ export class Core {
     const cause = this.cause;
     this.cause = undefined;
     const why = cause instanceof Error ? ` (${cause.message})` : '';
-    throw new BezelError(this.text(this.exports.bz_wasm_error()) + why, kind === 'ok' ? 'argument' : kind, cause);
+    throw new BezelError(
+      this.text(this.exports.bz_wasm_error()) + why, kind === 'ok' ? 'argument' : kind, cause,
+    );
   }
 
   /** A pointer or number that a call gave back, or its failure as an exception. */
@@ -277,7 +303,9 @@ export class Core {
 
   /** Call with bytes (a string as UTF-8) copied into memory for the time of the call. */
   with<T>(data: string | Uint8Array | Int32Array, call: (p: Bytes, n: number) => T): T {
-    const bytes = typeof data === 'string' ? encoder.encode(data) : new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+    const bytes = typeof data === 'string'
+      ? encoder.encode(data)
+      : new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
     const p = this.check(this.exports.bz_wasm_alloc(bytes.length));
     this.cause = undefined; // of an earlier call, that the core made its own sense of
     try {
@@ -305,7 +333,8 @@ export class Core {
 
   /** Feed with a logits callback for a vocabulary of n. */
   watchLogits<T>(n: number, fn: LogitsFn | undefined, call: () => T): T {
-    let thrown: { readonly why: unknown } | undefined; // never past the module's own frames, which would not be left in order
+    // never past the module's own frames, which would not be left in order
+    let thrown: { readonly why: unknown } | undefined;
     this.vocab = n;
     this.onLogits = fn && ((position, row) => {
       try {
@@ -338,7 +367,9 @@ export class Core {
     if (known) return known;
     const paramsBytes = this.checkNumber(this.exports.bz_wasm_kernel(number));
     const [name = '', bindings = '', overrides = '', ...source] = this.resultText().split('\n');
-    const made = { name, source: source.join('\n'), bindings, overrides: overrides.split(' '), paramsBytes };
+    const made = {
+      name, source: source.join('\n'), bindings, overrides: overrides.split(' '), paramsBytes,
+    };
     this.known.set(number, made);
     return made;
   }
@@ -354,11 +385,17 @@ export class Core {
 
 /** A file of the package. */
 async function load(url: URL, what: string): Promise<Uint8Array<ArrayBuffer>> {
-  if (url.protocol === 'file:' && isNode()) return new Uint8Array(nodeFiles().readFileSync(url)); // a thread that ends while it opens a file leaves it open
+  // a thread that ends while it opens a file leaves it open
+  if (url.protocol === 'file:' && isNode()) return new Uint8Array(nodeFiles().readFileSync(url));
   const answer = await fetch(url).catch((why: unknown) => {
-    throw new BezelError(`cannot load ${what}: ${why instanceof Error ? why.message : String(why)}`, 'io', why);
+    throw new BezelError(
+      `cannot load ${what}: ${why instanceof Error ? why.message : String(why)}`, 'io', why,
+    );
   });
-  if (!answer.ok) throw new BezelError(`cannot load ${what}: ${answer.status} ${answer.statusText} for ${url.pathname}`, 'io');
+  if (!answer.ok)
+    throw new BezelError(
+      `cannot load ${what}: ${answer.status} ${answer.statusText} for ${url.pathname}`, 'io',
+    );
   return new Uint8Array(await answer.arrayBuffer());
 }
 
@@ -366,4 +403,5 @@ async function load(url: URL, what: string): Promise<Uint8Array<ArrayBuffer>> {
 export const loadWasm = (): Promise<Uint8Array<ArrayBuffer>> => load(wasmUrl(), 'the engine');
 
 /** The sources of training's kernels, which nothing else downloads. */
-export const loadTrainingKernels = (): Promise<Uint8Array<ArrayBuffer>> => load(trainingUrl(), 'the kernels for training');
+export const loadTrainingKernels = (): Promise<Uint8Array<ArrayBuffer>> =>
+  load(trainingUrl(), 'the kernels for training');

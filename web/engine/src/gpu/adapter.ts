@@ -1,13 +1,16 @@
-// adapter - a WebGPU device, whatever the host: a browser's, npm `webgpu` (Dawn) in Node, or Deno's.
+// adapter - a WebGPU device, whatever the host: a browser's, npm `webgpu` (Dawn) in Node, or
+// Deno's.
 //
 // It asks for the largest limits and the few features that kernels can use. A profile then pretends
-// that the device is a smaller one, so that every tier and every split can be tested on any machine.
+// that the device is a smaller one, so that every tier and every split can be tested on any
+// machine.
 
 import { nodeFiles } from '../load/node_files.js';
 
 declare global {
-  // The names that declarations of this package mention. TypeScript has WebGPU in its DOM library since version 6; before that,
-  // without @webgpu/types, they would be unknown. Where they are known, these add nothing to them.
+  // The names that declarations of this package mention. TypeScript has WebGPU in its DOM library
+  // since version 6; before that, without @webgpu/types, they would be unknown. Where they are
+  // known, these add nothing to them.
   interface GPUDevice {}
   interface GPUBuffer {}
   interface GPUBindGroup {}
@@ -59,7 +62,8 @@ export const profiles = {
   'spec-default': {
     most: {
       maxBuffer: 256 * MiB, maxBinding: 128 * MiB, maxInvocations: 256, maxWorkgroupBytes: 16384,
-      maxStorageBuffers: 8, subgroupMin: 0, subgroupMax: 0, hasF16: 0, hasTimestamps: 0, hasMatrix: 0,
+      maxStorageBuffers: 8, subgroupMin: 0, subgroupMax: 0, hasF16: 0, hasTimestamps: 0,
+      hasMatrix: 0,
     },
   },
   // Safari on a phone: the tab dies near 1.5 GB.
@@ -79,7 +83,10 @@ export const profiles = {
   },
   // Chromium on an NVIDIA card, as it comes.
   nvidia: {
-    most: { maxBuffer: 4096 * MiB - 1, maxBinding: 2048 * MiB - 4, maxInvocations: 1024, maxWorkgroupBytes: 49152, maxStorageBuffers: 16, hasF16: 0, hasMatrix: 0 },
+    most: {
+      maxBuffer: 4096 * MiB - 1, maxBinding: 2048 * MiB - 4, maxInvocations: 1024,
+      maxWorkgroupBytes: 49152, maxStorageBuffers: 16, hasF16: 0, hasMatrix: 0,
+    },
   },
 } as const satisfies Record<string, Profile>;
 
@@ -88,7 +95,8 @@ export type ProfileName = keyof typeof profiles;
 export interface DeviceOptions {
   /** Pretend to be a smaller device. */
   profile?: ProfileName;
-  /** Dawn toggles (Node only), one with a minus before it is turned off; default the comma-separated list in the variable BEZEL_DAWN. */
+  /** Dawn toggles (Node only), one with a minus before it is turned off; default the
+   *  comma-separated list in the variable BEZEL_DAWN. */
   dawn?: readonly string[];
   power?: 'low-power' | 'high-performance';
 }
@@ -96,7 +104,8 @@ export interface DeviceOptions {
 const MATRIX = 'chromium-experimental-subgroup-matrix';
 const wantedFeatures = ['subgroups', 'shader-f16', 'timestamp-query', MATRIX] as const;
 
-/** An entry of GPUAdapterInfo.subgroupMatrixConfigs: what a device multiplies, and how large the pieces are. */
+/** An entry of GPUAdapterInfo.subgroupMatrixConfigs: what a device multiplies, and how large the
+ *  pieces are. */
 interface MatrixKind {
   readonly componentType: string;
   readonly resultComponentType: string;
@@ -111,8 +120,9 @@ let dawn: GPU | undefined;
 /** Its devices: a process that ends while one is open may crash on its way out. */
 const open = new Set<GPUDevice>();
 
-/** On Linux Dawn reaches GPUs through this library, and where it is missing writes a warning of its own to the
- *  terminal. So it is looked for first: a library that opens is no module of Node's, and the error says so. */
+/** On Linux Dawn reaches GPUs through this library, and where it is missing writes a warning of its
+ *  own to the terminal. So it is looked for first: a library that opens is no module of Node's, and
+ *  the error says so. */
 function hasVulkan(): boolean {
   if (process.platform !== 'linux') return true;
   try {
@@ -123,12 +133,17 @@ function hasVulkan(): boolean {
   }
 }
 
-/** Could Node reach a graphics card here? On Linux each has a device file, and whoever names a driver means it. Where there is none,
- *  drivers and Dawn still write lines of their own to the terminal when they are asked. */
+/** Could Node reach a graphics card here? On Linux each has a device file, and whoever names a
+ *  driver means it. Where there is none, drivers and Dawn still write lines of their own to the
+ *  terminal when they are asked. */
 export function hasGraphicsCard(): boolean {
-  if (typeof process === 'undefined' || process.platform !== 'linux' || typeof navigator !== 'undefined' && 'gpu' in navigator) return true;
-  if (process.env.VK_ICD_FILENAMES !== undefined || process.env.VK_DRIVER_FILES !== undefined) return true;
-  return nodeFiles().readdirSync('/dev').some((name) => /^(dri|dxg|nvidia|nvhost|nvgpu|kgsl|mali)/.test(name));
+  if (typeof process === 'undefined' || process.platform !== 'linux'
+    || typeof navigator !== 'undefined' && 'gpu' in navigator)
+    return true;
+  if (process.env.VK_ICD_FILENAMES !== undefined || process.env.VK_DRIVER_FILES !== undefined)
+    return true;
+  return nodeFiles().readdirSync('/dev').some((name) =>
+    /^(dri|dxg|nvidia|nvhost|nvgpu|kgsl|mali)/.test(name));
 }
 
 async function openDawn(toggles: readonly string[]): Promise<GPU> {
@@ -139,10 +154,21 @@ async function openDawn(toggles: readonly string[]): Promise<GPU> {
   } catch (cause) {
     throw new Error('this Node has no WebGPU: install it with  npm install webgpu', { cause });
   }
-  if (!hasVulkan()) throw new Error("this machine has no Vulkan, through which Node reaches the GPU; Debian's package is libvulkan1");
-  // Node's timestamps are for whoever profiles: whole nanoseconds, not ticks of 0.1 ms as a page sees them.
-  const off = ['timestamp_quantization', ...toggles.filter((t) => t.startsWith('-')).map((t) => t.slice(1))], on = toggles.filter((t) => !t.startsWith('-'));
-  const flags = [`disable-dawn-features=${off.join(',')}`, ...(on.length ? [`enable-dawn-features=${on.join(',')}`] : [])];
+  if (!hasVulkan())
+    throw new Error(
+      "this machine has no Vulkan, through which Node reaches the GPU; "
+        + "Debian's package is libvulkan1",
+    );
+  // Node's timestamps are for whoever profiles: whole nanoseconds, not ticks of 0.1 ms as a page
+  // sees them.
+  const off = [
+    'timestamp_quantization', ...toggles.filter((t) => t.startsWith('-')).map((t) => t.slice(1)),
+  ];
+  const on = toggles.filter((t) => !t.startsWith('-'));
+  const flags = [
+    `disable-dawn-features=${off.join(',')}`,
+    ...(on.length ? [`enable-dawn-features=${on.join(',')}`] : []),
+  ];
   if (!dawn) process.once('exit', () => open.forEach((device) => device.destroy()));
   return (dawn ??= module.create(flags));
 }
@@ -156,9 +182,15 @@ async function findGpu(toggles: readonly string[]): Promise<GPU> {
 
 /** The one kind of product that the kernels use. */
 function hasMatrices(device: GPUDevice, info: GPUAdapterInfo): boolean {
-  const { features, limits } = device, kinds = (info as { subgroupMatrixConfigs?: Iterable<MatrixKind> }).subgroupMatrixConfigs ?? [];
-  return features.has(MATRIX as GPUFeatureName) && features.has('shader-f16') && info.subgroupMinSize === 32 && info.subgroupMaxSize === 32
-    && limits.maxComputeWorkgroupStorageSize >= 32768 && [...kinds].some((k) => k.componentType === 'f16' && k.resultComponentType === 'f32' && k.M === 16 && k.N === 16 && k.K === 16);
+  const { features, limits } = device;
+  const kinds =
+    (info as { subgroupMatrixConfigs?: Iterable<MatrixKind> }).subgroupMatrixConfigs ?? [];
+  return features.has(MATRIX as GPUFeatureName) && features.has('shader-f16')
+    && info.subgroupMinSize === 32 && info.subgroupMaxSize === 32
+    && limits.maxComputeWorkgroupStorageSize >= 32768
+    && [...kinds].some((k) =>
+      k.componentType === 'f16' && k.resultComponentType === 'f32' && k.M === 16 && k.N === 16
+        && k.K === 16);
 }
 
 function deviceLimits(gpu: GPU, device: GPUDevice, info: GPUAdapterInfo): Limits {
@@ -179,19 +211,22 @@ function deviceLimits(gpu: GPU, device: GPUDevice, info: GPUAdapterInfo): Limits
     hasF16: device.features.has('shader-f16') ? 1 : 0,
     hasTimestamps: device.features.has('timestamp-query') ? 1 : 0,
     hasMatrix: hasMatrices(device, info) ? 1 : 0,
-    hasPackedDot: gpu.wgslLanguageFeatures?.has('packed_4x8_integer_dot_product') ? 1 : 0, // a browser without the list has none
+    // a browser without the list has none
+    hasPackedDot: gpu.wgslLanguageFeatures?.has('packed_4x8_integer_dot_product') ? 1 : 0,
   };
 }
 
 /** The smaller of each limit. Alignments are not in any profile: they are the device's. */
 function clamp(limits: Limits, most: Partial<Limits>): Limits {
   const out = { ...limits };
-  for (const key of Object.keys(most) as (keyof Limits)[]) out[key] = Math.min(out[key], most[key] ?? Infinity);
+  for (const key of Object.keys(most) as (keyof Limits)[])
+    out[key] = Math.min(out[key], most[key] ?? Infinity);
   if (out.subgroupMax === 0) out.subgroupMin = 0;
   return out;
 }
 
-/** Everything the adapter has, except what a profile hides: then validation holds us to the profile. */
+/** Everything the adapter has, except what a profile hides: then validation holds us to the
+ *  profile. */
 function largest(adapter: GPUAdapter, most: Partial<Limits>): Record<string, number> {
   const a = adapter.limits;
   const of = (have: number, cap: number | undefined) => Math.min(have, cap ?? Infinity);
@@ -215,7 +250,8 @@ function nameOf(info: GPUAdapterInfo): string {
 export async function openDevice(options: DeviceOptions = {}): Promise<Device> {
   const env = typeof process === 'undefined' ? undefined : process.env?.BEZEL_DAWN;
   const gpu = await findGpu(options.dawn ?? env?.split(',').filter(Boolean) ?? []);
-  const adapter = await gpu.requestAdapter({ powerPreference: options.power ?? 'high-performance' });
+  const adapter =
+    await gpu.requestAdapter({ powerPreference: options.power ?? 'high-performance' });
   if (!adapter) throw new Error('WebGPU found no graphics adapter');
   const profile: Profile = options.profile ? profiles[options.profile] : { most: {} };
   const hidden: Record<string, boolean> = {
@@ -226,7 +262,8 @@ export async function openDevice(options: DeviceOptions = {}): Promise<Device> {
   };
   const device = await adapter.requestDevice({
     label: 'bezel',
-    requiredFeatures: wantedFeatures.filter((f) => adapter.features.has(f) && !hidden[f]) as GPUFeatureName[],
+    requiredFeatures:
+      wantedFeatures.filter((f) => adapter.features.has(f) && !hidden[f]) as GPUFeatureName[],
     requiredLimits: largest(adapter, profile.most),
   });
   if (gpu === dawn) {

@@ -1,92 +1,33 @@
 // gpu - the imports of src/gpu/gpu.h over a WebGPU device.
 //
 // The core holds numbers; here are the objects behind them. Nothing in the imports waits: pipelines
-// compile in the background, and what goes wrong (memory, validation, a lost device) is kept until the
-// host asks with ready() or check(). A program is recorded once, and gpu_queue replays it. Bind groups are kept by the
-// slice of parameters that each begins with, since most programs are recorded anew with the buffers of the one before.
+// compile in the background, and what goes wrong (memory, validation, a lost device) is kept until
+// the host asks with ready() or check(). A program is recorded once, and gpu_queue replays it. Bind
+// groups are kept by the slice of parameters that each begins with, since most programs are
+// recorded anew with the buffers of the one before.
 
 import type { Device } from './adapter.js';
-import { isMade, Program, type Pipeline } from './gpu_program.js';
+import { Compiler } from './gpu_compiler.js';
+import { isMade, Program, type Buffer, type Group, type Pipeline } from './gpu_program.js';
 import { GpuQueue, type Items } from './gpu_queue.js';
+import { Table } from './gpu_table.js';
 import { nextTurn } from '../engine/turns.js';
-import type { Core, KernelInfo } from '../engine/wasm.js';
+import type { Core } from '../engine/wasm.js';
 
-const MAP_READ = 0x1, MAP_WRITE = 0x2, COPY_SRC = 0x4, COPY_DST = 0x8, UNIFORM = 0x40, STORAGE = 0x80; // GPUBufferUsage
+// GPUBufferUsage
+const MAP_READ = 0x1, MAP_WRITE = 0x2, COPY_SRC = 0x4, COPY_DST = 0x8, UNIFORM = 0x40;
+const STORAGE = 0x80;
 const PARAMS = COPY_DST | UNIFORM | COPY_SRC;
-const SHADER_COMPUTE = 0x4; // GPUShaderStage
-
-/** Things known by number; 0 is none, and numbers of what was freed are used again. */
-class Table<T> {
-  private readonly items: (T | undefined)[] = [undefined];
-  private readonly gaps: number[] = [];
-
-  add(item: T): number {
-    const at = this.gaps.pop() ?? this.items.length;
-    this.items[at] = item;
-    return at;
-  }
-
-  get(at: number): T {
-    const item = this.items[at];
-    if (item === undefined) throw new Error(`no object number ${at}`);
-    return item;
-  }
-
-  remove(at: number): T | undefined {
-    const item = this.items[at];
-    if (item === undefined) return undefined;
-    this.items[at] = undefined;
-    this.gaps.push(at);
-    return item;
-  }
-
-  *all(): Generator<T> {
-    for (const item of this.items) if (item !== undefined) yield item;
-  }
-
-  clear(): void {
-    this.items.length = 1;
-    this.gaps.length = 0;
-  }
-}
-
-/** A buffer that was asked for. */
-interface Buffer {
-  readonly size: number;
-  readonly usage: GPUBufferUsageFlags;
-  made: GPUBuffer | undefined; // undefined while it is only planned
-  late?: boolean; // makeLate() makes it
-}
-
-/** What a device has compiled: a kernel's module, and its pipelines by their constants. */
-interface Compiled {
-  readonly module: GPUShaderModule;
-  readonly pipelines: Map<string, Promise<GPUComputePipeline>>;
-}
-
-/** What all that are on one device share. */
-interface Shared {
-  readonly compiled: Map<string, Compiled>; // by the kernel's text: whoever comes next need not wait for the compiler again
-  readonly users: Set<WeakRef<Gpu>>; // an error that no scope has caught is anyone's
-}
-
-const devices = new WeakMap<GPUDevice, Shared>();
-
-/** A bind group, and what it was made of. */
-interface Group {
-  readonly pipeline: Pipeline;
-  readonly buffers: readonly GPUBuffer[];
-  readonly ranges: readonly number[]; // offset and size of each
-  readonly made: GPUBindGroup;
-}
 
 /** How the fault of a device without room begins. */
 export const NO_MEMORY = 'out of graphics memory';
 
 const KEPT = 16; // buffers of parameters that wait until they are needed
-const KEPT_GROUPS = 4; // of one slice: programs of other kinds, or of several buffers, come to it in turn
+// of one slice: programs of other kinds, or of several buffers, come to it in turn
+const KEPT_GROUPS = 4;
 const SLICE = 256; // bytes of a parameter block: RECORD_SLICE in src/gpu/record.h
-const LOST_SOON = 1000; // milliseconds within which a device that gives nothing back says that it is lost
+// milliseconds within which a device that gives nothing back says that it is lost
+const LOST_SOON = 1000;
 
 export class Gpu {
   readonly device: GPUDevice;
@@ -102,18 +43,20 @@ export class Gpu {
   private planning = false;
   private readonly pipelines = new Table<Pipeline>();
   private readonly groups = new Table<GPUBindGroup>();
-  private kept = new WeakMap<GPUBuffer, Group[][]>(); // by the parameters' buffer and slice, newest first
-  private scope: 'none' | 'due' | 'open' = 'none'; // of errors in the program that is recorded, where it makes something
+  // by the parameters' buffer and slice, newest first
+  private kept = new WeakMap<GPUBuffer, Group[][]>();
+  // of errors in the program that is recorded, where it makes something
+  private scope: 'none' | 'due' | 'open' = 'none';
   private early = false; // does a program that is recorded begin at once?
   private readonly programs = new Table<Program>();
-  private readonly compiled: Map<string, Compiled>;
-  private readonly layouts = new Map<string, [GPUBindGroupLayout, GPUPipelineLayout]>(); // by binding letters and bytes of parameters
+  private readonly compiler: Compiler;
   private readonly params: GPUBuffer[] = []; // of parameter blocks, not in use now
   private readonly compiling = new Set<Promise<void>>();
   private readonly unhurried = new Set<Promise<void>>(); // those that later() asked for
   private readonly scopes = new Set<Promise<void>>(); // errors of what was made
   private recording = new Program();
-  /** Pipelines asked for so far, and those that are ready or refused; onCompiled is called when there is one more. */
+  /** Pipelines asked for so far, and those that are ready or refused; onCompiled is called when
+   *  there is one more. */
   pipelinesAsked = 0;
   pipelinesDone = 0;
   onCompiled: (() => void) | undefined;
@@ -131,9 +74,7 @@ export class Gpu {
   constructor(info: Device) {
     this.info = info;
     this.device = info.device;
-    const { compiled, users } = Gpu.sharedOn(info.device);
-    this.compiled = compiled;
-    users.add(new WeakRef(this));
+    this.compiler = new Compiler(info.device, this);
     this.queue = new GpuQueue(info.device, {
       program: (number) => this.programs.get(number),
       buffer: (number) => this.buffer(number),
@@ -148,31 +89,17 @@ export class Gpu {
     });
   }
 
-  /** One listener for a device, however many come and go on it. */
-  private static sharedOn(device: GPUDevice): Shared {
-    const known = devices.get(device);
-    if (known) return known;
-    const users = new Set<WeakRef<Gpu>>(), made: Shared = { compiled: new Map<string, Compiled>(), users };
-    devices.set(device, made);
-    device.addEventListener('uncapturederror', (event) => {
-      for (const user of users) {
-        const gpu = user.deref();
-        if (gpu) gpu.fail((event as GPUUncapturedErrorEvent).error.message);
-        else users.delete(user);
-      }
-    });
-    return made;
-  }
-
   /** The module whose memory the imports read; set once, before its first call. */
   attach(core: Core): void {
     this.core = core;
   }
 
-  /** Module "gpu" of the wasm's imports. After a fault they do nothing: the core unwinds undisturbed. */
+  /** Module "gpu" of the wasm's imports. After a fault they do nothing: the core unwinds
+   *  undisturbed. */
   readonly imports = {
     limits: (out: number): void => {
-      new Uint32Array(this.memory(), out).set(Object.values(this.info.limits)); // in the struct's order
+      // in the struct's order
+      new Uint32Array(this.memory(), out).set(Object.values(this.info.limits));
     },
     buffer_new: (n: number, usage: number): number => this.newBuffer(n >>> 0, usage),
     buffer_free: (b: number): void => this.freeBuffer(b),
@@ -180,14 +107,20 @@ export class Gpu {
       if (this.fault) return;
       this.device.queue.writeBuffer(this.buffer(b), offset >>> 0, this.memory(), p >>> 0, n >>> 0);
     },
-    buffer_copy: (from: number, fromOffset: number, to: number, toOffset: number, n: number): void => {
+    buffer_copy: (
+      from: number, fromOffset: number, to: number, toOffset: number, n: number,
+    ): void => {
       if (this.fault) return;
       const encoder = this.device.createCommandEncoder();
-      encoder.copyBufferToBuffer(this.buffer(from), fromOffset >>> 0, this.buffer(to), toOffset >>> 0, n >>> 0);
+      encoder.copyBufferToBuffer(
+        this.buffer(from), fromOffset >>> 0, this.buffer(to), toOffset >>> 0, n >>> 0,
+      );
       this.device.queue.submit([encoder.finish()]);
     },
-    pipeline_new: (kernel: number, constants: number, n: number): number => this.newPipeline(kernel, constants, n),
-    group_new: (pipeline: number, bindings: number, n: number): number => this.newGroup(pipeline, bindings, n),
+    pipeline_new: (kernel: number, constants: number, n: number): number =>
+      this.newPipeline(kernel, constants, n),
+    group_new: (pipeline: number, bindings: number, n: number): number =>
+      this.newGroup(pipeline, bindings, n),
     group_free: (g: number): void => void this.groups.remove(g),
     program_begin: (): void => {
       this.recording = new Program();
@@ -221,24 +154,30 @@ export class Gpu {
 
   // ---- what the host calls ----
 
-  /** Wait until everything that was made so far is known to be good; throws the first fault. `all`: and what is for later. */
+  /** Wait until everything that was made so far is known to be good; throws the first fault.
+   *  `all`: and what is for later. */
   async ready(all = false): Promise<void> {
     await Promise.all([...this.compiling, ...(all ? this.unhurried : []), ...this.scopes]);
     this.check();
   }
 
-  /** The same, and for the pipelines of a program that later() asked for; false: one of them was refused. */
+  /** The same, and for the pipelines of a program that later() asked for; false: one of them was
+   *  refused. */
   async readyFor(program: number): Promise<boolean> {
     const { pipelines } = this.programs.get(program);
     for (const p of pipelines) p.hurry?.();
-    await Promise.all([this.ready(), ...pipelines.map((p) => !p.made && p.compiled.catch(() => {}))]); // what fails is a fault
+    // what fails is a fault
+    await Promise.all([
+      this.ready(), ...pipelines.map((p) => !p.made && p.compiled.catch(() => {})),
+    ]);
     this.check();
     return pipelines.every((p) => p.made);
   }
 
-  /** Only ready(true) waits for the pipelines that `ask` asks for. They are given to the compiler one a turn, so that others
-   *  have theirs meanwhile; `patient`: each when the one before is done, since drivers compile one after the other, and somebody may need
-   *  another soon. Kernels that do not compile are no fault: their numbers are put into `refused`, and why. */
+  /** Only ready(true) waits for the pipelines that `ask` asks for. They are given to the compiler
+   *  one a turn, so that others have theirs meanwhile; `patient`: each when the one before is done,
+   *  since drivers compile one after the other, and somebody may need another soon. Kernels that do
+   *  not compile are no fault: their numbers are put into `refused`, and why. */
   later<T>(refused: Map<number, string>, ask: () => T, patient = false): T {
     this.refused = refused;
     this.patient = patient;
@@ -269,8 +208,8 @@ export class Gpu {
     for (let last; last !== this.turn;) await (last = this.turn);
   }
 
-  /** Buffers that `decide` asks for are only counted, until it returns; then those of them that are left are made. One
-   *  that is written to is made at once. */
+  /** Buffers that `decide` asks for are only counted, until it returns; then those of them that are
+   *  left are made. One that is written to is made at once. */
   planned<T>(decide: () => T): T {
     const before = new Set(this.unmade());
     try {
@@ -306,8 +245,8 @@ export class Gpu {
     for (const b of buffers) this.make(this.buffers.get(b));
   }
 
-  /** Says whether the device has room for all buffers that `make` makes. It is no fault where it has not: who asks goes on without, and frees
-   *  them. */
+  /** Says whether the device has room for all buffers that `make` makes. It is no fault where it
+   *  has not: who asks goes on without, and frees them. */
   async hasRoom(make: () => void): Promise<boolean> {
     const refusals: Promise<GPUError | null>[] = (this.refusals = []);
     let all = true;
@@ -341,8 +280,8 @@ export class Gpu {
     }
   }
 
-  /** Has a program begun that needs no waiting? Then nothing may be queued before it is run; else it is run from its
-   *  start, once ready() was awaited. */
+  /** Has a program begun that needs no waiting? Then nothing may be queued before it is run; else
+   *  it is run from its start, once ready() was awaited. */
   begun(program: number): boolean {
     const p = this.programs.get(program);
     if (!isMade(p)) p.begun = 0;
@@ -360,22 +299,37 @@ export class Gpu {
   }
 
   /** A program's dispatches one by one, for whoever wants to time them. */
-  listing(program: number): { kernel: string; pipeline: GPUComputePipeline; group: GPUBindGroup; grid: [number, number, number] }[] {
+  listing(
+    program: number,
+  ): {
+    kernel: string; pipeline: GPUComputePipeline; group: GPUBindGroup;
+    grid: [number, number, number];
+  }[] {
     const { pipelines, groups, grid } = this.programs.get(program);
     return groups.map((group, i) => {
       const { kernel, made } = pipelines[i] as Pipeline;
-      return { kernel: kernel.name, pipeline: made as GPUComputePipeline, group, grid: [grid[3 * i] as number, grid[3 * i + 1] as number, grid[3 * i + 2] as number] };
+      return {
+        kernel: kernel.name,
+        pipeline: made as GPUComputePipeline,
+        group,
+        grid: [grid[3 * i] as number, grid[3 * i + 1] as number, grid[3 * i + 2] as number],
+      };
     });
   }
 
   write(buffer: number, offset: number, data: Uint8Array | Uint32Array | Float32Array): void {
-    this.device.queue.writeBuffer(this.buffer(buffer), offset, data.buffer as ArrayBuffer, data.byteOffset, data.byteLength);
+    this.device.queue.writeBuffer(
+      this.buffer(buffer), offset, data.buffer as ArrayBuffer, data.byteOffset, data.byteLength,
+    );
   }
 
-  /** A buffer of the host's own that the core can name until unlend(): staging, to be mapped, or scratch on the device.
-   *  It is not counted: it is gone before a session is there, or there is room for it (STAGED in upload.ts). */
+  /** A buffer of the host's own that the core can name until unlend(): staging, to be mapped, or
+   *  scratch on the device. It is not counted: it is gone before a session is there, or there is
+   *  room for it (STAGED in upload.ts). */
   lend(kind: 'staging' | 'scratch', size: number): [number, GPUBuffer] {
-    const b: Buffer = { size, usage: kind === 'staging' ? MAP_WRITE | COPY_SRC : STORAGE | COPY_DST, made: undefined };
+    const b: Buffer = {
+      size, usage: kind === 'staging' ? MAP_WRITE | COPY_SRC : STORAGE | COPY_DST, made: undefined,
+    };
     const made = this.make(b);
     return [this.buffers.add(b), made];
   }
@@ -392,17 +346,19 @@ export class Gpu {
     throw new Error('the graphics device did not give back a buffer', { cause });
   }
 
-  /** Queue programs (a pass for those in a row, but for their copies) and reads, in this order. The queueing is done when
-   *  this returns; the promise waits for the bytes. ready() must have been awaited since the programs were recorded, or readyFor() each of them.
-   *  All goes in one submit where a read is under way: then the device has work. Else it is idle, and begins while
-   *  the rest is still encoded. */
+  /** Queue programs (a pass for those in a row, but for their copies) and reads, in this order. The
+   *  queueing is done when this returns; the promise waits for the bytes. ready() must have been
+   *  awaited since the programs were recorded, or readyFor() each of them. All goes in one submit
+   *  where a read is under way: then the device has work. Else it is idle, and begins while the
+   *  rest is still encoded. */
   run(items: Items): Promise<void> {
     this.check();
     return this.queue.run(items);
   }
 
-  /** Encode what run() will most likely be asked for next, while the device still has work: an answer that is looked at token by
-   *  token then waits for the device alone. Something else may be asked for just as well. */
+  /** Encode what run() will most likely be asked for next, while the device still has work: an
+   *  answer that is looked at token by token then waits for the device alone. Something else may be
+   *  asked for just as well. */
   prepare(items: Items): void {
     if (this.fault) this.queue.forgetPrepared();
     else this.queue.prepare(items);
@@ -413,7 +369,9 @@ export class Gpu {
   }
 
   /** Queue a program and bring bytes of a buffer as they are after it. */
-  async submitRead(program: number, buffer: number, offset: number, into: Uint8Array): Promise<void> {
+  async submitRead(
+    program: number, buffer: number, offset: number, into: Uint8Array,
+  ): Promise<void> {
     await this.run([program, { buffer, offset, into }]);
   }
 
@@ -429,7 +387,8 @@ export class Gpu {
     this.check();
   }
 
-  /** The fault, which is forgotten: for whoever gives up what caused it and goes on. A lost device stays lost. */
+  /** The fault, which is forgotten: for whoever gives up what caused it and goes on. A lost
+   *  device stays lost. */
   takeFault(): Error | undefined {
     const fault = this.fault;
     if (!this.isLost) this.fault = undefined;
@@ -460,14 +419,16 @@ export class Gpu {
     return this.core.memory.buffer;
   }
 
-  private fail(why: string): void {
+  fail(why: string): void {
     this.fault ??= new Error(why);
     this.kept = new WeakMap(); // one of them may be what was wrong
   }
 
   /** Keep a promise until it is settled; its failure becomes the fault. */
   private wait(work: Promise<void>, among: Set<Promise<void>>): void {
-    const kept: Promise<void> = work.catch((e: unknown) => this.fail(e instanceof Error ? e.message : String(e))).finally(() => among.delete(kept));
+    const kept: Promise<void> = work
+      .catch((e: unknown) => this.fail(e instanceof Error ? e.message : String(e)))
+      .finally(() => among.delete(kept));
     among.add(kept);
   }
 
@@ -476,7 +437,9 @@ export class Gpu {
     const popped = this.device.popErrorScope();
     if (this.refusals) this.refusals.push(popped);
     else this.wait(popped.then((error) => {
-      if (error) this.fail(`${/"(kernel [^"]+)"/.exec(error.message)?.[1] ?? what}: ${error.message}`); // bind groups bear their kernel's name
+      // bind groups bear their kernel's name
+      if (error)
+        this.fail(`${/"(kernel [^"]+)"/.exec(error.message)?.[1] ?? what}: ${error.message}`);
     }), this.scopes);
   }
 
@@ -491,7 +454,11 @@ export class Gpu {
     if (usage & 4) flags |= MAP_READ;
     if (usage & 1) flags |= STORAGE | COPY_SRC;
     if (usage & 2) flags |= UNIFORM | COPY_SRC;
-    const b: Buffer = { size, usage: flags, made: flags === PARAMS && size === this.params.at(-1)?.size ? this.params.pop() : undefined };
+    const b: Buffer = {
+      size,
+      usage: flags,
+      made: flags === PARAMS && size === this.params.at(-1)?.size ? this.params.pop() : undefined,
+    };
     this.bytes += size;
     if (!this.planning && !b.made) this.make(b);
     return this.buffers.add(b);
@@ -519,31 +486,16 @@ export class Gpu {
     const buffer = this.buffers.remove(b);
     if (!buffer) return;
     this.bytes -= buffer.size;
-    if (buffer.made && buffer.usage === PARAMS && this.params.length < KEPT) this.params.push(buffer.made); // with the groups that begin there
+    // with the groups that begin there
+    if (buffer.made && buffer.usage === PARAMS && this.params.length < KEPT)
+      this.params.push(buffer.made);
     else buffer.made?.destroy();
-  }
-
-  /** Layouts come from the kernel's letters, so bind groups do not wait for the compiler. They say how large the parameters
-   *  are: wgpu takes the size that the first of several pipelines of one layout asks for as that of all. */
-  private layoutOf({ bindings, paramsBytes }: KernelInfo): [GPUBindGroupLayout, GPUPipelineLayout] {
-    const key = `${bindings} ${paramsBytes}`, known = this.layouts.get(key);
-    if (known) return known;
-    const types = { u: 'uniform', r: 'read-only-storage', w: 'storage' } as const;
-    const entries = [...bindings].map((letter, binding) => ({
-      binding,
-      visibility: SHADER_COMPUTE,
-      buffer: { type: types[letter as keyof typeof types], minBindingSize: binding ? 0 : paramsBytes },
-    }));
-    const group = this.device.createBindGroupLayout({ label: bindings, entries });
-    const made: [GPUBindGroupLayout, GPUPipelineLayout] = [group, this.device.createPipelineLayout({ bindGroupLayouts: [group] })];
-    this.layouts.set(key, made);
-    return made;
   }
 
   private newPipeline(number: number, constants: number, n: number): number {
     if (this.fault) return 0;
     const kernel = (this.core as Core).kernel(number);
-    const [layout, pipelineLayout] = this.layoutOf(kernel);
+    const [layout, pipelineLayout] = this.compiler.layoutOf(kernel);
     const view = new DataView(this.memory());
     const values: Record<string, number> = {};
     for (let i = 0; i < n; i++) {
@@ -555,40 +507,27 @@ export class Gpu {
       values['SMALLEST'] = this.info.limits.subgroupMin;
       values['GREATEST'] = this.info.limits.subgroupMax;
     }
-    const pipeline: Pipeline = { kernel, number, layout, made: undefined, refusal: undefined, compiled: Promise.resolve() };
+    const pipeline: Pipeline = {
+      kernel, number, layout, made: undefined, refusal: undefined, compiled: Promise.resolve(),
+    };
     this.pipelinesAsked++;
-    this.wait((pipeline.compiled = this.compile(pipeline, pipelineLayout, values)), this.refused ? this.unhurried : this.compiling);
+    this.wait(
+      (pipeline.compiled = this.compile(pipeline, pipelineLayout, values)),
+      this.refused ? this.unhurried : this.compiling,
+    );
     return this.pipelines.add(pipeline);
   }
 
-  private moduleOf({ name, source }: KernelInfo): Compiled {
-    let known = this.compiled.get(source);
-    if (!known) {
-      this.device.pushErrorScope('validation');
-      known = { module: this.device.createShaderModule({ label: name, code: source }), pipelines: new Map() };
-      this.device.popErrorScope().catch(() => null); // compile() has the compiler's own words
-      this.compiled.set(source, known);
-    }
-    return known;
-  }
-
-  private async compile(pipeline: Pipeline, layout: GPUPipelineLayout, constants: Record<string, number>): Promise<void> {
-    const { refused } = this, { name, source } = pipeline.kernel;
+  private async compile(
+    pipeline: Pipeline, layout: GPUPipelineLayout, constants: Record<string, number>,
+  ): Promise<void> {
+    const { refused } = this;
     if (refused) await this.turnOf(pipeline);
-    const { module, pipelines } = this.moduleOf(pipeline.kernel);
-    const key = JSON.stringify(constants);
     try {
-      const made = pipelines.get(key) ?? this.device.createComputePipelineAsync({ label: name, layout, compute: { module, entryPoint: 'main', constants } });
-      pipelines.set(key, made);
-      pipeline.made = await made;
+      pipeline.made = await this.compiler.pipeline(pipeline.kernel, layout, constants);
     } catch (e) {
-      pipelines.delete(key);
-      const said = await module.getCompilationInfo?.();
-      const error = said?.messages.find((m) => m.type === 'error');
-      const line = error ? source.split('\n')[error.lineNum - 1] : undefined;
-      const why = `kernel ${name}: ${error ? error.message : e instanceof Error ? e.message : String(e)}${line ? ` (in: ${line})` : ''}`;
-      if (!refused) throw new Error(why);
-      refused.set(pipeline.number, (pipeline.refusal = why));
+      if (!refused) throw e;
+      refused.set(pipeline.number, (pipeline.refusal = (e as Error).message));
     } finally {
       this.pipelinesDone++;
       this.onCompiled?.();
@@ -620,11 +559,14 @@ export class Gpu {
   private matches({ pipeline, buffers, ranges }: Group, of: Pipeline, view: Uint32Array): boolean {
     if (pipeline !== of) return false;
     for (let i = 0; i < buffers.length; i++)
-      if (this.buffer(view[3 * i] as number) !== buffers[i] || view[3 * i + 1] !== ranges[2 * i] || view[3 * i + 2] !== ranges[2 * i + 1]) return false;
+      if (this.buffer(view[3 * i] as number) !== buffers[i] || view[3 * i + 1] !== ranges[2 * i]
+        || view[3 * i + 2] !== ranges[2 * i + 1])
+        return false;
     return true;
   }
 
-  /** One for all of a program that is recorded: one for each of its groups would take longer than they do. */
+  /** One for all of a program that is recorded: one for each of its groups would take longer
+   *  than they do. */
   private openScope(): void {
     if (this.scope !== 'due') return;
     this.device.pushErrorScope('validation');
@@ -634,12 +576,20 @@ export class Gpu {
   private makeGroup(pipeline: Pipeline, view: Uint32Array): Group {
     const buffers: GPUBuffer[] = [], ranges: number[] = [], entries: GPUBindGroupEntry[] = [];
     for (let i = 0; 3 * i < view.length; i++) {
-      const buffer = this.buffer(view[3 * i] as number), offset = view[3 * i + 1] as number, size = view[3 * i + 2] as number;
+      const buffer = this.buffer(view[3 * i] as number), offset = view[3 * i + 1] as number;
+      const size = view[3 * i + 2] as number;
       buffers.push(buffer);
       ranges.push(offset, size);
       entries.push({ binding: i, resource: { buffer, offset, ...(size && { size }) } });
     }
     this.openScope();
-    return { pipeline, buffers, ranges, made: this.device.createBindGroup({ label: `kernel ${pipeline.kernel.name}`, layout: pipeline.layout, entries }) };
+    return {
+      pipeline,
+      buffers,
+      ranges,
+      made: this.device.createBindGroup({
+        label: `kernel ${pipeline.kernel.name}`, layout: pipeline.layout, entries,
+      }),
+    };
   }
 }

@@ -1,9 +1,10 @@
-// gpu_decoder - tokens drawn one after the other on the device, several steps ahead of whoever takes them.
+// gpu_decoder - tokens drawn one after the other on the device, several steps ahead of whoever
+// takes them.
 //
-// The kernel that draws a token also makes it the next step's input and moves the position on, so the device
-// needs nothing from here between two tokens. A token that was taken is in the session, and the step that
-// reads it is queued; or the session owes it that step, where that has yet to be recorded. Steps queued past it are
-// forgotten where the text ends, and where an adapter changed.
+// The kernel that draws a token also makes it the next step's input and moves the position on, so
+// the device needs nothing from here between two tokens. A token that was taken is in the session,
+// and the step that reads it is queued; or the session owes it that step, where that has yet to be
+// recorded. Steps queued past it are forgotten where the text ends, and where an adapter changed.
 
 import type { Read } from './gpu_queue.js';
 import type { GpuSession, Recorded } from './gpu_session.js';
@@ -12,7 +13,8 @@ import type { DrawPtr, Exports } from '../engine/wasm.js';
 
 const TOKEN = 8; // where in the step block the newest token is
 
-/** A step that was submitted, with the token that it will have drawn and, where asked for, the logits. */
+/** A step that was submitted, with the token that it will have drawn and, where asked for, the
+ *  logits. */
 interface Flight {
   readonly token: Int32Array;
   readonly logits: Float32Array | undefined;
@@ -30,17 +32,26 @@ export interface DecoderOptions {
 }
 
 export class GpuDecoder {
-  private readonly flight: Flight[] = []; // the first one's token comes next; each other one reads the token before
+  // the first one's token comes next; each other one reads the token before
+  private readonly flight: Flight[] = [];
   private readonly spare: Flight[] = [];
   private readonly pace = new Pace();
   private adapted: number; // what the others of them were queued with
 
-  private constructor(private readonly session: GpuSession, private readonly draw: DrawPtr, private readonly program: Recorded, private readonly options: DecoderOptions) {
+  private constructor(
+    private readonly session: GpuSession,
+    private readonly draw: DrawPtr,
+    private readonly program: Recorded,
+    private readonly options: DecoderOptions,
+  ) {
     this.adapted = session.adapted;
   }
 
-  /** Draw from the session's logits, and go on with what was drawn; `json` has the sampling options. */
-  static async open(session: GpuSession, json: string, options: DecoderOptions): Promise<GpuDecoder> {
+  /** Draw from the session's logits, and go on with what was drawn; `json` has the sampling
+   *  options. */
+  static async open(
+    session: GpuSession, json: string, options: DecoderOptions,
+  ): Promise<GpuDecoder> {
     const { core } = session.engine, x = core.exports;
     const draw = core.with(json, (p, n) => core.check(x.bz_wasm_gpu_draw_open(session.ptr, p, n)));
     let program: Recorded | undefined;
@@ -62,13 +73,16 @@ export class GpuDecoder {
     this.x.bz_wasm_gpu_draw_close(this.draw);
   }
 
-  /** The next token, which is then the session's; `left` more are wanted at most. The logits it was drawn from are
-   *  good until the next call. */
+  /** The next token, which is then the session's; `left` more are wanted at most. The logits it was
+   *  drawn from are good until the next call. */
   async next(left: number): Promise<{ id: number; logits: Float32Array | undefined }> {
     const { session } = this, { engine } = session;
     if (session.owed !== undefined) await this.take();
     const owes = this.mayOwe(left);
-    if (!owes) await this.lookAhead(engine.needsRows ? 1 : Math.min(this.options.ahead ?? this.pace.ahead, left + 1));
+    if (!owes)
+      await this.lookAhead(
+        engine.needsRows ? 1 : Math.min(this.options.ahead ?? this.pace.ahead, left + 1),
+      );
     const first = this.flight[0] as Flight, { logits } = first;
     if (left > 0 && this.flight.length === 1) this.prepareReader();
     await first.done;
@@ -79,11 +93,14 @@ export class GpuDecoder {
     return { id, logits };
   }
 
-  /** May the next token be handed out before the step that reads it is recorded? The first one of all need not wait for that, and for the last
-   *  one nobody may ever want it. Else it is recorded while the device is at work. */
+  /** May the next token be handed out before the step that reads it is recorded? The first one of
+   *  all need not wait for that, and for the last one nobody may ever want it. Else it is recorded
+   *  while the device is at work. */
   private mayOwe(left: number): boolean {
     const { session, flight } = this, { position } = session;
-    return flight.length === 1 && position + 1 < session.context && session.knownDecodeProgram(position) === undefined && (left <= 1 || session.engine.stepped !== session.adapted);
+    return flight.length === 1 && position + 1 < session.context
+      && session.knownDecodeProgram(position) === undefined
+      && (left <= 1 || session.engine.stepped !== session.adapted);
   }
 
   /** The first one's token becomes the session's, since the step that reads it is queued. */
@@ -112,8 +129,8 @@ export class GpuDecoder {
     }
   }
 
-  /** The step that reads `id`, the first one's token: it may be queued, or be wrong by now. Where nothing was queued
-   *  past the first one, the device has its token and position still. */
+  /** The step that reads `id`, the first one's token: it may be queued, or be wrong by now. Where
+   *  nothing was queued past the first one, the device has its token and position still. */
   private async queueReader(id: number): Promise<void> {
     const { engine, ptr } = this.session, redo = this.flight.length > 1;
     if (redo && this.adapted === this.session.adapted) return;
@@ -131,7 +148,8 @@ export class GpuDecoder {
     }
   }
 
-  /** What queueReader() will most likely run is encoded while the device draws the first one's token. */
+  /** What queueReader() will most likely run is encoded while the device draws the first one's
+   *  token. */
   private prepareReader(): void {
     const { session } = this, program = session.knownDecodeProgram(session.position);
     if (program === undefined) return;
@@ -143,7 +161,9 @@ export class GpuDecoder {
 
   private decode(program: number, past: number, place: boolean): void {
     const { session } = this, { core, gpu } = session.engine;
-    core.checkNumber(this.x.bz_wasm_gpu_decode(session.ptr, past, this.draw, +(place || gpu.stepOwner !== session)));
+    core.checkNumber(this.x.bz_wasm_gpu_decode(
+      session.ptr, past, this.draw, +(place || gpu.stepOwner !== session),
+    ));
     this.adapted = session.adapted;
     this.launch(program);
   }
@@ -160,9 +180,21 @@ export class GpuDecoder {
 
   private makeFlight(): Flight {
     const { ptr, engine } = this.session;
-    const token = new Int32Array(1), logits = this.options.logits ? new Float32Array(engine.info.n_vocab) : undefined;
-    const items: (number | Read)[] = [0, this.program.number, { buffer: this.x.bz_wasm_gpu_step_buffer(ptr), offset: TOKEN, into: new Uint8Array(token.buffer) }];
-    if (logits) items.splice(1, 0, { buffer: this.x.bz_wasm_gpu_logits_buffer(ptr), offset: 0, into: new Uint8Array(logits.buffer) });
+    const token = new Int32Array(1);
+    const logits = this.options.logits ? new Float32Array(engine.info.n_vocab) : undefined;
+    const items: (number | Read)[] = [
+      0, this.program.number,
+      {
+        buffer: this.x.bz_wasm_gpu_step_buffer(ptr), offset: TOKEN,
+        into: new Uint8Array(token.buffer),
+      },
+    ];
+    if (logits)
+      items.splice(1, 0, {
+        buffer: this.x.bz_wasm_gpu_logits_buffer(ptr),
+        offset: 0,
+        into: new Uint8Array(logits.buffer),
+      });
     return { token, logits, items, done: Promise.resolve() };
   }
 }

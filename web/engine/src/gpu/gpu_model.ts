@@ -1,16 +1,22 @@
-// gpu_model - a model on the GPU, as everything above sees a model, and its life when the device is lost.
+// gpu_model - a model on the GPU, as everything above sees a model, and its life when the device is
+// lost.
 //
-// Then everything on the device is gone, and nothing that matters is: the files have the weights, and each
-// conversation knows its tokens. The model is loaded again on a new device, and conversations read their tokens
-// again when they are next used.
+// Then everything on the device is gone, and nothing that matters is: the files have the weights,
+// and each conversation knows its tokens. The model is loaded again on a new device, and
+// conversations read their tokens again when they are next used.
 
 import type { Device, Tier } from './adapter.js';
-import { addAdapter, type ChatTokens, type Info, type Stop, type StoreTexts } from '../engine/cpu_engine.js';
+import {
+  addAdapter, type ChatTokens, type Info, type Stop, type StoreTexts,
+} from '../engine/cpu_engine.js';
 import { Gpu } from './gpu.js';
 import { GpuEngine } from './gpu_engine.js';
 import type { GpuSession } from './gpu_session.js';
 import { GpuTraining } from '../train/gpu_training.js';
-import type { AdapterOptions, Conversation, ConversationOptions, DeviceReport, Memory, Model, Piece, Preview, Progress, ReadOptions, SelfTest, StepProfile, Training, TrainingTexts, TrainingWishes } from '../engine/model.js';
+import type {
+  AdapterOptions, Conversation, ConversationOptions, DeviceReport, Memory, Model, Piece, Preview,
+  Progress, ReadOptions, SelfTest, StepProfile, Training, TrainingTexts, TrainingWishes,
+} from '../engine/model.js';
 import { bandwidth } from './profile.js';
 import { openWithFetches, type Source } from '../load/source.js';
 import { preview, trainBytes } from '../train/training.js';
@@ -25,9 +31,11 @@ export interface GpuModelOptions {
   store?: StoreTexts;
   /** Tokens of a conversation that does not say; 0 or absent: the core's choice. */
   context?: number;
-  /** Where nobody says a context: bytes that a conversation may take (PlanOptions of estimate.ts). */
+  /** Where nobody says a context: bytes that a conversation may take (PlanOptions of
+   *  estimate.ts). */
   contextBytes?: number;
-  /** 'subgroup': no subgroup matrices, even where the device has them; 'plain': no subgroups either. */
+  /** 'subgroup': no subgroup matrices, even where the device has them; 'plain': no subgroups
+   *  either. */
   tier?: Tier;
   /** How keys and values are kept. */
   cache?: 'f32' | 'f16';
@@ -51,7 +59,9 @@ interface Adapter {
 
 /** Failures of the device by kind; those of the core have theirs. */
 function asDeviceError(e: unknown): unknown {
-  return e instanceof BezelError || !(e instanceof Error) ? e : new BezelError(e.message, 'device', e);
+  return e instanceof BezelError || !(e instanceof Error)
+    ? e
+    : new BezelError(e.message, 'device', e);
 }
 
 export class GpuModel implements Model {
@@ -63,14 +73,24 @@ export class GpuModel implements Model {
   private closed = false;
   private gone = false;
 
-  private constructor(private current: GpuEngine, private readonly again: () => Promise<GpuEngine>, private readonly options: GpuModelOptions) {}
+  private constructor(
+    private current: GpuEngine,
+    private readonly again: () => Promise<GpuEngine>,
+    private readonly options: GpuModelOptions,
+  ) {}
 
-  /** Several sources are the shards of one model; they stay the caller's, and must outlive the model. `device` is
-   *  called again when the device is lost. */
-  static async open(wasm: WebAssembly.Module | Promise<WebAssembly.Module>, device: () => Promise<Device>, sources: readonly Source[], options: GpuModelOptions = {}): Promise<GpuModel> {
+  /** Several sources are the shards of one model; they stay the caller's, and must outlive the
+   *  model. `device` is called again when the device is lost. */
+  static async open(
+    wasm: WebAssembly.Module | Promise<WebAssembly.Module>,
+    device: () => Promise<Device>,
+    sources: readonly Source[],
+    options: GpuModelOptions = {},
+  ): Promise<GpuModel> {
     const { onProgress: _, signal: __, ...lasting } = options;
     const load = async (o: GpuModelOptions): Promise<GpuEngine> => {
-      const header = sources[0]?.readHead?.(); // meanwhile: in Node the thread is held up until the device is there
+      // meanwhile: in Node the thread is held up until the device is there
+      const header = sources[0]?.readHead?.();
       const gpu = new Gpu(await device());
       try {
         await header;
@@ -108,11 +128,15 @@ export class GpuModel implements Model {
     });
   }
 
-  tokenize(text: string, { bos = true, plain = false }: { bos?: boolean; plain?: boolean } = {}): Int32Array {
+  tokenize(
+    text: string, { bos = true, plain = false }: { bos?: boolean; plain?: boolean } = {},
+  ): Int32Array {
     return this.current.tokenize(text, bos, plain);
   }
 
-  chatTokens(conversation: string, options?: { thinking?: boolean; history?: boolean }): ChatTokens {
+  chatTokens(
+    conversation: string, options?: { thinking?: boolean; history?: boolean },
+  ): ChatTokens {
     return this.current.chatTokens(conversation, options);
   }
 
@@ -158,7 +182,9 @@ export class GpuModel implements Model {
     this.adapters.delete(id);
   }
 
-  async conversation(context = this.options.context ?? this.current.context): Promise<Conversation> {
+  async conversation(
+    context = this.options.context ?? this.current.context,
+  ): Promise<Conversation> {
     const session = await this.steady((engine) => this.openSession(engine, context));
     const made: GpuConversation = new GpuConversation(this, session, () => {
       this.conversations.delete(made);
@@ -183,7 +209,8 @@ export class GpuModel implements Model {
   /** A device that is lost ends it; a checkpoint goes on. */
   async training(texts: TrainingTexts, wishes: TrainingWishes): Promise<Training> {
     const engine = await this.alive();
-    const made: GpuTraining = await GpuTraining.open(engine, texts, wishes, () => this.trainings.delete(made));
+    const made: GpuTraining =
+      await GpuTraining.open(engine, texts, wishes, () => this.trainings.delete(made));
     this.trainings.add(made);
     return made;
   }
@@ -211,7 +238,8 @@ export class GpuModel implements Model {
   /** The engine, on a device that was there a moment ago. */
   async alive(): Promise<GpuEngine> {
     if (this.closed) throw new BezelError('this model is closed', 'argument');
-    if (this.current.gpu.isLost) await (this.rebuilding ??= this.rebuild().finally(() => (this.rebuilding = undefined)));
+    if (this.current.gpu.isLost)
+      await (this.rebuilding ??= this.rebuild().finally(() => (this.rebuilding = undefined)));
     return this.current;
   }
 
@@ -232,11 +260,17 @@ export class GpuModel implements Model {
     let engine: GpuEngine | undefined;
     try {
       const made = (engine = await openWithFetches(this.again));
-      for (const adapter of this.adapters.values()) await openWithFetches(() => this.attach(made, adapter));
+      for (const adapter of this.adapters.values())
+        await openWithFetches(() => this.attach(made, adapter));
       this.current = made;
     } catch (e) {
       if (engine) shut(engine);
-      throw new BezelError(`${why}; the model could not be loaded again: ${e instanceof Error ? e.message : String(e)}`, 'device', e);
+      throw new BezelError(
+        `${why}; the model could not be loaded again: `
+          + `${e instanceof Error ? e.message : String(e)}`,
+        'device',
+        e,
+      );
     }
   }
 }
@@ -247,7 +281,9 @@ function shut(engine: GpuEngine): void {
 }
 
 /** A session whose memory the device really has. */
-async function openSession(engine: GpuEngine, context: number, cache: 'f32' | 'f16' = 'f32'): Promise<GpuSession> {
+async function openSession(
+  engine: GpuEngine, context: number, cache: 'f32' | 'f16' = 'f32',
+): Promise<GpuSession> {
   let session: GpuSession | undefined;
   try {
     session = engine.session(context, undefined, cache);
@@ -265,7 +301,11 @@ export class GpuConversation implements Conversation {
   private readonly turn = new Turn('this conversation is busy');
   private readonly closing = new AbortController();
 
-  constructor(private readonly model: GpuModel, private session: GpuSession, private readonly onClose: () => void) {
+  constructor(
+    private readonly model: GpuModel,
+    private session: GpuSession,
+    private readonly onClose: () => void,
+  ) {
     this.context = session.context;
   }
 
@@ -277,7 +317,8 @@ export class GpuConversation implements Conversation {
     return this.session.length;
   }
 
-  /** A session on this engine, with the tokens of the one before where that one's device was lost. */
+  /** A session on this engine, with the tokens of the one before where that one's device was
+   *  lost. */
   private async sessionOn(engine: GpuEngine, signal?: AbortSignal): Promise<GpuSession> {
     const old = this.session;
     if (old.engine === engine) return old;
@@ -293,7 +334,9 @@ export class GpuConversation implements Conversation {
   }
 
   /** Do something with the session; again, from its tokens, where the device was lost meanwhile. */
-  private async steady<T>(work: (session: GpuSession) => Promise<T>, signal?: AbortSignal): Promise<T> {
+  private async steady<T>(
+    work: (session: GpuSession) => Promise<T>, signal?: AbortSignal,
+  ): Promise<T> {
     for (let tries = 1; ; tries++) {
       const engine = await this.model.alive();
       try {
@@ -321,16 +364,27 @@ export class GpuConversation implements Conversation {
     }, this.settle);
   }
 
-  logits(ids: Int32Array, each: (position: number, row: Float32Array) => void, signal?: AbortSignal, between?: ReadOptions['between']): Promise<void> {
+  logits(
+    ids: Int32Array,
+    each: (position: number, row: Float32Array) => void,
+    signal?: AbortSignal,
+    between?: ReadOptions['between'],
+  ): Promise<void> {
     const heeding = (position: number, row: Float32Array): void => {
       if (signal?.aborted) throw stopped(signal);
       each(position, row);
     };
-    return this.turn.take(async () => (await this.sessionOn(await this.model.alive())).feed(ids, ids.length, heeding, between), this.settle);
+    return this.turn.take(
+      async () =>
+        (await this.sessionOn(await this.model.alive())).feed(ids, ids.length, heeding, between),
+      this.settle,
+    );
   }
 
   profile(ids: Int32Array, timed: boolean): Promise<StepProfile> {
-    return this.turn.take(async () => (await this.sessionOn(await this.model.alive())).profile(ids, timed), this.settle);
+    return this.turn.take(
+      async () => (await this.sessionOn(await this.model.alive())).profile(ids, timed), this.settle,
+    );
   }
 
   async *generate(options: ConversationOptions = {}): AsyncGenerator<Piece, { stop: Stop }, void> {
@@ -339,7 +393,8 @@ export class GpuConversation implements Conversation {
       for (let taken = 0, tries = 1; ; tries++) {
         const engine = await this.model.alive();
         try {
-          const pieces = (await this.sessionOn(engine, signal)).generate({ ...options, signal, resumed: taken });
+          const pieces =
+            (await this.sessionOn(engine, signal)).generate({ ...options, signal, resumed: taken });
           try {
             for (;;) {
               const next = await pieces.next();
@@ -372,7 +427,9 @@ export class GpuConversation implements Conversation {
   }
 
   restore(snapshot: Uint8Array): Promise<void> {
-    return this.turn.take(() => this.steady(async (session) => session.restore(snapshot)), this.settle);
+    return this.turn.take(
+      () => this.steady(async (session) => session.restore(snapshot)), this.settle,
+    );
   }
 
   /** What is under way stops first. */

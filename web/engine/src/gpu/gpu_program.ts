@@ -1,8 +1,25 @@
 // gpu_program - what the core has recorded, as the device wants it: pipelines, bind groups, copies.
 //
-// It is replayed into passes and encoders that others have opened; it makes no object and knows no numbers.
+// It is replayed into passes and encoders that others have opened; it makes no object and knows no
+// numbers.
 
 import type { KernelInfo } from '../engine/wasm.js';
+
+/** A buffer that was asked for. */
+export interface Buffer {
+  readonly size: number;
+  readonly usage: GPUBufferUsageFlags;
+  made: GPUBuffer | undefined; // undefined while it is only planned
+  late?: boolean; // makeLate() makes it
+}
+
+/** A bind group, and what it was made of. */
+export interface Group {
+  readonly pipeline: Pipeline;
+  readonly buffers: readonly GPUBuffer[];
+  readonly ranges: readonly number[]; // offset and size of each
+  readonly made: GPUBindGroup;
+}
 
 export interface Pipeline {
   readonly kernel: KernelInfo;
@@ -34,7 +51,9 @@ export function isMade({ pipelines, begun }: Program): boolean {
 }
 
 /** Dispatches of a program, as they were recorded: nothing but calls of the device. */
-export function replay(pass: GPUComputePassEncoder, { pipelines, groups, grid }: Program, from: number, to: number): void {
+export function replay(
+  pass: GPUComputePassEncoder, { pipelines, groups, grid }: Program, from: number, to: number,
+): void {
   let last: Pipeline | undefined;
   for (let i = from; i < to; i++) {
     const pipeline = pipelines[i] as Pipeline;
@@ -42,12 +61,18 @@ export function replay(pass: GPUComputePassEncoder, { pipelines, groups, grid }:
     last = pipeline;
     pass.setBindGroup(0, groups[i] as GPUBindGroup);
     const y = grid[3 * i + 1] as number, z = grid[3 * i + 2] as number;
-    if (y === 1 && z === 1) pass.dispatchWorkgroups(grid[3 * i] as number); // arguments cost as well
+    // arguments cost as well
+    if (y === 1 && z === 1) pass.dispatchWorkgroups(grid[3 * i] as number);
     else pass.dispatchWorkgroups(grid[3 * i] as number, y, z);
   }
 }
 
-export function copy(encoder: GPUCommandEncoder, { from, to, ranges }: Program, begin: number, end: number): void {
+export function copy(
+  encoder: GPUCommandEncoder, { from, to, ranges }: Program, begin: number, end: number,
+): void {
   for (let i = begin; i < end; i++)
-    encoder.copyBufferToBuffer(from[i] as GPUBuffer, ranges[3 * i] as number, to[i] as GPUBuffer, ranges[3 * i + 1] as number, ranges[3 * i + 2] as number);
+    encoder.copyBufferToBuffer(
+      from[i] as GPUBuffer, ranges[3 * i] as number, to[i] as GPUBuffer,
+      ranges[3 * i + 1] as number, ranges[3 * i + 2] as number,
+    );
 }

@@ -1,7 +1,7 @@
 // gpu_queue - programs and reads on their way to the device, and bytes on their way back.
 //
-// It owns command encoders, staging buffers and what was encoded ahead; replaying makes no object of ours. Numbers are
-// looked up with whoever holds the objects, who also hears of faults.
+// It owns command encoders, staging buffers and what was encoded ahead; replaying makes no object
+// of ours. Numbers are looked up with whoever holds the objects, who also hears of faults.
 
 import { copy, replay, type Program } from './gpu_program.js';
 
@@ -46,7 +46,8 @@ interface Prepared {
 
 const SMALL = 1024; // bytes of the staging buffers that tokens come back through
 const KEPT = 16, KEPT_LARGE = 4; // staging buffers that wait until they are needed
-const FIRST_PART = 16; // dispatches that an idle device is given first; each part after it is twice as long
+// dispatches that an idle device is given first; each part after it is twice as long
+const FIRST_PART = 16;
 
 export class GpuQueue {
   /** How many command buffers were submitted so far. */
@@ -66,9 +67,11 @@ export class GpuQueue {
       for (const commands of prepared.commands) this.submit(commands);
       return this.bringAll(prepared.waiting);
     }
-    const fresh = items.some((item) => typeof item === 'number' && !this.holder.program(item).submitted);
+    const fresh =
+      items.some((item) => typeof item === 'number' && !this.holder.program(item).submitted);
     if (fresh) this.device.pushErrorScope('validation');
-    const waiting = this.encode(items, this.reading ? Infinity : FIRST_PART, (commands) => this.submit(commands));
+    const waiting =
+      this.encode(items, this.reading ? Infinity : FIRST_PART, (commands) => this.submit(commands));
     if (fresh) this.holder.watch('a program');
     return this.bringAll(waiting);
   }
@@ -85,7 +88,8 @@ export class GpuQueue {
 
   /** Submit the dispatches that a program has by now: the others are still recorded. */
   begin(p: Program): void {
-    const end = p.groups.length, encoder = this.device.createCommandEncoder(), pass = encoder.beginComputePass();
+    const end = p.groups.length, encoder = this.device.createCommandEncoder();
+    const pass = encoder.beginComputePass();
     replay(pass, p, p.begun, end);
     pass.end();
     this.submit(encoder.finish());
@@ -107,10 +111,13 @@ export class GpuQueue {
     return items.flatMap((item) => (typeof item === 'number' ? [this.holder.program(item)] : []));
   }
 
-  /** Programs and reads as commands; `give` gets them in parts, the first of `part` dispatches, each other one twice as long as the
-   *  one before. */
-  private encode(items: Items, part: number, give: (commands: GPUCommandBuffer) => void): [Read, Staging][] {
-    let encoder = this.device.createCommandEncoder(), pass: GPUComputePassEncoder | undefined, room = part;
+  /** Programs and reads as commands; `give` gets them in parts, the first of `part` dispatches,
+   *  each other one twice as long as the one before. */
+  private encode(
+    items: Items, part: number, give: (commands: GPUCommandBuffer) => void,
+  ): [Read, Staging][] {
+    let encoder = this.device.createCommandEncoder(), pass: GPUComputePassEncoder | undefined;
+    let room = part;
     const waiting: [Read, Staging][] = [];
     for (const item of items) {
       if (typeof item === 'number') {
@@ -144,7 +151,9 @@ export class GpuQueue {
         pass?.end();
         pass = undefined;
         const staging = this.takeStaging(item.into.byteLength);
-        encoder.copyBufferToBuffer(this.holder.buffer(item.buffer), item.offset, staging.buffer, 0, item.into.byteLength);
+        encoder.copyBufferToBuffer(
+          this.holder.buffer(item.buffer), item.offset, staging.buffer, 0, item.into.byteLength,
+        );
         waiting.push([item, staging]);
       }
     }
@@ -153,12 +162,15 @@ export class GpuQueue {
     return waiting;
   }
 
-  /** What was prepared, if it is this: the same reads, and programs that were not recorded anew meanwhile. */
+  /** What was prepared, if it is this: the same reads, and programs that were not recorded anew
+   *  meanwhile. */
   private takePrepared(items: Items): Prepared | undefined {
     const { prepared } = this;
     if (!prepared) return undefined;
     const programs = this.programsOf(items);
-    if (prepared.items.length === items.length && prepared.items.every((item, i) => item === items[i]) && prepared.programs.every((p, i) => p === programs[i])) {
+    if (prepared.items.length === items.length
+      && prepared.items.every((item, i) => item === items[i])
+      && prepared.programs.every((p, i) => p === programs[i])) {
       this.prepared = undefined;
       return prepared;
     }
@@ -175,7 +187,11 @@ export class GpuQueue {
   private bringAll(waiting: readonly [Read, Staging][]): Promise<void> {
     const [first] = waiting;
     if (!first) return Promise.resolve();
-    return waiting.length === 1 ? this.bring(first[0], first[1]) : Promise.all(waiting.map(([read, staging]) => this.bring(read, staging))).then(() => undefined);
+    return waiting.length === 1
+      ? this.bring(first[0], first[1])
+      : Promise.all(
+        waiting.map(([read, staging]) => this.bring(read, staging)),
+      ).then(() => undefined);
   }
 
   private async bring({ into }: Read, staging: Staging): Promise<void> {
@@ -199,7 +215,10 @@ export class GpuQueue {
     if (ready) return ready;
     pool.pop()?.buffer.destroy(); // it was too small, and makes room for this one
     const size = Math.max(SMALL, 2 ** Math.ceil(Math.log2(n)));
-    return { size, buffer: this.device.createBuffer({ label: 'read-back', size, usage: MAP_READ | COPY_DST }) };
+    return {
+      size,
+      buffer: this.device.createBuffer({ label: 'read-back', size, usage: MAP_READ | COPY_DST }),
+    };
   }
 
   private keepStaging(staging: Staging): void {

@@ -1,7 +1,8 @@
 // gpu_session - a conversation with an engine whose weights are on the GPU.
 //
-// The core records programs; this file submits them: prompts in batches, snapshots, and texts, whose tokens
-// gpu_decoder.ts draws. What the device has computed past the last token of the core's session does not count.
+// The core records programs; this file submits them: prompts in batches, snapshots, and texts,
+// whose tokens gpu_decoder.ts draws. What the device has computed past the last token of the core's
+// session does not count.
 
 import { optionsJson, stopNames, type GenerateOptions, type Stop } from '../engine/cpu_engine.js';
 import { RESERVE } from '../load/estimate.js';
@@ -13,18 +14,25 @@ import type { Piece, ReadOptions, StepProfile } from '../engine/model.js';
 import { profile } from './profile.js';
 import { memorySource } from '../load/source.js';
 import { stopped } from '../engine/turns.js';
-import { BezelError, type Exports, type GenerationPtr, type ProgramPtr, type SessionPtr } from '../engine/wasm.js';
+import {
+  BezelError, type Exports, type GenerationPtr, type ProgramPtr, type SessionPtr,
+} from '../engine/wasm.js';
 
 const LOGIT_ROWS = 8; // rows of logits that one step can make
 const LOGITS_AHEAD = 4; // tokens on their way at most, where each brings its logits
-const MANY = 2048; // tokens whose rows, one by one, take as long as a table that is on its way (0.2 ms each in Node, 0.07 when nothing else is read): who reads more waits for it
+// tokens whose rows, one by one, take as long as a table that is on its way (0.2 ms each in Node,
+// 0.07 when nothing else is read): who reads more waits for it
+const MANY = 2048;
 const DIGEST = 32; // bytes of a snapshot's checksum
-const FIRST_HORIZON = 128; // positions that the first of the decode programs is meant for; each next one is for twice as many. A load goes through it too: src/wasm/wasm_load.c
+// positions that the first of the decode programs is meant for; each next one is for twice as many.
+// A load goes through it too: src/wasm/wasm_load.c
+const FIRST_HORIZON = 128;
 const SAVE_WINDOW = 4 << 20; // bytes of a snapshot that come back in one read
 const SAVE_READS = 8; // reads under way at a time
 
 /** Which of the decode programs is for a step at `position`. */
-const historyOf = (position: number): number => Math.max(0, Math.ceil(Math.log2((position + 1) / FIRST_HORIZON)));
+const historyOf = (position: number): number =>
+  Math.max(0, Math.ceil(Math.log2((position + 1) / FIRST_HORIZON)));
 
 function joined(a: Int32Array, b: Int32Array): Int32Array {
   const all = new Int32Array(a.length + b.length);
@@ -33,7 +41,8 @@ function joined(a: Int32Array, b: Int32Array): Int32Array {
   return all;
 }
 
-/** A recorded program, for as long as the engine's adapters stay as they were, and its table where it was. */
+/** A recorded program, for as long as the engine's adapters stay as they were, and its table
+ *  where it was. */
 export interface Recorded {
   readonly ptr: ProgramPtr;
   readonly number: number;
@@ -46,7 +55,8 @@ export interface DrawOptions extends GenerateOptions {
   logprobs?: number;
   /** Of the tokens that the session ends with, so many are this text's: it goes on after them. */
   resumed?: number;
-  /** Tokens on their way at most; 1: each is read before the next is begun; absent: what suits the device. */
+  /** Tokens on their way at most; 1: each is read before the next is begun; absent: what suits
+   *  the device. */
   ahead?: number;
 }
 
@@ -56,7 +66,8 @@ export class GpuSession {
   private p: SessionPtr;
   private readonly decodes: (Recorded | undefined)[] = []; // one token, by historyOf() its position
   private whole: Recorded | undefined; // a batch whose logits nobody wants
-  /** The last token, where no step has read it: the core's session is without it. Whoever goes on reads it first. */
+  /** The last token, where no step has read it: the core's session is without it. Whoever goes
+   *  on reads it first. */
   owed: number | undefined;
 
   /** Made by GpuEngine.session. */
@@ -70,8 +81,8 @@ export class GpuSession {
     return this.engine.core.exports;
   }
 
-  /** Names the engine's adapters and their scales, and whether a table is in the file (then it is negative): programs recorded with others
-   *  must not be submitted. */
+  /** Names the engine's adapters and their scales, and whether a table is in the file (then it is
+   *  negative): programs recorded with others must not be submitted. */
   get adapted(): number {
     const adapted = this.x.bz_wasm_adapted(this.engine.ptr);
     return this.engine.needsRows ? -1 - adapted : adapted;
@@ -119,9 +130,12 @@ export class GpuSession {
     return left;
   }
 
-  /** Keep the longest beginning of `ids` that is there; the rest must be read, so that it ends in logits. */
+  /** Keep the longest beginning of `ids` that is there; the rest must be read, so that it ends
+   *  in logits. */
   keep(ids: Int32Array): number {
-    const { core } = this.engine, kept = core.with(ids, (p, n) => core.checkNumber(this.x.bz_wasm_session_keep(this.ptr, p, n)));
+    const { core } = this.engine;
+    const kept =
+      core.with(ids, (p, n) => core.checkNumber(this.x.bz_wasm_session_keep(this.ptr, p, n)));
     this.owed = undefined;
     return kept;
   }
@@ -138,16 +152,28 @@ export class GpuSession {
     return { ptr, number: this.x.bz_wasm_gpu_program_number(ptr), adapted };
   }
 
-  /** Record a program and wait until it can be submitted, and for what else it needs; again, should adapters change meanwhile, the table come, or a kernel
-   *  that nobody had to wait for give way to another. */
-  async record(make: () => ProgramPtr, { made = this.recordNow(make), needs, signal }: { made?: Recorded; needs?: Promise<void>; signal?: AbortSignal | undefined } = {}): Promise<Recorded> {
+  /** Record a program and wait until it can be submitted, and for what else it needs; again, should
+   *  adapters change meanwhile, the table come, or a kernel that nobody had to wait for give way to
+   *  another. */
+  async record(
+    make: () => ProgramPtr,
+    {
+      made = this.recordNow(make), needs, signal,
+    }: { made?: Recorded; needs?: Promise<void>; signal?: AbortSignal | undefined } = {},
+  ): Promise<Recorded> {
     for (;;) {
-      const [there, needed] = await Promise.allSettled([this.engine.gpu.readyFor(made.number), needs]); // both: what is needed still uses the session
-      if (there.status === 'fulfilled' && needed.status === 'fulfilled' && there.value && made.adapted === this.adapted) return made;
+      // both: what is needed still uses the session
+      const [there, needed] =
+        await Promise.allSettled([this.engine.gpu.readyFor(made.number), needs]);
+      if (there.status === 'fulfilled' && needed.status === 'fulfilled' && there.value
+        && made.adapted === this.adapted)
+        return made;
       this.forget(made);
       for (const one of [there, needed]) if (one.status === 'rejected') throw one.reason;
       if (there.status === 'fulfilled' && !there.value) {
-        if (this.engine.proof.done) throw new BezelError('a kernel of this step does not compile', 'device'); // and nothing takes its place
+        // and nothing takes its place
+        if (this.engine.proof.done)
+          throw new BezelError('a kernel of this step does not compile', 'device');
         await this.engine.proof.upTo(RESERVE.rest, signal);
       }
       made = this.recordNow(make);
@@ -160,16 +186,18 @@ export class GpuSession {
     return decode && decode.adapted === this.adapted ? decode.number : undefined;
   }
 
-  /** The number of the decode program for a step at `position`; recorded (then it is a promise) where the history is longer
-   *  than any before, or adapters have changed. */
+  /** The number of the decode program for a step at `position`; recorded (then it is a promise)
+   *  where the history is longer than any before, or adapters have changed. */
   decodeProgram(position: number, signal?: AbortSignal): number | Promise<number> {
     return this.knownDecodeProgram(position) ?? this.recordDecode(historyOf(position), signal);
   }
 
   private async recordDecode(history: number, signal: AbortSignal | undefined): Promise<number> {
     const horizon = FIRST_HORIZON * 2 ** history;
-    for (let group; (group = this.engine.lacksProof(this.ptr, 1, 1, horizon));) await this.engine.proof.upTo(group, signal);
-    const made = await this.record(() => this.x.bz_wasm_gpu_record(this.ptr, 1, 1, horizon), { signal });
+    for (let group; (group = this.engine.lacksProof(this.ptr, 1, 1, horizon));)
+      await this.engine.proof.upTo(group, signal);
+    const made =
+      await this.record(() => this.x.bz_wasm_gpu_record(this.ptr, 1, 1, horizon), { signal });
     this.decodes.forEach((one, i) => {
       if (i !== history && one?.adapted === made.adapted) return;
       this.forget(one);
@@ -202,18 +230,28 @@ export class GpuSession {
   }
 
   /** Queue reading `ids` (a batch at most); reads see the logits of its last rows. */
-  private async step(ids: Int32Array, nLogits: number, { read, signal }: { read?: Read; signal?: AbortSignal | undefined } = {}): Promise<void> {
+  private async step(
+    ids: Int32Array,
+    nLogits: number,
+    { read, signal }: { read?: Read; signal?: AbortSignal | undefined } = {},
+  ): Promise<void> {
     const { core, gpu } = this.engine;
-    const quiet = nLogits === 0 && ids.length === this.batch, horizon = quiet ? this.context : this.position + ids.length;
+    const quiet = nLogits === 0 && ids.length === this.batch;
+    const horizon = quiet ? this.context : this.position + ids.length;
     if (this.engine.needsRows) await this.engine.gatherRows(this.ptr, ids);
-    for (let group; (group = this.engine.lacksProof(this.ptr, ids.length, nLogits, horizon));) await this.engine.proof.upTo(group, signal);
+    for (let group; (group = this.engine.lacksProof(this.ptr, ids.length, nLogits, horizon));)
+      await this.engine.proof.upTo(group, signal);
     let program = quiet && this.whole?.adapted === this.adapted ? this.whole : undefined;
     let placed: boolean = this.place(ids);
     if (!program) {
-      const make = (): ProgramPtr => this.x.bz_wasm_gpu_record(this.ptr, ids.length, nLogits, horizon);
+      const make = (): ProgramPtr =>
+        this.x.bz_wasm_gpu_record(this.ptr, ids.length, nLogits, horizon);
       program = gpu.beginning(() => this.recordNow(make));
       if (!gpu.begun(program.number)) {
-        program = await this.record(make, { made: program, needs: this.engine.gatherRows(this.ptr, ids), signal }); // a part may have run, and changed them in place
+        // a part may have run, and changed them in place
+        program = await this.record(make, {
+          made: program, needs: this.engine.gatherRows(this.ptr, ids), signal,
+        });
         placed = false; // others may have had their turn
       }
     }
@@ -223,7 +261,8 @@ export class GpuSession {
     }
     try {
       if (!placed) this.place(ids);
-      core.with(ids, (p, n) => core.checkNumber(this.x.bz_wasm_gpu_fed(this.ptr, p, n, +(nLogits === 1))));
+      core.with(ids, (p, n) =>
+        core.checkNumber(this.x.bz_wasm_gpu_fed(this.ptr, p, n, +(nLogits === 1))));
       this.owed = undefined; // it was the first of them
       const brought = gpu.run(read ? [program.number, read] : [program.number]);
       if (read) await brought;
@@ -232,8 +271,8 @@ export class GpuSession {
     }
   }
 
-  /** Append tokens, so that the next one can be drawn: the last batch is under way then, and what follows is queued
-   *  behind it. A signal, or a failure, leaves those that were read. */
+  /** Append tokens, so that the next one can be drawn: the last batch is under way then, and what
+   *  follows is queued behind it. A signal, or a failure, leaves those that were read. */
   async read(ids: Int32Array, { signal, onProgress, between }: ReadOptions = {}): Promise<void> {
     let before: Promise<void> | undefined;
     ids = this.withOwed(ids);
@@ -254,19 +293,32 @@ export class GpuSession {
   }
 
   /** Append tokens; onLogits sees the logits of the last `wanted` of them. */
-  async feed(ids: Int32Array, wanted = 0, onLogits?: (position: number, logits: Float32Array) => void, between?: ReadOptions['between']): Promise<void> {
+  async feed(
+    ids: Int32Array,
+    wanted = 0,
+    onLogits?: (position: number, logits: Float32Array) => void,
+    between?: ReadOptions['between'],
+  ): Promise<void> {
     const asked = Math.min(wanted, ids.length);
     ids = this.withOwed(ids);
     const start = this.position, quiet = ids.length - asked, n = this.engine.info.n_vocab;
     if (ids.length > MANY) await this.engine.tableSettled();
-    for (let at = 0; at < quiet; at += this.batch) await this.step(ids.subarray(at, Math.min(quiet, at + this.batch)), 0);
+    for (let at = 0; at < quiet; at += this.batch)
+      await this.step(ids.subarray(at, Math.min(quiet, at + this.batch)), 0);
     const most = Math.min(LOGIT_ROWS, this.batch);
     for (let at = quiet; at < ids.length; at += most) {
       await between?.();
       const part = ids.subarray(at, Math.min(ids.length, at + most));
       const rows = new Float32Array(part.length * n);
-      await this.step(part, part.length, { read: { buffer: this.x.bz_wasm_gpu_logits_buffer(this.ptr), offset: 0, into: new Uint8Array(rows.buffer) } });
-      for (let i = 0; i < part.length; i++) onLogits?.(start + at + i, rows.subarray(i * n, (i + 1) * n));
+      await this.step(part, part.length, {
+        read: {
+          buffer: this.x.bz_wasm_gpu_logits_buffer(this.ptr),
+          offset: 0,
+          into: new Uint8Array(rows.buffer),
+        },
+      });
+      for (let i = 0; i < part.length; i++)
+        onLogits?.(start + at + i, rows.subarray(i * n, (i + 1) * n));
     }
   }
 
@@ -275,16 +327,21 @@ export class GpuSession {
     const { core, gpu } = this.engine;
     await this.engine.whole(); // which would come in between
     await this.settle();
-    const draw = core.with('{"temperature":0}', (p, n) => core.check(this.x.bz_wasm_gpu_draw_open(this.ptr, p, n)));
+    const draw = core.with('{"temperature":0}', (p, n) =>
+      core.check(this.x.bz_wasm_gpu_draw_open(this.ptr, p, n)));
     const programs: Recorded[] = [];
     try {
       if (this.engine.needsRows) await this.engine.gatherRows(this.ptr, ids);
-      programs.push(await this.record(() => this.x.bz_wasm_gpu_record(this.ptr, ids.length, 1, this.position + ids.length)));
+      programs.push(await this.record(() =>
+        this.x.bz_wasm_gpu_record(this.ptr, ids.length, 1, this.position + ids.length)));
       programs.push(await this.record(() => this.x.bz_wasm_gpu_record_draw(this.ptr, draw)));
       this.place(ids);
       core.with(ids, (p, n) => core.checkNumber(this.x.bz_wasm_gpu_fed(this.ptr, p, n, 0)));
       const numbers = programs.map((p) => p.number);
-      return { dispatches: numbers.reduce((sum, n) => sum + gpu.dispatches(n), 0), kernels: timed ? await profile(gpu, ...numbers) : [] };
+      return {
+        dispatches: numbers.reduce((sum, n) => sum + gpu.dispatches(n), 0),
+        kernels: timed ? await profile(gpu, ...numbers) : [],
+      };
     } finally {
       for (const program of programs) this.forget(program);
       this.x.bz_wasm_gpu_draw_close(draw);
@@ -293,18 +350,27 @@ export class GpuSession {
 
   // ---- generating ----
 
-  /** Go on from the last token. Leave the loop, or use the signal, to stop; the session then holds exactly the tokens
-   *  of the pieces that came out. */
-  async *generate({ signal, logprobs, resumed = 0, ahead = logprobs === undefined ? undefined : LOGITS_AHEAD, ...options }: DrawOptions = {}): AsyncGenerator<Piece, { stop: Stop }, void> {
+  /** Go on from the last token. Leave the loop, or use the signal, to stop; the session then holds
+   *  exactly the tokens of the pieces that came out. */
+  async *generate({
+    signal,
+    logprobs,
+    resumed = 0,
+    ahead = logprobs === undefined ? undefined : LOGITS_AHEAD,
+    ...options
+  }: DrawOptions = {}): AsyncGenerator<Piece, { stop: Stop }, void> {
     const { core } = this.engine;
     const json = optionsJson(options);
     let text = 0 as GenerationPtr, decoder: GpuDecoder | undefined;
     try {
       text = core.with(json, (p, n) => core.check(this.x.bz_wasm_generation_open(this.ptr, p, n)));
-      for (const id of resumed ? this.tokens.subarray(-resumed) : []) core.checkNumber(this.x.bz_wasm_generation_take(text, id));
-      if (core.checkNumber(this.x.bz_wasm_generation_room(text))) return { stop: this.stopOf(text) };
+      for (const id of resumed ? this.tokens.subarray(-resumed) : [])
+        core.checkNumber(this.x.bz_wasm_generation_take(text, id));
+      if (core.checkNumber(this.x.bz_wasm_generation_room(text)))
+        return { stop: this.stopOf(text) };
       await this.needLogits(signal);
-      decoder = await GpuDecoder.open(this, json, { ahead, logits: logprobs !== undefined, signal });
+      decoder =
+        await GpuDecoder.open(this, json, { ahead, logits: logprobs !== undefined, signal });
       for (let left = options.n_max ? options.n_max - resumed : Infinity; ; left--) {
         if (signal?.aborted) return { stop: 'cancelled' };
         const { id, logits } = await decoder.next(left);
@@ -320,7 +386,8 @@ export class GpuSession {
         if (over) return { stop: this.stopOf(text) };
       }
     } catch (e) {
-      if (signal?.aborted && e instanceof BezelError && e.kind === 'cancelled') return { stop: 'cancelled' };
+      if (signal?.aborted && e instanceof BezelError && e.kind === 'cancelled')
+        return { stop: 'cancelled' };
       throw e;
     } finally {
       decoder?.close();
@@ -332,17 +399,20 @@ export class GpuSession {
     return stopNames[this.x.bz_wasm_generation_stop(text)] ?? 'end';
   }
 
-  /** Logits are spoilt by a draw, and by steps that were queued ahead: then the last token is read again. */
+  /** Logits are spoilt by a draw, and by steps that were queued ahead: then the last token is
+   *  read again. */
   private async needLogits(signal: AbortSignal | undefined): Promise<void> {
     if (this.x.bz_wasm_session_logits(this.ptr)) return;
     const all = this.tokens;
-    if (!all.length) throw new BezelError('feed at least one token before drawing the next', 'argument');
+    if (!all.length)
+      throw new BezelError('feed at least one token before drawing the next', 'argument');
     await this.read(all.subarray(this.truncate(all.length - 1)), signal && { signal });
   }
 
   // ---- snapshots ----
 
-  /** The core says which bytes of which buffers a snapshot is made of; they come back in windows. */
+  /** The core says which bytes of which buffers a snapshot is made of; they come back in
+   *  windows. */
   async save(): Promise<Uint8Array> {
     const { core, gpu } = this.engine;
     await this.settle();
@@ -360,13 +430,15 @@ export class GpuSession {
       }
       for (let done = 0; buffer && done < length; done += SAVE_WINDOW) {
         const into = out.subarray(at + done, at + Math.min(length, done + SAVE_WINDOW));
-        reads.push(gpu.run([{ buffer, offset: offset + done, into }])); // queued now: later steps do not matter
+        // queued now: later steps do not matter
+        reads.push(gpu.run([{ buffer, offset: offset + done, into }]));
         if (reads.length >= SAVE_READS) await Promise.all(reads.splice(0));
       }
       at += length;
     }
     await Promise.all(reads);
-    core.withSource(memorySource('session snapshot', out), (id) => core.checkNumber(this.x.bz_wasm_snapshot_digest(id, size - DIGEST)));
+    core.withSource(memorySource('session snapshot', out), (id) =>
+      core.checkNumber(this.x.bz_wasm_snapshot_digest(id, size - DIGEST)));
     out.set(core.result(), size - DIGEST);
     return out;
   }
@@ -374,6 +446,7 @@ export class GpuSession {
   restore(data: Uint8Array): void {
     const { core } = this.engine;
     this.owed = undefined;
-    core.withSource(memorySource('session snapshot', data), (id) => core.checkNumber(this.x.bz_wasm_session_restore(this.ptr, id, data.length)));
+    core.withSource(memorySource('session snapshot', data), (id) =>
+      core.checkNumber(this.x.bz_wasm_session_restore(this.ptr, id, data.length)));
   }
 }

@@ -1,8 +1,11 @@
-// proof - the kernels that a load does not wait for, compiled and put to the test while the model is in use.
+// proof - the kernels that a load does not wait for, compiled and put to the test while the model
+// is in use.
 //
-// They come in groups: those of tokens one by one first, then the others. Steps that need one of a group wait for that group and those
-// before it; others go on. For the last group, of prompts of any length and of long histories, nobody waits: a step that needs one of it
-// before its turn has it compiled at once. It is given up where it cannot be tested. Whoever closes the engine stops it first.
+// They come in groups: those of tokens one by one first, then the others. Steps that need one of a
+// group wait for that group and those before it; others go on. For the last group, of prompts of
+// any length and of long histories, nobody waits: a step that needs one of it before its turn has
+// it compiled at once. It is given up where it cannot be tested. Whoever closes the engine stops it
+// first.
 
 import { RESERVE, type Reserve } from '../load/estimate.js';
 import { NO_MEMORY, type Gpu } from './gpu.js';
@@ -17,7 +20,11 @@ export class Proof {
   private failed = false; // the last group
 
   /** `test` is to prove groups up to one; `proven`: up to which they are. */
-  constructor(private readonly gpu: Gpu, private readonly test: (group: Reserve, signal: AbortSignal) => Promise<void>, private proven: Reserve) {
+  constructor(
+    private readonly gpu: Gpu,
+    private readonly test: (group: Reserve, signal: AbortSignal) => Promise<void>,
+    private proven: Reserve,
+  ) {
     this.lull = new Lull(() => gpu.done(), () => this.begin());
   }
 
@@ -31,8 +38,9 @@ export class Proof {
     return this.has(RESERVE.all);
   }
 
-  /** The first and the last of the groups whose kernels must be right before a step may run; undefined: none are left. Also while the last group is tested:
-   *  what takes the place of a kernel that it demotes is new. */
+  /** The first and the last of the groups whose kernels must be right before a step may run;
+   *  undefined: none are left. Also while the last group is tested: what takes the place of a
+   *  kernel that it demotes is new. */
   get awaited(): readonly [Reserve, Reserve] | undefined {
     if (this.failed) return [RESERVE.rest, RESERVE.rest]; // those that need it hear why
     return this.done ? undefined : [RESERVE.first, RESERVE.all];
@@ -56,8 +64,9 @@ export class Proof {
     this.work.catch(() => {}); // whoever needs it hears it
   }
 
-  /** Wait until the kernels of the groups up to this one are there and right; throws where one is not. It begins, if it has not yet.
-   *  A group that was right once may have got others, since a kernel was demoted: they are among the last. */
+  /** Wait until the kernels of the groups up to this one are there and right; throws where one is
+   *  not. It begins, if it has not yet. A group that was right once may have got others, since a
+   *  kernel was demoted: they are among the last. */
   async upTo(group: Reserve, signal?: AbortSignal): Promise<void> {
     const last = group > this.proven ? group : this.over ? RESERVE.rest : RESERVE.all;
     if (last > this.last) this.last = last; // somebody needs it after all
@@ -101,10 +110,12 @@ export class Proof {
     }
   }
 
-  /** A group is not proven. Where there was no room for the test, nothing of it is left: another time. The last one only saves time: unless one of its kernels is wrong, it
-   *  is left to whoever needs it. */
+  /** A group is not proven. Where there was no room for the test, nothing of it is left: another
+   *  time. The last one only saves time: unless one of its kernels is wrong, it is left to whoever
+   *  needs it. */
   private giveUp(group: Reserve, e: unknown): void {
-    const noRoom = e instanceof Error && e.message.startsWith(NO_MEMORY), wrong = e instanceof BezelError && e.kind === 'device';
+    const noRoom = e instanceof Error && e.message.startsWith(NO_MEMORY);
+    const wrong = e instanceof BezelError && e.kind === 'device';
     if (noRoom) this.gpu.takeFault();
     this.failed = group === RESERVE.rest && wrong;
     if (group === RESERVE.rest && !wrong) this.last = RESERVE.all;

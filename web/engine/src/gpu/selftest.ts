@@ -1,7 +1,8 @@
-// selftest - the kernels that a model uses, each run once on small inputs and compared with the C loop that defines it.
+// selftest - the kernels that a model uses, each run once on small inputs and compared with the C
+// loop that defines it.
 //
-// A kernel of a faster tier that does not compile here, or computes something else, is demoted: the plain one takes its
-// place, and is tested in turn. For a plain one there is no replacement.
+// A kernel of a faster tier that does not compile here, or computes something else, is demoted: the
+// plain one takes its place, and is tested in turn. For a plain one there is no replacement.
 
 import type { Gpu } from './gpu.js';
 import type { SelfTest } from '../engine/model.js';
@@ -33,18 +34,24 @@ export interface SelfTestOptions {
   onTested?: (done: number, total: number) => void;
 }
 
-/** Test the pipelines that were asked for and that no earlier test has run. Sessions may be at work meanwhile. */
-export async function selfTest(core: Core, gpu: Gpu, engine: EnginePtr, options: SelfTestOptions): Promise<void> {
+/** Test the pipelines that were asked for and that no earlier test has run. Sessions may be at
+ *  work meanwhile. */
+export async function selfTest(
+  core: Core, gpu: Gpu, engine: EnginePtr, options: SelfTestOptions,
+): Promise<void> {
   const { signal, refused } = options, x = core.exports;
   for (let again = true; again;) {
     signal.throwIfAborted();
-    const test = gpu.later(refused, () => gpu.planned(() => core.check(x.bz_wasm_gpu_selftest_open(engine)))); // cases that are only tried out make no buffers
+    // cases that are only tried out make no buffers
+    const test =
+      gpu.later(refused, () => gpu.planned(() => core.check(x.bz_wasm_gpu_selftest_open(engine))));
     let open = true;
     const close = (): void => {
       if (open) x.bz_wasm_gpu_selftest_close(test);
       open = false;
     };
-    signal.addEventListener('abort', close, { once: true }); // not in a later turn: the engine may be closed by then
+    // not in a later turn: the engine may be closed by then
+    signal.addEventListener('abort', close, { once: true });
     try {
       again = await testRound(core, gpu, engine, test, options);
     } finally {
@@ -56,7 +63,9 @@ export async function selfTest(core: Core, gpu: Gpu, engine: EnginePtr, options:
 }
 
 /** Demote kernels that did not compile. Were there any? */
-function demoteRefused(core: Core, engine: EnginePtr, { refused, report, compile }: SelfTestOptions): boolean {
+function demoteRefused(
+  core: Core, engine: EnginePtr, { refused, report, compile }: SelfTestOptions,
+): boolean {
   const all = [...refused];
   if (!all.length) return false;
   refused.clear();
@@ -71,16 +80,23 @@ function demoteRefused(core: Core, engine: EnginePtr, { refused, report, compile
   return true;
 }
 
-/** Record the cases: their program, 0 for none, and its results. They are no part of a model's memory. */
-function record(core: Core, gpu: Gpu, test: SelfTestPtr): { program: number; buffer: number; into: Uint8Array } {
-  const program = gpu.planned(() => core.checkNumber(core.exports.bz_wasm_gpu_selftest_record(test)));
+/** Record the cases: their program, 0 for none, and its results. They are no part of a model's
+ *  memory. */
+function record(
+  core: Core, gpu: Gpu, test: SelfTestPtr,
+): { program: number; buffer: number; into: Uint8Array } {
+  const program =
+    gpu.planned(() => core.checkNumber(core.exports.bz_wasm_gpu_selftest_record(test)));
   const [buffer = 0, n = 0] = new Uint32Array(core.result().buffer);
   return { program, buffer, into: new Uint8Array(n) };
 }
 
 /** Test what was not tested yet. Was something demoted? */
-async function testRound(core: Core, gpu: Gpu, engine: EnginePtr, test: SelfTestPtr, options: SelfTestOptions): Promise<boolean> {
-  const x = core.exports, { signal, report, alone, compile, onPrepared, onTested } = options, { aborted, off } = aborting(signal);
+async function testRound(
+  core: Core, gpu: Gpu, engine: EnginePtr, test: SelfTestPtr, options: SelfTestOptions,
+): Promise<boolean> {
+  const x = core.exports, { signal, report, alone, compile, onPrepared, onTested } = options;
+  const { aborted, off } = aborting(signal);
   const lost = gpu.lost.then(() => gpu.check()); // a compiler that is gone need not answer
   lost.catch(() => {});
   /** A turn of others; then it may all be over. */
@@ -99,7 +115,8 @@ async function testRound(core: Core, gpu: Gpu, engine: EnginePtr, test: SelfTest
     if (demoteRefused(core, engine, options)) return true;
     onTested?.(0, 1);
     const { program, buffer, into } = early ?? record(core, gpu, test);
-    const results = program ? gpu.run([program, { buffer, offset: 0, into }]) : Promise.resolve(); // in the turn in which it was recorded, unless alone
+    // in the turn in which it was recorded, unless alone
+    const results = program ? gpu.run([program, { buffer, offset: 0, into }]) : Promise.resolve();
     gpu.stepOwner = undefined; // the step block was used
     await after(results);
     signal.throwIfAborted();
@@ -109,9 +126,14 @@ async function testRound(core: Core, gpu: Gpu, engine: EnginePtr, test: SelfTest
   }
 }
 
-/** Was something demoted? Then the pipelines that are used instead are asked for before anybody can record. */
-function judge(core: Core, gpu: Gpu, test: SelfTestPtr, results: Uint8Array, report: Map<string, SelfTest>, compile: () => void): boolean {
-  const demoted = core.with(results, (p) => core.checkNumber(core.exports.bz_wasm_gpu_selftest_judge(test, p)));
+/** Was something demoted? Then the pipelines that are used instead are asked for before anybody
+ *  can record. */
+function judge(
+  core: Core, gpu: Gpu, test: SelfTestPtr, results: Uint8Array, report: Map<string, SelfTest>,
+  compile: () => void,
+): boolean {
+  const demoted =
+    core.with(results, (p) => core.checkNumber(core.exports.bz_wasm_gpu_selftest_judge(test, p)));
   const verdicts = JSON.parse(core.resultText()) as Verdict[];
   if (demoted > 0) compile();
   for (const verdict of verdicts) {
@@ -123,7 +145,9 @@ function judge(core: Core, gpu: Gpu, test: SelfTestPtr, results: Uint8Array, rep
 
 function told(kernel: string, { ok, tested, plain, nmse }: Verdict, device: string): SelfTest {
   if (ok) return { kernel, ok, ...(!tested && { reason: 'no test runs it' }) };
-  const reason = `kernel ${kernel} computes wrong numbers on ${device} (${nmse === null ? 'not even finite ones' : `nmse ${nmse}`})`;
+  const reason =
+    `kernel ${kernel} computes wrong numbers on ${device} `
+      + `(${nmse === null ? 'not even finite ones' : `nmse ${nmse}`})`;
   if (plain) throw new BezelError(`${reason}: this device cannot be used`, 'device');
   return { kernel, ok, reason };
 }

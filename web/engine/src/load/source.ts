@@ -1,9 +1,10 @@
-// source - where a model's bytes come from: a file in Node, a Blob or File in a browser's worker, memory, or
-// anything that gives ranges of bytes only after a while.
+// source - where a model's bytes come from: a file in Node, a Blob or File in a browser's worker,
+// memory, or anything that gives ranges of bytes only after a while.
 //
-// The core reads synchronously and in pieces, so that no file passes through memory as a whole. In a
-// browser only a worker can do that (FileReaderSync); pages hand their File to the worker. Bytes that come
-// later (a network's) are read by trying: `read` throws NeedBytes, openWithFetches gets them and tries again.
+// The core reads synchronously and in pieces, so that no file passes through memory as a whole. In
+// a browser only a worker can do that (FileReaderSync); pages hand their File to the worker. Bytes
+// that come later (a network's) are read by trying: `read` throws NeedBytes, openWithFetches gets
+// them and tries again.
 
 import { nodeFiles, readError } from './node_files.js';
 import { BezelError } from '../engine/wasm.js';
@@ -16,14 +17,16 @@ export interface Source {
   read(offset: number, dst: Uint8Array): void;
   /** The same without holding up the thread. */
   readAsync(offset: number, dst: Uint8Array): Promise<void>;
-  /** It is the system that writes into dst, which must stay where it is until readAsync has settled, even when nobody waits
-   *  for it any more. Absent: it is a script, to which memory that has gone is empty. */
+  /** It is the system that writes into dst, which must stay where it is until readAsync has
+   *  settled, even when nobody waits for it any more. Absent: it is a script, to which memory that
+   *  has gone is empty. */
   readonly direct?: boolean;
-  /** A few kilobytes anywhere in it are read at once, so whoever needs them now and then need not have them all first. Absent: each read
-   *  may be a request. */
+  /** A few kilobytes anywhere in it are read at once, so whoever needs them now and then need not
+   *  have them all first. Absent: each read may be a request. */
   readonly random?: boolean;
-  /** Read what a header takes, while something else holds up the thread: read() has it at hand then, until the first readAsync. A failure is
-   *  read()'s to tell. Absent: there is nothing to be gained. */
+  /** Read what a header takes, while something else holds up the thread: read() has it at hand
+   *  then, until the first readAsync. A failure is read()'s to tell. Absent: there is nothing to be
+   *  gained. */
   readHead?(): Promise<void>;
   /** Throws where what was read may belong to two versions of the file. Absent: reading says so. */
   check?(): void;
@@ -63,7 +66,9 @@ class BlobSource implements Source {
   readonly size: number;
   readonly random = true;
 
-  constructor(readonly name: string, private readonly blob: Blob, private readonly reader: FileReaderSyncLike) {
+  constructor(
+    readonly name: string, private readonly blob: Blob, private readonly reader: FileReaderSyncLike,
+  ) {
     this.size = blob.size;
   }
 
@@ -95,7 +100,8 @@ export class NeedBytes extends Error {
 export type FetchRange = (offset: number, dst: Uint8Array, signal?: AbortSignal) => Promise<void>;
 
 const BLOCK = 64 << 10; // opening a model reads a few bytes of every tensor
-const MAX_AHEAD = 64; // blocks fetched together, at most, while reads go on where the last one ended
+// blocks fetched together, at most, while reads go on where the last one ended
+const MAX_AHEAD = 64;
 const MAX_BLOCKS = 4096; // kept
 const AT_ONCE = 6; // requests
 
@@ -106,9 +112,15 @@ export class BlockSource implements Source {
   private next = 0; // the block after the last one fetched
   private wanted: Set<number> | undefined; // while guessing
 
-  constructor(readonly name: string, readonly size: number, private readonly range: FetchRange, private readonly release: () => void = () => {}) {}
+  constructor(
+    readonly name: string,
+    readonly size: number,
+    private readonly range: FetchRange,
+    private readonly release: () => void = () => {},
+  ) {}
 
-  /** Bytes already at hand, so that they need not be fetched again; offset is a multiple of a block. */
+  /** Bytes already at hand, so that they need not be fetched again; offset is a multiple of a
+   *  block. */
   give(offset: number, bytes: Uint8Array): void {
     for (let at = 0; at < bytes.length; at += BLOCK) {
       const whole = Math.min(BLOCK, this.size - offset - at);
@@ -138,7 +150,8 @@ export class BlockSource implements Source {
       const bytes = this.blocks.get(b);
       if (!bytes) continue; // a guess
       this.keep(b, bytes);
-      const from = Math.max(0, offset - b * BLOCK), to = Math.min(bytes.length, offset + dst.length - b * BLOCK);
+      const from = Math.max(0, offset - b * BLOCK);
+      const to = Math.min(bytes.length, offset + dst.length - b * BLOCK);
       dst.set(bytes.subarray(from, to), b * BLOCK + from - offset);
     }
   }
@@ -198,9 +211,11 @@ function needOf(e: unknown): NeedBytes | undefined {
   return undefined;
 }
 
-/** Run `fn`, which reads sources synchronously, again and again until all it needs has been fetched. It must
- *  leave nothing behind when it throws. */
-export async function openWithFetches<T>(fn: () => T | Promise<T>, signal?: AbortSignal): Promise<T> {
+/** Run `fn`, which reads sources synchronously, again and again until all it needs has been
+ *  fetched. It must leave nothing behind when it throws. */
+export async function openWithFetches<T>(
+  fn: () => T | Promise<T>, signal?: AbortSignal,
+): Promise<T> {
   const fetched = new Map<BlockSource, Set<number>>();
   for (;;) {
     signal?.throwIfAborted();
@@ -210,7 +225,12 @@ export async function openWithFetches<T>(fn: () => T | Promise<T>, signal?: Abor
       const need = needOf(e);
       if (!need) throw e;
       const seen = fetched.get(need.source) ?? new Set<number>();
-      if (seen.has(need.block)) throw new BezelError(`${need.source.name} is read in more places at once than can be kept; put it into the store first`, 'limit');
+      if (seen.has(need.block))
+        throw new BezelError(
+          `${need.source.name} is read in more places at once than can be kept; `
+            + 'put it into the store first',
+          'limit',
+        );
       fetched.set(need.source, seen.add(need.block));
       await need.source.fetchNeeded(need.block, need.blocks, signal);
     }
@@ -239,7 +259,9 @@ function openFile(fs: ReturnType<typeof nodeFiles>, path: string): [number, numb
   try {
     const info = fs.statSync(path);
     if (info.isFile()) return [fs.openSync(path, 'r'), info.size];
-    throw new BezelError(`${path}: is ${info.isDirectory() ? 'a directory, not a file' : 'not a regular file'}`, 'io');
+    throw new BezelError(
+      `${path}: is ${info.isDirectory() ? 'a directory, not a file' : 'not a regular file'}`, 'io',
+    );
   } catch (e) {
     throw e instanceof BezelError ? e : readError(path, e);
   }
@@ -269,7 +291,9 @@ export async function fileSource(path: string): Promise<Source> {
   };
   const fill = async (offset: number, dst: Uint8Array): Promise<void> => {
     for (let at = 0; at < dst.length;) {
-      const n = await new Promise<number>((done, failed) => fs.read(handle, dst, at, dst.length - at, offset + at, (e, got) => (e ? failed(e) : done(got))));
+      const n = await new Promise<number>((done, failed) => fs.read(
+        handle, dst, at, dst.length - at, offset + at, (e, got) => (e ? failed(e) : done(got)),
+      ));
       if (n === 0) throw tooShort(path);
       at += n;
     }

@@ -1,10 +1,13 @@
-// table - the per-layer embedding table, where it is not loaded with the other weights: it comes later, or stays in the file.
+// table - the per-layer embedding table, where it is not loaded with the other weights: it comes
+// later, or stays in the file.
 //
-// It is more than half of E2B's file, and a step reads a row of it for each of its tokens. So a load does not wait for it where a source
-// reads rows quickly (Source.random). As long as it is in the file, the host reads the rows of every step (rows.ts), and a token must be
-// known before its step is queued; once all of it is on the device, steps are recorded anew and tokens are queued ahead. It begins after
-// a token, when nothing was asked for a while, or when somebody needs it. Where it cannot come, for want of memory or since its file cannot
-// be read any more, it stays where it is, and so does everything else. Whoever closes the engine stops it first.
+// It is more than half of E2B's file, and a step reads a row of it for each of its tokens. So a
+// load does not wait for it where a source reads rows quickly (Source.random). As long as it is in
+// the file, the host reads the rows of every step (rows.ts), and a token must be known before its
+// step is queued; once all of it is on the device, steps are recorded anew and tokens are queued
+// ahead. It begins after a token, when nothing was asked for a while, or when somebody needs it.
+// Where it cannot come, for want of memory or since its file cannot be read any more, it stays
+// where it is, and so does everything else. Whoever closes the engine stops it first.
 
 import type { Gpu } from '../gpu/gpu.js';
 import type { Rows } from './rows.js';
@@ -32,7 +35,11 @@ export class Table {
   private readonly lull: Lull;
 
   /** Without moves it stays in the file. */
-  constructor(private readonly gpu: Gpu, private readonly rows: Rows, private readonly moves: TableMoves | undefined) {
+  constructor(
+    private readonly gpu: Gpu,
+    private readonly rows: Rows,
+    private readonly moves: TableMoves | undefined,
+  ) {
     this.lull = new Lull(() => gpu.done(), () => this.begin());
   }
 
@@ -61,7 +68,8 @@ export class Table {
     if (this.inFile) await this.rows.gather(session, ids);
   }
 
-  /** At once: nothing of the engine is used any more. What is returned waits for reads that still write to the device's memory. */
+  /** At once: nothing of the engine is used any more. What is returned waits for reads that
+   *  still write to the device's memory. */
   async stop(): Promise<void> {
     this.lull.forget();
     this.closing.abort(new BezelError('this model is closed', 'argument'));

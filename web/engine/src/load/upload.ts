@@ -1,10 +1,11 @@
 // upload - weights on their way from their sources to the device.
 //
-// A window of a file goes one of two ways. Where its bytes are only moved, it is placed: the source reads straight into a
-// mapped buffer, and the device copies it to its place or cuts it apart with a kernel; nothing else touches a byte. Where
-// weights are converted or rows padded, the core does it: the window is read into memory of the host's, never into the
-// module's (that may grow and move while a read is under way), repacked there, and written. What is on its way is
-// bounded on every side: windows being read, one window in the module, bytes waiting in the device's queue.
+// A window of a file goes one of two ways. Where its bytes are only moved, it is placed: the source
+// reads straight into a mapped buffer, and the device copies it to its place or cuts it apart with
+// a kernel; nothing else touches a byte. Where weights are converted or rows padded, the core does
+// it: the window is read into memory of the host's, never into the module's (that may grow and move
+// while a read is under way), repacked there, and written. What is on its way is bounded on every
+// side: windows being read, one window in the module, bytes waiting in the device's queue.
 
 import { NO_MEMORY, type Gpu } from '../gpu/gpu.js';
 import type { Source } from './source.js';
@@ -12,8 +13,11 @@ import { aborting } from '../engine/turns.js';
 import { BezelError, type Bytes, type Core, type EnginePtr } from '../engine/wasm.js';
 
 const LANES = 6; // windows under way: some are read while the device takes the others
-const LANES_BESIDE = 3; // while others read too: Node reads four things at a time, and a step's rows must not wait for windows
-const PLACED = 8 << 20, LEAST = 256 << 10; // bytes of a window that is placed, at most; and of a small model's
+// while others read too: Node reads four things at a time, and a step's rows must not wait for
+// windows
+const LANES_BESIDE = 3;
+// bytes of a window that is placed, at most; and of a small model's
+const PLACED = 8 << 20, LEAST = 256 << 10;
 const PARTS = 32; // windows that even such a model comes in, so that several are under way
 const WINDOW = 4 << 20; // bytes of one that goes through the module; a longer row is one window
 const QUEUED = 32 << 20; // bytes written since the device was last known to have kept up
@@ -29,17 +33,28 @@ export interface UploadOptions {
   onBytes?: (done: number, total: number) => void;
 }
 
-/** Are windows placed on this device? One in software would do the kernel's work on the cores that read. */
+/** Are windows placed on this device? One in software would do the kernel's work on the cores
+ *  that read. */
 export function places(gpu: Gpu): boolean {
   return !gpu.info.software;
 }
 
-/** Every window of the engine's weights that is on the core's list. `sources` has them by the numbers that the core knows; `cutters` are the
- *  pipelines that cut and turn blocks. Once the signal is aborted, nothing of the core is held or used any more; memory that a source
- *  still writes to is there until this has settled. */
-export async function upload(core: Core, gpu: Gpu, engine: EnginePtr, sources: ReadonlyMap<number, Source>, cutters: readonly number[], { signal, beside = false, onBytes = () => {} }: UploadOptions): Promise<void> {
-  const pump = new Pump(core, gpu, engine, sources, cutters, beside ? LANES_BESIDE : LANES, onBytes);
-  const { aborted, off } = aborting(signal), stop = (): void => pump.stop(); // not in a later turn: the engine may be closed by then
+/** Every window of the engine's weights that is on the core's list. `sources` has them by the
+ *  numbers that the core knows; `cutters` are the pipelines that cut and turn blocks. Once the
+ *  signal is aborted, nothing of the core is held or used any more; memory that a source still
+ *  writes to is there until this has settled. */
+export async function upload(
+  core: Core,
+  gpu: Gpu,
+  engine: EnginePtr,
+  sources: ReadonlyMap<number, Source>,
+  cutters: readonly number[],
+  { signal, beside = false, onBytes = () => {} }: UploadOptions,
+): Promise<void> {
+  const pump =
+    new Pump(core, gpu, engine, sources, cutters, beside ? LANES_BESIDE : LANES, onBytes);
+  // not in a later turn: the engine may be closed by then
+  const { aborted, off } = aborting(signal), stop = (): void => pump.stop();
   signal.addEventListener('abort', stop, { once: true });
   try {
     await Promise.race([beside ? pump.makeRoom().then(() => pump.run()) : pump.run(), aborted]);
@@ -71,21 +86,39 @@ class Pump {
   private room = 0;
   private scratch: [number, GPUBuffer] | undefined; // which the kernel reads
   private queued = 0;
-  private kept: Promise<unknown> = Promise.resolve(); // the device has kept up with all but the last QUEUED bytes
+  // the device has kept up with all but the last QUEUED bytes
+  private kept: Promise<unknown> = Promise.resolve();
   private closed = false;
 
-  constructor(private readonly core: Core, private readonly gpu: Gpu, private readonly engine: EnginePtr, private readonly sources: ReadonlyMap<number, Source>, cutters: readonly number[], lanes: number, private readonly onBytes: (done: number, total: number) => void) {
+  constructor(
+    private readonly core: Core,
+    private readonly gpu: Gpu,
+    private readonly engine: EnginePtr,
+    private readonly sources: ReadonlyMap<number, Source>,
+    cutters: readonly number[],
+    lanes: number,
+    private readonly onBytes: (done: number, total: number) => void,
+  ) {
     const x = core.exports;
     this.size = x.bz_wasm_gpu_window_size();
     this.total = x.bz_wasm_gpu_upload_bytes(engine);
-    this.placed = places(gpu) ? Math.min(PLACED, Math.max(LEAST, Math.ceil(this.total / PARTS / LEAST) * LEAST)) : 0;
+    this.placed = places(gpu)
+      ? Math.min(PLACED, Math.max(LEAST, Math.ceil(this.total / PARTS / LEAST) * LEAST))
+      : 0;
     const windows = core.check(x.bz_wasm_alloc(lanes * this.size));
-    this.lanes = Array.from({ length: lanes }, (_, i) => ({ window: (windows + i * this.size) as Bytes, host: undefined, staging: undefined, number: 0, mapped: Promise.resolve(), direct: undefined }));
+    this.lanes = Array.from(
+      { length: lanes },
+      (_, i) => ({
+        window: (windows + i * this.size) as Bytes, host: undefined, staging: undefined, number: 0,
+        mapped: Promise.resolve(), direct: undefined,
+      }),
+    );
     this.cutting = Promise.all(cutters.map((pipeline) => gpu.compiledPipeline(pipeline)));
     this.cutting.catch(() => {}); // heard by who needs it
   }
 
-  /** Make what windows are placed through, before the first of them: a device that has no room for it says so here, and it is nobody's fault. */
+  /** Make what windows are placed through, before the first of them: a device that has no room
+   *  for it says so here, and it is nobody's fault. */
   async makeRoom(): Promise<void> {
     if (!this.placed) return;
     const has = await this.gpu.hasRoom(() => {
@@ -123,15 +156,19 @@ class Pump {
   }
 
   private async drive(lane: Lane): Promise<void> {
-    while (!this.closed && this.core.exports.bz_wasm_gpu_upload_next(this.engine, WINDOW, this.placed, lane.window)) {
+    while (!this.closed
+      && this.core.exports.bz_wasm_gpu_upload_next(this.engine, WINDOW, this.placed, lane.window)) {
       const view = new DataView(this.core.memory.buffer, lane.window);
-      const source = this.sources.get(view.getUint32(0, true)), n = view.getUint32(4, true), offset = view.getFloat64(8, true);
+      const source = this.sources.get(view.getUint32(0, true)), n = view.getUint32(4, true);
+      const offset = view.getFloat64(8, true);
       if (!source) throw new Error('the core asks for a source that is not there');
       if (view.getUint32(16, true)) await this.place(lane, source, offset, n);
       else await this.give(lane, source, offset, n);
       if (this.closed) return;
       this.gpu.check();
-      this.onBytes(this.total - this.core.exports.bz_wasm_gpu_upload_bytes(this.engine), this.total);
+      this.onBytes(
+        this.total - this.core.exports.bz_wasm_gpu_upload_bytes(this.engine), this.total,
+      );
     }
   }
 
@@ -143,14 +180,18 @@ class Pump {
     const staging = lane.staging as GPUBuffer;
     await lane.mapped;
     if (this.closed) return;
-    const read = source.readAsync(offset, new Uint8Array(staging.getMappedRange(0, Math.ceil(n / 8) * 8), 0, n));
+    const read = source.readAsync(
+      offset, new Uint8Array(staging.getMappedRange(0, Math.ceil(n / 8) * 8), 0, n),
+    );
     if (source.direct) lane.direct = read;
     await Promise.all([read, this.cutting]);
     lane.direct = undefined;
     if (this.closed) return;
     staging.unmap();
     this.scratch ??= this.gpu.lend('scratch', this.placed);
-    const program = this.core.checkNumber(x.bz_wasm_gpu_upload_place(this.engine, lane.window, lane.number, this.scratch[0]));
+    const program = this.core.checkNumber(
+      x.bz_wasm_gpu_upload_place(this.engine, lane.window, lane.number, this.scratch[0]),
+    );
     try {
       this.gpu.submit(program);
     } finally {
@@ -167,7 +208,8 @@ class Pump {
 
   /** Not when it is made: so it is the device that fills it with zeros. */
   private map(lane: Lane, staging: GPUBuffer): void {
-    lane.mapped = staging.mapAsync(WRITE_MODE).catch((e: unknown) => (this.closed ? undefined : this.gpu.notMapped(e)));
+    lane.mapped = staging.mapAsync(WRITE_MODE).catch((e: unknown) =>
+      (this.closed ? undefined : this.gpu.notMapped(e)));
     lane.mapped.catch(() => {}); // heard by the next window, or by check()
   }
 

@@ -1,5 +1,6 @@
-// catalog - the models on this machine: those of the Ollama store, those that ship with Bezel, and a file named at the
-// start. The store sees to it that no name, manifest or link leads out of it (store/disk_store.ts).
+// catalog - the models on this machine: those of the Ollama store, those that ship with Bezel, and
+// a file named at the start. The store sees to it that no name, manifest or link leads out of it
+// (store/disk_store.ts).
 
 import * as crypto from 'node:crypto';
 import * as fs from 'node:fs';
@@ -10,12 +11,15 @@ import { shards } from '../api/engine_source.js';
 import { fileSource, type Source } from '../load/source.js';
 import type { DiskStore } from '../store/disk_store.js';
 import { inspectFile } from '../store/inspect_file.js';
-import { blobName, composeManifest, parseManifest, parseName, type Layer } from '../store/manifest.js';
+import {
+  blobName, composeManifest, parseManifest, parseName, type Layer,
+} from '../store/manifest.js';
 import type { StoredModel } from '../store/source_ref.js';
 import { BezelError, type Core } from '../engine/wasm.js';
 import type { Content } from './content.js';
 
-/** A model by its name. Its digest is that of the weights; '' while a large file is still being read. */
+/** A model by its name. Its digest is that of the weights; '' while a large file is still being
+ *  read. */
 export interface Entry extends StoredModel {
   /** Empty where the model can be run here and not be handed on. */
   readonly manifest: string;
@@ -34,7 +38,8 @@ const sha256 = (data: Buffer): string => crypto.createHash('sha256').update(data
 
 async function fileDigest(file: string): Promise<string> {
   const hash = crypto.createHash('sha256');
-  for await (const part of fs.createReadStream(file, { highWaterMark: 1 << 20 })) hash.update(part as Buffer);
+  for await (const part of fs.createReadStream(file, { highWaterMark: 1 << 20 }))
+    hash.update(part as Buffer);
   return hash.digest('hex');
 }
 
@@ -51,7 +56,8 @@ async function openFiles(files: readonly string[]): Promise<Source[]> {
 }
 
 async function openFile(file: string): Promise<{ size: number; bytes: fs.promises.FileHandle }> {
-  const bytes = await fs.promises.open(file, fs.constants.O_RDONLY | (fs.constants.O_NOFOLLOW ?? 0));
+  const bytes =
+    await fs.promises.open(file, fs.constants.O_RDONLY | (fs.constants.O_NOFOLLOW ?? 0));
   try {
     const { size } = await bytes.stat();
     return { size, bytes };
@@ -83,21 +89,28 @@ export class Catalog {
   static async open(core: Core, options: CatalogOptions = {}): Promise<Catalog> {
     const catalog = new Catalog(core, options);
     for (const [name, given] of Object.entries(options.files ?? {})) {
-      const split = shards(given).length > 1; // its parts are found by the name that was given, which may be a link's
-      const file = split ? path.resolve(given) : fs.realpathSync(given), small = fs.statSync(file).size <= 64 << 20;
+      // its parts are found by the name that was given, which may be a link's
+      const split = shards(given).length > 1;
+      const file = split ? path.resolve(given) : fs.realpathSync(given);
+      const small = fs.statSync(file).size <= 64 << 20;
       await catalog.ship(name, file, small && !split ? await fileDigest(file) : '');
       if (small || split) continue; // the parts of a split model are run here and not handed on
-      fileDigest(file).then((digest) => catalog.ship(name, file, digest)).catch((e: Error) => options.say?.(`${file}: ${e.message}`));
+      fileDigest(file)
+        .then((digest) => catalog.ship(name, file, digest))
+        .catch((e: Error) => options.say?.(`${file}: ${e.message}`));
     }
     return catalog;
   }
 
   /** What this engine might run; the store comes first where names are the same. */
   async list(): Promise<StoredModel[]> {
-    const stored = ((await this.store?.list()) ?? []).filter((m) => m.kind === 'model' && /^gemma4|^$/.test(m.family ?? ''));
+    const stored = ((await this.store?.list()) ?? []).filter((m) =>
+      m.kind === 'model' && /^gemma4|^$/.test(m.family ?? ''));
     const names = new Set(stored.map((m) => m.name.toLowerCase()));
-    const others = [...this.shipped.values()].map((s) => s.entry).filter((e) => !names.has(e.name.toLowerCase()));
-    return [...stored, ...others].sort((a, b) => (b.modified ?? 0) - (a.modified ?? 0) || (a.name < b.name ? -1 : 1));
+    const others = [...this.shipped.values()].map((s) => s.entry).filter((e) =>
+      !names.has(e.name.toLowerCase()));
+    return [...stored, ...others].sort((a, b) =>
+      (b.modified ?? 0) - (a.modified ?? 0) || (a.name < b.name ? -1 : 1));
   }
 
   /** By any way of writing the name: "gemma4", "library/Gemma4:latest". */
@@ -106,7 +119,8 @@ export class Catalog {
     try {
       short = parseName(this.core, text).short.toLowerCase();
     } catch (e) {
-      if (e instanceof BezelError && e.kind !== 'memory') return undefined; // not a name that a store could have
+      // not a name that a store could have
+      if (e instanceof BezelError && e.kind !== 'memory') return undefined;
       throw e;
     }
     const name = await this.store?.find(text);
@@ -120,7 +134,9 @@ export class Catalog {
     const texts: Partial<Record<Layer['kind'], string>> = {};
     if (entry.file !== undefined) return texts;
     for (const { kind, digest, size } of parseManifest(this.core, entry.manifest)) {
-      if (!['params', 'system', 'template', 'license'].includes(kind) || size > MAX_TEXT || texts[kind] !== undefined) continue;
+      if (!['params', 'system', 'template', 'license'].includes(kind) || size > MAX_TEXT
+        || texts[kind] !== undefined)
+        continue;
       const file = await this.store?.tree.file(['blobs', blobName(digest)]);
       if (file) texts[kind] = await file.text(MAX_TEXT);
     }
@@ -130,11 +146,16 @@ export class Catalog {
   /** Metadata of the weights, long lists left out as Ollama does. */
   async metadata(entry: Entry): Promise<Record<string, unknown>> {
     const resolved = entry.file === undefined ? await this.store?.resolve(entry.name) : undefined;
-    const files = entry.file === undefined ? (resolved?.model ?? []).flatMap((ref) => (ref.kind === 'path' ? [ref.path] : [])) : shards(entry.file);
+    const files = entry.file === undefined
+      ? (resolved?.model ?? []).flatMap((ref) => (ref.kind === 'path' ? [ref.path] : []))
+      : shards(entry.file);
     const sources = await openFiles(files);
     try {
-      const { keys = {}, parameters = 0 } = JSON.parse(inspect(this.core, sources, { json: true, keys: true })) as { keys?: Record<string, unknown>; parameters?: number };
-      const short = Object.entries(keys).map(([k, v]) => [k, typeof v === 'object' && !Array.isArray(v) ? null : v] as const);
+      const { keys = {}, parameters = 0 } = JSON.parse(
+        inspect(this.core, sources, { json: true, keys: true }),
+      ) as { keys?: Record<string, unknown>; parameters?: number };
+      const short = Object.entries(keys).map(([k, v]) =>
+        [k, typeof v === 'object' && !Array.isArray(v) ? null : v] as const);
       return { 'general.parameter_count': parameters, ...Object.fromEntries(short) };
     } finally {
       for (const s of sources) s.close();
@@ -145,7 +166,8 @@ export class Catalog {
   async contextLength(entry: Entry): Promise<number> {
     const key = entry.file ?? entry.manifest, known = this.contexts.get(key);
     if (known !== undefined) return known;
-    const data = await this.metadata(entry), found = Number(data[`${String(data['general.architecture'])}.context_length`]);
+    const data = await this.metadata(entry);
+    const found = Number(data[`${String(data['general.architecture'])}.context_length`]);
     const n = found > 0 ? found : Infinity; // one that does not say is asked to try
     this.contexts.set(key, n);
     return n;
@@ -155,8 +177,12 @@ export class Catalog {
   async blob(hex: string): Promise<Content | undefined> {
     if (!/^[0-9a-f]{64}$/i.test(hex)) return undefined;
     const digest = hex.toLowerCase();
-    // Who wants to keep a model keeps it in a store of its own: a browser's cache would hold gigabytes a second time.
-    const common = { etag: `"sha256:${digest}"`, type: 'application/octet-stream', headers: { 'cache-control': 'no-store' } };
+    // Who wants to keep a model keeps it in a store of its own: a browser's cache would hold
+    // gigabytes a second time.
+    const common = {
+      etag: `"sha256:${digest}"`, type: 'application/octet-stream',
+      headers: { 'cache-control': 'no-store' },
+    };
     for (const { blobs } of this.shipped.values()) {
       const found = blobs.get(digest);
       if (Buffer.isBuffer(found)) return { ...common, size: found.length, bytes: found };
@@ -166,34 +192,55 @@ export class Catalog {
       const ref = (await this.store?.tree.file(['blobs', blobName(digest)]))?.ref;
       return ref?.kind === 'path' ? { ...common, ...(await openFile(ref.path)) } : undefined;
     } catch (e) {
-      if (e instanceof BezelError && e.kind === 'format') return undefined; // a link that leads out of the store
+      // a link that leads out of the store
+      if (e instanceof BezelError && e.kind === 'format') return undefined;
       throw e;
     }
   }
 
-  /** Where things lie is this machine's business: who asks over the wire hears names instead, of the
-   *  model or of an adapter. */
+  /** Where things lie is this machine's business: who asks over the wire hears names instead, of
+   *  the model or of an adapter. */
   withoutPaths(text: string, name: string): string {
     let shown = text;
-    const files = [...this.shipped.values()].flatMap(({ entry }) => (entry.file === undefined ? [] : shards(entry.file)));
+    const files = [...this.shipped.values()].flatMap(({ entry }) =>
+      (entry.file === undefined ? [] : shards(entry.file)));
     for (const file of files) shown = shown.replaceAll(file, name);
     const adapters = Object.entries(this.options.adapters ?? {});
     for (const [adapter, file] of adapters) shown = shown.replaceAll(file, adapter);
-    if (this.store) shown = shown.replaceAll(` ${this.store.tree.place}`, '').replaceAll(this.store.tree.place, '/its/store'); // which may have spaces
+    // which may have spaces
+    if (this.store)
+      shown = shown.replaceAll(` ${this.store.tree.place}`, '').replaceAll(
+        this.store.tree.place, '/its/store',
+      );
     return shown.replace(/(?<![\w.:/\\])(?:[A-Za-z]:)?(?:[\\/][^\s:"'\\/,;()]+){2,}/g, name);
   }
 
   /** A file as if it lay in a store: a manifest and a config are made for it. */
   private async ship(name: string, file: string, digest: string): Promise<void> {
-    const sources = await openFiles(shards(file)), [first, ...parts] = sources as [Source, ...Source[]], { short } = parseName(this.core, name), size = sources.reduce((sum, s) => sum + s.size, 0);
+    const sources = await openFiles(shards(file));
+    const [first, ...parts] = sources as [Source, ...Source[]];
+    const { short } = parseName(this.core, name);
+    const size = sources.reduce((sum, s) => sum + s.size, 0);
     try {
-      const { family = '', parameters = '', quantization = '' } = await inspectFile(this.core, first, undefined, parts);
-      const config = Buffer.from(JSON.stringify({ model_format: 'gguf', model_family: family, model_families: [family], model_type: parameters, file_type: quantization }));
-      const layers: Layer[] = [{ kind: 'config', digest: sha256(config), size: config.length }, { kind: 'model', digest, size }];
-      const about: StoredModel = { name: short, kind: 'model', size, digest, modified: fs.statSync(file).mtimeMs, family, parameters, quantization };
+      const { family = '', parameters = '', quantization = '' } =
+        await inspectFile(this.core, first, undefined, parts);
+      const config = Buffer.from(JSON.stringify({
+        model_format: 'gguf', model_family: family, model_families: [family],
+        model_type: parameters, file_type: quantization,
+      }));
+      const layers: Layer[] = [
+        { kind: 'config', digest: sha256(config), size: config.length },
+        { kind: 'model', digest, size },
+      ];
+      const about: StoredModel = {
+        name: short, kind: 'model', size, digest, modified: fs.statSync(file).mtimeMs, family,
+        parameters, quantization,
+      };
       this.shipped.set(short.toLowerCase(), {
         entry: { ...about, file, manifest: digest && composeManifest(layers) },
-        blobs: new Map<string, string | Buffer>(digest ? [[digest, file], [sha256(config), config]] : []),
+        blobs: new Map<string, string | Buffer>(
+          digest ? [[digest, file], [sha256(config), config]] : [],
+        ),
       });
     } finally {
       for (const s of sources) s.close();

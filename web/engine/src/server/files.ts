@@ -1,6 +1,6 @@
-// files - the page: files of one folder, known by name before anyone asks. A request's path is looked up and never
-// joined to a folder, so there is no way out of it. What packs well is kept packed in memory, once for all who ask; the rest is
-// read from the disk as fast as it is taken.
+// files - the page: files of one folder, known by name before anyone asks. A request's path is
+// looked up and never joined to a folder, so there is no way out of it. What packs well is kept
+// packed in memory, once for all who ask; the rest is read from the disk as fast as it is taken.
 
 import * as crypto from 'node:crypto';
 import * as fs from 'node:fs';
@@ -32,7 +32,8 @@ const types: Readonly<Record<string, string>> = {
   '.wgsl': 'text/plain; charset=utf-8',
 };
 
-/** What downloads models for a person who typed an address: alone in a worker, which shows nothing and runs no text. */
+/** What downloads models for a person who typed an address: alone in a worker, which shows
+ *  nothing and runs no text. */
 const isDownloader = (name: string): boolean => /^\/assets\/store_worker-[\w-]+\.js$/.test(name);
 
 // Styles in attributes are what maths is typeset with; scripts are only ever files of ours.
@@ -51,16 +52,20 @@ const policyWith = (connect: string): string => [
   "form-action 'none'",
 ].join('; ');
 
-const headersWith = (connect: string): Readonly<Record<string, string>> => ({ 'content-security-policy': policyWith(connect), 'service-worker-allowed': '/' });
+const headersWith = (connect: string): Readonly<Record<string, string>> => ({
+  'content-security-policy': policyWith(connect), 'service-worker-allowed': '/',
+});
 
 /** The page and all of its scripts reach this server alone. */
 export const pageHeaders = headersWith("'self'");
 
-/** But for one worker (docs/design/0007): other sites, encrypted, and this machine's other servers. */
+/** But for one worker (docs/design/0007): other sites, encrypted, and this machine's other
+ *  servers. */
 const downloaderHeaders = headersWith("'self' https: http://127.0.0.1:* http://localhost:*");
 
 /** What goes with a file of the page. */
-export const headersFor = (name: string): Readonly<Record<string, string>> => (isDownloader(name) ? downloaderHeaders : pageHeaders);
+export const headersFor = (name: string): Readonly<Record<string, string>> =>
+  (isDownloader(name) ? downloaderHeaders : pageHeaders);
 
 type Packing = 'br' | 'gzip';
 
@@ -72,14 +77,18 @@ interface Known {
   readonly packed: Map<Packing, Promise<Buffer>>;
 }
 
-const PACKED_LEAST = 1 << 10, PACKED_MOST = 8 << 20; // bytes of a file that is worth it, and that it is not too large for
+// bytes of a file that is worth it, and that it is not too large for
+const PACKED_LEAST = 1 << 10, PACKED_MOST = 8 << 20;
 const packers: Readonly<Record<Packing, (bytes: Buffer) => Promise<Buffer>>> = {
-  br: (bytes) => promisify<Buffer, zlib.BrotliOptions, Buffer>(zlib.brotliCompress)(bytes, { params: { [zlib.constants.BROTLI_PARAM_QUALITY]: 6 } }),
+  br: (bytes) => promisify<Buffer, zlib.BrotliOptions, Buffer>(zlib.brotliCompress)(bytes, {
+    params: { [zlib.constants.BROTLI_PARAM_QUALITY]: 6 },
+  }),
   gzip: (bytes) => promisify<Buffer, Buffer>(zlib.gzip)(bytes),
 };
 
 /** Text, and code that is as good as text. */
-const packs = (type: string): boolean => /^(text\/|application\/(json|manifest\+json|wasm)|image\/svg)/.test(type);
+const packs = (type: string): boolean =>
+  /^(text\/|application\/(json|manifest\+json|wasm)|image\/svg)/.test(type);
 
 /** What the client takes, the better one first; "q=0" is a refusal. */
 function packingFor(header: string | undefined): Packing | undefined {
@@ -87,7 +96,8 @@ function packingFor(header: string | undefined): Packing | undefined {
     const [name = '', ...rest] = one.split(';').map((t) => t.trim());
     return [name, !rest.some((r) => /^q=0(\.0*)?$/.test(r))] as const;
   }));
-  return (['br', 'gzip'] as const).find((name) => taken.get(name) ?? (name === 'gzip' && taken.get('*')));
+  return (['br', 'gzip'] as const).find((name) =>
+    taken.get(name) ?? (name === 'gzip' && taken.get('*')));
 }
 
 async function digestOf(file: string): Promise<string> {
@@ -97,7 +107,8 @@ async function digestOf(file: string): Promise<string> {
 }
 
 /** Built files carry a hash in their name: what such a name means never changes. */
-const isHashed = (name: string): boolean => /[-.][A-Za-z0-9_-]{8,}\.[a-z0-9]+$/.test(name) && name.startsWith('/assets/');
+const isHashed = (name: string): boolean =>
+  /[-.][A-Za-z0-9_-]{8,}\.[a-z0-9]+$/.test(name) && name.startsWith('/assets/');
 
 export class Files {
   private readonly known = new Map<string, Known>();
@@ -117,15 +128,27 @@ export class Files {
     const found = name === undefined ? undefined : this.known.get(name);
     if (!found || name === undefined) throw new HttpError(404, 'there is no such page');
     const type = types[path.extname(name).toLowerCase()] ?? 'application/octet-stream';
-    const headers = { 'cache-control': isHashed(name) ? 'public, max-age=31536000, immutable' : 'no-cache', ...headersFor(name) };
+    const headers = {
+      'cache-control': isHashed(name) ? 'public, max-age=31536000, immutable' : 'no-cache',
+      ...headersFor(name),
+    };
     found.digest ??= digestOf(found.file);
     found.digest.catch(() => delete found.digest); // who asks next tries again
-    const digest = await found.digest, packable = packs(type) && found.size >= PACKED_LEAST && found.size <= PACKED_MOST;
+    const digest = await found.digest;
+    const packable = packs(type) && found.size >= PACKED_LEAST && found.size <= PACKED_MOST;
     if (packable) ex.res.appendHeader('vary', 'accept-encoding');
-    const packing = packable && ex.req.headers.range === undefined ? packingFor(ex.req.headers['accept-encoding']) : undefined;
+    const packing = packable && ex.req.headers.range === undefined
+      ? packingFor(ex.req.headers['accept-encoding'])
+      : undefined;
     if (packing) {
       const bytes = await this.pack(found, packing);
-      return sendContent(ex, { size: bytes.length, etag: `"${digest}-${packing}"`, type, bytes, headers: { ...headers, 'content-encoding': packing } });
+      return sendContent(ex, {
+        size: bytes.length,
+        etag: `"${digest}-${packing}"`,
+        type,
+        bytes,
+        headers: { ...headers, 'content-encoding': packing },
+      });
     }
     const bytes = await fs.promises.open(found.file);
     await sendContent(ex, { size: found.size, etag: `"${digest}"`, type, bytes, headers });
@@ -133,7 +156,8 @@ export class Files {
 
   /** All who ask meanwhile wait for the same. */
   private pack(found: Known, packing: Packing): Promise<Buffer> {
-    const made = found.packed.get(packing) ?? fs.promises.readFile(found.file).then(packers[packing]);
+    const made =
+      found.packed.get(packing) ?? fs.promises.readFile(found.file).then(packers[packing]);
     found.packed.set(packing, made);
     made.catch(() => found.packed.delete(packing));
     return made;
@@ -158,10 +182,16 @@ export class Files {
     this.known.clear();
     for (const e of fs.readdirSync(this.root, { recursive: true, withFileTypes: true })) {
       if (!e.isFile()) continue;
-      const file = path.join(e.parentPath, e.name), name = `/${path.relative(this.root, file).split(path.sep).join('/')}`;
+      const file = path.join(e.parentPath, e.name);
+      const name = `/${path.relative(this.root, file).split(path.sep).join('/')}`;
       const { mtimeMs: changed, size } = fs.statSync(file);
       const old = before.get(name);
-      this.known.set(name, old?.changed === changed && old.size === size ? old : { file, changed, size, packed: new Map() });
+      this.known.set(
+        name,
+        old?.changed === changed && old.size === size
+          ? old
+          : { file, changed, size, packed: new Map() },
+      );
     }
   }
 }

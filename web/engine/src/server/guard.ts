@@ -1,6 +1,7 @@
-// guard - who may ask. A server on loopback is within reach of every page that the person has open: a page may send
-// requests to it (cross-site), or have its own name point here (DNS rebinding). So the Host must be one of ours, and
-// what comes from another origin is refused unless that origin was allowed.
+// guard - who may ask. A server on loopback is within reach of every page that the person has open:
+// a page may send requests to it (cross-site), or have its own name point here (DNS rebinding). So
+// the Host must be one of ours, and what comes from another origin is refused unless that origin
+// was allowed.
 
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 
@@ -10,13 +11,15 @@ import { HttpError } from './http.js';
 export interface GuardOptions {
   /** Beside localhost, 127.0.0.1 and ::1. */
   hosts?: readonly string[];
-  /** Origins that may use the server: https://example.org, http://localhost:*, https://*.example.org, vscode-webview://*; "*" is all. */
+  /** Origins that may use the server: https://example.org, http://localhost:*,
+   *  https://*.example.org, vscode-webview://*; "*" is all. */
   origins?: readonly string[];
 }
 
 const loopbackNames = ['localhost', '127.0.0.1', '[::1]'];
 
-/** The name in a Host header, in lower case and without its port; undefined when it is no such header. */
+/** The name in a Host header, in lower case and without its port; undefined when it is no such
+ *  header. */
 export function hostName(header: string | undefined): string | undefined {
   const [, name] = /^(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::\d{1,5})?$/i.exec(header ?? '') ?? [];
   return name?.toLowerCase().replace(/\.$/, '');
@@ -31,11 +34,20 @@ interface Origin {
 
 const DEFAULT_PORTS: Readonly<Record<string, string>> = { http: '80', https: '443' };
 
-/** In lower case; only files have no host. A pattern may have "*" as its host, as its first labels ("*.example.org") and as its port. */
+/** In lower case; only files have no host. A pattern may have "*" as its host, as its first
+ *  labels ("*.example.org") and as its port. */
 function parseOrigin(text: string, pattern: boolean): Origin | undefined {
   if (!pattern && text === 'file://') return { scheme: 'file', host: '', port: '' };
-  const name = pattern ? String.raw`\*|(?:\*\.)?[a-z0-9_-]+(?:\.[a-z0-9_-]+)*` : String.raw`[a-z0-9_-]+(?:\.[a-z0-9_-]+)*`, port = pattern ? String.raw`[1-9]\d{0,4}|\*` : String.raw`[1-9]\d{0,4}`;
-  const [, scheme, host, given = ''] = new RegExp(String.raw`^([a-z][a-z0-9+.-]*)://(${name}|\[[0-9a-f:.]+\])(?::(${port}))?$`).exec(text.toLowerCase()) ?? [];
+  const name = pattern
+    ? String.raw`\*|(?:\*\.)?[a-z0-9_-]+(?:\.[a-z0-9_-]+)*`
+    : String.raw`[a-z0-9_-]+(?:\.[a-z0-9_-]+)*`;
+  const port = pattern ? String.raw`[1-9]\d{0,4}|\*` : String.raw`[1-9]\d{0,4}`;
+  const [, scheme, host, given = ''] = new RegExp(
+    String.raw`^([a-z][a-z0-9+.-]*)://(${name}|\[[0-9a-f:.]+\])(?::(${port}))?$`,
+  ).exec(
+    text.toLowerCase(),
+  )
+    ?? [];
   if (scheme === undefined || host === undefined || Number(given) > 65535) return undefined;
   return { scheme, host, port: given === DEFAULT_PORTS[scheme] ? '' : given };
 }
@@ -45,13 +57,24 @@ function readPattern(text: string): (origin: string) => boolean {
   if (text === '*') return () => true;
   const want = parseOrigin(text, true), wanted = want?.host ?? '';
   if (!want) {
-    const hint = /^[a-z][a-z0-9+.-]*:\/\/[^/]+\//i.test(text) ? '; it has no path and no slash at its end' : '';
-    throw new BezelError(`${JSON.stringify(text)} is no origin${hint}: write https://example.org, http://localhost:*, https://*.example.org, vscode-webview://* or *`, 'argument', undefined, 'origins');
+    const hint = /^[a-z][a-z0-9+.-]*:\/\/[^/]+\//i.test(text)
+      ? '; it has no path and no slash at its end'
+      : '';
+    throw new BezelError(
+      `${JSON.stringify(text)} is no origin${hint}: write https://example.org, http://localhost:*, `
+        + 'https://*.example.org, vscode-webview://* or *',
+      'argument',
+      undefined,
+      'origins',
+    );
   }
-  const isHost = (host: string): boolean => wanted === '*' || host === wanted || (wanted.startsWith('*.') && host.endsWith(wanted.slice(1)));
+  const isHost = (host: string): boolean =>
+    wanted === '*' || host === wanted
+      || (wanted.startsWith('*.') && host.endsWith(wanted.slice(1)));
   return (origin) => {
     const is = parseOrigin(origin, false);
-    return is !== undefined && is.scheme === want.scheme && isHost(is.host) && (want.port === '*' || is.port === want.port);
+    return is !== undefined && is.scheme === want.scheme && isHost(is.host)
+      && (want.port === '*' || is.port === want.port);
   };
 }
 
@@ -61,25 +84,41 @@ export class Guard {
 
   constructor(options: GuardOptions = {}) {
     const bracket = (h: string): string => (h.includes(':') && !h.startsWith('[') ? `[${h}]` : h);
-    this.hosts = new Set([...loopbackNames, ...(options.hosts ?? []).map(bracket)].map((h) => h.toLowerCase()));
+    this.hosts = new Set(
+      [...loopbackNames, ...(options.hosts ?? []).map(bracket)].map((h) => h.toLowerCase()),
+    );
     this.origins = (options.origins ?? []).map(readPattern);
   }
 
-  /** Headers for the answer; throws when the request is refused. `page` says that the path is a document or an asset. */
+  /** Headers for the answer; throws when the request is refused. `page` says that the path is a
+   *  document or an asset. */
   check(req: IncomingMessage, page: boolean): Record<string, string> {
     const { headers } = req;
     const name = hostName(headers.host);
-    if (name === undefined || !this.hosts.has(name)) throw new HttpError(403, `this server does not answer to the name ${JSON.stringify(headers.host ?? '')}; --allow-host adds one`, 'host_refused');
+    if (name === undefined || !this.hosts.has(name))
+      throw new HttpError(
+        403,
+        `this server does not answer to the name ${JSON.stringify(headers.host ?? '')}; `
+          + '--allow-host adds one',
+        'host_refused',
+      );
     const { origin } = headers;
     if (origin !== undefined) {
       if (this.isOwn(origin, headers)) return {};
       if (this.origins.some((allows) => allows(origin))) return this.crossOrigin(origin, headers);
-      throw new HttpError(403, `requests from the origin ${JSON.stringify(origin)} are refused; --allow-origin opens the server to it`, 'origin_refused');
+      throw new HttpError(
+        403,
+        `requests from the origin ${JSON.stringify(origin)} are refused; `
+          + '--allow-origin opens the server to it',
+        'origin_refused',
+      );
     }
     // Browsers leave Origin out of some GETs and say where they come from in another header.
     const site = headers['sec-fetch-site'] ?? 'none';
-    const follows = page && req.method === 'GET' && headers['sec-fetch-mode'] === 'navigate' && headers['sec-fetch-dest'] === 'document';
-    if (site !== 'same-origin' && site !== 'none' && !follows) throw new HttpError(403, 'requests from other sites are refused', 'origin_refused');
+    const follows = page && req.method === 'GET' && headers['sec-fetch-mode'] === 'navigate'
+      && headers['sec-fetch-dest'] === 'document';
+    if (site !== 'same-origin' && site !== 'none' && !follows)
+      throw new HttpError(403, 'requests from other sites are refused', 'origin_refused');
     return {};
   }
 
@@ -91,9 +130,11 @@ export class Guard {
     return {
       'access-control-allow-origin': origin,
       'access-control-allow-methods': 'GET, HEAD, POST, OPTIONS',
-      'access-control-allow-headers': headers['access-control-request-headers'] ?? 'authorization, content-type, range',
+      'access-control-allow-headers':
+        headers['access-control-request-headers'] ?? 'authorization, content-type, range',
       'access-control-allow-private-network': 'true',
-      'access-control-expose-headers': 'etag, content-range, accept-ranges, content-length, x-request-id',
+      'access-control-expose-headers':
+        'etag, content-range, accept-ranges, content-length, x-request-id',
       'access-control-max-age': '600',
       'cross-origin-resource-policy': 'cross-origin',
       vary: 'origin',

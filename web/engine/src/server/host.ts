@@ -1,6 +1,6 @@
-// host - which model is loaded. One at a time: a request for another takes its place once that one is ready, and one that
-// nobody has asked for in a while is given up. Requests come through one queue; answers of the same model are computed
-// side by side. Knows no protocol.
+// host - which model is loaded. One at a time: a request for another takes its place once that one
+// is ready, and one that nobody has asked for in a while is given up. Requests come through one
+// queue; answers of the same model are computed side by side. Knows no protocol.
 
 import type { ChatCompletion, ChatCompletionChunk, Completion } from '../api/completions_types.js';
 import { BezelError, show } from '../api/errors.js';
@@ -43,8 +43,8 @@ export interface Weighed {
 
 export interface HostOptions {
   readonly load: (wish: LoadWish) => Promise<Served>;
-  /** Looks at a model without loading it, while another is there that takes `used` bytes; throws where it cannot run. Absent:
-   *  nothing is known before, and two models never fit. */
+  /** Looks at a model without loading it, while another is there that takes `used` bytes; throws
+   *  where it cannot run. Absent: nothing is known before, and two models never fit. */
   readonly weigh?: (wish: LoadWish, used: number) => Promise<Weighed>;
   /** Requests that may wait. */
   readonly queue: number;
@@ -87,7 +87,8 @@ export interface Loaded {
 export class Host {
   readonly queue: FairQueue;
   private now: Loaded | undefined;
-  private last: string | undefined; // the model that was there last: what requests without a name mean
+  // the model that was there last: what requests without a name mean
+  private last: string | undefined;
   private loading: Promise<Served> | undefined;
   private due = false; // who has just started will load another model
   private timer: NodeJS.Timeout | undefined;
@@ -105,7 +106,10 @@ export class Host {
   async find(model: string | undefined): Promise<Entry> {
     const name = model || this.now?.entry.name || this.last || this.options.model;
     const entry = await this.catalog.find(name);
-    if (!entry) throw new HttpError(404, `there is no model ${show(name)} on this machine`, 'model_not_found');
+    if (!entry)
+      throw new HttpError(
+        404, `there is no model ${show(name)} on this machine`, 'model_not_found',
+      );
     return entry;
   }
 
@@ -121,25 +125,36 @@ export class Host {
     try {
       const wish = turn.context || this.options.context;
       const context = wish && Math.min(wish, await this.catalog.contextLength(entry));
-      const job = (): Promise<T> => this.limited(turn.signal, (signal) => this.answer(turn, entry, context, signal, work));
+      const job = (): Promise<T> =>
+        this.limited(turn.signal, (signal) => this.answer(turn, entry, context, signal, work));
       const suits = (): boolean => !this.due && !this.loading && this.suits(entry, context);
-      return await this.queue.run(turn.client, turn.signal, job, { beside: suits, onStart: () => (this.due = !suits()), onWait: turn.onWait, household: turn.household });
+      return await this.queue.run(turn.client, turn.signal, job, {
+        beside: suits, onStart: () => (this.due = !suits()), onWait: turn.onWait,
+        household: turn.household,
+      });
     } catch (e) {
-      throw e instanceof BezelError ? new BezelError(this.catalog.withoutPaths(e.message, entry.name), e.kind, e, e.param) : e;
+      throw e instanceof BezelError
+        ? new BezelError(this.catalog.withoutPaths(e.message, entry.name), e.kind, e, e.param)
+        : e;
     }
   }
 
-  private async answer<T>(turn: Turn, entry: Entry, context: number, signal: AbortSignal, work: (given: Given) => Promise<T>): Promise<T> {
+  private async answer<T>(
+    turn: Turn, entry: Entry, context: number, signal: AbortSignal,
+    work: (given: Given) => Promise<T>,
+  ): Promise<T> {
     const begin = performance.now();
     clearTimeout(this.timer);
-    let keepMs: number | undefined; // absent: what is there was not asked for, and stays as long as it would have
+    // absent: what is there was not asked for, and stays as long as it would have
+    let keepMs: number | undefined;
     try {
       const engine = await this.load(entry, context, signal);
       keepMs = turn.keepMs ?? this.options.keepMs;
       try {
         return await work({ engine, entry, signal, loadMs: performance.now() - begin });
       } catch (e) {
-        if (e instanceof BezelError && e.kind === 'device') await this.drop(engine); // lost: the next request starts anew
+        // lost: the next request starts anew
+        if (e instanceof BezelError && e.kind === 'device') await this.drop(engine);
         throw e;
       }
     } finally {
@@ -148,9 +163,12 @@ export class Host {
   }
 
   /** Within the time that an answer may take. */
-  private async limited<T>(outer: AbortSignal, job: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  private async limited<T>(
+    outer: AbortSignal, job: (signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
     const { answerMs } = this.options, inner = new AbortController();
-    const late = new HttpError(504, `the answer took longer than ${Math.round(answerMs / 1000)} s`, 'timeout');
+    const late =
+      new HttpError(504, `the answer took longer than ${Math.round(answerMs / 1000)} s`, 'timeout');
     const leave = (): void => inner.abort(outer.reason);
     const timer = setTimeout(() => inner.abort(late), answerMs);
     outer.addEventListener('abort', leave, { once: true });
@@ -166,7 +184,9 @@ export class Host {
   }
 
   /** Give the model's memory back, after what is under way. */
-  async release({ client, household, signal }: Pick<Turn, 'client' | 'household' | 'signal'>, name: string): Promise<void> {
+  async release(
+    { client, household, signal }: Pick<Turn, 'client' | 'household' | 'signal'>, name: string,
+  ): Promise<void> {
     const entry = await this.find(name);
     return this.queue.run(client, signal, async () => {
       if (this.now?.entry.name === entry.name) await this.unload();
@@ -182,7 +202,8 @@ export class Host {
   /** Is what is loaded what a request wants? */
   private suits(entry: Entry, context: number): boolean {
     const { now } = this;
-    return now !== undefined && !now.engine.gone && now.entry.name === entry.name && now.entry.manifest === entry.manifest && context <= now.engine.context;
+    return now !== undefined && !now.engine.gone && now.entry.name === entry.name
+      && now.entry.manifest === entry.manifest && context <= now.engine.context;
   }
 
   private async load(entry: Entry, context: number, signal: AbortSignal): Promise<Served> {
@@ -205,7 +226,8 @@ export class Host {
     try {
       return await this.put(wish);
     } catch (e) {
-      if (before && !this.now && !before.engine.gone && !this.end.signal.aborted) await this.bringBack(before);
+      if (before && !this.now && !before.engine.gone && !this.end.signal.aborted)
+        await this.bringBack(before);
       throw e;
     }
   }
@@ -217,7 +239,10 @@ export class Host {
     const engine = await this.options.load(wish);
     await this.unload();
     this.now = { entry, engine, expires };
-    this.options.say?.(`${entry.name} is ready on the ${engine.device.backend === 'gpu' ? `GPU: ${engine.device.name}` : 'CPU'}`);
+    this.options.say?.(
+      `${entry.name} is ready on the `
+        + `${engine.device.backend === 'gpu' ? `GPU: ${engine.device.name}` : 'CPU'}`,
+    );
     return engine;
   }
 
@@ -226,12 +251,15 @@ export class Host {
     try {
       await this.put({ entry, context: engine.context, signal: this.end.signal }, expires);
     } catch (e) {
-      this.options.say?.(`${entry.name} could not be loaded again: ${e instanceof Error ? e.message : String(e)}`);
+      this.options.say?.(
+        `${entry.name} could not be loaded again: ${e instanceof Error ? e.message : String(e)}`,
+      );
     }
   }
 
-  /** A model that cannot run must not cost the one that does: it is looked at first, and the other goes only where there is no
-   *  room for both. What fails then all the same has it brought back. */
+  /** A model that cannot run must not cost the one that does: it is looked at first, and the other
+   *  goes only where there is no room for both. What fails then all the same has it brought back.
+   */
   private async makeRoom(wish: LoadWish): Promise<void> {
     if (!this.now) return;
     if (this.now.engine.gone || !this.options.weigh) return this.unload();
@@ -256,7 +284,8 @@ export class Host {
 
   /** A timer may fire while another request has begun: then that one decides. */
   private async expire(engine: Served): Promise<void> {
-    if (this.now?.engine === engine && !this.queue.running) await this.queue.run('', new AbortController().signal, () => this.unload());
+    if (this.now?.engine === engine && !this.queue.running)
+      await this.queue.run('', new AbortController().signal, () => this.unload());
   }
 
   private async drop(engine: Served): Promise<void> {

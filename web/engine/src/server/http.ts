@@ -1,12 +1,13 @@
-// http - what every route shares: failures with a status, bodies with a limit, answers that begin early and flow no faster
-// than they are read. Knows no routes and no models.
+// http - what every route shares: failures with a status, bodies with a limit, answers that begin
+// early and flow no faster than they are read. Knows no routes and no models.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
 export interface Limits {
   bodyBytes: number;
   headerBytes: number;
-  /** Levels of lists and objects in a body: more than any request has, and no more than the core reads. */
+  /** Levels of lists and objects in a body: more than any request has, and no more than the core
+   *  reads. */
   bodyDepth: number;
   /** Values in a body. */
   bodyValues: number;
@@ -22,7 +23,8 @@ export interface Limits {
   /** What a slow reader may leave unread before the engine waits for it, and for how long. */
   unreadBytes: number;
   stallMs: number;
-  /** After this long a stream has its headers, whatever it waits for, and from then on a sign of life as often as this. */
+  /** After this long a stream has its headers, whatever it waits for, and from then on a sign of
+   *  life as often as this. */
   earlyMs: number;
   quietMs: number;
   connections: number;
@@ -47,7 +49,13 @@ export const defaultLimits: Readonly<Limits> = {
 
 /** A refusal: the status and one sentence. */
 export class HttpError extends Error {
-  constructor(readonly status: number, message: string, readonly code: string | null = null, readonly headers: Readonly<Record<string, string>> = {}, readonly param: string | null = null) {
+  constructor(
+    readonly status: number,
+    message: string,
+    readonly code: string | null = null,
+    readonly headers: Readonly<Record<string, string>> = {},
+    readonly param: string | null = null,
+  ) {
     super(message);
   }
 }
@@ -62,12 +70,14 @@ export interface Exchange {
   readonly method: string;
   /** As it was sent: percent signs and all, without the query. */
   readonly path: string;
-  /** Whose turn it takes in the queue, and whose places: all clients of one address and key share those. */
+  /** Whose turn it takes in the queue, and whose places: all clients of one address and key
+   *  share those. */
   readonly client: string;
   readonly household: string;
   /** The bytes that requests under way have sent, of the whole server. */
   readonly bodies: { bytes: number };
-  /** Whose conversations it may go on from: those of the same key, or without one those of the same connection. */
+  /** Whose conversations it may go on from: those of the same key, or without one those of the
+   *  same connection. */
   readonly scope: string;
   /** What may be told of a failure; the rest is for the terminal. */
   readonly tell: (e: unknown) => unknown;
@@ -76,15 +86,22 @@ export interface Exchange {
   readonly limits: Readonly<Limits>;
 }
 
-export function sendJson(ex: Exchange, status: number, value: unknown, headers: Readonly<Record<string, string>> = {}): void {
+export function sendJson(
+  ex: Exchange, status: number, value: unknown, headers: Readonly<Record<string, string>> = {},
+): void {
   const body = Buffer.from(JSON.stringify(value));
-  ex.res.writeHead(status, { 'content-type': 'application/json; charset=utf-8', 'content-length': body.length, 'cache-control': 'no-store', ...headers });
+  ex.res.writeHead(status, {
+    'content-type': 'application/json; charset=utf-8',
+    'content-length': body.length,
+    'cache-control': 'no-store',
+    ...headers,
+  });
   ex.res.end(ex.method === 'HEAD' ? undefined : body);
 }
 
-/** Of a body that is refused the rest is read and thrown away, for as long as a request may take: most
- *  clients do not look at the answer before they have sent everything, and one that is cut off sees a
- *  broken pipe instead of it. */
+/** Of a body that is refused the rest is read and thrown away, for as long as a request may take:
+ *  most clients do not look at the answer before they have sent everything, and one that is cut off
+ *  sees a broken pipe instead of it. */
 async function readBody(ex: Exchange): Promise<Buffer> {
   const most = ex.limits.bodyBytes, said = `the request is larger than ${most >> 20} MiB`;
   const tooLarge = new HttpError(413, said, 'body_too_large');
@@ -98,7 +115,13 @@ async function readBody(ex: Exchange): Promise<Buffer> {
     for await (const part of ex.req as AsyncIterable<Buffer>) {
       size += part.length;
       if (size > most) refusal ??= tooLarge;
-      else if (ex.bodies.bytes - held + size > ex.limits.allBodiesBytes) refusal ??= new HttpError(503, 'other requests take all the memory for requests; try again later', 'bodies_full', { 'retry-after': '5' });
+      else if (ex.bodies.bytes - held + size > ex.limits.allBodiesBytes)
+        refusal ??= new HttpError(
+          503,
+          'other requests take all the memory for requests; try again later',
+          'bodies_full',
+          { 'retry-after': '5' },
+        );
       if (refusal) parts = [];
       else parts.push(part);
       if (!ex.signal.aborted) hold(refusal ? 0 : size);
@@ -110,10 +133,12 @@ async function readBody(ex: Exchange): Promise<Buffer> {
   return Buffer.concat(parts);
 }
 
-const QUOTE = 0x22, COMMA = 0x2c, OPEN_LIST = 0x5b, BACKSLASH = 0x5c, CLOSE_LIST = 0x5d, OPEN_OBJECT = 0x7b, CLOSE_OBJECT = 0x7d;
+const QUOTE = 0x22, COMMA = 0x2c, OPEN_LIST = 0x5b, BACKSLASH = 0x5c, CLOSE_LIST = 0x5d;
+const OPEN_OBJECT = 0x7b, CLOSE_OBJECT = 0x7d;
 
-/** How deep lists and objects are inside each other, and how many values there are: told by the bytes, since a value of a few bytes
- *  takes many more once it is read. Of what is no JSON it says something, and the parser the rest. */
+/** How deep lists and objects are inside each other, and how many values there are: told by the
+ *  bytes, since a value of a few bytes takes many more once it is read. Of what is no JSON it says
+ *  something, and the parser the rest. */
 function measure(json: Uint8Array): { depth: number; values: number } {
   let depth = 0, deepest = 0, values = 1, inText = false;
   for (let i = 0; i < json.length; i++) {
@@ -133,20 +158,27 @@ function measure(json: Uint8Array): { depth: number; values: number } {
 
 /** The body as JSON; a limit on its size is kept while it arrives, not after. */
 export async function readJson(ex: Exchange): Promise<Record<string, unknown>> {
-  const bytes = await readBody(ex), { bodyDepth, bodyValues } = ex.limits, { depth, values } = measure(bytes);
-  if (depth > bodyDepth) throw new HttpError(400, `the body has more than ${bodyDepth} levels of lists and objects`, 'invalid_json');
-  if (values > bodyValues) throw new HttpError(413, `the body has more than ${bodyValues} values`, 'body_too_large');
+  const bytes = await readBody(ex), { bodyDepth, bodyValues } = ex.limits;
+  const { depth, values } = measure(bytes);
+  if (depth > bodyDepth)
+    throw new HttpError(
+      400, `the body has more than ${bodyDepth} levels of lists and objects`, 'invalid_json',
+    );
+  if (values > bodyValues)
+    throw new HttpError(413, `the body has more than ${bodyValues} values`, 'body_too_large');
   let value: unknown;
   try {
     value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
   } catch {
     throw new HttpError(400, 'the body is not JSON', 'invalid_json');
   }
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new HttpError(400, 'the body is not a JSON object', 'invalid_json');
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw new HttpError(400, 'the body is not a JSON object', 'invalid_json');
   return value as Record<string, unknown>;
 }
 
-/** What each kind of stream can be sent while there is nothing to say: a comment; space before the next line's object. */
+/** What each kind of stream can be sent while there is nothing to say: a comment; space before
+ *  the next line's object. */
 const signs = { 'text/event-stream': ': waiting\n\n', 'application/x-ndjson': ' ' } as const;
 
 /** An answer in pieces: server-sent events or JSON lines. */
@@ -163,11 +195,14 @@ export class Stream {
     return this.ex.res.headersSent;
   }
 
-  /** Send the headers, so that who waits knows that it does, and then now and then a sign of life. */
+  /** Send the headers, so that who waits knows that it does, and then now and then a sign of
+   *  life. */
   readonly begin = (): void => {
     const { res, limits } = this.ex;
     if (this.begun || res.destroyed) return;
-    res.writeHead(200, { 'content-type': this.type, 'cache-control': 'no-store', 'x-accel-buffering': 'no' });
+    res.writeHead(200, {
+      'content-type': this.type, 'cache-control': 'no-store', 'x-accel-buffering': 'no',
+    });
     res.flushHeaders();
     clearTimeout(this.timer);
     this.timer = setInterval(() => {
@@ -182,7 +217,8 @@ export class Stream {
     res.write(text);
     this.timer.refresh();
     if (res.writableLength > limits.unreadBytes) await drained(this.ex);
-    else await new Promise(setImmediate); // the socket gets its turn, and a client that left is noticed
+    // the socket gets its turn, and a client that left is noticed
+    else await new Promise(setImmediate);
     if (res.destroyed) throw new Gone();
   }
 

@@ -1,5 +1,5 @@
-// ollama - the protocol of /api: chat, generate, tags, show, ps. Requests are turned into the engine's own shape (OpenAI's)
-// and its pieces into JSON lines.
+// ollama - the protocol of /api: chat, generate, tags, show, ps. Requests are turned into the
+// engine's own shape (OpenAI's) and its pieces into JSON lines.
 
 import { checkNeutral } from '../api/completions_extras.js';
 import { show as shown } from '../api/errors.js';
@@ -18,9 +18,12 @@ export const VERSION = '0.12.0';
 
 const CENTURY = 100 * 365.25 * 86_400_000; // how a time that never comes is told
 
-export const ollamaError = (e: unknown): { error: string } => ({ error: e instanceof Error ? e.message : String(e) });
+export const ollamaError = (e: unknown): { error: string } => ({
+  error: e instanceof Error ? e.message : String(e),
+});
 
-const isObject = (v: unknown): v is Body => typeof v === 'object' && v !== null && !Array.isArray(v);
+const isObject = (v: unknown): v is Body =>
+  typeof v === 'object' && v !== null && !Array.isArray(v);
 
 function text(body: Body, key: string): string | undefined {
   const value = body[key];
@@ -29,31 +32,45 @@ function text(body: Body, key: string): string | undefined {
   return value;
 }
 
-const LONGEST_TIME = 100; // characters; an expression that repeats over a far longer text ends in an overflow
+// characters; an expression that repeats over a far longer text ends in an overflow
+const LONGEST_TIME = 100;
 
 /** "5m", "1h30m", seconds as a number; negative is for ever. Milliseconds. */
 export function parseKeepAlive(value: unknown): number | undefined {
   if (value === undefined || value === null || value === '') return undefined;
-  const units: Readonly<Record<string, number>> = { ns: 1e-6, us: 1e-3, ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
+  const units: Readonly<Record<string, number>> = {
+    ns: 1e-6, us: 1e-3, ms: 1, s: 1000, m: 60_000, h: 3_600_000,
+  };
   const text = typeof value === 'string' && value.length <= LONGEST_TIME ? value : '';
   let ms = NaN;
   if (typeof value === 'number') ms = value * 1000;
   else if (/^-?\d+(\.\d+)?$/.test(text)) ms = Number(text) * 1000;
   else if (/^-?(\d+(\.\d+)?(ns|us|ms|s|m|h))+$/.test(text)) {
-    ms = [...text.matchAll(/(\d+(?:\.\d+)?)(ns|us|ms|s|m|h)/g)].reduce((sum, [, n, unit]) => sum + Number(n) * (units[unit as string] as number), 0);
+    ms = [...text.matchAll(/(\d+(?:\.\d+)?)(ns|us|ms|s|m|h)/g)].reduce(
+      (sum, [, n, unit]) => sum + Number(n) * (units[unit as string] as number), 0,
+    );
     if (text.startsWith('-')) ms = -ms;
   }
-  if (Number.isNaN(ms)) throw new HttpError(400, `"keep_alive" cannot be ${shown(value)}; it is a number of seconds or a time such as "5m"`);
+  if (Number.isNaN(ms))
+    throw new HttpError(
+      400,
+      `"keep_alive" cannot be ${shown(value)}; it is a number of seconds or a time such as "5m"`,
+    );
   return ms < 0 ? Infinity : ms;
 }
 
 /** The engine has these under the same names; the last ones it takes where they ask for nothing. */
 const optionNames = new Set([
-  'temperature', 'top_p', 'top_k', 'min_p', 'seed', 'stop', 'presence_penalty', 'frequency_penalty', 'repeat_penalty', 'repeat_last_n',
+  'temperature', 'top_p', 'top_k', 'min_p', 'seed', 'stop', 'presence_penalty', 'frequency_penalty',
+  'repeat_penalty', 'repeat_last_n',
   'typical_p', 'tfs_z', 'mirostat', 'mirostat_tau', 'mirostat_eta',
 ]);
 /** How Ollama spreads its work; nothing that could change an answer. */
-const ignoredOptions = new Set(['num_keep', 'num_batch', 'num_gpu', 'main_gpu', 'num_thread', 'use_mmap', 'use_mlock', 'low_vram', 'numa', 'vocab_only', 'f16_kv', 'logits_all', 'penalize_newline', 'draft_num_predict']);
+const ignoredOptions = new Set([
+  'num_keep', 'num_batch', 'num_gpu', 'main_gpu', 'num_thread', 'use_mmap', 'use_mlock',
+  'low_vram', 'numa', 'vocab_only', 'f16_kv', 'logits_all', 'penalize_newline',
+  'draft_num_predict',
+]);
 
 /** Options to the engine's parameters. */
 function mapOptions(body: Body): { request: Body; context: number | undefined } {
@@ -89,7 +106,8 @@ interface Call {
 
 /** Calls and their results, however many there are of either: nothing is looked at twice. */
 class Calls {
-  private readonly lists = new Map<unknown, { readonly calls: Call[]; next: number }>(); // by name; undefined: all of them
+  // by name; undefined: all of them
+  private readonly lists = new Map<unknown, { readonly calls: Call[]; next: number }>();
   private count = 0;
 
   add(name: string): string {
@@ -124,12 +142,26 @@ function mapMessages(list: unknown): Body[] {
     const { images, thinking, tool_calls: calls, tool_name: toolName, content, ...rest } = m;
     const out: Body = { ...rest, content: content ?? '' };
     if (typeof thinking === 'string' && thinking) out.reasoning_content = thinking;
-    if (Array.isArray(images) && images.length) out.content = [...images.map((i: unknown) => ({ type: 'image_url', image_url: { url: `data:image/*;base64,${String(i)}` } })), { type: 'text', text: String(content ?? '') }];
+    if (Array.isArray(images) && images.length)
+      out.content = [
+        ...images.map((i: unknown) =>
+          ({ type: 'image_url', image_url: { url: `data:image/*;base64,${String(i)}` } })),
+        { type: 'text', text: String(content ?? '') },
+      ];
     if (Array.isArray(calls) && calls.length)
       out.tool_calls = calls.map((call: unknown) => {
         const f = isObject(call) && isObject(call.function) ? call.function : undefined;
-        if (!f || typeof f.name !== 'string') throw new HttpError(400, 'a tool call has no function name');
-        return { id: open.add(f.name), type: 'function', function: { name: f.name, arguments: typeof f.arguments === 'string' ? f.arguments : JSON.stringify(f.arguments ?? {}) } };
+        if (!f || typeof f.name !== 'string')
+          throw new HttpError(400, 'a tool call has no function name');
+        return {
+          id: open.add(f.name),
+          type: 'function',
+          function: {
+            name: f.name,
+            arguments:
+              typeof f.arguments === 'string' ? f.arguments : JSON.stringify(f.arguments ?? {}),
+          },
+        };
       });
     if (m.role === 'tool' && typeof m.tool_call_id !== 'string') {
       const id = open.answer(toolName);
@@ -142,14 +174,18 @@ function mapMessages(list: unknown): Body[] {
 function mapFormat(format: unknown): Body {
   if (format === undefined || format === null || format === '') return {};
   if (format === 'json') return { response_format: { type: 'json_object' } };
-  if (isObject(format)) return { response_format: { type: 'json_schema', json_schema: { name: 'answer', schema: format } } };
+  if (isObject(format))
+    return {
+      response_format: { type: 'json_schema', json_schema: { name: 'answer', schema: format } },
+    };
   throw new HttpError(400, '"format" is "json" or a JSON schema');
 }
 
 /** true, false, or how hard: any effort is thinking. */
 function mapThink(think: unknown): Body {
   if (think === undefined || think === null) return {};
-  if (typeof think !== 'boolean' && !['low', 'medium', 'high'].includes(think as string)) throw new HttpError(400, '"think" is true, false, "low", "medium" or "high"');
+  if (typeof think !== 'boolean' && !['low', 'medium', 'high'].includes(think as string))
+    throw new HttpError(400, '"think" is true, false, "low", "medium" or "high"');
   return { thinking: think !== false };
 }
 
@@ -177,16 +213,27 @@ export async function chat(ex: Exchange, host: Host): Promise<void> {
     kind: 'chat',
     request: { messages, ...tools, truncation: flag(body, 'truncate', true) ? 'auto' : 'disabled' },
     empty: !messages.length,
-    piece: (content, thinking, calls) => ({ message: { role: 'assistant', content, ...(thinking && { thinking }), ...(calls.length && { tool_calls: calls }) } }),
+    piece: (content, thinking, calls) => ({
+      message: {
+        role: 'assistant', content, ...(thinking && { thinking }),
+        ...(calls.length && { tool_calls: calls }),
+      },
+    }),
   });
 }
 
 export async function generate(ex: Exchange, host: Host): Promise<void> {
   const body = await readJson(ex);
   for (const key of ['template', 'suffix', 'context'])
-    if (body[key] !== undefined && body[key] !== '' && !(Array.isArray(body[key]) && !body[key].length)) throw new HttpError(400, `"${key}" is not supported; /api/chat holds conversations`);
-  const prompt = text(body, 'prompt') ?? '', system = text(body, 'system'), raw = flag(body, 'raw', false);
-  const messages = mapMessages([...(system ? [{ role: 'system', content: system }] : []), { role: 'user', content: prompt, images: body.images }]);
+    if (body[key] !== undefined && body[key] !== ''
+      && !(Array.isArray(body[key]) && !body[key].length))
+      throw new HttpError(400, `"${key}" is not supported; /api/chat holds conversations`);
+  const prompt = text(body, 'prompt') ?? '', system = text(body, 'system');
+  const raw = flag(body, 'raw', false);
+  const messages = mapMessages([
+    ...(system ? [{ role: 'system', content: system }] : []),
+    { role: 'user', content: prompt, images: body.images },
+  ]);
   await run(ex, host, body, {
     kind: raw ? 'completions' : 'chat',
     request: raw ? { prompt } : { messages },
@@ -202,23 +249,39 @@ async function run(ex: Exchange, host: Host, body: Body, dialect: Dialect): Prom
   const { request: options, context } = mapOptions(body);
   const keepMs = parseKeepAlive(body.keep_alive), stream = flag(body, 'stream', true);
   const thinking = dialect.kind === 'chat' ? mapThink(body.think) : {};
-  const request = scoped(ex, { ...dialect.request, ...options, ...mapFormat(body.format), ...thinking, stream_options: { include_usage: true } });
-  const head = (entry: Entry): Body => ({ model: entry.name, created_at: new Date().toISOString() });
+  const request = scoped(ex, {
+    ...dialect.request, ...options, ...mapFormat(body.format), ...thinking,
+    stream_options: { include_usage: true },
+  });
+  const head = (entry: Entry): Body => ({
+    model: entry.name, created_at: new Date().toISOString(),
+  });
   const entry = await host.find(model);
   if (!dialect.empty) check(dialect.kind, bounded(request, host.contextOf(entry, context)));
   if (dialect.empty && keepMs === 0) {
     await host.release(ex, model);
-    sendJson(ex, 200, { ...head(await host.find(model)), ...dialect.piece('', '', []), done: true, done_reason: 'unload' });
+    sendJson(ex, 200, {
+      ...head(await host.find(model)), ...dialect.piece('', '', []), done: true,
+      done_reason: 'unload',
+    });
     return;
   }
-  const whole = !stream || dialect.empty, out = whole ? undefined : new Stream(ex, 'application/x-ndjson');
+  const whole = !stream || dialect.empty;
+  const out = whole ? undefined : new Stream(ex, 'application/x-ndjson');
   const put = (value: Body): Promise<void> | undefined => out?.write(`${JSON.stringify(value)}\n`);
   try {
-    await host.use({ client: ex.client, household: ex.household, signal: ex.signal, model, context, keepMs, onWait: out?.begin }, async (given) => {
-      if (dialect.empty) return sendJson(ex, 200, { ...head(given.entry), ...dialect.piece('', '', []), done: true, done_reason: 'load' });
+    await host.use({
+      client: ex.client, household: ex.household, signal: ex.signal, model, context, keepMs,
+      onWait: out?.begin,
+    }, async (given) => {
+      if (dialect.empty)
+        return sendJson(ex, 200, {
+          ...head(given.entry), ...dialect.piece('', '', []), done: true, done_reason: 'load',
+        });
       const answer = new Answer(dialect);
       for await (const chunk of given.engine.stream(dialect.kind, request, given.signal))
-        for (const piece of answer.take(chunk)) await put({ ...head(given.entry), ...piece, done: false });
+        for (const piece of answer.take(chunk))
+          await put({ ...head(given.entry), ...piece, done: false });
       const last = answer.end(begin, given, whole);
       if (whole) sendJson(ex, 200, { ...head(given.entry), ...last });
       else await put({ ...head(given.entry), ...last });
@@ -246,10 +309,12 @@ class Answer {
     if (chunk.usage) this.usage = chunk.usage;
     if (chunk.timings) this.timings = chunk.timings;
     for (const choice of chunk.choices) {
-      const { finish_reason: reason } = choice, delta: ChatDelta = 'delta' in choice ? choice.delta : { content: choice.text };
+      const { finish_reason: reason } = choice;
+      const delta: ChatDelta = 'delta' in choice ? choice.delta : { content: choice.text };
       if (reason) this.reason = reason === 'length' ? 'length' : 'stop';
       // A call comes whole, in one piece; Ollama wants its arguments as an object.
-      const calls = (delta.tool_calls ?? []).map(({ function: f }) => ({ function: { name: f.name, arguments: JSON.parse(f.arguments) as unknown } }));
+      const calls = (delta.tool_calls ?? []).map(({ function: f }) =>
+        ({ function: { name: f.name, arguments: JSON.parse(f.arguments) as unknown } }));
       const { content = '', reasoning_content: thinking = '' } = delta;
       this.content += content;
       this.thinking += thinking;
@@ -263,7 +328,9 @@ class Answer {
     const ns = (ms: number): number => Math.round(ms * 1e6);
     const { prompt_tokens: prompt = 0, completion_tokens: made = 0 } = this.usage ?? {};
     return {
-      ...(whole ? this.dialect.piece(this.content, this.thinking, this.calls) : this.dialect.piece('', '', [])),
+      ...(whole
+        ? this.dialect.piece(this.content, this.thinking, this.calls)
+        : this.dialect.piece('', '', [])),
       done: true,
       done_reason: this.reason,
       total_duration: ns(performance.now() - begin),
@@ -277,9 +344,15 @@ class Answer {
 }
 
 function detailsOf({ family = '', parameters = '', quantization = '' }: StoredModel): Body {
-  return { parent_model: '', format: 'gguf', family, families: [family], parameter_size: parameters, quantization_level: quantization };
+  return {
+    parent_model: '', format: 'gguf', family, families: [family], parameter_size: parameters,
+    quantization_level: quantization,
+  };
 }
-const listed = (m: StoredModel): Body => ({ name: m.name, model: m.name, modified_at: new Date(m.modified ?? 0).toISOString(), size: m.size, digest: m.digest, details: detailsOf(m) });
+const listed = (m: StoredModel): Body => ({
+  name: m.name, model: m.name, modified_at: new Date(m.modified ?? 0).toISOString(), size: m.size,
+  digest: m.digest, details: detailsOf(m),
+});
 
 export async function tags(ex: Exchange, catalog: Catalog): Promise<void> {
   sendJson(ex, 200, { models: (await catalog.list()).map(listed) });
@@ -287,14 +360,24 @@ export async function tags(ex: Exchange, catalog: Catalog): Promise<void> {
 
 export function running(ex: Exchange, host: Host): void {
   const now = host.loaded;
-  const models = now ? [{ ...listed(now.entry), expires_at: (now.expires ?? new Date(Date.now() + CENTURY)).toISOString(), size_vram: now.engine.device.backend === 'gpu' ? now.engine.bytes : 0, context_length: now.engine.context }] : [];
+  const models = now
+    ? [{
+      ...listed(now.entry),
+      expires_at: (now.expires ?? new Date(Date.now() + CENTURY)).toISOString(),
+      size_vram: now.engine.device.backend === 'gpu' ? now.engine.bytes : 0,
+      context_length: now.engine.context,
+    }]
+    : [];
   sendJson(ex, 200, { models });
 }
 
 /** The lines of a Modelfile that the parameters stand for. */
 function parameterLines(params: string | undefined): string {
   const all = JSON.parse(params ?? '{}') as unknown;
-  const lines = isObject(all) ? Object.entries(all).flatMap(([k, v]) => (Array.isArray(v) ? v : [v]).map((one) => `${k.padEnd(30)} ${JSON.stringify(one)}`)) : [];
+  const lines = isObject(all)
+    ? Object.entries(all).flatMap(([k, v]) =>
+      (Array.isArray(v) ? v : [v]).map((one) => `${k.padEnd(30)} ${JSON.stringify(one)}`))
+    : [];
   return lines.join('\n');
 }
 

@@ -1,7 +1,8 @@
-// queue - whose turn it is, fair to clients: whoever was served longest ago comes next, so that a burst of one client
-// does not stand before the single request of another. Within a client, first come first served. Jobs that allow it
-// run side by side, up to a number; the others run alone. The places of the queue and those side by side are shared among
-// households: who calls itself by many names is one.
+// queue - whose turn it is, fair to clients: whoever was served longest ago comes next, so that a
+// burst of one client does not stand before the single request of another. Within a client, first
+// come first served. Jobs that allow it run side by side, up to a number; the others run alone. The
+// places of the queue and those side by side are shared among households: who calls itself by many
+// names is one.
 
 import { Gone, HttpError } from './http.js';
 
@@ -24,7 +25,8 @@ interface Client {
 export interface Slots {
   /** Jobs side by side. */
   all: number;
-  /** Of those, how many may be one household's, and one client's: the rest is for the next one's short question. */
+  /** Of those, how many may be one household's, and one client's: the rest is for the next one's
+   *  short question. */
   household: number;
   client: number;
 }
@@ -48,7 +50,10 @@ export class FairQueue {
   private count = 0;
   private number = 0;
 
-  constructor(private readonly limit: number, private readonly slots: Slots = { all: 1, household: 1, client: 1 }) {}
+  constructor(
+    private readonly limit: number,
+    private readonly slots: Slots = { all: 1, household: 1, client: 1 },
+  ) {}
 
   get waiting(): number {
     return this.count;
@@ -58,8 +63,11 @@ export class FairQueue {
     return this.busy > 0;
   }
 
-  /** Runs the job when its turn comes. A signal takes it out of the queue; a job that runs must heed it itself. */
-  async run<T>(client: string, signal: AbortSignal, job: () => Promise<T>, options: JobOptions = {}): Promise<T> {
+  /** Runs the job when its turn comes. A signal takes it out of the queue; a job that runs must
+   *  heed it itself. */
+  async run<T>(
+    client: string, signal: AbortSignal, job: () => Promise<T>, options: JobOptions = {},
+  ): Promise<T> {
     if (signal.aborted) throw new Gone();
     await this.wait(client, signal, options);
     try {
@@ -72,7 +80,9 @@ export class FairQueue {
     }
   }
 
-  private wait(name: string, signal: AbortSignal, { beside, onStart, onWait, household = name }: JobOptions): Promise<void> {
+  private wait(
+    name: string, signal: AbortSignal, { beside, onStart, onWait, household = name }: JobOptions,
+  ): Promise<void> {
     return new Promise((done, failed) => {
       let started = false;
       const entry: Waiting = {
@@ -87,7 +97,12 @@ export class FairQueue {
         refuse: () => {
           this.remove(name, entry);
           signal.removeEventListener('abort', leave);
-          failed(new HttpError(503, `${this.count} requests are waiting already; try again later`, 'queue_full', { 'retry-after': '5' }));
+          failed(new HttpError(
+            503,
+            `${this.count} requests are waiting already; try again later`,
+            'queue_full',
+            { 'retry-after': '5' },
+          ));
         },
       };
       const leave = (): void => {
@@ -109,7 +124,8 @@ export class FairQueue {
     });
   }
 
-  /** One who joins comes before those who have been served in this turn, and after all who have waited longer. */
+  /** One who joins comes before those who have been served in this turn, and after all who have
+   *  waited longer. */
   private join(name: string, household: string): Client {
     const known = this.clients.get(name);
     if (known) return known;
@@ -118,19 +134,23 @@ export class FairQueue {
     return client;
   }
 
-  /** What came last of the household that has most waiting; where several have as many, of the one that asks. */
+  /** What came last of the household that has most waiting; where several have as many, of the
+   *  one that asks. */
   private lastOfMost(asking: string): Waiting {
     const counts = new Map<string, number>();
-    for (const { household, jobs } of this.clients.values()) counts.set(household, (counts.get(household) ?? 0) + jobs.length);
+    for (const { household, jobs } of this.clients.values())
+      counts.set(household, (counts.get(household) ?? 0) + jobs.length);
     let most = asking;
     for (const [household, n] of counts) if (n > (counts.get(most) ?? 0)) most = household;
-    const entries = [...this.clients.values()].flatMap(({ household, jobs }) => (household === most ? jobs : []));
+    const entries =
+      [...this.clients.values()].flatMap(({ household, jobs }) => (household === most ? jobs : []));
     return entries.reduce((last, one) => (one.number > last.number ? one : last));
   }
 
   private runningOf(household: string): number {
     let n = 0;
-    for (const client of this.clients.values()) if (client.household === household) n += client.running;
+    for (const client of this.clients.values())
+      if (client.household === household) n += client.running;
     return n;
   }
 
@@ -140,24 +160,31 @@ export class FairQueue {
     if (!client || at < 0) return;
     client.jobs.splice(at, 1);
     this.count--;
-    if (!client.jobs.length && !client.running && client.turn !== this.turn) this.clients.delete(name);
+    if (!client.jobs.length && !client.running && client.turn !== this.turn)
+      this.clients.delete(name);
   }
 
-  /** The client that was served last stays known until another one is, so that its next request does not count as a newcomer's. */
+  /** The client that was served last stays known until another one is, so that its next request
+   *  does not count as a newcomer's. */
   private take(name: string, client: Client): void {
-    for (const [other, { jobs, running }] of this.clients) if (other !== name && !jobs.length && !running) this.clients.delete(other);
+    for (const [other, { jobs, running }] of this.clients)
+      if (other !== name && !jobs.length && !running) this.clients.delete(other);
     client.turn = ++this.turn;
     client.running++;
     this.busy++;
   }
 
-  /** Starts what can be. Who cannot run beside the others holds up those behind it, or it would wait for ever. */
+  /** Starts what can be. Who cannot run beside the others holds up those behind it, or it would
+   *  wait for ever. */
   next(): void {
     const { slots } = this;
     while (this.busy < slots.all && !this.alone) {
       let name = '', best: Client | undefined;
       for (const [other, client] of this.clients)
-        if (client.jobs.length && client.turn < (best?.turn ?? Infinity) && client.running < slots.client && this.runningOf(client.household) < slots.household) [name, best] = [other, client];
+        if (client.jobs.length && client.turn < (best?.turn ?? Infinity)
+          && client.running < slots.client
+          && this.runningOf(client.household) < slots.household)
+          [name, best] = [other, client];
       const entry = best?.jobs[0];
       if (!best || !entry || (this.busy > 0 && !entry.beside?.())) return;
       best.jobs.shift();

@@ -1,4 +1,5 @@
-// server - sockets and routes: the page, the store, and two protocols to one engine. On loopback unless told otherwise.
+// server - sockets and routes: the page, the store, and two protocols to one engine. On loopback
+// unless told otherwise.
 //
 //   /                      the page                    /bezel/manifest/NAME   a model's manifest
 //   /health                how it stands               /bezel/blob/DIGEST     its bytes, by ranges
@@ -31,7 +32,8 @@ export interface ServerOptions extends GuardOptions {
   readonly say?: (line: string) => void;
 }
 
-/** Milliseconds that a connection is kept between two requests: long enough for a person to type the next question. */
+/** Milliseconds that a connection is kept between two requests: long enough for a person to type
+ *  the next question. */
 const KEEP_ALIVE = 75_000;
 
 type Handler = (ex: Exchange, rest: string) => Promise<void> | void;
@@ -74,7 +76,10 @@ export class Server {
       ['GET /v1/models', (ex) => openai.listModels(ex, host)],
       ['POST /v1/chat/completions', (ex) => openai.complete(ex, host, 'chat')],
       ['POST /v1/completions', (ex) => openai.complete(ex, host, 'completions')],
-      ['GET /api/version', (ex) => sendJson(ex, 200, { version: ollama.VERSION, bezel: options.version })],
+      [
+        'GET /api/version',
+        (ex) => sendJson(ex, 200, { version: ollama.VERSION, bezel: options.version }),
+      ],
       ['GET /api/tags', (ex) => ollama.tags(ex, catalog)],
       ['GET /api/ps', (ex) => ollama.running(ex, host)],
       ['POST /api/show', (ex) => ollama.show(ex, host)],
@@ -82,19 +87,25 @@ export class Server {
       ['POST /api/generate', (ex) => ollama.generate(ex, host)],
     ]);
     this.below = [
-      ['GET /v1/models/', (ex, name) => (name ? openai.showModel(ex, host, name) : openai.listModels(ex, host))],
+      [
+        'GET /v1/models/',
+        (ex, name) => (name ? openai.showModel(ex, host, name) : openai.listModels(ex, host)),
+      ],
       ['GET /bezel/manifest/', (ex, name) => this.manifest(ex, name)],
       ['GET /bezel/blob/', (ex, digest) => this.blob(ex, digest)],
     ];
   }
 
-  /** The port, the same on each address. One that this machine does not have (no IPv6) is left out. */
+  /** The port, the same on each address. One that this machine does not have (no IPv6) is left
+   *  out. */
   async listen(port: number, addresses: readonly string[]): Promise<number> {
     for (const address of addresses) {
       try {
         port = await this.open(port, address);
       } catch (e) {
-        const absent = ['EADDRNOTAVAIL', 'EAFNOSUPPORT', 'EINVAL'].includes((e as NodeJS.ErrnoException).code ?? '');
+        const absent = ['EADDRNOTAVAIL', 'EAFNOSUPPORT', 'EINVAL'].includes(
+          (e as NodeJS.ErrnoException).code ?? '',
+        );
         if (!absent || !this.listening.length) throw e;
       }
     }
@@ -106,14 +117,19 @@ export class Server {
     const all = this.listening.map((s) => new Promise((done) => s.close(done)));
     for (const request of this.live) request.abort();
     for (const s of this.listening) s.closeIdleConnections();
-    const late = setTimeout(() => this.listening.forEach((s) => s.closeAllConnections()), 1000).unref();
+    const late =
+      setTimeout(() => this.listening.forEach((s) => s.closeAllConnections()), 1000).unref();
     await Promise.all(all);
     clearTimeout(late);
     await this.options.host.close();
   }
 
   private open(port: number, address: string): Promise<number> {
-    const server = http.createServer({ maxHeaderSize: this.limits.headerBytes, headersTimeout: this.limits.headerMs, requestTimeout: this.limits.requestMs, connectionsCheckingInterval: 1000, keepAliveTimeout: KEEP_ALIVE });
+    const server = http.createServer({
+      maxHeaderSize: this.limits.headerBytes, headersTimeout: this.limits.headerMs,
+      requestTimeout: this.limits.requestMs, connectionsCheckingInterval: 1000,
+      keepAliveTimeout: KEEP_ALIVE,
+    });
     server.maxConnections = this.limits.connections;
     server.on('request', (req, res) => void this.serve(req, res));
     return new Promise((done, failed) => {
@@ -134,13 +150,19 @@ export class Server {
       this.live.delete(gone);
       gone.abort();
     });
-    const household = JSON.stringify([req.socket.remoteAddress, req.headers.authorization]), client = [household, req.headers.origin, req.headers['user-agent']].join(' ');
-    const ex: Exchange = { req, res, method: req.method ?? '', path, client, household, bodies: this.bodies, scope: this.scopeOf(req), tell: (e) => this.tell(ex, e), signal: gone.signal, limits: this.limits };
+    const household = JSON.stringify([req.socket.remoteAddress, req.headers.authorization]);
+    const client = [household, req.headers.origin, req.headers['user-agent']].join(' ');
+    const ex: Exchange = {
+      req, res, method: req.method ?? '', path, client, household, bodies: this.bodies,
+      scope: this.scopeOf(req), tell: (e) => this.tell(ex, e), signal: gone.signal,
+      limits: this.limits,
+    };
     for (const [name, value] of Object.entries(common)) res.setHeader(name, value);
     res.setHeader('x-request-id', `req_${crypto.randomUUID().replaceAll('-', '')}`);
     try {
       if (!path.startsWith('/')) throw new HttpError(400, 'the address is not well formed');
-      for (const [name, value] of Object.entries(this.guard.check(req, !isApi(path)))) res.setHeader(name, value);
+      for (const [name, value] of Object.entries(this.guard.check(req, !isApi(path))))
+        res.setHeader(name, value);
       await this.route(ex);
     } catch (e) {
       this.fail(ex, e);
@@ -152,9 +174,13 @@ export class Server {
       ex.res.writeHead(204, { allow: 'GET, HEAD, POST, OPTIONS' }).end();
       return;
     }
-    if (!['GET', 'HEAD', 'POST'].includes(ex.method)) throw new HttpError(405, `there is no ${ex.method} here`, null, { allow: 'GET, HEAD, POST, OPTIONS' });
+    if (!['GET', 'HEAD', 'POST'].includes(ex.method))
+      throw new HttpError(405, `there is no ${ex.method} here`, null, {
+        allow: 'GET, HEAD, POST, OPTIONS',
+      });
     if (isApi(ex.path)) return this.api(ex);
-    if (ex.method === 'POST') throw new HttpError(405, 'pages are read with GET', null, { allow: 'GET, HEAD' });
+    if (ex.method === 'POST')
+      throw new HttpError(405, 'pages are read with GET', null, { allow: 'GET, HEAD' });
     if (this.options.files) return this.options.files.send(ex);
     if (ex.path !== '/') throw new HttpError(404, 'there is no such page');
     ex.res.writeHead(200, { ...pageHeaders, 'content-type': 'text/plain; charset=utf-8' });
@@ -168,7 +194,8 @@ export class Server {
     const found = this.below.find(([start]) => `${method} ${ex.path}`.startsWith(start));
     if (found) return found[1](ex, decode(`${method} ${ex.path}`.slice(found[0].length)));
     const other = method === 'GET' ? 'POST' : 'GET';
-    if (this.exact.has(`${other} ${ex.path}`)) throw new HttpError(405, `${ex.path} is asked with ${other}`, null, { allow: other });
+    if (this.exact.has(`${other} ${ex.path}`))
+      throw new HttpError(405, `${ex.path} is asked with ${other}`, null, { allow: other });
     throw new HttpError(404, `there is no ${ex.path} here`);
   }
 
@@ -187,9 +214,16 @@ export class Server {
 
   private async manifest(ex: Exchange, name: string): Promise<void> {
     const entry = await this.options.catalog.find(name);
-    if (!entry?.manifest) throw new HttpError(404, `there is no model "${name}" on this machine`, 'model_not_found');
+    if (!entry?.manifest)
+      throw new HttpError(404, `there is no model "${name}" on this machine`, 'model_not_found');
     const bytes = Buffer.from(entry.manifest);
-    await sendContent(ex, { size: bytes.length, etag: `"${crypto.createHash('sha256').update(bytes).digest('hex')}"`, type: 'application/json; charset=utf-8', bytes, headers: { 'cache-control': 'no-cache' } });
+    await sendContent(ex, {
+      size: bytes.length,
+      etag: `"${crypto.createHash('sha256').update(bytes).digest('hex')}"`,
+      type: 'application/json; charset=utf-8',
+      bytes,
+      headers: { 'cache-control': 'no-cache' },
+    });
   }
 
   private async blob(ex: Exchange, digest: string): Promise<void> {
@@ -198,10 +232,12 @@ export class Server {
     await sendContent(ex, content);
   }
 
-  /** A key names a client. Without one only a connection is sure to be one client's: programs of many people come from one
-   *  address, and every other header can be copied. A browser or a proxy may send requests of several over one connection. */
+  /** A key names a client. Without one only a connection is sure to be one client's: programs of
+   *  many people come from one address, and every other header can be copied. A browser or a proxy
+   *  may send requests of several over one connection. */
   private scopeOf({ socket, headers }: http.IncomingMessage): string {
-    if (headers.authorization) return JSON.stringify([socket.remoteAddress, headers.origin, headers.authorization]);
+    if (headers.authorization)
+      return JSON.stringify([socket.remoteAddress, headers.origin, headers.authorization]);
     const known = this.connectionIds.get(socket) ?? String(++this.connections);
     this.connectionIds.set(socket, known);
     return JSON.stringify([known, headers.origin, headers['x-forwarded-for'] ?? headers.forwarded]);
@@ -209,10 +245,17 @@ export class Server {
 
   private tell(ex: Exchange, e: unknown): unknown {
     if (openai.httpStatus(e) === 500) {
-      this.options.say?.(`${String(ex.res.getHeader('x-request-id'))} ${ex.method} ${ex.path}: ${e instanceof Error ? (e.stack ?? e.message) : String(e)}`);
+      this.options.say?.(
+        `${String(ex.res.getHeader('x-request-id'))} ${ex.method} ${ex.path}: `
+          + `${e instanceof Error ? (e.stack ?? e.message) : String(e)}`,
+      );
       return new Error('something went wrong in the server; its terminal says what');
     }
-    return e instanceof BezelError ? new BezelError(this.options.catalog.withoutPaths(e.message, 'the model'), e.kind, e, e.param) : e;
+    return e instanceof BezelError
+      ? new BezelError(
+        this.options.catalog.withoutPaths(e.message, 'the model'), e.kind, e, e.param,
+      )
+      : e;
   }
 
   private fail(ex: Exchange, e: unknown): void {
@@ -222,6 +265,11 @@ export class Server {
       return;
     }
     const shown = ex.tell(e);
-    sendJson(ex, openai.httpStatus(e), ex.path.startsWith('/api/') ? ollama.ollamaError(shown) : openai.openaiError(shown), e instanceof HttpError ? e.headers : {});
+    sendJson(
+      ex,
+      openai.httpStatus(e),
+      ex.path.startsWith('/api/') ? ollama.ollamaError(shown) : openai.openaiError(shown),
+      e instanceof HttpError ? e.headers : {},
+    );
   }
 }

@@ -1,6 +1,6 @@
-// thread - the engine in a thread of its own. On the CPU a step holds its thread up for as long as it computes; the server
-// must go on listening meanwhile, and notice who leaves. Ending the thread gives all of its memory back, and ends any
-// call into the core, however long it would have taken.
+// thread - the engine in a thread of its own. On the CPU a step holds its thread up for as long as
+// it computes; the server must go on listening meanwhile, and notice who leaves. Ending the thread
+// gives all of its memory back, and ends any call into the core, however long it would have taken.
 
 import * as os from 'node:os';
 import { Worker as Thread, type TransferListItem } from 'node:worker_threads';
@@ -15,29 +15,34 @@ const CONVERSATIONS = 4; // of clients that take turns, kept as long as there is
 const GRACE = 1000; // milliseconds to close what is open; then the thread is ended
 const HANG = 5000; // milliseconds in which a thread whose client left must show a sign of life
 
-const wait = (ms: number): Promise<void> => new Promise((done) => void setTimeout(done, ms).unref());
+const wait = (ms: number): Promise<void> =>
+  new Promise((done) => void setTimeout(done, ms).unref());
 
 /** A thread of Node as the Worker that Engine talks to. */
 class ThreadWorker extends EventTarget {
   private readonly thread = new Thread(new URL('./thread_entry.js', import.meta.url));
   private readonly over = new Promise<void>((done) => this.thread.once('exit', () => done()));
   /** It has read its modules, and said something. */
-  private readonly started = new Promise<void>((done) => this.thread.once('message', () => done()).once('exit', () => done()));
+  private readonly started = new Promise<void>((done) =>
+    this.thread.once('message', () => done()).once('exit', () => done()));
 
   constructor() {
     super();
     this.thread.unref(); // the sockets keep the process alive
     this.thread.on('message', (data) => this.dispatchEvent(new MessageEvent('message', { data })));
     this.thread.on('messageerror', () => this.dispatchEvent(new Event('messageerror')));
-    this.thread.on('error', (e) => this.dispatchEvent(Object.assign(new Event('error'), { message: e.message })));
-    this.thread.on('exit', () => this.dispatchEvent(Object.assign(new Event('error'), { message: 'its thread ended' })));
+    this.thread.on('error', (e) =>
+      this.dispatchEvent(Object.assign(new Event('error'), { message: e.message })));
+    this.thread.on('exit', () =>
+      this.dispatchEvent(Object.assign(new Event('error'), { message: 'its thread ended' })));
   }
 
   postMessage(message: unknown, transfer: readonly TransferListItem[]): void {
     this.thread.postMessage(message, transfer);
   }
 
-  /** Files that a thread of Node is just opening stay open for ever when it ends: its modules are dozens of them. */
+  /** Files that a thread of Node is just opening stay open for ever when it ends: its modules
+   *  are dozens of them. */
   terminate(): void {
     void this.started.then(() => this.thread.terminate());
   }
@@ -79,9 +84,14 @@ class Watch {
   private looking = false;
   stuck = false;
 
-  constructor(private readonly engine: Engine, private readonly worker: ThreadWorker, private readonly say: ((line: string) => void) | undefined) {}
+  constructor(
+    private readonly engine: Engine,
+    private readonly worker: ThreadWorker,
+    private readonly say: ((line: string) => void) | undefined,
+  ) {}
 
-  /** Look after the thread should the signal fire; call what is returned when the answer is there. */
+  /** Look after the thread should the signal fire; call what is returned when the answer is
+   *  there. */
   over(signal: AbortSignal): () => void {
     const look = (): void => void this.look();
     signal.addEventListener('abort', look, { once: true });
@@ -96,14 +106,18 @@ class Watch {
     this.looking = false;
     if (answered) return;
     this.stuck = true;
-    this.say?.(`a request that was cancelled still computes after ${HANG / 1000} s: its thread is replaced`);
+    this.say?.(
+      `a request that was cancelled still computes after ${HANG / 1000} s: its thread is replaced`,
+    );
     this.worker.terminate();
   }
 }
 
-/** What a model would take and what is free beside the `used` bytes of another, from its header alone; throws where it cannot
- *  run here. */
-export async function weighInThread({ backend, store }: ThreadOptions, { entry, context, signal }: LoadWish, used: number): Promise<Weighed> {
+/** What a model would take and what is free beside the `used` bytes of another, from its header
+ *  alone; throws where it cannot run here. */
+export async function weighInThread(
+  { backend, store }: ThreadOptions, { entry, context, signal }: LoadWish, used: number,
+): Promise<Weighed> {
   const worker = new ThreadWorker();
   const { total, available, fits, reason } = await Engine.estimate(entry.file ?? entry.name, {
     backend, signal, worker: worker.asWorker,
@@ -115,7 +129,10 @@ export async function weighInThread({ backend, store }: ThreadOptions, { entry, 
   return { bytes: total, free: backend === 'cpu' ? process.availableMemory() : available - used };
 }
 
-export async function loadInThread({ backend, store, adapters = [], answers, say }: ThreadOptions, { entry, context, signal }: LoadWish): Promise<Served> {
+export async function loadInThread(
+  { backend, store, adapters = [], answers, say }: ThreadOptions,
+  { entry, context, signal }: LoadWish,
+): Promise<Served> {
   const worker = new ThreadWorker();
   const engine = await Engine.load(entry.file ?? entry.name, {
     backend,
@@ -133,13 +150,16 @@ export async function loadInThread({ backend, store, adapters = [], answers, say
   const watch = new Watch(engine, worker, say);
   const close = async (): Promise<void> => {
     worker.keepAlive();
-    await Promise.race([engine.dispose().catch(() => {}), wait(GRACE)]); // what fails in closing ends with the thread
+    // what fails in closing ends with the thread
+    await Promise.race([engine.dispose().catch(() => {}), wait(GRACE)]);
     await worker.end();
   };
   try {
     const { weights, cache, scratch } = await engine.memory();
     // What came over the wire has no type yet: the engine checks it.
-    const surfaces = { chat: engine.chat.completions, completions: engine.completions } as unknown as Record<Kind, Surface>;
+    const surfaces = {
+      chat: engine.chat.completions, completions: engine.completions,
+    } as unknown as Record<Kind, Surface>;
     return {
       device: { backend: engine.device.backend, name: engine.device.name },
       context: engine.context,
@@ -147,8 +167,16 @@ export async function loadInThread({ backend, store, adapters = [], answers, say
       get gone() {
         return watch.stuck;
       },
-      answer: (kind, request, stop) => watched(watch, stop, () => surfaces[kind].create({ ...bounded(request, engine.context), stream: false }, { signal: stop }) as ReturnType<Served['answer']>),
-      stream: (kind, request, stop) => flow(surfaces[kind], bounded(request, engine.context), stop, watch),
+      answer: (kind, request, stop) => watched(
+        watch,
+        stop,
+        () =>
+          surfaces[kind].create(
+            { ...bounded(request, engine.context), stream: false }, { signal: stop },
+          ) as ReturnType<Served['answer']>,
+      ),
+      stream: (kind, request, stop) =>
+        flow(surfaces[kind], bounded(request, engine.context), stop, watch),
       close,
     };
   } catch (e) {
@@ -166,7 +194,9 @@ async function watched<T>(watch: Watch, signal: AbortSignal, work: () => Promise
   }
 }
 
-async function* flow(surface: Surface, request: Request, signal: AbortSignal, watch: Watch): AsyncGenerator<Chunk, void, void> {
+async function* flow(
+  surface: Surface, request: Request, signal: AbortSignal, watch: Watch,
+): AsyncGenerator<Chunk, void, void> {
   const over = watch.over(signal);
   try {
     yield* (await surface.create({ ...request, stream: true }, { signal })) as AsyncIterable<Chunk>;

@@ -7,21 +7,27 @@ import { blobSource } from '../load/source.js';
 import { adapterFiles, type AdapterFile, type AdapterForm } from './adapter_files.js';
 import { inspectFile, type FileKind } from './inspect_file.js';
 import type { StoreProgress } from './news.js';
-import { OpfsStore, type ImportOptions, type MergeOptions, type PullFrom, type PullOptions } from './opfs_store.js';
+import { OpfsStore } from './opfs_store.js';
+import type { ImportOptions, MergeOptions, PullFrom, PullOptions } from './opfs_types.js';
 import { openFolder } from './plain_folder.js';
 import type { Verified } from './ollama_store.js';
 import { ServerStore } from './server_store.js';
 import type { ModelStore, ResolvedModel, StoredModel } from './source_ref.js';
 
 /** Which store: the browser's own, a picked folder, a server. */
-export type Where = { kind: 'own' } | { kind: 'folder'; handle: FileSystemDirectoryHandle } | { kind: 'server'; url: string };
+export type Where = { kind: 'own' } | { kind: 'folder'; handle: FileSystemDirectoryHandle }
+  | { kind: 'server'; url: string };
 
 type Watched<O> = Omit<O, 'onProgress' | 'signal'>;
 
 /** Methods that go through as they are. */
-const plain = ['delete', 'rename', 'unfinished', 'discard', 'collect', 'usage', 'addFolder', 'picked', 'forgetFolder', 'handleOf'] as const;
+const plain = [
+  'delete', 'rename', 'unfinished', 'discard', 'collect', 'usage', 'addFolder', 'picked',
+  'forgetFolder', 'handleOf',
+] as const;
 type Plain = (typeof plain)[number];
-type PlainCalls = { [K in Plain]: Spec<Parameters<OpfsStore[K]>, Awaited<ReturnType<OpfsStore[K]>>> };
+type PlainCalls =
+  { [K in Plain]: Spec<Parameters<OpfsStore[K]>, Awaited<ReturnType<OpfsStore[K]>>> };
 
 export interface StoreCalls extends PlainCalls {
   list: Spec<{ where: Where }, StoredModel[]>;
@@ -29,7 +35,9 @@ export interface StoreCalls extends PlainCalls {
   adapterFiles: Spec<{ name: string; form: AdapterForm }, AdapterFile[]>;
   inspect: Spec<{ file: Blob; name: string; config?: string }, FileKind>;
   pull: Spec<{ from: PullFrom; options: Watched<PullOptions> }, StoredModel, StoreProgress>;
-  importFile: Spec<{ from: File | FileSystemFileHandle; options: Watched<ImportOptions> }, StoredModel, StoreProgress>;
+  importFile: Spec<{
+    from: File | FileSystemFileHandle; options: Watched<ImportOptions>;
+  }, StoredModel, StoreProgress>;
   merge: Spec<{ from: MergeFrom; options: Watched<MergeOptions> }, StoredModel, StoreProgress>;
   mergeFile: Spec<MergeFrom, File, StoreProgress>;
   verify: Spec<{ name: string }, Verified, StoreProgress>;
@@ -66,11 +74,17 @@ export function storeCalls(): Handlers<StoreCalls> {
       const { core, own } = await open();
       return adapterFiles(core, await own.resolve(name), form);
     },
-    inspect: async ({ file, name, config }) => inspectFile((await open()).core, blobSource(file, name), config),
-    pull: async ({ from, options }, { signal, progress }) => (await open()).own.pull(from, { ...options, signal, onProgress: progress }),
-    importFile: async ({ from, options }, { signal, progress }) => (await open()).own.importFile(from, { ...options, signal, onProgress: progress }),
-    merge: async ({ from, options }, { signal, progress }) => (await open()).own.merge(from, { ...options, signal, onProgress: progress }),
-    verify: async ({ name }, { signal, progress }) => (await open()).own.verify(name, { signal, onProgress: progress }),
-    mergeFile: async (from, { signal, progress }) => (await open()).own.mergeFile(from, { signal, onProgress: progress }),
+    inspect: async ({ file, name, config }) =>
+      inspectFile((await open()).core, blobSource(file, name), config),
+    pull: async ({ from, options }, { signal, progress }) =>
+      (await open()).own.pull(from, { ...options, signal, onProgress: progress }),
+    importFile: async ({ from, options }, { signal, progress }) =>
+      (await open()).own.importFile(from, { ...options, signal, onProgress: progress }),
+    merge: async ({ from, options }, { signal, progress }) =>
+      (await open()).own.merge(from, { ...options, signal, onProgress: progress }),
+    verify: async ({ name }, { signal, progress }) =>
+      (await open()).own.verify(name, { signal, onProgress: progress }),
+    mergeFile: async (from, { signal, progress }) =>
+      (await open()).own.mergeFile(from, { signal, onProgress: progress }),
   };
 }

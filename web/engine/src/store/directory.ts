@@ -1,5 +1,5 @@
-// directory - a Tree over a FileSystemDirectoryHandle: the origin's private files, or a folder that a person
-// picked. Handles have no way up, so nothing outside the folder can be reached.
+// directory - a Tree over a FileSystemDirectoryHandle: the origin's private files, or a folder that
+// a person picked. Handles have no way up, so nothing outside the folder can be reached.
 
 import { BezelError } from '../engine/wasm.js';
 import type { Tree, TreeFile } from './ollama_store.js';
@@ -7,7 +7,9 @@ import { isError } from './platform.js';
 import { fileOf, type SourceRef } from './source_ref.js';
 
 /** A folder below another; undefined where it, or one on the way, is not there. */
-export async function folderAt(root: FileSystemDirectoryHandle, path: readonly string[]): Promise<FileSystemDirectoryHandle | undefined> {
+export async function folderAt(
+  root: FileSystemDirectoryHandle, path: readonly string[],
+): Promise<FileSystemDirectoryHandle | undefined> {
   let at = root;
   try {
     for (const name of path) at = await at.getDirectoryHandle(name);
@@ -17,10 +19,15 @@ export async function folderAt(root: FileSystemDirectoryHandle, path: readonly s
   }
 }
 
-/** Not there, there as something else, or no name that could be there: all the same to who looks for it. */
+/** Not there, there as something else, or no name that could be there: all the same to who looks
+ *  for it. */
 function absent(e: unknown): undefined {
-  if (isError(e, 'NotFoundError') || isError(e, 'TypeMismatchError') || e instanceof TypeError) return undefined;
-  if (isError(e, 'NotAllowedError')) throw new BezelError('this page may not read the folder; the browser must be asked again', 'io', e);
+  if (isError(e, 'NotFoundError') || isError(e, 'TypeMismatchError') || e instanceof TypeError)
+    return undefined;
+  if (isError(e, 'NotAllowedError'))
+    throw new BezelError(
+      'this page may not read the folder; the browser must be asked again', 'io', e,
+    );
   throw e;
 }
 
@@ -37,7 +44,11 @@ async function textOf(handle: FileSystemFileHandle): Promise<string> {
 
 export class DirectoryTree implements Tree {
   /** `refer` says how the worker that loads a model finds the file. */
-  constructor(readonly place: string, readonly root: FileSystemDirectoryHandle, private readonly refer: (path: readonly string[], handle: FileSystemFileHandle) => SourceRef) {}
+  constructor(
+    readonly place: string,
+    readonly root: FileSystemDirectoryHandle,
+    private readonly refer: (path: readonly string[], handle: FileSystemFileHandle) => SourceRef,
+  ) {}
 
   async names(folder: readonly string[], kind: 'folder' | 'file'): Promise<string[]> {
     const at = await folderAt(this.root, folder);
@@ -45,7 +56,9 @@ export class DirectoryTree implements Tree {
     const names: string[] = [];
     const wanted = kind === 'file' ? 'file' : 'directory';
     try {
-      for await (const entry of (at as unknown as { values(): AsyncIterable<FileSystemHandle> }).values()) if (entry.kind === wanted) names.push(entry.name);
+      for await (const entry of (at as unknown as { values(): AsyncIterable<FileSystemHandle> })
+        .values())
+        if (entry.kind === wanted) names.push(entry.name);
     } catch (e) {
       absent(e); // deleted while we looked
       return [];
@@ -60,7 +73,10 @@ export class DirectoryTree implements Tree {
     if (!handle) return undefined;
     const file = await fileOf(handle);
     const text = async (max: number): Promise<string> => {
-      if (file.size > max) throw new BezelError(`${handle.name} has ${file.size} bytes, more than any text of a store`, 'format');
+      if (file.size > max)
+        throw new BezelError(
+          `${handle.name} has ${file.size} bytes, more than any text of a store`, 'format',
+        );
       return textOf(handle);
     };
     return { size: file.size, modified: file.lastModified, ref: this.refer(path, handle), text };

@@ -15,13 +15,22 @@ function fromEnvironment(): string | undefined {
 /** Where the store is: `wish`, or where Ollama keeps it. */
 function findRoot(wish: string | undefined): string {
   const set = wish ?? fromEnvironment();
-  const places = set !== undefined ? [set] : [path.join(os.homedir(), '.ollama/models'), '/usr/share/ollama/.ollama/models'];
+  const places = set !== undefined
+    ? [set]
+    : [path.join(os.homedir(), '.ollama/models'), '/usr/share/ollama/.ollama/models'];
   const root = places.find((p) => fs.existsSync(path.join(p, 'manifests')));
-  if (!root) throw new BezelError(set === undefined ? `no Ollama store at ${places.join(' or ')}; set OLLAMA_MODELS to where it is` : `${set} is not an Ollama store: it has no directory "manifests"`, 'not-found');
+  if (!root)
+    throw new BezelError(
+      set === undefined
+        ? `no Ollama store at ${places.join(' or ')}; set OLLAMA_MODELS to where it is`
+        : `${set} is not an Ollama store: it has no directory "manifests"`,
+      'not-found',
+    );
   return fs.realpathSync(root);
 }
 
-const isAbsent = (e: unknown): boolean => ['ENOENT', 'ENOTDIR'].includes((e as NodeJS.ErrnoException).code ?? '');
+const isAbsent = (e: unknown): boolean =>
+  ['ENOENT', 'ENOTDIR'].includes((e as NodeJS.ErrnoException).code ?? '');
 
 /** Links are followed, and must end below the root. */
 class DiskTree implements Tree {
@@ -31,7 +40,10 @@ class DiskTree implements Tree {
     const wish = path.join(this.place, ...names);
     try {
       const real = await fs.promises.realpath(wish);
-      if (!real.startsWith(this.place.replace(/[/\\]*$/, path.sep))) throw new BezelError(`${wish} is a link that leads out of the store ${this.place}`, 'format');
+      if (!real.startsWith(this.place.replace(/[/\\]*$/, path.sep)))
+        throw new BezelError(
+          `${wish} is a link that leads out of the store ${this.place}`, 'format',
+        );
       return real;
     } catch (e) {
       if (isAbsent(e)) return undefined;
@@ -45,11 +57,13 @@ class DiskTree implements Tree {
       const at = await this.inside(folder);
       if (!at) return names;
       for (const name of await fs.promises.readdir(at)) {
-        const info = await fs.promises.stat(path.join(at, name)).catch(() => undefined); // a link to nowhere
+        // a link to nowhere
+        const info = await fs.promises.stat(path.join(at, name)).catch(() => undefined);
         if (kind === 'file' ? info?.isFile() : info?.isDirectory()) names.push(name);
       }
     } catch {
-      return []; // it cannot be entered, or leads outside: a store may hold rubbish beside its models
+      // it cannot be entered, or leads outside: a store may hold rubbish beside its models
+      return [];
     }
     return names;
   }
@@ -57,9 +71,13 @@ class DiskTree implements Tree {
   async file(names: readonly string[]): Promise<TreeFile | undefined> {
     const real = await this.inside(names);
     const info = real && (await fs.promises.stat(real));
-    if (!real || !info || !info.isFile()) return undefined; // only plain files: a pipe would hold us up
+    // only plain files: a pipe would hold us up
+    if (!real || !info || !info.isFile()) return undefined;
     const text = async (max: number): Promise<string> => {
-      if (info.size > max) throw new BezelError(`${real} has ${info.size} bytes, more than any text of a store`, 'format');
+      if (info.size > max)
+        throw new BezelError(
+          `${real} has ${info.size} bytes, more than any text of a store`, 'format',
+        );
       return fs.promises.readFile(real, 'utf8');
     };
     return { size: info.size, modified: info.mtimeMs, ref: { kind: 'path', path: real }, text };

@@ -49,7 +49,9 @@ export interface Downloaded {
   release: Release;
 }
 
-export async function blobSize(folder: FileSystemDirectoryHandle, digest: string): Promise<number | undefined> {
+export async function blobSize(
+  folder: FileSystemDirectoryHandle, digest: string,
+): Promise<number | undefined> {
   try {
     return (await (await folder.getFileHandle(blobName(digest))).getFile()).size;
   } catch (e) {
@@ -67,8 +69,15 @@ class WrongDigest extends BezelError {}
 class Download {
   private readonly key: string;
 
-  constructor(private readonly core: Core, private readonly folders: BlobFolders, private readonly wanted: Wanted, private readonly options: DownloadOptions) {
-    this.key = wanted.digest ? blobName(wanted.digest) : `url-${sha256(core, new TextEncoder().encode(wanted.url))}`;
+  constructor(
+    private readonly core: Core,
+    private readonly folders: BlobFolders,
+    private readonly wanted: Wanted,
+    private readonly options: DownloadOptions,
+  ) {
+    this.key = wanted.digest
+      ? blobName(wanted.digest)
+      : `url-${sha256(core, new TextEncoder().encode(wanted.url))}`;
   }
 
   async run(): Promise<Downloaded> {
@@ -99,7 +108,9 @@ class Download {
       const release = await holdShared(keepName(blobName(digest)));
       try {
         const have = await blobSize(this.folders.blobs, digest);
-        if (have !== undefined && (size === undefined || have === size) && (await this.isIntact(digest))) return { digest, size: have, version: undefined, release };
+        if (have !== undefined && (size === undefined || have === size)
+          && (await this.isIntact(digest)))
+          return { digest, size: have, version: undefined, release };
       } catch (e) {
         await release();
         throw e;
@@ -121,13 +132,17 @@ class Download {
     const reporter = new Reporter(this.key, this.options.onProgress);
     try {
       const source = blobSource(await (await blobs.getFileHandle(blob)).getFile());
-      return await isIntact(this.core, blobs, blob, source, { signal: this.options.signal, onProgress: (loaded, total) => reporter.report({ phase: 'verify', loaded, total }) });
+      return await isIntact(this.core, blobs, blob, source, {
+        signal: this.options.signal,
+        onProgress: (loaded, total) => reporter.report({ phase: 'verify', loaded, total }),
+      });
     } finally {
       reporter.close();
     }
   }
 
-  /** Another tab may have just finished, or the address was pulled before: ask for one byte to find out. */
+  /** Another tab may have just finished, or the address was pulled before: ask for one byte to
+   *  find out. */
   private async unlessSame(): Promise<void> {
     const have = await this.options.have?.();
     if (have === undefined) return;
@@ -135,7 +150,10 @@ class Download {
       if (version === have) throw new Unchanged();
     };
     const { signal, patience } = this.options;
-    for await (const _ of fetchRange(this.wanted.url, 0, { end: 1, whole: true, onRemote, signal, patience }));
+    for await (const _ of fetchRange(this.wanted.url, 0, {
+      end: 1, whole: true, onRemote, signal, patience,
+    }))
+      ;
   }
 
   private async attempts(reporter: Reporter): Promise<Downloaded> {
@@ -149,8 +167,13 @@ class Download {
         const fresh = e instanceof RemoteChanged || e instanceof WrongDigest;
         if (fresh || part.bytes === 0) await part.discard();
         else part.close();
-        if (isError(e, 'QuotaExceededError')) throw await noRoom(this.wanted.label, Math.max(1, (part.journal.size ?? 0) - part.journal.bytes), e);
-        const again = e instanceof RemoteChanged ? restarts < MAX_RESTARTS : e instanceof WrongDigest && resumed;
+        if (isError(e, 'QuotaExceededError'))
+          throw await noRoom(
+            this.wanted.label, Math.max(1, (part.journal.size ?? 0) - part.journal.bytes), e,
+          );
+        const again = e instanceof RemoteChanged
+          ? restarts < MAX_RESTARTS
+          : e instanceof WrongDigest && resumed;
         if (!again) throw e;
       }
     }
@@ -159,7 +182,8 @@ class Download {
   /** Can the bytes of an earlier attempt be continued from this address? */
   private canResume({ journal, bytes }: PartialFile): boolean {
     if (bytes === 0) return false;
-    return this.wanted.digest !== undefined || (journal.url === this.wanted.url && journal.version !== undefined);
+    return this.wanted.digest !== undefined
+      || (journal.url === this.wanted.url && journal.version !== undefined);
   }
 
   private async attempt(part: PartialFile, reporter: Reporter): Promise<Downloaded> {
@@ -172,15 +196,27 @@ class Download {
     const version = sameUrl ? journal.version : undefined;
     const hash = new Sha256(this.core);
     try {
-      await part.rehash(hash, (loaded) => reporter.report({ phase: 'verify', loaded, total: part.bytes }), signal);
-      const known = { ...(size !== undefined && { size }), ...(version !== undefined && { version }) };
+      await part.rehash(
+        hash, (loaded) => reporter.report({ phase: 'verify', loaded, total: part.bytes }), signal,
+      );
+      const known = {
+        ...(size !== undefined && { size }), ...(version !== undefined && { version }),
+      };
       const onRemote = async (remote: Remote): Promise<void> => {
         if (remote.size !== undefined) await needRoom(label, remote.size - part.bytes);
-        part.journal = { bytes: part.journal.bytes, url, label, ...(remote.size !== undefined && { size: remote.size }), ...(remote.version !== undefined && { version: remote.version }) };
+        part.journal = {
+          bytes: part.journal.bytes,
+          url,
+          label,
+          ...(remote.size !== undefined && { size: remote.size }),
+          ...(remote.version !== undefined && { version: remote.version }),
+        };
         part.checkpoint();
       };
       if (size === undefined || part.bytes < size) {
-        for await (const piece of fetchRange(url, part.bytes, { known, whole: true, onRemote, signal, patience })) {
+        for await (const piece of fetchRange(url, part.bytes, {
+          known, whole: true, onRemote, signal, patience,
+        })) {
           if (part.bytes === 0) this.options.onHead?.(piece);
           part.append(piece);
           hash.update(piece);
@@ -193,23 +229,32 @@ class Download {
     }
     const digest = hash.end();
     if (wish !== undefined && digest !== wish.toLowerCase())
-      throw new WrongDigest(`what came from ${shortUrl(url)} is not ${label}: its sha256 is ${digest.slice(0, 12)}… and should be ${wish.slice(0, 12)}…; it was removed`, 'format');
+      throw new WrongDigest(
+        `what came from ${shortUrl(url)} is not ${label}: its sha256 is ${digest.slice(0, 12)}… `
+          + `and should be ${wish.slice(0, 12)}…; it was removed`,
+        'format',
+      );
     return placeBlob(this.folders, part, digest);
   }
 }
 
 /** A finished file gets its name, which is its digest. */
-export async function placeBlob(folders: BlobFolders, part: PartialFile, digest: string): Promise<Downloaded> {
+export async function placeBlob(
+  folders: BlobFolders, part: PartialFile, digest: string,
+): Promise<Downloaded> {
   const blob = blobName(digest);
   const release = await holdShared(keepName(blob));
   const size = part.bytes, { version } = part.journal;
   const place = async (): Promise<void> => {
     // A blob that is there is perhaps being read: it stays, unless it is not what it should be.
     const known = await knownState(folders.blobs, blob);
-    if (known !== 'damaged' && (await blobSize(folders.blobs, digest)) === size) return part.discard();
+    if (known !== 'damaged' && (await blobSize(folders.blobs, digest)) === size)
+      return part.discard();
     await part.finish(folders.blobs, blob).catch((e: unknown) => {
       if (!isError(e, 'NoModificationAllowedError')) throw e;
-      throw new BezelError('the damaged file is still open in another tab; close that tab and pull it again', 'io', e);
+      throw new BezelError(
+        'the damaged file is still open in another tab; close that tab and pull it again', 'io', e,
+      );
     });
     await remember(folders.blobs, blob, true);
   };
@@ -223,6 +268,8 @@ export async function placeBlob(folders: BlobFolders, part: PartialFile, digest:
   }
 }
 
-export function download(core: Core, folders: BlobFolders, wanted: Wanted, options: DownloadOptions = {}): Promise<Downloaded> {
+export function download(
+  core: Core, folders: BlobFolders, wanted: Wanted, options: DownloadOptions = {},
+): Promise<Downloaded> {
   return new Download(core, folders, wanted, options).run();
 }

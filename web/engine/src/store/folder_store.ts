@@ -11,21 +11,31 @@ export class FolderStore extends OllamaStore {
     for (const path of [[], ['models'], ['.ollama', 'models']]) {
       const root = await folderAt(folder, path);
       if (root && (await folderAt(root, ['manifests'])))
-        return new FolderStore(core, new DirectoryTree([folder.name, ...path].join('/'), root, (_, handle) => ({ kind: 'handle', handle })));
+        return new FolderStore(
+          core,
+          new DirectoryTree([folder.name, ...path].join('/'), root, (_, handle) =>
+            ({ kind: 'handle', handle })),
+        );
     }
-    throw new BezelError(`${folder.name} is not an Ollama store: it has no folder "manifests"`, 'not-found');
+    throw new BezelError(
+      `${folder.name} is not an Ollama store: it has no folder "manifests"`, 'not-found',
+    );
   }
 }
 
-/** May we read what a person once picked? Asks where a page may ask, which is right after a click. */
+/** May we read what a person once picked? Asks where a page may ask, which is right after a
+ *  click. */
 export async function requestAccess(handle: FileSystemHandle): Promise<boolean> {
   const { queryPermission, requestPermission } = handle as AskableHandle;
-  if (!queryPermission || (await queryPermission.call(handle, { mode: 'read' })) === 'granted') return true;
-  return requestPermission !== undefined && (await requestPermission.call(handle, { mode: 'read' })) === 'granted';
+  if (!queryPermission || (await queryPermission.call(handle, { mode: 'read' })) === 'granted')
+    return true;
+  return requestPermission !== undefined
+    && (await requestPermission.call(handle, { mode: 'read' })) === 'granted';
 }
 
 /** Whether requestAccess must be called, on a page, before the handle can be read. */
 export async function needsAccess(handle: FileSystemHandle): Promise<boolean> {
   const { queryPermission } = handle as AskableHandle;
-  return queryPermission !== undefined && (await queryPermission.call(handle, { mode: 'read' })) !== 'granted';
+  return queryPermission !== undefined
+    && (await queryPermission.call(handle, { mode: 'read' })) !== 'granted';
 }

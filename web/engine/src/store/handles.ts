@@ -1,5 +1,5 @@
-// handles - what a store remembers in IndexedDB: files and folders that a person once picked, to be read in place again,
-// and what was found when a blob was read as a whole.
+// handles - what a store remembers in IndexedDB: files and folders that a person once picked, to be
+// read in place again, and what was found when a blob was read as a whole.
 
 import type { StoredModel } from './source_ref.js';
 
@@ -40,16 +40,20 @@ function done<T>(request: IDBRequest<T>): Promise<T> {
   });
 }
 
-/** Blobs have a database of their own: an older version of this package may have the other one open. */
+/** Blobs have a database of their own: an older version of this package may have the other one
+ *  open. */
 async function database(store: keyof Records): Promise<IDBDatabase> {
   const request = indexedDB.open(store === 'blobs' ? 'bezel-blobs' : 'bezel-handles', 1);
   request.onupgradeneeded = () => {
-    for (const name of store === 'blobs' ? [store] : HANDLES) request.result.createObjectStore(name, { keyPath: 'key' });
+    for (const name of store === 'blobs' ? [store] : HANDLES)
+      request.result.createObjectStore(name, { keyPath: 'key' });
   };
   return done(request);
 }
 
-async function use<S extends keyof Records, T>(store: S, mode: IDBTransactionMode, work: (s: IDBObjectStore) => IDBRequest<T>): Promise<T> {
+async function use<S extends keyof Records, T>(
+  store: S, mode: IDBTransactionMode, work: (s: IDBObjectStore) => IDBRequest<T>,
+): Promise<T> {
   const db = await database(store);
   try {
     return await done(work(db.transaction(store, mode).objectStore(store)));
@@ -59,15 +63,20 @@ async function use<S extends keyof Records, T>(store: S, mode: IDBTransactionMod
 }
 
 export const handles = {
-  all: <S extends keyof Records>(store: S): Promise<Records[S][]> => use(store, 'readonly', (s) => s.getAll() as IDBRequest<Records[S][]>),
-  get: <S extends keyof Records>(store: S, key: string): Promise<Records[S] | undefined> => use(store, 'readonly', (s) => s.get(key) as IDBRequest<Records[S] | undefined>),
-  put: async <S extends keyof Records>(store: S, record: Records[S]): Promise<void> => void (await use(store, 'readwrite', (s) => s.put(record))),
-  remove: (store: keyof Records, key: string): Promise<undefined> => use(store, 'readwrite', (s) => s.delete(key)),
+  all: <S extends keyof Records>(store: S): Promise<Records[S][]> =>
+    use(store, 'readonly', (s) => s.getAll() as IDBRequest<Records[S][]>),
+  get: <S extends keyof Records>(store: S, key: string): Promise<Records[S] | undefined> =>
+    use(store, 'readonly', (s) => s.get(key) as IDBRequest<Records[S] | undefined>),
+  put: async <S extends keyof Records>(store: S, record: Records[S]): Promise<void> =>
+    void (await use(store, 'readwrite', (s) => s.put(record))),
+  remove: (store: keyof Records, key: string): Promise<undefined> =>
+    use(store, 'readwrite', (s) => s.delete(key)),
 };
 
 /** Without IndexedDB nothing is remembered, and a blob is read again at each load. */
 export const blobRecords = {
   all: (): Promise<BlobRecord[]> => handles.all('blobs').catch(() => []),
-  get: (key: string): Promise<BlobRecord | undefined> => handles.get('blobs', key).catch(() => undefined),
+  get: (key: string): Promise<BlobRecord | undefined> =>
+    handles.get('blobs', key).catch(() => undefined),
   put: (record: BlobRecord): Promise<void> => handles.put('blobs', record).catch(() => {}),
 };

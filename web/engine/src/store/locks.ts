@@ -1,4 +1,5 @@
-// locks - one tab at a time: Web Locks by name, and nothing where there are none (Node has one process).
+// locks - one tab at a time: Web Locks by name, and nothing where there are none (Node has one
+// process).
 
 const locks = (): LockManager | undefined => (globalThis.navigator as Navigator | undefined)?.locks;
 
@@ -19,16 +20,24 @@ export function holdShared(name: string): Promise<Release> {
   const manager = locks();
   if (!manager) return Promise.resolve(async () => {});
   return new Promise((held, failed) => {
-    const ended: Promise<void> = manager.request(name, { mode: 'shared' }, () => new Promise<void>((free) => held(() => (free(), ended)))).then(() => {});
+    const ended: Promise<void> = manager
+      .request(
+        name, { mode: 'shared' }, () => new Promise<void>((free) => held(() => (free(), ended))),
+      )
+      .then(() => {});
     ended.catch(failed);
   });
 }
 
 /** Alone, after whoever is there now. */
-export async function alone<T>(name: string, work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+export async function alone<T>(
+  name: string, work: () => Promise<T>, signal?: AbortSignal,
+): Promise<T> {
   const manager = locks();
   if (!manager) return work();
-  return manager.request(name, { mode: 'exclusive', ...(signal && { signal }) }, work) as Promise<T>;
+  return manager.request(
+    name, { mode: 'exclusive', ...(signal && { signal }) }, work,
+  ) as Promise<T>;
 }
 
 /** Alone if nobody is there; says whether the work was done. */

@@ -1,8 +1,10 @@
-// net - bytes of one address, from an offset on, through lost connections. Knows nothing of files or models.
+// net - bytes of one address, from an offset on, through lost connections. Knows nothing of files
+// or models.
 //
-// A body that ends early, a refused or stalled connection and a busy server are waited out with growing
-// pauses; the count of tries starts again whenever bytes have come. An address whose content is no longer
-// the same (ETag, or failing that the date, or the size) is never mixed with what came before.
+// A body that ends early, a refused or stalled connection and a busy server are waited out with
+// growing pauses; the count of tries starts again whenever bytes have come. An address whose
+// content is no longer the same (ETag, or failing that the date, or the size) is never mixed with
+// what came before.
 
 import { BezelError } from '../engine/wasm.js';
 
@@ -34,7 +36,8 @@ export interface RangeOptions {
   known?: Partial<Remote>;
   /** Told once, before the first byte; throws to leave it. */
   onRemote?: (remote: Remote) => void | Promise<void>;
-  /** Servers that send all of a file instead of a range: take what is wanted out of it. Absent: that is an error, NoRanges. */
+  /** Servers that send all of a file instead of a range: take what is wanted out of it. Absent:
+   *  that is an error, NoRanges. */
   whole?: boolean;
   signal?: AbortSignal | undefined;
   patience?: Partial<Patience> | undefined;
@@ -50,11 +53,16 @@ export class RemoteChanged extends BezelError {
 /** The server sends all of a file or nothing. */
 export class NoRanges extends BezelError {
   constructor(url: string) {
-    super(`the server of ${shortUrl(url)} does not give parts of files (Range); put the file into the store first`, 'unsupported');
+    super(
+      `the server of ${shortUrl(url)} does not give parts of files (Range); `
+        + 'put the file into the store first',
+      'unsupported',
+    );
   }
 }
 
-/** What fetch would refuse each time is told at once. The address is not repeated: it may hold a password. */
+/** What fetch would refuse each time is told at once. The address is not repeated: it may hold a
+ *  password. */
 function checkAddress(url: string): void {
   let parsed: URL;
   try {
@@ -62,7 +70,11 @@ function checkAddress(url: string): void {
   } catch (e) {
     throw new BezelError('the address is not well formed', 'argument', e);
   }
-  if (parsed.username || parsed.password) throw new BezelError(`the address of ${parsed.host} has a name or a password in it, which cannot be sent`, 'unsupported');
+  if (parsed.username || parsed.password)
+    throw new BezelError(
+      `the address of ${parsed.host} has a name or a password in it, which cannot be sent`,
+      'unsupported',
+    );
 }
 
 /** For sentences: no query, which may hold secrets. */
@@ -78,7 +90,8 @@ class Passing extends Error {
   }
 }
 
-/** Nothing was heard of the server: it is out of reach, or the browser keeps its answer from this page. */
+/** Nothing was heard of the server: it is out of reach, or the browser keeps its answer from
+ *  this page. */
 class NoAnswer extends Passing {}
 
 /** A site that must allow pages of others (CORS); outside a page all are alike. */
@@ -99,13 +112,18 @@ function causeText(e: unknown): string {
   return ssl ? `${ssl[1]}: ${ssl[2]}` : message;
 }
 
-/** No such host, a port that fetch refuses, no TLS there, a certificate that is not believed: another try sees the same. */
+/** No such host, a port that fetch refuses, no TLS there, a certificate that is not believed:
+ *  another try sees the same. */
 function isFinal(e: unknown): boolean {
   const { code, message } = causeOf(e);
-  return /^(ENOTFOUND|EAI_AGAIN|ENODATA|EPROTO|ERR_SSL_.*|ERR_TLS_.*|.*CERT.*|UNABLE_TO_.*)$/.test(String(code)) || /dns error|bad port|certificate/i.test(message);
+  return /^(ENOTFOUND|EAI_AGAIN|ENODATA|EPROTO|ERR_SSL_.*|ERR_TLS_.*|.*CERT.*|UNABLE_TO_.*)$/.test(
+    String(code),
+  )
+    || /dns error|bad port|certificate/i.test(message);
 }
 
-const FOREIGN_TRIES = 2; // a site that has never answered is not asked for minutes: the browser does not say which it is
+// a site that has never answered is not asked for minutes: the browser does not say which it is
+const FOREIGN_TRIES = 2;
 
 function wait(ms: number, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((done, failed) => {
@@ -127,22 +145,36 @@ function wait(ms: number, signal: AbortSignal | undefined): Promise<void> {
 }
 
 /** Is the status one that another try may not see? */
-const isPassing = (status: number): boolean => status === 408 || status === 425 || status === 429 || status >= 500;
+const isPassing = (status: number): boolean =>
+  status === 408 || status === 425 || status === 429 || status >= 500;
 
 function refuse(url: string, answer: Response): never {
   const said = `${answer.status}${answer.statusText && ` ${answer.statusText}`}`;
-  if (isPassing(answer.status)) throw new Passing(`the server says ${said}`, 1000 * Number(answer.headers.get('retry-after') ?? 0) || 0);
-  if (answer.status === 404 || answer.status === 410) throw new BezelError(`there is nothing at ${shortUrl(url)} (${said})`, 'not-found');
+  if (isPassing(answer.status))
+    throw new Passing(
+      `the server says ${said}`, 1000 * Number(answer.headers.get('retry-after') ?? 0) || 0,
+    );
+  if (answer.status === 404 || answer.status === 410)
+    throw new BezelError(`there is nothing at ${shortUrl(url)} (${said})`, 'not-found');
   throw new BezelError(`cannot read ${shortUrl(url)}: the server says ${said}`, 'io');
 }
 
-/** Size and version, and where the body starts and ends. A length is that of the bytes that travel: of encoded ones it says nothing. */
-function readHead(url: string, answer: Response): Remote & { start: number; end: number | undefined } {
+/** Size and version, and where the body starts and ends. A length is that of the bytes that
+ *  travel: of encoded ones it says nothing. */
+function readHead(
+  url: string, answer: Response,
+): Remote & { start: number; end: number | undefined } {
   const weak = answer.headers.get('etag') ?? answer.headers.get('last-modified') ?? undefined;
   const version = weak?.replace(/^W\//, '');
   if (answer.status === 206) {
-    const [, start, last, size] = /^bytes (\d+)-(\d+)\/(\d+)$/.exec(answer.headers.get('content-range') ?? '') ?? [];
-    if (start === undefined) throw new BezelError(`${shortUrl(url)} answers with part of a file and does not say which (is Content-Range exposed to this page?)`, 'io');
+    const [, start, last, size] =
+      /^bytes (\d+)-(\d+)\/(\d+)$/.exec(answer.headers.get('content-range') ?? '') ?? [];
+    if (start === undefined)
+      throw new BezelError(
+        `${shortUrl(url)} answers with part of a file and does not say which (is Content-Range `
+          + 'exposed to this page?)',
+        'io',
+      );
     return { start: Number(start), end: Number(last) + 1, size: Number(size), version };
   }
   const length = answer.headers.get('content-length');
@@ -165,7 +197,9 @@ class Connection {
 
   /** A step of the network: its failure is passing unless the caller's signal made it. */
   private async step<T>(work: () => Promise<T>, Failure = Passing): Promise<T> {
-    this.timer = setTimeout(() => this.ended.abort(new Error(`nothing came for ${this.idle / 1000} s`)), this.idle);
+    this.timer = setTimeout(
+      () => this.ended.abort(new Error(`nothing came for ${this.idle / 1000} s`)), this.idle,
+    );
     try {
       return await work();
     } catch (e) {
@@ -177,10 +211,16 @@ class Connection {
   }
 
   open(url: string, range?: string): Promise<Response> {
-    return this.step(() => fetch(url, { ...(range && { headers: { range } }), cache: 'no-store', signal: this.ended.signal }), NoAnswer);
+    return this.step(
+      () => fetch(url, {
+        ...(range && { headers: { range } }), cache: 'no-store', signal: this.ended.signal,
+      }),
+      NoAnswer,
+    );
   }
 
-  /** Chromium counts a body as aborted that was read as a stream, also to its end: a small one is taken in one piece. */
+  /** Chromium counts a body as aborted that was read as a stream, also to its end: a small one
+   *  is taken in one piece. */
   async *body(answer: Response): AsyncGenerator<Uint8Array, void, void> {
     if (Number(answer.headers.get('content-length') ?? Infinity) <= SMALL) {
       const all = await this.step(() => answer.arrayBuffer());
@@ -208,7 +248,9 @@ class Connection {
 class Reading {
   remote: Remote | undefined;
 
-  constructor(private readonly url: string, public at: number, private readonly options: RangeOptions) {}
+  constructor(
+    private readonly url: string, public at: number, private readonly options: RangeOptions,
+  ) {}
 
   get end(): number {
     return Math.min(this.options.end ?? Infinity, this.remote?.size ?? Infinity);
@@ -216,8 +258,11 @@ class Reading {
 
   private async check(remote: Remote): Promise<void> {
     const known = { ...this.options.known, ...this.remote };
-    const same = (known.size === undefined || remote.size === undefined || known.size === remote.size) &&
-      (known.version === undefined || remote.version === undefined || known.version === remote.version);
+    const same = (known.size === undefined || remote.size === undefined
+      || known.size === remote.size)
+      &&
+      (known.version === undefined || remote.version === undefined
+        || known.version === remote.version);
     if (!same) throw new RemoteChanged(this.url);
     if (!this.remote) await this.options.onRemote?.(remote);
     this.remote = { size: remote.size ?? known.size, version: remote.version };
@@ -231,14 +276,18 @@ class Reading {
       const answer = await connection.open(this.url, `bytes=${this.at}-${last}`);
       if (answer.status === 416) {
         const [, size] = /^bytes \*\/(\d+)$/.exec(answer.headers.get('content-range') ?? '') ?? [];
-        if (Number(size) !== this.at) throw new RemoteChanged(this.url); // shorter than what we have of it
+        // shorter than what we have of it
+        if (Number(size) !== this.at) throw new RemoteChanged(this.url);
         await this.check({ size: this.at, version: undefined });
         return;
       }
       if (answer.status !== 200 && answer.status !== 206) refuse(this.url, answer);
       if (answer.status === 200 && !this.options.whole) throw new NoRanges(this.url);
       const head = readHead(this.url, answer);
-      if (head.start > this.at) throw new BezelError(`${shortUrl(this.url)} answers with another part of the file than was asked for`, 'io');
+      if (head.start > this.at)
+        throw new BezelError(
+          `${shortUrl(this.url)} answers with another part of the file than was asked for`, 'io',
+        );
       await this.check(head);
       yield* this.take(connection.body(answer), head.start, head.end);
     } finally {
@@ -246,9 +295,11 @@ class Reading {
     }
   }
 
-  /** The wanted part of a body from `from` to `to`. One that was wanted to its end is read to its end: a request that is left
-   *  before it counts as aborted. */
-  private async *take(body: AsyncIterable<Uint8Array>, from: number, to: number | undefined): AsyncGenerator<Uint8Array, void, void> {
+  /** The wanted part of a body from `from` to `to`. One that was wanted to its end is read to its
+   *  end: a request that is left before it counts as aborted. */
+  private async *take(
+    body: AsyncIterable<Uint8Array>, from: number, to: number | undefined,
+  ): AsyncGenerator<Uint8Array, void, void> {
     for await (const bytes of body) {
       const piece = bytes.subarray(Math.max(0, this.at - from), this.end - from);
       from += bytes.length;
@@ -258,18 +309,25 @@ class Reading {
       }
       if (this.at >= this.end && from !== to) return;
     }
-    const known = this.remote?.size !== undefined; // else this is its end: what breaks off fails above
+    // else this is its end: what breaks off fails above
+    const known = this.remote?.size !== undefined;
     if (known && this.at < this.end) throw new Passing('the connection ended early');
   }
 }
 
-/** Pauses between tries that bring nothing; `work` says through `progress` that it has brought something. */
+/** Pauses between tries that bring nothing; `work` says through `progress` that it has brought
+ *  something. */
 class Tries {
   private failed = 0;
   private readonly patience: Patience;
 
   /** `heard`: the address is known to have answered before. */
-  constructor(private readonly url: string, private readonly signal: AbortSignal | undefined, patience: Partial<Patience> | undefined, private heard = false) {
+  constructor(
+    private readonly url: string,
+    private readonly signal: AbortSignal | undefined,
+    patience: Partial<Patience> | undefined,
+    private heard = false,
+  ) {
     this.patience = { ...defaults, ...patience };
   }
 
@@ -283,17 +341,33 @@ class Tries {
     this.heard ||= !(e instanceof NoAnswer);
     const { tries, first, longest } = this.patience;
     this.failed = progress ? 1 : this.failed + 1;
-    if (!this.heard && isFinal(e.cause)) throw new BezelError(`${new URL(this.url).host} cannot be reached: ${e.message}`, 'io', e);
-    if (!this.heard && this.failed >= FOREIGN_TRIES && causeOf(e.cause).code === 'ECONNREFUSED') throw new BezelError(`nothing answers at ${new URL(this.url).host}: ${e.message}`, 'io', e);
-    if (!this.heard && this.failed >= FOREIGN_TRIES && isForeign(this.url)) throw new BezelError(`${new URL(this.url).host} cannot be reached, or does not give its files to pages of other sites`, 'io', e);
-    if (this.failed >= tries) throw new BezelError(`the connection to ${shortUrl(this.url)} was lost and ${tries} tries did not bring it back: ${e.message}`, 'io', e);
+    if (!this.heard && isFinal(e.cause))
+      throw new BezelError(`${new URL(this.url).host} cannot be reached: ${e.message}`, 'io', e);
+    if (!this.heard && this.failed >= FOREIGN_TRIES && causeOf(e.cause).code === 'ECONNREFUSED')
+      throw new BezelError(`nothing answers at ${new URL(this.url).host}: ${e.message}`, 'io', e);
+    if (!this.heard && this.failed >= FOREIGN_TRIES && isForeign(this.url))
+      throw new BezelError(
+        `${new URL(this.url).host} cannot be reached, or does not give its files to `
+          + 'pages of other sites',
+        'io',
+        e,
+      );
+    if (this.failed >= tries)
+      throw new BezelError(
+        `the connection to ${shortUrl(this.url)} was lost and ${tries} tries did not bring it `
+          + `back: ${e.message}`,
+        'io',
+        e,
+      );
     const pause = Math.min(longest, first * 2 ** (this.failed - 1)) * (0.5 + Math.random() / 2);
     await wait(Math.max(pause, Math.min(e.pause, longest)), this.signal);
   }
 }
 
 /** Pieces of an address from `from` on, in order and without gaps. */
-export async function* fetchRange(url: string, from: number, options: RangeOptions = {}): AsyncGenerator<Uint8Array, void, void> {
+export async function* fetchRange(
+  url: string, from: number, options: RangeOptions = {},
+): AsyncGenerator<Uint8Array, void, void> {
   checkAddress(url);
   const tries = new Tries(url, options.signal, options.patience, options.known?.size !== undefined);
   const reading = new Reading(url, from, options);
@@ -309,7 +383,9 @@ export async function* fetchRange(url: string, from: number, options: RangeOptio
 }
 
 /** A small answer as a whole, at most max bytes. */
-export async function fetchSmall(url: string, max: number, options: Pick<RangeOptions, 'signal' | 'patience'> = {}): Promise<Uint8Array> {
+export async function fetchSmall(
+  url: string, max: number, options: Pick<RangeOptions, 'signal' | 'patience'> = {},
+): Promise<Uint8Array> {
   checkAddress(url);
   const tries = new Tries(url, options.signal, options.patience);
   for (;;) {

@@ -1,7 +1,8 @@
 // news - what tabs tell each other: how far a download is, and that the store has changed.
 
 export interface StoreProgress {
-  /** 'waiting': nobody has said how far it is; 'verify': bytes of an earlier attempt are hashed again. */
+  /** 'waiting': nobody has said how far it is; 'verify': bytes of an earlier attempt are hashed
+   *  again. */
   phase: 'waiting' | 'verify' | 'download' | 'copy' | 'merge' | 'done';
   loaded: number;
   total: number;
@@ -28,7 +29,9 @@ export class Reporter {
   private readonly channel = open();
   private last = -Infinity;
 
-  constructor(private readonly key: string, private readonly tell: ((p: StoreProgress) => void) | undefined) {}
+  constructor(
+    private readonly key: string, private readonly tell: ((p: StoreProgress) => void) | undefined,
+  ) {}
 
   report(progress: StoreProgress): void {
     const now = performance.now();
@@ -59,7 +62,8 @@ export function tellChanged(): void {
   channel?.close();
 }
 
-/** Call back when this or another tab has changed what is in the store; stop with the returned function. */
+/** Call back when this or another tab has changed what is in the store; stop with the returned
+ *  function. */
 export function onStoreChange(changed: () => void): () => void {
   const channel = open();
   if (channel) channel.onmessage = ({ data }: MessageEvent<News>) => 'changed' in data && changed();

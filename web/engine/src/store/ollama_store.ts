@@ -3,13 +3,19 @@
 //     manifests/<host>/<namespace>/<model>/<tag>    which blobs make up a model
 //     blobs/sha256-<64 hex>                         their bytes
 //
-// Reads only. Names and digests come through the core, so that nothing a manifest says can be a path.
+// Reads only. Names and digests come through the core, so that nothing a manifest says can be a
+// path.
 
 import type { StoreTexts } from '../engine/cpu_engine.js';
 import { BezelError, type Core } from '../engine/wasm.js';
-import { blobName, fullName, MAX_MANIFEST, parseManifest, parseName, pathOf, textKinds, type Layer, type ModelName } from './manifest.js';
+import {
+  blobName, fullName, MAX_MANIFEST, parseManifest, parseName, pathOf, textKinds, type Layer,
+  type ModelName,
+} from './manifest.js';
 import type { StoreProgress } from './news.js';
-import { openSource, type ModelStore, type ResolvedModel, type SourceRef, type StoredModel } from './source_ref.js';
+import {
+  openSource, type ModelStore, type ResolvedModel, type SourceRef, type StoredModel,
+} from './source_ref.js';
 import { digestOf, type ReadOptions } from './verified.js';
 import { sortModels } from './inspect_file.js';
 
@@ -42,12 +48,19 @@ export interface Tree {
 }
 
 /** What a config blob says for people; a config that makes no sense says nothing. */
-export function detailsOf(config: string | undefined): Pick<StoredModel, 'family' | 'parameters' | 'quantization' | 'base'> {
+export function detailsOf(
+  config: string | undefined,
+): Pick<StoredModel, 'family' | 'parameters' | 'quantization' | 'base'> {
   if (config === undefined) return {};
   try {
     // PEFT's adapter_config.json names its model in words of its own.
-    const { model_family: family, model_type: parameters, file_type: quantization, base_model_name_or_path: base } = JSON.parse(config) as Record<string, unknown>;
-    const texts = Object.entries({ family, parameters, quantization, base }).filter(([, v]) => typeof v === 'string' && v);
+    const {
+      model_family: family, model_type: parameters, file_type: quantization,
+      base_model_name_or_path: base,
+    } = JSON.parse(config) as Record<string, unknown>;
+    const texts = Object.entries({
+      family, parameters, quantization, base,
+    }).filter(([, v]) => typeof v === 'string' && v);
     return Object.fromEntries(texts);
   } catch (e) {
     if (e instanceof SyntaxError || e instanceof TypeError) return {};
@@ -72,7 +85,9 @@ export class OllamaStore implements ModelStore {
     let paths: string[][] = [[]];
     for (const kind of ['folder', 'folder', 'folder', 'file'] as const) {
       const next: string[][] = [];
-      for (const path of paths) for (const name of await this.tree.names(['manifests', ...path], kind)) next.push([...path, name]);
+      for (const path of paths)
+        for (const name of await this.tree.names(['manifests', ...path], kind))
+          next.push([...path, name]);
       paths = next;
     }
     const names = paths.flatMap(([host = '', space = '', model = '', tag = '']) => {
@@ -95,7 +110,8 @@ export class OllamaStore implements ModelStore {
 
   async manifest(name: ModelName): Promise<string> {
     const file = await this.tree.file(['manifests', ...pathOf(name)]);
-    if (!file) throw new BezelError(`${name.short} is not in the store ${this.tree.place}`, 'not-found');
+    if (!file)
+      throw new BezelError(`${name.short} is not in the store ${this.tree.place}`, 'not-found');
     return file.text(MAX_MANIFEST);
   }
 
@@ -124,7 +140,8 @@ export class OllamaStore implements ModelStore {
         const model = await this.one(name);
         if (model) all.push(model);
       } catch (e) {
-        if (!(e instanceof BezelError) || e.kind === 'memory') throw e; // one broken manifest must not hide the others
+        // one broken manifest must not hide the others
+        if (!(e instanceof BezelError) || e.kind === 'memory') throw e;
       }
     }
     return all;
@@ -133,24 +150,38 @@ export class OllamaStore implements ModelStore {
   private async blob(name: ModelName, layer: Layer): Promise<TreeFile> {
     const file = await this.tree.file(['blobs', blobName(layer.digest)]);
     const blob = `${layer.kind} of ${name.short} (sha256-${layer.digest.slice(0, 12)}…)`;
-    if (!file) throw new BezelError(`the ${blob} is missing in the store ${this.tree.place}`, 'not-found');
-    if (file.size !== layer.size) throw new BezelError(`the ${blob} has ${file.size} bytes and should have ${layer.size}; pull it again`, 'format');
+    if (!file)
+      throw new BezelError(`the ${blob} is missing in the store ${this.tree.place}`, 'not-found');
+    if (file.size !== layer.size)
+      throw new BezelError(
+        `the ${blob} has ${file.size} bytes and should have ${layer.size}; pull it again`, 'format',
+      );
     return file;
   }
 
   private async need(text: string): Promise<ModelName> {
     const name = await this.find(text);
-    if (!name) throw new BezelError(`${parseName(this.core, text).short} is not in the store ${this.tree.place}`, 'not-found');
+    if (!name)
+      throw new BezelError(
+        `${parseName(this.core, text).short} is not in the store ${this.tree.place}`, 'not-found',
+      );
     return name;
   }
 
   /** Read all of a model's blobs and compare them with their names. `onChecked` hears of each. */
-  async verify(text: string, { onProgress, signal, onChecked }: VerifyOptions & { onChecked?: (layer: Layer, intact: boolean) => Promise<void> } = {}): Promise<Verified> {
-    const layers = parseManifest(this.core, await this.manifest(await this.need(text))), total = sizeOf(layers);
+  async verify(
+    text: string,
+    {
+      onProgress, signal, onChecked,
+    }: VerifyOptions & { onChecked?: (layer: Layer, intact: boolean) => Promise<void> } = {},
+  ): Promise<Verified> {
+    const layers = parseManifest(this.core, await this.manifest(await this.need(text)));
+    const total = sizeOf(layers);
     const damaged: Layer['kind'][] = [];
     let before = 0;
     for (const layer of layers) {
-      const tell = (loaded: number): void => onProgress?.({ phase: 'verify', loaded: before + loaded, total });
+      const tell = (loaded: number): void =>
+        onProgress?.({ phase: 'verify', loaded: before + loaded, total });
       const intact = await this.holds(layer, { signal, onProgress: tell });
       if (!intact) damaged.push(layer.kind);
       await onChecked?.(layer, intact);
@@ -174,31 +205,42 @@ export class OllamaStore implements ModelStore {
   async resolve(text: string): Promise<ResolvedModel> {
     const name = await this.need(text);
     const manifest = await this.manifest(name);
-    return resolveLayers(this.core, name, manifest, this.tree.place, (layer) => this.blob(name, layer));
+    return resolveLayers(this.core, name, manifest, this.tree.place, (layer) =>
+      this.blob(name, layer));
   }
 }
 
 /** Ollama's own description of an image, where PEFT's adapter_config.json might be. */
 function isOllamaConfig(text: string): boolean {
   try {
-    return typeof (JSON.parse(text) as { model_format?: unknown } | null)?.model_format === 'string';
+    return typeof (JSON.parse(text) as { model_format?: unknown } | null)?.model_format
+      === 'string';
   } catch {
     return false; // whoever reads it as PEFT's says what is wrong
   }
 }
 
 /** A manifest's layers as references, for any store that can find a blob. */
-export async function resolveLayers(core: Core, name: ModelName, manifest: string, root: string, blob: (l: Layer) => Promise<Pick<TreeFile, 'ref' | 'text'>>): Promise<ResolvedModel> {
+export async function resolveLayers(
+  core: Core,
+  name: ModelName,
+  manifest: string,
+  root: string,
+  blob: (l: Layer) => Promise<Pick<TreeFile, 'ref' | 'text'>>,
+): Promise<ResolvedModel> {
   const layers = parseManifest(core, manifest);
   const main = mainLayer(layers);
   if (!main) throw new BezelError("the model's manifest names no weights", 'format');
-  const refs = async (kind: Layer['kind']): Promise<SourceRef[]> => Promise.all(layers.filter((l) => l.kind === kind).map(async (l) => (await blob(l)).ref));
+  const refs = async (kind: Layer['kind']): Promise<SourceRef[]> =>
+    Promise.all(layers.filter((l) => l.kind === kind).map(async (l) => (await blob(l)).ref));
   const store: StoreTexts = { name: fullName(name), root, manifest };
   for (const kind of ['config', 'params', 'system', 'messages'] as const) {
     const layer = layers.find((l) => l.kind === kind);
     if (layer) store[kind] = await (await blob(layer)).text(textKinds[kind]);
   }
-  if (main.kind === 'adapter' && store.config !== undefined && isOllamaConfig(store.config)) delete store.config; // not PEFT's
+  // not PEFT's
+  if (main.kind === 'adapter' && store.config !== undefined && isOllamaConfig(store.config))
+    delete store.config;
   const { model, projectors } = await sortModels(core, await refs('model'));
   const [projector] = [...(await refs('projector')), ...projectors];
   return {

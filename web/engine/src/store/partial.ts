@@ -1,10 +1,11 @@
-// partial - a file on its way into the store: bytes appended, and a journal of what is safely there.
+// partial - a file on its way into the store: bytes appended, and a journal of what is safely
+// there.
 //
 //     partial/<key>           the bytes
 //     partial/<key>.journal   JSON: where they come from, and how many of them were flushed
 //
-// After a crash only bytes that the journal counts are believed. A file gets its final name by a move, when
-// it is whole. Needs a worker: only there can files be written in place.
+// After a crash only bytes that the journal counts are believed. A file gets its final name by a
+// move, when it is whole. Needs a worker: only there can files be written in place.
 
 import { BezelError } from '../engine/wasm.js';
 import type { Sha256 } from './digest.js';
@@ -40,7 +41,12 @@ export function parseJournal(text: string): Journal | undefined {
 /** Open for writing. A worker that just ended may hold the file for a moment longer. */
 async function openSync(folder: FileSystemDirectoryHandle, name: string): Promise<SyncFile> {
   const handle: OpfsFileHandle = await folder.getFileHandle(name, { create: true });
-  if (!handle.createSyncAccessHandle || !handle.move) throw new BezelError('this browser cannot write model files (it needs a worker and the Origin Private File System)', 'unsupported');
+  if (!handle.createSyncAccessHandle || !handle.move)
+    throw new BezelError(
+      'this browser cannot write model files (it needs a worker and the Origin '
+        + 'Private File System)',
+      'unsupported',
+    );
   for (let i = 0; ; i++) {
     try {
       return await handle.createSyncAccessHandle();
@@ -60,9 +66,12 @@ export async function removeFile(folder: FileSystemDirectoryHandle, name: string
 }
 
 /** Give a file its name, in place of what had it. */
-export async function moveFile(from: FileSystemDirectoryHandle, name: string, to: FileSystemDirectoryHandle, newName: string): Promise<void> {
+export async function moveFile(
+  from: FileSystemDirectoryHandle, name: string, to: FileSystemDirectoryHandle, newName: string,
+): Promise<void> {
   const handle: OpfsFileHandle = await from.getFileHandle(name);
-  if (!handle.move) throw new BezelError('this browser cannot rename files in its storage', 'unsupported');
+  if (!handle.move)
+    throw new BezelError('this browser cannot rename files in its storage', 'unsupported');
   try {
     await handle.move(to, newName);
   } catch (e) {
@@ -80,7 +89,13 @@ export class PartialFile {
   private noted = 0; // when
   private isOpen = true;
 
-  private constructor(readonly key: string, private readonly folder: FileSystemDirectoryHandle, private readonly file: SyncFile, private readonly log: SyncFile, public journal: Journal) {
+  private constructor(
+    readonly key: string,
+    private readonly folder: FileSystemDirectoryHandle,
+    private readonly file: SyncFile,
+    private readonly log: SyncFile,
+    public journal: Journal,
+  ) {
     this.written = journal.bytes;
   }
 
@@ -117,15 +132,19 @@ export class PartialFile {
   }
 
   /** Feed what is there to a digest. */
-  async rehash(hash: Sha256, onProgress: (loaded: number) => void, signal: AbortSignal | undefined): Promise<void> {
+  async rehash(
+    hash: Sha256, onProgress: (loaded: number) => void, signal: AbortSignal | undefined,
+  ): Promise<void> {
     const piece = new Uint8Array(BUFFER);
     for (let at = 0; at < this.written;) {
       const n = this.file.read(piece.subarray(0, Math.min(BUFFER, this.written - at)), { at });
-      if (n === 0) throw new BezelError('a file in the browser\'s storage is shorter than it was', 'io');
+      if (n === 0)
+        throw new BezelError('a file in the browser\'s storage is shorter than it was', 'io');
       hash.update(piece.subarray(0, n));
       at += n;
       onProgress(at);
-      if (at % (16 * BUFFER) === 0) await new Promise((done) => setTimeout(done)); // let messages in
+      // let messages in
+      if (at % (16 * BUFFER) === 0) await new Promise((done) => setTimeout(done));
       signal?.throwIfAborted();
     }
   }

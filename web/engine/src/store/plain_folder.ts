@@ -1,11 +1,14 @@
-// plain_folder - a picked folder of GGUF files, as other programs keep them: each file is a model or an adapter, and the shards
-// of one model are one. Names are paths below the folder without their ending.
+// plain_folder - a picked folder of GGUF files, as other programs keep them: each file is a model
+// or an adapter, and the shards of one model are one. Names are paths below the folder without
+// their ending.
 
 import { blobSource } from '../load/source.js';
 import { BezelError, type Core } from '../engine/wasm.js';
 import { FolderStore } from './folder_store.js';
 import { inspectFile } from './inspect_file.js';
-import { fileOf, type ModelStore, type ResolvedModel, type SourceRef, type StoredModel } from './source_ref.js';
+import {
+  fileOf, type ModelStore, type ResolvedModel, type SourceRef, type StoredModel,
+} from './source_ref.js';
 
 const DEEPEST = 4; // folders below the picked one
 const MOST = 1000; // files that are looked at
@@ -24,12 +27,18 @@ export class PlainFolder implements ModelStore {
   /** All GGUF files, by name; shards in their order under the name of the whole. */
   private async files(): Promise<Map<string, FileSystemFileHandle[]>> {
     const found: [string, FileSystemFileHandle][] = [];
-    const look = async (at: FileSystemDirectoryHandle, before: string, depth: number): Promise<void> => {
+    const look = async (
+      at: FileSystemDirectoryHandle, before: string, depth: number,
+    ): Promise<void> => {
       for await (const entry of (at as Folder).values()) {
         if (found.length >= MOST || entry.name.startsWith('.')) continue;
         if (entry.kind === 'directory') {
-          if (depth < DEEPEST) await look(entry as FileSystemDirectoryHandle, `${before}${entry.name}/`, depth + 1);
-        } else if (/\.gguf$/i.test(entry.name)) found.push([`${before}${entry.name.replace(/\.gguf$/i, '')}`, entry as FileSystemFileHandle]);
+          if (depth < DEEPEST)
+            await look(entry as FileSystemDirectoryHandle, `${before}${entry.name}/`, depth + 1);
+        } else if (/\.gguf$/i.test(entry.name))
+          found.push([
+            `${before}${entry.name.replace(/\.gguf$/i, '')}`, entry as FileSystemFileHandle,
+          ]);
       }
     };
     await look(this.folder, '', 0);
@@ -48,7 +57,10 @@ export class PlainFolder implements ModelStore {
 
   private async one(name: string, handles: readonly FileSystemFileHandle[]): Promise<StoredModel> {
     const files = await Promise.all(handles.map(fileOf)), [first] = files as [File];
-    const about = { name, size: files.reduce((n, f) => n + f.size, 0), digest: '', modified: first.lastModified, inPlace: true };
+    const about = {
+      name, size: files.reduce((n, f) => n + f.size, 0), digest: '', modified: first.lastModified,
+      inPlace: true,
+    };
     try {
       const { format: _, ...kind } = await inspectFile(this.core, blobSource(first));
       return { ...about, ...kind };
@@ -60,27 +72,40 @@ export class PlainFolder implements ModelStore {
 
   async list(): Promise<StoredModel[]> {
     const all: StoredModel[] = [];
-    for (const [name, handles] of await this.files()) if (!/(^|\/)mmproj/i.test(name)) all.push(await this.one(name, handles));
+    for (const [name, handles] of await this.files())
+      if (!/(^|\/)mmproj/i.test(name)) all.push(await this.one(name, handles));
     return all;
   }
 
   async resolve(name: string): Promise<ResolvedModel> {
     const handles = (await this.files()).get(name);
-    if (!handles) throw new BezelError(`${name} is not in the folder ${this.folder.name}`, 'not-found');
+    if (!handles)
+      throw new BezelError(`${name} is not in the folder ${this.folder.name}`, 'not-found');
     const { kind, size } = await this.one(name, handles);
     const refs = handles.map((handle): SourceRef => ({ kind: 'handle', handle }));
-    return { name, kind, model: kind === 'model' ? refs : [], adapters: kind === 'adapter' ? refs : [], store: {}, digest: '', size };
+    return {
+      name, kind, model: kind === 'model' ? refs : [], adapters: kind === 'adapter' ? refs : [],
+      store: {}, digest: '', size,
+    };
   }
 }
 
 /** A folder that a person picked: an Ollama store, or GGUF files. */
-export async function openFolder(core: Core, folder: FileSystemDirectoryHandle): Promise<ModelStore> {
+export async function openFolder(
+  core: Core, folder: FileSystemDirectoryHandle,
+): Promise<ModelStore> {
   try {
     return await FolderStore.open(core, folder);
   } catch (e) {
     if (!(e instanceof BezelError) || e.kind !== 'not-found') throw e;
     const plain = new PlainFolder(core, folder);
-    if (await plain.isEmpty()) throw new BezelError(`${folder.name} holds no models: neither an Ollama store (a folder "manifests") nor GGUF files`, 'not-found', e);
+    if (await plain.isEmpty())
+      throw new BezelError(
+        `${folder.name} holds no models: neither an Ollama store (a folder `
+          + '"manifests") nor GGUF files',
+        'not-found',
+        e,
+      );
     return plain;
   }
 }

@@ -1,4 +1,5 @@
-// platform - the parts of the File System API that TypeScript's library does not describe, and bytes for people.
+// platform - the parts of the File System API that TypeScript's library does not describe, and
+// bytes for people.
 
 /** FileSystemSyncAccessHandle, which only workers have. */
 export interface SyncFile {
@@ -22,7 +23,8 @@ export interface AskableHandle extends FileSystemHandle {
 }
 
 /** A failure of the browser's, by its name. */
-export const isError = (e: unknown, name: string): boolean => e instanceof DOMException && e.name === name;
+export const isError = (e: unknown, name: string): boolean =>
+  e instanceof DOMException && e.name === name;
 
 /** 3.2 GB */
 export function bytesText(n: number): string {

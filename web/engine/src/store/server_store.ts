@@ -1,4 +1,5 @@
-// server_store - the models of a Bezel server: a list as Ollama's, and manifests and blobs as they lie there.
+// server_store - the models of a Bezel server: a list as Ollama's, and manifests and blobs as they
+// lie there.
 //
 //     GET /api/tags                     names, sizes, digests
 //     GET /bezel/manifest/<name>        the manifest's text
@@ -41,7 +42,9 @@ export interface ServerOptions {
 export class ServerStore implements ModelStore {
   private readonly base: string;
 
-  constructor(private readonly core: Core, url: string, private readonly options: ServerOptions = {}) {
+  constructor(
+    private readonly core: Core, url: string, private readonly options: ServerOptions = {},
+  ) {
     this.base = url.replace(/\/+$/, '');
   }
 
@@ -56,9 +59,14 @@ export class ServerStore implements ModelStore {
     try {
       models = (JSON.parse(text) as { models?: unknown } | null)?.models;
     } catch (e) {
-      throw new BezelError(`${shortUrl(this.base)} does not answer as a server of models`, 'format', e);
+      throw new BezelError(
+        `${shortUrl(this.base)} does not answer as a server of models`, 'format', e,
+      );
     }
-    if (!Array.isArray(models)) throw new BezelError(`${shortUrl(this.base)} does not answer as a server of models`, 'format');
+    if (!Array.isArray(models))
+      throw new BezelError(
+        `${shortUrl(this.base)} does not answer as a server of models`, 'format',
+      );
     return (models as Tag[]).filter((m) => typeof m?.name === 'string').map(storedModel);
   }
 
@@ -70,9 +78,17 @@ export class ServerStore implements ModelStore {
   async manifest(text: string): Promise<{ name: ModelName; manifest: string }> {
     const name = parseName(this.core, text);
     try {
-      return { name, manifest: new TextDecoder().decode(await this.get(`/bezel/manifest/${encodeURIComponent(name.short)}`, MAX_MANIFEST)) };
+      return {
+        name,
+        manifest: new TextDecoder().decode(
+          await this.get(`/bezel/manifest/${encodeURIComponent(name.short)}`, MAX_MANIFEST),
+        ),
+      };
     } catch (e) {
-      if (e instanceof BezelError && e.kind === 'not-found') throw new BezelError(`${name.short} is not on the server ${shortUrl(this.base)}`, 'not-found', e);
+      if (e instanceof BezelError && e.kind === 'not-found')
+        throw new BezelError(
+          `${name.short} is not on the server ${shortUrl(this.base)}`, 'not-found', e,
+        );
       throw e;
     }
   }
@@ -80,7 +96,10 @@ export class ServerStore implements ModelStore {
   private async blob(layer: Layer): Promise<Pick<TreeFile, 'ref' | 'text'>> {
     const text = async (max: number): Promise<string> => {
       const bytes = await this.get(`/bezel/blob/${layer.digest}`, max);
-      if (sha256(this.core, bytes) !== layer.digest.toLowerCase()) throw new BezelError(`the ${layer.kind} that ${shortUrl(this.base)} sent does not match its digest`, 'format');
+      if (sha256(this.core, bytes) !== layer.digest.toLowerCase())
+        throw new BezelError(
+          `the ${layer.kind} that ${shortUrl(this.base)} sent does not match its digest`, 'format',
+        );
       return new TextDecoder().decode(bytes);
     };
     return { ref: { kind: 'url', url: this.blobUrl(layer), size: layer.size }, text };

@@ -1,7 +1,8 @@
-// source_ref - where bytes are, as plain data that can be posted to a worker, and how they are opened there.
+// source_ref - where bytes are, as plain data that can be posted to a worker, and how they are
+// opened there.
 //
-// And the contract of every store of models: names in, references to bytes out. What a store is made of, this
-// file refuses to know.
+// And the contract of every store of models: names in, references to bytes out. What a store is
+// made of, this file refuses to know.
 
 import type { StoreTexts } from '../engine/cpu_engine.js';
 import { blobSource, fileSource, isMemory, memorySource, type Source } from '../load/source.js';
@@ -21,10 +22,11 @@ export type SourceRef =
 
 export interface OpenSourceOptions {
   signal?: AbortSignal;
-  /** Read all of it now. The CPU backend reads every weight again for every token, which only memory and a
-   *  file in Node are quick enough for. */
+  /** Read all of it now. The CPU backend reads every weight again for every token, which only
+   *  memory and a file in Node are quick enough for. */
   inMemory?: boolean;
-  /** Servers that give no ranges are asked for all of a file. Absent: that is an error, for those who want a look only. */
+  /** Servers that give no ranges are asked for all of a file. Absent: that is an error, for
+   *  those who want a look only. */
   whole?: boolean;
   /** How many of the bytes are in memory, of how many; 0: nobody knows. */
   onProgress?: (loaded: number, total: number) => void;
@@ -82,14 +84,20 @@ export async function fileOf(handle: FileSystemFileHandle): Promise<File> {
   try {
     return await handle.getFile();
   } catch (e) {
-    if (isError(e, 'NotFoundError')) throw new BezelError(`${handle.name} is no longer where it was`, 'not-found', e);
-    if (isError(e, 'NotAllowedError')) throw new BezelError(`this page may not read ${handle.name}; the browser must be asked again`, 'io', e);
-    throw new BezelError(`cannot read ${handle.name}: ${e instanceof Error ? e.message : String(e)}`, 'io', e);
+    if (isError(e, 'NotFoundError'))
+      throw new BezelError(`${handle.name} is no longer where it was`, 'not-found', e);
+    if (isError(e, 'NotAllowedError'))
+      throw new BezelError(
+        `this page may not read ${handle.name}; the browser must be asked again`, 'io', e,
+      );
+    throw new BezelError(
+      `cannot read ${handle.name}: ${e instanceof Error ? e.message : String(e)}`, 'io', e,
+    );
   }
 }
 
-/** Many times quicker than reading a File, where a worker can have it: several readers at once, or (in browsers
- *  that know no modes) the first one only. */
+/** Many times quicker than reading a File, where a worker can have it: several readers at once, or
+ *  (in browsers that know no modes) the first one only. */
 async function syncSource(handle: OpfsFileHandle): Promise<Source | undefined> {
   let file: SyncFile;
   try {
@@ -106,7 +114,10 @@ async function syncSource(handle: OpfsFileHandle): Promise<Source | undefined> {
       at += n;
     }
   };
-  return { name: handle.name, size: file.getSize(), read, readAsync: async (offset, dst) => read(offset, dst), random: true, close: () => file.close() };
+  return {
+    name: handle.name, size: file.getSize(), read,
+    readAsync: async (offset, dst) => read(offset, dst), random: true, close: () => file.close(),
+  };
 }
 
 /** A file below the origin's private root, which nobody deletes while it is open. */
@@ -124,7 +135,8 @@ async function openOpfs(path: string): Promise<Source> {
     return source;
   } catch (e) {
     await release();
-    if (isError(e, 'NotFoundError')) throw new BezelError(`${path} is not in this browser's storage`, 'not-found', e);
+    if (isError(e, 'NotFoundError'))
+      throw new BezelError(`${path} is not in this browser's storage`, 'not-found', e);
     throw e;
   }
 }
@@ -134,7 +146,11 @@ async function openAny(ref: SourceRef, options: OpenSourceOptions): Promise<Sour
     case 'file': return blobSource(ref.file, ref.name);
     case 'handle': return blobSource(await fileOf(ref.handle));
     case 'opfs': return openOpfs(ref.path);
-    case 'url': return urlSource(ref.url, { size: ref.size, etag: ref.etag, signal: options.signal, patience: options.patience, whole: options.whole || options.inMemory, onProgress: options.onProgress });
+    case 'url':
+      return urlSource(ref.url, {
+        size: ref.size, etag: ref.etag, signal: options.signal, patience: options.patience,
+        whole: options.whole || options.inMemory, onProgress: options.onProgress,
+      });
     case 'path': return fileSource(ref.path);
     case 'memory': return memorySource(ref.name, ref.bytes);
   }
@@ -143,7 +159,9 @@ async function openAny(ref: SourceRef, options: OpenSourceOptions): Promise<Sour
 const PIECE = 8 << 20;
 
 /** The same bytes in memory, and nothing else of the source any more. */
-export async function toMemory(source: Source, { signal, onProgress }: OpenSourceOptions): Promise<Source> {
+export async function toMemory(
+  source: Source, { signal, onProgress }: OpenSourceOptions,
+): Promise<Source> {
   try {
     const bytes = new Uint8Array(source.size);
     for (let at = 0; at < bytes.length; at += PIECE) {

@@ -1,10 +1,12 @@
-// url_source - a Source whose bytes lie behind an address: read in ranges, or brought as a whole where the server gives none.
+// url_source - a Source whose bytes lie behind an address: read in ranges, or brought as a whole
+// where the server gives none.
 
 import { BlockSource, blobSource, memorySource, type Source } from '../load/source.js';
 import { BezelError } from '../engine/wasm.js';
 import { fetchRange, NoRanges, shortUrl, type Patience, type Remote } from './net.js';
 
-const FIRST = 1 << 20; // the first question brings the size, the version and the beginning of the header
+// the first question brings the size, the version and the beginning of the header
+const FIRST = 1 << 20;
 
 export interface UrlOptions {
   size?: number | undefined;
@@ -21,11 +23,15 @@ const PART = 64 << 20; // bytes of a Blob, which a browser may keep on the disk
 const LARGEST = 0xffffffff; // bytes of an array, for the oldest Node
 
 /** One download of everything. */
-async function bring(url: string, known: Partial<Remote>, { signal, patience, onProgress }: UrlOptions): Promise<Source> {
+async function bring(
+  url: string, known: Partial<Remote>, { signal, patience, onProgress }: UrlOptions,
+): Promise<Source> {
   const parts: Blob[] = [], name = shortUrl(url);
   let held: Uint8Array<ArrayBuffer>[] = [], heldBytes = 0, loaded = 0, total = 0;
   const onRemote = ({ size = 0 }: Remote): void => void (total = size);
-  for await (const piece of fetchRange(url, 0, { known, whole: true, onRemote, signal, patience })) {
+  for await (const piece of fetchRange(url, 0, {
+    known, whole: true, onRemote, signal, patience,
+  })) {
     held.push(piece as Uint8Array<ArrayBuffer>);
     heldBytes += piece.length;
     loaded += piece.length;
@@ -36,13 +42,20 @@ async function bring(url: string, known: Partial<Remote>, { signal, patience, on
   }
   const all = new Blob([...parts, ...held]);
   if (!all.size) throw new BezelError(`${name} is empty`, 'format');
-  return 'FileReaderSync' in globalThis || all.size > LARGEST ? blobSource(all, name) : memorySource(name, new Uint8Array(await all.arrayBuffer()));
+  return 'FileReaderSync' in globalThis || all.size > LARGEST
+    ? blobSource(all, name)
+    : memorySource(name, new Uint8Array(await all.arrayBuffer()));
 }
 
-async function readInto(url: string, offset: number, dst: Uint8Array, known: Partial<Remote>, options: UrlOptions, onRemote?: (r: Remote) => void): Promise<number> {
+async function readInto(
+  url: string, offset: number, dst: Uint8Array, known: Partial<Remote>, options: UrlOptions,
+  onRemote?: (r: Remote) => void,
+): Promise<number> {
   let at = 0;
   const { signal, patience } = options;
-  for await (const piece of fetchRange(url, offset, { end: offset + dst.length, known, signal, patience, ...(onRemote && { onRemote }) })) {
+  for await (const piece of fetchRange(url, offset, {
+    end: offset + dst.length, known, signal, patience, ...(onRemote && { onRemote }),
+  })) {
     dst.set(piece, at);
     at += piece.length;
   }
@@ -69,7 +82,13 @@ export async function urlSource(url: string, options: UrlOptions = {}): Promise<
   const closed = new AbortController();
   const source = new BlockSource(shortUrl(url), size, async (offset, dst, signal) => {
     const stop = signal ? AbortSignal.any([closed.signal, signal]) : closed.signal;
-    await readInto(url, offset, dst, { size, ...(version !== undefined && { version }) }, { ...options, signal: stop });
+    await readInto(
+      url,
+      offset,
+      dst,
+      { size, ...(version !== undefined && { version }) },
+      { ...options, signal: stop },
+    );
   }, () => closed.abort(new BezelError(`${shortUrl(url)} is closed`, 'cancelled')));
   source.give(0, start.subarray(0, n));
   return source;

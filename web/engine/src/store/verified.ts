@@ -1,6 +1,7 @@
-// verified - whether the blobs of this browser's store hold what their names, their sha256, say. What was found is remembered
-// together with the file's size and date, so that each is read once per change of its file. A disk that changes bytes behind
-// the file system's back is found only by reading again, which store.verify does on request.
+// verified - whether the blobs of this browser's store hold what their names, their sha256, say.
+// What was found is remembered together with the file's size and date, so that each is read once
+// per change of its file. A disk that changes bytes behind the file system's back is found only by
+// reading again, which store.verify does on request.
 
 import type { Source } from '../load/source.js';
 import { BezelError, type Core } from '../engine/wasm.js';
@@ -18,7 +19,9 @@ export interface ReadOptions {
 }
 
 /** sha256 of all of a source, in hex. */
-export async function digestOf(core: Core, source: Source, { signal, onProgress }: ReadOptions = {}): Promise<string> {
+export async function digestOf(
+  core: Core, source: Source, { signal, onProgress }: ReadOptions = {},
+): Promise<string> {
   const hash = new Sha256(core), piece = new Uint8Array(Math.min(PIECE, source.size));
   let digest = '';
   try {
@@ -41,7 +44,9 @@ interface FileState {
   modified: number;
 }
 
-async function stateOf(blobs: FileSystemDirectoryHandle, blob: string): Promise<FileState | undefined> {
+async function stateOf(
+  blobs: FileSystemDirectoryHandle, blob: string,
+): Promise<FileState | undefined> {
   try {
     const { size, lastModified } = await (await blobs.getFileHandle(blob)).getFile();
     return { size, modified: lastModified };
@@ -52,13 +57,18 @@ async function stateOf(blobs: FileSystemDirectoryHandle, blob: string): Promise<
 }
 
 /** What is known of a blob as it is now; undefined: nothing, or it is not there. */
-export async function knownState(blobs: FileSystemDirectoryHandle, blob: string): Promise<'intact' | 'damaged' | undefined> {
+export async function knownState(
+  blobs: FileSystemDirectoryHandle, blob: string,
+): Promise<'intact' | 'damaged' | undefined> {
   const [now, record] = [await stateOf(blobs, blob), await blobRecords.get(blob)];
-  if (!now || !record || record.size !== now.size || record.modified !== now.modified) return undefined;
+  if (!now || !record || record.size !== now.size || record.modified !== now.modified)
+    return undefined;
   return record.intact ? 'intact' : 'damaged';
 }
 
-export async function remember(blobs: FileSystemDirectoryHandle, blob: string, intact: boolean): Promise<void> {
+export async function remember(
+  blobs: FileSystemDirectoryHandle, blob: string, intact: boolean,
+): Promise<void> {
   const now = await stateOf(blobs, blob);
   if (now) await blobRecords.put({ key: blob, ...now, intact });
 }
@@ -66,12 +76,16 @@ export async function remember(blobs: FileSystemDirectoryHandle, blob: string, i
 /** Names of blobs that were found damaged and have not changed since. */
 export async function damagedBlobs(blobs: FileSystemDirectoryHandle): Promise<Set<string>> {
   const names = new Set<string>();
-  for (const { key, intact } of await blobRecords.all()) if (!intact && (await knownState(blobs, key)) === 'damaged') names.add(key);
+  for (const { key, intact } of await blobRecords.all())
+    if (!intact && (await knownState(blobs, key)) === 'damaged') names.add(key);
   return names;
 }
 
 /** Known, or found out by reading all of it. */
-export async function isIntact(core: Core, blobs: FileSystemDirectoryHandle, blob: string, source: Source, options: ReadOptions = {}): Promise<boolean> {
+export async function isIntact(
+  core: Core, blobs: FileSystemDirectoryHandle, blob: string, source: Source,
+  options: ReadOptions = {},
+): Promise<boolean> {
   const known = await knownState(blobs, blob);
   if (known) return known === 'intact';
   const intact = `sha256-${await digestOf(core, source, options)}` === blob;
@@ -81,11 +95,18 @@ export async function isIntact(core: Core, blobs: FileSystemDirectoryHandle, blo
 }
 
 /** Before a model is loaded: a blob of the browser's store that is not what it was is not used. */
-export async function needIntact(core: Core, ref: SourceRef, source: Source, label: string, options: ReadOptions = {}): Promise<void> {
-  const [, folder, blob] = (ref.kind === 'opfs' && /^(.*\/blobs)\/(sha256-[0-9a-f]{64})$/.exec(ref.path)) || [];
+export async function needIntact(
+  core: Core, ref: SourceRef, source: Source, label: string, options: ReadOptions = {},
+): Promise<void> {
+  const [, folder, blob] =
+    (ref.kind === 'opfs' && /^(.*\/blobs)\/(sha256-[0-9a-f]{64})$/.exec(ref.path)) || [];
   if (folder === undefined || blob === undefined) return;
   let blobs = await navigator.storage.getDirectory();
   for (const name of folder.split('/')) blobs = await blobs.getDirectoryHandle(name);
   if (!(await isIntact(core, blobs, blob, source, options)))
-    throw new BezelError(`${label} is damaged in this browser's storage: its bytes are not those that were stored; pull it again`, 'format');
+    throw new BezelError(
+      `${label} is damaged in this browser's storage: its bytes are not those that were `
+        + 'stored; pull it again',
+      'format',
+    );
 }

@@ -1,11 +1,14 @@
 // gpu_training - an adapter that learns on the GPU.
 //
-// The core records the pieces of a step as programs (src/wasm/wasm_train_gpu.c); this file submits them and brings back
-// the few numbers that a step comes to. All that learns stays on the device until somebody wants a checkpoint or files.
+// The core records the pieces of a step as programs (src/wasm/wasm_train_gpu.c); this file submits
+// them and brings back the few numbers that a step comes to. All that learns stays on the device
+// until somebody wants a checkpoint or files.
 
 import { NO_MEMORY } from '../gpu/gpu.js';
 import type { GpuEngine } from '../gpu/gpu_engine.js';
-import type { Training, TrainingFiles, TrainingProfile, TrainingReport, TrainingTexts, TrainingWishes } from '../engine/model.js';
+import type {
+  Training, TrainingFiles, TrainingProfile, TrainingReport, TrainingTexts, TrainingWishes,
+} from '../engine/model.js';
 import { dispatchTimes, type DispatchTime } from '../gpu/profile.js';
 import { CoreTraining } from './training.js';
 import { stopped } from '../engine/turns.js';
@@ -22,15 +25,25 @@ export class GpuTraining extends CoreTraining implements Training {
   private dirty = false; // gradients of a step that was left half-way
   private submits = 0; // of the last step
 
-  private constructor(private readonly engine: GpuEngine, texts: TrainingTexts, wishes: TrainingWishes, onClose: () => void) {
+  private constructor(
+    private readonly engine: GpuEngine, texts: TrainingTexts, wishes: TrainingWishes,
+    onClose: () => void,
+  ) {
     super(engine.core, engine.ptr, texts, wishes, onClose);
     this.control = this.core.exports.bz_wasm_train_gpu_control(this.ptr);
   }
 
-  static async open(engine: GpuEngine, texts: TrainingTexts, wishes: TrainingWishes, onClose: () => void): Promise<GpuTraining> {
+  static async open(
+    engine: GpuEngine, texts: TrainingTexts, wishes: TrainingWishes, onClose: () => void,
+  ): Promise<GpuTraining> {
     await engine.core.bringTraining();
     await engine.whole(); // what is left of a load would come between the pieces of a step
-    if (engine.needsRows) throw new BezelError(`to train this model on the GPU its per-layer table must be there too: ${engine.memory.tableInFile ?? 'it does not fit'}`, 'memory');
+    if (engine.needsRows)
+      throw new BezelError(
+        'to train this model on the GPU its per-layer table must be there too: '
+          + `${engine.memory.tableInFile ?? 'it does not fit'}`,
+        'memory',
+      );
     const training = new GpuTraining(engine, texts, wishes, onClose);
     try {
       await engine.gpu.ready(); // is there memory?
@@ -39,7 +52,11 @@ export class GpuTraining extends CoreTraining implements Training {
       training.close();
       const fault = engine.gpu.takeFault(); // nothing of it is left
       if (!fault) throw e;
-      throw new BezelError(`the training could not be set up: ${fault.message}`, fault.message.startsWith(NO_MEMORY) ? 'memory' : 'device', fault);
+      throw new BezelError(
+        `the training could not be set up: ${fault.message}`,
+        fault.message.startsWith(NO_MEMORY) ? 'memory' : 'device',
+        fault,
+      );
     }
   }
 
@@ -65,7 +82,8 @@ export class GpuTraining extends CoreTraining implements Training {
       if (i) await gpu.done(); // one on its way, so that a stop is heard soon
       gpu.submit(program);
     }
-    const into = new Uint8Array(CONTROL), update = await this.part(UPDATE), clear = await this.part(CLEAR);
+    const into = new Uint8Array(CONTROL), update = await this.part(UPDATE);
+    const clear = await this.part(CLEAR);
     await gpu.run([update, { buffer: this.control, offset: 0, into }, clear]);
     this.dirty = false;
     this.submits = gpu.submits - before;
@@ -73,11 +91,13 @@ export class GpuTraining extends CoreTraining implements Training {
   }
 
   async profile(): Promise<TrainingProfile> {
-    const { core, dirty } = this, { gpu } = this.engine, x = core.exports, { passes } = this.about, dispatches: DispatchTime[] = [];
+    const { core, dirty } = this, { gpu } = this.engine, x = core.exports, { passes } = this.about;
+    const dispatches: DispatchTime[] = [];
     core.checkNumber(x.bz_wasm_train_begin(this.ptr));
     this.dirty = true;
     if (dirty) gpu.submit(await this.part(CLEAR));
-    for (let i = 0; i < passes; i++) dispatches.push(...await dispatchTimes(gpu, await this.part(GRADIENTS, i)));
+    for (let i = 0; i < passes; i++)
+      dispatches.push(...await dispatchTimes(gpu, await this.part(GRADIENTS, i)));
     dispatches.push(...await dispatchTimes(gpu, await this.part(UPDATE)));
     const into = new Uint8Array(CONTROL);
     await gpu.read(this.control, 0, into);
@@ -88,7 +108,8 @@ export class GpuTraining extends CoreTraining implements Training {
 
   /** The report of a step that came to this. */
   private ended(control: Uint8Array): TrainingReport {
-    this.core.with(control, (p) => this.core.checkNumber(this.core.exports.bz_wasm_train_gpu_end(this.ptr, p)));
+    this.core.with(control, (p) =>
+      this.core.checkNumber(this.core.exports.bz_wasm_train_gpu_end(this.ptr, p)));
     return JSON.parse(this.core.resultText()) as TrainingReport;
   }
 
@@ -97,7 +118,9 @@ export class GpuTraining extends CoreTraining implements Training {
     let sum = 0;
     for (let i = 0; i < held; i++) {
       if (signal?.aborted) throw stopped(signal);
-      await this.engine.gpu.submitRead(await this.part(LOSSES, i), this.control, 0, new Uint8Array(into.buffer));
+      await this.engine.gpu.submitRead(
+        await this.part(LOSSES, i), this.control, 0, new Uint8Array(into.buffer),
+      );
       sum += into[LOSS] as number;
     }
     return sum / held_learned;
@@ -108,9 +131,11 @@ export class GpuTraining extends CoreTraining implements Training {
     const { core } = this, { gpu } = this.engine, x = core.exports;
     let at = core.check(x.bz_wasm_train_gpu_mirror(this.ptr)) as number;
     try {
-      const list = core.result(), places = new Uint32Array(list.buffer, list.byteOffset, list.byteLength / 4);
+      const list = core.result();
+      const places = new Uint32Array(list.buffer, list.byteOffset, list.byteLength / 4);
       for (let i = 0; i < places.length; i += 3) {
-        const buffer = places[i] as number, first = places[i + 1] as number, bytes = places[i + 2] as number;
+        const buffer = places[i] as number, first = places[i + 1] as number;
+        const bytes = places[i + 2] as number;
         for (let offset = 0; offset < bytes; offset += WINDOW) {
           const some = new Uint8Array(Math.min(WINDOW, bytes - offset));
           await gpu.read(buffer, first + offset, some);

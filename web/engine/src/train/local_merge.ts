@@ -1,4 +1,5 @@
-// local_merge - a merge where the files are read: in a worker of the page, or in Node itself. One at a time.
+// local_merge - a merge where the files are read: in a worker of the page, or in Node itself. One
+// at a time.
 
 import { BezelError } from '../api/errors.js';
 import { withMerge } from './merge.js';
@@ -8,7 +9,8 @@ import type { Handlers } from '../engine/rpc.js';
 type Pieces = AsyncGenerator<Uint8Array, void, void>;
 
 export function mergeCalls(): Handlers<MergeCalls> {
-  let pieces: Pieces | undefined, over = (): void => {}, ended: Promise<unknown> = Promise.resolve();
+  let pieces: Pieces | undefined, over = (): void => {};
+  let ended: Promise<unknown> = Promise.resolve();
   return {
     mergeOpen: async (from, { signal }) => {
       if (pieces) throw new BezelError('a merge is under way; one at a time', 'argument');

@@ -1,7 +1,8 @@
 // merge - a model with an adapter added into its weights, as the bytes of a new GGUF file.
 //
-// The core says which bytes of the model it wants next and what becomes of them; here they are read ahead and handed
-// on. Neither file is ever in memory as a whole: the module holds the model's metadata, the adapter and one window.
+// The core says which bytes of the model it wants next and what becomes of them; here they are read
+// ahead and handed on. Neither file is ever in memory as a whole: the module holds the model's
+// metadata, the adapter and one window.
 
 import { openWithFetches, type Source } from '../load/source.js';
 import { openIntact, openSources } from '../store/open_sources.js';
@@ -39,20 +40,34 @@ export class Merge {
   private room = 0 as Bytes; // of one window, in the module
   private roomBytes = 0;
 
-  private constructor(private readonly core: Core, private ptr: MergePtr, private readonly sources: ReadonlyMap<number, Source>) {
+  private constructor(
+    private readonly core: Core,
+    private ptr: MergePtr,
+    private readonly sources: ReadonlyMap<number, Source>,
+  ) {
     this.size = core.exports.bz_wasm_merge_bytes(ptr);
     this.changed = core.exports.bz_wasm_merge_changed(ptr);
   }
 
-  /** Several sources are the shards of one model. Sources stay the caller's, and must outlive it. */
-  static open(core: Core, sources: readonly Source[], { source, config, scale }: MergeAdapter, signal?: AbortSignal): Promise<Merge> {
+  /** Several sources are the shards of one model. Sources stay the caller's, and must outlive
+   *  it. */
+  static open(
+    core: Core,
+    sources: readonly Source[],
+    { source, config, scale }: MergeAdapter,
+    signal?: AbortSignal,
+  ): Promise<Merge> {
     return openWithFetches(() => {
       const known = new Map(sources.map((s) => [core.addSource(s), s]));
       const describe = (id: number, { name, size }: Source): object => ({ id, name, size });
       try {
         const ptr = core.withSource(source, (id) => {
           const adapter = { source: describe(id, source), ...(config !== undefined && { config }) };
-          const json = JSON.stringify({ sources: Array.from(known, ([k, s]) => describe(k, s)), adapter, ...(scale !== undefined && { scale }) });
+          const json = JSON.stringify({
+            sources: Array.from(known, ([k, s]) => describe(k, s)),
+            adapter,
+            ...(scale !== undefined && { scale }),
+          });
           return core.with(json, (p, n) => core.check(core.exports.bz_wasm_merge_open(p, n)));
         });
         return new Merge(core, ptr, known);
@@ -77,7 +92,8 @@ export class Merge {
     const window = new DataView(this.core.result().buffer);
     const source = this.sources.get(window.getUint32(0, true));
     if (!source) throw new Error('the core asks for a source that is not there');
-    const bytes = new Uint8Array(window.getUint32(4, true)), done = source.readAsync(window.getFloat64(8, true), bytes);
+    const bytes = new Uint8Array(window.getUint32(4, true));
+    const done = source.readAsync(window.getFloat64(8, true), bytes);
     done.catch(() => {}); // heard when its turn comes, or not at all after a failure
     return { bytes, done };
   }
@@ -100,7 +116,10 @@ export class Merge {
   async *pieces(signal?: AbortSignal): AsyncGenerator<Uint8Array, void, void> {
     const ahead: { bytes: Uint8Array; done: Promise<void> }[] = [];
     const fill = (): void => {
-      for (let next = ahead.length < READS ? this.read() : undefined; next; next = ahead.length < READS ? this.read() : undefined) ahead.push(next);
+      for (let next = ahead.length < READS
+        ? this.read()
+        : undefined; next; next = ahead.length < READS ? this.read() : undefined)
+        ahead.push(next);
     };
     let heard = performance.now();
     fill();
@@ -123,8 +142,13 @@ export class Merge {
 }
 
 /** Do something with a merge in a module of its own, whose memory goes with it. */
-export async function withMerge<T>({ model, adapter: { source: ref, ...wish } }: MergeFrom, signal: AbortSignal | undefined, act: (merge: Merge) => Promise<T>): Promise<T> {
-  const core = await Core.load(await loadWasm()), options = { whole: true, ...(signal && { signal }) };
+export async function withMerge<T>(
+  { model, adapter: { source: ref, ...wish } }: MergeFrom,
+  signal: AbortSignal | undefined,
+  act: (merge: Merge) => Promise<T>,
+): Promise<T> {
+  const core = await Core.load(await loadWasm());
+  const options = { whole: true, ...(signal && { signal }) };
   const opened = await openSources(core, model.sources, { ...options, intact: 'the model' });
   let merge: Merge | undefined;
   try {

@@ -1,7 +1,8 @@
-// merge_to - where a merged model goes: a stream, the handle of a file, in Node a path. And the loop that fills it.
+// merge_to - where a merged model goes: a stream, the handle of a file, in Node a path. And the
+// loop that fills it.
 //
-// The client's half: pieces are asked for one ahead of the one that is being written, so whoever takes them slowly
-// holds the merge back.
+// The client's half: pieces are asked for one ahead of the one that is being written, so whoever
+// takes them slowly holds the merge back.
 
 import type { FileHandle } from 'node:fs/promises';
 
@@ -10,8 +11,8 @@ import type { MergeFrom, MergeProgress } from './merge.js';
 import { nodeFiles } from '../load/node_files.js';
 import type { Link, Spec } from '../engine/rpc.js';
 
-/** A stream, a file that was picked to be written, or in Node a path. On failure nothing is left there but what was
- *  there before; of a stream, it is aborted. */
+/** A stream, a file that was picked to be written, or in Node a path. On failure nothing is left
+ *  there but what was there before; of a stream, it is aborted. */
 export type MergeTarget = WritableStream<Uint8Array> | FileSystemFileHandle | string;
 
 export interface MergeOptions {
@@ -51,15 +52,22 @@ export interface FileSink extends Sink {
 function writeError(path: string, written: number, e: unknown): BezelError {
   if (e instanceof BezelError) return e;
   const { code, message } = e as NodeJS.ErrnoException;
-  if (code === 'ENOSPC' || code === 'EDQUOT') return new BezelError(`${path}: the disk is full after ${written} bytes`, 'io', e);
-  if (code === 'EFBIG') return new BezelError(`${path}: a file of more than ${written} bytes is not allowed here`, 'io', e);
-  if (code === 'ENOENT' || code === 'ENOTDIR') return new BezelError(`${path}: its directory does not exist`, 'not-found', e);
-  if (code === 'EACCES' || code === 'EPERM' || code === 'EROFS') return new BezelError(`${path}: no permission to write here`, 'io', e);
+  if (code === 'ENOSPC' || code === 'EDQUOT')
+    return new BezelError(`${path}: the disk is full after ${written} bytes`, 'io', e);
+  if (code === 'EFBIG')
+    return new BezelError(
+      `${path}: a file of more than ${written} bytes is not allowed here`, 'io', e,
+    );
+  if (code === 'ENOENT' || code === 'ENOTDIR')
+    return new BezelError(`${path}: its directory does not exist`, 'not-found', e);
+  if (code === 'EACCES' || code === 'EPERM' || code === 'EROFS')
+    return new BezelError(`${path}: no permission to write here`, 'io', e);
   return new BezelError(`${path}: cannot write: ${message}`, 'io', e);
 }
 
-/** A new file beside `path`. 'wx' follows no link and opens nothing that is there already: a PATH.part may be another
- *  run's, or was put there so that we overwrite what it leads to. It is left alone, and the next name is tried. */
+/** A new file beside `path`. 'wx' follows no link and opens nothing that is there already: a
+ *  PATH.part may be another run's, or was put there so that we overwrite what it leads to. It is
+ *  left alone, and the next name is tried. */
 async function openPart(path: string): Promise<{ part: string; file: FileHandle }> {
   for (let i = 1; ; i++) {
     const part = i === 1 ? `${path}.part` : `${path}.${i}.part`;
@@ -67,7 +75,10 @@ async function openPart(path: string): Promise<{ part: string; file: FileHandle 
       return { part, file: await nodeFiles().promises.open(part, 'wx') };
     } catch (e) {
       if ((e as NodeJS.ErrnoException).code !== 'EEXIST') throw e;
-      if (i >= 99) throw new BezelError(`${path}: too many unfinished files beside it; delete ${path}.*.part`, 'io', e);
+      if (i >= 99)
+        throw new BezelError(
+          `${path}: too many unfinished files beside it; delete ${path}.*.part`, 'io', e,
+        );
     }
   }
 }
@@ -118,7 +129,9 @@ export async function fileSink(path: string): Promise<FileSink> {
 }
 
 /** A file by its path, whole or not at all. */
-export async function fillFile(path: string, fill: (file: FileSink) => Promise<void>): Promise<void> {
+export async function fillFile(
+  path: string, fill: (file: FileSink) => Promise<void>,
+): Promise<void> {
   const sink = await fileSink(path);
   try {
     await fill(sink);
@@ -129,17 +142,26 @@ export async function fillFile(path: string, fill: (file: FileSink) => Promise<v
   }
 }
 
-export const writeFile = (path: string, bytes: Uint8Array): Promise<void> => fillFile(path, (file) => file.write(bytes));
+export const writeFile = (path: string, bytes: Uint8Array): Promise<void> =>
+  fillFile(path, (file) => file.write(bytes));
 
 function openSink(to: MergeTarget): Promise<Sink> {
   if (typeof to === 'string') return fileSink(to);
   if ('createWritable' in to) return to.createWritable().then(openSink);
   const writer = to.getWriter();
-  return Promise.resolve({ write: (bytes) => writer.write(bytes), close: () => writer.close(), abort: (why) => writer.abort(why) });
+  return Promise.resolve({
+    write: (bytes) => writer.write(bytes), close: () => writer.close(),
+    abort: (why) => writer.abort(why),
+  });
 }
 
 /** Every piece into the sink; what it held in case of a failure is gone. */
-export async function drain(sink: Sink, pieces: AsyncIterable<Uint8Array>, total: number, onProgress: ((p: MergeProgress) => void) | undefined): Promise<void> {
+export async function drain(
+  sink: Sink,
+  pieces: AsyncIterable<Uint8Array>,
+  total: number,
+  onProgress: ((p: MergeProgress) => void) | undefined,
+): Promise<void> {
   let loaded = 0;
   try {
     onProgress?.({ loaded, total });
@@ -154,7 +176,11 @@ export async function drain(sink: Sink, pieces: AsyncIterable<Uint8Array>, total
   }
 }
 
-export async function mergeTo(link: Link<MergeCalls, Record<never, never>>, from: MergeFrom, { to, onProgress, signal }: MergeOptions): Promise<MergeResult> {
+export async function mergeTo(
+  link: Link<MergeCalls, Record<never, never>>,
+  from: MergeFrom,
+  { to, onProgress, signal }: MergeOptions,
+): Promise<MergeResult> {
   const options = { signal };
   async function* pieces(): AsyncGenerator<Uint8Array, void, void> {
     const ask = (): Promise<Uint8Array | undefined> => {
@@ -173,6 +199,7 @@ export async function mergeTo(link: Link<MergeCalls, Record<never, never>>, from
     await drain(await openSink(to), pieces(), size, onProgress);
     return { bytes: size, changed };
   } finally {
-    await link.call('mergeClose', undefined).catch(() => {}); // a worker that ended has nothing open
+    // a worker that ended has nothing open
+    await link.call('mergeClose', undefined).catch(() => {});
   }
 }

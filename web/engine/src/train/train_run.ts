@@ -1,6 +1,8 @@
-// train_run - a training as its caller holds it: steps to read, pause, stop, checkpoints, and the result at the end.
+// train_run - a training as its caller holds it: steps to read, pause, stop, checkpoints, and the
+// result at the end.
 //
-// The client's half; local_train.ts is where the model lives. Every step is asked for when nobody holds it back.
+// The client's half; local_train.ts is where the model lives. Every step is asked for when nobody
+// holds it back.
 
 import { BezelError } from '../api/errors.js';
 import type { TrainCalls, TrainPlan } from './local_train.js';
@@ -20,8 +22,12 @@ export class Run implements TrainRun {
   private readonly id = `training-${++runs}`;
   private readonly abort = new AbortController();
   private readonly steps: TrainStep[] = [];
-  private readonly readers = new Set<{ at: number; waiting: boolean }>(); // at: the step that it wants next
-  private readonly wishes: { resolve(bytes: Uint8Array): void; reject(error: unknown): void }[] = []; // checkpoints asked for
+  // at: the step that it wants next
+  private readonly readers = new Set<{ at: number; waiting: boolean }>();
+  // checkpoints asked for
+  private readonly wishes: {
+    resolve(bytes: Uint8Array): void; reject(error: unknown): void;
+  }[] = [];
   private over: { error?: unknown } | undefined;
   private stopping = false;
   private wake: (() => void)[] = [];
@@ -35,13 +41,18 @@ export class Run implements TrainRun {
     if (signal?.aborted) onAbort();
     signal?.addEventListener('abort', onAbort, { once: true });
     this.result = this.run(options).finally(() => signal?.removeEventListener('abort', onAbort));
-    this.result.then(() => this.finish('done'), (error: unknown) => this.finish(this.abort.signal.aborted ? 'cancelled' : 'failed', { error }));
+    this.result.then(
+      () => this.finish('done'),
+      (error: unknown) =>
+        this.finish(this.abort.signal.aborted ? 'cancelled' : 'failed', { error }),
+    );
   }
 
   private finish(state: TrainRun['state'], over: { error?: unknown } = {}): void {
     this.state = state;
     this.over = over;
-    for (const wish of this.wishes.splice(0)) wish.reject(over.error ?? new BezelError('this training is over', 'argument'));
+    for (const wish of this.wishes.splice(0))
+      wish.reject(over.error ?? new BezelError('this training is over', 'argument'));
     this.stir();
   }
 
@@ -56,36 +67,47 @@ export class Run implements TrainRun {
       await this.learn(options, plan);
       const files = await this.link.call('trainEnd', { id: this.id, keep: true }, { signal });
       if (!files) throw new BezelError('the training gave no adapter', 'device');
-      const measured = this.steps.flatMap(({ evalLoss }) => evalLoss ?? []), last = measured.at(-1) ?? plan.evalLoss;
+      const measured = this.steps.flatMap(({ evalLoss }) => evalLoss ?? []);
+      const last = measured.at(-1) ?? plan.evalLoss;
       return {
         adapter: plan.name,
         gguf: files.gguf,
         peft: { config: files.config, safetensors: files.safetensors },
         losses: this.steps.map(({ loss }) => loss),
         steps: this.steps.at(-1)?.step ?? plan.step,
-        ...(plan.evalLoss !== undefined && last !== undefined && { evalLoss: { first: plan.evalLoss, last } }),
+        ...(plan.evalLoss !== undefined && last !== undefined
+          && { evalLoss: { first: plan.evalLoss, last } }),
       };
     } catch (e) {
       // Also where the open itself was given up: the other side may have finished it meanwhile.
-      await this.link.call('trainEnd', { id: this.id, keep: false }).catch(() => {}); // the first failure is the one to tell
+      // the first failure is the one to tell
+      await this.link.call('trainEnd', { id: this.id, keep: false }).catch(() => {});
       throw e;
     }
   }
 
-  private async learn(options: TrainOptions, { step: begun, steps, bytes }: TrainPlan): Promise<void> {
+  private async learn(
+    options: TrainOptions, { step: begun, steps, bytes }: TrainPlan,
+  ): Promise<void> {
     const { evalEvery = 50, saveEvery = 50, onCheckpoint } = options, { signal } = this.abort;
     let tokens = 0, seconds = 0;
     for (let step = begun; step < steps && !this.stopping; step++) {
       await this.mayGoOn();
       if (this.stopping) break;
       const from = performance.now();
-      const { lr, grad_norm, tokens: more, ...report } = await this.link.call('trainStep', { id: this.id, evaluate: (step + 1) % evalEvery === 0 }, { signal });
+      const { lr, grad_norm, tokens: more, ...report } = await this.link.call(
+        'trainStep', { id: this.id, evaluate: (step + 1) % evalEvery === 0 }, { signal },
+      );
       const took = (performance.now() - from) / 1000;
       seconds += took;
       tokens += more;
-      this.steps.push({ ...report, steps, learningRate: lr, gradNorm: grad_norm, tokensPerSecond: more / took, memory: bytes, tokens, seconds });
+      this.steps.push({
+        ...report, steps, learningRate: lr, gradNorm: grad_norm, tokensPerSecond: more / took,
+        memory: bytes, tokens, seconds,
+      });
       this.stir();
-      if (onCheckpoint && report.step % saveEvery === 0) await onCheckpoint(await this.link.call('trainSave', this.id, { signal }), report.step);
+      if (onCheckpoint && report.step % saveEvery === 0)
+        await onCheckpoint(await this.link.call('trainSave', this.id, { signal }), report.step);
     }
     await this.giveCheckpoints();
   }
@@ -98,7 +120,10 @@ export class Run implements TrainRun {
         continue;
       }
       this.abort.signal.throwIfAborted();
-      if (this.stopping || (this.state !== 'paused' && [...this.readers].every((r) => r.waiting && r.at === this.steps.length))) return;
+      if (this.stopping
+        || (this.state !== 'paused'
+          && [...this.readers].every((r) => r.waiting && r.at === this.steps.length)))
+        return;
       await this.next();
     }
   }
@@ -140,7 +165,8 @@ export class Run implements TrainRun {
   }
 
   checkpoint(): Promise<Uint8Array> {
-    if (this.over) return Promise.reject(this.over.error ?? new BezelError('this training is over', 'argument'));
+    if (this.over)
+      return Promise.reject(this.over.error ?? new BezelError('this training is over', 'argument'));
     return new Promise((resolve, reject) => {
       this.wishes.push({ resolve, reject });
       this.stir();

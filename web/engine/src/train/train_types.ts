@@ -4,10 +4,14 @@
 
 import type { ChatMessage, Tool } from '../api/completions_types.js';
 
-/** One thing to learn: a conversation whose last turn is the assistant's, or a question with its answer. */
-export type TrainExample = { messages: readonly ChatMessage[]; tools?: readonly Tool[] } | { prompt: string; completion: string };
+/** One thing to learn: a conversation whose last turn is the assistant's, or a question with its
+ *  answer. */
+export type TrainExample = {
+  messages: readonly ChatMessage[]; tools?: readonly Tool[];
+} | { prompt: string; completion: string };
 
-/** JSON lines as text or as a file, or the examples themselves (then "line" n is the n-th of them). */
+/** JSON lines as text or as a file, or the examples themselves (then "line" n is the n-th of
+ *  them). */
 export type TrainData = string | Blob | readonly TrainExample[];
 
 export type TrainSchedule = 'constant' | 'linear' | 'cosine';
@@ -18,10 +22,11 @@ export interface TrainOptions {
   evalData?: TrainData;
   /** Instead: hold back this share of `data` (0 to 0.5). */
   evalShare?: number;
-  /** The adapter's name in the engine afterwards. Default "trained", with a number where that is taken. */
+  /** The adapter's name in the engine afterwards. Default "trained", with a number where that is
+   *  taken. */
   name?: string;
-  /** Parts of tensor names, in which a star stands for anything ("attn_q", "blk.3.", "blk.*.ffn_"). Default: every dense
-   *  linear. */
+  /** Parts of tensor names, in which a star stands for anything ("attn_q", "blk.3.", "blk.*.ffn_").
+   *  Default: every dense linear. */
   targets?: readonly string[];
   /** 1 to 256; default 16. */
   rank?: number;
@@ -39,7 +44,8 @@ export interface TrainOptions {
   batch?: number;
   /** Such batches summed up for one step of the optimiser; default 1. */
   accumulate?: number;
-  /** Tokens of a sequence at most; default 512. A longer example is an error that names its line. */
+  /** Tokens of a sequence at most; default 512. A longer example is an error that names its
+   *  line. */
   sequence?: number;
   /** Short examples share a sequence, without seeing one another; default true. */
   packing?: boolean;
@@ -55,15 +61,18 @@ export interface TrainOptions {
   weightDecay?: number;
   /** Same seed, same adapter; default 0. */
   seed?: number;
-  /** Compute each layer again on the way back instead of keeping all of it. 'auto' (default): only where memory is short. */
+  /** Compute each layer again on the way back instead of keeping all of it. 'auto' (default):
+   *  only where memory is short. */
   checkpointing?: 'auto' | boolean;
-  /** Steps between measurements of the evaluation loss; default 50. It is measured at the end in any case. */
+  /** Steps between measurements of the evaluation loss; default 50. It is measured at the end in
+   *  any case. */
   evalEvery?: number;
   /** Steps between calls of `onCheckpoint`; default 50. */
   saveEvery?: number;
   /** Gets what `resume` takes, every `saveEvery` steps; training waits for it. */
   onCheckpoint?: (checkpoint: Uint8Array, step: number) => void | Promise<void>;
-  /** A checkpoint of a training with the same model, data and options: goes on as if it had never stopped. */
+  /** A checkpoint of a training with the same model, data and options: goes on as if it had
+   *  never stopped. */
   resume?: Uint8Array | Blob;
   /** Cancels. */
   signal?: AbortSignal;
@@ -94,7 +103,8 @@ export interface TrainStep {
 }
 
 export interface TrainResult {
-  /** The engine has it under this name, at once: `adapters: [{ name, scale }]`. Other requests do not use it. */
+  /** The engine has it under this name, at once: `adapters: [{ name, scale }]`. Other requests
+   *  do not use it. */
   adapter: string;
   /** The adapter as llama.cpp and Ollama read it. */
   gguf: Uint8Array;
@@ -108,11 +118,13 @@ export interface TrainResult {
   evalLoss?: { first: number; last: number };
 }
 
-/** A training under way. It begins at once and goes on whether or not anybody reads its steps; a reader that is in the
- *  middle of one holds it back, so that a loop may stop to save or to try out the adapter. */
+/** A training under way. It begins at once and goes on whether or not anybody reads its steps; a
+ *  reader that is in the middle of one holds it back, so that a loop may stop to save or to try out
+ *  the adapter. */
 export interface TrainRun extends AsyncIterable<TrainStep> {
   readonly state: 'running' | 'paused' | 'done' | 'cancelled' | 'failed';
-  /** Stands still after the step under way, until resume(). Other requests are answered meanwhile. */
+  /** Stands still after the step under way, until resume(). Other requests are answered
+   *  meanwhile. */
   pause(): void;
   resume(): void;
   /** Ends after the step under way; `result` is what was learned so far. */
@@ -160,8 +172,8 @@ export interface PreviewOptions {
   signal?: AbortSignal;
 }
 
-/** Errors are the package's: FormatError names the line of bad data, ArgumentError an option, LimitError a loss that is no
- *  number any more (with its step), MemoryError what does not fit. */
+/** Errors are the package's: FormatError names the line of bad data, ArgumentError an option,
+ *  LimitError a loss that is no number any more (with its step), MemoryError what does not fit. */
 export interface Trainer {
   train(options: TrainOptions): TrainRun;
   trainEstimate(options: Omit<TrainOptions, 'data'> & { data?: TrainData }): Promise<TrainEstimate>;

@@ -1,20 +1,29 @@
 // training - an adapter in training, and the data it learns from, as the core has them.
 //
-// Texts are JSON lines; options are the core's own (snake_case), so that JSON goes through unchanged. CpuTraining
-// computes in this thread, one sequence at a time, and lets others have their turn in between; gpu_training.ts is the
-// other one. Knows no engines' adapters by name, no requests and no files.
+// Texts are JSON lines; options are the core's own (snake_case), so that JSON goes through
+// unchanged. CpuTraining computes in this thread, one sequence at a time, and lets others have
+// their turn in between; gpu_training.ts is the other one. Knows no engines' adapters by name, no
+// requests and no files.
 
-import type { Preview, Training, TrainingAbout, TrainingFiles, TrainingReport, TrainingTexts, TrainingWishes } from '../engine/model.js';
+import type {
+  Preview, Training, TrainingAbout, TrainingFiles, TrainingReport, TrainingTexts, TrainingWishes,
+} from '../engine/model.js';
 import { breathe, stopped } from '../engine/turns.js';
 import type { Core, DataPtr, EnginePtr, TrainingPtr } from '../engine/wasm.js';
 import { BezelError } from '../engine/wasm.js';
 
-function openData(core: Core, engine: EnginePtr, text: string, sequence: number, held: boolean): DataPtr {
-  return core.with(text, (p, n) => core.check(core.exports.bz_wasm_data_open(engine, p, n, sequence, +held)));
+function openData(
+  core: Core, engine: EnginePtr, text: string, sequence: number, held: boolean,
+): DataPtr {
+  return core.with(text, (p, n) =>
+    core.check(core.exports.bz_wasm_data_open(engine, p, n, sequence, +held)));
 }
 
-/** What is learned of the first `max` examples, and how much there is in all. A bad line is a FormatError with its number. */
-export function preview(core: Core, engine: EnginePtr, text: string, sequence: number, max: number): Preview {
+/** What is learned of the first `max` examples, and how much there is in all. A bad line is a
+ *  FormatError with its number. */
+export function preview(
+  core: Core, engine: EnginePtr, text: string, sequence: number, max: number,
+): Preview {
   const x = core.exports, data = openData(core, engine, text, sequence, false);
   try {
     core.checkNumber(x.bz_wasm_data_about(data));
@@ -23,7 +32,11 @@ export function preview(core: Core, engine: EnginePtr, text: string, sequence: n
     for (let i = 0; i < Math.min(max, about.examples); i++) {
       core.checkNumber(x.bz_wasm_data_example(data, i));
       const [line = 0, ...pairs] = core.resultIds();
-      shown.push({ line, ids: pairs.filter((_, k) => k % 2 === 0), learned: pairs.filter((_, k) => k % 2 === 1).map(Boolean) });
+      shown.push({
+        line,
+        ids: pairs.filter((_, k) => k % 2 === 0),
+        learned: pairs.filter((_, k) => k % 2 === 1).map(Boolean),
+      });
     }
     return { ...about, shown };
   } finally {
@@ -32,13 +45,18 @@ export function preview(core: Core, engine: EnginePtr, text: string, sequence: n
 }
 
 /** Bytes beyond the model for sequences of so many tokens. */
-export function trainBytes(core: Core, engine: EnginePtr, wishes: TrainingWishes, tokens: number): number {
-  const bytes = core.with(JSON.stringify(wishes), (p, n) => core.exports.bz_wasm_train_bytes(engine, p, n, tokens));
+export function trainBytes(
+  core: Core, engine: EnginePtr, wishes: TrainingWishes, tokens: number,
+): number {
+  const bytes = core.with(JSON.stringify(wishes), (p, n) =>
+    core.exports.bz_wasm_train_bytes(engine, p, n, tokens));
   return bytes < 0 ? core.fail() : bytes;
 }
 
 /** Data, adapter and optimiser, ready for the first step. The core takes the data over. */
-export function openTraining(core: Core, engine: EnginePtr, { data, held }: TrainingTexts, wishes: TrainingWishes): TrainingPtr {
+export function openTraining(
+  core: Core, engine: EnginePtr, { data, held }: TrainingTexts, wishes: TrainingWishes,
+): TrainingPtr {
   const x = core.exports, sequence = wishes.sequence ?? 512;
   const lessons = openData(core, engine, data, sequence, false);
   let other = 0 as DataPtr;
@@ -48,14 +66,21 @@ export function openTraining(core: Core, engine: EnginePtr, { data, held }: Trai
     x.bz_wasm_data_close(lessons);
     throw e;
   }
-  return core.with(JSON.stringify(wishes), (p, n) => core.check(x.bz_wasm_train_open(engine, lessons, other, p, n)));
+  return core.with(JSON.stringify(wishes), (p, n) =>
+    core.check(x.bz_wasm_train_open(engine, lessons, other, p, n)));
 }
 
 /** What trainings on all backends share. */
 export abstract class CoreTraining {
   private p: TrainingPtr;
 
-  constructor(protected readonly core: Core, engine: EnginePtr, texts: TrainingTexts, wishes: TrainingWishes, private readonly onClose: () => void) {
+  constructor(
+    protected readonly core: Core,
+    engine: EnginePtr,
+    texts: TrainingTexts,
+    wishes: TrainingWishes,
+    private readonly onClose: () => void,
+  ) {
     this.p = openTraining(core, engine, texts, wishes);
   }
 
@@ -80,12 +105,14 @@ export abstract class CoreTraining {
   }
 
   protected takeCheckpoint(checkpoint: Uint8Array): void {
-    this.core.with(checkpoint, (p, n) => this.core.checkNumber(this.core.exports.bz_wasm_train_load(this.ptr, p, n)));
+    this.core.with(checkpoint, (p, n) =>
+      this.core.checkNumber(this.core.exports.bz_wasm_train_load(this.ptr, p, n)));
   }
 
   protected adapterFiles(base: string): TrainingFiles {
     const file = (which: number): Uint8Array => {
-      this.core.with(base, (p, n) => this.core.checkNumber(this.core.exports.bz_wasm_train_file(this.ptr, which, p, n)));
+      this.core.with(base, (p, n) =>
+        this.core.checkNumber(this.core.exports.bz_wasm_train_file(this.ptr, which, p, n)));
       return this.core.result();
     };
     return { gguf: file(0), safetensors: file(1), config: new TextDecoder().decode(file(2)) };
