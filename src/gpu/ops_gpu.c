@@ -376,8 +376,6 @@ void gpu_ops_begin(const struct backend *be, uint32_t pos, uint32_t horizon)
     struct gpu_ops *g = be->ctx;
     g->base_pos = pos;
     g->horizon = horizon;
-    g->halves = (struct gpu_halves) { 0 };
-    g->settled = (struct gpu_settled) { 0 };
     record_begin(&g->rec);
 }
 

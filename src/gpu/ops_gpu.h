@@ -31,8 +31,8 @@ enum {
     SCRATCH_THIRD,
     SCRATCH_PLAN,
     SCRATCH_HALVES,
-    SCRATCH_SETTLED,
-    SCRATCH_SETTLED_TOO,
+    SCRATCH_READY,
+    SCRATCH_READY_TOO,
     SCRATCH_PARTS,
     SCRATCH_GATE,
     SCRATCH_UP,
@@ -40,25 +40,6 @@ enum {
     SCRATCH_DACT,
     SCRATCH_WIDE,
     N_GPU_SCRATCH
-};
-
-/* What lies in SCRATCH_HALVES: it serves the products that follow without another dispatch in
- * between. */
-struct gpu_halves {
-    struct tensor of, halves;
-    uint32_t at; /* dispatches recorded so far */
-};
-
-/* A tensor's rows as digits, in one of the two rooms for them: ops_gpu_digits.c. It serves as
- * halves do. */
-struct gpu_settled {
-    struct tensor of, settled;
-    uint32_t at;
-    bool room;
-    const struct weight
-        *reader; /* whose z = A x is there too, as the sum of n_parts rows; NULL: nobody's */
-    struct tensor z;
-    uint32_t n_parts;
 };
 
 /* Of a matrix product into workgroups: ops_gpu_linear.c. One of them is in shares; of one row's
@@ -80,9 +61,7 @@ struct gpu_ops {
     bool roomy;       /* memory is plentiful: gradients may take larger runs at a time */
     struct gpu_scratch scratch[N_GPU_SCRATCH];
     uint32_t parts_room; /* bytes that prompts may take for shares of products: what was reserved */
-    struct gpu_halves halves;
-    struct gpu_settled settled;
-    gpu_buffer div; /* rotary divisors */
+    gpu_buffer div;      /* rotary divisors */
     uint32_t n_div;
     gpu_buffer unused;    /* bound where a kernel's optional argument is absent */
     gpu_buffer unread[3]; /* the same for what it would write */

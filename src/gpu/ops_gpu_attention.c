@@ -56,35 +56,35 @@ static struct shares shares_of(struct run *r, const struct tensor *q, const stru
 
 /* reader: the linear that reads y next, where that is known. Each workgroup gives its part of what
  * its adapters make of y. */
-static void merge_shares(struct run *r, struct tensor *y, const struct shares *s, uint32_t n_vec,
-                         uint32_t head_dim, const struct weight *reader)
+static struct gpu_z_parts merge_shares(struct run *r, struct tensor *y, const struct shares *s,
+                                       uint32_t n_vec, uint32_t head_dim,
+                                       const struct weight *reader)
 {
     struct gpu_ops *g = ops_of(r);
-    bool settles = gpu_can_settle(g, y->rows, y->cols) && head_dim % 16 == 0;
+    bool can = gpu_makes_ready(g, y->rows, y->cols) && head_dim % 16 == 0;
+    const struct tensor *ready = can ? gpu_ready_room(y) : NULL;
     uint32_t n_groups = n_vec * divide_up(head_dim, MERGE_COLS);
-    bool adapts = settles && y->rows == 1 && gpu_adapts_parts(reader, n_groups);
+    bool adapts = ready && y->rows == 1 && gpu_adapts_parts(reader, n_groups);
     struct attention_merge_params p = { .n_vec = n_vec,
                                         .n_head = n_vec / y->rows,
                                         .head_dim = head_dim,
                                         .n_split = s->n_split,
-                                        .settles = settles };
-    struct tensor digits = { 0 }, z = { 0 };
-    struct gpu_binding bind[] = { act(&s->partial), act(y), whole(g->unread[0]), whole(g->unused) };
-    if (settles) {
-        digits = gpu_settled_room(r, y->rows, y->cols);
-        bind[2] = act(&digits);
-    }
+                                        .settles = ready != NULL };
+    struct gpu_z_parts z = { 0 };
+    struct gpu_binding bind[] = { act(&s->partial), act(y),
+                                  ready ? act(ready) : whole(g->unread[0]), whole(g->unused) };
     if (adapts) {
-        gpu_place_z(&z, &digits, &reader, 1);
-        p.rank = z.cols;
-        p.z_at = z.first;
+        gpu_place_z(&z.z, ready, &reader, 1);
+        p.rank = z.z.cols;
+        p.z_at = z.z.first;
+        z.z.size *= n_groups;
+        z.n = n_groups;
         bind[3] = whole(((const struct gpu_weight *)reader->mem)->adapted.a);
     }
     struct gpu_constant lora = { ATTENTION_MERGE_LORA, adapts };
     record_dispatch(&g->rec, (uint32_t)KERNEL_ATTENTION_MERGE | ACTS(g, ATTENTION_MERGE), &lora, 1,
                     &p, bind, COUNT(bind), n_groups);
-    if (settles) gpu_note_settled(r, y, &digits);
-    if (adapts) gpu_note_parts(r, reader, &z, n_groups);
+    return z;
 }
 
 /* Threads of a workgroup that attends, and numbers of its memory: kernels/lib/attention_split.wgsl
@@ -145,18 +145,18 @@ static const struct gpu_adapted *adapters_of(const struct weight *w)
     return w ? &((const struct gpu_weight *)w->mem)->adapted : NULL;
 }
 
-/* All that one row's heads see is short, and the product with w reads what is settled. */
+/* All that one row's heads see is short, and the product with w reads what is ready. */
 static bool can_attend_alone(struct run *r, const struct heads *h, const struct kv *kv,
                              uint32_t window, const struct weight *w)
 {
     struct gpu_ops *g = ops_of(r);
     return h->k && most_seen(g, window) <= g->tuning->single_keys && kv->head_dim % 16 == 0 &&
-           !gpu_can_hold(g, w->cols) && gpu_can_settle(g, 1, w->cols) && gpu_whole_and_bare(w) &&
+           !gpu_can_hold(g, w->cols) && gpu_makes_ready(g, 1, w->cols) && gpu_whole_and_bare(w) &&
            gpu_is_codes(((const struct gpu_weight *)w->mem)->shape);
 }
 
 /* One row, from projections to the shares of its attention in one dispatch. alone: where its only
- * share goes, settled; else NULL. */
+ * share goes, ready; else NULL. */
 static void attend_new(struct run *r, const struct shares *s, struct kv *kv, const struct heads *h,
                        uint32_t window, uint32_t pos_offset, float eps, const struct tensor *alone)
 {
@@ -217,9 +217,7 @@ static void attend_alone(struct run *r, const struct tensor *o, struct kv *kv,
                          const struct heads *h, uint32_t window, uint32_t pos, float eps)
 {
     struct shares s = { .n_split = 1, .heads = 1, .n_groups = h->n_head };
-    struct tensor settled = gpu_settled_room(r, 1, o->cols);
-    attend_new(r, &s, kv, h, window, pos - ops_of(r)->base_pos, eps, &settled);
-    gpu_note_settled(r, o, &settled);
+    attend_new(r, &s, kv, h, window, pos - ops_of(r)->base_pos, eps, gpu_ready_room(o));
 }
 
 /* The same for a layer that reads another's cache. */
@@ -430,14 +428,17 @@ void gpu_attend_linear(struct run *r, struct tensor *y, struct tensor *o, struct
                        const struct weight *w)
 {
     struct gpu_ops *g = ops_of(r);
+    uint32_t rows = h->q->rows;
+    struct tensor room = gpu_ready_scratch(r, SCRATCH_READY, rows, o->cols), out = *o;
+    if (gpu_makes_ready(g, rows, o->cols)) out.ready = &room;
     if (!in_one_step(g, h, kv)) {
-        gpu_attend(r, o, kv, h, window, pos, eps);
-        gpu_linear(r, y, o, w);
+        gpu_attend(r, &out, kv, h, window, pos, eps);
+        gpu_linear(r, y, &out, w);
         return;
     }
     if (can_attend_alone(r, h, kv, window, w)) {
-        attend_alone(r, o, kv, h, window, pos, eps);
-        gpu_linear(r, y, o, w);
+        attend_alone(r, &out, kv, h, window, pos, eps);
+        gpu_linear(r, y, &out, w);
         return;
     }
     struct shares s = shares_of(r, h->q, kv, h->n_head, window);
@@ -452,6 +453,7 @@ void gpu_attend_linear(struct run *r, struct tensor *y, struct tensor *o, struct
         merge_linear(r, y, &s, kv->head_dim, w);
         return;
     }
-    merge_shares(r, o, &s, h->n_head, kv->head_dim, w);
-    gpu_linear(r, y, o, w);
+    struct gpu_z_parts z = merge_shares(r, &out, &s, h->n_head, kv->head_dim, w);
+    if (z.n) gpu_linear_z_parts(r, y, &out, w, &z);
+    else gpu_linear(r, y, &out, w);
 }

@@ -291,10 +291,18 @@ void gpu_dispatch_sum(struct run *r, uint32_t kernel, uint32_t wg_index, uint32_
                       const void *params, const struct gpu_binding *b, uint32_t n,
                       uint32_t n_groups);
 
-/* x as to_halves makes it; made once for products that follow each other, as those of q, k and v
- * do. The product that uses it calls gpu_used_halves after its dispatch. */
+/* x as subgroup matrices read it: a dispatch of to_halves. x->halves, where it is there, keeps them
+ * for the next product of x. */
 struct tensor gpu_halves_of(struct run *r, const struct tensor *x);
-void gpu_used_halves(struct run *r);
+
+/* x with place for its halves, for several products in a row. */
+static inline struct tensor gpu_keeps_halves(const struct tensor *x, struct tensor *halves)
+{
+    struct tensor copy = *x;
+    *halves = (struct tensor) { 0 };
+    copy.halves = halves;
+    return copy;
+}
 
 /* ---- the router: ops_gpu_router.c ---- */
 
@@ -308,15 +316,15 @@ struct gpu_choice {
 void gpu_choose(struct gpu_ops *g, const struct gpu_choice *c);
 
 /* The scores, and norm, which the experts read; with the product beside it, or NULL. The choice is
- * due. Returns whether norm is settled. */
-bool gpu_score(struct run *r, struct gpu_choice *c, const struct routing *out, struct tensor *norm,
+ * due. */
+void gpu_score(struct run *r, struct gpu_choice *c, const struct routing *out, struct tensor *norm,
                const struct tensor *x, const struct router *by, float eps,
                const struct product *beside);
 
-/* ---- rows made ready: ops_gpu_digits.c ---- */
+/* ---- rows made ready: ops_gpu_ready.c ---- */
 
-/* Can rows of activations be settled? Products with codes read them. */
-bool gpu_can_settle(const struct gpu_ops *g, uint32_t rows, uint32_t cols);
+/* Can a dispatch that writes such rows leave them ready? Products with codes read them so. */
+bool gpu_makes_ready(const struct gpu_ops *g, uint32_t rows, uint32_t cols);
 
 /* Are the matrices codes without adapters? */
 static inline bool gpu_bare_codes(const struct weight *w)
@@ -329,31 +337,37 @@ enum {
     GPU_Z_MOST = GROUP_LINEARS * MAX_ADAPTED * 256, /* a row's z of all matrices of a stream */
 };
 
-/* Room for what a dispatch settles of rows x cols; once that is recorded, gpu_note_settled says
- * whose it is. */
-struct tensor gpu_settled_room(struct run *r, uint32_t rows, uint32_t cols);
-/* The same for y that a dispatch with `planes` writes beside it; others leave y itself for products
- * that read f32. Empty: y is not settled. */
-struct tensor gpu_settled_beside(struct run *r, const struct tensor *y, bool planes);
-void gpu_note_settled(struct run *r, const struct tensor *of, const struct tensor *settled);
+/* x as products with codes read it: x->ready, once it was written; where the device reads f32, x
+ * itself. NULL: they read x as any other product does. */
+const struct tensor *gpu_ready(const struct gpu_ops *g, const struct tensor *x);
 
-/* The places of z = A x of n matrices, behind the digits of x; empty ones without adapters. */
-void gpu_place_z(struct tensor *z, const struct tensor *settled, const struct weight *const *w,
+/* Where a dispatch that writes y leaves it ready too. NULL: nobody wants that. */
+const struct tensor *gpu_ready_room(const struct tensor *y);
+
+/* Room of an op for rows made ready, and behind them for what adapters make of them. `which` is
+ * SCRATCH_READY, or the other one for an op that reads rows from there. */
+struct tensor gpu_ready_scratch(struct run *r, int which, uint32_t rows, uint32_t cols);
+
+/* The places of z = A x of n matrices, behind the ready rows of x; empty ones without adapters. */
+void gpu_place_z(struct tensor *z, const struct tensor *ready, const struct weight *const *w,
                  uint32_t n);
 
-/* Can the dispatch that settles x also make z = A x of w, in n parts (each a row of z) that are to
- * be summed? Then, after gpu_note_settled, it says so. */
+/* z = A x of a row as the sum of n rows. */
+struct gpu_z_parts {
+    struct tensor z;
+    uint32_t n; /* 0: there is none */
+};
+
+/* The same where that is one dispatch; false: nothing was recorded. */
+bool gpu_linear_parts(struct run *r, const struct tensor *y, const struct tensor *x,
+                      const struct weight *w, const struct gpu_z_parts *z);
+
+/* Can the dispatch that makes x ready also make z = A x of w, in n parts? */
 bool gpu_adapts_parts(const struct weight *w, uint32_t n);
-void gpu_note_parts(struct run *r, const struct weight *reader, const struct tensor *z, uint32_t n);
 
-/* y = W x + s B z of such a row (NULL: it is none). False: nothing was recorded. */
-bool gpu_linear_parts(struct run *r, const struct tensor *y, const struct tensor *settled,
-                      const struct weight *w);
-
-/* x, settled by the dispatch before, or NULL. Who has used it and wants it to serve on calls
- * gpu_used_settled after its own dispatches. */
-const struct tensor *gpu_settled_of(struct run *r, const struct tensor *x);
-void gpu_used_settled(struct run *r);
+/* y = W x + s B z. */
+void gpu_linear_z_parts(struct run *r, const struct tensor *y, const struct tensor *x,
+                        const struct weight *w, const struct gpu_z_parts *z);
 
 /* Matrices of one stream that one dispatch takes: alike, or (mixed) the usual two shapes. */
 struct gpu_picked {
@@ -378,26 +392,26 @@ bool gpu_joins(const struct gpu_ops *g, const struct join *j, uint32_t n_buffers
 /* What a join multiplies with: after the branch's norm, all, and what the next block reads. */
 struct gpu_vectors gpu_join_vectors(const struct gpu_ops *g, const struct join *j);
 
-/* Can a join settle what the next block reads? */
-bool gpu_can_join_settled(const struct gpu_ops *g, const struct join *j);
+/* Can a join leave what the next block reads ready? */
+bool gpu_joins_ready(const struct gpu_ops *g, const struct join *j);
 
-/* A join that settles what the next block reads, and (floats) leaves it as it is too. */
-void gpu_join_settled(struct run *r, const struct join *j, bool floats);
-/* The same for one row, settled only, while the device touches matrices that are read soon; false:
+/* A join whose result is ready in *room, and (floats) there as it is too. The result. */
+struct tensor gpu_join_ready(struct run *r, const struct join *j, struct tensor *room, bool floats);
+/* The same for one row, ready only, while the device prefetches matrices that are read soon; false:
  * it cannot. */
-bool gpu_join_touch(struct run *r, const struct join *j, const struct weight *const *soon,
-                    uint32_t n_soon);
+bool gpu_join_touch(struct run *r, const struct join *j, struct tensor *room,
+                    const struct weight *const *soon, uint32_t n_soon);
 
-/* y[i] = W_i x + s B_i z[i], where x is settled and z lies behind it, in as few dispatches as can
+/* y[i] = W_i x + s B_i z[i], where x is ready and z lies behind it, in as few dispatches as can
  * be; z NULL: all are codes without adapters. */
-void gpu_linears_digits(struct run *r, struct tensor *const *y, const struct tensor *x,
-                        const struct weight *const *w, const struct tensor *z, uint32_t n);
+void gpu_linears_ready(struct run *r, struct tensor *const *y, const struct tensor *x,
+                       const struct weight *const *w, const struct tensor *z, uint32_t n);
 
-/* The ops of these names where their input is settled (z: what the adapters of both have made of
+/* The ops of these names where their input is ready (z: what the adapters of both have made of
  * it, or NULL), or their stream wide; false: nothing was recorded. */
-bool gpu_gate_up_digits(struct run *r, struct tensor *y, const struct tensor *x,
-                        const struct weight *gate_w, const struct weight *up_w,
-                        const struct tensor *z);
+bool gpu_gate_up_ready(struct run *r, struct tensor *y, const struct tensor *x,
+                       const struct weight *gate_w, const struct weight *up_w,
+                       const struct tensor *z);
 bool gpu_wide_linears(struct run *r, const struct join *j, struct tensor *const *y,
                       const struct weight *const *w, uint32_t n);
 bool gpu_wide_linear_gelu_mul(struct run *r, const struct join *j, struct tensor *y,

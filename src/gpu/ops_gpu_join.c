@@ -24,9 +24,9 @@ static bool in_runs(const struct gpu_ops *g, uint32_t cols)
            cols <= JOIN_MOST_RUNS * HELD_RUN * JOIN_LANES_WG;
 }
 
-bool gpu_can_join_settled(const struct gpu_ops *g, const struct join *j)
+bool gpu_joins_ready(const struct gpu_ops *g, const struct join *j)
 {
-    return gpu_can_settle(g, j->x->rows, j->x->cols) && in_runs(g, j->x->cols);
+    return gpu_makes_ready(g, j->x->rows, j->x->cols) && in_runs(g, j->x->cols);
 }
 
 /* Lanes for so many columns: where they can, as many as keep one run each, since a second one takes
@@ -69,8 +69,8 @@ static struct join of_one_branch(struct run *r, const struct join *j)
     return one;
 }
 
-/* What the next block reads goes to y, settled to s, or to both; NULL: to neither. Rows that do not
- * fit registers are not settled. */
+/* What the next block reads goes to y, ready to s, or to both; NULL: to neither. Rows that do not
+ * fit registers are not made ready. */
 static void join(struct run *r, const struct join *j, const struct tensor *y,
                  const struct tensor *s)
 {
@@ -107,17 +107,18 @@ static void join(struct run *r, const struct join *j, const struct tensor *y,
                     &p, bind, COUNT(bind), rows);
 }
 
-bool gpu_join_touch(struct run *r, const struct join *j, const struct weight *const *soon,
-                    uint32_t n_soon)
+bool gpu_join_touch(struct run *r, const struct join *j, struct tensor *room,
+                    const struct weight *const *soon, uint32_t n_soon)
 {
     enum { BUFFERS = 8 };
     struct gpu_ops *g = ops_of(r);
     uint32_t cols = j->x->cols, wg = runs_wg(g, cols);
     struct gpu_vectors v = gpu_join_vectors(g, j);
-    if (j->x->rows != 1 || !v.one || !weight_exists(j->next_w) || !gpu_can_join_settled(g, j) ||
+    if (j->x->rows != 1 || !v.one || !weight_exists(j->next_w) || !gpu_joins_ready(g, j) ||
         g->rec.limits.max_storage_buffers < BUFFERS)
         return false;
-    struct tensor s = gpu_settled_room(r, 1, cols);
+    *room = gpu_ready_scratch(r, SCRATCH_READY, 1, cols);
+    room->rows = 1;
     struct join_touch_params p = { .cols = cols,
                                    .has_branch = j->branch != NULL,
                                    .has_scale = weight_exists(j->scale),
@@ -128,7 +129,7 @@ bool gpu_join_touch(struct run *r, const struct join *j, const struct weight *co
                                    .eps = j->eps };
     struct gpu_binding none = whole(g->unused);
     struct gpu_binding bind[] = {
-        act(j->x), j->branch ? act(j->branch) : none, v.all, none, none, none, act(j->to), act(&s)
+        act(j->x), j->branch ? act(j->branch) : none, v.all, none, none, none, act(j->to), act(room)
     };
     for (uint32_t i = 0; i < n_soon && i < GROUP_LINEARS; i++)
         bind[3 + i] = whole(part_of(soon[i])->buffer);
@@ -137,23 +138,31 @@ bool gpu_join_touch(struct run *r, const struct join *j, const struct weight *co
     };
     record_dispatch(&g->rec, TIERED(g, JOIN_TOUCH) | ACTS(g, JOIN_TOUCH), constants,
                     COUNT(constants), &p, bind, COUNT(bind), 1 + g->tuning->prefetch_groups);
-    gpu_note_settled(r, join_result(j), &s);
     return true;
 }
 
-void gpu_join_settled(struct run *r, const struct join *j, bool floats)
+struct tensor gpu_join_ready(struct run *r, const struct join *j, struct tensor *room, bool floats)
 {
-    const struct tensor *to = join_result(j);
-    struct tensor s = gpu_settled_room(r, to->rows, to->cols);
-    join(r, j, floats && weight_exists(j->next_w) ? j->norm : NULL, &s);
-    gpu_note_settled(r, to, &s);
+    struct tensor x = *join_result(j);
+    x.ready = room;
+    *room = gpu_ready_scratch(r, SCRATCH_READY, x.rows, x.cols);
+    join(r, j, floats && weight_exists(j->next_w) ? j->norm : NULL, gpu_ready_room(&x));
+    return x;
+}
+
+/* By a dispatch of its own, for products of the same group. */
+static struct tensor join_before(struct run *r, const struct join *j, struct tensor *room)
+{
+    if (gpu_joins_ready(ops_of(r), j)) return gpu_join_ready(r, j, room, true);
+    join(r, j, weight_exists(j->next_w) ? j->norm : NULL, NULL);
+    return *join_result(j);
 }
 
 void gpu_join(struct run *r, const struct join *of)
 {
     const struct join one = of_one_branch(r, of), *j = &one;
-    if (gpu_can_join_settled(ops_of(r), j)) gpu_join_settled(r, j, true);
-    else join(r, j, weight_exists(j->next_w) ? j->norm : NULL, NULL);
+    const struct tensor *s = gpu_joins_ready(ops_of(r), j) ? gpu_ready_room(join_result(j)) : NULL;
+    join(r, j, weight_exists(j->next_w) ? j->norm : NULL, s);
 }
 
 uint32_t gpu_held(uint32_t cols)
@@ -345,8 +354,8 @@ void gpu_join_linears(struct run *r, const struct join *j, struct tensor *const 
     if (!j->other && gpu_adapted_linears(r, j, y, w, n)) return;
     if (!j->other && gpu_wide_linears(r, j, y, w, n)) return;
     if (!ok) {
-        gpu_join(r, j);
-        gpu_linears(r, y, join_result(j), w, n);
+        struct tensor room, in = join_before(r, j, &room);
+        gpu_linears(r, y, &in, w, n);
         return;
     }
     struct gpu_picked some[GROUP_LINEARS];
@@ -374,8 +383,8 @@ void gpu_join_linear_gelu_mul(struct run *r, const struct join *of, struct tenso
     bool ok =
         gpu_joins(g, j, 7) && j->branch && !weight_exists(j->scale) && !weight_exists(j->next_w);
     if (!ok || !gpu_whole_and_bare(w)) {
-        gpu_join(r, j);
-        gpu_linear_gelu_mul(r, y, join_result(j), w, b, col);
+        struct tensor room, in = join_before(r, j, &room);
+        gpu_linear_gelu_mul(r, y, &in, w, b, col);
         return;
     }
     const struct gpu_part *part = part_of(w);
@@ -417,7 +426,7 @@ static void dispatch_gate_up(struct run *r, const struct join *j, struct tensor 
     const struct gpu_part *gate = part_of(gate_w);
     struct teams t = held_pair_cut(g, j, gate_w->rows);
     bool planes = gpu_reads_planes(g, shape_of(gate_w));
-    struct tensor settled = gpu_settled_beside(r, y, planes);
+    const struct tensor *s = planes ? gpu_ready_room(y) : NULL;
     struct join_gate_up_params p = { .cols = gate_w->cols,
                                      .rows = gate_w->rows,
                                      .n_tok = j->x->rows,
@@ -428,7 +437,7 @@ static void dispatch_gate_up(struct run *r, const struct join *j, struct tensor 
                                      .has_branch = 1,
                                      .post_at = v.at[0],
                                      .next_at = v.at[2],
-                                     .settles = planes && settled.size,
+                                     .settles = s != NULL,
                                      .eps = j->eps };
     struct gpu_binding bind[] = { act(j->x),
                                   act(j->branch),
@@ -437,10 +446,9 @@ static void dispatch_gate_up(struct run *r, const struct join *j, struct tensor 
                                   whole(part_of(up_w)->buffer),
                                   act(j->to),
                                   act(y),
-                                  planes && settled.size ? act(&settled) : whole(g->unread[0]) };
+                                  s ? act(s) : whole(g->unread[0]) };
     dispatch_held(r, READY(g, JOIN_GATE_UP, shape_of(gate_w)), j, t, 0, &p, bind,
                   COUNT(bind) - (planes ? 0 : 1), divide_up(gate_w->rows, t.rows));
-    if (settled.size) gpu_note_settled(r, y, &settled);
 }
 
 void gpu_join_gate_up(struct run *r, const struct join *of, struct tensor *y, struct tensor *up,
@@ -453,6 +461,6 @@ void gpu_join_gate_up(struct run *r, const struct join *of, struct tensor *y, st
         dispatch_gate_up(r, j, y, gate_w, up_w);
         return;
     }
-    gpu_join(r, j);
-    gpu_gate_up(r, y, up, join_result(j), gate_w, up_w);
+    struct tensor room, in = join_before(r, j, &room);
+    gpu_gate_up(r, y, up, &in, gate_w, up_w);
 }

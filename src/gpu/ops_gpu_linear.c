@@ -104,22 +104,13 @@ static struct matrix_plan matrix_plan(const struct gpu_ops *g, uint32_t rows, ui
 
 struct tensor gpu_halves_of(struct run *r, const struct tensor *x)
 {
-    struct gpu_ops *g = ops_of(r);
-    const struct tensor *of = &g->halves.of;
-    if (of->mem == x->mem && of->rows == x->rows && of->cols == x->cols &&
-        g->halves.at == g->rec.plan.n)
-        return g->halves.halves;
+    if (x->halves && x->halves->size) return *x->halves;
     struct tensor h = gpu_scratch(r, SCRATCH_HALVES, x->rows, 16 * divide_up(x->cols, 32) + 4);
     struct to_halves_params p = { .rows = x->rows, .cols = x->cols, .x_stride = x->cols };
     struct gpu_binding bind[] = { act(x), act(&h) };
     gpu_dispatch_op(r, KERNEL_TO_HALVES, &p, bind, COUNT(bind), x->rows);
-    g->halves = (struct gpu_halves) { .of = *x, .halves = h };
+    if (x->halves) *x->halves = h;
     return h;
-}
-
-void gpu_used_halves(struct run *r)
-{
-    ops_of(r)->halves.at = ops_of(r)->rec.plan.n;
 }
 
 void gpu_embed(struct run *r, struct tensor *y, const struct weight *table,
@@ -210,7 +201,7 @@ static void tiles_product(struct run *r, const struct block *w, const struct lin
 }
 
 /* The same by subgroup matrices. Where there are enough blocks for the device; F32 weights stay
- * what they are: who has them wants their digits. False: nothing was recorded. */
+ * what they are: who has them wants their precision. False: nothing was recorded. */
 static bool matrices_product(struct run *r, const struct tensor *y, const struct tensor *x,
                              const struct block *w, struct linear_params p,
                              const struct gpu_binding *bindings, const struct finish *f)
@@ -239,14 +230,12 @@ static bool matrices_product(struct run *r, const struct tensor *y, const struct
     record_dispatch(&g->rec, matrix_kernel(w->shape), set, COUNT(set), &p, bind, COUNT(bind),
                     plan.groups * plan.shares);
     if (plan.shares > 1) gpu_sum_parts(r, &sum, 0, true, &parts, plan.shares, f->by, f->col);
-    gpu_used_halves(r);
     return true;
 }
 
 /* One row or a few: lanes share the rows of W. The first binding is x. */
 static void row_product(struct run *r, const struct block *w, const struct linear_params *p,
-                        struct gpu_binding *bind, uint32_t n, const struct tensor *settled,
-                        bool gelu)
+                        struct gpu_binding *bind, uint32_t n, const struct tensor *ready, bool gelu)
 {
     struct gpu_ops *g = ops_of(r);
     struct teams t = gpu_even_cut(g, w->shape, w->rows, w->cols, p->n_tok);
@@ -259,12 +248,12 @@ static void row_product(struct run *r, const struct block *w, const struct linea
                                         { LINEAR_R, (float)t.rows },
                                         { LINEAR_GELU, gelu },
                                         { LINEAR_LORA, p->z_parts ? 2 : p->rank > 0 } };
-    bool bare = !gelu && !p->rank, ready = settled && gpu_is_codes(w->shape);
+    bool bare = !gelu && !p->rank;
     uint32_t kernel =
         bare ? TIERED_SHAPED(g, LINEAR_BARE, w->shape) : TIERED_SHAPED(g, LINEAR, w->shape);
-    if (ready) {
+    if (ready && gpu_is_codes(w->shape)) {
         kernel |= bare ? ACTS(g, LINEAR_BARE) : ACTS(g, LINEAR);
-        bind[0] = act(settled);
+        bind[0] = act(ready);
     }
     struct gpu_binding few[] = { bind[0], bind[1], bind[n - 1] };
     record_dispatch(&g->rec, kernel, constants, COUNT(constants) - (bare ? 2 : 0), p,
@@ -272,10 +261,9 @@ static void row_product(struct run *r, const struct block *w, const struct linea
                     divide_up(w->rows, team_rows(t)) * p->n_tok);
 }
 
-/* y = W x + s B z, finished, for the rows of one buffer; x as digits too, or NULL. */
+/* y = W x + s B z, finished, for the rows of one buffer. */
 static void block_product(struct run *r, const struct tensor *y, const struct tensor *x,
-                          const struct tensor *settled, const struct block *w,
-                          const struct gpu_lora *lo, const struct finish *f)
+                          const struct block *w, const struct gpu_lora *lo, const struct finish *f)
 {
     struct gpu_ops *g = ops_of(r);
     struct linear_params p = { .cols = w->cols,
@@ -311,7 +299,7 @@ static void block_product(struct run *r, const struct tensor *y, const struct te
         if (p.n_split > 1) gpu_sum_parts(r, &sum, 0, true, &parts, p.n_split, f->by, f->col);
         return;
     }
-    row_product(r, w, &p, bind, COUNT(bind), settled, f->by != NULL);
+    row_product(r, w, &p, bind, COUNT(bind), gpu_ready(g, x), f->by != NULL);
 }
 
 struct gpu_lora gpu_lora_of(struct run *r, const struct weight *w, const struct tensor *z)
@@ -342,50 +330,47 @@ void gpu_lora_z(struct run *r, const struct tensor *z, const struct tensor *x,
     const struct finish bare = { .scale = 1 };
     if (!d->rank) return;
     if (gpu_drops(w)) gpu_lora_in(r, z, x, w);
-    else block_product(r, z, x, NULL, &a, &none, &bare);
+    else block_product(r, z, x, &a, &none, &bare);
 }
 
 /* y = W x + s B z, finished; parts: z is the sum of so many rows of it. */
 static void after_adapters(struct run *r, const struct tensor *y, const struct tensor *x,
-                           const struct tensor *settled, const struct weight *w,
-                           const struct tensor *z, uint32_t parts, const struct finish *f)
+                           const struct weight *w, const struct tensor *z, uint32_t parts,
+                           const struct finish *f)
 {
     const struct gpu_weight *g = w->mem;
+    struct tensor halves, in = x->halves ? *x : gpu_keeps_halves(x, &halves);
     struct gpu_lora lora = gpu_lora_of(r, w, z);
     lora.parts = parts;
     for (uint32_t i = 0; i < g->n_parts; i++) {
         const struct gpu_part *part = &g->parts[i];
         struct block b = { part->buffer, g->shape,   part->layout,   w->cols,
                            part->row0,   part->rows, g->n_parts == 1 };
-        block_product(r, y, x, settled, &b, &lora, f);
+        block_product(r, y, &in, &b, &lora, f);
     }
 }
 
 static void adapted_matrix(struct run *r, const struct tensor *y, const struct tensor *x,
                            const struct weight *w, const struct finish *f)
 {
-    const struct gpu_settled *last = &ops_of(r)->settled;
-    const struct tensor *settled = gpu_settled_of(r, x);
-    bool bare = f->scale == 1 && !f->by;
-    if (bare && gpu_linear_parts(r, y, settled, w)) return;
-    if (settled && last->reader == w) {
-        after_adapters(r, y, x, settled, w, &last->z, last->n_parts, f);
-    } else {
-        struct tensor z = gpu_lora_room(r, w, x->rows);
-        gpu_lora_z(r, &z, x, w);
-        after_adapters(r, y, x, settled, w, &z, 0, f);
-    }
-    if (settled) gpu_used_settled(r);
+    struct tensor z = gpu_lora_room(r, w, x->rows);
+    gpu_lora_z(r, &z, x, w);
+    after_adapters(r, y, x, w, &z, 0, f);
+}
+
+void gpu_linear_z_parts(struct run *r, const struct tensor *y, const struct tensor *x,
+                        const struct weight *w, const struct gpu_z_parts *z)
+{
+    const struct finish bare = { .scale = 1 };
+    if (!gpu_linear_parts(r, y, x, w, z)) after_adapters(r, y, x, w, &z->z, z->n, &bare);
 }
 
 void gpu_linear_given(struct run *r, const struct tensor *y, const struct tensor *x,
                       const struct weight *w, const struct tensor *z, const struct tensor *by,
                       uint32_t col)
 {
-    const struct tensor *settled = gpu_settled_of(r, x);
     const struct finish f = { .scale = 1, .by = by, .col = col };
-    after_adapters(r, y, x, settled, w, z, 0, &f);
-    if (settled) gpu_used_settled(r);
+    after_adapters(r, y, x, w, z, 0, &f);
 }
 
 void gpu_linears_z(struct run *r, struct tensor *const *y, struct tensor *const *z,
@@ -394,7 +379,8 @@ void gpu_linears_z(struct run *r, struct tensor *const *y, struct tensor *const 
     const struct finish bare = { .scale = 1 };
     bool many = x->cols % 4 == 0 && gpu_by_tiles(ops_of(r), x->rows);
     for (uint32_t i = 0; i < n; i++) (many ? gpu_lora_in : gpu_lora_z)(r, z[i], x, w[i]);
-    for (uint32_t i = 0; i < n; i++) after_adapters(r, y[i], x, NULL, w[i], z[i], 0, &bare);
+    struct tensor halves, in = gpu_keeps_halves(x, &halves);
+    for (uint32_t i = 0; i < n; i++) after_adapters(r, y[i], &in, w[i], z[i], 0, &bare);
 }
 
 void gpu_adapted_matrix(struct run *r, const struct tensor *y, const struct tensor *x,
@@ -421,12 +407,13 @@ void gpu_gate_up(struct run *r, struct tensor *y, struct tensor *up, const struc
                  const struct weight *gate_w, const struct weight *up_w)
 {
     struct gpu_ops *g = ops_of(r);
-    if (gpu_gate_up_digits(r, y, x, gate_w, up_w, NULL)) return;
+    if (gpu_gate_up_ready(r, y, x, gate_w, up_w, NULL)) return;
     const struct gpu_weight *a = gate_w->mem, *b = up_w->mem;
     bool alike = a->shape == b->shape && a->n_parts == 1 && b->n_parts == 1;
     if (!alike || a->adapted.n || b->adapted.n || gpu_by_tiles(g, x->rows)) {
-        gpu_linear(r, up, x, up_w);
-        gpu_linear_gelu_mul(r, y, x, gate_w, up, 0);
+        struct tensor halves, in = gpu_keeps_halves(x, &halves);
+        gpu_linear(r, up, &in, up_w);
+        gpu_linear_gelu_mul(r, y, &in, gate_w, up, 0);
         return;
     }
     const struct gpu_layout *l = &a->parts[0].layout;

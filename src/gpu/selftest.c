@@ -165,21 +165,6 @@ void stage_result(struct stage *s, const struct tensor *t, enum stage_kind kind)
     s->results[s->n_results++] = (struct stage_output) { *t, kind };
 }
 
-void stage_settled(struct stage *s, const struct tensor *t)
-{
-    const struct tensor *settled = s->place == STAGE_CPU ? NULL : gpu_settled_of(&s->run, t);
-    if (!settled) {
-        stage_result(s, t, STAGE_F32);
-        return;
-    }
-    /* The next case settles its own in the same place, so this one is copied. The kernel that
-     * copies has a case of its own: it is not among those that a wrong result here is blamed on. */
-    struct tensor from = *settled, *kept = stage_tensor(s, t->rows, t->cols, STAGE_F32, 0);
-    if (s->place == STAGE_GPU) op_copy_rows(&s->run, kept, &from, 0);
-    bool planes = ((struct gpu_ops *)s->run.be->ctx)->int8;
-    stage_result(s, kept, planes ? STAGE_SETTLED : STAGE_F32);
-}
-
 void stage_cut(struct stage *s, struct tensor *y, const struct tensor *x,
                const struct quant_format *f, uint32_t rows, uint32_t cols)
 {
@@ -210,7 +195,7 @@ static uint32_t output_bytes(const struct stage_output *o)
 
 /* Number i of rows of int8 planes (kernels/lib/acts.wgsl): a byte of each for every digit, from the
  * highest on, then sixteen bytes for every sixteen, which begin with their scale. */
-static double settled_number(const uint8_t *bytes, uint32_t cols, uint32_t i)
+static double number_of_planes(const uint8_t *bytes, uint32_t cols, uint32_t i)
 {
     uint32_t col = i % cols;
     const uint8_t *row = bytes + (i - col) * sizeof(float), *digit = row + col;
@@ -228,7 +213,7 @@ static uint32_t output_numbers(const struct stage_output *o)
 
 static double number_at(const struct stage_output *o, const uint8_t *bytes, uint32_t i)
 {
-    if (o->kind == STAGE_SETTLED) return settled_number(bytes, o->t.cols, i);
+    if (o->kind == STAGE_PLANES) return number_of_planes(bytes, o->t.cols, i);
     if (o->kind == STAGE_F16) return (double)f16_to_f32(load_u16(bytes + i * sizeof(uint16_t)));
     uint32_t word = load_u32(bytes + i * sizeof word);
     return o->kind == STAGE_I32 ? (int32_t)word : (double)f32_from_bits(word);

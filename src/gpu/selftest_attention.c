@@ -81,16 +81,15 @@ void selftest_attend(struct stage *s, const struct test_case *c)
         stage_run(s, RULE_ATTEND_LINEAR, SELFTEST_LATER);
         return;
     }
-    struct tensor *attention = stage_keep(s, o, STAGE_F32);
+    struct tensor attention = *stage_keep_ready(s, o);
     stage_recut(s, w ? c->attend_cut : c->cut);
     stage_run(s, RULE_ATTEND_HEADS, SELFTEST_LATER);
     if (w) {
         struct tensor *y = stage_rows(s, c, c->out);
         stage_recut(s, c->cut);
-        op_linear(&s->run, y, attention, w);
+        attention.ready = o->at.ready;
+        op_linear(&s->run, y, &attention, w);
         stage_result(s, y, STAGE_F32);
-    } else {
-        stage_settled(s, attention);
     }
 }
 

@@ -94,9 +94,8 @@ static void run_residual_norm(struct stage *s, const struct test_case *c)
 {
     stage_tape(s, c);
     struct value *h = residual_norm(s, c, true);
-    struct tensor *norm = stage_keep(s, h, STAGE_F32);
+    stage_keep_ready(s, h);
     stage_run(s, RULE_RESIDUAL_NORM, SELFTEST_POS);
-    stage_settled(s, norm);
 }
 
 /* What the model ends with. */
@@ -153,9 +152,8 @@ static void run_norm_gate_up(struct stage *s, const struct test_case *c)
 {
     stage_tape(s, c);
     struct value *h = residual_norm(s, c, false);
-    struct tensor *y = stage_keep(s, gate_up(s, c, h), STAGE_F32);
+    stage_keep_ready(s, gate_up(s, c, h));
     stage_run(s, RULE_NORM_GATE_UP, SELFTEST_POS);
-    stage_settled(s, y);
 }
 
 static void run_rope_table(struct stage *s, const struct test_case *c)

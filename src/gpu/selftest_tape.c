@@ -29,6 +29,24 @@ struct tensor *stage_keep(struct stage *s, struct value *x, enum stage_kind kind
     return own;
 }
 
+struct tensor *stage_keep_ready(struct stage *s, struct value *x)
+{
+    struct tensor *own = stage_keep(s, x, STAGE_F32);
+    s->ready = x;
+    if (s->place == STAGE_CPU || !((struct gpu_ops *)s->run.be->ctx)->int8) return own;
+    x->ready = tape_room(s->tape, x, x->at.cols);
+    x->ready->own = stage_tensor(s, x->at.rows, x->at.cols, STAGE_F32, 0);
+    return own;
+}
+
+/* Its ready form, where that was written, is a result of the case too. */
+static void take_ready(struct stage *s, struct value *x)
+{
+    const struct tensor *ready = x->at.ready;
+    if (ready && ready->rows) stage_result(s, ready, STAGE_PLANES);
+    else stage_result(s, x->own ? x->own : &x->at, STAGE_F32);
+}
+
 /* Its values' memory. The stage frees it. */
 static bool place_tape(struct stage *s)
 {
@@ -59,4 +77,5 @@ void stage_run(struct stage *s, enum gpu_rule last, uint32_t pos)
     if (t->failed || !place_tape(s))
         run_fail(&s->run, BZ_ERR_MEMORY, "not enough memory to test the kernels");
     tape_run(t, &s->run, pos);
+    if (s->ready) take_ready(s, s->ready);
 }

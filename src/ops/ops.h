@@ -27,6 +27,9 @@ struct tensor {
     void *mem;      /* the backend's own */
     uint32_t first; /* numbers in it before the tensor's own, where a backend says so: view */
     bool half;      /* 16-bit floats: a cache of keys or values, and nothing else */
+    /* Other forms of the same rows, for a backend whose products read those; or NULL. They have no
+     * rows until an op has written them. */
+    struct tensor *ready, *halves;
 };
 
 /* Bytes of a number. */

@@ -15,8 +15,9 @@
 /* Numbers that a value has at most. */
 static uint64_t most_numbers(const struct tape *t, const struct value *v)
 {
-    if (v->fixed) return (uint64_t)v->at.rows * v->at.cols;
-    return (uint64_t)(v->leaves ? t->max_out : t->max_rows) * v->at.cols;
+    uint64_t rows = v->fixed ? v->at.rows : v->leaves ? t->max_out : t->max_rows;
+    if (v->most && rows > v->most) rows = v->most;
+    return rows * v->at.cols;
 }
 
 static uint64_t aligned(uint64_t n)
@@ -54,6 +55,11 @@ static void find_lives(struct tape *t)
             struct value *x = n->in[i] ? tape_whole(n->in[i]) : NULL;
             if (x && x->placed) lives_in(x, n->group->number);
         }
+    for (struct value *v = t->values; v; v = v->next) {
+        if (!v->ready) continue;
+        lives_in(v->ready, v->first);
+        lives_in(v->ready, v->last);
+    }
 }
 
 /* Is x only one of the inputs of the node that makes y? */
@@ -213,6 +219,11 @@ bool tape_bind(struct tape *t, const struct tape_memory *m, const struct backend
         if (m->slots[i].at.size < m->slots[i].size) return false;
     for (struct value *v = t->values; v; v = v->next)
         if (v->placed || (v->own && !v->from)) bind(t, v, m, be);
+    for (struct value *v = t->values; v; v = v->next) {
+        if (!v->ready || v->at.rows > v->ready->most) continue;
+        v->at.ready = &v->ready->at;
+        v->ready->at.rows = 0;
+    }
     t->ready = true;
     return true;
 }

@@ -53,6 +53,8 @@ struct value {
     struct use *uses;
     struct value *over;   /* computed in this one's place where that is free then */
     struct value *behind; /* lies right behind this one, in one buffer */
+    struct value *ready;  /* room for at.ready, as long as this one exists; or NULL */
+    uint32_t most;        /* rows at most, in any step; 0: those of the step */
     struct value *next;   /* in the tape's list */
     /* differentiate.c */
     bool learns;         /* it depends on a trained adapter */

@@ -1,53 +1,44 @@
-/* ops_gpu_digits.c - products whose activations are digits in memory (kernels/lib/base.wgsl): who
- * has made a row of them last, who can read them, and how wide streams go on by them. */
+/* ops_gpu_ready.c - products of few rows whose input an earlier dispatch has left ready
+ * (kernels/lib/acts.wgsl), and how wide streams go on by them. */
 #include "gpu/ops_gpu_impl.h"
 
-bool gpu_can_settle(const struct gpu_ops *g, uint32_t rows, uint32_t cols)
+bool gpu_makes_ready(const struct gpu_ops *g, uint32_t rows, uint32_t cols)
 {
     return g->tuning->shares_rows && !gpu_by_tiles(g, rows) && cols % 16 == 0;
 }
 
-/* Two rooms in turn: who reads digits may write the next ones. Behind them is place for what
- * adapters make of them. */
-struct tensor gpu_settled_room(struct run *r, uint32_t rows, uint32_t cols)
+const struct tensor *gpu_ready(const struct gpu_ops *g, const struct tensor *x)
 {
-    struct gpu_settled *last = &ops_of(r)->settled;
-    uint32_t which = last->room ? SCRATCH_SETTLED_TOO : SCRATCH_SETTLED;
-    last->room = !last->room;
-    struct tensor t = gpu_scratch(r, (int)which, 1, rows * (cols + GPU_Z_MOST) + 4 * GPU_Z_ALIGN);
-    t.rows = rows;
+    if (x->ready) return x->ready->rows ? x->ready : NULL;
+    return !g->int8 && gpu_makes_ready(g, x->rows, x->cols) ? x : NULL;
+}
+
+const struct tensor *gpu_ready_room(const struct tensor *y)
+{
+    if (y->ready) y->ready->rows = y->rows;
+    return y->ready;
+}
+
+struct tensor gpu_ready_scratch(struct run *r, int which, uint32_t rows, uint32_t cols)
+{
+    struct tensor t = gpu_scratch(r, which, 1, rows * (cols + GPU_Z_MOST) + 4 * GPU_Z_ALIGN);
+    t.rows = 0;
     t.cols = cols;
     t.size = (uint64_t)rows * cols;
     return t;
 }
 
-struct tensor gpu_settled_beside(struct run *r, const struct tensor *y, bool planes)
-{
-    bool whole_runs = y->cols % 16 == 0;
-    if (whole_runs && planes) return gpu_settled_room(r, y->rows, y->cols);
-    return whole_runs && !ops_of(r)->int8 ? *y : (struct tensor) { 0 };
-}
-
-void gpu_place_z(struct tensor *z, const struct tensor *settled, const struct weight *const *w,
+void gpu_place_z(struct tensor *z, const struct tensor *ready, const struct weight *const *w,
                  uint32_t n)
 {
-    uint32_t at = divide_up(settled->size, GPU_Z_ALIGN) * GPU_Z_ALIGN;
+    uint32_t at = divide_up(ready->size, GPU_Z_ALIGN) * GPU_Z_ALIGN;
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t rank = ((const struct gpu_weight *)w[i]->mem)->adapted.rank;
-        z[i] = (struct tensor) { .rows = settled->rows, .cols = rank, .mem = settled->mem };
+        uint32_t rank = matrix_of(w[i])->adapted.rank;
+        z[i] = (struct tensor) { .rows = ready->rows, .cols = rank, .mem = ready->mem };
         z[i].size = (uint64_t)z[i].rows * rank;
         z[i].first = at;
         at += divide_up(z[i].size, GPU_Z_ALIGN) * GPU_Z_ALIGN;
     }
-}
-
-void gpu_note_settled(struct run *r, const struct tensor *of, const struct tensor *settled)
-{
-    struct gpu_ops *g = ops_of(r);
-    g->settled.of = *of;
-    g->settled.settled = *settled;
-    g->settled.at = g->rec.plan.n;
-    g->settled.reader = NULL;
 }
 
 bool gpu_adapts_parts(const struct weight *w, uint32_t n)
@@ -55,29 +46,6 @@ bool gpu_adapts_parts(const struct weight *w, uint32_t n)
     if (!w || gpu_drops(w)) return false;
     uint32_t rank = matrix_of(w)->adapted.rank;
     return rank > 0 && w->cols % 8 == 0 && rank * n <= GPU_Z_MOST;
-}
-
-void gpu_note_parts(struct run *r, const struct weight *reader, const struct tensor *z, uint32_t n)
-{
-    struct gpu_settled *last = &ops_of(r)->settled;
-    last->reader = reader;
-    last->z = *z;
-    last->z.size *= n;
-    last->n_parts = n;
-}
-
-const struct tensor *gpu_settled_of(struct run *r, const struct tensor *x)
-{
-    struct gpu_ops *g = ops_of(r);
-    const struct tensor *of = &g->settled.of;
-    bool it = of->mem == x->mem && of->rows == x->rows && of->cols == x->cols && of->rows > 0 &&
-              g->settled.at == g->rec.plan.n;
-    return it ? &g->settled.settled : NULL;
-}
-
-void gpu_used_settled(struct run *r)
-{
-    ops_of(r)->settled.at = ops_of(r)->rec.plan.n;
 }
 
 /* ---- cuts ---- */
@@ -111,16 +79,15 @@ struct teams gpu_even_cut(const struct gpu_ops *g, enum gpu_shape shape, uint32_
     return four.rows == 4 && !g->cut && worth_it ? three : four;
 }
 
-bool gpu_linear_parts(struct run *r, const struct tensor *y, const struct tensor *settled,
-                      const struct weight *w)
+bool gpu_linear_parts(struct run *r, const struct tensor *y, const struct tensor *x,
+                      const struct weight *w, const struct gpu_z_parts *by)
 {
     enum { MOST_RANK = 64 };
     struct gpu_ops *g = ops_of(r);
     const struct gpu_weight *m = matrix_of(w);
-    const struct gpu_settled *last = &g->settled;
-    if (!settled || last->reader != w || settled->rows != 1 || !gpu_is_codes(m->shape) ||
-        m->n_parts != 1 || last->z.cols != m->adapted.rank || last->z.cols > MOST_RANK ||
-        last->z.first % 4 != 0)
+    const struct tensor *ready = gpu_ready(g, x), *z = &by->z;
+    if (!ready || ready->rows != 1 || !gpu_is_codes(m->shape) || m->n_parts != 1 ||
+        z->cols > MOST_RANK || z->first % 4 != 0)
         return false;
     const struct gpu_part *part = &m->parts[0];
     struct teams t = gpu_cut(g, m->shape, w->rows, w->cols, 0);
@@ -131,16 +98,15 @@ bool gpu_linear_parts(struct run *r, const struct tensor *y, const struct tensor
                                      .high = part->layout.high,
                                      .d = part->layout.d,
                                      .rank = m->adapted.rank,
-                                     .n_parts = last->n_parts,
-                                     .z_at = last->z.first / 4 };
-    struct gpu_binding bind[] = { act(settled), whole(part->buffer), whole(gpu_of(&last->z)),
+                                     .n_parts = by->n,
+                                     .z_at = z->first / 4 };
+    struct gpu_binding bind[] = { act(ready), whole(part->buffer), whole(gpu_of(z)),
                                   whole(m->adapted.b), act(y) };
     struct gpu_constant constants[] = { { LINEAR_PARTS_WG, (float)t.wg },
                                         { LINEAR_PARTS_LANES, (float)t.lanes },
                                         { LINEAR_PARTS_R, (float)t.rows } };
     record_dispatch(&g->rec, READY(g, LINEAR_PARTS, m->shape), constants, COUNT(constants), &p,
                     bind, COUNT(bind), divide_up(w->rows, team_rows(t)));
-    gpu_used_settled(r);
     return true;
 }
 
@@ -166,16 +132,16 @@ static struct gpu_binding adapters_out(const struct gpu_ops *g, const struct wei
     return whole(d->n ? d->b : g->unused);
 }
 
-bool gpu_gate_up_digits(struct run *r, struct tensor *y, const struct tensor *x,
-                        const struct weight *gate_w, const struct weight *up_w,
-                        const struct tensor *z)
+bool gpu_gate_up_ready(struct run *r, struct tensor *y, const struct tensor *x,
+                       const struct weight *gate_w, const struct weight *up_w,
+                       const struct tensor *z)
 {
     struct gpu_ops *g = ops_of(r);
-    const struct tensor *settled = gpu_settled_of(r, x);
+    const struct tensor *ready = gpu_ready(g, x);
     const struct gpu_weight *a = gate_w->mem, *b = up_w->mem;
     bool can =
         z ? whole_codes(gate_w) && whole_codes(up_w) : plain_codes(gate_w) && plain_codes(up_w);
-    if (!settled || !can || a->shape != b->shape) return false;
+    if (!ready || !can || a->shape != b->shape) return false;
     const struct gpu_layout *l = &a->parts[0].layout;
     bool many = g->cut ? g->cut > 1 : gate_w->rows >= g->tuning->gate_up_four_from;
     struct teams t = gpu_cut(g, a->shape, gate_w->rows, x->cols, many ? 4 : 2);
@@ -185,7 +151,7 @@ bool gpu_gate_up_digits(struct run *r, struct tensor *y, const struct tensor *x,
     if (t.lanes > most) t.lanes = most;
     t.wg = t.lanes < 8 ? 64 : 8 * t.lanes; /* whole runs of sixteen rows */
     bool planes = gpu_reads_planes(g, a->shape);
-    struct tensor s = gpu_settled_beside(r, y, planes);
+    const struct tensor *s = planes ? gpu_ready_room(y) : NULL;
     struct gate_up_params p = { .cols = gate_w->cols,
                                 .rows = gate_w->rows,
                                 .n_tok = x->rows,
@@ -194,7 +160,7 @@ bool gpu_gate_up_digits(struct run *r, struct tensor *y, const struct tensor *x,
                                 .scales = l->scales,
                                 .high = l->high,
                                 .d = l->d,
-                                .settles = planes && s.size,
+                                .settles = s != NULL,
                                 .rank = a->adapted.rank,
                                 .rank2 = b->adapted.rank,
                                 .b_scales = gpu_adapted_scales(&a->adapted, gate_w),
@@ -202,10 +168,10 @@ bool gpu_gate_up_digits(struct run *r, struct tensor *y, const struct tensor *x,
                                 .z_at = z ? z[0].first : 0,
                                 .z_at2 = z ? z[1].first : 0 };
     _Static_assert(sizeof p == sizeof(struct gate_up_lora_params), "one piece");
-    struct gpu_binding bind[7] = { act(settled), whole(a->parts[0].buffer),
-                                   whole(b->parts[0].buffer), act(y) };
+    struct gpu_binding bind[7] = { act(ready), whole(a->parts[0].buffer), whole(b->parts[0].buffer),
+                                   act(y) };
     uint32_t n = 4;
-    if (planes) bind[n++] = s.size ? act(&s) : whole(g->unread[0]);
+    if (planes) bind[n++] = s ? act(s) : whole(g->unread[0]);
     if (z) bind[n++] = adapters_out(g, gate_w), bind[n++] = adapters_out(g, up_w);
     struct gpu_constant constants[] = { { GATE_UP_WG, (float)t.wg },
                                         { GATE_UP_LANES, (float)t.lanes },
@@ -213,17 +179,16 @@ bool gpu_gate_up_digits(struct run *r, struct tensor *y, const struct tensor *x,
     uint32_t kernel = z ? READY(g, GATE_UP_LORA, a->shape) : READY(g, GATE_UP, a->shape);
     record_dispatch(&g->rec, kernel, constants, COUNT(constants), &p, bind, n,
                     divide_up(p.rows, team_rows(t)) * x->rows);
-    if (s.size) gpu_note_settled(r, y, &s);
     return true;
 }
 
 /* Some of the linears of a stream, one dispatch; z NULL: without adapters. */
 static void dispatch_some(struct run *r, uint32_t kernel, struct tensor *const *y,
-                          const struct tensor *settled, const struct weight *const *w,
+                          const struct tensor *x, const struct weight *const *w,
                           const struct tensor *z, const struct gpu_picked *some)
 {
     struct gpu_ops *g = ops_of(r);
-    struct linears_params p = { .cols = settled->cols, .n_tok = settled->rows };
+    struct linears_params p = { .cols = x->cols, .n_tok = x->rows };
     _Static_assert(sizeof p == sizeof(struct linears_mixed_params) &&
                        sizeof p == sizeof(struct linears_lora_params) &&
                        sizeof p == sizeof(struct linears_mixed_lora_params),
@@ -236,8 +201,9 @@ static void dispatch_some(struct run *r, uint32_t kernel, struct tensor *const *
         { &p.rows3, &p.scales3, &p.high3, &p.d3, &p.rank3, &p.b_scales3, &p.z_at3 }
     };
     struct gpu_binding none = whole(g->unused);
-    struct gpu_binding bind[] = { act(settled),        none, none, none, none, whole(g->unread[0]),
-                                  whole(g->unread[1]), none, none, none };
+    struct gpu_binding bind[] = {
+        act(x), none, none, none, none, whole(g->unread[0]), whole(g->unread[1]), none, none, none
+    };
     uint32_t rows = 0, n_teams = 0;
     for (uint32_t k = 0; k < some->n; k++) rows += w[some->at[k]]->rows;
     struct teams t = gpu_cut(g, matrix_of(w[some->at[0]])->shape, rows, p.cols, 0);
@@ -309,12 +275,11 @@ static uint32_t kernel_for(const struct gpu_ops *g, const struct gpu_picked *som
     return adapted ? READY(g, LINEARS_LORA, shape) : READY(g, LINEARS, shape);
 }
 
-void gpu_linears_digits(struct run *r, struct tensor *const *y, const struct tensor *x,
-                        const struct weight *const *w, const struct tensor *z, uint32_t n)
+void gpu_linears_ready(struct run *r, struct tensor *const *y, const struct tensor *x,
+                       const struct weight *const *w, const struct tensor *z, uint32_t n)
 {
     enum { LORA_BUFFERS = 10 };
     struct gpu_ops *g = ops_of(r);
-    const struct tensor settled = *gpu_settled_of(r, x);
     struct gpu_picked some[GROUP_LINEARS];
     uint32_t n_some = gpu_pick(some, w, n);
     for (uint32_t i = 0; i < n_some; i++) {
@@ -325,22 +290,22 @@ void gpu_linears_digits(struct run *r, struct tensor *const *y, const struct ten
             adapted = adapted || matrix_of(w[some[i].at[k]])->adapted.n;
         }
         if (together)
-            dispatch_some(r, kernel_for(g, &some[i], shape, adapted), y, &settled, w,
+            dispatch_some(r, kernel_for(g, &some[i], shape, adapted), y, gpu_ready(g, x), w,
                           adapted ? z : NULL, &some[i]);
         for (uint32_t k = 0; !together && k < some[i].n; k++) {
             uint32_t at = some[i].at[k];
             gpu_linear_given(r, y[at], x, w[at], &z[at], NULL, 0);
         }
-        gpu_used_settled(r);
     }
 }
 
 void gpu_linears(struct run *r, struct tensor *const *y, const struct tensor *x,
                  const struct weight *const *w, uint32_t n)
 {
-    if (gpu_settled_of(r, x) && all_plain_codes(w, n)) gpu_linears_digits(r, y, x, w, NULL, n);
+    struct tensor halves, in = gpu_keeps_halves(x, &halves);
+    if (gpu_ready(ops_of(r), x) && all_plain_codes(w, n)) gpu_linears_ready(r, y, x, w, NULL, n);
     else
-        for (uint32_t i = 0; i < n; i++) gpu_linear(r, y[i], x, w[i]);
+        for (uint32_t i = 0; i < n; i++) gpu_linear(r, y[i], &in, w[i]);
 }
 
 /* ---- wide streams ---- */
@@ -349,23 +314,26 @@ void gpu_linears(struct run *r, struct tensor *const *y, const struct tensor *x,
  * workgroup. */
 static bool is_wide(const struct gpu_ops *g, const struct join *j)
 {
-    return !gpu_is_narrow(g, j->x->cols) && gpu_can_join_settled(g, j);
+    return !gpu_is_narrow(g, j->x->cols) && gpu_joins_ready(g, j);
 }
 
-/* These matrices will be read of it. */
-static void join_wide(struct run *r, const struct join *j, const struct weight *const *w,
-                      uint32_t n)
+/* Its result, ready in *room. These matrices will read it. */
+static struct tensor join_wide(struct run *r, const struct join *j, struct tensor *room,
+                               const struct weight *const *w, uint32_t n)
 {
+    struct tensor x = *join_result(j);
     bool plain = all_plain_codes(w, n);
-    if (!plain || !gpu_join_touch(r, j, w, n)) gpu_join_settled(r, j, !plain);
+    if (!plain || !gpu_join_touch(r, j, room, w, n)) return gpu_join_ready(r, j, room, !plain);
+    x.ready = room;
+    return x;
 }
 
 bool gpu_wide_linears(struct run *r, const struct join *j, struct tensor *const *y,
                       const struct weight *const *w, uint32_t n)
 {
     if (!is_wide(ops_of(r), j)) return false;
-    join_wide(r, j, w, n);
-    gpu_linears(r, y, join_result(j), w, n);
+    struct tensor room, x = join_wide(r, j, &room, w, n);
+    gpu_linears(r, y, &x, w, n);
     return true;
 }
 
@@ -373,8 +341,8 @@ bool gpu_wide_linear_gelu_mul(struct run *r, const struct join *j, struct tensor
                               const struct weight *w, const struct tensor *b, uint32_t col)
 {
     if (!is_wide(ops_of(r), j)) return false;
-    join_wide(r, j, &w, 1);
-    gpu_linear_gelu_mul(r, y, join_result(j), w, b, col);
+    struct tensor room, x = join_wide(r, j, &room, &w, 1);
+    gpu_linear_gelu_mul(r, y, &x, w, b, col);
     return true;
 }
 
@@ -383,7 +351,7 @@ bool gpu_wide_gate_up(struct run *r, const struct join *j, struct tensor *y, str
 {
     const struct weight *both[] = { gate_w, up_w };
     if (!is_wide(ops_of(r), j)) return false;
-    join_wide(r, j, both, COUNT(both));
-    gpu_gate_up(r, y, up, join_result(j), gate_w, up_w);
+    struct tensor room, x = join_wide(r, j, &room, both, COUNT(both));
+    gpu_gate_up(r, y, up, &x, gate_w, up_w);
     return true;
 }
