@@ -6,7 +6,7 @@
 //   x      update  rows x n_head x head_dim f32          needs  head_dim even
 //
 // n_pair 0: no rotation, table is any buffer; has_w 0: no weight, w is any buffer; has_norm 0:
-// rotation alone.
+// rotation alone. way: 1, or -1 for the rotation back.
 // Reference: head_norm() and rope() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sum here, f64
 // there.
 
@@ -21,6 +21,7 @@ struct Params {
     n_pair : u32,
     has_w : u32,
     has_norm : u32,
+    way : f32,
     eps : f32,
 }
 @group(0) @binding(0) var<uniform> p : Params;
@@ -59,7 +60,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         }
         if (i < p.n_pair) {
             let c = table[turn + i];
-            let s = table[turn + p.n_pair + i];
+            let s = p.way * table[turn + p.n_pair + i];
             let turned = a * c - b * s;
             b = a * s + b * c;
             a = turned;

@@ -35,6 +35,7 @@ struct Params {
     n_tok : u32,
     dy_stride : u32, // f32 from row to row
     n_split : u32,   // shares of the rows
+    fresh : u32,     // 1: dx is set, not added to
     scales : u32,    // offsets in u32 words, see src/gpu/repack.h
     high : u32,
     d : u32,
@@ -89,7 +90,12 @@ fn u_four(toks : vec4<u32>, k : u32) -> mat4x4<f32> {
 
 fn put(tok : u32, col4 : u32, v : vec4<f32>) {
     if (tok < p.n_tok && col4 < p.cols / 4u) {
-        dx[tok * (p.cols / 4u) + col4] += v;
+        let at = tok * (p.cols / 4u) + col4;
+        if (p.fresh == 0u) {
+            dx[at] += v;
+        } else {
+            dx[at] = v;
+        }
     }
 }
 
@@ -238,7 +244,7 @@ fn put(tok : u32, col4 : u32, split : u32, v : vec4<f32>) {
     if (tok >= p.n_tok || col4 >= n4) {
         return;
     }
-    if (p.n_split == 1u) {
+    if (p.fresh == 0u) {
         dx[tok * n4 + col4] += v;
     } else {
         dx[(split * p.n_tok + tok) * n4 + col4] = v;

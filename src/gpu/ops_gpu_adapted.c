@@ -11,7 +11,7 @@ static bool is_ours(const struct gpu_ops *g, const struct join *j, const struct 
     bool kept = false;
     for (uint32_t i = 0; i < n; i++) {
         rank += matrix_of(w[i])->adapted.rank;
-        kept = kept || w[i]->z || gpu_drops(w[i]);
+        kept = kept || gpu_drops(w[i]);
     }
     return rank > 0 && rank <= GPU_Z_MOST && !kept && gpu_can_join_settled(g, j);
 }

@@ -418,8 +418,8 @@ static bool can_share_z(const struct gpu_ops *g, const struct shares *s, const s
     uint32_t rank = gw->adapted.rank;
     return can_merge(g, s, kv, w) && gpu_is_codes(gw->shape) && rank > 0 && rank <= SHARE_RANK &&
            rank <= kv->head_dim / 4 && s->heads == 1 &&
-           w->cols / kv->head_dim * rank <= 4 * GPU_HELD_WG && !w->z && !gpu_drops(w) &&
-           gw->n_parts == 1 && w->rows % 4 == 0 && y->cols == w->rows && !y->first &&
+           w->cols / kv->head_dim * rank <= 4 * GPU_HELD_WG && !gpu_drops(w) && gw->n_parts == 1 &&
+           w->rows % 4 == 0 && y->cols == w->rows && !y->first &&
            g->rec.limits.max_storage_buffers >= ATTEND_LORA_BUFFERS;
 }
 

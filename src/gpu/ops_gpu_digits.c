@@ -52,7 +52,7 @@ void gpu_note_settled(struct run *r, const struct tensor *of, const struct tenso
 
 bool gpu_adapts_parts(const struct weight *w, uint32_t n)
 {
-    if (!w || w->z || gpu_drops(w)) return false;
+    if (!w || gpu_drops(w)) return false;
     uint32_t rank = matrix_of(w)->adapted.rank;
     return rank > 0 && w->cols % 8 == 0 && rank * n <= GPU_Z_MOST;
 }

@@ -278,11 +278,10 @@ void gpu_lora_in(struct run *r, const struct tensor *z, const struct tensor *x,
 /* Does any of its adapters see only a part of x? */
 bool gpu_drops(const struct weight *w);
 
-/* gpu_linear in two halves, for linears of the same x: what their adapters make of it, where each
- * has a place for that (w->z), and the products. */
-void gpu_adapters_in(struct run *r, const struct tensor *x, const struct weight *w);
-void gpu_linear_after(struct run *r, struct tensor *y, const struct tensor *x,
-                      const struct weight *w);
+/* op_linear_z of n weights that read the same x: first what adapters make of it, so that nothing
+ * is waited for between the products. */
+void gpu_linears_z(struct run *r, struct tensor *const *y, struct tensor *const *z,
+                   const struct tensor *x, const struct weight *const *w, uint32_t n);
 
 /* Do so many rows go to the tiles of the matrix product? */
 bool gpu_by_tiles(const struct gpu_ops *g, uint32_t n_tok);

@@ -330,7 +330,7 @@ struct tensor gpu_lora_room(struct run *r, const struct weight *w, uint32_t rows
 {
     uint32_t rank = ((const struct gpu_weight *)w->mem)->adapted.rank;
     if (!rank) return (struct tensor) { 0 };
-    return w->z ? *w->z : gpu_scratch(r, SCRATCH_THIRD, rows, rank);
+    return gpu_scratch(r, SCRATCH_THIRD, rows, rank);
 }
 
 void gpu_lora_z(struct run *r, const struct tensor *z, const struct tensor *x,
@@ -340,9 +340,8 @@ void gpu_lora_z(struct run *r, const struct tensor *z, const struct tensor *x,
     const struct gpu_lora none = { .z = whole(ops_of(r)->unused), .b = whole(ops_of(r)->unused) };
     const struct block a = { .buffer = d->a, .shape = GPU_F32, .cols = w->cols, .rows = d->rank };
     const struct finish bare = { .scale = 1 };
-    bool trains = w->z && w->cols % 4 == 0 && gpu_by_tiles(ops_of(r), x->rows);
     if (!d->rank) return;
-    if (trains || gpu_drops(w)) gpu_lora_in(r, z, x, w);
+    if (gpu_drops(w)) gpu_lora_in(r, z, x, w);
     else block_product(r, z, x, NULL, &a, &none, &bare);
 }
 
@@ -379,11 +378,6 @@ static void adapted_matrix(struct run *r, const struct tensor *y, const struct t
     if (settled) gpu_used_settled(r);
 }
 
-void gpu_adapters_in(struct run *r, const struct tensor *x, const struct weight *w)
-{
-    if (w->z) gpu_lora_z(r, w->z, x, w);
-}
-
 void gpu_linear_given(struct run *r, const struct tensor *y, const struct tensor *x,
                       const struct weight *w, const struct tensor *z, const struct tensor *by,
                       uint32_t col)
@@ -394,12 +388,13 @@ void gpu_linear_given(struct run *r, const struct tensor *y, const struct tensor
     if (settled) gpu_used_settled(r);
 }
 
-void gpu_linear_after(struct run *r, struct tensor *y, const struct tensor *x,
-                      const struct weight *w)
+void gpu_linears_z(struct run *r, struct tensor *const *y, struct tensor *const *z,
+                   const struct tensor *x, const struct weight *const *w, uint32_t n)
 {
     const struct finish bare = { .scale = 1 };
-    if (w->z) after_adapters(r, y, x, NULL, w, w->z, 0, &bare);
-    else adapted_matrix(r, y, x, w, &bare);
+    bool many = x->cols % 4 == 0 && gpu_by_tiles(ops_of(r), x->rows);
+    for (uint32_t i = 0; i < n; i++) (many ? gpu_lora_in : gpu_lora_z)(r, z[i], x, w[i]);
+    for (uint32_t i = 0; i < n; i++) after_adapters(r, y[i], x, NULL, w[i], z[i], 0, &bare);
 }
 
 void gpu_adapted_matrix(struct run *r, const struct tensor *y, const struct tensor *x,

@@ -35,11 +35,14 @@ static bool place_tape(struct stage *s)
     struct tape *t = s->tape;
     struct tape_memory m = { 0 };
     bool ok = tape_place(t, &m);
-    for (uint32_t i = 0; i < m.n && s->place == STAGE_PROBE; i++) m.slots[i].size = m.sizes[i];
+    for (uint32_t i = 0; i < m.n && s->place == STAGE_PROBE; i++)
+        m.slots[i].at.size = m.slots[i].size;
     if (ok && s->place != STAGE_PROBE) ok = tape_memory_open(&m, s->run.be);
     assert(s->n_tensors + m.n <= sizeof s->tensors / sizeof *s->tensors);
-    for (uint32_t i = 0; i < m.n; i++) s->tensors[s->n_tensors++] = m.slots[i];
-    return ok && tape_bind(t, &m, s->run.be);
+    for (uint32_t i = 0; i < m.n; i++) s->tensors[s->n_tensors++] = m.slots[i].at;
+    ok = ok && tape_bind(t, &m, s->run.be);
+    mem_free(m.slots);
+    return ok;
 }
 
 void stage_run(struct stage *s, enum gpu_rule last, uint32_t pos)

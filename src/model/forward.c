@@ -136,6 +136,7 @@ uint64_t acts_bytes(const struct model *m, const struct backend *be, uint32_t n_
     for (size_t i = 0; i < N_ACTS; i++) n += (uint64_t)list[i].rows * list[i].cols * sizeof(float);
     tape_free(&a.step);
     tape_free(&a.head);
+    tape_memory_close(&a.memory, be);
     mem_free(kv.layers);
     return ok ? n : UINT64_MAX;
 }

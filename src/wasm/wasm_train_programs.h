@@ -30,10 +30,6 @@ struct gpu_train_programs {
     struct gpu_train_program list[16];
     uint32_t n, next;  /* next: who gives way to a new one when the list is full */
     uint64_t adapters; /* names those that the programs know */
-    const struct backend *be;
-    struct tensor *
-        z; /* of every target A x, from the way forward to the way back; experts make theirs anew */
-    size_t n_z;
 };
 
 /* The program of a piece, 0 with *err set when it cannot be recorded. */
