@@ -48,11 +48,6 @@ const LOADS = new RegExp(
   'g',
 );
 
-const PIECE = /subgroup_matrix_(?:left|right)<f16,\s*16,\s*16>/.source;
-const LOADS = new RegExp(
-  `subgroupMatrixLoad<${PIECE},\\s*(?:row|col)_major>\\(&stage\\[(\\w+)\\],(\\w+),PITCH\\)`, 'g',
-);
-
 function spellOut(source) {
   const out = spelled + source
     .replace(/enable [^;]*;/g, '')
