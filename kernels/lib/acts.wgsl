@@ -4,8 +4,8 @@
 //!include lib/base.wgsl
 
 //!if acts == f32
-// Sixteen activations, a run, as they are. A kernel that leaves rows ready for others leaves them so
-// where the device does not multiply int8.
+// Sixteen activations, a run, as they are. A kernel that leaves rows ready for others leaves them
+// so where the device does not multiply int8.
 alias Settled = Sixteen;
 
 fn settle(a : vec4<f32>, b : vec4<f32>, c : vec4<f32>, d : vec4<f32>) -> Settled {
@@ -53,7 +53,8 @@ struct Digits {
 fn transposed(v : vec4<u32>) -> Digits {
     let even = (v.xz & vec2<u32>(0xff00ffu)) | ((v.yw << vec2<u32>(8u)) & vec2<u32>(0xff00ff00u));
     let odd = ((v.xz >> vec2<u32>(8u)) & vec2<u32>(0xffu)) | (v.yw & vec2<u32>(0xff00u));
-    return Digits((even.x & 0xffffu) | (even.y << 16u), odd.x | (odd.y << 16u), (even.x >> 16u) | (even.y & 0xffff0000u));
+    return Digits((even.x & 0xffffu) | (even.y << 16u), odd.x | (odd.y << 16u),
+                  (even.x >> 16u) | (even.y & 0xffff0000u));
 }
 
 // The size of the largest of sixteen activations, and what makes whole numbers of them.
@@ -66,8 +67,10 @@ fn inverse_of(most : f32) -> f32 {
     return select(0.0, LARGEST / most, most > 1.0e-30);
 }
 
-fn scale_and_sum(most : f32, a : vec4<f32>, b : vec4<f32>, c : vec4<f32>, d : vec4<f32>) -> vec4<u32> {
-    return vec4<u32>(bitcast<u32>(most / LARGEST), bitcast<u32>(sum_four((a + b) + (c + d))), 0u, 0u);
+fn scale_and_sum(most : f32, a : vec4<f32>, b : vec4<f32>, c : vec4<f32>, d : vec4<f32>) ->
+    vec4<u32> {
+    return vec4<u32>(bitcast<u32>(most / LARGEST), bitcast<u32>(sum_four((a + b) + (c + d))), 0u,
+                     0u);
 }
 
 // Without dot4I8Packed and its like: kernels that settle also run where there are none.
@@ -78,7 +81,8 @@ fn settle(a : vec4<f32>, b : vec4<f32>, c : vec4<f32>, d : vec4<f32>) -> Settled
     let t = transposed(digits_of(b, inverse));
     let u = transposed(digits_of(c, inverse));
     let v = transposed(digits_of(d, inverse));
-    return Settled(vec4<u32>(s.high, t.high, u.high, v.high), vec4<u32>(s.middle, t.middle, u.middle, v.middle),
+    return Settled(vec4<u32>(s.high, t.high, u.high, v.high),
+                   vec4<u32>(s.middle, t.middle, u.middle, v.middle),
                    vec4<u32>(s.low, t.low, u.low, v.low), scale_and_sum(most, a, b, c, d));
 }
 

@@ -1,4 +1,5 @@
-// base - what any kernel may use: indices, activations in registers, GELU, and numbers out of words. It binds nothing, and what a kernel does not use is left out.
+// base - what any kernel may use: indices, activations in registers, GELU, and numbers out of
+//   words. It binds nothing, and what a kernel does not use is left out.
 
 // ---- indices ----
 
@@ -95,7 +96,8 @@ fn times(u : Sixteen, v : Sixteen) -> Sixteen {
 
 // f (u + r v)
 fn mixed(u : Sixteen, v : Sixteen, r : f32, f : f32) -> Sixteen {
-    return Sixteen(f * (u.a + r * v.a), f * (u.b + r * v.b), f * (u.c + r * v.c), f * (u.d + r * v.d));
+    return Sixteen(f * (u.a + r * v.a), f * (u.b + r * v.b), f * (u.c + r * v.c),
+                   f * (u.d + r * v.d));
 }
 
 fn square_sum(v : Sixteen) -> f32 {
@@ -168,7 +170,8 @@ fn high_nibbles(v : vec4<u32>) -> vec4<u32> {
 fn affine_of(head : vec4<u32>, group : u32) -> vec2<f32> {
     let s = head.yzw >> vec3<u32>(8u * (group & 3u));
     let low = s.xy & vec2<u32>(63u);
-    let high = (vec2<u32>(s.z, s.z >> 4u) & vec2<u32>(15u)) | ((s.xy >> vec2<u32>(2u)) & vec2<u32>(48u));
+    let high =
+        (vec2<u32>(s.z, s.z >> 4u) & vec2<u32>(15u)) | ((s.xy >> vec2<u32>(2u)) & vec2<u32>(48u));
     return unpack2x16float(head.x) * vec2<f32>(select(low, high, group > 3u));
 }
 

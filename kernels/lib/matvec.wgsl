@@ -106,7 +106,8 @@ fn x_at(i : u32) -> vec4<f32> {
 fn settled_at(base : u32, i : u32) -> Settled {
     let runs = p.cols / 16u;
     let at = base + i;
-    return Settled(bitcast<vec4<u32>>(x[at]), bitcast<vec4<u32>>(x[at + runs]), bitcast<vec4<u32>>(x[at + 2u * runs]),
+    return Settled(bitcast<vec4<u32>>(x[at]), bitcast<vec4<u32>>(x[at + runs]),
+                   bitcast<vec4<u32>>(x[at + 2u * runs]),
                    bitcast<vec4<u32>>(x[at + 3u * runs]));
 }
 //!end
@@ -116,8 +117,8 @@ override HELD : u32 = 512u; // vec4s of a row, rounded up to a multiple of 8
 var<workgroup> held : array<vec4<u32>, HELD>;
 
 //!if acts == f32
-// Lanes read numbers at strides of 2, 4 or 8 vec4s: in this order any eight neighbours hit different
-// banks.
+// Lanes read numbers at strides of 2, 4 or 8 vec4s: in this order any eight neighbours hit
+// different banks.
 fn place(i : u32) -> u32 {
     return i ^ (((i >> 3u) ^ (i >> 4u)) & 7u);
 }
@@ -184,7 +185,8 @@ fn merged(i : u32) -> Sixteen {
         }
         let s = turn * share;
         let end = partial[at + s + n4]; // top and total
-        let o = Sixteen(partial[col + s], partial[col + s + 1u], partial[col + s + 2u], partial[col + s + 3u]);
+        let o = Sixteen(partial[col + s], partial[col + s + 1u], partial[col + s + 2u],
+                        partial[col + s + 3u]);
         var z_share = vec4<f32>();
         if (rank4() > 0u) {
             z_share = partial[at + s + z_col];
@@ -193,7 +195,8 @@ fn merged(i : u32) -> Sixteen {
             let higher = max(top, end.x);
             let before = exp(top - higher);
             let now = exp(end.x - higher);
-            sum = Sixteen(before * sum.a + now * o.a, before * sum.b + now * o.b, before * sum.c + now * o.c,
+            sum = Sixteen(before * sum.a + now * o.a, before * sum.b + now * o.b,
+                          before * sum.c + now * o.c,
                        before * sum.d + now * o.d);
             z = before * z + now * z_share;
             total = before * total + now * end.y;
@@ -218,12 +221,14 @@ fn run_at(base : u32, i : u32) -> Run {
     let at = base + 4u * i;
     let v = mat4x4<f32>(x_at(at), x_at(at + 1u), x_at(at + 2u), x_at(at + 3u));
     let f = vec4<f32>(1.0, 0.00390625, 1.0, 0.00390625);
-    return Run(mat4x4<f32>(v[0] * f, v[1] * f, v[2] * f, v[3] * f), sum_four((v[0] + v[1]) + (v[2] + v[3])));
+    return Run(mat4x4<f32>(v[0] * f, v[1] * f, v[2] * f, v[3] * f),
+               sum_four((v[0] + v[1]) + (v[2] + v[3])));
 }
 
 // Codes are bytes below 256, `zero` the one that stands for 0.
 fn dot16(q : vec4<u32>, zero : f32, r : Run) -> f32 {
-    return sum_four(placed4(q.x, zero) * r.v[0] + placed4(q.y, zero) * r.v[1] + placed4(q.z, zero) * r.v[2] +
+    return sum_four(placed4(q.x, zero) * r.v[0] + placed4(q.y, zero) * r.v[1] +
+                    placed4(q.z, zero) * r.v[2] +
                   placed4(q.w, zero) * r.v[3]);
 }
 
@@ -258,7 +263,9 @@ fn run_at(base : u32, i : u32) -> Run {
 
 // Sixteen products on top of `sum`.
 fn add_digits(sum : i32, q : vec4<u32>, digit : vec4<u32>) -> i32 {
-    return dot4I8Packed(q.w, digit.w) + (dot4I8Packed(q.z, digit.z) + (dot4I8Packed(q.y, digit.y) + (dot4I8Packed(q.x, digit.x) + sum)));
+    return dot4I8Packed(q.w, digit.w) +
+        (dot4I8Packed(q.z, digit.z) +
+         (dot4I8Packed(q.y, digit.y) + (dot4I8Packed(q.x, digit.x) + sum)));
 }
 
 // Codes are bytes below 64, `zero` the one that stands for 0. What overflows on the way comes back:

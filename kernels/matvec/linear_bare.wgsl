@@ -1,8 +1,9 @@
 // linear_bare - y[t] = scale * W x[t]     (decode: one or a few rows t)
 //
-//   x   read   n_tok x cols             grid   each t in turn: a workgroup per R WG / LANES rows of W
-//   w   read   rows x cols                 bytes  W once a row t; x comes from the cache
-//   y   write  n_tok x rows f32         needs  x_stride % 4 == 0; x f32, finite up to 8-fold columns, or int8 planes, cols % 16 == 0
+//   x   read   n_tok x cols       grid   each t in turn: a workgroup per R WG / LANES rows of W
+//   w   read   rows x cols        bytes  W once a row t; x comes from the cache
+//   y   write  n_tok x rows f32   needs  x_stride % 4 == 0; x f32, finite up to 8-fold columns, or
+//                                        int8 planes, cols % 16 == 0
 //
 // As linear, without adapters and without a gelu.
 //

@@ -1,13 +1,15 @@
-// experts_down_bare - y[t] = sum over slots s of weights[t][s] factor_e W_e x[t][s]     (decode: one or a few rows t)
+// experts_down_bare - y[t] = sum over slots s of weights[t][s] factor_e W_e x[t][s]     (decode:
+//   one or a few rows t)
 //
-//   x        read    n_tok x n_used x cols, settled   grid   each row t in turn: a workgroup per R WG / LANES columns of y
-//   ids      read    n_tok x n_used i32               bytes  n_used matrices a row t
-//   weights  read    n_tok x n_used f32               needs  cols % 16 == 0; has_factor 0: factor is any buffer, unread,
-//   factor   read    n_expert f32                            and factor_e is 1
-//   w        read    n_mat x rows x cols
-//   y        update  n_tok x rows f32
+//   x        read    n_tok x n_used x cols, settled   grid   each row t in turn: a workgroup per R
+//   ids      read    n_tok x n_used i32                      WG / LANES columns of y
+//   weights  read    n_tok x n_used f32               bytes  n_used matrices a row t
+//   factor   read    n_expert f32                     needs  cols % 16 == 0; has_factor 0: factor
+//   w        read    n_mat x rows x cols                     is any buffer, unread, and factor_e is
+//   y        update  n_tok x rows f32                        1
 //
-// As experts_down, for rows that the kernel before has left ready (lib/acts) and matrices without adapters.
+// As experts_down, for rows that the kernel before has left ready (lib/acts) and matrices without
+// adapters.
 //
 // Reference: experts() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 

@@ -196,13 +196,22 @@ for (const name of known) {
   test(`a device of the profile ${name} has the CPU's logits`, async () => {
     mkdirSync('build/tmp', { recursive: true });
     run('synth', 'tiny-e2b', synth, '--force');
-    const want = run('logits', synth, '--ids', ids.join(','), '--top', '1').trim().split('\n').map((l) => JSON.parse(l).top[0]);
+    const want = run('logits', synth, '--ids', ids.join(','), '--top', '1')
+      .trim()
+      .split('\n')
+      .map((l) => JSON.parse(l).top[0]);
     const own = await openDevice({ profile: name }), gpu = new Gpu(own);
-    const engine = await GpuEngine.open(await Core.load(await loadWasm(), gpu), [await fileSource(synth)], { selfTest: false });
+    const engine = await GpuEngine.open(
+      await Core.load(await loadWasm(), gpu), [await fileSource(synth)], { selfTest: false },
+    );
     const session = engine.session(64, 8), got = [];
-    for (const id of ids.subarray(0, 12)) await session.feed(Int32Array.of(id), 1, (_, row) => got.push(row.slice()));
+    for (const id of ids.subarray(0, 12))
+      await session.feed(Int32Array.of(id), 1, (_, row) => got.push(row.slice()));
     equal(got.length, 12);
-    got.forEach((row, i) => ok(Math.abs(row[want[i][0]] - want[i][1]) < 5e-4, `position ${i}: ${row[want[i][0]]} for ${want[i][1]}`));
+    got.forEach((row, i) => ok(
+      Math.abs(row[want[i][0]] - want[i][1]) < 5e-4,
+      `position ${i}: ${row[want[i][0]]} for ${want[i][1]}`,
+    ));
     session.close();
     engine.close();
     own.device.destroy();

@@ -18,7 +18,11 @@ import { patch } from './patch.mjs';
 import './software_adapter.mjs';
 
 const device = await openDevice({}), wasm = await WebAssembly.compile(await loadWasm());
-const large = { ...device, names: { ...device.names, profile: 'nvidia' }, limits: { ...device.limits, subgroupMax: 8 } };
+const large = {
+  ...device,
+  names: { ...device.names, profile: 'nvidia' },
+  limits: { ...device.limits, subgroupMax: 8 },
+};
 const ids = Int32Array.from({ length: 12 }, (_, i) => (i === 0 ? 2 : 5 + (i * 7919) % 290));
 const few = ids.subarray(0, 3); // rows that a load does not expect
 const options = { context: 256, batch: 32, selfTest: true };
