@@ -139,7 +139,7 @@ WASM_CC  ?= clang-19
 WASM_OUT  = $(BUILD)/wasm
 WASM_NO   = src/bezel_file.c src/io/source_file.c src/io/ollama.c src/io/locate.c src/io/gguf_write_file.c \
             src/io/gguf_file.c src/io/adapter_file.c src/io/part_file.c src/io/file_guard.c \
-            src/base/seed.c src/plan.c src/gpu/null_host.c src/gpu/profile.c
+            src/base/seed.c src/plan.c src/gpu/null_host.c
 WASM_CLI  = src/cli/inspect.c src/cli/inspect_json.c src/cli/inspect_text.c src/cli/quant_mix.c
 WASM_SRC  = $(sort $(filter-out $(WASM_NO),$(LIB_SRC)) $(wildcard src/wasm/*.c) $(WASM_CLI))
 WASM_OBJ  = $(WASM_SRC:%.c=$(WASM_OUT)/obj/%.o) $(WASM_OUT)/obj/gen/kernels.o
@@ -151,7 +151,7 @@ WASM_CFLAGS = --target=wasm32-wasi -std=c11 -O3 -msimd128 -mbulk-memory -msign-e
 WASM_SMALL = $(addprefix $(WASM_OUT)/obj/src/,io/%.o text/tokenizer.o text/detok.o text/stop.o text/marked.o gpu/adapt.o \
             gpu/draw.o gpu/upload.o gpu/wgsl.o ops/ops_cpu_bwd_experts.o)
 WASM_SMALLEST = $(addprefix $(WASM_OUT)/obj/src/,cli/%.o wasm/%.o train/%.o model/%.o tape/%.o gpu/ops_%.o gpu/fuse%.o gpu/selftest%.o \
-            text/chat_%.o base/json.o bezel.o session.o generate.o step.o ops/ops.o gpu/record.o gpu/kernel.o)
+            text/chat_%.o base/json.o bezel.o session.o generate.o step.o ops/ops.o gpu/record.o gpu/kernel.o gpu/profile.o)
 $(WASM_SMALL): WASM_CFLAGS += -Os
 $(WASM_SMALLEST): WASM_CFLAGS += -Oz
 # The stack lies below everything else, so that an overflow traps instead of overwriting.

@@ -26,7 +26,7 @@ async function largeDevice() {
   let n = 0;
   device.createShaderModule = () => ({});
   device.createComputePipelineAsync = ({ layout, label }) => newPipeline({ layout, label, compute: { module: newModule({ code: `const NUMBER = ${n++}; @compute @workgroup_size(1) fn main() { }` }) } });
-  return { ...opened, software: false, limits: { ...limits, subgroupMin: 32, subgroupMax: 32, maxInvocations: 1024, maxWorkgroupBytes: 49152 } };
+  return { ...opened, software: false, names: { ...opened.names, profile: 'nvidia' }, limits: { ...limits, subgroupMin: 32, subgroupMax: 32, maxInvocations: 1024, maxWorkgroupBytes: 49152 } };
 }
 
 async function timed(gpu, items) {

@@ -21,7 +21,8 @@ if (!file) {
   process.exit(2);
 }
 const PROMPT = 512, PROMPTS = 30, NEW = 9, WARM = 50;
-const model = await GpuModel.open(await loadWasm(), openDevice, [await fileSource(file)], { selfTest: false, table: 'gpu' }); // nothing is computed here
+const opened = await openDevice(), largeDevice = async () => ({ ...opened, names: { ...opened.names, profile: 'nvidia' } });
+const model = await GpuModel.open(await loadWasm(), largeDevice, [await fileSource(file)], { selfTest: false, table: 'gpu' }); // nothing is computed here
 const { engine } = model, { core, gpu } = engine;
 if (o.rank) await model.addAdapter(memorySource('adapter', loraFile(linearsOf(core, await fileSource(file)), +o.rank)));
 const times = o.layers ? Math.round(+o.layers / engine.info.n_layer) : 1;

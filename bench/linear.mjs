@@ -1,9 +1,10 @@
 // linear.mjs - one kernel of a decode step at the shapes of a model, in every cut into workgroups, teams of lanes and rows a team (R):
 // microseconds a dependent dispatch, and the rate at which its weights are read.
 //
-//   node bench/linear.mjs [--only NAME] [--wg 128,256] [--lanes 16,32] [--rows 2,4] [--tier plain] [--top 4] [--dispatches 128] [--quick]
+//   node bench/linear.mjs [--only NAME] [--wg 128,256] [--lanes 16,32] [--rows 2,4] [--tier plain] [--f32] [--top 4] [--dispatches 128] [--quick]
 //
 // --only takes a part of a case's name ("down", "e2b"), --top how many of the fastest cuts are shown (0: all of them).
+// --f32 has rows read as they are where they would be int8 planes.
 // --quick is a smoke test for a software device. A full run takes less than a minute on a large GPU.
 //
 // A measurement is one pass of many dispatches that all write the same result, so that each waits for the one before,
@@ -16,7 +17,7 @@ import { Core, Gpu, loadWasm, openDevice } from '../web/engine/dist/core.js';
 
 const { values: o } = parseArgs({
   options: { only: { type: 'string', default: '' }, wg: { type: 'string' }, lanes: { type: 'string' }, rows: { type: 'string' }, tier: { type: 'string', default: 'subgroup' }, top: { type: 'string', default: '4' },
-    dispatches: { type: 'string', default: '128' }, quick: { type: 'boolean', default: false } },
+    dispatches: { type: 'string', default: '128' }, quick: { type: 'boolean', default: false }, f32: { type: 'boolean', default: false } },
 });
 const numbers = (list, otherwise) => (list ? list.split(',').map(Number) : otherwise);
 const wgs = numbers(o.wg, o.quick ? [64] : [64, 128, 256]);
@@ -24,26 +25,26 @@ const lanes = numbers(o.lanes, o.quick ? [4, 32] : [4, 8, 16, 32, 64, 128, 256])
 const together = numbers(o.rows, o.quick ? [2] : [1, 2, 3, 4]);
 const dispatches = o.quick ? 4 : +o.dispatches, poolBytes = o.quick ? 2 ** 24 : 2 ** 29;
 
-// name, kernel, shape of the weights, rows (of each matrix, or a list), columns
+// name, kernel, shape of the weights and how activations are read, rows (of each matrix, or a list), columns
 const cases = [
   ['e2b q', 'linear', 'q4_k', 2048, 1536], ['e2b q, global', 'linear', 'q4_k', 4096, 1536], ['e2b k', 'linear', 'q4_k', 256, 1536], ['e2b v', 'linear', 'q6_k', 256, 1536],
   ['e2b attention out', 'linear', 'q4_k', 1536, 2048], ['e2b attention out, global', 'linear', 'q4_k', 1536, 4096],
-  ['e2b join, q k v', 'join_linears', 'q4_k', [2048, 256, 256], 1536], ['e2b join, q', 'join_linears', 'q4_k', [2048, 0, 0], 1536], ['e2b join, q, global', 'join_linears', 'q4_k', [4096, 0, 0], 1536],
-  ['e2b join, gate and up', 'join_gate_up', 'q4_k', 6144, 1536], ['e2b join, gate and up, wide', 'join_gate_up', 'q4_k', 12288, 1536], ['e2b join, per-layer gate', 'join_gelu', 'q4_k', 256, 1536],
-  ['e2b merge, attention out', 'merge_linear', 'q4_k', 1536, 2048], ['e2b merge, attention out, global', 'merge_linear', 'q4_k', 1536, 4096],
+  ['e2b join, q k v', 'join_linears', 'q4_k int8', [2048, 256, 256], 1536], ['e2b join, q', 'join_linears', 'q4_k int8', [2048, 0, 0], 1536], ['e2b join, q, global', 'join_linears', 'q4_k int8', [4096, 0, 0], 1536],
+  ['e2b join, gate and up', 'join_gate_up', 'q4_k int8', 6144, 1536], ['e2b join, gate and up, wide', 'join_gate_up', 'q4_k int8', 12288, 1536], ['e2b join, per-layer gate', 'join_gelu', 'q4_k int8', 256, 1536],
+  ['e2b merge, attention out', 'merge_linear', 'q4_k int8', 1536, 2048], ['e2b merge, attention out, global', 'merge_linear', 'q4_k int8', 1536, 4096],
   ['e2b gate and up', 'gate_up', 'q4_k', 6144, 1536], ['e2b gate and up, wide', 'gate_up', 'q4_k', 12288, 1536],
   ['e2b down', 'linear', 'q4_k', 1536, 6144], ['e2b down, wide', 'linear', 'q4_k', 1536, 12288], ['e2b down, wide', 'linear', 'q6_k', 1536, 12288],
   ['e2b per-layer gate', 'linear', 'q4_k', 256, 1536], ['e2b per-layer out', 'linear', 'q4_k', 1536, 256],
   ['e2b head', 'linear', 'q6_k', 262144, 1536],
-  ['12b join, gate and up', 'join_gate_up', 'q4_k', 15360, 3840], ['31b join, gate and up', 'join_gate_up', 'q4_k', 21504, 5376],
+  ['12b join, gate and up', 'join_gate_up', 'q4_k int8', 15360, 3840], ['31b join, gate and up', 'join_gate_up', 'q4_k int8', 21504, 5376],
   ['12b gate and up', 'gate_up', 'q4_k', 15360, 3840], ['12b down', 'linear', 'q4_k', 3840, 15360],
   ['31b gate and up', 'gate_up', 'q4_k', 21504, 5376], ['31b down', 'linear', 'q6_k', 5376, 21504],
-  ['e2b digits, attention out', 'linear_digits', 'q4_k', 1536, 2048], ['e2b digits, down', 'linear_digits', 'q4_k', 1536, 6144], ['e2b digits, down, wide', 'linear_digits', 'q4_k', 1536, 12288],
-  ['e2b digits, down', 'linear_digits', 'q6_k', 1536, 6144], ['e2b digits, down, wide', 'linear_digits', 'q6_k', 1536, 12288],
-  ['e2b digits, gate and up', 'gate_up_digits', 'q4_k', 6144, 1536], ['e2b digits, gate and up, wide', 'gate_up_digits', 'q4_k', 12288, 1536], ['e2b digits, head', 'linear_digits', 'q6_k', 262144, 1536],
-  ['12b digits, gate and up', 'gate_up_digits', 'q4_k', 15360, 3840], ['12b digits, down', 'linear_digits', 'q4_k', 3840, 15360],
-  ['31b digits, q k v', 'linears_digits', 'q4_k', [8192, 4096, 4096], 5376], ['31b digits, attention out', 'linear_digits', 'q4_k', 5376, 8192],
-  ['31b digits, gate and up', 'gate_up_digits', 'q4_k', 21504, 5376], ['31b digits, down', 'linear_digits', 'q4_k', 5376, 21504], ['31b digits, down', 'linear_digits', 'q6_k', 5376, 21504],
+  ['e2b int8, attention out', 'linear', 'q4_k int8', 1536, 2048], ['e2b int8, down', 'linear', 'q4_k int8', 1536, 6144], ['e2b int8, down, wide', 'linear', 'q4_k int8', 1536, 12288],
+  ['e2b int8, down', 'linear', 'q6_k int8', 1536, 6144], ['e2b int8, down, wide', 'linear', 'q6_k int8', 1536, 12288],
+  ['e2b int8, gate and up', 'gate_up', 'q4_k int8', 6144, 1536], ['e2b int8, gate and up, wide', 'gate_up', 'q4_k int8', 12288, 1536], ['e2b int8, head', 'linear', 'q6_k int8', 262144, 1536],
+  ['12b int8, gate and up', 'gate_up', 'q4_k int8', 15360, 3840], ['12b int8, down', 'linear', 'q4_k int8', 3840, 15360],
+  ['31b int8, q k v', 'linears', 'q4_k int8', [8192, 4096, 4096], 5376], ['31b int8, attention out', 'linear', 'q4_k int8', 5376, 8192],
+  ['31b int8, gate and up', 'gate_up', 'q4_k int8', 21504, 5376], ['31b int8, down', 'linear', 'q4_k int8', 5376, 21504], ['31b int8, down', 'linear', 'q6_k int8', 5376, 21504],
 ];
 
 /** Bytes of a matrix, and where its parts begin in words: src/gpu/repack.h. */
@@ -143,10 +144,11 @@ const nothing = device.createBindGroup({ layout: empty.getBindGroupLayout(0), en
 await time(empty, [nothing], 132);
 console.log(`${found.name}, ${o.tier} tier, ${querySet ? 'device time' : 'wall time'}; empty: ${(await time(empty, [nothing], 132)).toFixed(2)} us`);
 
-for (const [what, name, shape, allRows, cols] of cases) {
+for (const [what, name, read, allRows, cols] of cases) {
   if (!what.includes(o.only)) continue;
+  const [shape, acts] = read.split(' '), words = [shape, ...(acts && !o.f32 ? [acts] : []), ...(o.tier === 'plain' ? [] : ['subgroup'])];
   const rows = [allRows].flat().map((n) => (o.quick ? Math.min(n, 64) : n));
-  const kernel = core.kernel(variants[`${name}[${shape}${o.tier === 'plain' ? '' : ' subgroup'}]`]);
+  const kernel = core.kernel(variants[`${name}[${words.join(' ')}]`]);
   const joins = kernel.overrides.includes('HELD');
   const units = cols / (shape === 'q8_0' ? 16 : 32);
   const cuts = wgs.filter((wg) => !joins || cols <= 16 * wg).flatMap((wg) => lanes.filter((l) => l <= wg && l < 2 * units).flatMap((l) => together.map((r) => ({ WG: wg, LANES: l, R: r }))));

@@ -1,6 +1,6 @@
 // pass.mjs - what tokens cost the device, and what each kind of kernel costs where it is: with its dispatches left out.
 //
-//   node bench/pass.mjs MODEL.gguf [--adapter FILE] [--depth 8] [--tokens 48] [--orders same,sorted,few] [--no-kinds] [--rules]
+//   node bench/pass.mjs MODEL.gguf [--adapter FILE] [--depth 8] [--tokens 48] [--orders same,sorted,few] [--no-kinds] [--rules] [--device-profile NAME]
 //
 // A token is one pass; its time is the device's own (timestamp queries), medians of tokens. Results are wrong while dispatches
 // are left out or exchanged, which no time depends on. A kernel alone, again and again, is faster than among others:
@@ -14,16 +14,16 @@ import { GpuModel, fileSource, loadWasm, openDevice } from '../web/engine/dist/c
 
 const { values: o, positionals: [file] } = parseArgs({
   allowPositionals: true,
-  options: { adapter: { type: 'string' }, depth: { type: 'string', default: '8' }, tokens: { type: 'string', default: '48' }, orders: { type: 'string', default: '' }, 'no-kinds': { type: 'boolean', default: false }, rules: { type: 'boolean', default: false } },
+  options: { adapter: { type: 'string' }, depth: { type: 'string', default: '8' }, tokens: { type: 'string', default: '48' }, orders: { type: 'string', default: '' }, 'no-kinds': { type: 'boolean', default: false }, rules: { type: 'boolean', default: false }, 'device-profile': { type: 'string' } },
 });
 if (!file) {
-  console.error('usage: node bench/pass.mjs MODEL.gguf [--adapter FILE] [--depth N] [--tokens N] [--orders same,sorted,few] [--no-kinds] [--rules]');
+  console.error('usage: node bench/pass.mjs MODEL.gguf [--adapter FILE] [--depth N] [--tokens N] [--orders same,sorted,few] [--no-kinds] [--rules] [--device-profile NAME]');
   process.exit(2);
 }
 const QUERY = 0x200, COPY_SRC = 4, COPY_DST = 8, MAP_READ = 1; // Node has no names for them
 const WARM = 8, FEW = 4, LEAST = 100, QUERIES = 4096; // a pass of fewer dispatches is none of a token
 const tokens = +o.tokens, depth = +o.depth;
-const model = await GpuModel.open(await loadWasm(), openDevice, [await fileSource(file)], { selfTest: false, table: 'gpu' });
+const model = await GpuModel.open(await loadWasm(), () => openDevice(o['device-profile'] ? { profile: o['device-profile'] } : {}), [await fileSource(file)], { selfTest: false, table: 'gpu' });
 if (o.adapter) await model.addAdapter(await fileSource(o.adapter));
 const { engine } = model, { device } = engine.gpu;
 const queries = device.createQuerySet({ type: 'timestamp', count: QUERIES });

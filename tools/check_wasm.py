@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""check_wasm.py FILE.wasm TRAIN.wgsl - what the module asks of its host, and the size of a download.
+"""check_wasm.py FILE.wasm TRAIN.wgsl - what the module asks of its host, and the size of a
+download.
 
-Fails when the module imports from anything but "gpu" and "host" (a system call crept in), exports names that
-are not ours, or is larger than 280 KB gzipped. It has all that a text chat downloads of the core; training's kernels
-come in the other file when a training begins.
+Fails when the module imports from anything but "gpu" and "host" (a system call crept in), exports
+names that are not ours, or is larger than 280 KB gzipped. It has all that a text chat downloads of
+the core; training's kernels come in the other file when a training begins.
 """
 import gzip
 import pathlib
@@ -87,12 +88,14 @@ def main(argv):
         return 2
     data = pathlib.Path(argv[1]).read_bytes()
     imports, exports = read_module(data)
-    gzipped, training = (len(gzip.compress(d, 9, mtime=0)) for d in (data, pathlib.Path(argv[2]).read_bytes()))
+    gzipped, training = (len(gzip.compress(d, 9, mtime=0))
+                         for d in (data, pathlib.Path(argv[2]).read_bytes()))
     problems = [f"imports {m}.{n}" for m, n, _ in imports if m not in MODULES]
     problems += [f"exports {n}" for n, _ in exports if not EXPORTS.fullmatch(n)]
     if gzipped > MAX_GZIPPED:
         problems.append(f"{gzipped} bytes gzipped; the limit is {MAX_GZIPPED}")
-    named = {m: " ".join(sorted(n for module, n, _ in imports if module == m)) for m in sorted(MODULES)}
+    named = {m: " ".join(sorted(n for module, n, _ in imports if module == m))
+             for m in sorted(MODULES)}
     print(f"{argv[1]}: {len(data)} bytes, {gzipped} gzipped, {len(exports)} exports, imports "
           + "; ".join(f"{m}: {n or '-'}" for m, n in named.items()))
     print(f"a text chat downloads {gzipped} bytes of it gzipped, a training {training} more")

@@ -16,9 +16,11 @@
 // Reference: the nodes of rule attend_heads, in src/ops/ops_cpu.c. Tolerance 1e-9 nmse: f32 here; KV_F16: one rounding
 // to half.
 
+//!axis acts f32 int8
 //!axis share whole
 //!axis cache written
 //!include lib/attend.wgsl
+//!include lib/acts.wgsl
 //!bind s update array<vec4<u32>>
 
 fn put_four(part : Part, head : u32, i : u32, o : vec4<f32>) {
@@ -32,6 +34,14 @@ fn put_end(part : Part, head : u32, top : f32, total : f32) {
 fn before_share(part : Part, lid : u32) {
 }
 
+//!if acts == f32
+// The answer is there, all of it.
+fn after_share(part : Part, lid : u32) {
+    if (lid < head4()) {
+        s[part.row_q * head4() + lid] = bitcast<vec4<u32>>(queries[lid] / some[0]);
+    }
+}
+//!else
 // The answer is there, all of it. Four threads settle a run, each four of its columns, to the places of put_run().
 fn after_share(part : Part, lid : u32) {
     if (lid >= head4()) {
@@ -52,3 +62,4 @@ fn after_share(part : Part, lid : u32) {
         s[at + 3u * runs] = scale_and_sum(most, run.a, run.b, run.c, run.d);
     }
 }
+//!end

@@ -14,15 +14,17 @@
 //   s       write  h, settled; behind it z, f32: from word `at` on n_tok x rows, from at2 on n_tok x rows2, from at3 on
 //                  n_tok x rows3
 //
-// What the adapters of all matrices that read one stream make of it: the products after it (linears_digits_lora,
-// gate_up_digits_lora, linear) read h and z. Every workgroup joins for itself; there are few.
+// What the adapters of all matrices that read one stream make of it: the products after it (linears_lora,
+// gate_up_lora, linear) read h and z. Every workgroup joins for itself; there are few.
 //
 // Reference: the nodes of rule norm_linears, in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 
+//!axis acts f32 int8
 //!axis tier plain subgroup
 //!axis vectors one
 //!include lib/lanes.wgsl
 //!include lib/residual.wgsl
+//!include lib/acts.wgsl
 
 // A workgroup's share of z = A x: one row of A, a thread sixteen columns of it, which are on their way
 // while x is made.

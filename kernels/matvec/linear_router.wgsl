@@ -11,16 +11,17 @@
 //   n        write  n_tok x n_embd f32
 //   s        write  n, settled
 //
-// linear_digits and router_scores, which need nothing of one another, at the same time: a dispatch that waits costs more than
+// linear_bare and router_scores, which need nothing of one another, at the same time: a dispatch that waits costs more than
 // either of them.
 //
 // Reference: rms_norm(), linear() and times() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 
 //!axis format f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
+//!axis acts f32 int8
 //!axis tier plain subgroup
 //!axis product own
 //!axis matrices 1
-//!axis input int8
+//!axis input memory
 //!without format in f32 f16 bf16
 //!include lib/lanes.wgsl
 //!include lib/matvec.wgsl

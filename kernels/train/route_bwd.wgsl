@@ -1,5 +1,5 @@
-// route_bwd - from the gradients of the chosen experts' weights to those of all scores: for the chosen
-//   ds = w (dw - sum w dw), for the others 0     (training)
+// route_bwd - from the gradients of the chosen experts' weights to those of all scores: for the
+//   chosen ds = w (dw - sum w dw), for the others 0     (training)
 //
 //   ids  read   rows x n_used i32        grid   ceil(rows * n_expert / 64) workgroups
 //   w    read   rows x n_used f32        bytes  3 n_used reads + 1 write a score
@@ -7,7 +7,8 @@
 //   ds   write  rows x n_expert f32
 //
 // The weights are the softmax of the chosen scores alone.
-// Reference: cpu_route_bwd() in src/ops/ops_cpu_bwd_experts.c. Tolerance 1e-12 nmse: f32 sums of n_used.
+// Reference: cpu_route_bwd() in src/ops/ops_cpu_bwd_experts.c. Tolerance 1e-12 nmse: f32 sums of
+// n_used.
 
 //!include lib/base.wgsl
 

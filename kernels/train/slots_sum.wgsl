@@ -4,7 +4,8 @@
 //   y  update  rows x cols f32               bytes  1 read an element of x, 1 read + 1 write of y
 //                                            needs  cols % 4 == 0
 //
-// Reference: cpu_experts_bwd() in src/ops/ops_cpu_bwd_experts.c. Tolerance 1e-12 nmse: another order.
+// Reference: cpu_experts_bwd() in src/ops/ops_cpu_bwd_experts.c. Tolerance 1e-12 nmse: another
+// order.
 
 //!include lib/base.wgsl
 

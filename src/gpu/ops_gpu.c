@@ -170,7 +170,7 @@ void gpu_dispatch_sum(struct run *r, uint32_t kernel, uint32_t wg_index, uint32_
                       uint32_t n_groups)
 {
     struct gpu_ops *g = ops_of(r);
-    struct gpu_constant wg = { wg_index, (float)(g->narrow ? 16 : usual) };
+    struct gpu_constant wg = { wg_index, gpu_sum_wg(g, usual) };
     record_dispatch(&g->rec, kernel, &wg, 1, params, b, n, n_groups);
 }
 
@@ -358,9 +358,12 @@ enum bz_status gpu_ops_open(struct backend *out, enum gpu_tier tier, struct bz_e
     g->tier = tier;
     if (g->tier == TIER_MATRIX && !g->rec.limits.has_matrix) g->tier = TIER_SUBGROUP;
     if (!g->rec.limits.subgroup_max) g->tier = TIER_PLAIN;
-    g->narrow = g->rec.limits.subgroup_min == 4 && g->rec.limits.subgroup_max == 4;
-    g->narrow_stream = GPU_NARROW_STREAM;
-    g->parts_room = GPU_PARTS_BYTES;
+    struct gpu_adapter adapter;
+    gpu_get_adapter(&adapter);
+    const struct gpu_profile *profile = gpu_profile_of(&adapter, &g->rec.limits);
+    g->tuning = profile->tuning;
+    g->int8 = profile->int8 && g->rec.limits.has_packed_dot;
+    g->parts_room = g->tuning->parts_bytes;
     g->unused = gpu_buffer_new(16, GPU_STORAGE);
     for (uint32_t i = 0; i < COUNT(g->unread); i++) g->unread[i] = gpu_buffer_new(16, GPU_STORAGE);
     *out = gpu_backend;

@@ -22,7 +22,7 @@ static bool is_ours(const struct gpu_ops *g, const struct join *j, const struct 
 static bool join_lora(struct run *r, const struct join *j, struct tensor *z,
                       const struct weight *const *w, uint32_t n, bool floats)
 {
-    enum { BUFFERS = 9, GROUPS = 64 };
+    enum { BUFFERS = 9 };
     struct gpu_ops *g = ops_of(r);
     struct gpu_vectors v = gpu_join_vectors(g, j);
     if (!gpu_joins(g, j, BUFFERS) || !v.one) return false;
@@ -55,9 +55,10 @@ static bool join_lora(struct run *r, const struct join *j, struct tensor *z,
         *rows[k++] = z[i].cols;
         all += z[i].cols;
     }
-    uint32_t groups = 1 + divide_up(all, divide_up(all, GROUPS));
+    uint32_t groups = 1 + divide_up(all, divide_up(all, g->tuning->lora_groups));
     struct gpu_constant wg = { JOIN_LORA_WG, GPU_HELD_WG };
-    record_dispatch(&g->rec, TIERED(g, JOIN_LORA), &wg, 1, &p, bind, COUNT(bind), groups * p.n_tok);
+    record_dispatch(&g->rec, TIERED(g, JOIN_LORA) | ACTS(g, JOIN_LORA), &wg, 1, &p, bind,
+                    COUNT(bind), groups * p.n_tok);
     gpu_note_settled(r, to, &settled);
     return true;
 }
@@ -67,7 +68,7 @@ static void join_and_adapt(struct run *r, const struct join *j, struct tensor *z
                            const struct weight *const *w, uint32_t n)
 {
     bool floats = false;
-    for (uint32_t i = 0; i < n; i++) floats = floats || !gpu_reads_digits(matrix_of(w[i])->shape);
+    for (uint32_t i = 0; i < n; i++) floats = floats || !gpu_is_codes(matrix_of(w[i])->shape);
     if (join_lora(r, j, z, w, n, floats)) return;
     gpu_join_settled(r, j, true);
     gpu_place_z(z, gpu_settled_of(r, join_result(j)), w, n);

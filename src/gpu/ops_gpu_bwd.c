@@ -19,7 +19,7 @@ static void dispatch_sum(struct run *r, uint32_t kernel, struct gpu_constant wg,
                          const struct gpu_binding *b, uint32_t n, uint32_t n_groups)
 {
     struct gpu_ops *g = ops_of(r);
-    if (g->narrow) wg.value = 16; /* barriers are dear on a software device */
+    wg.value = gpu_sum_wg(g, (uint32_t)wg.value);
     record_dispatch(&g->rec, kernel, &wg, 1, params, b, n, n_groups);
 }
 
@@ -84,12 +84,12 @@ struct bwd_cut {
 static struct bwd_cut bwd_cut(const struct gpu_ops *g, uint32_t n_tok, uint32_t rows, uint32_t cols)
 {
     struct bwd_cut c = { .tile = 64, .loads = 4, .n_split = 1 };
-    if (!g->narrow && n_tok > 64 && cols > 64) c.tile = 128, c.loads = 1;
+    const struct gpu_tuning *by = g->tuning;
+    if (by->bwd_tile == 128 && n_tok > 64 && cols > 64) c.tile = 128, c.loads = 1;
     uint32_t tiles = divide_up(n_tok, c.tile) * divide_up(cols, c.tile);
     uint64_t cost;
-    if (!g->narrow)
-        c.n_split = gpu_shares(tiles, c.tile == 128 ? GPU_UNITS : 4 * GPU_UNITS, rows,
-                               (uint64_t)n_tok * cols, GPU_PARTS_BYTES, &cost);
+    c.n_split = gpu_shares(by, tiles, c.tile == 128 ? by->units : 4 * by->units, rows,
+                           (uint64_t)n_tok * cols, by->parts_bytes, &cost);
     c.n_groups = tiles * c.n_split;
     return c;
 }
@@ -213,7 +213,7 @@ static void few_rows(struct run *r, const struct tensor *z, const struct tensor 
                                 .share = drop.share,
                                 .kept = drop.kept };
     struct gpu_binding bind[] = { act(x), whole(m), act(z) };
-    struct gpu_constant constants[] = { { LORA_IN_WG, g->narrow ? 16 : 128 },
+    struct gpu_constant constants[] = { { LORA_IN_WG, gpu_sum_wg(g, 128) },
                                         { LORA_IN_DROP, (float)drop.on } };
     if (has_lone(g, LONE(LORA_IN))) {
         struct gpu_constant drops = { LORA_IN_DROP, (float)drop.on };
@@ -272,7 +272,7 @@ static void lora_grad(struct run *r, struct tensor *out, const struct lora *l,
     struct gpu_ops *g = ops_of(r);
     const struct tensor *z = of_a ? rows->u : rows->z, *x = of_a ? rows->x : rows->dy;
     const struct drop drop = drop_of(of_a ? l : NULL);
-    uint32_t rank = l->a.rows, n_mat = l->a.n_mat, lanes = g->narrow ? 16 : 8;
+    uint32_t rank = l->a.rows, n_mat = l->a.n_mat, lanes = g->tuning->lora_grad_lanes;
     struct lora_grad_params p = { .n = z->rows,
                                   .wide = x->cols,
                                   .rank = rank,
@@ -299,7 +299,7 @@ static void lora_grad(struct run *r, struct tensor *out, const struct lora *l,
         return;
     }
     struct gpu_constant constants[] = { { LORA_GRAD_LANES, (float)lanes },
-                                        { LORA_GRAD_GROUPS, g->narrow ? 1 : 32 },
+                                        { LORA_GRAD_GROUPS, (float)g->tuning->lora_grad_groups },
                                         { LORA_GRAD_MANY, rows->ids != NULL },
                                         { LORA_GRAD_DROP, (float)drop.on } };
     record_dispatch(&g->rec, KERNEL_LORA_GRAD, constants, COUNT(constants), &p, bind, COUNT(bind),
@@ -354,7 +354,7 @@ static void sum_dispatch(struct run *r, const struct tensor *out, struct sum_to_
                          const struct tensor *t, bool squares)
 {
     struct gpu_ops *g = ops_of(r);
-    struct gpu_constant constants[] = { { SUM_TO_WG, g->narrow ? 16 : 256 },
+    struct gpu_constant constants[] = { { SUM_TO_WG, gpu_sum_wg(g, 256) },
                                         { SUM_TO_SQUARES, squares } };
     struct gpu_binding bind[] = { act(t), act(out) };
     record_dispatch(&g->rec, KERNEL_SUM_TO, constants, COUNT(constants), &p, bind, COUNT(bind),

@@ -103,7 +103,7 @@ static void weights_bwd(struct run *r, struct tensor *dweights, const struct ten
     struct gpu_ops *g = ops_of(r);
     struct experts_dweights_params p = { .n_slots = h->rows, .n_ff = h->cols };
     struct gpu_binding bind[] = { act(h), act(dh), act(&routing->weights), act(dweights) };
-    struct gpu_constant wg = { EXPERTS_DWEIGHTS_WG, g->narrow ? 16 : 64 };
+    struct gpu_constant wg = { EXPERTS_DWEIGHTS_WG, gpu_sum_wg(g, 64) };
     record_dispatch(&g->rec, KERNEL_EXPERTS_DWEIGHTS, &wg, 1, &p, bind, COUNT(bind), h->rows);
 }
 

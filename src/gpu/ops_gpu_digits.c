@@ -4,12 +4,7 @@
 
 bool gpu_can_settle(const struct gpu_ops *g, uint32_t rows, uint32_t cols)
 {
-    return !g->narrow && g->rec.limits.has_packed_dot && !gpu_by_tiles(g, rows) && cols % 16 == 0;
-}
-
-bool gpu_reads_digits(enum gpu_shape shape)
-{
-    return shape >= GPU_Q4_0;
+    return g->tuning->shares_rows && !gpu_by_tiles(g, rows) && cols % 16 == 0;
 }
 
 /* Two rooms in turn: who reads digits may write the next ones. Behind them is place for what
@@ -24,6 +19,13 @@ struct tensor gpu_settled_room(struct run *r, uint32_t rows, uint32_t cols)
     t.cols = cols;
     t.size = (uint64_t)rows * cols;
     return t;
+}
+
+struct tensor gpu_settled_beside(struct run *r, const struct tensor *y, bool planes)
+{
+    bool whole_runs = y->cols % 16 == 0;
+    if (whole_runs && planes) return gpu_settled_room(r, y->rows, y->cols);
+    return whole_runs && !ops_of(r)->int8 ? *y : (struct tensor) { 0 };
 }
 
 void gpu_place_z(struct tensor *z, const struct tensor *settled, const struct weight *const *w,
@@ -80,32 +82,32 @@ void gpu_used_settled(struct run *r)
 
 /* ---- cuts ---- */
 
-enum { ENOUGH_LANES = 64 << 10 }; /* for a large device; docs/experiments/matvec.md */
-
 struct teams gpu_cut(const struct gpu_ops *g, enum gpu_shape shape, uint32_t rows, uint32_t cols,
                      uint32_t together)
 {
     if (of_fours(g)) return (struct teams) { 4, 4, 4 };
-    uint32_t units = divide_up(cols, gpu_unit(shape)), lanes = units > 96 ? 32 : 16;
-    uint32_t r = together ? together : rows >= 4096 ? 4 : rows > 512 && cols > 1024 ? 2 : 1;
+    const struct gpu_tuning *by = g->tuning;
+    uint32_t units = divide_up(cols, gpu_unit(shape)), lanes = units > by->long_units ? 32 : 16;
+    bool two = rows > by->two_rows_past[0] && cols > by->two_rows_past[1];
+    uint32_t r = together ? together : rows >= by->four_rows_from ? 4 : two ? 2 : 1;
     if (g->cut && !together) r = g->cut == GPU_CUT_THREE ? 3 : 1u << (g->cut - 1) % 3;
-    while (lanes < 128 && divide_up(rows, r) * lanes < ENOUGH_LANES) lanes *= 2;
+    while (lanes < 128 && divide_up(rows, r) * lanes < by->enough_lanes) lanes *= 2;
     while (lanes / 2 >= units) lanes /= 2;
     return (struct teams) { lanes < 128 ? 128 : lanes, lanes, r };
 }
 
-/* Rows of W, each for one of x, that the busiest processor of a large device has. */
-static uint32_t busiest(struct teams t, uint32_t rows, uint32_t n_tok)
+/* Rows of W, each for one of x, that the busiest processor has. */
+static uint32_t busiest(const struct gpu_ops *g, struct teams t, uint32_t rows, uint32_t n_tok)
 {
     uint64_t groups = (uint64_t)divide_up(rows, team_rows(t)) * n_tok;
-    return divide_up(groups, GPU_UNITS) * team_rows(t);
+    return divide_up(groups, g->tuning->units) * team_rows(t);
 }
 
 struct teams gpu_even_cut(const struct gpu_ops *g, enum gpu_shape shape, uint32_t rows,
                           uint32_t cols, uint32_t n_tok)
 {
     struct teams four = gpu_cut(g, shape, rows, cols, 0), three = gpu_cut(g, shape, rows, cols, 3);
-    bool worth_it = 10 * busiest(three, rows, n_tok) < 9 * busiest(four, rows, n_tok);
+    bool worth_it = 10 * busiest(g, three, rows, n_tok) < 9 * busiest(g, four, rows, n_tok);
     return four.rows == 4 && !g->cut && worth_it ? three : four;
 }
 
@@ -116,28 +118,28 @@ bool gpu_linear_parts(struct run *r, const struct tensor *y, const struct tensor
     struct gpu_ops *g = ops_of(r);
     const struct gpu_weight *m = matrix_of(w);
     const struct gpu_settled *last = &g->settled;
-    if (!settled || last->reader != w || settled->rows != 1 || !gpu_reads_digits(m->shape) ||
-        m->n_parts != 1 || g->narrow || last->z.cols != m->adapted.rank ||
-        last->z.cols > MOST_RANK || last->z.first % 4 != 0)
+    if (!settled || last->reader != w || settled->rows != 1 || !gpu_is_codes(m->shape) ||
+        m->n_parts != 1 || last->z.cols != m->adapted.rank || last->z.cols > MOST_RANK ||
+        last->z.first % 4 != 0)
         return false;
     const struct gpu_part *part = &m->parts[0];
     struct teams t = gpu_cut(g, m->shape, w->rows, w->cols, 0);
     t.wg = GPU_HELD_WG; /* each of its workgroups adds up all parts */
-    struct linear_digits_parts_params p = { .cols = w->cols,
-                                            .rows = w->rows,
-                                            .scales = part->layout.scales,
-                                            .high = part->layout.high,
-                                            .d = part->layout.d,
-                                            .rank = m->adapted.rank,
-                                            .n_parts = last->n_parts,
-                                            .z_at = last->z.first / 4 };
+    struct linear_parts_params p = { .cols = w->cols,
+                                     .rows = w->rows,
+                                     .scales = part->layout.scales,
+                                     .high = part->layout.high,
+                                     .d = part->layout.d,
+                                     .rank = m->adapted.rank,
+                                     .n_parts = last->n_parts,
+                                     .z_at = last->z.first / 4 };
     struct gpu_binding bind[] = { act(settled), whole(part->buffer), whole(gpu_of(&last->z)),
                                   whole(m->adapted.b), act(y) };
-    struct gpu_constant constants[] = { { LINEAR_DIGITS_PARTS_WG, (float)t.wg },
-                                        { LINEAR_DIGITS_PARTS_LANES, (float)t.lanes },
-                                        { LINEAR_DIGITS_PARTS_R, (float)t.rows } };
-    record_dispatch(&g->rec, TIERED_SHAPED(g, LINEAR_DIGITS_PARTS, m->shape), constants,
-                    COUNT(constants), &p, bind, COUNT(bind), divide_up(w->rows, team_rows(t)));
+    struct gpu_constant constants[] = { { LINEAR_PARTS_WG, (float)t.wg },
+                                        { LINEAR_PARTS_LANES, (float)t.lanes },
+                                        { LINEAR_PARTS_R, (float)t.rows } };
+    record_dispatch(&g->rec, READY(g, LINEAR_PARTS, m->shape), constants, COUNT(constants), &p,
+                    bind, COUNT(bind), divide_up(w->rows, team_rows(t)));
     gpu_used_settled(r);
     return true;
 }
@@ -148,7 +150,7 @@ bool gpu_linear_parts(struct run *r, const struct tensor *y, const struct tensor
 static bool whole_codes(const struct weight *w)
 {
     const struct gpu_weight *g = matrix_of(w);
-    return g->n_parts == 1 && gpu_reads_digits(g->shape);
+    return g->n_parts == 1 && gpu_is_codes(g->shape);
 }
 
 /* The same without adapters. */
@@ -175,47 +177,43 @@ bool gpu_gate_up_digits(struct run *r, struct tensor *y, const struct tensor *x,
         z ? whole_codes(gate_w) && whole_codes(up_w) : plain_codes(gate_w) && plain_codes(up_w);
     if (!settled || !can || a->shape != b->shape) return false;
     const struct gpu_layout *l = &a->parts[0].layout;
-    bool many = g->cut ? g->cut > 1 : gate_w->rows >= 8192;
+    bool many = g->cut ? g->cut > 1 : gate_w->rows >= g->tuning->gate_up_four_from;
     struct teams t = gpu_cut(g, a->shape, gate_w->rows, x->cols, many ? 4 : 2);
     /* Rows as long as 31B's waste more by 32 lanes than by 16, but not with adapters:
      * docs/experiments/matvec.md. */
-    uint32_t most = many && !z ? 16 : 32;
+    uint32_t most = many && !z ? g->tuning->gate_up_lanes : 32;
     if (t.lanes > most) t.lanes = most;
     t.wg = t.lanes < 8 ? 64 : 8 * t.lanes; /* whole runs of sixteen rows */
-    bool settles = y->cols % 16 == 0;
-    struct gate_up_digits_params p = { .cols = gate_w->cols,
-                                       .rows = gate_w->rows,
-                                       .n_tok = x->rows,
-                                       .x_stride = x->cols,
-                                       .y_stride = y->cols,
-                                       .scales = l->scales,
-                                       .high = l->high,
-                                       .d = l->d,
-                                       .settles = settles,
-                                       .rank = a->adapted.rank,
-                                       .rank2 = b->adapted.rank,
-                                       .b_scales = gpu_adapted_scales(&a->adapted, gate_w),
-                                       .b_scales2 = gpu_adapted_scales(&b->adapted, up_w),
-                                       .z_at = z ? z[0].first : 0,
-                                       .z_at2 = z ? z[1].first : 0 };
-    _Static_assert(sizeof p == sizeof(struct gate_up_digits_lora_params), "one piece");
-    struct tensor s = { 0 };
-    struct gpu_binding bind[] = {
-        act(settled),        whole(a->parts[0].buffer), whole(b->parts[0].buffer), act(y),
-        whole(g->unread[0]), adapters_out(g, gate_w),   adapters_out(g, up_w)
-    };
-    if (settles) {
-        s = gpu_settled_room(r, y->rows, y->cols);
-        bind[4] = act(&s);
-    }
-    struct gpu_constant constants[] = { { GATE_UP_DIGITS_WG, (float)t.wg },
-                                        { GATE_UP_DIGITS_LANES, (float)t.lanes },
-                                        { GATE_UP_DIGITS_R, (float)t.rows } };
-    uint32_t kernel = z ? TIERED_SHAPED(g, GATE_UP_DIGITS_LORA, a->shape)
-                        : TIERED_SHAPED(g, GATE_UP_DIGITS, a->shape);
-    record_dispatch(&g->rec, kernel, constants, COUNT(constants), &p, bind,
-                    COUNT(bind) - (z ? 0 : 2), divide_up(p.rows, team_rows(t)) * x->rows);
-    if (settles) gpu_note_settled(r, y, &s);
+    bool planes = gpu_reads_planes(g, a->shape);
+    struct tensor s = gpu_settled_beside(r, y, planes);
+    struct gate_up_params p = { .cols = gate_w->cols,
+                                .rows = gate_w->rows,
+                                .n_tok = x->rows,
+                                .x_stride = x->cols,
+                                .y_stride = y->cols,
+                                .scales = l->scales,
+                                .high = l->high,
+                                .d = l->d,
+                                .settles = planes && s.size,
+                                .rank = a->adapted.rank,
+                                .rank2 = b->adapted.rank,
+                                .b_scales = gpu_adapted_scales(&a->adapted, gate_w),
+                                .b_scales2 = gpu_adapted_scales(&b->adapted, up_w),
+                                .z_at = z ? z[0].first : 0,
+                                .z_at2 = z ? z[1].first : 0 };
+    _Static_assert(sizeof p == sizeof(struct gate_up_lora_params), "one piece");
+    struct gpu_binding bind[7] = { act(settled), whole(a->parts[0].buffer),
+                                   whole(b->parts[0].buffer), act(y) };
+    uint32_t n = 4;
+    if (planes) bind[n++] = s.size ? act(&s) : whole(g->unread[0]);
+    if (z) bind[n++] = adapters_out(g, gate_w), bind[n++] = adapters_out(g, up_w);
+    struct gpu_constant constants[] = { { GATE_UP_WG, (float)t.wg },
+                                        { GATE_UP_LANES, (float)t.lanes },
+                                        { GATE_UP_R, (float)t.rows } };
+    uint32_t kernel = z ? READY(g, GATE_UP_LORA, a->shape) : READY(g, GATE_UP, a->shape);
+    record_dispatch(&g->rec, kernel, constants, COUNT(constants), &p, bind, n,
+                    divide_up(p.rows, team_rows(t)) * x->rows);
+    if (s.size) gpu_note_settled(r, y, &s);
     return true;
 }
 
@@ -225,10 +223,10 @@ static void dispatch_some(struct run *r, uint32_t kernel, struct tensor *const *
                           const struct tensor *z, const struct gpu_picked *some)
 {
     struct gpu_ops *g = ops_of(r);
-    struct linears_digits_params p = { .cols = settled->cols, .n_tok = settled->rows };
-    _Static_assert(sizeof p == sizeof(struct linears_digits_mixed_params) &&
-                       sizeof p == sizeof(struct linears_digits_lora_params) &&
-                       sizeof p == sizeof(struct linears_digits_mixed_lora_params),
+    struct linears_params p = { .cols = settled->cols, .n_tok = settled->rows };
+    _Static_assert(sizeof p == sizeof(struct linears_mixed_params) &&
+                       sizeof p == sizeof(struct linears_lora_params) &&
+                       sizeof p == sizeof(struct linears_mixed_lora_params),
                    "one piece");
     struct {
         uint32_t *rows, *scales, *high, *d, *rank, *b_scales, *z_at;
@@ -259,15 +257,14 @@ static void dispatch_some(struct run *r, uint32_t kernel, struct tensor *const *
         *of[k].z_at = z[some->at[k]].first;
         bind[7 + k] = whole(d->b);
     }
-    _Static_assert((int)LINEARS_DIGITS_WG == LINEARS_DIGITS_MIXED_WG &&
-                       (int)LINEARS_DIGITS_LANES == LINEARS_DIGITS_MIXED_LANES &&
-                       (int)LINEARS_DIGITS_R == LINEARS_DIGITS_MIXED_R &&
-                       (int)LINEARS_DIGITS_MATRICES == LINEARS_DIGITS_MIXED_MATRICES,
-                   "one piece");
-    struct gpu_constant constants[] = { { LINEARS_DIGITS_WG, (float)t.wg },
-                                        { LINEARS_DIGITS_LANES, (float)t.lanes },
-                                        { LINEARS_DIGITS_R, (float)t.rows },
-                                        { LINEARS_DIGITS_MATRICES, (float)some->n } };
+    _Static_assert(
+        (int)LINEARS_WG == LINEARS_MIXED_WG && (int)LINEARS_LANES == LINEARS_MIXED_LANES &&
+            (int)LINEARS_R == LINEARS_MIXED_R && (int)LINEARS_MATRICES == LINEARS_MIXED_MATRICES,
+        "one piece");
+    struct gpu_constant constants[] = { { LINEARS_WG, (float)t.wg },
+                                        { LINEARS_LANES, (float)t.lanes },
+                                        { LINEARS_R, (float)t.rows },
+                                        { LINEARS_MATRICES, (float)some->n } };
     record_dispatch(&g->rec, kernel, constants, COUNT(constants), &p, bind,
                     COUNT(bind) - (z ? 0 : 3), divide_up(n_teams, t.wg / t.lanes) * p.n_tok);
 }
@@ -308,10 +305,8 @@ static uint32_t kernel_for(const struct gpu_ops *g, const struct gpu_picked *som
                            enum gpu_shape shape, bool adapted)
 {
     if (some->mixed)
-        return adapted ? TIERED_SHAPED(g, LINEARS_DIGITS_MIXED_LORA, shape)
-                       : TIERED_SHAPED(g, LINEARS_DIGITS_MIXED, shape);
-    return adapted ? TIERED_SHAPED(g, LINEARS_DIGITS_LORA, shape)
-                   : TIERED_SHAPED(g, LINEARS_DIGITS, shape);
+        return adapted ? READY(g, LINEARS_MIXED_LORA, shape) : READY(g, LINEARS_MIXED, shape);
+    return adapted ? READY(g, LINEARS_LORA, shape) : READY(g, LINEARS, shape);
 }
 
 void gpu_linears_digits(struct run *r, struct tensor *const *y, const struct tensor *x,
@@ -354,7 +349,7 @@ void gpu_linears(struct run *r, struct tensor *const *y, const struct tensor *x,
  * workgroup. */
 static bool is_wide(const struct gpu_ops *g, const struct join *j)
 {
-    return j->x->cols > g->narrow_stream && gpu_can_join_settled(g, j);
+    return !gpu_is_narrow(g, j->x->cols) && gpu_can_join_settled(g, j);
 }
 
 /* These matrices will be read of it. */

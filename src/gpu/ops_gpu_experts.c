@@ -131,44 +131,42 @@ static bool gate_up_digits(struct run *r, struct tensor *h, const struct tensor 
     if (!gpu_settled_of(r, x) || !gpu_bare_codes(gate) || !gpu_bare_codes(up) ||
         a->shape != b->shape || a->n_parts != b->n_parts)
         return false;
-    struct tensor settled = *gpu_settled_of(r, x), s = { 0 };
-    bool settles = h->cols % 16 == 0;
-    if (settles) s = gpu_settled_room(r, h->rows, h->cols);
+    bool planes = gpu_reads_planes(g, a->shape);
+    struct tensor settled = *gpu_settled_of(r, x), s = gpu_settled_beside(r, h, planes);
     struct teams t = pairs_cut(a->shape, x->cols);
     bool routes = due != NULL;
     for (uint32_t i = 0; i < a->n_parts; i++, routes = false) {
         const struct gpu_part *part = &a->parts[i];
-        struct experts_gate_up_digits_params p = { .cols = gate->cols,
-                                                   .rows = h->cols,
-                                                   .stride = gate->rows,
-                                                   .up_at = fused ? h->cols : 0,
-                                                   .mat0 = first_expert(gate, part),
-                                                   .n_mat = part->rows / gate->rows,
-                                                   .n_tok = x->rows,
-                                                   .n_used = routing->ids.cols,
-                                                   .n_expert = gate->n_mat,
-                                                   .y_stride = h->cols,
-                                                   .scales = part->layout.scales,
-                                                   .high = part->layout.high,
-                                                   .d = part->layout.d,
-                                                   .settles = settles };
-        struct gpu_binding bind[] = { act(&settled),
-                                      whole(part->buffer),
-                                      whole(b->parts[i].buffer),
-                                      act(routes ? &due->scores : &routing->ids),
-                                      act(h),
-                                      settles ? act(&s) : whole(g->unread[0]),
-                                      routes ? act(&routing->ids) : whole(g->unread[1]),
-                                      routes ? act(&routing->weights) : whole(g->unread[2]) };
-        struct gpu_constant constants[] = { { EXPERTS_GATE_UP_DIGITS_WG, (float)t.wg },
-                                            { EXPERTS_GATE_UP_DIGITS_LANES, (float)t.lanes },
-                                            { EXPERTS_GATE_UP_DIGITS_R, (float)t.rows },
-                                            { EXPERTS_GATE_UP_DIGITS_ROUTES, routes } };
-        record_dispatch(&g->rec, TIERED_SHAPED(g, EXPERTS_GATE_UP_DIGITS, a->shape), constants,
-                        COUNT(constants), &p, bind, COUNT(bind),
+        struct experts_gate_up_bare_params p = { .cols = gate->cols,
+                                                 .rows = h->cols,
+                                                 .stride = gate->rows,
+                                                 .up_at = fused ? h->cols : 0,
+                                                 .mat0 = first_expert(gate, part),
+                                                 .n_mat = part->rows / gate->rows,
+                                                 .n_tok = x->rows,
+                                                 .n_used = routing->ids.cols,
+                                                 .n_expert = gate->n_mat,
+                                                 .y_stride = h->cols,
+                                                 .scales = part->layout.scales,
+                                                 .high = part->layout.high,
+                                                 .d = part->layout.d,
+                                                 .settles = planes && s.size };
+        struct gpu_binding bind[8] = { act(&settled), whole(part->buffer),
+                                       whole(b->parts[i].buffer),
+                                       act(routes ? &due->scores : &routing->ids), act(h) };
+        uint32_t n = 5;
+        if (planes) bind[n++] = s.size ? act(&s) : whole(g->unread[0]);
+        bind[n++] = routes ? act(&routing->ids) : whole(g->unread[1]);
+        bind[n++] = routes ? act(&routing->weights) : whole(g->unread[2]);
+        struct gpu_constant constants[] = { { EXPERTS_GATE_UP_BARE_WG, (float)t.wg },
+                                            { EXPERTS_GATE_UP_BARE_LANES, (float)t.lanes },
+                                            { EXPERTS_GATE_UP_BARE_R, (float)t.rows },
+                                            { EXPERTS_GATE_UP_BARE_ROUTES, routes } };
+        record_dispatch(&g->rec, READY(g, EXPERTS_GATE_UP_BARE, a->shape), constants,
+                        COUNT(constants), &p, bind, n,
                         h->rows * divide_up(p.rows, team_rows(t)) + (routes ? p.n_tok : 0));
     }
-    if (settles) gpu_note_settled(r, h, &s);
+    if (s.size) gpu_note_settled(r, h, &s);
     return true;
 }
 
@@ -224,13 +222,12 @@ static void experts_sum(struct run *r, struct tensor *y, const struct tensor *h,
         struct teams t = settled ? gpu_cut(ops_of(r), g->shape, w->rows, cols, 0)
                                  : gpu_teams(ops_of(r), g->shape, w->rows, cols);
         uint32_t groups = y->rows * divide_up(w->rows, team_rows(t));
-        struct gpu_constant constants[] = { { EXPERTS_DOWN_DIGITS_WG, (float)t.wg },
-                                            { EXPERTS_DOWN_DIGITS_LANES, (float)t.lanes },
-                                            { EXPERTS_DOWN_DIGITS_R, (float)t.rows } };
+        struct gpu_constant constants[] = { { EXPERTS_DOWN_BARE_WG, (float)t.wg },
+                                            { EXPERTS_DOWN_BARE_LANES, (float)t.lanes },
+                                            { EXPERTS_DOWN_BARE_R, (float)t.rows } };
         if (settled)
-            record_dispatch(&ops_of(r)->rec,
-                            TIERED_SHAPED(ops_of(r), EXPERTS_DOWN_DIGITS, g->shape), constants,
-                            COUNT(constants), &p, bind, COUNT(bind) - 2, groups);
+            record_dispatch(&ops_of(r)->rec, READY(ops_of(r), EXPERTS_DOWN_BARE, g->shape),
+                            constants, COUNT(constants), &p, bind, COUNT(bind) - 2, groups);
         else
             experts_dispatch(r, TIERED_SHAPED(ops_of(r), EXPERTS_DOWN, g->shape), t, &p, bind,
                              COUNT(bind), groups);
@@ -433,12 +430,11 @@ static void experts_grouped(struct run *r, struct tensor *y, const struct tensor
 
 /* A tile is work for 8, 16, 24 or 32 slots however few it has: sharing pays from some slots an
  * expert on. */
-enum { GROUP_FROM = 4, GROUP_FROM_FOURS = 64 };
-
 static bool is_grouped(const struct run *r, const struct tensor *y, const struct routing *routing,
                        const struct experts *e)
 {
-    uint32_t from = of_fours(ops_of(r)) ? GROUP_FROM_FOURS : GROUP_FROM;
+    const struct gpu_tuning *by = ops_of(r)->tuning;
+    uint32_t from = of_fours(ops_of(r)) ? by->group_from_fours : by->group_from;
     return routing->ids.rows * routing->ids.cols >= from * e->down->n_mat && y->cols % 4 == 0;
 }
 
@@ -451,10 +447,10 @@ void gpu_experts(struct run *r, struct tensor *y, const struct tensor *x,
 
 /* May every workgroup that reads the routing make it for itself? Where there is much of it, a
  * dispatch is cheaper. */
-static bool chosen_by_readers(const struct tensor *scores)
+static bool chosen_by_readers(const struct gpu_ops *g, const struct tensor *scores)
 {
-    enum { ROWS = 2, EXPERTS = 256 }; /* the latter in the kernel experts_gate_up_digits */
-    return scores->rows <= ROWS && scores->cols <= EXPERTS;
+    enum { EXPERTS = 256 }; /* in the kernel experts_gate_up_bare */
+    return scores->rows <= g->tuning->readers_choose && scores->cols <= EXPERTS;
 }
 
 void gpu_router_experts(struct run *r, struct tensor *y, struct routing *out, struct tensor *norm,
@@ -463,7 +459,7 @@ void gpu_router_experts(struct run *r, struct tensor *y, struct routing *out, st
 {
     struct gpu_choice c;
     bool settled = gpu_score(r, &c, out, norm, x, by, eps, beside);
-    if (settled && chosen_by_readers(&c.scores) && !is_grouped(r, y, out, e)) {
+    if (settled && chosen_by_readers(ops_of(r), &c.scores) && !is_grouped(r, y, out, e)) {
         experts_apart(r, y, norm, out, &c, e);
         return;
     }

@@ -16,6 +16,12 @@
 
 #define TIERED_SHAPED(g, NAME, shape) (TIERED(g, NAME) | SHAPED(NAME, shape))
 
+/* How a row is made ready for products of few rows (kernels/lib/acts.wgsl): as int8 planes where
+ * the device multiplies int8, else as f32. A product reads it so; W of floats wants floats. */
+#define ACTS(g, NAME) ((g)->int8 ? (uint32_t)NAME##_ACTS_INT8 : 0u)
+#define READY(g, NAME, shape)                                                                      \
+    (TIERED_SHAPED(g, NAME, shape) | (gpu_reads_planes(g, shape) ? ACTS(g, NAME) : 0u))
+
 /* ---- what a rule of fusion computes ---- */
 
 /* A layer's projections on their way to attention. */
@@ -71,7 +77,7 @@ static inline struct gpu_ops *ops_of(const struct run *r)
 /* A software device, where a workgroup is best one subgroup of four lanes: then nobody waits. */
 static inline bool of_fours(const struct gpu_ops *g)
 {
-    return g->narrow && g->tier >= TIER_SUBGROUP;
+    return g->tuning->lone && g->tier >= TIER_SUBGROUP;
 }
 
 /* Threads that each work for themselves, as kernels/lib/base.wgsl has them; a software device has
@@ -81,7 +87,37 @@ enum { LONE_WG = 16 };
 
 static inline bool has_lone(const struct gpu_ops *g, uint32_t kernel)
 {
-    return g->narrow && !g->cut && !recorder_bars(&g->rec, kernel);
+    return g->tuning->lone && !g->cut && !recorder_bars(&g->rec, kernel);
+}
+
+/* Are the weights whole numbers with a scale for each block? */
+static inline bool gpu_is_codes(enum gpu_shape shape)
+{
+    return shape >= GPU_Q4_0;
+}
+
+static inline bool gpu_reads_planes(const struct gpu_ops *g, enum gpu_shape shape)
+{
+    return g->int8 && gpu_is_codes(shape);
+}
+
+/* Threads of a workgroup that makes one sum, where `usual` are best on most devices. */
+static inline float gpu_sum_wg(const struct gpu_ops *g, uint32_t usual)
+{
+    return (float)(usual < g->tuning->sum_wg ? usual : g->tuning->sum_wg);
+}
+
+/* Is a residual stream of so many columns made anew by every workgroup that reads it? */
+static inline bool gpu_is_narrow(const struct gpu_ops *g, uint32_t cols)
+{
+    return !g->wide && cols <= g->tuning->narrow_stream;
+}
+
+/* The value for a matrix of so many rows. */
+static inline uint32_t gpu_value_at(const struct gpu_step_at *list, uint32_t rows)
+{
+    while (rows > list->rows) list++;
+    return list->value;
 }
 
 static inline struct gpu_weight *matrix_of(const struct weight *w)
@@ -172,8 +208,6 @@ static inline uint32_t gpu_unit(enum gpu_shape shape)
     return shape <= GPU_BF16 ? 8 : shape == GPU_Q8_0 || shape == GPU_Q8_A ? 16 : 32;
 }
 
-enum { GPU_UNITS = 132 }; /* processors of a large device */
-
 /* Record one dispatch with the kernel's default constants. */
 void gpu_dispatch_op(struct run *r, uint32_t kernel, const void *params,
                      const struct gpu_binding *b, uint32_t n, uint32_t n_groups);
@@ -224,12 +258,12 @@ void gpu_tiled_matrix(struct run *r, struct tensor *y, const struct tensor *x, b
 void gpu_tiled_f32(struct run *r, const struct tensor *y, const struct tensor *x, bool by_slot,
                    const struct expert_tiles *plan, gpu_buffer m, uint32_t n_mat);
 
-/* In how many shares a product is summed, so that so many tiles fill a large device: one that has
- * places for `units` of them at a time. Each tile is `depth` steps long; a share costs `numbers` of
+/* In how many shares a product is summed, so that so many tiles fill a device that has places for
+ * `units` of them at a time. Each tile is `depth` steps long; a share costs `numbers` of
  * memory, of which there are `room` bytes. *cost: of the fewest shares that are about as good as
  * any, in steps. */
-uint32_t gpu_shares(uint32_t tiles, uint32_t units, uint32_t depth, uint64_t numbers, uint64_t room,
-                    uint64_t *cost);
+uint32_t gpu_shares(const struct gpu_tuning *by, uint32_t tiles, uint32_t units, uint32_t depth,
+                    uint64_t numbers, uint64_t room, uint64_t *cost);
 
 /* y, from row `first` on, = y + the sum of n_part tensors that lie one after the other (fresh:
  * without y); with `by` its gelu times columns `col` ... of that. */
@@ -252,8 +286,7 @@ void gpu_linears_z(struct run *r, struct tensor *const *y, struct tensor *const 
 /* Do so many rows go to the tiles of the matrix product? */
 bool gpu_by_tiles(const struct gpu_ops *g, uint32_t n_tok);
 
-/* A kernel whose workgroup shares one sum: on a software device a small one, since each barrier
- * costs it some microseconds for every four lanes. */
+/* A kernel whose workgroup shares one sum: `usual` threads, or what gpu_sum_wg makes of them. */
 void gpu_dispatch_sum(struct run *r, uint32_t kernel, uint32_t wg_index, uint32_t usual,
                       const void *params, const struct gpu_binding *b, uint32_t n,
                       uint32_t n_groups);
@@ -280,16 +313,15 @@ bool gpu_score(struct run *r, struct gpu_choice *c, const struct routing *out, s
                const struct tensor *x, const struct router *by, float eps,
                const struct product *beside);
 
-/* ---- digits: ops_gpu_digits.c ---- */
+/* ---- rows made ready: ops_gpu_digits.c ---- */
 
-/* Can rows of activations be settled, and would products read them? */
+/* Can rows of activations be settled? Products with codes read them. */
 bool gpu_can_settle(const struct gpu_ops *g, uint32_t rows, uint32_t cols);
-bool gpu_reads_digits(enum gpu_shape shape);
 
 /* Are the matrices codes without adapters? */
 static inline bool gpu_bare_codes(const struct weight *w)
 {
-    return gpu_reads_digits(matrix_of(w)->shape) && matrix_of(w)->adapted.n == 0;
+    return gpu_is_codes(matrix_of(w)->shape) && matrix_of(w)->adapted.n == 0;
 }
 
 enum {
@@ -300,6 +332,9 @@ enum {
 /* Room for what a dispatch settles of rows x cols; once that is recorded, gpu_note_settled says
  * whose it is. */
 struct tensor gpu_settled_room(struct run *r, uint32_t rows, uint32_t cols);
+/* The same for y that a dispatch with `planes` writes beside it; others leave y itself for products
+ * that read f32. Empty: y is not settled. */
+struct tensor gpu_settled_beside(struct run *r, const struct tensor *y, bool planes);
 void gpu_note_settled(struct run *r, const struct tensor *of, const struct tensor *settled);
 
 /* The places of z = A x of n matrices, behind the digits of x; empty ones without adapters. */
@@ -407,10 +442,6 @@ void gpu_attention(struct run *r, struct tensor *y, const struct tensor *q, cons
 void gpu_attend_linear(struct run *r, struct tensor *y, struct tensor *o, struct kv *kv,
                        const struct heads *h, uint32_t window, uint32_t pos, float eps,
                        const struct weight *w);
-/* Of one row with new keys where a head is one share, which needs no merging: o settled, and only
- * that. */
-void gpu_attend_alone(struct run *r, const struct tensor *o, struct kv *kv, const struct heads *h,
-                      uint32_t window, uint32_t pos, float eps);
 void gpu_attend(struct run *r, struct tensor *y, struct kv *kv, const struct heads *h,
                 uint32_t window, uint32_t pos, float eps);
 void gpu_head_norm_rope(struct run *r, struct tensor *x, const struct weight *w,

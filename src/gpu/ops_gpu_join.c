@@ -10,7 +10,6 @@ enum {
     HELD_CUTS = 3,
     HELD_STEP = 256, /* vec4s: few different pipelines, and those of a model's width can be tested
                         at another */
-    HELD_LANES_AT_ONCE = 96 << 10, /* for a large device; each workgroup joins */
 };
 
 static const struct gpu_part *part_of(const struct weight *w)
@@ -21,7 +20,8 @@ static const struct gpu_part *part_of(const struct weight *w)
 /* Do the registers of a workgroup hold a row? */
 static bool in_runs(const struct gpu_ops *g, uint32_t cols)
 {
-    return !g->narrow && cols % HELD_RUN == 0 && cols <= JOIN_MOST_RUNS * HELD_RUN * JOIN_LANES_WG;
+    return g->tuning->shares_rows && cols % HELD_RUN == 0 &&
+           cols <= JOIN_MOST_RUNS * HELD_RUN * JOIN_LANES_WG;
 }
 
 bool gpu_can_join_settled(const struct gpu_ops *g, const struct join *j)
@@ -94,25 +94,23 @@ static void join(struct run *r, const struct join *j, const struct tensor *y,
                                   y ? act(y) : whole(g->unread[0]),
                                   s ? act(s) : whole(g->unread[1]) };
     if (!in_runs(g, cols)) {
-        uint32_t groups =
-            g->narrow || gpu_by_tiles(g, rows) ? 1 : divide_up(cols / 4, JOIN_LANES_WG);
+        uint32_t groups = !g->tuning->shares_rows || gpu_by_tiles(g, rows)
+                              ? 1
+                              : divide_up(cols / 4, JOIN_LANES_WG);
         gpu_dispatch_sum(r, TIERED(g, JOIN), JOIN_WG, JOIN_LANES_WG, &p, bind, COUNT(bind) - 1,
                          rows * groups);
         return;
     }
     struct gpu_constant constants[] = { { JOIN_RUNS_WG, (float)wg },
                                         { JOIN_RUNS_RUNS, (float)divide_up(cols, HELD_RUN * wg) } };
-    record_dispatch(&g->rec, TIERED(g, JOIN_RUNS), constants, COUNT(constants), &p, bind,
-                    COUNT(bind), rows);
+    record_dispatch(&g->rec, TIERED(g, JOIN_RUNS) | ACTS(g, JOIN_RUNS), constants, COUNT(constants),
+                    &p, bind, COUNT(bind), rows);
 }
 
 bool gpu_join_touch(struct run *r, const struct join *j, const struct weight *const *soon,
                     uint32_t n_soon)
 {
-    enum {
-        BUFFERS = 8,
-        TOUCHING = 8, /* workgroups, for parts of a device that look up for themselves */
-    };
+    enum { BUFFERS = 8 };
     struct gpu_ops *g = ops_of(r);
     uint32_t cols = j->x->cols, wg = runs_wg(g, cols);
     struct gpu_vectors v = gpu_join_vectors(g, j);
@@ -137,8 +135,8 @@ bool gpu_join_touch(struct run *r, const struct join *j, const struct weight *co
     struct gpu_constant constants[] = {
         { JOIN_TOUCH_WG, (float)wg }, { JOIN_TOUCH_RUNS, (float)divide_up(cols, HELD_RUN * wg) }
     };
-    record_dispatch(&g->rec, TIERED(g, JOIN_TOUCH), constants, COUNT(constants), &p, bind,
-                    COUNT(bind), 1 + TOUCHING);
+    record_dispatch(&g->rec, TIERED(g, JOIN_TOUCH) | ACTS(g, JOIN_TOUCH), constants,
+                    COUNT(constants), &p, bind, COUNT(bind), 1 + g->tuning->prefetch_groups);
     gpu_note_settled(r, join_result(j), &s);
     return true;
 }
@@ -172,8 +170,7 @@ static uint32_t held_bytes(const struct gpu_ops *g, uint32_t cols)
 
 bool gpu_can_hold(const struct gpu_ops *g, uint32_t cols)
 {
-    return !g->narrow && g->rec.limits.has_packed_dot && cols % HELD_RUN == 0 &&
-           cols <= HELD_RUN * GPU_HELD_WG &&
+    return g->tuning->shares_rows && cols % HELD_RUN == 0 && cols <= HELD_RUN * GPU_HELD_WG &&
            held_bytes(g, cols) <= g->rec.limits.max_workgroup_bytes;
 }
 
@@ -202,23 +199,25 @@ static bool half_holds(const struct join *j)
 /* The more rows, the more of them a team takes, as was measured: docs/experiments. */
 static struct teams held_cut(const struct gpu_ops *g, uint32_t rows)
 {
-    uint32_t wanted = g->cut ? (g->cut - 1) % HELD_CUTS : rows <= 512 ? 0 : rows <= 4096 ? 1 : 2;
-    return (struct teams) { GPU_HELD_WG, 32, 1u << wanted };
+    uint32_t wanted =
+        g->cut ? 1u << (g->cut - 1) % HELD_CUTS : gpu_value_at(g->tuning->held_rows, rows);
+    return (struct teams) { GPU_HELD_WG, 32, wanted };
 }
 
 /* A workgroup has whole runs of sixteen results, which it settles. */
 static struct teams held_pair_cut(const struct gpu_ops *g, const struct join *j, uint32_t rows)
 {
-    uint32_t wanted = g->cut ? (g->cut - 1) % HELD_CUTS : rows <= 8192 ? 0 : rows <= 12288 ? 1 : 2;
-    if (wanted && half_holds(j)) return (struct teams) { GPU_HELD_WG / 2, 16, 4 };
-    return (struct teams) { GPU_HELD_WG, 16, 1u << wanted };
+    uint32_t wanted =
+        g->cut ? 1u << (g->cut - 1) % HELD_CUTS : gpu_value_at(g->tuning->held_pair, rows);
+    if (wanted > 1 && half_holds(j)) return (struct teams) { GPU_HELD_WG / 2, 16, 4 };
+    return (struct teams) { GPU_HELD_WG, 16, wanted };
 }
 
 /* Workgroups of a row that share so many teams' rows. */
-static uint32_t held_groups(struct teams t, uint32_t n_teams)
+static uint32_t held_groups(const struct gpu_ops *g, struct teams t, uint32_t n_teams)
 {
     uint32_t blocks = divide_up(n_teams, t.wg / t.lanes);
-    return divide_up(blocks, divide_up(blocks, HELD_LANES_AT_ONCE / t.wg));
+    return divide_up(blocks, divide_up(blocks, g->tuning->held_lanes / t.wg));
 }
 
 /* n_matrices, and of how many branches a join is, for kernels that can be told. */
@@ -238,7 +237,7 @@ static void dispatch_held(struct run *r, uint32_t kernel, const struct join *j, 
                                         { JOIN_LINEARS_MATRICES, (float)n_matrices },
                                         { JOIN_LINEARS_BRANCHES, j->other ? 2 : 1 } };
     record_dispatch(&g->rec, kernel, constants, COUNT(constants) - (n_matrices ? 0 : 2), params,
-                    bind, n, held_groups(t, n_teams) * j->x->rows);
+                    bind, n, held_groups(g, t, n_teams) * j->x->rows);
 }
 
 /* They are one dispatch. It joins, and writes the same next state as any other of the same join. */
@@ -321,7 +320,7 @@ static void dispatch_one(struct run *r, const struct join *j, const struct tenso
     _Static_assert((int)JOIN_GATE_UP_WG == JOIN_LINEAR_WG && (int)JOIN_GATE_UP_R == JOIN_LINEAR_R &&
                        (int)JOIN_GATE_UP_HELD == JOIN_LINEAR_HELD,
                    "one");
-    dispatch_held(r, TIERED_SHAPED(g, JOIN_LINEAR, shape_of(w)), j, t, 0, &p, bind, COUNT(bind),
+    dispatch_held(r, READY(g, JOIN_LINEAR, shape_of(w)), j, t, 0, &p, bind, COUNT(bind),
                   divide_up(part->rows, t.rows));
 }
 
@@ -330,7 +329,7 @@ static bool takes_both(const struct gpu_ops *g, const struct join *j)
 {
     struct gpu_vectors v = gpu_join_vectors(g, j);
     struct gpu_vectors both = gpu_vectors_of(g, j->branch_w, j->other_w, NULL);
-    return j->x->cols <= g->narrow_stream && j->other->mem == j->branch->mem &&
+    return gpu_is_narrow(g, j->x->cols) && j->other->mem == j->branch->mem &&
            j->other->first > j->branch->first && both.one && both.all.buffer == v.all.buffer;
 }
 
@@ -359,8 +358,8 @@ void gpu_join_linears(struct run *r, const struct join *j, struct tensor *const 
             continue;
         }
         enum gpu_shape shape = shape_of(w[first]);
-        uint32_t kernel = some[i].mixed ? TIERED_SHAPED(g, JOIN_LINEARS_MIXED, shape)
-                                        : TIERED_SHAPED(g, JOIN_LINEARS, shape);
+        uint32_t kernel =
+            some[i].mixed ? READY(g, JOIN_LINEARS_MIXED, shape) : READY(g, JOIN_LINEARS, shape);
         dispatch_picked(r, kernel, j, y, w, &some[i]);
     }
 }
@@ -394,7 +393,7 @@ void gpu_join_linear_gelu_mul(struct run *r, const struct join *of, struct tenso
     struct gpu_binding bind[] = { act(j->x), act(j->branch), vector(g, j->w), whole(part->buffer),
                                   act(b),    act(j->to),     act(y) };
     struct teams t = held_cut(g, w->rows);
-    dispatch_held(r, TIERED_SHAPED(g, JOIN_GELU, shape_of(w)), j, t, 0, &p, bind, COUNT(bind),
+    dispatch_held(r, READY(g, JOIN_GELU, shape_of(w)), j, t, 0, &p, bind, COUNT(bind),
                   divide_up(w->rows, t.rows));
 }
 
@@ -417,9 +416,8 @@ static void dispatch_gate_up(struct run *r, const struct join *j, struct tensor 
     struct gpu_vectors v = gpu_join_vectors(g, j);
     const struct gpu_part *gate = part_of(gate_w);
     struct teams t = held_pair_cut(g, j, gate_w->rows);
-    bool settles = y->cols % 16 == 0;
-    struct tensor settled = { 0 };
-    if (settles) settled = gpu_settled_room(r, y->rows, y->cols);
+    bool planes = gpu_reads_planes(g, shape_of(gate_w));
+    struct tensor settled = gpu_settled_beside(r, y, planes);
     struct join_gate_up_params p = { .cols = gate_w->cols,
                                      .rows = gate_w->rows,
                                      .n_tok = j->x->rows,
@@ -430,7 +428,7 @@ static void dispatch_gate_up(struct run *r, const struct join *j, struct tensor 
                                      .has_branch = 1,
                                      .post_at = v.at[0],
                                      .next_at = v.at[2],
-                                     .settles = settles,
+                                     .settles = planes && settled.size,
                                      .eps = j->eps };
     struct gpu_binding bind[] = { act(j->x),
                                   act(j->branch),
@@ -439,10 +437,10 @@ static void dispatch_gate_up(struct run *r, const struct join *j, struct tensor 
                                   whole(part_of(up_w)->buffer),
                                   act(j->to),
                                   act(y),
-                                  settles ? act(&settled) : whole(g->unread[0]) };
-    dispatch_held(r, TIERED_SHAPED(g, JOIN_GATE_UP, shape_of(gate_w)), j, t, 0, &p, bind,
-                  COUNT(bind), divide_up(gate_w->rows, t.rows));
-    if (settles) gpu_note_settled(r, y, &settled);
+                                  planes && settled.size ? act(&settled) : whole(g->unread[0]) };
+    dispatch_held(r, READY(g, JOIN_GATE_UP, shape_of(gate_w)), j, t, 0, &p, bind,
+                  COUNT(bind) - (planes ? 0 : 1), divide_up(gate_w->rows, t.rows));
+    if (settled.size) gpu_note_settled(r, y, &settled);
 }
 
 void gpu_join_gate_up(struct run *r, const struct join *of, struct tensor *y, struct tensor *up,

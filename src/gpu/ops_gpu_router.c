@@ -33,11 +33,12 @@ static void router_scores(struct run *r, struct tensor *scores, struct tensor *n
                                   act(scores),
                                   act(norm),
                                   s ? act(s) : whole(g->unread[0]) };
-    uint32_t wg = g->narrow ? 16 : 256, lanes = g->narrow ? 4 : 128;
+    uint32_t wg = (uint32_t)gpu_sum_wg(g, 256), lanes = g->tuning->score_lanes;
     struct gpu_constant constants[] = { { ROUTER_SCORES_WG, (float)wg },
                                         { ROUTER_SCORES_LANES, (float)lanes } };
-    record_dispatch(&g->rec, KERNEL_ROUTER_SCORES, constants, COUNT(constants), &p, bind,
-                    COUNT(bind), x->rows * divide_up(w->rows, wg / lanes));
+    record_dispatch(&g->rec, (uint32_t)KERNEL_ROUTER_SCORES | ACTS(g, ROUTER_SCORES), constants,
+                    COUNT(constants), &p, bind, COUNT(bind),
+                    x->rows * divide_up(w->rows, wg / lanes));
 }
 
 /* A routing by its scores. */
@@ -47,7 +48,7 @@ static void choose_by(struct gpu_ops *g, const struct tensor *scores, const stru
                                .n_expert = scores->cols,
                                .n_used = to->ids.cols };
     struct gpu_binding bind[] = { act(scores), act(&to->ids), act(&to->weights) };
-    struct gpu_constant wg = { ROUTER_WG, g->narrow ? 16 : 256 };
+    struct gpu_constant wg = { ROUTER_WG, gpu_sum_wg(g, 256) };
     record_dispatch(&g->rec, KERNEL_ROUTER, &wg, 1, &p, bind, COUNT(bind), p.rows);
 }
 
@@ -129,9 +130,8 @@ bool gpu_score(struct run *r, struct gpu_choice *c, const struct routing *out, s
     struct gpu_constant constants[] = { { LINEAR_ROUTER_WG, (float)t.wg },
                                         { LINEAR_ROUTER_LANES, (float)t.lanes },
                                         { LINEAR_ROUTER_R, (float)t.rows } };
-    record_dispatch(&g->rec, TIERED_SHAPED(g, LINEAR_ROUTER, gw->shape), constants,
-                    COUNT(constants), &p, bind, COUNT(bind),
-                    p.n_tok * (p.n_expert + divide_up(w->rows, team_rows(t))));
+    record_dispatch(&g->rec, READY(g, LINEAR_ROUTER, gw->shape), constants, COUNT(constants), &p,
+                    bind, COUNT(bind), p.n_tok * (p.n_expert + divide_up(w->rows, team_rows(t))));
     gpu_note_settled(r, norm, &s);
     return true;
 }

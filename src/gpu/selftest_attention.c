@@ -34,8 +34,8 @@ static void run_attention(struct stage *s, const struct test_case *c)
 static struct value *turned(struct stage *s, const struct test_case *c, struct value *x,
                             struct value *angles)
 {
-    x = tape_head_norm(&s->tape, x, stage_vector(s, c->cols, 1), c->cols);
-    return tape_rope(&s->tape, x, angles, c->cols);
+    x = tape_head_norm(s->tape, x, stage_vector(s, c->cols, 1), c->cols);
+    return tape_rope(s->tape, x, angles, c->cols);
 }
 
 /* New keys, unless plain, and the attention of new queries. */
@@ -76,7 +76,7 @@ void selftest_attend(struct stage *s, const struct test_case *c)
     struct weight *w = c->out ? stage_matrix(s, c, width, c->out, 1) : NULL;
     struct value *o = attend(s, c, &kv, c->far ? 0 : SELFTEST_LATER);
     if (w && !c->split) {
-        o = tape_linear(&s->tape, o, w);
+        o = tape_linear(s->tape, o, w);
         stage_keep(s, o, STAGE_F32);
         stage_run(s, RULE_ATTEND_LINEAR, SELFTEST_LATER);
         return;

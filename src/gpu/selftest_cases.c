@@ -45,7 +45,7 @@ static void run_rms_norm(struct stage *s, const struct test_case *c)
 static struct value *normed_input(struct stage *s, const struct test_case *c)
 {
     struct value *x = stage_input(s, c, c->cols);
-    return tape_rms_norm(&s->tape, x, stage_vector(s, c->cols, 1));
+    return tape_rms_norm(s->tape, x, stage_vector(s, c->cols, 1));
 }
 
 static void run_norm_sum(struct stage *s, const struct test_case *c)
@@ -59,7 +59,7 @@ static void run_norm_sum(struct stage *s, const struct test_case *c)
 /* Two branches in one memory, as a model's lie. */
 static struct value *sum_of_branches(struct stage *s, const struct test_case *c)
 {
-    struct tape *t = &s->tape;
+    struct tape *t = s->tape;
     struct tensor *first = stage_tensor(s, 2 * c->rows, c->cols, STAGE_F32, 0);
     first->rows = c->rows;
     s->other = *first;
@@ -73,7 +73,7 @@ static struct value *sum_of_branches(struct stage *s, const struct test_case *c)
 
 struct value *selftest_residual(struct stage *s, const struct test_case *c, bool scaled)
 {
-    struct tape *t = &s->tape;
+    struct tape *t = s->tape;
     struct value *x = stage_input(s, c, c->cols);
     struct value *b = c->both ? sum_of_branches(s, c) : stage_input(s, c, c->cols);
     b = tape_rms_norm(t, b, stage_vector(s, c->cols, 1));
@@ -87,7 +87,7 @@ struct value *selftest_residual(struct stage *s, const struct test_case *c, bool
 static struct value *residual_norm(struct stage *s, const struct test_case *c, bool scaled)
 {
     struct value *x = selftest_residual(s, c, scaled);
-    return tape_rms_norm(&s->tape, x, stage_vector(s, c->cols, 1));
+    return tape_rms_norm(s->tape, x, stage_vector(s, c->cols, 1));
 }
 
 static void run_residual_norm(struct stage *s, const struct test_case *c)
@@ -126,7 +126,7 @@ static void run_norm_linears(struct stage *s, const struct test_case *c)
 /* gelu(W x) * b of the last columns of an input. */
 static struct value *linear_gelu(struct stage *s, const struct test_case *c, struct value *x)
 {
-    struct tape *t = &s->tape;
+    struct tape *t = s->tape;
     struct value *b = stage_input(s, c, 2 * c->out);
     b = tape_cols(t, b, c->out, c->out);
     x = tape_linear(t, x, stage_matrix(s, c, c->cols, c->out, 1));
@@ -143,7 +143,7 @@ static void run_residual_linear_gelu(struct stage *s, const struct test_case *c)
 
 static struct value *gate_up(struct stage *s, const struct test_case *c, struct value *x)
 {
-    struct tape *t = &s->tape;
+    struct tape *t = s->tape;
     struct value *gate = tape_linear(t, x, stage_matrix(s, c, c->cols, c->out, 1));
     struct value *up = tape_linear(t, x, stage_matrix(s, c, c->cols, c->out, 1));
     return tape_gelu_mul(t, gate, up);

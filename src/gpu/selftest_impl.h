@@ -56,7 +56,7 @@ struct stage {
     struct stage_supply *supply;
     struct upload *upload;
     const struct rope *rope;
-    struct tape tape;                 /* of the case, where it has one */
+    struct tape *tape;                /* of the case, where it has one */
     struct tensor tensors[24], other; /* the latter in the memory of one of the former */
     struct stage_weight weights[12];  /* of a product, a router and its experts */
     struct stage_output results[4];
@@ -93,8 +93,8 @@ struct weight *stage_absent(struct stage *s);
 /* What follows is cut like this. */
 void stage_recut(struct stage *s, uint32_t cut);
 void stage_result(struct stage *s, const struct tensor *t, enum stage_kind kind);
-/* t as digits, where the op that was last has settled it. The last of a case: it may take a tensor.
- */
+/* t as products read it, where the op that was last has settled it. The last of a case: it may take
+ * a tensor. */
 void stage_settled(struct stage *s, const struct tensor *t);
 
 /* x as the blocks of a file, cut into the parts of y: what loading does. */

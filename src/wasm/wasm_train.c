@@ -132,7 +132,7 @@ static uint64_t count_bytes(bz_engine *e, uint32_t n_max, const struct train_opt
     const struct backward_ops *bwd = e->backend.bwd;
     uint64_t n = e->has_model ? trainer_bytes(&e->model, &e->backend, n_max, o) : 0;
     if (n == UINT64_MAX || !bwd || !bwd->records) return n;
-    return n + gpu_train_bytes(&e->model, n_max, o);
+    return n + gpu_train_bytes(&e->backend, &e->model, n_max, o);
 }
 
 /* Bytes beyond the model, for sequences of n_max tokens; -1: it failed. */

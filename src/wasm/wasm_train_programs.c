@@ -66,7 +66,8 @@ gpu_program gpu_train_program(struct gpu_train_programs *p, struct trainer *t,
     return made.program;
 }
 
-uint64_t gpu_train_bytes(struct model *m, uint32_t n_max, const struct train_options *o)
+uint64_t gpu_train_bytes(const struct backend *be, struct model *m, uint32_t n_max,
+                         const struct train_options *o)
 {
     const struct config *c = &m->config;
     uint64_t scores = (uint64_t)n_max * n_max * c->n_head * 4;
@@ -74,7 +75,7 @@ uint64_t gpu_train_bytes(struct model *m, uint32_t n_max, const struct train_opt
     uint64_t most = o->keep_all ? GPU_MORE_LOGITS_BYTES : GPU_LOGITS_BYTES;
     uint64_t slots = (uint64_t)n_max * c->n_expert_used * 4;
     return 2 * (scores < GPU_SCORES_BYTES ? scores : GPU_SCORES_BYTES) +
-           (logits < most ? logits : most) + GPU_PARTS_BYTES +
+           (logits < most ? logits : most) + ((struct gpu_ops *)be->ctx)->tuning->parts_bytes +
            slots * (5 * (uint64_t)c->n_ff_expert + 2 * (uint64_t)c->n_embd) +
            trainee_bytes(m, &o->adapter) / 4;
 }

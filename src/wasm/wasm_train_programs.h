@@ -39,6 +39,7 @@ void gpu_train_programs_free(struct gpu_train_programs *p);
 
 /* At most so many bytes on the device beyond trainer_bytes: the scratch of ops, and a copy of the
  * adapters in the order that kernels read. */
-uint64_t gpu_train_bytes(struct model *m, uint32_t n_max, const struct train_options *o);
+uint64_t gpu_train_bytes(const struct backend *be, struct model *m, uint32_t n_max,
+                         const struct train_options *o);
 
 #endif

@@ -6,14 +6,15 @@
 //     buffers: { w: Float32Array.of(2), x: Float32Array.of(1, 2, 3, 4, 5) },
 //   });
 //
-// Buffers are named as in the kernel; those it may write come back, in the type they were given. The
-// kernel goes through the same Gpu class and imports as the engine's own dispatches.
+// Buffers are named as in the kernel; those it may write come back, in the type they were given.
+// The kernel goes through the same Gpu class and imports as the engine's own dispatches.
 import './software_adapter.mjs';
 import { readFileSync } from 'node:fs';
 import { Core, Gpu, loadWasm, openDevice } from '../../web/engine/dist/core.js';
 
 /** Every variant of a kernel: name -> number. */
-export const numbers = JSON.parse(readFileSync(new URL('../../build/gen/kernels.json', import.meta.url), 'utf8'));
+export const numbers =
+  JSON.parse(readFileSync(new URL('../../build/gen/kernels.json', import.meta.url), 'utf8'));
 
 /** Fields of Params in order, with their types. */
 function paramsOf(kernel) {
@@ -23,7 +24,9 @@ function paramsOf(kernel) {
 
 /** Names of the storage bindings in order. */
 function storageOf(kernel) {
-  const found = [...kernel.source.matchAll(/@binding\((\d+)\)\s*var<storage,read(?:_write)?>\s*(\w+)\s*:/g)];
+  const found = [...kernel.source.matchAll(
+    /@binding\((\d+)\)\s*var<storage,read(?:_write)?>\s*(\w+)\s*:/g,
+  )];
   return found.map((m) => [+m[1], m[2]]).sort((a, b) => a[0] - b[0]).map((m) => m[1]);
 }
 
@@ -56,7 +59,9 @@ export class Harness {
   #params(kernel, values) {
     const fields = paramsOf(kernel);
     const view = new DataView(new ArrayBuffer(kernel.paramsBytes));
-    for (const name of Object.keys(values)) if (!fields.some((f) => f[0] === name)) throw new Error(`kernel ${kernel.name} has no parameter ${name}`);
+    for (const name of Object.keys(values))
+      if (!fields.some((f) => f[0] === name))
+        throw new Error(`kernel ${kernel.name} has no parameter ${name}`);
     fields.forEach(([name, type], i) => {
       if (!(name in values)) throw new Error(`kernel ${kernel.name}: parameter ${name} is missing`);
       if (type === 'f32') view.setFloat32(4 * i, values[name], true);
@@ -74,15 +79,19 @@ export class Harness {
       view.setUint32(8 * i, index, true);
       view.setFloat32(8 * i + 4, value, true);
     });
-    return this.#with(new Uint8Array(words), (p) => this.gpu.imports.pipeline_new(number, p, words.byteLength / 8));
+    return this.#with(new Uint8Array(words), (p) =>
+      this.gpu.imports.pipeline_new(number, p, words.byteLength / 8));
   }
 
   /** groups: a number of workgroups (spread over x and y as the engine does), or [x, y, z]. */
   async run(name, { params, buffers, groups, constants = {}, step = {} }) {
     const { imports } = this.gpu;
-    const number = this.kernel(name), kernel = this.core.kernel(number), storage = storageOf(kernel);
+    const number = this.kernel(name), kernel = this.core.kernel(number);
+    const storage = storageOf(kernel);
     const max = this.device.limits.maxWorkgroups;
-    const [x, y, z] = Array.isArray(groups) ? groups : groups <= max ? [groups, 1, 1] : [max, Math.ceil(groups / max), 1];
+    const [x, y, z] = Array.isArray(groups)
+      ? groups
+      : groups <= max ? [groups, 1, 1] : [max, Math.ceil(groups / max), 1];
     const made = [this.#upload(this.#params(kernel, params), 2)];
     if (kernel.bindings.startsWith('uu')) {
       const { pos = 0, rows = 1, token = 0, draw = 0, seed_lo = 0, seed_hi = 0 } = step;
@@ -96,7 +105,8 @@ export class Harness {
     }
     const pipeline = this.#pipeline(number, kernel, constants);
     const bindings = Uint32Array.from(made.flatMap((b) => [b, 0, 0]));
-    const group = this.#with(new Uint8Array(bindings.buffer), (p) => imports.group_new(pipeline, p, made.length));
+    const group = this.#with(new Uint8Array(bindings.buffer), (p) =>
+      imports.group_new(pipeline, p, made.length));
     imports.program_begin();
     imports.dispatch(pipeline, group, x, y, z);
     const program = imports.program_end();

@@ -104,7 +104,7 @@ async function runAll(wasm, runs, { only, spell }) {
   core.checkNumber(exports.ops_test_open());
   for (const run of runs) {
     choose(run);
-    run.number = core.checkNumber(exports.ops_test_add(['plain', 'subgroup', 'matrix'].indexOf(run.tier), run.wide ? 1 : 0));
+    run.number = core.checkNumber(exports.ops_test_add(['plain', 'subgroup', 'matrix'].indexOf(run.tier)));
   }
   for (let i = 0, kind; (kind = exports.ops_test_op(i)); i++) {
     const op = core.resultText(), those = runs.filter((run) => run.takes(op, kind));
@@ -124,9 +124,9 @@ async function runAll(wasm, runs, { only, spell }) {
 }
 
 /** What a device of a profile would tell the core. */
-function limitsAs(limits, { most }) {
-  const told = Object.fromEntries(Object.entries(limits).map(([key, value]) => [key, Math.min(value, most[key] ?? value)]));
-  return { ...told, subgroupMin: told.subgroupMax ? told.subgroupMin : 0 };
+function deviceAs(info, { as, most }) {
+  const told = Object.fromEntries(Object.entries(info.limits).map(([key, value]) => [key, Math.min(value, most[key] ?? value)]));
+  return { ...info, names: { ...info.names, profile: as }, limits: { ...told, subgroupMin: told.subgroupMax ? told.subgroupMin : 0 } };
 }
 
 /** The tiers that a device has; what is left out is said. */
@@ -136,18 +136,22 @@ function tiersOf({ name, limits }, tiers, spell, log) {
   return tiers.filter((tier) => !lacks(tier));
 }
 
-/** tiers: 'plain', 'subgroup', 'matrix'. A tier that the device does not have is left out, aloud. as: then once more with
- *  the limits of these profiles told to the core. spell: rewrites the kernels for subgroup matrices, for devices that have
+/** tiers: 'plain', 'subgroup', 'matrix'. A tier that the device does not have is left out, aloud. as: then once more as
+ *  devices of these profiles, in the tiers that they have; as wide ones where that is more than one. spell: rewrites the kernels for subgroup matrices, for devices that have
  *  none. wide: a software device also computes as wide ones do. All of it is one device, which compiles a kernel once. */
 export async function runTable(wasm, { tiers = ['plain', 'subgroup', 'matrix'], profile, as = [], only, spell, wide: both = true, log = console.log } = {}) {
-  const info = await openDevice({ profile }), { limits } = info;
+  const opened = await openDevice({ profile }), { limits } = opened;
+  // No device but a software one makes choices of its own here: they would be those of an unknown one.
+  const narrow = limits.subgroupMin === 4 && limits.subgroupMax === 4, info = narrow || profile ? opened : deviceAs(opened, { as: 'nvidia', most: {} });
   const runs = tiersOf(info, tiers, spell, log).flatMap((tier) => {
-    const narrow = both && !spell && limits.subgroupMin === 4 && limits.subgroupMax === 4;
     // Wide ones have subgroups of several sizes, which kernels then count.
-    const several = { ...info, limits: { ...limits, subgroupMax: 8 } };
-    return [false, ...(narrow ? [true] : [])].map((wide) => ({ info: wide ? several : info, tier, wide, as: profile }));
+    const several = deviceAs({ ...info, limits: { ...limits, subgroupMax: 8 } }, { as: 'nvidia', most: {} });
+    return [false, ...(both && !spell && narrow ? [true] : [])].map((wide) => ({ info: wide ? several : info, tier, wide, as: profile }));
   });
-  for (const name of as) runs.push({ info: { ...info, limits: limitsAs(limits, profiles[name]) }, tier: 'plain', wide: false, as: name });
+  for (const name of as) {
+    const other = deviceAs(info, profiles[name]), { subgroupMax } = other.limits;
+    for (const tier of subgroupMax ? ['plain', 'subgroup'] : ['plain']) runs.push({ info: other, tier, wide: subgroupMax > 0, as: name });
+  }
   const all = runs.map((run) => new Run(run, spell, log));
   if (all.length) await runAll(wasm, all, { only, spell });
   const sum = (key) => all.reduce((n, run) => n + run[key], 0), passed = sum('passed'), failed = sum('failed');

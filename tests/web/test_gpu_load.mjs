@@ -447,8 +447,9 @@ for (const [name, path] of [
 
 // ---- tiers ----
 
-/** A device with wide workgroups, as large GPUs are. */
-const large = { ...device, limits: { ...device.limits, subgroupMax: 8 } };
+/** A device with wide workgroups, as large GPUs are: one that multiplies int8, and one that does not. */
+const as = (profile) => ({ ...device, names: { ...device.names, profile }, limits: { ...device.limits, subgroupMax: 8 } });
+const large = as('nvidia'), floats = as('apple');
 
 for (const [name, path, options, on] of [
   ['e2b', MODEL, {}],
@@ -457,6 +458,9 @@ for (const [name, path, options, on] of [
   ['a wide model on a large device', synth('tiny-wide'), {}, large],
   ['the widest on a large device', synth('tiny-widest'), {}, large],
   ['experts on a large device', 'models/tiny-moe.q8_0.gguf', {}, large],
+  ['a wide model on a device of floats', synth('tiny-wide'), {}, floats],
+  ['the widest on a device of floats', synth('tiny-widest'), {}, floats],
+  ['experts on a device of floats', 'models/tiny-moe.q8_0.gguf', {}, floats],
 ]) {
   test(`${name}: every kernel that the model uses is tested, and right`, () => fresh(async (core, gpu) => {
     const engine = await GpuEngine.open(core, [await fileSource(path)], { ...options, context: 64, batch: 16, selfTest: true });
@@ -483,7 +487,7 @@ test('rows are shared out among the processors of a large device: 5,376 by teams
   const engine = await GpuEngine.open(core, [await fileSource(synth('tiny-widest'))], { context: 64, batch: 16, selfTest: false });
   const session = engine.session(64, 16), x = core.exports, program = core.check(x.bz_wasm_gpu_record(session.ptr, 1, 1, 64));
   // Down's 512 columns are 16 lanes' units, so a workgroup of 128 threads has eight teams: 24 rows of the matrix, or with four rows a team 32.
-  const grids = gpu.listing(x.bz_wasm_gpu_program_number(program)).filter(({ kernel }) => kernel.startsWith('linear_digits')).map(({ grid }) => grid[0]);
+  const grids = gpu.listing(x.bz_wasm_gpu_program_number(program)).filter(({ kernel }) => /^linear(_bare)?\[.*int8/.test(kernel)).map(({ grid }) => grid[0]);
   ok(grids.includes(5376 / 24) && !grids.includes(5376 / 32), grids.join());
   x.bz_wasm_gpu_program_free(program);
   session.close();

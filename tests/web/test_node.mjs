@@ -220,7 +220,7 @@ test('mistakes have the same sentence and exit code', () => {
     ['chat', 'nobody', '--store', temp],
   ]) alike(args);
   equal(alike(['--version']).code, 0);
-  const wrong = { '--backend': 'auto, gpu, cpu and reference', '--tier': 'matrix, subgroup and plain', '--device-profile': 'spec-default, ios-like, swiftshader and nvidia' };
+  const wrong = { '--backend': 'auto, gpu, cpu and reference', '--tier': 'matrix, subgroup and plain', '--device-profile': 'spec, ios-like, software, nvidia, apple, intel, amd and adreno' };
   for (const [option, list] of Object.entries(wrong)) {
     const { code, err } = bezel(['logits', models[0], '--ids=2', option, 'none']);
     equal(code, 1);
@@ -369,7 +369,7 @@ test('the GPU has the CPU\'s logits and greedy text', () => {
   const args = ['logits', models[0], '--ids', '2,30,31', '--top', '3'];
   compareLogits(bezel([...args, '--backend', 'gpu']), call(native, args), 1e-3);
   const text = ['generate', models[0], '--ids', '2,30,31', '--n', '12', '--greedy', '--json'];
-  const gpu = bezel([...text, '--backend', 'gpu', '--tier', 'plain', '--device-profile', 'spec-default', '--stats']);
+  const gpu = bezel([...text, '--backend', 'gpu', '--tier', 'plain', '--device-profile', 'spec', '--stats']);
   equal(String(gpu.out), String(call(native, text).out), gpu.err);
   ok(/prompt 3 tokens, [\d.]+ tok\/s; generated 12 tokens/.test(gpu.err), gpu.err);
 });

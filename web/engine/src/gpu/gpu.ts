@@ -101,6 +101,16 @@ export class Gpu {
       // in the struct's order
       new Uint32Array(this.memory(), out).set(Object.values(this.info.limits));
     },
+    adapter: (out: number): void => {
+      const { vendor, architecture, profile } = this.info.names;
+      const bytes = new Uint8Array(this.memory(), out, 64).fill(0), encoder = new TextEncoder();
+      const put = (text: string, at: number, room: number): void => {
+        encoder.encodeInto(text, bytes.subarray(at, at + room - 1)); // and a zero
+      };
+      put(vendor, 0, 16);
+      put(architecture, 16, 32);
+      put(profile, 48, 16);
+    },
     buffer_new: (n: number, usage: number): number => this.newBuffer(n >>> 0, usage),
     buffer_free: (b: number): void => this.freeBuffer(b),
     buffer_write: (b: number, offset: number, p: number, n: number): void => {

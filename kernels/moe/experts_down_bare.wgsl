@@ -1,4 +1,4 @@
-// experts_down_digits - y[t] = sum over slots s of weights[t][s] factor_e W_e x[t][s]     (decode: one or a few rows t)
+// experts_down_bare - y[t] = sum over slots s of weights[t][s] factor_e W_e x[t][s]     (decode: one or a few rows t)
 //
 //   x        read    n_tok x n_used x cols, settled   grid   each row t in turn: a workgroup per R WG / LANES columns of y
 //   ids      read    n_tok x n_used i32               bytes  n_used matrices a row t
@@ -7,15 +7,16 @@
 //   w        read    n_mat x rows x cols
 //   y        update  n_tok x rows f32
 //
-// As experts_down, for rows that the kernel before has settled (lib/base) and matrices without adapters.
+// As experts_down, for rows that the kernel before has left ready (lib/acts) and matrices without adapters.
 //
 // Reference: experts() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 
 //!axis format f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
+//!axis acts f32 int8
 //!axis tier plain subgroup
 //!axis product own
 //!axis matrices 1
-//!axis input int8
+//!axis input memory
 //!without format in f32 f16 bf16
 //!include lib/lanes.wgsl
 //!include lib/matvec.wgsl
