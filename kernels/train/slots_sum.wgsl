@@ -1,4 +1,4 @@
-// slots_sum - y[t] += the sum of x[slot] over the slots of row t (fresh: y[t] = that)     (training)
+// slots_sum - y[t] += the sum of x[slot] over the slots of row t; fresh: y[t] = that   (training)
 //
 //   x  read    rows x n_used x cols f32      grid   ceil(rows * cols / 4 / 64) workgroups
 //   y  update  rows x cols f32               bytes  1 read an element of x, 1 read + 1 write of y

@@ -26,7 +26,7 @@ async function runCase(core, gpu, i, number) {
 }
 
 /** Gradients have one tier. */
-const isBackward = (op) => /_bwd$|^(head_loss|adamw|publish|zero)$/.test(op);
+const isBackward = (op) => /_bwd$|^(linears_z|head_loss|adamw|publish|zero)$/.test(op);
 
 const NUMBERS = 'no one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen'.split(' ');
 
