@@ -144,7 +144,7 @@ for (const name of ['e2b', 'kv', 'moe']) {
   });
 
   if (name === 'e2b')
-    test('sequences of many lengths, measured in between, lose what they do on the CPU', async () => {
+    test('sequences of many lengths, measured in between, lose what the CPU loses', async () => {
       const long = (n) => line('one two '.repeat(n), 'three four '.repeat(n));
       const many = { data: [long(1), long(6), long(12), long(3)].join('\n'), held: long(8) };
       const others = { ...wishes, no_packing: true, sequence: 256 };
