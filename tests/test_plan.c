@@ -217,6 +217,14 @@ static void check_pass(bz_engine *e, const char *what, bool keep_all, uint32_t w
     CHECK_MSG(r.status == BZ_OK && made.program, "%s", r.err.text);
     check_recorded(&made, what, want);
     recorded_free(&made);
+    uint64_t taken = tape_memory_bytes(&p.memory);
+    for (uint32_t rows = 16; rows <= TRAIN_ROWS; rows *= 2) { /* programs of others bind it */
+        gpu_ops_begin(be, 0, rows);
+        pass_put(&r, &p, zeros, zeros, rows);
+        pass_losses(&r, &p, rows);
+        pass_gradients(&r, &p, rows, 1);
+        CHECK(r.status == BZ_OK && tape_memory_bytes(&p.memory) == taken);
+    }
     pass_close(&p);
 }
 

@@ -2,8 +2,8 @@
  * stream and makes z = A x for all of them, the next one takes the products, with B z in them. */
 #include "gpu/ops_gpu_impl.h"
 
-/* Few rows of a stream that can be made ready, adapters on some of the matrices, and nobody who wants
- * z kept? */
+/* Few rows of a stream that can be made ready, adapters on some of the matrices, and nobody who
+ * wants z kept? */
 static bool is_ours(const struct gpu_ops *g, const struct join *j, const struct weight *const *w,
                     uint32_t n)
 {
@@ -17,8 +17,8 @@ static bool is_ours(const struct gpu_ops *g, const struct join *j, const struct 
 }
 
 /* A join, and z[i] = A of what the block reads, for each of the matrices that has adapters. What
- * the block reads is ready in *room, and (floats) there as it is too. False: it cannot be one dispatch,
- * and nothing was recorded. */
+ * the block reads is ready in *room, and (floats) there as it is too. False: it cannot be one
+ * dispatch, and nothing was recorded. */
 static bool join_lora(struct run *r, const struct join *j, struct tensor *room, struct tensor *z,
                       const struct weight *const *w, uint32_t n, bool floats)
 {

@@ -106,33 +106,27 @@ static bool is_free(const struct tape_slot *s, const struct value *v)
     return true;
 }
 
-/* The smallest slot that is large enough and free all the value's life; else the largest free one,
- * which must grow; else a new one. */
-static uint32_t choose_slot(const struct tape_memory *m, const struct value *v, uint64_t size)
+/* The smallest of n slots that is free all the value's life, else the next one. Larger values came
+ * before, so slots are in the order of their sizes, and each is large enough. */
+static uint32_t choose_slot(const struct tape_memory *m, uint32_t n, const struct value *v)
 {
-    const struct tape_slot *s = m->slots;
-    uint32_t best = m->n, largest = m->n;
-    for (uint32_t i = 0; i < m->n; i++) {
-        bool fits = s[i].size >= size;
-        if (fits ? best < m->n && s[i].size >= s[best].size : best < m->n) continue;
-        if (!fits && largest < m->n && s[i].size <= s[largest].size) continue;
-        if (!is_free(&s[i], v)) continue;
-        if (fits) best = i;
-        else largest = i;
-    }
-    return best < m->n ? best : largest;
+    for (uint32_t i = n; i-- > 0;)
+        if (is_free(&m->slots[i], v)) return i;
+    return n;
 }
 
-/* Room for another slot. */
-static bool grow(struct tape_memory *m)
+/* Slot i, new or not; NULL: memory is short. */
+static struct tape_slot *slot_at(struct tape_memory *m, uint32_t i)
 {
-    if (m->n < m->cap) return true;
-    uint32_t cap = m->cap ? 2 * m->cap : 32;
-    struct tape_slot *slots = mem_grow(m->slots, cap, sizeof *slots);
-    if (!slots) return false;
-    m->slots = slots;
-    m->cap = cap;
-    return true;
+    if (i == m->cap) {
+        uint32_t cap = m->cap ? 2 * m->cap : 32;
+        struct tape_slot *slots = mem_grow(m->slots, cap, sizeof *slots);
+        if (!slots) return NULL;
+        m->slots = slots;
+        m->cap = cap;
+    }
+    if (i == m->n) m->slots[m->n++] = (struct tape_slot) { 0 };
+    return &m->slots[i];
 }
 
 struct claim {
@@ -182,17 +176,17 @@ bool tape_place(struct tape *t, struct tape_memory *m)
     find_lives(t);
     share_memory(t);
     struct claim *list = arena_alloc(&t->arena, count_values(t), sizeof *list);
-    uint32_t n = list ? list_claims(t, list) : 0;
+    uint32_t n = list ? list_claims(t, list) : 0, n_slots = 0;
     for (uint32_t i = 0; i < m->n; i++) m->slots[i].values = NULL;
     if (n) qsort(list, n, sizeof *list, larger_first);
     t->failed = !list;
     for (uint32_t i = 0; i < n && !t->failed; i++) {
         struct value *v = list[i].v;
-        v->slot = choose_slot(m, v, list[i].size);
-        t->failed = !grow(m);
-        if (t->failed) break;
-        if (v->slot == m->n) m->slots[m->n++] = (struct tape_slot) { 0 };
-        struct tape_slot *s = &m->slots[v->slot];
+        v->slot = choose_slot(m, n_slots, v);
+        struct tape_slot *s = slot_at(m, v->slot);
+        t->failed = !s;
+        if (!s) break;
+        if (v->slot == n_slots) n_slots++;
         if (s->size < list[i].size) s->size = list[i].size;
         v->same_slot = s->values;
         s->values = v;

@@ -73,11 +73,13 @@ enum bz_status pass_open(struct pass *out, const struct model *m, const struct b
 {
     struct pass p = { .m = m, .be = be, .n_max = n_max, .keep_all = keep_all };
     struct tensor *list[N_TENSORS];
-    enum bz_status st = plan(&p) ? BZ_OK : fail_memory(err, 0);
+    enum bz_status st = BZ_OK;
     list_tensors(list, &p);
-    bool ok = st == BZ_OK && tape_memory_open(&p.memory, be);
+    bool planned = plan(&p), ok = planned && tape_memory_open(&p.memory, be);
     for (int i = 0; ok && i < N_TENSORS; i++) ok = tensor_alloc(be, list[i], n_max, 1);
-    if (st == BZ_OK && !ok)
+    if (!planned)
+        st = fail(err, BZ_ERR_MEMORY, "not enough memory to plan training on %u tokens", n_max);
+    else if (!ok)
         st = fail(err, BZ_ERR_MEMORY, "not enough memory to train on %u tokens: it takes %llu MB",
                   n_max, (unsigned long long)(count_bytes(&p) / 1000000));
     if (st) pass_close(&p);

@@ -110,6 +110,41 @@ static const struct op_case linear_bwd_cases[] = {
 };
 /* clang-format on */
 
+/* Trained products of one x, each with its A x. */
+static void case_linears_z(struct bench *b, const struct op_case *c)
+{
+    enum { N = 3 };
+    static struct lora_grad nothing;
+    struct act *x = bench_random(b, c->rows, c->cols), *y[N];
+    struct mat *w[N];
+    for (uint32_t i = 0; i < N; i++) {
+        w[i] = bench_weight(b, c->format, c->cols, c->out + 4 * i, 1);
+        bench_lora(b, w[i], c->rank + i);
+        b->loras[i].grad = &nothing; /* it is trained: that is all that the tape asks */
+        y[i] = bench_blank(b, c->rows, c->out + 4 * i);
+    }
+    struct tape *t = bench_tape(b, c->rows);
+    t->trains = true;
+    struct value *in = bench_input(b, x);
+    for (uint32_t i = 0; i < N; i++) {
+        struct value *v = tape_linear(t, in, &w[i]->w);
+        struct act *z = bench_blank(b, c->rows, lora_width(&w[i]->w));
+        bench_keep(b, v, y[i]);
+        bench_keep(b, v->from->out[1], z);
+    }
+    bench_run(b, RULE_BIT(LINEARS_Z), 0);
+    for (uint32_t i = 0; i < b->n_acts; i++)
+        if (&b->acts[i] != x) bench_result(b, &b->acts[i].t, false);
+}
+
+/* clang-format off */
+static const struct op_case linears_z_cases[] = {
+    /* seed rows cols format    nmse   why this case */
+    {  49,   16,   96, QUANT_Q8_0, 1e-10, .why = "few rows", .out = 64, .rank = 3 },
+    {  50,   66,  256, QUANT_Q4_K, 1e-10, .why = "past a tile of rows", .out = 68, .rank = 16 },
+};
+/* clang-format on */
+
 static void case_rows_bwd(struct bench *b, const struct op_case *c)
 {
     struct act *dx = bench_random(b, c->rows, c->cols), *dy = bench_random(b, c->out, c->cols);
@@ -419,10 +454,10 @@ static const struct op_case publish_cases[] = {
 /* clang-format on */
 
 static const struct tested_op bwd_ops[] = {
-    TESTED(zero),         TESTED(rms_norm_bwd),  TESTED(linear_bwd),    TESTED(rows_bwd),
-    TESTED(rope_bwd),     TESTED(head_norm_bwd), TESTED(norm_rope_bwd), TESTED(attention_bwd),
-    TESTED(gelu_mul_bwd), TESTED(head_loss),     TESTED(experts_bwd),   TESTED(route_bwd),
-    TESTED(adamw),        TESTED(publish),
+    TESTED(zero),          TESTED(rms_norm_bwd), TESTED(linear_bwd),    TESTED(linears_z),
+    TESTED(rows_bwd),      TESTED(rope_bwd),     TESTED(head_norm_bwd), TESTED(norm_rope_bwd),
+    TESTED(attention_bwd), TESTED(gelu_mul_bwd), TESTED(head_loss),     TESTED(experts_bwd),
+    TESTED(route_bwd),     TESTED(adamw),        TESTED(publish),
 };
 
 #endif

@@ -26,7 +26,7 @@ async function runCase(core, gpu, i, number) {
 }
 
 /** Gradients have one tier. */
-const isBackward = (op) => /_bwd$|^(head_loss|adamw|publish|zero)$/.test(op);
+const isBackward = (op) => /_bwd$|^(linears_z|head_loss|adamw|publish|zero)$/.test(op);
 
 const WIDE = new RegExp('^residual_|^norm_(linears|gate_up|sum)$|^layer_|^attend_linear$|then_'
   + '|^(linear_router|router_experts)$');

@@ -143,6 +143,22 @@ for (const name of ['e2b', 'kv', 'moe']) {
     ok(Math.abs(want - got) < 1e-4, `measured without it: ${got} for ${want}`);
   });
 
+  if (name === 'e2b')
+    test('sequences of many lengths, measured in between, lose what the CPU loses', async () => {
+      const long = (n) => line('one two '.repeat(n), 'three four '.repeat(n));
+      const many = { data: [long(1), long(6), long(12), long(3)].join('\n'), held: long(8) };
+      const others = { ...wishes, no_packing: true, sequence: 256 };
+      training.close();
+      cpu.close();
+      training = await GpuTraining.open(engine, many, others, () => {});
+      cpu = new CpuTraining(cpuEngine.core, cpuEngine.ptr, many, others, () => {});
+      for (let i = 0; i < 6; i++) {
+        const want = await cpu.step(), got = await training.step();
+        ok(Math.abs(got.loss - want.loss) < 1e-4, JSON.stringify([got, want]));
+        ok(Math.abs((await training.evaluate()) - (await cpu.evaluate())) < 1e-4);
+      }
+    });
+
   test(`${name}: nothing is left on the device`, async () => {
     cpu.close();
     cpuEngine.close();
