@@ -19,7 +19,8 @@ struct engine_adapter {
     float scale;
 };
 
-enum { WORN_MIXED = 0 }; /* no engine's `worn` */
+enum { WORN_MIXED = 0 };         /* no engine's `worn` */
+enum { DEFAULT_CONTEXT = 4096 }; /* tokens, where neither caller nor store says */
 
 struct bz_engine {
     struct located file;

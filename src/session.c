@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "engine.h"
 
-enum { DEFAULT_CONTEXT = 4096, DEFAULT_BATCH = 256 };
+enum { DEFAULT_BATCH = 256 };
 
 /* ---- open and close ---- */
 

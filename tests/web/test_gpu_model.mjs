@@ -9,6 +9,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 
 import { Core, CpuEngine, Gpu, GpuEngine, fileSource, loadWasm, openDevice } from '../../web/engine/dist/core.js';
+import { GPU_STEP } from '../../web/engine/dist/engine/boundary.js';
 import { done, equal, ok, same, test } from './check.mjs';
 import './software_adapter.mjs';
 
@@ -108,7 +109,7 @@ for (const [name, plain] of [['e2b', false], ['kv', true], ['moe', true]]) {
       }
       const want = [...talk.tokens.subarray(N)];
 
-      const { core } = engine, x = core.exports, got = [], step = new Uint32Array(16);
+      const { core } = engine, x = core.exports, got = [], token = new Int32Array(1);
       session.truncate(0);
       await session.read(ids);
       const draw = core.with(json, (p, k) => core.with(bytes(masks[0]), (m) => core.check(x.bz_wasm_gpu_draw_open(session.ptr, p, k, m, masks[0].length))));
@@ -117,9 +118,9 @@ for (const [name, plain] of [['e2b', false], ['kv', true], ['moe', true]]) {
         core.with(bytes(mask), (p) => core.checkNumber(x.bz_wasm_gpu_draw_mask(session.ptr, draw, p, mask.length)));
         core.checkNumber(x.bz_wasm_gpu_draw(session.ptr, draw));
         gpu.stepOwner = undefined;
-        await gpu.run([program.number, { buffer: x.bz_wasm_gpu_step_buffer(session.ptr), offset: 0, into: new Uint8Array(step.buffer) }]);
-        got.push(step[2]);
-        await session.read(Int32Array.of(step[2]));
+        await gpu.run([program.number, { buffer: x.bz_wasm_gpu_step_buffer(session.ptr), offset: GPU_STEP.token, into: new Uint8Array(token.buffer) }]);
+        got.push(token[0]);
+        await session.read(token.slice());
       }
       session.forget(program);
       x.bz_wasm_gpu_draw_close(draw);

@@ -4,7 +4,7 @@
 // Below it is a conversation of any backend; above it the shapes of completions.ts.
 
 import type { Timings, Usage } from '../api/completions_types.js';
-import type { Stop } from './cpu_engine.js';
+import type { Stop } from './boundary.js';
 import type { Conversation, ConversationOptions, Piece } from './model.js';
 
 /** Where and when an answer is made. */

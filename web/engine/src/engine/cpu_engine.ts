@@ -4,9 +4,9 @@
 // (snake_case), so that JSON goes through unchanged.
 
 import {
-  BezelError, type Bytes, type Core, type EnginePtr, type GenerationPtr, type LogitsFn,
-  type SessionPtr,
-} from './wasm.js';
+  STOP, type Bytes, type EnginePtr, type GenerationPtr, type SessionPtr, type Stop,
+} from './boundary.js';
+import { BezelError, type Core, type LogitsFn } from './wasm.js';
 import { memorySource, type Source } from '../load/source.js';
 
 export interface Sampling {
@@ -70,10 +70,6 @@ export interface GenerateOptions extends Partial<Sampling> {
   /** Added to logits; null forbids the token. */
   bias?: readonly (readonly [id: number, add: number | null])[];
 }
-
-/** enum bz_stop, by name. */
-export const stopNames = ['end', 'string', 'length', 'context', 'cancelled'] as const;
-export type Stop = (typeof stopNames)[number];
 
 export interface Generated {
   ids: Int32Array;
@@ -427,7 +423,7 @@ export class CpuSession {
         const count = exports.bz_wasm_generation_count(g);
         if (count > before) yield { id: this.tokenAt(first + before), text };
         if (over)
-          return { first, count, stop: stopNames[exports.bz_wasm_generation_stop(g)] ?? 'end' };
+          return { first, count, stop: STOP[exports.bz_wasm_generation_stop(g)] ?? 'end' };
       }
     } finally {
       exports.bz_wasm_generation_close(g);
@@ -455,7 +451,7 @@ export class CpuSession {
   private tokenAt(position: number): number {
     const { exports } = this.core;
     exports.bz_wasm_session_tokens(this.ptr);
-    const [at = 0] = new Uint32Array(this.core.memory.buffer, exports.bz_wasm_result(), 1);
-    return new Int32Array(this.core.memory.buffer, at + 4 * position, 1)[0] as number;
+    const { buffer, byteOffset } = this.core.resultView();
+    return new Int32Array(buffer, byteOffset + 4 * position, 1)[0] as number;
   }
 }

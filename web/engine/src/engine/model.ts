@@ -4,7 +4,8 @@
 // server, the command-line tool) sees only this.
 
 import type { Tier } from '../gpu/adapter.js';
-import type { ChatTokens, GenerateOptions, Info, Stop } from './cpu_engine.js';
+import type { Stop } from './boundary.js';
+import type { ChatTokens, GenerateOptions, Info } from './cpu_engine.js';
 import type { DispatchTime, KernelTime } from '../gpu/profile.js';
 import type { Source } from '../load/source.js';
 

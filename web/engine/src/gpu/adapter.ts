@@ -5,6 +5,7 @@
 // that the device is a smaller one, so that every tier and every split can be tested on any
 // machine.
 
+import type { Limits } from '../engine/boundary.js';
 import { nodeFiles } from '../load/node_files.js';
 
 declare global {
@@ -18,24 +19,6 @@ declare global {
   interface GPUComputePipeline {}
   interface GPUCommandEncoder {}
   interface GPUComputePassEncoder {}
-}
-
-/** What kernels may rely on; the fields and their order are struct gpu_limits of src/gpu/gpu.h. */
-export interface Limits {
-  maxBuffer: number;
-  maxBinding: number;
-  maxWorkgroups: number;
-  maxInvocations: number;
-  maxWorkgroupBytes: number;
-  maxStorageBuffers: number;
-  uniformAlign: number;
-  storageAlign: number;
-  subgroupMin: number; // 0: no subgroups
-  subgroupMax: number;
-  hasF16: number; // 0 or 1
-  hasTimestamps: number;
-  hasMatrix: number; // products of 16 x 16 matrices of halves, by subgroups of 32
-  hasPackedDot: number; // WGSL's packed_4x8_integer_dot_product
 }
 
 /** Sets of kernels, each with what the next has and more. */

@@ -9,9 +9,7 @@
 import type { Read } from './gpu_queue.js';
 import type { GpuSession, Recorded } from './gpu_session.js';
 import { Pace } from './pace.js';
-import type { DrawPtr, Exports } from '../engine/wasm.js';
-
-const TOKEN = 8; // where in the step block the newest token is
+import { GPU_STEP, type Bytes, type DrawPtr, type Exports } from '../engine/boundary.js';
 
 /** A step that was submitted, with the token that it will have drawn and, where asked for, the
  *  logits. */
@@ -53,7 +51,8 @@ export class GpuDecoder {
     session: GpuSession, json: string, options: DecoderOptions,
   ): Promise<GpuDecoder> {
     const { core } = session.engine, x = core.exports;
-    const draw = core.with(json, (p, n) => core.check(x.bz_wasm_gpu_draw_open(session.ptr, p, n)));
+    const draw = core.with(json, (p, n) =>
+      core.check(x.bz_wasm_gpu_draw_open(session.ptr, p, n, 0 as Bytes, 0)));
     let program: Recorded | undefined;
     try {
       program = await session.record(() => x.bz_wasm_gpu_record_draw(session.ptr, draw));
@@ -185,7 +184,7 @@ export class GpuDecoder {
     const items: (number | Read)[] = [
       0, this.program.number,
       {
-        buffer: this.x.bz_wasm_gpu_step_buffer(ptr), offset: TOKEN,
+        buffer: this.x.bz_wasm_gpu_step_buffer(ptr), offset: GPU_STEP.token,
         into: new Uint8Array(token.buffer),
       },
     ];

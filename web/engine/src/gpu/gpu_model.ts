@@ -6,9 +6,8 @@
 // conversations read their tokens again when they are next used.
 
 import type { Device, Tier } from './adapter.js';
-import {
-  addAdapter, type ChatTokens, type Info, type Stop, type StoreTexts,
-} from '../engine/cpu_engine.js';
+import type { Stop } from '../engine/boundary.js';
+import { addAdapter, type ChatTokens, type Info, type StoreTexts } from '../engine/cpu_engine.js';
 import { Gpu } from './gpu.js';
 import { GpuEngine } from './gpu_engine.js';
 import type { GpuSession } from './gpu_session.js';

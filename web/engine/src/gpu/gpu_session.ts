@@ -4,8 +4,11 @@
 // whose tokens gpu_decoder.ts draws. What the device has computed past the last token of the core's
 // session does not count.
 
-import { optionsJson, stopNames, type GenerateOptions, type Stop } from '../engine/cpu_engine.js';
-import { RESERVE } from '../load/estimate.js';
+import {
+  FIRST_HORIZON, HOST_RANGE_BYTES, KV_DIGEST, LOGIT_ROWS, readHostRange, RESERVE, STOP,
+  type Bytes, type Exports, type GenerationPtr, type ProgramPtr, type SessionPtr, type Stop,
+} from '../engine/boundary.js';
+import { optionsJson, type GenerateOptions } from '../engine/cpu_engine.js';
 import { GpuDecoder } from './gpu_decoder.js';
 import type { GpuEngine } from './gpu_engine.js';
 import type { Read } from './gpu_queue.js';
@@ -14,19 +17,12 @@ import type { Piece, ReadOptions, StepProfile } from '../engine/model.js';
 import { profile } from './profile.js';
 import { memorySource } from '../load/source.js';
 import { stopped } from '../engine/turns.js';
-import {
-  BezelError, type Exports, type GenerationPtr, type ProgramPtr, type SessionPtr,
-} from '../engine/wasm.js';
+import { BezelError } from '../engine/wasm.js';
 
-const LOGIT_ROWS = 8; // rows of logits that one step can make
 const LOGITS_AHEAD = 4; // tokens on their way at most, where each brings its logits
 // tokens whose rows, one by one, take as long as a table that is on its way (0.2 ms each in Node,
 // 0.07 when nothing else is read): who reads more waits for it
 const MANY = 2048;
-const DIGEST = 32; // bytes of a snapshot's checksum
-// positions that the first of the decode programs is meant for; each next one is for twice as many.
-// A load goes through it too: src/wasm/wasm_load.c
-const FIRST_HORIZON = 128;
 const SAVE_WINDOW = 4 << 20; // bytes of a snapshot that come back in one read
 const SAVE_READS = 8; // reads under way at a time
 
@@ -328,7 +324,7 @@ export class GpuSession {
     await this.engine.whole(); // which would come in between
     await this.settle();
     const draw = core.with('{"temperature":0}', (p, n) =>
-      core.check(this.x.bz_wasm_gpu_draw_open(this.ptr, p, n)));
+      core.check(this.x.bz_wasm_gpu_draw_open(this.ptr, p, n, 0 as Bytes, 0)));
     const programs: Recorded[] = [];
     try {
       if (this.engine.needsRows) await this.engine.gatherRows(this.ptr, ids);
@@ -396,7 +392,7 @@ export class GpuSession {
   }
 
   private stopOf(text: GenerationPtr): Stop {
-    return stopNames[this.x.bz_wasm_generation_stop(text)] ?? 'end';
+    return STOP[this.x.bz_wasm_generation_stop(text)] ?? 'end';
   }
 
   /** Logits are spoilt by a draw, and by steps that were queued ahead: then the last token is
@@ -417,29 +413,29 @@ export class GpuSession {
     const { core, gpu } = this.engine;
     await this.settle();
     core.checkNumber(this.x.bz_wasm_gpu_save(this.ptr));
-    const plan = core.result(), view = new Uint32Array(plan.buffer, 0, plan.byteLength >> 2);
-    const n = view[0] as number;
-    let size = DIGEST, bytes = 4 + 12 * n;
-    for (let i = 0; i < n; i++) size += view[3 * i + 3] as number;
+    const plan = core.result(), [n = 0] = new Uint32Array(plan.buffer, 0, 1);
+    const sections =
+      Array.from({ length: n }, (_, i) => readHostRange(plan.buffer, 4 + i * HOST_RANGE_BYTES));
+    const size = sections.reduce((sum, { nBytes }) => sum + nBytes, KV_DIGEST);
     const out = new Uint8Array(size), reads: Promise<void>[] = [];
-    for (let i = 0, at = 0; i < n; i++) {
-      const [buffer = 0, offset = 0, length = 0] = view.subarray(3 * i + 1, 3 * i + 4);
+    let at = 0, bytes = 4 + n * HOST_RANGE_BYTES;
+    for (const { buffer, offset, nBytes } of sections) {
       if (!buffer) {
-        out.set(plan.subarray(bytes, bytes + length), at);
-        bytes += length;
+        out.set(plan.subarray(bytes, bytes + nBytes), at);
+        bytes += nBytes;
       }
-      for (let done = 0; buffer && done < length; done += SAVE_WINDOW) {
-        const into = out.subarray(at + done, at + Math.min(length, done + SAVE_WINDOW));
+      for (let done = 0; buffer && done < nBytes; done += SAVE_WINDOW) {
+        const into = out.subarray(at + done, at + Math.min(nBytes, done + SAVE_WINDOW));
         // queued now: later steps do not matter
         reads.push(gpu.run([{ buffer, offset: offset + done, into }]));
         if (reads.length >= SAVE_READS) await Promise.all(reads.splice(0));
       }
-      at += length;
+      at += nBytes;
     }
     await Promise.all(reads);
     core.withSource(memorySource('session snapshot', out), (id) =>
-      core.checkNumber(this.x.bz_wasm_snapshot_digest(id, size - DIGEST)));
-    out.set(core.result(), size - DIGEST);
+      core.checkNumber(this.x.bz_wasm_snapshot_digest(id, size - KV_DIGEST)));
+    out.set(core.result(), size - KV_DIGEST);
     return out;
   }
 
