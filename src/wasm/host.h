@@ -16,7 +16,7 @@
 /* Fill dst with n bytes at offset (a whole number, below 2^53); 0 when all of them are there. */
 HOST_IMPORT("read") int32_t host_read(uint32_t source, double offset, void *dst, uint32_t n);
 
-/* The logits of a position, while they are being fed; 0 stops. */
+/* The logits of a position, while tokens are read; 0 stops. */
 HOST_IMPORT("logits") int32_t host_logits(uint32_t position, const float *logits);
 
 /* Bytes that the last call handed over. */

@@ -118,7 +118,7 @@ EXPORT(struct gpu_program_record *, bz_wasm_gpu_record_draw, bz_session *s,
 
 /* ---- steps ---- */
 
-EXPORT(int32_t, bz_wasm_gpu_feed, bz_session *s, const int32_t *ids, uint32_t n)
+EXPORT(int32_t, bz_wasm_gpu_read, bz_session *s, const int32_t *ids, uint32_t n)
 {
     if (wasm_failed(session_check_ids(s, ids, n, &wasm_err))) return -1;
     struct run r = { .be = &s->engine->backend };
@@ -129,10 +129,11 @@ EXPORT(int32_t, bz_wasm_gpu_feed, bz_session *s, const int32_t *ids, uint32_t n)
     return 0;
 }
 
-EXPORT(int32_t, bz_wasm_gpu_fed, bz_session *s, const int32_t *ids, uint32_t n, uint32_t has_logits)
+EXPORT(int32_t, bz_wasm_gpu_advance, bz_session *s, const int32_t *ids, uint32_t n,
+       uint32_t has_logits)
 {
     if (wasm_failed(session_check_ids(s, ids, n, &wasm_err))) return -1;
-    session_took(s, ids, n);
+    session_advance(s, ids, n);
     s->has_logits = has_logits != 0;
     return 0;
 }
@@ -149,7 +150,7 @@ EXPORT(int32_t, bz_wasm_gpu_draw, bz_session *s, const struct gpu_draw *draw)
     return 0;
 }
 
-EXPORT(int32_t, bz_wasm_gpu_decode, bz_session *s, uint32_t ahead, const struct gpu_draw *draw,
+EXPORT(int32_t, bz_wasm_gpu_read_drawn, bz_session *s, uint32_t ahead, const struct gpu_draw *draw,
        uint32_t place)
 {
     if (ahead >= s->kv.n_ctx - s->kv.n_past) return -1;
@@ -158,7 +159,7 @@ EXPORT(int32_t, bz_wasm_gpu_decode, bz_session *s, uint32_t ahead, const struct 
     return 0;
 }
 
-EXPORT(int32_t, bz_wasm_gpu_redo, bz_session *s, int32_t id, const struct gpu_draw *draw)
+EXPORT(int32_t, bz_wasm_gpu_set_drawn, bz_session *s, int32_t id, const struct gpu_draw *draw)
 {
     if (wasm_failed(session_check_ids(s, &id, 1, &wasm_err))) return -1;
     struct run r = { .be = &s->engine->backend };
@@ -169,12 +170,12 @@ EXPORT(int32_t, bz_wasm_gpu_redo, bz_session *s, int32_t id, const struct gpu_dr
     return 0;
 }
 
-EXPORT(int32_t, bz_wasm_gpu_took, bz_session *s, int32_t id)
+EXPORT(int32_t, bz_wasm_gpu_advance_drawn, bz_session *s, int32_t id)
 {
     enum bz_status st = id == -1 ? fail(&wasm_err, BZ_ERR_ARGUMENT, "every token is forbidden")
                                  : session_check_ids(s, &id, 1, &wasm_err);
     if (wasm_failed(st)) return -1;
-    session_took(s, &id, 1);
+    session_advance(s, &id, 1);
     return 0;
 }
 

@@ -44,7 +44,7 @@ static bool show_logits(void *ctx, uint32_t position, const float *logits)
     return host_logits(position, logits) != 0;
 }
 
-EXPORT(int32_t, bz_wasm_session_feed, bz_session *s, const int32_t *ids, uint32_t n,
+EXPORT(int32_t, bz_wasm_session_read, bz_session *s, const int32_t *ids, uint32_t n,
        uint32_t n_logits, uint32_t show)
 {
     return wasm_failed(
@@ -240,25 +240,23 @@ EXPORT(struct wasm_generation *, bz_wasm_generation_open, bz_session *s, const c
     return NULL;
 }
 
-EXPORT(int32_t, bz_wasm_generation_step, struct wasm_generation *w)
+EXPORT(int32_t, bz_wasm_generation_next, struct wasm_generation *w)
 {
     if (w->g.done) return 1;
-    if (wasm_failed(generation_step(&w->g, w->session, &wasm_err))) return -1;
+    if (wasm_failed(generation_next(&w->g, w->session, &wasm_err))) return -1;
     wasm_show(w->g.ready.data, w->g.ready.n);
     return w->g.done ? 1 : 0;
 }
 
-EXPORT(int32_t, bz_wasm_generation_room, struct wasm_generation *w)
+EXPORT(int32_t, bz_wasm_generation_has_room, struct wasm_generation *w)
 {
-    generation_goes_on(&w->g, w->session);
-    wasm_show(w->g.ready.data, w->g.ready.n);
-    return w->g.done ? 1 : 0;
+    return generation_has_room(&w->g, w->session);
 }
 
-EXPORT(int32_t, bz_wasm_generation_take, struct wasm_generation *w, int32_t id)
+EXPORT(int32_t, bz_wasm_generation_advance, struct wasm_generation *w, int32_t id)
 {
     w->g.ready.n = 0;
-    if (wasm_failed(generation_take(&w->g, w->session, id, &wasm_err))) return -1;
+    if (wasm_failed(generation_advance(&w->g, w->session, id, &wasm_err))) return -1;
     wasm_show(w->g.ready.data, w->g.ready.n);
     return w->g.done ? 1 : 0;
 }

@@ -105,7 +105,7 @@ for (const [name, plain] of [['e2b', false], ['kv', true], ['moe', true]]) {
       const text = host.with(json, (p, k) => host.check(host.exports.bz_wasm_generation_open(talk.ptr, p, k)));
       for (const mask of masks) {
         host.with(bytes(mask), (p) => host.checkNumber(host.exports.bz_wasm_generation_mask(text, p, mask.length)));
-        host.checkNumber(host.exports.bz_wasm_generation_step(text));
+        host.checkNumber(host.exports.bz_wasm_generation_next(text));
       }
       const want = [...talk.tokens.subarray(N)];
 

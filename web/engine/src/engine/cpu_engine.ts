@@ -333,12 +333,12 @@ export class CpuSession {
     this.p = 0 as SessionPtr;
   }
 
-  /** Append tokens. The logits of the last nLogits of them go to onLogits, in order. */
+  /** Read tokens. The logits of the last nLogits of them go to onLogits, in order. */
   feed(ids: Int32Array, nLogits = 1, onLogits?: LogitsFn): void {
     const { exports } = this.core;
     this.core.watchLogits(this.engine.info.n_vocab, onLogits, () =>
       this.core.with(ids, (p, n) =>
-        this.core.checkNumber(exports.bz_wasm_session_feed(this.ptr, p, n, nLogits, +!!onLogits))));
+        this.core.checkNumber(exports.bz_wasm_session_read(this.ptr, p, n, nLogits, +!!onLogits))));
   }
 
   /** Make it hold exactly these tokens, keeping the longest common beginning. */
@@ -347,7 +347,7 @@ export class CpuSession {
       this.core.checkNumber(this.core.exports.bz_wasm_session_set(this.ptr, p, n)));
   }
 
-  /** Forget tokens past n; says how many remain: n, or 0 when all must be fed again. */
+  /** Forget tokens past n; says how many remain: n, or 0 when all must be read again. */
   truncate(n: number): number {
     return this.core.checkNumber(this.core.exports.bz_wasm_session_truncate(this.ptr, n));
   }
@@ -400,7 +400,7 @@ export class CpuSession {
     return this.core.exports.bz_wasm_session_cache_bytes(this.ptr);
   }
 
-  /** The first half of `set`: how many of these tokens were kept. The others must be fed, with
+  /** The first half of `set`: how many of these tokens were kept. The others must be read, with
    *  logits of the last. */
   keep(ids: Int32Array): number {
     return this.core.with(ids, (p, n) =>
@@ -418,7 +418,7 @@ export class CpuSession {
     try {
       for (;;) {
         const before = exports.bz_wasm_generation_count(g);
-        const over = this.core.checkNumber(exports.bz_wasm_generation_step(g));
+        const over = this.core.checkNumber(exports.bz_wasm_generation_next(g));
         const text = this.core.resultText(), first = exports.bz_wasm_generation_first(g);
         const count = exports.bz_wasm_generation_count(g);
         if (count > before) yield { id: this.tokenAt(first + before), text };

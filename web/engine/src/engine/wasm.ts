@@ -32,11 +32,11 @@ export type LogitsFn = (position: number, logits: Float32Array) => boolean | voi
 export class Core {
   readonly exports: Exports;
   readonly gpu: Gpu | undefined;
-  /** Sees each position's logits while tokens are fed; the view is good during the call only. */
+  /** Sees each position's logits while tokens are read; the view is good during the call only. */
   onLogits: LogitsFn | undefined;
   private readonly sources = new Map<number, Source>();
   private nextSource = 1;
-  private vocab = 0; // of the engine that is fed now
+  private vocab = 0; // of the engine that reads now
   private cause: unknown; // why the host failed to read
   private readonly known = new Map<number, KernelInfo>();
   private brought = false; // training's kernels are there
@@ -171,7 +171,7 @@ export class Core {
     return new Int32Array(this.result().buffer);
   }
 
-  /** Feed with a logits callback for a vocabulary of n. */
+  /** Read tokens with a logits callback for a vocabulary of n. */
   watchLogits<T>(n: number, fn: LogitsFn | undefined, call: () => T): T {
     // never past the module's own frames, which would not be left in order
     let thrown: { readonly why: unknown } | undefined;
