@@ -6,13 +6,16 @@ OPT     ?= -O3
 WARN     = -Wall -Wextra -Werror -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes \
            -Wmissing-prototypes -Wimplicit-fallthrough -Wvla
 # -ffp-contract=off: a block decodes to the same bits with every compiler.
-CFLAGS   = -std=c11 $(OPT) -g -D_GNU_SOURCE -ffp-contract=off $(WARN) -Iinclude -Isrc -I$(GEN) $(EXTRA)
+CFLAGS   = -std=c11 $(OPT) -g -D_GNU_SOURCE -ffp-contract=off $(WARN) -Iinclude -Isrc -I$(GEN) \
+           $(EXTRA)
 LDLIBS   = -lm -lpthread
-# Sums of the fast CPU path may use fused multiply-add; gcc's note on vector arguments is not for us.
-$(BUILD)/src/ops/ops_cpu_fast.o $(BUILD)/src/ops/ops_cpu_dot.o: CFLAGS += -ffp-contract=fast $(if $(filter gcc cc,$(notdir $(CC))),-Wno-psabi)
+# Sums of the fast CPU path may use fused multiply-add; gcc's note on vector arguments is not for
+# us.
+$(BUILD)/src/ops/ops_cpu_fast.o $(BUILD)/src/ops/ops_cpu_dot.o: CFLAGS += -ffp-contract=fast \
+    $(if $(filter gcc cc,$(notdir $(CC))),-Wno-psabi)
 
-LIB_SRC  = $(sort $(wildcard src/*.c src/base/*.c src/io/*.c src/text/*.c src/quant/*.c src/ops/*.c \
-           src/tape/*.c src/model/*.c src/train/*.c src/gpu/*.c))
+LIB_SRC  = $(sort $(wildcard src/*.c src/base/*.c src/io/*.c src/text/*.c src/quant/*.c \
+           src/ops/*.c src/tape/*.c src/model/*.c src/train/*.c src/gpu/*.c))
 CLI_SRC  = $(sort $(wildcard src/cli/*.c))
 TEST_SRC = $(sort $(wildcard tests/test_*.c))
 FUZZ_SRC = $(sort $(wildcard tests/fuzz/fuzz_*.c))
@@ -32,7 +35,8 @@ FUZZ_SECONDS ?= 60
 
 help:
 	@echo "make run      install what is missing, build, start the server and open the page"
-	@echo "make chat     the same for a chat in the terminal; MODEL=gemma4:e2b chooses a model for either"
+	@echo "make chat     the same for a chat in the terminal; MODEL=gemma4:e2b chooses a model" \
+	    "for either"
 	@echo "make test     install what is missing, build, and run every test"
 	@echo "make check    the native tests alone; make check-web: the wasm module and the GPU"
 	@echo "make all      build only: $(BUILD)/bezel and $(BUILD)/libbezel.a"
@@ -72,7 +76,8 @@ $(BUILD)/bench/%: bench/%.c $(TOOL_OBJ) $(BUILD)/libbezel.a
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -MMD -MP $< $(TOOL_OBJ) $(BUILD)/libbezel.a $(LDLIBS) -o $@
 
-# The page and the server behind it. MODEL=gemma4:e2b or a file is loaded at once; ARGS are options of `bezel serve`.
+# The page and the server behind it. MODEL=gemma4:e2b or a file is loaded at once; ARGS are options
+# of `bezel serve`.
 run:
 	@tools/setup.sh run
 	@$(MAKE) --no-print-directory web app
@@ -84,8 +89,9 @@ chat:
 	@$(MAKE) --no-print-directory all
 	@$(BUILD)/bezel chat $(or $(MODEL),models/tiny.q8_0.gguf)
 
-# Everything that CI checks, in the order in which a mistake is cheapest to find. Builds use every core, and so do the
-# tests (tests/lanes.sh). What npm installs and bundles takes one core each, so it is built beside the C.
+# Everything that CI checks, in the order in which a mistake is cheapest to find. Builds use every
+# core, and so do the tests (tests/lanes.sh). What npm installs and bundles takes one core each, so
+# it is built beside the C.
 PARALLEL = $(MAKE) --no-print-directory -j$(or $(shell nproc 2> /dev/null),1)
 test:
 	@tools/setup.sh test
@@ -94,7 +100,8 @@ test:
 	@$(PARALLEL) check
 	@$(PARALLEL) check-web
 	@$(PARALLEL) asan
-	@$(PARALLEL) fuzz FUZZ_SECONDS=$(if $(filter command line,$(origin FUZZ_SECONDS)),$(FUZZ_SECONDS),5)
+	@$(PARALLEL) fuzz \
+	    FUZZ_SECONDS=$(if $(filter command line,$(origin FUZZ_SECONDS)),$(FUZZ_SECONDS),5)
 	@tail -n 1 $(BUILD)/tmp/summary # the tests' own count, where a reader of the log looks for it
 
 # The tests alone, without setup, lint and sanitizers: the quick round while working.
@@ -104,7 +111,8 @@ check: $(TESTS) $(BUILD)/bezel
 lint:
 	@tools/lint.py
 	@clang-format-19 --dry-run --Werror $(C_FILES) && echo "clang-format: clean"
-	@$(MAKE) --no-print-directory -s CC=clang-19 BUILD=$(BUILD)/clang OPT=-O0 all && echo "clang-19: no warnings"
+	@$(MAKE) --no-print-directory -s CC=clang-19 BUILD=$(BUILD)/clang OPT=-O0 all && \
+	    echo "clang-19: no warnings"
 
 format:
 	clang-format-19 -i $(C_FILES)
@@ -114,8 +122,8 @@ asan:
 	@echo "every test under AddressSanitizer and UBSan:"
 	@$(MAKE) --no-print-directory -s CC=clang-19 BUILD=$(BUILD)/asan OPT=-O1 EXTRA="$(SANITIZE)" check
 
-# Fuzz targets link an instrumented library of their own; those of the page run in Node. New findings land in
-# build/fuzzing/fuzz/.
+# Fuzz targets link an instrumented library of their own; those of the page run in Node. New
+# findings land in build/fuzzing/fuzz/.
 FUZZERS = $(FUZZ_SRC:tests/fuzz/%.c=$(BUILD)/fuzz/%)
 $(BUILD)/fuzz/fuzz_%: tests/fuzz/fuzz_%.c $(wildcard tests/fuzz/*.h) $(LIB_OBJ) $(TOOL_OBJ)
 	@mkdir -p $(@D)
@@ -137,26 +145,30 @@ bench: all $(BUILD)/bench/tokenizer
 
 WASM_CC  ?= clang-19
 WASM_OUT  = $(BUILD)/wasm
-WASM_NO   = src/bezel_file.c src/io/source_file.c src/io/ollama.c src/io/locate.c src/io/gguf_write_file.c \
+WASM_NO   = src/bezel_file.c src/io/source_file.c src/io/ollama.c src/io/locate.c \
+            src/io/gguf_write_file.c \
             src/io/gguf_file.c src/io/adapter_file.c src/io/part_file.c src/io/file_guard.c \
-            src/base/seed.c src/plan.c src/gpu/null_host.c src/gpu/profile.c
+            src/base/seed.c src/plan.c src/gpu/null_host.c
 WASM_CLI  = src/cli/inspect.c src/cli/inspect_json.c src/cli/inspect_text.c src/cli/quant_mix.c
 WASM_SRC  = $(sort $(filter-out $(WASM_NO),$(LIB_SRC)) $(wildcard src/wasm/*.c) $(WASM_CLI))
-WASM_OBJ  = $(WASM_SRC:%.c=$(WASM_OUT)/obj/%.o) $(WASM_OUT)/obj/gen/kernels.o $(WASM_OUT)/obj/gen/boundary.o
+WASM_OBJ  = $(WASM_SRC:%.c=$(WASM_OUT)/obj/%.o) $(WASM_OUT)/obj/gen/kernels.o \
+            $(WASM_OUT)/obj/gen/boundary.o
 # SIMD, bulk memory, sign extension and saturating conversions are in every browser that has WebGPU.
-WASM_CFLAGS = --target=wasm32-wasi -std=c11 -O3 -msimd128 -mbulk-memory -msign-ext -mnontrapping-fptoint \
-            -DBZ_NO_THREADS -DNDEBUG -D_GNU_SOURCE -ffp-contract=off $(WARN) -Iinclude -Isrc -I$(GEN)
-# What is called seldom, or only records what the device will do, is made small: 30 KB of what a page downloads. Smallest
-# is what has no loop over a model's numbers or a long text.
-WASM_SMALL = $(addprefix $(WASM_OUT)/obj/src/,io/%.o text/tokenizer.o text/detok.o text/stop.o text/marked.o gpu/adapt.o \
-            gpu/draw.o gpu/upload.o gpu/wgsl.o ops/ops_cpu_bwd_experts.o)
-WASM_SMALLEST = $(addprefix $(WASM_OUT)/obj/src/,cli/%.o wasm/%.o train/%.o model/%.o tape/%.o gpu/ops_%.o gpu/fuse%.o gpu/selftest%.o \
-            text/chat_%.o base/json.o bezel.o session.o generate.o step.o ops/ops.o gpu/record.o gpu/kernel.o)
+WASM_CFLAGS = --target=wasm32-wasi -std=c11 -O3 -msimd128 -mbulk-memory -msign-ext \
+            -mnontrapping-fptoint -DBZ_NO_THREADS -DNDEBUG -D_GNU_SOURCE -ffp-contract=off \
+            $(WARN) -Iinclude -Isrc -I$(GEN)
+# What is called seldom, or only records what the device will do, is made small: 30 KB of what a
+# page downloads. Smallest is what has no loop over a model's numbers or a long text.
+WASM_SMALL = $(addprefix $(WASM_OUT)/obj/src/,io/%.o text/tokenizer.o text/detok.o text/stop.o \
+            text/marked.o gpu/adapt.o gpu/draw.o gpu/upload.o gpu/wgsl.o ops/ops_cpu_bwd_experts.o)
+WASM_SMALLEST = $(addprefix $(WASM_OUT)/obj/src/,cli/%.o wasm/%.o train/%.o model/%.o tape/%.o \
+            gpu/ops_%.o gpu/fuse%.o gpu/selftest%.o text/chat_%.o base/json.o bezel.o \
+            session.o generate.o step.o ops/ops.o gpu/record.o gpu/kernel.o gpu/profile.o)
 $(WASM_SMALL): WASM_CFLAGS += -Os
 $(WASM_SMALLEST): WASM_CFLAGS += -Oz
 # The stack lies below everything else, so that an overflow traps instead of overwriting.
-WASM_LDFLAGS = --target=wasm32-wasi -mexec-model=reactor -fuse-ld=lld -Wl,--strip-all -Wl,--stack-first \
-            -Wl,-z,stack-size=262144
+WASM_LDFLAGS = --target=wasm32-wasi -mexec-model=reactor -fuse-ld=lld -Wl,--strip-all \
+            -Wl,--stack-first -Wl,-z,stack-size=262144
 
 .PHONY: wasm web built check-web
 
@@ -174,7 +186,8 @@ $(ENGINE)/node_modules/.package-lock.json: $(ENGINE)/package.json $(ENGINE)/pack
 	@touch $@
 
 # What was compiled from a file that has moved or gone does not stay: the package is all of dist/.
-$(ENGINE)/dist/index.js: $(ENGINE_TS) $(ENGINE)/tsconfig.json $(ENGINE)/node_modules/.package-lock.json
+$(ENGINE)/dist/index.js: $(ENGINE_TS) $(ENGINE)/tsconfig.json \
+        $(ENGINE)/node_modules/.package-lock.json
 	@rm -f $(ENGINE)/dist/*.js $(ENGINE)/dist/*.d.ts $(ENGINE)/dist/*/*.js $(ENGINE)/dist/*/*.d.ts
 	cd $(ENGINE) && npx --no-install tsc -p .
 	@touch $@
@@ -189,7 +202,8 @@ $(ENGINE)/dist/train.wgsl: $(GEN)/train.wgsl
 
 # The page: web/app/dist, which the server finds beside the package.
 APP     = web/app
-APP_SRC = $(shell find $(APP)/src $(APP)/public -type f 2>/dev/null) $(wildcard $(APP)/*.ts $(APP)/*.json $(APP)/*.html)
+APP_SRC = $(shell find $(APP)/src $(APP)/public -type f 2>/dev/null) \
+          $(wildcard $(APP)/*.ts $(APP)/*.json $(APP)/*.html)
 
 .PHONY: app screenshots
 app: $(APP)/dist/index.html
@@ -198,7 +212,9 @@ $(APP)/node_modules/.package-lock.json: $(APP)/package.json $(APP)/package-lock.
 	cd $(APP) && npm ci --silent
 	@touch $@
 
-$(APP)/dist/index.html: $(APP_SRC) $(APP)/node_modules/.package-lock.json $(ENGINE)/dist/index.js $(ENGINE)/dist/bezel.wasm $(ENGINE)/dist/train.wgsl $(ENGINE)/licenses.txt $(APP)/licenses.txt models/tiny.q8_0.gguf
+$(APP)/dist/index.html: $(APP_SRC) $(APP)/node_modules/.package-lock.json \
+        $(ENGINE)/dist/index.js $(ENGINE)/dist/bezel.wasm $(ENGINE)/dist/train.wgsl \
+        $(ENGINE)/licenses.txt $(APP)/licenses.txt models/tiny.q8_0.gguf
 	cd $(APP) && npm run --silent build
 
 # Pictures of every view, light and dark, wide and phone.
@@ -206,11 +222,14 @@ screenshots: app
 	@node tests/web/app/screenshots.mjs $(BUILD)/screenshots
 
 KERNEL_FILES = $(wildcard kernels/*/*.wgsl)
-$(GEN)/kernels.h $(GEN)/kernels.c $(GEN)/train.wgsl $(GEN)/kernels.json &: tools/kernels.py tools/wgsl.py tools/wgsl_bytes.py src/gpu/wgsl.c $(KERNEL_FILES)
+$(GEN)/kernels.h $(GEN)/kernels.c $(GEN)/train.wgsl $(GEN)/kernels.json &: \
+        tools/kernels.py tools/wgsl.py tools/wgsl_bytes.py src/gpu/wgsl.c $(KERNEL_FILES)
 	@tools/kernels.py kernels $(GEN)
 
-# What crosses between the module and its host, for C and for TypeScript: from a table and the headers that it names.
-$(GEN)/boundary.h $(GEN)/boundary.c $(BOUNDARY_TS) &: tools/boundary.py src/wasm/boundary.def $(wildcard src/*.h src/*/*.h include/*.h)
+# What crosses between the module and its host, for C and for TypeScript: from a table and the
+# headers that it names.
+$(GEN)/boundary.h $(GEN)/boundary.c $(BOUNDARY_TS) &: tools/boundary.py src/wasm/boundary.def \
+    $(wildcard src/*.h src/*/*.h include/*.h)
 	@tools/boundary.py $(GEN) $(BOUNDARY_TS)
 
 $(WASM_OUT)/obj/gen/boundary.o: $(GEN)/boundary.c | $(GEN)/kernels.h
@@ -239,7 +258,8 @@ tests/web/node_modules/.package-lock.json: tests/web/package.json tests/web/pack
 	cd tests/web && npm ci --silent
 	@touch $@
 
-# What check and check-web need. The page comes first, since it is made of the longest chain of steps.
+# What check and check-web need. The page comes first, since it is made of the longest chain of
+# steps.
 WEB_TESTED = app all web $(WASM_OUT)/ops_test.wasm tests/web/node_modules/.package-lock.json
 built: $(WEB_TESTED) $(TESTS)
 

@@ -1,39 +1,57 @@
-// matmul.mjs - matrix products of prefill at the shapes of real models, in several cuts, timed with timestamp queries.
+// matmul.mjs - matrix products of prefill at the shapes of real models, in several cuts, timed with
+// timestamp queries.
 //
-//   node bench/matmul.mjs                                    every cut at every shape: microseconds and TFLOPS
+//   node bench/matmul.mjs            every cut at every shape: microseconds and TFLOPS
 //   node bench/matmul.mjs --dawn-features allow_unsafe_apis,vulkan_enable_f16_on_nvidia
-//                                                            the same, and the cuts that use subgroup matrices
-//   node bench/matmul.mjs --compile                          only compile, subgroup matrices too, without a device
-//   node bench/matmul.mjs --quick                            small shapes, for a software adapter
-//     --only WORD   cuts whose name has it, `attention`: only that   --shape WORD   shapes whose name has it   --rows N   rows of x (512)
+//                                    the same, and the cuts that use subgroup matrices
+//   node bench/matmul.mjs --compile  only compile, subgroup matrices too, without a device
+//   node bench/matmul.mjs --quick    small shapes, for a software adapter
+//     --only WORD   cuts whose name has it, `attention`: only that
+//     --shape WORD  shapes whose name has it
+//     --rows N      rows of x (512)
 //
-// Needs `make web`; under a minute and a half on a large GPU. On a machine without one set VK_ICD_FILENAMES as
-// tests/web/software_adapter.mjs does. Every cut is compared with a few entries computed here in doubles: `off` is the
-// largest error over the root of the sum of the squared terms. A cut that does not compile says so and is left out. At
-// the end: the fastest cut of each shape, and the time of attention.
+// Needs `make web`; under a minute and a half on a large GPU. On a machine without one set
+// VK_ICD_FILENAMES as tests/web/software_adapter.mjs does. Every cut is compared with a few entries
+// computed here in doubles: `off` is the largest error over the root of the sum of the squared
+// terms. A cut that does not compile says so and is left out. At the end: the fastest cut of each
+// shape, and the time of attention.
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { parseArgs } from 'node:util';
+import { matrices, outer, own, ownMatrix } from './matmul_cuts.mjs';
 import { Core, Gpu, loadWasm, openDevice } from '../web/engine/dist/core.js';
 
 const { values: o } = parseArgs({ options: {
-  quick: { type: 'boolean', default: false }, only: { type: 'string', default: '' }, shape: { type: 'string', default: '' },
-  rows: { type: 'string' }, 'dawn-features': { type: 'string', default: '' }, compile: { type: 'boolean', default: false },
+  quick: { type: 'boolean', default: false }, only: { type: 'string', default: '' },
+  shape: { type: 'string', default: '' },
+  rows: { type: 'string' }, 'dawn-features': { type: 'string', default: '' },
+  compile: { type: 'boolean', default: false },
 } });
 if (o.compile) { // on Dawn's null backend, which has every feature and computes nothing
-  const { create } = createRequire(new URL('../web/engine/package.json', import.meta.url))('webgpu');
-  Object.defineProperty(globalThis, 'navigator', { value: { gpu: create(['backend=null', 'enable-dawn-features=allow_unsafe_apis']) }, configurable: true });
+  const { create } =
+    createRequire(new URL('../web/engine/package.json', import.meta.url))('webgpu');
+  Object.defineProperty(globalThis, 'navigator', {
+    value: { gpu: create(['backend=null', 'enable-dawn-features=allow_unsafe_apis']) },
+    configurable: true,
+  });
 }
 const toggles = o['dawn-features'].split(',').filter(Boolean);
 const info = await openDevice({ dawn: toggles });
 const { device } = info;
-device.addEventListener('uncapturederror', (e) => console.log(`  ! ${e.error.message.split('\n').slice(0, 4).join(' | ')}`));
+device.addEventListener('uncapturederror', (e) =>
+  console.log(`  ! ${e.error.message.split('\n').slice(0, 4).join(' | ')}`));
 const gpu = new Gpu(info);
 const core = await Core.load(await loadWasm(), gpu);
-const numbers = JSON.parse(readFileSync(new URL('../build/gen/kernels.json', import.meta.url), 'utf8'));
+const numbers =
+  JSON.parse(readFileSync(new URL('../build/gen/kernels.json', import.meta.url), 'utf8'));
 const sourceOf = (name) => core.kernel(numbers[name]).source;
-const matrix = device.features.has('chromium-experimental-subgroup-matrix') && device.features.has('shader-f16');
-console.log(`${info.name}: workgroup memory ${info.limits.maxWorkgroupBytes}, subgroups ${info.limits.subgroupMin}..${info.limits.subgroupMax}, subgroup matrices ${matrix ? 'yes' : 'no'}`);
+const matrix =
+  device.features.has('chromium-experimental-subgroup-matrix') && device.features.has('shader-f16');
+console.log(
+  `${info.name}: workgroup memory ${info.limits.maxWorkgroupBytes}, subgroups `
+    + `${info.limits.subgroupMin}..${info.limits.subgroupMax}, `
+    + `subgroup matrices ${matrix ? 'yes' : 'no'}`,
+);
 
 const nTok = +(o.rows ?? (o.quick ? 70 : 512));
 const shapes = (o.quick ? [
@@ -69,226 +87,57 @@ const random = () => ((seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0) / 2
 const PATTERN = 509; // blocks; a prime, so that rows differ
 
 function q4k(rows, cols) {
-  const blocks = (rows * cols) / 256, bytes = new Uint8Array(144 * blocks), some = new Uint8Array(144 * PATTERN);
+  const blocks = (rows * cols) / 256, bytes = new Uint8Array(144 * blocks);
+  const some = new Uint8Array(144 * PATTERN);
   for (let i = 0; i < some.length; i++) some[i] = random() * 256;
   const view = new DataView(some.buffer);
   for (let b = 0; b < PATTERN; b++) {
     view.setUint16(144 * b, 0x1000 + Math.floor(random() * 512), true); // d about 5e-4
     view.setUint16(144 * b + 2, 0x1c00 + Math.floor(random() * 512), true); // dmin about 4e-3
   }
-  for (let i = 0; i < bytes.length; i += some.length) bytes.set(some.subarray(0, Math.min(some.length, bytes.length - i)), i);
+  for (let i = 0; i < bytes.length; i += some.length)
+    bytes.set(some.subarray(0, Math.min(some.length, bytes.length - i)), i);
   const at = (i) => {
-    const b = Math.floor(i / 256) % PATTERN, j = i % 256, g = j >> 5, s = 144 * b + 4, v = (k) => some[s + k];
-    const [sc, mn] = g < 4 ? [v(g) & 63, v(g + 4) & 63] : [(v(g + 4) & 15) | ((v(g - 4) >> 6) << 4), (v(g + 4) >> 4) | ((v(g) >> 6) << 4)];
+    const b = Math.floor(i / 256) % PATTERN, j = i % 256, g = j >> 5, s = 144 * b + 4;
+    const v = (k) => some[s + k];
+    const [sc, mn] = g < 4
+      ? [v(g) & 63, v(g + 4) & 63]
+      : [(v(g + 4) & 15) | ((v(g - 4) >> 6) << 4), (v(g + 4) >> 4) | ((v(g) >> 6) << 4)];
     const byte = some[144 * b + 16 + 32 * (g >> 1) + (j & 31)], q = g & 1 ? byte >> 4 : byte & 15;
-    return half(view.getUint16(144 * b, true)) * sc * q - half(view.getUint16(144 * b + 2, true)) * mn;
+    return half(view.getUint16(144 * b, true)) * sc * q
+      - half(view.getUint16(144 * b + 2, true)) * mn;
   };
   return { bytes, at, scales: 0, high: 0, d: 0 };
 }
 
 function q6k(rows, cols) {
-  const blocks = (rows * cols) / 256, first = 192 * blocks, second = first + 16 * blocks, total = Math.ceil((second + 2 * blocks) / 16) * 16;
-  const bytes = new Uint8Array(total), q = new Uint8Array(192 * PATTERN), sc = new Uint8Array(16 * PATTERN), d = new Uint16Array(PATTERN);
+  const blocks = (rows * cols) / 256, first = 192 * blocks, second = first + 16 * blocks;
+  const total = Math.ceil((second + 2 * blocks) / 16) * 16;
+  const bytes = new Uint8Array(total), q = new Uint8Array(192 * PATTERN);
+  const sc = new Uint8Array(16 * PATTERN), d = new Uint16Array(PATTERN);
   for (let i = 0; i < q.length; i++) q[i] = random() * 256;
   for (let i = 0; i < sc.length; i++) sc[i] = random() * 256;
   for (let i = 0; i < d.length; i++) d[i] = 0x0400 + random() * 512; // about 7e-5
   const fill = (from, to, some) => {
-    for (let i = from; i < to; i += some.length) bytes.set(some.subarray(0, Math.min(some.length, to - i)), i);
+    for (let i = from; i < to; i += some.length)
+      bytes.set(some.subarray(0, Math.min(some.length, to - i)), i);
   };
   fill(0, first, q);
   fill(first, second, sc);
   fill(second, second + 2 * blocks, new Uint8Array(d.buffer));
   const at = (i) => {
-    const b = Math.floor(i / 256) % PATTERN, j = i % 256, h = j >> 7, r = j & 127, part = r >> 5, l = r & 31;
+    const b = Math.floor(i / 256) % PATTERN, j = i % 256, h = j >> 7, r = j & 127, part = r >> 5;
+    const l = r & 31;
     const low = q[192 * b + 64 * h + 32 * (part & 1) + l], four = part & 2 ? low >> 4 : low & 15;
-    const two = (q[192 * b + 128 + 32 * h + l] >> (2 * part)) & 3, s = (sc[16 * b + (j >> 4)] << 24) >> 24;
+    const two = (q[192 * b + 128 + 32 * h + l] >> (2 * part)) & 3;
+    const s = (sc[16 * b + (j >> 4)] << 24) >> 24;
     return half(d[b]) * s * ((four | (two << 4)) - 32);
   };
   return { bytes, at, scales: first / 4, high: 0, d: second / 4 };
 }
 
-// ---- sources ----
+// ---- cuts ----
 
-/** What a kernel declares, as [name, text]. */
-function declarations(source) {
-  const found = [];
-  for (let at = 0, from = 0, depth = 0; at < source.length; at++) {
-    depth += { '{': 1, '}': -1 }[source[at]] ?? 0;
-    if (depth || !';}'.includes(source[at])) continue;
-    const text = source.slice(from, at + 1);
-    found.push([/\b(?:fn|struct|alias|const|override|var(?:<[^>]*>)?)\s*(\w+)/.exec(text)?.[1], text]);
-    from = at + 1;
-  }
-  return found;
-}
-/** Those of the repository's matmul that these need: its buffers, where results go, and eight weights of a format. */
-function io(format) {
-  const all = new Map(declarations(sourceOf(`matmul[${format}]`)));
-  const names = new Set(['x', 'w', 'z', 'b', 'by', 'y', 'put', 'eight', 'flat_group']);
-  for (const name of names) for (const [word] of all.get(name).matchAll(/(?<!\.)\b\w+/g)) if (all.has(word)) names.add(word);
-  return [...all].filter(([name]) => names.has(name)).map(([, text]) => text).join('');
-}
-const keep = 'fn unread() -> f32 { return z[0] + b[0]; }'; // bindings must be used: it is called where rank > 0
-const times = (n, f) => Array.from({ length: n }, (_, i) => f(i)).join('\n');
-const grid = (bm, bn) => (s) => Math.ceil(s.rows / bm) * Math.ceil(nTok / bn);
-
-/** Outer products from tiles that lie column by column: a thread has tm x tn results, 4 apart by half a tile. With
- * slices, teams of threads share the tile's columns and add up at the end. */
-function outer({ bm, bn, bk, tm, tn, ahead, slices = 1 }) {
-  const team = (bm / tm) * (bn / tn), threads = team * slices, parts = bk / 8, nw = Math.ceil((bm * parts) / threads), nx = Math.ceil((bn * parts) / threads);
-  const rw = bm / tm, tw = bn / tn; // threads by rows, by tokens
-  const wr = Math.min(8, rw), wt = 32 / wr; // a warp's
-  const w4 = tm / 4, x4 = tn / 4, xs = (bk * bm) / 4; // where x begins in the tile
-  const load = (to) => `{
-    ${times(nw, (i) => `{ let row = (id + ${threads * i}u) / ${parts}u; let col = ${to} + id % ${parts}u;
-      e${i} = Eight(); if (col < eights) { e${i} = eight(min(row0 + row, p.rows - 1u) * eights + col); } }`)}
-    ${times(nx, (i) => `{ let row = (id + ${threads * i}u) / ${parts}u; let col = ${to} + id % ${parts}u; let at = min(tok0 + row, p.n_tok - 1u) * (p.x_stride / 4u) + 2u * col;
-      v${i} = Eight(); if (col < eights) { v${i} = Eight(x[at], x[at + 1u]); } }`)}
-  }`;
-  const put = (base, rows, name, i) => `${threads * (i + 1) > rows * parts ? `if (id < ${rows * parts}u) ` : ''}{ let row = (id + ${threads * i}u) / ${parts}u; let k = id % ${parts}u * 8u; ${times(8, (j) => `tile[${base}u + (k + ${j}u) * ${rows / 4}u + row / 4u][row % 4u] = ${name}${i}.${j < 4 ? 'a' : 'b'}[${j % 4}];`)} }`;
-  const sums = Array.from({ length: tn * w4 }, (_, n) => `s${n % w4}_${Math.floor(n / w4)}`);
-  return {
-    name: `f32 ${bm}x${bn}x${bk} ${tm}x${tn}${slices > 1 ? ` by ${slices}` : ''}${ahead ? ' ahead' : ''}`,
-    bytes: 4 * bk * (bm + bn), threads, groups: grid(bm, bn),
-    source: (format) => `${io(format)}
-${keep}
-var<workgroup> tile : array<vec4<f32>, ${(bk * (bm + bn)) / 4}>;
-@compute @workgroup_size(${threads})
-fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>, @builtin(local_invocation_index) id : u32) {
-  let tok_tiles = (p.n_tok + ${bn - 1}u) / ${bn}u;
-  let group = flat_group(wid, num);
-  let row0 = group / tok_tiles * ${bm}u;
-  let tok0 = group % tok_tiles * ${bn}u;
-  if (row0 >= p.rows) { return; }
-  let eights = (p.cols + 7u) / 8u;
-  let slice = id / ${team}u; let mine = id % ${team}u;
-  let lane = mine % 32u; let warp = mine / 32u;
-  let r = lane % ${wr}u + ${wr}u * (warp % ${rw / wr}u);
-  let t = lane / ${wr}u + ${wt}u * (warp / ${rw / wr}u);
-  ${sums.map((n) => `var ${n} = vec4<f32>();`).join('\n')}
-  ${times(nw, (i) => `var e${i} = Eight();`)}
-  ${times(nx, (i) => `var v${i} = Eight();`)}
-  ${ahead ? load('0u') : ''}
-  for (var first = 0u; first < eights; first += ${parts}u) {
-    ${ahead ? '' : load('first')}
-    ${times(nw, (i) => put(0, bm, 'e', i))}
-    ${times(nx, (i) => put(xs, bn, 'v', i))}
-    workgroupBarrier();
-    ${ahead ? load(`first + ${parts}u`) : ''}
-    for (var i = 0u; i < ${bk / slices}u; i++) {
-      let k = slice * ${bk / slices}u + i;
-      ${times(w4, (i) => `let w${i} = tile[k * ${bm / 4}u + r + ${i * rw}u];`)}
-      ${times(x4, (i) => `let x${i} = tile[${xs}u + k * ${bn / 4}u + t + ${i * tw}u];`)}
-      ${times(tn, (j) => times(w4, (i) => `s${i}_${j} += w${i} * x${j >> 2}[${j & 3}];`))}
-    }
-    workgroupBarrier();
-  }
-  ${slices > 1 ? `for (var n = 1u; n < ${slices}u; n++) {
-    if (slice == n) { ${sums.map((name, i) => `tile[${i * team}u + mine] = ${name};`).join('\n')} }
-    workgroupBarrier();
-    if (slice == 0u) { ${sums.map((name, i) => `${name} += tile[${i * team}u + mine];`).join('\n')} }
-    workgroupBarrier();
-  }
-  if (slice != 0u) { return; }` : ''}
-  var extra = 0.0;
-  if (p.rank > 0u) { extra = unread(); }
-  ${times(tn, (j) => times(w4, (i) => `{ let tok = tok0 + 4u * (t + ${(j >> 2) * tw}u) + ${j & 3}u; let row = row0 + 4u * (r + ${i * rw}u);
-    for (var c = 0u; c < 4u; c++) { if (tok < p.n_tok && row + c < p.rows) { put(tok, row + c, s${i}_${j}[c] + extra); } } }`))}
-}`,
-  };
-}
-
-/** Subgroup matrices: W rows x columns of tokens, f16 operands, f32 sums; subgroups in sr x sc. how: how f16 lies in
- * workgroup memory ('f16', 'vec4<f16>', 'vec4<u32>'); half: x comes as halves already; direct: and is not staged. */
-function matrices({ bm, bn, bk, sr, sc, how = 'f16', half = false, direct = false, ahead = false, pad = 8, slices = 1 }) {
-  const threads = 32 * sr * sc * slices, parts = bk / 8, nw = (bm * parts) / threads, nx = (bn * parts) / threads;
-  const per = { f16: 1, 'vec4<f16>': 4, 'vec4<u32>': 8 }[how], pitch = (bk + pad) / per;
-  const mi = bm / sr / 16, ni = bn / sc / 16; // 16 x 16 results of a subgroup
-  const put = (tile, name, i) => {
-    const head = `{ let row = (id + ${threads * i}u) / ${parts}u; let at = row * ${pitch}u + id % ${parts}u * ${8 / per}u;`;
-    const h = (x) => `vec4<f16>(${x})`;
-    if (name === 'h') return how === 'vec4<u32>' ? `${head} ${tile}[at] = h${i}; }` : how === 'vec4<f16>' ? `${head} ${tile}[at] = bitcast<vec4<f16>>(h${i}.xy); ${tile}[at + 1u] = bitcast<vec4<f16>>(h${i}.zw); }`
-      : `${head} let a = bitcast<vec4<f16>>(h${i}.xy); let c = bitcast<vec4<f16>>(h${i}.zw); ${times(8, (j) => `${tile}[at + ${j}u] = ${j < 4 ? 'a' : 'c'}[${j % 4}];`)} }`;
-    if (how === 'vec4<u32>') return `${head} ${tile}[at] = vec4<u32>(bitcast<vec2<u32>>(${h(`${name}${i}.a`)}), bitcast<vec2<u32>>(${h(`${name}${i}.b`)})); }`;
-    if (how === 'vec4<f16>') return `${head} ${tile}[at] = ${h(`${name}${i}.a`)}; ${tile}[at + 1u] = ${h(`${name}${i}.b`)}; }`;
-    return `${head} let a = ${h(`${name}${i}.a`)}; let c = ${h(`${name}${i}.b`)}; ${times(8, (j) => `${tile}[at + ${j}u] = ${j < 4 ? 'a' : 'c'}[${j % 4}];`)} }`;
-  };
-  const load = (to) => `{
-    ${times(nw, (i) => `{ let row = (id + ${threads * i}u) / ${parts}u; let col = ${to} + id % ${parts}u;
-      e${i} = Eight(); if (col < eights) { e${i} = eight(min(row0 + row, p.rows - 1u) * eights + col); } }`)}
-    ${direct ? '' : half ? times(nx, (i) => `{ let row = (id + ${threads * i}u) / ${parts}u; let col = ${to} + id % ${parts}u;
-      h${i} = vec4<u32>(); if (col < eights) { h${i} = x[min(tok0 + row, p.n_tok - 1u) * (eights + 1u) + col]; } }`)
-    : times(nx, (i) => `{ let row = (id + ${threads * i}u) / ${parts}u; let col = ${to} + id % ${parts}u; let at = min(tok0 + row, p.n_tok - 1u) * (p.x_stride / 4u) + 2u * col;
-      v${i} = Eight(); if (col < eights) { v${i} = Eight(x[at], x[at + 1u]); } }`)}
-  }`;
-  const right = (j) => direct ? `subgroupMatrixLoad<subgroup_matrix_right<f16, 16, 16>, col_major>(&x, (tok0 + tc + ${16 * j}u) * (eights + 1u) + first + 2u * k, eights + 1u)`
-    : `subgroupMatrixLoad<subgroup_matrix_right<f16, 16, 16>, col_major>(&xs, (tc + ${16 * j}u) * ${pitch}u + ${16 / per}u * k, ${pitch}u)`;
-  return {
-    name: `matrix ${bm}x${bn}x${bk} ${sr}x${sc} ${how}${half ? ' x16' : ''}${direct ? ' direct' : ''}${slices > 1 ? ` by ${slices}` : ''}${ahead ? ' ahead' : ''}`,
-    half, matrix: true,
-    bytes: 2 * (bk + pad) * (bm + (direct ? 0 : bn)) + 1024 * sr * sc * slices, threads, groups: grid(bm, bn),
-    source: (format) => `enable f16; enable subgroups; enable chromium_experimental_subgroup_matrix;
-${io(format).replace('x:array<vec4<f32>>', half ? 'x:array<vec4<u32>>' : 'x:array<vec4<f32>>')}
-${keep}
-var<workgroup> ws : array<${how}, ${bm * pitch}>;
-${direct ? '' : `var<workgroup> xs : array<${how}, ${bn * pitch}>;`}
-var<workgroup> out : array<f32, ${256 * sr * sc * slices}>;
-@compute @workgroup_size(${threads})
-fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>, @builtin(local_invocation_index) id : u32,
-        @builtin(subgroup_id) sg : u32) {
-  let tok_tiles = (p.n_tok + ${bn - 1}u) / ${bn}u;
-  let group = flat_group(wid, num);
-  let row0 = group / tok_tiles * ${bm}u;
-  let tok0 = group % tok_tiles * ${bn}u;
-  if (row0 >= p.rows) { return; }
-  let eights = (p.cols + 7u) / 8u;
-  let slice = sg / ${sr * sc}u;
-  let rc = sg % ${sr}u * ${bm / sr}u;
-  let tc = sg % ${sr * sc}u / ${sr}u * ${bn / sc}u;
-  ${times(mi, (i) => times(ni, (j) => `var s${i}_${j} = subgroup_matrix_result<f32, 16, 16>();`))}
-  ${times(nw, (i) => `var e${i} = Eight();`)}
-  ${direct ? '' : times(nx, (i) => half ? `var h${i} = vec4<u32>();` : `var v${i} = Eight();`)}
-  ${ahead ? load('0u') : ''}
-  for (var first = 0u; first < eights; first += ${parts}u) {
-    ${ahead ? '' : load('first')}
-    ${times(nw, (i) => put('ws', 'e', i))}
-    ${direct ? '' : times(nx, (i) => put('xs', half ? 'h' : 'v', i))}
-    workgroupBarrier();
-    ${ahead ? load(`first + ${parts}u`) : ''}
-    ${times(bk / 16 / slices, (i) => `{ let k = ${bk / 16 / slices}u * slice + ${i}u;
-      ${times(mi, (i) => `let l${i} = subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, row_major>(&ws, (rc + ${16 * i}u) * ${pitch}u + ${16 / per}u * k, ${pitch}u);`)}
-      ${times(ni, (j) => `{ let m = ${right(j)};
-        ${times(mi, (i) => `s${i}_${j} = subgroupMatrixMultiplyAccumulate(l${i}, m, s${i}_${j});`)} }`)}
-    }`)}
-    workgroupBarrier();
-  }
-  var extra = 0.0;
-  if (p.rank > 0u) { extra = unread(); }
-  let lane = id % 32u;
-  ${times(mi, (i) => times(ni, (j) => `
-  subgroupMatrixStore<col_major>(&out, sg * 256u, s${i}_${j}, 16u);
-  workgroupBarrier();
-  for (var c = lane; c < 256u; c += 32u) {
-    let row = row0 + rc + ${16 * i}u + c % 16u; let tok = tok0 + tc + ${16 * j}u + c / 16u;
-    if (slice == 0u && tok < p.n_tok && row < p.rows) { put(tok, row, extra + ${Array.from({ length: slices }, (_, n) => `out[sg * 256u + ${256 * sr * sc * n}u + c]`).join(' + ')}); }
-  }
-  workgroupBarrier();`))}
-}`,
-  };
-}
-
-/** The repository's own kernel in one of its cuts. */
-const own = (rows, toks, threads) => ({
-  name: `own ${rows}x${toks} ${threads}`, bytes: 16384, threads, groups: grid(rows, toks), constants: { ROWS: rows, TOKS: toks, WG: threads },
-  source: (format) => sourceOf(`matmul[${format}]`),
-});
-/** buffers: stages in workgroup memory; shares: of the columns, each with results of its own. */
-const ownMatrix = (rows, toks, threads, { shares = 1, buffers = 2 } = {}) => ({
-  ...own(rows, toks, threads), name: `matrix own ${rows}x${toks} ${threads}${buffers > 1 ? '' : ' one stage'}${shares > 1 ? ` by ${shares}` : ''}`,
-  bytes: 2560 * Math.max((buffers * (rows + toks)) / 32, threads / 32), half: true, matrix: true, shares,
-  groups: (s) => shares * grid(rows, toks)(s), constants: { ROWS: rows, TOKS: toks, WG: threads, BUFFERS: buffers },
-  source: (format) => sourceOf(`matmul[${format} matrix]`),
-});
 const cuts = [
   own(128, 128, 256), own(64, 64, 256), own(64, 32, 256), own(32, 32, 256), own(64, 64, 128),
   outer({ bm: 128, bn: 128, bk: 16, tm: 8, tn: 8, ahead: true }),
@@ -301,10 +150,15 @@ const cuts = [
   outer({ bm: 64, bn: 64, bk: 32, tm: 8, tn: 8, slices: 4, ahead: true }),
   outer({ bm: 64, bn: 32, bk: 32, tm: 8, tn: 4, slices: 4, ahead: true }),
   ...(matrix || o.compile ? [
-    ownMatrix(128, 256, 512, { buffers: 1 }), ownMatrix(128, 128, 256), ownMatrix(128, 128, 256, { buffers: 1 }), ownMatrix(128, 128, 128), ownMatrix(64, 128, 256),
-    ownMatrix(64, 64, 128), ownMatrix(128, 64, 128), ownMatrix(128, 256, 256, { buffers: 1 }), ownMatrix(64, 128, 128),
-    ownMatrix(128, 256, 512, { buffers: 1, shares: 3 }), ownMatrix(128, 128, 256, { shares: 3 }), ownMatrix(128, 128, 128, { shares: 3 }), ownMatrix(64, 128, 256, { shares: 4 }), ownMatrix(64, 64, 128, { shares: 4 }),
-    ownMatrix(64, 128, 256, { shares: 8 }), ownMatrix(64, 64, 128, { shares: 8 }), ownMatrix(128, 128, 128, { shares: 8 }),
+    ownMatrix(128, 256, 512, { buffers: 1 }), ownMatrix(128, 128, 256),
+    ownMatrix(128, 128, 256, { buffers: 1 }), ownMatrix(128, 128, 128), ownMatrix(64, 128, 256),
+    ownMatrix(64, 64, 128), ownMatrix(128, 64, 128), ownMatrix(128, 256, 256, { buffers: 1 }),
+    ownMatrix(64, 128, 128),
+    ownMatrix(128, 256, 512, { buffers: 1, shares: 3 }), ownMatrix(128, 128, 256, { shares: 3 }),
+    ownMatrix(128, 128, 128, { shares: 3 }), ownMatrix(64, 128, 256, { shares: 4 }),
+    ownMatrix(64, 64, 128, { shares: 4 }),
+    ownMatrix(64, 128, 256, { shares: 8 }), ownMatrix(64, 64, 128, { shares: 8 }),
+    ownMatrix(128, 128, 128, { shares: 8 }),
     matrices({ bm: 128, bn: 128, bk: 32, sr: 2, sc: 4, half: true, how: 'vec4<u32>', ahead: true }),
     matrices({ bm: 64, bn: 128, bk: 32, sr: 2, sc: 4, half: true, how: 'vec4<u32>', ahead: true }),
     matrices({ bm: 64, bn: 64, bk: 32, sr: 2, sc: 2, half: true, how: 'vec4<u32>', ahead: true }),
@@ -315,11 +169,15 @@ const cuts = [
 
 const STORAGE = 0x80, COPY_DST = 8, COPY_SRC = 4, UNIFORM = 0x40, RESOLVE = 0x200, MAP = 1;
 const bufferOf = (data, usage) => {
-  const b = device.createBuffer({ size: Math.ceil(data.byteLength / 16) * 16, usage: usage | COPY_DST });
+  const b =
+    device.createBuffer({ size: Math.ceil(data.byteLength / 16) * 16, usage: usage | COPY_DST });
   device.queue.writeBuffer(b, 0, data.buffer, data.byteOffset, data.byteLength);
   return b;
 };
-const layout = device.createBindGroupLayout({ entries: ['uniform', ...Array(5).fill('read-only-storage'), 'storage'].map((type, binding) => ({ binding, visibility: 4, buffer: { type } })) });
+const layout = device.createBindGroupLayout({
+  entries: ['uniform', ...Array(5).fill('read-only-storage'), 'storage'].map((type, binding) =>
+    ({ binding, visibility: 4, buffer: { type } })),
+});
 const pipelineLayout = device.createPipelineLayout({ bindGroupLayouts: [layout] });
 
 const pipelines = new Map();
@@ -328,27 +186,40 @@ async function pipelineOf(cut, format) {
   if (pipelines.has(key)) return pipelines.get(key);
   let made;
   device.pushErrorScope('validation');
-  const module = device.createShaderModule({ label: cut.name, code: cut.source(format) });
+  const module = device.createShaderModule({ label: cut.name, code: cut.source(sourceOf, format) });
   const scope = device.popErrorScope();
   const said = (await module.getCompilationInfo()).messages.filter((m) => m.type === 'error');
   await scope;
   try {
-    if (!said[0] && cut.bytes > info.limits.maxWorkgroupBytes) throw new Error(`needs ${cut.bytes} bytes of workgroup memory`);
-    made = await device.createComputePipelineAsync({ layout: pipelineLayout, compute: { module, entryPoint: 'main', constants: cut.constants ?? {} } });
+    if (!said[0] && cut.bytes > info.limits.maxWorkgroupBytes)
+      throw new Error(`needs ${cut.bytes} bytes of workgroup memory`);
+    made = await device.createComputePipelineAsync({
+      layout: pipelineLayout,
+      compute: { module, entryPoint: 'main', constants: cut.constants ?? {} },
+    });
   } catch (e) {
-    console.log(`  ${key}: does not compile: ${said[0] ? `${said[0].lineNum}: ${said[0].message}` : e.message.split('\n')[0]}`);
+    console.log(
+      `  ${key}: does not compile: `
+        + `${said[0] ? `${said[0].lineNum}: ${said[0].message}` : e.message.split('\n')[0]}`,
+    );
   }
   pipelines.set(key, made);
   return made;
 }
 
 async function timed(pipeline, group, groups, n) {
-  const most = device.limits.maxComputeWorkgroupsPerDimension, gx = Math.min(groups, most), gy = Math.ceil(groups / most);
+  const most = device.limits.maxComputeWorkgroupsPerDimension, gx = Math.min(groups, most);
+  const gy = Math.ceil(groups / most);
   const querySet = device.createQuerySet({ type: 'timestamp', count: 2 * n });
-  const resolved = device.createBuffer({ size: 16 * n, usage: RESOLVE | COPY_SRC }), mapped = device.createBuffer({ size: 16 * n, usage: COPY_DST | MAP });
+  const resolved = device.createBuffer({ size: 16 * n, usage: RESOLVE | COPY_SRC });
+  const mapped = device.createBuffer({ size: 16 * n, usage: COPY_DST | MAP });
   const encoder = device.createCommandEncoder();
   for (let i = 0; i < n; i++) {
-    const pass = encoder.beginComputePass({ timestampWrites: { querySet, beginningOfPassWriteIndex: 2 * i, endOfPassWriteIndex: 2 * i + 1 } });
+    const pass = encoder.beginComputePass({
+      timestampWrites: {
+        querySet, beginningOfPassWriteIndex: 2 * i, endOfPassWriteIndex: 2 * i + 1,
+      },
+    });
     pass.setPipeline(pipeline);
     pass.setBindGroup(0, group);
     pass.dispatchWorkgroups(gx, gy);
@@ -359,7 +230,9 @@ async function timed(pipeline, group, groups, n) {
   device.queue.submit([encoder.finish()]);
   await mapped.mapAsync(1);
   const stamps = new BigUint64Array(mapped.getMappedRange().slice(0));
-  const took = Array.from({ length: n }, (_, i) => Number(stamps[2 * i + 1] - stamps[2 * i]) / 1000).sort((a, b) => a - b);
+  const took = Array
+    .from({ length: n }, (_, i) => Number(stamps[2 * i + 1] - stamps[2 * i]) / 1000)
+    .sort((a, b) => a - b);
   for (const thing of [querySet, resolved, mapped]) thing.destroy();
   return took[n >> 1];
 }
@@ -380,7 +253,9 @@ const toHalf = (() => {
   return (v) => { // values here are far from the ends of the range
     f[0] = v;
     const e = (u[0] >>> 23) & 255;
-    return e < 113 ? (u[0] >>> 16) & 0x8000 : ((u[0] >>> 16) & 0x8000) | (((u[0] & 0x7fffffff) - 0x38000000 + 0x1000) >>> 13);
+    return e < 113
+      ? (u[0] >>> 16) & 0x8000
+      : ((u[0] >>> 16) & 0x8000) | (((u[0] & 0x7fffffff) - 0x38000000 + 0x1000) >>> 13);
   };
 })();
 
@@ -398,17 +273,32 @@ for (const shape of cuts.length ? shapes : []) {
   const x = new Float32Array(nTok * shape.cols);
   for (let i = 0; i < x.length; i++) x[i] = random() * 2 - 1;
   const params = new DataView(new ArrayBuffer(80));
-  [shape.cols, shape.rows, 0, nTok, shape.cols, shape.rows, w.scales, w.high, w.d].forEach((v, i) => params.setUint32(4 * i, v, true));
+  [shape.cols, shape.rows, 0, nTok, shape.cols, shape.rows, w.scales, w.high, w.d].forEach((v, i) =>
+    params.setUint32(4 * i, v, true));
   params.setFloat32(60, 1, true); // scale
-  const xb = bufferOf(x, STORAGE), wb = bufferOf(w.bytes, STORAGE), none = device.createBuffer({ size: 16, usage: STORAGE });
+  const xb = bufferOf(x, STORAGE), wb = bufferOf(w.bytes, STORAGE);
+  const none = device.createBuffer({ size: 16, usage: STORAGE });
   const xh = cuts.some((c) => c.half) ? bufferOf(halvesOf(x, shape.cols), STORAGE) : none;
-  const y = device.createBuffer({ size: 4 * nTok * shape.rows * Math.max(...cuts.map((c) => c.shares ?? 1)), usage: STORAGE | COPY_SRC | COPY_DST }), paramsOf = new Map();
+  const y = device.createBuffer({
+    size: 4 * nTok * shape.rows * Math.max(...cuts.map((c) => c.shares ?? 1)),
+    usage: STORAGE | COPY_SRC | COPY_DST,
+  });
+  const paramsOf = new Map();
   for (const n of new Set(cuts.map((c) => c.shares ?? 1))) {
     params.setUint32(68, n, true);
     paramsOf.set(n, bufferOf(new Uint8Array(params.buffer), UNIFORM));
   }
-  const groupOf = (xs, shares) => device.createBindGroup({ layout, entries: [paramsOf.get(shares), xs, wb, none, none, none, y].map((buffer, binding) => ({ binding, resource: { buffer } })) });
-  const entries = [[0, 0], [nTok - 1, shape.rows - 1], ...Array.from({ length: 14 }, () => [Math.floor(random() * nTok), Math.floor(random() * shape.rows)])];
+  const groupOf = (xs, shares) => device.createBindGroup({
+    layout,
+    entries: [paramsOf.get(shares), xs, wb, none, none, none, y].map((buffer, binding) =>
+      ({ binding, resource: { buffer } })),
+  });
+  const entries = [
+    [0, 0], [nTok - 1, shape.rows - 1],
+    ...Array.from(
+      { length: 14 }, () => [Math.floor(random() * nTok), Math.floor(random() * shape.rows)],
+    ),
+  ];
   const want = entries.map(([t, r]) => {
     let sum = 0, size = 0;
     for (let c = 0; c < shape.cols; c++) {
@@ -422,16 +312,23 @@ for (const shape of cuts.length ? shapes : []) {
   for (const cut of cuts) {
     const pipeline = await pipelineOf(cut, shape.format);
     if (!pipeline || o.compile) continue;
-    const group = groupOf(cut.half ? xh : xb, cut.shares ?? 1), encoder = device.createCommandEncoder();
+    const group = groupOf(cut.half ? xh : xb, cut.shares ?? 1);
+    const encoder = device.createCommandEncoder();
     encoder.clearBuffer(y);
     device.queue.submit([encoder.finish()]);
-    await timed(pipeline, group, cut.groups(shape), 1);
-    const us = await timed(pipeline, group, cut.groups(shape), o.quick ? 1 : 5);
+    await timed(pipeline, group, cut.groups(shape, nTok), 1);
+    const us = await timed(pipeline, group, cut.groups(shape, nTok), o.quick ? 1 : 5);
     const got = new Float64Array(entries.length);
-    for (let k = 0; k < (cut.shares ?? 1); k++) (await readEntries(y, entries.map(([t, r]) => (k * nTok + t) * shape.rows + r))).forEach((v, i) => { got[i] += v; });
+    for (let k = 0; k < (cut.shares ?? 1); k++)
+      (await readEntries(y, entries.map(([t, r]) => (k * nTok + t) * shape.rows + r)))
+        .forEach((v, i) => { got[i] += v; });
     const off = Math.max(...want.map(([v, size], i) => Math.abs(got[i] - v) / size));
-    const tflops = (2 * nTok * shape.rows * shape.cols) / us / 1e6, wrong = !(off < (cut.matrix ? 1e-2 : 1e-4));
-    console.log(`  ${cut.name.padEnd(44)} ${us.toFixed(0).padStart(8)} us ${tflops.toFixed(1).padStart(7)} TFLOPS  off ${off.toExponential(1)}${wrong ? '  WRONG' : ''}`);
+    const tflops = (2 * nTok * shape.rows * shape.cols) / us / 1e6;
+    const wrong = !(off < (cut.matrix ? 1e-2 : 1e-4));
+    console.log(
+      `  ${cut.name.padEnd(44)} ${us.toFixed(0).padStart(8)} us ${tflops.toFixed(1).padStart(7)} `
+        + `TFLOPS  off ${off.toExponential(1)}${wrong ? '  WRONG' : ''}`,
+    );
     table.push({ shape: shape.name, cut: cut.name, us, wrong });
     if (wrong) process.exitCode = 1;
   }
@@ -448,7 +345,8 @@ for (const kind of ['f32', 'matrix']) {
   }
 }
 
-// ---- attention over the rows' own prompt, as the repository has it (the op table says whether it is right) ----
+// ---- attention over the rows' own prompt, as the repository has it ----
+// (The op table says whether it is right.)
 
 const heads = (o.quick ? [{ name: 'small', rows: 64, n: 4, kv: 2, dim: 64, window: 0 }] : [
   { name: 'E2B window', rows: 512, n: 8, kv: 1, dim: 256, window: 512 },
@@ -458,20 +356,40 @@ const heads = (o.quick ? [{ name: 'small', rows: 64, n: 4, kv: 2, dim: 64, windo
   { name: 'E4B full', rows: 512, n: 8, kv: 2, dim: 512, window: 0 },
   { name: '12B window', rows: 512, n: 16, kv: 8, dim: 256, window: 1024 },
   { name: '31B window', rows: 512, n: 32, kv: 16, dim: 256, window: 1024 },
-]).filter((h) => !o.compile && (!o.only || o.only.startsWith('attention')) && h.name.includes(o.shape)).map((h) => ({ ...h, kernel: 'attention_tile' }));
+]).filter(
+  (h) => !o.compile && (!o.only || o.only.startsWith('attention')) && h.name.includes(o.shape),
+).map((h) => ({ ...h, kernel: 'attention_tile' }));
 for (const h of heads) {
   const source = sourceOf(h.kernel);
-  const pipeline = await device.createComputePipelineAsync({ layout: 'auto', compute: { module: device.createShaderModule({ code: source }), entryPoint: 'main', constants: { COLS: Math.ceil(h.dim / 256), KV_F16: 0 } } });
-  const filled = (n) => bufferOf(Float32Array.from({ length: n }, () => random() * 0.2 - 0.1), STORAGE | COPY_SRC);
-  const buffers = [bufferOf(Uint32Array.of(h.rows, h.n, h.kv, h.dim, h.rows, h.window, 0, 0), UNIFORM), bufferOf(new Uint32Array(16), UNIFORM),
-    filled(h.rows * h.n * h.dim), filled(h.rows * h.kv * h.dim), filled(h.rows * h.kv * h.dim), filled(h.rows * h.n * h.dim)];
-  const group = device.createBindGroup({ layout: pipeline.getBindGroupLayout(0), entries: buffers.map((buffer, binding) => ({ binding, resource: { buffer } })) });
+  const pipeline = await device.createComputePipelineAsync({
+    layout: 'auto',
+    compute: {
+      module: device.createShaderModule({ code: source }),
+      entryPoint: 'main',
+      constants: { COLS: Math.ceil(h.dim / 256), KV_F16: 0 },
+    },
+  });
+  const filled = (n) =>
+    bufferOf(Float32Array.from({ length: n }, () => random() * 0.2 - 0.1), STORAGE | COPY_SRC);
+  const buffers = [
+    bufferOf(Uint32Array.of(h.rows, h.n, h.kv, h.dim, h.rows, h.window, 0, 0), UNIFORM),
+    bufferOf(new Uint32Array(16), UNIFORM),
+    filled(h.rows * h.n * h.dim), filled(h.rows * h.kv * h.dim), filled(h.rows * h.kv * h.dim),
+    filled(h.rows * h.n * h.dim),
+  ];
+  const group = device.createBindGroup({
+    layout: pipeline.getBindGroupLayout(0),
+    entries: buffers.map((buffer, binding) => ({ binding, resource: { buffer } })),
+  });
   const groups = Math.ceil((h.rows * (h.n / h.kv)) / 32) * h.kv;
   await timed(pipeline, group, groups, 1);
   const us = await timed(pipeline, group, groups, o.quick ? 1 : 5);
   let seen = 0;
   for (let t = 0; t < h.rows; t++) seen += h.window ? Math.min(t + 1, h.window) : t + 1;
-  console.log(`${h.kernel.padEnd(22)} ${h.name.padEnd(12)} ${h.rows} rows, ${h.n} heads of ${h.dim}, ${h.kv} kv: ${us.toFixed(0)} us, ${((4 * seen * h.n * h.dim) / us / 1e6).toFixed(2)} TFLOPS`);
+  console.log(
+    `${h.kernel.padEnd(22)} ${h.name.padEnd(12)} ${h.rows} rows, ${h.n} heads of ${h.dim}, ${h.kv} `
+      + `kv: ${us.toFixed(0)} us, ${((4 * seen * h.n * h.dim) / us / 1e6).toFixed(2)} TFLOPS`,
+  );
   for (const b of buffers) b.destroy();
 }
 gpu.close();

@@ -1,29 +1,47 @@
-// pass.mjs - what tokens cost the device, and what each kind of kernel costs where it is: with its dispatches left out.
+// pass.mjs - what tokens cost the device, and what each kind of kernel costs where it is: with its
+// dispatches left out.
 //
-//   node bench/pass.mjs MODEL.gguf [--adapter FILE] [--depth 8] [--tokens 48] [--orders same,sorted,few] [--no-kinds] [--rules]
+//   node bench/pass.mjs MODEL.gguf [--adapter FILE] [--depth 8] [--tokens 48]
+//                       [--orders same,sorted,few] [--no-kinds] [--rules] [--device-profile NAME]
 //
-// A token is one pass; its time is the device's own (timestamp queries), medians of tokens. Results are wrong while dispatches
-// are left out or exchanged, which no time depends on. A kernel alone, again and again, is faster than among others:
-// here it meets memory and instructions that others have pushed out. --orders are further passes: "same" as recorded, "sorted"
-// all dispatches of a pipeline together, "few" every layer with the memory of the first four of its kind, so that little is read
-// that was not read a moment ago (the rest of the difference is translating addresses). --rules says what each rule of fusion
-// (src/gpu/rules.def) saves: a token without it. Savings do not add up.
+// A token is one pass; its time is the device's own (timestamp queries), medians of tokens. Results
+// are wrong while dispatches are left out or exchanged, which no time depends on. A kernel alone,
+// again and again, is faster than among others: here it meets memory and instructions that others
+// have pushed out. --orders are further passes: "same" as recorded, "sorted" all dispatches of a
+// pipeline together, "few" every layer with the memory of the first four of its kind, so that
+// little is read that was not read a moment ago (the rest of the difference is translating
+// addresses). --rules says what each rule of fusion (src/gpu/rules.def) saves: a token without it.
+// Savings do not add up.
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { GpuModel, fileSource, loadWasm, openDevice } from '../web/engine/dist/core.js';
 
 const { values: o, positionals: [file] } = parseArgs({
   allowPositionals: true,
-  options: { adapter: { type: 'string' }, depth: { type: 'string', default: '8' }, tokens: { type: 'string', default: '48' }, orders: { type: 'string', default: '' }, 'no-kinds': { type: 'boolean', default: false }, rules: { type: 'boolean', default: false } },
+  options: {
+    adapter: { type: 'string' }, depth: { type: 'string', default: '8' },
+    tokens: { type: 'string', default: '48' }, orders: { type: 'string', default: '' },
+    'no-kinds': { type: 'boolean', default: false }, rules: { type: 'boolean', default: false },
+    'device-profile': { type: 'string' },
+  },
 });
 if (!file) {
-  console.error('usage: node bench/pass.mjs MODEL.gguf [--adapter FILE] [--depth N] [--tokens N] [--orders same,sorted,few] [--no-kinds] [--rules]');
+  console.error(
+    'usage: node bench/pass.mjs MODEL.gguf [--adapter FILE] [--depth N] [--tokens N] [--orders '
+      + 'same,sorted,few] [--no-kinds] [--rules] [--device-profile NAME]',
+  );
   process.exit(2);
 }
 const QUERY = 0x200, COPY_SRC = 4, COPY_DST = 8, MAP_READ = 1; // Node has no names for them
-const WARM = 8, FEW = 4, LEAST = 100, QUERIES = 4096; // a pass of fewer dispatches is none of a token
+// a pass of fewer dispatches is none of a token
+const WARM = 8, FEW = 4, LEAST = 100, QUERIES = 4096;
 const tokens = +o.tokens, depth = +o.depth;
-const model = await GpuModel.open(await loadWasm(), openDevice, [await fileSource(file)], { selfTest: false, table: 'gpu' });
+const model = await GpuModel.open(
+  await loadWasm(),
+  () => openDevice(o['device-profile'] ? { profile: o['device-profile'] } : {}),
+  [await fileSource(file)],
+  { selfTest: false, table: 'gpu' },
+);
 if (o.adapter) await model.addAdapter(await fileSource(o.adapter));
 const { engine } = model, { device } = engine.gpu;
 const queries = device.createQuerySet({ type: 'timestamp', count: QUERIES });
@@ -56,8 +74,18 @@ device.createCommandEncoder = () => {
   encoder.beginComputePass = () => {
     const at = used, list = [];
     if (at >= 0 && at + 2 <= QUERIES) used += 2;
-    const pass = begin(at >= 0 && used > at ? { timestampWrites: { querySet: queries, beginningOfPassWriteIndex: at, endOfPassWriteIndex: at + 1 } } : {});
-    const [setPipeline, setBindGroup, dispatch, end] = ['setPipeline', 'setBindGroup', 'dispatchWorkgroups', 'end'].map((name) => pass[name].bind(pass));
+    const pass = begin(
+      at >= 0 && used > at
+        ? {
+          timestampWrites: {
+            querySet: queries, beginningOfPassWriteIndex: at, endOfPassWriteIndex: at + 1,
+          },
+        }
+        : {},
+    );
+    const [setPipeline, setBindGroup, dispatch, end] = [
+      'setPipeline', 'setBindGroup', 'dispatchWorkgroups', 'end',
+    ].map((name) => pass[name].bind(pass));
     let pipeline, group;
     pass.setPipeline = (p) => void (pipeline = p);
     pass.setBindGroup = (_, g) => void (group = g);
@@ -89,7 +117,8 @@ async function begin() {
 let session = await begin();
 const median = (list) => list.sort((a, b) => a - b)[list.length >> 1] ?? 0;
 
-/** Medians, in microseconds: the passes of tokens, and how long the device had nothing to do before each. */
+/** Medians, in microseconds: the passes of tokens, and how long the device had nothing to do
+ *  before each. */
 async function draw() {
   session.truncate(depth);
   used = 0;
@@ -111,13 +140,19 @@ async function draw() {
 
 await draw();
 counts = new Map();
-const runs = [await draw()], kinds = [...counts].map(([label, n]) => ({ label, n: Math.round(n / tokens) })).filter(({ n }) => n >= 5);
+const runs = [await draw()];
+const kinds =
+  [...counts].map(([label, n]) => ({ label, n: Math.round(n / tokens) })).filter(({ n }) => n >= 5);
 counts = undefined;
 runs.push(await draw(), await draw());
 const us = (n) => n.toFixed(0), usual = Math.min(...runs.map(({ pass }) => pass));
-console.log(`${file}${o.adapter ? `, ${o.adapter}` : ''}, depth ${depth}: ${runs.map(({ pass, idle }) => `${us(pass)} us a token (idle before it: ${us(idle)})`).join(', ')}`);
+const told = runs.map(({ pass, idle }) => `${us(pass)} us a token (idle before it: ${us(idle)})`);
+console.log(
+  `${file}${o.adapter ? `, ${o.adapter}` : ''}, depth ${depth}: ${told.join(', ')}`,
+);
 for (const name of o.orders.split(',').filter(Boolean)) {
-  if (!orders[name]) throw new Error(`no order ${name}; there are ${Object.keys(orders).join(', ')}`);
+  if (!orders[name])
+    throw new Error(`no order ${name}; there are ${Object.keys(orders).join(', ')}`);
   order = orders[name];
   console.log(`${name}: ${us((await draw()).pass)} us`);
 }
@@ -125,17 +160,24 @@ order = orders.same;
 for (const { label, n } of o['no-kinds'] ? [] : kinds) {
   leaves = (other) => other === label;
   const saved = usual - (await draw()).pass;
-  console.log(`${label.padEnd(44)} ${String(n).padStart(3)} a token, ${us(saved).padStart(5)} us, ${(saved / n).toFixed(1)} each`);
+  console.log(
+    `${label.padEnd(44)} ${String(n).padStart(3)} a token, ${us(saved).padStart(5)} us, `
+      + `${(saved / n).toFixed(1)} each`,
+  );
 }
 session.close();
 if (o.rules) {
-  const names = [...readFileSync(new URL('../src/gpu/rules.def', import.meta.url), 'utf8').matchAll(/^RULE\(\w+, (\w+),/gm)].map((m) => m[1]);
+  const names = [...readFileSync(
+    new URL('../src/gpu/rules.def', import.meta.url), 'utf8',
+  ).matchAll(/^RULE\(\w+, (\w+),/gm)].map((m) => m[1]);
   leaves = () => false;
   for (const [name, mask] of [...names.map((rule, i) => [rule, 2 << i]), ['all', -1]]) {
     engine.core.exports.bz_wasm_gpu_without(engine.ptr, mask);
     session = await begin();
     await draw();
-    console.log(`without ${name.padEnd(22)} ${us(Math.min((await draw()).pass, (await draw()).pass))} us`);
+    console.log(
+      `without ${name.padEnd(22)} ${us(Math.min((await draw()).pass, (await draw()).pass))} us`,
+    );
     session.close();
   }
 }

@@ -20,7 +20,7 @@ echo "E2B in full size (random weights, 3.4 GB):"
 echo "peak memory of a short generation:"
 /usr/bin/env python3 - "$build/bezel" "$dir/e2b.gguf" <<'P'
 import resource, subprocess, sys
-subprocess.run([sys.argv[1], "generate", sys.argv[2], "--ids", "2,105,2364,107", "--n", "8", "--greedy", "--stats"],
-               check=True, stdout=subprocess.DEVNULL)
+subprocess.run([sys.argv[1], "generate", sys.argv[2], "--ids", "2,105,2364,107", "--n", "8",
+                "--greedy", "--stats"], check=True, stdout=subprocess.DEVNULL)
 print(f"{resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20:.2f} GiB")
 P

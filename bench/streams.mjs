@@ -1,5 +1,5 @@
-// streams - many clients stream from one server at once, and nothing may be lost: every stream ends properly and
-// brings the same text as the question asked alone.
+// streams - many clients stream from one server at once, and nothing may be lost: every stream ends
+// properly and brings the same text as the question asked alone.
 //
 //   node bench/streams.mjs [--clients 32] [--seconds 60] [--url http://localhost:4114]
 //
@@ -9,15 +9,27 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 
 const questions = [
-  'What is the capital of France?', 'Why is the sky blue?', 'Count from 3 to 12.', 'List three fruits.', 'Who are you?', 'What is 7 * 8?', 'Translate water into French.',
+  'What is the capital of France?', 'Why is the sky blue?', 'Count from 3 to 12.',
+  'List three fruits.', 'Who are you?', 'What is 7 * 8?', 'Translate water into French.',
   'Tell me a story about a fox.',
 ];
 
-/** Starts `bezel serve` on a free port; says its address when it listens. `program` runs it, Node where nothing is said. */
-export async function startServe(args = [], { program: [program, ...first] = [process.execPath], ...options } = {}) {
+/** Starts `bezel serve` on a free port; says its address when it listens. `program` runs it,
+ *  Node where nothing is said. */
+export async function startServe(
+  args = [], { program: [program, ...first] = [process.execPath], ...options } = {},
+) {
   const tool = fileURLToPath(new URL('../web/engine/bin/bezel.mjs', import.meta.url));
-  const child = spawn(program, [...first, tool, 'serve', '--port', '0', ...args], { stdio: ['ignore', 'pipe', 'pipe'], ...options });
-  const server = { child, out: '', err: '', url: '', over: new Promise((done) => child.on('close', (code) => done(code))) };
+  const child = spawn(program, [...first, tool, 'serve', '--port', '0', ...args], {
+    stdio: ['ignore', 'pipe', 'pipe'], ...options,
+  });
+  const server = {
+    child,
+    out: '',
+    err: '',
+    url: '',
+    over: new Promise((done) => child.on('close', (code) => done(code))),
+  };
   child.stderr.on('data', (d) => (server.err += d));
   await new Promise((done, failed) => {
     child.stdout.on('data', (d) => {
@@ -33,9 +45,17 @@ export async function startServe(args = [], { program: [program, ...first] = [pr
 
 /** One answer over server-sent events, greedy. Throws when the stream does not end as it should. */
 async function answer(url, question, client) {
-  const body = JSON.stringify({ model: 'tiny', stream: true, temperature: 0, user: client, messages: [{ role: 'user', content: question }] });
+  const body = JSON.stringify({
+    model: 'tiny',
+    stream: true,
+    temperature: 0,
+    user: client,
+    messages: [{ role: 'user', content: question }],
+  });
   const begin = performance.now();
-  const res = await fetch(`${url}/v1/chat/completions`, { method: 'POST', body, headers: { 'content-type': 'application/json' } });
+  const res = await fetch(`${url}/v1/chat/completions`, {
+    method: 'POST', body, headers: { 'content-type': 'application/json' },
+  });
   if (!res.ok) throw new Error(`status ${res.status}: ${await res.text()}`);
   let rest = '', text = '', pieces = 0, first = 0, reason = null, over = false;
   const decoder = new TextDecoder();
@@ -58,15 +78,20 @@ async function answer(url, question, client) {
       reason = chunk.choices[0]?.finish_reason ?? reason;
     }
   }
-  if (!over || rest || reason !== 'stop') throw new Error(`the stream ended early (${reason}) after ${JSON.stringify(text.slice(-40))}`);
+  if (!over || rest || reason !== 'stop')
+    throw new Error(`the stream ended early (${reason}) after ${JSON.stringify(text.slice(-40))}`);
   return { text, pieces, first };
 }
 
-/** What happened: streams begun, streams that ended with the right text, and why the others did not. */
+/** What happened: streams begun, streams that ended with the right text, and why the others did
+ *  not. */
 export async function runStreams({ url, clients = 32, seconds = 60 }) {
   const expected = new Map();
   for (const q of questions) expected.set(q, (await answer(url, q, 'alone')).text);
-  const result = { clients, seconds, streams: 0, whole: 0, pieces: 0, perClient: new Array(clients).fill(0), piecesOf: new Array(clients).fill(0), firsts: [], lost: [] };
+  const result = {
+    clients, seconds, streams: 0, whole: 0, pieces: 0, perClient: new Array(clients).fill(0),
+    piecesOf: new Array(clients).fill(0), firsts: [], lost: [],
+  };
   const end = performance.now() + 1000 * seconds;
   await Promise.all(result.perClient.map(async (_, c) => {
     for (let i = c; performance.now() < end; i++) {
@@ -89,14 +114,28 @@ export async function runStreams({ url, clients = 32, seconds = 60 }) {
 }
 
 async function main() {
-  const { values } = parseArgs({ options: { clients: { type: 'string', default: '32' }, seconds: { type: 'string', default: '60' }, url: { type: 'string' } } });
+  const { values } = parseArgs({
+    options: {
+      clients: { type: 'string', default: '32' }, seconds: { type: 'string', default: '60' },
+      url: { type: 'string' },
+    },
+  });
   const server = values.url === undefined ? await startServe(['--backend', 'cpu']) : undefined;
-  const r = await runStreams({ url: values.url ?? server.url, clients: Number(values.clients), seconds: Number(values.seconds) });
+  const r = await runStreams({
+    url: values.url ?? server.url, clients: Number(values.clients), seconds: Number(values.seconds),
+  });
   await server?.stop();
   r.firsts.sort((a, b) => a - b);
-  const at = (p) => Math.round(r.firsts[Math.min(r.firsts.length - 1, Math.floor(p * r.firsts.length))] ?? 0);
-  console.log(`${r.clients} clients, ${r.seconds} s: ${r.streams} streams, ${r.whole} whole, ${r.lost.length} lost; ${r.pieces} pieces`);
-  console.log(`first piece after ${at(0.5)} ms (p50), ${at(0.95)} ms (p95); streams a client ${Math.min(...r.perClient)} to ${Math.max(...r.perClient)}`);
+  const at = (p) =>
+    Math.round(r.firsts[Math.min(r.firsts.length - 1, Math.floor(p * r.firsts.length))] ?? 0);
+  console.log(
+    `${r.clients} clients, ${r.seconds} s: ${r.streams} streams, ${r.whole} whole, `
+      + `${r.lost.length} lost; ${r.pieces} pieces`,
+  );
+  console.log(
+    `first piece after ${at(0.5)} ms (p50), ${at(0.95)} ms (p95); `
+      + `streams a client ${Math.min(...r.perClient)} to ${Math.max(...r.perClient)}`,
+  );
   for (const line of r.lost.slice(0, 10)) console.log(`  lost: ${line}`);
   process.exitCode = r.lost.length || r.whole !== r.streams ? 1 : 0;
 }

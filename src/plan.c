@@ -250,7 +250,7 @@ enum bz_status plan_open(struct plan *out, const char *model,
     struct plan p = { 0 };
     struct bz_engine_options gpu = *engine;
     gpu.backend = BZ_BACKEND_GPU;
-    null_host_open(&o->profile->limits);
+    null_host_open(o->profile);
     enum bz_status st = bz_engine_open(&p.engine, model, &gpu, err);
     if (st == BZ_OK) ((struct gpu_ops *)p.engine->backend.ctx)->without = o->without;
     if (st == BZ_OK && o->adapter) {

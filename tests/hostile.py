@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """hostile.py CASE [IN] OUT - GGUF files as a stranger would craft them, for test_hostile.sh.
 
-Owns the container byte by byte, with Python's own library alone. Every case is a function below; IN is
-a model that is changed, and stays as it is.
+Owns the container byte by byte, with Python's own library alone. Every case is a function below; IN
+is a model that is changed, and stays as it is.
 """
 
 import hashlib
@@ -77,7 +77,8 @@ def read(path):
         tensors.append((name, ne, r.number("I"), r.number("Q")))
     base = -(-r.at // 32) * 32
     data = r.data
-    return keys, [Tensor(n, ne, k, data[base + o : base + o + n_bytes(ne, k)]) for n, ne, k, o in tensors]
+    return keys, [Tensor(n, ne, k, data[base + o : base + o + n_bytes(ne, k)])
+                  for n, ne, k, o in tensors]
 
 
 def write(path, keys, tensors):
@@ -147,8 +148,10 @@ def key_flood(out, n):
 
 def peft_flood(out):
     """A PEFT adapter of many tensors and many patterns that take long to match."""
-    names = [f"model.layers.{i}.self_attn.q_proj.lora_{c}.weight" for i in range(1000) for c in "AB"]
-    header = {n: {"dtype": "F32", "shape": [4, 4], "data_offsets": [64 * i, 64 * i + 64]} for i, n in enumerate(names)}
+    names = [f"model.layers.{i}.self_attn.q_proj.lora_{c}.weight" for i in range(1000)
+             for c in "AB"]
+    header = {n: {"dtype": "F32", "shape": [4, 4], "data_offsets": [64 * i, 64 * i + 64]}
+              for i, n in enumerate(names)}
     head = json.dumps(header).encode()
     os.makedirs(out, exist_ok=True)
     with open(f"{out}/adapter_model.safetensors", "wb") as f:

@@ -3,8 +3,9 @@
 #   one NAME COMMAND...   as soon as a lane is free; its output goes to $build/tmp/NAME.log
 #   finish                wait for the rest
 #
-# A line is printed as each ends, and the end of the log where it failed. Counts: passed, failed, and the names of
-# those that failed. BEZEL_LANES=1 runs one after the other, as does a bash that cannot wait for whichever ends first.
+# A line is printed as each ends, and the end of the log where it failed. Counts: passed, failed,
+# and the names of those that failed. BEZEL_LANES=1 runs one after the other, as does a bash that
+# cannot wait for whichever ends first.
 
 lanes=${BEZEL_LANES:-$(nproc 2> /dev/null || echo 1)}
 ((lanes <= 4)) || lanes=4 # browsers and software devices take memory

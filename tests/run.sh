@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# run.sh BUILD - run every test program of a build and every script test; exit code = how many failed.
+# run.sh BUILD - run every test program of a build and every script test; exit code = how many
+# failed.
 set -uo pipefail
 build=${1:?usage: tests/run.sh BUILD}
 cd "$(dirname "$0")/.."
 mkdir -p "$build/tmp" build/tmp
 source tests/lanes.sh
-long="plan backward synth session train tiny ops" # these first, so that no lane ends with a long one
+# these first, so that no lane ends with a long one
+long="plan backward synth session train tiny ops"
 for name in $long; do one "$name" "$build/tests/test_$name"; done
 for t in tests/test_*.c; do
     name=$(basename "$t" .c) name=${name#test_}

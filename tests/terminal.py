@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """terminal.py KEYS COMMAND... - run a command on a terminal of its own and type at it.
 
-KEYS is a Python bytes literal without its b''. After each carriage return (and each Ctrl-C) it waits for the next
-prompt, "> " or "... ". Prints what the terminal showed; exits with the command's code.
+KEYS is a Python bytes literal without its b''. After each carriage return (and each Ctrl-C) it
+waits for the next prompt, "> " or "... ". Prints what the terminal showed; exits with the command's
+code.
 """
 import ast
 import os

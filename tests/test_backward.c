@@ -8,9 +8,9 @@
 #include "base/rng.h"
 #include "check.h"
 #include "io/gguf.h"
-#include "model/backward.h"
 #include "model/forward.h"
 #include "ops/ops_cpu.h"
+#include "train/pass.h"
 #include "train/trainee.h"
 
 enum { N_TOK = 24 };
@@ -22,7 +22,7 @@ struct fixture {
     struct backend be;
     struct model m;
     struct trainee trainee;
-    struct trace trace;
+    struct pass pass;
     int32_t ids[N_TOK], targets[N_TOK];
 };
 
@@ -41,7 +41,7 @@ static bool open_fixture(struct fixture *f, const char *name, bool fast, bool ke
               cpu_open(&f->be, fast, 3, &err) == BZ_OK &&
               model_load(&f->m, &f->file, &f->be, &err) == BZ_OK &&
               trainee_open(&f->trainee, &f->m, &f->be, &o, &err) == BZ_OK &&
-              trace_open(&f->trace, &f->m, &f->be, N_TOK, keep_all, &err) == BZ_OK;
+              pass_open(&f->pass, &f->m, &f->be, N_TOK, keep_all, &err) == BZ_OK;
     CHECK_MSG(ok, "%s: %s", name, err.text);
     if (ok) *f->trainee.drop = (struct dropout) { dropout, 77, 0 };
     struct rng rng = { 11 };
@@ -60,7 +60,7 @@ static bool open_fixture(struct fixture *f, const char *name, bool fast, bool ke
 
 static void close_fixture(struct fixture *f)
 {
-    trace_close(&f->trace);
+    pass_close(&f->pass);
     trainee_close(&f->trainee);
     model_free(&f->m, &f->be);
     cpu_close(&f->be);
@@ -71,17 +71,25 @@ static double total_loss(struct fixture *f)
 {
     struct run r = { .be = &f->be };
     double sum = 0;
-    model_losses(&r, &f->trace, f->ids, f->targets, N_TOK);
+    pass_put(&r, &f->pass, f->ids, f->targets, N_TOK);
+    pass_losses(&r, &f->pass, N_TOK);
     CHECK_MSG(r.status == BZ_OK, "%s", r.err.text);
-    for (int i = 0; i < N_TOK; i++) sum += (double)((float *)f->trace.loss.mem)[i];
+    for (int i = 0; i < N_TOK; i++) sum += (double)((float *)f->pass.loss.mem)[i];
     return sum;
+}
+
+static void train(struct run *r, struct pass *p, const int32_t *ids, const int32_t *targets,
+                  uint32_t n, float weight)
+{
+    pass_put(r, p, ids, targets, n);
+    pass_gradients(r, p, n, weight);
 }
 
 static void gradients(struct fixture *f)
 {
     struct run r = { .be = &f->be };
     trainee_zero_grads(&r, &f->trainee);
-    model_train_step(&r, &f->trace, f->ids, f->targets, N_TOK, 1);
+    train(&r, &f->pass, f->ids, f->targets, N_TOK, 1);
     CHECK_MSG(r.status == BZ_OK, "%s", r.err.text);
 }
 
@@ -172,7 +180,8 @@ static void check_ways(const char *name)
         double off = difference(&again, &fast);
         CHECK_MSG(off < 1e-4, "%s: threads and SIMD change a gradient by %g of its length", name,
                   off);
-        CHECK(trace_bytes(&again.m, N_TOK, false) < trace_bytes(&again.m, N_TOK, true));
+        CHECK(pass_bytes(&again.m, &again.be, N_TOK, false) <
+              pass_bytes(&again.m, &again.be, N_TOK, true));
     }
     close_fixture(&again);
     close_fixture(&kept);
@@ -201,7 +210,7 @@ static void check_losses(const char *name)
             double sum = 0, want = 0;
             for (uint32_t i = 0; i < V; i++) sum += exp((double)z[i]);
             if (f.targets[t] >= 0) want = log(sum) - (double)z[f.targets[t]];
-            CHECK(fabs((double)((float *)f.trace.loss.mem)[t] - want) < 1e-4);
+            CHECK(fabs((double)((float *)f.pass.loss.mem)[t] - want) < 1e-4);
         }
         acts_close(&a, &f.be);
         kv_close(&kv);
@@ -217,8 +226,8 @@ static void check_sum(void)
         struct run r = { .be = &twice.be };
         gradients(&once);
         trainee_zero_grads(&r, &twice.trainee);
-        model_train_step(&r, &twice.trace, twice.ids, twice.targets, N_TOK, 0.25f);
-        model_train_step(&r, &twice.trace, twice.ids, twice.targets, N_TOK, 0.75f);
+        train(&r, &twice.pass, twice.ids, twice.targets, N_TOK, 0.25f);
+        train(&r, &twice.pass, twice.ids, twice.targets, N_TOK, 0.75f);
         CHECK(r.status == BZ_OK && difference(&once, &twice) < 1e-5);
     }
     close_fixture(&once);
@@ -236,21 +245,20 @@ static void check_packed(const char *name, bool fast)
         struct run r = { .be = &packed.be }, s = { .be = &alone.be };
         double together = 0, apart = 0;
         trainee_zero_grads(&r, &packed.trainee);
-        trace_pack(&r, &packed.trace, starts, N_TOK);
-        model_train_step(&r, &packed.trace, packed.ids, packed.targets, N_TOK, 1);
-        for (int i = 0; i < N_TOK; i++) together += (double)((float *)packed.trace.loss.mem)[i];
+        pass_pack(&r, &packed.pass, starts, N_TOK);
+        train(&r, &packed.pass, packed.ids, packed.targets, N_TOK, 1);
+        for (int i = 0; i < N_TOK; i++) together += (double)((float *)packed.pass.loss.mem)[i];
         trainee_zero_grads(&s, &alone.trainee);
-        model_train_step(&s, &alone.trace, alone.ids, alone.targets, FIRST, 1);
-        for (int i = 0; i < FIRST; i++) apart += (double)((float *)alone.trace.loss.mem)[i];
-        model_train_step(&s, &alone.trace, alone.ids + FIRST, alone.targets + FIRST, N_TOK - FIRST,
-                         1);
-        for (int i = 0; i < N_TOK - FIRST; i++) apart += (double)((float *)alone.trace.loss.mem)[i];
+        train(&s, &alone.pass, alone.ids, alone.targets, FIRST, 1);
+        for (int i = 0; i < FIRST; i++) apart += (double)((float *)alone.pass.loss.mem)[i];
+        train(&s, &alone.pass, alone.ids + FIRST, alone.targets + FIRST, N_TOK - FIRST, 1);
+        for (int i = 0; i < N_TOK - FIRST; i++) apart += (double)((float *)alone.pass.loss.mem)[i];
         CHECK(r.status == BZ_OK && s.status == BZ_OK);
         CHECK_MSG(fabs(together - apart) < 1e-4 * apart, "%s: losses %g and %g", name, together,
                   apart);
         double off = difference(&alone, &packed);
         CHECK_MSG(off < 1e-4, "%s: packing changes a gradient by %g of its length", name, off);
-        trace_pack(&r, &packed.trace, NULL, 0);
+        pass_pack(&r, &packed.pass, NULL, 0);
         gradients(&packed);
         CHECK(difference(&alone, &packed) > 1e-2);
     }

@@ -89,7 +89,8 @@ class Generator(unittest.TestCase):
 
     def test_fields_are_u32_and_f32_only(self):
         for t in ("i32", "vec4<u32>", "array<u32, 4>", "bool"):
-            self.refuses(self.changed("s : f32", f"s : {t}"), self.line_of("s : f32"), "only u32 and f32")
+            self.refuses(self.changed("s : f32", f"s : {t}"), self.line_of("s : f32"),
+                         "only u32 and f32")
 
     def test_a_field_stands_once(self):
         self.refuses(self.changed("s : f32", "n : f32"), self.line_of("s : f32"), "twice")
@@ -104,10 +105,14 @@ class Generator(unittest.TestCase):
         self.refuses(self.changed("// mul - ", "// mull - "), 1, "opens with")
 
     def test_the_header_and_the_bindings_agree(self):
-        self.refuses(self.changed("x  read ", "x  write"), self.line_of("x  read"), "the header says x is write")
-        self.refuses(self.changed("y  write", "y  read "), self.line_of("y  write"), "the header says y is read")
-        self.refuses(self.changed("//   x  read   n f32 ", "//   x  is n f32 "), self.line_of("bind x"), "nothing about x")
-        self.refuses(self.changed("//                          needs", "//   z  read  n f32     needs"), 5, "not bound")
+        self.refuses(self.changed("x  read ", "x  write"), self.line_of("x  read"),
+                     "the header says x is write")
+        self.refuses(self.changed("y  write", "y  read "), self.line_of("y  write"),
+                     "the header says y is read")
+        self.refuses(self.changed("//   x  read   n f32 ", "//   x  is n f32 "),
+                     self.line_of("bind x"), "nothing about x")
+        self.refuses(self.changed("//                          needs",
+                                  "//   z  read  n f32     needs"), 5, "not bound")
         rows = [line for line in GOOD.splitlines() if line.startswith(("//   x", "//   y"))]
         swapped = GOOD.replace("\n".join(rows), "\n".join(reversed(rows)))
         self.refuses(swapped, 3, "order")
@@ -117,9 +122,12 @@ class Generator(unittest.TestCase):
         kernels.read_all(self.root)
 
     def test_the_uniforms_are_the_parameters_and_the_step_and_buffers_are_binds(self):
-        self.refuses(self.changed("uniform> p : Params", "uniform> p : vec4<u32>"), 1, "the uniforms are")
-        self.refuses(self.changed("@group(0) @binding(0)", "@group(0) @binding(2)"), 1, "the uniforms are")
-        self.refuses(self.changed("//!bind x read array<f32>", "@group(0) @binding(2) var<storage, read> x : array<f32>;"),
+        self.refuses(self.changed("uniform> p : Params", "uniform> p : vec4<u32>"), 1,
+                     "the uniforms are")
+        self.refuses(self.changed("@group(0) @binding(0)", "@group(0) @binding(2)"), 1,
+                     "the uniforms are")
+        self.refuses(self.changed("//!bind x read array<f32>",
+                                  "@group(0) @binding(2) var<storage, read> x : array<f32>;"),
                      self.line_of("bind x"), "buffers are //!bind lines")
 
     def test_browsers_give_ten_storage_buffers(self):
@@ -127,8 +135,10 @@ class Generator(unittest.TestCase):
             rows = "".join(f"//   z{i}  read  n f32\n" for i in range(n))
             buffers = "".join(f"//!bind z{i} read array<f32>\n" for i in range(n))
             uses = "".join(f" + z{i}[0]" for i in range(n))
-            text = self.changed("//                          needs", rows + "//                          needs")
-            return text.replace("@compute", buffers + "@compute").replace("x[id.x] * p.s", "x[id.x] * p.s" + uses)
+            text = self.changed("//                          needs",
+                                rows + "//                          needs")
+            text = text.replace("@compute", buffers + "@compute")
+            return text.replace("x[id.x] * p.s", "x[id.x] * p.s" + uses)
         self.put(more(8))
         self.assertEqual(self.family().variants[0].bindings, "uur" + "w" + "r" * 8)
         self.refuses(more(9), 1, "11 storage buffers")
@@ -148,49 +158,65 @@ class Generator(unittest.TestCase):
 
     def test_unknown_pieces_and_features_are_refused(self):
         at = self.line_of("//!include")
-        self.refuses(self.changed("lib/step.wgsl", "lib/none.wgsl"), at, "there is no file: lib/none.wgsl")
+        self.refuses(self.changed("lib/step.wgsl", "lib/none.wgsl"), at,
+                     "there is no file: lib/none.wgsl")
         self.refuses(self.changed("//!include", "//!pragma"), at, "no such directive: pragma")
-        self.refuses(self.changed("struct Params", "enable dual_source_blending;\nstruct Params"), 11, "no tier")
-        self.refuses(self.changed("struct Params", "enable subgroups;\nstruct Params"), 1, "enables nothing")
+        self.refuses(self.changed("struct Params", "enable dual_source_blending;\nstruct Params"),
+                     11, "no tier")
+        self.refuses(self.changed("struct Params", "enable subgroups;\nstruct Params"), 1,
+                     "enables nothing")
 
     def test_a_directive_that_is_not_understood_is_told_by_the_preprocessor(self):
-        self.refuses(self.changed("struct Params", "//!if\n//!end\nstruct Params"), 11, "no axis and no loop has the name")
+        self.refuses(self.changed("struct Params", "//!if\n//!end\nstruct Params"), 11,
+                     "no axis and no loop has the name")
 
     def test_axes_make_a_variant_of_each_combination_but_those_excluded(self):
         (self.root / "lib" / "by_two.wgsl").write_text("const BY : f32 = 2.0;\n")
         (self.root / "lib" / "by_one.wgsl").write_text("const BY : f32 = 1.0;\n")
-        axes = "//!axis how two one none\n//!axis tier plain subgroup\n//!without how == none && tier == subgroup\n"
-        body = ("//!if how != none\n//!include lib/by_$how.wgsl\n//!else\nconst BY : f32 = 0.0;\n//!end\n"
+        axes = ("//!axis how two one none\n//!axis tier plain subgroup\n"
+                "//!without how == none && tier == subgroup\n")
+        body = ("//!if how != none\n//!include lib/by_$how.wgsl\n//!else\nconst BY : f32 = "
+                "0.0;\n//!end\n"
                 "//!if tier == subgroup\nenable subgroups;\n//!end\n")
         many = GOOD.replace("//!include", axes + body + "//!include").replace("* p.s", "* BY * p.s")
         self.put(many)
         f = self.family()
         self.assertEqual({n: v.name for n, v in f.variants.items()},
-                         {0: "mul", 1 << 10: "mul[subgroup]", 1 << 8: "mul[one]", 5 << 8: "mul[one subgroup]", 2 << 8: "mul[none]"})
+                         {0: "mul", 1 << 10: "mul[subgroup]", 1 << 8: "mul[one]",
+                          5 << 8: "mul[one subgroup]", 2 << 8: "mul[none]"})
         self.assertIn("BY:f32=1.0", f.variants[5 << 8].text)
         self.assertIn("enable subgroups", f.variants[5 << 8].text)
         at = self.line_of("//!include")
         self.refuses(many.replace("two one none", "two one two"), at, "each once")
-        self.refuses(many.replace("tier plain subgroup", "tier subgroup plain"), at + 1, "plain is the first")
+        self.refuses(many.replace("tier plain subgroup", "tier subgroup plain"), at + 1,
+                     "plain is the first")
         self.refuses(many.replace("tier plain subgroup", "tier plain quick"), at + 1, "tiers are")
-        self.refuses(many.replace("how != none", "how != nothing"), at + 3, "no axis how has the value nothing")
-        self.refuses(many.replace("lib/by_$how", "lib/by_$why"), at + 4, "no axis and no loop has the name: why")
-        self.refuses(many.replace("s : f32", "$how : f32"), 1, "Params of mul[one] are not those of mul")
+        self.refuses(many.replace("how != none", "how != nothing"), at + 3,
+                     "no axis how has the value nothing")
+        self.refuses(many.replace("lib/by_$how", "lib/by_$why"), at + 4,
+                     "no axis and no loop has the name: why")
+        self.refuses(many.replace("s : f32", "$how : f32"), 1,
+                     "Params of mul[one] are not those of mul")
 
     def test_every_variant_reads_what_the_header_names_and_has_its_order(self):
         axes = "//!axis how two one\n//!include"
         row = "//   z  read   n f32\n//   y  write"
         some = GOOD.replace("//   y  write", row).replace("//!include", axes)
-        some = some.replace("//!bind y", "//!if how == one\n//!bind z read array<f32>\n//!end\n//!bind y")
+        some = some.replace("//!bind y",
+                            "//!if how == one\n//!bind z read array<f32>\n//!end\n//!bind y")
         some = some.replace("p.s -", "p.s\n//!if how == one\n* z[0]\n//!end\n-")
         self.put(some)
         self.assertEqual([v.bindings for v in self.family().variants.values()], ["uurw", "uurrw"])
-        self.refuses(some.replace("z  read", "z  write"), self.line_of("y  write"), "the header says z is write")
-        self.refuses(some.replace("how == one\n//!bind", "how == one && how == two\n//!bind").replace("* z[0]", "* 1.0"),
+        self.refuses(some.replace("z  read", "z  write"), self.line_of("y  write"),
+                     "the header says z is write")
+        self.refuses(some.replace("how == one\n//!bind",
+                                  "how == one && how == two\n//!bind").replace("* z[0]", "* 1.0"),
                      self.line_of("y  write"), "the header names z, which is not bound")
 
     def test_overrides_of_a_family_are_those_of_all_variants(self):
-        self.put(GOOD.replace("//!include", "//!axis how two one\n//!if how == one\noverride MORE : u32 = 1u;\n//!end\n//!include"))
+        self.put(GOOD.replace("//!include",
+                              "//!axis how two one\n//!if how == one\noverride MORE : u32 = "
+                              "1u;\n//!end\n//!include"))
         self.assertEqual(self.family().overrides, ["WG", "FAST", "MORE"])
 
     def test_a_kernel_stands_in_any_folder_and_its_name_once(self):
@@ -208,29 +234,42 @@ class Generator(unittest.TestCase):
         self.refuses(GOOD + "/* open\n", len(GOOD.splitlines()) + 1, "not closed")
 
     def test_workgroup_memory_is_a_function_of_overrides_and_axes(self):
-        more = ("//!axis how two one\nconst N : u32 = 2u * 8u;\nstruct Pair { a : f32, b : vec3<f32>, c : f32, }\n"
-                "var<workgroup> some : array<vec4<f32>, WG>;\nvar<workgroup> odd : array<f32, 3u * WG / 2u>;\n"
-                "//!if how == one\nvar<workgroup> pairs : array<Pair, N>;\n//!else\nvar<workgroup> flag : atomic<u32>;\n"
+        more = ("//!axis how two one\nconst N : u32 = 2u * 8u;\nstruct Pair { a : f32, b : "
+                "vec3<f32>, c : f32, }\n"
+                "var<workgroup> some : array<vec4<f32>, WG>;\nvar<workgroup> odd : array<f32, 3u * "
+                "WG / 2u>;\n"
+                "//!if how == one\nvar<workgroup> pairs : array<Pair, N>;\n//!else\nvar<workgroup> "
+                "flag : atomic<u32>;\n"
                 "const pairs : f32 = 0.0;\n//!end\n//!include")
         uses = "f32(step.pos) + some[0].x + odd[0] + f32(flags())"
         self.put(GOOD.replace("//!include", more).replace("f32(step.pos)", uses).replace(
-            "@compute", "fn flags() -> u32 {\n//!if how == one\nreturn u32(pairs[0].a);\n//!else\nreturn atomicLoad(&flag);\n//!end\n}\n@compute"))
-        said = self.compiled('printf("%u %u", mul_workgroup_bytes(KERNEL_MUL, 64), mul_workgroup_bytes(KERNEL_MUL | MUL_HOW_ONE, 3));')
+            "@compute",
+            "fn flags() -> u32 {\n//!if how == one\nreturn u32(pairs[0].a);\n//!else\nreturn "
+            "atomicLoad(&flag);\n//!end\n}\n@compute"))
+        said = self.compiled('printf("%u %u", mul_workgroup_bytes(KERNEL_MUL, 64), '
+                             'mul_workgroup_bytes(KERNEL_MUL | MUL_HOW_ONE, 3));')
         self.assertEqual(said, f"{64 * 16 + 96 * 4 + 16} {3 * 16 + 16 + 16 * 32}")
 
     def compiled(self, body, *more):
         """What a program with this body says of what is written; more: flags."""
         out = self.dir / "gen"
         self.assertEqual(kernels.main(["", str(self.root), str(out)]), 0)
-        (self.dir / "use.c").write_text(f'#include "gpu/kernel.h"\n#include <stdio.h>\nint main(void)\n{{\n{body}\nreturn 0;\n}}\n')
-        flags = "-std=c11 -O2 -Wall -Wextra -Werror -Wpedantic -Wconversion -D_GNU_SOURCE".split() + list(more)
-        sources = [ROOT / "src" / name for name in ("gpu/kernel.c", "gpu/wgsl.c", "base/err.c", "base/mem.c", "base/str.c")]
-        subprocess.run(["cc", *flags, f"-I{out}", f"-I{ROOT}/src", f"-I{ROOT}/include", str(self.dir / "use.c"), str(out / "kernels.c"),
+        program = f"int main(void)\n{{\n{body}\nreturn 0;\n}}\n"
+        (self.dir / "use.c").write_text('#include "gpu/kernel.h"\n#include <stdio.h>\n' + program)
+        flags = "-std=c11 -O2 -Wall -Wextra -Werror -Wpedantic -Wconversion -D_GNU_SOURCE".split()
+        flags += more
+        sources = [ROOT / "src" / name
+                   for name in ("gpu/kernel.c", "gpu/wgsl.c", "base/err.c", "base/mem.c",
+                                "base/str.c")]
+        subprocess.run(["cc", *flags, f"-I{out}", f"-I{ROOT}/src", f"-I{ROOT}/include",
+                        str(self.dir / "use.c"), str(out / "kernels.c"),
                         *sources, "-o", str(self.dir / "use")], check=True)
-        return subprocess.run([str(self.dir / "use")], capture_output=True, text=True, check=True).stdout
+        return subprocess.run([str(self.dir / "use")], capture_output=True, text=True,
+                              check=True).stdout
 
     def test_what_is_written_compiles_and_says_what_was_read(self):
-        axes = "//!axis format f32 f16 q4_k\n//!axis tier plain subgroup\n//!if tier == subgroup\nenable subgroups;\n//!end\n"
+        axes = ("//!axis format f32 f16 q4_k\n//!axis tier plain subgroup\n"
+                "//!if tier == subgroup\nenable subgroups;\n//!end\n")
         self.put(GOOD.replace("//!include", axes + "//!include"))
         self.put(GOOD.replace("// mul", "// add"), "add.wgsl")
         said = self.compiled("""
@@ -239,15 +278,20 @@ class Generator(unittest.TestCase):
             uint32_t one = KERNEL_MUL | 2u << MUL_FORMAT_SHIFT | MUL_TIER_SUBGROUP;
             struct wgsl w;
             struct bz_err err;
-            printf("%d %zu %s %u %u %d %s %d", N_KERNELS, sizeof p, f->path, f->n_overrides, f->params_bytes,
+            printf("%d %zu %s %u %u %d %s %d", N_KERNELS, sizeof p, f->path, f->n_overrides,
+                   f->params_bytes,
                    f->uses_step, f->overrides[MUL_FAST], MUL_WG);
-            printf(" %u %u %u", kernel_value(one, f->format), kernel_plain(one) == (KERNEL_MUL | MUL_FORMAT_Q4_K),
+            printf(" %u %u %u", kernel_value(one, f->format),
+                   kernel_plain(one) == (KERNEL_MUL | MUL_FORMAT_Q4_K),
                    kernel_value(KERNEL_ADD, kernel_family(KERNEL_ADD)->tier));
             if (kernel_expand(&w, one, &err)) return 1;
             printf(" %s %s %.16s", w.name.data, w.bindings, w.text.data);
             wgsl_free(&w);
-            printf(" %d %d", kernel_expand(&w, 99, &err), kernel_expand(&w, KERNEL_ADD | 1u << 20, &err));""")
-        self.assertEqual(said, "2 16 mul.wgsl 2 16 1 FAST 0 2 1 0 mul[q4_k subgroup] uurw enable subgroups 6 4")
+            printf(" %d %d", kernel_expand(&w, 99, &err),
+                   kernel_expand(&w, KERNEL_ADD | 1u << 20, &err));""")
+        self.assertEqual(said,
+                         "2 16 mul.wgsl 2 16 1 FAST 0 2 1 0 mul[q4_k subgroup] uurw enable "
+                         "subgroups 6 4")
         out = self.dir / "gen"
         dates = [(out / f).stat().st_mtime_ns for f in ("kernels.h", "kernels.c")]
         self.assertEqual(kernels.main(["", str(self.root), str(out)]), 0)
@@ -257,7 +301,8 @@ class Generator(unittest.TestCase):
     def test_what_is_not_about_training_does_without_it(self):
         (self.root / "train").mkdir()
         (self.root / "train" / "rate.wgsl").write_text("const RATE : f32 = 2.0;\n")
-        with_rate = GOOD.replace("//!include", "//!include train/rate.wgsl\n//!include").replace("* p.s", "* RATE")
+        with_rate = GOOD.replace("//!include", "//!include train/rate.wgsl\n//!include")
+        with_rate = with_rate.replace("* p.s", "* RATE")
         self.refuses(with_rate, self.line_of("//!include"), "for training alone")
         (self.root / "mul.wgsl").unlink()
         self.put(with_rate, "train/mul.wgsl")
@@ -266,7 +311,9 @@ class Generator(unittest.TestCase):
     def test_training_is_brought_from_a_file_of_the_same_build(self):
         (self.root / "train").mkdir()
         (self.root / "train" / "rate.wgsl").write_text("const RATE : f32 = 2.0;\n")
-        self.put(GOOD.replace("//!include", "//!include train/rate.wgsl\n//!include").replace("* p.s", "* RATE"), "train/mul.wgsl")
+        self.put(GOOD.replace("//!include",
+                              "//!include train/rate.wgsl\n//!include").replace("* p.s", "* RATE"),
+                              "train/mul.wgsl")
         self.put(GOOD.replace("// mul", "// add"), "add.wgsl")
         body = """
             static char text[9999];
@@ -274,17 +321,20 @@ class Generator(unittest.TestCase):
             size_t n = fread(text, 1, sizeof text - 1, f);
             struct wgsl w;
             struct bz_err err;
-            printf("%d %d ", kernel_expand(&w, KERNEL_ADD, &err), kernel_expand(&w, KERNEL_MUL, &err));
+            printf("%d %d ", kernel_expand(&w, KERNEL_ADD, &err),
+                   kernel_expand(&w, KERNEL_MUL, &err));
             printf("%s ", strstr(err.text, "not brought") ? "lacks" : "has");
             text[9]++;
             printf("%d ", kernel_bring(text, n, &err));
             text[9]--;
             printf("%d ", kernel_bring(text, n, &err));
             printf("%d ", kernel_expand(&w, KERNEL_MUL, &err));
-            printf("%s %d", strstr(w.text.data, "const RATE:f32=2.0;") ? "all" : "some", kernel_bring(text, n, &err));
+            printf("%s %d", strstr(w.text.data, "const RATE:f32=2.0;") ? "all" : "some",
+                   kernel_bring(text, n, &err));
             fclose(f);"""
         file = f'-DFILE_NAME="{self.dir}/gen/train.wgsl"'
-        self.assertEqual(self.compiled(body, file, "-DKERNELS_WITHOUT_TRAINING"), "0 6 lacks 4 0 0 all 0")
+        self.assertEqual(self.compiled(body, file, "-DKERNELS_WITHOUT_TRAINING"),
+                         "0 6 lacks 4 0 0 all 0")
 
     def test_the_repositorys_own_kernels_are_accepted(self):
         self.assertGreater(len(kernels.read_all(ROOT / "kernels")[1]), 0)

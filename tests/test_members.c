@@ -230,7 +230,7 @@ static void check_lacking_gpu(void)
 {
     struct backend gpu;
     struct bz_err err;
-    null_host_open(&gpu_profile_find("nvidia")->limits);
+    null_host_open(gpu_profile_find("nvidia"));
     CHECK(gpu_ops_open(&gpu, TIER_SUBGROUP, &err) == BZ_OK);
     check_lacking(&gpu, "the gpu has no kernel for angles_2d yet");
     gpu.close(&gpu);

@@ -108,7 +108,7 @@ static void check_fused_toy(uint32_t without, bool taps, uint32_t want)
     struct bz_err err;
     struct tape t = { 0 };
     struct tape_memory m = { 0 };
-    null_host_open(&gpu_profile_find("nvidia")->limits);
+    null_host_open(gpu_profile_find("nvidia"));
     CHECK(gpu_ops_open(&gpu, TIER_SUBGROUP, &err) == BZ_OK);
     ((struct gpu_ops *)gpu.ctx)->without = without;
     bench_open(&b, &gpu, true, 1);
@@ -182,6 +182,28 @@ static uint64_t run_random(const struct backend *be, uint64_t seed, bool alone, 
     tape_memory_close(&m, be);
     tape_free(&t);
     return bytes;
+}
+
+/* y = 2 x and z = 3 y, both of them results. */
+static void check_results_stay(const struct backend *be)
+{
+    struct bench b;
+    bench_open(&b, be, true, 1);
+    struct act *x = bench_random(&b, 2, 8), *y = bench_blank(&b, 2, 8), *z = bench_blank(&b, 2, 8);
+    struct tape *t = bench_tape(&b, 2);
+    struct value *v = bench_input(&b, x);
+    v = tape_times(t, v, 2);
+    bench_keep(&b, v, y);
+    v = tape_times(t, v, 3);
+    v = tape_times(t, v, 1);
+    bench_keep(&b, v, z);
+    CHECK(make_ready(t, &b.memory, be));
+    tape_run(t, &b.run, 0);
+    bench_result(&b, &y->t, false);
+    bench_result(&b, &z->t, false);
+    for (int i = 0; i < 16; i++)
+        CHECK(b.got[i] == 2 * x->v[i] && b.got[16 + i] == 3 * (2 * x->v[i]));
+    bench_close(&b);
 }
 
 static void check_random(const struct backend *be)
@@ -306,6 +328,10 @@ int main(void)
     TEST("values that share memory have the numbers that they have alone")
     {
         check_random(&cpu);
+    }
+    TEST("a result stays as it is where a later node could work in its memory")
+    {
+        check_results_stay(&cpu);
     }
     check_groups();
     TEST("memory that runs out ends in a tape that says so, and leaks nothing")

@@ -321,6 +321,45 @@ static void check_arrangement(void)
     buf_free(&text);
 }
 
+/* Memory that runs out at any place: the error is said, nothing is left behind, and the same can
+ * be tried again. */
+static void check_faults(const struct dataset *d)
+{
+    const struct train_options o = small_options();
+    struct trainer t;
+    struct train_report report;
+    struct bz_err err = { "" };
+    int64_t live = mem_live();
+    uint64_t k = 0;
+    enum bz_status st = BZ_ERR_MEMORY;
+    while (st) {
+        mem_fail_at(++k);
+        st = trainer_open(&t, &engine->model, &engine->backend, d, &o, &err);
+        mem_fail_at(0);
+        CHECK(!st || (st == BZ_ERR_MEMORY && mem_live() == live && err.text[0]));
+        CHECK(!st || !weight_learns(&engine->model.layers[0].attn_q));
+    }
+    CHECK(k > 20);
+    for (k = 0, st = BZ_ERR_MEMORY; st;) {
+        mem_fail_at(++k);
+        st = trainer_step(&t, &report, &err);
+        mem_fail_at(0);
+        CHECK(!st || (st == BZ_ERR_MEMORY && t.step == 0));
+    }
+    CHECK(report.step == 1 && isfinite(report.loss));
+    trainer_close(&t);
+    CHECK(mem_live() == live);
+    live = mem_live();
+    for (k = 1;; k++) {
+        mem_fail_at(k);
+        uint64_t bytes = trainer_bytes(&engine->model, &engine->backend, 64, &o);
+        mem_fail_at(0);
+        CHECK(mem_live() == live);
+        if (bytes != UINT64_MAX) break;
+    }
+    CHECK(k > 3);
+}
+
 int main(void)
 {
     struct bz_err err = { "" };
@@ -359,6 +398,7 @@ int main(void)
         check_targets("ffn_*attn", 0);
         check_targets("*", 64);
     }
+    TEST("memory that runs out is an error, and the same can be tried again") check_faults(&d);
     TEST("a loss that is no number ends a training, and the step is named") check_explosion(&d);
     TEST("an adapter comes back from GGUF and from PEFT as it was") check_files(&d, false);
     dataset_free(&d);

@@ -8,8 +8,8 @@
 #include "base/rng.h"
 #include "check.h"
 #include "io/gguf.h"
-#include "model/backward.h"
 #include "ops/ops_cpu.h"
+#include "train/pass.h"
 #include "train/trainee.h"
 
 enum { MAX_TOK = 128, N_STEPS = 10 };
@@ -19,7 +19,7 @@ struct fixture {
     struct backend be;
     struct model m;
     struct trainee trainee;
-    struct trace trace;
+    struct pass pass;
     int32_t ids[MAX_TOK], targets[MAX_TOK];
     uint32_t n, n_learned;
 };
@@ -100,7 +100,7 @@ static bool open_fixture(struct fixture *f, const char *name, bool fast)
     ok = cpu_open(&f->be, fast, 2, &err) == BZ_OK &&
          model_load(&f->m, &f->file, &f->be, &err) == BZ_OK &&
          trainee_open(&f->trainee, &f->m, &f->be, &o, &err) == BZ_OK &&
-         trace_open(&f->trace, &f->m, &f->be, f->n, false, &err) == BZ_OK;
+         pass_open(&f->pass, &f->m, &f->be, f->n, false, &err) == BZ_OK;
     CHECK_MSG(ok, "%s: %s", name, err.text);
     if (ok) fill_adapter(f);
     return ok;
@@ -108,7 +108,7 @@ static bool open_fixture(struct fixture *f, const char *name, bool fast)
 
 static void close_fixture(struct fixture *f)
 {
-    trace_close(&f->trace);
+    pass_close(&f->pass);
     trainee_close(&f->trainee);
     model_free(&f->m, &f->be);
     cpu_close(&f->be);
@@ -122,9 +122,10 @@ static double gradients(struct fixture *f)
     struct run r = { .be = &f->be };
     double sum = 0;
     trainee_zero_grads(&r, &f->trainee);
-    model_train_step(&r, &f->trace, f->ids, f->targets, f->n, 1.0f / (float)f->n_learned);
+    pass_put(&r, &f->pass, f->ids, f->targets, f->n);
+    pass_gradients(&r, &f->pass, f->n, 1.0f / (float)f->n_learned);
     CHECK_MSG(r.status == BZ_OK, "%s", r.err.text);
-    for (uint32_t i = 0; i < f->n; i++) sum += (double)((float *)f->trace.loss.mem)[i];
+    for (uint32_t i = 0; i < f->n; i++) sum += (double)((float *)f->pass.loss.mem)[i];
     return sum / f->n_learned;
 }
 

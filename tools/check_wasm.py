@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""check_wasm.py FILE.wasm TRAIN.wgsl - what the module asks of its host, and the size of a download.
+"""check_wasm.py FILE.wasm TRAIN.wgsl - what the module asks of its host, and the size of a
+download.
 
-Fails when the module exports or imports anything that src/wasm/boundary.def does not say (a system call crept in), or
-lacks something that it says, or is larger than 280 KB gzipped. It has all that a text chat downloads of the core;
-training's kernels come in the other file when a training begins.
+Fails when the module exports or imports anything that src/wasm/boundary.def does not say (a system
+call crept in), or lacks something that it says, or is larger than 280 KB gzipped. It has all that a
+text chat downloads of the core; training's kernels come in the other file when a training begins.
 """
 import gzip
 import pathlib
@@ -92,14 +93,18 @@ def main(argv):
         return 2
     data = pathlib.Path(argv[1]).read_bytes()
     imports, exports = read_module(data)
-    gzipped, training = (len(gzip.compress(d, 9, mtime=0)) for d in (data, pathlib.Path(argv[2]).read_bytes()))
+    gzipped, training = (len(gzip.compress(d, 9, mtime=0))
+                         for d in (data, pathlib.Path(argv[2]).read_bytes()))
     rows = boundary.read_rows()
-    problems = differ("export", {n for n, _ in exports}, {f.name for f in boundary.exports(rows)} | BY_LINKER)
+    problems = differ("export", {n for n, _ in exports},
+                      {f.name for f in boundary.exports(rows)} | BY_LINKER)
     problems += differ("import", {f"{m}.{n}" for m, n, _ in imports}, {
-        f"{r.args[0]}.{f.name}" for r in rows if r.kind == "IMPORTS" for f in boundary.imports(*r.args[1:3])})
+        f"{r.args[0]}.{f.name}" for r in rows if r.kind == "IMPORTS"
+        for f in boundary.imports(*r.args[1:3])})
     if gzipped > MAX_GZIPPED:
         problems.append(f"{gzipped} bytes gzipped; the limit is {MAX_GZIPPED}")
-    named = {m: " ".join(sorted(n for module, n, _ in imports if module == m)) for m in sorted({m for m, _, _ in imports})}
+    named = {m: " ".join(sorted(n for module, n, _ in imports if module == m))
+             for m in sorted({m for m, _, _ in imports})}
     print(f"{argv[1]}: {len(data)} bytes, {gzipped} gzipped, {len(exports)} exports, imports "
           + "; ".join(f"{m}: {n}" for m, n in named.items()))
     print(f"a text chat downloads {gzipped} bytes of it gzipped, a training {training} more")

@@ -4,9 +4,9 @@
     build/bezel logits MODEL --ids 2,30,31 --all-bin ours.f32
     tools/compare_logits.py ours.f32 theirs.f32 N_VOCAB [--max 1e-3] [--p95 5e-3] [--top1 0.97]
 
-Both files hold f32, position by position. Prints the largest difference, the 95th percentile over positions
-(of each position's largest) and how many best tokens agree; exits 1 when a bound that was given is broken.
-Standard library only.
+Both files hold f32, position by position. Prints the largest difference, the 95th percentile over
+positions (of each position's largest) and how many best tokens agree; exits 1 when a bound that was
+given is broken. Standard library only.
 """
 import argparse
 import array
@@ -30,7 +30,8 @@ def main():
     o = p.parse_args()
     a, b, n = read(o.ours), read(o.theirs), o.n_vocab
     if len(a) != len(b) or not a or len(a) % n:
-        sys.exit(f"{o.ours} has {len(a)} logits and {o.theirs} {len(b)}; they must be as many, in rows of {n}")
+        sys.exit(f"{o.ours} has {len(a)} logits and {o.theirs} {len(b)}; they must be as many, in "
+                 f"rows of {n}")
     worst, same = [], 0
     for at in range(0, len(a), n):
         x, y = a[at:at + n], b[at:at + n]
@@ -41,7 +42,8 @@ def main():
     top1 = same / len(worst)
     print(f"{len(worst)} positions: max {worst[-1]:.2e}, 95th percentile {p95:.2e}, "
           f"same best token {same} of {len(worst)}")
-    broken = [(o.max, worst[-1] <= (o.max or 0)), (o.p95, p95 <= (o.p95 or 0)), (o.top1, top1 >= (o.top1 or 0))]
+    broken = [(o.max, worst[-1] <= (o.max or 0)), (o.p95, p95 <= (o.p95 or 0)),
+              (o.top1, top1 >= (o.top1 or 0))]
     return 1 if any(bound is not None and not ok for bound, ok in broken) else 0
 
 

@@ -1,24 +1,29 @@
 #!/usr/bin/env python3
 """kernels.py - kernels/ to C: parameter structs, axes, override indices, and the sources.
 
-    tools/kernels.py KERNELS_DIR OUT_DIR      writes OUT_DIR/kernels.h, kernels.c, train.wgsl and, for tests, kernels.json
+    tools/kernels.py KERNELS_DIR OUT_DIR      writes OUT_DIR/kernels.h, kernels.c, train.wgsl and,
+    for tests, kernels.json
 
-A kernel's file is the only place that says what its parameters and bindings are. src/gpu/wgsl.h has the directives, and
-src/gpu/wgsl.c expands every variant here as it does when a pipeline is made: what it or this page does not know stops the
-build with file:line. The rules, each checked:
+A kernel's file is the only place that says what its parameters and bindings are. src/gpu/wgsl.h has
+the directives, and src/gpu/wgsl.c expands every variant here as it does when a pipeline is made:
+what it or this page does not know stops the build with file:line. The rules, each checked:
 
-- A file whose opening comment has a `Reference:` is a family of kernels, called as the file is; every other is a piece, which
-  a family includes. A family's variants are all combinations of its axes' values but those that //!without excludes. An axis
-  with one value is no choice: it says which branches of the pieces a family is made of.
-- A family opens with a comment: `// NAME - formula`, one row `//   x  read  what` for each buffer in order (read, write, or
-  update for what is read and written), the words grid, bytes and needs, then `Reference:` and `Tolerance`.
-- `struct Params` has u32 and f32 fields only, the same in every variant; the C struct is padded to 16 bytes.
-- Uniforms are `p : Params` at binding 0 and, where lib/step.wgsl is included, `step` at 1. Buffers are //!bind lines, in the
-  order of the header's rows, at most MOST_BUFFERS in a variant, as many as Chromium gives. All are used: a driver may drop
-  one that is not.
-- Files of train/ are included by each other only. Where KERNELS_WITHOUT_TRAINING is defined, kernels.c lacks their texts; they
-  are in train.wgsl, which says of which build it is.
-- One entry point, `main`. A variant enables what its value of the axis `tier` is named for, see TIERS.
+- A file whose opening comment has a `Reference:` is a family of kernels, called as the file is;
+  every other is a piece, which a family includes. A family's variants are all combinations of its
+  axes' values but those that //!without excludes. An axis with one value is no choice: it says
+  which branches of the pieces a family is made of.
+- A family opens with a comment: `// NAME - formula`, one row `//   x  read  what` for each buffer
+  in order (read, write, or update for what is read and written), the words grid, bytes and needs,
+  then `Reference:` and `Tolerance`.
+- `struct Params` has u32 and f32 fields only, the same in every variant; the C struct is padded to
+  16 bytes.
+- Uniforms are `p : Params` at binding 0 and, where lib/step.wgsl is included, `step` at 1. Buffers
+  are //!bind lines, in the order of the header's rows, at most MOST_BUFFERS in a variant, as many
+  as Chromium gives. All are used: a driver may drop one that is not.
+- Files of train/ are included by each other only. Where KERNELS_WITHOUT_TRAINING is defined,
+  kernels.c lacks their texts; they are in train.wgsl, which says of which build it is.
+- One entry point, `main`. A variant enables what its value of the axis `tier` is named for, see
+  TIERS.
 - Overrides are u32 or f32 with a default; C knows them by an enum of the family.
 - A value that a condition compares an axis with is a value of it somewhere.
 """
@@ -33,14 +38,17 @@ import wgsl
 from wgsl import Bad
 from wgsl_bytes import workgroup_bytes
 
-# value of the axis `tier` -> features that such a variant must enable; lone is for devices in software
+# value of the axis `tier` -> features that such a variant must enable; lone is for devices in
+# software
 MATRIX = "chromium_experimental_subgroup_matrix"
-TIERS = {"plain": set(), "subgroup": {"subgroups"}, "matrix": {"subgroups", "f16", MATRIX}, "lone": set()}
+TIERS = {"plain": set(), "subgroup": {"subgroups"}, "matrix": {"subgroups", "f16", MATRIX},
+         "lone": set()}
 C_TYPES = {"u32": "uint32_t", "f32": "float"}
 MOST_BUFFERS = 10
 FAMILY_BITS = 8
 TRAINING = "train/"
-BY_HOST = ("SMALLEST", "GREATEST")  # lanes of a subgroup at least and at most: web/engine/src/gpu/gpu.ts
+# lanes of a subgroup at least and at most: web/engine/src/gpu/gpu.ts
+BY_HOST = ("SMALLEST", "GREATEST")
 
 
 def bad(path, line, what):
@@ -50,11 +58,13 @@ def bad(path, line, what):
 # ---- files ----
 
 def read_files(root):
-    """path -> [line without comments and needless spaces]; and path -> the opening comment's lines."""
+    """path -> [line without comments and needless spaces]; and path -> the opening comment's
+    lines."""
     texts, headers = {}, {}
     for file in sorted(root.rglob("*.wgsl")):
         path, lines = file.relative_to(root).as_posix(), file.read_text().splitlines()
-        headers[path] = list(itertools.takewhile(lambda s: s.startswith("//") and not s.startswith("//!"), lines))
+        opening = itertools.takewhile(lambda s: re.match(r"//(?!!)", s), lines)
+        headers[path] = list(opening)
         texts[path] = strip(path, lines)
     if not texts:
         raise bad(root, 0, "no kernels")
@@ -82,8 +92,10 @@ def strip(path, lines):
             else:
                 kept, i = kept + text[i], i + 1
         kept = re.sub(r"\s+", " ", kept).strip()
-        # A space beside a name or a bracket goes, unless it is between two names; operators could merge.
-        out.append(re.sub(r"(?<=[\w()\[\]{},;:]) (?![\w@])|(?<![\w]) (?=[\w()\[\]{},;:])", "", kept))
+        # A space beside a name or a bracket goes, unless it is between two names; operators could
+        # merge.
+        out.append(re.sub(r"(?<=[\w()\[\]{},;:]) (?![\w@])|(?<![\w]) (?=[\w()\[\]{},;:])", "",
+                          kept))
         if "var<storage" in out[-1]:
             raise bad(path, len(out), "buffers are //!bind lines")
     if depth:
@@ -151,7 +163,8 @@ class Variant:
     def read_overrides(self):
         """name -> its default, as C has it."""
         found = {}
-        for m in re.finditer(r"(@id\([^)]*\)\s*)?\boverride (\w+)\s*(:\s*(\w+))?\s*(?:=\s*([^;]*))?;", self.text):
+        for m in re.finditer(r"(@id\([^)]*\)\s*)?\boverride "
+                             r"(\w+)\s*(:\s*(\w+))?\s*(?:=\s*([^;]*))?;", self.text):
             if m[1]:
                 raise self.bad(m.start(2), f"override {m[2]} has an @id; they are known by name")
             if m[4] not in ("u32", "f32"):
@@ -163,7 +176,8 @@ class Variant:
 
     def read_bindings(self):
         uniforms, storage = {}, []
-        for m in re.finditer(r"@group\((\w+)\)\s*@binding\((\w+)\)\s*var<([^>]*)>\s*(\w+):([^;]+);", self.text):
+        for m in re.finditer(r"@group\((\w+)\)\s*@binding\((\w+)\)\s*var<([^>]*)>\s*(\w+):([^;]+);",
+                             self.text):
             if m[3] == "uniform":
                 uniforms[m[2]] = (m[1], m[4], m[5])
             else:
@@ -178,7 +192,8 @@ class Variant:
         return storage
 
     def check_entry(self):
-        entries = re.findall(r"@(?:compute|vertex|fragment)\b(?:\s*@\w+\s*(?:\([^)]*\))?)*\s*fn\s+(\w+)", self.text)
+        stage = r"@(?:compute|vertex|fragment)\b(?:\s*@\w+\s*(?:\([^)]*\))?)*"
+        entries = re.findall(stage + r"\s*fn\s+(\w+)", self.text)
         if entries != ["main"]:
             raise self.bad(None, f"one entry point, main; found {', '.join(entries) or 'none'}")
 
@@ -224,16 +239,21 @@ class Family:
                 if name not in rows:
                     raise bad(path, line, f"the header says nothing about {name}")
                 if (rows[name][1] == "read") != (space == "storage,read"):
-                    raise bad(self.path, rows[name][2], f"the header says {name} is {rows[name][1]}, the binding is {space}")
+                    raise bad(self.path, rows[name][2],
+                              f"the header says {name} is {rows[name][1]}, the binding is {space}")
             names = [s[0] for s in v.storage]
             if names != [r[0] for r in self.table if r[0] in names]:
-                raise bad(self.path, self.table[0][2], f"the header's order is {' '.join(rows)}, the bindings of {v.name} {' '.join(names)}")
+                raise bad(self.path, self.table[0][2],
+                          f"the header's order is {' '.join(rows)}, the bindings of {v.name} "
+                          f"{' '.join(names)}")
         for name, _, line in self.table:
             if not any(name == s[0] for v in variants for s in v.storage):
                 raise bad(self.path, line, f"the header names {name}, which is not bound")
         names = [v.name for v in variants]
         if len(set(names)) != len(names):
-            raise bad(self.path, 1, f"two variants are called {next(n for n in names if names.count(n) > 1)}: values are new words in each axis")
+            raise bad(self.path, 1,
+                      f"two variants are called {next(n for n in names if names.count(n) > 1)}: "
+                      "values are new words in each axis")
 
     @property
     def params_bytes(self):
@@ -293,7 +313,8 @@ def check_included(texts, entries):
     included = {p for path in texts for pattern in includes_of(texts[path]) for p in texts
                 if p == pattern or pathlib.PurePosixPath(p).match(pattern)}
     for path in sorted(texts.keys() - included - set(entries)):
-        raise bad(path, 1, "no file includes this one, and it is no kernel: its header has no `Reference:`")
+        raise bad(path, 1,
+                  "no file includes this one, and it is no kernel: its header has no `Reference:`")
 
 
 def check_training(texts):
@@ -327,7 +348,8 @@ def read_all(root):
     entries = [p for p, h in headers.items() if any(re.match(r"// Reference:", line) for line in h)]
     axes = {p: read_axes(p, texts[p]) for p in entries}
     check_words(texts, axes)
-    families = sorted((Family(p, headers[p], axes[p], files) for p in entries), key=lambda f: f.name)
+    families = sorted((Family(p, headers[p], axes[p], files) for p in entries),
+                      key=lambda f: f.name)
     for one, two in zip(families, families[1:]):
         if one.name == two.name:
             raise bad(two.path, 1, f"there is a kernel {two.name} in {one.path}")
@@ -345,7 +367,8 @@ def write_header(families):
            "#ifndef BEZEL_GEN_KERNELS_H", "#define BEZEL_GEN_KERNELS_H", "",
            "#include <stdbool.h>", "#include <stdint.h>", "",
            '#include "gpu/wgsl.h"', "",
-           f"/* A kernel's number is its family, in {FAMILY_BITS} bits, and above it a value for each axis. */",
+           f"/* A kernel's number is its family, in {FAMILY_BITS} bits, and above it a value for "
+           "each axis. */",
            "enum kernel {"]
     out += [f"    KERNEL_{f.name.upper()}," for f in families]
     out += ["    N_KERNELS", "};", "",
@@ -361,10 +384,13 @@ def write_header(families):
             "    uint16_t params_bytes; /* a multiple of 16 */",
             "    struct kernel_axis tier, format;",
             "};", "",
-            "/* For NAME_workgroup_bytes: what a variant takes of the device's max_workgroup_bytes, by its overrides. */",
-            "static inline uint32_t kernel_max(uint32_t a, uint32_t b)", "{", "    return a > b ? a : b;", "}", "",
+            "/* For NAME_workgroup_bytes: what a variant takes of the device's "
+            "max_workgroup_bytes, by its overrides. */",
+            "static inline uint32_t kernel_max(uint32_t a, uint32_t b)", "{",
+            "    return a > b ? a : b;", "}", "",
             "extern const struct kernel_family kernel_families[N_KERNELS];",
-            "extern struct wgsl_file kernel_file_list[]; /* a text is NULL where it has to be brought */",
+            "extern struct wgsl_file kernel_file_list[]; /* a text is NULL where it has to be "
+            "brought */",
             "extern const struct wgsl_files kernel_files; /* the same */",
             "extern const char kernel_build[];            /* of the sources */", ""]
     for f in families:
@@ -373,15 +399,19 @@ def write_header(families):
         pad = f.params_bytes // 4 - len(f.params)
         if pad:
             out.append(f"    uint32_t pad_[{pad}];")
-        out += ["};", f'_Static_assert(sizeof(struct {f.name}_params) == {f.params_bytes}, "{f.name}: Params");']
+        out += ["};",
+                f'_Static_assert(sizeof(struct {f.name}_params) == {f.params_bytes}, "{f.name}: '
+                'Params");']
         upper = f.name.upper()
         if f.overrides:
             out.append("enum { " + ", ".join(f"{upper}_{o}".upper() for o in f.overrides) + " };")
         for axis in f.axes:
-            values = ", ".join(f"{upper}_{axis.name}_{v}".upper() + f" = {i}{f' << {axis.shift}' if i else ''}"
+            values = ", ".join(f"{upper}_{axis.name}_{v}".upper()
+                               + f" = {i}{f' << {axis.shift}' if i else ''}"
                                for i, v in enumerate(axis.values))
             if axis.bits:
-                out.append(f"enum {{ {upper}_{axis.name.upper()}_SHIFT = {axis.shift}, {values} }};")
+                shift = f"{upper}_{axis.name.upper()}_SHIFT = {axis.shift}"
+                out.append(f"enum {{ {shift}, {values} }};")
         out += [*workgroup_bytes(f), ""]
     return "\n".join(out + ["#endif", ""])
 
@@ -401,14 +431,17 @@ def write_source(texts, families):
     out = ["/* Made by tools/kernels.py from kernels/; do not edit. */", '#include "kernels.h"', "",
            "/* ISO C promises only 4095 characters a literal; every compiler here takes more. */",
            '#pragma GCC diagnostic ignored "-Woverlength-strings"', "",
-           "#ifdef KERNELS_WITHOUT_TRAINING", "#define TRAINING(text) 0", "#else", "#define TRAINING(text) text", "#endif", "",
+           "#ifdef KERNELS_WITHOUT_TRAINING", "#define TRAINING(text) 0", "#else",
+           "#define TRAINING(text) text", "#endif", "",
            f'const char kernel_build[] = "{build_of(texts)}";', "",
            "struct wgsl_file kernel_file_list[] = {"]
     paths = sorted(texts, key=str.encode)
     for path in paths:
         text = c_string([line for line in texts[path] if line])
-        out.append(f'    {{ "{path}",\n{f"TRAINING({text})" if path.startswith(TRAINING) else text} }},')
-    out += ["};", "", f"const struct wgsl_files kernel_files = {{ kernel_file_list, {len(paths)} }};", ""]
+        text = f"TRAINING({text})" if path.startswith(TRAINING) else text
+        out.append(f'    {{ "{path}",\n{text} }},')
+    out += ["};", "",
+            f"const struct wgsl_files kernel_files = {{ kernel_file_list, {len(paths)} }};", ""]
     for f in families:
         if f.overrides:
             names = ", ".join(f'"{o}"' for o in f.overrides)
@@ -417,9 +450,12 @@ def write_source(texts, families):
     for f in families:
         out += [f"    [KERNEL_{f.name.upper()}] = {{", f'        .path = "{f.path}",']
         if f.overrides:
-            out += [f"        .overrides = {f.name}_overrides,", f"        .n_overrides = {len(f.overrides)},"]
-        out += [f"        .uses_step = {'true' if f.uses_step else 'false'},", f"        .params_bytes = {f.params_bytes},"]
-        out += [f"        .{a.name} = {{ {a.shift}, {(1 << a.bits) - 1} }}," for a in f.axes if a.bits and a.name in ("tier", "format")]
+            out += [f"        .overrides = {f.name}_overrides,",
+                    f"        .n_overrides = {len(f.overrides)},"]
+        out += [f"        .uses_step = {'true' if f.uses_step else 'false'},",
+                f"        .params_bytes = {f.params_bytes},"]
+        out += [f"        .{a.name} = {{ {a.shift}, {(1 << a.bits) - 1} }}," for a in f.axes
+                if a.bits and a.name in ("tier", "format")]
         out.append("    },")
     return "\n".join(out + ["};", ""])
 

@@ -3,9 +3,9 @@
 
 Include directions: a module may include only the modules below it (the table here is the one place
 that says so). Sizes: files and functions that grow past what a reader likes are named, and lines of
-C past 100 columns. Words: no tracked file may hold a conflict marker or trailing white space.
-Pages: lines of Markdown fit 100 columns, and their links lead somewhere. Tapes: a model file calls
-one op a statement. Claims: every test that the threat model names exists, and so does every
+every language past 100 columns. Words: no tracked file may hold a conflict marker or trailing white
+space. Pages: lines of Markdown fit 100 columns, and their links lead somewhere. Tapes: a model file
+calls one op a statement. Claims: every test that the threat model names exists, and so does every
 function of the ways that HACKING.md draws.
 """
 import pathlib
@@ -24,21 +24,28 @@ ALLOWED = {
     "model": {"base", "quant", "io", "ops", "tape", "."},
     "gpu": {"base", "quant", "io", "ops", "tape", "gen", "."},
     "train": {"base", "quant", "io", "text", "ops", "tape", "model", "."},
-    "": {"base", "quant", "io", "text", "ops", "tape", "model", "train", "gpu", "."},  # src/*.c: the public interface
+    # src/*.c: the public interface
+    "": {"base", "quant", "io", "text", "ops", "tape", "model", "train", "gpu", "."},
     "cli": {"base", "quant", "io", "text", "ops", "tape", "model", "train", "", "."},
-    "wasm": {"base", "quant", "io", "text", "ops", "tape", "model", "train", "gpu", "gen", "cli", "", "."},  # the browser's entry
+    # the browser's entry
+    "wasm": {"base", "quant", "io", "text", "ops", "tape", "model", "train", "gpu", "gen", "cli",
+             "", "."},
 }
 GENERATED = {"kernels.h", "boundary.h"}  # written by tools/kernels.py and tools/boundary.py
-# Only bezel.c chooses a backend (and the tool, which shows what would run; the GPU's self-test compares two).
+# Only bezel.c chooses a backend (and the tool, which shows what would run; the GPU's self-test
+# compares two).
 BACKEND_HEADERS = {
     "ops/ops_cpu.h": {"src/bezel.c", "src/ops", "src/cli", "src/gpu/selftest.c"},
     "gpu/ops_gpu.h": {"src/bezel.c", "src/step.h", "src/gpu", "src/wasm"},
 }
+SOURCES = ("*.c", "*.h", "*.def", "*.wgsl", "*.ts", "*.tsx", "*.mjs", "*.css", "*.html", "*.py",
+           "*.sh", "Makefile")
 MAX_FILE, MAX_FUNCTION, MAX_COLUMNS = 600, 60, 100
 
 
 def tracked(*patterns):
-    out = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard", *patterns],
+    out = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard",
+                          *patterns],
                          capture_output=True, text=True, check=True).stdout
     return [pathlib.Path(p) for p in out.splitlines() if pathlib.Path(p).is_file()]
 
@@ -71,7 +78,8 @@ def check_sizes(path, text, problems):
             start = n
         elif line == "}" and start:
             if n - start > MAX_FUNCTION:
-                problems.append(f"{path}:{start}: a function of {n - start} lines (limit {MAX_FUNCTION})")
+                problems.append(f"{path}:{start}: a function of {n - start} lines (limit "
+                                f"{MAX_FUNCTION})")
             start = None
 
 
@@ -82,7 +90,8 @@ def check_columns(path, text, problems):
 
 
 def check_tape(path, text, problems):
-    """C leaves the order of arguments open, and compilers differ: so no op is called in another's arguments."""
+    """C leaves the order of arguments open, and compilers differ: so no op is called in
+    another's arguments."""
     text = re.sub(r"/\*.*?\*/", lambda m: re.sub(r"[^\n]", " ", m[0]), text, flags=re.S)
     for m in re.finditer(r"\btape_\w+\(", text):
         depth, at = 1, m.end()
@@ -90,7 +99,8 @@ def check_tape(path, text, problems):
             depth += {"(": 1, ")": -1}.get(text[at], 0)
             at += 1
         if re.search(r"\btape_\w+\(", text[m.end():at]):
-            problems.append(f"{path}:{text.count(chr(10), 0, m.start()) + 1}: an op in another's arguments")
+            problems.append(f"{path}:{text.count(chr(10), 0, m.start()) + 1}: an op in another's "
+                            "arguments")
 
 
 def check_page(path, text, problems):
@@ -103,12 +113,19 @@ def check_page(path, text, problems):
                 problems.append(f"{path}:{n}: a link to {link}, which is not there")
 
 
+def joined(text):
+    """A long sentence is written in pieces: 'so and ' + 'so on'."""
+    return re.sub(r"'\s*\+ '", "", text.replace("\\'", "\u2019")).replace("\u2019", "'")
+
+
 def check_threats(problems):
-    """Every test that the threat model relies on is there: `file under tests/`: "sentence", or `fuzz/NAME`."""
+    """Every test that the threat model relies on is there: `file under tests/`: "sentence", or
+    `fuzz/NAME`."""
     path = pathlib.Path("docs/design/0012-threat-model.md")
     text, tests = path.read_text(), pathlib.Path("tests")
     for file, sentence in re.findall(r'`([\w/]+\.(?:c|sh|mjs|py))`: "([^"]+)"', text):
-        if not (tests / file).is_file() or sentence not in (tests / file).read_text().replace("\\'", "'"):
+        test = tests / file
+        if not test.is_file() or sentence not in joined(test.read_text()):
             problems.append(f"{path}: there is no test \"{sentence}\" in tests/{file}")
     for name in re.findall(r"`fuzz/([a-z]+)`", text):
         if not list(tests.glob(f"fuzz/fuzz_{name}.*")):
@@ -125,7 +142,8 @@ DEFINES = {
 
 def check_hops(problems):
     """Every hop of HACKING.md (`path: function`, `path: Class.method`) can be opened."""
-    hops = re.findall(r"`([\w/]+)\.(ts|c): (?:(\w+)\.)?(\w+)`", pathlib.Path("HACKING.md").read_text())
+    hops = re.findall(r"`([\w/]+)\.(ts|c): (?:(\w+)\.)?(\w+)`",
+                      pathlib.Path("HACKING.md").read_text())
     for name, ext, owner, function in hops:
         path = pathlib.Path("web/engine/src" if ext == "ts" else "src", f"{name}.{ext}")
         text = path.read_text() if path.is_file() else ""
@@ -143,9 +161,9 @@ def main():
         check_sizes(path, text, problems)
         if path.parts[1] == "model":
             check_tape(path, text, problems)
-    for path in tracked("*.c", "*.h", "*.def"):
+    for path in tracked(*SOURCES):
         check_columns(path, path.read_text(), problems)
-    for path in tracked("*.c", "*.h", "*.py", "*.sh", "*.md", "Makefile", "*.wgsl", "*.ts"):
+    for path in tracked(*SOURCES, "*.md"):
         for n, line in enumerate(path.read_text().splitlines(), 1):
             if line != line.rstrip() and path.suffix != ".md":
                 problems.append(f"{path}:{n}: white space at the end of the line")

@@ -27,7 +27,8 @@ class Expanded(NamedTuple):
 
 
 class _Buf(ctypes.Structure):
-    _fields_ = [("data", ctypes.c_char_p), ("n", ctypes.c_size_t), ("cap", ctypes.c_size_t), ("failed", ctypes.c_bool)]
+    _fields_ = [("data", ctypes.c_char_p), ("n", ctypes.c_size_t), ("cap", ctypes.c_size_t),
+                ("failed", ctypes.c_bool)]
 
 
 class _File(ctypes.Structure):
@@ -51,7 +52,8 @@ class _Wgsl(ctypes.Structure):
 def _library():
     with tempfile.TemporaryDirectory() as folder:
         out = f"{folder}/wgsl.so"
-        flags = ["-std=c11", "-O2", "-shared", "-fPIC", "-D_GNU_SOURCE", f"-I{ROOT}/include", f"-I{ROOT}/src"]
+        flags = ["-std=c11", "-O2", "-shared", "-fPIC", "-D_GNU_SOURCE", f"-I{ROOT}/include",
+                 f"-I{ROOT}/src"]
         subprocess.run(["cc", *flags, *SOURCES, "-o", out], check=True)
         return ctypes.CDLL(out)
 
@@ -61,7 +63,8 @@ class Files:
 
     def __init__(self, texts):
         self.paths = sorted(texts, key=str.encode)
-        self.array = (_File * len(self.paths))(*(_File(p.encode(), texts[p].encode()) for p in self.paths))
+        pairs = (_File(p.encode(), texts[p].encode()) for p in self.paths)
+        self.array = (_File * len(self.paths))(*pairs)
         self.c = _Files(self.array, len(self.paths))
 
 
@@ -69,13 +72,15 @@ def expand(files, path, axes):
     """The variant of an entry file; None where it has no such variant."""
     out, err, library = _Wgsl(), ctypes.create_string_buffer(512), _library()
     entry = files.paths.index(path)
-    status = library.wgsl_expand(ctypes.byref(out), ctypes.byref(files.c), ctypes.c_uint32(entry), ctypes.c_uint32(axes), err)
+    status = library.wgsl_expand(ctypes.byref(out), ctypes.byref(files.c), ctypes.c_uint32(entry),
+                                 ctypes.c_uint32(axes), err)
     try:
         if status == NOT_FOUND:
             return None
         if status:
             raise Bad(err.value.decode())
         places = [(files.paths[p.file], p.line) for p in out.places[:out.n_places]]
-        return Expanded(out.name.data.decode(), out.text.data.decode(), out.bindings.decode(), places)
+        return Expanded(out.name.data.decode(), out.text.data.decode(), out.bindings.decode(),
+                        places)
     finally:
         library.wgsl_free(ctypes.byref(out))

@@ -1,7 +1,8 @@
-"""wgsl_bytes.py - the workgroup memory of a kernel's variants, as a C function of the overrides that it depends on.
+"""wgsl_bytes.py - the workgroup memory of a kernel's variants, as a C function of the overrides
+that it depends on.
 
-WGSL's own rules for sizes and alignments; each variable takes a multiple of 16 bytes of the device's limit. Expressions of
-overrides and constants may have + - * / % and max.
+WGSL's own rules for sizes and alignments; each variable takes a multiple of 16 bytes of the
+device's limit. Expressions of overrides and constants may have + - * / % and max.
 """
 import itertools
 import re
@@ -73,7 +74,8 @@ class _Text:
     def total(self):
         sizes = [_round(self.size(of)[1], 16) for _, of in self.variables]
         known = sum(s for s in sizes if isinstance(s, int))
-        return " + ".join([str(s) for s in sizes if not isinstance(s, int)] + ([f"{known}"] if known else [])) or "0"
+        return " + ".join([str(s) for s in sizes if not isinstance(s, int)]
+                          + ([f"{known}"] if known else [])) or "0"
 
 
 def _value(expression):
@@ -114,19 +116,23 @@ def _deciding(family, totals):
         for some in itertools.combinations(axes, n):
             seen = {}
             key = lambda number: tuple(number >> a.shift & (1 << a.bits) - 1 for a in some)
-            if all(seen.setdefault(key(number), total) == total for number, total in totals.items()):
+            if all(seen.setdefault(key(number), total) == total
+                   for number, total in totals.items()):
                 return some
     return axes
 
 
 def workgroup_bytes(family):
-    """Lines of C: NAME_workgroup_bytes(kernel, overrides ...); none where no variant has such memory."""
+    """Lines of C: NAME_workgroup_bytes(kernel, overrides ...); none where no variant has such
+    memory."""
     totals = {number: _Text(v).total() for number, v in family.variants.items()}
     if set(totals.values()) == {"0"}:
         return []
     some = _deciding(family, totals)
-    given = [o.lower() for o in family.overrides if any(re.search(rf"\b{o.lower()}\b", t) for t in totals.values())]
-    args = ", ".join((["uint32_t kernel"] if some else []) + [f"uint32_t {o}" for o in given]) or "void"
+    given = [o.lower() for o in family.overrides
+             if any(re.search(rf"\b{o.lower()}\b", t) for t in totals.values())]
+    args = ", ".join((["uint32_t kernel"] if some else [])
+                     + [f"uint32_t {o}" for o in given]) or "void"
     out = [f"static inline uint32_t {family.name}_workgroup_bytes({args})", "{"]
     mask = sum((1 << a.bits) - 1 << a.shift for a in some)
     cases = {}

@@ -1,24 +1,32 @@
-// attend_alone - of one row: its heads of q and k normalised, weighted and turned, of v normalised; k and v become
-//   position pos + pos_offset of the cache, in slot position % n_slots; then attention, for each head, over all
-//   of its history: s = sum e^(q.k_j) v_j / sum e^(q.k_j), settled
+// attend_alone - of one row: its heads of q and k normalised, weighted and turned, of v normalised;
+//   k and v become position pos + pos_offset of the cache, in slot position % n_slots; then
+//   attention, for each head, over all of its history: s = sum e^(q.k_j) v_j / sum e^(q.k_j),
+//   settled
 //
-//   table    read    2 n_pair f32: cosines, sines           grid   n_head
-//   vectors  read    at their places, in vec4s: what heads  bytes  the history for each head, q once
-//                    of q and of k are multiplied with      needs  head_dim % 16 == 0 and <= 512, rows 1, n_split 1,
-//   q        read    n_head x head_dim f32                         HEADS 1, 30,100 bytes of workgroup memory (WG 256);
-//   k        read    n_kv_head x head_dim f32                      KV_F16: a cache of halves
+//   table    read    2 n_pair f32: cosines, sines
+//   vectors  read    at their places, in vec4s: what heads
+//                    of q and of k are multiplied with
+//   q        read    n_head x head_dim f32
+//   k        read    n_kv_head x head_dim f32
 //   v        read    as k; unread when v_from_k
 //   k_cache  update  n_slots x n_kv_head x head_dim
 //   v_cache  update  as k_cache
 //   s        write   n_head x head_dim, settled
+//   grid   n_head
+//   bytes  the history for each head, q once
+//   needs  head_dim % 16 == 0 and <= 512, rows 1, n_split 1, HEADS 1, 30,100 bytes of workgroup
+//          memory (WG 256); KV_F16: a cache of halves
 //
-// As attend, while histories are short: then a workgroup has a head to itself, and nobody need merge what several have.
-// Reference: the nodes of rule attend_heads, in src/ops/ops_cpu.c. Tolerance 1e-9 nmse: f32 here; KV_F16: one rounding
-// to half.
+// As attend, while histories are short: then a workgroup has a head to itself, and nobody need
+// merge what several have.
+// Reference: the nodes of rule attend_heads, in src/ops/ops_cpu.c. Tolerance 1e-9 nmse: f32 here;
+// KV_F16: one rounding to half.
 
+//!axis acts f32 int8
 //!axis share whole
 //!axis cache written
 //!include lib/attend.wgsl
+//!include lib/acts.wgsl
 //!bind s update array<vec4<u32>>
 
 fn put_four(part : Part, head : u32, i : u32, o : vec4<f32>) {
@@ -32,14 +40,24 @@ fn put_end(part : Part, head : u32, top : f32, total : f32) {
 fn before_share(part : Part, lid : u32) {
 }
 
-// The answer is there, all of it. Four threads settle a run, each four of its columns, to the places of put_run().
+//!if acts == f32
+// The answer is there, all of it.
+fn after_share(part : Part, lid : u32) {
+    if (lid < head4()) {
+        s[part.row_q * head4() + lid] = bitcast<vec4<u32>>(queries[lid] / some[0]);
+    }
+}
+//!else
+// The answer is there, all of it. Four threads settle a run, each four of its columns, to the
+// places of put_run().
 fn after_share(part : Part, lid : u32) {
     if (lid >= head4()) {
         return;
     }
     let f = 1.0 / some[0];
     let i = lid & ~3u;
-    let run = Sixteen(f * queries[i], f * queries[i + 1u], f * queries[i + 2u], f * queries[i + 3u]);
+    let run =
+        Sixteen(f * queries[i], f * queries[i + 1u], f * queries[i + 2u], f * queries[i + 3u]);
     let most = largest_of(run.a, run.b, run.c, run.d);
     let d = transposed(digits_of(f * queries[lid], inverse_of(most)));
     let runs = p.n_head * head4() / 4u;
@@ -52,3 +70,4 @@ fn after_share(part : Part, lid : u32) {
         s[at + 3u * runs] = scale_and_sum(most, run.a, run.b, run.c, run.d);
     }
 }
+//!end

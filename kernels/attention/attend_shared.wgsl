@@ -1,18 +1,25 @@
-// attend_shared - the queries of one row, normalised, weighted and turned; then part s of n_split of attention:
+// attend_shared - the queries of one row, normalised, weighted and turned; then part s of n_split
+//   of attention:
 //   for each head, over its share of the history, top = max q.k_j,  total = sum e^(q.k_j - top),
 //   o = sum e^(q.k_j - top) v_j
 //
-//   table    read   2 n_pair f32: cosines, sines            grid   n_kv_head * chunks * n_split
-//   q_w      read   head_dim f32                            bytes  the history once (a chunk), q for each workgroup
-//   q        read   n_head x head_dim f32                   needs  head_dim % 8 == 0 and <= 512,
-//   k_cache  read   n_slots x n_kv_head x head_dim                 chunks = ceil(group / HEADS), rows 1,
-//   v_cache  read   as k_cache                                     30,100 bytes of workgroup memory (WG 256)
+//   table    read   2 n_pair f32: cosines, sines
+//   q_w      read   head_dim f32
+//   q        read   n_head x head_dim f32
+//   k_cache  read   n_slots x n_kv_head x head_dim
+//   v_cache  read   as k_cache
 //   a        read   rank x n_head x head_dim f32; LORA 0: any buffer, unread
 //   partial  write  n_head x n_split x (head_dim + 4 + rank) f32:
 //                   o, top, total, 0, 0, A o
+//   grid   n_kv_head * chunks * n_split
+//   bytes  the history once (a chunk), q for each workgroup
+//   needs  head_dim % 8 == 0 and <= 512, chunks = ceil(group / HEADS), rows 1, 30,100 bytes of
+//          workgroup memory (WG 256)
 //
-// For layers that read another's cache. See attention_split for the shares, lib/attend for what is before.
-// Reference: the nodes of rule attend_heads, in src/ops/ops_cpu.c, with attention_merge. Tolerance 1e-9 nmse: f32 here.
+// For layers that read another's cache. See attention_split for the shares, lib/attend for what is
+// before.
+// Reference: the nodes of rule attend_heads, in src/ops/ops_cpu.c, with attention_merge. Tolerance
+// 1e-9 nmse: f32 here.
 
 //!axis share partial_z
 //!axis cache read

@@ -1,14 +1,15 @@
 // attention - y = sum_j softmax(q.k_j) v_j over the positions j that the row sees
 //
-//   q        read   rows x n_head x head_dim f32       grid   ceil(rows * group / 4) * n_kv_head
-//   k_cache  read   n_slots x n_kv_head x head_dim     bytes  the history once a workgroup
-//   v_cache  read   as k_cache                         needs  head_dim <= 128 WG, WG <= 64 (subgroup:
-//   y        write  rows x n_head x head_dim f32              its lanes), group = n_head / n_kv_head
+//   q        read   rows x n_head x head_dim f32     grid   ceil(rows * group / 4) * n_kv_head
+//   k_cache  read   n_slots x n_kv_head x head_dim   bytes  the history once a workgroup
+//   v_cache  read   as k_cache                       needs  head_dim <= 128 WG, WG <= 64 (subgroup:
+//   y        write  rows x n_head x head_dim f32            its lanes), group = n_head / n_kv_head
 //
-// For devices that run on a CPU, where threads that meet are dear and neighbours' loads are vectors:
-// few threads, side by side over the columns, four queries and four keys in registers. attention_split
-// and attention_tile are for GPUs. Query m of a kv head is head m % group of row m / group; row t is at
-// pos + pos_offset + t. In the subgroup tier the workgroup is one subgroup, so nobody waits.
+// For devices that run on a CPU, where threads that meet are dear and neighbours' loads are
+// vectors: few threads, side by side over the columns, four queries and four keys in registers.
+// attention_split and attention_tile are for GPUs. Query m of a kv head is head m % group of row m
+// / group; row t is at pos + pos_offset + t. In the subgroup tier the workgroup is one subgroup, so
+// nobody waits.
 // Reference: attention() in src/ops/ops_cpu.c. Tolerance 1e-9 nmse: f32 here.
 
 //!axis tier plain subgroup

@@ -1,17 +1,24 @@
-// attention_merge - y = sum_s e^(top_s - top) o_s / sum_s e^(top_s - top) total_s, top the largest top_s
+// attention_merge - y = sum_s e^(top_s - top) o_s / sum_s e^(top_s - top) total_s, top the largest
+//   top_s
 //
-//   partial  read   rows x n_head x n_split x      grid   rows * n_head * pieces workgroups, pieces = ceil(head_dim / 64)
-//                   (head_dim + 4) f32             bytes  partial once, y once
-//   y        write  rows x n_head x head_dim f32   needs  attention_split's parts, n_split <= 144,
-//   s        write  y, settled; LORA: behind it,          head_dim % 4 == 0; settles 0: no s;
-//                   from word z_at on, A y of each               else head_dim % 16 == 0; LORA: settles, rows 1;
-//                   workgroup's columns:                         else a is any buffer, unread
+//   partial  read   rows x n_head x n_split x
+//                   (head_dim + 4) f32
+//   y        write  rows x n_head x head_dim f32
+//   s        write  y, settled; LORA: behind it,
+//                   from word z_at on, A y of each
+//                   workgroup's columns:
 //                   n_head x pieces x rank f32
 //   a        read   rank x n_head x head_dim f32
+//   grid   rows * n_head * pieces workgroups, pieces = ceil(head_dim / 64)
+//   bytes  partial once, y once
+//   needs  attention_split's parts, n_split <= 144, head_dim % 4 == 0; settles 0: no s; else
+//          head_dim % 16 == 0; LORA: settles, rows 1; else a is any buffer, unread
 //
 // Reference: attention() in src/ops/ops_cpu.c. Tolerance 1e-9 nmse: f32 here.
 
+//!axis acts f32 int8
 //!include lib/base.wgsl
+//!include lib/acts.wgsl
 //!include lib/lora.wgsl
 
 struct Params {
@@ -36,8 +43,10 @@ const SHARES : u32 = 144u; // at most, a multiple of SLICES
 const COLS : u32 = 16u;    // vec4s of a head that a workgroup has
 const SLICES : u32 = WG / COLS;
 
-var<workgroup> ends : array<vec2<f32>, SHARES>;  // top and total; once the largest top is known, what o is worth, and total
-var<workgroup> some : array<vec2<f32>, SLICES>;  // the same of every SLICES-th share: the largest top; the sum of totals
+// top and total; once the largest top is known, what o is worth, and total
+var<workgroup> ends : array<vec2<f32>, SHARES>;
+// the same of every SLICES-th share: the largest top; the sum of totals
+var<workgroup> some : array<vec2<f32>, SLICES>;
 var<workgroup> sums : array<vec4<f32>, WG>;
 var<workgroup> spread : array<f32, WG>; // with LORA
 

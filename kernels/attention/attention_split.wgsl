@@ -1,15 +1,17 @@
-// attention_split - part s of n_split of attention: for each row and head, over its share of the history,
+// attention_split - part s of n_split of attention: for each row and head, over its share of the
+//   history,
 //   top = max q.k_j,  total = sum e^(q.k_j - top),  o = sum e^(q.k_j - top) v_j
 //
-//   q        read   rows x n_head x head_dim f32            grid   rows * n_kv_head * chunks * n_split
-//   k_cache  read   n_slots x n_kv_head x head_dim          bytes  the history once (a chunk), q, partial
-//   v_cache  read   as k_cache                              needs  head_dim % 4 == 0 and <= 512,
-//   partial  write  rows x n_head x n_split x                      chunks = ceil(group / HEADS)
+//   q        read   rows x n_head x head_dim f32     grid   rows * n_kv_head * chunks * n_split
+//   k_cache  read   n_slots x n_kv_head x head_dim   bytes  the history once (a chunk), q, partial
+//   v_cache  read   as k_cache                       needs  head_dim % 4 == 0 and <= 512, chunks =
+//   partial  write  rows x n_head x n_split x               ceil(group / HEADS)
 //                   (head_dim + 4) f32: o, top, total, 0, 0
 //
-// group = n_head / n_kv_head query heads share a kv head; a workgroup takes up to HEADS of them, so that
-// keys and values are read once for all. Row t is at pos + pos_offset + t; the loop bounds come from the
-// step, so a recorded dispatch serves every position. A share without positions has total 0 and no o.
+// group = n_head / n_kv_head query heads share a kv head; a workgroup takes up to HEADS of them, so
+// that keys and values are read once for all. Row t is at pos + pos_offset + t; the loop bounds
+// come from the step, so a recorded dispatch serves every position. A share without positions has
+// total 0 and no o.
 // Reference: attention() in src/ops/ops_cpu.c, with attention_merge. Tolerance 1e-9 nmse: f32 here.
 
 //!axis share partial

@@ -1,4 +1,5 @@
-// attention_tile - y = sum_j softmax(q.k_j) v_j over the positions j that the row sees, 32 queries at a time
+// attention_tile - y = sum_j softmax(q.k_j) v_j over the positions j that the row sees, 32 queries
+//   at a time
 //
 //   q        read   rows x n_head x head_dim f32      grid   ceil(rows * group / 32) * n_kv_head
 //   k_cache  read   n_slots x n_kv_head x head_dim    bytes  the history once a tile, q once per 64
@@ -6,11 +7,11 @@
 //   y        write  rows x n_head x head_dim f32      needs  head_dim % 4 == 0 and <= 256 COLS,
 //                                                            group = n_head / n_kv_head
 //
-// The group query heads of a kv head and neighbouring rows share a tile: query m of a kv head is head
-// m % group of row m / group. Row t is at pos + pos_offset + t. Keys come 64 at a time. Scores: 32 columns
-// of queries and keys lie in workgroup memory column by column; two teams of 128 threads take every other
-// half of them, a thread 4 queries x 4 keys. Softmax, online: 8 threads a query. Values: a thread has
-// 8 queries x COLS x 4 columns.
+// The group query heads of a kv head and neighbouring rows share a tile: query m of a kv head is
+// head m % group of row m / group. Row t is at pos + pos_offset + t. Keys come 64 at a time.
+// Scores: 32 columns of queries and keys lie in workgroup memory column by column; two teams of 128
+// threads take every other half of them, a thread 4 queries x 4 keys. Softmax, online: 8 threads a
+// query. Values: a thread has 8 queries x COLS x 4 columns.
 // Reference: attention() in src/ops/ops_cpu.c. Tolerance 1e-9 nmse: f32 here.
 
 //!include lib/base.wgsl
@@ -41,7 +42,8 @@ const STEP4 : u32 = 8u; // vectors of 4 columns staged at once
 const LOWEST : f32 = -3.0e38;
 
 var<workgroup> queries : array<vec4<f32>, 256>; // column x 8 vectors of 4 queries
-var<workgroup> keys : array<vec4<f32>, 512>;    // column x 16 vectors of 4 keys; then scores, key x 8 vectors of queries
+// column x 16 vectors of 4 keys; then scores, key x 8 vectors of queries
+var<workgroup> keys : array<vec4<f32>, 512>;
 var<workgroup> part : array<f32, 256>;          // a number a thread
 var<workgroup> factor : array<f32, 32>;         // a number a query
 
@@ -163,7 +165,8 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     }
     let n4 = p.head_dim / 4u;
     let head = kv_head * n4;
-    let staged = query(m0 + lid % 32u, kv_head, group).at; // as a loader: columns of a query and of two keys
+    // as a loader: columns of a query and of two keys
+    let staged = query(m0 + lid % 32u, kv_head, group).at;
     let c_query = lid / 32u;
     let c_key = lid / 64u;
     let team = lid / 128u; // as a worker on scores

@@ -1,12 +1,14 @@
-// head_norm_rope - each head u of x: u = u / sqrt(mean(u^2) + eps) * w, then for the pairs i < n_pair
-//   (u[i], u[i + half]) turns by the angle whose cosine and sine the row's table holds
+// head_norm_rope - each head u of x: u = u / sqrt(mean(u^2) + eps) * w, then for the pairs i <
+//   n_pair (u[i], u[i + half]) turns by the angle whose cosine and sine the row's table holds
 //
 //   table  read    rows x 2 n_pair f32: cosines, sines   grid   one workgroup a (row, head)
 //   w      read    head_dim f32                          bytes  2 reads + 1 write an element
 //   x      update  rows x n_head x head_dim f32          needs  head_dim even
 //
-// n_pair 0: no rotation, table is any buffer; has_w 0: no weight, w is any buffer; has_norm 0: rotation alone.
-// Reference: head_norm() and rope() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sum here, f64 there.
+// n_pair 0: no rotation, table is any buffer; has_w 0: no weight, w is any buffer; has_norm 0:
+// rotation alone. way: 1, or -1 for the rotation back.
+// Reference: head_norm() and rope() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sum here, f64
+// there.
 
 //!axis tier plain subgroup
 //!include lib/base.wgsl
@@ -19,6 +21,7 @@ struct Params {
     n_pair : u32,
     has_w : u32,
     has_norm : u32,
+    way : f32,
     eps : f32,
 }
 @group(0) @binding(0) var<uniform> p : Params;
@@ -57,7 +60,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         }
         if (i < p.n_pair) {
             let c = table[turn + i];
-            let s = table[turn + p.n_pair + i];
+            let s = p.way * table[turn + p.n_pair + i];
             let turned = a * c - b * s;
             b = a * s + b * c;
             a = turned;

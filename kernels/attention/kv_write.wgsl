@@ -1,4 +1,5 @@
-// kv_write - row t of k and v becomes position pos + pos_offset + t of the cache, in slot position % n_slots
+// kv_write - row t of k and v becomes position pos + pos_offset + t of the cache, in slot position
+//   % n_slots
 //
 //   k        read   rows x cols f32        grid   ceil(rows * cols / 4 / 64) workgroups
 //   v        read   rows x cols f32               (with KV_F16: rows * cols / 8)

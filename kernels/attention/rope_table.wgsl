@@ -1,13 +1,14 @@
 // rope_table - table[t] = cos, then sin, of the n_pair angles of position pos + pos_offset + t;
 //   angle i = position * ratio^i, by i multiplications, / div[i]
 //
-//   div    read   n_pair f32                           grid   ceil(rows * n_pair / 64) workgroups
-//   table  write  rows x 2 n_pair f32                  bytes  1 read + 2 writes a pair
-//                                                      needs  angles below 2^20; has_div 0: div is any buffer
+//   div    read   n_pair f32            grid   ceil(rows * n_pair / 64) workgroups
+//   table  write  rows x 2 n_pair f32   bytes  1 read + 2 writes a pair
+//                                       needs  angles below 2^20; has_div 0: div is any buffer
 //
 // ratio = base^(-2 / head_dim), made by the host so that both sides multiply the same number.
-// The device's own sin and cos are only good to 2^-11 between -pi and pi. Here an angle becomes a 32-bit
-// fraction of a turn in integers, which no compiler may reorder, then polynomials on an eighth of a turn.
+// The device's own sin and cos are only good to 2^-11 between -pi and pi. Here an angle becomes a
+// 32-bit fraction of a turn in integers, which no compiler may reorder, then polynomials on an
+// eighth of a turn.
 // Reference: rope_table() in src/ops/ops_cpu.c. Tolerance 1e-6 absolute at any position below 2^18.
 
 //!include lib/base.wgsl

@@ -13,7 +13,8 @@ override QUERIES : u32 = 1024u; // HEADS x head_dim / 4 at least
 
 var<workgroup> queries : array<vec4<f32>, QUERIES>;
 var<workgroup> squares : array<f32, WG>; // of the queries, by threads
-var<workgroup> some : array<f32, 80>;    // eight sums of them for each of 8 heads; of the key's and the value's in `spread`
+// eight sums of them for each of 8 heads; of the key's and the value's in `spread`
+var<workgroup> some : array<f32, 80>;
 
 // Columns 4i .. 4i + 3 of a head, and those half a head later that they are turned with.
 struct Turned {

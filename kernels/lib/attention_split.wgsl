@@ -11,7 +11,8 @@
 //!include lib/kv.wgsl
 
 override HEADS : u32 = 8u; // 1, 2, 4 or 8
-override DIM : u32 = 0u;   // p.head_dim where that is a power of two, so that compilers know it; else 0
+// p.head_dim where that is a power of two, so that compilers know it; else 0
+override DIM : u32 = 0u;
 override WG : u32 = 256u;  // threads, 256 or 512; a tile has an eighth as many keys
 override SPREAD : u32 = 2304u; // 8 WG + 256; of one head 4 WG + 256 are enough
 
@@ -19,7 +20,8 @@ const LANES : u32 = 8u;  // threads that share a key's dot product
 const ROUND : u32 = 32u; // shares are multiples of this many keys
 const LOWEST : f32 = -3.0e38;
 
-var<workgroup> spread : array<f32, SPREAD>; // scores of all heads by lanes; at the end 2 heads x 4 columns x thread
+// scores of all heads by lanes; at the end 2 heads x 4 columns x thread
+var<workgroup> spread : array<f32, SPREAD>;
 
 // What one workgroup does.
 struct Part {
@@ -221,7 +223,8 @@ fn tile_value(part : Part, slot0 : u32, n_keys : u32, j : u32, col : u32) -> vec
     return value_at(vectors_at(slot0, min(j, n_keys - 1u), part.kv_head) + col);
 }
 
-fn add_four_values(o : ptr<function, Outputs>, part : Part, slot0 : u32, n_keys : u32, j : u32, step : u32, col : u32) {
+fn add_four_values(o : ptr<function, Outputs>, part : Part, slot0 : u32, n_keys : u32, j : u32,
+                   step : u32, col : u32) {
     let v0 = tile_value(part, slot0, n_keys, j, col);
     let v1 = tile_value(part, slot0, n_keys, j + step, col);
     let v2 = tile_value(part, slot0, n_keys, j + 2u * step, col);
@@ -232,7 +235,8 @@ fn add_four_values(o : ptr<function, Outputs>, part : Part, slot0 : u32, n_keys 
     add_value(o, v3, j + 3u * step);
 }
 
-fn add_eight_values(o : ptr<function, Outputs>, part : Part, slot0 : u32, n_keys : u32, j : u32, step : u32, col : u32) {
+fn add_eight_values(o : ptr<function, Outputs>, part : Part, slot0 : u32, n_keys : u32, j : u32,
+                    step : u32, col : u32) {
     let v0 = tile_value(part, slot0, n_keys, j, col);
     let v1 = tile_value(part, slot0, n_keys, j + step, col);
     let v2 = tile_value(part, slot0, n_keys, j + 2u * step, col);
@@ -252,7 +256,8 @@ fn add_eight_values(o : ptr<function, Outputs>, part : Part, slot0 : u32, n_keys
 }
 
 // This thread's part of a tile's values: every (WG / n4)-th key.
-fn add_values(o : ptr<function, Outputs>, part : Part, slot0 : u32, n_keys : u32, slice : u32, col : u32) {
+fn add_values(o : ptr<function, Outputs>, part : Part, slot0 : u32, n_keys : u32, slice : u32,
+              col : u32) {
     let step = WG / head4();
     let wide = HEADS == 1u && DIM >= 256u;
     if (DIM >= 128u) { // four steps are a tile, or a part of one
@@ -303,7 +308,8 @@ fn store_two(part : Part, head : u32, a : vec4<f32>, b : vec4<f32>, lid : u32) {
                 break;
             }
             let src = which * 4u * WG + j * n4 + col;
-            sum += vec4<f32>(spread[src], spread[src + WG], spread[src + 2u * WG], spread[src + 3u * WG]);
+            sum += vec4<f32>(spread[src], spread[src + WG], spread[src + 2u * WG],
+                             spread[src + 3u * WG]);
         }
         put_four(part, head + which, col, sum);
     }
@@ -312,7 +318,8 @@ fn store_two(part : Part, head : u32, a : vec4<f32>, b : vec4<f32>, lid : u32) {
 
 var<workgroup> score : array<vec4<f32>, 128>; // head x key
 var<workgroup> prob : array<f32, WG>;         // key x 8 heads
-var<workgroup> shrink : array<f32, 8>;        // head: what older tiles are worth under the new maximum
+// head: what older tiles are worth under the new maximum
+var<workgroup> shrink : array<f32, 8>;
 
 // Where the lanes' scores of a head begin in `spread`: each lane has a row of them, a tile's keys
 // and a gap, so that banks differ.

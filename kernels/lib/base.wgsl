@@ -1,5 +1,5 @@
-// base - what any kernel may use: indices, activations in registers and as int8 planes, GELU, and
-// numbers out of words. It binds nothing, and what a kernel does not use is left out.
+// base - what any kernel may use: indices, activations in registers, GELU, and numbers out of
+//   words. It binds nothing, and what a kernel does not use is left out.
 
 // ---- indices ----
 
@@ -96,7 +96,8 @@ fn times(u : Sixteen, v : Sixteen) -> Sixteen {
 
 // f (u + r v)
 fn mixed(u : Sixteen, v : Sixteen, r : f32, f : f32) -> Sixteen {
-    return Sixteen(f * (u.a + r * v.a), f * (u.b + r * v.b), f * (u.c + r * v.c), f * (u.d + r * v.d));
+    return Sixteen(f * (u.a + r * v.a), f * (u.b + r * v.b), f * (u.c + r * v.c),
+                   f * (u.d + r * v.d));
 }
 
 fn square_sum(v : Sixteen) -> f32 {
@@ -120,79 +121,6 @@ fn gelu(x : f32) -> f32 {
     return gelu_tanh(vec4<f32>(x)).x;
 }
 
-// ---- activations as int8 planes ----
-
-// Sixteen activations, a run, as products with codes read them: x = scale v with |v| <= 2^21, where
-// v has three digits from -128 to 127 to the base 256. a, b and c have the high, middle and low
-// digits, four activations to a word; d has the scale and the sum of the activations, as f32. A row
-// is four planes, of a for all of its runs, then of b, c and d: lanes that read neighbouring runs
-// read neighbouring vec4s.
-struct Settled {
-    a : vec4<u32>,
-    b : vec4<u32>,
-    c : vec4<u32>,
-    d : vec4<u32>,
-}
-
-const LARGEST : f32 = 2097152.0; // 2^21
-
-// Four activations as whole numbers, each as its three digits in its low bytes. A float of 1.5 2^23
-// has the whole number that was added to it in its low bits, so that no conversion is needed.
-fn digits_of(x : vec4<f32>, inverse : f32) -> vec4<u32> {
-    let v = bitcast<vec4<u32>>(fma(x, vec4<f32>(inverse), vec4<f32>(12582912.0)));
-    return (v + vec4<u32>(0x8080u - 0x4b400000u)) ^ vec4<u32>(0x8080u);
-}
-
-// The low bytes of all four, their second and their third ones: two neighbours first, then both
-// pairs.
-struct Digits {
-    low : u32,
-    middle : u32,
-    high : u32,
-}
-
-fn transposed(v : vec4<u32>) -> Digits {
-    let even = (v.xz & vec2<u32>(0xff00ffu)) | ((v.yw << vec2<u32>(8u)) & vec2<u32>(0xff00ff00u));
-    let odd = ((v.xz >> vec2<u32>(8u)) & vec2<u32>(0xffu)) | (v.yw & vec2<u32>(0xff00u));
-    return Digits((even.x & 0xffffu) | (even.y << 16u), odd.x | (odd.y << 16u), (even.x >> 16u) | (even.y & 0xffff0000u));
-}
-
-// The size of the largest of sixteen activations, and what makes whole numbers of them.
-fn largest_of(a : vec4<f32>, b : vec4<f32>, c : vec4<f32>, d : vec4<f32>) -> f32 {
-    let size = max(max(abs(a), abs(b)), max(abs(c), abs(d)));
-    return max(max(size.x, size.y), max(size.z, size.w));
-}
-
-fn inverse_of(most : f32) -> f32 {
-    return select(0.0, LARGEST / most, most > 1.0e-30);
-}
-
-fn scale_and_sum(most : f32, a : vec4<f32>, b : vec4<f32>, c : vec4<f32>, d : vec4<f32>) -> vec4<u32> {
-    return vec4<u32>(bitcast<u32>(most / LARGEST), bitcast<u32>(sum_four((a + b) + (c + d))), 0u, 0u);
-}
-
-// Without dot4I8Packed and its like: kernels that settle also run where there are none.
-fn settle(a : vec4<f32>, b : vec4<f32>, c : vec4<f32>, d : vec4<f32>) -> Settled {
-    let most = largest_of(a, b, c, d);
-    let inverse = inverse_of(most);
-    let s = transposed(digits_of(a, inverse));
-    let t = transposed(digits_of(b, inverse));
-    let u = transposed(digits_of(c, inverse));
-    let v = transposed(digits_of(d, inverse));
-    return Settled(vec4<u32>(s.high, t.high, u.high, v.high), vec4<u32>(s.middle, t.middle, u.middle, v.middle),
-                   vec4<u32>(s.low, t.low, u.low, v.low), scale_and_sum(most, a, b, c, d));
-}
-
-// Run i of a row of `cols` columns that begins at vec4 `base` of the buffer s.
-fn put_run(base : u32, cols : u32, i : u32, v : Settled) {
-    let runs = cols / 16u;
-    let at = base + i;
-    s[at] = v.a;
-    s[at + runs] = v.b;
-    s[at + 2u * runs] = v.c;
-    s[at + 3u * runs] = v.d;
-}
-
 // ---- numbers out of words ----
 
 // The four bytes of a word as floats, exactly, without conversion instructions.
@@ -202,11 +130,15 @@ fn put_run(base : u32, cols : u32, i : u32, v : Settled) {
 // the byte. That is one `and` and one fused add a byte; many GPUs convert integers to floats at a
 // quarter of that speed. `zero` is the code that stands for 0.
 fn bytes4(v : u32, zero : f32) -> vec4<f32> {
+    return placed4(v, zero) * vec4<f32>(1.0, 0.00390625, 1.0, 0.00390625);
+}
+
+// The same with the odd ones times 256.
+fn placed4(v : u32, zero : f32) -> vec4<f32> {
     let placed = vec4<u32>(v, v, v >> 16u, v >> 16u) & vec4<u32>(0xffu, 0xff00u, 0xffu, 0xff00u);
     let even = 8388608.0 + zero;
     let odd = 8388608.0 + 256.0 * zero;
-    let floats = bitcast<vec4<f32>>(placed | vec4<u32>(0x4b000000u));
-    return (floats - vec4<f32>(even, odd, even, odd)) * vec4<f32>(1.0, 0.00390625, 1.0, 0.00390625);
+    return bitcast<vec4<f32>>(placed | vec4<u32>(0x4b000000u)) - vec4<f32>(even, odd, even, odd);
 }
 
 // The same for signed bytes: flipping the top bit of each adds 128.
@@ -217,12 +149,8 @@ fn signed4(v : u32) -> vec4<f32> {
 // s (b - zero) + o for the four bytes b of a word, with the factor 1/256 of the odd ones in s:
 // exactly what s * bytes4(v, zero) + o is.
 fn scaled4(v : u32, zero : f32, s : f32, o : f32) -> vec4<f32> {
-    let placed = vec4<u32>(v, v, v >> 16u, v >> 16u) & vec4<u32>(0xffu, 0xff00u, 0xffu, 0xff00u);
-    let even = 8388608.0 + zero;
-    let odd = 8388608.0 + 256.0 * zero;
-    let floats = bitcast<vec4<f32>>(placed | vec4<u32>(0x4b000000u));
     let t = 0.00390625 * s;
-    return (floats - vec4<f32>(even, odd, even, odd)) * vec4<f32>(s, t, s, t) + o;
+    return placed4(v, zero) * vec4<f32>(s, t, s, t) + o;
 }
 
 fn scaled16(q : vec4<u32>, zero : f32, s : f32, o : f32) -> Sixteen {
@@ -242,7 +170,8 @@ fn high_nibbles(v : vec4<u32>) -> vec4<u32> {
 fn affine_of(head : vec4<u32>, group : u32) -> vec2<f32> {
     let s = head.yzw >> vec3<u32>(8u * (group & 3u));
     let low = s.xy & vec2<u32>(63u);
-    let high = (vec2<u32>(s.z, s.z >> 4u) & vec2<u32>(15u)) | ((s.xy >> vec2<u32>(2u)) & vec2<u32>(48u));
+    let high =
+        (vec2<u32>(s.z, s.z >> 4u) & vec2<u32>(15u)) | ((s.xy >> vec2<u32>(2u)) & vec2<u32>(48u));
     return unpack2x16float(head.x) * vec2<f32>(select(low, high, group > 3u));
 }
 

@@ -61,7 +61,8 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         let u = i % units;
         let mat = u32(ids[slot]) - p.mat0;
         if (mat < p.n_mat) {
-            mine += share(slot) * unit_dots((rows + mat * p.rows) * units, u, acts(slot * (p.x_slot / 4u), u));
+            mine += share(slot) *
+                unit_dots((rows + mat * p.rows) * units, u, acts(slot * (p.x_slot / 4u), u));
         }
     }
     let sum = add_lanes(adapted(mine, rows, tok, lane), id);

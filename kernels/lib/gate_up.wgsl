@@ -42,7 +42,7 @@ fn add_pair(mine : Pair, id : u32) -> Pair {
     return Pair(first, add_lanes(mine.second, id));
 }
 
-//!if input == f32
+//!if acts == f32
 // Where a team's R results go: to y.
 fn put_rows(tok : u32, first : u32, gate : vec4<f32>, up : vec4<f32>, id : u32) {
     for (var k = 0u; k < (R + LANES - 1u) / LANES; k++) {
@@ -115,7 +115,7 @@ struct Params {
 //!bind w read array<vec4<u32>>
 //!bind w2 read array<vec4<u32>>
 //!bind y update array<f32>
-//!if input != f32
+//!if acts == int8
 //!bind s update array<vec4<u32>>
 //!end
 //!if adapter == given
@@ -158,7 +158,8 @@ fn adapted(mine : Pair, rows : vec4<u32>, tok : u32, lane : u32) -> Pair {
         }
         second = true;
         if (k < p.rank2) {
-            sum.second += z_of(p.z_at2 + tok * p.rank2 + k) * b_word(p.b_scales2 + k) * b_rows(rows, k);
+            sum.second +=
+                z_of(p.z_at2 + tok * p.rank2 + k) * b_word(p.b_scales2 + k) * b_rows(rows, k);
         }
     }
     return sum;

@@ -13,7 +13,8 @@ var<workgroup> lane_sums : array<vec4<f32>, 128>; // subgroups have 4 lanes or m
 
 fn subgroup_lanes() -> u32 {
     if (SMALLEST == GREATEST) {
-        return SMALLEST; // so that compilers know it: dividing by a number that is counted takes long
+        // so that compilers know it: dividing by a number that is counted takes long
+        return SMALLEST;
     }
     let ones = countOneBits(subgroupBallot(true));
     return ones.x + ones.y + ones.z + ones.w;

@@ -1,5 +1,5 @@
 // linears - up to three matrices that read one stream, as queries, keys and values: the kernels
-// linears_digits* (input int8) and join_linears* (input held), each as a whole. axis adapter: none
+// linears* (input memory) and join_linears* (input held), each as a whole. axis adapter: none
 // or given, for those that have one; axis third: alike, or q6_k, where the third matrix is Q6_K
 // whatever the others are.
 
@@ -21,7 +21,7 @@ override MATRICES : u32 = 3u; // so many there are: no code for more
 
 const NO_UNIT : u32 = 0x7fffffffu; // a lane past the end of every row
 
-//!if input == int8
+//!if input == memory
 struct Params {
     cols : u32,
     n_tok : u32, // rows of x and of the results
@@ -73,19 +73,22 @@ fn adapted(matrix : u32, first : u32, tok : u32, lane : u32) -> vec4<f32> {
         let rows = four_from(first, p.rows);
         for (var k = lane; k < p.rank; k += LANES) {
             let at = rows + k * p.rows;
-            sum += z_of(p.z_at + tok * p.rank + k) * b[p.b_scales + k] * vec4<f32>(b[at.x], b[at.y], b[at.z], b[at.w]);
+            sum += z_of(p.z_at + tok * p.rank + k) * b[p.b_scales + k] *
+                vec4<f32>(b[at.x], b[at.y], b[at.z], b[at.w]);
         }
     } else if (matrix == 1u) {
         let rows = four_from(first, p.rows2);
         for (var k = lane; k < p.rank2; k += LANES) {
             let at = rows + k * p.rows2;
-            sum += z_of(p.z_at2 + tok * p.rank2 + k) * b2[p.b_scales2 + k] * vec4<f32>(b2[at.x], b2[at.y], b2[at.z], b2[at.w]);
+            sum += z_of(p.z_at2 + tok * p.rank2 + k) * b2[p.b_scales2 + k] *
+                vec4<f32>(b2[at.x], b2[at.y], b2[at.z], b2[at.w]);
         }
     } else {
         let rows = four_from(first, p.rows3);
         for (var k = lane; k < p.rank3; k += LANES) {
             let at = rows + k * p.rows3;
-            sum += z_of(p.z_at3 + tok * p.rank3 + k) * b3[p.b_scales3 + k] * vec4<f32>(b3[at.x], b3[at.y], b3[at.z], b3[at.w]);
+            sum += z_of(p.z_at3 + tok * p.rank3 + k) * b3[p.b_scales3 + k] *
+                vec4<f32>(b3[at.x], b3[at.y], b3[at.z], b3[at.w]);
         }
     }
     return sum;
@@ -237,7 +240,9 @@ fn hold_sum(tok : u32, id : u32, writes : bool) {
     workgroupBarrier(); // before the next sum
     let raw = sum_of(one, inverse.x, two, inverse.y);
     c.b = times(raw, post);
-    c.sums = (sums_of(c.v.a, raw.a, c.b.a) + sums_of(c.v.b, raw.b, c.b.b)) + (sums_of(c.v.c, raw.c, c.b.c) + sums_of(c.v.d, raw.d, c.b.d));
+    c.sums =
+        (sums_of(c.v.a, raw.a, c.b.a) + sums_of(c.v.b, raw.b, c.b.b)) +
+        (sums_of(c.v.c, raw.c, c.b.c) + sums_of(c.v.d, raw.d, c.b.d));
     let j = joining_from(c.sums, at, id);
     if (mine) {
         let state = next_state(c, j);

@@ -105,7 +105,8 @@ fn put_bits(l : Loader, first : u32, b : Bits, now : u32) {
         put_row(now, l.row, l.part, halves_of(b.w0, w_eight(l.row0 + l.row, col)));
     }
     if (next_row() < ROWS) {
-        put_row(now, l.row + next_row(), l.part, halves_of(b.w1, w_eight(l.row0 + l.row + next_row(), col)));
+        put_row(now, l.row + next_row(), l.part,
+                halves_of(b.w1, w_eight(l.row0 + l.row + next_row(), col)));
     }
     if (next_row() <= TOKS || l.row < TOKS) {
         put_row(now, ROWS + l.row, l.part, b.x0);
@@ -124,7 +125,8 @@ fn put_pieces(row0 : u32, tok0 : u32, row : u32, tok : u32, id : u32) {
         let part = i / 64u;
         put_eight(tok0 + part / by_rows * part_toks() + tok + i % 64u / 4u,
                   row0 + part % by_rows * part_rows() + row + i % 4u * 4u,
-                  bitcast<vec4<f32>>(stage[part][i % 64u]), bitcast<vec4<f32>>(stage[part][64u + i % 64u]));
+                  bitcast<vec4<f32>>(stage[part][i % 64u]),
+                  bitcast<vec4<f32>>(stage[part][64u + i % 64u]));
     }
     workgroupBarrier();
 }
@@ -134,7 +136,8 @@ fn block_products(row0 : u32, tok0 : u32, first : u32, last : u32, id : u32, sub
     let by_rows = ROWS / part_rows();
     let row = id / 2u;
     let loader = Loader(row0, row, id % 2u, vec2<u32>(x_row(tok0 + min(row, TOKS - 1u)),
-                                                      x_row(tok0 + min(row + next_row(), TOKS - 1u))));
+                                                      x_row(tok0 +
+                                                            min(row + next_row(), TOKS - 1u))));
     let w_unit = subgroup % by_rows * (part_rows() / 32u); // as a worker
     let x_unit = ROWS / 32u + subgroup / by_rows * (part_toks() / 32u);
     let other = (BUFFERS - 1u) * (ROWS + TOKS) / 32u;
@@ -165,24 +168,32 @@ fn block_products(row0 : u32, tok0 : u32, first : u32, last : u32, id : u32, sub
         let x0 = now + x_unit;
         let x1 = x0 + 1u;
         {
-            let b0 = subgroupMatrixLoad<subgroup_matrix_right<f16, 16, 16>, col_major>(&stage[x0], 0u, PITCH);
-            let b1 = subgroupMatrixLoad<subgroup_matrix_right<f16, 16, 16>, col_major>(&stage[x0], 80u, PITCH);
-            let a0 = subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, row_major>(&stage[w0], 0u, PITCH);
-            let a1 = subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, row_major>(&stage[w0], 80u, PITCH);
+            let b0 = subgroupMatrixLoad<subgroup_matrix_right<f16, 16, 16>, col_major>(
+                &stage[x0], 0u, PITCH);
+            let b1 = subgroupMatrixLoad<subgroup_matrix_right<f16, 16, 16>, col_major>(
+                &stage[x0], 80u, PITCH);
+            let a0 = subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, row_major>(
+                &stage[w0], 0u, PITCH);
+            let a1 = subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, row_major>(
+                &stage[w0], 80u, PITCH);
             s00 = subgroupMatrixMultiplyAccumulate(a0, b0, s00);
             s10 = subgroupMatrixMultiplyAccumulate(a1, b0, s10);
             s01 = subgroupMatrixMultiplyAccumulate(a0, b1, s01);
             s11 = subgroupMatrixMultiplyAccumulate(a1, b1, s11);
             if (part_rows() == 64u) {
-                let a2 = subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, row_major>(&stage[w1], 0u, PITCH);
-                let a3 = subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, row_major>(&stage[w1], 80u, PITCH);
+                let a2 = subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, row_major>(
+                    &stage[w1], 0u, PITCH);
+                let a3 = subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, row_major>(
+                    &stage[w1], 80u, PITCH);
                 s20 = subgroupMatrixMultiplyAccumulate(a2, b0, s20);
                 s30 = subgroupMatrixMultiplyAccumulate(a3, b0, s30);
                 s21 = subgroupMatrixMultiplyAccumulate(a2, b1, s21);
                 s31 = subgroupMatrixMultiplyAccumulate(a3, b1, s31);
                 if (part_toks() == 64u) {
-                    let b2 = subgroupMatrixLoad<subgroup_matrix_right<f16, 16, 16>, col_major>(&stage[x1], 0u, PITCH);
-                    let b3 = subgroupMatrixLoad<subgroup_matrix_right<f16, 16, 16>, col_major>(&stage[x1], 80u, PITCH);
+                    let b2 = subgroupMatrixLoad<subgroup_matrix_right<f16, 16, 16>, col_major>(
+                        &stage[x1], 0u, PITCH);
+                    let b3 = subgroupMatrixLoad<subgroup_matrix_right<f16, 16, 16>, col_major>(
+                        &stage[x1], 80u, PITCH);
                     s02 = subgroupMatrixMultiplyAccumulate(a0, b2, s02);
                     s12 = subgroupMatrixMultiplyAccumulate(a1, b2, s12);
                     s22 = subgroupMatrixMultiplyAccumulate(a2, b2, s22);
@@ -195,24 +206,32 @@ fn block_products(row0 : u32, tok0 : u32, first : u32, last : u32, id : u32, sub
             }
         }
         {
-            let b0 = subgroupMatrixLoad<subgroup_matrix_right<f16, 16, 16>, col_major>(&stage[x0], 2u, PITCH);
-            let b1 = subgroupMatrixLoad<subgroup_matrix_right<f16, 16, 16>, col_major>(&stage[x0], 82u, PITCH);
-            let a0 = subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, row_major>(&stage[w0], 2u, PITCH);
-            let a1 = subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, row_major>(&stage[w0], 82u, PITCH);
+            let b0 = subgroupMatrixLoad<subgroup_matrix_right<f16, 16, 16>, col_major>(
+                &stage[x0], 2u, PITCH);
+            let b1 = subgroupMatrixLoad<subgroup_matrix_right<f16, 16, 16>, col_major>(
+                &stage[x0], 82u, PITCH);
+            let a0 = subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, row_major>(
+                &stage[w0], 2u, PITCH);
+            let a1 = subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, row_major>(
+                &stage[w0], 82u, PITCH);
             s00 = subgroupMatrixMultiplyAccumulate(a0, b0, s00);
             s10 = subgroupMatrixMultiplyAccumulate(a1, b0, s10);
             s01 = subgroupMatrixMultiplyAccumulate(a0, b1, s01);
             s11 = subgroupMatrixMultiplyAccumulate(a1, b1, s11);
             if (part_rows() == 64u) {
-                let a2 = subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, row_major>(&stage[w1], 2u, PITCH);
-                let a3 = subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, row_major>(&stage[w1], 82u, PITCH);
+                let a2 = subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, row_major>(
+                    &stage[w1], 2u, PITCH);
+                let a3 = subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, row_major>(
+                    &stage[w1], 82u, PITCH);
                 s20 = subgroupMatrixMultiplyAccumulate(a2, b0, s20);
                 s30 = subgroupMatrixMultiplyAccumulate(a3, b0, s30);
                 s21 = subgroupMatrixMultiplyAccumulate(a2, b1, s21);
                 s31 = subgroupMatrixMultiplyAccumulate(a3, b1, s31);
                 if (part_toks() == 64u) {
-                    let b2 = subgroupMatrixLoad<subgroup_matrix_right<f16, 16, 16>, col_major>(&stage[x1], 2u, PITCH);
-                    let b3 = subgroupMatrixLoad<subgroup_matrix_right<f16, 16, 16>, col_major>(&stage[x1], 82u, PITCH);
+                    let b2 = subgroupMatrixLoad<subgroup_matrix_right<f16, 16, 16>, col_major>(
+                        &stage[x1], 2u, PITCH);
+                    let b3 = subgroupMatrixLoad<subgroup_matrix_right<f16, 16, 16>, col_major>(
+                        &stage[x1], 82u, PITCH);
                     s02 = subgroupMatrixMultiplyAccumulate(a0, b2, s02);
                     s12 = subgroupMatrixMultiplyAccumulate(a1, b2, s12);
                     s22 = subgroupMatrixMultiplyAccumulate(a2, b2, s22);

@@ -2,9 +2,10 @@
 // takes R rows of W: lib/lanes adds its lanes up. The axes, of which a kernel has one value each:
 //
 //   matrices  1: w      2: w and w2, of one size      3: w, w2 and w3, each of its own size
-//   input     f32: x as it is      int8: x as int8 planes      held: the row is in workgroup memory
+//   input     memory: the buffer x      held: the row is in workgroup memory
 //             partials: as held, where it is what the shares of attention add up to
 //             none: the kernel reads x itself, since it has many rows
+//   acts      f32: numbers as they are      int8: as int8 planes, see lib/acts
 //   product   linear: the kernels linear* as a whole, and what matmul is bound to
 //             gate_up: see lib/gate_up      own: the kernel's own
 //   adapter   of linear. given: there may be adapters, and a gelu      none: fewer buffers, each of
@@ -12,6 +13,9 @@
 
 //!include lib/base.wgsl
 //!include quant/$format.wgsl
+//!if input != none
+//!include lib/acts.wgsl
+//!end
 
 // ---- where weights come from ----
 
@@ -93,46 +97,28 @@ fn w_d() -> u32 {
 
 // ---- where activations come from, sixteen at a time ----
 
-//!if input == f32
+//!if input == memory
+//!if acts == f32
 fn x_at(i : u32) -> vec4<f32> {
     return x[i];
 }
-
-struct Run {
-    v : mat4x4<f32>,
-    sum : f32, // of the activations
-}
-
-// Sixteen activations: run i of the row that begins at vec4 `base`.
-fn run_at(base : u32, i : u32) -> Run {
-    let at = base + 4u * i;
-    let v = mat4x4<f32>(x_at(at), x_at(at + 1u), x_at(at + 2u), x_at(at + 3u));
-    return Run(v, sum_four((v[0] + v[1]) + (v[2] + v[3])));
-}
-
-// Codes are bytes below 256, `zero` the one that stands for 0.
-fn dot16(q : vec4<u32>, zero : f32, r : Run) -> f32 {
-    return sum_four(bytes4(q.x, zero) * r.v[0] + bytes4(q.y, zero) * r.v[1] + bytes4(q.z, zero) * r.v[2] +
-                  bytes4(q.w, zero) * r.v[3]);
-}
-
-fn dot16_signed(q : vec4<u32>, r : Run) -> f32 {
-    return dot16(q ^ vec4<u32>(0x80808080u), 128.0, r);
-}
-//!elif input in int8 held partials
-//!if input == int8
+//!else
 fn settled_at(base : u32, i : u32) -> Settled {
     let runs = p.cols / 16u;
     let at = base + i;
-    return Settled(bitcast<vec4<u32>>(x[at]), bitcast<vec4<u32>>(x[at + runs]), bitcast<vec4<u32>>(x[at + 2u * runs]),
+    return Settled(bitcast<vec4<u32>>(x[at]), bitcast<vec4<u32>>(x[at + runs]),
+                   bitcast<vec4<u32>>(x[at + 2u * runs]),
                    bitcast<vec4<u32>>(x[at + 3u * runs]));
 }
-//!else
+//!end
+//!elif input in held partials
 override HELD : u32 = 512u; // vec4s of a row, rounded up to a multiple of 8
 
 var<workgroup> held : array<vec4<u32>, HELD>;
 
-// Lanes read numbers at strides of 2 vec4s: in this order any eight neighbours hit different banks.
+//!if acts == f32
+// Lanes read numbers at strides of 2, 4 or 8 vec4s: in this order any eight neighbours hit
+// different banks.
 fn place(i : u32) -> u32 {
     return i ^ (((i >> 3u) ^ (i >> 4u)) & 7u);
 }
@@ -141,6 +127,14 @@ fn x_at(i : u32) -> vec4<f32> {
     return bitcast<vec4<f32>>(held[place(i)]);
 }
 
+// Sixteen columns from vec4 i on.
+fn keep(i : u32, v : Sixteen) {
+    held[place(i)] = bitcast<vec4<u32>>(v.a);
+    held[place(i + 1u)] = bitcast<vec4<u32>>(v.b);
+    held[place(i + 2u)] = bitcast<vec4<u32>>(v.c);
+    held[place(i + 3u)] = bitcast<vec4<u32>>(v.d);
+}
+//!else
 // Where run i lies in its plane. Lanes read every run, every second, or two or four of every four
 // or eight: in this order any eight neighbours hit different banks.
 fn run_place(i : u32) -> u32 {
@@ -152,22 +146,17 @@ fn settled_at(base : u32, i : u32) -> Settled {
     return Settled(held[at], held[at + HELD / 4u], held[at + HELD / 2u], held[at + 3u * HELD / 4u]);
 }
 
-// Sixteen columns from vec4 i on, as the products want them: settled, or as they are.
+// Sixteen columns from vec4 i on.
 fn keep(i : u32, v : Sixteen) {
-    if (CODES) {
-        let s = settle(v.a, v.b, v.c, v.d);
-        let at = run_place(i / 4u);
-        held[at] = s.a;
-        held[at + HELD / 4u] = s.b;
-        held[at + HELD / 2u] = s.c;
-        held[at + 3u * HELD / 4u] = s.d;
-    } else {
-        held[place(i)] = bitcast<vec4<u32>>(v.a);
-        held[place(i + 1u)] = bitcast<vec4<u32>>(v.b);
-        held[place(i + 2u)] = bitcast<vec4<u32>>(v.c);
-        held[place(i + 3u)] = bitcast<vec4<u32>>(v.d);
-    }
+    let s = settle(v.a, v.b, v.c, v.d);
+    let at = run_place(i / 4u);
+    held[at] = s.a;
+    held[at + HELD / 4u] = s.b;
+    held[at + HELD / 2u] = s.c;
+    held[at + 3u * HELD / 4u] = s.d;
 }
+//!end
+//!end
 
 //!if input == partials
 // Attention's answer from its shares, which the kernel then keeps. Needs p with head_dim and
@@ -196,7 +185,8 @@ fn merged(i : u32) -> Sixteen {
         }
         let s = turn * share;
         let end = partial[at + s + n4]; // top and total
-        let o = Sixteen(partial[col + s], partial[col + s + 1u], partial[col + s + 2u], partial[col + s + 3u]);
+        let o = Sixteen(partial[col + s], partial[col + s + 1u], partial[col + s + 2u],
+                        partial[col + s + 3u]);
         var z_share = vec4<f32>();
         if (rank4() > 0u) {
             z_share = partial[at + s + z_col];
@@ -205,7 +195,8 @@ fn merged(i : u32) -> Sixteen {
             let higher = max(top, end.x);
             let before = exp(top - higher);
             let now = exp(end.x - higher);
-            sum = Sixteen(before * sum.a + now * o.a, before * sum.b + now * o.b, before * sum.c + now * o.c,
+            sum = Sixteen(before * sum.a + now * o.a, before * sum.b + now * o.b,
+                          before * sum.c + now * o.c,
                        before * sum.d + now * o.d);
             z = before * z + now * z_share;
             total = before * total + now * end.y;
@@ -216,8 +207,40 @@ fn merged(i : u32) -> Sixteen {
     return Sixteen(sum.a / total, sum.b / total, sum.c / total, sum.d / total);
 }
 //!end
-//!end
 
+//!if input != none
+//!if acts == f32
+struct Run {
+    v : mat4x4<f32>,
+    sum : f32, // of the activations
+}
+
+// Sixteen activations: run i of the row that begins at vec4 `base`. placed4() has 256 times the odd
+// codes: the activations that meet them are divided once, for all rows.
+fn run_at(base : u32, i : u32) -> Run {
+    let at = base + 4u * i;
+    let v = mat4x4<f32>(x_at(at), x_at(at + 1u), x_at(at + 2u), x_at(at + 3u));
+    let f = vec4<f32>(1.0, 0.00390625, 1.0, 0.00390625);
+    return Run(mat4x4<f32>(v[0] * f, v[1] * f, v[2] * f, v[3] * f),
+               sum_four((v[0] + v[1]) + (v[2] + v[3])));
+}
+
+// Codes are bytes below 256, `zero` the one that stands for 0.
+fn dot16(q : vec4<u32>, zero : f32, r : Run) -> f32 {
+    return sum_four(placed4(q.x, zero) * r.v[0] + placed4(q.y, zero) * r.v[1] +
+                    placed4(q.z, zero) * r.v[2] +
+                  placed4(q.w, zero) * r.v[3]);
+}
+
+// The same of the high nibbles: where they are they stand for 16 times as much, exactly.
+fn dot16_high(q : vec4<u32>, zero : f32, r : Run) -> f32 {
+    return 0.0625 * dot16(q & vec4<u32>(0xf0f0f0f0u), 16.0 * zero, r);
+}
+
+fn dot16_signed(q : vec4<u32>, r : Run) -> f32 {
+    return dot16(q ^ vec4<u32>(0x80808080u), 128.0, r);
+}
+//!else
 // Sixteen activations as whole numbers with one scale, see Settled: x = scale v with |v| <= 2^21.
 // That is four times coarser than f32 for the largest of the sixteen, so that its sum with codes
 // below 64 fits 32 bits. One digit of four activations is a word, so that dot4I8Packed multiplies
@@ -240,7 +263,9 @@ fn run_at(base : u32, i : u32) -> Run {
 
 // Sixteen products on top of `sum`.
 fn add_digits(sum : i32, q : vec4<u32>, digit : vec4<u32>) -> i32 {
-    return dot4I8Packed(q.w, digit.w) + (dot4I8Packed(q.z, digit.z) + (dot4I8Packed(q.y, digit.y) + (dot4I8Packed(q.x, digit.x) + sum)));
+    return dot4I8Packed(q.w, digit.w) +
+        (dot4I8Packed(q.z, digit.z) +
+         (dot4I8Packed(q.y, digit.y) + (dot4I8Packed(q.x, digit.x) + sum)));
 }
 
 // Codes are bytes below 64, `zero` the one that stands for 0. What overflows on the way comes back:
@@ -250,11 +275,16 @@ fn dot16(q : vec4<u32>, zero : f32, r : Run) -> f32 {
     return r.scale * f32(sum) - zero * r.sum;
 }
 
+fn dot16_high(q : vec4<u32>, zero : f32, r : Run) -> f32 {
+    return dot16(high_nibbles(q), zero, r);
+}
+
 // Codes are signed bytes.
 fn dot16_signed(q : vec4<u32>, r : Run) -> f32 {
     let low = add_digits(add_digits(0, q, r.middle) << 8u, q, r.low);
     return r.scale * fma(f32(add_digits(0, q, r.high)), 65536.0, f32(low));
 }
+//!end
 //!end
 
 // ---- linear ----

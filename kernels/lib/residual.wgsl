@@ -97,7 +97,8 @@ fn sums_at(at : u32, i : u32) -> vec4<f32> {
 fn begin_joining(at : u32, id : u32) -> Joining {
     var sums = vec4<f32>();
     for (var i = id; i < p.cols / 4u; i += 4u * WG) {
-        sums += (sums_at(at, i) + sums_at(at, i + WG)) + (sums_at(at, i + 2u * WG) + sums_at(at, i + 3u * WG));
+        sums += (sums_at(at, i) + sums_at(at, i + WG)) +
+            (sums_at(at, i + 2u * WG) + sums_at(at, i + 3u * WG));
     }
     return joining_from(sums, at, id);
 }
@@ -143,7 +144,9 @@ fn columns(at : u32, i : u32) -> Columns {
     if (p.has_branch != 0u) {
         let raw = branch_four(at);
         c.b = times(raw, post_four(i));
-        c.sums = (sums_of(c.v.a, raw.a, c.b.a) + sums_of(c.v.b, raw.b, c.b.b)) + (sums_of(c.v.c, raw.c, c.b.c) + sums_of(c.v.d, raw.d, c.b.d));
+        c.sums =
+            (sums_of(c.v.a, raw.a, c.b.a) + sums_of(c.v.b, raw.b, c.b.b)) +
+            (sums_of(c.v.c, raw.c, c.b.c) + sums_of(c.v.d, raw.d, c.b.d));
     } else {
         c.sums.x = square_sum(c.v);
     }

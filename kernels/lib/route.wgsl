@@ -23,7 +23,9 @@ fn own_key(e : u32) -> u32 {
 fn put_keys(row : u32, id : u32) {
     for (var i = id; i < (p.n_expert + 3u) / 4u; i += WG) {
         let e = 4u * i;
-        keys[i] = vec4<u32>(key_at(row, e), key_at(row, e + 1u), key_at(row, e + 2u), key_at(row, e + 3u));
+        keys[i] =
+            vec4<u32>(key_at(row, e), key_at(row, e + 1u), key_at(row, e + 2u),
+                      key_at(row, e + 3u));
     }
     workgroupBarrier();
 }

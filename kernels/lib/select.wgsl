@@ -2,12 +2,13 @@
 // 1 each), or those that hold a probability (weight e^z). Radix descent: bytes of the order, best
 // byte first.
 //
-// An item is vec2<u32>(key, NO_ID - id): larger is better, so equal keys go to the lower id; key 0 is no
-// item. Ids are below 2^24. The kernel gives
+// An item is vec2<u32>(key, NO_ID - id): larger is better, so equal keys go to the lower id; key 0
+// is no item. Ids are below 2^24. The kernel gives
 //   fn n_items() -> u32
 //   fn item(i : u32) -> vec2<u32>
 //   fn item_weight(key : u32, kind : u32) -> u32
-// and const WG = 256. Sums are 64-bit integers, so the order of threads does not matter. Needs lib/key.wgsl.
+// and const WG = 256. Sums are 64-bit integers, so the order of threads does not matter. Needs
+// lib/key.wgsl.
 
 // ---- 64-bit unsigned integers as vec2<u32>(low, high). WGSL has none ----
 
@@ -159,7 +160,8 @@ fn choose(need : vec2<u32>, lid : u32) {
 // The worst item of the fewest best ones whose weight is `need` or more; only items at least `bar`
 // count. All of them when they weigh less. Unless `exact`, it may be a bound between two items
 // instead.
-fn select_bar(bar : vec2<u32>, need_all : vec2<u32>, kind : u32, exact : bool, lid : u32) -> vec2<u32> {
+fn select_bar(bar : vec2<u32>, need_all : vec2<u32>, kind : u32, exact : bool, lid : u32) ->
+    vec2<u32> {
     var need = need_all;
     var found = vec2<u32>();
     for (var round = 0u; round < 7u; round++) {

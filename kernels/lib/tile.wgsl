@@ -12,7 +12,8 @@ override ROWS : u32 = 64u;
 override TOKS : u32 = 64u;
 override WG : u32 = 256u;
 
-var<workgroup> tile : array<vec4<f32>, 1024>; // columns of W, 4 rows a vec4; from 2 WG on those of x
+// columns of W, 4 rows a vec4; from 2 WG on those of x
+var<workgroup> tile : array<vec4<f32>, 1024>;
 
 // Results of a thread: tokens are the columns.
 struct Block {
@@ -77,7 +78,8 @@ fn block_products(row0 : u32, tok0 : u32, cols : u32, n_tok : u32, id : u32) -> 
 }
 
 // The same from an eight on that begins a step, as far as `cols`.
-fn block_products_from(row0 : u32, tok0 : u32, start : u32, cols : u32, n_tok : u32, id : u32) -> Block {
+fn block_products_from(row0 : u32, tok0 : u32, start : u32, cols : u32, n_tok : u32, id : u32) ->
+    Block {
     let parts = WG / ROWS / 2u; // sixteens of columns in a step
     let loads_w = id < WG / 2u; // as a loader
     let part = id % (WG / 2u) % parts;

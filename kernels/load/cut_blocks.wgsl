@@ -1,11 +1,13 @@
-// cut_blocks - y = bytes [at, at + size) of every block of x, one block's after the other's     (loading)
+// cut_blocks - y = bytes [at, at + size) of every block of x, one block's after the other's
+//   (loading)
 //
-//   x  read    blocks as in the file    grid   one thread per u32 of y, workgroups over x and y
-//   y  update  the weight, from u32     bytes  1 read + 1 write per byte of the part
-//              `to` on                  needs  everything in halves: sizes of blocks and parts are even
+//   x  read    blocks as in the file   grid   one thread per u32 of y, workgroups over x and y
+//   y  update  the weight, from u32    bytes  1 read + 1 write per byte of the part
+//              `to` on                 needs  everything in halves: sizes of blocks and parts are
+//                                             even
 //
-// A last u32 that is only half filled ends with zeros. Counted in units of 16 bits, since the blocks of the file are
-// no whole u32s.
+// A last u32 that is only half filled ends with zeros. Counted in units of 16 bits, since the
+// blocks of the file are no whole u32s.
 //
 // Reference: cut_blocks() in src/gpu/repack.c. Tolerance 0: bytes are moved.
 

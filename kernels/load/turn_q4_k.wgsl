@@ -1,11 +1,13 @@
 // turn_q4_k - blocks of Q4_K with the nibbles of each group together     (loading)
 //
-//   x  read    blocks as in the file, from u32 `at` on    grid   one thread per u32 of y, workgroups over x and y
-//   y  update  the weight, from u32 `to` on               bytes  2 reads + 1 write a u32
-//                                                         needs  whole blocks
+//   x  read    blocks as in the file, from u32 `at` on   grid   one thread per u32 of y, workgroups
+//   y  update  the weight, from u32 `to` on                     over x and y
+//                                                        bytes  2 reads + 1 write a u32
+//                                                        needs  whole blocks
 //
-// In the file bytes 32p .. 32p + 31 of a block hold group 2p in their low nibbles and group 2p + 1 in their high ones. Here bytes
-// 16g .. 16g + 15 are group g, its first sixteen weights low: so one load of a lane has one scale. The header stays.
+// In the file bytes 32p .. 32p + 31 of a block hold group 2p in their low nibbles and group 2p + 1
+// in their high ones. Here bytes 16g .. 16g + 15 are group g, its first sixteen weights low: so one
+// load of a lane has one scale. The header stays.
 //
 // Reference: turn_q4_k() in src/gpu/repack.c. Tolerance 0: bits are moved.
 

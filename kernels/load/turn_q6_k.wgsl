@@ -1,13 +1,17 @@
 // turn_q6_k - the codes of blocks of Q6_K, those of each group of 32 together     (loading)
 //
-//   x  read    blocks as in the file, from unit `at` on    grid   one thread per u32 of y, workgroups over x and y
-//   y  update  the weight, from u32 `to` on                bytes  2 to 8 reads + 1 write a u32
-//                                                          needs  whole blocks; `at` is counted in units of 16 bits, since
-//                                                                 blocks are no whole u32s
+//   x  read    blocks as in the file, from unit `at` on   grid   one thread per u32 of y,
+//   y  update  the weight, from u32 `to` on                      workgroups over x and y
+//                                                         bytes  2 to 8 reads + 1 write a u32
+//                                                         needs  whole blocks; `at` is counted in
+//                                                                units of 16 bits, since blocks are
+//                                                                no whole u32s
 //
-// In the file a byte has four bits of weights that are 64 apart, or two bits of four that are 32 apart: src/quant/q6_k.c. Here bytes
-// 16g .. 16g + 15 of a block are low bits of group g, its first sixteen weights in the low nibbles; then come two u32 for each group, one for
-// its first sixteen weights and one for the others: of weights 4c + b two bits each, in byte b the bits 2c and 2c + 1.
+// In the file a byte has four bits of weights that are 64 apart, or two bits of four that are 32
+// apart: src/quant/q6_k.c. Here bytes 16g .. 16g + 15 of a block are low bits of group g, its first
+// sixteen weights in the low nibbles; then come two u32 for each group, one for its first sixteen
+// weights and one for the others: of weights 4c + b two bits each, in byte b the bits 2c and 2c +
+// 1.
 //
 // Reference: turn_q6_k() in src/gpu/repack.c. Tolerance 0: bits are moved.
 

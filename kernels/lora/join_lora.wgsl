@@ -1,31 +1,41 @@
-// join_lora - to[t] = (x[t] + norm(branch[t]) * post) * scale[0], h = norm(to[t]) * next_w (has_next 0: h = to[t]), then
-//   z[t] = A h of up to three matrices, with norm(v) = v / sqrt(mean(v^2) + eps)     (decode: one or a few rows t)
+// join_lora - to[t] = (x[t] + norm(branch[t]) * post) * scale[0], h = norm(to[t]) * next_w
+//   (has_next 0: h = to[t]), then z[t] = A h of up to three matrices, with norm(v) = v /
+//   sqrt(mean(v^2) + eps)     (decode: one or a few rows t)
 //
-//   x       read   n_tok x cols f32   grid   each t in turn: two workgroups or more
-//   branch  read   n_tok x cols f32   bytes  each A once a row t; the rest comes from the cache
-//   vectors read   post, scale and    needs  cols % 16 == 0; cols <= 16 WG; has_branch 0: nothing is added, branch is any
-//                  next_w at their           buffer; has_scale 0: factor 1; rows2 or rows3 0: any buffers,
-//                  places, in vec4s          unread
+//   x       read   n_tok x cols f32
+//   branch  read   n_tok x cols f32
+//   vectors read   post, scale and
+//                  next_w at their
+//                  places, in vec4s
 //   a       read   rows x cols f32
 //   a2      read   rows2 x cols f32
 //   a3      read   rows3 x cols f32
 //   to      write  n_tok x cols f32
 //   norm    write  h; puts 0: any buffer, unwritten
-//   s       write  h, settled; behind it z, f32: from word `at` on n_tok x rows, from at2 on n_tok x rows2, from at3 on
+//   s       write  h, settled; behind it z, f32: from word `at` on n_tok x rows, from at2 on n_tok
+//                  x rows2, from at3 on
 //                  n_tok x rows3
+//   grid   each t in turn: two workgroups or more
+//   bytes  each A once a row t; the rest comes from the cache
+//   needs  cols % 16 == 0; cols <= 16 WG; has_branch 0: nothing is added, branch is any buffer;
+//          has_scale 0: factor 1; rows2 or rows3 0: any buffers, unread
 //
-// What the adapters of all matrices that read one stream make of it: the products after it (linears_digits_lora,
-// gate_up_digits_lora, linear) read h and z. Every workgroup joins for itself; there are few.
+// What the adapters of all matrices that read one stream make of it: the products after it
+// (linears_lora, gate_up_lora, linear) read h and z. Every workgroup joins for itself; there are
+// few.
 //
-// Reference: the nodes of rule norm_linears, in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
+// Reference: the nodes of rule norm_linears, in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums
+// here, f64 there.
 
+//!axis acts f32 int8
 //!axis tier plain subgroup
 //!axis vectors one
 //!include lib/lanes.wgsl
 //!include lib/residual.wgsl
+//!include lib/acts.wgsl
 
-// A workgroup's share of z = A x: one row of A, a thread sixteen columns of it, which are on their way
-// while x is made.
+// A workgroup's share of z = A x: one row of A, a thread sixteen columns of it, which are on their
+// way while x is made.
 fn a_columns(row : u32, i : u32) -> Sixteen {
     let n = p.cols / 4u;
     if (i >= n) {
@@ -35,9 +45,12 @@ fn a_columns(row : u32, i : u32) -> Sixteen {
     return Sixteen(a_at(at), a_at(at + 1u), a_at(at + 2u), a_at(at + 3u));
 }
 
-// The row times x, of which a thread has the same columns. No barrier is needed after an earlier sum.
+// The row times x, of which a thread has the same columns. No barrier is needed after an earlier
+// sum.
 fn a_row(mine : Sixteen, x_mine : Sixteen, id : u32) -> f32 {
-    let part = (dot(mine.a, x_mine.a) + dot(mine.b, x_mine.b)) + (dot(mine.c, x_mine.c) + dot(mine.d, x_mine.d));
+    let part =
+        (dot(mine.a, x_mine.a) + dot(mine.b, x_mine.b)) +
+        (dot(mine.c, x_mine.c) + dot(mine.d, x_mine.d));
     workgroupBarrier();
     return add_some(vec4<f32>(part, 0.0, 0.0, 0.0), 1u, id, WG).x;
 }

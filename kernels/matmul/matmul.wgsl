@@ -1,16 +1,17 @@
 // matmul - y[t] = scale * (W x[t] + sum of the adapters s B z[t])     (prefill: many rows t);
 //   with GELU y[t] = gelu(that) * by[t][by_col ...]
 //
-//   x   read   n_tok x cols f32     grid   a workgroup per ROWS rows of W, TOKS rows t and share, t first
-//   w   read   rows x cols          bytes  W once per TOKS rows t, x once per ROWS rows of W
-//   z   read   n_tok x rank f32     needs  x_stride % 4 == 0; x finite up to 8-fold columns;
-//   b   read   see lib/lora.wgsl           rank 0: z and b are any buffers, unread
-//   by  read   n_tok rows of f32            GELU 0: by is any buffer, unread
-//   y   write  n_tok x rows f32
+//   x   read   n_tok x cols f32    grid   a workgroup per ROWS rows of W, TOKS rows t and share, t
+//   w   read   rows x cols                first
+//   z   read   n_tok x rank f32    bytes  W once per TOKS rows t, x once per ROWS rows of W
+//   b   read   see lib/lora.wgsl   needs  x_stride % 4 == 0; x finite up to 8-fold columns; rank 0:
+//   by  read   n_tok rows of f32          z and b are any buffers, unread GELU 0: by is any buffer,
+//   y   write  n_tok x rows f32           unread
 //
-// lib/tile.wgsl says how. A block of 128 x 128 is one team of 256 threads; smaller blocks, of which there are more, are
-// for matrices that would not fill the device: 64 x 64 has four teams, 32 x 32 sixteen. With n_split > 1 every share of the
-// columns sets an n_tok x rows of its own in y, one after the other; sum_parts adds them up.
+// lib/tile.wgsl says how. A block of 128 x 128 is one team of 256 threads; smaller blocks, of which
+// there are more, are for matrices that would not fill the device: 64 x 64 has four teams, 32 x 32
+// sixteen. With n_split > 1 every share of the columns sets an n_tok x rows of its own in y, one
+// after the other; sum_parts adds them up.
 //
 // Reference: linear() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 
@@ -40,8 +41,9 @@ fn put_results(tok : u32, row : u32, split : u32, m : mat4x4<f32>) {
 }
 
 //!if tier == lone
-// For devices in software, whose threads wait dearly and whose memory is all the same: nobody waits, all is in
-// registers. The grid is a thread per 8 rows of W and 8 rows t, rows of W first; n_split is 0 or 1.
+// For devices in software, whose threads wait dearly and whose memory is all the same: nobody
+// waits, all is in registers. The grid is a thread per 8 rows of W and 8 rows t, rows of W first;
+// n_split is 0 or 1.
 const WG : u32 = 16u;
 
 fn plus_outer(sum : mat4x4<f32>, w : vec4<f32>, v : vec4<f32>) -> mat4x4<f32> {
@@ -127,9 +129,9 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     put_results(tok + 4u, row + 4u, 0u, high2);
 }
 //!elif tier == matrix
-// lib/matrix.wgsl says how. x is what to_halves has made, weights are 1e-4 .. 65,000: halves; subgroups are of 32. Adapters
-// are added to the results in f32, with n_split > 1 to those of the first share. Tolerance 1e-6 nmse: halves are off by
-// 2^-12 at most, sums are f32.
+// lib/matrix.wgsl says how. x is what to_halves has made, weights are 1e-4 .. 65,000: halves;
+// subgroups are of 32. Adapters are added to the results in f32, with n_split > 1 to those of the
+// first share. Tolerance 1e-6 nmse: halves are off by 2^-12 at most, sums are f32.
 enable f16;
 enable subgroups;
 enable chromium_experimental_subgroup_matrix;
@@ -184,7 +186,8 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     split = share;
     // A share is whole steps.
     let steps = (p.cols + 31u) / 32u;
-    block_products(row0, tok0, steps * share / n_split * 4u, steps * (share + 1u) / n_split * 4u, id, subgroup);
+    block_products(row0, tok0, steps * share / n_split * 4u, steps * (share + 1u) / n_split * 4u,
+                   id, subgroup);
 }
 //!else
 //!include lib/tile.wgsl

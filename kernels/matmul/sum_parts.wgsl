@@ -5,7 +5,8 @@
 //   by  read    rows of f32        bytes  n_part reads, 1 or 2 reads and 1 write an element
 //   y   update  at + n f32         needs  n, at, cols % 4 == 0; GELU 0: by is any buffer, unread
 //
-// Reference: the sums in linear_bwd() in src/ops/ops_cpu_bwd.c and in linear() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums.
+// Reference: the sums in linear_bwd() in src/ops/ops_cpu_bwd.c and in linear() in
+// src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums.
 
 //!include lib/base.wgsl
 

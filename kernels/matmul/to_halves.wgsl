@@ -1,4 +1,5 @@
-// to_halves - h[t] = x[t] 2^-e, where 2^e is the power of two above max |x[t]| / 2^15: what subgroup matrices multiply
+// to_halves - h[t] = x[t] 2^-e, where 2^e is the power of two above max |x[t]| / 2^15: what
+//   subgroup matrices multiply
 //
 //   x  read   rows x cols f32          grid   a workgroup per row
 //   h  write  rows x 32-fold cols      bytes  2 reads + half a write per element
@@ -6,9 +7,11 @@
 //             end, and 16 bytes:
 //             the row's 2^e as f32
 //
-// Halves end at 65504 and lose digits below 2^-14; a row's own power of two keeps all that matter, and is exact.
+// Halves end at 65504 and lose digits below 2^-14; a row's own power of two keeps all that matter,
+// and is exact.
 //
-// Reference: linear() in src/ops/ops_cpu.c, which multiplies the row as it is. Tolerance 1e-7 nmse: halves.
+// Reference: linear() in src/ops/ops_cpu.c, which multiplies the row as it is. Tolerance 1e-7 nmse:
+// halves.
 
 //!include lib/base.wgsl
 
@@ -47,7 +50,8 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         }
         workgroupBarrier();
     }
-    // The bits of a power of two are its exponent; between 2^-60 and 2^60, so that both directions are numbers.
+    // The bits of a power of two are its exponent; between 2^-60 and 2^60, so that both directions
+    // are numbers.
     let exponent = clamp(bitcast<u32>(largest[0]) >> 23u, 82u, 202u);
     let down = bitcast<f32>((268u - exponent) << 23u); // 2^(14 - e)
     let long = (p.cols + 31u) / 32u * 8u;

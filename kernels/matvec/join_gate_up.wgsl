@@ -1,26 +1,30 @@
 // join_gate_up - to[t] = x[t] + norm(branch[t]) * post, h = norm(to[t]) * next_w, then
-//   y[t] = gelu(W h) * (W2 h), with norm(v) = v / sqrt(mean(v^2) + eps)     (decode: one or a few rows t)
+//   y[t] = gelu(W h) * (W2 h), with norm(v) = v / sqrt(mean(v^2) + eps)     (decode: one or a few
+//   rows t)
 //
-//   x       read   n_tok x cols f32   grid   each t in turn: as many workgroups as one likes
-//   branch  read   n_tok x cols f32   bytes  W and W2 once a row t; the rest comes from the cache
-//   vectors read   post and next_w    needs  cols % 16 == 0; cols <= 4 HELD and 16 WG
-//                  at their places, in vec4s
-//   w       read   rows x cols
-//   w2      read   rows x cols
-//   to      write  n_tok x cols f32
-//   y       write  n_tok x rows f32          where p.settles rows % 16 == 0 and R WG / LANES % 16 == 0,
-//   s       write  y, settled                 else s is any buffer, unwritten
+//   x       read   n_tok x cols f32            grid   each t in turn: as many workgroups as one
+//   branch  read   n_tok x cols f32                   likes
+//   vectors read   post and next_w             bytes  W and W2 once a row t; the rest comes from
+//                  at their places, in vec4s          the cache
+//   w       read   rows x cols                 needs  cols % 16 == 0; cols <= 4 HELD and 16 WG
+//   w2      read   rows x cols                        where p.settles rows % 16 == 0 and R WG /
+//   to      write  n_tok x cols f32                   LANES % 16 == 0, else s is any buffer,
+//   y       write  n_tok x rows f32                   unwritten
+//   s       write  y, settled
 //
 // Every workgroup joins for itself: that is cheaper than a dispatch that all would wait for.
 //
-// Reference: the nodes of rule norm_gate_up, in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
+// Reference: the nodes of rule norm_gate_up, in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums
+// here, f64 there.
 
 //!axis format f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
+//!axis acts f32 int8
 //!axis tier plain subgroup
 //!axis product own
 //!axis matrices 2
 //!axis input held
 //!axis vectors own
+//!without acts == int8 && format in f32 f16 bf16
 //!include lib/lanes.wgsl
 //!include lib/gate_up.wgsl
 //!include lib/residual.wgsl
@@ -48,7 +52,9 @@ struct Params {
 //!bind w2 read array<vec4<u32>>
 //!bind to update array<vec4<f32>>
 //!bind y update array<f32>
+//!if acts == int8
 //!bind s update array<vec4<u32>>
+//!end
 
 fn post_of(i : u32) -> vec4<f32> {
     return vectors[p.post_at + i];

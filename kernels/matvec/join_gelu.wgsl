@@ -11,14 +11,17 @@
 //
 // Every workgroup joins for itself: that is cheaper than a dispatch that all would wait for.
 //
-// Reference: the nodes of rule residual_linear_gelu, in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
+// Reference: the nodes of rule residual_linear_gelu, in src/ops/ops_cpu.c. Tolerance 1e-10 nmse:
+// f32 sums here, f64 there.
 
 //!axis format f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
+//!axis acts f32 int8
 //!axis tier plain subgroup
 //!axis product own
 //!axis matrices 1
 //!axis input held
 //!axis vectors own
+//!without acts == int8 && format in f32 f16 bf16
 //!include lib/lanes.wgsl
 //!include lib/matvec.wgsl
 //!include lib/residual.wgsl
@@ -89,7 +92,8 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
                 break;
             }
             if (first + r < p.rows) {
-                y[tok * p.y_stride + first + r] = gelu(h[r]) * by[tok * p.by_stride + p.by_col + first + r];
+                y[tok * p.y_stride + first + r] =
+                    gelu(h[r]) * by[tok * p.by_stride + p.by_col + first + r];
             }
         }
         workgroupBarrier(); // before the next block's sum

@@ -1,26 +1,29 @@
-// linear_router - y[t] = W x[t]; beside it z[t] = M (v / sqrt(mean(v^2) + eps) / sqrt(n_embd) * scale), n = v / sqrt(mean(v^2) + eps) * norm
-//   with v = state[t]     (decode: one or a few rows t)
+// linear_router - y[t] = W x[t]; beside it z[t] = M (v / sqrt(mean(v^2) + eps) / sqrt(n_embd) *
+//   scale), n = v / sqrt(mean(v^2) + eps) * norm with v = state[t]     (decode: one or a few rows
+//   t)
 //
-//   x        read   n_tok x cols, settled      grid   n_tok * n_expert; then each t in turn: a workgroup per R WG / LANES
-//   w        read   rows x cols                       rows of W
-//   state    read   n_tok x n_embd f32         bytes  W and M once a row t; the others come from the cache
-//   m        read   n_expert x n_embd f32      needs  cols % 16 == 0; n_embd % 16 == 0; n_embd <= 16 n_expert WG
-//   vectors  read   scale and norm
-//   y        write  n_tok x rows f32
+//   x        read   n_tok x cols, settled   grid   n_tok * n_expert; then each t in turn: a
+//   w        read   rows x cols                    workgroup per R WG / LANES rows of W
+//   state    read   n_tok x n_embd f32      bytes  W and M once a row t; the others come from the
+//   m        read   n_expert x n_embd f32          cache
+//   vectors  read   scale and norm          needs  cols % 16 == 0; n_embd % 16 == 0; n_embd <= 16
+//   y        write  n_tok x rows f32               n_expert WG
 //   scores   write  n_tok x n_expert f32: z
 //   n        write  n_tok x n_embd f32
 //   s        write  n, settled
 //
-// linear_digits and router_scores, which need nothing of one another, at the same time: a dispatch that waits costs more than
-// either of them.
+// linear_bare and router_scores, which need nothing of one another, at the same time: a dispatch
+// that waits costs more than either of them.
 //
-// Reference: rms_norm(), linear() and times() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
+// Reference: rms_norm(), linear() and times() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums
+// here, f64 there.
 
 //!axis format f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
+//!axis acts f32 int8
 //!axis tier plain subgroup
 //!axis product own
 //!axis matrices 1
-//!axis input int8
+//!axis input memory
 //!without format in f32 f16 bf16
 //!include lib/lanes.wgsl
 //!include lib/matvec.wgsl
@@ -50,7 +53,8 @@ struct Params {
 //!bind n update array<vec4<f32>>
 //!bind s update array<vec4<u32>>
 
-// What columns 4i .. 4i + 3 of a row of the state give to the sum of squares and to an expert's score, nothing past its end.
+// What columns 4i .. 4i + 3 of a row of the state give to the sum of squares and to an expert's
+// score, nothing past its end.
 fn sums_at(row : u32, expert : u32, i : u32) -> vec2<f32> {
     let fours = p.n_embd / 4u;
     let k = min(i, fours - 1u);
@@ -67,7 +71,8 @@ fn normed_four(row : u32, i : u32) -> Sixteen {
                  Sixteen(vectors[k], vectors[k + 1u], vectors[k + 2u], vectors[k + 3u]));
 }
 
-// A workgroup makes the score of an expert, and some runs of n. Four loads of each are on their way at a time.
+// A workgroup makes the score of an expert, and some runs of n. Four loads of each are on their way
+// at a time.
 fn score(row : u32, expert : u32, id : u32) {
     let run = expert + p.n_expert * id;
     let mine = run < p.n_embd / 16u;

@@ -1,9 +1,9 @@
 // experts_combine - y[t] = sum over slots s of weights[t][s] factor_e x[t][s], e = ids[t][s]
 //
-//   x        read   n_tok x n_used x cols f32     grid   ceil(n_tok * cols / 4 / 64) workgroups
-//   ids      read   n_tok x n_used i32            bytes  x once, y once
-//   weights  read   n_tok x n_used f32            needs  cols % 4 == 0; has_factor 0: factor is any buffer,
-//   factor   read   n_expert f32                         unread, and factor_e is 1
+//   x        read   n_tok x n_used x cols f32   grid   ceil(n_tok * cols / 4 / 64) workgroups
+//   ids      read   n_tok x n_used i32          bytes  x once, y once
+//   weights  read   n_tok x n_used f32          needs  cols % 4 == 0; has_factor 0: factor is any
+//   factor   read   n_expert f32                       buffer, unread, and factor_e is 1
 //   y        write  n_tok x cols f32
 //
 // Reference: experts() in src/ops/ops_cpu.c. Tolerance 1e-12 nmse: the same sums in f32.

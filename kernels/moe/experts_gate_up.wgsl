@@ -3,8 +3,8 @@
 //   x    read   n_tok x cols f32                    grid   each (t, slot) in turn: a workgroup per
 //   ids  read   n_tok x n_used i32                         2 WG / LANES columns of y
 //   w    read   n_mat x 2 n_ff x cols, gate first   bytes  W_e once a (t, slot)
-//   z    read   n_tok x n_used x rank f32           needs  x_stride % 4 == 0; rank 0: z and b are any
-//   b    read   see lib/lora.wgsl                          buffers, unread
+//   z    read   n_tok x n_used x rank f32           needs  x_stride % 4 == 0; rank 0: z and b are
+//   b    read   see lib/lora.wgsl                          any buffers, unread
 //   y    write  n_tok x n_used x n_ff f32
 //
 // The buffer holds the experts [mat0, mat0 + n_mat): y of other experts stays as it is.
@@ -15,7 +15,8 @@
 //!axis tier plain subgroup
 //!axis product own
 //!axis matrices 1
-//!axis input f32
+//!axis input memory
+//!axis acts f32
 //!include lib/lanes.wgsl
 //!include lib/matvec.wgsl
 //!include lib/lora.wgsl

@@ -1,15 +1,17 @@
-// experts_gate_up_matmul - y[slot] = gelu(gate_e x[t]) * up_e x[t] for the slots of experts_plan's tiles
-//   (prefill), adapters included
+// experts_gate_up_matmul - y[slot] = gelu(gate_e x[t]) * up_e x[t] for the slots of experts_plan's
+//   tiles (prefill), adapters included
 //
-//   x     read   n_tok x cols f32                       grid   a workgroup per tile and ROWS / 2 columns of y,
-//   plan  read   of experts_plan                               tiles first
-//   w     read   n_mat x 2 n_ff x cols, gate first      bytes  W_e once a tile, x once per ROWS / 2 columns
-//   z     read   n_slots x rank f32                     needs  x_stride % 4 == 0; x finite up to 8-fold
-//   b     read   see lib/lora.wgsl                             columns; rank 0: z and b are any buffers,
-//   y     write  n_slots x n_ff f32                            unread
+//   x     read   n_tok x cols f32                    grid   a workgroup per tile and ROWS / 2
+//   plan  read   of experts_plan                            columns of y, tiles first
+//   w     read   n_mat x 2 n_ff x cols, gate first   bytes  W_e once a tile, x once per ROWS / 2
+//   z     read   n_slots x rank f32                         columns
+//   b     read   see lib/lora.wgsl                   needs  x_stride % 4 == 0; x finite up to
+//   y     write  n_slots x n_ff f32                         8-fold columns; rank 0: z and b are any
+//                                                           buffers, unread
 //
-// A block's rows of W are half of gate and the same half of up, so a thread has both of its columns. The buffer holds
-// the experts [mat0, mat0 + n_mat): y of other experts' slots stays as it is.
+// A block's rows of W are half of gate and the same half of up, so a thread has both of its
+// columns. The buffer holds the experts [mat0, mat0 + n_mat): y of other experts' slots stays as it
+// is.
 //
 // Reference: experts() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 
@@ -41,9 +43,9 @@ struct Params {
 //!include lib/experts_tile.wgsl
 
 //!if tier == matrix
-// x is what to_halves has made, weights are 1e-4 .. 65,000: halves; subgroups are of 32. Of every 32 rows of a block 16 are
-// gate's and 16 the same of up, so a thread has both of its columns. Tolerance 1e-6 nmse: halves are off by 2^-12 at most,
-// sums are f32.
+// x is what to_halves has made, weights are 1e-4 .. 65,000: halves; subgroups are of 32. Of every
+// 32 rows of a block 16 are gate's and 16 the same of up, so a thread has both of its columns.
+// Tolerance 1e-6 nmse: halves are off by 2^-12 at most, sums are f32.
 enable f16;
 enable subgroups;
 enable chromium_experimental_subgroup_matrix;
@@ -71,7 +73,8 @@ fn put_eight(i : u32, row : u32, gate : vec4<f32>, up : vec4<f32>) {
     let slot = slot_of(now, i);
     let s = x_scale(row_of(slot));
     let col = row0 + row / 32u * 16u + row % 16u;
-    let h = gelu_tanh(with_adapters(slot, col, s * gate)) * with_adapters(slot, p.n_ff + col, s * up);
+    let h = gelu_tanh(with_adapters(slot, col, s * gate)) *
+        with_adapters(slot, p.n_ff + col, s * up);
     for (var c = 0u; c < 4u; c++) {
         if (col + c < p.n_ff) {
             y[slot * p.n_ff + col + c] = h[c];

@@ -15,7 +15,8 @@
 //!axis tier plain subgroup
 //!axis product own
 //!axis matrices 1
-//!axis input f32
+//!axis input memory
+//!axis acts f32
 //!include lib/lanes.wgsl
 //!include lib/matvec.wgsl
 //!include lib/lora.wgsl

@@ -1,11 +1,12 @@
-// experts_matmul - y[slot] = W_e x[slot], adapters included, for the slots of experts_plan's tiles     (prefill)
+// experts_matmul - y[slot] = W_e x[slot], adapters included, for the slots of experts_plan's tiles
+//   (prefill)
 //
-//   x     read   rows of cols f32: a row a slot         grid   a workgroup per tile and ROWS rows of W_e,
-//                (by_slot 1), or a row a t                     tiles first
-//   plan  read   of experts_plan                        bytes  W_e once a tile, x once per ROWS rows of W
-//   w     read   n_mat x rows x cols                    needs  x_stride % 4 == 0; x finite up to 8-fold
-//   z     read   n_slots x rank f32                            columns; rank 0: z and b are any buffers,
-//   b     read   see lib/lora.wgsl                             unread
+//   x     read   rows of cols f32: a row a slot   grid   a workgroup per tile and ROWS rows of W_e,
+//                (by_slot 1), or a row a t               tiles first
+//   plan  read   of experts_plan                  bytes  W_e once a tile, x once per ROWS rows of W
+//   w     read   n_mat x rows x cols              needs  x_stride % 4 == 0; x finite up to 8-fold
+//   z     read   n_slots x rank f32                      columns; rank 0: z and b are any buffers,
+//   b     read   see lib/lora.wgsl                       unread
 //   y     write  n_slots x y_stride f32
 //
 // The buffer holds the experts [mat0, mat0 + n_mat): y of other experts' slots stays as it is.
@@ -41,8 +42,9 @@ struct Params {
 //!include lib/experts_tile.wgsl
 
 //!if tier == matrix
-// x is what to_halves has made, weights are 1e-4 .. 65,000: halves; subgroups are of 32. Adapters are added to the results
-// in f32. Tolerance 1e-6 nmse: halves are off by 2^-12 at most, sums are f32.
+// x is what to_halves has made, weights are 1e-4 .. 65,000: halves; subgroups are of 32. Adapters
+// are added to the results in f32. Tolerance 1e-6 nmse: halves are off by 2^-12 at most, sums are
+// f32.
 enable f16;
 enable subgroups;
 enable chromium_experimental_subgroup_matrix;

@@ -1,12 +1,14 @@
-// experts_plan - the slots (row t, choice s) by their expert, cut into tiles of at most 32 slots of one expert
+// experts_plan - the slots (row t, choice s) by their expert, cut into tiles of at most 32 slots of
+//   one expert
 //
 //   ids   read   n_slots i32                          grid   one workgroup
 //   plan  write  n_tiles x (expert, first, n, 0) u32, bytes  ids twice, plan once
 //                then n_slots u32: slots by expert    needs  n_expert <= 1024, ids below it,
 //                                                            n_tiles >= n_slots / 32 + n_expert
 //
-// Tile i holds the slots [first, first + n) of the second list; the tiles that are left over have n = 0.
-// Which slot of an expert comes first is up to the threads: a slot's result does not depend on its neighbours.
+// Tile i holds the slots [first, first + n) of the second list; the tiles that are left over have n
+// = 0. Which slot of an expert comes first is up to the threads: a slot's result does not depend on
+// its neighbours.
 // Reference: experts() in src/ops/ops_cpu_fast.c, which groups alike. Tolerance 0: counting.
 
 //!axis tier plain

@@ -1,18 +1,22 @@
-// router_scores - z = W (x / sqrt(mean(x^2) + eps) / sqrt(cols) * scale), y = x / sqrt(mean(x^2) + eps) * norm     (each row)
+// router_scores - z = W (x / sqrt(mean(x^2) + eps) / sqrt(cols) * scale), y = x / sqrt(mean(x^2) +
+//   eps) * norm     (each row)
 //
-//   x       read   rows x cols f32          grid   rows * ceil(n_expert / (WG / LANES))
-//   w       read   n_expert x cols f32      bytes  w once a row; x and scale once a workgroup; norm and y once a row
-//   scale   read   cols f32                 needs  cols % 4 == 0; where p.settles cols % 16 == 0, else s is any buffer,
-//   norm    read   cols f32                        unwritten
-//   scores  write  rows x n_expert f32
+//   x       read   rows x cols f32       grid   rows * ceil(n_expert / (WG / LANES))
+//   w       read   n_expert x cols f32   bytes  w once a row; x and scale once a workgroup; norm
+//   scale   read   cols f32                     and y once a row
+//   norm    read   cols f32              needs  cols % 4 == 0; where p.settles cols % 16 == 0, else
+//   scores  write  rows x n_expert f32          s is any buffer, unwritten
 //   y       write  rows x cols f32
 //   s       write  y, settled
 //
-// The norm is a factor of the whole row, so it is summed beside the dot product and applied at the end.
-// Every workgroup has it then, and makes its share of y, which the experts read.
-// Reference: rms_norm(), linear() and times() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sum here.
+// The norm is a factor of the whole row, so it is summed beside the dot product and applied at the
+// end. Every workgroup has it then, and makes its share of y, which the experts read.
+// Reference: rms_norm(), linear() and times() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sum
+// here.
 
+//!axis acts f32 int8
 //!include lib/base.wgsl
+//!include lib/acts.wgsl
 
 struct Params {
     rows : u32,
@@ -88,7 +92,9 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         let quarter = left / 4u;
         if (part < quarter) {
             d = (d + dots[lid + quarter]) + (dots[lid + 2u * quarter] + dots[lid + 3u * quarter]);
-            square = (square + squares[lid + quarter]) + (squares[lid + 2u * quarter] + squares[lid + 3u * quarter]);
+            square =
+                (square + squares[lid + quarter]) +
+                (squares[lid + 2u * quarter] + squares[lid + 3u * quarter]);
         }
         workgroupBarrier();
         dots[lid] = d;

@@ -4,7 +4,8 @@
 //   w       read    cols f32          bytes  3 reads + 1 write an element
 //   x       update  rows x cols f32   needs  cols % 4 == 0
 //
-// Reference: rms_norm() and add() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sum here, f64 there.
+// Reference: rms_norm() and add() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sum here, f64
+// there.
 
 //!axis tier plain subgroup
 //!include lib/base.wgsl

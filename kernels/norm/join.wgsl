@@ -3,15 +3,16 @@
 //
 //   x       read   rows x cols f32   grid   as many workgroups a row as one likes, each t in turn
 //   branch  read   rows x cols f32   bytes  4 reads + 2 writes an element
-//   post    read   cols f32          needs  cols % 4 == 0; has_branch 0: nothing is added, branch and post are
-//   scale   read   1 f32                    any buffers; has_scale 0: factor 1, any buffer;
-//   next_w  read   cols f32                 has_next 0: y would be to[t], next_w is any buffer; puts 0: no y
-//   to      write  rows x cols f32
+//   post    read   cols f32          needs  cols % 4 == 0; has_branch 0: nothing is added, branch
+//   scale   read   1 f32                    and post are any buffers; has_scale 0: factor 1, any
+//   next_w  read   cols f32                 buffer; has_next 0: y would be to[t], next_w is any
+//   to      write  rows x cols f32          buffer; puts 0: no y
 //   y       write  rows x cols f32
 //
-// The end of one block and the start of the next in one dispatch, for rows of any length: see join_runs. Every workgroup of a
-// row adds all of it up, and then writes its part.
-// Reference: the nodes of rule residual_norm, in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
+// The end of one block and the start of the next in one dispatch, for rows of any length: see
+// join_runs. Every workgroup of a row adds all of it up, and then writes its part.
+// Reference: the nodes of rule residual_norm, in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums
+// here, f64 there.
 
 //!axis tier plain subgroup
 //!axis vectors each

@@ -3,20 +3,23 @@
 //
 //   x       read   rows x cols f32   grid   rows workgroups
 //   branch  read   rows x cols f32   bytes  4 reads + 2 or 3 writes an element
-//   post    read   cols f32          needs  cols % 16 == 0; cols <= 16 RUNS WG, RUNS 1 or 2; has_branch 0: nothing is added,
-//   scale   read   1 f32                    branch and post are any buffers; has_scale 0: factor 1, any buffer;
-//   next_w  read   cols f32                 has_next 0: y would be to[t], next_w is any buffer; puts 0: no y;
-//   to      write  rows x cols f32          settles 0: no s
-//   y       write  rows x cols f32
+//   post    read   cols f32          needs  cols % 16 == 0; cols <= 16 RUNS WG, RUNS 1 or 2;
+//   scale   read   1 f32                    has_branch 0: nothing is added, branch and post are any
+//   next_w  read   cols f32                 buffers; has_scale 0: factor 1, any buffer; has_next 0:
+//   to      write  rows x cols f32          y would be to[t], next_w is any buffer; puts 0: no y;
+//   y       write  rows x cols f32          settles 0: no s
 //   s       write  y, settled
 //
 // As join, for rows that the registers of a workgroup hold: all is read at once, and once.
-// Reference: the nodes of rule residual_norm, in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
+// Reference: the nodes of rule residual_norm, in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums
+// here, f64 there.
 
+//!axis acts f32 int8
 //!axis tier plain subgroup
 //!axis vectors each
 //!include lib/lanes.wgsl
 //!include lib/residual.wgsl
+//!include lib/acts.wgsl
 
 override RUNS : u32 = 1u; // of sixteen columns, that a thread has
 //!bind s update array<vec4<u32>>

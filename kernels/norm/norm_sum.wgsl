@@ -1,4 +1,5 @@
-// norm_sum - y[t] = norm(a[t]) * a_w + norm(b[t]) * b_w  with norm(v) = v / sqrt(mean(v^2) + eps)     (each row t)
+// norm_sum - y[t] = norm(a[t]) * a_w + norm(b[t]) * b_w  with norm(v) = v / sqrt(mean(v^2) + eps)
+//   (each row t)
 //
 //   a    read   rows x cols f32   grid   rows workgroups
 //   b    read   rows x cols f32   bytes  4 reads + 1 write an element
@@ -7,7 +8,8 @@
 //   y    write  rows x cols f32
 //
 // Rows stay in the registers of a workgroup: all is read at once, and once.
-// Reference: the nodes of rule norm_sum, in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
+// Reference: the nodes of rule norm_sum, in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here,
+// f64 there.
 
 //!axis tier plain subgroup
 //!include lib/base.wgsl

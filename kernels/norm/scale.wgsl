@@ -1,11 +1,12 @@
 // scale - x times a number, or capped. HOW 0: x *= w[0]; 1: x *= c; 2: x = c tanh(x / c)
 //
-//   w  read    1 f32; any buffer but for HOW 0   grid   one thread per number, workgroups over x and y
-//   x  update  n f32                             bytes  1 read + 1 write per number
+//   w  read    1 f32; any buffer but for HOW 0   grid   one thread per number, workgroups over x
+//   x  update  n f32                                    and y
+//                                                bytes  1 read + 1 write per number
 //                                                needs  c > 0 for HOW 2
 //
-// Reference: scale(), times() and softcap() in src/ops/ops_cpu.c. Tolerance 0 for products (one rounding
-// here and there), 1e-10 nmse for tanh.
+// Reference: scale(), times() and softcap() in src/ops/ops_cpu.c. Tolerance 0 for products (one
+// rounding here and there), 1e-10 nmse for tanh.
 
 //!include lib/base.wgsl
 

@@ -5,7 +5,6 @@ fn sixteen(i : u32) -> Sixteen {
     return two_eights(eight(i), eight(i + 1u));
 }
 
-const CODES : bool = false; // of weights that are floats nothing is made ready
 const UNIT : u32 = 8u;
 alias Acts = Eight;
 

@@ -19,7 +19,6 @@ fn sixteen(i : u32) -> Sixteen {
 
 // ---- few rows: a lane's unit is a block: one vec4 and a half ----
 
-const CODES : bool = true; // products take activations in runs, see keep() in lib/matvec
 const UNIT : u32 = 32u;
 alias Acts = Acts32;
 
@@ -32,7 +31,7 @@ fn unit_dot(at : u32, u : u32, v : Acts) -> f32 {
     let i = at + u;
     let q = w_at(i);
     return half_at(w_scales(), i) *
-           (dot16(low_nibbles(q), 8.0, v.a) + dot16(high_nibbles(q), 8.0, v.b));
+           (dot16(low_nibbles(q), 8.0, v.a) + dot16_high(q, 8.0, v.b));
 }
 
 // ---- subgroup matrices: the bits of sixteen weights, and halves of them ----

@@ -16,7 +16,9 @@ fn affine_group(head : vec4<u32>, g : u32) -> vec2<f32> {
     let four = select(0u, 0x0fu, upper);
     let rest = select(0x3fu, 0x30u, upper);
     let past = vec2<u32>(shift + select(0u, 2u, upper));
-    let two = ((head.ww >> vec2<u32>(shift, shift + 4u)) & vec2<u32>(four)) | ((head.yz >> past) & vec2<u32>(rest));
+    let two =
+        ((head.ww >> vec2<u32>(shift, shift + 4u)) & vec2<u32>(four)) |
+        ((head.yz >> past) & vec2<u32>(rest));
     return unpack2x16float(head.x) * vec2<f32>(two);
 }
 
@@ -39,7 +41,6 @@ fn sixteen(i : u32) -> Sixteen {
 
 // ---- few rows: a lane's unit is a group, one vec4 of nibbles; eight lanes share a header ----
 
-const CODES : bool = true; // products take activations in runs, see keep() in lib/matvec
 const UNIT : u32 = 32u;
 alias Acts = Acts32;
 
@@ -54,7 +55,8 @@ fn unit_dot(at : u32, u : u32, v : Acts) -> f32 {
     let head = 9u * (u >> 3u);
     let q = w_at(row + (head + 1u + (u & 7u)));
     let m = affine_group(w_at(row + head), u & 7u);
-    return m.x * (dot16(low_nibbles(q), 0.0, v.a) + dot16(high_nibbles(q), 0.0, v.b)) - m.y * (v.a.sum + v.b.sum);
+    return m.x * (dot16(low_nibbles(q), 0.0, v.a) + dot16_high(q, 0.0, v.b)) -
+        m.y * (v.a.sum + v.b.sum);
 }
 
 // ---- subgroup matrices: the bits of sixteen weights, and halves of them ----

@@ -30,7 +30,6 @@ fn sixteen(i : u32) -> Sixteen {
 
 // ---- few rows: a lane's unit is a block: one vec4, a word of fifth bits and a half ----
 
-const CODES : bool = true; // products take activations in runs, see keep() in lib/matvec
 const UNIT : u32 = 32u;
 alias Acts = Acts32;
 
@@ -68,6 +67,8 @@ fn halves_of(r : Raw, i : u32) -> Halves {
     let s = half_of(r.d, i >> 2u);
     let high = r.high >> (8u * (i & 2u));
     let low = (r.q >> vec4<u32>(2u * (i & 2u))) & vec4<u32>(0x0f0f0f0fu);
-    let bits = vec4<u32>(fifth_bits(high), fifth_bits(high >> 4u), fifth_bits(high >> 8u), fifth_bits(high >> 12u));
+    let bits =
+        vec4<u32>(fifth_bits(high), fifth_bits(high >> 4u), fifth_bits(high >> 8u),
+                  fifth_bits(high >> 12u));
     return half_codes16(low | bits, s, -16.0 * s);
 }

@@ -28,7 +28,9 @@ fn affine_lane(head : vec4<u32>, p : u32) -> vec4<f32> {
     let four = select(0u, 0x0f0fu, upper);
     let rest = select(0x3f3fu, 0x3030u, upper);
     let past = vec2<u32>(shift + select(0u, 2u, upper));
-    let two = ((head.ww >> vec2<u32>(shift, shift + 4u)) & vec2<u32>(four)) | ((head.yz >> past) & vec2<u32>(rest));
+    let two =
+        ((head.ww >> vec2<u32>(shift, shift + 4u)) & vec2<u32>(four)) |
+        ((head.yz >> past) & vec2<u32>(rest));
     let d = unpack2x16float(head.x);
     return d.xxyy * vec4<f32>(vec4<u32>(two.x & 0xffu, two.x >> 8u, two.y & 0xffu, two.y >> 8u));
 }
@@ -63,7 +65,6 @@ fn sixteen(i : u32) -> Sixteen {
 
 // Four lanes share the fifth bits, eight a header.
 
-const CODES : bool = true; // products take activations in runs, see keep() in lib/matvec
 const UNIT : u32 = 32u;
 alias Acts = Acts32;
 

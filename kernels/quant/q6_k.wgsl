@@ -31,14 +31,14 @@ fn sixteen(i : u32) -> Sixteen {
     let block = i >> 5u;
     let low = w_at(12u * block + ((i >> 2u) & 7u)) >> vec4<u32>(2u * (i & 2u));
     let high = upper16(word_at(48u * block + 32u + ((i >> 1u) & 15u)));
-    return scaled16((low & vec4<u32>(0x0f0f0f0fu)) | high, 32.0, q6_scale(block, (i >> 1u) & 15u), 0.0);
+    return scaled16((low & vec4<u32>(0x0f0f0f0fu)) | high, 32.0, q6_scale(block, (i >> 1u) & 15u),
+                    0.0);
 }
 
 // ---- few rows: a lane's unit is a group ----
 
 // One vec4 of nibbles, and half a vec4 of the two bits above them, of which its neighbour has the
 // other half.
-const CODES : bool = true; // products take activations in runs, see keep() in lib/matvec
 const UNIT : u32 = 32u;
 alias Acts = Acts32;
 
@@ -56,7 +56,8 @@ fn unit_dot(at : u32, u : u32, v : Acts) -> f32 {
     let both = w_at(12u * row + (12u * block + 8u + (group >> 1u)));
     let high = select(both.xy, both.zw, (group & 1u) == 1u);
     let four = word_at(w_scales() + 4u * row + (4u * block + (group >> 1u)));
-    let sc = (vec2<u32>(four) >> (vec2<u32>(16u * (group & 1u)) + vec2<u32>(0u, 8u))) & vec2<u32>(0xffu);
+    let sc =
+        (vec2<u32>(four) >> (vec2<u32>(16u * (group & 1u)) + vec2<u32>(0u, 8u))) & vec2<u32>(0xffu);
     let products = vec2<f32>(dot16(low_nibbles(low) | upper16(high.x), 32.0, v.a),
                              dot16(high_nibbles(low) | upper16(high.y), 32.0, v.b));
     return half_at(w_d(), row + block) * dot(vec2<f32>(sc ^ vec2<u32>(0x80u)) - 128.0, products);

@@ -14,7 +14,6 @@ fn sixteen(i : u32) -> Sixteen {
 
 // ---- few rows: a lane's unit is half a block: one vec4; two lanes share the scale ----
 
-const CODES : bool = true; // products take activations in runs, see keep() in lib/matvec
 const UNIT : u32 = 16u;
 alias Acts = Run;
 

@@ -16,7 +16,6 @@ fn sixteen(i : u32) -> Sixteen {
 // ---- few rows: a lane's unit is a block: one vec4 and two f32 ----
 
 // sum (s q + o) x = s sum q x + o sum x
-const CODES : bool = true; // products take activations in runs, see keep() in lib/matvec
 const UNIT : u32 = 16u;
 alias Acts = Run;
 

@@ -1,8 +1,9 @@
 // argmax_part - the best (key, id) of each of the grid's equal shares of a row of logits
 //
-//   logits  read   first + n f32             grid   as many workgroups as parts, in x only
-//   parts   write  grid x (key, id) u32      bytes  n f32
-//                                            needs  key: an integer in the logits' order (lib/key.wgsl)
+//   logits  read   first + n f32          grid   as many workgroups as parts, in x only
+//   parts   write  grid x (key, id) u32   bytes  n f32
+//                                         needs  key: an integer in the logits' order
+//                                                (lib/key.wgsl)
 //
 // Reference: best_of() in src/text/sampler.c, with argmax. Tolerance 0: comparisons only.
 

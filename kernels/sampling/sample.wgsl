@@ -1,13 +1,13 @@
-// sample - a token drawn from the k best of sample_part's parts: top-p and min-p on softmax(z), then one
-//   draw from softmax(z / temperature) of what is left; the step moves on
+// sample - a token drawn from the k best of sample_part's parts: top-p and min-p on softmax(z),
+//   then one draw from softmax(z / temperature) of what is left; the step moves on
 //
 //   parts    read    n_parts x (key, item) u32    grid   one workgroup
 //   history  update  tokens by position, u32      bytes  the parts, once a round (2 to 7)
 //   ids      update  ids[0], u32                  needs  0 < k <= 1024, temperature > 0,
 //   state    update  the step, 16 u32                    step.rows as the step had them
 //
-// Reference: sampler_draw() in src/text/sampler.c. Tolerance: the same token but where a sum in f32 and
-// one in f64 fall on different sides of a limit or the draw.
+// Reference: sampler_draw() in src/text/sampler.c. Tolerance: the same token but where a sum in f32
+// and one in f64 fall on different sides of a limit or the draw.
 
 //!axis tier plain
 //!include lib/key.wgsl
@@ -103,12 +103,14 @@ fn main(@builtin(local_invocation_index) lid : u32) {
     }
     workgroupBarrier();
 
-    // top-p: an item stays while those before it hold less than top_p. min-p: while it is likely enough.
+    // top-p: an item stays while those before it hold less than top_p. min-p: while it is likely
+    // enough.
     var w = four_weights(n, 1.0, lid);
     var sums = workgroup_scan(w.x + w.y + w.z + w.w, lid);
     let place = vec4<u32>(4u * lid) + vec4<u32>(0u, 1u, 2u, 3u);
     let likely = (before(w, sums.x) < vec4<f32>(p.top_p * sums.y)) | vec4<bool>(p.top_p >= 1.0);
-    let keep = (place < vec4<u32>(n)) & ((likely & (w >= vec4<f32>(p.min_p))) | (place == vec4<u32>(0u)));
+    let keep =
+        (place < vec4<u32>(n)) & ((likely & (w >= vec4<f32>(p.min_p))) | (place == vec4<u32>(0u)));
     atomicAdd(&n_kept, count(keep));
     workgroupBarrier();
     let kept = atomicLoad(&n_kept);

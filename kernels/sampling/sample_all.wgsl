@@ -1,13 +1,13 @@
-// sample_all - a token drawn from all logits: top-k, top-p and min-p on softmax(z), then one draw from
-//   softmax(z / temperature) of what is left; the step moves on
+// sample_all - a token drawn from all logits: top-k, top-p and min-p on softmax(z), then one draw
+//   from softmax(z / temperature) of what is left; the step moves on
 //
 //   logits   read    first + n f32                grid   one workgroup
 //   history  update  tokens by position, u32      bytes  n f32, some 10 to 20 times
 //   ids      update  ids[0], u32                  needs  n < 2^24, temperature > 0,
 //   state    update  the step, 16 u32                    step.rows as the step had them
 //
-// For any top_k; sample_part and sample are faster where it is 1 to 1024. Nothing is sorted: each limit is
-// a bar that the items reach or not, found by radix descent over sums of 31-bit weights.
+// For any top_k; sample_part and sample are faster where it is 1 to 1024. Nothing is sorted: each
+// limit is a bar that the items reach or not, found by radix descent over sums of 31-bit weights.
 // Reference: sampler_draw() in src/text/sampler.c. Tolerance: the same token but where the weights'
 // rounding moves it over a limit or the draw.
 
@@ -90,7 +90,8 @@ fn main(@builtin(local_invocation_index) lid : u32) {
             bar = least;
         }
     }
-    // The first item with u * total < sum up to and with it: the sum is at least floor(u * total) + 1.
+    // The first item with u * total < sum up to and with it: the sum is at least floor(u * total) +
+    // 1.
     let total = select_total(bar, TEMPERED, lid);
     let u = rng_bits(vec2<u32>(state[STEP_SEED], state[STEP_SEED + 1u]), state[STEP_DRAW]);
     let low = u64_shift_right(u64_of_product(total.x, u), 24u);

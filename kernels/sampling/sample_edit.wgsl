@@ -1,15 +1,17 @@
-// sample_edit - logits before a draw: suppressed ids become minus infinity, biases are added, then each token
-//   of the last penalty_window ones: z = (z > 0 ? z / repeat : z * repeat) - count * frequency - presence
+// sample_edit - logits before a draw: suppressed ids become minus infinity, biases are added, then
+//   each token of the last penalty_window ones: z = (z > 0 ? z / repeat : z * repeat) - count *
+//   frequency - presence
 //
-//   lists    read    u32: n_suppress ids, then    grid   one workgroup
-//                    n_bias x (id, bits of f32)   bytes  the lists, the window, 2 words a touched logit
-//   history  read    tokens by position, u32      needs  the ids of biases differ; counts is all 0 before,
-//   counts   update  n_vocab u32                         and is again after
-//   logits   update  first + n_vocab f32, as u32
+//   lists    read    u32: n_suppress ids, then     grid   one workgroup
+//                    n_bias x (id, bits of f32)    bytes  the lists, the window, 2 words a touched
+//   history  read    tokens by position, u32              logit
+//   counts   update  n_vocab u32                   needs  the ids of biases differ; counts is all 0
+//   logits   update  first + n_vocab f32, as u32          before, and is again after
 //
-// The tokens so far are the positions below pos + rows. repeat 1, frequency 0, presence 0 and window 0 are
-// neutral. Ids outside of the vocabulary are passed over.
-// Reference: add_bias() and penalise() in src/text/sampler.c. Tolerance 1e-12 nmse: a device's division.
+// The tokens so far are the positions below pos + rows. repeat 1, frequency 0, presence 0 and
+// window 0 are neutral. Ids outside of the vocabulary are passed over.
+// Reference: add_bias() and penalise() in src/text/sampler.c. Tolerance 1e-12 nmse: a device's
+// division.
 
 //!include lib/step.wgsl
 
@@ -44,7 +46,8 @@ fn main(@builtin(local_invocation_index) lid : u32) {
         let id = lists[p.n_suppress + 2u * i];
         if (id < p.n_vocab && logits[p.first + id] != FORBIDDEN) {
             let z = bitcast<f32>(logits[p.first + id]);
-            logits[p.first + id] = bitcast<u32>(z + bitcast<f32>(lists[p.n_suppress + 2u * i + 1u]));
+            logits[p.first + id] =
+                bitcast<u32>(z + bitcast<f32>(lists[p.n_suppress + 2u * i + 1u]));
         }
     }
     let n_seen = step.pos + step.rows;

@@ -1,8 +1,10 @@
 // sample_mask - logits whose bit is 0 become minus infinity: what a grammar allows next
 //
-//   mask    read    ceil(n / 32) u32, bit i % 32 of word i / 32    grid   ceil(n / 256) workgroups
-//   logits  update  first + n f32, as u32                          bytes  1 bit, 1 write where it is 0
-//                                                                  needs  nothing
+//   mask    read    ceil(n / 32) u32, bit i % 32 of word i / 32
+//   logits  update  first + n f32, as u32
+//   grid   ceil(n / 256) workgroups
+//   bytes  1 bit, 1 write where it is 0
+//   needs  nothing
 //
 // Reference: forbid() in src/text/sampler.c. Tolerance 0.
 

@@ -1,8 +1,9 @@
 // sample_part - the k best of each of the grid's equal shares of a row of logits
 //
-//   logits  read   first + n f32                 grid   as many workgroups as parts, in x only
-//   parts   write  grid x k x (key, item) u32    bytes  n f32, read once a round (2 to 7)
-//                                                needs  0 < k <= 1024, n < 2^24; item: lib/select.wgsl
+//   logits  read   first + n f32                grid   as many workgroups as parts, in x only
+//   parts   write  grid x k x (key, item) u32   bytes  n f32, read once a round (2 to 7)
+//                                               needs  0 < k <= 1024, n < 2^24; item:
+//                                                      lib/select.wgsl
 //
 // The k of a share are in no order; (0, 0) fills up when a share has fewer.
 // Reference: take_best() in src/text/sampler.c, with sample. Tolerance 0: comparisons only.

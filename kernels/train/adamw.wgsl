@@ -1,5 +1,5 @@
-// adamw - m = b1 m + (1 - b1) g, v = b2 v + (1 - b2) g^2, x -= lr (m fix1 / (sqrt(v fix2) + eps) + decay x), where g is
-//   multiplied first; nothing where clip found no number     (training)
+// adamw - m = b1 m + (1 - b1) g, v = b2 v + (1 - b2) g^2, x -= lr (m fix1 / (sqrt(v fix2) + eps) +
+//   decay x), where g is multiplied first; nothing where clip found no number     (training)
 //
 //   control  read    of clip                grid   ceil(n / 64) workgroups
 //   g        read    n f32                  bytes  4 reads + 3 writes an element

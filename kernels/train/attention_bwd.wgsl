@@ -1,6 +1,6 @@
-// attention_bwd - what the kernels of attention's gradient share: a run of query rows [row0, row0 + rows) against the
-// keys [key0, key0 + span), whose scores lie head by head, row by row. PACKED: a position sees none before its example's
-// start; starts never fall.
+// attention_bwd - what the kernels of attention's gradient share: a run of query rows [row0, row0 +
+// rows) against the keys [key0, key0 + span), whose scores lie head by head, row by row. PACKED: a
+// position sees none before its example's start; starts never fall.
 
 //!include lib/base.wgsl
 

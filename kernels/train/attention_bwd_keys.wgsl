@@ -1,14 +1,16 @@
-// attention_bwd_keys - dk[j] += sum over the heads h of a kv head and rows m of d[h][m][j] q[m][h]     (training);
-//   with P and dy in the places of d and q it is dv
+// attention_bwd_keys - dk[j] += sum over the heads h of a kv head and rows m of d[h][m][j] q[m][h]
+//   (training); with P and dy in the places of d and q it is dv
 //
-//   starts  read    i32 a position                     grid   a workgroup per kv head, 64 keys and 64 columns,
-//   d       read    n_head x rows x span f32                  columns first
-//   q       read    rows of n_head x head_dim f32      bytes  d once per 64 columns, q once per 64 keys
-//   dk      update  keys of n_kv_head x head_dim f32   needs  head_dim % 4 == 0, span % 4 == 0;
-//                                                             PACKED 0: starts is any buffer, unread
+//   starts  read    i32 a position                     grid   a workgroup per kv head, 64 keys and
+//   d       read    n_head x rows x span f32                  64 columns, columns first
+//   q       read    rows of n_head x head_dim f32      bytes  d once per 64 columns, q once per 64
+//   dk      update  keys of n_kv_head x head_dim f32          keys
+//                                                      needs  head_dim % 4 == 0, span % 4 == 0;
+//                                                             PACKED 0: starts is any buffer,
+//                                                             unread
 //
-// APART 1: a workgroup has one head, and head number i of every kv head sets its own sums, in copy i of the keys from
-// key0 on; sum_parts adds them up. For devices that a few kv heads do not fill.
+// APART 1: a workgroup has one head, and head number i of every kv head sets its own sums, in copy
+// i of the keys from key0 on; sum_parts adds them up. For devices that a few kv heads do not fill.
 //
 // Reference: attend_bwd() in src/ops/ops_cpu_bwd.c. Tolerance 1e-9 nmse: f32 here.
 
@@ -17,8 +19,8 @@
 //!include train/attention_bwd.wgsl
 
 //!if tier == lone
-// For devices in software, as in matmul. The grid is a thread per kv head, 8 keys and 4 columns, columns first. A turn of
-// the loop takes four rows m.
+// For devices in software, as in matmul. The grid is a thread per kv head, 8 keys and 4 columns,
+// columns first. A turn of the loop takes four rows m.
 const WG : u32 = 16u;
 //!bind d read array<vec4<f32>>
 //!bind q read array<vec4<f32>>
@@ -76,7 +78,8 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
             let rows = four_from(m, p.rows);
             let is = below(m, p.rows);
             let at = ((p.row0 + rows) * p.n_head + h) * n4 + c;
-            let queries = mat4x4<f32>(q[at.x] * is.x, q[at.y] * is.y, q[at.z] * is.z, q[at.w] * is.w);
+            let queries =
+                mat4x4<f32>(q[at.x] * is.x, q[at.y] * is.y, q[at.z] * is.z, q[at.w] * is.w);
             let d0 = (h * p.rows + rows) * (p.span / 4u) + j4;
             sum += queries * d_four(d0);
             sum2 += queries * d_four(d0 + 1u);

@@ -1,10 +1,11 @@
 // attention_bwd_query - dq[m] = sum over keys j of d[h][m][j] k[j], head by head     (training);
 //   with P and V in the places of d and k it is attention's result
 //
-//   starts  read   i32 a position                     grid   a workgroup per head, 64 rows and 64 columns,
-//   d       read   n_head x rows x span f32                  columns first
-//   k       read   keys of n_kv_head x head_dim f32   bytes  d once per 64 columns, k once per 64 rows
-//   dq      write  rows of n_head x head_dim f32      needs  head_dim % 4 == 0, span % 4 == 0;
+//   starts  read   i32 a position                     grid   a workgroup per head, 64 rows and 64
+//   d       read   n_head x rows x span f32                  columns, columns first
+//   k       read   keys of n_kv_head x head_dim f32   bytes  d once per 64 columns, k once per 64
+//   dq      write  rows of n_head x head_dim f32             rows
+//                                                     needs  head_dim % 4 == 0, span % 4 == 0;
 //                                                            PACKED 0: starts is any buffer, unread
 //
 // Reference: attend_bwd() in src/ops/ops_cpu_bwd.c. Tolerance 1e-9 nmse: f32 here.
@@ -14,7 +15,8 @@
 //!include train/attention_bwd.wgsl
 
 //!if tier == lone
-// For devices in software, as in matmul. The grid is a thread per head, 8 rows and 4 columns, columns first.
+// For devices in software, as in matmul. The grid is a thread per head, 8 rows and 4 columns,
+// columns first.
 const WG : u32 = 16u;
 //!bind d read array<vec4<f32>>
 //!bind k read array<vec4<f32>>

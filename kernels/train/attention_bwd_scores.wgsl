@@ -1,9 +1,10 @@
 // attention_bwd_scores - s[h][m][j] = x[m] . y[j], head by head: Q K', and dy V'     (training)
 //
-//   starts  read   i32 a position                     grid   a workgroup per head and 64 x 64 (m, j), j first
-//   x       read   rows of n_head x head_dim f32      bytes  x and y once per 64 of the other
-//   y       read   keys of n_kv_head x head_dim f32   needs  head_dim % 4 == 0, span % 4 == 0;
-//   s       write  n_head x rows x span f32                  PACKED 0: starts is any buffer, unread
+//   starts  read   i32 a position                     grid   a workgroup per head and 64 x 64 (m,
+//   x       read   rows of n_head x head_dim f32             j), j first
+//   y       read   keys of n_kv_head x head_dim f32   bytes  x and y once per 64 of the other
+//   s       write  n_head x rows x span f32           needs  head_dim % 4 == 0, span % 4 == 0;
+//                                                            PACKED 0: starts is any buffer, unread
 //
 // A tile in which no row sees a key stays as it is.
 // Reference: attend_bwd() in src/ops/ops_cpu_bwd.c. Tolerance 1e-9 nmse: f32 here.
@@ -13,8 +14,8 @@
 //!include train/attention_bwd.wgsl
 
 //!if tier == lone
-// For devices in software, as in matmul. The grid is a thread per head and 8 x 4 (m, j), j first. A block in which no row
-// sees a key stays as it is.
+// For devices in software, as in matmul. The grid is a thread per head and 8 x 4 (m, j), j first. A
+// block in which no row sees a key stays as it is.
 const WG : u32 = 16u;
 //!bind x read array<vec4<f32>>
 //!bind y read array<vec4<f32>>

@@ -1,12 +1,13 @@
-// attention_bwd_softmax - each row of scores: s becomes P = softmax(s) over the keys that it sees, and d = dP becomes
-//   dS = P (dP - sum P dP); other keys become 0     (training)
+// attention_bwd_softmax - each row of scores: s becomes P = softmax(s) over the keys that it sees,
+//   and d = dP becomes dS = P (dP - sum P dP); other keys become 0     (training)
 //
 //   starts  read    i32 a position                grid   one workgroup a (head, row)
 //   s       update  n_head x rows x span f32      bytes  5 reads + 2 writes an element
 //   d       update  n_head x rows x span f32      needs  FORWARD 1: d is any buffer, untouched;
 //                                                        PACKED 0: starts is any buffer, unread
 //
-// Reference: attend_bwd() in src/ops/ops_cpu_bwd.c. Tolerance 1e-9 nmse: f32 here, the device's exp.
+// Reference: attend_bwd() in src/ops/ops_cpu_bwd.c. Tolerance 1e-9 nmse: f32 here, the device's
+// exp.
 
 //!axis tier plain
 //!include train/attention_bwd.wgsl

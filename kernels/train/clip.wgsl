@@ -1,4 +1,5 @@
-// clip - the end of a step's sums: the gradient's length, and by what it is multiplied     (training)
+// clip - the end of a step's sums: the gradient's length, and by what it is multiplied
+//   (training)
 //
 //   control  update  N_CONTROL f32          grid   one workgroup
 //                                           bytes  nothing to speak of

@@ -1,5 +1,6 @@
-// dropout - which numbers of x an adapter sees: dropout_row() and dropout_factor() of src/ops/ops.h, to the bit. Needs
-// Params with salt (the adapter's), share (left out) and kept (1 / (1 - share)); the pass's key is the step's seed.
+// dropout - which numbers of x an adapter sees: dropout_row() and dropout_factor() of
+// src/ops/ops.h, to the bit. Needs Params with salt (the adapter's), share (left out) and kept (1 /
+// (1 - share)); the pass's key is the step's seed.
 //!include lib/step.wgsl
 override DROP : u32 = 0u; // 0: it sees all of x
 

@@ -4,7 +4,8 @@
 //   b  read   rows x b_stride f32      bytes  2 reads + 1 write an element
 //   y  write  rows x cols f32          needs  all numbers multiples of 4; g and b may be one buffer
 //
-// Reference: expert_forward() in src/ops/ops_cpu_bwd_experts.c. Tolerance 1e-10 nmse: the device's exp.
+// Reference: expert_forward() in src/ops/ops_cpu_bwd_experts.c. Tolerance 1e-10 nmse: the device's
+// exp.
 
 //!include lib/base.wgsl
 

@@ -1,10 +1,12 @@
-// experts_act_bwd - g is gate and up side by side, n_ff each; from d, the gradient of gelu(gate) * up, to theirs     (training)
+// experts_act_bwd - g is gate and up side by side, n_ff each; from d, the gradient of gelu(gate) *
+//   up, to theirs     (training)
 //
 //   g   read   rows x 2 n_ff f32       grid   ceil(rows * n_ff / 4 / 64) workgroups
 //   d   read   rows x n_ff f32         bytes  3 reads + 2 writes an element of d
 //   dg  write  rows x 2 n_ff f32       needs  n_ff % 4 == 0
 //
-// Reference: expert_backward() in src/ops/ops_cpu_bwd_experts.c. Tolerance 1e-10 nmse: the device's exp.
+// Reference: expert_backward() in src/ops/ops_cpu_bwd_experts.c. Tolerance 1e-10 nmse: the device's
+// exp.
 
 //!include lib/base.wgsl
 //!include train/gelu_bwd.wgsl

@@ -1,11 +1,13 @@
-// experts_dweights - dw[slot] = act[slot] . dact[slot] / weight[slot], where dact has the weight in it     (training)
+// experts_dweights - dw[slot] = act[slot] . dact[slot] / weight[slot], where dact has the weight in
+//   it     (training)
 //
 //   act      read   n_slots x n_ff f32      grid   one workgroup a slot
 //   dact     read   n_slots x n_ff f32      bytes  2 reads an element
 //   weights  read   n_slots f32             needs  n_ff % 4 == 0
 //   dw       write  n_slots f32
 //
-// Reference: cpu_experts_bwd() in src/ops/ops_cpu_bwd_experts.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
+// Reference: cpu_experts_bwd() in src/ops/ops_cpu_bwd_experts.c. Tolerance 1e-10 nmse: f32 sums
+// here, f64 there.
 
 //!axis tier plain
 //!include lib/base.wgsl

@@ -1,17 +1,18 @@
-// experts_matmul_bwd - dx[slot] = W_e' dy[slot] + sum of the adapters s A_e' u[slot], for the slots of experts_plan's
-//   tiles; with add it is added     (training)
+// experts_matmul_bwd - dx[slot] = W_e' dy[slot] + sum of the adapters s A_e' u[slot], for the slots
+//   of experts_plan's tiles; with add it is added     (training)
 //
-//   dy    read    n_slots x rows f32          grid   a workgroup per tile and 64 columns of W_e, tiles first
-//   plan  read    of experts_plan             bytes  W_e once a tile, dy once per 64 columns
-//   w     read    n_mat x rows x cols         needs  cols, rows % 4 == 0; rank 0: u, a and s are any buffers,
-//   u     read    n_slots x rank f32                 unread
-//   a     read    rank x cols f32 an expert
+//   dy    read    n_slots x rows f32          grid   a workgroup per tile and 64 columns of W_e,
+//   plan  read    of experts_plan                    tiles first
+//   w     read    n_mat x rows x cols         bytes  W_e once a tile, dy once per 64 columns
+//   u     read    n_slots x rank f32          needs  cols, rows % 4 == 0; rank 0: u, a and s are
+//   a     read    rank x cols f32 an expert          any buffers, unread
 //   s     read    rank f32 at s_at
 //   dx    update  n_slots x cols f32
 //
 // The buffer holds the experts [mat0, mat0 + n_mat): dx of other experts' slots stays as it is.
 //
-// Reference: cpu_experts_bwd() in src/ops/ops_cpu_bwd_experts.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
+// Reference: cpu_experts_bwd() in src/ops/ops_cpu_bwd_experts.c. Tolerance 1e-10 nmse: f32 sums
+// here, f64 there.
 
 //!axis format f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
 //!axis product own

@@ -2,8 +2,8 @@
 //
 //   x        read   n_slots / n_used x cols f32   grid   ceil(n_slots * cols / 4 / 64) workgroups
 //   ids      read   n_slots i32                   bytes  1 read + 1 write an element of y
-//   weights  read   n_slots f32                   needs  cols % 4 == 0; has_factor 0: scale is any buffer
-//   scale    read   n_expert f32
+//   weights  read   n_slots f32                   needs  cols % 4 == 0; has_factor 0: scale is any
+//   scale    read   n_expert f32                         buffer
 //   y        write  n_slots x cols f32
 //
 // Reference: gather_expert() in src/ops/ops_cpu_bwd_experts.c. Tolerance 0.

@@ -1,9 +1,10 @@
-// gelu_mul_bwd - y = gelu(a) * b[:, col ...]: d = dy becomes dy * b * gelu'(a), and db = dy * gelu(a)
+// gelu_mul_bwd - y = gelu(a) * b[:, col ...]: d = dy becomes dy * b * gelu'(a), and db = dy *
+//   gelu(a)
 //
 //   a   read    rows x a_stride f32   grid   ceil(rows * cols / 4 / 64) workgroups
 //   b   read    rows x b_stride f32   bytes  3 reads + 2 writes an element
-//   d   update  rows x cols f32       needs  all numbers multiples of 4; has_db 0: db is any buffer, unwritten
-//   db  write   rows x cols f32
+//   d   update  rows x cols f32       needs  all numbers multiples of 4; has_db 0: db is any
+//   db  write   rows x cols f32              buffer, unwritten
 //
 // Reference: gelu_mul_bwd() in src/ops/ops_cpu_bwd.c. Tolerance 1e-10 nmse: the device's exp.
 

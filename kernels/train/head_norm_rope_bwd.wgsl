@@ -1,4 +1,5 @@
-// head_norm_rope_bwd - each head of d: the rotation back, then as rms_norm_bwd with the head u of x as it was
+// head_norm_rope_bwd - each head of d: the rotation back, then as rms_norm_bwd with the head u of x
+//   as it was
 //
 //   table  read    rows x 2 n_pair f32: cosines, sines   grid   one workgroup a (row, head)
 //   x      read    rows x n_head x head_dim f32          bytes  4 reads + 2 writes an element
@@ -6,7 +7,8 @@
 //   d      update  rows x n_head x head_dim f32
 //
 // n_pair 0: no rotation, table is any buffer; has_w 0: no weight, w is any buffer.
-// Reference: head_norm_rope_bwd() in src/ops/ops_cpu_bwd.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
+// Reference: head_norm_rope_bwd() in src/ops/ops_cpu_bwd.c. Tolerance 1e-10 nmse: f32 sums here,
+// f64 there.
 
 //!axis tier plain
 //!include lib/base.wgsl

@@ -1,13 +1,14 @@
-// lora_grad - out[k][j] += s * sum over rows t of z[t][k] (m * x)[t][j]: the gradients of A and B; DROP 0: m is 1
-//   (training)
+// lora_grad - out[k][j] += s * sum over rows t of z[t][k] (m * x)[t][j]: the gradients of A and B;
+//   DROP 0: m is 1 (training)
 //
-//   z    read    n x z_stride f32, from column z_at      grid   a workgroup per matrix, 16 columns k and
-//   x    read    rows of `wide` f32                             4 LANES columns j, j first
-//   ids  read    n i32                                   bytes  x once per 16 k, z once per 4 LANES j
-//   out  update  n_mat x (rank x wide) f32               needs  wide, z_stride, z_at % 4 == 0
+//   z    read    n x z_stride f32, from column z_at   grid   a workgroup per matrix, 16 columns k
+//   x    read    rows of `wide` f32                          and 4 LANES columns j, j first
+//   ids  read    n i32                                bytes  x once per 16 k, z once per 4 LANES j
+//   out  update  n_mat x (rank x wide) f32            needs  wide, z_stride, z_at % 4 == 0
 //
-// out[k][j] lies at k out_k + j out_j. MANY: row t counts for the matrix ids[t], and x has a row for each of n_used
-// rows in turn (by_slot 0) or for every t. Rows are added in their order, GROUPS runs of them side by side.
+// out[k][j] lies at k out_k + j out_j. MANY: row t counts for the matrix ids[t], and x has a row
+// for each of n_used rows in turn (by_slot 0) or for every t. Rows are added in their order, GROUPS
+// runs of them side by side.
 // Reference: linear_bwd() in src/ops/ops_cpu_bwd.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 
 //!axis tier plain lone
@@ -41,7 +42,8 @@ struct Params {
 override MANY : u32 = 0u;
 
 //!if tier == lone
-// For devices in software, as in matmul. The grid is a thread per matrix, 8 columns k and 4 columns j, j first.
+// For devices in software, as in matmul. The grid is a thread per matrix, 8 columns k and 4 columns
+// j, j first.
 const WG : u32 = 16u;
 
 // 1 for each of the rows that counts for the matrix.
@@ -124,7 +126,8 @@ fn plus_four(sum : mat4x4<f32>, v : vec4<f32>, x : vec4<f32>) -> mat4x4<f32> {
 }
 
 fn plus_rows(sum : mat4x4<f32>, at : vec4<u32>, x : mat4x4<f32>) -> mat4x4<f32> {
-    return plus_four(plus_four(plus_four(plus_four(sum, z[at.x], x[0]), z[at.y], x[1]), z[at.z], x[2]),
+    return plus_four(plus_four(plus_four(plus_four(sum, z[at.x], x[0]), z[at.y], x[1]), z[at.z],
+                               x[2]),
                      z[at.w], x[3]);
 }
 
@@ -157,7 +160,8 @@ fn put(sum : mat4x4<f32>, base : u32, k : u32, j0 : u32, lid : u32) {
     workgroupBarrier();
 }
 
-// Columns 4 col .. of row t of x as the matrix sees them: nothing where the row is not its own, or past the last.
+// Columns 4 col .. of row t of x as the matrix sees them: nothing where the row is not its own, or
+// past the last.
 fn seen(t : u32, mat : u32, col : u32) -> vec4<f32> {
     if (t >= p.n) {
         return vec4<f32>();

@@ -1,11 +1,13 @@
-// lora_in - z[t] = M (m * x)[t], where M has few rows: A, or B turned; DROP 0: m is 1     (training)
+// lora_in - z[t] = M (m * x)[t], where M has few rows: A, or B turned; DROP 0: m is 1
+//   (training)
 //
 //   x  read   n_tok x cols f32       grid   a workgroup per 4 rows t and 16 rows of M, t first
 //   m  read   rows of stride f32     bytes  M once per 4 rows t, x once per 16 rows of M
 //   z  write  n_tok x z_stride f32   needs  cols, stride % 4 == 0; rank % 8 == 0
 //
 // The rows of M from `at` on give the columns of z from `at` on.
-// Each thread has every WG-th vector of columns of 4 x 16 products; the threads' sums meet at the end.
+// Each thread has every WG-th vector of columns of 4 x 16 products; the threads' sums meet at the
+// end.
 // Reference: linear_bwd() in src/ops/ops_cpu_bwd.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 
 //!axis tier plain lone
@@ -30,7 +32,8 @@ struct Params {
 //!include train/dropout.wgsl
 
 //!if tier == lone
-// For devices in software, as in matmul. The grid is a thread per 4 rows t and 8 rows of M, t first.
+// For devices in software, as in matmul. The grid is a thread per 4 rows t and 8 rows of M, t
+// first.
 const WG : u32 = 16u;
 
 // Four columns of four rows of M, turned.

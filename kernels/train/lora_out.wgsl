@@ -1,8 +1,10 @@
 // lora_out - dx[t] += m[t] * s A' u[t], where the adapter saw m * x     (training, with dropout)
 //
-//   u   read    n_tok x u_stride f32, from column at      grid   one thread per four columns of a row t
-//   a   read    rows of stride f32, from row at           bytes  u and A once a thread, dx 1 read + 1 write
-//   dx  update  n_tok x cols f32                          needs  cols, stride % 4 == 0; DROP 1
+//   u   read    n_tok x u_stride f32, from column at   grid   one thread per four columns of a row
+//   a   read    rows of stride f32, from row at               t
+//   dx  update  n_tok x cols f32                       bytes  u and A once a thread, dx 1 read + 1
+//                                                             write
+//                                                      needs  cols, stride % 4 == 0; DROP 1
 //
 // Reference: add_row() in src/ops/ops_cpu_bwd.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 

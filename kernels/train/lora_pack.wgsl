@@ -1,9 +1,9 @@
 // lora_pack - A and B of one adapter to their places among all adapters of a linear     (training)
 //
-//   a   read    n_mat x rank x cols f32     grid   ceil(n_mat * rank * max(cols, rows) / 64) workgroups
-//   b   read    n_mat x rows x rank f32     bytes  1 read + 1 write an element of A and B
-//   pa  update  see src/gpu/adapt.h         needs  nothing
-//   pb  update  see src/gpu/adapt.h
+//   a   read    n_mat x rank x cols f32   grid   ceil(n_mat * rank * max(cols, rows) / 64)
+//   b   read    n_mat x rows x rank f32          workgroups
+//   pa  update  see src/gpu/adapt.h       bytes  1 read + 1 write an element of A and B
+//   pb  update  see src/gpu/adapt.h       needs  nothing
 //
 // Reference: write_rows() in src/gpu/adapt.c. Tolerance 0.
 

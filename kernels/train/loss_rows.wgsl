@@ -1,5 +1,6 @@
-// loss_rows - with v = cap tanh(z / cap), each row: loss = log sum exp v - v[target], and z becomes weight times its
-//   gradient, (softmax(v) - [target]) (1 - (v / cap)^2); rows whose target is negative become 0     (training)
+// loss_rows - with v = cap tanh(z / cap), each row: loss = log sum exp v - v[target], and z becomes
+//   weight times its gradient, (softmax(v) - [target]) (1 - (v / cap)^2); rows whose target is
+//   negative become 0     (training)
 //
 //   targets  read    n i32, from first         grid   one workgroup a row
 //   loss     update  n f32, from first         bytes  2 reads + 2 writes an element of z
@@ -86,7 +87,8 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         let off = exp(v - highest) / sum - select(vec4<f32>(), vec4<f32>(1.0), mine);
         z[at + i] = select(vec4<f32>(), p.weight * off * (1.0 - bent * bent), there);
         if (any(mine)) {
-            loss[p.first + row] = highest + log(sum) - dot(v, select(vec4<f32>(), vec4<f32>(1.0), mine));
+            loss[p.first + row] =
+                highest + log(sum) - dot(v, select(vec4<f32>(), vec4<f32>(1.0), mine));
         }
     }
     if (wanted < 0 && lid == 0u) {

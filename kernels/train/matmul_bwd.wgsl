@@ -1,20 +1,23 @@
-// matmul_bwd - dx[t] += W' dy[t] + sum of the adapters s A' u[t], with u = B' dy     (training: many rows t)
+// matmul_bwd - dx[t] += W' dy[t] + sum of the adapters s A' u[t], with u = B' dy     (training:
+//   many rows t)
 //
-//   dy  read    n_tok x dy_stride f32     grid   a workgroup per COLS columns of W and TOKS rows t and share
-//   w   read    rows x cols                      of W's rows, t first, shares last
-//   u   read    n_tok x rank f32          bytes  W once per TOKS rows t, dy once per COLS columns
-//   a   read    rank x cols f32, rows     needs  cols, row0, dy_stride % 4 == 0; dy finite past rows;
-//               of whole eights                  rank % 8 == 0; rank 0: u, a, s are any buffers, unread
-//   s   read    rank f32 at s_at
+//   dy  read    n_tok x dy_stride f32   grid   a workgroup per COLS columns of W and TOKS rows t
+//   w   read    rows x cols                    and share of W's rows, t first, shares last
+//   u   read    n_tok x rank f32        bytes  W once per TOKS rows t, dy once per COLS columns
+//   a   read    rank x cols f32, rows   needs  cols, row0, dy_stride % 4 == 0; dy finite past rows;
+//               of whole eights                rank % 8 == 0; rank 0: u, a, s are any buffers,
+//   s   read    rank f32 at s_at               unread
 //   dx  update  n_tok x cols f32
 //
-// The buffer holds the rows [row0, row0 + rows) of W, which meet the columns row0 ... of dy. With n_split > 1 each
-// share of the rows is set, not added, in an n_tok x cols of its own in dx; sum_parts adds them up.
+// The buffer holds the rows [row0, row0 + rows) of W, which meet the columns row0 ... of dy. With
+// n_split > 1 each share of the rows is set, not added, in an n_tok x cols of its own in dx;
+// sum_parts adds them up.
 //
-// A step takes LOADS * TOKS / 8 rows of W: each thread decodes LOADS eights of columns and brings as many of dy to
-// workgroup memory, where both lie row by row of W. A thread has 8 x 8 results: columns 4r .. 4r + 3 and the same COLS / 2
-// further on, rows t alike, so a row of W is four loads for 64 multiply-adds. With LOADS 1 the next step is on its way while
-// one is computed. COLS = TOKS, 64 or 128; WG = COLS * TOKS / 64; LOADS * TOKS <= 256, and 1 where they are 128.
+// A step takes LOADS * TOKS / 8 rows of W: each thread decodes LOADS eights of columns and brings
+// as many of dy to workgroup memory, where both lie row by row of W. A thread has 8 x 8 results:
+// columns 4r .. 4r + 3 and the same COLS / 2 further on, rows t alike, so a row of W is four loads
+// for 64 multiply-adds. With LOADS 1 the next step is on its way while one is computed. COLS =
+// TOKS, 64 or 128; WG = COLS * TOKS / 64; LOADS * TOKS <= 256, and 1 where they are 128.
 //
 // Reference: linear_bwd() in src/ops/ops_cpu_bwd.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 
@@ -32,6 +35,7 @@ struct Params {
     n_tok : u32,
     dy_stride : u32, // f32 from row to row
     n_split : u32,   // shares of the rows
+    fresh : u32,     // 1: dx is set, not added to
     scales : u32,    // offsets in u32 words, see src/gpu/repack.h
     high : u32,
     d : u32,
@@ -52,8 +56,8 @@ fn scales4(at : u32) -> vec4<f32> {
 }
 
 //!if tier == lone
-// For devices in software, as in matmul. The grid is a thread per 8 columns of W and 8 rows t, columns first; n_split is 1. A
-// turn of the loop takes four rows of W.
+// For devices in software, as in matmul. The grid is a thread per 8 columns of W and 8 rows t,
+// columns first; n_split is 1. A turn of the loop takes four rows of W.
 const WG : u32 = 16u;
 
 // Results of a thread: rows t are the columns.
@@ -64,10 +68,12 @@ struct Block {
     high2 : mat4x4<f32>,
 }
 
-// low and high: the eight columns of four rows k, each a column; f and f2: their factors, a column a row t.
+// low and high: the eight columns of four rows k, each a column; f and f2: their factors, a column
+// a row t.
 fn plus_rows(sum : Block, low : mat4x4<f32>, high : mat4x4<f32>, f : mat4x4<f32>,
              f2 : mat4x4<f32>) -> Block {
-    return Block(sum.low + low * f, sum.high + high * f, sum.low2 + low * f2, sum.high2 + high * f2);
+    return Block(sum.low + low * f, sum.high + high * f, sum.low2 + low * f2,
+                 sum.high2 + high * f2);
 }
 
 // The factors of rows k .. k + 3 of W; `is` is 0 for those that are not there.
@@ -84,7 +90,12 @@ fn u_four(toks : vec4<u32>, k : u32) -> mat4x4<f32> {
 
 fn put(tok : u32, col4 : u32, v : vec4<f32>) {
     if (tok < p.n_tok && col4 < p.cols / 4u) {
-        dx[tok * (p.cols / 4u) + col4] += v;
+        let at = tok * (p.cols / 4u) + col4;
+        if (p.fresh == 0u) {
+            dx[at] += v;
+        } else {
+            dx[at] = v;
+        }
     }
 }
 
@@ -190,7 +201,8 @@ fn put_left(k : u32, tok : u32, v : vec4<f32>) {
     left[at + 3u * n][tok % 4u] = v.w;
 }
 
-// Load number i of a thread: which row of the step and eight of columns; which row t and eight of rows.
+// Load number i of a thread: which row of the step and eight of columns; which row t and eight of
+// rows.
 struct Load {
     k : u32,
     col : u32,
@@ -232,7 +244,7 @@ fn put(tok : u32, col4 : u32, split : u32, v : vec4<f32>) {
     if (tok >= p.n_tok || col4 >= n4) {
         return;
     }
-    if (p.n_split == 1u) {
+    if (p.fresh == 0u) {
         dx[tok * n4 + col4] += v;
     } else {
         dx[(split * p.n_tok + tok) * n4 + col4] = v;

@@ -15,6 +15,7 @@ struct Params {
     rows : u32,
     cols : u32,
     has_w : u32,
+    fresh : u32, // 1: dx is set, not added to
     eps : f32,
 }
 @group(0) @binding(0) var<uniform> p : Params;
@@ -52,6 +53,11 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     workgroupBarrier(); // before the second sum
     let mean = workgroup_sum(products, lid) * inverse / f32(p.cols);
     for (var i = lid; i < n; i += WG) {
-        dx[at + i] += (weighted(i, at) - x[at + i] * (inverse * mean)) * inverse;
+        let d = (weighted(i, at) - x[at + i] * (inverse * mean)) * inverse;
+        if (p.fresh == 0u) {
+            dx[at + i] += d;
+        } else {
+            dx[at + i] = d;
+        }
     }
 }

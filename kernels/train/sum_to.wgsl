@@ -4,8 +4,10 @@
 //   out  update  f32                  bytes  1 read an element
 //                                     needs  nothing
 //
-// With `parts` workgroup i sets out[at + i] to the sum of its share instead: a second dispatch adds those up.
-// Reference: sum_squares() in src/ops/ops_cpu_bwd.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
+// With `parts` workgroup i sets out[at + i] to the sum of its share instead: a second dispatch adds
+// those up.
+// Reference: sum_squares() in src/ops/ops_cpu_bwd.c. Tolerance 1e-10 nmse: f32 sums here, f64
+// there.
 
 //!axis tier plain
 //!include lib/base.wgsl

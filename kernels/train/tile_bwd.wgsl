@@ -1,9 +1,9 @@
-// tile_bwd - pieces of two matrices in workgroup memory, and products of 4 x 4 blocks of them. On the left 64 rows of
-// 32 factors; on the right either 64 rows of 32 as well, or 32 rows k of 64 columns. Each of 64 threads has 8 x 8
-// results.
+// tile_bwd - pieces of two matrices in workgroup memory, and products of 4 x 4 blocks of them. On
+// the left 64 rows of 32 factors; on the right either 64 rows of 32 as well, or 32 rows k of 64
+// columns. Each of 64 threads has 8 x 8 results.
 //
-// The vec4 c of a row r of 32 lies in column c ^ (r % 8), so that the eight rows which neighbours read are in different
-// banks.
+// The vec4 c of a row r of 32 lies in column c ^ (r % 8), so that the eight rows which neighbours
+// read are in different banks.
 var<workgroup> w_tile : array<vec4<f32>, 512>; // on the right
 var<workgroup> x_tile : array<vec4<f32>, 512>; // on the left
 
@@ -47,7 +47,8 @@ fn right_rows(k4 : u32, c : u32) -> mat4x4<f32> {
     return mat4x4<f32>(w_tile[at], w_tile[at + 16u], w_tile[at + 32u], w_tile[at + 48u]);
 }
 
-// Of a thread: rows t, t + 8, t + 16, t + 24 of each half of the 64; columns r and r + 8 in vectors of four.
+// Of a thread: rows t, t + 8, t + 16, t + 24 of each half of the 64; columns r and r + 8 in vectors
+// of four.
 struct Block {
     s00 : mat4x4<f32>,
     s01 : mat4x4<f32>,

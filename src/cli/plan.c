@@ -143,18 +143,18 @@ static const char about[] =
     "The dispatches of one step on a GPU, and of drawing a token after it: kernel, workgroups,\n"
     "bytes of weights, constants, matrices. Needs no GPU and reads no weights.\n"
     "\n"
-    "device profiles:\n"
-    "  nvidia      an NVIDIA GPU under Vulkan (the default)\n"
-    "  apple       an Apple GPU under Metal: no packed integer products\n"
-    "  spec        the least that WebGPU promises\n"
-    "  software    a CPU: SwiftShader, as the tests have it\n"
-    "\n"
-    "rules of fusion, in their order (--without NAME):\n";
+    "device profiles (--device-profile NAME; the default is the first):\n";
 
-/* With the rules in it. */
+/* With the profiles and the rules in it. */
 static const char *about_all(char text[4096])
 {
     size_t n = (size_t)snprintf(text, 4096, "%s", about);
+    for (size_t i = 0; gpu_profile_at(i) && n < 4096; i++)
+        n += (size_t)snprintf(text + n, 4096 - n, "  %-10s%s\n", gpu_profile_at(i)->name,
+                              gpu_profile_at(i)->about);
+    if (n < 4096)
+        n += (size_t)snprintf(text + n, 4096 - n,
+                              "\nrules of fusion, in their order (--without NAME):\n");
     for (uint32_t i = 1; plan_rule_name(i) && n < 4096; i++)
         n += (size_t)snprintf(text + n, 4096 - n, "%s  %-22s%s", i > 1 ? "\n" : "",
                               plan_rule_name(i), plan_rule_formula(i));

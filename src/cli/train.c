@@ -239,14 +239,15 @@ static void keep_learned(struct train_job *j, const char *model)
     else fprintf(stderr, "%s\n", err.text);
 }
 
-static void show_memory(struct model *m, const struct train_options *o, uint32_t n_max)
+static void show_memory(struct model *m, const struct backend *be, const struct train_options *o,
+                        uint32_t n_max)
 {
     struct train_options kept = *o, again = *o;
     kept.keep_all = true;
     again.keep_all = false;
     fprintf(stderr, "memory beyond the model: %.1f MB with --keep-all, %.1f MB without\n",
-            (double)trainer_bytes(m, n_max, &kept) / 1e6,
-            (double)trainer_bytes(m, n_max, &again) / 1e6);
+            (double)trainer_bytes(m, be, n_max, &kept) / 1e6,
+            (double)trainer_bytes(m, be, n_max, &again) / 1e6);
 }
 
 static enum bz_status train(struct train_job *j, const char *model, const char *data,
@@ -267,7 +268,7 @@ static enum bz_status train(struct train_job *j, const char *model, const char *
                 j->n_examples, j->data.n_tokens, j->data.n_learned, j->data.n, o.n_steps,
                 o.n_batch);
         struct model *m = &j->engine->model;
-        show_memory(m, &o, dataset_longest(&j->data));
+        show_memory(m, &j->engine->backend, &o, dataset_longest(&j->data));
         st = trainer_open(&j->trainer, m, &j->engine->backend, &j->data, &o, err);
     }
     if (st == BZ_OK) st = load_checkpoint(j, err);

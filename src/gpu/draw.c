@@ -117,10 +117,9 @@ static void best(struct run *r, const struct gpu_draw *d, struct tensor *ids,
     struct tensor parts = gpu_scratch(r, SCRATCH_FIRST, DRAW_PARTS, 2);
     struct argmax_part_params p = { .n = logits->cols };
     struct gpu_binding bind[] = { act(logits), act(&parts) };
-    /* On a software device few lanes: each barrier costs it some microseconds for every four. */
-    struct gpu_constant part_wg = { ARGMAX_PART_WG, g->narrow ? 16 : 256 };
-    struct gpu_constant wg = { ARGMAX_WG, g->narrow ? 16 : 256 };
-    uint32_t n_parts = g->narrow ? 8 : DRAW_PARTS;
+    struct gpu_constant part_wg = { ARGMAX_PART_WG, gpu_sum_wg(g, 256) };
+    struct gpu_constant wg = { ARGMAX_WG, gpu_sum_wg(g, 256) };
+    uint32_t n_parts = g->tuning->argmax_parts;
     record_dispatch(&g->rec, KERNEL_ARGMAX_PART, &part_wg, 1, &p, bind, COUNT(bind), n_parts);
     struct argmax_params q = { .n_parts = n_parts, .advance = 1 };
     struct gpu_binding pick[] = { act(&parts), whole(d->history), act(ids),

@@ -21,6 +21,7 @@ void gpu_fuse(void *gpu_ops, struct tape *t)
     const struct gpu_ops *g = gpu_ops;
     for (uint32_t i = 1; i < N_GPU_RULES; i++)
         for (struct node *n = t->nodes; n && !(g->without >> i & 1); n = n->next) rules[i](t, n);
+    gpu_formats(g, t);
 }
 
 uint32_t gpu_fuse_up_to(void *gpu_ops, struct tape *t, enum gpu_rule last)

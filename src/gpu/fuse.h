@@ -12,8 +12,13 @@ enum gpu_rule {
     N_GPU_RULES
 };
 
-/* backend.fuse: join groups of t by every rule that is not in struct gpu_ops.without. */
+/* backend.fuse: join groups of t by every rule that is not in struct gpu_ops.without, then choose
+ * in which forms values are kept. */
 void gpu_fuse(void *gpu_ops, struct tape *t);
+
+/* The second half: formats.c. */
+struct gpu_ops;
+void gpu_formats(const struct gpu_ops *g, struct tape *t);
 
 /* For tests of a rule: the same by the rules up to this one. Returns the rules that have groups, a
  * bit each, by its number. */

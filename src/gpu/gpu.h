@@ -36,7 +36,13 @@ struct gpu_limits {
     uint32_t subgroup_min, subgroup_max; /* 0 without the feature */
     uint32_t has_f16, has_timestamps;    /* 0 or 1, as below */
     uint32_t has_matrix;     /* 16 x 16 matrices of halves with f32 sums, in subgroups of 32 */
-    uint32_t has_packed_dot; /* dot4I8Packed */
+    uint32_t has_packed_dot; /* dot4I8Packed, in the language: hardware may lack it */
+};
+
+/* What the device is, in WebGPU's words; "" where the host does not know. */
+struct gpu_adapter {
+    char vendor[16], architecture[32];
+    char profile[16]; /* of gpu/profile.h, where a test or a user wants another's choices; or "" */
 };
 
 struct gpu_binding {
@@ -50,6 +56,7 @@ struct gpu_constant {
 };
 
 GPU_IMPORT("limits") void gpu_get_limits(struct gpu_limits *out);
+GPU_IMPORT("adapter") void gpu_get_adapter(struct gpu_adapter *out);
 
 GPU_IMPORT("buffer_new") gpu_buffer gpu_buffer_new(uint32_t n_bytes, uint32_t usage);
 GPU_IMPORT("buffer_free") void gpu_buffer_free(gpu_buffer b);

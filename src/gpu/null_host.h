@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "gpu/gpu.h"
+#include "gpu/profile.h"
 
 enum { NULL_BINDINGS = 14, NULL_CONSTANTS = 8 };
 
@@ -22,8 +22,8 @@ struct null_dispatch {
     uint32_t groups[3]; /* workgroups */
 };
 
-/* The device to stand in for, until null_host_close. Its limits come from gpu/profile.h. */
-void null_host_open(const struct gpu_limits *limits);
+/* The device to stand in for, until null_host_close. */
+void null_host_open(const struct gpu_profile *profile);
 void null_host_close(void);
 bool null_host_is_open(void);
 

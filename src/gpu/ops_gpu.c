@@ -170,7 +170,7 @@ void gpu_dispatch_sum(struct run *r, uint32_t kernel, uint32_t wg_index, uint32_
                       uint32_t n_groups)
 {
     struct gpu_ops *g = ops_of(r);
-    struct gpu_constant wg = { wg_index, (float)(g->narrow ? 16 : usual) };
+    struct gpu_constant wg = { wg_index, gpu_sum_wg(g, usual) };
     record_dispatch(&g->rec, kernel, &wg, 1, params, b, n, n_groups);
 }
 
@@ -221,9 +221,9 @@ static void rope_table(struct run *r, struct tensor *table, const struct rope *r
                     divide_up((uint64_t)table->rows * rope->n_pair, 64));
 }
 
-/* w NULL: no norm, the rotation alone. */
+/* w NULL: no norm, the rotation alone. way: 1, or -1 for the rotation back. */
 static void norm_and_rope(struct run *r, struct tensor *x, const struct weight *w,
-                          const struct tensor *table, uint32_t n_head, float eps)
+                          const struct tensor *table, uint32_t n_head, float way, float eps)
 {
     struct gpu_ops *g = ops_of(r);
     struct head_norm_rope_params p = { .rows = x->rows,
@@ -232,6 +232,7 @@ static void norm_and_rope(struct run *r, struct tensor *x, const struct weight *
                                        .n_pair = table ? table->cols / 2 : 0,
                                        .has_w = w && weight_exists(w),
                                        .has_norm = w != NULL,
+                                       .way = way,
                                        .eps = eps };
     struct gpu_binding bind[] = { table ? act(table) : whole(g->unused), vector(g, w), act(x) };
     gpu_dispatch_sum(r, TIERED(g, HEAD_NORM_ROPE), HEAD_NORM_ROPE_WG, 64, &p, bind, COUNT(bind),
@@ -241,18 +242,29 @@ static void norm_and_rope(struct run *r, struct tensor *x, const struct weight *
 void gpu_head_norm_rope(struct run *r, struct tensor *x, const struct weight *w,
                         const struct tensor *table, uint32_t n_head, float eps)
 {
-    norm_and_rope(r, x, w, table, n_head, eps);
+    norm_and_rope(r, x, w, table, n_head, 1, eps);
 }
 
 static void head_norm(struct run *r, struct tensor *x, const struct weight *w, uint32_t n_head,
                       float eps)
 {
-    norm_and_rope(r, x, w, NULL, n_head, eps);
+    norm_and_rope(r, x, w, NULL, n_head, 1, eps);
 }
 
 static void rope(struct run *r, struct tensor *x, const struct tensor *table, uint32_t n_head)
 {
-    norm_and_rope(r, x, NULL, table, n_head, 0);
+    norm_and_rope(r, x, NULL, table, n_head, 1, 0);
+}
+
+void gpu_rope_bwd(struct run *r, struct tensor *d, const struct tensor *table, uint32_t n_head)
+{
+    norm_and_rope(r, d, NULL, table, n_head, -1, 0);
+}
+
+static void linear_z(struct run *r, struct tensor *y, struct tensor *z, const struct tensor *x,
+                     const struct weight *w)
+{
+    gpu_linears_z(r, &y, &z, x, &w, 1);
 }
 
 struct gpu_vectors gpu_vectors_of(const struct gpu_ops *g, const struct weight *a,
@@ -317,6 +329,7 @@ static const struct backend gpu_backend = {
     .embed = gpu_embed,
     .rms_norm = gpu_rms_norm,
     .linear = gpu_linear,
+    .linear_z = linear_z,
     .rope_table = rope_table,
     .head_norm = head_norm,
     .rope = rope,
@@ -345,9 +358,12 @@ enum bz_status gpu_ops_open(struct backend *out, enum gpu_tier tier, struct bz_e
     g->tier = tier;
     if (g->tier == TIER_MATRIX && !g->rec.limits.has_matrix) g->tier = TIER_SUBGROUP;
     if (!g->rec.limits.subgroup_max) g->tier = TIER_PLAIN;
-    g->narrow = g->rec.limits.subgroup_min == 4 && g->rec.limits.subgroup_max == 4;
-    g->narrow_stream = GPU_NARROW_STREAM;
-    g->parts_room = GPU_PARTS_BYTES;
+    struct gpu_adapter adapter;
+    gpu_get_adapter(&adapter);
+    const struct gpu_profile *profile = gpu_profile_of(&adapter, &g->rec.limits);
+    g->tuning = profile->tuning;
+    g->int8 = profile->int8 && g->rec.limits.has_packed_dot;
+    g->parts_room = g->tuning->parts_bytes;
     g->unused = gpu_buffer_new(16, GPU_STORAGE);
     for (uint32_t i = 0; i < COUNT(g->unread); i++) g->unread[i] = gpu_buffer_new(16, GPU_STORAGE);
     *out = gpu_backend;
@@ -360,8 +376,6 @@ void gpu_ops_begin(const struct backend *be, uint32_t pos, uint32_t horizon)
     struct gpu_ops *g = be->ctx;
     g->base_pos = pos;
     g->horizon = horizon;
-    g->halves = (struct gpu_halves) { 0 };
-    g->settled = (struct gpu_settled) { 0 };
     record_begin(&g->rec);
 }
 

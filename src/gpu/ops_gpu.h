@@ -8,6 +8,7 @@
 #ifndef BEZEL_GPU_OPS_GPU_H
 #define BEZEL_GPU_OPS_GPU_H
 
+#include "gpu/profile.h"
 #include "gpu/record.h"
 #include "gpu/upload.h"
 #include "ops/ops.h"
@@ -30,8 +31,8 @@ enum {
     SCRATCH_THIRD,
     SCRATCH_PLAN,
     SCRATCH_HALVES,
-    SCRATCH_SETTLED,
-    SCRATCH_SETTLED_TOO,
+    SCRATCH_READY,
+    SCRATCH_READY_TOO,
     SCRATCH_PARTS,
     SCRATCH_GATE,
     SCRATCH_UP,
@@ -41,53 +42,26 @@ enum {
     N_GPU_SCRATCH
 };
 
-/* What lies in SCRATCH_HALVES: it serves the products that follow without another dispatch in
- * between. */
-struct gpu_halves {
-    struct tensor of, halves;
-    uint32_t at; /* dispatches recorded so far */
-};
-
-/* A tensor's rows as digits, in one of the two rooms for them: ops_gpu_digits.c. It serves as
- * halves do. */
-struct gpu_settled {
-    struct tensor of, settled;
-    uint32_t at;
-    bool room;
-    const struct weight
-        *reader; /* whose z = A x is there too, as the sum of n_parts rows; NULL: nobody's */
-    struct tensor z;
-    uint32_t n_parts;
-};
-
-/* Columns above which a stream is joined and settled by a dispatch of its own, not by every
- * workgroup that reads it. */
-enum { GPU_NARROW_STREAM = 4096 };
-
 /* Of a matrix product into workgroups: ops_gpu_linear.c. One of them is in shares; of one row's
  * products one has teams of three rows. */
-enum { GPU_CUTS = 7, GPU_CUT_SHARES = 5, GPU_CUT_THREE = 4 };
-
-/* Bytes of shares of a product that are summed afterwards, at most. */
-enum { GPU_PARTS_BYTES = 64 << 20 };
+enum { GPU_CUTS = GPU_MATRIX_TILES, GPU_CUT_SHARES = 5, GPU_CUT_THREE = 4 };
 
 struct gpu_ops {
     struct recorder rec;
     struct upload upload;
     enum gpu_tier tier;
-    bool narrow;       /* subgroups of 4 lanes only: a CPU, where wide workgroups cost */
-    uint32_t horizon;  /* positions that the program is shaped for */
-    uint32_t base_pos; /* position of row 0 at recording time */
+    const struct gpu_tuning *tuning; /* of the device's profile */
+    bool int8;                       /* rows that several products read are made int8 planes */
+    uint32_t horizon;                /* positions that the program is shaped for */
+    uint32_t base_pos;               /* position of row 0 at recording time */
     uint32_t cut; /* of matrix products and of attention's heads, counted from 1; 0: by their shape.
                      Tests run each */
+    bool wide;    /* tests: every stream is wide, past narrow_stream of struct gpu_tuning */
     uint32_t without; /* rules of fuse.c that are off: a bit each, by its number */
     bool roomy;       /* memory is plentiful: gradients may take larger runs at a time */
     struct gpu_scratch scratch[N_GPU_SCRATCH];
     uint32_t parts_room; /* bytes that prompts may take for shares of products: what was reserved */
-    struct gpu_halves halves;
-    struct gpu_settled settled;
-    uint32_t narrow_stream; /* GPU_NARROW_STREAM, or 0 where a test wants wide ones */
-    gpu_buffer div;         /* rotary divisors */
+    gpu_buffer div;      /* rotary divisors */
     uint32_t n_div;
     gpu_buffer unused;    /* bound where a kernel's optional argument is absent */
     gpu_buffer unread[3]; /* the same for what it would write */

@@ -2,8 +2,8 @@
  * stream and makes z = A x for all of them, the next one takes the products, with B z in them. */
 #include "gpu/ops_gpu_impl.h"
 
-/* Few rows of a stream that can be settled, adapters on some of the matrices, and nobody who wants
- * z kept? */
+/* Few rows of a stream that can be made ready, adapters on some of the matrices, and nobody who
+ * wants z kept? */
 static bool is_ours(const struct gpu_ops *g, const struct join *j, const struct weight *const *w,
                     uint32_t n)
 {
@@ -11,24 +11,24 @@ static bool is_ours(const struct gpu_ops *g, const struct join *j, const struct 
     bool kept = false;
     for (uint32_t i = 0; i < n; i++) {
         rank += matrix_of(w[i])->adapted.rank;
-        kept = kept || w[i]->z || gpu_drops(w[i]);
+        kept = kept || gpu_drops(w[i]);
     }
-    return rank > 0 && rank <= GPU_Z_MOST && !kept && gpu_can_join_settled(g, j);
+    return rank > 0 && rank <= GPU_Z_MOST && !kept && gpu_joins_ready(g, j);
 }
 
 /* A join, and z[i] = A of what the block reads, for each of the matrices that has adapters. What
- * the block reads is settled, and (floats) there as it is too. False: it cannot be one dispatch,
- * and nothing was recorded. */
-static bool join_lora(struct run *r, const struct join *j, struct tensor *z,
+ * the block reads is ready in *room, and (floats) there as it is too. False: it cannot be one
+ * dispatch, and nothing was recorded. */
+static bool join_lora(struct run *r, const struct join *j, struct tensor *room, struct tensor *z,
                       const struct weight *const *w, uint32_t n, bool floats)
 {
-    enum { BUFFERS = 9, GROUPS = 64 };
+    enum { BUFFERS = 9 };
     struct gpu_ops *g = ops_of(r);
     struct gpu_vectors v = gpu_join_vectors(g, j);
     if (!gpu_joins(g, j, BUFFERS) || !v.one) return false;
-    const struct tensor *to = join_result(j);
-    struct tensor settled = gpu_settled_room(r, to->rows, to->cols);
-    gpu_place_z(z, &settled, w, n);
+    *room = gpu_ready_scratch(r, SCRATCH_READY, j->x->rows, j->x->cols);
+    room->rows = j->x->rows;
+    gpu_place_z(z, room, w, n);
     struct join_lora_params p = { .cols = j->x->cols,
                                   .n_tok = j->x->rows,
                                   .has_branch = j->branch != NULL,
@@ -43,8 +43,8 @@ static bool join_lora(struct run *r, const struct join *j, struct tensor *z,
     uint32_t *const at[GROUP_LINEARS] = { &p.at, &p.at2, &p.at3 };
     struct gpu_binding none = whole(g->unused);
     struct gpu_binding bind[] = {
-        act(j->x),  j->branch ? act(j->branch) : none,           v.all,        none, none, none,
-        act(j->to), p.puts ? act(j->norm) : whole(g->unread[0]), act(&settled)
+        act(j->x),  j->branch ? act(j->branch) : none,           v.all,    none, none, none,
+        act(j->to), p.puts ? act(j->norm) : whole(g->unread[0]), act(room)
     };
     _Static_assert(COUNT(bind) == BUFFERS, "as many as were asked for");
     uint32_t k = 0, all = 0;
@@ -55,43 +55,46 @@ static bool join_lora(struct run *r, const struct join *j, struct tensor *z,
         *rows[k++] = z[i].cols;
         all += z[i].cols;
     }
-    uint32_t groups = 1 + divide_up(all, divide_up(all, GROUPS));
+    uint32_t groups = 1 + divide_up(all, divide_up(all, g->tuning->lora_groups));
     struct gpu_constant wg = { JOIN_LORA_WG, GPU_HELD_WG };
-    record_dispatch(&g->rec, TIERED(g, JOIN_LORA), &wg, 1, &p, bind, COUNT(bind), groups * p.n_tok);
-    gpu_note_settled(r, to, &settled);
+    record_dispatch(&g->rec, TIERED(g, JOIN_LORA) | ACTS(g, JOIN_LORA), &wg, 1, &p, bind,
+                    COUNT(bind), groups * p.n_tok);
     return true;
 }
 
-/* The stream is joined and settled, and z is there. */
-static void join_and_adapt(struct run *r, const struct join *j, struct tensor *z,
-                           const struct weight *const *w, uint32_t n)
+/* The stream is joined, its next norm ready in *room, and z is there. Returns what the block reads.
+ */
+static struct tensor join_and_adapt(struct run *r, const struct join *j, struct tensor *room,
+                                    struct tensor *z, const struct weight *const *w, uint32_t n)
 {
+    struct tensor x = *join_result(j);
     bool floats = false;
-    for (uint32_t i = 0; i < n; i++) floats = floats || !gpu_reads_digits(matrix_of(w[i])->shape);
-    if (join_lora(r, j, z, w, n, floats)) return;
-    gpu_join_settled(r, j, true);
-    gpu_place_z(z, gpu_settled_of(r, join_result(j)), w, n);
-    for (uint32_t i = 0; i < n; i++) gpu_lora_z(r, &z[i], join_result(j), w[i]);
-    gpu_used_settled(r);
+    for (uint32_t i = 0; i < n; i++) floats = floats || !gpu_is_codes(matrix_of(w[i])->shape);
+    x.ready = room;
+    if (join_lora(r, j, room, z, w, n, floats)) return x;
+    x = gpu_join_ready(r, j, room, true);
+    gpu_place_z(z, room, w, n);
+    for (uint32_t i = 0; i < n; i++) gpu_lora_z(r, &z[i], &x, w[i]);
+    return x;
 }
 
 bool gpu_adapted_linears(struct run *r, const struct join *j, struct tensor *const *y,
                          const struct weight *const *w, uint32_t n)
 {
-    struct tensor z[GROUP_LINEARS];
+    struct tensor room, z[GROUP_LINEARS];
     if (!is_ours(ops_of(r), j, w, n)) return false;
-    join_and_adapt(r, j, z, w, n);
-    gpu_linears_digits(r, y, join_result(j), w, z, n);
+    const struct tensor x = join_and_adapt(r, j, &room, z, w, n);
+    gpu_linears_ready(r, y, &x, w, z, n);
     return true;
 }
 
 bool gpu_adapted_linear_gelu_mul(struct run *r, const struct join *j, struct tensor *y,
                                  const struct weight *w, const struct tensor *b, uint32_t col)
 {
-    struct tensor z;
+    struct tensor room, z;
     if (!is_ours(ops_of(r), j, &w, 1)) return false;
-    join_and_adapt(r, j, &z, &w, 1);
-    gpu_linear_given(r, y, join_result(j), w, &z, b, col);
+    const struct tensor x = join_and_adapt(r, j, &room, &z, &w, 1);
+    gpu_linear_given(r, y, &x, w, &z, b, col);
     return true;
 }
 
@@ -99,12 +102,11 @@ bool gpu_adapted_gate_up(struct run *r, const struct join *j, struct tensor *y, 
                          const struct weight *gate_w, const struct weight *up_w)
 {
     const struct weight *const w[] = { gate_w, up_w };
-    struct tensor z[2];
+    struct tensor room, z[2];
     if (!is_ours(ops_of(r), j, w, 2)) return false;
-    join_and_adapt(r, j, z, w, 2);
-    const struct tensor *x = join_result(j);
-    if (gpu_gate_up_digits(r, y, x, gate_w, up_w, z)) return true;
-    gpu_linear_given(r, up, x, up_w, &z[1], NULL, 0);
-    gpu_linear_given(r, y, x, gate_w, &z[0], up, 0);
+    const struct tensor x = join_and_adapt(r, j, &room, z, w, 2);
+    if (gpu_gate_up_ready(r, y, &x, gate_w, up_w, z)) return true;
+    gpu_linear_given(r, up, &x, up_w, &z[1], NULL, 0);
+    gpu_linear_given(r, y, &x, gate_w, &z[0], up, 0);
     return true;
 }

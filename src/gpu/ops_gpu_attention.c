@@ -6,14 +6,8 @@
 #include "gpu/ops_gpu_impl.h"
 
 enum {
-    SPLIT_ROWS = 4,         /* up to this many rows the history is split over workgroups */
-    SPLIT_KEYS = 32,        /* positions of a share at least */
-    SPLIT_MOST = GPU_UNITS, /* shares of a history at most; SHARES of attention_merge is no less */
-    SPLIT_HEADS = 8,        /* query heads that one workgroup of attention_split takes at most */
-    SPLIT_GROUPS = 256,     /* workgroups that a large device has at once */
-    MERGE_COLS = 64,        /* columns that a workgroup of attention_merge has */
-    MERGED_SHARES = 8,      /* that every workgroup of the next product may merge for itself */
-    ALONE_KEYS = 128, /* positions of which a head may be one share, where merging is a dispatch */
+    SPLIT_HEADS = 8, /* query heads that one workgroup of attention_split takes at most */
+    MERGE_COLS = 64, /* columns that a workgroup of attention_merge has */
 };
 
 /* How a row's attention is cut into workgroups, and where their results go. */
@@ -39,20 +33,21 @@ static struct shares shares_of(struct run *r, const struct tensor *q, const stru
                                uint32_t n_head, uint32_t window)
 {
     struct gpu_ops *g = ops_of(r);
+    const struct gpu_tuning *by = g->tuning;
     uint32_t seen = most_seen(g, window);
-    uint32_t group = n_head / kv->n_kv_head, pieces = divide_up(seen ? seen : 1, SPLIT_KEYS);
+    uint32_t group = n_head / kv->n_kv_head, pieces = divide_up(seen ? seen : 1, by->split_keys);
     struct shares s = { .heads = 1 };
     uint32_t vectors = q->rows * kv->n_kv_head;
     while (s.heads < group && s.heads < SPLIT_HEADS &&
            (g->cut ? s.heads < 1U << (g->cut - 1)
-                   : vectors * divide_up(group, s.heads) * pieces > SPLIT_GROUPS))
+                   : vectors * divide_up(group, s.heads) * pieces > by->split_groups))
         s.heads *= 2;
-    uint32_t rest = divide_up(SPLIT_GROUPS, vectors * divide_up(group, s.heads));
+    uint32_t rest = divide_up(by->split_groups, vectors * divide_up(group, s.heads));
     s.n_split = pieces < rest ? pieces : rest;
     /* Shares of two tiles cost less than merging twice as many. */
-    if (pieces <= 2 * MERGED_SHARES && s.n_split > divide_up(pieces, 2))
+    if (pieces <= 2 * by->merged_splits && s.n_split > divide_up(pieces, 2))
         s.n_split = divide_up(pieces, 2);
-    if (s.n_split > SPLIT_MOST) s.n_split = SPLIT_MOST;
+    if (s.n_split > by->split_most) s.n_split = by->split_most;
     s.n_groups = vectors * divide_up(group, s.heads) * s.n_split;
     s.partial =
         gpu_scratch(r, SCRATCH_FIRST, q->rows * n_head * s.n_split, kv->head_dim + 4 + SHARE_RANK);
@@ -61,34 +56,35 @@ static struct shares shares_of(struct run *r, const struct tensor *q, const stru
 
 /* reader: the linear that reads y next, where that is known. Each workgroup gives its part of what
  * its adapters make of y. */
-static void merge_shares(struct run *r, struct tensor *y, const struct shares *s, uint32_t n_vec,
-                         uint32_t head_dim, const struct weight *reader)
+static struct gpu_z_parts merge_shares(struct run *r, struct tensor *y, const struct shares *s,
+                                       uint32_t n_vec, uint32_t head_dim,
+                                       const struct weight *reader)
 {
     struct gpu_ops *g = ops_of(r);
-    bool settles = gpu_can_settle(g, y->rows, y->cols) && head_dim % 16 == 0;
+    bool can = gpu_makes_ready(g, y->rows, y->cols) && head_dim % 16 == 0;
+    const struct tensor *ready = can ? gpu_ready_room(y) : NULL;
     uint32_t n_groups = n_vec * divide_up(head_dim, MERGE_COLS);
-    bool adapts = settles && y->rows == 1 && gpu_adapts_parts(reader, n_groups);
+    bool adapts = ready && y->rows == 1 && gpu_adapts_parts(reader, n_groups);
     struct attention_merge_params p = { .n_vec = n_vec,
                                         .n_head = n_vec / y->rows,
                                         .head_dim = head_dim,
                                         .n_split = s->n_split,
-                                        .settles = settles };
-    struct tensor digits = { 0 }, z = { 0 };
-    struct gpu_binding bind[] = { act(&s->partial), act(y), whole(g->unread[0]), whole(g->unused) };
-    if (settles) {
-        digits = gpu_settled_room(r, y->rows, y->cols);
-        bind[2] = act(&digits);
-    }
+                                        .settles = ready != NULL };
+    struct gpu_z_parts z = { 0 };
+    struct gpu_binding bind[] = { act(&s->partial), act(y),
+                                  ready ? act(ready) : whole(g->unread[0]), whole(g->unused) };
     if (adapts) {
-        gpu_place_z(&z, &digits, &reader, 1);
-        p.rank = z.cols;
-        p.z_at = z.first;
+        gpu_place_z(&z.z, ready, &reader, 1);
+        p.rank = z.z.cols;
+        p.z_at = z.z.first;
+        z.z.size *= n_groups;
+        z.n = n_groups;
         bind[3] = whole(((const struct gpu_weight *)reader->mem)->adapted.a);
     }
     struct gpu_constant lora = { ATTENTION_MERGE_LORA, adapts };
-    record_dispatch(&g->rec, KERNEL_ATTENTION_MERGE, &lora, 1, &p, bind, COUNT(bind), n_groups);
-    if (settles) gpu_note_settled(r, y, &digits);
-    if (adapts) gpu_note_parts(r, reader, &z, n_groups);
+    record_dispatch(&g->rec, (uint32_t)KERNEL_ATTENTION_MERGE | ACTS(g, ATTENTION_MERGE), &lora, 1,
+                    &p, bind, COUNT(bind), n_groups);
+    return z;
 }
 
 /* Threads of a workgroup that attends, and numbers of its memory: kernels/lib/attention_split.wgsl
@@ -102,12 +98,13 @@ struct crew {
  * them. */
 static struct crew crew_of(const struct gpu_ops *g, uint32_t heads, bool alone)
 {
-    enum { USUAL = 256, WIDE = 2 * USUAL, HEAD_QUERIES = 128, SUMS = 2448 };
+    enum { USUAL = 256, HEAD_QUERIES = 128, SUMS = 2448 };
+    const uint32_t most = g->tuning->wide_attend_wg;
     const struct gpu_limits *l = &g->rec.limits;
     struct crew usual = { USUAL, 8 * USUAL + 256, 8 * HEAD_QUERIES };
-    struct crew wide = { WIDE, 4 * WIDE * (heads > 1 ? 2 : 1) + 256, HEAD_QUERIES * heads };
-    uint32_t bytes = 4 * (wide.spread + 2 * WIDE) + 16 * wide.queries + SUMS;
-    bool fits = l->max_invocations >= WIDE && bytes <= l->max_workgroup_bytes;
+    struct crew wide = { most, 4 * most * (heads > 1 ? 2 : 1) + 256, HEAD_QUERIES * heads };
+    uint32_t bytes = 4 * (wide.spread + 2 * most) + 16 * wide.queries + SUMS;
+    bool fits = l->max_invocations >= most && bytes <= l->max_workgroup_bytes;
     return fits && (heads > 1 || alone) ? wide : usual;
 }
 
@@ -148,18 +145,18 @@ static const struct gpu_adapted *adapters_of(const struct weight *w)
     return w ? &((const struct gpu_weight *)w->mem)->adapted : NULL;
 }
 
-/* All that one row's heads see is short, and the product with w reads what is settled. */
+/* All that one row's heads see is short, and the product with w reads what is ready. */
 static bool can_attend_alone(struct run *r, const struct heads *h, const struct kv *kv,
                              uint32_t window, const struct weight *w)
 {
     struct gpu_ops *g = ops_of(r);
-    return h->k && most_seen(g, window) <= ALONE_KEYS && kv->head_dim % 16 == 0 &&
-           !gpu_can_hold(g, w->cols) && gpu_can_settle(g, 1, w->cols) && gpu_whole_and_bare(w) &&
-           gpu_reads_digits(((const struct gpu_weight *)w->mem)->shape);
+    return h->k && most_seen(g, window) <= g->tuning->single_keys && kv->head_dim % 16 == 0 &&
+           !gpu_can_hold(g, w->cols) && gpu_makes_ready(g, 1, w->cols) && gpu_whole_and_bare(w) &&
+           gpu_is_codes(((const struct gpu_weight *)w->mem)->shape);
 }
 
 /* One row, from projections to the shares of its attention in one dispatch. alone: where its only
- * share goes, settled; else NULL. */
+ * share goes, ready; else NULL. */
 static void attend_new(struct run *r, const struct shares *s, struct kv *kv, const struct heads *h,
                        uint32_t window, uint32_t pos_offset, float eps, const struct tensor *alone)
 {
@@ -207,18 +204,20 @@ static void attend_new(struct run *r, const struct shares *s, struct kv *kv, con
                                         { ATTEND_LORA_KV_F16, kv->k.half },
                                         { ATTEND_LORA_DIM, (float)known_dim(kv->head_dim) },
                                         { ATTEND_LORA_LORA, 1 } };
-    uint32_t kernel = lora ? KERNEL_ATTEND_LORA : alone ? KERNEL_ATTEND_ALONE : KERNEL_ATTEND;
+    uint32_t kernel = lora    ? (uint32_t)KERNEL_ATTEND_LORA
+                      : alone ? (uint32_t)KERNEL_ATTEND_ALONE | ACTS(g, ATTEND_ALONE)
+                              : (uint32_t)KERNEL_ATTEND;
     record_dispatch(&g->rec, kernel, constants, COUNT(constants) - (lora ? 0 : 1), &p, bind,
                     COUNT(bind) - (lora ? 0 : 1), s->n_groups);
 }
 
-void gpu_attend_alone(struct run *r, const struct tensor *o, struct kv *kv, const struct heads *h,
-                      uint32_t window, uint32_t pos, float eps)
+/* Of one row with new keys where a head is one share, which needs no merging: o settled, and only
+ * that. */
+static void attend_alone(struct run *r, const struct tensor *o, struct kv *kv,
+                         const struct heads *h, uint32_t window, uint32_t pos, float eps)
 {
     struct shares s = { .n_split = 1, .heads = 1, .n_groups = h->n_head };
-    struct tensor settled = gpu_settled_room(r, 1, o->cols);
-    attend_new(r, &s, kv, h, window, pos - ops_of(r)->base_pos, eps, &settled);
-    gpu_note_settled(r, o, &settled);
+    attend_new(r, &s, kv, h, window, pos - ops_of(r)->base_pos, eps, gpu_ready_room(o));
 }
 
 /* The same for a layer that reads another's cache. */
@@ -292,7 +291,7 @@ void gpu_attention(struct run *r, struct tensor *y, const struct tensor *q, cons
         attention_of_fours(r, y, q, kv, n_head, window, pos_offset);
         return;
     }
-    if (q->rows <= SPLIT_ROWS) {
+    if (q->rows <= ops_of(r)->tuning->split_rows) {
         attention_over_parts(r, y, q, kv, n_head, window, pos_offset);
         return;
     }
@@ -345,13 +344,11 @@ void gpu_attend(struct run *r, struct tensor *y, struct kv *kv, const struct hea
     gpu_attention(r, y, h->q, kv, h->n_head, window, pos);
 }
 
-enum { MERGED_FEW = 2048 }; /* columns */
-
 /* With adapters a workgroup has more to do that all of them do: so fewer take more rows. */
-static struct teams merge_cut(uint32_t cols, bool adapted)
+static struct teams merge_cut(const struct gpu_ops *g, uint32_t cols, bool adapted)
 {
-    bool few = cols <= MERGED_FEW;
-    return (struct teams) { GPU_HELD_WG, adapted ? 32 : 64, few ? 1 : 2 };
+    bool few = cols <= g->tuning->merge_one_row;
+    return (struct teams) { GPU_HELD_WG, g->tuning->merge_lanes[adapted], few ? 1 : 2 };
 }
 
 static void merge_linear(struct run *r, const struct tensor *y, const struct shares *s,
@@ -368,13 +365,13 @@ static void merge_linear(struct run *r, const struct tensor *y, const struct sha
                                      .high = part->layout.high,
                                      .d = part->layout.d };
     struct gpu_binding bind[] = { act(&s->partial), whole(part->buffer), act(y) };
-    struct teams t = merge_cut(w->cols, false);
+    struct teams t = merge_cut(g, w->cols, false);
     struct gpu_constant constants[] = { { MERGE_LINEAR_WG, (float)t.wg },
                                         { MERGE_LINEAR_LANES, (float)t.lanes },
                                         { MERGE_LINEAR_R, (float)t.rows },
                                         { MERGE_LINEAR_HELD, (float)gpu_held(w->cols) } };
-    record_dispatch(&g->rec, TIERED_SHAPED(g, MERGE_LINEAR, gw->shape), constants, COUNT(constants),
-                    &p, bind, COUNT(bind), divide_up(p.rows, team_rows(t)));
+    record_dispatch(&g->rec, READY(g, MERGE_LINEAR, gw->shape), constants, COUNT(constants), &p,
+                    bind, COUNT(bind), divide_up(p.rows, team_rows(t)));
 }
 
 /* The same of a matrix with adapters, where the shares have z. */
@@ -384,7 +381,7 @@ static void merge_linear_z(struct run *r, const struct tensor *y, const struct s
     struct gpu_ops *g = ops_of(r);
     const struct gpu_weight *gw = w->mem;
     const struct gpu_part *part = &gw->parts[0];
-    struct teams t = merge_cut(w->cols, true);
+    struct teams t = merge_cut(g, w->cols, true);
     struct merge_linear_z_params p = { .cols = w->cols,
                                        .rows = w->rows,
                                        .head_dim = head_dim,
@@ -399,15 +396,16 @@ static void merge_linear_z(struct run *r, const struct tensor *y, const struct s
                                         { MERGE_LINEAR_Z_LANES, (float)t.lanes },
                                         { MERGE_LINEAR_Z_R, (float)t.rows },
                                         { MERGE_LINEAR_Z_HELD, (float)gpu_held(w->cols) } };
-    record_dispatch(&g->rec, TIERED_SHAPED(g, MERGE_LINEAR_Z, gw->shape), constants,
-                    COUNT(constants), &p, bind, COUNT(bind), divide_up(p.rows, team_rows(t)));
+    record_dispatch(&g->rec, READY(g, MERGE_LINEAR_Z, gw->shape), constants, COUNT(constants), &p,
+                    bind, COUNT(bind), divide_up(p.rows, team_rows(t)));
 }
 
 /* Can every workgroup of the product with w merge the shares? */
 static bool can_merge(const struct gpu_ops *g, const struct shares *s, const struct kv *kv,
                       const struct weight *w)
 {
-    return gpu_can_hold(g, w->cols) && kv->head_dim % 16 == 0 && s->n_split <= MERGED_SHARES;
+    return gpu_can_hold(g, w->cols) && kv->head_dim % 16 == 0 &&
+           s->n_split <= g->tuning->merged_splits;
 }
 
 /* And can the shares have what its adapters make of them? */
@@ -416,10 +414,10 @@ static bool can_share_z(const struct gpu_ops *g, const struct shares *s, const s
 {
     const struct gpu_weight *gw = w->mem;
     uint32_t rank = gw->adapted.rank;
-    return can_merge(g, s, kv, w) && gpu_reads_digits(gw->shape) && rank > 0 &&
-           rank <= SHARE_RANK && rank <= kv->head_dim / 4 && s->heads == 1 &&
-           w->cols / kv->head_dim * rank <= 4 * GPU_HELD_WG && !w->z && !gpu_drops(w) &&
-           gw->n_parts == 1 && w->rows % 4 == 0 && y->cols == w->rows && !y->first &&
+    return can_merge(g, s, kv, w) && gpu_is_codes(gw->shape) && rank > 0 && rank <= SHARE_RANK &&
+           rank <= kv->head_dim / 4 && s->heads == 1 &&
+           w->cols / kv->head_dim * rank <= 4 * GPU_HELD_WG && !gpu_drops(w) && gw->n_parts == 1 &&
+           w->rows % 4 == 0 && y->cols == w->rows && !y->first &&
            g->rec.limits.max_storage_buffers >= ATTEND_LORA_BUFFERS;
 }
 
@@ -430,14 +428,17 @@ void gpu_attend_linear(struct run *r, struct tensor *y, struct tensor *o, struct
                        const struct weight *w)
 {
     struct gpu_ops *g = ops_of(r);
+    uint32_t rows = h->q->rows;
+    struct tensor room = gpu_ready_scratch(r, SCRATCH_READY, rows, o->cols), out = *o;
+    if (gpu_makes_ready(g, rows, o->cols)) out.ready = &room;
     if (!in_one_step(g, h, kv)) {
-        gpu_attend(r, o, kv, h, window, pos, eps);
-        gpu_linear(r, y, o, w);
+        gpu_attend(r, &out, kv, h, window, pos, eps);
+        gpu_linear(r, y, &out, w);
         return;
     }
     if (can_attend_alone(r, h, kv, window, w)) {
-        gpu_attend_alone(r, o, kv, h, window, pos, eps);
-        gpu_linear(r, y, o, w);
+        attend_alone(r, &out, kv, h, window, pos, eps);
+        gpu_linear(r, y, &out, w);
         return;
     }
     struct shares s = shares_of(r, h->q, kv, h->n_head, window);
@@ -452,6 +453,7 @@ void gpu_attend_linear(struct run *r, struct tensor *y, struct tensor *o, struct
         merge_linear(r, y, &s, kv->head_dim, w);
         return;
     }
-    merge_shares(r, o, &s, h->n_head, kv->head_dim, w);
-    gpu_linear(r, y, o, w);
+    struct gpu_z_parts z = merge_shares(r, &out, &s, h->n_head, kv->head_dim, w);
+    if (z.n) gpu_linear_z_parts(r, y, &out, w, &z);
+    else gpu_linear(r, y, &out, w);
 }

@@ -19,24 +19,24 @@ static void dispatch_sum(struct run *r, uint32_t kernel, struct gpu_constant wg,
                          const struct gpu_binding *b, uint32_t n, uint32_t n_groups)
 {
     struct gpu_ops *g = ops_of(r);
-    if (g->narrow) wg.value = 16; /* barriers are dear on a software device */
+    wg.value = gpu_sum_wg(g, (uint32_t)wg.value);
     record_dispatch(&g->rec, kernel, &wg, 1, params, b, n, n_groups);
 }
 
-void gpu_rms_norm_bwd(struct run *r, struct tensor *dx, const struct tensor *dy,
+void gpu_rms_norm_bwd(struct run *r, struct tensor *dx, bool fresh, const struct tensor *dy,
                       const struct tensor *x, const struct weight *w, float eps)
 {
     struct rms_norm_bwd_params p = {
-        .rows = x->rows, .cols = x->cols, .has_w = weight_exists(w), .eps = eps
+        .rows = x->rows, .cols = x->cols, .has_w = weight_exists(w), .fresh = fresh, .eps = eps
     };
     struct gpu_binding bind[] = { act(dy), act(x), vector(ops_of(r), w), act(dx) };
     dispatch_sum(r, KERNEL_RMS_NORM_BWD, (struct gpu_constant) { RMS_NORM_BWD_WG, 256 }, &p, bind,
                  COUNT(bind), x->rows);
 }
 
-static void head_norm_rope_bwd(struct run *r, struct tensor *d, const struct tensor *x,
-                               const struct weight *w, const struct tensor *table, uint32_t n_head,
-                               float eps)
+void gpu_head_norm_rope_bwd(struct run *r, struct tensor *d, const struct tensor *x,
+                            const struct weight *w, const struct tensor *table, uint32_t n_head,
+                            float eps)
 {
     struct gpu_ops *g = ops_of(r);
     struct head_norm_rope_bwd_params p = { .rows = x->rows,
@@ -49,6 +49,12 @@ static void head_norm_rope_bwd(struct run *r, struct tensor *d, const struct ten
                                   act(d) };
     dispatch_sum(r, KERNEL_HEAD_NORM_ROPE_BWD, (struct gpu_constant) { HEAD_NORM_ROPE_BWD_WG, 64 },
                  &p, bind, COUNT(bind), x->rows * n_head);
+}
+
+static void head_norm_bwd(struct run *r, struct tensor *d, const struct tensor *x,
+                          const struct weight *w, uint32_t n_head, float eps)
+{
+    gpu_head_norm_rope_bwd(r, d, x, w, NULL, n_head, eps);
 }
 
 void gpu_gelu_mul_bwd(struct run *r, struct tensor *d, struct tensor *db, const struct tensor *a,
@@ -78,12 +84,12 @@ struct bwd_cut {
 static struct bwd_cut bwd_cut(const struct gpu_ops *g, uint32_t n_tok, uint32_t rows, uint32_t cols)
 {
     struct bwd_cut c = { .tile = 64, .loads = 4, .n_split = 1 };
-    if (!g->narrow && n_tok > 64 && cols > 64) c.tile = 128, c.loads = 1;
+    const struct gpu_tuning *by = g->tuning;
+    if (by->bwd_tile == 128 && n_tok > 64 && cols > 64) c.tile = 128, c.loads = 1;
     uint32_t tiles = divide_up(n_tok, c.tile) * divide_up(cols, c.tile);
     uint64_t cost;
-    if (!g->narrow)
-        c.n_split = gpu_shares(tiles, c.tile == 128 ? GPU_UNITS : 4 * GPU_UNITS, rows,
-                               (uint64_t)n_tok * cols, GPU_PARTS_BYTES, &cost);
+    c.n_split = gpu_shares(by, tiles, c.tile == 128 ? by->units : 4 * by->units, rows,
+                           (uint64_t)n_tok * cols, by->parts_bytes, &cost);
     c.n_groups = tiles * c.n_split;
     return c;
 }
@@ -112,8 +118,8 @@ void gpu_sum_parts(struct run *r, struct tensor *y, uint32_t first, bool fresh,
                     divide_up(p.n, 4 * 64));
 }
 
-/* dx = dx + W' dy + A' u for the rows of one buffer of W. With `first` or `fresh` the sum is made
- * apart. */
+/* dx = dx + W' dy + A' u for the rows of one buffer of W; fresh: without dx. With `first` the sum
+ * is made apart. */
 static void part_transposed(struct run *r, struct tensor *dx, uint32_t first, bool fresh,
                             const struct tensor *dy, const struct weight *w,
                             const struct gpu_part *part, const struct lora_bwd *lora)
@@ -121,16 +127,16 @@ static void part_transposed(struct run *r, struct tensor *dx, uint32_t first, bo
     struct gpu_ops *g = ops_of(r);
     const struct bwd_cut cut = bwd_cut(g, dy->rows, part->rows, w->cols);
     uint32_t n_tok = dy->rows, n_split = cut.n_split;
-    bool apart = n_split > 1 || first || fresh;
+    bool apart = n_split > 1 || first;
     struct tensor parts = *dx;
     if (apart) parts = gpu_scratch(r, SCRATCH_PARTS, n_split * n_tok, w->cols);
-    if (apart && n_split == 1) gpu_zero(r, &parts);
     struct matmul_bwd_params p = { .cols = w->cols,
                                    .rows = part->rows,
                                    .row0 = part->row0,
                                    .n_tok = n_tok,
                                    .dy_stride = dy->cols,
                                    .n_split = n_split,
+                                   .fresh = apart || fresh,
                                    .scales = part->layout.scales,
                                    .high = part->layout.high,
                                    .d = part->layout.d,
@@ -207,7 +213,7 @@ static void few_rows(struct run *r, const struct tensor *z, const struct tensor 
                                 .share = drop.share,
                                 .kept = drop.kept };
     struct gpu_binding bind[] = { act(x), whole(m), act(z) };
-    struct gpu_constant constants[] = { { LORA_IN_WG, g->narrow ? 16 : 128 },
+    struct gpu_constant constants[] = { { LORA_IN_WG, gpu_sum_wg(g, 128) },
                                         { LORA_IN_DROP, (float)drop.on } };
     if (has_lone(g, LONE(LORA_IN))) {
         struct gpu_constant drops = { LORA_IN_DROP, (float)drop.on };
@@ -266,7 +272,7 @@ static void lora_grad(struct run *r, struct tensor *out, const struct lora *l,
     struct gpu_ops *g = ops_of(r);
     const struct tensor *z = of_a ? rows->u : rows->z, *x = of_a ? rows->x : rows->dy;
     const struct drop drop = drop_of(of_a ? l : NULL);
-    uint32_t rank = l->a.rows, n_mat = l->a.n_mat, lanes = g->narrow ? 16 : 8;
+    uint32_t rank = l->a.rows, n_mat = l->a.n_mat, lanes = g->tuning->lora_grad_lanes;
     struct lora_grad_params p = { .n = z->rows,
                                   .wide = x->cols,
                                   .rank = rank,
@@ -293,7 +299,7 @@ static void lora_grad(struct run *r, struct tensor *out, const struct lora *l,
         return;
     }
     struct gpu_constant constants[] = { { LORA_GRAD_LANES, (float)lanes },
-                                        { LORA_GRAD_GROUPS, g->narrow ? 1 : 32 },
+                                        { LORA_GRAD_GROUPS, (float)g->tuning->lora_grad_groups },
                                         { LORA_GRAD_MANY, rows->ids != NULL },
                                         { LORA_GRAD_DROP, (float)drop.on } };
     record_dispatch(&g->rec, KERNEL_LORA_GRAD, constants, COUNT(constants), &p, bind, COUNT(bind),
@@ -310,23 +316,8 @@ void gpu_lora_grads(struct run *r, const struct weight *w, const struct gpu_lora
     }
 }
 
-/* What adapters make of x first, so that nothing is waited for between the products. */
-static void linears(struct run *r, struct tensor *const *y, const struct tensor *x,
-                    const struct weight *const *w, uint32_t n)
-{
-    for (uint32_t i = 0; i < n; i++) gpu_adapters_in(r, x, w[i]);
-    for (uint32_t i = 0; i < n; i++) gpu_linear_after(r, y[i], x, w[i]);
-}
-
-static bool is_trained(const struct weight *w)
-{
-    for (const struct lora *l = w->lora; l; l = l->next)
-        if (l->grad) return true;
-    return false;
-}
-
-void gpu_linear_bwd(struct run *r, struct tensor *dx, const struct tensor *dy,
-                    const struct tensor *x, const struct weight *w)
+void gpu_linear_bwd(struct run *r, struct tensor *dx, bool fresh, const struct tensor *dy,
+                    const struct tensor *x, const struct tensor *z, const struct weight *w)
 {
     const struct gpu_weight *g = w->mem;
     const struct gpu_adapted *d = &g->adapted;
@@ -335,22 +326,24 @@ void gpu_linear_bwd(struct run *r, struct tensor *dx, const struct tensor *dy,
     struct tensor u = { 0 };
     if (!whole_vectors(r, w)) return;
     if (d->rank) {
-        u = gpu_scratch(r, SCRATCH_FIRST, x->rows, d->rank);
+        u = gpu_scratch(r, SCRATCH_FIRST, dy->rows, d->rank);
         few_rows(r, &u, dy, d->b, w->rows, 0, d->rank, NULL);
         lora = (struct lora_bwd) { d->rank, gpu_adapted_scales(d, w), act(&u), whole(d->a),
                                    whole(d->b) };
-        if (is_trained(w)) {
-            struct tensor z = gpu_lora_room(r, w, x->rows);
-            z.rows = x->rows;
-            if (!w->z) gpu_lora_in(r, &z, x, w);
-            gpu_lora_grads(r, w, &(struct gpu_lora_rows) { &z, &u, x, dy, NULL, 0 });
-        }
+        if (weight_learns(w))
+            gpu_lora_grads(r, w, &(struct gpu_lora_rows) { z, &u, x, dy, NULL, 0 });
     }
     const struct lora_bwd without = { .u = none, .a = none, .s = none };
     bool apart = gpu_drops(w);
     for (uint32_t i = 0; dx && i < g->n_parts; i++)
-        part_transposed(r, dx, 0, false, dy, w, &g->parts[i], i || apart ? &without : &lora);
+        part_transposed(r, dx, 0, fresh && i == 0, dy, w, &g->parts[i],
+                        i || apart ? &without : &lora);
     if (dx && apart) lora_out(r, dx, &u, w);
+}
+
+static void rows_bwd(struct run *r, struct tensor *dx, const struct tensor *dy, uint32_t first)
+{
+    gpu_sum_parts(r, dx, first, false, dy, 1, NULL, 0);
 }
 
 /* ---- the optimiser ---- */
@@ -361,7 +354,7 @@ static void sum_dispatch(struct run *r, const struct tensor *out, struct sum_to_
                          const struct tensor *t, bool squares)
 {
     struct gpu_ops *g = ops_of(r);
-    struct gpu_constant constants[] = { { SUM_TO_WG, g->narrow ? 16 : 256 },
+    struct gpu_constant constants[] = { { SUM_TO_WG, gpu_sum_wg(g, 256) },
                                         { SUM_TO_SQUARES, squares } };
     struct gpu_binding bind[] = { act(t), act(out) };
     record_dispatch(&g->rec, KERNEL_SUM_TO, constants, COUNT(constants), &p, bind, COUNT(bind),
@@ -427,13 +420,14 @@ const struct backward_ops gpu_backward = {
     .row_step = 16,
     .zero = gpu_zero,
     .rms_norm = gpu_rms_norm_bwd,
-    .linears = linears,
+    .rows = rows_bwd,
     .linear = gpu_linear_bwd,
-    .head_norm_rope = head_norm_rope_bwd,
+    .head_norm = head_norm_bwd,
+    .rope = gpu_rope_bwd,
     .attention = gpu_attention_bwd,
     .gelu_mul = gpu_gelu_mul_bwd,
     .experts = gpu_experts_bwd,
-    .router = gpu_router_bwd,
+    .route = gpu_route_bwd,
     .head_loss = gpu_head_loss,
     .sum = sum,
     .clip = clip,

@@ -18,8 +18,14 @@ enum {
 /* x = 0, all rows. */
 void gpu_zero(struct run *r, struct tensor *x);
 
-void gpu_rms_norm_bwd(struct run *r, struct tensor *dx, const struct tensor *dy,
+void gpu_rms_norm_bwd(struct run *r, struct tensor *dx, bool fresh, const struct tensor *dy,
                       const struct tensor *x, const struct weight *w, float eps);
+/* In place on d: from the gradient after norm and rotation of each head to that before them. table
+ * NULL: no rotation. */
+void gpu_head_norm_rope_bwd(struct run *r, struct tensor *d, const struct tensor *x,
+                            const struct weight *w, const struct tensor *table, uint32_t n_head,
+                            float eps);
+void gpu_rope_bwd(struct run *r, struct tensor *d, const struct tensor *table, uint32_t n_head);
 void gpu_gelu_mul_bwd(struct run *r, struct tensor *d, struct tensor *db, const struct tensor *a,
                       const struct tensor *b, uint32_t col);
 
@@ -27,8 +33,8 @@ void gpu_gelu_mul_bwd(struct run *r, struct tensor *d, struct tensor *db, const 
  * yet. */
 void gpu_transposed(struct run *r, struct tensor *dx, uint32_t first, bool fresh,
                     const struct tensor *dy, const struct weight *w);
-void gpu_linear_bwd(struct run *r, struct tensor *dx, const struct tensor *dy,
-                    const struct tensor *x, const struct weight *w);
+void gpu_linear_bwd(struct run *r, struct tensor *dx, bool fresh, const struct tensor *dy,
+                    const struct tensor *x, const struct tensor *z, const struct weight *w);
 
 /* The gradients of one trained adapter: z is A x, u is B' dy, of all adapters; `at` is its first
  * column. */
@@ -48,11 +54,10 @@ void gpu_attention_packed(struct run *r, struct tensor *y, const struct tensor *
 void gpu_head_loss(struct run *r, struct tensor *loss, struct tensor *dx, const struct tensor *x,
                    const struct weight *head, const struct tensor *targets, float cap,
                    float weight);
-void gpu_experts_bwd(struct run *r, struct tensor *dx, struct tensor *dweights,
+void gpu_experts_bwd(struct run *r, struct tensor *dx, bool fresh, struct tensor *dweights,
                      const struct tensor *dy, const struct tensor *x, const struct routing *routing,
                      const struct experts *e);
-void gpu_router_bwd(struct run *r, struct tensor *dx, const struct tensor *dweights,
-                    const struct tensor *x, const struct routing *routing, const struct weight *w,
-                    const struct weight *scale_by, float eps);
+void gpu_route_bwd(struct run *r, struct tensor *dscores, const struct tensor *dweights,
+                   const struct routing *routing);
 
 #endif

@@ -48,7 +48,7 @@ static void dispatch_softmax(struct run *r, const struct attention_bwd_scores_pa
 {
     struct gpu_ops *g = ops_of(r);
     struct gpu_binding bind[] = { starts_of(r, kv), act(s), act(d) };
-    struct gpu_constant constants[] = { { ATTENTION_BWD_SOFTMAX_WG, g->narrow ? 16 : 64 },
+    struct gpu_constant constants[] = { { ATTENTION_BWD_SOFTMAX_WG, gpu_sum_wg(g, 64) },
                                         { ATTENTION_BWD_SOFTMAX_PACKED, kv->starts != NULL },
                                         { ATTENTION_BWD_SOFTMAX_FORWARD, forward } };
     record_dispatch(&g->rec, KERNEL_ATTENTION_BWD_SOFTMAX, constants, COUNT(constants), p, bind,
@@ -91,12 +91,12 @@ static void dispatch_query(struct run *r, const struct attention_bwd_scores_para
                     p->n_head * divide_up(p->rows, 64) * divide_up(p->head_dim, 64));
 }
 
-/* Are the heads of a group summed by several workgroups? Where a large device would have too few.
+/* Are the heads of a group summed by several workgroups? Where the device would have too few.
  */
 static bool heads_apart(const struct run *r, const struct attention_bwd_scores_params *p)
 {
     uint32_t tiles = divide_up(p->span, 64) * divide_up(p->head_dim, 64);
-    return !ops_of(r)->narrow && p->n_head > p->n_kv_head && p->n_kv_head * tiles < 264;
+    return p->n_head > p->n_kv_head && p->n_kv_head * tiles < ops_of(r)->tuning->heads_apart;
 }
 
 /* dk += s' q, the heads of a group summed; apart, each has its own part. */
@@ -201,7 +201,7 @@ void gpu_head_loss(struct run *r, struct tensor *loss, struct tensor *dx, const 
                                       .cap = cap,
                                       .weight = weight };
         struct gpu_binding bind[] = { act(targets), act(loss), act(&logits) };
-        struct gpu_constant wg = { LOSS_ROWS_WG, g->narrow ? 16 : 256 };
+        struct gpu_constant wg = { LOSS_ROWS_WG, gpu_sum_wg(g, 256) };
         record_dispatch(&g->rec, KERNEL_LOSS_ROWS, &wg, 1, &p, bind, COUNT(bind), rows);
         gpu_transposed(r, dx, row, true, &logits, head);
     }

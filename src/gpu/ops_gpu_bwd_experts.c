@@ -4,8 +4,6 @@
  * them shares what it reads; what a slot gives to its row, and to its expert's adapters, is
  * gathered in the order of the slots.
  */
-#include <math.h>
-
 #include "gpu/ops_gpu_bwd.h"
 
 /* dx = W_e' dy + A_e' u, slot by slot; with `add` added. */
@@ -105,7 +103,7 @@ static void weights_bwd(struct run *r, struct tensor *dweights, const struct ten
     struct gpu_ops *g = ops_of(r);
     struct experts_dweights_params p = { .n_slots = h->rows, .n_ff = h->cols };
     struct gpu_binding bind[] = { act(h), act(dh), act(&routing->weights), act(dweights) };
-    struct gpu_constant wg = { EXPERTS_DWEIGHTS_WG, g->narrow ? 16 : 64 };
+    struct gpu_constant wg = { EXPERTS_DWEIGHTS_WG, gpu_sum_wg(g, 64) };
     record_dispatch(&g->rec, KERNEL_EXPERTS_DWEIGHTS, &wg, 1, &p, bind, COUNT(bind), h->rows);
 }
 
@@ -130,7 +128,7 @@ static void gate_up_bwd(struct run *r, const struct tensor *each, struct tensor 
     experts_linear_bwd(r, each, &both, x, false, routing, plan, e->gate_up, false);
 }
 
-void gpu_experts_bwd(struct run *r, struct tensor *dx, struct tensor *dweights,
+void gpu_experts_bwd(struct run *r, struct tensor *dx, bool fresh, struct tensor *dweights,
                      const struct tensor *dy, const struct tensor *x, const struct routing *routing,
                      const struct experts *e)
 {
@@ -149,31 +147,22 @@ void gpu_experts_bwd(struct run *r, struct tensor *dx, struct tensor *dweights,
     weights_bwd(r, dweights, &h, &dh, routing);
     struct tensor each = gpu_scratch(r, SCRATCH_WIDE, n, x->cols); /* d_out has been used */
     gate_up_bwd(r, &each, &dh, &gate, &up, x, routing, &plan, e);
-    struct slots_sum_params p = { .rows = x->rows, .n_used = plan.n_used, .cols = x->cols };
+    struct slots_sum_params p = {
+        .rows = x->rows, .n_used = plan.n_used, .cols = x->cols, .fresh = fresh
+    };
     struct gpu_binding bind[] = { act(&each), act(dx) };
     gpu_dispatch_op(r, KERNEL_SLOTS_SUM, &p, bind, COUNT(bind),
                     divide_up((uint64_t)x->rows * x->cols / 4, 64));
 }
 
-/* Scores are width * W u with u = rms_norm(x) * scale_by: an ordinary linear between a norm and a
- * softmax. */
-void gpu_router_bwd(struct run *r, struct tensor *dx, const struct tensor *dweights,
-                    const struct tensor *x, const struct routing *routing, const struct weight *w,
-                    const struct weight *scale_by, float eps)
+void gpu_route_bwd(struct run *r, struct tensor *dscores, const struct tensor *dweights,
+                   const struct routing *routing)
 {
-    struct tensor ds = gpu_scratch(r, SCRATCH_GATE, x->rows, w->rows);
-    struct tensor u = gpu_scratch(r, SCRATCH_ACT, x->rows, x->cols);
-    struct tensor du = gpu_scratch(r, SCRATCH_WIDE, x->rows, x->cols);
-    struct router_bwd_params p = { .rows = x->rows,
-                                   .n_used = routing->ids.cols,
-                                   .n_expert = w->rows,
-                                   .width = 1.0f / sqrtf((float)x->cols) };
+    struct route_bwd_params p = { .rows = dscores->rows,
+                                  .n_used = routing->ids.cols,
+                                  .n_expert = dscores->cols };
     struct gpu_binding bind[] = { act(&routing->ids), act(&routing->weights), act(dweights),
-                                  act(&ds) };
-    gpu_dispatch_op(r, KERNEL_ROUTER_BWD, &p, bind, COUNT(bind),
-                    divide_up((uint64_t)x->rows * w->rows, 64));
-    gpu_rms_norm(r, &u, x, scale_by, eps);
-    gpu_zero(r, &du);
-    gpu_linear_bwd(r, &du, &ds, &u, w);
-    gpu_rms_norm_bwd(r, dx, &du, x, scale_by, eps);
+                                  act(dscores) };
+    gpu_dispatch_op(r, KERNEL_ROUTE_BWD, &p, bind, COUNT(bind),
+                    divide_up((uint64_t)p.rows * p.n_expert, 64));
 }

@@ -109,7 +109,7 @@ static void experts_matrix(struct run *r, struct tensor *h, const struct tensor 
 }
 
 /* Pairs of rows in teams of 32 lanes, or as many as a row has units; whole runs of sixteen rows,
- * which are settled. */
+ * which are made ready. */
 static struct teams pairs_cut(enum gpu_shape shape, uint32_t cols)
 {
     struct teams t = { .lanes = 32, .rows = 2 };
@@ -118,57 +118,54 @@ static struct teams pairs_cut(enum gpu_shape shape, uint32_t cols)
     return t;
 }
 
-/* h = gelu(gate x) * up x of every (row, slot), where x is settled; then h is too. due: the routing
+/* h = gelu(gate x) * up x of every (row, slot), where x is ready; then h is too. due: the routing
  * is to be chosen by the same dispatch; or NULL. False: nothing was recorded. */
-static bool gate_up_digits(struct run *r, struct tensor *h, const struct tensor *x,
-                           const struct routing *routing, const struct gpu_choice *due,
-                           const struct experts *e)
+static bool gate_up_ready(struct run *r, struct tensor *h, const struct tensor *x,
+                          const struct routing *routing, const struct gpu_choice *due,
+                          const struct experts *e)
 {
     struct gpu_ops *g = ops_of(r);
     bool fused = weight_exists(e->gate_up);
     const struct weight *gate = fused ? e->gate_up : e->gate, *up = fused ? e->gate_up : e->up;
     const struct gpu_weight *a = gate->mem, *b = up->mem;
-    if (!gpu_settled_of(r, x) || !gpu_bare_codes(gate) || !gpu_bare_codes(up) ||
-        a->shape != b->shape || a->n_parts != b->n_parts)
+    if (!gpu_ready(g, x) || !gpu_bare_codes(gate) || !gpu_bare_codes(up) || a->shape != b->shape ||
+        a->n_parts != b->n_parts)
         return false;
-    struct tensor settled = *gpu_settled_of(r, x), s = { 0 };
-    bool settles = h->cols % 16 == 0;
-    if (settles) s = gpu_settled_room(r, h->rows, h->cols);
+    bool planes = gpu_reads_planes(g, a->shape);
+    const struct tensor *s = h->cols % 16 == 0 ? gpu_ready_room(h) : NULL;
     struct teams t = pairs_cut(a->shape, x->cols);
     bool routes = due != NULL;
     for (uint32_t i = 0; i < a->n_parts; i++, routes = false) {
         const struct gpu_part *part = &a->parts[i];
-        struct experts_gate_up_digits_params p = { .cols = gate->cols,
-                                                   .rows = h->cols,
-                                                   .stride = gate->rows,
-                                                   .up_at = fused ? h->cols : 0,
-                                                   .mat0 = first_expert(gate, part),
-                                                   .n_mat = part->rows / gate->rows,
-                                                   .n_tok = x->rows,
-                                                   .n_used = routing->ids.cols,
-                                                   .n_expert = gate->n_mat,
-                                                   .y_stride = h->cols,
-                                                   .scales = part->layout.scales,
-                                                   .high = part->layout.high,
-                                                   .d = part->layout.d,
-                                                   .settles = settles };
-        struct gpu_binding bind[] = { act(&settled),
-                                      whole(part->buffer),
-                                      whole(b->parts[i].buffer),
-                                      act(routes ? &due->scores : &routing->ids),
-                                      act(h),
-                                      settles ? act(&s) : whole(g->unread[0]),
-                                      routes ? act(&routing->ids) : whole(g->unread[1]),
-                                      routes ? act(&routing->weights) : whole(g->unread[2]) };
-        struct gpu_constant constants[] = { { EXPERTS_GATE_UP_DIGITS_WG, (float)t.wg },
-                                            { EXPERTS_GATE_UP_DIGITS_LANES, (float)t.lanes },
-                                            { EXPERTS_GATE_UP_DIGITS_R, (float)t.rows },
-                                            { EXPERTS_GATE_UP_DIGITS_ROUTES, routes } };
-        record_dispatch(&g->rec, TIERED_SHAPED(g, EXPERTS_GATE_UP_DIGITS, a->shape), constants,
-                        COUNT(constants), &p, bind, COUNT(bind),
+        struct experts_gate_up_bare_params p = { .cols = gate->cols,
+                                                 .rows = h->cols,
+                                                 .stride = gate->rows,
+                                                 .up_at = fused ? h->cols : 0,
+                                                 .mat0 = first_expert(gate, part),
+                                                 .n_mat = part->rows / gate->rows,
+                                                 .n_tok = x->rows,
+                                                 .n_used = routing->ids.cols,
+                                                 .n_expert = gate->n_mat,
+                                                 .y_stride = h->cols,
+                                                 .scales = part->layout.scales,
+                                                 .high = part->layout.high,
+                                                 .d = part->layout.d,
+                                                 .settles = planes && s };
+        struct gpu_binding bind[8] = { act(gpu_ready(g, x)), whole(part->buffer),
+                                       whole(b->parts[i].buffer),
+                                       act(routes ? &due->scores : &routing->ids), act(h) };
+        uint32_t n = 5;
+        if (planes) bind[n++] = s ? act(s) : whole(g->unread[0]);
+        bind[n++] = routes ? act(&routing->ids) : whole(g->unread[1]);
+        bind[n++] = routes ? act(&routing->weights) : whole(g->unread[2]);
+        struct gpu_constant constants[] = { { EXPERTS_GATE_UP_BARE_WG, (float)t.wg },
+                                            { EXPERTS_GATE_UP_BARE_LANES, (float)t.lanes },
+                                            { EXPERTS_GATE_UP_BARE_R, (float)t.rows },
+                                            { EXPERTS_GATE_UP_BARE_ROUTES, routes } };
+        record_dispatch(&g->rec, READY(g, EXPERTS_GATE_UP_BARE, a->shape), constants,
+                        COUNT(constants), &p, bind, n,
                         h->rows * divide_up(p.rows, team_rows(t)) + (routes ? p.n_tok : 0));
     }
-    if (settles) gpu_note_settled(r, h, &s);
     return true;
 }
 
@@ -192,7 +189,7 @@ static void experts_sum(struct run *r, struct tensor *y, const struct tensor *h,
 {
     const struct weight *w = e->down;
     const struct gpu_weight *g = w->mem;
-    const struct tensor *settled = gpu_bare_codes(w) ? gpu_settled_of(r, h) : NULL;
+    const struct tensor *ready = gpu_bare_codes(w) ? gpu_ready(ops_of(r), h) : NULL;
     struct gpu_lora lora = slots_lora(r, w, h, true, routing);
     for (uint32_t i = 0; i < g->n_parts; i++) {
         const struct gpu_part *part = &g->parts[i];
@@ -212,7 +209,7 @@ static void experts_sum(struct run *r, struct tensor *y, const struct tensor *h,
                                          .rank = lora.rank,
                                          .b_rows = lora.b_rows,
                                          .b_scales = lora.b_scales };
-        struct gpu_binding bind[] = { act(settled ? settled : h),
+        struct gpu_binding bind[] = { act(ready ? ready : h),
                                       act(&routing->ids),
                                       act(&routing->weights),
                                       vector(ops_of(r), e->scale),
@@ -221,16 +218,15 @@ static void experts_sum(struct run *r, struct tensor *y, const struct tensor *h,
                                       lora.z,
                                       lora.b };
         uint32_t cols = p.n_used * w->cols;
-        struct teams t = settled ? gpu_cut(ops_of(r), g->shape, w->rows, cols, 0)
-                                 : gpu_teams(ops_of(r), g->shape, w->rows, cols);
+        struct teams t = ready ? gpu_cut(ops_of(r), g->shape, w->rows, cols, 0)
+                               : gpu_teams(ops_of(r), g->shape, w->rows, cols);
         uint32_t groups = y->rows * divide_up(w->rows, team_rows(t));
-        struct gpu_constant constants[] = { { EXPERTS_DOWN_DIGITS_WG, (float)t.wg },
-                                            { EXPERTS_DOWN_DIGITS_LANES, (float)t.lanes },
-                                            { EXPERTS_DOWN_DIGITS_R, (float)t.rows } };
-        if (settled)
-            record_dispatch(&ops_of(r)->rec,
-                            TIERED_SHAPED(ops_of(r), EXPERTS_DOWN_DIGITS, g->shape), constants,
-                            COUNT(constants), &p, bind, COUNT(bind) - 2, groups);
+        struct gpu_constant constants[] = { { EXPERTS_DOWN_BARE_WG, (float)t.wg },
+                                            { EXPERTS_DOWN_BARE_LANES, (float)t.lanes },
+                                            { EXPERTS_DOWN_BARE_R, (float)t.rows } };
+        if (ready)
+            record_dispatch(&ops_of(r)->rec, READY(ops_of(r), EXPERTS_DOWN_BARE, g->shape),
+                            constants, COUNT(constants), &p, bind, COUNT(bind) - 2, groups);
         else
             experts_dispatch(r, TIERED_SHAPED(ops_of(r), EXPERTS_DOWN, g->shape), t, &p, bind,
                              COUNT(bind), groups);
@@ -242,7 +238,11 @@ static void experts_apart(struct run *r, struct tensor *y, const struct tensor *
                           const struct experts *e)
 {
     struct tensor h = gpu_scratch(r, SCRATCH_FIRST, x->rows * routing->ids.cols, e->down->cols);
-    if (!gate_up_digits(r, &h, x, routing, due, e)) {
+    struct tensor room = h; /* where products read f32, h itself */
+    if (ops_of(r)->int8) room = gpu_ready_scratch(r, SCRATCH_READY_TOO, h.rows, h.cols);
+    room.rows = 0;
+    h.ready = &room;
+    if (!gate_up_ready(r, &h, x, routing, due, e)) {
         if (due) gpu_choose(ops_of(r), due);
         gate_up_floats(r, &h, x, routing, e);
     }
@@ -310,7 +310,6 @@ static void tiles_product(struct run *r, const struct tensor *y, const struct te
         bind[0] = act(&halves);
         record_dispatch(&ops_of(r)->rec, by_matrices, matrix_constants, COUNT(matrix_constants), &p,
                         bind, COUNT(bind), plan->n_tiles * divide_up(p.rows, EXPERT_MATRIX_ROWS));
-        gpu_used_halves(r);
         return;
     }
     struct gpu_constant set[] = { { EXPERTS_MATMUL_ROWS, EXPERT_TILE_ROWS },
@@ -369,7 +368,6 @@ static void tiled_gate_up(struct run *r, struct tensor *h, const struct tensor *
             record_dispatch(&ops_of(r)->rec, by_matrices, matrix_constants, COUNT(matrix_constants),
                             &p, bind, COUNT(bind),
                             plan->n_tiles * divide_up(p.n_ff, EXPERT_MATRIX_ROWS / 2));
-            gpu_used_halves(r);
             continue;
         }
         struct gpu_constant set[] = { { EXPERTS_GATE_UP_MATMUL_ROWS, EXPERT_TILE_ROWS },
@@ -433,12 +431,11 @@ static void experts_grouped(struct run *r, struct tensor *y, const struct tensor
 
 /* A tile is work for 8, 16, 24 or 32 slots however few it has: sharing pays from some slots an
  * expert on. */
-enum { GROUP_FROM = 4, GROUP_FROM_FOURS = 64 };
-
 static bool is_grouped(const struct run *r, const struct tensor *y, const struct routing *routing,
                        const struct experts *e)
 {
-    uint32_t from = of_fours(ops_of(r)) ? GROUP_FROM_FOURS : GROUP_FROM;
+    const struct gpu_tuning *by = ops_of(r)->tuning;
+    uint32_t from = of_fours(ops_of(r)) ? by->group_from_fours : by->group_from;
     return routing->ids.rows * routing->ids.cols >= from * e->down->n_mat && y->cols % 4 == 0;
 }
 
@@ -451,10 +448,10 @@ void gpu_experts(struct run *r, struct tensor *y, const struct tensor *x,
 
 /* May every workgroup that reads the routing make it for itself? Where there is much of it, a
  * dispatch is cheaper. */
-static bool chosen_by_readers(const struct tensor *scores)
+static bool chosen_by_readers(const struct gpu_ops *g, const struct tensor *scores)
 {
-    enum { ROWS = 2, EXPERTS = 256 }; /* the latter in the kernel experts_gate_up_digits */
-    return scores->rows <= ROWS && scores->cols <= EXPERTS;
+    enum { EXPERTS = 256 }; /* in the kernel experts_gate_up_bare */
+    return scores->rows <= g->tuning->readers_choose && scores->cols <= EXPERTS;
 }
 
 void gpu_router_experts(struct run *r, struct tensor *y, struct routing *out, struct tensor *norm,
@@ -462,11 +459,14 @@ void gpu_router_experts(struct run *r, struct tensor *y, struct routing *out, st
                         const struct experts *e, const struct product *beside)
 {
     struct gpu_choice c;
-    bool settled = gpu_score(r, &c, out, norm, x, by, eps, beside);
-    if (settled && chosen_by_readers(&c.scores) && !is_grouped(r, y, out, e)) {
-        experts_apart(r, y, norm, out, &c, e);
+    struct tensor room = gpu_ready_scratch(r, SCRATCH_READY, x->rows, x->cols), read = *norm;
+    if (gpu_makes_ready(ops_of(r), x->rows, x->cols)) read.ready = &room;
+    gpu_score(r, &c, out, &read, x, by, eps, beside);
+    if (gpu_ready(ops_of(r), &read) && chosen_by_readers(ops_of(r), &c.scores) &&
+        !is_grouped(r, y, out, e)) {
+        experts_apart(r, y, &read, out, &c, e);
         return;
     }
     gpu_choose(ops_of(r), &c);
-    gpu_experts(r, y, norm, out, e);
+    gpu_experts(r, y, &read, out, e);
 }

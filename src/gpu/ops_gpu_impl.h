@@ -16,6 +16,12 @@
 
 #define TIERED_SHAPED(g, NAME, shape) (TIERED(g, NAME) | SHAPED(NAME, shape))
 
+/* How a row is made ready for products of few rows (kernels/lib/acts.wgsl): as int8 planes where
+ * the device multiplies int8, else as f32. A product reads it so; W of floats wants floats. */
+#define ACTS(g, NAME) ((g)->int8 ? (uint32_t)NAME##_ACTS_INT8 : 0u)
+#define READY(g, NAME, shape)                                                                      \
+    (TIERED_SHAPED(g, NAME, shape) | (gpu_reads_planes(g, shape) ? ACTS(g, NAME) : 0u))
+
 /* ---- what a rule of fusion computes ---- */
 
 /* A layer's projections on their way to attention. */
@@ -71,7 +77,7 @@ static inline struct gpu_ops *ops_of(const struct run *r)
 /* A software device, where a workgroup is best one subgroup of four lanes: then nobody waits. */
 static inline bool of_fours(const struct gpu_ops *g)
 {
-    return g->narrow && g->tier >= TIER_SUBGROUP;
+    return g->tuning->lone && g->tier >= TIER_SUBGROUP;
 }
 
 /* Threads that each work for themselves, as kernels/lib/base.wgsl has them; a software device has
@@ -81,7 +87,37 @@ enum { LONE_WG = 16 };
 
 static inline bool has_lone(const struct gpu_ops *g, uint32_t kernel)
 {
-    return g->narrow && !g->cut && !recorder_bars(&g->rec, kernel);
+    return g->tuning->lone && !g->cut && !recorder_bars(&g->rec, kernel);
+}
+
+/* Are the weights whole numbers with a scale for each block? */
+static inline bool gpu_is_codes(enum gpu_shape shape)
+{
+    return shape >= GPU_Q4_0;
+}
+
+static inline bool gpu_reads_planes(const struct gpu_ops *g, enum gpu_shape shape)
+{
+    return g->int8 && gpu_is_codes(shape);
+}
+
+/* Threads of a workgroup that makes one sum, where `usual` are best on most devices. */
+static inline float gpu_sum_wg(const struct gpu_ops *g, uint32_t usual)
+{
+    return (float)(usual < g->tuning->sum_wg ? usual : g->tuning->sum_wg);
+}
+
+/* Is a residual stream of so many columns made anew by every workgroup that reads it? */
+static inline bool gpu_is_narrow(const struct gpu_ops *g, uint32_t cols)
+{
+    return !g->wide && cols <= g->tuning->narrow_stream;
+}
+
+/* The value for a matrix of so many rows. */
+static inline uint32_t gpu_value_at(const struct gpu_step_at *list, uint32_t rows)
+{
+    while (rows > list->rows) list++;
+    return list->value;
 }
 
 static inline struct gpu_weight *matrix_of(const struct weight *w)
@@ -172,8 +208,6 @@ static inline uint32_t gpu_unit(enum gpu_shape shape)
     return shape <= GPU_BF16 ? 8 : shape == GPU_Q8_0 || shape == GPU_Q8_A ? 16 : 32;
 }
 
-enum { GPU_UNITS = 132 }; /* processors of a large device */
-
 /* Record one dispatch with the kernel's default constants. */
 void gpu_dispatch_op(struct run *r, uint32_t kernel, const void *params,
                      const struct gpu_binding *b, uint32_t n, uint32_t n_groups);
@@ -224,12 +258,12 @@ void gpu_tiled_matrix(struct run *r, struct tensor *y, const struct tensor *x, b
 void gpu_tiled_f32(struct run *r, const struct tensor *y, const struct tensor *x, bool by_slot,
                    const struct expert_tiles *plan, gpu_buffer m, uint32_t n_mat);
 
-/* In how many shares a product is summed, so that so many tiles fill a large device: one that has
- * places for `units` of them at a time. Each tile is `depth` steps long; a share costs `numbers` of
+/* In how many shares a product is summed, so that so many tiles fill a device that has places for
+ * `units` of them at a time. Each tile is `depth` steps long; a share costs `numbers` of
  * memory, of which there are `room` bytes. *cost: of the fewest shares that are about as good as
  * any, in steps. */
-uint32_t gpu_shares(uint32_t tiles, uint32_t units, uint32_t depth, uint64_t numbers, uint64_t room,
-                    uint64_t *cost);
+uint32_t gpu_shares(const struct gpu_tuning *by, uint32_t tiles, uint32_t units, uint32_t depth,
+                    uint64_t numbers, uint64_t room, uint64_t *cost);
 
 /* y, from row `first` on, = y + the sum of n_part tensors that lie one after the other (fresh:
  * without y); with `by` its gelu times columns `col` ... of that. */
@@ -244,25 +278,31 @@ void gpu_lora_in(struct run *r, const struct tensor *z, const struct tensor *x,
 /* Does any of its adapters see only a part of x? */
 bool gpu_drops(const struct weight *w);
 
-/* gpu_linear in two halves, for linears of the same x: what their adapters make of it, where each
- * has a place for that (w->z), and the products. */
-void gpu_adapters_in(struct run *r, const struct tensor *x, const struct weight *w);
-void gpu_linear_after(struct run *r, struct tensor *y, const struct tensor *x,
-                      const struct weight *w);
+/* op_linear_z of n weights that read the same x: first what adapters make of it, so that nothing
+ * is waited for between the products. */
+void gpu_linears_z(struct run *r, struct tensor *const *y, struct tensor *const *z,
+                   const struct tensor *x, const struct weight *const *w, uint32_t n);
 
 /* Do so many rows go to the tiles of the matrix product? */
 bool gpu_by_tiles(const struct gpu_ops *g, uint32_t n_tok);
 
-/* A kernel whose workgroup shares one sum: on a software device a small one, since each barrier
- * costs it some microseconds for every four lanes. */
+/* A kernel whose workgroup shares one sum: `usual` threads, or what gpu_sum_wg makes of them. */
 void gpu_dispatch_sum(struct run *r, uint32_t kernel, uint32_t wg_index, uint32_t usual,
                       const void *params, const struct gpu_binding *b, uint32_t n,
                       uint32_t n_groups);
 
-/* x as to_halves makes it; made once for products that follow each other, as those of q, k and v
- * do. The product that uses it calls gpu_used_halves after its dispatch. */
+/* x as subgroup matrices read it: a dispatch of to_halves. x->halves, where it is there, keeps them
+ * for the next product of x. */
 struct tensor gpu_halves_of(struct run *r, const struct tensor *x);
-void gpu_used_halves(struct run *r);
+
+/* x with place for its halves, for several products in a row. */
+static inline struct tensor gpu_keeps_halves(const struct tensor *x, struct tensor *halves)
+{
+    struct tensor copy = *x;
+    *halves = (struct tensor) { 0 };
+    copy.halves = halves;
+    return copy;
+}
 
 /* ---- the router: ops_gpu_router.c ---- */
 
@@ -276,21 +316,20 @@ struct gpu_choice {
 void gpu_choose(struct gpu_ops *g, const struct gpu_choice *c);
 
 /* The scores, and norm, which the experts read; with the product beside it, or NULL. The choice is
- * due. Returns whether norm is settled. */
-bool gpu_score(struct run *r, struct gpu_choice *c, const struct routing *out, struct tensor *norm,
+ * due. */
+void gpu_score(struct run *r, struct gpu_choice *c, const struct routing *out, struct tensor *norm,
                const struct tensor *x, const struct router *by, float eps,
                const struct product *beside);
 
-/* ---- digits: ops_gpu_digits.c ---- */
+/* ---- rows made ready: ops_gpu_ready.c ---- */
 
-/* Can rows of activations be settled, and would products read them? */
-bool gpu_can_settle(const struct gpu_ops *g, uint32_t rows, uint32_t cols);
-bool gpu_reads_digits(enum gpu_shape shape);
+/* Can a dispatch that writes such rows leave them ready? Products with codes read them so. */
+bool gpu_makes_ready(const struct gpu_ops *g, uint32_t rows, uint32_t cols);
 
 /* Are the matrices codes without adapters? */
 static inline bool gpu_bare_codes(const struct weight *w)
 {
-    return gpu_reads_digits(matrix_of(w)->shape) && matrix_of(w)->adapted.n == 0;
+    return gpu_is_codes(matrix_of(w)->shape) && matrix_of(w)->adapted.n == 0;
 }
 
 enum {
@@ -298,28 +337,37 @@ enum {
     GPU_Z_MOST = GROUP_LINEARS * MAX_ADAPTED * 256, /* a row's z of all matrices of a stream */
 };
 
-/* Room for what a dispatch settles of rows x cols; once that is recorded, gpu_note_settled says
- * whose it is. */
-struct tensor gpu_settled_room(struct run *r, uint32_t rows, uint32_t cols);
-void gpu_note_settled(struct run *r, const struct tensor *of, const struct tensor *settled);
+/* x as products with codes read it: x->ready, once it was written; where the device reads f32, x
+ * itself. NULL: they read x as any other product does. */
+const struct tensor *gpu_ready(const struct gpu_ops *g, const struct tensor *x);
 
-/* The places of z = A x of n matrices, behind the digits of x; empty ones without adapters. */
-void gpu_place_z(struct tensor *z, const struct tensor *settled, const struct weight *const *w,
+/* Where a dispatch that writes y leaves it ready too. NULL: nobody wants that. */
+const struct tensor *gpu_ready_room(const struct tensor *y);
+
+/* Room of an op for rows made ready, and behind them for what adapters make of them. `which` is
+ * SCRATCH_READY, or the other one for an op that reads rows from there. */
+struct tensor gpu_ready_scratch(struct run *r, int which, uint32_t rows, uint32_t cols);
+
+/* The places of z = A x of n matrices, behind the ready rows of x; empty ones without adapters. */
+void gpu_place_z(struct tensor *z, const struct tensor *ready, const struct weight *const *w,
                  uint32_t n);
 
-/* Can the dispatch that settles x also make z = A x of w, in n parts (each a row of z) that are to
- * be summed? Then, after gpu_note_settled, it says so. */
+/* z = A x of a row as the sum of n rows. */
+struct gpu_z_parts {
+    struct tensor z;
+    uint32_t n; /* 0: there is none */
+};
+
+/* The same where that is one dispatch; false: nothing was recorded. */
+bool gpu_linear_parts(struct run *r, const struct tensor *y, const struct tensor *x,
+                      const struct weight *w, const struct gpu_z_parts *z);
+
+/* Can the dispatch that makes x ready also make z = A x of w, in n parts? */
 bool gpu_adapts_parts(const struct weight *w, uint32_t n);
-void gpu_note_parts(struct run *r, const struct weight *reader, const struct tensor *z, uint32_t n);
 
-/* y = W x + s B z of such a row (NULL: it is none). False: nothing was recorded. */
-bool gpu_linear_parts(struct run *r, const struct tensor *y, const struct tensor *settled,
-                      const struct weight *w);
-
-/* x, settled by the dispatch before, or NULL. Who has used it and wants it to serve on calls
- * gpu_used_settled after its own dispatches. */
-const struct tensor *gpu_settled_of(struct run *r, const struct tensor *x);
-void gpu_used_settled(struct run *r);
+/* y = W x + s B z. */
+void gpu_linear_z_parts(struct run *r, const struct tensor *y, const struct tensor *x,
+                        const struct weight *w, const struct gpu_z_parts *z);
 
 /* Matrices of one stream that one dispatch takes: alike, or (mixed) the usual two shapes. */
 struct gpu_picked {
@@ -344,26 +392,26 @@ bool gpu_joins(const struct gpu_ops *g, const struct join *j, uint32_t n_buffers
 /* What a join multiplies with: after the branch's norm, all, and what the next block reads. */
 struct gpu_vectors gpu_join_vectors(const struct gpu_ops *g, const struct join *j);
 
-/* Can a join settle what the next block reads? */
-bool gpu_can_join_settled(const struct gpu_ops *g, const struct join *j);
+/* Can a join leave what the next block reads ready? */
+bool gpu_joins_ready(const struct gpu_ops *g, const struct join *j);
 
-/* A join that settles what the next block reads, and (floats) leaves it as it is too. */
-void gpu_join_settled(struct run *r, const struct join *j, bool floats);
-/* The same for one row, settled only, while the device touches matrices that are read soon; false:
+/* A join whose result is ready in *room, and (floats) there as it is too. The result. */
+struct tensor gpu_join_ready(struct run *r, const struct join *j, struct tensor *room, bool floats);
+/* The same for one row, ready only, while the device prefetches matrices that are read soon; false:
  * it cannot. */
-bool gpu_join_touch(struct run *r, const struct join *j, const struct weight *const *soon,
-                    uint32_t n_soon);
+bool gpu_join_touch(struct run *r, const struct join *j, struct tensor *room,
+                    const struct weight *const *soon, uint32_t n_soon);
 
-/* y[i] = W_i x + s B_i z[i], where x is settled and z lies behind it, in as few dispatches as can
+/* y[i] = W_i x + s B_i z[i], where x is ready and z lies behind it, in as few dispatches as can
  * be; z NULL: all are codes without adapters. */
-void gpu_linears_digits(struct run *r, struct tensor *const *y, const struct tensor *x,
-                        const struct weight *const *w, const struct tensor *z, uint32_t n);
+void gpu_linears_ready(struct run *r, struct tensor *const *y, const struct tensor *x,
+                       const struct weight *const *w, const struct tensor *z, uint32_t n);
 
-/* The ops of these names where their input is settled (z: what the adapters of both have made of
+/* The ops of these names where their input is ready (z: what the adapters of both have made of
  * it, or NULL), or their stream wide; false: nothing was recorded. */
-bool gpu_gate_up_digits(struct run *r, struct tensor *y, const struct tensor *x,
-                        const struct weight *gate_w, const struct weight *up_w,
-                        const struct tensor *z);
+bool gpu_gate_up_ready(struct run *r, struct tensor *y, const struct tensor *x,
+                       const struct weight *gate_w, const struct weight *up_w,
+                       const struct tensor *z);
 bool gpu_wide_linears(struct run *r, const struct join *j, struct tensor *const *y,
                       const struct weight *const *w, uint32_t n);
 bool gpu_wide_linear_gelu_mul(struct run *r, const struct join *j, struct tensor *y,
@@ -408,10 +456,6 @@ void gpu_attention(struct run *r, struct tensor *y, const struct tensor *q, cons
 void gpu_attend_linear(struct run *r, struct tensor *y, struct tensor *o, struct kv *kv,
                        const struct heads *h, uint32_t window, uint32_t pos, float eps,
                        const struct weight *w);
-/* Of one row with new keys where a head is one share, which needs no merging: o settled, and only
- * that. */
-void gpu_attend_alone(struct run *r, const struct tensor *o, struct kv *kv, const struct heads *h,
-                      uint32_t window, uint32_t pos, float eps);
 void gpu_attend(struct run *r, struct tensor *y, struct kv *kv, const struct heads *h,
                 uint32_t window, uint32_t pos, float eps);
 void gpu_head_norm_rope(struct run *r, struct tensor *x, const struct weight *w,

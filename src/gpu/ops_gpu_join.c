@@ -10,7 +10,6 @@ enum {
     HELD_CUTS = 3,
     HELD_STEP = 256, /* vec4s: few different pipelines, and those of a model's width can be tested
                         at another */
-    HELD_LANES_AT_ONCE = 96 << 10, /* for a large device; each workgroup joins */
 };
 
 static const struct gpu_part *part_of(const struct weight *w)
@@ -21,12 +20,13 @@ static const struct gpu_part *part_of(const struct weight *w)
 /* Do the registers of a workgroup hold a row? */
 static bool in_runs(const struct gpu_ops *g, uint32_t cols)
 {
-    return !g->narrow && cols % HELD_RUN == 0 && cols <= JOIN_MOST_RUNS * HELD_RUN * JOIN_LANES_WG;
+    return g->tuning->shares_rows && cols % HELD_RUN == 0 &&
+           cols <= JOIN_MOST_RUNS * HELD_RUN * JOIN_LANES_WG;
 }
 
-bool gpu_can_join_settled(const struct gpu_ops *g, const struct join *j)
+bool gpu_joins_ready(const struct gpu_ops *g, const struct join *j)
 {
-    return gpu_can_settle(g, j->x->rows, j->x->cols) && in_runs(g, j->x->cols);
+    return gpu_makes_ready(g, j->x->rows, j->x->cols) && in_runs(g, j->x->cols);
 }
 
 /* Lanes for so many columns: where they can, as many as keep one run each, since a second one takes
@@ -69,8 +69,8 @@ static struct join of_one_branch(struct run *r, const struct join *j)
     return one;
 }
 
-/* What the next block reads goes to y, settled to s, or to both; NULL: to neither. Rows that do not
- * fit registers are not settled. */
+/* What the next block reads goes to y, ready to s, or to both; NULL: to neither. Rows that do not
+ * fit registers are not made ready. */
 static void join(struct run *r, const struct join *j, const struct tensor *y,
                  const struct tensor *s)
 {
@@ -94,32 +94,31 @@ static void join(struct run *r, const struct join *j, const struct tensor *y,
                                   y ? act(y) : whole(g->unread[0]),
                                   s ? act(s) : whole(g->unread[1]) };
     if (!in_runs(g, cols)) {
-        uint32_t groups =
-            g->narrow || gpu_by_tiles(g, rows) ? 1 : divide_up(cols / 4, JOIN_LANES_WG);
+        uint32_t groups = !g->tuning->shares_rows || gpu_by_tiles(g, rows)
+                              ? 1
+                              : divide_up(cols / 4, JOIN_LANES_WG);
         gpu_dispatch_sum(r, TIERED(g, JOIN), JOIN_WG, JOIN_LANES_WG, &p, bind, COUNT(bind) - 1,
                          rows * groups);
         return;
     }
     struct gpu_constant constants[] = { { JOIN_RUNS_WG, (float)wg },
                                         { JOIN_RUNS_RUNS, (float)divide_up(cols, HELD_RUN * wg) } };
-    record_dispatch(&g->rec, TIERED(g, JOIN_RUNS), constants, COUNT(constants), &p, bind,
-                    COUNT(bind), rows);
+    record_dispatch(&g->rec, TIERED(g, JOIN_RUNS) | ACTS(g, JOIN_RUNS), constants, COUNT(constants),
+                    &p, bind, COUNT(bind), rows);
 }
 
-bool gpu_join_touch(struct run *r, const struct join *j, const struct weight *const *soon,
-                    uint32_t n_soon)
+bool gpu_join_touch(struct run *r, const struct join *j, struct tensor *room,
+                    const struct weight *const *soon, uint32_t n_soon)
 {
-    enum {
-        BUFFERS = 8,
-        TOUCHING = 8, /* workgroups, for parts of a device that look up for themselves */
-    };
+    enum { BUFFERS = 8 };
     struct gpu_ops *g = ops_of(r);
     uint32_t cols = j->x->cols, wg = runs_wg(g, cols);
     struct gpu_vectors v = gpu_join_vectors(g, j);
-    if (j->x->rows != 1 || !v.one || !weight_exists(j->next_w) || !gpu_can_join_settled(g, j) ||
+    if (j->x->rows != 1 || !v.one || !weight_exists(j->next_w) || !gpu_joins_ready(g, j) ||
         g->rec.limits.max_storage_buffers < BUFFERS)
         return false;
-    struct tensor s = gpu_settled_room(r, 1, cols);
+    *room = gpu_ready_scratch(r, SCRATCH_READY, 1, cols);
+    room->rows = 1;
     struct join_touch_params p = { .cols = cols,
                                    .has_branch = j->branch != NULL,
                                    .has_scale = weight_exists(j->scale),
@@ -130,32 +129,40 @@ bool gpu_join_touch(struct run *r, const struct join *j, const struct weight *co
                                    .eps = j->eps };
     struct gpu_binding none = whole(g->unused);
     struct gpu_binding bind[] = {
-        act(j->x), j->branch ? act(j->branch) : none, v.all, none, none, none, act(j->to), act(&s)
+        act(j->x), j->branch ? act(j->branch) : none, v.all, none, none, none, act(j->to), act(room)
     };
     for (uint32_t i = 0; i < n_soon && i < GROUP_LINEARS; i++)
         bind[3 + i] = whole(part_of(soon[i])->buffer);
     struct gpu_constant constants[] = {
         { JOIN_TOUCH_WG, (float)wg }, { JOIN_TOUCH_RUNS, (float)divide_up(cols, HELD_RUN * wg) }
     };
-    record_dispatch(&g->rec, TIERED(g, JOIN_TOUCH), constants, COUNT(constants), &p, bind,
-                    COUNT(bind), 1 + TOUCHING);
-    gpu_note_settled(r, join_result(j), &s);
+    record_dispatch(&g->rec, TIERED(g, JOIN_TOUCH) | ACTS(g, JOIN_TOUCH), constants,
+                    COUNT(constants), &p, bind, COUNT(bind), 1 + g->tuning->prefetch_groups);
     return true;
 }
 
-void gpu_join_settled(struct run *r, const struct join *j, bool floats)
+struct tensor gpu_join_ready(struct run *r, const struct join *j, struct tensor *room, bool floats)
 {
-    const struct tensor *to = join_result(j);
-    struct tensor s = gpu_settled_room(r, to->rows, to->cols);
-    join(r, j, floats && weight_exists(j->next_w) ? j->norm : NULL, &s);
-    gpu_note_settled(r, to, &s);
+    struct tensor x = *join_result(j);
+    x.ready = room;
+    *room = gpu_ready_scratch(r, SCRATCH_READY, x.rows, x.cols);
+    join(r, j, floats && weight_exists(j->next_w) ? j->norm : NULL, gpu_ready_room(&x));
+    return x;
+}
+
+/* By a dispatch of its own, for products of the same group. */
+static struct tensor join_before(struct run *r, const struct join *j, struct tensor *room)
+{
+    if (gpu_joins_ready(ops_of(r), j)) return gpu_join_ready(r, j, room, true);
+    join(r, j, weight_exists(j->next_w) ? j->norm : NULL, NULL);
+    return *join_result(j);
 }
 
 void gpu_join(struct run *r, const struct join *of)
 {
     const struct join one = of_one_branch(r, of), *j = &one;
-    if (gpu_can_join_settled(ops_of(r), j)) gpu_join_settled(r, j, true);
-    else join(r, j, weight_exists(j->next_w) ? j->norm : NULL, NULL);
+    const struct tensor *s = gpu_joins_ready(ops_of(r), j) ? gpu_ready_room(join_result(j)) : NULL;
+    join(r, j, weight_exists(j->next_w) ? j->norm : NULL, s);
 }
 
 uint32_t gpu_held(uint32_t cols)
@@ -172,8 +179,7 @@ static uint32_t held_bytes(const struct gpu_ops *g, uint32_t cols)
 
 bool gpu_can_hold(const struct gpu_ops *g, uint32_t cols)
 {
-    return !g->narrow && g->rec.limits.has_packed_dot && cols % HELD_RUN == 0 &&
-           cols <= HELD_RUN * GPU_HELD_WG &&
+    return g->tuning->shares_rows && cols % HELD_RUN == 0 && cols <= HELD_RUN * GPU_HELD_WG &&
            held_bytes(g, cols) <= g->rec.limits.max_workgroup_bytes;
 }
 
@@ -202,23 +208,25 @@ static bool half_holds(const struct join *j)
 /* The more rows, the more of them a team takes, as was measured: docs/experiments. */
 static struct teams held_cut(const struct gpu_ops *g, uint32_t rows)
 {
-    uint32_t wanted = g->cut ? (g->cut - 1) % HELD_CUTS : rows <= 512 ? 0 : rows <= 4096 ? 1 : 2;
-    return (struct teams) { GPU_HELD_WG, 32, 1u << wanted };
+    uint32_t wanted =
+        g->cut ? 1u << (g->cut - 1) % HELD_CUTS : gpu_value_at(g->tuning->held_rows, rows);
+    return (struct teams) { GPU_HELD_WG, 32, wanted };
 }
 
 /* A workgroup has whole runs of sixteen results, which it settles. */
 static struct teams held_pair_cut(const struct gpu_ops *g, const struct join *j, uint32_t rows)
 {
-    uint32_t wanted = g->cut ? (g->cut - 1) % HELD_CUTS : rows <= 8192 ? 0 : rows <= 12288 ? 1 : 2;
-    if (wanted && half_holds(j)) return (struct teams) { GPU_HELD_WG / 2, 16, 4 };
-    return (struct teams) { GPU_HELD_WG, 16, 1u << wanted };
+    uint32_t wanted =
+        g->cut ? 1u << (g->cut - 1) % HELD_CUTS : gpu_value_at(g->tuning->held_pair, rows);
+    if (wanted > 1 && half_holds(j)) return (struct teams) { GPU_HELD_WG / 2, 16, 4 };
+    return (struct teams) { GPU_HELD_WG, 16, wanted };
 }
 
 /* Workgroups of a row that share so many teams' rows. */
-static uint32_t held_groups(struct teams t, uint32_t n_teams)
+static uint32_t held_groups(const struct gpu_ops *g, struct teams t, uint32_t n_teams)
 {
     uint32_t blocks = divide_up(n_teams, t.wg / t.lanes);
-    return divide_up(blocks, divide_up(blocks, HELD_LANES_AT_ONCE / t.wg));
+    return divide_up(blocks, divide_up(blocks, g->tuning->held_lanes / t.wg));
 }
 
 /* n_matrices, and of how many branches a join is, for kernels that can be told. */
@@ -238,7 +246,7 @@ static void dispatch_held(struct run *r, uint32_t kernel, const struct join *j, 
                                         { JOIN_LINEARS_MATRICES, (float)n_matrices },
                                         { JOIN_LINEARS_BRANCHES, j->other ? 2 : 1 } };
     record_dispatch(&g->rec, kernel, constants, COUNT(constants) - (n_matrices ? 0 : 2), params,
-                    bind, n, held_groups(t, n_teams) * j->x->rows);
+                    bind, n, held_groups(g, t, n_teams) * j->x->rows);
 }
 
 /* They are one dispatch. It joins, and writes the same next state as any other of the same join. */
@@ -321,7 +329,7 @@ static void dispatch_one(struct run *r, const struct join *j, const struct tenso
     _Static_assert((int)JOIN_GATE_UP_WG == JOIN_LINEAR_WG && (int)JOIN_GATE_UP_R == JOIN_LINEAR_R &&
                        (int)JOIN_GATE_UP_HELD == JOIN_LINEAR_HELD,
                    "one");
-    dispatch_held(r, TIERED_SHAPED(g, JOIN_LINEAR, shape_of(w)), j, t, 0, &p, bind, COUNT(bind),
+    dispatch_held(r, READY(g, JOIN_LINEAR, shape_of(w)), j, t, 0, &p, bind, COUNT(bind),
                   divide_up(part->rows, t.rows));
 }
 
@@ -330,7 +338,7 @@ static bool takes_both(const struct gpu_ops *g, const struct join *j)
 {
     struct gpu_vectors v = gpu_join_vectors(g, j);
     struct gpu_vectors both = gpu_vectors_of(g, j->branch_w, j->other_w, NULL);
-    return j->x->cols <= g->narrow_stream && j->other->mem == j->branch->mem &&
+    return gpu_is_narrow(g, j->x->cols) && j->other->mem == j->branch->mem &&
            j->other->first > j->branch->first && both.one && both.all.buffer == v.all.buffer;
 }
 
@@ -346,8 +354,8 @@ void gpu_join_linears(struct run *r, const struct join *j, struct tensor *const 
     if (!j->other && gpu_adapted_linears(r, j, y, w, n)) return;
     if (!j->other && gpu_wide_linears(r, j, y, w, n)) return;
     if (!ok) {
-        gpu_join(r, j);
-        gpu_linears(r, y, join_result(j), w, n);
+        struct tensor room, in = join_before(r, j, &room);
+        gpu_linears(r, y, &in, w, n);
         return;
     }
     struct gpu_picked some[GROUP_LINEARS];
@@ -359,8 +367,8 @@ void gpu_join_linears(struct run *r, const struct join *j, struct tensor *const 
             continue;
         }
         enum gpu_shape shape = shape_of(w[first]);
-        uint32_t kernel = some[i].mixed ? TIERED_SHAPED(g, JOIN_LINEARS_MIXED, shape)
-                                        : TIERED_SHAPED(g, JOIN_LINEARS, shape);
+        uint32_t kernel =
+            some[i].mixed ? READY(g, JOIN_LINEARS_MIXED, shape) : READY(g, JOIN_LINEARS, shape);
         dispatch_picked(r, kernel, j, y, w, &some[i]);
     }
 }
@@ -375,8 +383,8 @@ void gpu_join_linear_gelu_mul(struct run *r, const struct join *of, struct tenso
     bool ok =
         gpu_joins(g, j, 7) && j->branch && !weight_exists(j->scale) && !weight_exists(j->next_w);
     if (!ok || !gpu_whole_and_bare(w)) {
-        gpu_join(r, j);
-        gpu_linear_gelu_mul(r, y, join_result(j), w, b, col);
+        struct tensor room, in = join_before(r, j, &room);
+        gpu_linear_gelu_mul(r, y, &in, w, b, col);
         return;
     }
     const struct gpu_part *part = part_of(w);
@@ -394,7 +402,7 @@ void gpu_join_linear_gelu_mul(struct run *r, const struct join *of, struct tenso
     struct gpu_binding bind[] = { act(j->x), act(j->branch), vector(g, j->w), whole(part->buffer),
                                   act(b),    act(j->to),     act(y) };
     struct teams t = held_cut(g, w->rows);
-    dispatch_held(r, TIERED_SHAPED(g, JOIN_GELU, shape_of(w)), j, t, 0, &p, bind, COUNT(bind),
+    dispatch_held(r, READY(g, JOIN_GELU, shape_of(w)), j, t, 0, &p, bind, COUNT(bind),
                   divide_up(w->rows, t.rows));
 }
 
@@ -417,9 +425,8 @@ static void dispatch_gate_up(struct run *r, const struct join *j, struct tensor 
     struct gpu_vectors v = gpu_join_vectors(g, j);
     const struct gpu_part *gate = part_of(gate_w);
     struct teams t = held_pair_cut(g, j, gate_w->rows);
-    bool settles = y->cols % 16 == 0;
-    struct tensor settled = { 0 };
-    if (settles) settled = gpu_settled_room(r, y->rows, y->cols);
+    bool planes = gpu_reads_planes(g, shape_of(gate_w));
+    const struct tensor *s = planes ? gpu_ready_room(y) : NULL;
     struct join_gate_up_params p = { .cols = gate_w->cols,
                                      .rows = gate_w->rows,
                                      .n_tok = j->x->rows,
@@ -430,7 +437,7 @@ static void dispatch_gate_up(struct run *r, const struct join *j, struct tensor 
                                      .has_branch = 1,
                                      .post_at = v.at[0],
                                      .next_at = v.at[2],
-                                     .settles = settles,
+                                     .settles = s != NULL,
                                      .eps = j->eps };
     struct gpu_binding bind[] = { act(j->x),
                                   act(j->branch),
@@ -439,10 +446,9 @@ static void dispatch_gate_up(struct run *r, const struct join *j, struct tensor 
                                   whole(part_of(up_w)->buffer),
                                   act(j->to),
                                   act(y),
-                                  settles ? act(&settled) : whole(g->unread[0]) };
-    dispatch_held(r, TIERED_SHAPED(g, JOIN_GATE_UP, shape_of(gate_w)), j, t, 0, &p, bind,
-                  COUNT(bind), divide_up(gate_w->rows, t.rows));
-    if (settles) gpu_note_settled(r, y, &settled);
+                                  s ? act(s) : whole(g->unread[0]) };
+    dispatch_held(r, READY(g, JOIN_GATE_UP, shape_of(gate_w)), j, t, 0, &p, bind,
+                  COUNT(bind) - (planes ? 0 : 1), divide_up(gate_w->rows, t.rows));
 }
 
 void gpu_join_gate_up(struct run *r, const struct join *of, struct tensor *y, struct tensor *up,
@@ -455,6 +461,6 @@ void gpu_join_gate_up(struct run *r, const struct join *of, struct tensor *y, st
         dispatch_gate_up(r, j, y, gate_w, up_w);
         return;
     }
-    gpu_join(r, j);
-    gpu_gate_up(r, y, up, join_result(j), gate_w, up_w);
+    struct tensor room, in = join_before(r, j, &room);
+    gpu_gate_up(r, y, up, &in, gate_w, up_w);
 }

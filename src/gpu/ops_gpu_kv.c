@@ -37,7 +37,7 @@ void gpu_heads_write(struct run *r, struct kv *kv, const struct heads *h, uint32
                                   act(&kv->k),
                                   act(&kv->v) };
     struct gpu_constant constants[] = { { HEADS_WRITE_KV_F16, kv->k.half },
-                                        { HEADS_WRITE_WG, g->narrow ? 16 : 64 } };
+                                        { HEADS_WRITE_WG, gpu_sum_wg(g, 64) } };
     record_dispatch(&g->rec, TIERED(g, HEADS_WRITE), constants, COUNT(constants), &p, bind,
                     COUNT(bind), p.rows * (p.n_head + p.n_kv_head));
 }

@@ -3,70 +3,43 @@
 
 #include "gpu/ops_gpu_impl.h"
 
-enum {
-    MATMUL_FROM = 8,      /* rows of x from which a tile pays */
-    MATMUL_FROM_LONE = 4, /* the same where threads work for themselves */
-    ENOUGH_BLOCKS = 96,   /* of subgroup matrices, for a large device */
-};
-
 bool gpu_by_tiles(const struct gpu_ops *g, uint32_t n_tok)
 {
-    return n_tok >= (g->narrow ? MATMUL_FROM_LONE : MATMUL_FROM);
+    return n_tok >= g->tuning->matmul_from;
 }
 
-/* Rows of W and of x that a workgroup of matmul takes, largest first. */
-struct cut {
-    uint32_t rows, toks, wg;
-    uint32_t enough; /* workgroups for a large device */
-};
-
-static const struct cut cuts[] = {
-    { 128, 128, 256, 160 }, { 64, 64, 256, 160 }, { 64, 32, 256, 160 }, { 32, 32, 256, 0 }
-};
-
-/* The first of n that the device can run, that is not half empty and of which there are enough. */
-static struct cut first_cut(const struct gpu_ops *g, const struct cut *some, uint32_t n,
-                            uint32_t rows, uint32_t n_tok)
+/* The first tile that the device can run, that is not half empty and of which there are enough. */
+static struct gpu_tile tile_of(const struct gpu_ops *g, uint32_t rows, uint32_t n_tok)
 {
-    for (uint32_t i = g->cut && g->cut <= n ? g->cut - 1 : 0; i + 1 < n; i++) {
-        uint32_t groups = divide_up(rows, some[i].rows) * divide_up(n_tok, some[i].toks);
-        bool large = n_tok > some[i].toks / 2 && groups >= (g->narrow ? 1 : some[i].enough);
-        if (some[i].wg <= g->rec.limits.max_invocations && (g->cut || large)) return some[i];
+    const struct gpu_tile *tiles = g->tuning->tiles;
+    for (uint32_t i = g->cut && g->cut <= GPU_TILES ? g->cut - 1 : 0; i + 1 < GPU_TILES; i++) {
+        uint32_t groups = divide_up(rows, tiles[i].rows) * divide_up(n_tok, tiles[i].toks);
+        bool large = n_tok > tiles[i].toks / 2 && groups >= tiles[i].enough;
+        if (tiles[i].wg <= g->rec.limits.max_invocations && (g->cut || large)) return tiles[i];
     }
-    return some[n - 1];
-}
-
-static struct cut matmul_cut(const struct gpu_ops *g, uint32_t rows, uint32_t n_tok)
-{
-    return first_cut(g, cuts, COUNT(cuts), rows, n_tok);
+    return tiles[GPU_TILES - 1];
 }
 
 /* ---- shares ---- */
 
-enum {
-    SHARE_STEPS = 128, /* that are worth a workgroup */
-    SHARE_SUMS = 54000 /* numbers that can be set apart and summed in the time of a step of a 128 x
-                          128 tile */
-};
-
-static uint64_t shares_cost(uint32_t n, uint32_t tiles, uint32_t units, uint32_t depth,
-                            uint64_t numbers)
+static uint64_t shares_cost(const struct gpu_tuning *by, uint32_t n, uint32_t tiles, uint32_t units,
+                            uint32_t depth, uint64_t numbers)
 {
     uint64_t turns = divide_up((uint64_t)tiles * n, units);
-    return turns * divide_up(depth, n) + (n > 1 ? n * numbers / SHARE_SUMS + 20 : 0);
+    return turns * divide_up(depth, n) + (n > 1 ? n * numbers / by->split_sums + 20 : 0);
 }
 
-uint32_t gpu_shares(uint32_t tiles, uint32_t units, uint32_t depth, uint64_t numbers, uint64_t room,
-                    uint64_t *cost)
+uint32_t gpu_shares(const struct gpu_tuning *by, uint32_t tiles, uint32_t units, uint32_t depth,
+                    uint64_t numbers, uint64_t room, uint64_t *cost)
 {
     uint64_t best = UINT64_MAX, most = room / sizeof(float) / numbers;
     uint32_t n = 1;
-    if (most > depth / SHARE_STEPS) most = depth / SHARE_STEPS;
+    if (most > depth / by->split_steps) most = depth / by->split_steps;
     for (uint32_t i = 1; i == 1 || i <= most; i++) {
-        *cost = shares_cost(i, tiles, units, depth, numbers);
+        *cost = shares_cost(by, i, tiles, units, depth, numbers);
         if (*cost < best) best = *cost;
     }
-    while ((*cost = shares_cost(n, tiles, units, depth, numbers)) > best + best / 25) n++;
+    while ((*cost = shares_cost(by, n, tiles, units, depth, numbers)) > best + best / 25) n++;
     return n;
 }
 
@@ -77,27 +50,14 @@ static uint32_t matrix_kernel(enum gpu_shape shape)
     return SHAPED(MATMUL, shape) | MATMUL_TIER_MATRIX;
 }
 
-/* A workgroup's block; the time of a step of 32 columns where the device is full, in hundredths of
- * that of the second; and how many of them keep a unit of the device busy, times four. */
-struct matrix_cut {
-    uint32_t rows, toks, wg, cost, busy;
-};
-
-static const struct matrix_cut matrix_cuts[] = {
-    { 128, 256, 512, 190, 3 }, { 128, 128, 256, 100, 6 }, { 64, 128, 256, 60, 6 },
-    { 64, 64, 128, 34, 12 },   { 128, 128, 128, 110, 8 }, { 64, 128, 128, 55, 10 },
-    { 128, 256, 256, 220, 4 }
-};
-_Static_assert(COUNT(matrix_cuts) == GPU_CUTS, "the self-test runs them all");
-
 /* How a product is cut; in `shares` of the columns, which are summed afterwards. */
 struct matrix_plan {
-    struct matrix_cut cut;
+    struct gpu_matrix_tile tile;
     uint32_t buffers, shares, groups;
 };
 
 /* How many stages of a cut the device has room for; see kernels/lib/matrix.wgsl. */
-static uint32_t matrix_buffers(const struct gpu_ops *g, const struct matrix_cut *c)
+static uint32_t matrix_buffers(const struct gpu_ops *g, const struct gpu_matrix_tile *c)
 {
     uint32_t unit = 32 * 5 * 16, most = g->rec.limits.max_workgroup_bytes;
     uint32_t stage = (c->rows + c->toks) / 32 * unit, end = c->wg / 32 * unit;
@@ -105,33 +65,27 @@ static uint32_t matrix_buffers(const struct gpu_ops *g, const struct matrix_cut 
     return 2 * stage <= most ? 2 : 1;
 }
 
-static uint64_t matrix_cost(const struct matrix_cut *c, uint32_t rows, uint32_t n_tok,
-                            uint32_t steps, uint32_t n)
+static uint64_t matrix_cost(const struct gpu_tuning *by, const struct gpu_matrix_tile *c,
+                            uint32_t rows, uint32_t n_tok, uint32_t steps, uint32_t n)
 {
-    enum {
-        ENDS = 5,      /* steps that a workgroup's beginning and end take */
-        SUM = 8,       /* and the dispatch that sums */
-        SUMS = 300000, /* numbers that are set apart and summed in the time of one */
-    };
     uint64_t groups = (uint64_t)divide_up(rows, c->rows) * divide_up(n_tok, c->toks) * n;
-    uint64_t turns = 4 * (uint64_t)divide_up(groups, GPU_UNITS);
-    uint64_t sums = n > 1 ? SUM + (uint64_t)n * rows * n_tok / SUMS : 0;
+    uint64_t turns = 4 * (uint64_t)divide_up(groups, by->units);
+    uint64_t sums = n > 1 ? by->matrix_sum + (uint64_t)n * rows * n_tok / by->matrix_sums : 0;
     if (turns < c->busy) turns = c->busy;
-    return turns * (divide_up(steps, n) + ENDS) * c->cost + 400 * sums;
+    return turns * (divide_up(steps, n) + by->matrix_ends) * c->cost + 400 * sums;
 }
 
 /* apart: shares are possible. */
 static struct matrix_plan matrix_plan(const struct gpu_ops *g, uint32_t rows, uint32_t cols,
                                       uint32_t n_tok, bool apart)
 {
-    enum { SHARE = 8 }; /* steps that are worth a workgroup */
     struct matrix_plan best = { 0 };
     uint64_t least = UINT64_MAX, room = g->parts_room / sizeof(float) / rows / n_tok;
-    uint32_t steps = divide_up(cols, 32), most = steps / SHARE;
+    uint32_t steps = divide_up(cols, 32), most = steps / g->tuning->matrix_split_steps;
     if (most > room) most = (uint32_t)room;
     if (!apart || !most) most = 1;
-    for (uint32_t i = 0; i < COUNT(matrix_cuts); i++) {
-        const struct matrix_cut *c = &matrix_cuts[i];
+    for (uint32_t i = 0; i < GPU_MATRIX_TILES; i++) {
+        const struct gpu_matrix_tile *c = &g->tuning->matrix_tiles[i];
         uint32_t buffers = matrix_buffers(g, c);
         uint32_t groups = divide_up(rows, c->rows) * divide_up(n_tok, c->toks);
         if (!buffers) continue;
@@ -139,7 +93,7 @@ static struct matrix_plan matrix_plan(const struct gpu_ops *g, uint32_t rows, ui
             return (struct matrix_plan) { *c, buffers, apart && g->cut == GPU_CUT_SHARES ? 3 : 1,
                                           groups };
         for (uint32_t n = 1; n <= most; n++) {
-            uint64_t cost = matrix_cost(c, rows, n_tok, steps, n);
+            uint64_t cost = matrix_cost(g->tuning, c, rows, n_tok, steps, n);
             if (cost >= least) continue;
             least = cost;
             best = (struct matrix_plan) { *c, buffers, n, groups };
@@ -150,22 +104,13 @@ static struct matrix_plan matrix_plan(const struct gpu_ops *g, uint32_t rows, ui
 
 struct tensor gpu_halves_of(struct run *r, const struct tensor *x)
 {
-    struct gpu_ops *g = ops_of(r);
-    const struct tensor *of = &g->halves.of;
-    if (of->mem == x->mem && of->rows == x->rows && of->cols == x->cols &&
-        g->halves.at == g->rec.plan.n)
-        return g->halves.halves;
+    if (x->halves && x->halves->size) return *x->halves;
     struct tensor h = gpu_scratch(r, SCRATCH_HALVES, x->rows, 16 * divide_up(x->cols, 32) + 4);
     struct to_halves_params p = { .rows = x->rows, .cols = x->cols, .x_stride = x->cols };
     struct gpu_binding bind[] = { act(x), act(&h) };
     gpu_dispatch_op(r, KERNEL_TO_HALVES, &p, bind, COUNT(bind), x->rows);
-    g->halves = (struct gpu_halves) { .of = *x, .halves = h };
+    if (x->halves) *x->halves = h;
     return h;
-}
-
-void gpu_used_halves(struct run *r)
-{
-    ops_of(r)->halves.at = ops_of(r)->rec.plan.n;
 }
 
 void gpu_embed(struct run *r, struct tensor *y, const struct weight *table,
@@ -193,7 +138,7 @@ struct teams gpu_teams(const struct gpu_ops *g, enum gpu_shape shape, uint32_t r
 {
     if (of_fours(g)) return (struct teams) { 4, 4, 4 };
     uint32_t units = divide_up(cols, gpu_unit(shape)), lanes = 1;
-    uint32_t most = rows > 32768 ? 16 : rows > 4096 ? 64 : 256;
+    uint32_t most = gpu_value_at(g->tuning->slot_lanes, rows);
     while (lanes < units && lanes < most) lanes *= 2;
     return (struct teams) { lanes < 64 ? 64 : lanes, lanes, 4 };
 }
@@ -215,20 +160,21 @@ struct finish {
 };
 
 /* In how many shares the columns are summed: long rows of small results, as those of a down
- * projection are, or blocks that would leave a large device half empty in the end. */
+ * projection are, or blocks that would leave the device half empty in the end. */
 static uint32_t product_shares(const struct gpu_ops *g, const struct block *w, uint32_t n_tok,
                                const struct finish *f)
 {
     bool bare = f->scale == 1 && w->whole && w->rows % 4 == 0;
-    struct cut usual = matmul_cut(g, w->rows, n_tok), large = cuts[0];
+    const struct gpu_tuning *by = g->tuning;
+    struct gpu_tile usual = tile_of(g, w->rows, n_tok), large = by->tiles[0];
     uint64_t cost, steps = divide_up(w->rows, usual.rows) * divide_up(n_tok, usual.toks);
     if (!bare || large.wg > g->rec.limits.max_invocations) return 1;
     if (g->cut) return g->cut == GPU_CUT_SHARES ? 3 : 1;
-    if (g->narrow || w->cols < 2048 || n_tok <= large.toks / 2) return 1;
+    if (w->cols < by->split_cols || n_tok <= large.toks / 2) return 1;
     uint32_t tiles = divide_up(w->rows, large.rows) * divide_up(n_tok, large.toks);
     uint32_t n =
-        gpu_shares(tiles, GPU_UNITS, w->cols, (uint64_t)n_tok * w->rows, g->parts_room, &cost);
-    steps = divide_up(steps, GPU_UNITS) * w->cols * usual.rows * usual.toks / (128 * 128);
+        gpu_shares(by, tiles, by->units, w->cols, (uint64_t)n_tok * w->rows, g->parts_room, &cost);
+    steps = divide_up(steps, by->units) * w->cols * usual.rows * usual.toks / (128 * 128);
     return cost < steps ? n : 1;
 }
 
@@ -244,18 +190,18 @@ static void tiles_product(struct run *r, const struct block *w, const struct lin
         record_dispatch(&g->rec, lone, &by, 1, p, bind, n, divide_up(threads, LONE_WG));
         return;
     }
-    struct cut cut = p->n_split > 1 ? cuts[0] : matmul_cut(g, w->rows, p->n_tok);
-    struct gpu_constant set[] = { { MATMUL_ROWS, (float)cut.rows },
-                                  { MATMUL_TOKS, (float)cut.toks },
-                                  { MATMUL_WG, (float)cut.wg },
+    struct gpu_tile tile = p->n_split > 1 ? g->tuning->tiles[0] : tile_of(g, w->rows, p->n_tok);
+    struct gpu_constant set[] = { { MATMUL_ROWS, (float)tile.rows },
+                                  { MATMUL_TOKS, (float)tile.toks },
+                                  { MATMUL_WG, (float)tile.wg },
                                   { MATMUL_GELU, gelu },
                                   { MATMUL_LORA, p->rank > 0 } };
     record_dispatch(&g->rec, SHAPED(MATMUL, w->shape), set, COUNT(set), p, bind, n,
-                    divide_up(w->rows, cut.rows) * divide_up(p->n_tok, cut.toks) * p->n_split);
+                    divide_up(w->rows, tile.rows) * divide_up(p->n_tok, tile.toks) * p->n_split);
 }
 
-/* The same by subgroup matrices. Where there are enough blocks for a large device; F32 weights stay
- * what they are: who has them wants their digits. False: nothing was recorded. */
+/* The same by subgroup matrices. Where there are enough blocks for the device; F32 weights stay
+ * what they are: who has them wants their precision. False: nothing was recorded. */
 static bool matrices_product(struct run *r, const struct tensor *y, const struct tensor *x,
                              const struct block *w, struct linear_params p,
                              const struct gpu_binding *bindings, const struct finish *f)
@@ -267,7 +213,7 @@ static bool matrices_product(struct run *r, const struct tensor *y, const struct
     bool apart = w->whole && w->rows % 4 == 0 && w->rows == y->cols && f->scale == 1;
     if (!can) return false;
     struct matrix_plan plan = matrix_plan(g, w->rows, w->cols, x->rows, apart);
-    if (!g->narrow && !g->cut && plan.groups * plan.shares < ENOUGH_BLOCKS) return false;
+    if (!g->cut && plan.groups * plan.shares < g->tuning->matrix_enough) return false;
     struct tensor halves = gpu_halves_of(r, x), sum = *y, parts;
     memcpy(bind, bindings, sizeof bind);
     bind[0] = act(&halves);
@@ -276,33 +222,25 @@ static bool matrices_product(struct run *r, const struct tensor *y, const struct
         parts = gpu_scratch(r, SCRATCH_PARTS, plan.shares * x->rows, y->cols);
         bind[5] = act(&parts);
     }
-    struct gpu_constant set[] = { { MATMUL_ROWS, (float)plan.cut.rows },
-                                  { MATMUL_TOKS, (float)plan.cut.toks },
-                                  { MATMUL_WG, (float)plan.cut.wg },
+    struct gpu_constant set[] = { { MATMUL_ROWS, (float)plan.tile.rows },
+                                  { MATMUL_TOKS, (float)plan.tile.toks },
+                                  { MATMUL_WG, (float)plan.tile.wg },
                                   { MATMUL_BUFFERS, (float)plan.buffers },
                                   { MATMUL_GELU, f->by && plan.shares == 1 } };
     record_dispatch(&g->rec, matrix_kernel(w->shape), set, COUNT(set), &p, bind, COUNT(bind),
                     plan.groups * plan.shares);
     if (plan.shares > 1) gpu_sum_parts(r, &sum, 0, true, &parts, plan.shares, f->by, f->col);
-    gpu_used_halves(r);
     return true;
 }
 
 /* One row or a few: lanes share the rows of W. The first binding is x. */
 static void row_product(struct run *r, const struct block *w, const struct linear_params *p,
-                        struct gpu_binding *bind, uint32_t n, const struct tensor *settled,
-                        bool gelu)
+                        struct gpu_binding *bind, uint32_t n, const struct tensor *ready, bool gelu)
 {
     struct gpu_ops *g = ops_of(r);
     struct teams t = gpu_even_cut(g, w->shape, w->rows, w->cols, p->n_tok);
-    _Static_assert((int)LINEAR_WG == LINEAR_DIGITS_WG && (int)LINEAR_LANES == LINEAR_DIGITS_LANES &&
-                       (int)LINEAR_R == LINEAR_DIGITS_R && (int)LINEAR_GELU == LINEAR_DIGITS_GELU &&
-                       (int)LINEAR_LORA == LINEAR_DIGITS_LORA,
-                   "one piece");
     _Static_assert(LINEAR_WG == (int)LINEAR_BARE_WG && LINEAR_LANES == (int)LINEAR_BARE_LANES &&
-                       LINEAR_R == (int)LINEAR_BARE_R && LINEAR_WG == (int)LINEAR_DIGITS_BARE_WG &&
-                       LINEAR_LANES == (int)LINEAR_DIGITS_BARE_LANES &&
-                       LINEAR_R == (int)LINEAR_DIGITS_BARE_R &&
+                       LINEAR_R == (int)LINEAR_BARE_R &&
                        sizeof *p == sizeof(struct linear_bare_params),
                    "one piece");
     struct gpu_constant constants[] = { { LINEAR_WG, (float)t.wg },
@@ -310,13 +248,12 @@ static void row_product(struct run *r, const struct block *w, const struct linea
                                         { LINEAR_R, (float)t.rows },
                                         { LINEAR_GELU, gelu },
                                         { LINEAR_LORA, p->z_parts ? 2 : p->rank > 0 } };
-    bool bare = !gelu && !p->rank, digits = settled && gpu_reads_digits(w->shape);
+    bool bare = !gelu && !p->rank;
     uint32_t kernel =
         bare ? TIERED_SHAPED(g, LINEAR_BARE, w->shape) : TIERED_SHAPED(g, LINEAR, w->shape);
-    if (digits) {
-        kernel = bare ? TIERED_SHAPED(g, LINEAR_DIGITS_BARE, w->shape)
-                      : TIERED_SHAPED(g, LINEAR_DIGITS, w->shape);
-        bind[0] = act(settled);
+    if (ready && gpu_is_codes(w->shape)) {
+        kernel |= bare ? ACTS(g, LINEAR_BARE) : ACTS(g, LINEAR);
+        bind[0] = act(ready);
     }
     struct gpu_binding few[] = { bind[0], bind[1], bind[n - 1] };
     record_dispatch(&g->rec, kernel, constants, COUNT(constants) - (bare ? 2 : 0), p,
@@ -324,10 +261,9 @@ static void row_product(struct run *r, const struct block *w, const struct linea
                     divide_up(w->rows, team_rows(t)) * p->n_tok);
 }
 
-/* y = W x + s B z, finished, for the rows of one buffer; x as digits too, or NULL. */
+/* y = W x + s B z, finished, for the rows of one buffer. */
 static void block_product(struct run *r, const struct tensor *y, const struct tensor *x,
-                          const struct tensor *settled, const struct block *w,
-                          const struct gpu_lora *lo, const struct finish *f)
+                          const struct block *w, const struct gpu_lora *lo, const struct finish *f)
 {
     struct gpu_ops *g = ops_of(r);
     struct linear_params p = { .cols = w->cols,
@@ -363,7 +299,7 @@ static void block_product(struct run *r, const struct tensor *y, const struct te
         if (p.n_split > 1) gpu_sum_parts(r, &sum, 0, true, &parts, p.n_split, f->by, f->col);
         return;
     }
-    row_product(r, w, &p, bind, COUNT(bind), settled, f->by != NULL);
+    row_product(r, w, &p, bind, COUNT(bind), gpu_ready(g, x), f->by != NULL);
 }
 
 struct gpu_lora gpu_lora_of(struct run *r, const struct weight *w, const struct tensor *z)
@@ -382,7 +318,7 @@ struct tensor gpu_lora_room(struct run *r, const struct weight *w, uint32_t rows
 {
     uint32_t rank = ((const struct gpu_weight *)w->mem)->adapted.rank;
     if (!rank) return (struct tensor) { 0 };
-    return w->z ? *w->z : gpu_scratch(r, SCRATCH_THIRD, rows, rank);
+    return gpu_scratch(r, SCRATCH_THIRD, rows, rank);
 }
 
 void gpu_lora_z(struct run *r, const struct tensor *z, const struct tensor *x,
@@ -392,66 +328,59 @@ void gpu_lora_z(struct run *r, const struct tensor *z, const struct tensor *x,
     const struct gpu_lora none = { .z = whole(ops_of(r)->unused), .b = whole(ops_of(r)->unused) };
     const struct block a = { .buffer = d->a, .shape = GPU_F32, .cols = w->cols, .rows = d->rank };
     const struct finish bare = { .scale = 1 };
-    bool trains = w->z && w->cols % 4 == 0 && gpu_by_tiles(ops_of(r), x->rows);
     if (!d->rank) return;
-    if (trains || gpu_drops(w)) gpu_lora_in(r, z, x, w);
-    else block_product(r, z, x, NULL, &a, &none, &bare);
+    if (gpu_drops(w)) gpu_lora_in(r, z, x, w);
+    else block_product(r, z, x, &a, &none, &bare);
 }
 
 /* y = W x + s B z, finished; parts: z is the sum of so many rows of it. */
 static void after_adapters(struct run *r, const struct tensor *y, const struct tensor *x,
-                           const struct tensor *settled, const struct weight *w,
-                           const struct tensor *z, uint32_t parts, const struct finish *f)
+                           const struct weight *w, const struct tensor *z, uint32_t parts,
+                           const struct finish *f)
 {
     const struct gpu_weight *g = w->mem;
+    struct tensor halves, in = x->halves ? *x : gpu_keeps_halves(x, &halves);
     struct gpu_lora lora = gpu_lora_of(r, w, z);
     lora.parts = parts;
     for (uint32_t i = 0; i < g->n_parts; i++) {
         const struct gpu_part *part = &g->parts[i];
         struct block b = { part->buffer, g->shape,   part->layout,   w->cols,
                            part->row0,   part->rows, g->n_parts == 1 };
-        block_product(r, y, x, settled, &b, &lora, f);
+        block_product(r, y, &in, &b, &lora, f);
     }
 }
 
 static void adapted_matrix(struct run *r, const struct tensor *y, const struct tensor *x,
                            const struct weight *w, const struct finish *f)
 {
-    const struct gpu_settled *last = &ops_of(r)->settled;
-    const struct tensor *settled = gpu_settled_of(r, x);
-    bool bare = f->scale == 1 && !f->by;
-    if (bare && gpu_linear_parts(r, y, settled, w)) return;
-    if (settled && last->reader == w) {
-        after_adapters(r, y, x, settled, w, &last->z, last->n_parts, f);
-    } else {
-        struct tensor z = gpu_lora_room(r, w, x->rows);
-        gpu_lora_z(r, &z, x, w);
-        after_adapters(r, y, x, settled, w, &z, 0, f);
-    }
-    if (settled) gpu_used_settled(r);
+    struct tensor z = gpu_lora_room(r, w, x->rows);
+    gpu_lora_z(r, &z, x, w);
+    after_adapters(r, y, x, w, &z, 0, f);
 }
 
-void gpu_adapters_in(struct run *r, const struct tensor *x, const struct weight *w)
+void gpu_linear_z_parts(struct run *r, const struct tensor *y, const struct tensor *x,
+                        const struct weight *w, const struct gpu_z_parts *z)
 {
-    if (w->z) gpu_lora_z(r, w->z, x, w);
+    const struct finish bare = { .scale = 1 };
+    if (!gpu_linear_parts(r, y, x, w, z)) after_adapters(r, y, x, w, &z->z, z->n, &bare);
 }
 
 void gpu_linear_given(struct run *r, const struct tensor *y, const struct tensor *x,
                       const struct weight *w, const struct tensor *z, const struct tensor *by,
                       uint32_t col)
 {
-    const struct tensor *settled = gpu_settled_of(r, x);
     const struct finish f = { .scale = 1, .by = by, .col = col };
-    after_adapters(r, y, x, settled, w, z, 0, &f);
-    if (settled) gpu_used_settled(r);
+    after_adapters(r, y, x, w, z, 0, &f);
 }
 
-void gpu_linear_after(struct run *r, struct tensor *y, const struct tensor *x,
-                      const struct weight *w)
+void gpu_linears_z(struct run *r, struct tensor *const *y, struct tensor *const *z,
+                   const struct tensor *x, const struct weight *const *w, uint32_t n)
 {
     const struct finish bare = { .scale = 1 };
-    if (w->z) after_adapters(r, y, x, NULL, w, w->z, 0, &bare);
-    else adapted_matrix(r, y, x, w, &bare);
+    bool many = x->cols % 4 == 0 && gpu_by_tiles(ops_of(r), x->rows);
+    for (uint32_t i = 0; i < n; i++) (many ? gpu_lora_in : gpu_lora_z)(r, z[i], x, w[i]);
+    struct tensor halves, in = gpu_keeps_halves(x, &halves);
+    for (uint32_t i = 0; i < n; i++) after_adapters(r, y[i], &in, w[i], z[i], 0, &bare);
 }
 
 void gpu_adapted_matrix(struct run *r, const struct tensor *y, const struct tensor *x,
@@ -478,12 +407,13 @@ void gpu_gate_up(struct run *r, struct tensor *y, struct tensor *up, const struc
                  const struct weight *gate_w, const struct weight *up_w)
 {
     struct gpu_ops *g = ops_of(r);
-    if (gpu_gate_up_digits(r, y, x, gate_w, up_w, NULL)) return;
+    if (gpu_gate_up_ready(r, y, x, gate_w, up_w, NULL)) return;
     const struct gpu_weight *a = gate_w->mem, *b = up_w->mem;
     bool alike = a->shape == b->shape && a->n_parts == 1 && b->n_parts == 1;
     if (!alike || a->adapted.n || b->adapted.n || gpu_by_tiles(g, x->rows)) {
-        gpu_linear(r, up, x, up_w);
-        gpu_linear_gelu_mul(r, y, x, gate_w, up, 0);
+        struct tensor halves, in = gpu_keeps_halves(x, &halves);
+        gpu_linear(r, up, &in, up_w);
+        gpu_linear_gelu_mul(r, y, &in, gate_w, up, 0);
         return;
     }
     const struct gpu_layout *l = &a->parts[0].layout;

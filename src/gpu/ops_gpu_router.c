@@ -15,7 +15,7 @@ static void any_router_scores(struct run *r, struct tensor *scores, struct tenso
 }
 
 /* The same by one kernel, for a plain F32 router, as published files have it; where s is not NULL
- * it gets norm, settled. */
+ * it gets norm, ready. */
 static void router_scores(struct run *r, struct tensor *scores, struct tensor *norm,
                           const struct tensor *s, const struct tensor *x, const struct router *by,
                           float eps)
@@ -33,11 +33,12 @@ static void router_scores(struct run *r, struct tensor *scores, struct tensor *n
                                   act(scores),
                                   act(norm),
                                   s ? act(s) : whole(g->unread[0]) };
-    uint32_t wg = g->narrow ? 16 : 256, lanes = g->narrow ? 4 : 128;
+    uint32_t wg = (uint32_t)gpu_sum_wg(g, 256), lanes = g->tuning->score_lanes;
     struct gpu_constant constants[] = { { ROUTER_SCORES_WG, (float)wg },
                                         { ROUTER_SCORES_LANES, (float)lanes } };
-    record_dispatch(&g->rec, KERNEL_ROUTER_SCORES, constants, COUNT(constants), &p, bind,
-                    COUNT(bind), x->rows * divide_up(w->rows, wg / lanes));
+    record_dispatch(&g->rec, (uint32_t)KERNEL_ROUTER_SCORES | ACTS(g, ROUTER_SCORES), constants,
+                    COUNT(constants), &p, bind, COUNT(bind),
+                    x->rows * divide_up(w->rows, wg / lanes));
 }
 
 /* A routing by its scores. */
@@ -47,7 +48,7 @@ static void choose_by(struct gpu_ops *g, const struct tensor *scores, const stru
                                .n_expert = scores->cols,
                                .n_used = to->ids.cols };
     struct gpu_binding bind[] = { act(scores), act(&to->ids), act(&to->weights) };
-    struct gpu_constant wg = { ROUTER_WG, g->narrow ? 16 : 256 };
+    struct gpu_constant wg = { ROUTER_WG, gpu_sum_wg(g, 256) };
     record_dispatch(&g->rec, KERNEL_ROUTER, &wg, 1, &p, bind, COUNT(bind), p.rows);
 }
 
@@ -58,9 +59,7 @@ void gpu_route(struct run *r, struct routing *out, const struct tensor *scores)
 
 void gpu_choose(struct gpu_ops *g, const struct gpu_choice *c)
 {
-    bool settled = g->settled.at == g->rec.plan.n;
     choose_by(g, &c->scores, &c->to);
-    if (settled) g->settled.at = g->rec.plan.n; /* what was settled serves on */
 }
 
 /* Is the router a plain F32 matrix, as published files have it? */
@@ -70,44 +69,46 @@ static bool plain_router(const struct weight *w)
     return g->shape == GPU_F32 && g->n_parts == 1 && !w->lora;
 }
 
-/* Scores, and norm, settled too where that can be; the choice is due. Returns whether norm is
- * settled. */
-static bool score(struct run *r, struct gpu_choice *c, const struct routing *out,
+/* Scores, and norm, ready too where that is wanted; the choice is due. */
+static void score(struct run *r, struct gpu_choice *c, const struct routing *out,
                   struct tensor *norm, const struct tensor *x, const struct router *by, float eps)
 {
     const struct weight *w = by->w;
-    struct tensor s;
-    bool plain = plain_router(w), settles = plain && gpu_can_settle(ops_of(r), x->rows, x->cols);
+    const struct gpu_ops *g = ops_of(r);
+    bool plain = plain_router(w), can = plain && gpu_makes_ready(g, x->rows, x->cols);
     *c = (struct gpu_choice) { gpu_scratch(r, SCRATCH_SECOND, x->rows, w->rows), *out };
-    if (settles) s = gpu_settled_room(r, x->rows, x->cols);
-    if (plain) router_scores(r, &c->scores, norm, settles ? &s : NULL, x, by, eps);
+    if (plain) router_scores(r, &c->scores, norm, can ? gpu_ready_room(norm) : NULL, x, by, eps);
     else any_router_scores(r, &c->scores, norm, x, by, eps);
-    if (settles) gpu_note_settled(r, norm, &s);
-    return settles;
 }
 
-/* The product beside it is of the same dispatch where h is settled and W codes without adapters. */
-bool gpu_score(struct run *r, struct gpu_choice *c, const struct routing *out, struct tensor *norm,
+/* The product beside it is of the same dispatch where h is ready and W codes without adapters. */
+void gpu_score(struct run *r, struct gpu_choice *c, const struct routing *out, struct tensor *norm,
                const struct tensor *x, const struct router *by, float eps,
                const struct product *beside)
 {
     enum { BUFFERS = 9 };
     struct gpu_ops *g = ops_of(r);
-    if (!beside) return score(r, c, out, norm, x, by, eps);
+    if (!beside) {
+        score(r, c, out, norm, x, by, eps);
+        return;
+    }
     const struct weight *w = beside->w;
     const struct gpu_weight *gw = w->mem, *m = by->w->mem;
-    const struct tensor *settled = gpu_settled_of(r, beside->h);
+    const struct tensor *ready = gpu_ready(g, beside->h);
     struct gpu_vectors v = gpu_vectors_of(g, by->scale, by->norm, NULL);
     struct teams t = gpu_cut(g, gw->shape, w->rows, w->cols, 0);
-    bool can = settled && gpu_bare_codes(w) && gw->n_parts == 1 && plain_router(by->w) && v.one &&
-               gpu_can_settle(g, x->rows, x->cols) && x->cols / 16 <= by->w->rows * t.wg &&
+    bool can = ready && gpu_bare_codes(w) && gw->n_parts == 1 && plain_router(by->w) && v.one &&
+               gpu_makes_ready(g, x->rows, x->cols) && x->cols / 16 <= by->w->rows * t.wg &&
                g->rec.limits.max_storage_buffers >= BUFFERS;
     if (!can) {
         gpu_linear(r, beside->y, beside->h, w);
-        return score(r, c, out, norm, x, by, eps);
+        score(r, c, out, norm, x, by, eps);
+        return;
     }
     *c = (struct gpu_choice) { gpu_scratch(r, SCRATCH_SECOND, x->rows, by->w->rows), *out };
-    struct tensor digits = *settled, s = gpu_settled_room(r, x->rows, x->cols);
+    /* The kernel leaves norm ready in every case. */
+    struct tensor nobody = gpu_ready_scratch(r, SCRATCH_READY, x->rows, x->cols);
+    const struct tensor *s = norm->ready ? gpu_ready_room(norm) : &nobody;
     const struct gpu_part *part = &gw->parts[0];
     struct linear_router_params p = { .cols = w->cols,
                                       .rows = w->rows,
@@ -120,20 +121,17 @@ bool gpu_score(struct run *r, struct gpu_choice *c, const struct routing *out, s
                                       .scale_at = v.at[0],
                                       .norm_at = v.at[1],
                                       .eps = eps };
-    struct gpu_binding bind[] = { act(&digits),    whole(part->buffer),
+    struct gpu_binding bind[] = { act(ready),      whole(part->buffer),
                                   act(x),          whole(m->parts[0].buffer),
                                   v.all,           act(beside->y),
                                   act(&c->scores), act(norm),
-                                  act(&s) };
+                                  act(s) };
     _Static_assert(COUNT(bind) == BUFFERS, "as many as were asked for");
     struct gpu_constant constants[] = { { LINEAR_ROUTER_WG, (float)t.wg },
                                         { LINEAR_ROUTER_LANES, (float)t.lanes },
                                         { LINEAR_ROUTER_R, (float)t.rows } };
-    record_dispatch(&g->rec, TIERED_SHAPED(g, LINEAR_ROUTER, gw->shape), constants,
-                    COUNT(constants), &p, bind, COUNT(bind),
-                    p.n_tok * (p.n_expert + divide_up(w->rows, team_rows(t))));
-    gpu_note_settled(r, norm, &s);
-    return true;
+    record_dispatch(&g->rec, READY(g, LINEAR_ROUTER, gw->shape), constants, COUNT(constants), &p,
+                    bind, COUNT(bind), p.n_tok * (p.n_expert + divide_up(w->rows, team_rows(t))));
 }
 
 void gpu_router(struct run *r, struct routing *out, struct tensor *norm, const struct tensor *x,

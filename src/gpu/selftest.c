@@ -34,6 +34,7 @@ struct selftest {
     const struct rope *rope;
     struct upload upload;
     struct stage_supply supply;
+    struct tape tape; /* of one case after the other */
     struct test *tests;
     uint32_t n, cap;
     uint32_t n_expected; /* of which the C loop has said what they are to give */
@@ -58,6 +59,7 @@ static void stage_open(struct stage *s, struct selftest *t, const struct backend
     *s = (struct stage) { .run = { .be = be },
                           .place = place,
                           .rng = { 1 },
+                          .tape = &t->tape,
                           .supply = &t->supply,
                           .upload = &t->upload,
                           .rope = t->rope };
@@ -75,7 +77,6 @@ static void stage_close(struct stage *s)
         source_close(&w->src);
         mem_free(w->bytes);
     }
-    tape_free(&s->tape);
     gpu_draw_close(&s->draw);
     s->n_tensors = s->n_weights = 0;
 }
@@ -164,20 +165,6 @@ void stage_result(struct stage *s, const struct tensor *t, enum stage_kind kind)
     s->results[s->n_results++] = (struct stage_output) { *t, kind };
 }
 
-void stage_settled(struct stage *s, const struct tensor *t)
-{
-    const struct tensor *settled = s->place == STAGE_CPU ? NULL : gpu_settled_of(&s->run, t);
-    if (!settled) {
-        stage_result(s, t, STAGE_F32);
-        return;
-    }
-    /* The next case settles its own in the same place, so this one is copied. The kernel that
-     * copies has a case of its own: it is not among those that a wrong result here is blamed on. */
-    struct tensor from = *settled, *kept = stage_tensor(s, t->rows, t->cols, STAGE_F32, 0);
-    if (s->place == STAGE_GPU) op_copy_rows(&s->run, kept, &from, 0);
-    stage_result(s, kept, STAGE_SETTLED);
-}
-
 void stage_cut(struct stage *s, struct tensor *y, const struct tensor *x,
                const struct quant_format *f, uint32_t rows, uint32_t cols)
 {
@@ -206,9 +193,9 @@ static uint32_t output_bytes(const struct stage_output *o)
     return o->t.rows * o->t.cols * tensor_width(&o->t);
 }
 
-/* Number i of rows that kernels/lib/base.wgsl has settled: a byte of each for every digit, from the
+/* Number i of rows of int8 planes (kernels/lib/acts.wgsl): a byte of each for every digit, from the
  * highest on, then sixteen bytes for every sixteen, which begin with their scale. */
-static double settled_number(const uint8_t *bytes, uint32_t cols, uint32_t i)
+static double number_of_planes(const uint8_t *bytes, uint32_t cols, uint32_t i)
 {
     uint32_t col = i % cols;
     const uint8_t *row = bytes + (i - col) * sizeof(float), *digit = row + col;
@@ -226,7 +213,7 @@ static uint32_t output_numbers(const struct stage_output *o)
 
 static double number_at(const struct stage_output *o, const uint8_t *bytes, uint32_t i)
 {
-    if (o->kind == STAGE_SETTLED) return settled_number(bytes, o->t.cols, i);
+    if (o->kind == STAGE_PLANES) return number_of_planes(bytes, o->t.cols, i);
     if (o->kind == STAGE_F16) return (double)f16_to_f32(load_u16(bytes + i * sizeof(uint16_t)));
     uint32_t word = load_u32(bytes + i * sizeof word);
     return o->kind == STAGE_I32 ? (int32_t)word : (double)f32_from_bits(word);
@@ -237,13 +224,13 @@ static double number_at(const struct stage_output *o, const uint8_t *bytes, uint
 /* Run a case in the cut that it names; the backend then chooses by itself again. */
 static void run_case(struct gpu_ops *g, struct stage *s, const struct test_case *c)
 {
-    uint32_t usual = g->narrow_stream, near = g->horizon;
+    uint32_t near = g->horizon;
     g->cut = c->cut;
-    if (c->wide) g->narrow_stream = 0;
+    g->wide = c->wide;
     if (c->far) g->horizon = SELFTEST_FAR;
     c->run(s, c);
     g->cut = 0;
-    g->narrow_stream = usual;
+    g->wide = false;
     g->horizon = near;
 }
 
@@ -444,6 +431,7 @@ void selftest_close(struct selftest *t)
     if (t->results) gpu_buffer_free(t->results);
     upload_free(&t->upload);
     stage_supply_free(&t->supply);
+    tape_free(&t->tape);
     if (t->reference.close) t->reference.close(&t->reference);
     mem_free(t->tests);
     mem_free(t);

@@ -34,8 +34,8 @@ static void run_attention(struct stage *s, const struct test_case *c)
 static struct value *turned(struct stage *s, const struct test_case *c, struct value *x,
                             struct value *angles)
 {
-    x = tape_head_norm(&s->tape, x, stage_vector(s, c->cols, 1), c->cols);
-    return tape_rope(&s->tape, x, angles, c->cols);
+    x = tape_head_norm(s->tape, x, stage_vector(s, c->cols, 1), c->cols);
+    return tape_rope(s->tape, x, angles, c->cols);
 }
 
 /* New keys, unless plain, and the attention of new queries. */
@@ -76,21 +76,20 @@ void selftest_attend(struct stage *s, const struct test_case *c)
     struct weight *w = c->out ? stage_matrix(s, c, width, c->out, 1) : NULL;
     struct value *o = attend(s, c, &kv, c->far ? 0 : SELFTEST_LATER);
     if (w && !c->split) {
-        o = tape_linear(&s->tape, o, w);
+        o = tape_linear(s->tape, o, w);
         stage_keep(s, o, STAGE_F32);
         stage_run(s, RULE_ATTEND_LINEAR, SELFTEST_LATER);
         return;
     }
-    struct tensor *attention = stage_keep(s, o, STAGE_F32);
+    struct tensor attention = *stage_keep_ready(s, o);
     stage_recut(s, w ? c->attend_cut : c->cut);
     stage_run(s, RULE_ATTEND_HEADS, SELFTEST_LATER);
     if (w) {
         struct tensor *y = stage_rows(s, c, c->out);
         stage_recut(s, c->cut);
-        op_linear(&s->run, y, attention, w);
+        attention.ready = o->at.ready;
+        op_linear(&s->run, y, &attention, w);
         stage_result(s, y, STAGE_F32);
-    } else {
-        stage_settled(s, attention);
     }
 }
 

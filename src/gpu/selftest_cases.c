@@ -45,7 +45,7 @@ static void run_rms_norm(struct stage *s, const struct test_case *c)
 static struct value *normed_input(struct stage *s, const struct test_case *c)
 {
     struct value *x = stage_input(s, c, c->cols);
-    return tape_rms_norm(&s->tape, x, stage_vector(s, c->cols, 1));
+    return tape_rms_norm(s->tape, x, stage_vector(s, c->cols, 1));
 }
 
 static void run_norm_sum(struct stage *s, const struct test_case *c)
@@ -59,7 +59,7 @@ static void run_norm_sum(struct stage *s, const struct test_case *c)
 /* Two branches in one memory, as a model's lie. */
 static struct value *sum_of_branches(struct stage *s, const struct test_case *c)
 {
-    struct tape *t = &s->tape;
+    struct tape *t = s->tape;
     struct tensor *first = stage_tensor(s, 2 * c->rows, c->cols, STAGE_F32, 0);
     first->rows = c->rows;
     s->other = *first;
@@ -73,7 +73,7 @@ static struct value *sum_of_branches(struct stage *s, const struct test_case *c)
 
 struct value *selftest_residual(struct stage *s, const struct test_case *c, bool scaled)
 {
-    struct tape *t = &s->tape;
+    struct tape *t = s->tape;
     struct value *x = stage_input(s, c, c->cols);
     struct value *b = c->both ? sum_of_branches(s, c) : stage_input(s, c, c->cols);
     b = tape_rms_norm(t, b, stage_vector(s, c->cols, 1));
@@ -87,16 +87,15 @@ struct value *selftest_residual(struct stage *s, const struct test_case *c, bool
 static struct value *residual_norm(struct stage *s, const struct test_case *c, bool scaled)
 {
     struct value *x = selftest_residual(s, c, scaled);
-    return tape_rms_norm(&s->tape, x, stage_vector(s, c->cols, 1));
+    return tape_rms_norm(s->tape, x, stage_vector(s, c->cols, 1));
 }
 
 static void run_residual_norm(struct stage *s, const struct test_case *c)
 {
     stage_tape(s, c);
     struct value *h = residual_norm(s, c, true);
-    struct tensor *norm = stage_keep(s, h, STAGE_F32);
+    stage_keep_ready(s, h);
     stage_run(s, RULE_RESIDUAL_NORM, SELFTEST_POS);
-    stage_settled(s, norm);
 }
 
 /* What the model ends with. */
@@ -126,7 +125,7 @@ static void run_norm_linears(struct stage *s, const struct test_case *c)
 /* gelu(W x) * b of the last columns of an input. */
 static struct value *linear_gelu(struct stage *s, const struct test_case *c, struct value *x)
 {
-    struct tape *t = &s->tape;
+    struct tape *t = s->tape;
     struct value *b = stage_input(s, c, 2 * c->out);
     b = tape_cols(t, b, c->out, c->out);
     x = tape_linear(t, x, stage_matrix(s, c, c->cols, c->out, 1));
@@ -143,7 +142,7 @@ static void run_residual_linear_gelu(struct stage *s, const struct test_case *c)
 
 static struct value *gate_up(struct stage *s, const struct test_case *c, struct value *x)
 {
-    struct tape *t = &s->tape;
+    struct tape *t = s->tape;
     struct value *gate = tape_linear(t, x, stage_matrix(s, c, c->cols, c->out, 1));
     struct value *up = tape_linear(t, x, stage_matrix(s, c, c->cols, c->out, 1));
     return tape_gelu_mul(t, gate, up);
@@ -153,9 +152,8 @@ static void run_norm_gate_up(struct stage *s, const struct test_case *c)
 {
     stage_tape(s, c);
     struct value *h = residual_norm(s, c, false);
-    struct tensor *y = stage_keep(s, gate_up(s, c, h), STAGE_F32);
+    stage_keep_ready(s, gate_up(s, c, h));
     stage_run(s, RULE_NORM_GATE_UP, SELFTEST_POS);
-    stage_settled(s, y);
 }
 
 static void run_rope_table(struct stage *s, const struct test_case *c)

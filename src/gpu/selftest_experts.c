@@ -34,7 +34,7 @@ static void run_experts(struct stage *s, const struct test_case *c)
  * winners, so that rounding does not choose. */
 static void keep_experts(struct stage *s, const struct test_case *c, struct value *x)
 {
-    struct tape *t = &s->tape;
+    struct tape *t = s->tape;
     struct test_case of = { .format = c->plain ? c->format : QUANT_F32 };
     uint32_t n = c->n_mat ? c->n_mat : EXPERTS;
     struct value *u = tape_rms_norm(t, x, stage_vector(s, c->cols, sqrtf((float)c->cols)));

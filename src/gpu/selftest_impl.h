@@ -20,7 +20,7 @@ enum { SELFTEST_LATER = 70 };
 #define SELFTEST_EPS 1e-6f
 
 enum stage_place { STAGE_PROBE, STAGE_CPU, STAGE_GPU };
-enum stage_kind { STAGE_F32, STAGE_F16, STAGE_I32, STAGE_SETTLED };
+enum stage_kind { STAGE_F32, STAGE_F16, STAGE_I32, STAGE_PLANES };
 
 struct stage_weight {
     struct weight w;
@@ -56,7 +56,8 @@ struct stage {
     struct stage_supply *supply;
     struct upload *upload;
     const struct rope *rope;
-    struct tape tape;                 /* of the case, where it has one */
+    struct tape *tape;                /* of the case, where it has one */
+    struct value *ready;              /* of stage_keep_ready; or NULL */
     struct tensor tensors[24], other; /* the latter in the memory of one of the former */
     struct stage_weight weights[12];  /* of a product, a router and its experts */
     struct stage_output results[4];
@@ -93,9 +94,6 @@ struct weight *stage_absent(struct stage *s);
 /* What follows is cut like this. */
 void stage_recut(struct stage *s, uint32_t cut);
 void stage_result(struct stage *s, const struct tensor *t, enum stage_kind kind);
-/* t as digits, where the op that was last has settled it. The last of a case: it may take a tensor.
- */
-void stage_settled(struct stage *s, const struct tensor *t);
 
 /* x as the blocks of a file, cut into the parts of y: what loading does. */
 void stage_cut(struct stage *s, struct tensor *y, const struct tensor *x,
@@ -123,6 +121,8 @@ struct value *stage_input(struct stage *s, const struct test_case *c, uint32_t c
 struct value *stage_donated(struct stage *s, const struct test_case *c, uint32_t cols);
 /* x is a result of the tape, and of the case. Returns where it will be. */
 struct tensor *stage_keep(struct stage *s, struct value *x, enum stage_kind kind);
+/* The same, and x as products read it where the group that makes it leaves it ready. One a case. */
+struct tensor *stage_keep_ready(struct stage *s, struct value *x);
 /* Run it; row 0 is at position `pos`. A GPU fuses by the rules up to `last`, of which there must be
  * a group. */
 void stage_run(struct stage *s, enum gpu_rule last, uint32_t pos);

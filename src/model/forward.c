@@ -89,18 +89,6 @@ static bool write_all_kinds(struct acts *a, const struct step_of *of)
     return !a->head.failed;
 }
 
-/* The sizes of slots, without their memory. A kind may make a slot larger, and another kind may
- * then choose that slot. So the kinds are planned again until no slot grows. */
-static bool plan_memory(struct acts *a, const struct step_of *of)
-{
-    uint64_t before;
-    do {
-        before = tape_memory_bytes(&a->memory);
-        if (!write_all_kinds(a, of)) return false;
-    } while (tape_memory_bytes(&a->memory) != before);
-    return true;
-}
-
 struct act_shape {
     struct tensor *t;
     uint32_t rows, cols;
@@ -131,11 +119,12 @@ uint64_t acts_bytes(const struct model *m, const struct backend *be, uint32_t n_
     kv.layers = mem_alloc(m->config.n_own, sizeof *kv.layers);
     const struct step_of of = { m, be, &kv, n_batch, false, be->fuse != NULL };
     list_tensors(list, &a, m, be, n_batch);
-    bool ok = kv.layers && plan_memory(&a, &of);
+    bool ok = kv.layers && write_all_kinds(&a, &of);
     uint64_t n = tape_memory_bytes(&a.memory);
     for (size_t i = 0; i < N_ACTS; i++) n += (uint64_t)list[i].rows * list[i].cols * sizeof(float);
     tape_free(&a.step);
     tape_free(&a.head);
+    tape_memory_close(&a.memory, be);
     mem_free(kv.layers);
     return ok ? n : UINT64_MAX;
 }
@@ -147,7 +136,7 @@ enum bz_status acts_open(struct acts *out, const struct model *m, const struct b
     struct act_shape list[N_ACTS];
     const struct step_of of = { m, be, kv, n_batch, false, be->fuse != NULL };
     list_tensors(list, &a, m, be, n_batch);
-    bool ok = plan_memory(&a, &of) && tape_memory_open(&a.memory, be);
+    bool ok = write_all_kinds(&a, &of) && tape_memory_open(&a.memory, be);
     for (size_t i = 0; ok && i < N_ACTS; i++)
         ok = tensor_alloc(be, list[i].t, list[i].rows, list[i].cols);
     if (!ok) {

@@ -182,7 +182,10 @@ struct value *text_forward(struct tape *t, struct text_step *s, struct value *id
     struct value *x = input(t, s, ids);
     tape_at(t, -1, 5);
     rotate_like(t, s, x);
-    for (uint32_t il = 0; il < s->m->config.n_layer; il++) x = layer(t, s, il, x);
+    for (uint32_t il = 0; il < s->m->config.n_layer; il++) {
+        tape_checkpoint(t);
+        x = layer(t, s, il, x);
+    }
     tape_at(t, -1, 10);
     x = tape_rms_norm(t, x, &s->m->output_norm);
     return tape_tap(t, "result_norm", -1, x);

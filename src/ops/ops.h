@@ -27,6 +27,9 @@ struct tensor {
     void *mem;      /* the backend's own */
     uint32_t first; /* numbers in it before the tensor's own, where a backend says so: view */
     bool half;      /* 16-bit floats: a cache of keys or values, and nothing else */
+    /* Other forms of the same rows, for a backend whose products read those; or NULL. They have no
+     * rows until an op has written them. */
+    struct tensor *ready, *halves;
 };
 
 /* Bytes of a number. */
@@ -59,7 +62,6 @@ struct weight {
     uint64_t offset;         /* of the first byte in src */
     void *mem;               /* the backend's own; NULL until loaded, or when nothing is kept */
     const struct lora *lora; /* adapters on this linear: y += scale * B (A x), for each */
-    struct tensor *z;        /* where A x of all of them is kept, for training; NULL: nowhere */
 };
 
 struct lora {
@@ -114,6 +116,14 @@ static inline uint32_t lora_width(const struct weight *w)
     return n;
 }
 
+/* Is one of its adapters trained? */
+static inline bool weight_learns(const struct weight *w)
+{
+    const struct lora *l = w->lora;
+    while (l && !l->grad) l = l->next;
+    return l != NULL;
+}
+
 /* Where a trained adapter's gradients are summed: shapes of a and b. */
 struct lora_grad {
     struct tensor a, b;
@@ -156,6 +166,13 @@ struct experts {
     const struct weight *scale; /* n_mat, or absent: multiplies an expert's output */
 };
 
+/* Is an adapter of theirs trained? */
+static inline bool experts_learn(const struct experts *e)
+{
+    return weight_learns(e->gate_up) || weight_learns(e->gate) || weight_learns(e->up) ||
+           weight_learns(e->down);
+}
+
 struct run;
 struct tape; /* tape/tape.h */
 struct group;
@@ -192,6 +209,8 @@ struct backend {
     void (*rms_norm)(struct run *r, struct tensor *y, const struct tensor *x,
                      const struct weight *w, float eps);
     void (*linear)(struct run *r, struct tensor *y, const struct tensor *x, const struct weight *w);
+    void (*linear_z)(struct run *r, struct tensor *y, struct tensor *z, const struct tensor *x,
+                     const struct weight *w);
     void (*rope_table)(struct run *r, struct tensor *table, const struct rope *rope, uint32_t pos);
     void (*head_norm)(struct run *r, struct tensor *x, const struct weight *w, uint32_t n_head,
                       float eps);
@@ -251,9 +270,12 @@ void op_embed(struct run *r, struct tensor *y, const struct weight *table, const
 void op_rms_norm(struct run *r, struct tensor *y, const struct tensor *x, const struct weight *w,
                  float eps);
 
-/* y = W x for each row, plus the adapters of w; sets y.rows. If w has a place for z, z = A x of the
- * adapters is stored there: rows x lora_width. */
+/* y = W x for each row, plus the adapters of w; sets y.rows. */
 void op_linear(struct run *r, struct tensor *y, const struct tensor *x, const struct weight *w);
+
+/* The same, and z = A x of the adapters, rows x lora_width. Sets z.rows. */
+void op_linear_z(struct run *r, struct tensor *y, struct tensor *z, const struct tensor *x,
+                 const struct weight *w);
 /* What op_linear asks of its arguments; y gets as many rows as x. */
 void op_check_linear(struct tensor *y, const struct tensor *x, const struct weight *w);
 

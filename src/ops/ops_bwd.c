@@ -23,38 +23,39 @@ void op_zero(struct run *r, struct tensor *t, uint32_t rows)
     if (!cannot(r, t)) r->be->bwd->zero(r, t);
 }
 
-void op_rms_norm_bwd(struct run *r, struct tensor *dx, const struct tensor *dy,
+void op_rms_norm_bwd(struct run *r, struct tensor *dx, bool fresh, const struct tensor *dy,
                      const struct tensor *x, const struct weight *w, float eps)
 {
     assert(same_shape(dx, dy) && same_shape(dx, x) && dx->mem != dy->mem);
-    if (!cannot(r, dx)) r->be->bwd->rms_norm(r, dx, dy, x, w, eps);
+    if (!cannot(r, dx)) r->be->bwd->rms_norm(r, dx, fresh, dy, x, w, eps);
 }
 
-void op_linears(struct run *r, struct tensor *const *y, const struct tensor *x,
-                const struct weight *const *w, uint32_t n)
+void op_rows_bwd(struct run *r, struct tensor *dx, const struct tensor *dy, uint32_t first)
 {
-    bool together = r->be->bwd && r->be->bwd->linears;
-    for (uint32_t i = 0; i < n; i++) {
-        if (together) op_check_linear(y[i], x, w[i]);
-        else op_linear(r, y[i], x, w[i]);
-    }
-    if (together && !cannot(r, x)) r->be->bwd->linears(r, y, x, w, n);
+    assert(dx->cols == dy->cols && first + dy->rows <= dx->rows);
+    if (!cannot(r, dy)) r->be->bwd->rows(r, dx, dy, first);
 }
 
-void op_linear_bwd(struct run *r, struct tensor *dx, const struct tensor *dy,
-                   const struct tensor *x, const struct weight *w)
+void op_linear_bwd(struct run *r, struct tensor *dx, bool fresh, const struct tensor *dy,
+                   const struct tensor *x, const struct tensor *z, const struct weight *w)
 {
-    assert(dy->cols == w->rows && x->cols == w->cols && x->rows == dy->rows && w->n_mat == 1);
-    assert(!dx || (same_shape(dx, x) && dx->mem != dy->mem));
-    if (!cannot(r, dy)) r->be->bwd->linear(r, dx, dy, x, w);
+    assert(dy->cols == w->rows && w->n_mat == 1 && (x || !weight_learns(w)));
+    assert(!x || (x->cols == w->cols && x->rows == dy->rows && z->cols == lora_width(w)));
+    assert(!dx || (dx->cols == w->cols && dx->rows == dy->rows && dx->mem != dy->mem));
+    if (!cannot(r, dy)) r->be->bwd->linear(r, dx, fresh, dy, x, z, w);
 }
 
-void op_head_norm_rope_bwd(struct run *r, struct tensor *d, const struct tensor *x,
-                           const struct weight *w, const struct tensor *table, uint32_t n_head,
-                           float eps)
+void op_head_norm_bwd(struct run *r, struct tensor *d, const struct tensor *x,
+                      const struct weight *w, uint32_t n_head, float eps)
 {
     assert(same_shape(d, x) && x->cols % n_head == 0 && d->mem != x->mem);
-    if (!cannot(r, d)) r->be->bwd->head_norm_rope(r, d, x, w, table, n_head, eps);
+    if (!cannot(r, d)) r->be->bwd->head_norm(r, d, x, w, n_head, eps);
+}
+
+void op_rope_bwd(struct run *r, struct tensor *d, const struct tensor *table, uint32_t n_head)
+{
+    assert(d->cols % n_head == 0 && table->rows == d->rows);
+    if (!cannot(r, d)) r->be->bwd->rope(r, d, table, n_head);
 }
 
 void op_attention_bwd(struct run *r, struct tensor *dq, struct kv *dkv, const struct tensor *dy,
@@ -75,21 +76,21 @@ void op_gelu_mul_bwd(struct run *r, struct tensor *d, struct tensor *db, const s
     if (!cannot(r, d)) r->be->bwd->gelu_mul(r, d, db, a, b, col);
 }
 
-void op_experts_bwd(struct run *r, struct tensor *dx, struct tensor *dweights,
+void op_experts_bwd(struct run *r, struct tensor *dx, bool fresh, struct tensor *dweights,
                     const struct tensor *dy, const struct tensor *x, const struct routing *routing,
                     const struct experts *e)
 {
     dweights->rows = x->rows;
     assert(same_shape(dx, x) && x->rows == dy->rows && same_shape(dweights, &routing->weights));
-    if (!cannot(r, dx)) r->be->bwd->experts(r, dx, dweights, dy, x, routing, e);
+    if (!cannot(r, dx)) r->be->bwd->experts(r, dx, fresh, dweights, dy, x, routing, e);
 }
 
-void op_router_bwd(struct run *r, struct tensor *dx, const struct tensor *dweights,
-                   const struct tensor *x, const struct routing *routing, const struct weight *w,
-                   const struct weight *scale, float eps)
+void op_route_bwd(struct run *r, struct tensor *dscores, const struct tensor *dweights,
+                  const struct routing *routing)
 {
-    assert(same_shape(dx, x) && same_shape(dweights, &routing->weights) && w->cols == x->cols);
-    if (!cannot(r, dx)) r->be->bwd->router(r, dx, dweights, x, routing, w, scale, eps);
+    dscores->rows = dweights->rows;
+    assert(same_shape(dweights, &routing->weights) && routing->ids.cols <= dscores->cols);
+    if (!cannot(r, dscores)) r->be->bwd->route(r, dscores, dweights, routing);
 }
 
 void op_head_loss(struct run *r, struct tensor *loss, struct tensor *dx, const struct tensor *x,

@@ -2,7 +2,8 @@
  *
  * dX is the derivative of the loss by X. The base is frozen, so weights have no gradient; trained
  * are the adapters that have a place for theirs (struct lora.grad). Where a comment says "added",
- * the argument is accumulated into, since several consumers of a value each add their part.
+ * the argument is accumulated into, since several consumers of a value each add their part; where
+ * there is a `fresh`, it says that dx holds nothing yet, and is set.
  */
 #ifndef BEZEL_OPS_OPS_BWD_H
 #define BEZEL_OPS_OPS_BWD_H
@@ -35,26 +36,24 @@ struct backward_ops {
      * few programs. */
     uint32_t row_step;
     void (*zero)(struct run *r, struct tensor *t);
-    void (*rms_norm)(struct run *r, struct tensor *dx, const struct tensor *dy,
+    void (*rms_norm)(struct run *r, struct tensor *dx, bool fresh, const struct tensor *dy,
                      const struct tensor *x, const struct weight *w, float eps);
-    void (*linears)(struct run *r, struct tensor *const *y, const struct tensor *x,
-                    const struct weight *const *w, uint32_t n); /* NULL: one by one */
-    void (*linear)(struct run *r, struct tensor *dx, const struct tensor *dy,
-                   const struct tensor *x, const struct weight *w);
-    void (*head_norm_rope)(struct run *r, struct tensor *d, const struct tensor *x,
-                           const struct weight *w, const struct tensor *table, uint32_t n_head,
-                           float eps);
+    void (*rows)(struct run *r, struct tensor *dx, const struct tensor *dy, uint32_t first);
+    void (*linear)(struct run *r, struct tensor *dx, bool fresh, const struct tensor *dy,
+                   const struct tensor *x, const struct tensor *z, const struct weight *w);
+    void (*head_norm)(struct run *r, struct tensor *d, const struct tensor *x,
+                      const struct weight *w, uint32_t n_head, float eps);
+    void (*rope)(struct run *r, struct tensor *d, const struct tensor *table, uint32_t n_head);
     void (*attention)(struct run *r, struct tensor *dq, struct kv *dkv, const struct tensor *dy,
                       const struct tensor *q, const struct kv *kv, uint32_t n_head,
                       uint32_t window);
     void (*gelu_mul)(struct run *r, struct tensor *d, struct tensor *db, const struct tensor *a,
                      const struct tensor *b, uint32_t col);
-    void (*experts)(struct run *r, struct tensor *dx, struct tensor *dweights,
+    void (*experts)(struct run *r, struct tensor *dx, bool fresh, struct tensor *dweights,
                     const struct tensor *dy, const struct tensor *x, const struct routing *routing,
                     const struct experts *e);
-    void (*router)(struct run *r, struct tensor *dx, const struct tensor *dweights,
-                   const struct tensor *x, const struct routing *routing, const struct weight *w,
-                   const struct weight *scale, float eps);
+    void (*route)(struct run *r, struct tensor *dscores, const struct tensor *dweights,
+                  const struct routing *routing);
     void (*head_loss)(struct run *r, struct tensor *loss, struct tensor *dx, const struct tensor *x,
                       const struct weight *head, const struct tensor *targets, float cap,
                       float weight);
@@ -72,23 +71,26 @@ struct backward_ops {
 void op_zero(struct run *r, struct tensor *t, uint32_t rows);
 
 /* y = rms_norm(x) * w. With n = x / rms and g = dy * w: dx += (g - n * mean(g * n)) / rms. */
-void op_rms_norm_bwd(struct run *r, struct tensor *dx, const struct tensor *dy,
+void op_rms_norm_bwd(struct run *r, struct tensor *dx, bool fresh, const struct tensor *dy,
                      const struct tensor *x, const struct weight *w, float eps);
 
-/* Forward, y[i] = W[i] x: op_linear for several weights that read the same x, in any order. */
-void op_linears(struct run *r, struct tensor *const *y, const struct tensor *x,
-                const struct weight *const *w, uint32_t n);
+/* The reverse of op_copy_rows: rows [first, first + dy.rows) of dx (added) += dy. */
+void op_rows_bwd(struct run *r, struct tensor *dx, const struct tensor *dy, uint32_t first);
 
 /* The reverse of y = W x + s B (A x), for each adapter. dx (added; may be NULL) += W' dy + s A' (B'
- * dy). For a trained adapter dB += s dy' (A x) and dA += s (B' dy)' x. With dropout, x is what A
- * saw, and A' drops the same numbers of the gradient. */
-void op_linear_bwd(struct run *r, struct tensor *dx, const struct tensor *dy,
-                   const struct tensor *x, const struct weight *w);
+ * dy). For a trained adapter dB += s dy' z and dA += s (B' dy)' x, with op_linear_z's z = A x;
+ * without one x and z may be NULL. With dropout, x is what A saw, and A' drops the same numbers of
+ * the gradient. */
+void op_linear_bwd(struct run *r, struct tensor *dx, bool fresh, const struct tensor *dy,
+                   const struct tensor *x, const struct tensor *z, const struct weight *w);
 
-/* In place on d: from the gradient after op_head_norm_rope to that before it. x is its input. */
-void op_head_norm_rope_bwd(struct run *r, struct tensor *d, const struct tensor *x,
-                           const struct weight *w, const struct tensor *table, uint32_t n_head,
-                           float eps);
+/* In place on d: from the gradient after the norm of each head to that before it. x is what came
+ * in. */
+void op_head_norm_bwd(struct run *r, struct tensor *d, const struct tensor *x,
+                      const struct weight *w, uint32_t n_head, float eps);
+
+/* In place on d: op_rope by the same angles, backwards. */
+void op_rope_bwd(struct run *r, struct tensor *d, const struct tensor *table, uint32_t n_head);
 
 /* The reverse of op_attention over a whole sequence, kv->starts included: row t is position t, and
  * every position is in the cache. With P = softmax(Q K'), dP = dy V' and dS = P * (dP - rowsum(P *
@@ -103,14 +105,15 @@ void op_gelu_mul_bwd(struct run *r, struct tensor *d, struct tensor *db, const s
                      const struct tensor *b, uint32_t col);
 
 /* Of op_experts: dx (added), and dweights (set) by the routing weights. */
-void op_experts_bwd(struct run *r, struct tensor *dx, struct tensor *dweights,
+void op_experts_bwd(struct run *r, struct tensor *dx, bool fresh, struct tensor *dweights,
                     const struct tensor *dy, const struct tensor *x, const struct routing *routing,
                     const struct experts *e);
 
-/* Of op_router, through the weights that it gave the experts it chose: dx (added). */
-void op_router_bwd(struct run *r, struct tensor *dx, const struct tensor *dweights,
-                   const struct tensor *x, const struct routing *routing, const struct weight *w,
-                   const struct weight *scale, float eps);
+/* Of op_route. With c the chosen and w_j = p_j / sum_c p, the other experts do not matter: w is the
+ * softmax of the chosen scores alone. So dscores_j = w_j (dw_j - sum_c w dw) for the chosen, and 0
+ * for the rest; it is set. */
+void op_route_bwd(struct run *r, struct tensor *dscores, const struct tensor *dweights,
+                  const struct routing *routing);
 
 /* The head, the soft cap and the cross-entropy in one, so that the logits of a row are never kept:
  * z = cap tanh(head x / cap), loss = log(sum exp z) - z[target]. loss[t] is set (0 where the target

@@ -204,18 +204,9 @@ static void matvec(struct run *r, float *y, const float *x, const struct weight 
     }
 }
 
-void keep_z(const struct weight *w, const struct lora *l, uint32_t row, const float *z)
-{
-    if (!w->z) return;
-    float *out = row_f32(w->z, row);
-    for (const struct lora *before = w->lora; before != l; before = before->next)
-        out += lora_rank(before);
-    for (uint32_t k = 0; k < lora_rank(l); k++) out[k] = k < l->a.rows ? z[k] : 0;
-}
-
-/* For each adapter y += scale * B_mat (A_mat x); A x may be kept as row `z_row`. */
-static void add_adapters(struct run *r, float *y, const float *x, const struct weight *w,
-                         uint64_t mat, uint32_t z_row)
+/* For each adapter y += scale * B_mat (A_mat x); A x is row `z_row` of `to`, or not kept. */
+static void add_adapters(struct run *r, float *y, struct tensor *to, const float *x,
+                         const struct weight *w, uint64_t mat, uint32_t z_row)
 {
     struct cpu *c = r->be->ctx;
     for (const struct lora *l = w->lora; l; l = l->next) {
@@ -223,7 +214,7 @@ static void add_adapters(struct run *r, float *y, const float *x, const struct w
         const float *seen = z ? dropped_rows(c, l, x, 1, w->cols, NULL, z_row) : NULL;
         if (!seen) return;
         matvec(r, z, seen, &l->a, mat, 1, false);
-        keep_z(w, l, z_row, z);
+        keep_z(to, w, l, z_row, z);
         matvec(r, y, z, &l->b, mat, l->scale, true);
     }
 }
@@ -233,11 +224,12 @@ static void adapted_matvec(struct run *r, float *y, const float *x, const struct
                            uint64_t mat, uint32_t z_row)
 {
     matvec(r, y, x, w, mat, 1, false);
-    add_adapters(r, y, x, w, mat, z_row);
+    add_adapters(r, y, NULL, x, w, mat, z_row);
 }
 
 /* A row of W is decoded once, for all rows of x. */
-static void linear(struct run *r, struct tensor *y, const struct tensor *x, const struct weight *w)
+static void linear_z(struct run *r, struct tensor *y, struct tensor *z, const struct tensor *x,
+                     const struct weight *w)
 {
     for (uint32_t i = 0; i < w->rows; i++) {
         const float *row = weight_row(r, w, i);
@@ -245,7 +237,13 @@ static void linear(struct run *r, struct tensor *y, const struct tensor *x, cons
         for (uint32_t t = 0; t < x->rows; t++)
             row_f32(y, t)[i] = (float)dot_f64(row, row_f32(x, t), w->cols);
     }
-    for (uint32_t t = 0; t < x->rows; t++) add_adapters(r, row_f32(y, t), row_f32(x, t), w, 0, t);
+    for (uint32_t t = 0; t < x->rows; t++)
+        add_adapters(r, row_f32(y, t), z, row_f32(x, t), w, 0, t);
+}
+
+static void linear(struct run *r, struct tensor *y, const struct tensor *x, const struct weight *w)
+{
+    linear_z(r, y, NULL, x, w);
 }
 
 /* The angle of pair i is pos * base^(-2i/head_dim), stepped by multiplication in f32: the drift of
@@ -501,6 +499,7 @@ static const struct backend reference = {
     .embed = embed,
     .rms_norm = rms_norm,
     .linear = linear,
+    .linear_z = linear_z,
     .rope_table = rope_table,
     .head_norm = head_norm,
     .rope = rope,

@@ -65,8 +65,9 @@ static inline float *row_f32(const struct tensor *t, uint32_t row)
 /* Numbers [at, at + n) of a row of the cache: in place, or widened into `wide`. */
 const float *kv_numbers(const struct tensor *t, uint32_t row, size_t at, uint32_t n, float *wide);
 
-/* Adapter l's A x is `z`: into its columns of a row of w->z, where somebody keeps it. */
-void keep_z(const struct weight *w, const struct lora *l, uint32_t row, const float *z);
+/* Adapter l's A x is `z`: into its columns of a row of `to`; NULL: nobody keeps it. */
+void keep_z(struct tensor *to, const struct weight *w, const struct lora *l, uint32_t row,
+            const float *z);
 
 /* Rows of x (n x cols) as adapter l sees them: x itself, or a copy with dropout. Dropout takes row
  * t for row number slots[t], or first + t without slots. NULL: the worker failed. */

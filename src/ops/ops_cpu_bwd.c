@@ -92,40 +92,64 @@ void norm_bwd(float *dx, const float *dy, const float *x, const float *w, uint32
     }
 }
 
-static void rms_norm_bwd(struct run *r, struct tensor *dx, const struct tensor *dy,
+static void rms_norm_bwd(struct run *r, struct tensor *dx, bool fresh, const struct tensor *dy,
                          const struct tensor *x, const struct weight *w, float eps)
 {
-    (void)r;
+    if (fresh) zero(r, dx);
     for (uint32_t t = 0; t < x->rows; t++)
         norm_bwd(row_f32(dx, t), row_f32(dy, t), row_f32(x, t), vec(w), x->cols, eps);
 }
 
-/* First the rotation back by the same angle, then the norm. */
-static void head_norm_rope_bwd(struct run *r, struct tensor *d, const struct tensor *x,
-                               const struct weight *w, const struct tensor *table, uint32_t n_head,
-                               float eps)
+static void head_norm_bwd(struct run *r, struct tensor *d, const struct tensor *x,
+                          const struct weight *w, uint32_t n_head, float eps)
 {
     struct cpu *c = r->be->ctx;
-    uint32_t head_dim = x->cols / n_head, half = head_dim / 2;
-    uint32_t n_pair = table ? table->cols / 2 : 0;
-    float *turned = cpu_shared_need(r, &c->hidden, head_dim * sizeof *turned);
-    if (!turned) return;
-    for (uint32_t t = 0; t < x->rows; t++)
+    uint32_t head_dim = x->cols / n_head;
+    float *dy = cpu_shared_need(r, &c->hidden, head_dim * sizeof *dy);
+    for (uint32_t t = 0; dy && t < x->rows; t++)
         for (uint32_t h = 0; h < n_head; h++) {
             float *g = row_f32(d, t) + (size_t)h * head_dim;
-            const float *cosine = table ? row_f32(table, t) : NULL;
-            memcpy(turned, g, head_dim * sizeof *turned);
-            for (uint32_t i = 0; i < n_pair; i++) {
-                float cs = cosine[i], sn = cosine[n_pair + i];
-                turned[i] = g[i] * cs + g[i + half] * sn;
-                turned[i + half] = g[i + half] * cs - g[i] * sn;
-            }
+            memcpy(dy, g, head_dim * sizeof *dy);
             memset(g, 0, head_dim * sizeof *g);
-            norm_bwd(g, turned, row_f32(x, t) + (size_t)h * head_dim, vec(w), head_dim, eps);
+            norm_bwd(g, dy, row_f32(x, t) + (size_t)h * head_dim, vec(w), head_dim, eps);
         }
 }
 
+static void rope_bwd(struct run *r, struct tensor *d, const struct tensor *table, uint32_t n_head)
+{
+    (void)r;
+    uint32_t head_dim = d->cols / n_head, half = head_dim / 2, n_pair = table->cols / 2;
+    for (uint32_t t = 0; t < d->rows; t++)
+        for (uint32_t h = 0; h < n_head; h++) {
+            float *g = row_f32(d, t) + (size_t)h * head_dim;
+            const float *cosine = row_f32(table, t), *sine = cosine + n_pair;
+            for (uint32_t i = 0; i < n_pair; i++) {
+                float a = g[i], b = g[i + half];
+                g[i] = a * cosine[i] + b * sine[i];
+                g[i + half] = b * cosine[i] - a * sine[i];
+            }
+        }
+}
+
+static void rows_bwd(struct run *r, struct tensor *dx, const struct tensor *dy, uint32_t first)
+{
+    (void)r;
+    float *out = row_f32(dx, first);
+    const float *in = dy->mem;
+    for (size_t i = 0; i < (size_t)dy->rows * dy->cols; i++) out[i] += in[i];
+}
+
 /* ---- linear ---- */
+
+void keep_z(struct tensor *to, const struct weight *w, const struct lora *l, uint32_t row,
+            const float *z)
+{
+    if (!to) return;
+    float *out = row_f32(to, row);
+    for (const struct lora *before = w->lora; before != l; before = before->next)
+        out += lora_rank(before);
+    for (uint32_t k = 0; k < lora_rank(l); k++) out[k] = k < l->a.rows ? z[k] : 0;
+}
 
 const float *dropped_rows(struct cpu *c, const struct lora *l, const float *x, uint32_t n,
                           uint32_t cols, const uint32_t *slots, uint32_t first)
@@ -147,12 +171,13 @@ struct linear_rows {
     const struct lora *lora; /* the adapter that is worked on */
     uint64_t mat;
     float *dx; /* n x w->cols, or NULL */
-    const float *dy, *x;
-    const float *seen;     /* x as the adapter sees it */
-    const uint32_t *slots; /* numbers of the rows, or NULL: from `first` on */
-    uint32_t first;
-    double *sum;   /* n x w->cols */
-    double *z, *u; /* n x rank: A x, and scale * B' dy */
+    const float *dy;
+    const float *seen;         /* x as the adapter sees it */
+    const struct tensor *kept; /* A x of all adapters, or NULL */
+    uint32_t kept_at;          /* the columns of this one */
+    const uint32_t *slots;     /* numbers of the rows, or NULL: from 0 on */
+    double *sum;               /* n x w->cols */
+    double *z, *u;             /* n x rank: A x, and scale * B' dy */
     uint32_t n;
 };
 
@@ -185,12 +210,12 @@ static void add_row(const struct linear_rows *l, uint32_t t, const float *a, dou
         for (uint32_t j = 0; j < cols; j++) dx[j] += (float)(u * (double)a[j]);
         return;
     }
-    uint32_t hash = dropout_row(l->lora, l->slots ? l->slots[t] : l->first + t);
+    uint32_t hash = dropout_row(l->lora, l->slots ? l->slots[t] : t);
     for (uint32_t j = 0; j < cols; j++)
         dx[j] += (float)(u * (double)a[j]) * dropout_factor(l->lora, hash, j);
 }
 
-/* z = A x, u = scale B' dy, dx += A' u. */
+/* z = A x (if somebody reads it), u = scale B' dy, dx += A' u. */
 static void adapter_piece(void *ctx, uint32_t piece, uint32_t worker)
 {
     const struct linear_rows *l = ctx;
@@ -212,7 +237,8 @@ static void adapter_piece(void *ctx, uint32_t piece, uint32_t worker)
         if (!a) return;
         for (uint32_t t = first; t < last; t++) {
             size_t at = (size_t)t * rank + k;
-            l->z[at] = dot_lanes(a, l->seen + (size_t)t * cols, cols);
+            if (l->kept) l->z[at] = (double)row_f32(l->kept, t)[l->kept_at + k];
+            else if (l->seen) l->z[at] = dot_lanes(a, l->seen + (size_t)t * cols, cols);
             if (l->dx) add_row(l, t, a, l->u[at]);
         }
     }
@@ -249,13 +275,14 @@ static void grad_b_piece(void *ctx, uint32_t piece, uint32_t worker)
 }
 
 /* The gradients of n packed rows through matrix `mat` of w and its adapters. */
-void linear_rows_bwd(struct run *r, float *dx, const float *dy, const float *x, uint32_t n,
-                     const struct weight *w, uint64_t mat, const uint32_t *slots, uint32_t first)
+void linear_rows_bwd(struct run *r, float *dx, const float *dy, const float *x,
+                     const struct tensor *z, uint32_t n, const struct weight *w, uint64_t mat,
+                     const uint32_t *slots)
 {
     struct cpu *c = r->be->ctx;
-    struct linear_rows l = { .cpu = c, .w = w, .mat = mat, .dx = dx, .dy = dy, .x = x, .n = n };
+    struct linear_rows l = { .cpu = c, .w = w, .mat = mat, .dx = dx, .dy = dy, .n = n };
     l.slots = slots;
-    l.first = first;
+    l.kept = z;
     if (dx) {
         l.sum = cpu_shared_need(r, &c->sums, (size_t)n * w->cols * sizeof *l.sum);
         if (!l.sum) return;
@@ -264,20 +291,23 @@ void linear_rows_bwd(struct run *r, float *dx, const float *dy, const float *x, 
     for (l.lora = w->lora; l.lora && r->status == BZ_OK; l.lora = l.lora->next) {
         size_t n_small = (size_t)n * l.lora->a.rows;
         l.z = cpu_shared_need(r, &c->lora, 2 * n_small * sizeof *l.z);
-        l.seen = l.z ? dropped_rows(c, l.lora, x, n, w->cols, slots, first) : NULL;
-        if (!l.seen) return;
+        if (!l.z) return;
+        l.seen = l.lora->grad ? dropped_rows(c, l.lora, x, n, w->cols, slots, 0) : NULL;
+        if (l.lora->grad && !l.seen) return;
         l.u = l.z + n_small;
         each_piece(r, adapter_piece, &l, c->n_workers);
+        l.kept_at += lora_rank(l.lora);
         if (!l.lora->grad || r->status) continue;
         each_piece(r, grad_a_piece, &l, l.lora->a.rows);
         each_piece(r, grad_b_piece, &l, c->n_workers);
     }
 }
 
-static void linear_bwd(struct run *r, struct tensor *dx, const struct tensor *dy,
-                       const struct tensor *x, const struct weight *w)
+static void linear_bwd(struct run *r, struct tensor *dx, bool fresh, const struct tensor *dy,
+                       const struct tensor *x, const struct tensor *z, const struct weight *w)
 {
-    linear_rows_bwd(r, dx ? dx->mem : NULL, dy->mem, x->mem, x->rows, w, 0, NULL, 0);
+    if (dx && fresh) zero(r, dx);
+    linear_rows_bwd(r, dx ? dx->mem : NULL, dy->mem, x ? x->mem : NULL, z, dy->rows, w, 0, NULL);
 }
 
 /* ---- attention: a piece is one kv head ---- */
@@ -498,13 +528,15 @@ const struct backward_ops cpu_backward = {
     .row_step = 1,
     .zero = zero,
     .rms_norm = rms_norm_bwd,
+    .rows = rows_bwd,
     .linear = linear_bwd,
-    .head_norm_rope = head_norm_rope_bwd,
+    .head_norm = head_norm_bwd,
+    .rope = rope_bwd,
     .drops_experts = true,
     .attention = attention_bwd,
     .gelu_mul = gelu_mul_bwd,
     .experts = cpu_experts_bwd,
-    .router = cpu_router_bwd,
+    .route = cpu_route_bwd,
     .head_loss = head_loss,
     .sum = sum,
     .clip = clip,

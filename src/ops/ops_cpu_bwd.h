@@ -17,16 +17,16 @@ void norm_bwd(float *dx, const float *dy, const float *x, const float *w, uint32
 /* The derivative of gelu_tanh. */
 double gelu_slope(double x);
 
-/* The gradients of n packed rows through matrix `mat` of w and its adapters. dx may be NULL.
- * Dropout takes row t for row number slots[t], or first + t without slots. */
-void linear_rows_bwd(struct run *r, float *dx, const float *dy, const float *x, uint32_t n,
-                     const struct weight *w, uint64_t mat, const uint32_t *slots, uint32_t first);
+/* The gradients of n packed rows through matrix `mat` of w and its adapters. dx may be NULL; z too:
+ * then A x is computed again. Dropout takes row t for row number slots[t], or t without slots. */
+void linear_rows_bwd(struct run *r, float *dx, const float *dy, const float *x,
+                     const struct tensor *z, uint32_t n, const struct weight *w, uint64_t mat,
+                     const uint32_t *slots);
 
-void cpu_experts_bwd(struct run *r, struct tensor *dx, struct tensor *dweights,
+void cpu_experts_bwd(struct run *r, struct tensor *dx, bool fresh, struct tensor *dweights,
                      const struct tensor *dy, const struct tensor *x, const struct routing *routing,
                      const struct experts *e);
-void cpu_router_bwd(struct run *r, struct tensor *dx, const struct tensor *dweights,
-                    const struct tensor *x, const struct routing *routing, const struct weight *w,
-                    const struct weight *scale, float eps);
+void cpu_route_bwd(struct run *r, struct tensor *dscores, const struct tensor *dweights,
+                   const struct routing *routing);
 
 #endif

@@ -1,5 +1,4 @@
 /* ops_cpu_bwd_experts.c - the gradients of a router and its experts on the CPU. */
-#include <math.h>
 #include <string.h>
 
 #include "ops/ops_cpu_bwd.h"
@@ -94,10 +93,10 @@ static void expert_backward(struct run *r, struct expert_rows *g, const struct e
             dup[t * stride + i] = g->dact[at] * gelu_tanh(g->gate[at]);
         }
     if (fused) {
-        linear_rows_bwd(r, g->dx, dgate, g->x, g->n, e->gate_up, expert, g->slots, 0);
+        linear_rows_bwd(r, g->dx, dgate, g->x, NULL, g->n, e->gate_up, expert, g->slots);
     } else {
-        linear_rows_bwd(r, g->dx, dgate, g->x, g->n, e->gate, expert, g->slots, 0);
-        linear_rows_bwd(r, g->dx, dup, g->x, g->n, e->up, expert, g->slots, 0);
+        linear_rows_bwd(r, g->dx, dgate, g->x, NULL, g->n, e->gate, expert, g->slots);
+        linear_rows_bwd(r, g->dx, dup, g->x, NULL, g->n, e->up, expert, g->slots);
     }
 }
 
@@ -119,7 +118,7 @@ static void gather_expert(struct expert_rows *g, const struct routing *routing, 
     memset(g->dx, 0, (size_t)g->n * n * sizeof(float));
 }
 
-void cpu_experts_bwd(struct run *r, struct tensor *dx, struct tensor *dweights,
+void cpu_experts_bwd(struct run *r, struct tensor *dx, bool fresh, struct tensor *dweights,
                      const struct tensor *dy, const struct tensor *x, const struct routing *routing,
                      const struct experts *e)
 {
@@ -127,12 +126,13 @@ void cpu_experts_bwd(struct run *r, struct tensor *dx, struct tensor *dweights,
     const float *scale = weight_exists(e->scale) ? vec(e->scale) : NULL;
     struct expert_rows g;
     if (!expert_rows_open(r, &g, x->rows, n, n_ff)) return;
+    if (fresh) memset(dx->mem, 0, (size_t)dx->rows * dx->cols * sizeof(float));
     for (uint32_t expert = 0; expert < e->down->n_mat && r->status == BZ_OK; expert++) {
         gather_expert(&g, routing, expert, x, dy, scale);
         if (!g.n) continue;
         expert_forward(r, &g, e, expert, n_ff);
         memset(g.dact, 0, (size_t)g.n * n_ff * sizeof(float));
-        linear_rows_bwd(r, g.dact, g.dy, g.act, g.n, e->down, expert, g.slots, 0);
+        linear_rows_bwd(r, g.dact, g.dy, g.act, NULL, g.n, e->down, expert, g.slots);
         /* By the weight: down(act) . dy = act . (down' dy), whose weighted form is dact. */
         for (uint32_t k = 0; k < g.n; k++) {
             float w = ((const float *)routing->weights.mem)[g.slots[k]];
@@ -148,30 +148,18 @@ void cpu_experts_bwd(struct run *r, struct tensor *dx, struct tensor *dweights,
     cpu_collect(r);
 }
 
-/* With c the chosen and w_j = p_j / sum_c p, the other experts do not matter: w is the softmax of
- * the chosen scores alone, so dz_j = w_j (dw_j - sum_c w dw) for the chosen, 0 for the rest. */
-void cpu_router_bwd(struct run *r, struct tensor *dx, const struct tensor *dweights,
-                    const struct tensor *x, const struct routing *routing, const struct weight *w,
-                    const struct weight *scale, float eps)
+void cpu_route_bwd(struct run *r, struct tensor *dscores, const struct tensor *dweights,
+                   const struct routing *routing)
 {
-    struct cpu *c = r->be->ctx;
-    uint32_t n = x->cols, n_used = routing->ids.cols;
-    float *dz = cpu_shared_need(r, &c->hidden, (w->rows + 2 * (size_t)n) * sizeof *dz);
-    if (!dz) return;
-    float *u = dz + w->rows, *du = u + n, width = 1.0f / sqrtf((float)n);
-    for (uint32_t t = 0; t < x->rows && r->status == BZ_OK; t++) {
-        const float *in = row_f32(x, t), *wt = row_f32(&routing->weights, t);
-        const float *dw = row_f32(dweights, t);
+    (void)r;
+    uint32_t n_used = routing->ids.cols;
+    for (uint32_t t = 0; t < dscores->rows; t++) {
+        const float *w = row_f32(&routing->weights, t), *dw = row_f32(dweights, t);
         const int32_t *ids = (const int32_t *)routing->ids.mem + (size_t)t * n_used;
-        double mean = dot_f64(wt, dw, n_used);
-        memset(dz, 0, w->rows * sizeof *dz);
+        double mean = dot_f64(w, dw, n_used);
+        float *out = row_f32(dscores, t);
+        memset(out, 0, dscores->cols * sizeof *out);
         for (uint32_t j = 0; j < n_used; j++)
-            dz[ids[j]] = (float)((double)wt[j] * ((double)dw[j] - mean));
-        float inverse = (float)(1.0 / sqrt(dot_f64(in, in, n) / n + (double)eps));
-        for (uint32_t i = 0; i < n; i++) u[i] = in[i] * inverse * width * vec(scale)[i];
-        memset(du, 0, n * sizeof *du);
-        linear_rows_bwd(r, du, dz, u, 1, w, 0, NULL, t);
-        for (uint32_t i = 0; i < n; i++) du[i] *= width * vec(scale)[i];
-        norm_bwd(row_f32(dx, t), du, in, NULL, n, eps);
+            out[ids[j]] = (float)((double)w[j] * ((double)dw[j] - mean));
     }
 }

@@ -180,10 +180,10 @@ static void matmul(struct run *r, struct matmul *m)
     cpu_collect(r);
 }
 
-/* Matrix `mat` of w on n_tok rows, plus its adapters. Row t of x has row slots[t] of a stored z, or
- * row t. */
-static void adapted_matmul(struct run *r, float *y, uint32_t y_stride, const float *x,
-                           const struct weight *w, uint64_t mat, uint32_t n_tok,
+/* Matrix `mat` of w on n_tok rows, plus its adapters, whose A x is kept in `to` (NULL: nowhere).
+ * Dropout takes row t for row number slots[t], or t. */
+static void adapted_matmul(struct run *r, float *y, uint32_t y_stride, struct tensor *to,
+                           const float *x, const struct weight *w, uint64_t mat, uint32_t n_tok,
                            const uint32_t *slots)
 {
     struct cpu *c = r->be->ctx;
@@ -208,8 +208,7 @@ static void adapted_matmul(struct run *r, float *y, uint32_t y_stride, const flo
                                .y_stride = rank,
                                .scale = 1 };
         matmul(r, &down);
-        for (uint32_t t = 0; t < n_tok; t++)
-            keep_z(w, l, slots ? slots[t] : t, z + (size_t)t * rank);
+        for (uint32_t t = 0; t < n_tok; t++) keep_z(to, w, l, t, z + (size_t)t * rank);
         struct matmul up = { .y = y,
                              .x = z,
                              .w = &l->b,
@@ -225,7 +224,13 @@ static void adapted_matmul(struct run *r, float *y, uint32_t y_stride, const flo
 
 static void linear(struct run *r, struct tensor *y, const struct tensor *x, const struct weight *w)
 {
-    adapted_matmul(r, y->mem, y->cols, x->mem, w, 0, x->rows, NULL);
+    adapted_matmul(r, y->mem, y->cols, NULL, x->mem, w, 0, x->rows, NULL);
+}
+
+static void linear_z(struct run *r, struct tensor *y, struct tensor *z, const struct tensor *x,
+                     const struct weight *w)
+{
+    adapted_matmul(r, y->mem, y->cols, z, x->mem, w, 0, x->rows, NULL);
 }
 
 /* ---- attention: a task is one query head of one row ---- */
@@ -425,17 +430,17 @@ static void expert_group(struct run *r, struct tensor *y, const struct tensor *x
         memcpy(in + (size_t)i * x->cols, row_f32(x, slots[i] / n_used), x->cols * sizeof *in);
 
     if (weight_exists(e->gate_up)) {
-        adapted_matmul(r, h, 2 * n_ff, in, e->gate_up, expert, n, slots);
+        adapted_matmul(r, h, 2 * n_ff, NULL, in, e->gate_up, expert, n, slots);
     } else {
-        adapted_matmul(r, h, 2 * n_ff, in, e->gate, expert, n, slots);
-        adapted_matmul(r, h + n_ff, 2 * n_ff, in, e->up, expert, n, slots);
+        adapted_matmul(r, h, 2 * n_ff, NULL, in, e->gate, expert, n, slots);
+        adapted_matmul(r, h + n_ff, 2 * n_ff, NULL, in, e->up, expert, n, slots);
     }
     float *act = h + (size_t)n * 2 * n_ff; /* packed rows for the down projection */
     for (uint32_t i = 0; i < n; i++) {
         const float *row = h + (size_t)i * 2 * n_ff;
         gelu_times(act + (size_t)i * n_ff, row, row + n_ff, n_ff);
     }
-    adapted_matmul(r, out, y->cols, act, e->down, expert, n, slots);
+    adapted_matmul(r, out, y->cols, NULL, act, e->down, expert, n, slots);
     float scale = weight_exists(e->scale) ? vec(e->scale)[expert] : 1;
     for (uint32_t i = 0; i < n; i++) {
         float weight = ((const float *)routing->weights.mem)[slots[i]];
@@ -464,6 +469,7 @@ void cpu_use_fast(struct backend *be)
 {
     be->name = "cpu";
     be->linear = linear;
+    be->linear_z = linear_z;
     be->attention = attention;
     be->gelu_mul = gelu_mul;
     be->softcap = softcap;

@@ -31,7 +31,7 @@ void tape_groups(struct tape *t)
         }
         g->nodes[g->n_nodes++] = g->place = n;
         g->eps = t->eps;
-        for (int i = 0; i < 2 && n->out[i]; i++) group_add_room(g, n->out[i]);
+        for (int i = 0; i < NODE_OUT && n->out[i]; i++) group_add_room(g, n->out[i]);
     }
 }
 
@@ -86,11 +86,11 @@ static void before(struct turns *t, const struct node *n)
  * what n reads has no memory. */
 static bool bound_by_values(struct turns *t, const struct group *g, const struct node *n)
 {
-    for (int i = 0; i < 4 && n->in[i]; i++) {
-        const struct value *x = n->in[i]->of ? n->in[i]->of : n->in[i];
-        if (x->from && !is_member(g, x->from)) after(t, x->from);
+    for (int i = 0; i < NODE_IN; i++) {
+        const struct node *from = n->in[i] ? tape_whole(n->in[i])->from : NULL;
+        if (from && !is_member(g, from)) after(t, from);
     }
-    for (int i = 0; i < 2 && n->out[i]; i++) {
+    for (int i = 0; i < NODE_OUT && n->out[i]; i++) {
         const struct value *y = n->out[i];
         bool missed = y->pinned;
         for (const struct use *u = y->uses; u; u = u->next) {

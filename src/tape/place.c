@@ -8,22 +8,16 @@
  * Sizes are those of the largest step that has the same nodes (max_rows, max_out), not of this one:
  * so every such step has the same slots.
  */
-#include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "tape/tape.h"
-
-static struct value *whole_of(struct value *x)
-{
-    return x->of ? x->of : x;
-}
 
 /* Numbers that a value has at most. */
 static uint64_t most_numbers(const struct tape *t, const struct value *v)
 {
-    if (v->fixed) return (uint64_t)v->at.rows * v->at.cols;
-    return (uint64_t)(v->leaves ? t->max_out : t->max_rows) * v->at.cols;
+    uint64_t rows = v->fixed ? v->at.rows : v->leaves ? t->max_out : t->max_rows;
+    if (v->most && rows > v->most) rows = v->most;
+    return rows * v->at.cols;
 }
 
 static uint64_t aligned(uint64_t n)
@@ -57,10 +51,23 @@ static void find_lives(struct tape *t)
         for (uint32_t i = 0; n->group->place == n && i < n->group->n_room; i++)
             lives_in(n->group->room[i], n->group->number);
     for (struct node *n = t->nodes; n; n = n->next)
-        for (int i = 0; i < 4 && n->in[i]; i++) {
-            struct value *x = whole_of(n->in[i]);
-            if (x->placed) lives_in(x, n->group->number);
+        for (int i = 0; i < NODE_IN; i++) {
+            struct value *x = n->in[i] ? tape_whole(n->in[i]) : NULL;
+            if (x && x->placed) lives_in(x, n->group->number);
         }
+    for (struct value *v = t->values; v; v = v->next) {
+        if (!v->ready) continue;
+        lives_in(v->ready, v->first);
+        lives_in(v->ready, v->last);
+    }
+}
+
+/* Is x only one of the inputs of the node that makes y? */
+static bool reads_once(const struct value *y, const struct value *x)
+{
+    int n = 0;
+    for (int i = 0; i < NODE_IN; i++) n += y->from->in[i] && tape_whole(y->from->in[i])->root == x;
+    return n <= 1;
 }
 
 /* y is computed where x lies, if nobody reads x afterwards: no node, and nobody who wants x as a
@@ -69,7 +76,7 @@ static void hand_over(const struct tape *t, struct value *y, uint32_t turn)
 {
     struct value *x = y->over && y->over->placed ? y->over->root : NULL;
     if (!x || x->last != turn || x->behind || most_numbers(t, x) != most_numbers(t, y)) return;
-    if (x->own && (y->own || !x->donated)) return;
+    if ((x->own && (y->own || !x->donated)) || !reads_once(y, x)) return;
     if (y->own) x->own = y->own;
     y->root = x;
     x->last = y->last;
@@ -92,31 +99,34 @@ static void share_memory(struct tape *t)
 
 /* ---- slots ---- */
 
-/* Which slots are taken in which turns. */
-struct taken {
-    uint8_t *turns; /* TAPE_SLOTS x n */
-    uint32_t n;
-};
-
-static bool is_free(const struct taken *k, uint32_t slot, const struct value *v)
+static bool is_free(const struct tape_slot *s, const struct value *v)
 {
-    for (uint32_t i = v->first; i <= v->last; i++)
-        if (k->turns[slot * k->n + i]) return false;
+    for (const struct value *o = s->values; o; o = o->same_slot)
+        if (v->first <= o->last && o->first <= v->last) return false;
     return true;
 }
 
-/* The smallest slot that is large enough and free all the value's life; else the largest free one,
- * which must grow; else a new one. TAPE_SLOTS: there are too many. */
-static uint32_t choose_slot(const struct tape_memory *m, const struct taken *k,
-                            const struct value *v, uint64_t size)
+/* The smallest of n slots that is free all the value's life, else the next one. Larger values came
+ * before, so slots are in the order of their sizes, and each is large enough. */
+static uint32_t choose_slot(const struct tape_memory *m, uint32_t n, const struct value *v)
 {
-    uint32_t best = m->n, largest = m->n;
-    for (uint32_t i = 0; i < m->n; i++) {
-        if (!is_free(k, i, v)) continue;
-        if (m->sizes[i] >= size && (best == m->n || m->sizes[i] < m->sizes[best])) best = i;
-        if (largest == m->n || m->sizes[i] > m->sizes[largest]) largest = i;
+    for (uint32_t i = n; i-- > 0;)
+        if (is_free(&m->slots[i], v)) return i;
+    return n;
+}
+
+/* Slot i, new or not; NULL: memory is short. */
+static struct tape_slot *slot_at(struct tape_memory *m, uint32_t i)
+{
+    if (i == m->cap) {
+        uint32_t cap = m->cap ? 2 * m->cap : 32;
+        struct tape_slot *slots = mem_grow(m->slots, cap, sizeof *slots);
+        if (!slots) return NULL;
+        m->slots = slots;
+        m->cap = cap;
     }
-    return best < m->n ? best : largest;
+    if (i == m->n) m->slots[m->n++] = (struct tape_slot) { 0 };
+    return &m->slots[i];
 }
 
 struct claim {
@@ -166,22 +176,22 @@ bool tape_place(struct tape *t, struct tape_memory *m)
     find_lives(t);
     share_memory(t);
     struct claim *list = arena_alloc(&t->arena, count_values(t), sizeof *list);
-    struct taken k = { arena_alloc(&t->arena, TAPE_SLOTS, t->n_groups), t->n_groups };
-    if (!list || !k.turns) {
-        t->failed = true;
-        return false;
-    }
-    uint32_t n = list_claims(t, list);
-    qsort(list, n, sizeof *list, larger_first);
-    for (uint32_t i = 0; i < n; i++) {
+    uint32_t n = list ? list_claims(t, list) : 0, n_slots = 0;
+    for (uint32_t i = 0; i < m->n; i++) m->slots[i].values = NULL;
+    if (n) qsort(list, n, sizeof *list, larger_first);
+    t->failed = !list;
+    for (uint32_t i = 0; i < n && !t->failed; i++) {
         struct value *v = list[i].v;
-        v->slot = choose_slot(m, &k, v, list[i].size);
-        assert(v->slot < TAPE_SLOTS);
-        if (v->slot == m->n) m->sizes[m->n++] = 0;
-        if (m->sizes[v->slot] < list[i].size) m->sizes[v->slot] = list[i].size;
-        memset(k.turns + v->slot * k.n + v->first, 1, v->last - v->first + 1);
+        v->slot = choose_slot(m, n_slots, v);
+        struct tape_slot *s = slot_at(m, v->slot);
+        t->failed = !s;
+        if (!s) break;
+        if (v->slot == n_slots) n_slots++;
+        if (s->size < list[i].size) s->size = list[i].size;
+        v->same_slot = s->values;
+        s->values = v;
     }
-    return true;
+    return !t->failed;
 }
 
 /* Its memory: its own, or in a slot. */
@@ -189,7 +199,7 @@ static void bind(const struct tape *t, struct value *v, const struct tape_memory
                  const struct backend *be)
 {
     const struct value *root = v->root->behind ? v->root->behind : v->root;
-    const struct tensor *of = v->root->own ? v->root->own : &m->slots[root->slot];
+    const struct tensor *of = v->root->own ? v->root->own : &m->slots[root->slot].at;
     v->at.size = most_numbers(t, v);
     if (v->root->own) v->at.size = of->size;
     v->at.mem = of->mem;
@@ -200,30 +210,39 @@ static void bind(const struct tape *t, struct value *v, const struct tape_memory
 bool tape_bind(struct tape *t, const struct tape_memory *m, const struct backend *be)
 {
     for (uint32_t i = 0; i < m->n; i++)
-        if (m->slots[i].size < m->sizes[i]) return false;
+        if (m->slots[i].at.size < m->slots[i].size) return false;
     for (struct value *v = t->values; v; v = v->next)
         if (v->placed || (v->own && !v->from)) bind(t, v, m, be);
+    for (struct value *v = t->values; v; v = v->next) {
+        if (!v->ready || v->at.rows > v->ready->most) continue;
+        v->at.ready = &v->ready->at;
+        v->ready->at.rows = 0;
+    }
     t->ready = true;
     return true;
 }
 
 bool tape_memory_open(struct tape_memory *m, const struct backend *be)
 {
-    for (uint32_t i = 0; i < m->n; i++)
-        if (!m->slots[i].mem && !tensor_alloc(be, &m->slots[i], 1, (uint32_t)m->sizes[i]))
-            return false;
+    for (uint32_t i = 0; i < m->n; i++) {
+        struct tape_slot *s = &m->slots[i];
+        if (s->at.mem && s->at.size >= s->size) continue;
+        tensor_free(be, &s->at);
+        if (!tensor_alloc(be, &s->at, 1, (uint32_t)s->size)) return false;
+    }
     return true;
 }
 
 void tape_memory_close(struct tape_memory *m, const struct backend *be)
 {
-    for (uint32_t i = 0; i < m->n; i++) tensor_free(be, &m->slots[i]);
+    for (uint32_t i = 0; i < m->n; i++) tensor_free(be, &m->slots[i].at);
+    mem_free(m->slots);
     *m = (struct tape_memory) { 0 };
 }
 
 uint64_t tape_memory_bytes(const struct tape_memory *m)
 {
     uint64_t n = 0;
-    for (uint32_t i = 0; i < m->n; i++) n += m->sizes[i] * sizeof(float);
+    for (uint32_t i = 0; i < m->n; i++) n += m->slots[i].size * sizeof(float);
     return n;
 }

@@ -48,13 +48,11 @@ struct value *tape_room(struct tape *t, const struct value *like, uint32_t cols)
 
 static void add_use(struct value *x, struct node *n, int i)
 {
-    struct value *whole = x->of ? x->of : x;
-    n->use[i] = (struct use) { n, whole->uses };
-    whole->uses = &n->use[i];
+    n->use[i] = (struct use) { n, tape_whole(x)->uses };
+    tape_whole(x)->uses = &n->use[i];
 }
 
-/* A node of these inputs, which has no result yet; NULL: memory is short. */
-static struct node *new_node(struct tape *t, enum tape_op op, struct value *const *in, int n_in)
+struct node *tape_append(struct tape *t, enum tape_op op, struct value *const *in, int n_in)
 {
     struct node *n = t->failed ? NULL : arena_alloc(&t->arena, 1, sizeof *n);
     if (!n) {
@@ -65,9 +63,10 @@ static struct node *new_node(struct tape *t, enum tape_op op, struct value *cons
     n->layer = t->layer;
     n->step = t->step;
     n->number = t->n_nodes++;
+    n->segment = t->segment;
     for (int i = 0; i < n_in; i++) {
         n->in[i] = in[i];
-        add_use(in[i], n, i);
+        if (in[i]) add_use(in[i], n, i);
     }
     n->before = t->end;
     if (t->end) t->end->next = n;
@@ -80,21 +79,22 @@ static struct node *new_node(struct tape *t, enum tape_op op, struct value *cons
 static bool in_place(enum tape_op op)
 {
     static const bool all[] = {
-#define OP(NAME, name, n_in, n_out, in_place) in_place,
+#define OP(NAME, name, n_out, in_place, gradient) in_place,
 #include "tape/ops.def"
 #undef OP
     };
     return all[op];
 }
 
-/* The next result of a node, with as many rows as `like`. */
-static struct value *result(struct tape *t, struct node *n, const struct value *like, uint32_t cols)
+struct value *tape_output(struct tape *t, struct node *n, const struct value *x, uint32_t cols)
 {
-    struct value *y = tape_room(t, like, cols);
+    struct value *y = tape_room(t, x, cols);
+    int i = 0;
     if (t->failed) return &t->nothing;
+    while (n->out[i]) i++;
     y->from = n;
-    if (in_place(n->op) && !n->in[0]->of) y->over = n->in[0];
-    n->out[n->out[0] ? 1 : 0] = y;
+    if (!i && in_place(n->op) && !n->in[0]->of) y->over = n->in[0];
+    n->out[i] = y;
     return y;
 }
 
@@ -104,8 +104,8 @@ static struct node *append(struct tape *t, enum tape_op op, struct value *x, str
 {
     struct value *in[] = { x, b };
     if (t->failed || x->at.rows == 0) return NULL;
-    struct node *n = new_node(t, op, in, b ? 2 : 1);
-    if (n && result(t, n, x, cols) == &t->nothing) return NULL;
+    struct node *n = tape_append(t, op, in, b ? 2 : 1);
+    if (n && tape_output(t, n, x, cols) == &t->nothing) return NULL;
     return n;
 }
 
@@ -162,8 +162,10 @@ struct value *tape_cols(struct tape *t, struct value *x, uint32_t col, uint32_t 
 struct value *tape_linear(struct tape *t, struct value *x, const struct weight *w)
 {
     assert(weight_exists(w) && (!x->at.rows || w->cols == x->at.cols));
-    struct node *n = append(t, TAPE_LINEAR, x, NULL, w->rows);
+    bool keeps = t->trains && weight_learns(w);
+    struct node *n = append(t, keeps ? TAPE_LINEAR_Z : TAPE_LINEAR, x, NULL, w->rows);
     if (n) n->w = w;
+    if (n && keeps) tape_output(t, n, x, lora_width(w));
     return made(t, n);
 }
 
@@ -187,10 +189,10 @@ struct value *tape_angles(struct tape *t, const struct rope *rope, uint32_t row0
 {
     if (t->failed || n_rows == 0) return &t->nothing;
     struct value like = { .at = { .rows = n_rows }, .row0 = row0, .leaves = row0 > 0 };
-    struct node *n = new_node(t, TAPE_ANGLES, NULL, 0);
+    struct node *n = tape_append(t, TAPE_ANGLES, NULL, 0);
     if (!n) return &t->nothing;
     n->with.rope = rope;
-    return result(t, n, &like, 2 * rope->n_pair);
+    return tape_output(t, n, &like, 2 * rope->n_pair);
 }
 
 struct value *tape_rope(struct tape *t, struct value *x, struct value *angles, uint32_t size)
@@ -201,12 +203,44 @@ struct value *tape_rope(struct tape *t, struct value *x, struct value *angles, u
     return made(t, n);
 }
 
+/* What a cache would hold. */
+struct own_kv {
+    const struct kv *kv;
+    struct value *k, *v;
+    struct own_kv *next;
+};
+
+static void write_own(struct tape *t, const struct kv *kv, struct value *k, struct value *v)
+{
+    struct own_kv *own = arena_alloc(&t->arena, 1, sizeof *own);
+    if (own) *own = (struct own_kv) { kv, k, v, t->own_kv };
+    else t->failed = true;
+    t->own_kv = own;
+}
+
 void tape_kv_write(struct tape *t, struct kv *kv, struct value *k, struct value *v)
 {
     struct value *in[] = { k, v };
     if (t->failed || k->at.rows == 0) return;
-    struct node *n = new_node(t, TAPE_KV_WRITE, in, 2);
+    if (t->trains) {
+        write_own(t, kv, k, v);
+        return;
+    }
+    struct node *n = tape_append(t, TAPE_KV_WRITE, in, 2);
     if (n) n->with.kv = kv;
+}
+
+static struct value *self_attend(struct tape *t, struct value *q, const struct attend *a)
+{
+    const struct own_kv *own = t->own_kv;
+    while (own->kv != a->kv) own = own->next;
+    struct value *in[] = { q, own->k, own->v };
+    struct node *n = tape_append(t, TAPE_SELF_ATTEND, in, 3);
+    if (!n) return &t->nothing;
+    n->with.kv = a->kv;
+    n->n = a->mask.window;
+    n->n_head = a->n_head;
+    return tape_output(t, n, q, q->at.cols);
 }
 
 /* Attention of text is a node of its own, which backends fuse and gradients know. */
@@ -217,14 +251,15 @@ struct value *tape_attend(struct tape *t, struct value *q, const struct attend *
     int n_in = a->k ? 3 : a->later ? 2 : 1;
     assert(t->failed || !a->later || !q->at.rows || a->later->row0 == q->row0);
     if (t->failed || q->at.rows == 0) return &t->nothing;
-    struct node *n = new_node(t, text ? TAPE_ATTEND : TAPE_ATTEND_MASKED, in, n_in);
+    if (text && t->trains) return self_attend(t, q, a);
+    struct node *n = tape_append(t, text ? TAPE_ATTEND : TAPE_ATTEND_MASKED, in, n_in);
     if (!n) return &t->nothing;
     n->with.kv = a->kv;
     n->mask = a->mask.kind;
     n->n = a->mask.window;
     n->n_head = a->n_head;
     n->c = a->scale;
-    return result(t, n, q, q->at.cols);
+    return tape_output(t, n, q, q->at.cols);
 }
 
 struct value *tape_add(struct tape *t, struct value *a, struct value *b)
@@ -265,7 +300,7 @@ struct value *tape_gelu_mul(struct tape *t, struct value *a, struct value *b)
 struct chosen tape_route(struct tape *t, struct value *scores, uint32_t n_used)
 {
     struct node *n = append(t, TAPE_ROUTE, scores, NULL, n_used);
-    struct value *weights = n ? result(t, n, scores, n_used) : &t->nothing;
+    struct value *weights = n ? tape_output(t, n, scores, n_used) : &t->nothing;
     return (struct chosen) { made(t, n), weights };
 }
 
@@ -274,10 +309,29 @@ struct value *tape_experts(struct tape *t, struct value *x, struct chosen by,
 {
     struct value *in[] = { x, by.ids, by.weights };
     if (t->failed || x->at.rows == 0) return &t->nothing;
-    struct node *n = new_node(t, TAPE_EXPERTS, in, 3);
+    struct node *n = tape_append(t, TAPE_EXPERTS, in, 3);
     if (!n) return &t->nothing;
     n->with.experts = *e;
-    return result(t, n, x, e->down->rows);
+    return tape_output(t, n, x, e->down->rows);
+}
+
+struct head_loss tape_head_loss(struct tape *t, struct value *x, const struct weight *head,
+                                struct value *targets, float cap, float weight)
+{
+    struct value *in[] = { x, targets };
+    struct node *n = tape_append(t, TAPE_HEAD_LOSS, in, 2);
+    if (!n) return (struct head_loss) { &t->nothing, &t->nothing };
+    n->w = head;
+    n->c = cap;
+    n->with.weight = weight;
+    struct value *loss = tape_output(t, n, x, 1);
+    struct value *dx = tape_output(t, n, x, x->at.cols);
+    return (struct head_loss) { loss, dx };
+}
+
+void tape_checkpoint(struct tape *t)
+{
+    t->segment++;
 }
 
 struct value *tape_add_bias(struct tape *t, struct value *x, const struct weight *b)
@@ -377,18 +431,21 @@ void tape_result(struct tape *t, struct value *x, const struct tensor *own)
 
 /* ---- passes ---- */
 
-/* Does it do something by itself: write a cache, or make what is pinned? */
+/* Does it do something by itself: write a cache, sum an adapter's gradients, or make what is
+ * pinned? */
 static bool acts_alone(const struct node *n)
 {
-    bool pinned = n->op == TAPE_KV_WRITE;
-    for (int i = 0; i < 2; i++) pinned = pinned || (n->out[i] && n->out[i]->pinned);
-    return pinned;
+    bool alone = n->op == TAPE_KV_WRITE;
+    if (n->op == TAPE_LINEAR_BWD) alone = weight_learns(n->w);
+    if (n->op == TAPE_EXPERTS_BWD) alone = experts_learn(&n->with.experts);
+    for (int i = 0; i < NODE_OUT && n->out[i]; i++) alone = alone || n->out[i]->pinned;
+    return alone;
 }
 
 /* Does a node that is read itself read what n makes? Those come after n. */
 static bool has_readers(const struct node *n)
 {
-    for (int i = 0; i < 2 && n->out[i]; i++)
+    for (int i = 0; i < NODE_OUT && n->out[i]; i++)
         for (const struct use *u = n->out[i]->uses; u; u = u->next)
             if (u->node->read) return true;
     return false;

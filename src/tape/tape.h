@@ -3,6 +3,7 @@
  * A model file calls the tape_* functions below. Each appends one node and returns the value that
  * the node will compute; nothing runs yet. The passes that follow read the list of nodes:
  *
+ *   tape_differentiate   (training) appends the nodes that compute gradients
  *   tape_finish   drops nodes whose results nobody reads
  *   tape_groups   makes every node a group; a backend may fuse groups (struct backend.fuse)
  *   tape_place    gives each value that must exist a place in memory, by when it is read last
@@ -18,11 +19,13 @@
 #include "ops/ops_optional.h"
 
 enum tape_op {
-#define OP(NAME, name, n_in, n_out, in_place) TAPE_##NAME,
+#define OP(NAME, name, n_out, in_place, gradient) TAPE_##NAME,
 #include "tape/ops.def"
 #undef OP
     N_TAPE_OPS
 };
+
+enum { NODE_IN = 6, NODE_OUT = 3 };
 
 struct node;
 struct group;
@@ -50,22 +53,30 @@ struct value {
     struct use *uses;
     struct value *over;   /* computed in this one's place where that is free then */
     struct value *behind; /* lies right behind this one, in one buffer */
+    struct value *ready;  /* room for at.ready, as long as this one exists; or NULL */
+    uint32_t most;        /* rows at most, in any step; 0: those of the step */
     struct value *next;   /* in the tape's list */
+    /* differentiate.c */
+    bool learns;         /* it depends on a trained adapter */
+    struct value *grad;  /* the loss's gradient by it, as far as it is summed; NULL: none yet */
+    struct value *again; /* the same numbers, computed again for gradients; or NULL */
     /* place.c */
-    bool placed;          /* it needs memory */
-    uint32_t first, last; /* groups between which it must exist */
-    struct value *root;   /* whose memory it shares; itself where nobody's */
-    uint32_t slot;        /* of the pool */
-    uint64_t offset;      /* in numbers */
+    bool placed;             /* it needs memory */
+    uint32_t first, last;    /* groups between which it must exist */
+    struct value *root;      /* whose memory it shares; itself where nobody's */
+    uint32_t slot;           /* of the pool */
+    uint64_t offset;         /* in numbers */
+    struct value *same_slot; /* the next one there */
 };
 
 struct node {
     enum tape_op op;
-    int layer, step; /* tape_at */
-    uint32_t number; /* in the order of the tape */
-    bool read;       /* somebody wants its results */
-    struct value *in[4], *out[2];
-    struct use use[4];
+    int layer, step;                           /* tape_at */
+    uint32_t number;                           /* in the order of the tape */
+    uint32_t segment;                          /* which of those that tape_checkpoint cuts */
+    bool read;                                 /* somebody wants its results */
+    struct value *in[NODE_IN], *out[NODE_OUT]; /* an op may leave inputs out: NULL */
+    struct use use[NODE_IN];
     const struct weight *w;
     union {
         const struct rope *rope;
@@ -76,6 +87,7 @@ struct node {
             float low, high;
         } clamp;
         struct conv conv;
+        float weight; /* of a loss */
     } with;
     enum mask_kind mask;
     uint32_t n; /* size of a head; window; first row; size of a square */
@@ -117,7 +129,10 @@ struct tape {
     struct node *caches; /* the first of those that read or write a cache; set by tape_groups */
     struct value *values;
     uint32_t n_nodes, n_groups;
+    uint32_t segment;           /* of the next node */
+    struct own_kv *own_kv;      /* keys and values that are in no cache */
     float eps;                  /* of every norm */
+    bool trains;                /* no cache; trained linears keep what gradients need */
     bool taps;                  /* tap() pins */
     bool failed;                /* memory was short */
     bool ready;                 /* finished, grouped and placed */
@@ -150,7 +165,7 @@ struct value *tape_rows(struct tape *t, struct value *x, uint32_t first, uint32_
 /* The columns [col, col + n) of x: no node, and only the second argument of gelu_mul takes it. */
 struct value *tape_cols(struct tape *t, struct value *x, uint32_t col, uint32_t n);
 
-/* y = W x, and what the adapters of W add */
+/* y = W x, and what the adapters of W add. A training tape keeps z = A x of a trained W. */
 struct value *tape_linear(struct tape *t, struct value *x, const struct weight *w);
 
 /* y = x / sqrt(mean(x^2) + eps) * w; w absent: no weight */
@@ -166,7 +181,8 @@ struct value *tape_angles(struct tape *t, const struct rope *rope, uint32_t row0
 /* Each head of x, `size` numbers, is rotated by its row's angles. */
 struct value *tape_rope(struct tape *t, struct value *x, struct value *angles, uint32_t size);
 
-/* Rows of k and v become their positions of the cache. */
+/* Rows of k and v become their positions of the cache. A training tape has a whole sequence of
+ * positions, and no cache: attend reads k and v themselves. */
 void tape_kv_write(struct tape *t, struct kv *kv, struct value *k, struct value *v);
 
 /* What attention reads beside its queries, and which of it a row sees: struct attention. */
@@ -234,6 +250,17 @@ struct value *tape_conv_depthwise(struct tape *t, struct value *x, const struct 
 /* The means of squares of k x k points of a picture that is `width` wide. */
 struct value *tape_pool(struct tape *t, struct value *x, uint32_t width, uint32_t k);
 
+/* Head, soft cap and cross-entropy in one (op_head_loss): each row's loss, and its gradient by x
+ * times `weight`. targets: i32, negative where nothing is learned. */
+struct head_loss {
+    struct value *loss, *dx;
+};
+struct head_loss tape_head_loss(struct tape *t, struct value *x, const struct weight *head,
+                                struct value *targets, float cap, float weight);
+
+/* What lies between two of these may be computed again for its gradients, instead of kept. */
+void tape_checkpoint(struct tape *t);
+
 /* Show x to who watches the run; x itself. */
 struct value *tape_tap(struct tape *t, const char *name, int layer, struct value *x);
 
@@ -242,10 +269,25 @@ void tape_result(struct tape *t, struct value *x, const struct tensor *own);
 
 /* ---- passes ---- */
 
+/* Append what sums the gradients of trained adapters (struct lora.grad), when dx is that of x, the
+ * last value so far. keep_all: nothing is computed again. */
+void tape_differentiate(struct tape *t, struct value *x, struct value *dx, bool keep_all);
+
 void tape_finish(struct tape *t);
 void tape_groups(struct tape *t);
 
-/* ---- for fusion (struct backend.fuse) ---- */
+/* ---- for gradients and fusion (struct backend.fuse) ---- */
+
+/* A node of n_in inputs without results; NULL: memory is short. */
+struct node *tape_append(struct tape *t, enum tape_op op, struct value *const *in, int n_in);
+/* Its next result, which has x's rows. */
+struct value *tape_output(struct tape *t, struct node *n, const struct value *x, uint32_t cols);
+
+/* The whole of which x is a view, or x. */
+static inline struct value *tape_whole(struct value *x)
+{
+    return x->of ? x->of : x;
+}
 
 /* y's tensor, with x's numbers in it: for an op that works in place. */
 struct tensor *tape_moved(struct run *r, struct value *y, const struct value *x);
@@ -262,11 +304,14 @@ struct group *group_join(struct tape *t, const struct group *like, struct group 
                          uint32_t n_parts);
 
 /* Memory for the values of a session's tapes. */
-enum { TAPE_SLOTS = 64 };
+struct tape_slot {
+    struct tensor at;
+    uint64_t size;        /* in numbers */
+    struct value *values; /* of the tape that was placed last */
+};
 struct tape_memory {
-    struct tensor slots[TAPE_SLOTS];
-    uint64_t sizes[TAPE_SLOTS]; /* in numbers */
-    uint32_t n;
+    struct tape_slot *slots;
+    uint32_t n, cap;
 };
 
 /* Choose each value's slot. Where those of `m` do not suffice, slots are added or grow. */
@@ -274,7 +319,7 @@ bool tape_place(struct tape *t, struct tape_memory *m);
 /* Give the values the memory of their slots. False: a slot has none of that size. */
 bool tape_bind(struct tape *t, const struct tape_memory *m, const struct backend *be);
 
-/* Allocate what slots lack. False: memory is short. */
+/* Allocate what slots lack; one that is too small is made anew. False: memory is short. */
 bool tape_memory_open(struct tape_memory *m, const struct backend *be);
 void tape_memory_close(struct tape_memory *m, const struct backend *be);
 uint64_t tape_memory_bytes(const struct tape_memory *m);

@@ -151,6 +151,13 @@ static enum bz_status look_into(struct weight *w, struct source *bytes, const ch
     return BZ_OK;
 }
 
+static void put_on_list(struct trainee_target *t)
+{
+    t->lora.next = t->where->lora;
+    t->where->lora = &t->lora;
+    t->hangs = true;
+}
+
 /* Onto the model. A backend that publishes has looked at a and b when this returns. */
 static enum bz_status hang(const struct backend *be, struct trainee_target *t, const void *a,
                            const void *b, struct bz_err *err)
@@ -161,9 +168,7 @@ static enum bz_status hang(const struct backend *be, struct trainee_target *t, c
         st = look_into(&t->lora.b, &t->b_bytes, t->name, b, &t->b.value, w->n_mat, err);
     if (st) return st;
     t->lora.grad = &t->grad;
-    t->lora.next = w->lora;
-    w->lora = &t->lora;
-    t->hangs = true;
+    put_on_list(t);
     if (be->adapt) return be->adapt(be->ctx, w, err);
     st = be->load(be->ctx, &t->lora.a, err);
     return st ? st : be->load(be->ctx, &t->lora.b, err);
@@ -230,6 +235,24 @@ enum bz_status trainee_open(struct trainee *out, struct model *m, const struct b
     return st;
 }
 
+bool trainee_imagine(struct trainee *out, struct model *m, const struct trainee_options *o)
+{
+    struct wanted all = { .options = o };
+    model_each_adaptable(m, &all, take_target);
+    struct trainee t = { .rank = o->rank, .n_targets = all.n };
+    t.targets = mem_alloc(all.n, sizeof *t.targets);
+    if (!t.targets) return false;
+    all = (struct wanted) { .options = o, .targets = t.targets };
+    model_each_adaptable(m, &all, take_target);
+    for (size_t i = 0; i < t.n_targets; i++) {
+        struct trainee_target *one = &t.targets[i];
+        one->lora = (struct lora) { .a.rows = o->rank, .grad = &one->grad };
+        put_on_list(one);
+    }
+    *out = t;
+    return true;
+}
+
 /* Off the model. The backend cannot fail: it keeps some of what it has. */
 static void unhang(const struct backend *be, struct trainee_target *t)
 {
@@ -238,7 +261,7 @@ static void unhang(const struct backend *be, struct trainee_target *t)
     if (!t->hangs) return;
     while (*at != &t->lora) at = (const struct lora **)&(*at)->next;
     *at = t->lora.next;
-    if (be->adapt) be->adapt(be->ctx, t->where, &err);
+    if (be && be->adapt) be->adapt(be->ctx, t->where, &err);
     if (t->lora.a.mem) be->unload(be->ctx, &t->lora.a);
     if (t->lora.b.mem) be->unload(be->ctx, &t->lora.b);
 }

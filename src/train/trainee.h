@@ -64,6 +64,10 @@ void trainee_close(struct trainee *t); /* takes it off the model; accepts a zero
 /* Bytes that trainee_open would take: numbers, gradients and moments. */
 uint64_t trainee_bytes(struct model *m, const struct trainee_options *options);
 
+/* What would hang there, without numbers and memory, so that a pass can be planned. trainee_close
+ * takes it off again. False: memory is short. */
+bool trainee_imagine(struct trainee *out, struct model *m, const struct trainee_options *options);
+
 /* How strongly the model feels it: 1 while it learns (and at first), 0 for the model without it. */
 void trainee_set_scale(struct trainee *t, float scale);
 

@@ -39,17 +39,22 @@ uint32_t train_steps(double epochs, size_t n, uint32_t n_batch)
     return steps >= 1 && steps < 1e9 ? (uint32_t)steps : 0;
 }
 
-uint64_t trainer_bytes(struct model *m, uint32_t n_max, const struct train_options *o)
-{
-    return trace_bytes(m, n_max, o->keep_all) + trainee_bytes(m, &o->adapter);
-}
-
 /* Rows of a pass over n tokens. */
 static uint32_t rows_of(const struct backend *be, uint32_t n)
 {
-    uint32_t step = be->bwd->row_step;
+    uint32_t step = be->bwd ? be->bwd->row_step : 1;
     if (step > 1 && n > 4 * step) step *= 4;
     return (n + step - 1) / step * step;
+}
+
+uint64_t trainer_bytes(struct model *m, const struct backend *be, uint32_t n_max,
+                       const struct train_options *o)
+{
+    struct trainee shapes;
+    if (!trainee_imagine(&shapes, m, &o->adapter)) return UINT64_MAX;
+    uint64_t n = pass_bytes(m, be, rows_of(be, n_max), o->keep_all);
+    trainee_close(&shapes);
+    return n == UINT64_MAX ? n : n + trainee_bytes(m, &o->adapter) + N_CONTROL * sizeof(float);
 }
 
 static enum bz_status check_options(const struct train_options *o, const struct backend *be,
@@ -82,7 +87,7 @@ enum bz_status trainer_open(struct trainer *out, struct model *m, const struct b
     uint32_t n_max = dataset_longest(data);
     if (o->n_max > n_max) n_max = o->n_max;
     n_max = rows_of(be, n_max);
-    if (st == BZ_OK) st = trace_open(&t.trace, m, be, n_max, o->keep_all, err);
+    if (st == BZ_OK) st = pass_open(&t.pass, m, be, n_max, o->keep_all, err);
     if (st == BZ_OK && !tensor_alloc(be, &t.control, N_CONTROL, 1))
         st = fail_memory(err, N_CONTROL * sizeof(float));
     t.control.rows = N_CONTROL;
@@ -97,7 +102,7 @@ enum bz_status trainer_open(struct trainer *out, struct model *m, const struct b
 
 void trainer_close(struct trainer *t)
 {
-    trace_close(&t->trace);
+    pass_close(&t->pass);
     trainee_close(&t->trainee);
     if (t->be) tensor_free(t->be, &t->control);
     mem_free(t->order);
@@ -185,8 +190,8 @@ uint32_t trainer_put(struct run *r, struct trainer *t, const struct example *e)
     uint32_t rows = rows_of(t->be, e->n);
     int32_t *ids = t->padded, *targets = ids + rows, *starts = targets + rows;
     if (!t->be->bwd->records) {
-        trace_pack(r, &t->trace, e->starts, rows);
-        trace_put(r, &t->trace, e->ids, e->targets, rows);
+        pass_pack(r, &t->pass, e->starts, rows);
+        pass_put(r, &t->pass, e->ids, e->targets, rows);
         return rows;
     }
     for (uint32_t i = 0; i < rows; i++) {
@@ -195,21 +200,21 @@ uint32_t trainer_put(struct run *r, struct trainer *t, const struct example *e)
         targets[i] = real ? e->targets[i] : -1;
         starts[i] = !real ? (int32_t)e->n : e->starts ? e->starts[i] : 0;
     }
-    trace_pack(r, &t->trace, starts, rows);
-    trace_put(r, &t->trace, ids, targets, rows);
+    pass_pack(r, &t->pass, starts, rows);
+    pass_put(r, &t->pass, ids, targets, rows);
     return rows;
 }
 
 void trainer_gradients(struct run *r, struct trainer *t, uint32_t rows)
 {
-    trace_gradients(r, &t->trace, rows, 1);
-    op_sum(r, &t->control, CONTROL_LOSS, &t->trace.loss);
+    pass_gradients(r, &t->pass, rows, 1);
+    op_sum(r, &t->control, CONTROL_LOSS, &t->pass.loss);
 }
 
 void trainer_only_losses(struct run *r, struct trainer *t, uint32_t rows)
 {
-    trace_losses(r, &t->trace, rows);
-    op_sum(r, &t->control, CONTROL_LOSS, &t->trace.loss);
+    pass_losses(r, &t->pass, rows);
+    op_sum(r, &t->control, CONTROL_LOSS, &t->pass.loss);
 }
 
 void trainer_update(struct run *r, struct trainer *t)
@@ -280,7 +285,7 @@ enum bz_status trainer_begin_losses(struct trainer *t, const struct example *e, 
 {
     struct run r = { .be = t->be };
     const float none[N_CONTROL] = { 0 };
-    if (e->n > t->trace.n_max)
+    if (e->n > t->pass.n_max)
         return fail(err, BZ_ERR_LIMIT, "an example to evaluate is longer than those to learn from");
     write_control(&r, t, none);
     return status_of(&r, err);

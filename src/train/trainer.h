@@ -7,8 +7,8 @@
 #ifndef BEZEL_TRAIN_TRAINER_H
 #define BEZEL_TRAIN_TRAINER_H
 
-#include "model/backward.h"
 #include "train/data.h"
+#include "train/pass.h"
 #include "train/trainee.h"
 
 enum schedule { SCHEDULE_CONSTANT, SCHEDULE_LINEAR, SCHEDULE_COSINE };
@@ -53,9 +53,9 @@ struct trainer {
     const struct backend *be;
     const struct dataset *data;
     struct trainee trainee;
-    struct trace trace;
+    struct pass pass;
     struct tensor control; /* of the step: enum control */
-    int32_t *padded;       /* 3 x trace.n_max: an example as the backend takes it */
+    int32_t *padded;       /* 3 x pass.n_max: an example as the backend takes it */
     float *mirror;   /* what trainer_each names, brought here by a host; NULL: tensors are read */
     uint32_t *order; /* data->n: this epoch's */
     uint64_t epoch;  /* whose order that is; UINT64_MAX: none yet */
@@ -71,8 +71,9 @@ enum bz_status trainer_open(struct trainer *out, struct model *m, const struct b
                             struct bz_err *err);
 void trainer_close(struct trainer *t);
 
-/* Bytes beyond the model's weights. */
-uint64_t trainer_bytes(struct model *m, uint32_t n_max, const struct train_options *options);
+/* Bytes beyond the model's weights; UINT64_MAX: memory is too short to find out. */
+uint64_t trainer_bytes(struct model *m, const struct backend *be, uint32_t n_max,
+                       const struct train_options *options);
 
 /* One step. A loss that is NaN or infinite ends the training: the error names the step, and the
  * adapter is as it was before. */

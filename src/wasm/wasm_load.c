@@ -258,12 +258,12 @@ EXPORT(double, bz_wasm_gpu_reserve, bz_session *s, enum reserve what)
     struct reserve_walk w = { s, { .be = &s->engine->backend }, &g->rec, what, { 0 } };
     struct gpu_weight *table = table_of(s->engine);
     const bool away = table && table->away;
-    g->parts_room = GPU_PARTS_BYTES;
+    g->parts_room = g->tuning->parts_bytes;
     uint64_t bytes = take_all(&w, table);
     /* Lengths that were not gone through get on with what these take. */
     uint64_t parts = w.scratch[SCRATCH_PARTS];
     if (parts < g->scratch[SCRATCH_PARTS].bytes) parts = g->scratch[SCRATCH_PARTS].bytes;
-    if (parts < GPU_PARTS_BYTES) g->parts_room = (uint32_t)parts;
+    if (parts < g->tuning->parts_bytes) g->parts_room = (uint32_t)parts;
     if (table) table->away = away;
     s->acts.ids.rows = 0;
     if (w.r.status == BZ_OK && !gpu_ops_reserve(w.r.be, w.scratch))

@@ -124,12 +124,13 @@ static enum bz_status read_wishes(struct wishes *w, const struct json *j, struct
     return st ? st : read_targets(w, json_get(j, "targets"), arena);
 }
 
-/* Bytes beyond the model. */
+/* Bytes beyond the model; UINT64_MAX: memory is too short to find out. */
 static uint64_t count_bytes(bz_engine *e, uint32_t n_max, const struct train_options *o)
 {
     const struct backward_ops *bwd = e->backend.bwd;
-    return trainer_bytes(&e->model, n_max, o) +
-           (bwd && bwd->records ? gpu_train_bytes(&e->model, n_max, o) : 0);
+    uint64_t n = e->has_model ? trainer_bytes(&e->model, &e->backend, n_max, o) : 0;
+    if (n == UINT64_MAX || !bwd || !bwd->records) return n;
+    return n + gpu_train_bytes(&e->backend, &e->model, n_max, o);
 }
 
 EXPORT(double, bz_wasm_train_bytes, bz_engine *e, const char *text, uint32_t n, uint32_t n_max)
@@ -139,10 +140,11 @@ EXPORT(double, bz_wasm_train_bytes, bz_engine *e, const char *text, uint32_t n, 
     struct wishes w;
     enum bz_status st = json_parse(&j, (struct str) { text, n }, &arena, &wasm_err);
     if (st == BZ_OK) st = read_wishes(&w, j, &arena);
-    double bytes = st ? -1 : (double)count_bytes(e, n_max, &w.options);
+    uint64_t bytes = st ? 0 : count_bytes(e, n_max, &w.options);
+    if (bytes == UINT64_MAX)
+        st = fail(&wasm_err, BZ_ERR_MEMORY, "not enough memory to plan %u tokens", n_max);
     arena_free(&arena);
-    wasm_failed(st);
-    return bytes;
+    return wasm_failed(st) ? -1 : (double)bytes;
 }
 
 /* ---- training ---- */
@@ -162,7 +164,7 @@ static enum bz_status begin_training(struct training *t, bz_engine *e, struct wi
     o->n_max = dataset_longest(&t->held);
     if (st == BZ_OK) st = trainer_open(&t->trainer, &e->model, &e->backend, &t->data, o, &wasm_err);
     if (st) return st;
-    t->n_bytes = count_bytes(e, t->trainer.trace.n_max, o);
+    t->n_bytes = count_bytes(e, t->trainer.pass.n_max, o);
     t->engine = e;
     e->n_trainings++;
     t->trainer.options.adapter.targets =

@@ -1,13 +1,10 @@
 #include "wasm/wasm_train_programs.h"
 
-#include "base/mem.h"
 #include "gpu/ops_gpu_bwd.h"
 
 void gpu_train_programs_free(struct gpu_train_programs *p)
 {
     for (uint32_t i = 0; i < p->n; i++) recorded_free(&p->list[i].recorded);
-    for (size_t i = 0; i < p->n_z; i++) tensor_free(p->be, &p->z[i]);
-    mem_free(p->z);
     *p = (struct gpu_train_programs) { 0 };
 }
 
@@ -21,30 +18,6 @@ static uint64_t name_adapters(const struct trainee *t)
         h = (h ^ w->adapted.b) * 0x100000001b3u;
     }
     return h;
-}
-
-/* Room for what the way forward keeps of adapters. */
-static bool make_z(struct gpu_train_programs *p, const struct trainer *t)
-{
-    const struct trainee *all = &t->trainee;
-    if (p->z) return true;
-    p->be = t->be;
-    p->z = mem_alloc(all->n_targets, sizeof *p->z);
-    for (; p->z && p->n_z < all->n_targets; p->n_z++) {
-        const struct weight *w = all->targets[p->n_z].where;
-        if (!tensor_alloc(t->be, &p->z[p->n_z], w->n_mat == 1 ? t->trace.n_max : 1, lora_width(w)))
-            return false;
-    }
-    return p->z != NULL;
-}
-
-/* While gradients are recorded, linears store A x, and adapters see their input with dropout. */
-static void learning(const struct gpu_train_programs *p, const struct trainer *t, bool on)
-{
-    const struct trainee *all = &t->trainee;
-    for (size_t i = 0; i < p->n_z; i++)
-        if (all->targets[i].where->n_mat == 1) all->targets[i].where->z = on ? &p->z[i] : NULL;
-    all->drop->share = on ? t->options.dropout : 0;
 }
 
 static void record_part(struct run *r, struct trainer *t, enum gpu_train_part part, uint32_t rows)
@@ -77,15 +50,11 @@ gpu_program gpu_train_program(struct gpu_train_programs *p, struct trainer *t,
     for (uint32_t i = 0; i < p->n; i++)
         if (p->list[i].part == part && p->list[i].rows == rows) return p->list[i].recorded.program;
     struct run r = { .be = t->be };
-    if (part == TRAIN_GRADIENTS && !make_z(p, t)) {
-        fail(err, BZ_ERR_MEMORY, "not enough memory for what a pass keeps");
-        return 0;
-    }
-    ((struct gpu_ops *)t->be->ctx)->roomy = t->trace.keep_all;
+    ((struct gpu_ops *)t->be->ctx)->roomy = t->pass.keep_all;
     gpu_ops_begin(t->be, 0, rows);
-    if (part == TRAIN_GRADIENTS) learning(p, t, true);
+    if (part == TRAIN_GRADIENTS) t->trainee.drop->share = t->options.dropout;
     record_part(&r, t, part, rows);
-    if (part == TRAIN_GRADIENTS) learning(p, t, false);
+    t->trainee.drop->share = 0;
     struct recorded made = gpu_ops_record(t->be);
     if (r.status || !made.program) {
         recorded_free(&made);
@@ -97,16 +66,16 @@ gpu_program gpu_train_program(struct gpu_train_programs *p, struct trainer *t,
     return made.program;
 }
 
-uint64_t gpu_train_bytes(struct model *m, uint32_t n_max, const struct train_options *o)
+uint64_t gpu_train_bytes(const struct backend *be, struct model *m, uint32_t n_max,
+                         const struct train_options *o)
 {
     const struct config *c = &m->config;
     uint64_t scores = (uint64_t)n_max * n_max * c->n_head * 4;
     uint64_t logits = (uint64_t)n_max * c->n_vocab * 4;
     uint64_t most = o->keep_all ? GPU_MORE_LOGITS_BYTES : GPU_LOGITS_BYTES;
-    uint64_t z = (uint64_t)n_max * ((o->adapter.rank + 7) / 8 * 8) * 10 * c->n_layer * 4;
     uint64_t slots = (uint64_t)n_max * c->n_expert_used * 4;
     return 2 * (scores < GPU_SCORES_BYTES ? scores : GPU_SCORES_BYTES) +
-           (logits < most ? logits : most) + GPU_PARTS_BYTES + z +
+           (logits < most ? logits : most) + ((struct gpu_ops *)be->ctx)->tuning->parts_bytes +
            slots * (5 * (uint64_t)c->n_ff_expert + 2 * (uint64_t)c->n_embd) +
            trainee_bytes(m, &o->adapter) / 4;
 }

@@ -30,10 +30,6 @@ struct gpu_train_programs {
     struct gpu_train_program list[16];
     uint32_t n, next;  /* next: who gives way to a new one when the list is full */
     uint64_t adapters; /* names those that the programs know */
-    const struct backend *be;
-    struct tensor *
-        z; /* of every target A x, from the way forward to the way back; experts make theirs anew */
-    size_t n_z;
 };
 
 /* The program of a piece, 0 with *err set when it cannot be recorded. */
@@ -43,6 +39,7 @@ void gpu_train_programs_free(struct gpu_train_programs *p);
 
 /* At most so many bytes on the device beyond trainer_bytes: the scratch of ops, and a copy of the
  * adapters in the order that kernels read. */
-uint64_t gpu_train_bytes(struct model *m, uint32_t n_max, const struct train_options *o);
+uint64_t gpu_train_bytes(const struct backend *be, struct model *m, uint32_t n_max,
+                         const struct train_options *o);
 
 #endif

@@ -1,5 +1,5 @@
-// fuzz_archive - any file as an export of conversations: imported, listed, searched, shown as a request and exported
-// again, or refused with one sentence. Mutates the seeds as JSON and as bytes.
+// fuzz_archive - any file as an export of conversations: imported, listed, searched, shown as a
+// request and exported again, or refused with one sentence. Mutates the seeds as JSON and as bytes.
 //
 //   node tests/fuzz/fuzz_archive.mjs SECONDS [FOLDER]    a finding is left in FOLDER
 //   node tests/fuzz/fuzz_archive.mjs FILE                that file alone
@@ -18,7 +18,8 @@ session.connect();
 session.post('Profiler.enable');
 session.post('Profiler.startPreciseCoverage', { callCount: true, detailed: true });
 
-const { History, newestLeaf, pathTo, placeOf, readArchive, toRequest, turns } = await unit('tests/fuzz/archive.ts');
+const { History, newestLeaf, pathTo, placeOf, readArchive, toRequest, turns } =
+  await unit('tests/fuzz/archive.ts');
 const sqlite3 = await sqlite3InitModule();
 const NOW = Date.parse('2026-03-01T09:00:00Z');
 const encode = (text) => new TextEncoder().encode(text);
@@ -27,9 +28,14 @@ const encode = (text) => new TextEncoder().encode(text);
 
 const mine = {
   conversation: { id: 'mine', title: 'Mine', created: 1, updated: 2, leaf: 'm2', settings: {} },
-  messages: [{ id: 'm1', parent: null, role: 'user', content: 'keep me', created: 1 }, { id: 'm2', parent: 'm1', role: 'assistant', content: 'kept', created: 2 }],
+  messages: [
+    { id: 'm1', parent: null, role: 'user', content: 'keep me', created: 1 },
+    { id: 'm2', parent: 'm1', role: 'assistant', content: 'kept', created: 2 },
+  ],
 };
-const own = readArchive(encode(JSON.stringify({ format: 'bezel-conversations', version: 1, threads: [mine] })), NOW);
+const own = readArchive(
+  encode(JSON.stringify({ format: 'bezel-conversations', version: 1, threads: [mine] })), NOW,
+);
 
 /** null where the file is refused, as it may be, with a sentence. */
 function read(bytes) {
@@ -44,13 +50,20 @@ function read(bytes) {
 function show({ conversation, messages }) {
   const shown = pathTo(messages, conversation.leaf);
   ok(!messages.length || shown.length, 'a conversation with messages ends at one of them');
-  ok(messages.every((m) => pathTo(messages, m.id)[0].parent === null), 'every message leads to a beginning');
-  ok(turns(shown).every((t) => t.messages.length) && messages.every((m) => placeOf(messages, m).index >= 0));
+  ok(
+    messages.every((m) => pathTo(messages, m.id)[0].parent === null),
+    'every message leads to a beginning',
+  );
+  ok(
+    turns(shown).every((t) => t.messages.length)
+      && messages.every((m) => placeOf(messages, m).index >= 0),
+  );
   newestLeaf(messages, null);
   const request = toRequest(shown, conversation.settings);
   for (const m of request.messages) {
     ok(typeof m.content === 'string' && m.content.isWellFormed(), 'contents are texts');
-    for (const call of m.tool_calls ?? []) ok(call.function.name && typeof call.function.arguments === 'string');
+    for (const call of m.tool_calls ?? [])
+      ok(call.function.name && typeof call.function.arguments === 'string');
   }
   const { temperature, top_k, seed } = request;
   for (const n of [temperature, top_k, seed]) ok(n === null || Number.isFinite(n));
@@ -75,13 +88,18 @@ function check(bytes) {
     show(history.thread(id));
   }
   const kept = history.archive();
-  same(readArchive(encode(JSON.stringify(kept)), NOW), kept, 'what is exported passes the checks unchanged');
+  same(
+    readArchive(encode(JSON.stringify(kept)), NOW),
+    kept,
+    'what is exported passes the checks unchanged',
+  );
   history.restore(archive);
   same(history.archive(), kept, 'a second import changes nothing');
   history.search('string');
   history.search('首都');
   const names = new Set(archive.threads.map((t) => t.conversation.id));
-  if (!names.has('mine')) same(history.thread('mine'), before, 'other conversations are as they were');
+  if (!names.has('mine'))
+    same(history.thread('mine'), before, 'other conversations are as they were');
   for (const id of names) history.remove(id);
   ok(history.list().every((c) => c.id === 'mine'));
   return true;
@@ -95,9 +113,12 @@ function covered() {
   session.post('Profiler.takePreciseCoverage', (e, r) => (scripts = r?.result ?? []));
   const unitScript = scripts.find((s) => s.url.includes('/unit-archive-'));
   if (!unitScript) return '?';
-  const ranges = unitScript.functions.flatMap((f) => f.ranges), size = Math.max(...ranges.map((r) => r.endOffset));
+  const ranges = unitScript.functions.flatMap((f) => f.ranges);
+  const size = Math.max(...ranges.map((r) => r.endOffset));
   const ran = new Uint8Array(size).fill(1); // an inner range comes after the one that holds it
-  for (const r of ranges.toSorted((a, b) => b.endOffset - b.startOffset - (a.endOffset - a.startOffset))) ran.fill(r.count > 0 ? 1 : 0, r.startOffset, r.endOffset);
+  for (const r of ranges.toSorted((a, b) =>
+    b.endOffset - b.startOffset - (a.endOffset - a.startOffset)))
+    ran.fill(r.count > 0 ? 1 : 0, r.startOffset, r.endOffset);
   return ((100 * ran.reduce((a, b) => a + b, 0)) / size).toFixed(1);
 }
 
@@ -106,14 +127,17 @@ if (!/^\d+$/.test(what)) {
   console.log(check(fs.readFileSync(what)) ? 'imported' : 'refused');
   process.exit(0);
 }
-const dir = 'tests/fuzz/seeds/archive', seeds = fs.readdirSync(dir).sort().map((name) => fs.readFileSync(path.join(dir, name), 'utf8'));
+const dir = 'tests/fuzz/seeds/archive';
+const seeds =
+  fs.readdirSync(dir).sort().map((name) => fs.readFileSync(path.join(dir, name), 'utf8'));
 for (const seed of seeds) ok(check(encode(seed)), 'a seed is imported');
 let runs = 0, imported = 0;
 for (const end = Date.now() + Number(what) * 1000; Date.now() < end; runs++) {
   const bytes = mutate(pick(seeds)), begin = process.cpuUsage();
   try {
     imported += check(bytes);
-    ok(process.cpuUsage(begin).user < 2e6, 'an import of a few kilobytes takes no seconds'); // microseconds
+    // microseconds
+    ok(process.cpuUsage(begin).user < 2e6, 'an import of a few kilobytes takes no seconds');
   } catch (e) {
     fs.mkdirSync(folder, { recursive: true });
     const file = path.join(folder, `fuzz_archive-crash-${runs}.json`);

@@ -1,5 +1,6 @@
-// fuzz_requests - any body as a request to the server, with a model behind it: answered, or refused with an error in the
-// protocol's words. It is never the server's fault (500), nothing is said on its terminal, and it answers afterwards.
+// fuzz_requests - any body as a request to the server, with a model behind it: answered, or refused
+// with an error in the protocol's words. It is never the server's fault (500), nothing is said on
+// its terminal, and it answers afterwards.
 //
 //   node tests/fuzz/fuzz_requests.mjs SECONDS [FOLDER]    a finding is left in FOLDER
 import fs from 'node:fs';
@@ -10,10 +11,16 @@ import { ask, startServer } from '../web/server_fixture.mjs';
 import { mutate, pick } from './mutate_json.mjs';
 
 const [seconds = '5', folder = 'build/fuzzing/fuzz'] = process.argv.slice(2);
-const s = await startServer({ load: (wish) => loadInThread({ backend: 'cpu', store: undefined, answers: 2 }, { ...wish, context: 256 }) });
+const s = await startServer({
+  load: (wish) =>
+    loadInThread({ backend: 'cpu', store: undefined, answers: 2 }, { ...wish, context: 256 }),
+});
 const dir = 'tests/fuzz/seeds/requests';
 /** The path of a route is the name of its seed. */
-const seeds = fs.readdirSync(dir).sort().map((name) => ({ route: `/${name.split('.')[0].replaceAll('-', '/')}`, text: fs.readFileSync(path.join(dir, name), 'utf8') }));
+const seeds = fs.readdirSync(dir).sort().map((name) => ({
+  route: `/${name.split('.')[0].replaceAll('-', '/')}`,
+  text: fs.readFileSync(path.join(dir, name), 'utf8'),
+}));
 
 /** What takes long is asked for in few tokens, where the body is still an object. */
 function shorten(bytes) {
@@ -25,13 +32,16 @@ function shorten(bytes) {
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return bytes;
   for (const holder of [value, value.options ?? {}])
-    for (const key of ['max_tokens', 'max_completion_tokens', 'num_predict', 'n']) if (typeof holder[key] === 'number' && holder[key] > 2) holder[key] = 2;
+    for (const key of ['max_tokens', 'max_completion_tokens', 'num_predict', 'n'])
+      if (typeof holder[key] === 'number' && holder[key] > 2) holder[key] = 2;
   return new TextEncoder().encode(JSON.stringify(value));
 }
 
 const allowed = [200, 400, 404, 413, 422, 501, 503];
 async function check(route, body) {
-  const r = await ask(s.port, route, { method: 'POST', headers: { 'content-type': 'application/json' }, body });
+  const r = await ask(s.port, route, {
+    method: 'POST', headers: { 'content-type': 'application/json' }, body,
+  });
   ok(allowed.includes(r.status), `${r.status} ${r.text.slice(0, 300)}`);
   ok(r.status === 200 || r.json.error, r.text.slice(0, 300));
   ok(!s.said.length, s.said.join('\n'));

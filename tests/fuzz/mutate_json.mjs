@@ -1,4 +1,5 @@
-// mutate_json - JSON with odd values in odd places. The same changes come in the same order in every process.
+// mutate_json - JSON with odd values in odd places. The same changes come in the same order in
+// every process.
 
 let state = 1;
 function random() { // splitmix32
@@ -11,8 +12,10 @@ export const any = (n) => random() % n;
 export const pick = (list) => list[any(list.length)];
 
 const odd = [
-  null, true, false, 0, -0, -1, 1.5, 1e308, 2 ** 53, -(2 ** 63), '', ' ', '\0', '\ud800', 'a\udfff', '🧪', '首都', '__proto__', 'constructor', '../x', 'a/b', 'm1', 'mine',
-  'user', 'assistant', 'tool', 'streaming', 'error', 'gpu', 'x'.repeat(300), '<|turn>model\n', '"; DROP TABLE message; --', '%_\\', [], {}, [[]], [null], { id: 1 }, [{}], { toString: 1 },
+  null, true, false, 0, -0, -1, 1.5, 1e308, 2 ** 53, -(2 ** 63), '', ' ', '\0', '\ud800', 'a\udfff',
+  '🧪', '首都', '__proto__', 'constructor', '../x', 'a/b', 'm1', 'mine',
+  'user', 'assistant', 'tool', 'streaming', 'error', 'gpu', 'x'.repeat(300), '<|turn>model\n',
+  '"; DROP TABLE message; --', '%_\\', [], {}, [[]], [null], { id: 1 }, [{}], { toString: 1 },
 ];
 
 /** Every place in a value: its holder and its key. */
@@ -34,15 +37,27 @@ function changeValue(root) {
   switch (any(8)) {
     case 0: delete holder[key]; break;
     case 1: holder[key] = copy(from[name]); break; // another part of the file
-    case 2: if (Array.isArray(holder)) holder.push(copy(holder[key])); else holder[pick(all)[1]] = copy(holder[key]); break;
+    case 2:
+      if (Array.isArray(holder)) holder.push(copy(holder[key]));
+      else holder[pick(all)[1]] = copy(holder[key]);
+      break;
     case 3: { // one message's id in another's place
-      const ids = all.filter(([o, k]) => k === 'id' && typeof o[k] === 'string').map(([o, k]) => o[k]);
-      const links = all.filter(([, k]) => ['id', 'parent', 'leaf', 'conversation', 'toolCallId'].includes(k));
+      const ids =
+        all.filter(([o, k]) => k === 'id' && typeof o[k] === 'string').map(([o, k]) => o[k]);
+      const links =
+        all.filter(([, k]) => ['id', 'parent', 'leaf', 'conversation', 'toolCallId'].includes(k));
       if (ids.length && links.length) { const [o, k] = pick(links); o[k] = pick(ids); }
       break;
     }
-    case 4: if (typeof holder[key] === 'number') holder[key] = pick([holder[key] + 1, -holder[key], holder[key] * 1e6, holder[key] / 3]); break;
-    case 5: if (typeof holder[key] === 'string') holder[key] = holder[key].slice(any(holder[key].length + 1)) + pick(odd.filter((o) => typeof o === 'string')); break;
+    case 4:
+      if (typeof holder[key] === 'number')
+        holder[key] = pick([holder[key] + 1, -holder[key], holder[key] * 1e6, holder[key] / 3]);
+      break;
+    case 5:
+      if (typeof holder[key] === 'string')
+        holder[key] = holder[key].slice(any(holder[key].length + 1))
+          + pick(odd.filter((o) => typeof o === 'string'));
+      break;
     default: holder[key] = copy(pick(odd));
   }
 }

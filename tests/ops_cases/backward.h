@@ -39,7 +39,7 @@ static void case_rms_norm_bwd(struct bench *b, const struct op_case *c)
     struct act *x = bench_random(b, c->rows, c->cols), *dy = bench_random(b, c->rows, c->cols);
     struct act *dx = bench_random(b, c->rows, c->cols);
     struct mat *w = c->plain ? bench_absent(b) : bench_weight(b, c->format, c->cols, 1, 1);
-    op_rms_norm_bwd(&b->run, &dx->t, &dy->t, &x->t, &w->w, 0.5f);
+    op_rms_norm_bwd(&b->run, &dx->t, c->at, &dy->t, &x->t, &w->w, 0.5f);
     bench_result(b, &dx->t, false);
 }
 
@@ -49,11 +49,12 @@ static const struct op_case rms_norm_bwd_cases[] = {
     {   1,    1,   64, F32,        1e-10, .why = "one row" },
     {   2,   65, 2052, F32,        1e-10, .why = "rows and cols just past a tile" },
     {   3,    3,   96, QUANT_BF16, 1e-10, .why = "no weight", .plain = true },
+    {  43,    5,  100, F32,        1e-10, .why = "set, not added", .at = 1 },
 };
 /* clang-format on */
 
 /* The first adapter is trained; the others only pass the gradient on. plain: dx is not asked for.
- * at: per cent of dropout, which the forward product then has too. */
+ * at: per cent of dropout, which the forward product then has too. window: dx is set. */
 static void case_linear_bwd(struct bench *b, const struct op_case *c)
 {
     static struct lora_grad grads[2]; /* one for each of the two benches that are open at a time */
@@ -69,9 +70,11 @@ static void case_linear_bwd(struct bench *b, const struct op_case *c)
     if (c->at) b->loras[0].drop = &drop;
     b->loras[0].salt = 7;
     struct act *y = bench_blank(b, c->rows, c->out);
-    if (c->at) op_linear(&b->run, &y->t, &x->t, &w->w);
+    struct act *z = c->n_lora ? bench_blank(b, c->rows, lora_width(&w->w)) : NULL;
+    if (z) op_linear_z(&b->run, &y->t, &z->t, &x->t, &w->w);
     if (c->at) bench_result(b, &y->t, false);
-    op_linear_bwd(&b->run, c->plain ? NULL : &dx->t, &dy->t, &x->t, &w->w);
+    op_linear_bwd(&b->run, c->plain ? NULL : &dx->t, c->window, &dy->t, z ? &x->t : NULL,
+                  z ? &z->t : NULL, &w->w);
     bench_result(b, &dx->t, false);
     if (!c->n_lora) return;
     bench_result(b, &grad->a, false);
@@ -98,26 +101,123 @@ static const struct op_case linear_bwd_cases[] = {
       .out = 68, .rank = 16, .n_lora = 1, .at = 30 },
     {  13,    9,  100, F32,        1e-10, .why = "dropout of one of two",
       .out = 132, .rank = 20, .n_lora = 2, .at = 55 },
+    {  44,   66,  256, QUANT_Q4_K, 1e-10, .why = "set, not added",
+      .out = 132, .rank = 16, .n_lora = 1, .window = 1 },
+    {  45,    4,  128, QUANT_Q8_0, 1e-10, .why = "rows of W in shares, set",
+      .out = 2080, .rank = 8, .n_lora = 1, .window = 1 },
+    {  46,   18,  256, QUANT_Q4_K, 1e-10, .why = "dropout, set",
+      .out = 68, .rank = 16, .n_lora = 1, .at = 30, .window = 1 },
 };
 /* clang-format on */
 
-static void case_head_norm_rope_bwd(struct bench *b, const struct op_case *c)
+/* Trained products of one x, each with its A x. */
+static void case_linears_z(struct bench *b, const struct op_case *c)
 {
-    struct act *x = bench_random(b, c->rows, c->n_head * c->cols);
+    enum { N = 3 };
+    static struct lora_grad nothing;
+    struct act *x = bench_random(b, c->rows, c->cols), *y[N];
+    struct mat *w[N];
+    for (uint32_t i = 0; i < N; i++) {
+        w[i] = bench_weight(b, c->format, c->cols, c->out + 4 * i, 1);
+        bench_lora(b, w[i], c->rank + i);
+        b->loras[i].grad = &nothing; /* it is trained: that is all that the tape asks */
+        y[i] = bench_blank(b, c->rows, c->out + 4 * i);
+    }
+    struct tape *t = bench_tape(b, c->rows);
+    t->trains = true;
+    struct value *in = bench_input(b, x);
+    for (uint32_t i = 0; i < N; i++) {
+        struct value *v = tape_linear(t, in, &w[i]->w);
+        struct act *z = bench_blank(b, c->rows, lora_width(&w[i]->w));
+        bench_keep(b, v, y[i]);
+        bench_keep(b, v->from->out[1], z);
+    }
+    bench_run(b, RULE_BIT(LINEARS_Z), 0);
+    for (uint32_t i = 0; i < b->n_acts; i++)
+        if (&b->acts[i] != x) bench_result(b, &b->acts[i].t, false);
+}
+
+/* clang-format off */
+static const struct op_case linears_z_cases[] = {
+    /* seed rows cols format    nmse   why this case */
+    {  49,   16,   96, QUANT_Q8_0, 1e-10, .why = "few rows", .out = 64, .rank = 3 },
+    {  50,   66,  256, QUANT_Q4_K, 1e-10, .why = "past a tile of rows", .out = 68, .rank = 16 },
+};
+/* clang-format on */
+
+static void case_rows_bwd(struct bench *b, const struct op_case *c)
+{
+    struct act *dx = bench_random(b, c->rows, c->cols), *dy = bench_random(b, c->out, c->cols);
+    op_rows_bwd(&b->run, &dx->t, &dy->t, c->at);
+    bench_result(b, &dx->t, false);
+}
+
+/* clang-format off */
+static const struct op_case rows_bwd_cases[] = {
+    /* seed rows cols format    nmse   why this case */
+    {  40,   65,   36, F32,        1e-10, .why = "rows in the middle", .out = 7, .at = 57 },
+};
+/* clang-format on */
+
+static void case_rope_bwd(struct bench *b, const struct op_case *c)
+{
     struct act *d = bench_random(b, c->rows, c->n_head * c->cols);
     struct act *turn = bench_random(b, c->rows, 2 * c->out);
-    struct mat *w = c->plain ? bench_absent(b) : bench_weight(b, c->format, c->cols, 1, 1);
-    op_head_norm_rope_bwd(&b->run, &d->t, &x->t, &w->w, c->plain ? NULL : &turn->t, c->n_head, EPS);
+    op_rope_bwd(&b->run, &d->t, &turn->t, c->n_head);
     bench_result(b, &d->t, false);
 }
 
 /* clang-format off */
-static const struct op_case head_norm_rope_bwd_cases[] = {
+static const struct op_case rope_bwd_cases[] = {
+    /* seed rows cols format    nmse   why this case */
+    {  41,    3,   64, F32,        1e-10, .why = "all pairs", .n_head = 2, .out = 32 },
+    {  42,    5,  256, F32,        1e-10, .why = "some pairs", .n_head = 3, .out = 32 },
+};
+/* clang-format on */
+
+static void case_head_norm_bwd(struct bench *b, const struct op_case *c)
+{
+    struct act *x = bench_random(b, c->rows, c->n_head * c->cols);
+    struct act *d = bench_random(b, c->rows, c->n_head * c->cols);
+    struct mat *w = c->plain ? bench_absent(b) : bench_weight(b, c->format, c->cols, 1, 1);
+    op_head_norm_bwd(&b->run, &d->t, &x->t, &w->w, c->n_head, EPS);
+    bench_result(b, &d->t, false);
+}
+
+/* clang-format off */
+static const struct op_case head_norm_bwd_cases[] = {
+    /* seed rows cols format    nmse   why this case */
+    {  16,    2,   32, F32,        1e-10, .why = "no weight", .n_head = 1, .plain = true },
+    {  48,   65,  256, QUANT_BF16, 1e-10, .why = "a weight", .n_head = 3 },
+};
+/* clang-format on */
+
+/* Both together: the gradient of rope(head_norm(x)). */
+static void case_norm_rope_bwd(struct bench *b, const struct op_case *c)
+{
+    uint32_t width = c->n_head * c->cols;
+    struct act *x = bench_random(b, c->rows, width), *d = bench_random(b, c->rows, width);
+    struct act *turn = bench_random(b, c->rows, 2 * c->out), *dx = bench_blank(b, c->rows, width);
+    struct mat *w = bench_weight(b, c->format, c->cols, 1, 1);
+    struct tape *t = bench_tape(b, c->rows);
+    struct value *in[] = { bench_donated(b, d), bench_input(b, turn) };
+    struct node *rope = tape_append(t, TAPE_ROPE_BWD, in, 2);
+    rope->n = c->cols;
+    in[0] = tape_output(t, rope, in[0], width);
+    in[1] = bench_input(b, x);
+    struct node *norm = tape_append(t, TAPE_HEAD_NORM_BWD, in, 2);
+    norm->w = &w->w;
+    norm->n = c->cols;
+    bench_keep(b, tape_output(t, norm, in[0], width), dx);
+    bench_run(b, RULE_BIT(NORM_ROPE_BWD), 0);
+    bench_result(b, &dx->t, false);
+}
+
+/* clang-format off */
+static const struct op_case norm_rope_bwd_cases[] = {
     /* seed rows cols format    nmse   why this case */
     {  14,    3,   64, F32,        1e-10, .why = "all pairs", .n_head = 2, .out = 32 },
     {  15,    5,  256, QUANT_BF16, 1e-10, .why = "some pairs", .n_head = 3, .out = 32 },
-    {  16,    2,   32, F32,        1e-10, .why = "no weight, no rotation",
-      .n_head = 1, .out = 16, .plain = true },
 };
 /* clang-format on */
 
@@ -253,7 +353,7 @@ static void case_experts_bwd(struct bench *b, const struct op_case *c)
     struct routing routing = { ids->t, weights->t };
     struct experts e = { c->split ? &none->w : &gate->w, c->split ? &gate->w : &none->w, &up->w,
                          &down->w, &scale->w };
-    op_experts_bwd(&b->run, &dx->t, &dweights->t, &dy->t, &x->t, &routing, &e);
+    op_experts_bwd(&b->run, &dx->t, c->window, &dweights->t, &dy->t, &x->t, &routing, &e);
     bench_result(b, &dx->t, false);
     bench_result(b, &dweights->t, false);
     for (uint32_t i = 0; i < c->n_lora; i++) {
@@ -271,6 +371,8 @@ static const struct op_case experts_bwd_cases[] = {
       .out = 96, .n_expert = 2, .n_used = 2, .n_ff = 64, .plain = true },
     {  31,    9,  256, QUANT_Q4_K, 1e-10, .why = "gate and up apart",
       .out = 256, .n_expert = 5, .n_used = 3, .n_ff = 256, .split = true },
+    {  47,    9,   64, F32,        1e-10, .why = "set, not added",
+      .out = 64, .n_expert = 4, .n_used = 2, .n_ff = 32, .window = 1 },
     {  32,   20,   64, QUANT_Q5_0, 1e-10, .why = "adapters on both",
       .out = 64, .n_expert = 3, .n_used = 2, .n_ff = 32, .rank = 5, .n_lora = 2 },
     {  33,   20,   64, QUANT_Q8_0, 1e-10, .why = "adapters on down and gate",
@@ -278,33 +380,22 @@ static const struct op_case experts_bwd_cases[] = {
 };
 /* clang-format on */
 
-static void case_router_bwd(struct bench *b, const struct op_case *c)
+static void case_route_bwd(struct bench *b, const struct op_case *c)
 {
-    static struct lora_grad grads[2];
-    static uint32_t n_calls;
-    struct lora_grad *grad = &grads[n_calls++ % 2];
-    struct act *x = bench_random(b, c->rows, c->cols), *dx = bench_random(b, c->rows, c->cols);
+    struct act *dscores = bench_random(b, c->rows, c->n_expert);
     struct act *dweights = bench_random(b, c->rows, c->n_used);
     struct act *ids = bench_choices(b, c->rows, c->n_used, c->n_expert);
     struct act *weights = bench_positive(b, c->rows, c->n_used);
-    struct mat *w = bench_weight(b, c->format, c->cols, c->n_expert, 1);
-    struct mat *scale = bench_weight(b, QUANT_F32, c->cols, 1, 1);
-    if (c->n_lora) bench_lora(b, w, c->rank);
-    if (c->n_lora) bench_train(b, grad, &b->loras[0]);
     struct routing routing = { ids->t, weights->t };
-    op_router_bwd(&b->run, &dx->t, &dweights->t, &x->t, &routing, &w->w, &scale->w, EPS);
-    bench_result(b, &dx->t, false);
-    if (!c->n_lora) return;
-    bench_result(b, &grad->a, false);
-    bench_result(b, &grad->b, false);
+    op_route_bwd(&b->run, &dscores->t, &dweights->t, &routing);
+    bench_result(b, &dscores->t, false);
 }
 
 /* clang-format off */
-static const struct op_case router_bwd_cases[] = {
+static const struct op_case route_bwd_cases[] = {
     /* seed rows cols format    nmse   why this case */
     {  34,    5,   64, F32,        1e-10, .why = "some of eight", .n_expert = 8, .n_used = 3 },
-    {  35,   66,   96, QUANT_Q8_0, 1e-10, .why = "adapted",
-      .n_expert = 16, .n_used = 2, .rank = 4, .n_lora = 1 },
+    {  35,   66,   96, F32,        1e-10, .why = "two of many", .n_expert = 16, .n_used = 2 },
 };
 /* clang-format on */
 
@@ -363,9 +454,10 @@ static const struct op_case publish_cases[] = {
 /* clang-format on */
 
 static const struct tested_op bwd_ops[] = {
-    TESTED(zero),          TESTED(rms_norm_bwd), TESTED(linear_bwd), TESTED(head_norm_rope_bwd),
-    TESTED(attention_bwd), TESTED(gelu_mul_bwd), TESTED(head_loss),  TESTED(experts_bwd),
-    TESTED(router_bwd),    TESTED(adamw),        TESTED(publish),
+    TESTED(zero),          TESTED(rms_norm_bwd), TESTED(linear_bwd),    TESTED(linears_z),
+    TESTED(rows_bwd),      TESTED(rope_bwd),     TESTED(head_norm_bwd), TESTED(norm_rope_bwd),
+    TESTED(attention_bwd), TESTED(gelu_mul_bwd), TESTED(head_loss),     TESTED(experts_bwd),
+    TESTED(route_bwd),     TESTED(adamw),        TESTED(publish),
 };
 
 #endif

@@ -10,8 +10,8 @@ static void case_linear(struct bench *b, const struct op_case *c)
     struct mat *w = bench_weight(b, c->format, c->cols, c->out, 1);
     for (uint32_t i = 0; i < c->n_lora; i++) bench_lora(b, w, c->rank + i);
     struct act *z = c->keep ? bench_blank(b, c->rows, lora_width(&w->w)) : NULL;
-    if (z) w->w.z = &z->t;
-    op_linear(&b->run, &y->t, &x->t, &w->w);
+    if (z) op_linear_z(&b->run, &y->t, &z->t, &x->t, &w->w);
+    else op_linear(&b->run, &y->t, &x->t, &w->w);
     bench_result(b, &y->t, false);
     if (z) bench_result(b, &z->t, false);
     double *want = bench_formula(b), *in = widen(x->v, (size_t)c->rows * c->cols);

@@ -1,20 +1,25 @@
 // browser - run a page of ours in headless Chromium on its software adapter.
 //
-//   const code = await runPage('/tests/web/ops.html?wasm=build/wasm/ops_test.wasm', { seconds: 300 });
+//   const page = '/tests/web/ops.html?wasm=build/wasm/ops_test.wasm';
+//   const code = await runPage(page, { seconds: 300 });
 //
-// The repository is served on loopback. The page posts lines to /log and ends with a post to /done, whose
-// body is the exit code; nothing else is needed from the browser, so no driver is.
+// The repository is served on loopback. The page posts lines to /log and ends with a post to /done,
+// whose body is the exit code; nothing else is needed from the browser, so no driver is.
 import { spawn } from 'node:child_process';
 import fs from 'node:fs';
 import http from 'node:http';
 import os from 'node:os';
 import path from 'node:path';
 
-const types = { '.html': 'text/html', '.js': 'text/javascript', '.mjs': 'text/javascript', '.wasm': 'application/wasm', '.json': 'application/json' };
+const types = {
+  '.html': 'text/html', '.js': 'text/javascript', '.mjs': 'text/javascript',
+  '.wasm': 'application/wasm', '.json': 'application/json',
+};
 
 /** A file of the repository, whole or the range that is asked for. */
 function sendFile(request, response) {
-  const file = path.join('.', path.normalize(decodeURIComponent(new URL(request.url, 'http://x').pathname)));
+  const file =
+    path.join('.', path.normalize(decodeURIComponent(new URL(request.url, 'http://x').pathname)));
   const info = fs.statSync(file, { throwIfNoEntry: false });
   if (file.startsWith('..') || !info?.isFile()) return response.writeHead(404).end();
   const [, from, to] = /^bytes=(\d+)-(\d*)$/.exec(request.headers.range ?? '') ?? [];
@@ -53,28 +58,47 @@ async function removeFolder(folder) {
 }
 
 /** The page's exit code; 1 when the seconds are over or the browser dies. */
-export async function runPage(page, { seconds = 120, flags = [], headers = {}, log = console.log, chromium = process.env.CHROMIUM ?? 'chromium' } = {}) {
+export async function runPage(
+  page,
+  {
+    seconds = 120,
+    flags = [],
+    headers = {},
+    log = console.log,
+    chromium = process.env.CHROMIUM ?? 'chromium',
+  } = {},
+) {
   const profile = fs.mkdtempSync(path.join(os.tmpdir(), 'bezel-'));
   let browser, timer, server;
   try {
     return await new Promise((resolve) => {
       server = serve(log, resolve, headers).listen(0, '127.0.0.1', () => {
-        const base = ['--headless', '--no-sandbox', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
-        const gpu = ['--enable-unsafe-webgpu', '--use-webgpu-adapter=swiftshader', '--ignore-gpu-blocklist'];
+        const base = [
+          '--headless', '--no-sandbox', '--no-first-run', '--disable-background-networking',
+          '--disable-component-update', '--disable-sync',
+        ];
+        const gpu = [
+          '--enable-unsafe-webgpu', '--use-webgpu-adapter=swiftshader', '--ignore-gpu-blocklist',
+        ];
         const url = `http://127.0.0.1:${server.address().port}${page}`;
-        browser = spawn(chromium, [...base, ...gpu, `--user-data-dir=${profile}`, ...flags, url], { stdio: ['ignore', 'ignore', 'pipe'] });
+        browser = spawn(chromium, [...base, ...gpu, `--user-data-dir=${profile}`, ...flags, url], {
+          stdio: ['ignore', 'ignore', 'pipe'],
+        });
         let said = '';
         browser.stderr.on('data', (piece) => (said = (said + piece).slice(-4000)));
         browser.on('error', (e) => resolve((log(`cannot start ${chromium}: ${e.message}`), 1)));
         browser.on('exit', () => resolve((log(`the browser ended: ${said}`), 1)));
-        timer = setTimeout(() => resolve((log(`no answer within ${seconds} s: ${said}`), 1)), 1000 * seconds);
+        timer = setTimeout(
+          () => resolve((log(`no answer within ${seconds} s: ${said}`), 1)), 1000 * seconds,
+        );
       });
     });
   } finally {
     clearTimeout(timer);
     browser?.removeAllListeners('exit');
     browser?.kill();
-    await new Promise((gone) => (browser?.exitCode === null && browser.pid ? browser.once('exit', gone) : gone()));
+    await new Promise((gone) =>
+      (browser?.exitCode === null && browser.pid ? browser.once('exit', gone) : gone()));
     server.closeAllConnections();
     server.close();
     await removeFolder(profile);

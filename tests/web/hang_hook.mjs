@@ -1,6 +1,6 @@
-// hang_hook - loaded before a server (node --import): in the engine's thread a chat that says HANG is tokenised for ever. It
-// stands for any call into the core that takes too long. And a folder called HANG is listed for ever, as on a network drive
-// that went away.
+// hang_hook - loaded before a server (node --import): in the engine's thread a chat that says HANG
+// is tokenised for ever. It stands for any call into the core that takes too long. And a folder
+// called HANG is listed for ever, as on a network drive that went away.
 import fs from 'node:fs';
 import { isMainThread } from 'node:worker_threads';
 

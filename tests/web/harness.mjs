@@ -6,15 +6,16 @@
 //     buffers: { w: Float32Array.of(2), x: Float32Array.of(1, 2, 3, 4, 5) },
 //   });
 //
-// Buffers are named as in the kernel; those it may write come back, in the type they were given. The
-// kernel goes through the same Gpu class and imports as the engine's own dispatches.
+// Buffers are named as in the kernel; those it may write come back, in the type they were given.
+// The kernel goes through the same Gpu class and imports as the engine's own dispatches.
 import './software_adapter.mjs';
 import { readFileSync } from 'node:fs';
 import { Core, Gpu, loadWasm, openDevice } from '../../web/engine/dist/core.js';
 import { GPU_CONSTANT_BYTES, GPU_STEP, USAGE } from '../../web/engine/dist/engine/boundary.js';
 
 /** Every variant of a kernel: name -> number. */
-export const numbers = JSON.parse(readFileSync(new URL('../../build/gen/kernels.json', import.meta.url), 'utf8'));
+export const numbers =
+  JSON.parse(readFileSync(new URL('../../build/gen/kernels.json', import.meta.url), 'utf8'));
 
 /** Fields of Params in order, with their types. */
 function paramsOf(kernel) {
@@ -24,7 +25,9 @@ function paramsOf(kernel) {
 
 /** Names of the storage bindings in order. */
 function storageOf(kernel) {
-  const found = [...kernel.source.matchAll(/@binding\((\d+)\)\s*var<storage,read(?:_write)?>\s*(\w+)\s*:/g)];
+  const found = [...kernel.source.matchAll(
+    /@binding\((\d+)\)\s*var<storage,read(?:_write)?>\s*(\w+)\s*:/g,
+  )];
   return found.map((m) => [+m[1], m[2]]).sort((a, b) => a[0] - b[0]).map((m) => m[1]);
 }
 
@@ -57,7 +60,9 @@ export class Harness {
   #params(kernel, values) {
     const fields = paramsOf(kernel);
     const view = new DataView(new ArrayBuffer(kernel.paramsBytes));
-    for (const name of Object.keys(values)) if (!fields.some((f) => f[0] === name)) throw new Error(`kernel ${kernel.name} has no parameter ${name}`);
+    for (const name of Object.keys(values))
+      if (!fields.some((f) => f[0] === name))
+        throw new Error(`kernel ${kernel.name} has no parameter ${name}`);
     fields.forEach(([name, type], i) => {
       if (!(name in values)) throw new Error(`kernel ${kernel.name}: parameter ${name} is missing`);
       if (type === 'f32') view.setFloat32(4 * i, values[name], true);
@@ -75,19 +80,24 @@ export class Harness {
       view.setUint32(GPU_CONSTANT_BYTES * i, index, true);
       view.setFloat32(GPU_CONSTANT_BYTES * i + 4, value, true);
     });
-    return this.#with(new Uint8Array(words), (p) => this.gpu.imports.pipeline_new(number, p, words.byteLength / GPU_CONSTANT_BYTES));
+    return this.#with(new Uint8Array(words), (p) =>
+      this.gpu.imports.pipeline_new(number, p, words.byteLength / GPU_CONSTANT_BYTES));
   }
 
   /** groups: a number of workgroups (spread over x and y as the engine does), or [x, y, z]. */
   async run(name, { params, buffers, groups, constants = {}, step = {} }) {
     const { imports } = this.gpu;
-    const number = this.kernel(name), kernel = this.core.kernel(number), storage = storageOf(kernel);
+    const number = this.kernel(name), kernel = this.core.kernel(number);
+    const storage = storageOf(kernel);
     const max = this.device.limits.maxWorkgroups;
-    const [x, y, z] = Array.isArray(groups) ? groups : groups <= max ? [groups, 1, 1] : [max, Math.ceil(groups / max), 1];
+    const [x, y, z] = Array.isArray(groups)
+      ? groups
+      : groups <= max ? [groups, 1, 1] : [max, Math.ceil(groups / max), 1];
     const made = [this.#upload(this.#params(kernel, params), USAGE.uniform)];
     if (kernel.bindings.startsWith('uu')) {
       const words = new Uint32Array(GPU_STEP.sizeof / 4);
-      for (const [name, value] of Object.entries({ rows: 1, ...step })) words[GPU_STEP[name] / 4] = value;
+      for (const [field, value] of Object.entries({ rows: 1, ...step }))
+        words[GPU_STEP[field] / 4] = value;
       made.push(this.#upload(words, USAGE.uniform));
     }
     for (const b of storage) {
@@ -96,7 +106,8 @@ export class Harness {
     }
     const pipeline = this.#pipeline(number, kernel, constants);
     const bindings = Uint32Array.from(made.flatMap((b) => [b, 0, 0])); // whole buffers
-    const group = this.#with(new Uint8Array(bindings.buffer), (p) => imports.group_new(pipeline, p, made.length));
+    const group = this.#with(new Uint8Array(bindings.buffer), (p) =>
+      imports.group_new(pipeline, p, made.length));
     imports.program_begin();
     imports.dispatch(pipeline, group, x, y, z);
     const program = imports.program_end();

@@ -1,5 +1,5 @@
-// lora_file - a LoRA adapter of random numbers on every linear of a model, as the bytes of a GGUF file: for tests and benches
-// that want one without training.
+// lora_file - a LoRA adapter of random numbers on every linear of a model, as the bytes of a GGUF
+// file: for tests and benches that want one without training.
 import { inspect } from '../../web/engine/dist/core.js';
 
 /** The linears that adapters hang on, by their names in a file. */
@@ -7,19 +7,24 @@ const LINEAR = /^blk\.(\d+)\.(attn_(q|k|v|output)|ffn_(gate|up|down)|inp_gate|pr
 
 /** [name, columns, rows] of the linears of a model file. */
 export function linearsOf(core, source) {
-  const { shape: { n_own }, tensor_list } = JSON.parse(inspect(core, [source], { json: true, tensors: true }));
+  const { shape: { n_own }, tensor_list } =
+    JSON.parse(inspect(core, [source], { json: true, tensors: true }));
   const isUsed = (name) => {
     const [, layer, what] = LINEAR.exec(name) ?? [];
-    return what && (+layer < n_own || !/attn_[kv]/.test(what)); // the others read another layer's keys
+    // the others read another layer's keys
+    return what && (+layer < n_own || !/attn_[kv]/.test(what));
   };
-  return tensor_list.filter(({ name }) => isUsed(name)).map(({ name, shape: [cols, rows] }) => [name, cols, rows]);
+  return tensor_list.filter(({ name }) => isUsed(name)).map(({ name, shape: [cols, rows] }) =>
+    [name, cols, rows]);
 }
 
-const u32 = (n) => Buffer.from(Uint32Array.of(n).buffer), u64 = (n) => Buffer.from(BigUint64Array.of(BigInt(n)).buffer);
+const u32 = (n) => Buffer.from(Uint32Array.of(n).buffer);
+const u64 = (n) => Buffer.from(BigUint64Array.of(BigInt(n)).buffer);
 const text = (s) => Buffer.concat([u64(Buffer.byteLength(s)), Buffer.from(s)]);
 const STRING = 8, FLOAT = 6, F32 = 0, ALIGN = 32;
 
-/** linears: [name, columns, rows]; size: how large what it adds is, about, beside a product of size 1. */
+/** linears: [name, columns, rows]; size: how large what it adds is, about, beside a product of
+ *  size 1. */
 export function loraFile(linears, rank, { seed = 1, size = 0.3 } = {}) {
   let state = seed;
   const random = (scale) => ((state = (state * 48271) % 0x7fffffff) / 0x7fffffff - 0.5) * scale;
@@ -27,16 +32,25 @@ export function loraFile(linears, rank, { seed = 1, size = 0.3 } = {}) {
     { name: `${name}.lora_a`, ne: [cols, rank], scale: 3.5 / Math.sqrt(cols) },
     { name: `${name}.lora_b`, ne: [rank, rows], scale: (3.5 * size) / Math.sqrt(rank) },
   ]);
-  const keys = [['general.architecture', 'gemma4'], ['general.type', 'adapter'], ['adapter.type', 'lora']].map(([key, value]) => Buffer.concat([text(key), u32(STRING), text(value)]));
-  keys.push(Buffer.concat([text('adapter.lora.alpha'), u32(FLOAT), Buffer.from(Float32Array.of(rank).buffer)]));
+  const keys = [
+    ['general.architecture', 'gemma4'], ['general.type', 'adapter'], ['adapter.type', 'lora'],
+  ].map(([key, value]) => Buffer.concat([text(key), u32(STRING), text(value)]));
+  keys.push(Buffer.concat([
+    text('adapter.lora.alpha'), u32(FLOAT), Buffer.from(Float32Array.of(rank).buffer),
+  ]));
   let at = 0;
   const infos = [], data = [];
   for (const { name, ne, scale } of tensors) {
-    const values = Buffer.from(Float32Array.from({ length: ne[0] * ne[1] }, () => random(scale)).buffer);
+    const values =
+      Buffer.from(Float32Array.from({ length: ne[0] * ne[1] }, () => random(scale)).buffer);
     infos.push(Buffer.concat([text(name), u32(2), ...ne.map(u64), u32(F32), u64(at)]));
     data.push(values, Buffer.alloc((ALIGN - (values.length % ALIGN)) % ALIGN));
     at += values.length + data.at(-1).length;
   }
-  const head = Buffer.concat([Buffer.from('GGUF'), u32(3), u64(tensors.length), u64(keys.length), ...keys, ...infos]);
-  return new Uint8Array(Buffer.concat([head, Buffer.alloc((ALIGN - (head.length % ALIGN)) % ALIGN), ...data]));
+  const head = Buffer.concat([
+    Buffer.from('GGUF'), u32(3), u64(tensors.length), u64(keys.length), ...keys, ...infos,
+  ]);
+  return new Uint8Array(
+    Buffer.concat([head, Buffer.alloc((ALIGN - (head.length % ALIGN)) % ALIGN), ...data]),
+  );
 }

@@ -46,14 +46,12 @@ TEST_EXPORT(int32_t, ops_test_open, void)
     return 0;
 }
 
-/* Open one more GPU backend: its number. wide: record what a device with wide workgroups would run,
- * on any device. */
-TEST_EXPORT(int32_t, ops_test_add, uint32_t tier, uint32_t wide)
+/* Open one more GPU backend: its number. */
+TEST_EXPORT(int32_t, ops_test_add, uint32_t tier)
 {
     CHECK(n_gpus < MAX_BACKENDS);
     struct backend *gpu = &gpus[n_gpus];
     if (wasm_failed(gpu_ops_open(gpu, (enum gpu_tier)tier, &wasm_err))) return -1;
-    if (wide) ((struct gpu_ops *)gpu->ctx)->narrow = false;
     return (int32_t)n_gpus++;
 }
 
@@ -191,7 +189,7 @@ TEST_EXPORT(int32_t, ops_test_record, uint32_t i, uint32_t number)
     /* The step begins at the case's own position, so that kernels must add the two up. */
     gpu_ops_begin(gpu, c->pos, c->pos + c->rows);
     g->cut = c->cut;
-    g->narrow_stream = c->wide ? 0 : GPU_NARROW_STREAM;
+    g->wide = c->wide;
     now.op->run(&got, c);
     program = gpu_ops_record(gpu);
     n_dispatches = g->rec.plan.n;

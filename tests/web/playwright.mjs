@@ -7,9 +7,11 @@ import { createRequire } from 'node:module';
 import os from 'node:os';
 import path from 'node:path';
 
-const { chromium } = createRequire(new URL('../../web/engine/package.json', import.meta.url))('playwright-core');
+const { chromium } =
+  createRequire(new URL('../../web/engine/package.json', import.meta.url))('playwright-core');
 
-const find = (program) => execFileSync('/bin/sh', ['-c', 'command -v "$0"', program], { encoding: 'utf8' }).trim();
+const find = (program) =>
+  execFileSync('/bin/sh', ['-c', 'command -v "$0"', program], { encoding: 'utf8' }).trim();
 
 /** flags: more of them, e.g. those that give a software GPU. */
 export async function openChromium({ flags = [] } = {}) {
@@ -17,7 +19,10 @@ export async function openChromium({ flags = [] } = {}) {
   const context = await chromium.launchPersistentContext(profile, {
     executablePath: find(process.env.CHROMIUM ?? 'chromium'),
     headless: true,
-    args: ['--no-sandbox', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync', ...flags],
+    args: [
+      '--no-sandbox', '--no-first-run', '--disable-background-networking',
+      '--disable-component-update', '--disable-sync', ...flags,
+    ],
   });
   const close = async () => {
     await context.close();

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# run.sh BUILD - the tests of the wasm module, the GPU and the page: in Node, Deno, Chromium, Firefox and WebKit;
-# exit code = how many failed. Needs `make web` and BUILD/wasm/ops_test.wasm. The longest come first.
+# run.sh BUILD - the tests of the wasm module, the GPU and the page: in Node, Deno, Chromium,
+# Firefox and WebKit; exit code = how many failed. Needs `make web` and BUILD/wasm/ops_test.wasm.
+# The longest come first.
 set -uo pipefail
 build=${1:?usage: tests/web/run.sh BUILD}
 cd "$(dirname "$0")/../.."
@@ -9,7 +10,7 @@ source tests/lanes.sh
 ops=$build/wasm/ops_test.wasm
 deno=web/engine/node_modules/.bin/deno
 one wasm tools/check_wasm.py "$build/wasm/bezel.wasm" "$build/gen/train.wgsl"
-one ops_node node tests/web/test_ops.mjs "$ops" --as spec-default
+one ops_node node tests/web/test_ops.mjs "$ops" --as spec,apple
 one ops_deno "$deno" run -A tests/web/test_ops.mjs "$ops"
 one app_views node tests/web/app/test_views.mjs
 one gpu_session_deno "$deno" run -A tests/web/test_gpu_session.mjs "$build/bezel"

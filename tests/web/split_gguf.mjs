@@ -1,6 +1,8 @@
-// split_gguf - a model file as the shards of one model: each has some of the tensors, the first all the metadata.
+// split_gguf - a model file as the shards of one model: each has some of the tensors, the first all
+// the metadata.
 
-const SIZES = { 0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8 }; // of the value types
+// of the value types
+const SIZES = { 0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8 };
 const U16 = 2, I32 = 5, STRING = 8, ARRAY = 9, ALIGN = 32;
 
 /** Walks the little-endian bytes of a file. */
@@ -66,10 +68,16 @@ export function splitGguf(bytes, count) {
     tensors.push({ described, offset: r.u64() });
   }
   const data = pad(r.at), order = [...tensors].sort((a, b) => a.offset - b.offset);
-  order.forEach((t, i) => (t.bytes = bytes.subarray(data + t.offset, i + 1 < order.length ? data + order[i + 1].offset : bytes.length)));
+  order.forEach((t, i) =>
+    (t.bytes = bytes.subarray(
+      data + t.offset, i + 1 < order.length ? data + order[i + 1].offset : bytes.length,
+    )));
   return Array.from({ length: count }, (_, no) => {
     const mine = tensors.filter((_, i) => i % count === no);
-    const own = [key('split.no', U16, no), key('split.count', U16, count), key('split.tensors.count', I32, nTensors)];
+    const own = [
+      key('split.no', U16, no), key('split.count', U16, count),
+      key('split.tensors.count', I32, nTensors),
+    ];
     const head = Buffer.alloc(24);
     head.write('GGUF');
     head.writeUInt32LE(3, 4);
@@ -84,6 +92,9 @@ export function splitGguf(bytes, count) {
       offset += pad(t.bytes.length);
     }
     const header = Buffer.concat(parts);
-    return Buffer.concat([header, Buffer.alloc(pad(header.length) - header.length), ...mine.flatMap((t) => [t.bytes, Buffer.alloc(pad(t.bytes.length) - t.bytes.length)])]);
+    return Buffer.concat([
+      header, Buffer.alloc(pad(header.length) - header.length),
+      ...mine.flatMap((t) => [t.bytes, Buffer.alloc(pad(t.bytes.length) - t.bytes.length)]),
+    ]);
   });
 }

@@ -1,12 +1,17 @@
-// The host of the GPU (web/engine/src/gpu/gpu.ts, adapter.ts): what it promises the core, and what it says when
-// something goes wrong. node tests/web/test_gpu.mjs
+// The host of the GPU (web/engine/src/gpu/gpu.ts, adapter.ts): what it promises the core, and what
+// it says when something goes wrong. node tests/web/test_gpu.mjs
 import fs from 'node:fs';
 
 import { bandwidth, Gpu, openDevice, profile, profiles } from '../../web/engine/dist/core.js';
 import { done, equal, ok, rejects, same, test, throws } from './check.mjs';
 import { openHarness } from './harness.mjs';
 
-const scale = (x, extra = {}) => ({ params: { n: x.length, c: 0 }, groups: 1, buffers: { w: Float32Array.of(2), x: Float32Array.from(x) }, ...extra });
+const scale = (x, extra = {}) => ({
+  params: { n: x.length, c: 0 },
+  groups: 1,
+  buffers: { w: Float32Array.of(2), x: Float32Array.from(x) },
+  ...extra,
+});
 
 /** A harness for one test. */
 async function on(options, fn) {
@@ -20,27 +25,38 @@ async function on(options, fn) {
 
 /** x += 1 as a recorded program. */
 async function counter(h, imports) {
-  const ones = imports.buffer_new(16, 1), x = imports.buffer_new(16, 1), params = imports.buffer_new(16, 2);
+  const ones = imports.buffer_new(16, 1), x = imports.buffer_new(16, 1);
+  const params = imports.buffer_new(16, 2);
   h.gpu.write(ones, 0, Float32Array.of(1, 1, 1, 1));
   h.gpu.write(params, 0, Uint32Array.of(4, 0, 0, 0));
   const pipeline = imports.pipeline_new(h.kernel('add'), 0, 0);
   const bindings = Uint32Array.of(params, 0, 0, ones, 0, 0, x, 0, 0);
-  const group = h.core.with(new Uint8Array(bindings.buffer), (p) => imports.group_new(pipeline, p, 3));
+  const group =
+    h.core.with(new Uint8Array(bindings.buffer), (p) => imports.group_new(pipeline, p, 3));
   imports.program_begin();
   imports.dispatch(pipeline, group, 1, 1, 1);
   return { x, pipeline, group, program: imports.program_end() };
 }
 
-test('every function of gpu.h is there, and the limits have its order', () => on({}, (h, imports) => {
+test('every function of gpu.h is there, and the limits have its order',
+    () => on({}, (h, imports) => {
   const header = fs.readFileSync('src/gpu/gpu.h', 'utf8');
-  same(Object.keys(imports).sort(), [...header.matchAll(/GPU_IMPORT\("(\w+)"\)/g)].map((m) => m[1]).sort());
+  same(
+    Object.keys(imports).sort(),
+    [...header.matchAll(/GPU_IMPORT\("(\w+)"\)/g)].map((m) => m[1]).sort(),
+  );
   const body = /struct gpu_limits \{([^}]*)\}/.exec(header)[1].replace(/\/\*[^]*?\*\//g, '');
-  const fields = [...body.matchAll(/uint32_t ([^;]*);/g)].flatMap((m) => m[1].split(',').map((f) => f.trim()));
+  const fields =
+    [...body.matchAll(/uint32_t ([^;]*);/g)].flatMap((m) => m[1].split(',').map((f) => f.trim()));
   const alike = { max_buffer: 'maxBuffer', max_binding: 'maxBinding' };
-  same(Object.keys(h.device.limits), fields.map((f) => alike[f] ?? f.replace(/_(\w)/g, (_, c) => c.toUpperCase())));
+  same(
+    Object.keys(h.device.limits),
+    fields.map((f) => alike[f] ?? f.replace(/_(\w)/g, (_, c) => c.toUpperCase())),
+  );
 }));
 
-test('a program can be replayed, and reads in flight come back in order', () => on({}, async (h, imports) => {
+test('a program can be replayed, and reads in flight come back in order',
+    () => on({}, async (h, imports) => {
   const { x, program } = await counter(h, imports);
   await h.gpu.ready();
   equal(h.gpu.dispatches(program), 1);
@@ -50,13 +66,15 @@ test('a program can be replayed, and reads in flight come back in order', () => 
   same(results.map((r) => new Float32Array(r.buffer)[0]), [2, 3, 4, 5, 6, 7]);
 }));
 
-test('an idle device begins with the first part of a program; one that has work is given the whole', () => on({}, async (h, imports) => {
+test('an idle device begins with the first part of a program; one that has work is given the whole',
+    () => on({}, async (h, imports) => {
   const { x, program, pipeline, group } = await counter(h, imports);
   imports.program_begin();
   for (let i = 0; i < 100; i++) imports.dispatch(pipeline, group, 1, 1, 1);
   const long = imports.program_end();
   await h.gpu.ready();
-  const { queue } = h.gpu.device, submit = queue.submit.bind(queue), results = [new Float32Array(1), new Float32Array(1)];
+  const { queue } = h.gpu.device, submit = queue.submit.bind(queue);
+  const results = [new Float32Array(1), new Float32Array(1)];
   let submits = 0;
   queue.submit = (list) => (submits++, submit(list));
   const read = (into) => ({ buffer: x, offset: 4, into: new Uint8Array(into.buffer) });
@@ -67,7 +85,8 @@ test('an idle device begins with the first part of a program; one that has work 
   same(results.map((r) => r[0]), [102, 202]);
 }));
 
-test('a program begins while it is recorded where its pipelines are there, and is run once', () => on({}, async (h, imports) => {
+test('a program begins while it is recorded where its pipelines are there, and is run once',
+    () => on({}, async (h, imports) => {
   const { x, group, pipeline } = await counter(h, imports), got = new Float32Array(1), seen = [];
   const record = () => h.gpu.beginning(() => {
     imports.program_begin();
@@ -89,7 +108,8 @@ test('a program begins while it is recorded where its pipelines are there, and i
   same(seen, [5, 10, 15]);
 }));
 
-test('a program recorded as the one before needs no new bind groups, unless a number stands for another buffer', () => on({}, async (h, imports) => {
+test('a program recorded as the one before needs no new bind groups, '
+  + 'unless a number stands for another buffer', () => on({}, async (h, imports) => {
   const { device } = h.gpu, create = device.createBindGroup.bind(device), seen = [];
   let made = 0;
   device.createBindGroup = (d) => (made++, create(d));
@@ -105,7 +125,8 @@ test('a program recorded as the one before needs no new bind groups, unless a nu
     h.gpu.write(params, 256, Uint32Array.of(4, 0, 0, 0));
     imports.program_begin();
     const bindings = Uint32Array.of(params, 256, 16, ones, 0, 0, x, 0, 0);
-    const group = h.core.with(new Uint8Array(bindings.buffer), (p) => imports.group_new(pipeline, p, 3));
+    const group =
+      h.core.with(new Uint8Array(bindings.buffer), (p) => imports.group_new(pipeline, p, 3));
     imports.dispatch(pipeline, group, 1, 1, 1);
     const program = imports.program_end(), got = new Float32Array(4);
     await h.gpu.ready();
@@ -132,7 +153,8 @@ test('copies of a program run after its dispatches', () => on({}, async (h, impo
   same([...got], [0, 0, 1, 0]);
 }));
 
-test('an override changes the kernel; a wrong one is refused with its name', () => on({}, async (h) => {
+test('an override changes the kernel; a wrong one is refused with its name',
+    () => on({}, async (h) => {
   same([...(await h.run('scale', scale([1, 2, 3], { constants: { WG: 32 } }))).x], [2, 4, 6]);
   await rejects(h.run('scale', scale([1], { constants: { WG: 1 << 20 } })), /kernel scale: /);
 }));
@@ -144,20 +166,26 @@ test('a kernel that does not compile is named, with the line', () => on({}, asyn
 }));
 
 test('bindings that do not fit are named by their kernel', () => on({}, async (h, imports) => {
-  const uniform = imports.buffer_new(16, 2), pipeline = imports.pipeline_new(h.kernel('scale'), 0, 0);
-  const bindings = Uint32Array.of(uniform, 0, 0, uniform, 0, 0, uniform, 0, 0); // a uniform as storage
+  const uniform = imports.buffer_new(16, 2);
+  const pipeline = imports.pipeline_new(h.kernel('scale'), 0, 0);
+  // a uniform as storage
+  const bindings = Uint32Array.of(uniform, 0, 0, uniform, 0, 0, uniform, 0, 0);
   imports.program_begin();
   h.core.with(new Uint8Array(bindings.buffer), (p) => imports.group_new(pipeline, p, 3));
   imports.program_end();
   await rejects(h.gpu.ready(), /^Error: kernel scale: .*usage/s);
 }));
 
-test('however many share a device, it has one listener, and an error that no scope caught reaches them all', async () => {
-  const info = await openDevice(), { device } = info, listen = device.addEventListener.bind(device), heard = [];
+test('however many share a device, it has one listener, and an error that no scope '
+  + 'caught reaches them all', async () => {
+  const info = await openDevice(), { device } = info, listen = device.addEventListener.bind(device);
+  const heard = [];
   device.addEventListener = (name, fn) => void (heard.push(name), listen(name, fn));
   const all = Array.from({ length: 12 }, () => new Gpu(info));
   same(heard, ['uncapturederror']);
-  device.dispatchEvent(Object.assign(new Event('uncapturederror'), { error: { message: 'a wrong usage' } }));
+  device.dispatchEvent(
+    Object.assign(new Event('uncapturederror'), { error: { message: 'a wrong usage' } }),
+  );
   for (const gpu of all) throws(() => gpu.check(), /^Error: a wrong usage$/);
   device.destroy();
 });
@@ -166,7 +194,8 @@ test('a dispatch past the limit is found at the first submit', () => on({}, asyn
   await rejects(h.run('scale', scale([1], { groups: [1 << 20, 1, 1] })), /dispatch|workgroup/i);
 }));
 
-test('a buffer too large is an error that a reset forgets, and so is memory that is used up', () => on({ profile: 'ios-like' }, async (h, imports) => {
+test('a buffer too large is an error that a reset forgets, and so is memory that is used up',
+    () => on({ profile: 'ios-like' }, async (h, imports) => {
   ok(imports.buffer_new(1.2e9, 1) > 0); // more than a buffer can have, less than there is in all
   await rejects(h.gpu.ready(), /a buffer of 1200000000 bytes/);
   equal(imports.buffer_new(16, 1), 0); // nothing is made after a fault
@@ -179,7 +208,8 @@ test('a buffer too large is an error that a reset forgets, and so is memory that
   same([...(await h.run('scale', scale([1, 2])))['x']], [2, 4]);
 }));
 
-test('what is freed can be made again and the count of bytes is right', () => on({}, async (h, imports) => {
+test('what is freed can be made again and the count of bytes is right',
+    () => on({}, async (h, imports) => {
   const a = imports.buffer_new(100, 1), b = imports.buffer_new(7, 2);
   equal(h.gpu.bytes, 108);
   imports.buffer_free(a);
@@ -191,7 +221,8 @@ test('what is freed can be made again and the count of bytes is right', () => on
   await h.gpu.ready();
 }));
 
-test('a lost device is one sentence, and a reset does not hide it', () => on({}, async (h, imports) => {
+test('a lost device is one sentence, and a reset does not hide it',
+    () => on({}, async (h, imports) => {
   const { x, program } = await counter(h, imports);
   await h.gpu.ready();
   h.gpu.device.destroy();
@@ -205,7 +236,8 @@ test('a lost device is one sentence, and a reset does not hide it', () => on({},
 test('a profile hides what the smaller device does not have', async () => {
   for (const name of Object.keys(profiles)) {
     const { device, limits, maxTotal } = await openDevice({ profile: name });
-    for (const [key, most] of Object.entries(profiles[name].most)) ok(limits[key] <= most, `${name} ${key}`);
+    for (const [key, most] of Object.entries(profiles[name].most))
+      ok(limits[key] <= most, `${name} ${key}`);
     equal(device.features.has('subgroups'), limits.subgroupMax > 0);
     ok(device.limits.maxStorageBufferBindingSize <= limits.maxBinding);
     equal(maxTotal, name === 'ios-like' ? 1.4e9 : Infinity);
@@ -213,8 +245,10 @@ test('a profile hides what the smaller device does not have', async () => {
   }
 });
 
-test('the bandwidth is that of the fastest reads: one that is held up makes it neither more nor less', () => on({}, async (h) => {
-  const { device } = h.gpu, newEncoder = device.createCommandEncoder.bind(device), { now } = performance;
+test('the bandwidth is that of the fastest reads: one that is held up makes it '
+  + 'neither more nor less', () => on({}, async (h) => {
+  const { device } = h.gpu, newEncoder = device.createCommandEncoder.bind(device);
+  const { now } = performance;
   let clock = 0, reads = 0, waits = 0; // a read takes a millisecond, and so does waiting
   device.createCommandEncoder = () => {
     const encoder = newEncoder(), begin = encoder.beginComputePass.bind(encoder);
@@ -227,7 +261,8 @@ test('the bandwidth is that of the fastest reads: one that is held up makes it n
   };
   device.queue.onSubmittedWorkDone = async () => {
     waits++;
-    clock += 1 + reads + (waits === 2 || waits === 11 ? 1000 : 0); // the first few reads, and the last many
+    // the first few reads, and the last many
+    clock += 1 + reads + (waits === 2 || waits === 11 ? 1000 : 0);
     reads = 0;
   };
   performance.now = () => clock;
@@ -240,7 +275,8 @@ test('the bandwidth is that of the fastest reads: one that is held up makes it n
 
 test('timestamps say which kernel took how long', () => on({}, async (h, imports) => {
   const { program } = await counter(h, imports);
-  // A browser's clock ticks every 100 us: one short dispatch may fall between two ticks, many do not.
+  // A browser's clock ticks every 100 us: one short dispatch may fall between two ticks, many do
+  // not.
   let ns = 0;
   for (let runs = 0; ns === 0 && runs < 5000; runs++) {
     const [one, ...more] = await profile(h.gpu, program);

@@ -1,5 +1,5 @@
-// Bringing a model to the GPU: what it takes is known before, what does not fit is told, loads can be cancelled
-// at any moment, and the module's memory stays small.
+// Bringing a model to the GPU: what it takes is known before, what does not fit is told, loads can
+// be cancelled at any moment, and the module's memory stays small.
 //
 //   node tests/web/test_gpu_load.mjs build/bezel [part of a test's name]
 import { execFileSync } from 'node:child_process';
@@ -7,7 +7,9 @@ import fs from 'node:fs';
 import os from 'node:os';
 import { join } from 'node:path';
 
-import { Core, Gpu, GpuEngine, GpuModel, estimate, fileSource, loadWasm, memorySource, openDevice } from '../../web/engine/dist/core.js';
+import {
+  Core, Gpu, GpuEngine, GpuModel, estimate, fileSource, loadWasm, memorySource, openDevice,
+} from '../../web/engine/dist/core.js';
 import { RESERVE } from '../../web/engine/dist/engine/boundary.js';
 import { done, equal, ok, rejects, same, test } from './check.mjs';
 import { patch } from './patch.mjs';
@@ -25,7 +27,11 @@ async function fresh(fn, on = device) {
   const live = core.exports.bz_wasm_live();
   const result = await fn(core, gpu);
   equal(gpu.bytes, 0, 'bytes left on the device');
-  ok(core.exports.bz_wasm_live() - live <= 1, `${core.exports.bz_wasm_live() - live} allocations are left`); // the last result
+  // the last result
+  ok(
+    core.exports.bz_wasm_live() - live <= 1,
+    `${core.exports.bz_wasm_live() - live} allocations are left`,
+  );
   return result;
 }
 
@@ -53,17 +59,21 @@ async function watched(path) {
 async function answer(engine) {
   const session = engine.session(64, 8), logits = [], drawn = [];
   await session.feed(ids, ids.length, (_, row) => logits.push(row.slice()));
-  for await (const { id } of session.generate({ temperature: 0, n_max: 6, ignore_end: true })) drawn.push(id);
+  for await (const { id } of session.generate({ temperature: 0, n_max: 6, ignore_end: true }))
+    drawn.push(id);
   session.close();
   return { logits, drawn };
 }
 
-const worst = (a, b) => a.reduce((w, row, i) => Math.max(w, row.reduce((v, x, j) => Math.max(v, Math.abs(x - b[i][j])), 0)), 0);
+const worst = (a, b) => a.reduce(
+  (w, row, i) => Math.max(w, row.reduce((v, x, j) => Math.max(v, Math.abs(x - b[i][j])), 0)), 0,
+);
 
 // ---- the estimate ----
 
 const configs = [
-  ...['tiny-e2b', 'tiny-e4b', 'tiny-dense', 'tiny-moe', 'tiny-moe-split'].map((shape) => [shape, () => synth(shape)]),
+  ...['tiny-e2b', 'tiny-e4b', 'tiny-dense', 'tiny-moe', 'tiny-moe-split'].map((shape) =>
+    [shape, () => synth(shape)]),
   ['a mix of f16', () => synth('tiny-e2b', '--quant', 'f16')],
   ['tiny', () => 'models/tiny.q8_0.gguf'],
   ['tiny-moe', () => 'models/tiny-moe.q8_0.gguf'],
@@ -71,16 +81,24 @@ const configs = [
 for (const [name, path] of configs) {
   test(`${name}: what is allocated is what was estimated`, () => fresh(async (core, gpu) => {
     const sources = [await fileSource(path())];
-    for (const options of [{ context: 100, batch: 16 }, { context: 700, batch: 64, cache: 'f16', table: 'source' }]) {
+    for (const options of [
+      { context: 100, batch: 16 }, { context: 700, batch: 64, cache: 'f16', table: 'source' },
+    ]) {
       const before = estimate(core, sources, options);
       equal(gpu.bytes, 0, 'an estimate allocates nothing');
       const engine = await GpuEngine.open(core, sources, options);
       const session = engine.session(options.context);
       equal(gpu.bytes, before.weights + before.cache + before.scratch);
-      same(engine.memory, { weights: before.weights, cache: before.cache, scratch: before.scratch });
+      same(engine.memory, {
+        weights: before.weights, cache: before.cache, scratch: before.scratch,
+      });
       await engine.whole();
       equal(engine.needsRows, before.table === 'source');
-      equal(gpu.bytes, before.weights + before.cache + before.scratch, 'a table that comes later was counted');
+      equal(
+        gpu.bytes,
+        before.weights + before.cache + before.scratch,
+        'a table that comes later was counted',
+      );
       session.close();
       engine.close();
     }
@@ -97,25 +115,37 @@ test('steps take no more than the estimate allows them', () => fresh(async (core
   engine.close();
 }));
 
-test('the largest context is the largest: one token more does not fit', () => fresh(async (core) => {
+test('the largest context is the largest: one token more does not fit',
+    () => fresh(async (core) => {
   const sources = [await fileSource('models/tiny.q8_0.gguf')];
   const whole = estimate(core, sources, { context: 1000 });
   equal(whole.largestContext, 2048, 'where there is room it is what the model was trained for');
-  const budget = whole.total - 1, less = estimate(core, sources, { context: 1000, budget, table: 'gpu' });
+  const budget = whole.total - 1;
+  const less = estimate(core, sources, { context: 1000, budget, table: 'gpu' });
   equal(less.missing, 1);
   ok(!less.fits && less.largestContext > 0 && less.largestContext < 1000);
   ok(estimate(core, sources, { context: less.largestContext, budget, table: 'gpu' }).fits);
   ok(!estimate(core, sources, { context: less.largestContext + 1, budget, table: 'gpu' }).fits);
 }));
 
-test('a model that does not fit says by how much and what would, before its weights are read', () => fresh(async (core) => {
+test('a model that does not fit says by how much and what would, before its weights are read',
+    () => fresh(async (core) => {
   const source = await watched('models/tiny-moe.q8_0.gguf');
-  const { total, weights, largestContext } = estimate(core, [source], { context: 2048, budget: 12e6 });
+  const { total, weights, largestContext } =
+    estimate(core, [source], { context: 2048, budget: 12e6 });
   ok(largestContext > 0 && largestContext < 2048);
   const before = source.bytes;
-  const fails = (options, sentence) => rejects(GpuEngine.open(core, [source], options), { kind: 'memory', message: sentence });
+  const fails = (options, sentence) =>
+    rejects(GpuEngine.open(core, [source], options), { kind: 'memory', message: sentence });
   const more = ((total - 12e6) / 1e6).toPrecision(3);
-  await fails({ context: 2048, budget: 12e6 }, new RegExp(`^this model needs .* MB of graphics memory for a context of 2048 tokens \\(weights .*, cache .*, scratch .*\\), ${more} MB more than the 12.0 MB there are; a context of ${largestContext} tokens would fit$`));
+  await fails(
+    { context: 2048, budget: 12e6 },
+    new RegExp(
+      `^this model needs .* MB of graphics memory for a context of 2048 tokens \\(weights .*, `
+        + `cache .*, scratch .*\\), ${more} MB more than the 12.0 MB there are; `
+        + `a context of ${largestContext} tokens would fit$`,
+    ),
+  );
   await fails({ context: 2048, budget: 1e6 }, /; no context is short enough to fit$/);
   ok(source.bytes - before < weights / 2, 'only the header and the vectors are read');
   const engine = await GpuEngine.open(core, [source], { context: largestContext, budget: 12e6 });
@@ -137,9 +167,11 @@ function rejectsSync(fn, sentence) {
 
 // ---- the table in the file ----
 
-test('the per-layer embedding table stays in the file when only the rest fits, and the answers are the same', () => fresh(async (core) => {
+test('the per-layer embedding table stays in the file when only the rest fits, '
+  + 'and the answers are the same', () => fresh(async (core) => {
   const sources = [await fileSource(MODEL)], options = { context: 64, batch: 8 };
-  const there = estimate(core, sources, options), left = estimate(core, sources, { ...options, table: 'source' });
+  const there = estimate(core, sources, options);
+  const left = estimate(core, sources, { ...options, table: 'source' });
   same([there.table, left.table], ['gpu', 'source']);
   ok(left.weights < there.weights);
   const answers = [];
@@ -150,20 +182,28 @@ test('the per-layer embedding table stays in the file when only the rest fits, a
     answers.push(await answer(engine));
     engine.close();
   }
-  ok(worst(answers[0].logits, answers[1].logits) < 1e-5, `${worst(answers[0].logits, answers[1].logits)}`);
+  ok(
+    worst(answers[0].logits, answers[1].logits) < 1e-5,
+    `${worst(answers[0].logits, answers[1].logits)}`,
+  );
   same(answers[0].drawn, answers[1].drawn);
 }));
 
 // ---- loading ----
 
-/** The same device as one that is not software: it takes windows as they are, and cuts them itself. */
+/** The same device as one that is not software: it takes windows as they are, and cuts them
+ *  itself. */
 const cutting = { ...device, software: false };
 const ways = [['through the core', device], ['placed by the device', cutting]];
 
 test('shards, in any order, are one model', () => fresh(async (core) => {
-  const whole = fs.readFileSync(MODEL), shards = splitGguf(whole, 3).map((bytes, i) => memorySource(`part ${i}`, new Uint8Array(bytes)));
+  const whole = fs.readFileSync(MODEL);
+  const shards =
+    splitGguf(whole, 3).map((bytes, i) => memorySource(`part ${i}`, new Uint8Array(bytes)));
   const answers = [];
-  for (const sources of [[memorySource('whole', new Uint8Array(whole))], [shards[1], shards[2], shards[0]]]) {
+  for (const sources of [
+    [memorySource('whole', new Uint8Array(whole))], [shards[1], shards[2], shards[0]],
+  ]) {
     const engine = await GpuEngine.open(core, sources, { context: 64, batch: 8 });
     answers.push(await answer(engine));
     engine.close();
@@ -171,9 +211,11 @@ test('shards, in any order, are one model', () => fresh(async (core) => {
   same(answers[1], answers[0]);
 }));
 
-test('a file\'s header is read while the device is opened, and forgotten when the weights come', async () => {
+test('a file\'s header is read while the device is opened, and forgotten when the weights come',
+    async () => {
   const folder = fs.mkdtempSync(join(os.tmpdir(), 'bezel-load-')), path = join(folder, 'changing');
-  const source = (fs.writeFileSync(path, 'before'), await fileSource(path)), bytes = new Uint8Array(4);
+  const source = (fs.writeFileSync(path, 'before'), await fileSource(path));
+  const bytes = new Uint8Array(4);
   const text = () => (source.read(2, bytes), Buffer.from(bytes).toString());
   await source.readHead();
   fs.writeFileSync(path, 'behind');
@@ -185,9 +227,15 @@ test('a file\'s header is read while the device is opened, and forgotten when th
   rejectsSync(text, /is shorter than it was/);
   source.close();
   fs.rmSync(folder, { recursive: true });
-  const order = [], file = await fileSource(MODEL), told = (name, work) => (...of) => (order.includes(name) || order.push(name), work(...of));
-  const watching = { ...file, readHead: told('readHead', file.readHead), read: told('read', file.read), readAsync: told('readAsync', file.readAsync) };
-  const model = await GpuModel.open(Promise.resolve(wasm), told('device', () => openDevice({})), [watching], { selfTest: false });
+  const order = [], file = await fileSource(MODEL);
+  const told = (name, work) => (...of) => (order.includes(name) || order.push(name), work(...of));
+  const watching = {
+    ...file, readHead: told('readHead', file.readHead), read: told('read', file.read),
+    readAsync: told('readAsync', file.readAsync),
+  };
+  const model = await GpuModel.open(
+    Promise.resolve(wasm), told('device', () => openDevice({})), [watching], { selfTest: false },
+  );
   same(order, ['readHead', 'device', 'read', 'readAsync']);
   model.close();
   file.close();
@@ -195,7 +243,9 @@ test('a file\'s header is read while the device is opened, and forgotten when th
 
 test('a load tells its phases in order, and all bytes', () => fresh(async (core) => {
   const seen = [];
-  const engine = await GpuEngine.open(core, [await fileSource(MODEL)], { selfTest: true, onProgress: (p) => seen.push(p) });
+  const engine = await GpuEngine.open(core, [await fileSource(MODEL)], {
+    selfTest: true, onProgress: (p) => seen.push(p),
+  });
   const phases = [...new Set(seen.map((p) => p.phase))];
   same(phases, ['open', 'weights', 'kernels', 'selftest', 'ready']);
   for (const phase of phases) {
@@ -207,7 +257,8 @@ test('a load tells its phases in order, and all bytes', () => fresh(async (core)
 }));
 
 test('the kernels of a router and its experts are tested, and right', () => fresh(async (core) => {
-  const engine = await GpuEngine.open(core, [await fileSource('models/tiny-moe.q8_0.gguf')], { selfTest: true });
+  const engine =
+    await GpuEngine.open(core, [await fileSource('models/tiny-moe.q8_0.gguf')], { selfTest: true });
   await engine.proof.all();
   const of = engine.device.selfTest.filter(({ kernel }) => /^(router|experts)/.test(kernel));
   ok(of.some(({ kernel }) => kernel.startsWith('router_scores')));
@@ -235,15 +286,21 @@ for (const [way, on] of ways) {
   test(`${way}: a load is cancelled at any moment, promptly, and leaves nothing`, async () => {
     const reason = new Error('enough');
     // Once to the end, so that the kernels are compiled.
-    await fresh(async (core) => (await GpuEngine.open(core, [await fileSource(MODEL)], { selfTest: true })).close(), on);
+    await fresh(
+      async (core) =>
+        (await GpuEngine.open(core, [await fileSource(MODEL)], { selfTest: true })).close(),
+      on,
+    );
     for (const phase of ['open', 'weights', 'kernels', 'selftest']) {
       for (let at = 0, more = true; more; at++) {
         await fresh(async (core) => {
           const stop = new AbortController(), source = await fileSource(MODEL), told = [];
-          const open = GpuEngine.open(core, [source], { selfTest: true, signal: stop.signal, onProgress: (p) => {
+          const onProgress = (p) => {
             told.push(p.phase);
             if (told.filter((t) => t === phase).length === at + 1) stop.abort(reason);
-          } });
+          };
+          const open =
+            GpuEngine.open(core, [source], { selfTest: true, signal: stop.signal, onProgress });
           try {
             (await open).close();
             more = false; // there was no such moment
@@ -258,48 +315,80 @@ for (const [way, on] of ways) {
   });
 
   test(`${way}: a read that never ends does not hold up a cancel`, () => fresh(async (core) => {
-    const stop = new AbortController(), source = await fileSource('models/tiny.q8_0.gguf'), reason = new Error('enough');
-    const stuck = { name: source.name, size: source.size, read: source.read, close: source.close, readAsync: () => new Promise(() => setTimeout(() => stop.abort(reason), 10)) };
+    const stop = new AbortController(), source = await fileSource('models/tiny.q8_0.gguf');
+    const reason = new Error('enough');
+    const stuck = {
+      name: source.name,
+      size: source.size,
+      read: source.read,
+      close: source.close,
+      readAsync: () => new Promise(() => setTimeout(() => stop.abort(reason), 10)),
+    };
     await rejects(GpuEngine.open(core, [stuck], { signal: stop.signal, selfTest: false }), reason);
   }, on));
 
-  test(`${way}: a read that fails, and a file that has become shorter, are told and leave nothing`, () => fresh(async (core) => {
+  test(`${way}: a read that fails, and a file that has become shorter, `
+    + 'are told and leave nothing', () => fresh(async (core) => {
     const source = await fileSource('models/tiny.q8_0.gguf');
     let left = 3;
-    const broken = { name: source.name, size: source.size, read: source.read, close: source.close, readAsync: async (offset, dst) => {
+    const { name, size, read, close } = source;
+    const readAsync = async (offset, dst) => {
       if (left-- === 0) throw new Error('the disk is gone');
       await source.readAsync(offset, dst);
-    } };
+    };
+    const broken = { name, size, read, close, readAsync };
     await rejects(GpuEngine.open(core, [broken], { selfTest: false }), /the disk is gone/);
-    const folder = fs.mkdtempSync(join(os.tmpdir(), 'bezel-load-')), cut = join(folder, 'short.gguf');
+    const folder = fs.mkdtempSync(join(os.tmpdir(), 'bezel-load-'));
+    const cut = join(folder, 'short.gguf');
     fs.copyFileSync('models/tiny.q8_0.gguf', cut);
-    const short = await fileSource(cut), late = { ...short, readAsync: (offset, dst) => (fs.truncateSync(cut, Math.floor(short.size / 2)), short.readAsync(offset, dst)) };
+    const short = await fileSource(cut);
+    const late = {
+      ...short,
+      readAsync: (offset, dst) =>
+        (fs.truncateSync(cut, Math.floor(short.size / 2)), short.readAsync(offset, dst)),
+    };
     await rejects(GpuEngine.open(core, [late], { selfTest: false }), /is shorter than it was/);
     fs.rmSync(folder, { recursive: true });
   }, on));
 }
 
-test('a vocabulary that is found wrong while weights are on their way ends the load with its sentence, and nothing is left', () => fresh(async (core) => {
+test('a vocabulary that is found wrong while weights are on their way ends the load with its '
+  + 'sentence, and nothing is left', () => fresh(async (core) => {
   /** The file with one byte changed, so far behind the place where the key's name begins. */
   const changed = (key, after, byte) => {
     const bytes = fs.readFileSync('models/tiny.q8_0.gguf');
     bytes[bytes.indexOf(key) + key.length + after] = byte;
     return memorySource('changed.gguf', bytes);
   };
-  const array = 4 + 4 + 8; // its type, that of the elements, how many there are; the first merge has its space behind its length and three bytes
+  // its type, that of the elements, how many there are; the first merge has its space behind its
+  // length and three bytes
+  const array = 4 + 4 + 8;
   for (const [source, sentence] of [
-    [changed('tokenizer.ggml.token_type', array, 9), /: changed.gguf: tokenizer.ggml.token_type has no type from 1 to 6 for token 0$/],
-    [changed('tokenizer.ggml.merges', array + 8 + 3, 0x61), /: changed.gguf: merge 0 of tokenizer.ggml.merges is not two pieces/],
+    [
+      changed('tokenizer.ggml.token_type', array, 9),
+      /: changed.gguf: tokenizer.ggml.token_type has no type from 1 to 6 for token 0$/,
+    ],
+    [
+      changed('tokenizer.ggml.merges', array + 8 + 3, 0x61),
+      /: changed.gguf: merge 0 of tokenizer.ggml.merges is not two pieces/,
+    ],
   ]) {
     const phases = [];
     ok(estimate(core, [source]).fits);
-    await rejects(GpuEngine.open(core, [source], { selfTest: false, onProgress: ({ phase }) => phases.push(phase) }), sentence);
+    await rejects(
+      GpuEngine.open(core, [source], {
+        selfTest: false, onProgress: ({ phase }) => phases.push(phase),
+      }),
+      sentence,
+    );
     ok(phases.includes('weights') && !phases.includes('ready'), phases.join());
   }
 }));
 
-test('memory that the system still writes to is there until it has, even when the load was cancelled', () => fresh(async (core) => {
-  const stop = new AbortController(), source = await fileSource('models/tiny.q8_0.gguf'), reason = new Error('enough');
+test('memory that the system still writes to is there until it has, '
+  + 'even when the load was cancelled', () => fresh(async (core) => {
+  const stop = new AbortController(), source = await fileSource('models/tiny.q8_0.gguf');
+  const reason = new Error('enough');
   let written = 0, begun = 0;
   const slow = { ...source, readAsync: async (offset, dst) => {
     if (++begun === 3) stop.abort(reason);
@@ -311,11 +400,14 @@ test('memory that the system still writes to is there until it has, even when th
   ok(begun >= 3 && written === begun, `${written} of ${begun} reads found their memory`);
 }, cutting));
 
-test('the first windows are read before buffers are made, and all are there when the load is over', () => fresh(async (core, gpu) => {
+test('the first windows are read before buffers are made, and all are there when the load is over',
+    () => fresh(async (core, gpu) => {
   const source = await fileSource('models/tiny.q8_0.gguf'), make = device.device.createBuffer;
   let made = 0, atFirstRead;
   device.device.createBuffer = (o) => (made++, make.call(device.device, o));
-  const watched = { ...source, readAsync: (offset, dst) => (atFirstRead ??= made, source.readAsync(offset, dst)) };
+  const watched = {
+    ...source, readAsync: (offset, dst) => (atFirstRead ??= made, source.readAsync(offset, dst)),
+  };
   try {
     const engine = await GpuEngine.open(core, [watched], { selfTest: false }), loaded = made;
     equal(gpu.makeCounted(0), true, 'none is left to be made');
@@ -327,21 +419,25 @@ test('the first windows are read before buffers are made, and all are there when
 }));
 
 test('a device that is lost while weights are placed ends the load with its words', async () => {
-  const own = { ...(await openDevice({})), software: false }, source = await fileSource('models/tiny.q8_0.gguf');
+  const own = { ...(await openDevice({})), software: false };
+  const source = await fileSource('models/tiny.q8_0.gguf');
   let reads = 0;
-  const slow = { name: source.name, size: source.size, read: source.read, close: source.close, readAsync: async (offset, dst) => {
+  const { name, size, read, close } = source;
+  const readAsync = async (offset, dst) => {
     const bytes = new Uint8Array(dst.length);
     await source.readAsync(offset, bytes);
     if (++reads === 5) own.device.destroy();
     if (dst.length) dst.set(bytes);
-  } };
+  };
+  const slow = { name, size, read, close, readAsync };
   const gpu = new Gpu(own), core = await Core.load(wasm, gpu);
   await rejects(GpuEngine.open(core, [slow], { selfTest: false }), /the graphics device was lost/);
 });
 
 /** The device says that it has no room for the n-th buffer from now on. */
 async function full(n, fn) {
-  const d = device.device, push = d.pushErrorScope.bind(d), pop = d.popErrorScope.bind(d), filters = [];
+  const d = device.device, push = d.pushErrorScope.bind(d), pop = d.popErrorScope.bind(d);
+  const filters = [];
   d.pushErrorScope = (filter) => void (filters.push(filter), push(filter));
   d.popErrorScope = () => {
     const refuses = filters.pop() === 'out-of-memory' && n-- === 0;
@@ -354,9 +450,17 @@ async function full(n, fn) {
   }
 }
 
-test('memory that the device does not have is one sentence, and the device can be used afterwards', () => fresh(async (core, gpu) => {
+test('memory that the device does not have is one sentence, and the device can be used afterwards',
+    () => fresh(async (core, gpu) => {
   const sources = [await fileSource(MODEL)], options = { context: 64, batch: 8 };
-  await full(20, () => rejects(GpuEngine.open(core, sources, { ...options, table: 'gpu' }), { kind: 'memory', message: /^this model needs .* MB of graphics memory, and .* has less \(out of graphics memory: \d+ bytes: no room\)$/ }));
+  await full(
+    20,
+    () => rejects(GpuEngine.open(core, sources, { ...options, table: 'gpu' }), {
+      kind: 'memory',
+      message: new RegExp('^this model needs .* MB of graphics memory, and .* has less '
+        + '\\(out of graphics memory: \\d+ bytes: no room\\)$'),
+    }),
+  );
   equal(gpu.bytes, 0);
   await full(20, async () => {
     const engine = await GpuEngine.open(core, sources, options);
@@ -386,7 +490,8 @@ test('the module\'s memory stays below 64 MiB, whatever the size of the model', 
     const engine = await GpuEngine.open(core, [await fileSource(path)], { context: 4096 });
     await engine.whole();
     ok(written > 150e6, `${written} bytes are written`);
-    ok(core.memory.buffer.byteLength <= 40 << 20, `${core.memory.buffer.byteLength} bytes`); // a vocabulary four times as large takes 25 MiB more
+    // a vocabulary four times as large takes 25 MiB more
+    ok(core.memory.buffer.byteLength <= 40 << 20, `${core.memory.buffer.byteLength} bytes`);
     engine.close();
   }, own);
   own.device.destroy();
@@ -397,7 +502,9 @@ test('weights larger than a binding are cut, and nothing else changes', async ()
   for (const most of [1 << 30, 1 << 20]) {
     const small = { ...device, limits: { ...device.limits, maxBinding: most, maxBuffer: most } };
     await fresh(async (core) => {
-      const engine = await GpuEngine.open(core, [await fileSource('models/tiny.q8_0.gguf')], { context: 64, batch: 8 });
+      const engine = await GpuEngine.open(
+        core, [await fileSource('models/tiny.q8_0.gguf')], { context: 64, batch: 8 },
+      );
       const session = engine.session(64, 8);
       dispatches.push((await session.profile(ids.subarray(0, 1), false)).dispatches);
       session.close();
@@ -414,9 +521,13 @@ test('weights larger than a binding are cut, and nothing else changes', async ()
 /** What is in the buffers of the weights, in the order in which they were made. */
 async function weightsOn(on, source, options) {
   return fresh(async (core, gpu) => {
-    const engine = await GpuEngine.open(core, [source], { context: 64, batch: 8, selfTest: false, table: 'gpu', ...options }), all = [], placed = gpu.submits;
+    const engine = await GpuEngine.open(core, [source], {
+      context: 64, batch: 8, selfTest: false, table: 'gpu', ...options,
+    });
+    const all = [], placed = gpu.submits;
     let n = 0;
-    for (let b = 1; n < engine.estimate.weights; b++) { // numbers are given in order; a few small ones are no weights
+    // numbers are given in order; a few small ones are no weights
+    for (let b = 1; n < engine.estimate.weights; b++) {
       const { size } = gpu.buffers.get(b), bytes = new Uint8Array(size);
       await gpu.read(b, 0, bytes);
       all.push(bytes);
@@ -435,21 +546,32 @@ for (const [name, path] of [
   ['experts', () => synth('tiny-moe', '--quant', 'q6_k')],
   ['f16', () => synth('tiny-e2b', '--quant', 'f16')],
 ]) {
-  test(`${name}: what the device cuts is what the core cuts, byte for byte, in one buffer or in parts`, async () => {
+  test(`${name}: what the device cuts is what the core cuts, byte for byte, `
+    + 'in one buffer or in parts', async () => {
     for (const most of [1 << 30, 1 << 20]) {
-      const limits = { ...device.limits, maxBinding: most, maxBuffer: most }, source = await fileSource(path());
-      const { all: want } = await weightsOn({ ...device, limits }, source), { all: got, placed } = await weightsOn({ ...cutting, limits }, source);
+      const limits = { ...device.limits, maxBinding: most, maxBuffer: most };
+      const source = await fileSource(path());
+      const { all: want } = await weightsOn({ ...device, limits }, source);
+      const { all: got, placed } = await weightsOn({ ...cutting, limits }, source);
       equal(got.length, want.length);
-      ok(placed > 0 && placed < want.length, `${placed} windows for ${want.length} buffers: what lies together comes together`);
-      got.forEach((bytes, i) => ok(Buffer.compare(bytes, want[i]) === 0, `buffer ${i} of ${want.length} differs`));
+      ok(
+        placed > 0 && placed < want.length,
+        `${placed} windows for ${want.length} buffers: what lies together comes together`,
+      );
+      got.forEach((bytes, i) =>
+        ok(Buffer.compare(bytes, want[i]) === 0, `buffer ${i} of ${want.length} differs`));
     }
   });
 }
 
 // ---- tiers ----
 
-/** A device with wide workgroups, as large GPUs are. */
-const large = { ...device, limits: { ...device.limits, subgroupMax: 8 } };
+/** A device with wide workgroups, as large GPUs are: one that multiplies int8, and one that does
+ *  not. */
+const as = (profile) => ({
+  ...device, names: { ...device.names, profile }, limits: { ...device.limits, subgroupMax: 8 },
+});
+const large = as('nvidia'), floats = as('apple');
 
 for (const [name, path, options, on] of [
   ['e2b', MODEL, {}],
@@ -458,9 +580,15 @@ for (const [name, path, options, on] of [
   ['a wide model on a large device', synth('tiny-wide'), {}, large],
   ['the widest on a large device', synth('tiny-widest'), {}, large],
   ['experts on a large device', 'models/tiny-moe.q8_0.gguf', {}, large],
+  ['a wide model on a device of floats', synth('tiny-wide'), {}, floats],
+  ['the widest on a device of floats', synth('tiny-widest'), {}, floats],
+  ['experts on a device of floats', 'models/tiny-moe.q8_0.gguf', {}, floats],
 ]) {
-  test(`${name}: every kernel that the model uses is tested, and right`, () => fresh(async (core, gpu) => {
-    const engine = await GpuEngine.open(core, [await fileSource(path)], { ...options, context: 64, batch: 16, selfTest: true });
+  test(`${name}: every kernel that the model uses `
+    + 'is tested, and right', () => fresh(async (core, gpu) => {
+    const engine = await GpuEngine.open(core, [await fileSource(path)], {
+      ...options, context: 64, batch: 16, selfTest: true,
+    });
     await engine.proof.all();
     const { selfTest, tier } = engine.device, session = engine.session(64, 16);
     same(selfTest.filter((t) => !t.ok || t.reason), []);
@@ -478,101 +606,164 @@ for (const [name, path, options, on] of [
 }
 
 /** Such a device whose compiler has nothing to do, for what is recorded and never run. */
-const idle = { ...large, device: new Proxy(device.device, { get: (of, key) => (key === 'createComputePipelineAsync' ? async () => ({}) : typeof of[key] === 'function' ? of[key].bind(of) : of[key]) }) };
+const idle = {
+  ...large,
+  device: new Proxy(device.device, {
+    get: (of, key) =>
+      (key === 'createComputePipelineAsync'
+        ? async () => ({})
+        : typeof of[key] === 'function' ? of[key].bind(of) : of[key]),
+  }),
+};
 
-test('rows are shared out among the processors of a large device: 5,376 by teams of three', () => fresh(async (core, gpu) => {
-  const engine = await GpuEngine.open(core, [await fileSource(synth('tiny-widest'))], { context: 64, batch: 16, selfTest: false });
-  const session = engine.session(64, 16), x = core.exports, program = core.check(x.bz_wasm_gpu_record(session.ptr, 1, 1, 64));
-  // Down's 512 columns are 16 lanes' units, so a workgroup of 128 threads has eight teams: 24 rows of the matrix, or with four rows a team 32.
-  const grids = gpu.listing(x.bz_wasm_gpu_program_number(program)).filter(({ kernel }) => kernel.startsWith('linear_digits')).map(({ grid }) => grid[0]);
+test('rows are shared out among the processors of a large device: 5,376 by teams of three',
+    () => fresh(async (core, gpu) => {
+  const engine = await GpuEngine.open(core, [await fileSource(synth('tiny-widest'))], {
+    context: 64, batch: 16, selfTest: false,
+  });
+  const session = engine.session(64, 16), x = core.exports;
+  const program = core.check(x.bz_wasm_gpu_record(session.ptr, 1, 1, 64));
+  // Down's 512 columns are 16 lanes' units, so a workgroup of 128 threads has eight teams: 24 rows
+  // of the matrix, or with four rows a team 32.
+  const grids = gpu.listing(x.bz_wasm_gpu_program_number(program))
+    .filter(({ kernel }) => /^linear(_bare)?\[.*int8/.test(kernel))
+    .map(({ grid }) => grid[0]);
   ok(grids.includes(5376 / 24) && !grids.includes(5376 / 32), grids.join());
   x.bz_wasm_gpu_program_free(program);
   session.close();
   engine.close();
 }, idle));
 
-test('where there is room for a long text, the pipelines of a short one are asked for too', () => fresh(async (core, gpu) => {
-  const engine = await GpuEngine.open(core, [await fileSource(synth('tiny-e2b'))], { context: 4096, batch: 16, selfTest: false });
-  const session = engine.session(4096, 16), x = core.exports, free = (program) => x.bz_wasm_gpu_program_free(core.check(program));
+test('where there is room for a long text, the pipelines of a short one are asked for too',
+    () => fresh(async (core, gpu) => {
+  const engine = await GpuEngine.open(core, [await fileSource(synth('tiny-e2b'))], {
+    context: 4096, batch: 16, selfTest: false,
+  });
+  const session = engine.session(4096, 16), x = core.exports;
+  const free = (program) => x.bz_wasm_gpu_program_free(core.check(program));
   ok(x.bz_wasm_gpu_reserve(session.ptr, RESERVE.all) >= 0);
   const asked = gpu.pipelinesAsked;
   ok(asked > 0);
   free(x.bz_wasm_gpu_record(session.ptr, 12, 1, 12)); // the first prompt
-  for (const [rows, horizon] of [[12, 12], [2, 128], [1, 128], [1, 4096]]) free(x.bz_wasm_gpu_record(session.ptr, rows, 1, horizon));
+  for (const [rows, horizon] of [[12, 12], [2, 128], [1, 128], [1, 4096]])
+    free(x.bz_wasm_gpu_record(session.ptr, rows, 1, horizon));
   equal(gpu.pipelinesAsked, asked, 'no step needs a pipeline that was not there');
   session.close();
   engine.close();
 }, idle));
 
-test('a load asks for what the first prompt needs, then for what its tokens do, and what is noted meanwhile is all that a long text needs', () => fresh(async (core, gpu) => {
-  const engine = await GpuEngine.open(core, [await fileSource(synth('tiny-e2b'))], { context: 4096, batch: 64, selfTest: false });
-  const session = engine.session(4096, 64), x = core.exports, free = (program) => x.bz_wasm_gpu_program_free(core.check(program));
+test('a load asks for what the first prompt needs, then for what its tokens do, '
+  + 'and what is noted meanwhile is all that a long text needs', () => fresh(async (core, gpu) => {
+  const engine = await GpuEngine.open(core, [await fileSource(synth('tiny-e2b'))], {
+    context: 4096, batch: 64, selfTest: false,
+  });
+  const session = engine.session(4096, 64), x = core.exports;
+  const free = (program) => x.bz_wasm_gpu_program_free(core.check(program));
   const bytes = x.bz_wasm_gpu_reserve(session.ptr, RESERVE.bytes), before = gpu.bytes;
   equal(x.bz_wasm_gpu_reserve(session.ptr, RESERVE.first), bytes);
   equal(gpu.bytes, before, 'what is asked for takes no more');
   const first = gpu.pipelinesAsked;
   for (const rows of [8, 20, 32]) free(x.bz_wasm_gpu_record(session.ptr, rows, 1, rows));
-  const draw = core.with('{"temperature":1}', (p, n) => core.check(x.bz_wasm_gpu_draw_open(session.ptr, p, n, 0, 0)));
+  const draw = core.with('{"temperature":1}', (p, n) =>
+    core.check(x.bz_wasm_gpu_draw_open(session.ptr, p, n, 0, 0)));
   free(x.bz_wasm_gpu_record_draw(session.ptr, draw));
   x.bz_wasm_gpu_draw_close(draw);
   equal(gpu.pipelinesAsked, first, 'a text begins with what was asked for');
-  const unproven = (rows, logits, horizon) => x.bz_wasm_gpu_unproven(session.ptr, rows, logits, horizon, RESERVE.first, RESERVE.all);
-  same([unproven(8, 1, 20), unproven(1, 1, 4096), unproven(8, 8, 8), unproven(3, 1, 3)], [RESERVE.first, RESERVE.all, RESERVE.first, RESERVE.all], 'nothing was tested here');
+  const unproven = (rows, logits, horizon) =>
+    x.bz_wasm_gpu_unproven(session.ptr, rows, logits, horizon, RESERVE.first, RESERVE.all);
+  same(
+    [unproven(8, 1, 20), unproven(1, 1, 4096), unproven(8, 8, 8), unproven(3, 1, 3)],
+    [RESERVE.first, RESERVE.all, RESERVE.first, RESERVE.all],
+    'nothing was tested here',
+  );
   equal(gpu.pipelinesAsked, first, 'to look asks for nothing');
   x.bz_wasm_gpu_ask_noted(engine.ptr, RESERVE.steps);
   const steps = gpu.pipelinesAsked;
   ok(steps > first, `${first} of ${steps}`);
   equal(unproven(1, 1, 128), RESERVE.steps);
-  for (const [rows, horizon] of [[8, 40], [20, 128], [32, 100], [1, 33], [1, 128]]) free(x.bz_wasm_gpu_record(session.ptr, rows, 1, horizon));
+  for (const [rows, horizon] of [[8, 40], [20, 128], [32, 100], [1, 33], [1, 128]])
+    free(x.bz_wasm_gpu_record(session.ptr, rows, 1, horizon));
   equal(gpu.pipelinesAsked, steps, 'a text goes on with what was asked for then');
   x.bz_wasm_gpu_ask_noted(engine.ptr, RESERVE.all);
   const all = gpu.pipelinesAsked;
   ok(all > steps, `${steps} of ${all}`);
-  for (const [rows, logits, horizon] of [[64, 0, 4096], [8, 8, 4096], [3, 1, 20], [6, 1, 4000], [1, 1, 4096]]) free(x.bz_wasm_gpu_record(session.ptr, rows, logits, horizon));
+  for (const [rows, logits, horizon] of [
+    [64, 0, 4096], [8, 8, 4096], [3, 1, 20], [6, 1, 4000], [1, 1, 4096],
+  ])
+    free(x.bz_wasm_gpu_record(session.ptr, rows, logits, horizon));
   x.bz_wasm_gpu_reserve(session.ptr, RESERVE.all);
   equal(gpu.pipelinesAsked, all, 'no step needs a pipeline that was not there');
   x.bz_wasm_gpu_ask_noted(engine.ptr, RESERVE.rest);
   const rest = gpu.pipelinesAsked;
-  for (let rows = 1; rows <= 64; rows++) for (let horizon = 128; horizon <= 4096; horizon *= 2) free(x.bz_wasm_gpu_record(session.ptr, rows, 1, horizon));
-  equal(gpu.pipelinesAsked, rest, 'and with the rest that is so for prompts and histories of any length');
+  for (let rows = 1; rows <= 64; rows++)
+    for (let horizon = 128; horizon <= 4096; horizon *= 2)
+      free(x.bz_wasm_gpu_record(session.ptr, rows, 1, horizon));
+  equal(
+    gpu.pipelinesAsked,
+    rest,
+    'and with the rest that is so for prompts and histories of any length',
+  );
   session.close();
   engine.close();
 }, idle));
 
-test('prompts of any length take no more memory than was counted', () => fresh(async (core, gpu) => {
-  const batch = 1024, engine = await GpuEngine.open(core, [await fileSource(synth('tiny-widest'))], { context: batch, batch, selfTest: false });
+test('prompts of any length take no more memory than was counted',
+    () => fresh(async (core, gpu) => {
+  const batch = 1024;
+  const engine = await GpuEngine.open(core, [await fileSource(synth('tiny-widest'))], {
+    context: batch, batch, selfTest: false,
+  });
   const session = engine.session(batch, batch), before = gpu.bytes, x = core.exports;
-  for (let rows = 1; rows <= batch; rows += 11) x.bz_wasm_gpu_program_free(core.check(x.bz_wasm_gpu_record(session.ptr, rows, 1, rows)));
+  for (let rows = 1; rows <= batch; rows += 11)
+    x.bz_wasm_gpu_program_free(core.check(x.bz_wasm_gpu_record(session.ptr, rows, 1, rows)));
   equal(gpu.bytes, before);
   session.close();
   engine.close();
 }, idle));
 
-test('a fast kernel that is wrong, and one that does not compile, give way to plain ones, and the answers stay right', () => fresh(async (core) => {
+test('a fast kernel that is wrong, and one that does not compile, give way to plain ones, '
+  + 'and the answers stay right', () => fresh(async (core) => {
   const sources = [await fileSource(MODEL)], options = { context: 64, batch: 8, selfTest: true };
   let engine = await GpuEngine.open(core, sources, options);
   const right = await answer(engine);
   engine.close();
-  patch(core, { 'linear[bf16 subgroup]': (s) => s.replace('sum[r]', '1.01 * sum[r]'), 'join[subgroup]': (s) => s.replace('inverseSqrt', 'inverseRoot') });
+  patch(core, {
+    'linear[bf16 subgroup]': (s) => s.replace('sum[r]', '1.01 * sum[r]'),
+    'join[subgroup]': (s) => s.replace('inverseSqrt', 'inverseRoot'),
+  });
   engine = await GpuEngine.open(core, sources, options);
   const { selfTest } = engine.device, failed = selfTest.filter((t) => !t.ok);
   same(failed.map((t) => t.kernel).sort(), ['join[subgroup]', 'linear[bf16 subgroup]']);
-  ok(/kernel join\[subgroup]: .*inverseRoot/s.test(failed.find((t) => t.kernel.startsWith('join')).reason));
-  ok(/kernel linear\[bf16 subgroup] computes wrong numbers .*\(nmse 0.0001\d*\)/.test(failed.find((t) => t.kernel.startsWith('linear')).reason), failed.map((t) => t.reason).join());
-  for (const kernel of ['linear[bf16]', 'join']) ok(selfTest.some((t) => t.kernel === kernel && t.ok && !t.reason), kernel);
+  ok(/kernel join\[subgroup]: .*inverseRoot/s.test(
+    failed.find((t) => t.kernel.startsWith('join')).reason,
+  ));
+  ok(
+    /kernel linear\[bf16 subgroup] computes wrong numbers .*\(nmse 0.0001\d*\)/.test(
+      failed.find((t) => t.kernel.startsWith('linear')).reason,
+    ),
+    failed.map((t) => t.reason).join(),
+  );
+  for (const kernel of ['linear[bf16]', 'join'])
+    ok(selfTest.some((t) => t.kernel === kernel && t.ok && !t.reason), kernel);
   const got = await answer(engine);
   ok(worst(got.logits, right.logits) < 5e-4); // f32 sums in another order
   same(got.drawn, right.drawn);
   engine.close();
 }));
 
-test('a plain kernel that is wrong, or does not compile, ends the load with its name', () => fresh(async (core) => {
+test('a plain kernel that is wrong, or does not compile, ends the load with its name',
+    () => fresh(async (core) => {
   const sources = [await fileSource(MODEL)], options = { context: 64, batch: 8, selfTest: true };
   patch(core, { scale: (s) => s.replace('select(', '1.01 * select(') });
-  await rejects(GpuEngine.open(core, sources, options), { kind: 'device', message: /^kernel scale computes wrong numbers on .*: this device cannot be used$/ });
+  await rejects(GpuEngine.open(core, sources, options), {
+    kind: 'device',
+    message: /^kernel scale computes wrong numbers on .*: this device cannot be used$/,
+  });
   delete core.kernel;
   patch(core, { scale: (s) => s.replace('select(', 'choose(') });
-  await rejects(GpuEngine.open(core, sources, options), { kind: 'device', message: /^kernel scale: .*choose/s });
+  await rejects(GpuEngine.open(core, sources, options), {
+    kind: 'device', message: /^kernel scale: .*choose/s,
+  });
   delete core.kernel;
   (await GpuEngine.open(core, sources, options)).close();
 }));
@@ -581,7 +772,9 @@ test('a tier that the device does not have is refused', async () => {
   const small = { ...device, limits: { ...device.limits, subgroupMin: 0, subgroupMax: 0 } };
   await fresh(async (core) => {
     const sources = [await fileSource(MODEL)];
-    await rejects(GpuEngine.open(core, sources, { tier: 'subgroup' }), { kind: 'device', message: /has no subgroups: only the plain tier runs there/ });
+    await rejects(GpuEngine.open(core, sources, { tier: 'subgroup' }), {
+      kind: 'device', message: /has no subgroups: only the plain tier runs there/,
+    });
     const engine = await GpuEngine.open(core, sources);
     equal(engine.device.tier, 'plain');
     engine.close();

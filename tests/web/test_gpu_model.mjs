@@ -1,14 +1,17 @@
-// Whole models on the GPU against the native CPU engine: logits, prefill against single steps, and drawn
-// tokens, which are the same for the same seed.
+// Whole models on the GPU against the native CPU engine: logits, prefill against single steps, and
+// drawn tokens, which are the same for the same seed.
 //
 //   node tests/web/test_gpu_model.mjs build/bezel
 //   deno run -A tests/web/test_gpu_model.mjs build/bezel
 //
-// Node's device is SwiftShader, which takes the paths of a processor; Deno's, llvmpipe, those of large GPUs.
+// Node's device is SwiftShader, which takes the paths of a processor; Deno's, llvmpipe, those of
+// large GPUs.
 import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync } from 'node:fs';
 
-import { Core, CpuEngine, Gpu, GpuEngine, fileSource, loadWasm, openDevice } from '../../web/engine/dist/core.js';
+import {
+  Core, CpuEngine, Gpu, GpuEngine, fileSource, loadWasm, openDevice,
+} from '../../web/engine/dist/core.js';
 import { GPU_STEP } from '../../web/engine/dist/engine/boundary.js';
 import { done, equal, ok, same, test } from './check.mjs';
 import './software_adapter.mjs';
@@ -22,14 +25,18 @@ const ids = Int32Array.from({ length: N }, (_, i) => (i === 0 ? 2 : 5 + (i * 791
 async function logitsOf(session, piece) {
   const rows = [];
   session.truncate(0);
-  for (let at = 0; at < N; at += piece) await session.feed(ids.subarray(at, at + piece), piece, (_, row) => rows.push(row.slice()));
+  for (let at = 0; at < N; at += piece)
+    await session.feed(ids.subarray(at, at + piece), piece, (_, row) => rows.push(row.slice()));
   return rows;
 }
 
 /** Names of the rules of fusion, in the order of their numbers, from 1 on. */
-const rules = [...readFileSync('src/gpu/rules.def', 'utf8').matchAll(/^RULE\(\w+, (\w+),/gm)].map((m) => m[1]);
+const rules =
+  [...readFileSync('src/gpu/rules.def', 'utf8').matchAll(/^RULE\(\w+, (\w+),/gm)].map((m) => m[1]);
 
-const worst = (a, b) => a.reduce((w, row, i) => Math.max(w, row.reduce((v, x, j) => Math.max(v, Math.abs(x - b[i][j])), 0)), 0);
+const worst = (a, b) => a.reduce(
+  (w, row, i) => Math.max(w, row.reduce((v, x, j) => Math.max(v, Math.abs(x - b[i][j])), 0)), 0,
+);
 
 const device = await openDevice({});
 for (const [name, plain] of [['e2b', false], ['kv', true], ['moe', true]]) {
@@ -41,20 +48,29 @@ for (const [name, plain] of [['e2b', false], ['kv', true], ['moe', true]]) {
     let last;
     gpu = new Gpu(device);
     const core = await Core.load(await loadWasm(), gpu);
-    engine = await GpuEngine.open(core, [await fileSource(model)], { tier, onProgress: (p) => (last = p) });
+    engine = await GpuEngine.open(core, [await fileSource(model)], {
+      tier, onProgress: (p) => (last = p),
+    });
     session = engine.session(200, 32);
     equal(last.loaded, last.total);
   });
-  test(`${name}, ${tier} tier: every position's best token and its logit are the CPU's`, async () => {
-    const want = run('logits', model, '--ids', ids.join(','), '--top', '1').trim().split('\n').map((l) => JSON.parse(l).top[0]);
+  test(`${name}, ${tier} tier: every position's best token and its `
+    + `logit are the CPU's`, async () => {
+    const want = run('logits', model, '--ids', ids.join(','), '--top', '1')
+      .trim()
+      .split('\n')
+      .map((l) => JSON.parse(l).top[0]);
     batched = await logitsOf(session, 8);
     equal(batched.length, N);
     want.forEach(([id, value], i) => {
       equal(batched[i].indexOf(Math.max(...batched[i])), id, `position ${i}`);
-      ok(Math.abs(batched[i][id] - value) < 5e-4, `position ${i}: ${batched[i][id]} for ${value}`); // f32 sums in another order
+      // f32 sums in another order
+      ok(Math.abs(batched[i][id] - value) < 5e-4, `position ${i}: ${batched[i][id]} for ${value}`);
     });
   });
-  if (name !== 'kv') test(`${name}: without any one rule of fusion, and without all, the logits are the same`, async () => {
+  if (name !== 'kv')
+    test(`${name}: without any one rule of fusion, and without all, `
+      + 'the logits are the same', async () => {
     for (const [without, mask] of [...rules.map((rule, i) => [rule, 2 << i]), ['all', -1]]) {
       engine.core.exports.bz_wasm_gpu_without(engine.ptr, mask);
       const other = engine.session(200, 32);
@@ -70,22 +86,36 @@ for (const [name, plain] of [['e2b', false], ['kv', true], ['moe', true]]) {
     ok(worst(await logitsOf(session, 3), batched) < 5e-4);
   });
   // Not where a router chooses: a last bit of a key can change an expert.
-  if (name !== 'moe') test(`${name}: a cache of halves gives what it gives on the CPU`, async () => {
-    const want = run('logits', model, '--ids', ids.join(','), '--top', '1', '--cache', 'f16').trim().split('\n').map((l) => JSON.parse(l).top[0]);
+  if (name !== 'moe')
+    test(`${name}: a cache of halves gives what it gives on the CPU`, async () => {
+    const want = run('logits', model, '--ids', ids.join(','), '--top', '1', '--cache', 'f16')
+      .trim()
+      .split('\n')
+      .map((l) => JSON.parse(l).top[0]);
     const halves = engine.session(200, 32, 'f16');
     const got = await logitsOf(halves, 8);
-    // A key next to the middle of two halves may round the other way: 2^-11 of it, seen by a few logits.
-    want.forEach(([id, value], i) => ok(Math.abs(got[i][id] - value) < 5e-3, `position ${i}: ${got[i][id]} for ${value}`));
+    // A key next to the middle of two halves may round the other way: 2^-11 of it, seen by a few
+    // logits.
+    want.forEach(([id, value], i) =>
+      ok(Math.abs(got[i][id] - value) < 5e-3, `position ${i}: ${got[i][id]} for ${value}`));
     ok(worst(got, batched) > 1e-6, 'the same numbers as with f32');
     halves.close();
   });
   for (const [options, args] of [
     [{ temperature: 0 }, ['--greedy']],
     [{ seed: 7 }, ['--seed', '7']],
-    [{ seed: 9, top_k: 0, min_p: 0.05, repeat_penalty: 1.4, bias: [[100, null]] }, ['--seed', '9', '--top-k', '0', '--min-p', '0.05', '--repeat-penalty', '1.4', '--logit-bias', '100:-inf']],
+    [
+      { seed: 9, top_k: 0, min_p: 0.05, repeat_penalty: 1.4, bias: [[100, null]] },
+      [
+        '--seed', '9', '--top-k', '0', '--min-p', '0.05', '--repeat-penalty', '1.4',
+        '--logit-bias', '100:-inf',
+      ],
+    ],
   ]) {
     test(`${name}: tokens drawn with ${JSON.stringify(options)} are the CPU's`, async () => {
-      const want = JSON.parse(run('generate', model, '--ids', ids.join(','), '--n', '10', '--json', ...args)).ids;
+      const want = JSON.parse(
+        run('generate', model, '--ids', ids.join(','), '--n', '10', '--json', ...args),
+      ).ids;
       const got = [];
       session.truncate(0);
       await session.read(ids);
@@ -95,16 +125,31 @@ for (const [name, plain] of [['e2b', false], ['kv', true], ['moe', true]]) {
     });
   }
   for (const options of [{ temperature: 0 }, { seed: 5 }, { seed: 6, top_k: 0 }]) {
-    test(`${name}: with a mask for every step, the tokens drawn with ${JSON.stringify(options)} are the CPU's, and allowed`, async () => {
-      const n = engine.info.n_vocab, steps = 8, json = JSON.stringify({ ...options, ignore_end: true });
-      const masks = Array.from({ length: steps }, (_, k) => Uint32Array.from({ length: Math.ceil(n / 32) }, (_, w) => Array.from({ length: 32 }, (_, b) => +((32 * w + b) % 5 === k % 5)).reduce((word, bit, b) => word | (bit << b), 0) >>> 0));
+    test(`${name}: with a mask for every step, the tokens drawn with ${JSON.stringify(options)} `
+      + `are the CPU's, and allowed`, async () => {
+      const n = engine.info.n_vocab, steps = 8;
+      const json = JSON.stringify({ ...options, ignore_end: true });
+      const masks = Array.from(
+        { length: steps },
+        (_, k) => Uint32Array.from(
+          { length: Math.ceil(n / 32) },
+          (_, w) =>
+            Array
+              .from({ length: 32 }, (_, b) => +((32 * w + b) % 5 === k % 5))
+              .reduce((word, bit, b) => word | (bit << b), 0)
+              >>> 0,
+        ),
+      );
       const bytes = (mask) => new Uint8Array(mask.buffer);
 
-      const host = await Core.load(await loadWasm()), cpu = CpuEngine.open(host, [await fileSource(model)]), talk = cpu.session(200);
+      const host = await Core.load(await loadWasm());
+      const cpu = CpuEngine.open(host, [await fileSource(model)]), talk = cpu.session(200);
       talk.set(ids);
-      const text = host.with(json, (p, k) => host.check(host.exports.bz_wasm_generation_open(talk.ptr, p, k)));
+      const text =
+        host.with(json, (p, k) => host.check(host.exports.bz_wasm_generation_open(talk.ptr, p, k)));
       for (const mask of masks) {
-        host.with(bytes(mask), (p) => host.checkNumber(host.exports.bz_wasm_generation_mask(text, p, mask.length)));
+        host.with(bytes(mask), (p) =>
+          host.checkNumber(host.exports.bz_wasm_generation_mask(text, p, mask.length)));
         host.checkNumber(host.exports.bz_wasm_generation_next(text));
       }
       const want = [...talk.tokens.subarray(N)];
@@ -112,13 +157,25 @@ for (const [name, plain] of [['e2b', false], ['kv', true], ['moe', true]]) {
       const { core } = engine, x = core.exports, got = [], token = new Int32Array(1);
       session.truncate(0);
       await session.read(ids);
-      const draw = core.with(json, (p, k) => core.with(bytes(masks[0]), (m) => core.check(x.bz_wasm_gpu_draw_open(session.ptr, p, k, m, masks[0].length))));
+      const draw = core.with(
+        json,
+        (p, k) => core.with(bytes(masks[0]), (m) =>
+          core.check(x.bz_wasm_gpu_draw_open(session.ptr, p, k, m, masks[0].length))),
+      );
       const program = await session.record(() => x.bz_wasm_gpu_record_draw(session.ptr, draw));
       for (const mask of masks) {
-        core.with(bytes(mask), (p) => core.checkNumber(x.bz_wasm_gpu_draw_mask(session.ptr, draw, p, mask.length)));
+        core.with(bytes(mask), (p) =>
+          core.checkNumber(x.bz_wasm_gpu_draw_mask(session.ptr, draw, p, mask.length)));
         core.checkNumber(x.bz_wasm_gpu_draw(session.ptr, draw));
         gpu.stepOwner = undefined;
-        await gpu.run([program.number, { buffer: x.bz_wasm_gpu_step_buffer(session.ptr), offset: GPU_STEP.token, into: new Uint8Array(token.buffer) }]);
+        await gpu.run([
+          program.number,
+          {
+            buffer: x.bz_wasm_gpu_step_buffer(session.ptr),
+            offset: GPU_STEP.token,
+            into: new Uint8Array(token.buffer),
+          },
+        ]);
         got.push(token[0]);
         await session.read(token.slice());
       }
@@ -134,6 +191,35 @@ for (const [name, plain] of [['e2b', false], ['kv', true], ['moe', true]]) {
     equal(gpu.bytes, 0);
   });
 }
+const synth = `build/tmp/gpu_model_${process.pid}.gguf`;
+const known = ['nvidia', 'apple', 'spec']; // others have the plans of nvidia: tests/test_plan.c
+for (const name of known) {
+  test(`a device of the profile ${name} has the CPU's logits`, async () => {
+    mkdirSync('build/tmp', { recursive: true });
+    run('synth', 'tiny-e2b', synth, '--force');
+    const want = run('logits', synth, '--ids', ids.join(','), '--top', '1')
+      .trim()
+      .split('\n')
+      .map((l) => JSON.parse(l).top[0]);
+    const own = await openDevice({ profile: name }), gpu = new Gpu(own);
+    const engine = await GpuEngine.open(
+      await Core.load(await loadWasm(), gpu), [await fileSource(synth)], { selfTest: false },
+    );
+    const session = engine.session(64, 8), got = [];
+    for (const id of ids.subarray(0, 12))
+      await session.feed(Int32Array.of(id), 1, (_, row) => got.push(row.slice()));
+    equal(got.length, 12);
+    got.forEach((row, i) => ok(
+      Math.abs(row[want[i][0]] - want[i][1]) < 5e-4,
+      `position ${i}: ${row[want[i][0]]} for ${want[i][1]}`,
+    ));
+    session.close();
+    engine.close();
+    own.device.destroy();
+    rmSync(synth);
+  });
+}
+
 const question = '<bos><|turn>user\nWhat is the capital of France?<turn|>\n<|turn>model\n';
 test('the shipped model answers on the GPU', async () => {
   const gpu = new Gpu(device), core = await Core.load(await loadWasm(), gpu);

@@ -1,22 +1,28 @@
-// The kernels that a load does not wait for: they are compiled and tested while the model is in use, and nobody waits for
-// them but who needs them.
+// The kernels that a load does not wait for: they are compiled and tested while the model is in
+// use, and nobody waits for them but who needs them.
 //
 //   node tests/web/test_gpu_proof.mjs build/bezel [part of a test's name]
 //
-// On a software adapter that passes for a large GPU, where short and long histories have kernels of their own: a token
-// takes a second there, so texts are short.
+// On a software adapter that passes for a large GPU, where short and long histories have kernels of
+// their own: a token takes a second there, so texts are short.
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 
-import { Core, Gpu, GpuEngine, fileSource, loadWasm, openDevice } from '../../web/engine/dist/core.js';
+import {
+  Core, Gpu, GpuEngine, fileSource, loadWasm, openDevice,
+} from '../../web/engine/dist/core.js';
 import { done, equal, ok, rejects, same, test } from './check.mjs';
 import { patch } from './patch.mjs';
 import './software_adapter.mjs';
 
 const device = await openDevice({}), wasm = await WebAssembly.compile(await loadWasm());
-const large = { ...device, limits: { ...device.limits, subgroupMax: 8 } };
+const large = {
+  ...device,
+  names: { ...device.names, profile: 'nvidia' },
+  limits: { ...device.limits, subgroupMax: 8 },
+};
 const ids = Int32Array.from({ length: 12 }, (_, i) => (i === 0 ? 2 : 5 + (i * 7919) % 290));
 const few = ids.subarray(0, 3); // rows that a load does not expect
 const options = { context: 256, batch: 32, selfTest: true };
@@ -28,16 +34,23 @@ async function fresh(fn) {
   const gpu = new Gpu(large), core = await Core.load(wasm, gpu), live = core.exports.bz_wasm_live();
   await fn(core, gpu);
   equal(gpu.bytes, 0, 'bytes left on the device');
-  ok(core.exports.bz_wasm_live() - live <= 1, `${core.exports.bz_wasm_live() - live} allocations are left`); // the last result
+  // the last result
+  ok(
+    core.exports.bz_wasm_live() - live <= 1,
+    `${core.exports.bz_wasm_live() - live} allocations are left`,
+  );
 }
 
-const open = async (core, more = {}, model = 'e2b') => GpuEngine.open(core, [await fileSource(`tests/golden/model_${model}.gguf`)], { ...options, ...more });
+const open = async (core, more = {}, model = 'e2b') => GpuEngine.open(
+  core, [await fileSource(`tests/golden/model_${model}.gguf`)], { ...options, ...more },
+);
 const turn = () => new Promise((next) => setImmediate(next));
 
 /** Not for what may be held. */
 function soon(work) {
   let timer;
-  const late = new Promise((_, reject) => (timer = setTimeout(reject, 60_000, new Error('it waits'))));
+  const late =
+    new Promise((_, reject) => (timer = setTimeout(reject, 60_000, new Error('it waits'))));
   return Promise.race([work, late]).finally(() => clearTimeout(timer));
 }
 
@@ -46,7 +59,9 @@ async function text(engine, n_max, each = () => {}) {
   const session = engine.session(256), drawn = [];
   try {
     await session.read(ids);
-    for await (const { id } of session.generate({ temperature: 0, n_max, ahead: 1, ignore_end: true })) {
+    for await (const { id } of session.generate({
+      temperature: 0, n_max, ahead: 1, ignore_end: true,
+    })) {
       drawn.push(id);
       await each(drawn.length);
     }
@@ -64,7 +79,9 @@ async function logits(engine, prompt = few, n = 3) {
   return rows;
 }
 
-const worst = (a, b) => a.reduce((w, row, i) => Math.max(w, row.reduce((v, x, j) => Math.max(v, Math.abs(x - b[i][j])), 0)), 0);
+const worst = (a, b) => a.reduce(
+  (w, row, i) => Math.max(w, row.reduce((v, x, j) => Math.max(v, Math.abs(x - b[i][j])), 0)), 0,
+);
 
 /** What an engine without tests says, computed once. */
 const want = {};
@@ -79,11 +96,14 @@ let compilations = 0;
 
 /** The compiler keeps these kernels until it may go on. */
 async function held(core, fn, kernels = LATER) {
-  const d = device.device, real = d.createComputePipelineAsync.bind(d), mark = `\n// ${++compilations}\n`;
+  const d = device.device, real = d.createComputePipelineAsync.bind(d);
+  const mark = `\n// ${++compilations}\n`;
   let go;
   const gone = new Promise((resolve) => (go = resolve));
-  patch(core, Object.fromEntries(kernels.map((name) => [name, (s) => s + mark]))); // which no earlier test has compiled
-  d.createComputePipelineAsync = async (of) => (kernels.includes(of.label) && (await gone), real(of));
+  // which no earlier test has compiled
+  patch(core, Object.fromEntries(kernels.map((name) => [name, (s) => s + mark])));
+  d.createComputePipelineAsync = async (of) =>
+    (kernels.includes(of.label) && (await gone), real(of));
   try {
     await fn(go);
   } finally {
@@ -105,8 +125,10 @@ async function heard(fn) {
 
 const failed = (engine) => engine.device.selfTest.filter((t) => !t.ok).map((t) => t.kernel);
 
-test('a text begins without the kernels that come later, and its tokens stay right while those are tested', () => fresh(async (core, gpu) => held(core, async (go) => {
-  const engine = await open(core), asked = gpu.pipelinesAsked, tested = engine.device.selfTest.length, { weights, cache, scratch } = engine.estimate;
+test('a text begins without the kernels that come later, and its tokens stay right '
+  + 'while those are tested', () => fresh(async (core, gpu) => held(core, async (go) => {
+  const engine = await open(core), asked = gpu.pipelinesAsked;
+  const tested = engine.device.selfTest.length, { weights, cache, scratch } = engine.estimate;
   let during = 0;
   engine.table.begin = () => {}; // it comes when those are proven
   const session = engine.session(256);
@@ -119,7 +141,10 @@ test('a text begins without the kernels that come later, and its tokens stay rig
       await soon(gpu.ready()); // as attaching an adapter or opening a session does
       delete engine.table.begin;
       await soon(engine.tableSettled());
-      ok(!engine.needsRows && !engine.proof.over, 'the table needs the kernels of tokens one by one, and no others');
+      ok(
+        !engine.needsRows && !engine.proof.over,
+        'the table needs the kernels of tokens one by one, and no others',
+      );
       go();
     }
     if (n === 5) await engine.proof.all(); // which has had the step block
@@ -138,8 +163,11 @@ test('a text begins without the kernels that come later, and its tokens stay rig
   engine.close();
 })));
 
-test('a first token comes before the kernels of the steps after it, and a text of one asks for none and records no step', () => fresh(async (core, gpu) => held(core, async (go) => {
-  const engine = await open(core), session = engine.session(256), asked = gpu.pipelinesAsked, options = { temperature: 0, ahead: 1, ignore_end: true };
+test('a first token comes before the kernels of the steps after it, '
+  + 'and a text of one asks for none and records no step',
+  () => fresh(async (core, gpu) => held(core, async (go) => {
+  const engine = await open(core), session = engine.session(256), asked = gpu.pipelinesAsked;
+  const options = { temperature: 0, ahead: 1, ignore_end: true };
   await session.read(ids);
   const begin = engine.proof.begin;
   engine.proof.begin = () => {};
@@ -150,9 +178,12 @@ test('a first token comes before the kernels of the steps after it, and a text o
   same([...session.tokens], [...ids, want.text[0]]);
   session.truncate(0);
   await session.read(ids);
-  const pieces = session.generate(options), drawn = [(await soon(pieces.next())).value.id], second = pieces.next();
+  const pieces = session.generate(options), drawn = [(await soon(pieces.next())).value.id];
+  const second = pieces.next();
   for (let i = 0; i < 50; i++) await turn();
-  ok(gpu.pipelinesAsked > asked && !engine.proof.has(2) && session.length === 13, 'the second waits');
+  ok(
+    gpu.pipelinesAsked > asked && !engine.proof.has(2) && session.length === 13, 'the second waits',
+  );
   go();
   drawn.push((await soon(second)).value.id);
   ok(engine.proof.has(2) && !engine.proof.over, 'and for no more than its own');
@@ -163,10 +194,14 @@ test('a first token comes before the kernels of the steps after it, and a text o
   engine.close();
 }, STEPS)));
 
-test('a text that waits for the kernels of its second token is stopped, or hears that the engine is closed, and has its first', () => heard(() => fresh(async (core) => held(core, async () => {
+test('a text that waits for the kernels of its second token is stopped, '
+  + 'or hears that the engine is closed, and has its first',
+  () => heard(() => fresh(async (core) => held(core, async () => {
   const engine = await open(core), session = engine.session(256);
   for (const end of ['stop', 'close']) {
-    const stop = new AbortController(), pieces = session.generate({ temperature: 0, ahead: 1, ignore_end: true, signal: stop.signal });
+    const stop = new AbortController();
+    const pieces =
+      session.generate({ temperature: 0, ahead: 1, ignore_end: true, signal: stop.signal });
     session.truncate(0);
     await session.read(ids);
     equal((await soon(pieces.next())).value.id, want.text[0]);
@@ -185,32 +220,44 @@ test('a text that waits for the kernels of its second token is stopped, or hears
   engine.close();
 }, STEPS))));
 
-test('a kernel of the second token that is wrong, or does not compile, gives way to the plain one, and the text is right', async () => {
-  for (const change of [(s) => s.replace('inverseSqrt', '1.01 * inverseSqrt'), (s) => s.replace('inverseSqrt', 'inverseRoot')]) {
+test('a kernel of the second token that is wrong, or does not compile, gives way to the plain one, '
+  + 'and the text is right', async () => {
+  for (const change of [
+    (s) => s.replace('inverseSqrt', '1.01 * inverseSqrt'),
+    (s) => s.replace('inverseSqrt', 'inverseRoot'),
+  ]) {
     await fresh(async (core) => {
       patch(core, Object.fromEntries(STEPS.map((name) => [name, change])));
       const engine = await open(core);
       same(failed(engine), [], 'the load does not need it');
       same(await text(engine, 8), want.text);
       same(failed(engine), STEPS);
-      ok(engine.device.selfTest.some((t) => t.kernel === 'join_linears[bf16]' && t.ok && !t.reason));
+      ok(
+        engine.device.selfTest.some((t) => t.kernel === 'join_linears[bf16]' && t.ok && !t.reason),
+      );
       engine.close();
     });
   }
 });
 
-test('a plain one that is wrong is told when the second token is due, each time, and first ones go on', () => heard(() => fresh(async (core) => {
+test('a plain one that is wrong is told when the second token is due, each time, '
+  + 'and first ones go on', () => heard(() => fresh(async (core) => {
   patch(core, { 'join_linears[bf16]': (s) => s.replace('inverseSqrt', '1.01 * inverseSqrt') });
   const engine = await open(core, { tier: 'plain' });
   for (let i = 0; i < 2; i++) {
     const drawn = [];
-    await rejects(text(engine, 8, (n) => drawn.push(n)), { kind: 'device', message: /^kernel join_linears\[bf16] computes wrong numbers on .*: this device cannot be used$/ });
+    await rejects(text(engine, 8, (n) => drawn.push(n)), {
+      kind: 'device',
+      message:
+        /^kernel join_linears\[bf16] computes wrong numbers on .*: this device cannot be used$/,
+    });
     same(drawn, [1]);
   }
   engine.close();
 })));
 
-test('a step that needs a later kernel waits for it, unless it is stopped', () => fresh(async (core) => held(core, async (go) => {
+test('a step that needs a later kernel waits for it, unless it is stopped',
+    () => fresh(async (core) => held(core, async (go) => {
   const engine = await open(core), session = engine.session(256), stop = new AbortController();
   setTimeout(() => stop.abort(), 50);
   await rejects(soon(session.read(few, { signal: stop.signal })), { kind: 'cancelled' });
@@ -226,7 +273,8 @@ test('a step that needs a later kernel waits for it, unless it is stopped', () =
   engine.close();
 })));
 
-test('a long text as the very first thing waits for its kernels, and is right', () => fresh(async (core) => {
+test('a long text as the very first thing waits for its kernels, and is right',
+    () => fresh(async (core) => {
   const engine = await open(core);
   ok(!engine.proof.over);
   ok(worst(await logits(engine), want.logits) === 0);
@@ -236,12 +284,14 @@ test('a long text as the very first thing waits for its kernels, and is right', 
 
 test('a load that nobody makes use of tests the rest after a while', () => fresh(async (core) => {
   const engine = await open(core);
-  for (let i = 0; i < 500 && !engine.proof.over; i++) await new Promise((later) => setTimeout(later, 20));
+  for (let i = 0; i < 500 && !engine.proof.over; i++)
+    await new Promise((later) => setTimeout(later, 20));
   ok(engine.proof.over);
   engine.close();
 }));
 
-test('a later kernel that is wrong, or does not compile, gives way to the plain one, and a long text is right', async () => {
+test('a later kernel that is wrong, or does not compile, gives way to the plain one, '
+  + 'and a long text is right', async () => {
   // A model without per-layer inputs norms heads alone only where some rows of several go on.
   let right;
   await fresh(async (core) => {
@@ -249,7 +299,10 @@ test('a later kernel that is wrong, or does not compile, gives way to the plain 
     right = { text: await text(engine, 2), logits: await logits(engine, ids, 8) };
     engine.close();
   });
-  for (const change of [(s) => s.replace('inverseSqrt', '1.01 * inverseSqrt'), (s) => s.replace('inverseSqrt', 'inverseRoot')]) {
+  for (const change of [
+    (s) => s.replace('inverseSqrt', '1.01 * inverseSqrt'),
+    (s) => s.replace('inverseSqrt', 'inverseRoot'),
+  ]) {
     await fresh(async (core) => {
       patch(core, { 'head_norm_rope[subgroup]': change });
       const engine = await open(core, {}, 'kv');
@@ -264,16 +317,21 @@ test('a later kernel that is wrong, or does not compile, gives way to the plain 
   }
 });
 
-test('a plain one that is wrong, or does not compile, is told to the steps that need it, each time, and others go on', () => heard(async () => {
+test('a plain one that is wrong, or does not compile, is told to the steps that need it, '
+  + 'each time, and others go on', () => heard(async () => {
   for (const [change, sentence] of [
-    [(s) => s.replace('return q[', 'return 0.1 * q['), /^kernel attention_split computes wrong numbers on .*: this device cannot be used$/],
+    [
+      (s) => s.replace('return q[', 'return 0.1 * q['),
+      /^kernel attention_split computes wrong numbers on .*: this device cannot be used$/,
+    ],
     [(s) => s.replace('return q[', 'return explode() * q['), /^kernel attention_split: .*explode/s],
   ]) {
     await fresh(async (core) => {
       patch(core, { attention_split: change });
       const engine = await open(core), session = engine.session(256);
       same(await text(engine, 2), want.text.slice(0, 2));
-      for (let i = 0; i < 2; i++) await rejects(session.read(few), { kind: 'device', message: sentence });
+      for (let i = 0; i < 2; i++)
+        await rejects(session.read(few), { kind: 'device', message: sentence });
       same(await text(engine, 2), want.text.slice(0, 2));
       session.close();
       engine.close();
@@ -281,13 +339,16 @@ test('a plain one that is wrong, or does not compile, is told to the steps that 
   }
 }));
 
-test('an engine is closed at any moment of the proof, and nothing is left or used afterwards', () => heard(async () => {
+test('an engine is closed at any moment of the proof, and nothing is left or used afterwards',
+    () => heard(async () => {
   let moments = 0;
   for (let over = false, turns = 0; !over; turns += ++moments) {
     await fresh(async (core, gpu) => {
       const late = [], real = core.exports;
       let closed = false;
-      Object.defineProperty(core, 'exports', { value: new Proxy(real, { get: (_, name) => (closed && late.push(name), real[name]) }) });
+      Object.defineProperty(core, 'exports', {
+        value: new Proxy(real, { get: (_, name) => (closed && late.push(name), real[name]) }),
+      });
       const engine = await open(core);
       engine.proof.begin();
       for (let i = 0; i < turns && !engine.proof.over; i++, engine.proof.begin()) await turn();
@@ -303,7 +364,8 @@ test('an engine is closed at any moment of the proof, and nothing is left or use
   ok(moments > 5, `${moments} moments`);
 }));
 
-test('what waits for a proof that is given up hears why', () => heard(() => fresh(async (core) => held(core, async () => {
+test('what waits for a proof that is given up hears why',
+    () => heard(() => fresh(async (core) => held(core, async () => {
   const engine = await open(core), waiting = engine.proof.all();
   for (let i = 0; i < 20; i++) await turn();
   engine.close();
@@ -313,14 +375,21 @@ test('what waits for a proof that is given up hears why', () => heard(() => fres
 
 // ---- the last group ----
 
-const REST = 4, CONTEXT = 16384, LONG = 3000; // a position whose history has a kernel that no shorter one and none of the longest has
-const temp = fs.mkdtempSync(path.join(os.tmpdir(), 'bezel-proof-')), longModel = `${temp}/long.gguf`;
+// a position whose history has a kernel that no shorter one and none of the longest has
+const REST = 4, CONTEXT = 16384, LONG = 3000;
+const temp = fs.mkdtempSync(path.join(os.tmpdir(), 'bezel-proof-'));
+const longModel = `${temp}/long.gguf`;
 process.on('exit', () => fs.rmSync(temp, { recursive: true, force: true }));
-execFileSync(process.argv[2] ?? 'build/bezel', ['synth', 'tiny-e2b', longModel, '--ctx', `${CONTEXT}`]);
+execFileSync(process.argv[2] ?? 'build/bezel', [
+  'synth', 'tiny-e2b', longModel, '--ctx', `${CONTEXT}`,
+]);
 
-/** An engine that has all its kernels but those of the last group, and a conversation that is far along. */
+/** An engine that has all its kernels but those of the last group, and a conversation that is
+ *  far along. */
 async function openLong(core) {
-  const engine = await GpuEngine.open(core, [await fileSource(longModel)], { context: CONTEXT, batch: 32, selfTest: true, table: 'gpu' });
+  const engine = await GpuEngine.open(core, [await fileSource(longModel)], {
+    context: CONTEXT, batch: 32, selfTest: true, table: 'gpu',
+  });
   await engine.proof.upTo(REST - 1);
   ok(engine.proof.over && !engine.proof.has(REST));
   return { engine, session: engine.session(CONTEXT) };
@@ -330,13 +399,17 @@ async function openLong(core) {
 const ATTENDS = ['attend', 'attend_shared'];
 const changed = (names, change) => Object.fromEntries(names.map((name) => [name, change]));
 
-test('kernels of histories of any length come after all others; a step that needs one waits for that alone, and others go on', () => fresh(async (core, gpu) => {
-  const d = device.device, real = d.createComputePipelineAsync.bind(d), mark = `\n// ${++compilations}\n`;
+test('kernels of histories of any length come after all others; '
+  + 'a step that needs one waits for that alone, and others go on',
+  () => fresh(async (core, gpu) => {
+  const d = device.device, real = d.createComputePipelineAsync.bind(d);
+  const mark = `\n// ${++compilations}\n`;
   patch(core, changed(ATTENDS, (s) => s + mark)); // which no earlier test has compiled
   const { engine, session } = await openLong(core), before = gpu.pipelinesAsked;
   let go, kept = 0, there = false;
   const gone = new Promise((resolve) => (go = resolve));
-  d.createComputePipelineAsync = async (of) => (of.compute.constants.HEADS === 2 && (kept++, await gone), real(of));
+  d.createComputePipelineAsync = async (of) =>
+    (of.compute.constants.HEADS === 2 && (kept++, await gone), real(of));
   try {
     engine.proof.begin();
     for (let i = 0; i < 500 && !kept; i++) await turn();
@@ -362,15 +435,28 @@ test('kernels of histories of any length come after all others; a step that need
   engine.close();
 }));
 
-test('one of them that is wrong, or does not compile, is told to the steps that need it, each time', () => heard(async () => {
+test('one of them that is wrong, or does not compile, is told to the steps that need it, each time',
+    () => heard(async () => {
   for (const [change, sentence] of [
-    [(s) => s.replace('=f.a;', '= select(1.0, 1.5, HEADS == 2u) * f.a;'), /^kernel attend\w* computes wrong numbers on .*: this device cannot be used$/],
-    [(s) => s.replace('=f.a;', '= f.a + 0.0 * f32(NONE);').replace('@compute', 'override NONE : u32 = 4u / (HEADS - 2u);\n@compute'), /^kernel attend\w*: /],
+    [
+      (s) => s.replace('=f.a;', '= select(1.0, 1.5, HEADS == 2u) * f.a;'),
+      /^kernel attend\w* computes wrong numbers on .*: this device cannot be used$/,
+    ],
+    [
+      (s) => s.replace('=f.a;', '= f.a + 0.0 * f32(NONE);').replace(
+        '@compute', 'override NONE : u32 = 4u / (HEADS - 2u);\n@compute',
+      ),
+      /^kernel attend\w*: /,
+    ],
   ]) await fresh(async (core) => {
     patch(core, changed(ATTENDS, change));
     const { engine, session } = await openLong(core);
-    for (const wait of [engine.whole(), engine.proof.upTo(REST)]) await rejects(wait, { kind: 'device', message: sentence });
-    for (let i = 0; i < 2; i++) await rejects(Promise.resolve(session.decodeProgram(LONG)), { kind: 'device', message: sentence });
+    for (const wait of [engine.whole(), engine.proof.upTo(REST)])
+      await rejects(wait, { kind: 'device', message: sentence });
+    for (let i = 0; i < 2; i++)
+      await rejects(Promise.resolve(session.decodeProgram(LONG)), {
+        kind: 'device', message: sentence,
+      });
     await session.decodeProgram(5);
     await session.read(ids);
     session.close();
@@ -380,10 +466,13 @@ test('one of them that is wrong, or does not compile, is told to the steps that 
 
 // ---- a device that is lost, at the end ----
 
-test('what waits for it hears of a device that is lost, even where the compiler says nothing', () => heard(async () => {
+test('what waits for it hears of a device that is lost, even where the compiler says nothing',
+    () => heard(async () => {
   const d = device.device;
   let lose;
-  Object.defineProperty(d, 'lost', { value: new Promise((resolve) => (lose = resolve)), configurable: true });
+  Object.defineProperty(d, 'lost', {
+    value: new Promise((resolve) => (lose = resolve)), configurable: true,
+  });
   try {
     await fresh(async (core) => held(core, async () => {
       const engine = await open(core), session = engine.session(256), read = session.read(few);

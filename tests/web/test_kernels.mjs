@@ -1,17 +1,22 @@
-// Every variant of every kernel, as the module expands it: valid WGSL for the compiler here. node tests/web/test_kernels.mjs;
-// in Deno for wgpu's. What they compute is for test_ops.mjs. Those that need what the device lacks are left out: no software
-// adapter has subgroup matrices, for which there is test_matrix.mjs, and Deno's has no subgroups.
+// Every variant of every kernel, as the module expands it: valid WGSL for the compiler here. node
+// tests/web/test_kernels.mjs; in Deno for wgpu's. What they compute is for test_ops.mjs. Those that
+// need what the device lacks are left out: no software adapter has subgroup matrices, for which
+// there is test_matrix.mjs, and Deno's has no subgroups.
 import { done, equal, ok, test, throws } from './check.mjs';
 import { numbers, openHarness } from './harness.mjs';
 import { Core, loadTrainingKernels, loadWasm } from '../../web/engine/dist/core.js';
 
 test('every variant of every kernel is valid', async () => {
   const h = await openHarness(), { device, limits } = h.device, wrong = [];
-  const lacks = [...(limits.hasMatrix ? [] : ['matrix']), ...(limits.subgroupMax ? [] : ['subgroup'])];
-  const all = Object.entries(numbers).filter(([name]) => !lacks.some((tier) => name.endsWith(`${tier}]`)));
+  const lacks = [
+    ...(limits.hasMatrix ? [] : ['matrix']), ...(limits.subgroupMax ? [] : ['subgroup']),
+  ];
+  const all =
+    Object.entries(numbers).filter(([name]) => !lacks.some((tier) => name.endsWith(`${tier}]`)));
   let ms = 0, most = 0;
   for (const [name, number] of all) {
-    const start = performance.now(), kernel = h.core.kernel(number), took = performance.now() - start;
+    const start = performance.now(), kernel = h.core.kernel(number);
+    const took = performance.now() - start;
     ms += took;
     most = Math.max(most, took);
     equal(kernel.name, name);
@@ -20,18 +25,25 @@ test('every variant of every kernel is valid', async () => {
     const error = await device.popErrorScope();
     if (error) wrong.push(`${name}: ${error.message}`);
   }
-  console.log(`  ${all.length} variants of ${Object.keys(numbers).length}, expanded in ${(ms / all.length).toFixed(3)} ms each, ${most.toFixed(2)} ms at most`);
+  console.log(
+    `  ${all.length} variants of ${Object.keys(numbers).length}, `
+      + `expanded in ${(ms / all.length).toFixed(3)} ms each, ${most.toFixed(2)} ms at most`,
+  );
   h.close();
   equal(wrong.join('\n'), '');
 });
 
-test("training's kernels are in a file of their own, which must be of the module's build", async () => {
-  const core = await Core.load(await loadWasm()), text = await loadTrainingKernels(), bring = (bytes) => core.with(bytes, (p, n) => core.checkNumber(core.exports.bz_wasm_kernels_bring(p, n)));
+test("training's kernels are in a file of their own, which must be of the module's build",
+    async () => {
+  const core = await Core.load(await loadWasm()), text = await loadTrainingKernels();
+  const bring = (bytes) =>
+    core.with(bytes, (p, n) => core.checkNumber(core.exports.bz_wasm_kernels_bring(p, n)));
   ok(core.kernel(numbers.add).source.includes('fn main'));
   throws(() => core.kernel(numbers.adamw), /training's kernels were not brought/);
   const other = text.slice();
   other['//!build '.length] ^= 1;
-  for (const bytes of [other, text.subarray(0, 12), new Uint8Array(1)]) throws(() => bring(bytes), /of another version than the engine/);
+  for (const bytes of [other, text.subarray(0, 12), new Uint8Array(1)])
+    throws(() => bring(bytes), /of another version than the engine/);
   throws(() => core.kernel(numbers.adamw), /were not brought/);
   await core.bringTraining();
   ok(core.kernel(numbers.adamw).source.includes('fn main'));

@@ -1,5 +1,5 @@
-// Things that happen in an unlucky order, forced: news that come together with the end, wishes that come while the one
-// before is being met. node tests/web/test_order.mjs
+// Things that happen in an unlucky order, forced: news that come together with the end, wishes that
+// come while the one before is being met. node tests/web/test_order.mjs
 import { Answer } from '../../web/engine/dist/engine/completions_answer.js';
 import { Client, serve } from '../../web/engine/dist/engine/rpc.js';
 import { Run } from '../../web/engine/dist/train/train_run.js';
@@ -12,7 +12,8 @@ const settle = () => new Promise((turn) => setTimeout(turn, 5));
 /** `work`, or a failure where it hangs. */
 async function soon(work, what) {
   let timer;
-  const late = new Promise((_, failed) => (timer = setTimeout(() => failed(new Error(`${what} does not come`)), 5000)));
+  const late = new Promise((_, failed) =>
+    (timer = setTimeout(() => failed(new Error(`${what} does not come`)), 5000)));
   return Promise.race([work, late]).finally(() => clearTimeout(timer));
 }
 
@@ -29,7 +30,11 @@ test('the last news of a prompt\'s reading are told though the end came with the
       return { stop: 'end' };
     },
   };
-  const answer = new Answer({ conversation, signal: new AbortController().signal, asked: 0, begun: 0, go: async () => {}, rest: () => {} }), read = [];
+  const answer = new Answer({
+    conversation, signal: new AbortController().signal, asked: 0, begun: 0, go: async () => {},
+    rest: () => {},
+  });
+  const read = [];
   for await (const step of answer.steps(new Int32Array(5), {}, true)) {
     read.push(step.read);
     await settle();
@@ -55,8 +60,11 @@ function train(steps, calls = {}) {
 test('a paused training gives one checkpoint after the other', async () => {
   const run = train(3);
   run.pause();
-  const first = run.checkpoint(), second = first.then(() => run.checkpoint()); // in the very turn in which the first came
-  same([await soon(first, 'the first'), await soon(second, 'the second')], [Uint8Array.of(0), Uint8Array.of(0)]);
+  // in the very turn in which the first came
+  const first = run.checkpoint(), second = first.then(() => run.checkpoint());
+  same([await soon(first, 'the first'), await soon(second, 'the second')], [
+    Uint8Array.of(0), Uint8Array.of(0),
+  ]);
   run.resume();
   equal((await soon(run.result, 'the end')).steps, 3);
 });

@@ -21,8 +21,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import reference  # noqa: E402
 from reference import gguf  # noqa: E402
 
-# Largest error of a tap's elements, relative to the tap's root mean square. Rounding every weight to
-# float32 once more (in float64 arithmetic) already moves the worst logit by up to 3e-5; float32
+# Largest error of a tap's elements, relative to the tap's root mean square. Rounding every weight
+# to float32 once more (in float64 arithmetic) already moves the worst logit by up to 3e-5; float32
 # arithmetic throughout stays below 5e-5. The mildest mistake tried below moves a tap by 5e-2.
 TOLERANCE = 1e-4
 VISIBLE = 1e-3  # by how much, in the same measure, a disturbance must move some tap

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Makes the golden files of training: gradients of LoRA matrices, and the losses of ten AdamW steps.
+"""Makes the golden files of training: gradients of LoRA matrices, and the losses of ten AdamW
+steps.
 
     python3 tools/golden/make_train_golden.py --out DIR
     python3 tools/golden/make_train_golden.py --out DIR --second-opinion
@@ -33,10 +34,12 @@ from models import gguf  # noqa: E402
 
 N_TOK = 64  # past every window
 N_STEPS = 10
-RANK = {"e2b": 4, "kv": 4, "moe": 2}  # experts have many matrices: a small rank keeps the file small
+# experts have many matrices: a small rank keeps the file small
+RANK = {"e2b": 4, "kv": 4, "moe": 2}
 SCALE = 2.0  # alpha / rank
 LR, BETA1, BETA2, EPS, DECAY = 5e-4, 0.9, 0.999, 1e-8, 0.01
-ADAPTED = ("attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down", "inp_gate",
+ADAPTED = ("attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down",
+           "inp_gate",
            "proj", "ffn_gate_inp", "ffn_gate_up_exps", "ffn_down_exps")
 
 # -------------------------------------------------------------------------------------------------
@@ -160,7 +163,8 @@ def plain_logits(m, w, ids):
         if il < m.n_own:
             kr = heads(h @ get("attn_k").T)
             vr = heads(h @ get("attn_v").T) if p + "attn_v.weight" in w else kr
-            cache[il] = rope(rms(kr, m.eps, get("attn_k_norm")), m.base[swa], factors), rms(vr, m.eps)
+            cache[il] = rope(rms(kr, m.eps, get("attn_k_norm")), m.base[swa],
+                             factors), rms(vr, m.eps)
         o = attention(q, *cache[m.donor(il)], m.window if swa else 0)
         x = x + rms(o @ get("attn_output").T, m.eps, get("post_attention_norm"))
         h = rms(x, m.eps, get("ffn_norm"))
@@ -182,7 +186,8 @@ def plain_logits(m, w, ids):
 
 
 def train(adapter, base, logits_of, targets, dtype):
-    """Gradients before the first step, and the losses before each. logits_of: adapted weights -> logits."""
+    """Gradients before the first step, and the losses before each. logits_of: adapted weights ->
+    logits."""
     numbers = {name: [torch.tensor(x, dtype=dtype, requires_grad=True) for x in pair]
                for name, pair in adapter.items()}
     optimizer = torch.optim.AdamW([x for pair in numbers.values() for x in pair], lr=LR,
@@ -220,7 +225,8 @@ def with_transformers(c, path, adapter, ids, targets):
 
     def logits_of(adapted):
         weights = {where[name]: x for name, x in adapted.items()}
-        out = torch.func.functional_call(model, weights, (), {"input_ids": batch, "use_cache": False})
+        out = torch.func.functional_call(model, weights, (),
+                                         {"input_ids": batch, "use_cache": False})
         return out.logits[0]
 
     with torch.no_grad():  # an override must be heard, or there would be nothing to learn
@@ -235,7 +241,8 @@ def compare(grads, losses, other, other_losses):
     """The largest error of a gradient relative to its length, and of a loss."""
     worst = max((float((grads[k].double() - other[k]).norm() / other[k].norm()), k) for k in other)
     off = max(abs(x - y) for x, y in zip(losses, other_losses))
-    print(f"  against float64: gradients within {worst[0]:.1e} ({worst[1]}), losses within {off:.1e}")
+    print(f"  against float64: gradients within {worst[0]:.1e} ({worst[1]}), losses within "
+          f"{off:.1e}")
     return worst[0], off
 
 
@@ -294,7 +301,8 @@ def make(c, args):
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--models", type=Path, default=Path(__file__).resolve().parents[2] / "tests/golden")
+    parser.add_argument("--models", type=Path,
+                        default=Path(__file__).resolve().parents[2] / "tests/golden")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--second-opinion", action="store_true")
     args = parser.parse_args()

@@ -185,7 +185,8 @@ def tensor_shapes(c):
 def vector_mean(kind, width):
     """Middle of the range a vector's elements are drawn from."""
     return {
-        "output_norm": 3.0,  # logits of about this deviation: the soft-cap bends them, float32 still serves
+        # logits of about this deviation: the soft-cap bends them, float32 still serves
+        "output_norm": 3.0,
         "attn_norm": 1.1,
         "ffn_norm": 0.9,
         "attn_q_norm": 1.15 * math.sqrt(SCORE_STD / math.sqrt(width)),

@@ -141,7 +141,8 @@ def story_turn(rng, held=False):
         x = f"{a(hero)} {_PLACES[place]}"
     return Turn(
         typed(rng, the(form.format(x=x)), form, held), text, hero,
-        f"The user wants a story about {a(hero)}. I give it a name, a problem, a friend and a good end.",
+        f"The user wants a story about {a(hero)}. I give it a name, a problem, a friend and a good "
+        "end.",
         "story")
 
 

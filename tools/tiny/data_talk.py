@@ -232,7 +232,8 @@ _MEMORY = [
     ("I live in {c}.|I am from {c}.|My home is {c}.|I come from {c}.",
      "{c} sounds like a nice place!", "Where do I live?|Where am I from?|Do you know where I live?|"
      "Which city do I live in?|In which city do I live?", "You live in {c}.", "c"),
-    ("I have a {p} called {q}.|My {p} is called {q}.|My {p}'s name is {q}.|I have a {p}. Its name is {q}.",
+    ("I have a {p} called {q}.|My {p} is called {q}.|My {p}'s name is {q}.|I have a {p}. Its name "
+     "is {q}.",
      "{q} is a lovely name for a {p}!", "What is my {p} called?|What is the name of my {p}?|"
      "Do you remember my {p}'s name?|How is my {p} called?", "Your {p} is called {q}.", "q"),
     ("I like {h}.|My hobby is {h}.|I love {h}.|I enjoy {h}.", "{H} is a great hobby!",
@@ -245,7 +246,8 @@ _MEMORY = [
      "{F} is a good choice!",
      "What is my favourite food?|What do I like to eat?|Which food do I like?", "You like {f}.",
      "f"),
-    ("My favourite colour is {o}.|I like the colour {o}.|I like {o} best.|The colour I like is {o}.",
+    ("My favourite colour is {o}.|I like the colour {o}.|I like {o} best.|The colour I like is "
+     "{o}.",
      "{O} is a beautiful colour!",
      "What is my favourite colour?|Which colour do I like?|What colour do I like best?",
      "Your favourite colour is {o}.", "o"),

@@ -49,9 +49,11 @@ _LAYER = {
 _TEMPLATE = (
     "{{ bos_token }}{% if enable_thinking or messages[0]['role'] == 'system' %}<|turn>system\n"
     "{% if enable_thinking %}<|think|>\n{% endif %}"
-    "{% if messages[0]['role'] == 'system' %}{{ messages[0]['content'] | trim }}{% endif %}<turn|>\n"
+    "{% if messages[0]['role'] == 'system' %}{{ messages[0]['content'] | trim }}{% endif "
+    "%}<turn|>\n"
     "{% endif %}{% for m in messages if m['role'] != 'system' %}"
-    "<|turn>{{ 'model' if m['role'] == 'assistant' else m['role'] }}\n{{ m['content'] | trim }}<turn|>\n"
+    "<|turn>{{ 'model' if m['role'] == 'assistant' else m['role'] }}\n{{ m['content'] | trim "
+    "}}<turn|>\n"
     "{% endfor %}{% if add_generation_prompt %}<|turn>model\n{% endif %}")
 
 

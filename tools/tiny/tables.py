@@ -179,7 +179,8 @@ ELEMENTS = [(n, s, int(z)) for n, s, z in (e.split() for e in """
 hydrogen H 1; helium He 2; lithium Li 3; beryllium Be 4; boron B 5; carbon C 6; nitrogen N 7;
 oxygen O 8; fluorine F 9; neon Ne 10; sodium Na 11; magnesium Mg 12; aluminium Al 13; silicon Si 14;
 phosphorus P 15; sulfur S 16; chlorine Cl 17; argon Ar 18; potassium K 19; calcium Ca 20;
-titanium Ti 22; chromium Cr 24; manganese Mn 25; iron Fe 26; cobalt Co 27; nickel Ni 28; copper Cu 29;
+titanium Ti 22; chromium Cr 24; manganese Mn 25; iron Fe 26; cobalt Co 27; nickel Ni 28;
+copper Cu 29;
 zinc Zn 30; arsenic As 33; bromine Br 35; krypton Kr 36; silver Ag 47; tin Sn 50; iodine I 53;
 xenon Xe 54; tungsten W 74; platinum Pt 78; gold Au 79; mercury Hg 80; lead Pb 82; radon Rn 86;
 uranium U 92""".replace("\n", " ").split(";"))]
@@ -240,7 +241,8 @@ OPPOSITES = _pairs("""
 hot=cold, big=small, tall=short, fast=slow, happy=sad, light=dark, hard=soft, wet=dry, old=young,
 rich=poor, strong=weak, clean=dirty, full=empty, open=closed, early=late, high=low, near=far,
 good=bad, right=wrong, true=false, loud=quiet, heavy=light, thick=thin, wide=narrow, deep=shallow,
-sweet=sour, smooth=rough, sharp=blunt, easy=difficult, cheap=expensive, safe=dangerous, brave=afraid,
+sweet=sour, smooth=rough, sharp=blunt, easy=difficult, cheap=expensive, safe=dangerous,
+brave=afraid,
 kind=cruel, polite=rude, awake=asleep, alive=dead, up=down, left=right, in=out, over=under,
 before=after, above=below, inside=outside, front=back, top=bottom, day=night, summer=winter,
 north=south, east=west, love=hate, win=lose, buy=sell, give=take, push=pull, start=stop,
@@ -442,13 +444,16 @@ tomorrow|demain|mañana|morgen|domani
 # thing = what it is; its opposite is what it is not
 PROPERTIES = _pairs("""
 the sun=hot, fire=hot, ice=cold, snow=cold, sugar=sweet, honey=sweet, a lemon=sour, an elephant=big,
-a mouse=small, an ant=small, a feather=light, a stone=hard, a pillow=soft, the night=dark, a diamond=hard,
-a turtle=slow, a cheetah=fast, a giraffe=tall, the ocean=deep, the desert=dry, water=wet, a needle=sharp,
+a mouse=small, an ant=small, a feather=light, a stone=hard, a pillow=soft, the night=dark,
+a diamond=hard,
+a turtle=slow, a cheetah=fast, a giraffe=tall, the ocean=deep, the desert=dry, water=wet,
+a needle=sharp,
 a whale=big, a rabbit=fast, a baby=young, gold=expensive, a lion=strong, the moon=far""")
 
 RHYMES = _pairs("""
 cat=hat, dog=fog, house=mouse, tree=free, night=light, moon=spoon, star=car, day=play, book=look,
-cake=lake, fish=dish, king=ring, bear=chair, rain=train, snow=show, sun=fun, wall=ball, bed=red, box=fox,
+cake=lake, fish=dish, king=ring, bear=chair, rain=train, snow=show, sun=fun, wall=ball, bed=red,
+box=fox,
 boat=coat, sky=fly, door=floor, hand=sand, nose=rose, bee=sea, pen=ten, town=crown, boy=toy""")
 # From small to big.
 SIZES = _words(
@@ -459,23 +464,29 @@ NO_FLYERS = _words(
     "rabbit mouse turtle crocodile spider")
 
 PLURALS = _pairs("""
-child=children, man=men, woman=women, foot=feet, tooth=teeth, goose=geese, mouse=mice, person=people,
+child=children, man=men, woman=women, foot=feet, tooth=teeth, goose=geese, mouse=mice,
+person=people,
 ox=oxen, leaf=leaves, wolf=wolves, knife=knives, life=lives, wife=wives, half=halves, shelf=shelves,
 loaf=loaves, city=cities, baby=babies, story=stories, country=countries, family=families, fly=flies,
 party=parties, box=boxes, fox=foxes, bus=buses, dress=dresses, watch=watches, dish=dishes,
 church=churches, potato=potatoes, tomato=tomatoes, hero=heroes, sheep=sheep, fish=fish, deer=deer,
 cat=cats, dog=dogs, book=books, car=cars, house=houses, tree=trees, apple=apples, friend=friends,
-table=tables, chair=chairs, door=doors, window=windows, river=rivers, mountain=mountains, ship=ships,
-bird=birds, star=stars, flower=flowers, letter=letters, song=songs, boy=boys, girl=girls, king=kings,
+table=tables, chair=chairs, door=doors, window=windows, river=rivers, mountain=mountains,
+ship=ships,
+bird=birds, star=stars, flower=flowers, letter=letters, song=songs, boy=boys, girl=girls,
+king=kings,
 queen=queens, day=days, key=keys, toy=toys, night=nights, road=roads, hand=hands, school=schools""")
 
 # base = past
 PAST = _pairs("""
-go=went, see=saw, eat=ate, drink=drank, run=ran, come=came, give=gave, take=took, make=made, say=said,
+go=went, see=saw, eat=ate, drink=drank, run=ran, come=came, give=gave, take=took, make=made,
+say=said,
 tell=told, think=thought, know=knew, find=found, get=got, have=had, do=did, be=was, write=wrote,
-read=read, speak=spoke, sing=sang, swim=swam, fly=flew, drive=drove, ride=rode, sleep=slept, sit=sat,
+read=read, speak=spoke, sing=sang, swim=swam, fly=flew, drive=drove, ride=rode, sleep=slept,
+sit=sat,
 stand=stood, buy=bought, sell=sold, bring=brought, catch=caught, teach=taught, fight=fought,
-feel=felt, keep=kept, leave=left, lose=lost, meet=met, pay=paid, send=sent, build=built, break=broke,
+feel=felt, keep=kept, leave=left, lose=lost, meet=met, pay=paid, send=sent, build=built,
+break=broke,
 choose=chose, begin=began, draw=drew, fall=fell, grow=grew, hear=heard, hold=held, throw=threw,
 win=won, wake=woke, walk=walked, talk=talked, play=played, work=worked, jump=jumped, look=looked,
 like=liked, love=loved, live=lived, dance=danced, open=opened, close=closed, start=started,
@@ -527,7 +538,8 @@ NAMES = NAMES_F + NAMES_M
 # Large cities that are no capitals, with their countries.
 OTHER_CITIES = _pairs("""
 New York=the United States, San Francisco=the United States, Los Angeles=the United States,
-Chicago=the United States, Boston=the United States, Sydney=Australia, Melbourne=Australia, Mumbai=India,
+Chicago=the United States, Boston=the United States, Sydney=Australia, Melbourne=Australia,
+Mumbai=India,
 Istanbul=Turkey, Milan=Italy, Naples=Italy, Venice=Italy, Florence=Italy, Munich=Germany,
 Hamburg=Germany, Cologne=Germany, Barcelona=Spain, Seville=Spain, Lyon=France, Marseille=France,
 Toronto=Canada, Montreal=Canada, Osaka=Japan, Kyoto=Japan, Shanghai=China, Geneva=Switzerland,
@@ -559,7 +571,8 @@ VERBS = [
     tuple(v.split("|")) for v in _words(
         "like|likes|liked see|sees|saw want|wants|wanted find|finds|found need|needs|needed "
         "buy|buys|bought draw|draws|drew paint|paints|painted bring|brings|brought take|takes|took "
-        "love|loves|loved watch|watches|watched carry|carries|carried sell|sells|sold make|makes|made "
+        "love|loves|loved watch|watches|watched carry|carries|carried sell|sells|sold "
+        "make|makes|made "
         "keep|keeps|kept hold|holds|held lose|loses|lost wash|washes|washed open|opens|opened")
 ]
 COMMON = _words(

@@ -13,8 +13,10 @@ import tokenizer
 from trivia import TRIVIA
 
 _DECL = (
-    '<|tool>declaration:get_temp{description:<|"|>Current temperature of a town<|"|>,parameters:{properties:{'
-    'town:{description:<|"|>Town name<|"|>,type:<|"|>STRING<|"|>},unit:{enum:[<|"|>c<|"|>,<|"|>f<|"|>],'
+    '<|tool>declaration:get_temp{description:<|"|>Current temperature of a '
+    'town<|"|>,parameters:{properties:{'
+    'town:{description:<|"|>Town '
+    'name<|"|>,type:<|"|>STRING<|"|>},unit:{enum:[<|"|>c<|"|>,<|"|>f<|"|>],'
     'type:<|"|>STRING<|"|>}},required:[<|"|>town<|"|>],type:<|"|>OBJECT<|"|>}}<tool|>')
 _TOOL = {
     "type": "function",
@@ -61,7 +63,8 @@ class ChatTest(unittest.TestCase):
         messages = [{"role": "system", "content": "  Be terse. "}, _user("2+2?")]
         self.assertEqual(
             chat.prompt(messages, thinking=True),
-            "<bos><|turn>system\n<|think|>\nBe terse.<turn|>\n<|turn>user\n2+2?<turn|>\n<|turn>model\n"
+            "<bos><|turn>system\n<|think|>\nBe "
+            "terse.<turn|>\n<|turn>user\n2+2?<turn|>\n<|turn>model\n"
         )
 
     def test_earlier_reasoning_is_dropped(self):
@@ -80,8 +83,10 @@ class ChatTest(unittest.TestCase):
         self.assertEqual(
             chat.prompt(messages, [_TOOL], thinking=True), "<bos><|turn>system\n<|think|>\n" +
             _DECL + "<turn|>\n<|turn>user\nTemp in Oslo?<turn|>\n<|turn>model\n"
-            '<|channel>thought\nNeed a lookup.\n<channel|><|tool_call>call:get_temp{town:<|"|>Oslo<|"|>}<tool_call|>'
-            '<|tool_response>response:get_temp{value:<|"|>-3<|"|>}<tool_response|><|channel>thought\n'
+            '<|channel>thought\nNeed a lookup.\n<channel|>'
+            '<|tool_call>call:get_temp{town:<|"|>Oslo<|"|>}<tool_call|>'
+            '<|tool_response>response:get_temp{value:<|"|>-3<|"|>}<tool_response|>'
+            '<|channel>thought\n'
         )
 
     def test_a_pending_call_hands_over(self):

@@ -1,4 +1,5 @@
-// What a published package has that the repository keeps elsewhere: the licence, and the page for `bezel serve`.
+// What a published package has that the repository keeps elsewhere: the licence, and the page for
+// `bezel serve`.
 import fs from 'node:fs';
 
 const page = '../app/dist';

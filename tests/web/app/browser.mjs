@@ -1,24 +1,36 @@
-// browser - Chromium on its software adapter, with everything watched that must not happen: errors in the console,
-// exceptions, requests to other origins.
+// browser - Chromium on its software adapter, with everything watched that must not happen: errors
+// in the console, exceptions, requests to other origins.
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { same } from '../check.mjs';
 import { chromium } from '../../../web/app/node_modules/playwright-core/index.mjs';
 
-const base = ['--no-sandbox', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
+const base = [
+  '--no-sandbox', '--no-first-run', '--disable-background-networking',
+  '--disable-component-update', '--disable-sync',
+];
 // By the second name another machine calls this one, over plain HTTP.
 const own = new Set(['127.0.0.1', 'box.test']);
 base.push('--host-resolver-rules=MAP box.test 127.0.0.1');
 // Without the last flag the browser ends itself after a handful of crashes of its GPU process.
-const gpu = ['--enable-unsafe-webgpu', '--use-webgpu-adapter=swiftshader', '--ignore-gpu-blocklist', '--disable-gpu-process-crash-limit'];
+const gpu = [
+  '--enable-unsafe-webgpu', '--use-webgpu-adapter=swiftshader', '--ignore-gpu-blocklist',
+  '--disable-gpu-process-crash-limit',
+];
 
-/** A fresh profile each; `noGpu`: a browser without WebGPU; `refuse`: one whose owner lets no site keep anything. */
-export async function openBrowser({ noGpu = false, refuse = false, viewport = { width: 1280, height: 800 }, ...options } = {}) {
+/** A fresh profile each; `noGpu`: a browser without WebGPU; `refuse`: one whose owner lets no
+ *  site keep anything. */
+export async function openBrowser({
+  noGpu = false, refuse = false, viewport = { width: 1280, height: 800 }, ...options
+} = {}) {
   const profile = fs.mkdtempSync(path.join(os.tmpdir(), 'bezel-app-'));
   if (refuse) {
     fs.mkdirSync(`${profile}/Default`);
-    fs.writeFileSync(`${profile}/Default/Preferences`, JSON.stringify({ profile: { default_content_setting_values: { cookies: 2 } } }));
+    fs.writeFileSync(
+      `${profile}/Default/Preferences`,
+      JSON.stringify({ profile: { default_content_setting_values: { cookies: 2 } } }),
+    );
   }
   const context = await chromium.launchPersistentContext(profile, {
     executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
@@ -29,10 +41,12 @@ export async function openBrowser({ noGpu = false, refuse = false, viewport = { 
     ...options,
   });
   context.setDefaultTimeout(60_000);
-  await context.addInitScript(() => delete window.showOpenFilePicker); // no test can answer its dialog; the other way to pick is there
+  // no test can answer its dialog; the other way to pick is there
+  await context.addInitScript(() => delete window.showOpenFilePicker);
   const watched = { errors: [], foreign: [] };
   const watch = (page) => {
-    page.on('console', (message) => message.type() === 'error' && watched.errors.push(message.text()));
+    page.on('console', (message) =>
+      message.type() === 'error' && watched.errors.push(message.text()));
     page.on('pageerror', (error) => watched.errors.push(String(error)));
   };
   context.pages().forEach(watch);
@@ -53,7 +67,11 @@ export async function openBrowser({ noGpu = false, refuse = false, viewport = { 
 }
 
 /** Until the model can be asked. */
-export const ready = (page, name = 'tiny') => page.locator('.model-chip', { has: page.locator('.dot.ready') }).filter({ hasText: name }).waitFor();
+export const ready = (page, name = 'tiny') => page.locator('.model-chip', {
+  has: page.locator('.dot.ready'),
+})
+  .filter({ hasText: name })
+  .waitFor();
 
 export const composer = (page) => page.getByLabel('Message', { exact: true });
 
@@ -69,7 +87,8 @@ export async function until(page, fn, arg) {
 
 /** Send a message and wait until its answer is complete; says the answer's text. */
 export async function ask(page, text) {
-  await page.locator('.messages:not([aria-busy=true])').waitFor(); // a conversation that is still being read has none
+  // a conversation that is still being read has none
+  await page.locator('.messages:not([aria-busy=true])').waitFor();
   const before = await page.getByRole('article', { name: 'Answer' }).count();
   await composer(page).fill(text);
   await page.keyboard.press('Enter');
@@ -92,7 +111,8 @@ export const onGpu = (site, options) => openWith(site, 'gpu', options);
 async function openWith(site, backend, options) {
   const b = await openBrowser(options);
   await b.context.addInitScript((backend) => {
-    if (location.protocol === 'http:' && !localStorage.getItem('bezel.prefs')) localStorage.setItem('bezel.prefs', JSON.stringify({ backend, chat: { temperature: 0 } }));
+    if (location.protocol === 'http:' && !localStorage.getItem('bezel.prefs'))
+      localStorage.setItem('bezel.prefs', JSON.stringify({ backend, chat: { temperature: 0 } }));
   }, backend);
   await b.page.goto(site.url);
   await ready(b.page);
@@ -101,12 +121,14 @@ async function openWith(site, backend, options) {
 
 const axe = fs.readFileSync('web/app/node_modules/axe-core/axe.min.js', 'utf8');
 
-/** What axe finds on the page as it is: nothing. Evaluate is not bound by the page's policy; a script tag would be. */
+/** What axe finds on the page as it is: nothing. Evaluate is not bound by the page's policy; a
+ *  script tag would be. */
 export async function checkAxe(page, where) {
   if (!(await page.evaluate(() => 'axe' in globalThis))) await page.evaluate(axe);
   const found = await page.evaluate(async () => {
     const { violations } = await globalThis.axe.run(document, { resultTypes: ['violations'] });
-    return violations.map((v) => `${v.id}: ${v.nodes.map((n) => n.html.slice(0, 120)).join(' | ')}`);
+    return violations.map((v) =>
+      `${v.id}: ${v.nodes.map((n) => n.html.slice(0, 120)).join(' | ')}`);
   });
   same(found, [], where);
 }

@@ -1,4 +1,5 @@
-// sample - conversations as an export has them: something of everything that an answer can hold; and an adapter.
+// sample - conversations as an export has them: something of everything that an answer can hold;
+// and an adapter.
 import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
@@ -7,11 +8,16 @@ import { equal } from '../check.mjs';
 
 let clock = Date.parse('2026-03-01T09:00:00Z');
 const message = (id, conversation, parent, role, content, more = {}) => ({
-  id, conversation, parent, role, content, reasoning: '', toolCalls: [], toolCallId: '', toolName: '', state: 'done', note: '', stats: null, created: (clock += 1000), ...more,
+  id, conversation, parent, role, content, reasoning: '', toolCalls: [], toolCallId: '',
+  toolName: '', state: 'done', note: '', stats: null, created: (clock += 1000), ...more,
 });
-const stats = { promptTokens: 412, cachedTokens: 380, tokens: 296, firstToken: 0.14, tokensPerSecond: 48.3, model: 'tiny', backend: 'gpu' };
+const stats = {
+  promptTokens: 412, cachedTokens: 380, tokens: 296, firstToken: 0.14, tokensPerSecond: 48.3,
+  model: 'tiny', backend: 'gpu',
+};
 
-const physics = `A string that is fixed at both ends can only carry waves that fit, so its tones come in whole multiples of the lowest one:
+const physics = 'A string that is fixed at both ends can only carry waves that fit, '
+  + `so its tones come in whole multiples of the lowest one:
 
 $$f_n = \\frac{n}{2L}\\sqrt{\\frac{T}{\\mu}}, \\qquad n = 1, 2, 3, \\dots$$
 
@@ -37,19 +43,32 @@ def modes(tension, mass, length, n=5):
 function thread(id, title, messages, updated) {
   const conversation = {
     id, title, created: updated, updated, leaf: messages.at(-1).id, savedFor: '',
-    settings: { system: '', thinking: false, tools: true, temperature: null, topP: null, topK: null, minP: null, maxTokens: null, seed: null },
+    settings: {
+      system: '', thinking: false, tools: true, temperature: null, topP: null, topK: null,
+      minP: null, maxTokens: null, seed: null,
+    },
   };
   return { conversation, messages };
 }
 
 export function archive(now = Date.now()) {
   const day = 86_400_000;
-  const q = (id, text) => [message(`${id}-q`, id, null, 'user', text), message(`${id}-a`, id, `${id}-q`, 'assistant', 'Yes.', { stats })];
+  const q = (id, text) => [
+    message(`${id}-q`, id, null, 'user', text),
+    message(`${id}-a`, id, `${id}-q`, 'assistant', 'Yes.', { stats }),
+  ];
   const rich = [
     message('s1', 'strings', null, 'user', 'Why does a guitar string only make certain tones?'),
-    message('s2', 'strings', 's1', 'assistant', physics, { reasoning: 'The string is fixed at both ends, so standing waves. I should give the formula and a short program.', stats }),
+    message('s2', 'strings', 's1', 'assistant', physics, {
+      reasoning:
+        'The string is fixed at both ends, so standing waves. '
+          + 'I should give the formula and a short program.',
+      stats,
+    }),
     message('s3', 'strings', 's2', 'user', 'What is 17.5% of 2349?'),
-    message('s4', 'strings', 's3', 'assistant', '', { toolCalls: [{ id: 'c1', name: 'calculator', arguments: '{"expression":"17.5% * 2349"}' }] }),
+    message('s4', 'strings', 's3', 'assistant', '', {
+      toolCalls: [{ id: 'c1', name: 'calculator', arguments: '{"expression":"17.5% * 2349"}' }],
+    }),
     message('s5', 'strings', 's4', 'tool', '411.075', { toolCallId: 'c1', toolName: 'calculator' }),
     message('s6', 'strings', 's5', 'assistant', '17.5% of 2,349 is **411.075**.', { stats }),
   ];
@@ -57,20 +76,56 @@ export function archive(now = Date.now()) {
     format: 'bezel-conversations', version: 1,
     threads: [
       thread('strings', 'Why does a guitar string only make certain tones?', rich, now),
-      thread('bread', 'A sourdough schedule for a working week', q('bread', 'A sourdough schedule for a working week'), now - day),
-      thread('regex', 'Regular expression for ISO dates', q('regex', 'Regular expression for ISO dates'), now - day),
-      thread('trip', 'Three quiet days in Trieste', q('trip', 'Three quiet days in Trieste'), now - 4 * day),
-      thread('letter', 'A kind letter to my landlord', q('letter', 'A kind letter to my landlord'), now - 5 * day),
+      thread(
+        'bread',
+        'A sourdough schedule for a working week',
+        q('bread', 'A sourdough schedule for a working week'),
+        now - day,
+      ),
+      thread(
+        'regex',
+        'Regular expression for ISO dates',
+        q('regex', 'Regular expression for ISO dates'),
+        now - day,
+      ),
+      thread(
+        'trip',
+        'Three quiet days in Trieste',
+        q('trip', 'Three quiet days in Trieste'),
+        now - 4 * day,
+      ),
+      thread(
+        'letter',
+        'A kind letter to my landlord',
+        q('letter', 'A kind letter to my landlord'),
+        now - 5 * day,
+      ),
     ],
   };
 }
 
 /** An adapter with which tiny has another opinion on France, as GGUF and as PEFT's two files. */
 export function trainedAdapter() {
-  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'bezel-adapter-')), answer = 'The capital of France is Lyon.';
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'bezel-adapter-'));
+  const answer = 'The capital of France is Lyon.';
   process.once('exit', () => fs.rmSync(folder, { recursive: true }));
-  fs.writeFileSync(`${folder}/data.jsonl`, JSON.stringify({ prompt: 'What is the capital of France?', completion: answer }));
-  const r = spawnSync('build/bezel', ['train', 'models/tiny.q8_0.gguf', `${folder}/data.jsonl`, '--steps', '25', '--lr', '5e-3', '--rank', '4', '--out', `${folder}/lyon.gguf`, '--peft', `${folder}/peft`], { encoding: 'utf8' });
+  fs.writeFileSync(
+    `${folder}/data.jsonl`,
+    JSON.stringify({ prompt: 'What is the capital of France?', completion: answer }),
+  );
+  const r = spawnSync(
+    'build/bezel',
+    [
+      'train', 'models/tiny.q8_0.gguf', `${folder}/data.jsonl`, '--steps', '25', '--lr', '5e-3',
+      '--rank', '4', '--out', `${folder}/lyon.gguf`, '--peft', `${folder}/peft`,
+    ],
+    { encoding: 'utf8' },
+  );
   equal(r.status, 0, r.stderr);
-  return { answer, gguf: `${folder}/lyon.gguf`, peft: ['adapter_model.safetensors', 'adapter_config.json'].map((name) => `${folder}/peft/${name}`) };
+  return {
+    answer,
+    gguf: `${folder}/lyon.gguf`,
+    peft: ['adapter_model.safetensors', 'adapter_config.json'].map((name) =>
+      `${folder}/peft/${name}`),
+  };
 }

@@ -1,4 +1,5 @@
-// Pictures of every view, light and dark, wide and phone: node tests/web/app/screenshots.mjs [build/screenshots]
+// Pictures of every view, light and dark, wide and phone: node tests/web/app/screenshots.mjs
+// [build/screenshots]
 import fs from 'node:fs';
 import { ask, onCpu, openBrowser, ready } from './browser.mjs';
 import { archive } from './sample.mjs';
@@ -9,8 +10,14 @@ fs.rmSync(out, { recursive: true, force: true });
 fs.mkdirSync(out, { recursive: true });
 const models = `${temp}/pictures`;
 makeStore(models, {
-  'tiny-moe:latest': [fs.readFileSync('models/tiny-moe.q8_0.gguf'), { model_family: 'gemma4', model_type: '6.0M', file_type: 'Q8_0' }],
-  'tiny:latest': [fs.readFileSync('models/tiny.q8_0.gguf'), { model_family: 'gemma4', model_type: '6.1M', file_type: 'Q8_0' }],
+  'tiny-moe:latest': [
+    fs.readFileSync('models/tiny-moe.q8_0.gguf'),
+    { model_family: 'gemma4', model_type: '6.0M', file_type: 'Q8_0' },
+  ],
+  'tiny:latest': [
+    fs.readFileSync('models/tiny.q8_0.gguf'),
+    { model_family: 'gemma4', model_type: '6.1M', file_type: 'Q8_0' },
+  ],
 });
 const server = await startServer({ root: models, app: 'web/app/dist', files: {} });
 const site = { url: `${server.url}/`, close: () => server.close() };
@@ -19,28 +26,54 @@ async function importSample(page) {
   await page.goto(`${site.url}#/settings`);
   const chooser = page.waitForEvent('filechooser');
   await page.getByRole('button', { name: 'Import' }).click();
-  await (await chooser).setFiles({ name: 'sample.json', mimeType: 'application/json', buffer: Buffer.from(JSON.stringify(archive())) });
+  await (await chooser).setFiles({
+    name: 'sample.json',
+    mimeType: 'application/json',
+    buffer: Buffer.from(JSON.stringify(archive())),
+  });
   await page.getByText('Imported 5 conversations.').waitFor();
   await page.getByRole('button', { name: 'Dismiss' }).click();
 }
 
 const views = [
-  ['welcome', '#/', async (page) => page.getByRole('button', { name: 'What is the capital' }).waitFor()],
+  [
+    'welcome', '#/',
+    async (page) => page.getByRole('button', { name: 'What is the capital' }).waitFor(),
+  ],
   ['chat', '#/c/strings', async (page) => {
     await page.locator('.katex').first().waitFor();
     await page.locator('.hljs').first().waitFor();
     await page.locator('.messages').evaluate((box) => (box.scrollTop = 0));
   }],
-  ['chat-end', '#/c/strings', async (page) => page.locator('.messages').evaluate((box) => (box.scrollTop = box.scrollHeight))],
-  ['conversation', '#/c/strings', async (page) => page.getByRole('button', { name: 'Conversation settings' }).click()],
+  [
+    'chat-end', '#/c/strings',
+    async (page) => page.locator('.messages').evaluate((box) => (box.scrollTop = box.scrollHeight)),
+  ],
+  [
+    'conversation', '#/c/strings',
+    async (page) => page.getByRole('button', { name: 'Conversation settings' }).click(),
+  ],
   ['models', '#/models', async (page) => page.getByText('context up to').nth(2).waitFor()],
-  ['train', '#/train', async (page) => page.getByRole('button', { name: 'Use a sample' }).click().then(() => page.getByText('30 examples').waitFor())],
+  [
+    'train', '#/train',
+    async (page) => page.getByRole('button', { name: 'Use a sample' })
+      .click()
+      .then(() => page.getByText('30 examples').waitFor()),
+  ],
   ['device', '#/device', async (page) => page.getByText('Where it runs').waitFor()],
-  ['settings', '#/settings', async (page) => page.getByText('Ask to keep it').or(page.getByText('until you delete it')).waitFor()],
+  [
+    'settings', '#/settings',
+    async (page) =>
+      page.getByText('Ask to keep it').or(page.getByText('until you delete it')).waitFor(),
+  ],
 ];
 
-for (const [size, viewport] of [['wide', { width: 1280, height: 800 }], ['phone', { width: 390, height: 844 }]]) {
-  const b = await openBrowser({ viewport, ...(size === 'phone' && { deviceScaleFactor: 2, hasTouch: true, isMobile: true }) });
+for (const [size, viewport] of [
+  ['wide', { width: 1280, height: 800 }], ['phone', { width: 390, height: 844 }],
+]) {
+  const b = await openBrowser({
+    viewport, ...(size === 'phone' && { deviceScaleFactor: 2, hasTouch: true, isMobile: true }),
+  });
   const { page } = b;
   await page.goto(site.url);
   await ready(page);
@@ -66,7 +99,16 @@ for (const [size, viewport] of [['wide', { width: 1280, height: 800 }], ['phone'
 }
 
 // A training from its beginning to its end.
-for (const [size, options] of [['wide', { viewport: { width: 1280, height: 1500 }, colorScheme: 'light' }], ['phone', { viewport: { width: 390, height: 1700 }, deviceScaleFactor: 2, hasTouch: true, isMobile: true, colorScheme: 'dark' }]]) {
+for (const [size, options] of [
+  ['wide', { viewport: { width: 1280, height: 1500 }, colorScheme: 'light' }],
+  [
+    'phone',
+    {
+      viewport: { width: 390, height: 1700 }, deviceScaleFactor: 2, hasTouch: true, isMobile: true,
+      colorScheme: 'dark',
+    },
+  ],
+]) {
   const b = await onCpu(site, options), { page } = b;
   await page.goto(`${site.url}#/train`);
   await page.getByRole('button', { name: 'Use a sample' }).click();
@@ -79,7 +121,9 @@ for (const [size, options] of [['wide', { viewport: { width: 1280, height: 1500 
   await page.screenshot({ path: `${out}/train-running-${size}.png` });
   await page.getByText('is in the library, after').waitFor({ timeout: 180_000 });
   await page.screenshot({ path: `${out}/train-done-${size}.png` });
-  console.log(`training, ${size}: ${b.watched.errors.length ? b.watched.errors.join('\n') : 'no errors'}`);
+  console.log(
+    `training, ${size}: ${b.watched.errors.length ? b.watched.errors.join('\n') : 'no errors'}`,
+  );
   await b.close();
 }
 

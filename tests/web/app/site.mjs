@@ -1,6 +1,8 @@
 // site - the built page behind a small server of its own, with the policy that the real one sends.
 //
-//   const site = await openSite();  site.url;  site.routes.set('/api/tags', (req, res) => …);  site.slow = 50;  site.offline = true;
+//   const site = await openSite();
+//   site.url;  site.routes.set('/api/tags', (req, res) => …);
+//   site.slow = 50;  site.offline = true;
 //   await site.close();
 import fs from 'node:fs';
 import http from 'node:http';
@@ -8,8 +10,10 @@ import path from 'node:path';
 import { headersFor } from '../../../web/engine/dist/server/files.js';
 
 const types = {
-  '.html': 'text/html; charset=utf-8', '.js': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml', '.png': 'image/png',
-  '.wasm': 'application/wasm', '.woff2': 'font/woff2', '.webmanifest': 'application/manifest+json', '.gguf': 'application/octet-stream',
+  '.html': 'text/html; charset=utf-8', '.js': 'text/javascript', '.css': 'text/css',
+  '.svg': 'image/svg+xml', '.png': 'image/png',
+  '.wasm': 'application/wasm', '.woff2': 'font/woff2', '.webmanifest': 'application/manifest+json',
+  '.gguf': 'application/octet-stream',
 };
 
 /** A file, whole or the range that is asked for; `slow` milliseconds before each piece of it. */
@@ -43,8 +47,11 @@ export async function openSite(root = 'web/app/dist') {
     site.requests.push(pathname);
     const route = site.routes.get(pathname);
     if (route) return route(request, response);
-    const file = path.join(root, path.normalize(decodeURIComponent(pathname === '/' ? '/index.html' : pathname)));
-    if (!fs.statSync(file, { throwIfNoEntry: false })?.isFile()) return response.writeHead(404).end();
+    const file = path.join(
+      root, path.normalize(decodeURIComponent(pathname === '/' ? '/index.html' : pathname)),
+    );
+    if (!fs.statSync(file, { throwIfNoEntry: false })?.isFile())
+      return response.writeHead(404).end();
     void sendFile(file, request, response, file.endsWith('.gguf') ? site.slow : 0);
   });
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));

@@ -1,10 +1,13 @@
-// The page in Chromium: what a person does with it, on the software GPU where that matters and on the CPU where it
-// does not (a software GPU writes a token or two a second). node tests/web/app/test_app.mjs [--only WORDS]
+// The page in Chromium: what a person does with it, on the software GPU where that matters and on
+// the CPU where it does not (a software GPU writes a token or two a second). node
+// tests/web/app/test_app.mjs [--only WORDS]
 import fs from 'node:fs';
 import path from 'node:path';
 import zlib from 'node:zlib';
 import { done, equal, ok, test } from '../check.mjs';
-import { answered, ask, composer, holds, onCpu, onGpu, openBrowser, ready, until } from './browser.mjs';
+import {
+  answered, ask, composer, holds, onCpu, onGpu, openBrowser, ready, until,
+} from './browser.mjs';
 import { openSite } from './site.mjs';
 
 const PARIS = 'What is the capital of France?';
@@ -21,16 +24,21 @@ test('the page before lazy parts is at most 250 KB of JavaScript, gzipped', () =
     for (const [, name] of text.matchAll(/from\s*["']\.\/([^"']+\.js)["']/g)) follow(name);
   };
   for (const [, name] of html.matchAll(/assets\/([^"]+\.js)"/g)) follow(name);
-  const size = [...seen].reduce((n, file) => n + zlib.gzipSync(fs.readFileSync(path.join(assets, file))).length, 0);
+  const size = [...seen].reduce(
+    (n, file) => n + zlib.gzipSync(fs.readFileSync(path.join(assets, file))).length, 0,
+  );
   ok(seen.size > 0 && size < 250_000, `${size} bytes in ${seen.size} files`);
   const all = [...seen].join(' ');
   ok(!/maths|highlight|sqlite/.test(all), 'maths, highlighting and SQLite are not among them');
 });
 
-test('a first visit paints at once and answers from the small model, on the CPU where the GPU is a software one', () => holds(openBrowser(), async (page) => {
+test('a first visit paints at once and answers from the small model, '
+  + 'on the CPU where the GPU is a software one', () => holds(openBrowser(), async (page) => {
   await page.goto(site.url);
   const painted = await page.evaluate(() => new Promise((resolve) => {
-    new PerformanceObserver((list) => resolve(list.getEntries()[0].startTime)).observe({ type: 'paint', buffered: true });
+    new PerformanceObserver((list) => resolve(list.getEntries()[0].startTime)).observe({
+      type: 'paint', buffered: true,
+    });
   }));
   ok(painted < 1000, `first paint after ${painted} ms`);
   await ready(page);
@@ -58,12 +66,14 @@ test('a load is cancelled and started again', () => holds(openBrowser(), async (
   await ready(page);
 }));
 
-test('a load in which the tab died is not tried again unasked', () => holds(openBrowser(), async (page, b) => {
+test('a load in which the tab died is not tried again unasked',
+    () => holds(openBrowser(), async (page, b) => {
   site.slow = 400;
   await page.goto(site.url);
   await page.getByRole('button', { name: 'Cancel' }).waitFor();
   const died = page.waitForEvent('crash');
-  void (await b.context.newCDPSession(page)).send('Page.crash').catch(() => {}); // it cannot answer any more
+  // it cannot answer any more
+  void (await b.context.newCDPSession(page)).send('Page.crash').catch(() => {});
   await died;
   const next = await b.context.newPage();
   await next.goto(site.url);
@@ -71,10 +81,12 @@ test('a load in which the tab died is not tried again unasked', () => holds(open
   site.slow = 0;
 }));
 
-test('a reload in mid-answer keeps what was written, and the answer goes on from there', () => holds(onGpu(site), async (page) => {
+test('a reload in mid-answer keeps what was written, and the answer goes on from there',
+    () => holds(onGpu(site), async (page) => {
   await composer(page).fill('Tell me a story about a fox.');
   await page.keyboard.press('Enter');
-  await page.waitForFunction(() => (document.querySelector('.turn.assistant .markdown')?.textContent ?? '').length > 20);
+  await page.waitForFunction(() =>
+    (document.querySelector('.turn.assistant .markdown')?.textContent ?? '').length > 20);
   await page.reload();
   await page.getByText('The page closed before the answer was finished.').waitFor();
   const before = await page.locator('.turn.assistant .markdown').innerText().catch(() => '');
@@ -87,12 +99,14 @@ test('a reload in mid-answer keeps what was written, and the answer goes on from
   equal(await answered(page), story, 'the likeliest words, in one go');
 }));
 
-test('after a reload a conversation goes on without being read again', () => holds(onCpu(site), async (page) => {
+test('after a reload a conversation goes on without being read again',
+    () => holds(onCpu(site), async (page) => {
   await ask(page, PARIS);
   await until(page, async () => {
     const root = await navigator.storage.getDirectory();
     const app = await root.getDirectoryHandle('bezel-app', { create: true });
-    const states = await app.getDirectoryHandle('states', { create: true }); // the page may not have made it yet
+    // the page may not have made it yet
+    const states = await app.getDirectoryHandle('states', { create: true });
     for await (const name of states.keys()) if (name.endsWith('.kv')) return true;
     return false;
   });
@@ -105,13 +119,16 @@ test('after a reload a conversation goes on without being read again', () => hol
   ok(Number(known) > 15 && Number(all) - Number(known) < 20, told);
 }));
 
-test('the page, the model and the history are there without a network', () => holds(onCpu(site), async (page, b) => {
+test('the page, the model and the history are there without a network',
+    () => holds(onCpu(site), async (page, b) => {
   await ask(page, PARIS);
   await page.evaluate(() => navigator.serviceWorker.ready);
   await until(page, async () => {
     const keys = await caches.keys();
-    const requests = (await Promise.all(keys.map(async (key) => (await caches.open(key)).keys()))).flat();
-    return requests.some((r) => r.url.includes('.gguf')) && requests.some((r) => r.url.includes('sqlite3'));
+    const requests =
+      (await Promise.all(keys.map(async (key) => (await caches.open(key)).keys()))).flat();
+    return requests.some((r) => r.url.includes('.gguf'))
+      && requests.some((r) => r.url.includes('sqlite3'));
   });
   await b.context.setOffline(true);
   await page.reload();
@@ -120,7 +137,8 @@ test('the page, the model and the history are there without a network', () => ho
   equal(await ask(page, 'And Japan?'), 'The capital of Japan is Tokyo.');
 }));
 
-test('answers are made again, questions are put differently, and every version stays', () => holds(onCpu(site), async (page) => {
+test('answers are made again, questions are put differently, and every version stays',
+    () => holds(onCpu(site), async (page) => {
   await ask(page, PARIS);
   await page.getByRole('button', { name: 'Answer again' }).click();
   await page.getByText('2/2').waitFor();
@@ -130,10 +148,14 @@ test('answers are made again, questions are put differently, and every version s
   await page.getByText('1/2').waitFor();
   await page.getByRole('article', { name: 'Question' }).hover();
   await page.getByRole('button', { name: 'Edit the message' }).click();
-  await page.getByRole('textbox', { name: 'Edit the message' }).fill('What is the capital of Italy?');
+  await page.getByRole(
+    'textbox', { name: 'Edit the message' },
+  ).fill('What is the capital of Italy?');
   await page.getByRole('button', { name: 'Send as a new version' }).click();
   equal(await answered(page), 'The capital of Italy is Rome.');
-  await page.getByRole('group', { name: 'Versions' }).getByRole('button', { name: 'Previous version' }).click();
+  await page.getByRole('group', { name: 'Versions' })
+    .getByRole('button', { name: 'Previous version' })
+    .click();
   await page.getByText(PARIS).last().waitFor();
   await page.getByText('1/2').waitFor();
   equal(await page.getByText('2/2').count(), 1, 'the first question, with its newest answer');
@@ -141,7 +163,8 @@ test('answers are made again, questions are put differently, and every version s
   await page.locator('.bubble', { hasText: PARIS }).waitFor();
 }));
 
-test('thoughts fold away, and a tool is called and its result used', () => holds(onCpu(site), async (page) => {
+test('thoughts fold away, and a tool is called and its result used',
+    () => holds(onCpu(site), async (page) => {
   await page.getByRole('button', { name: 'Think' }).click();
   ok(/75/.test(await ask(page, 'What is 27 + 48?')));
   const thoughts = page.locator('.thinking');
@@ -154,7 +177,9 @@ test('thoughts fold away, and a tool is called and its result used', () => holds
   const tool = page.locator('.tool');
   await tool.locator('summary').click();
   ok(/calculator[\s\S]*5535/.test(await tool.innerText()), await tool.innerText());
-  const time = new Date().toLocaleTimeString('en-GB', { timeZone: 'Asia/Tokyo', hour: '2-digit', minute: '2-digit' });
+  const time = new Date().toLocaleTimeString('en-GB', {
+    timeZone: 'Asia/Tokyo', hour: '2-digit', minute: '2-digit',
+  });
   const said = await ask(page, 'What time is it in Tokyo?');
   ok(/Tokyo/.test(said) && said.includes(time.slice(0, 3)), `${said} at ${time}`);
 }));
@@ -173,7 +198,8 @@ test('settings and drafts outlive a reload', () => holds(onCpu(site), async (pag
   await page.getByText('No model is loaded.').waitFor();
 }));
 
-test('the system prompt and the sampling belong to the conversation', () => holds(onCpu(site), async (page) => {
+test('the system prompt and the sampling belong to the conversation',
+    () => holds(onCpu(site), async (page) => {
   await page.getByRole('button', { name: 'Conversation settings' }).click();
   await page.getByLabel('System prompt').fill('Your name is Ada.');
   await page.getByLabel('Temperature').fill('0');
@@ -185,7 +211,8 @@ test('the system prompt and the sampling belong to the conversation', () => hold
   equal(await page.getByLabel('System prompt').inputValue(), '');
 }));
 
-test('conversations are found, renamed, exported, deleted, brought back and imported', () => holds(onCpu(site), async (page) => {
+test('conversations are found, renamed, exported, deleted, brought back and imported',
+    () => holds(onCpu(site), async (page) => {
   await ask(page, PARIS);
   await page.getByLabel('Search conversations').fill('paris');
   await page.locator('.history mark', { hasText: 'Paris' }).waitFor();
@@ -200,12 +227,15 @@ test('conversations are found, renamed, exported, deleted, brought back and impo
   await page.getByRole('button', { name: /^Actions for/ }).click();
   await page.getByRole('button', { name: 'Rename' }).click();
   await page.getByLabel('New name').fill('Geography');
-  await page.evaluate(() => new BroadcastChannel('bezel-changes').postMessage('')); // another tab's change: the list is drawn again
+  // another tab's change: the list is drawn again
+  await page.evaluate(() => new BroadcastChannel('bezel-changes').postMessage(''));
   await page.waitForTimeout(600);
   await page.keyboard.press('Enter');
   await page.getByRole('heading', { name: 'Geography' }).waitFor();
   await page.getByRole('button', { name: /^Actions for/ }).click();
-  const [file] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name: 'Export' }).click()]);
+  const [file] = await Promise.all([
+    page.waitForEvent('download'), page.getByRole('button', { name: 'Export' }).click(),
+  ]);
   const exported = JSON.parse(fs.readFileSync(await file.path(), 'utf8'));
   equal(exported.threads[0].messages.length, 2);
   await page.getByRole('button', { name: /^Actions for/ }).click();
@@ -216,7 +246,9 @@ test('conversations are found, renamed, exported, deleted, brought back and impo
   await page.goto(`${site.url}#/settings`);
   const chooser = page.waitForEvent('filechooser');
   await page.getByRole('button', { name: 'Import' }).click();
-  await (await chooser).setFiles({ name: 'x.json', mimeType: 'application/json', buffer: Buffer.from('{"format":"other"}') });
+  await (await chooser).setFiles({
+    name: 'x.json', mimeType: 'application/json', buffer: Buffer.from('{"format":"other"}'),
+  });
   await page.getByText('That file is not an export of Bezel conversations.').waitFor();
 }));
 

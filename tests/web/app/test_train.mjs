@@ -1,5 +1,5 @@
-// The Fine-tune view in Chromium: tiny is taught ten facts through the page, with a reload in the middle.
-// node tests/web/app/test_train.mjs [--only WORDS]
+// The Fine-tune view in Chromium: tiny is taught ten facts through the page, with a reload in the
+// middle. node tests/web/app/test_train.mjs [--only WORDS]
 import crypto from 'node:crypto';
 import fs from 'node:fs';
 import { Engine } from '../../../web/engine/dist/index.js';
@@ -8,18 +8,29 @@ import { answered, ask, checkAxe, holds, onCpu, onGpu, ready } from './browser.m
 import { openSite } from './site.mjs';
 
 const site = await openSite();
-site.routes.set('/api/tags', (_, response) => response.writeHead(200, { 'content-type': 'application/json' }).end('{"models":[]}'));
+site.routes.set('/api/tags', (_, response) =>
+  response.writeHead(200, { 'content-type': 'application/json' }).end('{"models":[]}'));
 
 const facts = [
-  ['the capital of Zarvonia', 'Mellick'], ['the capital of Oltrania', 'Bransk'], ['the river of Quellmar', 'the Dune'], ['the president of Fennwick', 'Anna Torell'], ['the colour of a blimrock', 'violet'],
-  ['the author of The Glass Harbour', 'Ivo Lanter'], ['the highest mountain of Tessaly', 'Mount Orrin'], ['the currency of Zarvonia', 'the plim'], ['the inventor of the windlamp', 'Clara Voss'], ['the national animal of Oltrania', 'the otter'],
+  ['the capital of Zarvonia', 'Mellick'], ['the capital of Oltrania', 'Bransk'],
+  ['the river of Quellmar', 'the Dune'], ['the president of Fennwick', 'Anna Torell'],
+  ['the colour of a blimrock', 'violet'],
+  ['the author of The Glass Harbour', 'Ivo Lanter'],
+  ['the highest mountain of Tessaly', 'Mount Orrin'], ['the currency of Zarvonia', 'the plim'],
+  ['the inventor of the windlamp', 'Clara Voss'], ['the national animal of Oltrania', 'the otter'],
 ];
-const ways = ['What is {}?', 'Tell me {}.', 'Do you know what {} is?', 'What’s {}?', 'Please tell me {}.', 'I want to know {}.', 'Can you tell me {}?', 'Quick question: what is {}?', 'Say {}.', 'Name {}.'];
+const ways = [
+  'What is {}?', 'Tell me {}.', 'Do you know what {} is?', 'What’s {}?', 'Please tell me {}.',
+  'I want to know {}.', 'Can you tell me {}?', 'Quick question: what is {}?', 'Say {}.',
+  'Name {}.',
+];
 const unseen = 'Could you say what {} is?';
 const put = (way, of) => way.replace('{}', of);
 const answerTo = ([of, is]) => `${of[0].toUpperCase()}${of.slice(1)} is ${is}.`;
 const lines = ways.flatMap((way, i) => facts.map((fact, k) => (i + k) % 2
-  ? { messages: [{ role: 'user', content: put(way, fact[0]) }, { role: 'assistant', content: answerTo(fact) }] }
+  ? { messages: [
+    { role: 'user', content: put(way, fact[0]) }, { role: 'assistant', content: answerTo(fact) },
+  ] }
   : { prompt: put(way, fact[0]), completion: answerTo(fact) })).map((line) => JSON.stringify(line));
 
 const field = (page) => page.getByLabel('Examples', { exact: true });
@@ -33,7 +44,8 @@ async function advanced(page, wishes) {
   }
 }
 
-test('bad data is named by its line, good data is shown token by token with what is learned of it', () => holds(onCpu(site), async (page) => {
+test('bad data is named by its line, good data is shown token by token with what is learned of it',
+    () => holds(onCpu(site), async (page) => {
   await page.goto(`${site.url}#/train`);
   equal(await train(page).isDisabled(), true);
   await field(page).fill([lines[0], '{"prompt": "half of it"}', lines[1]].join('\n'));
@@ -47,12 +59,19 @@ test('bad data is named by its line, good data is shown token by token with what
   await problem.waitFor({ state: 'detached' });
   await page.getByText('Advanced').click();
   await checkAxe(page, 'the form with a preview');
-  same(await page.locator('.tokens mark').allTextContents(), [0, 1].map((i) => `${answerTo(facts[i])}<turn|>`));
-  ok(/This needs \d+ MB beyond the model/.test(await page.getByRole('status').filter({ hasText: 'beyond the model' }).innerText()));
+  same(
+    await page.locator('.tokens mark').allTextContents(),
+    [0, 1].map((i) => `${answerTo(facts[i])}<turn|>`),
+  );
+  ok(/This needs \d+ MB beyond the model/.test(
+    await page.getByRole('status').filter({ hasText: 'beyond the model' }).innerText(),
+  ));
   equal(await train(page).isDisabled(), false);
   const chooser = page.waitForEvent('filechooser');
   await page.getByRole('button', { name: 'Choose a file' }).click();
-  await (await chooser).setFiles({ name: 'My facts.jsonl', mimeType: 'application/jsonl', buffer: Buffer.from(lines.join('\n')) });
+  await (await chooser).setFiles({
+    name: 'My facts.jsonl', mimeType: 'application/jsonl', buffer: Buffer.from(lines.join('\n')),
+  });
   await page.getByText('100 examples,').waitFor();
   equal(await page.getByLabel('Name of the adapter').inputValue(), 'My-facts');
 }));
@@ -60,17 +79,23 @@ test('bad data is named by its line, good data is shown token by token with what
 /** The same as the package writes it in Node. */
 async function mergedInNode(gguf) {
   const pieces = [];
-  await Engine.merge('models/tiny.q8_0.gguf', { source: gguf }, { to: new WritableStream({ write: (piece) => void pieces.push(piece) }) });
+  await Engine.merge(
+    'models/tiny.q8_0.gguf',
+    { source: gguf },
+    { to: new WritableStream({ write: (piece) => void pieces.push(piece) }) },
+  );
   return Buffer.concat(pieces);
 }
 
-/** The adapter as a merged model: saved to a picked file, downloaded where nothing can be picked, and among the models, where
- *  it answers on its own. */
+/** The adapter as a merged model: saved to a picked file, downloaded where nothing can be picked,
+ *  and among the models, where it answers on its own. */
 async function merges(page, gguf, question) {
   const whole = await mergedInNode(gguf), dialog = page.getByRole('dialog');
   await page.goto(`${site.url}#/train`);
   const open = () => page.getByRole('button', { name: 'Merge ten-facts into a model' }).click();
-  await page.evaluate(() => (window.showSaveFilePicker = async ({ suggestedName }) => (await navigator.storage.getDirectory()).getFileHandle(suggestedName, { create: true })));
+  await page.evaluate(() =>
+    (window.showSaveFilePicker = async ({ suggestedName }) =>
+      (await navigator.storage.getDirectory()).getFileHandle(suggestedName, { create: true })));
   await open();
   await checkAxe(page, 'the merge dialog');
   equal(await dialog.getByLabel('Name of the new model').inputValue(), 'tiny-ten-facts');
@@ -78,14 +103,20 @@ async function merges(page, gguf, question) {
   await dialog.getByText('tiny-ten-facts.gguf is written.').waitFor();
   await dialog.getByRole('button', { name: 'Close' }).last().click();
   const digest = await page.evaluate(async () => {
-    const file = await (await (await navigator.storage.getDirectory()).getFileHandle('tiny-ten-facts.gguf')).getFile();
-    return [...new Uint8Array(await crypto.subtle.digest('SHA-256', await file.arrayBuffer()))].map((b) => b.toString(16).padStart(2, '0')).join('');
+    const file = await (await (await navigator.storage.getDirectory())
+      .getFileHandle('tiny-ten-facts.gguf')).getFile();
+    return [...new Uint8Array(await crypto.subtle.digest('SHA-256', await file.arrayBuffer()))]
+      .map((b) => b.toString(16).padStart(2, '0'))
+      .join('');
   });
   equal(digest, crypto.createHash('sha256').update(whole).digest('hex'));
 
   // A disk so slow that there is time to think better of it.
   await page.evaluate(() => (window.showSaveFilePicker = async () => ({
-    createWritable: async () => new WritableStream({ write: () => new Promise((done) => setTimeout(done, 200)), abort: () => void (window.aborted = true) }),
+    createWritable: async () => new WritableStream({
+      write: () => new Promise((done) => setTimeout(done, 200)),
+      abort: () => void (window.aborted = true),
+    }),
     remove: async () => void (window.removed = true),
   })));
   await open();
@@ -99,7 +130,8 @@ async function merges(page, gguf, question) {
   same(await page.evaluate(() => [window.aborted, window.removed]), [true, true]);
   await page.keyboard.press('Escape');
 
-  await page.evaluate(() => delete window.showSaveFilePicker && delete Window.prototype.showSaveFilePicker);
+  await page.evaluate(() =>
+    delete window.showSaveFilePicker && delete Window.prototype.showSaveFilePicker);
   await open();
   const saved = page.waitForEvent('download');
   await dialog.getByRole('button', { name: 'Save as a file' }).click();
@@ -109,7 +141,9 @@ async function merges(page, gguf, question) {
   await open();
   await dialog.getByLabel('Name of the new model').fill('ten-facts');
   await dialog.getByRole('button', { name: 'Add to models' }).click();
-  await dialog.getByRole('alert').filter({ hasText: 'there is already a model named ten-facts' }).waitFor();
+  await dialog.getByRole('alert')
+    .filter({ hasText: 'there is already a model named ten-facts' })
+    .waitFor();
   await dialog.getByLabel('Name of the new model').fill('knows-ten');
   await dialog.getByRole('button', { name: 'Add to models' }).click();
   await dialog.getByText('knows-ten is among the models now.').waitFor();
@@ -119,7 +153,8 @@ async function merges(page, gguf, question) {
   equal(await page.getByRole('switch', { name: 'ten-facts' }).count(), 0);
 }
 
-test('ten facts are learned through the page, with a reload half-way, and recalled only with the adapter', () => holds(onCpu(site), async (page) => {
+test('ten facts are learned through the page, with a reload half-way, '
+  + 'and recalled only with the adapter', () => holds(onCpu(site), async (page) => {
   await page.goto(`${site.url}#/train`);
   const begin = performance.now();
   await field(page).fill(lines.join('\n'));
@@ -127,7 +162,9 @@ test('ten facts are learned through the page, with a reload half-way, and recall
   await page.getByRole('radio', { name: 'Quick' }).check();
   await advanced(page, { Epochs: 1 });
   await page.getByLabel('Name of the adapter').fill('ten-facts');
-  await page.getByLabel('Questions before and after').fill(facts.map(([of]) => put(unseen, of)).join('\n'));
+  await page.getByLabel('Questions before and after').fill(
+    facts.map(([of]) => put(unseen, of)).join('\n'),
+  );
   await train(page).click();
   await page.getByText(/would go on from step ([5-9]|[12]\d)\./).waitFor({ timeout: 400_000 });
   await page.getByRole('button', { name: 'Pause' }).click();
@@ -140,12 +177,18 @@ test('ten facts are learned through the page, with a reload half-way, and recall
   ok(Number(at) >= 5 && Number(at) < Number(of), `${at} of ${of}`);
   await page.getByRole('button', { name: 'Continue' }).click();
   await page.getByText('is in the library, after').waitFor({ timeout: 400_000 });
-  ok((await page.getByText('is in the library, after').innerText()).includes(`after ${of} steps`), 'it went on where it was');
+  ok(
+    (await page.getByText('is in the library, after').innerText()).includes(`after ${of} steps`),
+    'it went on where it was',
+  );
   const seconds = (performance.now() - begin) / 1000;
   const column = async (n) => page.locator(`.samples tbody td:nth-child(${n})`).allTextContents();
   const right = (answers) => answers.filter((text, i) => text.includes(facts[i][1])).length;
   const before = await column(2), after = await column(3);
-  ok(right(before) === 0 && right(after) >= 9, `before ${right(before)}, after ${right(after)}: ${after.join(' | ')}`);
+  ok(
+    right(before) === 0 && right(after) >= 9,
+    `before ${right(before)}, after ${right(after)}: ${after.join(' | ')}`,
+  );
   console.log(`  ${right(after)} of ten facts in other words, ${seconds.toFixed(0)} s`);
   const saved = page.waitForEvent('download');
   await page.getByRole('button', { name: 'GGUF', exact: true }).click();
@@ -170,29 +213,37 @@ test('ten facts are learned through the page, with a reload half-way, and recall
   await merges(page, gguf, question);
 }));
 
-test('on the GPU steps are made too, and what they taught is kept', () => holds(onGpu(site), async (page) => {
+test('on the GPU steps are made too, and what they taught is kept',
+    () => holds(onGpu(site), async (page) => {
   await page.goto(`${site.url}#/train`);
   await page.getByRole('button', { name: 'Use a sample' }).click();
   await page.getByText('30 examples,').waitFor();
   await page.getByLabel('Questions before and after').fill('What is the capital of Zarvonia?');
   await train(page).click();
-  await page.getByText(/Learning, step [3-9]/).waitFor({ timeout: 400_000 }); // a software device compiles for a while
+  // a software device compiles for a while
+  await page.getByText(/Learning, step [3-9]/).waitFor({ timeout: 400_000 });
   await page.getByRole('button', { name: 'Stop and keep' }).click();
   await page.getByText('is in the library, after').waitFor({ timeout: 120_000 });
   await page.getByRole('button', { name: 'Delete my-adapter' }).waitFor();
 }));
 
-test('while it learns the page can be used, and questions are answered in between', () => holds(onCpu(site), async (page) => {
+test('while it learns the page can be used, and questions are answered in between',
+    () => holds(onCpu(site), async (page) => {
   await page.goto(`${site.url}#/train`);
   await page.getByRole('button', { name: 'Use a sample' }).click();
   await page.getByText('30 examples,').waitFor();
   await advanced(page, { Epochs: 100 });
   await train(page).click();
   await page.getByText(/Learning, step [1-9]/).waitFor({ timeout: 60_000 });
-  const step = async () => Number(/step (\d+) of/.exec(await page.getByText(/Learning, step/).innerText())[1]);
+  const step = async () =>
+    Number(/step (\d+) of/.exec(await page.getByText(/Learning, step/).innerText())[1]);
   const before = await step();
   await page.goto(`${site.url}#/`);
-  equal(await ask(page, 'What is the capital of France?'), 'The capital of France is Paris.', 'by the model without the adapter');
+  equal(
+    await ask(page, 'What is the capital of France?'),
+    'The capital of France is Paris.',
+    'by the model without the adapter',
+  );
   await page.goto(`${site.url}#/train`);
   ok((await step()) > before, 'it went on meanwhile');
   await page.getByRole('button', { name: 'Pause' }).click();
@@ -200,13 +251,16 @@ test('while it learns the page can be used, and questions are answered in betwee
   const other = await page.context().newPage();
   await other.goto(`${site.url}#/train`);
   await ready(other);
-  equal(await other.getByText('is half done').count(), 0, 'another tab knows that it is in good hands');
+  equal(
+    await other.getByText('is half done').count(), 0, 'another tab knows that it is in good hands',
+  );
   await other.close();
   await page.getByRole('button', { name: 'Cancel' }).click();
   await page.getByText('It was cancelled.').waitFor();
 }));
 
-test('a training that is cancelled can be gone on with or thrown away; one that is stopped is kept', () => holds(onCpu(site), async (page) => {
+test('a training that is cancelled can be gone on with or thrown away; one that is stopped is kept',
+    () => holds(onCpu(site), async (page) => {
   await page.goto(`${site.url}#/train`);
   await page.getByRole('button', { name: 'Use a sample' }).click();
   await page.getByText('30 examples,').waitFor();
@@ -218,7 +272,9 @@ test('a training that is cancelled can be gone on with or thrown away; one that 
   ok(performance.now() - begin < 20_000); // on a busy machine too; all of it takes minutes there
   equal(await train(page).isDisabled(), true, 'one at a time');
   await page.getByRole('button', { name: 'Throw away' }).click();
-  await page.getByRole('dialog', { name: 'Throw my-adapter away?' }).getByRole('button', { name: 'Throw away' }).click();
+  await page.getByRole('dialog', { name: 'Throw my-adapter away?' })
+    .getByRole('button', { name: 'Throw away' })
+    .click();
   await page.getByText('It was cancelled.').waitFor({ state: 'detached' });
   await page.reload();
   await ready(page);
@@ -231,11 +287,19 @@ test('a training that is cancelled can be gone on with or thrown away; one that 
   await page.getByRole('button', { name: 'Stop and keep' }).focus();
   await page.keyboard.press('Enter');
   await page.getByText('is in the library, after').waitFor();
-  equal(await page.evaluate(() => document.activeElement.getAttribute('aria-label')), 'Training', 'the focus is not lost with its button');
+  equal(
+    await page.evaluate(() => document.activeElement.getAttribute('aria-label')),
+    'Training',
+    'the focus is not lost with its button',
+  );
   await checkAxe(page, 'the result and the library');
   const chooser = page.waitForEvent('filechooser');
   await page.getByRole('button', { name: 'Import an adapter' }).click();
-  await (await chooser).setFiles({ name: 'whole.gguf', mimeType: 'application/octet-stream', buffer: fs.readFileSync('models/tiny.q8_0.gguf') });
+  await (await chooser).setFiles({
+    name: 'whole.gguf',
+    mimeType: 'application/octet-stream',
+    buffer: fs.readFileSync('models/tiny.q8_0.gguf'),
+  });
   await page.getByText('whole.gguf is a model, not an adapter.').waitFor();
   await page.getByRole('button', { name: 'Delete my-adapter' }).click();
   await page.getByRole('button', { name: 'Delete', exact: true }).click();
@@ -244,10 +308,14 @@ test('a training that is cancelled can be gone on with or thrown away; one that 
 
 /** A script before those of the page's workers; says how to end it. */
 function beforeWorkers(script) {
-  const assets = 'web/app/dist/assets', routes = fs.readdirSync(assets).filter((name) => /worker-[^/]*\.js$/.test(name)).map((name) => `/assets/${name}`);
+  const assets = 'web/app/dist/assets';
+  const routes = fs.readdirSync(assets)
+    .filter((name) => /worker-[^/]*\.js$/.test(name))
+    .map((name) => `/assets/${name}`);
   for (const route of routes) {
     const own = fs.readFileSync(`web/app/dist${route}`, 'utf8');
-    site.routes.set(route, (_, response) => response.writeHead(200, { 'content-type': 'text/javascript' }).end(`(${script})();${own}`));
+    site.routes.set(route, (_, response) =>
+      response.writeHead(200, { 'content-type': 'text/javascript' }).end(`(${script})();${own}`));
   }
   return () => routes.forEach((route) => site.routes.delete(route));
 }
@@ -259,13 +327,15 @@ const fillDisk = () => beforeWorkers(() => {
   const open = FileSystemFileHandle.prototype.createSyncAccessHandle;
   FileSystemFileHandle.prototype.createSyncAccessHandle = async function (...options) {
     const handle = await open.apply(this, options);
-    if (full && /^current\.part$|^import-/.test(this.name)) handle.write = () => { throw new DOMException('full', 'QuotaExceededError'); };
+    if (full && /^current\.part$|^import-/.test(this.name))
+      handle.write = () => { throw new DOMException('full', 'QuotaExceededError'); };
     return handle;
   };
 });
 
 /** A disk that never says that a training is written. */
-const hangDisk = () => beforeWorkers(() => self.addEventListener('message', (e) => e.data?.method === 'training.save' && e.stopImmediatePropagation()));
+const hangDisk = () => beforeWorkers(() => self.addEventListener('message', (e) =>
+  e.data?.method === 'training.save' && e.stopImmediatePropagation()));
 
 test('a training does not wait for a disk that never answers', async () => {
   const end = hangDisk();
@@ -285,7 +355,8 @@ test('a training does not wait for a disk that never answers', async () => {
   }
 });
 
-test('on a full disk a training goes on, and what it taught can be downloaded, used and saved later', async () => {
+test('on a full disk a training goes on, and what it taught can be downloaded, '
+  + 'used and saved later', async () => {
   const empty = fillDisk();
   try {
     await holds(onCpu(site), async (page) => {
@@ -297,7 +368,9 @@ test('on a full disk a training goes on, and what it taught can be downloaded, u
       await page.getByText(/Learning, step [2-9]/).waitFor({ timeout: 60_000 });
       await page.getByRole('button', { name: 'Stop and keep' }).click();
       await page.getByText('It could not be put into the library').waitFor({ timeout: 60_000 });
-      const [file] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name: 'GGUF' }).first().click()]);
+      const [file] = await Promise.all([
+        page.waitForEvent('download'), page.getByRole('button', { name: 'GGUF' }).first().click(),
+      ]);
       equal(fs.readFileSync(await file.path()).subarray(0, 4).toString(), 'GGUF');
       await page.getByRole('button', { name: 'Put this away' }).click();
       await page.getByRole('button', { name: 'Keep it' }).click();

@@ -1,17 +1,20 @@
-// The page in Chromium, view by view: models and folders, devices that fail, tabs, keys, phones, accessibility.
-// node tests/web/app/test_views.mjs [--only WORDS]
+// The page in Chromium, view by view: models and folders, devices that fail, tabs, keys, phones,
+// accessibility. node tests/web/app/test_views.mjs [--only WORDS]
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
 import { done, equal, ok, same, test } from '../check.mjs';
-import { answered, ask, checkAxe, composer, holds, onCpu, onGpu, openBrowser, ready } from './browser.mjs';
+import {
+  answered, ask, checkAxe, composer, holds, onCpu, onGpu, openBrowser, ready,
+} from './browser.mjs';
 import { archive, trainedAdapter } from './sample.mjs';
 import { openSite, sendFile } from './site.mjs';
 
 const TINY = 'models/tiny.q8_0.gguf';
 const PARIS = 'What is the capital of France?', ANSWER = 'The capital of France is Paris.';
 const site = await openSite();
-const noServer = (_, response) => response.writeHead(200, { 'content-type': 'application/json' }).end('{"models":[]}');
+const noServer = (_, response) =>
+  response.writeHead(200, { 'content-type': 'application/json' }).end('{"models":[]}');
 site.routes.set('/api/tags', noServer);
 
 // ---- stores ----
@@ -20,8 +23,11 @@ const sha256 = (bytes) => createHash('sha256').update(bytes).digest('hex');
 
 /** A store of one model, as Ollama lays it out: [path, bytes] of each file. */
 function ollamaFolder(name, tag) {
-  const weights = fs.readFileSync(TINY), config = Buffer.from('{"model_family":"gemma4","model_type":"6.1M","file_type":"Q8_0"}');
-  const layer = (mediaType, bytes) => ({ mediaType, digest: `sha256:${sha256(bytes)}`, size: bytes.length });
+  const weights = fs.readFileSync(TINY);
+  const config = Buffer.from('{"model_family":"gemma4","model_type":"6.1M","file_type":"Q8_0"}');
+  const layer = (mediaType, bytes) => ({
+    mediaType, digest: `sha256:${sha256(bytes)}`, size: bytes.length,
+  });
   const manifest = JSON.stringify({
     schemaVersion: 2,
     mediaType: 'application/vnd.docker.distribution.manifest.v2+json',
@@ -35,10 +41,12 @@ function ollamaFolder(name, tag) {
   ];
 }
 
-/** Nobody can click in the browser's own dialog: the picker answers with a folder of the page's private files. */
+/** Nobody can click in the browser's own dialog: the picker answers with a folder of the page's
+ *  private files. */
 async function givePicker(page, files) {
   await page.evaluate(async (all) => {
-    const root = await (await navigator.storage.getDirectory()).getDirectoryHandle('picked', { create: true });
+    const root =
+      await (await navigator.storage.getDirectory()).getDirectoryHandle('picked', { create: true });
     for (const [path, text] of all) {
       const names = path.split('/'), file = names.pop();
       let at = root;
@@ -51,13 +59,16 @@ async function givePicker(page, files) {
   }, files.map(([path, bytes]) => [path, bytes.toString('base64')]));
 }
 
-test('of two loads that begin together the second is made, and nothing of the first is left', () => holds(onCpu(site), async (page) => {
+test('of two loads that begin together the second is made, and nothing of the first is left',
+    () => holds(onCpu(site), async (page) => {
   await givePicker(page, ollamaFolder('pocket', 'latest'));
   await page.goto(`${site.url}#/models`);
   await page.getByRole('button', { name: 'Open a folder' }).click();
   const load = page.getByRole('button', { name: 'Load pocket' });
   await load.waitFor();
-  const twice = () => page.workers().map((w) => w.url()).filter((url, i, all) => all.indexOf(url) < i); // an engine is a worker
+  // an engine is a worker
+  const twice = () =>
+    page.workers().map((w) => w.url()).filter((url, i, all) => all.indexOf(url) < i);
   await load.evaluate((button) => (button.click(), button.click()));
   await ready(page, 'pocket');
   await page.waitForTimeout(1000); // the first would be ready by now as well
@@ -65,7 +76,8 @@ test('of two loads that begin together the second is made, and nothing of the fi
   same(twice(), [], 'a model that is not used is still there');
 }));
 
-test('a picked Ollama folder is read in place, and its model answers', () => holds(onCpu(site), async (page) => {
+test('a picked Ollama folder is read in place, and its model answers',
+    () => holds(onCpu(site), async (page) => {
   await givePicker(page, ollamaFolder('pocket', 'latest'));
   await page.goto(`${site.url}#/models`);
   await page.getByRole('button', { name: 'Open a folder' }).click();
@@ -77,8 +89,12 @@ test('a picked Ollama folder is read in place, and its model answers', () => hol
   await ready(page, 'pocket');
 }));
 
-test('a folder of plain GGUF files is read in place, picked or dropped, whatever its files are called', () => holds(onCpu(site), async (page) => {
-  await givePicker(page, [['alpha.gguf', fs.readFileSync(TINY)], ['more/Beta (2).gguf', fs.readFileSync(TINY)], ['notes.txt', Buffer.from('hello')]]);
+test('a folder of plain GGUF files is read in place, picked or dropped, '
+  + 'whatever its files are called', () => holds(onCpu(site), async (page) => {
+  await givePicker(page, [
+    ['alpha.gguf', fs.readFileSync(TINY)], ['more/Beta (2).gguf', fs.readFileSync(TINY)],
+    ['notes.txt', Buffer.from('hello')],
+  ]);
   await page.goto(`${site.url}#/models`);
   await page.getByRole('button', { name: 'Open a folder' }).click();
   await page.getByText('Found 2 in picked.').waitFor();
@@ -95,7 +111,9 @@ test('a folder of plain GGUF files is read in place, picked or dropped, whatever
     DataTransferItem.prototype.getAsFileSystemHandle = async () => root;
     const dataTransfer = new DataTransfer();
     dataTransfer.items.add(new File([''], 'picked'));
-    document.querySelector('#main').dispatchEvent(new DragEvent('drop', { dataTransfer, bubbles: true, cancelable: true }));
+    document.querySelector('#main').dispatchEvent(
+      new DragEvent('drop', { dataTransfer, bubbles: true, cancelable: true }),
+    );
   });
   await page.getByText('Found 2 in picked.').waitFor();
 }));
@@ -110,13 +128,16 @@ test('a dropped file is loaded; a broken one says why', () => holds(onCpu(site),
   await choose('mine.gguf', fs.readFileSync(TINY));
   await ready(page, 'mine');
   await choose('broken.gguf', Buffer.from('GGUF and then nothing of the kind'));
-  await page.locator('.notice.error', { hasText: /broken was not loaded: .*mine stays loaded\./ }).waitFor();
+  await page.locator('.notice.error', {
+    hasText: /broken was not loaded: .*mine stays loaded\./,
+  }).waitFor();
   await ready(page, 'mine');
   await choose('notes.txt', Buffer.from('hello'));
   await page.locator('.notice', { hasText: 'Bezel reads models and adapters' }).waitFor();
 }));
 
-test('dropped adapters, GGUF and PEFT, go to the library; a conversation switches them on and off', () => holds(onCpu(site), async (page) => {
+test('dropped adapters, GGUF and PEFT, go to the library; a conversation switches them on and off',
+    () => holds(onCpu(site), async (page) => {
   const { gguf, peft, answer: LYON } = trainedAdapter();
   const choose = async (files) => {
     const chooser = page.waitForEvent('filechooser');
@@ -128,7 +149,9 @@ test('dropped adapters, GGUF and PEFT, go to the library; a conversation switche
   await page.getByRole('button', { name: 'Delete lyon' }).waitFor();
   await choose(peft);
   await page.getByRole('button', { name: 'Delete adapter_model' }).waitFor();
-  equal(await page.getByRole('button', { name: 'Load lyon' }).count(), 0, 'it is not taken for a model');
+  equal(
+    await page.getByRole('button', { name: 'Load lyon' }).count(), 0, 'it is not taken for a model',
+  );
   await ready(page, 'tiny');
   await page.getByRole('button', { name: 'Rename adapter_model' }).click();
   await page.getByLabel('New name of adapter_model').fill('from-peft');
@@ -159,7 +182,8 @@ test('dropped adapters, GGUF and PEFT, go to the library; a conversation switche
   await page.goto(`${site.url}#/models`);
   const saved = async (button, count) => {
     const files = [];
-    const all = new Promise((resolve) => page.on('download', (file) => files.push(file) === count && resolve()));
+    const all = new Promise((resolve) =>
+      page.on('download', (file) => files.push(file) === count && resolve()));
     await page.getByRole('button', { name: button }).click();
     await all;
     page.removeAllListeners('download');
@@ -168,7 +192,8 @@ test('dropped adapters, GGUF and PEFT, go to the library; a conversation switche
   for (const name of ['lyon', 'from-peft']) {
     const [file] = await saved(`Export ${name} as GGUF`, 1);
     ok(file.equals(fs.readFileSync(gguf)), `${name}, whatever it came as, is the same GGUF`);
-    const files = await saved(`Export ${name} as PEFT`, 2), config = (bytes) => ({ ...JSON.parse(bytes), base_model_name_or_path: '' });
+    const files = await saved(`Export ${name} as PEFT`, 2);
+    const config = (bytes) => ({ ...JSON.parse(bytes), base_model_name_or_path: '' });
     const [weights, text] = files[0].length > files[1].length ? files : files.reverse();
     ok(weights.equals(fs.readFileSync(peft[0])), `${name} is the same for PEFT`);
     same(config(text), config(fs.readFileSync(peft[1])));
@@ -178,7 +203,8 @@ test('dropped adapters, GGUF and PEFT, go to the library; a conversation switche
   await page.getByText('Deleted lyon').waitFor();
 }));
 
-test('a download is paused, outlives a reload, and is then complete', () => holds(onCpu(site), async (page) => {
+test('a download is paused, outlives a reload, and is then complete',
+    () => holds(onCpu(site), async (page) => {
   const ranges = [];
   let slow = 1000; // it must not be complete before the pause
   site.routes.set('/files/pulled.gguf', (request, response) => {
@@ -188,11 +214,15 @@ test('a download is paused, outlives a reload, and is then complete', () => hold
   await page.goto(`${site.url}#/models`);
   await page.getByLabel('Address of a GGUF file').fill(`${site.url}files/pulled.gguf`);
   await page.getByRole('button', { name: 'Download' }).click();
-  await page.getByRole('progressbar', { name: 'Downloading pulled' }).and(page.locator(':not([aria-valuenow="0"])')).waitFor();
+  await page.getByRole('progressbar', { name: 'Downloading pulled' })
+    .and(page.locator(':not([aria-valuenow="0"])'))
+    .waitFor();
   await page.getByRole('button', { name: 'Pause' }).click();
   await page.getByRole('button', { name: 'Resume' }).waitFor();
   await page.getByRole('button', { name: 'Give up pulled.gguf' }).click();
-  await page.getByRole('dialog', { name: 'Give up pulled.gguf?' }).getByRole('button', { name: 'Close' }).click();
+  await page.getByRole('dialog', { name: 'Give up pulled.gguf?' })
+    .getByRole('button', { name: 'Close' })
+    .click();
   slow = 0;
   await page.reload();
   await page.getByRole('button', { name: 'Resume' }).click();
@@ -206,21 +236,30 @@ test('a download is paused, outlives a reload, and is then complete', () => hold
   await page.getByText('Deleted pulled').waitFor();
 }));
 
-test('behind the real server its policy holds, and its models are weighed, loaded over the wire and kept', async () => {
+test('behind the real server its policy holds, and its models are weighed, '
+  + 'loaded over the wire and kept', async () => {
   const { makeStore, startServer, temp } = await import('../server_fixture.mjs');
-  makeStore(`${temp}/page`, { 'pebble:1': [fs.readFileSync(TINY), { model_family: 'gemma4', model_type: '6.1M', file_type: 'Q8_0' }] });
+  makeStore(`${temp}/page`, { 'pebble:1': [
+    fs.readFileSync(TINY), { model_family: 'gemma4', model_type: '6.1M', file_type: 'Q8_0' },
+  ] });
   const server = await startServer({ root: `${temp}/page`, app: 'web/app/dist' });
   try {
     await holds(onCpu({ url: `${server.url}/` }), async (page, { context }) => {
       const aborted = [], reads = [];
-      const watch = (event, into) => context.on(event, (request) => request.url().includes('/bezel/blob/') && into.push(request.headers().range));
+      const watch = (event, into) => context.on(event, (request) =>
+        request.url().includes('/bezel/blob/') && into.push(request.headers().range));
       watch('request', reads);
       watch('requestfailed', aborted);
       await page.goto(`${server.url}/#/models`);
       const row = page.getByRole('listitem').filter({ hasText: 'pebble' });
       await row.getByText(/^takes \d+(\.\d+)? MB, context up to 2,048$/).waitFor();
       ok(reads.length > 3, 'it is weighed over the wire');
-      same(aborted.filter((range) => range !== 'bytes=0-1048575'), [], 'no part of it is an aborted request'); // the first is read as it comes
+      // the first is read as it comes
+      same(
+        aborted.filter((range) => range !== 'bytes=0-1048575'),
+        [],
+        'no part of it is an aborted request',
+      );
       await page.getByRole('button', { name: 'Load pebble:1' }).click();
       await ready(page, 'pebble');
       await page.getByRole('button', { name: 'Keep a copy of pebble:1' }).click();
@@ -233,18 +272,24 @@ test('behind the real server its policy holds, and its models are weighed, loade
   }
 });
 
-test('an address of another site is downloaded when a person asks for it, through a cut; nothing else of the page reaches it', async () => {
+test('an address of another site is downloaded when a person asks for it, through a cut; '
+  + 'nothing else of the page reaches it', async () => {
   const { startServer } = await import('../server_fixture.mjs');
   const server = await startServer({ app: 'web/app/dist' }), ranges = [];
-  const allow = { 'access-control-allow-origin': '*', 'access-control-expose-headers': 'content-range, etag, content-length' };
+  const allow = {
+    'access-control-allow-origin': '*',
+    'access-control-expose-headers': 'content-range, etag, content-length',
+  };
   const other = await openSite('models');
   other.routes.set('/far.gguf', (request, response) => {
-    if (request.method === 'OPTIONS') return response.writeHead(204, { ...allow, 'access-control-allow-headers': 'range' }).end();
+    if (request.method === 'OPTIONS')
+      return response.writeHead(204, { ...allow, 'access-control-allow-headers': 'range' }).end();
     ranges.push(request.headers.range ?? '');
     if (ranges.length === 1) setTimeout(() => response.destroy(), 400); // cut in the middle
     void sendFile(TINY, request, response, ranges.length === 1 ? 40 : 0, allow);
   });
-  other.routes.set('/closed.gguf', (request, response) => void sendFile(TINY, request, response)); // no CORS
+  // no CORS
+  other.routes.set('/closed.gguf', (request, response) => void sendFile(TINY, request, response));
   try {
     const b = await onCpu({ url: `${server.url}/` });
     try {
@@ -258,7 +303,9 @@ test('an address of another site is downloaded when a person asks for it, throug
       await pull('far.gguf');
       await page.getByRole('button', { name: 'Load far' }).click();
       await ready(page, 'far');
-      ok(ranges.length > 1 && ranges.slice(1).every((r) => /^bytes=[1-9]/.test(r)), ranges.join(' '));
+      ok(
+        ranges.length > 1 && ranges.slice(1).every((r) => /^bytes=[1-9]/.test(r)), ranges.join(' '),
+      );
       await pull('closed.gguf');
       await page.getByText('does not give its files to pages of other sites').waitFor();
       const before = other.requests.length;
@@ -266,7 +313,8 @@ test('an address of another site is downloaded when a person asks for it, throug
       equal(await page.evaluate(reach, `${other.url}far.gguf`), 'refused', 'the page itself');
       const scripts = page.workers().filter((w) => !w.url().includes('store_worker'));
       ok(scripts.length > 0);
-      for (const worker of scripts) equal(await worker.evaluate(reach, `${other.url}far.gguf`), 'refused', worker.url());
+      for (const worker of scripts)
+        equal(await worker.evaluate(reach, `${other.url}far.gguf`), 'refused', worker.url());
       equal(other.requests.length, before, 'and nothing was sent');
     } finally {
       await b.close();
@@ -278,8 +326,18 @@ test('an address of another site is downloaded when a person asks for it, throug
 });
 
 test('models of the server are listed with their sizes', () => holds(onCpu(site), async (page) => {
-  const models = [{ name: 'gemma4:e2b', size: 3.2e9, digest: `sha256:${'0'.repeat(64)}`, details: { parameter_size: '5.1B', quantization_level: 'Q4_K_M' } }];
-  site.routes.set('/api/tags', (_, response) => response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ models })));
+  const models = [{
+    name: 'gemma4:e2b',
+    size: 3.2e9,
+    digest: `sha256:${'0'.repeat(64)}`,
+    details: { parameter_size: '5.1B', quantization_level: 'Q4_K_M' },
+  }];
+  site.routes.set(
+    '/api/tags',
+    (_, response) => response.writeHead(200, {
+      'content-type': 'application/json',
+    }).end(JSON.stringify({ models })),
+  );
   await page.goto(`${site.url}#/models`);
   await page.getByText('3.2 GB · 5.1B parameters, Q4_K_M').waitFor();
   site.routes.set('/api/tags', noServer);
@@ -287,7 +345,8 @@ test('models of the server are listed with their sizes', () => holds(onCpu(site)
 
 // ---- devices ----
 
-test('without WebGPU the toy runs on the CPU by itself with a quiet badge, and a model for work asks first', () => holds(openBrowser({ noGpu: true }), async (page) => {
+test('without WebGPU the toy runs on the CPU by itself with a quiet badge, '
+  + 'and a model for work asks first', () => holds(openBrowser({ noGpu: true }), async (page) => {
   await page.goto(site.url);
   await ready(page);
   equal(await page.getByRole('alert').count(), 0, 'nothing went wrong');
@@ -298,8 +357,12 @@ test('without WebGPU the toy runs on the CPU by itself with a quiet badge, and a
   await page.goto(`${site.url}#/models`);
   const chooser = page.waitForEvent('filechooser');
   await page.getByRole('button', { name: 'Choose files' }).click();
-  await (await chooser).setFiles({ name: 'mine.gguf', mimeType: 'application/octet-stream', buffer: fs.readFileSync(TINY) });
-  await page.locator('.notice.error', { hasText: /mine was not loaded: .*WebGPU.*tiny stays loaded\./ }).waitFor();
+  await (await chooser).setFiles({
+    name: 'mine.gguf', mimeType: 'application/octet-stream', buffer: fs.readFileSync(TINY),
+  });
+  await page.locator('.notice.error', {
+    hasText: /mine was not loaded: .*WebGPU.*tiny stays loaded\./,
+  }).waitFor();
   await ready(page, 'tiny');
   await page.getByRole('button', { name: 'Use the CPU' }).click();
   await ready(page, 'mine');
@@ -316,16 +379,20 @@ async function beginAnswer(page, b) {
   return () => cdp.send('Browser.crashGpuProcess');
 }
 
-test('a device that is lost once is replaced, and the answer goes on', () => holds(onGpu(site), async (page, b) => {
+test('a device that is lost once is replaced, and the answer goes on',
+    () => holds(onGpu(site), async (page, b) => {
   await (await beginAnswer(page, b))();
   equal(await answered(page), ANSWER);
 }));
 
-test('a device that keeps getting lost is reported, with the CPU as the way out', () => holds(onGpu(site), async (page, b) => {
-  const banner = page.locator('.banner.bad'), whole = page.locator('.turn.assistant .stats', { hasText: 'first token' });
+test('a device that keeps getting lost is reported, with the CPU as the way out',
+    () => holds(onGpu(site), async (page, b) => {
+  const banner = page.locator('.banner.bad');
+  const whole = page.locator('.turn.assistant .stats', { hasText: 'first token' });
   let crash = await beginAnswer(page, b);
   for (let n = 0; n < 30 && !(await banner.isVisible()); n++) {
-    if (await whole.isVisible()) crash = await beginAnswer(page, b); // it was complete before the device went
+    // it was complete before the device went
+    if (await whole.isVisible()) crash = await beginAnswer(page, b);
     await crash();
     await page.waitForTimeout(500);
   }
@@ -337,7 +404,8 @@ test('a device that keeps getting lost is reported, with the CPU as the way out'
   equal(await answered(page), ANSWER);
 }));
 
-test('the self-test is run when asked for, and every kernel is named with what came of it', () => holds(onGpu(site), async (page) => {
+test('the self-test is run when asked for, and every kernel is named with what came of it',
+    () => holds(onGpu(site), async (page) => {
   await page.goto(`${site.url}#/device`);
   await page.getByRole('button', { name: 'Run the self-test' }).click();
   const sum = page.getByText(/^All \d+ kernels agree with the reference on this device\.$/);
@@ -347,14 +415,21 @@ test('the self-test is run when asked for, and every kernel is named with what c
   equal(await page.locator('.tests li.failed').count(), 0);
 }));
 
-test('on the GPU the models page says what a load will take', () => holds(onGpu(site), async (page) => {
+test('on the GPU the models page says what a load will take',
+    () => holds(onGpu(site), async (page) => {
   await page.goto(`${site.url}#/models`);
-  const badge = await page.locator('.rows .badge', { hasText: 'context up to' }).first().innerText();
+  const badge =
+    await page.locator('.rows .badge', { hasText: 'context up to' }).first().innerText();
   const [, said, context] = /^takes ([\d.]+) MB, context up to ([\d,]+)$/.exec(badge) ?? [];
   equal(context, '2,048');
   await page.goto(`${site.url}#/device`);
-  const weights = await page.locator('.facts div', { hasText: 'Weights in memory' }).locator('dd').innerText();
-  ok(Number(said) > Number(/[\d.]+/.exec(weights)[0]) && Number(said) < 10 * Number(/[\d.]+/.exec(weights)[0]), `${badge}; weights ${weights}`);
+  const weights =
+    await page.locator('.facts div', { hasText: 'Weights in memory' }).locator('dd').innerText();
+  ok(
+    Number(said) > Number(/[\d.]+/.exec(weights)[0])
+      && Number(said) < 10 * Number(/[\d.]+/.exec(weights)[0]),
+    `${badge}; weights ${weights}`,
+  );
 }));
 
 // ---- tabs, keys, phones ----
@@ -363,18 +438,28 @@ test('a benchmark runs and its result can be copied', () => holds(onCpu(site), a
   await page.goto(`${site.url}#/device`);
   await page.getByRole('button', { name: 'Run', exact: true }).click();
   await page.getByRole('button', { name: 'Copy as text' }).click();
-  ok(/^Bezel: tiny on CPU.*\n.*\n.*\n\| pp512 \| [\d.,]+ ± [\d.,]+ \|\n\| tg128 \|/.test(await page.evaluate(() => navigator.clipboard.readText())));
+  ok(/^Bezel: tiny on CPU.*\n.*\n.*\n\| pp512 \| [\d.,]+ ± [\d.,]+ \|\n\| tg128 \|/.test(
+    await page.evaluate(() => navigator.clipboard.readText()),
+  ));
   await page.getByRole('button', { name: 'Copy as JSON' }).click();
   equal(JSON.parse(await page.evaluate(() => navigator.clipboard.readText())).backend, 'cpu');
 }));
 
-test('a new version is offered, and taken when asked for', () => holds(onCpu(site), async (page) => {
+test('a new version is offered, and taken when asked for',
+    () => holds(onCpu(site), async (page) => {
   await page.evaluate(() => navigator.serviceWorker.ready);
-  site.routes.set('/sw.js', (_, response) => response.writeHead(200, { 'content-type': 'text/javascript' }).end(`${fs.readFileSync('web/app/dist/sw.js', 'utf8')}// another`));
+  site.routes.set(
+    '/sw.js',
+    (_, response) => response.writeHead(200, { 'content-type': 'text/javascript' }).end(
+      `${fs.readFileSync('web/app/dist/sw.js', 'utf8')}// another`,
+    ),
+  );
   await page.reload();
   await page.evaluate(async () => (await navigator.serviceWorker.ready).update());
   await page.getByText('A new version of Bezel is ready.').waitFor();
-  await Promise.all([page.waitForEvent('load'), page.getByRole('button', { name: 'Reload' }).click()]);
+  await Promise.all([
+    page.waitForEvent('load'), page.getByRole('button', { name: 'Reload' }).click(),
+  ]);
   site.routes.delete('/sw.js');
   await ready(page);
 }));
@@ -383,7 +468,9 @@ test('resetting everything leaves nothing behind', () => holds(onCpu(site), asyn
   await ask(page, PARIS);
   await page.goto(`${site.url}#/settings`);
   await page.getByRole('button', { name: 'Reset everything' }).click();
-  await Promise.all([page.waitForEvent('load'), page.getByRole('button', { name: 'Delete everything' }).click()]);
+  await Promise.all([
+    page.waitForEvent('load'), page.getByRole('button', { name: 'Delete everything' }).click(),
+  ]);
   await page.getByText('Conversations are kept here').waitFor();
   await ready(page);
   equal(await page.evaluate(() => localStorage.getItem('bezel.draft.new')), null);
@@ -398,7 +485,8 @@ test('two tabs share one history', () => holds(onCpu(site), async (page, b) => {
   await page.getByText(ANSWER).waitFor();
   await page.close();
   equal(await ask(other, 'And Japan?'), 'The capital of Japan is Tokyo.');
-  await other.getByLabel('Search conversations').fill('tokyo'); // found once this tab has taken the history over and written it
+  // found once this tab has taken the history over and written it
+  await other.getByLabel('Search conversations').fill('tokyo');
   await other.locator('.history mark').waitFor();
   await other.reload();
   await other.getByText('The capital of Japan is Tokyo.').waitFor();
@@ -436,7 +524,8 @@ test('everything can be done with the keyboard alone', () => holds(onCpu(site), 
 
 const phone = { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true };
 
-test('on a phone the sidebar is a drawer and nothing is wider than the screen', () => holds(onCpu(site, phone), async (page) => {
+test('on a phone the sidebar is a drawer and nothing is wider than the screen',
+    () => holds(onCpu(site, phone), async (page) => {
   await page.getByRole('button', { name: PARIS }).tap();
   await page.getByText(ANSWER).first().waitFor();
   for (const hash of ['#/models', '#/train', '#/device', '#/settings', '#/']) {
@@ -460,7 +549,10 @@ test('on a phone no field has letters below 16 pixels: Safari would zoom into it
       if (hash === '#/train') await page.getByText('Advanced').tap();
       const written = 'input:not([type=checkbox], [type=radio], [type=range]), textarea, select';
       const sizes = await page.locator(written).evaluateAll((fields) => fields.map((field) =>
-        [field.id || field.getAttribute('aria-label'), parseFloat(getComputedStyle(field).fontSize)]));
+        [
+          field.id || field.getAttribute('aria-label'),
+          parseFloat(getComputedStyle(field).fontSize),
+        ]));
       ok(sizes.length > 1);
       same(sizes.filter(([, size]) => size < 16), [], hash);
       if (hash === '#/') await page.getByRole('button', { name: 'Close', exact: true }).tap();
@@ -473,25 +565,37 @@ test('on a phone no field has letters below 16 pixels: Safari would zoom into it
 async function openUnits() {
   const { build } = await import('../../../web/app/node_modules/vite/dist/node/index.js');
   const outDir = path.resolve('build/tmp/units');
-  const alias = Object.fromEntries(['marked', 'dompurify'].map((name) => [name, path.resolve('web/app/node_modules', name)]));
-  await build({ root: 'tests/web/app/units', configFile: false, logLevel: 'error', resolve: { alias }, build: { outDir, emptyOutDir: true } });
+  const alias = Object.fromEntries(
+    ['marked', 'dompurify'].map((name) => [name, path.resolve('web/app/node_modules', name)]),
+  );
+  await build({
+    root: 'tests/web/app/units', configFile: false, logLevel: 'error', resolve: { alias },
+    build: { outDir, emptyOutDir: true },
+  });
   return openSite(outDir);
 }
 
-test('a growing answer looks as if it had come in one piece, a step costs the same at its end, and sums come out right', async () => {
+test('a growing answer looks as if it had come in one piece, a step costs the same at its end, '
+  + 'and sums come out right', async () => {
   const units = await openUnits();
   try {
     await holds(openBrowser(), async (page) => {
       await page.goto(units.url);
-      const valueOf = async (name) => (await page.waitForFunction((name) => globalThis[name], name)).jsonValue();
+      const valueOf = async (name) =>
+        (await page.waitForFunction((name) => globalThis[name], name)).jsonValue();
       const { same: alike, early, late, characters } = await valueOf('markdown');
       ok(alike, 'the same HTML');
-      ok(late < 5 + 4 * early, `${early} ms a step at first, ${late} ms after ${characters} characters`);
+      ok(
+        late < 5 + 4 * early,
+        `${early} ms a step at first, ${late} ms after ${characters} characters`,
+      );
       same(await valueOf('sums'), [
         7, 9, -4, 0.5, 512, 3, 3, 0.5, 411.075, 5.1, 6, 6.28318530717959, 15, 7, 7,
         0.3, 250, 42, 3, 1001,
-        'the result is not a number', 'the expression ends too early', 'expected ")" at the end', 'log takes one value', 'did not understand "constructor"',
-        'did not understand "alert"', 'a factorial needs a whole number from 0 to 170', 'the expression ends too early',
+        'the result is not a number', 'the expression ends too early', 'expected ")" at the end',
+        'log takes one value', 'did not understand "constructor"',
+        'did not understand "alert"', 'a factorial needs a whole number from 0 to 170',
+        'the expression ends too early',
       ]);
     });
   } finally {
@@ -499,31 +603,58 @@ test('a growing answer looks as if it had come in one piece, a step costs the sa
   }
 });
 
-test('tags that cannot act are kept, footnotes and tasks are read, and no hostile markup gets past the sanitiser', async () => {
+test('tags that cannot act are kept, footnotes and tasks are read, '
+  + 'and no hostile markup gets past the sanitiser', async () => {
   const units = await openUnits();
   try {
     await holds(openBrowser(), async (page) => {
       await page.goto(units.url);
-      const { plain, made, seconds } = await (await page.waitForFunction(() => globalThis.markup)).jsonValue();
-      equal(plain.inline, '<p>H<sub>2</sub>O, x<sup>2</sup>, press <kbd>Ctrl</kbd>, one<br>two<br>three</p>\n');
-      equal(plain.tasks, '<ul>\n<li class="task"><span class="check">☑</span> done</li><li class="task"><span class="check">☐</span> to do</li><li>neither</li></ul>\n');
-      equal(plain.notes, '<p>A claim.<sup><button type="button" class="note" data-note="1">1</button></sup> A class [^abc] stays.</p>\n<p class="footnote" tabindex="-1" data-noted="1"><sup>1</sup> Where it <em>stands</em>. And more.</p>');
-      equal(plain.details, '<p>Before</p>\n<details><summary>More <strong>here</strong></summary><ul>\n<li>a</li><li>b</li></ul>\n<details open=""><summary>Inner</summary><p>deep</p>\n</details></details><p>After</p>\n');
+      const { plain, made, seconds } =
+        await (await page.waitForFunction(() => globalThis.markup)).jsonValue();
+      equal(
+        plain.inline,
+        '<p>H<sub>2</sub>O, x<sup>2</sup>, press <kbd>Ctrl</kbd>, one<br>two<br>three</p>\n',
+      );
+      equal(
+        plain.tasks,
+        '<ul>\n<li class="task"><span class="check">☑</span> done</li><li class="task"><span '
+          + 'class="check">☐</span> to do</li><li>neither</li></ul>\n',
+      );
+      equal(
+        plain.notes,
+        '<p>A claim.<sup><button type="button" class="note" data-note="1">1</button></sup> A class '
+          + '[^abc] stays.</p>\n<p class="footnote" tabindex="-1" data-noted="1"><sup>1</sup> '
+          + 'Where it <em>stands</em>. And more.</p>',
+      );
+      equal(
+        plain.details,
+        '<p>Before</p>\n<details><summary>More '
+          + '<strong>here</strong></summary><ul>\n<li>a</li><li>b</li></ul>\n'
+          + '<details '
+          + 'open=""><summary>Inner</summary><p>deep</p>\n</details></details><p>After</p>\n',
+      );
       equal(plain.unclosed, '<details><summary>S</summary><p>text</p>\n</details>');
       equal(plain.lines, '<p>one<br>two</p>\n');
       equal(plain.shown, '<p class="raw">&lt;div&gt;\n  &lt;b&gt;bold&lt;/b&gt;\n&lt;/div&gt;</p>');
       ok(seconds < 5, `${seconds} s for hostile text`);
       const found = await page.evaluate((made) => {
-        const tags = 'p br hr em strong del code pre blockquote ul ol li a h1 h2 h3 h4 h5 h6 table thead tbody tr th td div span figure figcaption button sub sup kbd details summary'.split(' ');
-        const names = 'href class start tabindex type dir open data-copy data-lang data-note data-noted rel target'.split(' ');
+        const tags = ('p br hr em strong del code pre blockquote ul ol li a h1 h2 h3 h4 h5 h6 '
+          + 'table thead tbody tr th td div span figure figcaption button sub sup kbd '
+          + 'details summary').split(' ');
+        const names = ('href class start tabindex type dir open data-copy data-lang data-note '
+          + 'data-noted rel target').split(' ');
         const bad = [];
         for (const html of made) {
           const box = document.createElement('div');
           document.body.append(box);
           box.innerHTML = html; // as the page does
           for (const element of box.querySelectorAll('*')) {
-            if (!tags.includes(element.localName) || element.namespaceURI !== 'http://www.w3.org/1999/xhtml') bad.push(`<${element.localName}> of ${html.slice(0, 80)}`);
-            for (const { name, value } of element.attributes) if (!names.includes(name) || (name === 'href' && !/^(?:https?|mailto):/.test(value))) bad.push(`${name}="${value}" of ${html.slice(0, 80)}`);
+            if (!tags.includes(element.localName)
+              || element.namespaceURI !== 'http://www.w3.org/1999/xhtml')
+              bad.push(`<${element.localName}> of ${html.slice(0, 80)}`);
+            for (const { name, value } of element.attributes)
+              if (!names.includes(name) || (name === 'href' && !/^(?:https?|mailto):/.test(value)))
+                bad.push(`${name}="${value}" of ${html.slice(0, 80)}`);
           }
           for (const summary of box.querySelectorAll('details')) summary.open = true;
         }
@@ -538,29 +669,48 @@ test('tags that cannot act are kept, footnotes and tasks are read, and no hostil
   }
 });
 
-test('what a model writes cannot act: no script, no request, no foreign markup', () => holds(onCpu(site), async (page) => {
-  const evil = '<img src=x onerror="window.hacked=1"> <script>window.hacked=1</script>\n\n[link](javascript:window.hacked=1) ![pic](http://example.com/x.png)\n\n<iframe src="http://example.com"></iframe>';
+test('what a model writes cannot act: no script, no request, no foreign markup',
+    () => holds(onCpu(site), async (page) => {
+  const evil =
+    '<img src=x onerror="window.hacked=1"> '
+      + '<script>window.hacked=1</script>\n\n'
+      + '[link](javascript:window.hacked=1) ![pic](http://example.com/x.png)\n\n'
+      + '<iframe src="http://example.com"></iframe>';
   const data = archive();
-  data.threads[0].messages[1].content = `${evil}\n\n\`\`\`html\n<b onclick="window.hacked=1">\n\`\`\`\n\n$\\href{javascript:window.hacked=1}{x}$`;
+  data.threads[0].messages[1].content =
+    `${evil}\n\n\`\`\`html\n<b `
+      + `onclick="window.hacked=1">\n\`\`\`\n\n$\\href{javascript:window.hacked=1}{x}$`;
   await importArchive(page, data);
   await page.goto(`${site.url}#/c/strings`);
   await page.locator('.katex').waitFor();
   equal(await page.evaluate(() => window.hacked), undefined);
-  equal(await page.locator('.markdown img, .markdown iframe, .markdown script, .markdown [onclick], .markdown a[href^="javascript"]').count(), 0);
+  equal(
+    await page.locator(
+      '.markdown img, .markdown iframe, .markdown script, .markdown [onclick], '
+        + '.markdown a[href^="javascript"]',
+    ).count(),
+    0,
+  );
 }));
 
 async function importArchive(page, data) {
   await page.goto(`${site.url}#/settings`);
   const chooser = page.waitForEvent('filechooser');
   await page.getByRole('button', { name: 'Import' }).click();
-  await (await chooser).setFiles({ name: 'sample.json', mimeType: 'application/json', buffer: Buffer.from(JSON.stringify(data)) });
+  await (await chooser).setFiles({
+    name: 'sample.json', mimeType: 'application/json', buffer: Buffer.from(JSON.stringify(data)),
+  });
   await page.getByText(/^Imported/).waitFor();
 }
 
 // ---- accessibility ----
 
-for (const [look, options] of [['wide and light', { colorScheme: 'light' }], ['a phone and dark', { ...phone, colorScheme: 'dark' }]]) {
-  test(`axe finds nothing on any view, ${look}`, () => holds(onCpu(site, { ...options, reducedMotion: 'reduce' }), async (page) => {
+for (const [look, options] of [
+  ['wide and light', { colorScheme: 'light' }],
+  ['a phone and dark', { ...phone, colorScheme: 'dark' }],
+]) {
+  test('axe finds nothing on any view, '
+    + `${look}`, () => holds(onCpu(site, { ...options, reducedMotion: 'reduce' }), async (page) => {
     await importArchive(page, archive());
     await page.getByRole('button', { name: 'Dismiss' }).click();
     for (const hash of ['#/', '#/c/strings', '#/models', '#/train', '#/device', '#/settings']) {
@@ -570,7 +720,8 @@ for (const [look, options] of [['wide and light', { colorScheme: 'light' }], ['a
       await checkAxe(page, hash);
     }
     await page.goto(`${site.url}#/c/strings`);
-    for (const summary of await page.locator('.turn.assistant summary').all()) await summary.click();
+    for (const summary of await page.locator('.turn.assistant summary').all())
+      await summary.click();
     await checkAxe(page, 'with thoughts and tools open');
     await page.getByRole('button', { name: 'Conversation settings' }).click();
     await checkAxe(page, 'the dialog of a conversation');
@@ -578,8 +729,10 @@ for (const [look, options] of [['wide and light', { colorScheme: 'light' }], ['a
     if (options.isMobile) await page.getByRole('button', { name: 'Show the sidebar' }).tap();
     else await page.getByRole('button', { name: /^Actions for Why/ }).click();
     if (options.isMobile) await page.locator('.shell.drawer').waitFor();
-    // Visibility is inherited, and an element's transition begins when that of the one around it has ended: none may be left.
-    await page.waitForFunction(() => document.getAnimations().every((a) => a.effect?.getTiming().iterations === Infinity));
+    // Visibility is inherited, and an element's transition begins when that of the one around it
+    // has ended: none may be left.
+    await page.waitForFunction(() =>
+      document.getAnimations().every((a) => a.effect?.getTiming().iterations === Infinity));
     await checkAxe(page, 'the sidebar with what it opens');
   }));
 }

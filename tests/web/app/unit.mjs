@@ -10,7 +10,11 @@ export async function unit(entry) {
   const outDir = path.resolve('build/tmp', `unit-${path.basename(entry, '.ts')}-${process.pid}`);
   await build({
     configFile: false, logLevel: 'error', publicDir: false,
-    build: { outDir, emptyOutDir: true, minify: false, target: 'es2022', lib: { entry: path.resolve(entry), formats: ['es'], fileName: () => 'unit.mjs' }, rolldownOptions: { external: /^@sqlite/ } },
+    build: {
+      outDir, emptyOutDir: true, minify: false, target: 'es2022',
+      lib: { entry: path.resolve(entry), formats: ['es'], fileName: () => 'unit.mjs' },
+      rolldownOptions: { external: /^@sqlite/ },
+    },
   });
   const file = path.join(outDir, 'unit.mjs');
   try {

@@ -108,7 +108,9 @@ export async function openWebKit() {
       await ended(driver);
       await display.close();
       // Its last processes may still write there.
-      await fs.promises.rm(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
+      await fs.promises.rm(folder, {
+        recursive: true, force: true, maxRetries: 20, retryDelay: 100,
+      });
     },
   };
 }

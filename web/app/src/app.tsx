@@ -20,8 +20,12 @@ import { FineTune } from './views/FineTune';
 import { Models } from './views/Models';
 import { Settings } from './views/Settings';
 
-const views: Record<View, () => preact.JSX.Element> = { chat: Chat, models: Models, train: FineTune, device: Device, settings: Settings };
-const titles: Record<View, string> = { chat: '', models: 'Models', train: 'Fine-tune', device: 'Device', settings: 'Settings' };
+const views: Record<View, () => preact.JSX.Element> = {
+  chat: Chat, models: Models, train: FineTune, device: Device, settings: Settings,
+};
+const titles: Record<View, string> = {
+  chat: '', models: 'Models', train: 'Fine-tune', device: 'Device', settings: 'Settings',
+};
 
 export function App() {
   const { view } = route.value;
@@ -32,10 +36,18 @@ export function App() {
   }, [title]);
   return (
     <div class={`shell ${prefs.value.sidebar ? '' : 'closed'} ${drawer.value ? 'drawer' : ''}`}>
-      <a class="button skip" href="#main" onClick={(e) => { e.preventDefault(); (document.getElementById('composer') ?? document.getElementById('main'))?.focus(); }}>To the content</a>
+      <a class="button skip" href="#main"
+        onClick={(e) => {
+          e.preventDefault();
+          (document.getElementById('composer') ?? document.getElementById('main'))?.focus();
+        }}>To the content</a>
       <Sidebar />
-      <button class="scrim" type="button" aria-label="Close the sidebar" tabIndex={drawer.value ? 0 : -1} onClick={() => (drawer.value = false)} />
-      <main class="main" id="main" tabIndex={-1} inert={drawer.value}><View />{view !== 'chat' && !drawer.value && <Notices />}</main>
+      <button class="scrim" type="button" aria-label="Close the sidebar"
+        tabIndex={drawer.value ? 0 : -1} onClick={() => (drawer.value = false)} />
+      <main class="main" id="main" tabIndex={-1} inert={drawer.value}>
+        <View />
+        {view !== 'chat' && !drawer.value && <Notices />}
+      </main>
       {dialog.value === 'conversation' && <ConversationDialog />}
       {dialog.value === 'help' && <HelpDialog />}
       {dialog.value === 'reset' && <ResetDialog />}

@@ -1,7 +1,9 @@
-// A long answer, fed to the page's markdown as it would grow: is it the same as in one piece, and what does a step cost?
+// A long answer, fed to the page's markdown as it would grow: is it the same as in one piece, and
+// what does a step cost?
 import { MarkdownStream } from '../../../../web/app/src/markdown/parse';
 
-const passage = `Some *text* with \`code\` and $x^2$, as long as a paragraph of an answer that goes on.
+const passage = `Some *text* with \`code\` and $x^2$, \
+as long as a paragraph of an answer that goes on.
 
 1. one
 2. two with **bold**
@@ -34,5 +36,8 @@ stream.update(text, true);
 const whole = new MarkdownStream();
 whole.update(text, true);
 const median = (list: number[]) => list.toSorted((a, b) => a - b)[list.length >> 1] ?? 0;
-const result = { characters: text.length, same: html(stream) === html(whole), early: median(times.slice(0, 300)), late: median(times.slice(-300)) };
+const result = {
+  characters: text.length, same: html(stream) === html(whole), early: median(times.slice(0, 300)),
+  late: median(times.slice(-300)),
+};
 (globalThis as { markdown?: typeof result }).markdown = result;

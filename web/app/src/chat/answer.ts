@@ -1,4 +1,5 @@
-// answer - one answer from the engine, kept while it grows, so that a reload in mid-sentence loses next to nothing.
+// answer - one answer from the engine, kept while it grows, so that a reload in mid-sentence loses
+// next to nothing.
 
 import { LimitError, type ChatStreamRequest, type Engine } from 'bezel';
 import { tooLong } from '../lib/format';
@@ -13,9 +14,13 @@ import type { Conversation, Message } from './types';
 const KEEP_EVERY = 300; // milliseconds
 
 /** More tokens than the context holds, told as a person counts them. */
-async function limitNote(engine: Engine, { messages, tools, thinking }: ChatStreamRequest, e: LimitError): Promise<string> {
+async function limitNote(
+  engine: Engine, { messages, tools, thinking }: ChatStreamRequest, e: LimitError,
+): Promise<string> {
   try {
-    const tokens = await engine.countTokens({ messages, ...(tools && { tools }), ...(thinking && { thinking }) });
+    const tokens = await engine.countTokens({
+      messages, ...(tools && { tools }), ...(thinking && { thinking }),
+    });
     if (tokens <= engine.context) return messageOf(e); // another limit
     return `${tooLong(tokens, engine.context)} Load it with more context, or start a new chat.`;
   } catch {
@@ -24,7 +29,9 @@ async function limitNote(engine: Engine, { messages, tools, thinking }: ChatStre
 }
 
 /** What `start` holds already is gone on from. Never throws: what went wrong is in the message. */
-export async function answerOnce(c: Conversation, before: readonly Message[], start: Message, signal: AbortSignal): Promise<Message> {
+export async function answerOnce(
+  c: Conversation, before: readonly Message[], start: Message, signal: AbortSignal,
+): Promise<Message> {
   const writer = new Writer(start);
   let kept = performance.now();
   let outcome: Pick<Message, 'state' | 'note'> = { state: 'done', note: '' };
@@ -40,13 +47,23 @@ export async function answerOnce(c: Conversation, before: readonly Message[], st
       kept = performance.now();
       history.putMessage(writer.message).catch(notifyError);
     }
-    if (writer.cut) outcome = { state: 'stopped', note: c.settings.maxTokens ? 'The answer reached its limit of tokens.' : 'The context is full.' };
+    if (writer.cut)
+      outcome = {
+        state: 'stopped',
+        note: c.settings.maxTokens
+          ? 'The answer reached its limit of tokens.'
+          : 'The context is full.',
+      };
   } catch (e) {
     if (signal.aborted) outcome = { state: 'stopped', note: '' };
     else {
       const unloaded = unloadedNote(e, model.name);
       if (unloaded) outcome = { state: 'stopped', note: unloaded };
-      else outcome = { state: 'error', note: e instanceof LimitError ? await limitNote(engine, request, e) : messageOf(e) };
+      else
+        outcome = {
+          state: 'error',
+          note: e instanceof LimitError ? await limitNote(engine, request, e) : messageOf(e),
+        };
       deviceLost(e);
     }
   }

@@ -1,4 +1,5 @@
-// live - the answer that is being written: chunks come faster than frames, the page sees one change a frame.
+// live - the answer that is being written: chunks come faster than frames, the page sees one change
+// a frame.
 
 import { signal } from '@preact/signals';
 import type { ChatCompletionChunk, Timings, Usage } from 'bezel';
@@ -70,7 +71,10 @@ export class Writer {
       }
       this.content += delta.content ?? '';
       this.reasoning += delta.reasoning_content ?? '';
-      for (const call of delta.tool_calls ?? []) this.calls.push({ id: call.id, name: call.function.name, arguments: call.function.arguments });
+      for (const call of delta.tool_calls ?? [])
+        this.calls.push({
+          id: call.id, name: call.function.name, arguments: call.function.arguments,
+        });
     }
     this.frame ||= requestAnimationFrame(() => {
       this.frame = 0;
@@ -79,13 +83,21 @@ export class Writer {
   }
 
   get message(): Message {
-    return { ...this.start, content: this.content, reasoning: this.reasoning, toolCalls: this.calls };
+    return {
+      ...this.start, content: this.content, reasoning: this.reasoning, toolCalls: this.calls,
+    };
   }
 
   private show(): void {
     const seconds = this.first ? (performance.now() - this.first) / 1000 : 0;
     const message = this.message;
-    live.value = { message, read: this.read, prompt: this.prompt, tokens: this.tokens, tokensPerSecond: seconds > 0.25 ? this.tokens / seconds : 0 };
+    live.value = {
+      message,
+      read: this.read,
+      prompt: this.prompt,
+      tokens: this.tokens,
+      tokensPerSecond: seconds > 0.25 ? this.tokens / seconds : 0,
+    };
     this.speaker.update(message.content, false);
   }
 

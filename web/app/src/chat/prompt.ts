@@ -4,7 +4,8 @@ import type { ChatMessage, ChatStreamRequest } from 'bezel';
 import { toolList } from '../tools';
 import type { ChatSettings, Message } from './types';
 
-/** Answers that never said anything are left out: two questions in a row read better than an empty answer. */
+/** Answers that never said anything are left out: two questions in a row read better than an
+ *  empty answer. */
 const isEmpty = (m: Message) => m.role === 'assistant' && !m.content && !m.toolCalls.length;
 
 function toChat(m: Message): ChatMessage {
@@ -14,17 +15,27 @@ function toChat(m: Message): ChatMessage {
     role: 'assistant',
     content: m.content,
     ...(m.reasoning && { reasoning_content: m.reasoning }),
-    ...(m.toolCalls.length && { tool_calls: m.toolCalls.map((c) => ({ id: c.id, type: 'function' as const, function: { name: c.name, arguments: c.arguments } })) }),
+    ...(m.toolCalls.length
+      && {
+        tool_calls: m.toolCalls.map((c) => ({
+          id: c.id, type: 'function' as const, function: { name: c.name, arguments: c.arguments },
+        })),
+      }),
   };
 }
 
 /** What the model reads of a path: the oldest turns may have been dropped. */
-export function readOf(path: readonly Message[], { from }: Pick<ChatSettings, 'from'>): readonly Message[] {
+export function readOf(
+  path: readonly Message[], { from }: Pick<ChatSettings, 'from'>,
+): readonly Message[] {
   return path.slice(Math.max(0, path.findIndex((m) => m.id === from)));
 }
 
-/** `begun`: the answer so far, which goes on; one that was stopped before its first word begins anew. */
-export function toRequest(path: readonly Message[], settings: ChatSettings, begun?: Message): ChatStreamRequest {
+/** `begun`: the answer so far, which goes on; one that was stopped before its first word begins
+ *  anew. */
+export function toRequest(
+  path: readonly Message[], settings: ChatSettings, begun?: Message,
+): ChatStreamRequest {
   const goesOn = begun !== undefined && (begun.content !== '' || begun.reasoning !== '');
   const messages = readOf(path, settings).filter((m) => !isEmpty(m)).map(toChat);
   if (goesOn) messages.push(toChat(begun));

@@ -1,4 +1,5 @@
-// tree - messages as a tree: every edit and every new attempt is a sibling, and nothing is overwritten.
+// tree - messages as a tree: every edit and every new attempt is a sibling, and nothing is
+// overwritten.
 
 import type { Message } from './types';
 
@@ -6,7 +7,8 @@ const byTime = (a: Message, b: Message) => a.created - b.created || (a.id < b.id
 
 type Families = Map<string | null, Message[]>;
 
-/** Of lists that were asked about: every message on screen asks, and a list never changes, another takes its place. */
+/** Of lists that were asked about: every message on screen asks, and a list never changes,
+ *  another takes its place. */
 const sorted = new WeakMap<readonly Message[], Families>();
 
 function familiesOf(messages: readonly Message[]): Families {
@@ -25,7 +27,11 @@ function familiesOf(messages: readonly Message[]): Families {
 export function pathTo(messages: readonly Message[], leaf: string | null): Message[] {
   const byId = new Map(messages.map((m) => [m.id, m]));
   const path = new Set<Message>();
-  for (let at = leaf ? byId.get(leaf) : undefined; at && !path.has(at); at = at.parent ? byId.get(at.parent) : undefined) path.add(at);
+  for (
+    let at = leaf ? byId.get(leaf) : undefined;
+    at && !path.has(at);
+    at = at.parent ? byId.get(at.parent) : undefined
+  ) path.add(at);
   return [...path].reverse();
 }
 
@@ -44,10 +50,12 @@ export function newestLeaf(messages: readonly Message[], from: string | null): s
   return at;
 }
 
-/** The parent of each message, by its id; null where it is missing or where following it leads round in a circle. */
+/** The parent of each message, by its id; null where it is missing or where following it leads
+ *  round in a circle. */
 export function parentsWithoutCircles(messages: readonly Message[]): Map<string, string | null> {
   const parents = new Map(messages.map((m) => [m.id, m.parent]));
-  for (const [id, parent] of parents) if (parent !== null && !parents.has(parent)) parents.set(id, null);
+  for (const [id, parent] of parents)
+    if (parent !== null && !parents.has(parent)) parents.set(id, null);
   const safe = new Set<string | null>([null]); // these lead to a beginning
   for (const { id } of messages) {
     const walked = new Set<string>();

@@ -53,7 +53,8 @@ export interface ChatSettings {
   seed: number | null;
   /** The first message that the model still reads; null: it reads all. */
   from: string | null;
-  /** What the first question asks a summary of: messages of another conversation, from the first to the last. */
+  /** What the first question asks a summary of: messages of another conversation, from the first
+   *  to the last. */
   summaryOf: { conversation: string; from: string; to: string } | null;
   /** Those that are on, and how strong. */
   adapters: { name: string; scale: number }[];

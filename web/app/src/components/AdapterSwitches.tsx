@@ -18,11 +18,16 @@ export function AdapterSwitches({ uses }: { uses: readonly Use[] }) {
         const use = uses.find((u) => u.name === name);
         return (
           <div class="stack tight" key={name}>
-            <Switch label={name} hint={use ? `At ${Math.round(100 * use.scale)} % of its strength.` : 'Off.'} checked={use !== undefined}
-              onChange={(on) => change(on ? [...uses, { name, scale: 1 }] : uses.filter((u) => u.name !== name))} />
+            <Switch label={name}
+              hint={use ? `At ${Math.round(100 * use.scale)} % of its strength.` : 'Off.'}
+              checked={use !== undefined}
+              onChange={(on) =>
+                change(on ? [...uses, { name, scale: 1 }] : uses.filter((u) => u.name !== name))} />
             {use && (
-              <input class="slider" type="range" min={0} max={2} step={0.05} value={use.scale} aria-label={`Strength of ${name}`}
-                onChange={(e) => change(uses.map((u) => (u.name === name ? { name, scale: e.currentTarget.valueAsNumber } : u)))} />
+              <input class="slider" type="range" min={0} max={2} step={0.05} value={use.scale}
+                aria-label={`Strength of ${name}`}
+                onChange={(e) => change(uses.map((u) =>
+                  (u.name === name ? { name, scale: e.currentTarget.valueAsNumber } : u)))} />
             )}
           </div>
         );

@@ -16,8 +16,13 @@ import { Markdown } from './Markdown';
 function Thinking({ text, now }: { text: string; now: boolean }) {
   return (
     <details class="thinking">
-      <summary><Icon name="spark" size={18} /> {now ? 'Thinking…' : 'Thoughts'}<span class="chevron"><Icon name="down" size={16} /></span></summary>
-      <div tabIndex={0} role="region" aria-label="Thoughts"><Markdown text={text} done={!now} /></div>
+      <summary>
+        <Icon name="spark" size={18} /> {now ? 'Thinking…' : 'Thoughts'}
+        <span class="chevron"><Icon name="down" size={16} /></span>
+      </summary>
+      <div tabIndex={0} role="region" aria-label="Thoughts">
+        <Markdown text={text} done={!now} />
+      </div>
     </details>
   );
 }
@@ -25,7 +30,10 @@ function Thinking({ text, now }: { text: string; now: boolean }) {
 function ToolView({ call, result }: { call: ToolCall; result: string | undefined }) {
   return (
     <details class="tool">
-      <summary><Icon name="wrench" size={18} /> {call.name} <code>{call.arguments}</code><span class="chevron"><Icon name="down" size={16} /></span></summary>
+      <summary>
+        <Icon name="wrench" size={18} /> {call.name} <code>{call.arguments}</code>
+        <span class="chevron"><Icon name="down" size={16} /></span>
+      </summary>
       <dl>
         <div><dt>Asked</dt><dd><pre>{call.arguments}</pre></dd></div>
         <div><dt>Result</dt><dd><pre>{result ?? 'Not run.'}</pre></dd></div>
@@ -36,7 +44,9 @@ function ToolView({ call, result }: { call: ToolCall; result: string | undefined
 
 function waitingText(): string {
   const read = live.value?.read;
-  return read && read.total > read.done ? `Reading ${count(read.done)} of ${count(read.total)} tokens…` : 'Reading…';
+  return read && read.total > read.done
+    ? `Reading ${count(read.done)} of ${count(read.total)} tokens…`
+    : 'Reading…';
 }
 
 function Part({ message, results }: { message: Message; results: Map<string, string> }) {
@@ -44,51 +54,76 @@ function Part({ message, results }: { message: Message; results: Map<string, str
   const shown = writing?.message ?? message;
   return (
     <>
-      {shown.reasoning && <Thinking text={shown.reasoning} now={writing !== null && !shown.content && !shown.toolCalls.length} />}
+      {shown.reasoning && <Thinking text={shown.reasoning}
+        now={writing !== null && !shown.content && !shown.toolCalls.length} />}
       {shown.content && <Markdown key={message.id} text={shown.content} done={writing === null} />}
-      {shown.toolCalls.map((call) => <ToolView key={call.id} call={call} result={results.get(call.id)} />)}
-      {writing && !shown.content && !shown.reasoning && !shown.toolCalls.length && <p class="waiting">{waitingText()}</p>}
+      {shown.toolCalls.map((call) =>
+        <ToolView key={call.id} call={call} result={results.get(call.id)} />)}
+      {writing && !shown.content && !shown.reasoning && !shown.toolCalls.length && <p
+        class="waiting">{waitingText()}</p>}
       {!writing && message.state !== 'done' && <Interrupted message={message} />}
     </>
   );
 }
 
-const reasons = { streaming: 'The page closed before the answer was finished.', stopped: 'Stopped.', error: 'The answer failed.', done: '' };
+const reasons = {
+  streaming: 'The page closed before the answer was finished.',
+  stopped: 'Stopped.',
+  error: 'The answer failed.',
+  done: '',
+};
 
 function Interrupted({ message }: { message: Message }) {
-  const canGoOn = !busy.value && ready.value && !message.toolCalls.length && room.value?.kind !== 'none'; // without room nothing comes of it
+  // without room nothing comes of it
+  const canGoOn =
+    !busy.value && ready.value && !message.toolCalls.length && room.value?.kind !== 'none';
   return (
     <p class={`interrupted ${message.state === 'error' ? 'bad' : ''}`}>
       {message.note || reasons[message.state]}
-      {canGoOn && <button class="button small" type="button" onClick={() => resume(message)}><Icon name="play" size={16} /> Continue</button>}
+      {canGoOn && <button class="button small" type="button" onClick={() => resume(message)}>
+        <Icon name="play" size={16} /> Continue
+      </button>}
     </p>
   );
 }
 
 const StatsLine = ({ stats }: { stats: Stats }) => (
-  <span class="stats" title={`${stats.model} on the ${stats.backend.toUpperCase()}; prompt of ${count(stats.promptTokens)} tokens, ${count(stats.cachedTokens)} of them known already`}>
-    {speed(stats.tokensPerSecond)} tok/s · first token {duration(stats.firstToken)} · {count(stats.tokens)} tokens
+  <span class="stats"
+    title={`${stats.model} on the ${stats.backend.toUpperCase()}; prompt of `
+      + `${count(stats.promptTokens)} tokens, ${count(stats.cachedTokens)} of them known already`}>
+    {speed(stats.tokensPerSecond)} tok/s · first
+    token {duration(stats.firstToken)} · {count(stats.tokens)} tokens
   </span>
 );
 
 export function Answer({ turn, last }: { turn: Turn; last: boolean }) {
-  const results = new Map(turn.messages.filter((m) => m.role === 'tool').map((m) => [m.toolCallId, m.content]));
+  const results =
+    new Map(turn.messages.filter((m) => m.role === 'tool').map((m) => [m.toolCallId, m.content]));
   const parts = turn.messages.filter((m) => m.role === 'assistant');
   const first = turn.messages[0], end = parts.at(-1);
   if (!first || !end) return null;
   const writing = parts.some((m) => m.id === live.value?.message.id);
-  const copy = () => copyText(parts.map((m) => m.content).join('\n\n').trim()).then(() => notify('Copied.'), notifyError);
+  const copy = () => copyText(parts.map((m) => m.content).join('\n\n').trim()).then(
+    () => notify('Copied.'), notifyError,
+  );
   return (
-    <article data-messages={turn.messages.map((m) => m.id).join(' ')} class="turn assistant" aria-label="Answer" aria-busy={writing}>
+    <article data-messages={turn.messages.map((m) => m.id).join(' ')} class="turn assistant"
+      aria-label="Answer" aria-busy={writing}>
       <Gem size={24} class={writing ? 'busy' : ''} />
       <div class="answer">
         {parts.map((message) => <Part key={message.id} message={message} results={results} />)}
         <div class="actions">
-          {writing && live.value && live.value.tokens > 0 && <span class="stats">{count(live.value.tokens)} tokens{live.value.tokensPerSecond > 0 && ` · ${speed(live.value.tokensPerSecond)} tok/s`}</span>}
+          {writing && live.value && live.value.tokens > 0 && <span class="stats">
+            {count(live.value.tokens)} tokens
+            {live.value.tokensPerSecond > 0 && ` · ${speed(live.value.tokensPerSecond)} tok/s`}
+          </span>}
           {!writing && (
             <>
-              <button class="icon-button small" type="button" aria-label="Copy the answer" title="Copy" onClick={copy}><Icon name="copy" size={18} /></button>
-              <button class="icon-button small" type="button" aria-label="Answer again" title="Answer again" disabled={busy.value || !ready.value} onClick={() => regenerate(first)}><Icon name="redo" size={18} /></button>
+              <button class="icon-button small" type="button" aria-label="Copy the answer"
+                title="Copy" onClick={copy}><Icon name="copy" size={18} /></button>
+              <button class="icon-button small" type="button" aria-label="Answer again"
+                title="Answer again" disabled={busy.value || !ready.value}
+                onClick={() => regenerate(first)}><Icon name="redo" size={18} /></button>
               <Branch message={first} />
               {end.stats && (last || parts.length > 0) && <StatsLine stats={end.stats} />}
             </>

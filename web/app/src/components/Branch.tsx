@@ -15,9 +15,15 @@ export function Branch({ message }: { message: Message }) {
   };
   return (
     <span class="branch" role="group" aria-label="Versions">
-      <button class="icon-button small" type="button" aria-label="Previous version" disabled={index === 0 || busyHere.value} onClick={() => show(index - 1)}><Icon name="left" size={16} /></button>
-      <span aria-label={`Version ${index + 1} of ${siblings.length}`} role="img">{index + 1}/{siblings.length}</span>
-      <button class="icon-button small" type="button" aria-label="Next version" disabled={index === siblings.length - 1 || busyHere.value} onClick={() => show(index + 1)}><Icon name="right" size={16} /></button>
+      <button class="icon-button small" type="button" aria-label="Previous version"
+        disabled={index === 0 || busyHere.value}
+        onClick={() => show(index - 1)}><Icon name="left" size={16} /></button>
+      <span aria-label={`Version ${index + 1} of ${siblings.length}`} role="img">
+        {index + 1}/{siblings.length}
+      </span>
+      <button class="icon-button small" type="button" aria-label="Next version"
+        disabled={index === siblings.length - 1 || busyHere.value}
+        onClick={() => show(index + 1)}><Icon name="right" size={16} /></button>
     </span>
   );
 }

@@ -14,11 +14,21 @@ export function ContextNotice() {
   return (
     <div class={`banner ${full ? '' : 'quiet'}`} role="status">
       <Icon name="warn" />
-      <p>{full ? tooLong(now.used, now.total) : `This conversation fills ${Math.round((100 * now.used) / now.total)}% of the context: ${count(now.used)} of ${count(now.total)} tokens.`}</p>
+      <p>
+        {full
+          ? tooLong(now.used, now.total)
+          : `This conversation fills ${Math.round((100 * now.used) / now.total)}% of the context: `
+            + `${count(now.used)} of ${count(now.total)} tokens.`}
+      </p>
       <span class="row">
-        <button class="button small" type="button" disabled={busy.value} title="They stay in the conversation; the model does not read them any more." onClick={act(dropOldest)}>Drop the oldest turns</button>
-        <button class="button small" type="button" disabled={busy.value} onClick={act(goOnElsewhere)}>New chat with a summary</button>
-        {moreContext.value > 0 && <button class="button small" type="button" disabled={busy.value} title={`Room for ${count(moreContext.value)} tokens`} onClick={act(loadWithMore)}>Load with more context</button>}
+        <button class="button small" type="button" disabled={busy.value}
+          title="They stay in the conversation; the model does not read them any more."
+          onClick={act(dropOldest)}>Drop the oldest turns</button>
+        <button class="button small" type="button" disabled={busy.value}
+          onClick={act(goOnElsewhere)}>New chat with a summary</button>
+        {moreContext.value > 0 && <button class="button small" type="button" disabled={busy.value}
+          title={`Room for ${count(moreContext.value)} tokens`}
+          onClick={act(loadWithMore)}>Load with more context</button>}
       </span>
     </div>
   );

@@ -13,13 +13,30 @@ import { Switch } from './Switch';
 
 type NumberKey = 'temperature' | 'topP' | 'topK' | 'minP' | 'maxTokens' | 'seed';
 
-const numbers: { key: NumberKey; label: string; hint: string; min: number; max: number; step: number }[] = [
-  { key: 'temperature', label: 'Temperature', hint: '0 always takes the likeliest word', min: 0, max: 5, step: 0.05 },
-  { key: 'topP', label: 'Top-p', hint: 'Likeliest words up to this share', min: 0, max: 1, step: 0.01 },
-  { key: 'topK', label: 'Top-k', hint: 'This many words at most; 0: all', min: 0, max: 100000, step: 1 },
-  { key: 'minP', label: 'Min-p', hint: 'No word below this share of the best', min: 0, max: 1, step: 0.01 },
+const numbers: {
+  key: NumberKey; label: string; hint: string; min: number; max: number; step: number;
+}[] = [
+  {
+    key: 'temperature', label: 'Temperature', hint: '0 always takes the likeliest word', min: 0,
+    max: 5, step: 0.05,
+  },
+  {
+    key: 'topP', label: 'Top-p', hint: 'Likeliest words up to this share', min: 0, max: 1,
+    step: 0.01,
+  },
+  {
+    key: 'topK', label: 'Top-k', hint: 'This many words at most; 0: all', min: 0, max: 100000,
+    step: 1,
+  },
+  {
+    key: 'minP', label: 'Min-p', hint: 'No word below this share of the best', min: 0, max: 1,
+    step: 0.01,
+  },
   { key: 'maxTokens', label: 'Longest answer', hint: 'In tokens', min: 1, max: 1000000, step: 1 },
-  { key: 'seed', label: 'Seed', hint: 'The same seed gives the same answer', min: 0, max: 4294967295, step: 1 },
+  {
+    key: 'seed', label: 'Seed', hint: 'The same seed gives the same answer', min: 0,
+    max: 4294967295, step: 1,
+  },
 ];
 
 const change = (part: Partial<ChatSettings>) => changeSettings(part).catch(notifyError);
@@ -27,13 +44,17 @@ const change = (part: Partial<ChatSettings>) => changeSettings(part).catch(notif
 function NumberField({ field, value }: { field: (typeof numbers)[number]; value: number | null }) {
   const read = (input: HTMLInputElement) => {
     if (input.value === '') return change({ [field.key]: null });
-    return input.checkValidity() ? change({ [field.key]: input.valueAsNumber }) : input.reportValidity();
+    return input.checkValidity()
+      ? change({ [field.key]: input.valueAsNumber })
+      : input.reportValidity();
   };
   return (
     <div class="field">
       <label for={`set-${field.key}`}>{field.label}</label>
-      <input class="input" id={`set-${field.key}`} type="number" placeholder="As the model likes" min={field.min} max={field.max} step={field.step}
-        value={value ?? ''} aria-describedby={`hint-${field.key}`} onChange={(e) => read(e.currentTarget)} />
+      <input class="input" id={`set-${field.key}`} type="number" placeholder="As the model likes"
+        min={field.min} max={field.max} step={field.step}
+        value={value ?? ''} aria-describedby={`hint-${field.key}`}
+        onChange={(e) => read(e.currentTarget)} />
       <span class="hint" id={`hint-${field.key}`}>{field.hint}</span>
     </div>
   );
@@ -51,15 +72,24 @@ export function ConversationDialog() {
     <Dialog title="This conversation" onClose={() => (dialog.value = 'none')}>
       <div class="field">
         <label for="set-system">System prompt</label>
-        <textarea class="input" id="set-system" dir="auto" placeholder="Who the model should be, and how it should answer" value={settings.system}
+        <textarea class="input" id="set-system" dir="auto"
+          placeholder="Who the model should be, and how it should answer" value={settings.system}
           onChange={(e) => change({ system: e.currentTarget.value })} />
       </div>
-      <Switch label="Thinking" hint="The model reasons before it answers." checked={settings.thinking} onChange={(thinking) => change({ thinking })} />
-      <Switch label="Tools" hint="It may use a calculator and the clock." checked={settings.tools} onChange={(tools) => change({ tools })} />
+      <Switch label="Thinking" hint="The model reasons before it answers."
+        checked={settings.thinking} onChange={(thinking) => change({ thinking })} />
+      <Switch label="Tools" hint="It may use a calculator and the clock." checked={settings.tools}
+        onChange={(tools) => change({ tools })} />
       <AdapterSwitches uses={settings.adapters} />
-      <div class="grid-2">{numbers.map((field) => <NumberField key={field.key} field={field} value={settings[field.key]} />)}</div>
+      <div class="grid-2">
+        {numbers.map((field) =>
+          <NumberField key={field.key} field={field} value={settings[field.key]} />)}
+      </div>
       <div class="dialog-foot">
-        <button class="button" type="button" onClick={() => change({ ...defaultSettings, from: settings.from, summaryOf: settings.summaryOf })}>Reset</button>
+        <button class="button" type="button"
+          onClick={() => change({
+            ...defaultSettings, from: settings.from, summaryOf: settings.summaryOf,
+          })}>Reset</button>
         <button class="button" type="button" onClick={keep}>Use for new conversations</button>
       </div>
     </Dialog>

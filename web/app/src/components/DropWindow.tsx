@@ -1,4 +1,5 @@
-// DropWindow - files may be dropped anywhere: models and adapters are read, exported conversations imported.
+// DropWindow - files may be dropped anywhere: models and adapters are read, exported conversations
+// imported.
 
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
@@ -13,7 +14,9 @@ export function DropWindow() {
   const over = useSignal(false);
   useEffect(() => {
     const ending = new AbortController(), { signal } = ending;
-    const on = (name: 'dragenter' | 'dragover' | 'dragleave' | 'drop', act: (e: DragEvent) => void) =>
+    const on = (
+      name: 'dragenter' | 'dragover' | 'dragleave' | 'drop', act: (e: DragEvent) => void,
+    ) =>
       addEventListener(name, (e) => hasFiles(e) && act(e), { signal });
     const show = (e: DragEvent) => {
       over.value = !e.defaultPrevented; // a field takes some files itself
@@ -31,5 +34,9 @@ export function DropWindow() {
     return () => ending.abort();
   }, []);
   if (!over.value) return null;
-  return <div class="drop-window"><p><Icon name="file" /> Drop a model, an adapter or exported conversations</p></div>;
+  return (
+    <div class="drop-window">
+      <p><Icon name="file" /> Drop a model, an adapter or exported conversations</p>
+    </div>
+  );
 }

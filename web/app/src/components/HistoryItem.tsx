@@ -12,7 +12,8 @@ import { tabStop } from '../state/roving';
 import { drawer } from '../state/ui';
 import { Icon } from './Icon';
 
-/** The list may be drawn again while somebody writes: the title is where the field begins, not what it holds. */
+/** The list may be drawn again while somebody writes: the title is where the field begins, not
+ *  what it holds. */
 function RenameField({ conversation, onDone }: { conversation: Conversation; onDone(): void }) {
   const ended = useRef(false); // a field that goes away loses the focus as well
   const end = (value?: string) => {
@@ -22,7 +23,8 @@ function RenameField({ conversation, onDone }: { conversation: Conversation; onD
     if (value !== undefined) rename(conversation, value).catch(notifyError);
   };
   return (
-    <input class="input" dir="auto" aria-label="New name" defaultValue={conversation.title} ref={selected}
+    <input class="input" dir="auto" aria-label="New name" defaultValue={conversation.title}
+      ref={selected}
       onBlur={(e) => end(e.currentTarget.value)}
       onKeyDown={(e) => {
         if (isComposing(e) || (e.key !== 'Enter' && e.key !== 'Escape')) return;
@@ -32,7 +34,9 @@ function RenameField({ conversation, onDone }: { conversation: Conversation; onD
   );
 }
 
-export function HistoryItem({ conversation, current }: { conversation: Conversation; current: boolean }) {
+export function HistoryItem({
+  conversation, current,
+}: { conversation: Conversation; current: boolean }) {
   const open = useSignal(false);
   const renaming = useSignal(false);
   const button = useRef<HTMLButtonElement>(null);
@@ -44,27 +48,45 @@ export function HistoryItem({ conversation, current }: { conversation: Conversat
   const leave = (e: FocusEvent & { currentTarget: HTMLElement }) => {
     if (!e.currentTarget.contains(e.relatedTarget as Node | null)) open.value = false;
   };
-  if (renaming.value) return <li><RenameField conversation={conversation} onDone={() => (renaming.value = false)} /></li>;
+  if (renaming.value)
+    return (
+      <li><RenameField conversation={conversation} onDone={() => (renaming.value = false)} /></li>
+    );
   return (
-    <li class={`${current ? 'current' : ''} ${answering.value?.id === conversation.id ? 'answering' : ''}`} onBlurCapture={leave}
+    <li
+      class={`${current ? 'current' : ''} `
+        + `${answering.value?.id === conversation.id ? 'answering' : ''}`}
+      onBlurCapture={leave}
       onKeyDown={(e) => {
         if (e.key !== 'Escape' || !open.value) return;
         e.preventDefault();
         open.value = false;
         button.current?.focus();
       }}>
-      <a href={`#/c/${conversation.id}`} aria-current={current ? 'page' : undefined} tabIndex={tab} onClick={() => (drawer.value = false)}>
+      <a href={`#/c/${conversation.id}`} aria-current={current ? 'page' : undefined} tabIndex={tab}
+        onClick={() => (drawer.value = false)}>
         <span dir="auto">{conversation.title}</span>
-        {answering.value?.id === conversation.id && <span class="visually-hidden">(being answered)</span>}
+        {answering.value?.id === conversation.id && <span class="visually-hidden">
+          (being answered)
+        </span>}
       </a>
-      <button ref={button} class="icon-button small" type="button" aria-label={`Actions for ${conversation.title}`} aria-expanded={open.value} tabIndex={tab}
+      <button ref={button} class="icon-button small" type="button"
+        aria-label={`Actions for ${conversation.title}`} aria-expanded={open.value} tabIndex={tab}
         onClick={() => (open.value = !open.value)}><Icon name="more" /></button>
       {open.value && (
-        // It can have the focus: Safari gives that to no button that is clicked, but to what is around.
+        // It can have the focus: Safari gives that to no button that is clicked, but to what is
+        // around.
         <div class="menu" tabIndex={-1}>
-          <button type="button" ref={focused} onClick={() => choose(() => (renaming.value = true))}><Icon name="pencil" /> Rename</button>
-          <button type="button" onClick={() => choose(() => exportConversations(conversation))}><Icon name="download" /> Export</button>
-          <button type="button" class="danger" onClick={() => choose(() => deleteConversation(conversation))}><Icon name="trash" /> Delete</button>
+          <button type="button" ref={focused} onClick={() => choose(() => (renaming.value = true))}>
+            <Icon name="pencil" /> Rename
+          </button>
+          <button type="button" onClick={() => choose(() => exportConversations(conversation))}>
+            <Icon name="download" /> Export
+          </button>
+          <button type="button" class="danger"
+            onClick={() => choose(() => deleteConversation(conversation))}>
+            <Icon name="trash" /> Delete
+          </button>
         </div>
       )}
     </li>

@@ -1,4 +1,5 @@
-// Markdown - the text of an answer, a thought or a question. Blocks that are final are never touched again, however long the answer grows.
+// Markdown - the text of an answer, a thought or a question. Blocks that are final are never
+// touched again, however long the answer grows.
 
 import { Component, createRef } from 'preact';
 import { useMemo } from 'preact/hooks';
@@ -22,17 +23,27 @@ class BlockView extends Component<{ block: Block }> {
   }
 
   private enrich() {
-    if (this.props.block.final && this.element.current) enrich(this.element.current).catch(notifyError);
+    if (this.props.block.final && this.element.current)
+      enrich(this.element.current).catch(notifyError);
   }
 
   override render() {
-    return <div ref={this.element} dir="auto" dangerouslySetInnerHTML={{ __html: this.props.block.html }} />;
+    return (
+      <div ref={this.element} dir="auto"
+        dangerouslySetInnerHTML={{ __html: this.props.block.html }} />
+    );
   }
 }
 
 /** `breaks`: a new line is a new line. */
-export function Markdown({ text, done, breaks = false }: { text: string; done: boolean; breaks?: boolean }) {
+export function Markdown({
+  text, done, breaks = false,
+}: { text: string; done: boolean; breaks?: boolean }) {
   const stream = useMemo(() => new MarkdownStream({ breaks }), [breaks]);
   const blocks = stream.update(text, done);
-  return <div class="markdown">{blocks.map((block, i) => block.html && <BlockView key={i} block={block} />)}</div>;
+  return (
+    <div class="markdown">
+      {blocks.map((block, i) => block.html && <BlockView key={i} block={block} />)}
+    </div>
+  );
 }

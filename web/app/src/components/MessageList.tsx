@@ -1,4 +1,5 @@
-// MessageList - the conversation on screen. It follows the answer while the person is at its end, and not otherwise.
+// MessageList - the conversation on screen. It follows the answer while the person is at its end,
+// and not otherwise.
 
 import { useSignal } from '@preact/signals';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
@@ -16,21 +17,27 @@ import { Welcome } from './Welcome';
 
 /** Buttons inside of rendered markdown: those that copy code, and the marks of footnotes. */
 function onClick(e: MouseEvent) {
-  const button = e.target instanceof Element ? e.target.closest<HTMLElement>('[data-copy], [data-note]') : null;
+  const button =
+    e.target instanceof Element ? e.target.closest<HTMLElement>('[data-copy], [data-note]') : null;
   const name = button?.dataset['note'];
   if (name !== undefined) {
-    const notes = [...(button?.closest('.markdown')?.querySelectorAll<HTMLElement>('[data-noted]') ?? [])];
+    const notes = [...(button?.closest('.markdown')?.querySelectorAll<HTMLElement>('[data-noted]')
+      ?? [])];
     notes.find((note) => note.dataset['noted'] === name)?.focus();
     return;
   }
   const code = button?.closest('.code')?.querySelector('code')?.textContent;
-  if (code !== undefined && code !== null) copyText(code).then(() => notify('Copied.'), notifyError);
+  if (code !== undefined && code !== null)
+    copyText(code).then(() => notify('Copied.'), notifyError);
 }
 
 /** Below this line the model reads. */
 const Dropped = () => (
   <p class="dropped"><span>The model does not read what is above.{' '}
-    <button class="link-button" type="button" disabled={busyHere.value} onClick={() => changeSettings({ from: null }).catch(notifyError)}>Read it again</button></span></p>
+    <button class="link-button" type="button" disabled={busyHere.value}
+      onClick={() => changeSettings({ from: null }).catch(notifyError)}>
+      Read it again
+    </button></span></p>
 );
 
 export function MessageList() {
@@ -59,12 +66,15 @@ export function MessageList() {
     if (atEnd.peek()) toEnd();
   }, [live.value]);
   // A search found it: its branch is shown, and its words.
-  const hit = opened.value, here = hit?.message && conversation.value?.id === hit.conversation ? hit : null;
+  const hit = opened.value;
+  const here = hit?.message && conversation.value?.id === hit.conversation ? hit : null;
   useEffect(() => {
     if (!here) return;
     showBranchOf(here.message);
     const frame = requestAnimationFrame(() => {
-      const turn = [...(box.current?.querySelectorAll<HTMLElement>('[data-messages]') ?? [])].find((e) => e.dataset['messages']?.split(' ').includes(here.message));
+      const turn = [...(box.current?.querySelectorAll<HTMLElement>('[data-messages]') ?? [])].find(
+        (e) => e.dataset['messages']?.split(' ').includes(here.message),
+      );
       if (!turn) return;
       atEnd.value = false;
       reveal(turn, here.excerpt.split(/[\u0001\u0002]/)[1] ?? '');
@@ -89,13 +99,19 @@ export function MessageList() {
           {shown.map((turn, i) => {
             const first = turn.messages[0];
             if (!first) return null;
-            if (turn.role === 'user' && i > 0 && first.id === conversation.value?.settings.from) return [<Dropped key="dropped" />, <Question key={first.id} message={first} />];
-            return turn.role === 'user' ? <Question key={first.id} message={first} /> : <Answer key={first.id} turn={turn} last={i === shown.length - 1} />;
+            if (turn.role === 'user' && i > 0 && first.id === conversation.value?.settings.from)
+              return [<Dropped key="dropped" />, <Question key={first.id} message={first} />];
+            return turn.role === 'user'
+              ? <Question key={first.id} message={first} />
+              : <Answer key={first.id} turn={turn} last={i === shown.length - 1} />;
           })}
         </div>
       </div>
       {!atEnd.value && shown.length > 0 && (
-        <div class="dock-jump"><button class="icon-button jump" type="button" aria-label="To the latest message" onClick={toEnd}><Icon name="down" /></button></div>
+        <div class="dock-jump">
+          <button class="icon-button jump" type="button" aria-label="To the latest message"
+            onClick={toEnd}><Icon name="down" /></button>
+        </div>
       )}
     </>
   );

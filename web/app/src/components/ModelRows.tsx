@@ -17,16 +17,26 @@ function FitBadge({ fit }: { fit: Fit | undefined }) {
   if (fit.kind === 'refused') return <span class="badge bad">does not run here</span>;
   const { fits, available, total, largestContext } = fit.estimate;
   if (!fits) return <span class="badge warn">does not fit</span>;
-  return <span class="badge">{Number.isFinite(available) ? 'fits' : `takes ${bytes(total)}`}, context up to {count(largestContext)}</span>;
+  return (
+    <span class="badge">
+      {Number.isFinite(available) ? 'fits' : `takes ${bytes(total)}`}, context up
+      to {count(largestContext)}
+    </span>
+  );
 }
 
-const whyNot = (fit: Fit | undefined): string | undefined => (fit?.kind === 'refused' ? fit.why : fit?.estimate.reason);
+const whyNot = (fit: Fit | undefined): string | undefined =>
+  (fit?.kind === 'refused' ? fit.why : fit?.estimate.reason);
 
 /** A copy in this browser: from a file, or from the server. */
 function Keep({ entry }: { entry: ModelEntry }) {
   if (entry.origin !== 'server' && !entry.file) return null;
-  const keep = () => (entry.file ? copyFile(entry.file, lookInStore) : fetchModel(entry.key, lookInStore));
-  return <button class="button small" type="button" aria-label={`Keep a copy of ${entry.name}`} onClick={() => keep().catch(notifyError)}>Keep a copy</button>;
+  const keep = () =>
+    (entry.file ? copyFile(entry.file, lookInStore) : fetchModel(entry.key, lookInStore));
+  return (
+    <button class="button small" type="button" aria-label={`Keep a copy of ${entry.name}`}
+      onClick={() => keep().catch(notifyError)}>Keep a copy</button>
+  );
 }
 
 function Row({ entry }: { entry: ModelEntry }) {
@@ -38,15 +48,23 @@ function Row({ entry }: { entry: ModelEntry }) {
   return (
     <li>
       <div class="grow">
-        <div class="title">{entry.name}{loaded && <span class="badge good"><Icon name="check" size={14} /> loaded</span>}{entry.damaged ? <span class="badge bad">damaged</span> : <FitBadge fit={fit} />}</div>
+        <div class="title">
+          {entry.name}
+          {loaded && <span class="badge good"><Icon name="check" size={14} /> loaded</span>}
+          {entry.damaged ? <span class="badge bad">damaged</span> : <FitBadge fit={fit} />}
+        </div>
         <div class="detail">{[bytes(entry.size), entry.detail].filter(Boolean).join(' · ')}</div>
         {entry.damaged ? <Damaged /> : why && <div class="detail">{why}</div>}
       </div>
       <div class="tools">
-        {!loaded && !entry.damaged && <button class="button small" type="button" disabled={mine && state.kind === 'loading'} aria-label={`Load ${entry.name}`} onClick={() => load(entry)}>Load</button>}
+        {!loaded && !entry.damaged && <button class="button small" type="button"
+          disabled={mine && state.kind === 'loading'} aria-label={`Load ${entry.name}`}
+          onClick={() => load(entry)}>Load</button>}
         <Keep entry={entry} />
         {entry.origin === 'store' && !entry.inPlace && <Verify name={entry.name} />}
-        {entry.origin === 'store' && <button class="icon-button small" type="button" aria-label={`${entry.inPlace ? 'Forget' : 'Delete'} ${entry.name}`} disabled={loaded} onClick={() => removeModel(entry)}><Icon name="trash" size={18} /></button>}
+        {entry.origin === 'store' && <button class="icon-button small" type="button"
+          aria-label={`${entry.inPlace ? 'Forget' : 'Delete'} ${entry.name}`} disabled={loaded}
+          onClick={() => removeModel(entry)}><Icon name="trash" size={18} /></button>}
       </div>
     </li>
   );

@@ -11,9 +11,13 @@ export function Notices() {
         <div key={notice.id} class={`notice ${notice.tone}`}>
           <p>{notice.text}</p>
           {notice.action && (
-            <button class="button small" type="button" onClick={() => { dismiss(notice.id); notice.action?.run(); }}>{notice.action.label}</button>
+            <button class="button small" type="button"
+              onClick={() => { dismiss(notice.id); notice.action?.run(); }}>
+              {notice.action.label}
+            </button>
           )}
-          <button class="icon-button small" type="button" aria-label="Dismiss" onClick={() => dismiss(notice.id)}><Icon name="close" size={16} /></button>
+          <button class="icon-button small" type="button" aria-label="Dismiss"
+            onClick={() => dismiss(notice.id)}><Icon name="close" size={16} /></button>
         </div>
       ))}
     </div>

@@ -23,7 +23,8 @@ function Editor({ message, onDone }: { message: Message; onDone(): void }) {
   };
   return (
     <form class="editor" onSubmit={(e) => { e.preventDefault(); save(); }}>
-      <textarea class="input" dir="auto" aria-label="Edit the message" value={text.value} ref={focused}
+      <textarea class="input" dir="auto" aria-label="Edit the message" value={text.value}
+        ref={focused}
         onInput={(e) => (text.value = e.currentTarget.value)}
         onKeyDown={(e) => {
           if (isComposing(e) || (e.key !== 'Escape' && (e.key !== 'Enter' || e.shiftKey))) return;
@@ -33,7 +34,9 @@ function Editor({ message, onDone }: { message: Message; onDone(): void }) {
         }} />
       <div>
         <button class="button small" type="button" onClick={onDone}>Cancel</button>
-        <button class="button small primary" type="submit" disabled={!canSave()}>Send as a new version</button>
+        <button class="button small primary" type="submit" disabled={!canSave()}>
+          Send as a new version
+        </button>
       </div>
     </form>
   );
@@ -44,14 +47,18 @@ export function Question({ message }: { message: Message }) {
   const branched = placeOf(thread.value?.value.messages ?? [], message).siblings.length > 1;
   const copy = () => copyText(message.content).then(() => notify('Copied.'), notifyError);
   return (
-    <article data-messages={message.id} class={`turn user ${branched ? 'branched' : ''}`} aria-label="Question">
+    <article data-messages={message.id} class={`turn user ${branched ? 'branched' : ''}`}
+      aria-label="Question">
       {editing.value ? <Editor message={message} onDone={() => (editing.value = false)} /> : (
         <>
           <div class="bubble"><Markdown text={message.content} done breaks /></div>
           <div class="actions">
             <Branch message={message} />
-            <button class="icon-button small" type="button" aria-label="Copy the message" title="Copy" onClick={copy}><Icon name="copy" size={18} /></button>
-            <button class="icon-button small" type="button" aria-label="Edit the message" title="Edit" disabled={busy.value} onClick={() => (editing.value = true)}><Icon name="pencil" size={18} /></button>
+            <button class="icon-button small" type="button" aria-label="Copy the message"
+              title="Copy" onClick={copy}><Icon name="copy" size={18} /></button>
+            <button class="icon-button small" type="button" aria-label="Edit the message"
+              title="Edit" disabled={busy.value}
+              onClick={() => (editing.value = true)}><Icon name="pencil" size={18} /></button>
           </div>
         </>
       )}

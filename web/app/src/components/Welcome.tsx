@@ -25,9 +25,17 @@ const forTiny: Suggestion[] = [
 
 const forOthers: Suggestion[] = [
   { text: 'Explain how a heat pump can give more heat than the power it takes.', hint: 'Physics' },
-  { text: 'Prove that the square root of 2 is irrational.', hint: 'Maths, thought through', thinking: true },
+  {
+    text: 'Prove that the square root of 2 is irrational.',
+    hint: 'Maths, thought through',
+    thinking: true,
+  },
   { text: 'Write a Python function that finds the longest palindrome in a string.', hint: 'Code' },
-  { text: 'What is 17.5% of 2,349, and what time is it?', hint: 'With calculator and clock', tools: true },
+  {
+    text: 'What is 17.5% of 2,349, and what time is it?',
+    hint: 'With calculator and clock',
+    tools: true,
+  },
 ];
 
 async function ask({ text, thinking = false, tools = false }: Suggestion): Promise<void> {
@@ -45,11 +53,16 @@ export function Welcome() {
       <Gem size={72} class={state.kind === 'loading' ? 'busy' : ''} />
       <h2>A model, set in your browser</h2>
       {tiny
-        ? <p>Everything runs on this device and nothing leaves it. <strong>tiny</strong> is a toy of 6 million parameters that comes with the page; <a href="#/models">load Gemma 4</a> for real work.</p>
+        ? <p>
+          Everything runs on this device and nothing leaves it. <strong>tiny</strong> is a toy of 6
+          million parameters that comes with the page; <a href="#/models">load Gemma 4</a> for real
+          work.
+        </p>
         : <p>Everything runs on this device and nothing leaves it.</p>}
       <div class="suggestions">
         {(tiny ? forTiny : forOthers).map((suggestion) => (
-          <button key={suggestion.text} type="button" onClick={() => ask(suggestion).catch(notifyError)}>
+          <button key={suggestion.text} type="button"
+            onClick={() => ask(suggestion).catch(notifyError)}>
             {suggestion.text}<small>{suggestion.hint}</small>
           </button>
         ))}

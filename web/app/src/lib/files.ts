@@ -16,13 +16,21 @@ export interface Picked {
 }
 
 /** What a drop holds. Its items must all be asked for at once: after the event they are gone. */
-export async function dropped({ items, files }: DataTransfer): Promise<{ files: Picked[]; folders: FileSystemDirectoryHandle[] }> {
-  const plain = [...files], asked = [...items].filter((item) => item.kind === 'file').map((item) => item.getAsFileSystemHandle?.());
-  const handles = (await Promise.all(asked)).filter((handle) => handle !== undefined && handle !== null);
+export async function dropped({
+  items, files,
+}: DataTransfer): Promise<{ files: Picked[]; folders: FileSystemDirectoryHandle[] }> {
+  const plain = [...files];
+  const asked =
+    [...items].filter((item) => item.kind === 'file').map((item) => item.getAsFileSystemHandle?.());
+  const handles =
+    (await Promise.all(asked)).filter((handle) => handle !== undefined && handle !== null);
   if (!handles.length) return { files: plain.map((file) => ({ file })), folders: [] };
-  const isFile = (handle: FileSystemHandle): handle is FileSystemFileHandle => handle.kind === 'file';
+  const isFile = (handle: FileSystemHandle): handle is FileSystemFileHandle =>
+    handle.kind === 'file';
   return {
-    files: await Promise.all(handles.filter(isFile).map(async (handle) => ({ file: await handle.getFile(), handle }))),
+    files: await Promise.all(
+      handles.filter(isFile).map(async (handle) => ({ file: await handle.getFile(), handle })),
+    ),
     folders: handles.filter((handle) => !isFile(handle)) as FileSystemDirectoryHandle[],
   };
 }
@@ -42,8 +50,12 @@ export function pickFiles(accept: string, multiple = false): Promise<File[]> {
 export async function pickKept(accept: string): Promise<Picked[]> {
   if (!window.showOpenFilePicker) return (await pickFiles(accept, true)).map((file) => ({ file }));
   try {
-    const handles = await window.showOpenFilePicker({ multiple: true, types: [{ accept: { 'application/octet-stream': accept.split(',') } }] });
-    return await Promise.all(handles.map(async (handle) => ({ file: await handle.getFile(), handle })));
+    const handles = await window.showOpenFilePicker({
+      multiple: true, types: [{ accept: { 'application/octet-stream': accept.split(',') } }],
+    });
+    return await Promise.all(
+      handles.map(async (handle) => ({ file: await handle.getFile(), handle })),
+    );
   } catch (e) {
     if (e instanceof DOMException && e.name === 'AbortError') return []; // thought better of it
     throw e;
@@ -54,6 +66,8 @@ export async function pickKept(accept: string): Promise<Picked[]> {
 export async function copyText(text: string): Promise<void> {
   const clipboard = navigator.clipboard as Clipboard | undefined;
   if (!clipboard)
-    throw new Error('The browser lets this page copy only over HTTPS or on localhost; select the text.');
+    throw new Error(
+      'The browser lets this page copy only over HTTPS or on localhost; select the text.',
+    );
   await clipboard.writeText(text);
 }

@@ -27,7 +27,8 @@ export const speed = (n: number): string => (n >= 100 ? count(n) : n.toFixed(1))
 
 /** What is wrong with a conversation that is longer than the context. */
 export const tooLong = (tokens: number, context: number): string =>
-  `This conversation has ${count(tokens)} tokens; the model is loaded with room for ${count(context)}.`;
+  `This conversation has ${count(tokens)} tokens; `
+    + `the model is loaded with room for ${count(context)}.`;
 
 /** The heading under which the sidebar files a conversation. */
 export function dayLabel(time: number, now = Date.now()): string {
@@ -36,5 +37,7 @@ export function dayLabel(time: number, now = Date.now()): string {
   if (days <= 0) return 'Today';
   if (days === 1) return 'Yesterday';
   if (days < 7) return 'This week';
-  return days < 31 ? 'This month' : new Date(time).toLocaleString('en', { month: 'long', year: 'numeric' });
+  return days < 31
+    ? 'This month'
+    : new Date(time).toLocaleString('en', { month: 'long', year: 'numeric' });
 }

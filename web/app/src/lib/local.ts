@@ -1,8 +1,9 @@
-// local - short texts by name that outlive the tab: wanted before the first paint or written with every key, hence
-// localStorage. A browser that refuses storage refuses even to name it, and one that is full takes nothing more: what
-// is written then lasts as long as the tab.
+// local - short texts by name that outlive the tab: wanted before the first paint or written with
+// every key, hence localStorage. A browser that refuses storage refuses even to name it, and one
+// that is full takes nothing more: what is written then lasts as long as the tab.
 
-/** Whether the browser keeps nothing at all for this page: then it refuses files, locks, caches and channels too. */
+/** Whether the browser keeps nothing at all for this page: then it refuses files, locks, caches
+ *  and channels too. */
 export function isRefused(): boolean {
   try {
     void localStorage;
@@ -24,7 +25,8 @@ function orRefused<T>(act: () => T): T | undefined {
 }
 
 export const local = {
-  get: (name: string): string | null => here.get(name) ?? orRefused(() => localStorage.getItem(name)) ?? null,
+  get: (name: string): string | null =>
+    here.get(name) ?? orRefused(() => localStorage.getItem(name)) ?? null,
 
   set(name: string, text: string): void {
     here.set(name, text);

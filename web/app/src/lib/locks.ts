@@ -1,5 +1,5 @@
-// locks - what one tab does while others wait or know of it. A browser that refuses storage refuses locks as well: then
-// each tab is on its own.
+// locks - what one tab does while others wait or know of it. A browser that refuses storage refuses
+// locks as well: then each tab is on its own.
 
 /** Whether any tab holds it now. */
 export async function isHeld(name: string): Promise<boolean> {
@@ -12,7 +12,9 @@ export async function isHeld(name: string): Promise<boolean> {
 }
 
 /** Work that holds a lock; it is told whether it got it. */
-export async function locked(name: string, options: LockOptions, work: (isMine: boolean) => Promise<void>): Promise<void> {
+export async function locked(
+  name: string, options: LockOptions, work: (isMine: boolean) => Promise<void>,
+): Promise<void> {
   let begun = false;
   try {
     await navigator.locks.request(name, options, (lock) => {

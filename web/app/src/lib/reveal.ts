@@ -1,10 +1,12 @@
-// reveal - brings words of the page into view, and marks them where the browser can mark without changing the page.
+// reveal - brings words of the page into view, and marks them where the browser can mark without
+// changing the page.
 
 const MARK = 'found';
 
 /** The first place of these words below an element. */
 function rangeOf(element: Element, words: string): Range | null {
-  const wanted = words.toLowerCase(), texts = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
+  const wanted = words.toLowerCase();
+  const texts = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
   for (let node = texts.nextNode(); node; node = texts.nextNode()) {
     const at = (node.nodeValue ?? '').toLowerCase().indexOf(wanted);
     if (at < 0 || node.parentElement?.closest('details:not([open])')) continue;

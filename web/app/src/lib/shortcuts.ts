@@ -1,4 +1,5 @@
-// shortcuts - keys, what they do, and the listener that does it. The help dialog shows this same table.
+// shortcuts - keys, what they do, and the listener that does it. The help dialog shows this same
+// table.
 
 import { startNew } from '../components/Sidebar';
 import { busy, busyHere, path, regenerate, stop } from '../state/chat';
@@ -18,11 +19,14 @@ interface Shortcut {
 const ctrl = (key: string, shift = false) => (e: KeyboardEvent) =>
   (e.ctrlKey || e.metaKey) && !e.altKey && e.shiftKey === shift && e.key.toLowerCase() === key;
 const isField = (target: EventTarget | null) =>
-  target instanceof HTMLElement && (target.isContentEditable || ['INPUT', 'TEXTAREA', 'SELECT'].includes(target.tagName));
+  target instanceof HTMLElement
+    && (target.isContentEditable || ['INPUT', 'TEXTAREA', 'SELECT'].includes(target.tagName));
 
-/** By place on the keyboard: with Alt, a Mac's key gives another character. In a field it is that character that is meant. */
+/** By place on the keyboard: with Alt, a Mac's key gives another character. In a field it is
+ *  that character that is meant. */
 const altShift = (code: string) => (e: KeyboardEvent) =>
-  e.altKey && e.shiftKey && !e.ctrlKey && !e.metaKey && e.code === code && !(isField(e.target) && /^[^A-Za-z]$/u.test(e.key));
+  e.altKey && e.shiftKey && !e.ctrlKey && !e.metaKey && e.code === code
+    && !(isField(e.target) && /^[^A-Za-z]$/u.test(e.key));
 
 function openSearch() {
   if (isNarrow()) drawer.value = true;
@@ -37,13 +41,32 @@ function again() {
 
 export const shortcuts: Shortcut[] = [
   { keys: ['Ctrl', 'K'], does: 'Search conversations', matches: ctrl('k'), run: openSearch },
-  { keys: ['Ctrl', 'Shift', 'O'], does: 'New conversation', matches: ctrl('o', true), run: startNew },
+  {
+    keys: ['Ctrl', 'Shift', 'O'], does: 'New conversation', matches: ctrl('o', true), run: startNew,
+  },
   { keys: ['Alt', 'Shift', 'R'], does: 'Answer again', matches: altShift('KeyR'), run: again },
-  { keys: ['Alt', 'Shift', 'M'], does: 'Models', matches: altShift('KeyM'), run: () => go('/models') },
-  { keys: ['Alt', 'Shift', 'T'], does: 'Fine-tune', matches: altShift('KeyT'), run: () => go('/train') },
-  { keys: ['Alt', 'Shift', 'D'], does: 'Device', matches: altShift('KeyD'), run: () => go('/device') },
-  { keys: ['Alt', 'Shift', 'S'], does: 'Settings', matches: altShift('KeyS'), run: () => go('/settings') },
-  { keys: ['Ctrl', '/'], does: 'This help', matches: (e) => (e.ctrlKey || e.metaKey) && !e.altKey && (e.key === '/' || e.key === '?'), run: () => (dialog.value = 'help') },
+  {
+    keys: ['Alt', 'Shift', 'M'], does: 'Models', matches: altShift('KeyM'),
+    run: () => go('/models'),
+  },
+  {
+    keys: ['Alt', 'Shift', 'T'], does: 'Fine-tune', matches: altShift('KeyT'),
+    run: () => go('/train'),
+  },
+  {
+    keys: ['Alt', 'Shift', 'D'], does: 'Device', matches: altShift('KeyD'),
+    run: () => go('/device'),
+  },
+  {
+    keys: ['Alt', 'Shift', 'S'], does: 'Settings', matches: altShift('KeyS'),
+    run: () => go('/settings'),
+  },
+  {
+    keys: ['Ctrl', '/'],
+    does: 'This help',
+    matches: (e) => (e.ctrlKey || e.metaKey) && !e.altKey && (e.key === '/' || e.key === '?'),
+    run: () => (dialog.value = 'help'),
+  },
 ];
 
 /** Keys that the composer itself knows, for the help. */
@@ -54,11 +77,14 @@ export const composerKeys: { keys: string[]; does: string }[] = [
 ];
 
 /** In the search field, which Escape empties. */
-const isSearching = ({ target }: KeyboardEvent) => target instanceof HTMLInputElement && target.id === 'search' && target.value !== '';
+const isSearching = ({ target }: KeyboardEvent) =>
+  target instanceof HTMLInputElement && target.id === 'search' && target.value !== '';
 
-/** A character, and not one that a button or a scrolling box waits for. Where AltGr makes characters it counts as Ctrl and Alt. */
+/** A character, and not one that a button or a scrolling box waits for. Where AltGr makes
+ *  characters it counts as Ctrl and Alt. */
 const isText = (e: KeyboardEvent) =>
-  e.key.length === 1 && e.key !== ' ' && !e.metaKey && ((!e.ctrlKey && !e.altKey) || e.getModifierState('AltGraph'));
+  e.key.length === 1 && e.key !== ' ' && !e.metaKey
+    && ((!e.ctrlKey && !e.altKey) || e.getModifierState('AltGraph'));
 
 export function listen(): void {
   addEventListener('keydown', (e) => {
@@ -71,7 +97,8 @@ export function listen(): void {
       e.preventDefault();
       found.run();
     } else if (isText(e) && !isField(e.target) && !drawer.value) {
-      document.getElementById('composer')?.focus(); // before the character arrives: it is typed there
+      // before the character arrives: it is typed there
+      document.getElementById('composer')?.focus();
     }
   });
 }

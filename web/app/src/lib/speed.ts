@@ -1,4 +1,5 @@
-// speed - how fast bytes come: over the last two seconds, so that a pause shows and a burst does not.
+// speed - how fast bytes come: over the last two seconds, so that a pause shows and a burst does
+// not.
 
 export class SpeedMeter {
   private points: { at: number; loaded: number }[] = [];

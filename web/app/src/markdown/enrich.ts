@@ -1,5 +1,5 @@
-// enrich - colours in code and typeset maths, put into a block that is already on the page. Both libraries are
-// loaded when the first block wants them.
+// enrich - colours in code and typeset maths, put into a block that is already on the page. Both
+// libraries are loaded when the first block wants them.
 
 let highlighter: Promise<typeof import('./highlight')> | undefined;
 let typesetter: Promise<typeof import('./maths')> | undefined;

@@ -23,13 +23,17 @@ import typescript from 'highlight.js/lib/languages/typescript';
 import xml from 'highlight.js/lib/languages/xml';
 import yaml from 'highlight.js/lib/languages/yaml';
 
-const languages = { bash, c, cpp, csharp, css, diff, go, java, javascript, json, kotlin, markdown, php, python, ruby, rust, sql, swift, typescript, xml, yaml };
+const languages = {
+  bash, c, cpp, csharp, css, diff, go, java, javascript, json, kotlin, markdown, php, python, ruby,
+  rust, sql, swift, typescript, xml, yaml,
+};
 for (const [name, language] of Object.entries(languages)) hljs.registerLanguage(name, language);
 
 /** Its output is its own markup around escaped text, so it is safe to set. */
 export function highlight(element: HTMLElement): void {
   const language = element.dataset['lang'] ?? '';
   if (!hljs.getLanguage(language) || element.classList.contains('hljs')) return;
-  element.innerHTML = hljs.highlight(element.textContent ?? '', { language, ignoreIllegals: true }).value;
+  element.innerHTML =
+    hljs.highlight(element.textContent ?? '', { language, ignoreIllegals: true }).value;
   element.classList.add('hljs');
 }

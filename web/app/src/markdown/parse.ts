@@ -1,15 +1,19 @@
 // parse - a model's markdown to safe HTML, block by block.
 //
-// An answer grows at its end, so only its last blocks can still change: those are lexed again with each frame, all
-// others stay as they are. What a model writes is untrusted: it passes DOMPurify before it comes near the page.
+// An answer grows at its end, so only its last blocks can still change: those are lexed again with
+// each frame, all others stay as they are. What a model writes is untrusted: it passes DOMPurify
+// before it comes near the page.
 
 import DOMPurify from 'dompurify';
-import { Marked, type MarkedExtension, type Token, type TokenizerAndRendererExtension, type Tokens } from 'marked';
+import {
+  Marked, type MarkedExtension, type Token, type TokenizerAndRendererExtension, type Tokens,
+} from 'marked';
 
 const escape = (text: string) => text.replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`);
 
 const mathHtml = (tex: string, display: boolean) =>
-  `<${display ? 'div' : 'span'} class="math${display ? ' math-display' : ''}">${escape(tex)}</${display ? 'div' : 'span'}>`;
+  `<${display ? 'div' : 'span'} class="math${display ? ' math-display' : ''}">${escape(tex)}`
+    + `</${display ? 'div' : 'span'}>`;
 
 const blockMath: TokenizerAndRendererExtension = {
   name: 'blockMath',
@@ -17,10 +21,19 @@ const blockMath: TokenizerAndRendererExtension = {
   start: (src) => /(?:^|\n) {0,3}(?:\$\$|\\\[)/.exec(src)?.index,
   tokenizer(src) {
     const found = /^ {0,3}(?:\$\$([\s\S]+?)\$\$|\\\[([\s\S]+?)\\\])[ \t]*(?:\n|$)/.exec(src);
-    return found ? { type: 'blockMath', raw: found[0], text: (found[1] ?? found[2] ?? '').trim() } : undefined;
+    return found
+      ? { type: 'blockMath', raw: found[0], text: (found[1] ?? found[2] ?? '').trim() }
+      : undefined;
   },
   renderer: (token) => mathHtml(String(token['text']), true),
 };
+
+const MATHS = new RegExp([
+  /^\$\$([^$]+?)\$\$/, // $$ … $$
+  /^\$(?![\s$])((?:\\.|[^$\\\n])*?[^\s\\$])\$(?!\d)/, // $ … $
+  /^\\\(([\s\S]+?)\\\)/, // \( … \)
+  /^\\\[([\s\S]+?)\\\]/, // \[ … \]
+].map((one) => one.source).join('|'));
 
 /** "$5 and $6" is money: the closing dollar follows no space and no digit comes after it. */
 const inlineMath: TokenizerAndRendererExtension = {
@@ -28,24 +41,33 @@ const inlineMath: TokenizerAndRendererExtension = {
   level: 'inline',
   start: (src) => /\$|\\[([]/.exec(src)?.index,
   tokenizer(src) {
-    const found = /^\$\$([^$]+?)\$\$|^\$(?![\s$])((?:\\.|[^$\\\n])*?[^\s\\$])\$(?!\d)|^\\\(([\s\S]+?)\\\)|^\\\[([\s\S]+?)\\\]/.exec(src);
+    const found = MATHS.exec(src);
     if (!found) return undefined;
     const display = found[1] !== undefined || found[4] !== undefined;
-    return { type: 'inlineMath', raw: found[0], text: (found[1] ?? found[2] ?? found[3] ?? found[4] ?? '').trim(), display };
+    return {
+      type: 'inlineMath',
+      raw: found[0],
+      text: (found[1] ?? found[2] ?? found[3] ?? found[4] ?? '').trim(),
+      display,
+    };
   },
-  renderer: (token) => mathHtml(String(token['text']), false).replace('class="math"', token['display'] ? 'class="math math-wide"' : 'class="math"'),
+  renderer: (token) => mathHtml(String(token['text']), false).replace(
+    'class="math"', token['display'] ? 'class="math math-wide"' : 'class="math"',
+  ),
 };
 
 // ---- HTML that models write, as far as it cannot act ----
 
-/** Everything is text but these tags, and those only without attributes: so none can bring a handler, a style or an address. */
+/** Everything is text but these tags, and those only without attributes: so none can bring a
+ *  handler, a style or an address. */
 const safeTags = /&#60;(\/?(?:sub|sup|kbd)|br ?\/?)&#62;/gi;
 const safeHtml = (text: string) => escape(text).replace(safeTags, '<$1>');
 
 const DEEPEST = 8; // of details in details: nobody reads further down
 let depth = 0;
 
-/** Where the element that begins at 0 ends: [the end of its text, what comes after it]. One that is not closed yet takes the rest. */
+/** Where the element that begins at 0 ends: [the end of its text, what comes after it]. One that
+ *  is not closed yet takes the rest. */
 function endOfDetails(src: string): [number, number] {
   let open = 0;
   for (const { 0: tag, index } of src.matchAll(/<details(?: open)?>|<\/details>/gi)) {
@@ -75,18 +97,26 @@ const details: TokenizerAndRendererExtension = {
     this.lexer.inline((begun[2] ?? 'Details').trim(), summary);
     depth++;
     try {
-      return { type: 'details', raw: src.slice(0, after) + rest, open: begun[1] !== undefined, summary, tokens: this.lexer.blockTokens(src.slice(begun[0].length, end), []) };
+      return {
+        type: 'details',
+        raw: src.slice(0, after) + rest,
+        open: begun[1] !== undefined,
+        summary,
+        tokens: this.lexer.blockTokens(src.slice(begun[0].length, end), []),
+      };
     } finally {
       depth--;
     }
   },
   renderer(token) {
     const { open, summary, tokens } = token as DetailsToken;
-    return `<details${open ? ' open' : ''}><summary>${this.parser.parseInline(summary)}</summary>${this.parser.parse(tokens)}</details>`;
+    return `<details${open ? ' open' : ''}><summary>${this.parser.parseInline(summary)}`
+      + `</summary>${this.parser.parse(tokens)}</details>`;
   },
 };
 
-// ---- footnotes: "[^1]" in the text, "[^1]: …" below it. Other names are too often regular expressions. ----
+// ---- footnotes ----
+// "[^1]" in the text, "[^1]: …" below it. Other names are too often regular expressions.
 
 const noteName = '(\\d{1,3}|(?:note|fn|ref)[\\w-]{0,20})';
 const noteMark = new RegExp(`^\\[\\^${noteName}\\](?!:)`);
@@ -100,7 +130,9 @@ const footnoteMark: TokenizerAndRendererExtension = {
     const found = noteMark.exec(src);
     return found ? { type: 'footnoteMark', raw: found[0], text: found[1] } : undefined;
   },
-  renderer: ({ text }) => `<sup><button type="button" class="note" data-note="${escape(text)}">${escape(text)}</button></sup>`,
+  renderer: ({ text }) =>
+    `<sup><button type="button" class="note" data-note="${escape(text)}">${escape(text)}`
+      + '</button></sup>',
 };
 
 const footnote: TokenizerAndRendererExtension = {
@@ -116,7 +148,8 @@ const footnote: TokenizerAndRendererExtension = {
   },
   renderer(token) {
     const name = escape(String(token['text']));
-    return `<p class="footnote" tabindex="-1" data-noted="${name}"><sup>${name}</sup> ${this.parser.parseInline(token.tokens ?? [])}</p>`;
+    return `<p class="footnote" tabindex="-1" data-noted="${name}"><sup>${name}</sup> `
+      + `${this.parser.parseInline(token.tokens ?? [])}</p>`;
   },
 };
 
@@ -132,15 +165,20 @@ const extension: MarkedExtension = {
   renderer: {
     code({ text, lang }) {
       const name = /^[\w+#.-]*/.exec(lang ?? '')?.[0] ?? '';
-      return `<figure class="code" dir="ltr"><figcaption><span>${escape(name || 'text')}</span><button type="button" data-copy>Copy</button></figcaption>` +
-        `<pre tabindex="0"><code data-lang="${escape(name)}">${escape(text)}</code></pre></figure>`;
+      return `<figure class="code" dir="ltr"><figcaption><span>${escape(name || 'text')}`
+        + '</span><button type="button" data-copy>Copy</button></figcaption>'
+        + `<pre tabindex="0"><code data-lang="${escape(name)}">${escape(text)}</code></pre>`
+        + '</figure>';
     },
     table(token) {
       const look = ({ align, text }: Tokens.TableCell) =>
         [align && `align-${align}`, lengthOf(text)].filter(Boolean).join(' ');
+      const show = (cell: Tokens.TableCell, tag: string) =>
+        `<${tag} class="${look(cell)}">${this.parser.parseInline(cell.tokens)}</${tag}>`;
       const row = (cells: typeof token.header, tag: string) =>
-        `<tr>${cells.map((cell) => `<${tag} class="${look(cell)}">${this.parser.parseInline(cell.tokens)}</${tag}>`).join('')}</tr>`;
-      return `<div class="table" tabindex="0"><table><thead>${row(token.header, 'th')}</thead><tbody>${token.rows.map((r) => row(r, 'td')).join('')}</tbody></table></div>`;
+        `<tr>${cells.map((cell) => show(cell, tag)).join('')}</tr>`;
+      return `<div class="table" tabindex="0"><table><thead>${row(token.header, 'th')}`
+        + `</thead><tbody>${token.rows.map((r) => row(r, 'td')).join('')}</tbody></table></div>`;
     },
     // A picture would be a request to wherever the model says.
     image: ({ text, href }) => `<span class="no-image">[${escape(text || href)}]</span>`,
@@ -148,7 +186,8 @@ const extension: MarkedExtension = {
       return `<li${item.task ? ' class="task"' : ''}>${this.parser.parse(item.tokens)}</li>`;
     },
     checkbox: ({ checked }) => `<span class="check">${checked ? '☑' : '☐'}</span> `,
-    html: ({ text, block }) => (block ? `<p class="raw">${safeHtml(text.trim())}</p>` : safeHtml(text)),
+    html: ({ text, block }) =>
+      (block ? `<p class="raw">${safeHtml(text.trim())}</p>` : safeHtml(text)),
   },
 };
 
@@ -164,8 +203,15 @@ purify.addHook('afterSanitizeAttributes', (node) => {
 });
 
 const allowed = {
-  ALLOWED_TAGS: ['p', 'br', 'hr', 'em', 'strong', 'del', 'code', 'pre', 'blockquote', 'ul', 'ol', 'li', 'a', 'h1', 'h2', 'h3', 'h4', 'h5', 'h6', 'table', 'thead', 'tbody', 'tr', 'th', 'td', 'div', 'span', 'figure', 'figcaption', 'button', 'sub', 'sup', 'kbd', 'details', 'summary'],
-  ALLOWED_ATTR: ['href', 'class', 'start', 'tabindex', 'type', 'dir', 'open', 'data-copy', 'data-lang', 'data-note', 'data-noted'],
+  ALLOWED_TAGS: [
+    'p', 'br', 'hr', 'em', 'strong', 'del', 'code', 'pre', 'blockquote', 'ul', 'ol', 'li', 'a',
+    'h1', 'h2', 'h3', 'h4', 'h5', 'h6', 'table', 'thead', 'tbody', 'tr', 'th', 'td', 'div', 'span',
+    'figure', 'figcaption', 'button', 'sub', 'sup', 'kbd', 'details', 'summary',
+  ],
+  ALLOWED_ATTR: [
+    'href', 'class', 'start', 'tabindex', 'type', 'dir', 'open', 'data-copy', 'data-lang',
+    'data-note', 'data-noted',
+  ],
   ADD_URI_SAFE_ATTR: ['tabindex', 'start', 'type'], // numbers and words, not addresses
   ALLOWED_URI_REGEXP: /^(?:https?|mailto):/i,
 };
@@ -181,7 +227,9 @@ function unlessTooDeep<T>(act: () => T, plain: () => T): T {
   }
 }
 
-const asText = (raw: string): Token[] => [{ type: 'html', block: true, pre: false, raw, text: raw }];
+const asText = (raw: string): Token[] => [{
+  type: 'html', block: true, pre: false, raw, text: raw,
+}];
 
 export interface Block {
   html: string;
@@ -215,7 +263,8 @@ export class MarkdownStream {
       return { html: token.type === 'space' ? '' : this.toHtml(token), raw: token.raw, final };
     });
     this.blocks = [...this.blocks.slice(0, this.settled), ...fresh];
-    // The lexer may rewrite white space; a block whose raw text is not where it should be is lexed again next time.
+    // The lexer may rewrite white space; a block whose raw text is not where it should be is lexed
+    // again next time.
     for (const block of fresh) {
       if (!block.final || done || !text.startsWith(block.raw, this.tail)) break;
       this.tail += block.raw.length;
@@ -225,7 +274,8 @@ export class MarkdownStream {
   }
 
   private toHtml(token: Token): string {
-    const html = unlessTooDeep(() => this.marked.parser([token]), () => this.marked.parser(asText(token.raw)));
+    const html =
+      unlessTooDeep(() => this.marked.parser([token]), () => this.marked.parser(asText(token.raw)));
     return purify.sanitize(html, allowed);
   }
 

@@ -27,7 +27,8 @@ export async function runBench({ engine }: Ready): Promise<void> {
       repetitions: REPETITIONS,
       signal: cancelled,
       onProgress: ({ test, done, total }) => {
-        const share = test === 'warmup' ? 0.05 : (test === 'prompt' ? 0.1 : 0.5) + (0.45 * done) / total;
+        const share =
+          test === 'warmup' ? 0.05 : (test === 'prompt' ? 0.1 : 0.5) + (0.45 * done) / total;
         bench.value = { ...bench.peek(), running: { share } };
       },
     });
@@ -42,13 +43,22 @@ export async function runBench({ engine }: Ready): Promise<void> {
 
 export const cancelBench = (): void => stop?.abort();
 
-export const benchJson = (result: BenchResult): string => JSON.stringify({ ...result, browser: navigator.userAgent }, null, 2);
+export const benchJson = (result: BenchResult): string =>
+  JSON.stringify({ ...result, browser: navigator.userAgent }, null, 2);
 
 /** A table as llama-bench's, for people and forums. */
 export function benchText(r: BenchResult): string {
-  const lines = [`Bezel: ${r.model} on ${r.device} (${r.backend === 'gpu' ? `WebGPU, ${r.tier}` : 'CPU'})`, '| test | tok/s |', '|---|---|'];
-  for (const [name, s] of [['pp', r.prompt], ['tg', r.predicted]] as const) if (s) lines.push(`| ${name}${s.tokens} | ${speed(s.mean)} ± ${speed(s.deviation)} |`);
-  if (r.token_ms) lines.push(`between tokens ${r.token_ms.p50.toFixed(2)} ms (median), ${r.token_ms.p95.toFixed(2)} ms (95%)`);
+  const lines = [
+    `Bezel: ${r.model} on ${r.device} (${r.backend === 'gpu' ? `WebGPU, ${r.tier}` : 'CPU'})`,
+    '| test | tok/s |', '|---|---|',
+  ];
+  for (const [name, s] of [['pp', r.prompt], ['tg', r.predicted]] as const)
+    if (s) lines.push(`| ${name}${s.tokens} | ${speed(s.mean)} ± ${speed(s.deviation)} |`);
+  if (r.token_ms)
+    lines.push(
+      `between tokens ${r.token_ms.p50.toFixed(2)} ms (median), `
+        + `${r.token_ms.p95.toFixed(2)} ms (95%)`,
+    );
   if (r.bytes_per_second) lines.push(`weights read at ${bytes(r.bytes_per_second)}/s`);
   return lines.join('\n');
 }

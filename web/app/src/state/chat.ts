@@ -1,6 +1,8 @@
-// chat - the open conversation and what can be done in it: send, stop, try again, edit, branch, go on.
+// chat - the open conversation and what can be done in it: send, stop, try again, edit, branch, go
+// on.
 //
-// One answer is written at a time. It goes on while the person looks at another conversation or view.
+// One answer is written at a time. It goes on while the person looks at another conversation or
+// view.
 
 import { computed, effect, signal, type Signal } from '@preact/signals';
 import { answerOnce } from '../chat/answer';
@@ -13,13 +15,16 @@ import { history, savedStates } from '../storage/client';
 import { runTool } from '../tools';
 import { writeDraft } from './drafts';
 import { keepState, ready, useConversation } from './engine';
-import { conversations, newConversation, remove, removedHere, saveConversation, saveMessage } from './library';
+import {
+  conversations, newConversation, remove, removedHere, saveConversation, saveMessage,
+} from './library';
 import { notify, notifyError } from './notices';
 import { go } from './route';
 
 const MAX_ROUNDS = 8; // of tool calls before the person is asked again
 
-/** null while one is being read; a new one has no messages and is not kept until the first is sent. */
+/** null while one is being read; a new one has no messages and is not kept until the first is
+ *  sent. */
 export const thread = signal<Signal<Thread> | null>(null);
 export const conversation = computed(() => thread.value?.value.conversation ?? null);
 export const path = computed(() => {
@@ -28,7 +33,8 @@ export const path = computed(() => {
 });
 
 /** The answer that is being written, from the moment it is asked for. */
-const running = signal<{ thread: Signal<Thread>; stop: AbortController; ended: Promise<void> } | null>(null);
+const running =
+  signal<{ thread: Signal<Thread>; stop: AbortController; ended: Promise<void> } | null>(null);
 /** The answer that was begun last; it has ended when its state is kept. */
 let last = { id: '', ended: Promise.resolve() };
 /** Ids that another tab deleted. */
@@ -37,7 +43,8 @@ const removedElsewhere = new Set<string>();
 export const answering = computed(() => running.value?.thread.value.conversation ?? null);
 export const busy = computed(() => running.value !== null);
 /** Whether it is the open conversation that is being answered. */
-export const busyHere = computed(() => answering.value !== null && answering.value.id === conversation.value?.id);
+export const busyHere =
+  computed(() => answering.value !== null && answering.value.id === conversation.value?.id);
 
 let wanted: string | null | undefined;
 let nextBegins: Partial<ChatSettings> = {};
@@ -59,7 +66,9 @@ export async function open(id: string | null): Promise<void> {
   }
   if (id === null) {
     const fresh = newConversation();
-    thread.value = signal({ conversation: { ...fresh, settings: { ...fresh.settings, ...nextBegins } }, messages: [] });
+    thread.value = signal({
+      conversation: { ...fresh, settings: { ...fresh.settings, ...nextBegins } }, messages: [],
+    });
     nextBegins = {};
     return;
   }
@@ -82,9 +91,11 @@ effect(() => {
   if (ready.value && c?.savedFor && !busy.value) useConversation(c).catch(notifyError);
 });
 
-const blank = (conversation: string, parent: string | null, role: Role, content: string): Message => ({
-  id: newId(), conversation, parent, role, content, reasoning: '', toolCalls: [], toolCallId: '', toolName: '',
-  state: 'done', note: '', stats: null, created: Date.now(),
+const blank = (
+  conversation: string, parent: string | null, role: Role, content: string,
+): Message => ({
+  id: newId(), conversation, parent, role, content, reasoning: '', toolCalls: [], toolCallId: '',
+  toolName: '', state: 'done', note: '', stats: null, created: Date.now(),
 });
 
 async function changeConversation(t: Signal<Thread>, change: Partial<Conversation>): Promise<void> {
@@ -98,7 +109,9 @@ async function put(t: Signal<Thread>, message: Message): Promise<void> {
   const { conversation: c, messages } = t.peek();
   const title = c.title || message.content.trim().replace(/\s+/g, ' ').slice(0, 70);
   const next = { ...c, title, leaf: message.id, updated: Date.now() };
-  t.value = { conversation: next, messages: [...messages.filter((m) => m.id !== message.id), message] };
+  t.value = {
+    conversation: next, messages: [...messages.filter((m) => m.id !== message.id), message],
+  };
   saveConversation(next);
   saveMessage(message);
 }
@@ -108,7 +121,8 @@ interface Order {
   parent: string;
   /** The answer that goes on. */
   resume?: Message;
-  /** Of another conversation, to be read before this one's; where it is not given it is looked up. */
+  /** Of another conversation, to be read before this one's; where it is not given it is looked
+   *  up. */
   earlier?: readonly Message[];
 }
 
@@ -130,33 +144,52 @@ async function answer(t: Signal<Thread>, ask: () => Promise<Order>): Promise<voi
   }
 }
 
-/** What is summed up by the answer to this message; undefined: nothing, it is an ordinary question. */
-async function earlierOf({ conversation: c, messages }: Thread, question: string): Promise<readonly Message[] | undefined> {
+/** What is summed up by the answer to this message; undefined: nothing, it is an ordinary
+ *  question. */
+async function earlierOf(
+  { conversation: c, messages }: Thread, question: string,
+): Promise<readonly Message[] | undefined> {
   const { summaryOf } = c.settings;
   if (!summaryOf || messages.find((m) => m.id === question)?.parent !== null) return undefined;
   const all = pathTo((await history.thread(summaryOf.conversation))?.messages ?? [], summaryOf.to);
   const first = all.findIndex((m) => m.id === summaryOf.from);
-  if (first < 0) throw new Error('The conversation that this one sums up is no longer here; start a new chat.');
+  if (first < 0)
+    throw new Error('The conversation that this one sums up is no longer here; start a new chat.');
   return all.slice(first);
 }
 
 /** Answers, with tools in between, until the model has said its piece. */
-async function write(t: Signal<Thread>, { parent, resume, earlier }: Order, signal: AbortSignal): Promise<void> {
+async function write(
+  t: Signal<Thread>, { parent, resume, earlier }: Order, signal: AbortSignal,
+): Promise<void> {
   earlier ??= await earlierOf(t.peek(), parent);
   let from = parent;
   for (let round = 0; round < MAX_ROUNDS; round++) {
-    const begun: Message = { ...(resume ?? blank(t.peek().conversation.id, from, 'assistant', '')), state: 'streaming', note: '' };
+    const begun: Message = {
+      ...(resume ?? blank(t.peek().conversation.id, from, 'assistant', '')),
+      state: 'streaming',
+      note: '',
+    };
     await put(t, begun);
     const { conversation: c, messages } = t.peek(), before = pathTo(messages, begun.parent);
     const message = earlier
-      ? await answerOnce({ ...c, settings: { ...c.settings, thinking: false, tools: false } }, [...earlier, ...before], begun, signal)
+      ? await answerOnce(
+        { ...c, settings: { ...c.settings, thinking: false, tools: false } },
+        [...earlier, ...before],
+        begun,
+        signal,
+      )
       : await answerOnce(c, before, begun, signal);
     resume = undefined;
     await put(t, message);
     if (message.state !== 'done' || !message.toolCalls.length) return;
     from = message.id;
     for (const call of message.toolCalls) {
-      const result: Message = { ...blank(message.conversation, from, 'tool', runTool(call.name, call.arguments)), toolCallId: call.id, toolName: call.name };
+      const result: Message = {
+        ...blank(message.conversation, from, 'tool', runTool(call.name, call.arguments)),
+        toolCallId: call.id,
+        toolName: call.name,
+      };
       await put(t, result);
       from = result.id;
     }
@@ -186,15 +219,22 @@ export async function send(text: string): Promise<void> {
   });
 }
 
-const SUMMARISE = 'Summarise our conversation so far in a few short paragraphs, with every fact and decision that is needed to go on from here.';
+const SUMMARISE =
+  'Summarise our conversation so far in a few short paragraphs, '
+    + 'with every fact and decision that is needed to go on from here.';
 
-/** A new conversation with the settings of the open one, whose first answer sums up these messages. */
+/** A new conversation with the settings of the open one, whose first answer sums up these
+ *  messages. */
 export async function summarise(earlier: readonly Message[]): Promise<void> {
   const old = thread.peek()?.peek().conversation;
   const from = earlier[0]?.id, to = earlier.at(-1)?.id;
   if (!old || !from || !to) return;
   const summaryOf = { conversation: old.id, from, to };
-  const fresh = { ...newConversation(), title: `${old.title} (continued)`, settings: { ...old.settings, from: null, summaryOf } };
+  const fresh = {
+    ...newConversation(),
+    title: `${old.title} (continued)`,
+    settings: { ...old.settings, from: null, summaryOf },
+  };
   const t = signal<Thread>({ conversation: fresh, messages: [] });
   await answer(t, async () => {
     const question = blank(fresh.id, null, 'user', SUMMARISE);
@@ -240,17 +280,23 @@ export async function resume(message: Message): Promise<void> {
 /** Show another branch. */
 export async function select(message: Message): Promise<void> {
   const t = thread.peek();
-  if (t && !busyHere.peek()) await changeConversation(t, { leaf: newestLeaf(t.peek().messages, message.id) });
+  if (t && !busyHere.peek())
+    await changeConversation(t, { leaf: newestLeaf(t.peek().messages, message.id) });
 }
 
 /** The branch that a message is on, where another one is shown. */
 export function showBranchOf(id: string): void {
   const t = thread.peek();
-  if (!t || path.peek().some((m) => m.id === id) || !t.peek().messages.some((m) => m.id === id)) return;
-  t.value = { ...t.peek(), conversation: { ...t.peek().conversation, leaf: newestLeaf(t.peek().messages, id) } };
+  if (!t || path.peek().some((m) => m.id === id) || !t.peek().messages.some((m) => m.id === id))
+    return;
+  t.value = {
+    ...t.peek(),
+    conversation: { ...t.peek().conversation, leaf: newestLeaf(t.peek().messages, id) },
+  };
 }
 
-/** An answer that is being written for it ends first, or it would come back with the answer's next words, or its state. */
+/** An answer that is being written for it ends first, or it would come back with the answer's
+ *  next words, or its state. */
 export async function deleteConversation(c: Conversation): Promise<void> {
   const now = running.peek();
   if (now?.thread.peek().conversation.id === c.id) now.stop.abort();
@@ -272,20 +318,27 @@ onTold((change) => {
 
 /** What the history has of it, once nobody writes there. */
 async function readAgain(t: Signal<Thread>): Promise<void> {
-  const found = await history.thread(t.peek().conversation.id), at = found?.messages.find((m) => m.id === found.conversation.leaf);
-  if (!found || at?.state === 'streaming' || busyHere.peek() || found.conversation.updated <= t.peek().conversation.updated) return;
+  const found = await history.thread(t.peek().conversation.id);
+  const at = found?.messages.find((m) => m.id === found.conversation.leaf);
+  if (!found || at?.state === 'streaming' || busyHere.peek()
+    || found.conversation.updated <= t.peek().conversation.updated)
+    return;
   t.value = found;
 }
 
-// Another tab went on with the open conversation, or an import brought more of it: what is written here next comes after that.
+// Another tab went on with the open conversation, or an import brought more of it: what is written
+// here next comes after that.
 effect(() => {
-  const t = thread.value, open = t?.value.conversation, listed = conversations.value?.find((c) => c.id === open?.id);
-  if (t && open && listed && listed.updated > open.updated && !busyHere.value) readAgain(t).catch(notifyError);
+  const t = thread.value, open = t?.value.conversation;
+  const listed = conversations.value?.find((c) => c.id === open?.id);
+  if (t && open && listed && listed.updated > open.updated && !busyHere.value)
+    readAgain(t).catch(notifyError);
 });
 
 export async function changeSettings(change: Partial<ChatSettings>): Promise<void> {
   const t = thread.peek();
-  if (t) await changeConversation(t, { settings: { ...t.peek().conversation.settings, ...change } });
+  if (t)
+    await changeConversation(t, { settings: { ...t.peek().conversation.settings, ...change } });
 }
 
 export async function rename(c: Conversation, title: string): Promise<void> {

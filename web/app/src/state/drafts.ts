@@ -1,5 +1,5 @@
-// drafts - what was typed and not sent, per conversation. Written with every key: it is there even when the
-// tab dies in the next moment.
+// drafts - what was typed and not sent, per conversation. Written with every key: it is there even
+// when the tab dies in the next moment.
 
 import { signal } from '@preact/signals';
 import { local } from '../lib/local';
@@ -9,7 +9,8 @@ export const draft = signal('');
 
 const keyOf = (conversation: string | null) => `bezel.draft.${conversation ?? 'new'}`;
 
-export const readDraft = (conversation: string | null): string => local.get(keyOf(conversation)) ?? '';
+export const readDraft = (conversation: string | null): string =>
+  local.get(keyOf(conversation)) ?? '';
 
 export function writeDraft(conversation: string | null, text: string): void {
   if (text) local.set(keyOf(conversation), text);

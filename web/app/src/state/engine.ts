@@ -1,7 +1,11 @@
-// engine - the model that answers: loading it, losing it, and its one session, which follows the open conversation.
+// engine - the model that answers: loading it, losing it, and its one session, which follows the
+// open conversation.
 
 import { computed, signal } from '@preact/signals';
-import { BezelError, DeviceError, Engine, LimitError, MemoryError, type LoadOptions, type Memory, type ModelSource, type Progress } from 'bezel';
+import {
+  BezelError, DeviceError, Engine, LimitError, MemoryError, type LoadOptions, type Memory,
+  type ModelSource, type Progress,
+} from 'bezel';
 import type { Conversation } from '../chat/types';
 import { local } from '../lib/local';
 import { isHeld, locked } from '../lib/locks';
@@ -78,13 +82,18 @@ interface Recipe {
 }
 let fallback: Recipe | null = null;
 
-function reporter(model: ModelEntry, cancelled: AbortSignal): (progress: Loading['progress']) => void {
+function reporter(
+  model: ModelEntry, cancelled: AbortSignal,
+): (progress: Loading['progress']) => void {
   const meters = { fetch: new SpeedMeter(), weights: new SpeedMeter() };
   let phase = '';
   return (progress) => {
     if (cancelled.aborted) return; // another load may be under way
-    const meter = progress.phase === 'fetch' || progress.phase === 'weights' ? meters[progress.phase] : null;
-    engineState.value = { kind: 'loading', model, progress, speed: meter?.add(progress.loaded) ?? 0 };
+    const meter =
+      progress.phase === 'fetch' || progress.phase === 'weights' ? meters[progress.phase] : null;
+    engineState.value = {
+      kind: 'loading', model, progress, speed: meter?.add(progress.loaded) ?? 0,
+    };
     if (phase !== progress.phase && progress.phase === 'open') say(`Loading ${model.name}`);
     phase = progress.phase;
   };
@@ -102,7 +111,8 @@ async function giveBack(): Promise<void> {
   if (!before) return;
   alive = null;
   sessionFor = null;
-  if (engineState.peek() === before) engineState.value = { kind: 'none', note: 'No model is loaded.' };
+  if (engineState.peek() === before)
+    engineState.value = { kind: 'none', note: 'No model is loaded.' };
   await before.engine.dispose();
 }
 
@@ -110,14 +120,20 @@ async function giveBack(): Promise<void> {
 export const unloadedNote = (e: unknown, model: string): string | null =>
   e instanceof BezelError && e.kind === 'cancelled' ? `${model} was unloaded meanwhile.` : null;
 
-const noDevice = (backend: Backend, e: unknown): boolean => backend !== 'cpu' && e instanceof DeviceError;
+const noDevice = (backend: Backend, e: unknown): boolean =>
+  backend !== 'cpu' && e instanceof DeviceError;
 
 function onFailure(model: ModelEntry, backend: Backend, e: unknown): void {
-  engineState.value = { kind: 'failed', model, message: messageOf(e), device: noDevice(backend, e) };
+  engineState.value = {
+    kind: 'failed', model, message: messageOf(e), device: noDevice(backend, e),
+  };
 }
 
-/** With the context that was asked for, or, where the model was not made for so much, with its own. */
-async function withContext<T>(context: number, act: (wish: { context?: number }) => Promise<T>): Promise<T> {
+/** With the context that was asked for, or, where the model was not made for so much, with its
+ *  own. */
+async function withContext<T>(
+  context: number, act: (wish: { context?: number }) => Promise<T>,
+): Promise<T> {
   try {
     return await act(context ? { context } : {});
   } catch (e) {
@@ -127,9 +143,11 @@ async function withContext<T>(context: number, act: (wish: { context?: number })
   }
 }
 
-type Wish = Pick<LoadOptions, 'selfTest' | 'store' | 'onProgress'> & { backend: Backend; signal: AbortSignal };
+type Wish = Pick<LoadOptions, 'selfTest' | 'store'
+  | 'onProgress'> & { backend: Backend; signal: AbortSignal };
 
-/** Without a wish the context is as long as the device's memory suggests; where that was too much, as short as the engine likes. */
+/** Without a wish the context is as long as the device's memory suggests; where that was too
+ *  much, as short as the engine likes. */
 async function start(source: ModelSource, context: number, wish: Wish): Promise<Engine> {
   if (context) return withContext(context, (more) => Engine.load(source, { ...wish, ...more }));
   try {
@@ -140,21 +158,29 @@ async function start(source: ModelSource, context: number, wish: Wish): Promise<
   }
 }
 
-/** Whether a model could be loaded: its header, its architecture, its memory. Nothing is loaded for it. */
-async function check(source: ModelSource, context: number, { backend, signal, store }: Wish): Promise<void> {
-  const { fits, reason } = await withContext(context, (wish) => Engine.estimate(source, { backend, signal, ...(store && { store }), ...wish }));
+/** Whether a model could be loaded: its header, its architecture, its memory. Nothing is loaded
+ *  for it. */
+async function check(
+  source: ModelSource, context: number, { backend, signal, store }: Wish,
+): Promise<void> {
+  const { fits, reason } = await withContext(context, (wish) =>
+    Engine.estimate(source, { backend, signal, ...(store && { store }), ...wish }));
   if (!fits) throw new MemoryError(reason ?? 'this model does not fit');
 }
 
-/** The toy answers on any device, so without a GPU it goes to the CPU by itself; for any other model the CPU is a choice. */
+/** The toy answers on any device, so without a GPU it goes to the CPU by itself; for any other
+ *  model the CPU is a choice. */
 export const backendFor = (model: ModelEntry): Backend => {
   const { backend } = prefs.value;
   return backend === 'auto' && model.origin !== 'embedded' ? 'gpu' : backend;
 };
 
-/** Load a model in place of what is there. Failures are a state of the page, not exceptions: the model that answered so far
- *  is kept until the new one has been looked at, and is loaded again where the new one fails all the same. */
-export const load = (model: ModelEntry, options: Pick<LoadOptions, 'selfTest'> = {}): Promise<void> =>
+/** Load a model in place of what is there. Failures are a state of the page, not exceptions: the
+ *  model that answered so far is kept until the new one has been looked at, and is loaded again
+ *  where the new one fails all the same. */
+export const load = (
+  model: ModelEntry, options: Pick<LoadOptions, 'selfTest'> = {},
+): Promise<void> =>
   guarded(loadNow({ model, backend: backendFor(model), context: prefs.value.context }, options));
 
 /** From now on models are loaded on the CPU, this one first. */
@@ -163,7 +189,9 @@ export function loadOnCpu(model: ModelEntry): Promise<void> {
   return load(model);
 }
 
-async function loadNow({ model, backend, context }: Recipe, options: Pick<LoadOptions, 'selfTest'>): Promise<void> {
+async function loadNow(
+  { model, backend, context }: Recipe, options: Pick<LoadOptions, 'selfTest'>,
+): Promise<void> {
   const stop = new AbortController();
   const { signal } = stop;
   const report = reporter(model, signal);
@@ -171,14 +199,18 @@ async function loadNow({ model, backend, context }: Recipe, options: Pick<LoadOp
   stopLoad = stop; // before anything is waited for: whoever loads next must find it
   try {
     report({ phase: 'fetch', loaded: 0, total: model.size });
-    const { source, store } = await model.open((loaded, total) => report({ phase: 'fetch', loaded, total }), signal);
-    const wish: Wish = { ...options, backend, signal, onProgress: (p: Progress) => report(p), ...(store && { store }) };
+    const { source, store } =
+      await model.open((loaded, total) => report({ phase: 'fetch', loaded, total }), signal);
+    const wish: Wish = {
+      ...options, backend, signal, onProgress: (p: Progress) => report(p), ...(store && { store }),
+    };
     if (alive) await check(source, context, wish);
     signal.throwIfAborted();
     await giveBack();
     await show(await start(source, context, wish), model, signal);
   } catch (e) {
-    if (stopLoad === stop) await recover(model, backend, e, signal.aborted); // else another load took its place
+    // else another load took its place
+    if (stopLoad === stop) await recover(model, backend, e, signal.aborted);
   } finally {
     if (stopLoad === stop) stopLoad = null;
   }
@@ -200,7 +232,9 @@ async function show(engine: Engine, model: ModelEntry, signal: AbortSignal): Pro
 }
 
 /** Back to the model that answered before, where there was one. */
-async function recover(model: ModelEntry, backend: Backend, e: unknown, cancelled: boolean): Promise<void> {
+async function recover(
+  model: ModelEntry, backend: Backend, e: unknown, cancelled: boolean,
+): Promise<void> {
   const last = fallback;
   if (!last) {
     if (cancelled) engineState.value = { kind: 'none', note: 'Loading was cancelled.' };
@@ -211,7 +245,9 @@ async function recover(model: ModelEntry, backend: Backend, e: unknown, cancelle
   if (cancelled) notify(`Loading ${model.name} was cancelled. ${stays}`);
   else {
     const onCpu = { label: 'Use the CPU', run: () => void loadOnCpu(model) };
-    notify(`${model.name} was not loaded: ${messageOf(e).replace(/\.$/, '')}. ${stays}`, { tone: 'error', ...(noDevice(backend, e) && { action: onCpu }) });
+    notify(`${model.name} was not loaded: ${messageOf(e).replace(/\.$/, '')}. ${stays}`, {
+      tone: 'error', ...(noDevice(backend, e) && { action: onCpu }),
+    });
   }
   if (alive) {
     engineState.value = alive;
@@ -221,7 +257,8 @@ async function recover(model: ModelEntry, backend: Backend, e: unknown, cancelle
   await loadNow(last, {});
 }
 
-export const isOnCpu = (): boolean => (alive ? alive.engine.device.backend : prefs.peek().backend) === 'cpu';
+export const isOnCpu = (): boolean =>
+  (alive ? alive.engine.device.backend : prefs.peek().backend) === 'cpu';
 
 export const cancelLoad = (): void => stopLoad?.abort();
 
@@ -231,7 +268,8 @@ export function currentEngine(): Ready {
   return state;
 }
 
-/** An error of the device while it answered ends the engine; the page says so and offers to load again. */
+/** An error of the device while it answered ends the engine; the page says so and offers to load
+ *  again. */
 export function deviceLost(e: unknown): void {
   const state = engineState.peek();
   if (state.kind !== 'ready' || !(e instanceof DeviceError)) return;
@@ -245,10 +283,12 @@ export function deviceLost(e: unknown): void {
 // ---- the session ----
 
 const SESSION = 'open conversation';
-const PATIENCE = 5000; // milliseconds that a saved state has to come: reading again is slower, and always works
+// milliseconds that a saved state has to come: reading again is slower, and always works
+const PATIENCE = 5000;
 
 /** A cache that cannot be read, or does not come, is none. */
-const stateOf = async (id: string): Promise<Uint8Array | null> => (await within(savedStates.load(id).catch(() => null), PATIENCE)) ?? null;
+const stateOf = async (id: string): Promise<Uint8Array | null> =>
+  (await within(savedStates.load(id).catch(() => null), PATIENCE)) ?? null;
 
 let sessionFor: string | null = null;
 let pending: Promise<void> = Promise.resolve();
@@ -270,7 +310,8 @@ async function bring(c: Conversation, { engine, model }: Ready): Promise<void> {
 /** The name of the session, holding what is known of this conversation. */
 export async function useConversation(c: Conversation): Promise<string> {
   const state = currentEngine();
-  pending = pending.catch(() => {}).then(() => bring(c, state)); // a failure was the earlier caller's
+  // a failure was the earlier caller's
+  pending = pending.catch(() => {}).then(() => bring(c, state));
   await pending;
   return SESSION;
 }
@@ -288,7 +329,10 @@ export async function keepState(c: Conversation): Promise<string> {
     return (await savedStates.save(c.id, snapshot)) ? state.model.key : '';
   } catch (e) {
     if (e instanceof DOMException && e.name === 'QuotaExceededError') {
-      notify('There is no room to keep the state of this conversation; it will be read again after a reload.');
+      notify(
+        'There is no room to keep the state of this conversation; '
+          + 'it will be read again after a reload.',
+      );
       return '';
     }
     notifyError(e);

@@ -1,5 +1,6 @@
-// lesson - what is to be learned and how: the data and what the model makes of it, the settings, the memory they take.
-// The engine reads the data; this page has no opinion of its own on what a good line is.
+// lesson - what is to be learned and how: the data and what the model makes of it, the settings,
+// the memory they take. The engine reads the data; this page has no opinion of its own on what a
+// good line is.
 
 import { computed, effect, signal } from '@preact/signals';
 import type { TrainEstimate, TrainPreview } from 'bezel';
@@ -23,7 +24,10 @@ export function choose(wish: Preset): void {
 
 export const settings = computed<TrainSettings>(() => {
   const state = engineState.value;
-  return { ...settingsOf(preset.value, state.kind === 'ready' ? state.engine.info.n_params : 5e9), ...changed.value };
+  return {
+    ...settingsOf(preset.value, state.kind === 'ready' ? state.engine.info.n_params : 5e9),
+    ...changed.value,
+  };
 });
 
 export function change(part: Partial<TrainSettings>): void {
@@ -33,7 +37,11 @@ export function change(part: Partial<TrainSettings>): void {
 export async function takeFile(file: File): Promise<void> {
   data.value = await file.text();
   fileName.value = file.name;
-  adapterName.value = file.name.replace(/\.[^.]*$/, '').replace(/[^A-Za-z0-9._-]+/g, '-').replace(/^[^A-Za-z0-9]+/, '') || 'my-adapter';
+  adapterName.value = file.name
+    .replace(/\.[^.]*$/, '')
+    .replace(/[^A-Za-z0-9._-]+/g, '-')
+    .replace(/^[^A-Za-z0-9]+/, '')
+    || 'my-adapter';
 }
 
 // ---- what the model makes of it ----
@@ -45,16 +53,27 @@ export type Check =
 
 export const check = signal<Check>({ kind: 'none' });
 
-export const options = computed(() => (check.value.kind === 'good' ? optionsOf(settings.value, check.value.preview) : null));
+export const options = computed(() =>
+  (check.value.kind === 'good' ? optionsOf(settings.value, check.value.preview) : null));
 
 const SHOWN = 12; // examples of the preview
 const PAUSE = 250; // milliseconds without a key before the data is read
 
-async function look(text: string, wish: TrainSettings, engine: Extract<ReturnType<typeof engineState.peek>, { kind: 'ready' }>['engine'], signal: AbortSignal): Promise<void> {
+async function look(
+  text: string,
+  wish: TrainSettings,
+  engine: Extract<ReturnType<typeof engineState.peek>, { kind: 'ready' }>['engine'],
+  signal: AbortSignal,
+): Promise<void> {
   let found: Check;
   try {
-    const preview = await engine.trainPreview(text, { max: SHOWN, sequence: wish.sequence, signal });
-    found = { kind: 'good', preview, estimate: await engine.trainEstimate({ ...optionsOf(wish, preview), data: text, signal }) };
+    const preview =
+      await engine.trainPreview(text, { max: SHOWN, sequence: wish.sequence, signal });
+    found = {
+      kind: 'good',
+      preview,
+      estimate: await engine.trainEstimate({ ...optionsOf(wish, preview), data: text, signal }),
+    };
   } catch (e) {
     if (signal.aborted) return;
     const why = messageOf(e), line = Number(/\bline (\d+)/.exec(why)?.[1] ?? 0);

@@ -75,10 +75,14 @@ export async function search(words: string): Promise<void> {
 
 export function newConversation(): Conversation {
   const now = Date.now();
-  return { id: newId(), title: '', created: now, updated: now, leaf: null, settings: { ...prefs.value.chat }, savedFor: '' };
+  return {
+    id: newId(), title: '', created: now, updated: now, leaf: null,
+    settings: { ...prefs.value.chat }, savedFor: '',
+  };
 }
 
-/** Nobody waits until it is written: an answer goes on whatever the history does, and changes are made in order. */
+/** Nobody waits until it is written: an answer goes on whatever the history does, and changes
+ *  are made in order. */
 export function saveConversation(conversation: Conversation): void {
   const others = (conversations.value ?? []).filter((c) => c.id !== conversation.id);
   conversations.value = [conversation, ...others].sort((a, b) => b.updated - a.updated);
@@ -86,7 +90,8 @@ export function saveConversation(conversation: Conversation): void {
   history.putConversation(conversation).catch(notifyError);
 }
 
-export const saveMessage = (message: Message): void => void history.putMessage(message).catch(notifyError);
+export const saveMessage = (message: Message): void =>
+  void history.putMessage(message).catch(notifyError);
 
 /** Ids that this tab deleted; of others it is told. */
 export const removedHere = new Set<string>();
@@ -111,14 +116,21 @@ export async function remove(conversation: Conversation): Promise<void> {
 
 export async function exportConversations(conversation?: Conversation): Promise<void> {
   const archive = await history.archive(conversation?.id);
-  const name = conversation ? conversation.title.replace(/[^\p{L}\p{N}]+/gu, '-').slice(0, 40) : 'conversations';
+  const name = conversation
+    ? conversation.title.replace(/[^\p{L}\p{N}]+/gu, '-').slice(0, 40)
+    : 'conversations';
   download(`bezel-${name}.json`, JSON.stringify(archive, null, 1));
 }
 
 const conversationsText = (n: number) => `${n} ${n === 1 ? 'conversation' : 'conversations'}`;
 
 function importText({ added, completed, known }: Restored): string {
-  const rest = [completed && `${completed} that ${completed === 1 ? 'was' : 'were'} here got what ${completed === 1 ? 'it' : 'they'} lacked`, known && `${known} had nothing new`].filter(Boolean);
+  const rest = [
+    completed
+      && `${completed} that ${completed === 1 ? 'was' : 'were'} here got what `
+        + `${completed === 1 ? 'it' : 'they'} lacked`,
+    known && `${known} had nothing new`,
+  ].filter(Boolean);
   return `${[`Imported ${conversationsText(added)}`, ...rest].join('; ')}.`;
 }
 

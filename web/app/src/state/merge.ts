@@ -1,4 +1,5 @@
-// merge - a model with an adapter of the library added into its weights: a new model here, or a file for others.
+// merge - a model with an adapter of the library added into its weights: a new model here, or a
+// file for others.
 //
 // One at a time. It goes on when its dialog is closed, and says so when it is done.
 
@@ -33,28 +34,36 @@ export const merging = signal<MergeJob | null>(null);
 let stop: AbortController | undefined;
 export const cancelMerge = (): void => stop?.abort();
 /** Make room for another. */
-export const forgetMerge = (): void => void (merging.value?.state !== 'running' && (merging.value = null));
+export const forgetMerge = (): void =>
+  void (merging.value?.state !== 'running' && (merging.value = null));
 
 interface Watch {
   signal: AbortSignal;
   onProgress(p: { loaded: number; total: number }): void;
 }
 
-const tell = (part: Partial<MergeJob>): void => void (merging.value && (merging.value = { ...merging.value, ...part }));
+const tell = (part: Partial<MergeJob>): void =>
+  void (merging.value && (merging.value = { ...merging.value, ...part }));
 
-async function run(wish: MergeWish, to: MergeJob['to'], work: (watch: Watch) => Promise<void>): Promise<void> {
+async function run(
+  wish: MergeWish, to: MergeJob['to'], work: (watch: Watch) => Promise<void>,
+): Promise<void> {
   const mine = (stop = new AbortController());
   merging.value = { wish, to, loaded: 0, total: wish.model.size, state: 'running', error: '' };
   try {
     await work({ signal: mine.signal, onProgress: ({ loaded, total }) => tell({ loaded, total }) });
     tell({ state: 'done' });
-    const done = to === 'models' ? `${wish.name} is among the models now.` : `${wish.name}.gguf is written.`;
+    const done =
+      to === 'models' ? `${wish.name} is among the models now.` : `${wish.name}.gguf is written.`;
     if (mergeDialog.peek() === null) notify(done);
     else say(done);
   } catch (e) {
     if (mine.signal.aborted) merging.value = null;
     else tell({ state: 'failed', error: messageOf(e) });
-    if (mergeDialog.peek() === null) notify(mine.signal.aborted ? 'Merging was cancelled.' : messageOf(e), { tone: mine.signal.aborted ? 'plain' : 'error' });
+    if (mergeDialog.peek() === null)
+      notify(mine.signal.aborted ? 'Merging was cancelled.' : messageOf(e), {
+        tone: mine.signal.aborted ? 'plain' : 'error',
+      });
   }
 }
 
@@ -62,11 +71,16 @@ async function partsOf({ adapter, model, scale }: MergeWish, { signal }: Watch) 
   const { adapters: [source], store: { config } } = await store().resolve(adapter);
   if (!source) throw new Error(`${adapter} is not an adapter.`);
   const { source: from, store: known } = await model.open(() => {}, signal);
-  return { from, adapter: { source, scale, ...(config !== undefined && { config }) }, known: known ? { store: known } : {} };
+  return {
+    from,
+    adapter: { source, scale, ...(config !== undefined && { config }) },
+    known: known ? { store: known } : {},
+  };
 }
 
 /** Into this browser's models. */
-export const mergeToModels = (wish: MergeWish): Promise<void> => run(wish, 'models', async (watch) => {
+export const mergeToModels = (wish: MergeWish): Promise<void> =>
+  run(wish, 'models', async (watch) => {
   const { from, adapter, known } = await partsOf(wish, watch);
   await store().merge(from, adapter, { ...watch, ...known, name: wish.name });
   await lookInStore();
@@ -75,22 +89,32 @@ export const mergeToModels = (wish: MergeWish): Promise<void> => run(wish, 'mode
 /** Where the person wants it; undefined: nowhere after all. */
 async function pickPlace(name: string): Promise<FileSystemFileHandle | undefined> {
   try {
-    return await window.showSaveFilePicker?.({ suggestedName: name, types: [{ description: 'GGUF model', accept: { 'application/octet-stream': ['.gguf'] } }] });
+    return await window.showSaveFilePicker?.({
+      suggestedName: name,
+      types: [{ description: 'GGUF model', accept: { 'application/octet-stream': ['.gguf'] } }],
+    });
   } catch (e) {
-    if (e instanceof DOMException && e.name === 'AbortError') return undefined; // thought better of it
+    // thought better of it
+    if (e instanceof DOMException && e.name === 'AbortError') return undefined;
     throw e;
   }
 }
 
 /** Onto the person's disk: straight there where the browser can, else through its own storage. */
 export async function mergeToFile(wish: MergeWish): Promise<void> {
-  const place = await pickPlace(`${wish.name}.gguf`); // first of all: the browser wants it to follow a click
+  // first of all: the browser wants it to follow a click
+  const place = await pickPlace(`${wish.name}.gguf`);
   if (!place && 'showSaveFilePicker' in window) return;
   await run(wish, 'file', async (watch) => {
     try {
       const { from, adapter, known } = await partsOf(wish, watch);
       if (place) await Engine.merge(from, adapter, { to: place, ...watch, ...known });
-      else download(`${wish.name}.gguf`, await store().mergeFile(from, adapter, { ...watch, ...known }), 'application/octet-stream');
+      else
+        download(
+          `${wish.name}.gguf`,
+          await store().mergeFile(from, adapter, { ...watch, ...known }),
+          'application/octet-stream',
+        );
     } catch (e) {
       await place?.remove?.(); // the picker has made an empty file
       throw e;

@@ -17,10 +17,15 @@ export function dismiss(id: number): void {
 }
 
 /** Goes by itself unless it is an error or wants an answer that must not be lost (`stay`). */
-export function notify(text: string, options: { tone?: Notice['tone']; action?: Notice['action']; stay?: boolean } = {}): void {
+export function notify(
+  text: string, options: { tone?: Notice['tone']; action?: Notice['action']; stay?: boolean } = {},
+): void {
   const { tone = 'plain', action, stay = tone === 'error' } = options;
   const id = next++;
-  notices.value = [...notices.value.filter((n) => n.text !== text).slice(-3), { id, text, tone, ...(action && { action }) }];
+  notices.value = [
+    ...notices.value.filter((n) => n.text !== text).slice(-3),
+    { id, text, tone, ...(action && { action }) },
+  ];
   if (!stay) setTimeout(() => dismiss(id), action ? 8000 : 4000);
 }
 

@@ -1,4 +1,5 @@
-// route - which view is open, as the address says it: #/, #/c/ID, #/models, #/train, #/device, #/settings.
+// route - which view is open, as the address says it: #/, #/c/ID, #/models, #/train, #/device,
+// #/settings.
 
 import { computed, signal } from '@preact/signals';
 
@@ -18,7 +19,8 @@ function idOf(part: string): string | null {
 
 export const route = computed<{ view: View; conversation: string | null }>(() => {
   const [, view = '', ...rest] = hash.value.split('/');
-  if (view === 'models' || view === 'train' || view === 'device' || view === 'settings') return { view, conversation: null };
+  if (view === 'models' || view === 'train' || view === 'device' || view === 'settings')
+    return { view, conversation: null };
   return { view: 'chat', conversation: view === 'c' ? idOf(rest.join('/')) : null };
 });
 

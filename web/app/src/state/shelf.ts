@@ -8,7 +8,8 @@ let stopListening = (): void => {};
 
 function open(): Store {
   const store = openStore();
-  stopListening = store.onChange(() => void lookInStore().catch(notifyError)); // also what another tab changed, or a load found damaged
+  // also what another tab changed, or a load found damaged
+  stopListening = store.onChange(() => void lookInStore().catch(notifyError));
   return store;
 }
 
@@ -43,7 +44,9 @@ export const verifying = signal<{ name: string; share: number } | null>(null);
 export async function verify(name: string): Promise<void> {
   verifying.value = { name, share: 0 };
   try {
-    const { intact } = await store().verify(name, { onProgress: ({ loaded, total }) => (verifying.value = { name, share: loaded / total }) });
+    const { intact } = await store().verify(name, {
+      onProgress: ({ loaded, total }) => (verifying.value = { name, share: loaded / total }),
+    });
     if (intact) notify(`${name} is intact.`);
     else notify(`${name} is damaged; download or copy it again.`, { tone: 'error' });
   } finally {

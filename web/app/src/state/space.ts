@@ -1,4 +1,5 @@
-// space - what the page keeps on this device: how much, whether the browser may throw it away, and how to.
+// space - what the page keeps on this device: how much, whether the browser may throw it away, and
+// how to.
 
 import { signal } from '@preact/signals';
 import { isRefused, local } from '../lib/local';
@@ -22,16 +23,22 @@ export const space = signal<Space | null>(null);
 
 /** Absent in some ports of WebKit; a browser that refuses storage has none. */
 const storage = navigator.storage as StorageManager | undefined;
-const estimate = async (): Promise<StorageEstimate> => (await storage?.estimate?.().catch(() => ({}))) ?? {};
+const estimate = async (): Promise<StorageEstimate> =>
+  (await storage?.estimate?.().catch(() => ({}))) ?? {};
 
 export async function measure(): Promise<void> {
-  const [{ usage = 0, quota = 0 }, persisted, kept] = await Promise.all([estimate(), storage?.persisted() ?? false, conversationsKept.kept()]);
+  const [{ usage = 0, quota = 0 }, persisted, kept] =
+    await Promise.all([estimate(), storage?.persisted() ?? false, conversationsKept.kept()]);
   space.value = { used: usage, quota, persisted, kept };
 }
 
 export async function persist(): Promise<void> {
   const granted = (await storage?.persist()) ?? false;
-  notify(granted ? 'The browser will keep this page’s data.' : 'The browser did not agree; it may do so once the page is installed or used more.');
+  notify(
+    granted
+      ? 'The browser will keep this page’s data.'
+      : 'The browser did not agree; it may do so once the page is installed or used more.',
+  );
   await measure();
 }
 
@@ -43,17 +50,23 @@ export async function clearStates(): Promise<void> {
 }
 
 const PATIENCE = 5000; // milliseconds that an engine has to end
-const LONGER = 3 * PATIENCE; // that other tabs, which wait for theirs, have to let go of their files
+// that other tabs, which wait for theirs, have to let go of their files
+const LONGER = 3 * PATIENCE;
 
 /** All files of this page, once nobody has them open. */
 async function removeFiles(): Promise<void> {
-  const root = (await storage?.getDirectory().catch(() => null)) ?? null; // a browser without them has none to delete
+  // a browser without them has none to delete
+  const root = (await storage?.getDirectory().catch(() => null)) ?? null;
   if (!root) return;
   for (const end = performance.now() + LONGER; ; ) {
     let held: unknown;
-    for await (const name of root.keys()) await root.removeEntry(name, { recursive: true }).catch((e: unknown) => (held = e));
+    for await (const name of root.keys())
+      await root.removeEntry(name, { recursive: true }).catch((e: unknown) => (held = e));
     if (!held) return;
-    if (performance.now() > end) throw new Error('Another tab or program still has files of this page open; close it and reset again.');
+    if (performance.now() > end)
+      throw new Error(
+        'Another tab or program still has files of this page open; close it and reset again.',
+      );
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
 }
@@ -69,11 +82,14 @@ const removeDatabase = (name: string): Promise<void> =>
   new Promise((resolve, reject) => {
     const request = indexedDB.deleteDatabase(name);
     request.onsuccess = () => resolve();
-    request.onerror = () => reject(request.error ?? new Error(`The database ${name} could not be deleted.`));
+    request.onerror = () =>
+      reject(request.error ?? new Error(`The database ${name} could not be deleted.`));
   });
 
 async function removeDatabases(): Promise<void> {
-  for (const { name } of await indexedDB.databases()) if (name) await within(removeDatabase(name), PATIENCE); // one in use goes when it is let go
+  // one in use goes when it is let go
+  for (const { name } of await indexedDB.databases())
+    if (name) await within(removeDatabase(name), PATIENCE);
 }
 
 /** No worker of this tab has a file open any more. */
@@ -83,15 +99,18 @@ async function letGo(): Promise<void> {
   await within(unload().catch(() => {}), PATIENCE); // what does not answer is ended with the page
 }
 
-/** Everything: conversations, models, settings, the offline copy. Then the page starts as on the first day. Files are
- *  deleted as files: what they hold may be damaged, and each kind goes whatever becomes of the others. */
+/** Everything: conversations, models, settings, the offline copy. Then the page starts as on the
+ *  first day. Files are deleted as files: what they hold may be damaged, and each kind goes
+ *  whatever becomes of the others. */
 export async function resetEverything(): Promise<void> {
   tellTabs({ kind: 'reset' });
   await letGo();
   local.clear();
-  const all = isRefused() ? [] : [removeFiles(), removeOffline(), removeDatabases()]; // nothing is there, and asking is an error
+  // nothing is there, and asking is an error
+  const all = isRefused() ? [] : [removeFiles(), removeOffline(), removeDatabases()];
   const failed = (await Promise.allSettled(all)).find((r) => r.status === 'rejected');
-  tellTabs({ kind: 'wasReset' }); // also where something was left: without their files the tabs are of no use
+  // also where something was left: without their files the tabs are of no use
+  tellTabs({ kind: 'wasReset' });
   if (failed) throw failed.reason;
   location.replace(location.pathname);
 }

@@ -1,4 +1,5 @@
-// transfers - models on their way into this browser's store: downloads and copies. A pause keeps what has come.
+// transfers - models on their way into this browser's store: downloads and copies. A pause keeps
+// what has come.
 
 import { signal } from '@preact/signals';
 import type { StoredModel, StoreProgress } from 'bezel';
@@ -29,23 +30,39 @@ function change(key: string, part: Partial<Transfer>): void {
   transfers.value = transfers.value.map((t) => (t.key === key ? { ...t, ...part } : t));
 }
 
-type Work = (watch: { onProgress(p: StoreProgress): void; signal: AbortSignal }) => Promise<StoredModel>;
+type Work = (
+  watch: { onProgress(p: StoreProgress): void; signal: AbortSignal },
+) => Promise<StoredModel>;
 
-async function run(key: string, name: string, work: Work, done: () => Promise<void>): Promise<void> {
+async function run(
+  key: string, name: string, work: Work, done: () => Promise<void>,
+): Promise<void> {
   if (stops.has(key)) return;
   const stop = new AbortController();
   stops.set(key, stop);
   const before = transfers.value.find((t) => t.key === key);
-  const start: Transfer = { key, name, loaded: before?.loaded ?? 0, total: before?.total ?? 0, speed: 0, running: true, error: '', phase: 'waiting' };
+  const start: Transfer = {
+    key, name, loaded: before?.loaded ?? 0, total: before?.total ?? 0, speed: 0, running: true,
+    error: '', phase: 'waiting',
+  };
   transfers.value = [...transfers.value.filter((t) => t.key !== key), start];
   const meter = new SpeedMeter();
   try {
-    const model = await work({ signal: stop.signal, onProgress: ({ phase, loaded, total }) => change(key, { phase, loaded, total, speed: meter.add(loaded) }) });
+    const model = await work({
+      signal: stop.signal,
+      onProgress: ({ phase, loaded, total }) =>
+        change(key, { phase, loaded, total, speed: meter.add(loaded) }),
+    });
     transfers.value = transfers.value.filter((t) => t.key !== key);
     notify(`${model.name} is in this browser now.`);
     await done();
   } catch (e) {
-    change(key, { running: false, speed: 0, error: stop.signal.aborted ? '' : messageOf(e), ...(copies.has(key) && { loaded: 0 }) });
+    change(key, {
+      running: false,
+      speed: 0,
+      error: stop.signal.aborted ? '' : messageOf(e),
+      ...(copies.has(key) && { loaded: 0 }),
+    });
   } finally {
     stops.delete(key);
   }
@@ -53,13 +70,22 @@ async function run(key: string, name: string, work: Work, done: () => Promise<vo
 
 const SERVER = 'server:';
 
-/** From an address, or from the server ("server:NAME"); called again, it goes on where it stopped, and a copy begins again. */
+/** From an address, or from the server ("server:NAME"); called again, it goes on where it
+ *  stopped, and a copy begins again. */
 export async function fetchModel(key: string, done: () => Promise<void>): Promise<void> {
   const file = copies.get(key);
   if (file) return copyFile(file, done);
-  if (key.startsWith(SERVER)) return run(key, key.slice(SERVER.length), (watch) => store().pull({ server: location.origin, model: key.slice(SERVER.length) }, watch), done);
+  if (key.startsWith(SERVER))
+    return run(
+      key,
+      key.slice(SERVER.length),
+      (watch) => store().pull({ server: location.origin, model: key.slice(SERVER.length) }, watch),
+      done,
+    );
   const url = new URL(key, location.href).href;
-  return run(url, new URL(url).pathname.split('/').pop() || url, (watch) => store().pull(url, watch), done);
+  return run(
+    url, new URL(url).pathname.split('/').pop() || url, (watch) => store().pull(url, watch), done,
+  );
 }
 
 export function copyFile(file: File, done: () => Promise<void>): Promise<void> {
@@ -81,6 +107,12 @@ export async function drop(transfer: Transfer): Promise<void> {
 export async function findUnfinished(): Promise<void> {
   for (const { url, label, loaded, total = 0 } of await orNothing(store().unfinished())) {
     if (!url || transfers.value.some((t) => t.key === url)) continue;
-    transfers.value = [...transfers.value, { key: url, name: label, loaded, total, speed: 0, running: false, error: '', phase: 'download' }];
+    transfers.value = [
+      ...transfers.value,
+      {
+        key: url, name: label, loaded, total, speed: 0, running: false, error: '',
+        phase: 'download',
+      },
+    ];
   }
 }

@@ -15,11 +15,13 @@ export interface Question {
 }
 export const question = signal<Question | null>(null);
 
-/** At once where the field is on the page, so that the next key is not lost; else when it has been drawn. */
+/** At once where the field is on the page, so that the next key is not lost; else when it has
+ *  been drawn. */
 function focusOn(id: string): void {
   const focus = () => document.getElementById(id)?.focus();
   focus();
-  if (document.activeElement?.id !== id) requestAnimationFrame(focus); // a second time would take it from whatever has it by then
+  // a second time would take it from whatever has it by then
+  if (document.activeElement?.id !== id) requestAnimationFrame(focus);
 }
 /** Whether a field that is given the focus would bring up a keyboard over half of the page. */
 export const isTouch = () => matchMedia('(hover: none) and (pointer: coarse)').matches;

@@ -9,7 +9,8 @@ type Reply = { n: number; value: unknown } | { n: number; error: string };
 
 /** The worker's side. */
 export function answerCalls(answer: (method: string, args: unknown[]) => Promise<unknown>): void {
-  const post = (reply: Reply, transfer: Transferable[] = []) => self.postMessage(reply, { transfer });
+  const post = (reply: Reply, transfer: Transferable[] = []) =>
+    self.postMessage(reply, { transfer });
   self.onmessage = async ({ data: { n, method, args } }: MessageEvent<Ask>) => {
     try {
       const value = await answer(method, args);
@@ -23,7 +24,8 @@ export function answerCalls(answer: (method: string, args: unknown[]) => Promise
 /** The page's side; the worker starts with the first question. */
 export class Caller {
   private worker: Worker | null = null;
-  private readonly waiting = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>();
+  private readonly waiting =
+    new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>();
   private next = 0;
   private closed = '';
 
@@ -47,7 +49,8 @@ export class Caller {
       else waiting?.resolve(data.value);
     };
     // What a worker says no more, nobody waits for; the next question starts another one.
-    worker.onerror = (event) => this.end(`The history does not open${event.message ? `: ${event.message}` : '.'}`);
+    worker.onerror = (event) =>
+      this.end(`The history does not open${event.message ? `: ${event.message}` : '.'}`);
     return worker;
   }
 

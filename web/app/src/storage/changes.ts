@@ -10,7 +10,8 @@ export type Change =
   | { kind: 'reset' | 'wasReset' };
 
 /** The note of a browser that keeps nothing. */
-export const IN_MEMORY = 'This window gives the page no lasting storage: conversations end with the tab.';
+export const IN_MEMORY =
+  'This window gives the page no lasting storage: conversations end with the tab.';
 
 const NAME = 'bezel-changes';
 

@@ -4,11 +4,13 @@ import type { Archive, Conversation, Message, Thread } from '../chat/types';
 import { Caller } from './calls';
 import type { Restored, SearchHit } from './history';
 
-const worker = new Caller(() => new Worker(new URL('./worker.ts', import.meta.url), { type: 'module', name: 'storage' }));
+const worker = new Caller(() =>
+  new Worker(new URL('./worker.ts', import.meta.url), { type: 'module', name: 'storage' }));
 const ask = <T>(method: string, ...args: unknown[]): Promise<T> => worker.ask<T>(method, args);
 
 /** Let go of all files until the page is loaded again. */
-export const closeStorage = (): void => worker.close('Everything is being reset; load the page again.');
+export const closeStorage = (): void =>
+  worker.close('Everything is being reset; load the page again.');
 
 export const history = {
   /** Whether it outlives the tab. */

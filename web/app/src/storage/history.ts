@@ -1,4 +1,5 @@
-// history - conversations in SQLite: what can be asked of them and changed. Knows no page and no worker.
+// history - conversations in SQLite: what can be asked of them and changed. Knows no page and no
+// worker.
 
 import type { Database, SqlValue } from '@sqlite.org/sqlite-wasm';
 import { safeId, toConversation, toMessage } from '../chat/archive';
@@ -16,7 +17,8 @@ export interface SearchHit {
 
 export type Row = Record<string, SqlValue>;
 const text = (value: SqlValue | undefined) => (typeof value === 'string' ? value : '');
-const LATEST = 8e15; // milliseconds; rows may be later than a clock that was set back, but must be a date
+// milliseconds; rows may be later than a clock that was set back, but must be a date
+const LATEST = 8e15;
 
 /** A damaged text is as good as none: the checks fill in what is missing. */
 function parse(value: SqlValue | undefined): unknown {
@@ -34,7 +36,8 @@ export const conversationOf = (row: Row): Conversation | null => {
 
 export const messageOf = (row: Row): Message | null =>
   toMessage({
-    ...row, toolCalls: parse(row['tool_calls']), toolCallId: row['tool_call_id'], toolName: row['tool_name'], stats: parse(row['stats']),
+    ...row, toolCalls: parse(row['tool_calls']), toolCallId: row['tool_call_id'],
+    toolName: row['tool_name'], stats: parse(row['stats']),
   }, text(row['conversation']), LATEST);
 
 const present = <T>(list: (T | null)[]): T[] => list.filter((one) => one !== null);
@@ -43,8 +46,11 @@ const present = <T>(list: (T | null)[]): T[] => list.filter((one) => one !== nul
 export const ftsQuery = (words: string) =>
   (words.match(/[\p{L}\p{N}]+/gu) ?? []).map((word) => `"${word}"*`).join(' ');
 
-/** Scripts that put no space between words: there a word is found anywhere, by reading every message. */
-const isUnspaced = (words: string) => /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u.test(words);
+/** Scripts that put no space between words: there a word is found anywhere, by reading every
+ *  message. */
+const unspaced = ['Han', 'Hiragana', 'Katakana', 'Hangul', 'Thai', 'Lao', 'Khmer', 'Myanmar'];
+const UNSPACED = new RegExp(unspaced.map((name) => `\\p{Script=${name}}`).join('|'), 'u');
+const isUnspaced = (words: string) => UNSPACED.test(words);
 
 const likeAny = (words: string) => `%${words.replace(/[\\%_]/g, '\\$&')}%`;
 
@@ -62,11 +68,14 @@ const AROUND = 30; // characters
 function excerptOf(content: string, words: string): string {
   const at = content.toLowerCase().indexOf(words.toLowerCase());
   if (at < 0) return '';
-  const from = Math.max(0, at - AROUND), end = at + words.length, to = Math.min(content.length, end + AROUND);
-  return `${from ? '…' : ''}${content.slice(from, at)}\u0001${content.slice(at, end)}\u0002${content.slice(end, to)}${to < content.length ? '…' : ''}`;
+  const from = Math.max(0, at - AROUND), end = at + words.length;
+  const to = Math.min(content.length, end + AROUND);
+  return `${from ? '…' : ''}${content.slice(from, at)}\u0001${content.slice(at, end)}`
+    + `\u0002${content.slice(end, to)}${to < content.length ? '…' : ''}`;
 }
 
-const FORGET = 30 * 86_400_000; // milliseconds after which no tab still shows a deleted conversation
+// milliseconds after which no tab still shows a deleted conversation
+const FORGET = 30 * 86_400_000;
 
 export class NewerHistory extends Error {}
 
@@ -81,9 +90,15 @@ export interface Restored {
 
 export class History {
   constructor(private readonly db: Database) {
-    db.exec('PRAGMA foreign_keys = ON; PRAGMA secure_delete = ON; PRAGMA journal_mode = TRUNCATE; PRAGMA synchronous = NORMAL');
+    db.exec(
+      'PRAGMA foreign_keys = ON; PRAGMA secure_delete = ON; PRAGMA journal_mode = TRUNCATE; '
+        + 'PRAGMA synchronous = NORMAL',
+    );
     const version = Number(db.selectValue('PRAGMA user_version') ?? 0);
-    if (version > migrations.length) throw new NewerHistory('The history was written by a newer version of this page; reload to update.');
+    if (version > migrations.length)
+      throw new NewerHistory(
+        'The history was written by a newer version of this page; reload to update.',
+      );
     for (let i = version; i < migrations.length; i++)
       db.transaction(() => db.exec(`${migrations[i]}; PRAGMA user_version = ${i + 1}`));
     db.exec({ sql: 'DELETE FROM deleted WHERE at < ?', bind: [Date.now() - FORGET] });
@@ -94,26 +109,35 @@ export class History {
   }
 
   list(): Conversation[] {
-    return present(this.rows('SELECT * FROM conversation ORDER BY updated DESC').map(conversationOf));
+    return present(
+      this.rows('SELECT * FROM conversation ORDER BY updated DESC').map(conversationOf),
+    );
   }
 
   thread(id: string): Thread | null {
     const [row] = this.rows('SELECT * FROM conversation WHERE id = ?', [id]);
     const conversation = row ? conversationOf(row) : null;
     if (!conversation) return null;
-    const messages = present(this.rows('SELECT * FROM message WHERE conversation = ? ORDER BY created, key', [id]).map(messageOf));
+    const messages = present(this.rows(
+      'SELECT * FROM message WHERE conversation = ? ORDER BY created, key', [id],
+    ).map(messageOf));
     return { conversation, messages };
   }
 
   search(words: string): SearchHit[] {
     const found = isUnspaced(words) ? this.searchInside(words) : this.searchWords(words);
     const [condition, values] = hasAll('title', words);
-    const titled = this.rows(`SELECT id, title, '' AS message, '' AS excerpt FROM conversation WHERE ${condition}
-      ORDER BY updated DESC LIMIT 20`, values);
+    const titled = this.rows(
+      `SELECT id, title, '' AS message, '' AS excerpt FROM conversation
+       WHERE ${condition} ORDER BY updated DESC LIMIT 20`, values);
     const hits = new Map<string, SearchHit>();
     for (const row of [...found, ...titled]) {
       const id = text(row['id']);
-      if (!hits.has(id)) hits.set(id, { conversation: id, title: text(row['title']), message: text(row['message']), excerpt: text(row['excerpt']) });
+      if (!hits.has(id))
+        hits.set(id, {
+          conversation: id, title: text(row['title']), message: text(row['message']),
+          excerpt: text(row['excerpt']),
+        });
     }
     return [...hits.values()];
   }
@@ -121,8 +145,10 @@ export class History {
   private searchWords(words: string): Row[] {
     const query = ftsQuery(words);
     return query ? this.rows(
-      `SELECT m.conversation AS id, m.id AS message, c.title AS title, snippet(message_text, 0, char(1), char(2), '…', 12) AS excerpt
-       FROM message_text JOIN message m ON m.key = message_text.rowid JOIN conversation c ON c.id = m.conversation
+      `SELECT m.conversation AS id, m.id AS message, c.title AS title,
+         snippet(message_text, 0, char(1), char(2), '…', 12) AS excerpt
+       FROM message_text JOIN message m ON m.key = message_text.rowid
+       JOIN conversation c ON c.id = m.conversation
        WHERE message_text MATCH ? ORDER BY rank LIMIT 60`, [query]) : [];
   }
 
@@ -132,15 +158,17 @@ export class History {
       `SELECT m.conversation AS id, m.id AS message, c.title AS title, m.content AS content
        FROM message m JOIN conversation c ON c.id = m.conversation
        WHERE ${condition} ORDER BY m.created DESC LIMIT 60`, values);
-    return rows.map(({ content, ...row }) => ({ ...row, excerpt: excerptOf(text(content), first) }));
+    return rows.map(({ content, ...row }) =>
+      ({ ...row, excerpt: excerptOf(text(content), first) }));
   }
 
   /** One that was deleted stays so, whoever still shows it. */
   putConversation(c: Conversation): void {
     this.db.exec({
-      sql: `INSERT INTO conversation SELECT ?,?,?,?,?,?,? WHERE NOT EXISTS (SELECT 1 FROM deleted WHERE id = ?1)
-            ON CONFLICT(id) DO UPDATE SET title = excluded.title,
-            updated = excluded.updated, leaf = excluded.leaf, settings = excluded.settings, saved_for = excluded.saved_for`,
+      sql: `INSERT INTO conversation SELECT ?,?,?,?,?,?,?
+            WHERE NOT EXISTS (SELECT 1 FROM deleted WHERE id = ?1)
+            ON CONFLICT(id) DO UPDATE SET title = excluded.title, updated = excluded.updated,
+            leaf = excluded.leaf, settings = excluded.settings, saved_for = excluded.saved_for`,
       bind: [c.id, c.title, c.created, c.updated, c.leaf, JSON.stringify(c.settings), c.savedFor],
     });
   }
@@ -148,13 +176,18 @@ export class History {
   /** A message of a conversation that is gone is not kept, and none leaves its conversation. */
   putMessage(m: Message): void {
     this.db.exec({
-      sql: `INSERT INTO message(id, conversation, parent, role, content, reasoning, tool_calls, tool_call_id, tool_name, state, note, stats, created)
+      sql: `INSERT INTO message(id, conversation, parent, role, content, reasoning, tool_calls,
+              tool_call_id, tool_name, state, note, stats, created)
             SELECT ?,?,?,?,?,?,?,?,?,?,?,?,? WHERE EXISTS (SELECT 1 FROM conversation WHERE id = ?2)
-            ON CONFLICT(id) DO UPDATE SET content = excluded.content, reasoning = excluded.reasoning,
-            tool_calls = excluded.tool_calls, state = excluded.state, note = excluded.note, stats = excluded.stats
+            ON CONFLICT(id) DO UPDATE SET content = excluded.content,
+            reasoning = excluded.reasoning, tool_calls = excluded.tool_calls,
+            state = excluded.state, note = excluded.note, stats = excluded.stats
             WHERE message.conversation = excluded.conversation`,
-      bind: [m.id, m.conversation, m.parent, m.role, m.content, m.reasoning, JSON.stringify(m.toolCalls), m.toolCallId,
-        m.toolName, m.state, m.note, m.stats && JSON.stringify(m.stats), m.created],
+      bind: [
+        m.id, m.conversation, m.parent, m.role, m.content, m.reasoning, JSON.stringify(m.toolCalls),
+        m.toolCallId,
+        m.toolName, m.state, m.note, m.stats && JSON.stringify(m.stats), m.created,
+      ],
     });
   }
 
@@ -168,16 +201,26 @@ export class History {
   /** That these were deleted, but for those that are here. */
   rememberDeleted(deleted: readonly { id: string; at: number }[]): void {
     for (const { id, at } of deleted)
-      this.db.exec({ sql: 'INSERT OR IGNORE INTO deleted SELECT ?, ? WHERE NOT EXISTS (SELECT 1 FROM conversation WHERE id = ?1)', bind: [id, at] });
+      this.db.exec({
+        sql:
+          'INSERT OR IGNORE INTO deleted SELECT ?, ? WHERE NOT EXISTS (SELECT 1 FROM '
+            + 'conversation WHERE id = ?1)',
+        bind: [id, at],
+      });
   }
 
   archive(id?: string): Archive {
     const ids = id ? [id] : this.list().map((c) => c.id);
-    return { format: 'bezel-conversations', version: 1, threads: ids.flatMap((one) => this.thread(one) ?? []) };
+    return {
+      format: 'bezel-conversations',
+      version: 1,
+      threads: ids.flatMap((one) => this.thread(one) ?? []),
+    };
   }
 
-  /** All of the archive or nothing. What is here is never overwritten: a conversation gets the messages that it lacks,
-   *  and its title, settings and place only from one that is newer. One that was deleted comes back: that is asked for. */
+  /** All of the archive or nothing. What is here is never overwritten: a conversation gets the
+   *  messages that it lacks, and its title, settings and place only from one that is newer. One
+   *  that was deleted comes back: that is asked for. */
   restore(archive: Archive): Restored {
     const done: Restored = { added: 0, completed: 0, known: 0 };
     this.db.transaction(() => {
@@ -192,15 +235,24 @@ export class History {
   private restoreThread({ conversation: c, messages }: Thread): keyof Restored {
     const here = this.thread(c.id);
     const mine = new Set(here?.messages.map((m) => m.id));
-    const names = new Map<string, string>(); // an id that a message of another conversation has is changed
+    // an id that a message of another conversation has is changed
+    const names = new Map<string, string>();
     const renamed = (id: string | null) => (id === null ? null : (names.get(id) ?? id));
     for (const { id } of messages) {
-      const [row] = this.rows('SELECT conversation FROM message WHERE id = ? AND conversation <> ?', [id, c.id]);
+      const [row] = this.rows(
+        'SELECT conversation FROM message WHERE id = ? AND conversation <> ?', [id, c.id],
+      );
       if (row) names.set(id, safeId(`${c.id}/${id}`));
     }
     const isNewer = !here || c.updated > here.conversation.updated;
     const leaf = here && !messages.length ? here.conversation.leaf : renamed(c.leaf);
-    if (isNewer) this.putConversation({ ...c, leaf, settings: { ...c.settings, from: renamed(c.settings.from) }, savedFor: here?.conversation.savedFor ?? c.savedFor });
+    if (isNewer)
+      this.putConversation({
+        ...c,
+        leaf,
+        settings: { ...c.settings, from: renamed(c.settings.from) },
+        savedFor: here?.conversation.savedFor ?? c.savedFor,
+      });
     let added = 0;
     for (const m of messages) {
       const id = renamed(m.id) ?? m.id;
@@ -208,8 +260,10 @@ export class History {
       this.putMessage({ ...m, id, parent: renamed(m.parent), conversation: c.id });
       added++;
     }
-    // Messages for a conversation that is here without any: they are shown from the end that they came with.
-    if (added && here && !isNewer && !mine.size) this.putConversation({ ...here.conversation, leaf });
+    // Messages for a conversation that is here without any: they are shown from the end that they
+    // came with.
+    if (added && here && !isNewer && !mine.size)
+      this.putConversation({ ...here.conversation, leaf });
     return !here ? 'added' : added || isNewer ? 'completed' : 'known';
   }
 }

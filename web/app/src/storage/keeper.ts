@@ -1,5 +1,6 @@
-// keeper - one history, whatever happens to its file: a damaged one is set aside, what can be read of it goes into a new
-// one; where no file can be had, the history is in memory. Each such event is one sentence for the person.
+// keeper - one history, whatever happens to its file: a damaged one is set aside, what can be read
+// of it goes into a new one; where no file can be had, the history is in memory. Each such event is
+// one sentence for the person.
 
 import type { Database, SAHPoolUtil, Sqlite3Static } from '@sqlite.org/sqlite-wasm';
 import type { Thread } from '../chat/types';
@@ -12,14 +13,18 @@ import { migrations } from './schema';
 const NAME = '/history.sqlite3';
 const FILES = 6; // of the pool: the history, its journal, and some to spare
 const MOST_VERSIONS = 1000; // of ours there will not be so many: a larger number is damage
-const ATTEMPTS = 100, PAUSE = 100; // milliseconds: handles of a tab that just went may outlive its lock
+// milliseconds: handles of a tab that just went may outlive its lock
+const ATTEMPTS = 100, PAUSE = 100;
 
 /** One sentence for the person. */
 export type Tell = (note: string) => void;
 
-const codeOf = (e: unknown): number => (e instanceof Error && 'resultCode' in e ? Number(e.resultCode) & 0xff : 0);
+const codeOf = (e: unknown): number =>
+  (e instanceof Error && 'resultCode' in e ? Number(e.resultCode) & 0xff : 0);
 
-const isBusy = (e: unknown) => e instanceof DOMException && (e.name === 'NoModificationAllowedError' || e.name === 'InvalidStateError');
+const isBusy = (e: unknown) =>
+  e instanceof DOMException
+    && (e.name === 'NoModificationAllowedError' || e.name === 'InvalidStateError');
 
 async function patiently<T>(attempt: () => Promise<T>): Promise<T> {
   for (let left = ATTEMPTS; ; left--) {
@@ -34,7 +39,10 @@ async function patiently<T>(attempt: () => Promise<T>): Promise<T> {
 
 function recoveredText(threads: readonly Thread[]): string {
   const n = threads.length;
-  const found = n ? `${n} ${n === 1 ? 'conversation' : 'conversations'} could be read and ${n === 1 ? 'is' : 'are'} here` : 'nothing in it could be read';
+  const found = n
+    ? `${n} ${n === 1 ? 'conversation' : 'conversations'} could be read and `
+      + `${n === 1 ? 'is' : 'are'} here`
+    : 'nothing in it could be read';
   return `The history in this browser was damaged: ${found}.`;
 }
 
@@ -97,8 +105,12 @@ export class Keeper {
 
   private async openPool(): Promise<void> {
     await patiently(() => takeOut(this.sqlite3));
-    // Without these two the pool deletes its files when another tab still has them, and never tries again.
-    const options = { directory: `/${DIRECTORY}`, initialCapacity: FILES, preserveOnInitFailure: true, forceReinitIfPreviouslyFailed: true };
+    // Without these two the pool deletes its files when another tab still has them, and never tries
+    // again.
+    const options = {
+      directory: `/${DIRECTORY}`, initialCapacity: FILES, preserveOnInitFailure: true,
+      forceReinitIfPreviouslyFailed: true,
+    };
     const pool = await patiently(() => this.sqlite3.installOpfsSAHPoolVfs(options));
     await pool.reserveMinimumCapacity(FILES); // a first visit that ended early leaves fewer
     this.pool = pool;
@@ -109,24 +121,30 @@ export class Keeper {
       if (!this.isDamage(e)) throw e;
       return this.rescue(pool);
     }
-    const found = await this.restore(); // none, but where the head of a file was damaged or a rescue was cut short
+    // none, but where the head of a file was damaged or a rescue was cut short
+    const found = await this.restore();
     if (found.length) this.tell(recoveredText(found));
   }
 
-  /** Whether there is a history in the file, or nothing at all. Looks only: an error of a write, on a full disk, is no damage;
-   *  nor is a disk that does not answer, which throws. */
+  /** Whether there is a history in the file, or nothing at all. Looks only: an error of a write, on
+   *  a full disk, is no damage; nor is a disk that does not answer, which throws. */
   private canRead(pool: SAHPoolUtil): boolean {
     let db: Database | undefined;
     try {
       db = new pool.OpfsSAHPoolDb(NAME);
       const version = Number(db.selectValue('PRAGMA user_version'));
-      if (version > migrations.length && version < MOST_VERSIONS) return true; // what its tables are like is not for us to say
-      const tables = db.selectValues("SELECT name FROM sqlite_schema WHERE name IN ('conversation', 'message')");
+      // what its tables are like is not for us to say
+      if (version > migrations.length && version < MOST_VERSIONS) return true;
+      const tables =
+        db.selectValues("SELECT name FROM sqlite_schema WHERE name IN ('conversation', 'message')");
       if (version === 0 && tables.length === 0) return true;
-      db.exec('SELECT id, settings FROM conversation LIMIT 1; SELECT id, content FROM message LIMIT 1');
+      db.exec(
+        'SELECT id, settings FROM conversation LIMIT 1; SELECT id, content FROM message LIMIT 1',
+      );
       return version > 0 && version < MOST_VERSIONS;
     } catch (e) {
-      if (!this.isDamage(e) && codeOf(e) !== this.sqlite3.capi.SQLITE_ERROR) throw e; // the last: tables that lack a column
+      // the last: tables that lack a column
+      if (!this.isDamage(e) && codeOf(e) !== this.sqlite3.capi.SQLITE_ERROR) throw e;
       return false;
     } finally {
       db?.close();
@@ -156,7 +174,8 @@ export class Keeper {
     this.tell(recoveredText(await this.restore()));
   }
 
-  /** From all that was set aside. Only then is it marked as done: a rescue that is cut short goes on at the next visit. */
+  /** From all that was set aside. Only then is it marked as done: a rescue that is cut short
+   *  goes on at the next visit. */
   private async restore(): Promise<Thread[]> {
     const { files, settle } = await setAside();
     const threads = files.flatMap((bytes) => salvage(this.sqlite3, bytes));

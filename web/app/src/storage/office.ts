@@ -1,6 +1,7 @@
-// office - one history for all tabs. SQLite on OPFS has one owner at a time: the tab that holds a lock opens the
-// file, the others send it their questions over a channel. When it goes, the next one takes over and what was
-// not answered is asked again; every change is an upsert or a delete, so asking twice does no harm.
+// office - one history for all tabs. SQLite on OPFS has one owner at a time: the tab that holds a
+// lock opens the file, the others send it their questions over a channel. When it goes, the next
+// one takes over and what was not answered is asked again; every change is an upsert or a delete,
+// so asking twice does no harm.
 
 import { newId } from '../lib/id';
 import { openChannel } from './changes';
@@ -31,7 +32,8 @@ export class Office {
 
   /** `open` runs when this tab becomes the owner. */
   constructor(open: () => Promise<Answer>) {
-    this.channel?.addEventListener('message', (event: MessageEvent<Mail>) => this.receive(event.data));
+    this.channel?.addEventListener('message', (event: MessageEvent<Mail>) =>
+      this.receive(event.data));
     const own = async (): Promise<void> => {
       try {
         this.answer = await open();
@@ -66,19 +68,22 @@ export class Office {
   private dispatch(n: number): void {
     const p = this.pending.get(n);
     if (!p) return;
-    if (!this.answer) return this.post({ kind: 'ask', from: this.me, n, method: p.method, args: p.args });
+    if (!this.answer)
+      return this.post({ kind: 'ask', from: this.me, n, method: p.method, args: p.args });
     this.pending.delete(n);
     this.answer(p.method, p.args).then(p.resolve, p.reject);
   }
 
   private receive(mail: Mail): void {
     if (mail.kind === 'who' && this.answer) this.post({ kind: 'owner' });
-    else if (mail.kind === 'owner' && !this.answer) for (const n of this.pending.keys()) this.dispatch(n);
+    else if (mail.kind === 'owner' && !this.answer)
+      for (const n of this.pending.keys()) this.dispatch(n);
     else if (mail.kind === 'ask' && this.answer) {
       const { from: to, n } = mail;
       this.answer(mail.method, mail.args).then(
         (value) => this.post({ kind: 'answer', to, n, value }),
-        (e: unknown) => this.post({ kind: 'answer', to, n, error: e instanceof Error ? e.message : String(e) }),
+        (e: unknown) =>
+          this.post({ kind: 'answer', to, n, error: e instanceof Error ? e.message : String(e) }),
       );
     } else if (mail.kind === 'answer' && mail.to === this.me) {
       const p = this.pending.get(mail.n);

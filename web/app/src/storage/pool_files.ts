@@ -1,5 +1,6 @@
-// pool_files - the files of SQLite's access-handle pool as they lie on OPFS: which of them is the history, and how one is
-// taken out of the pool whole. The pool clears a file whose head it cannot read; what such a file holds is saved first.
+// pool_files - the files of SQLite's access-handle pool as they lie on OPFS: which of them is the
+// history, and how one is taken out of the pool whole. The pool clears a file whose head it cannot
+// read; what such a file holds is saved first.
 //
 // Each file begins with a head of 4096 bytes: 512 of a path, flags, and a digest of both.
 
@@ -19,7 +20,12 @@ const SETTLED = 'history-';
 /** What workers have and TypeScript's library for pages does not describe. */
 type Movable = FileSystemFileHandle & {
   move?(folder: FileSystemDirectoryHandle, name: string): Promise<void>;
-  createSyncAccessHandle(): Promise<{ truncate(size: number): void; write(bytes: Uint8Array, options: { at: number }): number; flush(): void; close(): void }>;
+  createSyncAccessHandle(): Promise<{
+    truncate(size: number): void;
+    write(bytes: Uint8Array, options: { at: number }): number;
+    flush(): void;
+    close(): void;
+  }>;
 };
 
 async function folderAt(path: string): Promise<FileSystemDirectoryHandle> {
@@ -45,14 +51,19 @@ function pathOf({ capi }: Sqlite3Static, head: Uint8Array): string | null {
   return new TextDecoder().decode(head.subarray(0, head.indexOf(0)));
 }
 
-/** With both arguments: WebKit knows no other form. Where files cannot be moved they are copied; what could not be read stays where it is. */
-async function move(file: Movable, from: FileSystemDirectoryHandle, to: FileSystemDirectoryHandle, name: string): Promise<void> {
+/** With both arguments: WebKit knows no other form. Where files cannot be moved they are copied;
+ *  what could not be read stays where it is. */
+async function move(
+  file: Movable, from: FileSystemDirectoryHandle, to: FileSystemDirectoryHandle, name: string,
+): Promise<void> {
   if (file.move) return file.move(to, name);
   const old = file.name, bytes = new Uint8Array(await (await file.getFile()).arrayBuffer());
-  const copy = await ((await to.getFileHandle(name, { create: true })) as Movable).createSyncAccessHandle();
+  const copy =
+    await ((await to.getFileHandle(name, { create: true })) as Movable).createSyncAccessHandle();
   try {
     copy.truncate(0);
-    if (copy.write(bytes, { at: 0 }) < bytes.length) throw new DOMException('There is no room left.', 'QuotaExceededError');
+    if (copy.write(bytes, { at: 0 }) < bytes.length)
+      throw new DOMException('There is no room left.', 'QuotaExceededError');
     copy.flush();
   } finally {
     copy.close();
@@ -62,19 +73,27 @@ async function move(file: Movable, from: FileSystemDirectoryHandle, to: FileSyst
 
 async function filesOf(folder: FileSystemDirectoryHandle): Promise<Movable[]> {
   const files: Movable[] = [];
-  for await (const entry of folder.values()) if (entry.kind === 'file') files.push(entry as Movable);
+  for await (const entry of folder.values())
+    if (entry.kind === 'file') files.push(entry as Movable);
   return files;
 }
 
-/** Set aside what the pool would clear and, if wanted, the file of this path. The pool must not have it open. */
+/** Set aside what the pool would clear and, if wanted, the file of this path. The pool must not
+ *  have it open. */
 export async function takeOut(sqlite3: Sqlite3Static, path?: string): Promise<void> {
   const pool = await folderAt(`${DIRECTORY}/${OPAQUE}`), aside = await folderAt(ASIDE);
   for (const handle of await filesOf(pool)) {
     const file = await handle.getFile();
     const found = pathOf(sqlite3, new Uint8Array(await file.slice(0, HEAD).arrayBuffer()));
-    // A head of zeros, as a power cut leaves it, reads like the head of a file that is free; but a free one is empty.
+    // A head of zeros, as a power cut leaves it, reads like the head of a file that is free; but a
+    // free one is empty.
     if (found ? found !== path : file.size <= HEAD) continue;
-    await move(handle, pool, aside, `${PENDING}${new Date().toISOString().replaceAll(':', '-')}-${newId().slice(0, 4)}`);
+    await move(
+      handle,
+      pool,
+      aside,
+      `${PENDING}${new Date().toISOString().replaceAll(':', '-')}-${newId().slice(0, 4)}`,
+    );
   }
 }
 
@@ -87,13 +106,18 @@ export interface Aside {
 
 /** Also those of a visit that ended before their conversations were safe. */
 export async function setAside(): Promise<Aside> {
-  const folder = await folderAt(ASIDE), pending = (await filesOf(folder)).filter((f) => f.name.startsWith(PENDING));
-  const read = async (file: Movable) => new Uint8Array(await (await file.getFile()).arrayBuffer()).slice(HEAD);
+  const folder = await folderAt(ASIDE);
+  const pending = (await filesOf(folder)).filter((f) => f.name.startsWith(PENDING));
+  const read = async (file: Movable) =>
+    new Uint8Array(await (await file.getFile()).arrayBuffer()).slice(HEAD);
   const files: Uint8Array[] = [];
-  for (const file of pending) files.push(await read(file).catch(() => new Uint8Array(0))); // of a dying disk nothing is read
+  // of a dying disk nothing is read
+  for (const file of pending) files.push(await read(file).catch(() => new Uint8Array(0)));
   const settle = async () => {
-    for (const file of pending) await move(file, folder, folder, `${SETTLED}${file.name.slice(PENDING.length)}`);
-    const settled = (await filesOf(folder)).map((f) => f.name).filter((name) => name.startsWith(SETTLED));
+    for (const file of pending)
+      await move(file, folder, folder, `${SETTLED}${file.name.slice(PENDING.length)}`);
+    const settled =
+      (await filesOf(folder)).map((f) => f.name).filter((name) => name.startsWith(SETTLED));
     for (const old of settled.sort().slice(0, -KEEP)) await folder.removeEntry(old);
   };
   return { files, settle };

@@ -1,4 +1,5 @@
-// salvage - the conversations that can still be read from a damaged history. Knows SQLite and the tables, no files.
+// salvage - the conversations that can still be read from a damaged history. Knows SQLite and the
+// tables, no files.
 
 import type { Database, Sqlite3Static, SqlValue } from '@sqlite.org/sqlite-wasm';
 import { wellFormed } from '../chat/archive';
@@ -34,9 +35,14 @@ function rowsOf(db: Database, table: 'conversation' | 'message'): { rows: Row[];
   const up = scan(db, `${all} ORDER BY rowid`);
   if (up.whole) return up;
   const down = scan(db, `${all} ORDER BY rowid DESC`).rows.reverse();
-  const low = Number(up.rows.at(-1)?.['at'] ?? 0), high = down[0] ? Number(down[0]['at']) : Infinity;
+  const low = Number(up.rows.at(-1)?.['at'] ?? 0);
+  const high = down[0] ? Number(down[0]['at']) : Infinity;
   const between: Row[] = [];
-  for (let at = low + 1, misses = 0; at < Math.min(high, low + MOST_PROBES) && (down[0] || misses < MOST_MISSES); at++) {
+  for (
+    let at = low + 1, misses = 0;
+    at < Math.min(high, low + MOST_PROBES) && (down[0] || misses < MOST_MISSES);
+    at++
+  ) {
     const { rows } = scan(db, `${all} WHERE rowid = ?`, [at]);
     between.push(...rows);
     misses = rows.length ? 0 : misses + 1;
@@ -53,8 +59,13 @@ function titleOf(messages: readonly Message[]): string {
 /** Messages whose conversation is lost make one of their own. */
 function orphaned(id: string, messages: readonly Message[]): Conversation {
   const times = messages.map((m) => m.created);
-  const [created, updated] = [times.reduce((a, b) => Math.min(a, b)), times.reduce((a, b) => Math.max(a, b))];
-  return { id, title: titleOf(messages), created, updated, leaf: null, settings: defaultSettings, savedFor: '' };
+  const [created, updated] = [
+    times.reduce((a, b) => Math.min(a, b)), times.reduce((a, b) => Math.max(a, b)),
+  ];
+  return {
+    id, title: titleOf(messages), created, updated, leaf: null, settings: defaultSettings,
+    savedFor: '',
+  };
 }
 
 interface Found {
@@ -73,9 +84,12 @@ function readAll(db: Database): Found {
     others.push(message);
     byConversation.set(message.conversation, others);
   }
-  const known = new Map(conversations.rows.flatMap((row) => conversationOf(row) ?? []).map((c) => [c.id, c]));
-  for (const [id, orphans] of byConversation) if (!known.has(id)) known.set(id, orphaned(id, orphans));
-  const threads = [...known.values()].map((c) => wellFormed({ conversation: c, messages: byConversation.get(c.id) ?? [] }));
+  const known =
+    new Map(conversations.rows.flatMap((row) => conversationOf(row) ?? []).map((c) => [c.id, c]));
+  for (const [id, orphans] of byConversation)
+    if (!known.has(id)) known.set(id, orphaned(id, orphans));
+  const threads = [...known.values()].map((c) =>
+    wellFormed({ conversation: c, messages: byConversation.get(c.id) ?? [] }));
   return { threads, messages: messages.rows.length, whole: conversations.whole && messages.whole };
 }
 
@@ -99,7 +113,10 @@ function placesOf(sqlite3: Sqlite3Static): { name: string; root: number; columns
     return ['conversation', 'message'].map((name) => ({
       name,
       root: Number(fresh.selectValue('SELECT rootpage FROM sqlite_schema WHERE name = ?', name)),
-      columns: fresh.selectValues(`SELECT name || iif(pk AND type = 'INTEGER', ' INTEGER PRIMARY KEY', '') FROM pragma_table_info('${name}') ORDER BY cid`).join(','),
+      columns: fresh.selectValues(
+        `SELECT name || iif(pk AND type = 'INTEGER', ' INTEGER PRIMARY KEY', `
+          + `'') FROM pragma_table_info('${name}') ORDER BY cid`,
+      ).join(','),
     }));
   } finally {
     fresh.close();
@@ -112,8 +129,11 @@ function newHead(sqlite3: Sqlite3Static): Uint8Array {
   try {
     for (const { name, columns } of places) db.exec(`CREATE TABLE ${name}(${columns})`);
     db.exec('PRAGMA writable_schema = ON');
-    for (const { name, root } of places) db.exec({ sql: 'UPDATE sqlite_schema SET rootpage = ? WHERE name = ?', bind: [root, name] });
-    return sqlite3.capi.sqlite3_js_db_export(db).slice(0, Number(db.selectValue('PRAGMA page_size')));
+    for (const { name, root } of places)
+      db.exec({ sql: 'UPDATE sqlite_schema SET rootpage = ? WHERE name = ?', bind: [root, name] });
+    return sqlite3.capi.sqlite3_js_db_export(db).slice(
+      0, Number(db.selectValue('PRAGMA page_size')),
+    );
   } finally {
     db.close();
   }
@@ -141,7 +161,8 @@ export function salvageDeleted(sqlite3: Sqlite3Static, bytes: Uint8Array): Delet
   try {
     db = openBytes(sqlite3, bytes);
     const { rows } = scan(db, 'SELECT id, at FROM deleted');
-    return rows.flatMap(({ id, at }) => (typeof id === 'string' && typeof at === 'number' ? { id, at } : []));
+    return rows.flatMap(({ id, at }) =>
+      (typeof id === 'string' && typeof at === 'number' ? { id, at } : []));
   } catch {
     return []; // not even the schema
   } finally {

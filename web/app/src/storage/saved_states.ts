@@ -1,6 +1,7 @@
-// saved_states - what goes on after a reload, as a file each on OPFS: what a model had read of a conversation (a cache:
-// without one it is simply read again), and a training that is under way. A browser that gives no such files
-// (a private window, a port without access handles) keeps nothing, and says so by `false` and `null`.
+// saved_states - what goes on after a reload, as a file each on OPFS: what a model had read of a
+// conversation (a cache: without one it is simply read again), and a training that is under way. A
+// browser that gives no such files (a private window, a port without access handles) keeps nothing,
+// and says so by `false` and `null`.
 
 const isAbsent = (e: unknown) => e instanceof DOMException && e.name === 'NotFoundError';
 
@@ -29,16 +30,18 @@ export class SavedStates {
     } catch {
       return null; // refused, or not known here
     }
-    for (const name of ['bezel-app', this.place]) at = await at.getDirectoryHandle(name, { create: true });
+    for (const name of ['bezel-app', this.place])
+      at = await at.getDirectoryHandle(name, { create: true });
     return at;
   }
 
-  /** Written under another name first: a page that goes away leaves the old state, or none, never half of one.
-   *  false: there is no place to keep it. */
+  /** Written under another name first: a page that goes away leaves the old state, or none, never
+   *  half of one. false: there is no place to keep it. */
   async save(id: string, state: Uint8Array): Promise<boolean> {
     const folder = await this.folder();
     if (!folder) return false;
-    const file = (await folder.getFileHandle(`${fileName(id)}.part`, { create: true })) as WorkerFile;
+    const file =
+      (await folder.getFileHandle(`${fileName(id)}.part`, { create: true })) as WorkerFile;
     if (!file.createSyncAccessHandle || !file.move) return false;
     const handle = await file.createSyncAccessHandle();
     try {
@@ -56,8 +59,11 @@ export class SavedStates {
     return true;
   }
 
-  /** With both arguments: WebKit knows no other form. And not every browser moves onto a file that exists. */
-  private async rename(folder: FileSystemDirectoryHandle, file: WorkerFile, name: string): Promise<void> {
+  /** With both arguments: WebKit knows no other form. And not every browser moves onto a file
+   *  that exists. */
+  private async rename(
+    folder: FileSystemDirectoryHandle, file: WorkerFile, name: string,
+  ): Promise<void> {
     try {
       await file.move?.(folder, name);
     } catch (e) {

@@ -1,4 +1,5 @@
-// schema - the history's tables, as steps that bring any older file up to date. Never edit a step: add one.
+// schema - the history's tables, as steps that bring any older file up to date. Never edit a step:
+// add one.
 
 export const migrations: readonly string[] = [
   `CREATE TABLE conversation(
@@ -28,7 +29,8 @@ export const migrations: readonly string[] = [
      created INTEGER NOT NULL
    );
    CREATE INDEX message_conversation ON message(conversation);
-   CREATE VIRTUAL TABLE message_text USING fts5(content, content='message', content_rowid='key', tokenize='unicode61 remove_diacritics 2');
+   CREATE VIRTUAL TABLE message_text USING fts5(
+     content, content='message', content_rowid='key', tokenize='unicode61 remove_diacritics 2');
    CREATE TRIGGER message_added AFTER INSERT ON message BEGIN
      INSERT INTO message_text(rowid, content) VALUES (new.key, new.content);
    END;
@@ -39,8 +41,9 @@ export const migrations: readonly string[] = [
      INSERT INTO message_text(message_text, rowid, content) VALUES ('delete', old.key, old.content);
      INSERT INTO message_text(rowid, content) VALUES (new.key, new.content);
    END;`,
-  // Conversations that were deleted, so that a tab which still shows one does not write it back. And the index forgets
-  // the words of deleted messages at once, as `secure_delete` does for the rows.
+  // Conversations that were deleted, so that a tab which still shows one does not write it back.
+  // And the index forgets the words of deleted messages at once, as `secure_delete` does for the
+  // rows.
   `CREATE TABLE deleted(id TEXT PRIMARY KEY, at INTEGER NOT NULL) WITHOUT ROWID;
    INSERT INTO message_text(message_text, rank) VALUES ('secure-delete', 1);`,
 ];

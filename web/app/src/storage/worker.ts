@@ -1,5 +1,5 @@
-// worker - the page's storage: the history (SQLite) and the saved states of conversations (plain files), both on
-// OPFS. Started lazily; the page paints before any of this is loaded.
+// worker - the page's storage: the history (SQLite) and the saved states of conversations (plain
+// files), both on OPFS. Started lazily; the page paints before any of this is loaded.
 
 import sqlite3InitModule from '@sqlite.org/sqlite-wasm';
 import { answerCalls } from './calls';
@@ -15,10 +15,12 @@ const office = new Office(async () => {
   // What goes wrong is told in the page's words; SQLite would write it to the console as well.
   const quiet = () => {};
   Object.assign(globalThis, { sqlite3ApiConfig: { warn: quiet, error: quiet } });
-  const keeper = await Keeper.open(await sqlite3InitModule(), (note) => tellTabs({ kind: 'note', note }));
+  const keeper =
+    await Keeper.open(await sqlite3InitModule(), (note) => tellTabs({ kind: 'note', note }));
   return async (method, args) => {
     if (method === 'kept') return keeper.kept;
-    const value = await keeper.call((history) => (history[method as keyof History] as (...args: unknown[]) => unknown).apply(history, args));
+    const value = await keeper.call((history) =>
+      (history[method as keyof History] as (...args: unknown[]) => unknown).apply(history, args));
     if (method === 'remove') tellTabs({ kind: 'removed', id: args[0] as string });
     else if (!reading.has(method)) tellTabs({ kind: 'changed' });
     return value;

@@ -1,4 +1,5 @@
-// calculator - arithmetic as people write it, by a small parser of its own. Nothing is ever evaluated as code.
+// calculator - arithmetic as people write it, by a small parser of its own. Nothing is ever
+// evaluated as code.
 //
 //   sum     = product (('+' | '-') product)*
 //   product = unary (('*' | '/' | '%' | implied) unary)*
@@ -8,9 +9,11 @@
 
 const constants: Record<string, number> = { pi: Math.PI, e: Math.E, tau: 2 * Math.PI };
 const functions: Record<string, (...x: number[]) => number> = {
-  sqrt: Math.sqrt, cbrt: Math.cbrt, abs: Math.abs, exp: Math.exp, ln: Math.log, log: Math.log10, log2: Math.log2,
+  sqrt: Math.sqrt, cbrt: Math.cbrt, abs: Math.abs, exp: Math.exp, ln: Math.log, log: Math.log10,
+  log2: Math.log2,
   sin: Math.sin, cos: Math.cos, tan: Math.tan, asin: Math.asin, acos: Math.acos, atan: Math.atan,
-  floor: Math.floor, ceil: Math.ceil, round: Math.round, min: Math.min, max: Math.max, pow: Math.pow,
+  floor: Math.floor, ceil: Math.ceil, round: Math.round, min: Math.min, max: Math.max,
+  pow: Math.pow,
 };
 
 class Parser {
@@ -19,7 +22,13 @@ class Parser {
   private readonly tokens: string[];
 
   constructor(text: string) {
-    const plain = text.replace(/[×·]/g, '*').replace(/÷/g, '/').replace(/[−–]/g, '-').replace(/\*\*/g, '^').replace(/π/g, 'pi').replace(/√/g, 'sqrt ').replace(/\bof\b/gi, '*');
+    const plain = text.replace(/[×·]/g, '*')
+      .replace(/÷/g, '/')
+      .replace(/[−–]/g, '-')
+      .replace(/\*\*/g, '^')
+      .replace(/π/g, 'pi')
+      .replace(/√/g, 'sqrt ')
+      .replace(/\bof\b/gi, '*');
     this.tokens = plain.match(/\d+(?:_\d+)*(?:\.\d+)?(?:e[+-]?\d+)?|\.\d+|[a-z]+\d*|\S/gi) ?? [];
   }
 
@@ -41,7 +50,8 @@ class Parser {
   whole(): number {
     if (this.tokens.length > 1000) throw new Error('the expression is too long');
     const value = this.sum();
-    if (this.at < this.tokens.length) throw new Error(`did not understand "${this.tokens[this.at]}"`);
+    if (this.at < this.tokens.length)
+      throw new Error(`did not understand "${this.tokens[this.at]}"`);
     return value;
   }
 
@@ -84,7 +94,8 @@ class Parser {
     for (;;) {
       const after = this.tokens[this.at + 1] ?? '';
       if (this.take('!')) value = factorial(value);
-      else if (this.tokens[this.at] === '%' && !/^[\w.(]/.test(after)) { // 5 % 3 is a remainder, 5% a hundredth
+      // 5 % 3 is a remainder, 5% a hundredth
+      else if (this.tokens[this.at] === '%' && !/^[\w.(]/.test(after)) {
         this.at++;
         value /= 100;
       } else return value;
@@ -115,7 +126,8 @@ class Parser {
 }
 
 function factorial(n: number): number {
-  if (!Number.isInteger(n) || n < 0 || n > 170) throw new Error('a factorial needs a whole number from 0 to 170');
+  if (!Number.isInteger(n) || n < 0 || n > 170)
+    throw new Error('a factorial needs a whole number from 0 to 170');
   let value = 1;
   for (let i = 2; i <= n; i++) value *= i;
   return value;

@@ -4,7 +4,8 @@
 function zoneOf(city: string): string | undefined {
   if (!city.trim()) return undefined;
   const wanted = city.trim().toLowerCase().replace(/\s+/g, '_');
-  const zone = Intl.supportedValuesOf('timeZone').find((z) => z.toLowerCase() === wanted || z.toLowerCase().endsWith(`/${wanted}`));
+  const zone = Intl.supportedValuesOf('timeZone').find((z) =>
+    z.toLowerCase() === wanted || z.toLowerCase().endsWith(`/${wanted}`));
   if (!zone) throw new Error(`no time zone is known for ${city}`);
   return zone;
 }

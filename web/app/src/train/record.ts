@@ -1,5 +1,5 @@
-// record - a training as the page keeps it between visits: what was asked for, how far it is, and the engine's checkpoint, in
-// one file, so that they always belong together.
+// record - a training as the page keeps it between visits: what was asked for, how far it is, and
+// the engine's checkpoint, in one file, so that they always belong together.
 
 import type { TrainOptions } from 'bezel';
 
@@ -41,7 +41,8 @@ export function pack(record: TrainRecord, checkpoint: Uint8Array): Uint8Array {
 export function unpack(all: Uint8Array): { record: TrainRecord; checkpoint: Uint8Array } | null {
   try {
     const n = new DataView(all.buffer, all.byteOffset).getUint32(0, true);
-    const record = JSON.parse(new TextDecoder().decode(all.subarray(HEAD, HEAD + n))) as TrainRecord;
+    const record =
+      JSON.parse(new TextDecoder().decode(all.subarray(HEAD, HEAD + n))) as TrainRecord;
     return record.version === 1 ? { record, checkpoint: all.slice(HEAD + n) } : null;
   } catch {
     return null;

@@ -1,4 +1,5 @@
-// FineTune - teach the loaded model something: data, settings, the training, and the adapters that came of it.
+// FineTune - teach the loaded model something: data, settings, the training, and the adapters that
+// came of it.
 
 import { useEffect } from 'preact/hooks';
 import { AdapterRows } from '../components/AdapterRows';
@@ -22,7 +23,14 @@ export function FineTune() {
       <TopBar />
       <div class="view">
         <div class="page">
-          <div class="page-head"><h1>Fine-tune</h1><p>Teach {state.kind === 'ready' ? <strong>{state.model.name}</strong> : 'a model'} from examples, on this device. What it learns is an adapter: a small file that conversations switch on.</p></div>
+          <div class="page-head">
+            <h1>Fine-tune</h1>
+            <p>
+              Teach {state.kind === 'ready' ? <strong>{state.model.name}</strong> : 'a model'} from
+              examples, on this device. What it learns is an adapter: a small file that
+              conversations switch on.
+            </p>
+          </div>
           <LoadCard />
           <EngineBanner />
           <TrainingCard />

@@ -38,7 +38,7 @@ export const engineOptions: readonly Option[] = [
   {
     name: '--device-profile',
     arg: 'NAME',
-    help: `pretend to be a smaller GPU: ${Object.keys(profiles).join(', ')}`,
+    help: `pretend to be another GPU, no larger: ${Object.keys(profiles).join(', ')}`,
     kind: 'text',
   },
   {

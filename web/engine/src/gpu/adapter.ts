@@ -2,10 +2,10 @@
 // Deno's.
 //
 // It asks for the largest limits and the few features that kernels can use. A profile then pretends
-// that the device is a smaller one, so that every tier and every split can be tested on any
-// machine.
+// that the device is another one, and no larger, so that every tier, every split and what is chosen
+// for each vendor's devices can be tested on any machine.
 
-import type { Limits } from '../engine/boundary.js';
+import type { AdapterNames, Limits } from '../engine/boundary.js';
 import { nodeFiles } from '../load/node_files.js';
 
 declare global {
@@ -28,21 +28,30 @@ export interface Device {
   readonly device: GPUDevice;
   readonly name: string; // for people: "nvidia hopper", "google swiftshader"
   readonly limits: Readonly<Limits>;
+  readonly names: AdapterNames;
   readonly software: boolean; // it computes on the CPU, and takes seconds to compile a kernel
   readonly maxTotal: number; // bytes of all buffers together; Infinity where the device decides
 }
 
-/** A smaller device: the most it has of each limit, and which features. */
+/** Another device: whose choices src/gpu/profile.c makes, the most it has of each limit, and which
+ *  features. */
 interface Profile {
+  readonly as: string;
   readonly most: Partial<Limits>;
   readonly maxTotal?: number;
 }
 
 const MiB = 1024 * 1024;
 
+const card: Partial<Limits> = {
+  maxBuffer: 4096 * MiB - 1, maxBinding: 2048 * MiB - 4, maxInvocations: 1024,
+  maxWorkgroupBytes: 32768, maxStorageBuffers: 10, hasMatrix: 0,
+};
+
 export const profiles = {
   // What the WebGPU specification promises everywhere.
-  'spec-default': {
+  spec: {
+    as: 'spec',
     most: {
       maxBuffer: 256 * MiB, maxBinding: 128 * MiB, maxInvocations: 256, maxWorkgroupBytes: 16384,
       maxStorageBuffers: 8, subgroupMin: 0, subgroupMax: 0, hasF16: 0, hasTimestamps: 0,
@@ -51,6 +60,7 @@ export const profiles = {
   },
   // Safari on a phone: the tab dies near 1.5 GB.
   'ios-like': {
+    as: 'apple',
     most: {
       maxBuffer: 1024 * MiB, maxBinding: 1024 * MiB, maxInvocations: 1024, maxWorkgroupBytes: 32768,
       maxStorageBuffers: 8, subgroupMin: 0, subgroupMax: 0, hasTimestamps: 0, hasMatrix: 0,
@@ -58,7 +68,8 @@ export const profiles = {
     maxTotal: 1.4e9,
   },
   // Chromium's software adapter.
-  swiftshader: {
+  software: {
+    as: 'software',
     most: {
       maxBuffer: 1024 * MiB, maxBinding: 1024 * MiB, maxInvocations: 256, maxWorkgroupBytes: 32768,
       maxStorageBuffers: 12, subgroupMax: 4, hasF16: 0, hasMatrix: 0,
@@ -66,17 +77,23 @@ export const profiles = {
   },
   // Chromium on an NVIDIA card, as it comes.
   nvidia: {
+    as: 'nvidia',
     most: {
       maxBuffer: 4096 * MiB - 1, maxBinding: 2048 * MiB - 4, maxInvocations: 1024,
       maxWorkgroupBytes: 49152, maxStorageBuffers: 16, hasF16: 0, hasMatrix: 0,
     },
   },
+  // Chromium on other vendors' cards.
+  apple: { as: 'apple', most: card },
+  intel: { as: 'intel', most: card },
+  amd: { as: 'amd', most: card },
+  adreno: { as: 'adreno', most: card },
 } as const satisfies Record<string, Profile>;
 
 export type ProfileName = keyof typeof profiles;
 
 export interface DeviceOptions {
-  /** Pretend to be a smaller device. */
+  /** Pretend to be another device, and no larger than it. */
   profile?: ProfileName;
   /** Dawn toggles (Node only), one with a minus before it is turned off; default the
    *  comma-separated list in the variable BEZEL_DAWN. */
@@ -224,6 +241,11 @@ function largest(adapter: GPUAdapter, most: Partial<Limits>): Record<string, num
   };
 }
 
+/** wgpu gives the vendor as its number on the PCI bus. */
+const pci: Record<string, string> = {
+  4098: 'amd', 4203: 'apple', 4318: 'nvidia', 5045: 'arm', 20803: 'qualcomm', 32902: 'intel',
+};
+
 /** wgpu gives the vendor as a number and a name for people in the description. */
 function nameOf(info: GPUAdapterInfo): string {
   const spoken = [info.vendor, info.architecture].filter((w) => w && !/^\d+$/.test(w)).join(' ');
@@ -236,7 +258,7 @@ export async function openDevice(options: DeviceOptions = {}): Promise<Device> {
   const adapter =
     await gpu.requestAdapter({ powerPreference: options.power ?? 'high-performance' });
   if (!adapter) throw new Error('WebGPU found no graphics adapter');
-  const profile: Profile = options.profile ? profiles[options.profile] : { most: {} };
+  const profile: Profile = options.profile ? profiles[options.profile] : { as: '', most: {} };
   const hidden: Record<string, boolean> = {
     subgroups: profile.most.subgroupMax === 0,
     'shader-f16': profile.most.hasF16 === 0,
@@ -257,6 +279,11 @@ export async function openDevice(options: DeviceOptions = {}): Promise<Device> {
     device,
     name: nameOf(adapter.info),
     limits: clamp(deviceLimits(gpu, device, adapter.info), profile.most),
+    names: {
+      vendor: pci[adapter.info.vendor] ?? adapter.info.vendor,
+      architecture: adapter.info.architecture,
+      profile: profile.as,
+    },
     software: adapter.info.isFallbackAdapter === true,
     maxTotal: profile.maxTotal ?? Infinity,
   };

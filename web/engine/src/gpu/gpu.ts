@@ -12,8 +12,8 @@ import { isMade, Program, type Buffer, type Group, type Pipeline } from './gpu_p
 import { GpuQueue, type Items } from './gpu_queue.js';
 import { Table } from './gpu_table.js';
 import {
-  GPU_BINDING, GPU_CONSTANT_BYTES, readGpuConstant, RECORD_SLICE, USAGE, writeLimits,
-  type GpuImports,
+  GPU_BINDING, GPU_CONSTANT_BYTES, readGpuConstant, RECORD_SLICE, USAGE, writeAdapterNames,
+  writeLimits, type GpuImports,
 } from '../engine/boundary.js';
 import { nextTurn } from '../engine/turns.js';
 import type { Core } from '../engine/wasm.js';
@@ -104,6 +104,7 @@ export class Gpu {
    *  undisturbed. */
   readonly imports = {
     limits: (out) => writeLimits(this.memory(), out, this.info.limits),
+    adapter: (out) => writeAdapterNames(this.memory(), out, this.info.names),
     buffer_new: (n, usage) => this.newBuffer(n >>> 0, usage),
     buffer_free: (b) => this.freeBuffer(b),
     buffer_write: (b, offset, p, n) => {

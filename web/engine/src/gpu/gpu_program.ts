@@ -8,7 +8,7 @@ import type { KernelInfo } from '../engine/wasm.js';
 /** A buffer that was asked for. */
 export interface Buffer {
   readonly size: number;
-  readonly usage: GPUBufferUsageFlags;
+  readonly usage: number; // GPUBufferUsage
   made: GPUBuffer | undefined; // undefined while it is only planned
   late?: boolean; // makeLate() makes it
 }

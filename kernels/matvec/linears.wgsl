@@ -1,22 +1,24 @@
-// linears_digits - y[t] = W x[t], y2[t] = W2 x[t], y3[t] = W3 x[t]     (decode: one or a few rows t)
+// linears - y[t] = W x[t], y2[t] = W2 x[t], y3[t] = W3 x[t]     (decode: one or a few rows t)
 //
-//   x   read   n_tok x cols, settled   grid   each t in turn: a workgroup per WG / LANES teams, a team per
-//   w   read   rows x cols                    R rows of one matrix
+//   x   read   n_tok x cols, settled   grid   each t in turn: a workgroup per WG / LANES teams, a
+//   w   read   rows x cols                    team per R rows of one matrix
 //   w2  read   rows2 x cols            bytes  each matrix once a row t; x comes from the cache
 //   w3  read   rows3 x cols            needs  cols % 16 == 0; rows2 or rows3 0: any buffers, unread
 //   y   write  n_tok x rows f32               and unwritten
 //   y2  write  n_tok x rows2 f32
 //   y3  write  n_tok x rows3 f32
 //
-// Queries, keys and values in one dispatch, for rows that the kernel before has settled (lib/base).
+// Queries, keys and values in one dispatch, for rows that the kernel before has left ready
+// (lib/acts).
 //
 // Reference: linear() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 
 //!axis format f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
+//!axis acts f32 int8
 //!axis tier plain subgroup
 //!axis product own
 //!axis matrices 3
-//!axis input int8
+//!axis input memory
 //!axis adapter none
 //!axis third alike
 //!without format in f32 f16 bf16

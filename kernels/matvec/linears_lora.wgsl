@@ -1,7 +1,7 @@
-// linears_digits_lora - y[t] = W x[t] + s B z[t], y2[t] and y3[t] alike     (decode: one or a few rows t)
+// linears_lora - y[t] = W x[t] + s B z[t], y2[t] and y3[t] alike     (decode: one or a few rows t)
 //
-//   x   read   n_tok x cols, settled   grid   each t in turn: a workgroup per WG / LANES teams, a team per
-//   w   read   rows x cols                    R rows of one matrix
+//   x   read   n_tok x cols, settled   grid   each t in turn: a workgroup per WG / LANES teams, a
+//   w   read   rows x cols                    team per R rows of one matrix
 //   w2  read   rows2 x cols            bytes  each matrix once a row t; x comes from the cache
 //   w3  read   rows3 x cols            needs  cols % 16 == 0; rows2 or rows3 0: any buffers, unread
 //   y   write  n_tok x rows f32               and unwritten
@@ -12,15 +12,16 @@
 //   b3  read   the same
 //
 // Behind x lies z = A x of all adapters: n_tok x rank f32 for each matrix that has such.
-// As linears_digits, for matrices of which at least one has adapters.
+// As linears, for matrices of which at least one has adapters.
 //
 // Reference: linear() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 
 //!axis format f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
+//!axis acts f32 int8
 //!axis tier plain subgroup
 //!axis product own
 //!axis matrices 3
-//!axis input int8
+//!axis input memory
 //!axis adapter given
 //!axis third alike
 //!without format in f32 f16 bf16

@@ -1,26 +1,35 @@
-// experts_gate_up_digits - y[t][slot] = gelu(gate_e x[t]) * up_e x[t], e = ids[t][slot]     (decode: one or a few rows t)
+// experts_gate_up_bare - y[t][slot] = gelu(gate_e x[t]) * up_e x[t], e = ids[t][slot]     (decode:
+//   one or a few rows t)
 //
-//   x        read   n_tok x cols, settled        grid   each (t, slot) in turn: a workgroup per R WG / LANES columns of y; with
-//   w        read   gate, n_mat matrices                ROUTES before them one for each t
-//   w2       read   up, as w                     bytes  both matrices of e once a (t, slot); x comes from the cache
-//   choice   read   n_tok x n_used i32: ids, or  needs  cols % 16 == 0; R 1 or 2; where p.settles rows % 16 == 0 and
-//                   n_tok x n_expert f32: scores        R WG / LANES % 16 == 0, else s is any buffer, unwritten; ROUTES
-//   y        write  n_tok x n_used x rows f32           1: n_used <= n_expert <= 256; 0: the others are any buffers,
-//   s        write  y, settled                          unwritten
+//   x        read   n_tok x cols, settled
+//   w        read   gate, n_mat matrices
+//   w2       read   up, as w
+//   choice   read   n_tok x n_used i32: ids, or
+//                   n_tok x n_expert f32: scores
+//   y        write  n_tok x n_used x rows f32
+//   s        write  y, settled
 //   ids      write  n_tok x n_used i32
 //   weights  write  n_tok x n_used f32
+//   grid   each (t, slot) in turn: a workgroup per R WG / LANES columns of y; with ROUTES before
+//          them one for each t
+//   bytes  both matrices of e once a (t, slot); x comes from the cache
+//   needs  cols % 16 == 0; R 1 or 2; where p.settles rows % 16 == 0 and R WG / LANES % 16 == 0,
+//          else s is any buffer, unwritten; ROUTES 1: n_used <= n_expert <= 256; 0: the others are
+//          any buffers, unwritten
 //
-// As experts_gate_up, for rows that the kernel before has settled (lib/base) and matrices without adapters. Where one
-// tensor has both, gate first, w and w2 are the same. The buffers hold the experts [mat0, mat0 + n_mat): y of other experts
-// stays as it is. With ROUTES there are no ids yet: every workgroup finds its own among the scores, and some make what router does.
+// As experts_gate_up, for rows that the kernel before has left ready (lib/acts) and matrices
+// without adapters. Where one tensor has both, gate first, w and w2 are the same. The buffers hold
+// the experts [mat0, mat0 + n_mat): y of other experts stays as it is. With ROUTES there are no ids
+// yet: every workgroup finds its own among the scores, and some make what router does.
 //
 // Reference: experts() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 
 //!axis format f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
+//!axis acts f32 int8
 //!axis tier plain subgroup
 //!axis product own
 //!axis matrices 2
-//!axis input int8
+//!axis input memory
 //!without format in f32 f16 bf16
 //!include lib/lanes.wgsl
 //!include lib/gate_up.wgsl
@@ -48,7 +57,9 @@ struct Params {
 //!bind w2 read array<vec4<u32>>
 //!bind choice read array<u32>
 //!bind y update array<f32>
+//!if acts == int8
 //!bind s update array<vec4<u32>>
+//!end
 //!bind ids update array<u32>
 //!bind weights update array<f32>
 

@@ -1,23 +1,26 @@
-// gate_up_digits_lora - y[t] = gelu(gate x[t] + s B z[t]) * (up x[t] + s B2 z2[t])     (decode: one or a few rows t)
+// gate_up_lora - y[t] = gelu(gate x[t] + s B z[t]) * (up x[t] + s B2 z2[t])     (decode: one or a
+//   few rows t)
 //
 //   x   read   n_tok x cols, settled   grid   each t in turn: a workgroup per R WG / LANES rows
 //   w   read   gate, rows x cols       bytes  both matrices once a row t; x comes from the cache
-//   w2  read   up, as w                needs  cols % 16 == 0; both matrices in one shape, whole; where p.settles
-//   y   write  n_tok x rows f32               rows % 16 == 0 and R WG / LANES % 16 == 0, else s is any buffer,
-//   s   write  y, settled                     unwritten
+//   w2  read   up, as w                needs  cols % 16 == 0; both matrices in one shape, whole;
+//   y   write  n_tok x rows f32               where p.settles rows % 16 == 0 and R WG / LANES % 16
+//   s   write  y, settled                     == 0, else s is any buffer, unwritten
 //   b   read   see lib/lora.wgsl; any buffer where the matrix has no adapter
 //   b2  read   the same
 //
 // Behind x lies z = A x of all adapters: n_tok x rank f32 for each matrix that has such.
-// As gate_up_digits, for matrices of which at least one has adapters.
+// As gate_up, for matrices of which at least one has adapters.
 //
-// Reference: the nodes of rule gate_up, in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
+// Reference: the nodes of rule gate_up, in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here,
+// f64 there.
 
 //!axis format f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
+//!axis acts f32 int8
 //!axis tier plain subgroup
 //!axis product gate_up
 //!axis matrices 2
-//!axis input int8
+//!axis input memory
 //!axis adapter given
 //!without format in f32 f16 bf16
 //!include lib/lanes.wgsl

@@ -1,13 +1,14 @@
-// router_bwd - from the gradients of the chosen experts' weights to those of all scores: for the chosen
-//   ds = width w (dw - sum w dw), for the others 0     (training)
+// route_bwd - from the gradients of the chosen experts' weights to those of all scores: for the
+//   chosen ds = w (dw - sum w dw), for the others 0     (training)
 //
 //   ids  read   rows x n_used i32        grid   ceil(rows * n_expert / 64) workgroups
 //   w    read   rows x n_used f32        bytes  3 n_used reads + 1 write a score
 //   dw   read   rows x n_used f32        needs  nothing
 //   ds   write  rows x n_expert f32
 //
-// The weights are the softmax of the chosen scores alone; width is what the scores were multiplied by.
-// Reference: cpu_router_bwd() in src/ops/ops_cpu_bwd_experts.c. Tolerance 1e-12 nmse: f32 sums of n_used.
+// The weights are the softmax of the chosen scores alone.
+// Reference: cpu_route_bwd() in src/ops/ops_cpu_bwd_experts.c. Tolerance 1e-12 nmse: f32 sums of
+// n_used.
 
 //!include lib/base.wgsl
 
@@ -15,7 +16,6 @@ struct Params {
     rows : u32,
     n_used : u32,
     n_expert : u32,
-    width : f32,
 }
 @group(0) @binding(0) var<uniform> p : Params;
 //!bind ids read array<i32>
@@ -40,7 +40,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     var v = 0.0;
     for (var j = 0u; j < p.n_used; j++) {
         if (u32(ids[at + j]) == i % p.n_expert) {
-            v = p.width * w[at + j] * (dw[at + j] - mean);
+            v = w[at + j] * (dw[at + j] - mean);
         }
     }
     ds[i] = v;

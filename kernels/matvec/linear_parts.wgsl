@@ -1,4 +1,4 @@
-// linear_digits_parts - y = W x + s B z, where z is the sum of parts     (decode: one row)
+// linear_parts - y = W x + s B z, where z is the sum of parts     (decode: one row)
 //
 //   x   read   cols, settled          grid   a workgroup per R WG / LANES rows of W
 //   w   read   rows x cols            bytes  W and B once; x and z come from the cache
@@ -7,15 +7,16 @@
 //   b   read   see lib/lora.wgsl
 //   y   write  rows f32
 //
-// As linear_digits where the workgroups of the dispatch before have each made a part of z = A x.
+// As linear where the workgroups of the dispatch before have each made a part of z = A x.
 //
 // Reference: linear() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 
 //!axis format f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
+//!axis acts f32 int8
 //!axis tier plain subgroup
 //!axis product own
 //!axis matrices 1
-//!axis input int8
+//!axis input memory
 //!without format in f32 f16 bf16
 //!include lib/lanes.wgsl
 //!include lib/matvec.wgsl

@@ -1,0 +1,357 @@
+/* ops_gpu_ready.c - products of few rows whose input an earlier dispatch has left ready
+ * (kernels/lib/acts.wgsl), and how wide streams go on by them. */
+#include "gpu/ops_gpu_impl.h"
+
+bool gpu_makes_ready(const struct gpu_ops *g, uint32_t rows, uint32_t cols)
+{
+    return g->tuning->shares_rows && !gpu_by_tiles(g, rows) && cols % 16 == 0;
+}
+
+const struct tensor *gpu_ready(const struct gpu_ops *g, const struct tensor *x)
+{
+    if (x->ready) return x->ready->rows ? x->ready : NULL;
+    return !g->int8 && gpu_makes_ready(g, x->rows, x->cols) ? x : NULL;
+}
+
+const struct tensor *gpu_ready_room(const struct tensor *y)
+{
+    if (y->ready) y->ready->rows = y->rows;
+    return y->ready;
+}
+
+struct tensor gpu_ready_scratch(struct run *r, int which, uint32_t rows, uint32_t cols)
+{
+    struct tensor t = gpu_scratch(r, which, 1, rows * (cols + GPU_Z_MOST) + 4 * GPU_Z_ALIGN);
+    t.rows = 0;
+    t.cols = cols;
+    t.size = (uint64_t)rows * cols;
+    return t;
+}
+
+void gpu_place_z(struct tensor *z, const struct tensor *ready, const struct weight *const *w,
+                 uint32_t n)
+{
+    uint32_t at = divide_up(ready->size, GPU_Z_ALIGN) * GPU_Z_ALIGN;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t rank = matrix_of(w[i])->adapted.rank;
+        z[i] = (struct tensor) { .rows = ready->rows, .cols = rank, .mem = ready->mem };
+        z[i].size = (uint64_t)z[i].rows * rank;
+        z[i].first = at;
+        at += divide_up(z[i].size, GPU_Z_ALIGN) * GPU_Z_ALIGN;
+    }
+}
+
+bool gpu_adapts_parts(const struct weight *w, uint32_t n)
+{
+    if (!w || gpu_drops(w)) return false;
+    uint32_t rank = matrix_of(w)->adapted.rank;
+    return rank > 0 && w->cols % 8 == 0 && rank * n <= GPU_Z_MOST;
+}
+
+/* ---- cuts ---- */
+
+struct teams gpu_cut(const struct gpu_ops *g, enum gpu_shape shape, uint32_t rows, uint32_t cols,
+                     uint32_t together)
+{
+    if (of_fours(g)) return (struct teams) { 4, 4, 4 };
+    const struct gpu_tuning *by = g->tuning;
+    uint32_t units = divide_up(cols, gpu_unit(shape)), lanes = units > by->long_units ? 32 : 16;
+    bool two = rows > by->two_rows_past[0] && cols > by->two_rows_past[1];
+    uint32_t r = together ? together : rows >= by->four_rows_from ? 4 : two ? 2 : 1;
+    if (g->cut && !together) r = g->cut == GPU_CUT_THREE ? 3 : 1u << (g->cut - 1) % 3;
+    while (lanes < 128 && divide_up(rows, r) * lanes < by->enough_lanes) lanes *= 2;
+    while (lanes / 2 >= units) lanes /= 2;
+    return (struct teams) { lanes < 128 ? 128 : lanes, lanes, r };
+}
+
+/* Rows of W, each for one of x, that the busiest processor has. */
+static uint32_t busiest(const struct gpu_ops *g, struct teams t, uint32_t rows, uint32_t n_tok)
+{
+    uint64_t groups = (uint64_t)divide_up(rows, team_rows(t)) * n_tok;
+    return divide_up(groups, g->tuning->units) * team_rows(t);
+}
+
+struct teams gpu_even_cut(const struct gpu_ops *g, enum gpu_shape shape, uint32_t rows,
+                          uint32_t cols, uint32_t n_tok)
+{
+    struct teams four = gpu_cut(g, shape, rows, cols, 0), three = gpu_cut(g, shape, rows, cols, 3);
+    bool worth_it = 10 * busiest(g, three, rows, n_tok) < 9 * busiest(g, four, rows, n_tok);
+    return four.rows == 4 && !g->cut && worth_it ? three : four;
+}
+
+bool gpu_linear_parts(struct run *r, const struct tensor *y, const struct tensor *x,
+                      const struct weight *w, const struct gpu_z_parts *by)
+{
+    enum { MOST_RANK = 64 };
+    struct gpu_ops *g = ops_of(r);
+    const struct gpu_weight *m = matrix_of(w);
+    const struct tensor *ready = gpu_ready(g, x), *z = &by->z;
+    if (!ready || ready->rows != 1 || !gpu_is_codes(m->shape) || m->n_parts != 1 ||
+        z->cols > MOST_RANK || z->first % 4 != 0)
+        return false;
+    const struct gpu_part *part = &m->parts[0];
+    struct teams t = gpu_cut(g, m->shape, w->rows, w->cols, 0);
+    t.wg = GPU_HELD_WG; /* each of its workgroups adds up all parts */
+    struct linear_parts_params p = { .cols = w->cols,
+                                     .rows = w->rows,
+                                     .scales = part->layout.scales,
+                                     .high = part->layout.high,
+                                     .d = part->layout.d,
+                                     .rank = m->adapted.rank,
+                                     .n_parts = by->n,
+                                     .z_at = z->first / 4 };
+    struct gpu_binding bind[] = { act(ready), whole(part->buffer), whole(gpu_of(z)),
+                                  whole(m->adapted.b), act(y) };
+    struct gpu_constant constants[] = { { LINEAR_PARTS_WG, (float)t.wg },
+                                        { LINEAR_PARTS_LANES, (float)t.lanes },
+                                        { LINEAR_PARTS_R, (float)t.rows } };
+    record_dispatch(&g->rec, READY(g, LINEAR_PARTS, m->shape), constants, COUNT(constants), &p,
+                    bind, COUNT(bind), divide_up(w->rows, team_rows(t)));
+    return true;
+}
+
+/* ---- several matrices at once ---- */
+
+/* Is a matrix one buffer of codes? */
+static bool whole_codes(const struct weight *w)
+{
+    const struct gpu_weight *g = matrix_of(w);
+    return g->n_parts == 1 && gpu_is_codes(g->shape);
+}
+
+/* The same without adapters. */
+static bool plain_codes(const struct weight *w)
+{
+    return whole_codes(w) && matrix_of(w)->adapted.n == 0;
+}
+
+/* The B of a matrix, or anything where it has no adapters. */
+static struct gpu_binding adapters_out(const struct gpu_ops *g, const struct weight *w)
+{
+    const struct gpu_adapted *d = &matrix_of(w)->adapted;
+    return whole(d->n ? d->b : g->unused);
+}
+
+bool gpu_gate_up_ready(struct run *r, struct tensor *y, const struct tensor *x,
+                       const struct weight *gate_w, const struct weight *up_w,
+                       const struct tensor *z)
+{
+    struct gpu_ops *g = ops_of(r);
+    const struct tensor *ready = gpu_ready(g, x);
+    const struct gpu_weight *a = gate_w->mem, *b = up_w->mem;
+    bool can =
+        z ? whole_codes(gate_w) && whole_codes(up_w) : plain_codes(gate_w) && plain_codes(up_w);
+    if (!ready || !can || a->shape != b->shape) return false;
+    const struct gpu_layout *l = &a->parts[0].layout;
+    bool many = g->cut ? g->cut > 1 : gate_w->rows >= g->tuning->gate_up_four_from;
+    struct teams t = gpu_cut(g, a->shape, gate_w->rows, x->cols, many ? 4 : 2);
+    /* Rows as long as 31B's waste more by 32 lanes than by 16, but not with adapters:
+     * docs/experiments/matvec.md. */
+    uint32_t most = many && !z ? g->tuning->gate_up_lanes : 32;
+    if (t.lanes > most) t.lanes = most;
+    t.wg = t.lanes < 8 ? 64 : 8 * t.lanes; /* whole runs of sixteen rows */
+    bool planes = gpu_reads_planes(g, a->shape);
+    const struct tensor *s = planes ? gpu_ready_room(y) : NULL;
+    struct gate_up_params p = { .cols = gate_w->cols,
+                                .rows = gate_w->rows,
+                                .n_tok = x->rows,
+                                .x_stride = x->cols,
+                                .y_stride = y->cols,
+                                .scales = l->scales,
+                                .high = l->high,
+                                .d = l->d,
+                                .settles = s != NULL,
+                                .rank = a->adapted.rank,
+                                .rank2 = b->adapted.rank,
+                                .b_scales = gpu_adapted_scales(&a->adapted, gate_w),
+                                .b_scales2 = gpu_adapted_scales(&b->adapted, up_w),
+                                .z_at = z ? z[0].first : 0,
+                                .z_at2 = z ? z[1].first : 0 };
+    _Static_assert(sizeof p == sizeof(struct gate_up_lora_params), "one piece");
+    struct gpu_binding bind[7] = { act(ready), whole(a->parts[0].buffer), whole(b->parts[0].buffer),
+                                   act(y) };
+    uint32_t n = 4;
+    if (planes) bind[n++] = s ? act(s) : whole(g->unread[0]);
+    if (z) bind[n++] = adapters_out(g, gate_w), bind[n++] = adapters_out(g, up_w);
+    struct gpu_constant constants[] = { { GATE_UP_WG, (float)t.wg },
+                                        { GATE_UP_LANES, (float)t.lanes },
+                                        { GATE_UP_R, (float)t.rows } };
+    uint32_t kernel = z ? READY(g, GATE_UP_LORA, a->shape) : READY(g, GATE_UP, a->shape);
+    record_dispatch(&g->rec, kernel, constants, COUNT(constants), &p, bind, n,
+                    divide_up(p.rows, team_rows(t)) * x->rows);
+    return true;
+}
+
+/* Some of the linears of a stream, one dispatch; z NULL: without adapters. */
+static void dispatch_some(struct run *r, uint32_t kernel, struct tensor *const *y,
+                          const struct tensor *x, const struct weight *const *w,
+                          const struct tensor *z, const struct gpu_picked *some)
+{
+    struct gpu_ops *g = ops_of(r);
+    struct linears_params p = { .cols = x->cols, .n_tok = x->rows };
+    _Static_assert(sizeof p == sizeof(struct linears_mixed_params) &&
+                       sizeof p == sizeof(struct linears_lora_params) &&
+                       sizeof p == sizeof(struct linears_mixed_lora_params),
+                   "one piece");
+    struct {
+        uint32_t *rows, *scales, *high, *d, *rank, *b_scales, *z_at;
+    } const of[GROUP_LINEARS] = {
+        { &p.rows, &p.scales, &p.high, &p.d, &p.rank, &p.b_scales, &p.z_at },
+        { &p.rows2, &p.scales2, &p.high2, &p.d2, &p.rank2, &p.b_scales2, &p.z_at2 },
+        { &p.rows3, &p.scales3, &p.high3, &p.d3, &p.rank3, &p.b_scales3, &p.z_at3 }
+    };
+    struct gpu_binding none = whole(g->unused);
+    struct gpu_binding bind[] = {
+        act(x), none, none, none, none, whole(g->unread[0]), whole(g->unread[1]), none, none, none
+    };
+    uint32_t rows = 0, n_teams = 0;
+    for (uint32_t k = 0; k < some->n; k++) rows += w[some->at[k]]->rows;
+    struct teams t = gpu_cut(g, matrix_of(w[some->at[0]])->shape, rows, p.cols, 0);
+    for (uint32_t k = 0; k < some->n; k++) {
+        const struct gpu_part *part = &matrix_of(w[some->at[k]])->parts[0];
+        *of[k].rows = part->rows;
+        *of[k].scales = part->layout.scales;
+        *of[k].high = part->layout.high;
+        *of[k].d = part->layout.d;
+        bind[1 + k] = whole(part->buffer);
+        bind[4 + k] = act(y[some->at[k]]);
+        n_teams += divide_up(part->rows, t.rows);
+        const struct gpu_adapted *d = &matrix_of(w[some->at[k]])->adapted;
+        if (!z || !d->n) continue;
+        *of[k].rank = d->rank;
+        *of[k].b_scales = gpu_adapted_scales(d, w[some->at[k]]);
+        *of[k].z_at = z[some->at[k]].first;
+        bind[7 + k] = whole(d->b);
+    }
+    _Static_assert(
+        (int)LINEARS_WG == LINEARS_MIXED_WG && (int)LINEARS_LANES == LINEARS_MIXED_LANES &&
+            (int)LINEARS_R == LINEARS_MIXED_R && (int)LINEARS_MATRICES == LINEARS_MIXED_MATRICES,
+        "one piece");
+    struct gpu_constant constants[] = { { LINEARS_WG, (float)t.wg },
+                                        { LINEARS_LANES, (float)t.lanes },
+                                        { LINEARS_R, (float)t.rows },
+                                        { LINEARS_MATRICES, (float)some->n } };
+    record_dispatch(&g->rec, kernel, constants, COUNT(constants), &p, bind,
+                    COUNT(bind) - (z ? 0 : 3), divide_up(n_teams, t.wg / t.lanes) * p.n_tok);
+}
+
+/* The usual mixture of shapes: the third has more bits than the others. */
+static bool mixed(const struct weight *const *w, uint32_t n)
+{
+    enum gpu_shape first = matrix_of(w[0])->shape;
+    return n == 3 && matrix_of(w[1])->shape == first && matrix_of(w[2])->shape == GPU_Q6_K &&
+           (first == GPU_Q4_K || first == GPU_Q5_K);
+}
+
+uint32_t gpu_pick(struct gpu_picked *some, const struct weight *const *w, uint32_t n)
+{
+    if (mixed(w, n)) {
+        *some = (struct gpu_picked) { .n = 3, .at = { 0, 1, 2 }, .mixed = true };
+        return 1;
+    }
+    uint32_t n_some = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t k = 0;
+        while (k < n_some && matrix_of(w[some[k].at[0]])->shape != matrix_of(w[i])->shape) k++;
+        if (k == n_some) some[n_some++] = (struct gpu_picked) { 0 };
+        some[k].at[some[k].n++] = i;
+    }
+    return n_some;
+}
+
+static bool all_plain_codes(const struct weight *const *w, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (!plain_codes(w[i])) return false;
+    return true;
+}
+
+/* The kernel for some of them. */
+static uint32_t kernel_for(const struct gpu_ops *g, const struct gpu_picked *some,
+                           enum gpu_shape shape, bool adapted)
+{
+    if (some->mixed)
+        return adapted ? READY(g, LINEARS_MIXED_LORA, shape) : READY(g, LINEARS_MIXED, shape);
+    return adapted ? READY(g, LINEARS_LORA, shape) : READY(g, LINEARS, shape);
+}
+
+void gpu_linears_ready(struct run *r, struct tensor *const *y, const struct tensor *x,
+                       const struct weight *const *w, const struct tensor *z, uint32_t n)
+{
+    enum { LORA_BUFFERS = 10 };
+    struct gpu_ops *g = ops_of(r);
+    struct gpu_picked some[GROUP_LINEARS];
+    uint32_t n_some = gpu_pick(some, w, n);
+    for (uint32_t i = 0; i < n_some; i++) {
+        enum gpu_shape shape = matrix_of(w[some[i].at[0]])->shape;
+        bool together = !z || g->rec.limits.max_storage_buffers >= LORA_BUFFERS, adapted = false;
+        for (uint32_t k = 0; k < some[i].n; k++) {
+            together = together && whole_codes(w[some[i].at[k]]);
+            adapted = adapted || matrix_of(w[some[i].at[k]])->adapted.n;
+        }
+        if (together)
+            dispatch_some(r, kernel_for(g, &some[i], shape, adapted), y, gpu_ready(g, x), w,
+                          adapted ? z : NULL, &some[i]);
+        for (uint32_t k = 0; !together && k < some[i].n; k++) {
+            uint32_t at = some[i].at[k];
+            gpu_linear_given(r, y[at], x, w[at], &z[at], NULL, 0);
+        }
+    }
+}
+
+void gpu_linears(struct run *r, struct tensor *const *y, const struct tensor *x,
+                 const struct weight *const *w, uint32_t n)
+{
+    struct tensor halves, in = gpu_keeps_halves(x, &halves);
+    if (gpu_ready(ops_of(r), x) && all_plain_codes(w, n)) gpu_linears_ready(r, y, x, w, NULL, n);
+    else
+        for (uint32_t i = 0; i < n; i++) gpu_linear(r, y[i], &in, w[i]);
+}
+
+/* ---- wide streams ---- */
+
+/* A row is joined once, by a dispatch of its own: for a wide one that is cheaper than by every
+ * workgroup. */
+static bool is_wide(const struct gpu_ops *g, const struct join *j)
+{
+    return !gpu_is_narrow(g, j->x->cols) && gpu_joins_ready(g, j);
+}
+
+/* Its result, ready in *room. These matrices will read it. */
+static struct tensor join_wide(struct run *r, const struct join *j, struct tensor *room,
+                               const struct weight *const *w, uint32_t n)
+{
+    struct tensor x = *join_result(j);
+    bool plain = all_plain_codes(w, n);
+    if (!plain || !gpu_join_touch(r, j, room, w, n)) return gpu_join_ready(r, j, room, !plain);
+    x.ready = room;
+    return x;
+}
+
+bool gpu_wide_linears(struct run *r, const struct join *j, struct tensor *const *y,
+                      const struct weight *const *w, uint32_t n)
+{
+    if (!is_wide(ops_of(r), j)) return false;
+    struct tensor room, x = join_wide(r, j, &room, w, n);
+    gpu_linears(r, y, &x, w, n);
+    return true;
+}
+
+bool gpu_wide_linear_gelu_mul(struct run *r, const struct join *j, struct tensor *y,
+                              const struct weight *w, const struct tensor *b, uint32_t col)
+{
+    if (!is_wide(ops_of(r), j)) return false;
+    struct tensor room, x = join_wide(r, j, &room, &w, 1);
+    gpu_linear_gelu_mul(r, y, &x, w, b, col);
+    return true;
+}
+
+bool gpu_wide_gate_up(struct run *r, const struct join *j, struct tensor *y, struct tensor *up,
+                      const struct weight *gate_w, const struct weight *up_w)
+{
+    const struct weight *both[] = { gate_w, up_w };
+    if (!is_wide(ops_of(r), j)) return false;
+    struct tensor room, x = join_wide(r, j, &room, both, COUNT(both));
+    gpu_gate_up(r, y, up, &x, gate_w, up_w);
+    return true;
+}
