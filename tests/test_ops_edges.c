@@ -111,8 +111,8 @@ static void check_slots(int backend)
     struct kv kv = { .k = k_ring->t, .v = v_ring->t, .n_kv_head = 2, .head_dim = 3 };
     for (uint32_t at = 0, n; at < LAST; at += n) {
         n = 1 + at % RING < LAST - at ? 1 + at % RING : LAST - at;
-        struct tensor k_part = { n, COLS, (uint64_t)n * COLS, row_f32(&k->t, at), 0, false };
-        struct tensor v_part = { n, COLS, (uint64_t)n * COLS, row_f32(&v->t, at), 0, false };
+        struct tensor k_part = { .rows = n, .cols = COLS, .mem = row_f32(&k->t, at) };
+        struct tensor v_part = { .rows = n, .cols = COLS, .mem = row_f32(&v->t, at) };
         op_kv_write(&bench.run, &kv, &k_part, &v_part, at);
     }
     for (uint32_t p = LAST - RING; p < LAST; p++) {
@@ -260,7 +260,8 @@ static void check_inert(struct run *r)
     r->tap = count_tap;
     r->tap_ctx = &n_taps;
     float one[4] = { 1, 2, 3, 4 }, two[4] = { 5, 6, 7, 8 }, was[4];
-    struct tensor x = { 1, 4, 4, one, 0, false }, b = { 1, 4, 4, two, 0, false };
+    struct tensor x = { .rows = 1, .cols = 4, .size = 4, .mem = one };
+    struct tensor b = { .rows = 1, .cols = 4, .size = 4, .mem = two };
     memcpy(was, one, sizeof was);
     op_add(r, &x, &b);
     op_gelu_mul(r, &x, &b, 0);

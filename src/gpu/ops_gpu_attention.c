@@ -429,8 +429,11 @@ void gpu_attend_linear(struct run *r, struct tensor *y, struct tensor *o, struct
 {
     struct gpu_ops *g = ops_of(r);
     uint32_t rows = h->q->rows;
-    struct tensor room = gpu_ready_scratch(r, SCRATCH_READY, rows, o->cols), out = *o;
-    if (gpu_makes_ready(g, rows, o->cols)) out.ready = &room;
+    struct tensor room, out = *o;
+    if (gpu_makes_ready(g, rows, o->cols)) {
+        room = gpu_ready_scratch(r, SCRATCH_READY, rows, o->cols);
+        out.ready = &room;
+    }
     if (!in_one_step(g, h, kv)) {
         gpu_attend(r, &out, kv, h, window, pos, eps);
         gpu_linear(r, y, &out, w);

@@ -118,6 +118,15 @@ static struct teams pairs_cut(enum gpu_shape shape, uint32_t cols)
     return t;
 }
 
+/* Where h is left ready: in h itself where products read f32. NULL: it cannot be. */
+static const struct tensor *ready_slots(struct run *r, struct tensor *h)
+{
+    if (h->cols % 16) return NULL;
+    *h->ready = *h;
+    if (ops_of(r)->int8) *h->ready = gpu_ready_scratch(r, SCRATCH_READY_TOO, h->rows, h->cols);
+    return gpu_ready_room(h);
+}
+
 /* h = gelu(gate x) * up x of every (row, slot), where x is ready; then h is too. due: the routing
  * is to be chosen by the same dispatch; or NULL. False: nothing was recorded. */
 static bool gate_up_ready(struct run *r, struct tensor *h, const struct tensor *x,
@@ -132,7 +141,7 @@ static bool gate_up_ready(struct run *r, struct tensor *h, const struct tensor *
         a->n_parts != b->n_parts)
         return false;
     bool planes = gpu_reads_planes(g, a->shape);
-    const struct tensor *s = h->cols % 16 == 0 ? gpu_ready_room(h) : NULL;
+    const struct tensor *s = ready_slots(r, h);
     struct teams t = pairs_cut(a->shape, x->cols);
     bool routes = due != NULL;
     for (uint32_t i = 0; i < a->n_parts; i++, routes = false) {
@@ -238,9 +247,7 @@ static void experts_apart(struct run *r, struct tensor *y, const struct tensor *
                           const struct experts *e)
 {
     struct tensor h = gpu_scratch(r, SCRATCH_FIRST, x->rows * routing->ids.cols, e->down->cols);
-    struct tensor room = h; /* where products read f32, h itself */
-    if (ops_of(r)->int8) room = gpu_ready_scratch(r, SCRATCH_READY_TOO, h.rows, h.cols);
-    room.rows = 0;
+    struct tensor room = { 0 };
     h.ready = &room;
     if (!gate_up_ready(r, &h, x, routing, due, e)) {
         if (due) gpu_choose(ops_of(r), due);
@@ -459,8 +466,11 @@ void gpu_router_experts(struct run *r, struct tensor *y, struct routing *out, st
                         const struct experts *e, const struct product *beside)
 {
     struct gpu_choice c;
-    struct tensor room = gpu_ready_scratch(r, SCRATCH_READY, x->rows, x->cols), read = *norm;
-    if (gpu_makes_ready(ops_of(r), x->rows, x->cols)) read.ready = &room;
+    struct tensor room, read = *norm;
+    if (gpu_makes_ready(ops_of(r), x->rows, x->cols)) {
+        room = gpu_ready_scratch(r, SCRATCH_READY, x->rows, x->cols);
+        read.ready = &room;
+    }
     gpu_score(r, &c, out, &read, x, by, eps, beside);
     if (gpu_ready(ops_of(r), &read) && chosen_by_readers(ops_of(r), &c.scores) &&
         !is_grouped(r, y, out, e)) {
