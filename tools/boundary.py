@@ -161,16 +161,13 @@ def camel(name):
     return re.sub(r"_(\w)", lambda m: m[1].upper(), name)
 
 
-def ts_doc(lines):
-    return ["  /** " + "\n   *  ".join(lines) + " */"] if any(lines) else []
-
-
 def write_functions(name, functions, types, more=()):
     """No interface: WebAssembly.Instance takes none."""
     out = [f"export type {name} = {{", *more]
     for f in functions:
         args = ", ".join(f"{camel(n)}: {types(t)}" for t, n in f.args)
-        out += ts_doc(f.doc) + [f"  {f.name}({args}): {types(f.type)};"]
+        # comments that the package's declarations do without: they are many
+        out += [f"  // {line}" for line in f.doc] + [f"  {f.name}({args}): {types(f.type)};"]
     return out + ["};", ""]
 
 
@@ -188,7 +185,8 @@ def write_struct(r):
         return [about, f"export const {upper} = {{ sizeof: {size}, {inside} }} as const;", ""]
     out = [about, f"export interface {ts} {{"]
     for f in found:
-        out += ts_doc([f.doc]) + [f"  {camel(f.name)}: {'string' if f.n else 'number'};"]
+        out += [f"  /** {f.doc} */"] if f.doc else []
+        out += [f"  {camel(f.name)}: {'string' if f.n else 'number'};"]
     view = f"  const view = new DataView(memory, at, {size});"
     if r.kind == "WRITE":
         takes = f"memory: ArrayBufferLike, at: number, from: Readonly<{ts}>"
