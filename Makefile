@@ -151,7 +151,8 @@ WASM_NO   = src/bezel_file.c src/io/source_file.c src/io/ollama.c src/io/locate.
             src/base/seed.c src/plan.c src/gpu/null_host.c
 WASM_CLI  = src/cli/inspect.c src/cli/inspect_json.c src/cli/inspect_text.c src/cli/quant_mix.c
 WASM_SRC  = $(sort $(filter-out $(WASM_NO),$(LIB_SRC)) $(wildcard src/wasm/*.c) $(WASM_CLI))
-WASM_OBJ  = $(WASM_SRC:%.c=$(WASM_OUT)/obj/%.o) $(WASM_OUT)/obj/gen/kernels.o
+WASM_OBJ  = $(WASM_SRC:%.c=$(WASM_OUT)/obj/%.o) $(WASM_OUT)/obj/gen/kernels.o \
+            $(WASM_OUT)/obj/gen/boundary.o
 # SIMD, bulk memory, sign extension and saturating conversions are in every browser that has WebGPU.
 WASM_CFLAGS = --target=wasm32-wasi -std=c11 -O3 -msimd128 -mbulk-memory -msign-ext \
             -mnontrapping-fptoint -DBZ_NO_THREADS -DNDEBUG -D_GNU_SOURCE -ffp-contract=off \
@@ -175,7 +176,8 @@ wasm: $(WASM_OUT)/bezel.wasm
 
 # The npm package `bezel`: TypeScript compiled, the module and training's kernels beside it.
 ENGINE    = web/engine
-ENGINE_TS = $(wildcard $(ENGINE)/src/*.ts $(ENGINE)/src/*/*.ts)
+BOUNDARY_TS = $(ENGINE)/src/engine/boundary.ts
+ENGINE_TS = $(wildcard $(ENGINE)/src/*.ts $(ENGINE)/src/*/*.ts) $(BOUNDARY_TS)
 
 web: $(ENGINE)/dist/index.js $(ENGINE)/dist/bezel.wasm $(ENGINE)/dist/train.wgsl
 
@@ -224,11 +226,21 @@ $(GEN)/kernels.h $(GEN)/kernels.c $(GEN)/train.wgsl $(GEN)/kernels.json &: \
         tools/kernels.py tools/wgsl.py tools/wgsl_bytes.py src/gpu/wgsl.c $(KERNEL_FILES)
 	@tools/kernels.py kernels $(GEN)
 
+# What crosses between the module and its host, for C and for TypeScript: from a table and the
+# headers that it names.
+$(GEN)/boundary.h $(GEN)/boundary.c $(BOUNDARY_TS) &: tools/boundary.py src/wasm/boundary.def \
+    $(wildcard src/*.h src/*/*.h include/*.h)
+	@tools/boundary.py $(GEN) $(BOUNDARY_TS)
+
+$(WASM_OUT)/obj/gen/boundary.o: $(GEN)/boundary.c | $(GEN)/kernels.h
+	@mkdir -p $(@D)
+	$(WASM_CC) $(WASM_CFLAGS) -c $< -o $@
+
 $(WASM_OUT)/obj/gen/kernels.o: $(GEN)/kernels.c
 	@mkdir -p $(@D)
 	$(WASM_CC) $(WASM_CFLAGS) -DKERNELS_WITHOUT_TRAINING -c $< -o $@
 
-$(WASM_OUT)/obj/%.o: %.c | $(GEN)/kernels.h
+$(WASM_OUT)/obj/%.o: %.c | $(GEN)/kernels.h $(GEN)/boundary.h
 	@mkdir -p $(@D)
 	$(WASM_CC) $(WASM_CFLAGS) -MMD -MP -c $< -o $@
 

@@ -19,7 +19,8 @@ struct engine_adapter {
     float scale;
 };
 
-enum { WORN_MIXED = 0 }; /* no engine's `worn` */
+enum { WORN_MIXED = 0 };         /* no engine's `worn` */
+enum { DEFAULT_CONTEXT = 4096 }; /* tokens, where neither caller nor store says */
 
 struct bz_engine {
     struct located file;
@@ -57,7 +58,7 @@ struct bz_session {
     struct acts acts;
     struct sampler sampler;
     int32_t *tokens; /* kv.n_ctx; the first kv.n_past are in the cache */
-    float *logits;   /* n_vocab: of the last token fed */
+    float *logits;   /* n_vocab: of the last token read */
     bool has_logits;
     uint64_t worn; /* what the engine's was when the cache was computed */
     uint32_t n_batch;
@@ -70,13 +71,13 @@ enum bz_status session_check_ids(const struct bz_session *s, const int32_t *ids,
                                  struct bz_err *err);
 
 /* The first half of bz_session_set: keep the longest beginning of `ids` that is in the cache, such
- * that feeding the rest, ids[*kept] to the end, leaves logits. The rest is empty where the logits
+ * that reading the rest, ids[*kept] to the end, leaves logits. The rest is empty where the logits
  * exist already. Ids that do not fit change nothing. */
 enum bz_status session_keep(struct bz_session *s, const int32_t *ids, size_t n, uint32_t *kept,
                             struct bz_err *err);
 
-/* The cache holds n more positions, and these are their tokens. */
-void session_took(struct bz_session *s, const int32_t *ids, uint32_t n);
+/* These n tokens were read: the session has them, and the cache their positions. */
+void session_advance(struct bz_session *s, const int32_t *ids, uint32_t n);
 
 /* The origin of the session's snapshots. A cache that several sets of adapters made has none. */
 enum bz_status session_origin(const struct bz_session *s, struct kv_origin *out,
@@ -88,7 +89,7 @@ enum bz_status session_restore(struct bz_session *s, const struct source *snap, 
 /* Zeros become neutral values; what makes no sense is an error. */
 enum bz_status sampling_check(struct bz_sampling *p, struct bz_err *err);
 
-/* A text being generated. Between steps `ready` holds the piece that became certain. */
+/* A text being generated. Between tokens `ready` holds the piece that became certain. */
 struct generation {
     const struct bz_generate_options *options; /* outlive it */
     struct detok detok;
@@ -101,14 +102,14 @@ struct generation {
 void generation_begin(struct generation *g, const struct bz_session *s,
                       const struct bz_generate_options *options);
 
-/* Draw a token, feed it, and take it in. */
-enum bz_status generation_step(struct generation *g, struct bz_session *s, struct bz_err *err);
+/* Draw a token, read it, and advance by it. */
+enum bz_status generation_next(struct generation *g, struct bz_session *s, struct bz_err *err);
 
-/* The two halves of a step for a backend that draws tokens itself: is there room for another token
- * (empties `ready`), and: this one was drawn and fed, and may be the last. */
-bool generation_goes_on(struct generation *g, const struct bz_session *s);
-enum bz_status generation_take(struct generation *g, const struct bz_session *s, int32_t id,
-                               struct bz_err *err);
+/* For a backend that draws and reads by itself: is there room for another token (empties `ready`)?
+ * And: this one was drawn and read, so the text has it; it may be the last. */
+bool generation_has_room(struct generation *g, const struct bz_session *s);
+enum bz_status generation_advance(struct generation *g, const struct bz_session *s, int32_t id,
+                                  struct bz_err *err);
 
 void generation_close(struct generation *g);
 

@@ -123,15 +123,15 @@ static void check_room(struct generation *g, const struct bz_session *s)
     else if (s->kv.n_past == s->kv.n_ctx) finish(g, BZ_STOP_CONTEXT);
 }
 
-bool generation_goes_on(struct generation *g, const struct bz_session *s)
+bool generation_has_room(struct generation *g, const struct bz_session *s)
 {
     g->ready.n = 0;
     if (!g->done) check_room(g, s);
     return !g->done;
 }
 
-enum bz_status generation_take(struct generation *g, const struct bz_session *s, int32_t id,
-                               struct bz_err *err)
+enum bz_status generation_advance(struct generation *g, const struct bz_session *s, int32_t id,
+                                  struct bz_err *err)
 {
     const struct tokenizer *t = s->engine->tokenizer;
     g->result.n++;
@@ -146,15 +146,15 @@ enum bz_status generation_take(struct generation *g, const struct bz_session *s,
     return check_text(g, err);
 }
 
-enum bz_status generation_step(struct generation *g, struct bz_session *s, struct bz_err *err)
+enum bz_status generation_next(struct generation *g, struct bz_session *s, struct bz_err *err)
 {
     int32_t id;
-    if (!generation_goes_on(g, s)) return check_text(g, err);
+    if (!generation_has_room(g, s)) return check_text(g, err);
     enum bz_status st = bz_session_sample(s, &g->options->sampling, &id, err);
     if (st) return st;
     bool end = !g->options->ignore_end && tokenizer_is_end(s->engine->tokenizer, id);
     st = bz_session_feed(s, &id, 1, end ? 0 : 1, NULL, NULL, err);
-    return st ? st : generation_take(g, s, id, err);
+    return st ? st : generation_advance(g, s, id, err);
 }
 
 enum bz_status bz_generate(bz_session *s, const struct bz_generate_options *options,
@@ -166,7 +166,7 @@ enum bz_status bz_generate(bz_session *s, const struct bz_generate_options *opti
     enum bz_status st = BZ_OK;
     generation_begin(&g, s, options);
     while (!g.done && st == BZ_OK) {
-        st = generation_step(&g, s, err);
+        st = generation_next(&g, s, err);
         if (st || !g.ready.n || !options->on_text) continue;
         if (options->on_text(options->ctx, g.ready.data, g.ready.n)) continue;
         if (!g.done) g.result.stop = BZ_STOP_CANCELLED;

@@ -9,8 +9,6 @@
 #include "model/lora.h"
 #include "step.h"
 
-enum { USUAL_HORIZON = 128 }; /* the shortest history that web/engine/src/gpu/gpu_session.ts has */
-
 /* ---- an adapter on every linear ---- */
 
 struct rank_adapter {
@@ -192,7 +190,7 @@ static enum bz_status record_both(struct plan *p, const struct plan_options *o, 
     struct gpu_draw draw;
     size_t n_suppress;
     const int32_t *suppress = tokenizer_suppressed(p->engine->tokenizer, &n_suppress);
-    uint32_t rows = o->rows ? o->rows : 1, horizon = o->horizon ? o->horizon : USUAL_HORIZON;
+    uint32_t rows = o->rows ? o->rows : 1, horizon = o->horizon ? o->horizon : FIRST_HORIZON;
     greedy.temperature = 0;
     if (rows > s->n_batch)
         return fail(err, BZ_ERR_ARGUMENT, "a step of %u tokens; this session's have at most %u",

@@ -1,7 +1,7 @@
-/* session.c - conversations: feeding tokens, stepping back, snapshots. Drawing the next token and
+/* session.c - conversations: reading tokens, stepping back, snapshots. Drawing the next token and
  * generating text are in generate.c.
  *
- * A session never holds half a step: when feeding fails, the cache is cut back to where it was.
+ * A session never holds half a step: when reading fails, the cache is cut back to where it was.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "engine.h"
 
-enum { DEFAULT_CONTEXT = 4096, DEFAULT_BATCH = 256 };
+enum { DEFAULT_BATCH = 256 };
 
 /* ---- open and close ---- */
 
@@ -77,7 +77,7 @@ void bz_session_close(bz_session *s)
     mem_free(s);
 }
 
-/* ---- feeding tokens ---- */
+/* ---- reading tokens ---- */
 
 /* Are n tokens of the vocabulary, and is there room for them past the first n_used? */
 static enum bz_status check_ids(const struct bz_session *s, const int32_t *ids, size_t n,
@@ -100,7 +100,7 @@ enum bz_status session_check_ids(const struct bz_session *s, const int32_t *ids,
     return check_ids(s, ids, n, s->kv.n_past, err);
 }
 
-void session_took(struct bz_session *s, const int32_t *ids, uint32_t n)
+void session_advance(struct bz_session *s, const int32_t *ids, uint32_t n)
 {
     if (s->kv.n_past == 0) s->worn = s->engine->worn;
     else if (s->worn != s->engine->worn) s->worn = WORN_MIXED;
@@ -125,8 +125,9 @@ static bool hand_out_logits(struct bz_session *s, struct run *r, uint32_t pos, u
     return true;
 }
 
-static enum bz_status feed(struct bz_session *s, const int32_t *ids, size_t n, size_t n_logits,
-                           bz_logits_fn on_logits, void *ctx, struct run *r, struct bz_err *err)
+static enum bz_status read_tokens(struct bz_session *s, const int32_t *ids, size_t n,
+                                  size_t n_logits, bz_logits_fn on_logits, void *ctx, struct run *r,
+                                  struct bz_err *err)
 {
     for (size_t at = 0; at < n;) {
         uint32_t rows = n - at < s->n_batch ? (uint32_t)(n - at) : s->n_batch;
@@ -140,7 +141,7 @@ static enum bz_status feed(struct bz_session *s, const int32_t *ids, size_t n, s
         bool go_on = hand_out_logits(s, r, s->kv.n_past + rows - wanted, wanted, on_logits, ctx);
         model_check(r, &s->engine->model);
         if (r->status) return fail(err, r->status, "%s", r->err.text);
-        session_took(s, ids + at, rows);
+        session_advance(s, ids + at, rows);
         at += rows;
         if (s->on_batch && !s->on_batch(s->on_batch_ctx, (uint32_t)at, (uint32_t)n)) go_on = false;
         if (!go_on) return fail(err, BZ_ERR_CANCELLED, "stopped on request");
@@ -158,7 +159,7 @@ enum bz_status bz_session_feed(bz_session *s, const int32_t *ids, size_t n, size
     if (st) return st;
     struct run r = { .be = &s->engine->backend };
     uint32_t before = s->kv.n_past;
-    st = feed(s, ids, n, n_logits, on_logits, ctx, &r, err);
+    st = read_tokens(s, ids, n, n_logits, on_logits, ctx, &r, err);
     if (st) {
         kv_truncate(&s->kv, before);
         s->has_logits = false;
@@ -191,7 +192,7 @@ enum bz_status session_keep(struct bz_session *s, const int32_t *ids, size_t n, 
         *kept = (uint32_t)n;
         return BZ_OK;
     }
-    if (same == n) same--; /* its last token is fed again, for the logits */
+    if (same == n) same--; /* its last token is read again, for the logits */
     *kept = kv_truncate(&s->kv, (uint32_t)same);
     s->has_logits = false;
     return BZ_OK;

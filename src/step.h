@@ -6,6 +6,10 @@
 #include "engine.h"
 #include "gpu/draw.h"
 
+/* Positions that the first of the programs for one token is meant for; each next one is for twice
+ * as many. */
+enum { FIRST_HORIZON = 128 };
+
 /* Plan a step of `rows` <= n_batch tokens with the logits of its last n_logits <= LOGIT_ROWS rows,
  * with tiles for positions below `horizon`. The plan is the recorder's; a failure is the run's. */
 void step_plan(struct run *r, bz_session *s, uint32_t rows, uint32_t n_logits, uint32_t horizon);

@@ -2,17 +2,17 @@
 """check_wasm.py FILE.wasm TRAIN.wgsl - what the module asks of its host, and the size of a
 download.
 
-Fails when the module imports from anything but "gpu" and "host" (a system call crept in), exports
-names that are not ours, or is larger than 280 KB gzipped. It has all that a text chat downloads of
-the core; training's kernels come in the other file when a training begins.
+Fails when the module exports or imports anything that src/wasm/boundary.def does not say (a system
+call crept in), or lacks something that it says, or is larger than 280 KB gzipped. It has all that a
+text chat downloads of the core; training's kernels come in the other file when a training begins.
 """
 import gzip
 import pathlib
-import re
 import sys
 
-MODULES = {"gpu", "host"}
-EXPORTS = re.compile(r"bz_wasm_\w+|memory|_initialize")
+import boundary
+
+BY_LINKER = {"memory", "_initialize"}
 MAX_GZIPPED = 280 * 1000
 KINDS = ("function", "table", "memory", "global", "tag")
 
@@ -82,6 +82,11 @@ def read_module(data):
     return imports, exports
 
 
+def differ(what, has, said):
+    return ([f"{what}s {n}, which {boundary.DEF.name} does not say" for n in sorted(has - said)]
+            + [f"lacks the {what} {n} of {boundary.DEF.name}" for n in sorted(said - has)])
+
+
 def main(argv):
     if len(argv) != 3:
         print(__doc__, file=sys.stderr)
@@ -90,14 +95,18 @@ def main(argv):
     imports, exports = read_module(data)
     gzipped, training = (len(gzip.compress(d, 9, mtime=0))
                          for d in (data, pathlib.Path(argv[2]).read_bytes()))
-    problems = [f"imports {m}.{n}" for m, n, _ in imports if m not in MODULES]
-    problems += [f"exports {n}" for n, _ in exports if not EXPORTS.fullmatch(n)]
+    rows = boundary.read_rows()
+    problems = differ("export", {n for n, _ in exports},
+                      {f.name for f in boundary.exports(rows)} | BY_LINKER)
+    problems += differ("import", {f"{m}.{n}" for m, n, _ in imports}, {
+        f"{r.args[0]}.{f.name}" for r in rows if r.kind == "IMPORTS"
+        for f in boundary.imports(*r.args[1:3])})
     if gzipped > MAX_GZIPPED:
         problems.append(f"{gzipped} bytes gzipped; the limit is {MAX_GZIPPED}")
     named = {m: " ".join(sorted(n for module, n, _ in imports if module == m))
-             for m in sorted(MODULES)}
+             for m in sorted({m for m, _, _ in imports})}
     print(f"{argv[1]}: {len(data)} bytes, {gzipped} gzipped, {len(exports)} exports, imports "
-          + "; ".join(f"{m}: {n or '-'}" for m, n in named.items()))
+          + "; ".join(f"{m}: {n}" for m, n in named.items()))
     print(f"a text chat downloads {gzipped} bytes of it gzipped, a training {training} more")
     for p in problems:
         print(f"{argv[1]}: {p}", file=sys.stderr)

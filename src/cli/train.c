@@ -323,7 +323,7 @@ int cmd_train(int argc, char **argv)
                            .rank = 16,
                            .n_batch = 1,
                            .n_warmup = UINT64_MAX,
-                           .n_max = 512,
+                           .n_max = TRAIN_SEQUENCE,
                            .every = 50,
                            .lr = 2e-4,
                            .clip = 1,

@@ -34,7 +34,7 @@ struct gpu_limits {
     uint32_t max_storage_buffers; /* in one kernel */
     uint32_t uniform_align, storage_align;
     uint32_t subgroup_min, subgroup_max; /* 0 without the feature */
-    uint32_t has_f16, has_timestamps;
+    uint32_t has_f16, has_timestamps;    /* 0 or 1, as below */
     uint32_t has_matrix;     /* 16 x 16 matrices of halves with f32 sums, in subgroups of 32 */
     uint32_t has_packed_dot; /* dot4I8Packed, in the language: hardware may lack it */
 };

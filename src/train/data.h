@@ -14,6 +14,8 @@
 #include "text/chat.h"
 #include "text/tokenizer.h"
 
+enum { TRAIN_SEQUENCE = 512 }; /* tokens of a sequence, where nobody says */
+
 struct example {
     int32_t *ids;     /* n, beginning with <bos> */
     int32_t *targets; /* n: the next token where it is learned, else -1 */

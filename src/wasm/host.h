@@ -1,7 +1,8 @@
-/* host.h - what the wasm module asks of its host besides the GPU: the imports of module "host".
+/* host.h - what the wasm module asks of its host besides the GPU: the imports of module "host"; and
+ * what it shows to the host.
  *
- * All of them return at once. The host numbers the sources of bytes as it likes. When a read fails
- * the host remembers why, and shows its reason together with our sentence.
+ * Imports return at once. The host numbers the sources of bytes as it likes. When a read fails the
+ * host remembers why, and shows its reason together with our sentence.
  */
 #ifndef BEZEL_WASM_HOST_H
 #define BEZEL_WASM_HOST_H
@@ -15,8 +16,45 @@
 /* Fill dst with n bytes at offset (a whole number, below 2^53); 0 when all of them are there. */
 HOST_IMPORT("read") int32_t host_read(uint32_t source, double offset, void *dst, uint32_t n);
 
-/* The logits of a position, while they are being fed; 0 stops. */
+/* The logits of a position, while tokens are read; 0 stops. */
 HOST_IMPORT("logits") int32_t host_logits(uint32_t position, const float *logits);
+
+/* Bytes that the last call handed over. */
+struct host_result {
+    const void *data;
+    uint32_t n_bytes;
+};
+
+/* Bytes of a source that the host is to bring. */
+struct host_window {
+    uint32_t source, n_bytes;
+    double offset;
+    uint32_t placed; /* with bz_wasm_gpu_upload_place, else with bz_wasm_gpu_upload_give */
+};
+
+/* A table in a source: a row is at offset + id * row_bytes. */
+struct host_table {
+    uint32_t source, row_bytes;
+    double offset;
+    uint32_t n_rows;
+};
+
+/* Bytes of a buffer on the device. */
+struct host_range {
+    uint32_t buffer, offset, n_bytes;
+};
+
+/* Groups of steps, in the order in which their pipelines are requested and tested. */
+enum reserve {
+    RESERVE_BYTES, /* none */
+    RESERVE_FIRST, /* the first prompt, and drawing a token */
+    RESERVE_STEPS, /* tokens one by one; short prompts after that */
+    RESERVE_ALL,
+    RESERVE_REST, /* prompts of other lengths, and long histories: no step waits for their tests */
+};
+
+/* An adapter as a file. */
+enum adapter_file { ADAPTER_GGUF, ADAPTER_SAFETENSORS, ADAPTER_CONFIG };
 
 /* A source of the host's. On failure *out is untouched. */
 enum bz_status host_source_open(struct source *out, uint32_t id, const char *name, size_t n_name,

@@ -12,10 +12,7 @@
 struct bz_err wasm_err;
 enum bz_status wasm_status;
 
-static struct {
-    const void *data;
-    uint32_t n; /* bytes */
-} result;
+static struct host_result result;
 
 static void *owned; /* result.data where it must be freed */
 
@@ -30,7 +27,7 @@ void wasm_show(const void *data, size_t n)
     mem_free(owned);
     owned = NULL;
     result.data = data;
-    result.n = (uint32_t)n;
+    result.n_bytes = (uint32_t)n;
 }
 
 void wasm_give(void *data, size_t n)
@@ -50,7 +47,6 @@ int32_t wasm_give_text(struct buf *b)
     return 0;
 }
 
-/* A pointer to { pointer, bytes }. */
 EXPORT(const void *, bz_wasm_result, void)
 {
     return &result;
@@ -61,7 +57,6 @@ EXPORT(const char *, bz_wasm_error, void)
     return wasm_err.text;
 }
 
-/* enum bz_status of the last failure. */
 EXPORT(int32_t, bz_wasm_status, void)
 {
     return (int32_t)wasm_status;
@@ -79,7 +74,6 @@ EXPORT(void, bz_wasm_free, void *p)
     mem_free(p);
 }
 
-/* Allocations not yet freed, for tests. */
 EXPORT(int32_t, bz_wasm_live, void)
 {
     return (int32_t)mem_live();
@@ -106,9 +100,6 @@ static enum bz_status open_engine(bz_engine **out, const struct json *j)
     return st;
 }
 
-/* Open an engine: {"name", "sources": [...], "backend": "cpu" | "reference" | "gpu", "vocab_only",
- * "later", "store"}; see wasm_open_file. All but sources may be absent. With "later",
- * bz_wasm_engine_read_on must be called before any text is used. */
 EXPORT(bz_engine *, bz_wasm_engine_open, const char *text, uint32_t n)
 {
     struct arena arena = { 0 };
@@ -120,7 +111,6 @@ EXPORT(bz_engine *, bz_wasm_engine_open, const char *text, uint32_t n)
     return wasm_failed(st) ? NULL : e;
 }
 
-/* Read some more of the vocabulary: 1 while that is not all, -1 on failure. */
 EXPORT(int32_t, bz_wasm_engine_read_on, bz_engine *e)
 {
     enum { AT_ONCE = 4096 }; /* tokens or merges: a millisecond, since windows wait */
@@ -155,7 +145,6 @@ static void put_sampling(struct buf *b, const struct bz_sampling *p)
     buf_putc(b, '}');
 }
 
-/* JSON of struct bz_info and of the sampling defaults. */
 EXPORT(int32_t, bz_wasm_engine_info, const bz_engine *e)
 {
     struct bz_info i = bz_engine_info(e);
@@ -183,7 +172,6 @@ EXPORT(int32_t, bz_wasm_engine_info, const bz_engine *e)
 
 /* ---- text ---- */
 
-/* The result is the ids as i32. */
 EXPORT(int32_t, bz_wasm_tokenize, const bz_engine *e, const char *text, uint32_t n, uint32_t bos,
        uint32_t plain)
 {
@@ -219,7 +207,6 @@ EXPORT(int32_t, bz_wasm_chat_render, const char *json, uint32_t n, uint32_t larg
     return 0;
 }
 
-/* The result is the ids as i32. Returns 1 where the answer begins inside a thought, else 0. */
 EXPORT(int32_t, bz_wasm_chat_tokenize, const bz_engine *e, const char *json, uint32_t n,
        uint32_t thinking, uint32_t history)
 {
@@ -237,14 +224,11 @@ EXPORT(int32_t, bz_wasm_chat_tokenize, const bz_engine *e, const char *json, uin
 
 /* ---- adapters ---- */
 
-/* A number that identifies the adapters with their scales, and those attached for training: other
- * adapters, another number. */
 EXPORT(double, bz_wasm_adapted, const bz_engine *e)
 {
     return (double)((e->adapted ^ e->n_trainings * 0x9e3779b97f4a7c15u) >> 11);
 }
 
-/* What wasm_open_adapter takes, and "scale". The adapter's number, or -1. */
 EXPORT(int32_t, bz_wasm_adapter_add, bz_engine *e, const char *text, uint32_t n)
 {
     struct arena arena = { 0 };
@@ -276,9 +260,6 @@ EXPORT(int32_t, bz_wasm_adapter_remove, bz_engine *e, int32_t id)
 
 /* ---- kernels ---- */
 
-/* A kernel by its number. The result has four parts, with a newline after each but the last: its
- * name, the letters of its bindings, the names of its family's overrides with a space between them,
- * and its text. Returns the bytes of its parameters; -1: there is no such kernel. */
 EXPORT(int32_t, bz_wasm_kernel, uint32_t number)
 {
     struct wgsl kernel;
@@ -296,13 +277,11 @@ EXPORT(int32_t, bz_wasm_kernel, uint32_t number)
     return failed || wasm_give_text(&b) < 0 ? -1 : kernel_family(number)->params_bytes;
 }
 
-/* Training's kernels, from the file train.wgsl that lies beside the module. */
 EXPORT(int32_t, bz_wasm_kernels_bring, const char *text, uint32_t n)
 {
     return wasm_failed(kernel_bring(text, n, &wasm_err)) ? -1 : 0;
 }
 
-/* The one that profile.ts reads memory with. */
 EXPORT(uint32_t, bz_wasm_kernel_bandwidth, void)
 {
     return KERNEL_BANDWIDTH;

@@ -1,19 +1,17 @@
 /* wasm.h - shared by the files that export functions to the host.
  *
- * The host (web/engine/src/engine/wasm.ts) calls these functions and no others. Pointers are
- * numbers to it. Options travel as JSON, so that no layout of a struct is written down twice. A
- * function that fails returns 0 (pointers) or -1 (numbers), and bz_wasm_error has the sentence.
+ * boundary.def has the functions, each with its contract; the host calls these and no others.
+ * Pointers are numbers to it.
  */
 #ifndef BEZEL_WASM_WASM_H
 #define BEZEL_WASM_WASM_H
 
 #include "base/json.h"
+#include "boundary.h"
 #include "engine.h"
 
 /* EXPORT(type, name, arguments) { ... } defines a function that the host can call. */
-#define EXPORT(type, name, ...)                                                                    \
-    type name(__VA_ARGS__);                                                                        \
-    __attribute__((export_name(#name))) type name(__VA_ARGS__)
+#define EXPORT(type, name, ...) __attribute__((export_name(#name))) type name(__VA_ARGS__)
 
 /* The last failure: one thread, one sentence. */
 extern struct bz_err wasm_err;
@@ -51,7 +49,6 @@ enum bz_status wasm_open_file(struct located *out, const struct json *j);
 enum bz_status wasm_open_adapter(struct adapter *out, const struct json *j);
 
 /* Give the host an adapter as the bytes of a file. `base` is the model's name in PEFT's files. */
-enum wasm_adapter_file { ADAPTER_GGUF, ADAPTER_SAFETENSORS, ADAPTER_CONFIG };
-int32_t wasm_give_adapter(const struct adapter *a, uint32_t which, const char *base);
+int32_t wasm_give_adapter(const struct adapter *a, enum adapter_file which, const char *base);
 
 #endif

@@ -3,7 +3,7 @@
 #include "io/adapter_write.h"
 #include "wasm/wasm.h"
 
-int32_t wasm_give_adapter(const struct adapter *a, uint32_t which, const char *base)
+int32_t wasm_give_adapter(const struct adapter *a, enum adapter_file which, const char *base)
 {
     struct buf gguf = { 0 }, weights = { 0 }, config = { 0 };
     enum bz_status st = which == ADAPTER_GGUF
@@ -20,8 +20,7 @@ int32_t wasm_give_adapter(const struct adapter *a, uint32_t which, const char *b
     return done;
 }
 
-/* What wasm_open_adapter takes, and "base", what PEFT calls the model. The result is the file. */
-EXPORT(int32_t, bz_wasm_adapter_file, const char *text, uint32_t n, uint32_t which)
+EXPORT(int32_t, bz_wasm_adapter_file, const char *text, uint32_t n, enum adapter_file which)
 {
     struct arena arena = { 0 };
     struct json *j;

@@ -35,7 +35,6 @@ EXPORT(void, bz_wasm_chat_close, struct wasm_chat *w)
     mem_free(w);
 }
 
-/* {"thinking": report reasoning, "starts_in_thought": the prompt opened it, "tools": [...]} */
 EXPORT(struct wasm_chat *, bz_wasm_chat_open, const char *text, uint32_t n)
 {
     struct json *j;
@@ -73,7 +72,6 @@ EXPORT(int32_t, bz_wasm_chat_feed, struct wasm_chat *w, const char *text, uint32
     return show_events(w, chat_parser_feed(w->parser, (struct str) { text, n }, &wasm_err));
 }
 
-/* The text is over: what was held back comes out. */
 EXPORT(int32_t, bz_wasm_chat_end, struct wasm_chat *w)
 {
     w->events.n = 0;

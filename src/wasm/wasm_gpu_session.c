@@ -25,9 +25,6 @@ EXPORT(void, bz_wasm_gpu_draw_close, struct gpu_draw *d)
     mem_free(d);
 }
 
-/* How a session's tokens are drawn from now on. The options are those of bz_wasm_generation_open.
- * With n_mask words only the tokens that a grammar allows are drawn, as in bz_wasm_generation_mask;
- * the words can be replaced before each draw. */
 EXPORT(struct gpu_draw *, bz_wasm_gpu_draw_open, const bz_session *s, const char *text, uint32_t n,
        const uint32_t *mask, uint32_t n_mask)
 {
@@ -98,9 +95,6 @@ static struct gpu_program_record *finish(const struct run *r)
     return NULL;
 }
 
-/* Record reading `rows` <= n_batch tokens at any position, with the logits of the last n_logits <=
- * 8 of them. The program is right at every position; past position `horizon` a program recorded for
- * a longer history is faster. */
 EXPORT(struct gpu_program_record *, bz_wasm_gpu_record, bz_session *s, uint32_t rows,
        uint32_t n_logits, uint32_t horizon)
 {
@@ -114,8 +108,6 @@ EXPORT(struct gpu_program_record *, bz_wasm_gpu_record, bz_session *s, uint32_t 
     return finish(&r);
 }
 
-/* Record drawing a token from the first row of the logits, which are overwritten. The token becomes
- * the session's next input, and the step's position moves on by one. */
 EXPORT(struct gpu_program_record *, bz_wasm_gpu_record_draw, bz_session *s,
        const struct gpu_draw *draw)
 {
@@ -126,8 +118,7 @@ EXPORT(struct gpu_program_record *, bz_wasm_gpu_record_draw, bz_session *s,
 
 /* ---- steps ---- */
 
-/* The next submitted program reads these tokens. The session has them after bz_wasm_gpu_fed. */
-EXPORT(int32_t, bz_wasm_gpu_feed, bz_session *s, const int32_t *ids, uint32_t n)
+EXPORT(int32_t, bz_wasm_gpu_read, bz_session *s, const int32_t *ids, uint32_t n)
 {
     if (wasm_failed(session_check_ids(s, ids, n, &wasm_err))) return -1;
     struct run r = { .be = &s->engine->backend };
@@ -138,16 +129,15 @@ EXPORT(int32_t, bz_wasm_gpu_feed, bz_session *s, const int32_t *ids, uint32_t n)
     return 0;
 }
 
-/* The program that reads them is queued; with `has_logits` it makes those of the last. */
-EXPORT(int32_t, bz_wasm_gpu_fed, bz_session *s, const int32_t *ids, uint32_t n, uint32_t has_logits)
+EXPORT(int32_t, bz_wasm_gpu_advance, bz_session *s, const int32_t *ids, uint32_t n,
+       uint32_t has_logits)
 {
     if (wasm_failed(session_check_ids(s, ids, n, &wasm_err))) return -1;
-    session_took(s, ids, n);
+    session_advance(s, ids, n);
     s->has_logits = has_logits != 0;
     return 0;
 }
 
-/* The next program to be submitted draws a token from the last one's logits. */
 EXPORT(int32_t, bz_wasm_gpu_draw, bz_session *s, const struct gpu_draw *draw)
 {
     if (!s->has_logits) {
@@ -160,10 +150,7 @@ EXPORT(int32_t, bz_wasm_gpu_draw, bz_session *s, const struct gpu_draw *draw)
     return 0;
 }
 
-/* The next submitted program reads the token that the device drew last, `ahead` positions past the
- * session's. With `place` (another session had its turn) the step's position is written first. -1
- * when the context ends before that position. */
-EXPORT(int32_t, bz_wasm_gpu_decode, bz_session *s, uint32_t ahead, const struct gpu_draw *draw,
+EXPORT(int32_t, bz_wasm_gpu_read_drawn, bz_session *s, uint32_t ahead, const struct gpu_draw *draw,
        uint32_t place)
 {
     if (ahead >= s->kv.n_ctx - s->kv.n_past) return -1;
@@ -172,8 +159,7 @@ EXPORT(int32_t, bz_wasm_gpu_decode, bz_session *s, uint32_t ahead, const struct 
     return 0;
 }
 
-/* What was queued ahead does not count: the next decode reads `id`, at the session's position. */
-EXPORT(int32_t, bz_wasm_gpu_redo, bz_session *s, int32_t id, const struct gpu_draw *draw)
+EXPORT(int32_t, bz_wasm_gpu_set_drawn, bz_session *s, int32_t id, const struct gpu_draw *draw)
 {
     if (wasm_failed(session_check_ids(s, &id, 1, &wasm_err))) return -1;
     struct run r = { .be = &s->engine->backend };
@@ -184,33 +170,26 @@ EXPORT(int32_t, bz_wasm_gpu_redo, bz_session *s, int32_t id, const struct gpu_dr
     return 0;
 }
 
-/* The decode that reads `id` is queued: the session has it. */
-EXPORT(int32_t, bz_wasm_gpu_took, bz_session *s, int32_t id)
+EXPORT(int32_t, bz_wasm_gpu_advance_drawn, bz_session *s, int32_t id)
 {
     enum bz_status st = id == -1 ? fail(&wasm_err, BZ_ERR_ARGUMENT, "every token is forbidden")
                                  : session_check_ids(s, &id, 1, &wasm_err);
     if (wasm_failed(st)) return -1;
-    session_took(s, &id, 1);
+    session_advance(s, &id, 1);
     return 0;
 }
 
-/* Where results are: logits, row by row, and the token drawn last. */
-EXPORT(uint32_t, bz_wasm_gpu_logits_buffer, const bz_session *s)
+EXPORT(gpu_buffer, bz_wasm_gpu_logits_buffer, const bz_session *s)
 {
     return gpu_of(&s->acts.logits);
 }
 
-EXPORT(uint32_t, bz_wasm_gpu_step_buffer, const bz_session *s)
+EXPORT(gpu_buffer, bz_wasm_gpu_step_buffer, const bz_session *s)
 {
     return gpu_ops_of(s)->rec.step;
 }
 
 /* ---- snapshots ---- */
-
-/* A section of a snapshot: bytes of a buffer, or (buffer 0) the next bytes after the list. */
-struct host_section {
-    uint32_t buffer, offset, n_bytes;
-};
 
 struct snapshot_plan {
     struct buf list, bytes;
@@ -219,18 +198,16 @@ struct snapshot_plan {
 static void plan_section(void *ctx, const struct kv_section *s)
 {
     struct snapshot_plan *plan = ctx;
-    struct host_section h = { .n_bytes = (uint32_t)s->n };
+    struct host_range h = { .n_bytes = (uint32_t)s->n };
     if (s->bytes) {
         buf_put(&plan->bytes, s->bytes, s->n);
     } else {
         uint32_t row_bytes = s->rows_of->cols * tensor_width(s->rows_of);
-        h = (struct host_section) { gpu_of(s->rows_of), s->row * row_bytes, h.n_bytes * row_bytes };
+        h = (struct host_range) { gpu_of(s->rows_of), s->row * row_bytes, h.n_bytes * row_bytes };
     }
     buf_put(&plan->list, &h, sizeof h);
 }
 
-/* The sections of a snapshot, without its checksum. The result is a u32 count, that many sections,
- * and the bytes that are in no buffer. */
 EXPORT(int32_t, bz_wasm_gpu_save, const bz_session *s)
 {
     struct snapshot_plan plan = { 0 };
@@ -238,7 +215,7 @@ EXPORT(int32_t, bz_wasm_gpu_save, const bz_session *s)
     struct kv_origin origin;
     if (wasm_failed(session_origin(s, &origin, &wasm_err))) return -1;
     kv_walk(&s->kv, &origin, s->tokens, plan_section, &plan);
-    uint32_t n = (uint32_t)(plan.list.n / sizeof(struct host_section));
+    uint32_t n = (uint32_t)(plan.list.n / sizeof(struct host_range));
     buf_put(&out, &n, sizeof n);
     buf_put(&out, plan.list.data, plan.list.n);
     buf_put(&out, plan.bytes.data, plan.bytes.n);
@@ -248,7 +225,6 @@ EXPORT(int32_t, bz_wasm_gpu_save, const bz_session *s)
     return wasm_give_text(&out);
 }
 
-/* The result is the checksum of a source of n bytes. */
 EXPORT(int32_t, bz_wasm_snapshot_digest, uint32_t source, double n)
 {
     static uint8_t digest[KV_DIGEST];
@@ -266,7 +242,6 @@ EXPORT(int32_t, bz_wasm_snapshot_digest, uint32_t source, double n)
 
 /* ---- adapters ---- */
 
-/* The device has the adapter's matrices: they leave memory. */
 EXPORT(void, bz_wasm_gpu_adapter_forget, bz_engine *e, int32_t id)
 {
     lora_forget_bytes(&e->adapters[id].attached);

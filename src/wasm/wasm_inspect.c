@@ -17,8 +17,6 @@ static enum bz_status inspect(struct inspect *out, const struct json *j, const c
     return st ? st : inspect_file(out, &file, model, &wasm_err);
 }
 
-/* Describe a file. The JSON is that of wasm_open_file, or of wasm_open_adapter for PEFT, with
- * "name", and with "json", "keys" and "tensors" for what to show. The result is the text. */
 EXPORT(int32_t, bz_wasm_inspect, const char *text, uint32_t n)
 {
     struct arena arena = { 0 };

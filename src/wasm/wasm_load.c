@@ -20,24 +20,19 @@ static struct gpu_ops *gpu_ops_of_engine(const bz_engine *e)
 
 /* ---- windows ---- */
 
-/* What the host reads of a window; `window` goes back with the bytes. */
-struct window_for_host {
-    uint32_t source, n_bytes;
-    double offset;
-    uint32_t placed; /* with upload_place, else with upload_give */
+/* One window on its way; the host keeps as many as it has under way. */
+struct upload_lane {
+    struct host_window shown; /* what the host reads of it */
     struct upload_window window;
     struct recorded placing;
 };
 
-/* Bytes of weights still to be uploaded, of a fresh engine: all of them. */
 EXPORT(double, bz_wasm_gpu_upload_bytes, const bz_engine *e)
 {
     const struct upload *u = &gpu_ops_of_engine(e)->upload;
     return (double)(u->bytes_total - u->bytes_done);
 }
 
-/* The device will place windows. The result is the pipelines that cut and transpose them, each 0
- * where this model needs none. They are among the pipelines that are tested. */
 EXPORT(void, bz_wasm_gpu_upload_cuts, bz_engine *e)
 {
     static uint32_t pipelines[3];
@@ -50,49 +45,43 @@ EXPORT(void, bz_wasm_gpu_upload_cuts, bz_engine *e)
     wasm_show(pipelines, sizeof pipelines);
 }
 
-/* Fill *out with the next window: one of at most max_placed bytes that the device places, or one of
- * at most max_bytes. Returns 0 when no window is left. */
 EXPORT(int32_t, bz_wasm_gpu_upload_next, bz_engine *e, uint32_t max_bytes, uint32_t max_placed,
-       struct window_for_host *out)
+       struct upload_lane *lane)
 {
-    if (!upload_next(&gpu_ops_of_engine(e)->upload, max_bytes, max_placed, &out->window)) return 0;
-    out->source = (uint32_t)(uintptr_t)out->window.src->ctx;
-    out->n_bytes = out->window.n_bytes;
-    out->offset = (double)out->window.offset;
-    out->placed = out->window.placed;
+    const struct upload_window *w = &lane->window;
+    if (!upload_next(&gpu_ops_of_engine(e)->upload, max_bytes, max_placed, &lane->window)) return 0;
+    lane->shown = (struct host_window) { (uint32_t)(uintptr_t)w->src->ctx, w->n_bytes,
+                                         (double)w->offset, w->placed };
     return 1;
 }
 
-EXPORT(uint32_t, bz_wasm_gpu_window_size, void)
+EXPORT(uint32_t, bz_wasm_gpu_lane_bytes, void)
 {
-    return sizeof(struct window_for_host);
+    return sizeof(struct upload_lane);
 }
 
-EXPORT(int32_t, bz_wasm_gpu_upload_give, bz_engine *e, const struct window_for_host *w,
+EXPORT(int32_t, bz_wasm_gpu_upload_give, bz_engine *e, const struct upload_lane *lane,
        const void *bytes)
 {
-    return wasm_failed(upload_give(&gpu_ops_of_engine(e)->upload, &w->window, bytes, &wasm_err))
+    return wasm_failed(upload_give(&gpu_ops_of_engine(e)->upload, &lane->window, bytes, &wasm_err))
                ? -1
                : 0;
 }
 
-/* The window's bytes are in `staging`. Returns the program that moves them to their places, -1 on
- * failure. Once the program is queued, call bz_wasm_gpu_upload_placed to release it. */
-EXPORT(int32_t, bz_wasm_gpu_upload_place, bz_engine *e, struct window_for_host *w,
+EXPORT(int32_t, bz_wasm_gpu_upload_place, bz_engine *e, struct upload_lane *lane,
        gpu_buffer staging, gpu_buffer scratch)
 {
     struct gpu_ops *g = gpu_ops_of_engine(e);
-    enum bz_status st =
-        upload_place(&g->upload, &g->rec, &w->window, staging, scratch, &w->placing, &wasm_err);
-    return wasm_failed(st) ? -1 : (int32_t)w->placing.program;
+    enum bz_status st = upload_place(&g->upload, &g->rec, &lane->window, staging, scratch,
+                                     &lane->placing, &wasm_err);
+    return wasm_failed(st) ? -1 : (int32_t)lane->placing.program;
 }
 
-EXPORT(void, bz_wasm_gpu_upload_placed, struct window_for_host *w)
+EXPORT(void, bz_wasm_gpu_upload_placed, struct upload_lane *lane)
 {
-    recorded_free(&w->placing);
+    recorded_free(&lane->placing);
 }
 
-/* Bytes of all weights on the device. */
 EXPORT(double, bz_wasm_gpu_weight_bytes, const bz_engine *e)
 {
     return (double)gpu_ops_of_engine(e)->upload.bytes_on_device;
@@ -100,14 +89,6 @@ EXPORT(double, bz_wasm_gpu_weight_bytes, const bz_engine *e)
 
 /* ---- the per-layer embedding table ---- */
 
-/* Where the host finds a row: at offset + id * row_bytes of the source. */
-struct table_for_host {
-    uint32_t source, row_bytes;
-    double offset;
-    uint32_t n_rows;
-};
-
-/* Has the model such a table? */
 EXPORT(int32_t, bz_wasm_gpu_has_table, const bz_engine *e)
 {
     return weight_exists(&e->model.ple_embd);
@@ -118,7 +99,6 @@ static struct gpu_weight *table_of(const bz_engine *e)
     return e->model.ple_embd.mem;
 }
 
-/* The i-th of its buffers; 0: there are no more. */
 EXPORT(gpu_buffer, bz_wasm_gpu_table_buffer, const bz_engine *e, uint32_t i)
 {
     const struct gpu_weight *table = table_of(e);
@@ -127,24 +107,19 @@ EXPORT(gpu_buffer, bz_wasm_gpu_table_buffer, const bz_engine *e, uint32_t i)
 
 static void show_table(const struct weight *w)
 {
-    static struct table_for_host table;
-    table = (struct table_for_host) { (uint32_t)(uintptr_t)w->src->ctx,
-                                      (uint32_t)quant_row_bytes(w->fmt, w->cols), (double)w->offset,
-                                      w->rows };
+    static struct host_table table;
+    table = (struct host_table) { (uint32_t)(uintptr_t)w->src->ctx,
+                                  (uint32_t)quant_row_bytes(w->fmt, w->cols), (double)w->offset,
+                                  w->rows };
     wasm_show(&table, sizeof table);
 }
 
-/* The table stays in its source, and the host brings its rows for each step. Call it before the
- * first window, or when the table was postponed. The result says where the rows are. */
 EXPORT(void, bz_wasm_gpu_leave_table, bz_engine *e)
 {
     upload_leave(&gpu_ops_of_engine(e)->upload, &e->model.ple_embd);
     show_table(&e->model.ple_embd);
 }
 
-/* The table is uploaded after everything else, when bz_wasm_gpu_resume_table is called. Until
- * bz_wasm_gpu_table_there the host brings the rows of each step. Call it before the first window
- * only. The result says where the rows are. */
 EXPORT(void, bz_wasm_gpu_postpone_table, bz_engine *e)
 {
     upload_postpone(&gpu_ops_of_engine(e)->upload, &e->model.ple_embd);
@@ -156,13 +131,11 @@ EXPORT(void, bz_wasm_gpu_resume_table, bz_engine *e)
     upload_resume(&gpu_ops_of_engine(e)->upload);
 }
 
-/* Programs that were recorded before must not be submitted any more. */
 EXPORT(void, bz_wasm_gpu_table_there, bz_engine *e)
 {
     table_of(e)->away = false;
 }
 
-/* Rows `first`, ... of the next step have these bytes, one after the other. */
 EXPORT(int32_t, bz_wasm_gpu_table_rows, bz_session *s, uint32_t first, uint32_t n,
        const uint8_t *bytes)
 {
@@ -182,14 +155,11 @@ EXPORT(int32_t, bz_wasm_gpu_table_rows, bz_session *s, uint32_t first, uint32_t 
 
 /* ---- what a session takes ---- */
 
-/* Steps recorded from now on do without these rules of fusion: a bit each, by its number in
- * gpu/rules.def. */
 EXPORT(void, bz_wasm_gpu_without, bz_engine *e, uint32_t rules)
 {
     gpu_ops_of_engine(e)->without = rules;
 }
 
-/* Give back the scratch. No program may be alive. */
 EXPORT(void, bz_wasm_gpu_free_scratch, bz_engine *e)
 {
     struct gpu_ops *g = gpu_ops_of_engine(e);
@@ -200,20 +170,7 @@ EXPORT(void, bz_wasm_gpu_free_scratch, bz_engine *e)
     }
 }
 
-enum {
-    FIRST_HORIZON = 128, /* the shortest history that web/engine/src/gpu/gpu_session.ts has */
-    PROMPT_ROWS = 16,    /* prompts up to this length have the pipelines of one of LOGIT_ROWS */
-};
-
-/* Groups of steps, in the order in which their pipelines are requested and tested. They are Reserve
- * in web/engine/src/load/estimate.ts. */
-enum reserve {
-    RESERVE_BYTES, /* none */
-    RESERVE_FIRST, /* the first prompt, and drawing a token */
-    RESERVE_STEPS, /* tokens one by one; short prompts after that */
-    RESERVE_ALL,
-    RESERVE_REST, /* prompts of other lengths, and long histories: no step waits for their tests */
-};
+enum { PROMPT_ROWS = 16 }; /* prompts up to this length have the pipelines of one of LOGIT_ROWS */
 
 /* What the steps of a session need together. */
 struct reserve_walk {
@@ -295,10 +252,6 @@ static uint64_t take_all(struct reserve_walk *w, struct gpu_weight *table)
     return bytes;
 }
 
-/* Plan the steps of a session: make the scratch that they share, and ask for the pipelines of
- * groups up to `what`; those of later groups are noted. Returns at
- * most how many bytes are allocated while steps are recorded and tokens drawn; -1 when a step
- * cannot be planned. */
 EXPORT(double, bz_wasm_gpu_reserve, bz_session *s, enum reserve what)
 {
     struct gpu_ops *g = gpu_ops_of_engine(s->engine);
@@ -322,8 +275,6 @@ EXPORT(double, bz_wasm_gpu_reserve, bz_session *s, enum reserve what)
     return (double)(bytes + gpu_draw_bytes(s->kv.n_ctx, s->engine->model.config.n_vocab));
 }
 
-/* A step of one token with a history of that length will come: request the pipelines that only this
- * step has. */
 EXPORT(void, bz_wasm_gpu_expect, bz_session *s, uint32_t horizon)
 {
     struct run r = { .be = &s->engine->backend };
@@ -331,16 +282,12 @@ EXPORT(void, bz_wasm_gpu_expect, bz_session *s, uint32_t horizon)
     record_compile(&gpu_ops_of_engine(s->engine)->rec, 0, true);
 }
 
-/* Ask for the pipelines that were noted for groups up to this one. */
 EXPORT(void, bz_wasm_gpu_ask_noted, bz_engine *e, enum reserve group)
 {
     record_noted(&gpu_ops_of_engine(e)->rec, group);
 }
 
-/* The last group, among those from `first` to `last`, that such a step (see bz_wasm_gpu_record)
- * must wait for. The step may run once every group up to this one is tested: the group has a
- * pipeline that was requested or noted and that the self-test has not passed yet. 0: none. */
-EXPORT(uint32_t, bz_wasm_gpu_unproven, bz_session *s, uint32_t rows, uint32_t n_logits,
+EXPORT(enum reserve, bz_wasm_gpu_unproven, bz_session *s, uint32_t rows, uint32_t n_logits,
        uint32_t horizon, enum reserve first, enum reserve last)
 {
     struct run r = { .be = &s->engine->backend };
@@ -350,14 +297,11 @@ EXPORT(uint32_t, bz_wasm_gpu_unproven, bz_session *s, uint32_t rows, uint32_t n_
 
 /* ---- the self-test ---- */
 
-/* A kernel does not compile here. Returns 1 when the plain one takes its place, 0 when there is
- * none. */
 EXPORT(int32_t, bz_wasm_gpu_demote, bz_engine *e, uint32_t kernel)
 {
     return recorder_demote(&gpu_ops_of_engine(e)->rec, kernel);
 }
 
-/* Test the kernels that no earlier test has run. */
 EXPORT(struct selftest *, bz_wasm_gpu_selftest_open, bz_engine *e)
 {
     struct selftest *t = selftest_open(&e->backend, &e->model.rope_global, &wasm_err);
@@ -370,27 +314,21 @@ EXPORT(void, bz_wasm_gpu_selftest_close, struct selftest *t)
     selftest_close(t);
 }
 
-/* A piece of the work until it can be recorded: 1 while there is more, -1 on failure. */
 EXPORT(int32_t, bz_wasm_gpu_selftest_prepare, struct selftest *t)
 {
     bool more;
     return wasm_failed(selftest_prepare(t, &more, &wasm_err)) ? -1 : more;
 }
 
-/* Record the program of the self-test, to be submitted before anything else; 0 when there is none.
- * The result is what to read afterwards: buffer and bytes. -1 on failure. */
 EXPORT(int32_t, bz_wasm_gpu_selftest_record, struct selftest *t)
 {
-    static uint32_t results[2];
+    static struct host_range results;
     if (wasm_failed(selftest_record(t, &wasm_err))) return -1;
-    results[0] = selftest_results(t, &results[1]);
-    wasm_show(results, sizeof results);
+    results.buffer = selftest_results(t, &results.n_bytes);
+    wasm_show(&results, sizeof results);
     return (int32_t)selftest_program(t);
 }
 
-/* Judge the results of the self-test. Returns how many kernels were demoted. The result is a list
- * of what is known now: [{"kernel", "ok", "tested", "plain", "nmse"}]. "kernel" is its number;
- * "nmse" is null where it is NaN. */
 EXPORT(int32_t, bz_wasm_gpu_selftest_judge, struct selftest *t, const uint8_t *bytes)
 {
     uint32_t demoted = selftest_judge(t, bytes);

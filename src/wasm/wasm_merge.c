@@ -52,7 +52,6 @@ EXPORT(void, bz_wasm_merge_close, struct merging *m)
     mem_free(m);
 }
 
-/* What wasm_open_file takes, and {"adapter": what wasm_open_adapter takes, "scale"}. */
 EXPORT(struct merging *, bz_wasm_merge_open, const char *text, uint32_t n)
 {
     struct arena arena = { 0 };
@@ -67,7 +66,6 @@ EXPORT(struct merging *, bz_wasm_merge_open, const char *text, uint32_t n)
     return NULL;
 }
 
-/* Bytes that the new file will have. */
 EXPORT(double, bz_wasm_merge_bytes, const struct merging *m)
 {
     return (double)gguf_writer_size(m->writer);
@@ -78,14 +76,9 @@ EXPORT(uint32_t, bz_wasm_merge_changed, const struct merging *m)
     return (uint32_t)merge_n_changed(m->merge);
 }
 
-/* 1 when bytes of the model are needed: the result says which. They are given in the same order,
- * and several windows may be asked for ahead. */
 EXPORT(int32_t, bz_wasm_merge_next, struct merging *m)
 {
-    static struct {
-        uint32_t source, n_bytes;
-        double offset;
-    } window;
+    static struct host_window window;
     struct merge_window next;
     if (!merge_next(m->merge, &next)) return 0;
     window.source = (uint32_t)(uintptr_t)next.src->ctx;
@@ -95,14 +88,12 @@ EXPORT(int32_t, bz_wasm_merge_next, struct merging *m)
     return 1;
 }
 
-/* The bytes of a window; the result is how the new file goes on. A failure is told by the end. */
 EXPORT(int32_t, bz_wasm_merge_give, struct merging *m, const void *bytes)
 {
     merge_give(m->merge, bytes);
     return show_out(m);
 }
 
-/* After the last window; the result is the rest of the new file. */
 EXPORT(int32_t, bz_wasm_merge_end, struct merging *m)
 {
     struct gguf_writer *w = m->writer;

@@ -31,7 +31,6 @@ EXPORT(void, bz_wasm_session_close, bz_session *s)
     bz_session_close(s);
 }
 
-/* Memory that such a session would take. */
 EXPORT(double, bz_wasm_session_bytes, const bz_engine *e, uint32_t n_context, uint32_t n_batch,
        uint32_t f16)
 {
@@ -45,8 +44,7 @@ static bool show_logits(void *ctx, uint32_t position, const float *logits)
     return host_logits(position, logits) != 0;
 }
 
-/* The logits of the last n_logits tokens go to the host where `show`. */
-EXPORT(int32_t, bz_wasm_session_feed, bz_session *s, const int32_t *ids, uint32_t n,
+EXPORT(int32_t, bz_wasm_session_read, bz_session *s, const int32_t *ids, uint32_t n,
        uint32_t n_logits, uint32_t show)
 {
     return wasm_failed(
@@ -60,21 +58,18 @@ EXPORT(int32_t, bz_wasm_session_set, bz_session *s, const int32_t *ids, uint32_t
     return wasm_failed(bz_session_set(s, ids, n, &wasm_err)) ? -1 : 0;
 }
 
-/* The first half of a set: how many tokens were kept, or -1; the others are fed next. */
 EXPORT(int32_t, bz_wasm_session_keep, bz_session *s, const int32_t *ids, uint32_t n)
 {
     uint32_t kept = 0;
     return wasm_failed(session_keep(s, ids, n, &kept, &wasm_err)) ? -1 : (int32_t)kept;
 }
 
-/* How many tokens remain, or -1. */
 EXPORT(int32_t, bz_wasm_session_truncate, bz_session *s, uint32_t n)
 {
     uint32_t kept = 0;
     return wasm_failed(bz_session_truncate(s, n, &kept, &wasm_err)) ? -1 : (int32_t)kept;
 }
 
-/* The result is the tokens so far as i32; it stays the session's. */
 EXPORT(void, bz_wasm_session_tokens, const bz_session *s)
 {
     size_t n;
@@ -82,25 +77,21 @@ EXPORT(void, bz_wasm_session_tokens, const bz_session *s)
     wasm_show(tokens, n * sizeof *tokens);
 }
 
-/* Bytes of its keys and values. */
 EXPORT(double, bz_wasm_session_cache_bytes, const bz_session *s)
 {
     return (double)kv_bytes(&s->engine->model.config, s->kv.n_ctx, s->n_batch, s->kv.half);
 }
 
-/* Tokens at most. */
 EXPORT(uint32_t, bz_wasm_session_context, const bz_session *s)
 {
     return s->kv.n_ctx;
 }
 
-/* How many tokens there are. */
 EXPORT(uint32_t, bz_wasm_session_length, const bz_session *s)
 {
     return s->kv.n_past;
 }
 
-/* n_vocab floats of the last token fed, or NULL. */
 EXPORT(const float *, bz_wasm_session_logits, const bz_session *s)
 {
     return bz_session_logits(s);
@@ -115,7 +106,6 @@ EXPORT(int32_t, bz_wasm_session_save, bz_session *s)
     return 0;
 }
 
-/* A snapshot of n bytes that the host can read as source number `source`. */
 EXPORT(int32_t, bz_wasm_session_restore, bz_session *s, uint32_t source, double n)
 {
     struct source snap;
@@ -220,9 +210,6 @@ EXPORT(void, bz_wasm_generation_close, struct wasm_generation *w)
     mem_free(w);
 }
 
-/* The tokens that a grammar allows from the next draw on: bit i % 32 of word i / 32 is set where
- * token i may be drawn. n = ceil(n_vocab / 32) words, or 0: all tokens again. For tokens drawn on
- * the CPU. */
 EXPORT(int32_t, bz_wasm_generation_mask, struct wasm_generation *w, const uint32_t *words,
        uint32_t n)
 {
@@ -236,9 +223,6 @@ EXPORT(int32_t, bz_wasm_generation_mask, struct wasm_generation *w, const uint32
     return 0;
 }
 
-/* Begin a text. Options: the sampling fields of bz_wasm_engine_info, "bias", "n_max", "stop":
- * [...], "ignore_end", "specials"; absent ones have the model's defaults. The session must outlive
- * it. */
 EXPORT(struct wasm_generation *, bz_wasm_generation_open, bz_session *s, const char *text,
        uint32_t n)
 {
@@ -256,42 +240,32 @@ EXPORT(struct wasm_generation *, bz_wasm_generation_open, bz_session *s, const c
     return NULL;
 }
 
-/* Draw one token. Returns 0 when there may be more, 1 when that was the end (or there was no room
- * for a token: the count stays), -1 on failure. The result is the piece of text that became
- * certain, perhaps empty. */
-EXPORT(int32_t, bz_wasm_generation_step, struct wasm_generation *w)
+EXPORT(int32_t, bz_wasm_generation_next, struct wasm_generation *w)
 {
     if (w->g.done) return 1;
-    if (wasm_failed(generation_step(&w->g, w->session, &wasm_err))) return -1;
+    if (wasm_failed(generation_next(&w->g, w->session, &wasm_err))) return -1;
     wasm_show(w->g.ready.data, w->g.ready.n);
     return w->g.done ? 1 : 0;
 }
 
-/* May another token be drawn? For a backend that draws tokens itself. Returns what
- * bz_wasm_generation_step would, but draws no token. */
-EXPORT(int32_t, bz_wasm_generation_room, struct wasm_generation *w)
+EXPORT(int32_t, bz_wasm_generation_has_room, struct wasm_generation *w)
 {
-    generation_goes_on(&w->g, w->session);
-    wasm_show(w->g.ready.data, w->g.ready.n);
-    return w->g.done ? 1 : 0;
+    return generation_has_room(&w->g, w->session);
 }
 
-/* This token was drawn, and the session has it; returns and results as for a step. */
-EXPORT(int32_t, bz_wasm_generation_take, struct wasm_generation *w, int32_t id)
+EXPORT(int32_t, bz_wasm_generation_advance, struct wasm_generation *w, int32_t id)
 {
     w->g.ready.n = 0;
-    if (wasm_failed(generation_take(&w->g, w->session, id, &wasm_err))) return -1;
+    if (wasm_failed(generation_advance(&w->g, w->session, id, &wasm_err))) return -1;
     wasm_show(w->g.ready.data, w->g.ready.n);
     return w->g.done ? 1 : 0;
 }
 
-/* enum bz_stop, once the end was reached. */
 EXPORT(uint32_t, bz_wasm_generation_stop, const struct wasm_generation *w)
 {
     return (uint32_t)w->g.result.stop;
 }
 
-/* Where the new tokens begin among the session's, and how many they are so far. */
 EXPORT(uint32_t, bz_wasm_generation_first, const struct wasm_generation *w)
 {
     return (uint32_t)w->g.result.first;
@@ -302,7 +276,6 @@ EXPORT(uint32_t, bz_wasm_generation_count, const struct wasm_generation *w)
     return (uint32_t)w->g.result.n;
 }
 
-/* One draw without a generation: a token id, or -1. Options as above. */
 EXPORT(int32_t, bz_wasm_session_sample, bz_session *s, const char *text, uint32_t n)
 {
     struct arena arena = { 0 };

@@ -11,8 +11,6 @@ static void put_member(struct buf *b, const char *name, const char *value)
     json_put_string(b, str_of(value));
 }
 
-/* The result is {"host", "namespace", "model", "tag", "short"}: four path components below
- * manifests/, safe to join, and the name as people write it. */
 EXPORT(int32_t, bz_wasm_store_name, const char *text, uint32_t n)
 {
     struct ollama_name name;
@@ -29,8 +27,6 @@ EXPORT(int32_t, bz_wasm_store_name, const char *text, uint32_t n)
     return wasm_give_text(&b);
 }
 
-/* The result is [{"kind": "model", "digest": "<64 hex>", "size": 123}, ...]; blobs lie in
- * blobs/sha256-<digest>. */
 EXPORT(int32_t, bz_wasm_store_manifest, const char *text, uint32_t n)
 {
     static const char *const kinds[] = {
@@ -58,7 +54,6 @@ EXPORT(int32_t, bz_wasm_store_manifest, const char *text, uint32_t n)
     return wasm_failed(st) ? -1 : wasm_give_text(&b);
 }
 
-/* A digest in the making; bz_wasm_sha256_end hands over its 64 hex digits and frees it. */
 EXPORT(struct sha256 *, bz_wasm_sha256_open, void)
 {
     struct sha256 *s = mem_alloc(1, sizeof *s);

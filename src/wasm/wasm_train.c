@@ -10,7 +10,6 @@
 
 /* ---- data ---- */
 
-/* JSON lines; `held`: how sentences call it. */
 EXPORT(struct dataset *, bz_wasm_data_open, const bz_engine *e, const char *text, uint32_t n,
        uint32_t n_max, uint32_t held)
 {
@@ -34,7 +33,6 @@ EXPORT(void, bz_wasm_data_close, struct dataset *d)
     mem_free(d);
 }
 
-/* {"examples", "tokens", "learned", "longest"} */
 EXPORT(int32_t, bz_wasm_data_about, const struct dataset *d)
 {
     struct buf b = { 0 };
@@ -44,8 +42,6 @@ EXPORT(int32_t, bz_wasm_data_about, const struct dataset *d)
     return wasm_give_text(&b);
 }
 
-/* The result is i32: the example's line, then each token's id and whether it is learned. -1: no
- * such example. */
 EXPORT(int32_t, bz_wasm_data_example, const struct dataset *d, uint32_t i)
 {
     if (i >= d->n)
@@ -99,7 +95,9 @@ static enum bz_status read_targets(struct wishes *w, const struct json *list, st
 static enum bz_status read_wishes(struct wishes *w, const struct json *j, struct arena *arena)
 {
     struct train_options *o = &w->options;
-    *w = (struct wishes) { .options = train_defaults(), .accumulate = 1, .n_sequence = 512 };
+    *w = (struct wishes) { .options = train_defaults(),
+                           .accumulate = 1,
+                           .n_sequence = TRAIN_SEQUENCE };
     struct str schedule = json_get_str(j, "schedule");
     o->n_warmup = UINT32_MAX;
     json_u32(j, "rank", &o->adapter.rank);
@@ -135,7 +133,6 @@ static uint64_t count_bytes(bz_engine *e, uint32_t n_max, const struct train_opt
     return n + gpu_train_bytes(&e->backend, &e->model, n_max, o);
 }
 
-/* Bytes beyond the model, for sequences of n_max tokens; -1: it failed. */
 EXPORT(double, bz_wasm_train_bytes, bz_engine *e, const char *text, uint32_t n, uint32_t n_max)
 {
     struct arena arena = { 0 };
@@ -187,7 +184,6 @@ EXPORT(void, bz_wasm_train_close, struct training *t)
     mem_free(t);
 }
 
-/* Takes over the data and, where not NULL, what is held back, in every case. */
 EXPORT(struct training *, bz_wasm_train_open, bz_engine *e, struct dataset *data,
        struct dataset *held, const char *text, uint32_t n)
 {
@@ -213,7 +209,6 @@ EXPORT(struct training *, bz_wasm_train_open, bz_engine *e, struct dataset *data
     return NULL;
 }
 
-/* {"step", "steps", "passes", "examples", "sequences", "tokens", "learned", "held", "bytes"} */
 EXPORT(int32_t, bz_wasm_train_about, struct training *t)
 {
     struct trainer *r = &t->trainer;
@@ -254,7 +249,6 @@ EXPORT(int32_t, bz_wasm_train_finish, struct training *t)
     return wasm_failed(trainer_finish(&t->trainer, &r, &wasm_err)) ? -1 : wasm_give_report(&r);
 }
 
-/* The sum of the losses of what is held back, number i; negative when it failed. */
 EXPORT(double, bz_wasm_train_held, struct training *t, uint32_t i)
 {
     double sum = 0;
@@ -264,7 +258,6 @@ EXPORT(double, bz_wasm_train_held, struct training *t, uint32_t i)
     return wasm_failed(st) ? -1 : sum;
 }
 
-/* How strongly the model feels the adapter: 1 to learn, 0 for the model without it. */
 EXPORT(void, bz_wasm_train_scale, struct training *t, float scale)
 {
     trainee_set_scale(&t->trainer.trainee, scale);
@@ -284,8 +277,7 @@ EXPORT(int32_t, bz_wasm_train_load, struct training *t, const char *checkpoint, 
                                                                                              : 0;
 }
 
-/* The adapter as the bytes of a file (enum wasm_adapter_file). */
-EXPORT(int32_t, bz_wasm_train_file, struct training *t, uint32_t which, const char *base,
+EXPORT(int32_t, bz_wasm_train_file, struct training *t, enum adapter_file which, const char *base,
        uint32_t n)
 {
     struct adapter a = { 0 };

@@ -11,9 +11,7 @@
 #include "gpu/ops_gpu.h"
 #include "wasm/wasm_train.h"
 
-/* The program of a piece (enum gpu_train_part). i: the pass of the step, or which of the examples
- * held back. 0: it failed. */
-EXPORT(uint32_t, bz_wasm_train_gpu_part, struct training *t, uint32_t part, uint32_t i)
+EXPORT(uint32_t, bz_wasm_train_gpu_part, struct training *t, enum gpu_train_part part, uint32_t i)
 {
     struct trainer *r = &t->trainer;
     struct run run = { .be = r->be };
@@ -30,19 +28,16 @@ EXPORT(uint32_t, bz_wasm_train_gpu_part, struct training *t, uint32_t part, uint
     if (wasm_failed(st)) return 0;
     if (rows)
         gpu_write_step(r->be, 0, rows, part == TRAIN_GRADIENTS ? trainer_dropout_key(r, i) : 0);
-    gpu_program made =
-        gpu_train_program(&t->programs, r, (enum gpu_train_part)part, rows, &wasm_err);
+    gpu_program made = gpu_train_program(&t->programs, r, part, rows, &wasm_err);
     if (!made) wasm_failed(BZ_ERR_MEMORY);
     return made;
 }
 
-/* Where the sums of a step are: N_CONTROL f32. */
-EXPORT(uint32_t, bz_wasm_train_gpu_control, const struct training *t)
+EXPORT(gpu_buffer, bz_wasm_train_gpu_control, const struct training *t)
 {
     return gpu_of(&t->trainer.control);
 }
 
-/* The report of a step whose control holds these N_CONTROL numbers. */
 EXPORT(int32_t, bz_wasm_train_gpu_end, struct training *t, const float *control)
 {
     struct train_report r;
@@ -55,13 +50,10 @@ EXPORT(int32_t, bz_wasm_train_gpu_end, struct training *t, const float *control)
 static void list_one(void *ctx, struct tensor *x)
 {
     const uint32_t number = sizeof(float);
-    uint32_t place[3] = { gpu_of(x), x->first * number, x->rows * x->cols * number };
-    buf_put(ctx, place, sizeof place);
+    struct host_range place = { gpu_of(x), x->first * number, x->rows * x->cols * number };
+    buf_put(ctx, &place, sizeof place);
 }
 
-/* Room for all numbers, one tensor after the other. The result says where they are on the device:
- * of each buffer, offset and bytes, as u32. While the room exists, checkpoints and files are made
- * of what the host has put into it. */
 EXPORT(float *, bz_wasm_train_gpu_mirror, struct training *t)
 {
     struct buf list = { 0 };

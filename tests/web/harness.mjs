@@ -11,6 +11,7 @@
 import './software_adapter.mjs';
 import { readFileSync } from 'node:fs';
 import { Core, Gpu, loadWasm, openDevice } from '../../web/engine/dist/core.js';
+import { GPU_CONSTANT_BYTES, GPU_STEP, USAGE } from '../../web/engine/dist/engine/boundary.js';
 
 /** Every variant of a kernel: name -> number. */
 export const numbers =
@@ -71,16 +72,16 @@ export class Harness {
   }
 
   #pipeline(number, kernel, constants) {
-    const words = new ArrayBuffer(8 * Object.keys(constants).length);
+    const words = new ArrayBuffer(GPU_CONSTANT_BYTES * Object.keys(constants).length);
     const view = new DataView(words);
     Object.entries(constants).forEach(([name, value], i) => {
       const index = kernel.overrides.indexOf(name);
       if (index < 0) throw new Error(`kernel ${kernel.name} has no override ${name}`);
-      view.setUint32(8 * i, index, true);
-      view.setFloat32(8 * i + 4, value, true);
+      view.setUint32(GPU_CONSTANT_BYTES * i, index, true);
+      view.setFloat32(GPU_CONSTANT_BYTES * i + 4, value, true);
     });
     return this.#with(new Uint8Array(words), (p) =>
-      this.gpu.imports.pipeline_new(number, p, words.byteLength / 8));
+      this.gpu.imports.pipeline_new(number, p, words.byteLength / GPU_CONSTANT_BYTES));
   }
 
   /** groups: a number of workgroups (spread over x and y as the engine does), or [x, y, z]. */
@@ -92,19 +93,19 @@ export class Harness {
     const [x, y, z] = Array.isArray(groups)
       ? groups
       : groups <= max ? [groups, 1, 1] : [max, Math.ceil(groups / max), 1];
-    const made = [this.#upload(this.#params(kernel, params), 2)];
+    const made = [this.#upload(this.#params(kernel, params), USAGE.uniform)];
     if (kernel.bindings.startsWith('uu')) {
-      const { pos = 0, rows = 1, token = 0, draw = 0, seed_lo = 0, seed_hi = 0 } = step;
-      const words = new Uint32Array(16);
-      words.set([pos, rows, token, draw, seed_lo, seed_hi]);
-      made.push(this.#upload(words, 2));
+      const words = new Uint32Array(GPU_STEP.sizeof / 4);
+      for (const [field, value] of Object.entries({ rows: 1, ...step }))
+        words[GPU_STEP[field] / 4] = value;
+      made.push(this.#upload(words, USAGE.uniform));
     }
     for (const b of storage) {
       if (!buffers[b]) throw new Error(`kernel ${name}: buffer ${b} is missing`);
-      made.push(this.#upload(buffers[b], 1));
+      made.push(this.#upload(buffers[b], USAGE.storage));
     }
     const pipeline = this.#pipeline(number, kernel, constants);
-    const bindings = Uint32Array.from(made.flatMap((b) => [b, 0, 0]));
+    const bindings = Uint32Array.from(made.flatMap((b) => [b, 0, 0])); // whole buffers
     const group = this.#with(new Uint8Array(bindings.buffer), (p) =>
       imports.group_new(pipeline, p, made.length));
     imports.program_begin();

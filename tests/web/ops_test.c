@@ -11,6 +11,11 @@
 #include "ops_cases/backward.h"
 #include "wasm/wasm.h"
 
+/* A function of this module alone, which boundary.def does not have. */
+#define TEST_EXPORT(type, name, ...)                                                               \
+    type name(__VA_ARGS__);                                                                        \
+    EXPORT(type, name, __VA_ARGS__)
+
 /* f32 sums and the device's exp, tanh and sine here, double there. */
 #define GPU_NMSE 1e-9
 /* Halves as operands of matrix products: each is off by 2^-12 at most. */
@@ -34,7 +39,7 @@ static uint32_t n_results;
 static struct recorded program;
 static uint32_t n_dispatches;
 
-EXPORT(int32_t, ops_test_open, void)
+TEST_EXPORT(int32_t, ops_test_open, void)
 {
     if (wasm_failed(cpu_open(&reference, false, 1, &wasm_err))) return -1;
     reference.optional = &cpu_optional;
@@ -42,7 +47,7 @@ EXPORT(int32_t, ops_test_open, void)
 }
 
 /* Open one more GPU backend: its number. */
-EXPORT(int32_t, ops_test_add, uint32_t tier)
+TEST_EXPORT(int32_t, ops_test_add, uint32_t tier)
 {
     CHECK(n_gpus < MAX_BACKENDS);
     struct backend *gpu = &gpus[n_gpus];
@@ -50,12 +55,12 @@ EXPORT(int32_t, ops_test_add, uint32_t tier)
     return (int32_t)n_gpus++;
 }
 
-EXPORT(void, ops_test_remove, uint32_t number)
+TEST_EXPORT(void, ops_test_remove, uint32_t number)
 {
     gpus[number].close(&gpus[number]);
 }
 
-EXPORT(void, ops_test_close, void)
+TEST_EXPORT(void, ops_test_close, void)
 {
     reference.close(&reference);
 }
@@ -154,7 +159,7 @@ static struct nth_case find_case(size_t i)
 
 /* The name of case i's op is the result text; it is empty when the case is not for GPUs. Returns 0
  * past the last case, 2 when the case's row is for every format, else 1. */
-EXPORT(int32_t, ops_test_op, uint32_t i)
+TEST_EXPORT(int32_t, ops_test_op, uint32_t i)
 {
     struct nth_case n = find_case(i);
     if (!n.op) return 0;
@@ -163,7 +168,7 @@ EXPORT(int32_t, ops_test_op, uint32_t i)
 }
 
 /* The reference's results of case i. ops_test_end must follow. */
-EXPORT(void, ops_test_begin, uint32_t i)
+TEST_EXPORT(void, ops_test_begin, uint32_t i)
 {
     now = find_case(i);
     bench_open(&want, &reference, true, now.c.seed);
@@ -172,7 +177,7 @@ EXPORT(void, ops_test_begin, uint32_t i)
 
 /* Record the case that has begun, i, on a GPU backend. The result text says what the case is and
  * where its results go. Returns -1 when it could not be recorded. ops_test_recorded must follow. */
-EXPORT(int32_t, ops_test_record, uint32_t i, uint32_t number)
+TEST_EXPORT(int32_t, ops_test_record, uint32_t i, uint32_t number)
 {
     const struct backend *gpu = &gpus[number];
     struct gpu_ops *g = gpu->ctx;
@@ -200,7 +205,7 @@ EXPORT(int32_t, ops_test_record, uint32_t i, uint32_t number)
 }
 
 /* How far the results that the host has brought are off. */
-EXPORT(double, ops_test_nmse, void)
+TEST_EXPORT(double, ops_test_nmse, void)
 {
     for (uint32_t i = 0; i < n_results; i++)
         if (results[i].is_int) bench_ints(got.got + results[i].at, results[i].n);
@@ -215,20 +220,20 @@ EXPORT(double, ops_test_nmse, void)
     return worst;
 }
 
-EXPORT(void, ops_test_recorded, void)
+TEST_EXPORT(void, ops_test_recorded, void)
 {
     recorded_free(&program);
     free_placed();
     bench_close(&got);
 }
 
-EXPORT(void, ops_test_end, void)
+TEST_EXPORT(void, ops_test_end, void)
 {
     bench_close(&want);
 }
 
 /* Checks inside the cases that failed. */
-EXPORT(int32_t, ops_test_failed, void)
+TEST_EXPORT(int32_t, ops_test_failed, void)
 {
     return check_failed;
 }

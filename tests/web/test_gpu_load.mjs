@@ -10,6 +10,7 @@ import { join } from 'node:path';
 import {
   Core, Gpu, GpuEngine, GpuModel, estimate, fileSource, loadWasm, memorySource, openDevice,
 } from '../../web/engine/dist/core.js';
+import { RESERVE } from '../../web/engine/dist/engine/boundary.js';
 import { done, equal, ok, rejects, same, test } from './check.mjs';
 import { patch } from './patch.mjs';
 import './software_adapter.mjs';
@@ -640,7 +641,7 @@ test('where there is room for a long text, the pipelines of a short one are aske
   });
   const session = engine.session(4096, 16), x = core.exports;
   const free = (program) => x.bz_wasm_gpu_program_free(core.check(program));
-  ok(x.bz_wasm_gpu_reserve(session.ptr, 3) >= 0);
+  ok(x.bz_wasm_gpu_reserve(session.ptr, RESERVE.all) >= 0);
   const asked = gpu.pipelinesAsked;
   ok(asked > 0);
   free(x.bz_wasm_gpu_record(session.ptr, 12, 1, 12)); // the first prompt
@@ -658,41 +659,41 @@ test('a load asks for what the first prompt needs, then for what its tokens do, 
   });
   const session = engine.session(4096, 64), x = core.exports;
   const free = (program) => x.bz_wasm_gpu_program_free(core.check(program));
-  const bytes = x.bz_wasm_gpu_reserve(session.ptr, 0), before = gpu.bytes;
-  equal(x.bz_wasm_gpu_reserve(session.ptr, 1), bytes);
+  const bytes = x.bz_wasm_gpu_reserve(session.ptr, RESERVE.bytes), before = gpu.bytes;
+  equal(x.bz_wasm_gpu_reserve(session.ptr, RESERVE.first), bytes);
   equal(gpu.bytes, before, 'what is asked for takes no more');
   const first = gpu.pipelinesAsked;
   for (const rows of [8, 20, 32]) free(x.bz_wasm_gpu_record(session.ptr, rows, 1, rows));
   const draw = core.with('{"temperature":1}', (p, n) =>
-    core.check(x.bz_wasm_gpu_draw_open(session.ptr, p, n)));
+    core.check(x.bz_wasm_gpu_draw_open(session.ptr, p, n, 0, 0)));
   free(x.bz_wasm_gpu_record_draw(session.ptr, draw));
   x.bz_wasm_gpu_draw_close(draw);
   equal(gpu.pipelinesAsked, first, 'a text begins with what was asked for');
   const unproven = (rows, logits, horizon) =>
-    x.bz_wasm_gpu_unproven(session.ptr, rows, logits, horizon, 1, 3);
+    x.bz_wasm_gpu_unproven(session.ptr, rows, logits, horizon, RESERVE.first, RESERVE.all);
   same(
     [unproven(8, 1, 20), unproven(1, 1, 4096), unproven(8, 8, 8), unproven(3, 1, 3)],
-    [1, 3, 1, 3],
+    [RESERVE.first, RESERVE.all, RESERVE.first, RESERVE.all],
     'nothing was tested here',
   );
   equal(gpu.pipelinesAsked, first, 'to look asks for nothing');
-  x.bz_wasm_gpu_ask_noted(engine.ptr, 2);
+  x.bz_wasm_gpu_ask_noted(engine.ptr, RESERVE.steps);
   const steps = gpu.pipelinesAsked;
   ok(steps > first, `${first} of ${steps}`);
-  equal(unproven(1, 1, 128), 2);
+  equal(unproven(1, 1, 128), RESERVE.steps);
   for (const [rows, horizon] of [[8, 40], [20, 128], [32, 100], [1, 33], [1, 128]])
     free(x.bz_wasm_gpu_record(session.ptr, rows, 1, horizon));
   equal(gpu.pipelinesAsked, steps, 'a text goes on with what was asked for then');
-  x.bz_wasm_gpu_ask_noted(engine.ptr, 3);
+  x.bz_wasm_gpu_ask_noted(engine.ptr, RESERVE.all);
   const all = gpu.pipelinesAsked;
   ok(all > steps, `${steps} of ${all}`);
   for (const [rows, logits, horizon] of [
     [64, 0, 4096], [8, 8, 4096], [3, 1, 20], [6, 1, 4000], [1, 1, 4096],
   ])
     free(x.bz_wasm_gpu_record(session.ptr, rows, logits, horizon));
-  x.bz_wasm_gpu_reserve(session.ptr, 3);
+  x.bz_wasm_gpu_reserve(session.ptr, RESERVE.all);
   equal(gpu.pipelinesAsked, all, 'no step needs a pipeline that was not there');
-  x.bz_wasm_gpu_ask_noted(engine.ptr, 4);
+  x.bz_wasm_gpu_ask_noted(engine.ptr, RESERVE.rest);
   const rest = gpu.pipelinesAsked;
   for (let rows = 1; rows <= 64; rows++)
     for (let horizon = 128; horizon <= 4096; horizon *= 2)

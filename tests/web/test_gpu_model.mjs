@@ -12,6 +12,7 @@ import { mkdirSync, readFileSync, rmSync } from 'node:fs';
 import {
   Core, CpuEngine, Gpu, GpuEngine, fileSource, loadWasm, openDevice,
 } from '../../web/engine/dist/core.js';
+import { GPU_STEP } from '../../web/engine/dist/engine/boundary.js';
 import { done, equal, ok, same, test } from './check.mjs';
 import './software_adapter.mjs';
 
@@ -149,11 +150,11 @@ for (const [name, plain] of [['e2b', false], ['kv', true], ['moe', true]]) {
       for (const mask of masks) {
         host.with(bytes(mask), (p) =>
           host.checkNumber(host.exports.bz_wasm_generation_mask(text, p, mask.length)));
-        host.checkNumber(host.exports.bz_wasm_generation_step(text));
+        host.checkNumber(host.exports.bz_wasm_generation_next(text));
       }
       const want = [...talk.tokens.subarray(N)];
 
-      const { core } = engine, x = core.exports, got = [], step = new Uint32Array(16);
+      const { core } = engine, x = core.exports, got = [], token = new Int32Array(1);
       session.truncate(0);
       await session.read(ids);
       const draw = core.with(
@@ -171,12 +172,12 @@ for (const [name, plain] of [['e2b', false], ['kv', true], ['moe', true]]) {
           program.number,
           {
             buffer: x.bz_wasm_gpu_step_buffer(session.ptr),
-            offset: 0,
-            into: new Uint8Array(step.buffer),
+            offset: GPU_STEP.token,
+            into: new Uint8Array(token.buffer),
           },
         ]);
-        got.push(step[2]);
-        await session.read(Int32Array.of(step[2]));
+        got.push(token[0]);
+        await session.read(token.slice());
       }
       session.forget(program);
       x.bz_wasm_gpu_draw_close(draw);

@@ -1,8 +1,9 @@
 // core - the layers below the public interface: the module, its devices, and engines on each
 // backend.
 export {
-  openDevice, profiles, type Device, type DeviceOptions, type Limits, type ProfileName, type Tier,
+  openDevice, profiles, type Device, type DeviceOptions, type ProfileName, type Tier,
 } from './gpu/adapter.js';
+export type { Limits } from './engine/boundary.js';
 export { Gpu } from './gpu/gpu.js';
 export {
   BezelError, Core, loadTrainingKernels, loadWasm, type ErrorKind, type KernelInfo, type LogitsFn,
@@ -22,8 +23,9 @@ export { OpfsStore } from './store/opfs_store.js';
 export {
   CpuEngine, CpuSession, inspect, render, type Generated, type GenerateOptions,
   type InspectOptions, type StoreTexts, type Info, type OpenOptions, type RenderOptions,
-  type Sampling, type Stop,
+  type Sampling,
 } from './engine/cpu_engine.js';
+export type { Stop } from './engine/boundary.js';
 export { GpuEngine, type GpuOpenOptions } from './gpu/gpu_engine.js';
 export { Merge, type MergeAdapter } from './train/merge.js';
 export {

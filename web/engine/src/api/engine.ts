@@ -2,6 +2,7 @@
 // browser runs in a worker and in Node and Deno in this very thread.
 
 import { startWorker } from '../beside.js';
+import { TRAIN_SEQUENCE } from '../engine/boundary.js';
 import type { BenchOptions, BenchProgress, BenchResult } from '../engine/bench.js';
 import { readChat, readCompletion } from './completions_request.js';
 import type {
@@ -468,7 +469,7 @@ export class Engine implements Trainer {
 
   /** What would be learned, token by token. Bad data is a FormatError that names the line. */
   async trainPreview(
-    data: TrainData, { max = 20, sequence = 512, signal }: PreviewOptions = {},
+    data: TrainData, { max = 20, sequence = TRAIN_SEQUENCE, signal }: PreviewOptions = {},
   ): Promise<TrainPreview> {
     return this.host.link.call(
       'trainPreview', { data: await readData(data), sequence, max }, { signal },

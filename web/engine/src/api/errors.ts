@@ -5,9 +5,10 @@
 // DeviceError` is the same question as `e.kind === 'device'`. A cancelled call fails with its
 // signal's reason, by default a DOMException 'AbortError'.
 
+import type { Status } from '../engine/boundary.js';
+
 /** The code of a failure. */
-export type ErrorKind = 'argument' | 'memory' | 'io' | 'format' | 'unsupported' | 'not-found'
-  | 'limit' | 'cancelled' | 'device';
+export type ErrorKind = Exclude<Status, 'ok'> | 'device';
 
 const names: Record<ErrorKind, string> = {
   argument: 'ArgumentError',

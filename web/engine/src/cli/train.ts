@@ -12,6 +12,7 @@ import type {
 import { readText } from '../load/node_files.js';
 import { sumBy } from '../gpu/profile.js';
 import { openFitting, trainEstimate } from '../train/train_memory.js';
+import { TRAIN_SEQUENCE } from '../engine/boundary.js';
 import { BezelError } from '../engine/wasm.js';
 import { Misuse, OK, type Command, type Given } from './args.js';
 import { kernels } from './bench.js';
@@ -21,7 +22,7 @@ function wishesOf(given: Given): TrainingWishes {
   const number = (name: string, key: keyof TrainingWishes): TrainingWishes =>
     (given.has(name) ? { [key]: given.number(name) } : {});
   const rank = given.number('--rank') ?? 16, share = given.number('--eval-share') ?? 0;
-  const sequence = given.number('--max-tokens') ?? 512;
+  const sequence = given.number('--max-tokens') ?? TRAIN_SEQUENCE;
   if (sequence < 1 || sequence > 1 << 20 || share < 0 || share > 0.5)
     throw new Misuse('--max-tokens is 1 to 1048576, --eval-share 0 to 0.5');
   const targets = given.texts('--target'), schedule = given.text('--schedule');
@@ -247,7 +248,10 @@ export const train: Command = {
     { name: '--decay', arg: 'X', help: 'weight decay; default 0', kind: 'number' },
     { name: '--clip', arg: 'X', help: 'longest gradient; default 1, 0 for none', kind: 'number' },
     { name: '--seed', arg: 'N', help: 'same seed, same adapter', kind: 'whole' },
-    { name: '--max-tokens', arg: 'N', help: 'tokens of a sequence; default 512', kind: 'whole' },
+    {
+      name: '--max-tokens', arg: 'N', help: `tokens of a sequence; default ${TRAIN_SEQUENCE}`,
+      kind: 'whole',
+    },
     {
       name: '--eval',
       arg: 'FILE',

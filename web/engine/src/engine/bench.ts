@@ -3,6 +3,7 @@
 // Everything is timed from outside, through the calls that everybody makes: what a person waits for
 // is in it.
 
+import { BATCH } from '../load/estimate.js';
 import type { Conversation, Memory, Model, StepProfile } from './model.js';
 
 export interface BenchOptions {
@@ -68,8 +69,6 @@ export interface BenchResult {
   /** Where asked for: the time of a token's and of a prompt's dispatches, each alone. */
   profile?: { token: StepProfile; prompt: StepProfile };
 }
-
-const BATCH = 512; // prompt tokens that one step of a GPU takes at most
 
 /** The smallest value that p of all are not above. */
 function percentile(values: readonly number[], p: number): number {

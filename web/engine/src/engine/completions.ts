@@ -11,7 +11,8 @@ import type {
   ChatCompletion, ChatCompletionChunk, ChatDelta, Completion, CompletionLogprobs, FinishReason,
   Logprobs, TokenInfo, ToolCall, TopLogprob,
 } from '../api/completions_types.js';
-import type { ChatTokens, Stop } from './cpu_engine.js';
+import type { Stop } from './boundary.js';
+import type { ChatTokens } from './cpu_engine.js';
 import { BezelError } from '../api/errors.js';
 import { Logprobs as RowLogprobs } from './logprobs.js';
 import type { ConversationOptions, Model, Piece } from './model.js';

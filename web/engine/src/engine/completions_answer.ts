@@ -4,7 +4,7 @@
 // Below it is a conversation of any backend; above it the shapes of completions.ts.
 
 import type { Timings, Usage } from '../api/completions_types.js';
-import type { Stop } from './cpu_engine.js';
+import type { Stop } from './boundary.js';
 import type { Conversation, ConversationOptions, Piece } from './model.js';
 
 /** Where and when an answer is made. */
@@ -44,8 +44,8 @@ export class Answer {
     const { conversation, signal } = this.place;
     this.promptTokens = ids.length;
     try {
-      if (progress) yield* this.readAloud(ids);
-      else this.kept = await this.take(ids);
+      if (progress) yield* this.readTelling(ids);
+      else this.kept = await this.readPrompt(ids);
       const tokens = conversation.generate({ ...options, signal });
       try {
         for (let piece; (piece = await this.draw(tokens));) yield { piece };
@@ -64,12 +64,12 @@ export class Answer {
   /** Only read the prompt: no token is drawn. */
   async *read(ids: Int32Array): AsyncGenerator<never, void, void> {
     this.promptTokens = ids.length;
-    this.kept = await this.take(ids);
+    this.kept = await this.readPrompt(ids);
     this.last = performance.now();
     this.stop = 'length';
   }
 
-  private async take(
+  private async readPrompt(
     ids: Int32Array, onProgress?: (done: number, total: number) => void,
   ): Promise<number> {
     const { conversation, signal } = this.place;
@@ -83,14 +83,14 @@ export class Answer {
     }
   }
 
-  private async *readAloud(ids: Int32Array): AsyncGenerator<Step, void, void> {
+  private async *readTelling(ids: Int32Array): AsyncGenerator<Step, void, void> {
     let news: [done: number, total: number] | undefined, over = false;
     let wake = (): void => {};
     const onProgress = (done: number, total: number): void => {
       news = [done, total];
       wake();
     };
-    const reading = this.take(ids, onProgress).finally(() => {
+    const reading = this.readPrompt(ids, onProgress).finally(() => {
       over = true;
       wake();
     });

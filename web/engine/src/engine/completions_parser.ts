@@ -1,7 +1,8 @@
 // completions_parser - the core's chat parser: the model's text, piece by piece, to content,
 // thoughts and tool calls.
 
-import type { ChatPtr, Core } from './wasm.js';
+import type { ChatPtr } from './boundary.js';
+import type { Core } from './wasm.js';
 
 export interface ChatParserOptions {
   /** Report thoughts; else they are dropped. */

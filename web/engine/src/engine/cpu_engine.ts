@@ -4,9 +4,9 @@
 // (snake_case), so that JSON goes through unchanged.
 
 import {
-  BezelError, type Bytes, type Core, type EnginePtr, type GenerationPtr, type LogitsFn,
-  type SessionPtr,
-} from './wasm.js';
+  STOP, type Bytes, type EnginePtr, type GenerationPtr, type SessionPtr, type Stop,
+} from './boundary.js';
+import { BezelError, type Core, type LogitsFn } from './wasm.js';
 import { memorySource, type Source } from '../load/source.js';
 
 export interface Sampling {
@@ -70,10 +70,6 @@ export interface GenerateOptions extends Partial<Sampling> {
   /** Added to logits; null forbids the token. */
   bias?: readonly (readonly [id: number, add: number | null])[];
 }
-
-/** enum bz_stop, by name. */
-export const stopNames = ['end', 'string', 'length', 'context', 'cancelled'] as const;
-export type Stop = (typeof stopNames)[number];
 
 export interface Generated {
   ids: Int32Array;
@@ -337,12 +333,12 @@ export class CpuSession {
     this.p = 0 as SessionPtr;
   }
 
-  /** Append tokens. The logits of the last nLogits of them go to onLogits, in order. */
+  /** Read tokens. The logits of the last nLogits of them go to onLogits, in order. */
   feed(ids: Int32Array, nLogits = 1, onLogits?: LogitsFn): void {
     const { exports } = this.core;
     this.core.watchLogits(this.engine.info.n_vocab, onLogits, () =>
       this.core.with(ids, (p, n) =>
-        this.core.checkNumber(exports.bz_wasm_session_feed(this.ptr, p, n, nLogits, +!!onLogits))));
+        this.core.checkNumber(exports.bz_wasm_session_read(this.ptr, p, n, nLogits, +!!onLogits))));
   }
 
   /** Make it hold exactly these tokens, keeping the longest common beginning. */
@@ -351,7 +347,7 @@ export class CpuSession {
       this.core.checkNumber(this.core.exports.bz_wasm_session_set(this.ptr, p, n)));
   }
 
-  /** Forget tokens past n; says how many remain: n, or 0 when all must be fed again. */
+  /** Forget tokens past n; says how many remain: n, or 0 when all must be read again. */
   truncate(n: number): number {
     return this.core.checkNumber(this.core.exports.bz_wasm_session_truncate(this.ptr, n));
   }
@@ -404,7 +400,7 @@ export class CpuSession {
     return this.core.exports.bz_wasm_session_cache_bytes(this.ptr);
   }
 
-  /** The first half of `set`: how many of these tokens were kept. The others must be fed, with
+  /** The first half of `set`: how many of these tokens were kept. The others must be read, with
    *  logits of the last. */
   keep(ids: Int32Array): number {
     return this.core.with(ids, (p, n) =>
@@ -422,12 +418,12 @@ export class CpuSession {
     try {
       for (;;) {
         const before = exports.bz_wasm_generation_count(g);
-        const over = this.core.checkNumber(exports.bz_wasm_generation_step(g));
+        const over = this.core.checkNumber(exports.bz_wasm_generation_next(g));
         const text = this.core.resultText(), first = exports.bz_wasm_generation_first(g);
         const count = exports.bz_wasm_generation_count(g);
         if (count > before) yield { id: this.tokenAt(first + before), text };
         if (over)
-          return { first, count, stop: stopNames[exports.bz_wasm_generation_stop(g)] ?? 'end' };
+          return { first, count, stop: STOP[exports.bz_wasm_generation_stop(g)] ?? 'end' };
       }
     } finally {
       exports.bz_wasm_generation_close(g);
@@ -455,7 +451,7 @@ export class CpuSession {
   private tokenAt(position: number): number {
     const { exports } = this.core;
     exports.bz_wasm_session_tokens(this.ptr);
-    const [at = 0] = new Uint32Array(this.core.memory.buffer, exports.bz_wasm_result(), 1);
-    return new Int32Array(this.core.memory.buffer, at + 4 * position, 1)[0] as number;
+    const { buffer, byteOffset } = this.core.resultView();
+    return new Int32Array(buffer, byteOffset + 4 * position, 1)[0] as number;
   }
 }

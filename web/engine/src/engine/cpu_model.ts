@@ -3,10 +3,11 @@
 // The core computes without a break; here it is called in small bites, and between them other work
 // of the thread gets its turn, so that a signal can arrive.
 
+import { DEFAULT_CONTEXT, type Stop } from './boundary.js';
 import {
-  CpuEngine, hold, type ChatTokens, type CpuSession, type Info, type OpenOptions, type Stop,
+  CpuEngine, hold, type ChatTokens, type CpuSession, type Info, type OpenOptions,
 } from './cpu_engine.js';
-import { automaticContext, gigabytes, USUAL, type Estimate } from '../load/estimate.js';
+import { automaticContext, gigabytes, type Estimate } from '../load/estimate.js';
 import { Logprobs } from './logprobs.js';
 import type {
   AdapterOptions, Conversation, ConversationOptions, DeviceReport, Memory, Model, Piece, Preview,
@@ -102,7 +103,7 @@ export class CpuModel implements Model {
    *  many bytes are enough. */
   estimate(available = Infinity): Estimate {
     const { weight_bytes: weights, n_context: most } = this.info;
-    const context = Math.min(this.context || USUAL, most);
+    const context = Math.min(this.context || DEFAULT_CONTEXT, most);
     const bytesAt = (n: number): number =>
       weights + this.engine.sessionBytes(n, this.batch, this.cache);
     let fits = 0, not = most + 1;

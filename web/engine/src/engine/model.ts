@@ -4,7 +4,8 @@
 // server, the command-line tool) sees only this.
 
 import type { Tier } from '../gpu/adapter.js';
-import type { ChatTokens, GenerateOptions, Info, Stop } from './cpu_engine.js';
+import type { Stop } from './boundary.js';
+import type { ChatTokens, GenerateOptions, Info } from './cpu_engine.js';
 import type { DispatchTime, KernelTime } from '../gpu/profile.js';
 import type { Source } from '../load/source.js';
 
@@ -112,7 +113,7 @@ export interface Conversation {
   /** GPU only: append tokens and draw one, to see how many dispatches that is and, where `timed`,
    *  how long each takes alone. Truncate to 0 afterwards. */
   profile?(ids: Int32Array, timed: boolean): Promise<StepProfile>;
-  /** Forget tokens past n; says how many remain: n, or 0 when all must be fed again. */
+  /** Forget tokens past n; says how many remain: n, or 0 when all must be read again. */
   truncate(n: number): number;
   /** A snapshot that fits the same model file and adapters on any backend, and back. */
   save(): Promise<Uint8Array>;

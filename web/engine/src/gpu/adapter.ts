@@ -5,6 +5,7 @@
 // that the device is another one, and no larger, so that every tier, every split and what is chosen
 // for each vendor's devices can be tested on any machine.
 
+import type { AdapterNames, Limits } from '../engine/boundary.js';
 import { nodeFiles } from '../load/node_files.js';
 
 declare global {
@@ -18,34 +19,6 @@ declare global {
   interface GPUComputePipeline {}
   interface GPUCommandEncoder {}
   interface GPUComputePassEncoder {}
-}
-
-/** What kernels may rely on; the fields and their order are struct gpu_limits of src/gpu/gpu.h. */
-export interface Limits {
-  maxBuffer: number;
-  maxBinding: number;
-  maxWorkgroups: number;
-  maxInvocations: number;
-  maxWorkgroupBytes: number;
-  maxStorageBuffers: number;
-  uniformAlign: number;
-  storageAlign: number;
-  subgroupMin: number; // 0: no subgroups
-  subgroupMax: number;
-  hasF16: number; // 0 or 1
-  hasTimestamps: number;
-  hasMatrix: number; // products of 16 x 16 matrices of halves, by subgroups of 32
-  // WGSL's packed_4x8_integer_dot_product is in the language; the hardware may lack it.
-  hasPackedDot: number;
-}
-
-/** What the device is, as WebGPU says: struct gpu_adapter of src/gpu/gpu.h. src/gpu/profile.c
- *  makes its choices by that. */
-export interface AdapterNames {
-  readonly vendor: string; // "nvidia"; "" where the host does not tell
-  readonly architecture: string; // "hopper"
-  // Of src/gpu/profile.c, whose choices are wanted whatever the device is; "": its own.
-  readonly profile: string;
 }
 
 /** Sets of kernels, each with what the next has and more. */

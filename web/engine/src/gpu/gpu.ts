@@ -11,6 +11,10 @@ import { Compiler } from './gpu_compiler.js';
 import { isMade, Program, type Buffer, type Group, type Pipeline } from './gpu_program.js';
 import { GpuQueue, type Items } from './gpu_queue.js';
 import { Table } from './gpu_table.js';
+import {
+  GPU_BINDING, GPU_CONSTANT_BYTES, readGpuConstant, RECORD_SLICE, USAGE, writeAdapterNames,
+  writeLimits, type GpuImports,
+} from '../engine/boundary.js';
 import { nextTurn } from '../engine/turns.js';
 import type { Core } from '../engine/wasm.js';
 
@@ -25,7 +29,9 @@ export const NO_MEMORY = 'out of graphics memory';
 const KEPT = 16; // buffers of parameters that wait until they are needed
 // of one slice: programs of other kinds, or of several buffers, come to it in turn
 const KEPT_GROUPS = 4;
-const SLICE = 256; // bytes of a parameter block: RECORD_SLICE in src/gpu/record.h
+// a struct gpu_binding in words, and where its fields are
+const BINDING = GPU_BINDING.sizeof / 4, BUFFER = GPU_BINDING.buffer / 4;
+const OFFSET = GPU_BINDING.offset / 4, SIZE = GPU_BINDING.size / 4;
 // milliseconds within which a device that gives nothing back says that it is lost
 const LOST_SOON = 1000;
 
@@ -97,29 +103,15 @@ export class Gpu {
   /** Module "gpu" of the wasm's imports. After a fault they do nothing: the core unwinds
    *  undisturbed. */
   readonly imports = {
-    limits: (out: number): void => {
-      // in the struct's order
-      new Uint32Array(this.memory(), out).set(Object.values(this.info.limits));
-    },
-    adapter: (out: number): void => {
-      const { vendor, architecture, profile } = this.info.names;
-      const bytes = new Uint8Array(this.memory(), out, 64).fill(0), encoder = new TextEncoder();
-      const put = (text: string, at: number, room: number): void => {
-        encoder.encodeInto(text, bytes.subarray(at, at + room - 1)); // and a zero
-      };
-      put(vendor, 0, 16);
-      put(architecture, 16, 32);
-      put(profile, 48, 16);
-    },
-    buffer_new: (n: number, usage: number): number => this.newBuffer(n >>> 0, usage),
-    buffer_free: (b: number): void => this.freeBuffer(b),
-    buffer_write: (b: number, offset: number, p: number, n: number): void => {
+    limits: (out) => writeLimits(this.memory(), out, this.info.limits),
+    adapter: (out) => writeAdapterNames(this.memory(), out, this.info.names),
+    buffer_new: (n, usage) => this.newBuffer(n >>> 0, usage),
+    buffer_free: (b) => this.freeBuffer(b),
+    buffer_write: (b, offset, p, n) => {
       if (this.fault) return;
       this.device.queue.writeBuffer(this.buffer(b), offset >>> 0, this.memory(), p >>> 0, n >>> 0);
     },
-    buffer_copy: (
-      from: number, fromOffset: number, to: number, toOffset: number, n: number,
-    ): void => {
+    buffer_copy: (from, fromOffset, to, toOffset, n) => {
       if (this.fault) return;
       const encoder = this.device.createCommandEncoder();
       encoder.copyBufferToBuffer(
@@ -127,40 +119,38 @@ export class Gpu {
       );
       this.device.queue.submit([encoder.finish()]);
     },
-    pipeline_new: (kernel: number, constants: number, n: number): number =>
-      this.newPipeline(kernel, constants, n),
-    group_new: (pipeline: number, bindings: number, n: number): number =>
-      this.newGroup(pipeline, bindings, n),
-    group_free: (g: number): void => void this.groups.remove(g),
-    program_begin: (): void => {
+    pipeline_new: (kernel, constants, n) => this.newPipeline(kernel, constants, n),
+    group_new: (pipeline, bindings, n) => this.newGroup(pipeline, bindings, n),
+    group_free: (g) => void this.groups.remove(g),
+    program_begin: () => {
       this.recording = new Program();
       this.scope = 'due';
     },
-    dispatch: (pipeline: number, group: number, x: number, y: number, z: number): void => {
+    dispatch: (pipeline, group, x, y, z) => {
       if (this.fault) return;
       this.recording.pipelines.push(this.pipelines.get(pipeline));
       this.recording.groups.push(this.groups.get(group));
       this.recording.grid.push(x >>> 0, y >>> 0, z >>> 0);
     },
-    copy: (from: number, fromOffset: number, to: number, toOffset: number, n: number): void => {
+    copy: (from, fromOffset, to, toOffset, n) => {
       if (this.fault) return;
       this.recording.from.push(this.buffer(from));
       this.recording.to.push(this.buffer(to));
       this.recording.ranges.push(fromOffset >>> 0, toOffset >>> 0, n >>> 0);
       if (!this.recording.groups.length) this.recording.first++;
     },
-    program_part: (): void => {
+    program_part: () => {
       if (!this.early || this.fault || !isMade(this.recording)) return;
       this.openScope();
       this.queue.begin(this.recording);
     },
-    program_end: (): number => {
+    program_end: () => {
       if (this.scope === 'open') this.watch('a program');
       this.scope = 'none';
       return this.programs.add(this.recording);
     },
-    program_free: (p: number): void => void this.programs.remove(p),
-  };
+    program_free: (p) => void this.programs.remove(p),
+  } satisfies GpuImports;
 
   // ---- what the host calls ----
 
@@ -461,9 +451,9 @@ export class Gpu {
       return 0;
     }
     let flags = COPY_DST;
-    if (usage & 4) flags |= MAP_READ;
-    if (usage & 1) flags |= STORAGE | COPY_SRC;
-    if (usage & 2) flags |= UNIFORM | COPY_SRC;
+    if (usage & USAGE.readback) flags |= MAP_READ;
+    if (usage & USAGE.storage) flags |= STORAGE | COPY_SRC;
+    if (usage & USAGE.uniform) flags |= UNIFORM | COPY_SRC;
     const b: Buffer = {
       size,
       usage: flags,
@@ -506,12 +496,12 @@ export class Gpu {
     if (this.fault) return 0;
     const kernel = (this.core as Core).kernel(number);
     const [layout, pipelineLayout] = this.compiler.layoutOf(kernel);
-    const view = new DataView(this.memory());
     const values: Record<string, number> = {};
     for (let i = 0; i < n; i++) {
-      const name = kernel.overrides[view.getUint32(constants + 8 * i, true)];
+      const { index, value } = readGpuConstant(this.memory(), constants + i * GPU_CONSTANT_BYTES);
+      const name = kernel.overrides[index];
       if (name === undefined) throw new Error(`kernel ${kernel.name}: no such override`);
-      values[name] = view.getFloat32(constants + 8 * i + 4, true);
+      values[name] = value;
     }
     if (kernel.source.includes('override SMALLEST')) {
       values['SMALLEST'] = this.info.limits.subgroupMin;
@@ -553,8 +543,10 @@ export class Gpu {
 
   private newGroup(pipeline: number, bindings: number, n: number): number {
     if (this.fault) return 0;
-    const of = this.pipelines.get(pipeline), view = new Uint32Array(this.memory(), bindings, 3 * n);
-    const params = this.buffer(view[0] as number), slice = (view[1] as number) / SLICE;
+    const of = this.pipelines.get(pipeline);
+    const view = new Uint32Array(this.memory(), bindings, BINDING * n);
+    const params = this.buffer(view[BUFFER] as number);
+    const slice = (view[OFFSET] as number) / RECORD_SLICE;
     let slices = this.kept.get(params);
     if (!slices) this.kept.set(params, (slices = []));
     const kept = (slices[slice] ??= []);
@@ -569,8 +561,9 @@ export class Gpu {
   private matches({ pipeline, buffers, ranges }: Group, of: Pipeline, view: Uint32Array): boolean {
     if (pipeline !== of) return false;
     for (let i = 0; i < buffers.length; i++)
-      if (this.buffer(view[3 * i] as number) !== buffers[i] || view[3 * i + 1] !== ranges[2 * i]
-        || view[3 * i + 2] !== ranges[2 * i + 1])
+      if (this.buffer(view[BINDING * i + BUFFER] as number) !== buffers[i]
+        || view[BINDING * i + OFFSET] !== ranges[2 * i]
+        || view[BINDING * i + SIZE] !== ranges[2 * i + 1])
         return false;
     return true;
   }
@@ -585,9 +578,10 @@ export class Gpu {
 
   private makeGroup(pipeline: Pipeline, view: Uint32Array): Group {
     const buffers: GPUBuffer[] = [], ranges: number[] = [], entries: GPUBindGroupEntry[] = [];
-    for (let i = 0; 3 * i < view.length; i++) {
-      const buffer = this.buffer(view[3 * i] as number), offset = view[3 * i + 1] as number;
-      const size = view[3 * i + 2] as number;
+    for (let i = 0; BINDING * i < view.length; i++) {
+      const buffer = this.buffer(view[BINDING * i + BUFFER] as number);
+      const offset = view[BINDING * i + OFFSET] as number;
+      const size = view[BINDING * i + SIZE] as number;
       buffers.push(buffer);
       ranges.push(offset, size);
       entries.push({ binding: i, resource: { buffer, offset, ...(size && { size }) } });

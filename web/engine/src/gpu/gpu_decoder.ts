@@ -2,16 +2,15 @@
 // takes them.
 //
 // The kernel that draws a token also makes it the next step's input and moves the position on, so
-// the device needs nothing from here between two tokens. A token that was taken is in the session,
-// and the step that reads it is queued; or the session owes it that step, where that has yet to be
-// recorded. Steps queued past it are forgotten where the text ends, and where an adapter changed.
+// the device needs nothing from here between two tokens. A token that was handed out is in the
+// session, and the step that reads it is queued; or it is the session's unread token, where that
+// step has yet to be recorded. Steps queued past it are forgotten where the text ends, and where an
+// adapter changed.
 
 import type { Read } from './gpu_queue.js';
 import type { GpuSession, Recorded } from './gpu_session.js';
 import { Pace } from './pace.js';
-import type { DrawPtr, Exports } from '../engine/wasm.js';
-
-const TOKEN = 8; // where in the step block the newest token is
+import { GPU_STEP, type Bytes, type DrawPtr, type Exports } from '../engine/boundary.js';
 
 /** A step that was submitted, with the token that it will have drawn and, where asked for, the
  *  logits. */
@@ -53,7 +52,8 @@ export class GpuDecoder {
     session: GpuSession, json: string, options: DecoderOptions,
   ): Promise<GpuDecoder> {
     const { core } = session.engine, x = core.exports;
-    const draw = core.with(json, (p, n) => core.check(x.bz_wasm_gpu_draw_open(session.ptr, p, n)));
+    const draw = core.with(json, (p, n) =>
+      core.check(x.bz_wasm_gpu_draw_open(session.ptr, p, n, 0 as Bytes, 0)));
     let program: Recorded | undefined;
     try {
       program = await session.record(() => x.bz_wasm_gpu_record_draw(session.ptr, draw));
@@ -77,26 +77,26 @@ export class GpuDecoder {
    *  drawn from are good until the next call. */
   async next(left: number): Promise<{ id: number; logits: Float32Array | undefined }> {
     const { session } = this, { engine } = session;
-    if (session.owed !== undefined) await this.take();
-    const owes = this.mayOwe(left);
-    if (!owes)
-      await this.lookAhead(
+    if (session.unread !== undefined) await this.advance();
+    const later = this.mayReadLater(left);
+    if (!later)
+      await this.drawAhead(
         engine.needsRows ? 1 : Math.min(this.options.ahead ?? this.pace.ahead, left + 1),
       );
     const first = this.flight[0] as Flight, { logits } = first;
-    if (left > 0 && this.flight.length === 1) this.prepareReader();
+    if (left > 0 && this.flight.length === 1) this.prepareRead();
     await first.done;
     this.pace.note(performance.now());
     const id = first.token[0] as number;
-    if (owes && id >= 0) session.owed = id;
-    else await this.take();
+    if (later && id >= 0) session.unread = id;
+    else await this.advance();
     return { id, logits };
   }
 
   /** May the next token be handed out before the step that reads it is recorded? The first one of
    *  all need not wait for that, and for the last one nobody may ever want it. Else it is recorded
    *  while the device is at work. */
-  private mayOwe(left: number): boolean {
+  private mayReadLater(left: number): boolean {
     const { session, flight } = this, { position } = session;
     return flight.length === 1 && position + 1 < session.context
       && session.knownDecodeProgram(position) === undefined
@@ -104,11 +104,11 @@ export class GpuDecoder {
   }
 
   /** The first one's token becomes the session's, since the step that reads it is queued. */
-  private async take(): Promise<void> {
+  private async advance(): Promise<void> {
     const { session } = this, first = this.flight[0] as Flight, id = first.token[0] as number;
-    if (id >= 0) await this.queueReader(id);
-    session.engine.core.checkNumber(this.x.bz_wasm_gpu_took(session.ptr, id));
-    session.owed = undefined;
+    if (id >= 0) await this.queueRead(id);
+    session.engine.core.checkNumber(this.x.bz_wasm_gpu_advance_drawn(session.ptr, id));
+    session.unread = undefined;
     this.flight.shift();
     this.spare.push(first);
   }
@@ -118,22 +118,22 @@ export class GpuDecoder {
   }
 
   /** Queue steps past the first, as far as the context goes. */
-  private async lookAhead(most: number): Promise<void> {
+  private async drawAhead(most: number): Promise<void> {
     while (this.flight.length < most) {
       const past = this.flight.length - 1, at = this.session.position + past;
       if (at >= this.session.context) return;
       const program = this.session.decodeProgram(at, this.options.signal);
       if (typeof program !== 'number') await program; // then look again: much may have changed
       else if (past > 0 && this.adapted !== this.session.adapted) return;
-      else this.decode(program, past, false);
+      else this.read(program, past, false);
     }
   }
 
   /** The step that reads `id`, the first one's token: it may be queued, or be wrong by now. Where
    *  nothing was queued past the first one, the device has its token and position still. */
-  private async queueReader(id: number): Promise<void> {
-    const { engine, ptr } = this.session, redo = this.flight.length > 1;
-    if (redo && this.adapted === this.session.adapted) return;
+  private async queueRead(id: number): Promise<void> {
+    const { engine, ptr } = this.session, again = this.flight.length > 1;
+    if (again && this.adapted === this.session.adapted) return;
     if (engine.needsRows) await engine.gatherRows(ptr, Int32Array.of(id));
     for (;;) {
       const program = this.session.decodeProgram(this.session.position, this.options.signal);
@@ -142,15 +142,15 @@ export class GpuDecoder {
         continue;
       }
       this.flight.length = 1;
-      if (redo) engine.core.checkNumber(this.x.bz_wasm_gpu_redo(ptr, id, this.draw));
-      this.decode(program, 0, redo);
+      if (again) engine.core.checkNumber(this.x.bz_wasm_gpu_set_drawn(ptr, id, this.draw));
+      this.read(program, 0, again);
       return;
     }
   }
 
-  /** What queueReader() will most likely run is encoded while the device draws the first one's
+  /** What queueRead() will most likely run is encoded while the device draws the first one's
    *  token. */
-  private prepareReader(): void {
+  private prepareRead(): void {
     const { session } = this, program = session.knownDecodeProgram(session.position);
     if (program === undefined) return;
     const one = this.spare.pop() ?? this.makeFlight();
@@ -159,9 +159,9 @@ export class GpuDecoder {
     this.spare.push(one); // launch() takes it from there
   }
 
-  private decode(program: number, past: number, place: boolean): void {
+  private read(program: number, past: number, place: boolean): void {
     const { session } = this, { core, gpu } = session.engine;
-    core.checkNumber(this.x.bz_wasm_gpu_decode(
+    core.checkNumber(this.x.bz_wasm_gpu_read_drawn(
       session.ptr, past, this.draw, +(place || gpu.stepOwner !== session),
     ));
     this.adapted = session.adapted;
@@ -185,7 +185,7 @@ export class GpuDecoder {
     const items: (number | Read)[] = [
       0, this.program.number,
       {
-        buffer: this.x.bz_wasm_gpu_step_buffer(ptr), offset: TOKEN,
+        buffer: this.x.bz_wasm_gpu_step_buffer(ptr), offset: GPU_STEP.token,
         into: new Uint8Array(token.buffer),
       },
     ];

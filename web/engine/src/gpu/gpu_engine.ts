@@ -3,12 +3,13 @@
 // The core says which bytes it wants and where they go; upload.ts brings them. Conversations are
 // gpu_session.ts.
 
-import { BezelError, type Core, type EnginePtr, type SessionPtr } from '../engine/wasm.js';
+import { RESERVE, type EnginePtr, type Reserve, type SessionPtr } from '../engine/boundary.js';
+import { BezelError, type Core } from '../engine/wasm.js';
 import { NO_MEMORY, type Gpu } from './gpu.js';
 import type { Tier } from './adapter.js';
 import { chatTokens, type ChatTokens, type Info } from '../engine/cpu_engine.js';
 import {
-  BATCH, gigabytes, openJson, Plan, RESERVE, type Estimate, type EstimateOptions, type Reserve,
+  BATCH, gigabytes, openJson, Plan, type Estimate, type EstimateOptions,
 } from '../load/estimate.js';
 import { GpuSession } from './gpu_session.js';
 import type { DeviceReport, Memory, Progress, SelfTest } from '../engine/model.js';
@@ -267,9 +268,7 @@ export class GpuEngine {
   lacksProof(session: SessionPtr, rows: number, nLogits: number, horizon: number): Reserve {
     const { awaited } = this.proof;
     return awaited
-      ? (this.core.exports.bz_wasm_gpu_unproven(
-        session, rows, nLogits, horizon, ...awaited,
-      ) as Reserve)
+      ? this.core.exports.bz_wasm_gpu_unproven(session, rows, nLogits, horizon, ...awaited)
       : RESERVE.bytes;
   }
 

@@ -6,9 +6,8 @@
 // conversations read their tokens again when they are next used.
 
 import type { Device, Tier } from './adapter.js';
-import {
-  addAdapter, type ChatTokens, type Info, type Stop, type StoreTexts,
-} from '../engine/cpu_engine.js';
+import type { Stop } from '../engine/boundary.js';
+import { addAdapter, type ChatTokens, type Info, type StoreTexts } from '../engine/cpu_engine.js';
 import { Gpu } from './gpu.js';
 import { GpuEngine } from './gpu_engine.js';
 import type { GpuSession } from './gpu_session.js';
@@ -390,16 +389,16 @@ export class GpuConversation implements Conversation {
   async *generate(options: ConversationOptions = {}): AsyncGenerator<Piece, { stop: Stop }, void> {
     const leave = this.turn.begin(), signal = this.withClosing(options.signal);
     try {
-      for (let taken = 0, tries = 1; ; tries++) {
+      for (let drawn = 0, tries = 1; ; tries++) {
         const engine = await this.model.alive();
         try {
           const pieces =
-            (await this.sessionOn(engine, signal)).generate({ ...options, signal, resumed: taken });
+            (await this.sessionOn(engine, signal)).generate({ ...options, signal, resumed: drawn });
           try {
             for (;;) {
               const next = await pieces.next();
               if (next.done) return next.value;
-              taken++;
+              drawn++;
               tries = 1;
               yield next.value;
             }

@@ -4,8 +4,11 @@
 // whose tokens gpu_decoder.ts draws. What the device has computed past the last token of the core's
 // session does not count.
 
-import { optionsJson, stopNames, type GenerateOptions, type Stop } from '../engine/cpu_engine.js';
-import { RESERVE } from '../load/estimate.js';
+import {
+  FIRST_HORIZON, HOST_RANGE_BYTES, KV_DIGEST, LOGIT_ROWS, readHostRange, RESERVE, STOP,
+  type Bytes, type Exports, type GenerationPtr, type ProgramPtr, type SessionPtr, type Stop,
+} from '../engine/boundary.js';
+import { optionsJson, type GenerateOptions } from '../engine/cpu_engine.js';
 import { GpuDecoder } from './gpu_decoder.js';
 import type { GpuEngine } from './gpu_engine.js';
 import type { Read } from './gpu_queue.js';
@@ -14,19 +17,12 @@ import type { Piece, ReadOptions, StepProfile } from '../engine/model.js';
 import { profile } from './profile.js';
 import { memorySource } from '../load/source.js';
 import { stopped } from '../engine/turns.js';
-import {
-  BezelError, type Exports, type GenerationPtr, type ProgramPtr, type SessionPtr,
-} from '../engine/wasm.js';
+import { BezelError } from '../engine/wasm.js';
 
-const LOGIT_ROWS = 8; // rows of logits that one step can make
 const LOGITS_AHEAD = 4; // tokens on their way at most, where each brings its logits
 // tokens whose rows, one by one, take as long as a table that is on its way (0.2 ms each in Node,
 // 0.07 when nothing else is read): who reads more waits for it
 const MANY = 2048;
-const DIGEST = 32; // bytes of a snapshot's checksum
-// positions that the first of the decode programs is meant for; each next one is for twice as many.
-// A load goes through it too: src/wasm/wasm_load.c
-const FIRST_HORIZON = 128;
 const SAVE_WINDOW = 4 << 20; // bytes of a snapshot that come back in one read
 const SAVE_READS = 8; // reads under way at a time
 
@@ -66,9 +62,9 @@ export class GpuSession {
   private p: SessionPtr;
   private readonly decodes: (Recorded | undefined)[] = []; // one token, by historyOf() its position
   private whole: Recorded | undefined; // a batch whose logits nobody wants
-  /** The last token, where no step has read it: the core's session is without it. Whoever goes
-   *  on reads it first. */
-  owed: number | undefined;
+  /** The last token, where it was drawn and no step has read it: the core's session is without it.
+   *  Whoever goes on reads it first. */
+  unread: number | undefined;
 
   /** Made by GpuEngine.session. */
   constructor(readonly engine: GpuEngine, p: SessionPtr, batch: number) {
@@ -108,13 +104,13 @@ export class GpuSession {
 
   /** How many tokens the session holds. */
   get length(): number {
-    return this.position + +(this.owed !== undefined);
+    return this.position + +(this.unread !== undefined);
   }
 
   get tokens(): Int32Array {
     this.x.bz_wasm_session_tokens(this.ptr);
     const read = this.engine.core.resultIds();
-    return this.owed === undefined ? read : joined(read, Int32Array.of(this.owed));
+    return this.unread === undefined ? read : joined(read, Int32Array.of(this.unread));
   }
 
   /** Bytes of keys and values. */
@@ -122,11 +118,11 @@ export class GpuSession {
     return this.x.bz_wasm_session_cache_bytes(this.ptr);
   }
 
-  /** Keep the first n tokens; says how many really remain (n, or 0 when they must be fed again). */
+  /** Keep the first n tokens; says how many remain (n, or 0 when they must be read again). */
   truncate(n: number): number {
-    if (this.owed !== undefined && n === this.length) return n;
+    if (this.unread !== undefined && n === this.length) return n;
     const left = this.engine.core.checkNumber(this.x.bz_wasm_session_truncate(this.ptr, n));
-    this.owed = undefined;
+    this.unread = undefined;
     return left;
   }
 
@@ -136,7 +132,7 @@ export class GpuSession {
     const { core } = this.engine;
     const kept =
       core.with(ids, (p, n) => core.checkNumber(this.x.bz_wasm_session_keep(this.ptr, p, n)));
-    this.owed = undefined;
+    this.unread = undefined;
     return kept;
   }
 
@@ -211,26 +207,25 @@ export class GpuSession {
 
   // ---- reading ----
 
-  /** What is to be read next, with the token that is owed before it. */
-  private withOwed(ids: Int32Array): Int32Array {
-    return this.owed === undefined ? ids : joined(Int32Array.of(this.owed), ids);
+  /** What is to be read next, with the unread token before it. */
+  private withUnread(ids: Int32Array): Int32Array {
+    return this.unread === undefined ? ids : joined(Int32Array.of(this.unread), ids);
   }
 
-  /** Read the token that is owed. */
-  private async settle(): Promise<void> {
-    if (this.owed !== undefined) await this.read(new Int32Array(0));
+  private async readUnread(): Promise<void> {
+    if (this.unread !== undefined) await this.read(new Int32Array(0));
   }
 
   /** What is queued next reads these tokens. */
-  private place(ids: Int32Array): true {
+  private input(ids: Int32Array): true {
     const { core, gpu } = this.engine;
-    core.with(ids, (p, n) => core.checkNumber(this.x.bz_wasm_gpu_feed(this.ptr, p, n)));
+    core.with(ids, (p, n) => core.checkNumber(this.x.bz_wasm_gpu_read(this.ptr, p, n)));
     gpu.stepOwner = this;
     return true;
   }
 
   /** Queue reading `ids` (a batch at most); reads see the logits of its last rows. */
-  private async step(
+  private async readBatch(
     ids: Int32Array,
     nLogits: number,
     { read, signal }: { read?: Read; signal?: AbortSignal | undefined } = {},
@@ -242,7 +237,7 @@ export class GpuSession {
     for (let group; (group = this.engine.lacksProof(this.ptr, ids.length, nLogits, horizon));)
       await this.engine.proof.upTo(group, signal);
     let program = quiet && this.whole?.adapted === this.adapted ? this.whole : undefined;
-    let placed: boolean = this.place(ids);
+    let given: boolean = this.input(ids);
     if (!program) {
       const make = (): ProgramPtr =>
         this.x.bz_wasm_gpu_record(this.ptr, ids.length, nLogits, horizon);
@@ -252,7 +247,7 @@ export class GpuSession {
         program = await this.record(make, {
           made: program, needs: this.engine.gatherRows(this.ptr, ids), signal,
         });
-        placed = false; // others may have had their turn
+        given = false; // others may have had their turn
       }
     }
     if (quiet && program !== this.whole) {
@@ -260,10 +255,10 @@ export class GpuSession {
       this.whole = program;
     }
     try {
-      if (!placed) this.place(ids);
+      if (!given) this.input(ids);
       core.with(ids, (p, n) =>
-        core.checkNumber(this.x.bz_wasm_gpu_fed(this.ptr, p, n, +(nLogits === 1))));
-      this.owed = undefined; // it was the first of them
+        core.checkNumber(this.x.bz_wasm_gpu_advance(this.ptr, p, n, +(nLogits === 1))));
+      this.unread = undefined; // it was the first of them
       const brought = gpu.run(read ? [program.number, read] : [program.number]);
       if (read) await brought;
     } finally {
@@ -275,13 +270,13 @@ export class GpuSession {
    *  follows is queued behind it. A signal, or a failure, leaves those that were read. */
   async read(ids: Int32Array, { signal, onProgress, between }: ReadOptions = {}): Promise<void> {
     let before: Promise<void> | undefined;
-    ids = this.withOwed(ids);
+    ids = this.withUnread(ids);
     if (ids.length > MANY) await this.engine.tableSettled(signal);
     for (let at = 0; at < ids.length;) {
       await between?.();
       if (signal?.aborted) throw stopped(signal);
       const end = Math.min(ids.length, at + this.batch);
-      await this.step(ids.subarray(at, end), end === ids.length ? 1 : 0, { signal });
+      await this.readBatch(ids.subarray(at, end), end === ids.length ? 1 : 0, { signal });
       const done = end < ids.length ? this.engine.gpu.done() : undefined;
       done?.catch(() => undefined); // it is awaited below, or the next step fails alike
       await before; // two batches are queued at most, so that a signal is heard
@@ -300,17 +295,17 @@ export class GpuSession {
     between?: ReadOptions['between'],
   ): Promise<void> {
     const asked = Math.min(wanted, ids.length);
-    ids = this.withOwed(ids);
+    ids = this.withUnread(ids);
     const start = this.position, quiet = ids.length - asked, n = this.engine.info.n_vocab;
     if (ids.length > MANY) await this.engine.tableSettled();
     for (let at = 0; at < quiet; at += this.batch)
-      await this.step(ids.subarray(at, Math.min(quiet, at + this.batch)), 0);
+      await this.readBatch(ids.subarray(at, Math.min(quiet, at + this.batch)), 0);
     const most = Math.min(LOGIT_ROWS, this.batch);
     for (let at = quiet; at < ids.length; at += most) {
       await between?.();
       const part = ids.subarray(at, Math.min(ids.length, at + most));
       const rows = new Float32Array(part.length * n);
-      await this.step(part, part.length, {
+      await this.readBatch(part, part.length, {
         read: {
           buffer: this.x.bz_wasm_gpu_logits_buffer(this.ptr),
           offset: 0,
@@ -326,17 +321,17 @@ export class GpuSession {
   async profile(ids: Int32Array, timed: boolean): Promise<StepProfile> {
     const { core, gpu } = this.engine;
     await this.engine.whole(); // which would come in between
-    await this.settle();
+    await this.readUnread();
     const draw = core.with('{"temperature":0}', (p, n) =>
-      core.check(this.x.bz_wasm_gpu_draw_open(this.ptr, p, n)));
+      core.check(this.x.bz_wasm_gpu_draw_open(this.ptr, p, n, 0 as Bytes, 0)));
     const programs: Recorded[] = [];
     try {
       if (this.engine.needsRows) await this.engine.gatherRows(this.ptr, ids);
       programs.push(await this.record(() =>
         this.x.bz_wasm_gpu_record(this.ptr, ids.length, 1, this.position + ids.length)));
       programs.push(await this.record(() => this.x.bz_wasm_gpu_record_draw(this.ptr, draw)));
-      this.place(ids);
-      core.with(ids, (p, n) => core.checkNumber(this.x.bz_wasm_gpu_fed(this.ptr, p, n, 0)));
+      this.input(ids);
+      core.with(ids, (p, n) => core.checkNumber(this.x.bz_wasm_gpu_advance(this.ptr, p, n, 0)));
       const numbers = programs.map((p) => p.number);
       return {
         dispatches: numbers.reduce((sum, n) => sum + gpu.dispatches(n), 0),
@@ -365,16 +360,15 @@ export class GpuSession {
     try {
       text = core.with(json, (p, n) => core.check(this.x.bz_wasm_generation_open(this.ptr, p, n)));
       for (const id of resumed ? this.tokens.subarray(-resumed) : [])
-        core.checkNumber(this.x.bz_wasm_generation_take(text, id));
-      if (core.checkNumber(this.x.bz_wasm_generation_room(text)))
-        return { stop: this.stopOf(text) };
+        core.checkNumber(this.x.bz_wasm_generation_advance(text, id));
+      if (!this.x.bz_wasm_generation_has_room(text)) return { stop: this.stopOf(text) };
       await this.needLogits(signal);
       decoder =
         await GpuDecoder.open(this, json, { ahead, logits: logprobs !== undefined, signal });
       for (let left = options.n_max ? options.n_max - resumed : Infinity; ; left--) {
         if (signal?.aborted) return { stop: 'cancelled' };
         const { id, logits } = await decoder.next(left);
-        const over = core.checkNumber(this.x.bz_wasm_generation_take(text, id));
+        const over = core.checkNumber(this.x.bz_wasm_generation_advance(text, id));
         const piece: Piece = { id, text: core.resultText() };
         if (logits && logprobs !== undefined) {
           const all = new Logprobs(logits);
@@ -396,7 +390,7 @@ export class GpuSession {
   }
 
   private stopOf(text: GenerationPtr): Stop {
-    return stopNames[this.x.bz_wasm_generation_stop(text)] ?? 'end';
+    return STOP[this.x.bz_wasm_generation_stop(text)] ?? 'end';
   }
 
   /** Logits are spoilt by a draw, and by steps that were queued ahead: then the last token is
@@ -415,37 +409,37 @@ export class GpuSession {
    *  windows. */
   async save(): Promise<Uint8Array> {
     const { core, gpu } = this.engine;
-    await this.settle();
+    await this.readUnread();
     core.checkNumber(this.x.bz_wasm_gpu_save(this.ptr));
-    const plan = core.result(), view = new Uint32Array(plan.buffer, 0, plan.byteLength >> 2);
-    const n = view[0] as number;
-    let size = DIGEST, bytes = 4 + 12 * n;
-    for (let i = 0; i < n; i++) size += view[3 * i + 3] as number;
+    const plan = core.result(), [n = 0] = new Uint32Array(plan.buffer, 0, 1);
+    const sections =
+      Array.from({ length: n }, (_, i) => readHostRange(plan.buffer, 4 + i * HOST_RANGE_BYTES));
+    const size = sections.reduce((sum, { nBytes }) => sum + nBytes, KV_DIGEST);
     const out = new Uint8Array(size), reads: Promise<void>[] = [];
-    for (let i = 0, at = 0; i < n; i++) {
-      const [buffer = 0, offset = 0, length = 0] = view.subarray(3 * i + 1, 3 * i + 4);
+    let at = 0, bytes = 4 + n * HOST_RANGE_BYTES;
+    for (const { buffer, offset, nBytes } of sections) {
       if (!buffer) {
-        out.set(plan.subarray(bytes, bytes + length), at);
-        bytes += length;
+        out.set(plan.subarray(bytes, bytes + nBytes), at);
+        bytes += nBytes;
       }
-      for (let done = 0; buffer && done < length; done += SAVE_WINDOW) {
-        const into = out.subarray(at + done, at + Math.min(length, done + SAVE_WINDOW));
+      for (let done = 0; buffer && done < nBytes; done += SAVE_WINDOW) {
+        const into = out.subarray(at + done, at + Math.min(nBytes, done + SAVE_WINDOW));
         // queued now: later steps do not matter
         reads.push(gpu.run([{ buffer, offset: offset + done, into }]));
         if (reads.length >= SAVE_READS) await Promise.all(reads.splice(0));
       }
-      at += length;
+      at += nBytes;
     }
     await Promise.all(reads);
     core.withSource(memorySource('session snapshot', out), (id) =>
-      core.checkNumber(this.x.bz_wasm_snapshot_digest(id, size - DIGEST)));
-    out.set(core.result(), size - DIGEST);
+      core.checkNumber(this.x.bz_wasm_snapshot_digest(id, size - KV_DIGEST)));
+    out.set(core.result(), size - KV_DIGEST);
     return out;
   }
 
   restore(data: Uint8Array): void {
     const { core } = this.engine;
-    this.owed = undefined;
+    this.unread = undefined;
     core.withSource(memorySource('session snapshot', data), (id) =>
       core.checkNumber(this.x.bz_wasm_session_restore(this.ptr, id, data.length)));
   }

@@ -7,7 +7,7 @@
 // it compiled at once. It is given up where it cannot be tested. Whoever closes the engine stops it
 // first.
 
-import { RESERVE, type Reserve } from '../load/estimate.js';
+import { RESERVE, type Reserve } from '../engine/boundary.js';
 import { NO_MEMORY, type Gpu } from './gpu.js';
 import { Lull, nextTurn, unlessStopped } from '../engine/turns.js';
 import { BezelError } from '../engine/wasm.js';

@@ -7,7 +7,8 @@
 import type { Gpu } from './gpu.js';
 import type { SelfTest } from '../engine/model.js';
 import { aborting, nextTurn } from '../engine/turns.js';
-import { BezelError, type Core, type EnginePtr, type SelfTestPtr } from '../engine/wasm.js';
+import { readHostRange, type EnginePtr, type SelfTestPtr } from '../engine/boundary.js';
+import { BezelError, type Core } from '../engine/wasm.js';
 
 /** What the core says of a kernel. */
 interface Verdict {
@@ -87,8 +88,8 @@ function record(
 ): { program: number; buffer: number; into: Uint8Array } {
   const program =
     gpu.planned(() => core.checkNumber(core.exports.bz_wasm_gpu_selftest_record(test)));
-  const [buffer = 0, n = 0] = new Uint32Array(core.result().buffer);
-  return { program, buffer, into: new Uint8Array(n) };
+  const { buffer, nBytes } = readHostRange(core.result().buffer);
+  return { program, buffer, into: new Uint8Array(nBytes) };
 }
 
 /** Test what was not tested yet. Was something demoted? */

@@ -11,8 +11,9 @@ import type { Memory } from '../engine/model.js';
 import type { Source } from './source.js';
 import { STAGED } from './upload.js';
 import {
-  BezelError, type Core, type EnginePtr, type ErrorKind, type SessionPtr,
-} from '../engine/wasm.js';
+  DEFAULT_CONTEXT, RESERVE, type EnginePtr, type Reserve, type SessionPtr,
+} from '../engine/boundary.js';
+import { BezelError, type Core, type ErrorKind } from '../engine/wasm.js';
 
 export const BATCH = 512; // tokens of a prompt that are read in one step
 
@@ -63,12 +64,6 @@ export interface Estimate extends Memory {
   reason?: string;
 }
 
-/** Which pipelines are asked for while steps are gone through: none, those of the first prompt and
- *  its token, those of tokens one by one as well, all that a step must wait for until they are
- *  proven, or the rest too. enum reserve in src/wasm/wasm_load.c. */
-export const RESERVE = { bytes: 0, first: 1, steps: 2, all: 3, rest: 4 } as const;
-export type Reserve = (typeof RESERVE)[keyof typeof RESERVE];
-
 /** A session's part of it. */
 interface Session {
   context: number;
@@ -77,15 +72,14 @@ interface Session {
   steps: number;
 }
 
-export const USUAL = 4096; // tokens of a conversation, where nobody says; the core's choice
-
 /** The longest context of 4096 tokens times a power of two that is at most `most` and takes at
  *  most `bytes`; 0: the core's choice. */
 export function automaticContext(
   bytes: number | undefined, most: number, takes: (context: number) => number,
 ): number {
   let chosen = 0;
-  for (let n = 2 * USUAL; bytes !== undefined && n <= most && takes(n) <= bytes; n *= 2) chosen = n;
+  for (let n = 2 * DEFAULT_CONTEXT; bytes !== undefined && n <= most && takes(n) <= bytes; n *= 2)
+    chosen = n;
   return chosen;
 }
 

@@ -2,7 +2,8 @@
 // decoded by the core.
 
 import type { Source } from './source.js';
-import type { Core, SessionPtr } from '../engine/wasm.js';
+import { readHostTable, type SessionPtr } from '../engine/boundary.js';
+import type { Core } from '../engine/wasm.js';
 
 const READS = 16; // rows being read at a time
 const AT_ONCE = 64; // rows in the module's memory
@@ -15,12 +16,9 @@ export class Rows {
 
   /** Of the table whose place the core has just shown. */
   static of(core: Core, sources: ReadonlyMap<number, Source>): Rows {
-    const view = new DataView(core.result().buffer);
-    const source = sources.get(view.getUint32(0, true));
+    const table = readHostTable(core.result().buffer), source = sources.get(table.source);
     if (!source) throw new Error('the core asks for a source that is not there');
-    return new Rows(
-      core, source, view.getFloat64(8, true), view.getUint32(4, true), view.getUint32(16, true),
-    );
+    return new Rows(core, source, table.offset, table.rowBytes, table.nRows);
   }
 
   /** The rows of these tokens, in order, for the session's next step. */

@@ -12,7 +12,8 @@
 import type { Gpu } from '../gpu/gpu.js';
 import type { Rows } from './rows.js';
 import { aborting, Lull, nextTurn, unlessStopped } from '../engine/turns.js';
-import { BezelError, type SessionPtr } from '../engine/wasm.js';
+import type { SessionPtr } from '../engine/boundary.js';
+import { BezelError } from '../engine/wasm.js';
 
 /** What the engine does for a table that comes later. */
 export interface TableMoves {

@@ -10,7 +10,8 @@
 import { NO_MEMORY, type Gpu } from '../gpu/gpu.js';
 import type { Source } from './source.js';
 import { aborting } from '../engine/turns.js';
-import { BezelError, type Bytes, type Core, type EnginePtr } from '../engine/wasm.js';
+import { readHostWindow, type Bytes, type EnginePtr, type LanePtr } from '../engine/boundary.js';
+import { BezelError, type Core } from '../engine/wasm.js';
 
 const LANES = 6; // windows under way: some are read while the device takes the others
 // while others read too: Node reads four things at a time, and a step's rows must not wait for
@@ -68,7 +69,7 @@ export async function upload(
 
 /** One window after the other. */
 interface Lane {
-  readonly window: Bytes; // its struct in the module's memory
+  readonly ptr: LanePtr; // what the core knows of its window
   host: Uint8Array | undefined; // where windows for the module are read to
   staging: GPUBuffer | undefined; // where those that are placed are
   number: number; // by which the core knows it
@@ -77,7 +78,6 @@ interface Lane {
 }
 
 class Pump {
-  private readonly size: number; // of struct window_for_host
   private readonly lanes: Lane[];
   private readonly total: number;
   private readonly placed: number; // bytes of a window that is placed, at most; 0: none is
@@ -100,16 +100,15 @@ class Pump {
     private readonly onBytes: (done: number, total: number) => void,
   ) {
     const x = core.exports;
-    this.size = x.bz_wasm_gpu_window_size();
     this.total = x.bz_wasm_gpu_upload_bytes(engine);
     this.placed = places(gpu)
       ? Math.min(PLACED, Math.max(LEAST, Math.ceil(this.total / PARTS / LEAST) * LEAST))
       : 0;
-    const windows = core.check(x.bz_wasm_alloc(lanes * this.size));
+    const size = x.bz_wasm_gpu_lane_bytes(), first = core.check(x.bz_wasm_alloc(lanes * size));
     this.lanes = Array.from(
       { length: lanes },
       (_, i) => ({
-        window: (windows + i * this.size) as Bytes, host: undefined, staging: undefined, number: 0,
+        ptr: (first + i * size) as LanePtr, host: undefined, staging: undefined, number: 0,
         mapped: Promise.resolve(), direct: undefined,
       }),
     );
@@ -144,7 +143,7 @@ class Pump {
     for (const { number } of this.lanes) if (number) this.gpu.unlend(number);
     if (this.scratch) this.gpu.unlend(this.scratch[0]);
     x.bz_wasm_free(this.bytes);
-    x.bz_wasm_free((this.lanes[0] as Lane).window);
+    x.bz_wasm_free((this.lanes[0] as Lane).ptr as number as Bytes);
   }
 
   /** Nothing is under way any more that could write where it must not. */
@@ -157,12 +156,12 @@ class Pump {
 
   private async drive(lane: Lane): Promise<void> {
     while (!this.closed
-      && this.core.exports.bz_wasm_gpu_upload_next(this.engine, WINDOW, this.placed, lane.window)) {
-      const view = new DataView(this.core.memory.buffer, lane.window);
-      const source = this.sources.get(view.getUint32(0, true)), n = view.getUint32(4, true);
-      const offset = view.getFloat64(8, true);
+      && this.core.exports.bz_wasm_gpu_upload_next(this.engine, WINDOW, this.placed, lane.ptr)) {
+      const { source: number, offset, nBytes: n, placed } =
+        readHostWindow(this.core.memory.buffer, lane.ptr);
+      const source = this.sources.get(number);
       if (!source) throw new Error('the core asks for a source that is not there');
-      if (view.getUint32(16, true)) await this.place(lane, source, offset, n);
+      if (placed) await this.place(lane, source, offset, n);
       else await this.give(lane, source, offset, n);
       if (this.closed) return;
       this.gpu.check();
@@ -190,12 +189,12 @@ class Pump {
     staging.unmap();
     this.scratch ??= this.gpu.lend('scratch', this.placed);
     const program = this.core.checkNumber(
-      x.bz_wasm_gpu_upload_place(this.engine, lane.window, lane.number, this.scratch[0]),
+      x.bz_wasm_gpu_upload_place(this.engine, lane.ptr, lane.number, this.scratch[0]),
     );
     try {
       this.gpu.submit(program);
     } finally {
-      x.bz_wasm_gpu_upload_placed(lane.window);
+      x.bz_wasm_gpu_upload_placed(lane.ptr);
     }
     this.map(lane, staging);
   }
@@ -227,7 +226,7 @@ class Pump {
       this.room = room;
     }
     new Uint8Array(this.core.memory.buffer, this.bytes, n).set(bytes);
-    this.core.checkNumber(x.bz_wasm_gpu_upload_give(this.engine, lane.window, this.bytes));
+    this.core.checkNumber(x.bz_wasm_gpu_upload_give(this.engine, lane.ptr, this.bytes));
     this.gpu.check(); // now: after a fault nothing is written, and whoever is to blame may take it
     await this.bound(n);
   }

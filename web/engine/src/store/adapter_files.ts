@@ -1,6 +1,7 @@
 // adapter_files - an adapter of a store as files for others: GGUF for llama.cpp and Ollama, or
 // PEFT's two. One that is kept in the wanted form is handed out as it is.
 
+import { ADAPTER_KIND, type AdapterKind } from '../engine/boundary.js';
 import { openWithFetches, type Source } from '../load/source.js';
 import { BezelError, type Core } from '../engine/wasm.js';
 import { openSource, type ResolvedModel } from './source_ref.js';
@@ -12,8 +13,6 @@ export interface AdapterFile {
   bytes: Uint8Array;
 }
 
-const GGUF = 0, SAFETENSORS = 1, CONFIG = 2; // as the core counts them
-
 async function whole(source: Source): Promise<Uint8Array> {
   const bytes = new Uint8Array(source.size);
   await source.readAsync(0, bytes);
@@ -21,7 +20,7 @@ async function whole(source: Source): Promise<Uint8Array> {
 }
 
 function convert(
-  core: Core, source: Source, config: string | undefined, which: number,
+  core: Core, source: Source, config: string | undefined, which: AdapterKind,
 ): Uint8Array {
   return core.withSource(source, (id) => {
     const json = JSON.stringify({
@@ -43,18 +42,18 @@ export async function adapterFiles(
   const source = await openSource(ref);
   try {
     const isKept = form === (config === undefined ? 'gguf' : 'peft');
-    const make = (which: number): Promise<Uint8Array> =>
+    const make = (which: AdapterKind): Promise<Uint8Array> =>
       openWithFetches(async () => convert(core, source, config, which));
     if (form === 'gguf')
       return [{
         name: `${found.name.replace(/:latest$/, '').replace(/[/:]/g, '-')}.gguf`,
-        bytes: isKept ? await whole(source) : await make(GGUF),
+        bytes: isKept ? await whole(source) : await make(ADAPTER_KIND.gguf),
       }];
-    const text = isKept ? new TextEncoder().encode(config) : await make(CONFIG);
+    const text = isKept ? new TextEncoder().encode(config) : await make(ADAPTER_KIND.config);
     return [
       {
         name: 'adapter_model.safetensors',
-        bytes: isKept ? await whole(source) : await make(SAFETENSORS),
+        bytes: isKept ? await whole(source) : await make(ADAPTER_KIND.safetensors),
       },
       { name: 'adapter_config.json', bytes: text },
     ];

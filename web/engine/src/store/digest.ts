@@ -1,6 +1,7 @@
 // digest - sha256 of bytes as they pass, by the core (the browser's own wants them all at once).
 
-import { BezelError, type Bytes, type Core, type DigestPtr } from '../engine/wasm.js';
+import type { Bytes, DigestPtr } from '../engine/boundary.js';
+import { BezelError, type Core } from '../engine/wasm.js';
 
 const WINDOW = 256 << 10;
 

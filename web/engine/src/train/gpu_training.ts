@@ -12,12 +12,12 @@ import type {
 import { dispatchTimes, type DispatchTime } from '../gpu/profile.js';
 import { CoreTraining } from './training.js';
 import { stopped } from '../engine/turns.js';
+import {
+  CONTROL_LOSS, HOST_RANGE_BYTES, N_CONTROL, readHostRange, TRAIN_PART, type TrainPart,
+} from '../engine/boundary.js';
 import { BezelError } from '../engine/wasm.js';
 
-/** Pieces of a step, in the core's order. */
-const GRADIENTS = 0, LOSSES = 1, UPDATE = 2, CLEAR = 3, PUBLISH = 4;
-const CONTROL = 32; // bytes that a step comes to
-const LOSS = 4; // which f32 of them is the sum of the losses
+const CONTROL = 4 * N_CONTROL; // bytes that a step comes to
 const WINDOW = 4 << 20; // bytes that come back in one read
 
 export class GpuTraining extends CoreTraining implements Training {
@@ -61,11 +61,11 @@ export class GpuTraining extends CoreTraining implements Training {
   }
 
   /** The program of a piece, ready to be submitted; what it is about is written. */
-  private async part(which: number, i = 0): Promise<number> {
+  private async part(which: TrainPart, i = 0): Promise<number> {
     const { core, engine } = this;
     const program = core.exports.bz_wasm_train_gpu_part(this.ptr, which, i);
     if (!program) core.fail();
-    if (which === GRADIENTS || which === LOSSES) engine.gpu.stepOwner = this;
+    if (which === TRAIN_PART.gradients || which === TRAIN_PART.losses) engine.gpu.stepOwner = this;
     await engine.gpu.ready();
     return program;
   }
@@ -75,15 +75,15 @@ export class GpuTraining extends CoreTraining implements Training {
     const before = gpu.submits;
     core.checkNumber(x.bz_wasm_train_begin(this.ptr));
     this.dirty = true;
-    if (dirty) gpu.submit(await this.part(CLEAR));
+    if (dirty) gpu.submit(await this.part(TRAIN_PART.clear));
     for (let i = 0; i < passes; i++) {
       if (signal?.aborted) throw stopped(signal);
-      const program = await this.part(GRADIENTS, i);
+      const program = await this.part(TRAIN_PART.gradients, i);
       if (i) await gpu.done(); // one on its way, so that a stop is heard soon
       gpu.submit(program);
     }
-    const into = new Uint8Array(CONTROL), update = await this.part(UPDATE);
-    const clear = await this.part(CLEAR);
+    const into = new Uint8Array(CONTROL), update = await this.part(TRAIN_PART.update);
+    const clear = await this.part(TRAIN_PART.clear);
     await gpu.run([update, { buffer: this.control, offset: 0, into }, clear]);
     this.dirty = false;
     this.submits = gpu.submits - before;
@@ -95,13 +95,13 @@ export class GpuTraining extends CoreTraining implements Training {
     const dispatches: DispatchTime[] = [];
     core.checkNumber(x.bz_wasm_train_begin(this.ptr));
     this.dirty = true;
-    if (dirty) gpu.submit(await this.part(CLEAR));
+    if (dirty) gpu.submit(await this.part(TRAIN_PART.clear));
     for (let i = 0; i < passes; i++)
-      dispatches.push(...await dispatchTimes(gpu, await this.part(GRADIENTS, i)));
-    dispatches.push(...await dispatchTimes(gpu, await this.part(UPDATE)));
+      dispatches.push(...await dispatchTimes(gpu, await this.part(TRAIN_PART.gradients, i)));
+    dispatches.push(...await dispatchTimes(gpu, await this.part(TRAIN_PART.update)));
     const into = new Uint8Array(CONTROL);
     await gpu.read(this.control, 0, into);
-    dispatches.push(...await dispatchTimes(gpu, await this.part(CLEAR)));
+    dispatches.push(...await dispatchTimes(gpu, await this.part(TRAIN_PART.clear)));
     this.dirty = false;
     return { report: this.ended(into), submits: this.submits, dispatches };
   }
@@ -119,9 +119,9 @@ export class GpuTraining extends CoreTraining implements Training {
     for (let i = 0; i < held; i++) {
       if (signal?.aborted) throw stopped(signal);
       await this.engine.gpu.submitRead(
-        await this.part(LOSSES, i), this.control, 0, new Uint8Array(into.buffer),
+        await this.part(TRAIN_PART.losses, i), this.control, 0, new Uint8Array(into.buffer),
       );
-      sum += into[LOSS] as number;
+      sum += into[CONTROL_LOSS] as number;
     }
     return sum / held_learned;
   }
@@ -132,16 +132,14 @@ export class GpuTraining extends CoreTraining implements Training {
     let at = core.check(x.bz_wasm_train_gpu_mirror(this.ptr)) as number;
     try {
       const list = core.result();
-      const places = new Uint32Array(list.buffer, list.byteOffset, list.byteLength / 4);
-      for (let i = 0; i < places.length; i += 3) {
-        const buffer = places[i] as number, first = places[i + 1] as number;
-        const bytes = places[i + 2] as number;
-        for (let offset = 0; offset < bytes; offset += WINDOW) {
-          const some = new Uint8Array(Math.min(WINDOW, bytes - offset));
-          await gpu.read(buffer, first + offset, some);
-          new Uint8Array(core.memory.buffer, at + offset, some.length).set(some);
+      for (let i = 0; i < list.length; i += HOST_RANGE_BYTES) {
+        const { buffer, offset, nBytes } = readHostRange(list.buffer, i);
+        for (let done = 0; done < nBytes; done += WINDOW) {
+          const some = new Uint8Array(Math.min(WINDOW, nBytes - done));
+          await gpu.read(buffer, offset + done, some);
+          new Uint8Array(core.memory.buffer, at + done, some.length).set(some);
         }
-        at += bytes;
+        at += nBytes;
       }
       return act();
     } finally {
@@ -155,7 +153,7 @@ export class GpuTraining extends CoreTraining implements Training {
 
   async load(checkpoint: Uint8Array): Promise<void> {
     this.takeCheckpoint(checkpoint);
-    this.engine.gpu.submit(await this.part(PUBLISH));
+    this.engine.gpu.submit(await this.part(TRAIN_PART.publish));
   }
 
   files(base: string): Promise<TrainingFiles> {

@@ -7,7 +7,8 @@
 import { openWithFetches, type Source } from '../load/source.js';
 import { openIntact, openSources } from '../store/open_sources.js';
 import type { SourceRef } from '../store/source_ref.js';
-import { Core, loadWasm, type Bytes, type MergePtr } from '../engine/wasm.js';
+import { readHostWindow, type Bytes, type MergePtr } from '../engine/boundary.js';
+import { Core, loadWasm } from '../engine/wasm.js';
 
 const READS = 4; // windows being read
 const PAUSE = 50; // milliseconds after which a worker listens to what it is told
@@ -89,11 +90,10 @@ export class Merge {
   /** Begin the next read; undefined when all is read. */
   private read(): { bytes: Uint8Array; done: Promise<void> } | undefined {
     if (!this.core.exports.bz_wasm_merge_next(this.ptr)) return undefined;
-    const window = new DataView(this.core.result().buffer);
-    const source = this.sources.get(window.getUint32(0, true));
+    const window = readHostWindow(this.core.result().buffer);
+    const source = this.sources.get(window.source);
     if (!source) throw new Error('the core asks for a source that is not there');
-    const bytes = new Uint8Array(window.getUint32(4, true));
-    const done = source.readAsync(window.getFloat64(8, true), bytes);
+    const bytes = new Uint8Array(window.nBytes), done = source.readAsync(window.offset, bytes);
     done.catch(() => {}); // heard when its turn comes, or not at all after a failure
     return { bytes, done };
   }

@@ -3,6 +3,7 @@
 //
 // Knows the numbers of bytes and what a device has, nothing of steps.
 
+import { TRAIN_SEQUENCE } from '../engine/boundary.js';
 import type { Model, Training, TrainingTexts, TrainingWishes } from '../engine/model.js';
 import type { TrainEstimate } from './train_types.js';
 import { BezelError } from '../engine/wasm.js';
@@ -18,7 +19,7 @@ const size = (bytes: number): string =>
 export function trainEstimate(
   model: Model, wishes: TrainingWishes, data?: string, budget = Infinity,
 ): TrainEstimate {
-  const { sequence = 512 } = wishes;
+  const { sequence = TRAIN_SEQUENCE } = wishes;
   const seen = data === undefined ? undefined : model.preview(data, sequence, 0);
   const tokens =
     !seen ? sequence : wishes.no_packing ? seen.longest : Math.min(sequence, seen.tokens);

@@ -9,7 +9,10 @@ import type {
   Preview, Training, TrainingAbout, TrainingFiles, TrainingReport, TrainingTexts, TrainingWishes,
 } from '../engine/model.js';
 import { breathe, stopped } from '../engine/turns.js';
-import type { Core, DataPtr, EnginePtr, TrainingPtr } from '../engine/wasm.js';
+import {
+  ADAPTER_KIND, TRAIN_SEQUENCE, type AdapterKind, type DataPtr, type EnginePtr, type TrainingPtr,
+} from '../engine/boundary.js';
+import type { Core } from '../engine/wasm.js';
 import { BezelError } from '../engine/wasm.js';
 
 function openData(
@@ -57,7 +60,7 @@ export function trainBytes(
 export function openTraining(
   core: Core, engine: EnginePtr, { data, held }: TrainingTexts, wishes: TrainingWishes,
 ): TrainingPtr {
-  const x = core.exports, sequence = wishes.sequence ?? 512;
+  const x = core.exports, sequence = wishes.sequence ?? TRAIN_SEQUENCE;
   const lessons = openData(core, engine, data, sequence, false);
   let other = 0 as DataPtr;
   try {
@@ -110,12 +113,15 @@ export abstract class CoreTraining {
   }
 
   protected adapterFiles(base: string): TrainingFiles {
-    const file = (which: number): Uint8Array => {
+    const file = (which: AdapterKind): Uint8Array => {
       this.core.with(base, (p, n) =>
         this.core.checkNumber(this.core.exports.bz_wasm_train_file(this.ptr, which, p, n)));
       return this.core.result();
     };
-    return { gguf: file(0), safetensors: file(1), config: new TextDecoder().decode(file(2)) };
+    return {
+      gguf: file(ADAPTER_KIND.gguf), safetensors: file(ADAPTER_KIND.safetensors),
+      config: new TextDecoder().decode(file(ADAPTER_KIND.config)),
+    };
   }
 
   close(): void {
