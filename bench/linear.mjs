@@ -1,6 +1,6 @@
 // linear.mjs - one kernel of a decode step at the shapes of a model, in every cut into workgroups,
-// teams of lanes and rows a team (R): microseconds a dependent dispatch, and the rate at which its
-// weights are read.
+// row groups of lanes and rows a row group (R): microseconds a dependent dispatch, and the rate at
+// which its weights are read.
 //
 //   node bench/linear.mjs [--only NAME] [--wg 128,256] [--lanes 16,32] [--rows 2,4] [--tier plain]
 //                         [--f32] [--top 4] [--dispatches 128] [--quick]
@@ -40,14 +40,14 @@ const cases = [
   ['e2b k', 'linear', 'q4_k', 256, 1536], ['e2b v', 'linear', 'q6_k', 256, 1536],
   ['e2b attention out', 'linear', 'q4_k', 1536, 2048],
   ['e2b attention out, global', 'linear', 'q4_k', 1536, 4096],
-  ['e2b join, q k v', 'join_linears', 'q4_k int8', [2048, 256, 256], 1536],
-  ['e2b join, q', 'join_linears', 'q4_k int8', [2048, 0, 0], 1536],
-  ['e2b join, q, global', 'join_linears', 'q4_k int8', [4096, 0, 0], 1536],
-  ['e2b join, gate and up', 'join_gate_up', 'q4_k int8', 6144, 1536],
-  ['e2b join, gate and up, wide', 'join_gate_up', 'q4_k int8', 12288, 1536],
-  ['e2b join, per-layer gate', 'join_gelu', 'q4_k int8', 256, 1536],
-  ['e2b merge, attention out', 'merge_linear', 'q4_k int8', 1536, 2048],
-  ['e2b merge, attention out, global', 'merge_linear', 'q4_k int8', 1536, 4096],
+  ['e2b join, q k v', 'norm_linears', 'q4_k int8', [2048, 256, 256], 1536],
+  ['e2b join, q', 'norm_linears', 'q4_k int8', [2048, 0, 0], 1536],
+  ['e2b join, q, global', 'norm_linears', 'q4_k int8', [4096, 0, 0], 1536],
+  ['e2b join, gate and up', 'norm_gate_up', 'q4_k int8', 6144, 1536],
+  ['e2b join, gate and up, wide', 'norm_gate_up', 'q4_k int8', 12288, 1536],
+  ['e2b join, per-layer gate', 'residual_linear_gelu', 'q4_k int8', 256, 1536],
+  ['e2b merge, attention out', 'attn_reduce_linear', 'q4_k int8', 1536, 2048],
+  ['e2b merge, attention out, global', 'attn_reduce_linear', 'q4_k int8', 1536, 4096],
   ['e2b gate and up', 'gate_up', 'q4_k', 6144, 1536],
   ['e2b gate and up, wide', 'gate_up', 'q4_k', 12288, 1536],
   ['e2b down', 'linear', 'q4_k', 1536, 6144], ['e2b down, wide', 'linear', 'q4_k', 1536, 12288],
@@ -55,8 +55,8 @@ const cases = [
   ['e2b per-layer gate', 'linear', 'q4_k', 256, 1536],
   ['e2b per-layer out', 'linear', 'q4_k', 1536, 256],
   ['e2b head', 'linear', 'q6_k', 262144, 1536],
-  ['12b join, gate and up', 'join_gate_up', 'q4_k int8', 15360, 3840],
-  ['31b join, gate and up', 'join_gate_up', 'q4_k int8', 21504, 5376],
+  ['12b join, gate and up', 'norm_gate_up', 'q4_k int8', 15360, 3840],
+  ['31b join, gate and up', 'norm_gate_up', 'q4_k int8', 21504, 5376],
   ['12b gate and up', 'gate_up', 'q4_k', 15360, 3840], ['12b down', 'linear', 'q4_k', 3840, 15360],
   ['31b gate and up', 'gate_up', 'q4_k', 21504, 5376], ['31b down', 'linear', 'q6_k', 5376, 21504],
   ['e2b int8, attention out', 'linear', 'q4_k int8', 1536, 2048],
@@ -226,13 +226,13 @@ for (const [what, name, read, allRows, cols] of cases) {
   ];
   const rows = [allRows].flat().map((n) => (o.quick ? Math.min(n, 64) : n));
   const kernel = core.kernel(variants[`${name}[${words.join(' ')}]`]);
-  const joins = kernel.overrides.includes('HELD');
+  const joins = kernel.overrides.includes('SHARED_ROW');
   const units = cols / (shape === 'q8_0' ? 16 : 32);
   const cuts = wgs.filter((wg) => !joins || cols <= 16 * wg).flatMap((wg) => lanes
     .filter((l) => l <= wg && l < 2 * units)
     .flatMap((l) => together.map((r) => ({ WG: wg, LANES: l, R: r }))));
   const fixed = {
-    ...(joins && { HELD: Math.ceil(cols / 1024) * 256 }),
+    ...(joins && { SHARED_ROW: Math.ceil(cols / 1024) * 256 }),
     ...(kernel.overrides.includes('SMALLEST') && {
       SMALLEST: limits.subgroupMin, GREATEST: limits.subgroupMax,
     }),
@@ -244,8 +244,8 @@ for (const [what, name, read, allRows, cols] of cases) {
   let bytes = 0;
   for (let i = 0; i < cuts.length; i++) {
     const bound = groups(kernel, pipelines[i], shape, rows, cols);
-    const teams = rows.reduce((sum, n) => sum + Math.ceil(n / cuts[i].R), 0);
-    const blocks = Math.ceil(teams / (cuts[i].WG / cuts[i].LANES));
+    const rowGroups = rows.reduce((sum, n) => sum + Math.ceil(n / cuts[i].R), 0);
+    const blocks = Math.ceil(rowGroups / (cuts[i].WG / cuts[i].LANES));
     bytes = bound.bytes;
     // Workgroups that join take their blocks in turns: the fewer there are, the less is joined.
     const counts = new Set((joins ? [1, 2, 3, 4] : [1]).map((turns) => Math.ceil(blocks / turns)));

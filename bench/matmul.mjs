@@ -154,11 +154,11 @@ const cuts = [
     ownMatrix(128, 128, 256, { buffers: 1 }), ownMatrix(128, 128, 128), ownMatrix(64, 128, 256),
     ownMatrix(64, 64, 128), ownMatrix(128, 64, 128), ownMatrix(128, 256, 256, { buffers: 1 }),
     ownMatrix(64, 128, 128),
-    ownMatrix(128, 256, 512, { buffers: 1, shares: 3 }), ownMatrix(128, 128, 256, { shares: 3 }),
-    ownMatrix(128, 128, 128, { shares: 3 }), ownMatrix(64, 128, 256, { shares: 4 }),
-    ownMatrix(64, 64, 128, { shares: 4 }),
-    ownMatrix(64, 128, 256, { shares: 8 }), ownMatrix(64, 64, 128, { shares: 8 }),
-    ownMatrix(128, 128, 128, { shares: 8 }),
+    ownMatrix(128, 256, 512, { buffers: 1, splits: 3 }), ownMatrix(128, 128, 256, { splits: 3 }),
+    ownMatrix(128, 128, 128, { splits: 3 }), ownMatrix(64, 128, 256, { splits: 4 }),
+    ownMatrix(64, 64, 128, { splits: 4 }),
+    ownMatrix(64, 128, 256, { splits: 8 }), ownMatrix(64, 64, 128, { splits: 8 }),
+    ownMatrix(128, 128, 128, { splits: 8 }),
     matrices({ bm: 128, bn: 128, bk: 32, sr: 2, sc: 4, half: true, how: 'vec4<u32>', ahead: true }),
     matrices({ bm: 64, bn: 128, bk: 32, sr: 2, sc: 4, half: true, how: 'vec4<u32>', ahead: true }),
     matrices({ bm: 64, bn: 64, bk: 32, sr: 2, sc: 2, half: true, how: 'vec4<u32>', ahead: true }),
@@ -280,17 +280,17 @@ for (const shape of cuts.length ? shapes : []) {
   const none = device.createBuffer({ size: 16, usage: STORAGE });
   const xh = cuts.some((c) => c.half) ? bufferOf(halvesOf(x, shape.cols), STORAGE) : none;
   const y = device.createBuffer({
-    size: 4 * nTok * shape.rows * Math.max(...cuts.map((c) => c.shares ?? 1)),
+    size: 4 * nTok * shape.rows * Math.max(...cuts.map((c) => c.splits ?? 1)),
     usage: STORAGE | COPY_SRC | COPY_DST,
   });
   const paramsOf = new Map();
-  for (const n of new Set(cuts.map((c) => c.shares ?? 1))) {
+  for (const n of new Set(cuts.map((c) => c.splits ?? 1))) {
     params.setUint32(68, n, true);
     paramsOf.set(n, bufferOf(new Uint8Array(params.buffer), UNIFORM));
   }
-  const groupOf = (xs, shares) => device.createBindGroup({
+  const groupOf = (xs, splits) => device.createBindGroup({
     layout,
-    entries: [paramsOf.get(shares), xs, wb, none, none, none, y].map((buffer, binding) =>
+    entries: [paramsOf.get(splits), xs, wb, none, none, none, y].map((buffer, binding) =>
       ({ binding, resource: { buffer } })),
   });
   const entries = [
@@ -312,14 +312,14 @@ for (const shape of cuts.length ? shapes : []) {
   for (const cut of cuts) {
     const pipeline = await pipelineOf(cut, shape.format);
     if (!pipeline || o.compile) continue;
-    const group = groupOf(cut.half ? xh : xb, cut.shares ?? 1);
+    const group = groupOf(cut.half ? xh : xb, cut.splits ?? 1);
     const encoder = device.createCommandEncoder();
     encoder.clearBuffer(y);
     device.queue.submit([encoder.finish()]);
     await timed(pipeline, group, cut.groups(shape, nTok), 1);
     const us = await timed(pipeline, group, cut.groups(shape, nTok), o.quick ? 1 : 5);
     const got = new Float64Array(entries.length);
-    for (let k = 0; k < (cut.shares ?? 1); k++)
+    for (let k = 0; k < (cut.splits ?? 1); k++)
       (await readEntries(y, entries.map(([t, r]) => (k * nTok + t) * shape.rows + r)))
         .forEach((v, i) => { got[i] += v; });
     const off = Math.max(...want.map(([v, size], i) => Math.abs(got[i] - v) / size));

@@ -31,9 +31,10 @@ const times = (n, f) => Array.from({ length: n }, (_, i) => f(i)).join('\n');
 const grid = (bm, bn) => (s, nTok) => Math.ceil(s.rows / bm) * Math.ceil(nTok / bn);
 
 /** Outer products from tiles that lie column by column: a thread has tm x tn results, 4 apart by
- * half a tile. With slices, teams of threads share the tile's columns and add up at the end. */
+ * half a tile. With slices, row groups of threads share the tile's columns and add up at the end.
+ * */
 export function outer({ bm, bn, bk, tm, tn, ahead, slices = 1 }) {
-  const team = (bm / tm) * (bn / tn), threads = team * slices, parts = bk / 8;
+  const rowGroup = (bm / tm) * (bn / tn), threads = rowGroup * slices, parts = bk / 8;
   const nw = Math.ceil((bm * parts) / threads), nx = Math.ceil((bn * parts) / threads);
   const rw = bm / tm, tw = bn / tn; // threads by rows, by tokens
   const wr = Math.min(8, rw), wt = 32 / wr; // a warp's
@@ -55,6 +56,7 @@ export function outer({ bm, bn, bk, tm, tn, ahead, slices = 1 }) {
       + `${times(8, (j) => `${cell(j)} = ${name}${i}.${j < 4 ? 'a' : 'b'}[${j % 4}];`)} }`;
   };
   const sums = Array.from({ length: tn * w4 }, (_, n) => `s${n % w4}_${Math.floor(n / w4)}`);
+  const each = (line) => sums.map((name, i) => line(name, `${i * rowGroup}u + mine`)).join('\n');
   return {
     name:
       `f32 ${bm}x${bn}x${bk} `
@@ -72,7 +74,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
   let tok0 = group % tok_tiles * ${bn}u;
   if (row0 >= p.rows) { return; }
   let eights = (p.cols + 7u) / 8u;
-  let slice = id / ${team}u; let mine = id % ${team}u;
+  let slice = id / ${rowGroup}u; let mine = id % ${rowGroup}u;
   let lane = mine % 32u; let warp = mine / 32u;
   let r = lane % ${wr}u + ${wr}u * (warp % ${rw / wr}u);
   let t = lane / ${wr}u + ${wt}u * (warp / ${rw / wr}u);
@@ -95,10 +97,10 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     workgroupBarrier();
   }
   ${slices > 1 ? `for (var n = 1u; n < ${slices}u; n++) {
-    if (slice == n) { ${sums.map((name, i) => `tile[${i * team}u + mine] = ${name};`).join('\n')} }
+    if (slice == n) { ${each((name, at) => `tile[${at}] = ${name};`)} }
     workgroupBarrier();
     if (slice == 0u) {
-      ${sums.map((name, i) => `${name} += tile[${i * team}u + mine];`).join('\n')}
+      ${each((name, at) => `${name} += tile[${at}];`)}
     }
     workgroupBarrier();
   }
@@ -237,15 +239,15 @@ export const own = (rows, toks, threads) => ({
   constants: { ROWS: rows, TOKS: toks, WG: threads },
   source: (sourceOf, format) => sourceOf(`matmul[${format}]`),
 });
-/** buffers: stages in workgroup memory; shares: of the columns, each with results of its own. */
-export const ownMatrix = (rows, toks, threads, { shares = 1, buffers = 2 } = {}) => ({
+/** buffers: stages in workgroup memory; splits: of the columns, each with results of its own. */
+export const ownMatrix = (rows, toks, threads, { splits = 1, buffers = 2 } = {}) => ({
   ...own(rows, toks, threads),
   name:
     `matrix own ${rows}x${toks} `
-      + `${threads}${buffers > 1 ? '' : ' one stage'}${shares > 1 ? ` by ${shares}` : ''}`,
+      + `${threads}${buffers > 1 ? '' : ' one stage'}${splits > 1 ? ` by ${splits}` : ''}`,
   bytes: 2560 * Math.max((buffers * (rows + toks)) / 32, threads / 32), half: true, matrix: true,
-  shares,
-  groups: (s, nTok) => shares * grid(rows, toks)(s, nTok),
+  splits,
+  groups: (s, nTok) => splits * grid(rows, toks)(s, nTok),
   constants: { ROWS: rows, TOKS: toks, WG: threads, BUFFERS: buffers },
   source: (sourceOf, format) => sourceOf(`matmul[${format} matrix]`),
 });

@@ -29,7 +29,7 @@ static const struct tested_op ops[] = {
     TESTED(copy_rows),
     /* ops_cases/linear.h: products with a matrix */
     TESTED(linear),
-    TESTED_BY(linear_shares, linear),
+    TESTED_BY(linear_splits, linear),
     TESTED(linear_gelu),
     TESTED(gate_up),
     /* ops_cases/attention.h: rotation, the cache, attention */

@@ -38,11 +38,11 @@ import wgsl
 from wgsl import Bad
 from wgsl_bytes import workgroup_bytes
 
-# value of the axis `tier` -> features that such a variant must enable; lone is for devices in
+# value of the axis `tier` -> features that such a variant must enable; software is for devices in
 # software
 MATRIX = "chromium_experimental_subgroup_matrix"
 TIERS = {"plain": set(), "subgroup": {"subgroups"}, "matrix": {"subgroups", "f16", MATRIX},
-         "lone": set()}
+         "software": set()}
 C_TYPES = {"u32": "uint32_t", "f32": "float"}
 MOST_BUFFERS = 10
 FAMILY_BITS = 8

@@ -1,4 +1,4 @@
-// attention_split - part s of n_split of attention: for each row and head, over its share of the
+// attention_split - part s of n_split of attention: for each row and head, over its split of the
 //   history,
 //   top = max q.k_j,  total = sum e^(q.k_j - top),  o = sum e^(q.k_j - top) v_j
 //
@@ -10,11 +10,11 @@
 //
 // group = n_head / n_kv_head query heads share a kv head; a workgroup takes up to HEADS of them, so
 // that keys and values are read once for all. Row t is at pos + pos_offset + t; the loop bounds
-// come from the step, so a recorded dispatch serves every position. A share without positions has
+// come from the step, so a recorded dispatch serves every position. A split without positions has
 // total 0 and no o.
-// Reference: attention() in src/ops/ops_cpu.c, with attention_merge. Tolerance 1e-9 nmse: f32 here.
+// Reference: attention() in src/ops/ops_cpu.c, with attn_reduce. Tolerance 1e-9 nmse: f32 here.
 
-//!axis share partial
+//!axis split partial
 //!include lib/attention_split.wgsl
 
 struct Params {

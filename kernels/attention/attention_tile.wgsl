@@ -9,9 +9,9 @@
 //
 // The group query heads of a kv head and neighbouring rows share a tile: query m of a kv head is
 // head m % group of row m / group. Row t is at pos + pos_offset + t. Keys come 64 at a time.
-// Scores: 32 columns of queries and keys lie in workgroup memory column by column; two teams of 128
-// threads take every other half of them, a thread 4 queries x 4 keys. Softmax, online: 8 threads a
-// query. Values: a thread has 8 queries x COLS x 4 columns.
+// Scores: 32 columns of queries and keys lie in workgroup memory column by column; two row groups
+// of 128 threads take every other half of them, a thread 4 queries x 4 keys. Softmax, online: 8
+// threads a query. Values: a thread has 8 queries x COLS x 4 columns.
 // Reference: attention() in src/ops/ops_cpu.c. Tolerance 1e-9 nmse: f32 here.
 
 //!include lib/base.wgsl
@@ -169,7 +169,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     let staged = query(m0 + lid % 32u, kv_head, group).at;
     let c_query = lid / 32u;
     let c_key = lid / 64u;
-    let team = lid / 128u; // as a worker on scores
+    let row_group = lid / 128u; // as a worker on scores
     let q4 = lid % 8u;
     let k4 = lid % 128u / 8u;
     let mine = query(m0 + lid % 32u, kv_head, group).pos; // on the softmax: eight keys of one query
@@ -202,20 +202,20 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
             kv0 = key_part(key, col + STEP4 + c_key);
             kv1 = key_part(key, col + STEP4 + c_key + 4u);
             for (var j = 0u; j < 16u; j++) {
-                let at = 16u * team + j;
+                let at = 16u * row_group + j;
                 s = plus_outer(s, queries[8u * at + q4], keys[16u * at + k4]);
             }
             workgroupBarrier();
         }
         let here = 32u * k4 + q4;
-        if (team == 1u) {
+        if (row_group == 1u) {
             keys[here] = s[0];
             keys[here + 8u] = s[1];
             keys[here + 16u] = s[2];
             keys[here + 24u] = s[3];
         }
         workgroupBarrier();
-        if (team == 0u) {
+        if (row_group == 0u) {
             keys[here] += s[0];
             keys[here + 8u] += s[1];
             keys[here + 16u] += s[2];

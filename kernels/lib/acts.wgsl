@@ -6,14 +6,14 @@
 //!if acts == f32
 // Sixteen activations, a run, as they are. A kernel that leaves rows ready for others leaves them
 // so where the device does not multiply int8.
-alias Settled = Sixteen;
+alias Ready = Sixteen;
 
-fn settle(a : vec4<f32>, b : vec4<f32>, c : vec4<f32>, d : vec4<f32>) -> Settled {
+fn make_ready(a : vec4<f32>, b : vec4<f32>, c : vec4<f32>, d : vec4<f32>) -> Ready {
     return Sixteen(a, b, c, d);
 }
 
 // Run i of a row of `cols` columns that begins at vec4 `base` of the buffer s.
-fn put_run(base : u32, cols : u32, i : u32, v : Settled) {
+fn put_run(base : u32, cols : u32, i : u32, v : Ready) {
     let at = base + 4u * i;
     s[at] = bitcast<vec4<u32>>(v.a);
     s[at + 1u] = bitcast<vec4<u32>>(v.b);
@@ -26,7 +26,7 @@ fn put_run(base : u32, cols : u32, i : u32, v : Settled) {
 // digits, four activations to a word; d has the scale and the sum of the activations, as f32. A row
 // is four planes, of a for all of its runs, then of b, c and d: lanes that read neighbouring runs
 // read neighbouring vec4s.
-struct Settled {
+struct Ready {
     a : vec4<u32>,
     b : vec4<u32>,
     c : vec4<u32>,
@@ -37,23 +37,23 @@ const LARGEST : f32 = 2097152.0; // 2^21
 
 // Four activations as whole numbers, each as its three digits in its low bytes. A float of 1.5 2^23
 // has the whole number that was added to it in its low bits, so that no conversion is needed.
-fn digits_of(x : vec4<f32>, inverse : f32) -> vec4<u32> {
+fn planes_of(x : vec4<f32>, inverse : f32) -> vec4<u32> {
     let v = bitcast<vec4<u32>>(fma(x, vec4<f32>(inverse), vec4<f32>(12582912.0)));
     return (v + vec4<u32>(0x8080u - 0x4b400000u)) ^ vec4<u32>(0x8080u);
 }
 
 // The low bytes of all four, their second and their third ones: two neighbours first, then both
 // pairs.
-struct Digits {
+struct Planes {
     low : u32,
     middle : u32,
     high : u32,
 }
 
-fn transposed(v : vec4<u32>) -> Digits {
+fn transposed(v : vec4<u32>) -> Planes {
     let even = (v.xz & vec2<u32>(0xff00ffu)) | ((v.yw << vec2<u32>(8u)) & vec2<u32>(0xff00ff00u));
     let odd = ((v.xz >> vec2<u32>(8u)) & vec2<u32>(0xffu)) | (v.yw & vec2<u32>(0xff00u));
-    return Digits((even.x & 0xffffu) | (even.y << 16u), odd.x | (odd.y << 16u),
+    return Planes((even.x & 0xffffu) | (even.y << 16u), odd.x | (odd.y << 16u),
                   (even.x >> 16u) | (even.y & 0xffff0000u));
 }
 
@@ -73,21 +73,21 @@ fn scale_and_sum(most : f32, a : vec4<f32>, b : vec4<f32>, c : vec4<f32>, d : ve
                      0u);
 }
 
-// Without dot4I8Packed and its like: kernels that settle also run where there are none.
-fn settle(a : vec4<f32>, b : vec4<f32>, c : vec4<f32>, d : vec4<f32>) -> Settled {
+// Without dot4I8Packed and its like: kernels that make_ready also run where there are none.
+fn make_ready(a : vec4<f32>, b : vec4<f32>, c : vec4<f32>, d : vec4<f32>) -> Ready {
     let most = largest_of(a, b, c, d);
     let inverse = inverse_of(most);
-    let s = transposed(digits_of(a, inverse));
-    let t = transposed(digits_of(b, inverse));
-    let u = transposed(digits_of(c, inverse));
-    let v = transposed(digits_of(d, inverse));
-    return Settled(vec4<u32>(s.high, t.high, u.high, v.high),
+    let s = transposed(planes_of(a, inverse));
+    let t = transposed(planes_of(b, inverse));
+    let u = transposed(planes_of(c, inverse));
+    let v = transposed(planes_of(d, inverse));
+    return Ready(vec4<u32>(s.high, t.high, u.high, v.high),
                    vec4<u32>(s.middle, t.middle, u.middle, v.middle),
                    vec4<u32>(s.low, t.low, u.low, v.low), scale_and_sum(most, a, b, c, d));
 }
 
 // Run i of a row of `cols` columns that begins at vec4 `base` of the buffer s.
-fn put_run(base : u32, cols : u32, i : u32, v : Settled) {
+fn put_run(base : u32, cols : u32, i : u32, v : Ready) {
     let runs = cols / 16u;
     let at = base + i;
     s[at] = v.a;

@@ -3,9 +3,9 @@
 // Params, the buffers k_cache and v_cache, query(part, head, d): four columns of a query head, and
 // query_scale(head): what its scores are multiplied with, which is asked after a barrier.
 //
-// axis share: partial: it goes to the buffer `partial`; partial_z: with its part of z = A o behind
-// it, see lib/attend; whole: the kernel says what becomes of a head's answer, put_end(part, head,
-// top, total) and put_four(part, head, i, o) of its vec4 i, and what is before and after it.
+// axis split: partial: it goes to the buffer `partial`; partial_z: with its part of z = A o behind
+// it, see lib/attn_decode; whole: the kernel says what becomes of a head's answer, put_end(part,
+// head, top, total) and put_four(part, head, i, o) of its vec4 i, and what is before and after it.
 //!include lib/base.wgsl
 //!include lib/step.wgsl
 //!include lib/kv.wgsl
@@ -17,7 +17,7 @@ override WG : u32 = 256u;  // threads, 256 or 512; a tile has an eighth as many 
 override SPREAD : u32 = 2304u; // 8 WG + 256; of one head 4 WG + 256 are enough
 
 const LANES : u32 = 8u;  // threads that share a key's dot product
-const ROUND : u32 = 32u; // shares are multiples of this many keys
+const ROUND : u32 = 32u; // splits are multiples of this many keys
 const LOWEST : f32 = -3.0e38;
 
 // scores of all heads by lanes; at the end 2 heads x 4 columns x thread
@@ -59,10 +59,10 @@ fn part_of(index : u32) -> Part {
     let last = step.pos + p.pos_offset + row;
     let first = first_seen(last, p.window);
     let n_seen = last + 1u - first;
-    let share = (n_seen + p.n_split * ROUND - 1u) / (p.n_split * ROUND) * ROUND;
+    let split = (n_seen + p.n_split * ROUND - 1u) / (p.n_split * ROUND) * ROUND;
     return Part(row < p.rows, kv_head, min(HEADS, group - chunk * HEADS),
                 row * p.n_head + kv_head * group + chunk * HEADS, split,
-                first + min(split * share, n_seen), first + min(split * share + share, n_seen));
+                first + min(split * split, n_seen), first + min(split * split + split, n_seen));
 }
 
 // Of a position. Most are behind nobody's: they need no division.
@@ -327,7 +327,7 @@ fn scores_at(head : u32, lane : u32) -> u32 {
     return (head * LANES + lane) * (WG / LANES + 4u);
 }
 
-// Attention over the part's share of the history. Of a tile 8 lanes share a key for the dots, then
+// Attention over the part's split of the history. Of a tile 8 lanes share a key for the dots, then
 // (head, key) threads for the softmax, then threads over (slice of keys, 4 columns) for the values.
 fn attend_share(part : Part, lid : u32) {
     let n4 = head4();
@@ -433,10 +433,10 @@ fn attend_share(part : Part, lid : u32) {
     }
 }
 
-// ---- where a share's result goes ----
+// ---- where a split's result goes ----
 
-//!if share in partial partial_z
-// share4() vec4s each. Head `head` of the part: where its share's result begins.
+//!if split in partial partial_z
+// share4() vec4s each. Head `head` of the part: where its split's result begins.
 fn partial_at(part : Part, head : u32) -> u32 {
     return ((part.row_q + head) * p.n_split + part.split) * share4();
 }
@@ -446,7 +446,7 @@ fn put_end(part : Part, head : u32, top : f32, total : f32) {
 }
 //!end
 
-//!if share == partial
+//!if split == partial
 fn share4() -> u32 {
     return head4() + 1u;
 }

@@ -58,7 +58,7 @@ fn below(i : u32, n : u32) -> vec4<f32> {
 }
 
 // A thread's number, where each works for itself. Needs const WG.
-fn lone_thread(wid : vec3<u32>, num : vec3<u32>, id : u32) -> u32 {
+fn single_thread(wid : vec3<u32>, num : vec3<u32>, id : u32) -> u32 {
     return flat_group(wid, num) * WG + id;
 }
 

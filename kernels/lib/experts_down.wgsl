@@ -39,14 +39,14 @@ fn share(slot : u32) -> f32 {
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
         @builtin(local_invocation_index) id : u32) {
-    let teams = WG / LANES;
-    let per_tok = (p.rows + R * teams - 1u) / (R * teams);
+    let row_groups = WG / LANES;
+    let per_tok = (p.rows + R * row_groups - 1u) / (R * row_groups);
     let place = turn_of(flat_group(wid, num), per_tok);
     let tok = place.row;
     if (tok >= p.n_tok) {
         return;
     }
-    let first = R * (place.at * teams + id / LANES);
+    let first = R * (place.at * row_groups + id / LANES);
     let rows = four_from(first, p.rows);
     let lane = id % LANES;
     // The slots' columns lie behind each other, so that all experts are read at once.

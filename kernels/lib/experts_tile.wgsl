@@ -94,12 +94,13 @@ fn x_part(i : u32, col : u32) -> Sixteen {
     return two_eights(x_eight(col), x_eight(col + 1u));
 }
 
-// For the threads of team 0: the products of `tile` with ROWS rows of W, from `first` on.
+// For the threads of row group 0: the products of `tile` with ROWS rows of W, from `first` on.
 fn tile_products(tile : Tile, first : u32, id : u32) -> Block {
     now = tile;
     row0 = first;
     my_slot = slot_of(tile, id % (WG / 2u) / (WG / ROWS / 2u));
     my_x = select(my_slot / p.n_used, my_slot, p.by_slot == 1u) * (p.x_stride / 4u);
-    return add_teams(block_products(0u, 0u, (p.cols + 7u) / 8u + lora_eights(), tile.n, id), id);
+    let sums = block_products(0u, 0u, (p.cols + 7u) / 8u + lora_eights(), tile.n, id);
+    return add_row_groups(sums, id);
 }
 //!end

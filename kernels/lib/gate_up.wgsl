@@ -27,7 +27,7 @@ fn pair_rows(rows : vec4<u32>, x_base : u32, lane : u32) -> Pair {
     return sum;
 }
 
-// Every lane learns the sums of its team.
+// Every lane learns the sums of its row group.
 fn add_pair(mine : Pair, id : u32) -> Pair {
     if (R == 1u) {
         let both = add_some(vec4<f32>(mine.first.x, mine.second.x, 0.0, 0.0), 2u, id, LANES);
@@ -43,7 +43,7 @@ fn add_pair(mine : Pair, id : u32) -> Pair {
 }
 
 //!if acts == f32
-// Where a team's R results go: to y.
+// Where a row group's R results go: to y.
 fn put_rows(tok : u32, first : u32, gate : vec4<f32>, up : vec4<f32>, id : u32) {
     for (var k = 0u; k < (R + LANES - 1u) / LANES; k++) {
         let r = id % LANES + k * LANES;
@@ -56,8 +56,8 @@ fn put_rows(tok : u32, first : u32, gate : vec4<f32>, up : vec4<f32>, id : u32) 
     }
 }
 //!else
-// Where a team's R results go: to y and, where p.settles, to s as int8 planes. Then a workgroup has
-// whole runs of sixteen rows, as the matrix has.
+// Where a row group's R results go: to y and, where p.makes_ready, to s as int8 planes. Then a
+// workgroup has whole runs of sixteen rows, as the matrix has.
 var<workgroup> made : array<f32, 256>; // R WG / LANES results
 
 fn made_at(i : u32) -> vec4<f32> {
@@ -65,7 +65,7 @@ fn made_at(i : u32) -> vec4<f32> {
 }
 
 fn put_rows(tok : u32, first : u32, gate : vec4<f32>, up : vec4<f32>, id : u32) {
-    let team = id / LANES;
+    let row_group = id / LANES;
     for (var k = 0u; k < (R + LANES - 1u) / LANES; k++) {
         let r = id % LANES + k * LANES;
         if (r >= R) {
@@ -75,17 +75,17 @@ fn put_rows(tok : u32, first : u32, gate : vec4<f32>, up : vec4<f32>, id : u32) 
         if (first + r < p.rows) {
             y[tok * p.y_stride + first + r] = h;
         }
-        made[R * team + r] = h;
+        made[R * row_group + r] = h;
     }
-    if (p.settles == 0u) {
+    if (p.makes_ready == 0u) {
         return;
     }
     workgroupBarrier();
     let n = R * (WG / LANES);
-    let start = first - R * team; // the workgroup's first row
+    let start = first - R * row_group; // the workgroup's first row
     let i = 16u * id; // a run for each of the first threads: there are fewer runs than threads
     if (i < n && start + i < p.rows) {
-        let v = settle(made_at(i), made_at(i + 4u), made_at(i + 8u), made_at(i + 12u));
+        let v = make_ready(made_at(i), made_at(i + 4u), made_at(i + 8u), made_at(i + 12u));
         put_run(tok * (p.rows / 4u), p.rows, (start + i) / 16u, v);
     }
 }
@@ -101,7 +101,7 @@ struct Params {
     scales : u32, // offsets in u32 words, see src/gpu/repack.h
     high : u32,
     d : u32,
-    settles : u32, // see put_rows()
+    makes_ready : u32, // see put_rows()
     rank : u32,    // from here on: adapters, as in lib/lora.wgsl
     rank2 : u32,
     b_scales : u32,
@@ -178,14 +178,14 @@ fn adapted(mine : Pair, rows : vec4<u32>, tok : u32, lane : u32) -> Pair {
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
         @builtin(local_invocation_index) id : u32) {
-    let teams = WG / LANES;
-    let per_tok = (p.rows + R * teams - 1u) / (R * teams);
+    let row_groups = WG / LANES;
+    let per_tok = (p.rows + R * row_groups - 1u) / (R * row_groups);
     let turn = turn_of(flat_group(wid, num), per_tok);
     let tok = turn.row;
     if (tok >= p.n_tok) {
         return;
     }
-    let first = R * (swizzle_group(turn.at, per_tok) * teams + id / LANES);
+    let first = R * (swizzle_group(turn.at, per_tok) * row_groups + id / LANES);
     let rows = four_from(first, p.rows);
     let mine = pair_rows(rows, tok * (p.x_stride / 4u), id % LANES);
     let sums = add_pair(adapted(mine, rows, tok, id % LANES), id);

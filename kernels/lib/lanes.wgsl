@@ -1,8 +1,9 @@
-// lanes - a workgroup is WG / LANES teams of LANES lanes, both powers of two, WG <= 256 (subgroup:
-// 512); a team adds up. Two sums need a barrier between them.
+// lanes - a workgroup is WG / LANES row groups of LANES lanes, both powers of two, WG <= 256
+//   (subgroup:
+// 512); a row group adds up. Two sums need a barrier between them.
 override WG : u32 = 64u;
 override LANES : u32 = 32u;
-override R : u32 = 4u; // rows of W that a team takes together, at most four
+override R : u32 = 4u; // rows of W that a row group takes together, at most four
 
 //!if tier == subgroup
 enable subgroups;
@@ -114,7 +115,7 @@ fn add_over(sum : vec4<f32>, id : u32, lanes : u32) -> vec4<f32> {
     return lane_sums[id - id % lanes];
 }
 
-// The first n numbers, and others, of a team.
+// The first n numbers, and others, of a row group.
 fn add_some(sum : vec4<f32>, n : u32, id : u32, lanes : u32) -> vec4<f32> {
     return add_over(sum, id, lanes);
 }

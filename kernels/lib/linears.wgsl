@@ -1,5 +1,5 @@
 // linears - up to three matrices that read one stream, as queries, keys and values: the kernels
-// linears* (input memory) and join_linears* (input held), each as a whole. axis adapter: none
+// linears* (input memory) and norm_linears* (input held), each as a whole. axis adapter: none
 // or given, for those that have one; axis third: alike, or q6_k, where the third matrix is Q6_K
 // whatever the others are.
 
@@ -102,20 +102,20 @@ fn adapted(matrix : u32, first : u32, tok : u32, lane : u32) -> vec4<f32> {
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
         @builtin(local_invocation_index) id : u32) {
-    // The teams of the matrices follow each other.
+    // The row groups of the matrices follow each other.
     let ends = (vec3<u32>(p.rows, p.rows2, p.rows3) + vec3<u32>(R - 1u)) / vec3<u32>(R);
-    let teams = WG / LANES;
-    let per_tok = (ends.x + ends.y + ends.z + teams - 1u) / teams;
+    let row_groups = WG / LANES;
+    let per_tok = (ends.x + ends.y + ends.z + row_groups - 1u) / row_groups;
     let turn = turn_of(flat_group(wid, num), per_tok);
     let tok = turn.row;
     if (tok >= p.n_tok) {
         return;
     }
-    let team = swizzle_group(turn.at, per_tok) * teams + id / LANES;
+    let row_group = swizzle_group(turn.at, per_tok) * row_groups + id / LANES;
     let lane = id % LANES;
-    let ones = team < ends.x;
-    let twos = !ones && team < ends.x + ends.y;
-    let first = R * (team - select(select(ends.x + ends.y, ends.x, twos), 0u, ones));
+    let ones = row_group < ends.x;
+    let twos = !ones && row_group < ends.x + ends.y;
+    let first = R * (row_group - select(select(ends.x + ends.y, ends.x, twos), 0u, ones));
     let x_base = tok * (p.cols / 4u);
     // One loop after the other, two of them without a unit: so `which` is a number that the
     // compiler sees, and no load has to choose or to wait for a branch.
@@ -254,22 +254,22 @@ fn hold_sum(tok : u32, id : u32, writes : bool) {
     workgroupBarrier();
 }
 
-// The products of a team's R rows with the held row, where the teams of the matrices follow each
-// other.
-struct TeamRows {
+// The products of a row group's R rows with the held row, where the row groups of the matrices
+// follow each other.
+struct GroupRows {
     first : u32,     // row of the matrix `which`
     sum : vec4<f32>, // this lane's part
 }
 
-fn n_teams() -> vec3<u32> {
+fn n_row_groups() -> vec3<u32> {
     return (vec3<u32>(p.rows, p.rows2, p.rows3) + vec3<u32>(R - 1u)) / vec3<u32>(R);
 }
 
-fn three_rows(team : u32, lane : u32) -> TeamRows {
-    let ends = n_teams();
-    let ones = team < ends.x;
-    let twos = !ones && team < ends.x + ends.y;
-    let first = R * (team - select(select(ends.x + ends.y, ends.x, twos), 0u, ones));
+fn three_rows(row_group : u32, lane : u32) -> GroupRows {
+    let ends = n_row_groups();
+    let ones = row_group < ends.x;
+    let twos = !ones && row_group < ends.x + ends.y;
+    let first = R * (row_group - select(select(ends.x + ends.y, ends.x, twos), 0u, ones));
     // One loop after the other, two of them without a unit: so `which` is a number that the
     // compiler sees, and no load has to choose or to wait for a branch.
     which = 0u;
@@ -283,7 +283,7 @@ fn three_rows(team : u32, lane : u32) -> TeamRows {
         sum += third_rows(four_from(first, p.rows3), 0u, select(lane, NO_UNIT, ones || twos));
     }
     which = select(select(2u, 1u, twos), 0u, ones);
-    return TeamRows(first, sum);
+    return GroupRows(first, sum);
 }
 
 // Of `which`.
@@ -294,10 +294,10 @@ fn of_three(first : u32, second : u32, third : u32) -> u32 {
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
         @builtin(local_invocation_index) id : u32) {
-    // R rows a team; the teams of the matrices follow each other. The workgroups of a row of x take
-    // them in turn, so that few of them join.
-    let ends = n_teams();
-    let teams = WG / LANES;
+    // R rows a row group; the row groups of the matrices follow each other. The workgroups of a row
+    // of x take them in turn, so that few of them join.
+    let ends = n_row_groups();
+    let row_groups = WG / LANES;
     let groups = groups_a_row(num, p.n_tok);
     let turn = turn_of(flat_group(wid, num), groups);
     let tok = turn.row;
@@ -312,11 +312,11 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     let lane = id % LANES;
     for (var i = 0u; i < MOST_TURNS; i++) {
         let block = turn.at + i * groups;
-        if (block * teams >= ends.x + ends.y + ends.z) {
+        if (block * row_groups >= ends.x + ends.y + ends.z) {
             break;
         }
-        let team = block * teams + id / LANES;
-        let mine = three_rows(team, lane);
+        let row_group = block * row_groups + id / LANES;
+        let mine = three_rows(row_group, lane);
         let first = mine.first;
         let sum = add_lanes(mine.sum, id);
         let n_rows = of_three(p.rows, p.rows2, p.rows3);

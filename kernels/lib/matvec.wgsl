@@ -1,9 +1,9 @@
-// matvec - what products of few rows with matrices share. A row group, LANES lanes of a workgroup,
+// matvec - what products of few rows with matrices split. A row group, LANES lanes of a workgroup,
 // takes R rows of W: lib/lanes adds its lanes up. The axes, of which a kernel has one value each:
 //
 //   matrices  1: w      2: w and w2, of one size      3: w, w2 and w3, each of its own size
 //   input     memory: the buffer x      held: the row is in workgroup memory
-//             partials: as held, where it is what the shares of attention add up to
+//             partials: as held, where it is what the splits of attention add up to
 //             none: the kernel reads x itself, since it has many rows
 //   acts      f32: numbers as they are      int8: as int8 planes, see lib/acts
 //   product   linear: the kernels linear* as a whole, and what matmul is bound to
@@ -103,18 +103,18 @@ fn x_at(i : u32) -> vec4<f32> {
     return x[i];
 }
 //!else
-fn settled_at(base : u32, i : u32) -> Settled {
+fn ready_at(base : u32, i : u32) -> Ready {
     let runs = p.cols / 16u;
     let at = base + i;
-    return Settled(bitcast<vec4<u32>>(x[at]), bitcast<vec4<u32>>(x[at + runs]),
+    return Ready(bitcast<vec4<u32>>(x[at]), bitcast<vec4<u32>>(x[at + runs]),
                    bitcast<vec4<u32>>(x[at + 2u * runs]),
                    bitcast<vec4<u32>>(x[at + 3u * runs]));
 }
 //!end
-//!elif input in held partials
-override HELD : u32 = 512u; // vec4s of a row, rounded up to a multiple of 8
+//!elif input in shared_row partials
+override SHARED_ROW : u32 = 512u; // vec4s of a row, rounded up to a multiple of 8
 
-var<workgroup> held : array<vec4<u32>, HELD>;
+var<workgroup> shared_row : array<vec4<u32>, SHARED_ROW>;
 
 //!if acts == f32
 // Lanes read numbers at strides of 2, 4 or 8 vec4s: in this order any eight neighbours hit
@@ -124,15 +124,15 @@ fn place(i : u32) -> u32 {
 }
 
 fn x_at(i : u32) -> vec4<f32> {
-    return bitcast<vec4<f32>>(held[place(i)]);
+    return bitcast<vec4<f32>>(shared_row[place(i)]);
 }
 
 // Sixteen columns from vec4 i on.
 fn keep(i : u32, v : Sixteen) {
-    held[place(i)] = bitcast<vec4<u32>>(v.a);
-    held[place(i + 1u)] = bitcast<vec4<u32>>(v.b);
-    held[place(i + 2u)] = bitcast<vec4<u32>>(v.c);
-    held[place(i + 3u)] = bitcast<vec4<u32>>(v.d);
+    shared_row[place(i)] = bitcast<vec4<u32>>(v.a);
+    shared_row[place(i + 1u)] = bitcast<vec4<u32>>(v.b);
+    shared_row[place(i + 2u)] = bitcast<vec4<u32>>(v.c);
+    shared_row[place(i + 3u)] = bitcast<vec4<u32>>(v.d);
 }
 //!else
 // Where run i lies in its plane. Lanes read every run, every second, or two or four of every four
@@ -141,38 +141,40 @@ fn run_place(i : u32) -> u32 {
     return i ^ (7u * ((i >> 3u) & 1u));
 }
 
-fn settled_at(base : u32, i : u32) -> Settled {
+fn ready_at(base : u32, i : u32) -> Ready {
     let at = run_place(i);
-    return Settled(held[at], held[at + HELD / 4u], held[at + HELD / 2u], held[at + 3u * HELD / 4u]);
+    let plane = SHARED_ROW / 4u;
+    return Ready(shared_row[at], shared_row[at + plane], shared_row[at + 2u * plane],
+                 shared_row[at + 3u * plane]);
 }
 
 // Sixteen columns from vec4 i on.
 fn keep(i : u32, v : Sixteen) {
-    let s = settle(v.a, v.b, v.c, v.d);
+    let s = make_ready(v.a, v.b, v.c, v.d);
     let at = run_place(i / 4u);
-    held[at] = s.a;
-    held[at + HELD / 4u] = s.b;
-    held[at + HELD / 2u] = s.c;
-    held[at + 3u * HELD / 4u] = s.d;
+    shared_row[at] = s.a;
+    shared_row[at + SHARED_ROW / 4u] = s.b;
+    shared_row[at + SHARED_ROW / 2u] = s.c;
+    shared_row[at + 3u * SHARED_ROW / 4u] = s.d;
 }
 //!end
 //!end
 
 //!if input == partials
-// Attention's answer from its shares, which the kernel then keeps. Needs p with head_dim and
-// n_split, the buffer partial, and rank4(): vec4s of z = A o that a share has behind it, see
-// lib/attend.
+// Attention's answer from its splits, which the kernel then keeps. Needs p with head_dim and
+// n_split, the buffer partial, and rank4(): vec4s of z = A o that a split has behind it, see
+// lib/attn_decode.
 
 // Of z of the head that the thread has columns of: vec4 (its sixteens before them), where that is
 // one.
 var<private> z_merged : vec4<f32>;
 
-// Columns 4i .. 4i + 15 of all heads. The shares are added up one after the other, scaled by the
+// Columns 4i .. 4i + 15 of all heads. The splits are added up one after the other, scaled by the
 // largest top so far: so each is read once, and all loads can be on their way together.
 fn merged(i : u32) -> Sixteen {
     let n4 = p.head_dim / 4u;
-    let share = n4 + 1u + rank4();
-    let at = i / n4 * p.n_split * share;
+    let split = n4 + 1u + rank4();
+    let at = i / n4 * p.n_split * split;
     let col = at + i % n4;
     let z_col = n4 + 1u + min(i % n4 / 4u, max(rank4(), 1u) - 1u);
     var sum = Sixteen();
@@ -183,7 +185,7 @@ fn merged(i : u32) -> Sixteen {
         if (turn >= p.n_split) {
             break;
         }
-        let s = turn * share;
+        let s = turn * split;
         let end = partial[at + s + n4]; // top and total
         let o = Sixteen(partial[col + s], partial[col + s + 1u], partial[col + s + 2u],
                         partial[col + s + 3u]);
@@ -191,7 +193,7 @@ fn merged(i : u32) -> Sixteen {
         if (rank4() > 0u) {
             z_share = partial[at + s + z_col];
         }
-        if (end.y > 0.0) { // a share without positions has no o
+        if (end.y > 0.0) { // a split without positions has no o
             let higher = max(top, end.x);
             let before = exp(top - higher);
             let now = exp(end.x - higher);
@@ -241,7 +243,7 @@ fn dot16_signed(q : vec4<u32>, r : Run) -> f32 {
     return dot16(q ^ vec4<u32>(0x80808080u), 128.0, r);
 }
 //!else
-// Sixteen activations as whole numbers with one scale, see Settled: x = scale v with |v| <= 2^21.
+// Sixteen activations as whole numbers with one scale, see Ready: x = scale v with |v| <= 2^21.
 // That is four times coarser than f32 for the largest of the sixteen, so that its sum with codes
 // below 64 fits 32 bits. One digit of four activations is a word, so that dot4I8Packed multiplies
 // four codes with four digits and adds them up, exactly, in one instruction. Decoding codes to
@@ -257,12 +259,12 @@ struct Run {
 
 // Run i of the row that begins at vec4 `base`.
 fn run_at(base : u32, i : u32) -> Run {
-    let s = settled_at(base, i);
+    let s = ready_at(base, i);
     return Run(s.a, s.b, s.c, bitcast<f32>(s.d.x), bitcast<f32>(s.d.y));
 }
 
 // Sixteen products on top of `sum`.
-fn add_digits(sum : i32, q : vec4<u32>, digit : vec4<u32>) -> i32 {
+fn add_planes(sum : i32, q : vec4<u32>, digit : vec4<u32>) -> i32 {
     return dot4I8Packed(q.w, digit.w) +
         (dot4I8Packed(q.z, digit.z) +
          (dot4I8Packed(q.y, digit.y) + (dot4I8Packed(q.x, digit.x) + sum)));
@@ -271,7 +273,7 @@ fn add_digits(sum : i32, q : vec4<u32>, digit : vec4<u32>) -> i32 {
 // Codes are bytes below 64, `zero` the one that stands for 0. What overflows on the way comes back:
 // the sum fits.
 fn dot16(q : vec4<u32>, zero : f32, r : Run) -> f32 {
-    let sum = add_digits(add_digits(add_digits(0, q, r.high) << 8u, q, r.middle) << 8u, q, r.low);
+    let sum = add_planes(add_planes(add_planes(0, q, r.high) << 8u, q, r.middle) << 8u, q, r.low);
     return r.scale * f32(sum) - zero * r.sum;
 }
 
@@ -281,8 +283,8 @@ fn dot16_high(q : vec4<u32>, zero : f32, r : Run) -> f32 {
 
 // Codes are signed bytes.
 fn dot16_signed(q : vec4<u32>, r : Run) -> f32 {
-    let low = add_digits(add_digits(0, q, r.middle) << 8u, q, r.low);
-    return r.scale * fma(f32(add_digits(0, q, r.high)), 65536.0, f32(low));
+    let low = add_planes(add_planes(0, q, r.middle) << 8u, q, r.low);
+    return r.scale * fma(f32(add_planes(0, q, r.high)), 65536.0, f32(low));
 }
 //!end
 //!end
@@ -307,7 +309,7 @@ struct Params {
     by_stride : u32, // f32 from row to row of `by`
     by_col : u32,    // its column that meets column 0 of y
     scale : f32,     // times all
-    n_split : u32,   // matmul: shares of the columns, each with a y of its own; 0 or 1: all at once
+    n_split : u32,   // matmul: splits of the columns, each with a y of its own; 0 or 1: all at once
 }
 
 @group(0) @binding(0) var<uniform> p : Params;
@@ -383,14 +385,14 @@ fn adapted(rows : vec4<u32>, tok : u32, lane : u32) -> vec4<f32> {
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
         @builtin(local_invocation_index) id : u32) {
-    let teams = WG / LANES;
-    let per_tok = (p.rows + R * teams - 1u) / (R * teams);
+    let row_groups = WG / LANES;
+    let per_tok = (p.rows + R * row_groups - 1u) / (R * row_groups);
     let turn = turn_of(flat_group(wid, num), per_tok);
     let tok = turn.row;
     if (tok >= p.n_tok) {
         return;
     }
-    let first = R * (swizzle_group(turn.at, per_tok) * teams + id / LANES);
+    let first = R * (swizzle_group(turn.at, per_tok) * row_groups + id / LANES);
     let rows = four_from(first, p.rows);
     let lane = id % LANES;
     let mine = four_rows(rows, tok * (p.x_stride / 4u), lane) + adapted(rows + p.row0, tok, lane);

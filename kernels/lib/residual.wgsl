@@ -3,7 +3,7 @@
 // has_branch and eps, the buffers x and branch, and lib/lanes.
 //
 // axis vectors: one: post, factor and next lie in the buffer `vectors`; each: in buffers of their
-// own, with the Params of join and join_runs; own: the kernel says what they are. That is
+// own, with the Params of join and residual_norm_runs; own: the kernel says what they are. That is
 // post_of(i) and lead(i), columns 4i .. 4i + 3 of each, and factor(). normed(): is what the next
 // block reads normed, or the stream as it is?
 
@@ -32,7 +32,7 @@ struct Params {
     has_scale : u32,
     has_next : u32,
     puts : u32,    // y is wanted
-    settles : u32, // s is wanted
+    makes_ready : u32, // s is wanted
     eps : f32,
 }
 
@@ -175,7 +175,7 @@ fn leading(c : Columns, j : Joining, state : Sixteen) -> Sixteen {
 // The row is joined by a workgroup whose registers hold it, in RUNS runs of sixteen columns a
 // thread. Needs override RUNS, 1 or 2, and finish(i, c, j): what becomes of the columns from vec4 i
 // of the row on.
-fn join_row(row : u32, id : u32) {
+fn residual_row(row : u32, id : u32) {
     let n = p.cols / 4u;
     let i = 4u * id;
     let k = 4u * (id + WG);

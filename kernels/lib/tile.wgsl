@@ -5,9 +5,9 @@
 // A step takes 8 WG / ROWS columns. Half of the threads decode sixteen columns of a row of W each,
 // the others bring those of x, to workgroup memory, where they lie column by column. A thread has 8
 // x 8 results: rows 4r .. 4r + 3 and the same ROWS / 2 further on, tokens alike, so a column is
-// four loads for 64 multiply-adds. Where the block has fewer threads than WG, several teams share
-// the columns of a step and add up at the end. While a step is computed the next one is on its way.
-// TOKS <= ROWS, and ROWS * TOKS <= 4096 if there are several teams.
+// four loads for 64 multiply-adds. Where the block has fewer threads than WG, several row groups
+// share the columns of a step and add up at the end. While a step is computed the next one is on
+// its way. TOKS <= ROWS, and ROWS * TOKS <= 4096 if there are several row groups.
 override ROWS : u32 = 64u;
 override TOKS : u32 = 64u;
 override WG : u32 = 256u;
@@ -25,7 +25,7 @@ struct Block {
 
 // Where a thread's results are.
 struct Place {
-    team : u32,
+    row_group : u32,
     row : u32, // of W in the block, the first
     tok : u32,
 }
@@ -86,9 +86,9 @@ fn block_products_from(row0 : u32, tok0 : u32, start : u32, cols : u32, n_tok : 
     let row = id % (WG / 2u) / parts;
     let loads_x = !loads_w && row < TOKS;
     let at = place(id); // as a worker
-    let columns = 16u * parts / (WG / team_size()); // of a step, for one team
-    let w_at = at.team * columns * (ROWS / 4u) + at.row / 4u;
-    let x_at = 2u * WG + at.team * columns * (TOKS / 4u) + at.tok / 4u;
+    let columns = 16u * parts / (WG / team_size()); // of a step, for one row group
+    let w_at = at.row_group * columns * (ROWS / 4u) + at.row / 4u;
+    let x_at = 2u * WG + at.row_group * columns * (TOKS / 4u) + at.tok / 4u;
     var sum = Block();
     var e = Sixteen();
     if (loads_w) {
@@ -146,13 +146,13 @@ fn plus_put(m : mat4x4<f32>, first : u32) -> mat4x4<f32> {
                        m[3] + tile[first + 3u * n]);
 }
 
-// All teams' sums, for the threads of team 0.
-fn add_teams(mine : Block, id : u32) -> Block {
+// All row groups' sums, for the threads of row group 0.
+fn add_row_groups(mine : Block, id : u32) -> Block {
     let n = team_size();
     let i = id % n;
     var sum = mine;
-    for (var team = 1u; team < WG / n; team++) {
-        if (id / n == team) {
+    for (var row_group = 1u; row_group < WG / n; row_group++) {
+        if (id / n == row_group) {
             put_block(i, sum.low);
             put_block(i + 4u * n, sum.high);
             put_block(i + 8u * n, sum.low2);

@@ -1,22 +1,22 @@
 // matmul - y[t] = scale * (W x[t] + sum of the adapters s B z[t])     (prefill: many rows t);
 //   with GELU y[t] = gelu(that) * by[t][by_col ...]
 //
-//   x   read   n_tok x cols f32    grid   a workgroup per ROWS rows of W, TOKS rows t and share, t
+//   x   read   n_tok x cols f32    grid   a workgroup per ROWS rows of W, TOKS rows t and split, t
 //   w   read   rows x cols                first
 //   z   read   n_tok x rank f32    bytes  W once per TOKS rows t, x once per ROWS rows of W
 //   b   read   see lib/lora.wgsl   needs  x_stride % 4 == 0; x finite up to 8-fold columns; rank 0:
 //   by  read   n_tok rows of f32          z and b are any buffers, unread GELU 0: by is any buffer,
 //   y   write  n_tok x rows f32           unread
 //
-// lib/tile.wgsl says how. A block of 128 x 128 is one team of 256 threads; smaller blocks, of which
-// there are more, are for matrices that would not fill the device: 64 x 64 has four teams, 32 x 32
-// sixteen. With n_split > 1 every share of the columns sets an n_tok x rows of its own in y, one
-// after the other; sum_parts adds them up.
+// lib/tile.wgsl says how. A block of 128 x 128 is one row group of 256 threads; smaller blocks, of
+// which there are more, are for matrices that would not fill the device: 64 x 64 has four row
+// groups, 32 x 32 sixteen. With n_split > 1 every split of the columns sets an n_tok x rows of its
+// own in y, one after the other; sum_partials adds them up.
 //
 // Reference: linear() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 
 //!axis format f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
-//!axis tier plain lone matrix
+//!axis tier plain software matrix
 //!axis product linear
 //!axis matrices 1
 //!axis input none
@@ -24,7 +24,7 @@
 //!without tier == matrix && format == f32
 //!include lib/matvec.wgsl
 
-// Results, four rows of W by four rows t of a share, to where lib/matvec puts one.
+// Results, four rows of W by four rows t of a split, to where lib/matvec puts one.
 fn put_rows(tok : u32, row : u32, split : u32, v : vec4<f32>) {
     for (var r = 0u; r < 4u; r++) {
         if (tok < p.n_tok && row + r < p.rows) {
@@ -40,7 +40,7 @@ fn put_results(tok : u32, row : u32, split : u32, m : mat4x4<f32>) {
     put_rows(tok + 3u, row, split, m[3]);
 }
 
-//!if tier == lone
+//!if tier == software
 // For devices in software, whose threads wait dearly and whose memory is all the same: nobody
 // waits, all is in registers. The grid is a thread per 8 rows of W and 8 rows t, rows of W first;
 // n_split is 0 or 1.
@@ -87,7 +87,7 @@ fn z_four(toks : vec4<u32>, k : u32) -> vec4<f32> {
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
         @builtin(local_invocation_index) id : u32) {
-    let i = lone_thread(wid, num, id);
+    let i = single_thread(wid, num, id);
     let row_tiles = (p.rows + 7u) / 8u;
     let row = i % row_tiles * 8u;
     let tok = i / row_tiles * 8u;
@@ -131,7 +131,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
 //!elif tier == matrix
 // lib/matrix.wgsl says how. x is what to_halves has made, weights are 1e-4 .. 65,000: halves;
 // subgroups are of 32. Adapters are added to the results in f32, with n_split > 1 to those of the
-// first share. Tolerance 1e-6 nmse: halves are off by 2^-12 at most, sums are f32.
+// first split. Tolerance 1e-6 nmse: halves are off by 2^-12 at most, sums are f32.
 enable f16;
 enable subgroups;
 enable chromium_experimental_subgroup_matrix;
@@ -179,14 +179,14 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     let row0 = group / tok_tiles % row_tiles * ROWS;
     let tok0 = group % tok_tiles * TOKS;
     let n_split = max(p.n_split, 1u);
-    let share = group / tok_tiles / row_tiles;
-    if (share >= n_split) {
+    let split = group / tok_tiles / row_tiles;
+    if (split >= n_split) {
         return;
     }
-    split = share;
-    // A share is whole steps.
+    split = split;
+    // A split is whole steps.
     let steps = (p.cols + 31u) / 32u;
-    block_products(row0, tok0, steps * share / n_split * 4u, steps * (share + 1u) / n_split * 4u,
+    block_products(row0, tok0, steps * split / n_split * 4u, steps * (split + 1u) / n_split * 4u,
                    id, subgroup);
 }
 //!else
@@ -247,15 +247,15 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     if (split >= n_split) {
         return;
     }
-    // A share is whole steps; the adapters' columns are the last one's.
+    // A split is whole steps; the adapters' columns are the last one's.
     let cols = (p.cols + 7u) / 8u + lora_eights();
     let steps = (cols + step_eights() - 1u) / step_eights();
     let first = steps * split / n_split * step_eights();
     let last = min(cols, steps * (split + 1u) / n_split * step_eights());
     let mine = block_products_from(row0, tok0, first, last, p.n_tok - tok0, id);
-    let sum = add_teams(mine, id);
+    let sum = add_row_groups(mine, id);
     let at = place(id);
-    if (at.team > 0u) {
+    if (at.row_group > 0u) {
         return;
     }
     let tok = tok0 + at.tok;

@@ -4,11 +4,11 @@
 //   w   read   gate, rows x cols   bytes  both matrices once a row t; x comes from the cache
 //   w2  read   up, as w            needs  x_stride % 4 == 0; x f32, finite up to 8-fold columns, or
 //   y   write  n_tok x rows f32           int8 planes, cols % 16 == 0; both matrices in one shape,
-//   s   write  y, settled                 whole; where p.settles rows % 16 == 0 and R WG / LANES %
-//                                         16 == 0, else s is any buffer, unwritten
+//   s   write  y, ready                 whole; where p.makes_ready rows % 16 == 0 and R WG / LANES
+//                                         % 16 == 0, else s is any buffer, unwritten
 //
 // As two products of linear in one loop: the loads of both matrices are on their way together. It
-// may settle its results for the product after it.
+// may make_ready its results for the product after it.
 //
 // Reference: the nodes of rule gate_up, in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here,
 // f64 there.

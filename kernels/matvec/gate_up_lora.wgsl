@@ -1,11 +1,11 @@
 // gate_up_lora - y[t] = gelu(gate x[t] + s B z[t]) * (up x[t] + s B2 z2[t])     (decode: one or a
 //   few rows t)
 //
-//   x   read   n_tok x cols, settled   grid   each t in turn: a workgroup per R WG / LANES rows
+//   x   read   n_tok x cols, ready   grid   each t in turn: a workgroup per R WG / LANES rows
 //   w   read   gate, rows x cols       bytes  both matrices once a row t; x comes from the cache
 //   w2  read   up, as w                needs  cols % 16 == 0; both matrices in one shape, whole;
-//   y   write  n_tok x rows f32               where p.settles rows % 16 == 0 and R WG / LANES % 16
-//   s   write  y, settled                     == 0, else s is any buffer, unwritten
+//   y   write  n_tok x rows f32               where p.makes_ready rows % 16 == 0 and R WG / LANES
+//   s   write  y, ready                     % 16 == 0, else s is any buffer, unwritten
 //   b   read   see lib/lora.wgsl; any buffer where the matrix has no adapter
 //   b2  read   the same
 //

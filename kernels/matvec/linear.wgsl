@@ -8,7 +8,7 @@
 //   by  read   n_tok rows of f32          buffers, unread GELU 0: by is any buffer, unread
 //   y   write  n_tok x rows f32
 //
-// A team of LANES lanes shares R rows of W and splits the columns; then the lanes add up.
+// A row group of LANES lanes shares R rows of W and splits the columns; then the lanes add up.
 //
 // Reference: linear() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 

@@ -2,7 +2,7 @@
 //   scale), n = v / sqrt(mean(v^2) + eps) * norm with v = state[t]     (decode: one or a few rows
 //   t)
 //
-//   x        read   n_tok x cols, settled   grid   n_tok * n_expert; then each t in turn: a
+//   x        read   n_tok x cols, ready   grid   n_tok * n_expert; then each t in turn: a
 //   w        read   rows x cols                    workgroup per R WG / LANES rows of W
 //   state    read   n_tok x n_embd f32      bytes  W and M once a row t; the others come from the
 //   m        read   n_expert x n_embd f32          cache
@@ -10,9 +10,9 @@
 //   y        write  n_tok x rows f32               n_expert WG
 //   scores   write  n_tok x n_expert f32: z
 //   n        write  n_tok x n_embd f32
-//   s        write  n, settled
+//   s        write  n, ready
 //
-// linear_bare and router_scores, which need nothing of one another, at the same time: a dispatch
+// linear_no_lora and router_scores, which need nothing of one another, at the same time: a dispatch
 // that waits costs more than either of them.
 //
 // Reference: rms_norm(), linear() and times() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums
@@ -102,7 +102,7 @@ fn score(row : u32, expert : u32, id : u32) {
         n[at + 4u * run + 1u] = v.b;
         n[at + 4u * run + 2u] = v.c;
         n[at + 4u * run + 3u] = v.d;
-        put_run(at, p.n_embd, run, settle(v.a, v.b, v.c, v.d));
+        put_run(at, p.n_embd, run, make_ready(v.a, v.b, v.c, v.d));
     }
 }
 
@@ -116,12 +116,12 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         score(turn.row, turn.at, id);
         return;
     }
-    let teams = WG / LANES;
-    let turn = turn_of(group - scored, (p.rows + R * teams - 1u) / (R * teams));
+    let row_groups = WG / LANES;
+    let turn = turn_of(group - scored, (p.rows + R * row_groups - 1u) / (R * row_groups));
     if (turn.row >= p.n_tok) {
         return;
     }
-    let first = R * (turn.at * teams + id / LANES);
+    let first = R * (turn.at * row_groups + id / LANES);
     let lane = id % LANES;
     let sum = add_lanes(four_rows(four_from(first, p.rows), turn.row * (p.cols / 4u), lane), id);
     for (var r = lane; r < R; r += LANES) {

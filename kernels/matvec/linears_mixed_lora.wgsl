@@ -1,8 +1,8 @@
 // linears_mixed_lora - y[t] = W x[t] + s B z[t], y2[t] and y3[t] alike     (decode: one or a few
 //   rows t)
 //
-//   x   read   n_tok x cols, settled   grid   each t in turn: a workgroup per WG / LANES teams, a
-//   w   read   rows x cols                    team per R rows of one matrix
+//   x   read   n_tok x cols, ready   grid   each t in turn: a workgroup per WG / LANES row groups,
+//   w   read   rows x cols                    a row group per R rows of one matrix
 //   w2  read   rows2 x cols            bytes  each matrix once a row t; x comes from the cache
 //   w3  read   rows3 x cols of Q6_K    needs  cols % 16 == 0; rows2 or rows3 0: any buffers, unread
 //   y   write  n_tok x rows f32               and unwritten

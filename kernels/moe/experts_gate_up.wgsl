@@ -48,8 +48,8 @@ struct Params {
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
         @builtin(local_invocation_index) id : u32) {
-    let teams = WG / LANES;
-    let per_slot = (p.n_ff + 2u * teams - 1u) / (2u * teams);
+    let row_groups = WG / LANES;
+    let per_slot = (p.n_ff + 2u * row_groups - 1u) / (2u * row_groups);
     let group = flat_group(wid, num);
     let slot = group / per_slot; // counted through all t
     if (slot >= p.n_tok * p.n_used) {
@@ -59,8 +59,8 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     if (mat >= p.n_mat) {
         return;
     }
-    // Two columns of y a team: their gate rows and their up rows.
-    let first = 2u * (group % per_slot * teams + id / LANES);
+    // Two columns of y a row group: their gate rows and their up rows.
+    let first = 2u * (group % per_slot * row_groups + id / LANES);
     let col = min(vec2<u32>(first, first + 1u), vec2<u32>(p.n_ff - 1u));
     let rows = vec4<u32>(col, col + p.n_ff);
     let lane = id % LANES;

@@ -50,8 +50,8 @@ struct Params {
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
         @builtin(local_invocation_index) id : u32) {
-    let teams = WG / LANES;
-    let per_slot = (p.rows + 4u * teams - 1u) / (4u * teams);
+    let row_groups = WG / LANES;
+    let per_slot = (p.rows + 4u * row_groups - 1u) / (4u * row_groups);
     let group = flat_group(wid, num);
     let slot = group / per_slot; // counted through all t
     if (slot >= p.n_tok * p.n_used) {
@@ -61,7 +61,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     if (mat >= p.n_mat) {
         return;
     }
-    let first = 4u * (group % per_slot * teams + id / LANES);
+    let first = 4u * (group % per_slot * row_groups + id / LANES);
     let rows = four_from(first, p.rows);
     let x_base = (slot / p.n_used * p.x_stride + slot % p.n_used * p.x_slot) / 4u;
     let lane = id % LANES;

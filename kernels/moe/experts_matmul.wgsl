@@ -131,7 +131,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     }
     let sum = tile_products(tile, first, id);
     let at = place(id);
-    if (at.team > 0u) {
+    if (at.row_group > 0u) {
         return;
     }
     let row = first + at.row;

@@ -4,10 +4,10 @@
 //   x       read   rows x cols f32       grid   rows * ceil(n_expert / (WG / LANES))
 //   w       read   n_expert x cols f32   bytes  w once a row; x and scale once a workgroup; norm
 //   scale   read   cols f32                     and y once a row
-//   norm    read   cols f32              needs  cols % 4 == 0; where p.settles cols % 16 == 0, else
-//   scores  write  rows x n_expert f32          s is any buffer, unwritten
+//   norm    read   cols f32              needs  cols % 4 == 0; where p.makes_ready cols % 16 == 0,
+//   scores  write  rows x n_expert f32          else s is any buffer, unwritten
 //   y       write  rows x cols f32
-//   s       write  y, settled
+//   s       write  y, ready
 //
 // The norm is a factor of the whole row, so it is summed beside the dot product and applied at the
 // end. Every workgroup has it then, and makes its share of y, which the experts read.
@@ -22,7 +22,7 @@ struct Params {
     rows : u32,
     cols : u32,
     n_expert : u32,
-    settles : u32, // s is wanted
+    makes_ready : u32, // s is wanted
     eps : f32,
 }
 @group(0) @binding(0) var<uniform> p : Params;
@@ -55,8 +55,8 @@ fn put_runs(row : u32, n : u32, first : u32, step : u32, inverse : f32) {
         let b = put(row, n, i + 1u, inverse);
         let c = put(row, n, i + 2u, inverse);
         let d = put(row, n, i + 3u, inverse);
-        if (p.settles != 0u) {
-            put_run(row * n, 4u * n, i / 4u, settle(a, b, c, d));
+        if (p.makes_ready != 0u) {
+            put_run(row * n, 4u * n, i / 4u, make_ready(a, b, c, d));
         }
     }
 }

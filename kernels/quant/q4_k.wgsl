@@ -1,5 +1,5 @@
 // q4_k - a block of 256: nine vec4, a header and one of nibbles for each group of 32, whose first
-// sixteen weights are the low ones, see turn_q4_k. value = d sc q - dmin mn
+// sixteen weights are the low ones, see repack_q4_k. value = d sc q - dmin mn
 //
 // The header is that of Q5_K too, drawn in src/quant/affine.h: d, dmin, and eight pairs (sc, mn) of
 // six bits in twelve bytes.
@@ -49,7 +49,7 @@ fn acts(base : u32, u : u32) -> Acts {
     return Acts(run_at(base, 2u * u), run_at(base, 2u * u + 1u));
 }
 
-// Rows are whole blocks. What depends on u alone is the same for all rows of a team.
+// Rows are whole blocks. What depends on u alone is the same for all rows of a row group.
 fn unit_dot(at : u32, u : u32, v : Acts) -> f32 {
     let row = 9u * (at >> 3u);
     let head = 9u * (u >> 3u);

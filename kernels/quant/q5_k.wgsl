@@ -80,7 +80,7 @@ fn fifth16(high : vec4<u32>, g : u32) -> vec4<u32> {
     return ((high >> vec4<u32>(g)) & vec4<u32>(0x01010101u)) << vec4<u32>(4u);
 }
 
-// Rows are whole blocks. What depends on u alone is the same for all rows of a team.
+// Rows are whole blocks. What depends on u alone is the same for all rows of a row group.
 fn unit_dot(at : u32, u : u32, v : Acts) -> f32 {
     let row = 11u * (at >> 3u);
     let head = 11u * (u >> 3u);

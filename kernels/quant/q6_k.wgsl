@@ -1,5 +1,5 @@
 // q6_k - a block of 256: twelve vec4, for each group of 32 one of nibbles, whose first sixteen
-// weights are the low ones, and half a one of the two bits above them, see turn_q6_k; then 16
+// weights are the low ones, and half a one of the two bits above them, see repack_q6_k; then 16
 // signed bytes at w_scales() and a half at w_d(). value = d sc (q - 32)
 
 //!include lib/base.wgsl
@@ -47,7 +47,7 @@ fn acts(base : u32, u : u32) -> Acts {
     return Acts(run_at(base, 2u * u), run_at(base, 2u * u + 1u));
 }
 
-// Rows are whole blocks. What depends on u alone is the same for all rows of a team.
+// Rows are whole blocks. What depends on u alone is the same for all rows of a row group.
 fn unit_dot(at : u32, u : u32, v : Acts) -> f32 {
     let row = at >> 3u;
     let block = u >> 3u;

@@ -10,15 +10,16 @@
 //                                                             unread
 //
 // APART 1: a workgroup has one head, and head number i of every kv head sets its own sums, in copy
-// i of the keys from key0 on; sum_parts adds them up. For devices that a few kv heads do not fill.
+// i of the keys from key0 on; sum_partials adds them up. For devices that a few kv heads do not
+// fill.
 //
 // Reference: attend_bwd() in src/ops/ops_cpu_bwd.c. Tolerance 1e-9 nmse: f32 here.
 
-//!axis tier plain lone
+//!axis tier plain software
 //!include lib/base.wgsl
 //!include train/attention_bwd.wgsl
 
-//!if tier == lone
+//!if tier == software
 // For devices in software, as in matmul. The grid is a thread per kv head, 8 keys and 4 columns,
 // columns first. A turn of the loop takes four rows m.
 const WG : u32 = 16u;
@@ -47,7 +48,7 @@ fn put_four(j : u32, kv_head : u32, c : u32, v : mat4x4<f32>) {
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
         @builtin(local_invocation_index) id : u32) {
-    let i = lone_thread(wid, num, id);
+    let i = single_thread(wid, num, id);
     let n4 = p.head_dim / 4u;
     let j_tiles = (p.span + 7u) / 8u;
     let c = i % n4;

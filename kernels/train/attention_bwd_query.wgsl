@@ -10,11 +10,11 @@
 //
 // Reference: attend_bwd() in src/ops/ops_cpu_bwd.c. Tolerance 1e-9 nmse: f32 here.
 
-//!axis tier plain lone
+//!axis tier plain software
 //!include lib/base.wgsl
 //!include train/attention_bwd.wgsl
 
-//!if tier == lone
+//!if tier == software
 // For devices in software, as in matmul. The grid is a thread per head, 8 rows and 4 columns,
 // columns first.
 const WG : u32 = 16u;
@@ -42,7 +42,7 @@ fn put_four(m : u32, h : u32, c : u32, v : mat4x4<f32>) {
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
         @builtin(local_invocation_index) id : u32) {
-    let i = lone_thread(wid, num, id);
+    let i = single_thread(wid, num, id);
     let n4 = p.head_dim / 4u;
     let m_tiles = (p.rows + 7u) / 8u;
     let c = i % n4;

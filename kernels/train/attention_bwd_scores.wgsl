@@ -9,11 +9,11 @@
 // A tile in which no row sees a key stays as it is.
 // Reference: attend_bwd() in src/ops/ops_cpu_bwd.c. Tolerance 1e-9 nmse: f32 here.
 
-//!axis tier plain lone
+//!axis tier plain software
 //!include lib/base.wgsl
 //!include train/attention_bwd.wgsl
 
-//!if tier == lone
+//!if tier == software
 // For devices in software, as in matmul. The grid is a thread per head and 8 x 4 (m, j), j first. A
 // block in which no row sees a key stays as it is.
 const WG : u32 = 16u;
@@ -41,7 +41,7 @@ fn put_four(h : u32, m : u32, j : u32, v : mat4x4<f32>) {
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
         @builtin(local_invocation_index) id : u32) {
-    let i = lone_thread(wid, num, id);
+    let i = single_thread(wid, num, id);
     let j_tiles = p.span / 4u;
     let m_tiles = (p.rows + 7u) / 8u;
     let j = i % j_tiles * 4u;

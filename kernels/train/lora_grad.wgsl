@@ -11,7 +11,7 @@
 // runs of them side by side.
 // Reference: linear_bwd() in src/ops/ops_cpu_bwd.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 
-//!axis tier plain lone
+//!axis tier plain software
 //!include lib/base.wgsl
 
 struct Params {
@@ -41,7 +41,7 @@ struct Params {
 
 override MANY : u32 = 0u;
 
-//!if tier == lone
+//!if tier == software
 // For devices in software, as in matmul. The grid is a thread per matrix, 8 columns k and 4 columns
 // j, j first.
 const WG : u32 = 16u;
@@ -88,7 +88,7 @@ fn put_four(base : u32, k : u32, j : u32, m : mat4x4<f32>) {
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
         @builtin(local_invocation_index) id : u32) {
-    let i = lone_thread(wid, num, id);
+    let i = single_thread(wid, num, id);
     let n4 = p.wide / 4u;
     let k_tiles = (p.rank + 7u) / 8u;
     let j4 = i % n4;

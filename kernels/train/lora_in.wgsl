@@ -10,7 +10,7 @@
 // end.
 // Reference: linear_bwd() in src/ops/ops_cpu_bwd.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 
-//!axis tier plain lone
+//!axis tier plain software
 //!include lib/base.wgsl
 
 struct Params {
@@ -31,7 +31,7 @@ struct Params {
 
 //!include train/dropout.wgsl
 
-//!if tier == lone
+//!if tier == software
 // For devices in software, as in matmul. The grid is a thread per 4 rows t and 8 rows of M, t
 // first.
 const WG : u32 = 16u;
@@ -62,7 +62,7 @@ fn put_four(tok : u32, k : u32, v : mat4x4<f32>) {
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
         @builtin(local_invocation_index) id : u32) {
-    let i = lone_thread(wid, num, id);
+    let i = single_thread(wid, num, id);
     let tok_tiles = (p.n_tok + 3u) / 4u;
     let tok = i % tok_tiles * 4u;
     let k = i / tok_tiles * 8u;

@@ -11,7 +11,7 @@
 //
 // The buffer holds the rows [row0, row0 + rows) of W, which meet the columns row0 ... of dy. With
 // n_split > 1 each share of the rows is set, not added, in an n_tok x cols of its own in dx;
-// sum_parts adds them up.
+// sum_partials adds them up.
 //
 // A step takes LOADS * TOKS / 8 rows of W: each thread decodes LOADS eights of columns and brings
 // as many of dy to workgroup memory, where both lie row by row of W. A thread has 8 x 8 results:
@@ -22,7 +22,7 @@
 // Reference: linear_bwd() in src/ops/ops_cpu_bwd.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 
 //!axis format f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
-//!axis tier plain lone
+//!axis tier plain software
 //!axis product own
 //!axis matrices 1
 //!axis input none
@@ -55,7 +55,7 @@ fn scales4(at : u32) -> vec4<f32> {
     return vec4<f32>(s[at], s[at + 1u], s[at + 2u], s[at + 3u]);
 }
 
-//!if tier == lone
+//!if tier == software
 // For devices in software, as in matmul. The grid is a thread per 8 columns of W and 8 rows t,
 // columns first; n_split is 1. A turn of the loop takes four rows of W.
 const WG : u32 = 16u;
@@ -109,7 +109,7 @@ fn put_four(tok : u32, col4 : u32, m : mat4x4<f32>) {
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
         @builtin(local_invocation_index) id : u32) {
-    let i = lone_thread(wid, num, id);
+    let i = single_thread(wid, num, id);
     let eights = (p.cols + 7u) / 8u;
     let col = i % eights;
     let tok = i / eights * 8u;

@@ -9,20 +9,20 @@
 
 static const struct weight none;
 
-static struct join join_of(const struct group *g)
+static struct residual residual_of(const struct group *g)
 {
-    return (struct join) { .x = &g->x->at,
-                           .branch = g->branch ? &g->branch->at : NULL,
-                           .w = g->post_w,
-                           .scale = g->scale_w ? g->scale_w : &none,
-                           .next_w = g->norm ? g->norm_w : &none,
-                           .to = &g->to->at,
-                           .norm = g->norm ? &g->norm->at : NULL,
-                           .eps = g->eps,
-                           .other = g->other ? &g->other->at : NULL,
-                           .branch_w = g->branch_w,
-                           .other_w = g->other_w,
-                           .sum = g->sum ? &g->sum->at : NULL };
+    return (struct residual) { .x = &g->x->at,
+                               .branch = g->branch ? &g->branch->at : NULL,
+                               .w = g->post_w,
+                               .scale = g->scale_w ? g->scale_w : &none,
+                               .next_w = g->norm ? g->norm_w : &none,
+                               .to = &g->to->at,
+                               .norm = g->norm ? &g->norm->at : NULL,
+                               .eps = g->eps,
+                               .other = g->other ? &g->other->at : NULL,
+                               .branch_w = g->branch_w,
+                               .other_w = g->other_w,
+                               .sum = g->sum ? &g->sum->at : NULL };
 }
 
 /* ---- rms_norm(other) + rms_norm(branch): sum ---- */
@@ -59,9 +59,9 @@ void match_norm_sum(struct tape *t, struct node *n)
 
 static void run_residual(struct run *r, const struct group *g, uint32_t pos)
 {
-    const struct join j = join_of(g);
+    const struct residual j = residual_of(g);
     (void)pos;
-    gpu_join(r, &j);
+    gpu_residual_norm(r, &j);
 }
 
 /* A kernel reaches both branches by one binding where they lie in one buffer. */
@@ -120,9 +120,9 @@ void match_residual_norm(struct tape *t, struct node *n)
 
 static void run_norm_gate_up(struct run *r, const struct group *g, uint32_t pos)
 {
-    const struct join j = join_of(g);
+    const struct residual j = residual_of(g);
     (void)pos;
-    gpu_join_gate_up(r, &j, &g->y[0]->at, &g->y[1]->at, g->w[0], g->w[1]);
+    gpu_norm_gate_up(r, &j, &g->y[0]->at, &g->y[1]->at, g->w[0], g->w[1]);
 }
 
 void match_norm_gate_up(struct tape *t, struct node *n)
@@ -144,10 +144,10 @@ void match_norm_gate_up(struct tape *t, struct node *n)
 
 static void run_residual_linear_gelu(struct run *r, const struct group *g, uint32_t pos)
 {
-    const struct join j = join_of(g);
+    const struct residual j = residual_of(g);
     const struct value *by = g->by->of ? g->by->of : g->by;
     (void)pos;
-    gpu_join_linear_gelu_mul(r, &j, &g->y[0]->at, g->w[0], &by->at, g->by->col);
+    gpu_residual_linear_gelu(r, &j, &g->y[0]->at, g->w[0], &by->at, g->by->col);
 }
 
 void match_residual_linear_gelu(struct tape *t, struct node *n)
@@ -169,11 +169,11 @@ void match_residual_linear_gelu(struct tape *t, struct node *n)
 
 static void run_norm_linears(struct run *r, const struct group *g, uint32_t pos)
 {
-    const struct join j = join_of(g);
+    const struct residual j = residual_of(g);
     struct tensor *y[GROUP_LINEARS];
     (void)pos;
     for (uint32_t i = 0; i < g->n_linears; i++) y[i] = &g->y[i]->at;
-    gpu_join_linears(r, &j, y, g->w, g->n_linears);
+    gpu_norm_linears(r, &j, y, g->w, g->n_linears);
 }
 
 /* Is product a to come before b? The widest first: kernels for a mixture of formats expect the

@@ -42,9 +42,9 @@ enum {
     N_GPU_SCRATCH
 };
 
-/* Of a matrix product into workgroups: ops_gpu_linear.c. One of them is in shares; of one row's
- * products one has teams of three rows. */
-enum { GPU_CUTS = GPU_MATRIX_TILES, GPU_CUT_SHARES = 5, GPU_CUT_THREE = 4 };
+/* Of a matrix product into workgroups: ops_gpu_linear.c. One of them is in splits; of one row's
+ * products one has row groups of three rows. */
+enum { GPU_CUTS = GPU_MATRIX_TILES, GPU_CUT_SPLITS = 5, GPU_CUT_THREE = 4 };
 
 struct gpu_ops {
     struct recorder rec;
@@ -56,11 +56,11 @@ struct gpu_ops {
     uint32_t base_pos;               /* position of row 0 at recording time */
     uint32_t cut; /* of matrix products and of attention's heads, counted from 1; 0: by their shape.
                      Tests run each */
-    bool wide;    /* tests: every stream is wide, past narrow_stream of struct gpu_tuning */
+    bool wide;    /* tests: every stream is wide, past small_hidden of struct gpu_tuning */
     uint32_t without; /* rules of fuse.c that are off: a bit each, by its number */
     bool roomy;       /* memory is plentiful: gradients may take larger runs at a time */
     struct gpu_scratch scratch[N_GPU_SCRATCH];
-    uint32_t parts_room; /* bytes that prompts may take for shares of products: what was reserved */
+    uint32_t parts_room; /* bytes that prompts may take for splits of products: what was reserved */
     gpu_buffer div;      /* rotary divisors */
     uint32_t n_div;
     gpu_buffer unused;    /* bound where a kernel's optional argument is absent */

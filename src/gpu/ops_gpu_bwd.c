@@ -88,8 +88,8 @@ static struct bwd_cut bwd_cut(const struct gpu_ops *g, uint32_t n_tok, uint32_t 
     if (by->bwd_tile == 128 && n_tok > 64 && cols > 64) c.tile = 128, c.loads = 1;
     uint32_t tiles = divide_up(n_tok, c.tile) * divide_up(cols, c.tile);
     uint64_t cost;
-    c.n_split = gpu_shares(by, tiles, c.tile == 128 ? by->units : 4 * by->units, rows,
-                           (uint64_t)n_tok * cols, by->parts_bytes, &cost);
+    c.n_split = gpu_split_k(by, tiles, c.tile == 128 ? by->units : 4 * by->units, rows,
+                            (uint64_t)n_tok * cols, by->parts_bytes, &cost);
     c.n_groups = tiles * c.n_split;
     return c;
 }
@@ -105,16 +105,16 @@ void gpu_sum_parts(struct run *r, struct tensor *y, uint32_t first, bool fresh,
                    uint32_t col)
 {
     struct gpu_ops *g = ops_of(r);
-    struct sum_parts_params p = { .n = parts->rows / n_part * parts->cols,
-                                  .n_part = n_part,
-                                  .at = first * parts->cols,
-                                  .fresh = fresh,
-                                  .cols = parts->cols,
-                                  .by_stride = by ? by->cols : 0,
-                                  .by_col = col };
+    struct sum_partials_params p = { .n = parts->rows / n_part * parts->cols,
+                                     .n_part = n_part,
+                                     .at = first * parts->cols,
+                                     .fresh = fresh,
+                                     .cols = parts->cols,
+                                     .by_stride = by ? by->cols : 0,
+                                     .by_col = col };
     struct gpu_binding bind[] = { act(parts), by ? act(by) : whole(g->unused), act(y) };
-    struct gpu_constant gelu = { SUM_PARTS_GELU, by != NULL };
-    record_dispatch(&g->rec, KERNEL_SUM_PARTS, &gelu, 1, &p, bind, COUNT(bind),
+    struct gpu_constant gelu = { SUM_PARTIALS_GELU, by != NULL };
+    record_dispatch(&g->rec, KERNEL_SUM_PARTIALS, &gelu, 1, &p, bind, COUNT(bind),
                     divide_up(p.n, 4 * 64));
 }
 
@@ -145,14 +145,14 @@ static void part_transposed(struct run *r, struct tensor *dx, uint32_t first, bo
     struct gpu_binding bind[] = { act(dy), whole(part->buffer), lora->u, lora->a,
                                   lora->s, act(&parts) };
     enum gpu_shape shape = ((const struct gpu_weight *)w->mem)->shape;
-    uint32_t lone = LONE(MATMUL_BWD) | SHAPED(MATMUL_BWD, shape);
+    uint32_t software = SOFTWARE(MATMUL_BWD) | SHAPED(MATMUL_BWD, shape);
     uint64_t threads = (uint64_t)divide_up(n_tok, 8) * divide_up(w->cols, 8);
     struct gpu_constant constants[] = { { MATMUL_BWD_COLS, (float)cut.tile },
                                         { MATMUL_BWD_TOKS, (float)cut.tile },
                                         { MATMUL_BWD_WG, (float)(cut.tile * cut.tile / 64) },
                                         { MATMUL_BWD_LOADS, (float)cut.loads } };
-    if (has_lone(g, lone))
-        gpu_dispatch_op(r, lone, &p, bind, COUNT(bind), divide_up(threads, LONE_WG));
+    if (has_software(g, software))
+        gpu_dispatch_op(r, software, &p, bind, COUNT(bind), divide_up(threads, SOFTWARE_WG));
     else
         record_dispatch(&g->rec, SHAPED(MATMUL_BWD, shape), constants, COUNT(constants), &p, bind,
                         COUNT(bind), cut.n_groups);
@@ -215,11 +215,11 @@ static void few_rows(struct run *r, const struct tensor *z, const struct tensor 
     struct gpu_binding bind[] = { act(x), whole(m), act(z) };
     struct gpu_constant constants[] = { { LORA_IN_WG, gpu_sum_wg(g, 128) },
                                         { LORA_IN_DROP, (float)drop.on } };
-    if (has_lone(g, LONE(LORA_IN))) {
+    if (has_software(g, SOFTWARE(LORA_IN))) {
         struct gpu_constant drops = { LORA_IN_DROP, (float)drop.on };
         uint64_t threads = (uint64_t)divide_up(x->rows, 4) * divide_up(rank, 8);
-        record_dispatch(&g->rec, LONE(LORA_IN), &drops, 1, &p, bind, COUNT(bind),
-                        divide_up(threads, LONE_WG));
+        record_dispatch(&g->rec, SOFTWARE(LORA_IN), &drops, 1, &p, bind, COUNT(bind),
+                        divide_up(threads, SOFTWARE_WG));
         return;
     }
     record_dispatch(&g->rec, KERNEL_LORA_IN, constants, COUNT(constants), &p, bind, COUNT(bind),
@@ -290,12 +290,12 @@ static void lora_grad(struct run *r, struct tensor *out, const struct lora *l,
                                   .kept = drop.kept };
     struct gpu_binding bind[] = { act(z), act(x), rows->ids ? act(rows->ids) : whole(g->unused),
                                   act(out) };
-    if (has_lone(g, LONE(LORA_GRAD))) {
+    if (has_software(g, SOFTWARE(LORA_GRAD))) {
         struct gpu_constant few[] = { { LORA_GRAD_MANY, rows->ids != NULL },
                                       { LORA_GRAD_DROP, (float)drop.on } };
         uint64_t threads = (uint64_t)n_mat * divide_up(rank, 8) * (x->cols / 4);
-        record_dispatch(&g->rec, LONE(LORA_GRAD), few, COUNT(few), &p, bind, COUNT(bind),
-                        divide_up(threads, LONE_WG));
+        record_dispatch(&g->rec, SOFTWARE(LORA_GRAD), few, COUNT(few), &p, bind, COUNT(bind),
+                        divide_up(threads, SOFTWARE_WG));
         return;
     }
     struct gpu_constant constants[] = { { LORA_GRAD_LANES, (float)lanes },

@@ -62,11 +62,11 @@ static void dispatch_scores(struct run *r, const struct attention_bwd_scores_par
 {
     struct gpu_binding bind[] = { starts_of(r, kv), act(x), act(y), act(s) };
     struct gpu_constant packed = { ATTENTION_BWD_SCORES_PACKED, kv->starts != NULL };
-    if (has_lone(ops_of(r), LONE(ATTENTION_BWD_SCORES))) {
+    if (has_software(ops_of(r), SOFTWARE(ATTENTION_BWD_SCORES))) {
         uint64_t threads = (uint64_t)p->n_head * divide_up(p->rows, 8) * (p->span / 4);
         packed.index = ATTENTION_BWD_SCORES_PACKED;
-        record_dispatch(&ops_of(r)->rec, LONE(ATTENTION_BWD_SCORES), &packed, 1, p, bind,
-                        COUNT(bind), divide_up(threads, LONE_WG));
+        record_dispatch(&ops_of(r)->rec, SOFTWARE(ATTENTION_BWD_SCORES), &packed, 1, p, bind,
+                        COUNT(bind), divide_up(threads, SOFTWARE_WG));
         return;
     }
     record_dispatch(&ops_of(r)->rec, KERNEL_ATTENTION_BWD_SCORES, &packed, 1, p, bind, COUNT(bind),
@@ -80,11 +80,11 @@ static void dispatch_query(struct run *r, const struct attention_bwd_scores_para
 {
     struct gpu_binding bind[] = { starts_of(r, kv), act(s), act(k), act(y) };
     struct gpu_constant packed = { ATTENTION_BWD_QUERY_PACKED, kv->starts != NULL };
-    if (has_lone(ops_of(r), LONE(ATTENTION_BWD_QUERY))) {
+    if (has_software(ops_of(r), SOFTWARE(ATTENTION_BWD_QUERY))) {
         uint64_t threads = (uint64_t)p->n_head * divide_up(p->rows, 8) * (p->head_dim / 4);
         packed.index = ATTENTION_BWD_QUERY_PACKED;
-        record_dispatch(&ops_of(r)->rec, LONE(ATTENTION_BWD_QUERY), &packed, 1, p, bind,
-                        COUNT(bind), divide_up(threads, LONE_WG));
+        record_dispatch(&ops_of(r)->rec, SOFTWARE(ATTENTION_BWD_QUERY), &packed, 1, p, bind,
+                        COUNT(bind), divide_up(threads, SOFTWARE_WG));
         return;
     }
     record_dispatch(&ops_of(r)->rec, KERNEL_ATTENTION_BWD_QUERY, &packed, 1, p, bind, COUNT(bind),
@@ -107,11 +107,11 @@ static void dispatch_keys(struct run *r, const struct attention_bwd_scores_param
     bool apart = heads_apart(r, p);
     uint32_t tiles = divide_up(p->span, 64) * divide_up(p->head_dim, 64);
     struct gpu_binding bind[] = { starts_of(r, kv), act(s), act(q), act(apart ? parts : dk) };
-    if (has_lone(ops_of(r), LONE(ATTENTION_BWD_KEYS))) {
+    if (has_software(ops_of(r), SOFTWARE(ATTENTION_BWD_KEYS))) {
         struct gpu_constant packed = { ATTENTION_BWD_KEYS_PACKED, kv->starts != NULL };
         uint64_t threads = (uint64_t)p->n_kv_head * divide_up(p->span, 8) * (p->head_dim / 4);
-        record_dispatch(&ops_of(r)->rec, LONE(ATTENTION_BWD_KEYS), &packed, 1, p, bind, COUNT(bind),
-                        divide_up(threads, LONE_WG));
+        record_dispatch(&ops_of(r)->rec, SOFTWARE(ATTENTION_BWD_KEYS), &packed, 1, p, bind,
+                        COUNT(bind), divide_up(threads, SOFTWARE_WG));
         return;
     }
     struct gpu_constant constants[] = { { ATTENTION_BWD_KEYS_PACKED, kv->starts != NULL },

@@ -12,8 +12,9 @@ static uint32_t first_expert(const struct weight *w, const struct gpu_part *part
 }
 
 /* A kernel of lib/lanes.wgsl, whose WG and LANES are its first overrides. */
-static void experts_dispatch(struct run *r, uint32_t kernel, struct teams t, const void *params,
-                             const struct gpu_binding *b, uint32_t n, uint32_t n_groups)
+static void experts_dispatch(struct run *r, uint32_t kernel, struct row_groups t,
+                             const void *params, const struct gpu_binding *b, uint32_t n,
+                             uint32_t n_groups)
 {
     _Static_assert(EXPERTS_DOWN_WG == 0 && EXPERTS_DOWN_LANES == 1, "lib/lanes.wgsl comes first");
     _Static_assert(EXPERTS_GATE_UP_WG == 0 && EXPERTS_GATE_UP_LANES == 1,
@@ -33,7 +34,7 @@ static void slots_product(struct run *r, const struct tensor *y, const struct te
                           const struct gpu_lora *lora)
 {
     struct gpu_binding bind[] = { act(x), act(&routing->ids), whole(w), lora->z, lora->b, act(y) };
-    struct teams t = gpu_teams(ops_of(r), shape, p.rows, p.cols);
+    struct row_groups t = gpu_row_groups_by_length(ops_of(r), shape, p.rows, p.cols);
     p.n_tok = routing->ids.rows;
     p.n_used = routing->ids.cols;
     p.x_stride = by_slot ? x->cols * p.n_used : x->cols;
@@ -43,7 +44,7 @@ static void slots_product(struct run *r, const struct tensor *y, const struct te
     p.b_rows = lora->b_rows;
     p.b_scales = lora->b_scales;
     experts_dispatch(r, TIERED_SHAPED(ops_of(r), EXPERTS_LINEAR, shape), t, &p, bind, COUNT(bind),
-                     p.n_tok * p.n_used * divide_up(p.rows, team_rows(t)));
+                     p.n_tok * p.n_used * divide_up(p.rows, rows_of_workgroup(t)));
 }
 
 /* What an expert weight's kernel is told of its adapters; A x of every slot is made first. */
@@ -83,9 +84,10 @@ static void gate_up_together(struct run *r, struct tensor *h, const struct tenso
         struct gpu_binding bind[] = {
             act(x), act(&routing->ids), whole(part->buffer), lora.z, lora.b, act(h)
         };
-        struct teams t = gpu_teams(ops_of(r), g->shape, w->rows, w->cols);
+        struct row_groups t = gpu_row_groups_by_length(ops_of(r), g->shape, w->rows, w->cols);
         experts_dispatch(r, TIERED_SHAPED(ops_of(r), EXPERTS_GATE_UP, g->shape), t, &p, bind,
-                         COUNT(bind), x->rows * p.n_used * divide_up(p.n_ff, team_rows(t) / 2));
+                         COUNT(bind),
+                         x->rows * p.n_used * divide_up(p.n_ff, rows_of_workgroup(t) / 2));
     }
 }
 
@@ -108,11 +110,11 @@ static void experts_matrix(struct run *r, struct tensor *h, const struct tensor 
     }
 }
 
-/* Pairs of rows in teams of 32 lanes, or as many as a row has units; whole runs of sixteen rows,
- * which are made ready. */
-static struct teams pairs_cut(enum gpu_shape shape, uint32_t cols)
+/* Pairs of rows for 32 lanes, or as many as a row has units; whole runs of sixteen rows, which are
+ * made ready. */
+static struct row_groups pair_groups(enum gpu_shape shape, uint32_t cols)
 {
-    struct teams t = { .lanes = 32, .rows = 2 };
+    struct row_groups t = { .lanes = 32, .rows = 2 };
     while (t.lanes / 2 >= divide_up(cols, gpu_unit(shape))) t.lanes /= 2;
     t.wg = t.lanes < 8 ? 64 : 8 * t.lanes;
     return t;
@@ -137,29 +139,29 @@ static bool gate_up_ready(struct run *r, struct tensor *h, const struct tensor *
     bool fused = weight_exists(e->gate_up);
     const struct weight *gate = fused ? e->gate_up : e->gate, *up = fused ? e->gate_up : e->up;
     const struct gpu_weight *a = gate->mem, *b = up->mem;
-    if (!gpu_ready(g, x) || !gpu_bare_codes(gate) || !gpu_bare_codes(up) || a->shape != b->shape ||
-        a->n_parts != b->n_parts)
+    if (!gpu_ready(g, x) || !gpu_codes_no_lora(gate) || !gpu_codes_no_lora(up) ||
+        a->shape != b->shape || a->n_parts != b->n_parts)
         return false;
     bool planes = gpu_reads_planes(g, a->shape);
     const struct tensor *s = ready_slots(r, h);
-    struct teams t = pairs_cut(a->shape, x->cols);
+    struct row_groups t = pair_groups(a->shape, x->cols);
     bool routes = due != NULL;
     for (uint32_t i = 0; i < a->n_parts; i++, routes = false) {
         const struct gpu_part *part = &a->parts[i];
-        struct experts_gate_up_bare_params p = { .cols = gate->cols,
-                                                 .rows = h->cols,
-                                                 .stride = gate->rows,
-                                                 .up_at = fused ? h->cols : 0,
-                                                 .mat0 = first_expert(gate, part),
-                                                 .n_mat = part->rows / gate->rows,
-                                                 .n_tok = x->rows,
-                                                 .n_used = routing->ids.cols,
-                                                 .n_expert = gate->n_mat,
-                                                 .y_stride = h->cols,
-                                                 .scales = part->layout.scales,
-                                                 .high = part->layout.high,
-                                                 .d = part->layout.d,
-                                                 .settles = planes && s };
+        struct experts_gate_up_no_lora_params p = { .cols = gate->cols,
+                                                    .rows = h->cols,
+                                                    .stride = gate->rows,
+                                                    .up_at = fused ? h->cols : 0,
+                                                    .mat0 = first_expert(gate, part),
+                                                    .n_mat = part->rows / gate->rows,
+                                                    .n_tok = x->rows,
+                                                    .n_used = routing->ids.cols,
+                                                    .n_expert = gate->n_mat,
+                                                    .y_stride = h->cols,
+                                                    .scales = part->layout.scales,
+                                                    .high = part->layout.high,
+                                                    .d = part->layout.d,
+                                                    .makes_ready = planes && s };
         struct gpu_binding bind[8] = { act(gpu_ready(g, x)), whole(part->buffer),
                                        whole(b->parts[i].buffer),
                                        act(routes ? &due->scores : &routing->ids), act(h) };
@@ -167,13 +169,13 @@ static bool gate_up_ready(struct run *r, struct tensor *h, const struct tensor *
         if (planes) bind[n++] = s ? act(s) : whole(g->unread[0]);
         bind[n++] = routes ? act(&routing->ids) : whole(g->unread[1]);
         bind[n++] = routes ? act(&routing->weights) : whole(g->unread[2]);
-        struct gpu_constant constants[] = { { EXPERTS_GATE_UP_BARE_WG, (float)t.wg },
-                                            { EXPERTS_GATE_UP_BARE_LANES, (float)t.lanes },
-                                            { EXPERTS_GATE_UP_BARE_R, (float)t.rows },
-                                            { EXPERTS_GATE_UP_BARE_ROUTES, routes } };
-        record_dispatch(&g->rec, READY(g, EXPERTS_GATE_UP_BARE, a->shape), constants,
+        struct gpu_constant constants[] = { { EXPERTS_GATE_UP_NO_LORA_WG, (float)t.wg },
+                                            { EXPERTS_GATE_UP_NO_LORA_LANES, (float)t.lanes },
+                                            { EXPERTS_GATE_UP_NO_LORA_R, (float)t.rows },
+                                            { EXPERTS_GATE_UP_NO_LORA_ROUTES, routes } };
+        record_dispatch(&g->rec, READY(g, EXPERTS_GATE_UP_NO_LORA, a->shape), constants,
                         COUNT(constants), &p, bind, n,
-                        h->rows * divide_up(p.rows, team_rows(t)) + (routes ? p.n_tok : 0));
+                        h->rows * divide_up(p.rows, rows_of_workgroup(t)) + (routes ? p.n_tok : 0));
     }
     return true;
 }
@@ -198,7 +200,7 @@ static void experts_sum(struct run *r, struct tensor *y, const struct tensor *h,
 {
     const struct weight *w = e->down;
     const struct gpu_weight *g = w->mem;
-    const struct tensor *ready = gpu_bare_codes(w) ? gpu_ready(ops_of(r), h) : NULL;
+    const struct tensor *ready = gpu_codes_no_lora(w) ? gpu_ready(ops_of(r), h) : NULL;
     struct gpu_lora lora = slots_lora(r, w, h, true, routing);
     for (uint32_t i = 0; i < g->n_parts; i++) {
         const struct gpu_part *part = &g->parts[i];
@@ -227,14 +229,14 @@ static void experts_sum(struct run *r, struct tensor *y, const struct tensor *h,
                                       lora.z,
                                       lora.b };
         uint32_t cols = p.n_used * w->cols;
-        struct teams t = ready ? gpu_cut(ops_of(r), g->shape, w->rows, cols, 0)
-                               : gpu_teams(ops_of(r), g->shape, w->rows, cols);
-        uint32_t groups = y->rows * divide_up(w->rows, team_rows(t));
-        struct gpu_constant constants[] = { { EXPERTS_DOWN_BARE_WG, (float)t.wg },
-                                            { EXPERTS_DOWN_BARE_LANES, (float)t.lanes },
-                                            { EXPERTS_DOWN_BARE_R, (float)t.rows } };
+        struct row_groups t = ready ? gpu_row_groups(ops_of(r), g->shape, w->rows, cols, 0)
+                                    : gpu_row_groups_by_length(ops_of(r), g->shape, w->rows, cols);
+        uint32_t groups = y->rows * divide_up(w->rows, rows_of_workgroup(t));
+        struct gpu_constant constants[] = { { EXPERTS_DOWN_NO_LORA_WG, (float)t.wg },
+                                            { EXPERTS_DOWN_NO_LORA_LANES, (float)t.lanes },
+                                            { EXPERTS_DOWN_NO_LORA_R, (float)t.rows } };
         if (ready)
-            record_dispatch(&ops_of(r)->rec, READY(ops_of(r), EXPERTS_DOWN_BARE, g->shape),
+            record_dispatch(&ops_of(r)->rec, READY(ops_of(r), EXPERTS_DOWN_NO_LORA, g->shape),
                             constants, COUNT(constants), &p, bind, COUNT(bind) - 2, groups);
         else
             experts_dispatch(r, TIERED_SHAPED(ops_of(r), EXPERTS_DOWN, g->shape), t, &p, bind,
@@ -457,7 +459,7 @@ void gpu_experts(struct run *r, struct tensor *y, const struct tensor *x,
  * dispatch is cheaper. */
 static bool chosen_by_readers(const struct gpu_ops *g, const struct tensor *scores)
 {
-    enum { EXPERTS = 256 }; /* in the kernel experts_gate_up_bare */
+    enum { EXPERTS = 256 }; /* in the kernel experts_gate_up_no_lora */
     return scores->rows <= g->tuning->readers_choose && scores->cols <= EXPERTS;
 }
 

@@ -1,4 +1,4 @@
-/* ops_gpu_impl.h - what the files of the GPU backend share. */
+/* ops_gpu_impl.h - what the files of the GPU backend split. */
 #ifndef BEZEL_GPU_OPS_GPU_IMPL_H
 #define BEZEL_GPU_OPS_GPU_IMPL_H
 
@@ -37,7 +37,7 @@ struct heads {
 /* The next state of the residual stream, to = (x + rms_norm(branch) * w) * scale, and what the next
  * block reads of it, norm = rms_norm(to) * next_w. With two branches, rms_norm(branch) * branch_w +
  * rms_norm(other) * other_w takes the place of branch. */
-struct join {
+struct residual {
     const struct tensor *x, *branch; /* branch NULL: nothing is added, and w is not looked at */
     const struct weight *w;
     const struct weight *scale;  /* absent: 1 */
@@ -51,7 +51,7 @@ struct join {
 };
 
 /* What the block reads, once it is there. */
-static inline const struct tensor *join_result(const struct join *j)
+static inline const struct tensor *residual_result(const struct residual *j)
 {
     return j->next_w->fmt ? j->norm : j->to;
 }
@@ -77,17 +77,17 @@ static inline struct gpu_ops *ops_of(const struct run *r)
 /* A software device, where a workgroup is best one subgroup of four lanes: then nobody waits. */
 static inline bool of_fours(const struct gpu_ops *g)
 {
-    return g->tuning->lone && g->tier >= TIER_SUBGROUP;
+    return g->tuning->software && g->tier >= TIER_SUBGROUP;
 }
 
 /* Threads that each work for themselves, as kernels/lib/base.wgsl has them; a software device has
  * such kernels unless its compiler got them wrong, or a cut is asked for. */
-enum { LONE_WG = 16 };
-#define LONE(NAME) ((uint32_t)KERNEL_##NAME | NAME##_TIER_LONE)
+enum { SOFTWARE_WG = 16 };
+#define SOFTWARE(NAME) ((uint32_t)KERNEL_##NAME | NAME##_TIER_SOFTWARE)
 
-static inline bool has_lone(const struct gpu_ops *g, uint32_t kernel)
+static inline bool has_software(const struct gpu_ops *g, uint32_t kernel)
 {
-    return g->tuning->lone && !g->cut && !recorder_bars(&g->rec, kernel);
+    return g->tuning->software && !g->cut && !recorder_bars(&g->rec, kernel);
 }
 
 /* Are the weights whole numbers with a scale for each block? */
@@ -108,9 +108,9 @@ static inline float gpu_sum_wg(const struct gpu_ops *g, uint32_t usual)
 }
 
 /* Is a residual stream of so many columns made anew by every workgroup that reads it? */
-static inline bool gpu_is_narrow(const struct gpu_ops *g, uint32_t cols)
+static inline bool gpu_is_small_hidden(const struct gpu_ops *g, uint32_t cols)
 {
-    return !g->wide && cols <= g->tuning->narrow_stream;
+    return !g->wide && cols <= g->tuning->small_hidden;
 }
 
 /* The value for a matrix of so many rows. */
@@ -166,7 +166,7 @@ struct gpu_vectors gpu_vectors_of(const struct gpu_ops *g, const struct weight *
                                   const struct weight *b, const struct weight *c);
 
 /* Is a matrix one buffer, without adapters? */
-static inline bool gpu_whole_and_bare(const struct weight *w)
+static inline bool gpu_whole_no_lora(const struct weight *w)
 {
     const struct gpu_weight *g = w->mem;
     return g->n_parts == 1 && g->adapted.n == 0;
@@ -177,30 +177,32 @@ static inline uint32_t divide_up(uint64_t n, uint32_t by)
     return (uint32_t)((n + by - 1) / by);
 }
 
-/* A team of lanes shares some rows of W (at most four); a workgroup is one team or several. */
-struct teams {
+/* The lanes of a row group share some rows of W, at most four. A workgroup is one row group or
+ * several. */
+struct row_groups {
     uint32_t wg, lanes, rows;
 };
 
 /* For a matrix of rows x cols: no more lanes than a row has units of work, and more where the rows
- * are few and long, so that the device has enough to do. Four rows a team. */
-struct teams gpu_teams(const struct gpu_ops *g, enum gpu_shape shape, uint32_t rows, uint32_t cols);
+ * are few and long, so that the device has enough to do. Four rows a row group. */
+struct row_groups gpu_row_groups_by_length(const struct gpu_ops *g, enum gpu_shape shape,
+                                           uint32_t rows, uint32_t cols);
 
 /* Rows of W that a workgroup takes. */
-static inline uint32_t team_rows(struct teams t)
+static inline uint32_t rows_of_workgroup(struct row_groups t)
 {
     return t.rows * t.wg / t.lanes;
 }
 
-/* The same with as many rows a team (`together` 0) as suit the matrix. */
-struct teams gpu_cut(const struct gpu_ops *g, enum gpu_shape shape, uint32_t rows, uint32_t cols,
-                     uint32_t together);
+/* The same with as many rows a row group (`together` 0) as suit the matrix. */
+struct row_groups gpu_row_groups(const struct gpu_ops *g, enum gpu_shape shape, uint32_t rows,
+                                 uint32_t cols, uint32_t together);
 
-/* The same for n_tok rows of x, three rows a team instead of four where the busiest processor then
- * has a tenth less to do: 5,376 rows are 672 workgroups of four-row teams, so of 132 processors
- * twelve have six of them and the others five. */
-struct teams gpu_even_cut(const struct gpu_ops *g, enum gpu_shape shape, uint32_t rows,
-                          uint32_t cols, uint32_t n_tok);
+/* The same for n_tok rows of x, three rows a group instead of four where the busiest processor then
+ * has a tenth less to do: 5,376 rows by fours are 672 workgroups, so of 132 processors twelve have
+ * six of them and the others five. */
+struct row_groups gpu_even_row_groups(const struct gpu_ops *g, enum gpu_shape shape, uint32_t rows,
+                                      uint32_t cols, uint32_t n_tok);
 
 /* Weights that a lane takes at a time. */
 static inline uint32_t gpu_unit(enum gpu_shape shape)
@@ -259,11 +261,11 @@ void gpu_tiled_f32(struct run *r, const struct tensor *y, const struct tensor *x
                    const struct expert_tiles *plan, gpu_buffer m, uint32_t n_mat);
 
 /* In how many shares a product is summed, so that so many tiles fill a device that has places for
- * `units` of them at a time. Each tile is `depth` steps long; a share costs `numbers` of
- * memory, of which there are `room` bytes. *cost: of the fewest shares that are about as good as
+ * `units` of them at a time. Each tile is `depth` steps long; a split costs `numbers` of
+ * memory, of which there are `room` bytes. *cost: of the fewest splits that are about as good as
  * any, in steps. */
-uint32_t gpu_shares(const struct gpu_tuning *by, uint32_t tiles, uint32_t units, uint32_t depth,
-                    uint64_t numbers, uint64_t room, uint64_t *cost);
+uint32_t gpu_split_k(const struct gpu_tuning *by, uint32_t tiles, uint32_t units, uint32_t depth,
+                     uint64_t numbers, uint64_t room, uint64_t *cost);
 
 /* y, from row `first` on, = y + the sum of n_part tensors that lie one after the other (fresh:
  * without y); with `by` its gelu times columns `col` ... of that. */
@@ -327,7 +329,7 @@ void gpu_score(struct run *r, struct gpu_choice *c, const struct routing *out, s
 bool gpu_makes_ready(const struct gpu_ops *g, uint32_t rows, uint32_t cols);
 
 /* Are the matrices codes without adapters? */
-static inline bool gpu_bare_codes(const struct weight *w)
+static inline bool gpu_codes_no_lora(const struct weight *w)
 {
     return gpu_is_codes(matrix_of(w)->shape) && matrix_of(w)->adapted.n == 0;
 }
@@ -376,31 +378,32 @@ struct gpu_picked {
 };
 uint32_t gpu_pick(struct gpu_picked *some, const struct weight *const *w, uint32_t n);
 
-/* Several linears of one x; one dispatch for those that are alike where it is settled. */
+/* Several linears of one x; one dispatch for those that are alike where it is ready. */
 void gpu_linears(struct run *r, struct tensor *const *y, const struct tensor *x,
                  const struct weight *const *w, uint32_t n);
 
 /* Rows that a workgroup keeps in its memory, a thread sixteen columns (kernels/lib/matvec.wgsl):
  * can it, and in how many vec4s? */
-enum { GPU_HELD_WG = 256 };
-bool gpu_can_hold(const struct gpu_ops *g, uint32_t cols);
-uint32_t gpu_held(uint32_t cols);
+enum { GPU_SHARED_WG = 256 };
+bool gpu_can_share_row(const struct gpu_ops *g, uint32_t cols);
+uint32_t gpu_shared_row(uint32_t cols);
 
 /* Can every workgroup of a kernel with so many buffers join for itself, and does that pay? */
-bool gpu_joins(const struct gpu_ops *g, const struct join *j, uint32_t n_buffers);
+bool gpu_shares_residual(const struct gpu_ops *g, const struct residual *j, uint32_t n_buffers);
 
 /* What a join multiplies with: after the branch's norm, all, and what the next block reads. */
-struct gpu_vectors gpu_join_vectors(const struct gpu_ops *g, const struct join *j);
+struct gpu_vectors gpu_residual_vectors(const struct gpu_ops *g, const struct residual *j);
 
 /* Can a join leave what the next block reads ready? */
-bool gpu_joins_ready(const struct gpu_ops *g, const struct join *j);
+bool gpu_residual_makes_ready(const struct gpu_ops *g, const struct residual *j);
 
 /* A join whose result is ready in *room, and (floats) there as it is too. The result. */
-struct tensor gpu_join_ready(struct run *r, const struct join *j, struct tensor *room, bool floats);
+struct tensor gpu_residual_ready(struct run *r, const struct residual *j, struct tensor *room,
+                                 bool floats);
 /* The same for one row, ready only, while the device prefetches matrices that are read soon; false:
  * it cannot. */
-bool gpu_join_touch(struct run *r, const struct join *j, struct tensor *room,
-                    const struct weight *const *soon, uint32_t n_soon);
+bool gpu_residual_prefetch(struct run *r, const struct residual *j, struct tensor *room,
+                           const struct weight *const *soon, uint32_t n_soon);
 
 /* y[i] = W_i x + s B_i z[i], where x is ready and z lies behind it, in as few dispatches as can
  * be; z NULL: all are codes without adapters. */
@@ -412,22 +415,22 @@ void gpu_linears_ready(struct run *r, struct tensor *const *y, const struct tens
 bool gpu_gate_up_ready(struct run *r, struct tensor *y, const struct tensor *x,
                        const struct weight *gate_w, const struct weight *up_w,
                        const struct tensor *z);
-bool gpu_wide_linears(struct run *r, const struct join *j, struct tensor *const *y,
+bool gpu_wide_linears(struct run *r, const struct residual *j, struct tensor *const *y,
                       const struct weight *const *w, uint32_t n);
-bool gpu_wide_linear_gelu_mul(struct run *r, const struct join *j, struct tensor *y,
+bool gpu_wide_linear_gelu_mul(struct run *r, const struct residual *j, struct tensor *y,
                               const struct weight *w, const struct tensor *b, uint32_t col);
-bool gpu_wide_gate_up(struct run *r, const struct join *j, struct tensor *y, struct tensor *up,
+bool gpu_wide_gate_up(struct run *r, const struct residual *j, struct tensor *y, struct tensor *up,
                       const struct weight *gate_w, const struct weight *up_w);
 
-/* ---- adapters of a stream's products: ops_gpu_adapted.c ---- */
+/* ---- adapters of a stream's products: ops_gpu_lora.c ---- */
 
 /* The ops of these names where matrices have adapters; false: nothing was recorded. */
-bool gpu_adapted_linears(struct run *r, const struct join *j, struct tensor *const *y,
+bool gpu_adapted_linears(struct run *r, const struct residual *j, struct tensor *const *y,
                          const struct weight *const *w, uint32_t n);
-bool gpu_adapted_linear_gelu_mul(struct run *r, const struct join *j, struct tensor *y,
+bool gpu_adapted_linear_gelu_mul(struct run *r, const struct residual *j, struct tensor *y,
                                  const struct weight *w, const struct tensor *b, uint32_t col);
-bool gpu_adapted_gate_up(struct run *r, const struct join *j, struct tensor *y, struct tensor *up,
-                         const struct weight *gate_w, const struct weight *up_w);
+bool gpu_adapted_gate_up(struct run *r, const struct residual *j, struct tensor *y,
+                         struct tensor *up, const struct weight *gate_w, const struct weight *up_w);
 
 /* ---- the ops of the backend, and those of the rules of fusion, each in the file that owns it
  * ---- */
@@ -441,12 +444,12 @@ void gpu_gate_up(struct run *r, struct tensor *y, struct tensor *up, const struc
                  const struct weight *gate_w, const struct weight *up_w);
 void gpu_norm_sum(struct run *r, struct tensor *y, const struct tensor *a, const struct weight *a_w,
                   const struct tensor *b, const struct weight *b_w, float eps);
-void gpu_join(struct run *r, const struct join *j);
-void gpu_join_linears(struct run *r, const struct join *j, struct tensor *const *y,
+void gpu_residual_norm(struct run *r, const struct residual *j);
+void gpu_norm_linears(struct run *r, const struct residual *j, struct tensor *const *y,
                       const struct weight *const *w, uint32_t n);
-void gpu_join_linear_gelu_mul(struct run *r, const struct join *j, struct tensor *y,
+void gpu_residual_linear_gelu(struct run *r, const struct residual *j, struct tensor *y,
                               const struct weight *w, const struct tensor *b, uint32_t col);
-void gpu_join_gate_up(struct run *r, const struct join *j, struct tensor *y, struct tensor *up,
+void gpu_norm_gate_up(struct run *r, const struct residual *j, struct tensor *y, struct tensor *up,
                       const struct weight *gate_w, const struct weight *up_w);
 void gpu_kv_write(struct run *r, struct kv *kv, const struct tensor *k, const struct tensor *v,
                   uint32_t pos);

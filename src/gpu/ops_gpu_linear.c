@@ -20,26 +20,26 @@ static struct gpu_tile tile_of(const struct gpu_ops *g, uint32_t rows, uint32_t 
     return tiles[GPU_TILES - 1];
 }
 
-/* ---- shares ---- */
+/* ---- splits ---- */
 
-static uint64_t shares_cost(const struct gpu_tuning *by, uint32_t n, uint32_t tiles, uint32_t units,
-                            uint32_t depth, uint64_t numbers)
+static uint64_t split_cost(const struct gpu_tuning *by, uint32_t n, uint32_t tiles, uint32_t units,
+                           uint32_t depth, uint64_t numbers)
 {
     uint64_t turns = divide_up((uint64_t)tiles * n, units);
     return turns * divide_up(depth, n) + (n > 1 ? n * numbers / by->split_sums + 20 : 0);
 }
 
-uint32_t gpu_shares(const struct gpu_tuning *by, uint32_t tiles, uint32_t units, uint32_t depth,
-                    uint64_t numbers, uint64_t room, uint64_t *cost)
+uint32_t gpu_split_k(const struct gpu_tuning *by, uint32_t tiles, uint32_t units, uint32_t depth,
+                     uint64_t numbers, uint64_t room, uint64_t *cost)
 {
     uint64_t best = UINT64_MAX, most = room / sizeof(float) / numbers;
     uint32_t n = 1;
     if (most > depth / by->split_steps) most = depth / by->split_steps;
     for (uint32_t i = 1; i == 1 || i <= most; i++) {
-        *cost = shares_cost(by, i, tiles, units, depth, numbers);
+        *cost = split_cost(by, i, tiles, units, depth, numbers);
         if (*cost < best) best = *cost;
     }
-    while ((*cost = shares_cost(by, n, tiles, units, depth, numbers)) > best + best / 25) n++;
+    while ((*cost = split_cost(by, n, tiles, units, depth, numbers)) > best + best / 25) n++;
     return n;
 }
 
@@ -50,10 +50,10 @@ static uint32_t matrix_kernel(enum gpu_shape shape)
     return SHAPED(MATMUL, shape) | MATMUL_TIER_MATRIX;
 }
 
-/* How a product is cut; in `shares` of the columns, which are summed afterwards. */
+/* How a product is cut; in `splits` of the columns, which are summed afterwards. */
 struct matrix_plan {
     struct gpu_matrix_tile tile;
-    uint32_t buffers, shares, groups;
+    uint32_t buffers, splits, groups;
 };
 
 /* How many stages of a cut the device has room for; see kernels/lib/matrix.wgsl. */
@@ -75,7 +75,7 @@ static uint64_t matrix_cost(const struct gpu_tuning *by, const struct gpu_matrix
     return turns * (divide_up(steps, n) + by->matrix_ends) * c->cost + 400 * sums;
 }
 
-/* apart: shares are possible. */
+/* apart: splits are possible. */
 static struct matrix_plan matrix_plan(const struct gpu_ops *g, uint32_t rows, uint32_t cols,
                                       uint32_t n_tok, bool apart)
 {
@@ -90,7 +90,7 @@ static struct matrix_plan matrix_plan(const struct gpu_ops *g, uint32_t rows, ui
         uint32_t groups = divide_up(rows, c->rows) * divide_up(n_tok, c->toks);
         if (!buffers) continue;
         if (g->cut == i + 1)
-            return (struct matrix_plan) { *c, buffers, apart && g->cut == GPU_CUT_SHARES ? 3 : 1,
+            return (struct matrix_plan) { *c, buffers, apart && g->cut == GPU_CUT_SPLITS ? 3 : 1,
                                           groups };
         for (uint32_t n = 1; n <= most; n++) {
             uint64_t cost = matrix_cost(g->tuning, c, rows, n_tok, steps, n);
@@ -134,13 +134,14 @@ void gpu_embed(struct run *r, struct tensor *y, const struct weight *table,
     }
 }
 
-struct teams gpu_teams(const struct gpu_ops *g, enum gpu_shape shape, uint32_t rows, uint32_t cols)
+struct row_groups gpu_row_groups_by_length(const struct gpu_ops *g, enum gpu_shape shape,
+                                           uint32_t rows, uint32_t cols)
 {
-    if (of_fours(g)) return (struct teams) { 4, 4, 4 };
+    if (of_fours(g)) return (struct row_groups) { 4, 4, 4 };
     uint32_t units = divide_up(cols, gpu_unit(shape)), lanes = 1;
     uint32_t most = gpu_value_at(g->tuning->slot_lanes, rows);
     while (lanes < units && lanes < most) lanes *= 2;
-    return (struct teams) { lanes < 64 ? 64 : lanes, lanes, 4 };
+    return (struct row_groups) { lanes < 64 ? 64 : lanes, lanes, 4 };
 }
 
 /* Rows of a matrix in one buffer. */
@@ -161,19 +162,19 @@ struct finish {
 
 /* In how many shares the columns are summed: long rows of small results, as those of a down
  * projection are, or blocks that would leave the device half empty in the end. */
-static uint32_t product_shares(const struct gpu_ops *g, const struct block *w, uint32_t n_tok,
+static uint32_t product_splits(const struct gpu_ops *g, const struct block *w, uint32_t n_tok,
                                const struct finish *f)
 {
-    bool bare = f->scale == 1 && w->whole && w->rows % 4 == 0;
+    bool no_lora = f->scale == 1 && w->whole && w->rows % 4 == 0;
     const struct gpu_tuning *by = g->tuning;
     struct gpu_tile usual = tile_of(g, w->rows, n_tok), large = by->tiles[0];
     uint64_t cost, steps = divide_up(w->rows, usual.rows) * divide_up(n_tok, usual.toks);
-    if (!bare || large.wg > g->rec.limits.max_invocations) return 1;
-    if (g->cut) return g->cut == GPU_CUT_SHARES ? 3 : 1;
+    if (!no_lora || large.wg > g->rec.limits.max_invocations) return 1;
+    if (g->cut) return g->cut == GPU_CUT_SPLITS ? 3 : 1;
     if (w->cols < by->split_cols || n_tok <= large.toks / 2) return 1;
     uint32_t tiles = divide_up(w->rows, large.rows) * divide_up(n_tok, large.toks);
     uint32_t n =
-        gpu_shares(by, tiles, by->units, w->cols, (uint64_t)n_tok * w->rows, g->parts_room, &cost);
+        gpu_split_k(by, tiles, by->units, w->cols, (uint64_t)n_tok * w->rows, g->parts_room, &cost);
     steps = divide_up(steps, by->units) * w->cols * usual.rows * usual.toks / (128 * 128);
     return cost < steps ? n : 1;
 }
@@ -183,11 +184,11 @@ static void tiles_product(struct run *r, const struct block *w, const struct lin
                           const struct gpu_binding *bind, uint32_t n, bool gelu)
 {
     struct gpu_ops *g = ops_of(r);
-    uint32_t lone = LONE(MATMUL) | SHAPED(MATMUL, w->shape);
-    if (has_lone(g, lone)) {
+    uint32_t software = SOFTWARE(MATMUL) | SHAPED(MATMUL, w->shape);
+    if (has_software(g, software)) {
         struct gpu_constant by = { MATMUL_GELU, gelu };
         uint64_t threads = (uint64_t)divide_up(w->rows, 8) * divide_up(p->n_tok, 8);
-        record_dispatch(&g->rec, lone, &by, 1, p, bind, n, divide_up(threads, LONE_WG));
+        record_dispatch(&g->rec, software, &by, 1, p, bind, n, divide_up(threads, SOFTWARE_WG));
         return;
     }
     struct gpu_tile tile = p->n_split > 1 ? g->tuning->tiles[0] : tile_of(g, w->rows, p->n_tok);
@@ -213,23 +214,23 @@ static bool matrices_product(struct run *r, const struct tensor *y, const struct
     bool apart = w->whole && w->rows % 4 == 0 && w->rows == y->cols && f->scale == 1;
     if (!can) return false;
     struct matrix_plan plan = matrix_plan(g, w->rows, w->cols, x->rows, apart);
-    if (!g->cut && plan.groups * plan.shares < g->tuning->matrix_enough) return false;
+    if (!g->cut && plan.groups * plan.splits < g->tuning->matrix_enough) return false;
     struct tensor halves = gpu_halves_of(r, x), sum = *y, parts;
     memcpy(bind, bindings, sizeof bind);
     bind[0] = act(&halves);
-    p.n_split = plan.shares;
-    if (plan.shares > 1) {
-        parts = gpu_scratch(r, SCRATCH_PARTS, plan.shares * x->rows, y->cols);
+    p.n_split = plan.splits;
+    if (plan.splits > 1) {
+        parts = gpu_scratch(r, SCRATCH_PARTS, plan.splits * x->rows, y->cols);
         bind[5] = act(&parts);
     }
     struct gpu_constant set[] = { { MATMUL_ROWS, (float)plan.tile.rows },
                                   { MATMUL_TOKS, (float)plan.tile.toks },
                                   { MATMUL_WG, (float)plan.tile.wg },
                                   { MATMUL_BUFFERS, (float)plan.buffers },
-                                  { MATMUL_GELU, f->by && plan.shares == 1 } };
+                                  { MATMUL_GELU, f->by && plan.splits == 1 } };
     record_dispatch(&g->rec, matrix_kernel(w->shape), set, COUNT(set), &p, bind, COUNT(bind),
-                    plan.groups * plan.shares);
-    if (plan.shares > 1) gpu_sum_parts(r, &sum, 0, true, &parts, plan.shares, f->by, f->col);
+                    plan.groups * plan.splits);
+    if (plan.splits > 1) gpu_sum_parts(r, &sum, 0, true, &parts, plan.splits, f->by, f->col);
     return true;
 }
 
@@ -238,27 +239,27 @@ static void row_product(struct run *r, const struct block *w, const struct linea
                         struct gpu_binding *bind, uint32_t n, const struct tensor *ready, bool gelu)
 {
     struct gpu_ops *g = ops_of(r);
-    struct teams t = gpu_even_cut(g, w->shape, w->rows, w->cols, p->n_tok);
-    _Static_assert(LINEAR_WG == (int)LINEAR_BARE_WG && LINEAR_LANES == (int)LINEAR_BARE_LANES &&
-                       LINEAR_R == (int)LINEAR_BARE_R &&
-                       sizeof *p == sizeof(struct linear_bare_params),
-                   "one piece");
+    struct row_groups t = gpu_even_row_groups(g, w->shape, w->rows, w->cols, p->n_tok);
+    _Static_assert(
+        LINEAR_WG == (int)LINEAR_NO_LORA_WG && LINEAR_LANES == (int)LINEAR_NO_LORA_LANES &&
+            LINEAR_R == (int)LINEAR_NO_LORA_R && sizeof *p == sizeof(struct linear_no_lora_params),
+        "one piece");
     struct gpu_constant constants[] = { { LINEAR_WG, (float)t.wg },
                                         { LINEAR_LANES, (float)t.lanes },
                                         { LINEAR_R, (float)t.rows },
                                         { LINEAR_GELU, gelu },
                                         { LINEAR_LORA, p->z_parts ? 2 : p->rank > 0 } };
-    bool bare = !gelu && !p->rank;
+    bool no_lora = !gelu && !p->rank;
     uint32_t kernel =
-        bare ? TIERED_SHAPED(g, LINEAR_BARE, w->shape) : TIERED_SHAPED(g, LINEAR, w->shape);
+        no_lora ? TIERED_SHAPED(g, LINEAR_NO_LORA, w->shape) : TIERED_SHAPED(g, LINEAR, w->shape);
     if (ready && gpu_is_codes(w->shape)) {
-        kernel |= bare ? ACTS(g, LINEAR_BARE) : ACTS(g, LINEAR);
+        kernel |= no_lora ? ACTS(g, LINEAR_NO_LORA) : ACTS(g, LINEAR);
         bind[0] = act(ready);
     }
     struct gpu_binding few[] = { bind[0], bind[1], bind[n - 1] };
-    record_dispatch(&g->rec, kernel, constants, COUNT(constants) - (bare ? 2 : 0), p,
-                    bare ? few : bind, bare ? COUNT(few) : n,
-                    divide_up(w->rows, team_rows(t)) * p->n_tok);
+    record_dispatch(&g->rec, kernel, constants, COUNT(constants) - (no_lora ? 2 : 0), p,
+                    no_lora ? few : bind, no_lora ? COUNT(few) : n,
+                    divide_up(w->rows, rows_of_workgroup(t)) * p->n_tok);
 }
 
 /* y = W x + s B z, finished, for the rows of one buffer. */
@@ -290,7 +291,7 @@ static void block_product(struct run *r, const struct tensor *y, const struct te
     if (matrices_product(r, y, x, w, p, bind, f)) return;
     if (gpu_by_tiles(g, x->rows)) {
         struct tensor sum = *y, parts;
-        p.n_split = product_shares(g, w, x->rows, f);
+        p.n_split = product_splits(g, w, x->rows, f);
         if (p.n_split > 1) {
             parts = gpu_scratch(r, SCRATCH_PARTS, p.n_split * x->rows, y->cols);
             bind[5] = act(&parts);
@@ -327,10 +328,10 @@ void gpu_lora_z(struct run *r, const struct tensor *z, const struct tensor *x,
     const struct gpu_adapted *d = &((const struct gpu_weight *)w->mem)->adapted;
     const struct gpu_lora none = { .z = whole(ops_of(r)->unused), .b = whole(ops_of(r)->unused) };
     const struct block a = { .buffer = d->a, .shape = GPU_F32, .cols = w->cols, .rows = d->rank };
-    const struct finish bare = { .scale = 1 };
+    const struct finish no_lora = { .scale = 1 };
     if (!d->rank) return;
     if (gpu_drops(w)) gpu_lora_in(r, z, x, w);
-    else block_product(r, z, x, &a, &none, &bare);
+    else block_product(r, z, x, &a, &none, &no_lora);
 }
 
 /* y = W x + s B z, finished; parts: z is the sum of so many rows of it. */
@@ -361,8 +362,8 @@ static void adapted_matrix(struct run *r, const struct tensor *y, const struct t
 void gpu_linear_z_parts(struct run *r, const struct tensor *y, const struct tensor *x,
                         const struct weight *w, const struct gpu_z_parts *z)
 {
-    const struct finish bare = { .scale = 1 };
-    if (!gpu_linear_parts(r, y, x, w, z)) after_adapters(r, y, x, w, &z->z, z->n, &bare);
+    const struct finish no_lora = { .scale = 1 };
+    if (!gpu_linear_parts(r, y, x, w, z)) after_adapters(r, y, x, w, &z->z, z->n, &no_lora);
 }
 
 void gpu_linear_given(struct run *r, const struct tensor *y, const struct tensor *x,
@@ -376,11 +377,11 @@ void gpu_linear_given(struct run *r, const struct tensor *y, const struct tensor
 void gpu_linears_z(struct run *r, struct tensor *const *y, struct tensor *const *z,
                    const struct tensor *x, const struct weight *const *w, uint32_t n)
 {
-    const struct finish bare = { .scale = 1 };
+    const struct finish no_lora = { .scale = 1 };
     bool many = x->cols % 4 == 0 && gpu_by_tiles(ops_of(r), x->rows);
     for (uint32_t i = 0; i < n; i++) (many ? gpu_lora_in : gpu_lora_z)(r, z[i], x, w[i]);
     struct tensor halves, in = gpu_keeps_halves(x, &halves);
-    for (uint32_t i = 0; i < n; i++) after_adapters(r, y[i], &in, w[i], z[i], 0, &bare);
+    for (uint32_t i = 0; i < n; i++) after_adapters(r, y[i], &in, w[i], z[i], 0, &no_lora);
 }
 
 void gpu_adapted_matrix(struct run *r, const struct tensor *y, const struct tensor *x,
@@ -427,10 +428,10 @@ void gpu_gate_up(struct run *r, struct tensor *y, struct tensor *up, const struc
                                 .d = l->d };
     struct gpu_binding bind[] = { act(x), whole(a->parts[0].buffer), whole(b->parts[0].buffer),
                                   act(y) };
-    struct teams t = gpu_cut(g, a->shape, p.rows, p.cols, 2);
+    struct row_groups t = gpu_row_groups(g, a->shape, p.rows, p.cols, 2);
     struct gpu_constant constants[] = { { GATE_UP_WG, (float)t.wg },
                                         { GATE_UP_LANES, (float)t.lanes },
                                         { GATE_UP_R, (float)t.rows } };
     record_dispatch(&g->rec, TIERED_SHAPED(g, GATE_UP, a->shape), constants, COUNT(constants), &p,
-                    bind, COUNT(bind), divide_up(p.rows, team_rows(t)) * x->rows);
+                    bind, COUNT(bind), divide_up(p.rows, rows_of_workgroup(t)) * x->rows);
 }

@@ -4,7 +4,7 @@
 
 bool gpu_makes_ready(const struct gpu_ops *g, uint32_t rows, uint32_t cols)
 {
-    return g->tuning->shares_rows && !gpu_by_tiles(g, rows) && cols % 16 == 0;
+    return g->tuning->shared_rows_pay && !gpu_by_tiles(g, rows) && cols % 16 == 0;
 }
 
 const struct tensor *gpu_ready(const struct gpu_ops *g, const struct tensor *x)
@@ -50,10 +50,10 @@ bool gpu_adapts_parts(const struct weight *w, uint32_t n)
 
 /* ---- cuts ---- */
 
-struct teams gpu_cut(const struct gpu_ops *g, enum gpu_shape shape, uint32_t rows, uint32_t cols,
-                     uint32_t together)
+struct row_groups gpu_row_groups(const struct gpu_ops *g, enum gpu_shape shape, uint32_t rows,
+                                 uint32_t cols, uint32_t together)
 {
-    if (of_fours(g)) return (struct teams) { 4, 4, 4 };
+    if (of_fours(g)) return (struct row_groups) { 4, 4, 4 };
     const struct gpu_tuning *by = g->tuning;
     uint32_t units = divide_up(cols, gpu_unit(shape)), lanes = units > by->long_units ? 32 : 16;
     bool two = rows > by->two_rows_past[0] && cols > by->two_rows_past[1];
@@ -63,20 +63,21 @@ struct teams gpu_cut(const struct gpu_ops *g, enum gpu_shape shape, uint32_t row
     if (g->cut && !together) r = g->cut == GPU_CUT_THREE ? 3 : 1u << (g->cut - 1) % 3;
     while (lanes < 128 && divide_up(rows, r) * lanes < by->enough_lanes) lanes *= 2;
     while (lanes / 2 >= units) lanes /= 2;
-    return (struct teams) { lanes < 128 ? 128 : lanes, lanes, r };
+    return (struct row_groups) { lanes < 128 ? 128 : lanes, lanes, r };
 }
 
 /* Rows of W, each for one of x, that the busiest processor has. */
-static uint32_t busiest(const struct gpu_ops *g, struct teams t, uint32_t rows, uint32_t n_tok)
+static uint32_t busiest(const struct gpu_ops *g, struct row_groups t, uint32_t rows, uint32_t n_tok)
 {
-    uint64_t groups = (uint64_t)divide_up(rows, team_rows(t)) * n_tok;
-    return divide_up(groups, g->tuning->units) * team_rows(t);
+    uint64_t groups = (uint64_t)divide_up(rows, rows_of_workgroup(t)) * n_tok;
+    return divide_up(groups, g->tuning->units) * rows_of_workgroup(t);
 }
 
-struct teams gpu_even_cut(const struct gpu_ops *g, enum gpu_shape shape, uint32_t rows,
-                          uint32_t cols, uint32_t n_tok)
+struct row_groups gpu_even_row_groups(const struct gpu_ops *g, enum gpu_shape shape, uint32_t rows,
+                                      uint32_t cols, uint32_t n_tok)
 {
-    struct teams four = gpu_cut(g, shape, rows, cols, 0), three = gpu_cut(g, shape, rows, cols, 3);
+    struct row_groups four = gpu_row_groups(g, shape, rows, cols, 0),
+                      three = gpu_row_groups(g, shape, rows, cols, 3);
     bool worth_it = 10 * busiest(g, three, rows, n_tok) < 9 * busiest(g, four, rows, n_tok);
     return four.rows == 4 && !g->cut && worth_it ? three : four;
 }
@@ -92,23 +93,23 @@ bool gpu_linear_parts(struct run *r, const struct tensor *y, const struct tensor
         z->cols > MOST_RANK || z->first % 4 != 0)
         return false;
     const struct gpu_part *part = &m->parts[0];
-    struct teams t = gpu_cut(g, m->shape, w->rows, w->cols, 0);
-    t.wg = GPU_HELD_WG; /* each of its workgroups adds up all parts */
-    struct linear_parts_params p = { .cols = w->cols,
-                                     .rows = w->rows,
-                                     .scales = part->layout.scales,
-                                     .high = part->layout.high,
-                                     .d = part->layout.d,
-                                     .rank = m->adapted.rank,
-                                     .n_parts = by->n,
-                                     .z_at = z->first / 4 };
+    struct row_groups t = gpu_row_groups(g, m->shape, w->rows, w->cols, 0);
+    t.wg = GPU_SHARED_WG; /* each of its workgroups adds up all parts */
+    struct linear_z_partials_params p = { .cols = w->cols,
+                                          .rows = w->rows,
+                                          .scales = part->layout.scales,
+                                          .high = part->layout.high,
+                                          .d = part->layout.d,
+                                          .rank = m->adapted.rank,
+                                          .n_parts = by->n,
+                                          .z_at = z->first / 4 };
     struct gpu_binding bind[] = { act(ready), whole(part->buffer), whole(gpu_of(z)),
                                   whole(m->adapted.b), act(y) };
-    struct gpu_constant constants[] = { { LINEAR_PARTS_WG, (float)t.wg },
-                                        { LINEAR_PARTS_LANES, (float)t.lanes },
-                                        { LINEAR_PARTS_R, (float)t.rows } };
-    record_dispatch(&g->rec, READY(g, LINEAR_PARTS, m->shape), constants, COUNT(constants), &p,
-                    bind, COUNT(bind), divide_up(w->rows, team_rows(t)));
+    struct gpu_constant constants[] = { { LINEAR_Z_PARTIALS_WG, (float)t.wg },
+                                        { LINEAR_Z_PARTIALS_LANES, (float)t.lanes },
+                                        { LINEAR_Z_PARTIALS_R, (float)t.rows } };
+    record_dispatch(&g->rec, READY(g, LINEAR_Z_PARTIALS, m->shape), constants, COUNT(constants), &p,
+                    bind, COUNT(bind), divide_up(w->rows, rows_of_workgroup(t)));
     return true;
 }
 
@@ -146,7 +147,7 @@ bool gpu_gate_up_ready(struct run *r, struct tensor *y, const struct tensor *x,
     if (!ready || !can || a->shape != b->shape) return false;
     const struct gpu_layout *l = &a->parts[0].layout;
     bool many = g->cut ? g->cut > 1 : gate_w->rows >= g->tuning->gate_up_four_from;
-    struct teams t = gpu_cut(g, a->shape, gate_w->rows, x->cols, many ? 4 : 2);
+    struct row_groups t = gpu_row_groups(g, a->shape, gate_w->rows, x->cols, many ? 4 : 2);
     /* Rows as long as 31B's waste more by 32 lanes than by 16, but not with adapters:
      * docs/experiments/matvec.md. */
     uint32_t most = many && !z ? g->tuning->gate_up_lanes : 32;
@@ -162,7 +163,7 @@ bool gpu_gate_up_ready(struct run *r, struct tensor *y, const struct tensor *x,
                                 .scales = l->scales,
                                 .high = l->high,
                                 .d = l->d,
-                                .settles = s != NULL,
+                                .makes_ready = s != NULL,
                                 .rank = a->adapted.rank,
                                 .rank2 = b->adapted.rank,
                                 .b_scales = gpu_adapted_scales(&a->adapted, gate_w),
@@ -180,7 +181,7 @@ bool gpu_gate_up_ready(struct run *r, struct tensor *y, const struct tensor *x,
                                         { GATE_UP_R, (float)t.rows } };
     uint32_t kernel = z ? READY(g, GATE_UP_LORA, a->shape) : READY(g, GATE_UP, a->shape);
     record_dispatch(&g->rec, kernel, constants, COUNT(constants), &p, bind, n,
-                    divide_up(p.rows, team_rows(t)) * x->rows);
+                    divide_up(p.rows, rows_of_workgroup(t)) * x->rows);
     return true;
 }
 
@@ -206,9 +207,9 @@ static void dispatch_some(struct run *r, uint32_t kernel, struct tensor *const *
     struct gpu_binding bind[] = {
         act(x), none, none, none, none, whole(g->unread[0]), whole(g->unread[1]), none, none, none
     };
-    uint32_t rows = 0, n_teams = 0;
+    uint32_t rows = 0, n_row_groups = 0;
     for (uint32_t k = 0; k < some->n; k++) rows += w[some->at[k]]->rows;
-    struct teams t = gpu_cut(g, matrix_of(w[some->at[0]])->shape, rows, p.cols, 0);
+    struct row_groups t = gpu_row_groups(g, matrix_of(w[some->at[0]])->shape, rows, p.cols, 0);
     for (uint32_t k = 0; k < some->n; k++) {
         const struct gpu_part *part = &matrix_of(w[some->at[k]])->parts[0];
         *of[k].rows = part->rows;
@@ -217,7 +218,7 @@ static void dispatch_some(struct run *r, uint32_t kernel, struct tensor *const *
         *of[k].d = part->layout.d;
         bind[1 + k] = whole(part->buffer);
         bind[4 + k] = act(y[some->at[k]]);
-        n_teams += divide_up(part->rows, t.rows);
+        n_row_groups += divide_up(part->rows, t.rows);
         const struct gpu_adapted *d = &matrix_of(w[some->at[k]])->adapted;
         if (!z || !d->n) continue;
         *of[k].rank = d->rank;
@@ -234,7 +235,7 @@ static void dispatch_some(struct run *r, uint32_t kernel, struct tensor *const *
                                         { LINEARS_R, (float)t.rows },
                                         { LINEARS_MATRICES, (float)some->n } };
     record_dispatch(&g->rec, kernel, constants, COUNT(constants), &p, bind,
-                    COUNT(bind) - (z ? 0 : 3), divide_up(n_teams, t.wg / t.lanes) * p.n_tok);
+                    COUNT(bind) - (z ? 0 : 3), divide_up(n_row_groups, t.wg / t.lanes) * p.n_tok);
 }
 
 /* The usual mixture of shapes: the third has more bits than the others. */
@@ -314,46 +315,47 @@ void gpu_linears(struct run *r, struct tensor *const *y, const struct tensor *x,
 
 /* A row is joined once, by a dispatch of its own: for a wide one that is cheaper than by every
  * workgroup. */
-static bool is_wide(const struct gpu_ops *g, const struct join *j)
+static bool is_wide(const struct gpu_ops *g, const struct residual *j)
 {
-    return !gpu_is_narrow(g, j->x->cols) && gpu_joins_ready(g, j);
+    return !gpu_is_small_hidden(g, j->x->cols) && gpu_residual_makes_ready(g, j);
 }
 
 /* Its result, ready in *room. These matrices will read it. */
-static struct tensor join_wide(struct run *r, const struct join *j, struct tensor *room,
-                               const struct weight *const *w, uint32_t n)
+static struct tensor residual_wide(struct run *r, const struct residual *j, struct tensor *room,
+                                   const struct weight *const *w, uint32_t n)
 {
-    struct tensor x = *join_result(j);
+    struct tensor x = *residual_result(j);
     bool plain = all_plain_codes(w, n);
-    if (!plain || !gpu_join_touch(r, j, room, w, n)) return gpu_join_ready(r, j, room, !plain);
+    if (!plain || !gpu_residual_prefetch(r, j, room, w, n))
+        return gpu_residual_ready(r, j, room, !plain);
     x.ready = room;
     return x;
 }
 
-bool gpu_wide_linears(struct run *r, const struct join *j, struct tensor *const *y,
+bool gpu_wide_linears(struct run *r, const struct residual *j, struct tensor *const *y,
                       const struct weight *const *w, uint32_t n)
 {
     if (!is_wide(ops_of(r), j)) return false;
-    struct tensor room, x = join_wide(r, j, &room, w, n);
+    struct tensor room, x = residual_wide(r, j, &room, w, n);
     gpu_linears(r, y, &x, w, n);
     return true;
 }
 
-bool gpu_wide_linear_gelu_mul(struct run *r, const struct join *j, struct tensor *y,
+bool gpu_wide_linear_gelu_mul(struct run *r, const struct residual *j, struct tensor *y,
                               const struct weight *w, const struct tensor *b, uint32_t col)
 {
     if (!is_wide(ops_of(r), j)) return false;
-    struct tensor room, x = join_wide(r, j, &room, &w, 1);
+    struct tensor room, x = residual_wide(r, j, &room, &w, 1);
     gpu_linear_gelu_mul(r, y, &x, w, b, col);
     return true;
 }
 
-bool gpu_wide_gate_up(struct run *r, const struct join *j, struct tensor *y, struct tensor *up,
+bool gpu_wide_gate_up(struct run *r, const struct residual *j, struct tensor *y, struct tensor *up,
                       const struct weight *gate_w, const struct weight *up_w)
 {
     const struct weight *both[] = { gate_w, up_w };
     if (!is_wide(ops_of(r), j)) return false;
-    struct tensor room, x = join_wide(r, j, &room, both, COUNT(both));
+    struct tensor room, x = residual_wide(r, j, &room, both, COUNT(both));
     gpu_gate_up(r, y, up, &x, gate_w, up_w);
     return true;
 }

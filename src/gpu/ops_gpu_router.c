@@ -24,7 +24,7 @@ static void router_scores(struct run *r, struct tensor *scores, struct tensor *n
     const struct weight *w = by->w;
     const struct gpu_weight *gw = w->mem;
     struct router_scores_params p = {
-        .rows = x->rows, .cols = x->cols, .n_expert = w->rows, .settles = s != NULL, .eps = eps
+        .rows = x->rows, .cols = x->cols, .n_expert = w->rows, .makes_ready = s != NULL, .eps = eps
     };
     struct gpu_binding bind[] = { act(x),
                                   whole(gw->parts[0].buffer),
@@ -96,8 +96,8 @@ void gpu_score(struct run *r, struct gpu_choice *c, const struct routing *out, s
     const struct gpu_weight *gw = w->mem, *m = by->w->mem;
     const struct tensor *ready = gpu_ready(g, beside->h);
     struct gpu_vectors v = gpu_vectors_of(g, by->scale, by->norm, NULL);
-    struct teams t = gpu_cut(g, gw->shape, w->rows, w->cols, 0);
-    bool can = ready && gpu_bare_codes(w) && gw->n_parts == 1 && plain_router(by->w) && v.one &&
+    struct row_groups t = gpu_row_groups(g, gw->shape, w->rows, w->cols, 0);
+    bool can = ready && gpu_codes_no_lora(w) && gw->n_parts == 1 && plain_router(by->w) && v.one &&
                gpu_makes_ready(g, x->rows, x->cols) && x->cols / 16 <= by->w->rows * t.wg &&
                g->rec.limits.max_storage_buffers >= BUFFERS;
     if (!can) {
@@ -131,7 +131,8 @@ void gpu_score(struct run *r, struct gpu_choice *c, const struct routing *out, s
                                         { LINEAR_ROUTER_LANES, (float)t.lanes },
                                         { LINEAR_ROUTER_R, (float)t.rows } };
     record_dispatch(&g->rec, READY(g, LINEAR_ROUTER, gw->shape), constants, COUNT(constants), &p,
-                    bind, COUNT(bind), p.n_tok * (p.n_expert + divide_up(w->rows, team_rows(t))));
+                    bind, COUNT(bind),
+                    p.n_tok * (p.n_expert + divide_up(w->rows, rows_of_workgroup(t))));
 }
 
 void gpu_router(struct run *r, struct routing *out, struct tensor *norm, const struct tensor *x,

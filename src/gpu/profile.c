@@ -10,7 +10,7 @@ enum { KIB = 1 << 10, MIB = 1 << 20 };
 static const struct gpu_tuning large = {
     .units = 132,
     .sum_wg = 256,
-    .shares_rows = true,
+    .shared_rows_pay = true,
 
     .matmul_from = 8,
     .enough_lanes = 64 << 10,
@@ -22,10 +22,10 @@ static const struct gpu_tuning large = {
     .gate_up_lanes = 16,
     .slot_lanes = { { 4096, 256 }, { 32768, 64 }, { UINT32_MAX, 16 } },
 
-    .held_lanes = 96 << 10,
-    .held_rows = { { 512, 1 }, { 4096, 2 }, { UINT32_MAX, 4 } },
-    .held_pair = { { 8192, 1 }, { 12288, 2 }, { UINT32_MAX, 4 } },
-    .narrow_stream = 4096,
+    .shared_lanes = 96 << 10,
+    .shared_rows = { { 512, 1 }, { 4096, 2 }, { UINT32_MAX, 4 } },
+    .shared_pair = { { 8192, 1 }, { 12288, 2 }, { UINT32_MAX, 4 } },
+    .small_hidden = 4096,
     .prefetch_groups = 8,
     .lora_groups = 64,
 
@@ -78,7 +78,7 @@ static const struct gpu_tuning large = {
 static const struct gpu_tuning software = {
     .units = 132,
     .sum_wg = 16,
-    .lone = true,
+    .software = true,
 
     .matmul_from = 4,
     .enough_lanes = 64 << 10,

@@ -34,10 +34,10 @@ enum { GPU_TILES = 4, GPU_MATRIX_TILES = 7 };
 /* Figures are of one H200 where nothing else is said; docs/experiments has them. */
 struct gpu_tuning {
     /* ---- the device ---- */
-    uint32_t units;   /* processors: work is cut so that none of them is idle at the end */
-    uint32_t sum_wg;  /* threads, at most, of a workgroup that makes one sum */
-    bool lone;        /* a device in software: threads that work each for itself are best, */
-    bool shares_rows; /* and a workgroup's threads do not hold a row together */
+    uint32_t units;       /* processors: work is cut so that none of them is idle at the end */
+    uint32_t sum_wg;      /* threads, at most, of a workgroup that makes one sum */
+    bool software;        /* a device in software: threads that work each for itself are best, */
+    bool shared_rows_pay; /* and a workgroup's threads do not hold a row together */
 
     /* ---- products of few rows: experiments/matvec.md ---- */
     uint32_t matmul_from;       /* rows of x from which tiles take their place */
@@ -51,17 +51,17 @@ struct gpu_tuning {
     struct gpu_step_at slot_lanes[3]; /* lanes of a row group at most, of products of f32 slots */
 
     /* ---- products whose workgroups hold their row: experiments/fusion.md ---- */
-    uint32_t held_lanes;             /* of all workgroups together: each makes the row again */
-    struct gpu_step_at held_rows[3]; /* rows of W of a row group */
-    struct gpu_step_at held_pair[3]; /* the same of gate and up */
-    uint32_t narrow_stream;          /* columns past which the residual is a dispatch of its own */
-    uint32_t prefetch_groups;        /* workgroups of that dispatch that prefetch matrices */
-    uint32_t lora_groups;            /* workgroups, about, that share the rows of all A */
+    uint32_t shared_lanes;             /* of all workgroups together: each makes the row again */
+    struct gpu_step_at shared_rows[3]; /* rows of W of a row group */
+    struct gpu_step_at shared_pair[3]; /* the same of gate and up */
+    uint32_t small_hidden;    /* columns past which the residual is a dispatch of its own */
+    uint32_t prefetch_groups; /* workgroups of that dispatch that prefetch matrices */
+    uint32_t lora_groups;     /* workgroups, about, that share the rows of all A */
 
     /* ---- attention of few rows: experiments/attention.md ---- */
     uint32_t split_rows;     /* up to so many rows of x the history is split over workgroups */
     uint32_t split_keys;     /* positions of a split at least */
-    uint32_t split_most;     /* splits at most; the kernel attention_merge takes 144 */
+    uint32_t split_most;     /* splits at most; the kernel attn_reduce takes 144 */
     uint32_t split_groups;   /* workgroups that the device has at once */
     uint32_t merged_splits;  /* that every workgroup of the next product may add up for itself */
     uint32_t merge_lanes[2]; /* lanes of a row group of such a product, and with adapters */

@@ -65,7 +65,7 @@ static const struct repack_cuts cuts_q5_0 = {
 };
 static const struct repack_cuts cuts_q8_0 = { 34, 2, { { 2, 32 }, { 0, 2 } }, TURN_NOTHING };
 static const struct repack_cuts cuts_q6_k = {
-    210, 3, { { 0, 192 }, { 192, 16 }, { 208, 2 } }, TURN_Q6_K
+    210, 3, { { 0, 192 }, { 192, 16 }, { 208, 2 } }, REPACK_Q6_K
 };
 
 /* Called with constants only, so that each copy is a move or two. */
@@ -99,8 +99,8 @@ static void cut_q8_0(const uint8_t *b, size_t n, struct parts o)
     cut_blocks(b, n, o, &cuts_q8_0);
 }
 
-/* The nibbles of each group together: see kernels/load/turn_q4_k.wgsl. */
-BZ_CLONES static void turn_q4_k(const uint8_t *restrict b, size_t n, struct parts o)
+/* The nibbles of each group together: see kernels/load/repack_q4_k.wgsl. */
+BZ_CLONES static void repack_q4_k(const uint8_t *restrict b, size_t n, struct parts o)
 {
     uint8_t *restrict out = o.p[0];
     for (; n > 0; n--, b += 144, out += 144) {
@@ -118,7 +118,7 @@ BZ_CLONES static void turn_q4_k(const uint8_t *restrict b, size_t n, struct part
 }
 
 /* Group g of 32 weights: their low bits to low[16], the two above them to high[8]. See
- * kernels/load/turn_q6_k.wgsl. */
+ * kernels/load/repack_q6_k.wgsl. */
 BZ_INLINE void turn_group(const uint8_t *restrict b, int g, uint8_t *restrict low,
                           uint8_t *restrict high)
 {
@@ -133,7 +133,7 @@ BZ_INLINE void turn_group(const uint8_t *restrict b, int g, uint8_t *restrict lo
                                 (qh[l + 8] >> high_at & 3) << 4 | (qh[l + 12] >> high_at & 3) << 6);
 }
 
-BZ_CLONES static void turn_q6_k(const uint8_t *restrict b, size_t n, struct parts o)
+BZ_CLONES static void repack_q6_k(const uint8_t *restrict b, size_t n, struct parts o)
 {
     uint8_t *restrict codes = o.p[0], *restrict scales = o.p[1], *restrict d = o.p[2];
     for (; n > 0; n--, b += 210, codes += 192, scales += 16, d += 2) {
@@ -281,8 +281,8 @@ static void (*repacker(enum quant_id id))(const uint8_t *, size_t, struct parts)
     case QUANT_Q4_0: return cut_q4_0;
     case QUANT_Q5_0: return cut_q5_0;
     case QUANT_Q8_0: return cut_q8_0;
-    case QUANT_Q6_K: return turn_q6_k;
-    case QUANT_Q4_K: return turn_q4_k;
+    case QUANT_Q6_K: return repack_q6_k;
+    case QUANT_Q4_K: return repack_q4_k;
     case QUANT_Q4_1: return widen_q4_1;
     case QUANT_Q5_1: return widen_q5_1;
     case QUANT_Q2_K: return widen_q2_k;
@@ -368,7 +368,7 @@ bool gpu_repack_cuts(const struct quant_format *f, uint32_t cols, struct repack_
     case QUANT_Q8_0: *out = cuts_q8_0; return true;
     case QUANT_Q6_K: *out = cuts_q6_k; return true;
     case QUANT_Q4_K:
-        *out = (struct repack_cuts) { f->bytes, 1, { { 0, f->bytes } }, TURN_Q4_K };
+        *out = (struct repack_cuts) { f->bytes, 1, { { 0, f->bytes } }, REPACK_Q4_K };
         return true;
     default: break;
     }

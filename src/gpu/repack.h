@@ -20,9 +20,9 @@
  *
  * What the letters mean inside a block is in the file of the format in src/quant/; the bits of
  * Q4_K's and Q6_K's groups, which share bytes there, are turned so that each group has its own
- * (kernels/load/turn_q4_k.wgsl, kernels/load/turn_q6_k.wgsl). F32, F16 and BF16 rows end with zeros
- * up to a whole block. A kernel gets the parts' offsets as `scales` (d of Q4_0, Q5_0, Q8_0; scales
- * of Q6_K; s and o of Q8_A), `high` (qh of Q5_0) and `d` (d of Q6_K).
+ * (kernels/load/repack_q4_k.wgsl, kernels/load/repack_q6_k.wgsl). F32, F16 and BF16 rows end with
+ * zeros up to a whole block. A kernel gets the parts' offsets as `scales` (d of Q4_0, Q5_0, Q8_0;
+ * scales of Q6_K; s and o of Q8_A), `high` (qh of Q5_0) and `d` (d of Q6_K).
  *
  * A tensor may be cut by rows into several buffers; each is laid out for itself.
  */
@@ -71,7 +71,7 @@ struct repack_out {
 };
 
 /* How the bits of a block's first part change places. */
-enum repack_turn { TURN_NOTHING, TURN_Q4_K, TURN_Q6_K };
+enum repack_turn { TURN_NOTHING, REPACK_Q4_K, REPACK_Q6_K };
 
 /* Formats whose bits are only moved: where part k lies in each block of the file. A shape that is
  * the file's own bytes has one part, the block; so has Q4_K. */

@@ -287,9 +287,9 @@ static const struct test_case simple[] = {
     { run_copy_rows, .rows = 2, .cols = 64 },
 };
 
-/* Products that join: of one matrix to three, in every cut; and that merge attention. See HELD_STEP
- * in ops_gpu_join.c for the columns. */
-static bool pick_held(struct selftest *t, uint32_t format)
+/* Products whose workgroups compute the residual: of one matrix to three, in every cut; and that
+ * reduce attention. See SHARED_STEP in ops_gpu_residual.c for the columns. */
+static bool pick_shared(struct selftest *t, uint32_t format)
 {
     bool ok = true;
     for (uint32_t cols = 1024; cols <= 4096; cols += 1024) {
@@ -342,9 +342,9 @@ static bool pick_wide(struct selftest *t, uint32_t format, uint32_t cut)
     return ok;
 }
 
-/* Products of settled rows, in every cut: the lanes follow from the length. Who settles them is
+/* Products of ready rows, in every cut: the lanes follow from the length. Who makes_ready them is
  * another question: the model may have it otherwise. */
-static bool pick_digits(struct selftest *t, uint32_t format)
+static bool pick_ready(struct selftest *t, uint32_t format)
 {
     uint32_t block = quant_find(format)->block;
     bool ok = true;
@@ -391,18 +391,19 @@ static bool pick_matrices(struct selftest *t, uint32_t format)
     for (uint32_t cols = block < 8 ? 8 : block; cols <= 8192; cols *= 2) {
         struct test_case c = { run_gate_up, .rows = 1, .cols = cols, .out = 9, .format = format };
         ok = ok && selftest_pick(t, &c);
-        for (c.cut = 1; c.cut <= GPU_CUT_THREE; c.cut++) { /* rows of a team, see gpu_cut */
+        for (c.cut = 1; c.cut <= GPU_CUT_THREE;
+             c.cut++) { /* rows of a row group, see gpu_row_groups */
             c.run = run_linear;
             ok = ok && selftest_pick(t, &c);
             c.run = run_linear_gelu;
             ok = ok && selftest_pick(t, &c);
         }
     }
-    ok = ok && pick_held(t, format) && pick_digits(t, format);
+    ok = ok && pick_shared(t, format) && pick_ready(t, format);
     struct test_case product = { run_linear, .cols = 256, .out = 70, .format = format };
     for (uint32_t i = 0; i < 2 * (GPU_CUTS + 1); i++) {
         product.cut = i / 2; /* 0: by its shape, and on a software device no tiles */
-        product.out = product.cut == GPU_CUT_SHARES ? 72 : 70; /* shares are of whole vec4s */
+        product.out = product.cut == GPU_CUT_SPLITS ? 72 : 70; /* splits are of whole vec4s */
         product.rows = i & 1 ? 24 : SELFTEST_ROWS;             /* too few for subgroup matrices */
         product.run = run_linear;
         ok = ok && selftest_pick(t, &product);

@@ -59,7 +59,7 @@ static void run_routed(struct stage *s, const struct test_case *c)
     stage_run(s, RULE_ROUTER_EXPERTS, SELFTEST_POS);
 }
 
-/* The same beside the product of a row that the block before has settled. */
+/* The same beside the product of a row that the block before has ready. */
 void selftest_linear_router(struct stage *s, const struct test_case *c)
 {
     uint32_t block = quant_find(c->format)->block;

@@ -13,7 +13,7 @@
 
 enum { SELFTEST_POS = 20, SELFTEST_ROWS = 70 }; /* position of row 0; rows at most */
 enum { SELFTEST_FAR = 4096 };                   /* of cases that say so: positions at most */
-/* Position of a row with attention: it sees so many positions, more than a tile has, in one share.
+/* Position of a row with attention: it sees so many positions, more than a tile has, in one split.
  */
 enum { SELFTEST_LATER = 70 };
 
@@ -142,7 +142,7 @@ bool selftest_uses_format(const struct selftest *t, uint32_t format); /* enum gp
 void selftest_attend(struct stage *s, const struct test_case *c);
 bool selftest_pick_attention(struct selftest *t, bool half);
 
-/* A router and its experts beside the product of a settled row; all cases of experts. */
+/* A router and its experts beside the product of a ready row; all cases of experts. */
 void selftest_linear_router(struct stage *s, const struct test_case *c);
 bool selftest_pick_experts(struct selftest *t, uint32_t format);
 

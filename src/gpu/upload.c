@@ -350,7 +350,7 @@ enum bz_status upload_give(struct upload *u, const struct upload_window *win, co
 
 /* ---- placing: the device cuts ---- */
 
-enum { CUT_WG = 256 }; /* WG of cut_blocks, turn_q4_k and turn_q6_k in kernels/ */
+enum { CUT_WG = 256 }; /* WG of repack_blocks, repack_q4_k and repack_q6_k in kernels/ */
 
 /* The device moves bytes by itself only where they stay as they are. */
 static bool is_copied(const struct repack_cuts *cuts)
@@ -364,12 +364,12 @@ static void upload_turn(struct recorder *rec, const struct repack_cuts *cuts, ui
                         gpu_buffer to)
 {
     struct gpu_binding bind[] = { { from, 0, 0 }, { to, 0, 0 } };
-    bool halves = cuts->turn == TURN_Q6_K; /* which blocks are counted in */
-    struct turn_q4_k_params p = { .n = n * (cuts->part[0].bytes / 4),
-                                  .at = at / (halves ? 2 : 4),
-                                  .to = (uint32_t)(pieces->piece[0].offset / 4) };
-    _Static_assert(sizeof p == sizeof(struct turn_q6_k_params), "one piece");
-    record_dispatch(rec, halves ? KERNEL_TURN_Q6_K : KERNEL_TURN_Q4_K, NULL, 0, &p, bind, 2,
+    bool halves = cuts->turn == REPACK_Q6_K; /* which blocks are counted in */
+    struct repack_q4_k_params p = { .n = n * (cuts->part[0].bytes / 4),
+                                    .at = at / (halves ? 2 : 4),
+                                    .to = (uint32_t)(pieces->piece[0].offset / 4) };
+    _Static_assert(sizeof p == sizeof(struct repack_q6_k_params), "one piece");
+    record_dispatch(rec, halves ? KERNEL_REPACK_Q6_K : KERNEL_REPACK_Q4_K, NULL, 0, &p, bind, 2,
                     (p.n + CUT_WG - 1) / CUT_WG);
 }
 
@@ -380,26 +380,26 @@ void upload_cut(struct recorder *rec, const struct repack_cuts *cuts, uint32_t n
     bool turns = cuts->turn != TURN_NOTHING;
     if (turns) upload_turn(rec, cuts, n, pieces, from, at, to);
     for (uint32_t k = turns; k < cuts->n; k++) {
-        struct cut_blocks_params p = { .n = n * (cuts->part[k].bytes / 2),
-                                       .block = cuts->block / 2,
-                                       .at = (at + cuts->part[k].at) / 2,
-                                       .size = cuts->part[k].bytes / 2,
-                                       .to = (uint32_t)(pieces->piece[k].offset / 4) };
+        struct repack_blocks_params p = { .n = n * (cuts->part[k].bytes / 2),
+                                          .block = cuts->block / 2,
+                                          .at = (at + cuts->part[k].at) / 2,
+                                          .size = cuts->part[k].bytes / 2,
+                                          .to = (uint32_t)(pieces->piece[k].offset / 4) };
         uint32_t n_words = (p.n + 1) / 2;
-        record_dispatch(rec, KERNEL_CUT_BLOCKS, NULL, 0, &p, bind, 2,
+        record_dispatch(rec, KERNEL_REPACK_BLOCKS, NULL, 0, &p, bind, 2,
                         (n_words + CUT_WG - 1) / CUT_WG);
     }
 }
 
-void upload_cuts(const struct upload *u, bool *cut, bool *turn_q4_k, bool *turn_q6_k)
+void upload_cuts(const struct upload *u, bool *cut, bool *repack_q4_k, bool *repack_q6_k)
 {
     struct repack_cuts cuts;
-    *cut = *turn_q4_k = *turn_q6_k = false;
+    *cut = *repack_q4_k = *repack_q6_k = false;
     for (uint32_t i = 0; i < u->n_jobs; i++) {
         if (!gpu_repack_cuts(u->jobs[i].fmt, u->jobs[i].cols, &cuts)) continue;
         *cut = *cut || cuts.n > 1;
-        *turn_q4_k = *turn_q4_k || cuts.turn == TURN_Q4_K;
-        *turn_q6_k = *turn_q6_k || cuts.turn == TURN_Q6_K;
+        *repack_q4_k = *repack_q4_k || cuts.turn == REPACK_Q4_K;
+        *repack_q6_k = *repack_q6_k || cuts.turn == REPACK_Q6_K;
     }
 }
 

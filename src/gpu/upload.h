@@ -117,7 +117,7 @@ void upload_cut(struct recorder *rec, const struct repack_cuts *cuts, uint32_t n
                 const struct repack_out *pieces, gpu_buffer from, uint32_t at, gpu_buffer to);
 
 /* Will upload_place record kernels that cut blocks, or turn those of Q4_K or Q6_K? */
-void upload_cuts(const struct upload *u, bool *cut, bool *turn_q4_k, bool *turn_q6_k);
+void upload_cuts(const struct upload *u, bool *cut, bool *repack_q4_k, bool *repack_q6_k);
 
 void upload_free(struct upload *u);
 void gpu_weight_free(struct gpu_weight *w);

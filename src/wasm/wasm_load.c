@@ -37,11 +37,11 @@ EXPORT(void, bz_wasm_gpu_upload_cuts, bz_engine *e)
 {
     static uint32_t pipelines[3];
     struct gpu_ops *g = gpu_ops_of_engine(e);
-    bool cut, turn_q4_k, turn_q6_k;
-    upload_cuts(&g->upload, &cut, &turn_q4_k, &turn_q6_k);
-    pipelines[0] = cut ? record_pipeline(&g->rec, KERNEL_CUT_BLOCKS) : 0;
-    pipelines[1] = turn_q4_k ? record_pipeline(&g->rec, KERNEL_TURN_Q4_K) : 0;
-    pipelines[2] = turn_q6_k ? record_pipeline(&g->rec, KERNEL_TURN_Q6_K) : 0;
+    bool cut, repack_q4_k, repack_q6_k;
+    upload_cuts(&g->upload, &cut, &repack_q4_k, &repack_q6_k);
+    pipelines[0] = cut ? record_pipeline(&g->rec, KERNEL_REPACK_BLOCKS) : 0;
+    pipelines[1] = repack_q4_k ? record_pipeline(&g->rec, KERNEL_REPACK_Q4_K) : 0;
+    pipelines[2] = repack_q6_k ? record_pipeline(&g->rec, KERNEL_REPACK_Q6_K) : 0;
     wasm_show(pipelines, sizeof pipelines);
 }
 

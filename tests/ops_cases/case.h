@@ -1,8 +1,8 @@
 /* case.h - one case of an op, and the table that lists the ops with their cases.
  *
  * A case function makes the inputs of a case, calls the op on the bench's backend, and (for the
- * first backend) computes the formula in double. It never touches a tensor's memory, so a GPU can
- * run it too: there the op is only recorded, and the bench reads the result later.
+ * first backend) computes the formula in double. It never prefetches a tensor's memory, so a GPU
+ * can run it too: there the op is only recorded, and the bench reads the result later.
  *
  * Tolerances are normalised mean squared errors, sum (a - b)^2 / sum b^2. f32 sums of n numbers in
  * 8 lanes are off by about 2^-24 sqrt(n / 8), so their nmse is near 1e-13 for the largest n here;

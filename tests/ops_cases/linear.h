@@ -81,24 +81,24 @@ static const struct op_case linear_cases[] = {
     { 286,  258,  320, QUANT_Q8_0, 1e-12, .why = "blocks of 128 and 256 on subgroup matrices",
       .out = 132, .cut = 7 },
 
-    { 310,    1,  256, QUANT_Q4_K, 1e-12, .why = "rows that teams of three share out more evenly",
+    { 310,    1,  256, QUANT_Q4_K, 1e-12, .why = "rows that groups of three divide more evenly",
       .out = 5376 },
-    { 311,    1, 2304, QUANT_Q6_K, 1e-12, .why = "teams of three rows, a tail of one",
+    { 311,    1, 2304, QUANT_Q6_K, 1e-12, .why = "row groups of three rows, a tail of one",
       .out = 34, .cut = 4 },
 };
 /* clang-format on */
 
 /* clang-format off */
-static const struct op_case linear_shares_cases[] = {
+static const struct op_case linear_splits_cases[] = {
     /* seed rows cols format    nmse   why this case */
-    { 277,  130,  288, QUANT_Q8_0, 1e-12, .why = "blocks of 128, the columns in three shares",
+    { 277,  130,  288, QUANT_Q8_0, 1e-12, .why = "blocks of 128, the columns in three splits",
       .out = 132, .cut = 5 },
-    { 278,   70, 1288, QUANT_F16,  1e-12, .why = "shares, an adapter behind the last",
+    { 278,   70, 1288, QUANT_F16,  1e-12, .why = "splits, an adapter behind the last",
       .out = 64, .cut = 5, .rank = 9, .n_lora = 1 },
-    { 279,  130, 1536, QUANT_Q4_K, 1e-12, .why = "shares, of header and nibbles",
+    { 279,  130, 1536, QUANT_Q4_K, 1e-12, .why = "splits, of header and nibbles",
       .out = 196, .cut = 5 },
-    { 280,  130,  768, QUANT_Q6_K, 1e-12, .why = "shares of six bits", .out = 132, .cut = 5 },
-    { 281,   70, 2560, QUANT_Q4_K, 1e-12, .why = "as many shares as pay", .out = 64 },
+    { 280,  130,  768, QUANT_Q6_K, 1e-12, .why = "splits of six bits", .out = 132, .cut = 5 },
+    { 281,   70, 2560, QUANT_Q4_K, 1e-12, .why = "as many splits as pay", .out = 64 },
     { 282,   70, 2568, QUANT_BF16, 1e-12, .why = "the same, a tail of columns", .out = 60 },
 };
 /* clang-format on */
@@ -148,9 +148,9 @@ static const struct op_case linear_gelu_cases[] = {
     {  46,   66,   64, F32,        1e-12, .why = "an adapter, many rows",
       .out = 36, .rank = 3, .n_lora = 1 },
 
-    { 283,   70, 1536, QUANT_Q4_K, 1e-12, .why = "shares, a slice in the middle",
+    { 283,   70, 1536, QUANT_Q4_K, 1e-12, .why = "splits, a slice in the middle",
       .out = 68, .at = 8, .cut = 5 },
-    { 284,   70, 2560, QUANT_Q8_0, 1e-12, .why = "as many shares as pay, an adapter",
+    { 284,   70, 2560, QUANT_Q8_0, 1e-12, .why = "as many splits as pay, an adapter",
       .out = 36, .at = 4, .rank = 5, .n_lora = 1 },
 };
 /* clang-format on */

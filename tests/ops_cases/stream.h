@@ -233,9 +233,9 @@ static const struct op_case norm_linears_cases[] = {
       .out = 100, .n_used = 3, .split = true },
     { 132,    2,  256, QUANT_Q5_K, 1e-12, .why = "the same of more bits",
       .out = 36, .n_used = 3, .split = true },
-    { 133,    1,  512, QUANT_Q4_K, 1e-12, .why = "teams of 32 lanes",
+    { 133,    1,  512, QUANT_Q4_K, 1e-12, .why = "row groups of 32 lanes",
       .out = 100, .n_used = 2, .cut = 2 },
-    { 134,    5,  512, QUANT_Q4_K, 1e-12, .why = "a few rows, teams of 16 lanes",
+    { 134,    5,  512, QUANT_Q4_K, 1e-12, .why = "a few rows, row groups of 16 lanes",
       .out = 68, .n_used = 3, .cut = 3 },
     { 135,   70,   96, QUANT_Q8_0, 1e-12, .why = "prefill", .out = 68, .n_used = 3 },
     { 136,    1,   64, QUANT_Q5_0, 1e-12, .why = "adapters on all",
@@ -402,7 +402,7 @@ static const struct op_case norm_gate_up_cases[] = {
     /* seed rows cols format    nmse   why this case */
     { 162,    1,  256, EVERY,      1e-12, .why = "decode, every format", .out = 33 },
     { 163,    1, 1536, QUANT_Q4_K, 1e-12, .why = "a row longer than the lanes", .out = 130 },
-    { 164,    1, 1536, QUANT_Q4_K, 1e-12, .why = "settled, the same in another cut",
+    { 164,    1, 1536, QUANT_Q4_K, 1e-12, .why = "ready, the same in another cut",
       .out = 144, .cut = 2 },
     { 165,    5,   96, QUANT_Q8_0, 1e-12, .why = "a few rows", .out = 40 },
     { 166,   70,   96, QUANT_Q8_0, 1e-12, .why = "prefill", .out = 68 },
@@ -442,7 +442,7 @@ static const struct op_case norm_gate_up_cases[] = {
     { 201,    1,   64, QUANT_Q8_0, 1e-12, .why = "wide, adapters on both",
       .out = 36, .rank = 4, .n_lora = 3, .wide = true },
 
-    { 312,    1,  768, QUANT_Q4_K, 1e-12, .why = "wide, and down, three rows a team",
+    { 312,    1,  768, QUANT_Q4_K, 1e-12, .why = "wide, and down, three rows a row group",
       .out = 256, .n_ff = 20, .wide = true, .cut = 4 },
 };
 /* clang-format on */

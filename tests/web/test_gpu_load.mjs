@@ -616,15 +616,15 @@ const idle = {
   }),
 };
 
-test('rows are shared out among the processors of a large device: 5,376 by teams of three',
+test('rows are shared out among the processors of a large device: 5,376 by row groups of three',
     () => fresh(async (core, gpu) => {
   const engine = await GpuEngine.open(core, [await fileSource(synth('tiny-widest'))], {
     context: 64, batch: 16, selfTest: false,
   });
   const session = engine.session(64, 16), x = core.exports;
   const program = core.check(x.bz_wasm_gpu_record(session.ptr, 1, 1, 64));
-  // Down's 512 columns are 16 lanes' units, so a workgroup of 128 threads has eight teams: 24 rows
-  // of the matrix, or with four rows a team 32.
+  // Down's 512 columns are 16 lanes' units, so a workgroup of 128 threads has eight row groups: 24
+  // rows of the matrix, or with four rows a row group 32.
   const grids = gpu.listing(x.bz_wasm_gpu_program_number(program))
     .filter(({ kernel }) => /^linear(_bare)?\[.*int8/.test(kernel))
     .map(({ grid }) => grid[0]);
@@ -729,11 +729,11 @@ test('a fast kernel that is wrong, and one that does not compile, give way to pl
   engine.close();
   patch(core, {
     'linear[bf16 subgroup]': (s) => s.replace('sum[r]', '1.01 * sum[r]'),
-    'join[subgroup]': (s) => s.replace('inverseSqrt', 'inverseRoot'),
+    'residual_norm[subgroup]': (s) => s.replace('inverseSqrt', 'inverseRoot'),
   });
   engine = await GpuEngine.open(core, sources, options);
   const { selfTest } = engine.device, failed = selfTest.filter((t) => !t.ok);
-  same(failed.map((t) => t.kernel).sort(), ['join[subgroup]', 'linear[bf16 subgroup]']);
+  same(failed.map((t) => t.kernel).sort(), ['residual_norm[subgroup]', 'linear[bf16 subgroup]']);
   ok(/kernel join\[subgroup]: .*inverseRoot/s.test(
     failed.find((t) => t.kernel.startsWith('join')).reason,
   ));

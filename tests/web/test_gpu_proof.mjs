@@ -27,7 +27,7 @@ const ids = Int32Array.from({ length: 12 }, (_, i) => (i === 0 ? 2 : 5 + (i * 79
 const few = ids.subarray(0, 3); // rows that a load does not expect
 const options = { context: 256, batch: 32, selfTest: true };
 const LATER = ['attention_split']; // of few rows
-const STEPS = ['join_linears[bf16 subgroup]']; // of tokens one by one
+const STEPS = ['norm_linears[bf16 subgroup]']; // of tokens one by one
 
 /** A core on the device, for one test; nothing of it may be left. */
 async function fresh(fn) {
@@ -233,7 +233,7 @@ test('a kernel of the second token that is wrong, or does not compile, gives way
       same(await text(engine, 8), want.text);
       same(failed(engine), STEPS);
       ok(
-        engine.device.selfTest.some((t) => t.kernel === 'join_linears[bf16]' && t.ok && !t.reason),
+        engine.device.selfTest.some((t) => t.kernel === 'norm_linears[bf16]' && t.ok && !t.reason),
       );
       engine.close();
     });
@@ -242,14 +242,14 @@ test('a kernel of the second token that is wrong, or does not compile, gives way
 
 test('a plain one that is wrong is told when the second token is due, each time, '
   + 'and first ones go on', () => heard(() => fresh(async (core) => {
-  patch(core, { 'join_linears[bf16]': (s) => s.replace('inverseSqrt', '1.01 * inverseSqrt') });
+  patch(core, { 'norm_linears[bf16]': (s) => s.replace('inverseSqrt', '1.01 * inverseSqrt') });
   const engine = await open(core, { tier: 'plain' });
   for (let i = 0; i < 2; i++) {
     const drawn = [];
     await rejects(text(engine, 8, (n) => drawn.push(n)), {
       kind: 'device',
       message:
-        /^kernel join_linears\[bf16] computes wrong numbers on .*: this device cannot be used$/,
+        /^kernel norm_linears\[bf16] computes wrong numbers on .*: this device cannot be used$/,
     });
     same(drawn, [1]);
   }
@@ -396,7 +396,7 @@ async function openLong(core) {
 }
 
 /** Kernels that attend, of which such a position has some with two heads in a workgroup. */
-const ATTENDS = ['attend', 'attend_shared'];
+const ATTENDS = ['attend', 'attn_decode_shared'];
 const changed = (names, change) => Object.fromEntries(names.map((name) => [name, change]));
 
 test('kernels of histories of any length come after all others; '

@@ -68,7 +68,7 @@ const args = process.argv.slice(2), at = args.indexOf('--only');
 const only = at < 0 ? undefined : args.splice(at, 2)[1];
 const wasm = fs.readFileSync(args[0] ?? 'build/wasm/ops_test.wasm');
 // In one call, so that the device compiles a kernel once for all of them.
-const products = 'linear,linear_shares,linear_gelu,gate_up,experts';
+const products = 'linear,linear_splits,linear_gelu,gate_up,experts';
 process.exitCode = Math.min(
   100, await runTable(wasm, { tiers: ['matrix'], only: only ?? products, spell: spellOut }),
 );

@@ -1,6 +1,7 @@
-// attend - the kernels attend, attend_alone, attend_lora and attend_shared, but for what becomes of
-// a share: the queries of a workgroup's heads, weighted and turned, in workgroup memory, then
-// attention over a share. Normalising the queries is a factor of their scores, which is known
+// attn_decode - the kernels attn_decode, attn_decode_single, attn_decode_lora and
+//   attn_decode_shared, but for what becomes of
+// a split: the queries of a workgroup's heads, weighted and turned, in workgroup memory, then
+// attention over a split. Normalising the queries is a factor of their scores, which is known
 // later.
 //
 // axis cache: written: the row's key and value are made too, and become a position of it; read: the
@@ -121,8 +122,8 @@ fn sum_queries(lid : u32) {
     }
 }
 
-//!if share == partial_z
-// The product that reads a share has adapters: behind the share lies its part of z = A o. Needs p
+//!if split == partial_z
+// The product that reads a split has adapters: behind the split lies its part of z = A o. Needs p
 // with rank (a multiple of 8, 0 without LORA), and the buffer a.
 //!include lib/lora.wgsl
 
@@ -143,7 +144,7 @@ fn o_four(i : u32) -> vec4<f32> {
     return queries[i];
 }
 
-var<private> z_to : u32; // where the share's part of z begins in partial
+var<private> z_to : u32; // where the split's part of z begins in partial
 
 fn put_z(k : u32, z : f32) {
     partial[z_to + k / 4u][k % 4u] = z;
@@ -156,7 +157,7 @@ fn before_share(part : Part, lid : u32) {
     }
 }
 
-// After it: what the next product's adapters make of the share's answer.
+// After it: what the next product's adapters make of the split's answer.
 fn after_share(part : Part, lid : u32) {
     if (LORA == 1u && part.lo < part.hi) {
         z_to = partial_at(part, 0u) + head4() + 1u;
@@ -180,7 +181,7 @@ struct Params {
     k_weight_at : u32,
     v_from_k : u32, // 1: values are made of the keys as they come
     eps : f32,
-    rank : u32, // where share is partial_z: rows of A
+    rank : u32, // where split is partial_z: rows of A
 }
 @group(0) @binding(0) var<uniform> p : Params;
 //!bind table read array<f32>
@@ -294,7 +295,7 @@ fn has_new(part : Part) -> bool {
     return part.lo < part.hi && part.hi == step.pos + p.pos_offset + 1u;
 }
 
-// The whole workgroup takes part, and all that comes before a share but the queries. n is only
+// The whole workgroup takes part, and all that comes before a split but the queries. n is only
 // looked at where there is something new.
 fn put_heads(part : Part, n : New, lid : u32) {
     let news = has_new(part);

@@ -1,19 +1,19 @@
-// join_touch - to = (x + norm(branch) * post) * scale, then s = norm(to) * next, settled, of one
-//   row, while others touch weights with norm(v) = v / sqrt(mean(v^2) + eps)
+// residual_norm_prefetch - to = (x + norm(branch) * post) * scale, then s = norm(to) * next, ready,
+//   of one row, while others prefetch weights with norm(v) = v / sqrt(mean(v^2) + eps)
 //
-//   x        read   cols f32            grid   1 workgroup that joins, then some that touch, all
+//   x        read   cols f32            grid   1 workgroup that joins, then some that prefetch, all
 //   branch   read   cols f32                   the same
 //   vectors  read   post, scale, next   bytes  4 reads + 2 writes an element; a word of every MiB
 //   w        read   a matrix                   of the matrices
 //   w2       read   a matrix            needs  cols % 16 == 0; cols <= 16 RUNS WG, RUNS 1 or 2;
 //   w3       read   a matrix                   has_branch 0: nothing is added, branch is any
 //   to       write  cols f32                   buffer; has_scale 0: factor 1; a matrix that is not
-//   s        write  cols, settled              there is any buffer; s has room for a vec4 behind
+//   s        write  cols, ready              there is any buffer; s has room for a vec4 behind
 //                                              the row
 //
-// As join_runs, where a large device has nothing to do but one workgroup's join. A model of many GB
-// has more memory than a device keeps translated addresses of, so the products after it would begin
-// with looking them up: that is done meanwhile.
+// As residual_norm_runs, where a large device has nothing to do but one workgroup's join. A model
+// of many GB has more memory than a device keeps translated addresses of, so the products after it
+// would begin with looking them up: that is done meanwhile.
 // Reference: the nodes of rule residual_norm, in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums
 // here, f64 there.
 
@@ -54,7 +54,7 @@ fn finish(i : u32, c : Columns, j : Joining) {
     let state = next_state(c, j);
     let v = leading(c, j, state);
     put_state(i, state);
-    put_run(0u, p.cols, i / 4u, settle(v.a, v.b, v.c, v.d));
+    put_run(0u, p.cols, i / 4u, make_ready(v.a, v.b, v.c, v.d));
 }
 
 // Neighbours are a MiB and a bit apart: without the bit they would all ask the same part of the
@@ -63,7 +63,7 @@ const APART : u32 = 65536u + 104u; // vec4s
 
 // Place k of each matrix that has one. What is read decides something that nothing depends on, so
 // that no compiler leaves the loads out.
-fn touch(k : u32) {
+fn prefetch(k : u32) {
     let at = k * APART;
     var seen = 0u;
     if (at < arrayLength(&w)) {
@@ -83,8 +83,8 @@ fn touch(k : u32) {
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(local_invocation_index) id : u32) {
     if (wid.x > 0u) {
-        touch(id);
+        prefetch(id);
         return;
     }
-    join_row(0u, id);
+    residual_row(0u, id);
 }

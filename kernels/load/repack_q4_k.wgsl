@@ -1,4 +1,4 @@
-// turn_q4_k - blocks of Q4_K with the nibbles of each group together     (loading)
+// repack_q4_k - blocks of Q4_K with the nibbles of each group together     (loading)
 //
 //   x  read    blocks as in the file, from u32 `at` on   grid   one thread per u32 of y, workgroups
 //   y  update  the weight, from u32 `to` on                     over x and y

@@ -1,4 +1,4 @@
-// sum_parts - y[at ...] = y + the sum of n_part vectors (fresh: without y);
+// sum_partials - y[at ...] = y + the sum of n_part vectors (fresh: without y);
 //   with GELU y[at ...] = gelu(that) * by[row][by_col ...], in rows of cols
 //
 //   x   read    n_part x n f32     grid   one thread per four numbers

@@ -1,19 +1,19 @@
-// experts_gate_up_bare - y[t][slot] = gelu(gate_e x[t]) * up_e x[t], e = ids[t][slot]     (decode:
-//   one or a few rows t)
+// experts_gate_up_no_lora - y[t][slot] = gelu(gate_e x[t]) * up_e x[t], e = ids[t][slot]
+//   (decode: one or a few rows t)
 //
-//   x        read   n_tok x cols, settled
+//   x        read   n_tok x cols, ready
 //   w        read   gate, n_mat matrices
 //   w2       read   up, as w
 //   choice   read   n_tok x n_used i32: ids, or
 //                   n_tok x n_expert f32: scores
 //   y        write  n_tok x n_used x rows f32
-//   s        write  y, settled
+//   s        write  y, ready
 //   ids      write  n_tok x n_used i32
 //   weights  write  n_tok x n_used f32
 //   grid   each (t, slot) in turn: a workgroup per R WG / LANES columns of y; with ROUTES before
 //          them one for each t
 //   bytes  both matrices of e once a (t, slot); x comes from the cache
-//   needs  cols % 16 == 0; R 1 or 2; where p.settles rows % 16 == 0 and R WG / LANES % 16 == 0,
+//   needs  cols % 16 == 0; R 1 or 2; where p.makes_ready rows % 16 == 0 and R WG / LANES % 16 == 0,
 //          else s is any buffer, unwritten; ROUTES 1: n_used <= n_expert <= 256; 0: the others are
 //          any buffers, unwritten
 //
@@ -48,7 +48,7 @@ struct Params {
     scales : u32,   // offsets in u32 words, see src/gpu/repack.h
     high : u32,
     d : u32,
-    settles : u32, // see put_rows() in lib/gate_up.wgsl
+    makes_ready : u32, // see put_rows() in lib/gate_up.wgsl
 }
 
 @group(0) @binding(0) var<uniform> p : Params;
@@ -99,8 +99,8 @@ fn expert_of(slot : u32, id : u32) -> u32 {
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
         @builtin(local_invocation_index) id : u32) {
-    let teams = WG / LANES;
-    let per_slot = (p.rows + R * teams - 1u) / (R * teams);
+    let row_groups = WG / LANES;
+    let per_slot = (p.rows + R * row_groups - 1u) / (R * row_groups);
     var group = flat_group(wid, num);
     if (ROUTES == 1u) {
         if (group < p.n_tok) {
@@ -117,7 +117,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     if (mat >= p.n_mat) {
         return;
     }
-    let first = R * (group % per_slot * teams + id / LANES);
+    let first = R * (group % per_slot * row_groups + id / LANES);
     let rows = min(vec4<u32>(first, first + 1u, 0u, 0u), vec4<u32>(p.rows - 1u));
     let units = (p.cols + UNIT - 1u) / UNIT;
     let at = (rows + mat * p.stride) * units;

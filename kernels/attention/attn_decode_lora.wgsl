@@ -1,7 +1,7 @@
-// attend - of one row: its heads of q and k normalised, weighted and turned, of v normalised; k and
-//   v become position pos + pos_offset of the cache, in slot position % n_slots; then part s of
-//   n_split of attention:
-//   for each head, over its share of the history, top = max q.k_j,  total = sum e^(q.k_j - top),
+// attn_decode_lora - of one row: its heads of q and k normalised, weighted and turned, of v
+//   normalised; k and v become position pos + pos_offset of the cache, in slot position % n_slots;
+//   then part s of n_split of attention:
+//   for each head, over its split of the history, top = max q.k_j,  total = sum e^(q.k_j - top),
 //   o = sum e^(q.k_j - top) v_j
 //
 //   table    read    2 n_pair f32: cosines, sines
@@ -12,19 +12,23 @@
 //   v        read    as k; unread when v_from_k
 //   k_cache  update  n_slots x n_kv_head x head_dim
 //   v_cache  update  as k_cache
-//   partial  write   n_head x n_split x (head_dim + 4) f32:
-//                    o, top, total, 0, 0
+//   a        read    rank x n_head x head_dim f32
+//   partial  write   n_head x n_split x (head_dim + 4 + rank) f32:
+//                    o, top, total, 0, 0, A o
 //   grid   n_kv_head * chunks * n_split
 //   bytes  the history once (a chunk), q for each workgroup
 //   needs  head_dim % 8 == 0 and <= 512, chunks = ceil(group / HEADS), rows 1, 30,100 bytes of
 //          workgroup memory (WG 256); KV_F16: a cache of halves
 //
-// The workgroups whose share ends with the new position write it (where heads of one kv head are in
+// The workgroups whose split ends with the new position write it (where heads of one kv head are in
 // several chunks, each the same numbers) and read it back; nobody else looks at that slot.
-// Reference: the nodes of rule attend_heads, in src/ops/ops_cpu.c, with attention_merge. Tolerance
+// As attend where the product after it has adapters: each split has its part of A o behind it. Then
+// HEADS is 1.
+// Reference: the nodes of rule attend_heads, in src/ops/ops_cpu.c, with attn_reduce. Tolerance
 // 1e-9 nmse: f32 here; KV_F16: one rounding to half.
 
-//!axis share partial
+//!axis split partial_z
 //!axis cache written
-//!include lib/attend.wgsl
+//!include lib/attn_decode.wgsl
+//!bind a read array<vec4<f32>>
 //!bind partial update array<vec4<f32>>

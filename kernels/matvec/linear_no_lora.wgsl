@@ -1,4 +1,4 @@
-// linear_bare - y[t] = scale * W x[t]     (decode: one or a few rows t)
+// linear_no_lora - y[t] = scale * W x[t]     (decode: one or a few rows t)
 //
 //   x   read   n_tok x cols       grid   each t in turn: a workgroup per R WG / LANES rows of W
 //   w   read   rows x cols        bytes  W once a row t; x comes from the cache

@@ -1,4 +1,4 @@
-// turn_q6_k - the codes of blocks of Q6_K, those of each group of 32 together     (loading)
+// repack_q6_k - the codes of blocks of Q6_K, those of each group of 32 together     (loading)
 //
 //   x  read    blocks as in the file, from unit `at` on   grid   one thread per u32 of y,
 //   y  update  the weight, from u32 `to` on                      workgroups over x and y

@@ -1,28 +1,27 @@
-// join_linear - to[t] = (x[t] + norm(branch[t]) * post) * scale[0], h = norm(to[t]) * next_w, then
-//   y[t] = W h,
+// residual_linear_gelu - to[t] = x[t] + norm(branch[t]) * post, then y[t] = gelu(W to[t]) *
+//   by[t][by_col ...],
 //   with norm(v) = v / sqrt(mean(v^2) + eps)     (decode: one or a few rows t)
 //
 //   x       read   n_tok x cols f32   grid   each t in turn: as many workgroups as one likes
 //   branch  read   n_tok x cols f32   bytes  W once a row t; the rest comes from the cache
-//   vectors read   post, scale and    needs  cols % 16 == 0; cols <= 4 HELD and 16 WG; has_branch
-//                  next_w at their           0: nothing is added, branch is any buffer; has_scale
-//                  places, in vec4s          0: factor 1
+//   post    read   cols f32           needs  cols % 16 == 0; cols <= 4 SHARED_ROW and 16 WG
 //   w       read   rows x cols
+//   by      read   n_tok rows of f32
 //   to      write  n_tok x cols f32
 //   y       write  n_tok x rows f32
 //
-// join_linears with one matrix and one branch, in fewer buffers, each of which costs the host.
+// Every workgroup joins for itself: that is cheaper than a dispatch that all would wait for.
 //
-// Reference: the nodes of rule norm_linears, in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums
-// here, f64 there.
+// Reference: the nodes of rule residual_linear_gelu, in src/ops/ops_cpu.c. Tolerance 1e-10 nmse:
+// f32 sums here, f64 there.
 
 //!axis format f32 f16 bf16 q4_0 q5_0 q8_0 q4_k q5_k q6_k q8_a
 //!axis acts f32 int8
 //!axis tier plain subgroup
 //!axis product own
 //!axis matrices 1
-//!axis input held
-//!axis vectors one
+//!axis input shared_row
+//!axis vectors own
 //!without acts == int8 && format in f32 f16 bf16
 //!include lib/lanes.wgsl
 //!include lib/matvec.wgsl
@@ -30,36 +29,48 @@
 
 struct Params {
     cols : u32,
-    n_tok : u32, // rows of x and y
-    has_branch : u32,
-    has_scale : u32,
-    post_at : u32, // in vectors, in vec4s
-    scale_at : u32,
-    next_at : u32,
     rows : u32,
+    n_tok : u32, // rows of x and y
+    y_stride : u32,
     scales : u32, // offsets in u32 words, see src/gpu/repack.h
     high : u32,
     d : u32,
+    by_stride : u32, // f32 from row to row of `by`
+    by_col : u32,    // its column that meets column 0 of y
+    has_branch : u32,
     eps : f32,
 }
 
 @group(0) @binding(0) var<uniform> p : Params;
 //!bind x read array<vec4<f32>>
 //!bind branch read array<vec4<f32>>
-//!bind vectors read array<vec4<f32>>
+//!bind post read array<vec4<f32>>
 //!bind w read array<vec4<u32>>
+//!bind by read array<f32>
 //!bind to update array<vec4<f32>>
 //!bind y update array<f32>
 
+fn post_of(i : u32) -> vec4<f32> {
+    return post[i];
+}
+
+fn factor() -> f32 {
+    return 1.0;
+}
+
 fn normed() -> bool {
-    return true;
+    return false;
+}
+
+fn lead(i : u32) -> vec4<f32> {
+    return vec4<f32>(1.0);
 }
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
         @builtin(local_invocation_index) id : u32) {
-    // The workgroups of a row take its teams' rows in turn, so that few of them join.
-    let teams = WG / LANES;
+    // The workgroups of a row take its row groups' rows in turn, so that few of them join.
+    let row_groups = WG / LANES;
     let groups = groups_a_row(num, p.n_tok);
     let turn = turn_of(flat_group(wid, num), groups);
     let tok = turn.row;
@@ -70,18 +81,20 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     let lane = id % LANES;
     for (var i = 0u; i < MOST_TURNS; i++) {
         let block = turn.at + i * groups;
-        if (block * R * teams >= p.rows) {
+        if (block * R * row_groups >= p.rows) {
             break;
         }
-        let first = R * (block * teams + id / LANES);
-        let sum = add_lanes(four_rows(four_from(first, p.rows), 0u, lane), id);
+        let first = R * (block * row_groups + id / LANES);
+        let rows = four_from(first, p.rows);
+        let h = add_lanes(four_rows(rows, 0u, lane), id);
         for (var k = 0u; k < (R + LANES - 1u) / LANES; k++) {
             let r = lane + k * LANES;
             if (r >= R) {
                 break;
             }
             if (first + r < p.rows) {
-                y[tok * p.rows + first + r] = sum[r];
+                y[tok * p.y_stride + first + r] =
+                    gelu(h[r]) * by[tok * p.by_stride + p.by_col + first + r];
             }
         }
         workgroupBarrier(); // before the next block's sum

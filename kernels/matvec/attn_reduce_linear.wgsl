@@ -1,13 +1,13 @@
-// merge_linear - y = W o, where for each head o = sum_s e^(top_s - top) o_s / sum_s e^(top_s - top)
-//   total_s,
+// attn_reduce_linear - y = W o, where for each head o = sum_s e^(top_s - top) o_s / sum_s e^(top_s
+//   - top) total_s,
 //   top the largest top_s     (decode: one row)
 //
 //   partial  read   n_head x n_split x   grid   as many workgroups as one likes
 //                   (head_dim + 4) f32   bytes  W once; partial comes from the cache
 //   w        read   rows x cols          needs  attention_split's parts; head_dim % 16 == 0; cols =
-//   y        write  rows f32                    n_head head_dim <= 4 HELD and 16 WG
+//   y        write  rows f32                    n_head head_dim <= 4 SHARED_ROW and 16 WG
 //
-// attention_merge by every workgroup of the product after it: while the shares are few, that is
+// attn_reduce by every workgroup of the product after it: while the splits are few, that is
 // cheaper than a dispatch that all would wait for.
 //
 // Reference: attention() and linear() in src/ops/ops_cpu.c. Tolerance 1e-9 nmse: f32 here.
@@ -49,15 +49,15 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     }
     workgroupBarrier();
     // The workgroups take the rows in turn, so that few of them merge.
-    let teams = WG / LANES;
+    let row_groups = WG / LANES;
     let groups = num.x * num.y;
     let lane = id % LANES;
     for (var i = 0u; i < MOST_TURNS; i++) {
         let block = flat_group(wid, num) + i * groups;
-        if (block * R * teams >= p.rows) {
+        if (block * R * row_groups >= p.rows) {
             break;
         }
-        let first = R * (block * teams + id / LANES);
+        let first = R * (block * row_groups + id / LANES);
         let rows = four_from(first, p.rows);
         let sum = add_lanes(four_rows(rows, 0u, lane), id);
         for (var k = 0u; k < (R + LANES - 1u) / LANES; k++) {

@@ -1,4 +1,5 @@
-// join_runs - to[t] = (x[t] + norm(branch[t]) * post) * scale[0], then y[t] = norm(to[t]) * next_w
+// residual_norm_runs - to[t] = (x[t] + norm(branch[t]) * post) * scale[0], then y[t] = norm(to[t])
+//   * next_w
 //   with norm(v) = v / sqrt(mean(v^2) + eps)     (each row t)
 //
 //   x       read   rows x cols f32   grid   rows workgroups
@@ -7,8 +8,8 @@
 //   scale   read   1 f32                    has_branch 0: nothing is added, branch and post are any
 //   next_w  read   cols f32                 buffers; has_scale 0: factor 1, any buffer; has_next 0:
 //   to      write  rows x cols f32          y would be to[t], next_w is any buffer; puts 0: no y;
-//   y       write  rows x cols f32          settles 0: no s
-//   s       write  y, settled
+//   y       write  rows x cols f32          makes_ready 0: no s
+//   s       write  y, ready
 //
 // As join, for rows that the registers of a workgroup hold: all is read at once, and once.
 // Reference: the nodes of rule residual_norm, in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums
@@ -44,8 +45,8 @@ fn finish(i : u32, c : Columns, j : Joining) {
         y[at + 2u] = v.c;
         y[at + 3u] = v.d;
     }
-    if (p.settles != 0u) {
-        put_run(j.at, p.cols, i / 4u, settle(v.a, v.b, v.c, v.d));
+    if (p.makes_ready != 0u) {
+        put_run(j.at, p.cols, i / 4u, make_ready(v.a, v.b, v.c, v.d));
     }
 }
 
@@ -56,5 +57,5 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     if (row >= p.rows) {
         return;
     }
-    join_row(row, id);
+    residual_row(row, id);
 }

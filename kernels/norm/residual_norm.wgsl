@@ -1,4 +1,5 @@
-// join - to[t] = (x[t] + norm(branch[t]) * post) * scale[0], then y[t] = norm(to[t]) * next_w
+// residual_norm - to[t] = (x[t] + norm(branch[t]) * post) * scale[0], then y[t] = norm(to[t]) *
+//   next_w
 //   with norm(v) = v / sqrt(mean(v^2) + eps)     (each row t)
 //
 //   x       read   rows x cols f32   grid   as many workgroups a row as one likes, each t in turn
@@ -10,7 +11,7 @@
 //   y       write  rows x cols f32
 //
 // The end of one block and the start of the next in one dispatch, for rows of any length: see
-// join_runs. Every workgroup of a row adds all of it up, and then writes its part.
+// residual_norm_runs. Every workgroup of a row adds all of it up, and then writes its part.
 // Reference: the nodes of rule residual_norm, in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums
 // here, f64 there.
 

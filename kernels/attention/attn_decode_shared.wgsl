@@ -1,6 +1,6 @@
-// attend_shared - the queries of one row, normalised, weighted and turned; then part s of n_split
-//   of attention:
-//   for each head, over its share of the history, top = max q.k_j,  total = sum e^(q.k_j - top),
+// attn_decode_shared - the queries of one row, normalised, weighted and turned; then part s of
+//   n_split of attention:
+//   for each head, over its split of the history, top = max q.k_j,  total = sum e^(q.k_j - top),
 //   o = sum e^(q.k_j - top) v_j
 //
 //   table    read   2 n_pair f32: cosines, sines
@@ -16,14 +16,14 @@
 //   needs  head_dim % 8 == 0 and <= 512, chunks = ceil(group / HEADS), rows 1, 30,100 bytes of
 //          workgroup memory (WG 256)
 //
-// For layers that read another's cache. See attention_split for the shares, lib/attend for what is
-// before.
-// Reference: the nodes of rule attend_heads, in src/ops/ops_cpu.c, with attention_merge. Tolerance
+// For layers that read another's cache. See attention_split for the splits, lib/attn_decode for
+// what is before.
+// Reference: the nodes of rule attend_heads, in src/ops/ops_cpu.c, with attn_reduce. Tolerance
 // 1e-9 nmse: f32 here.
 
-//!axis share partial_z
+//!axis split partial_z
 //!axis cache read
-//!include lib/attend.wgsl
+//!include lib/attn_decode.wgsl
 
 struct Params {
     rows : u32,

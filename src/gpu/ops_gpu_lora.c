@@ -1,11 +1,11 @@
-/* ops_gpu_adapted.c - a block's first products where matrices have adapters: one dispatch joins the
+/* ops_gpu_lora.c - a block's first products where matrices have adapters: one dispatch joins the
  * stream and makes z = A x for all of them, the next one takes the products, with B z in them. */
 #include "gpu/ops_gpu_impl.h"
 
 /* Few rows of a stream that can be made ready, adapters on some of the matrices, and nobody who
  * wants z kept? */
-static bool is_ours(const struct gpu_ops *g, const struct join *j, const struct weight *const *w,
-                    uint32_t n)
+static bool is_ours(const struct gpu_ops *g, const struct residual *j,
+                    const struct weight *const *w, uint32_t n)
 {
     uint32_t rank = 0;
     bool kept = false;
@@ -13,32 +13,32 @@ static bool is_ours(const struct gpu_ops *g, const struct join *j, const struct 
         rank += matrix_of(w[i])->adapted.rank;
         kept = kept || gpu_drops(w[i]);
     }
-    return rank > 0 && rank <= GPU_Z_MOST && !kept && gpu_joins_ready(g, j);
+    return rank > 0 && rank <= GPU_Z_MOST && !kept && gpu_residual_makes_ready(g, j);
 }
 
 /* A join, and z[i] = A of what the block reads, for each of the matrices that has adapters. What
  * the block reads is ready in *room, and (floats) there as it is too. False: it cannot be one
  * dispatch, and nothing was recorded. */
-static bool join_lora(struct run *r, const struct join *j, struct tensor *room, struct tensor *z,
-                      const struct weight *const *w, uint32_t n, bool floats)
+static bool join_lora(struct run *r, const struct residual *j, struct tensor *room,
+                      struct tensor *z, const struct weight *const *w, uint32_t n, bool floats)
 {
     enum { BUFFERS = 9 };
     struct gpu_ops *g = ops_of(r);
-    struct gpu_vectors v = gpu_join_vectors(g, j);
-    if (!gpu_joins(g, j, BUFFERS) || !v.one) return false;
+    struct gpu_vectors v = gpu_residual_vectors(g, j);
+    if (!gpu_shares_residual(g, j, BUFFERS) || !v.one) return false;
     *room = gpu_ready_scratch(r, SCRATCH_READY, j->x->rows, j->x->cols);
     room->rows = j->x->rows;
     gpu_place_z(z, room, w, n);
-    struct join_lora_params p = { .cols = j->x->cols,
-                                  .n_tok = j->x->rows,
-                                  .has_branch = j->branch != NULL,
-                                  .has_scale = weight_exists(j->scale),
-                                  .has_next = weight_exists(j->next_w),
-                                  .puts = floats && weight_exists(j->next_w),
-                                  .post_at = v.at[0],
-                                  .scale_at = v.at[1],
-                                  .next_at = v.at[2],
-                                  .eps = j->eps };
+    struct residual_norm_lora_params p = { .cols = j->x->cols,
+                                           .n_tok = j->x->rows,
+                                           .has_branch = j->branch != NULL,
+                                           .has_scale = weight_exists(j->scale),
+                                           .has_next = weight_exists(j->next_w),
+                                           .puts = floats && weight_exists(j->next_w),
+                                           .post_at = v.at[0],
+                                           .scale_at = v.at[1],
+                                           .next_at = v.at[2],
+                                           .eps = j->eps };
     uint32_t *const rows[GROUP_LINEARS] = { &p.rows, &p.rows2, &p.rows3 };
     uint32_t *const at[GROUP_LINEARS] = { &p.at, &p.at2, &p.at3 };
     struct gpu_binding none = whole(g->unused);
@@ -56,55 +56,55 @@ static bool join_lora(struct run *r, const struct join *j, struct tensor *room, 
         all += z[i].cols;
     }
     uint32_t groups = 1 + divide_up(all, divide_up(all, g->tuning->lora_groups));
-    struct gpu_constant wg = { JOIN_LORA_WG, GPU_HELD_WG };
-    record_dispatch(&g->rec, TIERED(g, JOIN_LORA) | ACTS(g, JOIN_LORA), &wg, 1, &p, bind,
-                    COUNT(bind), groups * p.n_tok);
+    struct gpu_constant wg = { RESIDUAL_NORM_LORA_WG, GPU_SHARED_WG };
+    record_dispatch(&g->rec, TIERED(g, RESIDUAL_NORM_LORA) | ACTS(g, RESIDUAL_NORM_LORA), &wg, 1,
+                    &p, bind, COUNT(bind), groups * p.n_tok);
     return true;
 }
 
 /* The stream is joined, its next norm ready in *room, and z is there. Returns what the block reads.
  */
-static struct tensor join_and_adapt(struct run *r, const struct join *j, struct tensor *room,
+static struct tensor residual_and_z(struct run *r, const struct residual *j, struct tensor *room,
                                     struct tensor *z, const struct weight *const *w, uint32_t n)
 {
-    struct tensor x = *join_result(j);
+    struct tensor x = *residual_result(j);
     bool floats = false;
     for (uint32_t i = 0; i < n; i++) floats = floats || !gpu_is_codes(matrix_of(w[i])->shape);
     x.ready = room;
     if (join_lora(r, j, room, z, w, n, floats)) return x;
-    x = gpu_join_ready(r, j, room, true);
+    x = gpu_residual_ready(r, j, room, true);
     gpu_place_z(z, room, w, n);
     for (uint32_t i = 0; i < n; i++) gpu_lora_z(r, &z[i], &x, w[i]);
     return x;
 }
 
-bool gpu_adapted_linears(struct run *r, const struct join *j, struct tensor *const *y,
+bool gpu_adapted_linears(struct run *r, const struct residual *j, struct tensor *const *y,
                          const struct weight *const *w, uint32_t n)
 {
     struct tensor room, z[GROUP_LINEARS];
     if (!is_ours(ops_of(r), j, w, n)) return false;
-    const struct tensor x = join_and_adapt(r, j, &room, z, w, n);
+    const struct tensor x = residual_and_z(r, j, &room, z, w, n);
     gpu_linears_ready(r, y, &x, w, z, n);
     return true;
 }
 
-bool gpu_adapted_linear_gelu_mul(struct run *r, const struct join *j, struct tensor *y,
+bool gpu_adapted_linear_gelu_mul(struct run *r, const struct residual *j, struct tensor *y,
                                  const struct weight *w, const struct tensor *b, uint32_t col)
 {
     struct tensor room, z;
     if (!is_ours(ops_of(r), j, &w, 1)) return false;
-    const struct tensor x = join_and_adapt(r, j, &room, &z, &w, 1);
+    const struct tensor x = residual_and_z(r, j, &room, &z, &w, 1);
     gpu_linear_given(r, y, &x, w, &z, b, col);
     return true;
 }
 
-bool gpu_adapted_gate_up(struct run *r, const struct join *j, struct tensor *y, struct tensor *up,
-                         const struct weight *gate_w, const struct weight *up_w)
+bool gpu_adapted_gate_up(struct run *r, const struct residual *j, struct tensor *y,
+                         struct tensor *up, const struct weight *gate_w, const struct weight *up_w)
 {
     const struct weight *const w[] = { gate_w, up_w };
     struct tensor room, z[2];
     if (!is_ours(ops_of(r), j, w, 2)) return false;
-    const struct tensor x = join_and_adapt(r, j, &room, z, w, 2);
+    const struct tensor x = residual_and_z(r, j, &room, z, w, 2);
     if (gpu_gate_up_ready(r, y, &x, gate_w, up_w, z)) return true;
     gpu_linear_given(r, up, &x, up_w, &z[1], NULL, 0);
     gpu_linear_given(r, y, &x, gate_w, &z[0], up, 0);

@@ -1,7 +1,7 @@
-// experts_down_bare - y[t] = sum over slots s of weights[t][s] factor_e W_e x[t][s]     (decode:
+// experts_down_no_lora - y[t] = sum over slots s of weights[t][s] factor_e W_e x[t][s]     (decode:
 //   one or a few rows t)
 //
-//   x        read    n_tok x n_used x cols, settled   grid   each row t in turn: a workgroup per R
+//   x        read    n_tok x n_used x cols, ready   grid   each row t in turn: a workgroup per R
 //   ids      read    n_tok x n_used i32                      WG / LANES columns of y
 //   weights  read    n_tok x n_used f32               bytes  n_used matrices a row t
 //   factor   read    n_expert f32                     needs  cols % 16 == 0; has_factor 0: factor

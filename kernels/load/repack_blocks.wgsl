@@ -1,4 +1,4 @@
-// cut_blocks - y = bytes [at, at + size) of every block of x, one block's after the other's
+// repack_blocks - y = bytes [at, at + size) of every block of x, one block's after the other's
 //   (loading)
 //
 //   x  read    blocks as in the file   grid   one thread per u32 of y, workgroups over x and y

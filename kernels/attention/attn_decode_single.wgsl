@@ -1,7 +1,7 @@
-// attend_alone - of one row: its heads of q and k normalised, weighted and turned, of v normalised;
-//   k and v become position pos + pos_offset of the cache, in slot position % n_slots; then
-//   attention, for each head, over all of its history: s = sum e^(q.k_j) v_j / sum e^(q.k_j),
-//   settled
+// attn_decode_single - of one row: its heads of q and k normalised, weighted and turned, of v
+//   normalised; k and v become position pos + pos_offset of the cache, in slot position % n_slots;
+//   then attention, for each head, over all of its history: s = sum e^(q.k_j) v_j / sum e^(q.k_j),
+//   ready
 //
 //   table    read    2 n_pair f32: cosines, sines
 //   vectors  read    at their places, in vec4s: what heads
@@ -11,7 +11,7 @@
 //   v        read    as k; unread when v_from_k
 //   k_cache  update  n_slots x n_kv_head x head_dim
 //   v_cache  update  as k_cache
-//   s        write   n_head x head_dim, settled
+//   s        write   n_head x head_dim, ready
 //   grid   n_head
 //   bytes  the history for each head, q once
 //   needs  head_dim % 16 == 0 and <= 512, rows 1, n_split 1, HEADS 1, 30,100 bytes of workgroup
@@ -23,9 +23,9 @@
 // KV_F16: one rounding to half.
 
 //!axis acts f32 int8
-//!axis share whole
+//!axis split whole
 //!axis cache written
-//!include lib/attend.wgsl
+//!include lib/attn_decode.wgsl
 //!include lib/acts.wgsl
 //!bind s update array<vec4<u32>>
 
@@ -48,7 +48,7 @@ fn after_share(part : Part, lid : u32) {
     }
 }
 //!else
-// The answer is there, all of it. Four threads settle a run, each four of its columns, to the
+// The answer is there, all of it. Four threads make_ready a run, each four of its columns, to the
 // places of put_run().
 fn after_share(part : Part, lid : u32) {
     if (lid >= head4()) {
@@ -59,7 +59,7 @@ fn after_share(part : Part, lid : u32) {
     let run =
         Sixteen(f * queries[i], f * queries[i + 1u], f * queries[i + 2u], f * queries[i + 3u]);
     let most = largest_of(run.a, run.b, run.c, run.d);
-    let d = transposed(digits_of(f * queries[lid], inverse_of(most)));
+    let d = transposed(planes_of(f * queries[lid], inverse_of(most)));
     let runs = p.n_head * head4() / 4u;
     let at = (part.row_q * head4() + i) / 4u;
     let quarter = lid & 3u;

@@ -1,14 +1,14 @@
-// join_linears - to[t] = (x[t] + norm(branch[t]) * post) * scale[0], h = norm(to[t]) * next_w, then
+// norm_linears - to[t] = (x[t] + norm(branch[t]) * post) * scale[0], h = norm(to[t]) * next_w, then
 //   y[t] = W h, y2[t] = W2 h, y3[t] = W3 h, with norm(v) = v / sqrt(mean(v^2) + eps)     (decode:
 //   one or a few rows t)
 //
 //   x       read   n_tok x cols f32   grid   each t in turn: as many workgroups as one likes
 //   branch  read   n_tok x cols f32   bytes  each matrix once a row t; the rest comes from the
 //   vectors read   post, scale and           cache
-//                  next_w at their    needs  cols % 16 == 0; cols <= 4 HELD and 16 WG; has_branch
-//                  places, in vec4s          0: nothing is added, branch is any buffer; has_scale
-//   w       read   rows x cols               0: factor 1; rows2 or rows3 0: any buffers, unread and
-//   w2      read   rows2 x cols              unwritten
+//                  next_w at their    needs  cols % 16 == 0; cols <= 4 SHARED_ROW and 16 WG;
+//                  places, in vec4s          has_branch 0: nothing is added, branch is any buffer;
+//   w       read   rows x cols               has_scale 0: factor 1; rows2 or rows3 0: any buffers,
+//   w2      read   rows2 x cols              unread and unwritten
 //   w3      read   rows3 x cols
 //   to      write  n_tok x cols f32
 //   y       write  n_tok x rows f32
@@ -27,7 +27,7 @@
 //!axis tier plain subgroup
 //!axis product own
 //!axis matrices 3
-//!axis input held
+//!axis input shared_row
 //!axis third alike
 //!axis vectors one
 //!without acts == int8 && format in f32 f16 bf16

@@ -1,4 +1,4 @@
-// join_gate_up - to[t] = x[t] + norm(branch[t]) * post, h = norm(to[t]) * next_w, then
+// norm_gate_up - to[t] = x[t] + norm(branch[t]) * post, h = norm(to[t]) * next_w, then
 //   y[t] = gelu(W h) * (W2 h), with norm(v) = v / sqrt(mean(v^2) + eps)     (decode: one or a few
 //   rows t)
 //
@@ -6,11 +6,11 @@
 //   branch  read   n_tok x cols f32                   likes
 //   vectors read   post and next_w             bytes  W and W2 once a row t; the rest comes from
 //                  at their places, in vec4s          the cache
-//   w       read   rows x cols                 needs  cols % 16 == 0; cols <= 4 HELD and 16 WG
-//   w2      read   rows x cols                        where p.settles rows % 16 == 0 and R WG /
-//   to      write  n_tok x cols f32                   LANES % 16 == 0, else s is any buffer,
-//   y       write  n_tok x rows f32                   unwritten
-//   s       write  y, settled
+//   w       read   rows x cols                 needs  cols % 16 == 0; cols <= 4 SHARED_ROW and
+//   w2      read   rows x cols                        16 WG; where p.makes_ready rows % 16 == 0 and
+//   to      write  n_tok x cols f32                   R WG / LANES % 16 == 0, else s is any
+//   y       write  n_tok x rows f32                   buffer, unwritten
+//   s       write  y, ready
 //
 // Every workgroup joins for itself: that is cheaper than a dispatch that all would wait for.
 //
@@ -22,7 +22,7 @@
 //!axis tier plain subgroup
 //!axis product own
 //!axis matrices 2
-//!axis input held
+//!axis input shared_row
 //!axis vectors own
 //!without acts == int8 && format in f32 f16 bf16
 //!include lib/lanes.wgsl
@@ -40,7 +40,7 @@ struct Params {
     has_branch : u32,
     post_at : u32, // in vectors, in vec4s
     next_at : u32,
-    settles : u32, // s is wanted
+    makes_ready : u32, // s is wanted
     eps : f32,
 }
 
@@ -75,8 +75,8 @@ fn lead(i : u32) -> vec4<f32> {
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
         @builtin(local_invocation_index) id : u32) {
-    // The workgroups of a row take its teams' rows in turn, so that few of them join.
-    let teams = WG / LANES;
+    // The workgroups of a row take its row groups' rows in turn, so that few of them join.
+    let row_groups = WG / LANES;
     let groups = groups_a_row(num, p.n_tok);
     let turn = turn_of(flat_group(wid, num), groups);
     let tok = turn.row;
@@ -86,10 +86,10 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     hold(tok, id, turn.at == 0u);
     for (var i = 0u; i < MOST_TURNS; i++) {
         let block = turn.at + i * groups;
-        if (block * R * teams >= p.rows) {
+        if (block * R * row_groups >= p.rows) {
             break;
         }
-        let first = R * (block * teams + id / LANES);
+        let first = R * (block * row_groups + id / LANES);
         let rows = four_from(first, p.rows);
         let sums = add_pair(pair_rows(rows, 0u, id % LANES), id);
         put_rows(tok, first, sums.first, sums.second, id);

@@ -1,4 +1,4 @@
-// join_lora - to[t] = (x[t] + norm(branch[t]) * post) * scale[0], h = norm(to[t]) * next_w
+// residual_norm_lora - to[t] = (x[t] + norm(branch[t]) * post) * scale[0], h = norm(to[t]) * next_w
 //   (has_next 0: h = to[t]), then z[t] = A h of up to three matrices, with norm(v) = v /
 //   sqrt(mean(v^2) + eps)     (decode: one or a few rows t)
 //
@@ -12,7 +12,7 @@
 //   a3      read   rows3 x cols f32
 //   to      write  n_tok x cols f32
 //   norm    write  h; puts 0: any buffer, unwritten
-//   s       write  h, settled; behind it z, f32: from word `at` on n_tok x rows, from at2 on n_tok
+//   s       write  h, ready; behind it z, f32: from word `at` on n_tok x rows, from at2 on n_tok
 //                  x rows2, from at3 on
 //                  n_tok x rows3
 //   grid   each t in turn: two workgroups or more
@@ -125,7 +125,7 @@ fn put_row(tok : u32, i : u32, v : Sixteen) {
         norm[at + 2u] = v.c;
         norm[at + 3u] = v.d;
     }
-    put_run(row, p.cols, i / 4u, settle(v.a, v.b, v.c, v.d));
+    put_run(row, p.cols, i / 4u, make_ready(v.a, v.b, v.c, v.d));
 }
 
 @compute @workgroup_size(WG)

@@ -1,6 +1,6 @@
-// linear_parts - y = W x + s B z, where z is the sum of parts     (decode: one row)
+// linear_z_partials - y = W x + s B z, where z is the sum of parts     (decode: one row)
 //
-//   x   read   cols, settled          grid   a workgroup per R WG / LANES rows of W
+//   x   read   cols, ready          grid   a workgroup per R WG / LANES rows of W
 //   w   read   rows x cols            bytes  W and B once; x and z come from the cache
 //   z   read   from vec4 z_at on n_parts x rank f32
 //                                     needs  cols % 16 == 0; rank % 4 == 0; rank <= WG / 4
