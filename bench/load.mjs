@@ -8,9 +8,9 @@
 // driver keeps what it has compiled: the first run counts for who starts anew, the later ones for
 // who changes models. The second line says when each phase ended: device and module are there, the
 // file is understood and has its buffers, the weights that a load waits for are on the device, its
-// kernels are proven; and when the model was whole: the per-layer embedding table, which comes
-// after the first token, is on the device too (or stays in the file), and every kernel is proven.
-// Only from then on are tokens drawn at full speed.
+// kernels are validated; and when the model was whole: the per-layer embedding table, which comes
+// after the first token, is on the device too (or stays in the file), and every kernel is
+// validated. Only from then on are tokens drawn at full speed.
 import { open } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
 import { Engine } from '../web/engine/dist/index.js';

@@ -9,7 +9,7 @@
 // in their high ones. Here bytes 16g .. 16g + 15 are group g, its first sixteen weights low: so one
 // load of a lane has one scale. The header stays.
 //
-// Reference: turn_q4_k() in src/gpu/repack.c. Tolerance 0: bits are moved.
+// Reference: repack_q4_k() in src/gpu/repack.c. Tolerance 0: bits are moved.
 
 //!include lib/base.wgsl
 

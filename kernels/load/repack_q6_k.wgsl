@@ -13,7 +13,7 @@
 // weights and one for the others: of weights 4c + b two bits each, in byte b the bits 2c and 2c +
 // 1.
 //
-// Reference: turn_q6_k() in src/gpu/repack.c. Tolerance 0: bits are moved.
+// Reference: repack_q6_k() in src/gpu/repack.c. Tolerance 0: bits are moved.
 
 //!include lib/base.wgsl
 

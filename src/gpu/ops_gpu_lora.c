@@ -19,7 +19,7 @@ static bool is_ours(const struct gpu_ops *g, const struct residual *j,
 /* A join, and z[i] = A of what the block reads, for each of the matrices that has adapters. What
  * the block reads is ready in *room, and (floats) there as it is too. False: it cannot be one
  * dispatch, and nothing was recorded. */
-static bool join_lora(struct run *r, const struct residual *j, struct tensor *room,
+static bool residual_and_lora(struct run *r, const struct residual *j, struct tensor *room,
                       struct tensor *z, const struct weight *const *w, uint32_t n, bool floats)
 {
     enum { BUFFERS = 9 };
@@ -71,7 +71,7 @@ static struct tensor residual_and_z(struct run *r, const struct residual *j, str
     bool floats = false;
     for (uint32_t i = 0; i < n; i++) floats = floats || !gpu_is_codes(matrix_of(w[i])->shape);
     x.ready = room;
-    if (join_lora(r, j, room, z, w, n, floats)) return x;
+    if (residual_and_lora(r, j, room, z, w, n, floats)) return x;
     x = gpu_residual_ready(r, j, room, true);
     gpu_place_z(z, room, w, n);
     for (uint32_t i = 0; i < n; i++) gpu_lora_z(r, &z[i], &x, w[i]);

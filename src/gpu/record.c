@@ -102,11 +102,11 @@ static gpu_pipeline find_pipeline(struct recorder *r, uint32_t kernel, const str
     return make_pipeline(r, slot_of(r, kernel, c, n));
 }
 
-void record_noted(struct recorder *r, uint32_t group)
+void record_queued(struct recorder *r, uint32_t group)
 {
     for (uint32_t i = 0; i < r->n_pipelines; i++) {
         struct pipeline_slot *s = &r->pipelines[i];
-        if (s->noted && s->noted <= group && !r->kernels[s->kernel].barred) make_pipeline(r, s);
+        if (s->queued && s->queued <= group && !r->kernels[s->kernel].barred) make_pipeline(r, s);
     }
 }
 
@@ -123,7 +123,7 @@ void record_compile(struct recorder *r, uint8_t group, bool now)
         const struct dispatch *d = &r->plan.list[i];
         struct pipeline_slot *s =
             slot_of(r, d->kernel, plan_constants(&r->plan, d), d->n_constants);
-        if (s && group && (!s->noted || group < s->noted)) s->noted = group;
+        if (s && group && (!s->queued || group < s->queued)) s->queued = group;
         if (now) make_pipeline(r, s);
     }
 }
@@ -140,8 +140,8 @@ uint32_t record_awaits(const struct recorder *r, uint32_t first, uint32_t last)
     uint32_t group = 0;
     for (uint32_t i = 0; i < r->plan.n; i++) {
         const struct pipeline_slot *s = slot_in_list(r, &r->plan.list[i]);
-        if (s && !s->proven && s->noted > group && s->noted >= first && s->noted <= last)
-            group = s->noted;
+        if (s && !s->validated && s->queued > group && s->queued >= first && s->queued <= last)
+            group = s->queued;
     }
     return group;
 }
@@ -151,7 +151,7 @@ struct record_trace record_trace(const struct recorder *r)
     struct record_trace t = { 0 };
     for (uint32_t i = 0; i < r->plan.n; i++) {
         const struct pipeline_slot *s = slot_in_list(r, &r->plan.list[i]);
-        t.noted = t.noted || (s && !s->pipeline);
+        t.queued = t.queued || (s && !s->pipeline);
         if (!s || t.n == sizeof t.slot / sizeof *t.slot) t.unknown = true;
         else t.slot[t.n++] = (uint32_t)(s - r->pipelines);
     }

@@ -34,7 +34,7 @@ struct recorded {
 struct record_kernel {
     uint32_t number;
     bool barred;     /* it was demoted: its plain variant takes its place */
-    bool vouched;    /* a result of the self-test that it had a part in was right */
+    bool trusted;    /* a result of the self-test that it had a part in was right */
     uint8_t verdict; /* of the last self-test: enum selftest_verdict, and how far it was off */
     double nmse;
 };
@@ -42,18 +42,18 @@ struct record_kernel {
 struct pipeline_slot {
     uint32_t kernel, n_constants; /* kernel: its place in the recorder's list */
     struct gpu_constant constants[PLAN_CONSTANTS];
-    gpu_pipeline pipeline; /* 0: it is only noted */
-    uint8_t noted;         /* the first group of steps that it is proven with; 0: none */
+    gpu_pipeline pipeline; /* 0: it is only queued */
+    uint8_t queued;        /* the first group of steps that it is validated with; 0: none */
     bool tested;           /* selftest.c has picked a case for it */
-    bool proven;           /* and found its numbers right */
-    bool proven_alone;     /* in a case that runs nothing else */
+    bool validated;        /* and found its numbers right */
+    bool validated_alone;  /* in a case that runs nothing else */
 };
 
 /* The pipelines that dispatches would use: their places in the recorder's list. */
 struct record_trace {
     uint32_t n, slot[24];
-    bool noted;   /* one was not asked for yet */
-    bool unknown; /* one is not on the list, or there are more than can be noted */
+    bool queued;  /* one was not asked for yet */
+    bool unknown; /* one is not on the list, or there are more than can be queued */
 };
 
 struct recorder {
@@ -87,17 +87,16 @@ void record_dispatch(struct recorder *r, uint32_t kernel, const struct gpu_const
 struct recorded record_program(struct recorder *r, const gpu_buffer *scratch);
 /* Note the pipelines as needed by this group of steps (0: by none), and (now) ask for them. */
 void record_compile(struct recorder *r, uint8_t group, bool now);
-/* The last group, among those from `first` to `last`, that one of the pipelines was noted for whose
- * numbers the self-test has not found right yet; 0: none. */
+/* The last group, among those from `first` to `last`, that one of the pipelines was queued for and
+ * whose numbers the self-test has not found right yet; 0: none. */
 uint32_t record_awaits(const struct recorder *r, uint32_t first, uint32_t last);
 /* The pipelines' places in the recorder's list. */
 struct record_trace record_trace(const struct recorder *r);
 
 /* The pipeline of a kernel without constants, made if need be; 0 when memory is short. */
 gpu_pipeline record_pipeline(struct recorder *r, uint32_t kernel);
-/* Ask for those that were noted for groups up to this one, but for kernels that were demoted since.
- */
-void record_noted(struct recorder *r, uint32_t group);
+/* Ask for those that were queued for groups up to this one, but for kernels that were demoted. */
+void record_queued(struct recorder *r, uint32_t group);
 void recorded_free(struct recorded *p);
 
 /* Record the plain variant in the place of this kernel of a faster tier. False when it is plain, or

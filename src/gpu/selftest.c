@@ -39,7 +39,7 @@ struct selftest {
     uint32_t n, cap;
     uint32_t n_expected; /* of which the C loop has said what they are to give */
     bool judged;
-    enum { ASKED, NOTED, ANY } round;          /* of picking: which pipelines a case may run */
+    enum { ASKED, QUEUED, ANY } round;         /* of picking: which pipelines a case may run */
     struct gpu_scratch scratch[N_GPU_SCRATCH]; /* that the model has no use for */
     struct recorded program;
     gpu_buffer results;
@@ -260,8 +260,8 @@ bool selftest_pick(struct selftest *t, const struct test_case *c)
         const struct pipeline_slot *s = &rec->pipelines[test.trace.slot[i]];
         news = news || (s->pipeline && !s->tested);
     }
-    bool more = test.trace.unknown || test.trace.noted;
-    if (!news || t->round < (test.trace.unknown ? ANY : more ? NOTED : ASKED)) return true;
+    bool more = test.trace.unknown || test.trace.queued;
+    if (!news || t->round < (test.trace.unknown ? ANY : more ? QUEUED : ASKED)) return true;
     if (more) {
         record_compile(rec, 0, true);
         test.trace = record_trace(rec);
@@ -487,7 +487,7 @@ static bool is_plain(const struct record_kernel *k)
 static int trust(const struct selftest *t, const struct test *test, uint32_t i)
 {
     const struct pipeline_slot *s = &ops(t)->rec.pipelines[test->trace.slot[i]];
-    return s->proven_alone ? 3 : s->proven ? 2 : kernel_of(t, test, i)->vouched ? 1 : 0;
+    return s->validated_alone ? 3 : s->validated ? 2 : kernel_of(t, test, i)->trusted ? 1 : 0;
 }
 
 /* Who is to blame for a wrong result: of the pipelines that the least speaks for, the kernels of
@@ -529,8 +529,8 @@ uint32_t selftest_judge(struct selftest *t, const uint8_t *results)
             if (!(kernel->nmse >= test->nmse)) kernel->nmse = test->nmse;
             if (!(test->nmse <= MOST_NMSE)) continue;
             struct pipeline_slot *slot = &rec->pipelines[test->trace.slot[i]];
-            kernel->vouched = slot->proven = true;
-            if (test->trace.n == 1) slot->proven_alone = true;
+            kernel->trusted = slot->validated = true;
+            if (test->trace.n == 1) slot->validated_alone = true;
             if (kernel->verdict == KERNEL_UNUSED) kernel->verdict = KERNEL_GOOD;
         }
     }

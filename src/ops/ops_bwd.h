@@ -31,7 +31,7 @@ struct adamw {
 /* What a backend that can train implements. */
 struct backward_ops {
     bool drops_experts; /* experts too heed lora.drop, as linears do, both ways */
-    bool records;       /* ops are only noted, to be run by the host */
+    bool records;       /* ops are only queued, to be run by the host */
     /* Sequences have a multiple of so many rows (long ones of 4 times as many), so that there are
      * few programs. */
     uint32_t row_step;

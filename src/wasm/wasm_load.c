@@ -282,12 +282,12 @@ EXPORT(void, bz_wasm_gpu_expect, bz_session *s, uint32_t horizon)
     record_compile(&gpu_ops_of_engine(s->engine)->rec, 0, true);
 }
 
-EXPORT(void, bz_wasm_gpu_ask_noted, bz_engine *e, enum reserve group)
+EXPORT(void, bz_wasm_gpu_ask_queued, bz_engine *e, enum reserve group)
 {
-    record_noted(&gpu_ops_of_engine(e)->rec, group);
+    record_queued(&gpu_ops_of_engine(e)->rec, group);
 }
 
-EXPORT(enum reserve, bz_wasm_gpu_unproven, bz_session *s, uint32_t rows, uint32_t n_logits,
+EXPORT(enum reserve, bz_wasm_gpu_awaits, bz_session *s, uint32_t rows, uint32_t n_logits,
        uint32_t horizon, enum reserve first, enum reserve last)
 {
     struct run r = { .be = &s->engine->backend };

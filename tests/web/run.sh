@@ -34,7 +34,7 @@ one gpu_model_deno "$deno" run -A tests/web/test_gpu_model.mjs "$build/bezel"
 one gpu_train node tests/web/test_gpu_train.mjs
 one gpu_load node tests/web/test_gpu_load.mjs "$build/bezel"
 one gpu_table node tests/web/test_gpu_table.mjs "$build/bezel"
-one gpu_proof node tests/web/test_gpu_proof.mjs "$build/bezel"
+one gpu_validation node tests/web/test_gpu_validation.mjs "$build/bezel"
 one train_cpu node tests/web/test_train.mjs cpu
 one store node tests/web/test_store.mjs
 one merge node tests/web/test_merge.mjs "$build/bezel"

@@ -259,7 +259,7 @@ test('a load tells its phases in order, and all bytes', () => fresh(async (core)
 test('the kernels of a router and its experts are tested, and right', () => fresh(async (core) => {
   const engine =
     await GpuEngine.open(core, [await fileSource('models/tiny-moe.q8_0.gguf')], { selfTest: true });
-  await engine.proof.all();
+  await engine.validation.all();
   const of = engine.device.selfTest.filter(({ kernel }) => /^(router|experts)/.test(kernel));
   ok(of.some(({ kernel }) => kernel.startsWith('router_scores')));
   ok(of.length > 4 && of.every((t) => t.ok && !t.reason), JSON.stringify(of));
@@ -589,7 +589,7 @@ for (const [name, path, options, on] of [
     const engine = await GpuEngine.open(core, [await fileSource(path)], {
       ...options, context: 64, batch: 16, selfTest: true,
     });
-    await engine.proof.all();
+    await engine.validation.all();
     const { selfTest, tier } = engine.device, session = engine.session(64, 16);
     same(selfTest.filter((t) => !t.ok || t.reason), []);
     equal(tier, options.tier ?? 'subgroup');
@@ -653,7 +653,7 @@ test('where there is room for a long text, the pipelines of a short one are aske
 }, idle));
 
 test('a load asks for what the first prompt needs, then for what its tokens do, '
-  + 'and what is noted meanwhile is all that a long text needs', () => fresh(async (core, gpu) => {
+  + 'and what is queued meanwhile is all that a long text needs', () => fresh(async (core, gpu) => {
   const engine = await GpuEngine.open(core, [await fileSource(synth('tiny-e2b'))], {
     context: 4096, batch: 64, selfTest: false,
   });
@@ -669,22 +669,22 @@ test('a load asks for what the first prompt needs, then for what its tokens do, 
   free(x.bz_wasm_gpu_record_draw(session.ptr, draw));
   x.bz_wasm_gpu_draw_close(draw);
   equal(gpu.pipelinesAsked, first, 'a text begins with what was asked for');
-  const unproven = (rows, logits, horizon) =>
-    x.bz_wasm_gpu_unproven(session.ptr, rows, logits, horizon, RESERVE.first, RESERVE.all);
+  const awaits = (rows, logits, horizon) =>
+    x.bz_wasm_gpu_awaits(session.ptr, rows, logits, horizon, RESERVE.first, RESERVE.all);
   same(
-    [unproven(8, 1, 20), unproven(1, 1, 4096), unproven(8, 8, 8), unproven(3, 1, 3)],
+    [awaits(8, 1, 20), awaits(1, 1, 4096), awaits(8, 8, 8), awaits(3, 1, 3)],
     [RESERVE.first, RESERVE.all, RESERVE.first, RESERVE.all],
     'nothing was tested here',
   );
   equal(gpu.pipelinesAsked, first, 'to look asks for nothing');
-  x.bz_wasm_gpu_ask_noted(engine.ptr, RESERVE.steps);
+  x.bz_wasm_gpu_ask_queued(engine.ptr, RESERVE.steps);
   const steps = gpu.pipelinesAsked;
   ok(steps > first, `${first} of ${steps}`);
-  equal(unproven(1, 1, 128), RESERVE.steps);
+  equal(awaits(1, 1, 128), RESERVE.steps);
   for (const [rows, horizon] of [[8, 40], [20, 128], [32, 100], [1, 33], [1, 128]])
     free(x.bz_wasm_gpu_record(session.ptr, rows, 1, horizon));
   equal(gpu.pipelinesAsked, steps, 'a text goes on with what was asked for then');
-  x.bz_wasm_gpu_ask_noted(engine.ptr, RESERVE.all);
+  x.bz_wasm_gpu_ask_queued(engine.ptr, RESERVE.all);
   const all = gpu.pipelinesAsked;
   ok(all > steps, `${steps} of ${all}`);
   for (const [rows, logits, horizon] of [
@@ -693,7 +693,7 @@ test('a load asks for what the first prompt needs, then for what its tokens do, 
     free(x.bz_wasm_gpu_record(session.ptr, rows, logits, horizon));
   x.bz_wasm_gpu_reserve(session.ptr, RESERVE.all);
   equal(gpu.pipelinesAsked, all, 'no step needs a pipeline that was not there');
-  x.bz_wasm_gpu_ask_noted(engine.ptr, RESERVE.rest);
+  x.bz_wasm_gpu_ask_queued(engine.ptr, RESERVE.rest);
   const rest = gpu.pipelinesAsked;
   for (let rows = 1; rows <= 64; rows++)
     for (let horizon = 128; horizon <= 4096; horizon *= 2)

@@ -13,7 +13,7 @@ import {
 } from '../load/estimate.js';
 import { GpuSession } from './gpu_session.js';
 import type { DeviceReport, Memory, Progress, SelfTest } from '../engine/model.js';
-import { Proof } from './proof.js';
+import { KernelValidation } from './validation.js';
 import { Rows } from '../load/rows.js';
 import type { Source } from '../load/source.js';
 import { selfTest } from './selftest.js';
@@ -41,7 +41,7 @@ export class GpuEngine {
   private readonly sessions = new Set<SessionPtr>();
   private readonly report = new Map<string, SelfTest>(); // of the self-test
   /** The kernels that the load did not wait for. */
-  readonly proof: Proof;
+  readonly validation: KernelValidation;
   /** The per-layer embedding table, where the load did not wait for it, or left it in the file. */
   private readonly table: Table | undefined;
   /** With what a step of one token was recorded last (GpuSession.adapted). */
@@ -61,9 +61,9 @@ export class GpuEngine {
     private readonly options: GpuOpenOptions,
     readonly info: Info,
   ) {
-    this.proof = new Proof(
+    this.validation = new KernelValidation(
       gpu,
-      (group, signal) => this.proveMore(group, signal),
+      (group, signal) => this.validateMore(group, signal),
       testsKernels(gpu, options) ? RESERVE.first : RESERVE.rest,
     );
     const moves = late && {
@@ -129,20 +129,20 @@ export class GpuEngine {
 
   /** Something new was asked of it: what the load did not wait for begins when it is quiet. */
   soon(): void {
-    this.proof.soon();
+    this.validation.soon();
     this.table?.soon();
   }
 
   /** There is a token, so whoever has it can wait: what the load did not wait for begins now. */
   goOn(): void {
-    this.proof.begin();
+    this.validation.begin();
     this.table?.begin();
   }
 
   /** Wait until all is there that the load did not wait for, and nothing is under way but what
    *  is asked for. */
   async whole(signal?: AbortSignal): Promise<void> {
-    await Promise.all([this.proof.all(signal), this.table?.settled(signal)]);
+    await Promise.all([this.validation.all(signal), this.table?.settled(signal)]);
   }
 
   /** Bring the weights; meanwhile buffers are made, the vocabulary is read and the kernels are put
@@ -164,13 +164,14 @@ export class GpuEngine {
     });
     let onPrepared = (): void => {};
     const prepared = new Promise<void>((resolve) => (onPrepared = resolve));
-    const proof = testsKernels(gpu, this.options)
-      ? this.proveFirst(stop.signal, onPrepared, (p) => tell(p))
+    const validation = testsKernels(gpu, this.options)
+      ? this.validateFirst(stop.signal, onPrepared, (p) => tell(p))
       : Promise.resolve();
-    proof.finally(onPrepared).catch(() => {}); // heard below
+    validation.finally(onPrepared).catch(() => {}); // heard below
     // nothing waits for the vocabulary
     const parts = [
-      weights, this.makeBuffers(stop.signal), proof, prepared.then(() => this.readOn(stop.signal)),
+      weights, this.makeBuffers(stop.signal), validation,
+      prepared.then(() => this.readOn(stop.signal)),
     ];
     for (const part of parts) part.catch((e: unknown) => stop.abort(e));
     await Promise.allSettled(parts);
@@ -192,7 +193,7 @@ export class GpuEngine {
   }
 
   /** The kernels of the first prompt and its token must be there, and right. */
-  private async proveFirst(
+  private async validateFirst(
     signal: AbortSignal, onPrepared: () => void, tell: (p: Progress) => void,
   ): Promise<void> {
     const { core, gpu, report, refused } = this;
@@ -212,11 +213,11 @@ export class GpuEngine {
   }
 
   /** So must those of the groups up to this one, while sessions are at work. */
-  private async proveMore(group: Reserve, signal: AbortSignal): Promise<void> {
+  private async validateMore(group: Reserve, signal: AbortSignal): Promise<void> {
     const { core, gpu, ptr, report, refused } = this;
     gpu.check();
     gpu.later(
-      refused, () => core.exports.bz_wasm_gpu_ask_noted(ptr, group), group === RESERVE.rest,
+      refused, () => core.exports.bz_wasm_gpu_ask_queued(ptr, group), group === RESERVE.rest,
     );
     await selfTest(core, gpu, ptr, {
       signal, report, refused, alone: false, compile: () => this.compile(group),
@@ -232,7 +233,7 @@ export class GpuEngine {
     core.exports.bz_wasm_gpu_resume_table(ptr);
     await upload(core, gpu, ptr, this.sources, this.cutters, { signal, beside: true });
     // its kernel is among those, and a step may be recorded anew without a look
-    if (!this.proof.has(RESERVE.steps)) await this.proof.upTo(RESERVE.steps, signal);
+    if (!this.validation.has(RESERVE.steps)) await this.validation.upTo(RESERVE.steps, signal);
   }
 
   private leaveTable(): void {
@@ -259,16 +260,16 @@ export class GpuEngine {
    *  refused is demoted by the test that is to come, if there is one. */
   expect(session: SessionPtr, horizon: number): void {
     const ask = (): void => this.core.exports.bz_wasm_gpu_expect(session, horizon);
-    if (this.proof.done) ask();
+    if (this.validation.done) ask();
     else this.gpu.later(this.refused, ask);
   }
 
-  /** Would such a step of a session run a kernel that is still to be proven? Then up to which
+  /** Would such a step of a session run a kernel that is still to be validated? Then up to which
    *  group that must be; else 0. */
-  lacksProof(session: SessionPtr, rows: number, nLogits: number, horizon: number): Reserve {
-    const { awaited } = this.proof;
+  awaits(session: SessionPtr, rows: number, nLogits: number, horizon: number): Reserve {
+    const { awaited } = this.validation;
     return awaited
-      ? this.core.exports.bz_wasm_gpu_unproven(session, rows, nLogits, horizon, ...awaited)
+      ? this.core.exports.bz_wasm_gpu_awaits(session, rows, nLogits, horizon, ...awaited)
       : RESERVE.bytes;
   }
 
@@ -345,7 +346,8 @@ export class GpuEngine {
       const s =
         this.core.check(x.bz_wasm_session_open(this.ptr, context, batch, +(cache === 'f16')));
       const steps = x.bz_wasm_gpu_reserve(
-        s, this.proof.done && testsKernels(this.gpu, this.options) ? RESERVE.all : RESERVE.bytes,
+        s,
+        this.validation.done && testsKernels(this.gpu, this.options) ? RESERVE.all : RESERVE.bytes,
       );
       const short = this.gpu.bytes + steps - (this.options.budget ?? this.gpu.info.maxTotal);
       if (steps >= 0 && short <= 0) return s;
@@ -428,7 +430,7 @@ export class GpuEngine {
   /** Nothing of it is left when this returns. The device must stay until what is returned has
    *  settled: a source may still write to its memory. */
   close(): Promise<void> {
-    this.proof.stop();
+    this.validation.stop();
     const stopped = this.table?.stop();
     this.core.exports.bz_wasm_engine_close(this.ptr);
     for (const id of this.sources.keys()) this.core.removeSource(id);

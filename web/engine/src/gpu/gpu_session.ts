@@ -168,9 +168,9 @@ export class GpuSession {
       for (const one of [there, needed]) if (one.status === 'rejected') throw one.reason;
       if (there.status === 'fulfilled' && !there.value) {
         // and nothing takes its place
-        if (this.engine.proof.done)
+        if (this.engine.validation.done)
           throw new BezelError('a kernel of this step does not compile', 'device');
-        await this.engine.proof.upTo(RESERVE.rest, signal);
+        await this.engine.validation.upTo(RESERVE.rest, signal);
       }
       made = this.recordNow(make);
     }
@@ -190,8 +190,8 @@ export class GpuSession {
 
   private async recordDecode(history: number, signal: AbortSignal | undefined): Promise<number> {
     const horizon = FIRST_HORIZON * 2 ** history;
-    for (let group; (group = this.engine.lacksProof(this.ptr, 1, 1, horizon));)
-      await this.engine.proof.upTo(group, signal);
+    for (let group; (group = this.engine.awaits(this.ptr, 1, 1, horizon));)
+      await this.engine.validation.upTo(group, signal);
     const made =
       await this.record(() => this.x.bz_wasm_gpu_record(this.ptr, 1, 1, horizon), { signal });
     this.decodes.forEach((one, i) => {
@@ -234,8 +234,8 @@ export class GpuSession {
     const quiet = nLogits === 0 && ids.length === this.batch;
     const horizon = quiet ? this.context : this.position + ids.length;
     if (this.engine.needsRows) await this.engine.gatherRows(this.ptr, ids);
-    for (let group; (group = this.engine.lacksProof(this.ptr, ids.length, nLogits, horizon));)
-      await this.engine.proof.upTo(group, signal);
+    for (let group; (group = this.engine.awaits(this.ptr, ids.length, nLogits, horizon));)
+      await this.engine.validation.upTo(group, signal);
     let program = quiet && this.whole?.adapted === this.adapted ? this.whole : undefined;
     let given: boolean = this.input(ids);
     if (!program) {

@@ -17,7 +17,7 @@ import { BezelError } from '../engine/wasm.js';
 
 /** What the engine does for a table that comes later. */
 export interface TableMoves {
-  /** Until all of it is on the device, and the kernels that read it are proven. */
+  /** Until all of it is on the device, and the kernels that read it are validated. */
   bring(signal: AbortSignal): Promise<void>;
   /** Steps that are recorded from now on read it there. */
   arrive(): void;

@@ -1,7 +1,7 @@
 // The kernels that a load does not wait for: they are compiled and tested while the model is in
 // use, and nobody waits for them but who needs them.
 //
-//   node tests/web/test_gpu_proof.mjs build/bezel [part of a test's name]
+//   node tests/web/test_gpu_validation.mjs build/bezel [part of a test's name]
 //
 // On a software adapter that passes for a large GPU, where short and long histories have kernels of
 // their own: a token takes a second there, so texts are short.
@@ -130,25 +130,26 @@ test('a text begins without the kernels that come later, and its tokens stay rig
   const engine = await open(core), asked = gpu.pipelinesAsked;
   const tested = engine.device.selfTest.length, { weights, cache, scratch } = engine.estimate;
   let during = 0;
-  engine.table.begin = () => {}; // it comes when those are proven
+  engine.table.begin = () => {}; // it comes when those are validated
   const session = engine.session(256);
   await soon(session.read(ids));
   equal(gpu.pipelinesAsked, asked, 'a session and a prompt ask for nothing more');
   session.close();
   const drawn = await soon(text(engine, 8, async (n) => {
     if (n === 3) {
-      ok(gpu.pipelinesAsked > asked && !engine.proof.over, 'the others are asked for meanwhile');
+      ok(gpu.pipelinesAsked > asked && !engine.validation.over,
+        'the others are asked for meanwhile');
       await soon(gpu.ready()); // as attaching an adapter or opening a session does
       delete engine.table.begin;
       await soon(engine.tableSettled());
       ok(
-        !engine.needsRows && !engine.proof.over,
+        !engine.needsRows && !engine.validation.over,
         'the table needs the kernels of tokens one by one, and no others',
       );
       go();
     }
-    if (n === 5) await engine.proof.all(); // which has had the step block
-    if (!engine.proof.over) during++;
+    if (n === 5) await engine.validation.all(); // which has had the step block
+    if (!engine.validation.over) during++;
   }));
   same(drawn, want.text);
   ok(during >= 3);
@@ -169,10 +170,10 @@ test('a first token comes before the kernels of the steps after it, '
   const engine = await open(core), session = engine.session(256), asked = gpu.pipelinesAsked;
   const options = { temperature: 0, ahead: 1, ignore_end: true };
   await session.read(ids);
-  const begin = engine.proof.begin;
-  engine.proof.begin = () => {};
+  const begin = engine.validation.begin;
+  engine.validation.begin = () => {};
   for await (const { id } of session.generate({ ...options, n_max: 1 })) equal(id, want.text[0]);
-  engine.proof.begin = begin;
+  engine.validation.begin = begin;
   equal(gpu.pipelinesAsked, asked);
   equal(session.knownDecodeProgram(ids.length), undefined);
   same([...session.tokens], [...ids, want.text[0]]);
@@ -182,11 +183,12 @@ test('a first token comes before the kernels of the steps after it, '
   const second = pieces.next();
   for (let i = 0; i < 50; i++) await turn();
   ok(
-    gpu.pipelinesAsked > asked && !engine.proof.has(2) && session.length === 13, 'the second waits',
+    gpu.pipelinesAsked > asked && !engine.validation.has(2) && session.length === 13,
+    'the second waits',
   );
   go();
   drawn.push((await soon(second)).value.id);
-  ok(engine.proof.has(2) && !engine.proof.over, 'and for no more than its own');
+  ok(engine.validation.has(2) && !engine.validation.over, 'and for no more than its own');
   while (drawn.length < 8) drawn.push((await soon(pieces.next())).value.id);
   same(drawn, want.text);
   await pieces.return();
@@ -211,7 +213,7 @@ test('a text that waits for the kernels of its second token is stopped, '
       stop.abort();
       same((await soon(second)).value, { stop: 'cancelled' });
     } else {
-      engine.proof.stop();
+      engine.validation.stop();
       await rejects(soon(second), { message: 'this model is closed' });
     }
     same([...session.tokens], [...ids, want.text[0]]);
@@ -267,7 +269,7 @@ test('a step that needs a later kernel waits for it, unless it is stopped',
   equal(session.length, 0, 'it waits');
   go();
   await soon(read);
-  ok(engine.proof.over);
+  ok(engine.validation.over);
   equal(session.length, 3);
   session.close();
   engine.close();
@@ -276,17 +278,17 @@ test('a step that needs a later kernel waits for it, unless it is stopped',
 test('a long text as the very first thing waits for its kernels, and is right',
     () => fresh(async (core) => {
   const engine = await open(core);
-  ok(!engine.proof.over);
+  ok(!engine.validation.over);
   ok(worst(await logits(engine), want.logits) === 0);
-  ok(engine.proof.over);
+  ok(engine.validation.over);
   engine.close();
 }));
 
 test('a load that nobody makes use of tests the rest after a while', () => fresh(async (core) => {
   const engine = await open(core);
-  for (let i = 0; i < 500 && !engine.proof.over; i++)
+  for (let i = 0; i < 500 && !engine.validation.over; i++)
     await new Promise((later) => setTimeout(later, 20));
-  ok(engine.proof.over);
+  ok(engine.validation.over);
   engine.close();
 }));
 
@@ -339,7 +341,7 @@ test('a plain one that is wrong, or does not compile, is told to the steps that 
   }
 }));
 
-test('an engine is closed at any moment of the proof, and nothing is left or used afterwards',
+test('an engine is closed at any moment of the validation, and nothing is left or used afterwards',
     () => heard(async () => {
   let moments = 0;
   for (let over = false, turns = 0; !over; turns += ++moments) {
@@ -350,9 +352,10 @@ test('an engine is closed at any moment of the proof, and nothing is left or use
         value: new Proxy(real, { get: (_, name) => (closed && late.push(name), real[name]) }),
       });
       const engine = await open(core);
-      engine.proof.begin();
-      for (let i = 0; i < turns && !engine.proof.over; i++, engine.proof.begin()) await turn();
-      over = engine.proof.over;
+      const { validation } = engine;
+      validation.begin();
+      for (let i = 0; i < turns && !validation.over; i++, validation.begin()) await turn();
+      over = engine.validation.over;
       engine.close();
       closed = true;
       for (let i = 0; i < 40; i++) await turn();
@@ -364,20 +367,20 @@ test('an engine is closed at any moment of the proof, and nothing is left or use
   ok(moments > 5, `${moments} moments`);
 }));
 
-test('what waits for a proof that is given up hears why',
+test('what waits for a validation that is given up hears why',
     () => heard(() => fresh(async (core) => held(core, async () => {
-  const engine = await open(core), waiting = engine.proof.all();
+  const engine = await open(core), waiting = engine.validation.all();
   for (let i = 0; i < 20; i++) await turn();
   engine.close();
   await rejects(waiting, { message: 'this model is closed' });
-  await rejects(engine.proof.all(), { message: 'this model is closed' });
+  await rejects(engine.validation.all(), { message: 'this model is closed' });
 }))));
 
 // ---- the last group ----
 
 // a position whose history has a kernel that no shorter one and none of the longest has
 const REST = 4, CONTEXT = 16384, LONG = 3000;
-const temp = fs.mkdtempSync(path.join(os.tmpdir(), 'bezel-proof-'));
+const temp = fs.mkdtempSync(path.join(os.tmpdir(), 'bezel-validation-'));
 const longModel = `${temp}/long.gguf`;
 process.on('exit', () => fs.rmSync(temp, { recursive: true, force: true }));
 execFileSync(process.argv[2] ?? 'build/bezel', [
@@ -390,8 +393,8 @@ async function openLong(core) {
   const engine = await GpuEngine.open(core, [await fileSource(longModel)], {
     context: CONTEXT, batch: 32, selfTest: true, table: 'gpu',
   });
-  await engine.proof.upTo(REST - 1);
-  ok(engine.proof.over && !engine.proof.has(REST));
+  await engine.validation.upTo(REST - 1);
+  ok(engine.validation.over && !engine.validation.has(REST));
   return { engine, session: engine.session(CONTEXT) };
 }
 
@@ -411,7 +414,7 @@ test('kernels of histories of any length come after all others; '
   d.createComputePipelineAsync = async (of) =>
     (of.compute.constants.HEADS === 2 && (kept++, await gone), real(of));
   try {
-    engine.proof.begin();
+    engine.validation.begin();
     for (let i = 0; i < 500 && !kept; i++) await turn();
     for (let i = 0; i < 50; i++) await turn();
     ok(kept === 1 && gpu.pipelinesAsked > before + 1, 'one after the other');
@@ -419,10 +422,10 @@ test('kernels of histories of any length come after all others; '
     await soon(session.decodeProgram(5));
     await soon(session.read(ids));
     for (let i = 0; i < 50; i++) await turn();
-    ok(!there && kept > 1 && !engine.proof.has(REST), 'but for those that it needs');
+    ok(!there && kept > 1 && !engine.validation.has(REST), 'but for those that it needs');
     go();
     await soon(waiting);
-    await soon(engine.proof.upTo(REST));
+    await soon(engine.validation.upTo(REST));
   } finally {
     go();
     d.createComputePipelineAsync = real;
@@ -451,7 +454,7 @@ test('one of them that is wrong, or does not compile, is told to the steps that 
   ]) await fresh(async (core) => {
     patch(core, changed(ATTENDS, change));
     const { engine, session } = await openLong(core);
-    for (const wait of [engine.whole(), engine.proof.upTo(REST)])
+    for (const wait of [engine.whole(), engine.validation.upTo(REST)])
       await rejects(wait, { kind: 'device', message: sentence });
     for (let i = 0; i < 2; i++)
       await rejects(Promise.resolve(session.decodeProgram(LONG)), {

@@ -1,5 +1,5 @@
-// proof - the kernels that a load does not wait for, compiled and put to the test while the model
-// is in use.
+// validation - the kernels that a load does not wait for, compiled and put to the test while the
+// model is in use.
 //
 // They come in groups: those of tokens one by one first, then the others. Steps that need one of a
 // group wait for that group and those before it; others go on. For the last group, of prompts of
@@ -12,28 +12,28 @@ import { NO_MEMORY, type Gpu } from './gpu.js';
 import { Lull, nextTurn, unlessStopped } from '../engine/turns.js';
 import { BezelError } from '../engine/wasm.js';
 
-export class Proof {
+export class KernelValidation {
   private work: Promise<void> | undefined; // of a group, or why it failed
   private readonly closing = new AbortController();
   private readonly lull: Lull;
-  private last: Reserve = RESERVE.rest; // group to be proven
+  private last: Reserve = RESERVE.rest; // group to be validated
   private failed = false; // the last group
 
-  /** `test` is to prove groups up to one; `proven`: up to which they are. */
+  /** `test` is to validate groups up to one; `validated`: up to which they are. */
   constructor(
     private readonly gpu: Gpu,
     private readonly test: (group: Reserve, signal: AbortSignal) => Promise<void>,
-    private proven: Reserve,
+    private validated: Reserve,
   ) {
     this.lull = new Lull(() => gpu.done(), () => this.begin());
   }
 
   /** Are the kernels of the groups up to this one right? */
   has(group: Reserve): boolean {
-    return this.proven >= group;
+    return this.validated >= group;
   }
 
-  /** There is nothing left to prove that a step waits for. */
+  /** There is nothing left to validate that a step waits for. */
   get over(): boolean {
     return this.has(RESERVE.all);
   }
@@ -60,7 +60,7 @@ export class Proof {
   begin(least: Reserve = RESERVE.steps): void {
     if (this.done || this.work) return;
     this.lull.forget();
-    this.work = this.run(Math.max(least, this.proven + 1) as Reserve);
+    this.work = this.run(Math.max(least, this.validated + 1) as Reserve);
     this.work.catch(() => {}); // whoever needs it hears it
   }
 
@@ -68,9 +68,9 @@ export class Proof {
    *  not. It begins, if it has not yet. A group that was right once may have got others, since a
    *  kernel was demoted: they are among the last. */
   async upTo(group: Reserve, signal?: AbortSignal): Promise<void> {
-    const last = group > this.proven ? group : this.over ? RESERVE.rest : RESERVE.all;
+    const last = group > this.validated ? group : this.over ? RESERVE.rest : RESERVE.all;
     if (last > this.last) this.last = last; // somebody needs it after all
-    while (this.proven < last) {
+    while (this.validated < last) {
       this.begin(last);
       await unlessStopped(this.work as Promise<void>, signal);
     }
@@ -101,7 +101,7 @@ export class Proof {
       await nextTurn(); // whoever asked has something to do
       signal.throwIfAborted();
       await this.test(group, signal);
-      this.proven = group;
+      this.validated = group;
       this.work = undefined;
       this.soon(); // who waited goes first
     } catch (e) {
@@ -110,7 +110,7 @@ export class Proof {
     }
   }
 
-  /** A group is not proven. Where there was no room for the test, nothing of it is left: another
+  /** A group is not validated. Where there was no room for the test, nothing of it is left: another
    *  time. The last one only saves time: unless one of its kernels is wrong, it is left to whoever
    *  needs it. */
   private giveUp(group: Reserve, e: unknown): void {
