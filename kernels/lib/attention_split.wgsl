@@ -59,10 +59,10 @@ fn part_of(index : u32) -> Part {
     let last = step.pos + p.pos_offset + row;
     let first = first_seen(last, p.window);
     let n_seen = last + 1u - first;
-    let split = (n_seen + p.n_split * ROUND - 1u) / (p.n_split * ROUND) * ROUND;
+    let span = (n_seen + p.n_split * ROUND - 1u) / (p.n_split * ROUND) * ROUND;
     return Part(row < p.rows, kv_head, min(HEADS, group - chunk * HEADS),
                 row * p.n_head + kv_head * group + chunk * HEADS, split,
-                first + min(split * split, n_seen), first + min(split * split + split, n_seen));
+                first + min(split * span, n_seen), first + min(split * span + span, n_seen));
 }
 
 // Of a position. Most are behind nobody's: they need no division.
@@ -436,9 +436,9 @@ fn attend_share(part : Part, lid : u32) {
 // ---- where a split's result goes ----
 
 //!if split in partial partial_z
-// share4() vec4s each. Head `head` of the part: where its split's result begins.
+// split4() vec4s each. Head `head` of the part: where its split's result begins.
 fn partial_at(part : Part, head : u32) -> u32 {
-    return ((part.row_q + head) * p.n_split + part.split) * share4();
+    return ((part.row_q + head) * p.n_split + part.split) * split4();
 }
 
 fn put_end(part : Part, head : u32, top : f32, total : f32) {
@@ -447,7 +447,7 @@ fn put_end(part : Part, head : u32, top : f32, total : f32) {
 //!end
 
 //!if split == partial
-fn share4() -> u32 {
+fn split4() -> u32 {
     return head4() + 1u;
 }
 

@@ -129,7 +129,7 @@ fn sum_queries(lid : u32) {
 
 override LORA : u32 = 0u; // 1: the product after it has adapters; then HEADS is 1
 
-fn share4() -> u32 {
+fn split4() -> u32 {
     return head4() + 1u + p.rank / 4u;
 }
 

@@ -20,7 +20,8 @@ static bool is_ours(const struct gpu_ops *g, const struct residual *j,
  * the block reads is ready in *room, and (floats) there as it is too. False: it cannot be one
  * dispatch, and nothing was recorded. */
 static bool residual_and_lora(struct run *r, const struct residual *j, struct tensor *room,
-                      struct tensor *z, const struct weight *const *w, uint32_t n, bool floats)
+                              struct tensor *z, const struct weight *const *w, uint32_t n,
+                              bool floats)
 {
     enum { BUFFERS = 9 };
     struct gpu_ops *g = ops_of(r);
