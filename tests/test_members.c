@@ -110,7 +110,7 @@ static void formula_turn(double *u, const int32_t place[2])
         for (int axis = 0; axis < 2; axis++)
             for (int i = 0; i < PAIRS; i++) {
                 double *re = u + h * HEAD + axis * HALF + i, *im = re + PAIRS, was = *re;
-                double angle = place[axis] * pow(100, -2.0 * i / HALF);
+                double angle = place[axis] * pow(100, -2.0 * i / (double)HALF);
                 *re = was * cos(angle) - *im * sin(angle);
                 *im = was * sin(angle) + *im * cos(angle);
             }
@@ -119,8 +119,8 @@ static void formula_turn(double *u, const int32_t place[2])
 static void formula_layer_norm(double *y, const double *x, const float *w, const float *b)
 {
     double mean = 0, var = 0;
-    for (int i = 0; i < D; i++) mean += x[i] / D;
-    for (int i = 0; i < D; i++) var += (x[i] - mean) * (x[i] - mean) / D;
+    for (int i = 0; i < D; i++) mean += x[i] / (double)D;
+    for (int i = 0; i < D; i++) var += (x[i] - mean) * (x[i] - mean) / (double)D;
     for (int i = 0; i < D; i++)
         y[i] = (x[i] - mean) / sqrt(var + (double)LN_EPS) * (double)w[i] + (double)b[i];
 }

@@ -399,7 +399,7 @@ async function openLong(core) {
 }
 
 /** Kernels that attend, of which such a position has some with two heads in a workgroup. */
-const ATTENDS = ['attend', 'attn_decode_shared'];
+const ATTENDS = ['attn_decode', 'attn_decode_shared'];
 const changed = (names, change) => Object.fromEntries(names.map((name) => [name, change]));
 
 test('kernels of histories of any length come after all others; '
@@ -443,13 +443,13 @@ test('one of them that is wrong, or does not compile, is told to the steps that 
   for (const [change, sentence] of [
     [
       (s) => s.replace('=f.a;', '= select(1.0, 1.5, HEADS == 2u) * f.a;'),
-      /^kernel attend\w* computes wrong numbers on .*: this device cannot be used$/,
+      /^kernel attn_decode\w* computes wrong numbers on .*: this device cannot be used$/,
     ],
     [
       (s) => s.replace('=f.a;', '= f.a + 0.0 * f32(NONE);').replace(
         '@compute', 'override NONE : u32 = 4u / (HEADS - 2u);\n@compute',
       ),
-      /^kernel attend\w*: /,
+      /^kernel attn_decode\w*: /,
     ],
   ]) await fresh(async (core) => {
     patch(core, changed(ATTENDS, change));
