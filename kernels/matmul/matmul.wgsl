@@ -147,7 +147,7 @@ fn x_row(i : u32) -> u32 {
     return min(i, p.n_tok - 1u);
 }
 
-var<private> split : u32; // which share
+var<private> split : u32; // of this workgroup
 
 fn put_four(tok : u32, row : u32, v : vec4<f32>) {
     var sum = v;
@@ -179,11 +179,10 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     let row0 = group / tok_tiles % row_tiles * ROWS;
     let tok0 = group % tok_tiles * TOKS;
     let n_split = max(p.n_split, 1u);
-    let split = group / tok_tiles / row_tiles;
+    split = group / tok_tiles / row_tiles;
     if (split >= n_split) {
         return;
     }
-    split = split;
     // A split is whole steps.
     let steps = (p.cols + 31u) / 32u;
     block_products(row0, tok0, steps * split / n_split * 4u, steps * (split + 1u) / n_split * 4u,
