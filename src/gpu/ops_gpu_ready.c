@@ -57,9 +57,7 @@ struct row_groups gpu_row_groups(const struct gpu_ops *g, enum gpu_shape shape, 
     const struct gpu_tuning *by = g->tuning;
     uint32_t units = divide_up(cols, gpu_unit(shape)), lanes = units > by->long_units ? 32 : 16;
     bool two = rows > by->two_rows_past[0] && cols > by->two_rows_past[1];
-    bool many_cols = gpu_is_codes(shape) && cols >= by->four_rows_cols[gpu_reads_planes(g, shape)];
-    bool four = rows >= by->four_rows_from || many_cols;
-    uint32_t r = together ? together : four ? 4 : two ? 2 : 1;
+    uint32_t r = together ? together : rows >= by->four_rows_from ? 4 : two ? 2 : 1;
     if (g->cut && !together) r = g->cut == GPU_CUT_THREE ? 3 : 1u << (g->cut - 1) % 3;
     while (lanes < 128 && divide_up(rows, r) * lanes < by->enough_lanes) lanes *= 2;
     while (lanes / 2 >= units) lanes /= 2;

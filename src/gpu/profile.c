@@ -16,7 +16,6 @@ static const struct gpu_tuning large = {
     .enough_lanes = 64 << 10,
     .long_units = 96,
     .four_rows_from = 4096,
-    .four_rows_cols = { 12288, UINT32_MAX },
     .two_rows_past = { 512, 1024 },
     .gate_up_four_from = 8192,
     .gate_up_lanes = 16,
@@ -84,7 +83,6 @@ static const struct gpu_tuning software = {
     .enough_lanes = 64 << 10,
     .long_units = 96,
     .four_rows_from = 4096,
-    .four_rows_cols = { UINT32_MAX, UINT32_MAX },
     .two_rows_past = { 512, 1024 },
     .slot_lanes = { { 4096, 256 }, { 32768, 64 }, { UINT32_MAX, 16 } },
 

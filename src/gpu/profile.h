@@ -44,7 +44,6 @@ struct gpu_tuning {
     uint32_t enough_lanes;      /* more lanes a row group while the device has fewer in all */
     uint32_t long_units;        /* rows of W with more units begin with 32 lanes, others with 16 */
     uint32_t four_rows_from;    /* rows of W from which a row group takes four of them; */
-    uint32_t four_rows_cols[2]; /* or columns: of rows read as f32, and as int8 planes; */
     uint32_t two_rows_past[2];  /* it takes two past so many rows and columns, else one */
     uint32_t gate_up_four_from; /* rows of gate from which its row groups take four, */
     uint32_t gate_up_lanes;     /* and then lanes of one at most, without adapters */
