@@ -179,13 +179,14 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     let row0 = group / tok_tiles % row_tiles * ROWS;
     let tok0 = group % tok_tiles * TOKS;
     let n_split = max(p.n_split, 1u);
-    split = group / tok_tiles / row_tiles;
-    if (split >= n_split) {
+    let n = group / tok_tiles / row_tiles;
+    if (n >= n_split) {
         return;
     }
+    split = n;
     // A split is whole steps.
     let steps = (p.cols + 31u) / 32u;
-    block_products(row0, tok0, steps * split / n_split * 4u, steps * (split + 1u) / n_split * 4u,
+    block_products(row0, tok0, steps * n / n_split * 4u, steps * (n + 1u) / n_split * 4u,
                    id, subgroup);
 }
 //!else
