@@ -1,9 +1,9 @@
-// matvec - what products of few rows with matrices split. A row group, LANES lanes of a workgroup,
+// matvec - what products of few rows with matrices share. A row group, LANES lanes of a workgroup,
 // takes R rows of W: lib/lanes adds its lanes up. The axes, of which a kernel has one value each:
 //
 //   matrices  1: w      2: w and w2, of one size      3: w, w2 and w3, each of its own size
-//   input     memory: the buffer x      held: the row is in workgroup memory
-//             partials: as held, where it is what the splits of attention add up to
+//   input     memory: the buffer x      shared_row: the row is in workgroup memory
+//             partials: as shared_row, where it is what the splits of attention add up to
 //             none: the kernel reads x itself, since it has many rows
 //   acts      f32: numbers as they are      int8: as int8 planes, see lib/acts
 //   product   linear: the kernels linear* as a whole, and what matmul is bound to

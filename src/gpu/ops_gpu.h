@@ -51,7 +51,7 @@ struct gpu_ops {
     struct upload upload;
     enum gpu_tier tier;
     const struct gpu_tuning *tuning; /* of the device's profile */
-    bool int8;                       /* rows that several products read are made int8 planes */
+    bool int8;                       /* products with codes read int8 planes: formats.c */
     uint32_t horizon;                /* positions that the program is shaped for */
     uint32_t base_pos;               /* position of row 0 at recording time */
     uint32_t cut; /* of matrix products and of attention's heads, counted from 1; 0: by their shape.

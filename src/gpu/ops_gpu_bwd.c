@@ -88,7 +88,7 @@ static struct bwd_cut bwd_cut(const struct gpu_ops *g, uint32_t n_tok, uint32_t 
     if (by->bwd_tile == 128 && n_tok > 64 && cols > 64) c.tile = 128, c.loads = 1;
     uint32_t tiles = divide_up(n_tok, c.tile) * divide_up(cols, c.tile);
     uint64_t cost;
-    c.n_split = gpu_split_k(by, tiles, c.tile == 128 ? by->units : 4 * by->units, rows,
+    c.n_split = gpu_split_k(by, tiles, c.tile == 128 ? by->processors : 4 * by->processors, rows,
                             (uint64_t)n_tok * cols, by->parts_bytes, &cost);
     c.n_groups = tiles * c.n_split;
     return c;

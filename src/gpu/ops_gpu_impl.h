@@ -1,4 +1,4 @@
-/* ops_gpu_impl.h - what the files of the GPU backend split. */
+/* ops_gpu_impl.h - what the files of the GPU backend share. */
 #ifndef BEZEL_GPU_OPS_GPU_IMPL_H
 #define BEZEL_GPU_OPS_GPU_IMPL_H
 

@@ -69,7 +69,7 @@ static uint64_t matrix_cost(const struct gpu_tuning *by, const struct gpu_matrix
                             uint32_t rows, uint32_t n_tok, uint32_t steps, uint32_t n)
 {
     uint64_t groups = (uint64_t)divide_up(rows, c->rows) * divide_up(n_tok, c->toks) * n;
-    uint64_t turns = 4 * (uint64_t)divide_up(groups, by->units);
+    uint64_t turns = 4 * (uint64_t)divide_up(groups, by->processors);
     uint64_t sums = n > 1 ? by->matrix_sum + (uint64_t)n * rows * n_tok / by->matrix_sums : 0;
     if (turns < c->busy) turns = c->busy;
     return turns * (divide_up(steps, n) + by->matrix_ends) * c->cost + 400 * sums;
@@ -173,9 +173,9 @@ static uint32_t product_splits(const struct gpu_ops *g, const struct block *w, u
     if (g->cut) return g->cut == GPU_CUT_SPLITS ? 3 : 1;
     if (w->cols < by->split_cols || n_tok <= large.toks / 2) return 1;
     uint32_t tiles = divide_up(w->rows, large.rows) * divide_up(n_tok, large.toks);
-    uint32_t n =
-        gpu_split_k(by, tiles, by->units, w->cols, (uint64_t)n_tok * w->rows, g->parts_room, &cost);
-    steps = divide_up(steps, by->units) * w->cols * usual.rows * usual.toks / (128 * 128);
+    uint32_t n = gpu_split_k(by, tiles, by->processors, w->cols, (uint64_t)n_tok * w->rows,
+                             g->parts_room, &cost);
+    steps = divide_up(steps, by->processors) * w->cols * usual.rows * usual.toks / (128 * 128);
     return cost < steps ? n : 1;
 }
 

@@ -68,7 +68,7 @@ struct row_groups gpu_row_groups(const struct gpu_ops *g, enum gpu_shape shape, 
 static uint32_t busiest(const struct gpu_ops *g, struct row_groups t, uint32_t rows, uint32_t n_tok)
 {
     uint64_t groups = (uint64_t)divide_up(rows, rows_of_workgroup(t)) * n_tok;
-    return divide_up(groups, g->tuning->units) * rows_of_workgroup(t);
+    return divide_up(groups, g->tuning->processors) * rows_of_workgroup(t);
 }
 
 struct row_groups gpu_even_row_groups(const struct gpu_ops *g, enum gpu_shape shape, uint32_t rows,

@@ -8,7 +8,7 @@ enum { KIB = 1 << 10, MIB = 1 << 20 };
 
 /* Measured on an H200. */
 static const struct gpu_tuning large = {
-    .units = 132,
+    .processors = 132,
     .sum_wg = 256,
     .shared_rows_pay = true,
 
@@ -75,7 +75,7 @@ static const struct gpu_tuning large = {
  * each barrier costs some microseconds for every four of them. Work of few threads is never split.
  */
 static const struct gpu_tuning software = {
-    .units = 132,
+    .processors = 132,
     .sum_wg = 16,
     .software = true,
 

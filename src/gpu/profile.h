@@ -34,7 +34,7 @@ enum { GPU_TILES = 4, GPU_MATRIX_TILES = 7 };
 /* Figures are of one H200 where nothing else is said; docs/experiments has them. */
 struct gpu_tuning {
     /* ---- the device ---- */
-    uint32_t units;       /* processors: work is cut so that none of them is idle at the end */
+    uint32_t processors;  /* work is cut so that none of them is idle at the end */
     uint32_t sum_wg;      /* threads, at most, of a workgroup that makes one sum */
     bool software;        /* a device in software: threads that work each for itself are best, */
     bool shared_rows_pay; /* and a workgroup's threads do not hold a row together */
