@@ -165,11 +165,11 @@ struct finish {
 static uint32_t product_splits(const struct gpu_ops *g, const struct block *w, uint32_t n_tok,
                                const struct finish *f)
 {
-    bool no_lora = f->scale == 1 && w->whole && w->rows % 4 == 0;
+    bool plain = f->scale == 1 && w->whole && w->rows % 4 == 0;
     const struct gpu_tuning *by = g->tuning;
     struct gpu_tile usual = tile_of(g, w->rows, n_tok), large = by->tiles[0];
     uint64_t cost, steps = divide_up(w->rows, usual.rows) * divide_up(n_tok, usual.toks);
-    if (!no_lora || large.wg > g->rec.limits.max_invocations) return 1;
+    if (!plain || large.wg > g->rec.limits.max_invocations) return 1;
     if (g->cut) return g->cut == GPU_CUT_SPLITS ? 3 : 1;
     if (w->cols < by->split_cols || n_tok <= large.toks / 2) return 1;
     uint32_t tiles = divide_up(w->rows, large.rows) * divide_up(n_tok, large.toks);
@@ -328,10 +328,10 @@ void gpu_lora_z(struct run *r, const struct tensor *z, const struct tensor *x,
     const struct gpu_adapted *d = &((const struct gpu_weight *)w->mem)->adapted;
     const struct gpu_lora none = { .z = whole(ops_of(r)->unused), .b = whole(ops_of(r)->unused) };
     const struct block a = { .buffer = d->a, .shape = GPU_F32, .cols = w->cols, .rows = d->rank };
-    const struct finish no_lora = { .scale = 1 };
+    const struct finish as_it_is = { .scale = 1 };
     if (!d->rank) return;
     if (gpu_drops(w)) gpu_lora_in(r, z, x, w);
-    else block_product(r, z, x, &a, &none, &no_lora);
+    else block_product(r, z, x, &a, &none, &as_it_is);
 }
 
 /* y = W x + s B z, finished; parts: z is the sum of so many rows of it. */
@@ -362,8 +362,8 @@ static void adapted_matrix(struct run *r, const struct tensor *y, const struct t
 void gpu_linear_z_parts(struct run *r, const struct tensor *y, const struct tensor *x,
                         const struct weight *w, const struct gpu_z_parts *z)
 {
-    const struct finish no_lora = { .scale = 1 };
-    if (!gpu_linear_parts(r, y, x, w, z)) after_adapters(r, y, x, w, &z->z, z->n, &no_lora);
+    const struct finish as_it_is = { .scale = 1 };
+    if (!gpu_linear_parts(r, y, x, w, z)) after_adapters(r, y, x, w, &z->z, z->n, &as_it_is);
 }
 
 void gpu_linear_given(struct run *r, const struct tensor *y, const struct tensor *x,
@@ -377,11 +377,11 @@ void gpu_linear_given(struct run *r, const struct tensor *y, const struct tensor
 void gpu_linears_z(struct run *r, struct tensor *const *y, struct tensor *const *z,
                    const struct tensor *x, const struct weight *const *w, uint32_t n)
 {
-    const struct finish no_lora = { .scale = 1 };
+    const struct finish as_it_is = { .scale = 1 };
     bool many = x->cols % 4 == 0 && gpu_by_tiles(ops_of(r), x->rows);
     for (uint32_t i = 0; i < n; i++) (many ? gpu_lora_in : gpu_lora_z)(r, z[i], x, w[i]);
     struct tensor halves, in = gpu_keeps_halves(x, &halves);
-    for (uint32_t i = 0; i < n; i++) after_adapters(r, y[i], &in, w[i], z[i], 0, &no_lora);
+    for (uint32_t i = 0; i < n; i++) after_adapters(r, y[i], &in, w[i], z[i], 0, &as_it_is);
 }
 
 void gpu_adapted_matrix(struct run *r, const struct tensor *y, const struct tensor *x,
